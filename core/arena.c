@@ -1,0 +1,114 @@
+#include "core/arena.h"
+
+#include "core/job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+enum { BLOCK_BYTES = 1 << 16, ALIGN = 16 };
+
+struct dc_block {
+    dc_block *older;
+    size_t size;
+    _Alignas(ALIGN) unsigned char data[];
+};
+
+static void push_block(dc_arena *a, size_t bytes)
+{
+    size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+    dc_block *b = malloc(sizeof *b + size);
+    if (b == NULL)
+        dc_nomem();
+    b->older = a->top;
+    b->size = size;
+    ASAN_POISON_MEMORY_REGION(b->data, size);
+    a->top = b;
+    a->used = 0;
+    a->total += size;
+}
+
+void *dc_arena_alloc(dc_arena *a, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        dc_nomem();
+    size_t need = dc_align_up(bytes ? bytes : 1, ALIGN);
+    if (a->top == NULL || a->top->size - a->used < need)
+        push_block(a, need);
+    void *p = a->top->data + a->used;
+    a->used += need;
+    ASAN_UNPOISON_MEMORY_REGION(p, bytes);
+    return memset(p, 0, bytes);
+}
+
+char *dc_arena_strdup(dc_arena *a, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    return memcpy(dc_arena_alloc(a, n), s, n);
+}
+
+char *dc_arena_printf(dc_arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *s = dc_arena_alloc(a, (size_t)n + 1);
+    va_start(ap, fmt);
+    vsnprintf(s, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    return s;
+}
+
+dc_mark dc_arena_mark(const dc_arena *a)
+{
+    return (dc_mark){a->top, a->used};
+}
+
+void dc_arena_rewind(dc_arena *a, dc_mark m)
+{
+    while (a->top != m.top) {
+        dc_block *b = a->top;
+        a->top = b->older;
+        a->total -= b->size;
+        ASAN_UNPOISON_MEMORY_REGION(b->data, b->size);
+        free(b);
+    }
+    a->used = m.used;
+    if (a->top != NULL)
+        ASAN_POISON_MEMORY_REGION(a->top->data + m.used, a->top->size - m.used);
+}
+
+void dc_arena_free(dc_arena *a)
+{
+    dc_arena_rewind(a, (dc_mark){NULL, 0});
+}
+
+void *dc_xalloc(size_t bytes)
+{
+    void *p = calloc(1, bytes ? bytes : 1);
+    if (p == NULL)
+        dc_nomem();
+    return p;
+}
+
+void *dc_xrealloc(void *p, size_t bytes)
+{
+    void *q = realloc(p, bytes ? bytes : 1);
+    if (q == NULL)
+        dc_nomem();
+    return q;
+}
+
+void dc_xfree(void *p)
+{
+    free(p);
+}

@@ -1,0 +1,40 @@
+/*
+ * Building with typed handles: what the language calls. A dc_val is a node with its named type.
+ * These functions check arguments as a user means them (broadcasting from the right, negative axes
+ * already resolved by the caller to 0-based ones) and insert the movement nodes.
+ */
+#ifndef DC_CORE_BUILD_H
+#define DC_CORE_BUILD_H
+
+#include "core/graph.h"
+
+typedef struct dc_val {
+    dc_ref ref;
+    dc_type type; /* with names */
+} dc_val;
+
+/*
+ * Element-wise. Ranks align from the right; an unnamed axis of size 1 stretches; names must agree.
+ * DIMS, NAMES, STRETCH, DTYPE_MIX, DTYPE name the operation; axes are those of the result.
+ */
+dc_status dc_b_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out);
+dc_status dc_b_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out);
+
+/* As NumPy's matmul: the last two axes, the rest broadcasts; rank 1 is a row or a column. */
+dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
+
+/* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
+dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep, dc_val *out);
+dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
+
+/* dims of `want` with names; one dim may be -1. */
+dc_status dc_b_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
+dc_status dc_b_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out);
+dc_status dc_b_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
+/* inclusive 0-based first, last; step >= 1 */
+dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
+                     const int64_t *step, dc_val *out);
+dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out);
+dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * Reverse-mode gradient: graph in, graph out. Adds nodes to f that compute d loss / d wrt[i].
+ * out[i] is 0 where loss does not depend on wrt[i]. loss must be a float scalar (GRAD_SCALAR).
+ * Reference: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
+ */
+#ifndef DC_CORE_GRAD_H
+#define DC_CORE_GRAD_H
+
+#include "core/graph.h"
+
+dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out);
+
+#endif

@@ -1,0 +1,102 @@
+#include "core/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct recovery {
+    jmp_buf at;
+    dc_job *job;
+    struct recovery *outer;
+} recovery;
+
+static _Thread_local recovery *innermost;
+
+void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log)
+{
+    *j = (dc_job){.opt = opt, .log = log};
+}
+
+void dc_job_fini(dc_job *j)
+{
+    DC_VEC_FREE(j->cleanup);
+    dc_arena_free(&j->scratch);
+}
+
+static void release_deferred(dc_job *j, uint32_t keep)
+{
+    while (j->cleanup.n > keep) {
+        dc_cleanup c = j->cleanup.at[--j->cleanup.n];
+        c.release(c.what);
+    }
+}
+
+dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const uint32_t deferred = j->cleanup.n;
+    recovery here = {.job = j, .outer = innermost};
+    volatile dc_status status = DC_OK;
+
+    j->err = (dc_err){0};
+    if (setjmp(here.at) == 0) {
+        innermost = &here;
+        status = body(j, arg);
+    } else {
+        status = j->err.status;
+    }
+    innermost = here.outer;
+    release_deferred(j, deferred);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+void dc_job_defer(dc_job *j, void (*release)(void *), void *what)
+{
+    DC_PUSH(j->cleanup, ((dc_cleanup){release, what}));
+}
+
+void dc_job_keep(dc_job *j, void *what)
+{
+    for (uint32_t i = j->cleanup.n; i-- > 0;)
+        if (j->cleanup.at[i].what == what) {
+            for (; i + 1 < j->cleanup.n; i++)
+                j->cleanup.at[i] = j->cleanup.at[i + 1];
+            j->cleanup.n--;
+            return;
+        }
+}
+
+DC_NORETURN static void unwind(void)
+{
+    longjmp(innermost->at, 1);
+}
+
+void dc_nomem(void)
+{
+    if (innermost == NULL) {
+        fputs("deepc: out of memory outside any entry\n", stderr);
+        abort();
+    }
+    dc_fail(innermost->job, DC_ERR_NOMEM, NULL);
+    innermost->job->err.status = DC_E_NOMEM;
+    unwind();
+}
+
+void dc_bug_at(const char *file, int line, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (innermost == NULL) {
+        fprintf(stderr, "deepc: bug at %s:%d: %s\n", file, line, text);
+        abort();
+    }
+    dc_job *j = innermost->job;
+    j->err = (dc_err){0};
+    dc_fail(j, DC_ERR_BUG, &(dc_fact){.num = {line}, .word = {file, text}});
+    unwind();
+}

@@ -1,0 +1,46 @@
+/*
+ * A job: what one piece of work on one thread carries with it. core/ and jit/ receive a job, never
+ * the context: settings, the failure record, scratch memory, log lines.
+ *
+ * Recovery points. A public entry (or the root of a worker) runs its body through dc_protect. Out of
+ * memory for metadata and broken invariants unwind to it, in C only, never across a Lua frame: the
+ * scratch arena is rewound, things on the cleanup list are released, the status is DC_E_NOMEM or
+ * DC_E_BUG. The innermost recovery point of a thread is found through one thread-local pointer, the
+ * only variable of ours that is not inside a context: allocation helpers would otherwise have to
+ * carry the job through every data structure.
+ */
+#ifndef DC_CORE_JOB_H
+#define DC_CORE_JOB_H
+
+#include "core/arena.h"
+#include "core/err.h"
+#include "core/log.h"
+#include "core/opt.h"
+#include "core/vec.h"
+
+typedef struct dc_cleanup {
+    void (*release)(void *);
+    void *what;
+} dc_cleanup;
+
+typedef struct dc_job {
+    const dc_opts *opt; /* settings, frozen for the job */
+    dc_log *log;        /* channels and where their lines go */
+    dc_err err;         /* first failure since the entry was called */
+    dc_arena scratch;   /* lives until the entry returns */
+    DC_VEC(dc_cleanup) cleanup;
+} dc_job;
+
+void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);
+void dc_job_fini(dc_job *j);
+
+/* Runs body(arg) with a recovery point. Clears the record first, rewinds scratch afterwards. */
+dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg);
+
+/* Something to release if the entry unwinds; dc_job_keep takes it off the list again. */
+void dc_job_defer(dc_job *j, void (*release)(void *), void *what);
+void dc_job_keep(dc_job *j, void *what);
+
+DC_NORETURN void dc_nomem(void);
+
+#endif

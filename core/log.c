@@ -1,0 +1,61 @@
+#include "core/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[] = {
+#define CH(id, name, help) name,
+    DC_CHANNELS(CH)
+#undef CH
+};
+
+
+const char *dc_log_select(dc_log *log, const char *words)
+{
+    log->on |= 1u << DC_CH_NOTE;
+    for (const char *w = words; *w != '\0';) {
+        const size_t n = strcspn(w, ", ");
+        bool known = n == 0;
+        if (n == 3 && memcmp(w, "all", 3) == 0) {
+            log->on |= (1u << DC_CH__COUNT) - 1;
+            known = true;
+        }
+        for (int i = 0; i < DC_CH__COUNT; i++)
+            if (strlen(names[i]) == n && memcmp(w, names[i], n) == 0) {
+                log->on |= 1u << i;
+                known = true;
+            }
+        if (!known)
+            return w;
+        w += n;
+        w += strspn(w, ", ");
+    }
+    return NULL;
+}
+
+void dc_logf(dc_log *log, dc_channel ch, const char *fmt, ...)
+{
+    if (!dc_log_on(log, ch) || log->write == NULL)
+        return;
+    char line[1024];
+    int n = snprintf(line, sizeof line, "[%s] ", names[ch]);
+    va_list ap;
+    va_start(ap, fmt);
+    const int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    n += m < (int)sizeof line - n - 2 ? m : (int)sizeof line - n - 2;
+    line[n++] = '\n';
+    log->write(log->ctx, line, (size_t)n);
+}
+
+void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *text)
+{
+    if (!dc_log_on(log, ch) || log->write == NULL)
+        return;
+    dc_logf(log, ch, "%s", heading);
+    log->write(log->ctx, text, strlen(text));
+    const size_t n = strlen(text);
+    if (n == 0 || text[n - 1] != '\n')
+        log->write(log->ctx, "\n", 1);
+}

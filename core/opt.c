@@ -1,0 +1,75 @@
+#include "core/opt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_INT(const char *text, int64_t *field)
+{
+    char *end;
+    errno = 0;
+    const long long v = strtoll(text, &end, 0);
+    if (errno != 0 || end == text || *end != '\0')
+        return false;
+    *field = v;
+    return true;
+}
+
+static bool read_TEXT(const char *text, char (*field)[128])
+{
+    if (strlen(text) >= sizeof *field)
+        return false;
+    strcpy(*field, text);
+    return true;
+}
+
+static void set_INT(int64_t dflt, int64_t *field)
+{
+    *field = dflt;
+}
+
+static void set_TEXT(const char *dflt, char (*field)[128])
+{
+    strcpy(*field, dflt);
+}
+
+static const char *env_of(const char *name)
+{
+    return getenv(name);
+}
+
+void dc_opts_init(dc_opts *o, const char **bad)
+{
+    const char *text;
+    *bad = NULL;
+#define OPT(id, env, kind, dflt, help)                                          \
+    set_##kind(dflt, &o->id);                                                   \
+    if ((text = env_of(env)) != NULL && *text != '\0' && !read_##kind(text, &o->id)) \
+        *bad = env;
+#include "core/opt.def"
+}
+
+static const char *show_INT(int64_t v, char *room, size_t size)
+{
+    snprintf(room, size, "%" PRId64, v);
+    return room;
+}
+
+static const char *show_TEXT(const char *v, char *room, size_t size)
+{
+    (void)room, (void)size;
+    return v;
+}
+
+void dc_opts_each(const dc_opts *o,
+                  void (*see)(void *ctx, const char *env, const char *dflt, const char *now,
+                              const char *help),
+                  void *ctx)
+{
+    char a[32], b[32];
+#define OPT(id, env, kind, dflt, help)                                                      \
+    see(ctx, env, show_##kind(dflt, a, sizeof a), show_##kind(o->id, b, sizeof b), help);
+#include "core/opt.def"
+}

@@ -1,0 +1,26 @@
+/* Settings, read once from the environment by the table core/opt.def. */
+#ifndef DC_CORE_OPT_H
+#define DC_CORE_OPT_H
+
+#include "core/base.h"
+
+typedef struct dc_opts {
+#define DC_OPT_FIELD_INT(id)  int64_t id;
+#define DC_OPT_FIELD_TEXT(id) char id[128];
+#define OPT(id, env, kind, dflt, help) DC_OPT_FIELD_##kind(id)
+#include "core/opt.def"
+} dc_opts;
+
+/*
+ * Defaults, then the environment. A value that cannot be read keeps the default; *bad then names
+ * the variable (else NULL).
+ */
+void dc_opts_init(dc_opts *o, const char **bad);
+
+/* Calls see(variable, default, current, help) for each setting, in table order. */
+void dc_opts_each(const dc_opts *o,
+                  void (*see)(void *ctx, const char *env, const char *dflt, const char *now,
+                              const char *help),
+                  void *ctx);
+
+#endif

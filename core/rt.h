@@ -1,0 +1,50 @@
+/*
+ * The context: everything of one deepc in a process hangs on a dc_rt. No globals; two contexts may
+ * live side by side. Used by one thread at a time.
+ */
+#ifndef DC_CORE_RT_H
+#define DC_CORE_RT_H
+
+#include "core/device.h"
+#include "core/graph.h"
+
+typedef struct dc_stats { /* counters since the context was opened; dc.stats() */
+    uint64_t traces;      /* bodies of typed functions run */
+    uint64_t compiles;    /* executables built */
+    uint64_t kernels;     /* kernels compiled */
+    uint64_t launches;    /* kernels run */
+    uint64_t calls;       /* calls of compiled functions */
+    uint64_t interpreted; /* calls and eager operations run by the interpreter */
+    uint64_t fallbacks;   /* executables that went to the interpreter because a compiler failed */
+    uint64_t allocs;      /* device allocations (pool hits not counted) */
+    uint64_t moved_out;   /* held results copied away before being overwritten */
+    uint64_t bytes_live;  /* held by tensors, cells, executables */
+    uint64_t bytes_peak;
+    uint64_t compile_ns;  /* building executables, kernels included */
+} dc_stats;
+
+typedef struct dc_rt {
+    dc_opts opt;
+    dc_log log;
+    dc_job job;       /* of the calling thread */
+    dc_names *names;  /* names of dims, labels */
+    dc_device *device; /* where tensors live; eval uses host memory of its own device */
+    bool interpret;    /* device is `eval` */
+    dc_stats stats;
+    struct dc_pool *pool;
+    uint64_t next_cell; /* ids of cells */
+    bool broken;        /* after BUG: can only be closed */
+} dc_rt;
+
+/*
+ * `device` becomes the context's (freed with it); interpret says that compiled functions run on the
+ * interpreter over that device's memory, which must then be the host's.
+ */
+dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log);
+void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret);
+void dc_rt_free(dc_rt *rt); /* all tensors, cells and executables must be gone */
+
+/* A device over malloc that compiles nothing: for `eval` and for tests of core/. */
+dc_device *dc_host_device_new(void);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * Values. Three things with different lives:
+ *
+ *   dc_store   memory on the device. Its address never changes.
+ *   dc_tensor  an immutable value, reference counted: a handle that shows a store. Handles move.
+ *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
+ *              address stays for the cell's life.
+ *
+ * Invariant (contracts.md 3): a store that somebody is about to overwrite is first freed of its
+ * handles: dc_store_evict copies the content to a pool store and moves every handle there. So a
+ * holder of a tensor never sees a change, and recorded address lists never change either.
+ *
+ * Freed stores go back to a pool by size; an allocation counts in stats.allocs only when the pool
+ * had none. With DEEPC_CHECK=2 every store has 64 guard bytes before and after it, which
+ * dc_store_guards checks.
+ */
+#ifndef DC_CORE_STORE_H
+#define DC_CORE_STORE_H
+
+#include "core/rt.h"
+
+typedef struct dc_tensor dc_tensor;
+
+typedef struct dc_store {
+    dc_rt *rt;
+    void *mem;
+    size_t bytes;
+    dc_tensor *shown; /* handles that show it, linked */
+    bool owned;       /* by a cell or an instance: not given back with the last handle */
+    struct dc_store *next; /* in the pool, or in the list of live ones */
+    struct dc_store *prev;
+} dc_store;
+
+struct dc_tensor {
+    uint32_t refs;
+    dc_type type; /* with names */
+    dc_store *store;
+    dc_tensor *next, *prev; /* among those that show the store */
+};
+
+typedef struct dc_cell {
+    uint32_t refs;
+    dc_rt *rt;
+    uint64_t id; /* unique in the context */
+    dc_type type;
+    dc_store *store;
+    char *label;    /* "net.2.weight"; replaced when a path is known */
+    bool trainable; /* dc.param, not dc.state */
+    bool torn;      /* a failed device run may have left half a value */
+} dc_cell;
+
+dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
+void dc_store_free(dc_store *s);                    /* no handle may show it */
+dc_status dc_store_evict(dc_store *s, dc_job *j);   /* gives handles a copy elsewhere */
+/* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
+dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
+
+/* A tensor with fresh memory, not cleared; or one that shows `s` (an instance's or cell's). */
+dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
+dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
+dc_tensor *dc_tensor_retain(dc_tensor *t);
+void dc_tensor_release(dc_tensor *t); /* NULL is fine */
+static inline void *dc_tensor_mem(const dc_tensor *t)
+{
+    return t->store->mem;
+}
+
+/* Cells start with zeros. dc_cell_write evicts holders first. */
+dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label, bool trainable,
+                      dc_cell **out);
+dc_cell *dc_cell_retain(dc_cell *c);
+void dc_cell_release(dc_cell *c);
+dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value); /* same type, else CELL_TYPE */
+dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */
+void dc_cell_label(dc_cell *c, const char *label);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * The whole of jit/ as others see it: a checked function becomes an executable, an executable is
+ * bound to memory as an instance, an instance is called.
+ *
+ *   dc_exec   shared, immutable: items, memory plan, signature; no pointers to tensors.
+ *   dc_inst   an executable with its cells, result stores, arena and recording.
+ */
+#ifndef DC_JIT_JIT_H
+#define DC_JIT_JIT_H
+
+#include "core/store.h"
+
+typedef struct dc_exec dc_exec;
+typedef struct dc_inst dc_inst;
+
+/*
+ * Results of fn come in this order: nresult tensors, nset new values of cells, then pairs of checks
+ * (position i32[] of the first offender or -1; its value i32[]), two results per check.
+ * Parameters: nfree first (arguments and captured tensors, given at each call), then ncell cells.
+ * set[i] is the cell (index among the cells) that result nresult + i is stored to. It is donated
+ * the cell's own store where that is safe, else goes through a temporary and a copy; either way
+ * cells change only after every check has passed and every kernel that reads the old value has run.
+ */
+typedef struct dc_exec_desc {
+    const dc_func *fn; /* copied; simplified and checked by the builder */
+    const char *name;  /* of the typed function, for logs */
+    uint32_t nfree, ncell, nresult, nset, ncheck;
+    const uint32_t *set;
+} dc_exec_desc;
+
+dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out);
+dc_exec *dc_exec_retain(dc_exec *e);
+void dc_exec_release(dc_exec *e);
+
+/* Facts for dc.stats, :explain and tests. */
+typedef struct dc_exec_info {
+    uint32_t launches, copies, kernels; /* items; distinct kernels */
+    size_t arena_bytes, arena_lower_bound;
+    uint32_t donated, denied; /* cells updated in place; through a temporary */
+    bool interpreted;         /* runs on the interpreter */
+    uint64_t nodes;           /* of the graph after simplification */
+} dc_exec_info;
+
+void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
+
+/* Takes a reference on the executable and on each of the cells. */
+dc_status dc_inst_new(dc_rt *rt, dc_job *j, dc_exec *e, dc_cell *const *cell, dc_inst **out);
+void dc_inst_free(dc_inst *i);
+
+/* A value for one of the nfree parameters: a tensor, or (rank 0) a number as a pattern. */
+typedef struct dc_arg {
+    const dc_tensor *tensor; /* NULL: `bits` */
+    uint64_t bits;
+} dc_arg;
+
+/* A check that failed: which one, where, what value stood there. */
+typedef struct dc_fault {
+    int32_t check; /* -1: none */
+    int64_t position, value;
+} dc_fault;
+
+/*
+ * One call. out[0..nresult-1] receive new references; a later call never changes what they hold
+ * (the instance gives the old holder a copy first). Types of the arguments are the caller's duty.
+ * On a fault the status is DC_E_VALUE, no cell has changed, and *fault tells.
+ */
+dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault);
+
+/* DEEPC_DEBUG=time: one line per kernel: name, calls, ms, GFLOP/s, GB/s, Lua lines. */
+void dc_time_report(dc_rt *rt);
+
+#endif
