@@ -39,9 +39,11 @@ static void reserve(dc_text *t, size_t more)
 
 void dc_text_printf(dc_text *t, const char *fmt, ...)
 {
+    if (fmt == NULL) /* never; without it gcc 12 warns under -fsanitize=undefined */
+        DC_BUG("no format");
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    const int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     reserve(t, (size_t)n);
     va_start(ap, fmt);

@@ -1,0 +1,14 @@
+/* Hash-consing tables of a kernel, shared by jit/index.c and jit/nest.c. */
+#ifndef DC_JIT_CONS_H
+#define DC_JIT_CONS_H
+
+#include "jit/nest.h"
+
+/*
+ * Makes room for one more. True when the table was renewed and is empty: the caller inserts all
+ * its refs again.
+ */
+bool dc_cons_reserve(dc_kernel *k, dc_cons *c);
+void dc_cons_insert(dc_cons *c, uint64_t hash, uint32_t ref);
+
+#endif

@@ -1,0 +1,392 @@
+/*
+ * Fusion (jit/fuse.h): decides which nodes get memory and which kernel stores them.
+ *
+ * One walk from users to producers. When a node is met, every user of it has a home: the group it
+ * is computed in (or several), and whether it stands there at the group's own position ("aligned")
+ * or at another one (behind a movement, or under the reduction). Then
+ *
+ *   a node that needs memory  joins the group of a user where it would be aligned, if the shapes
+ * agree and no other group lies between (that would be a cycle); else it starts a group; a
+ * reduction or product    is computed inside a group where all its users are aligned, if that group
+ * has none yet; else it gets memory and a group of its own; other nodes               are computed
+ * in place where they are used, unless a guard objects.
+ *
+ * Guards, each against a measured way to be slow:
+ *   several homes        recomputing is allowed for few cheap operations only (RECOMPUTE_OPS);
+ *   costly under expand  exp, log, sqrt, division are not repeated for each element of a broadcast;
+ *   operands of dot      are read many times: only movement and casts are folded into them, and the
+ *                        right-hand side, which is read as vectors, is always plain memory.
+ * Why not more (row-wise groups with several reductions): see ARCHITECTURE.md, "Limits".
+ */
+#include "jit/fuse.h"
+
+#include <string.h>
+
+enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256 };
+
+#define NO_HOME   UINT32_MAX
+#define MANY_HOME (UINT32_MAX - 1)
+
+typedef struct fuse_node {
+    uint32_t home;     /* group, NO_HOME (dead), or MANY_HOME */
+    bool aligned;      /* at the group's own position in every use */
+    bool memory;       /* stored */
+    uint32_t ops;      /* element-wise operations repeated when it is computed again */
+    bool costly;       /* one of them is COSTLY */
+    bool on_reduction; /* a reduction or product stands below, with only aligned steps between */
+    uint32_t first_user, nuser;
+} fuse_node;
+
+typedef struct fusing {
+    dc_job *j;
+    dc_arena *a;
+    const dc_func *fn;
+    fuse_node *node;
+    dc_ref *user; /* users of node r: user[first_user .. first_user + nuser - 1] */
+    bool *live, *is_result;
+    DC_VEC(dc_group) group;
+    int level;
+} fusing;
+
+static const dc_node *at(const fusing *w, dc_ref r)
+{
+    return dc_node_at(w->fn, r);
+}
+
+static dc_op_class class_of(const fusing *w, dc_ref r)
+{
+    return (dc_op_class)dc_op_row_of(at(w, r)->op)->cls;
+}
+
+static bool is_reduction(const fusing *w, dc_ref r)
+{
+    const dc_op_class c = class_of(w, r);
+    return c == DC_CLASS_RED || c == DC_CLASS_CON;
+}
+
+static bool is_param(const fusing *w, dc_ref r)
+{
+    return at(w, r)->op == DC_OP_PARAM;
+}
+
+/* Users -------------------------------------------------------------------------------------- */
+
+static void list_users(fusing *w)
+{
+    const uint32_t n = w->fn->node.n;
+    uint32_t total = 0;
+    for (dc_ref r = 1; r < n; r++)
+        for (int i = 0; w->live[r] && i < at(w, r)->nin; i++, total++)
+            w->node[at(w, r)->in[i]].nuser++;
+    w->user = DC_NEW_ARRAY(w->a, dc_ref, total + 1);
+    uint32_t next = 0;
+    for (dc_ref r = 1; r < n; r++) {
+        w->node[r].first_user = next;
+        next += w->node[r].nuser;
+        w->node[r].nuser = 0;
+    }
+    for (dc_ref r = 1; r < n; r++)
+        for (int i = 0; w->live[r] && i < at(w, r)->nin; i++) {
+            fuse_node *x = &w->node[at(w, r)->in[i]];
+            w->user[x->first_user + x->nuser++] = r;
+        }
+}
+
+/*
+ * What computing r again would repeat, down to memory; constants and iota are free. Where memory is
+ * likely (needs_memory decides later, from the other end) the count starts again.
+ */
+static void measure(fusing *w)
+{
+    for (dc_ref r = 1; r < w->fn->node.n; r++) {
+        fuse_node *x = &w->node[r];
+        if (!w->live[r] || class_of(w, r) == DC_CLASS_SRC || is_reduction(w, r))
+            continue;
+        const bool ew = class_of(w, r) == DC_CLASS_EW;
+        x->ops = ew;
+        x->costly = ew && (dc_op_row_of(at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
+        for (int i = 0; i < at(w, r)->nin; i++) {
+            const dc_ref o = at(w, r)->in[i];
+            const fuse_node *in = &w->node[o];
+            const bool stored =
+                w->is_result[o] ||
+                (in->nuser > 1 && (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS)) ||
+                in->ops > GROUP_OPS;
+            x->on_reduction |= ew && (is_reduction(w, o) || (in->on_reduction && !stored));
+            if (stored)
+                continue;
+            x->ops += in->ops;
+            x->costly |= in->costly;
+        }
+    }
+}
+
+/* Homes -------------------------------------------------------------------------------------- */
+
+typedef struct demand { /* what all users together ask of a node */
+    uint32_t home;
+    bool aligned;
+    bool dot_left, dot_right, expanded, reduced;
+} demand;
+
+static demand demand_of(const fusing *w, dc_ref r)
+{
+    const fuse_node *x = &w->node[r];
+    demand d = {.home = NO_HOME, .aligned = true};
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = w->user[x->first_user + i];
+        const fuse_node *y = &w->node[u];
+        d.home = d.home == NO_HOME || d.home == y->home ? y->home : MANY_HOME;
+        d.aligned &= y->aligned && class_of(w, u) == DC_CLASS_EW;
+        d.expanded |= at(w, u)->op == DC_OP_EXPAND;
+        d.reduced |= class_of(w, u) == DC_CLASS_RED;
+        if (class_of(w, u) == DC_CLASS_CON) {
+            d.dot_left |= at(w, u)->in[0] == r;
+            d.dot_right |= at(w, u)->in[1] == r;
+        }
+    }
+    return d;
+}
+
+static bool same_shape(const fusing *w, dc_ref a, dc_ref b)
+{
+    const dc_node *x = at(w, a), *y = at(w, b);
+    return x->rank == y->rank &&
+           (x->rank == 0 || memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0);
+}
+
+/* Is r, or what it is made of, only movement and casts over memory? */
+static bool plain_read(const fusing *w, dc_ref r)
+{
+    for (;;) {
+        if (class_of(w, r) == DC_CLASS_SRC)
+            return true;
+        if (at(w, r)->op != DC_OP_CAST && class_of(w, r) != DC_CLASS_MOV)
+            return false;
+        if (at(w, r)->op == DC_OP_PAD)
+            return false;
+        r = at(w, r)->in[0];
+        if (w->node[r].memory || is_reduction(w, r))
+            return true;
+    }
+}
+
+static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
+{
+    const fuse_node *x = &w->node[r];
+    if (w->level == 0 || w->is_result[r])
+        return true;
+    if (at(w, r)->op == DC_OP_CONST || at(w, r)->op == DC_OP_IOTA)
+        return d->dot_right;
+    if (d->dot_right)
+        return true;
+    if (d->dot_left && !plain_read(w, r))
+        return true;
+    if (d->expanded && x->costly)
+        return true;
+    if (d->home == MANY_HOME && (x->costly || x->on_reduction || x->ops > RECOMPUTE_OPS))
+        return true;
+    return x->ops > GROUP_OPS;
+}
+
+/* Cycles: does anything that group g reads depend on r through other groups? ------------------ */
+
+static bool reaches(const fusing *w, dc_ref from, dc_ref target, uint32_t g, uint8_t *seen)
+{
+    if (from == target)
+        return true;
+    if (from < target || seen[from])
+        return false; /* operands are older than their users */
+    seen[from] = 1;
+    for (int i = 0; i < at(w, from)->nin; i++)
+        if (reaches(w, at(w, from)->in[i], target, g, seen))
+            return true;
+    return false;
+}
+
+/*
+ * May r be computed in group g? Not if some node outside g uses r (directly or not) and is itself
+ * used inside g: walks from the nodes of g to operands outside g and looks for r below them.
+ */
+static bool would_cycle(const fusing *w, dc_ref r, uint32_t g)
+{
+    const dc_mark mark = dc_arena_mark(&w->j->scratch);
+    uint8_t *seen = DC_NEW_ARRAY(&w->j->scratch, uint8_t, w->fn->node.n);
+    bool found = false;
+    for (dc_ref u = r + 1; u < w->fn->node.n && !found; u++) {
+        if (!w->live[u] || w->node[u].home != g)
+            continue;
+        for (int i = 0; i < at(w, u)->nin && !found; i++) {
+            const dc_ref in = at(w, u)->in[i];
+            if (in != r && w->node[in].home != g)
+                found = reaches(w, in, r, g, seen);
+        }
+    }
+    dc_arena_rewind(&w->j->scratch, mark);
+    return found;
+}
+
+/* Assignment --------------------------------------------------------------------------------- */
+
+static uint32_t new_group(fusing *w, dc_ref r)
+{
+    dc_group g = {0};
+    g.out = DC_NEW_ARRAY(w->a, dc_ref, 1);
+    g.out[g.nout++] = r;
+    DC_PUSH_IN(w->a, w->group, g);
+    return w->group.n - 1;
+}
+
+static void add_output(fusing *w, uint32_t g, dc_ref r)
+{
+    dc_group *x = &w->group.at[g];
+    dc_ref *out = DC_NEW_ARRAY(w->a, dc_ref, x->nout + 1);
+    memcpy(out, x->out, x->nout * sizeof *out);
+    out[x->nout++] = r;
+    x->out = out;
+}
+
+/* A group of a user in which a stored node r would be one more aligned output. */
+static uint32_t group_to_join(const fusing *w, dc_ref r)
+{
+    const fuse_node *x = &w->node[r];
+    if (w->level == 0)
+        return NO_HOME;
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = w->user[x->first_user + i];
+        const fuse_node *y = &w->node[u];
+        if (y->home >= MANY_HOME || !y->aligned || class_of(w, u) != DC_CLASS_EW)
+            continue;
+        const dc_group *g = &w->group.at[y->home];
+        if (!same_shape(w, g->out[0], r) || (is_reduction(w, r) && g->reduce != 0))
+            continue;
+        /* Every use inside that group must be aligned, or the group would read its own output. */
+        bool fits = true;
+        for (uint32_t k = 0; k < x->nuser; k++) {
+            const dc_ref v = w->user[x->first_user + k];
+            const bool inside = w->node[v].home == y->home || w->node[v].home == MANY_HOME;
+            fits &= !inside || (w->node[v].home != MANY_HOME && w->node[v].aligned &&
+                                class_of(w, v) == DC_CLASS_EW);
+        }
+        if (fits && !would_cycle(w, r, y->home))
+            return y->home;
+    }
+    return NO_HOME;
+}
+
+/*
+ * Outputs that no output uses, but that read the same operands at the same positions (first
+ * moments, second moments): r joins the group of a sibling of the same shape.
+ */
+static uint32_t sibling_to_join(const fusing *w, dc_ref r)
+{
+    if (w->level == 0 || class_of(w, r) != DC_CLASS_EW)
+        return NO_HOME;
+    for (int i = 0; i < at(w, r)->nin; i++) {
+        const fuse_node *in = &w->node[at(w, r)->in[i]];
+        for (uint32_t k = 0; k < in->nuser; k++) {
+            const dc_ref v = w->user[in->first_user + k];
+            const fuse_node *y = &w->node[v];
+            if (v <= r || y->home >= MANY_HOME || !y->aligned || class_of(w, v) != DC_CLASS_EW)
+                continue;
+            if (same_shape(w, w->group.at[y->home].out[0], r) && w->node[r].nuser == 0 &&
+                !would_cycle(w, r, y->home))
+                return y->home;
+        }
+    }
+    return NO_HOME;
+}
+
+static void place(fusing *w, dc_ref r)
+{
+    fuse_node *x = &w->node[r];
+    const demand d = demand_of(w, r);
+    const bool reduction = is_reduction(w, r);
+
+    if (is_param(w, r))
+        return;
+    if (reduction && !needs_memory(w, r, &d) && d.home < MANY_HOME && d.aligned &&
+        w->group.at[d.home].reduce == 0 && same_shape(w, r, w->group.at[d.home].out[0]) &&
+        !would_cycle(w, r, d.home)) {
+        w->group.at[d.home].reduce = r;
+        x->home = d.home;
+        x->aligned = false; /* its operand stands under the reduction */
+        return;
+    }
+    if (!reduction && !needs_memory(w, r, &d)) {
+        x->home = d.home;
+        x->aligned = d.aligned;
+        return;
+    }
+    x->memory = true;
+    x->home = group_to_join(w, r);
+    if (x->home == NO_HOME)
+        x->home = sibling_to_join(w, r);
+    if (x->home == NO_HOME)
+        x->home = new_group(w, r);
+    else
+        add_output(w, x->home, r);
+    x->aligned = !reduction;
+    if (reduction)
+        w->group.at[x->home].reduce = r;
+}
+
+/* Inputs ------------------------------------------------------------------------------------- */
+
+typedef struct gathering {
+    fusing *w;
+    uint32_t g;
+    uint32_t *seen; /* by ref: g + 1 when visited for group g */
+    DC_VEC(dc_ref) in;
+} gathering;
+
+static void gather(gathering *v, dc_ref r)
+{
+    fusing *w = v->w;
+    if (v->seen[r] == v->g + 1)
+        return;
+    v->seen[r] = v->g + 1;
+    const bool elsewhere = w->node[r].memory && w->node[r].home != v->g;
+    if (is_param(w, r) || elsewhere) {
+        DC_PUSH_IN(w->a, v->in, r);
+        return;
+    }
+    for (int i = 0; i < at(w, r)->nin; i++)
+        gather(v, at(w, r)->in[i]);
+}
+
+static void find_inputs(fusing *w)
+{
+    uint32_t *seen = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
+    for (uint32_t g = 0; g < w->group.n; g++) {
+        gathering v = {.w = w, .g = g, .seen = seen};
+        for (uint32_t i = 0; i < w->group.at[g].nout; i++)
+            gather(&v, w->group.at[g].out[i]);
+        w->group.at[g].in = v.in.at;
+        w->group.at[g].nin = v.in.n;
+    }
+}
+
+dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out)
+{
+    fusing w = {.j = j, .a = a, .fn = fn, .level = level};
+    w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
+    w.live = dc_func_live(fn, a);
+    w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
+    for (uint32_t i = 0; i < fn->result.n; i++)
+        w.is_result[fn->result.at[i]] = true;
+    for (dc_ref r = 0; r < fn->node.n; r++)
+        w.node[r].home = NO_HOME;
+    list_users(&w);
+    measure(&w);
+    for (dc_ref r = fn->node.n; r-- > 1;)
+        if (w.live[r])
+            place(&w, r);
+    find_inputs(&w);
+
+    *out = (dc_groups){.fn = fn, .n = w.group.n, .at = w.group.at};
+    out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    for (dc_ref r = 0; r < fn->node.n; r++)
+        out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
+    return DC_OK;
+}

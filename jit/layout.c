@@ -1,0 +1,105 @@
+#include "jit/layout.h"
+
+#include <string.h>
+
+enum { MIN_ROWS = 8 };
+
+typedef struct sides {
+    int nb, nc;
+    const int64_t *batch[2], *contracted[2];
+} sides;
+
+static sides sides_of(const dc_node *n)
+{
+    sides s = {.nb = (int)n->attr[0], .nc = (int)n->attr[1]};
+    s.batch[0] = n->attr + 2;
+    s.batch[1] = s.batch[0] + s.nb;
+    s.contracted[0] = s.batch[1] + s.nb;
+    s.contracted[1] = s.contracted[0] + s.nc;
+    return s;
+}
+
+static bool is_free(const sides *s, int side, int axis)
+{
+    for (int i = 0; i < s->nb; i++)
+        if (s->batch[side][i] == axis)
+            return false;
+    for (int i = 0; i < s->nc; i++)
+        if (s->contracted[side][i] == axis)
+            return false;
+    return true;
+}
+
+static int64_t free_rows(const dc_func *f, const dc_node *n, const sides *s)
+{
+    const dc_node *a = dc_node_at(f, n->in[0]);
+    int64_t rows = 1;
+    for (int i = 0; i < a->rank; i++)
+        if (is_free(s, 0, i))
+            rows *= a->dim[i];
+    return rows;
+}
+
+static int last_free(const sides *s, int rank)
+{
+    int axis = rank - 1;
+    while (axis >= 0 && !is_free(s, 1, axis))
+        axis--;
+    return axis;
+}
+
+/* Moves axis `last` of the right-hand side behind all others. */
+static dc_ref transposed_dot(dc_func *to, const dc_node *n, const sides *s, dc_ref lhs, dc_ref rhs,
+                             int last)
+{
+    const int rank = dc_node_at(to, rhs)->rank;
+    int64_t perm[DC_MAX_RANK], where[DC_MAX_RANK], rb[DC_MAX_RANK], rc[DC_MAX_RANK];
+    int k = 0;
+    for (int i = 0; i < rank; i++)
+        if (i != last) {
+            where[i] = k;
+            perm[k++] = i;
+        }
+    where[last] = k;
+    perm[k] = last;
+    for (int i = 0; i < s->nb; i++)
+        rb[i] = where[s->batch[1][i]];
+    for (int i = 0; i < s->nc; i++)
+        rc[i] = where[s->contracted[1][i]];
+    DC_UNUSED(n);
+    const dc_ref moved = dc_g_permute(to, rhs, perm);
+    return dc_g_dot(to, lhs, moved, s->nb, s->batch[0], rb, s->nc, s->contracted[0], rc);
+}
+
+dc_func *dc_layout(const dc_func *f)
+{
+    dc_func *to = dc_func_new(f->module, f->name);
+    dc_ref *map = dc_xalloc(f->node.n * sizeof *map);
+    for (uint32_t i = 0; i < f->param.n; i++) {
+        const dc_type t = dc_node_type(f, f->param.at[i]);
+        map[f->param.at[i]] = dc_g_param(to, &t, f->label.at[i]);
+        dc_func_copy_origin(to, map[f->param.at[i]], f, f->param.at[i]);
+    }
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        if (map[r] != 0)
+            continue;
+        dc_ref in[8];
+        DC_ASSERT(n->nin <= (int)DC_COUNTOF(in), "%d operands", n->nin);
+        for (int i = 0; i < n->nin; i++)
+            in[i] = map[n->in[i]];
+        const dc_type t = dc_node_type(f, r);
+        const sides s = n->op == DC_OP_DOT ? sides_of(n) : (sides){0};
+        const int rank = n->op == DC_OP_DOT ? dc_node_at(f, n->in[1])->rank : 0;
+        const int last = n->op == DC_OP_DOT ? last_free(&s, rank) : -1;
+        if (last >= 0 && last != rank - 1 && free_rows(f, n, &s) >= MIN_ROWS)
+            map[r] = transposed_dot(to, n, &s, in[0], in[1], last);
+        else
+            map[r] = dc_g_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
+        dc_func_copy_origin(to, map[r], f, r);
+    }
+    for (uint32_t i = 0; i < f->result.n; i++)
+        DC_PUSH(to->result, map[f->result.at[i]]);
+    dc_xfree(map);
+    return to;
+}

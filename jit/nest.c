@@ -1,0 +1,259 @@
+/*
+ * Kernels in nest form: construction, value expressions, rewriting. Index algebra is in
+ * jit/index.c, the text in jit/ntext.c, the verifier in jit/ncheck.c.
+ */
+#include "jit/nest.h"
+
+#include "jit/cons.h"
+
+#include <stdio.h>
+#include <string.h>
+
+dc_kernel *dc_kernel_new(const char *name)
+{
+    dc_kernel *k = dc_xalloc(sizeof *k);
+    snprintf(k->name, sizeof k->name, "%s", name);
+    DC_PUSH_IN(&k->arena, k->ix, (dc_ix_node){0});
+    DC_PUSH_IN(&k->arena, k->atom, (dc_atom_node){0});
+    DC_PUSH_IN(&k->arena, k->vx, (dc_vx_node){0});
+    return k;
+}
+
+void dc_kernel_free(dc_kernel *k)
+{
+    if (k == NULL)
+        return;
+    dc_arena_free(&k->arena);
+    dc_xfree(k);
+}
+
+uint32_t dc_axis_new(dc_kernel *k, const char *name, int64_t extent, bool reduce)
+{
+    dc_axis a = {.extent = extent, .reduce = reduce};
+    snprintf(a.name, sizeof a.name, "%s", name);
+    DC_PUSH_IN(&k->arena, k->axis, a);
+    return k->axis.n - 1;
+}
+
+int dc_axis_find(const dc_kernel *k, const char *name)
+{
+    for (uint32_t i = 0; i < k->axis.n; i++)
+        if (strcmp(k->axis.at[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count, dc_scope s,
+                       dc_mode m)
+{
+    dc_buffer b = {.dtype = (uint8_t)t, .scope = (uint8_t)s, .mode = (uint8_t)m, .count = count};
+    snprintf(b.name, sizeof b.name, "%s", name);
+    if (s == DC_SCOPE_PARAM)
+        b.param = k->nparam++;
+    DC_PUSH_IN(&k->arena, k->buf, b);
+    return k->buf.n - 1;
+}
+
+/* Value expressions ------------------------------------------------------------------------- */
+
+static bool pred_same(dc_pred a, dc_pred b)
+{
+    if (a.n != b.n)
+        return false;
+    for (uint32_t i = 0; i < a.n; i++)
+        if (a.range[i].ix != b.range[i].ix || a.range[i].n != b.range[i].n)
+            return false;
+    return true;
+}
+
+static uint64_t vx_hash(const dc_vx_node *v)
+{
+    uint64_t h = dc_hash_mix(v->kind, v->op);
+    h = dc_hash_mix(dc_hash_mix(h, v->dtype), v->bits);
+    h = dc_hash_mix(dc_hash_mix(h, v->buf), v->at);
+    for (int i = 0; i < v->n; i++)
+        h = dc_hash_mix(h, v->in[i]);
+    for (uint32_t i = 0; i < v->pred.n; i++)
+        h = dc_hash_mix(dc_hash_mix(h, v->pred.range[i].ix), (uint64_t)v->pred.range[i].n);
+    return h;
+}
+
+static bool vx_same(const dc_vx_node *a, const dc_vx_node *b)
+{
+    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->n == b->n &&
+           a->buf == b->buf && a->at == b->at && a->bits == b->bits &&
+           memcmp(a->in, b->in, sizeof a->in) == 0 && pred_same(a->pred, b->pred);
+}
+
+static dc_vx vx_cons(dc_kernel *k, const dc_vx_node *v)
+{
+    if (dc_cons_reserve(k, &k->vxcons))
+        for (uint32_t r = 1; r < k->vx.n; r++)
+            dc_cons_insert(&k->vxcons, vx_hash(&k->vx.at[r]), r);
+    const uint64_t h = vx_hash(v);
+    const uint32_t mask = k->vxcons.nslot - 1;
+    for (uint32_t i = (uint32_t)h & mask; k->vxcons.slot[i] != 0; i = (i + 1) & mask)
+        if (vx_same(&k->vx.at[k->vxcons.slot[i]], v))
+            return k->vxcons.slot[i];
+    DC_PUSH_IN(&k->arena, k->vx, *v);
+    dc_cons_insert(&k->vxcons, h, k->vx.n - 1);
+    return k->vx.n - 1;
+}
+
+dc_vx dc_vx_op(dc_kernel *k, dc_op op, dc_dtype t, const dc_vx *in, int n)
+{
+    dc_vx_node v = {.kind = DC_VX_OP, .op = (uint8_t)op, .dtype = (uint8_t)t, .n = (uint8_t)n};
+    for (int i = 0; i < n; i++)
+        v.in[i] = in[i];
+    return vx_cons(k, &v);
+}
+
+dc_vx dc_vx_const(dc_kernel *k, dc_dtype t, uint64_t bits)
+{
+    const dc_vx_node v = {.kind = DC_VX_CONST, .dtype = (uint8_t)t, .bits = bits};
+    return vx_cons(k, &v);
+}
+
+dc_vx dc_vx_load(dc_kernel *k, uint32_t buf, dc_ix at, dc_pred pred)
+{
+    const dc_vx_node v = {
+        .kind = DC_VX_LOAD, .dtype = k->buf.at[buf].dtype, .buf = buf, .at = at, .pred = pred};
+    return vx_cons(k, &v);
+}
+
+dc_vx dc_vx_index(dc_kernel *k, dc_ix at, dc_dtype t)
+{
+    const dc_vx_node v = {.kind = DC_VX_INDEX, .dtype = (uint8_t)t, .at = at};
+    return vx_cons(k, &v);
+}
+
+dc_vx dc_vx_test(dc_kernel *k, dc_pred pred)
+{
+    const dc_vx_node v = {.kind = DC_VX_TEST, .dtype = DC_BOOL, .pred = pred};
+    return vx_cons(k, &v);
+}
+
+dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n)
+{
+    const dc_ix_node *x = &k->ix.at[ix];
+    if (x->lo >= 0 && x->hi < n)
+        return a;
+    for (uint32_t i = 0; i < a.n; i++)
+        if (a.range[i].ix == ix && a.range[i].n <= n)
+            return a;
+    dc_range *r = DC_NEW_ARRAY(&k->arena, dc_range, a.n + 1);
+    if (a.n > 0)
+        memcpy(r, a.range, a.n * sizeof *r);
+    r[a.n] = (dc_range){ix, n};
+    return (dc_pred){a.n + 1, r};
+}
+
+/* Rewriting --------------------------------------------------------------------------------- */
+
+static dc_subst subst_new(dc_kernel *k)
+{
+    return (dc_subst){.k = k,
+                      .axis = DC_NO_AXIS,
+                      .buf = DC_NO_BUF,
+                      .ixmap = DC_NEW_ARRAY(&k->arena, uint32_t, k->ix.n),
+                      .vxmap = DC_NEW_ARRAY(&k->arena, uint32_t, k->vx.n),
+                      .nix = k->ix.n,
+                      .nvx = k->vx.n};
+}
+
+dc_subst dc_subst_axis(dc_kernel *k, uint32_t axis, dc_ix to)
+{
+    dc_subst s = subst_new(k);
+    s.axis = axis;
+    s.to = to;
+    return s;
+}
+
+dc_subst dc_subst_buf(dc_kernel *k, uint32_t buf, dc_ix add)
+{
+    dc_subst s = subst_new(k);
+    s.buf = buf;
+    s.add = add;
+    return s;
+}
+
+dc_pred dc_subst_pred(dc_subst *s, dc_pred p)
+{
+    dc_pred out = {0};
+    for (uint32_t i = 0; i < p.n; i++)
+        out = dc_pred_and(s->k, out, dc_subst_ix(s, p.range[i].ix), p.range[i].n);
+    return out;
+}
+
+dc_vx dc_subst_vx(dc_subst *s, dc_vx v)
+{
+    if (v == 0)
+        return 0;
+    if (v < s->nvx && s->vxmap[v] != 0)
+        return s->vxmap[v];
+    dc_vx_node n = s->k->vx.at[v];
+    for (int i = 0; i < n.n; i++)
+        n.in[i] = dc_subst_vx(s, n.in[i]);
+    n.at = dc_subst_ix(s, n.at);
+    n.pred = dc_subst_pred(s, n.pred);
+    if (n.kind == DC_VX_LOAD && n.buf == s->buf)
+        n.at = dc_ix_add(s->k, n.at, s->add);
+    const dc_vx out = vx_cons(s->k, &n);
+    if (v < s->nvx)
+        s->vxmap[v] = out;
+    return out;
+}
+
+void dc_subst_stmt(dc_subst *s, dc_stmt *first)
+{
+    for (dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->kind == DC_STMT_LOOP) {
+            dc_subst_stmt(s, t->body);
+            continue;
+        }
+        t->pred = dc_subst_pred(s, t->pred);
+        for (uint32_t i = 0; i < t->nput; i++) {
+            dc_put *p = &t->put[i];
+            p->value = dc_subst_vx(s, p->value);
+            p->at = dc_subst_ix(s, p->at);
+            if (p->buf == s->buf)
+                p->at = dc_ix_add(s->k, p->at, s->add);
+        }
+    }
+}
+
+dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body)
+{
+    dc_stmt *t = DC_NEW(&k->arena, dc_stmt);
+    t->kind = DC_STMT_LOOP;
+    t->axis = axis;
+    t->body = body;
+    return t;
+}
+
+dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput)
+{
+    dc_stmt *t = DC_NEW(&k->arena, dc_stmt);
+    t->kind = DC_STMT_SET;
+    t->nput = nput;
+    t->put = DC_NEW_ARRAY(&k->arena, dc_put, nput);
+    return t;
+}
+
+dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first)
+{
+    dc_stmt *head = NULL, **tail = &head;
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        dc_stmt *c = DC_NEW(&k->arena, dc_stmt);
+        *c = *t;
+        c->next = NULL;
+        c->body = dc_stmt_copy(k, t->body);
+        if (t->nput > 0) {
+            c->put = DC_NEW_ARRAY(&k->arena, dc_put, t->nput);
+            memcpy(c->put, t->put, t->nput * sizeof *c->put);
+        }
+        *tail = c;
+        tail = &c->next;
+    }
+    return head;
+}

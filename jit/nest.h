@@ -1,0 +1,205 @@
+/*
+ * Kernel IR, nest form: a tree of loops over typed axes round assignments whose operands are read
+ * through access maps. Schedule moves (jit/move.h) work on this form and nowhere else; jit/flat.h
+ * is what it is flattened to.
+ *
+ * Index expressions (dc_ix) are sums c + k1*a1 + k2*a2 + ... of atoms: an axis, the floor-division
+ * or remainder of another sum by a positive constant, a loaded integer. They are hash-consed and
+ * kept canonical (terms in order of atoms, like terms joined, k*(x/k) + x%k joined to x, division
+ * and remainder resolved by ranges), so equal maps are usually equal refs.
+ *
+ * An assignment holds several stores. All values are computed before any is stored; this is what
+ * makes updates in place safe (a value read by two outputs is read once). Its predicate is a
+ * conjunction of range tests 0 <= ix < n; where it fails the assignment does nothing, its loads
+ * included.
+ *
+ * Accumulators are local buffers; no value is carried round a loop in any other way.
+ */
+#ifndef DC_JIT_NEST_H
+#define DC_JIT_NEST_H
+
+#include "core/graph.h"
+
+typedef uint32_t dc_ix;   /* index expression; 0 is none */
+typedef uint32_t dc_atom; /* its atoms */
+typedef uint32_t dc_vx;   /* value expression; 0 is none */
+
+typedef enum dc_axis_kind {
+    DC_AXIS_SERIAL,
+    DC_AXIS_GRID,   /* the kernel's begin..end; outermost, at most one */
+    DC_AXIS_VECTOR, /* lanes of one instruction; innermost */
+    DC_AXIS_UNROLL  /* the body repeated */
+} dc_axis_kind;
+
+typedef struct dc_axis {
+    char name[24]; /* unique in the kernel: "m", "n.o", "k" */
+    int64_t extent;
+    uint8_t kind; /* dc_axis_kind */
+    bool reduce;  /* its iterations are added up; order matters to rounding */
+} dc_axis;
+
+typedef enum dc_atom_kind { DC_ATOM_AXIS, DC_ATOM_DIV, DC_ATOM_MOD, DC_ATOM_VALUE } dc_atom_kind;
+
+typedef struct dc_atom_node {
+    uint8_t kind;
+    uint32_t axis; /* AXIS */
+    dc_ix of;      /* DIV, MOD: floor semantics */
+    int64_t k;     /* DIV, MOD: > 0 */
+    dc_vx value;   /* VALUE: an integer, clamped by whoever built it */
+    int64_t lo, hi; /* range, both included */
+} dc_atom_node;
+
+typedef struct dc_term {
+    dc_atom atom;
+    int64_t coef;
+} dc_term;
+
+typedef struct dc_ix_node {
+    int64_t c;
+    uint32_t n;
+    const dc_term *term; /* by ascending atom, no zero coefficients */
+    int64_t lo, hi;
+} dc_ix_node;
+
+typedef struct dc_range { /* 0 <= ix < n */
+    dc_ix ix;
+    int64_t n;
+} dc_range;
+
+typedef struct dc_pred { /* conjunction; n = 0 is true */
+    uint32_t n;
+    const dc_range *range;
+} dc_pred;
+
+typedef enum dc_vx_kind {
+    DC_VX_OP,    /* an element-wise row of core/ops.def on `in` (CAST: to dtype) */
+    DC_VX_LOAD,  /* buf[at] where pred holds, else zero without touching memory */
+    DC_VX_CONST, /* bits */
+    DC_VX_INDEX, /* the value of `at`, as dtype (i32) */
+    DC_VX_TEST   /* pred as bool */
+} dc_vx_kind;
+
+typedef struct dc_vx_node {
+    uint8_t kind, op, dtype, n;
+    dc_vx in[4];
+    uint32_t buf;
+    dc_ix at;
+    dc_pred pred;
+    uint64_t bits;
+} dc_vx_node;
+
+typedef enum dc_scope { DC_SCOPE_PARAM, DC_SCOPE_LOCAL } dc_scope;
+typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT } dc_mode;
+
+typedef struct dc_buffer {
+    char name[16]; /* "x0", "out0", "acc0" */
+    uint8_t dtype, scope, mode;
+    int64_t count; /* elements */
+    uint32_t param; /* PARAM: position in buf[] of the ABI */
+} dc_buffer;
+
+typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET } dc_stmt_kind;
+
+typedef struct dc_put {
+    uint32_t buf;
+    dc_ix at;
+    dc_vx value;
+} dc_put;
+
+typedef struct dc_stmt {
+    uint8_t kind;
+    struct dc_stmt *next;
+    uint32_t axis;        /* LOOP */
+    struct dc_stmt *body; /* LOOP */
+    uint32_t nput;        /* SET */
+    dc_put *put;
+    dc_pred pred;
+    bool reduces; /* SET: put[0] is acc = acc (combine) value, with op DC_VX_OP at its root */
+} dc_stmt;
+
+typedef struct dc_cons { /* open addressing: refs by hash */
+    uint32_t *slot;
+    uint32_t nslot, used;
+} dc_cons;
+
+typedef struct dc_kernel {
+    dc_arena arena; /* everything below that points */
+    dc_cons ixcons, atomcons, vxcons;
+    char name[64];  /* "E_64_128", "R_64_10"; unique within a program after naming */
+    bool strict;    /* DEEPC_MATH=strict: nothing may be contracted */
+    DC_VEC(dc_axis) axis;
+    DC_VEC(dc_ix_node) ix; /* [0] placeholder */
+    DC_VEC(dc_atom_node) atom;
+    DC_VEC(dc_vx_node) vx;
+    DC_VEC(dc_buffer) buf;
+    uint32_t nparam;
+    dc_stmt *root;
+    int64_t flops, bytes; /* per launch, for reports */
+    DC_VEC(const char *) moves; /* applied so far, as text */
+} dc_kernel;
+
+dc_kernel *dc_kernel_new(const char *name);
+void dc_kernel_free(dc_kernel *k);
+
+uint32_t dc_axis_new(dc_kernel *k, const char *name, int64_t extent, bool reduce);
+int dc_axis_find(const dc_kernel *k, const char *name); /* -1 */
+
+/* Index expressions */
+dc_ix dc_ix_const(dc_kernel *k, int64_t c);
+dc_ix dc_ix_axis(dc_kernel *k, uint32_t axis); /* extent 1: the constant 0 */
+dc_ix dc_ix_add(dc_kernel *k, dc_ix a, dc_ix b);
+dc_ix dc_ix_mul(dc_kernel *k, dc_ix a, int64_t c);
+dc_ix dc_ix_div(dc_kernel *k, dc_ix a, int64_t c); /* floor, c > 0 */
+dc_ix dc_ix_mod(dc_kernel *k, dc_ix a, int64_t c); /* result in 0..c-1 */
+bool dc_ix_is_const(const dc_kernel *k, dc_ix a, int64_t *c);
+/* Coefficient of an axis; *affine becomes false where the axis occurs inside a DIV, MOD or VALUE. */
+int64_t dc_ix_stride(const dc_kernel *k, dc_ix a, uint32_t axis, bool *affine);
+bool dc_ix_uses(const dc_kernel *k, dc_ix a, uint32_t axis);
+
+/* Value expressions, hash-consed */
+dc_vx dc_vx_op(dc_kernel *k, dc_op op, dc_dtype t, const dc_vx *in, int n);
+dc_vx dc_vx_const(dc_kernel *k, dc_dtype t, uint64_t bits);
+dc_vx dc_vx_load(dc_kernel *k, uint32_t buf, dc_ix at, dc_pred pred);
+dc_vx dc_vx_index(dc_kernel *k, dc_ix at, dc_dtype t);
+dc_vx dc_vx_test(dc_kernel *k, dc_pred pred);
+
+uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count, dc_scope s, dc_mode m);
+
+/* a && b; ranges that always hold are dropped. */
+dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n);
+
+/*
+ * Rewriting: every occurrence of an axis becomes an index expression. One substitution object
+ * serves one rewrite of many expressions (it remembers results).
+ */
+typedef struct dc_subst {
+    dc_kernel *k;
+    uint32_t axis; /* DC_NO_AXIS: none */
+    dc_ix to;
+    uint32_t buf; /* DC_NO_BUF: none; else loads and stores of it at i go to i + add */
+    dc_ix add;
+    uint32_t *ixmap, *vxmap; /* new ref by old; refs made during the rewrite are final */
+    uint32_t nix, nvx;
+} dc_subst;
+
+#define DC_NO_AXIS UINT32_MAX
+#define DC_NO_BUF  UINT32_MAX
+
+dc_subst dc_subst_axis(dc_kernel *k, uint32_t axis, dc_ix to);
+dc_subst dc_subst_buf(dc_kernel *k, uint32_t buf, dc_ix add);
+dc_ix dc_subst_ix(dc_subst *s, dc_ix a);
+dc_vx dc_subst_vx(dc_subst *s, dc_vx v);
+dc_pred dc_subst_pred(dc_subst *s, dc_pred p);
+void dc_subst_stmt(dc_subst *s, dc_stmt *first); /* a list of statements, in place */
+
+/* Deep copy of a list of statements. */
+dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first);
+dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body);
+dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
+
+/* Text of the nest, for people, golden files and keys (no names of the script in it). */
+void dc_nest_print(const dc_kernel *k, dc_text *out);
+/* Verifier: BUG record with the reason when something in the header comment does not hold. */
+dc_status dc_nest_check(dc_job *j, const dc_kernel *k);
+
+#endif
