@@ -130,6 +130,7 @@ static bool move_split(dc_kernel *k, uint32_t axis, int64_t f, const char **why)
 typedef struct reorder_arg {
     uint32_t inner, outer; /* inner goes outside outer */
     bool check;
+    int found;
     const char *why;
 } reorder_arg;
 
@@ -223,6 +224,7 @@ static bool reorder_loop(dc_kernel *k, dc_stmt **slot, void *arg)
     dc_stmt **at = child_loop(outer, r->inner);
     if (at == NULL)
         return true; /* this loop over the axis holds something else */
+    r->found++;
     dc_stmt *inner = *at;
     const bool alone = outer->body == inner && inner->next == NULL;
     if (r->check) {
@@ -256,8 +258,11 @@ static bool move_reorder(dc_kernel *k, uint32_t inner, uint32_t outer, const cha
         *why = "only serial axes can be reordered";
         return false;
     }
-    reorder_arg r = {.inner = inner, .outer = outer, .check = true};
-    if (each_loop(k, &k->root, outer, reorder_loop, &r)) {
+    reorder_arg r = {.inner = inner,
+                     .outer = outer,
+                     .check = true,
+                     .why = "the one is not directly in the other"};
+    if (each_loop(k, &k->root, outer, reorder_loop, &r) && r.found > 0) {
         r.check = false;
         if (each_loop(k, &k->root, outer, reorder_loop, &r))
             return true;

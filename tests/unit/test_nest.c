@@ -242,6 +242,81 @@ static dc_func *batched(dc_module *m)
     return f;
 }
 
+/* Moves that do not fit are refused with a reason and change nothing. */
+static void test_refusals(dc_module *m)
+{
+    static const char *const refused[] = {
+        "split i9 4",        "split i0 0",   "vectorize i0", "vectorize k",      "grid i1",
+        "reorder i0 i1",     "reorder k i0", "unroll i1",    "split i0",         "reorder k",
+        "split_reduce i0 4", "twist i0",     "reorder k i9", "split_reduce k 1",
+    };
+    dc_groups gs;
+    dc_func *f = dc_func_new(m, "product");
+    const dc_type ta = f32(2, 70, 30, 0), tb = f32(2, 30, 70, 0);
+    const int64_t zero[1] = {0}, one[1] = {1};
+    DC_PUSH(f->result, dc_g_dot(f, dc_g_param(f, &ta, "a"), dc_g_param(f, &tb, "b"), 0, NULL, NULL,
+                                1, one, zero));
+    CHECK(dc_fuse(&job, &job.scratch, f, 2, &gs) == DC_OK);
+    dc_kernel *k;
+    CHECK(dc_lower(&job, &gs, 0, &k) == DC_OK);
+    dc_text before = {0};
+    dc_nest_print(k, &before);
+    for (size_t i = 0; i < DC_COUNTOF(refused); i++) {
+        const char *why = NULL;
+        CHECK(!dc_move_do(k, &why, "%s", refused[i]));
+        CHECK(why != NULL && *why != '\0');
+    }
+    dc_text after = {0};
+    dc_nest_print(k, &after);
+    CHECK_STR(after.s, before.s);
+    dc_text_free(&before);
+    dc_text_free(&after);
+    dc_kernel_free(k);
+}
+
+/* What fusion must find: counts of groups that data flow allows. */
+static void test_counts(dc_module *m)
+{
+    dc_groups gs;
+    const dc_type tx = f32(2, 64, 784, 0), tg = f32(2, 64, 128, 0), tw = f32(2, 784, 128, 0);
+    const int64_t zero[1] = {0};
+    dc_func *f = dc_func_new(m, "update");
+    const dc_ref x = dc_g_param(f, &tx, "x"), g = dc_g_param(f, &tg, "g");
+    const dc_ref w = dc_g_param(f, &tw, "w"), mom = dc_g_param(f, &tw, "m");
+    const dc_ref vel = dc_g_param(f, &tw, "v");
+    const dc_ref dw = dc_g_dot(f, x, g, 0, NULL, NULL, 1, zero, zero);
+    const dc_ref newm = dc_g2(f, DC_OP_ADD, dc_g2(f, DC_OP_MUL, mom, dc_g_like(f, mom, 0.9)),
+                              dc_g2(f, DC_OP_MUL, dw, dc_g_like(f, dw, 0.1)));
+    const dc_ref newv = dc_g2(f, DC_OP_ADD, dc_g2(f, DC_OP_MUL, vel, dc_g_like(f, mom, 0.99)),
+                              dc_g2(f, DC_OP_MUL, dw, dw));
+    const dc_ref step = dc_g2(f, DC_OP_DIV, newm, dc_g1(f, DC_OP_SQRT, newv));
+    DC_PUSH(f->result, dc_g2(f, DC_OP_SUB, w, step));
+    DC_PUSH(f->result, newm);
+    DC_PUSH(f->result, newv);
+    CHECK(dc_fuse(&job, &job.scratch, f, 2, &gs) == DC_OK);
+    CHECK_EQ(gs.n, 1); /* the product and Adam's three results: one kernel */
+    dc_kernel *k;
+    CHECK(dc_lower(&job, &gs, 0, &k) == DC_OK);
+    for (uint32_t o = 0; o < gs.at[0].nout; o++)
+        for (uint32_t i = 0; i < gs.at[0].nin; i++) {
+            const dc_ref in = gs.at[0].in[i];
+            const bool state = in == w || in == mom || in == vel;
+            CHECK_EQ(dc_lower_in_place(k, &gs.at[0], o, i), state);
+        }
+    dc_kernel_free(k);
+
+    /* relu in the epilogue and its mask for the gradient: two outputs of one kernel */
+    dc_func *h = dc_func_new(m, "relu");
+    const dc_ref a = dc_g_param(h, &tx, "x"), b = dc_g_param(h, &tw, "w");
+    const int64_t one[1] = {1};
+    const dc_ref y = dc_g_dot(h, a, b, 0, NULL, NULL, 1, one, zero);
+    const dc_ref z = dc_g2(h, DC_OP_MAX, y, dc_g_like(h, y, 0));
+    DC_PUSH(h->result, z);
+    DC_PUSH(h->result, dc_g2(h, DC_OP_LT, dc_g_like(h, y, 0), y));
+    CHECK(dc_fuse(&job, &job.scratch, h, 2, &gs) == DC_OK);
+    CHECK(gs.n <= 2);
+}
+
 static dc_status body(dc_job *j, void *arg)
 {
     DC_UNUSED(j);
@@ -256,6 +331,8 @@ static dc_status body(dc_job *j, void *arg)
     run_all(movements(m), 2);
     run_all(movements(m), 0);
     run_all(batched(m), 2);
+    test_refusals(m);
+    test_counts(m);
     dc_module_free(m);
     return DC_OK;
 }
