@@ -83,6 +83,8 @@ typedef struct dc_device_ops {
     void (*recording_free)(dc_device *d, dc_recording *r);
     dc_status (*run)(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
                      dc_run_info *info);
+    /* Between two places of this device; NULL: callers go through the host. */
+    dc_status (*copy)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
 } dc_device_ops;
 
 struct dc_device {

@@ -1,6 +1,8 @@
 /*
  * Reverse-mode gradient: graph in, graph out. Adds nodes to f that compute d loss / d wrt[i].
- * out[i] is 0 where loss does not depend on wrt[i]. loss must be a float scalar (GRAD_SCALAR).
+ * out[i] is 0 where loss does not depend on wrt[i] at all, and a constant of zeros where it depends
+ * only through what has no slope (floor, stop_gradient, comparisons, integers). loss must be a float
+ * scalar (GRAD_SCALAR), every wrt[i] a float (DTYPE); wrt may be any nodes and may repeat.
  * Reference: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3.
  */
 #ifndef DC_CORE_GRAD_H

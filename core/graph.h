@@ -55,6 +55,7 @@ typedef struct dc_module {
 dc_module *dc_module_new(void);
 void dc_module_free(dc_module *m);
 dc_func *dc_func_new(dc_module *m, const char *name);
+void dc_func_drop(dc_func *f); /* takes a function that nobody needs out of its module */
 
 static inline const dc_node *dc_node_at(const dc_func *f, dc_ref r)
 {
@@ -80,6 +81,11 @@ void dc_func_copy_origin(dc_func *f, dc_ref s, const dc_func *from, dc_ref r);
 dc_status dc_infer(dc_job *j, dc_op op, const dc_type *in, int nin, const int64_t *attr, int nattr,
                    const dc_type *want, dc_type *out);
 
+/* The dtype rule alone: dtype of the result, extents not looked at. DTYPE, DTYPE_MIX. */
+dc_status dc_infer_dtype(dc_job *j, dc_op op, const dc_type *in, int nin, const dc_type *want,
+                         dc_dtype *out);
+
+/* Every op but param, which dc_g_param makes. */
 dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                   int nattr, const dc_type *want, dc_ref *out);
 
@@ -111,6 +117,13 @@ bool dc_is_const(const dc_func *f, dc_ref r, double v);
 
 /* live[r] for every ref reachable from the results; in the arena given. */
 bool *dc_func_live(const dc_func *f, dc_arena *a);
+
+/*
+ * Dense numbers from 1 by ref, as dumps and hashes use them: parameters first, then live nodes in
+ * order; 0 for the rest. dc_node_operands gives the numbers of a node's operands in canonical order.
+ */
+uint32_t *dc_func_numbers(const dc_func *f, dc_arena *a);
+void dc_node_operands(const dc_func *f, const uint32_t *number, dc_ref r, uint32_t *out);
 
 /*
  * Copies what is reachable from the results of `from` into a new function of `to`, keeping every

@@ -10,6 +10,12 @@ static const char *const names[] = {
 #undef CH
 };
 
+const char *dc_log_channels(void)
+{
+#define CH(id, name, help) name " "
+    return DC_CHANNELS(CH) "all";
+#undef CH
+}
 
 const char *dc_log_select(dc_log *log, const char *words)
 {

@@ -32,6 +32,9 @@ typedef struct dc_log {
     void *ctx;
 } dc_log;
 
+/* "graph, fuse, ..." for messages. */
+const char *dc_log_channels(void);
+
 /* Switches channels on by a comma list. Returns the first unknown word, or NULL. */
 const char *dc_log_select(dc_log *log, const char *words);
 

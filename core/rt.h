@@ -21,6 +21,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t bytes_live;  /* held by tensors, cells, executables */
     uint64_t bytes_peak;
     uint64_t compile_ns;  /* building executables, kernels included */
+    double compare_max;   /* DEEPC_COMPARE: largest relative difference of a scalar float result */
 } dc_stats;
 
 typedef struct dc_rt {
@@ -33,7 +34,12 @@ typedef struct dc_rt {
     dc_stats stats;
     struct dc_pool *pool;
     uint64_t next_cell; /* ids of cells */
+    struct dc_store *arena; /* temporaries of whichever instance runs; jit/inst.c grows and frees it */
+    uint32_t arena_users;   /* instances alive */
+    bool arena_busy;        /* a call is using it */
+    struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
     bool broken;        /* after BUG: can only be closed */
+    char message[640];  /* what dc_errmsg gave out last */
 } dc_rt;
 
 /*

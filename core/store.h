@@ -51,9 +51,16 @@ typedef struct dc_cell {
 
 dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
 void dc_store_free(dc_store *s);                    /* no handle may show it */
+void dc_store_disown(dc_store *s); /* its owner lets go: freed now, or with the last handle */
 dc_status dc_store_evict(dc_store *s, dc_job *j);   /* gives handles a copy elsewhere */
+dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t bytes);
 /* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
 dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
+
+/* The pool of a context; core/rt.c makes and frees it. */
+struct dc_pool *dc_pool_new(const dc_opts *opt);
+void dc_pool_drain(dc_rt *rt); /* freed stores go back to the device */
+void dc_pool_free(dc_rt *rt);
 
 /* A tensor with fresh memory, not cleared; or one that shows `s` (an instance's or cell's). */
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);

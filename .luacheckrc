@@ -1,0 +1,9 @@
+-- Settings of luacheck (scripts/luacheck.sh).
+std = "lua54"
+max_line_length = 120
+cache = false
+self = false -- methods need not use self
+
+files["tests/"] = {
+  ignore = { "1../[Tt]est.*" }, -- LuaUnit finds tests by their global names
+}

@@ -1,0 +1,411 @@
+/*
+ * Reverse-mode gradient: a function and a scalar node in, nodes for its derivatives out.
+ *
+ * The walk goes from the loss down. A node's cotangent is d loss / d node, of the node's own type;
+ * when the walk reaches a node, all its users have added their part. Active nodes are those that a
+ * wrt node reaches through floats; only they get a cotangent. Every gradient named in core/ops.def
+ * is one function <grad>_vjp that turns the cotangent of a node into parts for its active operands.
+ * Parts are ordinary nodes, so gradients of gradients need nothing more.
+ *
+ * Where a derivative jumps, the choice is JAX's: abs has 0 at 0, ties of max and min share equally,
+ * flat operations (floor, comparisons, whatever leaves the floats) have 0.
+ */
+#include "core/grad.h"
+
+typedef struct vjp {
+    dc_func *f;
+    dc_ref r, g; /* the node, which is also its value; its cotangent */
+    dc_node n;   /* a copy, since making nodes moves the array */
+    const bool *active;
+    dc_ref *cotangent;
+} vjp;
+
+/* A rule runs if an operand wants its part; with one operand it need not ask. */
+static bool wants(const vjp *v, int i)
+{
+    return v->active[v->n.in[i]];
+}
+
+/* Adds a part to the cotangent of operand i. */
+static void give(const vjp *v, int i, dc_ref part)
+{
+    dc_ref *sum = &v->cotangent[v->n.in[i]];
+    *sum = *sum == 0 ? part : dc_g2(v->f, DC_OP_ADD, *sum, part);
+}
+
+static dc_node operand(const vjp *v, int i)
+{
+    return *dc_node_at(v->f, v->n.in[i]);
+}
+
+static dc_ref zero_like(const vjp *v, dc_ref r)
+{
+    return dc_g_like(v->f, r, 0);
+}
+
+/* ---- element-wise ---- */
+
+static void neg_vjp(const vjp *v)
+{
+    give(v, 0, dc_g1(v->f, DC_OP_NEG, v->g));
+}
+
+static void abs_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_ref a = v->n.in[0], zero = zero_like(v, a);
+    const dc_ref negative =
+        dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, a, zero), dc_g1(f, DC_OP_NEG, v->g), zero);
+    give(v, 0, dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, zero, a), v->g, negative));
+}
+
+static void exp_vjp(const vjp *v)
+{
+    give(v, 0, dc_g2(v->f, DC_OP_MUL, v->g, v->r));
+}
+
+static void log_vjp(const vjp *v)
+{
+    give(v, 0, dc_g2(v->f, DC_OP_DIV, v->g, v->n.in[0]));
+}
+
+static void sqrt_vjp(const vjp *v)
+{
+    const dc_ref half = dc_g2(v->f, DC_OP_MUL, v->g, dc_g_like(v->f, v->g, 0.5));
+    give(v, 0, dc_g2(v->f, DC_OP_DIV, half, v->r));
+}
+
+static void cast_vjp(const vjp *v)
+{
+    give(v, 0, dc_g_cast(v->f, v->g, (dc_dtype)operand(v, 0).dtype));
+}
+
+static void add_vjp(const vjp *v)
+{
+    for (int i = 0; i < 2; i++)
+        if (wants(v, i))
+            give(v, i, v->g);
+}
+
+static void sub_vjp(const vjp *v)
+{
+    if (wants(v, 0))
+        give(v, 0, v->g);
+    if (wants(v, 1))
+        give(v, 1, dc_g1(v->f, DC_OP_NEG, v->g));
+}
+
+static void mul_vjp(const vjp *v)
+{
+    for (int i = 0; i < 2; i++)
+        if (wants(v, i))
+            give(v, i, dc_g2(v->f, DC_OP_MUL, v->g, v->n.in[1 - i]));
+}
+
+/* d (a / b) / db = -(a / b) / b */
+static void div_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_ref b = v->n.in[1];
+    if (wants(v, 0))
+        give(v, 0, dc_g2(f, DC_OP_DIV, v->g, b));
+    if (wants(v, 1))
+        give(v, 1, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_DIV, dc_g2(f, DC_OP_MUL, v->g, v->r), b)));
+}
+
+/*
+ * rem(a, b) = a - b * q with a whole q, flat except where it jumps. q comes from the remainder
+ * itself, since trunc(a / b) may round to the wrong side of a jump; floor makes it whole again.
+ */
+static void rem_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_ref a = v->n.in[0], b = v->n.in[1];
+    if (wants(v, 0))
+        give(v, 0, v->g);
+    if (!wants(v, 1))
+        return;
+    const dc_ref q = dc_g2(f, DC_OP_DIV, dc_g2(f, DC_OP_SUB, a, v->r), b);
+    const dc_ref whole = dc_g1(f, DC_OP_FLOOR, dc_g2(f, DC_OP_ADD, q, dc_g_like(f, q, 0.5)));
+    give(v, 1, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_MUL, v->g, whole)));
+}
+
+/* The operand that won gets all, equal ones half each. */
+static void win_vjp(const vjp *v, bool larger_wins)
+{
+    dc_func *f = v->f;
+    const dc_ref a = v->n.in[0], b = v->n.in[1];
+    const dc_ref half = dc_g2(f, DC_OP_MUL, v->g, dc_g_like(f, v->g, 0.5));
+    const dc_ref tie = dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_EQ, a, b), half, zero_like(v, v->g));
+    for (int i = 0; i < 2; i++) {
+        const dc_ref mine = i == 0 ? a : b, other = i == 0 ? b : a;
+        const dc_ref low = larger_wins ? other : mine, high = larger_wins ? mine : other;
+        if (wants(v, i))
+            give(v, i, dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, low, high), v->g, tie));
+    }
+}
+
+static void max_vjp(const vjp *v)
+{
+    win_vjp(v, true);
+}
+
+static void min_vjp(const vjp *v)
+{
+    win_vjp(v, false);
+}
+
+static void where_vjp(const vjp *v)
+{
+    const dc_ref cond = v->n.in[0], zero = zero_like(v, v->g);
+    if (wants(v, 1))
+        give(v, 1, dc_g3(v->f, DC_OP_WHERE, cond, v->g, zero));
+    if (wants(v, 2))
+        give(v, 2, dc_g3(v->f, DC_OP_WHERE, cond, zero, v->g));
+}
+
+/* ---- reductions ---- */
+
+static void rsum_vjp(const vjp *v)
+{
+    const dc_node in = operand(v, 0);
+    give(v, 0, dc_g_unreduce(v->f, v->g, (uint32_t)v->n.attr[0], in.rank, in.dim));
+}
+
+/* Elements equal to the result share equally. */
+static void winners_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_node in = operand(v, 0);
+    const dc_ref x = v->n.in[0];
+    const uint32_t axes = (uint32_t)v->n.attr[0];
+    const dc_ref won = dc_g2(f, DC_OP_EQ, x, dc_g_unreduce(f, v->r, axes, in.rank, in.dim));
+    const dc_ref count = dc_g_reduce(f, DC_OP_SUM, dc_g_cast(f, won, (dc_dtype)in.dtype), axes);
+    const dc_ref share = dc_g2(f, DC_OP_DIV, v->g, count);
+    const dc_ref spread = dc_g_unreduce(f, share, axes, in.rank, in.dim);
+    give(v, 0, dc_g3(f, DC_OP_WHERE, won, spread, zero_like(v, x)));
+}
+
+static void rmax_vjp(const vjp *v)
+{
+    winners_vjp(v);
+}
+
+static void rmin_vjp(const vjp *v)
+{
+    winners_vjp(v);
+}
+
+/* ---- movement: every element goes back to where it came from ---- */
+
+static void reshape_vjp(const vjp *v)
+{
+    const dc_node in = operand(v, 0);
+    give(v, 0, dc_g_reshape(v->f, v->g, in.rank, in.dim));
+}
+
+static void permute_vjp(const vjp *v)
+{
+    int64_t back[DC_MAX_RANK];
+    for (int i = 0; i < v->n.rank; i++)
+        back[v->n.attr[i]] = i;
+    give(v, 0, dc_g_permute(v->f, v->g, back));
+}
+
+static void expand_vjp(const vjp *v)
+{
+    const dc_node in = operand(v, 0);
+    uint32_t grown = 0;
+    for (int i = 0; i < in.rank; i++)
+        if (in.dim[i] != v->n.dim[i])
+            grown |= 1u << i;
+    give(v, 0, dc_g_reshape(v->f, dc_g_reduce(v->f, DC_OP_SUM, v->g, grown), in.rank, in.dim));
+}
+
+static void slice_vjp(const vjp *v)
+{
+    const dc_node in = operand(v, 0);
+    give(v, 0, dc_g_pad(v->f, v->g, v->n.attr, v->n.attr + in.rank, in.dim, 0));
+}
+
+/* An operand without elements may lie anywhere, also where no slice may start. */
+static void pad_vjp(const vjp *v)
+{
+    const dc_node in = operand(v, 0);
+    if (dc_node_count(&in) == 0)
+        give(v, 0, zero_like(v, v->n.in[0]));
+    else
+        give(v, 0, dc_g_slice(v->f, v->g, v->n.attr, v->n.attr + in.rank, in.dim));
+}
+
+static void flip_vjp(const vjp *v)
+{
+    give(v, 0, dc_g_flip(v->f, v->g, (uint32_t)v->n.attr[0]));
+}
+
+/* ---- dot ---- */
+
+typedef struct dot_axes {
+    int nb, nc, nown[2];
+    const int64_t *batch[2], *contracted[2];
+    int64_t own[2][DC_MAX_RANK]; /* the others, ascending */
+} dot_axes;
+
+static dot_axes axes_of(const vjp *v)
+{
+    const int64_t *a = v->n.attr;
+    dot_axes d = {.nb = (int)a[0], .nc = (int)a[1]};
+    d.batch[0] = a + 2;
+    d.batch[1] = d.batch[0] + d.nb;
+    d.contracted[0] = d.batch[1] + d.nb;
+    d.contracted[1] = d.contracted[0] + d.nc;
+    for (int side = 0; side < 2; side++) {
+        uint32_t taken = 0;
+        for (int i = 0; i < d.nb; i++)
+            taken |= 1u << d.batch[side][i];
+        for (int i = 0; i < d.nc; i++)
+            taken |= 1u << d.contracted[side][i];
+        for (int i = 0; i < operand(v, side).rank; i++)
+            if ((taken >> i & 1) == 0)
+                d.own[side][d.nown[side]++] = i;
+    }
+    return d;
+}
+
+/*
+ * The product of the cotangent and the other operand, over the other's own axes. For operand 0 its
+ * axes are batch, own, contracted; for operand 1 batch, contracted, own (so that the gradient of a
+ * weight x:matmul(w) comes out as it lies). Contracted ones stand in the order of the other
+ * operand.
+ */
+static dc_ref dot_part(const vjp *v, const dot_axes *d, int side)
+{
+    const int other = 1 - side;
+    const dc_ref o = v->n.in[other];
+    int64_t gb[DC_MAX_RANK], go[DC_MAX_RANK];
+    for (int i = 0; i < d->nb; i++)
+        gb[i] = i;
+    for (int i = 0; i < d->nown[other]; i++)
+        go[i] = d->nb + (other == 1 ? d->nown[0] : 0) + i;
+    return side == 0 ? dc_g_dot(v->f, v->g, o, d->nb, gb, d->batch[1], d->nown[1], go, d->own[1])
+                     : dc_g_dot(v->f, o, v->g, d->nb, d->batch[0], gb, d->nown[0], d->own[0], go);
+}
+
+static void dot_vjp(const vjp *v)
+{
+    const dot_axes d = axes_of(v);
+    for (int side = 0; side < 2; side++) {
+        const int64_t *theirs = d.contracted[1 - side];
+        const int own_at = d.nb + (side == 0 ? 0 : d.nc);
+        const int contracted_at = d.nb + (side == 0 ? d.nown[0] : 0);
+        int64_t from[DC_MAX_RANK] = {0}; /* axis of the part, by axis of the operand */
+        if (!wants(v, side))
+            continue;
+        for (int i = 0; i < d.nb; i++)
+            from[d.batch[side][i]] = i;
+        for (int i = 0; i < d.nown[side]; i++)
+            from[d.own[side][i]] = own_at + i;
+        for (int i = 0; i < d.nc; i++) {
+            int before = 0;
+            for (int k = 0; k < d.nc; k++)
+                before += theirs[k] < theirs[i];
+            from[d.contracted[side][i]] = contracted_at + before;
+        }
+        give(v, side, dc_g_permute(v->f, dot_part(v, &d, side), from));
+    }
+}
+
+/* ---- the walk ---- */
+
+/* clang-format off */
+#define none_vjp NULL
+static void (*const rules[DC_OP__COUNT])(const vjp *) = {
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    [DC_OP_##id] = grad##_vjp,
+#define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = grad##_vjp,
+#define MOV(id, lua, names, grad)                        [DC_OP_##id] = grad##_vjp,
+#define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = grad##_vjp,
+#include "core/ops.def"
+};
+/* clang-format on */
+
+/* Up to the loss: what a wrt node reaches through floats and operations with a gradient. */
+static bool *active_nodes(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *wrt, int n)
+{
+    bool *active = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
+    for (int i = 0; i < n; i++)
+        if (wrt[i] <= loss)
+            active[wrt[i]] = true;
+    for (dc_ref r = 1; r <= loss; r++) {
+        const dc_node *node = dc_node_at(f, r);
+        const bool flows = rules[node->op] != NULL && dc_dtype_is_float((dc_dtype)node->dtype);
+        for (int i = 0; flows && i < node->nin; i++)
+            active[r] = active[r] || active[node->in[i]];
+    }
+    return active;
+}
+
+/* What the loss is made of, on any path. */
+static bool *read_nodes(dc_job *j, const dc_func *f, dc_ref loss)
+{
+    bool *read = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
+    read[loss] = true;
+    for (dc_ref r = loss; r > 0; r--)
+        for (int i = 0; read[r] && i < dc_node_at(f, r)->nin; i++)
+            read[dc_node_at(f, r)->in[i]] = true;
+    return read;
+}
+
+/* New nodes come from where the node that they differentiate came from. */
+static void run_rule(const vjp *v)
+{
+    dc_func *f = v->f;
+    const char *where = f->where, *path = f->path;
+    if (v->n.origin != 0) {
+        f->where = f->origins.at[v->n.origin].where;
+        f->path = f->origins.at[v->n.origin].path;
+    }
+    rules[v->n.op](v);
+    f->where = where;
+    f->path = path;
+}
+
+static dc_status check(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *wrt, int n)
+{
+    const dc_type t = dc_node_type(f, loss);
+    if (t.rank != 0 || !dc_dtype_is_float((dc_dtype)t.dtype))
+        return dc_fail(j, DC_ERR_GRAD_SCALAR, &(dc_fact){.op = "grad", .type = {t}});
+    for (int i = 0; i < n; i++) {
+        const dc_type w = dc_node_type(f, wrt[i]);
+        if (!dc_dtype_is_float((dc_dtype)w.dtype))
+            return dc_fail(j, DC_ERR_DTYPE,
+                           &(dc_fact){.op = "grad", .type = {w}, .word = {"a float"}});
+    }
+    return DC_OK;
+}
+
+dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out)
+{
+    DC_TRY(check(j, f, loss, wrt, n));
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const bool *active = active_nodes(j, f, loss, wrt, n), *read = read_nodes(j, f, loss);
+    dc_ref *cotangent = DC_NEW_ARRAY(&j->scratch, dc_ref, loss + 1);
+    cotangent[loss] = dc_g_like(f, loss, 1);
+    for (dc_ref r = loss; r > 0; r--) {
+        const dc_node *node = dc_node_at(f, r);
+        const vjp v = {f, r, cotangent[r], *node, active, cotangent};
+        bool wanted = false;
+        for (int i = 0; i < v.n.nin; i++)
+            wanted = wanted || wants(&v, i);
+        if (wanted && v.g != 0 && rules[v.n.op] != NULL)
+            run_rule(&v);
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] = 0;
+        if (wrt[i] > loss || !read[wrt[i]])
+            continue;
+        out[i] = cotangent[wrt[i]] != 0 ? cotangent[wrt[i]] : dc_g_like(f, wrt[i], 0);
+    }
+    dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}

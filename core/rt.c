@@ -1,0 +1,144 @@
+/*
+ * The context, and the device over plain host memory that `eval` and tests of core/ use.
+ *
+ * Order of release: pool, device, names, job. Whatever uses the device's memory must be gone.
+ */
+#include "core/rt.h"
+
+#include "core/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
+{
+    dc_rt *rt = dc_xalloc(sizeof *rt);
+    rt->opt = *opt;
+    if (log != NULL)
+        rt->log = *log;
+    rt->names = dc_names_new();
+    rt->pool = dc_pool_new(opt);
+    dc_job_init(&rt->job, &rt->opt, &rt->log);
+    return rt;
+}
+
+void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
+{
+    dc_pool_drain(rt);
+    if (rt->device != NULL && rt->device != device)
+        rt->device->ops->free(rt->device);
+    rt->device = device;
+    rt->interpret = interpret;
+}
+
+void dc_rt_free(dc_rt *rt)
+{
+    if (rt == NULL)
+        return;
+    dc_pool_free(rt);
+    if (rt->device != NULL)
+        rt->device->ops->free(rt->device);
+    dc_names_free(rt->names);
+    dc_job_fini(&rt->job);
+    dc_xfree(rt);
+}
+
+/* ---- the host device ---- */
+
+enum { ALIGN = 64 };
+
+static void host_free(dc_device *d)
+{
+    dc_xfree(d);
+}
+
+static const dc_target *host_target(const dc_device *d)
+{
+    static const dc_target target = {.name = "host", .vector_bytes = 16, .vector_registers = 16};
+    DC_UNUSED(d);
+    return &target;
+}
+
+static dc_status host_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
+{
+    DC_UNUSED(d);
+    *out = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(ALIGN, dc_align_up(bytes + !bytes, ALIGN));
+    return *out == NULL ? dc_fail(j, DC_ERR_NOMEM, NULL) : DC_OK;
+}
+
+static void host_release(dc_device *d, void *mem)
+{
+    DC_UNUSED(d);
+    free(mem);
+}
+
+static dc_status host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(j);
+    if (bytes > 0)
+        memmove(to, from, bytes);
+    return DC_OK;
+}
+
+static dc_status host_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(src);
+    *out = NULL;
+    return dc_failf(j, DC_ERR_BUILD, NULL, "device 'host' compiles nothing");
+}
+
+static void host_program_free(dc_device *d, dc_program *p)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(p);
+}
+
+static dc_status host_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+                             dc_recording **out)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(item);
+    DC_UNUSED(n);
+    *out = NULL;
+    return dc_failf(j, DC_ERR_DEVICE, NULL, "device 'host' records nothing");
+}
+
+static void host_recording_free(dc_device *d, dc_recording *r)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(r);
+}
+
+static dc_status host_run(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
+                          dc_run_info *info)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(r);
+    DC_UNUSED(slot);
+    DC_UNUSED(info);
+    return dc_failf(j, DC_ERR_DEVICE, NULL, "device 'host' runs nothing");
+}
+
+dc_device *dc_host_device_new(void)
+{
+    static const dc_device_ops ops = {
+        .name = "host",
+        .free = host_free,
+        .target = host_target,
+        .alloc = host_alloc,
+        .release = host_release,
+        .upload = host_copy,
+        .download = host_copy,
+        .compile = host_compile,
+        .program_free = host_program_free,
+        .record = host_record,
+        .recording_free = host_recording_free,
+        .run = host_run,
+        .copy = host_copy,
+    };
+    dc_device *d = dc_xalloc(sizeof *d);
+    d->ops = &ops;
+    return d;
+}

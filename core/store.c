@@ -1,0 +1,432 @@
+/*
+ * Stores, tensors and cells over one device, and the pool that freed stores wait in.
+ *
+ * Sizes are rounded to classes, four per power of two, so at most a quarter is unused and a store
+ * is found again by its class alone. A store is in exactly one list: that of live ones, or the one
+ * of its class. With guards its memory is
+ *
+ *     64 guard bytes | bytes | guard bytes up to 64 past the end of the class
+ *
+ * and the first DEAD_BYTES of a store that waits in the pool count as guard bytes, too.
+ */
+#include "core/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 64, GUARD_BYTE = 0xa5, DEAD_BYTES = 4096, SMALLEST = 64, NCLASS = 256 };
+
+typedef struct dc_pool {
+    dc_store *live;
+    dc_store *dead[NCLASS];
+    size_t guard; /* bytes before and after: 0 or GUARD */
+} dc_pool;
+
+dc_pool *dc_pool_new(const dc_opts *opt)
+{
+    dc_pool *p = dc_xalloc(sizeof *p);
+    p->guard = opt->check >= 2 ? GUARD : 0;
+    return p;
+}
+
+/* Rounds up to 4, 5, 6 or 7 times a power of two; *cls numbers the result. */
+static size_t class_bytes(size_t bytes, int *cls)
+{
+    size_t quarter = SMALLEST / 4;
+    int octave = 0;
+    *cls = 0;
+    if (bytes <= SMALLEST)
+        return SMALLEST;
+    while (bytes > quarter * 8) {
+        quarter *= 2;
+        octave++;
+    }
+    const size_t steps = (bytes + quarter - 1) / quarter; /* 5 to 8 */
+    *cls = octave * 4 + (int)steps - 4;
+    return steps * quarter;
+}
+
+static size_t capacity_of(size_t bytes)
+{
+    int cls;
+    return class_bytes(bytes, &cls);
+}
+
+static void link_store(dc_store **list, dc_store *s)
+{
+    s->prev = NULL;
+    s->next = *list;
+    if (*list != NULL)
+        (*list)->prev = s;
+    *list = s;
+}
+
+static void unlink_store(dc_store **list, dc_store *s)
+{
+    if (s->prev != NULL)
+        s->prev->next = s->next;
+    else
+        *list = s->next;
+    if (s->next != NULL)
+        s->next->prev = s->prev;
+    s->next = s->prev = NULL;
+}
+
+/* ---- guards ---- */
+
+/* Calls act on each run of bytes round the content of s that nobody may write. */
+static dc_status each_guard(dc_store *s, dc_job *j, bool dead,
+                            dc_status (*act)(dc_store *, dc_job *, char *, size_t))
+{
+    char *mem = s->mem;
+    const size_t capacity = capacity_of(s->bytes);
+    DC_TRY(act(s, j, mem - GUARD, GUARD));
+    if (dead)
+        DC_TRY(act(s, j, mem, s->bytes < DEAD_BYTES ? s->bytes : DEAD_BYTES));
+    return act(s, j, mem + s->bytes, capacity + GUARD - s->bytes);
+}
+
+static dc_status fill_run(dc_store *s, dc_job *j, char *at, size_t bytes)
+{
+    dc_device *d = s->rt->device;
+    char pattern[256];
+    memset(pattern, GUARD_BYTE, sizeof pattern);
+    for (size_t n; bytes > 0; at += n, bytes -= n) {
+        n = bytes < sizeof pattern ? bytes : sizeof pattern;
+        DC_TRY(d->ops->upload(d, j, at, pattern, n));
+    }
+    return DC_OK;
+}
+
+static dc_status check_run(dc_store *s, dc_job *j, char *at, size_t bytes)
+{
+    dc_device *d = s->rt->device;
+    unsigned char seen[256];
+    for (size_t n; bytes > 0; at += n, bytes -= n) {
+        n = bytes < sizeof seen ? bytes : sizeof seen;
+        DC_TRY(d->ops->download(d, j, seen, at, n));
+        for (size_t i = 0; i < n; i++)
+            if (seen[i] != GUARD_BYTE)
+                return DC_E_BUG; /* the caller makes the record */
+    }
+    return DC_OK;
+}
+
+static dc_status check_list(dc_store *s, dc_job *j, bool dead, const char *what)
+{
+    for (; s != NULL; s = s->next) {
+        const dc_status status = each_guard(s, j, dead, check_run);
+        if (status == DC_E_BUG)
+            return dc_fail(j, DC_ERR_GUARD, &(dc_fact){.num = {(int64_t)s->bytes}, .word = {what}});
+        DC_TRY(status);
+    }
+    return DC_OK;
+}
+
+dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what)
+{
+    dc_pool *p = rt->pool;
+    if (p->guard == 0)
+        return DC_OK;
+    DC_TRY(check_list(p->live, j, false, what));
+    for (int c = 0; c < NCLASS; c++)
+        DC_TRY(check_list(p->dead[c], j, true, what));
+    return DC_OK;
+}
+
+/* ---- stores ---- */
+
+static void return_memory(dc_store *s)
+{
+    s->rt->device->ops->release(s->rt->device, (char *)s->mem - s->rt->pool->guard);
+    free(s);
+}
+
+void dc_pool_drain(dc_rt *rt)
+{
+    for (int c = 0; c < NCLASS; c++)
+        while (rt->pool->dead[c] != NULL) {
+            dc_store *s = rt->pool->dead[c];
+            unlink_store(&rt->pool->dead[c], s);
+            return_memory(s);
+        }
+}
+
+void dc_pool_free(dc_rt *rt)
+{
+    DC_ASSERT(rt->pool->live == NULL, "a store of %zu bytes outlives its context",
+              rt->pool->live->bytes);
+    dc_pool_drain(rt);
+    dc_xfree(rt->pool);
+    rt->pool = NULL;
+}
+
+/* Memory of the device; when there is none, what the pool holds is given back first. */
+static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
+{
+    dc_device *d = rt->device;
+    const dc_err before = j->err;
+    dc_status status = d->ops->alloc(d, j, bytes, out);
+    if (status == DC_E_NOMEM) {
+        j->err = before;
+        dc_pool_drain(rt);
+        status = d->ops->alloc(d, j, bytes, out);
+    }
+    return status;
+}
+
+static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **out)
+{
+    const size_t guard = rt->pool->guard;
+    dc_store *s = calloc(1, sizeof *s);
+    void *mem;
+    if (s == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    const dc_status status = take_memory(rt, j, capacity + 2 * guard, &mem);
+    if (status != DC_OK) {
+        free(s);
+        return status;
+    }
+    rt->stats.allocs++;
+    s->rt = rt;
+    s->mem = (char *)mem + guard;
+    *out = s;
+    return DC_OK;
+}
+
+dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
+{
+    dc_pool *p = rt->pool;
+    int cls;
+    if (bytes > SIZE_MAX / 4)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    const size_t capacity = class_bytes(bytes, &cls);
+    dc_store *s = p->dead[cls];
+    if (s != NULL)
+        unlink_store(&p->dead[cls], s);
+    else
+        DC_TRY(fresh_store(rt, j, capacity, &s));
+    s->bytes = bytes;
+    s->owned = false;
+    link_store(&p->live, s);
+    rt->stats.bytes_live += capacity;
+    if (rt->stats.bytes_live > rt->stats.bytes_peak)
+        rt->stats.bytes_peak = rt->stats.bytes_live;
+    if (p->guard > 0) {
+        const dc_status status = each_guard(s, j, false, fill_run);
+        if (status != DC_OK) {
+            dc_store_free(s);
+            return status;
+        }
+    }
+    *out = s;
+    return DC_OK;
+}
+
+void dc_store_free(dc_store *s)
+{
+    dc_rt *rt = s->rt;
+    int cls;
+    DC_ASSERT(s->shown == NULL, "a store of %zu bytes is freed while it is shown", s->bytes);
+    rt->stats.bytes_live -= class_bytes(s->bytes, &cls);
+    unlink_store(&rt->pool->live, s);
+    if (rt->pool->guard > 0) {
+        dc_job own; /* a device that fails here fails in the next call, too */
+        dc_job_init(&own, &rt->opt, &rt->log);
+        if (each_guard(s, &own, true, fill_run) != DC_OK) {
+            return_memory(s);
+            return;
+        }
+    }
+    link_store(&rt->pool->dead[cls], s);
+}
+
+void dc_store_disown(dc_store *s)
+{
+    s->owned = false;
+    if (s->shown == NULL)
+        dc_store_free(s);
+}
+
+dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t bytes)
+{
+    dc_device *d = to->rt->device;
+    if (bytes == 0)
+        return DC_OK;
+    if (d->ops->copy != NULL)
+        return d->ops->copy(d, j, to->mem, from->mem, bytes);
+    void *host = malloc(bytes);
+    if (host == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    dc_status status = d->ops->download(d, j, host, from->mem, bytes);
+    if (status == DC_OK)
+        status = d->ops->upload(d, j, to->mem, host, bytes);
+    free(host);
+    return status;
+}
+
+dc_status dc_store_evict(dc_store *s, dc_job *j)
+{
+    dc_store *to;
+    if (s->shown == NULL)
+        return DC_OK;
+    DC_TRY(dc_store_new(s->rt, j, s->bytes, &to));
+    const dc_status status = dc_store_copy(to, j, s, s->bytes);
+    if (status != DC_OK) {
+        dc_store_free(to);
+        return status;
+    }
+    for (dc_tensor *t = s->shown; t != NULL; t = t->next)
+        t->store = to;
+    to->shown = s->shown;
+    s->shown = NULL;
+    s->rt->stats.moved_out++;
+    return DC_OK;
+}
+
+/* ---- tensors ---- */
+
+static void show(dc_tensor *t, dc_store *s, const dc_type *type)
+{
+    *t = (dc_tensor){.refs = 1, .type = *type, .store = s, .next = s->shown};
+    if (s->shown != NULL)
+        s->shown->prev = t;
+    s->shown = t;
+}
+
+dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **out)
+{
+    dc_store *s;
+    dc_tensor *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    const dc_status status = dc_store_new(rt, j, dc_type_bytes(type), &s);
+    if (status != DC_OK) {
+        free(t);
+        return status;
+    }
+    show(t, s, type);
+    *out = t;
+    return DC_OK;
+}
+
+dc_tensor *dc_tensor_show(dc_store *s, const dc_type *type)
+{
+    DC_ASSERT(dc_type_bytes(type) <= s->bytes, "%zu bytes shown of %zu", dc_type_bytes(type),
+              s->bytes);
+    dc_tensor *t = dc_xalloc(sizeof *t);
+    show(t, s, type);
+    return t;
+}
+
+dc_tensor *dc_tensor_retain(dc_tensor *t)
+{
+    t->refs++;
+    return t;
+}
+
+void dc_tensor_release(dc_tensor *t)
+{
+    if (t == NULL || --t->refs > 0)
+        return;
+    dc_store *s = t->store;
+    if (t->prev != NULL)
+        t->prev->next = t->next;
+    else
+        s->shown = t->next;
+    if (t->next != NULL)
+        t->next->prev = t->prev;
+    free(t);
+    if (s->shown == NULL && !s->owned)
+        dc_store_free(s);
+}
+
+/* ---- cells ---- */
+
+static dc_status clear(dc_store *s, dc_job *j)
+{
+    dc_device *d = s->rt->device;
+    static const char zeros[4096];
+    for (size_t at = 0, n; at < s->bytes; at += n) {
+        n = s->bytes - at < sizeof zeros ? s->bytes - at : sizeof zeros;
+        DC_TRY(d->ops->upload(d, j, (char *)s->mem + at, zeros, n));
+    }
+    return DC_OK;
+}
+
+static char *copy_text(const char *s)
+{
+    const size_t n = s == NULL ? 0 : strlen(s) + 1;
+    char *copy = n ? malloc(n) : NULL;
+    return copy == NULL ? NULL : memcpy(copy, s, n);
+}
+
+static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label)
+{
+    if (label != NULL && (c->label = copy_text(label)) == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    DC_TRY(dc_store_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
+    c->store->owned = true;
+    return clear(c->store, j);
+}
+
+dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
+                      dc_cell **out)
+{
+    dc_cell *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
+    const dc_status status = fill_cell(c, j, label);
+    if (status != DC_OK) {
+        dc_cell_release(c);
+        return status;
+    }
+    c->id = ++rt->next_cell;
+    *out = c;
+    return DC_OK;
+}
+
+dc_cell *dc_cell_retain(dc_cell *c)
+{
+    c->refs++;
+    return c;
+}
+
+void dc_cell_release(dc_cell *c)
+{
+    if (c == NULL || --c->refs > 0)
+        return;
+    if (c->store != NULL)
+        dc_store_disown(c->store);
+    free(c->label);
+    free(c);
+}
+
+dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
+{
+    if (!dc_type_same(&c->type, &value->type))
+        return dc_fail(j, DC_ERR_CELL_TYPE,
+                       &(dc_fact){.type = {c->type, value->type},
+                                  .word = {c->label == NULL ? "a cell" : c->label}});
+    if (value->store == c->store) /* the value that it has */
+        return DC_OK;
+    DC_TRY(dc_store_evict(c->store, j));
+    DC_TRY(dc_store_copy(c->store, j, value->store, c->store->bytes));
+    c->torn = false;
+    return DC_OK;
+}
+
+dc_tensor *dc_cell_show(dc_cell *c)
+{
+    return dc_tensor_show(c->store, &c->type);
+}
+
+void dc_cell_label(dc_cell *c, const char *label)
+{
+    char *copy = copy_text(label);
+    if (copy == NULL && label != NULL)
+        dc_nomem();
+    free(c->label);
+    c->label = copy;
+}

@@ -1,0 +1,87 @@
+# For scripts/run and scripts/test: installs what is missing, configures, builds, quietly.
+# Sourced with `root` set; long output goes to build/*.log and is shown on failure.
+
+cpus=$(nproc 2>/dev/null || echo 2)
+
+say() {
+    echo "$*" >&2
+}
+
+# quiet LOG COMMAND...: the output goes to build/LOG.log, whose end is shown on failure
+quiet() {
+    log=$root/build/$1.log
+    shift
+    mkdir -p "$root/build"
+    "$@" >"$log" 2>&1 && return 0
+    say "failed: $*"
+    grep -nE 'error|Error|warning|undefined|E:' "$log" | head -n 30 >&2
+    say "---- end of $log"
+    tail -n 30 "$log" >&2
+    exit 1
+}
+
+missing=
+# need PACKAGE TEST...: the package is wanted if the test fails
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+have_llvm() {
+    for so in /usr/lib/*/libLLVM.so.19.1 /usr/lib/*/libLLVM-1[5-9].so* /usr/lib/*/libLLVM.so.[12]*; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
+need_build() {
+    need gcc command -v gcc
+    need libc6-dev test -e /usr/include/stdio.h
+    need make command -v make
+    need cmake command -v cmake
+    need pkg-config command -v pkg-config
+    need liblua5.4-dev test -e /usr/include/lua5.4/lua.h
+    need zlib1g-dev test -e /usr/include/zlib.h
+    need libllvm19 have_llvm
+}
+
+need_tests() {
+    need lua5.4 command -v lua5.4
+    need lua-unit test -e /usr/share/lua/5.4/luaunit.lua
+    need lua-check command -v luacheck
+}
+
+need_data() {
+    need dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+}
+
+install_missing() {
+    [ -n "$missing" ] || return 0
+    if ! command -v apt-get >/dev/null 2>&1; then
+        say "missing, named as in Debian:$missing"
+        exit 1
+    fi
+    say "installing with apt-get:$missing"
+    sudo=
+    [ "$(id -u)" -eq 0 ] || sudo=sudo
+    quiet apt-update $sudo apt-get update
+    # shellcheck disable=SC2086
+    quiet apt-install $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+        --no-install-recommends $missing
+    missing=
+}
+
+# build PRESET [cmake options]: everything of a preset; build_target PRESET TARGET...
+configure() {
+    preset=$1
+    shift
+    quiet "$preset-configure" env -C "$root" cmake --preset "$preset" "$@"
+}
+
+build() {
+    preset=$1
+    shift
+    say "building build/$preset"
+    quiet "$preset-build" env -C "$root" cmake --build --preset "$preset" -j "$cpus" "$@"
+}

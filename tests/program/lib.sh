@@ -1,0 +1,57 @@
+# For tests/program/test_*.sh, which run the program "$DEEPC" as a user would:
+#
+#   check SENTENCE COMMAND...   a check that holds if the command succeeds
+#   run COMMAND...              output in $out, errors in $err, status in $status; $dir is a fresh folder
+#   says TEXT / warns TEXT      $out / $err contains TEXT
+#   skip REASON
+#   closing                     the closing line; the last command of the test
+
+set -u
+: "${DEEPC:?the program to test}"
+data=/usr/share/datasets/fashion-mnist
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+passed=0 failed=0 skipped=0
+out= err= status=0
+
+check() {
+    sentence=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "not so: $sentence"
+        printf 'status %s\n%s\n%s\n' "$status" "$out" "$err" | tail -n 20 | sed 's/^/    /'
+    fi
+}
+
+run() {
+    status=0
+    "$@" >"$dir/out" 2>"$dir/err" || status=$?
+    out=$(cat "$dir/out")
+    err=$(cat "$dir/err")
+}
+
+says() {
+    case $out in *"$1"*) return 0 ;; esac
+    return 1
+}
+
+warns() {
+    case $err in *"$1"*) return 0 ;; esac
+    return 1
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "skip: $1"
+}
+
+closing() {
+    more=
+    [ $skipped -eq 0 ] || more=", $skipped skipped"
+    echo "$passed passed, $failed failed$more"
+    [ $failed -eq 0 ] || exit 1
+    [ $passed -gt 0 ] || exit 77
+}
