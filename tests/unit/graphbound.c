@@ -1,0 +1,430 @@
+/*
+ * Running error analysis over a graph. Every node has its value, from the wide interpreter, and per
+ * element a bound: 0 if any legal evaluation gives exactly this value, infinite if nothing is
+ * known.
+ *
+ *   value  of the node in double, v; of its operands a, b, c
+ *   bound  e; of its operands ea, eb, ec
+ *   u      2^-24, half an ulp of a float in 1..2; TINY is the smallest subnormal, which bounds the
+ *          rounding of results that underflow
+ *
+ * Error terms of second order in u are covered by SLACK. See Higham, Accuracy and Stability of
+ * Numerical Algorithms, 2002, chapter 3, "running error analysis".
+ */
+#include "core/eval.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/graphgen.h"
+
+static const double U = 0x1p-24, TINY = 0x1p-149, ULPS_2 = 4 * 0x1p-24, SLACK = 1.001;
+
+typedef struct analysis {
+    dc_job *j;
+    const dc_func *f;
+    double **value, **bound; /* by ref, in scratch; NULL for nodes that are not live */
+} analysis;
+
+/* ---- element-wise ---- */
+
+typedef struct site {
+    dc_op op;
+    dc_dtype t, rt; /* of the last operand, of the result */
+    int n;
+    double a[4], e[4]; /* operands: values, bounds */
+    double v;
+} site;
+
+static bool exact(const site *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->e[i] > 0)
+            return false;
+    return true;
+}
+
+/* trunc(a / b) if it is the same all over the intervals, else false. */
+static bool whole_quotient(const site *s, double *q)
+{
+    const double a = fabs(s->a[0]), b = fabs(s->a[1]), ea = s->e[0], eb = s->e[1];
+    if (b <= eb || a < ea)
+        return false;
+    const double low = floor((a - ea) / (b + eb) * (1 - U)), high = (a + ea) / (b - eb) * (1 + U);
+    *q = low;
+    return floor(high) == low;
+}
+
+/* Largest change of the operation when its operands move within their bounds; all are finite. */
+static double moved(const site *s)
+{
+    const double a = s->a[0], b = s->a[1], ea = s->e[0], eb = s->e[1];
+    double q;
+    switch ((int)s->op) {
+    case DC_OP_NEG:
+    case DC_OP_ABS:
+    case DC_OP_STOP:
+    case DC_OP_CAST:
+        return ea;
+    case DC_OP_MAX:
+    case DC_OP_MIN:
+        return fmax(ea, eb);
+    case DC_OP_FLOOR:
+        return floor(a + ea) - floor(a - ea);
+    case DC_OP_ADD:
+    case DC_OP_SUB:
+        return ea + eb;
+    case DC_OP_MUL:
+        return fabs(a) * eb + fabs(b) * ea + ea * eb;
+    case DC_OP_DIV:
+        return fabs(b) > eb ? (ea + fabs(s->v) * eb) / (fabs(b) - eb) : INFINITY;
+    case DC_OP_REM:
+        return exact(s) ? 0 : whole_quotient(s, &q) ? ea + q * eb : INFINITY;
+    case DC_OP_EXP:
+        return s->v * expm1(ea);
+    case DC_OP_LOG:
+        return a > ea ? ea / (a - ea) : INFINITY;
+    case DC_OP_SQRT:
+        return a >= ea ? ea / (s->v > 0 ? s->v : 1) : INFINITY;
+    default:
+        break;
+    }
+    DC_BUG("no error bound for %s", dc_op_row_of(s->op)->name);
+}
+
+/* What one rounding adds, given how far the unrounded result is from v at most. */
+static double rounding(const site *s, double so_far)
+{
+    const double size = fabs(s->v) + so_far;
+    switch ((int)s->op) {
+    case DC_OP_ADD:
+    case DC_OP_SUB:
+    case DC_OP_SQRT:
+        return U * size;
+    case DC_OP_MUL:
+    case DC_OP_DIV:
+        return U * size + TINY;
+    case DC_OP_EXP:
+    case DC_OP_LOG:
+        return ULPS_2 * size + TINY;
+    case DC_OP_REM: /* exact for exact operands */
+        return exact(s) ? 0 : U * size;
+    default:
+        return 0;
+    }
+}
+
+static double float_bound(const site *s)
+{
+    bool finite = true;
+    for (int i = 0; i < s->n; i++)
+        finite = finite && isfinite(s->a[i]) && isfinite(s->e[i]);
+    if (exact(s) && (!finite || !isfinite(s->v)))
+        return isfinite(s->v) ? rounding(s, 0) : 0; /* 1 / inf; 1 / 0, log(-1) */
+    if (!finite || !isfinite(s->v))
+        return INFINITY;
+    if (exact(s) && s->v == 0) /* 0 * x, x - x, sqrt(0): not by rounding, or to the smallest */
+        return s->op == DC_OP_MUL && s->a[0] != 0 && s->a[1] != 0 ? TINY : rounding(s, 0);
+    const double e = moved(s);
+    return (e + rounding(s, e)) * SLACK;
+}
+
+/* A comparison is known if it is exact or the intervals do not touch. */
+static double compare_bound(const site *s)
+{
+    if (exact(s))
+        return 0;
+    return fabs(s->a[0] - s->a[1]) > (s->e[0] + s->e[1]) * SLACK ? 0 : INFINITY;
+}
+
+static double cast_bound(const site *s)
+{
+    const double a = s->a[0], e = s->e[0];
+    if (!dc_dtype_is_float(s->t)) /* from integers: known or not; one rounding */
+        return e > 0                                               ? INFINITY
+               : dc_dtype_is_float(s->rt) && (double)(float)a != a ? U * fabs(a) * SLACK
+                                                                   : 0;
+    if (e == 0 || dc_dtype_is_float(s->rt))
+        return e;
+    if (!isfinite(a) || !isfinite(e))
+        return INFINITY;
+    if (s->rt == DC_BOOL)
+        return fabs(a) > e ? 0 : INFINITY;
+    return dc_bits_of(s->rt, a - e) == dc_bits_of(s->rt, a + e) ? 0 : INFINITY;
+}
+
+/* With an unknown condition the result is one or the other. */
+static double where_bound(const site *s)
+{
+    const double b = s->a[1], c = s->a[2], eb = s->e[1], ec = s->e[2];
+    if (s->e[0] == 0)
+        return s->a[0] != 0 ? eb : ec;
+    if (b == c && eb == 0 && ec == 0)
+        return 0;
+    if (!dc_dtype_is_float(s->rt) || !isfinite(b) || !isfinite(c))
+        return INFINITY;
+    return fabs(b - c) + fmax(eb, ec);
+}
+
+static double element_bound(const site *s)
+{
+    if (s->op == DC_OP_WHERE)
+        return where_bound(s);
+    if (s->op == DC_OP_CAST)
+        return cast_bound(s);
+    if (!dc_dtype_is_float(s->t))
+        return exact(s) ? 0 : INFINITY;
+    if (s->rt == DC_BOOL)
+        return compare_bound(s);
+    return float_bound(s);
+}
+
+static void element_wise(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    site s = {.op = (dc_op)n->op, .rt = (dc_dtype)n->dtype, .n = n->nin};
+    s.t = (dc_dtype)dc_node_at(x->f, n->in[n->nin - 1])->dtype;
+    for (int64_t i = 0; i < dc_node_count(n); i++) {
+        for (int k = 0; k < n->nin; k++) {
+            s.a[k] = x->value[n->in[k]][i];
+            s.e[k] = x->bound[n->in[k]][i];
+        }
+        s.v = x->value[r][i];
+        x->bound[r][i] = element_bound(&s);
+    }
+}
+
+/* ---- the other classes: the operation itself, run on bounds and magnitudes ---- */
+
+/* Node r's operation over arrays of doubles, as float operands of the same dims. */
+static dc_status apply(const analysis *x, dc_op op, dc_ref r, const double *const *in, double *out)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    int64_t attr[2 + 4 * DC_MAX_RANK];
+    dc_ref operand[2], made;
+    dc_module *m = dc_module_new();
+    dc_func *f = dc_func_new(m, "apply");
+    const dc_type want = dc_type_make(DC_F32, n->rank, n->dim);
+    for (int i = 0; i < n->nin; i++) {
+        const dc_node *o = dc_node_at(x->f, n->in[i]);
+        const dc_type t = dc_type_make(DC_F32, o->rank, o->dim);
+        operand[i] = dc_g_param(f, &t, "x");
+    }
+    for (int i = 0; i < n->nattr; i++)
+        attr[i] = n->attr[i];
+    if (op == DC_OP_PAD)
+        attr[2 * n->rank] = 0; /* the fill is exact */
+    dc_status status = dc_make(x->j, f, op, operand, n->nin, attr, n->nattr, &want, &made);
+    if (status == DC_OK) {
+        DC_PUSH(f->result, made);
+        status = dc_eval(x->j, f, DC_EVAL_WIDE, (const void *const *)in, (void *const[]){out});
+    }
+    dc_module_free(m);
+    return status;
+}
+
+static double *numbers(const analysis *x, int64_t n)
+{
+    return DC_NEW_ARRAY(&x->j->scratch, double, n);
+}
+
+static dc_status sum_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r), *in = dc_node_at(x->f, n->in[0]);
+    const int64_t count = dc_node_count(n), terms = count ? dc_node_count(in) / count : 0;
+    const double *a = x->value[n->in[0]], *ea = x->bound[n->in[0]];
+    double *size = numbers(x, dc_node_count(in)), *total = numbers(x, count), *e = x->bound[r];
+    for (int64_t i = 0; i < dc_node_count(in); i++)
+        size[i] = fabs(a[i]) + ea[i];
+    DC_TRY(apply(x, DC_OP_SUM, r, (const double *const[]){size}, total));
+    DC_TRY(apply(x, DC_OP_SUM, r, (const double *const[]){ea}, e));
+    for (int64_t i = 0; i < count; i++) {
+        if (!dc_dtype_is_float((dc_dtype)n->dtype) || terms <= 1)
+            e[i] = e[i] > 0 && !dc_dtype_is_float((dc_dtype)n->dtype) ? INFINITY : e[i];
+        else
+            e[i] = total[i] < (double)FLT_MAX ? (e[i] + (double)terms * U * total[i]) * SLACK
+                                              : INFINITY;
+    }
+    return DC_OK;
+}
+
+/* max and min move no farther than the operand that moves most; integers are known or not. */
+static dc_status extremum_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    double *e = x->bound[r];
+    DC_TRY(apply(x, DC_OP_MAXR, r, (const double *const[]){x->bound[n->in[0]]}, e));
+    for (int64_t i = 0; i < dc_node_count(n); i++)
+        e[i] = e[i] <= 0 ? 0 : isfinite(x->value[r][i]) ? e[i] : INFINITY;
+    return DC_OK;
+}
+
+/* Splits an operand of dot: magnitude, magnitude with bound, and 1 where nothing is known. */
+static void dot_parts(const analysis *x, dc_ref r, double *part[3])
+{
+    const int64_t n = dc_node_count(dc_node_at(x->f, r));
+    for (int k = 0; k < 3; k++)
+        part[k] = numbers(x, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double a = fabs(x->value[r][i]), e = x->bound[r][i];
+        const bool known = isfinite(a) && isfinite(e);
+        part[0][i] = known ? a : 0;
+        part[1][i] = known ? a + e : 0;
+        part[2][i] = !known;
+    }
+}
+
+static dc_status dot_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    const int64_t count = dc_node_count(n);
+    const bool floats = dc_dtype_is_float((dc_dtype)n->dtype);
+    double *a[3], *b[3], *sum[4], *one[2], *e = x->bound[r];
+    int64_t terms = 1;
+    for (int64_t i = 0; i < n->attr[1]; i++)
+        terms *= dc_node_at(x->f, n->in[0])->dim[n->attr[2 + 2 * n->attr[0] + i]];
+    dot_parts(x, n->in[0], a);
+    dot_parts(x, n->in[1], b);
+    for (int k = 0; k < 2; k++) {
+        const int64_t m = dc_node_count(dc_node_at(x->f, n->in[k]));
+        one[k] = numbers(x, m);
+        for (int64_t i = 0; i < m; i++)
+            one[k][i] = 1;
+    }
+    for (int k = 0; k < 4; k++)
+        sum[k] = numbers(x, count);
+    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){a[0], b[0]}, sum[0]));
+    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){a[1], b[1]}, sum[1]));
+    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){a[2], one[1]}, sum[2]));
+    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){one[0], b[2]}, sum[3]));
+    for (int64_t i = 0; i < count; i++) {
+        const double drift = fmax(sum[1][i] - sum[0][i], 0) + 1e-15 * sum[1][i];
+        const double rounded = (double)(terms + 1) * (U * sum[1][i] + TINY);
+        if (sum[2][i] + sum[3][i] > 0 || !(sum[1][i] < (double)FLT_MAX))
+            e[i] = INFINITY;
+        else
+            e[i] = floats && terms > 0 ? (drift + rounded) * SLACK : 0;
+    }
+    return DC_OK;
+}
+
+static dc_status node_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    switch ((dc_op_class)dc_op_row_of((dc_op)n->op)->cls) {
+    case DC_CLASS_EW:
+        element_wise(x, r);
+        return DC_OK;
+    case DC_CLASS_RED:
+        return n->op == DC_OP_SUM ? sum_bound(x, r) : extremum_bound(x, r);
+    case DC_CLASS_MOV:
+        return apply(x, (dc_op)n->op, r, (const double *const[]){x->bound[n->in[0]]}, x->bound[r]);
+    case DC_CLASS_CON:
+        return dot_bound(x, r);
+    case DC_CLASS_SRC:
+        return DC_OK; /* exact: parameters, constants, and positions below 2^24 */
+    }
+    DC_BUG("class of op %d", (int)n->op);
+}
+
+/* Beyond the largest float an evaluation overflows, where the wide one does not. */
+static void limit(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    if (!dc_dtype_is_float((dc_dtype)n->dtype))
+        return;
+    for (int64_t i = 0; i < dc_node_count(n); i++)
+        if (isfinite(x->value[r][i]) && fabs(x->value[r][i]) + x->bound[r][i] > (double)FLT_MAX)
+            x->bound[r][i] = INFINITY;
+}
+
+/* ---- values ---- */
+
+/* In the wide mode floats are doubles already; integers become doubles. */
+static void to_doubles(dc_dtype t, const void *from, int64_t n, double *out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = dc_dtype_is_float(t)
+                     ? ((const double *)from)[i]
+                     : dc_value_of(
+                           t, dc_bits_load(t, (const char *)from + (size_t)i * dc_dtype_size(t)));
+}
+
+static const void *wide_param(const analysis *x, uint32_t i, const void *from)
+{
+    const dc_type t = dc_node_type(x->f, x->f->param.at[i]);
+    if (!dc_dtype_is_float((dc_dtype)t.dtype))
+        return from;
+    double *wide = numbers(x, dc_type_count(&t));
+    for (int64_t k = 0; k < dc_type_count(&t); k++)
+        wide[k] = (double)((const float *)from)[k];
+    return wide;
+}
+
+/* One evaluation with every live node as a result. */
+static dc_status all_values(const analysis *x, const bool *live, const void *const *params)
+{
+    dc_arena *s = &x->j->scratch;
+    dc_func all = *x->f;
+    const void **wide = DC_NEW_ARRAY(s, const void *, all.param.n);
+    void **out = DC_NEW_ARRAY(s, void *, all.node.n);
+    all.result.at = DC_NEW_ARRAY(s, dc_ref, all.node.n);
+    all.result.n = 0;
+    for (uint32_t i = 0; i < all.param.n; i++)
+        wide[i] = wide_param(x, i, params[i]);
+    for (dc_ref r = 1; r < all.node.n; r++) {
+        const int64_t n = dc_node_count(dc_node_at(x->f, r));
+        if (!live[r])
+            continue;
+        x->value[r] = numbers(x, n);
+        x->bound[r] = numbers(x, n);
+        out[all.result.n] = numbers(x, n);
+        all.result.at[all.result.n++] = r;
+    }
+    DC_TRY(dc_eval(x->j, &all, DC_EVAL_WIDE, wide, out));
+    for (uint32_t i = 0; i < all.result.n; i++) {
+        const dc_node *n = dc_node_at(x->f, all.result.at[i]);
+        to_doubles((dc_dtype)n->dtype, out[i], dc_node_count(n), x->value[all.result.at[i]]);
+    }
+    return DC_OK;
+}
+
+dc_status graphgen_bound(dc_job *j, const dc_func *f, const void *const *params,
+                         double *const *value, double *const *bound)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    analysis x = {j, f, NULL, NULL};
+    x.value = DC_NEW_ARRAY(&j->scratch, double *, f->node.n);
+    x.bound = DC_NEW_ARRAY(&j->scratch, double *, f->node.n);
+    const bool *live = dc_func_live(f, &j->scratch);
+    DC_TRY(all_values(&x, live, params));
+    for (dc_ref r = 1; r < f->node.n; r++)
+        if (live[r]) {
+            DC_TRY(node_bound(&x, r));
+            limit(&x, r);
+        }
+    for (uint32_t i = 0; i < f->result.n; i++) {
+        const dc_ref r = f->result.at[i];
+        const size_t bytes = (size_t)dc_node_count(dc_node_at(f, r)) * sizeof(double);
+        if (bytes > 0) {
+            memcpy(value[i], x.value[r], bytes);
+            memcpy(bound[i], x.bound[r], bytes);
+        }
+    }
+    dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}
+
+int64_t graphgen_differs(dc_dtype t, const void *got, const double *value, const double *bound,
+                         int64_t n, double c)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double g =
+            dc_value_of(t, dc_bits_load(t, (const char *)got + (size_t)i * dc_dtype_size(t)));
+        const bool same = isnan(value[i]) ? isnan(g) : g == value[i];
+        if (!same && !isinf(bound[i]) && !(fabs(g - value[i]) <= c * bound[i]))
+            return i;
+    }
+    return -1;
+}

@@ -1,0 +1,453 @@
+/*
+ * The generator: a step picks a class of operations, an operation by its row, and operands among
+ * the nodes made so far, bringing them to the dtype and dims needed through casts and movement.
+ */
+#include "tests/unit/graphgen.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_PARAMS = 6, MAX_COUNT = 1500, MAX_RESULTS = 4, MAX_DIMS = 5 };
+
+typedef struct gen {
+    rng rnd;
+    dc_func *f;
+} gen;
+
+typedef struct dims {
+    int rank;
+    int64_t dim[DC_MAX_RANK];
+} dims;
+
+typedef enum type_rule {
+    RULE_any,
+    RULE_num,
+    RULE_flt,
+    RULE_bits,
+    RULE_sel,
+    RULE_u32,
+    RULE_int,
+    RULE_accum
+} type_rule;
+
+/* clang-format off */
+static const type_rule rules[DC_OP__COUNT] = {
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    [DC_OP_##id] = RULE_##type,
+#define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = RULE_##type,
+#define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = RULE_##type,
+#include "core/ops.def"
+};
+/* clang-format on */
+
+static int below(gen *g, int n)
+{
+    return rng_below(&g->rnd, n);
+}
+
+static bool chance(gen *g, int percent)
+{
+    return below(g, 100) < percent;
+}
+
+static int64_t count_of(const dims *d)
+{
+    int64_t n = 1;
+    for (int i = 0; i < d->rank; i++)
+        n *= d->dim[i];
+    return n;
+}
+
+static dims dims_of(gen *g, dc_ref r)
+{
+    const dc_node *n = dc_node_at(g->f, r);
+    dims d = {.rank = n->rank};
+    for (int i = 0; i < n->rank; i++)
+        d.dim[i] = n->dim[i];
+    return d;
+}
+
+static int64_t extent(gen *g)
+{
+    static const int64_t common[] = {1, 1, 2, 3, 4, 5, 7, 8, 11, 16, 17, 33};
+    return chance(g, 3) ? 0 : common[below(g, DC_COUNTOF(common))];
+}
+
+static dims random_dims(gen *g)
+{
+    dims d = {.rank = below(g, 4)};
+    do
+        for (int i = 0; i < d.rank; i++)
+            d.dim[i] = extent(g);
+    while (count_of(&d) > MAX_COUNT);
+    return d;
+}
+
+static dc_type type_of(dc_dtype t, const dims *d)
+{
+    return dc_type_make(t, d->rank, d->dim);
+}
+
+static dc_dtype dtype_for(gen *g, type_rule rule)
+{
+    static const dc_dtype any[] = {DC_F32, DC_F32, DC_F32, DC_I32, DC_U32, DC_U8, DC_BOOL};
+    for (;;) {
+        const dc_dtype t = any[below(g, DC_COUNTOF(any))];
+        switch (rule) {
+        case RULE_any:
+        case RULE_sel:
+        case RULE_accum:
+            return t;
+        case RULE_num:
+            if (t != DC_BOOL)
+                return t;
+            break;
+        case RULE_flt:
+            return DC_F32;
+        case RULE_bits:
+            if (!dc_dtype_is_float(t))
+                return t;
+            break;
+        case RULE_u32:
+            return DC_U32;
+        case RULE_int:
+            if (!dc_dtype_is_float(t) && t != DC_BOOL)
+                return t;
+            break;
+        }
+    }
+}
+
+/* ---- operands ---- */
+
+static dc_ref any_node(gen *g)
+{
+    const int n = (int)g->f->node.n - 1, recent = n < 12 ? n : 12;
+    return (dc_ref)(chance(g, 60) ? n - below(g, recent) : 1 + below(g, n));
+}
+
+static bool fits(const dc_node *n, const dims *d)
+{
+    return n->rank == d->rank &&
+           (d->rank == 0 || memcmp(n->dim, d->dim, (size_t)d->rank * sizeof *d->dim) == 0);
+}
+
+/* May the node be stretched to d after ones are put in front? */
+static bool stretches(const dc_node *n, const dims *d)
+{
+    const int off = d->rank - n->rank;
+    for (int i = 0; i < n->rank && off >= 0; i++)
+        if (n->dim[i] != 1 && n->dim[i] != d->dim[off + i])
+            return false;
+    return off >= 0;
+}
+
+static dc_ref stretch(gen *g, dc_ref r, const dims *d)
+{
+    const dims from = dims_of(g, r);
+    dims ones = {.rank = d->rank};
+    for (int i = 0; i < d->rank; i++)
+        ones.dim[i] = i < d->rank - from.rank ? 1 : from.dim[i - (d->rank - from.rank)];
+    return dc_g_expand(g->f, dc_g_reshape(g->f, r, ones.rank, ones.dim), d->dim);
+}
+
+static dc_ref source(gen *g, dc_dtype t, const dims *d)
+{
+    const dc_type type = type_of(t, d);
+    const bool counts = t == DC_F32 || t == DC_I32 || t == DC_U32;
+    if (g->f->param.n < MAX_PARAMS && chance(g, 60)) {
+        char label[8];
+        snprintf(label, sizeof label, "p%u", g->f->param.n);
+        return dc_g_param(g->f, &type, label);
+    }
+    if (counts && d->rank > 0 && chance(g, 40)) {
+        const int64_t axis = below(g, d->rank);
+        return dc_g_make(g->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
+    }
+    return dc_g_const(g->f, &type, t == DC_F32 ? below(g, 33) * 0.25 - 4 : below(g, 40) - 8);
+}
+
+/* A node of this dtype and these dims: one that is there, one adapted, or a new one. */
+static dc_ref fetch(gen *g, dc_dtype t, const dims *d)
+{
+    for (int attempt = 0; attempt < 12 && g->f->node.n > 1; attempt++) {
+        const dc_ref r = any_node(g);
+        const dc_node *n = dc_node_at(g->f, r);
+        const int64_t count = dc_node_count(n);
+        if (n->dtype != t) {
+            if (fits(n, d) && chance(g, 20))
+                return dc_g_cast(g->f, r, t);
+            continue;
+        }
+        if (fits(n, d))
+            return r;
+        if (stretches(n, d) && chance(g, 70))
+            return stretch(g, r, d);
+        if (count == count_of(d) && chance(g, 70))
+            return dc_g_reshape(g->f, r, d->rank, d->dim);
+    }
+    return source(g, t, d);
+}
+
+/* Keeps floats where the row's function is tame, so that few values overflow. */
+static dc_ref tamed(gen *g, dc_ref r, const dc_op_row *row, int percent)
+{
+    if (dc_node_at(g->f, r)->dtype != DC_F32 || !chance(g, percent))
+        return r;
+    const dc_ref low = dc_g2(g->f, DC_OP_MAX, r, dc_g_like(g->f, r, (float)row->lo));
+    return dc_g2(g->f, DC_OP_MIN, low, dc_g_like(g->f, low, (float)row->hi));
+}
+
+/* ---- one step per class ---- */
+
+static dc_op op_of_class(gen *g, dc_op_class cls)
+{
+    for (;;) {
+        const dc_op op = (dc_op)below(g, DC_OP__COUNT);
+        if (dc_op_is(op, cls))
+            return op;
+    }
+}
+
+static void step_element_wise(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_EW);
+    const dc_op_row *row = dc_op_row_of(op);
+    const dims d = g->f->node.n > 1 && chance(g, 80) ? dims_of(g, any_node(g)) : random_dims(g);
+    const dc_dtype t = dtype_for(g, rules[op]);
+    const int percent = row->flags & DC_OPF_COSTLY ? 85 : 15;
+    dc_ref in[4];
+    for (int i = 0; i < row->n; i++) {
+        in[i] = fetch(g, rules[op] == RULE_sel && i == 0 ? DC_BOOL : t, &d);
+        in[i] = tamed(g, in[i], row, percent);
+    }
+    const dc_type want = type_of(dtype_for(g, RULE_any), &d);
+    dc_g_make(g->f, op, in, row->n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
+}
+
+static void step_reduction(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_RED);
+    const dc_dtype t = dtype_for(g, rules[op]);
+    const dims d = g->f->node.n > 1 ? dims_of(g, any_node(g)) : random_dims(g);
+    const dc_ref a = fetch(g, t, &d);
+    const int64_t axes = below(g, 1 << d.rank);
+    dc_g_make(g->f, op, &a, 1, &axes, 1, NULL);
+}
+
+static void shuffle(gen *g, int n, int64_t *perm)
+{
+    for (int i = 0; i < n; i++)
+        perm[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        const int k = below(g, i + 1);
+        const int64_t swap = perm[i];
+        perm[i] = perm[k];
+        perm[k] = swap;
+    }
+}
+
+static void do_reshape(gen *g, dc_ref r)
+{
+    const dims d = dims_of(g, r);
+    dims to = {.rank = 1 + below(g, 4)};
+    int64_t left = count_of(&d);
+    for (int i = 0; i < to.rank; i++)
+        to.dim[i] = 1;
+    if (left == 0)
+        to.dim[below(g, to.rank)] = 0;
+    for (int64_t p = 2; left > 1; p++)
+        for (; left % p == 0; left /= p)
+            to.dim[below(g, to.rank)] *= p;
+    dc_g_reshape(g->f, r, to.rank, to.dim);
+}
+
+static void do_expand(gen *g, dc_ref r)
+{
+    dims d = dims_of(g, r);
+    if (d.rank < MAX_DIMS && chance(g, 50)) {
+        const int at = below(g, d.rank + 1);
+        memmove(d.dim + at + 1, d.dim + at, (size_t)(d.rank - at) * sizeof *d.dim);
+        d.dim[at] = 1;
+        r = dc_g_reshape(g->f, r, ++d.rank, d.dim);
+    }
+    for (int i = 0; i < d.rank; i++) {
+        const int64_t n = extent(g);
+        if (d.dim[i] == 1 && count_of(&d) * n <= MAX_COUNT)
+            d.dim[i] = n;
+    }
+    dc_g_expand(g->f, r, d.dim);
+}
+
+static void do_slice(gen *g, dc_ref r)
+{
+    dims d = dims_of(g, r);
+    int64_t start[DC_MAX_RANK], step[DC_MAX_RANK];
+    for (int i = 0; i < d.rank; i++) {
+        step[i] = 1 + below(g, 3);
+        start[i] = d.dim[i] == 0 ? 0 : below(g, (int)d.dim[i]);
+        const int64_t most = (d.dim[i] - start[i] + step[i] - 1) / step[i];
+        d.dim[i] = most == 0 || chance(g, 3) ? 0 : 1 + below(g, (int)most);
+    }
+    dc_g_slice(g->f, r, start, step, d.dim);
+}
+
+static void do_pad(gen *g, dc_ref r)
+{
+    dims d = dims_of(g, r);
+    const dc_dtype t = (dc_dtype)dc_node_at(g->f, r)->dtype;
+    int64_t lo[DC_MAX_RANK], step[DC_MAX_RANK];
+    for (int i = 0; i < d.rank; i++) {
+        const int64_t n = d.dim[i];
+        lo[i] = below(g, 3);
+        step[i] = 1 + below(g, 2);
+        d.dim[i] = lo[i] + (n == 0 ? 0 : (n - 1) * step[i] + 1) + below(g, 3);
+    }
+    if (count_of(&d) <= MAX_COUNT)
+        dc_g_pad(g->f, r, lo, step, d.dim, dc_bits_of(t, below(g, 9) - 2));
+}
+
+static void do_permute(gen *g, dc_ref r)
+{
+    int64_t perm[DC_MAX_RANK];
+    shuffle(g, dc_node_at(g->f, r)->rank, perm);
+    dc_g_permute(g->f, r, perm);
+}
+
+static void step_movement(gen *g)
+{
+    const dc_ref r = any_node(g);
+    switch ((int)op_of_class(g, DC_CLASS_MOV)) {
+    case DC_OP_RESHAPE:
+        do_reshape(g, r);
+        return;
+    case DC_OP_PERMUTE:
+        do_permute(g, r);
+        return;
+    case DC_OP_EXPAND:
+        do_expand(g, r);
+        return;
+    case DC_OP_SLICE:
+        do_slice(g, r);
+        return;
+    case DC_OP_PAD:
+        do_pad(g, r);
+        return;
+    case DC_OP_FLIP:
+        dc_g_flip(g->f, r, (uint32_t)below(g, 1 << dc_node_at(g->f, r)->rank));
+        return;
+    default:
+        break;
+    }
+    DC_BUG("a movement operation without a case");
+}
+
+/* Axes of an existing node become batch, contracted or own; the other operand is made to fit. */
+static void step_dot(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_CON);
+    const dc_dtype t = dtype_for(g, rules[op]);
+    const dims da = dims_of(g, any_node(g));
+    const dc_ref a = tamed(g, fetch(g, t, &da), dc_op_row_of(op), 60);
+    int64_t axis[DC_MAX_RANK], place[DC_MAX_RANK], attr[2 + 4 * DC_MAX_RANK];
+    const int nb = below(g, 3) % (da.rank + 1), nc = below(g, da.rank - nb + 1);
+    dims db = {.rank = nb + nc + below(g, 3)}, result = {.rank = 1, .dim = {1}};
+    shuffle(g, da.rank, axis);
+    shuffle(g, db.rank, place);
+    for (int i = 0; i < db.rank; i++)
+        db.dim[place[i]] = i < nb + nc ? da.dim[axis[i]] : extent(g);
+    for (int i = 0; i < da.rank; i++)
+        result.dim[0] *= i < nb || i >= nb + nc ? da.dim[axis[i]] : 1;
+    for (int i = nb + nc; i < db.rank; i++)
+        result.dim[0] *= db.dim[place[i]];
+    if (count_of(&db) > MAX_COUNT || result.dim[0] > MAX_COUNT ||
+        da.rank + db.rank - nb - 2 * nc > DC_MAX_RANK - 2)
+        return;
+    attr[0] = nb;
+    attr[1] = nc;
+    for (int i = 0; i < nb; i++) {
+        attr[2 + i] = axis[i];
+        attr[2 + nb + i] = place[i];
+    }
+    for (int i = 0; i < nc; i++) {
+        attr[2 + 2 * nb + i] = axis[nb + i];
+        attr[2 + 2 * nb + nc + i] = place[nb + i];
+    }
+    const dc_ref b = tamed(g, fetch(g, t, &db), dc_op_row_of(op), 60);
+    dc_g_make(g->f, op, (const dc_ref[]){a, b}, 2, attr, 2 + 2 * (nb + nc), NULL);
+}
+
+/* ---- the whole ---- */
+
+/* Nodes that nothing reads, the newest first; the last node in any case. */
+static void choose_results(gen *g)
+{
+    bool *read = dc_xalloc(g->f->node.n * sizeof *read);
+    for (dc_ref r = 1; r < g->f->node.n; r++)
+        for (int i = 0; i < dc_node_at(g->f, r)->nin; i++)
+            read[dc_node_at(g->f, r)->in[i]] = true;
+    for (dc_ref r = g->f->node.n; r-- > 1 && g->f->result.n < MAX_RESULTS;)
+        if (!read[r] &&
+            (!dc_op_is((dc_op)dc_node_at(g->f, r)->op, DC_CLASS_SRC) || r == g->f->node.n - 1))
+            DC_PUSH(g->f->result, r);
+    if (chance(g, 15)) /* an inner node, or one that is a result already */
+        DC_PUSH(g->f->result, any_node(g));
+    dc_xfree(read);
+}
+
+dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
+{
+    gen g = {{seed}, dc_func_new(m, "random")};
+    const dims first = random_dims(&g);
+    source(&g, DC_F32, &first);
+    for (int i = 0; i < size; i++) {
+        const int kind = below(&g, 100);
+        if (kind < 55)
+            step_element_wise(&g);
+        else if (kind < 70)
+            step_reduction(&g);
+        else if (kind < 88)
+            step_movement(&g);
+        else
+            step_dot(&g);
+    }
+    choose_results(&g);
+    return g.f;
+}
+
+/* ---- inputs ---- */
+
+static double ordinary(rng *r, dc_dtype t)
+{
+    const int kind = rng_below(r, 4);
+    switch (dc_dtype_kind(t)) {
+    case DC_KIND_FLOAT: /* small whole numbers make ties */
+        return kind == 0 ? rng_below(r, 7) - 3 : rng_uniform(r, -4, 4);
+    case DC_KIND_BOOL:
+        return rng_below(r, 2);
+    case DC_KIND_UINT:
+        return kind == 0 && t != DC_U8 ? rng_uniform(r, 0, 0x1p32) : rng_below(r, 256);
+    case DC_KIND_SINT:
+        return kind == 0 ? rng_uniform(r, -0x1p31, 0x1p31) : rng_below(r, 41) - 20;
+    }
+    return 0;
+}
+
+static double unusual(rng *r, dc_dtype t)
+{
+    static const double of_float[] = {NAN,      INFINITY,  -INFINITY, -0.0,   0,
+                                      0x1p-149, -0x1p-126, 3.4e38,    -1e-30, 16777217};
+    static const double of_int[] = {-0x1p31, 0x1p31 - 1, 0, -1, 1, 31, 32, 255, 0x1p32 - 1};
+    if (dc_dtype_is_float(t))
+        return of_float[rng_below(r, DC_COUNTOF(of_float))];
+    return of_int[rng_below(r, DC_COUNTOF(of_int))];
+}
+
+void graphgen_input(rng *r, const dc_type *t, bool special, void *out)
+{
+    const dc_dtype dt = (dc_dtype)t->dtype;
+    for (int64_t i = 0; i < dc_type_count(t); i++) {
+        const double v = special && rng_below(r, 8) == 0 ? unusual(r, dt) : ordinary(r, dt);
+        dc_bits_store(dt, (char *)out + (size_t)i * dc_dtype_size(dt), dc_bits_of(dt, v));
+    }
+}

@@ -1,0 +1,621 @@
+/*
+ * Gradients against central differences, driven by the op table: every row that names a gradient is
+ * tried with random operands in its lo..hi, shapes with ones and primes, operands that come through
+ * broadcasting, permutation, reduction, slicing, flipping, padding, or twice from one parameter.
+ * First and second order. The seed is printed; argument 1 sets it.
+ *
+ * Differences are taken in double precision (DC_EVAL_WIDE) with five points:
+ *   d = (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12h,   h = 2^-12
+ * Their error is h^4/30 |L^(5)| + 1.5 eps/h S, where S adds up the magnitudes of all terms. Inside
+ * lo..hi the steepest row is log at 0.1: first order 24/x^5 gives 3e-10, second order 120/x^6 gives
+ * 2e-8; rounding, with S at most 5000, gives 7e-9. TOLERANCE is some four times that, one for all
+ * rows.
+ *
+ * A kink within reach (max of near equals, a jump of rem) shows as a disagreement between the
+ * differences with h and h/2. This depends on the function alone, not on the gradient under test;
+ * such elements are left out, and there must be few.
+ */
+#include "core/eval.h"
+#include "core/grad.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/t.h"
+#include "tests/unit/rng.h"
+
+static const double TOLERANCE = 1e-7, STEP = 0x1p-12, KINK = 1e-6;
+enum { MAX_PARAMS = 16, MAX_ELEMENTS = 4096, ROUNDS = 40 };
+
+typedef struct trial {
+    dc_job job;
+    rng rnd;
+    dc_module *m;
+    dc_func *f;
+    double lo, hi;
+    int wrt[MAX_PARAMS], nwrt;              /* indices of float parameters that are operands */
+    double value[MAX_PARAMS][MAX_ELEMENTS]; /* of every parameter; bool ones reuse the memory */
+} trial;
+
+static long elements, left_out;
+
+static void begin(trial *t, uint64_t seed, double lo, double hi)
+{
+    t->rnd = (rng){seed};
+    t->m = dc_module_new();
+    t->f = dc_func_new(t->m, "trial");
+    t->lo = lo;
+    t->hi = hi;
+    t->nwrt = 0;
+}
+
+static int64_t count_of(const trial *t, dc_ref r)
+{
+    return dc_node_count(dc_node_at(t->f, r));
+}
+
+/* A parameter filled from lo..hi. */
+static dc_ref add_param(trial *t, int rank, const int64_t *dim, double lo, double hi)
+{
+    const dc_type type = dc_type_make(DC_F32, rank, dim);
+    const uint32_t at = t->f->param.n;
+    const int64_t n = dc_type_count(&type);
+    if (at >= MAX_PARAMS || n > MAX_ELEMENTS)
+        DC_BUG("trial is too large");
+    for (int64_t i = 0; i < n; i++)
+        t->value[at][i] = rng_uniform(&t->rnd, lo, hi);
+    return dc_g_param(t->f, &type, "x");
+}
+
+static dc_ref add_wrt(trial *t, int rank, const int64_t *dim)
+{
+    t->wrt[t->nwrt++] = (int)t->f->param.n;
+    return add_param(t, rank, dim, t->lo, t->hi);
+}
+
+static dc_ref add_flags(trial *t, int rank, const int64_t *dim)
+{
+    const dc_type type = dc_type_make(DC_BOOL, rank, dim);
+    uint8_t *flag = (uint8_t *)t->value[t->f->param.n];
+    for (int64_t i = 0; i < dc_type_count(&type); i++)
+        flag[i] = (uint8_t)rng_below(&t->rnd, 2);
+    return dc_g_param(t->f, &type, "flags");
+}
+
+/* ---- operands that reach the operation in different ways; values stay within lo..hi ---- */
+
+static dc_ref plain(trial *t, int rank, const int64_t *dim)
+{
+    return add_wrt(t, rank, dim);
+}
+
+static dc_ref broadcast(trial *t, int rank, const int64_t *dim)
+{
+    int64_t small[DC_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        small[i] = rng_below(&t->rnd, 2) ? 1 : dim[i];
+    return dc_g_expand(t->f, add_wrt(t, rank, small), dim);
+}
+
+static dc_ref spread_scalar(trial *t, int rank, const int64_t *dim)
+{
+    return dc_g_unreduce(t->f, add_wrt(t, 0, NULL), (1u << rank) - 1, rank, dim);
+}
+
+static void shuffle(trial *t, int n, int64_t *perm)
+{
+    for (int i = 0; i < n; i++)
+        perm[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        const int k = rng_below(&t->rnd, i + 1);
+        const int64_t swap = perm[i];
+        perm[i] = perm[k];
+        perm[k] = swap;
+    }
+}
+
+static dc_ref permuted(trial *t, int rank, const int64_t *dim)
+{
+    int64_t perm[DC_MAX_RANK], from[DC_MAX_RANK];
+    shuffle(t, rank, perm);
+    for (int i = 0; i < rank; i++)
+        from[perm[i]] = dim[i];
+    return dc_g_permute(t->f, add_wrt(t, rank, from), perm);
+}
+
+/* A mean over a new axis. */
+static dc_ref reduced(trial *t, int rank, const int64_t *dim)
+{
+    int64_t more[DC_MAX_RANK];
+    const int at = rng_below(&t->rnd, rank + 1);
+    for (int i = 0; i <= rank; i++)
+        more[i] = i < at ? dim[i] : i == at ? 2 : dim[i - 1];
+    const dc_ref sum = dc_g_reduce(t->f, DC_OP_SUM, add_wrt(t, rank + 1, more), 1u << at);
+    return dc_g2(t->f, DC_OP_MUL, sum, dc_g_like(t->f, sum, 0.5));
+}
+
+static dc_ref sliced(trial *t, int rank, const int64_t *dim)
+{
+    int64_t start[DC_MAX_RANK], step[DC_MAX_RANK], from[DC_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        start[i] = rng_below(&t->rnd, 2);
+        step[i] = 1 + rng_below(&t->rnd, 2);
+        from[i] = start[i] + (dim[i] - 1) * step[i] + 1 + rng_below(&t->rnd, 2);
+    }
+    return dc_g_slice(t->f, add_wrt(t, rank, from), start, step, dim);
+}
+
+/* The first along axis 0 is the fill, which is inside lo..hi. */
+static dc_ref padded(trial *t, int rank, const int64_t *dim)
+{
+    int64_t lo[DC_MAX_RANK] = {1}, step[DC_MAX_RANK], from[DC_MAX_RANK];
+    if (rank == 0)
+        return plain(t, rank, dim);
+    for (int i = 0; i < rank; i++) {
+        step[i] = 1;
+        from[i] = i == 0 ? dim[i] - 1 : dim[i];
+    }
+    const float fill = (float)rng_uniform(&t->rnd, t->lo, t->hi);
+    return dc_g_pad(t->f, add_wrt(t, rank, from), lo, step, dim, dc_f32_bits(fill));
+}
+
+static dc_ref flipped(trial *t, int rank, const int64_t *dim)
+{
+    const uint32_t axes = (uint32_t)rng_below(&t->rnd, 1 << rank);
+    return dc_g_flip(t->f, add_wrt(t, rank, dim), axes);
+}
+
+static dc_ref reshaped(trial *t, int rank, const int64_t *dim)
+{
+    const dc_type type = dc_type_make(DC_F32, rank, dim);
+    const int64_t n = dc_type_count(&type);
+    return dc_g_reshape(t->f, add_wrt(t, 1, &n), rank, dim);
+}
+
+static dc_ref (*const ways[])(trial *, int, const int64_t *) = {
+    plain, plain, broadcast, spread_scalar, permuted, reduced, sliced, padded, flipped, reshaped,
+};
+
+static dc_ref operand(trial *t, int rank, const int64_t *dim)
+{
+    return ways[rng_below(&t->rnd, DC_COUNTOF(ways))](t, rank, dim);
+}
+
+/* ---- differences ---- */
+
+static double loss_at(trial *t)
+{
+    const void *params[MAX_PARAMS];
+    double loss = 0;
+    for (uint32_t i = 0; i < t->f->param.n; i++)
+        params[i] = t->value[i];
+    CHECK_EQ(dc_eval(&t->job, t->f, DC_EVAL_WIDE, params, (void *const[]){&loss}), DC_OK);
+    return loss;
+}
+
+static double difference(trial *t, double *x, double h)
+{
+    const double at = *x;
+    double l[4];
+    for (int i = 0; i < 4; i++) {
+        *x = at + h * (i < 2 ? i - 2 : i - 1);
+        l[i] = loss_at(t);
+    }
+    *x = at;
+    return (8 * (l[2] - l[1]) - (l[3] - l[0])) / (12 * h);
+}
+
+/* Does the gradient node (0: none) agree with the differences of the loss, at every element? */
+static bool agrees(trial *t, dc_ref loss, dc_ref gradient, int param)
+{
+    static double g[MAX_ELEMENTS];
+    const int64_t n = count_of(t, t->f->param.at[param]);
+    const void *params[MAX_PARAMS];
+    bool ok = true;
+    memset(g, 0, sizeof g);
+    for (uint32_t i = 0; i < t->f->param.n; i++)
+        params[i] = t->value[i];
+    t->f->result.n = 0;
+    if (gradient != 0) {
+        DC_PUSH(t->f->result, gradient);
+        CHECK_EQ(count_of(t, gradient), n);
+        CHECK_EQ(dc_eval(&t->job, t->f, DC_EVAL_WIDE, params, (void *const[]){g}), DC_OK);
+        t->f->result.n = 0;
+    }
+    DC_PUSH(t->f->result, loss);
+    for (int64_t i = 0; i < n; i++) {
+        const double d = difference(t, &t->value[param][i], STEP);
+        const double closer = difference(t, &t->value[param][i], STEP / 2);
+        elements++;
+        if (!(fabs(d - closer) <= KINK * (1 + fabs(d)))) {
+            left_out++;
+            continue;
+        }
+        if (!(fabs(g[i] - d) <= TOLERANCE * (1 + fabs(d)))) {
+            printf("    parameter %d element %d: %.12g, by differences %.12g\n", param, (int)i,
+                   g[i], d);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+/* sum(r * w) with weights of either sign, so that cotangents differ from element to element. */
+static dc_ref weighted_sum(trial *t, dc_ref r)
+{
+    const dc_node n = *dc_node_at(t->f, r);
+    const dc_ref w = add_param(t, n.rank, n.dim, 0.5, 1.5);
+    double *value = t->value[t->f->param.n - 1];
+    for (int64_t i = 0; i < dc_node_count(&n); i++)
+        value[i] = rng_below(&t->rnd, 2) ? value[i] : -value[i];
+    return dc_g_reduce(t->f, DC_OP_SUM, dc_g2(t->f, DC_OP_MUL, r, w), (1u << n.rank) - 1);
+}
+
+static bool first_order(trial *t, dc_ref loss, dc_ref *gradient)
+{
+    dc_ref wrt[MAX_PARAMS];
+    bool ok = true;
+    for (int i = 0; i < t->nwrt; i++)
+        wrt[i] = t->f->param.at[t->wrt[i]];
+    CHECK_EQ(dc_grad(&t->job, t->f, loss, wrt, t->nwrt, gradient), DC_OK);
+    for (int i = 0; i < t->nwrt; i++)
+        ok = agrees(t, loss, gradient[i], t->wrt[i]) && ok;
+    return ok;
+}
+
+static bool second_order(trial *t, const dc_ref *gradient)
+{
+    dc_ref loss = 0, again[MAX_PARAMS];
+    for (int i = 0; i < t->nwrt; i++) {
+        if (gradient[i] == 0)
+            continue;
+        const dc_ref part = weighted_sum(t, gradient[i]);
+        loss = loss == 0 ? part : dc_g2(t->f, DC_OP_ADD, loss, part);
+    }
+    return loss == 0 || first_order(t, loss, again);
+}
+
+/* Consumes the trial. */
+static void check(trial *t, dc_ref value, const char *what, uint64_t seed)
+{
+    dc_ref gradient[MAX_PARAMS];
+    const dc_ref loss = weighted_sum(t, value);
+    if (!CHECK(first_order(t, loss, gradient)))
+        printf("    %s, first order, seed %llu\n", what, (unsigned long long)seed);
+    else if (!CHECK(second_order(t, gradient)))
+        printf("    %s, second order, seed %llu\n", what, (unsigned long long)seed);
+    dc_module_free(t->m);
+    dc_job_fini(&t->job);
+    dc_job_init(&t->job, NULL, NULL);
+}
+
+/* ---- the rows ---- */
+
+static const struct {
+    int rank;
+    int64_t dim[4];
+} shapes[] = {{0, {0}},    {1, {1}},       {1, {5}},       {2, {1, 7}},
+              {2, {2, 3}}, {3, {3, 1, 2}}, {3, {2, 3, 2}}, {2, {5, 1}}};
+
+typedef enum type_rule {
+    RULE_any,
+    RULE_num,
+    RULE_flt,
+    RULE_bits,
+    RULE_sel,
+    RULE_u32,
+    RULE_int
+} type_rule;
+
+/* clang-format off */
+static const struct {
+    const char *grad;
+    type_rule type;
+} rows[DC_OP__COUNT] = {
+#define RULE_accum RULE_num
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    [DC_OP_##id] = {#grad, RULE_##type},
+#define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = {#grad, RULE_##type},
+#define MOV(id, lua, names, grad)                        [DC_OP_##id] = {#grad, RULE_any},
+#define SRC(id, lua)                                     [DC_OP_##id] = {"none", RULE_any},
+#define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
+#include "core/ops.def"
+};
+/* clang-format on */
+
+static dc_ref element_wise(trial *t, dc_op op, int rank, const int64_t *dim)
+{
+    dc_ref in[4];
+    const int n = dc_op_row_of(op)->n;
+    const dc_type want = dc_type_make(DC_F32, rank, dim);
+    const bool one_for_all = n > 1 && rng_below(&t->rnd, 6) == 0;
+    for (int i = 0; i < n; i++)
+        if (rows[op].type == RULE_sel && i == 0)
+            in[i] = add_flags(t, rank, dim);
+        else if (one_for_all && i == n - 1)
+            in[i] = in[i - 1];
+        else
+            in[i] = operand(t, rank, dim);
+    return dc_g_make(t->f, op, in, n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
+}
+
+static dc_ref reduction(trial *t, dc_op op, int rank, const int64_t *dim)
+{
+    const int64_t axes = rng_below(&t->rnd, 1 << rank);
+    const dc_ref a = operand(t, rank, dim);
+    return dc_g_make(t->f, op, &a, 1, &axes, 1, NULL);
+}
+
+/* A movement operation that gives [dim]: what `operand` puts in front of others, on its own. */
+static dc_ref movement(trial *t, dc_op op, int rank, const int64_t *dim)
+{
+    switch ((int)op) {
+    case DC_OP_RESHAPE:
+        return reshaped(t, rank, dim);
+    case DC_OP_PERMUTE:
+        return permuted(t, rank, dim);
+    case DC_OP_EXPAND:
+        return broadcast(t, rank, dim);
+    case DC_OP_SLICE:
+        return sliced(t, rank, dim);
+    case DC_OP_PAD:
+        return padded(t, rank, dim);
+    case DC_OP_FLIP:
+        return flipped(t, rank, dim);
+    default:
+        break;
+    }
+    DC_BUG("no case for %s", dc_op_row_of(op)->name);
+}
+
+/* Each side: its own axes, batch and contracted ones (of shared extents) in any order. */
+static dc_ref contraction(trial *t, dc_op op)
+{
+    static const int64_t extents[4] = {1, 2, 3, 5};
+    const int nb = rng_below(&t->rnd, 3), nc = rng_below(&t->rnd, 3);
+    int64_t shared[4], attr[2 + 8] = {nb, nc};
+    dc_ref in[2];
+    for (int i = 0; i < nb + nc; i++)
+        shared[i] = extents[rng_below(&t->rnd, 3)];
+    for (int side = 0; side < 2; side++) {
+        const int own = rng_below(&t->rnd, 3), rank = nb + nc + own;
+        int64_t place[DC_MAX_RANK], dim[DC_MAX_RANK];
+        shuffle(t, rank, place);
+        for (int i = 0; i < rank; i++)
+            dim[place[i]] =
+                i < nb + nc ? shared[i] : extents[rng_below(&t->rnd, side == 0 ? 4 : 3)];
+        for (int i = 0; i < nb; i++)
+            attr[2 + side * nb + i] = place[i];
+        for (int i = 0; i < nc; i++)
+            attr[2 + 2 * nb + side * nc + i] = place[nb + i];
+        in[side] = side == 1 && rng_below(&t->rnd, 2) ? operand(t, rank, dim) : plain(t, rank, dim);
+    }
+    return dc_g_make(t->f, op, in, 2, attr, 2 + 2 * (nb + nc), NULL);
+}
+
+static void check_row(dc_op op, uint64_t seed)
+{
+    static trial t;
+    const dc_op_row *row = dc_op_row_of(op);
+    for (int round = 0; round < ROUNDS; round++, seed++) {
+        begin(&t, seed, row->lo, row->hi);
+        const int s = rng_below(&t.rnd, DC_COUNTOF(shapes)), rank = shapes[s].rank;
+        dc_ref value = 0;
+        switch ((dc_op_class)row->cls) {
+        case DC_CLASS_EW:
+            value = element_wise(&t, op, rank, shapes[s].dim);
+            break;
+        case DC_CLASS_RED:
+            value = reduction(&t, op, rank, shapes[s].dim);
+            break;
+        case DC_CLASS_MOV:
+            value = movement(&t, op, rank, shapes[s].dim);
+            break;
+        case DC_CLASS_CON:
+            value = contraction(&t, op);
+            break;
+        case DC_CLASS_SRC:
+            break;
+        }
+        check(&t, value, row->name, seed);
+    }
+}
+
+/* ---- by hand: conventions, and what dc_grad promises beside the rules ---- */
+
+static dc_job job;
+static dc_func *fn;
+
+static dc_ref param(int rank, int64_t n)
+{
+    const dc_type type = dc_type_make(DC_F32, rank, &n);
+    return dc_g_param(fn, &type, "x");
+}
+
+static dc_ref sum1(dc_ref r)
+{
+    return dc_g_reduce(fn, DC_OP_SUM, r, 1);
+}
+
+static void want(dc_ref r, const void *const *params, int n, const float *value)
+{
+    float out[8];
+    CHECK(r != 0);
+    if (r == 0)
+        return;
+    CHECK_EQ(dc_node_count(dc_node_at(fn, r)), n);
+    fn->result.n = 0;
+    DC_PUSH(fn->result, r);
+    CHECK_EQ(dc_eval(&job, fn, DC_EVAL_ROUND, params, (void *const[]){out}), DC_OK);
+    for (int i = 0; i < n; i++)
+        CHECK_NEAR(out[i], value[i], 0);
+}
+
+#define WANT(r, params, ...) \
+    want(r, params, (int)DC_COUNTOF(((const float[]){__VA_ARGS__})), (const float[]){__VA_ARGS__})
+#define IN(...) ((const void *const[]){__VA_ARGS__})
+
+static dc_ref grad1(dc_ref loss, dc_ref wrt)
+{
+    dc_ref out = 77;
+    CHECK_EQ(dc_grad(&job, fn, loss, &wrt, 1, &out), DC_OK);
+    return out;
+}
+
+static void conventions(void)
+{
+    static const float x[4] = {-2, 0, 3, 3}, y[4] = {-2, -1, 3, 5};
+    const dc_ref a = param(1, 4), b = param(1, 4), zero = dc_g_like(fn, a, 0);
+    dc_ref both[2], out[2];
+    WANT(grad1(sum1(dc_g1(fn, DC_OP_ABS, a)), a), IN(x, y), -1, 0, 1, 1);
+    WANT(grad1(sum1(dc_g2(fn, DC_OP_MAX, a, zero)), a), IN(x, y), 0, 0.5f, 1, 1);
+    both[0] = a, both[1] = b;
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_MAX, a, b)), both, 2, out), DC_OK);
+    WANT(out[0], IN(x, y), 0.5f, 1, 0.5f, 0);
+    WANT(out[1], IN(x, y), 0.5f, 0, 0.5f, 1);
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_MIN, a, b)), both, 2, out), DC_OK);
+    WANT(out[0], IN(x, y), 0.5f, 0, 0.5f, 1);
+    WANT(out[1], IN(x, y), 0.5f, 1, 0.5f, 0);
+    WANT(grad1(dc_g_reduce(fn, DC_OP_MAXR, a, 1), a), IN(x, y), 0, 0, 0.5f, 0.5f);
+    WANT(grad1(dc_g_reduce(fn, DC_OP_MINR, a, 1), a), IN(x, y), 1, 0, 0, 0);
+    /* rem: the quotient is whole, and that of the remainder */
+    const float p[4] = {7, -7, 6, 1.4f}, q[4] = {2, 2, 2, 0.1f};
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_REM, a, b)), both, 2, out), DC_OK);
+    WANT(out[0], IN(p, q), 1, 1, 1, 1);
+    WANT(out[1], IN(p, q), -3, 3, -3, -13); /* 1.4 / 0.1 rounds to 14 */
+}
+
+/* Operations without slope: zeros where the loss reads wrt, "none" where it does not. */
+static void flat(void)
+{
+    static const float x[2] = {0.5f, 2.5f};
+    const dc_ref a = param(1, 2), b = param(1, 2);
+    const dc_ref up = dc_g2(fn, DC_OP_LT, a, dc_g_like(fn, a, 1));
+    WANT(grad1(sum1(dc_g1(fn, DC_OP_FLOOR, a)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_g1(fn, DC_OP_STOP, a)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_g_cast(fn, up, DC_F32)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_g_cast(fn, dc_g_cast(fn, a, DC_I32), DC_F32)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_g2(fn, DC_OP_MUL, a, dc_g1(fn, DC_OP_STOP, a))), a), IN(x, x), 0.5f, 2.5f);
+    WANT(grad1(sum1(dc_g2(fn, DC_OP_MUL, a, dc_g1(fn, DC_OP_FLOOR, a))), a), IN(x, x), 0, 2);
+    WANT(grad1(sum1(dc_g3(fn, DC_OP_WHERE, up, a, dc_g1(fn, DC_OP_NEG, a))), a), IN(x, x), 1, -1);
+    CHECK_EQ(grad1(sum1(a), b), 0);
+    CHECK_EQ(grad1(sum1(a), dc_g1(fn, DC_OP_EXP, a)), 0); /* made after the loss */
+}
+
+static void any_node(void)
+{
+    static const float x[2] = {3, 5};
+    const dc_ref a = param(1, 2), sq = dc_g2(fn, DC_OP_MUL, a, a);
+    const dc_ref other = dc_g1(fn, DC_OP_EXP, a);
+    const dc_ref loss = sum1(dc_g2(fn, DC_OP_ADD, dc_g2(fn, DC_OP_MUL, sq, sq), a));
+    const dc_ref wrt[6] = {a, sq, loss, a, other, sq};
+    dc_ref out[6];
+    CHECK_EQ(dc_grad(&job, fn, loss, wrt, 6, out), DC_OK);
+    WANT(out[0], IN(x), 4 * 27 + 1, 4 * 125 + 1);
+    WANT(out[1], IN(x), 18, 50);
+    WANT(out[2], IN(x), 1);
+    CHECK_EQ(out[3], out[0]);
+    CHECK_EQ(out[4], 0);
+    CHECK_EQ(out[5], out[1]);
+    CHECK_EQ(dc_grad(&job, fn, loss, NULL, 0, NULL), DC_OK);
+    /* of the gradient again: 12 x^2, then 24 x, 24, and then nothing is left */
+    const dc_ref second = grad1(sum1(out[0]), a), third = grad1(sum1(second), a);
+    WANT(second, IN(x), 12 * 9, 12 * 25);
+    WANT(third, IN(x), 24 * 3, 24 * 5);
+    WANT(grad1(sum1(third), a), IN(x), 24, 24);
+}
+
+/* Tensors without elements. */
+static void empty(void)
+{
+    static const float one[1] = {2};
+    const dc_ref a = param(1, 0), s = param(0, 0);
+    const dc_ref wide =
+        dc_g_pad(fn, a, (const int64_t[]){9}, (const int64_t[]){1}, (const int64_t[]){3}, 0);
+    CHECK_EQ(dc_node_count(dc_node_at(fn, grad1(sum1(wide), a))), 0);
+    CHECK_EQ(dc_node_count(dc_node_at(fn, grad1(dc_g_reduce(fn, DC_OP_MAXR, a, 1), a))), 0);
+    const dc_ref none = dc_g_unreduce(fn, s, 1, 1, (const int64_t[]){0});
+    WANT(grad1(sum1(dc_g2(fn, DC_OP_MUL, none, a)), s), IN(one, one), 0);
+}
+
+static void refusals(void)
+{
+    const dc_ref a = param(1, 2);
+    const dc_ref i = dc_g_cast(fn, a, DC_I32);
+    dc_ref out;
+    CHECK_EQ(dc_grad(&job, fn, a, &a, 1, &out), DC_E_TYPE);
+    CHECK_EQ(job.err.id, DC_ERR_GRAD_SCALAR);
+    job.err = (dc_err){0};
+    CHECK_EQ(dc_grad(&job, fn, sum1(i), &a, 1, &out), DC_E_TYPE);
+    CHECK_EQ(job.err.id, DC_ERR_GRAD_SCALAR);
+    job.err = (dc_err){0};
+    CHECK_EQ(dc_grad(&job, fn, sum1(a), &i, 1, &out), DC_E_TYPE);
+    CHECK_EQ(job.err.id, DC_ERR_DTYPE);
+    job.err = (dc_err){0};
+}
+
+/* The gradient's nodes point at the line of what they differentiate. */
+static void origins(void)
+{
+    dc_func_from(fn, "train.lua:3", NULL);
+    const dc_ref a = param(1, 2), e = dc_g1(fn, DC_OP_EXP, a);
+    dc_func_from(fn, "train.lua:9", NULL);
+    const dc_ref loss = sum1(e), g = grad1(loss, a);
+    const uint32_t origin = dc_node_at(fn, g)->origin;
+    CHECK(origin != 0);
+    CHECK_STR(fn->origins.at[origin].where, "train.lua:3");
+    CHECK_STR(fn->where, "train.lua:9");
+}
+
+static void in_function(void (*test)(void))
+{
+    dc_module *m = dc_module_new();
+    dc_job_init(&job, NULL, NULL);
+    fn = dc_func_new(m, "test");
+    test();
+    dc_module_free(m);
+    dc_job_fini(&job);
+}
+
+/* Softmax cross entropy over two layers: everything together. */
+static void network(uint64_t seed)
+{
+    static trial t;
+    const int64_t zero[1] = {0}, first[1] = {1};
+    begin(&t, seed, -1, 1);
+    dc_func *f = t.f;
+    const dc_ref x = add_param(&t, 2, (const int64_t[]){3, 5}, -1, 1);
+    const dc_ref w = add_wrt(&t, 2, (const int64_t[]){5, 4}),
+                 b = add_wrt(&t, 1, (const int64_t[]){4});
+    const dc_ref v = add_wrt(&t, 2, (const int64_t[]){4, 3});
+    const int64_t d34[2] = {3, 4}, d33[2] = {3, 3};
+    dc_ref h = dc_g_dot(f, x, w, 0, NULL, NULL, 1, first, zero);
+    h = dc_g2(f, DC_OP_ADD, h, dc_g_unreduce(f, b, 1, 2, d34));
+    h = dc_g2(f, DC_OP_MAX, h, dc_g_like(f, h, 0));
+    const dc_ref z = dc_g_dot(f, h, v, 0, NULL, NULL, 1, first, zero);
+    const dc_ref top = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_MAXR, z, 2), 2, 2, d33);
+    const dc_ref e = dc_g1(f, DC_OP_EXP, dc_g2(f, DC_OP_SUB, z, top));
+    const dc_ref p =
+        dc_g2(f, DC_OP_DIV, e, dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, e, 2), 2, 2, d33));
+    check(&t, dc_g1(f, DC_OP_LOG, p), "network", seed);
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = rng_seed(argc, argv, 20);
+    for (int op = 0; op < DC_OP__COUNT; op++)
+        if (strcmp(rows[op].grad, "none") != 0)
+            check_row((dc_op)op, seed + (uint64_t)op * 1000);
+    for (uint64_t i = 0; i < 4; i++)
+        network(seed + i);
+    printf("%ld elements, %ld left out near kinks\n", elements, left_out);
+    CHECK(left_out * 50 < elements);
+    in_function(conventions);
+    in_function(flat);
+    in_function(any_node);
+    in_function(empty);
+    in_function(refusals);
+    in_function(origins);
+    return t_done();
+}
