@@ -1,0 +1,22 @@
+/*
+ * The CPU as a device: kernels are LLVM IR text (dialect "llvm"), memory is the process's own, a
+ * recording runs on the calling thread.
+ *
+ * What device.h leaves open, as this device does it:
+ *   slot 0 of a run is the argument block, handed to every kernel as `block`;
+ *   a CHECK that stops the run is no failure of the device: run() returns DC_OK and info tells;
+ *   a program must outlive the recordings that launch it;
+ *   run() allocates nothing.
+ */
+#ifndef DC_BACKENDS_CPU_CPU_H
+#define DC_BACKENDS_CPU_CPU_H
+
+#include "core/device.h"
+
+/* DEVICE when the machine is none that code can be generated for. Does not open LLVM. */
+dc_status dc_cpu_open(dc_job *j, dc_device **out);
+
+/* One line for `deepc --devices`; false when the device cannot be used, with the reason. */
+bool dc_cpu_describe(const dc_opts *opt, char *line, size_t size);
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * What the machine can do, asked from the processor itself, so that knowing the target needs no
+ * compiler. The level of the psABI, the model and the features name all that generated code depends
+ * on, which makes them fit for keys.
+ */
+#include "backends/cpu/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct level {
+    const char *wanted; /* DEEPC_TARGET */
+    const char *cpu;    /* of LLVM */
+    int vector_bytes, vector_registers;
+} level;
+
+static const level native = {"native", NULL, 0, 0};
+static const level fixed[] = {
+    {"avx2", "x86-64-v3", 32, 16},
+    {"baseline", "x86-64", 16, 16},
+};
+
+static size_t cache_size(int name, size_t otherwise)
+{
+    const long n = sysconf(name);
+    return n > 0 ? (size_t)n : otherwise;
+}
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+
+/* The features that change generated code, by the names LLVM has for them. */
+#define FEATURES(F)                                                                               \
+    F("sse3", "sse3")                                                                             \
+    F("ssse3", "ssse3")                                                                           \
+    F("sse4.1", "sse4.1") F("sse4.2", "sse4.2") F("popcnt", "popcnt") F("avx", "avx")             \
+        F("avx2", "avx2") F("fma", "fma") F("bmi", "bmi") F("bmi2", "bmi2")                       \
+            F("avx512f", "avx512f") F("avx512bw", "avx512bw") F("avx512cd", "avx512cd")           \
+                F("avx512dq", "avx512dq") F("avx512vl", "avx512vl") F("avx512vbmi", "avx512vbmi") \
+                    F("avx512vnni", "avx512vnni") F("avx512bf16", "avx512bf16")
+
+static void list_features(char *out, size_t size)
+{
+    size_t n = 0;
+    out[0] = '\0';
+#define ADD(name, llvm)                           \
+    if (__builtin_cpu_supports(name) && n < size) \
+        n += (size_t)snprintf(out + n, size - n, "%s+" llvm, n > 0 ? "," : "");
+    FEATURES(ADD)
+#undef ADD
+}
+
+/* Family, model and stepping as the vendor counts them: "26.2.1". */
+static void name_model(char *out, size_t size)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __get_cpuid(1, &a, &b, &c, &d);
+    unsigned family = a >> 8 & 15, model = a >> 4 & 15;
+    if (family == 6 || family == 15)
+        model += (a >> 16 & 15) << 4;
+    if (family == 15)
+        family += a >> 20 & 255;
+    snprintf(out, size, "%u.%u.%u", family, model, a & 15);
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+/* AVX-512 counts from the set that every server since Skylake has. */
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+}
+
+static void detect_native(dc_target *t)
+{
+    char model[32];
+    const int tier = has_avx512() ? 4 : has_avx2() ? 3 : 1;
+    t->vector_bytes = tier == 4 ? 64 : tier == 3 ? 32 : 16;
+    t->vector_registers = tier == 4 ? 32 : 16;
+    name_model(model, sizeof model);
+    snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", tier, model);
+    list_features(t->features, sizeof t->features);
+}
+
+static bool supports(const level *l)
+{
+    return l->vector_bytes <= 16 || has_avx2();
+}
+
+static dc_status need_x86(dc_job *j)
+{
+    DC_UNUSED(j);
+    __builtin_cpu_init();
+    return DC_OK;
+}
+
+#else
+
+static void detect_native(dc_target *t)
+{
+    DC_UNUSED(t);
+}
+
+static bool supports(const level *l)
+{
+    DC_UNUSED(l);
+    return false;
+}
+
+static dc_status need_x86(dc_job *j)
+{
+    return dc_failf(j, DC_ERR_DEVICE, "cpu", "code is generated for x86-64 only");
+}
+
+#endif
+
+static const level *find_level(const char *wanted)
+{
+    if (wanted[0] == '\0' || strcmp(wanted, native.wanted) == 0)
+        return &native;
+    for (size_t i = 0; i < DC_COUNTOF(fixed); i++)
+        if (strcmp(wanted, fixed[i].wanted) == 0)
+            return &fixed[i];
+    return NULL;
+}
+
+dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu)
+{
+    dc_target *t = &cpu->target;
+    const level *l = find_level(wanted);
+    DC_TRY(need_x86(j));
+    if (l == NULL)
+        return dc_fail(j, DC_ERR_OPTION,
+                       &(dc_fact){.word = {"DEEPC_TARGET", "native, avx2 or baseline"}});
+    if (!supports(l))
+        return dc_failf(j, DC_ERR_DEVICE, "cpu",
+                        "this machine has no AVX2, DEEPC_TARGET asks "
+                        "for it");
+    snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
+    t->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+    t->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+    cpu->llvm_cpu = l->cpu;
+    if (l == &native) {
+        detect_native(t);
+    } else {
+        snprintf(t->name, sizeof t->name, "cpu %s", l->cpu);
+        t->vector_bytes = l->vector_bytes;
+        t->vector_registers = l->vector_registers;
+    }
+    return DC_OK;
+}

@@ -1,0 +1,34 @@
+/* What the files of this folder share. */
+#ifndef DC_BACKENDS_CPU_INTERNAL_H
+#define DC_BACKENDS_CPU_INTERNAL_H
+
+#include "backends/cpu/llvm.h"
+#include "backends/cpu/loader.h"
+#include "core/device.h"
+
+typedef struct dc_cpu {
+    dc_device device; /* first */
+    dc_target target;
+    const char *llvm_cpu; /* what DEEPC_TARGET asks LLVM for; NULL: the host with all it has */
+    char llvm_path[sizeof((dc_opts *)0)->llvm];
+    dc_llvm *llvm; /* opened by the first compilation */
+} dc_cpu;
+
+typedef void (*dc_cpu_kernel)(void *const *buf, const void *block, void *scratch, int64_t begin,
+                          int64_t end);
+
+struct dc_program {
+    dc_image *image;
+};
+
+/* host.c: what the machine is, and what DEEPC_TARGET makes of it. */
+dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu);
+
+/* record.c */
+dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+                        dc_recording **out);
+void dc_cpu_recording_free(dc_device *d, dc_recording *r);
+dc_status dc_cpu_run(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
+                     dc_run_info *info);
+
+#endif

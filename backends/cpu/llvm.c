@@ -1,0 +1,309 @@
+#define _GNU_SOURCE /* dladdr */
+#include "backends/cpu/llvm.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OLDEST = 15 };
+
+/* LLVM's own numbers (llvm-c/TargetMachine.h, Analysis.h). */
+enum { RELOC_PIC = 2, MODEL_SMALL = 3, TYPE_OBJECT = 1, VERIFY_RETURN = 2, SEVERITY_ERROR = 0 };
+
+/*
+ * Kernels arrive with explicit vectors, unrolled tiles and hoisted addresses; what is left is
+ * cleaning up between instructions. backends/cpu/README.md has the measurement.
+ */
+#define USUAL_PASSES "default<O2>"
+
+typedef struct api {
+#define API(result, name, parameters)          result(*name) parameters;
+#define API_OPTIONAL(result, name, parameters) result(*name) parameters;
+#include "backends/cpu/llvm_api.def"
+} api;
+
+typedef struct symbol {
+    const char *name;
+    size_t offset; /* in api */
+    bool needed;
+} symbol;
+
+static const symbol symbols[] = {
+#define API(result, name, parameters)          {"LLVM" #name, offsetof(api, name), true},
+#define API_OPTIONAL(result, name, parameters) {"LLVM" #name, offsetof(api, name), false},
+#include "backends/cpu/llvm_api.def"
+};
+
+/* Best known first: 19 is Debian's, and what tests run on; then newer ones, then older ones. */
+static const char *const usual_names[] = {
+    "libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",   "libLLVM.so.20.1",
+    "libLLVM-20.so",   "libLLVM.so.21.1", "libLLVM-21.so",   "libLLVM.so.18.1",
+    "libLLVM-18.so.1", "libLLVM-18.so",   "libLLVM-17.so.1", "libLLVM-17.so",
+    "libLLVM-16.so.1", "libLLVM-16.so",   "libLLVM-15.so.1", "libLLVM-15.so",
+};
+
+/* An open library. */
+typedef struct library {
+    void *handle;
+    api fn;
+    unsigned version[3];
+} library;
+
+struct dc_llvm {
+    library lib;
+    void *machine;
+    const char *passes;
+    char triple[64];
+};
+
+/* Fills in the functions; names the first one that is missing. */
+static const char *resolve(void *handle, api *fn)
+{
+    for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
+        void *p = dlsym(handle, symbols[i].name);
+        if (p == NULL && symbols[i].needed)
+            return symbols[i].name;
+        memcpy((char *)fn + symbols[i].offset, &p, sizeof p);
+    }
+    return NULL;
+}
+
+/* Before 16 the library does not tell its version; 14 lacks a function that 15 brought. */
+static void ask_version(library *lib)
+{
+    if (lib->fn.GetVersion != NULL)
+        lib->fn.GetVersion(&lib->version[0], &lib->version[1], &lib->version[2]);
+    else
+        lib->version[0] = lib->fn.GetAggregateElement != NULL ? 15 : 14;
+}
+
+/* Opens one library; on failure nothing stays open and `why` tells. */
+static bool open_library(const char *name, library *lib, char *why, size_t size)
+{
+    memset(lib, 0, sizeof *lib);
+    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (lib->handle == NULL) {
+        const char *text = dlerror();
+        snprintf(why, size, "%s", text != NULL ? text : name);
+        return false;
+    }
+    const char *missing = resolve(lib->handle, &lib->fn);
+    if (lib->fn.GetVersion == NULL && lib->fn.ContextCreate == NULL) {
+        snprintf(why, size, "%s is not LLVM", name);
+    } else {
+        ask_version(lib);
+        if (lib->version[0] < OLDEST)
+            snprintf(why, size, "%s is older than LLVM %d", name, OLDEST);
+        else if (missing != NULL)
+            snprintf(why, size, "%s has no %s", name, missing);
+        else
+            return true;
+    }
+    dlclose(lib->handle);
+    lib->handle = NULL;
+    return false;
+}
+
+static bool find_library(const char *path, library *lib, char *why, size_t size)
+{
+    if (path != NULL && path[0] != '\0')
+        return open_library(path, lib, why, size);
+    for (size_t i = 0; i < DC_COUNTOF(usual_names); i++)
+        if (open_library(usual_names[i], lib, why, size))
+            return true;
+    snprintf(why, size,
+             "no LLVM library of version %d or later is installed (Debian: apt-get install "
+             "libllvm19; DEEPC_LLVM names one elsewhere)",
+             OLDEST);
+    return false;
+}
+
+bool dc_llvm_probe(const char *path, char *line, size_t size)
+{
+    library lib;
+    if (!find_library(path, &lib, line, size))
+        return false;
+    Dl_info where = {0};
+    void *p;
+    memcpy(&p, &lib.fn.ContextCreate, sizeof p);
+    dladdr(p, &where);
+    snprintf(line, size, "LLVM %u.%u.%u, %s", lib.version[0], lib.version[1], lib.version[2],
+             where.dli_fname != NULL ? where.dli_fname : path);
+    dlclose(lib.handle);
+    return true;
+}
+
+static void init_x86(const api *fn)
+{
+    fn->InitializeX86TargetInfo();
+    fn->InitializeX86Target();
+    fn->InitializeX86TargetMC();
+    fn->InitializeX86AsmPrinter();
+    fn->InitializeX86AsmParser(); /* or LLVM ends the process at inline assembly */
+}
+
+/* NULL with a message (of LLVM, or NULL) when the triple is unknown. */
+static void *make_machine(const api *fn, const dc_llvm_conf *conf, char **message)
+{
+    void *target = NULL;
+    if (fn->GetTargetFromTriple(conf->triple, &target, message) != 0)
+        return NULL;
+    if (conf->cpu != NULL)
+        return fn->CreateTargetMachine(target, conf->triple, conf->cpu, conf->features, conf->level,
+                                       RELOC_PIC, MODEL_SMALL);
+    char *cpu = fn->GetHostCPUName();
+    char *features = fn->GetHostCPUFeatures();
+    void *machine = fn->CreateTargetMachine(target, conf->triple, cpu, features, conf->level,
+                                            RELOC_PIC, MODEL_SMALL);
+    fn->DisposeMessage(cpu);
+    fn->DisposeMessage(features);
+    return machine;
+}
+
+dc_status dc_llvm_open(dc_job *j, const dc_llvm_conf *conf, dc_llvm **out)
+{
+    char why[300];
+    dc_llvm *l = dc_xalloc(sizeof *l); /* before anything that unwinding would lose */
+    if (!find_library(conf->path, &l->lib, why, sizeof why)) {
+        dc_xfree(l);
+        return dc_failf(j, DC_ERR_DEVICE, "cpu", "%s", why);
+    }
+    const api *fn = &l->lib.fn;
+    char *message = NULL;
+    init_x86(fn);
+    snprintf(l->triple, sizeof l->triple, "%s", conf->triple);
+    l->passes = conf->passes != NULL ? conf->passes : USUAL_PASSES;
+    l->machine = make_machine(fn, conf, &message);
+    if (l->machine == NULL) {
+        dc_failf(j, DC_ERR_DEVICE, "cpu", "LLVM %u cannot generate code for %s%s%s",
+                 l->lib.version[0], conf->triple, message != NULL ? ": " : "",
+                 message != NULL ? message : "");
+        if (message != NULL)
+            fn->DisposeMessage(message);
+        dc_llvm_close(l);
+        return DC_E_DEVICE;
+    }
+    *out = l;
+    return DC_OK;
+}
+
+void dc_llvm_close(dc_llvm *l)
+{
+    if (l == NULL)
+        return;
+    if (l->machine != NULL)
+        l->lib.fn.DisposeTargetMachine(l->machine);
+    dlclose(l->lib.handle);
+    dc_xfree(l);
+}
+
+/* Everything one compilation holds. It is on the job's cleanup list while it lives. */
+typedef struct build {
+    const api *fn;
+    void *context, *module, *layout, *options, *object;
+    char *message;   /* made by LLVM */
+    char words[300]; /* first error seen by the diagnostic handler */
+} build;
+
+static void build_end(void *arg)
+{
+    build *b = arg;
+    const api *fn = b->fn;
+    if (b->message != NULL)
+        fn->DisposeMessage(b->message);
+    if (b->object != NULL)
+        fn->DisposeMemoryBuffer(b->object);
+    if (b->options != NULL)
+        fn->DisposePassBuilderOptions(b->options);
+    if (b->layout != NULL)
+        fn->DisposeTargetData(b->layout);
+    if (b->module != NULL)
+        fn->DisposeModule(b->module);
+    if (b->context != NULL)
+        fn->ContextDispose(b->context);
+}
+
+/* Without a handler LLVM prints errors of the code generator and ends the process. */
+static void see_diagnostic(void *info, void *arg)
+{
+    build *b = arg;
+    if (b->words[0] != '\0' || b->fn->GetDiagInfoSeverity(info) != SEVERITY_ERROR)
+        return;
+    char *text = b->fn->GetDiagInfoDescription(info);
+    snprintf(b->words, sizeof b->words, "%s", text);
+    b->fn->DisposeMessage(text);
+}
+
+/* "kernel:3:5: error: ..." without the quoted source line behind it. */
+static dc_status refuse(dc_job *j, const char *what, const char *words)
+{
+    const char *s = words != NULL ? words : "no reason given";
+    return dc_failf(j, DC_ERR_BUILD, "cpu", "%s: %.*s", what, (int)strcspn(s, "\n"), s);
+}
+
+static dc_status parse(build *b, dc_job *j, const char *text)
+{
+    void *in = b->fn->CreateMemoryBufferWithMemoryRange(text, strlen(text), "kernel", 1);
+    if (b->fn->ParseIRInContext(b->context, in, &b->module, &b->message) != 0) {
+        b->module = NULL;
+        return refuse(j, "the compiler cannot read a kernel", b->message);
+    }
+    if (b->fn->VerifyModule(b->module, VERIFY_RETURN, &b->message) != 0)
+        return refuse(j, "the compiler finds a kernel illegal", b->message);
+    if (b->message != NULL) /* the verifier gives an empty one */
+        b->fn->DisposeMessage(b->message);
+    b->message = NULL;
+    return DC_OK;
+}
+
+static dc_status optimize(build *b, dc_job *j, const dc_llvm *l)
+{
+    b->options = b->fn->CreatePassBuilderOptions();
+    void *error = b->fn->RunPasses(b->module, l->passes, l->machine, b->options);
+    if (error == NULL)
+        return DC_OK;
+    char *text = b->fn->GetErrorMessage(error);
+    refuse(j, "the compiler's passes failed", text);
+    b->fn->DisposeErrorMessage(text);
+    return DC_E_BUILD;
+}
+
+static dc_status emit(build *b, dc_job *j, const dc_llvm *l)
+{
+    if (b->fn->TargetMachineEmitToMemoryBuffer(l->machine, b->module, TYPE_OBJECT, &b->message,
+                                               &b->object) != 0)
+        return refuse(j, "the compiler cannot write an object", b->message);
+    if (b->words[0] != '\0')
+        return refuse(j, "the compiler cannot generate code", b->words);
+    return DC_OK;
+}
+
+static dc_status run_build(build *b, dc_job *j, const dc_llvm *l, const char *text)
+{
+    b->context = b->fn->ContextCreate();
+    b->fn->ContextSetDiagnosticHandler(b->context, see_diagnostic, b);
+    DC_TRY(parse(b, j, text));
+    b->layout = b->fn->CreateTargetDataLayout(l->machine);
+    b->fn->SetTarget(b->module, l->triple);
+    b->fn->SetModuleDataLayout(b->module, b->layout);
+    DC_TRY(optimize(b, j, l));
+    return emit(b, j, l);
+}
+
+dc_status dc_llvm_compile(dc_llvm *l, dc_job *j, const char *text, const void **object,
+                          size_t *bytes)
+{
+    build *b = DC_NEW(&j->scratch, build);
+    b->fn = &l->lib.fn;
+    dc_job_defer(j, build_end, b);
+    dc_status status = run_build(b, j, l, text);
+    if (status == DC_OK) {
+        *bytes = b->fn->GetBufferSize(b->object);
+        void *copy = dc_arena_alloc(&j->scratch, *bytes);
+        *object = memcpy(copy, b->fn->GetBufferStart(b->object), *bytes);
+    }
+    dc_job_keep(j, b);
+    build_end(b);
+    return status;
+}
