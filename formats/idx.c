@@ -1,0 +1,239 @@
+/*
+ * idx files to a type and its elements. What is read is checked in the order of the file, so the
+ * message names the first thing that is wrong; the sizes are compared with what a file of this
+ * length can hold before memory is asked for.
+ */
+#define _GNU_SOURCE
+#include "formats/idx.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+    CODE_U8 = 0x08,
+    DEFLATE_BEST = 1032, /* deflate cannot shrink by more than this factor (zlib's manual) */
+    READ_MAX = 1 << 30   /* gzread takes and returns int */
+};
+
+typedef struct idx_file {
+    dc_job *job;
+    const char *path;
+    gzFile gz;
+    int64_t length; /* bytes on disk */
+} idx_file;
+
+/* Keeps the end of a path that would leave no room for the reason in the record. */
+static const char *tail_of(const char *path)
+{
+    const size_t n = strlen(path), most = 240;
+    return n > most ? path + n - most : path;
+}
+
+static dc_status fail(const idx_file *f, dc_err_id id, const char *fmt, ...) DC_PRINTF(3, 4);
+
+static dc_status fail(const idx_file *f, dc_err_id id, const char *fmt, ...)
+{
+    char text[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return dc_fail(f->job, id, &(dc_fact){.word = {tail_of(f->path), text}});
+}
+
+/*
+ * Reads n bytes, or fewer at the end of the file: *got tells. Only a damaged stream or a failing
+ * disk is a failure here.
+ */
+static dc_status read_bytes(const idx_file *f, void *to, int64_t n, int64_t *got)
+{
+    *got = 0;
+    while (*got < n) {
+        const int want = (int)dc_min_i64(n - *got, READ_MAX);
+        const int r = gzread(f->gz, (char *)to + *got, (unsigned)want);
+        if (r > 0)
+            *got += r;
+        if (r < want)
+            break;
+    }
+    int code;
+    const char *words = gzerror(f->gz, &code);
+    switch (code) {
+    case Z_OK:
+    case Z_STREAM_END:
+        return DC_OK;
+    case Z_ERRNO:
+        return fail(f, DC_ERR_FILE, "%s", strerror(errno));
+    case Z_MEM_ERROR:
+        return dc_fail(f->job, DC_ERR_NOMEM, NULL);
+    case Z_BUF_ERROR:
+        return fail(f, DC_ERR_FORMAT, "the gzip stream is cut off");
+    default: /* zlib's own words have the form "<fd:3>: reason" */
+        if (strstr(words, ">: ") != NULL)
+            words = strstr(words, ">: ") + 3;
+        return fail(f, DC_ERR_FORMAT, "the gzip stream is damaged: %s", words);
+    }
+}
+
+static const char *name_of_code(int code)
+{
+    switch (code) {
+    case CODE_U8:
+        return "u8";
+    case 0x09:
+        return "i8";
+    case 0x0b:
+        return "i16";
+    case 0x0c:
+        return "i32";
+    case 0x0d:
+        return "f32";
+    case 0x0e:
+        return "f64";
+    default:
+        return NULL;
+    }
+}
+
+/* Magic number: 0 0 code axes. */
+static dc_status read_magic(const idx_file *f, dc_type *type)
+{
+    unsigned char m[4];
+    int64_t got;
+    DC_TRY(read_bytes(f, m, sizeof m, &got));
+    if (got < (int64_t)sizeof m)
+        return fail(f, DC_ERR_FORMAT, "not an idx file: %" PRId64 " bytes long", got);
+    if (m[0] != 0 || m[1] != 0)
+        return fail(f, DC_ERR_FORMAT, "not an idx file: starts with %02x %02x %02x %02x", m[0],
+                    m[1], m[2], m[3]);
+    const char *name = name_of_code(m[2]);
+    if (name == NULL)
+        return fail(f, DC_ERR_FORMAT, "not an idx file: unknown element type 0x%02x", m[2]);
+    if (m[2] != CODE_U8)
+        return fail(f, DC_ERR_FORMAT, "elements are %s (type 0x%02x), only u8 (0x08) is read", name,
+                    m[2]);
+    if (m[3] == 0)
+        return fail(f, DC_ERR_FORMAT, "no axes are declared");
+    if (m[3] > DC_MAX_RANK)
+        return fail(f, DC_ERR_FORMAT, "%d axes are declared, %d is the most", m[3], DC_MAX_RANK);
+    *type = (dc_type){.dtype = DC_U8, .rank = m[3]};
+    return DC_OK;
+}
+
+/* Before memory is asked for: can a file of this length hold so many elements? */
+static dc_status check_sizes(const idx_file *f, const dc_type *type)
+{
+    char text[DC_TYPE_TEXT];
+    dc_type_print(type, text, sizeof text);
+    if (!dc_dims_fit(type->rank, type->dim, dc_dtype_size(DC_U8)))
+        return fail(f, DC_ERR_FORMAT, "%s is too large to address", text);
+    const int64_t n = dc_type_count(type), header = 4 + 4 * type->rank;
+    if (gzdirect(f->gz) && n > f->length - header)
+        return fail(f, DC_ERR_FORMAT, "truncated: got %" PRId64 " of %" PRId64 " bytes of data",
+                    f->length - header, n);
+    if (!gzdirect(f->gz) && n / DEFLATE_BEST > f->length)
+        return fail(f, DC_ERR_FORMAT,
+                    "%s is declared, more than %" PRId64 " compressed bytes can hold", text,
+                    f->length);
+    return DC_OK;
+}
+
+static dc_status read_sizes(const idx_file *f, dc_type *type)
+{
+    unsigned char b[4 * DC_MAX_RANK];
+    int64_t got;
+    DC_TRY(read_bytes(f, b, 4 * type->rank, &got));
+    if (got < 4 * type->rank)
+        return fail(f, DC_ERR_FORMAT,
+                    "truncated: the sizes of %d axes need %d bytes, %" PRId64 " are there",
+                    type->rank, 4 * type->rank, got);
+    for (int i = 0; i < type->rank; i++) {
+        const unsigned char *p = b + 4 * i;
+        type->dim[i] = (int64_t)p[0] << 24 | (int64_t)p[1] << 16 | (int64_t)p[2] << 8 | p[3];
+        if (type->dim[i] == 0)
+            return fail(f, DC_ERR_FORMAT, "axis %d has size 0", i + 1);
+    }
+    return check_sizes(f, type);
+}
+
+/* The elements, and nothing behind them. */
+static dc_status read_elements(const idx_file *f, const dc_type *type, unsigned char *data)
+{
+    const int64_t n = dc_type_count(type);
+    int64_t got, more;
+    unsigned char extra;
+    DC_TRY(read_bytes(f, data, n, &got));
+    if (got < n)
+        return fail(f, DC_ERR_FORMAT, "truncated: got %" PRId64 " of %" PRId64 " bytes of data",
+                    got, n);
+    /* Also makes zlib compare the checksum at the end of the stream. */
+    DC_TRY(read_bytes(f, &extra, 1, &more));
+    if (more > 0)
+        return fail(f, DC_ERR_FORMAT, "bytes follow the %" PRId64 " bytes of data", n);
+    return DC_OK;
+}
+
+static dc_status read_open(const idx_file *f, dc_type *type, void **data)
+{
+    DC_TRY(read_magic(f, type));
+    DC_TRY(read_sizes(f, type));
+    const int64_t n = dc_type_count(type);
+    unsigned char *room = malloc((size_t)n);
+    if (room == NULL)
+        return dc_fail(f->job, DC_ERR_NOMEM, NULL);
+    const dc_status status = read_elements(f, type, room);
+    if (status != DC_OK) {
+        free(room);
+        return status;
+    }
+    *data = room;
+    return DC_OK;
+}
+
+/* An open descriptor of a regular file, or -1 with the reason in the record. */
+static int open_regular(idx_file *f)
+{
+    struct stat st;
+    const int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        fail(f, DC_ERR_FILE, "%s", strerror(errno));
+        return -1;
+    }
+    if (fstat(fd, &st) != 0) {
+        fail(f, DC_ERR_FILE, "%s", strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        fail(f, DC_ERR_FILE, "%s",
+             S_ISDIR(st.st_mode) ? "is a directory" : "is not a regular file");
+    } else {
+        f->length = st.st_size;
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+dc_status dc_idx_read(dc_job *j, const char *path, dc_type *type, void **data)
+{
+    idx_file f = {.job = j, .path = path};
+    *data = NULL;
+    const int fd = open_regular(&f);
+    if (fd < 0)
+        return j->err.status;
+    f.gz = gzdopen(fd, "rb");
+    if (f.gz == NULL) {
+        close(fd);
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    }
+    gzbuffer(f.gz, 1 << 17);
+    const dc_status status = read_open(&f, type, data);
+    gzclose_r(f.gz); /* everything it could say was asked by the last read */
+    return status;
+}
