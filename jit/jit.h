@@ -26,6 +26,7 @@ typedef struct dc_exec_desc {
     const char *name;  /* of the typed function, for logs */
     uint32_t nfree, ncell, nresult, nset, ncheck;
     const uint32_t *set;
+    bool no_reuse; /* for tests: every temporary has memory of its own */
 } dc_exec_desc;
 
 dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out);
@@ -62,7 +63,9 @@ typedef struct dc_fault {
 /*
  * One call. out[0..nresult-1] receive new references; a later call never changes what they hold
  * (the instance gives the old holder a copy first). Types of the arguments are the caller's duty.
- * On a fault the status is DC_E_VALUE, no cell has changed, and *fault tells.
+ * On a fault the status is DC_E_VALUE, no cell has changed, and *fault tells (the job's record is
+ * left empty: only the caller knows what the check is about). A call while one of the same instance
+ * runs is REENTER, one that reads a cell half written by a failed device TORN.
  */
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault);
 

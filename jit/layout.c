@@ -49,8 +49,7 @@ static int last_free(const sides *s, int rank)
 }
 
 /* Moves axis `last` of the right-hand side behind all others. */
-static dc_ref transposed_dot(dc_func *to, const dc_node *n, const sides *s, dc_ref lhs, dc_ref rhs,
-                             int last)
+static dc_ref transposed_dot(dc_func *to, const sides *s, dc_ref lhs, dc_ref rhs, int last)
 {
     const int rank = dc_node_at(to, rhs)->rank;
     int64_t perm[DC_MAX_RANK], where[DC_MAX_RANK], rb[DC_MAX_RANK], rc[DC_MAX_RANK];
@@ -66,15 +65,15 @@ static dc_ref transposed_dot(dc_func *to, const dc_node *n, const sides *s, dc_r
         rb[i] = where[s->batch[1][i]];
     for (int i = 0; i < s->nc; i++)
         rc[i] = where[s->contracted[1][i]];
-    DC_UNUSED(n);
     const dc_ref moved = dc_g_permute(to, rhs, perm);
     return dc_g_dot(to, lhs, moved, s->nb, s->batch[0], rb, s->nc, s->contracted[0], rc);
 }
 
-dc_func *dc_layout(const dc_func *f)
+dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
 {
     dc_func *to = dc_func_new(f->module, f->name);
-    dc_ref *map = dc_xalloc(f->node.n * sizeof *map);
+    dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
+    const bool *live = dc_func_live(f, scratch);
     for (uint32_t i = 0; i < f->param.n; i++) {
         const dc_type t = dc_node_type(f, f->param.at[i]);
         map[f->param.at[i]] = dc_g_param(to, &t, f->label.at[i]);
@@ -82,7 +81,7 @@ dc_func *dc_layout(const dc_func *f)
     }
     for (dc_ref r = 1; r < f->node.n; r++) {
         const dc_node *n = dc_node_at(f, r);
-        if (map[r] != 0)
+        if (map[r] != 0 || !live[r])
             continue;
         dc_ref in[8];
         DC_ASSERT(n->nin <= (int)DC_COUNTOF(in), "%d operands", n->nin);
@@ -93,13 +92,12 @@ dc_func *dc_layout(const dc_func *f)
         const int rank = n->op == DC_OP_DOT ? dc_node_at(f, n->in[1])->rank : 0;
         const int last = n->op == DC_OP_DOT ? last_free(&s, rank) : -1;
         if (last >= 0 && last != rank - 1 && free_rows(f, n, &s) >= MIN_ROWS)
-            map[r] = transposed_dot(to, n, &s, in[0], in[1], last);
+            map[r] = transposed_dot(to, &s, in[0], in[1], last);
         else
             map[r] = dc_g_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
         dc_func_copy_origin(to, map[r], f, r);
     }
     for (uint32_t i = 0; i < f->result.n; i++)
         DC_PUSH(to->result, map[f->result.at[i]]);
-    dc_xfree(map);
     return to;
 }

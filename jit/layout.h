@@ -9,6 +9,6 @@
 
 #include "core/graph.h"
 
-dc_func *dc_layout(const dc_func *f);
+dc_func *dc_layout(dc_arena *scratch, const dc_func *f);
 
 #endif

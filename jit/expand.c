@@ -1,0 +1,413 @@
+/*
+ * Expansions (jit/expand.h): one small function for each F(name) of core/ops.def.
+ *
+ * exp and log follow Cephes (S. Moshier, Methods and Programs for Mathematical Functions, 1989):
+ * argument reduction with ln 2 in two parts, a minimax polynomial. Their errors were measured over
+ * all floats (tests/unit/test_expand.c repeats that on samples).
+ */
+#include "jit/expand.h"
+
+#include <math.h>
+
+/* One use of a row. */
+typedef struct use {
+    dc_fbuild *b;
+    dc_dtype t, to; /* of the last operand, of the result */
+    int lanes;
+    dc_fv in[4];
+} use;
+
+/* Short names: this file is formulas. */
+
+static dc_fv bits(const use *u, dc_dtype t, uint64_t pattern)
+{
+    return dc_fb_const(u->b, t, u->lanes, pattern);
+}
+
+static dc_fv flt(const use *u, double v)
+{
+    return bits(u, DC_F32, dc_f32_bits((float)v));
+}
+
+static dc_fv op1(const use *u, dc_kop op, dc_fv a)
+{
+    return dc_fb_op1(u->b, op, a);
+}
+
+static dc_fv op2(const use *u, dc_kop op, dc_fv a, dc_fv c)
+{
+    return dc_fb_op2(u->b, op, a, c);
+}
+
+static dc_fv pick(const use *u, dc_fv cond, dc_fv yes, dc_fv no)
+{
+    return dc_fb_op3(u->b, DC_K_SELECT, cond, yes, no);
+}
+
+static dc_fv fma3(const use *u, dc_fv a, dc_fv c, dc_fv d)
+{
+    return dc_fb_op3(u->b, DC_K_FMA, a, c, d);
+}
+
+static dc_fv as(const use *u, dc_fv a, dc_dtype t)
+{
+    return dc_fb_bitcast(u->b, a, t);
+}
+
+static bool is_signed(dc_dtype t)
+{
+    return dc_dtype_kind(t) == DC_KIND_SINT;
+}
+
+/* The dtype of the same width whose comparisons and shifts are unsigned. */
+static dc_dtype unsigned_of(dc_dtype t)
+{
+    return t == DC_I32 || t == DC_F32 ? DC_U32 : t;
+}
+
+/* Small ones -------------------------------------------------------------------------------- */
+
+static dc_fv expand_stop(const use *u)
+{
+    return u->in[0];
+}
+
+static dc_fv expand_not(const use *u)
+{
+    return op2(u, DC_K_XOR, u->in[0], bits(u, u->t, u->t == DC_BOOL ? 1 : UINT64_MAX));
+}
+
+static dc_fv expand_abs(const use *u)
+{
+    const dc_fv a = u->in[0];
+    if (dc_dtype_is_float(u->t))
+        return as(u, op2(u, DC_K_AND, as(u, a, DC_U32), bits(u, DC_U32, 0x7fffffff)), u->t);
+    if (!is_signed(u->t))
+        return a;
+    return pick(u, op2(u, DC_K_LT, a, bits(u, u->t, 0)), op1(u, DC_K_NEG, a), a);
+}
+
+/*
+ * Adding 2^23 rounds to an integer, then one less where that went up. Not the machine's instruction,
+ * which the oldest x86-64 does not have and LLVM would call libm for.
+ */
+static dc_fv expand_floor(const use *u)
+{
+    const dc_fv a = u->in[0], big = flt(u, 8388608), sign_bit = bits(u, DC_U32, 0x80000000);
+    const dc_fv pattern = as(u, a, DC_U32);
+    const dc_fv size = as(u, op2(u, DC_K_AND, pattern, bits(u, DC_U32, 0x7fffffff)), DC_F32);
+    const dc_fv near = op2(u, DC_K_SUB, op2(u, DC_K_ADD, size, big), big);
+    const dc_fv sign = op2(u, DC_K_AND, pattern, sign_bit);
+    const dc_fv r = as(u, op2(u, DC_K_OR, as(u, near, DC_U32), sign), DC_F32);
+    const dc_fv lower = op2(u, DC_K_SUB, r, flt(u, 1));
+    const dc_fv down = pick(u, op2(u, DC_K_LT, a, r), lower, r);
+    return pick(u, op2(u, DC_K_LT, size, big), down, a); /* a where it is an integer or NaN */
+}
+
+static dc_fv expand_cast(const use *u)
+{
+    if (u->to == DC_BOOL && u->t != DC_BOOL) /* true for NaN too */
+        return op2(u, DC_K_NE, u->in[0], bits(u, u->t, 0));
+    return dc_fb_convert(u->b, u->in[0], u->to);
+}
+
+/* Shifts: the amount counts as unsigned; the width or more gives 0, or the sign. */
+static dc_fv shift(const use *u, dc_kop op, bool keeps_sign)
+{
+    const int w = dc_dtype_bits(u->t);
+    const dc_dtype un = unsigned_of(u->t);
+    const dc_fv fits = op2(u, DC_K_LT, as(u, u->in[1], un), bits(u, un, (uint64_t)w));
+    const dc_fv most = bits(u, u->t, keeps_sign ? (uint64_t)w - 1 : 0);
+    const dc_fv r = op2(u, op, u->in[0], pick(u, fits, u->in[1], most));
+    return keeps_sign ? r : pick(u, fits, r, bits(u, u->t, 0));
+}
+
+static dc_fv expand_shl(const use *u)
+{
+    return shift(u, DC_K_SHL, false);
+}
+
+static dc_fv expand_shr(const use *u)
+{
+    return shift(u, DC_K_SHR, is_signed(u->t));
+}
+
+/* Maximum and minimum ----------------------------------------------------------------------- */
+
+/*
+ * With a constant that is no NaN one comparison does: x <= c ? c : x is right for a NaN x, and for
+ * zeros of both signs unless c would win the tie wrongly; then x < c ? c : x.
+ */
+static dc_fv extreme_const(const use *u, bool max, dc_fv x, dc_fv c, bool tie_is_c)
+{
+    const dc_kop test = tie_is_c ? DC_K_LE : DC_K_LT;
+    return pick(u, max ? op2(u, test, x, c) : op2(u, test, c, x), c, x);
+}
+
+static dc_fv extreme_float(const use *u, bool max)
+{
+    const uint32_t negative_zero = 0x80000000u;
+    for (int n = 0; n < 2; n++) {
+        uint64_t p;
+        if (!dc_fb_is_const(u->b, u->in[n], &p) || isnan(dc_bits_f32((uint32_t)p)))
+            continue;
+        const bool tie_is_c = max ? p != negative_zero : p == negative_zero;
+        return extreme_const(u, max, u->in[1 - n], u->in[n], tie_is_c);
+    }
+    const dc_fv a = u->in[0], c = u->in[1];
+    const dc_fv beyond = max ? op2(u, DC_K_LT, a, c) : op2(u, DC_K_LT, c, a);
+    const dc_fv zeros = op2(u, max ? DC_K_AND : DC_K_OR, as(u, a, DC_U32), as(u, c, DC_U32));
+    dc_fv r = pick(u, beyond, c, a); /* a where a is NaN */
+    r = pick(u, op2(u, DC_K_EQ, a, c), as(u, zeros, u->t), r);
+    return pick(u, op2(u, DC_K_NE, c, c), c, r);
+}
+
+static dc_fv extreme(const use *u, bool max)
+{
+    const dc_fv a = u->in[0], c = u->in[1];
+    if (dc_dtype_is_float(u->t))
+        return extreme_float(u, max);
+    return pick(u, max ? op2(u, DC_K_LT, a, c) : op2(u, DC_K_LT, c, a), c, a);
+}
+
+static dc_fv expand_max(const use *u)
+{
+    return extreme(u, true);
+}
+
+static dc_fv expand_min(const use *u)
+{
+    return extreme(u, false);
+}
+
+/* Division ---------------------------------------------------------------------------------- */
+
+/* The divisor, made 1 where the quotient does not exist (zero) or not fit (smallest / -1). */
+static dc_fv safe_divisor(const use *u, dc_fv is_zero)
+{
+    const dc_fv a = u->in[0], c = u->in[1], one = bits(u, u->t, 1);
+    dc_fv bad = is_zero;
+    if (is_signed(u->t)) {
+        const dc_fv least = bits(u, u->t, dc_op_identity(DC_OP_MAXR, u->t));
+        const dc_fv overflow = op2(u, DC_K_AND, op2(u, DC_K_EQ, a, least),
+                                   op2(u, DC_K_EQ, c, bits(u, u->t, UINT64_MAX)));
+        bad = op2(u, DC_K_OR, bad, overflow);
+    }
+    return pick(u, bad, one, c);
+}
+
+static dc_fv expand_div(const use *u)
+{
+    if (dc_dtype_is_float(u->t))
+        return op2(u, DC_K_DIV, u->in[0], u->in[1]);
+    const dc_fv is_zero = op2(u, DC_K_EQ, u->in[1], bits(u, u->t, 0));
+    const dc_fv q = op2(u, DC_K_DIV, u->in[0], safe_divisor(u, is_zero));
+    return pick(u, is_zero, bits(u, u->t, UINT64_MAX), q);
+}
+
+/* A finite float's magnitude is mantissa * 2^(exponent - 150), the exponent 1 or more. */
+typedef struct parts {
+    dc_fv magnitude, mantissa, exponent; /* bits as u32; u32; i32 */
+} parts;
+
+static parts take_apart(const use *u, dc_fv x)
+{
+    parts p;
+    p.magnitude = op2(u, DC_K_AND, as(u, x, DC_U32), bits(u, DC_U32, 0x7fffffff));
+    const dc_fv field = op2(u, DC_K_SHR, p.magnitude, bits(u, DC_U32, 23));
+    const dc_fv fraction = op2(u, DC_K_AND, p.magnitude, bits(u, DC_U32, 0x7fffff));
+    const dc_fv normal = op2(u, DC_K_LT, bits(u, DC_U32, 0), field);
+    p.mantissa = pick(u, normal, op2(u, DC_K_OR, fraction, bits(u, DC_U32, 0x800000)), fraction);
+    p.exponent = as(u, pick(u, normal, field, bits(u, DC_U32, 1)), DC_I32);
+    return p;
+}
+
+/* 2^n as a float, for n in -126..127 as i32. */
+static dc_fv power_of_two(const use *u, dc_fv n)
+{
+    const dc_fv biased = op2(u, DC_K_ADD, n, bits(u, DC_I32, 127));
+    return as(u, op2(u, DC_K_SHL, biased, bits(u, DC_I32, 23)), DC_F32);
+}
+
+/* x * 2^n in two steps, so that n may be -252..254; one rounding, at the second step. */
+static dc_fv scale(const use *u, dc_fv x, dc_fv n)
+{
+    const dc_fv half = op2(u, DC_K_SHR, n, bits(u, DC_I32, 1));
+    const dc_fv first = op2(u, DC_K_MUL, x, power_of_two(u, half));
+    return op2(u, DC_K_MUL, first, power_of_two(u, op2(u, DC_K_SUB, n, half)));
+}
+
+/*
+ * (mantissa * 2^shift) mod divisor, all below 2^24, shift in 0..253: long division, as many bits at
+ * a time as the index type has room for.
+ */
+static dc_fv long_division(const use *u, dc_fv mantissa, dc_fv shift_by, dc_fv divisor)
+{
+    const int room = u->b->f->index_bits - 24;
+    const dc_fv most = bits(u, DC_I32, (uint64_t)room);
+    const dc_fv d = dc_fb_convert(u->b, divisor, DC_INDEX);
+    dc_fv r = op2(u, DC_K_REM, dc_fb_convert(u->b, mantissa, DC_INDEX), d);
+    for (int done = 0; done < 253; done += room) {
+        const dc_fv step = pick(u, op2(u, DC_K_LT, shift_by, most), shift_by, most);
+        const dc_fv moved = op2(u, DC_K_SHL, r, dc_fb_convert(u->b, step, DC_INDEX));
+        r = op2(u, DC_K_REM, moved, d);
+        shift_by = op2(u, DC_K_SUB, shift_by, step);
+    }
+    return dc_fb_convert(u->b, r, DC_U32);
+}
+
+/* fmod: exact for all operands. */
+static dc_fv rem_float(const use *u)
+{
+    const dc_fv x = u->in[0], y = u->in[1], zero = bits(u, DC_U32, 0);
+    const dc_fv infinite = bits(u, DC_U32, 0x7f800000);
+    const parts a = take_apart(u, x), c = take_apart(u, y);
+    const dc_fv shift_by = op2(u, DC_K_SUB, a.exponent, c.exponent);
+    const dc_fv none = bits(u, DC_I32, 0);
+    const dc_fv y_zero = op2(u, DC_K_EQ, c.magnitude, zero);
+    const dc_fv r = long_division(u, a.mantissa,
+                                  pick(u, op2(u, DC_K_LT, shift_by, none), none, shift_by),
+                                  pick(u, y_zero, bits(u, DC_U32, 1), c.mantissa));
+    const dc_fv magnitude = scale(u, dc_fb_convert(u->b, as(u, r, DC_I32), DC_F32),
+                                  op2(u, DC_K_SUB, c.exponent, bits(u, DC_I32, 150)));
+    const dc_fv sign = op2(u, DC_K_AND, as(u, x, DC_U32), bits(u, DC_U32, 0x80000000));
+    const dc_fv exact = as(u, op2(u, DC_K_OR, as(u, magnitude, DC_U32), sign), DC_F32);
+    /* |x| < |y| keeps x, infinite y included; then what has no remainder */
+    const dc_fv result = pick(u, op2(u, DC_K_LT, a.magnitude, c.magnitude), x, exact);
+    dc_fv none_of = op2(u, DC_K_OR, y_zero, op2(u, DC_K_LE, infinite, a.magnitude));
+    none_of = op2(u, DC_K_OR, none_of, op2(u, DC_K_LT, infinite, c.magnitude));
+    return pick(u, none_of, bits(u, DC_F32, 0x7fc00000), result);
+}
+
+static dc_fv expand_rem(const use *u)
+{
+    if (dc_dtype_is_float(u->t))
+        return rem_float(u);
+    const dc_fv is_zero = op2(u, DC_K_EQ, u->in[1], bits(u, u->t, 0));
+    const dc_fv r = op2(u, DC_K_REM, u->in[0], safe_divisor(u, is_zero));
+    return pick(u, is_zero, u->in[0], r);
+}
+
+/* exp and log ------------------------------------------------------------------------------- */
+
+/* ln 2 = high - low; the high part has 9 bits, so that its product with an exponent is exact. */
+static const double ln2_high = 0.693359375, ln2_low = 2.12194440054690583e-4;
+
+static dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
+{
+    dc_fv r = flt(u, coef[0]);
+    for (int i = 1; i < n; i++)
+        r = fma3(u, r, x, flt(u, coef[i]));
+    return r;
+}
+
+/* exp(x) = 2^n * exp(r), n = round(x / ln 2). Beyond the clamp results are infinity and 0 anyway. */
+static dc_fv expand_exp(const use *u)
+{
+    static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                                  4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
+    const dc_fv high = flt(u, 89), low = flt(u, -104), one = flt(u, 1);
+    const dc_fv shifter = flt(u, 12582912); /* 1.5 * 2^23: its sum ends in the rounded integer */
+    dc_fv x = u->in[0];
+    x = pick(u, op2(u, DC_K_LT, high, x), high, x); /* NaN passes both */
+    x = pick(u, op2(u, DC_K_LT, x, low), low, x);
+    const dc_fv sum = fma3(u, x, flt(u, 1.44269504088896341), shifter);
+    const dc_fv n = op2(u, DC_K_SUB, sum, shifter);
+    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, DC_I32), as(u, shifter, DC_I32));
+    dc_fv r = fma3(u, n, flt(u, -ln2_high), x);
+    r = fma3(u, n, flt(u, ln2_low), r);
+    dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
+    p = fma3(u, p, op2(u, DC_K_MUL, r, r), r);
+    return scale(u, op2(u, DC_K_ADD, p, one), exponent);
+}
+
+/* log(x) = e * ln 2 + log(m), m in sqrt(1/2) .. sqrt(2). */
+static dc_fv expand_log(const use *u)
+{
+    static const double coef[] = {7.0376836292e-2,  -1.1514610310e-1, 1.1676998740e-1,
+                                  -1.2420140846e-1, 1.4249322787e-1,  -1.6668057665e-1,
+                                  2.0000714765e-1,  -2.4999993993e-1, 3.3333331174e-1};
+    const dc_fv x = u->in[0], zero = flt(u, 0), half_root = bits(u, DC_I32, 0x3f3504f3);
+    const dc_fv tiny = op2(u, DC_K_LT, x, bits(u, DC_F32, 0x00800000));
+    const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 8388608)), x);
+    const dc_fv above = op2(u, DC_K_SUB, as(u, normal, DC_I32), half_root);
+    dc_fv e = op2(u, DC_K_SHR, above, bits(u, DC_I32, 23));
+    e = pick(u, tiny, op2(u, DC_K_SUB, e, bits(u, DC_I32, 23)), e);
+    const dc_fv fraction = op2(u, DC_K_AND, above, bits(u, DC_I32, 0x7fffff));
+    const dc_fv m = as(u, op2(u, DC_K_ADD, fraction, half_root), DC_F32);
+    const dc_fv f = op2(u, DC_K_SUB, m, flt(u, 1)), square = op2(u, DC_K_MUL, f, f);
+    const dc_fv n = dc_fb_convert(u->b, e, DC_F32);
+    dc_fv p = polynomial(u, f, coef, (int)DC_COUNTOF(coef));
+    p = op2(u, DC_K_MUL, p, op2(u, DC_K_MUL, f, square));
+    p = fma3(u, n, flt(u, -ln2_low), p);
+    p = fma3(u, square, flt(u, -0.5), p);
+    p = fma3(u, n, flt(u, ln2_high), op2(u, DC_K_ADD, f, p));
+    p = pick(u, op2(u, DC_K_LT, x, flt(u, INFINITY)), p, x); /* infinity and NaN */
+    p = pick(u, op2(u, DC_K_LT, x, zero), bits(u, DC_F32, 0x7fc00000), p);
+    return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
+}
+
+/* Threefry ---------------------------------------------------------------------------------- */
+
+static dc_fv rotate(const use *u, dc_fv x, int by)
+{
+    const dc_fv up = op2(u, DC_K_SHL, x, bits(u, DC_U32, (uint64_t)by));
+    const dc_fv down = op2(u, DC_K_SHR, x, bits(u, DC_U32, (uint64_t)(32 - by)));
+    return op2(u, DC_K_OR, up, down);
+}
+
+/* dc_threefry of core/op.c, step by step. */
+static dc_fv expand_threefry(const use *u)
+{
+    static const int rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
+    const dc_fv parity = bits(u, DC_U32, 0x1bd11bda);
+    const dc_fv last = op2(u, DC_K_XOR, parity, op2(u, DC_K_XOR, u->in[0], u->in[1]));
+    const dc_fv key[3] = {u->in[0], u->in[1], last};
+    dc_fv x0 = op2(u, DC_K_ADD, u->in[2], key[0]);
+    dc_fv x1 = op2(u, DC_K_ADD, u->in[3], key[1]);
+    for (int round = 1; round <= 20; round++) {
+        x0 = op2(u, DC_K_ADD, x0, x1);
+        x1 = op2(u, DC_K_XOR, rotate(u, x1, rotation[(round - 1) % 8]), x0);
+        if (round % 4 == 0) {
+            const int n = round / 4;
+            const dc_fv count = bits(u, DC_U32, (uint64_t)n);
+            x0 = op2(u, DC_K_ADD, x0, key[n % 3]);
+            x1 = op2(u, DC_K_ADD, x1, op2(u, DC_K_ADD, key[(n + 1) % 3], count));
+        }
+    }
+    return x0;
+}
+
+/* The table --------------------------------------------------------------------------------- */
+
+typedef struct row {
+    dc_kop op; /* one instruction, or */
+    dc_fv (*expand)(const use *u);
+} row;
+
+/* clang-format off */
+#define K(instruction) {DC_K_##instruction, NULL}
+#define F(name)        {DC_K_CONST, expand_##name}
+static const row rows[] = {
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    [DC_OP_##id] = expand,
+#include "core/ops.def"
+};
+/* clang-format on */
+
+dc_fv dc_expand(dc_fbuild *b, dc_op op, dc_dtype to, const dc_fv *in)
+{
+    const int n = dc_op_row_of(op)->n;
+    use u = {.b = b, .to = to};
+    for (int i = 0; i < n; i++)
+        u.in[i] = in[i];
+    u.t = (dc_dtype)dc_fb_at(b, in[n - 1])->type;
+    u.lanes = dc_fb_at(b, in[n - 1])->lanes;
+    if (rows[op].expand != NULL)
+        return rows[op].expand(&u);
+    if (n == 1)
+        return op1(&u, rows[op].op, in[0]);
+    if (n == 2)
+        return op2(&u, rows[op].op, in[0], in[1]);
+    return dc_fb_op3(b, rows[op].op, in[0], in[1], in[2]);
+}

@@ -1,0 +1,17 @@
+/*
+ * Element-wise rows of core/ops.def as kernel instructions, by their column `expand`.
+ *
+ * The result is what dc_op_eval gives, bit for bit (a NaN is a NaN), but for exp and log, which are
+ * polynomials: at most 2 ulp off over all of f32, exact at 0, 1, infinities and NaN. No expansion
+ * branches, calls a library or can trap, whatever the operands are; so all are vectors as well as
+ * scalars.
+ */
+#ifndef DC_JIT_EXPAND_H
+#define DC_JIT_EXPAND_H
+
+#include "jit/flat.h"
+
+/* Operands have equal lanes and the dtypes the row wants; `to` is the dtype of the result. */
+dc_fv dc_expand(dc_fbuild *b, dc_op op, dc_dtype to, const dc_fv *in);
+
+#endif

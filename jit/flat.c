@@ -1,0 +1,313 @@
+/* The flat form: rows, and building with hash-consing by scope and folding (jit/flat.h). */
+#include "jit/flat.h"
+
+#include <string.h>
+
+static const dc_kop_row rows[] = {
+#define KOP(id, name, n, form, flt, sgn, uns)                                                      \
+    [DC_K_##id] = {name, n, DC_KFORM_##form, {flt, sgn, uns}},
+#include "jit/kops.def"
+};
+
+const dc_kop_row *dc_kop_row_of(dc_kop op)
+{
+    return &rows[op];
+}
+
+bool dc_flat_reads_input(const dc_flat *f, const dc_inst *i)
+{
+    return dc_kop_loads((dc_kop)i->op) && f->buf.at[i->buf].scope == DC_SCOPE_PARAM &&
+           f->buf.at[i->buf].mode == DC_MODE_IN;
+}
+
+void dc_flat_free(dc_flat *f)
+{
+    if (f == NULL)
+        return;
+    dc_arena_free(&f->arena);
+    dc_xfree(f);
+}
+
+/* Making instructions ----------------------------------------------------------------------- */
+
+dc_fbuild *dc_fb_new(dc_flat *f)
+{
+    dc_fbuild *b = DC_NEW(&f->arena, dc_fbuild);
+    b->f = f;
+    DC_PUSH_IN(&f->arena, f->inst, (dc_inst){0});
+    DC_PUSH_IN(&f->arena, b->chain, 0);
+    return b;
+}
+
+static uint32_t bucket_of(const dc_fbuild *b, const dc_inst *i)
+{
+    uint64_t h = dc_hash_mix(i->op, i->type);
+    h = dc_hash_mix(dc_hash_mix(h, i->lanes), i->imm);
+    h = dc_hash_mix(dc_hash_mix(h, i->in[0]), i->in[1]);
+    h = dc_hash_mix(dc_hash_mix(h, i->in[2]), i->buf);
+    return (uint32_t)h % DC_COUNTOF(b->head);
+}
+
+static bool same(const dc_inst *a, const dc_inst *b)
+{
+    return a->op == b->op && a->type == b->type && a->lanes == b->lanes && a->imm == b->imm &&
+           a->buf == b->buf && a->align == b->align && memcmp(a->in, b->in, sizeof a->in) == 0;
+}
+
+static uint16_t level_of(const dc_fbuild *b, const dc_inst *i)
+{
+    uint16_t level = 0;
+    for (int n = 0; n < 3; n++)
+        if (i->in[n] != 0 && dc_fb_at(b, i->in[n])->level > level)
+            level = dc_fb_at(b, i->in[n])->level;
+    return level;
+}
+
+static dc_fv append(dc_fbuild *b, const dc_inst *i)
+{
+    dc_flat *f = b->f;
+    const dc_fv v = f->inst.n;
+    DC_PUSH_IN(&f->arena, f->inst, *i);
+    DC_PUSH_IN(&f->arena, b->chain, 0);
+    DC_PUSH_IN(&f->arena, f->order, v);
+    return v;
+}
+
+static dc_fv cons(dc_fbuild *b, dc_inst i)
+{
+    const uint32_t at = bucket_of(b, &i);
+    for (dc_fv v = b->head[at]; v != 0; v = b->chain.at[v])
+        if (same(dc_fb_at(b, v), &i))
+            return v;
+    i.level = level_of(b, &i);
+    const dc_fv v = append(b, &i);
+    b->chain.at[v] = b->head[at];
+    b->head[at] = v;
+    DC_PUSH_IN(&b->f->arena, b->consed, v);
+    return v;
+}
+
+/* Folding ----------------------------------------------------------------------------------- */
+
+static uint64_t index_mask(const dc_fbuild *b)
+{
+    return b->f->index_bits == 64 ? UINT64_MAX : ((uint64_t)1 << b->f->index_bits) - 1;
+}
+
+static uint64_t fold_value(dc_kop op, uint64_t a, uint64_t c)
+{
+    switch ((int)op) {
+    case DC_K_ADD:
+        return a + c;
+    case DC_K_SUB:
+        return a - c;
+    case DC_K_MUL:
+        return a * c;
+    case DC_K_DIV:
+        return a / c;
+    case DC_K_REM:
+        return a % c;
+    case DC_K_AND:
+        return a & c;
+    case DC_K_OR:
+        return a | c;
+    case DC_K_XOR:
+        return a ^ c;
+    case DC_K_LT:
+        return a < c;
+    case DC_K_LE:
+        return a <= c;
+    case DC_K_EQ:
+        return a == c;
+    case DC_K_NE:
+        return a != c;
+    }
+    DC_BUG("no folding of %s", rows[op].name);
+}
+
+static bool foldable(dc_kop op, int type)
+{
+    if (type == DC_INDEX)
+        return op != DC_K_SHL && op != DC_K_SHR;
+    return type == DC_BOOL && (op == DC_K_AND || op == DC_K_OR || op == DC_K_XOR);
+}
+
+/* x op constant, where that is x or the constant. 0: neither. */
+static dc_fv fold_identity(dc_kop op, int type, dc_fv x, dc_fv constant, uint64_t bits)
+{
+    const bool is_bool = type == DC_BOOL;
+    switch ((int)op) {
+    case DC_K_ADD:
+    case DC_K_SUB:
+        return bits == 0 ? x : 0;
+    case DC_K_MUL:
+        return bits == 1 ? x : bits == 0 ? constant : 0;
+    case DC_K_DIV:
+        return bits == 1 ? x : 0;
+    case DC_K_AND:
+        return bits == 0 ? constant : is_bool ? x : 0;
+    case DC_K_OR:
+        return bits == 0 ? x : is_bool ? constant : 0;
+    }
+    return 0;
+}
+
+static dc_fv fold2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
+{
+    const dc_inst *x = dc_fb_at(b, a);
+    const int type = x->type, lanes = x->lanes;
+    uint64_t p, q;
+    if (!foldable(op, type))
+        return 0;
+    const bool left = dc_fb_is_const(b, a, &p), right = dc_fb_is_const(b, c, &q);
+    if (left && right) {
+        const bool test = rows[op].form == DC_KFORM_TEST;
+        const uint64_t v = fold_value(op, p, q);
+        return test ? dc_fb_const(b, DC_BOOL, lanes, v) : dc_fb_const(b, type, lanes, v);
+    }
+    if (right)
+        return fold_identity(op, type, a, c, q);
+    if (left && (op == DC_K_ADD || op == DC_K_MUL || op == DC_K_AND || op == DC_K_OR))
+        return fold_identity(op, type, c, a, p);
+    return 0;
+}
+
+/* Rows -------------------------------------------------------------------------------------- */
+
+dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits)
+{
+    if (type == DC_INDEX)
+        bits &= index_mask(b);
+    return cons(b, (dc_inst){.op = DC_K_CONST,
+                             .type = (uint8_t)type,
+                             .lanes = (uint16_t)lanes,
+                             .imm = bits});
+}
+
+dc_fv dc_fb_arg(dc_fbuild *b, int which)
+{
+    return cons(b, (dc_inst){.op = DC_K_ARG, .type = DC_INDEX, .lanes = 1, .imm = (uint64_t)which});
+}
+
+dc_fv dc_fb_lanes(dc_fbuild *b, int type, int lanes, int64_t step)
+{
+    return cons(b, (dc_inst){.op = DC_K_LANES,
+                             .type = (uint8_t)type,
+                             .lanes = (uint16_t)lanes,
+                             .imm = (uint64_t)step});
+}
+
+dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes)
+{
+    const dc_inst *i = dc_fb_at(b, a);
+    uint64_t bits;
+    if (i->lanes == lanes)
+        return a;
+    DC_ASSERT(i->lanes == 1, "splat of %d lanes", i->lanes);
+    if (dc_fb_is_const(b, a, &bits))
+        return dc_fb_const(b, i->type, lanes, bits);
+    return cons(b, (dc_inst){.op = DC_K_SPLAT,
+                             .type = i->type,
+                             .lanes = (uint16_t)lanes,
+                             .in = {a}});
+}
+
+dc_fv dc_fb_op1(dc_fbuild *b, dc_kop op, dc_fv a)
+{
+    const dc_inst *i = dc_fb_at(b, a);
+    if (op == DC_K_NEG && i->type != DC_F32)
+        return dc_fb_op2(b, DC_K_SUB, dc_fb_const(b, i->type, i->lanes, 0), a);
+    if (op == DC_K_ANY)
+        return i->lanes == 1 ? a : cons(b, (dc_inst){.op = DC_K_ANY, .lanes = 1, .in = {a}});
+    return cons(b, (dc_inst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a}});
+}
+
+dc_fv dc_fb_op2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
+{
+    const dc_fv folded = fold2(b, op, a, c);
+    if (folded != 0)
+        return folded;
+    const dc_inst *i = dc_fb_at(b, a);
+    const uint8_t type = rows[op].form == DC_KFORM_TEST ? (uint8_t)DC_BOOL : i->type;
+    return cons(b, (dc_inst){.op = (uint8_t)op, .type = type, .lanes = i->lanes, .in = {a, c}});
+}
+
+dc_fv dc_fb_op3(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c, dc_fv d)
+{
+    uint64_t bits;
+    if (op == DC_K_SELECT && (c == d || dc_fb_is_const(b, a, &bits)))
+        return c == d || bits != 0 ? c : d;
+    const dc_inst *i = dc_fb_at(b, op == DC_K_SELECT ? c : a);
+    return cons(b, (dc_inst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a, c, d}});
+}
+
+dc_fv dc_fb_convert(dc_fbuild *b, dc_fv a, int type)
+{
+    const dc_inst *i = dc_fb_at(b, a);
+    if (i->type == type)
+        return a;
+    if (i->op == DC_K_CONST && i->type == DC_INDEX && type != DC_F32 && type != DC_BOOL)
+        return dc_fb_const(b, type, i->lanes,
+                           dc_bits_cast(DC_I32, (dc_dtype)type, (uint64_t)(int64_t)(int32_t)i->imm));
+    return cons(b, (dc_inst){.op = DC_K_CONVERT,
+                             .type = (uint8_t)type,
+                             .lanes = i->lanes,
+                             .in = {a}});
+}
+
+dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type)
+{
+    const dc_inst *i = dc_fb_at(b, a);
+    if (i->type == type)
+        return a;
+    return cons(b, (dc_inst){.op = DC_K_BITCAST,
+                             .type = (uint8_t)type,
+                             .lanes = i->lanes,
+                             .in = {a}});
+}
+
+dc_fv dc_fb_mem(dc_fbuild *b, const dc_inst *mem)
+{
+    dc_inst i = *mem;
+    i.type = b->f->buf.at[i.buf].dtype;
+    if (dc_flat_reads_input(b->f, &i))
+        return cons(b, i);
+    i.level = b->level;
+    return append(b, &i);
+}
+
+/* Scopes ------------------------------------------------------------------------------------ */
+
+static dc_fv open_scope(dc_fbuild *b, const dc_inst *i)
+{
+    const dc_fv v = append(b, i);
+    DC_PUSH_IN(&b->f->arena, b->scope, b->consed.n);
+    DC_PUSH_IN(&b->f->arena, b->opened, v);
+    return v;
+}
+
+dc_fv dc_fb_loop(dc_fbuild *b, dc_fv begin, dc_fv end)
+{
+    return open_scope(b, &(dc_inst){.op = DC_K_LOOP,
+                                    .type = DC_INDEX,
+                                    .lanes = 1,
+                                    .level = ++b->level,
+                                    .in = {begin, end}});
+}
+
+void dc_fb_if(dc_fbuild *b, dc_fv cond)
+{
+    open_scope(b, &(dc_inst){.op = DC_K_IF, .level = b->level, .in = {cond}});
+}
+
+void dc_fb_end(dc_fbuild *b)
+{
+    const uint32_t keep = b->scope.at[--b->scope.n];
+    while (b->consed.n > keep) { /* newest first: each is the head of its chain */
+        const dc_fv v = b->consed.at[--b->consed.n];
+        b->head[bucket_of(b, dc_fb_at(b, v))] = b->chain.at[v];
+    }
+    if (dc_fb_at(b, b->opened.at[--b->opened.n])->op == DC_K_LOOP)
+        b->level--;
+    append(b, &(dc_inst){.op = DC_K_END});
+}

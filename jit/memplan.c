@@ -1,0 +1,109 @@
+#include "jit/memplan.h"
+
+#include <stdlib.h>
+
+/* A temporary with its guards. */
+typedef struct box {
+    dc_temp *temp;
+    size_t size, at;
+} box;
+
+static int by_size(const void *x, const void *y)
+{
+    const box *a = x, *b = y;
+    if (a->size != b->size)
+        return a->size > b->size ? -1 : 1;
+    if (a->temp->first != b->temp->first)
+        return a->temp->first < b->temp->first ? -1 : 1;
+    return a->temp < b->temp ? -1 : 1;
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const box *const *a = x, *const *b = y;
+    return (*a)->at < (*b)->at ? -1 : (*a)->at > (*b)->at;
+}
+
+static bool together(const dc_temp *a, const dc_temp *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The tightest gap between the boxes that are alive together with b; behind them if none fits. */
+static size_t find_gap(const box *b, box *const *others, uint32_t n)
+{
+    size_t end = 0, best = SIZE_MAX, best_room = SIZE_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const box *o = others[i];
+        if (o->at > end && o->at - end >= b->size && o->at - end < best_room) {
+            best = end;
+            best_room = o->at - end;
+        }
+        if (o->at + o->size > end)
+            end = o->at + o->size;
+    }
+    return best != SIZE_MAX ? best : end;
+}
+
+static void place(box *b, uint32_t n, box **others)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t m = 0;
+        for (uint32_t k = 0; k < i; k++)
+            if (together(b[k].temp, b[i].temp))
+                others[m++] = &b[k];
+        if (m > 1)
+            qsort(others, m, sizeof *others, by_offset);
+        b[i].at = find_gap(&b[i], others, m);
+    }
+}
+
+static void place_apart(box *b, uint32_t n)
+{
+    size_t end = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        b[i].at = end;
+        end += b[i].size;
+    }
+}
+
+/* The largest sum over steps; only steps where something begins can be the largest. */
+static size_t live_most(const box *b, uint32_t n)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t sum = 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (b[k].temp->first <= b[i].temp->first && b[i].temp->first <= b[k].temp->last)
+                sum += b[k].size;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+dc_status dc_memplan_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, size_t guard,
+                          bool no_reuse, size_t *bytes, size_t *lower_bound)
+{
+    box *b = DC_NEW_ARRAY(a, box, n);
+    int64_t total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        b[i] =
+            (box){.temp = &temp[i], .size = dc_align_up(temp[i].bytes, DC_PLAN_ALIGN) + 2 * guard};
+        if (temp[i].bytes > INT64_MAX / 2 || !dc_add_ok(total, (int64_t)b[i].size, &total))
+            return dc_fail(j, DC_ERR_TOO_LARGE, &(dc_fact){.word = {"the values of one function"}});
+    }
+    if (n > 1)
+        qsort(b, n, sizeof *b, by_size);
+    if (no_reuse)
+        place_apart(b, n);
+    else
+        place(b, n, DC_NEW_ARRAY(a, box *, n));
+    *bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        b[i].temp->offset = b[i].at + guard;
+        if (b[i].at + b[i].size > *bytes)
+            *bytes = b[i].at + b[i].size;
+    }
+    *lower_bound = live_most(b, n);
+    return DC_OK;
+}

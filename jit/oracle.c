@@ -1,0 +1,177 @@
+#include "jit/oracle.h"
+
+#include "core/eval.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static dc_eval_mode mode_of(const dc_job *j)
+{
+    return strcmp(j->opt->math, "strict") == 0 ? DC_EVAL_STRICT : DC_EVAL_ROUND;
+}
+
+/* Where the value of parameter p stands on the device, or in the block on the host. */
+static dc_status read_param(dc_inst *i, dc_job *j, uint32_t p, const void **out)
+{
+    const dc_exec *e = i->exec;
+    dc_device *d = i->rt->device;
+    const size_t bytes = dc_type_bytes(&e->param[p]);
+    if (p < e->desc.nfree && e->param[p].rank == 0) {
+        *out = (const char *)i->staging + e->block_at[p];
+        return DC_OK;
+    }
+    const void *mem = i->slot[DC_SLOT_FIRST + p];
+    if (i->rt->interpret) { /* device memory is the host's */
+        *out = mem;
+        return DC_OK;
+    }
+    void *host = dc_arena_alloc(&j->scratch, bytes);
+    *out = host;
+    return bytes > 0 ? d->ops->download(d, j, host, mem, bytes) : DC_OK;
+}
+
+dc_status dc_oracle_run(dc_inst *i, dc_job *j, void ***out)
+{
+    const dc_exec *e = i->exec;
+    const dc_func *fn = e->desc.fn;
+    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, fn->param.n);
+    void **result = DC_NEW_ARRAY(&j->scratch, void *, fn->result.n);
+    for (uint32_t p = 0; p < fn->param.n; p++)
+        DC_TRY(read_param(i, j, p, &param[p]));
+    for (uint32_t r = 0; r < fn->result.n; r++)
+        result[r] = dc_arena_alloc(&j->scratch, dc_type_bytes(&e->result[r]));
+    DC_TRY(dc_eval(j, fn, mode_of(j), param, result));
+    *out = result;
+    return DC_OK;
+}
+
+void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault)
+{
+    void *const *check = result + e->desc.nresult + e->desc.nset;
+    *fault = (dc_fault){.check = -1};
+    for (uint32_t c = 0; c < e->desc.ncheck; c++) {
+        const int32_t *position = check[2 * c], *value = check[2 * c + 1];
+        if (*position >= 0) {
+            *fault = (dc_fault){(int32_t)c, *position, *value};
+            return;
+        }
+    }
+}
+
+dc_status dc_oracle_store(dc_inst *i, dc_job *j, void *const *result)
+{
+    const dc_exec *e = i->exec;
+    dc_device *d = i->rt->device;
+    for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++) {
+        const size_t bytes = dc_type_bytes(&e->result[r]);
+        const bool is_result = r < e->desc.nresult;
+        dc_store *to = is_result ? i->result[r] : i->cell[e->desc.set[r - e->desc.nresult]]->store;
+        if (bytes > 0)
+            DC_TRY(d->ops->upload(d, j, to->mem, result[r], bytes));
+    }
+    return DC_OK;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static double relative(double difference, double size)
+{
+    if (isnan(difference))
+        return INFINITY;
+    return difference == 0.0 ? 0.0 : difference / size;
+}
+
+static double apart(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b)) ? 0.0 : fabs(a - b);
+}
+
+/* Largest |difference| over the largest magnitude of what the interpreter has. */
+static double distance(const dc_type *t, const void *expect, const void *got)
+{
+    const size_t size = dc_dtype_size((dc_dtype)t->dtype);
+    double most = 0.0, largest = 0.0;
+    for (int64_t i = 0; i < dc_type_count(t); i++) {
+        const size_t at = (size_t)i * size;
+        const double a = dc_value_of((dc_dtype)t->dtype,
+                                     dc_bits_load((dc_dtype)t->dtype, (const char *)expect + at));
+        const double b = dc_value_of((dc_dtype)t->dtype,
+                                     dc_bits_load((dc_dtype)t->dtype, (const char *)got + at));
+        const double difference = apart(a, b);
+        most = isnan(difference) ? INFINITY : fmax(most, difference);
+        if (isfinite(a))
+            largest = fmax(largest, fabs(a));
+    }
+    return relative(most, largest);
+}
+
+static void compare_scalar(dc_inst *i, uint32_t r, float expect, float got, dc_text *line)
+{
+    const double a = (double)expect, b = (double)got;
+    const double by = relative(apart(a, b), fmax(fabs(a), fabs(b)));
+    dc_text_printf(line, " result %u eval %a %s %a (%.3g)", r + 1, a, i->rt->device->ops->name, b,
+                   by);
+    if (by > i->rt->stats.compare_max)
+        i->rt->stats.compare_max = by;
+}
+
+static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, const void *expect, dc_text *line)
+{
+    const dc_exec *e = i->exec;
+    dc_device *d = i->rt->device;
+    const dc_type *t = &e->result[r];
+    const size_t bytes = dc_type_bytes(t);
+    const bool is_result = r < e->desc.nresult;
+    const uint32_t s = is_result ? r : e->desc.set[r - e->desc.nresult];
+    const dc_store *at = is_result ? i->result[s] : i->cell[s]->store;
+    void *got = dc_arena_alloc(&j->scratch, bytes);
+    if (bytes == 0)
+        return DC_OK;
+    DC_TRY(d->ops->download(d, j, got, at->mem, bytes));
+    if (is_result && t->rank == 0 && t->dtype == DC_F32) {
+        compare_scalar(i, r, *(const float *)expect, *(const float *)got, line);
+        return DC_OK;
+    }
+    const char *label = is_result ? "result" : i->cell[s]->label;
+    const double by = distance(t, expect, got);
+    if (is_result || label == NULL)
+        dc_text_printf(line, " %s %u (%.3g)", is_result ? "result" : "cell", s + 1, by);
+    else
+        dc_text_printf(line, " %s (%.3g)", label, by);
+    return DC_OK;
+}
+
+static void release_text(void *what)
+{
+    dc_text_free(what);
+}
+
+static dc_status compare_all(dc_inst *i, dc_job *j, void *const *expect, const dc_fault *got,
+                             dc_text *line)
+{
+    const dc_exec *e = i->exec;
+    dc_fault want;
+    dc_oracle_fault(e, expect, &want);
+    dc_text_printf(line, "%s call %" PRIu64 ":", e->desc.name, i->calls);
+    if (want.check >= 0 || got->check >= 0) {
+        dc_text_printf(line, " check eval %d at %" PRId64 ", %s %d at %" PRId64, want.check,
+                       want.position, i->rt->device->ops->name, got->check, got->position);
+        return DC_OK;
+    }
+    for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++)
+        DC_TRY(compare_value(i, j, r, expect[r], line));
+    return DC_OK;
+}
+
+dc_status dc_oracle_compare(dc_inst *i, dc_job *j, void *const *expect, const dc_fault *got)
+{
+    dc_text *line = DC_NEW(&j->scratch, dc_text);
+    dc_job_defer(j, release_text, line);
+    const dc_status status = compare_all(i, j, expect, got, line);
+    if (status == DC_OK)
+        dc_logf(j->log, DC_CH_COMPARE, "%s", line->s);
+    dc_job_keep(j, line);
+    dc_text_free(line);
+    return status;
+}

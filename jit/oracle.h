@@ -1,0 +1,28 @@
+/*
+ * The interpreter beside or instead of machine code: runs the function of an instance, as it was
+ * given, from the values its parameters have now.
+ */
+#ifndef DC_JIT_ORACLE_H
+#define DC_JIT_ORACLE_H
+
+#include "jit/exec.h"
+
+/*
+ * Results on the host by index, all of the function's; in the job's scratch memory. Changes nothing
+ * that anybody else sees. The instance's arguments are bound already.
+ */
+dc_status dc_oracle_run(dc_inst *i, dc_job *j, void ***out);
+
+/* The first check that failed; check = -1 if none did. */
+void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault);
+
+/* Stores new values of cells and results where they belong. */
+dc_status dc_oracle_store(dc_inst *i, dc_job *j, void *const *result);
+
+/*
+ * DEEPC_COMPARE: one line about what the device made of the call, which has just ended, beside what
+ * the interpreter did; dc_stats.compare_max follows.
+ */
+dc_status dc_oracle_compare(dc_inst *i, dc_job *j, void *const *expect, const dc_fault *got);
+
+#endif

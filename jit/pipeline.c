@@ -1,0 +1,368 @@
+/*
+ * Compilation, stage by stage: dc_pipeline_compile below is the table of contents. Each stage can
+ * be looked at (DEEPC_DEBUG) and, with DEEPC_CHECK, is verified before the next one begins.
+ */
+#include "jit/pipeline.h"
+
+#include "core/gtext.h"
+#include "core/simplify.h"
+#include "jit/codegen.h"
+#include "jit/guard.h"
+#include "jit/layout.h"
+#include "jit/lower.h"
+#include "jit/plan.h"
+#include "jit/profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NO_ENTRY UINT32_MAX
+
+typedef struct pipeline {
+    dc_rt *rt;
+    dc_job *j;
+    dc_exec *e;
+    const dc_target *target;
+    const dc_func *fn; /* simplified */
+    dc_groups groups;
+    dc_kernel **kernel; /* by group, as lowered; NULL once codegen has taken it */
+    uint32_t nkernel;
+    uint32_t *entry_of;       /* by group, NO_ENTRY where nothing is launched */
+    dc_item_fact *group_fact; /* by group */
+    dc_plan plan;
+    dc_codegen gen;
+    dc_text text; /* of logs */
+} pipeline;
+
+static void release_pipeline(void *what)
+{
+    pipeline *p = what;
+    for (uint32_t g = 0; g < p->nkernel; g++)
+        if (p->kernel[g] != NULL)
+            dc_kernel_free(p->kernel[g]);
+    dc_codegen_free(&p->gen);
+    dc_text_free(&p->text);
+}
+
+static void log_text(pipeline *p, dc_channel channel)
+{
+    if (p->text.n > 0)
+        dc_log_text(p->j->log, channel, p->e->desc.name, p->text.s);
+    p->text.n = 0;
+}
+
+/* ---- graph ----------------------------------------------------------------------------------- */
+
+static void log_graph(pipeline *p)
+{
+    if (!dc_log_on(p->j->log, DC_CH_GRAPH))
+        return;
+    dc_func_print(p->fn, &p->text);
+    log_text(p, DC_CH_GRAPH);
+}
+
+static uint64_t live_nodes(pipeline *p)
+{
+    const bool *live = dc_func_live(p->fn, &p->j->scratch);
+    uint64_t n = 0;
+    for (dc_ref r = 1; r < p->fn->node.n; r++)
+        n += live[r];
+    return n;
+}
+
+static dc_status simplify(pipeline *p)
+{
+    p->fn = dc_simplify(p->e->desc.fn);
+    if (p->j->opt->opt >= 2)
+        p->fn = dc_layout(&p->j->scratch, p->fn);
+    if (p->j->opt->check >= 1)
+        DC_TRY(dc_func_check(p->j, p->fn));
+    p->e->info.nodes = live_nodes(p);
+    log_graph(p);
+    return DC_OK;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static void print_refs(const uint32_t *number, const dc_ref *at, uint32_t n, dc_text *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        dc_text_printf(out, "%s%%%u", i > 0 ? ", " : " ", number[at[i]]);
+}
+
+static void log_groups(pipeline *p)
+{
+    if (!dc_log_on(p->j->log, DC_CH_FUSE))
+        return;
+    const uint32_t *number = dc_func_numbers(p->fn, &p->j->scratch);
+    for (uint32_t g = 0; g < p->groups.n; g++) {
+        const dc_group *x = &p->groups.at[g];
+        const dc_type t = dc_node_type(p->fn, x->out[0]);
+        char type[DC_TYPE_TEXT];
+        dc_type_print(&t, type, sizeof type);
+        dc_text_printf(&p->text, "group %u %s:", g, type);
+        print_refs(number, x->out, x->nout, &p->text);
+        dc_text_puts(&p->text, " <-");
+        print_refs(number, x->in, x->nin, &p->text);
+        if (x->reduce != 0)
+            dc_text_printf(&p->text, "; %s %%%u",
+                           dc_op_row_of(dc_node_at(p->fn, x->reduce)->op)->name, number[x->reduce]);
+        dc_text_puts(&p->text, "\n");
+    }
+    log_text(p, DC_CH_FUSE);
+}
+
+static dc_status fuse(pipeline *p)
+{
+    DC_TRY(dc_fuse(p->j, &p->j->scratch, p->fn, (int)p->j->opt->opt, &p->groups));
+    log_groups(p);
+    return DC_OK;
+}
+
+/* Adds the script lines of node r to f, until there are three. */
+static void add_lines(const dc_func *fn, dc_ref r, dc_item_fact *f)
+{
+    for (uint32_t o = dc_node_at(fn, r)->origin; o != 0; o = fn->origins.at[o].next) {
+        const char *where = fn->origins.at[o].where;
+        for (int i = 0; i < 3 && where != NULL; i++) {
+            if (f->where[i] != NULL && strcmp(f->where[i], where) == 0)
+                break;
+            if (f->where[i] == NULL) {
+                f->where[i] = where;
+                break;
+            }
+        }
+    }
+}
+
+/* Lines of everything computed inside group g: from its outputs down to what it reads. */
+static void find_lines(pipeline *p, uint32_t g, uint32_t *seen, dc_item_fact *f)
+{
+    const dc_group *x = &p->groups.at[g];
+    DC_VEC(dc_ref) todo = {0};
+    for (uint32_t i = 0; i < x->nout; i++)
+        DC_PUSH_IN(&p->j->scratch, todo, x->out[i]);
+    while (todo.n > 0) {
+        const dc_ref r = todo.at[--todo.n];
+        const dc_node *n = dc_node_at(p->fn, r);
+        const uint32_t home = p->groups.group_of[r];
+        if (seen[r] == g + 1 || n->op == DC_OP_PARAM || (home != DC_NO_GROUP && home != g))
+            continue;
+        seen[r] = g + 1;
+        add_lines(p->fn, r, f);
+        for (int i = 0; i < n->nin; i++)
+            DC_PUSH_IN(&p->j->scratch, todo, n->in[i]);
+    }
+}
+
+static bool is_empty(const pipeline *p, uint32_t group)
+{
+    return dc_node_count(dc_node_at(p->fn, p->groups.at[group].out[0])) == 0;
+}
+
+static dc_status lower(pipeline *p)
+{
+    dc_arena *a = &p->j->scratch;
+    uint32_t *seen = DC_NEW_ARRAY(a, uint32_t, p->fn->node.n);
+    p->kernel = DC_NEW_ARRAY(a, dc_kernel *, p->groups.n);
+    p->entry_of = DC_NEW_ARRAY(a, uint32_t, p->groups.n);
+    p->group_fact = DC_NEW_ARRAY(a, dc_item_fact, p->groups.n);
+    p->nkernel = p->groups.n;
+    for (uint32_t g = 0; g < p->groups.n; g++) {
+        if (is_empty(p, g))
+            continue;
+        DC_TRY(dc_lower(p->j, &p->groups, g, &p->kernel[g]));
+        p->group_fact[g].flops = p->kernel[g]->flops;
+        p->group_fact[g].bytes = p->kernel[g]->bytes;
+        find_lines(p, g, seen, &p->group_fact[g]);
+    }
+    return DC_OK;
+}
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+static bool in_place(void *ctx, uint32_t group, uint32_t out, uint32_t in)
+{
+    const pipeline *p = ctx;
+    return dc_lower_in_place(p->kernel[group], &p->groups.at[group], out, in);
+}
+
+static dc_status plan(pipeline *p)
+{
+    const dc_plan_in in = {.groups = &p->groups,
+                           .desc = &p->e->desc,
+                           .in_place = in_place,
+                           .ctx = p,
+                           .guard = p->j->opt->check >= 2 ? DC_GUARD_BYTES : 0,
+                           .no_reuse = p->e->desc.no_reuse};
+    p->e->guard = in.guard;
+    return dc_plan_make(p->j, &p->j->scratch, &in, &p->plan);
+}
+
+static const char *label_of(const void *ctx, uint32_t group)
+{
+    const pipeline *p = ctx;
+    return p->gen.entry.at[p->entry_of[group]].kernel->name;
+}
+
+static void log_plan(pipeline *p)
+{
+    if (!dc_log_on(p->j->log, DC_CH_PLAN))
+        return;
+    dc_plan_print(&p->plan, &p->groups, label_of, p, &p->text);
+    log_text(p, DC_CH_PLAN);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static void collect(pipeline *p)
+{
+    for (uint32_t g = 0; g < p->nkernel; g++) {
+        p->entry_of[g] = NO_ENTRY;
+        if (p->kernel[g] != NULL)
+            p->entry_of[g] = dc_codegen_add(&p->gen, p->kernel[g]);
+        p->kernel[g] = NULL;
+    }
+    log_plan(p);
+}
+
+static dc_status compile(pipeline *p)
+{
+    dc_device *d = p->rt->device;
+    const uint32_t n = p->gen.entry.n;
+    if (n == 0)
+        return DC_OK;
+    const char **name = DC_NEW_ARRAY(&p->j->scratch, const char *, n);
+    for (uint32_t i = 0; i < n; i++)
+        name[i] = p->gen.entry.at[i].kernel->name;
+    const dc_source src = {
+        .text = p->gen.text.s, .dialect = p->gen.dialect, .entry = name, .nentry = n};
+    DC_TRY(d->ops->compile(d, p->j, &src, &p->e->program));
+    p->rt->stats.kernels += n;
+    return DC_OK;
+}
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+static dc_bind bind_place(const pipeline *p, dc_place at)
+{
+    const dc_exec *e = p->e;
+    switch ((dc_place_kind)at.kind) {
+    case DC_PLACE_NONE: /* no element of it is ever read */
+        return (dc_bind){DC_SLOT_BLOCK, 0};
+    case DC_PLACE_BLOCK:
+        return (dc_bind){DC_SLOT_BLOCK, e->block_at[at.index]};
+    case DC_PLACE_FREE:
+        return (dc_bind){dc_slot_free(at.index), 0};
+    case DC_PLACE_CELL:
+        return (dc_bind){dc_slot_cell(e, at.index), 0};
+    case DC_PLACE_RESULT:
+        return (dc_bind){dc_slot_result(e, at.index), 0};
+    case DC_PLACE_TEMP:
+        return (dc_bind){DC_SLOT_ARENA, p->plan.temp[at.index].offset};
+    }
+    DC_BUG("place of kind %d", at.kind);
+}
+
+static void launch_item(pipeline *p, uint32_t group, dc_item *item, dc_item_fact *fact)
+{
+    dc_exec *e = p->e;
+    const dc_group *g = &p->groups.at[group];
+    const dc_entry *entry = &p->gen.entry.at[p->entry_of[group]];
+    dc_bind *bind = DC_NEW_ARRAY(&e->mem, dc_bind, g->nout + g->nin);
+    for (uint32_t i = 0; i < g->nout; i++)
+        bind[i] = bind_place(p, p->plan.home[g->out[i]]);
+    for (uint32_t i = 0; i < g->nin; i++)
+        bind[g->nout + i] = bind_place(p, p->plan.home[g->in[i]]);
+    *item = (dc_item){.kind = DC_ITEM_LAUNCH,
+                      .program = e->program,
+                      .entry = p->entry_of[group],
+                      .grid = entry->grid,
+                      .scratch = entry->scratch,
+                      .nbind = g->nout + g->nin,
+                      .bind = bind,
+                      .label = dc_arena_strdup(&e->mem, entry->kernel->name)};
+    *fact = p->group_fact[group];
+    e->info.launches++;
+}
+
+static void copy_item(pipeline *p, const dc_step *s, dc_item *item)
+{
+    dc_bind *bind = DC_NEW_ARRAY(&p->e->mem, dc_bind, 2);
+    bind[0] = bind_place(p, s->to);
+    bind[1] = bind_place(p, s->from);
+    *item = (dc_item){
+        .kind = DC_ITEM_COPY, .nbind = 2, .bind = bind, .bytes = s->bytes, .label = "copy"};
+    p->e->info.copies++;
+}
+
+static void check_item(pipeline *p, const dc_step *s, dc_item *item, dc_item_fact *fact)
+{
+    dc_bind *bind = DC_NEW_ARRAY(&p->e->mem, dc_bind, 1);
+    bind[0] = bind_place(p, s->from);
+    *item = (dc_item){.kind = DC_ITEM_CHECK, .nbind = 1, .bind = bind, .label = "check"};
+    fact->check = s->index;
+    fact->value = bind_place(p, s->to);
+}
+
+static void make_items(pipeline *p)
+{
+    dc_exec *e = p->e;
+    e->nitem = p->plan.nstep;
+    e->item = DC_NEW_ARRAY(&e->mem, dc_item, e->nitem);
+    e->fact = DC_NEW_ARRAY(&e->mem, dc_item_fact, e->nitem);
+    for (uint32_t i = 0; i < e->nitem; i++) {
+        const dc_step *s = &p->plan.step[i];
+        switch ((dc_step_kind)s->kind) {
+        case DC_STEP_GROUP:
+            launch_item(p, s->index, &e->item[i], &e->fact[i]);
+            break;
+        case DC_STEP_COPY:
+            copy_item(p, s, &e->item[i]);
+            break;
+        case DC_STEP_CHECK:
+            check_item(p, s, &e->item[i], &e->fact[i]);
+            break;
+        }
+    }
+    e->ntemp = p->plan.ntemp;
+    e->temp = DC_NEW_ARRAY(&e->mem, dc_guarded, e->ntemp);
+    for (uint32_t t = 0; t < e->ntemp; t++) {
+        const dc_temp *x = &p->plan.temp[t];
+        e->temp[t] = (dc_guarded){x->offset, x->bytes, x->first, x->last};
+    }
+    e->info.kernels = p->gen.entry.n;
+    e->info.arena_bytes = p->plan.bytes;
+    e->info.arena_lower_bound = p->plan.lower_bound;
+    e->info.donated = p->plan.donated;
+    e->info.denied = p->plan.denied;
+    dc_profile_init(e);
+}
+
+static dc_status run_stages(pipeline *p)
+{
+    DC_TRY(simplify(p));                                   /* graph to smaller graph */
+    DC_TRY(fuse(p));                                       /* graph to groups */
+    DC_TRY(lower(p));                                      /* group to naive nest */
+    DC_TRY(plan(p));                                       /* groups to steps, values to places */
+    collect(p);                                            /* equal nests become one */
+    DC_TRY(dc_codegen_schedule(&p->gen, p->j, p->target)); /* nest to fast nest */
+    DC_TRY(dc_codegen_render(&p->gen, p->j, p->target));   /* nest to flat form to text */
+    DC_TRY(compile(p));                                    /* text to machine code */
+    make_items(p);                                         /* steps to what a device records */
+    return DC_OK;
+}
+
+dc_status dc_pipeline_compile(dc_rt *rt, dc_job *j, dc_exec *e)
+{
+    pipeline *p = DC_NEW(&j->scratch, pipeline); /* not on the stack: released when unwinding */
+    p->rt = rt;
+    p->j = j;
+    p->e = e;
+    p->target = rt->device->ops->target(rt->device);
+    dc_job_defer(j, release_pipeline, p);
+    const dc_status status = run_stages(p);
+    dc_job_keep(j, p);
+    release_pipeline(p);
+    return status;
+}

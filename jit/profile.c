@@ -1,0 +1,111 @@
+#define _POSIX_C_SOURCE 200809L
+#include "jit/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* All launches of one kernel from the same lines: one line of the report. */
+typedef struct row {
+    const dc_item *item;
+    const dc_item_fact *fact;
+    uint64_t ns, launches; /* launches per call */
+    int64_t flops, bytes;  /* per call */
+} row;
+
+uint64_t dc_profile_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void dc_profile_init(dc_exec *e)
+{
+    if (dc_log_on(&e->rt->log, DC_CH_TIME) && e->nitem > 0)
+        e->profile.item_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->nitem);
+}
+
+static bool same_row(const row *r, const dc_item *item, const dc_item_fact *f)
+{
+    return r->item->kind == item->kind && strcmp(r->item->label, item->label) == 0 &&
+           memcmp(r->fact->where, f->where, sizeof f->where) == 0;
+}
+
+static uint32_t make_rows(const dc_exec *e, row *rows)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->nitem; i++) {
+        uint32_t k = 0;
+        while (k < n && !same_row(&rows[k], &e->item[i], &e->fact[i]))
+            k++;
+        if (k == n)
+            rows[n++] = (row){.item = &e->item[i], .fact = &e->fact[i]};
+        rows[k].ns += e->profile.item_ns[i];
+        rows[k].launches++;
+        rows[k].flops += e->fact[i].flops;
+        rows[k].bytes += e->fact[i].bytes;
+    }
+    return n;
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const row *a = x, *b = y;
+    if (a->ns != b->ns)
+        return a->ns > b->ns ? -1 : 1;
+    return a->item < b->item ? -1 : 1;
+}
+
+static void print_row(const dc_exec *e, const row *r)
+{
+    const double calls = (double)e->profile.calls, ns = (double)r->ns;
+    const double launches = calls * (double)r->launches;
+    char rates[64] = "", where[200] = "";
+    if (ns > 0 && r->item->kind == DC_ITEM_LAUNCH)
+        snprintf(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", (double)r->flops * calls / ns,
+                 (double)r->bytes * calls / ns);
+    for (int i = 0; i < 3 && r->fact->where[i] != NULL; i++) {
+        const size_t n = strlen(where);
+        snprintf(where + n, sizeof where - n, " %s", r->fact->where[i]);
+    }
+    dc_logf(&e->rt->log, DC_CH_TIME, "  %-24s %8.0f calls %10.3f ms %9.2f us per call %s %s",
+            r->item->label, launches, ns / 1e6, launches > 0 ? ns / 1e3 / launches : 0.0, rates,
+            where);
+}
+
+void dc_profile_report(dc_exec *e)
+{
+    dc_profile *p = &e->profile;
+    if (p->calls == 0)
+        return;
+    uint64_t inside = 0;
+    row *rows = calloc(e->nitem + 1, sizeof *rows);
+    if (rows == NULL)
+        return; /* a report is not worth failing for */
+    uint32_t n = p->item_ns != NULL ? make_rows(e, rows) : 0;
+    for (uint32_t i = 0; i < n; i++)
+        inside += rows[i].ns;
+    if (n > 1)
+        qsort(rows, n, sizeof *rows, by_time);
+    dc_logf(&e->rt->log, DC_CH_TIME,
+            "%s: %" PRIu64 " calls, %u launches per call, %.2f us per call in kernels, %.2f us in "
+            "all%s",
+            e->desc.name, p->calls, e->info.launches, (double)inside / 1e3 / (double)p->calls,
+            (double)p->call_ns / 1e3 / (double)p->calls,
+            e->info.interpreted ? " (interpreter)" : "");
+    for (uint32_t i = 0; i < n; i++)
+        print_row(e, &rows[i]);
+    free(rows);
+    if (p->item_ns != NULL)
+        memset(p->item_ns, 0, sizeof *p->item_ns * e->nitem);
+    p->calls = p->call_ns = 0;
+}
+
+void dc_time_report(dc_rt *rt)
+{
+    for (dc_exec *e = rt->execs; e != NULL; e = e->next)
+        dc_profile_report(e);
+}
