@@ -1,0 +1,107 @@
+/*
+ * The part of deepc.h that needs no Lua: contexts. This is where core, jit and the backends meet.
+ */
+#include "backends/registry.h"
+#include "core/rt.h"
+#include "vm/deepc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(DC_OK == 0 && DC_E_TYPE == 1 && DC_E_VALUE == 2 && DC_E_STATE == 3 &&
+                   DC_E_FILE == 4 && DC_E_NOMEM == 5 && DC_E_DEVICE == 6 && DC_E_BUILD == 7 &&
+                   DC_E_BUG == 8,
+               "statuses are numbered in vm/deepc.h too");
+
+typedef struct opening {
+    const dc_config *cfg;
+    dc_rt *rt;
+    const char *bad; /* variable of the environment that could not be read */
+} opening;
+
+static dc_status take(dc_job *j, const char *variable, const char *value, char *field, size_t size)
+{
+    if (value == NULL)
+        return DC_OK;
+    if (strlen(value) >= size)
+        return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {variable, "the text is too long"}});
+    strcpy(field, value);
+    return DC_OK;
+}
+
+static dc_status select_channels(dc_rt *rt)
+{
+    char text[160];
+    const char *unknown = dc_log_select(&rt->log, rt->opt.debug);
+    if (unknown == NULL)
+        return DC_OK;
+    snprintf(text, sizeof text, "no channel '%.*s'; there are: %s", (int)strcspn(unknown, ", "),
+             unknown, dc_log_channels());
+    return dc_fail(&rt->job, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_DEBUG", text}});
+}
+
+/* Everything that may fail once there is a context to hold the sentence. */
+static dc_status configure(dc_job *j, void *arg)
+{
+    opening *o = arg;
+    dc_rt *rt = o->rt;
+    dc_device *device;
+    bool interpret;
+    if (o->bad != NULL)
+        return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {o->bad, "the value cannot be read"}});
+    if (o->cfg != NULL) {
+        DC_TRY(take(j, "device", o->cfg->device, rt->opt.device, sizeof rt->opt.device));
+        DC_TRY(take(j, "debug", o->cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
+    }
+    DC_TRY(select_channels(rt));
+    DC_TRY(dc_backend_open(j, rt->opt.device, &device, &interpret));
+    dc_rt_set_device(rt, device, interpret);
+    return DC_OK;
+}
+
+static dc_status make_context(dc_job *j, void *arg)
+{
+    opening *o = arg;
+    dc_opts opt;
+    dc_log log = {0};
+    DC_UNUSED(j);
+    dc_opts_init(&opt, &o->bad);
+    if (o->cfg != NULL) {
+        log.write = o->cfg->log;
+        log.ctx = o->cfg->log_ctx;
+    }
+    o->rt = dc_rt_new(&opt, &log);
+    return DC_OK;
+}
+
+dc_status dc_open(const dc_config *cfg, dc_rt **out)
+{
+    opening o = {.cfg = cfg};
+    dc_job first; /* the recovery point until the context has its own */
+    dc_opts none = {0};
+    *out = NULL;
+    if (cfg != NULL && cfg->size < sizeof *cfg)
+        return DC_E_VALUE;
+    dc_job_init(&first, &none, NULL);
+    dc_status s = dc_protect(&first, make_context, &o);
+    dc_job_fini(&first);
+    if (s != DC_OK)
+        return s;
+    s = dc_protect(&o.rt->job, configure, &o);
+    o.rt->broken = s != DC_OK;
+    *out = o.rt;
+    return s;
+}
+
+void dc_close(dc_rt *rt)
+{
+    dc_rt_free(rt);
+}
+
+const char *dc_errmsg(dc_rt *rt)
+{
+    if (rt == NULL)
+        return "out of memory";
+    dc_err_render(&rt->job.err, 1, rt->message, sizeof rt->message);
+    return rt->job.err.status == DC_OK ? "no failure" : rt->message;
+}

@@ -1,0 +1,88 @@
+/*
+ * The way into a lua_State: `require "deepc"` from any Lua 5.4 (luaopen_deepc makes a context of
+ * its own), and dc_attach for a host that made one. Either way the context closes with the state.
+ */
+#include "dsl/dsl.h"
+#include "vm/deepc.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include <stdio.h>
+
+static void closed(void *rt)
+{
+    dc_close(rt);
+}
+
+/* Channels that DEEPC_DEBUG asked for, and notes; there is no host that could receive them. */
+static void to_stderr(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    fwrite(text, 1, n, stderr);
+}
+
+/* Argument: the context. Returns the module table. */
+static int open_dsl(lua_State *L)
+{
+    dc_rt *rt = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    return dc_dsl_open(L, rt, closed, rt);
+}
+
+int luaopen_deepc(lua_State *L);
+
+DC_API int luaopen_deepc(lua_State *L)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_rt *rt = dc_dsl_rt(L);
+    const bool own = rt == NULL;
+    cfg.log = to_stderr;
+    if (own && dc_open(&cfg, &rt) != DC_OK) {
+        lua_pushstring(L, dc_errmsg(rt));
+        dc_close(rt);
+        return lua_error(L);
+    }
+    lua_pushcfunction(L, open_dsl);
+    lua_pushlightuserdata(L, rt);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+        if (own)
+            dc_close(rt);
+        return lua_error(L);
+    }
+    return 1;
+}
+
+static int give_module(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    return 1;
+}
+
+/* Argument: the context. Opens the module and leaves it in package.preload. */
+static int attach(lua_State *L)
+{
+    open_dsl(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_insert(L, -2);
+    lua_pushcclosure(L, give_module, 1);
+    lua_setfield(L, -2, "deepc");
+    return 0;
+}
+
+DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
+{
+    if (rt == NULL || rt->broken)
+        return DC_E_STATE;
+    rt->job.err = (dc_err){0};
+    if (!lua_checkstack(L, 4))
+        return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
+    if (dc_dsl_rt(L) != NULL)
+        return dc_failf(&rt->job, DC_ERR_REENTER, NULL, "this lua_State has a context already");
+    lua_pushcfunction(L, attach);
+    lua_pushlightuserdata(L, rt);
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+        return DC_OK;
+    lua_pop(L, 1);
+    return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
+}

@@ -1,0 +1,89 @@
+/*
+ * deepc as a library: the one installed header.
+ *
+ *     dc_config cfg = DC_CONFIG_INIT;
+ *     dc_rt *ctx;
+ *     cfg.device = "cpu";
+ *     cfg.log = on_log;
+ *     if (dc_open(&cfg, &ctx) != DC_OK || dc_attach(L, ctx) != DC_OK) {
+ *         fprintf(stderr, "%s\n", dc_errmsg(ctx));
+ *         dc_close(ctx);
+ *     }
+ *
+ * A context is everything deepc holds: no globals, any number of contexts in a process, each used
+ * by one thread at a time. Nothing here aborts, exits, jumps out with longjmp or writes to stdout
+ * or stderr; every failure is a status and a sentence.
+ *
+ * libdeepc.so holds all of it but dc_attach and luaopen_deepc, which are in deepc.so (they need Lua
+ * 5.4, and use the lua_* of whoever loads them).
+ */
+#ifndef DC_VM_DEEPC_H
+#define DC_VM_DEEPC_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DC_VERSION "0.1.0"
+
+#ifndef DC_CORE_BASE_H /* the library's own files have the same from there */
+typedef enum dc_status {
+    DC_OK = 0,
+    DC_E_TYPE = 1,   /* types, shapes, axes or names do not fit */
+    DC_E_VALUE = 2,  /* a value is outside what is allowed */
+    DC_E_STATE = 3,  /* not possible now */
+    DC_E_FILE = 4,   /* a file is missing, damaged or of another kind */
+    DC_E_NOMEM = 5,  /* no memory, for metadata or for tensors */
+    DC_E_DEVICE = 6, /* a device is absent or failed */
+    DC_E_BUILD = 7,  /* a kernel did not compile */
+    DC_E_BUG = 8     /* a mistake of deepc; the context can only be closed */
+} dc_status;
+#endif
+
+struct lua_State;
+typedef struct dc_rt dc_rt;
+
+/* Settings of a context. The first member is the struct's size, so that it can grow. */
+typedef struct dc_config {
+    size_t size;
+    const char *device; /* "cpu", "eval"; NULL: DEEPC_DEVICE, else the default */
+    const char *debug;  /* channels, "graph,time"; NULL: DEEPC_DEBUG */
+    /* Receives log text, n bytes, whole lines; NULL: nothing is logged. */
+    void (*log)(void *log_ctx, const char *text, size_t n);
+    void *log_ctx;
+} dc_config;
+
+#define DC_CONFIG_INIT                            \
+    {                                             \
+        sizeof(dc_config), NULL, NULL, NULL, NULL \
+    }
+
+/*
+ * Opens a context. cfg may be NULL: all defaults. Other settings come from the environment
+ * (DEEPC_*, `deepc --options` lists them). On failure *out is NULL when there was no memory, else a
+ * context that is good for dc_errmsg and dc_close only.
+ */
+dc_status dc_open(const dc_config *cfg, dc_rt **out);
+
+/*
+ * Closes a context, its device and its compiled code. Not for one that was attached: that closes
+ * with its lua_State. NULL is fine.
+ */
+void dc_close(dc_rt *ctx);
+
+/* The sentence of the last failure; valid until the next call with this context. Never NULL. */
+const char *dc_errmsg(dc_rt *ctx);
+
+/*
+ * Makes `require "deepc"` work in a Lua 5.4 state and gives it the context, which from then on is
+ * closed when the state is. Protected: does not raise. One context per state: STATE if it has one.
+ */
+dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

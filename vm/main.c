@@ -1,0 +1,242 @@
+/*
+ * The program: runs scripts as `lua` does, with a context attached.
+ *
+ *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | --devices | --options | --help
+ */
+#include "backends/registry.h"
+#include "dsl/dsl.h"
+#include "jit/jit.h"
+#include "vm/deepc.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: deepc [options] [FILE [ARGS]]\n"
+    "  FILE ARGS   run a script; its arguments are in the table arg; - is standard input\n"
+    "  -e CODE     run a piece of Lua\n"
+    "  -l MODULE   require a module into a global of its name\n"
+    "  -v          print the version\n"
+    "  --devices   what there is to compute on, and why not\n"
+    "  --options   every setting, its default and its value\n"
+    "  --help      this text\n";
+
+static void to_stderr(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    fwrite(text, 1, n, stderr);
+}
+
+static void print_device(void *ctx, const char *name, bool usable, const char *line)
+{
+    DC_UNUSED(ctx);
+    printf("%-8s %s%s\n", name, usable ? "" : "absent: ", line);
+}
+
+static void print_option(void *ctx, const char *env, const char *dflt, const char *now,
+                         const char *help)
+{
+    DC_UNUSED(ctx);
+    printf("%-15s default '%s'", env, dflt);
+    if (strcmp(dflt, now) != 0)
+        printf(", now '%s'", now);
+    printf("\n                %s\n", help);
+}
+
+/* Prints the error value on top. */
+static int report(lua_State *L, int status)
+{
+    if (status == LUA_OK)
+        return LUA_OK;
+    const char *text = luaL_tolstring(L, -1, NULL);
+    fprintf(stderr, "deepc: %s\n", text);
+    lua_pop(L, 2);
+    return status;
+}
+
+/* Calls the function under its arguments with tracebacks; Lua reports errors in tables of ours. */
+static int call(lua_State *L, int narg)
+{
+    const int base = lua_gettop(L) - narg;
+    lua_pushcfunction(L, dc_dsl_traceback);
+    lua_insert(L, base);
+    const int status = lua_pcall(L, narg, 0, base);
+    lua_remove(L, base);
+    return report(L, status);
+}
+
+static int run_text(lua_State *L, const char *text, const char *name)
+{
+    const int status = luaL_loadbuffer(L, text, strlen(text), name);
+    return status == LUA_OK ? call(L, 0) : report(L, status);
+}
+
+static int load_module(lua_State *L, const char *name)
+{
+    lua_getglobal(L, "require");
+    lua_pushstring(L, name);
+    const int base = lua_gettop(L) - 1;
+    lua_pushcfunction(L, dc_dsl_traceback);
+    lua_insert(L, base);
+    const int status = lua_pcall(L, 1, 1, base);
+    lua_remove(L, base);
+    if (status == LUA_OK)
+        lua_setglobal(L, name);
+    return report(L, status);
+}
+
+static int run_file(lua_State *L, const char *name, int argc, char **argv)
+{
+    const int status = luaL_loadfile(L, strcmp(name, "-") == 0 ? NULL : name);
+    if (status != LUA_OK)
+        return report(L, status);
+    luaL_checkstack(L, argc, "too many arguments");
+    for (int i = 0; i < argc; i++)
+        lua_pushstring(L, argv[i]);
+    return call(L, argc);
+}
+
+/* arg[0] is the script, arg[1].. its arguments, arg[-1].. what stands before it. */
+static void set_arg(lua_State *L, int argc, char **argv, int script)
+{
+    lua_createtable(L, argc, 4);
+    for (int i = 0; i < argc; i++) {
+        lua_pushstring(L, argv[i]);
+        lua_rawseti(L, -2, i - script);
+    }
+    lua_setglobal(L, "arg");
+}
+
+typedef struct command {
+    int argc;
+    char **argv;
+    dc_rt *rt;
+    int status;
+} command;
+
+static int missing(const char *option)
+{
+    fprintf(stderr, "deepc: %s needs an argument\n%s", option, usage);
+    return 1;
+}
+
+static int unknown(const char *option)
+{
+    fprintf(stderr, "deepc: no option '%s'\n%s", option, usage);
+    return 1;
+}
+
+/* Index of the script, or argc. */
+static int find_script(int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0')
+        i += strcmp(argv[i], "-e") == 0 || strcmp(argv[i], "-l") == 0 ? 2 : 1;
+    return i < argc ? i : argc;
+}
+
+static int run_options(lua_State *L, const command *c, int script)
+{
+    for (int i = 1; i < script && i < c->argc; i++) {
+        const char *a = c->argv[i];
+        if (strcmp(a, "-v") == 0) {
+            printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
+        } else if (strcmp(a, "-e") == 0 || strcmp(a, "-l") == 0) {
+            if (++i >= c->argc)
+                return missing(a);
+            const int status = a[1] == 'e' ? run_text(L, c->argv[i], "=(command line)")
+                                           : load_module(L, c->argv[i]);
+            if (status != LUA_OK)
+                return 1;
+        } else {
+            return unknown(a);
+        }
+    }
+    return 0;
+}
+
+static int run_command(lua_State *L)
+{
+    command *c = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    luaL_openlibs(L);
+    const int script = find_script(c->argc, c->argv);
+    set_arg(L, c->argc, c->argv, script < c->argc ? script : 0);
+    if (dc_attach(L, c->rt) != DC_OK)
+        return luaL_error(L, "%s", dc_errmsg(c->rt));
+    lua_gc(L, LUA_GCGEN, 0, 0);
+    c->status = run_options(L, c, script);
+    if (c->status == 0 && script < c->argc)
+        c->status =
+            run_file(L, c->argv[script], c->argc - script - 1, c->argv + script + 1) != LUA_OK;
+    dc_time_report(c->rt);
+    return 0;
+}
+
+/* Questions that need no context; -1 if this is none. */
+static int answer(const char *question)
+{
+    const char *bad;
+    dc_opts opt;
+    dc_opts_init(&opt, &bad);
+    if (bad != NULL) {
+        fprintf(stderr, "deepc: %s: the value cannot be read\n", bad);
+        return 1;
+    }
+    if (strcmp(question, "--devices") == 0)
+        dc_backend_list(&opt, print_device, NULL);
+    else if (strcmp(question, "--options") == 0)
+        dc_opts_each(&opt, print_option, NULL);
+    else if (strcmp(question, "--help") == 0 || strcmp(question, "-h") == 0)
+        fputs(usage, stdout);
+    else
+        return -1;
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    command c = {argc, argv, NULL, 1};
+    cfg.log = to_stderr;
+    if (dc_open(&cfg, &c.rt) != DC_OK) {
+        fprintf(stderr, "deepc: %s\n", dc_errmsg(c.rt));
+        dc_close(c.rt);
+        return 1;
+    }
+    lua_State *L = luaL_newstate();
+    if (L == NULL) {
+        fputs("deepc: out of memory\n", stderr);
+        dc_close(c.rt);
+        return 1;
+    }
+    lua_pushcfunction(L, run_command);
+    lua_pushlightuserdata(L, &c);
+    report(L, lua_pcall(L, 1, 0, 0));
+    const bool attached = dc_dsl_rt(L) != NULL;
+    lua_close(L);
+    if (!attached)
+        dc_close(c.rt);
+    if (fflush(stdout) != 0) {
+        perror("deepc: stdout");
+        return 1;
+    }
+    return c.status;
+}
+
+int main(int argc, char **argv)
+{
+    const int answered = argc == 2 ? answer(argv[1]) : -1;
+    if (answered >= 0)
+        return answered;
+    if (argc == 1) { /* the prompt is not there yet; a script may come through a pipe */
+        fputs(usage, stderr);
+        return 1;
+    }
+    return run(argc, argv);
+}
