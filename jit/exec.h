@@ -27,6 +27,7 @@ typedef struct dc_guarded {
 
 typedef struct dc_profile { /* DEEPC_DEBUG=time */
     uint64_t *item_ns;      /* one per item; NULL when nothing is measured */
+    void *rows;             /* room for the report, which may be printed while nothing can fail */
     uint64_t calls, call_ns;
 } dc_profile;
 

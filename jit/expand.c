@@ -88,8 +88,8 @@ static dc_fv expand_abs(const use *u)
 }
 
 /*
- * Adding 2^23 rounds to an integer, then one less where that went up. Not the machine's instruction,
- * which the oldest x86-64 does not have and LLVM would call libm for.
+ * Adding 2^23 rounds to an integer, then one less where that went up. Not the machine's
+ * instruction, which the oldest x86-64 does not have and LLVM would call libm for.
  */
 static dc_fv expand_floor(const use *u)
 {
@@ -265,9 +265,9 @@ static dc_fv rem_float(const use *u)
     const dc_fv shift_by = op2(u, DC_K_SUB, a.exponent, c.exponent);
     const dc_fv none = bits(u, DC_I32, 0);
     const dc_fv y_zero = op2(u, DC_K_EQ, c.magnitude, zero);
-    const dc_fv r = long_division(u, a.mantissa,
-                                  pick(u, op2(u, DC_K_LT, shift_by, none), none, shift_by),
-                                  pick(u, y_zero, bits(u, DC_U32, 1), c.mantissa));
+    const dc_fv r =
+        long_division(u, a.mantissa, pick(u, op2(u, DC_K_LT, shift_by, none), none, shift_by),
+                      pick(u, y_zero, bits(u, DC_U32, 1), c.mantissa));
     const dc_fv magnitude = scale(u, dc_fb_convert(u->b, as(u, r, DC_I32), DC_F32),
                                   op2(u, DC_K_SUB, c.exponent, bits(u, DC_I32, 150)));
     const dc_fv sign = op2(u, DC_K_AND, as(u, x, DC_U32), bits(u, DC_U32, 0x80000000));
@@ -301,7 +301,8 @@ static dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
     return r;
 }
 
-/* exp(x) = 2^n * exp(r), n = round(x / ln 2). Beyond the clamp results are infinity and 0 anyway. */
+/* exp(x) = 2^n * exp(r), n = round(x / ln 2). Beyond the clamp results are infinity and 0 anyway.
+ */
 static dc_fv expand_exp(const use *u)
 {
     static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const dc_kop_row rows[] = {
-#define KOP(id, name, n, form, flt, sgn, uns)                                                      \
+#define KOP(id, name, n, form, flt, sgn, uns) \
     [DC_K_##id] = {name, n, DC_KFORM_##form, {flt, sgn, uns}},
 #include "jit/kops.def"
 };
@@ -89,9 +89,24 @@ static dc_fv cons(dc_fbuild *b, dc_inst i)
 
 /* Folding ----------------------------------------------------------------------------------- */
 
-static uint64_t index_mask(const dc_fbuild *b)
+/* Cut to the width, extended by the sign of the type. */
+static uint64_t canonical(const dc_fbuild *b, int type, uint64_t bits)
 {
-    return b->f->index_bits == 64 ? UINT64_MAX : ((uint64_t)1 << b->f->index_bits) - 1;
+    if (type == DC_INDEX)
+        return b->f->index_bits == 64 ? bits : bits & (((uint64_t)1 << b->f->index_bits) - 1);
+    switch ((dc_dtype)type) {
+    case DC_BOOL:
+        return bits & 1;
+    case DC_U8:
+        return (uint8_t)bits;
+    case DC_I32:
+        return (uint64_t)(int64_t)(int32_t)(uint32_t)bits;
+    case DC_U32:
+    case DC_F32:
+    case DC_DTYPE__COUNT:
+        break;
+    }
+    return (uint32_t)bits;
 }
 
 static uint64_t fold_value(dc_kop op, uint64_t a, uint64_t c)
@@ -127,7 +142,7 @@ static uint64_t fold_value(dc_kop op, uint64_t a, uint64_t c)
 
 static bool foldable(dc_kop op, int type)
 {
-    if (type == DC_INDEX)
+    if (type == DC_INDEX || type == DC_U32)
         return op != DC_K_SHL && op != DC_K_SHR;
     return type == DC_BOOL && (op == DC_K_AND || op == DC_K_OR || op == DC_K_XOR);
 }
@@ -176,12 +191,10 @@ static dc_fv fold2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
 
 dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits)
 {
-    if (type == DC_INDEX)
-        bits &= index_mask(b);
     return cons(b, (dc_inst){.op = DC_K_CONST,
                              .type = (uint8_t)type,
                              .lanes = (uint16_t)lanes,
-                             .imm = bits});
+                             .imm = canonical(b, type, bits)});
 }
 
 dc_fv dc_fb_arg(dc_fbuild *b, int which)
@@ -206,10 +219,8 @@ dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes)
     DC_ASSERT(i->lanes == 1, "splat of %d lanes", i->lanes);
     if (dc_fb_is_const(b, a, &bits))
         return dc_fb_const(b, i->type, lanes, bits);
-    return cons(b, (dc_inst){.op = DC_K_SPLAT,
-                             .type = i->type,
-                             .lanes = (uint16_t)lanes,
-                             .in = {a}});
+    return cons(b,
+                (dc_inst){.op = DC_K_SPLAT, .type = i->type, .lanes = (uint16_t)lanes, .in = {a}});
 }
 
 dc_fv dc_fb_op1(dc_fbuild *b, dc_kop op, dc_fv a)
@@ -238,7 +249,8 @@ dc_fv dc_fb_op3(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c, dc_fv d)
     if (op == DC_K_SELECT && (c == d || dc_fb_is_const(b, a, &bits)))
         return c == d || bits != 0 ? c : d;
     const dc_inst *i = dc_fb_at(b, op == DC_K_SELECT ? c : a);
-    return cons(b, (dc_inst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a, c, d}});
+    return cons(b,
+                (dc_inst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a, c, d}});
 }
 
 dc_fv dc_fb_convert(dc_fbuild *b, dc_fv a, int type)
@@ -246,13 +258,10 @@ dc_fv dc_fb_convert(dc_fbuild *b, dc_fv a, int type)
     const dc_inst *i = dc_fb_at(b, a);
     if (i->type == type)
         return a;
-    if (i->op == DC_K_CONST && i->type == DC_INDEX && type != DC_F32 && type != DC_BOOL)
-        return dc_fb_const(b, type, i->lanes,
-                           dc_bits_cast(DC_I32, (dc_dtype)type, (uint64_t)(int64_t)(int32_t)i->imm));
-    return cons(b, (dc_inst){.op = DC_K_CONVERT,
-                             .type = (uint8_t)type,
-                             .lanes = i->lanes,
-                             .in = {a}});
+    if (i->op == DC_K_CONST && i->type == DC_INDEX && type != DC_F32)
+        return dc_fb_const(b, type, i->lanes, i->imm);
+    return cons(b,
+                (dc_inst){.op = DC_K_CONVERT, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
 }
 
 dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type)
@@ -260,10 +269,8 @@ dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type)
     const dc_inst *i = dc_fb_at(b, a);
     if (i->type == type)
         return a;
-    return cons(b, (dc_inst){.op = DC_K_BITCAST,
-                             .type = (uint8_t)type,
-                             .lanes = i->lanes,
-                             .in = {a}});
+    return cons(b,
+                (dc_inst){.op = DC_K_BITCAST, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
 }
 
 dc_fv dc_fb_mem(dc_fbuild *b, const dc_inst *mem)

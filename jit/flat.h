@@ -91,7 +91,8 @@ static inline bool dc_kop_loads(dc_kop op)
     return op == DC_K_LOAD || op == DC_K_GATHER;
 }
 
-/* May it be merged with its like, moved, computed in vain? Not so loads, see dc_flat_reads_input. */
+/* May it be merged with its like, moved, computed in vain? Not so loads, see dc_flat_reads_input.
+ */
 static inline bool dc_kop_pure(dc_kop op)
 {
     return dc_kop_row_of(op)->form < DC_KFORM_MEM;
@@ -101,17 +102,17 @@ static inline bool dc_kop_pure(dc_kop op)
 bool dc_flat_reads_input(const dc_flat *f, const dc_inst *i);
 
 /*
- * Building, front to back. Every instruction lands at the end. A pure one that an open scope already
- * has is not made again; what is constant of index type or bool is folded.
+ * Building, front to back. Every instruction lands at the end. A pure one that an open scope
+ * already has is not made again; what is constant of index type or bool is folded.
  */
 typedef struct dc_fbuild {
     dc_flat *f;
-    uint32_t head[1024];     /* hash-consing: chains of what open scopes computed */
-    DC_VEC(dc_fv) chain;     /* by value: the next in its chain */
-    DC_VEC(dc_fv) consed;    /* in the order they were made */
-    DC_VEC(uint32_t) scope;  /* consed.n when each open scope began */
-    DC_VEC(dc_fv) opened;    /* LOOP or IF of each */
-    uint16_t level;          /* open loops */
+    uint32_t head[1024];    /* hash-consing: chains of what open scopes computed */
+    DC_VEC(dc_fv) chain;    /* by value: the next in its chain */
+    DC_VEC(dc_fv) consed;   /* in the order they were made */
+    DC_VEC(uint32_t) scope; /* consed.n when each open scope began */
+    DC_VEC(dc_fv) opened;   /* LOOP or IF of each */
+    uint16_t level;         /* open loops */
 } dc_fbuild;
 
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */

@@ -56,7 +56,8 @@ static const dc_ix_node *ix_at(const flattener *l, dc_ix a)
 /* Both with the lanes of the wider one. */
 static dc_fv join2(flattener *l, dc_kop op, dc_fv a, dc_fv c)
 {
-    const int n = dc_fb_at(l->b, a)->lanes > 1 ? dc_fb_at(l->b, a)->lanes : dc_fb_at(l->b, c)->lanes;
+    const int n =
+        dc_fb_at(l->b, a)->lanes > 1 ? dc_fb_at(l->b, a)->lanes : dc_fb_at(l->b, c)->lanes;
     return dc_fb_op2(l->b, op, dc_fb_splat(l->b, a, n), dc_fb_splat(l->b, c, n));
 }
 
@@ -332,9 +333,9 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
         mem.in[0] = lane_index(l, v->at);
     }
     const dc_fv r = dc_fb_mem(l->b, &mem);
-    return whole && own != 0 ? dc_fb_op3(l->b, DC_K_SELECT, own, r,
-                                         zero_of(l, (dc_dtype)v->dtype, l->lanes))
-                             : r;
+    return whole && own != 0
+               ? dc_fb_op3(l->b, DC_K_SELECT, own, r, zero_of(l, (dc_dtype)v->dtype, l->lanes))
+               : r;
 }
 
 static dc_fv load_value(flattener *l, const dc_vx_node *v)
@@ -466,12 +467,13 @@ static void flatten_loop(flattener *l, const dc_stmt *s, dc_fv begin, dc_fv end)
     dc_fb_end(l->b);
 }
 
-/* Does every store inside go to another place for each step of the axis? Else it cannot be lanes. */
+/* Does every store inside go to another place for each step of the axis? Else it cannot be lanes.
+ */
 static bool moves_every_store(const dc_kernel *k, const dc_stmt *first, uint32_t axis)
 {
     for (const dc_stmt *s = first; s != NULL; s = s->next) {
-        if (s->kind == DC_STMT_LOOP && (k->axis.at[s->axis].kind == DC_AXIS_VECTOR ||
-                                        !moves_every_store(k, s->body, axis)))
+        if (s->kind == DC_STMT_LOOP &&
+            (k->axis.at[s->axis].kind == DC_AXIS_VECTOR || !moves_every_store(k, s->body, axis)))
             return false;
         for (uint32_t n = 0; n < s->nput; n++)
             if (!dc_ix_uses(k, s->put[n].at, axis))

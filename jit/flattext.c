@@ -1,15 +1,16 @@
 /*
  * The flat form as text, and its verifier.
  *
- *   kernel E_8192 (x0: f32[8192], out0: f32[8192] out) {
- *     %1 = arg index {0}
- *     %3 = loop %1, %2
- *       %6 = load f32x16 x0[%5]
- *       store out0[%5], %7
+ *   kernel E_100 (out0: f32[100] out, x0: f32[100]) {
+ *     %1 = loop begin, end
+ *       %2 = mul index %1, 16
+ *       %3 = load f32x16 x0[%2], align 64
+ *       %4 = add f32x16 %3, 1
+ *       store f32x16 out0[%2], %4, align 64
  *     end
  *   }
  *
- * Values are numbered in the order they stand.
+ * Values are numbered in the order they stand; constants stand where they are used.
  */
 #include "jit/flat.h"
 
@@ -28,18 +29,41 @@ static void print_type(const dc_inst *i, dc_text *out)
         dc_text_printf(out, "x%d", i->lanes);
 }
 
+static bool stands_alone(const dc_inst *i)
+{
+    return i->op != DC_K_CONST && i->op != DC_K_ARG;
+}
+
+static void print_operand(const dc_flat *f, dc_fv v, const uint32_t *number, dc_text *out)
+{
+    const dc_inst *i = dc_inst_at(f, v);
+    if (stands_alone(i))
+        dc_text_printf(out, "%%%" PRIu32, number[v]);
+    else if (i->op == DC_K_ARG)
+        dc_text_puts(out, i->imm == 0 ? "begin" : "end");
+    else if (i->type == DC_F32)
+        dc_text_printf(out, "%.9g", (double)dc_bits_f32((uint32_t)i->imm));
+    else
+        dc_text_printf(out, "%" PRId64, (int64_t)i->imm);
+}
+
 static void print_mem(const dc_flat *f, const dc_inst *i, const uint32_t *number, dc_text *out)
 {
     const bool stores = dc_kop_stores((dc_kop)i->op);
     const dc_fv mask = i->in[stores ? 2 : 1];
-    dc_text_printf(out, " %s[%%%" PRIu32, f->buf.at[i->buf].name, number[i->in[0]]);
+    dc_text_printf(out, " %s[", f->buf.at[i->buf].name);
+    print_operand(f, i->in[0], number, out);
     if (i->lanes > 1 && i->imm != 1 && (i->op == DC_K_LOAD || i->op == DC_K_STORE))
         dc_text_printf(out, " step %" PRId64, (int64_t)i->imm);
     dc_text_puts(out, "]");
-    if (stores)
-        dc_text_printf(out, ", %%%" PRIu32, number[i->in[1]]);
-    if (mask != 0)
-        dc_text_printf(out, ", mask %%%" PRIu32, number[mask]);
+    if (stores) {
+        dc_text_puts(out, ", ");
+        print_operand(f, i->in[1], number, out);
+    }
+    if (mask != 0) {
+        dc_text_puts(out, ", mask ");
+        print_operand(f, mask, number, out);
+    }
     if (i->align > dc_dtype_size((dc_dtype)i->type))
         dc_text_printf(out, ", align %d", i->align);
 }
@@ -56,10 +80,12 @@ static void print_inst(const dc_flat *f, dc_fv v, const uint32_t *number, dc_tex
     if (row->form == DC_KFORM_MEM) {
         print_mem(f, i, number, out);
     } else {
-        for (int n = 0; n < row->n; n++)
-            dc_text_printf(out, "%s %%%" PRIu32, n > 0 ? "," : "", number[i->in[n]]);
-        if (row->form == DC_KFORM_LEAF)
-            dc_text_printf(out, " {%" PRId64 "}", (int64_t)i->imm);
+        for (int n = 0; n < row->n; n++) {
+            dc_text_puts(out, n > 0 ? ", " : " ");
+            print_operand(f, i->in[n], number, out);
+        }
+        if (i->op == DC_K_LANES)
+            dc_text_printf(out, " %" PRId64, (int64_t)i->imm);
     }
     dc_text_puts(out, "\n");
 }
@@ -70,7 +96,7 @@ static uint32_t *number_values(const dc_flat *f)
     uint32_t *number = dc_xalloc(f->inst.n * sizeof *number), next = 1;
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_inst *i = dc_inst_at(f, f->order.at[n]);
-        if (i->lanes > 0 && !dc_kop_stores((dc_kop)i->op))
+        if (i->lanes > 0 && !dc_kop_stores((dc_kop)i->op) && stands_alone(i))
             number[f->order.at[n]] = next++;
     }
     return number;
@@ -92,6 +118,8 @@ void dc_flat_print(const dc_flat *f, dc_text *out)
     dc_text_printf(out, ")%s {\n", f->strict ? " strict" : "");
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
+        if (!stands_alone(dc_inst_at(f, f->order.at[n])))
+            continue;
         if (op == DC_K_END)
             indent--;
         for (int t = 0; t < indent; t++)
@@ -111,7 +139,7 @@ typedef struct check {
     uint32_t *scope_of; /* by value: 1 + the open scope it was computed in; 0 not computed yet */
     uint32_t *scope;    /* ids of the open scopes */
     uint32_t depth, next;
-    bool *closed;       /* by scope id */
+    bool *closed; /* by scope id */
 } check;
 
 static const char *check_operands(const check *c, const dc_inst *i)
@@ -247,7 +275,7 @@ dc_status dc_flat_check(dc_job *j, const dc_flat *f)
     if (wrong == NULL)
         return DC_OK;
     char text[160];
-    snprintf(text, sizeof text, "flat %s, %s at %" PRIu32 ": %s", f->name,
-             dc_kop_row_of(op)->name, n - 1, wrong);
+    snprintf(text, sizeof text, "flat %s, %s at %" PRIu32 ": %s", f->name, dc_kop_row_of(op)->name,
+             n - 1, wrong);
     return dc_fail(j, DC_ERR_BUG, &(dc_fact){.num = {__LINE__}, .word = {__FILE__, text}});
 }

@@ -181,6 +181,7 @@ static dc_status bind_arguments(dc_inst *i, dc_job *j, const dc_arg *arg)
     for (uint32_t p = 0; p < e->desc.nfree; p++) {
         char *at = (char *)i->staging + e->block_at[p];
         if (e->param[p].rank > 0) {
+            DC_ASSERT(arg[p].tensor != NULL, "argument %u of '%s' has no tensor", p, e->desc.name);
             i->slot[dc_slot_free(p)] = dc_tensor_mem(arg[p].tensor);
             continue;
         }

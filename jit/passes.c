@@ -18,7 +18,7 @@ dc_status dc_flat_optimize(dc_job *j, dc_flat *f, uint32_t skip, bool check)
     return DC_OK;
 }
 
-/* licm -------------------------------------------------------------------------------------- */
+/* Order by scopes ---------------------------------------------------------------------------- */
 
 /* An open scope and the instructions that are to stand in it, its own LOOP or IF first. */
 typedef struct scope {
@@ -29,13 +29,70 @@ typedef struct scope {
 typedef struct scopes {
     dc_flat *f;
     scope *at;
-    uint32_t depth;    /* of the innermost open one */
-    uint32_t *home;    /* by value: depth of the scope that it is in */
+    uint32_t depth; /* of the innermost open one */
+    uint32_t *home; /* by value: depth of the scope that it is in */
 } scopes;
 
+static uint32_t deepest(const dc_flat *f)
+{
+    uint32_t depth = 0, most = 0;
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
+        if (op == DC_K_LOOP || op == DC_K_IF)
+            depth++;
+        if (op == DC_K_END)
+            depth--;
+        most = depth > most ? depth : most;
+    }
+    return most;
+}
+
+static scopes scopes_of(dc_flat *f)
+{
+    scopes s = {.f = f,
+                .at = DC_NEW_ARRAY(&f->arena, scope, deepest(f) + 1),
+                .home = DC_NEW_ARRAY(&f->arena, uint32_t, f->inst.n)};
+    s.at[0].op = DC_K_END;
+    return s;
+}
+
+static void put(scopes *s, uint32_t depth, dc_fv v)
+{
+    DC_PUSH_IN(&s->f->arena, s->at[depth].list, v);
+}
+
+/* LOOP, IF and END; false for others. */
+static bool put_structure(scopes *s, dc_fv v)
+{
+    const dc_kop op = (dc_kop)dc_inst_at(s->f, v)->op;
+    if (op == DC_K_LOOP || op == DC_K_IF) {
+        s->at[++s->depth].op = op;
+        s->at[s->depth].list.n = 0;
+        s->home[v] = s->depth;
+        put(s, s->depth, v);
+        return true;
+    }
+    if (op != DC_K_END)
+        return false;
+    const scope *inner = &s->at[s->depth--];
+    for (uint32_t n = 0; n < inner->list.n; n++)
+        put(s, s->depth, inner->list.at[n]);
+    put(s, s->depth, v);
+    return true;
+}
+
+static void take_order(scopes *s)
+{
+    s->f->order.at = s->at[0].list.at;
+    s->f->order.n = s->at[0].list.n;
+    s->f->order.cap = s->at[0].list.cap;
+}
+
+/* licm -------------------------------------------------------------------------------------- */
+
 /*
- * The scope to compute v in: out through loops that it does not depend on. A pure value may leave an
- * `if` on the way to a loop outside it; a load may not, the condition may guard it.
+ * The scope to compute v in: out through loops that it does not depend on. A pure value may leave
+ * an `if` on the way to a loop outside it; a load may not, the condition may guard it.
  */
 static uint32_t place_of(const scopes *s, dc_fv v)
 {
@@ -56,64 +113,22 @@ static uint32_t place_of(const scopes *s, dc_fv v)
     return best;
 }
 
-static void open_scope(scopes *s, dc_fv v)
-{
-    scope *inner = &s->at[++s->depth];
-    inner->op = (dc_kop)dc_inst_at(s->f, v)->op;
-    inner->list.n = 0;
-    DC_PUSH_IN(&s->f->arena, inner->list, v);
-    s->home[v] = s->depth;
-}
-
-static void close_scope(scopes *s, dc_fv end)
-{
-    const scope *inner = &s->at[s->depth--];
-    scope *outer = &s->at[s->depth];
-    for (uint32_t n = 0; n < inner->list.n; n++)
-        DC_PUSH_IN(&s->f->arena, outer->list, inner->list.at[n]);
-    DC_PUSH_IN(&s->f->arena, outer->list, end);
-}
-
-static uint32_t deepest(const dc_flat *f)
-{
-    uint32_t depth = 0, most = 0;
-    for (uint32_t n = 0; n < f->order.n; n++) {
-        const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
-        if (op == DC_K_LOOP || op == DC_K_IF)
-            depth++;
-        if (op == DC_K_END)
-            depth--;
-        most = depth > most ? depth : most;
-    }
-    return most;
-}
-
 void dc_pass_licm(dc_flat *f)
 {
-    scopes s = {.f = f,
-                .at = DC_NEW_ARRAY(&f->arena, scope, deepest(f) + 1),
-                .home = DC_NEW_ARRAY(&f->arena, uint32_t, f->inst.n)};
-    s.at[0].op = DC_K_END;
+    scopes s = scopes_of(f);
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_fv v = f->order.at[n];
-        const dc_kop op = (dc_kop)dc_inst_at(f, v)->op;
-        if (op == DC_K_LOOP || op == DC_K_IF) {
-            open_scope(&s, v);
-        } else if (op == DC_K_END) {
-            close_scope(&s, v);
-        } else {
-            s.home[v] = place_of(&s, v);
-            DC_PUSH_IN(&f->arena, s.at[s.home[v]].list, v);
-        }
+        if (put_structure(&s, v))
+            continue;
+        s.home[v] = place_of(&s, v);
+        put(&s, s.home[v], v);
     }
-    f->order.at = s.at[0].list.at;
-    f->order.n = s.at[0].list.n;
-    f->order.cap = s.at[0].list.cap;
+    take_order(&s);
 }
 
 /* dce --------------------------------------------------------------------------------------- */
 
-void dc_pass_dce(dc_flat *f)
+static bool *live_values(dc_flat *f)
 {
     bool *live = DC_NEW_ARRAY(&f->arena, bool, f->inst.n);
     for (uint32_t n = f->order.n; n-- > 0;) { /* users before what they use */
@@ -125,9 +140,64 @@ void dc_pass_dce(dc_flat *f)
             for (int m = 0; m < 3; m++)
                 live[i->in[m]] = true;
     }
-    uint32_t kept = 0;
-    for (uint32_t n = 0; n < f->order.n; n++)
-        if (live[f->order.at[n]])
-            f->order.at[kept++] = f->order.at[n];
-    f->order.n = kept;
+    return live;
+}
+
+/* Puts the pure values that v reads, each in its scope, which is open still. */
+static void put_operands(scopes *s, dc_fv v, bool *done)
+{
+    const dc_inst *i = dc_inst_at(s->f, v);
+    for (int n = 0; n < 3; n++) {
+        const dc_fv o = i->in[n];
+        if (o == 0 || done[o] || !dc_kop_pure((dc_kop)dc_inst_at(s->f, o)->op))
+            continue;
+        done[o] = true;
+        put_operands(s, o, done);
+        put(s, s->home[o], o);
+    }
+}
+
+/* Ids in the order of the instructions, none unused. */
+static void renumber(dc_flat *f)
+{
+    dc_fv *id = DC_NEW_ARRAY(&f->arena, dc_fv, f->inst.n);
+    dc_inst *inst = DC_NEW_ARRAY(&f->arena, dc_inst, f->order.n + 1);
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        dc_inst *i = &inst[n + 1];
+        *i = *dc_inst_at(f, f->order.at[n]);
+        id[f->order.at[n]] = n + 1;
+        for (int m = 0; m < 3; m++)
+            i->in[m] = id[i->in[m]];
+        f->order.at[n] = n + 1;
+    }
+    f->inst.at = inst;
+    f->inst.n = f->inst.cap = f->order.n + 1;
+}
+
+/*
+ * Memory and structure keep their order; pure values follow in the order they are asked for. So the
+ * result does not depend on the order that arguments of calls are evaluated in where it was built.
+ */
+void dc_pass_dce(dc_flat *f)
+{
+    scopes s = scopes_of(f);
+    const bool *live = live_values(f);
+    bool *done = DC_NEW_ARRAY(&f->arena, bool, f->inst.n);
+    uint32_t depth = 0;
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
+        depth += op == DC_K_LOOP || op == DC_K_IF;
+        depth -= op == DC_K_END;
+        s.home[f->order.at[n]] = depth;
+    }
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        const dc_fv v = f->order.at[n];
+        if (!live[v] || dc_kop_pure((dc_kop)dc_inst_at(f, v)->op))
+            continue;
+        put_operands(&s, v, done);
+        if (!put_structure(&s, v))
+            put(&s, s.home[v], v);
+    }
+    take_order(&s);
+    renumber(f);
 }

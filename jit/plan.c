@@ -46,7 +46,7 @@ typedef struct planner {
     uint32_t *snapshot; /* by cell: temporary that keeps the old value, or NO_TEMP */
     uint32_t *unread;   /* by ref: readers not ordered yet */
     DC_VEC(wish) wishes;
-    u32s order;
+    u32s order, todo, readers; /* the last two are filled again and again */
     DC_VEC(dc_step) steps;
     DC_VEC(dc_temp) temps;
 } planner;
@@ -131,15 +131,15 @@ static void mark_after(planner *p, uint32_t v)
 {
     for (uint32_t i = 0; i < p->nv; i++)
         p->v[i].seen = false;
-    u32s todo = {0};
-    DC_PUSH_IN(p->a, todo, v);
+    p->todo.n = 0;
+    DC_PUSH_IN(p->a, p->todo, v);
     p->v[v].seen = true;
-    while (todo.n > 0) {
-        const vertex *x = &p->v[todo.at[--todo.n]];
+    while (p->todo.n > 0) {
+        const vertex *x = &p->v[p->todo.at[--p->todo.n]];
         for (uint32_t i = 0; i < x->after.n; i++)
             if (!p->v[x->after.at[i]].seen) {
                 p->v[x->after.at[i]].seen = true;
-                DC_PUSH_IN(p->a, todo, x->after.at[i]);
+                DC_PUSH_IN(p->a, p->todo, x->after.at[i]);
             }
     }
 }
@@ -203,17 +203,16 @@ static void list_wishes(planner *p)
         qsort(p->wishes.at, p->wishes.n, sizeof *p->wishes.at, by_bytes);
 }
 
-/* Vertices that read the old value of the cell. */
-static u32s readers_of(planner *p, uint32_t cell)
+/* Vertices other than `except` that read the old value of the cell. */
+static void find_readers(planner *p, uint32_t cell, uint32_t except)
 {
-    u32s r = {0};
+    p->readers.n = 0;
     for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v); i++)
+        for (uint32_t i = 0; i < reads(p, v) && v != except; i++)
             if (read_ref(p, v, i) == cell_param(p, cell)) {
-                DC_PUSH_IN(p->a, r, v);
+                DC_PUSH_IN(p->a, p->readers, v);
                 break;
             }
-    return r;
 }
 
 static bool group_allows(const planner *p, const wish *w)
@@ -229,16 +228,15 @@ static bool grant(planner *p, const wish *w)
 {
     if (p->kept[w->cell] || has_memory(p->out->home[w->ref]) || !group_allows(p, w))
         return false;
-    const u32s readers = readers_of(p, w->cell);
+    find_readers(p, w->cell, w->group);
     mark_after(p, w->group);
     if (p->v[p->barrier].seen)
         return false; /* a check needs it */
-    for (uint32_t i = 0; i < readers.n; i++)
-        if (readers.at[i] != w->group && p->v[readers.at[i]].seen)
-            return false;
-    for (uint32_t i = 0; i < readers.n; i++)
-        if (readers.at[i] != w->group)
-            edge(p, readers.at[i], w->group);
+    for (uint32_t i = 0; i < p->readers.n; i++)
+        if (p->v[p->readers.at[i]].seen)
+            return false; /* a circle */
+    for (uint32_t i = 0; i < p->readers.n; i++)
+        edge(p, p->readers.at[i], w->group);
     edge(p, p->barrier, w->group);
     p->out->home[w->ref] = (dc_place){DC_PLACE_CELL, w->cell};
     p->granted[w->cell] = true;

@@ -24,8 +24,10 @@ uint64_t dc_profile_now(void)
 
 void dc_profile_init(dc_exec *e)
 {
-    if (dc_log_on(&e->rt->log, DC_CH_TIME) && e->nitem > 0)
+    if (dc_log_on(&e->rt->log, DC_CH_TIME) && e->nitem > 0) {
         e->profile.item_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->nitem);
+        e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->nitem);
+    }
 }
 
 static bool same_row(const row *r, const dc_item *item, const dc_item_fact *f)
@@ -82,9 +84,7 @@ void dc_profile_report(dc_exec *e)
     if (p->calls == 0)
         return;
     uint64_t inside = 0;
-    row *rows = calloc(e->nitem + 1, sizeof *rows);
-    if (rows == NULL)
-        return; /* a report is not worth failing for */
+    row *rows = p->rows;
     uint32_t n = p->item_ns != NULL ? make_rows(e, rows) : 0;
     for (uint32_t i = 0; i < n; i++)
         inside += rows[i].ns;
@@ -98,7 +98,6 @@ void dc_profile_report(dc_exec *e)
             e->info.interpreted ? " (interpreter)" : "");
     for (uint32_t i = 0; i < n; i++)
         print_row(e, &rows[i]);
-    free(rows);
     if (p->item_ns != NULL)
         memset(p->item_ns, 0, sizeof *p->item_ns * e->nitem);
     p->calls = p->call_ns = 0;
@@ -106,6 +105,14 @@ void dc_profile_report(dc_exec *e)
 
 void dc_time_report(dc_rt *rt)
 {
-    for (dc_exec *e = rt->execs; e != NULL; e = e->next)
-        dc_profile_report(e);
+    for (;;) { /* what took longest first; a report empties its counters */
+        dc_exec *most = NULL;
+        for (dc_exec *e = rt->execs; e != NULL; e = e->next)
+            if (e->profile.calls > 0 &&
+                (most == NULL || e->profile.call_ns > most->profile.call_ns))
+                most = e;
+        if (most == NULL)
+            return;
+        dc_profile_report(most);
+    }
 }

@@ -2,8 +2,9 @@
  * LLVM IR (jit/render_llvm.h). Most instructions are one line by the table jit/kops.def; constants
  * are written where they are used.
  *
- * Names: %b<n> buffers, %v<n> values by their id (with suffixes for what one value needs on the
- * way), blocks l<n> (loop), t<n> (latch), d<n> (done) by the id of the LOOP or IF.
+ * Names: %b<n> buffers; %v<n> values by their id (with suffixes for what one value needs on the
+ * way); blocks l<n> (loop), t<n> (latch), d<n> (done) by the id of the LOOP or IF. Passes leave ids
+ * in order, so equal kernels have equal text.
  *
  * A bool is i1 in registers and a byte in memory; a byte other than 0 reads as true.
  */
@@ -71,7 +72,9 @@ static name memory_type(const render *r, int type, int lanes)
 static name mangled(const char *scalar, int lanes)
 {
     name t;
-    const char *s = strcmp(scalar, "float") == 0 ? "f32" : strcmp(scalar, "ptr") == 0 ? "p0" : scalar;
+    const char *s = strcmp(scalar, "float") == 0 ? "f32"
+                    : strcmp(scalar, "ptr") == 0 ? "p0"
+                                                 : scalar;
     if (lanes > 1)
         snprintf(t.s, NAME, "v%d%s", lanes, s);
     else
@@ -225,8 +228,8 @@ static void declare(render *r, const char *fmt, ...)
 
 static const char *fast(const render *r, const dc_inst *i)
 {
-    const bool contracts = i->op == DC_K_ADD || i->op == DC_K_SUB || i->op == DC_K_MUL ||
-                           i->op == DC_K_NEG;
+    const bool contracts =
+        i->op == DC_K_ADD || i->op == DC_K_SUB || i->op == DC_K_MUL || i->op == DC_K_NEG;
     return contracts && i->type == DC_F32 && !r->f->strict ? " contract" : "";
 }
 
@@ -286,7 +289,9 @@ static void put_any(render *r, dc_fv v)
 
 static int width_of(const render *r, int type)
 {
-    return type == DC_INDEX ? r->f->index_bits : type == DC_BOOL ? 1 : dc_dtype_bits((dc_dtype)type);
+    return type == DC_INDEX  ? r->f->index_bits
+           : type == DC_BOOL ? 1
+                             : dc_dtype_bits((dc_dtype)type);
 }
 
 /* Float to integer saturates; NaN gives 0: exactly the intrinsic. */
@@ -295,7 +300,8 @@ static void put_saturating(render *r, dc_fv v)
     const dc_inst *i = at(r, v);
     const char *what = kind_column(i->type) == 1 ? "fptosi" : "fptoui";
     const name t = type_of(r, i->type, i->lanes), from = type_of(r, DC_F32, i->lanes);
-    const name m = mangled(scalar_type(r, i->type, false), i->lanes), mf = mangled("float", i->lanes);
+    const name m = mangled(scalar_type(r, i->type, false), i->lanes),
+               mf = mangled("float", i->lanes);
     line(r, "%%v%u = call %s @llvm.%s.sat.%s.%s(%T)", v, t.s, what, m.s, mf.s, i->in[0]);
     declare(r, "%s @llvm.%s.sat.%s.%s(%s)", t.s, what, m.s, mf.s, from.s);
 }
@@ -661,9 +667,9 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
     dc_text_puts(out, "\n");
     if (r->declared.s != NULL)
         dc_text_puts(out, r->declared.s);
-    dc_text_printf(out,
-                   "\nattributes #0 = { nounwind \"no-builtins\" \"prefer-vector-width\"=\"%d\" }\n",
-                   target->vector_bytes * 8);
+    dc_text_printf(
+        out, "\nattributes #0 = { nounwind \"no-builtins\" \"prefer-vector-width\"=\"%d\" }\n",
+        target->vector_bytes * 8);
     dc_job_keep(j, &r->declared);
     dc_text_free(&r->declared);
     return DC_OK;
