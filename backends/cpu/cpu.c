@@ -56,7 +56,7 @@ static dc_status cpu_move(dc_device *d, dc_job *j, void *to, const void *from, s
     DC_UNUSED(d);
     DC_UNUSED(j);
     if (bytes > 0)
-        memcpy(to, from, bytes);
+        memmove(to, from, bytes);
     return DC_OK;
 }
 
@@ -124,6 +124,7 @@ static const dc_device_ops ops = {
     .record = dc_cpu_record,
     .recording_free = dc_cpu_recording_free,
     .run = dc_cpu_run,
+    .copy = cpu_move,
 };
 
 dc_status dc_cpu_open(dc_job *j, dc_device **out)

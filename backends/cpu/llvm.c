@@ -12,10 +12,15 @@ enum { OLDEST = 15 };
 enum { RELOC_PIC = 2, MODEL_SMALL = 3, TYPE_OBJECT = 1, VERIFY_RETURN = 2, SEVERITY_ERROR = 0 };
 
 /*
- * Kernels arrive with explicit vectors, unrolled tiles and hoisted addresses; what is left is
- * cleaning up between instructions. backends/cpu/README.md has the measurement.
+ * Kernels arrive with explicit vectors, unrolled tiles and hoisted addresses. What they need is
+ * their local arrays in registers and cleaning up between instructions; the usual "default<O2>"
+ * takes more than twice as long to make code that is no faster (backends/cpu/README.md).
  */
-#define USUAL_PASSES "default<O2>"
+static const char *const usual_passes =
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
+/* Up to 17 there is no such option; from 18 on, without it, a missed fixpoint ends the process. */
+static const char *const usual_passes_17 =
+    "function(sroa,early-cse<memssa>,instcombine,simplifycfg)";
 
 typedef struct api {
 #define API(result, name, parameters)          result(*name) parameters;
@@ -173,7 +178,9 @@ dc_status dc_llvm_open(dc_job *j, const dc_llvm_conf *conf, dc_llvm **out)
     char *message = NULL;
     init_x86(fn);
     snprintf(l->triple, sizeof l->triple, "%s", conf->triple);
-    l->passes = conf->passes != NULL ? conf->passes : USUAL_PASSES;
+    l->passes = l->lib.version[0] >= 18 ? usual_passes : usual_passes_17;
+    if (conf->passes != NULL)
+        l->passes = conf->passes;
     l->machine = make_machine(fn, conf, &message);
     if (l->machine == NULL) {
         dc_failf(j, DC_ERR_DEVICE, "cpu", "LLVM %u cannot generate code for %s%s%s",

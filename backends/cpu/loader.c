@@ -292,12 +292,18 @@ static dc_status scan_one(loading *l, const Elf64_Shdr *target, const Elf64_Rela
     return DC_OK;
 }
 
+/* Where a symbol of the object ended up. */
+static unsigned char *home_of(const loading *l, const Elf64_Sym *s)
+{
+    const placed *p = &l->place[s->st_shndx];
+    return l->base + l->start[p->part] + p->at + s->st_value;
+}
+
 static uint64_t address_of(const loading *l, const Elf64_Sym *s)
 {
     if (s->st_shndx == SHN_UNDEF)
         return (uint64_t)(uintptr_t)find_outside(l, s);
-    const placed *p = &l->place[s->st_shndx];
-    return (uint64_t)(uintptr_t)(l->base + l->start[p->part] + p->at) + s->st_value;
+    return (uint64_t)(uintptr_t)home_of(l, s);
 }
 
 static bool fits_signed(uint64_t v)
@@ -451,7 +457,7 @@ static dc_status fill(loading *l, dc_image *image, const char *const *entry, uin
         if (s == NULL)
             return dc_failf(l->j, DC_ERR_BUILD, "cpu", "the object has no kernel '%.60s'",
                             entry[i]);
-        image->entry[i] = (void *)(uintptr_t)address_of(l, s);
+        image->entry[i] = home_of(l, s);
     }
     if (!protect(l, image->bytes))
         return dc_failf(l->j, DC_ERR_DEVICE, "cpu",
@@ -461,7 +467,7 @@ static dc_status fill(loading *l, dc_image *image, const char *const *entry, uin
 
 static dc_status read_object(loading *l)
 {
-    Elf64_Ehdr h;
+    Elf64_Ehdr h = {0};
     DC_TRY(read_header(l, &h));
     DC_TRY(read_sections(l, &h));
     DC_TRY(read_symbols(l));

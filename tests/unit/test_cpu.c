@@ -1,0 +1,388 @@
+/*
+ * backends/cpu and the registry: kernels compile and run through the interface of core/device.h,
+ * failures of the compiler arrive as sentences, runs copy, check and stop.
+ */
+#include "backends/cpu/cpu.h"
+#include "backends/registry.h"
+
+#include <stdlib.h>
+
+#include "tests/t.h"
+
+typedef struct world {
+    dc_opts opt;
+    dc_job j;
+    dc_device *d;
+} world;
+
+static const char *said(const world *w)
+{
+    const char *s = w->j.err.fact.word[0];
+    return s != NULL ? s : "";
+}
+
+/* What recording, running and freeing look like from above: through the table. */
+#define CALL(w, verb, ...) ((w)->d->ops->verb((w)->d, __VA_ARGS__))
+
+/* c[i] = a[i] * lr + b[i], 16 at a time, lr from the argument block; grid: groups of 16. */
+static const char *const axpy =
+    "define void @axpy(ptr %buf, ptr %block, ptr %scratch, i64 %begin, i64 %end) #0 {\n"
+    "entry:\n"
+    "  %ap = load ptr, ptr %buf\n"
+    "  %bq = getelementptr ptr, ptr %buf, i64 1\n"
+    "  %bp = load ptr, ptr %bq\n"
+    "  %cq = getelementptr ptr, ptr %buf, i64 2\n"
+    "  %cp = load ptr, ptr %cq\n"
+    "  %lr = load float, ptr %block\n"
+    "  %l0 = insertelement <16 x float> undef, float %lr, i32 0\n"
+    "  %l = shufflevector <16 x float> %l0, <16 x float> undef, <16 x i32> zeroinitializer\n"
+    "  %some = icmp slt i64 %begin, %end\n"
+    "  br i1 %some, label %loop, label %done\n"
+    "loop:\n"
+    "  %i = phi i64 [ %begin, %entry ], [ %next, %loop ]\n"
+    "  %o = mul i64 %i, 16\n"
+    "  %pa = getelementptr float, ptr %ap, i64 %o\n"
+    "  %pb = getelementptr float, ptr %bp, i64 %o\n"
+    "  %pc = getelementptr float, ptr %cp, i64 %o\n"
+    "  %a = load <16 x float>, ptr %pa, align 4\n"
+    "  %b = load <16 x float>, ptr %pb, align 4\n"
+    "  %m = fmul <16 x float> %a, %l\n"
+    "  %s = fadd <16 x float> %m, %b\n"
+    "  store <16 x float> %s, ptr %pc, align 4\n"
+    "  %next = add i64 %i, 1\n"
+    "  %more = icmp slt i64 %next, %end\n"
+    "  br i1 %more, label %loop, label %done\n"
+    "done:\n"
+    "  ret void\n"
+    "}\n"
+    /* Writes the block's second number to scratch, reads it back from the last of 4096 bytes. */
+    "define void @through(ptr %buf, ptr %block, ptr %scratch, i64 %begin, i64 %end) #0 {\n"
+    "  %op = load ptr, ptr %buf\n"
+    "  %bq = getelementptr float, ptr %block, i64 1\n"
+    "  %v = load float, ptr %bq\n"
+    "  %sq = getelementptr float, ptr %scratch, i64 1023\n"
+    "  store volatile float %v, ptr %sq\n"
+    "  %back = load volatile float, ptr %sq\n"
+    "  store float %back, ptr %op\n"
+    "  ret void\n"
+    "}\n"
+    "define void @floors(ptr %buf, ptr %block, ptr %scratch, i64 %begin, i64 %end) #0 {\n"
+    "  %p = load ptr, ptr %buf\n"
+    "  %v = load <4 x float>, ptr %p, align 4\n"
+    "  %f = call <4 x float> @llvm.floor.v4f32(<4 x float> %v)\n"
+    "  store <4 x float> %f, ptr %p, align 4\n"
+    "  ret void\n"
+    "}\n"
+    "declare <4 x float> @llvm.floor.v4f32(<4 x float>)\n"
+    "attributes #0 = { nounwind \"prefer-vector-width\"=\"512\" \"no-builtins\" }\n";
+
+static const char *const entries[] = {"axpy", "through", "floors"};
+static const dc_source axpy_source = {axpy, "llvm", entries, 3};
+
+static void *alloc_floats(world *w, int n)
+{
+    void *p = NULL;
+    CHECK_EQ(CALL(w, alloc, &w->j, (size_t)n * sizeof(float), &p), DC_OK);
+    CHECK_EQ((uintptr_t)p % 64, 0);
+    return p;
+}
+
+static void test_memory(world *w)
+{
+    static const size_t sizes[] = {0, 1, 64, 65, 4 << 20, (4 << 20) + 1};
+    for (size_t i = 0; i < DC_COUNTOF(sizes); i++) {
+        void *p = NULL;
+        if (!CHECK_EQ(CALL(w, alloc, &w->j, sizes[i], &p), DC_OK))
+            continue;
+        CHECK_EQ((uintptr_t)p % 64, 0);
+        memset(p, 5, sizes[i]);
+        w->d->ops->release(w->d, p);
+    }
+    void *p;
+    CHECK_EQ(CALL(w, alloc, &w->j, SIZE_MAX - 10, &p), DC_E_NOMEM);
+    w->j.err = (dc_err){0};
+
+    float in[3] = {1, 2, 3}, out[3] = {0};
+    void *mem = alloc_floats(w, 3);
+    CHECK_EQ(CALL(w, upload, &w->j, mem, in, sizeof in), DC_OK);
+    CHECK_EQ(CALL(w, download, &w->j, out, mem, sizeof out), DC_OK);
+    CHECK(memcmp(in, out, sizeof in) == 0);
+    w->d->ops->release(w->d, mem);
+}
+
+static void test_target(world *w)
+{
+    const dc_target *t = w->d->ops->target(w->d);
+    CHECK(t->vector_bytes == 16 || t->vector_bytes == 32 || t->vector_bytes == 64);
+    CHECK(t->vector_registers == 16 || t->vector_registers == 32);
+    CHECK(t->l1 >= 4096 && t->l2 >= t->l1);
+    CHECK(strncmp(t->name, "cpu", 3) == 0);
+    CHECK(strncmp(t->triple, "x86_64", 6) == 0);
+}
+
+enum { GROUPS = 5, COUNT = GROUPS * 16, OFFSET = 4 * sizeof(float) };
+
+/* Slot 0 block, 1 a and b (in one allocation), 2 c. */
+static void test_launches(world *w, dc_program *p)
+{
+    const dc_bind abc[] = {{1, 0}, {1, COUNT * sizeof(float)}, {2, OFFSET}};
+    const dc_bind out[] = {{2, 0}};
+    const dc_bind last[] = {{1, 0}};
+    dc_item items[] = {
+        {.kind = DC_ITEM_LAUNCH, .program = p, .entry = 0, .grid = GROUPS, .nbind = 3, .bind = abc},
+        {.kind = DC_ITEM_LAUNCH,
+         .program = p,
+         .entry = 1,
+         .grid = 1,
+         .scratch = 4096,
+         .nbind = 1,
+         .bind = out},
+        {.kind = DC_ITEM_LAUNCH, .program = p, .entry = 2, .grid = 1, .nbind = 1, .bind = last},
+    };
+    dc_recording *r;
+    if (!CHECK_EQ(CALL(w, record, &w->j, items, 3, &r), DC_OK))
+        return;
+    memset(items, 0, sizeof items);           /* copied */
+    for (int round = 0; round < 2; round++) { /* other addresses, other scalars, one recording */
+        float block[2] = {(float)round + 0.5f, (float)round + 40};
+        float *ab = alloc_floats(w, 2 * COUNT), *c = alloc_floats(w, COUNT + 4);
+        for (int i = 0; i < 2 * COUNT; i++)
+            ab[i] = (float)i - 3.25f;
+        void *const slot[] = {block, ab, c};
+        CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_OK);
+        int wrong = 0;
+        for (int i = 0; i < COUNT; i++)
+            wrong += c[4 + i] != ((float)i - 3.25f) * block[0] + ((float)(i + COUNT) - 3.25f);
+        CHECK_EQ(wrong, 0);
+        CHECK(c[0] == block[1]);
+        CHECK(ab[0] == -4 && ab[1] == -3 && ab[2] == -2 && ab[3] == -1 && ab[4] == 0.75f);
+        w->d->ops->release(w->d, ab);
+        w->d->ops->release(w->d, c);
+    }
+    w->d->ops->recording_free(w->d, r);
+}
+
+/* copy, check, copy: the second copy happens only when the check finds -1. */
+static void test_copy_check(world *w)
+{
+    const dc_bind first[] = {{2, 0}, {1, 4}}, checked[] = {{1, 0}}, second[] = {{2, 4}, {1, 8}};
+    const dc_item items[] = {
+        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = first, .bytes = 4},
+        {.kind = DC_ITEM_CHECK, .nbind = 1, .bind = checked},
+        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = second, .bytes = 4},
+    };
+    dc_recording *r;
+    if (!CHECK_EQ(CALL(w, record, &w->j, items, 3, &r), DC_OK))
+        return;
+    int32_t in[3] = {-1, 10, 20}, out[2] = {0, 0};
+    uint64_t spent[3] = {0};
+    dc_run_info info = {.nanoseconds = spent};
+    void *const slot[] = {NULL, in, out};
+    CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
+    CHECK_EQ(info.fault_item, -1);
+    CHECK(out[0] == 10 && out[1] == 20);
+    CHECK(spent[0] > 0 && spent[2] > 0);
+
+    in[0] = 17, in[1] = 11, in[2] = 21, info.nanoseconds = NULL;
+    CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
+    CHECK_EQ(info.fault_item, 1);
+    CHECK_EQ(info.fault_value, 17);
+    CHECK(out[0] == 11 && out[1] == 20);
+
+    CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_E_DEVICE); /* nobody to tell */
+    w->j.err = (dc_err){0};
+    w->d->ops->recording_free(w->d, r);
+}
+
+static void test_empty(world *w)
+{
+    dc_recording *r;
+    CHECK_EQ(CALL(w, record, &w->j, NULL, 0, &r), DC_OK);
+    CHECK_EQ(CALL(w, run, &w->j, r, NULL, NULL), DC_OK);
+    w->d->ops->recording_free(w->d, r);
+    w->d->ops->recording_free(w->d, NULL);
+    w->d->ops->program_free(w->d, NULL);
+}
+
+static void refused(world *w, const dc_source *src, const char *part)
+{
+    dc_program *p;
+    w->j.err = (dc_err){0};
+    CHECK_EQ(CALL(w, compile, &w->j, src, &p), DC_E_BUILD);
+    if (!CHECK(strstr(said(w), part) != NULL))
+        printf("said: %s\n", said(w));
+    w->j.err = (dc_err){0};
+}
+
+static void test_refusals(world *w)
+{
+    static const char *const k[] = {"k"};
+    refused(w,
+            &(dc_source){"define void @k() {\n  %x = fadd i32 1, 2\n  ret void\n}\n", "llvm", k, 1},
+            "kernel:2:13: error: ");
+    refused(w, &(dc_source){"", "llvm", k, 1}, "no code");
+    refused(w, &(dc_source){"void k(void) {}", "c", k, 1}, "not as 'c'");
+    refused(w, &(dc_source){"define void @other() {\n  ret void\n}\n", "llvm", k, 1}, "'k'");
+    refused(w,
+            &(dc_source){"@g = external global i32\n"
+                         "define i32 @k() {\n %v = load i32, ptr @g\n ret i32 %v\n}\n",
+                         "llvm", k, 1},
+            "needs 'g'");
+    refused(w,
+            &(dc_source){"define void @k() {\n  %x = add i32 %y, 2\n  %y = add i32 %x, 1\n"
+                         "  ret void\n}\n",
+                         "llvm", k, 1},
+            "illegal");
+    refused(w,
+            &(dc_source){"define void @k() {\n"
+                         "  call void asm \"nonsense\", \"~{memory}\"()\n  ret void\n}\n",
+                         "llvm", k, 1},
+            "cannot");
+}
+
+static bool open_with(world *w, const char *llvm, const char *target)
+{
+    const char *bad;
+    dc_opts_init(&w->opt, &bad);
+    if (llvm != NULL)
+        snprintf(w->opt.llvm, sizeof w->opt.llvm, "%s", llvm);
+    snprintf(w->opt.target, sizeof w->opt.target, "%s", target);
+    dc_job_init(&w->j, &w->opt, NULL);
+    return dc_cpu_open(&w->j, &w->d) == DC_OK;
+}
+
+static void close_world(world *w)
+{
+    w->d->ops->free(w->d);
+    dc_job_fini(&w->j);
+}
+
+static void test_no_library(const char *path, const char *part)
+{
+    world w;
+    dc_program *p;
+    if (!CHECK(open_with(&w, path, "")))
+        return;
+    CHECK(w.d->ops->target(w.d)->vector_bytes > 0); /* needs no compiler */
+    CHECK_EQ(CALL(&w, compile, &w.j, &axpy_source, &p), DC_E_DEVICE);
+    if (!CHECK(strstr(said(&w), part) != NULL))
+        printf("said: %s\n", said(&w));
+    close_world(&w);
+}
+
+static void test_targets(void)
+{
+    static const struct {
+        const char *name;
+        int vector_bytes;
+    } rows[] = {{"baseline", 16}, {"avx2", 32}, {"native", 0}};
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
+        world w;
+        dc_program *p;
+        if (!open_with(&w, NULL, rows[i].name)) {
+            T_SKIP(said(&w));
+            dc_job_fini(&w.j);
+            continue;
+        }
+        if (rows[i].vector_bytes > 0)
+            CHECK_EQ(w.d->ops->target(w.d)->vector_bytes, rows[i].vector_bytes);
+        if (CHECK_EQ(CALL(&w, compile, &w.j, &axpy_source, &p), DC_OK)) {
+            test_launches(&w, p);
+            w.d->ops->program_free(w.d, p);
+        } else {
+            printf("said: %s\n", said(&w));
+        }
+        close_world(&w);
+    }
+    world w;
+    CHECK(!open_with(&w, NULL, "pentium"));
+    CHECK_EQ(w.j.err.id, DC_ERR_OPTION);
+    CHECK_STR(said(&w), "DEEPC_TARGET");
+    dc_job_fini(&w.j);
+}
+
+typedef struct listing {
+    int n;
+    bool usable[8];
+    char text[8][400];
+} listing;
+
+static void see_device(void *ctx, const char *name, bool usable, const char *line)
+{
+    listing *l = ctx;
+    l->usable[l->n] = usable;
+    snprintf(l->text[l->n++], sizeof l->text[0], "%s: %s", name, line);
+    printf("%s\n", l->text[l->n - 1]);
+}
+
+static void test_registry(world *w)
+{
+    dc_device *d;
+    bool interpret;
+    CHECK_EQ(dc_backend_open(&w->j, "cpu", &d, &interpret), DC_OK);
+    CHECK(!interpret);
+    CHECK_STR(d->ops->name, "cpu");
+    d->ops->free(d);
+    CHECK_EQ(dc_backend_open(&w->j, "eval", &d, &interpret), DC_OK);
+    CHECK(interpret);
+    d->ops->free(d);
+    CHECK_EQ(dc_backend_open(&w->j, "gpu9", &d, &interpret), DC_E_DEVICE);
+    CHECK(strstr(said(w), "cpu, eval") != NULL);
+    w->j.err = (dc_err){0};
+
+    listing l = {0};
+    dc_backend_list(&w->opt, see_device, &l);
+    CHECK_EQ(l.n, 2);
+    CHECK(strstr(l.text[0], "vectors of ") != NULL);
+    CHECK(strstr(l.text[0], "LLVM") != NULL);
+    CHECK(l.usable[1]);
+
+    dc_opts without = w->opt;
+    snprintf(without.llvm, sizeof without.llvm, "/nonexistent.so");
+    l.n = 0;
+    dc_backend_list(&without, see_device, &l);
+    CHECK(!l.usable[0]);
+    CHECK(strstr(l.text[0], "/nonexistent.so") != NULL);
+}
+
+/* Two devices side by side: nothing is shared that freeing one takes from the other. */
+static void test_two_devices(void)
+{
+    world a, b;
+    dc_program *p, *q;
+    if (!CHECK(open_with(&a, NULL, "")) || !CHECK(open_with(&b, NULL, "")))
+        return;
+    CHECK_EQ(CALL(&a, compile, &a.j, &axpy_source, &p), DC_OK);
+    CHECK_EQ(CALL(&b, compile, &b.j, &axpy_source, &q), DC_OK);
+    a.d->ops->program_free(a.d, p);
+    close_world(&a);
+    test_launches(&b, q);
+    b.d->ops->program_free(b.d, q);
+    CHECK_EQ(CALL(&b, compile, &b.j, &axpy_source, &q), DC_OK);
+    b.d->ops->program_free(b.d, q);
+    close_world(&b);
+}
+
+int main(void)
+{
+    world w;
+    char line[400];
+    if (!CHECK(open_with(&w, NULL, "")))
+        return t_done();
+    test_memory(&w);
+    test_target(&w);
+    test_copy_check(&w);
+    test_empty(&w);
+    test_registry(&w);
+    test_no_library("/nonexistent.so", "/nonexistent.so");
+    test_no_library("libm.so.6", "is not LLVM");
+    if (dc_cpu_describe(&w.opt, line, sizeof line)) {
+        test_refusals(&w);
+        test_targets();
+        test_two_devices();
+    } else {
+        T_SKIP(line);
+    }
+    close_world(&w);
+    return t_done();
+}
