@@ -1,0 +1,238 @@
+/*
+ * Arguments: types, axes, dtypes and numbers out of Lua values. Every mistake in them is raised
+ * here, with the name of the operation as the script wrote it. Axes are 1-based in Lua, may be
+ * negative or a name, and leave as 0-based numbers.
+ */
+#include "dsl/impl.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *dc_args_describe(lua_State *L, int idx)
+{
+    char text[DC_TYPE_TEXT];
+    dc_handle *h = dc_handle_test(L, idx);
+    if (h != NULL && h->kind != DC_HANDLE_CLOSED) {
+        dc_type_print(dc_handle_type(h), text, sizeof text);
+        return lua_pushstring(L, text);
+    }
+    switch (lua_type(L, idx)) {
+    case LUA_TNONE:
+    case LUA_TNIL:
+        return lua_pushliteral(L, "nil");
+    case LUA_TBOOLEAN:
+        return lua_pushstring(L, lua_toboolean(L, idx) ? "true" : "false");
+    case LUA_TNUMBER:
+        return lua_pushfstring(L, "the number %s", luaL_tolstring(L, idx, NULL));
+    case LUA_TSTRING:
+        snprintf(text, sizeof text, "the string '%.60s'", lua_tostring(L, idx));
+        return lua_pushstring(L, text);
+    default:
+        return lua_pushfstring(L, "a %s", luaL_typename(L, idx));
+    }
+}
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+typedef struct parsing {
+    dc_names *names;
+    const char *text;
+    dc_type *out;
+} parsing;
+
+static dc_status parse_body(dc_job *j, void *arg)
+{
+    const parsing *a = arg;
+    const char *at = a->text;
+    DC_TRY(dc_type_parse(j, a->names, &at, a->out));
+    while (isspace((unsigned char)*at))
+        at++;
+    if (*at == '\0')
+        return DC_OK;
+    char rest[80];
+    snprintf(rest, sizeof rest, "nothing expected behind '%.40s'", at);
+    return dc_fail(j, DC_ERR_TYPE_TEXT, &(dc_fact){.word = {a->text, rest}});
+}
+
+void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out)
+{
+    if (lua_type(L, idx) != LUA_TSTRING)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
+                        dc_args_describe(L, idx));
+    parsing a = {d->rt->names, lua_tostring(L, idx), out};
+    dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &a), op);
+}
+
+/* ---- axes ------------------------------------------------------------------------------------ */
+
+static int named_axis(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)
+{
+    const char *name = lua_tostring(L, idx);
+    char type[DC_TYPE_TEXT];
+    int found = -1;
+    dc_type_print(t, type, sizeof type);
+    for (int k = 0; k < t->rank; k++) {
+        if (t->name[k] == NULL || strcmp(t->name[k], name) != 0)
+            continue;
+        if (found >= 0)
+            dc_error_raisef(L, d, DC_ERR_ARG, op, "axes %d and %d of %s are both '%s'", found + 1,
+                            k + 1, type, name);
+        found = k;
+    }
+    if (found < 0)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "no axis of %s is called '%.60s'", type, name);
+    return found;
+}
+
+int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op)
+{
+    const dc_type *t = dc_handle_type(h);
+    if (lua_type(L, idx) == LUA_TSTRING)
+        return named_axis(L, d, idx, t, op);
+    const int64_t axis = dc_args_integer(L, d, idx, op, "an axis");
+    if (axis >= 1 && axis <= t->rank)
+        return (int)axis - 1;
+    if (axis < 0 && -axis <= t->rank)
+        return t->rank + (int)axis;
+    if (t->rank == 0)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "axis %" PRId64 " of a scalar, which has no axes", axis);
+    dc_error_fact(L, d, DC_ERR_AXIS,
+                  &(dc_fact){.op = op, .num = {axis, t->rank}, .type = {*t}}, NULL);
+}
+
+static void add_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
+                     uint32_t *mask)
+{
+    const int axis = dc_args_axis(L, d, idx, h, op);
+    if (*mask >> axis & 1)
+        dc_error_fact(L, d, DC_ERR_AXIS_TWICE,
+                      &(dc_fact){.op = op, .axis = {axis}, .type = {*dc_handle_type(h)}}, NULL);
+    *mask |= 1u << axis;
+}
+
+static uint32_t listed_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op)
+{
+    uint32_t mask = 0;
+    const lua_Integer n = luaL_len(L, idx);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_geti(L, idx, i);
+        add_axis(L, d, lua_gettop(L), h, op, &mask);
+        lua_pop(L, 1);
+    }
+    return mask;
+}
+
+uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
+                      bool *keep)
+{
+    const uint32_t all = (1u << dc_handle_type(h)->rank) - 1;
+    uint32_t mask = 0;
+    *keep = false;
+    if (lua_isnoneornil(L, idx))
+        return all;
+    if (lua_type(L, idx) != LUA_TTABLE) {
+        add_axis(L, d, idx, h, op, &mask);
+        return mask;
+    }
+    if (luaL_len(L, idx) > 0)
+        return listed_axes(L, d, idx, h, op);
+    dc_args_options(L, d, idx, op, (const char *const[]){"axis", "keep", NULL});
+    lua_getfield(L, idx, "keep");
+    *keep = lua_toboolean(L, -1);
+    if (lua_getfield(L, idx, "axis") == LUA_TNIL)
+        mask = all;
+    else if (lua_type(L, -1) == LUA_TTABLE)
+        mask = listed_axes(L, d, lua_gettop(L), h, op);
+    else
+        add_axis(L, d, lua_gettop(L), h, op, &mask);
+    lua_pop(L, 2);
+    return mask;
+}
+
+/* ---- numbers and options --------------------------------------------------------------------- */
+
+double dc_args_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
+{
+    if (lua_type(L, idx) != LUA_TNUMBER)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be a number, not %s", what,
+                        dc_args_describe(L, idx));
+    return lua_tonumber(L, idx);
+}
+
+int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
+{
+    int exact;
+    if (lua_type(L, idx) != LUA_TNUMBER)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be an integer, not %s", what,
+                        dc_args_describe(L, idx));
+    const lua_Integer n = lua_tointegerx(L, idx, &exact);
+    if (!exact)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be an integer, not %s", what,
+                        dc_args_describe(L, idx));
+    return n;
+}
+
+double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const char *name,
+                      double dflt)
+{
+    if (lua_isnoneornil(L, idx))
+        return dflt;
+    const bool given = lua_getfield(L, idx, name) != LUA_TNIL;
+    const double v = given ? dc_args_number(L, d, lua_gettop(L), op, name) : dflt;
+    lua_pop(L, 1);
+    return v;
+}
+
+void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const char *const *known)
+{
+    if (lua_isnoneornil(L, idx))
+        return;
+    if (lua_type(L, idx) != LUA_TTABLE)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "options are a table, not %s",
+                        dc_args_describe(L, idx));
+    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
+        int i = 0;
+        if (lua_type(L, -2) == LUA_TSTRING)
+            while (known[i] != NULL && strcmp(known[i], lua_tostring(L, -2)) != 0)
+                i++;
+        if (lua_type(L, -2) == LUA_TSTRING && known[i] != NULL)
+            continue;
+        char list[200] = "";
+        for (int k = 0, n = 0; known[k] != NULL && n < (int)sizeof list; k++)
+            n += snprintf(list + n, sizeof list - (size_t)n, "%s%s", k ? ", " : "", known[k]);
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "unknown option '%s'; known are %s",
+                        luaL_tolstring(L, -2, NULL), list);
+    }
+}
+
+static bool number_fits(dc_dtype t, double v)
+{
+    const int bits = dc_dtype_bits(t);
+    switch (dc_dtype_kind(t)) {
+    case DC_KIND_BOOL:
+        return false;
+    case DC_KIND_UINT:
+        return v == floor(v) && v >= 0 && v < ldexp(1, bits);
+    case DC_KIND_SINT:
+        return v == floor(v) && v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1);
+    case DC_KIND_FLOAT:
+        return isnan(v) || isinf(v) || !isinf((float)v);
+    }
+    return false;
+}
+
+uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t)
+{
+    if (t == DC_BOOL && lua_type(L, idx) == LUA_TBOOLEAN)
+        return (uint64_t)lua_toboolean(L, idx);
+    if (lua_type(L, idx) == LUA_TNUMBER && number_fits(t, lua_tonumber(L, idx)))
+        return dc_bits_of(t, lua_tonumber(L, idx));
+    const char *value = lua_type(L, idx) == LUA_TNUMBER ? luaL_tolstring(L, idx, NULL)
+                                                        : dc_args_describe(L, idx);
+    const dc_blame b = {.hint = t == DC_BOOL ? "bool has true and false" : NULL};
+    dc_error_fact(L, d, DC_ERR_NUMBER_FIT, &(dc_fact){.op = op, .word = {value, dc_dtype_name(t)}},
+                  &b);
+}

@@ -1,0 +1,345 @@
+/*
+ * Cells and gradients: dc.param, dc.state, cell:set, dc.grad.
+ *
+ * A cell is made at once, also while a function is traced. Outside, set writes it; inside, set only
+ * leaves a new version in the trace, and the cell changes when a call of the compiled function ends.
+ */
+#include "dsl/impl.h"
+
+#include "core/grad.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+typedef struct making {
+    dc_dsl *d;
+    dc_handle *h;
+    const dc_type *type;
+    const dc_tensor *value; /* NULL: zeros */
+    bool trainable;
+} making;
+
+static void release_cell(void *c)
+{
+    dc_cell_release(c);
+}
+
+static dc_status make_body(dc_job *j, void *arg)
+{
+    const making *a = arg;
+    dc_cell *c;
+    DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
+    dc_job_defer(j, release_cell, c);
+    if (a->value != NULL)
+        DC_TRY(dc_cell_write(c, j, a->value));
+    dc_job_keep(j, c);
+    dc_handle_fill_cell(a->h, c);
+    return DC_OK;
+}
+
+/*
+ * Leaves a realized tensor for what stands at idx: a tensor, a cell's value, a table, a number that
+ * fills the type. NULL for nil.
+ */
+static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)
+{
+    switch (lua_type(L, idx)) {
+    case LUA_TNIL:
+    case LUA_TNONE:
+        return NULL;
+    case LUA_TNUMBER:
+    case LUA_TBOOLEAN: {
+        const dc_dtype dtype = (dc_dtype)t->dtype;
+        const size_t size = dc_dtype_size(dtype), bytes = dc_type_bytes(t);
+        const uint64_t bits = dc_args_element(L, d, idx, op, dtype);
+        dc_handle *h = dc_handle_new(L, d);
+        char *room = lua_newuserdatauv(L, bytes + 1, 0);
+        for (size_t at = 0; at < bytes; at += size)
+            dc_bits_store(dtype, room + at, bits);
+        dc_handle_upload(L, d, h, t, room, op);
+        lua_pop(L, 1);
+        lua_replace(L, idx);
+        return h->tensor;
+    }
+    case LUA_TTABLE:
+        dc_make_from_table(L, d, idx, t, false, op);
+        lua_replace(L, idx);
+        return dc_handle_test(L, idx)->tensor;
+    default:
+        break;
+    }
+    dc_handle *h = dc_handle_check(L, d, idx, op);
+    if (h->kind == DC_HANDLE_CELL || h->kind == DC_HANDLE_TRACED) {
+        const dc_type own = *dc_handle_type(h);
+        const void *from = dc_handle_read(L, d, h, op); /* raises where there is no value */
+        dc_handle *copy = dc_handle_new(L, d);
+        dc_handle_upload(L, d, copy, &own, from, op);
+        lua_replace(L, idx);
+        return copy->tensor;
+    }
+    return h->tensor;
+}
+
+/* dc.param(type, init): a tensor, a table or a number; zeros without. */
+static int make(lua_State *L, const char *op, bool trainable)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_type t;
+    lua_settop(L, 2);
+    dc_args_type(L, d, 1, op, &t);
+    if (trainable && !dc_dtype_is_float((dc_dtype)t.dtype))
+        dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
+                      &(dc_blame){.hint = "dc.state is not trained"});
+    const dc_tensor *value = realized(L, d, 2, &t, op);
+    const dc_place place = dc_place_find(L, d);
+    dc_handle *h = dc_handle_new(L, d);
+    if (place.where != NULL)
+        h->origin = dc_place_intern(d, "made at %s", place.where);
+    making a = {d, h, &t, value, trainable};
+    if (dc_protect(&d->rt->job, make_body, &a) != DC_OK) {
+        if (d->rt->job.err.id == DC_ERR_CELL_TYPE)
+            dc_error_raisef(L, d, DC_ERR_CELL_TYPE, op, "the cell");
+        dc_error_raise(L, d, &(dc_blame){.op = op});
+    }
+    dc_handle_pressure(L, d, dc_type_bytes(&t));
+    return 1;
+}
+
+static int l_param(lua_State *L)
+{
+    return make(L, "param", true);
+}
+
+static int l_state(lua_State *L)
+{
+    return make(L, "state", false);
+}
+
+/* ---- setting --------------------------------------------------------------------------------- */
+
+typedef struct setting {
+    dc_dsl *d;
+    dc_cell *cell;
+    dc_handle *value;        /* while tracing */
+    const dc_tensor *tensor; /* outside */
+    uint64_t bits;           /* while tracing, without value */
+    const dc_place *place;
+} setting;
+
+static const char *name_of(const dc_cell *c)
+{
+    return c->label != NULL ? c->label : "a cell";
+}
+
+static dc_status write_body(dc_job *j, void *arg)
+{
+    const setting *a = arg;
+    return dc_cell_write(a->cell, j, a->tensor);
+}
+
+static dc_status record_set(dc_job *j, void *arg)
+{
+    const setting *a = arg;
+    dc_trace *t = a->d->trace;
+    dc_trace_cell *entry = dc_trace_cell_of(t, a->cell);
+    const dc_type *want = &a->cell->type;
+    dc_val v, leaf;
+    dc_func_from(t->f, a->place->where, a->place->path);
+    if (a->value != NULL)
+        DC_TRY(dc_trace_value(j, t, a->value, &v));
+    else
+        DC_TRY(dc_b_const(j, t->f, want, dc_value_of((dc_dtype)want->dtype, a->bits), &v));
+    if (!dc_type_same(want, &v.type))
+        return dc_fail(j, DC_ERR_CELL_TYPE,
+                       &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});
+    DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
+    leaf.type = *want;
+    entry = dc_trace_cell_of(t, a->cell); /* reading another cell may have moved it */
+    DC_PUSH(entry->read, leaf);
+    entry->set = v;
+    entry->is_set = true;
+    return DC_OK;
+}
+
+static int l_set(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 2);
+    dc_handle *h = dc_handle_check(L, d, 1, "set");
+    if (h->kind != DC_HANDLE_CELL)
+        dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL,
+                      &(dc_blame){.hint = "cells have :set; dc.state(type, init) makes one"});
+    const dc_type *t = &h->cell->type;
+    const dc_place place = dc_place_find(L, d);
+    setting a = {.d = d, .cell = h->cell, .place = &place};
+    const bool plain = lua_type(L, 2) == LUA_TNUMBER || lua_type(L, 2) == LUA_TBOOLEAN;
+    if (lua_isnil(L, 2))
+        dc_error_raisef(L, d, DC_ERR_ARG, "set", "a value is needed, not nil");
+    if (d->trace != NULL && plain)
+        a.bits = dc_args_element(L, d, 2, "set", (dc_dtype)t->dtype);
+    else if (d->trace != NULL && dc_handle_test(L, 2) != NULL)
+        a.value = dc_handle_check(L, d, 2, "set");
+    else
+        a.tensor = realized(L, d, 2, t, "set");
+    if (d->trace != NULL && !plain && a.value == NULL)
+        a.value = dc_handle_test(L, 2);
+    if (dc_protect(&d->rt->job, d->trace != NULL ? record_set : write_body, &a) != DC_OK) {
+        dc_operand in[2] = {{.h = h, .role = "cell", .type = *t}};
+        const dc_handle *v = dc_handle_test(L, 2);
+        int n = 1;
+        if (v != NULL && v->kind != DC_HANDLE_CLOSED)
+            in[n++] = (dc_operand){.h = dc_handle_test(L, 2), .role = "value", .type = *dc_handle_type(v)};
+        d->rt->job.err.fact.op = "set";
+        dc_error_raise(L, d, &(dc_blame){.op = "set", .in = in, .n = n, .place = &place});
+    }
+    return 0;
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+typedef struct gradient {
+    dc_dsl *d;
+    dc_handle *loss;
+    dc_handle **wrt, **out;
+    int n;
+    bool zero;
+    const dc_place *place;
+} gradient;
+
+/* Every version of every wrt, in order; first[i] is where those of wrt i begin. */
+static dc_status list_versions(dc_job *j, const gradient *a, dc_ref **refs, int *first)
+{
+    dc_trace *t = a->d->trace;
+    int total = 0;
+    for (int i = 0; i < a->n; i++)
+        total += a->wrt[i]->kind == DC_HANDLE_CELL
+                     ? (int)dc_trace_cell_of(t, a->wrt[i]->cell)->read.n
+                     : 1;
+    *refs = DC_NEW_ARRAY(&j->scratch, dc_ref, total + 1);
+    total = 0;
+    for (int i = 0; i < a->n; i++) {
+        first[i] = total;
+        if (a->wrt[i]->kind == DC_HANDLE_CELL) {
+            const dc_trace_cell *c = dc_trace_cell_of(t, a->wrt[i]->cell);
+            for (uint32_t k = 0; k < c->read.n; k++)
+                (*refs)[total++] = c->read.at[k].ref;
+        } else {
+            dc_val v;
+            DC_TRY(dc_trace_value(j, t, a->wrt[i], &v));
+            (*refs)[total++] = v.ref;
+        }
+    }
+    first[a->n] = total;
+    return DC_OK;
+}
+
+static dc_status unused(dc_job *j, const gradient *a, int i)
+{
+    char text[300];
+    const dc_handle *h = a->wrt[i];
+    if (h->kind == DC_HANDLE_CELL)
+        snprintf(text, sizeof text, "%s", name_of(h->cell));
+    else
+        snprintf(text, sizeof text, "number %d of the list", i + 1);
+    return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .word = {text}});
+}
+
+static dc_status grad_body(dc_job *j, void *arg)
+{
+    const gradient *a = arg;
+    dc_trace *t = a->d->trace;
+    dc_val loss;
+    dc_ref *refs;
+    int *first = DC_NEW_ARRAY(&j->scratch, int, a->n + 1);
+    dc_func_from(t->f, a->place->where, a->place->path);
+    DC_TRY(dc_trace_value(j, t, a->loss, &loss));
+    DC_TRY(list_versions(j, a, &refs, first));
+    dc_ref *out = DC_NEW_ARRAY(&j->scratch, dc_ref, first[a->n] + 1);
+    DC_TRY(dc_grad(j, t->f, loss.ref, refs, first[a->n], out));
+    for (int i = 0; i < a->n; i++) {
+        dc_val v = {0, *dc_handle_type(a->wrt[i])};
+        for (int k = first[i]; k < first[i + 1]; k++)
+            v.ref = out[k] != 0 ? out[k] : v.ref; /* the last version that the loss read */
+        if (v.ref == 0 && !a->zero)
+            return unused(j, a, i);
+        if (v.ref == 0)
+            DC_TRY(dc_b_const(j, t->f, &v.type, 0, &v));
+        dc_handle_trace(a->out[i], t, &v);
+    }
+    return DC_OK;
+}
+
+static void check_loss(lua_State *L, dc_dsl *d, dc_handle *loss)
+{
+    if (loss->kind == DC_HANDLE_TRACED && d->trace != NULL && loss->serial == d->trace->serial)
+        return;
+    const dc_operand in = {.h = loss, .role = "loss", .type = *dc_handle_type(loss)};
+    const bool leaked = loss->kind == DC_HANDLE_TRACED;
+    dc_error_fact(L, d, leaked ? DC_ERR_LEAKED : DC_ERR_GRAD_COMPILED,
+                  &(dc_fact){.op = "grad", .word = {leaked ? loss->fn : NULL}},
+                  &(dc_blame){.in = &in, .n = 1});
+}
+
+static bool zeros_wanted(lua_State *L, dc_dsl *d, int idx)
+{
+    dc_args_options(L, d, idx, "grad", (const char *const[]){"unused", NULL});
+    if (lua_isnil(L, idx))
+        return false;
+    const bool given = lua_getfield(L, idx, "unused") != LUA_TNIL;
+    if (given && (lua_type(L, -1) != LUA_TSTRING || strcmp(lua_tostring(L, -1), "zero") != 0))
+        dc_error_raisef(L, d, DC_ERR_ARG, "grad", "unused is \"zero\" or nothing, not %s",
+                        dc_args_describe(L, -1));
+    lua_pop(L, 1);
+    return given;
+}
+
+/* dc.grad(loss, wrt, { unused = "zero" }): a gradient, or a list of them for a list. */
+static int l_grad(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 3);
+    gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad")};
+    check_loss(L, d, a.loss);
+    a.zero = zeros_wanted(L, d, 3);
+    const bool list = lua_type(L, 2) == LUA_TTABLE;
+    a.n = list ? (int)luaL_len(L, 2) : 1;
+    a.wrt = lua_newuserdatauv(L, ((size_t)a.n + 1) * 2 * sizeof(dc_handle *), 0);
+    a.out = a.wrt + a.n + 1;
+    lua_createtable(L, a.n, 0); /* the results, at 5 */
+    for (int i = 0; i < a.n; i++) {
+        if (list)
+            lua_geti(L, 2, i + 1);
+        else
+            lua_pushvalue(L, 2);
+        a.wrt[i] = dc_handle_check(L, d, lua_gettop(L), "grad");
+        lua_pop(L, 1);
+        a.out[i] = dc_handle_new_traced(L, d);
+        lua_rawseti(L, 5, i + 1);
+    }
+    const dc_place place = dc_place_find(L, d);
+    a.place = &place;
+    for (int i = 0; i < a.n && place.where != NULL; i++)
+        a.out[i]->origin = dc_place_intern(d, "gradient taken at %s", place.where);
+    if (dc_protect(&d->rt->job, grad_body, &a) != DC_OK) {
+        const dc_operand in = {.h = a.loss, .role = "loss", .type = *dc_handle_type(a.loss)};
+        dc_error_raise(L, d, &(dc_blame){.op = "grad", .in = &in, .n = 1, .place = &place});
+    }
+    if (!list)
+        lua_rawgeti(L, 5, 1);
+    return 1;
+}
+
+void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module)
+{
+    static const luaL_Reg method[] = {{"set", l_set}, {NULL, NULL}};
+    static const luaL_Reg fn[] = {
+        {"param", l_param}, {"state", l_state}, {"grad", l_grad}, {NULL, NULL}};
+    lua_pushvalue(L, methods);
+    dc_lib_add(L, d, method);
+    lua_pop(L, 1);
+    lua_pushvalue(L, module);
+    dc_lib_add(L, d, fn);
+    lua_pop(L, 1);
+}

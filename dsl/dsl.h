@@ -1,0 +1,28 @@
+/*
+ * The language: what vm/ puts into a lua_State. One context serves one state; everything made
+ * through it dies with that state.
+ */
+#ifndef DC_DSL_DSL_H
+#define DC_DSL_DSL_H
+
+#include "core/rt.h"
+
+#include <lua.h>
+
+/*
+ * Pushes the module table, makes the modules of stdlib/ known to `require`, and remembers the
+ * context in the registry. `closed(arg)` is called when the state closes and nothing of the context
+ * is left in it. A second call in the same state pushes the same table and calls nothing.
+ * May raise (memory); the context is then not attached.
+ */
+int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
+
+/* The context of a state, or NULL. */
+dc_rt *dc_dsl_rt(lua_State *L);
+
+/*
+ * Message handler for lua_pcall: leaves error values as they are, adds a traceback to others.
+ */
+int dc_dsl_traceback(lua_State *L);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * Handles: the userdata that scripts hold. A realized tensor, a cell and a traced tensor look the
+ * same from outside; they share one metatable.
+ *
+ * A handle that holds a reference is in the context's list, so that closing a state also releases
+ * those whose finalizer never runs (made by finalizers while the state closes).
+ */
+#include "dsl/impl.h"
+
+#include <string.h>
+
+static const char HANDLE[] = "deepc.tensor";
+
+dc_handle *dc_handle_test(lua_State *L, int idx)
+{
+    return luaL_testudata(L, idx, HANDLE);
+}
+
+const dc_type *dc_handle_type(const dc_handle *h)
+{
+    switch (h->kind) {
+    case DC_HANDLE_VALUE:
+        return &h->tensor->type;
+    case DC_HANDLE_CELL:
+        return &h->cell->type;
+    case DC_HANDLE_TRACED:
+        return &h->val.type;
+    case DC_HANDLE_CLOSED:
+        break;
+    }
+    DC_BUG("the type of a closed handle");
+}
+
+dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
+{
+    dc_handle *h = dc_handle_test(L, idx);
+    if (h == NULL)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor is needed, not %s",
+                        dc_args_describe(L, idx));
+    if (h->kind != DC_HANDLE_CLOSED)
+        return h;
+    if (h->loan) {
+        const dc_blame b = {.op = op, .hint = "x:clone() keeps one"};
+        dc_fact f = {.op = op, .word = {"a batch is on loan until the next iteration"}};
+        dc_error_fact(L, d, DC_ERR_CLOSED, &f, &b);
+    }
+    dc_error_raisef(L, d, DC_ERR_CLOSED, op, "the tensor is closed");
+}
+
+static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
+{
+    dc_handle *h = lua_newuserdatauv(L, size, 0);
+    memset(h, 0, size);
+    h->kind = DC_HANDLE_CLOSED;
+    h->d = d;
+    luaL_setmetatable(L, HANDLE);
+    return h;
+}
+
+dc_handle *dc_handle_new(lua_State *L, dc_dsl *d)
+{
+    return make(L, d, offsetof(dc_handle, val));
+}
+
+dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d)
+{
+    return make(L, d, sizeof(dc_handle));
+}
+
+static void link_handle(dc_handle *h)
+{
+    h->prev = NULL;
+    h->next = h->d->live;
+    if (h->next != NULL)
+        h->next->prev = h;
+    h->d->live = h;
+}
+
+void dc_handle_fill(dc_handle *h, dc_tensor *t)
+{
+    h->tensor = t;
+    h->kind = DC_HANDLE_VALUE;
+    link_handle(h);
+}
+
+void dc_handle_fill_cell(dc_handle *h, dc_cell *c)
+{
+    h->cell = c;
+    h->kind = DC_HANDLE_CELL;
+    link_handle(h);
+}
+
+void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v)
+{
+    h->val = *v;
+    h->serial = t->serial;
+    h->fn = t->name;
+    h->kind = DC_HANDLE_TRACED;
+}
+
+void dc_handle_close(dc_handle *h)
+{
+    const dc_handle_kind kind = h->kind;
+    h->kind = DC_HANDLE_CLOSED;
+    if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_CELL)
+        return;
+    if (h->prev != NULL)
+        h->prev->next = h->next;
+    else
+        h->d->live = h->next;
+    if (h->next != NULL)
+        h->next->prev = h->prev;
+    dc_tensor_release(h->tensor);
+    dc_cell_release(h->cell);
+    h->tensor = NULL;
+    h->cell = NULL;
+}
+
+void dc_handle_close_all(dc_dsl *d)
+{
+    while (d->live != NULL)
+        dc_handle_close(d->live);
+}
+
+static int l_gc(lua_State *L)
+{
+    dc_handle_close(luaL_checkudata(L, 1, HANDLE));
+    return 0;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes)
+{
+    enum { STEP = 1 << 22 };
+    d->handed += bytes;
+    if (d->handed < STEP)
+        return;
+    const size_t kib = d->handed >> 10;
+    d->handed = 0;
+    lua_gc(L, LUA_GCSTEP, (int)(kib < 1 << 20 ? kib : 1 << 20));
+}
+
+typedef struct transfer {
+    dc_dsl *d;
+    dc_handle *h;
+    const dc_type *type;
+    const void *from;
+    void *to;
+} transfer;
+
+static dc_status download_body(dc_job *j, void *arg)
+{
+    const transfer *a = arg;
+    dc_device *dev = a->d->rt->device;
+    const dc_store *s = a->h->kind == DC_HANDLE_CELL ? a->h->cell->store : a->h->tensor->store;
+    if (a->h->kind == DC_HANDLE_CELL && a->h->cell->torn)
+        return dc_fail(j, DC_ERR_TORN,
+                       &(dc_fact){.word = {a->h->cell->label ? a->h->cell->label : "a cell"}});
+    return dev->ops->download(dev, j, a->to, s->mem, dc_type_bytes(dc_handle_type(a->h)));
+}
+
+const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
+{
+    if (h->kind == DC_HANDLE_TRACED || (h->kind == DC_HANDLE_CELL && d->trace != NULL)) {
+        const dc_trace *t = d->trace;
+        if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
+            dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
+                          &(dc_blame){.op = op});
+        const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
+        dc_error_fact(L, d, DC_ERR_NO_VALUE,
+                      &(dc_fact){.op = op, .type = {in.type}, .word = {t->name}},
+                      &(dc_blame){.op = op, .in = &in, .n = 1});
+    }
+    const size_t bytes = dc_type_bytes(dc_handle_type(h));
+    transfer a = {.d = d, .h = h, .to = lua_newuserdatauv(L, bytes ? bytes : 1, 0)};
+    dc_error_check(L, d, dc_protect(&d->rt->job, download_body, &a), op);
+    return a.to;
+}
+
+static dc_status upload_body(dc_job *j, void *arg)
+{
+    const transfer *a = arg;
+    dc_device *dev = a->d->rt->device;
+    dc_tensor *t;
+    DC_TRY(dc_tensor_new(a->d->rt, j, a->type, &t));
+    const size_t bytes = dc_type_bytes(a->type);
+    dc_status status = DC_OK;
+    if (a->from != NULL)
+        status = dev->ops->upload(dev, j, t->store->mem, a->from, bytes);
+    else {
+        static const char zeros[4096];
+        for (size_t at = 0, n; at < bytes && status == DC_OK; at += n) {
+            n = bytes - at < sizeof zeros ? bytes - at : sizeof zeros;
+            status = dev->ops->upload(dev, j, (char *)t->store->mem + at, zeros, n);
+        }
+    }
+    if (status != DC_OK) {
+        dc_tensor_release(t);
+        return status;
+    }
+    dc_handle_fill(a->h, t);
+    return DC_OK;
+}
+
+void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
+                      const char *op)
+{
+    transfer a = {.d = d, .h = h, .type = t, .from = from};
+    dc_status status = dc_protect(&d->rt->job, upload_body, &a);
+    if (status == DC_E_NOMEM) { /* what the script no longer needs may be enough */
+        lua_gc(L, LUA_GCCOLLECT);
+        status = dc_protect(&d->rt->job, upload_body, &a);
+    }
+    dc_error_check(L, d, status, op);
+    dc_handle_pressure(L, d, dc_type_bytes(t));
+}
+
+static int l_close(lua_State *L)
+{
+    dc_handle *h = luaL_checkudata(L, 1, HANDLE);
+    h->loan = false;
+    dc_handle_close(h);
+    return 0;
+}
+
+void dc_handle_register(lua_State *L, dc_dsl *d)
+{
+    static const luaL_Reg own[] = {{"__gc", l_gc}, {"__close", l_close}, {NULL, NULL}};
+    luaL_newmetatable(L, HANDLE);
+    dc_lib_add(L, d, own);
+}

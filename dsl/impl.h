@@ -1,0 +1,252 @@
+/*
+ * What the files of dsl/ share: the state of a context in Lua, handles, operands, blame.
+ *
+ * Every binding has three parts: parse (may raise, owns nothing), act (C inside dc_protect, never
+ * touches L) and push (what was made belongs to a userdata already). A userdata is made empty and
+ * valid first and filled second.
+ */
+#ifndef DC_DSL_IMPL_H
+#define DC_DSL_IMPL_H
+
+#include "core/build.h"
+#include "core/sig.h"
+#include "core/store.h"
+#include "dsl/dsl.h"
+#include "jit/jit.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+typedef struct dc_trace dc_trace;
+typedef struct dc_handle dc_handle;
+
+/* Of one context in one lua_State: the first upvalue of every binding. */
+typedef struct dc_dsl {
+    dc_rt *rt;
+    dc_trace *trace;  /* of the typed function being traced, innermost; or NULL */
+    uint64_t serial;  /* of traces made so far */
+    uint64_t draws;   /* of the generator, see random.c */
+    uint64_t seed;
+    size_t handed;    /* bytes given to Lua since the collector was last stepped */
+    dc_handle *live;  /* all that hold something, linked */
+    void (*closed)(void *);
+    void *arg;
+} dc_dsl;
+
+static inline dc_dsl *dc_dsl_of(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* Adds functions to the table on top; each has the context as its first upvalue. */
+void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn);
+/* Pushes one such function. */
+void dc_lib_push(lua_State *L, dc_dsl *d, lua_CFunction fn);
+
+/* ---- places (place.c) ------------------------------------------------------------------------ */
+
+/* Where a script called us: interned in the context, NULL unknown. */
+typedef struct dc_place {
+    const char *where; /* "train.lua:15" */
+    const char *path;  /* "net.2 (nn.Linear 784 -> 10)" */
+} dc_place;
+
+dc_place dc_place_find(lua_State *L, dc_dsl *d);
+const char *dc_place_intern(dc_dsl *d, const char *fmt, ...) DC_PRINTF(2, 3);
+/* Where the Lua function at idx is written. */
+const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx);
+/* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil. */
+void dc_place_push_name(lua_State *L, int idx);
+/* The __call of layers; second upvalue: a function from the layer to the text of its path. */
+int dc_place_layer(lua_State *L);
+
+/* ---- handles (handle.c) ---------------------------------------------------------------------- */
+
+typedef enum dc_handle_kind {
+    DC_HANDLE_CLOSED, /* nothing yet, or no more */
+    DC_HANDLE_VALUE,  /* a realized tensor */
+    DC_HANDLE_CELL,
+    DC_HANDLE_TRACED  /* a node of the function being traced */
+} dc_handle_kind;
+
+/* The userdata behind a tensor, a cell and a traced tensor alike. */
+struct dc_handle {
+    dc_handle_kind kind;
+    bool loan;          /* of a batch: says so when used after closing */
+    dc_dsl *d;
+    const char *origin; /* "made at train.lua:14", "argument 'x' of step, train.lua:12"; interned */
+    dc_handle *next, *prev;
+    dc_tensor *tensor;
+    dc_cell *cell;
+    dc_val val;         /* TRACED only: other kinds end before it */
+    uint64_t serial;    /* of the trace */
+    const char *fn;     /* name of the function traced; interned */
+};
+
+void dc_handle_register(lua_State *L, dc_dsl *d);
+/* Pushes an empty handle that may become a value or a cell; or one for a traced tensor. */
+dc_handle *dc_handle_new(lua_State *L, dc_dsl *d);
+dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d);
+/* These take the reference. */
+void dc_handle_fill(dc_handle *h, dc_tensor *t);
+void dc_handle_fill_cell(dc_handle *h, dc_cell *c);
+void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v);
+void dc_handle_close(dc_handle *h);
+void dc_handle_close_all(dc_dsl *d);
+const dc_type *dc_handle_type(const dc_handle *h);
+dc_handle *dc_handle_test(lua_State *L, int idx);                  /* or NULL */
+dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
+/* Tells the collector about memory that it cannot see. */
+void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes);
+
+/* Copies a value or a cell to host memory owned by Lua, pushed as a userdata. Raises while traced. */
+const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op);
+/* Fills an empty handle with a new tensor of this type, from host memory (NULL: zeros). */
+void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
+                      const char *op);
+
+/* ---- arguments (args.c) ---------------------------------------------------------------------- */
+
+void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out);
+int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op); /* 0-based */
+/* nil: all; an axis; a list of axes; { axis = .., keep = .. } */
+uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
+                      bool *keep);
+double dc_args_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
+int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
+/* A field of the options table at idx (which may be nil), or the default. */
+double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const char *name,
+                      double dflt);
+/* Options other than these (NULL-terminated) raise. */
+void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const char *const *known);
+/* The Lua value at idx as one element of this dtype; NUMBER_FIT. */
+uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t);
+/* "a string", "nil", "f32[2, 3]" for sentences; pushes it. */
+const char *dc_args_describe(lua_State *L, int idx);
+
+/* ---- failures (error.c) ---------------------------------------------------------------------- */
+
+typedef struct dc_operand {
+    dc_handle *h;    /* NULL: a number */
+    const char *role; /* "left" */
+    int idx;         /* on the stack */
+    uint64_t bits;   /* of a number, of dtype type.dtype */
+    dc_type type;
+} dc_operand;
+
+/* What the sentence of a failure is surrounded by. */
+typedef struct dc_blame {
+    const char *op;
+    const dc_operand *in;
+    int n;
+    const dc_place *place; /* NULL: found now */
+    const char *hint;      /* instead of the row's */
+    const char *expected, *got;
+} dc_blame;
+
+void dc_error_register(lua_State *L, dc_dsl *d);
+/* Raises the record of the context's job. */
+DC_NORETURN void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b);
+/* Makes a record of one sentence and raises it; for mistakes found in dsl/. */
+DC_NORETURN void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const char *op,
+                                 const char *fmt, ...) DC_PRINTF(5, 6);
+/* Makes a record from facts and raises it. */
+DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact,
+                               const dc_blame *b);
+/* Raises if the status is a failure. */
+void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
+
+/* ---- operations (apply.c) -------------------------------------------------------------------- */
+
+typedef dc_status dc_build_fn(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out);
+
+enum { DC_APPLY_IN = 4, DC_APPLY_OUT = 2 };
+
+/* One operation on operands that are parsed already. */
+typedef struct dc_apply {
+    const char *op;
+    dc_operand in[DC_APPLY_IN];
+    int n, nout;
+    bool as_f32; /* numbers beside integers are f32, for `/` and `^` */
+    dc_build_fn *build;
+    const void *arg;
+} dc_apply;
+
+/* Records it while tracing, else computes it at once. Pushes nout handles; raises. */
+void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a);
+/* Takes the values at idx[0..n-1] as operands; numbers get the dtype that the tensors have. */
+void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n);
+
+/* Steps of composites. */
+dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out);
+dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out);
+dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out); /* a scalar */
+dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integers become f32 */
+
+/* ---- tracing (trace.c) ----------------------------------------------------------------------- */
+
+typedef struct dc_trace_cell {
+    dc_cell *cell;
+    DC_VEC(dc_val) read; /* the value at the start, then what each set left */
+    dc_val set;          /* the last one */
+    bool is_set;
+} dc_trace_cell;
+
+typedef struct dc_trace_capture {
+    dc_tensor *tensor;
+    dc_ref ref;
+} dc_trace_capture;
+
+/* A run-time test, and what to say when it fails. */
+typedef struct dc_trace_check {
+    dc_ref position, value;
+    int64_t classes;
+    const char *op; /* static */
+    dc_type type;
+    const char *origin;
+    dc_place place;
+} dc_trace_check;
+
+struct dc_trace {
+    dc_dsl *d;
+    dc_trace *outer;
+    uint64_t serial;
+    const char *name;  /* of the function; interned */
+    const char *where; /* its body; interned */
+    dc_module *module;
+    dc_func *f;
+    DC_VEC(dc_ref) arg;
+    DC_VEC(dc_trace_capture) captured;
+    DC_VEC(dc_trace_cell) cell;
+    DC_VEC(dc_trace_check) check;
+    DC_VEC(dc_val) result;
+};
+
+dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where);
+void dc_trace_free(dc_trace *t);
+/* The value of a handle in the function being traced. LEAKED. */
+dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
+dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
+/* A function with arguments, captured tensors, then cells; results, sets, checks. */
+dc_func *dc_trace_close(dc_trace *t);
+/* Drops the graphs; captured tensors, cells and checks stay. */
+void dc_trace_settle(dc_trace *t);
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* ops.c */
+void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module); /* reduce.c */
+void dc_move_register(lua_State *L, dc_dsl *d, int methods);             /* move.c */
+int dc_move_index(lua_State *L, dc_dsl *d, dc_handle *h);                /* a[k]: key at 2 */
+void dc_make_register(lua_State *L, dc_dsl *d, int module);              /* make.c */
+void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
+                        const char *op); /* pushes a tensor */
+void dc_random_register(lua_State *L, dc_dsl *d, int module);            /* random.c */
+uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
+void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
+void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
+void dc_data_register(lua_State *L, dc_dsl *d);                          /* data.c: internals on top */
+void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
+int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);               /* print.c: pushes text */
+
+#endif

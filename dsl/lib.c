@@ -1,0 +1,230 @@
+/*
+ * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
+ *
+ * The context is a userdata in the registry, made before anything that it owns, so that its
+ * finalizer runs last when the state closes.
+ */
+#include "dsl/impl.h"
+#include "dsl/stdlib.h"
+
+#include <string.h>
+
+static const char CONTEXT[] = "deepc.context";
+static const char MODULE[] = "deepc.module";
+
+void dc_lib_push(lua_State *L, dc_dsl *d, lua_CFunction fn)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushcclosure(L, fn, 1);
+}
+
+void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    luaL_setfuncs(L, fn, 1);
+}
+
+/* ---- what it tells --------------------------------------------------------------------------- */
+
+static void set_count(lua_State *L, const char *name, uint64_t n)
+{
+    lua_pushinteger(L, (lua_Integer)n);
+    lua_setfield(L, -2, name);
+}
+
+/* dc.stats(): counters since the context was opened. */
+static int l_stats(lua_State *L)
+{
+    const dc_rt *rt = dc_dsl_of(L)->rt;
+    const dc_stats *s = &rt->stats;
+    lua_newtable(L);
+#define COUNT(field) set_count(L, #field, s->field)
+    COUNT(traces);
+    COUNT(compiles);
+    COUNT(kernels);
+    COUNT(launches);
+    COUNT(calls);
+    COUNT(interpreted);
+    COUNT(fallbacks);
+    COUNT(allocs);
+    COUNT(moved_out);
+    COUNT(bytes_live);
+    COUNT(bytes_peak);
+    COUNT(compile_ns);
+#undef COUNT
+    lua_pushnumber(L, s->compare_max);
+    lua_setfield(L, -2, "compare_max");
+    lua_pushstring(L, rt->opt.device);
+    lua_setfield(L, -2, "device");
+    return 1;
+}
+
+static const char *class_name(dc_op op)
+{
+    switch ((dc_op_class)dc_op_row_of(op)->cls) {
+    case DC_CLASS_EW:
+        return "element-wise";
+    case DC_CLASS_RED:
+        return "reduction";
+    case DC_CLASS_MOV:
+        return "movement";
+    case DC_CLASS_SRC:
+        return "source";
+    case DC_CLASS_CON:
+        return "contraction";
+    }
+    return "";
+}
+
+/* dc.ops(): the op table as a list of { name, class, operands, low, high }. */
+static int l_ops(lua_State *L)
+{
+    lua_createtable(L, DC_OP__COUNT, 0);
+    for (int op = 0; op < DC_OP__COUNT; op++) {
+        const dc_op_row *row = dc_op_row_of((dc_op)op);
+        lua_createtable(L, 0, 5);
+        lua_pushstring(L, row->name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, class_name((dc_op)op));
+        lua_setfield(L, -2, "class");
+        set_count(L, "operands", row->n);
+        lua_pushnumber(L, row->lo);
+        lua_setfield(L, -2, "low");
+        lua_pushnumber(L, row->hi);
+        lua_setfield(L, -2, "high");
+        lua_rawseti(L, -2, op + 1);
+    }
+    return 1;
+}
+
+static int l_no_field(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = luaL_tolstring(L, 2, NULL);
+    dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"deepc", name}}, NULL);
+}
+
+/* ---- stdlib ---------------------------------------------------------------------------------- */
+
+/* Upvalues: the context, the module's number, the internals. */
+static int l_load(lua_State *L)
+{
+    const struct dc_stdlib_module *m = &dc_stdlib_modules[lua_tointeger(L, lua_upvalueindex(2))];
+    if (luaL_loadbufferx(L, (const char *)m->text, m->size, m->chunkname, "t") != LUA_OK)
+        return lua_error(L);
+    lua_pushstring(L, m->name);
+    lua_pushvalue(L, lua_upvalueindex(3));
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+/* The internals are on top. */
+static void preload(lua_State *L, dc_dsl *d)
+{
+    const int internals = lua_gettop(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    for (size_t i = 0; i < dc_stdlib_count; i++) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_pushinteger(L, (lua_Integer)i);
+        lua_pushvalue(L, internals);
+        lua_pushcclosure(L, l_load, 3);
+        lua_setfield(L, -2, dc_stdlib_modules[i].name);
+    }
+    lua_pop(L, 1);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int l_context_gc(lua_State *L)
+{
+    dc_dsl *d = lua_touserdata(L, 1);
+    if (d->rt == NULL)
+        return 0;
+    dc_handle_close_all(d);
+    d->rt = NULL;
+    if (d->closed != NULL)
+        d->closed(d->arg);
+    return 0;
+}
+
+static dc_dsl *new_context(lua_State *L, dc_rt *rt)
+{
+    dc_dsl *d = lua_newuserdatauv(L, sizeof *d, 0);
+    *d = (dc_dsl){.seed = (uint64_t)rt->opt.seed};
+    if (luaL_newmetatable(L, CONTEXT)) {
+        lua_pushcfunction(L, l_context_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, d);
+    lua_setfield(L, LUA_REGISTRYINDEX, CONTEXT);
+    return d;
+}
+
+/* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */
+static void fill_module(lua_State *L, dc_dsl *d, int module)
+{
+    static const luaL_Reg fn[] = {{"stats", l_stats}, {"ops", l_ops}, {NULL, NULL}};
+    lua_newtable(L);
+    const int methods = lua_gettop(L);
+    dc_handle_register(L, d);
+    const int meta = lua_gettop(L);
+    dc_error_register(L, d);
+    dc_ops_register(L, d, methods, module, meta);
+    dc_reduce_register(L, d, methods, module);
+    dc_move_register(L, d, methods);
+    dc_make_register(L, d, module);
+    dc_random_register(L, d, module);
+    dc_tensor_register(L, d, methods, meta);
+    dc_cell_register(L, d, methods, module);
+    dc_fn_register(L, d, module);
+    lua_settop(L, module);
+    dc_lib_add(L, d, fn);
+    lua_createtable(L, 0, 1);
+    dc_lib_push(L, d, l_no_field);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, module);
+}
+
+int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
+{
+    luaL_checkstack(L, 20, "deepc");
+    if (lua_getfield(L, LUA_REGISTRYINDEX, MODULE) == LUA_TTABLE)
+        return 1;
+    lua_pop(L, 1);
+    dc_dsl *d = new_context(L, rt);
+    lua_newtable(L);
+    const int module = lua_gettop(L);
+    fill_module(L, d, module);
+    lua_newtable(L);
+    dc_data_register(L, d);
+    preload(L, d);
+    lua_settop(L, module);
+    lua_pushvalue(L, module);
+    lua_setfield(L, LUA_REGISTRYINDEX, MODULE);
+    d->rt = rt; /* from here on the state owns it */
+    d->closed = closed;
+    d->arg = arg;
+    return 1;
+}
+
+dc_rt *dc_dsl_rt(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, CONTEXT);
+    const dc_dsl *d = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return d != NULL ? d->rt : NULL;
+}
+
+int dc_dsl_traceback(lua_State *L)
+{
+    const char *text = lua_tostring(L, 1);
+    if (text == NULL) {
+        if (lua_type(L, 1) == LUA_TTABLE || lua_type(L, 1) == LUA_TUSERDATA)
+            return 1;
+        text = luaL_tolstring(L, 1, NULL);
+    }
+    luaL_traceback(L, L, text, 1);
+    return 1;
+}

@@ -1,0 +1,323 @@
+/*
+ * Element-wise operations: a method and a function of the module for every row of the op table,
+ * the operators, and composites of rows where the language means more than one row does:
+ *
+ *   /  and ^   integers become f32
+ *   // and %   floor, as in Lua (rows div and rem truncate)
+ */
+#include "dsl/impl.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out)
+{
+    return dc_b_ew(j, f, op, &a, 1, out);
+}
+
+dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[2] = {a, b};
+    return dc_b_ew(j, f, op, in, 2, out);
+}
+
+dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out)
+{
+    const dc_type t = dc_type_scalar((dc_dtype)like.type.dtype);
+    return dc_b_const(j, f, &t, v, out);
+}
+
+dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out)
+{
+    *out = a;
+    return dc_dtype_is_float((dc_dtype)a.type.dtype) ? DC_OK : dc_b_cast(j, f, a, DC_F32, out);
+}
+
+static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[3] = {m, a, b};
+    return dc_b_ew(j, f, DC_OP_WHERE, in, 3, out);
+}
+
+/* ---- builds ---------------------------------------------------------------------------------- */
+
+static dc_status build_row(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const dc_op op = *(const dc_op *)arg;
+    return dc_b_ew(j, f, op, in, dc_op_row_of(op)->n, out);
+}
+
+static dc_status build_div(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val a, b;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(dc_ops_float(j, f, in[1], &b));
+    return dc_ops_2(j, f, DC_OP_DIV, a, b, out);
+}
+
+/* Is the remainder r (of a signed division by b) to be moved by b? r != 0 and of the other sign. */
+static dc_status other_sign(dc_job *j, dc_func *f, dc_val r, dc_val b, dc_val *out)
+{
+    dc_val zero, r_neg, b_neg, not_zero, b_not_zero;
+    DC_TRY(dc_ops_number(j, f, r, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, r, zero, &r_neg));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, b, zero, &b_neg));
+    DC_TRY(dc_ops_2(j, f, DC_OP_XOR, r_neg, b_neg, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, r, zero, &not_zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, b, zero, &b_not_zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_AND, *out, not_zero, out));
+    return dc_ops_2(j, f, DC_OP_AND, *out, b_not_zero, out);
+}
+
+static bool is_unsigned(dc_val a)
+{
+    return dc_dtype_kind((dc_dtype)a.type.dtype) == DC_KIND_UINT;
+}
+
+static dc_status build_floor_div(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                 dc_val *out)
+{
+    dc_val q, r, move, one, less;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, in[0], in[1], &q));
+    if (dc_dtype_is_float((dc_dtype)q.type.dtype))
+        return dc_ops_1(j, f, DC_OP_FLOOR, q, out);
+    *out = q;
+    if (is_unsigned(q))
+        return DC_OK;
+    DC_TRY(dc_ops_2(j, f, DC_OP_REM, in[0], in[1], &r));
+    DC_TRY(other_sign(j, f, r, in[1], &move));
+    DC_TRY(dc_ops_number(j, f, q, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, q, one, &less));
+    return where(j, f, move, less, q, out);
+}
+
+static dc_status build_mod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val r, move, more;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_2(j, f, DC_OP_REM, in[0], in[1], &r));
+    *out = r;
+    if (is_unsigned(r))
+        return DC_OK;
+    DC_TRY(other_sign(j, f, r, in[1], &move));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, r, in[1], &more));
+    return where(j, f, move, more, r, out);
+}
+
+/* a to the n-th by squaring; n >= 1. */
+static dc_status whole_power(dc_job *j, dc_func *f, dc_val a, int n, dc_val *out)
+{
+    if (n == 1) {
+        *out = a;
+        return DC_OK;
+    }
+    dc_val half;
+    DC_TRY(whole_power(j, f, a, n / 2, &half));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, half, half, out));
+    return n % 2 ? dc_ops_2(j, f, DC_OP_MUL, *out, a, out) : DC_OK;
+}
+
+/* The exponent where it is a number. */
+typedef struct exponent {
+    bool known;
+    double value;
+} exponent;
+
+static dc_status number_power(dc_job *j, dc_func *f, dc_val a, double n, dc_val *out)
+{
+    dc_val one;
+    if (n == 0.5)
+        return dc_ops_1(j, f, DC_OP_SQRT, a, out);
+    DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
+    if (n > 0)
+        return DC_OK;
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    return dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
+}
+
+static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const exponent *e = arg;
+    const bool whole = e->value == floor(e->value) && fabs(e->value) >= 1 && fabs(e->value) <= 16;
+    dc_val a, b;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    if (e->known && (whole || e->value == 0.5))
+        return number_power(j, f, a, e->value, out);
+    DC_TRY(dc_ops_float(j, f, in[1], &b));
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, a, &a));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, b, out));
+    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+}
+
+static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val zero;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
+    return dc_ops_2(j, f, DC_OP_MAX, in[0], zero, out);
+}
+
+/* 1 / (1 + exp(-a)) */
+static dc_status build_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    dc_val one, e;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, in[0], &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
+    return dc_ops_2(j, f, DC_OP_DIV, one, e, out);
+}
+
+/* 2 * sigmoid(2a) - 1 */
+static dc_status build_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val one, twice, s;
+    DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, in[0], in[0], &twice));
+    DC_TRY(build_sigmoid(j, f, arg, &twice, &s));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, s, s, &s));
+    return dc_ops_2(j, f, DC_OP_SUB, s, one, out);
+}
+
+/* ---- bindings -------------------------------------------------------------------------------- */
+
+/* Every row: second upvalue its op. */
+static int l_row(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_op op = (dc_op)lua_tointeger(L, lua_upvalueindex(2));
+    const dc_op_row *row = dc_op_row_of(op);
+    static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
+    dc_apply a = {.build = build_row, .arg = &op};
+    /* metamethods of one operand are called with two */
+    luaL_checkstack(L, DC_APPLY_IN, "operands");
+    lua_settop(L, row->n);
+    dc_apply_operands(L, d, &a, row->name, at, row->n);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+static const struct composite {
+    const char *name;
+    dc_build_fn *build;
+    int n;
+    bool as_f32;
+} composites[] = {
+    {"div", build_div, 2, true},
+    {"floor_div", build_floor_div, 2, false},
+    {"mod", build_mod, 2, false},
+    {"pow", build_pow, 2, true},
+    {"relu", build_relu, 1, false},
+    {"sigmoid", build_sigmoid, 1, false},
+    {"tanh", build_tanh, 1, false},
+};
+
+static int l_composite(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const struct composite *c = &composites[lua_tointeger(L, lua_upvalueindex(2))];
+    static const int at[2] = {1, 2};
+    lua_settop(L, c->n);
+    const exponent e = {lua_type(L, 2) == LUA_TNUMBER, lua_tonumber(L, 2)};
+    dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32};
+    dc_apply_operands(L, d, &a, c->name, at, c->n);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* x:cast "f32" */
+static dc_status build_cast(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return dc_b_cast(j, f, in[0], *(const dc_dtype *)arg, out);
+}
+
+static int l_cast(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    dc_dtype t;
+    if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
+        dc_error_raisef(L, d, DC_ERR_ARG, "cast",
+                        "a dtype such as \"f32\" is needed, not %s; known are bool, u8, i32, u32, f32",
+                        dc_args_describe(L, 2));
+    static const int at[1] = {1};
+    dc_apply a = {.build = build_cast, .arg = &t};
+    dc_handle_check(L, d, 1, "cast");
+    dc_apply_operands(L, d, &a, "cast", at, 1);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* a:matmul(b) */
+static dc_status build_matmul(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_b_matmul(j, f, in[0], in[1], out);
+}
+
+static int l_matmul(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    static const int at[2] = {1, 2};
+    dc_apply a = {.build = build_matmul};
+    dc_handle_check(L, d, 1, "matmul");
+    dc_handle_check(L, d, 2, "matmul");
+    dc_apply_operands(L, d, &a, "matmul", at, 2);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+/* One function under a name in both tables. */
+static void publish(lua_State *L, dc_dsl *d, lua_CFunction fn, int64_t which, const char *name,
+                    int methods, int module)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushinteger(L, which);
+    lua_pushcclosure(L, fn, 2);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, methods, name);
+    lua_setfield(L, module, name);
+}
+
+static void alias(lua_State *L, int table, const char *from, const char *to)
+{
+    lua_getfield(L, table, from);
+    lua_setfield(L, table, to);
+}
+
+static void set_operators(lua_State *L, int methods, int meta)
+{
+    static const char *const names[][2] = {
+        {"__add", "add"},      {"__sub", "sub"},        {"__mul", "mul"},
+        {"__div", "div"},      {"__idiv", "floor_div"}, {"__mod", "mod"},
+        {"__pow", "pow"},      {"__unm", "neg"},        {"__band", "bit_and"},
+        {"__bor", "bit_or"},   {"__bxor", "bit_xor"},   {"__bnot", "bit_not"},
+        {"__shl", "shift_left"}, {"__shr", "shift_right"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(names); i++) {
+        lua_getfield(L, methods, names[i][1]);
+        lua_setfield(L, meta, names[i][0]);
+    }
+}
+
+void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
+{
+    for (int op = 0; op < DC_OP__COUNT; op++)
+        if (dc_op_is((dc_op)op, DC_CLASS_EW) && op != DC_OP_CAST && op != DC_OP_THREEFRY)
+            publish(L, d, l_row, op, dc_op_row_of((dc_op)op)->name, methods, module);
+    for (size_t i = 0; i < DC_COUNTOF(composites); i++)
+        publish(L, d, l_composite, (int64_t)i, composites[i].name, methods, module);
+    publish(L, d, l_cast, 0, "cast", methods, module);
+    publish(L, d, l_matmul, 0, "matmul", methods, module);
+    alias(L, methods, "not", "bit_not"); /* `not` is a word of Lua */
+    alias(L, module, "not", "bit_not");
+    set_operators(L, methods, meta);
+}

@@ -1,0 +1,20 @@
+/*
+ * The Lua modules of stdlib/, embedded at build time by scripts/embed.cmake. Sorted by path; behind
+ * the last module stands a row of zeros.
+ */
+#ifndef DC_DSL_STDLIB_H
+#define DC_DSL_STDLIB_H
+
+#include <stddef.h>
+
+struct dc_stdlib_module {
+    const char *name;          /* "deepc.nn", as given to require */
+    const char *chunkname;     /* "=deepc/nn.lua", as given to luaL_loadbuffer */
+    const unsigned char *text; /* the file, and a zero byte that size does not count */
+    size_t size;
+};
+
+extern const struct dc_stdlib_module dc_stdlib_modules[];
+extern const size_t dc_stdlib_count;
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * What a tensor is to a script besides operations: fields, size, values out of it, printing,
+ * and the sentences for what a tensor does not do.
+ */
+#include "dsl/impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static const char *const hints[][2] = {
+    {"view", ":reshape"},
+    {"unsqueeze", ":reshape"},
+    {"squeeze", ":reshape"},
+    {"T", ":transpose()"},
+    {"t", ":transpose()"},
+    {"backward", "opt:step(loss) takes the gradients, or dc.grad(loss, params)"},
+    {"grad", "dc.grad(loss, params) gives gradients"},
+    {"to", ":cast \"f32\" changes the dtype"},
+    {"float", ":cast \"f32\""},
+    {"astype", ":cast \"f32\""},
+    {"type", ".dtype, or :cast \"f32\""},
+    {"dot", ":matmul"},
+    {"mm", ":matmul"},
+    {"detach", "dc.stop_gradient(x)"},
+    {"numpy", ":totable()"},
+    {"tolist", ":totable()"},
+    {"dim", "#x.shape"},
+    {"ndim", "#x.shape"},
+    {"copy", ":clone()"},
+};
+
+static const char *field_hint(lua_State *L, const char *name)
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < DC_COUNTOF(hints); i++)
+        if (strcmp(hints[i][0], name) == 0)
+            return hints[i][1];
+    if (n > 1 && name[n - 1] == '_')
+        return "tensors are immutable; cells have :set";
+    DC_UNUSED(L);
+    return NULL;
+}
+
+static void push_shape(lua_State *L, const dc_type *t)
+{
+    lua_createtable(L, t->rank, 0);
+    for (int k = 0; k < t->rank; k++) {
+        lua_pushinteger(L, t->dim[k]);
+        lua_rawseti(L, -2, k + 1);
+    }
+}
+
+/* Second upvalue: the methods. */
+static int l_index(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    if (lua_type(L, 2) == LUA_TSTRING) {
+        lua_pushvalue(L, 2);
+        if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL)
+            return 1;
+    }
+    dc_handle *h = dc_handle_check(L, d, 1, "index");
+    if (lua_type(L, 2) != LUA_TSTRING)
+        return dc_move_index(L, d, h);
+    const char *name = lua_tostring(L, 2);
+    const dc_type *t = dc_handle_type(h);
+    if (strcmp(name, "shape") == 0) {
+        push_shape(L, t);
+        return 1;
+    }
+    if (strcmp(name, "dtype") == 0) {
+        lua_pushstring(L, dc_dtype_name((dc_dtype)t->dtype));
+        return 1;
+    }
+    dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a tensor", name}},
+                  &(dc_blame){.hint = field_hint(L, name)});
+}
+
+static int l_newindex(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL,
+                  &(dc_blame){.hint = "make a new one of it, as b = a + 1; cells have :set"});
+}
+
+static int l_size(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_handle *h = dc_handle_check(L, d, 1, "size");
+    lua_pushinteger(L, dc_handle_type(h)->dim[dc_args_axis(L, d, 2, h, "size")]);
+    return 1;
+}
+
+static int l_len(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_type *t = dc_handle_type(dc_handle_check(L, d, 1, "#"));
+    if (t->rank == 0)
+        dc_error_raisef(L, d, DC_ERR_ARG, "#", "a scalar has no axis 1");
+    lua_pushinteger(L, t->dim[0]);
+    return 1;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void push_element(lua_State *L, dc_dtype t, const void *at)
+{
+    const uint64_t bits = dc_bits_load(t, at);
+    if (t == DC_BOOL)
+        lua_pushboolean(L, bits != 0);
+    else if (dc_dtype_is_float(t))
+        lua_pushnumber(L, dc_value_of(t, bits));
+    else
+        lua_pushinteger(L, (lua_Integer)bits);
+}
+
+static int l_item(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_handle *h = dc_handle_check(L, d, 1, "item");
+    const dc_type *t = dc_handle_type(h);
+    if (dc_type_count(t) != 1) {
+        const dc_operand in = {.h = h, .role = "of", .type = *t};
+        char text[DC_TYPE_TEXT], sentence[DC_TYPE_TEXT + 40];
+        dc_type_print(t, text, sizeof text);
+        snprintf(sentence, sizeof sentence, "%s is not one element", text);
+        dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = "item", .word = {sentence}},
+                      &(dc_blame){.in = &in, .n = 1, .hint = ":totable() gives all of them"});
+    }
+    const dc_dtype dtype = (dc_dtype)t->dtype;
+    push_element(L, dtype, dc_handle_read(L, d, h, "item"));
+    return 1;
+}
+
+static const char *push_level(lua_State *L, const dc_type *t, int axis, const char *at)
+{
+    const dc_dtype dtype = (dc_dtype)t->dtype;
+    if (axis == t->rank) {
+        push_element(L, dtype, at);
+        return at + dc_dtype_size(dtype);
+    }
+    const int64_t n = t->dim[axis];
+    luaL_checkstack(L, 4, "nested tables");
+    lua_createtable(L, (int)(n < INT32_MAX ? n : INT32_MAX), 0);
+    for (int64_t i = 1; i <= n; i++) {
+        at = push_level(L, t, axis + 1, at);
+        lua_rawseti(L, -2, i);
+    }
+    return at;
+}
+
+static int l_totable(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_handle *h = dc_handle_check(L, d, 1, "totable");
+    const dc_type t = *dc_handle_type(h);
+    push_level(L, &t, 0, dc_handle_read(L, d, h, "totable"));
+    return 1;
+}
+
+static int l_clone(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_handle *h = dc_handle_check(L, d, 1, "clone");
+    if (h->kind == DC_HANDLE_TRACED) { /* immutable: its own copy */
+        lua_pushvalue(L, 1);
+        return 1;
+    }
+    const dc_type t = *dc_handle_type(h);
+    const dc_place place = dc_place_find(L, d);
+    const void *from = dc_handle_read(L, d, h, "clone");
+    dc_handle *copy = dc_handle_new(L, d);
+    if (place.where != NULL)
+        copy->origin = dc_place_intern(d, "made at %s", place.where);
+    dc_handle_upload(L, d, copy, &t, from, "clone");
+    return 1;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static int l_tostring(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_handle *h = dc_handle_test(L, 1);
+    if (h != NULL && h->kind == DC_HANDLE_CLOSED) {
+        lua_pushliteral(L, "(closed tensor)");
+        return 1;
+    }
+    return dc_print_value(L, d, dc_handle_check(L, d, 1, "tostring"));
+}
+
+static int l_concat(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    luaL_tolstring(L, 2, NULL);
+    lua_concat(L, 2);
+    return 1;
+}
+
+/* ---- what Lua's comparisons cannot do --------------------------------------------------------- */
+
+static void refuse_comparison(lua_State *L, const char *sentence, const char *hint)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_operand in[2];
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        dc_handle *h = dc_handle_test(L, i + 1);
+        if (h != NULL && h->kind != DC_HANDLE_CLOSED)
+            in[n++] = (dc_operand){
+                .h = h, .role = i ? "right" : "left", .type = *dc_handle_type(h)};
+    }
+    dc_error_fact(L, d, DC_ERR_COMPARE, &(dc_fact){.word = {sentence}},
+                  &(dc_blame){.in = in, .n = n, .hint = hint});
+}
+
+static int l_order(lua_State *L)
+{
+    refuse_comparison(L, "order comparison of tensors: Lua makes it true or false",
+                      "loss:item() for the value, x:lt :le :gt :ge element by element");
+    return 0;
+}
+
+static int l_equal(lua_State *L)
+{
+    refuse_comparison(L, "== of two tensors", "pred:eq(y), rawequal for identity");
+    return 0;
+}
+
+/* a:gt(b) is b:lt(a) */
+static int l_swapped(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, 1);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+static void add_swapped(lua_State *L, dc_dsl *d, int methods, const char *from, const char *to)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_getfield(L, methods, from);
+    lua_pushcclosure(L, l_swapped, 2);
+    lua_setfield(L, methods, to);
+}
+
+void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
+{
+    static const luaL_Reg fn[] = {{"size", l_size},   {"item", l_item}, {"totable", l_totable},
+                                  {"clone", l_clone}, {NULL, NULL}};
+    static const luaL_Reg own[] = {
+        {"__newindex", l_newindex}, {"__len", l_len}, {"__tostring", l_tostring},
+        {"__concat", l_concat},     {"__lt", l_order}, {"__le", l_order},
+        {"__eq", l_equal},          {NULL, NULL}};
+    lua_pushvalue(L, methods);
+    dc_lib_add(L, d, fn);
+    lua_pop(L, 1);
+    lua_pushvalue(L, meta);
+    dc_lib_add(L, d, own);
+    lua_getfield(L, -1, "__close");
+    lua_setfield(L, methods, "close");
+    lua_pop(L, 1);
+    add_swapped(L, d, methods, "lt", "gt");
+    add_swapped(L, d, methods, "le", "ge");
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushvalue(L, methods);
+    lua_pushcclosure(L, l_index, 2);
+    lua_setfield(L, meta, "__index");
+}

@@ -1,0 +1,275 @@
+-- Layers and losses. A layer is a table with a class; calling it calls its :forward and tells errors
+-- where they happened ("net.2 (nn.Linear 784 -> 10)").
+--
+-- A layer's parameters are its fields: cells, other layers, plain tables of these. They are listed by
+-- path, integer keys as numbers before names; each cell once, under its first path.
+
+local dc = require "deepc"
+local _, core = ...
+
+local nn = {}
+
+---@class deepc.nn.Layer
+local Layer = {}
+
+-- ---- paths ----
+
+local function is_layer(v)
+  local mt = type(v) == "table" and getmetatable(v)
+  return mt and mt._is_layer == true
+end
+
+local function before(a, b)
+  if type(a) ~= type(b) then
+    return type(a) == "number"
+  end
+  return a < b
+end
+
+-- The keys under which parts may stand, in order.
+local function part_keys(t)
+  local keys = {}
+  for k, v in next, t do
+    local named = type(k) == "string" and k:sub(1, 1) ~= "_" or math.type(k) == "integer"
+    if named and (type(v) == "table" or type(v) == "userdata") then
+      keys[#keys + 1] = k
+    end
+  end
+  table.sort(keys, before)
+  return keys
+end
+
+-- Calls see(part, path) for the layers and cells below t, each once.
+local function walk(t, path, see, seen)
+  for _, key in ipairs(part_keys(t)) do
+    local part, at = rawget(t, key), path .. "." .. key
+    local kind = core.kind(part)
+    if not seen[part] and (kind == "param" or kind == "state") then
+      seen[part] = true
+      see(part, at)
+    elseif not seen[part] and type(part) == "table" and (is_layer(part) or not getmetatable(part)) then
+      seen[part] = true
+      if is_layer(part) then
+        see(part, at)
+      end
+      walk(part, at, see, seen)
+    end
+  end
+end
+
+local function short_name(layer)
+  return (getmetatable(layer).__name:gsub("^.*%.", ""))
+end
+
+-- Gives the layer and everything below it the path that errors show; the first one stays.
+local function assign_paths(layer, root)
+  rawset(layer, "_path", root)
+  walk(layer, root, function(part, path)
+    if is_layer(part) then
+      rawset(part, "_path", rawget(part, "_path") or path)
+    elseif not core.label(part) then
+      core.label(part, path)
+    end
+  end, { [layer] = true })
+end
+
+local function path_of(layer)
+  local path = rawget(layer, "_path")
+  if not path then
+    path = core.name_of(layer) or short_name(layer)
+    assign_paths(layer, path)
+  end
+  return path
+end
+
+local function text_of(layer)
+  return ("%s (%s)"):format(path_of(layer), layer:describe())
+end
+
+-- ---- classes ----
+
+---What stands for the layer in errors: "nn.Linear 784 -> 10".
+---@return string
+function Layer:describe()
+  return getmetatable(self).__name
+end
+
+---The cells that are trained, in the order of their paths.
+---@return deepc.Cell[]
+function Layer:parameters()
+  local list, root = {}, path_of(self)
+  assign_paths(self, root)
+  walk(self, root, function(part)
+    if core.kind(part) == "param" then
+      list[#list + 1] = part
+    end
+  end, { [self] = true })
+  return list
+end
+
+---The same with their paths, relative to this layer: a list of { path, cell }.
+---@return table[]
+function Layer:named_parameters()
+  local list = {}
+  walk(self, "", function(part, path)
+    if core.kind(part) == "param" then
+      list[#list + 1] = { path:sub(2), part }
+    end
+  end, { [self] = true })
+  return list
+end
+
+local call = core.layer(text_of)
+
+---A class of layers: give it :init(...) and :forward(...), then call it to make one.
+---@param name string
+---@return table class
+function nn.class(name)
+  if type(name) ~= "string" then
+    core.fail("ARG", "nn.class", "a name is needed, not " .. type(name))
+  end
+  local class = {
+    __name = name,
+    __call = call,
+    __tostring = function(self)
+      return self:describe()
+    end,
+    _is_layer = true,
+  }
+  class.__index = class
+  return setmetatable(class, {
+    __index = Layer,
+    __call = function(c, ...)
+      local layer = setmetatable({}, c)
+      if c.init then
+        c.init(layer, ...)
+      end
+      return layer
+    end,
+  })
+end
+
+-- ---- layers ----
+
+local function check_size(op, what, n)
+  if math.type(n) ~= "integer" or n < 1 then
+    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, tostring(n)))
+  end
+end
+
+---x:matmul(weight) + bias; weight is f32[inputs, outputs]. Both start uniform in
+---[-1/sqrt(inputs), 1/sqrt(inputs)).
+---@class deepc.nn.Linear: deepc.nn.Layer
+local Linear = nn.class "nn.Linear"
+nn.Linear = Linear
+
+---@param inputs integer
+---@param outputs integer
+---@param options? { bias: boolean }
+function Linear:init(inputs, outputs, options)
+  check_size("nn.Linear", "the number of inputs", inputs)
+  check_size("nn.Linear", "the number of outputs", outputs)
+  local bound = inputs ^ -0.5
+  local function uniform(type_text)
+    return dc.param(type_text, dc.rand(type_text, { low = -bound, high = bound }))
+  end
+  self.inputs, self.outputs = inputs, outputs
+  self.weight = uniform(("f32[%d, %d]"):format(inputs, outputs))
+  if not options or options.bias ~= false then
+    self.bias = uniform(("f32[%d]"):format(outputs))
+  end
+end
+
+function Linear:describe()
+  return ("nn.Linear %d -> %d"):format(self.inputs, self.outputs)
+end
+
+function Linear:forward(x)
+  local y = x:matmul(self.weight)
+  if self.bias then
+    y = y + self.bias
+  end
+  return y
+end
+
+---The larger of x and 0.
+---@class deepc.nn.ReLU: deepc.nn.Layer
+local ReLU = nn.class "nn.ReLU"
+nn.ReLU = ReLU
+
+function ReLU:forward(x) -- luacheck: ignore self
+  local y = x:relu()
+  return y
+end
+
+---All axes from the second (or `from`) on become one.
+---@class deepc.nn.Flatten: deepc.nn.Layer
+local Flatten = nn.class "nn.Flatten"
+nn.Flatten = Flatten
+
+---@param from? integer
+function Flatten:init(from)
+  self.from = from or 2
+end
+
+function Flatten:forward(x)
+  local y = x:flatten(self.from)
+  return y
+end
+
+---Layers (or functions) one after the other.
+---@class deepc.nn.Sequential: deepc.nn.Layer
+local Sequential = nn.class "nn.Sequential"
+nn.Sequential = Sequential
+
+---@param list table
+function Sequential:init(list)
+  if type(list) ~= "table" or is_layer(list) then
+    core.fail("ARG", "nn.Sequential", "a list of layers is needed", "nn.Sequential { nn.ReLU() }")
+  end
+  for i, layer in ipairs(list) do
+    if not is_layer(layer) and type(layer) ~= "function" then
+      core.fail("ARG", "nn.Sequential", ("part %d is a %s, not a layer"):format(i, type(layer)))
+    end
+    self[i] = layer
+  end
+end
+
+function Sequential:forward(x)
+  for i = 1, #self do
+    x = self[i](x)
+  end
+  return x
+end
+
+-- ---- losses ----
+
+---The mean over rows of -log softmax(logits) at the label of the row.
+---@param logits deepc.Tensor f32[rows, classes]
+---@param labels deepc.Tensor integers[rows], 0 to classes - 1
+---@return deepc.Tensor loss f32[]
+function nn.cross_entropy(logits, labels)
+  local op = "cross_entropy"
+  if not core.kind(logits) or not core.kind(labels) then
+    core.fail("ARG", op, "logits and labels are tensors")
+  end
+  local function type_of(t)
+    return ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", "))
+  end
+  if not labels.dtype:match "^[iu]" then
+    core.fail("DTYPE", op, ("labels are %s; class numbers are integers from 0"):format(type_of(labels)),
+      ('dc.tensor(t, "i32[%s]")'):format(table.concat(labels.shape, ", ")), "labels", labels)
+  end
+  if #logits.shape ~= 2 or #labels.shape ~= 1 or #logits ~= #labels then
+    core.fail("DIMS", op, ("logits are %s, labels %s; f32[rows, classes] and integers[rows] are needed")
+      :format(type_of(logits), type_of(labels)), nil, "logits", logits, "labels", labels)
+  end
+  local rows, classes = logits:size(1), logits:size(2)
+  core.check_class(labels, classes, op)
+  local class = dc.iota(("i32[1, %d]"):format(classes), 2)
+  local hit = class:eq(labels:cast("i32"):reshape(rows, 1))
+  local loss = dc.where(hit, logits:log_softmax(2), 0):sum() * (-1 / rows)
+  return loss
+end
+
+return nn
