@@ -14,7 +14,11 @@
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
-enum { BLOCK_BYTES = 1 << 16, ALIGN = 16 };
+#ifndef DC_ARENA_BLOCK /* tests make it tiny: every object a block of its own */
+#define DC_ARENA_BLOCK (1 << 16)
+#endif
+
+enum { BLOCK_BYTES = DC_ARENA_BLOCK, ALIGN = 16 };
 
 struct dc_block {
     dc_block *older;

@@ -11,13 +11,6 @@
 
 enum { MAX_ORIGINS = 8, MAX_OPERANDS = 4 };
 
-dc_module *dc_module_new(void)
-{
-    dc_module *m = dc_xalloc(sizeof *m);
-    m->names = dc_names_new();
-    return m;
-}
-
 static void free_arrays(dc_func *f)
 {
     DC_VEC_FREE(f->node);
@@ -50,6 +43,21 @@ void dc_module_free(dc_module *m)
     dc_names_free(m->names);
     dc_arena_free(&m->arena);
     dc_xfree(m);
+}
+
+static void release_module(void *m)
+{
+    dc_module_free(m);
+}
+
+dc_module *dc_module_new(void)
+{
+    dc_job *j = dc_job_here();
+    dc_module *m = dc_xalloc(sizeof *m);
+    dc_job_defer(j, release_module, m);
+    m->names = dc_names_new();
+    dc_job_keep(j, m);
+    return m;
 }
 
 static const char *intern(dc_module *m, const char *s)
@@ -189,6 +197,7 @@ static dc_ref cons(dc_func *f, const dc_node *key)
         n.dim = copy_in(a, key->dim, key->rank * sizeof *key->dim);
         n.in = copy_in(a, key->in, key->nin * sizeof *key->in);
         n.attr = copy_in(a, key->attr, key->nattr * sizeof *key->attr);
+        DC_ROOM(f->origins); /* a node is there with its origin or not at all */
         r = f->node.n;
         DC_PUSH(f->node, n);
         f->bucket[slot] = r;
@@ -283,6 +292,8 @@ dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label)
 {
     const int64_t index = f->param.n;
     const char *kept = label == NULL ? NULL : intern(f->module, label);
+    DC_ROOM(f->label); /* node, label and place in the list come together or not at all */
+    DC_ROOM(f->param);
     const dc_ref r = make(f, DC_OP_PARAM, NULL, 0, &index, 1, t);
     DC_PUSH(f->label, kept);
     DC_PUSH(f->param, r);

@@ -49,17 +49,42 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
     innermost = here.outer;
     release_deferred(j, deferred);
     dc_arena_rewind(&j->scratch, mark);
+    if (status == DC_E_BUG && j->broken != NULL)
+        *j->broken = true;
     return status;
+}
+
+dc_job *dc_job_here(void)
+{
+    return innermost != NULL ? innermost->job : NULL;
+}
+
+/* Not DC_PUSH: when it unwinds, nobody owns `what`. */
+static bool grow_cleanup(dc_job *j)
+{
+    const uint32_t cap = j->cleanup.cap ? j->cleanup.cap * 2 : 8;
+    dc_cleanup *at = realloc(j->cleanup.at, cap * sizeof *at);
+    if (at == NULL)
+        return false;
+    j->cleanup.at = at;
+    j->cleanup.cap = cap;
+    return true;
 }
 
 void dc_job_defer(dc_job *j, void (*release)(void *), void *what)
 {
-    DC_PUSH(j->cleanup, ((dc_cleanup){release, what}));
+    if (j == NULL)
+        return;
+    if (j->cleanup.n == j->cleanup.cap && !grow_cleanup(j)) {
+        release(what);
+        dc_nomem();
+    }
+    j->cleanup.at[j->cleanup.n++] = (dc_cleanup){release, what};
 }
 
 void dc_job_keep(dc_job *j, void *what)
 {
-    for (uint32_t i = j->cleanup.n; i-- > 0;)
+    for (uint32_t i = j != NULL ? j->cleanup.n : 0; i-- > 0;)
         if (j->cleanup.at[i].what == what) {
             for (; i + 1 < j->cleanup.n; i++)
                 j->cleanup.at[i] = j->cleanup.at[i + 1];
@@ -79,8 +104,8 @@ void dc_nomem(void)
         fputs("deepc: out of memory outside any entry\n", stderr);
         abort();
     }
+    innermost->job->err = (dc_err){0}; /* an earlier failure was about to be worked round */
     dc_fail(innermost->job, DC_ERR_NOMEM, NULL);
-    innermost->job->err.status = DC_E_NOMEM;
     unwind();
 }
 

@@ -5,7 +5,7 @@
  * Recovery points. A public entry (or the root of a worker) runs its body through dc_protect. Out of
  * memory for metadata and broken invariants unwind to it, in C only, never across a Lua frame: the
  * scratch arena is rewound, things on the cleanup list are released, the status is DC_E_NOMEM or
- * DC_E_BUG. The innermost recovery point of a thread is found through one thread-local pointer, the
+ * DC_E_BUG; after a BUG whoever owns the job finds its flag set. The innermost recovery point of a thread is found through one thread-local pointer, the
  * only variable of ours that is not inside a context: allocation helpers would otherwise have to
  * carry the job through every data structure.
  */
@@ -29,6 +29,7 @@ typedef struct dc_job {
     dc_err err;         /* first failure since the entry was called */
     dc_arena scratch;   /* lives until the entry returns */
     DC_VEC(dc_cleanup) cleanup;
+    bool *broken; /* set when an entry ends with BUG (dc_rt.broken); NULL: nobody asks */
 } dc_job;
 
 void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);
@@ -37,9 +38,18 @@ void dc_job_fini(dc_job *j);
 /* Runs body(arg) with a recovery point. Clears the record first, rewinds scratch afterwards. */
 dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg);
 
-/* Something to release if the entry unwinds; dc_job_keep takes it off the list again. */
+/*
+ * Something to release if the entry unwinds; dc_job_keep takes it off the list again. Where there is
+ * no memory for the list it is released at once. A job of NULL does nothing.
+ */
 void dc_job_defer(dc_job *j, void (*release)(void *), void *what);
 void dc_job_keep(dc_job *j, void *what);
+
+/*
+ * The job of the innermost recovery point, NULL outside of all. For constructors that are given no
+ * job and make their object in several steps.
+ */
+dc_job *dc_job_here(void);
 
 DC_NORETURN void dc_nomem(void);
 

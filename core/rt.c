@@ -10,15 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void release_rt(void *rt)
+{
+    dc_rt_free(rt);
+}
+
 dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
 {
+    dc_job *j = dc_job_here();
     dc_rt *rt = dc_xalloc(sizeof *rt);
+    dc_job_defer(j, release_rt, rt);
     rt->opt = *opt;
     if (log != NULL)
         rt->log = *log;
     rt->names = dc_names_new();
     rt->pool = dc_pool_new(opt);
     dc_job_init(&rt->job, &rt->opt, &rt->log);
+    rt->job.broken = &rt->broken;
+    dc_job_keep(j, rt);
     return rt;
 }
 
@@ -31,11 +40,19 @@ void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
     rt->interpret = interpret;
 }
 
+dc_status dc_rt_check(const dc_rt *rt, dc_job *j, const char *op)
+{
+    if (!rt->broken)
+        return DC_OK;
+    return dc_failf(j, DC_ERR_REENTER, op, "the context is broken and can only be closed");
+}
+
 void dc_rt_free(dc_rt *rt)
 {
     if (rt == NULL)
         return;
-    dc_pool_free(rt);
+    if (rt->pool != NULL)
+        dc_pool_free(rt);
     if (rt->device != NULL)
         rt->device->ops->free(rt->device);
     dc_names_free(rt->names);

@@ -38,7 +38,7 @@ typedef struct dc_rt {
     uint32_t arena_users;   /* instances alive */
     bool arena_busy;        /* a call is using it */
     struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
-    bool broken;        /* after BUG: can only be closed */
+    bool broken;        /* after BUG (dc_protect sets it): can only be closed */
     char message[640];  /* what dc_errmsg gave out last */
 } dc_rt;
 
@@ -49,6 +49,9 @@ typedef struct dc_rt {
 dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log);
 void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret);
 void dc_rt_free(dc_rt *rt); /* all tensors, cells and executables must be gone */
+
+/* STATE in a broken context; what builds or runs something asks first. */
+dc_status dc_rt_check(const dc_rt *rt, dc_job *j, const char *op);
 
 /* A device over malloc that compiles nothing: for `eval` and for tests of core/. */
 dc_device *dc_host_device_new(void);

@@ -14,10 +14,16 @@
         uint32_t n, cap; \
     }
 
-#define DC_PUSH(v, x)                                                              \
+/* Room for one more: the next push cannot fail. For arrays that have to grow together. */
+#define DC_ROOM(v)                                                                 \
     do {                                                                           \
         if ((v).n == (v).cap)                                                      \
             (v).at = dc_vec_grow((v).at, &(v).cap, sizeof *(v).at);                \
+    } while (0)
+
+#define DC_PUSH(v, x)                                                              \
+    do {                                                                           \
+        DC_ROOM(v);                                                                \
         (v).at[(v).n++] = (x);                                                     \
     } while (0)
 

@@ -140,6 +140,7 @@ static dc_status build(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
 
 dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out)
 {
+    DC_TRY(dc_rt_check(rt, j, d->name));
     const uint64_t start = dc_profile_now();
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_exec *e = new_exec(rt);

@@ -41,7 +41,9 @@ typedef struct flattener {
     bind *bind;     /* by axis */
     int lanes;      /* of the vector axis that is open, else 1 */
     uint32_t vaxis; /* it, or DC_NO_AXIS */
-    dc_fv mask;     /* lanes that the assignment is done in; 0 all */
+    dc_fv mask;     /* lanes that are computed for; 0 all */
+    dc_fv guard;    /* scalar condition, not an IF, that loads stand under; 0 none */
+    int nested;     /* mask and guard are narrower than those of the assignment */
     dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */
     uint32_t *epoch, now;
 } flattener;
@@ -247,12 +249,33 @@ static void and_range(flattener *l, cond *c, dc_range r)
         c->all = both(l, c->all, test);
 }
 
+/* A test may load the integer it tests; such a load stands under the tests before it. */
 static cond cond_of(flattener *l, dc_pred p)
 {
+    const dc_fv mask = l->mask, guard = l->guard;
     cond c = {0};
-    for (uint32_t n = 0; n < p.n && !c.never; n++)
+    for (uint32_t n = 0; n < p.n && !c.never; n++) {
         and_range(l, &c, p.range[n]);
+        l->mask = both(l, mask, c.lane);
+        l->guard = both(l, guard, c.all);
+    }
+    l->mask = mask;
+    l->guard = guard;
     return c;
+}
+
+/* Index of a load under its own test, which what the index itself loads stands under too. */
+static dc_fv index_under(flattener *l, cond c, dc_ix a, bool lanes)
+{
+    const dc_fv mask = l->mask, guard = l->guard;
+    l->mask = both(l, mask, c.lane);
+    l->guard = both(l, guard, c.all);
+    l->nested++;
+    const dc_fv v = lanes ? lane_index(l, a) : scalar_index(l, a);
+    l->nested--;
+    l->mask = mask;
+    l->guard = guard;
+    return v;
 }
 
 /* Values ------------------------------------------------------------------------------------ */
@@ -285,7 +308,7 @@ static bool within(const flattener *l, dc_ix a, uint32_t buf)
 static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 {
     const dc_dtype t = (dc_dtype)v->dtype;
-    dc_fv at = scalar_index(l, v->at), when = c.all;
+    dc_fv at = index_under(l, c, v->at, false), when = both(l, l->guard, c.all);
     const dc_fv lanes = both(l, l->mask, c.lane);
     if (lanes != 0)
         when = both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
@@ -314,10 +337,9 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
     bool affine;
     const int64_t step = lane_stride(l, v->at, &affine);
     const bool whole = within(l, v->at, v->buf);
-    dc_fv own = c.lane;
-    if (c.all != 0)
-        own = both(l, own, dc_fb_splat(l->b, c.all, l->lanes));
-    const dc_fv mask = whole ? 0 : both(l, l->mask, own);
+    const dc_fv own = both(l, c.all, c.lane);
+    dc_fv mask = whole ? 0 : both(l, both(l, l->guard, l->mask), own);
+    mask = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
     dc_inst mem = {.op = DC_K_GATHER,
                    .lanes = (uint16_t)l->lanes,
                    .imm = 1,
@@ -328,19 +350,22 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
         mem.op = DC_K_LOAD;
         mem.imm = (uint64_t)step;
         mem.align = step == 1 ? align_of(l, v->at, v->buf) : mem.align;
-        mem.in[0] = scalar_index(l, v->at);
+        mem.in[0] = index_under(l, c, v->at, false);
     } else {
-        mem.in[0] = lane_index(l, v->at);
+        mem.in[0] = index_under(l, c, v->at, true);
     }
     const dc_fv r = dc_fb_mem(l->b, &mem);
-    return whole && own != 0
-               ? dc_fb_op3(l->b, DC_K_SELECT, own, r, zero_of(l, (dc_dtype)v->dtype, l->lanes))
-               : r;
+    if (!whole || own == 0)
+        return r;
+    return dc_fb_op3(l->b, DC_K_SELECT, dc_fb_splat(l->b, own, l->lanes), r,
+                     zero_of(l, (dc_dtype)v->dtype, l->lanes));
 }
 
 static dc_fv load_value(flattener *l, const dc_vx_node *v)
 {
+    l->nested++;
     const cond c = cond_of(l, v->pred);
+    l->nested--;
     if (c.never || l->k->buf.at[v->buf].count <= 0)
         return zero_of(l, (dc_dtype)v->dtype, 1);
     return uses_lanes(l, v->at) ? load_lanes(l, v, c) : load_scalar(l, v, c);
@@ -369,7 +394,9 @@ static dc_fv position_value(flattener *l, const dc_vx_node *v)
 
 static dc_fv test_value(flattener *l, const dc_vx_node *v)
 {
+    l->nested++;
     const cond c = cond_of(l, v->pred);
+    l->nested--;
     const dc_fv r = both(l, c.all, c.lane);
     return r == 0 || c.never ? dc_fb_const(l->b, DC_BOOL, 1, !c.never) : r;
 }
@@ -391,14 +418,20 @@ static dc_fv compute(flattener *l, const dc_vx_node *v)
     DC_BUG("value of kind %d", v->kind);
 }
 
-/* Once per assignment: an operand that two stores share is read once. */
+/*
+ * Once per assignment: an operand that two stores share is read once. What was computed under
+ * narrower conditions is not kept, it may lack lanes.
+ */
 static dc_fv value_of(flattener *l, dc_vx v)
 {
-    if (l->epoch[v] != l->now) {
-        l->value[v] = compute(l, &l->k->vx.at[v]);
+    if (l->epoch[v] == l->now)
+        return l->value[v];
+    const dc_fv r = compute(l, &l->k->vx.at[v]);
+    if (l->nested == 0) {
+        l->value[v] = r;
         l->epoch[v] = l->now;
     }
-    return l->value[v];
+    return r;
 }
 
 /* Statements -------------------------------------------------------------------------------- */
@@ -536,9 +569,16 @@ static bool has_grid(const dc_kernel *k)
     return false;
 }
 
-static dc_flat *flat_of(const dc_kernel *k)
+static void free_flat(void *f)
+{
+    dc_flat_free(f);
+}
+
+/* On the job's cleanup list. */
+static dc_flat *flat_of(dc_job *j, const dc_kernel *k)
 {
     dc_flat *f = dc_xalloc(sizeof *f);
+    dc_job_defer(j, free_flat, f);
     memcpy(f->name, k->name, sizeof f->name);
     f->strict = k->strict;
     f->index_bits = 64;
@@ -548,15 +588,9 @@ static dc_flat *flat_of(const dc_kernel *k)
     return f;
 }
 
-static void free_flat(void *f)
-{
-    dc_flat_free(f);
-}
-
 dc_status dc_flatten_skipping(dc_job *j, const dc_kernel *k, uint32_t skip, dc_flat **out)
 {
-    dc_flat *f = flat_of(k);
-    dc_job_defer(j, free_flat, f);
+    dc_flat *f = flat_of(j, k);
     const dc_mark mark = dc_arena_mark(&j->scratch);
     flattener l = {.j = j,
                    .k = k,

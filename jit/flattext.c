@@ -104,8 +104,10 @@ static uint32_t *number_values(const dc_flat *f)
 
 void dc_flat_print(const dc_flat *f, dc_text *out)
 {
+    dc_job *j = dc_job_here();
     uint32_t *number = number_values(f);
     int indent = 1;
+    dc_job_defer(j, dc_xfree, number); /* the text may have no room to grow */
     dc_text_printf(out, "kernel %s (", f->name);
     for (uint32_t n = 0; n < f->buf.n; n++) {
         const dc_buffer *b = &f->buf.at[n];
@@ -129,6 +131,7 @@ void dc_flat_print(const dc_flat *f, dc_text *out)
             indent++;
     }
     dc_text_puts(out, "}\n");
+    dc_job_keep(j, number);
     dc_xfree(number);
 }
 

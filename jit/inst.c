@@ -120,6 +120,7 @@ static dc_status fill_inst(dc_inst *i, dc_job *j, dc_cell *const *cell)
 
 dc_status dc_inst_new(dc_rt *rt, dc_job *j, dc_exec *e, dc_cell *const *cell, dc_inst **out)
 {
+    DC_TRY(dc_rt_check(rt, j, e->desc.name));
     dc_inst *i = dc_xalloc(sizeof *i);
     i->rt = rt;
     i->exec = dc_exec_retain(e);
@@ -336,6 +337,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
 {
     dc_exec *e = i->exec;
     *fault = (dc_fault){.check = -1};
+    DC_TRY(dc_rt_check(i->rt, j, e->desc.name));
     if (i->busy)
         return dc_failf(j, DC_ERR_REENTER, e->desc.name, "a call of it is still running");
     DC_TRY(refuse_torn(i, j));

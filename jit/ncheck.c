@@ -118,6 +118,8 @@ static void check_list(checking *c, const dc_stmt *first, bool outermost)
         for (const dc_stmt *b = t->body; b != NULL; b = b->next)
             if (a->kind == DC_AXIS_VECTOR && b->kind != DC_STMT_SET)
                 complain(c, "vector axis is not innermost", a->name);
+        if (a->extent == 0)
+            continue; /* what is inside never happens */
         c->open[t->axis] = true;
         check_list(c, t->body, false);
         c->open[t->axis] = false;

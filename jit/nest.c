@@ -9,13 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
+static void release_kernel(void *k)
+{
+    dc_kernel_free(k);
+}
+
 dc_kernel *dc_kernel_new(const char *name)
 {
+    dc_job *j = dc_job_here();
     dc_kernel *k = dc_xalloc(sizeof *k);
+    dc_job_defer(j, release_kernel, k);
     snprintf(k->name, sizeof k->name, "%s", name);
     DC_PUSH_IN(&k->arena, k->ix, (dc_ix_node){0});
     DC_PUSH_IN(&k->arena, k->atom, (dc_atom_node){0});
     DC_PUSH_IN(&k->arena, k->vx, (dc_vx_node){0});
+    dc_job_keep(j, k);
     return k;
 }
 

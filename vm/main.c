@@ -1,8 +1,10 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | --devices | --options | --help
+ *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | explain CODE | --devices | --options | --help
  */
+#define _POSIX_C_SOURCE 200809L
+
 #include "backends/registry.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: deepc [options] [FILE [ARGS]]\n"
@@ -22,6 +25,7 @@ static const char usage[] =
     "  -e CODE     run a piece of Lua\n"
     "  -l MODULE   require a module into a global of its name\n"
     "  -v          print the version\n"
+    "  explain DC0301   what the code of an error means\n"
     "  --devices   what there is to compute on, and why not\n"
     "  --options   every setting, its default and its value\n"
     "  --help      this text\n";
@@ -178,6 +182,28 @@ static int run_command(lua_State *L)
     return 0;
 }
 
+/* Every failure that carries the code, as the table words it. */
+static int explain(const char *code)
+{
+    int found = 0;
+    for (int id = 1; id < DC_ERR__COUNT; id++) {
+        const dc_err_row *row = dc_err_row_of((dc_err_id)id);
+        char name[16];
+        snprintf(name, sizeof name, "DC%04d", row->code);
+        if (strcmp(name, code) != 0)
+            continue;
+        printf("%s  %s\n", name, row->text);
+        if (row->hint[0] != '\0')
+            printf("        hint: %s\n", row->hint);
+        found++;
+    }
+    if (found == 0)
+        fprintf(stderr, "deepc: no error has the code '%s'; codes look like DC0301\n", code);
+    else
+        puts("        {a0} {a1} are axes, {n0} ... numbers, {t0} {t1} types, {w0} {w1} words");
+    return found == 0;
+}
+
 /* Questions that need no context; -1 if this is none. */
 static int answer(const char *question)
 {
@@ -231,12 +257,17 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    static char from_stdin[] = "-";
+    char *piped[] = {argv[0], from_stdin, NULL};
     const int answered = argc == 2 ? answer(argv[1]) : -1;
     if (answered >= 0)
         return answered;
-    if (argc == 1) { /* the prompt is not there yet; a script may come through a pipe */
-        fputs(usage, stderr);
-        return 1;
-    }
-    return run(argc, argv);
+    if (argc == 3 && strcmp(argv[1], "explain") == 0)
+        return explain(argv[2]);
+    if (argc > 1)
+        return run(argc, argv);
+    if (!isatty(STDIN_FILENO)) /* as lua does */
+        return run(2, piped);
+    fputs(usage, stderr); /* there is no prompt yet */
+    return 1;
 }

@@ -1,7 +1,8 @@
 # For tests/program/test_*.sh, which run the program "$DEEPC" as a user would:
 #
 #   check SENTENCE COMMAND...   a check that holds if the command succeeds
-#   run COMMAND...              output in $out, errors in $err, status in $status; $dir is a fresh folder
+#   run COMMAND...              output in $out ($dir/out), errors in $err ($dir/err), status in
+#                               $status; $dir is a fresh folder
 #   says TEXT / warns TEXT      $out / $err contains TEXT
 #   skip REASON
 #   closing                     the closing line; the last command of the test
@@ -28,7 +29,9 @@ check() {
 
 run() {
     status=0
-    "$@" >"$dir/out" 2>"$dir/err" || status=$?
+    "$@" >"$dir/out.new" 2>"$dir/err.new" || status=$? # the last run's files may be read by this one
+    mv "$dir/out.new" "$dir/out"
+    mv "$dir/err.new" "$dir/err"
     out=$(cat "$dir/out")
     err=$(cat "$dir/err")
 }
