@@ -53,12 +53,21 @@ static void log_text(pipeline *p, dc_channel channel)
 
 /* ---- graph ----------------------------------------------------------------------------------- */
 
-static void log_graph(pipeline *p)
+static void free_text(void *text)
 {
-    if (!dc_log_on(p->j->log, DC_CH_GRAPH))
+    dc_text_free(text);
+}
+
+void dc_pipeline_log_graph(dc_job *j, const char *name, const dc_func *fn)
+{
+    if (!dc_log_on(j->log, DC_CH_GRAPH))
         return;
-    dc_func_print(p->fn, &p->text);
-    log_text(p, DC_CH_GRAPH);
+    dc_text *text = DC_NEW(&j->scratch, dc_text);
+    dc_job_defer(j, free_text, text);
+    dc_func_print(fn, text);
+    dc_log_text(j->log, DC_CH_GRAPH, name, text->s);
+    dc_job_keep(j, text);
+    dc_text_free(text);
 }
 
 static uint64_t live_nodes(pipeline *p)
@@ -78,7 +87,7 @@ static dc_status simplify(pipeline *p)
     if (p->j->opt->check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));
     p->e->info.nodes = live_nodes(p);
-    log_graph(p);
+    dc_pipeline_log_graph(p->j, p->e->desc.name, p->fn);
     return DC_OK;
 }
 

@@ -12,4 +12,7 @@
  */
 dc_status dc_pipeline_compile(dc_rt *rt, dc_job *j, dc_exec *e);
 
+/* Channel `graph`: the function as it is compiled or interpreted. */
+void dc_pipeline_log_graph(dc_job *j, const char *name, const dc_func *fn);
+
 #endif

@@ -1,0 +1,149 @@
+/*
+ * deepc.h as a host uses it: contexts opened, attached to Lua states, closed; failures as statuses
+ * and sentences; two contexts side by side; the log callback.
+ */
+#include "vm/deepc.h"
+
+#include "tests/t.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct heard {
+    size_t bytes;
+    bool whole_lines;
+} heard;
+
+static void listen(void *ctx, const char *text, size_t n)
+{
+    heard *h = ctx;
+    h->bytes += n;
+    h->whole_lines = n > 0 && text[n - 1] == '\n';
+}
+
+static bool run(lua_State *L, const char *code)
+{
+    const bool ok = luaL_dostring(L, code) == LUA_OK;
+    if (!ok)
+        printf("%s\n", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    return ok;
+}
+
+static const char train[] =
+    "local dc = require 'deepc'\n"
+    "local w = dc.param('f32[3]', 1)\n"
+    "local f = dc.fn('f(x: f32[3]) -> f32[]', function(x)\n"
+    "  local loss = (w * x - 1):sum()\n"
+    "  w:set(w - 0.5 * dc.grad(loss, w))\n"
+    "  return loss\n"
+    "end)\n"
+    "assert(f(dc.ones 'f32[3]'):item() == 0)\n"
+    "assert(f(dc.ones 'f32[3]'):item() == -1.5)\n";
+
+static void test_refusals(void)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_rt *rt = NULL;
+    cfg.device = "abacus";
+    CHECK(dc_open(&cfg, &rt) == DC_E_DEVICE);
+    if (CHECK(rt != NULL)) {
+        CHECK_STR(dc_errmsg(rt), "no device is called 'abacus'; there are cpu, eval");
+        lua_State *L = luaL_newstate();
+        CHECK(dc_attach(L, rt) == DC_E_STATE);
+        lua_close(L);
+    }
+    dc_close(rt);
+
+    cfg.device = "eval";
+    cfg.debug = "graph,everything";
+    CHECK(dc_open(&cfg, &rt) == DC_E_VALUE);
+    CHECK(strstr(dc_errmsg(rt), "no channel 'everything'") != NULL);
+    dc_close(rt);
+
+    cfg.debug = "";
+    cfg.size = 4;
+    CHECK(dc_open(&cfg, &rt) == DC_E_VALUE);
+    CHECK(rt == NULL);
+    CHECK_STR(dc_errmsg(NULL), "out of memory");
+    dc_close(NULL);
+}
+
+static void test_attach(const char *device)
+{
+    heard log = {0};
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_rt *rt;
+    cfg.device = device;
+    cfg.debug = "graph,time";
+    cfg.log = listen;
+    cfg.log_ctx = &log;
+    if (!CHECK(dc_open(&cfg, &rt) == DC_OK))
+        return;
+    CHECK_STR(dc_errmsg(rt), "no failure");
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    CHECK(dc_attach(L, rt) == DC_OK);
+    CHECK_EQ(lua_gettop(L), 0);
+    CHECK(dc_attach(L, rt) == DC_E_STATE);
+    CHECK(run(L, train));
+    CHECK(run(L, "assert(require 'deepc' == require 'deepc')"));
+    CHECK(log.bytes > 0 && log.whole_lines);
+    lua_close(L); /* closes the context too */
+}
+
+static void test_two_states(void)
+{
+    lua_State *L[2];
+    for (int i = 0; i < 2; i++) {
+        dc_rt *rt;
+        dc_config cfg = DC_CONFIG_INIT;
+        cfg.device = i == 0 ? "cpu" : "eval";
+        L[i] = luaL_newstate();
+        luaL_openlibs(L[i]);
+        CHECK(dc_open(&cfg, &rt) == DC_OK);
+        CHECK(dc_attach(L[i], rt) == DC_OK);
+        CHECK(run(L[i], "dc = require 'deepc'; dc.seed(7); x = dc.rand 'f32[5]'"));
+    }
+    CHECK(run(L[0], "y = x:totable()"));
+    for (int i = 0; i < 2; i++)
+        CHECK(run(L[i], train));
+    lua_close(L[0]);
+    CHECK(run(L[1], "assert(#x == 5 and x:sum():item() > 0)"));
+    lua_close(L[1]);
+}
+
+/* An error of the script leaves the host's state usable. */
+static void test_errors(void)
+{
+    dc_rt *rt;
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    CHECK(dc_open(NULL, &rt) == DC_OK);
+    CHECK(dc_attach(L, rt) == DC_OK);
+    CHECK(luaL_dostring(L, "local dc = require 'deepc'\n"
+                           "return dc.ones 'f32[2, 3]':matmul(dc.ones 'f32[4, 5]')") != LUA_OK);
+    CHECK(strstr(luaL_tolstring(L, -1, NULL), "inner dims differ: axis 2 = 3 against axis 1 = 4"));
+    lua_settop(L, 0);
+    CHECK(run(L, train));
+    lua_close(L);
+}
+
+int main(void)
+{
+    test_refusals();
+    test_attach("eval");
+    test_attach("cpu");
+    test_two_states();
+    test_errors();
+    for (int i = 0; i < 20; i++) {
+        dc_rt *rt;
+        CHECK(dc_open(NULL, &rt) == DC_OK);
+        dc_close(rt);
+    }
+    return t_done();
+}
