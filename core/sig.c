@@ -264,7 +264,8 @@ int dc_sig_type_print(const dc_type *t, const int64_t *size, char *out, size_t r
 {
     size_t n = 0;
     char dim[96];
-#define PUT(s) (n += (size_t)snprintf(out + (n < room ? n : room), n < room ? room - n : 0, "%s", (s)))
+#define PUT(s) \
+    (n += (size_t)snprintf(out + (n < room ? n : room), n < room ? room - n : 0, "%s", (s)))
     PUT(dc_dtype_name((dc_dtype)t->dtype));
     PUT("[");
     for (int k = 0; k < t->rank; k++) {

@@ -2,16 +2,16 @@
  * One operation, in one of two ways: recorded in the function being traced, or computed at once by
  * the interpreter in a function made for it alone.
  */
-#include "dsl/impl.h"
-
 #include "core/eval.h"
+#include "dsl/impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char *const roles[3][3] = {{"of"}, {"left", "right"}, {"first", "second", "third"}};
 
-/* A number takes the dtype of the tensors beside it; that of the last one, for where's condition. */
+/* A number takes the dtype of the tensors beside it; that of the last one, for where's condition.
+ */
 static dc_dtype dtype_for_numbers(const dc_apply *a)
 {
     if (a->as_f32)
@@ -34,7 +34,8 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
         if (type == LUA_TNUMBER || type == LUA_TBOOLEAN)
             continue;
         if (type == LUA_TTABLE)
-            dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor or a number is needed, not a table; "
+            dc_error_raisef(L, d, DC_ERR_ARG, op,
+                            "a tensor or a number is needed, not a table; "
                             "dc.tensor makes one of it");
         if (dc_handle_test(L, idx[i]) == NULL)
             dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor or a number is needed, not %s",
@@ -145,10 +146,12 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     const bool tracing = d->trace != NULL;
     dc_job *j = &d->rt->job;
     if (d->rt->broken)
-        dc_error_raisef(L, d, DC_ERR_REENTER, a->op, "the context is broken and can only be closed");
+        dc_error_raisef(L, d, DC_ERR_REENTER, a->op,
+                        "the context is broken and can only be closed");
     for (int i = 0; i < a->nout; i++) {
         x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
-        x.out[i]->origin = place.where == NULL ? NULL : dc_place_intern(d, "made at %s", place.where);
+        x.out[i]->origin =
+            place.where == NULL ? NULL : dc_place_intern(d, "made at %s", place.where);
     }
     dc_status status = dc_protect(j, tracing ? record_body : compute_body, &x);
     if (status == DC_E_NOMEM && !tracing) {

@@ -95,12 +95,13 @@ int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const cha
     const int64_t axis = dc_args_integer(L, d, idx, op, "an axis");
     if (axis >= 1 && axis <= t->rank)
         return (int)axis - 1;
-    if (axis < 0 && -axis <= t->rank)
+    if (axis < 0 && axis >= -t->rank)
         return t->rank + (int)axis;
     if (t->rank == 0)
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "axis %" PRId64 " of a scalar, which has no axes", axis);
-    dc_error_fact(L, d, DC_ERR_AXIS,
-                  &(dc_fact){.op = op, .num = {axis, t->rank}, .type = {*t}}, NULL);
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "axis %" PRId64 " of a scalar, which has no axes",
+                        axis);
+    dc_error_fact(L, d, DC_ERR_AXIS, &(dc_fact){.op = op, .num = {axis, t->rank}, .type = {*t}},
+                  NULL);
 }
 
 static void add_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
@@ -230,8 +231,8 @@ uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dt
         return (uint64_t)lua_toboolean(L, idx);
     if (lua_type(L, idx) == LUA_TNUMBER && number_fits(t, lua_tonumber(L, idx)))
         return dc_bits_of(t, lua_tonumber(L, idx));
-    const char *value = lua_type(L, idx) == LUA_TNUMBER ? luaL_tolstring(L, idx, NULL)
-                                                        : dc_args_describe(L, idx);
+    const char *value =
+        lua_type(L, idx) == LUA_TNUMBER ? luaL_tolstring(L, idx, NULL) : dc_args_describe(L, idx);
     const dc_blame b = {.hint = t == DC_BOOL ? "bool has true and false" : NULL};
     dc_error_fact(L, d, DC_ERR_NUMBER_FIT, &(dc_fact){.op = op, .word = {value, dc_dtype_name(t)}},
                   &b);

@@ -2,11 +2,11 @@
  * Cells and gradients: dc.param, dc.state, cell:set, dc.grad.
  *
  * A cell is made at once, also while a function is traced. Outside, set writes it; inside, set only
- * leaves a new version in the trace, and the cell changes when a call of the compiled function ends.
+ * leaves a new version in the trace, and the cell changes when a call of the compiled function
+ * ends.
  */
-#include "dsl/impl.h"
-
 #include "core/grad.h"
+#include "dsl/impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -152,8 +152,9 @@ static dc_status record_set(dc_job *j, void *arg)
     else
         DC_TRY(dc_b_const(j, t->f, want, dc_value_of((dc_dtype)want->dtype, a->bits), &v));
     if (!dc_type_same(want, &v.type))
-        return dc_fail(j, DC_ERR_CELL_TYPE,
-                       &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});
+        return dc_fail(
+            j, DC_ERR_CELL_TYPE,
+            &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});
     DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
     leaf.type = *want;
     entry = dc_trace_cell_of(t, a->cell); /* reading another cell may have moved it */
@@ -190,7 +191,8 @@ static int l_set(lua_State *L)
         const dc_handle *v = dc_handle_test(L, 2);
         int n = 1;
         if (v != NULL && v->kind != DC_HANDLE_CLOSED)
-            in[n++] = (dc_operand){.h = dc_handle_test(L, 2), .role = "value", .type = *dc_handle_type(v)};
+            in[n++] = (dc_operand){
+                .h = dc_handle_test(L, 2), .role = "value", .type = *dc_handle_type(v)};
         d->rt->job.err.fact.op = "set";
         dc_error_raise(L, d, &(dc_blame){.op = "set", .in = in, .n = n, .place = &place});
     }

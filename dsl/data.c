@@ -15,7 +15,6 @@
  *   give_back(x)             ends a loan
  */
 #include "dsl/impl.h"
-
 #include "formats/idx.h"
 
 #include <inttypes.h>
@@ -24,7 +23,8 @@
 
 static const char ORDER[] = "deepc.order";
 
-/* ---- layers, names, failures ------------------------------------------------------------------ */
+/* ---- layers, names, failures ------------------------------------------------------------------
+ */
 
 static int l_layer(lua_State *L)
 {
@@ -92,8 +92,8 @@ static int l_fail(lua_State *L)
     for (int i = 5; i < lua_gettop(L) && n < DC_APPLY_IN; i += 2) {
         dc_handle *h = dc_handle_test(L, i + 1);
         if (h != NULL && h->kind != DC_HANDLE_CLOSED)
-            in[n++] = (dc_operand){
-                .h = h, .role = luaL_checkstring(L, i), .type = *dc_handle_type(h)};
+            in[n++] =
+                (dc_operand){.h = h, .role = luaL_checkstring(L, i), .type = *dc_handle_type(h)};
     }
     dc_error_fact(L, d, id, &(dc_fact){.op = op, .word = {luaL_checkstring(L, 3)}},
                   &(dc_blame){.in = in, .n = n, .hint = luaL_optstring(L, 4, NULL)});
@@ -215,7 +215,8 @@ static int l_idx(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     if (lua_type(L, 1) != LUA_TSTRING)
-        dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s", dc_args_describe(L, 1));
+        dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s",
+                        dc_args_describe(L, 1));
     reading a = {d, NULL, lua_tostring(L, 1)};
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "read from %.300s", a.path);
@@ -239,7 +240,8 @@ typedef struct shuffled {
 static int l_order(lua_State *L)
 {
     const int64_t n = luaL_checkinteger(L, 1);
-    const uint64_t seed = (uint64_t)luaL_checkinteger(L, 2), epoch = (uint64_t)luaL_checkinteger(L, 3);
+    const uint64_t seed = (uint64_t)luaL_checkinteger(L, 2),
+                   epoch = (uint64_t)luaL_checkinteger(L, 3);
     luaL_argcheck(L, n >= 0 && n < UINT32_MAX, 1, "too many rows");
     shuffled *s = lua_newuserdatauv(L, sizeof *s + (size_t)n * sizeof s->at[0], 0);
     luaL_setmetatable(L, ORDER);
@@ -313,9 +315,9 @@ static int l_give_back(lua_State *L)
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
     static const luaL_Reg fn[] = {
-        {"layer", l_layer},   {"name_of", l_name_of}, {"kind", l_kind},
-        {"label", l_label},   {"fail", l_fail},       {"check_class", l_check_class},
-        {"idx", l_idx},       {"seed", l_seed},       {"order", l_order},
+        {"layer", l_layer},   {"name_of", l_name_of},     {"kind", l_kind},
+        {"label", l_label},   {"fail", l_fail},           {"check_class", l_check_class},
+        {"idx", l_idx},       {"seed", l_seed},           {"order", l_order},
         {"gather", l_gather}, {"give_back", l_give_back}, {NULL, NULL}};
     luaL_newmetatable(L, ORDER);
     lua_pop(L, 1);

@@ -56,7 +56,8 @@ static void add_operands(luaL_Buffer *b, const dc_blame *blame)
         origin[0] = '\0';
         if (in->h != NULL)
             origin_of(in->h, origin, sizeof origin);
-        const int n = snprintf(line, sizeof line, "\n    %-6s %-*s   %s", in->role, width, type, origin);
+        const int n =
+            snprintf(line, sizeof line, "\n    %-6s %-*s   %s", in->role, width, type, origin);
         size_t end = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
         while (end > 0 && line[end - 1] == ' ')
             end--;

@@ -1,279 +1,24 @@
 /*
- * Typed functions: dc.fn(signature, body [, sizes]).
+ * Typed functions: dc.fn(signature, body [, sizes [, options]]), and their calls.
  *
- * A function whose sizes are all known is traced, checked and compiled where it is defined; one with
- * names of dims without a size, at the first call with each set of sizes. Every set of sizes is a
- * specialisation: a userdata with the trace's captured tensors and an instance to call.
+ * A function whose sizes are all known is traced, checked and compiled where it is defined; one
+ * with names of dims without a size, at the first call with each set of sizes (dsl/spec.c).
  *
  * A typed function called while another is traced is checked and becomes part of that one.
  */
-#include "dsl/impl.h"
+#include "dsl/fn.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char FN[] = "deepc.fn";
-static const char SPEC[] = "deepc.specialisation";
-static const char GUARD[] = "deepc.tracing";
 
-enum { UV_BODY = 1, UV_SPECS = 2, LIMIT = 8 };
-
-typedef struct typed_fn {
-    dc_sig sig;
-    const char *name;   /* interned, as are the next two */
-    const char *place;  /* ", train.lua:12", or "" */
-    const char *origin; /* of results */
-    struct spec *only;  /* the specialisation where there is no choice; held by UV_SPECS */
-    int limit;
-} typed_fn;
-
-typedef struct spec {
-    dc_trace *trace;
-    dc_exec *exec;
-    dc_inst *inst;
-    dc_arg *arg; /* declared parameters, then captured tensors */
-    uint32_t nresult;
-    int64_t size[DC_SIG_VARS];
-} spec;
-
-/* ---- specialisations: life ------------------------------------------------------------------- */
-
-static int l_spec_gc(lua_State *L)
-{
-    spec *s = luaL_checkudata(L, 1, SPEC);
-    dc_inst_free(s->inst);
-    dc_exec_release(s->exec);
-    dc_trace_free(s->trace);
-    dc_xfree(s->arg);
-    *s = (spec){0};
-    return 0;
-}
-
-/* Ends a trace when it goes out of scope, by an error too. */
-typedef struct guard {
-    dc_dsl *d;
-    dc_trace *trace;
-} guard;
-
-static int l_guard_close(lua_State *L)
-{
-    const guard *g = luaL_checkudata(L, 1, GUARD);
-    if (g->d->trace == g->trace)
-        g->d->trace = g->trace->outer;
-    return 0;
-}
-
-static void push_guard(lua_State *L, dc_dsl *d, dc_trace *t)
-{
-    guard *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (guard){d, t};
-    luaL_setmetatable(L, GUARD);
-    lua_toclose(L, -1);
-    t->outer = d->trace;
-    d->trace = t;
-}
-
-/* ---- tracing --------------------------------------------------------------------------------- */
-
-typedef struct beginning {
-    dc_dsl *d;
-    const typed_fn *fn;
-    spec *s;
-    const char *where;
-} beginning;
-
-static dc_status begin_body(dc_job *j, void *arg)
-{
-    const beginning *a = arg;
-    DC_UNUSED(j);
-    a->s->trace = dc_trace_new(a->d, a->fn->name, a->where);
-    a->d->rt->stats.traces++;
-    return DC_OK;
-}
-
-typedef struct argument {
-    dc_trace *t;
-    dc_handle *h;
-    const char *label;
-    dc_type type;
-} argument;
-
-static dc_status argument_body(dc_job *j, void *arg)
-{
-    const argument *a = arg;
-    const dc_val v = {dc_g_param(a->t->f, &a->type, a->label), a->type};
-    DC_UNUSED(j);
-    DC_PUSH(a->t->arg, v.ref);
-    dc_handle_trace(a->h, a->t, &v);
-    return DC_OK;
-}
-
-static void push_arguments(lua_State *L, dc_dsl *d, const typed_fn *fn, spec *s)
-{
-    for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_sig_param *p = &fn->sig.param[i];
-        argument a = {.t = s->trace, .h = dc_handle_new_traced(L, d), .label = p->name};
-        a.h->origin = dc_place_intern(d, "argument '%s' of %s%s", p->name, fn->name, fn->place);
-        if (!dc_sig_resolve(&p->type, s->size, &a.type))
-            DC_BUG("parameter '%s' of '%s' has an unknown size", p->name, fn->name);
-        dc_error_check(L, d, dc_protect(&d->rt->job, argument_body, &a), fn->name);
-    }
-}
-
-/* ---- results --------------------------------------------------------------------------------- */
-
-static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const typed_fn *fn, int i, int idx,
-                                     const dc_type *want)
-{
-    char type[DC_TYPE_TEXT], text[2 * DC_TYPE_TEXT + 60];
-    dc_handle *h = dc_handle_test(L, idx);
-    dc_fact f = {.op = fn->name, .num = {i + 1}};
-    if (h == NULL || h->kind == DC_HANDLE_CLOSED) {
-        dc_type_print(want, type, sizeof type);
-        snprintf(text, sizeof text, "result %d is %s, declared %s", i + 1, dc_args_describe(L, idx),
-                 type);
-        f.word[0] = text;
-        dc_error_fact(L, d, DC_ERR_RESULT_KIND, &f, &(dc_blame){.expected = type});
-    }
-    const dc_operand in = {.h = h, .role = "result", .type = *dc_handle_type(h)};
-    f.type[0] = in.type;
-    f.type[1] = *want;
-    dc_error_fact(L, d, DC_ERR_RESULT_TYPE, &f,
-                  &(dc_blame){.in = &in,
-                              .n = 1,
-                              .hint = want->rank == 0 && in.type.dtype == want->dtype
-                                          ? "loss:mean() or :sum()"
-                                          : NULL});
-}
-
-/* Of the results at idx..., raises where one is not as declared. Numbers stand for scalars. */
-static void check_results(lua_State *L, dc_dsl *d, const typed_fn *fn, const int64_t *size, int idx,
-                          int n)
-{
-    const dc_sig *sig = &fn->sig;
-    if (!sig->any_result && n != sig->nresult)
-        dc_error_fact(L, d, DC_ERR_RESULT_COUNT,
-                      &(dc_fact){.op = fn->name, .num = {n, sig->nresult}}, NULL);
-    for (int i = 0; i < n; i++) {
-        dc_handle *h = dc_handle_test(L, idx + i);
-        if (sig->any_result) {
-            dc_handle_check(L, d, idx + i, fn->name);
-            continue;
-        }
-        dc_type want = sig->result[i];
-        for (int k = 0; k < want.rank; k++)
-            if (want.dim[k] < 0)
-                want.dim[k] = size[~want.dim[k]];
-        for (int k = 0; k < want.rank && h != NULL && h->kind != DC_HANDLE_CLOSED; k++)
-            if (want.dim[k] < 0 && dc_handle_type(h)->rank == want.rank)
-                want.dim[k] = dc_handle_type(h)->dim[k]; /* a size that only the result has */
-        if (h == NULL && lua_type(L, idx + i) == LUA_TNUMBER && want.rank == 0)
-            continue;
-        if (h == NULL || h->kind == DC_HANDLE_CLOSED || !dc_type_same(dc_handle_type(h), &want))
-            wrong_result(L, d, fn, i, idx + i, &want);
-    }
-}
-
-typedef struct taking {
-    dc_trace *t;
-    dc_handle *h;
-    dc_type type;
-    uint64_t bits;
-} taking;
-
-static dc_status take_body(dc_job *j, void *arg)
-{
-    const taking *a = arg;
-    dc_val v;
-    if (a->h != NULL)
-        DC_TRY(dc_trace_value(j, a->t, a->h, &v));
-    else
-        DC_TRY(dc_b_const(j, a->t->f, &a->type, dc_value_of((dc_dtype)a->type.dtype, a->bits), &v));
-    DC_PUSH(a->t->result, v);
-    return DC_OK;
-}
-
-static void take_results(lua_State *L, dc_dsl *d, const typed_fn *fn, dc_trace *t, int idx, int n)
-{
-    for (int i = 0; i < n; i++) {
-        taking a = {.t = t, .h = dc_handle_test(L, idx + i)};
-        if (a.h == NULL) {
-            a.type = fn->sig.result[i];
-            a.bits = dc_args_element(L, d, idx + i, fn->name, (dc_dtype)a.type.dtype);
-        }
-        dc_error_check(L, d, dc_protect(&d->rt->job, take_body, &a), fn->name);
-    }
-}
-
-/* ---- compiling ------------------------------------------------------------------------------- */
-
-typedef struct compiling {
-    dc_dsl *d;
-    const typed_fn *fn;
-    spec *s;
-} compiling;
-
-static dc_status compile_body(dc_job *j, void *arg)
-{
-    const compiling *a = arg;
-    spec *s = a->s;
-    dc_trace *t = s->trace;
-    dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
-    uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
-    dc_exec_desc desc = {.name = a->fn->name,
-                         .nfree = t->arg.n + t->captured.n,
-                         .ncell = t->cell.n,
-                         .nresult = t->result.n,
-                         .ncheck = t->check.n,
-                         .set = set};
-    for (uint32_t i = 0; i < t->cell.n; i++) {
-        cell[i] = t->cell.at[i].cell;
-        if (t->cell.at[i].is_set)
-            set[desc.nset++] = i;
-    }
-    desc.fn = dc_trace_close(t);
-    s->nresult = t->result.n;
-    s->arg = dc_xalloc(sizeof *s->arg * (desc.nfree + 1));
-    for (uint32_t i = 0; i < t->captured.n; i++)
-        s->arg[t->arg.n + i].tensor = t->captured.at[i].tensor;
-    DC_TRY(dc_exec_build(a->d->rt, j, &desc, &s->exec));
-    DC_TRY(dc_inst_new(a->d->rt, j, s->exec, cell, &s->inst));
-    dc_trace_settle(t);
-    return DC_OK;
-}
-
-/* Traces, checks and compiles for these sizes; pushes the specialisation. */
-static spec *specialise(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size)
-{
-    typed_fn *fn = lua_touserdata(L, fn_idx);
-    luaL_checkstack(L, DC_SIG_PARAMS + 16, "a typed function");
-    spec *s = lua_newuserdatauv(L, sizeof *s, 0);
-    const int at = lua_gettop(L);
-    *s = (spec){0};
-    memcpy(s->size, size, sizeof s->size);
-    luaL_setmetatable(L, SPEC);
-    lua_getiuservalue(L, fn_idx, UV_BODY);
-    const char *where = dc_place_of_function(L, d, at + 1);
-    lua_pop(L, 1);
-    beginning b = {d, fn, s, where};
-    dc_error_check(L, d, dc_protect(&d->rt->job, begin_body, &b), fn->name);
-    push_guard(L, d, s->trace); /* at + 1; results from at + 2 on */
-    lua_getiuservalue(L, fn_idx, UV_BODY);
-    push_arguments(L, d, fn, s);
-    lua_call(L, fn->sig.nparam, LUA_MULTRET);
-    const int n = lua_gettop(L) - at - 1;
-    check_results(L, d, fn, size, at + 2, n);
-    take_results(L, d, fn, s->trace, at + 2, n);
-    lua_settop(L, at);
-    compiling c = {d, fn, s};
-    dc_error_check(L, d, dc_protect(&d->rt->job, compile_body, &c), fn->name);
-    return s;
-}
+enum { LIMIT = 8 };
 
 /* ---- arguments of a call --------------------------------------------------------------------- */
 
-static DC_NORETURN void wrong_argument(lua_State *L, dc_dsl *d, const typed_fn *fn, int i, int idx,
+static DC_NORETURN void wrong_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, int idx,
                                        const int64_t *size, int axis)
 {
     char declared[DC_TYPE_TEXT], text[2 * DC_TYPE_TEXT + 200];
@@ -283,25 +28,24 @@ static DC_NORETURN void wrong_argument(lua_State *L, dc_dsl *d, const typed_fn *
     const char *given = dc_args_describe(L, idx), *hint = NULL;
     char cast[60];
     dc_sig_type_print(&p->type, size, declared, sizeof declared);
-    int n = snprintf(text, sizeof text, "argument '%s' is %s, declared %s", p->name, given, declared);
+    int n =
+        snprintf(text, sizeof text, "argument '%s' is %s, declared %s", p->name, given, declared);
     const dc_operand in = {.h = h, .role = p->name, .type = tensor ? *dc_handle_type(h) : p->type};
     if (tensor && axis >= 0 && n < (int)sizeof text) {
         const int64_t want = p->type.dim[axis] < 0 ? size[~p->type.dim[axis]] : p->type.dim[axis];
         snprintf(text + n, sizeof text - (size_t)n, ": axis %d: %" PRId64 " against %" PRId64,
                  axis + 1, in.type.dim[axis], want);
     } else if (tensor && in.type.dtype != p->type.dtype) {
-        snprintf(cast, sizeof cast, ":cast \"%s\" converts", dc_dtype_name((dc_dtype)p->type.dtype));
+        snprintf(cast, sizeof cast, ":cast \"%s\" converts",
+                 dc_dtype_name((dc_dtype)p->type.dtype));
         hint = cast;
     }
-    dc_error_fact(L, d, DC_ERR_ARG_KIND, &(dc_fact){.op = fn->name, .word = {text}},
-                  &(dc_blame){.in = &in,
-                              .n = tensor,
-                              .hint = hint,
-                              .expected = declared,
-                              .got = given});
+    dc_error_fact(
+        L, d, DC_ERR_ARG_KIND, &(dc_fact){.op = fn->name, .word = {text}},
+        &(dc_blame){.in = &in, .n = tensor, .hint = hint, .expected = declared, .got = given});
 }
 
-static void check_count(lua_State *L, dc_dsl *d, const typed_fn *fn)
+static void check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
 {
     const int given = lua_gettop(L) - 1;
     if (given != fn->sig.nparam)
@@ -310,7 +54,7 @@ static void check_count(lua_State *L, dc_dsl *d, const typed_fn *fn)
 }
 
 /* Binds sizes by the tensors among the arguments and checks their types. */
-static void match_arguments(lua_State *L, dc_dsl *d, const typed_fn *fn, int64_t *size)
+static void match_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int64_t *size)
 {
     for (int i = 0; i < fn->sig.nparam; i++) {
         int axis;
@@ -324,7 +68,7 @@ static void match_arguments(lua_State *L, dc_dsl *d, const typed_fn *fn, int64_t
 }
 
 /* A table of numbers becomes a tensor in its place. */
-static void make_tensors(lua_State *L, dc_dsl *d, const typed_fn *fn, int64_t *size)
+static void make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, int64_t *size)
 {
     for (int i = 0; i < fn->sig.nparam; i++) {
         const dc_sig_param *p = &fn->sig.param[i];
@@ -346,13 +90,13 @@ static void make_tensors(lua_State *L, dc_dsl *d, const typed_fn *fn, int64_t *s
     }
 }
 
-static spec *find_spec(lua_State *L, dc_dsl *d, typed_fn *fn, const int64_t *size)
+static dc_spec *find_spec(lua_State *L, dc_dsl *d, dc_fn *fn, const int64_t *size)
 {
     if (fn->only != NULL)
         return fn->only;
-    lua_getiuservalue(L, 1, UV_SPECS);
+    lua_getiuservalue(L, 1, DC_FN_SPECS);
     const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
-    spec *s = NULL;
+    dc_spec *s = NULL;
     for (int i = 1; i <= n && s == NULL; i++) {
         lua_rawgeti(L, list, i);
         s = lua_touserdata(L, -1);
@@ -366,7 +110,7 @@ static spec *find_spec(lua_State *L, dc_dsl *d, typed_fn *fn, const int64_t *siz
                       &(dc_blame){.hint = "pad to fewer sizes, or raise it: dc.fn(sig, body, nil, "
                                           "{ limit = 32 })"});
     if (s == NULL) {
-        s = specialise(L, d, 1, size);
+        s = dc_spec_make(L, d, 1, size);
         lua_rawseti(L, list, n + 1);
     }
     lua_pop(L, 1);
@@ -377,7 +121,7 @@ static spec *find_spec(lua_State *L, dc_dsl *d, typed_fn *fn, const int64_t *siz
 
 typedef struct calling {
     dc_dsl *d;
-    spec *s;
+    dc_spec *s;
     dc_handle *out[DC_SIG_RESULTS];
     dc_tensor *made[DC_SIG_RESULTS];
     dc_fault fault;
@@ -405,13 +149,13 @@ static dc_status show_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static void set_argument(lua_State *L, dc_dsl *d, const typed_fn *fn, int i, dc_arg *arg)
+static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, dc_arg *arg)
 {
     const int idx = i + 2;
     dc_handle *h = dc_handle_test(L, idx);
     if (h == NULL) {
-        *arg = (dc_arg){.bits = dc_args_element(L, d, idx, fn->name,
-                                                (dc_dtype)fn->sig.param[i].type.dtype)};
+        *arg = (dc_arg){
+            .bits = dc_args_element(L, d, idx, fn->name, (dc_dtype)fn->sig.param[i].type.dtype)};
         return;
     }
     if (h->kind == DC_HANDLE_CELL) {
@@ -431,13 +175,13 @@ static DC_NORETURN void raise_fault(lua_State *L, dc_dsl *d, const calling *a)
     const dc_trace_check *c = &a->s->trace->check.at[a->fault.check];
     dc_handle shown = {.kind = DC_HANDLE_TRACED, .origin = c->origin};
     const dc_operand in = {.h = &shown, .role = "labels", .type = c->type};
-    dc_error_fact(L, d, DC_ERR_CLASS,
-                  &(dc_fact){.op = c->op,
-                             .num = {a->fault.value, c->classes - 1, a->fault.position + 1}},
-                  &(dc_blame){.in = &in, .n = 1, .place = &c->place});
+    dc_error_fact(
+        L, d, DC_ERR_CLASS,
+        &(dc_fact){.op = c->op, .num = {a->fault.value, c->classes - 1, a->fault.position + 1}},
+        &(dc_blame){.in = &in, .n = 1, .place = &c->place});
 }
 
-static int run(lua_State *L, dc_dsl *d, const typed_fn *fn, spec *s)
+static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
 {
     calling a = {.d = d, .s = s};
     size_t bytes = 0;
@@ -457,38 +201,43 @@ static int run(lua_State *L, dc_dsl *d, const typed_fn *fn, spec *s)
     return (int)s->nresult;
 }
 
+typedef struct number {
+    dc_type type;
+    uint64_t bits;
+} number;
+
 /* Numbers become traced scalars of the declared type. */
 static dc_status build_number(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    const taking *a = arg;
+    const number *a = arg;
     DC_UNUSED(in);
     return dc_b_const(j, f, &a->type, dc_value_of((dc_dtype)a->type.dtype, a->bits), out);
 }
 
 /* Part of the function being traced: its body, between two checks. */
-static int inline_call(lua_State *L, dc_dsl *d, const typed_fn *fn, const int64_t *size)
+static int inline_call(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size)
 {
     const int n = fn->sig.nparam;
-    lua_getiuservalue(L, 1, UV_BODY);
+    lua_getiuservalue(L, 1, DC_FN_BODY);
     lua_replace(L, 1);
     for (int i = 0; i < n; i++) {
         if (dc_handle_test(L, i + 2) != NULL)
             continue;
-        taking t = {.type = fn->sig.param[i].type};
+        number t = {.type = fn->sig.param[i].type};
         t.bits = dc_args_element(L, d, i + 2, fn->name, (dc_dtype)t.type.dtype);
         dc_apply a = {.op = fn->name, .nout = 1, .build = build_number, .arg = &t};
         dc_apply_run(L, d, &a);
         lua_replace(L, i + 2);
     }
     lua_call(L, n, LUA_MULTRET);
-    check_results(L, d, fn, size, 1, lua_gettop(L));
+    dc_spec_check_results(L, d, fn, size, 1, lua_gettop(L));
     return lua_gettop(L);
 }
 
 static int l_call(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    typed_fn *fn = luaL_checkudata(L, 1, FN);
+    dc_fn *fn = luaL_checkudata(L, 1, FN);
     int64_t size[DC_SIG_VARS];
     check_count(L, d, fn);
     luaL_checkstack(L, DC_SIG_RESULTS + 16, "a call");
@@ -568,7 +317,7 @@ static void read_sizes(lua_State *L, dc_dsl *d, int idx, dc_sig *sig)
     }
 }
 
-static void name_fn(dc_dsl *d, typed_fn *fn, const char *where)
+static void name_fn(dc_dsl *d, dc_fn *fn, const char *where)
 {
     fn->name = fn->sig.name != NULL ? fn->sig.name : dc_place_intern(d, "function");
     fn->place = where != NULL ? dc_place_intern(d, ", %s", where) : dc_place_intern(d, "%s", "");
@@ -580,9 +329,11 @@ static int l_fn(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 4);
     if (lua_type(L, 1) != LUA_TSTRING)
-        dc_error_raisef(L, d, DC_ERR_ARG, "fn", "a signature such as \"step(x: f32[64]) -> f32[]\" "
-                        "is needed, not %s", dc_args_describe(L, 1));
-    typed_fn *fn = lua_newuserdatauv(L, sizeof *fn, 2);
+        dc_error_raisef(L, d, DC_ERR_ARG, "fn",
+                        "a signature such as \"step(x: f32[64]) -> f32[]\" "
+                        "is needed, not %s",
+                        dc_args_describe(L, 1));
+    dc_fn *fn = lua_newuserdatauv(L, sizeof *fn, 2);
     const int at = lua_gettop(L);
     memset(fn, 0, sizeof *fn);
     luaL_setmetatable(L, FN);
@@ -594,14 +345,14 @@ static int l_fn(lua_State *L)
     fn->limit = (int)dc_args_option(L, d, 4, "fn", "limit", LIMIT);
     name_fn(d, fn, dc_place_find(L, d).where);
     lua_pushvalue(L, 2);
-    lua_setiuservalue(L, at, UV_BODY);
+    lua_setiuservalue(L, at, DC_FN_BODY);
     lua_newtable(L);
-    lua_setiuservalue(L, at, UV_SPECS);
+    lua_setiuservalue(L, at, DC_FN_SPECS);
     for (int v = 0; v < fn->sig.nvar; v++)
         if (fn->sig.size[v] < 0)
             return 1; /* at the first call */
-    spec *s = specialise(L, d, at, fn->sig.size);
-    lua_getiuservalue(L, at, UV_SPECS);
+    dc_spec *s = dc_spec_make(L, d, at, fn->sig.size);
+    lua_getiuservalue(L, at, DC_FN_SPECS);
     lua_insert(L, -2);
     lua_rawseti(L, -2, 1);
     lua_settop(L, at);
@@ -617,7 +368,7 @@ static void set_count(lua_State *L, const char *name, uint64_t n)
     lua_setfield(L, -2, name);
 }
 
-static void push_info(lua_State *L, const spec *s)
+static void push_info(lua_State *L, const dc_spec *s)
 {
     dc_exec_info info;
     dc_exec_info_of(s->exec, &info);
@@ -638,7 +389,7 @@ static void push_info(lua_State *L, const spec *s)
 static int l_info(lua_State *L)
 {
     luaL_checkudata(L, 1, FN);
-    lua_getiuservalue(L, 1, UV_SPECS);
+    lua_getiuservalue(L, 1, DC_FN_SPECS);
     const int n = (int)lua_rawlen(L, -1);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
@@ -652,7 +403,7 @@ static int l_info(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    const typed_fn *fn = luaL_checkudata(L, 1, FN);
+    const dc_fn *fn = luaL_checkudata(L, 1, FN);
     char type[DC_TYPE_TEXT];
     luaL_Buffer b;
     luaL_buffinit(L, &b);
@@ -678,7 +429,7 @@ static int l_tostring(lua_State *L)
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const typed_fn *fn = luaL_checkudata(L, 1, FN);
+    const dc_fn *fn = luaL_checkudata(L, 1, FN);
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
     if (strcmp(name, "name") == 0) {
         lua_pushstring(L, fn->name);
@@ -698,13 +449,8 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
     static const luaL_Reg fn[] = {{"fn", l_fn}, {NULL, NULL}};
     luaL_newmetatable(L, FN);
     dc_lib_add(L, d, fn_meta);
-    luaL_newmetatable(L, SPEC);
-    lua_pushcfunction(L, l_spec_gc);
-    lua_setfield(L, -2, "__gc");
-    luaL_newmetatable(L, GUARD);
-    lua_pushcfunction(L, l_guard_close);
-    lua_setfield(L, -2, "__close");
+    dc_spec_register(L);
     lua_pushvalue(L, module);
     dc_lib_add(L, d, fn);
-    lua_pop(L, 4);
+    lua_pop(L, 2);
 }

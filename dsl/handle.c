@@ -165,7 +165,8 @@ const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op
     if (h->kind == DC_HANDLE_TRACED || (h->kind == DC_HANDLE_CELL && d->trace != NULL)) {
         const dc_trace *t = d->trace;
         if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
-            dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
+            dc_error_fact(L, d, DC_ERR_LEAKED,
+                          &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
                           &(dc_blame){.op = op});
         const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
         dc_error_fact(L, d, DC_ERR_NO_VALUE,

@@ -23,12 +23,12 @@ typedef struct dc_handle dc_handle;
 /* Of one context in one lua_State: the first upvalue of every binding. */
 typedef struct dc_dsl {
     dc_rt *rt;
-    dc_trace *trace;  /* of the typed function being traced, innermost; or NULL */
-    uint64_t serial;  /* of traces made so far */
-    uint64_t draws;   /* of the generator, see random.c */
+    dc_trace *trace; /* of the typed function being traced, innermost; or NULL */
+    uint64_t serial; /* of traces made so far */
+    uint64_t draws;  /* of the generator, see random.c */
     uint64_t seed;
-    size_t handed;    /* bytes given to Lua since the collector was last stepped */
-    dc_handle *live;  /* all that hold something, linked */
+    size_t handed;   /* bytes given to Lua since the collector was last stepped */
+    dc_handle *live; /* all that hold something, linked */
     void (*closed)(void *);
     void *arg;
 } dc_dsl;
@@ -55,7 +55,8 @@ dc_place dc_place_find(lua_State *L, dc_dsl *d);
 const char *dc_place_intern(dc_dsl *d, const char *fmt, ...) DC_PRINTF(2, 3);
 /* Where the Lua function at idx is written. */
 const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx);
-/* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil. */
+/* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil.
+ */
 void dc_place_push_name(lua_State *L, int idx);
 /* The __call of layers; second upvalue: a function from the layer to the text of its path. */
 int dc_place_layer(lua_State *L);
@@ -66,21 +67,21 @@ typedef enum dc_handle_kind {
     DC_HANDLE_CLOSED, /* nothing yet, or no more */
     DC_HANDLE_VALUE,  /* a realized tensor */
     DC_HANDLE_CELL,
-    DC_HANDLE_TRACED  /* a node of the function being traced */
+    DC_HANDLE_TRACED /* a node of the function being traced */
 } dc_handle_kind;
 
 /* The userdata behind a tensor, a cell and a traced tensor alike. */
 struct dc_handle {
     dc_handle_kind kind;
-    bool loan;          /* of a batch: says so when used after closing */
+    bool loan; /* of a batch: says so when used after closing */
     dc_dsl *d;
     const char *origin; /* "made at train.lua:14", "argument 'x' of step, train.lua:12"; interned */
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
-    dc_val val;         /* TRACED only: other kinds end before it */
-    uint64_t serial;    /* of the trace */
-    const char *fn;     /* name of the function traced; interned */
+    dc_val val;      /* TRACED only: other kinds end before it */
+    uint64_t serial; /* of the trace */
+    const char *fn;  /* name of the function traced; interned */
 };
 
 void dc_handle_register(lua_State *L, dc_dsl *d);
@@ -94,12 +95,13 @@ void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v);
 void dc_handle_close(dc_handle *h);
 void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);
-dc_handle *dc_handle_test(lua_State *L, int idx);                  /* or NULL */
+dc_handle *dc_handle_test(lua_State *L, int idx);                             /* or NULL */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
 /* Tells the collector about memory that it cannot see. */
 void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes);
 
-/* Copies a value or a cell to host memory owned by Lua, pushed as a userdata. Raises while traced. */
+/* Copies a value or a cell to host memory owned by Lua, pushed as a userdata. Raises while traced.
+ */
 const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op);
 /* Fills an empty handle with a new tensor of this type, from host memory (NULL: zeros). */
 void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
@@ -108,7 +110,8 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 /* ---- arguments (args.c) ---------------------------------------------------------------------- */
 
 void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out);
-int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op); /* 0-based */
+int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h,
+                 const char *op); /* 0-based */
 /* nil: all; an axis; a list of axes; { axis = .., keep = .. } */
 uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
                       bool *keep);
@@ -127,10 +130,10 @@ const char *dc_args_describe(lua_State *L, int idx);
 /* ---- failures (error.c) ---------------------------------------------------------------------- */
 
 typedef struct dc_operand {
-    dc_handle *h;    /* NULL: a number */
+    dc_handle *h;     /* NULL: a number */
     const char *role; /* "left" */
-    int idx;         /* on the stack */
-    uint64_t bits;   /* of a number, of dtype type.dtype */
+    int idx;          /* on the stack */
+    uint64_t bits;    /* of a number, of dtype type.dtype */
     dc_type type;
 } dc_operand;
 
@@ -158,7 +161,8 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
 
 /* ---- operations (apply.c) -------------------------------------------------------------------- */
 
-typedef dc_status dc_build_fn(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out);
+typedef dc_status dc_build_fn(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                              dc_val *out);
 
 enum { DC_APPLY_IN = 4, DC_APPLY_OUT = 2 };
 
@@ -235,17 +239,17 @@ void dc_trace_settle(dc_trace *t);
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* ops.c */
-void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module); /* reduce.c */
-void dc_move_register(lua_State *L, dc_dsl *d, int methods);             /* move.c */
-int dc_move_index(lua_State *L, dc_dsl *d, dc_handle *h);                /* a[k]: key at 2 */
-void dc_make_register(lua_State *L, dc_dsl *d, int module);              /* make.c */
+void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module);        /* reduce.c */
+void dc_move_register(lua_State *L, dc_dsl *d, int methods);                      /* move.c */
+int dc_move_index(lua_State *L, dc_dsl *d, dc_handle *h);   /* a[k]: key at 2 */
+void dc_make_register(lua_State *L, dc_dsl *d, int module); /* make.c */
 void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
-                        const char *op); /* pushes a tensor */
-void dc_random_register(lua_State *L, dc_dsl *d, int module);            /* random.c */
+                        const char *op);                      /* pushes a tensor */
+void dc_random_register(lua_State *L, dc_dsl *d, int module); /* random.c */
 uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
-void dc_data_register(lua_State *L, dc_dsl *d);                          /* data.c: internals on top */
+void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
 int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);               /* print.c: pushes text */
 

@@ -20,7 +20,8 @@ static void infer_shape(lua_State *L, dc_dsl *d, int idx, const char *op, dc_typ
     lua_pushvalue(L, idx);
     while (lua_type(L, -1) == LUA_TTABLE) {
         if (t->rank == DC_MAX_RANK)
-            dc_error_raisef(L, d, DC_ERR_LITERAL, op, "tables nested more than %d deep", DC_MAX_RANK);
+            dc_error_raisef(L, d, DC_ERR_LITERAL, op, "tables nested more than %d deep",
+                            DC_MAX_RANK);
         t->dim[t->rank++] = luaL_len(L, -1);
         luaL_checkstack(L, 4, "nested tables");
         lua_geti(L, -1, 1);

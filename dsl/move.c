@@ -22,7 +22,8 @@ static void run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, con
 
 /* ---- to another shape ------------------------------------------------------------------------ */
 
-static dc_status build_reshape(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+static dc_status build_reshape(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
 {
     return dc_b_reshape(j, f, in[0], arg, out);
 }
@@ -52,7 +53,8 @@ static void read_shape(lua_State *L, dc_dsl *d, const char *op, dc_dtype dtype, 
         }
         dc_args_type(L, d, 2, op, t);
         if (t->dtype != dtype)
-            dc_error_raisef(L, d, DC_ERR_ARG, op, "a shape such as \"[64, 784]\" is needed; "
+            dc_error_raisef(L, d, DC_ERR_ARG, op,
+                            "a shape such as \"[64, 784]\" is needed; "
                             ":cast changes the dtype");
         return;
     }
@@ -122,7 +124,8 @@ typedef struct order {
     int n;
 } order;
 
-static dc_status build_permute(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+static dc_status build_permute(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
 {
     const order *o = arg;
     return dc_b_permute(j, f, in[0], o->perm, o->n, out);
@@ -215,7 +218,8 @@ static int64_t position(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, in
 }
 
 /* What stands for one axis, at the top of the stack. */
-static void read_item(lua_State *L, dc_dsl *d, const dc_handle *h, int axis, const char *op, part *p)
+static void read_item(lua_State *L, dc_dsl *d, const dc_handle *h, int axis, const char *op,
+                      part *p)
 {
     const int item = lua_gettop(L);
     if (lua_type(L, item) != LUA_TTABLE) {
@@ -290,10 +294,13 @@ static int l_slice(lua_State *L)
 
 void dc_move_register(lua_State *L, dc_dsl *d, int methods)
 {
-    static const luaL_Reg fn[] = {
-        {"reshape", l_reshape}, {"expand", l_expand},       {"flatten", l_flatten},
-        {"permute", l_permute}, {"transpose", l_transpose}, {"slice", l_slice},
-        {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"reshape", l_reshape},
+                                  {"expand", l_expand},
+                                  {"flatten", l_flatten},
+                                  {"permute", l_permute},
+                                  {"transpose", l_transpose},
+                                  {"slice", l_slice},
+                                  {NULL, NULL}};
     lua_pushvalue(L, methods);
     dc_lib_add(L, d, fn);
     lua_pop(L, 1);

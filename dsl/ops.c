@@ -209,12 +209,9 @@ static const struct composite {
     int n;
     bool as_f32;
 } composites[] = {
-    {"div", build_div, 2, true},
-    {"floor_div", build_floor_div, 2, false},
-    {"mod", build_mod, 2, false},
-    {"pow", build_pow, 2, true},
-    {"relu", build_relu, 1, false},
-    {"sigmoid", build_sigmoid, 1, false},
+    {"div", build_div, 2, true},    {"floor_div", build_floor_div, 2, false},
+    {"mod", build_mod, 2, false},   {"pow", build_pow, 2, true},
+    {"relu", build_relu, 1, false}, {"sigmoid", build_sigmoid, 1, false},
     {"tanh", build_tanh, 1, false},
 };
 
@@ -243,9 +240,10 @@ static int l_cast(lua_State *L)
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
     dc_dtype t;
     if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
-        dc_error_raisef(L, d, DC_ERR_ARG, "cast",
-                        "a dtype such as \"f32\" is needed, not %s; known are bool, u8, i32, u32, f32",
-                        dc_args_describe(L, 2));
+        dc_error_raisef(
+            L, d, DC_ERR_ARG, "cast",
+            "a dtype such as \"f32\" is needed, not %s; known are bool, u8, i32, u32, f32",
+            dc_args_describe(L, 2));
     static const int at[1] = {1};
     dc_apply a = {.build = build_cast, .arg = &t};
     dc_handle_check(L, d, 1, "cast");
@@ -296,10 +294,10 @@ static void alias(lua_State *L, int table, const char *from, const char *to)
 static void set_operators(lua_State *L, int methods, int meta)
 {
     static const char *const names[][2] = {
-        {"__add", "add"},      {"__sub", "sub"},        {"__mul", "mul"},
-        {"__div", "div"},      {"__idiv", "floor_div"}, {"__mod", "mod"},
-        {"__pow", "pow"},      {"__unm", "neg"},        {"__band", "bit_and"},
-        {"__bor", "bit_or"},   {"__bxor", "bit_xor"},   {"__bnot", "bit_not"},
+        {"__add", "add"},        {"__sub", "sub"},         {"__mul", "mul"},
+        {"__div", "div"},        {"__idiv", "floor_div"},  {"__mod", "mod"},
+        {"__pow", "pow"},        {"__unm", "neg"},         {"__band", "bit_and"},
+        {"__bor", "bit_or"},     {"__bxor", "bit_xor"},    {"__bnot", "bit_not"},
         {"__shl", "shift_left"}, {"__shr", "shift_right"},
     };
     for (size_t i = 0; i < DC_COUNTOF(names); i++) {

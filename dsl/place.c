@@ -71,7 +71,8 @@ dc_place dc_place_find(lua_State *L, dc_dsl *d)
     dc_place p = {0};
     lua_Debug ar;
     bool lost = false; /* the frame above was called by one that is gone */
-    for (int level = 0; lua_getstack(L, level, &ar) && (p.where == NULL || p.path == NULL); level++) {
+    for (int level = 0; lua_getstack(L, level, &ar) && (p.where == NULL || p.path == NULL);
+         level++) {
         lua_getinfo(L, "Sltf", &ar);
         if (p.path == NULL && *ar.what == 'C')
             p.path = path_of(L, d, &ar);

@@ -1,7 +1,8 @@
 /*
  * Reductions and what is made of them: sum, max, min, mean, softmax, log_softmax.
  *
- *   x:sum()   x:sum(2)   x:sum(-1)   x:sum "batch"   x:sum { 1, 2 }   x:sum { axis = 2, keep = true }
+ *   x:sum()   x:sum(2)   x:sum(-1)   x:sum "batch"   x:sum { 1, 2 }   x:sum { axis = 2, keep = true
+ * }
  */
 #include "dsl/impl.h"
 
@@ -93,9 +94,9 @@ static const struct row {
     dc_build_fn *build;
     bool one_axis; /* needs exactly one */
 } rows[] = {
-    {"sum", build_sum, false},         {"max", build_max, false},
-    {"min", build_min, false},         {"mean", build_mean, false},
-    {"softmax", build_softmax, true},  {"log_softmax", build_log_softmax, true},
+    {"sum", build_sum, false},        {"max", build_max, false},
+    {"min", build_min, false},        {"mean", build_mean, false},
+    {"softmax", build_softmax, true}, {"log_softmax", build_log_softmax, true},
     {"argmax", build_argmax, true},
 };
 

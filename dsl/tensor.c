@@ -199,7 +199,8 @@ static int l_concat(lua_State *L)
     return 1;
 }
 
-/* ---- what Lua's comparisons cannot do --------------------------------------------------------- */
+/* ---- what Lua's comparisons cannot do ---------------------------------------------------------
+ */
 
 static void refuse_comparison(lua_State *L, const char *sentence, const char *hint)
 {
@@ -209,8 +210,8 @@ static void refuse_comparison(lua_State *L, const char *sentence, const char *hi
     for (int i = 0; i < 2; i++) {
         dc_handle *h = dc_handle_test(L, i + 1);
         if (h != NULL && h->kind != DC_HANDLE_CLOSED)
-            in[n++] = (dc_operand){
-                .h = h, .role = i ? "right" : "left", .type = *dc_handle_type(h)};
+            in[n++] =
+                (dc_operand){.h = h, .role = i ? "right" : "left", .type = *dc_handle_type(h)};
     }
     dc_error_fact(L, d, DC_ERR_COMPARE, &(dc_fact){.word = {sentence}},
                   &(dc_blame){.in = in, .n = n, .hint = hint});
@@ -250,12 +251,15 @@ static void add_swapped(lua_State *L, dc_dsl *d, int methods, const char *from, 
 
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
 {
-    static const luaL_Reg fn[] = {{"size", l_size},   {"item", l_item}, {"totable", l_totable},
-                                  {"clone", l_clone}, {NULL, NULL}};
-    static const luaL_Reg own[] = {
-        {"__newindex", l_newindex}, {"__len", l_len}, {"__tostring", l_tostring},
-        {"__concat", l_concat},     {"__lt", l_order}, {"__le", l_order},
-        {"__eq", l_equal},          {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"size", l_size},
+                                  {"item", l_item},
+                                  {"totable", l_totable},
+                                  {"clone", l_clone},
+                                  {NULL, NULL}};
+    static const luaL_Reg own[] = {{"__newindex", l_newindex}, {"__len", l_len},
+                                   {"__tostring", l_tostring}, {"__concat", l_concat},
+                                   {"__lt", l_order},          {"__le", l_order},
+                                   {"__eq", l_equal},          {NULL, NULL}};
     lua_pushvalue(L, methods);
     dc_lib_add(L, d, fn);
     lua_pop(L, 1);

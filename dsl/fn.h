@@ -1,0 +1,38 @@
+/*
+ * Typed functions and their specialisations, between dsl/fn.c and dsl/spec.c.
+ */
+#ifndef DC_DSL_FN_H
+#define DC_DSL_FN_H
+
+#include "dsl/impl.h"
+
+/* User values of a dc_fn. */
+enum { DC_FN_BODY = 1, DC_FN_SPECS = 2 };
+
+typedef struct dc_fn {
+    dc_sig sig;
+    const char *name;     /* interned, as are the next two */
+    const char *place;    /* ", train.lua:12", or "" */
+    const char *origin;   /* of results */
+    struct dc_spec *only; /* the specialisation where there is no choice; held by DC_FN_SPECS */
+    int limit;
+} dc_fn;
+
+typedef struct dc_spec {
+    dc_trace *trace;
+    dc_exec *exec;
+    dc_inst *inst;
+    dc_arg *arg; /* declared parameters, then captured tensors */
+    uint32_t nresult;
+    int64_t size[DC_SIG_VARS];
+} dc_spec;
+
+/* Makes the metatables. */
+void dc_spec_register(lua_State *L);
+/* Traces, checks and compiles the function at fn_idx for these sizes; pushes the specialisation. */
+dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size);
+/* Of the results at idx..., raises where one is not as declared. Numbers stand for scalars. */
+void dc_spec_check_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size, int idx,
+                           int n);
+
+#endif

@@ -1,0 +1,130 @@
+-- The program, run as a user runs it.
+local lu = require "luaunit"
+
+local program = arg[-1]
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+-- Runs the program with a shell line of arguments; output and errors together, and the status.
+local function run(line, before)
+  local p = assert(io.popen(("%s %s %s 2>&1; echo \"status $?\""):format(before or "", quote(program), line)))
+  local out = p:read "a"
+  p:close()
+  local text, status = out:match "^(.*)status (%d+)\n$"
+  return text, tonumber(status)
+end
+
+local function script(text)
+  local path = os.tmpname()
+  local f = assert(io.open(path, "w"))
+  f:write(text)
+  f:close()
+  return path
+end
+
+TestProgram = {}
+
+function TestProgram:test_code_and_version()
+  lu.assertEquals({ run "-e 'print(1 + 1)'" }, { "2\n", 0 })
+  local text, status = run "-v"
+  lu.assertStrContains(text, "deepc 0.")
+  lu.assertStrContains(text, "Lua 5.4")
+  lu.assertEquals(status, 0)
+end
+
+function TestProgram:test_script_with_arguments()
+  local path = script 'print(arg[0] ~= nil, arg[1], #arg, ...) os.exit(3)'
+  local text, status = run(path .. " a 'b c'")
+  lu.assertEquals(text, "true\ta\t2\ta\tb c\n")
+  lu.assertEquals(status, 3)
+  os.remove(path)
+end
+
+function TestProgram:test_standard_input()
+  lu.assertEquals({ run("- x", "echo 'print(...)' |") }, { "x\n", 0 })
+end
+
+function TestProgram:test_lua_errors_have_a_traceback()
+  local path = script "local function f() error 'oops' end\nf()\n"
+  local text, status = run(path)
+  lu.assertStrContains(text, "oops\nstack traceback:")
+  lu.assertStrContains(text, ":1: oops")
+  lu.assertEquals(status, 1)
+  os.remove(path)
+end
+
+function TestProgram:test_errors_of_ours_are_printed_whole()
+  local path = script 'local dc = require "deepc"\nlocal _ = dc.zeros "f32[2]" + dc.zeros "f32[3]"\n'
+  local text, status = run(path)
+  lu.assertStrContains(text, ":2: add: axis 1: 2 against 3\n")
+  lu.assertStrContains(text, "[DC0301; deepc explain DC0301]")
+  lu.assertNotStrContains(text, "stack traceback")
+  lu.assertEquals(status, 1)
+  os.remove(path)
+end
+
+function TestProgram:test_syntax_errors_and_missing_files()
+  lu.assertEquals(select(2, run "-e 'x ='"), 1)
+  local text, status = run "/nonexistent.lua"
+  lu.assertStrContains(text, "/nonexistent.lua")
+  lu.assertEquals(status, 1)
+end
+
+function TestProgram:test_unknown_option()
+  local text, status = run "--fast x"
+  lu.assertStrContains(text, "no option '--fast'")
+  lu.assertEquals(status, 1)
+end
+
+function TestProgram:test_settings_of_the_environment()
+  local text, status = run("-e 'print(1)'", "DEEPC_DEVICE=abacus")
+  lu.assertStrContains(text, "abacus")
+  lu.assertEquals(status, 1)
+  text, status = run("-e 'print(1)'", "DEEPC_DEBUG=grpah")
+  lu.assertStrContains(text, "no channel 'grpah'")
+  lu.assertStrContains(text, "graph")
+  lu.assertEquals(status, 1)
+  text = run("-e 'print(require \"deepc\".stats().device)'", "DEEPC_DEVICE=eval")
+  lu.assertEquals(text, "eval\n")
+end
+
+function TestProgram:test_devices_and_options()
+  lu.assertStrContains((run "--devices"), "eval")
+  lu.assertStrContains((run "--options"), "DEEPC_SEED")
+end
+
+function TestProgram:test_explain()
+  local text, status = run "explain DC0301"
+  lu.assertStrContains(text, "DC0301")
+  lu.assertStrContains(text, "inner dims differ")
+  lu.assertEquals(status, 0)
+  lu.assertEquals(select(2, run "explain DC9999"), 1)
+end
+
+function TestProgram:test_debug_channels()
+  local path = script [[
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[4]) -> f32[]", function(x) return (x * 2):sum() end)
+print(f(dc.ones "f32[4]"):item())]]
+  lu.assertEquals((run(path)), "8.0\n")
+  local text = run(path, "DEEPC_DEVICE=cpu DEEPC_DEBUG=graph,time")
+  lu.assertStrContains(text, "[graph]")
+  lu.assertStrContains(text, "[time] f:")
+  os.remove(path)
+end
+
+function TestProgram:test_a_state_that_closes_in_the_middle()
+  -- finalizers that still make tensors while the state closes
+  local path = script [[
+local dc = require "deepc"
+KEPT = setmetatable({}, { __gc = function() LATE = dc.ones "f32[10]" + 1 end })
+local c = dc.state "f32[4]"
+F = dc.fn("f(x: f32[4]) -> f32[4]", function(x) c:set(x) return x + c end)
+R = F(dc.ones "f32[4]")
+for _ in require "deepc.data".set(dc.ones "f32[4, 2]", dc.ones "i32[4]"):batches { size = 2 } do break end
+print "ok"]]
+  lu.assertEquals({ run(path) }, { "ok\n", 0 })
+  os.remove(path)
+end

@@ -1,0 +1,252 @@
+-- Typed functions: signatures, tracing, checks, captured tensors, specialisations.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local function fails(pattern, f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), pattern)
+  return err
+end
+
+TestSignature = {}
+
+function TestSignature:test_what_cannot_be_read()
+  local function body() end
+  fails("'(' expected before 'x: f32[2]'", dc.fn, "f x: f32[2]", body)
+  fails("parameter 'x' needs a type", dc.fn, "f(x)", body)
+  fails("unknown dtype 'f31'", dc.fn, "f(x: f31[2])", body)
+  fails("parameter 'x' is given twice", dc.fn, "f(x: f32[], x: f32[])", body)
+  fails("nothing expected behind 'junk'", dc.fn, "f() -> f32[] junk", body)
+  fails("'n' is 2 and 3", dc.fn, "f(x: f32[n=2], y: f32[n=3])", body)
+  fails("arithmetic on sizes is not supported yet", dc.fn, "f(x: f32[n+1])", body)
+  fails("a signature such as", dc.fn, function() end)
+end
+
+function TestSignature:test_parameters_of_the_body()
+  fails("parameter 1 is 'x' in the signature and 'y' in the function", dc.fn, "f(x: f32[])", function(y) return y end)
+  fails("the function takes '...'", dc.fn, "f(x: f32[])", function(...) return ... end)
+  fails("2 arguments given, 1 declared", dc.fn, "f(x: f32[])", function(x, y) return x, y end)
+  fails("a function is needed, not nil", dc.fn, "f(x: f32[])", nil)
+end
+
+function TestSignature:test_it_prints_itself()
+  local f = dc.fn("scale(x: f32[batch=2, 3], s: f32[]) -> f32[2, 3]", function(x, s) return x * s end)
+  lu.assertEquals(tostring(f), "scale(x: f32[batch=2, 3], s: f32[]) -> f32[2, 3]")
+  lu.assertEquals(f.name, "scale")
+  fails("a typed function has no 'nam'", function() return f.nam end)
+end
+
+TestCalls = {}
+
+function TestCalls:test_traced_once_and_replayed()
+  local traced = 0
+  local f = dc.fn("f(x: f32[3], s: f32[]) -> f32[3]", function(x, s)
+    traced = traced + 1
+    return x * s + 1
+  end)
+  lu.assertEquals(traced, 1)
+  lu.assertEquals(f(dc.tensor { 1, 2, 3 }, 2):totable(), { 3, 5, 7 })
+  lu.assertEquals(f(dc.tensor { 1, 2, 3 }, dc.tensor(3)):totable(), { 4, 7, 10 })
+  lu.assertEquals(f({ 1, 2, 3 }, 2):totable(), { 3, 5, 7 })
+  lu.assertEquals(traced, 1)
+end
+
+function TestCalls:test_several_results_and_none()
+  local f = dc.fn("f(x: f32[3]) -> f32[], f32[3]", function(x) return x:sum(), x * 2 end)
+  local s, y = f { 1, 2, 3 }
+  lu.assertEquals(s:item(), 6)
+  lu.assertEquals(y:totable(), { 2, 4, 6 })
+  local cell = dc.state("f32[]", 1)
+  local g = dc.fn("g() -> ()", function() cell:set(cell + 1) end)
+  lu.assertEquals(select("#", g()), 0)
+  lu.assertEquals(cell:item(), 2)
+  local h = dc.fn("h(x: f32[3])", function(x) return x + 1 end)
+  lu.assertEquals(h({ 1, 2, 3 }):totable(), { 2, 3, 4 })
+end
+
+function TestCalls:test_results_stay()
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x + 1 end)
+  local a = f { 1, 2 }
+  local b = f { 10, 20 }
+  lu.assertEquals(a:totable(), { 2, 3 })
+  lu.assertEquals(b:totable(), { 11, 21 })
+end
+
+function TestCalls:test_constants_arguments_and_captures_as_results()
+  local kept = dc.tensor { 5, 6 }
+  local f = dc.fn("f(x: f32[2]) -> f32[2], f32[2], f32[]", function(x) return x, kept, 7 end)
+  local x, k, n = f { 1, 2 }
+  lu.assertEquals(x:totable(), { 1, 2 })
+  lu.assertEquals(k:totable(), { 5, 6 })
+  lu.assertEquals(n:item(), 7)
+end
+
+function TestCalls:test_wrong_arguments()
+  local f = dc.fn("f(x: f32[2, 3], n: i32[]) -> f32[]", function(x, n) return (x * n:cast "f32"):sum() end)
+  local x = dc.ones "f32[2, 3]"
+  fails("f: 1 arguments given, 2 declared", f, x)
+  fails("f: argument 'x' is f32[3, 3], declared f32[2, 3]: axis 1: 3 against 2", f, dc.ones "f32[3, 3]", 1)
+  fails("f: argument 'x' is i32[2, 3], declared f32[2, 3]", f, dc.ones "i32[2, 3]", 1)
+  fails('hint: :cast "f32" converts', f, dc.ones "i32[2, 3]", 1)
+  fails("f: argument 'x' is nil, declared f32[2, 3]", f, nil, 1)
+  fails("f: argument 'x' is the string 'abc'", f, "abc", 1)
+  fails("f: 1.5 does not fit i32", f, x, 1.5)
+  fails("f: 2 elements at [1], 3 are needed on axis 2", f, { { 1, 2 }, { 3, 4 } }, 1)
+  lu.assertEquals(f(x, 2):item(), 12)
+end
+
+function TestCalls:test_wrong_results()
+  fails("result 1 is f32[2], declared f32[3]", dc.fn, "f(x: f32[2]) -> f32[3]", function(x) return x end)
+  fails("0 results returned, 1 declared", dc.fn, "f(x: f32[2]) -> f32[2]", function(x) local _ = x end)
+  fails("result 1 is nil, declared f32[2]", dc.fn, "f(x: f32[2]) -> f32[2]", function(x) return x and nil end)
+end
+
+TestCapture = {}
+
+function TestCapture:test_a_captured_tensor_is_an_input()
+  local w = dc.tensor { 1, 2 }
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * w + w end)
+  lu.assertEquals(f({ 3, 4 }):totable(), { 4, 10 })
+  w:close() -- the function keeps what it captured
+  lu.assertEquals(f({ 3, 4 }):totable(), { 4, 10 })
+end
+
+function TestCapture:test_tensors_made_inside()
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)
+    return x + dc.tensor { 10, 20 } + dc.ones "f32[2]" + dc.iota "f32[2]"
+  end)
+  lu.assertEquals(f({ 0, 0 }):totable(), { 11, 22 })
+end
+
+function TestCapture:test_traced_tensors_do_not_leave()
+  local leaked
+  local f = dc.fn("step(x: f32[2]) -> f32[2]", function(x)
+    leaked = x + 1
+    return leaked
+  end)
+  lu.assertNotNil(f)
+  fails("a tensor traced in 'step' is used outside it", function() return leaked + 1 end)
+  fails("a tensor traced in 'step' is used outside it", function() return leaked:totable() end)
+  fails("a tensor traced in 'step' is used outside it", dc.fn, "g(y: f32[2]) -> f32[2]", function(y)
+    return y + leaked
+  end)
+end
+
+function TestCapture:test_a_typed_function_inside_another()
+  local double = dc.fn("double(x: f32[2], s: f32[]) -> f32[2]", function(x, s) return x * s end)
+  local before = dc.stats().compiles
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return double(x, 2) + double(x, 3) end)
+  lu.assertEquals(dc.stats().compiles, before + 1)
+  lu.assertEquals(f({ 1, 2 }):totable(), { 5, 10 })
+  fails("double: argument 'x' is f32[3], declared f32[2]", dc.fn, "g(x: f32[3]) -> f32[2]", function(x)
+    return double(x, 2)
+  end)
+end
+
+function TestCapture:test_a_function_defined_while_another_is_traced()
+  local inner
+  local outer = dc.fn("outer(x: f32[2]) -> f32[2]", function(x)
+    inner = dc.fn("inner(y: f32[2]) -> f32[2]", function(y) return y * 3 end)
+    return x + 1
+  end)
+  lu.assertEquals(outer({ 1, 2 }):totable(), { 2, 3 })
+  lu.assertEquals(inner({ 1, 2 }):totable(), { 3, 6 })
+end
+
+function TestCapture:test_printing_inside()
+  local text
+  dc.fn("f(x: f32[2]) -> f32[2]", function(x)
+    local y = x + 1
+    text = tostring(y)
+    return y
+  end)
+  lu.assertStrMatches(text, "f32%[2%] %(traced, .*test_fn.lua:%d+%)")
+end
+
+function TestCapture:test_comparison_inside_a_coroutine_is_traced()
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x)
+    return coroutine.wrap(function() return x + 1 end)()
+  end)
+  lu.assertEquals(f({ 1, 2 }):totable(), { 2, 3 })
+  fails("attempt to yield", function()
+    coroutine.wrap(function()
+      dc.fn("g(x: f32[2]) -> f32[2]", function(x) coroutine.yield() return x end)
+    end)()
+  end)
+  lu.assertEquals((dc.ones "f32[1]" + 1):totable(), { 2 }) -- no trace is left
+end
+
+TestNames = {}
+
+function TestNames:test_names_bind_at_the_call()
+  local traced = {}
+  local f = dc.fn("f(x: f32[batch, n], y: f32[batch]) -> f32[batch]", function(x, y)
+    traced[#traced + 1] = x:size "batch"
+    return x:sum(2) + y
+  end)
+  lu.assertEquals(traced, {})
+  lu.assertEquals(f({ { 1, 2 }, { 3, 4 } }, { 10, 20 }):totable(), { 13, 27 })
+  lu.assertEquals(f(dc.ones "f32[3, 2]", dc.zeros "f32[3]"):totable(), { 2, 2, 2 })
+  lu.assertEquals(f(dc.ones "f32[2, 2]", dc.zeros "f32[2]"):totable(), { 2, 2 })
+  lu.assertEquals(traced, { 2, 3 })
+  fails("argument 'y' is f32[4], declared f32[batch=3]: axis 1: 4 against 3", f, dc.ones "f32[3, 2]", dc.ones "f32[4]")
+end
+
+function TestNames:test_sizes_given_at_definition()
+  local traced = 0
+  local f = dc.fn("f(x: f32[batch, 2]) -> f32[batch]", function(x)
+    traced = traced + 1
+    return x:sum(2)
+  end, { batch = 3 })
+  lu.assertEquals(traced, 1)
+  lu.assertEquals(f(dc.ones "f32[3, 2]"):totable(), { 2, 2, 2 })
+  fails("unknown option 'bach'", dc.fn, "f(x: f32[batch])", function(x) return x end, { bach = 3 })
+end
+
+function TestNames:test_limit_of_specialisations()
+  local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end, nil, { limit = 2 })
+  f(dc.ones "f32[1]")
+  f(dc.ones "f32[2]")
+  fails("more specialisations than its limit", f, dc.ones "f32[3]")
+  lu.assertEquals(#f:info(), 2)
+end
+
+TestLeaks = {}
+
+function TestLeaks:test_functions_are_collected()
+  local function round()
+    for i = 1, 20 do
+      local w, c = dc.ones "f32[100]", dc.state "f32[100]"
+      local f = dc.fn("f(x: f32[100]) -> f32[100]", function(x)
+        c:set(c + x)
+        return x * w
+      end)
+      f(dc.ones "f32[100]")
+      pcall(dc.fn, "g(x: f32[100]) -> f32[]", function(x) return x * w + i end)
+    end
+    collectgarbage()
+    collectgarbage()
+    return dc.stats().bytes_live
+  end
+  local first = round()
+  lu.assertEquals(round(), first)
+  lu.assertEquals(round(), first)
+end
+
+function TestLeaks:test_a_steady_call_allocates_nothing_on_the_device()
+  local c = dc.state("f32[100]")
+  local f = dc.fn("f(x: f32[100]) -> f32[]", function(x)
+    c:set(c + x)
+    return c:sum()
+  end)
+  local x = dc.ones "f32[100]"
+  for _ = 1, 3 do
+    f(x):close()
+  end
+  local before = dc.stats().allocs
+  for _ = 1, 100 do
+    f(x):close()
+  end
+  lu.assertEquals(dc.stats().allocs, before)
+end

@@ -1,0 +1,186 @@
+-- Operations outside typed functions, which compute at once.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local function t(values, type_text)
+  return dc.tensor(values, type_text)
+end
+
+local function close(got, want, tolerance)
+  lu.assertEquals(#got, #want)
+  for i = 1, #want do
+    lu.assertAlmostEquals(got[i], want[i], tolerance or 1e-6)
+  end
+end
+
+TestArithmetic = {}
+
+function TestArithmetic:test_operators()
+  local a, b = t { 1, 2, -3 }, t { 4, -5, 6 }
+  lu.assertEquals((a + b):totable(), { 5, -3, 3 })
+  lu.assertEquals((a - b):totable(), { -3, 7, -9 })
+  lu.assertEquals((a * b):totable(), { 4, -10, -18 })
+  lu.assertEquals((b / t { 2, 2, 4 }):totable(), { 2, -2.5, 1.5 })
+  lu.assertEquals((-a):totable(), { -1, -2, 3 })
+  lu.assertEquals((2 - a):totable(), { 1, 0, 5 })
+  lu.assertEquals((a * 2 + 1):totable(), { 3, 5, -5 })
+end
+
+function TestArithmetic:test_floor_division_and_modulo_are_those_of_lua()
+  local xs, ys = { 7, -7, 7, -7, 6 }, { 2, 2, -2, -2, 3 }
+  local quotient, remainder = {}, {}
+  for i = 1, #xs do
+    quotient[i], remainder[i] = xs[i] // ys[i], xs[i] % ys[i]
+  end
+  for _, dtype in ipairs { "i32[5]", "f32[5]" } do
+    local x, y = t(xs, dtype), t(ys, dtype)
+    lu.assertEquals((x // y):totable(), quotient)
+    lu.assertEquals((x % y):totable(), remainder)
+  end
+  lu.assertEquals(t(xs, "i32[5]"):rem(t(ys, "i32[5]")):totable(), { 1, -1, 1, -1, 0 })
+end
+
+function TestArithmetic:test_integer_division_by_zero_is_no_trap()
+  local x, zero = t({ 5, -5, 0 }, "i32[3]"), dc.zeros "i32[3]"
+  lu.assertEquals((x // zero):totable(), { -1, -1, -1 })
+  lu.assertEquals((x % zero):totable(), { 5, -5, 0 })
+end
+
+function TestArithmetic:test_division_and_power_of_integers_are_f32()
+  local x = t({ 1, 2, 3 }, "i32[3]")
+  lu.assertEquals((x / 2).dtype, "f32")
+  lu.assertEquals((x / 2):totable(), { 0.5, 1, 1.5 })
+  lu.assertEquals((x ^ 2):totable(), { 1, 4, 9 })
+  lu.assertEquals((x ^ 2).dtype, "f32")
+end
+
+function TestArithmetic:test_power()
+  local x = t { 1, 4, 9 }
+  lu.assertEquals((x ^ 0.5):totable(), { 1, 2, 3 })
+  lu.assertEquals((x ^ -1):totable()[2], 0.25)
+  lu.assertEquals((x ^ 3):totable(), { 1, 64, 729 })
+  close((x ^ 1.5):totable(), { 1, 8, 27 }, 1e-4)
+  close((2 ^ t { 1, 3, 0.5 }):totable(), { 2, 8, 2 ^ 0.5 })
+  close((x ^ t { 2, 0.5, 1 }):totable(), { 1, 2, 9 }, 1e-5)
+end
+
+function TestArithmetic:test_bits()
+  local a, b = t({ 12, 10 }, "i32[2]"), t({ 10, 3 }, "i32[2]")
+  lu.assertEquals((a & b):totable(), { 8, 2 })
+  lu.assertEquals((a | b):totable(), { 14, 11 })
+  lu.assertEquals((a ~ b):totable(), { 6, 9 })
+  lu.assertEquals((~a):totable(), { -13, -11 })
+  lu.assertEquals((a << 1):totable(), { 24, 20 })
+  lu.assertEquals((a >> 1):totable(), { 6, 5 })
+  lu.assertEquals((~t({ true, false }, "bool")):totable(), { false, true })
+end
+
+function TestArithmetic:test_comparisons_are_methods()
+  local a, b = t { 1, 2, 3 }, t { 2, 2, 2 }
+  lu.assertEquals(a:lt(b):totable(), { true, false, false })
+  lu.assertEquals(a:le(b):totable(), { true, true, false })
+  lu.assertEquals(a:gt(b):totable(), { false, false, true })
+  lu.assertEquals(a:ge(2):totable(), { false, true, true })
+  lu.assertEquals(a:eq(2):totable(), { false, true, false })
+  lu.assertEquals(a:ne(b):totable(), { true, false, true })
+end
+
+function TestArithmetic:test_broadcasting()
+  local column, row = t { { 1 }, { 2 } }, t { 10, 20, 30 }
+  lu.assertEquals((column + row):totable(), { { 11, 21, 31 }, { 12, 22, 32 } })
+end
+
+function TestArithmetic:test_functions()
+  close(t({ 0, 1 }):exp():totable(), { 1, math.exp(1) })
+  close(t({ 1, 2 }):log():totable(), { 0, math.log(2) })
+  close(t({ 4, 9 }):sqrt():totable(), { 2, 3 })
+  lu.assertEquals(dc.abs(t { -1, 2 }):totable(), { 1, 2 })
+  lu.assertEquals(t({ -1.5, 2 }):floor():totable(), { -2, 2 })
+  lu.assertEquals(t({ -1, 2 }):relu():totable(), { 0, 2 })
+  close(t({ 0, 2 }):sigmoid():totable(), { 0.5, 1 / (1 + math.exp(-2)) })
+  close(t({ 0.5, -30 }):tanh():totable(), { (math.exp(1) - 1) / (math.exp(1) + 1), -1 })
+  lu.assertEquals(dc.maximum(t { 1, 5 }, 3):totable(), { 3, 5 })
+  lu.assertEquals(dc.minimum(t { 1, 5 }, 3):totable(), { 1, 3 })
+  lu.assertEquals(dc.where(t({ true, false }, "bool"), t { 1, 2 }, 0):totable(), { 1, 0 })
+end
+
+function TestArithmetic:test_cast()
+  lu.assertEquals(t({ 1.9, -1.9, 1e20, -3e9 }):cast("i32"):totable(),
+    { 1, -1, 2147483647, -2147483648 })
+  lu.assertEquals(t({ 0 / 0 }):cast("i32"):totable(), { 0 })
+  lu.assertEquals(t({ 300, -3 }):cast("u8"):totable(), { 255, 0 })
+end
+
+TestReduce = {}
+
+function TestReduce:setUp()
+  self.a = t { { 1, 2, 3 }, { 4, 5, 6 } }
+end
+
+function TestReduce:test_axes()
+  lu.assertEquals(self.a:sum():item(), 21)
+  lu.assertEquals(self.a:sum(1):totable(), { 5, 7, 9 })
+  lu.assertEquals(self.a:sum(-1):totable(), { 6, 15 })
+  lu.assertEquals(self.a:sum({ 1, 2 }):item(), 21)
+  lu.assertEquals(self.a:sum({ axis = 2, keep = true }):totable(), { { 6 }, { 15 } })
+  lu.assertEquals(dc.ones("f32[batch=2, 3]"):sum("batch"):totable(), { 2, 2, 2 })
+end
+
+function TestReduce:test_kinds()
+  lu.assertEquals(self.a:max(2):totable(), { 3, 6 })
+  lu.assertEquals(self.a:min(1):totable(), { 1, 2, 3 })
+  lu.assertEquals(self.a:mean(2):totable(), { 2, 5 })
+  lu.assertEquals(t({ 200, 100 }, "u8"):sum():item(), 300)
+  lu.assertEquals(t({ 200, 100 }, "u8"):sum().dtype, "i32")
+  lu.assertEquals(t({ 1, 2 }, "i32"):mean():item(), 1.5)
+end
+
+function TestReduce:test_argmax_is_0_based_data()
+  local a = t { { 1, 9, 9 }, { 4, 2, 3 } }
+  lu.assertEquals(a:argmax(2):totable(), { 1, 0 })
+  lu.assertEquals(a:argmax(2).dtype, "i32")
+end
+
+function TestReduce:test_softmax()
+  local s = t({ { 1000, 1000 }, { 0, math.log(3) } }):softmax(2):totable()
+  close(s[1], { 0.5, 0.5 })
+  close(s[2], { 0.25, 0.75 })
+  local l = t({ { 0, math.log(3) } }):log_softmax(-1):totable()
+  close(l[1], { math.log(0.25), math.log(0.75) })
+end
+
+TestMatmul = {}
+
+function TestMatmul:test_matrices()
+  local a, b = t { { 1, 2 }, { 3, 4 } }, t { { 5, 6 }, { 7, 8 } }
+  lu.assertEquals(a:matmul(b):totable(), { { 19, 22 }, { 43, 50 } })
+  lu.assertEquals(a:matmul(t { 1, 1 }):totable(), { 3, 7 })
+  lu.assertEquals(t({ 1, 1 }):matmul(a):totable(), { 4, 6 })
+  lu.assertEquals(t({ 1, 2 }):matmul(t { 3, 4 }):item(), 11)
+end
+
+function TestMatmul:test_batches()
+  local a = dc.iota("i32[8]"):cast("f32"):reshape(2, 2, 2)
+  local b = t { { 1, 0 }, { 0, 2 } }
+  lu.assertEquals(a:matmul(b):totable(), { { { 0, 2 }, { 2, 6 } }, { { 4, 10 }, { 6, 14 } } })
+end
+
+TestTable = {}
+
+function TestTable:test_every_elementwise_row_is_a_method_and_a_function()
+  local seen = 0
+  for _, op in ipairs(dc.ops()) do
+    if op.class == "element-wise" and op.name ~= "threefry" then
+      seen = seen + 1
+      lu.assertIsFunction(dc[op.name])
+      lu.assertIsFunction(dc.zeros "f32[]"[op.name])
+    end
+  end
+  lu.assertTrue(seen >= 20)
+end
+
+function TestTable:test_eager_operations_are_counted()
+  local before = dc.stats().interpreted
+  local _ = dc.ones "f32[2]" + 1
+  lu.assertEquals(dc.stats().interpreted, before + 2)
+end

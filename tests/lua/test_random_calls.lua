@@ -1,0 +1,127 @@
+-- Random calls of every public function with random arguments, inside and outside typed functions:
+-- whatever happens is a value or an error, and nothing is left over. DEEPC_SEED gives the seed.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+
+local seed = math.tointeger(tonumber(os.getenv "DEEPC_SEED")) or 1
+math.randomseed(seed)
+
+local pick = function(list) return list[math.random(#list)] end
+
+local types = { "f32[2, 3]", "f32[3]", "f32[]", "i32[2]", "u8[3, 1]", "bool[2, 3]", "f32[batch=2, 3]",
+  "i32[0]", "u32[2]", "f32[1]", "f32[", "f99[2]", "f32[-1]", "f32[n]", "" }
+local plain = { 0, 1, 2, -1, 3, 0.5, 1e300, -1e9, math.huge, 0 / 0, true, false, "x", "f32", "i32", "batch",
+  math.maxinteger, math.mininteger }
+
+local methods = {}
+for _, op in ipairs(dc.ops()) do
+  methods[#methods + 1] = op.name
+end
+for name in ([[sum mean max min argmax softmax log_softmax reshape flatten permute transpose expand slice
+  matmul cast eq lt le gt ge ne size item totable clone set close div mod floor_div pow relu sigmoid tanh
+  shape dtype view]]):gmatch "%S+" do
+  methods[#methods + 1] = name
+end
+
+local makers = { "zeros", "ones", "iota", "tensor", "full", "rand", "randn", "param", "state", "where",
+  "maximum", "grad", "stop_gradient", "fn", "seed" }
+
+local operators = {
+  function(a, b) return a + b end, function(a, b) return a - b end, function(a, b) return a * b end,
+  function(a, b) return a / b end, function(a, b) return a // b end, function(a, b) return a % b end,
+  function(a, b) return a ^ b end, function(a, b) return a & b end, function(a, b) return a << b end,
+  function(a) return -a end, function(a) return ~a end, function(a) return #a end,
+  function(a, b) return a[b] end, function(a, b) return a .. b end, function(a, b) return a < b end,
+  function(a, b) return nn.cross_entropy(a, b) end, function(a) return tostring(a) end,
+}
+
+local function is_tensor(v) return type(v) == "userdata" end
+
+local function step(pool)
+  local function argument()
+    local kind = math.random(10)
+    if kind <= 5 then return pick(pool) end
+    if kind == 6 then return pick(types) end
+    if kind == 7 then return { pick(plain), pick(plain) } end
+    if kind == 8 then return { { pick(plain), 2 }, axis = pick(plain), keep = true } end
+    if kind == 9 then return nil end
+    return pick(plain)
+  end
+  local kind = math.random(3)
+  local ok, result
+  if kind == 1 then
+    ok, result = pcall(dc[pick(makers)], pick { pick(types), argument() }, argument(), argument())
+  elseif kind == 2 then
+    local t = pick(pool)
+    ok, result = pcall(function(...) return t[pick(methods)](t, ...) end, argument(), argument())
+  else
+    ok, result = pcall(pick(operators), argument(), argument())
+  end
+  if ok and is_tensor(result) and pcall(function() return result.shape end) then
+    pool[math.random(6, 14)] = result
+  elseif not ok then
+    lu.assertIsString(tostring(result))
+    lu.assertNotStrContains(tostring(result), "broken promise")
+  end
+  return ok
+end
+
+local function fresh()
+  local pool = { dc.ones "f32[2, 3]", dc.tensor { 1, 2, 3 }, dc.param("f32[3]", 1), dc.state("i32[2]", 1),
+    dc.tensor(2) }
+  for i = 6, 14 do
+    pool[i] = pool[i % 5 + 1]
+  end
+  return pool
+end
+
+TestRandomCalls = {}
+
+function TestRandomCalls:test_outside()
+  collectgarbage()
+  collectgarbage()
+  local before = dc.stats().bytes_live
+  local fine = 0
+  for _ = 1, 60 do
+    local pool = fresh()
+    for _ = 1, 100 do
+      fine = fine + (step(pool) and 1 or 0)
+    end
+  end
+  collectgarbage()
+  collectgarbage()
+  lu.assertTrue(fine > 300, "seed " .. seed)
+  lu.assertEquals(dc.stats().bytes_live, before)
+end
+
+function TestRandomCalls:test_while_traced()
+  collectgarbage()
+  collectgarbage()
+  local before, traced = dc.stats().bytes_live, 0
+  for _ = 1, 60 do
+    pcall(function()
+      local f = dc.fn("f(x: f32[2, 3], n: f32[]) -> f32[2, 3]", function(x, n)
+        local pool = fresh()
+        pool[1], pool[2] = x, n
+        for i = 6, 14 do
+          pool[i] = pool[i % 5 + 1]
+        end
+        for _ = 1, 40 do
+          step(pool)
+        end
+        for i = 14, 1, -1 do
+          local ok, y = pcall(function() return pool[i]:cast "f32" * n + x end)
+          if ok and #y.shape == 2 and y:size(2) == 3 and #y == 2 then return y end
+        end
+        return x
+      end)
+      traced = traced + 1
+      f(dc.ones "f32[2, 3]", 2)
+    end)
+  end
+  collectgarbage()
+  collectgarbage()
+  lu.assertTrue(traced > 20, "seed " .. seed)
+  lu.assertEquals(dc.stats().bytes_live, before)
+end

@@ -1,0 +1,275 @@
+-- Making tensors, reading them, indexing and printing.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local function fails(pattern, f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), pattern)
+end
+
+TestMake = {}
+
+function TestMake:test_table_is_f32_by_default()
+  local a = dc.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+  lu.assertEquals(a.dtype, "f32")
+  lu.assertEquals(a.shape, { 2, 3 })
+  lu.assertEquals(a:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
+end
+
+function TestMake:test_type_gives_dtype_and_shape()
+  local y = dc.tensor({ 7, 2, 1 }, "i32[3]")
+  lu.assertEquals(y.dtype, "i32")
+  lu.assertEquals(y:totable(), { 7, 2, 1 })
+  lu.assertEquals(math.type(y:totable()[1]), "integer")
+end
+
+function TestMake:test_dtype_alone()
+  lu.assertEquals(dc.tensor({ { 1 }, { 0 } }, "u8").shape, { 2, 1 })
+  lu.assertEquals(dc.tensor({ true, false }, "bool"):totable(), { true, false })
+end
+
+function TestMake:test_scalar()
+  lu.assertEquals(dc.tensor(2.5):item(), 2.5)
+  lu.assertEquals(dc.tensor(2.5).shape, {})
+  lu.assertEquals(dc.tensor(3, "i32[]"):item(), 3)
+end
+
+function TestMake:test_empty_axis()
+  lu.assertEquals(dc.zeros("f32[0, 3]"):totable(), {})
+  lu.assertEquals(dc.tensor({}, "f32[0]").shape, { 0 })
+end
+
+function TestMake:test_ragged_table_is_named()
+  fails("1 elements at [2], 2 are needed on axis 2", dc.tensor, { { 1, 2 }, { 3 } })
+  fails("a number is needed at [2], not a table", dc.tensor, { 1, { 2 } })
+  fails("a table is needed at [2], not the number 3", dc.tensor, { { 1 }, 3 })
+  fails("2 elements at the top, 3 are needed on axis 1", dc.tensor, { 1, 2 }, "f32[3]")
+end
+
+function TestMake:test_values_must_fit()
+  fails("tensor: 1.5 does not fit i32", dc.tensor, { 1.5 }, "i32[1]")
+  fails("tensor: 256 does not fit u8", dc.tensor, { 256 }, "u8[1]")
+  fails("tensor: -1 does not fit u8", dc.tensor, { -1 }, "u8[1]")
+  fails("does not fit f32", dc.tensor, { 1e300 })
+  fails("1 does not fit bool", dc.tensor, { 1 }, "bool[1]")
+  fails("does not fit f32", dc.tensor, { "x" })
+end
+
+function TestMake:test_by_rule()
+  lu.assertEquals(dc.zeros("f32[2]"):totable(), { 0, 0 })
+  lu.assertEquals(dc.ones("i32[2]"):totable(), { 1, 1 })
+  lu.assertEquals(dc.full("f32[2]", 0.5):totable(), { 0.5, 0.5 })
+  lu.assertEquals(dc.iota("i32[2, 3]"):totable(), { { 0, 1, 2 }, { 0, 1, 2 } })
+  lu.assertEquals(dc.iota("i32[2, 3]", 1):totable(), { { 0, 0, 0 }, { 1, 1, 1 } })
+end
+
+function TestMake:test_type_text()
+  fails("type 'f31[2]'", dc.zeros, "f31[2]")
+  fails("nothing expected behind", dc.zeros, "f32[2] x")
+  fails("a type such as", dc.zeros, 3)
+end
+
+TestRandom = {}
+
+function TestRandom:test_same_seed_same_numbers()
+  lu.assertEquals(dc.rand("f32[5]", { seed = 3 }):totable(), dc.rand("f32[5]", { seed = 3 }):totable())
+  lu.assertNotEquals(dc.rand("f32[5]", { seed = 3 }):totable(), dc.rand("f32[5]", { seed = 4 }):totable())
+end
+
+function TestRandom:test_generator_starts_again()
+  dc.seed(7)
+  local a, b = dc.randn("f32[4]"):totable(), dc.randn("f32[4]"):totable()
+  lu.assertNotEquals(a, b)
+  dc.seed(7)
+  lu.assertEquals(dc.randn("f32[4]"):totable(), a)
+  lu.assertEquals(dc.randn("f32[4]"):totable(), b)
+end
+
+function TestRandom:test_moments()
+  local n = 40000
+  local u = dc.rand(("f32[%d]"):format(n), { seed = 1, low = -1, high = 3 })
+  lu.assertAlmostEquals(u:mean():item(), 1, 0.03)
+  lu.assertTrue(u:max():item() < 3)
+  lu.assertTrue(u:min():item() >= -1)
+  local g = dc.randn(("f32[%d]"):format(n), { seed = 1, mean = 2, std = 0.5 })
+  local mean = g:mean()
+  lu.assertAlmostEquals(mean:item(), 2, 0.01)
+  lu.assertAlmostEquals(((g - mean) ^ 2):mean():item(), 0.25, 0.01)
+end
+
+function TestRandom:test_uniform_is_24_bits()
+  for _, v in ipairs(dc.rand("f32[100]", { seed = 9 }):totable()) do
+    lu.assertEquals(v * 2 ^ 24 % 1, 0)
+  end
+end
+
+function TestRandom:test_unknown_option()
+  fails("unknown option 'sed'; known are", dc.rand, "f32[2]", { sed = 1 })
+end
+
+TestIndex = {}
+
+function TestIndex:setUp()
+  self.a = dc.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+end
+
+function TestIndex:test_number_drops_the_axis()
+  lu.assertEquals(self.a[2]:totable(), { 4, 5, 6 })
+  lu.assertEquals(self.a[2][3]:item(), 6)
+  lu.assertEquals(self.a[-1][-3]:item(), 4)
+end
+
+function TestIndex:test_ranges()
+  lu.assertEquals(self.a[{ {}, { 2, 3 } }]:totable(), { { 2, 3 }, { 5, 6 } })
+  lu.assertEquals(self.a[{ { 2 } }]:totable(), { { 4, 5, 6 } })
+  lu.assertEquals(self.a[{ 2, { 1, 3, 2 } }]:totable(), { 4, 6 })
+  lu.assertEquals(self.a[{ {}, { -2, -1 } }]:totable(), { { 2, 3 }, { 5, 6 } })
+end
+
+function TestIndex:test_by_name()
+  local z = dc.iota("i32[batch=4]")
+  lu.assertEquals(z:slice({ batch = { 2, 3 } }):totable(), { 1, 2 })
+  lu.assertEquals(z:size "batch", 4)
+end
+
+function TestIndex:test_outside_raises()
+  fails("index: index 0 outside 1..2 of axis 1 of f32[2, 3]", function() return self.a[0] end)
+  fails("hint: positions start at 1", function() return self.a[0] end)
+  fails("index 4 outside 1..3 of axis 2", function() return self.a[{ {}, 4 }] end)
+  fails("2 indices for f32[5]", function() return dc.zeros "f32[5]"[{ 2, 3 }] end)
+  fails("a range is v[{ {2, 3} }]", function() return dc.zeros "f32[5]"[{ 2, 3 }] end)
+end
+
+function TestIndex:test_immutable()
+  fails("tensors are immutable", function() self.a[1] = 5 end)
+  fails("[DC0206", function() self.a.x = 5 end)
+end
+
+TestShape = {}
+
+function TestShape:test_reshape_forms()
+  local a = dc.iota "i32[6]"
+  lu.assertEquals(a:reshape(2, 3).shape, { 2, 3 })
+  lu.assertEquals(a:reshape({ 3, -1 }).shape, { 3, 2 })
+  lu.assertEquals(a:reshape("[2, t=3]"):size "t", 3)
+  lu.assertEquals(a:reshape(2, 3):totable(), { { 0, 1, 2 }, { 3, 4, 5 } })
+  fails("reshape: i32[6] has 6 elements, i32[4] has 4", function() return a:reshape(4) end)
+end
+
+function TestShape:test_flatten_transpose_permute()
+  local a = dc.iota("i32[24]"):reshape(2, 3, 4)
+  lu.assertEquals(a:flatten().shape, { 24 })
+  lu.assertEquals(a:flatten(2).shape, { 2, 12 })
+  lu.assertEquals(a:flatten(1, 2).shape, { 6, 4 })
+  lu.assertEquals(a:transpose().shape, { 2, 4, 3 })
+  lu.assertEquals(a:transpose(1, -1).shape, { 4, 3, 2 })
+  lu.assertEquals(a:permute(3, 1, 2).shape, { 4, 2, 3 })
+  lu.assertEquals(a:permute({ 3, 1, 2 })[2][1]:totable(), { 1, 5, 9 })
+end
+
+function TestShape:test_expand()
+  lu.assertEquals(dc.tensor({ 1, 2 }):reshape(2, 1):expand(2, 3):totable(), { { 1, 1, 1 }, { 2, 2, 2 } })
+end
+
+function TestShape:test_len_and_size()
+  local a = dc.zeros "f32[2, 3]"
+  lu.assertEquals(#a, 2)
+  lu.assertEquals(a:size(2), 3)
+  lu.assertEquals(a:size(-1), 3)
+  fails("size: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last", a.size, a, 3)
+end
+
+TestText = {}
+
+function TestText:test_scalars_have_the_fewest_digits()
+  lu.assertEquals(tostring(dc.tensor(0.1)), "0.1")
+  lu.assertEquals(tostring(dc.tensor(6)), "6.0")
+  lu.assertEquals(tostring(dc.tensor(1 / 3)), "0.33333334")
+  lu.assertEquals(tostring(dc.tensor(6, "i32[]")), "6")
+  lu.assertEquals(tostring(dc.tensor(true, "bool[]")), "true")
+  lu.assertEquals(tostring(dc.tensor(-math.huge)), "-inf")
+end
+
+function TestText:test_matrix_is_aligned()
+  lu.assertEquals(tostring(dc.tensor { { 1, -2.5 }, { 10, 3 } }),
+    "   1.0000  -2.5000\n  10.0000   3.0000\nf32[2, 2]")
+  lu.assertEquals(tostring(dc.tensor({ 1, 20 }, "i32[n=2]")), "   1  20\ni32[n=2]")
+end
+
+function TestText:test_higher_ranks_have_headings()
+  lu.assertEquals(tostring(dc.iota("i32[4]"):reshape(2, 1, 2)), "[1]\n  0  1\n[2]\n  2  3\ni32[2, 1, 2]")
+end
+
+function TestText:test_long_axes_show_their_ends()
+  local text = tostring(dc.iota "i32[2000]")
+  lu.assertEquals(text, "     0     1     2  ...  1997  1998  1999\ni32[2000]")
+end
+
+function TestText:test_concat()
+  lu.assertEquals("x = " .. dc.tensor(2), "x = 2.0")
+  lu.assertEquals(dc.tensor(2) .. "!", "2.0!")
+end
+
+TestLife = {}
+
+function TestLife:test_close_frees_at_once()
+  collectgarbage()
+  local before = dc.stats().bytes_live
+  local a = dc.zeros "f32[1000]"
+  lu.assertTrue(dc.stats().bytes_live >= before + 4000)
+  a:close()
+  lu.assertEquals(dc.stats().bytes_live, before)
+  fails("the tensor is closed", a.sum, a)
+  lu.assertEquals(tostring(a), "(closed tensor)")
+end
+
+function TestLife:test_close_at_end_of_block()
+  collectgarbage()
+  local before = dc.stats().bytes_live
+  do
+    local a <close> = dc.zeros "f32[1000]"
+    lu.assertEquals(a:size(1), 1000)
+  end
+  lu.assertEquals(dc.stats().bytes_live, before)
+end
+
+function TestLife:test_clone()
+  local a = dc.tensor { 1, 2 }
+  local b = a:clone()
+  a:close()
+  lu.assertEquals(b:totable(), { 1, 2 })
+end
+
+function TestLife:test_failing_operations_leave_nothing()
+  local a, b = dc.zeros "f32[64]", dc.zeros "f32[65]"
+  collectgarbage()
+  collectgarbage()
+  local before = dc.stats().bytes_live
+  local failed = 0
+  for i = 1, 10000 do
+    local ok
+    if i % 10 == 0 then
+      ok = pcall(function() return a + a end)
+    elseif i % 10 == 5 then
+      local co = coroutine.wrap(function() return pcall(function() return a + b end) end)
+      ok = co()
+    else
+      ok = pcall(function() return a + b end)
+    end
+    failed = failed + (ok and 0 or 1)
+  end
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals(failed, 9000)
+  lu.assertEquals(dc.stats().bytes_live, before)
+end
+
+function TestLife:test_collector_is_told_of_memory()
+  collectgarbage()
+  local before = dc.stats().bytes_live
+  for _ = 1, 300 do
+    local _ = dc.zeros "f32[262144]"
+  end
+  lu.assertTrue(dc.stats().bytes_live - before < 200 * 2 ^ 20)
+end
