@@ -22,7 +22,11 @@ typedef struct table {
 
 static void shortest(float v, char *out)
 {
-    for (int digits = 1; digits <= 9; digits++) {
+    const float size = fabsf(v);
+    int digits = 1;
+    for (float ten = 10; ten <= size && size < 1e9f; ten *= 10)
+        digits++; /* 20000.0, not 2e+04 */
+    for (; digits <= 9; digits++) {
         snprintf(out, CELL, "%.*g", digits, (double)v);
         if (strtof(out, NULL) == v)
             break;

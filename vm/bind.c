@@ -27,7 +27,10 @@ static int open_dsl(lua_State *L)
 {
     dc_rt *rt = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    return dc_dsl_open(L, rt, closed, rt);
+    dc_dsl_open(L, rt, closed, rt);
+    lua_pushstring(L, DC_VERSION);
+    lua_setfield(L, -2, "_VERSION");
+    return 1;
 }
 
 int luaopen_deepc(lua_State *L);

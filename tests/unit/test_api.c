@@ -92,6 +92,7 @@ static void test_attach(const char *device)
     CHECK(dc_attach(L, rt) == DC_E_STATE);
     CHECK(run(L, train));
     CHECK(run(L, "assert(require 'deepc' == require 'deepc')"));
+    CHECK(run(L, "assert(require 'deepc'._VERSION == '" DC_VERSION "')"));
     CHECK(log.bytes > 0 && log.whole_lines);
     lua_close(L); /* closes the context too */
 }
