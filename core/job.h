@@ -2,12 +2,12 @@
  * A job: what one piece of work on one thread carries with it. core/ and jit/ receive a job, never
  * the context: settings, the failure record, scratch memory, log lines.
  *
- * Recovery points. A public entry (or the root of a worker) runs its body through dc_protect. Out of
- * memory for metadata and broken invariants unwind to it, in C only, never across a Lua frame: the
- * scratch arena is rewound, things on the cleanup list are released, the status is DC_E_NOMEM or
- * DC_E_BUG; after a BUG whoever owns the job finds its flag set. The innermost recovery point of a thread is found through one thread-local pointer, the
- * only variable of ours that is not inside a context: allocation helpers would otherwise have to
- * carry the job through every data structure.
+ * Recovery points. A public entry (or the root of a worker) runs its body through dc_protect. Out
+ * of memory for metadata and broken invariants unwind to it, in C only, never across a Lua frame:
+ * the scratch arena is rewound, things on the cleanup list are released, the status is DC_E_NOMEM
+ * or DC_E_BUG; after a BUG whoever owns the job finds its flag set. The innermost recovery point of
+ * a thread is found through one thread-local pointer, the only variable of ours that is not inside
+ * a context: allocation helpers would otherwise have to carry the job through every data structure.
  */
 #ifndef DC_CORE_JOB_H
 #define DC_CORE_JOB_H

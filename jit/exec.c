@@ -132,6 +132,7 @@ static dc_status build(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
     DC_TRY(read_compare(rt, j, e));
     if (rt->interpret) {
         e->info.interpreted = true;
+        dc_pipeline_log_graph(j, e->desc.name, e->desc.fn);
         return DC_OK;
     }
     const dc_status status = dc_pipeline_compile(rt, j, e);

@@ -281,16 +281,16 @@ static void mark_cells(dc_inst *i, bool torn)
 
 static dc_status execute(dc_inst *i, dc_job *j, dc_fault *fault)
 {
-    void **expect = NULL;
+    dc_comparison *beside = NULL;
     if (i->exec->compare)
-        DC_TRY(dc_oracle_run(i, j, &expect));
+        DC_TRY(dc_oracle_begin(i, j, &beside));
     const dc_status status = run_all(i, j, fault);
     if (status != DC_OK) {
         mark_cells(i, true);
         return status;
     }
-    if (expect != NULL)
-        DC_TRY(dc_oracle_compare(i, j, expect, fault));
+    if (beside != NULL)
+        DC_TRY(dc_oracle_compare(i, j, beside, fault));
     if (fault->check >= 0)
         return DC_E_VALUE;
     mark_cells(i, false);

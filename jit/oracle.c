@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static dc_eval_mode mode_of(const dc_job *j)
@@ -106,17 +108,29 @@ static double distance(const dc_type *t, const void *expect, const void *got)
     return relative(most, largest);
 }
 
-static void compare_scalar(dc_inst *i, uint32_t r, float expect, float got, dc_text *line)
+static void say(dc_comparison *c, const char *fmt, ...) DC_PRINTF(2, 3);
+
+/* A log line is cut, too. */
+static void say(dc_comparison *c, const char *fmt, ...)
 {
-    const double a = (double)expect, b = (double)got;
+    const size_t room = sizeof c->line - c->n;
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(c->line + c->n, room, fmt, ap);
+    va_end(ap);
+    c->n += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void compare_scalar(dc_inst *i, uint32_t r, dc_comparison *c)
+{
+    const double a = (double)*(const float *)c->expect[r], b = (double)*(const float *)c->got;
     const double by = relative(apart(a, b), fmax(fabs(a), fabs(b)));
-    dc_text_printf(line, " result %u eval %a %s %a (%.3g)", r + 1, a, i->rt->device->ops->name, b,
-                   by);
+    say(c, " result %u eval %a %s %a (%.3g)", r + 1, a, i->rt->device->ops->name, b, by);
     if (by > i->rt->stats.compare_max)
         i->rt->stats.compare_max = by;
 }
 
-static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, const void *expect, dc_text *line)
+static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, dc_comparison *c)
 {
     const dc_exec *e = i->exec;
     dc_device *d = i->rt->device;
@@ -125,53 +139,47 @@ static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, const void *ex
     const bool is_result = r < e->desc.nresult;
     const uint32_t s = is_result ? r : e->desc.set[r - e->desc.nresult];
     const dc_store *at = is_result ? i->result[s] : i->cell[s]->store;
-    void *got = dc_arena_alloc(&j->scratch, bytes);
     if (bytes == 0)
         return DC_OK;
-    DC_TRY(d->ops->download(d, j, got, at->mem, bytes));
+    DC_TRY(d->ops->download(d, j, c->got, at->mem, bytes));
     if (is_result && t->rank == 0 && t->dtype == DC_F32) {
-        compare_scalar(i, r, *(const float *)expect, *(const float *)got, line);
+        compare_scalar(i, r, c);
         return DC_OK;
     }
     const char *label = is_result ? "result" : i->cell[s]->label;
-    const double by = distance(t, expect, got);
+    const double by = distance(t, c->expect[r], c->got);
     if (is_result || label == NULL)
-        dc_text_printf(line, " %s %u (%.3g)", is_result ? "result" : "cell", s + 1, by);
+        say(c, " %s %u (%.3g)", is_result ? "result" : "cell", s + 1, by);
     else
-        dc_text_printf(line, " %s (%.3g)", label, by);
+        say(c, " %s (%.3g)", label, by);
     return DC_OK;
 }
 
-static void release_text(void *what)
+dc_status dc_oracle_begin(dc_inst *i, dc_job *j, dc_comparison **out)
 {
-    dc_text_free(what);
+    const dc_exec *e = i->exec;
+    dc_comparison *c = DC_NEW(&j->scratch, dc_comparison);
+    size_t largest = 0;
+    for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++)
+        largest = dc_type_bytes(&e->result[r]) > largest ? dc_type_bytes(&e->result[r]) : largest;
+    c->got = dc_arena_alloc(&j->scratch, largest);
+    DC_TRY(dc_oracle_run(i, j, &c->expect));
+    *out = c;
+    return DC_OK;
 }
 
-static dc_status compare_all(dc_inst *i, dc_job *j, void *const *expect, const dc_fault *got,
-                             dc_text *line)
+dc_status dc_oracle_compare(dc_inst *i, dc_job *j, dc_comparison *c, const dc_fault *got)
 {
     const dc_exec *e = i->exec;
     dc_fault want;
-    dc_oracle_fault(e, expect, &want);
-    dc_text_printf(line, "%s call %" PRIu64 ":", e->desc.name, i->calls);
-    if (want.check >= 0 || got->check >= 0) {
-        dc_text_printf(line, " check eval %d at %" PRId64 ", %s %d at %" PRId64, want.check,
-                       want.position, i->rt->device->ops->name, got->check, got->position);
-        return DC_OK;
-    }
-    for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++)
-        DC_TRY(compare_value(i, j, r, expect[r], line));
+    dc_oracle_fault(e, c->expect, &want);
+    say(c, "%s call %" PRIu64 ":", e->desc.name, i->calls);
+    if (want.check >= 0 || got->check >= 0)
+        say(c, " check eval %d at %" PRId64 ", %s %d at %" PRId64, want.check, want.position,
+            i->rt->device->ops->name, got->check, got->position);
+    else
+        for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++)
+            DC_TRY(compare_value(i, j, r, c));
+    dc_logf(j->log, DC_CH_COMPARE, "%s", c->line);
     return DC_OK;
-}
-
-dc_status dc_oracle_compare(dc_inst *i, dc_job *j, void *const *expect, const dc_fault *got)
-{
-    dc_text *line = DC_NEW(&j->scratch, dc_text);
-    dc_job_defer(j, release_text, line);
-    const dc_status status = compare_all(i, j, expect, got, line);
-    if (status == DC_OK)
-        dc_logf(j->log, DC_CH_COMPARE, "%s", line->s);
-    dc_job_keep(j, line);
-    dc_text_free(line);
-    return status;
 }

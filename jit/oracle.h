@@ -21,8 +21,17 @@ dc_status dc_oracle_store(dc_inst *i, dc_job *j, void *const *result);
 
 /*
  * DEEPC_COMPARE: one line about what the device made of the call, which has just ended, beside what
- * the interpreter did; dc_stats.compare_max follows.
+ * the interpreter did; dc_stats.compare_max follows. All memory is asked for by dc_oracle_begin,
+ * before the call changes anything.
  */
-dc_status dc_oracle_compare(dc_inst *i, dc_job *j, void *const *expect, const dc_fault *got);
+typedef struct dc_comparison {
+    void **expect; /* results of the interpreter */
+    void *got;     /* room for the largest of the device's */
+    char line[1000];
+    size_t n;
+} dc_comparison;
+
+dc_status dc_oracle_begin(dc_inst *i, dc_job *j, dc_comparison **out);
+dc_status dc_oracle_compare(dc_inst *i, dc_job *j, dc_comparison *c, const dc_fault *got);
 
 #endif

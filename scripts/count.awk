@@ -15,7 +15,7 @@
     n = $1 + 0
     line = $0
     sub(/^[0-9]+: /, "", line)
-    if (line ~ /^(Test command|Working Directory|Test timeout|Environment variables)/)
+    if (line ~ /^(Test command|Working Directory|Test timeout|Environment variables| +[A-Z_]+=)/)
         next
     out[n] = out[n] line "\n"
     if (line ~ /^skip: /)

@@ -88,6 +88,10 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
     if (s != DC_OK)
         return s;
     s = dc_protect(&o.rt->job, configure, &o);
+    if (s == DC_E_NOMEM) {
+        dc_rt_free(o.rt);
+        return s;
+    }
     o.rt->broken = s != DC_OK;
     *out = o.rt;
     return s;

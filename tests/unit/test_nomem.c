@@ -1,0 +1,499 @@
+/* Out of memory in core/, formats/ and when contexts are opened; tests/unit/nomem.h tells how. */
+#define _GNU_SOURCE
+#include "core/eval.h"
+#include "core/grad.h"
+#include "core/gtext.h"
+#include "core/sig.h"
+#include "core/simplify.h"
+#include "formats/idx.h"
+#include "vm/deepc.h"
+
+#include <unistd.h>
+
+#include "tests/unit/nomem.h"
+#include "tests/unit/trainstep.h"
+
+static trainstep step;
+
+/* ---- graphs ---- */
+
+static void release_step(void *what)
+{
+    dc_module_free(what);
+    step.module = NULL;
+}
+
+static dc_status do_build(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    step.module = dc_module_new();
+    dc_job_defer(j, release_step, step.module);
+    DC_TRY(trainstep_build(j, &step));
+    dc_job_keep(j, step.module);
+    return DC_OK;
+}
+
+static void same_func(const dc_func *f)
+{
+    const uint64_t hash = dc_func_hash(f);
+    same(&hash, sizeof hash);
+    CHECK_EQ(dc_func_check(job, f), DC_OK);
+}
+
+static void after_build(bool done)
+{
+    CHECK((step.module != NULL) == done);
+    if (done)
+        same_func(step.fn);
+    release_step(step.module);
+}
+
+static void make_step(void)
+{
+    must(dc_protect(job, do_build, NULL) == DC_OK, "the step");
+}
+
+/* Arrays are full; the retry adds another parameter, so half of the first would show. */
+static int asked;
+
+static void make_params(void)
+{
+    step.module = dc_module_new();
+    step.fn = dc_func_new(step.module, "f");
+    for (int i = 0; i < 8; i++) {
+        const char *const where[8] = {NULL, "a:1", "a:2", "a:3", "a:4", "a:5", "a:6", "a:7"};
+        dc_func_from(step.fn, where[i], NULL);
+        dc_g_param(step.fn, &(dc_type){.dtype = DC_F32, .rank = 1, .dim = {i}}, "first");
+    }
+    CHECK(step.fn->param.n == step.fn->param.cap && step.fn->origins.n == step.fn->origins.cap);
+    asked = 0;
+}
+
+static dc_status do_param(dc_job *j, void *ctx)
+{
+    const bool second = asked++ == 1;
+    (void)j;
+    (void)ctx;
+    dc_func_from(step.fn, second ? "b.lua:2" : "a.lua:1", NULL);
+    dc_g_param(step.fn, &(dc_type){.dtype = second ? DC_F32 : DC_I32}, second ? "whole" : "half");
+    return DC_OK;
+}
+
+static void after_param(bool done)
+{
+    const dc_func *f = step.fn;
+    CHECK_EQ(f->label.n, f->param.n);
+    CHECK_EQ(f->param.n, done ? 9 : 8);
+    if (done) {
+        CHECK_STR(f->label.at[8], asked == 2 ? "whole" : "half");
+        CHECK_EQ(dc_node_at(f, f->param.at[8])->dtype, asked == 2 ? DC_F32 : DC_I32);
+    }
+    CHECK_EQ(dc_func_check(job, f), DC_OK);
+    release_step(step.module);
+}
+
+static void make_forward(void)
+{
+    step.module = dc_module_new();
+    must(trainstep_forward(job, &step) == DC_OK, "forward");
+}
+
+static dc_status do_grad(dc_job *j, void *ctx)
+{
+    const dc_ref wrt[STEP_NCELL] = {step.param[3].ref, step.param[4].ref};
+    (void)ctx;
+    return dc_grad(j, step.fn, step.loss, wrt, STEP_NCELL, step.grad);
+}
+
+static void after_grad(bool done)
+{
+    for (int i = 0; i < STEP_NCELL && done; i++)
+        DC_PUSH(step.fn->result, step.grad[i]);
+    CHECK_EQ(dc_func_check(job, step.fn), DC_OK);
+    if (done)
+        same_func(step.fn);
+    release_step(step.module);
+}
+
+static dc_func *simple;
+
+static dc_status do_simplify(dc_job *j, void *ctx)
+{
+    (void)j;
+    (void)ctx;
+    simple = dc_simplify(step.fn);
+    return DC_OK;
+}
+
+static void after_simplify(bool done)
+{
+    same_func(step.fn);
+    if (done)
+        same_func(simple);
+    release_step(step.module);
+}
+
+static char result[STEP_RESULTS][256];
+
+static dc_status do_eval(dc_job *j, void *ctx)
+{
+    void *results[STEP_RESULTS];
+    (void)ctx;
+    for (int i = 0; i < STEP_RESULTS; i++)
+        results[i] = result[i];
+    DC_TRY(dc_eval(j, step.fn, DC_EVAL_STRICT, trainstep_value, results));
+    return dc_eval(j, step.fn, DC_EVAL_ROUND, trainstep_value, results);
+}
+
+static void after_eval(bool done)
+{
+    for (int i = 0; i < STEP_RESULTS && done; i++)
+        same(result[i], trainstep_bytes[i]);
+    release_step(step.module);
+}
+
+/* ---- text ---- */
+
+static dc_text text;
+
+static dc_status do_print(dc_job *j, void *ctx)
+{
+    (void)j;
+    (void)ctx;
+    text.n = 0;
+    dc_module_print(step.module, &text);
+    return DC_OK;
+}
+
+static void after_print(bool done)
+{
+    if (done)
+        same(text.s, text.n);
+    dc_text_free(&text);
+    release_step(step.module);
+}
+
+static dc_module *parsed;
+
+static void make_text(void)
+{
+    make_step();
+    dc_module_print(step.module, &text);
+    release_step(step.module);
+}
+
+static dc_status do_parse(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_module_parse(j, text.s, &parsed);
+}
+
+static void after_parse(bool done)
+{
+    CHECK((parsed != NULL) == done);
+    if (done) {
+        text.n = 0;
+        dc_module_print(parsed, &text);
+        same(text.s, text.n);
+    }
+    dc_module_free(parsed);
+    parsed = NULL;
+    dc_text_free(&text);
+}
+
+static dc_names *names;
+static dc_sig sig;
+
+static void make_names(void)
+{
+    names = dc_names_new();
+}
+
+static dc_status do_sig(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_sig_parse(j, names, "f(x: f32[batch, feature=4], n: i32[]) -> f32[batch, class=3]",
+                        &sig);
+}
+
+static void after_sig(bool done)
+{
+    char words[200];
+    if (done) {
+        dc_sig_type_print(&sig.param[0].type, sig.size, words, sizeof words);
+        same(words, strlen(words));
+        same(sig.result[0].name[1], sizeof "class");
+    }
+    dc_names_free(names);
+}
+
+/* ---- stores ---- */
+
+static const dc_type small = {.dtype = DC_F32, .rank = 2, .dim = {6, 3}};
+static const float values[18] = {1, 2, 3}, zeros[18];
+
+static dc_tensor *tensor[3];
+static dc_cell *cell;
+
+static void release_all(void)
+{
+    for (int i = 0; i < 3; i++) {
+        dc_tensor_release(tensor[i]);
+        tensor[i] = NULL;
+    }
+    dc_cell_release(cell);
+    cell = NULL;
+}
+
+static dc_status do_tensor(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_tensor_new(rt, j, &small, &tensor[0]);
+}
+
+static void after_tensor(bool done)
+{
+    CHECK((tensor[0] != NULL) == done);
+    release_all();
+}
+
+static dc_status do_cell(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_cell_new(rt, j, &small, "net.1.weight", true, &cell);
+}
+
+static void after_cell(bool done)
+{
+    CHECK((cell != NULL) == done);
+    if (done) {
+        CHECK_EQ(memcmp(cell->store->mem, zeros, sizeof zeros), 0);
+        CHECK_STR(cell->label, "net.1.weight");
+    }
+    release_all();
+}
+
+/* A cell whose old value somebody shows twice, and a new value. */
+static void make_shown(void)
+{
+    must(dc_cell_new(rt, job, &small, NULL, true, &cell) == DC_OK, "a cell");
+    tensor[0] = dc_cell_show(cell);
+    tensor[1] = dc_cell_show(cell);
+    must(dc_tensor_new(rt, job, &small, &tensor[2]) == DC_OK, "a tensor");
+    memcpy(dc_tensor_mem(tensor[2]), values, sizeof values);
+}
+
+static dc_status do_write(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_cell_write(cell, j, tensor[2]);
+}
+
+static dc_status do_evict(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_store_evict(cell->store, j);
+}
+
+static dc_status do_show(dc_job *j, void *ctx)
+{
+    (void)j;
+    (void)ctx;
+    dc_cell_label(cell, "seen");
+    dc_tensor_release(dc_cell_show(cell));
+    return DC_OK;
+}
+
+static void not_written(void)
+{
+    CHECK_EQ(memcmp(cell->store->mem, zeros, sizeof zeros), 0);
+    CHECK(!cell->torn);
+}
+
+static void still_shown(void)
+{
+    CHECK(tensor[0]->store == cell->store && tensor[1]->store == cell->store);
+    not_written();
+}
+
+static void after_write(bool done)
+{
+    if (done)
+        same(cell->store->mem, sizeof values);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(memcmp(dc_tensor_mem(tensor[i]), zeros, sizeof zeros), 0);
+    release_all();
+}
+
+/* Copies go through the host then. */
+static void take_away_copy(void)
+{
+    static dc_device_ops ops;
+    ops = *rt->device->ops;
+    ops.copy = NULL;
+    rt->device->ops = &ops;
+}
+
+static void try_core(void)
+{
+    static const trial trials[] = {
+        {.name = "build", .body = do_build, .after = after_build},
+        {.name = "parameter", .before = make_params, .body = do_param, .after = after_param},
+        {.name = "grad", .before = make_forward, .body = do_grad, .after = after_grad},
+        {.name = "simplify", .before = make_step, .body = do_simplify, .after = after_simplify},
+        {.name = "eval", .before = make_step, .body = do_eval, .after = after_eval},
+        {.name = "print", .before = make_step, .body = do_print, .after = after_print},
+        {.name = "parse", .before = make_text, .body = do_parse, .after = after_parse},
+        {.name = "signature", .before = make_names, .body = do_sig, .after = after_sig},
+        {.name = "tensor", .body = do_tensor, .after = after_tensor},
+        {.name = "cell", .body = do_cell, .after = after_cell},
+        {"write", make_shown, do_write, not_written, after_write, 0, false, true},
+        {"evict", make_shown, do_evict, still_shown, after_write, 0, false, false},
+        {"show", make_shown, do_show, still_shown, after_write, 0, false, false},
+    };
+    for (int other = 0; other < 2; other++) {
+        open_world("eval", &(dc_opts){.opt = 2, .check = other ? 2 : 0}, "");
+        if (other)
+            take_away_copy();
+        for (size_t i = 0; i < DC_COUNTOF(trials); i++)
+            try(&trials[i]);
+        close_world();
+    }
+}
+
+/* Memory that waits in the pool is given back before a tensor is refused. */
+static void test_pool_helps(void)
+{
+    const dc_type large = {.dtype = DC_F32, .rank = 2, .dim = {64, 64}};
+    open_world("eval", &(dc_opts){.opt = 2}, "");
+    const long blocks = mem.blocks;
+    must(dc_tensor_new(rt, job, &large, &tensor[0]) == DC_OK, "a tensor");
+    release_all();
+    CHECK(mem.blocks > blocks); /* it waits */
+    start_failing(3, 3);        /* tensor, store, memory */
+    CHECK_EQ(dc_tensor_new(rt, job, &small, &tensor[0]), DC_OK);
+    CHECK(stop_failing());
+    CHECK_EQ(job->err.status, DC_OK);
+    release_all();
+    dc_pool_drain(rt);
+    CHECK_EQ(mem.blocks, blocks);
+    close_world();
+}
+
+/* A failure that was to be worked round is not what the caller hears of. */
+static dc_status do_recover(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    dc_failf(j, DC_ERR_BUILD, NULL, "no compiler");
+    dc_arena_alloc(&j->scratch, 100);
+    return DC_OK;
+}
+
+static void test_record(void)
+{
+    char words[100];
+    open_world("eval", &(dc_opts){.opt = 2}, "");
+    start_failing(1, 1);
+    CHECK_EQ(dc_protect(job, do_recover, NULL), DC_E_NOMEM);
+    CHECK(stop_failing());
+    CHECK_EQ(job->err.id, DC_ERR_NOMEM);
+    dc_err_render(&job->err, 1, words, sizeof words);
+    CHECK_STR(words, "out of memory");
+    close_world();
+}
+
+/* ---- files, contexts ---- */
+
+static char path[] = "/tmp/test_nomem.XXXXXX";
+static dc_type file_type;
+static void *file_data;
+
+static void write_file(bool zipped)
+{
+    static const unsigned char idx[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60};
+    gzFile f = gzopen(path, zipped ? "wb" : "wbT");
+    must(f != NULL && gzwrite(f, idx, sizeof idx) == (int)sizeof idx && gzclose(f) == Z_OK, path);
+}
+
+static dc_status do_idx(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_idx_read(j, path, &file_type, &file_data);
+}
+
+static void after_idx(bool done)
+{
+    CHECK((file_data != NULL) == done);
+    if (done)
+        same(file_data, 6);
+    free(file_data);
+    file_data = NULL;
+}
+
+static const char *open_device;
+static dc_rt *opened;
+
+static dc_status do_open(dc_job *j, void *ctx)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    (void)j;
+    (void)ctx;
+    dc_close(opened); /* of the attempt that failed */
+    cfg.device = open_device;
+    cfg.log = hear;
+    return dc_open(&cfg, &opened);
+}
+
+static void check_words(void)
+{
+    CHECK_STR(dc_errmsg(opened), "out of memory");
+}
+
+static void after_open(bool done)
+{
+    if (done)
+        CHECK(opened->device != NULL && !opened->broken);
+    start_failing(1, LONG_MAX);
+    dc_close(opened); /* needs none */
+    CHECK(!stop_failing());
+    opened = NULL;
+}
+
+static void try_files(void)
+{
+    open_world("eval", &(dc_opts){.opt = 2}, "");
+    const int fd = mkstemp(path);
+    must(fd >= 0, path);
+    close(fd);
+    for (int zipped = 0; zipped < 2; zipped++) {
+        write_file(zipped);
+        try(&(trial){.name = zipped ? "idx, gzip" : "idx", .body = do_idx, .after = after_idx});
+    }
+    unlink(path);
+    close_world();
+}
+
+static void try_open(void)
+{
+    const char *const devices[] = {"eval", "cpu"};
+    for (int i = 0; i < 2; i++) {
+        open_device = devices[i];
+        try(&(trial){.name = i ? "open cpu" : "open eval",
+                     .body = do_open,
+                     .refused = check_words,
+                     .after = after_open,
+                     .bare = true});
+    }
+}
+
+int main(int argc, char **argv)
+{
+    dice.state = rng_seed(argc, argv, 7);
+    try_core();
+    test_pool_helps();
+    test_record();
+    try_files();
+    try_open();
+    CHECK_EQ(mem.blocks, 0);
+    return t_done();
+}
