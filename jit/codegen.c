@@ -67,7 +67,7 @@ uint32_t dc_codegen_add(dc_codegen *g, dc_kernel *k)
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
-static void log_nest(dc_codegen *g, dc_job *j, const dc_kernel *k, const char *when)
+static void log_nest(dc_codegen *g, dc_job *j, dc_kernel *k, const char *when)
 {
     char heading[160];
     if (!dc_log_on(j->log, DC_CH_KERNEL))

@@ -14,7 +14,7 @@ const dc_kop_row *dc_kop_row_of(dc_kop op)
     return &rows[op];
 }
 
-bool dc_flat_reads_input(const dc_flat *f, const dc_inst *i)
+bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i)
 {
     return dc_kop_loads((dc_kop)i->op) && f->buf.at[i->buf].scope == DC_SCOPE_PARAM &&
            f->buf.at[i->buf].mode == DC_MODE_IN;
@@ -34,12 +34,12 @@ dc_fbuild *dc_fb_new(dc_flat *f)
 {
     dc_fbuild *b = DC_NEW(&f->arena, dc_fbuild);
     b->f = f;
-    DC_PUSH_IN(&f->arena, f->inst, (dc_inst){0});
+    DC_PUSH_IN(&f->arena, f->inst, (dc_finst){0});
     DC_PUSH_IN(&f->arena, b->chain, 0);
     return b;
 }
 
-static uint32_t bucket_of(const dc_fbuild *b, const dc_inst *i)
+static uint32_t bucket_of(const dc_fbuild *b, const dc_finst *i)
 {
     uint64_t h = dc_hash_mix(i->op, i->type);
     h = dc_hash_mix(dc_hash_mix(h, i->lanes), i->imm);
@@ -48,13 +48,13 @@ static uint32_t bucket_of(const dc_fbuild *b, const dc_inst *i)
     return (uint32_t)h % DC_COUNTOF(b->head);
 }
 
-static bool same(const dc_inst *a, const dc_inst *b)
+static bool same(const dc_finst *a, const dc_finst *b)
 {
     return a->op == b->op && a->type == b->type && a->lanes == b->lanes && a->imm == b->imm &&
            a->buf == b->buf && a->align == b->align && memcmp(a->in, b->in, sizeof a->in) == 0;
 }
 
-static uint16_t level_of(const dc_fbuild *b, const dc_inst *i)
+static uint16_t level_of(const dc_fbuild *b, const dc_finst *i)
 {
     uint16_t level = 0;
     for (int n = 0; n < 3; n++)
@@ -63,7 +63,7 @@ static uint16_t level_of(const dc_fbuild *b, const dc_inst *i)
     return level;
 }
 
-static dc_fv append(dc_fbuild *b, const dc_inst *i)
+static dc_fv append(dc_fbuild *b, const dc_finst *i)
 {
     dc_flat *f = b->f;
     const dc_fv v = f->inst.n;
@@ -73,7 +73,7 @@ static dc_fv append(dc_fbuild *b, const dc_inst *i)
     return v;
 }
 
-static dc_fv cons(dc_fbuild *b, dc_inst i)
+static dc_fv cons(dc_fbuild *b, dc_finst i)
 {
     const uint32_t at = bucket_of(b, &i);
     for (dc_fv v = b->head[at]; v != 0; v = b->chain.at[v])
@@ -169,7 +169,7 @@ static dc_fv fold_identity(dc_kop op, int type, dc_fv x, dc_fv constant, uint64_
 
 static dc_fv fold2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
 {
-    const dc_inst *x = dc_fb_at(b, a);
+    const dc_finst *x = dc_fb_at(b, a);
     const int type = x->type, lanes = x->lanes;
     uint64_t p, q;
     if (!foldable(op, type))
@@ -191,28 +191,29 @@ static dc_fv fold2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
 
 dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits)
 {
-    return cons(b, (dc_inst){.op = DC_K_CONST,
-                             .type = (uint8_t)type,
-                             .lanes = (uint16_t)lanes,
-                             .imm = canonical(b, type, bits)});
+    return cons(b, (dc_finst){.op = DC_K_CONST,
+                              .type = (uint8_t)type,
+                              .lanes = (uint16_t)lanes,
+                              .imm = canonical(b, type, bits)});
 }
 
 dc_fv dc_fb_arg(dc_fbuild *b, int which)
 {
-    return cons(b, (dc_inst){.op = DC_K_ARG, .type = DC_INDEX, .lanes = 1, .imm = (uint64_t)which});
+    return cons(b,
+                (dc_finst){.op = DC_K_ARG, .type = DC_INDEX, .lanes = 1, .imm = (uint64_t)which});
 }
 
 dc_fv dc_fb_lanes(dc_fbuild *b, int type, int lanes, int64_t step)
 {
-    return cons(b, (dc_inst){.op = DC_K_LANES,
-                             .type = (uint8_t)type,
-                             .lanes = (uint16_t)lanes,
-                             .imm = (uint64_t)step});
+    return cons(b, (dc_finst){.op = DC_K_LANES,
+                              .type = (uint8_t)type,
+                              .lanes = (uint16_t)lanes,
+                              .imm = (uint64_t)step});
 }
 
 dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes)
 {
-    const dc_inst *i = dc_fb_at(b, a);
+    const dc_finst *i = dc_fb_at(b, a);
     uint64_t bits;
     if (i->lanes == lanes)
         return a;
@@ -220,17 +221,17 @@ dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes)
     if (dc_fb_is_const(b, a, &bits))
         return dc_fb_const(b, i->type, lanes, bits);
     return cons(b,
-                (dc_inst){.op = DC_K_SPLAT, .type = i->type, .lanes = (uint16_t)lanes, .in = {a}});
+                (dc_finst){.op = DC_K_SPLAT, .type = i->type, .lanes = (uint16_t)lanes, .in = {a}});
 }
 
 dc_fv dc_fb_op1(dc_fbuild *b, dc_kop op, dc_fv a)
 {
-    const dc_inst *i = dc_fb_at(b, a);
+    const dc_finst *i = dc_fb_at(b, a);
     if (op == DC_K_NEG && i->type != DC_F32)
         return dc_fb_op2(b, DC_K_SUB, dc_fb_const(b, i->type, i->lanes, 0), a);
     if (op == DC_K_ANY)
-        return i->lanes == 1 ? a : cons(b, (dc_inst){.op = DC_K_ANY, .lanes = 1, .in = {a}});
-    return cons(b, (dc_inst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a}});
+        return i->lanes == 1 ? a : cons(b, (dc_finst){.op = DC_K_ANY, .lanes = 1, .in = {a}});
+    return cons(b, (dc_finst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a}});
 }
 
 dc_fv dc_fb_op2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
@@ -238,9 +239,9 @@ dc_fv dc_fb_op2(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c)
     const dc_fv folded = fold2(b, op, a, c);
     if (folded != 0)
         return folded;
-    const dc_inst *i = dc_fb_at(b, a);
+    const dc_finst *i = dc_fb_at(b, a);
     const uint8_t type = rows[op].form == DC_KFORM_TEST ? (uint8_t)DC_BOOL : i->type;
-    return cons(b, (dc_inst){.op = (uint8_t)op, .type = type, .lanes = i->lanes, .in = {a, c}});
+    return cons(b, (dc_finst){.op = (uint8_t)op, .type = type, .lanes = i->lanes, .in = {a, c}});
 }
 
 dc_fv dc_fb_op3(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c, dc_fv d)
@@ -248,34 +249,34 @@ dc_fv dc_fb_op3(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c, dc_fv d)
     uint64_t bits;
     if (op == DC_K_SELECT && (c == d || dc_fb_is_const(b, a, &bits)))
         return c == d || bits != 0 ? c : d;
-    const dc_inst *i = dc_fb_at(b, op == DC_K_SELECT ? c : a);
+    const dc_finst *i = dc_fb_at(b, op == DC_K_SELECT ? c : a);
     return cons(b,
-                (dc_inst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a, c, d}});
+                (dc_finst){.op = (uint8_t)op, .type = i->type, .lanes = i->lanes, .in = {a, c, d}});
 }
 
 dc_fv dc_fb_convert(dc_fbuild *b, dc_fv a, int type)
 {
-    const dc_inst *i = dc_fb_at(b, a);
+    const dc_finst *i = dc_fb_at(b, a);
     if (i->type == type)
         return a;
     if (i->op == DC_K_CONST && i->type == DC_INDEX && type != DC_F32)
         return dc_fb_const(b, type, i->lanes, i->imm);
-    return cons(b,
-                (dc_inst){.op = DC_K_CONVERT, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
+    return cons(
+        b, (dc_finst){.op = DC_K_CONVERT, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
 }
 
 dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type)
 {
-    const dc_inst *i = dc_fb_at(b, a);
+    const dc_finst *i = dc_fb_at(b, a);
     if (i->type == type)
         return a;
-    return cons(b,
-                (dc_inst){.op = DC_K_BITCAST, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
+    return cons(
+        b, (dc_finst){.op = DC_K_BITCAST, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
 }
 
-dc_fv dc_fb_mem(dc_fbuild *b, const dc_inst *mem)
+dc_fv dc_fb_mem(dc_fbuild *b, const dc_finst *mem)
 {
-    dc_inst i = *mem;
+    dc_finst i = *mem;
     i.type = b->f->buf.at[i.buf].dtype;
     if (dc_flat_reads_input(b->f, &i))
         return cons(b, i);
@@ -285,7 +286,7 @@ dc_fv dc_fb_mem(dc_fbuild *b, const dc_inst *mem)
 
 /* Scopes ------------------------------------------------------------------------------------ */
 
-static dc_fv open_scope(dc_fbuild *b, const dc_inst *i)
+static dc_fv open_scope(dc_fbuild *b, const dc_finst *i)
 {
     const dc_fv v = append(b, i);
     DC_PUSH_IN(&b->f->arena, b->scope, b->consed.n);
@@ -295,16 +296,16 @@ static dc_fv open_scope(dc_fbuild *b, const dc_inst *i)
 
 dc_fv dc_fb_loop(dc_fbuild *b, dc_fv begin, dc_fv end)
 {
-    return open_scope(b, &(dc_inst){.op = DC_K_LOOP,
-                                    .type = DC_INDEX,
-                                    .lanes = 1,
-                                    .level = ++b->level,
-                                    .in = {begin, end}});
+    return open_scope(b, &(dc_finst){.op = DC_K_LOOP,
+                                     .type = DC_INDEX,
+                                     .lanes = 1,
+                                     .level = ++b->level,
+                                     .in = {begin, end}});
 }
 
 void dc_fb_if(dc_fbuild *b, dc_fv cond)
 {
-    open_scope(b, &(dc_inst){.op = DC_K_IF, .level = b->level, .in = {cond}});
+    open_scope(b, &(dc_finst){.op = DC_K_IF, .level = b->level, .in = {cond}});
 }
 
 void dc_fb_end(dc_fbuild *b)
@@ -316,5 +317,5 @@ void dc_fb_end(dc_fbuild *b)
     }
     if (dc_fb_at(b, b->opened.at[--b->opened.n])->op == DC_K_LOOP)
         b->level--;
-    append(b, &(dc_inst){.op = DC_K_END});
+    append(b, &(dc_finst){.op = DC_K_END});
 }

@@ -48,7 +48,7 @@ enum { DC_INDEX = DC_DTYPE__COUNT }; /* type of addresses, beside the dtypes */
 
 typedef uint32_t dc_fv; /* a value: the instruction that computes it; 0 none */
 
-typedef struct dc_inst {
+typedef struct dc_finst {
     uint8_t op;     /* dc_kop */
     uint8_t type;   /* dc_dtype or DC_INDEX; of the value stored for stores */
     uint16_t lanes; /* of the value; of the value stored for stores; 0 for IF and END */
@@ -57,7 +57,7 @@ typedef struct dc_inst {
     dc_fv in[3];
     uint32_t buf; /* MEM */
     uint64_t imm; /* see jit/kops.def */
-} dc_inst;
+} dc_finst;
 
 typedef struct dc_flat {
     dc_arena arena; /* everything below that points */
@@ -66,7 +66,7 @@ typedef struct dc_flat {
     int index_bits; /* width of DC_INDEX */
     uint32_t nparam;
     DC_VEC(dc_buffer) buf; /* of the nest: parameters and locals */
-    DC_VEC(dc_inst) inst;  /* [0] placeholder */
+    DC_VEC(dc_finst) inst; /* [0] placeholder */
     DC_VEC(dc_fv) order;
 } dc_flat;
 
@@ -75,7 +75,7 @@ void dc_flat_print(const dc_flat *f, dc_text *out);
 /* Verifier: a BUG record with the reason. */
 dc_status dc_flat_check(dc_job *j, const dc_flat *f);
 
-static inline const dc_inst *dc_inst_at(const dc_flat *f, dc_fv v)
+static inline const dc_finst *dc_finst_at(const dc_flat *f, dc_fv v)
 {
     DC_ASSERT(v > 0 && v < f->inst.n, "value %u of %u", v, f->inst.n);
     return &f->inst.at[v];
@@ -99,7 +99,7 @@ static inline bool dc_kop_pure(dc_kop op)
 }
 
 /* A load whose value does not depend on when it runs. */
-bool dc_flat_reads_input(const dc_flat *f, const dc_inst *i);
+bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i);
 
 /*
  * Building, front to back. Every instruction lands at the end. A pure one that an open scope
@@ -127,20 +127,20 @@ dc_fv dc_fb_op3(dc_fbuild *b, dc_kop op, dc_fv a, dc_fv c, dc_fv d);
 dc_fv dc_fb_convert(dc_fbuild *b, dc_fv a, int type);
 dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type);
 /* mem: op, buf, lanes, align, imm, in[] of a MEM row */
-dc_fv dc_fb_mem(dc_fbuild *b, const dc_inst *mem);
+dc_fv dc_fb_mem(dc_fbuild *b, const dc_finst *mem);
 dc_fv dc_fb_loop(dc_fbuild *b, dc_fv begin, dc_fv end);
 void dc_fb_if(dc_fbuild *b, dc_fv cond);
 void dc_fb_end(dc_fbuild *b);
 
-static inline const dc_inst *dc_fb_at(const dc_fbuild *b, dc_fv v)
+static inline const dc_finst *dc_fb_at(const dc_fbuild *b, dc_fv v)
 {
-    return dc_inst_at(b->f, v);
+    return dc_finst_at(b->f, v);
 }
 
 /* Is it a constant (in all lanes)? */
 static inline bool dc_fb_is_const(const dc_fbuild *b, dc_fv v, uint64_t *bits)
 {
-    const dc_inst *i = dc_inst_at(b->f, v);
+    const dc_finst *i = dc_finst_at(b->f, v);
     *bits = i->imm;
     return i->op == DC_K_CONST;
 }

@@ -224,13 +224,31 @@ static bool is_const_bool(const flattener *l, dc_fv v, bool which)
     return dc_fb_is_const(l->b, v, &bits) && bits == which;
 }
 
+/* What the sum can be here, where axes of unrolled loops are constants. */
+static void range_here(const flattener *l, dc_ix a, int64_t *lo, int64_t *hi)
+{
+    const dc_ix_node *x = ix_at(l, a);
+    *lo = *hi = x->c;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        const int64_t coef = x->term[i].coef;
+        const bool fixed = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST;
+        const int64_t low = coef * (fixed ? l->bind[t->axis].c : t->lo);
+        const int64_t high = coef * (fixed ? l->bind[t->axis].c : t->hi);
+        *lo += dc_min_i64(low, high);
+        *hi += dc_max_i64(low, high);
+    }
+}
+
 /* 0 <= ix < n is one unsigned comparison. */
 static void and_range(flattener *l, cond *c, dc_range r)
 {
     const dc_ix_node *x = ix_at(l, r.ix);
-    if (x->lo >= 0 && x->hi < r.n)
+    int64_t lo, hi;
+    range_here(l, r.ix, &lo, &hi);
+    if (lo >= 0 && hi < r.n)
         return;
-    if (r.n <= 0 || x->hi < 0 || x->lo >= r.n) {
+    if (r.n <= 0 || hi < 0 || lo >= r.n) {
         c->never = true;
         return;
     }
@@ -314,12 +332,12 @@ static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
         when = both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
     if (when != 0 && !within(l, v->at, v->buf))
         at = dc_fb_op3(l->b, DC_K_SELECT, when, at, dc_fb_const(l->b, DC_INDEX, 1, 0));
-    dc_fv r = dc_fb_mem(l->b, &(dc_inst){.op = DC_K_LOAD,
-                                         .lanes = 1,
-                                         .imm = 1,
-                                         .buf = v->buf,
-                                         .align = (uint16_t)dc_dtype_size(t),
-                                         .in = {at}});
+    dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
+                                          .lanes = 1,
+                                          .imm = 1,
+                                          .buf = v->buf,
+                                          .align = (uint16_t)dc_dtype_size(t),
+                                          .in = {at}});
     if (c.all != 0)
         r = dc_fb_op3(l->b, DC_K_SELECT, c.all, r, zero_of(l, t, 1));
     if (c.lane != 0)
@@ -340,11 +358,11 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
     const dc_fv own = both(l, c.all, c.lane);
     dc_fv mask = whole ? 0 : both(l, both(l, l->guard, l->mask), own);
     mask = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
-    dc_inst mem = {.op = DC_K_GATHER,
-                   .lanes = (uint16_t)l->lanes,
-                   .imm = 1,
-                   .buf = v->buf,
-                   .align = (uint16_t)dc_dtype_size((dc_dtype)v->dtype)};
+    dc_finst mem = {.op = DC_K_GATHER,
+                    .lanes = (uint16_t)l->lanes,
+                    .imm = 1,
+                    .buf = v->buf,
+                    .align = (uint16_t)dc_dtype_size((dc_dtype)v->dtype)};
     mem.in[1] = mask;
     if (affine && (step == 1 || mask == 0)) {
         mem.op = DC_K_LOAD;
@@ -442,11 +460,11 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
     const int64_t step = lane_stride(l, p->at, &affine);
     const bool lanes = uses_lanes(l, p->at);
     const bool whole = l->k->buf.at[p->buf].scope == DC_SCOPE_LOCAL && within(l, p->at, p->buf);
-    dc_inst mem = {.op = DC_K_STORE,
-                   .lanes = (uint16_t)(lanes ? l->lanes : 1),
-                   .imm = 1,
-                   .buf = p->buf,
-                   .align = (uint16_t)dc_dtype_size((dc_dtype)l->k->buf.at[p->buf].dtype)};
+    dc_finst mem = {.op = DC_K_STORE,
+                    .lanes = (uint16_t)(lanes ? l->lanes : 1),
+                    .imm = 1,
+                    .buf = p->buf,
+                    .align = (uint16_t)dc_dtype_size((dc_dtype)l->k->buf.at[p->buf].dtype)};
     if (!lanes && dc_fb_at(l->b, v)->lanes > 1)
         DC_BUG("the lanes of %s store to one place", l->k->buf.at[p->buf].name);
     mem.in[1] = dc_fb_splat(l->b, v, mem.lanes);
@@ -460,7 +478,7 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
         mem.in[0] = lane_index(l, p->at);
     }
     if (whole && mem.op == DC_K_STORE && mem.in[2] != 0) { /* not masked: see load_lanes */
-        dc_inst old = mem;
+        dc_finst old = mem;
         old.op = DC_K_LOAD;
         old.in[1] = old.in[2] = 0;
         mem.in[1] = dc_fb_op3(l->b, DC_K_SELECT, l->mask, mem.in[1], dc_fb_mem(l->b, &old));

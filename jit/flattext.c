@@ -22,21 +22,21 @@ static const char *type_name(int type)
     return type == DC_INDEX ? "index" : dc_dtype_name((dc_dtype)type);
 }
 
-static void print_type(const dc_inst *i, dc_text *out)
+static void print_type(const dc_finst *i, dc_text *out)
 {
     dc_text_printf(out, " %s", type_name(i->type));
     if (i->lanes > 1)
         dc_text_printf(out, "x%d", i->lanes);
 }
 
-static bool stands_alone(const dc_inst *i)
+static bool stands_alone(const dc_finst *i)
 {
     return i->op != DC_K_CONST && i->op != DC_K_ARG;
 }
 
 static void print_operand(const dc_flat *f, dc_fv v, const uint32_t *number, dc_text *out)
 {
-    const dc_inst *i = dc_inst_at(f, v);
+    const dc_finst *i = dc_finst_at(f, v);
     if (stands_alone(i))
         dc_text_printf(out, "%%%" PRIu32, number[v]);
     else if (i->op == DC_K_ARG)
@@ -47,7 +47,7 @@ static void print_operand(const dc_flat *f, dc_fv v, const uint32_t *number, dc_
         dc_text_printf(out, "%" PRId64, (int64_t)i->imm);
 }
 
-static void print_mem(const dc_flat *f, const dc_inst *i, const uint32_t *number, dc_text *out)
+static void print_mem(const dc_flat *f, const dc_finst *i, const uint32_t *number, dc_text *out)
 {
     const bool stores = dc_kop_stores((dc_kop)i->op);
     const dc_fv mask = i->in[stores ? 2 : 1];
@@ -70,7 +70,7 @@ static void print_mem(const dc_flat *f, const dc_inst *i, const uint32_t *number
 
 static void print_inst(const dc_flat *f, dc_fv v, const uint32_t *number, dc_text *out)
 {
-    const dc_inst *i = dc_inst_at(f, v);
+    const dc_finst *i = dc_finst_at(f, v);
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
     if (number[v] != 0)
         dc_text_printf(out, "%%%" PRIu32 " = ", number[v]);
@@ -95,7 +95,7 @@ static uint32_t *number_values(const dc_flat *f)
 {
     uint32_t *number = dc_xalloc(f->inst.n * sizeof *number), next = 1;
     for (uint32_t n = 0; n < f->order.n; n++) {
-        const dc_inst *i = dc_inst_at(f, f->order.at[n]);
+        const dc_finst *i = dc_finst_at(f, f->order.at[n]);
         if (i->lanes > 0 && !dc_kop_stores((dc_kop)i->op) && stands_alone(i))
             number[f->order.at[n]] = next++;
     }
@@ -119,8 +119,8 @@ void dc_flat_print(const dc_flat *f, dc_text *out)
     }
     dc_text_printf(out, ")%s {\n", f->strict ? " strict" : "");
     for (uint32_t n = 0; n < f->order.n; n++) {
-        const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
-        if (!stands_alone(dc_inst_at(f, f->order.at[n])))
+        const dc_kop op = (dc_kop)dc_finst_at(f, f->order.at[n])->op;
+        if (!stands_alone(dc_finst_at(f, f->order.at[n])))
             continue;
         if (op == DC_K_END)
             indent--;
@@ -145,7 +145,7 @@ typedef struct check {
     bool *closed; /* by scope id */
 } check;
 
-static const char *check_operands(const check *c, const dc_inst *i)
+static const char *check_operands(const check *c, const dc_finst *i)
 {
     for (int n = 0; n < 3; n++) {
         if (i->in[n] == 0)
@@ -158,37 +158,37 @@ static const char *check_operands(const check *c, const dc_inst *i)
     return NULL;
 }
 
-static bool like(const dc_inst *a, const dc_inst *b)
+static bool like(const dc_finst *a, const dc_finst *b)
 {
     return a->type == b->type && a->lanes == b->lanes;
 }
 
-static bool is_index(const dc_inst *a, int lanes)
+static bool is_index(const dc_finst *a, int lanes)
 {
     return (a->type == DC_INDEX || (lanes > 1 && a->type == DC_U32)) && a->lanes == lanes;
 }
 
-static const char *check_mem(const check *c, const dc_inst *i)
+static const char *check_mem(const check *c, const dc_finst *i)
 {
     const bool stores = dc_kop_stores((dc_kop)i->op);
     const bool spread = i->op == DC_K_GATHER || i->op == DC_K_SCATTER;
     const dc_fv mask = i->in[stores ? 2 : 1];
     if (i->buf >= c->f->buf.n || i->type != c->f->buf.at[i->buf].dtype)
         return "no buffer of that type";
-    if (i->in[0] == 0 || !is_index(dc_inst_at(c->f, i->in[0]), spread ? i->lanes : 1))
+    if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), spread ? i->lanes : 1))
         return "the index is none";
-    if (stores && (i->in[1] == 0 || !like(i, dc_inst_at(c->f, i->in[1]))))
+    if (stores && (i->in[1] == 0 || !like(i, dc_finst_at(c->f, i->in[1]))))
         return "the value stored is of another type";
     if (stores && c->f->buf.at[i->buf].scope == DC_SCOPE_PARAM &&
         c->f->buf.at[i->buf].mode != DC_MODE_OUT)
         return "an input is stored to";
-    if (mask != 0 && (dc_inst_at(c->f, mask)->type != DC_BOOL ||
-                      dc_inst_at(c->f, mask)->lanes != i->lanes || i->lanes == 1))
+    if (mask != 0 && (dc_finst_at(c->f, mask)->type != DC_BOOL ||
+                      dc_finst_at(c->f, mask)->lanes != i->lanes || i->lanes == 1))
         return "the mask is none";
     return NULL;
 }
 
-static const char *check_conv(const dc_inst *i, const dc_inst *a)
+static const char *check_conv(const dc_finst *i, const dc_finst *a)
 {
     if (i->op == DC_K_SPLAT)
         return a->type == i->type && a->lanes == 1 ? NULL : "splat of what is no scalar";
@@ -199,11 +199,11 @@ static const char *check_conv(const dc_inst *i, const dc_inst *a)
     return NULL;
 }
 
-static const char *check_types(const check *c, const dc_inst *i)
+static const char *check_types(const check *c, const dc_finst *i)
 {
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
-    const dc_inst *in[3] = {&c->f->inst.at[i->in[0]], &c->f->inst.at[i->in[1]],
-                            &c->f->inst.at[i->in[2]]};
+    const dc_finst *in[3] = {&c->f->inst.at[i->in[0]], &c->f->inst.at[i->in[1]],
+                             &c->f->inst.at[i->in[2]]};
     if (row->form != DC_KFORM_MEM)
         for (int n = 0; n < 3; n++)
             if ((i->in[n] != 0) != (n < row->n))
@@ -241,7 +241,7 @@ static const char *check_types(const check *c, const dc_inst *i)
 
 static const char *check_one(check *c, dc_fv v)
 {
-    const dc_inst *i = &c->f->inst.at[v];
+    const dc_finst *i = &c->f->inst.at[v];
     const char *wrong = check_operands(c, i);
     if (wrong == NULL)
         wrong = check_types(c, i);

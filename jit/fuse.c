@@ -5,17 +5,21 @@
  * is computed in (or several), and whether it stands there at the group's own position ("aligned")
  * or at another one (behind a movement, or under the reduction). Then
  *
- *   a node that needs memory  joins the group of a user where it would be aligned, if the shapes
- * agree and no other group lies between (that would be a cycle); else it starts a group; a
- * reduction or product    is computed inside a group where all its users are aligned, if that group
- * has none yet; else it gets memory and a group of its own; other nodes               are computed
- * in place where they are used, unless a guard objects.
+ *   - a node that needs memory joins the group of a user where it would be aligned, if the shapes
+ *     agree and the group waits for no other that reads the node; else it starts a group;
+ *   - a reduction or product is computed inside a group where all its users are aligned, if that
+ *     group has none yet; else it gets memory and a group of its own;
+ *   - other nodes are computed in place where they are used, unless a guard objects.
  *
  * Guards, each against a measured way to be slow:
- *   several homes        recomputing is allowed for few cheap operations only (RECOMPUTE_OPS);
- *   costly under expand  exp, log, sqrt, division are not repeated for each element of a broadcast;
- *   operands of dot      are read many times: only movement and casts are folded into them, and the
- *                        right-hand side, which is read as vectors, is always plain memory.
+ *
+ *   - several homes: recomputing is allowed for few cheap operations only (RECOMPUTE_OPS);
+ *   - several positions of one group, such as the taps of a stencil: the same;
+ *   - under an expand, where a row would be computed again for each row of the result: the same;
+ *   - large groups: after GROUP_OPS operations, each counted once per position, another begins;
+ *   - operands of dot are read many times: only movement and casts are folded into them, and the
+ *     right-hand side, which is read as vectors, is always plain memory.
+ *
  * Why not more (row-wise groups with several reductions): see ARCHITECTURE.md, "Limits".
  */
 #include "jit/fuse.h"
@@ -28,12 +32,15 @@ enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256 };
 #define MANY_HOME (UINT32_MAX - 1)
 
 typedef struct fuse_node {
-    uint32_t home;     /* group, NO_HOME (dead), or MANY_HOME */
-    bool aligned;      /* at the group's own position in every use */
-    bool memory;       /* stored */
-    uint32_t ops;      /* element-wise operations repeated when it is computed again */
-    bool costly;       /* one of them is COSTLY */
-    bool on_reduction; /* a reduction or product stands below, with only aligned steps between */
+    uint32_t home;      /* group, NO_HOME (dead), or MANY_HOME */
+    bool aligned;       /* at the group's own position in every use */
+    bool memory;        /* stored */
+    uint32_t ops;       /* element-wise operations repeated when it is computed again */
+    bool costly;        /* one of them is COSTLY */
+    bool on_reduction;  /* a reduction or product stands below, with only aligned steps between */
+    uint32_t places;    /* at most so many positions of its group where it is computed */
+    dc_ref position;    /* which: those of the group (0), or those that this node asks for */
+    dc_ref next_member; /* of its group, 0 none */
     uint32_t first_user, nuser;
 } fuse_node;
 
@@ -44,7 +51,10 @@ typedef struct fusing {
     fuse_node *node;
     dc_ref *user; /* users of node r: user[first_user .. first_user + nuser - 1] */
     bool *live, *is_result;
+    dc_ref *asked; /* by ref: the node that was last asked for at these positions */
     DC_VEC(dc_group) group;
+    DC_VEC(uint32_t) size; /* by group: operations times positions */
+    DC_VEC(dc_ref) member; /* by group: first of its nodes, stored or not */
     int level;
 } fusing;
 
@@ -110,23 +120,25 @@ static void measure(fusing *w)
             const fuse_node *in = &w->node[o];
             const bool stored =
                 w->is_result[o] ||
-                (in->nuser > 1 && (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS)) ||
-                in->ops > GROUP_OPS;
+                (in->nuser > 1 && (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS));
             x->on_reduction |= ew && (is_reduction(w, o) || (in->on_reduction && !stored));
-            if (stored)
+            if (stored || (i > 0 && o == at(w, r)->in[i - 1]))
                 continue;
             x->ops += in->ops;
             x->costly |= in->costly;
         }
+        if (x->ops > GROUP_OPS) /* of expressions that share a lot this counts too many */
+            x->ops = GROUP_OPS;
     }
 }
 
 /* Homes -------------------------------------------------------------------------------------- */
 
 typedef struct demand { /* what all users together ask of a node */
-    uint32_t home;
+    uint32_t home, places;
+    dc_ref position; /* see fuse_node; the node itself where users ask for different ones */
     bool aligned;
-    bool dot_left, dot_right, expanded, reduced;
+    bool dot_left, dot_right, expanded;
 } demand;
 
 static demand demand_of(const fusing *w, dc_ref r)
@@ -136,10 +148,16 @@ static demand demand_of(const fusing *w, dc_ref r)
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const fuse_node *y = &w->node[u];
+        const bool ew = class_of(w, u) == DC_CLASS_EW;
+        const dc_ref position = ew ? y->position : u;
         d.home = d.home == NO_HOME || d.home == y->home ? y->home : MANY_HOME;
-        d.aligned &= y->aligned && class_of(w, u) == DC_CLASS_EW;
+        d.aligned &= y->aligned && ew;
         d.expanded |= at(w, u)->op == DC_OP_EXPAND;
-        d.reduced |= class_of(w, u) == DC_CLASS_RED;
+        if (w->asked[position] != r) {
+            w->asked[position] = r;
+            d.position = d.places == 0 ? position : r;
+            d.places += y->places;
+        }
         if (class_of(w, u) == DC_CLASS_CON) {
             d.dot_left |= at(w, u)->in[0] == r;
             d.dot_right |= at(w, u)->in[1] == r;
@@ -171,6 +189,12 @@ static bool plain_read(const fusing *w, dc_ref r)
     }
 }
 
+/* Is there no room in a group for an operation at so many positions? */
+static bool is_full(const fusing *w, uint32_t g, uint32_t places)
+{
+    return g < MANY_HOME && w->size.at[g] + places > GROUP_OPS;
+}
+
 static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
 {
     const fuse_node *x = &w->node[r];
@@ -182,46 +206,67 @@ static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
         return true;
     if (d->dot_left && !plain_read(w, r))
         return true;
-    if (d->expanded && x->costly)
+    const bool much = x->ops > RECOMPUTE_OPS && dc_node_count(at(w, r)) > 1;
+    if (d->expanded && (x->costly || much))
         return true;
-    if (d->home == MANY_HOME && (x->costly || x->on_reduction || x->ops > RECOMPUTE_OPS))
-        return true;
-    return x->ops > GROUP_OPS;
+    if (d->home == MANY_HOME)
+        return x->costly || x->on_reduction || x->ops > RECOMPUTE_OPS;
+    return (d->places > 1 && (x->costly || much)) || is_full(w, d->home, d->places);
 }
 
-/* Cycles: does anything that group g reads depend on r through other groups? ------------------ */
+/* Cycles ------------------------------------------------------------------------------------- */
 
-static bool reaches(const fusing *w, dc_ref from, dc_ref target, uint32_t g, uint8_t *seen)
+typedef struct walk {
+    const fusing *w;
+    dc_ref target;
+    uint32_t g;
+    bool *node, *group; /* seen */
+} walk;
+
+static bool read_by_group(walk *v, uint32_t h);
+
+/* Nodes older than the target have no home yet and cannot read it. */
+static bool read_below(walk *v, dc_ref from)
 {
-    if (from == target)
-        return true;
-    if (from < target || seen[from])
-        return false; /* operands are older than their users */
-    seen[from] = 1;
+    const fusing *w = v->w;
+    const uint32_t home = w->node[from].home;
+    if (from < v->target || v->node[from])
+        return false;
+    v->node[from] = true;
+    if (home < MANY_HOME)
+        return home != v->g && read_by_group(v, home);
     for (int i = 0; i < at(w, from)->nin; i++)
-        if (reaches(w, at(w, from)->in[i], target, g, seen))
+        if (at(w, from)->in[i] == v->target || read_below(v, at(w, from)->in[i]))
             return true;
     return false;
 }
 
+static bool read_by_group(walk *v, uint32_t h)
+{
+    const fusing *w = v->w;
+    if (v->group[h])
+        return false;
+    v->group[h] = true;
+    for (dc_ref m = w->member.at[h]; m != 0; m = w->node[m].next_member)
+        for (int i = 0; i < at(w, m)->nin; i++) {
+            const dc_ref in = at(w, m)->in[i];
+            if ((in == v->target && h != v->g) || read_below(v, in))
+                return true;
+        }
+    return false;
+}
+
 /*
- * May r be computed in group g? Not if some node outside g uses r (directly or not) and is itself
- * used inside g: walks from the nodes of g to operands outside g and looks for r below them.
+ * May r be computed in group g? Not if g waits for another group that reads r. A group waits for
+ * all groups that any of its nodes reads: two groups can wait for each other though no node does.
  */
 static bool would_cycle(const fusing *w, dc_ref r, uint32_t g)
 {
     const dc_mark mark = dc_arena_mark(&w->j->scratch);
-    uint8_t *seen = DC_NEW_ARRAY(&w->j->scratch, uint8_t, w->fn->node.n);
-    bool found = false;
-    for (dc_ref u = r + 1; u < w->fn->node.n && !found; u++) {
-        if (!w->live[u] || w->node[u].home != g)
-            continue;
-        for (int i = 0; i < at(w, u)->nin && !found; i++) {
-            const dc_ref in = at(w, u)->in[i];
-            if (in != r && w->node[in].home != g)
-                found = reaches(w, in, r, g, seen);
-        }
-    }
+    walk v = {.w = w, .target = r, .g = g};
+    v.node = DC_NEW_ARRAY(&w->j->scratch, bool, w->fn->node.n);
+    v.group = DC_NEW_ARRAY(&w->j->scratch, bool, w->group.n);
+    const bool found = read_by_group(&v, g);
     dc_arena_rewind(&w->j->scratch, mark);
     return found;
 }
@@ -234,6 +279,8 @@ static uint32_t new_group(fusing *w, dc_ref r)
     g.out = DC_NEW_ARRAY(w->a, dc_ref, 1);
     g.out[g.nout++] = r;
     DC_PUSH_IN(w->a, w->group, g);
+    DC_PUSH_IN(w->a, w->size, 0);
+    DC_PUSH_IN(w->a, w->member, 0);
     return w->group.n - 1;
 }
 
@@ -258,7 +305,8 @@ static uint32_t group_to_join(const fusing *w, dc_ref r)
         if (y->home >= MANY_HOME || !y->aligned || class_of(w, u) != DC_CLASS_EW)
             continue;
         const dc_group *g = &w->group.at[y->home];
-        if (!same_shape(w, g->out[0], r) || (is_reduction(w, r) && g->reduce != 0))
+        if (!same_shape(w, g->out[0], r) || (is_reduction(w, r) && g->reduce != 0) ||
+            is_full(w, y->home, 1))
             continue;
         /* Every use inside that group must be aligned, or the group would read its own output. */
         bool fits = true;
@@ -290,11 +338,22 @@ static uint32_t sibling_to_join(const fusing *w, dc_ref r)
             if (v <= r || y->home >= MANY_HOME || !y->aligned || class_of(w, v) != DC_CLASS_EW)
                 continue;
             if (same_shape(w, w->group.at[y->home].out[0], r) && w->node[r].nuser == 0 &&
-                !would_cycle(w, r, y->home))
+                !is_full(w, y->home, 1) && !would_cycle(w, r, y->home))
                 return y->home;
         }
     }
     return NO_HOME;
+}
+
+static void settle(fusing *w, dc_ref r, uint32_t home)
+{
+    fuse_node *x = &w->node[r];
+    x->home = home;
+    if (home >= MANY_HOME)
+        return;
+    w->size.at[home] += x->places;
+    x->next_member = w->member.at[home];
+    w->member.at[home] = r;
 }
 
 static void place(fusing *w, dc_ref r)
@@ -305,30 +364,33 @@ static void place(fusing *w, dc_ref r)
 
     if (is_param(w, r))
         return;
+    x->places = 1;
     if (reduction && !needs_memory(w, r, &d) && d.home < MANY_HOME && d.aligned &&
-        w->group.at[d.home].reduce == 0 && same_shape(w, r, w->group.at[d.home].out[0]) &&
-        !would_cycle(w, r, d.home)) {
+        w->group.at[d.home].reduce == 0 && same_shape(w, r, w->group.at[d.home].out[0])) {
         w->group.at[d.home].reduce = r;
-        x->home = d.home;
+        settle(w, r, d.home);
         x->aligned = false; /* its operand stands under the reduction */
         return;
     }
     if (!reduction && !needs_memory(w, r, &d)) {
-        x->home = d.home;
         x->aligned = d.aligned;
+        x->places = d.places;
+        x->position = d.position;
+        settle(w, r, d.home);
         return;
     }
     x->memory = true;
-    x->home = group_to_join(w, r);
-    if (x->home == NO_HOME)
-        x->home = sibling_to_join(w, r);
-    if (x->home == NO_HOME)
-        x->home = new_group(w, r);
+    uint32_t home = group_to_join(w, r);
+    if (home == NO_HOME)
+        home = sibling_to_join(w, r);
+    if (home == NO_HOME)
+        home = new_group(w, r);
     else
-        add_output(w, x->home, r);
+        add_output(w, home, r);
+    settle(w, r, home);
     x->aligned = !reduction;
     if (reduction)
-        w->group.at[x->home].reduce = r;
+        w->group.at[home].reduce = r;
 }
 
 /* Inputs ------------------------------------------------------------------------------------- */
@@ -373,6 +435,7 @@ dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_group
     w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
     w.live = dc_func_live(fn, a);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
+    w.asked = DC_NEW_ARRAY(a, dc_ref, fn->node.n);
     for (uint32_t i = 0; i < fn->result.n; i++)
         w.is_result[fn->result.at[i]] = true;
     for (dc_ref r = 0; r < fn->node.n; r++)

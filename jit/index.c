@@ -21,12 +21,6 @@ typedef struct sum { /* being built; the canonical form is made by seal() */
     dc_term t[MAX_TERMS];
 } sum;
 
-static int64_t floor_div(int64_t a, int64_t m)
-{
-    const int64_t q = a / m;
-    return q * m > a ? q - 1 : q;
-}
-
 static const dc_ix_node *ix_at(const dc_kernel *k, dc_ix a)
 {
     DC_ASSERT(a > 0 && a < k->ix.n, "index expression %u of %u", a, k->ix.n);
@@ -238,8 +232,8 @@ dc_ix dc_ix_mul(dc_kernel *k, dc_ix a, int64_t c)
 /* a = m * whole + rest, the constant of rest in 0..m-1. */
 static void split_by(const dc_ix_node *a, int64_t m, sum *whole, sum *rest)
 {
-    *whole = (sum){.c = floor_div(a->c, m)};
-    *rest = (sum){.c = a->c - m * floor_div(a->c, m)};
+    *whole = (sum){.c = dc_floor_div(a->c, m)};
+    *rest = (sum){.c = a->c - m * dc_floor_div(a->c, m)};
     for (uint32_t i = 0; i < a->n; i++) {
         const dc_term t = a->term[i];
         if (t.coef % m == 0)
@@ -259,8 +253,8 @@ static int64_t common_step(const dc_kernel *k, const sum *rest, int64_t m, sum *
         const int64_t g = llabs(rest->t[i].coef);
         if (g <= 1 || m % g != 0)
             continue;
-        *big = (sum){.c = floor_div(rest->c, g)};
-        *small = (sum){.c = rest->c - g * floor_div(rest->c, g)};
+        *big = (sum){.c = dc_floor_div(rest->c, g)};
+        *small = (sum){.c = rest->c - g * dc_floor_div(rest->c, g)};
         for (uint32_t j = 0; j < rest->n; j++) {
             const dc_term t = rest->t[j];
             if (t.coef % g == 0)
@@ -282,8 +276,8 @@ static dc_ix atom_ix(dc_kernel *k, dc_atom_kind kind, sum *of, int64_t m, sum *p
     range_of(k, of, &lo, &hi);
     dc_atom_node a = {.kind = (uint8_t)kind, .of = seal(k, of), .k = m, .lo = 0, .hi = m - 1};
     if (kind == DC_ATOM_DIV) {
-        a.lo = floor_div(lo, m);
-        a.hi = floor_div(hi, m);
+        a.lo = dc_floor_div(lo, m);
+        a.hi = dc_floor_div(hi, m);
     }
     add_term(plus, atom_cons(k, &a), 1);
     return seal(k, plus);
@@ -299,8 +293,8 @@ dc_ix dc_ix_div(dc_kernel *k, dc_ix a, int64_t m)
     const dc_ix_node x = *ix_at(k, a);
     split_by(&x, m, &whole, &rest);
     range_of(k, &rest, &lo, &hi);
-    if (floor_div(lo, m) == floor_div(hi, m)) {
-        whole.c += floor_div(lo, m);
+    if (dc_floor_div(lo, m) == dc_floor_div(hi, m)) {
+        whole.c += dc_floor_div(lo, m);
         return seal(k, &whole);
     }
     const int64_t g = common_step(k, &rest, m, &big, &small);
@@ -324,8 +318,8 @@ dc_ix dc_ix_mod(dc_kernel *k, dc_ix a, int64_t m)
     const dc_ix_node x = *ix_at(k, a);
     split_by(&x, m, &whole, &rest);
     range_of(k, &rest, &lo, &hi);
-    if (floor_div(lo, m) == floor_div(hi, m)) {
-        rest.c -= m * floor_div(lo, m);
+    if (dc_floor_div(lo, m) == dc_floor_div(hi, m)) {
+        rest.c -= m * dc_floor_div(lo, m);
         return seal(k, &rest);
     }
     const int64_t g = common_step(k, &rest, m, &big, &small);

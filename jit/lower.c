@@ -15,7 +15,6 @@
 #include <string.h>
 
 typedef struct memo_entry {
-    dc_ref ref;
     dc_ix pos[DC_MAX_RANK];
     const dc_range *guard;
     dc_vx value;
@@ -24,7 +23,6 @@ typedef struct memo_entry {
 
 typedef struct lowering {
     dc_job *j;
-    const dc_groups *groups;
     const dc_group *group;
     const dc_func *fn;
     dc_kernel *k;
@@ -54,11 +52,6 @@ static void delinear(dc_kernel *k, dc_ix at, int rank, const int64_t *dim, dc_ix
         pos[i] = dc_ix_mod(k, dc_ix_div(k, at, stride), dim[i] > 0 ? dim[i] : 1);
         stride *= dim[i] > 0 ? dim[i] : 1;
     }
-}
-
-static dc_vx zero_of(lowering *w, dc_dtype t)
-{
-    return dc_vx_const(w->k, t, 0);
 }
 
 /* pad: element p of the operand lands at lo + p * step; elsewhere the fill. */
@@ -154,9 +147,9 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
         return lower_move(w, n, pos);
     case DC_CLASS_RED:
     case DC_CLASS_CON:
-        DC_BUG("%s %%%u inside the group of another node", dc_op_row_of(n->op)->name, r);
+        break;
     }
-    return zero_of(w, n->dtype);
+    DC_BUG("%s %%%u inside the group of another node", dc_op_row_of(n->op)->name, r);
 }
 
 static bool is_input(const lowering *w, dc_ref r)
@@ -176,7 +169,6 @@ static dc_vx lower_node(lowering *w, dc_ref r, const dc_ix *pos)
         if (e->guard == w->guard.range && memcmp(e->pos, pos, n->rank * sizeof *pos) == 0)
             return e->value;
     memo_entry *e = DC_NEW(&w->j->scratch, memo_entry);
-    e->ref = r;
     e->guard = w->guard.range;
     if (n->rank > 0)
         memcpy(e->pos, pos, n->rank * sizeof *pos);
@@ -443,7 +435,7 @@ static dc_kernel *lower_as(lowering *w, bool flat)
 dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    lowering w = {.j = j, .groups = groups, .group = &groups->at[index], .fn = groups->fn};
+    lowering w = {.j = j, .group = &groups->at[index], .fn = groups->fn};
     w.buf_of = DC_NEW_ARRAY(&j->scratch, uint32_t, w.fn->node.n);
     memset(w.buf_of, 0xff, w.fn->node.n * sizeof *w.buf_of);
 
@@ -462,18 +454,20 @@ dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel
 /* In place ---------------------------------------------------------------------------------- */
 
 /* Do all loads of buf below v stand at `at`? */
-static bool reads_only_at(const dc_kernel *k, dc_vx v, uint32_t buf, dc_ix at)
+static bool reads_only_at(dc_kernel *k, dc_vx v, uint32_t buf, dc_ix at)
 {
-    const dc_vx_node *n = &k->vx.at[v];
-    if (n->kind == DC_VX_LOAD && n->buf == buf && n->at != at)
-        return false;
-    for (int i = 0; i < n->n; i++)
-        if (!reads_only_at(k, n->in[i], buf, at))
-            return false;
-    return true;
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    bool only = true;
+    for (dc_vx i = 1; i <= v && only; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        only = !part[i] || n->kind != DC_VX_LOAD || n->buf != buf || n->at == at;
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return only;
 }
 
-static bool stmt_allows(const dc_kernel *k, const dc_stmt *first, uint32_t buf, dc_ix at)
+static bool stmt_allows(dc_kernel *k, const dc_stmt *first, uint32_t buf, dc_ix at)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind == DC_STMT_LOOP) {
@@ -504,7 +498,7 @@ static dc_ix store_map(const dc_stmt *first, uint32_t buf)
     return 0;
 }
 
-bool dc_lower_in_place(const dc_kernel *k, const dc_group *g, uint32_t out, uint32_t in)
+bool dc_lower_in_place(dc_kernel *k, const dc_group *g, uint32_t out, uint32_t in)
 {
     const uint32_t in_buf = g->nout + in;
     if (k->buf.at[out].dtype != k->buf.at[in_buf].dtype ||

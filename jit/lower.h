@@ -18,6 +18,6 @@ dc_status dc_lower(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **ou
  * May input `in` (index into group.in) live in the memory of output `out`? True if every read of it
  * is at the very position that the same iteration stores to, outside any reduction loop.
  */
-bool dc_lower_in_place(const dc_kernel *k, const dc_group *g, uint32_t out, uint32_t in);
+bool dc_lower_in_place(dc_kernel *k, const dc_group *g, uint32_t out, uint32_t in);
 
 #endif

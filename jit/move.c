@@ -53,18 +53,18 @@ static void each_set(dc_kernel *k, dc_stmt *first, set_fn see, void *arg)
     }
 }
 
-static bool vx_reads(const dc_kernel *k, dc_vx v, uint32_t buf)
+static bool vx_reads(dc_kernel *k, dc_vx v, uint32_t buf)
 {
-    const dc_vx_node *n = &k->vx.at[v];
-    if (n->kind == DC_VX_LOAD && n->buf == buf)
-        return true;
-    for (int i = 0; i < n->n; i++)
-        if (vx_reads(k, n->in[i], buf))
-            return true;
-    return false;
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    bool found = false;
+    for (dc_vx n = 1; n <= v && !found; n++)
+        found = part[n] && k->vx.at[n].kind == DC_VX_LOAD && k->vx.at[n].buf == buf;
+    dc_arena_rewind(&k->arena, mark);
+    return found;
 }
 
-static bool touches(const dc_kernel *k, const dc_stmt *first, uint32_t buf)
+static bool touches(dc_kernel *k, const dc_stmt *first, uint32_t buf)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind == DC_STMT_LOOP) {
@@ -158,8 +158,7 @@ static bool is_indexed_by(const dc_kernel *k, const dc_stmt *first, uint32_t buf
 }
 
 /* Does the statement outside `loop` (the whole tree but it) touch the buffer? */
-static bool touched_outside(const dc_kernel *k, const dc_stmt *first, const dc_stmt *loop,
-                            uint32_t buf)
+static bool touched_outside(dc_kernel *k, const dc_stmt *first, const dc_stmt *loop, uint32_t buf)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t == loop)

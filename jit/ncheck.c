@@ -13,7 +13,8 @@
 typedef struct checking {
     dc_job *j;
     const dc_kernel *k;
-    bool *open; /* by axis: is a loop over it round the current point? */
+    bool *open;          /* by axis: is a loop over it round the current point? */
+    uint32_t *seen, now; /* by value: the assignment that it was checked for */
     bool failed;
 } checking;
 
@@ -43,8 +44,11 @@ static void check_ix(checking *c, dc_ix a)
             complain(c, "axis used outside its loop", k->axis.at[at->axis].name);
         if (at->kind == DC_ATOM_DIV || at->kind == DC_ATOM_MOD)
             check_ix(c, at->of);
-        if (at->kind == DC_ATOM_VALUE)
+        if (at->kind == DC_ATOM_VALUE) {
+            c->now++; /* under another guard */
             check_vx(c, at->value, (dc_pred){0});
+            c->now++;
+        }
     }
 }
 
@@ -72,6 +76,9 @@ static void check_vx(checking *c, dc_vx v, dc_pred guard)
         return;
     }
     const dc_vx_node *n = &k->vx.at[v];
+    if (c->seen[v] == c->now)
+        return;
+    c->seen[v] = c->now;
     for (uint32_t i = 0; i < n->pred.n; i++)
         check_ix(c, n->pred.range[i].ix);
     if (n->kind == DC_VX_LOAD)
@@ -89,6 +96,7 @@ static void check_vx(checking *c, dc_vx v, dc_pred guard)
 static void check_set(checking *c, const dc_stmt *t)
 {
     const dc_kernel *k = c->k;
+    c->now++;
     for (uint32_t i = 0; i < t->pred.n; i++)
         check_ix(c, t->pred.range[i].ix);
     for (uint32_t i = 0; i < t->nput && !c->failed; i++) {
@@ -131,6 +139,7 @@ dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
     const dc_mark mark = dc_arena_mark(&j->scratch);
     checking c = {.j = j, .k = k};
     c.open = DC_NEW_ARRAY(&j->scratch, bool, k->axis.n);
+    c.seen = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n);
     check_list(&c, k->root, true);
     dc_arena_rewind(&j->scratch, mark);
     return c.failed ? j->err.status : DC_OK;

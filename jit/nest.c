@@ -141,6 +141,16 @@ dc_vx dc_vx_test(dc_kernel *k, dc_pred pred)
     return vx_cons(k, &v);
 }
 
+bool *dc_vx_parts(const dc_kernel *k, dc_arena *a, dc_vx v)
+{
+    bool *part = DC_NEW_ARRAY(a, bool, v + 1);
+    part[v] = true;
+    for (dc_vx n = v; n > 0; n--) /* operands are older than what uses them */
+        for (int i = 0; part[n] && i < k->vx.at[n].n; i++)
+            part[k->vx.at[n].in[i]] = true;
+    return part;
+}
+
 dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n)
 {
     const dc_ix_node *x = &k->ix.at[ix];

@@ -144,6 +144,13 @@ void dc_kernel_free(dc_kernel *k);
 uint32_t dc_axis_new(dc_kernel *k, const char *name, int64_t extent, bool reduce);
 int dc_axis_find(const dc_kernel *k, const char *name); /* -1 */
 
+/* Quotient rounded down, of m > 0: what a DIV atom means. */
+static inline int64_t dc_floor_div(int64_t a, int64_t m)
+{
+    const int64_t q = a / m;
+    return q * m > a ? q - 1 : q;
+}
+
 /* Index expressions */
 dc_ix dc_ix_const(dc_kernel *k, int64_t c);
 dc_ix dc_ix_axis(dc_kernel *k, uint32_t axis); /* extent 1: the constant 0 */
@@ -162,6 +169,11 @@ dc_vx dc_vx_const(dc_kernel *k, dc_dtype t, uint64_t bits);
 dc_vx dc_vx_load(dc_kernel *k, uint32_t buf, dc_ix at, dc_pred pred);
 dc_vx dc_vx_index(dc_kernel *k, dc_ix at, dc_dtype t);
 dc_vx dc_vx_test(dc_kernel *k, dc_pred pred);
+/*
+ * By value: is it v, or an operand below v? For walks: what is shared is met once, however many
+ * ways lead to it. In the arena given.
+ */
+bool *dc_vx_parts(const dc_kernel *k, dc_arena *a, dc_vx v);
 
 uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count, dc_scope s, dc_mode m);
 
@@ -198,7 +210,7 @@ dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body);
 dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
 
 /* Text of the nest, for people, golden files and keys (no names of the script in it). */
-void dc_nest_print(const dc_kernel *k, dc_text *out);
+void dc_nest_print(dc_kernel *k, dc_text *out);
 /* Verifier: BUG record with the reason when something in the header comment does not hold. */
 dc_status dc_nest_check(dc_job *j, const dc_kernel *k);
 

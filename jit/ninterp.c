@@ -8,16 +8,12 @@ typedef struct running {
     const dc_kernel *k;
     int64_t *at_axis; /* current iteration by axis */
     void **mem;       /* by buffer */
+    uint64_t *known;  /* by value: what it is, if it was computed for this assignment */
+    uint64_t *when, now;
     dc_status status;
 } running;
 
 static uint64_t value(running *r, dc_vx v);
-
-static int64_t floor_div(int64_t a, int64_t m)
-{
-    const int64_t q = a / m;
-    return q * m > a ? q - 1 : q;
-}
 
 static int64_t index_of(running *r, dc_ix a)
 {
@@ -31,11 +27,11 @@ static int64_t index_of(running *r, dc_ix a)
             v = r->at_axis[at->axis];
             break;
         case DC_ATOM_DIV:
-            v = floor_div(index_of(r, at->of), at->k);
+            v = dc_floor_div(index_of(r, at->of), at->k);
             break;
         case DC_ATOM_MOD:
             v = index_of(r, at->of);
-            v -= floor_div(v, at->k) * at->k;
+            v -= dc_floor_div(v, at->k) * at->k;
             break;
         case DC_ATOM_VALUE:
             v = (int64_t)value(r, at->value);
@@ -68,7 +64,7 @@ static char *element(running *r, uint32_t buf, int64_t at)
     return (char *)r->mem[buf] + (size_t)at * dc_dtype_size(b->dtype);
 }
 
-static uint64_t value(running *r, dc_vx v)
+static uint64_t compute(running *r, dc_vx v)
 {
     const dc_vx_node *n = &r->k->vx.at[v];
     uint64_t in[4] = {0};
@@ -95,8 +91,18 @@ static uint64_t value(running *r, dc_vx v)
     return 0;
 }
 
+static uint64_t value(running *r, dc_vx v)
+{
+    if (r->when[v] != r->now) {
+        r->known[v] = compute(r, v);
+        r->when[v] = r->now;
+    }
+    return r->known[v];
+}
+
 static void run_set(running *r, const dc_stmt *t)
 {
+    r->now++;
     if (!holds(r, t->pred))
         return;
     const dc_mark mark = dc_arena_mark(&r->j->scratch);
@@ -131,6 +137,8 @@ dc_status dc_nest_run(dc_job *j, const dc_kernel *k, void *const *mem)
     running r = {.j = j, .k = k};
     r.at_axis = DC_NEW_ARRAY(&j->scratch, int64_t, k->axis.n);
     r.mem = DC_NEW_ARRAY(&j->scratch, void *, k->buf.n);
+    r.known = DC_NEW_ARRAY(&j->scratch, uint64_t, k->vx.n);
+    r.when = DC_NEW_ARRAY(&j->scratch, uint64_t, k->vx.n);
     for (uint32_t b = 0; b < k->buf.n; b++) {
         const dc_buffer *x = &k->buf.at[b];
         r.mem[b] = x->scope == DC_SCOPE_PARAM

@@ -37,7 +37,7 @@ static uint32_t deepest(const dc_flat *f)
 {
     uint32_t depth = 0, most = 0;
     for (uint32_t n = 0; n < f->order.n; n++) {
-        const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
+        const dc_kop op = (dc_kop)dc_finst_at(f, f->order.at[n])->op;
         if (op == DC_K_LOOP || op == DC_K_IF)
             depth++;
         if (op == DC_K_END)
@@ -64,7 +64,7 @@ static void put(scopes *s, uint32_t depth, dc_fv v)
 /* LOOP, IF and END; false for others. */
 static bool put_structure(scopes *s, dc_fv v)
 {
-    const dc_kop op = (dc_kop)dc_inst_at(s->f, v)->op;
+    const dc_kop op = (dc_kop)dc_finst_at(s->f, v)->op;
     if (op == DC_K_LOOP || op == DC_K_IF) {
         s->at[++s->depth].op = op;
         s->at[s->depth].list.n = 0;
@@ -96,7 +96,7 @@ static void take_order(scopes *s)
  */
 static uint32_t place_of(const scopes *s, dc_fv v)
 {
-    const dc_inst *i = dc_inst_at(s->f, v);
+    const dc_finst *i = dc_finst_at(s->f, v);
     const bool pure = dc_kop_pure((dc_kop)i->op);
     uint32_t needs = 0, best = s->depth;
     if (!pure && !dc_flat_reads_input(s->f, i))
@@ -133,7 +133,7 @@ static bool *live_values(dc_flat *f)
     bool *live = DC_NEW_ARRAY(&f->arena, bool, f->inst.n);
     for (uint32_t n = f->order.n; n-- > 0;) { /* users before what they use */
         const dc_fv v = f->order.at[n];
-        const dc_inst *i = dc_inst_at(f, v);
+        const dc_finst *i = dc_finst_at(f, v);
         if (!dc_kop_pure((dc_kop)i->op) && !dc_kop_loads((dc_kop)i->op))
             live[v] = true;
         if (live[v])
@@ -146,10 +146,10 @@ static bool *live_values(dc_flat *f)
 /* Puts the pure values that v reads, each in its scope, which is open still. */
 static void put_operands(scopes *s, dc_fv v, bool *done)
 {
-    const dc_inst *i = dc_inst_at(s->f, v);
+    const dc_finst *i = dc_finst_at(s->f, v);
     for (int n = 0; n < 3; n++) {
         const dc_fv o = i->in[n];
-        if (o == 0 || done[o] || !dc_kop_pure((dc_kop)dc_inst_at(s->f, o)->op))
+        if (o == 0 || done[o] || !dc_kop_pure((dc_kop)dc_finst_at(s->f, o)->op))
             continue;
         done[o] = true;
         put_operands(s, o, done);
@@ -161,10 +161,10 @@ static void put_operands(scopes *s, dc_fv v, bool *done)
 static void renumber(dc_flat *f)
 {
     dc_fv *id = DC_NEW_ARRAY(&f->arena, dc_fv, f->inst.n);
-    dc_inst *inst = DC_NEW_ARRAY(&f->arena, dc_inst, f->order.n + 1);
+    dc_finst *inst = DC_NEW_ARRAY(&f->arena, dc_finst, f->order.n + 1);
     for (uint32_t n = 0; n < f->order.n; n++) {
-        dc_inst *i = &inst[n + 1];
-        *i = *dc_inst_at(f, f->order.at[n]);
+        dc_finst *i = &inst[n + 1];
+        *i = *dc_finst_at(f, f->order.at[n]);
         id[f->order.at[n]] = n + 1;
         for (int m = 0; m < 3; m++)
             i->in[m] = id[i->in[m]];
@@ -185,14 +185,14 @@ void dc_pass_dce(dc_flat *f)
     bool *done = DC_NEW_ARRAY(&f->arena, bool, f->inst.n);
     uint32_t depth = 0;
     for (uint32_t n = 0; n < f->order.n; n++) {
-        const dc_kop op = (dc_kop)dc_inst_at(f, f->order.at[n])->op;
+        const dc_kop op = (dc_kop)dc_finst_at(f, f->order.at[n])->op;
         depth += op == DC_K_LOOP || op == DC_K_IF;
         depth -= op == DC_K_END;
         s.home[f->order.at[n]] = depth;
     }
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_fv v = f->order.at[n];
-        if (!live[v] || dc_kop_pure((dc_kop)dc_inst_at(f, v)->op))
+        if (!live[v] || dc_kop_pure((dc_kop)dc_finst_at(f, v)->op))
             continue;
         put_operands(&s, v, done);
         if (!put_structure(&s, v))

@@ -133,7 +133,7 @@ static void put_scalar_const(render *r, int type, uint64_t bits)
     dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
 }
 
-static void put_const(render *r, const dc_inst *i)
+static void put_const(render *r, const dc_finst *i)
 {
     if (i->lanes == 1) {
         put_scalar_const(r, i->type, i->imm);
@@ -151,14 +151,14 @@ static void put_const(render *r, const dc_inst *i)
     dc_text_puts(r->out, ">");
 }
 
-static const dc_inst *at(const render *r, dc_fv v)
+static const dc_finst *at(const render *r, dc_fv v)
 {
-    return dc_inst_at(r->f, v);
+    return dc_finst_at(r->f, v);
 }
 
 static void put_value(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     if (i->op == DC_K_CONST || i->op == DC_K_LANES)
         put_const(r, i);
     else if (i->op == DC_K_ARG)
@@ -226,7 +226,7 @@ static void declare(render *r, const char *fmt, ...)
 
 /* Arithmetic -------------------------------------------------------------------------------- */
 
-static const char *fast(const render *r, const dc_inst *i)
+static const char *fast(const render *r, const dc_finst *i)
 {
     const bool contracts =
         i->op == DC_K_ADD || i->op == DC_K_SUB || i->op == DC_K_MUL || i->op == DC_K_NEG;
@@ -235,7 +235,7 @@ static const char *fast(const render *r, const dc_inst *i)
 
 static void put_intrinsic(render *r, dc_fv v, const char *what)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const name t = type_of(r, i->type, i->lanes);
     const name m = mangled(scalar_type(r, i->type, false), i->lanes);
     const int n = dc_kop_row_of((dc_kop)i->op)->n;
@@ -253,7 +253,7 @@ static void put_intrinsic(render *r, dc_fv v, const char *what)
 
 static void put_table(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
     const char *what = row->llvm[kind_column(at(r, i->in[0])->type)];
     if (what[0] == '\0')
@@ -272,7 +272,7 @@ static void put_table(render *r, dc_fv v)
 
 static void put_splat(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const name t = type_of(r, i->type, i->lanes);
     line(r, "%%v%u.i = insertelement %s poison, %T, i32 0", v, t.s, i->in[0]);
     line(r, "%%v%u = shufflevector %s %%v%u.i, %s poison, <%d x i32> zeroinitializer", v, t.s, v,
@@ -297,7 +297,7 @@ static int width_of(const render *r, int type)
 /* Float to integer saturates; NaN gives 0: exactly the intrinsic. */
 static void put_saturating(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const char *what = kind_column(i->type) == 1 ? "fptosi" : "fptoui";
     const name t = type_of(r, i->type, i->lanes), from = type_of(r, DC_F32, i->lanes);
     const name m = mangled(scalar_type(r, i->type, false), i->lanes),
@@ -308,7 +308,7 @@ static void put_saturating(render *r, dc_fv v)
 
 static void put_convert(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const int from = at(r, i->in[0])->type, to = i->type;
     const bool sign = kind_column(from) == 1;
     const int wf = width_of(r, from), wt = width_of(r, to);
@@ -330,7 +330,7 @@ static void put_convert(render *r, dc_fv v)
 
 static void put_address(render *r, dc_fv v, bool inside)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     line(r, "%%v%u.p = getelementptr%s %s, ptr %%b%u, %T", v, inside ? " inbounds" : "",
          scalar_type(r, i->type, true), i->buf, i->in[0]);
 }
@@ -338,7 +338,7 @@ static void put_address(render *r, dc_fv v, bool inside)
 /* Bytes of memory to bool and back; other types are the same in both. */
 static void put_from_memory(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     if (i->type == DC_BOOL)
         line(r, "%%v%u = icmp ne %s %%v%u.b, %s", v, memory_type(r, i->type, i->lanes).s, v,
              i->lanes > 1 ? "zeroinitializer" : "0");
@@ -347,7 +347,7 @@ static void put_from_memory(render *r, dc_fv v)
 /* Name of the value to store, as it is in memory. */
 static name put_to_memory(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     name s;
     if (i->type == DC_BOOL)
         line(r, "%%v%u.b = zext %T to %s", v, i->in[1], memory_type(r, i->type, i->lanes).s);
@@ -356,7 +356,7 @@ static name put_to_memory(render *r, dc_fv v)
 }
 
 /* Suffix of the name that the raw load goes to. */
-static const char *raw(const dc_inst *i)
+static const char *raw(const dc_finst *i)
 {
     return i->type == DC_BOOL ? ".b" : "";
 }
@@ -382,7 +382,7 @@ static void put_mask(render *r, dc_fv mask, int lanes)
 /* masked.load or masked.gather: the address is %v.p, one or one by lane. */
 static void put_masked_load(render *r, dc_fv v, const char *what, const char *address)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const char *scalar = scalar_type(r, i->type, true);
     const name t = spread(scalar, i->lanes), m = mangled(scalar, i->lanes);
     const bool each = i->op == DC_K_GATHER;
@@ -397,7 +397,7 @@ static void put_masked_load(render *r, dc_fv v, const char *what, const char *ad
 
 static void put_masked_store(render *r, dc_fv v, const char *what, const char *address)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const char *scalar = scalar_type(r, i->type, true);
     const name t = spread(scalar, i->lanes), m = mangled(scalar, i->lanes);
     const bool each = i->op == DC_K_SCATTER;
@@ -418,7 +418,7 @@ static void put_masked_store(render *r, dc_fv v, const char *what, const char *a
 /* Lanes at a fixed distance: one scalar load each, which was measured no slower than a gather. */
 static void put_strided_load(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const char *scalar = scalar_type(r, i->type, true);
     const name t = spread(scalar, i->lanes);
     char last[NAME] = "poison";
@@ -442,7 +442,7 @@ static void put_strided_load(render *r, dc_fv v)
 
 static void put_strided_store(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const char *scalar = scalar_type(r, i->type, true);
     const name t = spread(scalar, i->lanes), value = put_to_memory(r, v);
     put_address(r, v, true);
@@ -460,7 +460,7 @@ static void put_strided_store(render *r, dc_fv v)
 
 static void put_load(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     char address[NAME];
     if (i->lanes > 1 && i->imm != 1) {
         put_strided_load(r, v);
@@ -478,7 +478,7 @@ static void put_load(render *r, dc_fv v)
 
 static void put_store(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     char address[NAME];
     if (i->lanes > 1 && i->imm != 1) {
         put_strided_store(r, v);
@@ -522,7 +522,7 @@ static void begin_block(render *r, char letter, dc_fv v)
 /* Loops of constant bounds run at least once: flattening leaves out the others. */
 static void put_loop(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     const name t = type_of(r, DC_INDEX, 1);
     char from[24];
     memcpy(from, r->block, sizeof from);
@@ -544,7 +544,7 @@ static void put_if(render *r, dc_fv v)
 
 static void put_end(render *r, dc_fv opened)
 {
-    const dc_inst *i = at(r, opened);
+    const dc_finst *i = at(r, opened);
     if (i->op == DC_K_IF) {
         line(r, "br label %%d%u", opened);
     } else {
@@ -560,7 +560,7 @@ static void put_end(render *r, dc_fv opened)
 
 static void put_inst(render *r, dc_fv v)
 {
-    const dc_inst *i = at(r, v);
+    const dc_finst *i = at(r, v);
     switch ((dc_kform)dc_kop_row_of((dc_kop)i->op)->form) {
     case DC_KFORM_LEAF:
         break;

@@ -5,11 +5,13 @@
  *   columns  a reduction whose operands are read along the last output axis n with stride 0 or 1:
  *            products, sums over leading axes. Tiles of m x n accumulators in registers, vectors
  *            along n, the reduction outside the tile.
- *   rows     a reduction read along its own last axis: partial sums in vectors, added up at the
- * end.
+ *   rows     a reduction read along one of its own axes: partial sums in vectors, added up at the
+ *            end.
  *
- * Whatever fits none of them keeps its naive loops. A move that does not apply ends the sketch;
- * what was done before it stands, since every prefix is a schedule.
+ * Where no axis is read along memory, rows and columns are used with lanes that are apart in memory
+ * (one scalar load each): arithmetic is still by vectors, and no sum waits for the one before. A
+ * map does so only for costly operations. What is left keeps its naive loops. A move that does not
+ * apply ends the sketch; what was done before it stands, since every prefix is a schedule.
  */
 #include "jit/schedule.h"
 
@@ -18,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_AXES = 2 * DC_MAX_RANK, ACCUMULATORS = 28, MAX_COLUMN_VECTORS = 4 };
+enum { MAX_AXES = 2 * DC_MAX_RANK, OTHER_REGISTERS = 4, MAX_COLUMN_VECTORS = 4 };
 
 typedef struct shape {                     /* of a naive nest */
     uint32_t out[MAX_AXES], red[MAX_AXES]; /* axes, outermost first */
@@ -78,21 +80,27 @@ static int64_t round_up_pow2(int64_t n)
 
 /* How the loads below v move along an axis: which strides occur. */
 typedef struct strides {
-    bool zero, one, other;
+    bool zero, one, far, none; /* none: not affine */
 } strides;
 
-static void strides_of(const dc_kernel *k, dc_vx v, uint32_t axis, strides *s)
+static strides strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
 {
-    const dc_vx_node *n = &k->vx.at[v];
-    if (n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM) {
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    strides s = {0};
+    for (dc_vx i = 1; i <= v; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (!part[i] || n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
+            continue;
         bool affine = true;
         const int64_t stride = dc_ix_stride(k, n->at, axis, &affine);
-        s->zero |= affine && stride == 0;
-        s->one |= affine && stride == 1;
-        s->other |= !affine || (stride != 0 && stride != 1);
+        s.zero |= affine && stride == 0;
+        s.one |= affine && stride == 1;
+        s.far |= affine && stride != 0 && stride != 1;
+        s.none |= !affine;
     }
-    for (int i = 0; i < n->n; i++)
-        strides_of(k, n->in[i], axis, s);
+    dc_arena_rewind(&k->arena, mark);
+    return s;
 }
 
 static bool do_grid(sketch *s)
@@ -103,6 +111,28 @@ static bool do_grid(sketch *s)
 
 /* map ---------------------------------------------------------------------------------------- */
 
+static bool is_costly(const dc_kernel *k)
+{
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        if (k->vx.at[v].kind == DC_VX_OP &&
+            (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_COSTLY) != 0)
+            return true;
+    return false;
+}
+
+/* The last axis is too short for vectors: lanes along the one before, apart in memory. */
+static bool schedule_short(sketch *s, const shape *p)
+{
+    if (p->nout < 2 || extent_of(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
+        return do_grid(s);
+    char m[24], n[24];
+    snprintf(m, sizeof m, "%s", name_of(s, p->out[p->nout - 2]));
+    snprintf(n, sizeof n, "%s", name_of(s, p->out[p->nout - 1]));
+    return dc_move_do(s->k, &s->why, "split %s %d", m, s->lanes) &&
+           dc_move_do(s->k, &s->why, "reorder %s %s.i", n, m) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", m) && do_grid(s);
+}
+
 static bool schedule_map(sketch *s, const shape *p)
 {
     if (p->nout == 0)
@@ -110,7 +140,7 @@ static bool schedule_map(sketch *s, const shape *p)
     const uint32_t n = p->out[p->nout - 1];
     const int64_t extent = extent_of(s, n);
     if (extent < 4)
-        return do_grid(s);
+        return schedule_short(s, p);
     const int64_t lanes = extent < s->lanes ? round_up_pow2(extent) : s->lanes;
     char name[24];
     snprintf(name, sizeof name, "%s", name_of(s, n));
@@ -120,13 +150,16 @@ static bool schedule_map(sketch *s, const shape *p)
 
 /* columns ------------------------------------------------------------------------------------ */
 
-/* Rows of a tile: the largest divisor of m within the registers, else 8 with a tail. */
-static int64_t tile_rows(int64_t m, int64_t column_vectors)
+/* Rows of a tile: the largest divisor of m within the registers, else as few tiles as they allow.
+ */
+static int64_t tile_rows(const sketch *s, int64_t m, int64_t column_vectors)
 {
-    for (int64_t r = ACCUMULATORS / column_vectors; r >= 4; r--)
+    const int64_t most = dc_max_i64(4, (s->t->vector_registers - OTHER_REGISTERS) / column_vectors);
+    for (int64_t r = most; r >= 4; r--)
         if (m % r == 0)
             return r;
-    return m < 8 ? m : 8;
+    const int64_t tiles = (m + most - 1) / most;
+    return (m + tiles - 1) / tiles;
 }
 
 static bool hoist_reduction(sketch *s, const char *const *red, int nred, const char *axis)
@@ -137,7 +170,7 @@ static bool hoist_reduction(sketch *s, const char *const *red, int nred, const c
     return true;
 }
 
-static bool schedule_columns(sketch *s, const shape *p, bool reuse)
+static bool schedule_columns(sketch *s, const shape *p, strides along)
 {
     dc_kernel *k = s->k;
     char n[24], m[24] = "";
@@ -146,8 +179,8 @@ static bool schedule_columns(sketch *s, const shape *p, bool reuse)
     const int64_t extent = extent_of(s, p->out[p->nout - 1]);
     const int64_t lanes = extent < s->lanes ? round_up_pow2(extent) : s->lanes;
     const int64_t vectors = (extent + lanes - 1) / lanes;
-    const bool tiled = reuse && p->nout >= 2;
-    int64_t nv = dc_min_i64(vectors, tiled ? 2 : MAX_COLUMN_VECTORS);
+    const bool tiled = along.zero && !along.far && p->nout >= 2;
+    int64_t nv = dc_min_i64(vectors, along.far ? 1 : tiled ? 2 : MAX_COLUMN_VECTORS);
     while (nv > 1 && vectors % nv != 0)
         nv--;
 
@@ -160,7 +193,7 @@ static bool schedule_columns(sketch *s, const shape *p, bool reuse)
         return false;
     if (tiled) {
         snprintf(m, sizeof m, "%s", name_of(s, p->out[p->nout - 2]));
-        const int64_t rows = tile_rows(extent_of(s, p->out[p->nout - 2]), nv);
+        const int64_t rows = tile_rows(s, extent_of(s, p->out[p->nout - 2]), nv);
         if (!dc_move_do(k, &s->why, "split %s %lld", m, (long long)rows) ||
             !dc_move_do(k, &s->why, "reorder %s.o %s.i", n, m) ||
             !dc_move_do(k, &s->why, "reorder %s.o %s.o", n, m))
@@ -179,11 +212,10 @@ static bool schedule_columns(sketch *s, const shape *p, bool reuse)
 
 /* rows --------------------------------------------------------------------------------------- */
 
-static bool schedule_rows(sketch *s, const shape *p)
+static bool schedule_rows(sketch *s, uint32_t axis)
 {
     dc_kernel *k = s->k;
     char r[24];
-    const uint32_t axis = p->red[p->nred - 1];
     const int64_t extent = extent_of(s, axis);
     int64_t parts = s->lanes;
     for (int64_t many = 4 * s->lanes; many > s->lanes; many /= 2)
@@ -205,21 +237,38 @@ static bool schedule_rows(sketch *s, const shape *p)
            dc_move_do(k, &s->why, "unroll %s.j.j", r) && do_grid(s);
 }
 
+/* The innermost reduction axis worth vectors of partial sums, and how it is read; -1 if none is. */
+static int row_axis(const sketch *s, const shape *p, dc_vx term, bool far)
+{
+    int64_t terms = 1;
+    for (int i = 0; i < p->nred; i++)
+        terms *= extent_of(s, p->red[i]);
+    for (int i = p->nred - 1; i >= 0 && terms >= 2 * s->lanes; i--) {
+        const strides along = strides_of(s->k, term, p->red[i]);
+        if (extent_of(s, p->red[i]) >= s->lanes && !along.none &&
+            (far || (along.one && !along.far)))
+            return i;
+    }
+    return -1;
+}
+
+/* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
 static bool schedule_reduction(sketch *s, const shape *p)
 {
     const dc_vx term = s->k->vx.at[p->add->put[0].value].in[1];
-    if (p->nout > 0 && extent_of(s, p->out[p->nout - 1]) >= 4) {
-        strides along = {0};
-        strides_of(s->k, term, p->out[p->nout - 1], &along);
-        if (along.one && !along.other)
-            return schedule_columns(s, p, along.zero);
+    const int64_t columns = p->nout > 0 ? extent_of(s, p->out[p->nout - 1]) : 0;
+    strides along = {.none = true};
+    if (columns >= 2)
+        along = strides_of(s->k, term, p->out[p->nout - 1]);
+    if (along.one && !along.far && !along.none)
+        return schedule_columns(s, p, along);
+    for (int far = 0; far < 2; far++) {
+        const int row = row_axis(s, p, term, far > 0);
+        if (row >= 0)
+            return schedule_rows(s, p->red[row]);
     }
-    if (p->nred > 0 && extent_of(s, p->red[p->nred - 1]) >= 2 * s->lanes) {
-        strides along = {0};
-        strides_of(s->k, term, p->red[p->nred - 1], &along);
-        if (along.one && !along.other)
-            return schedule_rows(s, p);
-    }
+    if (columns >= 4 && along.far && !along.none)
+        return schedule_columns(s, p, along);
     return do_grid(s);
 }
 

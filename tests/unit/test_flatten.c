@@ -631,7 +631,7 @@ static void expect_refusal(runner *r, void (*spoil)(dc_flat *f), const char *rea
     dc_kernel_free(k);
 }
 
-static dc_inst *first_of(dc_flat *f, dc_kop op)
+static dc_finst *first_of(dc_flat *f, dc_kop op)
 {
     for (uint32_t n = 0; n < f->order.n; n++)
         if (f->inst.at[f->order.at[n]].op == op)
