@@ -6,6 +6,7 @@
  */
 #include "core/build.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -334,15 +335,6 @@ dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, d
 
 /* ---- movement and sources ---- */
 
-static dc_status wrong_count(dc_job *j, const dc_type *a, const dc_type *want)
-{
-    return dc_fail(j, DC_ERR_ELEMENTS,
-                   &(dc_fact){.op = "reshape",
-                              .num = {dc_type_count(a), dc_type_count(want)},
-                              .type = {*a, *want},
-                              .operand = 1});
-}
-
 /* Replaces the one dim of -1 in *want by what the elements of a leave for it. */
 static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
 {
@@ -361,8 +353,13 @@ static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
     if (open < 0)
         return DC_OK;
     const int64_t rest = dc_type_count(want), n = dc_type_count(a);
-    if (rest == 0 || n % rest != 0)
-        return wrong_count(j, a, want);
+    if (rest == 0)
+        return dc_failf(j, DC_ERR_ARG, "reshape", "-1 beside a size of 0 could be any size");
+    if (n % rest != 0)
+        return dc_failf(j, DC_ERR_ARG, "reshape",
+                        "%" PRId64 " elements are no multiple of %" PRId64
+                        ", the product of the other sizes",
+                        n, rest);
     want->dim[open] = n / rest;
     return DC_OK;
 }

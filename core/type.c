@@ -180,7 +180,10 @@ static dc_status expected(reader *r, const char *what)
     if (n == 0)
         while (isdigit((unsigned char)r->at[n]))
             n++;
-    return refuse(r, "%s expected, not '%.*s'", what, (int)(n < 1 ? 1 : n < 40 ? n : 40), r->at);
+    if (n == 0) /* a character, of several bytes if it is not ASCII */
+        for (n = 1; ((unsigned char)r->at[n] & 0xC0) == 0x80;)
+            n++;
+    return refuse(r, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), r->at);
 }
 
 static dc_status read_dtype(reader *r, dc_type *out)

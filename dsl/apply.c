@@ -10,13 +10,12 @@
 
 static const char *const roles[3][3] = {{"of"}, {"left", "right"}, {"first", "second", "third"}};
 
-/* A number takes the dtype of the tensors beside it; that of the last one, for where's condition.
- */
+/* A number takes the dtype of the tensors beside it; the condition of `where` is not beside them. */
 static dc_dtype dtype_for_numbers(const dc_apply *a)
 {
     if (a->as_f32)
         return DC_F32;
-    for (int i = a->n - 1; i >= 0; i--)
+    for (int i = a->n - 1; i >= (a->n == 3); i--)
         if (a->in[i].h != NULL)
             return (dc_dtype)a->in[i].type.dtype;
     return DC_F32;
@@ -43,9 +42,9 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
         in->h = dc_handle_check(L, d, idx[i], op);
         in->type = *dc_handle_type(in->h);
     }
-    const dc_dtype t = dtype_for_numbers(a);
     for (int i = 0; i < n; i++)
         if (a->in[i].h == NULL) {
+            const dc_dtype t = n == 3 && i == 0 ? DC_BOOL : dtype_for_numbers(a);
             a->in[i].type = dc_type_scalar(t);
             a->in[i].bits = dc_args_element(L, d, idx[i], op, t);
         }

@@ -19,6 +19,8 @@ const char *dc_args_describe(lua_State *L, int idx)
         dc_type_print(dc_handle_type(h), text, sizeof text);
         return lua_pushstring(L, text);
     }
+    if (h != NULL)
+        return lua_pushliteral(L, "a closed tensor");
     switch (lua_type(L, idx)) {
     case LUA_TNONE:
     case LUA_TNIL:
@@ -33,6 +35,15 @@ const char *dc_args_describe(lua_State *L, int idx)
     default:
         return lua_pushfstring(L, "a %s", luaL_typename(L, idx));
     }
+}
+
+const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op)
+{
+    size_t n;
+    const char *text = lua_tolstring(L, idx, &n);
+    if (strlen(text) != n)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "a zero byte in the string '%.60s'", text);
+    return text;
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -62,7 +73,7 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
     if (lua_type(L, idx) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
                         dc_args_describe(L, idx));
-    parsing a = {d->rt->names, lua_tostring(L, idx), out};
+    parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out};
     dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &a), op);
 }
 
@@ -89,7 +100,11 @@ static int named_axis(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const 
 
 int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op)
 {
-    const dc_type *t = dc_handle_type(h);
+    return dc_args_axis_of(L, d, idx, dc_handle_type(h), op);
+}
+
+int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)
+{
     if (lua_type(L, idx) == LUA_TSTRING)
         return named_axis(L, d, idx, t, op);
     const int64_t axis = dc_args_integer(L, d, idx, op, "an axis");
@@ -233,7 +248,9 @@ uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dt
         return dc_bits_of(t, lua_tonumber(L, idx));
     const char *value =
         lua_type(L, idx) == LUA_TNUMBER ? luaL_tolstring(L, idx, NULL) : dc_args_describe(L, idx);
-    const dc_blame b = {.hint = t == DC_BOOL ? "bool has true and false" : NULL};
+    const dc_blame b = {.hint = t == DC_BOOL                     ? "bool has true and false"
+                                : dc_handle_test(L, idx) != NULL ? ":item() gives a tensor's number"
+                                                                 : NULL};
     dc_error_fact(L, d, DC_ERR_NUMBER_FIT, &(dc_fact){.op = op, .word = {value, dc_dtype_name(t)}},
                   &b);
 }

@@ -177,7 +177,8 @@ static int l_set(lua_State *L)
     setting a = {.d = d, .cell = h->cell, .place = &place};
     const bool plain = lua_type(L, 2) == LUA_TNUMBER || lua_type(L, 2) == LUA_TBOOLEAN;
     if (lua_isnil(L, 2))
-        dc_error_raisef(L, d, DC_ERR_ARG, "set", "a value is needed, not nil");
+        dc_error_raisef(L, d, DC_ERR_ARG, "set",
+                        "a tensor, a table or a number is needed, not nil");
     if (d->trace != NULL && plain)
         a.bits = dc_args_element(L, d, 2, "set", (dc_dtype)t->dtype);
     else if (d->trace != NULL && dc_handle_test(L, 2) != NULL)

@@ -13,6 +13,8 @@
  *   order(n, seed, epoch)    a shuffled order of 0..n-1
  *   gather(x, order or nil, first, count)   rows of x, on loan
  *   give_back(x)             ends a loan
+ *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
+ *   module(name, table)      the table, in which an unknown name is an error
  */
 #include "dsl/impl.h"
 #include "formats/idx.h"
@@ -97,6 +99,41 @@ static int l_fail(lua_State *L)
     }
     dc_error_fact(L, d, id, &(dc_fact){.op = op, .word = {luaL_checkstring(L, 3)}},
                   &(dc_blame){.in = in, .n = n, .hint = luaL_optstring(L, 4, NULL)});
+}
+
+/* options(op, table, "name" ...): refuses what is no table of these names; nil is. */
+static int l_options(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *known[8] = {0};
+    const char *op = luaL_checkstring(L, 1);
+    for (int i = 3; i <= lua_gettop(L) && i < 10; i++)
+        known[i - 3] = luaL_checkstring(L, i);
+    luaL_checkstack(L, 8, "options");
+    dc_args_options(L, d, 2, op, known);
+    return 0;
+}
+
+static int l_unknown(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = luaL_tolstring(L, 2, NULL);
+    dc_error_fact(L, d, DC_ERR_FIELD,
+                  &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}}, NULL);
+}
+
+/* module(name, table): the table, in which reading an unknown name is an error. */
+static int l_module(lua_State *L)
+{
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, l_unknown, 2);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, 2);
+    lua_settop(L, 2);
+    return 1;
 }
 
 /* ---- classes --------------------------------------------------------------------------------- */
@@ -314,11 +351,20 @@ static int l_give_back(lua_State *L)
 
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
-    static const luaL_Reg fn[] = {
-        {"layer", l_layer},   {"name_of", l_name_of},     {"kind", l_kind},
-        {"label", l_label},   {"fail", l_fail},           {"check_class", l_check_class},
-        {"idx", l_idx},       {"seed", l_seed},           {"order", l_order},
-        {"gather", l_gather}, {"give_back", l_give_back}, {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"layer", l_layer},
+                                  {"name_of", l_name_of},
+                                  {"kind", l_kind},
+                                  {"label", l_label},
+                                  {"fail", l_fail},
+                                  {"check_class", l_check_class},
+                                  {"idx", l_idx},
+                                  {"seed", l_seed},
+                                  {"order", l_order},
+                                  {"gather", l_gather},
+                                  {"give_back", l_give_back},
+                                  {"options", l_options},
+                                  {"module", l_module},
+                                  {NULL, NULL}};
     luaL_newmetatable(L, ORDER);
     lua_pop(L, 1);
     dc_lib_add(L, d, fn);

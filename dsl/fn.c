@@ -9,6 +9,7 @@
 #include "dsl/fn.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +107,9 @@ static dc_spec *find_spec(lua_State *L, dc_dsl *d, dc_fn *fn, const int64_t *siz
     }
     if (s == NULL && n >= fn->limit)
         dc_error_fact(L, d, DC_ERR_REENTER,
-                      &(dc_fact){.op = fn->name, .word = {"more specialisations than its limit"}},
+                      &(dc_fact){.op = fn->name,
+                                 .word = {lua_pushfstring(
+                                     L, "%d sets of sizes are compiled, more than its limit", n)}},
                       &(dc_blame){.hint = "pad to fewer sizes, or raise it: dc.fn(sig, body, nil, "
                                           "{ limit = 32 })"});
     if (s == NULL) {
@@ -214,6 +217,15 @@ static dc_status build_number(dc_job *j, dc_func *f, const void *arg, const dc_v
     return dc_b_const(j, f, &a->type, dc_value_of((dc_dtype)a->type.dtype, a->bits), out);
 }
 
+/* Pushes the number at idx as a scalar of the function being traced. */
+static void trace_number(lua_State *L, dc_dsl *d, const char *op, const dc_type *type, int idx)
+{
+    number t = {.type = *type};
+    t.bits = dc_args_element(L, d, idx, op, (dc_dtype)type->dtype);
+    dc_apply a = {.op = op, .nout = 1, .build = build_number, .arg = &t};
+    dc_apply_run(L, d, &a);
+}
+
 /* Part of the function being traced: its body, between two checks. */
 static int inline_call(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size)
 {
@@ -223,15 +235,19 @@ static int inline_call(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *
     for (int i = 0; i < n; i++) {
         if (dc_handle_test(L, i + 2) != NULL)
             continue;
-        number t = {.type = fn->sig.param[i].type};
-        t.bits = dc_args_element(L, d, i + 2, fn->name, (dc_dtype)t.type.dtype);
-        dc_apply a = {.op = fn->name, .nout = 1, .build = build_number, .arg = &t};
-        dc_apply_run(L, d, &a);
+        trace_number(L, d, fn->name, &fn->sig.param[i].type, i + 2);
         lua_replace(L, i + 2);
     }
     lua_call(L, n, LUA_MULTRET);
-    dc_spec_check_results(L, d, fn, size, 1, lua_gettop(L));
-    return lua_gettop(L);
+    const int nresult = lua_gettop(L);
+    dc_spec_check_results(L, d, fn, size, 1, nresult);
+    luaL_checkstack(L, 8, "results");
+    for (int i = 0; i < nresult; i++)
+        if (dc_handle_test(L, i + 1) == NULL) {
+            trace_number(L, d, fn->name, &fn->sig.result[i], i + 1);
+            lua_replace(L, i + 1);
+        }
+    return nresult;
 }
 
 static int l_call(lua_State *L)
@@ -283,7 +299,8 @@ static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_sig *sig)
     lua_pushvalue(L, idx);
     lua_getinfo(L, ">u", &ar);
     if (ar.isvararg)
-        dc_error_raisef(L, d, DC_ERR_SIGNATURE, "fn", "the function takes '...'");
+        dc_error_raisef(L, d, DC_ERR_ARG, sig->name != NULL ? sig->name : "fn",
+                        "the function takes '...'; its parameters are those of its signature");
     if (ar.nparams != sig->nparam)
         dc_error_fact(L, d, DC_ERR_ARG_COUNT,
                       &(dc_fact){.op = sig->name != NULL ? sig->name : "fn",
@@ -317,6 +334,14 @@ static void read_sizes(lua_State *L, dc_dsl *d, int idx, dc_sig *sig)
     }
 }
 
+static int read_limit(lua_State *L, dc_dsl *d, int idx)
+{
+    const double n = dc_args_option(L, d, idx, "fn", "limit", LIMIT);
+    if (!(n >= 1))
+        dc_error_raisef(L, d, DC_ERR_ARG, "fn", "limit is at least 1");
+    return n < INT_MAX ? (int)n : INT_MAX;
+}
+
 static void name_fn(dc_dsl *d, dc_fn *fn, const char *where)
 {
     fn->name = fn->sig.name != NULL ? fn->sig.name : dc_place_intern(d, "function");
@@ -337,12 +362,12 @@ static int l_fn(lua_State *L)
     const int at = lua_gettop(L);
     memset(fn, 0, sizeof *fn);
     luaL_setmetatable(L, FN);
-    parsing p = {d->rt->names, lua_tostring(L, 1), &fn->sig};
+    parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), &fn->sig};
     dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &p), "fn");
     check_body(L, d, 2, &fn->sig);
     read_sizes(L, d, 3, &fn->sig);
     dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", NULL});
-    fn->limit = (int)dc_args_option(L, d, 4, "fn", "limit", LIMIT);
+    fn->limit = read_limit(L, d, 4);
     name_fn(d, fn, dc_place_find(L, d).where);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, at, DC_FN_BODY);

@@ -110,6 +110,9 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 /* ---- arguments (args.c) ---------------------------------------------------------------------- */
 
 void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out);
+/* The string at idx; one with a zero byte is an error. */
+const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op);
+int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op);
 int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h,
                  const char *op); /* 0-based */
 /* nil: all; an axis; a list of axes; { axis = .., keep = .. } */
@@ -250,7 +253,7 @@ uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
 void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
-void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
-int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);               /* print.c: pushes text */
+void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* tensor.c */
+int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h); /* print.c: pushes text */
 
 #endif

@@ -194,11 +194,7 @@ static int l_iota(lua_State *L)
     dc_args_type(L, d, 1, "iota", &r.type);
     if (r.type.rank == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "iota", "a scalar has no axis to count along");
-    const int64_t axis = lua_isnil(L, 2) ? -1 : dc_args_integer(L, d, 2, "iota", "an axis");
-    r.axis = (int)(axis > 0 ? axis - 1 : r.type.rank + axis);
-    if (axis == 0 || axis > r.type.rank || axis < -r.type.rank)
-        dc_error_fact(L, d, DC_ERR_AXIS,
-                      &(dc_fact){.op = "iota", .num = {axis, r.type.rank}, .type = {r.type}}, NULL);
+    r.axis = lua_isnil(L, 2) ? r.type.rank - 1 : dc_args_axis_of(L, d, 2, &r.type, "iota");
     dc_apply a = {.op = "iota", .nout = 1, .build = build_iota, .arg = &r};
     dc_apply_run(L, d, &a);
     return 1;

@@ -4,6 +4,9 @@
  *
  *   /  and ^   integers become f32
  *   // and %   floor, as in Lua (rows div and rem truncate)
+ *
+ * Gradients are taken of the steps as they stand here, so no step may overflow where the whole does
+ * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
 #include "dsl/impl.h"
 
@@ -121,36 +124,88 @@ static dc_status whole_power(dc_job *j, dc_func *f, dc_val a, int n, dc_val *out
     return n % 2 ? dc_ops_2(j, f, DC_OP_MUL, *out, a, out) : DC_OK;
 }
 
-/* The exponent where it is a number. */
-typedef struct exponent {
-    bool known;
-    double value;
-} exponent;
+/* The operands of a power where they are numbers. */
+typedef struct power {
+    bool base_known, known;
+    double base, value;
+} power;
+
+enum { WHOLE_POWER = 1024 }; /* up to here by squaring */
 
 static dc_status number_power(dc_job *j, dc_func *f, dc_val a, double n, dc_val *out)
 {
-    dc_val one;
+    dc_val one, zero;
     if (n == 0.5)
         return dc_ops_1(j, f, DC_OP_SQRT, a, out);
-    DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
-    if (n > 0)
-        return DC_OK;
     DC_TRY(dc_ops_number(j, f, a, 1, &one));
-    return dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
+    if (n == 0) { /* 1 in the shape of a, whatever is in it */
+        DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+        DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, out));
+        return where(j, f, *out, one, one, out);
+    }
+    DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
+    return n > 0 ? DC_OK : dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
+}
+
+/* exp(b log a), a > 0 */
+static dc_status positive_power(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+{
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, a, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, b, out));
+    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+}
+
+/* Negative bases have whole powers: p is |a|^b, out has its sign, or is NaN. */
+static dc_status negative_base(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val p, dc_val *out)
+{
+    dc_val zero, two, nan, neg, whole, odd, minus;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 2, &two));
+    DC_TRY(dc_ops_number(j, f, a, NAN, &nan));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, &neg));
+    DC_TRY(dc_ops_1(j, f, DC_OP_FLOOR, b, &whole));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, whole, b, &whole));
+    DC_TRY(dc_ops_2(j, f, DC_OP_REM, b, two, &odd));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, odd, zero, &odd));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, p, &minus));
+    DC_TRY(where(j, f, odd, minus, p, &minus));
+    DC_TRY(where(j, f, whole, minus, nan, &minus));
+    return where(j, f, neg, minus, p, out);
+}
+
+/* Of 0: 0^0 is 1, 0^b is 0 or infinite. Its gradients are zero. */
+static dc_status power_of_zero(dc_job *j, dc_func *f, dc_val b, dc_val *out)
+{
+    dc_val zero, one, inf, test;
+    DC_TRY(dc_ops_number(j, f, b, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, b, 1, &one));
+    DC_TRY(dc_ops_number(j, f, b, INFINITY, &inf));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, b, zero, &test));
+    DC_TRY(where(j, f, test, inf, zero, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &test));
+    return where(j, f, test, one, *out, out);
 }
 
 static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    const exponent *e = arg;
-    const bool whole = e->value == floor(e->value) && fabs(e->value) >= 1 && fabs(e->value) <= 16;
-    dc_val a, b;
+    const power *e = arg;
+    const bool whole = e->value == floor(e->value) && fabs(e->value) <= WHOLE_POWER;
+    dc_val a, b, zero, one, is_zero, p, of_zero;
     DC_TRY(dc_ops_float(j, f, in[0], &a));
     if (e->known && (whole || e->value == 0.5))
         return number_power(j, f, a, e->value, out);
     DC_TRY(dc_ops_float(j, f, in[1], &b));
-    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, a, &a));
-    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, b, out));
-    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+    if (e->base_known && e->base > 0)
+        return positive_power(j, f, a, b, out);
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &is_zero));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &p));
+    DC_TRY(where(j, f, is_zero, one, p, &p));
+    DC_TRY(positive_power(j, f, p, b, &p));
+    DC_TRY(negative_base(j, f, a, b, p, &p));
+    DC_TRY(power_of_zero(j, f, b, &of_zero));
+    return where(j, f, is_zero, of_zero, p, out);
 }
 
 static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -161,28 +216,65 @@ static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_ops_2(j, f, DC_OP_MAX, in[0], zero, out);
 }
 
-/* 1 / (1 + exp(-a)) */
+/* Is a negative, and exp(-|a|), which never overflows. The gradient of it at 0 is that from above. */
+static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
+{
+    dc_val zero, minus;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, neg));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, &minus));
+    DC_TRY(where(j, f, *neg, a, minus, out));
+    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+}
+
+/* 1 / (1 + e) with e = exp(-|a|), or e / (1 + e) for negative a. */
 static dc_status build_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                                dc_val *out)
 {
-    dc_val one, e;
+    dc_val one, e, neg, top;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
-    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, in[0], &e));
-    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
+    DC_TRY(decay(j, f, in[0], &neg, &e));
+    DC_TRY(where(j, f, neg, e, one, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
-    return dc_ops_2(j, f, DC_OP_DIV, one, e, out);
+    return dc_ops_2(j, f, DC_OP_DIV, top, e, out);
 }
 
-/* 2 * sigmoid(2a) - 1 */
+/* The series of tanh up to a^9, for |a| < 1/4; beyond, of a value that does no harm. */
+static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_val *out)
+{
+    static const double c[] = {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1};
+    dc_val limit, zero, k, u;
+    DC_TRY(dc_ops_number(j, f, a, 0.25, &limit));
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &u));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, u, limit, small));
+    DC_TRY(where(j, f, *small, a, zero, &a));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &u));
+    DC_TRY(dc_ops_number(j, f, a, c[0], out));
+    for (size_t i = 1; i < DC_COUNTOF(c); i++) {
+        DC_TRY(dc_ops_number(j, f, a, c[i], &k));
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, u, out));
+        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, *out, k, out));
+    }
+    return dc_ops_2(j, f, DC_OP_MUL, *out, a, out);
+}
+
+/* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a series. */
 static dc_status build_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    dc_val one, twice, s;
+    dc_val one, twice, neg, e, up, down, minus, small, series;
+    DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, in[0], in[0], &twice));
-    DC_TRY(build_sigmoid(j, f, arg, &twice, &s));
-    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, s, s, &s));
-    return dc_ops_2(j, f, DC_OP_SUB, s, one, out);
+    DC_TRY(decay(j, f, twice, &neg, &e));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, one, e, &up));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &down));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, up, down, out));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, *out, &minus));
+    DC_TRY(where(j, f, neg, minus, *out, out));
+    DC_TRY(small_tanh(j, f, in[0], &small, &series));
+    return where(j, f, small, series, *out, out);
 }
 
 /* ---- bindings -------------------------------------------------------------------------------- */
@@ -221,7 +313,8 @@ static int l_composite(lua_State *L)
     const struct composite *c = &composites[lua_tointeger(L, lua_upvalueindex(2))];
     static const int at[2] = {1, 2};
     lua_settop(L, c->n);
-    const exponent e = {lua_type(L, 2) == LUA_TNUMBER, lua_tonumber(L, 2)};
+    const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
+                     lua_tonumber(L, 1), lua_tonumber(L, 2)};
     dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32};
     dc_apply_operands(L, d, &a, c->name, at, c->n);
     dc_apply_run(L, d, &a);

@@ -48,6 +48,8 @@ static void show(const table *t, int64_t i, char *out)
         snprintf(out, CELL, "%s", v != 0 ? "true" : "false");
     else if (!dc_dtype_is_float((dc_dtype)t->type->dtype))
         snprintf(out, CELL, "%.0f", v);
+    else if (isnan(v))
+        snprintf(out, CELL, "nan"); /* its sign is an accident */
     else if (t->style == 's')
         shortest((float)v, out);
     else

@@ -111,6 +111,9 @@ static int l_reduce(lua_State *L)
     x.mask = dc_args_axes(L, d, 2, h, r->name, &x.keep);
     if (r->one_axis && (x.mask == 0 || (x.mask & (x.mask - 1)) != 0))
         dc_error_raisef(L, d, DC_ERR_ARG, r->name, "one axis is needed, as in x:%s(-1)", r->name);
+    if (r->build == build_argmax && dc_handle_type(h)->dim[__builtin_ctz(x.mask)] == 0)
+        dc_error_raisef(L, d, DC_ERR_ARG, r->name, "axis %d of %s has no elements",
+                        __builtin_ctz(x.mask) + 1, dc_args_describe(L, 1));
     dc_apply a = {.build = r->build, .arg = &x};
     dc_apply_operands(L, d, &a, r->name, at, 1);
     dc_apply_run(L, d, &a);

@@ -125,6 +125,9 @@ void dc_spec_check_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64
                            int n)
 {
     const dc_sig *sig = &fn->sig;
+    if (n > DC_SIG_RESULTS)
+        dc_error_raisef(L, d, DC_ERR_ARG, fn->name, "%d results returned, %d is the most", n,
+                        DC_SIG_RESULTS);
     if (!sig->any_result && n != sig->nresult)
         dc_error_fact(L, d, DC_ERR_RESULT_COUNT,
                       &(dc_fact){.op = fn->name, .num = {n, sig->nresult}}, NULL);

@@ -241,15 +241,18 @@ static int l_swapped(lua_State *L)
     return 1;
 }
 
-static void add_swapped(lua_State *L, dc_dsl *d, int methods, const char *from, const char *to)
+static void add_swapped(lua_State *L, dc_dsl *d, int methods, int module, const char *from,
+                        const char *to)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_getfield(L, methods, from);
     lua_pushcclosure(L, l_swapped, 2);
+    lua_pushvalue(L, -1);
     lua_setfield(L, methods, to);
+    lua_setfield(L, module, to);
 }
 
-void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
+void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
 {
     static const luaL_Reg fn[] = {{"size", l_size},
                                   {"item", l_item},
@@ -268,8 +271,8 @@ void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
     lua_getfield(L, -1, "__close");
     lua_setfield(L, methods, "close");
     lua_pop(L, 1);
-    add_swapped(L, d, methods, "lt", "gt");
-    add_swapped(L, d, methods, "le", "ge");
+    add_swapped(L, d, methods, module, "lt", "gt");
+    add_swapped(L, d, methods, module, "le", "ge");
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushvalue(L, methods);
     lua_pushcclosure(L, l_index, 2);

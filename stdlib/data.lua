@@ -37,20 +37,18 @@ function Set:__len()
   return #self.x
 end
 
-local known = { size = true, shuffle = true, seed = true, last = true, epoch = true }
-
 local function check_options(o)
   if type(o) ~= "table" then
     core.fail("ARG", "batches", "options are a table", "batches { size = 64, shuffle = true }")
   end
-  for key in pairs(o) do
-    if not known[key] then
-      core.fail("ARG", "batches", ("unknown option '%s'; known are size, shuffle, seed, epoch, last")
-        :format(tostring(key)))
-    end
-  end
+  core.options("batches", o, "size", "shuffle", "seed", "epoch", "last")
   if math.type(o.size) ~= "integer" or o.size < 1 then
     core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(tostring(o.size)))
+  end
+  for _, key in ipairs { "seed", "epoch" } do
+    if o[key] ~= nil and not math.tointeger(o[key]) then
+      core.fail("ARG", "batches", ("%s is an integer, not %s"):format(key, tostring(o[key])))
+    end
   end
   if o.last ~= nil and o.last ~= "drop" and o.last ~= "keep" then
     core.fail("ARG", "batches", ('last is "drop" or "keep", not %s'):format(tostring(o.last)))
@@ -103,6 +101,7 @@ end
 ---@return deepc.data.Set train
 ---@return deepc.data.Set test
 function data.fashion_mnist(options)
+  core.options("fashion_mnist", options, "dir")
   local dir = options and options.dir or "/usr/share/datasets/fashion-mnist"
   local function read(part)
     local images = data.idx(either(("%s/%s-images-idx3-ubyte"):format(dir, part)))
@@ -114,4 +113,4 @@ function data.fashion_mnist(options)
   return train, read "t10k"
 end
 
-return data
+return core.module("deepc.data", data)

@@ -119,6 +119,11 @@ function Layer:named_parameters()
   return list
 end
 
+---What a class without a :forward of its own says.
+function Layer:forward()
+  core.fail("ARG", getmetatable(self).__name, "the class has no :forward")
+end
+
 local call = core.layer(text_of)
 
 ---A class of layers: give it :init(...) and :forward(...), then call it to make one.
@@ -169,6 +174,7 @@ nn.Linear = Linear
 function Linear:init(inputs, outputs, options)
   check_size("nn.Linear", "the number of inputs", inputs)
   check_size("nn.Linear", "the number of outputs", outputs)
+  core.options("nn.Linear", options, "bias")
   local bound = inputs ^ -0.5
   local function uniform(type_text)
     return dc.param(type_text, dc.rand(type_text, { low = -bound, high = bound }))
@@ -185,7 +191,7 @@ function Linear:describe()
 end
 
 function Linear:forward(x)
-  local y = x:matmul(self.weight)
+  local y = dc.matmul(x, self.weight)
   if self.bias then
     y = y + self.bias
   end
@@ -198,7 +204,7 @@ local ReLU = nn.class "nn.ReLU"
 nn.ReLU = ReLU
 
 function ReLU:forward(x) -- luacheck: ignore self
-  local y = x:relu()
+  local y = dc.relu(x)
   return y
 end
 
@@ -213,6 +219,9 @@ function Flatten:init(from)
 end
 
 function Flatten:forward(x)
+  if not core.kind(x) then
+    core.fail("ARG", "nn.Flatten", "a tensor is needed, not " .. type(x))
+  end
   local y = x:flatten(self.from)
   return y
 end
@@ -227,9 +236,21 @@ function Sequential:init(list)
   if type(list) ~= "table" or is_layer(list) then
     core.fail("ARG", "nn.Sequential", "a list of layers is needed", "nn.Sequential { nn.ReLU() }")
   end
-  for i, layer in ipairs(list) do
-    if not is_layer(layer) and type(layer) ~= "function" then
-      core.fail("ARG", "nn.Sequential", ("part %d is a %s, not a layer"):format(i, type(layer)))
+  local count = 0
+  for key in pairs(list) do
+    count = count + 1
+    if math.type(key) ~= "integer" then
+      core.fail("ARG", "nn.Sequential", ("part '%s' has a name; parts are in order"):format(tostring(key)))
+    end
+  end
+  for i = 1, math.max(count, #list) do
+    local layer = list[i]
+    if type(layer) == "table" and rawget(layer, "_is_layer") then
+      core.fail("ARG", "nn.Sequential", ("part %d is the class %s, not a layer"):format(i, layer.__name),
+        layer.__name .. "(...) makes one")
+    elseif not is_layer(layer) and type(layer) ~= "function" then
+      core.fail("ARG", "nn.Sequential", ("part %d is %s, not a layer"):format(i,
+        layer == nil and "nil" or "a " .. type(layer)))
     end
     self[i] = layer
   end
@@ -272,4 +293,4 @@ function nn.cross_entropy(logits, labels)
   return loss
 end
 
-return nn
+return core.module("deepc.nn", nn)

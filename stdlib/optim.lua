@@ -15,10 +15,20 @@ local function check_params(op, params)
   if type(params) ~= "table" or #params == 0 then
     core.fail("ARG", op, "a list of parameters is needed", op .. "(net:parameters())")
   end
+  local seen = {}
   for i, p in ipairs(params) do
     if core.kind(p) ~= "param" then
       core.fail("ARG", op, ("number %d of the list is no parameter"):format(i), "dc.param makes one")
+    elseif seen[p] then
+      core.fail("ARG", op, ("numbers %d and %d of the list are the same parameter"):format(seen[p], i))
     end
+    seen[p] = i
+  end
+end
+
+local function check_setting(op, key, value)
+  if type(value) ~= "number" and not core.kind(value) then
+    core.fail("ARG", op, ("%s is a number or a scalar, not %s"):format(key, type(value)))
   end
 end
 
@@ -40,7 +50,11 @@ end
 
 -- An optimiser keeps its parts in a table of its own, so that assigning opt.lr reaches __newindex.
 local function new_class(name, defaults)
-  local class = {}
+  local class, known = {}, {}
+  for key in pairs(defaults) do
+    known[#known + 1] = key
+  end
+  table.sort(known)
   local meta = {
     __name = name,
     __index = function(self, key)
@@ -62,6 +76,7 @@ local function new_class(name, defaults)
       if not cell then
         core.fail("ARG", nil, ("%s has no setting '%s'"):format(name, tostring(key)))
       end
+      check_setting(name, key, value)
       cell:set(value)
     end,
     __tostring = function()
@@ -72,15 +87,13 @@ local function new_class(name, defaults)
     __index = methods,
     __call = function(_, params, options)
       check_params(name, params)
-      for key in pairs(options or {}) do
-        if defaults[key] == nil then
-          core.fail("ARG", name, ("unknown option '%s'"):format(tostring(key)))
-        end
-      end
+      core.options(name, options, table.unpack(known))
       local own = { hyper = {}, params = params }
       for key, dflt in pairs(defaults) do
         local v = options and options[key]
-        own.hyper[key] = new_state(("%s.%s"):format(name, key), "f32[]", v == nil and dflt or v)
+        v = v == nil and dflt or v
+        check_setting(name, key, v)
+        own.hyper[key] = new_state(("%s.%s"):format(name, key), "f32[]", v)
       end
       class.init(own, options or {})
       return setmetatable({ _own = own }, meta)
@@ -93,12 +106,8 @@ end
 ---@param loss deepc.Tensor a scalar
 ---@param options? { lr: deepc.Tensor|number, unused: "zero"|nil }
 function methods:step(loss, options)
+  core.options("step", options, "lr", "unused")
   options = options or {}
-  for key in pairs(options) do
-    if key ~= "lr" and key ~= "unused" then
-      core.fail("ARG", "step", ("unknown option '%s'; known are lr, unused"):format(tostring(key)))
-    end
-  end
   local grads = dc.grad(loss, self.params, { unused = options.unused })
   self:update(grads, options.lr or self.lr)
 end
@@ -154,4 +163,4 @@ function optim.Adam:update(grads, lr)
   end
 end
 
-return optim
+return core.module("deepc.optim", optim)

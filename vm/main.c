@@ -262,8 +262,8 @@ int main(int argc, char **argv)
     const int answered = argc == 2 ? answer(argv[1]) : -1;
     if (answered >= 0)
         return answered;
-    if (argc == 3 && strcmp(argv[1], "explain") == 0)
-        return explain(argv[2]);
+    if (argc >= 2 && strcmp(argv[1], "explain") == 0)
+        return argc == 3 ? explain(argv[2]) : missing("explain");
     if (argc > 1)
         return run(argc, argv);
     if (!isatty(STDIN_FILENO)) /* as lua does */

@@ -42,7 +42,7 @@ function TestCell:test_set_outside()
   fails("set: a cell is f32[2] and was set to f32[3]", p.set, p, dc.ones "f32[3]")
   fails("a cell keeps its type", p.set, p, dc.ones "i32[2]")
   fails("tensors are immutable", before.set, before, 1)
-  fails("set: a value is needed, not nil", p.set, p, nil)
+  fails("set: a tensor, a table or a number is needed, not nil", p.set, p, nil)
 end
 
 function TestCell:test_set_inside_acts_when_the_call_ends()

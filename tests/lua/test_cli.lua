@@ -101,6 +101,9 @@ function TestProgram:test_explain()
   lu.assertStrContains(text, "inner dims differ")
   lu.assertEquals(status, 0)
   lu.assertEquals(select(2, run "explain DC9999"), 1)
+  text, status = run "explain"
+  lu.assertStrContains(text, "explain needs an argument")
+  lu.assertEquals(status, 1)
 end
 
 function TestProgram:test_debug_channels()

@@ -129,7 +129,7 @@ function TestMessages:test_names_of_dims()
 train.lua:2: add: axis 1: 'batch' against 'time'
     left   f32[batch=4]   made at train.lua:2
     right  f32[time=4]    made at train.lua:2
-  hint: :rename changes names
+  hint: x:reshape "[n=3]" gives other names
   [DC0305; deepc explain DC0305]]=])
 end
 

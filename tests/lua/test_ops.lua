@@ -64,6 +64,58 @@ function TestArithmetic:test_power()
   close((x ^ t { 2, 0.5, 1 }):totable(), { 1, 2, 9 }, 1e-5)
 end
 
+function TestArithmetic:test_powers_at_the_edges()
+  local x = t { 0, -2, 3 }
+  lu.assertEquals((x ^ 0):totable(), { 1, 1, 1 })
+  lu.assertEquals((x ^ 17):totable(), { 0, -2 ^ 17, 3 ^ 17 // 16 * 16 }) -- the nearest f32
+  lu.assertEquals((x ^ -1):totable(), { 1 / 0, -0.5, dc.tensor(1 / 3):item() })
+  close((x ^ t { 2, 3, 0.5 }):totable(), { 0, -8, 3 ^ 0.5 }, 1e-5)
+  lu.assertEquals((t { 0, 0, 0 } ^ t { 0, 1.5, -1 }):totable(), { 1, 0, 1 / 0 })
+  lu.assertIsNaN((t { -2 } ^ t { 0.5 })[1]:item())
+  lu.assertEquals((2 ^ t { 0, -1 }):totable(), { 1, 0.5 })
+end
+
+function TestArithmetic:test_tanh_is_accurate_near_zero()
+  for _, v in ipairs { 1e-8, 1e-4, 0.01, 0.2, 0.249, 0.251, 0.5, 3, 20 } do
+    local x = dc.tensor(v):item()
+    local e = math.exp(-2 * x)
+    local want = x < 1e-3 and x - x ^ 3 / 3 or (1 - e) / (1 + e)
+    lu.assertAlmostEquals(dc.tensor(v):tanh():item() / want, 1, 4e-7)
+    lu.assertEquals(dc.tensor(-v):tanh():item(), -dc.tensor(v):tanh():item())
+  end
+end
+
+-- The gradient of f at a number, of the compiled function.
+local function slope(f, v)
+  local g = dc.fn("g(x: f32[]) -> f32[]", function(x)
+    local y = f(x)
+    return dc.grad(y, x)
+  end)
+  return g(v):item()
+end
+
+function TestArithmetic:test_gradients_far_out_are_numbers()
+  for _, v in ipairs { -1000, -100, -50, 50, 100, 1000 } do
+    lu.assertAlmostEquals(slope(dc.sigmoid, v), 0, 1e-20)
+    lu.assertAlmostEquals(slope(dc.tanh, v), 0, 1e-20)
+  end
+  lu.assertAlmostEquals(slope(dc.sigmoid, 0), 0.25, 1e-7)
+  lu.assertAlmostEquals(slope(dc.tanh, 0), 1, 1e-7)
+  lu.assertAlmostEquals(slope(dc.tanh, -0.5), 1 - ((1 - math.exp(-1)) / (1 + math.exp(-1))) ^ 2, 1e-6)
+  lu.assertEquals(slope(function(x) return x ^ 1.5 end, 0), 0)
+  lu.assertEquals(slope(function(x) return x ^ 17 end, 0), 0)
+  lu.assertEquals(slope(function(x) return x ^ 17 end, -1), 17)
+  lu.assertEquals(slope(function(x) return x ^ 0 end, 0), 0)
+end
+
+function TestArithmetic:test_numbers_beside_a_condition()
+  local m = t({ true, false }, "bool")
+  lu.assertEquals(dc.where(m, 1, 2):totable(), { 1, 2 })
+  lu.assertEquals(dc.where(m, 1, 2).dtype, "f32")
+  lu.assertEquals(dc.where(true, t { 1, 2 }, 5):totable(), { 1, 2 })
+  lu.assertEquals(dc.where(m, t({ 7, 8 }, "i32"), 0):totable(), { 7, 0 })
+end
+
 function TestArithmetic:test_bits()
   local a, b = t({ 12, 10 }, "i32[2]"), t({ 10, 3 }, "i32[2]")
   lu.assertEquals((a & b):totable(), { 8, 2 })
@@ -166,6 +218,13 @@ function TestMatmul:test_batches()
 end
 
 TestTable = {}
+
+function TestTable:test_comparisons_are_functions_too()
+  for _, name in ipairs { "eq", "ne", "lt", "le", "gt", "ge" } do
+    lu.assertEquals(dc[name](t { 1 }, 2):totable(), t({ 1 })[name](t { 1 }, 2):totable())
+  end
+  lu.assertEquals(dc.gt(3, t { 1, 4 }):totable(), { true, false })
+end
 
 function TestTable:test_every_elementwise_row_is_a_method_and_a_function()
   local seen = 0

@@ -1,0 +1,111 @@
+-- Mistakes that are easily made, and the sentence that each of them gets: the first line, without place.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+local data = require "deepc.data"
+
+local env = { dc = dc, nn = nn, optim = optim, data = data, pcall = pcall, table = table }
+
+-- What the script raises, without "mistake:1: ".
+local function sentence(script)
+  local chunk = assert(load(script, "=mistake", "t", env))
+  local ok, err = pcall(chunk)
+  lu.assertFalse(ok, script)
+  local place, first = tostring(err):match "^(mistake:%d+): ([^\n]*)"
+  lu.assertNotNil(place, script .. ": " .. tostring(err))
+  return first
+end
+
+local function check(list)
+  for _, row in ipairs(list) do
+    lu.assertEquals(sentence(row[1]), row[2], row[1])
+  end
+end
+
+TestMistakes = {}
+
+function TestMistakes:test_tensors()
+  check {
+    { "local _ = dc.zeros 'f32[2]\0junk'", "zeros: a zero byte in the string 'f32[2]'" },
+    { "local _ = dc.zeros 'f32[ü=2]'", "type 'f32[ü=2]': a size expected, not 'ü'" },
+    { "local _ = dc.tensor { dc.ones 'f32[]' }", "tensor: f32[] does not fit f32" },
+    { "local _ = dc.zeros('f32[0]'):argmax(1)", "argmax: axis 1 of f32[0] has no elements" },
+    { "local _ = dc.ones('f32[6]'):reshape(4, -1)",
+      "reshape: 6 elements are no multiple of 4, the product of the other sizes" },
+    { "local _ = dc.ones('f32[0]'):reshape(0, -1)", "reshape: -1 beside a size of 0 could be any size" },
+    { "local _ = dc.iota('f32[a=2]', 'b')", "iota: no axis of f32[a=2] is called 'b'" },
+    { "local _ = dc.where(1, dc.ones 'f32[2]', 0)", "where: 1 does not fit bool" },
+    { "local t = dc.ones 'f32[]'; t:close(); local _ = dc.tensor { t }",
+      "tensor: a closed tensor does not fit f32" },
+  }
+  lu.assertEquals(dc.iota("i32[a=2, 2]", "a"):totable(), { { 0, 0 }, { 1, 1 } })
+  lu.assertEquals((dc.ones "f32[a=2]":reshape "[b=2]"):size "b", 2)
+end
+
+function TestMistakes:test_typed_functions()
+  check {
+    { "dc.fn('f(x: f32[2]) -> ()\0junk', function(x) end)", "fn: a zero byte in the string 'f(x: f32[2]) -> ()'" },
+    { "dc.fn('f(x: f32[2]) -> ()', function(...) end)",
+      "f: the function takes '...'; its parameters are those of its signature" },
+    { "dc.fn('f(x: f32[2]) -> f32[2]', function(x) x:close() return x end)",
+      "f: result 1 is a closed tensor, declared f32[2]" },
+    { "dc.fn('f(x: f32[2])', function(x) return x, x, x, x, x, x, x, x, x end)",
+      "f: 9 results returned, 8 is the most" },
+    { "dc.fn('f(x: f32[n])', function(x) return x end, nil, { limit = 0 })", "fn: limit is at least 1" },
+    { "dc.fn('f(x: f32[n])', function(x) return x end, nil, { limit = 0 / 0 })", "fn: limit is at least 1" },
+    { "local f = dc.fn('f(x: f32[n])', function(x) return x end, nil, { limit = 1 }) f { 1 } f { 1, 2 }",
+      "f: 1 sets of sizes are compiled, more than its limit" },
+  }
+end
+
+function TestMistakes:test_numbers_as_results_of_an_inlined_function()
+  local inner = dc.fn("inner(x: f32[2]) -> f32[]", function(x) return #x end)
+  local outer = dc.fn("outer(x: f32[2]) -> f32[]", function(x) return inner(x):sqrt() end)
+  lu.assertAlmostEquals(outer { 1, 1 }:item(), 2 ^ 0.5, 1e-6)
+end
+
+function TestMistakes:test_layers()
+  check {
+    { "local _ = nn.Linear(2, 1, { bais = false })", "nn.Linear: unknown option 'bais'; known are bias" },
+    { "local _ = nn.Linear(2, 1, false)", "nn.Linear: options are a table, not false" },
+    { "local l = nn.Linear(2, 1); local _ = l(nil)", "matmul: a tensor is needed, not nil" },
+    { "local l = nn.Linear(2, 1); local _ = l { 1, 2 }", "matmul: a tensor is needed, not a table" },
+    { "local l = nn.ReLU(); local _ = l()", "relu: a tensor or a number is needed, not nil" },
+    { "local l = nn.Flatten(); local _ = l {}", "nn.Flatten: a tensor is needed, not table" },
+    { "local l = nn.class 'Net'(); local _ = l(1)", "Net: the class has no :forward" },
+    { "local _ = nn.Sequential { nn.ReLU(), nil, nn.ReLU() }", "nn.Sequential: part 2 is nil, not a layer" },
+    { "local _ = nn.Sequential { nn.ReLU }", "nn.Sequential: part 1 is the class nn.ReLU, not a layer" },
+    { "local _ = nn.Sequential { first = nn.ReLU() }", "nn.Sequential: part 'first' has a name; parts are in order" },
+    { "local _ = nn.Dropout(0.5)", "deepc.nn has no 'Dropout'" },
+    { "local _ = optim.RMSprop", "deepc.optim has no 'RMSprop'" },
+    { "local _ = data.mnist()", "deepc.data has no 'mnist'" },
+  }
+end
+
+function TestMistakes:test_optimisers()
+  check {
+    { "local p = dc.param 'f32[]'; local _ = optim.SGD({ p, p })",
+      "optim.SGD: numbers 1 and 2 of the list are the same parameter" },
+    { "local p = dc.param 'f32[]'; local _ = optim.SGD({ p }, { lr = 'x' })",
+      "optim.SGD: lr is a number or a scalar, not string" },
+    { "local p = dc.param 'f32[]'; local _ = optim.SGD({ p }, 0.1)",
+      "optim.SGD: options are a table, not the number 0.1" },
+    { "local p = dc.param 'f32[]'; local o = optim.SGD { p }; o.lr = nil",
+      "optim.SGD: lr is a number or a scalar, not nil" },
+    { "local p = dc.param 'f32[]'; local o = optim.SGD { p }; " ..
+      "dc.fn('f(lr: f32[]) -> ()', function(lr) o:step(p * p, lr) end)",
+      "step: options are a table, not f32[]" },
+  }
+end
+
+function TestMistakes:test_data()
+  local set = "local s = data.set(dc.ones 'f32[4]', dc.ones 'f32[4]'); "
+  check {
+    { set .. "s:batches { size = 2, shuffle = true, seed = 'x' }", "batches: seed is an integer, not x" },
+    { set .. "s:batches { size = 2, shuffle = true, epoch = 1.5 }", "batches: epoch is an integer, not 1.5" },
+    { set .. "s:batches { sise = 2 }", "batches: unknown option 'sise'; known are size, shuffle, seed, epoch, last" },
+    { "data.fashion_mnist '/tmp'", "fashion_mnist: options are a table, not the string '/tmp'" },
+    { "data.fashion_mnist { path = '/tmp' }", "fashion_mnist: unknown option 'path'; known are dir" },
+  }
+end

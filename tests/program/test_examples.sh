@@ -1,0 +1,32 @@
+#!/bin/sh
+# The small examples, on both devices: they end, and with numbers that only training reaches.
+. "$(dirname "$0")/lib.sh"
+
+# below LIMIT NUMBER -- is it a number, and below the limit?
+below() {
+    awk -v number="${2:-none}" -v limit="$1" 'BEGIN { exit !(number ~ /^[0-9.]+$/ && number + 0 < limit) }'
+}
+
+# last PATTERN -- the last field of the last line of the output that matches
+last() {
+    printf '%s\n' "$out" | awk -v pattern="$1" '$0 ~ pattern { n = $NF } END { print n }'
+}
+
+for device in cpu eval; do
+    run env DEEPC_DEVICE=$device "$DEEPC" examples/regression.lua
+    check "regression ends well ($device)" test "$status" -eq 0
+    check "its loss is the noise's ($device)" below 0.0115 "$(last '^step 100')"
+
+    run env DEEPC_DEVICE=$device "$DEEPC" examples/autoencoder.lua
+    check "autoencoder ends well ($device)" test "$status" -eq 0
+    check "SGD gets below the mean ($device)" below 0.01 "$(last '^optim.SGD')"
+    check "Adam gets further ($device)" below 0.001 "$(last '^optim.Adam')"
+done
+
+run "$DEEPC" examples/spirals.lua
+check "spirals ends well" test "$status" -eq 0
+check "the spirals are told apart" sh -c "tail -n 1 '$dir/out' | grep -qE '^test accuracy (1\.000|0\.9[89])'"
+first=$out
+run "$DEEPC" examples/spirals.lua
+check "the same text twice" test "$out" = "$first"
+closing
