@@ -307,26 +307,17 @@ static dc_stmt *lower_reduction(lowering *w, bool flat)
     return init;
 }
 
-static bool has_division(const dc_kernel *k)
-{
-    for (uint32_t i = 1; i < k->atom.n; i++)
-        if (k->atom.at[i].kind == DC_ATOM_DIV || k->atom.at[i].kind == DC_ATOM_MOD)
-            return true;
-    return false;
-}
-
 /* Is a division or remainder left in any map that is used? */
 static bool maps_divide(const dc_kernel *k)
 {
-    if (!has_division(k))
-        return false;
     for (uint32_t v = 1; v < k->vx.n; v++) {
         const dc_vx_node *n = &k->vx.at[v];
         if (n->kind != DC_VX_LOAD && n->kind != DC_VX_INDEX)
             continue;
         const dc_ix_node *x = &k->ix.at[n->at];
         for (uint32_t i = 0; i < x->n; i++)
-            if (k->atom.at[x->term[i].atom].kind != DC_ATOM_AXIS)
+            if (k->atom.at[x->term[i].atom].kind == DC_ATOM_DIV ||
+                k->atom.at[x->term[i].atom].kind == DC_ATOM_MOD)
                 return true;
     }
     return false;
