@@ -118,4 +118,6 @@ static inline uint64_t dc_hash_mix(uint64_t h, uint64_t v)
     return h ^ (h >> 32);
 }
 
+uint64_t dc_clock_ns(void); /* of a clock that never goes back */
+
 #endif

@@ -17,7 +17,7 @@ static bool read_INT(const char *text, int64_t *field)
     return true;
 }
 
-static bool read_TEXT(const char *text, char (*field)[128])
+static bool read_TEXT(const char *text, char (*field)[256])
 {
     if (strlen(text) >= sizeof *field)
         return false;
@@ -30,7 +30,7 @@ static void set_INT(int64_t dflt, int64_t *field)
     *field = dflt;
 }
 
-static void set_TEXT(const char *dflt, char (*field)[128])
+static void set_TEXT(const char *dflt, char (*field)[256])
 {
     strcpy(*field, dflt);
 }

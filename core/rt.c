@@ -128,7 +128,7 @@ static void host_recording_free(dc_device *d, dc_recording *r)
     DC_UNUSED(r);
 }
 
-static dc_status host_run(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
+static dc_status host_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                           dc_run_info *info)
 {
     DC_UNUSED(d);

@@ -1,7 +1,7 @@
 #include "jit/codegen.h"
 
 #include "jit/flatten.h"
-#include "jit/render_llvm.h"
+#include "jit/render.h"
 #include "jit/schedule.h"
 
 #include <stdio.h>
@@ -131,8 +131,8 @@ dc_status dc_codegen_render(dc_codegen *g, dc_job *j, const dc_target *t)
         flat[i] = e->flat;
         log_flat(g, j, e->flat);
     }
-    g->dialect = "llvm";
-    DC_TRY(dc_render_llvm(j, flat, g->entry.n, t, &g->text));
+    g->dialect = t->dialect;
+    DC_TRY(dc_render(j, flat, g->entry.n, t, &g->text));
     dc_log_text(j->log, DC_CH_SRC, "program", g->text.s);
     return DC_OK;
 }

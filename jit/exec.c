@@ -142,14 +142,14 @@ static dc_status build(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
 dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out)
 {
     DC_TRY(dc_rt_check(rt, j, d->name));
-    const uint64_t start = dc_profile_now();
+    const uint64_t start = dc_clock_ns();
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_exec *e = new_exec(rt);
     dc_job_defer(j, free_exec, e);
     const dc_status status = build(rt, j, e, d);
     dc_job_keep(j, e);
     dc_arena_rewind(&j->scratch, mark);
-    rt->stats.compile_ns += dc_profile_now() - start;
+    rt->stats.compile_ns += dc_clock_ns() - start;
     if (status != DC_OK) {
         free_exec(e);
         return status;

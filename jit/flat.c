@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const dc_kop_row rows[] = {
-#define KOP(id, name, n, form, flt, sgn, uns) \
-    [DC_K_##id] = {name, n, DC_KFORM_##form, {flt, sgn, uns}},
+#define KOP(id, name, n, form, flt, sgn, uns, c) \
+    [DC_K_##id] = {name, n, DC_KFORM_##form, {flt, sgn, uns}, c},
 #include "jit/kops.def"
 };
 

@@ -12,6 +12,16 @@
  *     kernel: where one shares memory with an output (an update in place), every position is read
  *     before it is stored. So loads from them may be merged, and moved to earlier places.
  *
+ * Two ways to run. A kernel for workers runs the positions from the argument `begin` to `end` - 1.
+ * One for groups of threads (simt) is what one thread does: the arguments `group` and `thread` are
+ * its position and its number in the group. There
+ *   - barriers stand where all threads of the group (or all lanes) come by: in no IF whose condition
+ *     depends on `thread`, in no loop whose bounds do;
+ *   - a buffer of scope GROUP is one for the group, LOCAL ones belong to the thread (no other scopes
+ *     occur but PARAM, and SCRATCH for workers);
+ *   - `shuffle` reads a value of another lane of the same `target.lanes` threads, all of which come
+ *     by.
+ *
  * Types are the dtypes and DC_INDEX, the unsigned integer that addresses are computed in. It wraps,
  * so a sum may have negative parts; comparisons, division and remainder are unsigned.
  */
@@ -32,6 +42,7 @@ typedef enum dc_kform {
     DC_KFORM_TEST,
     DC_KFORM_PICK,
     DC_KFORM_CONV,
+    DC_KFORM_LANE,
     DC_KFORM_MEM,
     DC_KFORM_CTRL
 } dc_kform;
@@ -40,7 +51,11 @@ typedef struct dc_kop_row {
     const char *name;
     uint8_t n, form;
     const char *llvm[3]; /* float, signed, unsigned */
+    const char *c;       /* operator or function of the C family, "" where it is written by hand */
 } dc_kop_row;
+
+enum dc_karg { DC_KARG_BEGIN, DC_KARG_END, DC_KARG_GROUP, DC_KARG_THREAD };
+enum dc_kbarrier { DC_BARRIER_GROUP, DC_BARRIER_LANES };
 
 const dc_kop_row *dc_kop_row_of(dc_kop op);
 
@@ -63,7 +78,12 @@ typedef struct dc_flat {
     dc_arena arena; /* everything below that points */
     char name[64];
     bool strict;    /* nothing may be contracted */
+    bool simt;      /* what one thread of a group does */
     int index_bits; /* width of DC_INDEX */
+    int lanes;      /* threads that shuffle; 0 none */
+    uint32_t threads; /* of a group; 1 when not simt */
+    int64_t positions; /* of a launch, for whoever only has the text */
+    size_t scratch; /* bytes per worker */
     uint32_t nparam;
     DC_VEC(dc_buffer) buf; /* of the nest: parameters and locals */
     DC_VEC(dc_finst) inst; /* [0] placeholder */
@@ -72,6 +92,8 @@ typedef struct dc_flat {
 
 void dc_flat_free(dc_flat *f);
 void dc_flat_print(const dc_flat *f, dc_text *out);
+/* The text back: the next kernel of it; *text moves behind it, *out is NULL at the end. PARSE. */
+dc_status dc_flat_parse(dc_job *j, const char **text, dc_flat **out);
 /* Verifier: a BUG record with the reason. */
 dc_status dc_flat_check(dc_job *j, const dc_flat *f);
 
@@ -118,7 +140,9 @@ typedef struct dc_fbuild {
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */
 
 dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits);
-dc_fv dc_fb_arg(dc_fbuild *b, int which);
+dc_fv dc_fb_arg(dc_fbuild *b, int which); /* dc_karg */
+void dc_fb_barrier(dc_fbuild *b, int kind); /* dc_kbarrier */
+dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane);
 dc_fv dc_fb_lanes(dc_fbuild *b, int type, int lanes, int64_t step);
 dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes); /* as it is if it has them already */
 dc_fv dc_fb_op1(dc_fbuild *b, dc_kop op, dc_fv a);

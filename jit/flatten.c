@@ -549,6 +549,8 @@ static void flatten_axis(flattener *l, const dc_stmt *s)
         flatten_loop(l, s, dc_fb_arg(l->b, 0), dc_fb_arg(l->b, 1));
         break;
     case DC_AXIS_SERIAL:
+    case DC_AXIS_BLOCK:
+    case DC_AXIS_LANE:
         flatten_loop(l, s, dc_fb_const(l->b, DC_INDEX, 1, 0),
                      dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)a->extent));
         break;

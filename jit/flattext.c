@@ -227,6 +227,8 @@ static const char *check_types(const check *c, const dc_finst *i)
                    : "operands differ in type";
     case DC_KFORM_CONV:
         return check_conv(i, in[0]);
+    case DC_KFORM_LANE:
+        return like(in[0], i) ? NULL : "operand and result differ in type";
     case DC_KFORM_MEM:
         return check_mem(c, i);
     case DC_KFORM_CTRL:

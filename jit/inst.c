@@ -342,7 +342,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
         return dc_failf(j, DC_ERR_REENTER, e->desc.name, "a call of it is still running");
     DC_TRY(refuse_torn(i, j));
     const bool timed = dc_log_on(&i->rt->log, DC_CH_TIME);
-    const uint64_t start = timed ? dc_profile_now() : 0;
+    const uint64_t start = timed ? dc_clock_ns() : 0;
     const dc_mark mark = dc_arena_mark(&j->scratch);
 
     i->busy = true;
@@ -354,7 +354,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
 
     if (timed) {
         e->profile.calls++;
-        e->profile.call_ns += dc_profile_now() - start;
+        e->profile.call_ns += dc_clock_ns() - start;
     }
     for (uint32_t r = 0; r < e->desc.nresult && status == DC_OK; r++)
         out[r] = dc_tensor_retain(i->handle[r]);

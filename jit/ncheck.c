@@ -114,7 +114,7 @@ static void check_set(checking *c, const dc_stmt *t)
 static void check_list(checking *c, const dc_stmt *first, bool outermost)
 {
     for (const dc_stmt *t = first; t != NULL && !c->failed; t = t->next) {
-        if (t->kind == DC_STMT_SET) {
+        if (t->kind != DC_STMT_LOOP) {
             check_set(c, t);
             continue;
         }

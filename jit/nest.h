@@ -14,6 +14,29 @@
  * included.
  *
  * Accumulators are local buffers; no value is carried round a loop in any other way.
+ *
+ * Parallel axes. A nest means what it does when every loop runs one iteration after the other. An
+ * axis of kind GRID, BLOCK or LANE adds a promise: its iterations may run in any order or at the
+ * same time, because none reads or writes what another one writes.
+ *   - GRID: positions (groups of threads on a GPU, items of work for the pool of a CPU). Outermost.
+ *     Where one stands at the root, all statements of the root are grid loops, independent of each
+ *     other; a launch has the sum of their extents as positions, in order.
+ *   - BLOCK: threads of a group. Block loops inside each other number the threads, the innermost
+ *     fastest; LANE is the innermost, threads that can read each other's registers.
+ *   - Directly in a loop that holds parallel loops further inside stand loops only, when it is a
+ *     BLOCK loop; else (grid, serial, unroll) also assignments, which one thread carries out.
+ *     Between two phases (parallel loops that follow one another, or that follow one another in the
+ *     next iteration of a serial loop) the threads of the group wait for each other: nobody writes
+ *     a barrier, flattening puts them where buffers ask for them.
+ * On a CPU, block and lane loops are plain loops, and group memory is local memory; so a schedule
+ * for a GPU runs everywhere.
+ *
+ * Memory. Scopes say who shares a buffer that is no parameter: LOCAL belongs to one iteration of
+ * the parallel loops round all its uses (registers or stack); GROUP to one position of the grid;
+ * THREAD has one row for each thread of the group, [threads][n] in the order that threads are
+ * numbered, kept in that thread's registers from phase to phase: threads write their own row and
+ * read their own, or that of another lane (a shuffle; all loads of it have the same place in the
+ * row for all lanes).
  */
 #ifndef DC_JIT_NEST_H
 #define DC_JIT_NEST_H
@@ -26,10 +49,17 @@ typedef uint32_t dc_vx;   /* value expression; 0 is none */
 
 typedef enum dc_axis_kind {
     DC_AXIS_SERIAL,
-    DC_AXIS_GRID,   /* the kernel's begin..end; outermost, at most one */
+    DC_AXIS_GRID,   /* positions of the launch; outermost */
     DC_AXIS_VECTOR, /* lanes of one instruction; innermost */
-    DC_AXIS_UNROLL  /* the body repeated */
+    DC_AXIS_UNROLL, /* the body repeated */
+    DC_AXIS_BLOCK,  /* threads of a group */
+    DC_AXIS_LANE    /* threads that exchange registers; inside BLOCK or directly in the group */
 } dc_axis_kind;
+
+static inline bool dc_axis_is_thread(uint8_t kind)
+{
+    return kind == DC_AXIS_BLOCK || kind == DC_AXIS_LANE;
+}
 
 typedef struct dc_axis {
     char name[24]; /* unique in the kernel: "m", "n.o", "k" */
@@ -88,23 +118,48 @@ typedef struct dc_vx_node {
     uint64_t bits;
 } dc_vx_node;
 
-typedef enum dc_scope { DC_SCOPE_PARAM, DC_SCOPE_LOCAL } dc_scope;
-typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT } dc_mode;
+typedef enum dc_scope {
+    DC_SCOPE_PARAM,
+    DC_SCOPE_LOCAL,
+    DC_SCOPE_THREAD,
+    DC_SCOPE_GROUP,
+    DC_SCOPE_SCRATCH /* flat form only: what is too large for the stack of a CPU */
+} dc_scope;
+
+/* IN is never stored to. OUT and INOUT are; INOUT says that the content on entry matters. */
+typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT, DC_MODE_INOUT } dc_mode;
 
 typedef struct dc_buffer {
     char name[16]; /* "x0", "out0", "acc0" */
     uint8_t dtype, scope, mode;
     int64_t count; /* elements */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
+    size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;
 
-typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET } dc_stmt_kind;
+typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 
 typedef struct dc_put {
     uint32_t buf;
     dc_ix at;
     dc_vx value;
 } dc_put;
+
+/*
+ * A matrix instruction (jit/tiles.def): c[i, j] += sum over l of a[i, l] * b[l, j], where operand x
+ * at [i, j] is x.buf[x.at + i * x.row + j * x.col]. What a target has no instruction for is
+ * flattened to multiplications and additions in the order of l.
+ */
+typedef struct dc_tile_operand {
+    uint32_t buf;
+    dc_ix at;
+    int64_t row, col;
+} dc_tile_operand;
+
+typedef struct dc_tile {
+    uint32_t which; /* dc_tile_id */
+    dc_tile_operand c, a, b;
+} dc_tile;
 
 typedef struct dc_stmt {
     uint8_t kind;
@@ -115,6 +170,7 @@ typedef struct dc_stmt {
     dc_put *put;
     dc_pred pred;
     bool reduces; /* SET: put[0] is acc = acc (combine) value, with op DC_VX_OP at its root */
+    dc_tile *tile; /* TILE; stands under pred too */
 } dc_stmt;
 
 typedef struct dc_cons { /* open addressing: refs by hash */
@@ -209,8 +265,18 @@ dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first);
 dc_stmt *dc_stmt_loop(dc_kernel *k, uint32_t axis, dc_stmt *body);
 dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
 
+/* How a kernel is launched, by its parallel axes. */
+typedef struct dc_launch {
+    int64_t positions; /* of the grid */
+    uint32_t threads;  /* of a group; 1 where no axis is BLOCK or LANE */
+} dc_launch;
+
+dc_launch dc_nest_launch(const dc_kernel *k);
+
 /* Text of the nest, for people, golden files and keys (no names of the script in it). */
 void dc_nest_print(dc_kernel *k, dc_text *out);
+/* The text back, PARSE with the line on failure; the kernel is the caller's. */
+dc_status dc_nest_parse(dc_job *j, const char *text, dc_kernel **out);
 /* Verifier: BUG record with the reason when something in the header comment does not hold. */
 dc_status dc_nest_check(dc_job *j, const dc_kernel *k);
 

@@ -1,11 +1,9 @@
-#define _POSIX_C_SOURCE 200809L
 #include "jit/profile.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* All launches of one kernel from the same lines: one line of the report. */
 typedef struct row {
@@ -14,13 +12,6 @@ typedef struct row {
     uint64_t ns, launches; /* launches per call */
     int64_t flops, bytes;  /* per call */
 } row;
-
-uint64_t dc_profile_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void dc_profile_init(dc_exec *e)
 {

@@ -7,8 +7,6 @@
 
 #include "jit/exec.h"
 
-uint64_t dc_profile_now(void); /* nanoseconds of a clock that never goes back */
-
 /* Makes the counters when the channel is on. */
 void dc_profile_init(dc_exec *e);
 

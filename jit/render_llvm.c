@@ -581,6 +581,8 @@ static void put_inst(render *r, dc_fv v)
         else
             line(r, "%%v%u = bitcast %T to %s", v, i->in[0], type_of(r, i->type, i->lanes).s);
         break;
+    case DC_KFORM_LANE:
+        DC_BUG("%s: workers have no lanes to read from", r->f->name);
     case DC_KFORM_MEM:
         if (i->op == DC_K_LOAD)
             put_load(r, v);

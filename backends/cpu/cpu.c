@@ -96,6 +96,8 @@ static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_p
         return status;
     }
     p->image = image;
+    p->nentry = image->nentry;
+    p->entry = (dc_cpu_kernel *)(void *)image->entry; /* POSIX: as wide as pointers to data */
     *out = p;
     return DC_OK;
 }

@@ -144,6 +144,7 @@ dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu)
                         "this machine has no AVX2, DEEPC_TARGET asks "
                         "for it");
     snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
+    snprintf(t->dialect, sizeof t->dialect, "llvm");
     t->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     t->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
     cpu->llvm_cpu = l->cpu;

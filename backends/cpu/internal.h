@@ -18,7 +18,10 @@ typedef void (*dc_cpu_kernel)(void *const *buf, const void *block, void *scratch
                           int64_t end);
 
 struct dc_program {
-    dc_image *image;
+    uint32_t nentry;
+    dc_cpu_kernel *entry;
+    dc_image *image; /* of `cpu`: code of LLVM, mapped by our loader */
+    void *library;   /* of `cpu:cc`: what dlopen gave */
 };
 
 /* host.c: what the machine is, and what DEEPC_TARGET makes of it. */
@@ -28,7 +31,7 @@ dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu);
 dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
                         dc_recording **out);
 void dc_cpu_recording_free(dc_device *d, dc_recording *r);
-dc_status dc_cpu_run(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
+dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                      dc_run_info *info);
 
 #endif

@@ -32,10 +32,9 @@ static void resolve(step *s, const dc_item *item)
     *s = (step){.kind = item->kind, .grid = item->grid, .bytes = item->bytes};
     switch (item->kind) {
     case DC_ITEM_LAUNCH: {
-        const dc_image *image = item->program->image;
-        DC_ASSERT(item->entry < image->nentry, "launch of kernel %u of %u", item->entry,
-                  image->nentry);
-        memcpy(&s->kernel, &image->entry[item->entry], sizeof s->kernel);
+        const dc_program *p = item->program;
+        DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
+        s->kernel = p->entry[item->entry];
         break;
     }
     case DC_ITEM_COPY:
@@ -44,6 +43,9 @@ static void resolve(step *s, const dc_item *item)
     case DC_ITEM_CHECK:
         DC_ASSERT(item->nbind == 1, "a check with %u binds", item->nbind);
         break;
+    case DC_ITEM_LOOP:
+    case DC_ITEM_BRANCH:
+        DC_BUG("an item of kind %d", item->kind);
     }
 }
 
@@ -134,11 +136,14 @@ static int32_t run_step(const dc_recording *r, const step *s, void *const *slot)
     case DC_ITEM_CHECK:
         memcpy(&found, at[0], sizeof found);
         break;
+    case DC_ITEM_LOOP:
+    case DC_ITEM_BRANCH:
+        break;
     }
     return found;
 }
 
-dc_status dc_cpu_run(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
+dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                      dc_run_info *info)
 {
     DC_UNUSED(d);

@@ -146,7 +146,7 @@ static void shim_recording_free(dc_device *d, dc_recording *r)
     of(d)->inner->ops->recording_free(of(d)->inner, r);
 }
 
-static dc_status shim_run(dc_device *d, dc_job *j, const dc_recording *r, void *const *slot,
+static dc_status shim_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                           dc_run_info *info)
 {
     shim *s = of(d);

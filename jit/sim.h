@@ -1,0 +1,13 @@
+/*
+ * Devices sim:cpu, sim:cuda and sim:opencl: memory of the host, kernels as flat text (parsed at
+ * compile) run by the interpreter of the flat form, slowly and with every access checked.
+ */
+#ifndef DC_JIT_SIM_H
+#define DC_JIT_SIM_H
+
+#include "core/device.h"
+
+/* DEVICE if `name` is none of them. */
+dc_status dc_sim_open(dc_job *j, const char *name, dc_device **out);
+
+#endif
