@@ -1,9 +1,11 @@
 #include "backends/registry.h"
 
 #include "backends/cpu/cpu.h"
+#include "backends/opencl/opencl.h"
 #include "core/rt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static dc_status open_eval(dc_job *j, dc_device **out)
@@ -28,7 +30,18 @@ static const struct backend {
     bool (*describe)(const dc_opts *opt, char *line, size_t size);
 } backends[] = {
     {"cpu", false, dc_cpu_open, dc_cpu_describe},
+    {"cpu:cc", false, dc_cpu_open_cc, dc_cpu_describe_cc},
     {"eval", true, open_eval, describe_eval},
+};
+
+/* Kinds of device of which a machine may have several: "name:0", "name:1"; "name" is the first. */
+static const struct kind {
+    const char *name;
+    dc_status (*open)(dc_job *j, uint32_t number, dc_device **out);
+    bool (*describe)(const dc_opts *opt, uint32_t number, char *line, size_t size);
+    uint32_t (*count)(const dc_opts *opt);
+} kinds[] = {
+    {"opencl", dc_opencl_open, dc_opencl_describe, dc_opencl_count},
 };
 
 static dc_status unknown(dc_job *j, const char *name)
@@ -36,29 +49,69 @@ static dc_status unknown(dc_job *j, const char *name)
     char known[128];
     size_t n = 0;
     for (size_t i = 0; i < DC_COUNTOF(backends) && n < sizeof known; i++)
-        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i > 0 ? ", " : "",
-                              backends[i].name);
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s, ", backends[i].name);
+    for (size_t i = 0; i < DC_COUNTOF(kinds) && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s:0", i > 0 ? ", " : "",
+                              kinds[i].name);
     return dc_failf(j, DC_ERR_DEVICE, NULL, "no device is called '%.40s'; there are %s", name,
                     known);
 }
 
+/* Is it one of the kind? Which? */
+static bool is_of_kind(const struct kind *k, const char *name, uint32_t *number)
+{
+    const size_t n = strlen(k->name);
+    *number = 0;
+    if (strncmp(name, k->name, n) != 0)
+        return false;
+    if (name[n] == '\0')
+        return true;
+    const char *digits = name + n + 1;
+    const size_t len = strspn(digits, "0123456789");
+    if (name[n] != ':' || len == 0 || len > 6 || digits[len] != '\0')
+        return false;
+    *number = (uint32_t)strtoul(digits, NULL, 10);
+    return true;
+}
+
 dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *interpret)
 {
+    uint32_t number;
     for (size_t i = 0; i < DC_COUNTOF(backends); i++)
         if (strcmp(name, backends[i].name) == 0) {
             *interpret = backends[i].interpret;
             return backends[i].open(j, out);
         }
+    *interpret = false;
+    for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
+        if (is_of_kind(&kinds[i], name, &number))
+            return kinds[i].open(j, number, out);
     return unknown(j, name);
 }
 
-void dc_backend_list(const dc_opts *opt,
-                     void (*see)(void *ctx, const char *name, bool usable, const char *line),
-                     void *ctx)
+typedef void see_fn(void *ctx, const char *name, bool usable, const char *line);
+
+/* All there are; where there is none, one line that tells why. */
+static void list_kind(const struct kind *k, const dc_opts *opt, see_fn *see, void *ctx)
+{
+    char line[400], name[64];
+    const uint32_t n = k->count(opt);
+    for (uint32_t i = 0; i < n; i++) {
+        const bool usable = k->describe(opt, i, line, sizeof line);
+        snprintf(name, sizeof name, "%s:%u", k->name, i);
+        see(ctx, name, usable, line);
+    }
+    if (n == 0)
+        see(ctx, k->name, k->describe(opt, 0, line, sizeof line), line);
+}
+
+void dc_backend_list(const dc_opts *opt, see_fn *see, void *ctx)
 {
     for (size_t i = 0; i < DC_COUNTOF(backends); i++) {
         char line[400];
         const bool usable = backends[i].describe(opt, line, sizeof line);
         see(ctx, backends[i].name, usable, line);
     }
+    for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
+        list_kind(&kinds[i], opt, see, ctx);
 }

@@ -87,8 +87,10 @@ typedef struct dc_source {
 
 /*
  * One run, or a slice of one. A run that has reached its deadline returns between two items, with
- * `next` where to go on; run() with the same values and that `next` continues it (how often loops
- * went round is kept in the recording, which nobody else runs meanwhile).
+ * `next` where to go on: the position of the next item, 1 at least; neither it nor any item behind
+ * it has begun, but in a LOOP that has been round. run() with the same values and that `next`
+ * continues it (how often loops went round is kept in the recording, which nobody else runs
+ * meanwhile).
  */
 typedef struct dc_run_info {
     int32_t fault_item;    /* out: the CHECK item that stopped the run, or -1 */
@@ -100,6 +102,7 @@ typedef struct dc_run_info {
 
 typedef struct dc_device_ops {
     const char *name;
+    bool host; /* addresses are the host's: what is there may be read and written directly */
     void (*free)(dc_device *d);
     const dc_target *(*target)(const dc_device *d);
     /* NOMEM is a status here. Memory is aligned to 64 bytes and not cleared. */

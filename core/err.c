@@ -52,6 +52,15 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact)
     return e->status;
 }
 
+dc_status dc_err_take(struct dc_job *j, const dc_err *from)
+{
+    if (j->err.status == DC_OK) {
+        dc_fail(j, from->id, &from->fact);
+        memcpy(j->err.hint, from->hint, sizeof j->err.hint);
+    }
+    return j->err.status;
+}
+
 dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *fmt, ...)
 {
     char text[400];

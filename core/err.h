@@ -31,6 +31,7 @@ typedef struct dc_err {
     dc_status status;
     dc_fact fact; /* op and word point into text below */
     char text[512];
+    char hint[480]; /* instead of the row's; "" none */
 } dc_err;
 
 typedef struct dc_err_row {
@@ -46,6 +47,9 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact);
 /* The usual case of one sentence made on the spot: fills {w0} (and {w1} stays empty). */
 dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *fmt, ...)
     DC_PRINTF(4, 5);
+
+/* Records another job's failure in this one, unless it has one of its own. Returns the status. */
+dc_status dc_err_take(struct dc_job *j, const dc_err *from);
 
 /* "op: sentence", with axes counted from axis_base. Returns what snprintf would. */
 int dc_err_render(const dc_err *e, int axis_base, char *out, size_t size);

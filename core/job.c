@@ -32,10 +32,20 @@ static void release_deferred(dc_job *j, uint32_t keep)
     }
 }
 
+void dc_job_notice_bug(dc_job *j)
+{
+    if (j->broken == NULL || *j->broken)
+        return;
+    *j->broken = true;
+    if (j->on_bug != NULL)
+        j->on_bug(j, j->bug_ctx);
+}
+
 dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const uint32_t deferred = j->cleanup.n;
+    const struct dc_exec *about = j->about;
     recovery here = {.job = j, .outer = innermost};
     volatile dc_status status = DC_OK;
 
@@ -47,10 +57,11 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
         status = j->err.status;
     }
     innermost = here.outer;
+    if (status == DC_E_BUG)
+        dc_job_notice_bug(j);
+    j->about = about;
     release_deferred(j, deferred);
     dc_arena_rewind(&j->scratch, mark);
-    if (status == DC_E_BUG && j->broken != NULL)
-        *j->broken = true;
     return status;
 }
 

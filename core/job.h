@@ -18,10 +18,14 @@
 #include "core/opt.h"
 #include "core/vec.h"
 
+#include <stdatomic.h>
+
 typedef struct dc_cleanup {
     void (*release)(void *);
     void *what;
 } dc_cleanup;
+
+struct dc_exec;
 
 typedef struct dc_job {
     const dc_opts *opt; /* settings, frozen for the job */
@@ -30,13 +34,30 @@ typedef struct dc_job {
     dc_arena scratch;   /* lives until the entry returns */
     DC_VEC(dc_cleanup) cleanup;
     bool *broken; /* set when an entry ends with BUG (dc_rt.broken); NULL: nobody asks */
+    /* Called when it is set, while things of the failed entry still stand; must not unwind. */
+    void (*on_bug)(struct dc_job *j, void *ctx);
+    void *bug_ctx;
+    const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
+    const atomic_bool *cancel;   /* set by another thread; NULL: nobody can */
 } dc_job;
 
 void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);
 void dc_job_fini(dc_job *j);
 
+/*
+ * What dc_protect does when an entry ends with BUG, once for a context: sets the flag, calls on_bug.
+ * For who is about to free what the report is about.
+ */
+void dc_job_notice_bug(dc_job *j);
+
 /* Runs body(arg) with a recovery point. Clears the record first, rewinds scratch afterwards. */
 dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg);
+
+/* Between two stages of something long: is it wanted no more? */
+static inline bool dc_job_cancelled(const dc_job *j)
+{
+    return j->cancel != NULL && atomic_load(j->cancel);
+}
 
 /*
  * Something to release if the entry unwinds; dc_job_keep takes it off the list again. Where there is

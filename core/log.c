@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {
@@ -64,4 +65,35 @@ void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *te
     const size_t n = strlen(text);
     if (n == 0 || text[n - 1] != '\n')
         log->write(log->ctx, "\n", 1);
+}
+
+/* ---- lines kept for later -------------------------------------------------------------------- */
+
+void dc_log_keep(void *buffer, const char *text, size_t n)
+{
+    dc_log_buffer *b = buffer;
+    if (b->size - b->n < n) {
+        const size_t size = 2 * b->size + n;
+        char *grown = realloc(b->text, size);
+        if (grown == NULL) {
+            b->lost = true;
+            return;
+        }
+        b->text = grown;
+        b->size = size;
+    }
+    memcpy(b->text + b->n, text, n);
+    b->n += n;
+}
+
+/* The sink may log, and so deliver, itself: the buffer is empty before it hears anything. */
+void dc_log_deliver(dc_log_buffer *b, dc_log *to)
+{
+    const dc_log_buffer had = *b;
+    *b = (dc_log_buffer){0};
+    if (had.n > 0 && to->write != NULL)
+        to->write(to->ctx, had.text, had.n);
+    if (had.lost)
+        dc_logf(to, DC_CH_NOTE, "there was no memory for some of the lines before this one");
+    free(had.text);
 }

@@ -48,4 +48,15 @@ void dc_logf(dc_log *log, dc_channel ch, const char *fmt, ...) DC_PRINTF(3, 4);
 /* Text of several lines under one heading. */
 void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *text);
 
+/* Lines kept for later, in memory of its own; never unwinds. */
+typedef struct dc_log_buffer {
+    char *text;
+    size_t n, size;
+    bool lost; /* there was no memory for some of them */
+} dc_log_buffer;
+
+void dc_log_keep(void *buffer, const char *text, size_t n); /* a dc_log.write */
+/* Hands what is kept to the sink of `to` and empties the buffer. */
+void dc_log_deliver(dc_log_buffer *b, dc_log *to);
+
 #endif

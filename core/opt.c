@@ -51,6 +51,12 @@ void dc_opts_init(dc_opts *o, const char **bad)
 #include "core/opt.def"
 }
 
+const char *dc_opts_temporary(void)
+{
+    const char *folder = env_of("TMPDIR");
+    return folder != NULL && *folder != '\0' ? folder : "/tmp";
+}
+
 static const char *show_INT(int64_t v, char *room, size_t size)
 {
     snprintf(room, size, "%" PRId64, v);

@@ -17,6 +17,9 @@ typedef struct dc_opts {
  */
 void dc_opts_init(dc_opts *o, const char **bad);
 
+/* The folder for files that nobody asked for: TMPDIR, else /tmp. */
+const char *dc_opts_temporary(void);
+
 /* Calls see(variable, default, current, help) for each setting, in table order. */
 void dc_opts_each(const dc_opts *o,
                   void (*see)(void *ctx, const char *env, const char *dflt, const char *now,

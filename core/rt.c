@@ -1,11 +1,12 @@
 /*
  * The context, and the device over plain host memory that `eval` and tests of core/ use.
  *
- * Order of release: pool, device, names, job. Whatever uses the device's memory must be gone.
+ * Order of release: compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
  */
 #include "core/rt.h"
 
 #include "core/store.h"
+#include "core/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +35,18 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
 void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
 {
     dc_pool_drain(rt);
+    if (rt->free_jit != NULL)
+        rt->free_jit(rt);
     if (rt->device != NULL && rt->device != device)
         rt->device->ops->free(rt->device);
     rt->device = device;
     rt->interpret = interpret;
 }
 
-dc_status dc_rt_check(const dc_rt *rt, dc_job *j, const char *op)
+dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op)
 {
+    if (rt->work != NULL)
+        dc_work_settle(rt->work);
     if (!rt->broken)
         return DC_OK;
     return dc_failf(j, DC_ERR_REENTER, op, "the context is broken and can only be closed");
@@ -51,6 +56,8 @@ void dc_rt_free(dc_rt *rt)
 {
     if (rt == NULL)
         return;
+    if (rt->free_jit != NULL)
+        rt->free_jit(rt);
     if (rt->pool != NULL)
         dc_pool_free(rt);
     if (rt->device != NULL)
@@ -71,7 +78,8 @@ static void host_free(dc_device *d)
 
 static const dc_target *host_target(const dc_device *d)
 {
-    static const dc_target target = {.name = "host", .vector_bytes = 16, .vector_registers = 16};
+    static const dc_target target = {
+        .name = "host", .dialect = "llvm", .vector_bytes = 16, .vector_registers = 16};
     DC_UNUSED(d);
     return &target;
 }
@@ -142,6 +150,7 @@ dc_device *dc_host_device_new(void)
 {
     static const dc_device_ops ops = {
         .name = "host",
+        .host = true,
         .free = host_free,
         .target = host_target,
         .alloc = host_alloc,

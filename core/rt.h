@@ -10,8 +10,9 @@
 
 typedef struct dc_stats { /* counters since the context was opened; dc.stats() */
     uint64_t traces;      /* bodies of typed functions run */
-    uint64_t compiles;    /* executables built */
+    uint64_t compiles;    /* executables begun to be built */
     uint64_t kernels;     /* kernels compiled */
+    uint64_t kernels_shared; /* kernels of executables that had been compiled for another one */
     uint64_t launches;    /* kernels run */
     uint64_t calls;       /* calls of compiled functions */
     uint64_t interpreted; /* calls and eager operations run by the interpreter */
@@ -20,7 +21,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t moved_out;   /* held results copied away before being overwritten */
     uint64_t bytes_live;  /* held by tensors, cells, executables */
     uint64_t bytes_peak;
-    uint64_t compile_ns;  /* building executables, kernels included */
+    uint64_t compile_ns;  /* building executables, kernels included, on whatever thread */
     double compare_max;   /* DEEPC_COMPARE: largest relative difference of a scalar float result */
 } dc_stats;
 
@@ -34,12 +35,20 @@ typedef struct dc_rt {
     dc_stats stats;
     struct dc_pool *pool;
     uint64_t next_cell; /* ids of cells */
-    struct dc_store *arena; /* temporaries of whichever instance runs; jit/inst.c grows and frees it */
+    struct dc_store *arena; /* temporaries of whichever instance runs; jit/temps.c grows and frees it */
+    void *arena_at;         /* or address space, on devices that have it: `arena` is then NULL */
+    size_t arena_room, arena_bytes; /* of which so much is reserved, and committed */
     uint32_t arena_users;   /* instances alive */
     bool arena_busy;        /* a call is using it */
     struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
+    struct dc_work *work;   /* compile threads; NULL before the first compilation */
+    struct dc_jit *jit;     /* what compilations share (jit/build.c); NULL before the first one */
+    void (*free_jit)(struct dc_rt *rt); /* ends both */
+    const char *version;    /* of the program, for reports; NULL unknown */
+    void (*on_bug)(void *ctx, const char *file); /* of the host, after a BUG; NULL none */
+    void *on_bug_ctx;
     bool broken;        /* after BUG (dc_protect sets it): can only be closed */
-    char message[640];  /* what dc_errmsg gave out last */
+    char message[1100];  /* what dc_errmsg gave out last */
 } dc_rt;
 
 /*
@@ -50,8 +59,11 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log);
 void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret);
 void dc_rt_free(dc_rt *rt); /* all tensors, cells and executables must be gone */
 
-/* STATE in a broken context; what builds or runs something asks first. */
-dc_status dc_rt_check(const dc_rt *rt, dc_job *j, const char *op);
+/*
+ * STATE in a broken context; what builds or runs something asks first. Delivers what compile
+ * threads have to say.
+ */
+dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op);
 
 /* A device over malloc that compiles nothing: for `eval` and for tests of core/. */
 dc_device *dc_host_device_new(void);

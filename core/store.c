@@ -403,8 +403,19 @@ void dc_cell_release(dc_cell *c)
     free(c);
 }
 
+dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads)
+{
+    const char *name = c->label != NULL ? c->label : "a cell";
+    if (c->job != NULL)
+        return dc_fail(j, DC_ERR_JOB, &(dc_fact){.op = op, .word = {name, c->job}});
+    if (c->torn && reads)
+        return dc_fail(j, DC_ERR_TORN, &(dc_fact){.op = op, .word = {name}});
+    return DC_OK;
+}
+
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 {
+    DC_TRY(dc_cell_check(c, j, NULL, false));
     if (!dc_type_same(&c->type, &value->type))
         return dc_fail(j, DC_ERR_CELL_TYPE,
                        &(dc_fact){.type = {c->type, value->type},

@@ -47,6 +47,7 @@ typedef struct dc_cell {
     char *label;    /* "net.2.weight"; replaced when a path is known */
     bool trainable; /* dc.param, not dc.state */
     bool torn;      /* a failed device run may have left half a value */
+    const char *job; /* function whose call or job is about to set it; NULL: none */
 } dc_cell;
 
 dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
@@ -78,6 +79,8 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label,
 dc_cell *dc_cell_retain(dc_cell *c);
 void dc_cell_release(dc_cell *c);
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value); /* same type, else CELL_TYPE */
+/* Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. */
+dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads);
 dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */
 void dc_cell_label(dc_cell *c, const char *label);
 

@@ -92,15 +92,29 @@ static void release_tensor(void *t)
     dc_tensor_release(t);
 }
 
-static dc_status operand(dc_job *j, dc_func *f, const dc_operand *in, const void **mem, dc_val *out)
+/* Where the interpreter reads it: a copy where memory of the device is not the host's. */
+static dc_status on_host(dc_job *j, dc_device *dev, const void *mem, size_t bytes, const void **out)
+{
+    *out = mem;
+    if (dev->ops->host || bytes == 0)
+        return DC_OK;
+    void *copy = dc_arena_alloc(&j->scratch, bytes);
+    *out = copy;
+    return dev->ops->download(dev, j, copy, mem, bytes);
+}
+
+static dc_status operand(dc_job *j, dc_device *dev, dc_func *f, const dc_operand *in,
+                         const void **mem, dc_val *out)
 {
     if (in->h == NULL)
         return number(j, f, in, out);
+    if (in->h->kind == DC_HANDLE_CLOSED) /* by a finalizer, since it was looked at */
+        return dc_failf(j, DC_ERR_CLOSED, NULL, "the tensor is closed");
     const bool is_cell = in->h->kind == DC_HANDLE_CELL;
-    if (is_cell && in->h->cell->torn)
-        return dc_fail(j, DC_ERR_TORN,
-                       &(dc_fact){.word = {in->h->cell->label ? in->h->cell->label : "a cell"}});
-    mem[f->param.n] = is_cell ? in->h->cell->store->mem : dc_tensor_mem(in->h->tensor);
+    if (is_cell)
+        DC_TRY(dc_cell_check(in->h->cell, j, NULL, true));
+    const void *at = is_cell ? in->h->cell->store->mem : dc_tensor_mem(in->h->tensor);
+    DC_TRY(on_host(j, dev, at, dc_type_bytes(&in->type), &mem[f->param.n]));
     *out = (dc_val){dc_g_param(f, &in->type, NULL), in->type};
     return DC_OK;
 }
@@ -110,6 +124,7 @@ static dc_status compute_body(dc_job *j, void *arg)
     const action *x = arg;
     const dc_apply *a = x->a;
     dc_rt *rt = x->d->rt;
+    dc_device *dev = rt->device;
     dc_val in[DC_APPLY_IN], out[DC_APPLY_OUT];
     const void *params[DC_APPLY_IN] = {0};
     void *results[DC_APPLY_OUT];
@@ -120,16 +135,20 @@ static dc_status compute_body(dc_job *j, void *arg)
     for (int i = 0; i < a->n; i++) {
         if (a->in[i].h != NULL && a->in[i].h->kind == DC_HANDLE_TRACED)
             return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.op = a->op, .word = {a->in[i].h->fn}});
-        DC_TRY(operand(j, f, &a->in[i], params, &in[i]));
+        DC_TRY(operand(j, dev, f, &a->in[i], params, &in[i]));
     }
     DC_TRY(a->build(j, f, a->arg, in, out));
     for (int i = 0; i < a->nout; i++) {
         DC_PUSH(f->result, out[i].ref);
         DC_TRY(dc_tensor_new(rt, j, &out[i].type, &made[i]));
         dc_job_defer(j, release_tensor, made[i]);
-        results[i] = dc_tensor_mem(made[i]);
+        results[i] = dev->ops->host ? dc_tensor_mem(made[i])
+                                    : dc_arena_alloc(&j->scratch, dc_type_bytes(&out[i].type));
     }
     DC_TRY(dc_eval(j, f, DC_EVAL_ROUND, params, results));
+    for (int i = 0; i < a->nout && !dev->ops->host; i++)
+        DC_TRY(dev->ops->upload(dev, j, dc_tensor_mem(made[i]), results[i],
+                                dc_type_bytes(&out[i].type)));
     rt->stats.interpreted++;
     for (int i = 0; i < a->nout; i++) {
         dc_job_keep(j, made[i]);
@@ -142,7 +161,7 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
 {
     const dc_place place = dc_place_find(L, d);
     action x = {.d = d, .a = a, .place = &place};
-    const bool tracing = d->trace != NULL;
+    const bool tracing = dc_trace_here(L, d) != NULL;
     dc_job *j = &d->rt->job;
     if (d->rt->broken)
         dc_error_raisef(L, d, DC_ERR_REENTER, a->op,

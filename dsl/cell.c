@@ -179,15 +179,17 @@ static int l_set(lua_State *L)
     if (lua_isnil(L, 2))
         dc_error_raisef(L, d, DC_ERR_ARG, "set",
                         "a tensor, a table or a number is needed, not nil");
-    if (d->trace != NULL && plain)
+    const bool tracing = dc_trace_here(L, d) != NULL;
+    if (tracing && plain)
         a.bits = dc_args_element(L, d, 2, "set", (dc_dtype)t->dtype);
-    else if (d->trace != NULL && dc_handle_test(L, 2) != NULL)
+    else if (tracing && dc_handle_test(L, 2) != NULL)
         a.value = dc_handle_check(L, d, 2, "set");
     else
         a.tensor = realized(L, d, 2, t, "set");
-    if (d->trace != NULL && !plain && a.value == NULL)
+    if (tracing && !plain && a.value == NULL)
         a.value = dc_handle_test(L, 2);
-    if (dc_protect(&d->rt->job, d->trace != NULL ? record_set : write_body, &a) != DC_OK) {
+    a.cell = dc_handle_check(L, d, 1, "set")->cell; /* a finalizer may have closed it */
+    if (dc_protect(&d->rt->job, tracing ? record_set : write_body, &a) != DC_OK) {
         dc_operand in[2] = {{.h = h, .role = "cell", .type = *t}};
         const dc_handle *v = dc_handle_test(L, 2);
         int n = 1;

@@ -202,7 +202,7 @@ static int l_check_class(lua_State *L)
     dc_apply_operands(L, d, &a, c.op, at, 1);
     a.nout = 2;
     dc_apply_run(L, d, &a); /* position at 4, value at 5 */
-    if (d->trace != NULL) {
+    if (dc_trace_here(L, d) != NULL) {
         c.position = dc_handle_test(L, 4)->val.ref;
         c.value = dc_handle_test(L, 5)->val.ref;
         checking x = {d->trace, c};
@@ -302,6 +302,31 @@ typedef struct gathering {
     int64_t first, count;
 } gathering;
 
+static dc_status copy_rows(dc_device *dev, dc_job *j, char *to, const char *from, size_t bytes)
+{
+    if (dev->ops->copy != NULL)
+        return dev->ops->copy(dev, j, to, from, bytes);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    void *host = dc_arena_alloc(&j->scratch, bytes);
+    dc_status status = dev->ops->download(dev, j, host, from, bytes);
+    if (status == DC_OK)
+        status = dev->ops->upload(dev, j, to, host, bytes);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+static dc_status gather_rows(const gathering *a, dc_job *j, char *to, size_t row)
+{
+    dc_device *dev = a->d->rt->device;
+    const char *from = dc_tensor_mem(a->from->tensor);
+    if (a->order == NULL)
+        return copy_rows(dev, j, to, from + (size_t)a->first * row, (size_t)a->count * row);
+    for (int64_t i = 0; i < a->count; i++)
+        DC_TRY(copy_rows(dev, j, to + (size_t)i * row, from + a->order->at[a->first + i] * row,
+                         row));
+    return DC_OK;
+}
+
 static dc_status gather_body(dc_job *j, void *arg)
 {
     const gathering *a = arg;
@@ -311,13 +336,9 @@ static dc_status gather_body(dc_job *j, void *arg)
     type.dim[0] = a->count;
     type.name[0] = NULL;
     DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
-    const char *from = dc_tensor_mem(a->from->tensor);
-    char *to = dc_tensor_mem(t);
-    if (a->order == NULL)
-        memcpy(to, from + (size_t)a->first * row, (size_t)a->count * row);
-    else
-        for (int64_t i = 0; i < a->count; i++)
-            memcpy(to + (size_t)i * row, from + a->order->at[a->first + i] * row, row);
+    dc_job_defer(j, release_tensor, t);
+    DC_TRY(gather_rows(a, j, dc_tensor_mem(t), row)); /* what fails releases t */
+    dc_job_keep(j, t);
     dc_handle_fill(a->to, t);
     return DC_OK;
 }

@@ -171,8 +171,8 @@ static void set_types(lua_State *L, const dc_err *e, const dc_blame *blame)
 
 static void push_error(lua_State *L, const dc_err *e, const dc_blame *blame)
 {
-    char hint[300], code[16];
-    const char *row_hint = dc_err_row_of(e->id)->hint;
+    char hint[400], code[16];
+    const char *row_hint = e->hint[0] != '\0' ? e->hint : dc_err_row_of(e->id)->hint;
     const bool worked_out = work_out_hint(e, hint, sizeof hint);
     const char *chosen = blame->hint != NULL ? blame->hint : worked_out ? hint : row_hint;
     lua_createtable(L, 0, 9);

@@ -1,8 +1,9 @@
 /*
  * Typed functions: dc.fn(signature, body [, sizes [, options]]), and their calls.
  *
- * A function whose sizes are all known is traced, checked and compiled where it is defined; one
- * with names of dims without a size, at the first call with each set of sizes (dsl/spec.c).
+ * A function whose sizes are all known is traced and checked where it is defined, and begins to
+ * compile there on another thread; one with names of dims without a size, at the first call with
+ * each set of sizes (dsl/spec.c). A compiler's failure is raised by the call that needs the code.
  *
  * A typed function called while another is traced is checked and becomes part of that one.
  */
@@ -134,6 +135,7 @@ static dc_status call_body(dc_job *j, void *arg)
 {
     calling *a = arg;
     a->fault = (dc_fault){.check = -1};
+    DC_TRY(dc_spec_ready(a->d, j, a->s));
     DC_TRY(dc_inst_call(a->s->inst, j, a->s->arg, a->made, &a->fault));
     for (uint32_t i = 0; i < a->s->nresult; i++)
         dc_handle_fill(a->out[i], a->made[i]);
@@ -147,27 +149,33 @@ typedef struct showing {
 static dc_status show_body(dc_job *j, void *arg)
 {
     const showing *a = arg;
-    DC_UNUSED(j);
+    DC_TRY(dc_cell_check(a->cell->cell, j, NULL, true));
     dc_handle_fill(a->out, dc_cell_show(a->cell->cell));
     return DC_OK;
 }
 
+/* A cell among the arguments becomes its value. */
+static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
+{
+    dc_handle *h = dc_handle_test(L, idx);
+    if (h == NULL || h->kind != DC_HANDLE_CELL)
+        return;
+    showing a = {h, dc_handle_new(L, d)};
+    a.out->origin = h->origin;
+    dc_error_check(L, d, dc_protect(&d->rt->job, show_body, &a), fn->name);
+    lua_replace(L, idx);
+}
+
+/* Between this and the call nothing may allocate in Lua: a finalizer may call the same function. */
 static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, dc_arg *arg)
 {
     const int idx = i + 2;
-    dc_handle *h = dc_handle_test(L, idx);
-    if (h == NULL) {
+    if (dc_handle_test(L, idx) == NULL) {
         *arg = (dc_arg){
             .bits = dc_args_element(L, d, idx, fn->name, (dc_dtype)fn->sig.param[i].type.dtype)};
         return;
     }
-    if (h->kind == DC_HANDLE_CELL) {
-        showing a = {h, dc_handle_new(L, d)};
-        a.out->origin = h->origin;
-        dc_error_check(L, d, dc_protect(&d->rt->job, show_body, &a), fn->name);
-        lua_replace(L, idx);
-        h = a.out;
-    }
+    const dc_handle *h = dc_handle_check(L, d, idx, fn->name);
     if (h->kind != DC_HANDLE_VALUE)
         dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = fn->name, .word = {h->fn}}, NULL);
     *arg = (dc_arg){.tensor = h->tensor};
@@ -189,11 +197,13 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
     calling a = {.d = d, .s = s};
     size_t bytes = 0;
     for (int i = 0; i < fn->sig.nparam; i++)
-        set_argument(L, d, fn, i, &s->arg[i]);
+        show_cell(L, d, fn, i + 2);
     for (uint32_t i = 0; i < s->nresult; i++) {
         a.out[i] = dc_handle_new(L, d);
         a.out[i]->origin = fn->origin;
     }
+    for (int i = 0; i < fn->sig.nparam; i++)
+        set_argument(L, d, fn, i, &s->arg[i]);
     const dc_status status = dc_protect(&d->rt->job, call_body, &a);
     if (status != DC_OK && a.fault.check >= 0)
         raise_fault(L, d, &a);
@@ -260,7 +270,7 @@ static int l_call(lua_State *L)
     memcpy(size, fn->sig.size, sizeof size);
     match_arguments(L, d, fn, size);
     make_tensors(L, d, fn, size);
-    if (d->trace != NULL)
+    if (dc_trace_here(L, d) != NULL)
         return inline_call(L, d, fn, size);
     for (int v = 0; v < fn->sig.nvar; v++)
         if (size[v] < 0)
@@ -393,9 +403,17 @@ static void set_count(lua_State *L, const char *name, uint64_t n)
     lua_setfield(L, -2, name);
 }
 
-static void push_info(lua_State *L, const dc_spec *s)
+static dc_status info_body(dc_job *j, void *arg)
+{
+    const calling *a = arg;
+    return dc_exec_wait(a->d->rt, j, a->s->exec);
+}
+
+static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
 {
     dc_exec_info info;
+    calling a = {.d = d, .s = s};
+    dc_error_check(L, d, dc_protect(&d->rt->job, info_body, &a), fn->name);
     dc_exec_info_of(s->exec, &info);
     lua_newtable(L);
     set_count(L, "launches", info.launches);
@@ -403,6 +421,10 @@ static void push_info(lua_State *L, const dc_spec *s)
     set_count(L, "kernels", info.kernels);
     set_count(L, "arena_bytes", info.arena_bytes);
     set_count(L, "arena_lower_bound", info.arena_lower_bound);
+    lua_pushnumber(L, info.arena_lower_bound == 0
+                          ? 1.0
+                          : (double)info.arena_bytes / (double)info.arena_lower_bound);
+    lua_setfield(L, -2, "arena_ratio");
     set_count(L, "donated", info.donated);
     set_count(L, "denied", info.denied);
     set_count(L, "nodes", info.nodes);
@@ -413,13 +435,14 @@ static void push_info(lua_State *L, const dc_spec *s)
 /* f:info(): a list with one table of counts for each specialisation. */
 static int l_info(lua_State *L)
 {
-    luaL_checkudata(L, 1, FN);
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_fn *fn = luaL_checkudata(L, 1, FN);
     lua_getiuservalue(L, 1, DC_FN_SPECS);
     const int n = (int)lua_rawlen(L, -1);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, -2, i);
-        push_info(L, lua_touserdata(L, -1));
+        push_info(L, d, fn, lua_touserdata(L, -1));
         lua_rawseti(L, -3, i);
         lua_pop(L, 1);
     }
@@ -459,7 +482,7 @@ static int l_index(lua_State *L)
     if (strcmp(name, "name") == 0) {
         lua_pushstring(L, fn->name);
     } else if (strcmp(name, "info") == 0) {
-        lua_pushcfunction(L, l_info);
+        dc_lib_push(L, d, l_info);
     } else {
         dc_error_fact(L, d, DC_ERR_FIELD,
                       &(dc_fact){.word = {"a typed function", luaL_tolstring(L, 2, NULL)}}, NULL);

@@ -29,8 +29,11 @@ typedef struct dc_spec {
 
 /* Makes the metatables. */
 void dc_spec_register(lua_State *L);
-/* Traces, checks and compiles the function at fn_idx for these sizes; pushes the specialisation. */
+/* Traces and checks the function at fn_idx for these sizes, begins to compile it; pushes the
+ * specialisation. */
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size);
+/* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
+dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* Of the results at idx..., raises where one is not as declared. Numbers stand for scalars. */
 void dc_spec_check_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size, int idx,
                            int n);

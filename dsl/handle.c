@@ -154,15 +154,14 @@ static dc_status download_body(dc_job *j, void *arg)
     const transfer *a = arg;
     dc_device *dev = a->d->rt->device;
     const dc_store *s = a->h->kind == DC_HANDLE_CELL ? a->h->cell->store : a->h->tensor->store;
-    if (a->h->kind == DC_HANDLE_CELL && a->h->cell->torn)
-        return dc_fail(j, DC_ERR_TORN,
-                       &(dc_fact){.word = {a->h->cell->label ? a->h->cell->label : "a cell"}});
+    if (a->h->kind == DC_HANDLE_CELL)
+        DC_TRY(dc_cell_check(a->h->cell, j, NULL, true));
     return dev->ops->download(dev, j, a->to, s->mem, dc_type_bytes(dc_handle_type(a->h)));
 }
 
 const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
 {
-    if (h->kind == DC_HANDLE_TRACED || (h->kind == DC_HANDLE_CELL && d->trace != NULL)) {
+    if (h->kind == DC_HANDLE_TRACED || (h->kind == DC_HANDLE_CELL && dc_trace_here(L, d) != NULL)) {
         const dc_trace *t = d->trace;
         if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
             dc_error_fact(L, d, DC_ERR_LEAKED,

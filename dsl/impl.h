@@ -220,6 +220,8 @@ struct dc_trace {
     uint64_t serial;
     const char *name;  /* of the function; interned */
     const char *where; /* its body; interned */
+    lua_State *L;      /* where the body runs, ... */
+    int depth;         /* ... above so many levels of the stack */
     dc_module *module;
     dc_func *f;
     DC_VEC(dc_ref) arg;
@@ -231,6 +233,13 @@ struct dc_trace {
 
 dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where);
 void dc_trace_free(dc_trace *t);
+/*
+ * The trace that a binding called from L takes part in, or NULL. Not the same as d->trace where the
+ * collector runs a finalizer of the script in the middle of a body: what it does is its own.
+ */
+dc_trace *dc_trace_here(lua_State *L, const dc_dsl *d);
+/* Levels of the stack of L. */
+int dc_trace_depth(lua_State *L);
 /* The value of a handle in the function being traced. LEAKED. */
 dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);

@@ -35,13 +35,15 @@ static void set_count(lua_State *L, const char *name, uint64_t n)
 /* dc.stats(): counters since the context was opened. */
 static int l_stats(lua_State *L)
 {
-    const dc_rt *rt = dc_dsl_of(L)->rt;
+    dc_rt *rt = dc_dsl_of(L)->rt;
     const dc_stats *s = &rt->stats;
+    dc_jit_settle(rt);
     lua_newtable(L);
 #define COUNT(field) set_count(L, #field, s->field)
     COUNT(traces);
     COUNT(compiles);
     COUNT(kernels);
+    COUNT(kernels_shared);
     COUNT(launches);
     COUNT(calls);
     COUNT(interpreted);

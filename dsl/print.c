@@ -154,7 +154,7 @@ int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h)
     }
     const dc_type type = *dc_handle_type(h);
     char text[DC_TYPE_TEXT];
-    if (h->kind == DC_HANDLE_CELL && d->trace != NULL) {
+    if (h->kind == DC_HANDLE_CELL && dc_trace_here(L, d) != NULL) {
         dc_type_print(&type, text, sizeof text);
         lua_pushfstring(L, "%s (%s)", text, h->cell->label != NULL ? h->cell->label : "a cell");
         return 1;

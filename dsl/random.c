@@ -48,7 +48,7 @@ static stream next_stream(lua_State *L, dc_dsl *d, int options, const char *op)
         }
         lua_pop(L, 1);
     }
-    if (d->trace != NULL)
+    if (dc_trace_here(L, d) != NULL)
         dc_error_raisef(L, d, DC_ERR_REENTER, op,
                         "the generator does not advance inside a typed function yet; draw outside "
                         "and pass it, or give { seed = n } for fixed numbers");

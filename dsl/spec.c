@@ -1,7 +1,8 @@
 /*
  * Specialisations: a typed function for one set of sizes. Its body is run once with traced
- * arguments, its results are checked against the signature, the graph becomes an executable and an
- * instance of it. After that only captured tensors and the sentences of run-time checks stay.
+ * arguments, its results are checked against the signature, and the graph is on its way to an
+ * executable, on another thread. After that only captured tensors, cells and the sentences of
+ * run-time checks stay. The first call waits for the executable and makes an instance of it.
  */
 #include "dsl/fn.h"
 
@@ -44,6 +45,8 @@ static void push_guard(lua_State *L, dc_dsl *d, dc_trace *t)
     *g = (guard){d, t};
     luaL_setmetatable(L, GUARD);
     lua_toclose(L, -1);
+    t->L = L;
+    t->depth = dc_trace_depth(L);
     t->outer = d->trace;
     d->trace = t;
 }
@@ -195,7 +198,6 @@ static dc_status compile_body(dc_job *j, void *arg)
     const compiling *a = arg;
     dc_spec *s = a->s;
     dc_trace *t = s->trace;
-    dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
     uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
     dc_exec_desc desc = {.name = a->fn->name,
                          .nfree = t->arg.n + t->captured.n,
@@ -203,20 +205,33 @@ static dc_status compile_body(dc_job *j, void *arg)
                          .nresult = t->result.n,
                          .ncheck = t->check.n,
                          .set = set};
-    for (uint32_t i = 0; i < t->cell.n; i++) {
-        cell[i] = t->cell.at[i].cell;
+    for (uint32_t i = 0; i < t->cell.n; i++)
         if (t->cell.at[i].is_set)
             set[desc.nset++] = i;
-    }
     desc.fn = dc_trace_close(t);
     s->nresult = t->result.n;
     s->arg = dc_xalloc(sizeof *s->arg * (desc.nfree + 1));
     for (uint32_t i = 0; i < t->captured.n; i++)
         s->arg[t->arg.n + i].tensor = t->captured.at[i].tensor;
-    DC_TRY(dc_exec_build(a->d->rt, j, &desc, &s->exec));
-    DC_TRY(dc_inst_new(a->d->rt, j, s->exec, cell, &s->inst));
+    DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
     dc_trace_settle(t);
     return DC_OK;
+}
+
+/* A sink of log lines may call the function while this waits: then the instance is there already.
+ */
+dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
+{
+    const dc_trace *t = s->trace;
+    if (s->inst != NULL)
+        return DC_OK;
+    DC_TRY(dc_exec_wait(d->rt, j, s->exec));
+    if (s->inst != NULL)
+        return DC_OK;
+    dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
+    for (uint32_t i = 0; i < t->cell.n; i++)
+        cell[i] = t->cell.at[i].cell;
+    return dc_inst_new(d->rt, j, s->exec, cell, &s->inst);
 }
 
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size)

@@ -10,6 +10,7 @@
  */
 #include "dsl/impl.h"
 
+#include <limits.h>
 #include <string.h>
 
 dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
@@ -48,6 +49,30 @@ void dc_trace_settle(dc_trace *t)
     dc_module_free(t->module);
     t->module = NULL;
     t->f = NULL;
+}
+
+int dc_trace_depth(lua_State *L)
+{
+    lua_Debug ar;
+    int n = 0;
+    while (lua_getstack(L, n, &ar))
+        n++;
+    return n;
+}
+
+dc_trace *dc_trace_here(lua_State *L, const dc_dsl *d)
+{
+    dc_trace *t = d->trace;
+    lua_Debug ar;
+    if (t == NULL)
+        return NULL;
+    const int inside = L == t->L ? dc_trace_depth(L) - t->depth : INT_MAX;
+    for (int level = 0; level < inside && lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "n", &ar);
+        if (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0)
+            return NULL;
+    }
+    return t;
 }
 
 static dc_ref capture(dc_trace *t, dc_tensor *tensor, const char *origin)

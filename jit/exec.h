@@ -44,18 +44,31 @@ struct dc_exec {
     size_t block_bytes;
     bool compare;
 
-    /* compiled; none of it when info.interpreted */
-    dc_program *program;
+    struct dc_build *build; /* jit/build.h; NULL when there is nothing to compile */
+
+    /* compiled; none of it when info.interpreted. To be looked at after dc_exec_wait */
+    struct dc_compiled **kernel; /* jit/kernels.h: those in use; NULL where none is yet */
+    uint32_t nkernel;
+    dc_program **program; /* jit/items.h: the executable's own */
+    uint32_t nprogram;
     dc_item *item;
     dc_item_fact *fact;
     uint32_t nitem;
-    size_t guard; /* free bytes round each temporary */
+    uint32_t untouched; /* no cell is written while a run stands at most here (dc_run_info.next) */
+    size_t guard;       /* free bytes round each temporary */
     dc_guarded *temp;
     uint32_t ntemp;
 
     dc_exec_info info;
     dc_profile profile;
 };
+
+typedef enum dc_inst_state {
+    DC_INST_FREE,
+    DC_INST_BUSY, /* inside start, poll or call */
+    DC_INST_PAUSED,
+    DC_INST_DONE /* results wait to be taken */
+} dc_inst_state;
 
 struct dc_inst {
     dc_exec *exec;
@@ -67,13 +80,32 @@ struct dc_inst {
     dc_store *block;    /* the argument block */
     void *staging;      /* the same on the host */
     void **slot;
-    dc_recording **recording; /* one; or one per item when guards are checked */
+    dc_recording **recording; /* one; or one per item, with its body, when guards are checked */
+    uint32_t *recorded;       /* by recording: its first item; one more: nitem */
     uint32_t nrecording;
+    bool prepared; /* recorded, or left to the interpreter */
     uint64_t calls;
-    bool busy;           /* a call is running */
-    bool borrowed;       /* it uses the context's arena */
-    dc_store *own_arena; /* or this one */
+
+    /* of the call or job at hand */
+    dc_inst_state state;
+    bool has_arena;
+    dc_store *own_arena; /* NULL: the context's */
+    bool running;        /* the device is at it: what it has written when unwinding is unknown */
+    bool locked;         /* the cells that it sets are its own */
+    uint32_t at, next;   /* recording, and where in it to go on (dc_run_info.next) */
+    uint64_t spent_ns;   /* by the slices so far; DEEPC_DEBUG=time */
+    dc_tensor **held; /* by slot: arguments and cells read, which move when somebody writes them */
 };
+
+/* Records, once; what the first call does if nobody did. */
+dc_status dc_inst_prepare(dc_inst *i, dc_job *j);
+
+/* Of executables being made (jit/build.c). */
+dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */
+void dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);
+void dc_exec_free(void *e);            /* whatever state it is in */
+void dc_exec_drop_kernels(dc_exec *e); /* on any thread */
+void dc_exec_destroy(dc_exec *e);      /* nobody knows of it any more */
 
 static inline uint32_t dc_slot_free(uint32_t i)
 {
@@ -93,6 +125,36 @@ static inline uint32_t dc_slot_result(const dc_exec *e, uint32_t i)
 static inline uint32_t dc_slot_count(const dc_exec *e)
 {
     return dc_slot_result(e, e->desc.nresult);
+}
+
+/* Numbers in the argument block are aligned as memory is. */
+static inline size_t dc_exec_block_at(const dc_type *param, uint32_t i)
+{
+    size_t at = 0;
+    for (uint32_t p = 0; p < i; p++)
+        at += param[p].rank == 0 ? 64 : 0;
+    return at;
+}
+
+/* Places the free parameters of rank 0. There is always a block, so that its slot has an address. */
+static inline void dc_exec_lay_block(dc_exec *e)
+{
+    e->block_at = DC_NEW_ARRAY(&e->mem, size_t, e->desc.nfree);
+    for (uint32_t i = 0; i < e->desc.nfree; i++)
+        e->block_at[i] = dc_exec_block_at(e->param, i);
+    e->block_bytes = dc_exec_block_at(e->param, e->desc.nfree);
+    if (e->block_bytes == 0)
+        e->block_bytes = 64;
+}
+
+/* Copies what item n of e waits for. */
+static inline void dc_exec_set_deps(dc_exec *e, uint32_t n, uint32_t ndep, const uint32_t *dep)
+{
+    uint32_t *copy = DC_NEW_ARRAY(&e->mem, uint32_t, ndep);
+    for (uint32_t d = 0; d < ndep; d++)
+        copy[d] = dep[d];
+    e->item[n].ndep = ndep;
+    e->item[n].dep = copy;
 }
 
 #endif

@@ -89,24 +89,18 @@ static dc_fv cons(dc_fbuild *b, dc_finst i)
 
 /* Folding ----------------------------------------------------------------------------------- */
 
-/* Cut to the width, extended by the sign of the type. */
-static uint64_t canonical(const dc_fbuild *b, int type, uint64_t bits)
+int dc_flat_width(const dc_flat *f, int type)
 {
-    if (type == DC_INDEX)
-        return b->f->index_bits == 64 ? bits : bits & (((uint64_t)1 << b->f->index_bits) - 1);
-    switch ((dc_dtype)type) {
-    case DC_BOOL:
-        return bits & 1;
-    case DC_U8:
-        return (uint8_t)bits;
-    case DC_I32:
-        return (uint64_t)(int64_t)(int32_t)(uint32_t)bits;
-    case DC_U32:
-    case DC_F32:
-    case DC_DTYPE__COUNT:
-        break;
-    }
-    return (uint32_t)bits;
+    return type == DC_INDEX  ? f->index_bits
+           : type == DC_BOOL ? 1
+                             : dc_dtype_bits((dc_dtype)type);
+}
+
+uint64_t dc_flat_canonical(const dc_flat *f, int type, uint64_t bits)
+{
+    const int unused = 64 - dc_flat_width(f, type);
+    bits <<= unused;
+    return type == DC_I32 ? (uint64_t)((int64_t)bits >> unused) : bits >> unused;
 }
 
 static uint64_t fold_value(dc_kop op, uint64_t a, uint64_t c)
@@ -194,7 +188,7 @@ dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits)
     return cons(b, (dc_finst){.op = DC_K_CONST,
                               .type = (uint8_t)type,
                               .lanes = (uint16_t)lanes,
-                              .imm = canonical(b, type, bits)});
+                              .imm = dc_flat_canonical(b->f, type, bits)});
 }
 
 dc_fv dc_fb_arg(dc_fbuild *b, int which)
@@ -282,6 +276,23 @@ dc_fv dc_fb_mem(dc_fbuild *b, const dc_finst *mem)
         return cons(b, i);
     i.level = b->level;
     return append(b, &i);
+}
+
+/* Threads meet ------------------------------------------------------------------------------ */
+
+void dc_fb_barrier(dc_fbuild *b, int kind)
+{
+    append(b, &(dc_finst){.op = DC_K_BARRIER, .level = b->level, .imm = (uint64_t)kind});
+}
+
+/* Not made once for several: each is a place that all lanes come by. */
+dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane)
+{
+    return append(b, &(dc_finst){.op = DC_K_SHUFFLE,
+                                 .type = dc_fb_at(b, a)->type,
+                                 .lanes = 1,
+                                 .level = b->level,
+                                 .in = {a, lane}});
 }
 
 /* Scopes ------------------------------------------------------------------------------------ */

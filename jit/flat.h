@@ -113,15 +113,22 @@ static inline bool dc_kop_loads(dc_kop op)
     return op == DC_K_LOAD || op == DC_K_GATHER;
 }
 
-/* May it be merged with its like, moved, computed in vain? Not so loads, see dc_flat_reads_input.
+/*
+ * May it be merged with its like, moved, computed in vain? Not so loads, see dc_flat_reads_input,
+ * and not shuffles, which all lanes have to come by.
  */
 static inline bool dc_kop_pure(dc_kop op)
 {
-    return dc_kop_row_of(op)->form < DC_KFORM_MEM;
+    return dc_kop_row_of(op)->form < DC_KFORM_LANE;
 }
 
 /* A load whose value does not depend on when it runs. */
 bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i);
+
+/* Bits of a type in arithmetic: 1 of bool, index_bits of DC_INDEX. */
+int dc_flat_width(const dc_flat *f, int type);
+/* A pattern as CONST holds it: cut to the width, extended by the sign of the type. */
+uint64_t dc_flat_canonical(const dc_flat *f, int type, uint64_t bits);
 
 /*
  * Building, front to back. Every instruction lands at the end. A pure one that an open scope

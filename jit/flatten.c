@@ -1,465 +1,32 @@
 /*
- * Flattening: walks the nest and writes down what one grid range does.
+ * Flattening: walks the nest and writes down what one worker does for a range of positions, or one
+ * thread of a group (jit/flatten_simt.c).
  *
- *   GRID, SERIAL  a loop                    UNROLL   the body repeated, the axis a constant
- *   VECTOR        the axis becomes lanes: what depends on it is a vector, the rest stays scalar
+ *   GRID                 the loop over the worker's positions
+ *   SERIAL, BLOCK, LANE  a loop             UNROLL   the body repeated, the axis a constant
+ *   VECTOR               the axis becomes lanes: what depends on it is a vector, the rest stays scalar
  *
- * An index is evaluated twofold: as a scalar (at lane 0) for addresses that are affine in the lane,
- * and as a vector for the others and for tests. Vectors of indices are computed in u32 where the
- * ranges allow it, which is half as wide as the index type.
- *
- * Tests that do not depend on the lane become IF (round an assignment) or choose a harmless address
- * (round a load: element 0, which every buffer that can be tested has, its value not used). Tests
- * that do become masks.
+ * Tests of an assignment that do not depend on the lane become IF round it, the others masks.
  */
-#include "jit/flatten.h"
-
-#include "jit/expand.h"
+#include "jit/flatten_impl.h"
+#include "jit/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What an axis is at the place being written. */
-typedef enum bind_kind { BIND_NONE, BIND_CONST, BIND_VALUE, BIND_LANES } bind_kind;
+enum { STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
-typedef struct bind {
-    bind_kind kind;
-    int64_t c;
-    dc_fv v;
-} bind;
-
-/* A condition: a scalar part and a part by lane; 0 is true. */
-typedef struct cond {
-    bool never;
-    dc_fv all, lane;
-} cond;
-
-typedef struct flattener {
-    dc_job *j;
-    const dc_kernel *k;
-    dc_fbuild *b;
-    bind *bind;     /* by axis */
-    int lanes;      /* of the vector axis that is open, else 1 */
-    uint32_t vaxis; /* it, or DC_NO_AXIS */
-    dc_fv mask;     /* lanes that are computed for; 0 all */
-    dc_fv guard;    /* scalar condition, not an IF, that loads stand under; 0 none */
-    int nested;     /* mask and guard are narrower than those of the assignment */
-    dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */
-    uint32_t *epoch, now;
-} flattener;
-
-static dc_fv value_of(flattener *l, dc_vx v);
-
-static const dc_ix_node *ix_at(const flattener *l, dc_ix a)
-{
-    return &l->k->ix.at[a];
-}
-
-/* Both with the lanes of the wider one. */
-static dc_fv join2(flattener *l, dc_kop op, dc_fv a, dc_fv c)
-{
-    const int n =
-        dc_fb_at(l->b, a)->lanes > 1 ? dc_fb_at(l->b, a)->lanes : dc_fb_at(l->b, c)->lanes;
-    return dc_fb_op2(l->b, op, dc_fb_splat(l->b, a, n), dc_fb_splat(l->b, c, n));
-}
-
-static dc_fv both(flattener *l, dc_fv a, dc_fv c)
-{
-    return a == 0 ? c : c == 0 ? a : join2(l, DC_K_AND, a, c);
-}
-
-/* Index expressions ------------------------------------------------------------------------- */
-
-/* How an index is wanted: its type, and whether the vector axis counts as lanes or as 0. */
-typedef struct want {
-    int type;
-    bool lanes;
-} want;
-
-static bool uses_lanes(const flattener *l, dc_ix a)
-{
-    return l->vaxis != DC_NO_AXIS && dc_ix_uses(l->k, a, l->vaxis);
-}
-
-/* Stride in the vector axis; *affine false where there is none. */
-static int64_t lane_stride(const flattener *l, dc_ix a, bool *affine)
-{
-    *affine = true;
-    return l->vaxis == DC_NO_AXIS ? 0 : dc_ix_stride(l->k, a, l->vaxis, affine);
-}
-
-/* May the expression and all inside it be computed in 32 bits? With room for div_value's lift. */
-static bool narrow(const flattener *l, dc_ix a)
-{
-    const int64_t limit = 1 << 30;
-    const dc_ix_node *x = ix_at(l, a);
-    if (x->lo < -limit || x->hi >= limit)
-        return false;
-    for (uint32_t n = 0; n < x->n; n++) {
-        const dc_atom_node *t = &l->k->atom.at[x->term[n].atom];
-        const bool divides = t->kind == DC_ATOM_DIV || t->kind == DC_ATOM_MOD;
-        if (divides && (!narrow(l, t->of) || t->k > limit))
-            return false;
-    }
-    return true;
-}
-
-static dc_fv index_value(flattener *l, dc_ix a, want w);
-
-static dc_fv const_index(flattener *l, want w, int64_t c)
-{
-    return dc_fb_const(l->b, w.type, 1, w.type == DC_INDEX ? (uint64_t)c : (uint32_t)c);
-}
-
-static dc_fv axis_value(flattener *l, uint32_t axis, want w)
-{
-    const bind *at = &l->bind[axis];
-    switch (at->kind) {
-    case BIND_CONST:
-        return const_index(l, w, at->c);
-    case BIND_VALUE:
-        return dc_fb_convert(l->b, at->v, w.type);
-    case BIND_LANES:
-        return w.lanes ? dc_fb_lanes(l->b, w.type, l->lanes, 1) : const_index(l, w, 0);
-    case BIND_NONE:
-        break;
-    }
-    DC_BUG("axis %s of %s is used outside its loop", l->k->axis.at[axis].name, l->k->name);
-}
-
-/* Floor division or remainder: of an unsigned number, after adding a multiple of the divisor. */
-static dc_fv div_value(flattener *l, const dc_atom_node *t, want w)
-{
-    const int64_t lo = ix_at(l, t->of)->lo;
-    const int64_t lift = lo < 0 ? (-lo + t->k - 1) / t->k : 0;
-    dc_fv x = index_value(l, t->of, w);
-    x = join2(l, DC_K_ADD, x, const_index(l, w, lift * t->k));
-    x = join2(l, t->kind == DC_ATOM_DIV ? DC_K_DIV : DC_K_REM, x, const_index(l, w, t->k));
-    return t->kind == DC_ATOM_DIV ? join2(l, DC_K_SUB, x, const_index(l, w, lift)) : x;
-}
-
-static dc_fv atom_value(flattener *l, dc_atom atom, want w)
-{
-    const dc_atom_node *t = &l->k->atom.at[atom];
-    switch ((dc_atom_kind)t->kind) {
-    case DC_ATOM_AXIS:
-        return axis_value(l, t->axis, w);
-    case DC_ATOM_DIV:
-    case DC_ATOM_MOD:
-        return div_value(l, t, w);
-    case DC_ATOM_VALUE:
-        return dc_fb_convert(l->b, value_of(l, t->value), w.type);
-    }
-    DC_BUG("atom of kind %d", t->kind);
-}
-
-typedef struct addend {
-    dc_fv v;
-    uint16_t level;
-    uint32_t at; /* place in the sum: qsort is not stable */
-} addend;
-
-static int by_level(const void *a, const void *c)
-{
-    const addend *x = a, *y = c;
-    if (x->level != y->level)
-        return x->level < y->level ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/*
- * The sum, what depends on outer loops first, so that it leaves the inner ones; constants last, so
- * that copies of an unrolled body share the rest; lanes after all scalars.
- */
-static dc_fv index_value(flattener *l, dc_ix a, want w)
-{
-    const dc_ix_node *x = ix_at(l, a);
-    addend *part = DC_NEW_ARRAY(&l->j->scratch, addend, x->n);
-    int64_t c = x->c;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < x->n; i++) {
-        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
-        if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST) {
-            c += x->term[i].coef * l->bind[t->axis].c;
-            continue;
-        }
-        dc_fv v = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_LANES && w.lanes
-                      ? dc_fb_lanes(l->b, w.type, l->lanes, x->term[i].coef)
-                      : join2(l, DC_K_MUL, atom_value(l, x->term[i].atom, w),
-                              const_index(l, w, x->term[i].coef));
-        const uint16_t level = dc_fb_at(l->b, v)->level;
-        part[n] = (addend){v, dc_fb_at(l->b, v)->lanes > 1 ? UINT16_MAX : level, n};
-        n++;
-    }
-    if (n > 1)
-        qsort(part, n, sizeof *part, by_level);
-    dc_fv sum = const_index(l, w, 0);
-    bool added = false; /* the constant: last of the scalars */
-    for (uint32_t i = 0; i < n; i++) {
-        if (part[i].level == UINT16_MAX && !added) {
-            sum = join2(l, DC_K_ADD, sum, const_index(l, w, c));
-            added = true;
-        }
-        sum = join2(l, DC_K_ADD, sum, part[i].v);
-    }
-    return added ? sum : join2(l, DC_K_ADD, sum, const_index(l, w, c));
-}
-
-static dc_fv scalar_index(flattener *l, dc_ix a)
-{
-    return index_value(l, a, (want){DC_INDEX, false});
-}
-
-static dc_fv lane_index(flattener *l, dc_ix a)
-{
-    return dc_fb_splat(l->b, index_value(l, a, (want){narrow(l, a) ? DC_U32 : DC_INDEX, true}),
-                       l->lanes);
-}
-
-/* Conditions -------------------------------------------------------------------------------- */
-
-static bool is_const_bool(const flattener *l, dc_fv v, bool which)
-{
-    uint64_t bits;
-    return dc_fb_is_const(l->b, v, &bits) && bits == which;
-}
-
-/* What the sum can be here, where axes of unrolled loops are constants. */
-static void range_here(const flattener *l, dc_ix a, int64_t *lo, int64_t *hi)
-{
-    const dc_ix_node *x = ix_at(l, a);
-    *lo = *hi = x->c;
-    for (uint32_t i = 0; i < x->n; i++) {
-        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
-        const int64_t coef = x->term[i].coef;
-        const bool fixed = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST;
-        const int64_t low = coef * (fixed ? l->bind[t->axis].c : t->lo);
-        const int64_t high = coef * (fixed ? l->bind[t->axis].c : t->hi);
-        *lo += dc_min_i64(low, high);
-        *hi += dc_max_i64(low, high);
-    }
-}
-
-/* 0 <= ix < n is one unsigned comparison. */
-static void and_range(flattener *l, cond *c, dc_range r)
-{
-    const dc_ix_node *x = ix_at(l, r.ix);
-    int64_t lo, hi;
-    range_here(l, r.ix, &lo, &hi);
-    if (lo >= 0 && hi < r.n)
-        return;
-    if (r.n <= 0 || hi < 0 || lo >= r.n) {
-        c->never = true;
-        return;
-    }
-    const bool by_lane = uses_lanes(l, r.ix);
-    const dc_fv v = by_lane ? lane_index(l, r.ix) : scalar_index(l, r.ix);
-    const int64_t most = dc_min_i64(r.n, x->hi + 1); /* fits the type of v */
-    const dc_fv n = const_index(l, (want){dc_fb_at(l->b, v)->type, false}, most);
-    const dc_fv test = join2(l, DC_K_LT, v, n);
-    if (is_const_bool(l, test, false))
-        c->never = true;
-    if (is_const_bool(l, test, true))
-        return;
-    if (dc_fb_at(l->b, test)->lanes > 1)
-        c->lane = both(l, c->lane, test);
-    else
-        c->all = both(l, c->all, test);
-}
-
-/* A test may load the integer it tests; such a load stands under the tests before it. */
-static cond cond_of(flattener *l, dc_pred p)
-{
-    const dc_fv mask = l->mask, guard = l->guard;
-    cond c = {0};
-    for (uint32_t n = 0; n < p.n && !c.never; n++) {
-        and_range(l, &c, p.range[n]);
-        l->mask = both(l, mask, c.lane);
-        l->guard = both(l, guard, c.all);
-    }
-    l->mask = mask;
-    l->guard = guard;
-    return c;
-}
-
-/* Index of a load under its own test, which what the index itself loads stands under too. */
-static dc_fv index_under(flattener *l, cond c, dc_ix a, bool lanes)
-{
-    const dc_fv mask = l->mask, guard = l->guard;
-    l->mask = both(l, mask, c.lane);
-    l->guard = both(l, guard, c.all);
-    l->nested++;
-    const dc_fv v = lanes ? lane_index(l, a) : scalar_index(l, a);
-    l->nested--;
-    l->mask = mask;
-    l->guard = guard;
-    return v;
-}
-
-/* Values ------------------------------------------------------------------------------------ */
-
-static dc_fv zero_of(flattener *l, dc_dtype t, int lanes)
-{
-    return dc_fb_const(l->b, t, lanes, 0);
-}
-
-/* Bytes that the address of element `a` is known to be a multiple of, 64 at most. */
-static uint16_t align_of(const flattener *l, dc_ix a, uint32_t buf)
-{
-    const dc_ix_node *x = ix_at(l, a);
-    uint64_t all = (uint64_t)x->c | 64;
-    for (uint32_t n = 0; n < x->n; n++) {
-        const dc_atom_node *t = &l->k->atom.at[x->term[n].atom];
-        if (t->kind != DC_ATOM_AXIS || l->bind[t->axis].kind != BIND_LANES)
-            all |= (uint64_t)x->term[n].coef;
-    }
-    const uint64_t elements = all & (0 - all);
-    const uint64_t bytes = elements * dc_dtype_size((dc_dtype)l->k->buf.at[buf].dtype);
-    return (uint16_t)(bytes > 64 ? 64 : bytes);
-}
-
-static bool within(const flattener *l, dc_ix a, uint32_t buf)
-{
-    return ix_at(l, a)->lo >= 0 && ix_at(l, a)->hi < l->k->buf.at[buf].count;
-}
-
-static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
-{
-    const dc_dtype t = (dc_dtype)v->dtype;
-    dc_fv at = index_under(l, c, v->at, false), when = both(l, l->guard, c.all);
-    const dc_fv lanes = both(l, l->mask, c.lane);
-    if (lanes != 0)
-        when = both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
-    if (when != 0 && !within(l, v->at, v->buf))
-        at = dc_fb_op3(l->b, DC_K_SELECT, when, at, dc_fb_const(l->b, DC_INDEX, 1, 0));
-    dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
-                                          .lanes = 1,
-                                          .imm = 1,
-                                          .buf = v->buf,
-                                          .align = (uint16_t)dc_dtype_size(t),
-                                          .in = {at}});
-    if (c.all != 0)
-        r = dc_fb_op3(l->b, DC_K_SELECT, c.all, r, zero_of(l, t, 1));
-    if (c.lane != 0)
-        r = dc_fb_op3(l->b, DC_K_SELECT, c.lane, dc_fb_splat(l->b, r, l->lanes),
-                      zero_of(l, t, l->lanes));
-    return r;
-}
-
-/*
- * Where all lanes stay inside the buffer it is read whole, and what the mask excludes is cleared
- * afterwards: masked accesses are slower, and to a local would keep it out of registers.
- */
-static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
-{
-    bool affine;
-    const int64_t step = lane_stride(l, v->at, &affine);
-    const bool whole = within(l, v->at, v->buf);
-    const dc_fv own = both(l, c.all, c.lane);
-    dc_fv mask = whole ? 0 : both(l, both(l, l->guard, l->mask), own);
-    mask = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
-    dc_finst mem = {.op = DC_K_GATHER,
-                    .lanes = (uint16_t)l->lanes,
-                    .imm = 1,
-                    .buf = v->buf,
-                    .align = (uint16_t)dc_dtype_size((dc_dtype)v->dtype)};
-    mem.in[1] = mask;
-    if (affine && (step == 1 || mask == 0)) {
-        mem.op = DC_K_LOAD;
-        mem.imm = (uint64_t)step;
-        mem.align = step == 1 ? align_of(l, v->at, v->buf) : mem.align;
-        mem.in[0] = index_under(l, c, v->at, false);
-    } else {
-        mem.in[0] = index_under(l, c, v->at, true);
-    }
-    const dc_fv r = dc_fb_mem(l->b, &mem);
-    if (!whole || own == 0)
-        return r;
-    return dc_fb_op3(l->b, DC_K_SELECT, dc_fb_splat(l->b, own, l->lanes), r,
-                     zero_of(l, (dc_dtype)v->dtype, l->lanes));
-}
-
-static dc_fv load_value(flattener *l, const dc_vx_node *v)
-{
-    l->nested++;
-    const cond c = cond_of(l, v->pred);
-    l->nested--;
-    if (c.never || l->k->buf.at[v->buf].count <= 0)
-        return zero_of(l, (dc_dtype)v->dtype, 1);
-    return uses_lanes(l, v->at) ? load_lanes(l, v, c) : load_scalar(l, v, c);
-}
-
-static dc_fv op_value(flattener *l, const dc_vx_node *v)
-{
-    dc_fv in[4];
-    int lanes = 1;
-    for (int n = 0; n < v->n; n++) {
-        in[n] = value_of(l, v->in[n]);
-        if (dc_fb_at(l->b, in[n])->lanes > 1)
-            lanes = dc_fb_at(l->b, in[n])->lanes;
-    }
-    for (int n = 0; n < v->n; n++)
-        in[n] = dc_fb_splat(l->b, in[n], lanes);
-    return dc_expand(l->b, (dc_op)v->op, (dc_dtype)v->dtype, in);
-}
-
-static dc_fv position_value(flattener *l, const dc_vx_node *v)
-{
-    const dc_fv i = uses_lanes(l, v->at) ? lane_index(l, v->at) : scalar_index(l, v->at);
-    const bool same_width = dc_fb_at(l->b, i)->type == DC_U32 && v->dtype == DC_I32;
-    return same_width ? dc_fb_bitcast(l->b, i, DC_I32) : dc_fb_convert(l->b, i, v->dtype);
-}
-
-static dc_fv test_value(flattener *l, const dc_vx_node *v)
-{
-    l->nested++;
-    const cond c = cond_of(l, v->pred);
-    l->nested--;
-    const dc_fv r = both(l, c.all, c.lane);
-    return r == 0 || c.never ? dc_fb_const(l->b, DC_BOOL, 1, !c.never) : r;
-}
-
-static dc_fv compute(flattener *l, const dc_vx_node *v)
-{
-    switch ((dc_vx_kind)v->kind) {
-    case DC_VX_OP:
-        return op_value(l, v);
-    case DC_VX_LOAD:
-        return load_value(l, v);
-    case DC_VX_CONST:
-        return dc_fb_const(l->b, v->dtype, 1, v->bits);
-    case DC_VX_INDEX:
-        return position_value(l, v);
-    case DC_VX_TEST:
-        return test_value(l, v);
-    }
-    DC_BUG("value of kind %d", v->kind);
-}
-
-/*
- * Once per assignment: an operand that two stores share is read once. What was computed under
- * narrower conditions is not kept, it may lack lanes.
- */
-static dc_fv value_of(flattener *l, dc_vx v)
-{
-    if (l->epoch[v] == l->now)
-        return l->value[v];
-    const dc_fv r = compute(l, &l->k->vx.at[v]);
-    if (l->nested == 0) {
-        l->value[v] = r;
-        l->epoch[v] = l->now;
-    }
-    return r;
-}
-
-/* Statements -------------------------------------------------------------------------------- */
+/* Assignments ------------------------------------------------------------------------------- */
 
 static void store_value(flattener *l, const dc_put *p, dc_fv v)
 {
+    const dc_ix at = dc_fl_place(l, p->buf, p->at);
     bool affine;
-    const int64_t step = lane_stride(l, p->at, &affine);
-    const bool lanes = uses_lanes(l, p->at);
-    const bool whole = l->k->buf.at[p->buf].scope == DC_SCOPE_LOCAL && within(l, p->at, p->buf);
+    const int64_t step = dc_fl_lane_stride(l, at, &affine);
+    const bool lanes = dc_fl_uses_lanes(l, at);
+    const uint8_t scope = l->b->f->buf.at[p->buf].scope;
+    const bool mine = scope == DC_SCOPE_LOCAL || scope == DC_SCOPE_SCRATCH;
+    const bool whole = mine && dc_fl_within(l, at, p->buf);
     dc_finst mem = {.op = DC_K_STORE,
                     .lanes = (uint16_t)(lanes ? l->lanes : 1),
                     .imm = 1,
@@ -471,11 +38,11 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
     mem.in[2] = lanes ? l->mask : 0;
     if (affine && (step == 1 || whole || mem.in[2] == 0)) {
         mem.imm = (uint64_t)step;
-        mem.align = lanes && step == 1 ? align_of(l, p->at, p->buf) : mem.align;
-        mem.in[0] = scalar_index(l, p->at);
+        mem.align = lanes && step == 1 ? dc_fl_align(l, at, p->buf) : mem.align;
+        mem.in[0] = dc_fl_scalar_index(l, at);
     } else {
         mem.op = DC_K_SCATTER;
-        mem.in[0] = lane_index(l, p->at);
+        mem.in[0] = dc_fl_lane_index(l, at);
     }
     if (whole && mem.op == DC_K_STORE && mem.in[2] != 0) { /* not masked: see load_lanes */
         dc_finst old = mem;
@@ -487,36 +54,107 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
     dc_fb_mem(l->b, &mem);
 }
 
+/*
+ * Where threads exchange registers all of them compute the values (loads stand under a guard then)
+ * and only the active ones store; else everything stands in the IF.
+ */
 static void flatten_set(flattener *l, const dc_stmt *s)
 {
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     dc_fv *value = DC_NEW_ARRAY(&l->j->scratch, dc_fv, s->nput);
+    const bool shuffles = dc_fl_has_shuffle(l, s);
     l->now++;
     l->mask = 0;
-    const cond c = cond_of(l, s->pred);
+    l->guard = l->active;
+    const cond c = dc_fl_cond(l, s->pred);
+    const dc_fv when = dc_fl_both(l, l->active, c.all);
+    l->guard = shuffles ? when : 0;
     if (!c.never) {
-        if (c.all != 0)
-            dc_fb_if(l->b, c.all);
+        if (when != 0 && !shuffles)
+            dc_fb_if(l->b, when);
         l->mask = c.lane;
         for (uint32_t n = 0; n < s->nput; n++)
-            value[n] = value_of(l, s->put[n].value);
+            value[n] = dc_fl_value(l, s->put[n].value);
+        if (when != 0 && shuffles)
+            dc_fb_if(l->b, when);
         for (uint32_t n = 0; n < s->nput; n++)
             store_value(l, &s->put[n], value[n]);
-        if (c.all != 0)
+        if (when != 0)
             dc_fb_end(l->b);
     }
-    l->mask = 0;
+    l->mask = l->guard = 0;
     dc_arena_rewind(&l->j->scratch, mark);
 }
 
-static void flatten_list(flattener *l, const dc_stmt *first);
+/* Matrix instructions ----------------------------------------------------------------------- */
 
-static void flatten_loop(flattener *l, const dc_stmt *s, dc_fv begin, dc_fv end)
+static dc_finst tile_access(flattener *l, dc_kop op, const dc_tile_operand *o, int64_t row,
+                            int64_t col)
 {
-    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = dc_fb_loop(l->b, begin, end)};
-    flatten_list(l, s->body);
-    dc_fb_end(l->b);
+    const dc_ix add = dc_ix_const(l->k, row * o->row + col * o->col);
+    const dc_ix at = dc_fl_place(l, o->buf, dc_ix_add(l->k, o->at, add));
+    return (dc_finst){.op = (uint8_t)op,
+                      .lanes = 1,
+                      .imm = 1,
+                      .buf = o->buf,
+                      .align = (uint16_t)dc_dtype_size(l->k->buf.at[o->buf].dtype),
+                      .in = {dc_fl_scalar_index(l, at)}};
 }
+
+static dc_fv tile_load(flattener *l, const dc_tile_operand *o, int64_t row, int64_t col)
+{
+    const dc_finst mem = tile_access(l, DC_K_LOAD, o, row, col);
+    return dc_fb_mem(l->b, &mem);
+}
+
+/* As arithmetic, since no row has an instruction yet: sums over k in order, for all m x n at once.
+ */
+static void tile_arithmetic(flattener *l, const dc_tile *t)
+{
+    const dc_tile_row *row = dc_tile_row_of(t->which);
+    dc_fv *c = DC_NEW_ARRAY(&l->j->scratch, dc_fv, (size_t)(row->m * row->n));
+    dc_fv *b = DC_NEW_ARRAY(&l->j->scratch, dc_fv, (size_t)row->n);
+    for (int i = 0; i < row->m; i++)
+        for (int n = 0; n < row->n; n++)
+            c[i * row->n + n] = tile_load(l, &t->c, i, n);
+    for (int k = 0; k < row->k; k++) {
+        for (int n = 0; n < row->n; n++)
+            b[n] = tile_load(l, &t->b, k, n);
+        for (int i = 0; i < row->m; i++) {
+            const dc_fv a = tile_load(l, &t->a, i, k);
+            for (int n = 0; n < row->n; n++) {
+                const dc_fv term = dc_fb_op2(l->b, DC_K_MUL, a, b[n]);
+                c[i * row->n + n] = dc_fb_op2(l->b, DC_K_ADD, c[i * row->n + n], term);
+            }
+        }
+    }
+    for (int i = 0; i < row->m; i++)
+        for (int n = 0; n < row->n; n++) {
+            dc_finst mem = tile_access(l, DC_K_STORE, &t->c, i, n);
+            mem.in[1] = c[i * row->n + n];
+            dc_fb_mem(l->b, &mem);
+        }
+}
+
+static void flatten_tile(flattener *l, const dc_stmt *s)
+{
+    const dc_mark mark = dc_arena_mark(&l->j->scratch);
+    l->now++;
+    const cond c = dc_fl_cond(l, s->pred);
+    if (!c.never) {
+        const dc_fv when = dc_fl_both(l, l->active, c.all);
+        if (c.lane != 0)
+            DC_BUG("%s: a matrix instruction by lanes", l->k->name);
+        if (when != 0)
+            dc_fb_if(l->b, when);
+        tile_arithmetic(l, s->tile);
+        if (when != 0)
+            dc_fb_end(l->b);
+    }
+    dc_arena_rewind(&l->j->scratch, mark);
+}
+
+/* Loops ------------------------------------------------------------------------------------- */
 
 /* Does every store inside go to another place for each step of the axis? Else it cannot be lanes.
  */
@@ -526,6 +164,8 @@ static bool moves_every_store(const dc_kernel *k, const dc_stmt *first, uint32_t
         if (s->kind == DC_STMT_LOOP &&
             (k->axis.at[s->axis].kind == DC_AXIS_VECTOR || !moves_every_store(k, s->body, axis)))
             return false;
+        if (s->kind == DC_STMT_TILE)
+            return false;
         for (uint32_t n = 0; n < s->nput; n++)
             if (!dc_ix_uses(k, s->put[n].at, axis))
                 return false;
@@ -533,84 +173,209 @@ static bool moves_every_store(const dc_kernel *k, const dc_stmt *first, uint32_t
     return true;
 }
 
+static void flatten_lanes(flattener *l, const dc_stmt *s)
+{
+    l->bind[s->axis] = (bind){.kind = BIND_LANES};
+    l->lanes = (int)l->k->axis.at[s->axis].extent;
+    l->vaxis = s->axis;
+    dc_fl_list(l, s->body);
+    l->lanes = 1;
+    l->vaxis = DC_NO_AXIS;
+}
+
+static void flatten_unrolled(flattener *l, const dc_stmt *s)
+{
+    for (int64_t i = 0; i < l->k->axis.at[s->axis].extent; i++) {
+        l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
+        dc_fl_list(l, s->body);
+    }
+}
+
+static void flatten_loop(flattener *l, const dc_stmt *s)
+{
+    const uint64_t n = (uint64_t)l->k->axis.at[s->axis].extent;
+    const dc_fv counter =
+        dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, 0), dc_fb_const(l->b, DC_INDEX, 1, n));
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter};
+    dc_fl_list(l, s->body);
+    dc_fb_end(l->b);
+}
+
 static void flatten_axis(flattener *l, const dc_stmt *s)
 {
     const dc_axis *a = &l->k->axis.at[s->axis];
-    bind *at = &l->bind[s->axis];
     dc_axis_kind kind = (dc_axis_kind)a->kind;
     if (kind == DC_AXIS_VECTOR && !moves_every_store(l->k, s->body, s->axis))
         kind = DC_AXIS_UNROLL;
-    if (a->extent == 1 && kind != DC_AXIS_GRID)
+    if (a->extent == 1)
         kind = DC_AXIS_UNROLL;
     if (a->extent <= 0)
         return;
     switch (kind) {
     case DC_AXIS_GRID:
-        flatten_loop(l, s, dc_fb_arg(l->b, 0), dc_fb_arg(l->b, 1));
-        break;
+        DC_BUG("%s: grid axis %s inside a loop", l->k->name, a->name);
     case DC_AXIS_SERIAL:
     case DC_AXIS_BLOCK:
     case DC_AXIS_LANE:
-        flatten_loop(l, s, dc_fb_const(l->b, DC_INDEX, 1, 0),
-                     dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)a->extent));
+        flatten_loop(l, s);
         break;
     case DC_AXIS_VECTOR:
-        *at = (bind){.kind = BIND_LANES};
-        l->lanes = (int)a->extent;
-        l->vaxis = s->axis;
-        flatten_list(l, s->body);
-        l->lanes = 1;
-        l->vaxis = DC_NO_AXIS;
+        flatten_lanes(l, s);
         break;
     case DC_AXIS_UNROLL:
-        for (int64_t i = 0; i < a->extent; i++) {
-            *at = (bind){.kind = BIND_CONST, .c = i};
-            flatten_list(l, s->body);
-        }
+        flatten_unrolled(l, s);
         break;
     }
-    *at = (bind){0};
+    l->bind[s->axis] = (bind){0};
 }
 
-static void flatten_list(flattener *l, const dc_stmt *first)
+void dc_fl_stmt(flattener *l, const dc_stmt *s)
+{
+    switch ((dc_stmt_kind)s->kind) {
+    case DC_STMT_LOOP:
+        flatten_axis(l, s);
+        break;
+    case DC_STMT_SET:
+        flatten_set(l, s);
+        break;
+    case DC_STMT_TILE:
+        flatten_tile(l, s);
+        break;
+    }
+}
+
+void dc_fl_list(flattener *l, const dc_stmt *first)
 {
     for (const dc_stmt *s = first; s != NULL; s = s->next)
-        if (s->kind == DC_STMT_LOOP)
-            flatten_axis(l, s);
-        else
-            flatten_set(l, s);
+        dc_fl_stmt(l, s);
 }
 
-static bool has_grid(const dc_kernel *k)
+/* Workers ----------------------------------------------------------------------------------- */
+
+static bool is_grid(const dc_kernel *k, const dc_stmt *s)
 {
-    for (const dc_stmt *s = k->root; s != NULL; s = s->next)
-        if (s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID)
-            return true;
-    return false;
+    return s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID;
 }
+
+/* The positions of one nest: those of [begin, end) that lie in [first, first + extent). */
+static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alone)
+{
+    dc_fbuild *b = l->b;
+    const int64_t extent = l->k->axis.at[s->axis].extent;
+    dc_fv begin = dc_fb_arg(b, DC_KARG_BEGIN), end = dc_fb_arg(b, DC_KARG_END);
+    const dc_fv lo = dc_fb_const(b, DC_INDEX, 1, (uint64_t)first);
+    const dc_fv hi = dc_fb_const(b, DC_INDEX, 1, (uint64_t)(first + extent));
+    if (!alone) {
+        begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, begin, lo), lo, begin);
+        end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, hi, end), hi, end);
+    }
+    const dc_fv counter = dc_fb_loop(b, begin, end);
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = dc_fb_op2(b, DC_K_SUB, counter, lo)};
+    dc_fl_list(l, s->body);
+    dc_fb_end(b);
+    l->bind[s->axis] = (bind){0};
+}
+
+static void flatten_workers(flattener *l)
+{
+    const dc_stmt *root = l->k->root;
+    int64_t first = 0;
+    if (root == NULL || !is_grid(l->k, root)) { /* one position: everything is done for it */
+        dc_fb_loop(l->b, dc_fb_arg(l->b, DC_KARG_BEGIN), dc_fb_arg(l->b, DC_KARG_END));
+        dc_fl_list(l, root);
+        dc_fb_end(l->b);
+        return;
+    }
+    for (const dc_stmt *s = root; s != NULL; s = s->next) {
+        if (!is_grid(l->k, s))
+            DC_BUG("%s: a nest without grid beside one with", l->k->name);
+        if (l->k->axis.at[s->axis].extent <= 0)
+            continue;
+        worker_nest(l, s, first, root->next == NULL);
+        first += l->k->axis.at[s->axis].extent;
+    }
+}
+
+/* All of a worker's own; what is large goes to its scratch memory. */
+static void worker_buffers(dc_flat *f)
+{
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        dc_buffer *b = &f->buf.at[n];
+        const size_t bytes = (size_t)b->count * dc_dtype_size((dc_dtype)b->dtype);
+        if (b->scope == DC_SCOPE_PARAM)
+            continue;
+        b->scope = DC_SCOPE_LOCAL;
+        if (bytes <= STACK_BYTES)
+            continue;
+        b->scope = DC_SCOPE_SCRATCH;
+        b->at = f->scratch;
+        f->scratch += dc_align_up(bytes, SCRATCH_ALIGN);
+    }
+}
+
+/* Kernels --------------------------------------------------------------------------------------- */
 
 static void free_flat(void *f)
 {
     dc_flat_free(f);
 }
 
-/* On the job's cleanup list. */
-static dc_flat *flat_of(dc_job *j, const dc_kernel *k)
+/* Can everything be counted in 32 bits, also where a test has yet to fail? */
+static bool fits_32(const dc_kernel *k)
 {
+    const int64_t limit = (int64_t)1 << 30;
+    for (uint32_t i = 1; i < k->ix.n; i++)
+        if (k->ix.at[i].lo < -limit || k->ix.at[i].hi >= limit)
+            return false;
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].count >= limit)
+            return false;
+    return true;
+}
+
+/* On the job's cleanup list. */
+static dc_flat *flat_of(dc_job *j, const dc_kernel *k, bool simt)
+{
+    const dc_launch launch = dc_nest_launch(k);
     dc_flat *f = dc_xalloc(sizeof *f);
     dc_job_defer(j, free_flat, f);
     memcpy(f->name, k->name, sizeof f->name);
     f->strict = k->strict;
-    f->index_bits = 64;
+    f->simt = simt;
+    f->index_bits = simt && fits_32(k) ? 32 : 64;
+    f->threads = simt ? launch.threads : 1;
+    f->positions = launch.positions;
     f->nparam = k->nparam;
     for (uint32_t n = 0; n < k->buf.n; n++)
         DC_PUSH_IN(&f->arena, f->buf, k->buf.at[n]);
     return f;
 }
 
-dc_status dc_flatten_skipping(dc_job *j, const dc_kernel *k, uint32_t skip, dc_flat **out)
+static dc_status flatten_body(flattener *l, const dc_target *t)
 {
-    dc_flat *f = flat_of(j, k);
+    dc_flat *f = l->b->f;
+    if (!f->simt) {
+        worker_buffers(f);
+        flatten_workers(l);
+        return DC_OK;
+    }
+    DC_TRY(dc_fl_simt_buffers(l, t));
+    dc_fl_simt(l);
+    return DC_OK;
+}
+
+static dc_status finish(dc_job *j, dc_flat *f, uint32_t skip)
+{
+    const bool check = j->opt != NULL && j->opt->check > 0;
+    if (check)
+        DC_TRY(dc_flat_check(j, f));
+    return dc_flat_optimize(j, f, skip, check);
+}
+
+dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint32_t skip,
+                         dc_flat **out)
+{
+    dc_flat *f = flat_of(j, k, target != NULL && target->simt);
     const dc_mark mark = dc_arena_mark(&j->scratch);
     flattener l = {.j = j,
                    .k = k,
@@ -620,17 +385,10 @@ dc_status dc_flatten_skipping(dc_job *j, const dc_kernel *k, uint32_t skip, dc_f
                    .vaxis = DC_NO_AXIS,
                    .value = DC_NEW_ARRAY(&j->scratch, dc_fv, k->vx.n),
                    .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n)};
-    const bool whole = !has_grid(k); /* the grid is one position: do everything for it */
-    if (whole)
-        dc_fb_loop(l.b, dc_fb_arg(l.b, 0), dc_fb_arg(l.b, 1));
-    flatten_list(&l, k->root);
-    if (whole)
-        dc_fb_end(l.b);
+    dc_status s = flatten_body(&l, target);
     dc_arena_rewind(&j->scratch, mark);
-    const bool check = j->opt != NULL && j->opt->check > 0;
-    dc_status s = check ? dc_flat_check(j, f) : DC_OK;
     if (s == DC_OK)
-        s = dc_flat_optimize(j, f, skip, check);
+        s = finish(j, f, skip);
     dc_job_keep(j, f);
     if (s != DC_OK) {
         dc_flat_free(f);
@@ -640,7 +398,12 @@ dc_status dc_flatten_skipping(dc_job *j, const dc_kernel *k, uint32_t skip, dc_f
     return DC_OK;
 }
 
-dc_status dc_flatten(dc_job *j, const dc_kernel *k, dc_flat **out)
+dc_status dc_flatten_skipping(dc_job *j, dc_kernel *k, uint32_t skip, dc_flat **out)
 {
-    return dc_flatten_skipping(j, k, 0, out);
+    return dc_flatten_for(j, k, NULL, skip, out);
+}
+
+dc_status dc_flatten(dc_job *j, dc_kernel *k, dc_flat **out)
+{
+    return dc_flatten_for(j, k, NULL, 0, out);
 }

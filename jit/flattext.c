@@ -1,32 +1,160 @@
-/*
- * The flat form as text, and its verifier.
- *
- *   kernel E_100 (out0: f32[100] out, x0: f32[100]) {
- *     %1 = loop begin, end
- *       %2 = mul index %1, 16
- *       %3 = load f32x16 x0[%2], align 64
- *       %4 = add f32x16 %3, 1
- *       store f32x16 out0[%2], %4, align 64
- *     end
- *   }
- *
- * Values are numbered in the order they stand; constants stand where they are used.
- */
-#include "jit/flat.h"
+/* The flat form to text, as jit/flattext.h describes it. */
+#include "jit/flattext.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
-static const char *type_name(int type)
+const char *const dc_flattext_args[4] = {"begin", "end", "group", "thread"};
+const char *const dc_flattext_barriers[2] = {"group", "lanes"};
+const char *const dc_flattext_scopes[5] = {"", "local", "thread", "group", "scratch"};
+const char *const dc_flattext_modes[3] = {"in", "out", "inout"};
+
+const char *dc_flattext_type(int type)
 {
     return type == DC_INDEX ? "index" : dc_dtype_name((dc_dtype)type);
 }
 
-static void print_type(const dc_finst *i, dc_text *out)
+dc_ftype dc_flattext_operand(const dc_finst *i, int n, dc_ftype other)
 {
-    dc_text_printf(out, " %s", type_name(i->type));
-    if (i->lanes > 1)
-        dc_text_printf(out, "x%d", i->lanes);
+    const dc_ftype own = {i->type, i->lanes}, unknown = {0, 0};
+    const dc_ftype flag = {DC_BOOL, i->lanes};
+    switch ((dc_kform)dc_kop_row_of((dc_kop)i->op)->form) {
+    case DC_KFORM_LEAF:
+        return unknown;
+    case DC_KFORM_SAME:
+        return own;
+    case DC_KFORM_TEST:
+        return other;
+    case DC_KFORM_PICK:
+        return n == 0 ? flag : own;
+    case DC_KFORM_CONV:
+        return i->op == DC_K_SPLAT ? (dc_ftype){i->type, 1} : unknown;
+    case DC_KFORM_LANE:
+        return n == 0 ? own : (dc_ftype){DC_U32, 1};
+    case DC_KFORM_MEM:
+        if (n == 0)
+            return (dc_ftype){DC_INDEX,
+                              i->op == DC_K_GATHER || i->op == DC_K_SCATTER ? i->lanes : 1};
+        return n == 1 && dc_kop_stores((dc_kop)i->op) ? own : flag;
+    case DC_KFORM_CTRL:
+        return i->op == DC_K_IF ? (dc_ftype){DC_BOOL, 1} : (dc_ftype){DC_INDEX, 1};
+    }
+    return unknown;
+}
+
+/* Floats ------------------------------------------------------------------------------------ */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Digits as an integer; what has more than fit is refused. */
+static size_t read_digits(const char *s, size_t n, uint64_t *m)
+{
+    size_t i = 0;
+    for (; i < n && is_digit(s[i]) && *m < UINT64_MAX / 10 - 1; i++)
+        *m = *m * 10 + (uint64_t)(s[i] - '0');
+    return i;
+}
+
+static double scaled(double v, int64_t power)
+{
+    static const double ten[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    for (; power > 15; power -= 15)
+        v *= ten[15];
+    for (; power < -15; power += 15)
+        v /= ten[15];
+    return power < 0 ? v / ten[-power] : v * ten[power];
+}
+
+static bool read_hex(const char *s, size_t n, uint32_t *bits)
+{
+    *bits = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char c = s[i];
+        const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0)
+            return false;
+        *bits = *bits << 4 | (uint32_t)digit;
+    }
+    return n > 0 && n <= 8;
+}
+
+/* The same on all machines and in all locales, which strtof is not. */
+bool dc_flattext_float(const char *s, size_t n, uint32_t *bits)
+{
+    if (n > 2 && s[0] == '0' && s[1] == 'x')
+        return read_hex(s + 2, n - 2, bits);
+    const bool negative = n > 0 && s[0] == '-';
+    const uint32_t sign = negative ? 0x80000000u : 0;
+    size_t at = negative;
+    uint64_t m = 0, e = 0;
+    if (n - at == 3 && memcmp(s + at, "inf", 3) == 0) {
+        *bits = sign | 0x7f800000u;
+        return true;
+    }
+    const size_t whole = read_digits(s + at, n - at, &m);
+    at += whole;
+    int64_t power = 0;
+    if (whole > 0 && at < n && s[at] == '.') {
+        const size_t part = read_digits(s + at + 1, n - at - 1, &m);
+        at += 1 + part;
+        power = -(int64_t)part;
+        if (part == 0)
+            return false;
+    }
+    if (whole > 0 && at < n && s[at] == 'e') {
+        const bool down = at + 1 < n && s[at + 1] == '-';
+        at += 1 + (at + 1 < n && (down || s[at + 1] == '+'));
+        const size_t digits = read_digits(s + at, n - at, &e);
+        if (digits == 0 || e > 400)
+            return false;
+        at += digits;
+        power += down ? -(int64_t)e : (int64_t)e;
+    }
+    *bits = sign | dc_f32_bits((float)scaled((double)m, power));
+    return whole > 0 && at == n && (*bits & 0x7f800000u) != 0x7f800000u;
+}
+
+static void print_float(uint32_t bits, dc_text *out)
+{
+    char s[40];
+    uint32_t again;
+    const double v = dc_bits_f32(bits);
+    if (v == v && v - v == 0) {
+        snprintf(s, sizeof s, "%.6g", v);
+        if (!dc_flattext_float(s, strlen(s), &again) || again != bits)
+            snprintf(s, sizeof s, "%.9g", v);
+        for (char *c = s; *c != '\0'; c++) /* whatever the locale has for a point */
+            *c = is_digit(*c) || *c == '-' || *c == '+' || *c == 'e' ? *c : '.';
+        if (dc_flattext_float(s, strlen(s), &again) && again == bits) {
+            dc_text_puts(out, s);
+            return;
+        }
+    } else if ((bits & 0x7fffff) == 0) {
+        dc_text_puts(out, bits >> 31 ? "-inf" : "inf");
+        return;
+    }
+    dc_text_printf(out, "0x%08" PRIx32, bits);
+}
+
+/* Instructions ------------------------------------------------------------------------------ */
+
+typedef struct printer {
+    const dc_flat *f;
+    uint32_t *number; /* by value, in the order they stand; 0: it has none */
+    dc_text *out;
+} printer;
+
+static void put_type(printer *p, int type, int lanes)
+{
+    dc_text_puts(p->out, dc_flattext_type(type));
+    if (lanes > 1)
+        dc_text_printf(p->out, "x%d", lanes);
+    dc_text_puts(p->out, " ");
 }
 
 static bool stands_alone(const dc_finst *i)
@@ -34,63 +162,134 @@ static bool stands_alone(const dc_finst *i)
     return i->op != DC_K_CONST && i->op != DC_K_ARG;
 }
 
-static void print_operand(const dc_flat *f, dc_fv v, const uint32_t *number, dc_text *out)
+static void put_const(printer *p, const dc_finst *c, dc_ftype want)
 {
-    const dc_finst *i = dc_finst_at(f, v);
-    if (stands_alone(i))
-        dc_text_printf(out, "%%%" PRIu32, number[v]);
-    else if (i->op == DC_K_ARG)
-        dc_text_puts(out, i->imm == 0 ? "begin" : "end");
-    else if (i->type == DC_F32)
-        dc_text_printf(out, "%.9g", (double)dc_bits_f32((uint32_t)i->imm));
+    if (want.lanes != c->lanes || want.type != c->type)
+        put_type(p, c->type, c->lanes);
+    if (c->type == DC_F32)
+        print_float((uint32_t)c->imm, p->out);
     else
-        dc_text_printf(out, "%" PRId64, (int64_t)i->imm);
+        dc_text_printf(p->out, "%" PRId64, (int64_t)dc_flat_canonical(p->f, c->type, c->imm));
 }
 
-static void print_mem(const dc_flat *f, const dc_finst *i, const uint32_t *number, dc_text *out)
+static void put_operand(printer *p, const dc_finst *i, int n)
+{
+    const dc_finst *v = dc_finst_at(p->f, i->in[n]);
+    if (v->op == DC_K_ARG) {
+        dc_text_puts(p->out, dc_flattext_args[v->imm & 3]);
+    } else if (v->op == DC_K_CONST) {
+        const dc_fv o = n < 2 ? i->in[1 - n] : 0;
+        const dc_finst *other = o != 0 ? dc_finst_at(p->f, o) : NULL;
+        const bool tells = other != NULL && other->op != DC_K_CONST;
+        put_const(p, v,
+                  dc_flattext_operand(
+                      i, n, tells ? (dc_ftype){other->type, other->lanes} : (dc_ftype){0, 0}));
+    } else {
+        dc_text_printf(p->out, "%%%" PRIu32, p->number[i->in[n]]);
+    }
+}
+
+static void put_buffer_name(printer *p, uint32_t n)
+{
+    dc_text_puts(p->out, p->f->buf.at[n].name);
+    for (uint32_t m = 0; m < n; m++)
+        if (strcmp(p->f->buf.at[m].name, p->f->buf.at[n].name) == 0) {
+            dc_text_printf(p->out, "@%" PRIu32, n);
+            return;
+        }
+}
+
+static void put_mem(printer *p, const dc_finst *i)
 {
     const bool stores = dc_kop_stores((dc_kop)i->op);
-    const dc_fv mask = i->in[stores ? 2 : 1];
-    dc_text_printf(out, " %s[", f->buf.at[i->buf].name);
-    print_operand(f, i->in[0], number, out);
+    const int mask = stores ? 2 : 1;
+    put_type(p, i->type, i->lanes);
+    put_buffer_name(p, i->buf);
+    dc_text_puts(p->out, "[");
+    put_operand(p, i, 0);
     if (i->lanes > 1 && i->imm != 1 && (i->op == DC_K_LOAD || i->op == DC_K_STORE))
-        dc_text_printf(out, " step %" PRId64, (int64_t)i->imm);
-    dc_text_puts(out, "]");
+        dc_text_printf(p->out, " step %" PRId64, (int64_t)i->imm);
+    dc_text_puts(p->out, "]");
     if (stores) {
-        dc_text_puts(out, ", ");
-        print_operand(f, i->in[1], number, out);
+        dc_text_puts(p->out, ", ");
+        put_operand(p, i, 1);
     }
-    if (mask != 0) {
-        dc_text_puts(out, ", mask ");
-        print_operand(f, mask, number, out);
+    if (i->in[mask] != 0) {
+        dc_text_puts(p->out, ", mask ");
+        put_operand(p, i, mask);
     }
-    if (i->align > dc_dtype_size((dc_dtype)i->type))
-        dc_text_printf(out, ", align %d", i->align);
+    if (i->align != dc_dtype_size((dc_dtype)i->type))
+        dc_text_printf(p->out, ", align %d", i->align);
 }
 
-static void print_inst(const dc_flat *f, dc_fv v, const uint32_t *number, dc_text *out)
+static void put_inst(printer *p, dc_fv v)
 {
-    const dc_finst *i = dc_finst_at(f, v);
+    const dc_finst *i = dc_finst_at(p->f, v);
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
-    if (number[v] != 0)
-        dc_text_printf(out, "%%%" PRIu32 " = ", number[v]);
-    dc_text_puts(out, row->name);
-    if (row->form != DC_KFORM_CTRL)
-        print_type(i, out);
+    if (p->number[v] != 0)
+        dc_text_printf(p->out, "%%%" PRIu32 " = ", p->number[v]);
+    dc_text_puts(p->out, row->name);
     if (row->form == DC_KFORM_MEM) {
-        print_mem(f, i, number, out);
+        dc_text_puts(p->out, " ");
+        put_mem(p, i);
+    } else if (i->op == DC_K_BARRIER) {
+        dc_text_printf(p->out, " %s", dc_flattext_barriers[i->imm & 1]);
     } else {
+        if (i->op != DC_K_END)
+            dc_text_puts(p->out, " ");
+        if (row->form != DC_KFORM_CTRL)
+            put_type(p, i->type, i->lanes);
         for (int n = 0; n < row->n; n++) {
-            dc_text_puts(out, n > 0 ? ", " : " ");
-            print_operand(f, i->in[n], number, out);
+            dc_text_puts(p->out, n > 0 ? ", " : "");
+            put_operand(p, i, n);
         }
         if (i->op == DC_K_LANES)
-            dc_text_printf(out, " %" PRId64, (int64_t)i->imm);
+            dc_text_printf(p->out, "%" PRId64, (int64_t)i->imm);
     }
-    dc_text_puts(out, "\n");
+    dc_text_puts(p->out, "\n");
 }
 
-/* Numbers of the values in the order they stand; instructions without a value have 0. */
+/* Kernels ----------------------------------------------------------------------------------- */
+
+static void put_buffer(printer *p, uint32_t n, uint32_t *nparam)
+{
+    const dc_buffer *b = &p->f->buf.at[n];
+    const bool param = b->scope == DC_SCOPE_PARAM;
+    dc_text_puts(p->out, n > 0 ? ", " : "");
+    put_buffer_name(p, n);
+    dc_text_printf(p->out, ": %s[%" PRId64 "]", dc_dtype_name((dc_dtype)b->dtype), b->count);
+    if (!param)
+        dc_text_printf(p->out, " %s", dc_flattext_scopes[b->scope]);
+    if (b->scope == DC_SCOPE_SCRATCH)
+        dc_text_printf(p->out, " %zu", b->at);
+    if (b->mode != (param ? DC_MODE_IN : DC_MODE_OUT))
+        dc_text_printf(p->out, " %s", dc_flattext_modes[b->mode]);
+    if (param && b->param != *nparam)
+        dc_text_printf(p->out, " param %" PRIu32, b->param);
+    *nparam += param;
+}
+
+static void put_heading(printer *p)
+{
+    const dc_flat *f = p->f;
+    uint32_t nparam = 0;
+    dc_text_printf(p->out, "kernel %s (", f->name);
+    for (uint32_t n = 0; n < f->buf.n; n++)
+        put_buffer(p, n, &nparam);
+    dc_text_printf(p->out, ")%s", f->strict ? " strict" : "");
+    if (f->simt)
+        dc_text_printf(p->out, " simt %" PRIu32, f->threads);
+    if (f->lanes != 0)
+        dc_text_printf(p->out, " lanes %d", f->lanes);
+    if (f->index_bits != 64)
+        dc_text_printf(p->out, " index %d", f->index_bits);
+    if (f->positions != 0)
+        dc_text_printf(p->out, " positions %" PRId64, f->positions);
+    if (f->scratch != 0)
+        dc_text_printf(p->out, " scratch %zu", f->scratch);
+    dc_text_puts(p->out, " {\n");
+}
+
 static uint32_t *number_values(const dc_flat *f)
 {
     uint32_t *number = dc_xalloc(f->inst.n * sizeof *number), next = 1;
@@ -105,19 +304,10 @@ static uint32_t *number_values(const dc_flat *f)
 void dc_flat_print(const dc_flat *f, dc_text *out)
 {
     dc_job *j = dc_job_here();
-    uint32_t *number = number_values(f);
+    printer p = {.f = f, .number = number_values(f), .out = out};
     int indent = 1;
-    dc_job_defer(j, dc_xfree, number); /* the text may have no room to grow */
-    dc_text_printf(out, "kernel %s (", f->name);
-    for (uint32_t n = 0; n < f->buf.n; n++) {
-        const dc_buffer *b = &f->buf.at[n];
-        dc_text_printf(out, "%s%s: %s[%" PRId64 "]%s", n > 0 ? ", " : "", b->name,
-                       dc_dtype_name((dc_dtype)b->dtype), b->count,
-                       b->scope == DC_SCOPE_LOCAL ? " local"
-                       : b->mode == DC_MODE_OUT   ? " out"
-                                                  : "");
-    }
-    dc_text_printf(out, ")%s {\n", f->strict ? " strict" : "");
+    dc_job_defer(j, dc_xfree, p.number); /* the text may have no room to grow */
+    put_heading(&p);
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_kop op = (dc_kop)dc_finst_at(f, f->order.at[n])->op;
         if (!stands_alone(dc_finst_at(f, f->order.at[n])))
@@ -126,161 +316,11 @@ void dc_flat_print(const dc_flat *f, dc_text *out)
             indent--;
         for (int t = 0; t < indent; t++)
             dc_text_puts(out, "  ");
-        print_inst(f, f->order.at[n], number, out);
+        put_inst(&p, f->order.at[n]);
         if (op == DC_K_LOOP || op == DC_K_IF)
             indent++;
     }
     dc_text_puts(out, "}\n");
-    dc_job_keep(j, number);
-    dc_xfree(number);
-}
-
-/* Verifier ---------------------------------------------------------------------------------- */
-
-typedef struct check {
-    const dc_flat *f;
-    uint32_t *scope_of; /* by value: 1 + the open scope it was computed in; 0 not computed yet */
-    uint32_t *scope;    /* ids of the open scopes */
-    uint32_t depth, next;
-    bool *closed; /* by scope id */
-} check;
-
-static const char *check_operands(const check *c, const dc_finst *i)
-{
-    for (int n = 0; n < 3; n++) {
-        if (i->in[n] == 0)
-            continue;
-        if (i->in[n] >= c->f->inst.n || c->scope_of[i->in[n]] == 0)
-            return "an operand is not computed before its user";
-        if (c->closed[c->scope_of[i->in[n]] - 1])
-            return "an operand belongs to a scope that is closed";
-    }
-    return NULL;
-}
-
-static bool like(const dc_finst *a, const dc_finst *b)
-{
-    return a->type == b->type && a->lanes == b->lanes;
-}
-
-static bool is_index(const dc_finst *a, int lanes)
-{
-    return (a->type == DC_INDEX || (lanes > 1 && a->type == DC_U32)) && a->lanes == lanes;
-}
-
-static const char *check_mem(const check *c, const dc_finst *i)
-{
-    const bool stores = dc_kop_stores((dc_kop)i->op);
-    const bool spread = i->op == DC_K_GATHER || i->op == DC_K_SCATTER;
-    const dc_fv mask = i->in[stores ? 2 : 1];
-    if (i->buf >= c->f->buf.n || i->type != c->f->buf.at[i->buf].dtype)
-        return "no buffer of that type";
-    if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), spread ? i->lanes : 1))
-        return "the index is none";
-    if (stores && (i->in[1] == 0 || !like(i, dc_finst_at(c->f, i->in[1]))))
-        return "the value stored is of another type";
-    if (stores && c->f->buf.at[i->buf].scope == DC_SCOPE_PARAM &&
-        c->f->buf.at[i->buf].mode != DC_MODE_OUT)
-        return "an input is stored to";
-    if (mask != 0 && (dc_finst_at(c->f, mask)->type != DC_BOOL ||
-                      dc_finst_at(c->f, mask)->lanes != i->lanes || i->lanes == 1))
-        return "the mask is none";
-    return NULL;
-}
-
-static const char *check_conv(const dc_finst *i, const dc_finst *a)
-{
-    if (i->op == DC_K_SPLAT)
-        return a->type == i->type && a->lanes == 1 ? NULL : "splat of what is no scalar";
-    if (i->op == DC_K_ANY)
-        return a->type == DC_BOOL && i->lanes == 1 ? NULL : "any of what is not bool";
-    if (a->lanes != i->lanes)
-        return "lanes differ";
-    return NULL;
-}
-
-static const char *check_types(const check *c, const dc_finst *i)
-{
-    const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
-    const dc_finst *in[3] = {&c->f->inst.at[i->in[0]], &c->f->inst.at[i->in[1]],
-                             &c->f->inst.at[i->in[2]]};
-    if (row->form != DC_KFORM_MEM)
-        for (int n = 0; n < 3; n++)
-            if ((i->in[n] != 0) != (n < row->n))
-                return "wrong number of operands";
-    switch ((dc_kform)row->form) {
-    case DC_KFORM_LEAF:
-        return NULL;
-    case DC_KFORM_SAME:
-        for (int n = 0; n < row->n; n++)
-            if (!like(in[n], i))
-                return "operand and result differ in type";
-        return NULL;
-    case DC_KFORM_TEST:
-        return like(in[0], in[1]) && i->type == DC_BOOL && i->lanes == in[0]->lanes
-                   ? NULL
-                   : "operands differ in type";
-    case DC_KFORM_PICK:
-        return in[0]->type == DC_BOOL && in[0]->lanes == i->lanes && like(in[1], i) &&
-                       like(in[2], i)
-                   ? NULL
-                   : "operands differ in type";
-    case DC_KFORM_CONV:
-        return check_conv(i, in[0]);
-    case DC_KFORM_LANE:
-        return like(in[0], i) ? NULL : "operand and result differ in type";
-    case DC_KFORM_MEM:
-        return check_mem(c, i);
-    case DC_KFORM_CTRL:
-        if (i->op == DC_K_LOOP && !(is_index(in[0], 1) && is_index(in[1], 1)))
-            return "the bounds of a loop are no index";
-        if (i->op == DC_K_IF && !(in[0]->type == DC_BOOL && in[0]->lanes == 1))
-            return "the condition is no bool";
-        return NULL;
-    }
-    return "no such form";
-}
-
-static const char *check_one(check *c, dc_fv v)
-{
-    const dc_finst *i = &c->f->inst.at[v];
-    const char *wrong = check_operands(c, i);
-    if (wrong == NULL)
-        wrong = check_types(c, i);
-    if (wrong != NULL)
-        return wrong;
-    if (i->op == DC_K_END) {
-        if (c->depth == 0)
-            return "end without a beginning";
-        c->closed[c->scope[c->depth--]] = true;
-        return NULL;
-    }
-    if (i->op == DC_K_LOOP || i->op == DC_K_IF)
-        c->scope[++c->depth] = c->next++;
-    c->scope_of[v] = c->scope[c->depth] + 1;
-    return NULL;
-}
-
-dc_status dc_flat_check(dc_job *j, const dc_flat *f)
-{
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    check c = {.f = f,
-               .scope_of = DC_NEW_ARRAY(&j->scratch, uint32_t, f->inst.n),
-               .scope = DC_NEW_ARRAY(&j->scratch, uint32_t, f->order.n + 1),
-               .closed = DC_NEW_ARRAY(&j->scratch, bool, f->order.n + 1),
-               .next = 1};
-    const char *wrong = NULL;
-    uint32_t n = 0;
-    for (; n < f->order.n && wrong == NULL; n++)
-        wrong = check_one(&c, f->order.at[n]);
-    if (wrong == NULL && c.depth > 0)
-        wrong = "a scope stays open";
-    const dc_kop op = n > 0 ? (dc_kop)f->inst.at[f->order.at[n - 1]].op : DC_K_END;
-    dc_arena_rewind(&j->scratch, mark);
-    if (wrong == NULL)
-        return DC_OK;
-    char text[160];
-    snprintf(text, sizeof text, "flat %s, %s at %" PRIu32 ": %s", f->name, dc_kop_row_of(op)->name,
-             n - 1, wrong);
-    return dc_fail(j, DC_ERR_BUG, &(dc_fact){.num = {__LINE__}, .word = {__FILE__, text}});
+    dc_job_keep(j, p.number);
+    dc_xfree(p.number);
 }

@@ -156,7 +156,7 @@ static bool join_div_mod(dc_kernel *k, sum *s)
         if (quotient.n != 1 || quotient.c != 0 || quotient.term[0].coef != 1)
             continue;
         const int j = find_term(s, quotient.term[0].atom);
-        if (j < 0 || s->t[j].coef != coef * a.k)
+        if (j < 0 || s->t[j].coef != coef * a.k || s->n + ix_at(k, a.of)->n > MAX_TERMS)
             continue;
         const dc_atom div = s->t[j].atom, mod = s->t[i].atom;
         add_term(s, div, -coef * a.k);
@@ -302,8 +302,9 @@ dc_ix dc_ix_div(dc_kernel *k, dc_ix a, int64_t m)
         return dc_ix_add(k, seal(k, &whole), dc_ix_div(k, seal(k, &big), m / g));
     if (rest.n == 1 && rest.c == 0 && rest.t[0].coef == 1) {
         const dc_atom_node inner = k->atom.at[rest.t[0].atom];
-        if (inner.kind == DC_ATOM_DIV)
-            return dc_ix_add(k, seal(k, &whole), dc_ix_div(k, inner.of, inner.k * m));
+        int64_t both;
+        if (inner.kind == DC_ATOM_DIV && dc_mul_ok(inner.k, m, &both))
+            return dc_ix_add(k, seal(k, &whole), dc_ix_div(k, inner.of, both));
     }
     return atom_ix(k, DC_ATOM_DIV, &rest, m, &whole);
 }
@@ -331,6 +332,46 @@ dc_ix dc_ix_mod(dc_kernel *k, dc_ix a, int64_t m)
             return dc_ix_mod(k, inner.of, m);
     }
     return atom_ix(k, DC_ATOM_MOD, &rest, m, &none);
+}
+
+/* Loaded integers --------------------------------------------------------------------------- */
+
+static bool value_range(const dc_kernel *k, dc_vx v, int depth, int64_t *lo, int64_t *hi)
+{
+    const dc_vx_node *n = &k->vx.at[v];
+    const dc_dtype t = (dc_dtype)n->dtype;
+    if (dc_dtype_is_float(t))
+        return false;
+    const int bits = t == DC_BOOL ? 1 : dc_dtype_bits(t);
+    const bool sign = dc_dtype_kind(t) == DC_KIND_SINT;
+    *lo = sign ? -((int64_t)1 << (bits - 1)) : 0;
+    *hi = ((int64_t)1 << (sign ? bits - 1 : bits)) - 1;
+    if (n->kind == DC_VX_CONST) {
+        *lo = *hi = (int64_t)n->bits;
+    } else if (n->kind == DC_VX_OP && (n->op == DC_OP_MAX || n->op == DC_OP_MIN) && depth > 0) {
+        int64_t l[2], h[2];
+        for (int i = 0; i < 2; i++)
+            value_range(k, n->in[i], depth - 1, &l[i], &h[i]);
+        const bool max = n->op == DC_OP_MAX;
+        *lo = max ? dc_max_i64(l[0], l[1]) : dc_min_i64(l[0], l[1]);
+        *hi = max ? dc_max_i64(h[0], h[1]) : dc_min_i64(h[0], h[1]);
+    }
+    return true;
+}
+
+bool dc_vx_range(const dc_kernel *k, dc_vx v, int64_t *lo, int64_t *hi)
+{
+    return value_range(k, v, 4, lo, hi);
+}
+
+dc_ix dc_ix_value(dc_kernel *k, dc_vx v)
+{
+    dc_atom_node a = {.kind = DC_ATOM_VALUE, .value = v};
+    sum s = {0};
+    if (!dc_vx_range(k, v, &a.lo, &a.hi))
+        DC_BUG("a float as index");
+    add_term(&s, atom_cons(k, &a), 1);
+    return seal(k, &s);
 }
 
 /* Questions --------------------------------------------------------------------------------- */

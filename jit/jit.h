@@ -9,6 +9,8 @@
 #define DC_JIT_JIT_H
 
 #include "core/store.h"
+#include "jit/forms.h"
+#include "jit/sim.h"
 
 typedef struct dc_exec dc_exec;
 typedef struct dc_inst dc_inst;
@@ -29,6 +31,16 @@ typedef struct dc_exec_desc {
     bool no_reuse; /* for tests: every temporary has memory of its own */
 } dc_exec_desc;
 
+/*
+ * start: the compilation begins on another thread (DEEPC_COMPILE=now: it runs here); wait: until it
+ * has ended, here if nobody has begun it, and its failure, if any. A failure for lack of memory is
+ * tried again by the next wait, others stay. build: both, here. What the compiler logs is delivered
+ * to the context's sink by the next call with the context, in the order of the starts.
+ *
+ * Releasing an executable that is being compiled does not wait for the end.
+ */
+dc_status dc_exec_start(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out);
+dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
 dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out);
 dc_exec *dc_exec_retain(dc_exec *e);
 void dc_exec_release(dc_exec *e);
@@ -42,7 +54,20 @@ typedef struct dc_exec_info {
     uint64_t nodes;           /* of the graph after simplification */
 } dc_exec_info;
 
+/* Of one that has been waited for. */
 void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
+
+/*
+ * Prepares a context for compilations and checks the settings that they read (DEEPC_SKIP,
+ * DEEPC_SCHEDULE, DEEPC_DUMP, DEEPC_COMPILE). The first executable does it too.
+ */
+dc_status dc_jit_open(dc_rt *rt, dc_job *j);
+
+/* Drops compiled kernels that no executable uses. */
+void dc_jit_trim(dc_rt *rt);
+
+/* Delivers log lines and counters of compilations that have ended. */
+void dc_jit_settle(dc_rt *rt);
 
 /* Takes a reference on the executable and on each of the cells. */
 dc_status dc_inst_new(dc_rt *rt, dc_job *j, dc_exec *e, dc_cell *const *cell, dc_inst **out);
@@ -68,6 +93,24 @@ typedef struct dc_fault {
  * runs is REENTER, one that reads a cell half written by a failed device TORN.
  */
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault);
+
+/*
+ * A call in slices, a job: start, poll until done, take. dc_inst_call is the same without pauses.
+ *
+ * start binds the arguments, whose values are kept for the job. Each poll runs for about budget_ns,
+ * at least one kernel (the interpreter: all of it); UINT64_MAX is no limit. A fault or failure ends
+ * the job. While it is there: the same instance is REENTER; cells that it sets are JOB for everybody
+ * else, to read and to set; cells that it only reads may be set, the job goes on with their old
+ * values; the context's arena is the job's, other calls take memory of their own.
+ *
+ * cancel ends a job, wherever it is, and forgets results not taken. Before the first write to a cell
+ * nothing has changed; after it, the cells that the job sets are torn. (A loop that writes a cell
+ * counts as a write as soon as it may have begun.)
+ */
+dc_status dc_inst_start(dc_inst *i, dc_job *j, const dc_arg *arg);
+dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc_fault *fault);
+dc_status dc_inst_take(dc_inst *i, dc_job *j, dc_tensor **out); /* once, after done */
+void dc_inst_cancel(dc_inst *i);
 
 /* DEEPC_DEBUG=time: one line per kernel: name, calls, ms, GFLOP/s, GB/s, Lua lines. */
 void dc_time_report(dc_rt *rt);

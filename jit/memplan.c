@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+enum { TRIES = 64, MANY = 256 }; /* boxes, from which on there are fewer tries */
+
 /* A temporary with its guards. */
 typedef struct box {
     dc_temp *temp;
@@ -45,17 +47,59 @@ static size_t find_gap(const box *b, box *const *others, uint32_t n)
     return best != SIZE_MAX ? best : end;
 }
 
-static void place(box *b, uint32_t n, box **others)
+/* In the order given. Returns what it takes. */
+static size_t place(box *const *order, uint32_t n, box **others)
 {
+    size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
+        box *b = order[i];
         uint32_t m = 0;
         for (uint32_t k = 0; k < i; k++)
-            if (together(b[k].temp, b[i].temp))
-                others[m++] = &b[k];
+            if (together(order[k]->temp, b->temp))
+                others[m++] = order[k];
         if (m > 1)
             qsort(others, m, sizeof *others, by_offset);
-        b[i].at = find_gap(&b[i], others, m);
+        b->at = find_gap(b, others, m);
+        bytes = b->at + b->size > bytes ? b->at + b->size : bytes;
     }
+    return bytes;
+}
+
+/* The box that reaches highest goes first, the others stay in order. */
+static void promote(box **order, uint32_t n)
+{
+    uint32_t top = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (order[i]->at + order[i]->size > order[top]->at + order[top]->size)
+            top = i;
+    box *b = order[top];
+    for (uint32_t i = top; i > 0; i--)
+        order[i] = order[i - 1];
+    order[0] = b;
+}
+
+/*
+ * The largest first; then again and again, with what stuck out placed before everything else, until
+ * nothing is wasted or it has been tried often enough. The best stays.
+ */
+static void place_well(dc_arena *a, box *b, uint32_t n, size_t lower_bound)
+{
+    box **order = DC_NEW_ARRAY(a, box *, n), **others = DC_NEW_ARRAY(a, box *, n);
+    size_t *best_at = DC_NEW_ARRAY(a, size_t, n), best = SIZE_MAX;
+    const uint64_t work = (uint64_t)n * n / ((uint64_t)MANY * MANY);
+    const uint64_t tries = 1 + TRIES / (work + 1);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = &b[i];
+    for (uint64_t t = 0; t < tries && best > lower_bound; t++) {
+        const size_t bytes = place(order, n, others);
+        for (uint32_t i = 0; i < n && bytes < best; i++)
+            best_at[i] = b[i].at;
+        best = bytes < best ? bytes : best;
+        if (n > 0)
+            promote(order, n);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        b[i].at = best_at[i];
 }
 
 static void place_apart(box *b, uint32_t n)
@@ -94,16 +138,16 @@ dc_status dc_memplan_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, siz
     }
     if (n > 1)
         qsort(b, n, sizeof *b, by_size);
+    *lower_bound = live_most(b, n);
     if (no_reuse)
         place_apart(b, n);
     else
-        place(b, n, DC_NEW_ARRAY(a, box *, n));
+        place_well(a, b, n, *lower_bound);
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         b[i].temp->offset = b[i].at + guard;
         if (b[i].at + b[i].size > *bytes)
             *bytes = b[i].at + b[i].size;
     }
-    *lower_bound = live_most(b, n);
     return DC_OK;
 }

@@ -2,7 +2,8 @@
  * Lifetimes to offsets: temporaries that are never alive at the same step may share memory.
  *
  * The offsets are found greedily, the largest temporary first, each in the tightest gap that those
- * already placed leave it. Reference: Pisarchyk and Lee, Efficient Memory Management for Deep
+ * already placed leave it; where that takes more than is alive at once, other orders are tried, a
+ * fixed number of them. Reference: Pisarchyk and Lee, Efficient Memory Management for Deep
  * Neural Net Inference, 2020 ("greedy by size").
  */
 #ifndef DC_JIT_MEMPLAN_H

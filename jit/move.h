@@ -1,6 +1,6 @@
 /*
- * Schedule moves as data. dc_move_apply checks its own legality: a move that does not fit leaves the
- * kernel as it was and returns false with the reason. Names of the new axes are in jit/moves.def.
+ * Schedule moves as data (jit/moves.def). dc_move_apply checks legality: a move that does not fit
+ * leaves the kernel as it was and returns false with the reason, which lives as long as the kernel.
  */
 #ifndef DC_JIT_MOVE_H
 #define DC_JIT_MOVE_H
@@ -13,18 +13,22 @@ typedef enum dc_move_kind {
     DC_MOVE__COUNT
 } dc_move_kind;
 
+enum { DC_MOVE_ARGS = 7 };
+
 typedef struct dc_move {
     dc_move_kind kind;
-    char axis[24];
-    char other[24]; /* REORDER */
-    int64_t count;  /* SPLIT, SPLIT_REDUCE */
+    int n;                      /* arguments */
+    char arg[DC_MOVE_ARGS][24]; /* as written: axes, a buffer, ... */
+    int64_t count;              /* the one that is a number */
 } dc_move;
 
 bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why);
 
 /* From text, printf-like; applies it and appends the text to k->moves. */
 bool dc_move_do(dc_kernel *k, const char **why, const char *fmt, ...) DC_PRINTF(3, 4);
+/* Any bytes will do; *why is static. */
 bool dc_move_parse(const char *text, dc_move *out, const char **why);
+const char *dc_move_name(dc_move_kind kind);
 bool dc_move_reassociates(dc_move_kind kind);
 
 #endif

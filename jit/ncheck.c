@@ -1,22 +1,55 @@
 /*
- * Verifier of the nest form. What it proves for every kernel, by ranges:
- *   - each axis used stands in a loop round its use; grid is outermost, vector innermost;
+ * Verifier of the nest form. What it proves for every kernel, by ranges and by where things stand
+ * (the header comment of jit/nest.h):
+ *   - shape: grid loops at the root only, and there alone; vector innermost; thread loops inside each
+ *     other as blocks, then lanes; all phases of a block loop by as many threads; no loop inside one
+ *     over the same axis; names are unique;
+ *   - each axis is used inside a loop over it;
  *   - every load and store that stands under no range test is inside its buffer;
- *   - dtypes of operands and stores fit; parameters that are read only are not stored to.
+ *   - dtypes of operands, stores and tiles fit; inputs are not stored to;
+ *   - memory: a local belongs to one iteration of the parallel loops, group and thread memory to one
+ *     position of the grid, and threads keep to their rows of thread memory.
+ * Accesses under range tests and the promise of parallel axes are not proved: the interpreter
+ * (jit/ninterp.h) watches them.
  */
-#include "jit/nest.h"
+#include "jit/ntext.h"
+#include "jit/tile.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_THREADS = 1 << 16, MAX_LANES = 64 };
+
+#define MAX_COUNT ((int64_t)1 << 48) /* elements of a buffer, extent of an axis */
+#define MAX_LOCAL ((int64_t)1 << 32) /* bytes of a buffer that is no parameter */
+
+typedef struct frame { /* the loops round the current statement */
+    const dc_stmt *loop;
+    int64_t inside; /* threads that its body is divided among */
+    const struct frame *outer;
+} frame;
+
 typedef struct checking {
     dc_job *j;
     const dc_kernel *k;
-    bool *open;          /* by axis: is a loop over it round the current point? */
-    uint32_t *seen, now; /* by value: the assignment that it was checked for */
+    int64_t threads;
+    const frame *frames;             /* innermost first */
+    const dc_stmt *grid, *parallel;  /* innermost loops of these kinds, NULL outside */
+    const dc_stmt **home;            /* by buffer: the loop that it belongs to */
+    bool *used;                      /* by buffer */
+    bool *open;                      /* by axis: is a loop over it round the current point? */
+    bool dead;                       /* inside a loop of no iterations */
+    uint32_t *seen[2], *ixseen, now; /* the assignment it was checked for: [guarded] by value */
     bool failed;
 } checking;
+
+typedef struct access {
+    uint32_t buf;
+    dc_ix at;
+    int64_t lo, hi; /* elements from at + lo to at + hi */
+    bool stores, guarded;
+} access;
 
 static void complain(checking *c, const char *what, const char *which)
 {
@@ -28,109 +61,467 @@ static void complain(checking *c, const char *what, const char *which)
     c->failed = true;
 }
 
-static void check_vx(checking *c, dc_vx v, dc_pred guard);
+/* Shape -------------------------------------------------------------------------------------- */
 
-static void check_ix(checking *c, dc_ix a)
+typedef struct phases {
+    int64_t least,
+        most; /* threads of the phases among some statements; 0 and 1 where there are none */
+} phases;
+
+static phases check_shape(checking *c, const dc_stmt *first, bool root, bool lanes);
+
+/* A block loop that holds thread loops. */
+static void check_block(checking *c, const dc_stmt *loop, phases in)
+{
+    const char *name = c->k->axis.at[loop->axis].name;
+    for (const dc_stmt *t = loop->body; t != NULL; t = t->next)
+        if (t->kind != DC_STMT_LOOP)
+            complain(c, "an assignment beside the thread loops of block axis", name);
+    if (in.least != in.most)
+        complain(c, "phases by different numbers of threads inside block axis", name);
+}
+
+static void check_vector(checking *c, const dc_stmt *loop)
+{
+    const dc_axis *a = &c->k->axis.at[loop->axis];
+    for (const dc_stmt *t = loop->body; t != NULL; t = t->next)
+        if (t->kind != DC_STMT_SET)
+            complain(c, "vector axis is not innermost", a->name);
+    if (a->extent < 1 || a->extent > MAX_LANES || (a->extent & (a->extent - 1)) != 0)
+        complain(c, "vector lanes are a power of two, at most 64", a->name);
+}
+
+static phases check_loop(checking *c, const dc_stmt *loop, bool root, bool lanes)
+{
+    const phases none = {0, 1};
+    if (loop->axis >= c->k->axis.n) {
+        complain(c, "no such axis", "");
+        return none;
+    }
+    const dc_axis *a = &c->k->axis.at[loop->axis];
+    const bool thread = dc_axis_is_thread(a->kind);
+    if (a->extent < 0 || a->extent > MAX_COUNT || a->kind > DC_AXIS_LANE)
+        complain(c, "no legal axis", a->name);
+    if (c->open[loop->axis])
+        complain(c, "loop inside a loop over the same axis", a->name);
+    if (a->kind == DC_AXIS_GRID && !root)
+        complain(c, "grid axis is not outermost", a->name);
+    if (thread && lanes)
+        complain(c, "a thread axis inside a lane axis", a->name);
+    if (thread && (a->extent < 1 || a->extent > MAX_THREADS))
+        complain(c, "too many threads, or none", a->name);
+    if (a->kind == DC_AXIS_VECTOR)
+        check_vector(c, loop);
+    if (c->failed)
+        return none;
+    c->open[loop->axis] = true;
+    phases in = check_shape(c, loop->body, false, lanes || a->kind == DC_AXIS_LANE);
+    c->open[loop->axis] = false;
+    if (a->kind == DC_AXIS_BLOCK && in.least > 0)
+        check_block(c, loop, in);
+    if (!thread || c->failed)
+        return in;
+    if (in.most * a->extent > MAX_THREADS)
+        complain(c, "too many threads, or none", a->name);
+    return (phases){in.most * a->extent, in.most * a->extent};
+}
+
+static phases check_shape(checking *c, const dc_stmt *first, bool root, bool lanes)
+{
+    phases all = {0, 1};
+    for (const dc_stmt *t = first; t != NULL && !c->failed; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        const phases p = check_loop(c, t, root, lanes);
+        all.most = dc_max_i64(all.most, p.most);
+        if (p.least > 0)
+            all.least = all.least == 0 ? p.least : dc_min_i64(all.least, p.least);
+    }
+    return all;
+}
+
+static bool is_grid(const dc_kernel *k, const dc_stmt *t)
+{
+    return t->kind == DC_STMT_LOOP && t->axis < k->axis.n &&
+           k->axis.at[t->axis].kind == DC_AXIS_GRID;
+}
+
+static void check_root(checking *c)
+{
+    const dc_stmt *grid = NULL;
+    for (const dc_stmt *t = c->k->root; t != NULL; t = t->next)
+        if (is_grid(c->k, t))
+            grid = t;
+    for (const dc_stmt *t = c->k->root; t != NULL && grid != NULL; t = t->next)
+        if (!is_grid(c->k, t))
+            complain(c, "something beside the loop over grid axis", c->k->axis.at[grid->axis].name);
+}
+
+/* Names and buffers -------------------------------------------------------------------------- */
+
+static void mark_axes(const dc_kernel *k, const dc_stmt *first, bool *used)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next)
+        if (t->kind == DC_STMT_LOOP) {
+            used[t->axis] = true;
+            mark_axes(k, t->body, used);
+        }
+}
+
+/* Of axes, only those that some loop is over: moves leave others behind. */
+static void check_names(checking *c)
 {
     const dc_kernel *k = c->k;
-    if (a == 0 || a >= k->ix.n) {
+    bool *used = DC_NEW_ARRAY(&c->j->scratch, bool, k->axis.n);
+    mark_axes(k, k->root, used);
+    for (uint32_t a = 0; a < k->axis.n; a++)
+        for (uint32_t b = 0; used[a] && b < a; b++)
+            if (used[b] && strcmp(k->axis.at[a].name, k->axis.at[b].name) == 0)
+                complain(c, "two axes of one name", k->axis.at[a].name);
+    for (uint32_t a = 0; a < k->buf.n; a++)
+        for (uint32_t b = 0; b < a; b++)
+            if (strcmp(k->buf.at[a].name, k->buf.at[b].name) == 0)
+                complain(c, "two buffers of one name", k->buf.at[a].name);
+}
+
+static void check_buffers(checking *c)
+{
+    uint32_t params = 0;
+    for (uint32_t i = 0; i < c->k->buf.n; i++) {
+        const dc_buffer *b = &c->k->buf.at[i];
+        if (b->dtype >= DC_DTYPE__COUNT || b->count < 0 || b->count > MAX_COUNT)
+            complain(c, "no legal buffer", b->name);
+        else if (b->scope == DC_SCOPE_PARAM)
+            params += b->param == params;
+        else if (b->scope > DC_SCOPE_GROUP)
+            complain(c, "memory that only the flat form has", b->name);
+        else if (b->count * (int64_t)dc_dtype_size((dc_dtype)b->dtype) > MAX_LOCAL)
+            complain(c, "too large for local memory", b->name);
+        else if (b->scope == DC_SCOPE_THREAD && b->count % c->threads != 0)
+            complain(c, "rows that are not one for each thread", b->name);
+    }
+    if (params != c->k->nparam)
+        complain(c, "parameters are not numbered in their order", "");
+}
+
+/* Rows of thread memory ---------------------------------------------------------------------- */
+
+static int64_t coefficient(const dc_kernel *k, const dc_ix_node *x, uint32_t axis)
+{
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *a = &k->atom.at[x->term[i].atom];
+        if (a->kind == DC_ATOM_AXIS && a->axis == axis)
+            return x->term[i].coef;
+    }
+    return 0;
+}
+
+/* Does the access stay in row (number of the thread), n elements long? */
+static bool is_own_row(const checking *c, const access *a, int64_t n)
+{
+    const dc_ix_node *x = &c->k->ix.at[a->at];
+    int64_t lo = x->lo + a->lo, hi = x->hi + a->hi;
+    for (const frame *f = c->frames; f != NULL; f = f->outer) {
+        const dc_axis *axis = &c->k->axis.at[f->loop->axis];
+        if (!dc_axis_is_thread(axis->kind) || axis->extent == 1)
+            continue;
+        if (coefficient(c->k, x, f->loop->axis) != n * f->inside)
+            return false;
+        hi -= n * f->inside * (axis->extent - 1);
+    }
+    return a->guarded || (lo >= 0 && hi < n);
+}
+
+static bool depends_on(const dc_kernel *k, const dc_atom_node *a, uint32_t axis)
+{
+    if (a->kind == DC_ATOM_AXIS)
+        return a->axis == axis;
+    return a->kind == DC_ATOM_VALUE || dc_ix_uses(k, a->of, axis);
+}
+
+/*
+ * Is it n * (first lane of the thread's block + some lane) + a place that is the same for all lanes?
+ * Terms that n divides say which lane, the others which place.
+ */
+static bool is_row_of_lane(const checking *c, const access *a, int64_t n)
+{
+    const dc_kernel *k = c->k;
+    const dc_ix_node *x = &k->ix.at[a->at];
+    const frame *lane = c->frames;
+    while (lane != NULL && k->axis.at[lane->loop->axis].kind != DC_AXIS_LANE)
+        lane = lane->outer;
+    if (lane == NULL || a->stores)
+        return false;
+    const int64_t q = dc_floor_div(x->c, n);
+    int64_t lo[2] = {q, x->c - n * q}, hi[2] = {q, x->c - n * q}; /* of lane, of place */
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *at = &k->atom.at[x->term[i].atom];
+        const bool place = x->term[i].coef % n != 0;
+        const int64_t coef = place ? x->term[i].coef : x->term[i].coef / n;
+        if (place && depends_on(k, at, lane->loop->axis))
+            return false;
+        lo[place] += coef * (coef < 0 ? at->hi : at->lo);
+        hi[place] += coef * (coef < 0 ? at->lo : at->hi);
+    }
+    for (const frame *f = lane->outer; f != NULL; f = f->outer) {
+        const dc_axis *axis = &k->axis.at[f->loop->axis];
+        if (axis->kind != DC_AXIS_BLOCK || axis->extent == 1)
+            continue;
+        if (coefficient(k, x, f->loop->axis) != n * f->inside)
+            return false;
+        hi[0] -= f->inside * (axis->extent - 1);
+    }
+    return a->guarded ||
+           (lo[0] >= 0 && hi[0] < k->axis.at[lane->loop->axis].extent && lo[1] >= 0 && hi[1] < n);
+}
+
+/* Expressions -------------------------------------------------------------------------------- */
+
+static void check_vx(checking *c, dc_vx v, bool guarded);
+
+static void check_atom(checking *c, const dc_atom_node *a);
+
+static void check_ix(checking *c, dc_ix ix)
+{
+    const dc_kernel *k = c->k;
+    if (ix == 0 || ix >= k->ix.n) {
         complain(c, "no such index expression", "");
         return;
     }
-    const dc_ix_node *x = &k->ix.at[a];
-    for (uint32_t i = 0; i < x->n; i++) {
-        const dc_atom_node *at = &k->atom.at[x->term[i].atom];
-        if (at->kind == DC_ATOM_AXIS && !c->open[at->axis])
-            complain(c, "axis used outside its loop", k->axis.at[at->axis].name);
-        if (at->kind == DC_ATOM_DIV || at->kind == DC_ATOM_MOD)
-            check_ix(c, at->of);
-        if (at->kind == DC_ATOM_VALUE) {
-            c->now++; /* under another guard */
-            check_vx(c, at->value, (dc_pred){0});
-            c->now++;
-        }
-    }
-}
-
-/* Maps under range tests are trusted here; the differential tests run them between guard zones. */
-static void check_access(checking *c, uint32_t buf, dc_ix at, dc_pred p)
-{
-    check_ix(c, at);
-    if (c->failed || p.n > 0)
+    if (c->ixseen[ix] == c->now)
         return;
-    const dc_ix_node *x = &c->k->ix.at[at];
-    if (x->lo < 0 || x->hi >= c->k->buf.at[buf].count)
-        complain(c, "access outside buffer", c->k->buf.at[buf].name);
+    c->ixseen[ix] = c->now;
+    const dc_ix_node *x = &k->ix.at[ix];
+    for (uint32_t i = 0; i < x->n && !c->failed; i++)
+        check_atom(c, &k->atom.at[x->term[i].atom]);
 }
 
-static dc_pred joined(dc_pred a, dc_pred b)
+static void check_atom(checking *c, const dc_atom_node *a)
 {
-    return a.n > 0 ? a : b;
+    const dc_kernel *k = c->k;
+    int64_t lo = 0, hi = 0;
+    switch ((dc_atom_kind)a->kind) {
+    case DC_ATOM_AXIS:
+        if (!c->open[a->axis])
+            complain(c, "axis used outside its loop", k->axis.at[a->axis].name);
+        hi = k->axis.at[a->axis].extent - 1;
+        break;
+    case DC_ATOM_DIV:
+    case DC_ATOM_MOD:
+        if (a->k <= 0)
+            complain(c, "division by zero or less", "");
+        check_ix(c, a->of);
+        return;
+    case DC_ATOM_VALUE: /* read wherever the index is computed: guarded by nothing */
+        check_vx(c, a->value, false);
+        if (!c->failed && !dc_vx_range(k, a->value, &lo, &hi))
+            complain(c, "a float as index", "");
+        break;
+    }
+    if (a->lo > lo || a->hi < hi)
+        complain(c, "the range of an index is wrong",
+                 a->kind == DC_ATOM_AXIS ? k->axis.at[a->axis].name : "int()");
 }
 
-static void check_vx(checking *c, dc_vx v, dc_pred guard)
+static void check_pred(checking *c, dc_pred pred)
+{
+    for (uint32_t i = 0; i < pred.n; i++)
+        check_ix(c, pred.range[i].ix);
+}
+
+static void check_access(checking *c, const access *a)
+{
+    if (a->buf >= c->k->buf.n) {
+        complain(c, "no such buffer", "");
+        return;
+    }
+    const dc_buffer *b = &c->k->buf.at[a->buf];
+    check_ix(c, a->at);
+    if (c->failed)
+        return;
+    const dc_ix_node *x = &c->k->ix.at[a->at];
+    if (a->stores && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_IN)
+        complain(c, "store to an input", b->name);
+    if (!a->guarded && !c->dead && (x->lo + a->lo < 0 || x->hi + a->hi >= b->count))
+        complain(c, "access outside buffer", b->name);
+    if (b->scope == DC_SCOPE_PARAM)
+        return;
+    const dc_stmt *home = b->scope == DC_SCOPE_LOCAL ? c->parallel : c->grid;
+    if (c->used[a->buf] && c->home[a->buf] != home)
+        complain(c,
+                 b->scope == DC_SCOPE_LOCAL ? "iterations of a parallel loop share a local"
+                                            : "positions of the grid share",
+                 b->name);
+    c->used[a->buf] = true;
+    c->home[a->buf] = home;
+    const int64_t n = b->count / c->threads;
+    if (b->scope == DC_SCOPE_THREAD && !c->dead && (n == 0 || !is_own_row(c, a, n)) &&
+        (n == 0 || !is_row_of_lane(c, a, n)))
+        complain(c, "a thread leaves its row", b->name);
+}
+
+static void check_op(checking *c, const dc_vx_node *n)
+{
+    dc_dtype t;
+    if (n->op >= DC_OP__COUNT || !dc_op_is(n->op, DC_CLASS_EW) || n->n != dc_op_row_of(n->op)->n) {
+        complain(c, "no operation of kernels", "");
+        return;
+    }
+    if (n->op != DC_OP_CAST && (!dc_nest_op_dtype(c->k, n->op, n->in, &t) || t != n->dtype))
+        complain(c, "operands or result of a wrong dtype", dc_op_row_of(n->op)->name);
+}
+
+static void check_const(checking *c, const dc_vx_node *n)
+{
+    uint64_t word = 0;
+    dc_bits_store((dc_dtype)n->dtype, &word, n->bits);
+    if (dc_bits_load((dc_dtype)n->dtype, &word) != n->bits)
+        complain(c, "a constant that is no pattern of", dc_dtype_name((dc_dtype)n->dtype));
+}
+
+static void check_vx(checking *c, dc_vx v, bool guarded)
 {
     const dc_kernel *k = c->k;
     if (v == 0 || v >= k->vx.n) {
         complain(c, "no such value", "");
         return;
     }
-    const dc_vx_node *n = &k->vx.at[v];
-    if (c->seen[v] == c->now)
+    if (c->failed || c->seen[guarded][v] == c->now)
         return;
-    c->seen[v] = c->now;
-    for (uint32_t i = 0; i < n->pred.n; i++)
-        check_ix(c, n->pred.range[i].ix);
-    if (n->kind == DC_VX_LOAD)
-        check_access(c, n->buf, n->at, joined(n->pred, guard));
-    if (n->kind == DC_VX_INDEX)
-        check_ix(c, n->at);
+    c->seen[guarded][v] = c->now;
+    const dc_vx_node *n = &k->vx.at[v];
+    if (n->dtype >= DC_DTYPE__COUNT || n->n > DC_COUNTOF(n->in)) {
+        complain(c, "no legal value", "");
+        return;
+    }
+    check_pred(c, n->pred);
     for (int i = 0; i < n->n; i++)
-        check_vx(c, n->in[i], guard);
-    if (n->kind == DC_VX_OP && n->op != DC_OP_CAST && n->n >= 2)
-        for (int i = n->op == DC_OP_WHERE ? 2 : 1; i < n->n; i++)
-            if (k->vx.at[n->in[i]].dtype != k->vx.at[n->in[i - 1]].dtype)
-                complain(c, "operands of different dtype", dc_op_row_of(n->op)->name);
+        check_vx(c, n->in[i], guarded);
+    if (c->failed)
+        return;
+    switch ((dc_vx_kind)n->kind) {
+    case DC_VX_OP:
+        check_op(c, n);
+        break;
+    case DC_VX_LOAD:
+        check_access(c, &(access){.buf = n->buf, .at = n->at, .guarded = guarded || n->pred.n > 0});
+        if (!c->failed && n->dtype != k->buf.at[n->buf].dtype)
+            complain(c, "a load of another dtype from", k->buf.at[n->buf].name);
+        break;
+    case DC_VX_CONST:
+        check_const(c, n);
+        break;
+    case DC_VX_INDEX:
+        check_ix(c, n->at);
+        break;
+    case DC_VX_TEST:
+        break;
+    }
 }
+
+/* Statements --------------------------------------------------------------------------------- */
 
 static void check_set(checking *c, const dc_stmt *t)
 {
     const dc_kernel *k = c->k;
-    c->now++;
-    for (uint32_t i = 0; i < t->pred.n; i++)
-        check_ix(c, t->pred.range[i].ix);
+    const bool guarded = t->pred.n > 0;
     for (uint32_t i = 0; i < t->nput && !c->failed; i++) {
         const dc_put *p = &t->put[i];
-        const dc_buffer *b = &k->buf.at[p->buf];
-        check_access(c, p->buf, p->at, t->pred);
-        check_vx(c, p->value, t->pred);
-        if (b->scope == DC_SCOPE_PARAM && b->mode != DC_MODE_OUT)
-            complain(c, "store to an input", b->name);
-        if (!c->failed && k->vx.at[p->value].dtype != b->dtype)
-            complain(c, "value of another dtype stored to", b->name);
+        check_access(c, &(access){.buf = p->buf, .at = p->at, .stores = true, .guarded = guarded});
+        check_vx(c, p->value, guarded);
+        if (!c->failed && k->vx.at[p->value].dtype != k->buf.at[p->buf].dtype)
+            complain(c, "value of another dtype stored to", k->buf.at[p->buf].name);
     }
+    if (!c->failed && t->reduces && !dc_nest_accumulates(k, t))
+        complain(c, "a reduction that accumulates nothing", "");
 }
 
-static void check_list(checking *c, const dc_stmt *first, bool outermost)
+static void check_operand(checking *c, const dc_stmt *t, const dc_tile_operand *o, int64_t rows,
+                          int64_t cols, dc_dtype want)
+{
+    const int64_t down = o->row * (rows - 1), right = o->col * (cols - 1);
+    access a = {.buf = o->buf, .at = o->at, .guarded = t->pred.n > 0};
+    a.stores = o == &t->tile->c;
+    a.lo = dc_min_i64(down, 0) + dc_min_i64(right, 0);
+    a.hi = dc_max_i64(down, 0) + dc_max_i64(right, 0);
+    check_access(c, &a);
+    if (!c->failed && c->k->buf.at[o->buf].dtype != want)
+        complain(c, "a tile of another dtype", c->k->buf.at[o->buf].name);
+}
+
+static bool steps_legal(const dc_tile_operand *o)
+{
+    return o->row >= -MAX_COUNT && o->row <= MAX_COUNT && o->col >= -MAX_COUNT &&
+           o->col <= MAX_COUNT;
+}
+
+/* Do two elements of the accumulator lie at one place? */
+static bool overlaps_itself(const dc_tile_operand *o, int rows, int cols)
+{
+    for (int i = 0; i < rows; i++)
+        for (int j = -cols + 1; j < cols; j++)
+            if ((i != 0 || j != 0) && i * o->row + j * o->col == 0)
+                return true;
+    return false;
+}
+
+static void check_tile(checking *c, const dc_stmt *t)
+{
+    const dc_tile *x = t->tile;
+    if (x == NULL || x->which >= DC_TILE__COUNT || !steps_legal(&x->c) || !steps_legal(&x->a) ||
+        !steps_legal(&x->b)) {
+        complain(c, "no legal tile", "");
+        return;
+    }
+    const dc_tile_row *row = dc_tile_row_of(x->which);
+    check_operand(c, t, &x->c, row->m, row->n, (dc_dtype)row->c);
+    check_operand(c, t, &x->a, row->m, row->k, (dc_dtype)row->ab);
+    check_operand(c, t, &x->b, row->k, row->n, (dc_dtype)row->ab);
+    if (!c->failed && (x->c.buf == x->a.buf || x->c.buf == x->b.buf))
+        complain(c, "a tile reads what it accumulates to", c->k->buf.at[x->c.buf].name);
+    if (!c->failed && overlaps_itself(&x->c, row->m, row->n))
+        complain(c, "elements of a tile overlap", c->k->buf.at[x->c.buf].name);
+}
+
+static void check_list(checking *c, const dc_stmt *first);
+
+static void check_body(checking *c, const dc_stmt *loop)
+{
+    const dc_axis *a = &c->k->axis.at[loop->axis];
+    const checking outside = *c;
+    const frame here = {
+        .loop = loop,
+        .inside = dc_axis_is_thread(a->kind) ? check_shape(c, loop->body, false, false).most : 1,
+        .outer = c->frames,
+    };
+    c->frames = &here;
+    c->dead |= a->extent == 0;
+    if (a->kind == DC_AXIS_GRID)
+        c->grid = loop;
+    if (a->kind == DC_AXIS_GRID || dc_axis_is_thread(a->kind))
+        c->parallel = loop;
+    c->open[loop->axis] = true;
+    check_list(c, loop->body);
+    c->open[loop->axis] = false;
+    c->frames = outside.frames;
+    c->dead = outside.dead;
+    c->grid = outside.grid;
+    c->parallel = outside.parallel;
+}
+
+static void check_list(checking *c, const dc_stmt *first)
 {
     for (const dc_stmt *t = first; t != NULL && !c->failed; t = t->next) {
-        if (t->kind != DC_STMT_LOOP) {
-            check_set(c, t);
+        if (t->kind == DC_STMT_LOOP) {
+            check_body(c, t);
             continue;
         }
-        const dc_axis *a = &c->k->axis.at[t->axis];
-        if (c->open[t->axis])
-            complain(c, "loop inside a loop over the same axis", a->name);
-        if (a->kind == DC_AXIS_GRID && (!outermost || first->next != NULL))
-            complain(c, "grid axis is not outermost", a->name);
-        for (const dc_stmt *b = t->body; b != NULL; b = b->next)
-            if (a->kind == DC_AXIS_VECTOR && b->kind != DC_STMT_SET)
-                complain(c, "vector axis is not innermost", a->name);
-        if (a->extent == 0)
-            continue; /* what is inside never happens */
-        c->open[t->axis] = true;
-        check_list(c, t->body, false);
-        c->open[t->axis] = false;
+        c->now++;
+        check_pred(c, t->pred);
+        if (t->kind == DC_STMT_TILE)
+            check_tile(c, t);
+        else
+            check_set(c, t);
     }
 }
 
@@ -139,8 +530,62 @@ dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
     const dc_mark mark = dc_arena_mark(&j->scratch);
     checking c = {.j = j, .k = k};
     c.open = DC_NEW_ARRAY(&j->scratch, bool, k->axis.n);
-    c.seen = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n);
-    check_list(&c, k->root, true);
+    c.used = DC_NEW_ARRAY(&j->scratch, bool, k->buf.n);
+    c.home = DC_NEW_ARRAY(&j->scratch, const dc_stmt *, k->buf.n);
+    c.seen[0] = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n);
+    c.seen[1] = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n);
+    c.ixseen = DC_NEW_ARRAY(&j->scratch, uint32_t, k->ix.n);
+    check_root(&c);
+    c.threads = check_shape(&c, k->root, true, false).most;
+    if (!c.failed) {
+        check_names(&c);
+        check_buffers(&c);
+        check_list(&c, k->root);
+    }
     dc_arena_rewind(&j->scratch, mark);
     return c.failed ? j->err.status : DC_OK;
+}
+
+/* Dtypes of operations ----------------------------------------------------------------------- */
+
+typedef enum rule { RULE_any, RULE_num, RULE_flt, RULE_bits, RULE_int, RULE_u32, RULE_sel } rule;
+
+static const uint8_t rules[] = {
+#define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,
+#include "core/ops.def"
+};
+
+static bool takes(rule r, dc_dtype t)
+{
+    switch (r) {
+    case RULE_any:
+    case RULE_sel:
+        return true;
+    case RULE_num:
+        return t != DC_BOOL;
+    case RULE_flt:
+        return dc_dtype_is_float(t);
+    case RULE_bits:
+        return !dc_dtype_is_float(t);
+    case RULE_int:
+        return !dc_dtype_is_float(t) && t != DC_BOOL;
+    case RULE_u32:
+        return t == DC_U32;
+    }
+    return false;
+}
+
+bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *out)
+{
+    const dc_op_row *row = dc_op_row_of(op);
+    const rule r = (rule)rules[op];
+    const int first = r == RULE_sel ? 1 : 0;
+    const dc_dtype t = (dc_dtype)k->vx.at[in[first]].dtype;
+    if (r == RULE_sel && k->vx.at[in[0]].dtype != DC_BOOL)
+        return false;
+    for (int i = first; i < row->n; i++)
+        if (k->vx.at[in[i]].dtype != t || !takes(r, t))
+            return false;
+    *out = (row->flags & DC_OPF_CMP) != 0 ? DC_BOOL : t;
+    return true;
 }

@@ -222,6 +222,13 @@ dc_vx dc_subst_vx(dc_subst *s, dc_vx v)
     return out;
 }
 
+static void subst_operand(dc_subst *s, dc_tile_operand *o)
+{
+    o->at = dc_subst_ix(s, o->at);
+    if (o->buf == s->buf)
+        o->at = dc_ix_add(s->k, o->at, s->add);
+}
+
 void dc_subst_stmt(dc_subst *s, dc_stmt *first)
 {
     for (dc_stmt *t = first; t != NULL; t = t->next) {
@@ -230,6 +237,11 @@ void dc_subst_stmt(dc_subst *s, dc_stmt *first)
             continue;
         }
         t->pred = dc_subst_pred(s, t->pred);
+        if (t->kind == DC_STMT_TILE) {
+            subst_operand(s, &t->tile->c);
+            subst_operand(s, &t->tile->a);
+            subst_operand(s, &t->tile->b);
+        }
         for (uint32_t i = 0; i < t->nput; i++) {
             dc_put *p = &t->put[i];
             p->value = dc_subst_vx(s, p->value);
@@ -270,8 +282,42 @@ dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first)
             c->put = DC_NEW_ARRAY(&k->arena, dc_put, t->nput);
             memcpy(c->put, t->put, t->nput * sizeof *c->put);
         }
+        if (t->tile != NULL) {
+            c->tile = DC_NEW(&k->arena, dc_tile);
+            *c->tile = *t->tile;
+        }
         *tail = c;
         tail = &c->next;
     }
     return head;
+}
+
+/* Launching ---------------------------------------------------------------------------------- */
+
+/* Threads that a list of statements is divided among. */
+static int64_t threads_of(const dc_kernel *k, const dc_stmt *first)
+{
+    int64_t most = 1;
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind != DC_STMT_LOOP)
+            continue;
+        const dc_axis *a = &k->axis.at[s->axis];
+        const int64_t inside = threads_of(k, s->body);
+        most = dc_max_i64(most, dc_axis_is_thread(a->kind) ? a->extent * inside : inside);
+    }
+    return most;
+}
+
+dc_launch dc_nest_launch(const dc_kernel *k)
+{
+    dc_launch l = {.positions = 0, .threads = (uint32_t)threads_of(k, k->root)};
+    bool grid = false;
+    for (const dc_stmt *s = k->root; s != NULL; s = s->next)
+        if (s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID) {
+            grid = true;
+            l.positions += k->axis.at[s->axis].extent;
+        }
+    if (!grid)
+        l.positions = 1;
+    return l;
 }

@@ -22,7 +22,8 @@
  *     Where one stands at the root, all statements of the root are grid loops, independent of each
  *     other; a launch has the sum of their extents as positions, in order.
  *   - BLOCK: threads of a group. Block loops inside each other number the threads, the innermost
- *     fastest; LANE is the innermost, threads that can read each other's registers.
+ *     fastest; LANE is the innermost, threads that can read each other's registers. The phases inside
+ *     a block loop (see below) are all by as many threads.
  *   - Directly in a loop that holds parallel loops further inside stand loops only, when it is a
  *     BLOCK loop; else (grid, serial, unroll) also assignments, which one thread carries out.
  *     Between two phases (parallel loops that follow one another, or that follow one another in the
@@ -214,6 +215,7 @@ dc_ix dc_ix_add(dc_kernel *k, dc_ix a, dc_ix b);
 dc_ix dc_ix_mul(dc_kernel *k, dc_ix a, int64_t c);
 dc_ix dc_ix_div(dc_kernel *k, dc_ix a, int64_t c); /* floor, c > 0 */
 dc_ix dc_ix_mod(dc_kernel *k, dc_ix a, int64_t c); /* result in 0..c-1 */
+dc_ix dc_ix_value(dc_kernel *k, dc_vx v);          /* an integer or bool, range by dc_vx_range */
 bool dc_ix_is_const(const dc_kernel *k, dc_ix a, int64_t *c);
 /* Coefficient of an axis; *affine becomes false where the axis occurs inside a DIV, MOD or VALUE. */
 int64_t dc_ix_stride(const dc_kernel *k, dc_ix a, uint32_t axis, bool *affine);
@@ -225,6 +227,11 @@ dc_vx dc_vx_const(dc_kernel *k, dc_dtype t, uint64_t bits);
 dc_vx dc_vx_load(dc_kernel *k, uint32_t buf, dc_ix at, dc_pred pred);
 dc_vx dc_vx_index(dc_kernel *k, dc_ix at, dc_dtype t);
 dc_vx dc_vx_test(dc_kernel *k, dc_pred pred);
+/*
+ * Least and largest value of an integer or bool: of the constants in minimum(maximum(v, lo), hi), else
+ * of the dtype. False for floats.
+ */
+bool dc_vx_range(const dc_kernel *k, dc_vx v, int64_t *lo, int64_t *hi);
 /*
  * By value: is it v, or an operand below v? For walks: what is shared is met once, however many
  * ways lead to it. In the arena given.

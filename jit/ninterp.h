@@ -1,14 +1,21 @@
 /*
- * Interpreter of the nest form: runs a kernel on host memory, slowly, checking every access against
- * its buffer. Schedules are tested with it without any compiler: each prefix of a list of moves must
- * compute the same. Vector lanes and unrolled iterations run one after the other.
+ * Interpreter of the nest form: runs a kernel on host memory, slowly, one iteration after the other.
+ * Schedules are tested with it without any compiler: each prefix of a list of moves must compute the
+ * same. BUG records, naming kernel, buffer and element, report
+ *   - an access outside its buffer;
+ *   - iterations of a grid, block or lane axis that are not independent: one element of a parameter,
+ *     of group or of thread memory touched by two of them, one of which stores. Parameters that share
+ *     memory are seen: elements are told apart by address;
+ *   - a read of local, group or thread memory, or of an output, that nobody has stored (of outputs
+ *     where the kernel has parallel axes);
+ *   - a read of an input whose memory an output has overwritten.
  */
 #ifndef DC_JIT_NINTERP_H
 #define DC_JIT_NINTERP_H
 
 #include "jit/nest.h"
 
-/* mem[i] is the buffer of parameter i. An access outside a buffer is a BUG record that names it. */
+/* mem[i] is the memory of parameter i. The kernel must be legal (dc_nest_check). */
 dc_status dc_nest_run(dc_job *j, const dc_kernel *k, void *const *mem);
 
 #endif

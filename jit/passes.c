@@ -134,7 +134,8 @@ static bool *live_values(dc_flat *f)
     for (uint32_t n = f->order.n; n-- > 0;) { /* users before what they use */
         const dc_fv v = f->order.at[n];
         const dc_finst *i = dc_finst_at(f, v);
-        if (!dc_kop_pure((dc_kop)i->op) && !dc_kop_loads((dc_kop)i->op))
+        const bool makes_value = i->op == DC_K_SHUFFLE || dc_kop_loads((dc_kop)i->op);
+        if (!dc_kop_pure((dc_kop)i->op) && !makes_value)
             live[v] = true;
         if (live[v])
             for (int m = 0; m < 3; m++)
@@ -175,7 +176,7 @@ static void renumber(dc_flat *f)
 }
 
 /*
- * Memory and structure keep their order; pure values follow in the order they are asked for. So the
+ * Memory, structure, barriers and shuffles keep their order; pure values follow in the order they are asked for. So the
  * result does not depend on the order that arguments of calls are evaluated in where it was built.
  */
 void dc_pass_dce(dc_flat *f)

@@ -5,12 +5,32 @@
 #define DC_JIT_PIPELINE_H
 
 #include "jit/exec.h"
+#include "jit/kernels.h"
+#include "jit/skip.h"
 
 /*
- * Fills in the compiled part of e from e->desc. BUILD or DEVICE when the device's compiler failed;
- * e then holds nothing that must not be run by the interpreter instead.
+ * What a compilation knows of its context, frozen when it is asked for. It may run on another
+ * thread: of the device it calls `compile` alone.
  */
-dc_status dc_pipeline_compile(dc_rt *rt, dc_job *j, dc_exec *e);
+typedef struct dc_env {
+    dc_device *device;
+    const dc_target *target;
+    dc_opts opt;
+    dc_skip skip;
+    dc_kernels *kernels;
+    const struct dc_schedfile *schedule; /* DEEPC_SCHEDULE; NULL none */
+} dc_env;
+
+typedef struct dc_counts { /* for dc_stats */
+    uint32_t compiled, shared, fallbacks;
+} dc_counts;
+
+/*
+ * Fills in the compiled part of e from e->desc; touches nothing else that others may see. BUILD or
+ * DEVICE when the device's compiler failed, STATE when the job was cancelled. e then holds nothing
+ * compiled but kernels, for dc_exec_drop_kernels.
+ */
+dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n);
 
 /* Channel `graph`: the function as it is compiled or interpreted. */
 void dc_pipeline_log_graph(dc_job *j, const char *name, const dc_func *fn);

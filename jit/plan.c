@@ -9,6 +9,7 @@
  */
 #include "jit/plan.h"
 
+#include "jit/deps.h"
 #include "jit/memplan.h"
 
 #include <inttypes.h>
@@ -122,8 +123,8 @@ static void add_data_edges(planner *p)
                 edge(p, from, v);
             p->unread[read_ref(p, v, i)]++;
         }
-    for (uint32_t c = 0; c < p->d->ncheck; c++)
-        edge(p, check_vertex(p, c), p->barrier);
+    for (uint32_t c = 0; c < p->d->ncheck; c++) /* the first that fails is the one reported */
+        edge(p, check_vertex(p, c), c + 1 < p->d->ncheck ? check_vertex(p, c + 1) : p->barrier);
 }
 
 /* Marks everything that comes after v, v included. */
@@ -474,6 +475,69 @@ static void find_lifetimes(planner *p)
     }
 }
 
+/* ---- dependencies ---------------------------------------------------------------------------- */
+
+/* Memory numbered: cells, results, the arena. What no step writes is left out. */
+static void access(planner *p, dc_visit *v, dc_access *room, dc_place at, bool write)
+{
+    dc_access x = {.write = write, .end = SIZE_MAX};
+    switch ((dc_place_kind)at.kind) {
+    case DC_PLACE_NONE:
+    case DC_PLACE_BLOCK:
+    case DC_PLACE_FREE:
+        return;
+    case DC_PLACE_CELL:
+        x.mem = at.index;
+        v->sets |= write;
+        break;
+    case DC_PLACE_RESULT:
+        x.mem = p->d->ncell + at.index;
+        break;
+    case DC_PLACE_TEMP:
+        x.mem = p->d->ncell + p->d->nresult;
+        x.begin = p->temps.at[at.index].offset;
+        x.end = x.begin + p->temps.at[at.index].bytes;
+        break;
+    }
+    room[v->naccess++] = x;
+}
+
+static dc_visit visit(planner *p, const dc_step *s)
+{
+    dc_visit v = {.check = s->kind == DC_STEP_CHECK};
+    const dc_group *g = s->kind == DC_STEP_GROUP ? &p->g->at[s->index] : NULL;
+    dc_access *room = DC_NEW_ARRAY(p->a, dc_access, g != NULL ? g->nin + g->nout : 2);
+    if (g == NULL) {
+        access(p, &v, room, s->from, false);
+        access(p, &v, room, s->to, s->kind == DC_STEP_COPY);
+    }
+    for (uint32_t i = 0; g != NULL && i < g->nin; i++)
+        access(p, &v, room, p->out->home[g->in[i]], false);
+    for (uint32_t i = 0; g != NULL && i < g->nout; i++)
+        access(p, &v, room, p->out->home[g->out[i]], true);
+    v.access = room;
+    return v;
+}
+
+/* After packing: memory that temporaries share counts. */
+static void find_deps(planner *p)
+{
+    const uint32_t n = p->steps.n;
+    dc_visit *v = DC_NEW_ARRAY(p->a, dc_visit, n);
+    dc_deps *deps = DC_NEW_ARRAY(p->a, dc_deps, n);
+    p->out->first_set = n;
+    for (uint32_t i = n; i-- > 0;) {
+        v[i] = visit(p, &p->steps.at[i]);
+        if (v[i].sets)
+            p->out->first_set = i;
+    }
+    dc_deps_find(p->a, v, n, deps);
+    for (uint32_t i = 0; i < n; i++) {
+        p->steps.at[i].ndep = deps[i].n;
+        p->steps.at[i].dep = deps[i].at;
+    }
+}
+
 dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *out)
 {
     const dc_groups *g = in->groups;
@@ -503,8 +567,10 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     out->nstep = p.steps.n;
     out->temp = p.temps.at;
     out->ntemp = p.temps.n;
-    return dc_memplan_pack(j, a, out->temp, out->ntemp, in->guard, in->no_reuse, &out->bytes,
-                           &out->lower_bound);
+    DC_TRY(dc_memplan_pack(j, a, out->temp, out->ntemp, in->guard, in->no_reuse, &out->bytes,
+                           &out->lower_bound));
+    find_deps(&p);
+    return DC_OK;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -546,6 +612,13 @@ static void print_group(const dc_plan *p, const dc_group *g, dc_text *out)
     }
 }
 
+static void print_deps(const dc_step *s, dc_text *out)
+{
+    for (uint32_t i = 0; i < s->ndep; i++)
+        dc_text_printf(out, "%s%u", i == 0 ? "  after " : ", ", s->dep[i]);
+    dc_text_puts(out, "\n");
+}
+
 void dc_plan_print(const dc_plan *p, const dc_groups *g,
                    const char *(*label)(const void *ctx, uint32_t group), const void *ctx,
                    dc_text *out)
@@ -566,8 +639,9 @@ void dc_plan_print(const dc_plan *p, const dc_groups *g,
             print_place(p, s->from, out);
             dc_text_printf(out, " %zu bytes", s->bytes);
         }
-        dc_text_puts(out, "\n");
+        print_deps(s, out);
     }
-    dc_text_printf(out, "arena %zu bytes, at least %zu; cells in place %u, by copy %u\n", p->bytes,
-                   p->lower_bound, p->donated, p->denied);
+    dc_text_printf(
+        out, "arena %zu bytes, %.3f of the %zu alive at once; cells in place %u, by copy %u\n",
+        p->bytes, dc_plan_ratio(p->bytes, p->lower_bound), p->lower_bound, p->donated, p->denied);
 }

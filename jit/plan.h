@@ -8,6 +8,7 @@
  *     the cell's old value;
  *   - a kernel writes a cell that it reads itself only where in_place() said so;
  *   - temporaries that are alive at the same step do not overlap, guards included;
+ *   - steps may run in every order that their deps allow, and checks run in that of their numbers;
  *   - at the end every result and every cell that was set holds its value, whatever values share
  *     a node or are parameters.
  *
@@ -44,6 +45,8 @@ typedef struct dc_step {
     uint32_t index;    /* of the group or the check */
     dc_place to, from; /* COPY; a CHECK reads its position at `from`, its value at `to` */
     size_t bytes;      /* COPY */
+    uint32_t ndep;     /* steps that it has to wait for: jit/deps.h */
+    const uint32_t *dep;
 } dc_step;
 
 typedef struct dc_temp {
@@ -60,6 +63,7 @@ typedef struct dc_plan {
     size_t bytes;       /* of the arena */
     size_t lower_bound; /* no plan with this order needs less */
     uint32_t donated, denied;
+    uint32_t first_set; /* the first step that writes a cell; nstep if none does */
 } dc_plan;
 
 typedef struct dc_plan_in {
@@ -76,6 +80,12 @@ enum { DC_PLAN_ALIGN = 64 };
 
 /* Everything in *out is in the arena. Fails only when the memory could not be addressed. */
 dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *out);
+
+/* What the arena takes of what it could not do without; 1 where nothing is kept. */
+static inline double dc_plan_ratio(size_t bytes, size_t lower_bound)
+{
+    return lower_bound > 0 ? (double)bytes / (double)lower_bound : 1.0;
+}
 
 /* Text for the channel `plan`. label(ctx, group) names a group's kernel. */
 void dc_plan_print(const dc_plan *p, const dc_groups *g,

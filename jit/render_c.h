@@ -5,14 +5,20 @@
  *
  * Entries, by dialect:
  *   c11     void k(void *const *buf, const void *block, void *scratch, int64_t begin, int64_t end)
- *   opencl  __kernel void k(__global uchar *b0, ulong o0, __global uchar *b1, ulong o1, ...):
- *           parameter p of the kernel begins o<p> bytes behind b<p>. A kernel of groups (simt) is
+ *   opencl  __kernel void k(__global uchar *g0, ulong o0, __global uchar *g1, ulong o1, ...):
+ *           parameter p of the kernel begins o<p> bytes behind g<p>. A kernel of groups (simt) is
  *           launched with dc_flat.positions groups of dc_flat.threads. One for workers has two more
  *           parameters, __global uchar *scratch (dc_flat.scratch bytes for each work item) and
  *           long positions; G work items share the positions out, whatever G is.
- *   cuda    extern "C" __global__ void k(unsigned char *b0, unsigned char *b1, ...): simt only.
+ *   cuda    extern "C" __global__ void k(unsigned char *p0, unsigned char *p1, ...): simt only.
  *
- * Vectors are arrays of lanes, run through by loops that a compiler unrolls.
+ * Vectors are arrays of lanes, run through by loops that a compiler unrolls (jit/cplan.h).
+ *
+ * What a compiler has to be told, so that the text means what the kernel does:
+ *   c11     -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math
+ *   opencl  -cl-std=CL1.2, -cl-fp32-correctly-rounded-divide-sqrt where the device can;
+ *           no -cl-denorms-are-zero, no -cl-fast-relaxed-math
+ *   cuda    -std=c++17; the defaults of -ftz, -prec-div, -prec-sqrt
  */
 #ifndef DC_JIT_RENDER_C_H
 #define DC_JIT_RENDER_C_H

@@ -16,17 +16,12 @@
 #include "jit/schedule.h"
 
 #include "jit/move.h"
+#include "jit/schedule_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_AXES = 2 * DC_MAX_RANK, OTHER_REGISTERS = 4, MAX_COLUMN_VECTORS = 4 };
-
-typedef struct shape {                     /* of a naive nest */
-    uint32_t out[MAX_AXES], red[MAX_AXES]; /* axes, outermost first */
-    int nout, nred;
-    const dc_stmt *add; /* the accumulation, NULL in a map */
-} shape;
+enum { OTHER_REGISTERS = 4, MAX_COLUMN_VECTORS = 4 };
 
 typedef struct sketch {
     dc_kernel *k;
@@ -35,7 +30,7 @@ typedef struct sketch {
     const char *why;
 } sketch;
 
-static void read_reduction(const dc_kernel *k, const dc_stmt *first, shape *s)
+static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind == DC_STMT_LOOP && k->axis.at[t->axis].reduce) {
@@ -47,9 +42,9 @@ static void read_reduction(const dc_kernel *k, const dc_stmt *first, shape *s)
     }
 }
 
-static shape shape_of(const dc_kernel *k)
+dc_shape dc_shape_of(const dc_kernel *k)
 {
-    shape s = {0};
+    dc_shape s = {0};
     const dc_stmt *t = k->root;
     while (t != NULL && t->kind == DC_STMT_LOOP && !k->axis.at[t->axis].reduce) {
         s.out[s.nout++] = t->axis;
@@ -121,7 +116,7 @@ static bool is_costly(const dc_kernel *k)
 }
 
 /* The last axis is too short for vectors: lanes along the one before, apart in memory. */
-static bool schedule_short(sketch *s, const shape *p)
+static bool schedule_short(sketch *s, const dc_shape *p)
 {
     if (p->nout < 2 || extent_of(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
         return do_grid(s);
@@ -133,7 +128,7 @@ static bool schedule_short(sketch *s, const shape *p)
            dc_move_do(s->k, &s->why, "vectorize %s.i", m) && do_grid(s);
 }
 
-static bool schedule_map(sketch *s, const shape *p)
+static bool schedule_map(sketch *s, const dc_shape *p)
 {
     if (p->nout == 0)
         return true;
@@ -170,12 +165,12 @@ static bool hoist_reduction(sketch *s, const char *const *red, int nred, const c
     return true;
 }
 
-static bool schedule_columns(sketch *s, const shape *p, strides along)
+static bool schedule_columns(sketch *s, const dc_shape *p, strides along)
 {
     dc_kernel *k = s->k;
     char n[24], m[24] = "";
-    const char *red[MAX_AXES];
-    char red_name[MAX_AXES][24];
+    const char *red[DC_SHAPE_AXES];
+    char red_name[DC_SHAPE_AXES][24];
     const int64_t extent = extent_of(s, p->out[p->nout - 1]);
     const int64_t lanes = extent < s->lanes ? round_up_pow2(extent) : s->lanes;
     const int64_t vectors = (extent + lanes - 1) / lanes;
@@ -238,7 +233,7 @@ static bool schedule_rows(sketch *s, uint32_t axis)
 }
 
 /* The innermost reduction axis worth vectors of partial sums, and how it is read; -1 if none is. */
-static int row_axis(const sketch *s, const shape *p, dc_vx term, bool far)
+static int row_axis(const sketch *s, const dc_shape *p, dc_vx term, bool far)
 {
     int64_t terms = 1;
     for (int i = 0; i < p->nred; i++)
@@ -253,7 +248,7 @@ static int row_axis(const sketch *s, const shape *p, dc_vx term, bool far)
 }
 
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
-static bool schedule_reduction(sketch *s, const shape *p)
+static bool schedule_reduction(sketch *s, const dc_shape *p)
 {
     const dc_vx term = s->k->vx.at[p->add->put[0].value].in[1];
     const int64_t columns = p->nout > 0 ? extent_of(s, p->out[p->nout - 1]) : 0;
@@ -275,10 +270,12 @@ static bool schedule_reduction(sketch *s, const shape *p)
 dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
 {
     sketch s = {.k = k, .t = t, .lanes = t->vector_bytes / 4};
-    const shape p = shape_of(k);
+    const dc_shape p = dc_shape_of(k);
     if (level < 2)
         return DC_OK;
-    const bool done = p.add == NULL ? schedule_map(&s, &p) : schedule_reduction(&s, &p);
+    const bool done = t->simt         ? dc_schedule_simt(k, t, &p, &s.why)
+                      : p.add == NULL ? schedule_map(&s, &p)
+                                      : schedule_reduction(&s, &p);
     if (!done)
         dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s.why);
     return DC_OK;

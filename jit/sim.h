@@ -10,4 +10,11 @@
 /* DEVICE if `name` is none of them. */
 dc_status dc_sim_open(dc_job *j, const char *name, dc_device **out);
 
+/* Is it a name for dc_sim_open? */
+bool dc_sim_is(const char *name);
+
+/* As dc_backend_list does (backends/registry.h). */
+void dc_sim_list(void (*see)(void *ctx, const char *name, bool usable, const char *line),
+                 void *ctx);
+
 #endif

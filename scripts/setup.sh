@@ -35,6 +35,13 @@ have_llvm() {
     return 1
 }
 
+have_opencl() {
+    for so in /usr/lib/*/libOpenCL.so.1; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
 need_build() {
     need gcc command -v gcc
     need libc6-dev test -e /usr/include/stdio.h
@@ -50,6 +57,8 @@ need_tests() {
     need lua5.4 command -v lua5.4
     need lua-unit test -e /usr/share/lua/5.4/luaunit.lua
     need lua-check command -v luacheck
+    need ocl-icd-libopencl1 have_opencl
+    need pocl-opencl-icd test -e /etc/OpenCL/vendors/pocl.icd
 }
 
 need_data() {

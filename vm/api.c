@@ -3,6 +3,7 @@
  */
 #include "backends/registry.h"
 #include "core/rt.h"
+#include "jit/jit.h"
 #include "vm/deepc.h"
 
 #include <stdio.h>
@@ -40,6 +41,15 @@ static dc_status select_channels(dc_rt *rt)
     return dc_fail(&rt->job, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_DEBUG", text}});
 }
 
+/* The simulated devices belong to jit/, which the registry of backends does not know. */
+static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool *interpret)
+{
+    if (!dc_sim_is(name))
+        return dc_backend_open(j, name, out, interpret);
+    *interpret = false;
+    return dc_sim_open(j, name, out);
+}
+
 /* Everything that may fail once there is a context to hold the sentence. */
 static dc_status configure(dc_job *j, void *arg)
 {
@@ -52,11 +62,13 @@ static dc_status configure(dc_job *j, void *arg)
     if (o->cfg != NULL) {
         DC_TRY(take(j, "device", o->cfg->device, rt->opt.device, sizeof rt->opt.device));
         DC_TRY(take(j, "debug", o->cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
+        if (o->cfg->threads != 0)
+            rt->opt.threads = o->cfg->threads;
     }
     DC_TRY(select_channels(rt));
-    DC_TRY(dc_backend_open(j, rt->opt.device, &device, &interpret));
+    DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
-    return DC_OK;
+    return dc_jit_open(rt, j);
 }
 
 static dc_status make_context(dc_job *j, void *arg)
@@ -71,6 +83,11 @@ static dc_status make_context(dc_job *j, void *arg)
         log.ctx = o->cfg->log_ctx;
     }
     o->rt = dc_rt_new(&opt, &log);
+    o->rt->version = DC_VERSION;
+    if (o->cfg != NULL) {
+        o->rt->on_bug = o->cfg->on_bug;
+        o->rt->on_bug_ctx = o->cfg->bug_ctx;
+    }
     return DC_OK;
 }
 
@@ -106,6 +123,12 @@ const char *dc_errmsg(dc_rt *rt)
 {
     if (rt == NULL)
         return "out of memory";
-    dc_err_render(&rt->job.err, 1, rt->message, sizeof rt->message);
-    return rt->job.err.status == DC_OK ? "no failure" : rt->message;
+    const dc_err *e = &rt->job.err;
+    if (e->status == DC_OK)
+        return "no failure";
+    dc_err_render(e, 1, rt->message, sizeof rt->message);
+    const size_t n = strlen(rt->message);
+    if (e->hint[0] != '\0')
+        snprintf(rt->message + n, sizeof rt->message - n, " (%s)", e->hint);
+    return rt->message;
 }

@@ -53,11 +53,19 @@ typedef struct dc_config {
     /* Receives log text, n bytes, whole lines; NULL: nothing is logged. */
     void (*log)(void *log_ctx, const char *text, size_t n);
     void *log_ctx;
+    int threads; /* that run kernels on the CPU; 0: DEEPC_THREADS, else one per core */
+    /*
+     * Called once when deepc finds that it broke a promise of its own, before DC_E_BUG is returned;
+     * file holds what reproduces it (`deepc --replay FILE`), NULL where there is none. The host may
+     * end the process here; deepc never does. NULL: nobody is told but by the status.
+     */
+    void (*on_bug)(void *bug_ctx, const char *file);
+    void *bug_ctx;
 } dc_config;
 
-#define DC_CONFIG_INIT                            \
-    {                                             \
-        sizeof(dc_config), NULL, NULL, NULL, NULL \
+#define DC_CONFIG_INIT                                           \
+    {                                                            \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL \
     }
 
 /*

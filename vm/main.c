@@ -1,7 +1,8 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | explain CODE | --devices | --options | --help
+ *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | explain CODE | --replay FILE | --devices |
+ *         --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -9,6 +10,8 @@
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
+#include "vm/kernel.h"
+#include "vm/replay.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -26,6 +29,7 @@ static const char usage[] =
     "  -l MODULE   require a module into a global of its name\n"
     "  -v          print the version\n"
     "  explain DC0301   what the code of an error means\n"
+    "  --replay FILE    runs again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices   what there is to compute on, and why not\n"
     "  --options   every setting, its default and its value\n"
     "  --help      this text\n";
@@ -39,7 +43,7 @@ static void to_stderr(void *ctx, const char *text, size_t n)
 static void print_device(void *ctx, const char *name, bool usable, const char *line)
 {
     DC_UNUSED(ctx);
-    printf("%-8s %s%s\n", name, usable ? "" : "absent: ", line);
+    printf("%-10s %s%s\n", name, usable ? "" : "absent: ", line);
 }
 
 static void print_option(void *ctx, const char *env, const char *dflt, const char *now,
@@ -214,9 +218,10 @@ static int answer(const char *question)
         fprintf(stderr, "deepc: %s: the value cannot be read\n", bad);
         return 1;
     }
-    if (strcmp(question, "--devices") == 0)
+    if (strcmp(question, "--devices") == 0) {
         dc_backend_list(&opt, print_device, NULL);
-    else if (strcmp(question, "--options") == 0)
+        dc_sim_list(print_device, NULL);
+    } else if (strcmp(question, "--options") == 0)
         dc_opts_each(&opt, print_option, NULL);
     else if (strcmp(question, "--help") == 0 || strcmp(question, "-h") == 0)
         fputs(usage, stdout);
@@ -262,8 +267,12 @@ int main(int argc, char **argv)
     const int answered = argc == 2 ? answer(argv[1]) : -1;
     if (answered >= 0)
         return answered;
+    if (argc >= 2 && strcmp(argv[1], "kernel") == 0)
+        return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)
         return argc == 3 ? explain(argv[2]) : missing("explain");
+    if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
+        return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
     if (argc > 1)
         return run(argc, argv);
     if (!isatty(STDIN_FILENO)) /* as lua does */

@@ -1,14 +1,11 @@
-#define _GNU_SOURCE /* madvise */
 #include "backends/cpu/cpu.h"
 
 #include "backends/cpu/internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { ALIGN = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20, CODE_LEVEL = 2 };
+enum { CODE_LEVEL = 2 };
 
 static dc_cpu *cpu_of(dc_device *d)
 {
@@ -18,7 +15,9 @@ static dc_cpu *cpu_of(dc_device *d)
 static void cpu_free(dc_device *d)
 {
     dc_cpu *cpu = cpu_of(d);
+    dc_cpu_pool_free(cpu->pool);
     dc_llvm_close(cpu->llvm);
+    DC_VEC_FREE(cpu->reserved);
     dc_xfree(cpu);
 }
 
@@ -27,51 +26,27 @@ static const dc_target *cpu_target(const dc_device *d)
     return &((const dc_cpu *)d)->target;
 }
 
-/* --- memory ------------------------------------------------------------------------------- */
-
-static dc_status cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
-{
-    DC_UNUSED(d);
-    const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGN;
-    if (bytes > PTRDIFF_MAX - HUGE_PAGE)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
-    const size_t size = dc_align_up(bytes > 0 ? bytes : 1, align);
-    void *mem = aligned_alloc(align, size);
-    if (mem == NULL)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
-    if (align == HUGE_PAGE)
-        madvise(mem, size, MADV_HUGEPAGE); /* a wish; refusal changes nothing */
-    *out = mem;
-    return DC_OK;
-}
-
-static void cpu_release(dc_device *d, void *mem)
-{
-    DC_UNUSED(d);
-    free(mem);
-}
-
-static dc_status cpu_move(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
-{
-    DC_UNUSED(d);
-    DC_UNUSED(j);
-    if (bytes > 0)
-        memmove(to, from, bytes);
-    return DC_OK;
-}
-
 /* --- programs ----------------------------------------------------------------------------- */
 
-static dc_status open_llvm(dc_cpu *cpu, dc_job *j)
+/* Two threads that are the first open it twice, and one closes it again. */
+static dc_status open_llvm(dc_cpu *cpu, dc_job *j, dc_llvm **out)
 {
-    if (cpu->llvm != NULL)
+    *out = atomic_load(&cpu->llvm);
+    if (*out != NULL)
         return DC_OK;
     const dc_llvm_conf conf = {.path = cpu->llvm_path,
                                .triple = cpu->target.triple,
                                .cpu = cpu->llvm_cpu,
                                .features = "",
                                .level = CODE_LEVEL};
-    return dc_llvm_open(j, &conf, &cpu->llvm);
+    dc_llvm *mine, *before = NULL;
+    DC_TRY(dc_llvm_open(j, &conf, &mine));
+    *out = mine;
+    if (!atomic_compare_exchange_strong(&cpu->llvm, &before, mine)) {
+        dc_llvm_close(mine);
+        *out = before;
+    }
+    return DC_OK;
 }
 
 static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
@@ -80,12 +55,13 @@ static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_p
     const void *object;
     size_t bytes;
     dc_image *image;
+    dc_llvm *llvm;
     if (strcmp(src->dialect, "llvm") != 0)
         return dc_failf(j, DC_ERR_BUILD, "cpu", "kernels come as LLVM IR, not as '%s'",
                         src->dialect);
-    DC_TRY(open_llvm(cpu, j));
+    DC_TRY(open_llvm(cpu, j, &llvm));
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    DC_TRY(dc_llvm_compile(cpu->llvm, j, src->text, &object, &bytes));
+    DC_TRY(dc_llvm_compile(llvm, j, src->text, &object, &bytes));
     dc_program *p = dc_xalloc(sizeof *p);
     dc_job_defer(j, dc_xfree, p);
     const dc_status status = dc_loader_load(j, object, bytes, src->entry, src->nentry, &image);
@@ -102,39 +78,116 @@ static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_p
     return DC_OK;
 }
 
+static void program_free(void *what)
+{
+    dc_program *p = what;
+    if (p->image != NULL)
+        dc_loader_unload(p->image);
+    else
+        dc_xfree(p->entry);
+    dc_cc_unload(p->library);
+    dc_xfree(p);
+}
+
 static void cpu_program_free(dc_device *d, dc_program *p)
 {
     DC_UNUSED(d);
-    if (p == NULL)
-        return;
-    dc_loader_unload(p->image);
-    dc_xfree(p);
+    if (p != NULL)
+        program_free(p);
+}
+
+static dc_status cc_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+{
+    if (strcmp(src->dialect, "c11") != 0)
+        return dc_failf(j, DC_ERR_BUILD, "cpu:cc", "kernels come as C11, not as '%s'",
+                        src->dialect);
+    dc_program *p = dc_xalloc(sizeof *p);
+    dc_job_defer(j, program_free, p);
+    p->nentry = src->nentry;
+    p->entry = dc_xalloc((src->nentry + 1) * sizeof *p->entry);
+    const dc_status status =
+        dc_cc_compile(&cpu_of(d)->cc, j, src, (void **)(void *)p->entry, &p->library);
+    dc_job_keep(j, p);
+    if (status != DC_OK)
+        program_free(p);
+    else
+        *out = p;
+    return status;
 }
 
 /* --- the device --------------------------------------------------------------------------- */
 
 static const dc_device_ops ops = {
     .name = "cpu",
+    .host = true,
     .free = cpu_free,
     .target = cpu_target,
-    .alloc = cpu_alloc,
-    .release = cpu_release,
-    .upload = cpu_move,
-    .download = cpu_move,
+    .alloc = dc_cpu_alloc,
+    .release = dc_cpu_release,
+    .upload = dc_cpu_move,
+    .download = dc_cpu_move,
     .compile = cpu_compile,
     .program_free = cpu_program_free,
     .record = dc_cpu_record,
     .recording_free = dc_cpu_recording_free,
     .run = dc_cpu_run,
-    .copy = cpu_move,
+    .copy = dc_cpu_move,
+    .reserve = dc_cpu_reserve,
+    .commit = dc_cpu_commit,
 };
+
+/* The same machine, with another compiler. */
+static const dc_device_ops cc_ops = {
+    .name = "cpu:cc",
+    .host = true,
+    .free = cpu_free,
+    .target = cpu_target,
+    .alloc = dc_cpu_alloc,
+    .release = dc_cpu_release,
+    .upload = dc_cpu_move,
+    .download = dc_cpu_move,
+    .compile = cc_compile,
+    .program_free = cpu_program_free,
+    .record = dc_cpu_record,
+    .recording_free = dc_cpu_recording_free,
+    .run = dc_cpu_run,
+    .copy = dc_cpu_move,
+    .reserve = dc_cpu_reserve,
+    .commit = dc_cpu_commit,
+};
+
+dc_status dc_cpu_open_cc(dc_job *j, dc_device **out)
+{
+    char name[sizeof((dc_target *)0)->name];
+    DC_TRY(dc_cpu_open(j, out));
+    dc_cpu *cpu = cpu_of(*out);
+    dc_target *t = &cpu->target;
+    cpu->device.ops = &cc_ops;
+    memcpy(cpu->cc.command, j->opt->cc, sizeof cpu->cc.command);
+    memcpy(cpu->cc.folder, j->opt->tmp, sizeof cpu->cc.folder);
+    cpu->cc.march = cpu->llvm_cpu != NULL ? cpu->llvm_cpu : "native";
+    memcpy(name, t->name, sizeof name);
+    snprintf(t->name, sizeof t->name, "cpu:cc%.50s", name + strlen("cpu"));
+    snprintf(t->dialect, sizeof t->dialect, "c11");
+    return DC_OK;
+}
+
+bool dc_cpu_describe_cc(const dc_opts *opt, char *line, size_t size)
+{
+    return dc_cc_probe(opt->cc, line, size);
+}
 
 dc_status dc_cpu_open(dc_job *j, dc_device **out)
 {
     dc_cpu *cpu = dc_xalloc(sizeof *cpu);
     cpu->device.ops = &ops;
     memcpy(cpu->llvm_path, j->opt->llvm, sizeof cpu->llvm_path);
+    cpu->split_all = j->opt->check >= 2;
+    dc_job_defer(j, dc_xfree, cpu);
     const dc_status status = dc_host_detect(j, j->opt->target, cpu);
+    if (status == DC_OK)
+        cpu->pool = dc_cpu_pool_new(j->opt->threads);
+    dc_job_keep(j, cpu);
     if (status != DC_OK) {
         dc_xfree(cpu);
         return status;

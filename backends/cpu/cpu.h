@@ -19,4 +19,8 @@ dc_status dc_cpu_open(dc_job *j, dc_device **out);
 /* One line for `deepc --devices`; false when the device cannot be used, with the reason. */
 bool dc_cpu_describe(const dc_opts *opt, char *line, size_t size);
 
+/* `cpu:cc`: the same, but that kernels are C11 text for the system's compiler (cc.h). */
+dc_status dc_cpu_open_cc(dc_job *j, dc_device **out);
+bool dc_cpu_describe_cc(const dc_opts *opt, char *line, size_t size);
+
 #endif

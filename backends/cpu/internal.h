@@ -2,16 +2,28 @@
 #ifndef DC_BACKENDS_CPU_INTERNAL_H
 #define DC_BACKENDS_CPU_INTERNAL_H
 
+#include "backends/cpu/cc.h"
 #include "backends/cpu/llvm.h"
 #include "backends/cpu/loader.h"
+#include "backends/cpu/pool.h"
 #include "core/device.h"
+
+/* Address space of which [mem, mem + open) can be used; the mapping begins at `base`. */
+typedef struct dc_reservation {
+    void *base, *mem;
+    size_t size, open;
+} dc_reservation;
 
 typedef struct dc_cpu {
     dc_device device; /* first */
     dc_target target;
     const char *llvm_cpu; /* what DEEPC_TARGET asks LLVM for; NULL: the host with all it has */
     char llvm_path[sizeof((dc_opts *)0)->llvm];
-    dc_llvm *llvm; /* opened by the first compilation */
+    _Atomic(dc_llvm *) llvm; /* opened by the first compilation, on whatever thread */
+    dc_cpu_pool *pool; /* runs launches */
+    bool split_all;    /* DEEPC_CHECK=2: split whatever can be */
+    DC_VEC(dc_reservation) reserved;
+    dc_cc cc;      /* of `cpu:cc` */
 } dc_cpu;
 
 typedef void (*dc_cpu_kernel)(void *const *buf, const void *block, void *scratch, int64_t begin,
@@ -26,6 +38,13 @@ struct dc_program {
 
 /* host.c: what the machine is, and what DEEPC_TARGET makes of it. */
 dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu);
+
+/* memory.c */
+dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);
+dc_status dc_cpu_reserve(dc_device *d, dc_job *j, size_t bytes, void **out);
+dc_status dc_cpu_commit(dc_device *d, dc_job *j, void *mem, size_t bytes);
+void dc_cpu_release(dc_device *d, void *mem);
+dc_status dc_cpu_move(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
 
 /* record.c */
 dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,

@@ -1,12 +1,15 @@
 #define _GNU_SOURCE /* dladdr */
 #include "backends/cpu/llvm.h"
 
+#include "core/work.h"
+
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST = 15 };
+enum { OLDEST = 15, SPARE = 4 };
 
 /* LLVM's own numbers (llvm-c/TargetMachine.h, Analysis.h). */
 enum { RELOC_PIC = 2, MODEL_SMALL = 3, TYPE_OBJECT = 1, VERIFY_RETURN = 2, SEVERITY_ERROR = 0 };
@@ -57,10 +60,20 @@ typedef struct library {
 
 struct dc_llvm {
     library lib;
-    void *machine;
+    dc_llvm_conf conf; /* its strings outlive us */
     const char *passes;
-    char triple[64];
+    pthread_mutex_t lock;
+    void *machine[SPARE]; /* target machines that nobody uses now */
+    int nmachine;
 };
+
+/*
+ * Opening and closing the library changes what is one for the whole process (its table of targets,
+ * its command line options), and contexts of several threads may do it at once. No other state of
+ * ours is outside a context.
+ */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static void *guarded; /* the library whose destructors exit() runs after our tasks; it stays */
 
 /* Fills in the functions; names the first one that is missing. */
 static const char *resolve(void *handle, api *fn)
@@ -87,7 +100,7 @@ static void ask_version(library *lib)
 static bool open_library(const char *name, library *lib, char *why, size_t size)
 {
     memset(lib, 0, sizeof *lib);
-    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (lib->handle == NULL) {
         const char *text = dlerror();
         snprintf(why, size, "%s", text != NULL ? text : name);
@@ -166,31 +179,71 @@ static void *make_machine(const api *fn, const dc_llvm_conf *conf, char **messag
     return machine;
 }
 
+static void give_machine(dc_llvm *l, void *machine)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->nmachine < SPARE) {
+        l->machine[l->nmachine++] = machine;
+        machine = NULL;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (machine != NULL)
+        l->lib.fn.DisposeTargetMachine(machine);
+}
+
+/* A machine that nobody else uses, or NULL with a message. */
+static void *take_machine(dc_llvm *l, char **message)
+{
+    pthread_mutex_lock(&l->lock);
+    void *machine = l->nmachine > 0 ? l->machine[--l->nmachine] : NULL;
+    pthread_mutex_unlock(&l->lock);
+    return machine != NULL ? machine : make_machine(&l->lib.fn, &l->conf, message);
+}
+
+static dc_status refuse_target(const dc_llvm *l, dc_job *j, char *message)
+{
+    dc_failf(j, DC_ERR_DEVICE, "cpu", "LLVM %u cannot generate code for %s%s%s", l->lib.version[0],
+             l->conf.triple, message != NULL ? ": " : "", message != NULL ? message : "");
+    if (message != NULL)
+        l->lib.fn.DisposeMessage(message);
+    return DC_E_DEVICE;
+}
+
+/* With the lock that is one for the process. */
+static bool open_locked(dc_llvm *l, char *why, size_t size)
+{
+    pthread_mutex_lock(&opening);
+    const bool found = find_library(l->conf.path, &l->lib, why, size);
+    if (found)
+        init_x86(&l->lib.fn);
+    if (found && l->lib.handle != guarded)
+        dc_work_guard_exit();
+    if (found)
+        guarded = l->lib.handle;
+    pthread_mutex_unlock(&opening);
+    return found;
+}
+
 dc_status dc_llvm_open(dc_job *j, const dc_llvm_conf *conf, dc_llvm **out)
 {
-    char why[300];
+    char why[300], *message = NULL;
     dc_llvm *l = dc_xalloc(sizeof *l); /* before anything that unwinding would lose */
-    if (!find_library(conf->path, &l->lib, why, sizeof why)) {
+    l->conf = *conf;
+    if (!open_locked(l, why, sizeof why)) {
         dc_xfree(l);
         return dc_failf(j, DC_ERR_DEVICE, "cpu", "%s", why);
     }
-    const api *fn = &l->lib.fn;
-    char *message = NULL;
-    init_x86(fn);
-    snprintf(l->triple, sizeof l->triple, "%s", conf->triple);
+    pthread_mutex_init(&l->lock, NULL);
     l->passes = l->lib.version[0] >= 18 ? usual_passes : usual_passes_17;
     if (conf->passes != NULL)
         l->passes = conf->passes;
-    l->machine = make_machine(fn, conf, &message);
-    if (l->machine == NULL) {
-        dc_failf(j, DC_ERR_DEVICE, "cpu", "LLVM %u cannot generate code for %s%s%s",
-                 l->lib.version[0], conf->triple, message != NULL ? ": " : "",
-                 message != NULL ? message : "");
-        if (message != NULL)
-            fn->DisposeMessage(message);
+    void *machine = take_machine(l, &message);
+    if (machine == NULL) {
+        refuse_target(l, j, message);
         dc_llvm_close(l);
         return DC_E_DEVICE;
     }
+    give_machine(l, machine);
     *out = l;
     return DC_OK;
 }
@@ -199,15 +252,20 @@ void dc_llvm_close(dc_llvm *l)
 {
     if (l == NULL)
         return;
-    if (l->machine != NULL)
-        l->lib.fn.DisposeTargetMachine(l->machine);
+    while (l->nmachine > 0)
+        l->lib.fn.DisposeTargetMachine(l->machine[--l->nmachine]);
+    pthread_mutex_lock(&opening);
     dlclose(l->lib.handle);
+    pthread_mutex_unlock(&opening);
+    pthread_mutex_destroy(&l->lock);
     dc_xfree(l);
 }
 
 /* Everything one compilation holds. It is on the job's cleanup list while it lives. */
 typedef struct build {
+    dc_llvm *llvm;
     const api *fn;
+    void *machine;
     void *context, *module, *layout, *options, *object;
     char *message;   /* made by LLVM */
     char words[300]; /* first error seen by the diagnostic handler */
@@ -229,6 +287,8 @@ static void build_end(void *arg)
         fn->DisposeModule(b->module);
     if (b->context != NULL)
         fn->ContextDispose(b->context);
+    if (b->machine != NULL)
+        give_machine(b->llvm, b->machine);
 }
 
 /* Without a handler LLVM prints errors of the code generator and ends the process. */
@@ -264,10 +324,10 @@ static dc_status parse(build *b, dc_job *j, const char *text)
     return DC_OK;
 }
 
-static dc_status optimize(build *b, dc_job *j, const dc_llvm *l)
+static dc_status optimize(build *b, dc_job *j)
 {
     b->options = b->fn->CreatePassBuilderOptions();
-    void *error = b->fn->RunPasses(b->module, l->passes, l->machine, b->options);
+    void *error = b->fn->RunPasses(b->module, b->llvm->passes, b->machine, b->options);
     if (error == NULL)
         return DC_OK;
     char *text = b->fn->GetErrorMessage(error);
@@ -276,9 +336,9 @@ static dc_status optimize(build *b, dc_job *j, const dc_llvm *l)
     return DC_E_BUILD;
 }
 
-static dc_status emit(build *b, dc_job *j, const dc_llvm *l)
+static dc_status emit(build *b, dc_job *j)
 {
-    if (b->fn->TargetMachineEmitToMemoryBuffer(l->machine, b->module, TYPE_OBJECT, &b->message,
+    if (b->fn->TargetMachineEmitToMemoryBuffer(b->machine, b->module, TYPE_OBJECT, &b->message,
                                                &b->object) != 0)
         return refuse(j, "the compiler cannot write an object", b->message);
     if (b->words[0] != '\0')
@@ -286,25 +346,30 @@ static dc_status emit(build *b, dc_job *j, const dc_llvm *l)
     return DC_OK;
 }
 
-static dc_status run_build(build *b, dc_job *j, const dc_llvm *l, const char *text)
+static dc_status run_build(build *b, dc_job *j, const char *text)
 {
+    char *message = NULL;
+    b->machine = take_machine(b->llvm, &message);
+    if (b->machine == NULL)
+        return refuse_target(b->llvm, j, message);
     b->context = b->fn->ContextCreate();
     b->fn->ContextSetDiagnosticHandler(b->context, see_diagnostic, b);
     DC_TRY(parse(b, j, text));
-    b->layout = b->fn->CreateTargetDataLayout(l->machine);
-    b->fn->SetTarget(b->module, l->triple);
+    b->layout = b->fn->CreateTargetDataLayout(b->machine);
+    b->fn->SetTarget(b->module, b->llvm->conf.triple);
     b->fn->SetModuleDataLayout(b->module, b->layout);
-    DC_TRY(optimize(b, j, l));
-    return emit(b, j, l);
+    DC_TRY(optimize(b, j));
+    return emit(b, j);
 }
 
 dc_status dc_llvm_compile(dc_llvm *l, dc_job *j, const char *text, const void **object,
                           size_t *bytes)
 {
     build *b = DC_NEW(&j->scratch, build);
+    b->llvm = l;
     b->fn = &l->lib.fn;
     dc_job_defer(j, build_end, b);
-    dc_status status = run_build(b, j, l, text);
+    dc_status status = run_build(b, j, text);
     if (status == DC_OK) {
         *bytes = b->fn->GetBufferSize(b->object);
         void *copy = dc_arena_alloc(&j->scratch, *bytes);

@@ -1,9 +1,9 @@
 /*
  * LLVM, found at run time: IR text in, an ELF object out.
  *
- * An open LLVM belongs to whoever opened it (the device) and serves one thread at a time. Each
- * compilation has a context of its own, so nothing is kept from one to the next but the target
- * machine. LLVM does not survive a failed malloc; see docs of the embedding API.
+ * An open LLVM belongs to whoever opened it (the device); any number of threads may compile with it
+ * at once. Each compilation has a context and a target machine of its own; machines are kept for
+ * the next one. LLVM does not survive a failed malloc; see docs of the embedding API.
  */
 #ifndef DC_BACKENDS_CPU_LLVM_H
 #define DC_BACKENDS_CPU_LLVM_H

@@ -1,99 +1,111 @@
 /*
  * A recording: items with everything resolved that does not move, so that a run only adds the bases
- * of the slots to the offsets and calls. Its arrays are allocated once; run() allocates nothing.
+ * of the slots to the offsets and calls. The walk (core/walk.h) knows what comes next; launches go
+ * to the pool. All arrays are allocated when recording; run() allocates nothing.
+ *
+ * Whether a launch is split depends on what it costs, a guess of the compiler's that may be wrong
+ * by a factor of thirty. So unless the guess is far beyond doubt, the first runs of a launch stay on
+ * one thread and are timed, and the best time decides. Results are the same either way.
  */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
-#include "backends/cpu/cpu.h"
 #include "backends/cpu/internal.h"
+#include "core/walk.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+enum {
+    SPLIT_NS = 20000,      /* a launch that takes less stays on one thread */
+    PIECE_NS = 5000,       /* what a worker takes at a time, at least */
+    PIECES = 8,            /* and at most so many of them per worker */
+    CERTAIN_NS = 10000000, /* a guess that is split without a trial */
+    TRIALS = 3
+};
 
 typedef struct step {
-    dc_item_kind kind;
     dc_cpu_kernel kernel; /* LAUNCH */
     int64_t grid;
-    size_t bytes; /* COPY */
-    uint32_t first, nbind;
+    uint64_t cost; /* nanoseconds on one thread */
+    uint32_t trials;
+    uint32_t first; /* of its binds */
+    size_t bytes;   /* COPY */
 } step;
 
 struct dc_recording {
-    uint32_t nstep, nbind;
+    uint32_t nbind;
+    dc_walk *walk;
     step *step;
     dc_bind *bind;  /* of all steps, one after the other */
     void **address; /* of each bind, in the run at hand */
-    void *scratch;  /* the largest that a launch asks for */
 };
 
-static void resolve(step *s, const dc_item *item)
+/* A run at hand; one launch of it, for the pool. */
+typedef struct run {
+    dc_recording *r;
+    dc_cpu_pool *pool;
+    void *const *slot; /* NULL where there are no items */
+    bool split_all;
+} run;
+
+typedef struct call {
+    dc_cpu_kernel kernel;
+    void *const *buf;
+    const void *block;
+} call;
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static void resolve(step *s, const dc_item *item, uint32_t first)
 {
-    *s = (step){.kind = item->kind, .grid = item->grid, .bytes = item->bytes};
-    switch (item->kind) {
-    case DC_ITEM_LAUNCH: {
-        const dc_program *p = item->program;
-        DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
-        s->kernel = p->entry[item->entry];
-        break;
-    }
-    case DC_ITEM_COPY:
-        DC_ASSERT(item->nbind == 2, "a copy with %u binds", item->nbind);
-        break;
-    case DC_ITEM_CHECK:
-        DC_ASSERT(item->nbind == 1, "a check with %u binds", item->nbind);
-        break;
-    case DC_ITEM_LOOP:
-    case DC_ITEM_BRANCH:
-        DC_BUG("an item of kind %d", item->kind);
-    }
+    *s = (step){.grid = item->grid, .cost = item->cost_ns, .first = first, .bytes = item->bytes};
+    if (item->kind != DC_ITEM_LAUNCH)
+        return;
+    const dc_program *p = item->program;
+    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
+    s->kernel = p->entry[item->entry];
+    if (s->cost >= CERTAIN_NS)
+        s->trials = TRIALS;
+    else
+        s->cost = UINT64_MAX;
 }
 
 static void release_recording(void *what)
 {
     dc_recording *r = what;
+    dc_walk_free(r->walk);
     dc_xfree(r->step);
     dc_xfree(r->bind);
     dc_xfree(r->address);
-    free(r->scratch);
     dc_xfree(r);
 }
 
-static dc_status fill(dc_recording *r, dc_job *j, const dc_item *item, uint32_t n)
+static dc_status fill(dc_recording *r, const dc_cpu *cpu, dc_job *j, const dc_item *item,
+                      uint32_t n)
 {
     size_t scratch = 0;
+    uint32_t first = 0;
     for (uint32_t i = 0; i < n; i++) {
         r->nbind += item[i].nbind;
         if (item[i].scratch > scratch)
             scratch = item[i].scratch;
     }
-    r->nstep = n;
+    r->walk = dc_walk_new(item, n);
     r->step = dc_xalloc(n * sizeof *r->step);
     r->bind = dc_xalloc(r->nbind * sizeof *r->bind);
     r->address = dc_xalloc(r->nbind * sizeof *r->address);
-    uint32_t first = 0;
     for (uint32_t i = 0; i < n; i++) {
-        resolve(&r->step[i], &item[i]);
-        r->step[i].first = first;
-        r->step[i].nbind = item[i].nbind;
+        resolve(&r->step[i], &item[i], first);
         if (item[i].nbind > 0)
             memcpy(r->bind + first, item[i].bind, item[i].nbind * sizeof *r->bind);
         first += item[i].nbind;
     }
-    if (scratch == 0)
-        return DC_OK;
-    DC_TRY(scratch > PTRDIFF_MAX / 2 ? dc_fail(j, DC_ERR_NOMEM, NULL) : DC_OK);
-    r->scratch = aligned_alloc(64, dc_align_up(scratch, 64));
-    return r->scratch != NULL ? DC_OK : dc_fail(j, DC_ERR_NOMEM, NULL);
+    return dc_cpu_pool_scratch(cpu->pool, j, scratch);
 }
 
 dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
                         dc_recording **out)
 {
-    DC_UNUSED(d);
     dc_recording *r = dc_xalloc(sizeof *r);
     dc_job_defer(j, release_recording, r);
-    const dc_status status = fill(r, j, item, n);
+    const dc_status status = fill(r, (const dc_cpu *)d, j, item, n);
     dc_job_keep(j, r);
     if (status != DC_OK) {
         release_recording(r);
@@ -110,61 +122,97 @@ void dc_cpu_recording_free(dc_device *d, dc_recording *r)
         release_recording(r);
 }
 
-static uint64_t now(void)
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void run_positions(void *ctx, void *scratch, int64_t begin, int64_t end)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    const call *c = ctx;
+    c->kernel(c->buf, c->block, scratch, begin, end);
 }
 
-/* Runs one step. Returns what a CHECK read, or -1. */
-static int32_t run_step(const dc_recording *r, const step *s, void *const *slot)
+/* Positions that a worker takes at a time; the whole grid when it is not worth it. */
+static int64_t piece_of(const run *x, const step *s)
 {
-    void **at = r->address + s->first;
-    const dc_bind *bind = r->bind + s->first;
-    int32_t found = -1;
-    for (uint32_t i = 0; i < s->nbind; i++)
-        at[i] = (char *)slot[bind[i].slot] + bind[i].offset;
-    switch (s->kind) {
-    case DC_ITEM_LAUNCH:
-        s->kernel(at, slot[0], r->scratch, 0, s->grid);
-        break;
-    case DC_ITEM_COPY:
-        if (at[0] != at[1] && s->bytes > 0)
-            memmove(at[0], at[1], s->bytes);
-        break;
-    case DC_ITEM_CHECK:
-        memcpy(&found, at[0], sizeof found);
-        break;
-    case DC_ITEM_LOOP:
-    case DC_ITEM_BRANCH:
-        break;
-    }
-    return found;
+    if (x->split_all)
+        return 1 + s->grid / (PIECES * (int64_t)dc_cpu_pool_width(x->pool));
+    if (s->trials < TRIALS || s->cost < SPLIT_NS)
+        return s->grid;
+    const uint64_t most = PIECES * (uint64_t)dc_cpu_pool_width(x->pool);
+    const uint64_t wish = s->cost / PIECE_NS;
+    const int64_t pieces = (int64_t)(wish < most ? wish : most);
+    return (s->grid + pieces - 1) / pieces;
 }
 
-dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
-                     dc_run_info *info)
+static void try_alone(const run *x, step *s, call *c)
 {
-    DC_UNUSED(d);
-    uint64_t *spent = info != NULL ? info->nanoseconds : NULL;
-    if (info != NULL) {
-        info->fault_item = -1;
-        info->fault_value = -1;
-    }
-    for (uint32_t i = 0; i < r->nstep; i++) {
-        const uint64_t start = spent != NULL ? now() : 0;
-        const int32_t found = run_step(r, &r->step[i], slot);
-        if (spent != NULL)
-            spent[i] += now() - start;
-        if (found < 0)
-            continue;
-        if (info == NULL)
-            return dc_failf(j, DC_ERR_DEVICE, "cpu", "check %" PRIu32 " of a run found %" PRId32, i,
-                            found);
-        info->fault_item = (int32_t)i;
-        info->fault_value = found;
+    const uint64_t start = dc_clock_ns();
+    dc_cpu_pool_run_here(x->pool, run_positions, c, s->grid);
+    const uint64_t ns = dc_clock_ns() - start;
+    if (ns < s->cost)
+        s->cost = ns;
+    s->trials++;
+}
+
+static dc_status launch(void *ctx, uint32_t i)
+{
+    const run *x = ctx;
+    step *s = &x->r->step[i];
+    call c = {s->kernel, x->r->address + s->first, x->slot[0]};
+    const bool alone = s->grid < 2 || dc_cpu_pool_width(x->pool) == 1;
+    if (!alone && s->trials < TRIALS && !x->split_all) {
+        try_alone(x, s, &c);
         return DC_OK;
     }
+    const int64_t piece = alone ? s->grid : piece_of(x, s);
+    if (piece >= s->grid)
+        dc_cpu_pool_run_here(x->pool, run_positions, &c, s->grid);
+    else
+        dc_cpu_pool_run(x->pool, run_positions, &c, s->grid, piece);
     return DC_OK;
+}
+
+static dc_status copy(void *ctx, uint32_t i)
+{
+    const run *x = ctx;
+    const step *s = &x->r->step[i];
+    void *const *at = x->r->address + s->first;
+    if (at[0] != at[1] && s->bytes > 0)
+        memmove(at[0], at[1], s->bytes);
+    return DC_OK;
+}
+
+static void *first_of(const run *x, uint32_t i)
+{
+    return x->r->address[x->r->step[i].first];
+}
+
+static dc_status check(void *ctx, uint32_t i, int32_t *out)
+{
+    memcpy(out, first_of(ctx, i), sizeof *out);
+    return DC_OK;
+}
+
+static dc_status test(void *ctx, uint32_t i, bool *out)
+{
+    uint8_t byte;
+    memcpy(&byte, first_of(ctx, i), 1);
+    *out = byte != 0;
+    return DC_OK;
+}
+
+static dc_status count(void *ctx, uint32_t i, int32_t iteration)
+{
+    const run *x = ctx;
+    memcpy(x->r->address[x->r->step[i].first + 1], &iteration, sizeof iteration);
+    return DC_OK;
+}
+
+dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
+{
+    static const dc_walk_ops ops = {launch, copy, check, test, count};
+    const dc_cpu *cpu = (const dc_cpu *)d;
+    run x = {.r = r, .pool = cpu->pool, .slot = slot, .split_all = cpu->split_all};
+    for (uint32_t b = 0; b < r->nbind; b++)
+        r->address[b] = (char *)slot[r->bind[b].slot] + r->bind[b].offset;
+    return dc_walk_run(r->walk, j, &ops, &x, info);
 }

@@ -250,3 +250,54 @@ function TestLeaks:test_a_steady_call_allocates_nothing_on_the_device()
   end
   lu.assertEquals(dc.stats().allocs, before)
 end
+
+TestCompiling = {}
+
+-- Each has a constant of its own, and so a kernel.
+local function define(n)
+  return dc.fn(("f%d(x: f32[40]) -> f32[40]"):format(n), function(x) return x * n + 0.5 end)
+end
+
+function TestCompiling:test_functions_that_are_called_and_others_that_are_not()
+  local before = dc.stats().compiles
+  local fs = {}
+  for i = 1, 50 do
+    fs[i] = define(i)
+  end
+  lu.assertEquals(dc.stats().compiles, before + 50)
+  for i = 50, 1, -2 do
+    lu.assertEquals(fs[i](dc.ones "f32[40]")[40]:item(), i + 0.5)
+  end
+end
+
+function TestCompiling:test_functions_that_are_dropped_while_they_are_compiled()
+  collectgarbage()
+  collectgarbage()
+  local live = dc.stats().bytes_live
+  for i = 1, 20 do
+    define(100 + i)
+    collectgarbage()
+  end
+  lu.assertEquals(define(121)(dc.ones "f32[40]")[1]:item(), 121.5)
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals(dc.stats().bytes_live, live)
+end
+
+function TestCompiling:test_a_function_that_was_not_called_tells_its_counts()
+  local info = define(200):info()[1]
+  lu.assertEquals(info.interpreted or info.launches == 1, true)
+end
+
+function TestCompiling:test_equal_kernels_are_compiled_once()
+  local x = dc.ones "f32[40]"
+  define(300)(x)
+  local before = dc.stats()
+  lu.assertEquals(define(300)(x)[1]:item(), 300.5)
+  lu.assertEquals(define(300)(x)[2]:item(), 300.5)
+  local after = dc.stats()
+  lu.assertEquals(after.kernels, before.kernels)
+  if after.device ~= "eval" then
+    lu.assertEquals(after.kernels_shared, before.kernels_shared + 2)
+  end
+end

@@ -1,6 +1,6 @@
 /*
- * Runs kernels in nest form on the device `cpu`, between guard zones. Used by the tests of the way
- * from nest to text.
+ * Runs kernels in nest form on the device `cpu`, or another one with the host's memory, between guard
+ * zones. Used by the tests of the way from nest to text.
  *
  *   runner r;
  *   if (runner_open(&r)) { n = runner_add(&r, kernel, skip); ...; runner_build(&r);
@@ -11,9 +11,16 @@
 
 #include "backends/registry.h"
 #include "jit/flatten.h"
-#include "jit/render_llvm.h"
+#include "jit/render.h"
 
 #include <stdlib.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, n)   ((void)(at), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(at, n) ((void)(at), (void)(n))
+#endif
 
 #include "tests/t.h"
 
@@ -36,19 +43,28 @@ static inline void runner_complain(runner *r)
     r->job.err = (dc_err){0};
 }
 
-static inline bool runner_open(runner *r)
+static inline bool runner_open_on(runner *r, const char *device)
 {
     const char *bad;
     *r = (runner){0};
     dc_opts_init(&r->opt, &bad);
     r->opt.check = 1;
+#ifdef __SANITIZE_ADDRESS__ /* then the kernels of cpu:cc are sanitized, too */
+    if (strcmp(r->opt.cc, "cc") == 0)
+        strcpy(r->opt.cc, "cc -fsanitize=address,undefined -fno-sanitize-recover=all");
+#endif
     dc_job_init(&r->job, &r->opt, &r->log);
     bool interpret;
-    if (CHECK(dc_backend_open(&r->job, "cpu", &r->device, &interpret) == DC_OK))
+    if (CHECK(dc_backend_open(&r->job, device, &r->device, &interpret) == DC_OK))
         return true;
     runner_complain(r);
     dc_job_fini(&r->job);
     return false;
+}
+
+static inline bool runner_open(runner *r)
+{
+    return runner_open_on(r, "cpu");
 }
 
 /* Flattens; the kernel's number, or -1. */
@@ -66,19 +82,28 @@ static inline int runner_add(runner *r, dc_kernel *k, uint32_t skip)
     return (int)r->flat.n - 1;
 }
 
+/* What somebody else has flattened; it is the runner's now. Its number. */
+static inline int runner_add_flat(runner *r, dc_flat *f)
+{
+    snprintf(f->name, sizeof f->name, "k%u", r->flat.n);
+    DC_PUSH(r->flat, f);
+    DC_PUSH(r->entry, f->name);
+    return (int)r->flat.n - 1;
+}
+
 /* False, and a skip, where there is no compiler. */
 static inline bool runner_build(runner *r)
 {
     const dc_target *t = r->device->ops->target(r->device);
-    if (!CHECK(dc_render_llvm(&r->job, (const dc_flat *const *)r->flat.at, r->flat.n, t,
-                              &r->text) == DC_OK))
+    if (!CHECK(dc_render(&r->job, (const dc_flat *const *)r->flat.at, r->flat.n, t, &r->text) ==
+               DC_OK))
         return false;
-    const dc_source src = {r->text.s, "llvm", r->entry.at, r->entry.n};
+    const dc_source src = {r->text.s, t->dialect, r->entry.at, r->entry.n};
     const dc_status s = r->device->ops->compile(r->device, &r->job, &src, &r->program);
     if (s == DC_OK)
         return CHECK(true);
     if (s == DC_E_DEVICE)
-        T_SKIP("no LLVM library, kernels cannot be compiled");
+        T_SKIP("no compiler, kernels cannot be compiled");
     else
         CHECK(s == DC_OK);
     runner_complain(r);
@@ -116,6 +141,8 @@ static inline void runner_run_range(runner *r, int kernel, int64_t grid, void *c
         CHECK(ops->alloc(r->device, &r->job, room[s], &slot[s]) == DC_OK);
         memset(slot[s], GUARD_BYTE, room[s]);
         memcpy((char *)slot[s] + GUARD, mem[b->param], bytes[s]);
+        ASAN_POISON_MEMORY_REGION(slot[s], GUARD);
+        ASAN_POISON_MEMORY_REGION((char *)slot[s] + GUARD + bytes[s], room[s] - GUARD - bytes[s]);
         bind[b->param] = (dc_bind){s, GUARD};
     }
     const dc_item item = {.kind = DC_ITEM_LAUNCH,
@@ -124,6 +151,7 @@ static inline void runner_run_range(runner *r, int kernel, int64_t grid, void *c
                           .grid = grid,
                           .nbind = f->nparam,
                           .bind = bind,
+                          .scratch = f->scratch,
                           .label = f->name};
     dc_recording *recording = NULL;
     dc_run_info info = {0};
@@ -135,6 +163,7 @@ static inline void runner_run_range(runner *r, int kernel, int64_t grid, void *c
         const uint32_t s = b->param + 1;
         if (b->scope != DC_SCOPE_PARAM)
             continue;
+        ASAN_UNPOISON_MEMORY_REGION(slot[s], room[s]);
         CHECK(runner_guards_whole(slot[s], bytes[s], room[s]));
         memcpy(mem[b->param], (char *)slot[s] + GUARD, bytes[s]);
         ops->release(r->device, slot[s]);

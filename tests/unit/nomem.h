@@ -15,6 +15,7 @@
 
 #include "backends/registry.h"
 #include "core/store.h"
+#include "jit/jit.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -251,6 +252,7 @@ static inline bool run(const trial *t, long first, long last)
     if (rt != NULL) {
         CHECK_EQ(rt->stats.bytes_live, bytes);
         dc_pool_drain(rt);
+        dc_jit_trim(rt);
         forget_list();
     }
     if (expected.known)

@@ -1,4 +1,6 @@
-/* Random numbers for generated tests (splitmix64), and the seed: printed, or given as argument 1.
+/*
+ * Random numbers for generated tests (splitmix64), and the seed: argument 1, else DEEPC_TEST_SEED,
+ * else the test's own; printed.
  */
 #ifndef DC_TESTS_RNG_H
 #define DC_TESTS_RNG_H
@@ -31,7 +33,8 @@ static inline double rng_uniform(rng *r, double lo, double hi)
 
 static inline uint64_t rng_seed(int argc, char **argv, uint64_t otherwise)
 {
-    const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : otherwise;
+    const char *given = argc > 1 ? argv[1] : getenv("DEEPC_TEST_SEED");
+    const uint64_t seed = given != NULL && given[0] != '\0' ? strtoull(given, NULL, 0) : otherwise;
     printf("seed %llu\n", (unsigned long long)seed);
     return seed;
 }

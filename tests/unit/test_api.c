@@ -52,7 +52,8 @@ static void test_refusals(void)
     cfg.device = "abacus";
     CHECK(dc_open(&cfg, &rt) == DC_E_DEVICE);
     if (CHECK(rt != NULL)) {
-        CHECK_STR(dc_errmsg(rt), "no device is called 'abacus'; there are cpu, eval");
+        CHECK(strstr(dc_errmsg(rt), "no device is called 'abacus'; there are cpu, ") == dc_errmsg(rt));
+        CHECK(strstr(dc_errmsg(rt), ", eval") != NULL);
         lua_State *L = luaL_newstate();
         CHECK(dc_attach(L, rt) == DC_E_STATE);
         lua_close(L);

@@ -258,9 +258,11 @@ static dc_kernel *tiled_dot(void)
                    kk = new_axis(k, "k", DOT_K, DC_AXIS_SERIAL);
     uint32_t mi[3], no[3], nv[3];
     for (int p = 0; p < 3; p++) { /* initialise, accumulate, store */
-        mi[p] = new_axis(k, "m.i", 4, DC_AXIS_UNROLL);
-        no[p] = new_axis(k, "n.o", 2, DC_AXIS_UNROLL);
-        nv[p] = new_axis(k, "n.i", 16, DC_AXIS_VECTOR);
+        static const char *const name[][3] = {
+            {"m0", "n0.o", "n0.i"}, {"m1", "n1.o", "n1.i"}, {"m2", "n2.o", "n2.i"}};
+        mi[p] = new_axis(k, name[p][0], 4, DC_AXIS_UNROLL);
+        no[p] = new_axis(k, name[p][1], 2, DC_AXIS_UNROLL);
+        nv[p] = new_axis(k, name[p][2], 16, DC_AXIS_VECTOR);
     }
     const uint32_t out = output(k, "out0", DC_F32, DOT_M * DOT_N);
     const uint32_t a = input(k, "a", DC_F32, DOT_M * DOT_K),
@@ -365,6 +367,12 @@ static dc_ix loaded(dc_kernel *k, dc_vx value, int64_t lo, int64_t hi)
     return k->ix.n - 1;
 }
 
+static dc_vx clamped(dc_kernel *k, dc_vx v, double lo, double hi)
+{
+    v = op2(k, DC_OP_MAX, v, number(k, DC_I32, lo));
+    return op2(k, DC_OP_MIN, v, number(k, DC_I32, hi));
+}
+
 /*
  * out[pos[i]] = x[pos[i - 1]] where both positions are inside, 29 of 32 lanes: tests of what is
  * loaded, itself under a test; positions that occur twice.
@@ -372,13 +380,14 @@ static dc_ix loaded(dc_kernel *k, dc_vx value, int64_t lo, int64_t hi)
 static dc_kernel *to_position(void)
 {
     dc_kernel *k = dc_kernel_new("scatter");
-    const uint32_t v = new_axis(k, "v", 16, DC_AXIS_VECTOR), o = new_axis(k, "o", 2, DC_AXIS_GRID);
+    const uint32_t v = new_axis(k, "v", 16, DC_AXIS_VECTOR);
+    const uint32_t o = new_axis(k, "o", 2, DC_AXIS_SERIAL);
     const uint32_t out = output(k, "out0", DC_F32, 12), x = input(k, "x0", DC_F32, 12);
     const uint32_t pos = input(k, "x1", DC_I32, 29);
     const dc_ix i = at2(k, axis(k, o), 16, axis(k, v)), last = dc_ix_add(k, i, dc_ix_const(k, -1));
     const dc_pred exists = dc_pred_and(k, always, i, 29), before = dc_pred_and(k, always, last, 28);
-    const dc_ix to = loaded(k, dc_vx_load(k, pos, i, exists), -9, 13);
-    const dc_ix from = loaded(k, dc_vx_load(k, pos, last, before), -9, 13);
+    const dc_ix to = loaded(k, clamped(k, dc_vx_load(k, pos, i, exists), -9, 13), -9, 13);
+    const dc_ix from = loaded(k, clamped(k, dc_vx_load(k, pos, last, before), -9, 13), -9, 13);
     dc_stmt *s = set(k, out, to, dc_vx_load(k, x, from, dc_pred_and(k, before, from, 12)));
     s->pred = dc_pred_and(k, exists, to, 12);
     k->root = loop(k, o, loop(k, v, s));
@@ -393,16 +402,13 @@ static dc_kernel *narrower(void)
     const uint32_t out0 = output(k, "out0", DC_F32, 14), out1 = output(k, "out1", DC_I32, 14);
     const uint32_t x = input(k, "x0", DC_F32, 12), pos = input(k, "x1", DC_I32, 14);
     const dc_pred exists = dc_pred_and(k, always, axis(k, v), 14);
-    const dc_vx clamped =
-        op2(k, DC_OP_MIN,
-            op2(k, DC_OP_MAX, dc_vx_load(k, pos, axis(k, v), exists), number(k, DC_I32, 0)),
-            number(k, DC_I32, 11));
+    const dc_vx at = clamped(k, dc_vx_load(k, pos, axis(k, v), exists), 0, 11);
     const dc_ix later = dc_ix_add(k, axis(k, v), dc_ix_const(k, -5));
     dc_stmt *s = dc_stmt_set(k, 2);
     s->put[0] =
         (dc_put){out0, axis(k, v),
-                 dc_vx_load(k, x, loaded(k, clamped, 0, 11), dc_pred_and(k, always, later, 8))};
-    s->put[1] = (dc_put){out1, axis(k, v), clamped};
+                 dc_vx_load(k, x, loaded(k, at, 0, 11), dc_pred_and(k, always, later, 8))};
+    s->put[1] = (dc_put){out1, axis(k, v), at};
     s->pred = exists;
     k->root = loop(k, v, s);
     return k;
@@ -578,7 +584,7 @@ static void test_in_place(runner *r)
 
 /* The form itself ---------------------------------------------------------------------------- */
 
-static const char *const map_text = "kernel map (out0: f32[100] out, x0: f32[100], x1: f32[1]) {\n"
+static const char *const map_text = "kernel map (out0: f32[100] out, x0: f32[100], x1: f32[1]) positions 7 {\n"
                                     "  %1 = load f32 x1[0]\n"
                                     "  %2 = lanes u32x16 1\n"
                                     "  %3 = splat f32x16 %1\n"

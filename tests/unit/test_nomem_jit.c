@@ -105,6 +105,21 @@ static dc_status do_call(dc_job *j, void *ctx)
     return dc_inst_call(inst, j, arg, out, &fault);
 }
 
+/* The same in slices. */
+static dc_status do_job(dc_job *j, void *ctx)
+{
+    uint32_t lr;
+    memcpy(&lr, trainstep_value[2], sizeof lr);
+    const dc_arg arg[STEP_NFREE] = {{.tensor = argument[0]}, {.tensor = argument[1]}, {.bits = lr}};
+    dc_fault fault;
+    bool done = false;
+    (void)ctx;
+    DC_TRY(dc_inst_start(inst, j, arg));
+    while (!done)
+        DC_TRY(dc_inst_poll(inst, j, 0, &done, &fault));
+    return dc_inst_take(inst, j, out);
+}
+
 /* ---- and what they leave ---- */
 
 static void same_state(void)
@@ -207,6 +222,12 @@ static void try_on(const char *what, const char *device, const dc_opts *opt, con
         {.name = "  call",
          .before = make_called,
          .body = do_call,
+         .refused = nothing_set,
+         .after = after_call,
+         .evicts = true},
+        {.name = "  job",
+         .before = make_called,
+         .body = do_job,
          .refused = nothing_set,
          .after = after_call,
          .evicts = true},

@@ -1,0 +1,31 @@
+/*
+ * The system's C compiler as the compiler of kernels: the device `cpu:cc`. C11 text
+ * (jit/render_c.h) goes to a temporary folder, the compiler makes a shared object of it, which is
+ * opened; then the folder is removed. Which compiler is the setting `cc`: a program and options,
+ * split at blanks; no shell sees it. The options come after ours, so they win.
+ *
+ * In everything but compilation the device is `cpu`. Compilations may run at the same time.
+ */
+#ifndef DC_BACKENDS_CPU_CC_H
+#define DC_BACKENDS_CPU_CC_H
+
+#include "core/device.h"
+
+typedef struct dc_cc {
+    char command[sizeof((dc_opts *)0)->cc];
+    char folder[sizeof((dc_opts *)0)->tmp]; /* that temporary ones are made in */
+    const char *march;                      /* of the compiler */
+} dc_cc;
+
+/*
+ * Entries in entry[], as many as src has, and what they live in. DEVICE when the compiler cannot be
+ * run, BUILD with its words when it refuses.
+ */
+dc_status dc_cc_compile(const dc_cc *cc, dc_job *j, const dc_source *src, void **entry,
+                        void **library);
+void dc_cc_unload(void *library);
+
+/* One line, "cc: cc (Debian 12.2.0-14) 12.2.0", or why there is none; false then. */
+bool dc_cc_probe(const char *command, char *line, size_t size);
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * Memory of the CPU device: the process's own. Large pieces begin at huge pages and ask for them.
+ *
+ * A reservation is address space that nothing may touch, of which a growing part at the begin is
+ * opened. The device knows its reservations, since giving one back needs its size; there are few,
+ * one per context as a rule.
+ */
+#define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
+#include "backends/cpu/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGN = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+
+static dc_cpu *cpu_of(dc_device *d)
+{
+    return (dc_cpu *)d;
+}
+
+static dc_status no_memory(dc_job *j)
+{
+    return dc_fail(j, DC_ERR_NOMEM, NULL);
+}
+
+dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
+{
+    DC_UNUSED(d);
+    const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGN;
+    if (bytes > PTRDIFF_MAX - HUGE_PAGE)
+        return no_memory(j);
+    const size_t size = dc_align_up(bytes > 0 ? bytes : 1, align);
+    void *mem = aligned_alloc(align, size);
+    if (mem == NULL)
+        return no_memory(j);
+    if (align == HUGE_PAGE)
+        madvise(mem, size, MADV_HUGEPAGE); /* a wish; refusal changes nothing */
+    *out = mem;
+    return DC_OK;
+}
+
+static dc_reservation *find_reservation(dc_cpu *cpu, const void *mem)
+{
+    for (uint32_t i = 0; i < cpu->reserved.n; i++)
+        if (cpu->reserved.at[i].mem == mem)
+            return &cpu->reserved.at[i];
+    return NULL;
+}
+
+/* A mapping begins at a page; what lies before the first huge page of it stays unused. */
+dc_status dc_cpu_reserve(dc_device *d, dc_job *j, size_t bytes, void **out)
+{
+    dc_cpu *cpu = cpu_of(d);
+    if (bytes > PTRDIFF_MAX - 2 * (size_t)HUGE_PAGE)
+        return no_memory(j);
+    DC_ROOM(cpu->reserved); /* may unwind, so first */
+    const size_t size = dc_align_up(bytes > 0 ? bytes : 1, HUGE_PAGE) + HUGE_PAGE;
+    void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return no_memory(j);
+    const size_t skip = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
+    dc_reservation r = {.base = base, .mem = (char *)base + skip, .size = size};
+    DC_PUSH(cpu->reserved, r);
+    *out = r.mem;
+    return DC_OK;
+}
+
+dc_status dc_cpu_commit(dc_device *d, dc_job *j, void *mem, size_t bytes)
+{
+    dc_reservation *r = find_reservation(cpu_of(d), mem);
+    if (r == NULL)
+        DC_BUG("committing memory that was not reserved");
+    if (bytes <= r->open)
+        return DC_OK;
+    const size_t size = dc_align_up(bytes, HUGE_PAGE);
+    if (bytes > r->size || size > r->size - HUGE_PAGE)
+        DC_BUG("committing %zu bytes of %zu reserved", bytes, r->size - HUGE_PAGE);
+    if (mprotect(r->mem, size, PROT_READ | PROT_WRITE) != 0)
+        return no_memory(j);
+    if (bytes >= HUGE_FROM)
+        madvise(r->mem, size, MADV_HUGEPAGE);
+    r->open = size;
+    return DC_OK;
+}
+
+void dc_cpu_release(dc_device *d, void *mem)
+{
+    dc_cpu *cpu = cpu_of(d);
+    dc_reservation *r = find_reservation(cpu, mem);
+    if (r == NULL) {
+        free(mem);
+        return;
+    }
+    munmap(r->base, r->size);
+    *r = cpu->reserved.at[--cpu->reserved.n];
+}
+
+dc_status dc_cpu_move(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
+{
+    DC_UNUSED(d);
+    DC_UNUSED(j);
+    if (bytes > 0)
+        memmove(to, from, bytes);
+    return DC_OK;
+}

@@ -1,0 +1,41 @@
+/*
+ * A few threads that run one piece of work at a time together with the thread that asks for it.
+ *
+ * Work is positions 0..n-1. They are handed out in pieces of `step`, each piece to one worker, so a
+ * result does not depend on how many workers there are or who is quick, as long as positions do not
+ * depend on each other. Each worker has scratch memory of its own. A caller never waits for a
+ * worker that has not begun: threads that are asleep or get no core make a run slower than hoped,
+ * not slower than alone.
+ *
+ * Threads are started by the first run that needs them and stopped by dc_cpu_pool_free. A pool belongs
+ * to one thread, which may be another one at another time. After fork() the child has none of the
+ * threads: it may neither use nor free the pool.
+ */
+#ifndef DC_BACKENDS_CPU_POOL_H
+#define DC_BACKENDS_CPU_POOL_H
+
+#include "core/job.h"
+
+enum { DC_CPU_POOL_MOST = 64 };
+
+typedef struct dc_cpu_pool dc_cpu_pool;
+
+/* Runs positions begin..end-1. May not unwind. */
+typedef void (*dc_cpu_pool_work)(void *ctx, void *scratch, int64_t begin, int64_t end);
+
+/* As many workers as `threads`, the caller counted; 0: one per core that the process may use. */
+dc_cpu_pool *dc_cpu_pool_new(int64_t threads);
+void dc_cpu_pool_free(dc_cpu_pool *p);
+
+uint32_t dc_cpu_pool_width(const dc_cpu_pool *p); /* workers, the caller counted */
+
+/* Each worker's scratch holds at least so much from now on, aligned to 64. NOMEM is a status. */
+dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes);
+
+/* On the calling thread alone. */
+void dc_cpu_pool_run_here(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n);
+
+/* On all workers (one alone takes all at once). Returns when all positions are done. */
+void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n, int64_t step);
+
+#endif

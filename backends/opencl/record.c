@@ -1,0 +1,381 @@
+/*
+ * A recording: for each launch a kernel object of its own, whose arguments are set again only where
+ * a slot has moved since the last run. Commands go to a queue that runs them in order, without
+ * waiting; what has to be known here (checks, conditions) is read back, and that waits.
+ */
+#include "backends/opencl/internal.h"
+#include "core/walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A parameter of a launch, or the place of another item. */
+typedef struct place {
+    dc_bind bind;
+    const char *set; /* the address that the kernel object has; NULL: none yet */
+} place;
+
+typedef struct step {
+    cl_kernel kernel; /* LAUNCH */
+    size_t global, local;
+    size_t bytes; /* COPY */
+    uint32_t first, nbind;
+    char *label;
+} step;
+
+struct dc_recording {
+    dc_cl *cl;
+    dc_walk *walk;
+    uint32_t nstep, nplace;
+    step *step;
+    place *place; /* of all steps, one after the other */
+    cl_mem scratch;
+};
+
+/* A run, or a slice of one. */
+typedef struct run {
+    dc_recording *r;
+    dc_job *j;
+    void *const *slot;
+    cl_queue queue;
+    uint64_t *spent; /* NULL: nobody asks */
+    bool wait;       /* for each command before the next: times are taken, or a deadline counts */
+    bool pending;    /* there is something to wait for */
+} run;
+
+/* --- making --------------------------------------------------------------------------------- */
+
+static void free_recording(void *what)
+{
+    dc_recording *r = what;
+    for (uint32_t i = 0; i < r->nstep && r->step != NULL; i++) {
+        dc_cl_kernel_free(r->cl, r->step[i].kernel);
+        dc_xfree(r->step[i].label);
+    }
+    dc_cl_buffer_release(r->cl, r->scratch);
+    dc_walk_free(r->walk);
+    dc_xfree(r->step);
+    dc_xfree(r->place);
+    dc_xfree(r);
+}
+
+void dc_cl_recording_free(dc_device *d, dc_recording *r)
+{
+    DC_UNUSED(d);
+    if (r != NULL)
+        free_recording(r);
+}
+
+/* Work items that share the positions of a kernel for workers out. */
+static size_t workers(const dc_cl *cl, int64_t positions)
+{
+    return (size_t)dc_min_i64(positions, (int64_t)cl->limits.compute_units * 4);
+}
+
+static size_t most_scratch(const dc_cl *cl, const dc_item *item, uint32_t n)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t bytes = item[i].scratch * workers(cl, item[i].grid);
+        if (item[i].kind == DC_ITEM_LAUNCH && bytes > most)
+            most = bytes;
+    }
+    return most;
+}
+
+static dc_status group_too_large(dc_job *j, const dc_item *item, const char *name, size_t most)
+{
+    return dc_failf(j, DC_ERR_BUILD, "opencl",
+                    "kernel '%.60s' needs groups of %u threads, the device runs %zu of it at most",
+                    name, item->threads, most);
+}
+
+static dc_status size_groups(dc_recording *r, dc_job *j, const dc_item *item, step *s)
+{
+    dc_cl *cl = r->cl;
+    const char *name = item->program->entry[item->entry];
+    size_t most = cl->limits.max_group;
+    if (!cl->target.simt) {
+        s->local = 1;
+        s->global = workers(cl, item->grid);
+        return DC_OK;
+    }
+    DC_ASSERT(item->threads > 0, "groups of no threads for '%s'", name);
+    cl->lib.fn.GetKernelWorkGroupInfo(s->kernel, cl->at.device, CL_KERNEL_WORK_GROUP_SIZE,
+                                      sizeof most, &most, NULL);
+    if (item->threads > most)
+        return group_too_large(j, item, name, most);
+    s->local = item->threads;
+    s->global = s->local * (size_t)item->grid;
+    return DC_OK;
+}
+
+static dc_status set_argument(dc_cl *cl, dc_job *j, const step *s, uint32_t i, size_t bytes,
+                              const void *value)
+{
+    const cl_int error = cl->lib.fn.SetKernelArg(s->kernel, i, bytes, value);
+    char what[96];
+    if (error == CL_SUCCESS)
+        return DC_OK;
+    snprintf(what, sizeof what, "parameter %u of kernel '%.50s'", i, s->label);
+    return dc_cl_failed(j, what, error);
+}
+
+/* What follows the buffers of a kernel for workers. */
+static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_item *item, const step *s)
+{
+    const int64_t positions = item->grid;
+    const cl_mem *scratch = item->scratch > 0 ? &r->scratch : NULL;
+    if (r->cl->target.simt)
+        return DC_OK;
+    DC_TRY(set_argument(r->cl, j, s, 2 * s->nbind, sizeof(cl_mem), scratch));
+    return set_argument(r->cl, j, s, 2 * s->nbind + 1, sizeof positions, &positions);
+}
+
+static dc_status make_launch(dc_recording *r, dc_job *j, const dc_item *item, step *s)
+{
+    dc_cl *cl = r->cl;
+    const dc_program *p = item->program;
+    cl_uint n = 0;
+    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
+    DC_TRY(dc_cl_kernel_new(cl, j, p->program, p->entry[item->entry], &s->kernel));
+    cl->lib.fn.GetKernelInfo(s->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
+    if (n != 2 * s->nbind + (cl->target.simt ? 0 : 2))
+        DC_BUG("kernel '%s' has %u parameters, and %u buffers are given", s->label, n, s->nbind);
+    DC_TRY(size_groups(r, j, item, s));
+    return set_fixed(r, j, item, s);
+}
+
+static char *copy_label(const dc_item *item)
+{
+    const char *s = item->label;
+    if (s == NULL && item->kind == DC_ITEM_LAUNCH)
+        s = item->program->entry[item->entry];
+    if (s == NULL)
+        return NULL;
+    const size_t n = strlen(s) + 1;
+    return memcpy(dc_xalloc(n), s, n);
+}
+
+static dc_status fill(dc_recording *r, dc_job *j, const dc_item *item, uint32_t n)
+{
+    uint32_t first = 0;
+    r->walk = dc_walk_new(item, n);
+    for (uint32_t i = 0; i < n; i++)
+        r->nplace += item[i].nbind;
+    r->step = dc_xalloc(n * sizeof *r->step);
+    r->nstep = n;
+    r->place = dc_xalloc(r->nplace * sizeof *r->place);
+    const size_t scratch = r->cl->target.simt ? 0 : most_scratch(r->cl, item, n);
+    if (scratch > 0)
+        DC_TRY(dc_cl_buffer(r->cl, j, scratch, &r->scratch));
+    for (uint32_t i = 0; i < n; i++) {
+        step *s = &r->step[i];
+        *s = (step){.bytes = item[i].bytes, .first = first, .nbind = item[i].nbind};
+        s->label = copy_label(&item[i]);
+        for (uint32_t b = 0; b < s->nbind; b++)
+            r->place[first++].bind = item[i].bind[b];
+        if (item[i].kind == DC_ITEM_LAUNCH)
+            DC_TRY(make_launch(r, j, &item[i], s));
+    }
+    return DC_OK;
+}
+
+dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n, dc_recording **out)
+{
+    dc_recording *r = dc_xalloc(sizeof *r);
+    r->cl = dc_cl_of(d);
+    dc_job_defer(j, free_recording, r);
+    const dc_status status = fill(r, j, item, n);
+    dc_job_keep(j, r);
+    if (status != DC_OK) {
+        free_recording(r);
+        return status;
+    }
+    *out = r;
+    return DC_OK;
+}
+
+/* --- running -------------------------------------------------------------------------------- */
+
+static char *address(const run *c, const place *p)
+{
+    return (char *)c->slot[p->bind.slot] + p->bind.offset;
+}
+
+static place *place_of(const run *c, uint32_t item, uint32_t i)
+{
+    return &c->r->place[c->r->step[item].first + i];
+}
+
+/* "a run, at kernel 'k'" */
+static dc_status failed(const run *c, uint32_t item, cl_int error)
+{
+    char what[96];
+    const char *label = c->r->step[item].label;
+    snprintf(what, sizeof what, "a run, at %s%.60s%s", label != NULL ? "kernel '" : "a copy",
+             label != NULL ? label : "", label != NULL ? "'" : "");
+    return dc_cl_failed(c->j, what, error);
+}
+
+static uint64_t event_ns(const run *c, cl_event event)
+{
+    const dc_cl_api *fn = &c->r->cl->lib.fn;
+    uint64_t start = 0, end = 0;
+    fn->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
+    fn->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    return end > start ? end - start : 0;
+}
+
+/* After a command was given to the queue; takes the event. */
+static dc_status given(run *c, uint32_t item, cl_event event)
+{
+    const dc_cl_api *fn = &c->r->cl->lib.fn;
+    cl_int error = CL_SUCCESS;
+    c->pending = true;
+    if (event != NULL) {
+        error = fn->WaitForEvents(1, &event);
+        if (c->spent != NULL && error == CL_SUCCESS)
+            c->spent[item] += event_ns(c, event);
+        fn->ReleaseEvent(event);
+    } else if (c->wait) {
+        error = fn->Finish(c->queue);
+    }
+    return error == CL_SUCCESS ? DC_OK : failed(c, item, error);
+}
+
+static dc_status bind_buffers(run *c, const step *s)
+{
+    dc_cl *cl = c->r->cl;
+    for (uint32_t i = 0; i < s->nbind; i++) {
+        place *p = &c->r->place[s->first + i];
+        const char *now = address(c, p);
+        uint64_t offset;
+        size_t at;
+        if (p->set == now)
+            continue;
+        const cl_mem mem = dc_cl_mem_at(cl, now, &at);
+        offset = at;
+        p->set = NULL;
+        DC_TRY(set_argument(cl, c->j, s, 2 * i, sizeof mem, &mem));
+        DC_TRY(set_argument(cl, c->j, s, 2 * i + 1, sizeof offset, &offset));
+        p->set = now;
+    }
+    return DC_OK;
+}
+
+static dc_status launch(void *ctx, uint32_t item)
+{
+    run *c = ctx;
+    const step *s = &c->r->step[item];
+    const dc_cl_api *fn = &c->r->cl->lib.fn;
+    cl_event event = NULL;
+    if (s->global == 0)
+        return DC_OK;
+    DC_TRY(bind_buffers(c, s));
+    const cl_int error =
+        fn->EnqueueNDRangeKernel(c->queue, s->kernel, 1, NULL, &s->global, &s->local, 0, NULL,
+                                 c->spent != NULL ? &event : NULL);
+    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
+}
+
+static dc_status copy(void *ctx, uint32_t item)
+{
+    run *c = ctx;
+    char *to = address(c, place_of(c, item, 0));
+    const char *from = address(c, place_of(c, item, 1));
+    cl_event event = NULL;
+    DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[item].bytes,
+                              c->spent != NULL ? &event : NULL));
+    return given(c, item, event);
+}
+
+/* Waits for all that was given before. */
+static dc_status read_back(run *c, uint32_t item, void *out, size_t bytes)
+{
+    const dc_cl *cl = c->r->cl;
+    cl_event event = NULL;
+    size_t at;
+    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, item, 0)), &at);
+    const cl_int error = cl->lib.fn.EnqueueReadBuffer(c->queue, mem, 1, at, bytes, out, 0, NULL,
+                                                      c->spent != NULL ? &event : NULL);
+    if (error != CL_SUCCESS)
+        return failed(c, item, error);
+    DC_TRY(given(c, item, event));
+    c->pending = false;
+    return DC_OK;
+}
+
+static dc_status check(void *ctx, uint32_t item, int32_t *out)
+{
+    return read_back(ctx, item, out, sizeof *out);
+}
+
+static dc_status test(void *ctx, uint32_t item, bool *out)
+{
+    uint8_t byte = 0;
+    DC_TRY(read_back(ctx, item, &byte, sizeof byte));
+    *out = byte != 0;
+    return DC_OK;
+}
+
+static dc_status count(void *ctx, uint32_t item, int32_t iteration)
+{
+    run *c = ctx;
+    const dc_cl *cl = c->r->cl;
+    cl_event event = NULL;
+    size_t at;
+    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, item, 1)), &at);
+    const cl_int error =
+        cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &iteration, sizeof iteration, at,
+                                     sizeof iteration, 0, NULL, c->spent != NULL ? &event : NULL);
+    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
+}
+
+static dc_status timed_queue(dc_cl *cl, dc_job *j)
+{
+    cl_int error = CL_SUCCESS;
+    if (cl->timed != NULL)
+        return DC_OK;
+    cl->timed =
+        cl->lib.fn.CreateCommandQueue(cl->context, cl->at.device, CL_QUEUE_PROFILING, &error);
+    if (cl->timed == NULL || error != CL_SUCCESS)
+        return dc_cl_failed(j, "a queue that takes times", error);
+    return DC_OK;
+}
+
+/* What was given is over when this returns, whatever became of it. */
+static dc_status end_run(run *c, dc_status status)
+{
+    if (!c->pending)
+        return status;
+    const cl_int error = c->r->cl->lib.fn.Finish(c->queue);
+    if (status == DC_OK && error != CL_SUCCESS)
+        return dc_cl_failed(c->j, "the end of a run", error);
+    return status;
+}
+
+dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
+{
+    static const dc_walk_ops ops = {
+        .launch = launch, .copy = copy, .check = check, .test = test, .count = count};
+    dc_cl *cl = dc_cl_of(d);
+    run c = {.r = r, .j = j, .slot = slot, .queue = cl->queue};
+    dc_run_info own;
+    if (info == NULL)
+        return end_run(&c, dc_walk_run(r->walk, j, &ops, &c, NULL));
+    c.spent = info->nanoseconds;
+    c.wait = c.spent != NULL || info->deadline_ns != 0;
+    if (c.spent != NULL) {
+        DC_TRY(timed_queue(cl, j));
+        DC_TRY(dc_cl_finish(d, j)); /* copies that went to the other queue */
+        c.queue = cl->timed;
+    }
+    own = *info;
+    own.nanoseconds = NULL;
+    const dc_status status = end_run(&c, dc_walk_run(r->walk, j, &ops, &c, &own));
+    info->fault_item = own.fault_item;
+    info->fault_value = own.fault_value;
+    info->next = own.next;
+    return status;
+}

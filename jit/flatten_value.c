@@ -1,0 +1,442 @@
+/*
+ * Flattening of expressions (jit/flatten.h).
+ *
+ * An index is evaluated twofold: as a scalar (at lane 0) for addresses that are affine in the lane,
+ * and as a vector for the others and for tests. Vectors of indices are computed in u32 where the
+ * ranges allow it, which is half as wide as the index type.
+ *
+ * Tests that do not depend on the lane choose a harmless address (element 0, which every buffer that
+ * can be tested has, its value not used). Tests that do become masks.
+ */
+#include "jit/flatten_impl.h"
+
+#include <stdlib.h>
+
+/* Both with the lanes of the wider one. */
+dc_fv dc_fl_join(flattener *l, dc_kop op, dc_fv a, dc_fv c)
+{
+    const int n =
+        dc_fb_at(l->b, a)->lanes > 1 ? dc_fb_at(l->b, a)->lanes : dc_fb_at(l->b, c)->lanes;
+    return dc_fb_op2(l->b, op, dc_fb_splat(l->b, a, n), dc_fb_splat(l->b, c, n));
+}
+
+dc_fv dc_fl_both(flattener *l, dc_fv a, dc_fv c)
+{
+    return a == 0 ? c : c == 0 ? a : dc_fl_join(l, DC_K_AND, a, c);
+}
+
+/* Index expressions ------------------------------------------------------------------------- */
+
+/* How an index is wanted: its type, and whether the vector axis counts as lanes or as 0. */
+typedef struct want {
+    int type;
+    bool lanes;
+} want;
+
+bool dc_fl_uses_lanes(const flattener *l, dc_ix a)
+{
+    return l->vaxis != DC_NO_AXIS && dc_ix_uses(l->k, a, l->vaxis);
+}
+
+/* Stride in the vector axis; *affine false where there is none. */
+int64_t dc_fl_lane_stride(const flattener *l, dc_ix a, bool *affine)
+{
+    *affine = true;
+    return l->vaxis == DC_NO_AXIS ? 0 : dc_ix_stride(l->k, a, l->vaxis, affine);
+}
+
+/* May the expression and all inside it be computed in 32 bits? With room for div_value's lift. */
+static bool narrow(const flattener *l, dc_ix a)
+{
+    const int64_t limit = 1 << 30;
+    const dc_ix_node *x = fl_ix(l, a);
+    if (x->lo < -limit || x->hi >= limit)
+        return false;
+    for (uint32_t n = 0; n < x->n; n++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[n].atom];
+        const bool divides = t->kind == DC_ATOM_DIV || t->kind == DC_ATOM_MOD;
+        if (divides && (!narrow(l, t->of) || t->k > limit))
+            return false;
+    }
+    return true;
+}
+
+static dc_fv index_value(flattener *l, dc_ix a, want w);
+
+static dc_fv const_index(flattener *l, want w, int64_t c)
+{
+    return dc_fb_const(l->b, w.type, 1, w.type == DC_INDEX ? (uint64_t)c : (uint32_t)c);
+}
+
+static dc_fv axis_value(flattener *l, uint32_t axis, want w)
+{
+    const bind *at = &l->bind[axis];
+    switch (at->kind) {
+    case BIND_CONST:
+        return const_index(l, w, at->c);
+    case BIND_VALUE:
+        return dc_fb_convert(l->b, at->v, w.type);
+    case BIND_LANES:
+        return w.lanes ? dc_fb_lanes(l->b, w.type, l->lanes, 1) : const_index(l, w, 0);
+    case BIND_NONE:
+        break;
+    }
+    DC_BUG("axis %s of %s is used outside its loop", l->k->axis.at[axis].name, l->k->name);
+}
+
+/* Floor division or remainder: of an unsigned number, after adding a multiple of the divisor. */
+static dc_fv div_value(flattener *l, const dc_atom_node *t, want w)
+{
+    const int64_t lo = fl_ix(l, t->of)->lo;
+    const int64_t lift = lo < 0 ? (-lo + t->k - 1) / t->k : 0;
+    dc_fv x = index_value(l, t->of, w);
+    x = dc_fl_join(l, DC_K_ADD, x, const_index(l, w, lift * t->k));
+    x = dc_fl_join(l, t->kind == DC_ATOM_DIV ? DC_K_DIV : DC_K_REM, x, const_index(l, w, t->k));
+    return t->kind == DC_ATOM_DIV ? dc_fl_join(l, DC_K_SUB, x, const_index(l, w, lift)) : x;
+}
+
+static dc_fv atom_value(flattener *l, dc_atom atom, want w)
+{
+    const dc_atom_node *t = &l->k->atom.at[atom];
+    switch ((dc_atom_kind)t->kind) {
+    case DC_ATOM_AXIS:
+        return axis_value(l, t->axis, w);
+    case DC_ATOM_DIV:
+    case DC_ATOM_MOD:
+        return div_value(l, t, w);
+    case DC_ATOM_VALUE:
+        return dc_fb_convert(l->b, dc_fl_value(l, t->value), w.type);
+    }
+    DC_BUG("atom of kind %d", t->kind);
+}
+
+typedef struct addend {
+    dc_fv v;
+    uint16_t level;
+    uint32_t at; /* place in the sum: qsort is not stable */
+} addend;
+
+static int by_level(const void *a, const void *c)
+{
+    const addend *x = a, *y = c;
+    if (x->level != y->level)
+        return x->level < y->level ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/*
+ * The sum, what depends on outer loops first, so that it leaves the inner ones; constants last, so
+ * that copies of an unrolled body share the rest; lanes after all scalars.
+ */
+static dc_fv index_value(flattener *l, dc_ix a, want w)
+{
+    const dc_ix_node *x = fl_ix(l, a);
+    addend *part = DC_NEW_ARRAY(&l->j->scratch, addend, x->n);
+    int64_t c = x->c;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST) {
+            c += x->term[i].coef * l->bind[t->axis].c;
+            continue;
+        }
+        dc_fv v = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_LANES && w.lanes
+                      ? dc_fb_lanes(l->b, w.type, l->lanes, x->term[i].coef)
+                      : dc_fl_join(l, DC_K_MUL, atom_value(l, x->term[i].atom, w),
+                                   const_index(l, w, x->term[i].coef));
+        const uint16_t level = dc_fb_at(l->b, v)->level;
+        part[n] = (addend){v, dc_fb_at(l->b, v)->lanes > 1 ? UINT16_MAX : level, n};
+        n++;
+    }
+    if (n > 1)
+        qsort(part, n, sizeof *part, by_level);
+    dc_fv sum = const_index(l, w, 0);
+    bool added = false; /* the constant: last of the scalars */
+    for (uint32_t i = 0; i < n; i++) {
+        if (part[i].level == UINT16_MAX && !added) {
+            sum = dc_fl_join(l, DC_K_ADD, sum, const_index(l, w, c));
+            added = true;
+        }
+        sum = dc_fl_join(l, DC_K_ADD, sum, part[i].v);
+    }
+    return added ? sum : dc_fl_join(l, DC_K_ADD, sum, const_index(l, w, c));
+}
+
+dc_fv dc_fl_scalar_index(flattener *l, dc_ix a)
+{
+    return index_value(l, a, (want){DC_INDEX, false});
+}
+
+dc_fv dc_fl_lane_index(flattener *l, dc_ix a)
+{
+    return dc_fb_splat(l->b, index_value(l, a, (want){narrow(l, a) ? DC_U32 : DC_INDEX, true}),
+                       l->lanes);
+}
+
+/* Conditions -------------------------------------------------------------------------------- */
+
+static bool is_const_bool(const flattener *l, dc_fv v, bool which)
+{
+    uint64_t bits;
+    return dc_fb_is_const(l->b, v, &bits) && bits == which;
+}
+
+/* What the sum can be here, where axes of unrolled loops are constants. */
+static void range_here(const flattener *l, dc_ix a, int64_t *lo, int64_t *hi)
+{
+    const dc_ix_node *x = fl_ix(l, a);
+    *lo = *hi = x->c;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        const int64_t coef = x->term[i].coef;
+        const bool fixed = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST;
+        const int64_t low = coef * (fixed ? l->bind[t->axis].c : t->lo);
+        const int64_t high = coef * (fixed ? l->bind[t->axis].c : t->hi);
+        *lo += dc_min_i64(low, high);
+        *hi += dc_max_i64(low, high);
+    }
+}
+
+/* 0 <= ix < n is one unsigned comparison. */
+static void and_range(flattener *l, cond *c, dc_range r)
+{
+    const dc_ix_node *x = fl_ix(l, r.ix);
+    int64_t lo, hi;
+    range_here(l, r.ix, &lo, &hi);
+    if (lo >= 0 && hi < r.n)
+        return;
+    if (r.n <= 0 || hi < 0 || lo >= r.n) {
+        c->never = true;
+        return;
+    }
+    const bool by_lane = dc_fl_uses_lanes(l, r.ix);
+    const dc_fv v = by_lane ? dc_fl_lane_index(l, r.ix) : dc_fl_scalar_index(l, r.ix);
+    const int64_t most = dc_min_i64(r.n, x->hi + 1); /* fits the type of v */
+    const dc_fv n = const_index(l, (want){dc_fb_at(l->b, v)->type, false}, most);
+    const dc_fv test = dc_fl_join(l, DC_K_LT, v, n);
+    if (is_const_bool(l, test, false))
+        c->never = true;
+    if (is_const_bool(l, test, true))
+        return;
+    if (dc_fb_at(l->b, test)->lanes > 1)
+        c->lane = dc_fl_both(l, c->lane, test);
+    else
+        c->all = dc_fl_both(l, c->all, test);
+}
+
+/* A test may load the integer it tests; such a load stands under the tests before it. */
+cond dc_fl_cond(flattener *l, dc_pred p)
+{
+    const dc_fv mask = l->mask, guard = l->guard;
+    cond c = {0};
+    for (uint32_t n = 0; n < p.n && !c.never; n++) {
+        and_range(l, &c, p.range[n]);
+        l->mask = dc_fl_both(l, mask, c.lane);
+        l->guard = dc_fl_both(l, guard, c.all);
+    }
+    l->mask = mask;
+    l->guard = guard;
+    return c;
+}
+
+/* Index of a load under its own test, which what the index itself loads stands under too. */
+static dc_fv index_under(flattener *l, cond c, dc_ix a, bool lanes)
+{
+    const dc_fv mask = l->mask, guard = l->guard;
+    l->mask = dc_fl_both(l, mask, c.lane);
+    l->guard = dc_fl_both(l, guard, c.all);
+    l->nested++;
+    const dc_fv v = lanes ? dc_fl_lane_index(l, a) : dc_fl_scalar_index(l, a);
+    l->nested--;
+    l->mask = mask;
+    l->guard = guard;
+    return v;
+}
+
+/* Values ------------------------------------------------------------------------------------ */
+
+static dc_fv zero_of(flattener *l, dc_dtype t, int lanes)
+{
+    return dc_fb_const(l->b, t, lanes, 0);
+}
+
+/* Bytes that the address of element `a` is known to be a multiple of, 64 at most. */
+uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf)
+{
+    const dc_ix_node *x = fl_ix(l, a);
+    uint64_t all = (uint64_t)x->c | 64;
+    for (uint32_t n = 0; n < x->n; n++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[n].atom];
+        if (t->kind != DC_ATOM_AXIS || l->bind[t->axis].kind != BIND_LANES)
+            all |= (uint64_t)x->term[n].coef;
+    }
+    const uint64_t elements = all & (0 - all);
+    const uint64_t bytes = elements * dc_dtype_size((dc_dtype)l->k->buf.at[buf].dtype);
+    return (uint16_t)(bytes > 64 ? 64 : bytes);
+}
+
+bool dc_fl_within(const flattener *l, dc_ix a, uint32_t buf)
+{
+    return fl_ix(l, a)->lo >= 0 && fl_ix(l, a)->hi < l->b->f->buf.at[buf].count;
+}
+
+dc_ix dc_fl_place(flattener *l, uint32_t buf, dc_ix at)
+{
+    if (l->row == NULL || l->row[buf] != ROW_PRIVATE)
+        return at;
+    const int64_t n = l->b->f->buf.at[buf].count;
+    if (dc_fl_is_foreign(l, buf, at))
+        return dc_ix_mod(l->k, at, n);
+    return dc_ix_add(l->k, at, dc_ix_mul(l->k, l->thread_ix, -n));
+}
+
+static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
+{
+    const dc_dtype t = (dc_dtype)v->dtype;
+    dc_fv at = index_under(l, c, v->at, false), when = dc_fl_both(l, l->guard, c.all);
+    const dc_fv lanes = dc_fl_both(l, l->mask, c.lane);
+    if (lanes != 0)
+        when = dc_fl_both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
+    if (when != 0 && !dc_fl_within(l, v->at, v->buf))
+        at = dc_fb_op3(l->b, DC_K_SELECT, when, at, dc_fb_const(l->b, DC_INDEX, 1, 0));
+    dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
+                                          .lanes = 1,
+                                          .imm = 1,
+                                          .buf = v->buf,
+                                          .align = (uint16_t)dc_dtype_size(t),
+                                          .in = {at}});
+    if (c.all != 0)
+        r = dc_fb_op3(l->b, DC_K_SELECT, c.all, r, zero_of(l, t, 1));
+    if (c.lane != 0)
+        r = dc_fb_op3(l->b, DC_K_SELECT, c.lane, dc_fb_splat(l->b, r, l->lanes),
+                      zero_of(l, t, l->lanes));
+    return r;
+}
+
+/*
+ * Where all lanes stay inside the buffer it is read whole, and what the mask excludes is cleared
+ * afterwards: masked accesses are slower, and to a local would keep it out of registers.
+ */
+static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
+{
+    bool affine;
+    const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
+    const bool whole = dc_fl_within(l, v->at, v->buf);
+    const dc_fv own = dc_fl_both(l, c.all, c.lane);
+    dc_fv mask = whole ? 0 : dc_fl_both(l, dc_fl_both(l, l->guard, l->mask), own);
+    mask = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
+    dc_finst mem = {.op = DC_K_GATHER,
+                    .lanes = (uint16_t)l->lanes,
+                    .imm = 1,
+                    .buf = v->buf,
+                    .align = (uint16_t)dc_dtype_size((dc_dtype)v->dtype)};
+    mem.in[1] = mask;
+    if (affine && (step == 1 || mask == 0)) {
+        mem.op = DC_K_LOAD;
+        mem.imm = (uint64_t)step;
+        mem.align = step == 1 ? dc_fl_align(l, v->at, v->buf) : mem.align;
+        mem.in[0] = index_under(l, c, v->at, false);
+    } else {
+        mem.in[0] = index_under(l, c, v->at, true);
+    }
+    const dc_fv r = dc_fb_mem(l->b, &mem);
+    if (!whole || own == 0)
+        return r;
+    return dc_fb_op3(l->b, DC_K_SELECT, dc_fb_splat(l->b, own, l->lanes), r,
+                     zero_of(l, (dc_dtype)v->dtype, l->lanes));
+}
+
+/* All threads of the lanes read, whatever the test says; it chooses afterwards. */
+static dc_fv load_foreign(flattener *l, const dc_vx_node *v, cond c)
+{
+    const int64_t n = l->b->f->buf.at[v->buf].count;
+    const dc_ix lane = dc_ix_mod(l->k, dc_ix_div(l->k, v->at, n), l->warp);
+    const dc_fv at = dc_fl_scalar_index(l, dc_fl_place(l, v->buf, v->at));
+    const dc_fv mine = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
+                                                   .lanes = 1,
+                                                   .imm = 1,
+                                                   .buf = v->buf,
+                                                   .align = (uint16_t)dc_dtype_size(v->dtype),
+                                                   .in = {at}});
+    const dc_fv r = dc_fb_shuffle(l->b, mine, index_value(l, lane, (want){DC_U32, false}));
+    return c.all == 0 ? r
+                      : dc_fb_op3(l->b, DC_K_SELECT, c.all, r, zero_of(l, (dc_dtype)v->dtype, 1));
+}
+
+static dc_fv load_value(flattener *l, const dc_vx_node *v)
+{
+    l->nested++;
+    const cond c = dc_fl_cond(l, v->pred);
+    l->nested--;
+    if (c.never || l->k->buf.at[v->buf].count <= 0)
+        return zero_of(l, (dc_dtype)v->dtype, 1);
+    if (l->row != NULL && dc_fl_is_foreign(l, v->buf, v->at))
+        return load_foreign(l, v, c);
+    dc_vx_node here = *v;
+    here.at = dc_fl_place(l, v->buf, v->at);
+    return dc_fl_uses_lanes(l, here.at) ? load_lanes(l, &here, c) : load_scalar(l, &here, c);
+}
+
+static dc_fv op_value(flattener *l, const dc_vx_node *v)
+{
+    dc_fv in[4];
+    int lanes = 1;
+    for (int n = 0; n < v->n; n++) {
+        in[n] = dc_fl_value(l, v->in[n]);
+        if (dc_fb_at(l->b, in[n])->lanes > 1)
+            lanes = dc_fb_at(l->b, in[n])->lanes;
+    }
+    for (int n = 0; n < v->n; n++)
+        in[n] = dc_fb_splat(l->b, in[n], lanes);
+    return dc_expand(l->b, (dc_op)v->op, (dc_dtype)v->dtype, in);
+}
+
+static dc_fv position_value(flattener *l, const dc_vx_node *v)
+{
+    const dc_fv i =
+        dc_fl_uses_lanes(l, v->at) ? dc_fl_lane_index(l, v->at) : dc_fl_scalar_index(l, v->at);
+    const bool same_width = dc_fb_at(l->b, i)->type == DC_U32 && v->dtype == DC_I32;
+    return same_width ? dc_fb_bitcast(l->b, i, DC_I32) : dc_fb_convert(l->b, i, v->dtype);
+}
+
+static dc_fv test_value(flattener *l, const dc_vx_node *v)
+{
+    l->nested++;
+    const cond c = dc_fl_cond(l, v->pred);
+    l->nested--;
+    const dc_fv r = dc_fl_both(l, c.all, c.lane);
+    return r == 0 || c.never ? dc_fb_const(l->b, DC_BOOL, 1, !c.never) : r;
+}
+
+static dc_fv compute(flattener *l, const dc_vx_node *v)
+{
+    switch ((dc_vx_kind)v->kind) {
+    case DC_VX_OP:
+        return op_value(l, v);
+    case DC_VX_LOAD:
+        return load_value(l, v);
+    case DC_VX_CONST:
+        return dc_fb_const(l->b, v->dtype, 1, v->bits);
+    case DC_VX_INDEX:
+        return position_value(l, v);
+    case DC_VX_TEST:
+        return test_value(l, v);
+    }
+    DC_BUG("value of kind %d", v->kind);
+}
+
+/*
+ * Once per assignment: an operand that two stores share is read once. What was computed under
+ * narrower conditions is not kept, it may lack lanes.
+ */
+dc_fv dc_fl_value(flattener *l, dc_vx v)
+{
+    if (l->epoch[v] == l->now)
+        return l->value[v];
+    const dc_fv r = compute(l, &l->k->vx.at[v]);
+    if (l->nested == 0) {
+        l->value[v] = r;
+        l->epoch[v] = l->now;
+    }
+    return r;
+}

@@ -1,0 +1,97 @@
+-- How many kernels known graphs are launched as: what fusion does now, and beside it the number that
+-- data flow would allow (every value that is needed whole before the next can begin ends a kernel).
+-- A change here is either an improvement or a mistake; write the new number down on purpose.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+
+local on_eval = os.getenv "DEEPC_DEVICE" == "eval"
+
+local function launches(f)
+  local info = f:info()
+  lu.assertEquals(#info, 1)
+  return info[1].launches
+end
+
+-- found: launches now; allowed: by data flow
+local function check(f, found, allowed)
+  if on_eval then
+    lu.skip "the interpreter launches nothing"
+  end
+  lu.assertEquals(launches(f), found)
+  lu.assertTrue(allowed <= found)
+end
+
+TestLaunches = {}
+
+function TestLaunches:test_element_wise_chain()
+  local f = dc.fn("chain(x: f32[64, 100], y: f32[64, 100]) -> f32[64, 100]", function(x, y)
+    return (x * y + x):tanh():exp() - y:sigmoid()
+  end)
+  f(dc.ones "f32[64, 100]", dc.ones "f32[64, 100]")
+  check(f, 1, 1)
+end
+
+function TestLaunches:test_softmax()
+  local f = dc.fn("softmax(x: f32[64, 1000]) -> f32[64, 1000]", function(x)
+    return x:softmax(2)
+  end)
+  f(dc.ones "f32[64, 1000]")
+  check(f, 4, 1) -- maximum; exponentials; sum; division. Allowed: a row needs no other row
+end
+
+function TestLaunches:test_layer_norm()
+  local f = dc.fn("layer_norm(x: f32[64, 512], w: f32[512], b: f32[512]) -> f32[64, 512]", function(x, w, b)
+    local mean = x:mean(2):reshape "[64, 1]"
+    local centred = x - mean
+    local variance = (centred * centred):mean(2):reshape "[64, 1]"
+    return centred / (variance + 1e-5):sqrt() * w + b
+  end)
+  f(dc.ones "f32[64, 512]", dc.ones "f32[512]", dc.zeros "f32[512]")
+  check(f, 6, 1) -- sum; mean; centred; sum of squares; deviation; the rest
+end
+
+function TestLaunches:test_adam_over_six_tensors()
+  local shapes = { "f32[784, 128]", "f32[128]", "f32[128, 64]", "f32[64]", "f32[64, 10]", "f32[10]" }
+  local params = {}
+  for i, shape in ipairs(shapes) do
+    params[i] = dc.param(shape)
+  end
+  local opt = optim.Adam(params)
+  local f = dc.fn("update(lr: f32[]) -> f32[]", function(lr)
+    local loss
+    for _, p in ipairs(params) do
+      local term = (p * p):sum()
+      loss = loss and loss + term or term
+    end
+    opt:step(loss, { lr = lr })
+    return loss
+  end)
+  f(1e-3)
+  -- six updates, the sums of the loss, the step count and bias corrections. Allowed: all updates in
+  -- one launch and the loss, which reads what they overwrite, in two stages before it
+  check(f, 14, 3)
+end
+
+function TestLaunches:test_step_of_the_example()
+  local net = nn.Sequential {
+    nn.Flatten(),
+    nn.Linear(784, 128),
+    nn.ReLU(),
+    nn.Linear(128, 64),
+    nn.ReLU(),
+    nn.Linear(64, 10),
+  }
+  local opt = optim.Adam(net:parameters())
+  local f = dc.fn("step(x: u8[64, 28, 28], y: i32[64], lr: f32[]) -> f32[]", function(x, y, lr)
+    local loss = nn.cross_entropy(net(x:cast "f32" / 255), y)
+    opt:step(loss, { lr = lr })
+    return loss
+  end)
+  f(dc.zeros "u8[64, 28, 28]", dc.zeros "i32[64]", 1e-3)
+  -- Allowed: three products forward (the last with the rows' softmax and losses), one sum of losses
+  -- with the check of the labels, two products for the gradients of activations, three for those
+  -- of weights, biases and their updates inside
+  check(f, 26, 9)
+end

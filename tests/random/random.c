@@ -1,0 +1,307 @@
+/*
+ * Random graphs on one device against the interpreter, within the bound that running error analysis
+ * gives (tests/unit/graphgen.h), constant 1.
+ *
+ *   random DEVICE GRAPHS BATCH [SEED]
+ *
+ * BATCH graphs make one function, so that their kernels are one program (compilers of some devices
+ * need long for each). The seed is fresh unless given here or in DEEPC_TEST_SEED, and printed. After
+ * them come the graphs of tests/random/corpus.txt: "seed size" a line, those that failed once. A
+ * device that is absent is a skip.
+ */
+#include "backends/registry.h"
+#include "core/gtext.h"
+#include "jit/jit.h"
+#include "jit/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/t.h"
+#include "tests/unit/graphgen.h"
+
+enum { MAX_BATCH = 64, GRAPH_SIZES = 16 };
+
+typedef struct graph { /* one of a batch */
+    uint64_t seed;
+    int size;
+    uint32_t first, count; /* its results */
+} graph;
+
+typedef struct run {
+    dc_rt *rt;
+    const char *device;
+    dc_func *f;
+    graph at[MAX_BATCH];
+    int n;
+    void **param, **got;
+    double **value, **bound;
+    long compared;
+} run;
+
+/* Many graphs in one function ----------------------------------------------------------------- */
+
+static void append(dc_func *to, const dc_func *from)
+{
+    dc_ref *map = dc_xalloc(from->node.n * sizeof *map);
+    for (dc_ref r = 1; r < from->node.n; r++) {
+        const dc_node *n = dc_node_at(from, r);
+        const dc_type t = dc_node_type(from, r);
+        dc_ref in[8];
+        for (int i = 0; i < n->nin; i++)
+            in[i] = map[n->in[i]];
+        map[r] = n->op == DC_OP_PARAM
+                     ? dc_g_param(to, &t, "x")
+                     : dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
+    }
+    for (uint32_t i = 0; i < from->result.n; i++)
+        DC_PUSH(to->result, map[from->result.at[i]]);
+    dc_xfree(map);
+}
+
+static void add_graph(run *x, dc_module *m, uint64_t seed, int size)
+{
+    const dc_func *g = graphgen_func(m, seed, size);
+    x->at[x->n++] = (graph){seed, size, x->f->result.n, g->result.n};
+    append(x->f, g);
+}
+
+/* Running ----------------------------------------------------------------------------------------- */
+
+static dc_status call(run *x, dc_job *j, dc_inst *inst, dc_tensor **in, dc_tensor **out)
+{
+    const dc_device_ops *ops = x->rt->device->ops;
+    dc_arg *arg = DC_NEW_ARRAY(&j->scratch, dc_arg, x->f->param.n + 1);
+    dc_fault fault;
+    for (uint32_t i = 0; i < x->f->param.n; i++) {
+        const dc_type t = dc_node_type(x->f, x->f->param.at[i]);
+        DC_TRY(dc_tensor_new(x->rt, j, &t, &in[i]));
+        if (dc_type_bytes(&t) > 0)
+            DC_TRY(ops->upload(x->rt->device, j, dc_tensor_mem(in[i]), x->param[i],
+                               dc_type_bytes(&t)));
+        arg[i] = (dc_arg){.tensor = in[i]};
+    }
+    DC_TRY(dc_inst_call(inst, j, arg, out, &fault));
+    for (uint32_t i = 0; i < x->f->result.n; i++)
+        if (dc_type_bytes(&out[i]->type) > 0)
+            DC_TRY(ops->download(x->rt->device, j, x->got[i], dc_tensor_mem(out[i]),
+                                 dc_type_bytes(&out[i]->type)));
+    return DC_OK;
+}
+
+static dc_status compute(run *x, dc_job *j)
+{
+    const dc_exec_desc d = {
+        .fn = x->f, .name = "random", .nfree = x->f->param.n, .nresult = x->f->result.n};
+    dc_tensor **in = DC_NEW_ARRAY(&j->scratch, dc_tensor *, x->f->param.n + 1);
+    dc_tensor **out = DC_NEW_ARRAY(&j->scratch, dc_tensor *, x->f->result.n + 1);
+    dc_exec *e;
+    dc_inst *inst = NULL;
+    DC_TRY(dc_exec_build(x->rt, j, &d, &e));
+    dc_status s = dc_inst_new(x->rt, j, e, NULL, &inst);
+    if (s == DC_OK)
+        s = call(x, j, inst, in, out);
+    for (uint32_t i = 0; i < x->f->param.n; i++)
+        dc_tensor_release(in[i]);
+    for (uint32_t i = 0; i < x->f->result.n; i++)
+        dc_tensor_release(out[i]);
+    dc_inst_free(inst);
+    dc_exec_release(e);
+    return s;
+}
+
+static dc_status prepare(run *x, dc_job *j, rng *r, bool special)
+{
+    const dc_func *f = x->f;
+    dc_arena *a = &j->scratch;
+    x->param = DC_NEW_ARRAY(a, void *, f->param.n + 1);
+    x->got = DC_NEW_ARRAY(a, void *, f->result.n + 1);
+    x->value = DC_NEW_ARRAY(a, double *, f->result.n + 1);
+    x->bound = DC_NEW_ARRAY(a, double *, f->result.n + 1);
+    for (uint32_t i = 0; i < f->param.n; i++) {
+        const dc_type t = dc_node_type(f, f->param.at[i]);
+        x->param[i] = dc_arena_alloc(a, dc_type_bytes(&t) + 1);
+        graphgen_input(r, &t, special, x->param[i]);
+    }
+    for (uint32_t i = 0; i < f->result.n; i++) {
+        const dc_type t = dc_node_type(f, f->result.at[i]);
+        x->got[i] = dc_arena_alloc(a, dc_type_bytes(&t) + 1);
+        x->value[i] = DC_NEW_ARRAY(a, double, dc_type_count(&t) + 1);
+        x->bound[i] = DC_NEW_ARRAY(a, double, dc_type_count(&t) + 1);
+    }
+    return graphgen_bound(j, f, (const void *const *)x->param, x->value, x->bound);
+}
+
+static void print_graph(const graph *g)
+{
+    dc_module *m = dc_module_new();
+    dc_text text = {0};
+    dc_func_print(graphgen_func(m, g->seed, g->size), &text);
+    printf("%s\n", text.s);
+    dc_text_free(&text);
+    dc_module_free(m);
+}
+
+static void compare(run *x, const graph *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->count; i++) {
+        const dc_type t = dc_node_type(x->f, x->f->result.at[i]);
+        const int64_t n = dc_type_count(&t);
+        const int64_t at =
+            graphgen_differs((dc_dtype)t.dtype, x->got[i], x->value[i], x->bound[i], n, 1);
+        x->compared += (long)n;
+        if (CHECK(at < 0))
+            continue;
+        const size_t size = dc_dtype_size((dc_dtype)t.dtype);
+        const uint64_t bits =
+            dc_bits_load((dc_dtype)t.dtype, (const char *)x->got[i] + (size_t)at * size);
+        printf("%s: graph %llu %d, result %u element %lld: %.9g, want %.9g within %g\n", x->device,
+               (unsigned long long)g->seed, g->size, i - g->first, (long long)at,
+               dc_value_of((dc_dtype)t.dtype, bits), x->value[i][at], x->bound[i][at]);
+        print_graph(g);
+        return;
+    }
+}
+
+static dc_status run_batch(run *x, dc_job *j, rng *r, bool special)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    DC_TRY(prepare(x, j, r, special));
+    const dc_status s = compute(x, j);
+    if (s != DC_OK)
+        printf("%s: batch of graphs from %llu %d:\n", x->device, (unsigned long long)x->at[0].seed,
+               x->at[0].size);
+    DC_TRY(s);
+    for (int i = 0; i < x->n; i++)
+        compare(x, &x->at[i]);
+    dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}
+
+/* The suites -------------------------------------------------------------------------------------- */
+
+typedef struct plan {
+    run *x;
+    uint64_t seed;
+    long graphs;
+    int batch;
+} plan;
+
+static dc_status fresh_graphs(dc_job *j, const plan *p)
+{
+    rng r = {p->seed};
+    for (long g = 0; g < p->graphs;) {
+        dc_module *m = dc_module_new();
+        const bool special = g / p->batch % 4 == 3;
+        p->x->f = dc_func_new(m, "batch");
+        p->x->n = 0;
+        for (; p->x->n < p->batch && g < p->graphs; g++)
+            add_graph(p->x, m, p->seed + (uint64_t)g, 4 + (int)(g % GRAPH_SIZES));
+        const dc_status s = run_batch(p->x, j, &r, special);
+        dc_module_free(m);
+        DC_TRY(s);
+    }
+    return DC_OK;
+}
+
+static dc_status corpus(dc_job *j, const plan *p)
+{
+    FILE *in = fopen("tests/random/corpus.txt", "r");
+    char line[200];
+    rng r = {1};
+    int n = 0;
+    if (!CHECK(in != NULL))
+        return DC_OK;
+    dc_module *m = dc_module_new();
+    p->x->f = dc_func_new(m, "corpus");
+    p->x->n = 0;
+    while (fgets(line, sizeof line, in) != NULL && p->x->n < MAX_BATCH) {
+        unsigned long long seed;
+        int size;
+        if (sscanf(line, "%llu %d", &seed, &size) == 2) {
+            add_graph(p->x, m, seed, size);
+            n++;
+        }
+    }
+    fclose(in);
+    CHECK(n > 0);
+    const dc_status s = run_batch(p->x, j, &r, false);
+    dc_module_free(m);
+    return s;
+}
+
+static dc_status body(dc_job *j, void *arg)
+{
+    const plan *p = arg;
+    DC_TRY(fresh_graphs(j, p));
+    return corpus(j, p);
+}
+
+static void show(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    fwrite(text, 1, n, stderr);
+}
+
+static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool *interpret)
+{
+    *interpret = false;
+    if (strncmp(name, "sim:", 4) == 0)
+        return dc_sim_open(j, name, out);
+    return dc_backend_open(j, name, out, interpret);
+}
+
+/* True when the device is there. */
+static bool open_context(run *x, dc_opts *opts, dc_log *log)
+{
+    dc_device *device;
+    bool interpret;
+    char text[600];
+    x->rt = dc_rt_new(opts, log);
+    const dc_status s = open_device(&x->rt->job, x->device, &device, &interpret);
+    if (s == DC_OK) {
+        dc_rt_set_device(x->rt, device, interpret);
+        return true;
+    }
+    dc_err_render(&x->rt->job.err, 0, text, sizeof text);
+    printf("skip: no device %s: %s\n", x->device, text);
+    CHECK(s == DC_E_DEVICE);
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    static dc_opts opts;
+    static dc_log log = {.write = show};
+    const char *bad;
+    if (argc < 4) {
+        printf("random DEVICE GRAPHS BATCH [SEED]\n");
+        return 2;
+    }
+    run x = {.device = argv[1]};
+    plan p = {.x = &x, .graphs = strtol(argv[2], NULL, 10), .batch = atoi(argv[3])};
+    p.batch = p.batch < 1 ? 1 : p.batch > MAX_BATCH ? MAX_BATCH : p.batch;
+    p.seed = rng_seed(argc - 3, argv + 3, dc_clock_ns() / 1000);
+    dc_opts_init(&opts, &bad);
+    opts.check = 1;
+    opts.opt = 2;
+    dc_log_select(&log, opts.debug);
+    if (!open_context(&x, &opts, &log)) {
+        dc_rt_free(x.rt);
+        return t_done() != 0 ? 1 : 77;
+    }
+    const dc_status s = dc_protect(&x.rt->job, body, &p);
+    if (s != DC_OK) {
+        char text[700];
+        dc_err_render(&x.rt->job.err, 0, text, sizeof text);
+        printf("%s\n", text);
+    }
+    CHECK(s == DC_OK);
+    CHECK_EQ((long long)x.rt->stats.fallbacks, 0);
+    CHECK(x.compared > 0);
+    printf("%s: %ld graphs, %ld elements, %llu kernels, %llu fallbacks\n", x.device, p.graphs,
+           x.compared, (unsigned long long)x.rt->stats.kernels,
+           (unsigned long long)x.rt->stats.fallbacks);
+    dc_rt_free(x.rt);
+    return t_done();
+}

@@ -1,0 +1,369 @@
+/*
+ * Every element-wise row on a device against dc_op_eval: special values crossed, random values of the
+ * whole range, for each dtype that the row admits, as vectors with a tail and as scalars. Bit for
+ * bit, but for exp and log, whose error in ulp is bounded.
+ *
+ *   ew_rows_all("cpu");
+ */
+#ifndef DC_TESTS_EW_ROWS_H
+#define DC_TESTS_EW_ROWS_H
+
+#include <inttypes.h>
+
+#include "tests/unit/kernel_run.h"
+
+enum { LANES = 16, RANDOM = 20011 };
+
+/* Rows and dtypes --------------------------------------------------------------------------- */
+
+static const char *const type_rule[] = {
+#define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = #type,
+#include "core/ops.def"
+};
+
+static inline bool admits(dc_op op, dc_dtype t)
+{
+    const char *rule = type_rule[op];
+    if (strcmp(rule, "num") == 0)
+        return t != DC_BOOL;
+    if (strcmp(rule, "flt") == 0)
+        return t == DC_F32;
+    if (strcmp(rule, "bits") == 0)
+        return t != DC_F32;
+    if (strcmp(rule, "int") == 0)
+        return t != DC_F32 && t != DC_BOOL;
+    if (strcmp(rule, "u32") == 0)
+        return t == DC_U32;
+    return true; /* any, sel */
+}
+
+/* Operands ---------------------------------------------------------------------------------- */
+
+static uint64_t state = 88172645463325252u;
+
+static inline uint32_t random_word(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)(state >> 16);
+}
+
+static const uint32_t f32_special[] = {
+    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000,
+    0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x3f000000, 0xbf000000, 0x40000000, 0xc0000000,
+    0x40490fdb, 0xc0490fdb, 0x3fc00000, 0xbfc00000, 0x4b000000, 0xcb000000, 0x4b7fffff, 0x4effffff,
+    0x4f000000, 0xcf000000, 0xcf000001, 0x4f7fffff, 0x4f800000, 0x437f0000, 0x437fffff, 0x43800000,
+    0x42b17217, 0x42b17218, 0xc2aeac50, 0xc2cff1b5, 0xc2cff1b4, 0x7f7fffff, 0xff7fffff, 0x7f800000,
+    0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7fffffff, 0x33800000, 0x5f000000, 0xdf000000};
+static const uint32_t int_special[] = {0,          1,          2,          3,          7,
+                                       8,          9,          31,         32,         33,
+                                       100,        127,        128,        255,        256,
+                                       0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff,
+                                       0xfffffffe, 0xffffff9c, 0xfffffff8, 0x0000ffff, 0x12345678};
+
+/* The pattern in memory as a canonical pattern. */
+static inline uint64_t pattern(dc_dtype t, uint32_t word)
+{
+    if (t == DC_BOOL)
+        word &= 1;
+    return dc_bits_load(t, &word);
+}
+
+static inline int special_count(dc_dtype t)
+{
+    switch (t) {
+    case DC_BOOL:
+        return 2;
+    case DC_U8:
+        return 256;
+    case DC_F32:
+        return (int)DC_COUNTOF(f32_special);
+    default:
+        return (int)DC_COUNTOF(int_special);
+    }
+}
+
+static inline uint64_t special(dc_dtype t, int i)
+{
+    switch (t) {
+    case DC_BOOL:
+    case DC_U8:
+        return (uint64_t)i;
+    case DC_F32:
+        return f32_special[i];
+    default:
+        return pattern(t, int_special[i]);
+    }
+}
+
+/* Random patterns: all bits, and for floats every other time a moderate value. */
+static inline uint64_t any_value(dc_dtype t, int i)
+{
+    if (t == DC_F32 && i % 2 == 0)
+        return dc_bits_of(t, ldexp((double)(int32_t)random_word(), -(int)(random_word() % 40)));
+    if (t != DC_F32 && i % 3 == 0)
+        return pattern(t, random_word() % 40 - 20);
+    return pattern(t, random_word());
+}
+
+/* One case: a row for a dtype. Operands are patterns; operand 0 of `where` is bool. */
+typedef struct oneop {
+    dc_op op;
+    dc_dtype t, to;
+    int nin, count;
+    uint64_t *in[4];
+    int kernel[3]; /* vectors, scalars, vectors in a strict kernel */
+    dc_kernel *nest[3];
+} oneop;
+
+static inline dc_dtype operand_type(const oneop *c, int n)
+{
+    return c->op == DC_OP_WHERE && n == 0 ? DC_BOOL : c->t;
+}
+
+static inline void fill(oneop *c)
+{
+    const int n0 = special_count(operand_type(c, 0)), n1 = c->nin > 1 ? special_count(c->t) : 1;
+    const int n2 = c->nin == 3 && c->t != DC_U8 ? n1 : 1; /* of u8, `where` crosses two */
+    const int specials = c->nin == 4 ? 0 : n0 * n1 * n2;
+    c->count = specials + RANDOM;
+    for (int n = 0; n < c->nin; n++)
+        c->in[n] = malloc((size_t)c->count * sizeof *c->in[n]);
+    for (int i = 0; i < c->count; i++) {
+        const int part[3] = {i % n0, i / n0 % n1, i / n0 / n1};
+        for (int n = 0; n < c->nin; n++)
+            c->in[n][i] = i < specials
+                              ? special(operand_type(c, n), n == 2 && n2 == 1 ? 7 : part[n])
+                              : any_value(operand_type(c, n), i + n);
+    }
+}
+
+/* Kernels ----------------------------------------------------------------------------------- */
+
+/* out[i] = op(x0[i], ...) for i < count: grid of blocks, the lanes of a block vector or serial. */
+static inline dc_kernel *nest_of(const oneop *c, bool vector, bool strict)
+{
+    dc_kernel *k = dc_kernel_new("k");
+    dc_pred none = {0};
+    dc_vx in[4];
+    k->strict = strict;
+    const uint32_t outer = dc_axis_new(k, "i.o", (c->count + LANES - 1) / LANES, false);
+    const uint32_t inner = dc_axis_new(k, "i.i", LANES, false);
+    k->axis.at[outer].kind = DC_AXIS_GRID;
+    k->axis.at[inner].kind = vector ? DC_AXIS_VECTOR : DC_AXIS_SERIAL;
+    const dc_ix i = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, outer), LANES), dc_ix_axis(k, inner));
+    const uint32_t out = dc_buffer_new(k, "out0", c->to, c->count, DC_SCOPE_PARAM, DC_MODE_OUT);
+    for (int n = 0; n < c->nin; n++) {
+        const char name[3] = {'x', (char)('0' + n), '\0'};
+        const dc_dtype t = operand_type(c, n);
+        in[n] =
+            dc_vx_load(k, dc_buffer_new(k, name, t, c->count, DC_SCOPE_PARAM, DC_MODE_IN), i, none);
+    }
+    dc_stmt *set = dc_stmt_set(k, 1);
+    set->put[0] = (dc_put){out, i, dc_vx_op(k, c->op, c->to, in, c->nin)};
+    set->pred = dc_pred_and(k, none, i, c->count);
+    k->root = dc_stmt_loop(k, outer, dc_stmt_loop(k, inner, set));
+    return k;
+}
+
+/* Checks ------------------------------------------------------------------------------------ */
+
+static inline double ulp_at(double exact)
+{
+    int e;
+    frexp(exact, &e);
+    return ldexp(1, e - 24 < -149 ? -149 : e - 24);
+}
+
+/* Error of a result of exp or log in units of the last place of what is right. */
+static inline double ulps(dc_op op, uint64_t x, uint64_t got)
+{
+    const double exact =
+        op == DC_OP_EXP ? exp(dc_bits_f32((uint32_t)x)) : log(dc_bits_f32((uint32_t)x));
+    const float right = (float)exact, y = dc_bits_f32((uint32_t)got);
+    if (isnan(exact) || isinf(right) || isinf(y) || isnan(y))
+        return (isnan(exact) && isnan(y)) || y == right ? 0 : INFINITY;
+    return fabs((double)y - exact) / ulp_at(exact);
+}
+
+static inline bool equal(dc_dtype t, uint64_t a, uint64_t b)
+{
+    if (t == DC_F32 && isnan(dc_bits_f32((uint32_t)a)) && isnan(dc_bits_f32((uint32_t)b)))
+        return true;
+    return a == b;
+}
+
+static inline void compare(const oneop *c, const void *result, const char *how, double *worst)
+{
+    int wrong = 0;
+    const bool rounded = c->op == DC_OP_EXP || c->op == DC_OP_LOG;
+    for (int i = 0; i < c->count; i++) {
+        uint64_t in[4] = {0};
+        for (int n = 0; n < c->nin; n++)
+            in[n] = c->in[n][i];
+        const uint64_t got =
+            dc_bits_load(c->to, (const char *)result + (size_t)i * dc_dtype_size(c->to));
+        if (rounded) {
+            const double e = ulps(c->op, in[0], got);
+            *worst = e > *worst ? e : *worst;
+            wrong += e > 2;
+            continue;
+        }
+        const uint64_t want = dc_op_eval(c->op, c->t, c->to, in);
+        if (!equal(c->to, got, want) && wrong++ < 3)
+            printf("    %s(%" PRIx64 ", %" PRIx64 ", %" PRIx64 ") gives %" PRIx64 ", not %" PRIx64
+                   "\n",
+                   dc_op_row_of(c->op)->name, in[0], in[1], in[2], got, want);
+    }
+    if (!CHECK_EQ(wrong, 0))
+        printf("    %s of %s to %s, %s\n", dc_op_row_of(c->op)->name, dc_dtype_name(c->t),
+               dc_dtype_name(c->to), how);
+}
+
+static inline void run_case(runner *r, oneop *c, double *worst)
+{
+    static const char *const how[3] = {"vectors", "scalars", "strict"};
+    void *mem[5];
+    const size_t size = dc_dtype_size(c->to);
+    mem[0] = calloc((size_t)c->count, size);
+    for (int n = 0; n < c->nin; n++) {
+        const dc_dtype t = operand_type(c, n);
+        mem[n + 1] = calloc((size_t)c->count, dc_dtype_size(t));
+        for (int i = 0; i < c->count; i++)
+            dc_bits_store(t, (char *)mem[n + 1] + (size_t)i * dc_dtype_size(t), c->in[n][i]);
+    }
+    for (int v = 0; v < 3; v++) {
+        if (c->kernel[v] < 0)
+            continue;
+        runner_run_range(r, c->kernel[v], grid_of(c->nest[v]), mem);
+        compare(c, mem[0], how[v], worst);
+    }
+    for (int n = 0; n <= c->nin; n++)
+        free(mem[n]);
+}
+
+static inline void add_case(runner *r, oneop *c, dc_op op, dc_dtype t, dc_dtype to)
+{
+    *c = (oneop){.op = op, .t = t, .to = to, .nin = dc_op_row_of(op)->n};
+    fill(c);
+    for (int v = 0; v < 3; v++) {
+        c->kernel[v] = -1;
+        if (v == 2 && !dc_dtype_is_float(t))
+            continue;
+        c->nest[v] = nest_of(c, v != 1, v == 2);
+        c->kernel[v] = runner_add(r, c->nest[v], 0);
+    }
+}
+
+static inline void test_rows(runner *r)
+{
+    static oneop cases[DC_OP__COUNT * DC_DTYPE__COUNT + DC_DTYPE__COUNT * DC_DTYPE__COUNT];
+    int n = 0;
+    double worst[DC_OP__COUNT] = {0};
+    for (int op = 0; op < DC_OP__COUNT; op++)
+        for (int t = 0; t < DC_DTYPE__COUNT && dc_op_is((dc_op)op, DC_CLASS_EW); t++) {
+            if (!admits((dc_op)op, (dc_dtype)t))
+                continue;
+            const bool test = dc_op_row_of((dc_op)op)->flags & DC_OPF_CMP;
+            for (int to = 0; to < DC_DTYPE__COUNT; to++)
+                if (op == DC_OP_CAST ? to != t : to == (test ? (int)DC_BOOL : t))
+                    add_case(r, &cases[n++], (dc_op)op, (dc_dtype)t, (dc_dtype)to);
+        }
+    if (runner_build(r))
+        for (int i = 0; i < n; i++)
+            run_case(r, &cases[i], &worst[cases[i].op]);
+    printf("    worst error in ulp: exp %.4f, log %.4f\n", worst[DC_OP_EXP], worst[DC_OP_LOG]);
+    for (int i = 0; i < n; i++) {
+        for (int m = 0; m < cases[i].nin; m++)
+            free(cases[i].in[m]);
+        for (int v = 0; v < 3; v++)
+            dc_kernel_free(cases[i].nest[v]);
+    }
+}
+
+/* exp and log over floats of all magnitudes. */
+static inline void test_dense(runner *r)
+{
+    oneop c[2] = {{.op = DC_OP_EXP, .t = DC_F32, .to = DC_F32, .nin = 1, .count = 1 << 20},
+                  {.op = DC_OP_LOG, .t = DC_F32, .to = DC_F32, .nin = 1, .count = 1 << 20}};
+    double worst[2] = {0};
+    for (int n = 0; n < 2; n++) {
+        c[n].in[0] = malloc((size_t)c[n].count * sizeof(uint64_t));
+        for (int i = 0; i < c[n].count; i++)
+            c[n].in[0][i] = n == 0 && i % 2 ? dc_f32_bits((float)ldexp((int32_t)random_word(), -24))
+                                            : (uint32_t)i * 4096u + random_word() % 4096;
+        for (int v = 0; v < 3; v++) {
+            c[n].nest[v] = nest_of(&c[n], v != 1, v == 2);
+            c[n].kernel[v] = runner_add(r, c[n].nest[v], 0);
+        }
+    }
+    if (runner_build(r))
+        for (int n = 0; n < 2; n++)
+            run_case(r, &c[n], &worst[n]);
+    printf("    worst error in ulp on dense samples: exp %.4f, log %.4f\n", worst[0], worst[1]);
+    for (int n = 0; n < 2; n++) {
+        free(c[n].in[0]);
+        for (int v = 0; v < 3; v++)
+            dc_kernel_free(c[n].nest[v]);
+    }
+}
+
+/* maximum and minimum with a constant have a shorter expansion. */
+static inline void test_extreme_const(runner *r)
+{
+    static const uint32_t constant[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000,
+                                        0x7f800000, 0xff800000, 0x7fc00000};
+    enum { COUNT = DC_COUNTOF(f32_special), CASES = 4 * DC_COUNTOF(constant) };
+    _Static_assert(COUNT % LANES == 0, "whole vectors");
+    dc_kernel *nest[CASES];
+    int kernel[CASES];
+    for (int n = 0; n < CASES; n++) { /* bit 0: which operation, bit 1: which side */
+        dc_kernel *k = nest[n] = dc_kernel_new("k");
+        const uint32_t o = dc_axis_new(k, "o", COUNT / LANES, false);
+        const uint32_t v = dc_axis_new(k, "v", LANES, false);
+        const dc_ix i = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, o), LANES), dc_ix_axis(k, v));
+        const uint32_t out = dc_buffer_new(k, "out0", DC_F32, COUNT, DC_SCOPE_PARAM, DC_MODE_OUT);
+        const uint32_t x = dc_buffer_new(k, "x0", DC_F32, COUNT, DC_SCOPE_PARAM, DC_MODE_IN);
+        const dc_vx load = dc_vx_load(k, x, i, (dc_pred){0});
+        const dc_vx c = dc_vx_const(k, DC_F32, constant[n / 4]);
+        const dc_vx in[2] = {n & 2 ? c : load, n & 2 ? load : c};
+        dc_stmt *set = dc_stmt_set(k, 1);
+        set->put[0] = (dc_put){out, i, dc_vx_op(k, n & 1 ? DC_OP_MAX : DC_OP_MIN, DC_F32, in, 2)};
+        k->axis.at[v].kind = DC_AXIS_VECTOR;
+        k->root = dc_stmt_loop(k, o, dc_stmt_loop(k, v, set));
+        kernel[n] = runner_add(r, k, 0);
+    }
+    const bool built = runner_build(r);
+    for (int n = 0; n < CASES && built; n++) {
+        uint32_t got[COUNT] = {0}, x[COUNT];
+        memcpy(x, f32_special, sizeof x);
+        runner_run_range(r, kernel[n], 1, (void *[]){got, x});
+        for (int i = 0; i < COUNT; i++) {
+            const uint64_t in[2] = {n & 2 ? constant[n / 4] : x[i], n & 2 ? x[i] : constant[n / 4]};
+            const uint64_t want = dc_op_eval(n & 1 ? DC_OP_MAX : DC_OP_MIN, DC_F32, DC_F32, in);
+            CHECK(equal(DC_F32, got[i], want));
+        }
+    }
+    for (int n = 0; n < CASES; n++)
+        dc_kernel_free(nest[n]);
+}
+
+/* Each test with a runner, and so a program, of its own. */
+static inline void with_runner(const char *device, void (*test)(runner *r))
+{
+    runner r;
+    if (!runner_open_on(&r, device))
+        return;
+    test(&r);
+    runner_close(&r);
+}
+
+static inline void ew_rows_all(const char *device)
+{
+    with_runner(device, test_rows);
+    with_runner(device, test_dense);
+    with_runner(device, test_extreme_const);
+}
+
+#endif

@@ -1,0 +1,151 @@
+#include "tests/unit/itemkit.h"
+
+#include "core/gtext.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(bool ok, const char *what)
+{
+    if (ok)
+        return;
+    printf("failed: %s\n", what);
+    exit(1);
+}
+
+uint32_t itemkit_kernel(itemkit *k, const char *text)
+{
+    dc_module *m = NULL;
+    must(dc_module_parse(k->w->j, text, &m) == DC_OK, text);
+    const dc_func *fn = m->func.at[0];
+    const signature s = {.nfree = fn->param.n, .nresult = fn->result.n};
+    dc_module_free(m);
+    must(k->nkernel < ITEMKIT_MANY, "room for a kernel");
+    dc_exec *e = world_build(k->w, text, &s);
+    must(e->nitem == 1 && e->item[0].kind == DC_ITEM_LAUNCH, text);
+    k->kernel[k->nkernel] = e;
+    return k->nkernel++;
+}
+
+static uint32_t push(itemkit *k, dc_item item)
+{
+    must(k->desc.nitem < ITEMKIT_MANY, "room for an item");
+    k->item[k->desc.nitem] = item;
+    return k->desc.nitem++;
+}
+
+static dc_bind *copy_binds(itemkit *k, const dc_bind *bind, uint32_t n)
+{
+    dc_bind *copy = DC_NEW_ARRAY(&k->mem, dc_bind, n);
+    for (uint32_t i = 0; i < n; i++)
+        copy[i] = bind[i];
+    return copy;
+}
+
+/* The parameter of the kernel's function that one of its binds stands for. */
+static uint32_t param_of(const dc_exec *e, dc_bind at)
+{
+    for (uint32_t p = 0; p < e->desc.nfree; p++)
+        if (e->param[p].rank > 0 ? at.slot == dc_slot_free(p)
+                                 : at.slot == DC_SLOT_BLOCK && at.offset == e->block_at[p])
+            return p;
+    must(false, "a bind of a kernel is one of its parameters");
+    return 0;
+}
+
+uint32_t itemkit_launch(itemkit *k, uint32_t kernel, const dc_bind *to, const dc_bind *from)
+{
+    const dc_exec *e = k->kernel[kernel];
+    dc_item item = e->item[0];
+    dc_bind *bind = DC_NEW_ARRAY(&k->mem, dc_bind, item.nbind);
+    dc_use *use = DC_NEW_ARRAY(&k->mem, dc_use, item.nbind);
+    for (uint32_t b = 0; b < item.nbind; b++) {
+        const dc_bind at = item.bind[b];
+        const bool out = at.slot >= dc_slot_result(e, 0);
+        const uint32_t n = out ? at.slot - dc_slot_result(e, 0) : param_of(e, at);
+        bind[b] = out ? to[n] : from[n];
+        use[b] = (dc_use){dc_type_bytes(out ? &e->result[n] : &e->param[n]), !out, out};
+    }
+    item.bind = bind;
+    item.dep = NULL;
+    item.ndep = 0;
+    const uint32_t at = push(k, item);
+    k->use[at] = use;
+    return at;
+}
+
+uint32_t itemkit_copy(itemkit *k, dc_bind to, dc_bind from, size_t bytes)
+{
+    return push(k, (dc_item){.kind = DC_ITEM_COPY,
+                             .nbind = 2,
+                             .bind = copy_binds(k, (dc_bind[]){to, from}, 2),
+                             .bytes = bytes,
+                             .label = "copy"});
+}
+
+uint32_t itemkit_check(itemkit *k, uint32_t number, dc_bind position, dc_bind value)
+{
+    const uint32_t at = push(k, (dc_item){.kind = DC_ITEM_CHECK,
+                                          .nbind = 1,
+                                          .bind = copy_binds(k, &position, 1),
+                                          .label = "check"});
+    k->fact[at] = (dc_item_fact){.check = number, .value = value};
+    return at;
+}
+
+uint32_t itemkit_loop(itemkit *k, int64_t most, const dc_bind *bind, uint32_t nbind)
+{
+    return push(k, (dc_item){.kind = DC_ITEM_LOOP,
+                             .grid = most,
+                             .nbind = nbind,
+                             .bind = copy_binds(k, bind, nbind),
+                             .label = "loop"});
+}
+
+uint32_t itemkit_branch(itemkit *k, dc_bind which)
+{
+    return push(k, (dc_item){.kind = DC_ITEM_BRANCH,
+                             .nbind = 1,
+                             .bind = copy_binds(k, &which, 1),
+                             .label = "branch"});
+}
+
+void itemkit_end(itemkit *k, uint32_t item)
+{
+    k->item[item].nbody = k->desc.nitem - item - 1;
+}
+
+void itemkit_else(itemkit *k, uint32_t branch)
+{
+    k->item[branch].nelse = k->desc.nitem - branch - 1 - k->item[branch].nbody;
+}
+
+static dc_status make(itemkit *k, dc_job *j, dc_exec **out)
+{
+    k->desc.item = k->item;
+    k->desc.use = k->use;
+    k->desc.fact = k->fact;
+    return dc_exec_from_items(k->w->rt, j, &k->desc, out);
+}
+
+dc_exec *itemkit_exec(itemkit *k)
+{
+    dc_exec *e = NULL;
+    must(make(k, k->w->j, &e) == DC_OK, "an executable of items");
+    return e;
+}
+
+dc_status itemkit_try(dc_job *j, void *kit)
+{
+    dc_exec *e;
+    DC_TRY(make(kit, j, &e));
+    dc_exec_release(e);
+    return DC_OK;
+}
+
+void itemkit_free(itemkit *k)
+{
+    for (uint32_t i = 0; i < k->nkernel; i++)
+        dc_exec_release(k->kernel[i]);
+    dc_arena_free(&k->mem);
+}

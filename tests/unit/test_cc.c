@@ -1,0 +1,214 @@
+/*
+ * The device cpu:cc (backends/cpu/cc.h): kernels of random graphs, many of them in one program and
+ * sanitized where the test is, against the interpreter of the nest form; then what happens when the
+ * compiler is absent, refuses, dies or lies, and that nothing stays behind.
+ *
+ *   test_cc [seed [graphs]]
+ */
+#define _XOPEN_SOURCE 700 /* mkdtemp, fork */
+#include "backends/cpu/cc.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/graph_kernels.h"
+
+#define ENTRY(name) \
+    "void " name "(void *const *buf, const void *b, void *s, long begin, long end)\n"
+
+enum { GRAPHS_OF_A_PROGRAM = 12, THREADS = 4 };
+
+typedef void kernel_fn(void *const *buf, const void *block, void *scratch, int64_t begin,
+                       int64_t end);
+
+typedef struct built {
+    dc_status status;
+    char words[600];
+    void *library;
+    kernel_fn *entry;
+} built;
+
+/* One kernel, by a job of its own. Everything temporary lies in `folder`. */
+static built build(const char *command, const char *folder, const char *text, const char *name)
+{
+    dc_opts opt = {0};
+    dc_job j;
+    dc_cc cc = {.march = "x86-64"};
+    built b = {0};
+    void *entry = NULL;
+    const dc_source src = {text, "c11", &name, 1};
+    snprintf(cc.command, sizeof cc.command, "%s", command);
+    snprintf(cc.folder, sizeof cc.folder, "%s", folder);
+    dc_job_init(&j, &opt, NULL);
+    b.status = dc_cc_compile(&cc, &j, &src, &entry, &b.library);
+    memcpy(&b.entry, &entry, sizeof entry);
+    dc_err_render(&j.err, 1, b.words, sizeof b.words);
+    dc_job_fini(&j);
+    return b;
+}
+
+/* A folder of one's own, and that it is as empty at the end as it was. */
+static void make_folder(char *path)
+{
+    strcpy(path, "/tmp/deepc-test-XXXXXX");
+    CHECK(mkdtemp(path) != NULL);
+}
+
+static void check_empty(const char *path)
+{
+    CHECK(rmdir(path) == 0);
+}
+
+/* Is there a compiler at all? */
+static bool have_cc(void)
+{
+    char line[300];
+    return dc_cc_probe("cc", line, sizeof line);
+}
+
+static void expect(const char *command, const char *text, dc_status status, const char *words)
+{
+    char folder[40];
+    make_folder(folder);
+    const built b = build(command, folder, text, "k");
+    CHECK_EQ(b.status, status);
+    if (!CHECK(strstr(b.words, words) != NULL))
+        printf("    %s\n", b.words);
+    dc_cc_unload(b.library);
+    check_empty(folder);
+}
+
+static const char adds_one[] = ENTRY("k") "{\n"
+                                          "    for (long i = begin; i < end; i++)\n"
+                                          "        ((int *)buf[0])[i] += 1;\n"
+                                          "}\n";
+
+static void test_failures(void)
+{
+    char folder[40], script[60];
+    expect("no-such-compiler -O1", adds_one, DC_E_DEVICE, "'no-such-compiler' cannot be run");
+    expect("", adds_one, have_cc() ? DC_OK : DC_E_DEVICE, "");
+    expect("false", adds_one, DC_E_BUILD, "no reason given");
+    expect("true", adds_one, DC_E_BUILD, "cannot be opened");
+    const built b = build("cc", "/nowhere/at/all", adds_one, "k");
+    CHECK_EQ(b.status, DC_E_DEVICE);
+    CHECK(strstr(b.words, "no temporary folder in /nowhere/at/all") != NULL);
+
+    make_folder(folder); /* a compiler that is killed */
+    snprintf(script, sizeof script, "%s/dies", folder);
+    FILE *f = fopen(script, "w");
+    fputs("#!/bin/sh\nkill -9 $$\n", f);
+    fclose(f);
+    chmod(script, 0700);
+    expect(script, adds_one, DC_E_BUILD, "was ended by signal 9");
+    unlink(script);
+    check_empty(folder);
+}
+
+static void test_words(void)
+{
+    expect("cc", "int good;\nint bad = ;\n", DC_E_BUILD, "k.c:2:11: error: expected expression");
+    expect("cc", "int k(void);", DC_E_BUILD, "the text has no kernel 'k'");
+    expect("cc -DEXPECTED=3",
+           "#if EXPECTED != 3\n#error \"other options\"\n#endif\n" ENTRY("k") "{}", DC_OK, "");
+    expect("cc -no-such-option", adds_one, DC_E_BUILD, "no-such-option");
+}
+
+static void *compile_often(void *arg)
+{
+    const char *folder = arg;
+    char *right = NULL;
+    for (int n = 0; n < 2; n++) {
+        int x[3] = {1, 2, 3};
+        built b = build("cc", folder, adds_one, "k");
+        if (b.status != DC_OK)
+            return right;
+        b.entry((void *[]){x}, NULL, NULL, 1, 3);
+        dc_cc_unload(b.library);
+        if (x[0] != 1 || x[1] != 3 || x[2] != 4)
+            return right;
+    }
+    return arg;
+}
+
+static void test_threads(void)
+{
+    char folder[40];
+    pthread_t thread[THREADS];
+    make_folder(folder);
+    for (int n = 0; n < THREADS; n++)
+        CHECK(pthread_create(&thread[n], NULL, compile_often, folder) == 0);
+    for (int n = 0; n < THREADS; n++) {
+        void *right = NULL;
+        CHECK(pthread_join(thread[n], &right) == 0);
+        CHECK(right == folder);
+    }
+    check_empty(folder);
+}
+
+/* That a sanitized kernel is one: what it does outside of its buffer ends the process. */
+static void test_sanitizer(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    const pid_t pid = fork();
+    if (pid == 0) {
+        int *x = malloc(4 * sizeof *x);
+        const built b = build("cc -fsanitize=address", "/tmp", adds_one, "k");
+        if (b.status != DC_OK)
+            _exit(0);
+        dup2(open("/dev/null", O_WRONLY), 2);
+        b.entry((void *[]){x}, NULL, NULL, 4, 5);
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0));
+#endif
+}
+
+static void see(void *ctx, const char *name, bool usable, const char *line)
+{
+    if (strcmp(name, "cpu:cc") == 0)
+        snprintf(ctx, 400, "%d %s", usable, line);
+}
+
+static void test_device(void)
+{
+    runner r;
+    char line[400] = "";
+    if (!runner_open_on(&r, "cpu:cc"))
+        return;
+    const dc_target *t = r.device->ops->target(r.device);
+    CHECK_STR(r.device->ops->name, "cpu:cc");
+    CHECK_STR(t->dialect, "c11");
+    CHECK(strncmp(t->name, "cpu:cc ", 7) == 0);
+    const dc_source src = {"define", "llvm", NULL, 0};
+    CHECK_EQ(r.device->ops->compile(r.device, &r.job, &src, &r.program), DC_E_BUILD);
+    strcpy(r.opt.cc, "cc");
+    dc_backend_list(&r.opt, see, line);
+    CHECK(strncmp(line, have_cc() ? "1 cc: " : "0 no C compiler", 6) == 0);
+    strcpy(r.opt.cc, "no-such-compiler");
+    dc_backend_list(&r.opt, see, line);
+    CHECK(strncmp(line, "0 no C compiler 'no-such-compiler'", 34) == 0);
+    runner_close(&r);
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = rng_seed(argc, argv, 1);
+    const uint64_t graphs = argc > 2 ? strtoull(argv[2], NULL, 0) : 24;
+    test_failures();
+    test_device();
+    if (have_cc()) {
+        test_words();
+        test_threads();
+        test_sanitizer();
+    } else {
+        T_SKIP("no C compiler 'cc'");
+    }
+    graph_kernels("cpu:cc", seed, graphs, GRAPHS_OF_A_PROGRAM);
+    return t_done();
+}

@@ -1,0 +1,199 @@
+/* Executables and instances when something fails: a device half way, a compiler, a promise. */
+#include "tests/t.h"
+#include "tests/unit/world.h"
+
+static void fail_at_cell(void *ctx, void *to)
+{
+    const dc_cell *c = ((void **)ctx)[0];
+    shim *s = ((void **)ctx)[1];
+    s->fail_upload = to == c->store->mem;
+}
+
+static void test_torn(where on)
+{
+    world w;
+    dc_fault fault;
+    dc_tensor *out[2];
+    world_open(&w, on, NULL, "");
+    dc_exec *e = world_build(&w, world_step, &world_step_signature);
+    dc_cell *c = world_cell(&w, 8, 1, "w");
+    dc_inst *i = world_bind(&w, e, &c);
+    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
+    const dc_arg arg[] = {given(g), number(1)};
+    w.dev->fail_run = on == ON_CPU;
+    w.dev->on_upload = on == ON_CPU ? NULL : fail_at_cell;
+    w.dev->ctx = (void *[]){c, w.dev};
+    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_DEVICE);
+    CHECK(c->torn);
+    w.dev->fail_run = w.dev->fail_upload = false;
+    w.dev->on_upload = NULL;
+    w.j->err = (dc_err){0};
+    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_STATE);
+    CHECK_EQ(w.j->err.id, DC_ERR_TORN);
+    CHECK_STR(w.j->err.fact.word[0], "w");
+    w.j->err = (dc_err){0};
+    CHECK_EQ(dc_cell_write(c, w.j, g), DC_OK);
+    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_OK);
+    CHECK(cell_at(c, 5) == 0.0f);
+    dc_tensor_release(out[0]);
+    dc_tensor_release(out[1]);
+    dc_tensor_release(g);
+    dc_inst_free(i);
+    dc_cell_release(c);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
+/* A device that fails after it has done everything: nobody can know. */
+static void test_late(void)
+{
+    world w;
+    dc_fault fault;
+    dc_tensor *out[2];
+    world_open(&w, ON_CPU, NULL, "");
+    dc_exec *e = world_build(&w, world_step, &world_step_signature);
+    dc_cell *c = world_cell(&w, 8, 1, "w");
+    dc_inst *i = world_bind(&w, e, &c);
+    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
+    const dc_arg arg[] = {given(g), number(1)};
+    w.dev->fail_late = true;
+    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_DEVICE);
+    CHECK(c->torn && c->job == NULL);
+    CHECK_EQ(world_failure(&w), DC_ERR_DEVICE);
+    w.dev->fail_late = false;
+    CHECK_EQ(dc_cell_check(c, w.j, "read", true), DC_E_STATE);
+    CHECK_EQ(world_failure(&w), DC_ERR_TORN);
+    CHECK_EQ(dc_cell_check(c, w.j, "set", false), DC_OK);
+    dc_tensor_release(g);
+    dc_inst_free(i);
+    dc_cell_release(c);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
+typedef struct calling {
+    dc_inst *i;
+    const dc_arg *arg;
+} calling;
+
+static dc_status call_body(dc_job *j, void *arg)
+{
+    const calling *a = arg;
+    dc_fault fault;
+    dc_tensor *out[2];
+    return dc_inst_call(a->i, j, a->arg, out, &fault);
+}
+
+static void break_promise(void *ctx, void *to)
+{
+    DC_UNUSED(ctx);
+    DC_UNUSED(to);
+    DC_BUG("a kernel that is none");
+}
+
+static void run_out(void *ctx, void *to)
+{
+    DC_UNUSED(ctx);
+    DC_UNUSED(to);
+    dc_nomem();
+}
+
+/* Unwinding out of a run: what it had written is unknown; everything else is as before. */
+static void test_unwound(bool bug)
+{
+    world w;
+    world_open(&w, ON_CPU, NULL, "");
+    dc_exec *e = world_build(&w, world_step, &world_step_signature);
+    dc_cell *c = world_cell(&w, 8, 1, "w");
+    dc_inst *i = world_bind(&w, e, &c);
+    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
+    calling a = {i, (dc_arg[]){given(g), number(1)}};
+    w.dev->on_run = bug ? break_promise : run_out;
+    CHECK_EQ(dc_protect(w.j, call_body, &a), bug ? DC_E_BUG : DC_E_NOMEM);
+    w.dev->on_run = NULL;
+    CHECK(c->torn && c->job == NULL && !w.rt->arena_busy);
+    CHECK(w.rt->broken == bug);
+    world_failure(&w);
+    CHECK_EQ(dc_protect(w.j, call_body, &a), DC_E_STATE);
+    CHECK_EQ(world_failure(&w), bug ? DC_ERR_REENTER : DC_ERR_TORN);
+    dc_tensor_release(g);
+    dc_inst_free(i);
+    dc_cell_release(c);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
+typedef struct twice {
+    world *w;
+    dc_exec *e;
+    dc_cell *c;
+} twice;
+
+static dc_status bind_twice(dc_job *j, void *arg)
+{
+    twice *t = arg;
+    dc_cell *both[] = {t->c, t->c};
+    dc_inst *i;
+    return dc_inst_new(t->w->rt, j, t->e, both, &i);
+}
+
+/* An unfinished instance is released by whoever catches the failure. */
+static void test_unwinding(where on)
+{
+    world w;
+    world_open(&w, on, NULL, "");
+    twice t = {.w = &w, .c = world_cell(&w, 2, 0, "c")};
+    t.e = world_build(
+        &w, "func f(%1: f32[2], %2: f32[2]) {\n  %3 = add %1, %2 : f32[2]\n  return %3\n}\n",
+        &(signature){.nresult = 1});
+    CHECK_EQ(dc_protect(w.j, bind_twice, &t), DC_E_BUG);
+    CHECK_EQ(t.c->refs, 1);
+    dc_cell_release(t.c);
+    dc_exec_release(t.e);
+    world_close(&w);
+}
+
+/* A compiler that fails is no reason not to answer. */
+static void test_fallback(void)
+{
+    world w;
+    dc_fault fault;
+    dc_tensor *out[2];
+    dc_exec_info info;
+    world_open(&w, ON_NOTHING, NULL, "");
+    dc_exec *e = world_build(&w, world_step, &world_step_signature);
+    CHECK(strstr(w.said.s, "[note] jit: step falls back to the interpreter: ") == w.said.s);
+    CHECK_EQ(w.rt->stats.fallbacks, 1);
+    dc_exec_info_of(e, &info);
+    CHECK(info.interpreted);
+    dc_cell *c = world_cell(&w, 8, 1, "w");
+    dc_inst *i = world_bind(&w, e, &c);
+    dc_tensor *g = world_tensor(&w, DC_F32, 8, 0);
+    CHECK_EQ(dc_inst_call(i, w.j, (dc_arg[]){given(g), number(0.5f)}, out, &fault), DC_OK);
+    CHECK(value_at(out[0], 0) == 36.0f && cell_at(c, 7) == 4.5f);
+    CHECK_EQ(w.rt->stats.interpreted, 1);
+    dc_tensor_release(out[0]);
+    dc_tensor_release(out[1]);
+    dc_tensor_release(g);
+    dc_inst_free(i);
+    dc_cell_release(c);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
+static void test_everywhere(where on)
+{
+    test_torn(on);
+    test_unwinding(on);
+}
+
+int main(void)
+{
+    test_everywhere(ON_EVAL);
+    test_fallback();
+    test_everywhere(ON_CPU);
+    test_late();
+    test_unwound(false);
+    test_unwound(true);
+    return t_done();
+}

@@ -1,0 +1,409 @@
+/*
+ * Schedule moves (jit/moves.def): where each applies, and why it is refused. After every move the
+ * verifier and the interpreter of the nest form look at the kernel; results are those of the kernel
+ * without moves, bit for bit, unless a move of the list may change the order of additions: then the
+ * data are small integers, whose sums are exact in any order. What is refused changes nothing.
+ *
+ *   test_move [seed]    the seed of the random texts
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "tests/unit/move_run.h"
+
+/* Splits "move; move" in place; NULL at the end. */
+static char *next_move(char **list)
+{
+    char *at = *list;
+    if (at == NULL)
+        return NULL;
+    char *end = strchr(at, ';');
+    *list = end != NULL ? end + 1 : NULL;
+    if (end != NULL)
+        *end = '\0';
+    return at;
+}
+
+/* Moves that apply ---------------------------------------------------------------------------- */
+
+typedef struct list {
+    const char *kernel, *moves, *has; /* a line that the text has in the end, or NULL */
+} list;
+
+static const list good[] = {
+    {product, "split m 5; split n 8; split k 3", "for m.o in 5"},
+    {product, "split m 24; fuse m.o m.i", "for m.o.f in 24"},
+    {product, "fuse m n; split m.f 32; grid m.f.o; block m.f.i", "for m.f.i in 32 block"},
+    {product, "pad m 16; pad n 20; split m.p 8; pad k 5", "for n.p in 20"},
+    {product, "split k 4; fuse k.o k.i", "for k.o.f in 16 reduce"},
+    {product,
+     "split n 8; split m 6; reorder n.o m.i; reorder n.o m.o; reorder k n.i; reorder k m.i; "
+     "vectorize n.i; unroll m.i; grid n.o",
+     "local acc: f32[48]"},
+    {product, "reorder k n; reorder k m; reorder m k; reorder n k", "local acc: f32[480]"},
+    {product, "split k 4; reorder k.o n; reorder_reduce k.i n", NULL},
+    {product, "split k 4; reorder_reduce k.i k.o", NULL},
+    {product, "split_reduce k 5; unroll k.j", NULL},
+    {product, "cache_read x1 m; cache_read x0 m; grid m", "local x1.c: f32[320]"},
+    {product, "pack x1 m n k; pack x0 n k", "x1.c[16*x1.n + x1.k] = x1[20*x1.k + x1.n]"},
+    {product, "cache_write out0 m; split out0.n 4; vectorize out0.n.i", "local out0.w: f32[20]"},
+    {product, "cache_write out0 n; cache_write out0 m; unroll out0.n", "local out0.w2: f32[20]"},
+    {product,
+     "split n 7; split m 5; reorder n.o m.i; reorder k n.i; reorder k m.i; split k 4; "
+     "cache_read x0 k.o; cache_read x1 k.o; cache_write out0 n.o; fuse m.o n.o; block m.i; "
+     "block n.i; grid m.o.f",
+     "group x0.c: f32[20]"},
+    {product,
+     "split n 4; split m 4; split k 4; reorder n.o m.i; reorder k.o n.i; reorder k.o m.i; "
+     "tensorize m.i mma_4x4x4; grid m.o",
+     "mma_4x4x4(acc[0 by 4, 1], x0[64*m.o + 4*k.o by 16, 1], x1[80*k.o + 4*n.o by 20, 1])"},
+    {product,
+     "split n 4; split m 8; split k 4; reorder n.o m.i; reorder k.o n.i; reorder k.o m.i; "
+     "cache_read x0 k.o m.i k.i; pack x1 k.o k.i n.i; reorder n.i m.i; reorder m.i n.i",
+     NULL},
+    {map, "split j 4; vectorize j.i; split i 7; unroll i.i", "for j.i in 4 vector"},
+    {map, "reorder j i; split j 2; fuse j.i i", NULL},
+    {map, "cache_read x0 i; cache_write out1 i", "local x0.c2: f32[21]"},
+    {map, "block j", "for j in 21 block"},
+    {rows, "split_reduce k 8; split k.i 4; vectorize k.i.i; unroll k.i.o; unroll k.j; grid i",
+     NULL},
+    {rows, "split i 8; split_reduce k 8; grid i.o", NULL},
+    {rows, "grid i; split_reduce k 8; reorder k.i k.o; lane k.i", "group acc.3: f32[8]"},
+    {rows, "split i 8; reorder k i.i; block i.i; grid i.o", "thread acc: f32[8]"},
+    {rows, "split i 8; reorder k i.i; block i.i; scope acc group; grid i.o", "group acc: f32[8]"},
+    {rows, "split i 4; split i.o 2; reorder k i.i; reorder k i.o.i; lane i.i; block i.o.i", NULL},
+    {rows, "pad i 16; split i.p 16; grid i.p.o; block i.p.i", NULL},
+    {rows, "pad i 4; split i.p 8; reorder k i.p.i; vectorize i.p.i; grid i.p.o", NULL},
+    {window, "cache_read x0 x; split x 4", "local x0.c: f32[9]"},
+    {window, "cache_read x0 y; cache_read x1 y; split y 3; grid y.o", "local x0.c: f32[108]"},
+    {window, "cache_read x0 v; split_reduce u 2; fuse y x", NULL},
+    {window, "split x 5; reorder v x.i; reorder u x.i; cache_read x0 x.o; unroll x.i", NULL},
+    {window, "fuse v u; split_reduce v.f 4; fuse y x; grid y.f", NULL},
+    {window, "reorder_reduce u v; reorder u x; reorder v x", NULL},
+    {softmax, "grid i; block n; block m", "group e: f32[20]"},
+    {softmax, "grid i; block n; block m; split_reduce k 4; lane k.i", NULL},
+    {softmax, "grid i; split n 5; split m 5; block n.i; block m.i; scope e group",
+     "group e: f32[20]"},
+    {softmax, "split i 2; reorder k i.i; reorder n i.i; grid i.o; block i.i", NULL},
+    {softmax, "cache_read e j; cache_read x0 n; cache_write out0 m", NULL},
+    {updates, "grid i j", "for j in 15 grid"},
+    {updates, "split i 16; vectorize i.i; grid i.o j", "for i.o in 3 grid"},
+    {updates, "split j 4; block j.i; split i 8; block i.i; grid j.o i.o", NULL},
+    {updates, "cache_read x0 j; split i 8; cache_read x0 i.o", NULL},
+    {stages, "compute_at t c", "local t: f32[8]"},
+    {stages, "split a 2; split c 2; compute_at t c.o; compute_at t c.i", NULL},
+    {stages, "reorder b a; split c 2; vectorize d; unroll b", NULL},
+    {gather, "split j 2; split i 5; unroll i.i", NULL},
+    {gather, "cache_read x0 i; grid i; block j", NULL},
+    {gather, "fuse i j; split i.f 6; block i.f.i", NULL},
+    {tiled, "tensorize a mma_4x4x4; split n 2; fuse m n.o; grid m.f; unroll n.i", NULL},
+    {tiled, "cache_read x0 k; pack x1 k c b; cache_write out0 n; tensorize a mma_4x4x4; grid m",
+     NULL},
+    {carried, "compute_at t c; unroll c", "local t: f32[4]"},
+    {shifted, "lane i; lane j", "group a: f32[16]"},
+    {product, "split n 32; cache_read x1 m k n.i n.o", "local x1.c: f32[512]"},
+    {lanes, "lane i; lane j; lane l", "thread a: f32[32]"},
+    {lanes, "split i 8; lane i.i; block i.o; split j 8; lane j.i; block j.o; lane l",
+     "group a: f32[32]"},
+};
+
+static void test_good(const list *l)
+{
+    dc_kernel *plain = parse(l->kernel), *k = parse(l->kernel);
+    char *moves = strdup(l->moves), *rest = moves;
+    bool exact = true;
+    for (char *m; (m = next_move(&rest)) != NULL;) {
+        dc_move parsed;
+        const char *why = "";
+        if (!CHECK(dc_move_parse(m, &parsed, &why)) || !CHECK(dc_move_do(k, &why, "%s", m))) {
+            printf("    %s: %s\n", m, why);
+            print_kernel(k);
+            break;
+        }
+        exact = exact && !dc_move_reassociates(parsed.kind);
+        if (!CHECK(equal_results(plain, k, 5, !exact)))
+            break;
+    }
+    char *text = text_of(k);
+    if (l->has != NULL && !CHECK(strstr(text, l->has) != NULL))
+        printf("    no \"%s\" in\n%s", l->has, text);
+    free(text);
+    free(moves);
+    dc_kernel_free(k);
+    dc_kernel_free(plain);
+}
+
+/* Moves that are refused ---------------------------------------------------------------------- */
+
+typedef struct refusal {
+    const char *kernel, *before, *move, *why; /* a part of the reason */
+} refusal;
+
+static const refusal bad[] = {
+    /* of parsing */
+    {product, "", "twist m", "there is no such move; there are: split reorder"},
+    {product, "", "", "there is no such move"},
+    {product, "", "split m", "it reads: split axis count"},
+    {product, "", "split m 2 3", "it reads: split axis count"},
+    {product, "", "grid", "it reads: grid axis axis..."},
+    {product, "", "pack x0 m", "it reads: pack buffer axis axis"},
+    {product, "", "reorder k", "it reads: reorder axis axis"},
+    {product, "", "split m 0", "a count is a whole number"},
+    {product, "", "split m -3", "letters, digits"},
+    {product, "", "split m 99999999", "a count is a whole number"},
+    {product, "", "split m 4x", "a count is a whole number"},
+    {product, "", "scope acc shared", "a scope is local, thread or group"},
+    {product, "", "tensorize m mma_3x3x3", "no such matrix instruction"},
+    {product, "", "split m\001 4", "letters, digits"},
+    {product, "", "split a234567890123456789012345 4", "at most 23 characters"},
+    {product, "", "pack x0 m a b c d e f", "at most eight words"},
+    /* of names */
+    {product, "", "split z 4", "there is no loop over z"},
+    {product, "split m 4", "split m 4", "there is no loop over m"},
+    {product, "", "cache_read x9 m", "there is no buffer x9"},
+    {product, "split m 4; split m.o 2", "split m.o 2", "there is no loop over m.o"},
+    {"kernel long(out0: f32[8] out) {\n  for abcdefghijklmnopqrstuv in 8\n"
+     "    out0[abcdefghijklmnopqrstuv] = 1:f32\n}\n",
+     "", "split abcdefghijklmnopqrstuv 2", "would be longer than 23"},
+    {"kernel long(out0: f32[8] out, x_with_14_chars: f32[8]) {\n  for i in 8\n"
+     "    out0[i] = x_with_14_chars[i]\n}\n",
+     "", "cache_read x_with_14_chars i", "would be longer than 15"},
+    {"kernel named(out0: f32[16] out) {\n  for a in 8\n    for a.o in 2\n"
+     "      out0[2*a + a.o] = 1:f32\n}\n",
+     "", "split a 2", "there is an axis a.o already"},
+    /* split, pad, fuse */
+    {product, "unroll k", "split k 4", "split takes a serial axis, k is unrolled"},
+    {product, "", "split m 2000000", "m has 24 iterations only"},
+    {product, "grid m", "pad m 5", "pad takes a serial axis, m is the grid"},
+    {gather, "", "split i 4", "only a divisor of 10 will do"},
+    {gather, "", "pad i 4", "only a divisor of 10 will do"},
+    {product, "", "fuse m k", "one of m and k is a reduction"},
+    {product, "", "fuse n m", "m is not directly and alone inside n"},
+    {map, "split i 2", "fuse i.o j", "j is not directly and alone inside i.o"},
+    {product, "block m", "fuse m n", "fuse takes a serial axis, m is threads (a block)"},
+    /* reorder */
+    {product, "", "reorder m n", "m is not directly inside n"},
+    {product, "split k 4", "reorder k.i k.o", "reorder_reduce allows that"},
+    {stages, "", "reorder b s", "b is not directly inside s"},
+    {softmax, "", "reorder k x", "there is no loop over x"},
+    {"kernel carried(out0: f32[12] out, x0: f32[12]) {\n  local s: f32[1]\n  s[0] = 0:f32\n"
+     "  for i in 3\n    for j in 4\n      s[0] = add(mul(s[0], 2:f32), x0[4*i + j])\n"
+     "      & out0[4*i + j] = s[0]\n}\n",
+     "", "reorder j i", "they meet in s"},
+    {"kernel carried(out0: f32[13] inout) {\n  for i in 3\n    for j in 4\n"
+     "      out0[4*i + j + 1] = add(out0[4*i + j], 1:f32)\n}\n",
+     "", "reorder j i", "they meet in out0"},
+    {"kernel nested(out0: f32[3] out, x0: f32[12]) {\n  local s: f32[1]\n  for i in 3\n"
+     "    s[0] = 0:f32\n    for j in 2 reduce\n      s[0] add= 1:f32\n      for k in 2 reduce\n"
+     "        s[0] add= x0[4*i + 2*j + k]\n    out0[i] = s[0]\n}\n",
+     "", "reorder k j", "j is a reduction, which cannot be taken apart"},
+    /* vectorize, unroll */
+    {product, "", "vectorize n", "power of two, n has 20"},
+    {product, "split m 4", "vectorize m.i", "there is a loop inside m.i"},
+    {product, "split k 4", "vectorize k.i", "all lanes of k.i would store to one element of acc"},
+    {"kernel shifted(out0: f32[9] inout) {\n  for i in 8\n"
+     "    out0[i + 1] = add(out0[i], 1:f32)\n}\n",
+     "", "vectorize i", "iterations of i depend on each other, they meet in out0"},
+    {"kernel overlap(out0: f32[11] out) {\n  for i in 8\n    for j in 4\n"
+     "      out0[i + j] = cast.f32(i32(i))\n}\n",
+     "", "grid i", ""},
+    {rows, "split k 37; split i 5", "unroll k.x", "there is no loop over k.x"},
+    {"kernel wide(out0: f32[100] out) {\n  for i in 100\n    out0[i] = 1:f32\n}\n", "", "unroll i",
+     "i has 100 iterations, at most 64 are unrolled"},
+    /* grid */
+    {product, "", "grid n", "n also stands inside another loop"},
+    {map, "", "grid i", "there is more than loops at the root"},
+    {updates, "", "grid i", "j is a loop at the root too: grid takes all of them"},
+    {stages, "", "grid a c s", "there is more than loops at the root"},
+    {"kernel total(out0: f32[1] inout, x0: f32[8]) {\n  for k in 8 reduce\n"
+     "    out0[0] add= x0[k]\n}\n",
+     "", "grid k", "k is a reduction, its iterations add up"},
+    {"kernel two(out0: f32[8] out, out1: f32[8] out) {\n  for i in 8\n    out0[i] = 1:f32\n"
+     "  for j in 8\n    out1[j] = add(out0[7 - j], 1:f32)\n}\n",
+     "", "grid i j", "they meet in out0"},
+    {"kernel shared(out0: f32[8] out, x0: f32[8]) {\n  local s: f32[1]\n  for i in 8\n"
+     "    s[0] = x0[i] if i in 1\n    out0[i] = s[0]\n}\n",
+     "", "grid i", "they meet in s"},
+    /* block, lane, scope */
+    {product, "", "block k", "k is a reduction, its iterations add up"},
+    {stages, "", "block s", "they meet in run"},
+    {"kernel wide(out0: f32[2000] out) {\n  for i in 2000\n    out0[i] = 1:f32\n}\n", "", "block i",
+     "a group has 1 to 1024 threads, i has 2000 iterations"},
+    {"kernel wide(out0: f32[2000] out) {\n  for i in 40\n    for j in 50\n"
+     "      out0[50*i + j] = 1:f32\n}\n",
+     "block j", "block i", "the group would have 2000 threads"},
+    {product, "reorder k n; lane m", "lane n",
+     "n is parallel inside m, whose iterations are lanes"},
+    {softmax, "block n; block m", "block i",
+     "beside parallel loops in the block i stand only loops"},
+    {product, "grid m", "lane m", "lane takes a serial axis, m is the grid"},
+    {product, "", "scope x0 group", "x0 is a parameter"},
+    {softmax, "block n; block m", "scope e local", "more than one iteration of the parallel loops"},
+    {softmax, "block n", "scope e thread", "not every access to e is to the row of its own thread"},
+    /* cache_read, pack, cache_write */
+    {product, "", "cache_read out0 m", "nothing inside m reads out0"},
+    {updates, "", "cache_read p0 i", "iterations of i also store to p0"},
+    {gather, "", "cache_read x1 i", "positions in x1 depend on integers that are loaded"},
+    {product, "fuse m n; split m.f 8", "cache_read x0 m.f.o", "positions in x0 are not linear in"},
+    {product, "", "pack x1 m n", "the order leaves out k"},
+    {product, "", "pack x1 m n m", "m is no dim of what is read of x1"},
+    {product, "", "pack x1 m n k k", "k is no dim of what is read of x1"},
+    {map, "split j 3", "vectorize j.i", "power of two"},
+    {map, "split j 4; vectorize j.i", "cache_read x0 j.i", "j.i is vectorized"},
+    {"kernel tested(out0: f32[4] out, x0: f32[4]) {\n  local s: f32[1]\n  for i in 4\n"
+     "    s[0] = 0:f32\n    for j in 2 reduce\n      for k in 3 reduce\n"
+     "        s[0] add= x0[2*k + i - 2] if i + 2*k - 2 in 4 && j + k in 3\n"
+     "    out0[i] = s[0]\n}\n",
+     "", "cache_read x1 i", "there is no buffer x1"},
+    {"kernel tested(out0: f32[6] out, x0: f32[4]) {\n  for i in 2\n    for j in 3\n"
+     "      for k in 3\n        out0[3*i + j] = x0[2*i + k if j + k in 3]\n}\n",
+     "", "cache_read x0 i", "the copy would read outside of x0"},
+    {product, "", "cache_write x0 m", "nothing inside m stores to x0"},
+    {"kernel twice(out0: f32[9] out) {\n  for i in 4\n    out0[2*i] = 1:f32\n"
+     "    out0[2*i + 1] = 2:f32\n}\n",
+     "", "cache_write out0 i", "out0 is used at more than one position"},
+    {"kernel again(out0: f32[12] out) {\n  for i in 2\n    for j in 3\n      for l in 4\n"
+     "        out0[i + 2*j + 2*l] = cast.f32(i32(j))\n}\n",
+     "", "cache_write out0 i", ""},
+    {"kernel some(out0: f32[8] inout, x0: f32[8]) {\n  for i in 2\n    for j in 4\n"
+     "      out0[4*i + j] = add(out0[4*i + j], x0[j])\n}\n",
+     "", "cache_write out0 i", "does not surely store what it reads"},
+    {"kernel some(out0: f32[8] inout, x0: f32[8]) {\n  for i in 2\n    for j in 4\n"
+     "      for k in 2\n        out0[4*i + j] = x0[j] if j + k in 4\n}\n",
+     "", "cache_write out0 i", "stands under a test on another loop"},
+    {"kernel some(out0: f32[8] inout, x0: f32[8]) {\n  for i in 2\n    for j in 4\n"
+     "      out0[4*i + j] = x0[j] if j in 3\n      out0[4*i + j] = x0[j]\n}\n",
+     "", "cache_write out0 i", "uses of out0 stand under different tests"},
+    /* compute_at */
+    {stages, "", "compute_at x0 c", "x0 is a parameter, not a local"},
+    {stages, "", "compute_at t a", "nothing that fills t stands directly before a loop over a"},
+    {stages, "", "compute_at run s", "run is also filled outside of loops"},
+    {stages, "split c 2", "compute_at t c.o", "a, which fills t, has 6 iterations, c.o has 3"},
+    {"kernel turned(out0: f32[16] out, x0: f32[16]) {\n  local t: f32[16]\n  for a in 4\n"
+     "    for b in 4\n      t[4*a + b] = x0[4*a + b]\n  for c in 4\n    for d in 4\n"
+     "      out0[4*c + d] = t[4*d + c]\n}\n",
+     "", "compute_at t c", "an iteration of c does not keep to its own part of t"},
+    {"kernel two(out0: f32[4] out, x0: f32[4]) {\n  local t: f32[4]\n  local u: f32[1]\n"
+     "  u[0] = 0:f32\n  for a in 4\n    t[a] = add(x0[a], u[0])\n    & u[0] = x0[a]\n"
+     "  for c in 4\n    out0[c] = add(t[c], u[0])\n}\n",
+     "", "compute_at t c", "what fills t and c also meet in u"},
+    {stages, "unroll a", "compute_at t c", "a, which fills t, is no serial loop"},
+    {"kernel same(out0: f32[4] out, x0: f32[16]) {\n  local t: f32[4]\n  for a in 4\n"
+     "    for c in 4\n      t[a] = x0[4*a + c]\n  for c in 4\n    out0[c] = t[c]\n}\n",
+     "", "compute_at t c", "what fills t itself loops over c"},
+    /* split_reduce */
+    {product, "", "split_reduce m 4", "m is in no chain of reduction loops"},
+    {product, "", "split_reduce k 1", "one partial sum is no split"},
+    {product, "reorder k n", "split_reduce k 4", "the sum over k is not one element"},
+    {"kernel mean(out0: f32[1] out, x0: f32[8]) {\n  out0[0] = 0:f32\n  for k in 8 reduce\n"
+     "    out0[0] = add(mul(out0[0], 0.5:f32), x0[k])\n}\n",
+     "", "split_reduce k 2", "in no chain of reduction loops with one sum"},
+    {"kernel product(out0: f32[1] out, x0: f32[8]) {\n  out0[0] = 1:f32\n  for k in 8 reduce\n"
+     "    out0[0] mul= x0[k]\n}\n",
+     "", "split_reduce k 2", "does not add up, or find a maximum or minimum"},
+    {product, "unroll k", "split_reduce k 4", "split_reduce takes a serial axis, k is unrolled"},
+    /* tensorize */
+    {product, "", "tensorize m mma_4x4x4", "m is not the outermost of three loops"},
+    {product, "reorder k n; reorder n k", "tensorize m mma_4x4x4", "three loops"},
+    {product, "reorder k n", "tensorize m mma_4x4x4", "three loops"},
+    {product, "split n 4; split m 2; split k 4; reorder n.o m.i; reorder k.o n.i; reorder k.o m.i",
+     "tensorize m.i mma_4x4x4", "mma_4x4x4 wants a serial loop m of extent 4, m.i has 2"},
+    {product,
+     "split n 4; split m 4; split k 4; reorder n.o m.i; reorder k.o n.i; reorder k.o m.i; unroll "
+     "k.i",
+     "tensorize m.i mma_4x4x4", "wants a serial loop k of extent 4"},
+    {product,
+     "split n 4; pad m 16; split m.p 4; split k 4; reorder n.o m.p.i; reorder k.o n.i; "
+     "reorder k.o m.p.i",
+     "tensorize m.p.i mma_4x4x4", "under a test on the loops of the tile"},
+    {product,
+     "split n 4; split m 4; split k 4; reorder n.o m.i; reorder k.o n.i; reorder k.o m.i; "
+     "cache_read x1 m; tensorize m.i mma_4x4x4",
+     "cache_read x0 m.o", "a matrix instruction reads x0: cache before tensorize"},
+    {"kernel sums(out0: f32[16] out, x0: f32[64]) {\n  for m in 4\n    for n in 4\n"
+     "      for k in 4 reduce\n        out0[4*m + n] add= x0[16*m + 4*n + k]\n}\n",
+     "", "tensorize m mma_4x4x4", "not c = c + a * b"},
+    {"kernel cube(out0: f32[16] out, x0: f32[64], x1: f32[16]) {\n  for m in 4\n    for n in 4\n"
+     "      for k in 4 reduce\n        out0[4*m + n] add= mul(x0[16*m + 4*n + k], x1[4*k + "
+     "n])\n}\n",
+     "", "tensorize m mma_4x4x4", "a is not linear in m and k alone"},
+    {"kernel ints(out0: i32[16] out, x0: i32[16], x1: i32[16]) {\n  for m in 4\n    for n in 4\n"
+     "      for k in 4 reduce\n        out0[4*m + n] add= mul(x0[4*m + k], x1[4*k + n])\n}\n",
+     "", "tensorize m mma_4x4x4", "the assignment is no sum in the dtype of mma_4x4x4"},
+};
+
+static void test_bad(const refusal *r)
+{
+    dc_kernel *k = parse(r->kernel);
+    char *moves = strdup(r->before), *rest = *moves != '\0' ? moves : NULL;
+    const char *why = "";
+    if (k == NULL) {
+        free(moves);
+        return;
+    }
+    for (char *m; (m = next_move(&rest)) != NULL;)
+        dc_move_do(k, &why, "%s", m);
+    char *before = text_of(k);
+    const uint32_t nmoves = k->moves.n;
+    why = "";
+    if (!CHECK(!dc_move_do(k, &why, "%s", r->move)))
+        print_kernel(k);
+    if (!CHECK(*why != '\0' && strstr(why, r->why) != NULL))
+        printf("    %s: \"%s\", not \"%s\"\n", r->move, why, r->why);
+    char *after = text_of(k);
+    CHECK_STR(after, before);
+    CHECK_EQ(k->moves.n, nmoves);
+    free(before);
+    free(after);
+    free(moves);
+    dc_kernel_free(k);
+}
+
+/* Any text ------------------------------------------------------------------------------------ */
+
+static void test_any_text(uint64_t seed)
+{
+    static const char *const words[] = {
+        "split",    "reorder", "fuse",       "pad",       "grid",
+        "block",    "scope",   "cache_read", "tensorize", "m",
+        "n",        "k",       "x0",         "acc",       "4",
+        "0",        "-1",      "local",      "\t",        "\n",
+        "",         "..",      "\xff",       "%s",        "18446744073709551616",
+        "mma_4x4x4"};
+    rng r = {seed};
+    for (int i = 0; i < 3000; i++) {
+        char text[400];
+        size_t n = 0;
+        const int count = rng_below(&r, 11);
+        for (int w = 0; w < count; w++) {
+            const char *word = words[rng_below(&r, (int)DC_COUNTOF(words))];
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", word,
+                                  rng_below(&r, 6) ? " " : "");
+        }
+        if (n > 0 && rng_below(&r, 3) == 0)
+            text[rng_below(&r, (int)n)] = (char)(1 + rng_below(&r, 255));
+        text[n] = '\0';
+        dc_move m;
+        const char *why = NULL;
+        const bool is = dc_move_parse(text, &m, &why);
+        CHECK(is || (why != NULL && *why != '\0'));
+        CHECK(!is || (m.kind < DC_MOVE__COUNT && m.n >= 1 && m.n <= DC_MOVE_ARGS));
+    }
+}
+
+static dc_status body(dc_job *j, void *arg)
+{
+    const uint64_t *seed = arg;
+    DC_UNUSED(j);
+    for (size_t i = 0; i < DC_COUNTOF(good); i++)
+        test_good(&good[i]);
+    for (size_t i = 0; i < DC_COUNTOF(bad); i++)
+        test_bad(&bad[i]);
+    test_any_text(*seed);
+    return DC_OK;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = rng_seed(argc, argv, 1);
+    return run_moves(body, &seed);
+}

@@ -1,0 +1,177 @@
+/* Schedules from files: what is read, what is refused, and that a printed schedule applies again. */
+#define _POSIX_C_SOURCE 200809L
+#include "jit/move.h"
+#include "jit/schedfile.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/t.h"
+
+static dc_opts opts;
+static dc_job job;
+
+static const char *last_error(void)
+{
+    static char text[600];
+    dc_err_render(&job.err, 0, text, sizeof text);
+    job.err = (dc_err){0};
+    return text;
+}
+
+static void test_read(void)
+{
+    static const char text[] = "# schedules of two kernels\n\n"
+                               "schedule D_64_10_k64     # a kernel's name\n"
+                               "  split i1 32\r\n"
+                               "\treorder   k\ti1.i   # with blanks\n"
+                               "schedule E_64\n"
+                               "schedule R_8\n"
+                               "  unroll k";
+    dc_schedfile *f = NULL;
+    uint32_t n = 9;
+    if (!CHECK(dc_schedfile_parse(&job, "file", text, &f) == DC_OK)) {
+        printf("    %s\n", last_error());
+        return;
+    }
+    const char *const *move = dc_schedfile_find(f, "D_64_10_k64", &n);
+    if (CHECK(move != NULL && n == 2)) {
+        CHECK_STR(move[0], "split i1 32");
+        CHECK_STR(move[1], "reorder k i1.i");
+    }
+    CHECK(dc_schedfile_find(f, "E_64", &n) != NULL && n == 0);
+    move = dc_schedfile_find(f, "R_8", &n);
+    CHECK(move != NULL && n == 1 && strcmp(move[0], "unroll k") == 0);
+    CHECK(dc_schedfile_find(f, "R_9", &n) == NULL && n == 0);
+    dc_schedfile_free(f);
+    dc_schedfile_free(NULL);
+    CHECK(dc_schedfile_parse(&job, "file", "", &f) == DC_OK);
+    CHECK(dc_schedfile_find(f, "", &n) == NULL);
+    dc_schedfile_free(f);
+}
+
+static void test_refusals(void)
+{
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"split i 8", "line 1: file: 'schedule' and the name of a kernel expected: split i 8"},
+        {"schedule", "line 1: file: 'schedule' and the name"},
+        {"\nschedule a b", "line 2: file: one name of a kernel expected: a b"},
+        {"schedule a\n  unroll k\nschedule b\nschedule a", "line 4: file: a second schedule: a"},
+        {"schedule a\n\n  dance i 8", "line 3: file: "},
+        {"schedule a\n  split i\n", "line 2: file: "},
+        {"schedule a\n  split i many\n", "line 2: file: "},
+        {"schedule a\n  unroll k 7\n", "line 2: file: "},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(bad); i++) {
+        dc_schedfile *f = NULL;
+        const dc_status s = dc_schedfile_parse(&job, "file", bad[i].text, &f);
+        CHECK(s == DC_E_VALUE && job.err.id == DC_ERR_PARSE && f == NULL);
+        const char *error = last_error();
+        if (!CHECK(strncmp(error, bad[i].says, strlen(bad[i].says)) == 0))
+            printf("    says '%s', should say '%s'\n", error, bad[i].says);
+    }
+    char line[400] = "schedule ";
+    memset(line + 9, 'a', 300);
+    dc_schedfile *f = NULL;
+    CHECK(dc_schedfile_parse(&job, "file", line, &f) != DC_OK && f == NULL);
+    CHECK(strstr(last_error(), "line 1: file: a line that is too long") != NULL);
+}
+
+static bool write_file(const char *path, const char *text, size_t n)
+{
+    FILE *file = fopen(path, "w");
+    return file != NULL && fwrite(text, 1, n, file) == n && fclose(file) == 0;
+}
+
+static void test_file(void)
+{
+    char path[] = "/tmp/test_schedfile.XXXXXX";
+    const int fd = mkstemp(path);
+    dc_schedfile *f = NULL;
+    uint32_t n;
+    if (!CHECK(fd >= 0))
+        return;
+    close(fd);
+
+    /* longer than what is read at once */
+    dc_text text = {0};
+    for (int i = 0; i < 2000; i++)
+        dc_text_printf(&text, "schedule k%d\n  split i %d\n", i, i + 2);
+    CHECK(write_file(path, text.s, text.n));
+    CHECK(dc_schedfile_read(&job, path, &f) == DC_OK);
+    const char *const *move = f != NULL ? dc_schedfile_find(f, "k1999", &n) : NULL;
+    CHECK(move != NULL && n == 1 && strcmp(move[0], "split i 2001") == 0);
+    dc_schedfile_free(f);
+    dc_text_free(&text);
+
+    CHECK(write_file(path, "schedule a\n  unroll\n", 20));
+    CHECK(dc_schedfile_read(&job, path, &f) == DC_E_VALUE && f == NULL);
+    CHECK(strstr(last_error(), path) != NULL);
+    CHECK(write_file(path, "schedule a\n\0 unroll i", 20));
+    CHECK(dc_schedfile_read(&job, path, &f) == DC_E_FILE && f == NULL);
+    CHECK(strstr(last_error(), "not a text") != NULL);
+    unlink(path);
+    CHECK(dc_schedfile_read(&job, path, &f) == DC_E_FILE && f == NULL);
+    CHECK(strstr(last_error(), "No such file") != NULL);
+    CHECK(dc_schedfile_read(&job, "/tmp", &f) == DC_E_FILE && f == NULL);
+    last_error();
+}
+
+/* The moves of a kernel as text, read again, applied to the kernel as it was. */
+static void test_again(void)
+{
+    static const char *const moves[] = {"split i 8", "unroll i.i"};
+    static const char *const source = "kernel E_64(o: f32[64] out, x: f32[64]) {\n"
+                                      "  for i in 64\n    o[i] = neg(x[i])\n}";
+    dc_kernel *k, *again;
+    dc_schedfile *f = NULL;
+    dc_text text = {0}, a = {0}, b = {0};
+    const char *why = "";
+    uint32_t n = 0;
+    CHECK(dc_nest_parse(&job, source, &k) == DC_OK);
+    CHECK(dc_nest_parse(&job, source, &again) == DC_OK);
+    for (size_t i = 0; i < DC_COUNTOF(moves); i++)
+        CHECK(dc_move_do(k, &why, "%s", moves[i]));
+    dc_schedfile_print(k, &text);
+    CHECK_STR(text.s, "schedule E_64\n  split i 8\n  unroll i.i\n");
+    CHECK(dc_schedfile_parse(&job, "printed", text.s, &f) == DC_OK);
+    const char *const *move = dc_schedfile_find(f, "E_64", &n);
+    CHECK_EQ(n, 2);
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(dc_move_do(again, &why, "%s", move[i]));
+    dc_nest_print(k, &a);
+    dc_nest_print(again, &b);
+    CHECK_STR(b.s, a.s);
+    dc_schedfile_free(f);
+    dc_kernel_free(k);
+    dc_kernel_free(again);
+    dc_text_free(&text);
+    dc_text_free(&a);
+    dc_text_free(&b);
+}
+
+static dc_status body(dc_job *j, void *arg)
+{
+    DC_UNUSED(j);
+    DC_UNUSED(arg);
+    test_read();
+    test_refusals();
+    test_file();
+    test_again();
+    return DC_OK;
+}
+
+int main(void)
+{
+    static dc_log log;
+    const char *bad;
+    dc_opts_init(&opts, &bad);
+    dc_job_init(&job, &opts, &log);
+    if (!CHECK(dc_protect(&job, body, NULL) == DC_OK))
+        printf("    %s\n", last_error());
+    dc_job_fini(&job);
+    return t_done();
+}

@@ -1,0 +1,399 @@
+/*
+ * Replay: a file about a bug to a call of its function, on the device and on the interpreter.
+ *
+ * A file may come from somebody else. So it decides what is computed and how, but no setting of it
+ * that names a file, a library or a command is used; and the environment goes before the file, so
+ * that other settings can be tried: DEEPC_OPT=0 deepc --replay FILE.
+ */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+#include "vm/replay.h"
+
+#include "core/gtext.h"
+#include "core/rt.h"
+#include "core/store.h"
+#include "jit/jit.h"
+#include "vm/deepc.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BYTES = 64 << 20, MOST_VALUES = 1 << 16 };
+
+/* Sums of floats in another order differ; a wrong kernel differs by more. */
+static const double tolerance = 1e-3;
+
+typedef struct story { /* what the file tells */
+    char *text;        /* cut into lines */
+    const char *name, *error, *version, *module;
+    dc_exec_desc desc; /* but fn */
+    uint32_t *set;
+} story;
+
+typedef struct outcome { /* of one run */
+    dc_status status;
+    char why[1100];
+    dc_fault fault;
+    uint32_t n; /* results and cells */
+    dc_type *type;
+    void **value; /* on the host */
+} outcome;
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = NULL;
+    size_t n = 0, size = 0;
+    if (f == NULL) {
+        fprintf(stderr, "deepc: %s: %s\n", path, strerror(errno));
+        return NULL;
+    }
+    do {
+        size = size * 2 + 4096;
+        char *grown = size <= MOST_BYTES ? realloc(text, size) : NULL;
+        if (grown == NULL) {
+            fprintf(stderr, "deepc: %s is too large\n", path);
+            free(text);
+            fclose(f);
+            return NULL;
+        }
+        text = grown;
+        n += fread(text + n, 1, size - n - 1, f);
+    } while (n == size - 1);
+    text[n] = '\0';
+    fclose(f);
+    return text;
+}
+
+/* Settings that decide what is compiled, and name nothing outside of deepc. */
+static void use_setting(char *text)
+{
+    static const char *const known[] = {"DEEPC_DEVICE", "DEEPC_MATH",    "DEEPC_CHECK",
+                                        "DEEPC_OPT",    "DEEPC_TARGET",  "DEEPC_THREADS",
+                                        "DEEPC_SKIP",   "DEEPC_COMPILE", "DEEPC_COMPARE"};
+    char *value = strchr(text, '=');
+    if (value == NULL)
+        return;
+    *value++ = '\0';
+    for (size_t i = 0; i < DC_COUNTOF(known); i++)
+        if (strcmp(text, known[i]) == 0) {
+            setenv(text, value, 0);
+            printf("with %s=%s\n", text, value);
+            return;
+        }
+    printf("without %s=%s, which the bug was found with\n", text, value);
+}
+
+static bool read_set(story *s, char *text)
+{
+    uint32_t n = 0;
+    char *end;
+    s->set = calloc(s->desc.nset + 1, sizeof *s->set);
+    for (; s->set != NULL && n < s->desc.nset; n++, text = end) {
+        s->set[n] = (uint32_t)strtoul(text, &end, 10);
+        if (end == text)
+            return false;
+    }
+    s->desc.set = s->set;
+    return s->set != NULL;
+}
+
+static bool read_counts(story *s, const char *text)
+{
+    dc_exec_desc *d = &s->desc;
+    return sscanf(text, "nfree %u ncell %u nresult %u nset %u ncheck %u", &d->nfree, &d->ncell,
+                  &d->nresult, &d->nset, &d->ncheck) == 5 &&
+           d->nset <= MOST_VALUES;
+}
+
+/* "word: text"; false if it makes no sense. */
+static bool read_line(story *s, char *line)
+{
+    char *text = strstr(line, ": ");
+    if (line[0] == '#' || line[0] == '\0' || strcmp(line, "set:") == 0)
+        return true;
+    if (text == NULL)
+        return false;
+    *text = '\0';
+    text += 2;
+    if (strcmp(line, "error") == 0)
+        s->error = text;
+    else if (strcmp(line, "version") == 0)
+        s->version = text;
+    else if (strcmp(line, "name") == 0)
+        s->name = text;
+    else if (strcmp(line, "setting") == 0)
+        use_setting(text);
+    else if (strcmp(line, "counts") == 0)
+        return read_counts(s, text);
+    else if (strcmp(line, "set") == 0)
+        return read_set(s, text);
+    return true;
+}
+
+static bool read_story(const char *path, story *s)
+{
+    *s = (story){.text = read_file(path), .error = "none", .version = "unknown"};
+    char *line = s->text, *end;
+    for (int n = 1; line != NULL && (end = strchr(line, '\n')) != NULL; line = end + 1, n++) {
+        *end = '\0';
+        if (strcmp(line, "module:") == 0) {
+            s->module = end + 1;
+            break;
+        }
+        if (!read_line(s, line)) {
+            fprintf(stderr, "deepc: %s:%d: not a line of a file about a bug\n", path, n);
+            return false;
+        }
+    }
+    if (s->text != NULL && (s->module == NULL || s->name == NULL))
+        fprintf(stderr, "deepc: %s: no file about a bug\n", path);
+    return s->module != NULL && s->name != NULL;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static uint64_t next(uint64_t *state)
+{
+    return dc_hash_mix(*state += 0x9e3779b97f4a7c15u, 1);
+}
+
+/* Floats in -1..1, small integers; the same for the same number of the parameter. */
+static void fill(const dc_type *t, uint32_t number, char *at)
+{
+    const dc_dtype dtype = (dc_dtype)t->dtype;
+    const int64_t n = dc_type_count(t);
+    uint64_t state = number;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t draw = next(&state) >> 40;
+        const double v = dc_dtype_is_float(dtype) ? (double)draw / (1 << 23) - 1
+                                                  : (double)(draw % (dtype == DC_BOOL ? 2 : 10));
+        dc_bits_store(dtype, at + (size_t)i * dc_dtype_size(dtype), dc_bits_of(dtype, v));
+    }
+}
+
+static dc_status make_tensor(dc_rt *rt, dc_job *j, const dc_type *t, uint32_t number,
+                             dc_tensor **out)
+{
+    const size_t bytes = dc_type_bytes(t);
+    void *host = dc_arena_alloc(&j->scratch, bytes);
+    fill(t, number, host);
+    DC_TRY(dc_tensor_new(rt, j, t, out));
+    return rt->device->ops->upload(rt->device, j, dc_tensor_mem(*out), host, bytes);
+}
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+typedef struct playing {
+    const story *s;
+    dc_rt *rt;
+    dc_module *module;
+    dc_exec *exec;
+    dc_inst *inst;
+    dc_tensor **in, **out;
+    dc_cell **cell;
+    outcome *result;
+} playing;
+
+static dc_status build(playing *p, dc_job *j)
+{
+    dc_exec_desc d = p->s->desc;
+    DC_TRY(dc_module_parse(j, p->s->module, &p->module));
+    if (p->module->func.n == 0)
+        return dc_failf(j, DC_ERR_FORMAT, "replay", "no function");
+    d.fn = p->module->func.at[0];
+    d.name = p->s->name;
+    return dc_exec_build(p->rt, j, &d, &p->exec);
+}
+
+static dc_status make_values(playing *p, dc_job *j, const dc_func *fn)
+{
+    const dc_exec_desc *d = &p->s->desc;
+    p->in = calloc(fn->param.n + 1, sizeof *p->in);
+    p->cell = calloc(d->ncell + 1, sizeof *p->cell);
+    p->out = calloc(d->nresult + 1, sizeof *p->out);
+    if (p->in == NULL || p->cell == NULL || p->out == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    for (uint32_t i = 0; i < fn->param.n; i++) {
+        const dc_type t = dc_node_type(fn, fn->param.at[i]);
+        DC_TRY(make_tensor(p->rt, j, &t, i, &p->in[i]));
+        if (i < d->nfree)
+            continue;
+        dc_cell **cell = &p->cell[i - d->nfree];
+        DC_TRY(dc_cell_new(p->rt, j, &t, fn->label.at[i], true, cell));
+        DC_TRY(dc_cell_write(*cell, j, p->in[i]));
+    }
+    return DC_OK;
+}
+
+static dc_status read_value(playing *p, dc_job *j, const dc_type *t, const void *mem)
+{
+    outcome *o = p->result;
+    const size_t bytes = dc_type_bytes(t);
+    o->type[o->n] = *t;
+    o->value[o->n] = malloc(bytes + 1);
+    if (o->value[o->n] == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    return p->rt->device->ops->download(p->rt->device, j, o->value[o->n++], mem, bytes);
+}
+
+static dc_status read_values(playing *p, dc_job *j)
+{
+    const dc_exec_desc *d = &p->s->desc;
+    outcome *o = p->result;
+    o->type = calloc(d->nresult + d->ncell + 1, sizeof *o->type);
+    o->value = calloc(d->nresult + d->ncell + 1, sizeof *o->value);
+    if (o->type == NULL || o->value == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    for (uint32_t r = 0; r < d->nresult; r++)
+        DC_TRY(read_value(p, j, &p->out[r]->type, dc_tensor_mem(p->out[r])));
+    for (uint32_t c = 0; c < d->ncell; c++)
+        DC_TRY(read_value(p, j, &p->cell[c]->type, p->cell[c]->store->mem));
+    return DC_OK;
+}
+
+static dc_status play_body(dc_job *j, void *arg)
+{
+    playing *p = arg;
+    DC_TRY(build(p, j));
+    const dc_func *fn = p->module->func.at[0];
+    DC_TRY(make_values(p, j, fn));
+    dc_arg *value = DC_NEW_ARRAY(&j->scratch, dc_arg, fn->param.n + 1);
+    for (uint32_t i = 0; i < p->s->desc.nfree; i++)
+        value[i].tensor = p->in[i];
+    DC_TRY(dc_inst_new(p->rt, j, p->exec, p->cell, &p->inst));
+    DC_TRY(dc_inst_call(p->inst, j, value, p->out, &p->result->fault));
+    return read_values(p, j);
+}
+
+static void release(playing *p)
+{
+    const dc_exec_desc *d = &p->s->desc;
+    const uint32_t nin =
+        p->module != NULL && p->module->func.n > 0 ? p->module->func.at[0]->param.n : 0;
+    for (uint32_t i = 0; p->in != NULL && i < nin; i++)
+        dc_tensor_release(p->in[i]);
+    for (uint32_t r = 0; p->out != NULL && r < d->nresult; r++)
+        dc_tensor_release(p->out[r]);
+    dc_inst_free(p->inst);
+    for (uint32_t c = 0; p->cell != NULL && c < d->ncell; c++)
+        if (p->cell[c] != NULL)
+            dc_cell_release(p->cell[c]);
+    dc_exec_release(p->exec);
+    if (p->module != NULL)
+        dc_module_free(p->module);
+    free(p->in);
+    free(p->out);
+    free(p->cell);
+}
+
+static void to_stderr(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    fwrite(text, 1, n, stderr);
+}
+
+static void play(const story *s, const char *device, outcome *o)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    playing p = {.s = s, .result = o};
+    *o = (outcome){.fault = {.check = -1}};
+    cfg.device = device;
+    cfg.log = to_stderr;
+    o->status = dc_open(&cfg, &p.rt);
+    if (o->status == DC_OK) {
+        p.rt->job.on_bug = NULL; /* there is a file about it already */
+        o->status = dc_protect(&p.rt->job, play_body, &p);
+    }
+    snprintf(o->why, sizeof o->why, "%s", dc_errmsg(p.rt));
+    if (o->fault.check >= 0) /* of the values, not of deepc */
+        o->status = DC_OK;
+    release(&p);
+    dc_close(p.rt);
+}
+
+static void drop(outcome *o)
+{
+    for (uint32_t i = 0; i < o->n; i++)
+        free(o->value[i]);
+    free(o->value);
+    free(o->type);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+/* The largest difference, of floats as a part of the largest magnitude; NaN equals NaN. */
+static double difference(const dc_type *t, const char *a, const char *b)
+{
+    const dc_dtype dtype = (dc_dtype)t->dtype;
+    const int64_t n = dc_type_count(t);
+    double most = 0, apart = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const size_t at = (size_t)i * dc_dtype_size(dtype);
+        const uint64_t x = dc_bits_load(dtype, a + at), y = dc_bits_load(dtype, b + at);
+        const double v = dc_value_of(dtype, x), w = dc_value_of(dtype, y);
+        if (x == y || (isnan(v) && isnan(w)))
+            continue;
+        if (!dc_dtype_is_float(dtype) || !isfinite(v) || !isfinite(w))
+            return INFINITY;
+        apart = fmax(apart, fabs(v - w));
+    }
+    for (int64_t i = 0; i < n && apart > 0; i++)
+        most = fmax(most, fabs(dc_value_of(
+                              dtype, dc_bits_load(dtype, b + (size_t)i * dc_dtype_size(dtype)))));
+    return apart > 0 ? apart / fmax(most, 1) : 0;
+}
+
+static bool compare(const story *s, const outcome *got, const outcome *want)
+{
+    bool same = got->fault.check == want->fault.check && got->n == want->n;
+    if (got->fault.check >= 0 || want->fault.check >= 0)
+        printf("checks: %d on the device, %d on the interpreter\n", got->fault.check,
+               want->fault.check);
+    for (uint32_t i = 0; i < got->n && i < want->n; i++) {
+        const double by = difference(&want->type[i], got->value[i], want->value[i]);
+        const bool is_result = i < s->desc.nresult;
+        char type[DC_TYPE_TEXT];
+        dc_type_print(&want->type[i], type, sizeof type);
+        printf("%s %u, %s: differs by %g%s\n", is_result ? "result" : "cell",
+               is_result ? i + 1 : i - s->desc.nresult + 1, type, by,
+               by <= tolerance ? "" : ", too much");
+        same = same && by <= tolerance;
+    }
+    return same;
+}
+
+static bool report(const story *s, const outcome *got, const outcome *want)
+{
+    if (got->status != DC_OK)
+        printf("it fails: %s\n", got->why);
+    if (want->status != DC_OK)
+        printf("it fails on the interpreter: %s\n", want->why);
+    if (got->status != DC_OK || want->status != DC_OK)
+        return false;
+    const bool same = compare(s, got, want);
+    printf("%s\n", same ? "no failure" : "it fails: the results are not the interpreter's");
+    return same;
+}
+
+int dc_replay(const char *path)
+{
+    story s;
+    outcome got = {0}, want = {0};
+    bool well = read_story(path, &s);
+    if (well) {
+        printf("%s: %s\nfound by version %s, this is %s\n", s.name, s.error, s.version, DC_VERSION);
+        play(&s, NULL, &got);
+        play(&s, "eval", &want);
+        well = report(&s, &got, &want);
+        drop(&got);
+        drop(&want);
+    }
+    free(s.text);
+    free(s.set);
+    return well ? 0 : 1;
+}
