@@ -1,4 +1,4 @@
-"""One training step of a multilayer perceptron (Adam, one thread): deepc beside PyTorch eager.
+"""One training step of a multilayer perceptron (Adam): deepc beside PyTorch eager.
 
 PyTorch runs with its default Adam and with the fused one; the ratio is to the faster. The sides run in turn, round after round, on the same weights and data; the median of the rounds
 counts. Losses are compared after the first step and at the end of the first round.
@@ -50,7 +50,8 @@ class Deepc:
         program = os.environ.get("DEEPC", os.path.join(here, "..", "build", "release", "deepc"))
         self.child = subprocess.Popen(
             [program, os.path.join(here, "mlp.lua"), str(batch), str(sizes[1]), str(sizes[2])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "DEEPC_THREADS": str(torch.get_num_threads())})
 
     def run(self, steps):
         self.child.stdin.write(f"{steps}\n")
@@ -89,9 +90,10 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/bench mlp")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    print(f"python {platform.python_version()}, torch {torch.__version__}, 1 thread each, "
+    torch.set_num_threads(options.threads)
+    print(f"python {platform.python_version()}, torch {torch.__version__}, threads {options.threads} each, "
           f"median of {options.rounds} rounds of {options.steps} steps")
     worst = math.inf
     for batch, sizes in ((64, (784, 128, 64, 10)), (8, (784, 128, 64, 10)), (512, (784, 128, 64, 10)),
