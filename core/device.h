@@ -25,6 +25,7 @@ typedef struct dc_target {
     bool simt;           /* a launch is groups of threads, not ranges of positions for workers */
     int vector_bytes;    /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
     int vector_registers;
+    uint32_t buffers;    /* parameters of a kernel at most; 0: any number */
     int group_threads;   /* simt: threads of a group at most */
     int lanes;           /* simt: threads that read each other's registers; 0 none */
     size_t group_bytes;  /* simt: memory that a group shares, at most */

@@ -16,7 +16,8 @@
  *   - several homes: recomputing is allowed for few cheap operations only (RECOMPUTE_OPS);
  *   - several positions of one group, such as the taps of a stencil: the same;
  *   - under an expand, where a row would be computed again for each row of the result: the same;
- *   - large groups: after GROUP_OPS operations, each counted once per position, another begins;
+ *   - large groups: after GROUP_OPS operations, each counted once per position, another begins; after
+ *     fewer where the device takes fewer buffers than a kernel would have;
  *   - operands of dot are read many times: only movement and casts are folded into them, and the
  *     right-hand side, which is read as vectors, is always plain memory.
  *
@@ -56,6 +57,7 @@ typedef struct fusing {
     DC_VEC(uint32_t) size; /* by group: operations times positions */
     DC_VEC(dc_ref) member; /* by group: first of its nodes, stored or not */
     int level;
+    uint32_t most; /* operations of a group */
 } fusing;
 
 static const dc_node *at(const fusing *w, dc_ref r)
@@ -192,7 +194,7 @@ static bool plain_read(const fusing *w, dc_ref r)
 /* Is there no room in a group for an operation at so many positions? */
 static bool is_full(const fusing *w, uint32_t g, uint32_t places)
 {
-    return g < MANY_HOME && w->size.at[g] + places > GROUP_OPS;
+    return g < MANY_HOME && w->size.at[g] + places > w->most;
 }
 
 static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
@@ -429,9 +431,10 @@ static void find_inputs(fusing *w)
     }
 }
 
-dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out)
+static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t most,
+                 dc_groups *out)
 {
-    fusing w = {.j = j, .a = a, .fn = fn, .level = level};
+    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .most = most};
     w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
     w.live = dc_func_live(fn, a);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
@@ -451,5 +454,31 @@ dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_group
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
     for (dc_ref r = 0; r < fn->node.n; r++)
         out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
+}
+
+static uint32_t most_buffers(const dc_groups *g)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->at[i].nout + g->at[i].nin > most)
+            most = g->at[i].nout + g->at[i].nin;
+    return most;
+}
+
+/* Fewer operations to a group until no group has too many buffers. */
+dc_status dc_fuse_within(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t buffers,
+                         dc_groups *out)
+{
+    uint32_t most = GROUP_OPS;
+    fuse(j, a, fn, level, most, out);
+    while (buffers > 0 && most_buffers(out) > buffers && most > 1) {
+        most /= 2;
+        fuse(j, a, fn, level, most, out);
+    }
     return DC_OK;
+}
+
+dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out)
+{
+    return dc_fuse_within(j, a, fn, level, 0, out);
 }

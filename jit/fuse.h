@@ -34,4 +34,8 @@ typedef struct dc_groups {
 /* All arrays are in the arena. level 0: every node is a group of its own. */
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out);
 
+/* The same with at most so many buffers to a group (dc_target.buffers); 0: any number. */
+dc_status dc_fuse_within(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t buffers,
+                         dc_groups *out);
+
 #endif

@@ -128,7 +128,8 @@ static void log_groups(pipeline *p)
 static dc_status fuse(pipeline *p)
 {
     const int level = skips(p, DC_STAGE_fuse) ? 0 : (int)p->env->opt.opt;
-    DC_TRY(dc_fuse(p->j, &p->j->scratch, p->fn, level, &p->groups));
+    DC_TRY(dc_fuse_within(p->j, &p->j->scratch, p->fn, level, p->env->target->buffers,
+                          &p->groups));
     log_groups(p);
     return DC_OK;
 }

@@ -78,6 +78,13 @@ static void name_target(dc_cl *cl)
              t->simt ? "simt" : "workers", h, device);
 }
 
+/* Each has a pointer and an offset; kernels for workers have two parameters more. */
+static uint32_t most_buffers(uint64_t parameter_bytes)
+{
+    const uint64_t words = parameter_bytes / sizeof(uint64_t);
+    return words > 4 ? (uint32_t)(words - 2) / 2 : 1;
+}
+
 static void describe_target(dc_cl *cl)
 {
     dc_target *t = &cl->target;
@@ -88,6 +95,7 @@ static void describe_target(dc_cl *cl)
     t->vector_registers = t->simt ? THREAD_REGISTERS : REGISTERS;
     t->group_threads = threads < MOST_THREADS ? (int)threads : MOST_THREADS;
     t->group_bytes = dc_cl_device_number(lib, &cl->at, CL_DEVICE_LOCAL_MEM_SIZE);
+    t->buffers = most_buffers(dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_PARAMETER_SIZE));
     t->l1 = L1;
     t->l2 = L2;
     name_target(cl);

@@ -317,6 +317,24 @@ static void test_counts(dc_module *m)
     CHECK_EQ(gs.n, 1);
 }
 
+/* A sum of forty inputs for a device whose kernels take eight buffers. */
+static void test_few_buffers(dc_module *m)
+{
+    dc_groups gs;
+    dc_func *f = dc_func_new(m, "forty");
+    const dc_type t = f32(1, 5, 0, 0);
+    dc_ref sum = dc_g_param(f, &t, "x");
+    for (int i = 1; i < 40; i++)
+        sum = dc_g2(f, DC_OP_ADD, sum, dc_g_param(f, &t, "x"));
+    DC_PUSH(f->result, sum);
+    CHECK(dc_fuse_within(&job, &job.scratch, f, 2, 0, &gs) == DC_OK);
+    CHECK_EQ(gs.n, 1);
+    CHECK(dc_fuse_within(&job, &job.scratch, f, 2, 8, &gs) == DC_OK);
+    CHECK(gs.n > 4);
+    for (uint32_t g = 0; g < gs.n; g++)
+        CHECK(gs.at[g].nin + gs.at[g].nout <= 8);
+}
+
 static dc_status body(dc_job *j, void *arg)
 {
     DC_UNUSED(j);
@@ -333,6 +351,7 @@ static dc_status body(dc_job *j, void *arg)
     run_all(batched(m), 2);
     test_refusals(m);
     test_counts(m);
+    test_few_buffers(m);
     dc_module_free(m);
     return DC_OK;
 }
