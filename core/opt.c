@@ -51,6 +51,17 @@ void dc_opts_init(dc_opts *o, const char **bad)
 #include "core/opt.def"
 }
 
+static const char wants_INT[] = "a whole number", wants_TEXT[] = "a text of at most 255 bytes";
+
+const char *dc_opts_wants(const char *name)
+{
+#define OPT(id, env, kind, dflt, help) \
+    if (strcmp(name, env) == 0)        \
+        return wants_##kind;
+#include "core/opt.def"
+    return "known";
+}
+
 const char *dc_opts_temporary(void)
 {
     const char *folder = env_of("TMPDIR");

@@ -17,6 +17,9 @@ typedef struct dc_opts {
  */
 void dc_opts_init(dc_opts *o, const char **bad);
 
+/* What the variable has to be, for messages: "a whole number". */
+const char *dc_opts_wants(const char *env);
+
 /* The folder for files that nobody asked for: TMPDIR, else /tmp. */
 const char *dc_opts_temporary(void);
 

@@ -4,17 +4,12 @@
  * One mutex guards the list and the states; a body runs outside it. The list is changed by the
  * context's thread only, so this thread may walk it without the mutex where states do not matter.
  * Nothing that can unwind happens while the mutex is held.
- *
- * A script may end the process without closing its context. exit() runs the destructors of
- * compilers' libraries while threads are inside them, so it has to wait; how many tasks run is
- * therefore counted for the process.
  */
 #define _POSIX_C_SOURCE 200809L /* sysconf, pthread_sigmask */
 #include "core/work.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 2, STACK_BYTES = 8 << 20 }; /* compilers recurse deeply */
@@ -42,54 +37,9 @@ dc_work *dc_work_new(dc_log *log)
     return w;
 }
 
-/* ---- the end of the process ------------------------------------------------------------------ */
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    uint32_t running; /* tasks, of all contexts */
-    bool exiting;
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
-
-static _Thread_local uint32_t running_here; /* a compiler may call exit() itself */
-
-/* false: the process is ending, and the task may wait. */
-static bool enter_task(bool may_wait)
-{
-    pthread_mutex_lock(&process.lock);
-    const bool enters = !process.exiting || !may_wait;
-    process.running += enters;
-    running_here += enters;
-    pthread_mutex_unlock(&process.lock);
-    return enters;
-}
-
-static void leave_task(void)
-{
-    pthread_mutex_lock(&process.lock);
-    process.running--;
-    running_here--;
-    pthread_cond_broadcast(&process.ended);
-    pthread_mutex_unlock(&process.lock);
-}
-
-static void wait_for_tasks(void)
-{
-    pthread_mutex_lock(&process.lock);
-    process.exiting = true;
-    while (process.running > running_here)
-        pthread_cond_wait(&process.ended, &process.lock);
-    pthread_mutex_unlock(&process.lock);
-}
-
-void dc_work_guard_exit(void)
-{
-    atexit(wait_for_tasks);
-}
-
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* State is RUNNING: the task belongs to this thread, which has entered it. */
+/* State is RUNNING: the task belongs to this thread. */
 static void run(dc_task *t)
 {
     const uint64_t start = dc_clock_ns();
@@ -98,7 +48,6 @@ static void run(dc_task *t)
     t->status = dc_protect(&t->job, t->body, t->arg);
     dc_job_fini(&t->job);
     t->ns = dc_clock_ns() - start;
-    leave_task();
 }
 
 static void set_state(dc_work *w, dc_task *t, dc_task_state state)
@@ -133,7 +82,7 @@ static void *serve(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         dc_task *t = w->nqueued > 0 ? first_queued(w) : NULL;
-        if (t != NULL && enter_task(true)) {
+        if (t != NULL) {
             run_unlocked(w, t);
             continue;
         }
@@ -237,10 +186,8 @@ void dc_work_queue(dc_work *w, dc_task *t)
 static void wait_until_done(dc_work *w, dc_task *t)
 {
     pthread_mutex_lock(&w->lock);
-    if (t->state == DC_TASK_IDLE || t->state == DC_TASK_QUEUED) {
-        enter_task(false);
+    if (t->state == DC_TASK_IDLE || t->state == DC_TASK_QUEUED)
         run_unlocked(w, t);
-    }
     while (t->state != DC_TASK_DONE)
         pthread_cond_wait(&w->done, &w->lock);
     pthread_mutex_unlock(&w->lock);
@@ -279,7 +226,7 @@ void dc_work_drain(dc_work *w)
     }
 }
 
-static void stop_threads(dc_work *w)
+void dc_work_stop(dc_work *w)
 {
     pthread_mutex_lock(&w->lock);
     w->stop = true;
@@ -293,13 +240,14 @@ static void stop_threads(dc_work *w)
     pthread_mutex_unlock(&w->lock);
     for (uint32_t i = 0; i < w->nthread; i++)
         pthread_join(w->thread[i], NULL);
+    w->nthread = w->most = 0; /* and no new ones */
 }
 
 void dc_work_free(dc_work *w)
 {
     if (w == NULL)
         return;
-    stop_threads(w);
+    dc_work_stop(w);
     while (w->first != NULL)
         settle(w, w->first);
     pthread_cond_destroy(&w->wake);

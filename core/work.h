@@ -68,10 +68,10 @@ bool dc_work_drop(dc_work *w, dc_task *t);
 void dc_work_settle(dc_work *w);
 
 /*
- * For a backend, once, after it has opened a library that compiles: exit() then waits for tasks that
- * are running before it runs the destructors of that library, and begins no more on threads.
+ * Ends the threads: queued tasks go back to idle, running ones are told to stop and waited for. What
+ * is needed later runs where it is needed.
  */
-void dc_work_guard_exit(void);
+void dc_work_stop(dc_work *w);
 
 /* Runs all that is queued to the end, here and on the threads, and settles it. */
 void dc_work_drain(dc_work *w);

@@ -99,6 +99,31 @@ static int l_ops(lua_State *L)
     return 1;
 }
 
+/* os.exit, which may leave the state open; upvalues: the context, the function that was there. */
+static int l_exit(lua_State *L)
+{
+    const dc_dsl *d = dc_dsl_of(L);
+    if (d->rt != NULL)
+        dc_jit_stop(d->rt);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static void guard_exit(lua_State *L, dc_dsl *d)
+{
+    lua_pushglobaltable(L);
+    lua_pushliteral(L, "os");
+    if (lua_rawget(L, -2) == LUA_TTABLE) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_getfield(L, -2, "exit");
+        lua_pushcclosure(L, l_exit, 2);
+        lua_setfield(L, -2, "exit");
+    }
+    lua_pop(L, 2);
+}
+
 static int l_no_field(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -203,6 +228,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     dc_data_register(L, d);
     preload(L, d);
     lua_settop(L, module);
+    guard_exit(L, d);
     lua_pushvalue(L, module);
     lua_setfield(L, LUA_REGISTRYINDEX, MODULE);
     d->rt = rt; /* from here on the state owns it */

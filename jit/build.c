@@ -78,6 +78,12 @@ void dc_jit_trim(dc_rt *rt)
         dc_kernels_trim(rt->jit->kernels, 0);
 }
 
+void dc_jit_stop(dc_rt *rt)
+{
+    if (rt->work != NULL)
+        dc_work_stop(rt->work);
+}
+
 void dc_jit_settle(dc_rt *rt)
 {
     if (rt->work != NULL)

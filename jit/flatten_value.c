@@ -293,19 +293,19 @@ dc_ix dc_fl_place(flattener *l, uint32_t buf, dc_ix at)
 static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 {
     const dc_dtype t = (dc_dtype)v->dtype;
-    dc_fv at = index_under(l, c, v->at, false), when = dc_fl_both(l, l->guard, c.all);
-    const dc_fv lanes = dc_fl_both(l, l->mask, c.lane);
+    const dc_fv at = index_under(l, c, v->at, false), lanes = dc_fl_both(l, l->mask, c.lane);
+    dc_fv when = dc_fl_both(l, l->guard, c.all);
     if (lanes != 0)
         when = dc_fl_both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
-    if (when != 0 && !dc_fl_within(l, v->at, v->buf))
-        at = dc_fb_op3(l->b, DC_K_SELECT, when, at, dc_fb_const(l->b, DC_INDEX, 1, 0));
+    if (dc_fl_within(l, v->at, v->buf))
+        when = 0;
     dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
                                           .lanes = 1,
                                           .imm = 1,
                                           .buf = v->buf,
                                           .align = (uint16_t)dc_dtype_size(t),
-                                          .in = {at}});
-    if (c.all != 0)
+                                          .in = {at, when}});
+    if (c.all != 0 && when == 0)
         r = dc_fb_op3(l->b, DC_K_SELECT, c.all, r, zero_of(l, t, 1));
     if (c.lane != 0)
         r = dc_fb_op3(l->b, DC_K_SELECT, c.lane, dc_fb_splat(l->b, r, l->lanes),

@@ -66,6 +66,12 @@ dc_status dc_jit_open(dc_rt *rt, dc_job *j);
 /* Drops compiled kernels that no executable uses. */
 void dc_jit_trim(dc_rt *rt);
 
+/*
+ * Before the process ends without the context being closed: the end destroys what compilers on other
+ * threads are using. Waits for those that are running.
+ */
+void dc_jit_stop(dc_rt *rt);
+
 /* Delivers log lines and counters of compilations that have ended. */
 void dc_jit_settle(dc_rt *rt);
 

@@ -1,5 +1,6 @@
 /*
- * Schedule moves that keep a part of a buffer near (jit/move_impl.h): cache_read, pack, cache_write.
+ * Schedule moves that keep a part of a buffer near (jit/move_impl.h): cache_read, pack,
+ * cache_write.
  *
  * The part is what one iteration of a loop touches. Its dims are the axes of the loops further
  * inside that the position depends on; the copy is dense in them, whatever the position is.

@@ -1,10 +1,10 @@
 /*
- * Which iterations meet in memory, for the schedule moves (jit/move_impl.h). What cannot be proved is
- * taken for a dependence.
+ * Which iterations meet in memory, for the schedule moves (jit/move_impl.h). What cannot be proved
+ * is taken for a dependence.
  *
- * Two proofs: positions of different iterations are apart (move_apart.c), or the buffer is private to
- * an iteration, because each iteration writes what it reads. The latter is found by following the
- * stores of a list of statements in order.
+ * Two proofs: positions of different iterations are apart (move_apart.c), or the buffer is private
+ * to an iteration, because each iteration writes what it reads. The latter is found by following
+ * the stores of a list of statements in order.
  */
 #include "jit/move_impl.h"
 

@@ -1,8 +1,9 @@
 /*
  * What the files of the schedule moves share. jit/move.c runs every move on a copy of the tree and
  * puts the kernel back where it is refused, at whatever point; so moves may check while they
- * rewrite. After a move it checks how parallel loops may stand (dc_move_stands) and gives buffers
- * that threads now share another scope (dc_move_settle).
+ * rewrite. After a move it checks how parallel loops may stand (dc_move_stands), gives buffers that
+ * threads now share another scope (dc_move_settle), and checks that iterations of parallel loops are
+ * still independent (dc_move_keeps).
  */
 #ifndef DC_JIT_MOVE_IMPL_H
 #define DC_JIT_MOVE_IMPL_H

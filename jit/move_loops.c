@@ -1,6 +1,6 @@
 /*
- * Schedule moves that change which loops there are and in what order (jit/move_impl.h): split, fuse,
- * pad, reorder, vectorize, unroll.
+ * Schedule moves that change which loops there are and in what order (jit/move_impl.h): split,
+ * fuse, pad, reorder, vectorize, unroll.
  */
 #include "jit/move_impl.h"
 

@@ -1,6 +1,6 @@
 /*
- * Walks over a nest for the schedule moves (jit/move_impl.h): its loops, its accesses with the loops
- * round them, names, rewriting of loads.
+ * Walks over a nest for the schedule moves (jit/move_impl.h): its loops, its accesses with the
+ * loops round them, names, rewriting of loads.
  */
 #include "jit/move_impl.h"
 #include "jit/tile.h"

@@ -458,12 +458,33 @@ static void put_strided_store(render *r, dc_fv v)
     }
 }
 
+/*
+ * Of one lane: element 0 is read instead, in order not to branch, and not used. Another thread may
+ * be writing it; what is undefined then is the value alone.
+ */
+static void put_load_if(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    const char *type = scalar_type(r, i->type, true), *index = scalar_type(r, DC_INDEX, true);
+    line(r, "%%v%u.i = select %T, %T, %s 0", v, i->in[1], i->in[0], index);
+    line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, %s %%v%u.i", v, type, i->buf, index,
+         v);
+    line(r, "%%v%u.r = load %s, ptr %%v%u.p, align %d", v, type, v, (int)i->align);
+    line(r, "%%v%u%s = select %T, %s %%v%u.r, %s zeroinitializer", v, raw(i), i->in[1], type, v,
+         type);
+    put_from_memory(r, v);
+}
+
 static void put_load(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     char address[NAME];
     if (i->lanes > 1 && i->imm != 1) {
         put_strided_load(r, v);
+        return;
+    }
+    if (i->lanes == 1 && i->in[1] != 0) {
+        put_load_if(r, v);
         return;
     }
     snprintf(address, sizeof address, "%%v%" PRIu32 ".p", v);

@@ -45,7 +45,7 @@ static dc_status refuse(dc_job *j, int64_t line, const char *name, const char *w
                         const char *text)
 {
     char words[400];
-    snprintf(words, sizeof words, "%.200s: %.80s: %.80s", tail_of(name), what, text);
+    snprintf(words, sizeof words, "%.120s: %.200s: %.70s", tail_of(name), what, text);
     return dc_fail(j, DC_ERR_PARSE, &(dc_fact){.num = {line}, .word = {words}});
 }
 
@@ -138,7 +138,9 @@ dc_status dc_schedfile_parse(dc_job *j, const char *name, const char *text, dc_s
 
 static dc_status cannot(dc_job *j, const char *path, const char *why)
 {
-    return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {tail_of(path), why}});
+    char words[160];
+    snprintf(words, sizeof words, "schedules cannot be read: %.120s", why);
+    return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {tail_of(path), words}});
 }
 
 static void close_file(void *file)

@@ -41,6 +41,32 @@ static dc_status select_channels(dc_rt *rt)
     return dc_fail(&rt->job, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_DEBUG", text}});
 }
 
+static dc_status readable(dc_job *j, const char *bad)
+{
+    char text[80];
+    if (bad == NULL)
+        return DC_OK;
+    snprintf(text, sizeof text, "not %s", dc_opts_wants(bad));
+    return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {bad, text}});
+}
+
+/* Of those that whoever uses them would take for something else. */
+static dc_status check_settings(dc_job *j, const dc_opts *opt)
+{
+    const char *variable = NULL, *wanted = "0, 1 or 2";
+    if (opt->check < 0 || opt->check > 2)
+        variable = "DEEPC_CHECK";
+    if (opt->opt < 0 || opt->opt > 2)
+        variable = "DEEPC_OPT";
+    if (opt->threads < 0)
+        variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
+    if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0)
+        variable = "DEEPC_MATH", wanted = "'strict', or nothing";
+    if (variable == NULL)
+        return DC_OK;
+    return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {variable, wanted}});
+}
+
 /* The simulated devices belong to jit/, which the registry of backends does not know. */
 static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool *interpret)
 {
@@ -57,14 +83,14 @@ static dc_status configure(dc_job *j, void *arg)
     dc_rt *rt = o->rt;
     dc_device *device;
     bool interpret;
-    if (o->bad != NULL)
-        return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {o->bad, "the value cannot be read"}});
+    DC_TRY(readable(j, o->bad));
     if (o->cfg != NULL) {
         DC_TRY(take(j, "device", o->cfg->device, rt->opt.device, sizeof rt->opt.device));
         DC_TRY(take(j, "debug", o->cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
         if (o->cfg->threads != 0)
             rt->opt.threads = o->cfg->threads;
     }
+    DC_TRY(check_settings(j, &rt->opt));
     DC_TRY(select_channels(rt));
     DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
@@ -128,7 +154,8 @@ const char *dc_errmsg(dc_rt *rt)
         return "no failure";
     dc_err_render(e, 1, rt->message, sizeof rt->message);
     const size_t n = strlen(rt->message);
-    if (e->hint[0] != '\0')
-        snprintf(rt->message + n, sizeof rt->message - n, " (%s)", e->hint);
+    const char *hint = e->hint[0] != '\0' ? e->hint : dc_err_row_of(e->id)->hint;
+    if (*hint != '\0')
+        snprintf(rt->message + n, sizeof rt->message - n, " (%s)", hint);
     return rt->message;
 }

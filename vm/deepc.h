@@ -48,7 +48,7 @@ typedef struct dc_rt dc_rt;
 /* Settings of a context. The first member is the struct's size, so that it can grow. */
 typedef struct dc_config {
     size_t size;
-    const char *device; /* "cpu", "eval"; NULL: DEEPC_DEVICE, else the default */
+    const char *device; /* "cpu", "opencl:0"; NULL: DEEPC_DEVICE, else the default */
     const char *debug;  /* channels, "graph,time"; NULL: DEEPC_DEBUG */
     /* Receives log text, n bytes, whole lines; NULL: nothing is logged. */
     void (*log)(void *log_ctx, const char *text, size_t n);
@@ -76,8 +76,9 @@ typedef struct dc_config {
 dc_status dc_open(const dc_config *cfg, dc_rt **out);
 
 /*
- * Closes a context, its device and its compiled code. Not for one that was attached: that closes
- * with its lua_State. NULL is fine.
+ * Closes a context, its device and its compiled code. To be done before the process ends by exit,
+ * which destroys what a compiler on another thread may be using. Not for one that was attached:
+ * that closes with its lua_State. NULL is fine.
  */
 void dc_close(dc_rt *ctx);
 

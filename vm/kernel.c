@@ -8,6 +8,7 @@
 
 #include "jit/jit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ static dc_status read_file(dc_job *j, command *c)
     size_t n;
     FILE *in = fopen(c->file, "rb");
     if (in == NULL)
-        return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {c->file, "cannot be read"}});
+        return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {c->file, strerror(errno)}});
     while ((n = fread(piece, 1, sizeof piece - 1, in)) > 0) {
         piece[n] = '\0';
         dc_text_puts(&c->in, piece);
@@ -86,7 +87,8 @@ int dc_vm_kernel(int argc, char **argv)
     } else {
         char text[700];
         dc_err_render(&j.err, 0, text, sizeof text);
-        fprintf(stderr, "deepc: %s: %s\n", c.file, text);
+        const bool named = j.err.id == DC_ERR_FILE; /* a file that cannot be read */
+        fprintf(stderr, "deepc: %s%s%s\n", named ? "" : c.file, named ? "" : ": ", text);
     }
     dc_text_free(&c.in);
     dc_text_free(&c.out);

@@ -1,8 +1,8 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | explain CODE | --replay FILE | --devices |
- *         --options | --help
+ *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | kernel FILE | explain CODE | --replay FILE |
+ *         --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -28,11 +28,13 @@ static const char usage[] =
     "  -e CODE     run a piece of Lua\n"
     "  -l MODULE   require a module into a global of its name\n"
     "  -v          print the version\n"
+    "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means\n"
-    "  --replay FILE    runs again what a file about a bug tells; ends with 1 if it still fails\n"
-    "  --devices   what there is to compute on, and why not\n"
-    "  --options   every setting, its default and its value\n"
-    "  --help      this text\n";
+    "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
+    "  --devices        what there is to compute on, and why not\n"
+    "  --options        every setting, its default and its value\n"
+    "  --help           this text\n"
+    "Settings are variables of the environment: DEEPC_DEVICE=cpu:cc deepc FILE\n";
 
 static void to_stderr(void *ctx, const char *text, size_t n)
 {
@@ -215,7 +217,7 @@ static int answer(const char *question)
     dc_opts opt;
     dc_opts_init(&opt, &bad);
     if (bad != NULL) {
-        fprintf(stderr, "deepc: %s: the value cannot be read\n", bad);
+        fprintf(stderr, "deepc: %s: not %s\n", bad, dc_opts_wants(bad));
         return 1;
     }
     if (strcmp(question, "--devices") == 0) {

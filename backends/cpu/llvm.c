@@ -1,8 +1,6 @@
 #define _GNU_SOURCE /* dladdr */
 #include "backends/cpu/llvm.h"
 
-#include "core/work.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -73,7 +71,6 @@ struct dc_llvm {
  * ours is outside a context.
  */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-static void *guarded; /* the library whose destructors exit() runs after our tasks; it stays */
 
 /* Fills in the functions; names the first one that is missing. */
 static const char *resolve(void *handle, api *fn)
@@ -100,7 +97,7 @@ static void ask_version(library *lib)
 static bool open_library(const char *name, library *lib, char *why, size_t size)
 {
     memset(lib, 0, sizeof *lib);
-    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (lib->handle == NULL) {
         const char *text = dlerror();
         snprintf(why, size, "%s", text != NULL ? text : name);
@@ -216,10 +213,6 @@ static bool open_locked(dc_llvm *l, char *why, size_t size)
     const bool found = find_library(l->conf.path, &l->lib, why, size);
     if (found)
         init_x86(&l->lib.fn);
-    if (found && l->lib.handle != guarded)
-        dc_work_guard_exit();
-    if (found)
-        guarded = l->lib.handle;
     pthread_mutex_unlock(&opening);
     return found;
 }

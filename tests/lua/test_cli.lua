@@ -90,6 +90,60 @@ function TestProgram:test_settings_of_the_environment()
   lu.assertEquals(text, "eval\n")
 end
 
+-- A value that nobody would act upon is an error that names the variable and says what it may be.
+function TestProgram:test_settings_that_are_wrong()
+  for setting, message in pairs {
+    ["DEEPC_THREADS=two"] = "DEEPC_THREADS: not a whole number",
+    ["DEEPC_THREADS=-3"] = "DEEPC_THREADS: a number of threads, or 0",
+    ["DEEPC_OPT=7"] = "DEEPC_OPT: 0, 1 or 2",
+    ["DEEPC_CHECK=-1"] = "DEEPC_CHECK: 0, 1 or 2",
+    ["DEEPC_MATH=fast"] = "DEEPC_MATH: 'strict', or nothing",
+    ["DEEPC_COMPILE=later"] = "DEEPC_COMPILE: 'now', or nothing",
+    ["DEEPC_SKIP=fusion"] = "DEEPC_SKIP: nothing is called 'fusion'; there are: ",
+    ["DEEPC_SCHEDULE=/nonexistent"] = "/nonexistent: schedules cannot be read: No such file",
+    ["DEEPC_DEVICE=sim:abacus"] = "there are sim:cpu, sim:cuda, sim:opencl (deepc --devices tells",
+    ["DEEPC_DEVICE=opencl DEEPC_OPENCL=/nonexistent"] = "opencl: /nonexistent: ",
+  } do
+    local text, status = run("-e 'print(1)'", setting)
+    lu.assertStrContains(text, message)
+    lu.assertEquals(status, 1)
+  end
+  local text, status = run("--options", "DEEPC_SEED=x")
+  lu.assertStrContains(text, "DEEPC_SEED: not a whole number")
+  lu.assertEquals(status, 1)
+end
+
+function TestProgram:test_without_a_compiler()
+  local path = script [[
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[4]) -> f32[]", function(x) return (x * 2):sum() end)
+print(f(dc.ones "f32[4]"):item(), dc.stats().fallbacks)]]
+  for _, compiler in ipairs { "cpu DEEPC_LLVM", "cpu:cc DEEPC_CC" } do
+    local setting = ("DEEPC_DEVICE=%s=/nonexistent"):format(compiler)
+    local text, status = run(path, setting)
+    lu.assertStrContains(text, "[note] jit: f falls back to the interpreter: ")
+    lu.assertStrContains(text, "/nonexistent")
+    lu.assertStrContains(text, "8.0\t1\n")
+    lu.assertEquals(status, 0)
+  end
+  os.remove(path)
+end
+
+function TestProgram:test_kernel()
+  local path = script "kernel E_100(out0: f32[100] out, x0: f32[100]) {\n  for i in 100\n    out0[i] = neg(x0[i])\n}\n"
+  local text, status = run("kernel " .. path .. " --target cuda --form schedule")
+  lu.assertEquals({ text, status }, { "schedule E_100\n  block i\n", 0 })
+  text, status = run("kernel " .. path .. " --target abacus")
+  lu.assertStrContains(text, "no target 'abacus'; there are cpu, ")
+  lu.assertEquals(status, 1)
+  text, status = run "kernel /nonexistent"
+  lu.assertEquals({ text, status }, { "deepc: /nonexistent: No such file or directory\n", 1 })
+  text, status = run "kernel"
+  lu.assertStrContains(text, "usage: deepc kernel FILE")
+  lu.assertEquals(status, 2)
+  os.remove(path)
+end
+
 function TestProgram:test_devices_and_options()
   lu.assertStrContains((run "--devices"), "eval")
   lu.assertStrContains((run "--options"), "DEEPC_SEED")

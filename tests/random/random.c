@@ -2,25 +2,17 @@
  * Random graphs on one device against the interpreter, within the bound that running error analysis
  * gives (tests/unit/graphgen.h), constant 1.
  *
- *   random DEVICE GRAPHS BATCH [SEED]
+ *   random DEVICE GRAPHS BATCH [SEED]      (tests/random/suite.h)
  *
- * BATCH graphs make one function, so that their kernels are one program (compilers of some devices
- * need long for each). The seed is fresh unless given here or in DEEPC_TEST_SEED, and printed. After
- * them come the graphs of tests/random/corpus.txt: "seed size" a line, those that failed once. A
- * device that is absent is a skip.
+ * After fresh graphs come those of tests/random/corpus.txt: "seed size" a line, those that failed
+ * once.
  */
-#include "backends/registry.h"
 #include "core/gtext.h"
-#include "jit/jit.h"
-#include "jit/sim.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "tests/t.h"
+#include "tests/random/suite.h"
 #include "tests/unit/graphgen.h"
 
-enum { MAX_BATCH = 64, GRAPH_SIZES = 16 };
+enum { GRAPH_SIZES = 16 };
 
 typedef struct graph { /* one of a batch */
     uint64_t seed;
@@ -29,10 +21,10 @@ typedef struct graph { /* one of a batch */
 } graph;
 
 typedef struct run {
+    suite *s;
     dc_rt *rt;
-    const char *device;
     dc_func *f;
-    graph at[MAX_BATCH];
+    graph at[SUITE_BATCH];
     int n;
     void **param, **got;
     double **value, **bound;
@@ -41,29 +33,15 @@ typedef struct run {
 
 /* Many graphs in one function ----------------------------------------------------------------- */
 
-static void append(dc_func *to, const dc_func *from)
-{
-    dc_ref *map = dc_xalloc(from->node.n * sizeof *map);
-    for (dc_ref r = 1; r < from->node.n; r++) {
-        const dc_node *n = dc_node_at(from, r);
-        const dc_type t = dc_node_type(from, r);
-        dc_ref in[8];
-        for (int i = 0; i < n->nin; i++)
-            in[i] = map[n->in[i]];
-        map[r] = n->op == DC_OP_PARAM
-                     ? dc_g_param(to, &t, "x")
-                     : dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
-    }
-    for (uint32_t i = 0; i < from->result.n; i++)
-        DC_PUSH(to->result, map[from->result.at[i]]);
-    dc_xfree(map);
-}
-
 static void add_graph(run *x, dc_module *m, uint64_t seed, int size)
 {
     const dc_func *g = graphgen_func(m, seed, size);
     x->at[x->n++] = (graph){seed, size, x->f->result.n, g->result.n};
-    append(x->f, g);
+    dc_ref *map = dc_xalloc(g->node.n * sizeof *map);
+    suite_append(x->f, g, map);
+    for (uint32_t i = 0; i < g->result.n; i++)
+        DC_PUSH(x->f->result, map[g->result.at[i]]);
+    dc_xfree(map);
 }
 
 /* Running ----------------------------------------------------------------------------------------- */
@@ -155,8 +133,8 @@ static void compare(run *x, const graph *g)
         const size_t size = dc_dtype_size((dc_dtype)t.dtype);
         const uint64_t bits =
             dc_bits_load((dc_dtype)t.dtype, (const char *)x->got[i] + (size_t)at * size);
-        printf("%s: graph %llu %d, result %u element %lld: %.9g, want %.9g within %g\n", x->device,
-               (unsigned long long)g->seed, g->size, i - g->first, (long long)at,
+        printf("%s: graph %llu %d, result %u element %lld: %.9g, want %.9g within %g\n",
+               x->s->device, (unsigned long long)g->seed, g->size, i - g->first, (long long)at,
                dc_value_of((dc_dtype)t.dtype, bits), x->value[i][at], x->bound[i][at]);
         print_graph(g);
         return;
@@ -169,8 +147,8 @@ static dc_status run_batch(run *x, dc_job *j, rng *r, bool special)
     DC_TRY(prepare(x, j, r, special));
     const dc_status s = compute(x, j);
     if (s != DC_OK)
-        printf("%s: batch of graphs from %llu %d:\n", x->device, (unsigned long long)x->at[0].seed,
-               x->at[0].size);
+        printf("%s: batch of graphs from %llu %d:\n", x->s->device,
+               (unsigned long long)x->at[0].seed, x->at[0].size);
     DC_TRY(s);
     for (int i = 0; i < x->n; i++)
         compare(x, &x->at[i]);
@@ -180,31 +158,24 @@ static dc_status run_batch(run *x, dc_job *j, rng *r, bool special)
 
 /* The suites -------------------------------------------------------------------------------------- */
 
-typedef struct plan {
-    run *x;
-    uint64_t seed;
-    long graphs;
-    int batch;
-} plan;
-
-static dc_status fresh_graphs(dc_job *j, const plan *p)
+static dc_status fresh_graphs(dc_job *j, run *x)
 {
-    rng r = {p->seed};
-    for (long g = 0; g < p->graphs;) {
+    rng r = {x->s->seed};
+    for (long g = 0; g < x->s->graphs;) {
         dc_module *m = dc_module_new();
-        const bool special = g / p->batch % 4 == 3;
-        p->x->f = dc_func_new(m, "batch");
-        p->x->n = 0;
-        for (; p->x->n < p->batch && g < p->graphs; g++)
-            add_graph(p->x, m, p->seed + (uint64_t)g, 4 + (int)(g % GRAPH_SIZES));
-        const dc_status s = run_batch(p->x, j, &r, special);
+        const bool special = g / x->s->batch % 4 == 3;
+        x->f = dc_func_new(m, "batch");
+        x->n = 0;
+        for (; x->n < x->s->batch && g < x->s->graphs; g++)
+            add_graph(x, m, x->s->seed + (uint64_t)g, 4 + (int)(g % GRAPH_SIZES));
+        const dc_status s = run_batch(x, j, &r, special);
         dc_module_free(m);
         DC_TRY(s);
     }
     return DC_OK;
 }
 
-static dc_status corpus(dc_job *j, const plan *p)
+static dc_status corpus(dc_job *j, run *x)
 {
     FILE *in = fopen("tests/random/corpus.txt", "r");
     char line[200];
@@ -213,95 +184,38 @@ static dc_status corpus(dc_job *j, const plan *p)
     if (!CHECK(in != NULL))
         return DC_OK;
     dc_module *m = dc_module_new();
-    p->x->f = dc_func_new(m, "corpus");
-    p->x->n = 0;
-    while (fgets(line, sizeof line, in) != NULL && p->x->n < MAX_BATCH) {
+    x->f = dc_func_new(m, "corpus");
+    x->n = 0;
+    while (fgets(line, sizeof line, in) != NULL && x->n < SUITE_BATCH) {
         unsigned long long seed;
         int size;
         if (sscanf(line, "%llu %d", &seed, &size) == 2) {
-            add_graph(p->x, m, seed, size);
+            add_graph(x, m, seed, size);
             n++;
         }
     }
     fclose(in);
     CHECK(n > 0);
-    const dc_status s = run_batch(p->x, j, &r, false);
+    dc_status s = DC_OK;
+    for (int special = 0; special < 2 && s == DC_OK; special++)
+        s = run_batch(x, j, &r, special);
     dc_module_free(m);
     return s;
 }
 
-static dc_status body(dc_job *j, void *arg)
+static dc_status body(dc_job *j, suite *s)
 {
-    const plan *p = arg;
-    DC_TRY(fresh_graphs(j, p));
-    return corpus(j, p);
-}
-
-static void show(void *ctx, const char *text, size_t n)
-{
-    DC_UNUSED(ctx);
-    fwrite(text, 1, n, stderr);
-}
-
-static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool *interpret)
-{
-    *interpret = false;
-    if (strncmp(name, "sim:", 4) == 0)
-        return dc_sim_open(j, name, out);
-    return dc_backend_open(j, name, out, interpret);
-}
-
-/* True when the device is there. */
-static bool open_context(run *x, dc_opts *opts, dc_log *log)
-{
-    dc_device *device;
-    bool interpret;
-    char text[600];
-    x->rt = dc_rt_new(opts, log);
-    const dc_status s = open_device(&x->rt->job, x->device, &device, &interpret);
-    if (s == DC_OK) {
-        dc_rt_set_device(x->rt, device, interpret);
-        return true;
-    }
-    dc_err_render(&x->rt->job.err, 0, text, sizeof text);
-    printf("skip: no device %s: %s\n", x->device, text);
-    CHECK(s == DC_E_DEVICE);
-    return false;
+    run x = {.s = s, .rt = s->rt};
+    DC_TRY(fresh_graphs(j, &x));
+    DC_TRY(corpus(j, &x));
+    CHECK(x.compared > 0);
+    printf("%s: %ld graphs, %ld elements, %llu kernels, %llu fallbacks\n", s->device, s->graphs,
+           x.compared, (unsigned long long)s->rt->stats.kernels,
+           (unsigned long long)s->rt->stats.fallbacks);
+    return DC_OK;
 }
 
 int main(int argc, char **argv)
 {
-    static dc_opts opts;
-    static dc_log log = {.write = show};
-    const char *bad;
-    if (argc < 4) {
-        printf("random DEVICE GRAPHS BATCH [SEED]\n");
-        return 2;
-    }
-    run x = {.device = argv[1]};
-    plan p = {.x = &x, .graphs = strtol(argv[2], NULL, 10), .batch = atoi(argv[3])};
-    p.batch = p.batch < 1 ? 1 : p.batch > MAX_BATCH ? MAX_BATCH : p.batch;
-    p.seed = rng_seed(argc - 3, argv + 3, dc_clock_ns() / 1000);
-    dc_opts_init(&opts, &bad);
-    opts.check = 1;
-    opts.opt = 2;
-    dc_log_select(&log, opts.debug);
-    if (!open_context(&x, &opts, &log)) {
-        dc_rt_free(x.rt);
-        return t_done() != 0 ? 1 : 77;
-    }
-    const dc_status s = dc_protect(&x.rt->job, body, &p);
-    if (s != DC_OK) {
-        char text[700];
-        dc_err_render(&x.rt->job.err, 0, text, sizeof text);
-        printf("%s\n", text);
-    }
-    CHECK(s == DC_OK);
-    CHECK_EQ((long long)x.rt->stats.fallbacks, 0);
-    CHECK(x.compared > 0);
-    printf("%s: %ld graphs, %ld elements, %llu kernels, %llu fallbacks\n", x.device, p.graphs,
-           x.compared, (unsigned long long)x.rt->stats.kernels,
-           (unsigned long long)x.rt->stats.fallbacks);
-    dc_rt_free(x.rt);
-    return t_done();
+    return suite_main(argc, argv, body);
 }

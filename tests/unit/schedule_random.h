@@ -19,7 +19,7 @@
 #include "tests/t.h"
 #include "tests/unit/graphgen.h"
 
-enum { SR_PARAMS = 16, SR_MOVES = 60, SR_LOOPS = 200, SR_TEXT = 1 << 15 };
+enum { SR_PARAMS = 16, SR_MOVES = 60, SR_LOOPS = 200, SR_TEXT = 1 << 15, SR_WORK = 1 << 18 };
 
 typedef struct sr_source {
     char *text;        /* a kernel without moves, strict */
@@ -292,7 +292,16 @@ typedef struct sr_maker {
     bool stop;
 } sr_maker;
 
-/* Applies a move, if it fits. */
+/* How often statements run. */
+static inline int64_t sr_work(const dc_kernel *k, const dc_stmt *first)
+{
+    int64_t n = 0;
+    for (const dc_stmt *s = first; s != NULL && n <= SR_WORK; s = s->next)
+        n += s->kind != DC_STMT_LOOP ? 1 : (1 + sr_work(k, s->body)) * k->axis.at[s->axis].extent;
+    return n;
+}
+
+/* Applies a move, if it fits. The list ends before one that makes the kernel slow to interpret. */
 static inline bool sr_do(sr_maker *m, const char *move)
 {
     const char *why = "";
@@ -305,6 +314,8 @@ static inline bool sr_do(sr_maker *m, const char *move)
         return false;
     }
     m->done++;
+    if ((m->stop = sr_work(m->k, m->k->root) > SR_WORK))
+        return false;
     snprintf(m->list->move[m->list->n++], sizeof m->list->move[0], "%s", move);
     return true;
 }

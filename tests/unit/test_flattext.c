@@ -381,7 +381,7 @@ static void test_verifier(void)
         {WORKERS "  %1 = load f32 x0[u32 0]\n}\n", "the index is none"},
         {WORKERS "  %1 = load f32x4 x0[0 step 2], mask 1\n}\n", "a mask and a step"},
         {WORKERS "  %1 = load f32x4 x0[0], mask boolx8 1\n}\n", "the mask is none"},
-        {WORKERS "  %1 = load f32 x0[0], mask 1\n}\n", "the mask is none"},
+        {WORKERS "  store f32 out0[0], 1.0, mask 1\n}\n", "the mask is none"},
         {WORKERS "  %1 = load f32 x0[0], align 12\n}\n", "no power of two"},
         {WORKERS "  %1 = gather f32 x0[0]\n}\n", "one lane is not spread"},
         {WORKERS "  store f32 out0[0], i32 1\n}\n", "the value stored is of another type"},

@@ -1,7 +1,8 @@
 /*
- * Random lists of random schedule moves on kernels of random graphs and on those of move_run.h: what is
- * accepted leaves a legal kernel with the same results, bit for bit (where the order of additions may
- * have changed, on small integers, whose sums are exact in any order); what is refused changes nothing.
+ * Random lists of random schedule moves on kernels of random graphs and on those of move_run.h:
+ * what is accepted leaves a legal kernel with the same results, bit for bit (where the order of
+ * additions may have changed, on small integers, whose sums are exact in any order); what is
+ * refused changes nothing.
  *
  *   test_move_random [seed [graphs]]
  */

@@ -1,0 +1,124 @@
+/*
+ * What the suites of random graphs share: a context on a device given by name, the command line, and
+ * many graphs as one function, so that their kernels are one program (compilers of some devices need
+ * long for each).
+ *
+ *   PROGRAM DEVICE GRAPHS BATCH [SEED]
+ *
+ * The seed is fresh unless given here or in DEEPC_TEST_SEED, and printed. Settings come from the
+ * environment, as for deepc; IR is verified in any case. A device that is absent is a skip.
+ */
+#ifndef DC_TESTS_SUITE_H
+#define DC_TESTS_SUITE_H
+
+#include "backends/registry.h"
+#include "jit/jit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/t.h"
+#include "tests/unit/rng.h"
+
+enum { SUITE_BATCH = 64 }; /* graphs in a function at most */
+
+typedef struct suite {
+    dc_rt *rt;
+    const char *device;
+    bool interpret; /* device is `eval` */
+    uint64_t seed;
+    long graphs;
+    int batch;
+} suite;
+
+/*
+ * Copies the nodes of `from` behind those of `to`. map has a place for each node of `from`: 0, or
+ * for a parameter the node of `to` that stands for it; receives the rest.
+ */
+static inline void suite_append(dc_func *to, const dc_func *from, dc_ref *map)
+{
+    for (dc_ref r = 1; r < from->node.n; r++) {
+        const dc_node *n = dc_node_at(from, r);
+        const dc_type t = dc_node_type(from, r);
+        dc_ref in[8];
+        if (map[r] != 0)
+            continue;
+        for (int i = 0; i < n->nin; i++)
+            in[i] = map[n->in[i]];
+        map[r] = n->op == DC_OP_PARAM
+                     ? dc_g_param(to, &t, "x")
+                     : dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
+    }
+}
+
+static inline void suite_show(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    fwrite(text, 1, n, stderr);
+}
+
+/* True when the device is there. */
+static inline bool suite_open(suite *s, dc_opts *opts, dc_log *log)
+{
+    dc_device *device;
+    char text[600];
+    s->rt = dc_rt_new(opts, log);
+    const dc_status status = dc_sim_is(s->device)
+                                 ? dc_sim_open(&s->rt->job, s->device, &device)
+                                 : dc_backend_open(&s->rt->job, s->device, &device, &s->interpret);
+    if (status == DC_OK) {
+        dc_rt_set_device(s->rt, device, s->interpret);
+        return true;
+    }
+    dc_err_render(&s->rt->job.err, 0, text, sizeof text);
+    printf("skip: no device %s: %s\n", s->device, text);
+    CHECK(status == DC_E_DEVICE);
+    return false;
+}
+
+typedef struct suite_entry {
+    suite *s;
+    dc_status (*body)(dc_job *j, suite *s);
+} suite_entry;
+
+static inline dc_status suite_enter(dc_job *j, void *arg)
+{
+    const suite_entry *e = arg;
+    return e->body(j, e->s);
+}
+
+/* Runs body on the device. Ends in the checks of every suite: success, and no fallbacks. */
+static inline int suite_main(int argc, char **argv, dc_status (*body)(dc_job *j, suite *s))
+{
+    dc_opts opts;
+    dc_log log = {.write = suite_show};
+    const char *bad;
+    if (argc < 4) {
+        printf("%s DEVICE GRAPHS BATCH [SEED]\n", argv[0]);
+        return 2;
+    }
+    suite s = {.device = argv[1], .graphs = strtol(argv[2], NULL, 10), .batch = atoi(argv[3])};
+    s.batch = s.batch < 1 ? 1 : s.batch > SUITE_BATCH ? SUITE_BATCH : s.batch;
+    s.seed = rng_seed(argc - 3, argv + 3, dc_clock_ns() / 1000);
+    dc_opts_init(&opts, &bad);
+    if (opts.check < 1)
+        opts.check = 1;
+    dc_log_select(&log, opts.debug);
+    if (!suite_open(&s, &opts, &log)) {
+        dc_rt_free(s.rt);
+        return t_done() != 0 ? 1 : 77;
+    }
+    const dc_status status = dc_protect(&s.rt->job, suite_enter, &(suite_entry){&s, body});
+    if (status != DC_OK) {
+        char text[700];
+        dc_err_render(&s.rt->job.err, 0, text, sizeof text);
+        printf("%s\n", text);
+    }
+    CHECK(status == DC_OK);
+    CHECK_EQ(s.rt->stats.fallbacks, 0);
+    if (status == DC_OK) /* else what the failed call held is not given back */
+        dc_rt_free(s.rt);
+    return t_done();
+}
+
+#endif
