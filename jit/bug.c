@@ -86,13 +86,15 @@ static dc_status print(dc_job *j, void *arg)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* A new file; -1 if there can be none. */
-static int create(report *r)
+/* A new file, never one that is there or that a link leads to; -1 if there can be none. */
+static int create(report *r, const char *folder)
 {
-    const char *folder = r->rt->opt.dump[0] != '\0' ? r->rt->opt.dump : dc_opts_temporary();
     for (int n = 1; n <= MOST_FILES; n++) {
-        snprintf(r->path, sizeof r->path, "%s/deepc-bug-%ld-%d.txt", folder, (long)getpid(), n);
-        const int fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        const int length = snprintf(r->path, sizeof r->path, "%s/deepc-bug-%ld-%d.txt", folder,
+                                    (long)getpid(), n);
+        if (length >= (int)sizeof r->path)
+            return -1;
+        const int fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST)
             return fd;
     }
@@ -113,26 +115,38 @@ static bool write_text(int fd, const char *s, size_t n)
     return true;
 }
 
-/* What could be printed is better than nothing. */
-static void write_file(report *r)
+/* All of it, or no file. */
+static bool write_file(report *r, const char *folder)
 {
-    const int fd = r->text.n > 0 ? create(r) : -1;
+    const int fd = create(r, folder);
     bool whole = fd >= 0 && write_text(fd, r->text.s, r->text.n);
     if (fd >= 0)
         whole = close(fd) == 0 && whole;
+    if (fd >= 0 && !whole)
+        unlink(r->path);
     if (!whole)
         r->path[0] = '\0';
+    return whole;
+}
+
+/* What could be printed is better than nothing; so is another folder than the one asked for. */
+static void write_somewhere(report *r)
+{
+    const char *wish = r->rt->opt.dump;
+    if (r->text.n == 0 || (wish[0] != '\0' && write_file(r, wish)))
+        return;
+    write_file(r, dc_opts_temporary());
 }
 
 void dc_bug_report(dc_job *j, void *rt)
 {
     report r = {.rt = rt, .err = &j->err, .e = j->about};
     dc_job own;
-    if (r.e != NULL) {
+    if (r.e != NULL && r.e->desc.fn != NULL) { /* one of jit/items.h has no function */
         dc_job_init(&own, &r.rt->opt, NULL);
         dc_protect(&own, print, &r);
         dc_job_fini(&own);
-        write_file(&r);
+        write_somewhere(&r);
         dc_text_free(&r.text);
     }
     if (r.path[0] != '\0')

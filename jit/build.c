@@ -97,7 +97,7 @@ static dc_status fall_back(dc_build *b, dc_job *j, dc_status status)
 {
     dc_exec *e = b->exec;
     char why[600];
-    if (status != DC_E_BUILD && status != DC_E_DEVICE)
+    if ((status != DC_E_BUILD && status != DC_E_DEVICE) || dc_job_cancelled(j))
         return status;
     dc_err_render(&j->err, 0, why, sizeof why);
     dc_logf(j->log, DC_CH_NOTE, "jit: %s falls back to the interpreter: %s", e->desc.name, why);
@@ -227,12 +227,23 @@ dc_status dc_exec_start(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **o
         dc_work_queue(rt->work, &e->build->task);
     else
         dc_work_finish(rt->work, &e->build->task);
+    j->about = NULL; /* nor may a report look at it while it is compiled */
     return DC_OK;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Lack of memory may pass: the next who waits tries again. */
+/*
+ * It may be otherwise the next time: memory came back after the failure was told, or the threads
+ * were stopped (dc_jit_stop) before it was done.
+ */
+static bool is_worth_another(const dc_build *b)
+{
+    if (b->pending || b->task.status == DC_OK)
+        return false;
+    return atomic_load(&b->task.cancel) || (b->told && b->task.status == DC_E_NOMEM);
+}
+
 static dc_status fail(dc_job *j, dc_build *b)
 {
     b->told = true;
@@ -247,13 +258,14 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (b == NULL || (b->profiled && !b->pending))
         return DC_OK;
     DC_TRY(dc_rt_check(rt, j, e->desc.name));
-    if (!b->pending && b->told && b->task.status == DC_E_NOMEM) {
+    if (b->pending)
+        dc_work_finish(rt->work, &b->task);
+    if (is_worth_another(b)) {
         b->pending = true;
         b->told = false;
         dc_work_add(rt->work, &b->task);
-    }
-    if (b->pending)
         dc_work_finish(rt->work, &b->task);
+    }
     if (b->task.status != DC_OK)
         return fail(j, b);
     if (!b->profiled)

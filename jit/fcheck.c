@@ -165,28 +165,12 @@ static const char *check_conv(const check *c, const dc_finst *i, const dc_finst 
     return NULL;
 }
 
-static int kind_column(int type)
-{
-    if (type == DC_INDEX)
-        return 2;
-    switch (dc_dtype_kind((dc_dtype)type)) {
-    case DC_KIND_FLOAT:
-        return 0;
-    case DC_KIND_SINT:
-        return 1;
-    case DC_KIND_UINT:
-    case DC_KIND_BOOL:
-        break;
-    }
-    return 2;
-}
-
 static const char *check_same(const dc_kop_row *row, const dc_finst *i, const dc_finst *const *in)
 {
     for (int n = 0; n < row->n; n++)
         if (!like(in[n], i))
             return "operand and result differ in type";
-    return row->llvm[kind_column(i->type)][0] != '\0' ? NULL : "an operand of a type without it";
+    return row->llvm[dc_kop_column(i->type)][0] != '\0' ? NULL : "an operand of a type without it";
 }
 
 static const char *check_loop(const dc_finst *const *in)

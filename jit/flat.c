@@ -14,6 +14,22 @@ const dc_kop_row *dc_kop_row_of(dc_kop op)
     return &rows[op];
 }
 
+int dc_kop_column(int type)
+{
+    if (type == DC_INDEX)
+        return 2;
+    switch (dc_dtype_kind((dc_dtype)type)) {
+    case DC_KIND_FLOAT:
+        return 0;
+    case DC_KIND_SINT:
+        return 1;
+    case DC_KIND_UINT:
+    case DC_KIND_BOOL:
+        break;
+    }
+    return 2;
+}
+
 bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i)
 {
     return dc_kop_loads((dc_kop)i->op) && f->buf.at[i->buf].scope == DC_SCOPE_PARAM &&

@@ -58,6 +58,7 @@ enum dc_karg { DC_KARG_BEGIN, DC_KARG_END, DC_KARG_GROUP, DC_KARG_THREAD };
 enum dc_kbarrier { DC_BARRIER_GROUP, DC_BARRIER_LANES };
 
 const dc_kop_row *dc_kop_row_of(dc_kop op);
+int dc_kop_column(int type); /* of llvm[]; bool and DC_INDEX are unsigned */
 
 enum { DC_INDEX = DC_DTYPE__COUNT }; /* type of addresses, beside the dtypes */
 

@@ -148,22 +148,27 @@ static bool is_own(flattener *l, dc_ix at, int64_t n)
     return fl_ix(l, rest)->lo >= 0 && fl_ix(l, rest)->hi < n;
 }
 
-static bool uses_threads(const flattener *l, dc_ix a)
+static bool uses_kind(const flattener *l, dc_ix a, bool (*is)(uint8_t kind))
 {
     for (uint32_t x = 0; x < l->k->axis.n; x++)
-        if (dc_axis_is_thread(l->k->axis.at[x].kind) && dc_ix_uses(l->k, a, x))
+        if (is(l->k->axis.at[x].kind) && dc_ix_uses(l->k, a, x))
             return true;
     return false;
+}
+
+static bool is_vector(uint8_t kind)
+{
+    return kind == DC_AXIS_VECTOR;
 }
 
 /* Does a shuffle reach element `at`: a row of the same lanes, one place for all of them? */
 static bool is_reachable(flattener *l, dc_ix at, int64_t n)
 {
-    if (l->warp == 0 || fl_ix(l, at)->lo < 0)
+    if (l->warp == 0 || fl_ix(l, at)->lo < 0 || uses_kind(l, at, is_vector))
         return false;
     const dc_ix owner = dc_ix_div(l->k, at, n);
     return dc_ix_div(l->k, owner, l->warp) == dc_ix_div(l->k, l->thread_ix, l->warp) &&
-           !uses_threads(l, dc_ix_mod(l->k, at, n));
+           !uses_kind(l, dc_ix_mod(l->k, at, n), dc_axis_is_thread);
 }
 
 bool dc_fl_is_foreign(flattener *l, uint32_t buf, dc_ix at)

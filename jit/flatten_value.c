@@ -5,8 +5,7 @@
  * and as a vector for the others and for tests. Vectors of indices are computed in u32 where the
  * ranges allow it, which is half as wide as the index type.
  *
- * Tests that do not depend on the lane choose a harmless address (element 0, which every buffer that
- * can be tested has, its value not used). Tests that do become masks.
+ * Tests become masks of loads that they keep inside the buffer.
  */
 #include "jit/flatten_impl.h"
 
@@ -297,8 +296,8 @@ static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
     dc_fv when = dc_fl_both(l, l->guard, c.all);
     if (lanes != 0)
         when = dc_fl_both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
-    if (dc_fl_within(l, v->at, v->buf))
-        when = 0;
+    if (l->guard == 0 && dc_fl_within(l, v->at, v->buf))
+        when = 0; /* under a guard there are threads beyond the extent of their axis, too */
     dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
                                           .lanes = 1,
                                           .imm = 1,
@@ -321,7 +320,7 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
 {
     bool affine;
     const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
-    const bool whole = dc_fl_within(l, v->at, v->buf);
+    const bool whole = l->guard == 0 && dc_fl_within(l, v->at, v->buf);
     const dc_fv own = dc_fl_both(l, c.all, c.lane);
     dc_fv mask = whole ? 0 : dc_fl_both(l, dc_fl_both(l, l->guard, l->mask), own);
     mask = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
@@ -346,11 +345,15 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
                      zero_of(l, (dc_dtype)v->dtype, l->lanes));
 }
 
-/* All threads of the lanes read, whatever the test says; it chooses afterwards. */
+/*
+ * All threads of the lanes read, whatever the test says; it chooses afterwards. Where the test fails
+ * there may be no such thread: then it is the first one.
+ */
 static dc_fv load_foreign(flattener *l, const dc_vx_node *v, cond c)
 {
     const int64_t n = l->b->f->buf.at[v->buf].count;
     const dc_ix lane = dc_ix_mod(l->k, dc_ix_div(l->k, v->at, n), l->warp);
+    const dc_fv when = dc_fl_both(l, l->guard, c.all);
     const dc_fv at = dc_fl_scalar_index(l, dc_fl_place(l, v->buf, v->at));
     const dc_fv mine = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
                                                    .lanes = 1,
@@ -358,7 +361,10 @@ static dc_fv load_foreign(flattener *l, const dc_vx_node *v, cond c)
                                                    .buf = v->buf,
                                                    .align = (uint16_t)dc_dtype_size(v->dtype),
                                                    .in = {at}});
-    const dc_fv r = dc_fb_shuffle(l->b, mine, index_value(l, lane, (want){DC_U32, false}));
+    dc_fv from = index_value(l, lane, (want){DC_U32, false});
+    if (when != 0)
+        from = dc_fb_op3(l->b, DC_K_SELECT, when, from, dc_fb_const(l->b, DC_U32, 1, 0));
+    const dc_fv r = dc_fb_shuffle(l->b, mine, from);
     return c.all == 0 ? r
                       : dc_fb_op3(l->b, DC_K_SELECT, c.all, r, zero_of(l, (dc_dtype)v->dtype, 1));
 }

@@ -249,10 +249,18 @@ static int64_t *least_of(asking *q, const digits *d)
 
 static void find_digits(asking *q, digits *d, int64_t lo, int64_t hi, int depth);
 
+static bool is_found(const asking *q, dc_atom atom)
+{
+    for (uint32_t n = 0; n < q->nfound; n++)
+        if (q->found[n] == atom)
+            return true;
+    return false;
+}
+
 /* The digit is the same in both accesses if they meet. */
 static void found(asking *q, const digit *x, int depth)
 {
-    if (x->atom != 0)
+    if (x->atom != 0 && !is_found(q, x->atom))
         q->found[q->nfound++] = x->atom;
     if (x->sum == 0 || depth == MAX_DEPTH)
         return;
@@ -313,12 +321,64 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Terms of the sum that use the axis and are not found; one of them in *atom. */
+static uint32_t unknown_in(const asking *q, dc_ix a, dc_atom *atom)
+{
+    const dc_kernel *k = q->v->k;
+    const dc_ix_node *x = &k->ix.at[a];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n; i++)
+        if (atom_uses(k, x->term[i].atom, q->own) && !is_found(q, x->term[i].atom)) {
+            *atom = x->term[i].atom;
+            n++;
+        }
+    return n;
+}
+
+/*
+ * A remainder that is found and the quotient beside it make the sum that they are of; what alone is
+ * not known of that sum is found, too. True where it is the axis itself.
+ */
+static bool join_digits(asking *q)
+{
+    dc_kernel *k = q->v->k;
+    for (uint32_t n = 0; n < q->nfound; n++) {
+        const dc_atom_node t = k->atom.at[q->found[n]];
+        dc_atom atom;
+        if (t.kind != DC_ATOM_MOD || unknown_in(q, dc_ix_div(k, t.of, t.k), &atom) > 0 ||
+            unknown_in(q, t.of, &atom) != 1)
+            continue;
+        if (k->atom.at[atom].kind == DC_ATOM_AXIS)
+            return true;
+        q->found[q->nfound++] = atom;
+        n = UINT32_MAX; /* once more, from the first */
+    }
+    return false;
+}
+
+/* Only those that depend on nothing but the axis, so that they can be counted. */
+static void keep_countable(asking *q)
+{
+    const dc_kernel *k = q->v->k;
+    bool *others = dc_move_axis_set(q->v);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < k->axis.n; i++)
+        others[i] = i != q->axis;
+    for (uint32_t n = 0; n < q->nfound; n++)
+        if (!atom_uses(k, q->found[n], others))
+            q->found[kept++] = q->found[n];
+    q->nfound = kept;
+}
+
 /* Do the digits found differ between any two iterations? */
 static bool tell_apart(asking *q)
 {
     const dc_kernel *k = q->v->k;
     const int64_t extent = k->axis.at[q->axis].extent;
     int64_t room = 1;
+    if (join_digits(q))
+        return true;
+    keep_countable(q);
     for (uint32_t n = 0; n < q->nfound; n++) {
         const dc_atom_node *t = &k->atom.at[q->found[n]];
         if (t->kind == DC_ATOM_AXIS)
@@ -342,15 +402,28 @@ static bool tell_apart(asking *q)
     return true;
 }
 
+/* Can the difference not be 0, whatever the digits are? */
+static bool never_meet(const digits *d, int64_t lo, int64_t hi)
+{
+    for (uint32_t i = 0; i < d->n; i++) {
+        lo += d->at[i].least;
+        hi += d->at[i].most;
+    }
+    return lo > 0 || hi < 0;
+}
+
 static bool is_apart(asking *q, const dc_access *a, const dc_access *b)
 {
     const digits f = digits_of(q, a->at, 0, 0), g = digits_of(q, b->at, 1, 0);
     digits d;
     if (!subtract(q, &f, &g, &d))
         return false;
+    const int64_t lo = d.c + a->lo - b->hi, hi = d.c + a->hi - b->lo;
+    if (never_meet(&d, lo, hi))
+        return true;
     q->nfound = 0;
     q->found = DC_NEW_ARRAY(q->v->tmp, dc_atom, q->v->k->atom.n * (MAX_DEPTH + 1));
-    find_digits(q, &d, d.c + a->lo - b->hi, d.c + a->hi - b->lo, 0);
+    find_digits(q, &d, lo, hi, 0);
     return tell_apart(q);
 }
 

@@ -258,6 +258,17 @@ static bool put_copies(caching *c)
     return true;
 }
 
+/* Is the buffer only used where loops inside have iterations? Else there may be nothing to copy. */
+static bool all_run(dc_moving *v, const dc_accesses *a, uint32_t buf)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        for (const dc_path *p = a->at[i].path; p != NULL && a->at[i].buf == buf; p = p->up)
+            if (v->k->axis.at[p->loop->axis].extent == 0)
+                return dc_move_refuse(v, "%s has no iterations",
+                                      v->k->axis.at[p->loop->axis].name);
+    return true;
+}
+
 static bool read_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
 {
     caching *c = arg;
@@ -267,6 +278,8 @@ static bool read_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
     if (dc_move_stores(&a, c->of))
         return dc_move_refuse(v, "iterations of %s also store to %s",
                               v->k->axis.at[(*slot)->axis].name, v->k->buf.at[c->of].name);
+    if (!all_run(v, &a, c->of))
+        return false;
     enter(c, *slot);
     c->found++;
     for (uint32_t i = 0, n; i < a.n; i += n) {

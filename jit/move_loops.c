@@ -88,6 +88,10 @@ bool dc_move_may_grow(dc_moving *v, uint32_t axis)
     if (n > MAX_GROWTH && n > extent)
         return dc_move_refuse(v, "%s has %lld iterations only", v->k->axis.at[axis].name,
                               (long long)extent);
+    /* positions do not tell its iterations apart: a copy of an input would be read again behind the
+     * store to an output in the same memory */
+    if (extent == 1 && n > 1 && !v->k->axis.at[axis].reduce)
+        return dc_move_refuse(v, "%s has one iteration only", v->k->axis.at[axis].name);
     return extent % n == 0 || may_have_tail(v, axis);
 }
 

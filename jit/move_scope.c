@@ -81,14 +81,17 @@ static bool tests_use(const dc_kernel *k, const dc_access *x, uint32_t axis)
 static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
 {
     const group g = group_of(k, x->path);
-    if (g.threads != r->threads || x->tile || dc_move_ix_loads(k, x->at))
+    const int64_t extent = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
+    const bool some = /* a phase for the first ones of them */
+        g.threads == extent && extent < r->threads && r->row == 1;
+    if ((g.threads != r->threads && !some) || x->tile || dc_move_ix_loads(k, x->at))
         return 0;
     const dc_ix digit = dc_ix_mod(k, dc_ix_div(k, x->at, r->step), r->threads);
     const dc_ix place =
         dc_ix_add(k, dc_ix_mul(k, dc_ix_div(k, x->at, r->step * r->threads), r->step),
                   dc_ix_mod(k, x->at, r->step));
     if (digit != g.number) { /* a shuffle: the same group of lanes, the same place for all */
-        const int64_t lanes = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
+        const int64_t lanes = some ? r->threads : extent;
         if (x->store || !g.lanes || tests_use(k, x, g.innermost) ||
             dc_ix_div(k, digit, lanes) != dc_ix_div(k, g.number, lanes) ||
             dc_ix_uses(k, place, g.innermost))

@@ -263,16 +263,20 @@ static bool is_row_of_lane(const checking *c, const access *a, int64_t n)
         lo[place] += coef * (coef < 0 ? at->hi : at->lo);
         hi[place] += coef * (coef < 0 ? at->lo : at->hi);
     }
+    int64_t lanes = 0; /* all that there are, also where a phase is for some of them */
     for (const frame *f = lane->outer; f != NULL; f = f->outer) {
         const dc_axis *axis = &k->axis.at[f->loop->axis];
+        if (axis->kind == DC_AXIS_BLOCK && axis->extent > 1 && lanes == 0)
+            lanes = f->inside;
         if (axis->kind != DC_AXIS_BLOCK || axis->extent == 1)
             continue;
         if (coefficient(k, x, f->loop->axis) != n * f->inside)
             return false;
         hi[0] -= f->inside * (axis->extent - 1);
     }
-    return a->guarded ||
-           (lo[0] >= 0 && hi[0] < k->axis.at[lane->loop->axis].extent && lo[1] >= 0 && hi[1] < n);
+    if (lanes == 0)
+        lanes = c->threads;
+    return a->guarded || (lo[0] >= 0 && hi[0] < lanes && lo[1] >= 0 && hi[1] < n);
 }
 
 /* Expressions -------------------------------------------------------------------------------- */

@@ -82,22 +82,6 @@ static name mangled(const char *scalar, int lanes)
     return t;
 }
 
-static int kind_column(int type)
-{
-    if (type == DC_INDEX)
-        return 2;
-    switch (dc_dtype_kind((dc_dtype)type)) {
-    case DC_KIND_FLOAT:
-        return 0;
-    case DC_KIND_SINT:
-        return 1;
-    case DC_KIND_UINT:
-    case DC_KIND_BOOL:
-        return 2;
-    }
-    return 2;
-}
-
 /* Values ------------------------------------------------------------------------------------ */
 
 /* A float as LLVM wants it: the bits of the double of the same value. */
@@ -255,7 +239,7 @@ static void put_table(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
-    const char *what = row->llvm[kind_column(at(r, i->in[0])->type)];
+    const char *what = row->llvm[dc_kop_column(at(r, i->in[0])->type)];
     if (what[0] == '\0')
         DC_BUG("%s has no rendering for its type", row->name);
     if (i->op == DC_K_FMA && r->f->strict) {
@@ -298,7 +282,7 @@ static int width_of(const render *r, int type)
 static void put_saturating(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
-    const char *what = kind_column(i->type) == 1 ? "fptosi" : "fptoui";
+    const char *what = dc_kop_column(i->type) == 1 ? "fptosi" : "fptoui";
     const name t = type_of(r, i->type, i->lanes), from = type_of(r, DC_F32, i->lanes);
     const name m = mangled(scalar_type(r, i->type, false), i->lanes),
                mf = mangled("float", i->lanes);
@@ -310,7 +294,7 @@ static void put_convert(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     const int from = at(r, i->in[0])->type, to = i->type;
-    const bool sign = kind_column(from) == 1;
+    const bool sign = dc_kop_column(from) == 1;
     const int wf = width_of(r, from), wt = width_of(r, to);
     const char *what;
     if (from == DC_F32) {

@@ -15,7 +15,9 @@
  * or stderr; every failure is a status and a sentence.
  *
  * libdeepc.so holds all of it but dc_attach and luaopen_deepc, which are in deepc.so (they need Lua
- * 5.4, and use the lua_* of whoever loads them).
+ * 5.4, and use the lua_* of whoever loads them). A host that attaches links with both:
+ *
+ *     cc host.c -l:deepc.so -ldeepc -llua5.4      (-L where they are)
  */
 #ifndef DC_VM_DEEPC_H
 #define DC_VM_DEEPC_H

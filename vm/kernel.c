@@ -1,8 +1,9 @@
 /*
  * deepc kernel FILE [--target NAME] [--schedule FILE | --naive] [--form FORM]
  *
- * Reads a kernel in nest form (as DEEPC_DUMP and DEEPC_DEBUG=kernel print it), schedules it for a
- * target and prints one of its forms. Needs no device: a text for CUDA is written anywhere.
+ * Reads a kernel in nest form, as DEEPC_DEBUG=kernel prints it, or a file of DEEPC_DUMP, of which it
+ * takes the nest as lowered. Schedules it for a target and prints one of its forms. Needs no device:
+ * a text for CUDA is written anywhere.
  */
 #include "vm/kernel.h"
 
@@ -14,6 +15,7 @@
 
 static const char usage[] =
     "usage: deepc kernel FILE [--target NAME] [--schedule FILE | --naive] [--form FORM]\n"
+    "  FILE        a kernel in nest form, or a file of DEEPC_DUMP\n"
     "  --target    cpu (the default), c11, opencl, cuda, sim:cpu, sim:opencl, sim:cuda\n"
     "  --schedule  moves from a file instead of those of the rules\n"
     "  --naive     no moves\n"
@@ -62,11 +64,27 @@ static dc_status read_file(dc_job *j, command *c)
                   : DC_OK;
 }
 
+/* The nest: all of the text, or that part of a file of DEEPC_DUMP (jit/dump.c). */
+static const char *find_nest(dc_text *in)
+{
+    static const char heading[] = "==== nest as lowered\n";
+    if (in->s == NULL)
+        return "";
+    char *nest = strstr(in->s, heading);
+    if (nest == NULL)
+        return in->s;
+    nest += sizeof heading - 1;
+    char *next = strstr(nest, "\n====");
+    if (next != NULL)
+        next[1] = '\0';
+    return nest;
+}
+
 static dc_status body(dc_job *j, void *arg)
 {
     command *c = arg;
     DC_TRY(read_file(j, c));
-    return dc_form_of(j, c->in.s != NULL ? c->in.s : "", &c->request, &c->out);
+    return dc_form_of(j, find_nest(&c->in), &c->request, &c->out);
 }
 
 int dc_vm_kernel(int argc, char **argv)

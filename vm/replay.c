@@ -29,6 +29,7 @@ typedef struct story { /* what the file tells */
     char *text;        /* cut into lines */
     const char *name, *error, *version, *module;
     dc_exec_desc desc; /* but fn */
+    char *sets;        /* numbers of cells, in words */
     uint32_t *set;
 } story;
 
@@ -88,17 +89,16 @@ static void use_setting(char *text)
     printf("without %s=%s, which the bug was found with\n", text, value);
 }
 
-static bool read_set(story *s, char *text)
+/* Not before the counts are known, which may come later. */
+static bool read_sets(story *s)
 {
-    uint32_t n = 0;
-    char *end;
-    s->set = calloc(s->desc.nset + 1, sizeof *s->set);
-    for (; s->set != NULL && n < s->desc.nset; n++, text = end) {
+    char *text = s->sets, *end;
+    s->desc.set = s->set = calloc((size_t)s->desc.nset + 1, sizeof *s->set);
+    for (uint32_t n = 0; s->set != NULL && n < s->desc.nset; n++, text = end) {
         s->set[n] = (uint32_t)strtoul(text, &end, 10);
         if (end == text)
             return false;
     }
-    s->desc.set = s->set;
     return s->set != NULL;
 }
 
@@ -131,13 +131,14 @@ static bool read_line(story *s, char *line)
     else if (strcmp(line, "counts") == 0)
         return read_counts(s, text);
     else if (strcmp(line, "set") == 0)
-        return read_set(s, text);
+        s->sets = text;
     return true;
 }
 
 static bool read_story(const char *path, story *s)
 {
-    *s = (story){.text = read_file(path), .error = "none", .version = "unknown"};
+    static char no_sets[] = "";
+    *s = (story){.text = read_file(path), .error = "none", .version = "unknown", .sets = no_sets};
     char *line = s->text, *end;
     for (int n = 1; line != NULL && (end = strchr(line, '\n')) != NULL; line = end + 1, n++) {
         *end = '\0';
@@ -150,9 +151,41 @@ static bool read_story(const char *path, story *s)
             return false;
         }
     }
-    if (s->text != NULL && (s->module == NULL || s->name == NULL))
-        fprintf(stderr, "deepc: %s: no file about a bug\n", path);
-    return s->module != NULL && s->name != NULL;
+    const bool whole = s->module != NULL && s->name != NULL && read_sets(s);
+    if (s->text != NULL && !whole)
+        fprintf(stderr, "deepc: %s: no file about a bug, or not all of it\n", path);
+    return whole;
+}
+
+/* ---- does it fit together? ------------------------------------------------------------------- */
+
+/* NULL, or what is wrong: what comes from a file is no promise of deepc. */
+static const char *wrong_set(const dc_exec_desc *d, const dc_func *fn, uint32_t n)
+{
+    if (d->set[n] >= d->ncell)
+        return "a cell is set that it has not got";
+    for (uint32_t i = 0; i < n; i++)
+        if (d->set[i] == d->set[n])
+            return "a cell is set twice";
+    const dc_type value = dc_node_type(fn, fn->result.at[d->nresult + n]);
+    const dc_type cell = dc_node_type(fn, fn->param.at[d->nfree + d->set[n]]);
+    return dc_type_same(&value, &cell) ? NULL : "a cell is set to a value of another type";
+}
+
+static dc_status check_story(dc_job *j, const dc_exec_desc *d, const dc_func *fn)
+{
+    const dc_type number = dc_type_scalar(DC_I32);
+    const char *wrong = NULL;
+    if ((uint64_t)d->nfree + d->ncell != fn->param.n ||
+        (uint64_t)d->nresult + d->nset + 2 * (uint64_t)d->ncheck != fn->result.n)
+        wrong = "the counts are not those of its function";
+    for (uint32_t n = 0; n < d->nset && wrong == NULL; n++)
+        wrong = wrong_set(d, fn, n);
+    for (uint32_t n = d->nresult + d->nset; n < fn->result.n && wrong == NULL; n++) {
+        const dc_type t = dc_node_type(fn, fn->result.at[n]);
+        wrong = dc_type_same(&t, &number) ? NULL : "a check is no i32[]";
+    }
+    return wrong == NULL ? DC_OK : dc_failf(j, DC_ERR_FORMAT, "replay", "%s", wrong);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -207,6 +240,7 @@ static dc_status build(playing *p, dc_job *j)
         return dc_failf(j, DC_ERR_FORMAT, "replay", "no function");
     d.fn = p->module->func.at[0];
     d.name = p->s->name;
+    DC_TRY(check_story(j, &d, d.fn));
     return dc_exec_build(p->rt, j, &d, &p->exec);
 }
 

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,15 +75,19 @@ static int start(const words *w, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
-    sigset_t none;
+    sigset_t none, usual;
     int e = posix_spawn_file_actions_init(&files);
     if (e != 0)
         return e;
     e = posix_spawnattr_init(&attr);
     if (e == 0) {
         sigemptyset(&none);
+        sigemptyset(&usual);
+        sigaddset(&usual, SIGCHLD); /* compilers wait for processes of their own, */
+        sigaddset(&usual, SIGPIPE); /* and our host may ignore these */
         posix_spawnattr_setsigmask(&attr, &none);
-        posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+        posix_spawnattr_setsigdefault(&attr, &usual);
+        posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         e = posix_spawn_file_actions_adddup2(&files, out, 1);
         if (e == 0)
             e = posix_spawn_file_actions_adddup2(&files, out, 2);
@@ -160,9 +165,11 @@ static dc_status write_text(build *b, const char *text)
         text += ok ? n : 0;
         left -= ok ? (size_t)n : 0;
     }
-    const int e = errno;
-    if (file >= 0 && close(file) != 0)
+    int e = errno;
+    if (file >= 0 && close(file) != 0 && ok) {
         ok = false;
+        e = errno;
+    }
     return ok ? DC_OK
               : dc_failf(b->j, DC_ERR_DEVICE, device_name, "cannot write %.200s: %s", b->source,
                          strerror(e));
@@ -314,7 +321,9 @@ bool dc_cc_probe(const char *command, char *line, size_t size)
     }
     close(ends[0]);
     text[strcspn(text, "\n")] = '\0';
-    const int status = e == 0 ? wait_for(pid) : 127 << 8;
+    int status = e == 0 ? wait_for(pid) : 127 << 8;
+    if (status == -1 && text[0] != '\0') /* it spoke, and nobody knows how it ended */
+        status = 0;
     if (status == 0)
         snprintf(line, size, "%s: %s", w.at[0], text);
     else

@@ -1,5 +1,6 @@
--- The snippets of README.md and docs/language.md run as they stand there. What a fragment takes from
--- around it (a network, a data set, `n`) is in its environment; `...` in a body stands for anything.
+-- The snippets of README.md and docs/ run as they stand there. What a fragment takes from around it
+-- (a network, a data set, `n`) is in its environment; `...` in a body stands for anything. Blocks of
+-- the language `console` are commands, each behind "$ ", and what they print.
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
@@ -185,4 +186,133 @@ function TestLanguage:test_operations_exist()
     count = count + 1
   end
   lu.assertEquals(count, 11 + 6 + 4 + 3 + 14)
+end
+
+TestCommands = {}
+
+local function quote(text)
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+local function output(command)
+  local p = assert(io.popen(command))
+  local text = p:read "a"
+  p:close()
+  return text
+end
+
+-- Those whose first line is a comment with a name are files that commands find.
+local function write_files(list, folder)
+  for _, block in ipairs(list) do
+    local name = block.text:match "^%-%- (%w+%.lua)\n" or block.text:match "^# (%w+%.sched)\n"
+    if name then
+      local f = assert(io.open(folder .. "/" .. name, "w"))
+      f:write(block.text, "\n")
+      f:close()
+    end
+  end
+end
+
+function TestCommands:setUp()
+  local program = arg[-1]
+  if not program:match "^/" and program:match "/" then
+    program = output("pwd"):gsub("\n", "") .. "/" .. program
+  end
+  self.folder = output("mktemp -d"):gsub("\n", "")
+  self.before = ("cd %s && PATH=%s:$PATH && "):format(quote(self.folder), quote(program:match "^(.*)/" or "."))
+end
+
+function TestCommands:tearDown()
+  os.execute("rm -rf " .. quote(self.folder))
+end
+
+-- Runs the commands of a page in order; returns how many there are.
+function TestCommands:run(page)
+  local count = 0
+  for _, block in ipairs(blocks(page)) do
+    if block.language == "console" then
+      local rest = "\n" .. block.text .. "\n"
+      for command, printed in rest:gsub("\n%$ ", "\0"):gmatch "%z([^\n]*)\n?([^%z]*)" do
+        local text = output(self.before .. "{ " .. command .. "; } 2>&1"):gsub("\n*$", "")
+        lu.assertEquals(text, (printed:gsub("\n*$", "")), page .. ": " .. command)
+        count = count + 1
+      end
+    end
+  end
+  return count
+end
+
+function TestCommands:test_schedules()
+  write_files(blocks "docs/schedules.md", self.folder)
+  lu.assertEquals(self:run "docs/schedules.md", 9)
+end
+
+function TestCommands:test_devices()
+  write_files(blocks "docs/schedules.md", self.folder)
+  lu.assertEquals(self:run "docs/devices.md", 3)
+end
+
+-- docs/devices.md: the same bits from compiled devices, strict and without schedules; and for any
+-- number of threads.
+function TestCommands:test_same_bits()
+  local f = assert(io.open(self.folder .. "/bits.lua", "w"))
+  f:write [[
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[40, 50], w: f32[50, 30]) -> f32[40, 30], f32[40], f32[40, 50]", function(x, w)
+  return x:matmul(w), (x * x + x):sum(2), (x * 3 + 1):exp() / (x + 7):sqrt()
+end)
+for _, y in ipairs { f(dc.rand("f32[40, 50]", { seed = 1 }), dc.rand("f32[50, 30]", { seed = 2 })) } do
+  for _, v in ipairs(y:flatten():totable()) do print(("%a"):format(v)) end
+end]]
+  f:close()
+  local function bits(settings)
+    local text = output(self.before .. settings .. " deepc bits.lua 2>&1")
+    lu.assertEquals(select(2, text:gsub("\n", "\n")), 40 * 30 + 40 + 40 * 50, settings)
+    return text
+  end
+  local devices = output(self.before .. "deepc --devices")
+  local strict, plain = bits "DEEPC_DEVICE=sim:cpu DEEPC_MATH=strict DEEPC_OPT=1", {}
+  for device, line in devices:gmatch "(%S+) +([^\n]*)\n" do
+    local rounds = not device:match "^opencl" or line:match "PoCL" -- divisions correctly
+    if device ~= "eval" and rounds and not line:match "^absent" then
+      lu.assertTrue(bits("DEEPC_MATH=strict DEEPC_OPT=1 DEEPC_DEVICE=" .. device) == strict, device)
+    end
+  end
+  for threads = 1, 3 do
+    plain[threads] = bits("DEEPC_CHECK=2 DEEPC_THREADS=" .. threads)
+    lu.assertTrue(plain[threads] == plain[1], threads .. " threads")
+  end
+end
+
+-- Words of tables are those of the code.
+local function table_words(page, heading)
+  local words = {}
+  local text = assert(read(page):match("\n| " .. heading .. " |[^\n]*\n| %-[^\n]*\n(.-)\n\n"), heading)
+  for word in ("\n" .. text):gmatch "\n| `([%w_]+)" do
+    words[#words + 1] = word
+  end
+  return words
+end
+
+local function rows(file, pattern)
+  local words = {}
+  for word in read(file):gmatch(pattern) do
+    words[#words + 1] = word
+  end
+  return words
+end
+
+function TestCommands:test_tables()
+  local page = "docs/schedules.md"
+  lu.assertItemsEquals(table_words(page, "channel"), rows("core/log.h", '%f[%w]CH%(%u+, "(%l+)"'))
+  lu.assertEquals(table_words(page, "move"), rows("jit/moves.def", '\nMOVE%([%u_]+, *"([%l_]+)"'))
+  local settings = read("HACKING.md"):match "\n| setting |.-\n\n"
+  for _, setting in ipairs(rows("core/opt.def", '\nOPT%(%l+, *"([%u_]+)"')) do
+    lu.assertStrContains(settings, "`" .. setting)
+  end
+  lu.assertStrContains(table.concat(rows("HACKING.md", "\n| (%l+) | "), " "),
+    table.concat(rows("core/log.h", '%f[%w]CH%(%u+, "(%l+)"'), " "))
+  local skip = rows("jit/stages.def", "\nSTAGE%((%l+)")
+  table.move(rows("jit/passes.def", "\nPASS%((%l+)"), 1, 99, #skip + 1, skip)
+  lu.assertEquals(table_words(page, "word"), skip)
 end

@@ -42,9 +42,32 @@ check "those of the file do not" sh -c "! grep -q 'its schedule' $dir/err"
 
 report "$dir/wrong" "nfree 1 ncell 1 nresult 2 nset 1 ncheck 0" " 0" "setting: DEEPC_CHECK=1"
 run "$DEEPC" --replay "$dir/wrong"
-check "a promise broken again ends with 1" test "$status" -eq 1
-check "it tells which" says "it fails: broken promise at"
+check "counts that do not fit end with 1" test "$status" -eq 1
+check "it tells what" says "it fails: replay: the counts are not those of its function"
 check "and writes no further file" test -z "$(find "$dir" -name 'deepc-bug-*')"
+
+# refused WORDS COUNTS SET [LINES]: what a damaged file asks for is no promise of deepc.
+refused() {
+    words=$1
+    shift
+    report "$dir/refused" "$@"
+    run "$DEEPC" --replay "$dir/refused"
+    check "'$1 set$2' ends with 1" test "$status" -eq 1
+    check "'$1 set$2': $words" sh -c "cat '$dir/out' '$dir/err' | grep -q '$words'"
+}
+one="nfree 1 ncell 1 nresult 1 nset 1 ncheck"
+refused "not those of its function" "nfree 4294967295 ncell 3 nresult 1 nset 1 ncheck 0" " 0"
+refused "not those of its function" "nfree 1 ncell 1 nresult 4294967295 nset 1 ncheck 1" " 0"
+refused "not those of its function" "$one 2147483648" " 0"
+refused "not all of it" "$one 0" ""
+refused "not all of it" "$one 0" " x"
+refused "not got" "$one 0" " 7"
+refused "set twice" "nfree 0 ncell 2 nresult 0 nset 2 ncheck 0" " 1 1"
+refused "of another type" "nfree 0 ncell 2 nresult 1 nset 1 ncheck 0" " 0"
+refused "check is no" "nfree 1 ncell 1 nresult 0 nset 0 ncheck 1" ""
+refused "not those of its function" "nfree 1 ncell 1 nresult 0 nset 40000 ncheck 0" \
+    "$(yes ' 0' | head -n 40000 | tr -d '\n')"
+refused "not a line" "$one 0" " 0" "counts: nfree 1"
 
 # A file of somebody else cannot have anything of this machine opened or run.
 report "$dir/evil" "nfree 1 ncell 1 nresult 1 nset 1 ncheck 0" " 0" "setting: DEEPC_LLVM=/nonexistent.so

@@ -10,6 +10,8 @@
  * let go, cells are shown and written, and arguments of the next call are the old value of a cell or
  * an earlier result: what is held must never change.
  */
+#include "core/gtext.h"
+
 #include "tests/random/suite.h"
 #include "tests/unit/graphgen.h"
 
@@ -79,17 +81,19 @@ static void join(batch *b, dc_module *m, int n)
     const dc_func *g[SUITE_BATCH];
     uint32_t nfree[SUITE_BATCH];
     dc_ref *map[SUITE_BATCH];
-    rng r = {b->seed};
+    rng r[SUITE_BATCH];
     b->f = dc_func_new(m, "batch");
-    for (int i = 0; i < n; i++) {
-        g[i] = graphgen_func(m, b->seed + (uint64_t)i, 4 + rng_below(&r, LARGEST));
-        nfree[i] = (uint32_t)(rng_below(&r, 2) * rng_below(&r, (int)g[i]->param.n + 1));
+    for (int i = 0; i < n; i++) { /* with BATCH 1 each graph is the same */
+        const uint64_t seed = b->seed + (uint64_t)i;
+        r[i] = (rng){~seed};
+        g[i] = graphgen_func(m, seed, 4 + rng_below(&r[i], LARGEST));
+        nfree[i] = (uint32_t)(rng_below(&r[i], 2) * rng_below(&r[i], (int)g[i]->param.n + 1));
         map[i] = dc_xalloc(g[i]->node.n * sizeof *map[i]);
         make_params(b, g[i], 0, nfree[i], map[i]);
     }
     b->donating = (dc_exec_desc){.fn = b->f, .name = "donating", .nfree = b->f->param.n};
     for (int i = 0; i < n; i++)
-        make_cell_params(b, &r, g[i], nfree[i], map[i]);
+        make_cell_params(b, &r[i], g[i], nfree[i], map[i]);
     for (int i = 0; i < n; i++) {
         suite_append(b->f, g[i], map[i]);
         for (uint32_t k = 0; k < g[i]->result.n; k++)
@@ -125,7 +129,7 @@ static dc_ref update(batch *b, dc_ref cell, dc_ref value)
     const dc_op op = n->dtype == DC_BOOL ? logical[rng_below(&b->rnd, DC_COUNTOF(logical))]
                                          : numeric[rng_below(&b->rnd, DC_COUNTOF(numeric))];
     const uint32_t axes = (uint32_t)rng_below(&b->rnd, 1 << n->rank);
-    return dc_g2(b->f, op, value, chance(b, 50) ? dc_g_flip(b->f, cell, axes) : cell);
+    return dc_g2(b->f, op, value, chance(b, 65) ? dc_g_flip(b->f, cell, axes) : cell);
 }
 
 /* Most cells are set to a value of their type, which becomes a result behind the others. */
@@ -141,7 +145,7 @@ static void choose_sets(batch *b)
         if (value == 0 || chance(b, 15))
             continue;
         b->set[d->nset++] = c;
-        DC_PUSH(b->f->result, chance(b, 50) ? value : update(b, cell, value));
+        DC_PUSH(b->f->result, chance(b, 40) ? value : update(b, cell, value));
     }
     d->set = b->set;
     d->no_reuse = chance(b, 25);
@@ -413,6 +417,21 @@ static dc_status run_batch(batch *b, totals *all)
     return DC_OK;
 }
 
+/* The function too, when it is small enough to read: with BATCH 1. */
+static void print_batch(const batch *b, int n)
+{
+    const dc_exec_desc *d = &b->donating;
+    dc_text text = {0};
+    printf("%s: batch from %llu of %d, %u free, %u cells, %u results, set are", b->s->device,
+           (unsigned long long)b->seed, n, d->nfree, d->ncell, d->nresult);
+    for (uint32_t i = 0; i < d->nset; i++)
+        printf(" %u", d->set[i]);
+    if (n == 1)
+        dc_func_print(b->f, &text);
+    printf("\n%s\n", text.s != NULL ? text.s : "");
+    dc_text_free(&text);
+}
+
 static dc_status try_batch(dc_job *j, suite *s, uint64_t seed, int n, totals *all)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -424,9 +443,7 @@ static dc_status try_batch(dc_job *j, suite *s, uint64_t seed, int n, totals *al
     describe(b);
     const dc_status status = run_batch(b, all);
     if (status != DC_OK || t_failed > failed)
-        printf("%s: batch from %llu of %d, %u free, %u cells, %u results, %u sets\n", s->device,
-               (unsigned long long)seed, n, b->donating.nfree, b->donating.ncell,
-               b->donating.nresult, b->donating.nset);
+        print_batch(b, n);
     dc_module_free(m);
     dc_arena_rewind(&j->scratch, mark);
     return status;
@@ -440,9 +457,9 @@ static dc_status body(dc_job *j, suite *s)
         DC_TRY(try_batch(j, s, s->seed + (uint64_t)g, n, &all));
     }
     CHECK(all.compared > 0);
-    if (!s->interpret && s->graphs >= 50) { /* both occur, and not by chance */
-        CHECK(all.donated * 4 > (uint64_t)s->graphs);
-        CHECK(all.denied * 4 > (uint64_t)s->graphs);
+    if (!s->interpret && s->graphs >= 100) { /* both occur, many times */
+        CHECK(all.donated * 2 > (uint64_t)s->graphs);
+        CHECK(all.denied * 32 > (uint64_t)s->graphs);
     }
     printf("%s: %ld graphs, %llu cells in place, %llu by copy, %ld elements, %llu kernels, "
            "%llu fallbacks\n",

@@ -28,18 +28,19 @@
 /* ---- memory that runs out ---- */
 
 static struct {
-    bool counting;
-    long n;           /* asked for since start_failing() */
+    _Atomic bool counting;
+    _Atomic long n;   /* asked for since start_failing(), by any thread */
     long first, last; /* these fail */
-    long failed;
-    long blocks; /* held by us, always counted */
+    _Atomic long failed;
+    _Atomic long blocks; /* held by us, always counted */
 } mem;
 
 static inline bool refused(void)
 {
     if (!mem.counting)
         return false;
-    const bool no = ++mem.n >= mem.first && mem.n <= mem.last;
+    const long n = ++mem.n;
+    const bool no = n >= mem.first && n <= mem.last;
     mem.failed += no;
     return no;
 }
@@ -52,7 +53,8 @@ static inline void *got(void *p)
 
 static inline void start_failing(long first, long last)
 {
-    mem.n = mem.failed = 0;
+    mem.n = 0;
+    mem.failed = 0;
     mem.first = first;
     mem.last = last;
     mem.counting = true;
@@ -173,7 +175,10 @@ static inline void open_world(const char *device, const dc_opts *opt, const char
     dc_log_select(&log, channels);
     rt = dc_rt_new(opt, &log);
     job = &rt->job;
-    must(dc_backend_open(job, device, &d, &interpret) == DC_OK, device);
+    interpret = false;
+    must((dc_sim_is(device) ? dc_sim_open(job, device, &d)
+                            : dc_backend_open(job, device, &d, &interpret)) == DC_OK,
+         device);
     dc_rt_set_device(rt, d, interpret);
 }
 

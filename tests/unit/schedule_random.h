@@ -22,8 +22,8 @@
 enum { SR_PARAMS = 16, SR_MOVES = 60, SR_LOOPS = 200, SR_TEXT = 1 << 15, SR_WORK = 1 << 18 };
 
 typedef struct sr_source {
-    char *text;        /* a kernel without moves, strict */
-    bool exact;        /* sums of the inputs that are given are exact, in any order */
+    char *text;           /* a kernel without moves, strict */
+    bool exact;           /* sums of the inputs that are given are exact, in any order */
     int share[SR_PARAMS]; /* by parameter: the output whose memory it may be in; else -1 */
 } sr_source;
 
@@ -136,6 +136,20 @@ static const char *const sr_written[] = {
     "    for n in 4\n"
     "      for q in 6\n"
     "        out0[24*i + 6*n + q] = sub(b[4*q + n], x1[6*n + q])\n"
+    "}\n",
+    "kernel exchange(out0: f32[64] out, x0: f32[64]) strict {\n"
+    "  local a: f32[16]\n"
+    "  local b: f32[16]\n"
+    "  local c: f32[16]\n"
+    "  for i in 4\n"
+    "    for j in 16\n"
+    "      a[j] = x0[16*i + j]\n"
+    "    for l in 16\n"
+    "      b[l] = add(a[l], a[-l + 15])\n"
+    "    for n in 16\n"
+    "      c[n] = sub(mul(b[n], b[0]), a[3])\n"
+    "    for q in 16\n"
+    "      out0[16*i + q] = sub(c[((q + 5)%16)], a[q + 1 if q in 15])\n"
     "}\n",
     "kernel norm(out0: f32[96] out, x0: f32[96]) strict {\n"
     "  local mean: f32[1]\n"
@@ -284,7 +298,8 @@ static inline sr_tree sr_tree_of(const dc_kernel *k)
 typedef struct sr_maker {
     rng *r;
     dc_kernel *k;
-    int team; /* threads that this list likes */
+    int team;   /* threads that this list likes */
+    bool lanes; /* it likes lanes */
     sr_list *list;
     sr_tree t;
     long tried, done;
@@ -442,7 +457,8 @@ static inline void sr_some(sr_maker *m, int n, const int *weight)
 static inline void sr_team_loop(sr_maker *m, const dc_stmt *loop)
 {
     char a[24], move[200], inner[32];
-    const bool reduce = m->k->axis.at[loop->axis].reduce, lane = rng_below(m->r, 4) == 0;
+    const bool reduce = m->k->axis.at[loop->axis].reduce,
+               lane = rng_below(m->r, 8) == 0 ? !m->lanes : m->lanes;
     const char *bind = lane ? "lane" : "block";
     snprintf(a, sizeof a, "%s", sr_name(m, loop));
     snprintf(inner, sizeof inner, "%s", a);
@@ -505,6 +521,12 @@ static inline void sr_make(sr_maker *m)
     static const int teams[] = {2, 4, 4, 8, 8, 16, 32};
     rng *r = m->r;
     m->team = teams[rng_below(r, (int)DC_COUNTOF(teams))];
+    m->lanes = rng_below(r, 3) == 0;
+    m->t = sr_tree_of(m->k);
+    if (m->t.n > 0 && rng_below(r, 3) == 0) {
+        const int64_t extent = sr_extent(m, m->t.loop[rng_below(r, m->t.n)]);
+        m->team = extent > 1 && extent <= 32 ? (int)extent : m->team;
+    }
     sr_some(m, rng_below(r, 3) ? rng_below(r, 12) : 0, shape);
     if (rng_below(r, 2))
         sr_some(m, 1, grid);

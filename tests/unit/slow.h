@@ -205,6 +205,13 @@ static inline void slow_shut(slow *s, bool shut)
     pthread_mutex_unlock(&s->lock);
 }
 
+static inline void slow_deafen(slow *s, bool deaf)
+{
+    pthread_mutex_lock(&s->lock);
+    s->deaf = deaf;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static inline void slow_fail(slow *s, slow_failure failure, int times)
 {
     pthread_mutex_lock(&s->lock);

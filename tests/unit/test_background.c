@@ -237,10 +237,12 @@ static void test_close_with_queue(void)
     for (int i = 0; i < N; i++)
         e[i] = slow_start(&w, i);
     CHECK(slow_wait_begun(w.dev, threads()));
+    slow_deafen(w.dev, true); /* or it would begin with one that is still wanted */
     for (int i = 0; i < N; i++)
         dc_exec_release(e[i]);
     CHECK(w.rt->execs == NULL);
     CHECK_EQ(slow_count(w.dev, &w.dev->begun), threads());
+    slow_deafen(w.dev, false);
     slow_close(&w); /* tells the running ones, and waits for them */
 }
 
@@ -281,6 +283,30 @@ static void test_collected_while_compiling(void)
     slow_shut(w.dev, false);
     slow_call(&w, next, 2, 10); /* and the remains of the first go when they can */
     dc_exec_release(next);
+    slow_close(&w);
+}
+
+/* What the threads had not finished is done by who needs it, and fails for nobody. */
+static void test_stopped(void)
+{
+    slow_world w;
+    slow_open(&w, NULL);
+    slow_shut(w.dev, true);
+    dc_exec *begun = slow_start(&w, 2), *queued = slow_start(&w, 3), *more = slow_start(&w, 4);
+    CHECK(slow_wait_begun(w.dev, 1));
+    dc_jit_stop(w.rt);
+    slow_shut(w.dev, false);
+    slow_call(&w, begun, 2, 10);
+    slow_call(&w, queued, 3, 11);
+    slow_call(&w, begun, 2, 10);
+    CHECK_EQ(w.rt->stats.fallbacks + w.rt->stats.interpreted, 0);
+    dc_exec *later = slow_start(&w, 6); /* and there are no threads any more */
+    slow_call(&w, later, 6, 14);
+    CHECK_EQ(w.dev->here, 3);
+    dc_exec_release(begun);
+    dc_exec_release(queued);
+    dc_exec_release(more);
+    dc_exec_release(later);
     slow_close(&w);
 }
 
@@ -351,6 +377,7 @@ int main(void)
     test_close_with_queue();
     test_close_with_deaf_compiler();
     test_collected_while_compiling();
+    test_stopped();
     test_listener_hears_all();
     test_contexts_in_turn();
     test_eval();

@@ -5,7 +5,10 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -170,7 +173,7 @@ static void test_description(void)
     expect_broken(&w, &h);
     check_file(&h, "1 + 0 and 2 + 0");
     CHECK(has(read_file(h.file), "\ncounts: nfree 1 ncell 0 nresult 2 nset 0 ncheck 0\n"));
-    expect_replay(replay(h.file, "it fails: broken promise"), 1);
+    expect_replay(replay(h.file, "the counts are not those of its function"), 1);
     slow_close(&w);
 }
 
@@ -195,31 +198,96 @@ static void only_math(dc_opts *opt)
     strcpy(opt->math, "strict");
 }
 
-static void test_no_folder(void)
+static void no_dump_folder(dc_opts *opt)
+{
+    strcpy(opt->math, "strict");
+    snprintf(opt->dump, sizeof opt->dump, "%s/none", folder);
+}
+
+/* A BUG in a job; the file is in `where`, "" nowhere. */
+static void expect_in(void (*change)(dc_opts *opt), const char *where)
 {
     slow_world w;
     heard h = {0};
-    setenv("TMPDIR", "/nonexistent", 1);
-    slow_open(&w, only_math);
+    char command[400];
+    slow_open(&w, change);
     h.rt = w.rt;
     w.rt->on_bug = hear_bug;
     w.rt->on_bug_ctx = &h;
     slow_fail(w.dev, SLOW_BUG, 1);
+    slow_shut(w.dev, true);
     dc_exec *e = slow_start(&w, 2);
+    CHECK(slow_wait_begun(w.dev, 1));
+    snprintf(command, sizeof command, "rm -rf '%s/none'", folder);
+    CHECK_EQ(system(command), 0); /* after it was found good, and used */
+    slow_shut(w.dev, false);
     CHECK_EQ(slow_wait(&w, e), DC_E_BUG);
     CHECK_EQ(h.times, 1);
-    CHECK_STR(h.file, "");
-    CHECK_STR(w.j->err.hint, "");
+    CHECK(h.rt->broken && strncmp(h.file, where, strlen(where)) == 0);
+    CHECK((h.file[0] == '\0') == (where[0] == '\0'));
+    CHECK((w.j->err.hint[0] == '\0') == (where[0] == '\0'));
+    if (where[0] != '\0')
+        CHECK(has(read_file(h.file), "\nmodule:\nfunc f2("));
     dc_exec_release(e);
     slow_close(&w);
+}
+
+static void test_no_folder(void)
+{
+    char long_name[600], inside[300];
+    slow_world w;
+    setenv("TMPDIR", "/nonexistent", 1);
+    expect_in(only_math, "");
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[0] = '/';
+    long_name[sizeof long_name - 1] = '\0';
+    setenv("TMPDIR", long_name, 1);
+    expect_in(only_math, "");
     setenv("TMPDIR", folder, 1);
+    snprintf(inside, sizeof inside, "%s/deepc-bug-", folder);
+    expect_in(no_dump_folder, inside); /* not there any more: the other folder */
     slow_open(&w, only_math);
     slow_fail(w.dev, SLOW_BUG, 1);
-    e = slow_start(&w, 2);
+    dc_exec *e = slow_start(&w, 2);
     CHECK_EQ(slow_wait(&w, e), DC_E_BUG); /* nobody asked to be told */
     CHECK(has(w.j->err.hint, folder));
     dc_exec_release(e);
     slow_close(&w);
+}
+
+static int count_files(const char *word)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+        n += strstr(e->d_name, word) != NULL;
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+/* Somebody has guessed the names, and has links there; then the disk is full. */
+static void test_traps(void)
+{
+    char link[400], aim[400];
+    snprintf(aim, sizeof aim, "%s/aim", folder);
+    for (int n = 1; n < 50; n++) {
+        snprintf(link, sizeof link, "%s/deepc-bug-%ld-%d.txt", folder, (long)getpid(), n);
+        if (access(link, F_OK) != 0)
+            CHECK(symlink(aim, link) == 0 || errno == EEXIST);
+    }
+    snprintf(link, sizeof link, "%s/deepc-bug-%ld-50.txt", folder, (long)getpid());
+    expect_in(only_math, link);
+    CHECK(access(aim, F_OK) != 0);
+
+    const int files = count_files("deepc-bug");
+    const struct rlimit small = {100, RLIM_INFINITY};
+    struct rlimit before;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0 && setrlimit(RLIMIT_FSIZE, &small) == 0);
+    expect_in(only_math, "");
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK_EQ(count_files("deepc-bug"), files); /* no half of one */
 }
 
 static void remove_folder(void)
@@ -248,6 +316,7 @@ int main(void)
     test_description();
     test_nobody_asks();
     test_no_folder();
+    test_traps();
     remove_folder();
     return t_done();
 }

@@ -8,8 +8,11 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp, fork */
 #include "backends/cpu/cc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -117,6 +120,83 @@ static void test_words(void)
     expect("cc -no-such-option", adds_one, DC_E_BUILD, "no-such-option");
 }
 
+/* A compiler of the test's own: a script in a folder. */
+static void expect_script(const char *lines, const char *text, dc_status status, const char *words)
+{
+    char folder[40], script[60];
+    make_folder(folder);
+    snprintf(script, sizeof script, "%s/mine", folder);
+    FILE *f = fopen(script, "w");
+    fprintf(f, "#!/bin/sh\n%s\n", lines);
+    fclose(f);
+    chmod(script, 0700);
+    expect(script, text, status, words);
+    unlink(script);
+    check_empty(folder);
+}
+
+static void test_talkative(void)
+{
+    expect_script("yes 'a warning' | head -c 5000000 >&2; exec cc \"$@\"", adds_one, DC_OK, "");
+    expect_script("yes 'a warning' | head -c 5000000 >&2; exit 3", adds_one, DC_E_BUILD,
+                  "refuses a kernel: a warning");
+}
+
+/* The host does not want to hear of its children: nor do we hear then how they ended. */
+static void test_ignored_children(void)
+{
+    void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+    char line[300];
+    expect("cc", adds_one, DC_OK, "");
+    expect("cc", "int bad = ;\n", DC_E_BUILD, "expected expression");
+    expect("true", adds_one, DC_E_BUILD, "");
+    CHECK(dc_cc_probe("cc", line, sizeof line) && strncmp(line, "cc: ", 4) == 0);
+    CHECK(!dc_cc_probe("no-such-compiler", line, sizeof line));
+    /* A compiler that waits for processes of its own finds it as usual. */
+    expect_script(
+        "trap | grep CHLD && exit 1; grep -q '^SigIgn:.*0000$' /proc/self/status || exit 1\n"
+        "exec cc \"$@\"",
+        adds_one, DC_OK, "");
+    signal(SIGCHLD, before);
+}
+
+/* The disk is full as soon as there is something to write. */
+static void test_full(void)
+{
+    const struct rlimit none = {0, RLIM_INFINITY};
+    struct rlimit before;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0 && setrlimit(RLIMIT_FSIZE, &none) == 0);
+    expect("cc", adds_one, DC_E_DEVICE, "k.c: File too large");
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    signal(SIGXFSZ, handler);
+}
+
+static int open_files(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* However it ends: no open file stays, no process. */
+static void test_nothing_stays(void)
+{
+    char line[300];
+    const int files = open_files();
+    for (int n = 0; n < 50; n++) {
+        expect("false", adds_one, DC_E_BUILD, "");
+        expect("true", adds_one, DC_E_BUILD, "");
+        expect("no-such-compiler", adds_one, DC_E_DEVICE, "");
+        dc_cc_probe("true", line, sizeof line);
+    }
+    for (int n = 0; n < 5; n++)
+        expect("cc", n % 2 ? adds_one : "int k(void);", n % 2 ? DC_OK : DC_E_BUILD, "");
+    CHECK_EQ(open_files(), files);
+    CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+}
+
 static void *compile_often(void *arg)
 {
     const char *folder = arg;
@@ -201,9 +281,13 @@ int main(int argc, char **argv)
     const uint64_t seed = rng_seed(argc, argv, 1);
     const uint64_t graphs = argc > 2 ? strtoull(argv[2], NULL, 0) : 24;
     test_failures();
+    test_full();
     test_device();
     if (have_cc()) {
         test_words();
+        test_talkative();
+        test_ignored_children();
+        test_nothing_stays();
         test_threads();
         test_sanitizer();
     } else {

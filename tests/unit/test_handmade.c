@@ -1,5 +1,5 @@
 /*
- * Seven kernels written by hand (tests/kernel/NAME.nest) with a schedule for workers (NAME.cpu) and
+ * Seven kernels written by hand, and one of lanes (tests/kernel/NAME.nest) with a schedule for workers (NAME.cpu) and
  * one for groups of threads (NAME.simt): parsed, verified, run by the interpreters and by every device
  * that is there, after each prefix of each list of moves.
  *
@@ -106,6 +106,15 @@ static void total(double *const *p)
     }
 }
 
+static void lanes(double *const *p)
+{
+    for (int i = 0; i < 8; i++) {
+        p[0][i] = 0;
+        for (int k = 0; k < 16; k++)
+            p[0][i] += p[1][32 * (i / 2) + 2 * k + i % 2];
+    }
+}
+
 static void updates(double *const *p)
 {
     for (int i = 0; i < 300; i++)
@@ -128,7 +137,7 @@ static const struct handmade {
     {"softmax", softmax, false, 100},    {"layer_norm", layer_norm, false, 48},
     {"attention", attention, false, 40}, {"argmax", argmax, true, 1},
     {"product", product, true, 64},      {"total", total, true, 4000},
-    {"updates", updates, true, 2},
+    {"updates", updates, true, 2},       {"lanes", lanes, true, 16},
 };
 
 /* Memory ------------------------------------------------------------------------------------------ */

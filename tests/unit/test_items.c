@@ -437,6 +437,48 @@ static void test_fails(void)
     close_trial(&t);
 }
 
+/* ---- a broken promise in a call ---- */
+
+static void break_promise(void *ctx, void *to)
+{
+    DC_UNUSED(ctx);
+    DC_UNUSED(to);
+    DC_BUG("%d is not %d", 1, 2);
+}
+
+static void hear_bug(void *ctx, const char *file)
+{
+    *(int *)ctx += file == NULL ? 1 : 100;
+}
+
+static dc_status call_body(dc_job *j, void *arg)
+{
+    dc_tensor *out[1];
+    dc_fault fault;
+    return dc_inst_call(arg, j, NULL, out, &fault);
+}
+
+/* There is no function to write down: the host hears of it all the same. */
+static void test_bug(void)
+{
+    trial t;
+    int heard = 0;
+    open_trial(&t, NULL, 0);
+    t.start = 3;
+    make_count(&t, true);
+    t.w.rt->on_bug = hear_bug;
+    t.w.rt->on_bug_ctx = &heard;
+    dc_inst *i = instance(&t);
+    t.w.dev->on_run = break_promise;
+    CHECK_EQ(dc_protect(t.w.j, call_body, i), DC_E_BUG);
+    t.w.dev->on_run = NULL;
+    CHECK_EQ(heard, 1);
+    CHECK(t.w.rt->broken && t.cell->torn && t.cell->job == NULL && !t.w.rt->arena_busy);
+    CHECK_EQ(dc_protect(t.w.j, call_body, i), DC_E_STATE);
+    dc_inst_free(i);
+    close_trial(&t);
+}
+
 /* ---- lists that are refused ------------------------------------------------------------------ */
 
 static void write_argument(itemkit *k, uint32_t twice)
@@ -538,6 +580,7 @@ int main(void)
     test_device("opencl:0");
     test_dropped();
     test_fails();
+    test_bug();
     test_refused(write_argument, "item 0 of 'items' writes slot 2");
     test_refused(leave_arena, "item 0 of 'items' leaves slot 1");
     test_refused(leave_slots, "item 0 of 'items' leaves slot 5");

@@ -364,8 +364,7 @@ static void shrink(const sr_source *s, sr_list *list, uint64_t values, failure *
             sr_list less = *list;
             scheduled c;
             failure g;
-            memmove(less.move[i], less.move[i + 1],
-                    (size_t)(less.n - i - 1) * sizeof less.move[0]);
+            memmove(less.move[i], less.move[i + 1], (size_t)(less.n - i - 1) * sizeof less.move[0]);
             less.n--;
             if (!try_case(&c, s, &less, values, &g) && strcmp(f->stage, g.stage) == 0) {
                 *list = less;
@@ -377,6 +376,23 @@ static void shrink(const sr_source *s, sr_list *list, uint64_t values, failure *
     }
 }
 
+/* The kernel with its moves, and flattened for the target that failed. */
+static dc_status show_body(dc_job *j, void *arg)
+{
+    scheduled *c = arg;
+    dc_flat *f = NULL;
+    dc_text text = {0};
+    const char *target = strchr(c->failure->stage, ' ');
+    dc_nest_print(c->k, &text);
+    if (target != NULL && dc_target_named(target + 1) != NULL &&
+        dc_flatten_for(j, c->k, dc_target_named(target + 1), 0, &f) == DC_OK)
+        dc_flat_print(f, &text);
+    printf("%s", text.s);
+    dc_flat_free(f);
+    dc_text_free(&text);
+    return DC_OK;
+}
+
 static void report(const sr_source *s, sr_list *list, uint64_t values, uint64_t seed, failure *f)
 {
     CHECK(f->stage[0] == '\0');
@@ -386,6 +402,11 @@ static void report(const sr_source *s, sr_list *list, uint64_t values, uint64_t 
     printf("seed %llu: %s: %s\n%s", (unsigned long long)seed, f->stage, f->text, s->text);
     for (int i = 0; i < list->n; i++)
         printf("  %s\n", list->move[i]);
+    scheduled c;
+    try_case(&c, s, list, values, f);
+    if (c.k != NULL)
+        dc_protect(&job, show_body, &c);
+    free_case(&c);
     fflush(stdout);
 }
 
@@ -539,10 +560,11 @@ int main(int argc, char **argv)
     finish_program(&p[0]);
     finish_program(&p[1]);
     free(p);
-    printf("%ld lists, %ld moves of %ld that were tried; %ld runs: %ld with threads, %ld with group "
-           "memory, %ld with shuffles; %ld too large; %ld as machine code; %ld failures\n",
-           total.lists, total.moves, total.tried, total.same, total.threads, total.group,
-           total.shuffles, total.large, total.machine, total.failed);
+    printf(
+        "%ld lists, %ld moves of %ld that were tried; %ld runs: %ld with threads, %ld with group "
+        "memory, %ld with shuffles; %ld too large; %ld as machine code; %ld failures\n",
+        total.lists, total.moves, total.tried, total.same, total.threads, total.group,
+        total.shuffles, total.large, total.machine, total.failed);
     dc_job_fini(&job);
     return t_done();
 }
