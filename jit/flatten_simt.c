@@ -8,18 +8,21 @@
  * come by.
  *
  * Barriers. Walking a list of statements, we keep what shared memory was read and written since the
- * last barrier; a statement that would touch it in conflict is preceded by one. A loop whose body
- * writes shared memory ends each iteration with one. No barrier stands in an IF of a thread: whether
+ * last barrier; a statement that would touch it in conflict is preceded by one, unless each thread
+ * keeps to its own part of a buffer ([threads][n]) on both sides. A loop whose body writes shared memory
+ * ends each iteration with one. No barrier stands in an IF of a thread: whether
  * a thread is active is asked at the leaves. All parameters count as one piece of memory, since an
  * input may share memory with an output.
  */
 #include "jit/flatten_impl.h"
+#include "jit/tile.h"
 
 #include <string.h>
 
 /* Shared memory that statements touch; index: buffers, then one for all parameters. */
 typedef struct touched {
     bool *read, *written;
+    bool *shared; /* not only by each thread in its own part, as rows are laid out */
 } touched;
 
 /* Threads that a list of statements is divided among. */
@@ -72,6 +75,17 @@ static void each_in_vx(flattener *l, dc_vx v, access_fn see, void *arg)
     dc_arena_rewind(&l->j->scratch, mark);
 }
 
+/* The first and the last element that an operand touches. */
+static void each_in_tile(flattener *l, const dc_tile_operand *o, int rows, int cols, bool store,
+                         access_fn see, void *arg)
+{
+    const int64_t by[2] = {(rows - 1) * o->row, (cols - 1) * o->col};
+    const int64_t lo = dc_min_i64(by[0], 0) + dc_min_i64(by[1], 0);
+    const int64_t hi = dc_max_i64(by[0], 0) + dc_max_i64(by[1], 0);
+    see(l, o->buf, dc_ix_add(l->k, o->at, dc_ix_const(l->k, lo)), store, arg);
+    see(l, o->buf, dc_ix_add(l->k, o->at, dc_ix_const(l->k, hi)), store, arg);
+}
+
 static void each_in_set(flattener *l, const dc_stmt *s, access_fn see, void *arg)
 {
     each_in_pred(l, s->pred, see, arg);
@@ -81,21 +95,12 @@ static void each_in_set(flattener *l, const dc_stmt *s, access_fn see, void *arg
         see(l, s->put[n].buf, s->put[n].at, true, arg);
     }
     if (s->kind == DC_STMT_TILE) {
-        see(l, s->tile->a.buf, s->tile->a.at, false, arg);
-        see(l, s->tile->b.buf, s->tile->b.at, false, arg);
-        see(l, s->tile->c.buf, s->tile->c.at, false, arg);
-        see(l, s->tile->c.buf, s->tile->c.at, true, arg);
+        const dc_tile_row *row = dc_tile_row_of(s->tile->which);
+        each_in_tile(l, &s->tile->a, row->m, row->k, false, see, arg);
+        each_in_tile(l, &s->tile->b, row->k, row->n, false, see, arg);
+        each_in_tile(l, &s->tile->c, row->m, row->n, false, see, arg);
+        each_in_tile(l, &s->tile->c, row->m, row->n, true, see, arg);
     }
-}
-
-static void each_access(flattener *l, const dc_stmt *s, access_fn see, void *arg)
-{
-    if (s->kind != DC_STMT_LOOP) {
-        each_in_set(l, s, see, arg);
-        return;
-    }
-    for (const dc_stmt *t = s->body; t != NULL; t = t->next)
-        each_access(l, t, see, arg);
 }
 
 /* Threads ----------------------------------------------------------------------------------- */
@@ -138,6 +143,20 @@ static dc_ix enter(flattener *l, const dc_stmt *loop)
     const dc_ix axis = dc_ix_axis(l->k, loop->axis);
     l->thread_ix = dc_ix_add(l->k, outer, dc_ix_mul(l->k, axis, threads_of(l, loop->body)));
     return outer;
+}
+
+static void each_access(flattener *l, const dc_stmt *s, access_fn see, void *arg)
+{
+    if (s->kind != DC_STMT_LOOP) {
+        each_in_set(l, s, see, arg);
+        return;
+    }
+    const dc_ix outer = l->thread_ix;
+    if (is_thread_loop(l, s))
+        enter(l, s);
+    for (const dc_stmt *t = s->body; t != NULL; t = t->next)
+        each_access(l, t, see, arg);
+    l->thread_ix = outer;
 }
 
 /* Rows ---------------------------------------------------------------------------------------- */
@@ -253,25 +272,28 @@ bool dc_fl_has_shuffle(flattener *l, const dc_stmt *s)
 
 static touched new_touched(flattener *l)
 {
-    return (touched){DC_NEW_ARRAY(&l->j->scratch, bool, l->k->buf.n + 1),
-                     DC_NEW_ARRAY(&l->j->scratch, bool, l->k->buf.n + 1)};
+    const uint32_t n = l->k->buf.n + 1;
+    return (touched){DC_NEW_ARRAY(&l->j->scratch, bool, n), DC_NEW_ARRAY(&l->j->scratch, bool, n),
+                     DC_NEW_ARRAY(&l->j->scratch, bool, n)};
 }
 
 static void see_touch(flattener *l, uint32_t buf, dc_ix at, bool store, void *arg)
 {
     touched *t = arg;
-    const uint8_t scope = l->b->f->buf.at[buf].scope;
-    DC_UNUSED(at);
-    if (scope == DC_SCOPE_LOCAL)
+    const dc_buffer *b = &l->b->f->buf.at[buf];
+    if (b->scope == DC_SCOPE_LOCAL)
         return;
-    const uint32_t which = scope == DC_SCOPE_GROUP ? buf : l->k->buf.n;
+    const uint32_t which = b->scope == DC_SCOPE_GROUP ? buf : l->k->buf.n;
     (store ? t->written : t->read)[which] = true;
+    if (which != buf || b->count % l->threads != 0 || !is_own(l, at, b->count / l->threads))
+        t->shared[which] = true;
 }
 
 static bool conflict(const flattener *l, const touched *a, const touched *b)
 {
     for (uint32_t n = 0; n <= l->k->buf.n; n++)
-        if ((a->written[n] && (b->written[n] || b->read[n])) || (a->read[n] && b->written[n]))
+        if ((a->shared[n] || b->shared[n]) &&
+            ((a->written[n] && (b->written[n] || b->read[n])) || (a->read[n] && b->written[n])))
             return true;
     return false;
 }
@@ -281,6 +303,7 @@ static void add_touched(const flattener *l, touched *to, const touched *more)
     for (uint32_t n = 0; n <= l->k->buf.n; n++) {
         to->read[n] |= more->read[n];
         to->written[n] |= more->written[n];
+        to->shared[n] |= more->shared[n];
     }
 }
 
@@ -288,6 +311,7 @@ static void forget(const flattener *l, touched *t)
 {
     memset(t->read, 0, (l->k->buf.n + 1) * sizeof *t->read);
     memset(t->written, 0, (l->k->buf.n + 1) * sizeof *t->written);
+    memset(t->shared, 0, (l->k->buf.n + 1) * sizeof *t->shared);
 }
 
 static void barrier(flattener *l, const space *in)
@@ -385,7 +409,7 @@ static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched
         return;
     each_access(l, s, see_touch, &body);
     for (uint32_t i = 0; i <= l->k->buf.n; i++)
-        writes |= body.written[i];
+        writes |= body.written[i] && body.shared[i];
     wait_before(l, in, since, &body);
     if (l->k->axis.at[s->axis].kind == DC_AXIS_UNROLL || n == 1) {
         for (int64_t i = 0; i < n; i++) {
