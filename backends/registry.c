@@ -89,6 +89,19 @@ dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *in
     return unknown(j, name);
 }
 
+bool dc_backend_describe(const dc_opts *opt, const char *name, char *line, size_t size)
+{
+    uint32_t number;
+    for (size_t i = 0; i < DC_COUNTOF(backends); i++)
+        if (strcmp(name, backends[i].name) == 0)
+            return backends[i].describe(opt, line, size);
+    for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
+        if (is_of_kind(&kinds[i], name, &number))
+            return kinds[i].describe(opt, number, line, size);
+    snprintf(line, size, "no device is called '%.40s'", name);
+    return false;
+}
+
 typedef void see_fn(void *ctx, const char *name, bool usable, const char *line);
 
 /* All there are; where there is none, one line that tells why. */

@@ -18,4 +18,7 @@ void dc_backend_list(const dc_opts *opt,
                      void (*see)(void *ctx, const char *name, bool usable, const char *line),
                      void *ctx);
 
+/* The same of one device; false too for a name that no device has. */
+bool dc_backend_describe(const dc_opts *opt, const char *name, char *line, size_t size);
+
 #endif

@@ -17,9 +17,11 @@
 #include <lua.h>
 #include <lualib.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -46,6 +48,7 @@ static void print_device(void *ctx, const char *name, bool usable, const char *l
 {
     DC_UNUSED(ctx);
     printf("%-10s %s%s\n", name, usable ? "" : "absent: ", line);
+    fflush(stdout); /* the next may not come back */
 }
 
 static void print_option(void *ctx, const char *env, const char *dflt, const char *now,
@@ -211,6 +214,29 @@ static int explain(const char *code)
 }
 
 /* Questions that need no context; -1 if this is none. */
+/*
+ * In a process of its own: drivers that are asked what there is have been seen to end the process,
+ * and the other devices are listed all the same.
+ */
+static void list_devices(const dc_opts *opt)
+{
+    int status = 0;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child <= 0) {
+        dc_backend_list(opt, print_device, NULL);
+        fflush(stdout);
+        if (child == 0)
+            _exit(0);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFSIGNALED(status))
+        printf("          the next one ended the process that asked it (signal %d)\n",
+               WTERMSIG(status));
+    dc_sim_list(print_device, NULL);
+}
+
 static int answer(const char *question)
 {
     const char *bad;
@@ -220,10 +246,9 @@ static int answer(const char *question)
         fprintf(stderr, "deepc: %s: not %s\n", bad, dc_opts_wants(bad));
         return 1;
     }
-    if (strcmp(question, "--devices") == 0) {
-        dc_backend_list(&opt, print_device, NULL);
-        dc_sim_list(print_device, NULL);
-    } else if (strcmp(question, "--options") == 0)
+    if (strcmp(question, "--devices") == 0)
+        list_devices(&opt);
+    else if (strcmp(question, "--options") == 0)
         dc_opts_each(&opt, print_option, NULL);
     else if (strcmp(question, "--help") == 0 || strcmp(question, "-h") == 0)
         fputs(usage, stdout);

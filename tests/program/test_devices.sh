@@ -35,7 +35,7 @@ check "the interpreter ends well" test "$status" -eq 0
 for device in cpu:cc opencl:0; do
     line=$(grep "^$device " "$dir/devices")
     if [ -z "$line" ] || printf '%s' "$line" | grep -q ' absent: '; then
-        skip "$line"
+        skip "${line:-$device is not there}"
         continue
     fi
     train "$dir/free" DEEPC_DEVICE=$device

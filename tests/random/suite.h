@@ -26,7 +26,6 @@ typedef struct suite {
     dc_rt *rt;
     const char *device;
     bool interpret; /* device is `eval` */
-    bool absent;
     uint64_t seed;
     long graphs;
     int batch;
@@ -58,25 +57,16 @@ static inline void suite_show(void *ctx, const char *text, size_t n)
     fwrite(text, 1, n, stderr);
 }
 
-/* A device that can be opened, but whose compiler is not there, is absent. */
-static inline void suite_see(void *ctx, const char *name, bool usable, const char *line)
-{
-    suite *s = ctx;
-    if (usable || strcmp(name, s->device) != 0)
-        return;
-    printf("skip: no device %s: %s\n", name, line);
-    s->absent = true;
-}
-
 /* True when the device is there. */
 static inline bool suite_open(suite *s, dc_opts *opts, dc_log *log)
 {
     dc_device *device;
     char text[600];
     s->rt = dc_rt_new(opts, log);
-    dc_backend_list(opts, suite_see, s);
-    if (s->absent)
+    if (!dc_sim_is(s->device) && !dc_backend_describe(opts, s->device, text, sizeof text)) {
+        printf("skip: no device %s: %s\n", s->device, text); /* or its compiler is not there */
         return false;
+    }
     const dc_status status = dc_sim_is(s->device)
                                  ? dc_sim_open(&s->rt->job, s->device, &device)
                                  : dc_backend_open(&s->rt->job, s->device, &device, &s->interpret);
