@@ -152,8 +152,24 @@ void dc_pool_drain(dc_rt *rt)
         }
 }
 
+/* After a broken promise: what was being made then is known to nobody. */
+static void give_up_live(dc_rt *rt)
+{
+    while (rt->pool->live != NULL) {
+        dc_store *s = rt->pool->live;
+        for (dc_tensor *t = s->shown, *next; t != NULL; t = next) {
+            next = t->next;
+            free(t);
+        }
+        unlink_store(&rt->pool->live, s);
+        return_memory(s);
+    }
+}
+
 void dc_pool_free(dc_rt *rt)
 {
+    if (rt->broken)
+        give_up_live(rt);
     DC_ASSERT(rt->pool->live == NULL, "a store of %zu bytes outlives its context",
               rt->pool->live->bytes);
     dc_pool_drain(rt);
@@ -182,7 +198,9 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
     void *mem;
     if (s == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
+    dc_job_defer(j, free, s);
     const dc_status status = take_memory(rt, j, capacity + 2 * guard, &mem);
+    dc_job_keep(j, s);
     if (status != DC_OK) {
         free(s);
         return status;
@@ -192,6 +210,21 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
     s->mem = (char *)mem + guard;
     *out = s;
     return DC_OK;
+}
+
+static void release_store(void *s)
+{
+    dc_store_free(s);
+}
+
+static dc_status fill_guards(dc_store *s, dc_job *j)
+{
+    dc_job_defer(j, release_store, s);
+    const dc_status status = each_guard(s, j, false, fill_run);
+    dc_job_keep(j, s);
+    if (status != DC_OK)
+        dc_store_free(s);
+    return status;
 }
 
 dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
@@ -212,15 +245,15 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
     rt->stats.bytes_live += capacity;
     if (rt->stats.bytes_live > rt->stats.bytes_peak)
         rt->stats.bytes_peak = rt->stats.bytes_live;
-    if (p->guard > 0) {
-        const dc_status status = each_guard(s, j, false, fill_run);
-        if (status != DC_OK) {
-            dc_store_free(s);
-            return status;
-        }
-    }
+    if (p->guard > 0)
+        DC_TRY(fill_guards(s, j));
     *out = s;
     return DC_OK;
+}
+
+static dc_status fill_dead(dc_job *j, void *s)
+{
+    return each_guard(s, j, true, fill_run);
 }
 
 void dc_store_free(dc_store *s)
@@ -233,7 +266,9 @@ void dc_store_free(dc_store *s)
     if (rt->pool->guard > 0) {
         dc_job own; /* a device that fails here fails in the next call, too */
         dc_job_init(&own, &rt->opt, &rt->log);
-        if (each_guard(s, &own, true, fill_run) != DC_OK) {
+        const dc_status status = dc_protect(&own, fill_dead, s);
+        dc_job_fini(&own);
+        if (status != DC_OK) {
             return_memory(s);
             return;
         }
@@ -258,9 +293,11 @@ dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t by
     void *host = malloc(bytes);
     if (host == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
+    dc_job_defer(j, free, host);
     dc_status status = d->ops->download(d, j, host, from->mem, bytes);
     if (status == DC_OK)
         status = d->ops->upload(d, j, to->mem, host, bytes);
+    dc_job_keep(j, host);
     free(host);
     return status;
 }
@@ -271,7 +308,9 @@ dc_status dc_store_evict(dc_store *s, dc_job *j)
     if (s->shown == NULL)
         return DC_OK;
     DC_TRY(dc_store_new(s->rt, j, s->bytes, &to));
+    dc_job_defer(j, release_store, to);
     const dc_status status = dc_store_copy(to, j, s, s->bytes);
+    dc_job_keep(j, to);
     if (status != DC_OK) {
         dc_store_free(to);
         return status;
@@ -300,7 +339,9 @@ dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **o
     dc_tensor *t = calloc(1, sizeof *t);
     if (t == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
+    dc_job_defer(j, free, t);
     const dc_status status = dc_store_new(rt, j, dc_type_bytes(type), &s);
+    dc_job_keep(j, t);
     if (status != DC_OK) {
         free(t);
         return status;
@@ -361,6 +402,11 @@ static char *copy_text(const char *s)
     return copy == NULL ? NULL : memcpy(copy, s, n);
 }
 
+static void release_cell(void *c)
+{
+    dc_cell_release(c);
+}
+
 static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label)
 {
     if (label != NULL && (c->label = copy_text(label)) == NULL)
@@ -377,7 +423,9 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *lab
     if (c == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
+    dc_job_defer(j, release_cell, c);
     const dc_status status = fill_cell(c, j, label);
+    dc_job_keep(j, c);
     if (status != DC_OK) {
         dc_cell_release(c);
         return status;

@@ -90,8 +90,8 @@ static dc_status print(dc_job *j, void *arg)
 static int create(report *r, const char *folder)
 {
     for (int n = 1; n <= MOST_FILES; n++) {
-        const int length = snprintf(r->path, sizeof r->path, "%s/deepc-bug-%ld-%d.txt", folder,
-                                    (long)getpid(), n);
+        const int length =
+            snprintf(r->path, sizeof r->path, "%s/deepc-bug-%ld-%d.txt", folder, (long)getpid(), n);
         if (length >= (int)sizeof r->path)
             return -1;
         const int fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

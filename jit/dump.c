@@ -111,10 +111,10 @@ static dc_status write_file(dc_job *j, writing *w)
 {
     w->fd = mkstemp(w->temporary);
     if (w->fd < 0)
-        return fail_file(j, w->temporary, errno);
+        return fail_file(j, w->path, errno);
     fchmod(w->fd, 0644);
     if (!write_all(w->fd, w->text.s, w->text.n))
-        return fail_file(j, w->temporary, errno);
+        return fail_file(j, w->path, errno);
     const int fd = w->fd;
     w->fd = -1;
     if (close(fd) == 0 && rename(w->temporary, w->path) == 0)

@@ -139,8 +139,7 @@ static const char *check_mem(const check *c, const dc_finst *i)
         c->f->buf.at[i->buf].mode == DC_MODE_IN)
         return "an input is stored to";
     if (mask != 0 && (dc_finst_at(c->f, mask)->type != DC_BOOL ||
-                      dc_finst_at(c->f, mask)->lanes != i->lanes ||
-                      (stores && i->lanes == 1)))
+                      dc_finst_at(c->f, mask)->lanes != i->lanes || (stores && i->lanes == 1)))
         return "the mask is none";
     if (mask != 0 && !spread && i->imm != 1)
         return "a mask and a step";

@@ -264,8 +264,7 @@ static bool all_run(dc_moving *v, const dc_accesses *a, uint32_t buf)
     for (uint32_t i = 0; i < a->n; i++)
         for (const dc_path *p = a->at[i].path; p != NULL && a->at[i].buf == buf; p = p->up)
             if (v->k->axis.at[p->loop->axis].extent == 0)
-                return dc_move_refuse(v, "%s has no iterations",
-                                      v->k->axis.at[p->loop->axis].name);
+                return dc_move_refuse(v, "%s has no iterations", v->k->axis.at[p->loop->axis].name);
     return true;
 }
 

@@ -266,7 +266,11 @@ static inline void slow_open(slow_world *w, void (*change)(dc_opts *opt))
     dc_log_select(&w->log, "note");
     w->rt = dc_rt_new(&w->opt, &w->log);
     w->j = &w->rt->job;
-    if (!CHECK_EQ(dc_backend_open(w->j, w->opt.device, &d, &interpret), DC_OK))
+    interpret = false;
+    if (!CHECK_EQ(dc_sim_is(w->opt.device)
+                      ? dc_sim_open(w->j, w->opt.device, &d)
+                      : dc_backend_open(w->j, w->opt.device, &d, &interpret),
+                  DC_OK))
         exit(1);
     w->dev = slow_new(d);
     dc_rt_set_device(w->rt, &w->dev->base, interpret);

@@ -123,6 +123,66 @@ static void test_unwound(bool bug)
     world_close(&w);
 }
 
+/* ---- while memory is made ---- */
+
+typedef struct making {
+    world *w;
+    int what;
+    dc_cell *c;
+    dc_tensor *x;
+} making;
+
+static dc_status make_body(dc_job *j, void *arg)
+{
+    const making *m = arg;
+    dc_rt *rt = m->w->rt;
+    dc_cell *c = NULL;
+    dc_tensor *t = NULL;
+    switch (m->what) {
+    case 0:
+        return dc_cell_new(rt, j, &m->c->type, "new", true, &c);
+    case 1:
+        return dc_tensor_new(rt, j, &m->c->type, &t); /* guards are uploaded */
+    default:
+        return dc_cell_write(m->c, j, m->x); /* holders are moved out by way of the host */
+    }
+}
+
+/* The device breaks a promise: what was half made goes, and the context can be closed. */
+static void test_making(bool bug)
+{
+    const dc_opts guarded = {.opt = 2, .check = 2};
+    for (int what = 0; what < 3; what++) {
+        world w;
+        world_open(&w, ON_CPU, what == 1 ? &guarded : NULL, "");
+        making m = {&w, what, world_cell(&w, 8, 1, "w"), world_tensor(&w, DC_F32, 8, 1)};
+        dc_tensor *shown = dc_cell_show(m.c);
+        const uint64_t live = w.rt->stats.bytes_live;
+        w.dev->ops.copy = NULL;
+        w.dev->on_upload = bug ? break_promise : run_out;
+        CHECK_EQ(dc_protect(w.j, make_body, &m), bug ? DC_E_BUG : DC_E_NOMEM);
+        w.dev->on_upload = NULL;
+        CHECK(w.rt->broken == bug);
+        CHECK_EQ(w.rt->stats.bytes_live, live);
+        CHECK(value_at(shown, 0) == 1 && cell_at(m.c, 0) == 1);
+        dc_tensor_release(shown);
+        dc_tensor_release(m.x);
+        dc_cell_release(m.c);
+        world_close(&w);
+    }
+}
+
+/* Should anything be lost all the same, closing does not mind. */
+static void test_lost(void)
+{
+    world w;
+    world_open(&w, ON_CPU, NULL, "");
+    w.rt->broken = true;
+    world_tensor(&w, DC_F32, 8, 1);
+    dc_rt_free(w.rt);
+    dc_text_free(&w.said);
+}
+
 typedef struct twice {
     world *w;
     dc_exec *e;
@@ -195,5 +255,8 @@ int main(void)
     test_late();
     test_unwound(false);
     test_unwound(true);
+    test_making(false);
+    test_making(true);
+    test_lost();
     return t_done();
 }

@@ -366,6 +366,9 @@ static void test_pool_helps(void)
 {
     const dc_type large = {.dtype = DC_F32, .rank = 2, .dim = {64, 64}};
     open_world("eval", &(dc_opts){.opt = 2}, "");
+    must(dc_tensor_new(rt, job, &small, &tensor[0]) == DC_OK, "a tensor");
+    release_all();
+    dc_pool_drain(rt); /* the job's list is there from now on */
     const long blocks = mem.blocks;
     must(dc_tensor_new(rt, job, &large, &tensor[0]) == DC_OK, "a tensor");
     release_all();
