@@ -11,6 +11,8 @@
  */
 #include "core/gtext.h"
 
+#include "core/scan.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -124,93 +126,34 @@ void dc_module_print(const dc_module *m, dc_text *out)
 enum { MAX_ATTRS = 2 + 4 * DC_MAX_RANK };
 
 typedef struct parser {
-    dc_job *j;
-    const char *at;
-    int64_t line;
+    dc_scan scan;
     dc_module *m;
     dc_func *f;
     DC_VEC(dc_ref) ref; /* number - 1 to ref, of the function being read */
 } parser;
-
-static dc_status refuse(parser *p, const char *fmt, ...) DC_PRINTF(2, 3);
-
-static dc_status refuse(parser *p, const char *fmt, ...)
-{
-    char text[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return dc_fail(p->j, DC_ERR_PARSE, &(dc_fact){.num = {p->line}, .word = {text}});
-}
 
 /* The failure of a job made for one call becomes one with a line; axes from 0, as attributes. */
 static dc_status refuse_as(parser *p, const dc_job *inner)
 {
     char text[400];
     dc_err_render(&inner->err, 0, text, sizeof text);
-    return refuse(p, "%s", text);
-}
-
-static void skip_blanks(parser *p)
-{
-    for (;; p->at++) {
-        if (*p->at == '#')
-            p->at += strcspn(p->at, "\n");
-        if (*p->at == '\n')
-            p->line++;
-        else if (!isspace((unsigned char)*p->at))
-            return;
-    }
-}
-
-static dc_status expected(parser *p, const char *what)
-{
-    const unsigned char c = (unsigned char)*p->at;
-    const size_t n = word_length(p->at);
-    if (c == '\0')
-        return refuse(p, "%s expected, not the end", what);
-    if (n > 0)
-        return refuse(p, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), p->at);
-    if (!isprint(c))
-        return refuse(p, "%s expected, not byte %d", what, c);
-    return refuse(p, "%s expected, not '%c'", what, c);
-}
-
-/* Is the next word or sign this one? Then moves behind it. */
-static bool accept(parser *p, const char *token)
-{
-    const size_t n = strlen(token);
-    skip_blanks(p);
-    if (strncmp(p->at, token, n) != 0 || (starts_word(*token) && word_length(p->at) != n))
-        return false;
-    p->at += n;
-    return true;
-}
-
-static dc_status expect(parser *p, const char *token)
-{
-    char what[16];
-    if (accept(p, token))
-        return DC_OK;
-    snprintf(what, sizeof what, "'%s'", token);
-    return expected(p, what);
+    return dc_scan_refuse(&p->scan, "%s", text);
 }
 
 static dc_status read_integer(parser *p, int64_t *out)
 {
-    skip_blanks(p);
-    const bool negative = *p->at == '-';
-    const char *s = p->at + negative;
+    dc_scan_skip(&p->scan);
+    const bool negative = *p->scan.at == '-';
+    const char *s = p->scan.at + negative;
     int64_t v = 0;
     bool fits = true;
     if (!isdigit((unsigned char)*s))
-        return expected(p, "an integer");
+        return dc_scan_expected(&p->scan, "an integer");
     for (; isdigit((unsigned char)*s); s++)
         fits = fits && dc_mul_ok(v, 10, &v) && dc_add_ok(v, negative ? '0' - *s : *s - '0', &v);
     if (!fits)
-        return refuse(p, "an integer is too large");
-    p->at = s;
+        return dc_scan_refuse(&p->scan, "an integer is too large");
+    p->scan.at = s;
     *out = v;
     return DC_OK;
 }
@@ -223,11 +166,11 @@ static int hex_digit(char c)
 /* One character of a string, escapes resolved. */
 static dc_status read_char(parser *p, char *out)
 {
-    const char *s = p->at;
+    const char *s = p->scan.at;
     int width = 1;
     *out = *s;
     if (*s == '\0' || *s == '\n')
-        return refuse(p, "a string has no end");
+        return dc_scan_refuse(&p->scan, "a string has no end");
     if (*s == '\\' && (s[1] == '"' || s[1] == '\\')) {
         *out = s[1];
         width = 2;
@@ -235,11 +178,11 @@ static dc_status read_char(parser *p, char *out)
         const int high = s[1] == 'x' ? hex_digit(s[2]) : -1;
         const int low = high >= 0 ? hex_digit(s[3]) : -1;
         if (low < 0 || high + low == 0)
-            return refuse(p, "a string has an unknown escape");
+            return dc_scan_refuse(&p->scan, "a string has an unknown escape");
         *out = (char)(unsigned char)(high * 16 + low);
         width = 4;
     }
-    p->at += width;
+    p->scan.at += width;
     return DC_OK;
 }
 
@@ -247,25 +190,25 @@ static dc_status read_char(parser *p, char *out)
 static dc_status read_string(parser *p, const char **out)
 {
     size_t n = 0, room = 1;
-    for (const char *s = ++p->at; *s != '\0' && *s != '"' && *s != '\n'; s++, room++)
+    for (const char *s = ++p->scan.at; *s != '\0' && *s != '"' && *s != '\n'; s++, room++)
         s += s[0] == '\\' && s[1] != '\0';
     char *text = dc_arena_alloc(&p->m->arena, room);
-    while (*p->at != '"')
+    while (*p->scan.at != '"')
         DC_TRY(read_char(p, &text[n++]));
-    p->at++;
+    p->scan.at++;
     *out = text; /* zeroed: it ends in '\0' */
     return DC_OK;
 }
 
 static dc_status read_type(parser *p, dc_type *out)
 {
-    dc_job inner = {.opt = p->j->opt, .log = p->j->log};
-    skip_blanks(p);
-    const char *from = p->at;
-    if (dc_type_parse(&inner, NULL, &p->at, out) != DC_OK)
+    dc_job inner = {.opt = p->scan.j->opt, .log = p->scan.j->log};
+    dc_scan_skip(&p->scan);
+    const char *from = p->scan.at;
+    if (dc_type_parse(&inner, NULL, &p->scan.at, out) != DC_OK)
         return refuse_as(p, &inner);
-    for (; from < p->at; from++)
-        p->line += *from == '\n';
+    for (; from < p->scan.at; from++)
+        p->scan.line += *from == '\n';
     return DC_OK;
 }
 
@@ -273,20 +216,20 @@ static dc_status read_type(parser *p, dc_type *out)
 static dc_status read_new_number(parser *p)
 {
     int64_t n;
-    DC_TRY(expect(p, "%"));
+    DC_TRY(dc_scan_expect(&p->scan, "%"));
     DC_TRY(read_integer(p, &n));
     if (n != (int64_t)p->ref.n + 1)
-        return refuse(p, "%%%u comes next, not %%%" PRId64, p->ref.n + 1, n);
+        return dc_scan_refuse(&p->scan, "%%%u comes next, not %%%" PRId64, p->ref.n + 1, n);
     return DC_OK;
 }
 
 static dc_status read_ref(parser *p, dc_ref *out)
 {
     int64_t n;
-    DC_TRY(expect(p, "%"));
+    DC_TRY(dc_scan_expect(&p->scan, "%"));
     DC_TRY(read_integer(p, &n));
     if (n < 1 || n > (int64_t)p->ref.n)
-        return refuse(p, "there is no %%%" PRId64 " yet", n);
+        return dc_scan_refuse(&p->scan, "there is no %%%" PRId64 " yet", n);
     *out = p->ref.at[n - 1];
     return DC_OK;
 }
@@ -296,10 +239,10 @@ static dc_status read_param(parser *p)
     dc_type t;
     const char *label = NULL;
     DC_TRY(read_new_number(p));
-    DC_TRY(expect(p, ":"));
+    DC_TRY(dc_scan_expect(&p->scan, ":"));
     DC_TRY(read_type(p, &t));
-    skip_blanks(p);
-    if (*p->at == '"')
+    dc_scan_skip(&p->scan);
+    if (*p->scan.at == '"')
         DC_TRY(read_string(p, &label));
     const dc_ref r = dc_g_param(p->f, &t, label);
     DC_PUSH_IN(&p->m->arena, p->ref, r);
@@ -308,34 +251,35 @@ static dc_status read_param(parser *p)
 
 static dc_status read_attrs(parser *p, int64_t *attr, int *n)
 {
-    if (!accept(p, "{"))
+    if (!dc_scan_accept(&p->scan, "{"))
         return DC_OK;
     do {
         if (*n == MAX_ATTRS)
-            return refuse(p, "more than %d attributes", MAX_ATTRS);
+            return dc_scan_refuse(&p->scan, "more than %d attributes", MAX_ATTRS);
         DC_TRY(read_integer(p, &attr[(*n)++]));
-    } while (accept(p, ","));
-    return expect(p, "}");
+    } while (dc_scan_accept(&p->scan, ","));
+    return dc_scan_expect(&p->scan, "}");
 }
 
 static dc_status read_op(parser *p, dc_op *out)
 {
-    skip_blanks(p);
-    const size_t n = word_length(p->at);
+    dc_scan_skip(&p->scan);
+    const size_t n = word_length(p->scan.at);
     if (n == 0)
-        return expected(p, "an operation");
-    if (!dc_op_find(p->at, n, out))
-        return refuse(p, "unknown operation '%.*s'", (int)(n < 40 ? n : 40), p->at);
+        return dc_scan_expected(&p->scan, "an operation");
+    if (!dc_op_find(p->scan.at, n, out))
+        return dc_scan_refuse(&p->scan, "unknown operation '%.*s'", (int)(n < 40 ? n : 40),
+                              p->scan.at);
     if (*out == DC_OP_PARAM)
-        return refuse(p, "parameters stand in the head");
-    p->at += n;
+        return dc_scan_refuse(&p->scan, "parameters stand in the head");
+    p->scan.at += n;
     return DC_OK;
 }
 
 static dc_status make_node(parser *p, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                            int nattr, const dc_type *t)
 {
-    dc_job inner = {.opt = p->j->opt, .log = p->j->log};
+    dc_job inner = {.opt = p->scan.j->opt, .log = p->scan.j->log};
     dc_ref r = 0;
     if (dc_make(&inner, p->f, op, in, nin, attr, nattr, t, &r) != DC_OK)
         return refuse_as(p, &inner);
@@ -344,7 +288,8 @@ static dc_status make_node(parser *p, dc_op op, const dc_ref *in, int nin, const
         char is[DC_TYPE_TEXT], says[DC_TYPE_TEXT];
         dc_type_print(&made, is, sizeof is);
         dc_type_print(t, says, sizeof says);
-        return refuse(p, "%s gives %.120s, not %.120s", dc_op_row_of(op)->name, is, says);
+        return dc_scan_refuse(&p->scan, "%s gives %.120s, not %.120s", dc_op_row_of(op)->name, is,
+                              says);
     }
     DC_PUSH_IN(&p->m->arena, p->ref, r);
     return DC_OK;
@@ -358,15 +303,15 @@ static dc_status read_node(parser *p)
     int nin = 0, nattr = 0;
     dc_type t;
     DC_TRY(read_new_number(p));
-    DC_TRY(expect(p, "="));
+    DC_TRY(dc_scan_expect(&p->scan, "="));
     DC_TRY(read_op(p, &op));
     for (int n = dc_op_row_of(op)->n; nin < n; nin++) {
         if (nin > 0)
-            DC_TRY(expect(p, ","));
+            DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_ref(p, &in[nin]));
     }
     DC_TRY(read_attrs(p, attr, &nattr));
-    DC_TRY(expect(p, ":"));
+    DC_TRY(dc_scan_expect(&p->scan, ":"));
     DC_TRY(read_type(p, &t));
     return make_node(p, op, in, nin, attr, nattr, &t);
 }
@@ -374,44 +319,44 @@ static dc_status read_node(parser *p)
 static dc_status read_results(parser *p)
 {
     dc_ref r;
-    skip_blanks(p);
-    if (*p->at != '%')
+    dc_scan_skip(&p->scan);
+    if (*p->scan.at != '%')
         return DC_OK;
     do {
         DC_TRY(read_ref(p, &r));
         DC_PUSH(p->f->result, r);
-    } while (accept(p, ","));
+    } while (dc_scan_accept(&p->scan, ","));
     return DC_OK;
 }
 
 static dc_status read_func(parser *p)
 {
     const char *name;
-    DC_TRY(expect(p, "func"));
-    skip_blanks(p);
-    const size_t n = word_length(p->at);
+    DC_TRY(dc_scan_expect(&p->scan, "func"));
+    dc_scan_skip(&p->scan);
+    const size_t n = word_length(p->scan.at);
     if (n > 0) {
-        name = dc_name_intern(p->m->names, p->at, n);
-        p->at += n;
-    } else if (*p->at == '"') {
+        name = dc_name_intern(p->m->names, p->scan.at, n);
+        p->scan.at += n;
+    } else if (*p->scan.at == '"') {
         DC_TRY(read_string(p, &name));
     } else {
-        return expected(p, "a name");
+        return dc_scan_expected(&p->scan, "a name");
     }
     p->f = dc_func_new(p->m, name);
     p->ref.n = 0;
-    DC_TRY(expect(p, "("));
-    if (!accept(p, ")")) {
+    DC_TRY(dc_scan_expect(&p->scan, "("));
+    if (!dc_scan_accept(&p->scan, ")")) {
         do {
             DC_TRY(read_param(p));
-        } while (accept(p, ","));
-        DC_TRY(expect(p, ")"));
+        } while (dc_scan_accept(&p->scan, ","));
+        DC_TRY(dc_scan_expect(&p->scan, ")"));
     }
-    DC_TRY(expect(p, "{"));
-    while (!accept(p, "return"))
+    DC_TRY(dc_scan_expect(&p->scan, "{"));
+    while (!dc_scan_accept(&p->scan, "return"))
         DC_TRY(read_node(p));
     DC_TRY(read_results(p));
-    return expect(p, "}");
+    return dc_scan_expect(&p->scan, "}");
 }
 
 static void release_module(void *m)
@@ -421,10 +366,10 @@ static void release_module(void *m)
 
 dc_status dc_module_parse(dc_job *j, const char *text, dc_module **out)
 {
-    parser p = {.j = j, .at = text, .line = 1, .m = dc_module_new()};
+    parser p = {.scan = {j, text, 1, word_length}, .m = dc_module_new()};
     dc_status status = DC_OK;
     dc_job_defer(j, release_module, p.m);
-    for (skip_blanks(&p); *p.at != '\0' && status == DC_OK; skip_blanks(&p))
+    for (dc_scan_skip(&p.scan); *p.scan.at != '\0' && status == DC_OK; dc_scan_skip(&p.scan))
         status = read_func(&p);
     dc_job_keep(j, p.m);
     if (status == DC_OK)

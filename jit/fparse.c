@@ -5,10 +5,10 @@
  *
  * Constants and arguments become instructions in front of all others, each once.
  */
+#include "core/scan.h"
 #include "jit/flattext.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,9 +28,7 @@ typedef struct operand {
 } operand;
 
 typedef struct parser {
-    dc_job *j;
-    const char *at;
-    int64_t line;
+    dc_scan scan;
     dc_flat *f;
     DC_VEC(named) value; /* by ascending number */
     DC_VEC(dc_fv) first; /* constants and arguments */
@@ -39,18 +37,6 @@ typedef struct parser {
 } parser;
 
 /* Words ------------------------------------------------------------------------------------- */
-
-static dc_status refuse(parser *p, const char *fmt, ...) DC_PRINTF(2, 3);
-
-static dc_status refuse(parser *p, const char *fmt, ...)
-{
-    char text[200];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return dc_fail(p->j, DC_ERR_PARSE, &(dc_fact){.num = {p->line}, .word = {text}});
-}
 
 static bool is_word(char c)
 {
@@ -75,71 +61,26 @@ static size_t literal_length(const char *s)
     return n;
 }
 
-static void skip_blanks(parser *p)
-{
-    for (;; p->at++) {
-        if (*p->at == '#')
-            p->at += strcspn(p->at, "\n");
-        if (*p->at == '\n')
-            p->line++;
-        else if (*p->at != ' ' && *p->at != '\t' && *p->at != '\r')
-            return;
-    }
-}
-
-static dc_status expected(parser *p, const char *what)
-{
-    const unsigned char c = (unsigned char)*p->at;
-    const size_t n = literal_length(p->at);
-    if (c == '\0')
-        return refuse(p, "%s expected, not the end", what);
-    if (n > 0)
-        return refuse(p, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), p->at);
-    if (c < ' ' || c > '~')
-        return refuse(p, "%s expected, not byte %d", what, c);
-    return refuse(p, "%s expected, not '%c'", what, c);
-}
-
-/* Is the next word or sign this one? Then moves behind it. */
-static bool accept(parser *p, const char *token)
-{
-    const size_t n = strlen(token);
-    skip_blanks(p);
-    if (strncmp(p->at, token, n) != 0 || (is_word(*token) && word_length(p->at) != n))
-        return false;
-    p->at += n;
-    return true;
-}
-
-static dc_status expect(parser *p, const char *token)
-{
-    char what[16];
-    if (accept(p, token))
-        return DC_OK;
-    snprintf(what, sizeof what, "'%s'", token);
-    return expected(p, what);
-}
-
 /* Position in a list of words, -1: none of them. An empty word is no word. */
 static int accept_one(parser *p, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (words[i][0] != '\0' && accept(p, words[i]))
+        if (words[i][0] != '\0' && dc_scan_accept(&p->scan, words[i]))
             return (int)i;
     return -1;
 }
 
 static dc_status read_name(parser *p, char *out, size_t size)
 {
-    skip_blanks(p);
-    const size_t n = word_length(p->at);
-    if (n == 0 || (*p->at >= '0' && *p->at <= '9'))
-        return expected(p, "a name");
+    dc_scan_skip(&p->scan);
+    const size_t n = word_length(p->scan.at);
+    if (n == 0 || (*p->scan.at >= '0' && *p->scan.at <= '9'))
+        return dc_scan_expected(&p->scan, "a name");
     if (n >= size)
-        return refuse(p, "a name is longer than %zu characters", size - 1);
-    memcpy(out, p->at, n);
+        return dc_scan_refuse(&p->scan, "a name is longer than %zu characters", size - 1);
+    memcpy(out, p->scan.at, n);
     out[n] = '\0';
-    p->at += n;
+    p->scan.at += n;
     return DC_OK;
 }
 
@@ -172,13 +113,13 @@ static dc_status read_integer(parser *p, int64_t *out)
 {
     uint64_t bits;
     bool negative;
-    skip_blanks(p);
-    const size_t n = literal_length(p->at);
-    if (n == 0 || !integer_of(p->at, n, &bits, &negative))
-        return expected(p, "an integer");
+    dc_scan_skip(&p->scan);
+    const size_t n = literal_length(p->scan.at);
+    if (n == 0 || !integer_of(p->scan.at, n, &bits, &negative))
+        return dc_scan_expected(&p->scan, "an integer");
     if (!negative && bits > INT64_MAX)
-        return refuse(p, "an integer is too large");
-    p->at += n;
+        return dc_scan_refuse(&p->scan, "an integer is too large");
+    p->scan.at += n;
     *out = (int64_t)bits;
     return DC_OK;
 }
@@ -187,7 +128,7 @@ static dc_status read_count(parser *p, int64_t most, int64_t *out)
 {
     DC_TRY(read_integer(p, out));
     if (*out < 0 || *out > most)
-        return refuse(p, "%" PRId64 " is not in 0..%" PRId64, *out, most);
+        return dc_scan_refuse(&p->scan, "%" PRId64 " is not in 0..%" PRId64, *out, most);
     return DC_OK;
 }
 
@@ -199,18 +140,19 @@ static dc_status pattern_of(parser *p, const operand *o, int type, uint64_t *bit
     if (type == DC_F32) {
         uint32_t pattern;
         if (!dc_flattext_float(o->text, o->n, &pattern))
-            return refuse(p, "'%.*s' is no f32", shown, o->text);
+            return dc_scan_refuse(&p->scan, "'%.*s' is no f32", shown, o->text);
         *bits = pattern;
         return DC_OK;
     }
     if (!integer_of(o->text, o->n, bits, &negative))
-        return refuse(p, "'%.*s' is no integer", shown, o->text);
+        return dc_scan_refuse(&p->scan, "'%.*s' is no integer", shown, o->text);
     const int w = dc_flat_width(p->f, type);
     const bool sign = type == DC_I32 || type == DC_INDEX;
     const uint64_t least = 0 - ((uint64_t)1 << (w - 1)); /* the smallest with a sign */
     const bool fits = negative ? sign && *bits >= least : w == MAX_BITS || *bits >> w == 0;
     if (!fits)
-        return refuse(p, "%.*s does not fit %s", shown, o->text, dc_flattext_type(type));
+        return dc_scan_refuse(&p->scan, "%.*s does not fit %s", shown, o->text,
+                              dc_flattext_type(type));
     *bits = dc_flat_canonical(p->f, type, *bits);
     return DC_OK;
 }
@@ -218,22 +160,22 @@ static dc_status pattern_of(parser *p, const operand *o, int type, uint64_t *bit
 /* f32, f32x16; nothing is read where no type stands. */
 static bool accept_type(parser *p, dc_ftype *out)
 {
-    skip_blanks(p);
-    const size_t n = word_length(p->at);
+    dc_scan_skip(&p->scan);
+    const size_t n = word_length(p->scan.at);
     for (int t = 0; t <= DC_INDEX; t++) {
         const char *name = dc_flattext_type(t);
         const size_t k = strlen(name);
         uint64_t lanes = 1;
         bool negative;
-        if (n < k || memcmp(p->at, name, k) != 0)
+        if (n < k || memcmp(p->scan.at, name, k) != 0)
             continue;
-        if (n > k && (p->at[k] != 'x' || p->at[k + 1] == '0' ||
-                      !integer_of(p->at + k + 1, n - k - 1, &lanes, &negative)))
+        if (n > k && (p->scan.at[k] != 'x' || p->scan.at[k + 1] == '0' ||
+                      !integer_of(p->scan.at + k + 1, n - k - 1, &lanes, &negative)))
             continue;
         if (lanes < 1 || lanes > UINT16_MAX)
             continue;
         *out = (dc_ftype){t, (int)lanes};
-        p->at += n;
+        p->scan.at += n;
         return true;
     }
     return false;
@@ -241,7 +183,7 @@ static bool accept_type(parser *p, dc_ftype *out)
 
 static dc_status read_type(parser *p, dc_ftype *out)
 {
-    return accept_type(p, out) ? DC_OK : expected(p, "a type");
+    return accept_type(p, out) ? DC_OK : dc_scan_expected(&p->scan, "a type");
 }
 
 /* Heading ----------------------------------------------------------------------------------- */
@@ -264,7 +206,7 @@ static dc_status read_buffer_facts(parser *p, dc_buffer *b)
                 continue;
             DC_TRY(read_count(p, INT64_MAX, &number));
             b->at = (size_t)number;
-        } else if (accept(p, "param")) {
+        } else if (dc_scan_accept(&p->scan, "param")) {
             DC_TRY(read_count(p, UINT32_MAX, &number));
             b->param = (uint32_t)number;
         } else {
@@ -279,16 +221,16 @@ static dc_status read_buffer(parser *p)
     dc_ftype t;
     int64_t number;
     DC_TRY(read_name(p, b.name, sizeof b.name));
-    if (accept(p, "@"))
+    if (dc_scan_accept(&p->scan, "@"))
         DC_TRY(read_count(p, UINT32_MAX, &number));
-    DC_TRY(expect(p, ":"));
+    DC_TRY(dc_scan_expect(&p->scan, ":"));
     DC_TRY(read_type(p, &t));
     if (t.lanes != 1 || t.type == DC_INDEX)
-        return refuse(p, "buffer '%s' has no dtype", b.name);
+        return dc_scan_refuse(&p->scan, "buffer '%s' has no dtype", b.name);
     b.dtype = (uint8_t)t.type;
-    DC_TRY(expect(p, "["));
+    DC_TRY(dc_scan_expect(&p->scan, "["));
     DC_TRY(read_count(p, INT64_MAX, &b.count));
-    DC_TRY(expect(p, "]"));
+    DC_TRY(dc_scan_expect(&p->scan, "]"));
     b.param = p->f->nparam;
     DC_TRY(read_buffer_facts(p, &b));
     if (b.scope == DC_SCOPE_PARAM)
@@ -304,23 +246,23 @@ static dc_status read_kernel_facts(parser *p)
     dc_flat *f = p->f;
     int64_t n;
     for (;;) {
-        if (accept(p, "strict")) {
+        if (dc_scan_accept(&p->scan, "strict")) {
             f->strict = true;
-        } else if (accept(p, "simt")) {
+        } else if (dc_scan_accept(&p->scan, "simt")) {
             DC_TRY(read_count(p, UINT32_MAX, &n));
             f->simt = true;
             f->threads = (uint32_t)n;
-        } else if (accept(p, "lanes")) {
+        } else if (dc_scan_accept(&p->scan, "lanes")) {
             DC_TRY(read_count(p, INT32_MAX, &n));
             f->lanes = (int)n;
-        } else if (accept(p, "index")) {
+        } else if (dc_scan_accept(&p->scan, "index")) {
             DC_TRY(read_integer(p, &n));
             if (n != 32 && n != 64)
-                return refuse(p, "the index type has 32 or 64 bits");
+                return dc_scan_refuse(&p->scan, "the index type has 32 or 64 bits");
             f->index_bits = (int)n;
-        } else if (accept(p, "positions")) {
+        } else if (dc_scan_accept(&p->scan, "positions")) {
             DC_TRY(read_count(p, INT64_MAX, &f->positions));
-        } else if (accept(p, "scratch")) {
+        } else if (dc_scan_accept(&p->scan, "scratch")) {
             DC_TRY(read_count(p, INT64_MAX, &n));
             f->scratch = (size_t)n;
         } else {
@@ -331,17 +273,17 @@ static dc_status read_kernel_facts(parser *p)
 
 static dc_status read_heading(parser *p)
 {
-    DC_TRY(expect(p, "kernel"));
+    DC_TRY(dc_scan_expect(&p->scan, "kernel"));
     DC_TRY(read_name(p, p->f->name, sizeof p->f->name));
-    DC_TRY(expect(p, "("));
-    if (!accept(p, ")")) {
+    DC_TRY(dc_scan_expect(&p->scan, "("));
+    if (!dc_scan_accept(&p->scan, ")")) {
         do
             DC_TRY(read_buffer(p));
-        while (accept(p, ","));
-        DC_TRY(expect(p, ")"));
+        while (dc_scan_accept(&p->scan, ","));
+        DC_TRY(dc_scan_expect(&p->scan, ")"));
     }
     DC_TRY(read_kernel_facts(p));
-    return expect(p, "{");
+    return dc_scan_expect(&p->scan, "{");
 }
 
 /* Operands ---------------------------------------------------------------------------------- */
@@ -361,7 +303,7 @@ static dc_fv once(parser *p, const dc_finst *i)
             return p->first.at[n];
     }
     const dc_fv v = append(p, i);
-    DC_PUSH_IN(&p->j->scratch, p->first, v);
+    DC_PUSH_IN(&p->scan.j->scratch, p->first, v);
     return v;
 }
 
@@ -376,7 +318,7 @@ static dc_status find_value(parser *p, uint32_t number, dc_fv *out)
             hi = mid;
     }
     if (lo == p->value.n || p->value.at[lo].number != number)
-        return refuse(p, "%%%" PRIu32 " does not stand before", number);
+        return dc_scan_refuse(&p->scan, "%%%" PRIu32 " does not stand before", number);
     *out = p->value.at[lo].v;
     return DC_OK;
 }
@@ -385,7 +327,7 @@ static dc_status read_operand(parser *p, operand *o)
 {
     int64_t number;
     *o = (operand){0};
-    if (accept(p, "%")) {
+    if (dc_scan_accept(&p->scan, "%")) {
         DC_TRY(read_count(p, UINT32_MAX, &number));
         return find_value(p, (uint32_t)number, &o->v);
     }
@@ -396,12 +338,12 @@ static dc_status read_operand(parser *p, operand *o)
         return DC_OK;
     }
     accept_type(p, &o->type);
-    skip_blanks(p);
-    o->text = p->at;
-    o->n = literal_length(p->at);
+    dc_scan_skip(&p->scan);
+    o->text = p->scan.at;
+    o->n = literal_length(p->scan.at);
     if (o->n == 0)
-        return expected(p, "a value");
-    p->at += o->n;
+        return dc_scan_expected(&p->scan, "a value");
+    p->scan.at += o->n;
     return DC_OK;
 }
 
@@ -415,8 +357,8 @@ static dc_status settle(parser *p, dc_finst *i, int n, operand *o, const operand
         dc_finst c = {.op = DC_K_CONST};
         const dc_ftype t = o->type.lanes != 0 ? o->type : dc_flattext_operand(i, n, of);
         if (t.lanes == 0)
-            return refuse(p, "the type of '%.*s' is not known here", (int)(o->n < 40 ? o->n : 40),
-                          o->text);
+            return dc_scan_refuse(&p->scan, "the type of '%.*s' is not known here",
+                                  (int)(o->n < 40 ? o->n : 40), o->text);
         c.type = (uint8_t)t.type;
         c.lanes = (uint16_t)t.lanes;
         DC_TRY(pattern_of(p, o, t.type, &c.imm));
@@ -433,14 +375,14 @@ static dc_status read_buffer_use(parser *p, uint32_t *out)
     char name[sizeof(dc_buffer){0}.name];
     int64_t at = -1;
     DC_TRY(read_name(p, name, sizeof name));
-    if (accept(p, "@"))
+    if (dc_scan_accept(&p->scan, "@"))
         DC_TRY(read_count(p, UINT32_MAX, &at));
     for (uint32_t n = 0; n < p->f->buf.n; n++)
         if ((at < 0 || at == n) && strcmp(p->f->buf.at[n].name, name) == 0) {
             *out = n;
             return DC_OK;
         }
-    return refuse(p, "no buffer '%s'", name);
+    return dc_scan_refuse(&p->scan, "no buffer '%s'", name);
 }
 
 static dc_status read_mem(parser *p, dc_finst *i)
@@ -449,27 +391,27 @@ static dc_status read_mem(parser *p, dc_finst *i)
     operand o;
     int64_t number;
     DC_TRY(read_buffer_use(p, &i->buf));
-    DC_TRY(expect(p, "["));
+    DC_TRY(dc_scan_expect(&p->scan, "["));
     DC_TRY(read_operand(p, &o));
     DC_TRY(settle(p, i, 0, &o, NULL));
     i->imm = 1;
-    if (accept(p, "step")) {
+    if (dc_scan_accept(&p->scan, "step")) {
         DC_TRY(read_integer(p, &number));
         i->imm = (uint64_t)number;
     }
-    DC_TRY(expect(p, "]"));
+    DC_TRY(dc_scan_expect(&p->scan, "]"));
     if (stores) {
-        DC_TRY(expect(p, ","));
+        DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_operand(p, &o));
         DC_TRY(settle(p, i, 1, &o, NULL));
     }
     i->align = (uint16_t)(i->type == DC_INDEX ? 1 : dc_dtype_size((dc_dtype)i->type));
-    while (accept(p, ",")) {
-        if (accept(p, "mask")) {
+    while (dc_scan_accept(&p->scan, ",")) {
+        if (dc_scan_accept(&p->scan, "mask")) {
             DC_TRY(read_operand(p, &o));
             DC_TRY(settle(p, i, stores ? 2 : 1, &o, NULL));
         } else {
-            DC_TRY(expect(p, "align"));
+            DC_TRY(dc_scan_expect(&p->scan, "align"));
             DC_TRY(read_count(p, UINT16_MAX, &number));
             i->align = (uint16_t)number;
         }
@@ -482,7 +424,7 @@ static dc_status read_operands(parser *p, dc_finst *i, int n)
     operand o[3];
     for (int k = 0; k < n; k++) {
         if (k > 0)
-            DC_TRY(expect(p, ","));
+            DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_operand(p, &o[k]));
     }
     if (n == 2) { /* a literal takes its type from a value, not from another literal */
@@ -511,7 +453,7 @@ static dc_status read_rest(parser *p, dc_finst *i)
     if (i->op == DC_K_BARRIER) {
         const int kind = accept_one(p, dc_flattext_barriers, DC_COUNTOF(dc_flattext_barriers));
         i->imm = (uint64_t)kind;
-        return kind >= 0 ? DC_OK : expected(p, "'group' or 'lanes'");
+        return kind >= 0 ? DC_OK : dc_scan_expected(&p->scan, "'group' or 'lanes'");
     }
     if (i->op == DC_K_LANES) {
         DC_TRY(read_integer(p, &number));
@@ -538,18 +480,18 @@ static dc_status put_inst(parser *p, dc_finst *i, const uint32_t *number)
     const bool opens = i->op == DC_K_LOOP || i->op == DC_K_IF;
     const bool has_value = i->lanes > 0 && !dc_kop_stores((dc_kop)i->op);
     if (has_value != (number != NULL))
-        return refuse(p, has_value ? "%s without a number" : "%s has no value",
-                      dc_kop_row_of((dc_kop)i->op)->name);
+        return dc_scan_refuse(&p->scan, has_value ? "%s without a number" : "%s has no value",
+                              dc_kop_row_of((dc_kop)i->op)->name);
     if (opens && p->open.n == MAX_DEPTH)
-        return refuse(p, "scopes are nested more than %d deep", MAX_DEPTH);
+        return dc_scan_refuse(&p->scan, "scopes are nested more than %d deep", MAX_DEPTH);
     p->level = (uint16_t)(p->level + (i->op == DC_K_LOOP));
     i->level = level_of(p, i);
     const dc_fv v = append(p, i);
     DC_PUSH_IN(&p->f->arena, p->f->order, v);
     if (has_value)
-        DC_PUSH_IN(&p->j->scratch, p->value, ((named){*number, v}));
+        DC_PUSH_IN(&p->scan.j->scratch, p->value, ((named){*number, v}));
     if (opens)
-        DC_PUSH_IN(&p->j->scratch, p->open, v);
+        DC_PUSH_IN(&p->scan.j->scratch, p->open, v);
     if (i->op == DC_K_END && p->open.n > 0)
         p->level = (uint16_t)(p->level - (p->f->inst.at[p->open.at[--p->open.n]].op == DC_K_LOOP));
     return DC_OK;
@@ -557,31 +499,32 @@ static dc_status put_inst(parser *p, dc_finst *i, const uint32_t *number)
 
 static dc_status read_op(parser *p, dc_finst *i)
 {
-    skip_blanks(p);
-    const size_t n = word_length(p->at);
+    dc_scan_skip(&p->scan);
+    const size_t n = word_length(p->scan.at);
     for (int op = 0; op < DC_K__COUNT; op++) {
         const char *name = dc_kop_row_of((dc_kop)op)->name;
-        if (op == DC_K_CONST || op == DC_K_ARG || strlen(name) != n || strncmp(p->at, name, n) != 0)
+        if (op == DC_K_CONST || op == DC_K_ARG || strlen(name) != n ||
+            strncmp(p->scan.at, name, n) != 0)
             continue;
         i->op = (uint8_t)op;
-        p->at += n;
+        p->scan.at += n;
         return DC_OK;
     }
-    return expected(p, "an instruction");
+    return dc_scan_expected(&p->scan, "an instruction");
 }
 
 static dc_status read_inst(parser *p)
 {
     dc_finst i = {0};
     uint32_t number = 0;
-    const bool numbered = accept(p, "%");
+    const bool numbered = dc_scan_accept(&p->scan, "%");
     if (numbered) {
         int64_t n;
         DC_TRY(read_count(p, UINT32_MAX, &n));
         number = (uint32_t)n;
         if (number == 0 || (p->value.n > 0 && p->value.at[p->value.n - 1].number >= number))
-            return refuse(p, "%%%" PRIu32 " is out of order", number);
-        DC_TRY(expect(p, "="));
+            return dc_scan_refuse(&p->scan, "%%%" PRIu32 " is out of order", number);
+        DC_TRY(dc_scan_expect(&p->scan, "="));
     }
     DC_TRY(read_op(p, &i));
     DC_TRY(read_rest(p, &i));
@@ -604,7 +547,7 @@ static void put_first_in_front(parser *p)
 static dc_status read_kernel(parser *p)
 {
     DC_TRY(read_heading(p));
-    while (!accept(p, "}"))
+    while (!dc_scan_accept(&p->scan, "}"))
         DC_TRY(read_inst(p));
     put_first_in_front(p);
     return DC_OK;
@@ -617,11 +560,11 @@ static void free_flat(void *f)
 
 dc_status dc_flat_parse(dc_job *j, const char **text, dc_flat **out)
 {
-    parser p = {.j = j, .at = *text, .line = 1};
+    parser p = {.scan = {j, *text, 1, word_length}};
     *out = NULL;
-    skip_blanks(&p);
-    if (*p.at == '\0') {
-        *text = p.at;
+    dc_scan_skip(&p.scan);
+    if (*p.scan.at == '\0') {
+        *text = p.scan.at;
         return DC_OK;
     }
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -637,7 +580,7 @@ dc_status dc_flat_parse(dc_job *j, const char **text, dc_flat **out)
         dc_flat_free(f);
         return s;
     }
-    *text = p.at;
+    *text = p.scan.at;
     *out = f;
     return DC_OK;
 }
