@@ -40,13 +40,20 @@ static const char *env_of(const char *name)
     return getenv(name);
 }
 
+/* What others set for everybody is taken if it fits, else left alone. */
+static bool is_ours(const char *name)
+{
+    return strncmp(name, "DEEPC_", 6) == 0;
+}
+
 void dc_opts_init(dc_opts *o, const char **bad)
 {
     const char *text;
     *bad = NULL;
-#define OPT(id, env, kind, dflt, help)                                          \
-    set_##kind(dflt, &o->id);                                                   \
-    if ((text = env_of(env)) != NULL && *text != '\0' && !read_##kind(text, &o->id)) \
+#define OPT(id, env, kind, dflt, help)                                               \
+    set_##kind(dflt, &o->id);                                                        \
+    text = env_of(env);                                                              \
+    if (text != NULL && *text != '\0' && !read_##kind(text, &o->id) && is_ours(env)) \
         *bad = env;
 #include "core/opt.def"
 }
@@ -86,7 +93,7 @@ void dc_opts_each(const dc_opts *o,
                   void *ctx)
 {
     char a[32], b[32];
-#define OPT(id, env, kind, dflt, help)                                                      \
+#define OPT(id, env, kind, dflt, help) \
     see(ctx, env, show_##kind(dflt, a, sizeof a), show_##kind(o->id, b, sizeof b), help);
 #include "core/opt.def"
 }

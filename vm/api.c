@@ -62,6 +62,10 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
     if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0)
         variable = "DEEPC_MATH", wanted = "'strict', or nothing";
+    if (opt->compare[0] != '\0' && strcmp(opt->compare, "eval") != 0)
+        variable = "DEEPC_COMPARE", wanted = "only 'eval' can be compared with";
+    if (opt->compile[0] != '\0' && strcmp(opt->compile, "now") != 0)
+        variable = "DEEPC_COMPILE", wanted = "'now', or nothing";
     if (variable == NULL)
         return DC_OK;
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {variable, wanted}});

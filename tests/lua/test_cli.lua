@@ -99,6 +99,7 @@ function TestProgram:test_settings_that_are_wrong()
     ["DEEPC_CHECK=-1"] = "DEEPC_CHECK: 0, 1 or 2",
     ["DEEPC_MATH=fast"] = "DEEPC_MATH: 'strict', or nothing",
     ["DEEPC_COMPILE=later"] = "DEEPC_COMPILE: 'now', or nothing",
+    ["DEEPC_COMPARE=cpu"] = "DEEPC_COMPARE: only 'eval' can be compared with",
     ["DEEPC_SKIP=fusion"] = "DEEPC_SKIP: nothing is called 'fusion'; there are: ",
     ["DEEPC_SCHEDULE=/nonexistent"] = "/nonexistent: schedules cannot be read: No such file",
     ["DEEPC_DEVICE=sim:abacus"] = "there are sim:cpu, sim:cuda, sim:opencl (deepc --devices tells",
@@ -108,6 +109,8 @@ function TestProgram:test_settings_that_are_wrong()
     lu.assertStrContains(text, message)
     lu.assertEquals(status, 1)
   end
+  -- TMPDIR is everybody's: too long a one is nobody's concern
+  lu.assertEquals({ run("-e 'print(1)'", "TMPDIR=/" .. ("x"):rep(300)) }, { "1\n", 0 })
   local text, status = run("--options", "DEEPC_SEED=x")
   lu.assertStrContains(text, "DEEPC_SEED: not a whole number")
   lu.assertEquals(status, 1)
