@@ -80,6 +80,8 @@ void dc_jit_trim(dc_rt *rt)
 
 void dc_jit_stop(dc_rt *rt)
 {
+    if (rt->work != NULL && wants_all(rt))
+        dc_work_drain(rt->work);
     if (rt->work != NULL)
         dc_work_stop(rt->work);
 }

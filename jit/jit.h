@@ -68,7 +68,8 @@ void dc_jit_trim(dc_rt *rt);
 
 /*
  * Before the process ends without the context being closed: the end destroys what compilers on other
- * threads are using. Waits for those that are running.
+ * threads are using. Waits for those that are running; with DEEPC_DUMP or a channel of compilation on,
+ * for all that is queued.
  */
 void dc_jit_stop(dc_rt *rt);
 

@@ -40,6 +40,18 @@ check "other settings make other files" test "$(count d)" -ge 2
 dump a DEEPC_OPT=0
 check "which may stand beside the first" test "$(count a)" -eq $((2 + $(count d)))
 
+cat >"$dir/leave.lua" <<'END'
+local dc = require "deepc"
+local kept = {}
+for i = 1, 30 do
+  kept[i] = dc.fn(("f%d(x: f32[8]) -> f32[8]"):format(i), function(x) return x * (i + 0.5) end)
+end
+os.exit(0) -- what is queued is compiled and written all the same
+END
+run env DEEPC_DUMP="$dir/e" "$DEEPC" "$dir/leave.lua"
+check "a script that leaves ends well" test "$status" -eq 0
+check "and leaves every kernel" test "$(count e)" -eq 30
+
 run env DEEPC_DUMP="$dir/two.lua" "$DEEPC" "$dir/two.lua"
 check "a file is no folder" test "$status" -eq 1
 check "which is said" warns "DEEPC_DUMP: $dir/two.lua: Not a directory"
