@@ -139,4 +139,8 @@ struct dc_device {
 };
 
 
+/* For devices whose memory is the host's, from malloc and its like. Places may overlap. */
+void dc_host_release(dc_device *d, void *mem);
+dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+
 #endif

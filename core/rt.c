@@ -91,13 +91,13 @@ static dc_status host_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
     return *out == NULL ? dc_fail(j, DC_ERR_NOMEM, NULL) : DC_OK;
 }
 
-static void host_release(dc_device *d, void *mem)
+void dc_host_release(dc_device *d, void *mem)
 {
     DC_UNUSED(d);
     free(mem);
 }
 
-static dc_status host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
+dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
     DC_UNUSED(d);
     DC_UNUSED(j);
@@ -154,15 +154,15 @@ dc_device *dc_host_device_new(void)
         .free = host_free,
         .target = host_target,
         .alloc = host_alloc,
-        .release = host_release,
-        .upload = host_copy,
-        .download = host_copy,
+        .release = dc_host_release,
+        .upload = dc_host_copy,
+        .download = dc_host_copy,
         .compile = host_compile,
         .program_free = host_program_free,
         .record = host_record,
         .recording_free = host_recording_free,
         .run = host_run,
-        .copy = host_copy,
+        .copy = dc_host_copy,
     };
     dc_device *d = dc_xalloc(sizeof *d);
     d->ops = &ops;

@@ -17,6 +17,7 @@
 #define _POSIX_C_SOURCE 200809L /* open, getpid */
 #include "jit/bug.h"
 
+#include "core/file.h"
 #include "core/gtext.h"
 #include "jit/exec.h"
 
@@ -101,25 +102,11 @@ static int create(report *r, const char *folder)
     return -1;
 }
 
-static bool write_text(int fd, const char *s, size_t n)
-{
-    while (n > 0) {
-        const ssize_t k = write(fd, s, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return false;
-        s += k;
-        n -= (size_t)k;
-    }
-    return true;
-}
-
 /* All of it, or no file. */
 static bool write_file(report *r, const char *folder)
 {
     const int fd = create(r, folder);
-    bool whole = fd >= 0 && write_text(fd, r->text.s, r->text.n);
+    bool whole = fd >= 0 && dc_file_write(fd, r->text.s, r->text.n);
     if (fd >= 0)
         whole = close(fd) == 0 && whole;
     if (fd >= 0 && !whole)

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L /* mkstemp, mkdir */
 #include "jit/dump.h"
 
+#include "core/file.h"
 #include "jit/render.h"
 
 #include <errno.h>
@@ -92,20 +93,6 @@ static void end_writing(void *what)
     dc_text_free(&w->text);
 }
 
-static bool write_all(int fd, const char *s, size_t n)
-{
-    while (n > 0) {
-        const ssize_t k = write(fd, s, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return false;
-        s += k;
-        n -= (size_t)k;
-    }
-    return true;
-}
-
 /* Under another name first: several processes may write the same kernel. */
 static dc_status write_file(dc_job *j, writing *w)
 {
@@ -113,7 +100,7 @@ static dc_status write_file(dc_job *j, writing *w)
     if (w->fd < 0)
         return fail_file(j, w->path, errno);
     fchmod(w->fd, 0644);
-    if (!write_all(w->fd, w->text.s, w->text.n))
+    if (!dc_file_write(w->fd, w->text.s, w->text.n))
         return fail_file(j, w->path, errno);
     const int fd = w->fd;
     w->fd = -1;

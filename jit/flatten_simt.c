@@ -110,20 +110,6 @@ static bool is_thread_loop(const flattener *l, const dc_stmt *s)
     return s->kind == DC_STMT_LOOP && dc_axis_is_thread(l->k->axis.at[s->axis].kind);
 }
 
-/* Threads that a list asks for. */
-static int64_t threads_of(const flattener *l, const dc_stmt *first)
-{
-    int64_t most = 1;
-    for (const dc_stmt *s = first; s != NULL; s = s->next) {
-        if (s->kind != DC_STMT_LOOP)
-            continue;
-        const int64_t inside = threads_of(l, s->body);
-        const int64_t extent = is_thread_loop(l, s) ? l->k->axis.at[s->axis].extent : 1;
-        most = dc_max_i64(most, extent * inside);
-    }
-    return most;
-}
-
 static bool has_threads(const flattener *l, const dc_stmt *s)
 {
     if (s->kind != DC_STMT_LOOP)
@@ -141,7 +127,7 @@ static dc_ix enter(flattener *l, const dc_stmt *loop)
 {
     const dc_ix outer = l->thread_ix;
     const dc_ix axis = dc_ix_axis(l->k, loop->axis);
-    l->thread_ix = dc_ix_add(l->k, outer, dc_ix_mul(l->k, axis, threads_of(l, loop->body)));
+    l->thread_ix = dc_ix_add(l->k, outer, dc_ix_mul(l->k, axis, dc_nest_threads(l->k, loop->body)));
     return outer;
 }
 
@@ -373,7 +359,7 @@ static void leaf(flattener *l, const dc_stmt *body, dc_fv active)
 static void thread_loop(flattener *l, const dc_stmt *s, const space *in)
 {
     dc_fbuild *b = l->b;
-    const int64_t inside = threads_of(l, s->body), extent = l->k->axis.at[s->axis].extent;
+    const int64_t inside = dc_nest_threads(l->k, s->body), extent = l->k->axis.at[s->axis].extent;
     const dc_fv p = dc_fb_const(b, DC_INDEX, 1, (uint64_t)inside);
     const dc_fv run = dc_fb_op2(b, DC_K_DIV, in->rel, p);
     const dc_fv n = dc_fb_const(b, DC_INDEX, 1, (uint64_t)extent);
@@ -384,7 +370,7 @@ static void thread_loop(flattener *l, const dc_stmt *s, const space *in)
         inner.active = dc_fl_both(l, in->active, dc_fb_op2(b, DC_K_LT, run, n));
     const dc_ix outer = enter(l, s);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = run};
-    if (threads_of(l, s->body) > 1)
+    if (dc_nest_threads(l->k, s->body) > 1)
         walk(l, s->body, &inner);
     else
         leaf(l, s->body, inner.active);

@@ -294,15 +294,14 @@ dc_stmt *dc_stmt_copy(dc_kernel *k, const dc_stmt *first)
 
 /* Launching ---------------------------------------------------------------------------------- */
 
-/* Threads that a list of statements is divided among. */
-static int64_t threads_of(const dc_kernel *k, const dc_stmt *first)
+int64_t dc_nest_threads(const dc_kernel *k, const dc_stmt *first)
 {
     int64_t most = 1;
     for (const dc_stmt *s = first; s != NULL; s = s->next) {
         if (s->kind != DC_STMT_LOOP)
             continue;
         const dc_axis *a = &k->axis.at[s->axis];
-        const int64_t inside = threads_of(k, s->body);
+        const int64_t inside = dc_nest_threads(k, s->body);
         most = dc_max_i64(most, dc_axis_is_thread(a->kind) ? a->extent * inside : inside);
     }
     return most;
@@ -310,7 +309,7 @@ static int64_t threads_of(const dc_kernel *k, const dc_stmt *first)
 
 dc_launch dc_nest_launch(const dc_kernel *k)
 {
-    dc_launch l = {.positions = 0, .threads = (uint32_t)threads_of(k, k->root)};
+    dc_launch l = {.positions = 0, .threads = (uint32_t)dc_nest_threads(k, k->root)};
     bool grid = false;
     for (const dc_stmt *s = k->root; s != NULL; s = s->next)
         if (s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID) {

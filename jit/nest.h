@@ -279,6 +279,8 @@ typedef struct dc_launch {
 } dc_launch;
 
 dc_launch dc_nest_launch(const dc_kernel *k);
+/* Threads that a list of statements is divided among: the most that its thread loops make. */
+int64_t dc_nest_threads(const dc_kernel *k, const dc_stmt *first);
 
 /* Text of the nest, for people, golden files and keys (no names of the script in it). */
 void dc_nest_print(dc_kernel *k, dc_text *out);

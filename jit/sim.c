@@ -56,21 +56,6 @@ static dc_status sim_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
     return DC_OK;
 }
 
-static void sim_release(dc_device *d, void *mem)
-{
-    DC_UNUSED(d);
-    free(mem);
-}
-
-static dc_status sim_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
-{
-    DC_UNUSED(d);
-    DC_UNUSED(j);
-    if (bytes > 0)
-        memmove(to, from, bytes);
-    return DC_OK;
-}
-
 /* Programs ---------------------------------------------------------------------------------- */
 
 static void release_program(void *what)
@@ -305,15 +290,15 @@ dc_status dc_sim_open(dc_job *j, const char *name, dc_device **out)
         .free = sim_free,
         .target = sim_target,
         .alloc = sim_alloc,
-        .release = sim_release,
-        .upload = sim_copy,
-        .download = sim_copy,
+        .release = dc_host_release,
+        .upload = dc_host_copy,
+        .download = dc_host_copy,
         .compile = sim_compile,
         .program_free = sim_program_free,
         .record = sim_record,
         .recording_free = sim_recording_free,
         .run = sim_run,
-        .copy = sim_copy,
+        .copy = dc_host_copy,
     };
     const dc_target *t = dc_sim_is(name) ? dc_target_named(name) : NULL;
     if (t == NULL)

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE /* environ, pipe2 */
 #include "backends/cpu/cc.h"
 
+#include "core/file.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -154,17 +156,8 @@ static int new_file(const char *path)
 
 static dc_status write_text(build *b, const char *text)
 {
-    size_t left = strlen(text);
     const int file = new_file(b->source);
-    bool ok = file >= 0;
-    while (ok && left > 0) {
-        const ssize_t n = write(file, text, left);
-        if (n < 0 && errno == EINTR)
-            continue;
-        ok = n > 0;
-        text += ok ? n : 0;
-        left -= ok ? (size_t)n : 0;
-    }
+    bool ok = file >= 0 && dc_file_write(file, text, strlen(text));
     int e = errno;
     if (file >= 0 && close(file) != 0 && ok) {
         ok = false;

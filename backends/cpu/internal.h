@@ -44,7 +44,6 @@ dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);
 dc_status dc_cpu_reserve(dc_device *d, dc_job *j, size_t bytes, void **out);
 dc_status dc_cpu_commit(dc_device *d, dc_job *j, void *mem, size_t bytes);
 void dc_cpu_release(dc_device *d, void *mem);
-dc_status dc_cpu_move(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
 
 /* record.c */
 dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,

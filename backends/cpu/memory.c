@@ -95,12 +95,3 @@ void dc_cpu_release(dc_device *d, void *mem)
     munmap(r->base, r->size);
     *r = cpu->reserved.at[--cpu->reserved.n];
 }
-
-dc_status dc_cpu_move(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
-{
-    DC_UNUSED(d);
-    DC_UNUSED(j);
-    if (bytes > 0)
-        memmove(to, from, bytes);
-    return DC_OK;
-}

@@ -1,0 +1,10 @@
+/* Files, as far as several places need the same of them. */
+#ifndef DC_CORE_FILE_H
+#define DC_CORE_FILE_H
+
+#include "core/base.h"
+
+/* All n bytes to a descriptor, however many calls it takes; false with errno when one fails. */
+bool dc_file_write(int fd, const char *s, size_t n);
+
+#endif
