@@ -18,7 +18,7 @@ typedef struct reader {
     dc_job *j;
     dc_names *intern;
     const char *text, *at;
-    dc_sig *sig;
+    dc_oldsig *sig;
 } reader;
 
 static dc_status refuse(reader *r, const char *fmt, ...) DC_PRINTF(2, 3);
@@ -94,12 +94,12 @@ static dc_status take_size(reader *r, int64_t *out)
 
 static dc_status find_var(reader *r, const char *name, int *out)
 {
-    dc_sig *s = r->sig;
+    dc_oldsig *s = r->sig;
     for (*out = 0; *out < s->nvar; ++*out)
         if (s->var[*out] == name)
             return DC_OK;
-    if (s->nvar == DC_SIG_VARS)
-        return refuse(r, "more than %d names of dims", DC_SIG_VARS);
+    if (s->nvar == DC_OLDSIG_VARS)
+        return refuse(r, "more than %d names of dims", DC_OLDSIG_VARS);
     s->var[s->nvar] = name;
     s->size[s->nvar++] = -1;
     return DC_OK;
@@ -162,15 +162,15 @@ static dc_status read_type(reader *r, dc_type *out)
 
 static dc_status read_param(reader *r)
 {
-    dc_sig *s = r->sig;
+    dc_oldsig *s = r->sig;
     const char *name = take_name(r);
     if (name == NULL)
         return refuse(r, "a parameter's name expected before '%.12s'", r->at);
     for (int i = 0; i < s->nparam; i++)
         if (s->param[i].name == name)
             return refuse(r, "parameter '%s' is given twice", name);
-    if (s->nparam == DC_SIG_PARAMS)
-        return refuse(r, "more than %d parameters", DC_SIG_PARAMS);
+    if (s->nparam == DC_OLDSIG_PARAMS)
+        return refuse(r, "more than %d parameters", DC_OLDSIG_PARAMS);
     if (take(r, "?"))
         return refuse(r, "optional parameters are not supported yet");
     if (!take(r, ":"))
@@ -181,12 +181,12 @@ static dc_status read_param(reader *r)
 
 static dc_status read_results(reader *r)
 {
-    dc_sig *s = r->sig;
+    dc_oldsig *s = r->sig;
     if (take(r, "("))
         return expect(r, ")");
     do {
-        if (s->nresult == DC_SIG_RESULTS)
-            return refuse(r, "more than %d results", DC_SIG_RESULTS);
+        if (s->nresult == DC_OLDSIG_RESULTS)
+            return refuse(r, "more than %d results", DC_OLDSIG_RESULTS);
         DC_TRY(read_type(r, &s->result[s->nresult++]));
     } while (take(r, ","));
     return DC_OK;
@@ -199,15 +199,15 @@ static dc_status settle(reader *r, dc_type *t)
     for (int k = 0; k < t->rank; k++)
         if (t->dim[k] < 0 && r->sig->size[~t->dim[k]] >= 0)
             t->dim[k] = r->sig->size[~t->dim[k]];
-    if (dc_sig_resolve(t, r->sig->size, &full) &&
+    if (dc_oldsig_resolve(t, r->sig->size, &full) &&
         !dc_dims_fit(full.rank, full.dim, dc_dtype_size((dc_dtype)full.dtype)))
         return refuse(r, "a type is too large to address");
     return DC_OK;
 }
 
-dc_status dc_sig_parse(dc_job *j, dc_names *intern, const char *text, dc_sig *out)
+dc_status dc_oldsig_parse(dc_job *j, dc_names *intern, const char *text, dc_oldsig *out)
 {
-    *out = (dc_sig){0};
+    *out = (dc_oldsig){0};
     reader r = {j, intern, text, text, out};
     out->name = take_name(&r);
     DC_TRY(expect(&r, "("));
@@ -230,7 +230,7 @@ dc_status dc_sig_parse(dc_job *j, dc_names *intern, const char *text, dc_sig *ou
     return DC_OK;
 }
 
-bool dc_sig_resolve(const dc_type *t, const int64_t *size, dc_type *out)
+bool dc_oldsig_resolve(const dc_type *t, const int64_t *size, dc_type *out)
 {
     *out = *t;
     for (int k = 0; k < t->rank; k++)
@@ -239,7 +239,7 @@ bool dc_sig_resolve(const dc_type *t, const int64_t *size, dc_type *out)
     return true;
 }
 
-bool dc_sig_match(const dc_type *declared, const dc_type *given, int64_t *size, int *axis)
+bool dc_oldsig_match(const dc_type *declared, const dc_type *given, int64_t *size, int *axis)
 {
     *axis = -1;
     if (declared->dtype != given->dtype || declared->rank != given->rank)
@@ -260,7 +260,7 @@ bool dc_sig_match(const dc_type *declared, const dc_type *given, int64_t *size, 
     return true;
 }
 
-int dc_sig_type_print(const dc_type *t, const int64_t *size, char *out, size_t room)
+int dc_oldsig_type_print(const dc_type *t, const int64_t *size, char *out, size_t room)
 {
     size_t n = 0;
     char dim[96];

@@ -6,46 +6,46 @@
  *   type  = dtype "[" [dim {"," dim}] "]"
  *   dim   = number | name "=" number | name
  *
- * A bare name stands for a size that is bound later. A dc_sig owns nothing: names are interned.
+ * A bare name stands for a size that is bound later. A dc_oldsig owns nothing: names are interned.
  */
 #ifndef DC_CORE_SIG_H
 #define DC_CORE_SIG_H
 
 #include "core/type.h"
 
-enum { DC_SIG_PARAMS = 32, DC_SIG_RESULTS = 8, DC_SIG_VARS = 16 };
+enum { DC_OLDSIG_PARAMS = 32, DC_OLDSIG_RESULTS = 8, DC_OLDSIG_VARS = 16 };
 
 /* dim[i] < 0: not a size but variable ~dim[i]; its name stands in the type, too. */
-typedef struct dc_sig_param {
+typedef struct dc_oldsig_param {
     const char *name;
     dc_type type;
-} dc_sig_param;
+} dc_oldsig_param;
 
-typedef struct dc_sig {
+typedef struct dc_oldsig {
     const char *name; /* or NULL */
     int nparam, nresult, nvar;
     bool any_result; /* no "->": the results are what they are */
-    dc_sig_param param[DC_SIG_PARAMS];
-    dc_type result[DC_SIG_RESULTS];
-    const char *var[DC_SIG_VARS]; /* names of dims */
-    int64_t size[DC_SIG_VARS];    /* -1: unknown until a call */
-} dc_sig;
+    dc_oldsig_param param[DC_OLDSIG_PARAMS];
+    dc_type result[DC_OLDSIG_RESULTS];
+    const char *var[DC_OLDSIG_VARS]; /* names of dims */
+    int64_t size[DC_OLDSIG_VARS];    /* -1: unknown until a call */
+} dc_oldsig;
 
 struct dc_job;
 
 /* SIGNATURE quotes the place; TYPE_TEXT a type that cannot be read. */
-dc_status dc_sig_parse(struct dc_job *j, dc_names *intern, const char *text, dc_sig *out);
+dc_status dc_oldsig_parse(struct dc_job *j, dc_names *intern, const char *text, dc_oldsig *out);
 
 /* The type with sizes put in for variables; false if one of them has no size. */
-bool dc_sig_resolve(const dc_type *t, const int64_t *size, dc_type *out);
+bool dc_oldsig_resolve(const dc_type *t, const int64_t *size, dc_type *out);
 
 /*
  * Takes the sizes of variables that have none yet from an argument. False where dtype, rank or a
  * size differ; *axis is then the first axis at fault, or -1.
  */
-bool dc_sig_match(const dc_type *declared, const dc_type *given, int64_t *size, int *axis);
+bool dc_oldsig_match(const dc_type *declared, const dc_type *given, int64_t *size, int *axis);
 
 /* "f32[batch, 784]", with names where no size is known. */
-int dc_sig_type_print(const dc_type *t, const int64_t *size, char *out, size_t room);
+int dc_oldsig_type_print(const dc_type *t, const int64_t *size, char *out, size_t room);
 
 #endif

@@ -24,12 +24,12 @@ static DC_NORETURN void wrong_argument(lua_State *L, dc_dsl *d, const dc_fn *fn,
                                        const int64_t *size, int axis)
 {
     char declared[DC_TYPE_TEXT], text[2 * DC_TYPE_TEXT + 200];
-    const dc_sig_param *p = &fn->sig.param[i];
+    const dc_oldsig_param *p = &fn->sig.param[i];
     dc_handle *h = dc_handle_test(L, idx);
     const bool tensor = h != NULL && h->kind != DC_HANDLE_CLOSED;
     const char *given = dc_args_describe(L, idx), *hint = NULL;
     char cast[60];
-    dc_sig_type_print(&p->type, size, declared, sizeof declared);
+    dc_oldsig_type_print(&p->type, size, declared, sizeof declared);
     int n =
         snprintf(text, sizeof text, "argument '%s' is %s, declared %s", p->name, given, declared);
     const dc_operand in = {.h = h, .role = p->name, .type = tensor ? *dc_handle_type(h) : p->type};
@@ -64,7 +64,7 @@ static void match_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int64_t *s
         if (dc_handle_test(L, i + 2) == NULL)
             continue;
         const dc_handle *h = dc_handle_check(L, d, i + 2, fn->name);
-        if (!dc_sig_match(declared, dc_handle_type(h), size, &axis))
+        if (!dc_oldsig_match(declared, dc_handle_type(h), size, &axis))
             wrong_argument(L, d, fn, i, i + 2, size, axis);
     }
 }
@@ -73,7 +73,7 @@ static void match_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int64_t *s
 static void make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, int64_t *size)
 {
     for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_sig_param *p = &fn->sig.param[i];
+        const dc_oldsig_param *p = &fn->sig.param[i];
         const int type = lua_type(L, i + 2);
         dc_type want;
         int axis;
@@ -82,12 +82,12 @@ static void make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, int64_t *size
             continue;
         if (type != LUA_TTABLE)
             wrong_argument(L, d, fn, i, i + 2, size, -1);
-        const bool known = dc_sig_resolve(&p->type, size, &want);
+        const bool known = dc_oldsig_resolve(&p->type, size, &want);
         const dc_type scalar = dc_type_scalar((dc_dtype)p->type.dtype);
         dc_make_from_table(L, d, i + 2, known ? &want : &scalar, !known, fn->name);
         lua_replace(L, i + 2);
         const dc_handle *h = dc_handle_test(L, i + 2);
-        if (!dc_sig_match(&p->type, dc_handle_type(h), size, &axis))
+        if (!dc_oldsig_match(&p->type, dc_handle_type(h), size, &axis))
             wrong_argument(L, d, fn, i, i + 2, size, axis);
     }
 }
@@ -126,8 +126,8 @@ static dc_spec *find_spec(lua_State *L, dc_dsl *d, dc_fn *fn, const int64_t *siz
 typedef struct calling {
     dc_dsl *d;
     dc_spec *s;
-    dc_handle *out[DC_SIG_RESULTS];
-    dc_tensor *made[DC_SIG_RESULTS];
+    dc_handle *out[DC_OLDSIG_RESULTS];
+    dc_tensor *made[DC_OLDSIG_RESULTS];
     dc_fault fault;
 } calling;
 
@@ -264,9 +264,9 @@ static int l_call(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_fn *fn = luaL_checkudata(L, 1, FN);
-    int64_t size[DC_SIG_VARS];
+    int64_t size[DC_OLDSIG_VARS];
     check_count(L, d, fn);
-    luaL_checkstack(L, DC_SIG_RESULTS + 16, "a call");
+    luaL_checkstack(L, DC_OLDSIG_RESULTS + 16, "a call");
     memcpy(size, fn->sig.size, sizeof size);
     match_arguments(L, d, fn, size);
     make_tensors(L, d, fn, size);
@@ -284,17 +284,17 @@ static int l_call(lua_State *L)
 typedef struct parsing {
     dc_names *names;
     const char *text;
-    dc_sig *out;
+    dc_oldsig *out;
 } parsing;
 
 static dc_status parse_body(dc_job *j, void *arg)
 {
     const parsing *a = arg;
-    return dc_sig_parse(j, a->names, a->text, a->out);
+    return dc_oldsig_parse(j, a->names, a->text, a->out);
 }
 
 /* The body's own parameters are those of the signature, in name and number. */
-static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_sig *sig)
+static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_oldsig *sig)
 {
     lua_Debug ar;
     if (lua_type(L, idx) != LUA_TFUNCTION) {
@@ -328,7 +328,7 @@ static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_sig *sig)
 }
 
 /* { batch = 64 } gives sizes to names. */
-static void read_sizes(lua_State *L, dc_dsl *d, int idx, dc_sig *sig)
+static void read_sizes(lua_State *L, dc_dsl *d, int idx, dc_oldsig *sig)
 {
     if (lua_isnil(L, idx))
         return;
@@ -458,7 +458,7 @@ static int l_tostring(lua_State *L)
     luaL_addstring(&b, fn->name);
     luaL_addchar(&b, '(');
     for (int i = 0; i < fn->sig.nparam; i++) {
-        dc_sig_type_print(&fn->sig.param[i].type, fn->sig.size, type, sizeof type);
+        dc_oldsig_type_print(&fn->sig.param[i].type, fn->sig.size, type, sizeof type);
         luaL_addstring(&b, i ? ", " : "");
         luaL_addstring(&b, fn->sig.param[i].name);
         luaL_addstring(&b, ": ");
@@ -466,7 +466,7 @@ static int l_tostring(lua_State *L)
     }
     luaL_addchar(&b, ')');
     for (int i = 0; i < fn->sig.nresult; i++) {
-        dc_sig_type_print(&fn->sig.result[i], fn->sig.size, type, sizeof type);
+        dc_oldsig_type_print(&fn->sig.result[i], fn->sig.size, type, sizeof type);
         luaL_addstring(&b, i ? ", " : " -> ");
         luaL_addstring(&b, type);
     }

@@ -10,7 +10,7 @@
 enum { DC_FN_BODY = 1, DC_FN_SPECS = 2 };
 
 typedef struct dc_fn {
-    dc_sig sig;
+    dc_oldsig sig;
     const char *name;     /* interned, as are the next two */
     const char *place;    /* ", train.lua:12", or "" */
     const char *origin;   /* of results */
@@ -24,7 +24,7 @@ typedef struct dc_spec {
     dc_inst *inst;
     dc_arg *arg; /* declared parameters, then captured tensors */
     uint32_t nresult;
-    int64_t size[DC_SIG_VARS];
+    int64_t size[DC_OLDSIG_VARS];
 } dc_spec;
 
 /* Makes the metatables. */

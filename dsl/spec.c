@@ -89,10 +89,10 @@ static dc_status argument_body(dc_job *j, void *arg)
 static void push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
 {
     for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_sig_param *p = &fn->sig.param[i];
+        const dc_oldsig_param *p = &fn->sig.param[i];
         argument a = {.t = s->trace, .h = dc_handle_new_traced(L, d), .label = p->name};
         a.h->origin = dc_place_intern(d, "argument '%s' of %s%s", p->name, fn->name, fn->place);
-        if (!dc_sig_resolve(&p->type, s->size, &a.type))
+        if (!dc_oldsig_resolve(&p->type, s->size, &a.type))
             DC_BUG("parameter '%s' of '%s' has an unknown size", p->name, fn->name);
         dc_error_check(L, d, dc_protect(&d->rt->job, argument_body, &a), fn->name);
     }
@@ -127,10 +127,10 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, i
 void dc_spec_check_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size, int idx,
                            int n)
 {
-    const dc_sig *sig = &fn->sig;
-    if (n > DC_SIG_RESULTS)
+    const dc_oldsig *sig = &fn->sig;
+    if (n > DC_OLDSIG_RESULTS)
         dc_error_raisef(L, d, DC_ERR_ARG, fn->name, "%d results returned, %d is the most", n,
-                        DC_SIG_RESULTS);
+                        DC_OLDSIG_RESULTS);
     if (!sig->any_result && n != sig->nresult)
         dc_error_fact(L, d, DC_ERR_RESULT_COUNT,
                       &(dc_fact){.op = fn->name, .num = {n, sig->nresult}}, NULL);
@@ -237,7 +237,7 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size)
 {
     dc_fn *fn = lua_touserdata(L, fn_idx);
-    luaL_checkstack(L, DC_SIG_PARAMS + 16, "a typed function");
+    luaL_checkstack(L, DC_OLDSIG_PARAMS + 16, "a typed function");
     dc_spec *s = lua_newuserdatauv(L, sizeof *s, 0);
     const int at = lua_gettop(L);
     *s = (dc_spec){0};

@@ -202,7 +202,7 @@ static void after_parse(bool done)
 }
 
 static dc_names *names;
-static dc_sig sig;
+static dc_oldsig sig;
 
 static void make_names(void)
 {
@@ -212,15 +212,15 @@ static void make_names(void)
 static dc_status do_sig(dc_job *j, void *ctx)
 {
     (void)ctx;
-    return dc_sig_parse(j, names, "f(x: f32[batch, feature=4], n: i32[]) -> f32[batch, class=3]",
-                        &sig);
+    return dc_oldsig_parse(j, names, "f(x: f32[batch, feature=4], n: i32[]) -> f32[batch, class=3]",
+                           &sig);
 }
 
 static void after_sig(bool done)
 {
     char words[200];
     if (done) {
-        dc_sig_type_print(&sig.param[0].type, sig.size, words, sizeof words);
+        dc_oldsig_type_print(&sig.param[0].type, sig.size, words, sizeof words);
         same(words, strlen(words));
         same(sig.result[0].name[1], sizeof "class");
     }

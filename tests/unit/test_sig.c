@@ -10,7 +10,7 @@
 typedef struct reading {
     dc_names *names;
     const char *text;
-    dc_sig *out;
+    dc_oldsig *out;
 } reading;
 
 static dc_job job;
@@ -19,10 +19,10 @@ static dc_names *names;
 static dc_status body(dc_job *j, void *arg)
 {
     const reading *r = arg;
-    return dc_sig_parse(j, r->names, r->text, r->out);
+    return dc_oldsig_parse(j, r->names, r->text, r->out);
 }
 
-static dc_status parse(const char *text, dc_sig *out)
+static dc_status parse(const char *text, dc_oldsig *out)
 {
     reading r = {names, text, out};
     return dc_protect(&job, body, &r);
@@ -37,7 +37,7 @@ static const char *sentence(void)
 
 static void test_parts(void)
 {
-    static dc_sig s;
+    static dc_oldsig s;
     CHECK_EQ(parse("step(x: u8[64, 28, 28], y: i32[batch=64], lr: f32[]) -> f32[], f32[batch]", &s),
              DC_OK);
     CHECK_STR(s.name, "step");
@@ -61,32 +61,32 @@ static void test_parts(void)
 
 static void test_binding(void)
 {
-    static dc_sig s;
+    static dc_oldsig s;
     int axis;
     char text[DC_TYPE_TEXT];
     dc_type t;
     CHECK_EQ(parse("f(x: f32[batch, n], y: f32[n, 3]) -> f32[batch]", &s), DC_OK);
     CHECK_EQ(s.nvar, 2);
-    CHECK(!dc_sig_resolve(&s.param[0].type, s.size, &t));
-    dc_sig_type_print(&s.param[0].type, s.size, text, sizeof text);
+    CHECK(!dc_oldsig_resolve(&s.param[0].type, s.size, &t));
+    dc_oldsig_type_print(&s.param[0].type, s.size, text, sizeof text);
     CHECK_STR(text, "f32[batch, n]");
     const dc_type x = dc_type_make(DC_F32, 2, (const int64_t[]){5, 7});
     const dc_type y = dc_type_make(DC_F32, 2, (const int64_t[]){8, 3});
-    CHECK(dc_sig_match(&s.param[0].type, &x, s.size, &axis));
-    CHECK(!dc_sig_match(&s.param[1].type, &y, s.size, &axis));
+    CHECK(dc_oldsig_match(&s.param[0].type, &x, s.size, &axis));
+    CHECK(!dc_oldsig_match(&s.param[1].type, &y, s.size, &axis));
     CHECK_EQ(axis, 0);
-    CHECK(dc_sig_resolve(&s.result[0], s.size, &t));
+    CHECK(dc_oldsig_resolve(&s.result[0], s.size, &t));
     CHECK_EQ(t.dim[0], 5);
-    dc_sig_type_print(&s.param[0].type, s.size, text, sizeof text);
+    dc_oldsig_type_print(&s.param[0].type, s.size, text, sizeof text);
     CHECK_STR(text, "f32[batch=5, n=7]");
     const dc_type other = dc_type_make(DC_I32, 2, (const int64_t[]){5, 7});
-    CHECK(!dc_sig_match(&s.param[0].type, &other, s.size, &axis));
+    CHECK(!dc_oldsig_match(&s.param[0].type, &other, s.size, &axis));
     CHECK_EQ(axis, -1);
 }
 
 static void test_refusals(void)
 {
-    static dc_sig s;
+    static dc_oldsig s;
     static const char *const cases[][2] = {
         {"", "signature '': '(' expected at its end"},
         {"f(x: f32[2)", "signature 'f(x: f32[2)': ']' expected before ')'"},
@@ -120,7 +120,7 @@ static void test_refusals(void)
 /* Every prefix, and every text with one character replaced, is read or refused, nothing else. */
 static void test_damaged(void)
 {
-    static dc_sig s;
+    static dc_oldsig s;
     static const char whole[] = "step(x: u8[64, 28], y: i32[batch=64]) -> f32[], f32[batch]";
     static const char other[] = "()[],:=->?{}.*0a ";
     char text[sizeof whole];
