@@ -421,6 +421,40 @@ dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, cons
     return DC_OK;
 }
 
+dc_status dc_b_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
+{
+    const int64_t attr = axes;
+    return make(j, f, DC_OP_FLIP, &a, 1, &attr, 1, NULL, out);
+}
+
+dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
+{
+    dc_type to = dc_type_scalar(dtype_of(&a.type));
+    DC_UNUSED(j);
+    for (int i = 0; i < a.type.rank; i++) {
+        if (axes >> i & 1)
+            continue;
+        to.dim[to.rank] = a.type.dim[i];
+        to.name[to.rank++] = a.type.name[i];
+    }
+    out->ref = dc_g_reshape(f, a.ref, to.rank, to.dim);
+    out->type = to;
+    return DC_OK;
+}
+
+dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
+                   const dc_type *want, double fill, dc_val *out)
+{
+    const int rank = a.type.rank;
+    int64_t attr[2 * DC_MAX_RANK + 1];
+    for (int i = 0; i < rank; i++) {
+        attr[i] = lo[i];
+        attr[rank + i] = step[i];
+    }
+    attr[2 * rank] = (int64_t)dc_bits_of(dtype_of(&a.type), fill);
+    return make(j, f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, want, out);
+}
+
 dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out)
 {
     const int64_t bits = (int64_t)dc_bits_of(dtype_of(t), v);

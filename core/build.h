@@ -34,6 +34,14 @@ dc_status dc_b_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_v
 /* inclusive 0-based first, last; step >= 1 */
 dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
                      const int64_t *step, dc_val *out);
+/* Axes of the mask in reverse order. */
+dc_status dc_b_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out);
+/* Without these axes, which have size 1. */
+dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out);
+/* Element p of an axis lands at lo + p * step of the dims of `want`; fill elsewhere. An axis that
+   grows loses its name. */
+dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
+                   const dc_type *want, double fill, dc_val *out);
 dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out);
 dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out);
 

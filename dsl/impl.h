@@ -253,7 +253,8 @@ void dc_trace_settle(dc_trace *t);
 void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* ops.c */
 void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module);        /* reduce.c */
 void dc_move_register(lua_State *L, dc_dsl *d, int methods);                      /* move.c */
-int dc_move_index(lua_State *L, dc_dsl *d, dc_handle *h);   /* a[k]: key at 2 */
+void dc_index_register(lua_State *L, dc_dsl *d, int methods);                     /* index.c */
+int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);    /* a[k]: key at 2 */
 void dc_make_register(lua_State *L, dc_dsl *d, int module); /* make.c */
 void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
                         const char *op);                      /* pushes a tensor */

@@ -201,6 +201,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_ops_register(L, d, methods, module, meta);
     dc_reduce_register(L, d, methods, module);
     dc_move_register(L, d, methods);
+    dc_index_register(L, d, methods);
     dc_make_register(L, d, module);
     dc_random_register(L, d, module);
     dc_tensor_register(L, d, methods, module, meta);

@@ -1,9 +1,5 @@
 /*
- * Movement: reshape, flatten, transpose, permute, expand, slice, and indexing with brackets.
- *
- *   a[2]  a[-1]             drops the axis            a[{ 2, 3 }]          one index per axis
- *   a[{ {}, {2, 3} }]       all rows, columns 2..3    a[{ {1, 9, 2} }]     with a step
- *   a:slice { batch = { 1, 16 } }
+ * Movement of whole tensors: reshape, flatten, transpose, permute, expand.
  */
 #include "dsl/impl.h"
 
@@ -169,138 +165,11 @@ static int l_transpose(lua_State *L)
     return 1;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------- */
-
-typedef struct part {
-    int64_t first[DC_MAX_RANK], last[DC_MAX_RANK], step[DC_MAX_RANK]; /* 0-based */
-    uint32_t drop;
-} part;
-
-static dc_status build_part(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    const part *p = arg;
-    DC_TRY(dc_b_slice(j, f, in[0], p->first, p->last, p->step, out));
-    if (p->drop == 0)
-        return DC_OK;
-    dc_type want = dc_type_scalar((dc_dtype)out->type.dtype);
-    for (int k = 0; k < out->type.rank; k++)
-        if ((p->drop >> k & 1) == 0) {
-            want.dim[want.rank] = out->type.dim[k];
-            want.name[want.rank++] = out->type.name[k];
-        }
-    return dc_b_reshape(j, f, *out, &want, out);
-}
-
-static void whole(const dc_type *t, part *p)
-{
-    p->drop = 0;
-    for (int k = 0; k < t->rank; k++) {
-        p->first[k] = 0;
-        p->last[k] = t->dim[k] - 1;
-        p->step[k] = 1;
-    }
-}
-
-/* A position from 1, or from the end if negative, as one from 0. */
-static int64_t position(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, int axis,
-                        const char *op)
-{
-    const dc_type *t = dc_handle_type(h);
-    const int64_t n = t->dim[axis], k = dc_args_integer(L, d, idx, op, "an index");
-    if (k >= 1 && k <= n)
-        return k - 1;
-    if (k < 0 && k >= -n)
-        return n + k;
-    const dc_operand in = {.h = dc_handle_test(L, 1), .role = "of", .type = *t};
-    dc_error_fact(L, d, DC_ERR_INDEX,
-                  &(dc_fact){.op = op, .axis = {axis}, .num = {k, n}, .type = {*t}},
-                  &(dc_blame){.in = &in, .n = 1});
-}
-
-/* What stands for one axis, at the top of the stack. */
-static void read_item(lua_State *L, dc_dsl *d, const dc_handle *h, int axis, const char *op,
-                      part *p)
-{
-    const int item = lua_gettop(L);
-    if (lua_type(L, item) != LUA_TTABLE) {
-        p->first[axis] = p->last[axis] = position(L, d, item, h, axis, op);
-        p->drop |= 1u << axis;
-        return;
-    }
-    const lua_Integer n = luaL_len(L, item);
-    if (n > 3)
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "a range is {first, last} or {first, last, step}");
-    if (n == 0)
-        return;
-    lua_geti(L, item, 1);
-    p->first[axis] = p->last[axis] = position(L, d, lua_gettop(L), h, axis, op);
-    if (n >= 2) {
-        lua_geti(L, item, 2);
-        p->last[axis] = position(L, d, lua_gettop(L), h, axis, op);
-    }
-    if (n == 3) {
-        lua_geti(L, item, 3);
-        p->step[axis] = dc_args_integer(L, d, lua_gettop(L), op, "a step");
-    }
-    lua_settop(L, item);
-}
-
-static void read_part(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op, part *p)
-{
-    const dc_type *t = dc_handle_type(h);
-    const lua_Integer n = luaL_len(L, idx);
-    whole(t, p);
-    if (n > t->rank)
-        dc_error_fact(L, d, DC_ERR_INDICES, &(dc_fact){.num = {n}, .type = {*t}}, NULL);
-    for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
-        lua_pushvalue(L, -2);
-        const int key = lua_gettop(L);
-        const int axis = dc_args_axis(L, d, key, h, op);
-        lua_pushvalue(L, key - 1);
-        read_item(L, d, h, axis, op, p);
-        lua_settop(L, key - 1);
-    }
-}
-
-int dc_move_index(lua_State *L, dc_dsl *d, dc_handle *h)
-{
-    part p;
-    if (lua_type(L, 2) == LUA_TTABLE) {
-        read_part(L, d, 2, h, "index", &p);
-    } else {
-        const dc_type *t = dc_handle_type(h);
-        if (t->rank == 0)
-            dc_error_fact(L, d, DC_ERR_INDICES, &(dc_fact){.num = {1}, .type = {*t}},
-                          &(dc_blame){.hint = ":item() gives the number"});
-        whole(t, &p);
-        read_item(L, d, h, 0, "index", &p);
-    }
-    run(L, d, "index", build_part, &p);
-    return 1;
-}
-
-static int l_slice(lua_State *L)
-{
-    dc_dsl *d = dc_dsl_of(L);
-    const dc_handle *h = dc_handle_check(L, d, 1, "slice");
-    part p;
-    if (lua_type(L, 2) != LUA_TTABLE)
-        dc_error_raisef(L, d, DC_ERR_ARG, "slice", "a table of ranges is needed, not %s",
-                        dc_args_describe(L, 2));
-    read_part(L, d, 2, h, "slice", &p);
-    run(L, d, "slice", build_part, &p);
-    return 1;
-}
-
 void dc_move_register(lua_State *L, dc_dsl *d, int methods)
 {
-    static const luaL_Reg fn[] = {{"reshape", l_reshape},
-                                  {"expand", l_expand},
-                                  {"flatten", l_flatten},
-                                  {"permute", l_permute},
-                                  {"transpose", l_transpose},
-                                  {"slice", l_slice},
-                                  {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"reshape", l_reshape},     {"expand", l_expand},
+                                  {"flatten", l_flatten},     {"permute", l_permute},
+                                  {"transpose", l_transpose}, {NULL, NULL}};
     lua_pushvalue(L, methods);
     dc_lib_add(L, d, fn);
     lua_pop(L, 1);

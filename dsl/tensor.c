@@ -63,7 +63,7 @@ static int l_index(lua_State *L)
     }
     dc_handle *h = dc_handle_check(L, d, 1, "index");
     if (lua_type(L, 2) != LUA_TSTRING)
-        return dc_move_index(L, d, h);
+        return dc_index_get(L, d, h);
     const char *name = lua_tostring(L, 2);
     const dc_type *t = dc_handle_type(h);
     if (strcmp(name, "shape") == 0) {

@@ -65,7 +65,7 @@ end
 
 function TestMessages:test_axis_0()
   reads('dc.zeros("f32[64, 10]"):sum(0)', [=[
-train.lua:2: sum: axis 0 of f32[64, 10]: axes are 1 to 2, -1 is the last
+train.lua:2: sum: axis 0 of f32[64, 10]: axes are 1 to 2, -1 is the last, or a name
   [DC0103; deepc explain DC0103]]=])
 end
 

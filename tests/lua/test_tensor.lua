@@ -177,7 +177,7 @@ function TestShape:test_len_and_size()
   lu.assertEquals(#a, 2)
   lu.assertEquals(a:size(2), 3)
   lu.assertEquals(a:size(-1), 3)
-  fails("size: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last", a.size, a, 3)
+  fails("size: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name", a.size, a, 3)
 end
 
 TestText = {}

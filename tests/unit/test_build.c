@@ -147,7 +147,7 @@ static void test_reduce(void)
     CHECK_STR(reduce(DC_OP_MAXR, "u8[2, 3]", 3, true), "u8[1, 1]");
     CHECK_STR(reduce(DC_OP_SUM, "bool[2, 3]", 3, false), "i32[]");
     CHECK_STR(reduce(DC_OP_SUM, "f32[2, 3]", 4, false),
-              "sum: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last");
+              "sum: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name");
     CHECK_STR(told(dc_b_mean(&job, f, val("u8[n=2, 3]"), 2, false, &out), &out), "f32[n=2]");
     CHECK_STR(told(dc_b_mean(&job, f, val("f32[n=2, 3]"), 1, true, &out), &out), "f32[1, 3]");
 }

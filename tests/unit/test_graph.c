@@ -249,7 +249,7 @@ static void test_shape_rules(void)
     CHECK_STR(infer(DC_OP_PERMUTE, TYPES("f32[2, 3]"), ATTR(1, 1), NULL),
               "permute: axis 2 is given twice for f32[2, 3]");
     CHECK_STR(infer(DC_OP_PERMUTE, TYPES("f32[2, 3]"), ATTR(0, 2), NULL),
-              "permute: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last");
+              "permute: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name");
     CHECK_STR(infer(DC_OP_EXPAND, TYPES("f32[1, 3]"), NO_ATTR, "f32[0, 3]"), "f32[0, 3]");
     CHECK_STR(infer(DC_OP_EXPAND, TYPES("f32[2, 3]"), NO_ATTR, "f32[4, 3]"),
               "expand: axis 1: 2 against 4");
@@ -269,14 +269,14 @@ static void test_shape_rules(void)
     CHECK_STR(infer(DC_OP_PAD, TYPES("u8[3]"), ATTR(0, 1, 256), "u8[5]"),
               "pad: 256 is no pattern of u8");
     CHECK_STR(infer(DC_OP_FLIP, TYPES("f32[3]"), ATTR(2), NULL),
-              "flip: axis 2 of f32[3]: axes are 1 to 1, -1 is the last");
+              "flip: axis 2 of f32[3]: axes are 1 to 1, -1 is the last, or a name");
     CHECK_STR(infer(DC_OP_SUM, TYPES("f32[2, 3]"), ATTR(5), NULL),
-              "sum: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last");
+              "sum: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name");
     CHECK_STR(infer(DC_OP_CONST, NO_TYPES, ATTR(-1), "i32[4]"), "i32[4]");
     CHECK_STR(infer(DC_OP_CONST, NO_TYPES, ATTR(-1), "f32[4]"), "const: -1 is no pattern of f32");
     CHECK_STR(infer(DC_OP_CONST, NO_TYPES, ATTR(2), "bool[4]"), "const: 2 is no pattern of bool");
     CHECK_STR(infer(DC_OP_IOTA, NO_TYPES, ATTR(1), "i32[4]"),
-              "iota: axis 2 of i32[4]: axes are 1 to 1, -1 is the last");
+              "iota: axis 2 of i32[4]: axes are 1 to 1, -1 is the last, or a name");
 }
 
 static void test_dot_rules(void)
