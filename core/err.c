@@ -1,8 +1,10 @@
+/*
+ * Records of failures: filled once, passed on. core/err_text.c makes text of them.
+ */
 #include "core/err.h"
 
 #include "core/job.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,57 +71,4 @@ dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *f
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     return dc_fail(j, id, &(dc_fact){.op = op, .word = {text}});
-}
-
-typedef struct sink {
-    char *out;
-    size_t size, n;
-} sink;
-
-static void put(sink *s, const char *text)
-{
-    for (; *text != '\0'; text++, s->n++)
-        if (s->n + 1 < s->size)
-            s->out[s->n] = *text;
-}
-
-static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
-{
-    char text[DC_TYPE_TEXT];
-    switch (kind) {
-    case 'a':
-        snprintf(text, sizeof text, "%d", f->axis[i & 1] + base);
-        break;
-    case 'n':
-        snprintf(text, sizeof text, "%" PRId64, f->num[i & 3]);
-        break;
-    case 't':
-        dc_type_print(&f->type[i & 1], text, sizeof text);
-        break;
-    default:
-        put(s, f->word[i & 1] ? f->word[i & 1] : "");
-        return;
-    }
-    put(s, text);
-}
-
-int dc_err_render(const dc_err *e, int axis_base, char *out, size_t size)
-{
-    sink s = {out, size, 0};
-    if (e->fact.op != NULL) {
-        put(&s, e->fact.op);
-        put(&s, ": ");
-    }
-    for (const char *t = rows[e->id].text; *t != '\0'; t++) {
-        if (t[0] == '{' && t[1] != '\0' && t[2] >= '0' && t[2] <= '3' && t[3] == '}') {
-            put_field(&s, &e->fact, axis_base, t[1], t[2] - '0');
-            t += 3;
-        } else {
-            const char one[2] = {*t, '\0'};
-            put(&s, one);
-        }
-    }
-    if (size > 0)
-        out[s.n < size ? s.n : size - 1] = '\0';
-    return (int)s.n;
 }

@@ -1,7 +1,7 @@
 /*
  * Failure records. dc_fail fills the job's record once (later failures are consequences) and
- * returns the status. dc_err_render turns a record into its sentence; dsl/ adds the place, the
- * operands' origins, names of dims and the code.
+ * returns the status. dc_err_print turns a record, and what is known of where it happened, into the
+ * text that everybody reads.
  */
 #ifndef DC_CORE_ERR_H
 #define DC_CORE_ERR_H
@@ -53,5 +53,30 @@ dc_status dc_err_take(struct dc_job *j, const dc_err *from);
 
 /* "op: sentence", with axes counted from axis_base. Returns what snprintf would. */
 int dc_err_render(const dc_err *e, int axis_base, char *out, size_t size);
+
+/* The record's own hint, or one that follows from the types (in room), or the row's; "" none. */
+const char *dc_err_hint(const dc_err *e, char *room, size_t size);
+
+/* An operand as its reader sees it. */
+typedef struct dc_err_in {
+    const char *role;   /* "left" */
+    const char *type;   /* "f32[784, 10]" */
+    const char *origin; /* "argument 'img' of step, train.lua:12"; NULL or "" not known */
+} dc_err_in;
+
+enum { DC_ERR_OPERANDS = 8 };
+
+/* What stands around the sentence; NULL where it is not known. */
+typedef struct dc_err_scene {
+    const char *where; /* "train.lua:15" */
+    const char *path;  /* of the layer: "net.2 (nn.Linear 784 -> 10)" */
+    const char *dims;  /* bound so far: "batch=32, t=128" */
+    const char *hint;  /* instead of the record's */
+    dc_err_in in[DC_ERR_OPERANDS];
+    int n;
+} dc_err_scene;
+
+/* The whole text, several lines without the last newline. Returns what snprintf would. */
+int dc_err_print(const dc_err *e, const dc_err_scene *scene, int axis_base, char *out, size_t size);
 
 #endif

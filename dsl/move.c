@@ -32,7 +32,8 @@ static dc_status build_expand(dc_job *j, dc_func *f, const void *arg, const dc_v
 static void add_dim(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *t)
 {
     if (t->rank == DC_MAX_RANK)
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "more than %d axes", DC_MAX_RANK);
+        dc_error_fact(L, d, DC_ERR_TOO_MANY_AXES,
+                      &(dc_fact){.op = op, .num = {DC_MAX_RANK + 1, DC_MAX_RANK}}, NULL);
     t->dim[t->rank++] = dc_args_integer(L, d, idx, op, "a size");
 }
 

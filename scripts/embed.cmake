@@ -1,9 +1,10 @@
-# Turns the Lua files of stdlib/ into one C file with their bytes (interface: dsl/stdlib.h).
+# Turns files into one C file with their bytes: the Lua files of stdlib/ (interface: dsl/stdlib.h),
+# or with -DPAGES=1 the pages about errors of docs/errors/ (interface: vm/pages.h).
 #
-#   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c -P scripts/embed.cmake
+#   cmake -DROOT=stdlib -DLIST=file -DOUT=stdlib.c [-DPAGES=1] -P scripts/embed.cmake
 #
-# LIST holds the paths below ROOT, separated by semicolons. The module's name comes from the path:
-# nn.lua and nn/init.lua are deepc.nn, nn/conv.lua is deepc.nn.conv.
+# LIST holds the paths below ROOT, separated by semicolons. A module's name comes from its path:
+# nn.lua and nn/init.lua are deepc.nn, nn/conv.lua is deepc.nn.conv. A page is called as its file is.
 file(READ "${LIST}" files)
 set(arrays "")
 set(rows "")
@@ -13,14 +14,32 @@ foreach(path IN LISTS files)
     string(LENGTH "${hex}" digits)
     math(EXPR size "${digits} / 2")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-    string(REPLACE "0x0a," "0x0a,\n" bytes "${bytes}") # one line of Lua, one line of C
-    string(REGEX REPLACE "\\.lua$" "" module "${path}")
+    string(REPLACE "0x0a," "0x0a,\n" bytes "${bytes}") # one line of the file, one line of C
+    string(REGEX REPLACE "\\.(lua|md)$" "" module "${path}")
     string(REGEX REPLACE "/init$" "" module "${module}")
     string(REPLACE "/" "." module "deepc.${module}")
+    if(PAGES)
+        string(REGEX REPLACE "^deepc\\." "" module "${module}")
+    endif()
     string(APPEND arrays "static const unsigned char text_${count}[] = {\n${bytes}0x00};\n\n")
-    string(APPEND rows "    {\"${module}\", \"=deepc/${path}\", text_${count}, ${size}},\n")
+    if(PAGES)
+        string(APPEND rows "    {\"${module}\", (const char *)text_${count}, ${size}},\n")
+    else()
+        string(APPEND rows "    {\"${module}\", \"=deepc/${path}\", text_${count}, ${size}},\n")
+    endif()
     math(EXPR count "${count} + 1")
 endforeach()
+if(PAGES)
+    file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from docs/errors/. */
+#include \"vm/pages.h\"
+
+${arrays}const struct dc_page dc_pages[] = {
+${rows}    {0, 0, 0},
+};
+const size_t dc_pages_count = ${count};
+")
+    return()
+endif()
 file(WRITE "${OUT}" "/* Made by scripts/embed.cmake from stdlib/. */
 #include \"dsl/stdlib.h\"
 

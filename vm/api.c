@@ -156,10 +156,6 @@ const char *dc_errmsg(dc_rt *rt)
     const dc_err *e = &rt->job.err;
     if (e->status == DC_OK)
         return "no failure";
-    dc_err_render(e, 1, rt->message, sizeof rt->message);
-    const size_t n = strlen(rt->message);
-    const char *hint = e->hint[0] != '\0' ? e->hint : dc_err_row_of(e->id)->hint;
-    if (*hint != '\0')
-        snprintf(rt->message + n, sizeof rt->message - n, " (%s)", hint);
+    dc_err_print(e, &(dc_err_scene){0}, 1, rt->message, sizeof rt->message);
     return rt->message;
 }

@@ -84,8 +84,28 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out);
  */
 void dc_close(dc_rt *ctx);
 
-/* The sentence of the last failure; valid until the next call with this context. Never NULL. */
+/*
+ * The text of the last failure: a sentence, then lines with what is known around it (operands, hint,
+ * code), as scripts read it; no newline at the end. Valid until the next call with this context.
+ * Never NULL.
+ */
 const char *dc_errmsg(dc_rt *ctx);
+
+/*
+ * What deepc raises in Lua is a table that a host finds on the stack after lua_pcall. luaL_tolstring
+ * gives its text; its fields, strings unless told otherwise, are
+ *
+ *     code       "DC0301"; `deepc explain DC0301` tells about it
+ *     op         the operation, "matmul"; nil where the mistake is in none
+ *     at         "train.lua:15", the line of the script; nil where none is on the stack
+ *     path       the layer, "net.2 (nn.Linear 784 -> 10)", or nil
+ *     expected, got   types, or nil
+ *     operands   a list of tables { role, type, origin }
+ *     dims       sizes that names stand for in the function being traced, "batch=64, t=128", or nil
+ *     hint       or nil
+ *     message    all of it as one text
+ *     traceback  as debug.traceback gave it where the error was raised
+ */
 
 /*
  * Makes `require "deepc"` work in a Lua 5.4 state and gives it the context, which from then on is

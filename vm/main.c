@@ -10,6 +10,7 @@
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
+#include "vm/explain.h"
 #include "vm/kernel.h"
 #include "vm/replay.h"
 
@@ -31,7 +32,7 @@ static const char usage[] =
     "  -l MODULE   require a module into a global of its name\n"
     "  -v          print the version\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
-    "  explain DC0301   what the code of an error means\n"
+    "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
     "  --options        every setting, its default and its value\n"
@@ -191,28 +192,6 @@ static int run_command(lua_State *L)
     return 0;
 }
 
-/* Every failure that carries the code, as the table words it. */
-static int explain(const char *code)
-{
-    int found = 0;
-    for (int id = 1; id < DC_ERR__COUNT; id++) {
-        const dc_err_row *row = dc_err_row_of((dc_err_id)id);
-        char name[16];
-        snprintf(name, sizeof name, "DC%04d", row->code);
-        if (strcmp(name, code) != 0)
-            continue;
-        printf("%s  %s\n", name, row->text);
-        if (row->hint[0] != '\0')
-            printf("        hint: %s\n", row->hint);
-        found++;
-    }
-    if (found == 0)
-        fprintf(stderr, "deepc: no error has the code '%s'; codes look like DC0301\n", code);
-    else
-        puts("        {a0} {a1} are axes, {n0} ... numbers, {t0} {t1} types, {w0} {w1} words");
-    return found == 0;
-}
-
 /* Questions that need no context; -1 if this is none. */
 /*
  * In a process of its own: drivers that are asked what there is have been seen to end the process,
@@ -297,7 +276,7 @@ int main(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "kernel") == 0)
         return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)
-        return argc == 3 ? explain(argv[2]) : missing("explain");
+        return dc_vm_explain(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
         return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
     if (argc > 1)

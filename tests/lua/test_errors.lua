@@ -200,6 +200,61 @@ function TestValues:test_an_error_is_a_table_that_reads_as_text()
   lu.assertStrContains(err.traceback, "train.lua:2")
 end
 
+function TestValues:test_methods_of_strings()
+  local err = raised 'dc.zeros("f32[64, 10]"):sum(3)'
+  lu.assertEquals(err:upper():match "SUM", "SUM")
+  lu.assertEquals(#err:gsub("%[DC%d+", ""), #tostring(err) - #"[DC0103")
+  lu.assertEquals("failed: " .. err, "failed: " .. tostring(err))
+  lu.assertEquals(err .. 1, tostring(err) .. "1")
+  lu.assertEquals(#err, #tostring(err))
+  lu.assertNil(err.path)
+end
+
+function TestValues:test_identity()
+  local err = raised 'dc.zeros("f32[64, 10]"):sum(3)'
+  local again = raised 'dc.zeros("f32[64, 10]"):sum(3)'
+  lu.assertTrue(err == err)
+  lu.assertFalse(err == again)
+  for _, level in ipairs { 0, 1, 2 } do
+    local _, other = pcall(error, err, level)
+    lu.assertTrue(rawequal(other, err))
+  end
+  local _, handled = xpcall(error, function(e) return e end, err)
+  lu.assertTrue(rawequal(handled, err))
+  local _, resumed = coroutine.resume(coroutine.create(function() error(err) end))
+  lu.assertTrue(rawequal(resumed, err))
+  local closed
+  local co = coroutine.create(function()
+    local _ <close> = setmetatable({}, { __close = function(_, e) closed = e end })
+    error(err)
+  end)
+  coroutine.resume(co)
+  coroutine.close(co)
+  lu.assertTrue(rawequal(closed, err))
+end
+
+function TestValues:test_raised_in_a_coroutine()
+  local err = raised [[
+local co = coroutine.wrap(function()
+  local _ = dc.zeros "f32[2]" + dc.zeros "f32[3]"
+end)
+co()]]
+  lu.assertEquals(err.code, "DC0301")
+  lu.assertEquals(err.at, "train.lua:3")
+  lu.assertStrContains(err.traceback, "train.lua:3")
+end
+
+function TestValues:test_operands()
+  local err = raised [[
+local a = dc.zeros "f32[2]"
+local _ = a + dc.zeros "f32[3]"]]
+  lu.assertEquals(err.operands, {
+    { role = "left", type = "f32[2]", origin = "made at train.lua:2" },
+    { role = "right", type = "f32[3]", origin = "made at train.lua:3" },
+  })
+  lu.assertEquals(raised 'dc.zeros("f32[2]"):sum(3)'.operands, {})
+end
+
 function TestValues:test_expected_and_got()
   local err = raised [[
 local f = dc.fn("f(x: f32[2]) -> f32[]", function(x) return x:sum() end)

@@ -74,6 +74,37 @@ static void test_refusals(void)
     dc_close(NULL);
 }
 
+static const char *field(lua_State *L, const char *name)
+{
+    lua_getfield(L, -1, name);
+    const char *text = lua_tostring(L, -1);
+    lua_pop(L, 1); /* the table keeps it */
+    return text != NULL ? text : "";
+}
+
+/* What a host reads of a failure: the table that lua_pcall leaves, and the record for C. */
+static void test_failure(lua_State *L, dc_rt *rt)
+{
+    static const char script[] = "local dc = require 'deepc'\n"
+                                 "local a = dc.ones 'f32[2, 3]'\n"
+                                 "local b = a:matmul(dc.ones 'f32[4, 5]')\n";
+    static const char sentence[] = "matmul: inner dims differ: axis 2 = 3 against axis 1 = 4";
+    CHECK(luaL_loadbuffer(L, script, sizeof script - 1, "@host.lua") == LUA_OK);
+    CHECK(lua_pcall(L, 0, 0, 0) != LUA_OK);
+    if (CHECK(lua_istable(L, -1))) {
+        CHECK_STR(field(L, "code"), "DC0301");
+        CHECK_STR(field(L, "op"), "matmul");
+        CHECK_STR(field(L, "at"), "host.lua:3");
+        CHECK(strstr(field(L, "message"), sentence) != NULL);
+        CHECK(strstr(field(L, "traceback"), "stack traceback:") != NULL);
+        const char *message = field(L, "message");
+        CHECK_STR(luaL_tolstring(L, -1, NULL), message);
+    }
+    lua_settop(L, 0);
+    CHECK(strstr(dc_errmsg(rt), sentence) == dc_errmsg(rt));
+    CHECK(strstr(dc_errmsg(rt), "[DC0301; deepc explain DC0301]") != NULL);
+}
+
 static void test_attach(const char *device)
 {
     heard log = {0};
@@ -95,6 +126,7 @@ static void test_attach(const char *device)
     CHECK(run(L, "assert(require 'deepc' == require 'deepc')"));
     CHECK(run(L, "assert(require 'deepc'._VERSION == '" DC_VERSION "')"));
     CHECK(log.bytes > 0 && log.whole_lines);
+    test_failure(L, rt);
     lua_close(L); /* closes the context too */
 }
 

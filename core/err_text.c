@@ -1,0 +1,242 @@
+/*
+ * A failure record and what stands around it, as the text that everybody reads:
+ *
+ *   train.lua:15: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
+ *       left   f32[batch=32, 28, 28]   argument 'img' of step, train.lua:12
+ *       right  f32[784, 10]            parameter net.2.weight
+ *       in     net.2 (nn.Linear 784 -> 10)
+ *       dims   batch=32
+ *     hint: 28 * 28 = 784; :flatten(2) first?
+ *     [DC0301; deepc explain DC0301]
+ *
+ * Scripts, the program and hosts in C get the same lines; who knows less of what is around leaves
+ * lines out. Hints that follow from the types are worked out here.
+ */
+#include "core/err.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct sink {
+    char *out;
+    size_t size, n; /* n: wanted so far, written or not */
+} sink;
+
+static void put_n(sink *s, const char *text, size_t n)
+{
+    const size_t room = s->n + 1 < s->size ? s->size - 1 - s->n : 0;
+    if (room > 0)
+        memcpy(s->out + s->n, text, n < room ? n : room);
+    s->n += n;
+}
+
+static void put(sink *s, const char *text)
+{
+    put_n(s, text, strlen(text));
+}
+
+static void DC_PRINTF(2, 3) putf(sink *s, const char *fmt, ...)
+{
+    char text[64];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    put(s, text);
+}
+
+static int end(const sink *s)
+{
+    if (s->size > 0)
+        s->out[s->n < s->size ? s->n : s->size - 1] = '\0';
+    return (int)s->n;
+}
+
+/* ---- the sentence ---------------------------------------------------------------------------- */
+
+static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
+{
+    char text[DC_TYPE_TEXT];
+    switch (kind) {
+    case 'a':
+        putf(s, "%d", f->axis[i & 1] + base);
+        break;
+    case 'n':
+        putf(s, "%" PRId64, f->num[i & 3]);
+        break;
+    case 't':
+        dc_type_print(&f->type[i & 1], text, sizeof text);
+        put(s, text);
+        break;
+    default:
+        put(s, f->word[i & 1] ? f->word[i & 1] : "");
+        break;
+    }
+}
+
+static void put_sentence(sink *s, const dc_err *e, int base)
+{
+    if (e->fact.op != NULL) {
+        put(s, e->fact.op);
+        put(s, ": ");
+    }
+    for (const char *t = dc_err_row_of(e->id)->text; *t != '\0'; t++) {
+        if (t[0] == '{' && t[1] != '\0' && t[2] >= '0' && t[2] <= '3' && t[3] == '}') {
+            put_field(s, &e->fact, base, t[1], t[2] - '0');
+            t += 3;
+        } else {
+            put_n(s, t, 1);
+        }
+    }
+}
+
+int dc_err_render(const dc_err *e, int axis_base, char *out, size_t size)
+{
+    sink s = {out, size, 0};
+    put_sentence(&s, e, axis_base);
+    return end(&s);
+}
+
+/* ---- hints ----------------------------------------------------------------------------------- */
+
+/* The first axis from which the dims of t multiply to n; 0-based, -1 none. */
+static int flat_from(const dc_type *t, int64_t n)
+{
+    int64_t product = 1;
+    for (int k = t->rank - 1; k >= 0; k--)
+        if (!dc_mul_ok(product, t->dim[k], &product))
+            return -1;
+        else if (product == n && k < t->rank - 1)
+            return k;
+    return -1;
+}
+
+static bool hint_for_product(const dc_err *e, sink *s)
+{
+    const dc_type *a = &e->fact.type[0], *b = &e->fact.type[1];
+    const int from = flat_from(a, e->fact.num[1]);
+    if (from >= 0) {
+        for (int k = from; k < a->rank; k++)
+            putf(s, "%s%" PRId64, k > from ? " * " : "", a->dim[k]);
+        putf(s, " = %" PRId64 "; :flatten(%d) first?", e->fact.num[1], from + 1);
+        return true;
+    }
+    if (b->rank == 2 && b->dim[1] == e->fact.num[0]) {
+        put(s, "the right one :transpose()d would fit");
+        return true;
+    }
+    return false;
+}
+
+/* One of one axis beside one that has that size elsewhere: [64, 10] and [64]. */
+static bool hint_for_column(const dc_type *a, const dc_type *b, sink *s)
+{
+    const dc_type *one = b->rank == 1 ? b : a, *more = b->rank == 1 ? a : b;
+    if (one->rank != 1 || more->rank < 2)
+        return false;
+    for (int k = more->rank - 2; k >= 0; k--) {
+        if (more->dim[k] != one->dim[0])
+            continue;
+        put(s, "axes align from the right; :reshape(");
+        for (int i = k; i < more->rank; i++)
+            putf(s, "%s%" PRId64, i > k ? ", " : "", i == k ? one->dim[0] : (int64_t)1);
+        put(s, b->rank == 1 ? ") of the right one fits" : ") of the left one fits");
+        return true;
+    }
+    return false;
+}
+
+static bool hint_for_dims(const dc_err *e, sink *s)
+{
+    const dc_type *a = &e->fact.type[0], *b = &e->fact.type[1];
+    const bool mul = e->fact.op != NULL && strcmp(e->fact.op, "mul") == 0;
+    if (mul && a->rank > 0 && b->rank == 2 && a->dim[a->rank - 1] == b->dim[0]) {
+        put(s, "* is element-wise, the product is x:matmul(w)");
+        return true;
+    }
+    return hint_for_column(a, b, s);
+}
+
+const char *dc_err_hint(const dc_err *e, char *room, size_t size)
+{
+    sink s = {room, size, 0};
+    bool found = false;
+    if (e->hint[0] != '\0')
+        return e->hint;
+    if (e->id == DC_ERR_INNER)
+        found = hint_for_product(e, &s);
+    else if (e->id == DC_ERR_DIMS)
+        found = hint_for_dims(e, &s);
+    end(&s);
+    return found ? room : dc_err_row_of(e->id)->hint;
+}
+
+/* ---- the whole text -------------------------------------------------------------------------- */
+
+static size_t longest(size_t least, const char *text)
+{
+    const size_t n = strlen(text);
+    return n > least ? n : least;
+}
+
+static void pad(sink *s, size_t n)
+{
+    while (n-- > 0)
+        put_n(s, " ", 1);
+}
+
+static void put_head(sink *s, const char *role, size_t width)
+{
+    put(s, "\n    ");
+    put(s, role);
+    pad(s, width - strlen(role) + 1);
+}
+
+static void put_scene(sink *s, const dc_err_scene *c)
+{
+    size_t role = 6, type = 0;
+    for (int i = 0; i < c->n; i++) {
+        role = longest(role, c->in[i].role);
+        type = longest(type, c->in[i].type);
+    }
+    for (int i = 0; i < c->n; i++) {
+        const dc_err_in *in = &c->in[i];
+        put_head(s, in->role, role);
+        put(s, in->type);
+        if (in->origin == NULL || *in->origin == '\0')
+            continue;
+        pad(s, type - strlen(in->type) + 3);
+        put(s, in->origin);
+    }
+    if (c->path != NULL) {
+        put_head(s, "in", role);
+        put(s, c->path);
+    }
+    if (c->dims != NULL && *c->dims != '\0') {
+        put_head(s, "dims", role);
+        put(s, c->dims);
+    }
+}
+
+int dc_err_print(const dc_err *e, const dc_err_scene *scene, int axis_base, char *out, size_t size)
+{
+    char room[480];
+    sink s = {out, size, 0};
+    const char *hint = scene->hint != NULL ? scene->hint : dc_err_hint(e, room, sizeof room);
+    const int code = dc_err_row_of(e->id)->code;
+    if (scene->where != NULL) {
+        put(&s, scene->where);
+        put(&s, ": ");
+    }
+    put_sentence(&s, e, axis_base);
+    put_scene(&s, scene);
+    if (*hint != '\0') {
+        put(&s, "\n  hint: ");
+        put(&s, hint);
+    }
+    if (code != 0)
+        putf(&s, "\n  [DC%04d; deepc explain DC%04d]", code, code);
+    return end(&s);
+}
