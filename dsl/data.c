@@ -14,7 +14,8 @@
  *   gather(x, order or nil, first, count)   rows of x, on loan
  *   give_back(x)             ends a loan
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
- *   module(name, table)      the table, in which an unknown name is an error
+ *   entries(class)           the class, its functions entered through C (place.c)
+ *   module(name, table)      the same of a module, in which an unknown name is an error
  */
 #include "dsl/impl.h"
 #include "formats/idx.h"
@@ -122,10 +123,20 @@ static int l_unknown(lua_State *L)
                   &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}}, NULL);
 }
 
-/* module(name, table): the table, in which reading an unknown name is an error. */
+/* entries(class): the same, its functions behind entries (place.c); for what no module lists. */
+static int l_entries(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    dc_place_enter(L, dc_dsl_of(L), 1);
+    return 1;
+}
+
+/* module(name, table): the table behind entries, in which reading an unknown name is an error. */
 static int l_module(lua_State *L)
 {
     luaL_checktype(L, 2, LUA_TTABLE);
+    dc_place_enter(L, dc_dsl_of(L), 2);
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushvalue(L, 1);
@@ -384,6 +395,7 @@ void dc_data_register(lua_State *L, dc_dsl *d)
                                   {"gather", l_gather},
                                   {"give_back", l_give_back},
                                   {"options", l_options},
+                                  {"entries", l_entries},
                                   {"module", l_module},
                                   {NULL, NULL}};
     luaL_newmetatable(L, ORDER);

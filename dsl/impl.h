@@ -60,6 +60,8 @@ const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx);
 void dc_place_push_name(lua_State *L, int idx);
 /* The __call of layers; second upvalue: a function from the layer to the text of its path. */
 int dc_place_layer(lua_State *L);
+/* Puts C functions before the Lua functions of a module, of its classes and their bases. */
+void dc_place_enter(lua_State *L, dc_dsl *d, int table);
 
 /* ---- handles (handle.c) ---------------------------------------------------------------------- */
 

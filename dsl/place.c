@@ -6,8 +6,13 @@
  * __call is a C function whose first stack slot is the text of its path. So both are right again by
  * themselves after an error was caught.
  *
- * A script function that ends in `return nn.f(x)` is gone from the stack. While its typed function
- * is traced, the place is then where that function begins.
+ * Whatever scripts call is a C function: a binding, a layer's __call, or a function of stdlib/
+ * behind an entry (dc_place_enter). Lua keeps the frame of a function that ends in `return f(x)`
+ * where f is a C function, so tail calls of the library do not lose the script's line.
+ *
+ * A coroutine has a stack of its own. What it runs may have no script's function on it
+ * (coroutine.wrap(dc.zeros)); the place is then where the coroutine was resumed, as far as the state
+ * tells: on the stack of the function being traced, or of the main thread.
  */
 #include "dsl/impl.h"
 
@@ -66,22 +71,39 @@ static const char *path_of(lua_State *L, dc_dsl *d, lua_Debug *ar)
     return path;
 }
 
+/* Fills in what is still missing in p, from the stack of this thread. */
+static void search(lua_State *on, dc_dsl *d, dc_place *p)
+{
+    lua_Debug ar;
+    for (int level = 0; lua_getstack(on, level, &ar); level++) {
+        if (p->where != NULL && p->path != NULL)
+            return;
+        lua_getinfo(on, "Sl", &ar);
+        if (p->path == NULL && *ar.what == 'C' && lua_checkstack(on, 2)) {
+            lua_getinfo(on, "f", &ar);
+            p->path = path_of(on, d, &ar);
+            lua_pop(on, 1);
+        }
+        if (p->where == NULL && is_script(&ar) && ar.currentline > 0)
+            p->where = dc_place_intern(d, "%s:%d", ar.short_src, ar.currentline);
+    }
+}
+
 dc_place dc_place_find(lua_State *L, dc_dsl *d)
 {
     dc_place p = {0};
-    lua_Debug ar;
-    bool lost = false; /* the frame above was called by one that is gone */
-    for (int level = 0; lua_getstack(L, level, &ar) && (p.where == NULL || p.path == NULL);
-         level++) {
-        lua_getinfo(L, "Sltf", &ar);
-        if (p.path == NULL && *ar.what == 'C')
-            p.path = path_of(L, d, &ar);
+    search(L, d, &p);
+    if (p.where == NULL && d->trace != NULL) {
+        if (d->trace->L != L)
+            search(d->trace->L, d, &p);
+        p.where = p.where != NULL ? p.where : d->trace->where;
+    }
+    if (p.where == NULL) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+        lua_State *first = lua_tothread(L, -1);
         lua_pop(L, 1);
-        if (p.where == NULL && is_script(&ar) && ar.currentline > 0)
-            p.where = dc_place_intern(d, "%s:%d", ar.short_src, ar.currentline);
-        else if (p.where == NULL && lost && *ar.what == 'C' && d->trace != NULL)
-            p.where = d->trace->where;
-        lost = *ar.what != 'C' && ar.istailcall;
+        if (first != L)
+            search(first, d, &p);
     }
     return p;
 }
@@ -135,6 +157,14 @@ void dc_place_push_name(lua_State *L, int idx)
     lua_pushnil(L);
 }
 
+/* ---- ways in --------------------------------------------------------------------------------- */
+
+static int leave_layer(lua_State *L, int status, lua_KContext below)
+{
+    DC_UNUSED(status);
+    return lua_gettop(L) - (int)below;
+}
+
 int dc_place_layer(lua_State *L)
 {
     const int n = lua_gettop(L);
@@ -146,6 +176,62 @@ int dc_place_layer(lua_State *L)
     lua_insert(L, 1); /* where path_of finds it */
     lua_getfield(L, 2, "forward");
     lua_insert(L, 2);
-    lua_call(L, n, LUA_MULTRET);
-    return lua_gettop(L) - 1;
+    lua_callk(L, n, LUA_MULTRET, 1, leave_layer);
+    return leave_layer(L, LUA_OK, 1);
+}
+
+/* Second upvalue: the function of stdlib/. Yields pass through. */
+static int enter(lua_State *L)
+{
+    const int n = lua_gettop(L);
+    luaL_checkstack(L, 2, "arguments");
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    lua_callk(L, n, LUA_MULTRET, 0, leave_layer);
+    return leave_layer(L, LUA_OK, 0);
+}
+
+/* Called by the library itself where a layer is called or made; these need no entry. */
+static bool is_inner(const char *name)
+{
+    return *name == '_' || strcmp(name, "forward") == 0 || strcmp(name, "init") == 0 ||
+           strcmp(name, "describe") == 0;
+}
+
+/* Puts the entry in the place of a function of this name, if it is written in Lua. */
+static void enter_field(lua_State *L, dc_dsl *d, int table, const char *name)
+{
+    table = lua_absindex(L, table);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushstring(L, name);
+    if (lua_rawget(L, table) == LUA_TFUNCTION && !lua_iscfunction(L, -1)) {
+        lua_pushcclosure(L, enter, 2);
+        lua_pushstring(L, name);
+        lua_insert(L, -2);
+        lua_rawset(L, table); /* while it is traversed: the field exists */
+        return;
+    }
+    lua_pop(L, 2);
+}
+
+void dc_place_enter(lua_State *L, dc_dsl *d, int table)
+{
+    table = lua_absindex(L, table);
+    luaL_checkstack(L, 8, "entries");
+    for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "_";
+        if (lua_type(L, -1) == LUA_TTABLE && *name != '_') {
+            dc_place_enter(L, d, -1); /* a class */
+            if (lua_getmetatable(L, -1)) {
+                lua_getfield(L, -1, "__index");
+                if (lua_type(L, -1) == LUA_TTABLE)
+                    dc_place_enter(L, d, -1);
+                lua_pop(L, 1);
+                enter_field(L, d, -1, "__call");
+                lua_pop(L, 1);
+            }
+        } else if (!is_inner(name)) {
+            enter_field(L, d, table, name);
+        }
+    }
 }

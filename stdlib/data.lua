@@ -113,4 +113,6 @@ function data.fashion_mnist(options)
   return train, read "t10k"
 end
 
+core.entries(Set)
+
 return core.module("deepc.data", data)
