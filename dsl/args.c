@@ -28,7 +28,8 @@ const char *dc_args_describe(lua_State *L, int idx)
     case LUA_TBOOLEAN:
         return lua_pushstring(L, lua_toboolean(L, idx) ? "true" : "false");
     case LUA_TNUMBER:
-        return lua_pushfstring(L, "the number %s", luaL_tolstring(L, idx, NULL));
+        return lua_pushfstring(L, "the number %s",
+                               isnan(lua_tonumber(L, idx)) ? "nan" : luaL_tolstring(L, idx, NULL));
     case LUA_TSTRING:
         snprintf(text, sizeof text, "the string '%.60s'", lua_tostring(L, idx));
         return lua_pushstring(L, text);
@@ -224,33 +225,86 @@ void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
     }
 }
 
-static bool number_fits(dc_dtype t, double v)
+static bool integer_fits(dc_dtype t, int64_t v)
 {
     const int bits = dc_dtype_bits(t);
-    switch (dc_dtype_kind(t)) {
-    case DC_KIND_BOOL:
+    if (dc_dtype_kind(t) == DC_KIND_UINT)
+        return v >= 0 && (bits >= 63 || v >> bits == 0);
+    return bits >= 64 || (v >= -((int64_t)1 << (bits - 1)) && v < (int64_t)1 << (bits - 1));
+}
+
+/* A whole number in the range; not NaN. */
+static bool float_fits(dc_dtype t, double v)
+{
+    const int bits = dc_dtype_bits(t);
+    if (v != floor(v))
         return false;
-    case DC_KIND_UINT:
-        return v == floor(v) && v >= 0 && v < ldexp(1, bits);
-    case DC_KIND_SINT:
-        return v == floor(v) && v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1);
-    case DC_KIND_FLOAT:
-        return isnan(v) || isinf(v) || !isinf((float)v);
+    if (dc_dtype_kind(t) == DC_KIND_UINT)
+        return v >= 0 && v < ldexp(1, bits);
+    return v >= -ldexp(1, bits - 1) && v < ldexp(1, bits - 1);
+}
+
+bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits)
+{
+    const int type = lua_type(L, idx);
+    if (t == DC_BOOL && type == LUA_TBOOLEAN) {
+        *bits = (uint64_t)lua_toboolean(L, idx);
+        return true;
     }
-    return false;
+    if (type != LUA_TNUMBER || t == DC_BOOL)
+        return false;
+    if (dc_dtype_is_float(t)) {
+        const double v = lua_tonumber(L, idx);
+        *bits = dc_bits_of(t, v);
+        return !isfinite(v) || isfinite(dc_value_of(t, *bits));
+    }
+    if (lua_isinteger(L, idx)) { /* 64 bits, exact */
+        *bits = (uint64_t)lua_tointeger(L, idx);
+        return integer_fits(t, lua_tointeger(L, idx));
+    }
+    const double v = lua_tonumber(L, idx);
+    if (!float_fits(t, v))
+        return false;
+    *bits = dc_dtype_kind(t) == DC_KIND_UINT ? (uint64_t)v : (uint64_t)(int64_t)v;
+    return true;
+}
+
+/* What an element is called where it does not fit; pushes it. */
+static const char *element_text(lua_State *L, int idx)
+{
+    if (lua_type(L, idx) != LUA_TNUMBER)
+        return dc_args_describe(L, idx);
+    return isnan(lua_tonumber(L, idx)) ? lua_pushliteral(L, "nan") : luaL_tolstring(L, idx, NULL);
+}
+
+static const char *element_hint(lua_State *L, int idx, dc_dtype t)
+{
+    if (t == DC_BOOL)
+        return "bool has true and false";
+    if (lua_type(L, idx) == LUA_TBOOLEAN)
+        return "dc.tensor({ true, false }, \"bool\")";
+    if (dc_handle_test(L, idx) != NULL)
+        return ":item() gives a tensor's number";
+    if (lua_isinteger(L, idx) && strcmp(dc_dtype_name(t), "u64") == 0)
+        return "dc.tensor(n, \"i64[]\"):cast \"u64\" keeps the 64 bits";
+    return NULL;
+}
+
+void dc_args_refuse_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t,
+                            const char *where)
+{
+    const dc_blame b = {.hint = element_hint(L, idx, t)};
+    const char *text = element_text(L, idx);
+    if (*where != '\0')
+        text = lua_pushfstring(L, "%s at %s", text, where);
+    dc_error_fact(L, d, DC_ERR_NUMBER_FIT, &(dc_fact){.op = op, .word = {text, dc_dtype_name(t)}},
+                  &b);
 }
 
 uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t)
 {
-    if (t == DC_BOOL && lua_type(L, idx) == LUA_TBOOLEAN)
-        return (uint64_t)lua_toboolean(L, idx);
-    if (lua_type(L, idx) == LUA_TNUMBER && number_fits(t, lua_tonumber(L, idx)))
-        return dc_bits_of(t, lua_tonumber(L, idx));
-    const char *value =
-        lua_type(L, idx) == LUA_TNUMBER ? luaL_tolstring(L, idx, NULL) : dc_args_describe(L, idx);
-    const dc_blame b = {.hint = t == DC_BOOL                     ? "bool has true and false"
-                                : dc_handle_test(L, idx) != NULL ? ":item() gives a tensor's number"
-                                                                 : NULL};
-    dc_error_fact(L, d, DC_ERR_NUMBER_FIT, &(dc_fact){.op = op, .word = {value, dc_dtype_name(t)}},
-                  &b);
+    uint64_t bits;
+    if (!dc_args_fits(L, idx, t, &bits))
+        dc_args_refuse_element(L, d, idx, op, t, "");
+    return bits;
 }

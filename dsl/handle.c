@@ -44,7 +44,15 @@ dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
         dc_fact f = {.op = op, .word = {"a batch is on loan until the next iteration"}};
         dc_error_fact(L, d, DC_ERR_CLOSED, &f, &b);
     }
-    dc_error_raisef(L, d, DC_ERR_CLOSED, op, "the tensor is closed");
+    if (h->closed == NULL)
+        dc_error_raisef(L, d, DC_ERR_CLOSED, op, "the tensor is closed");
+    if (h->by_scope)
+        dc_error_fact(L, d, DC_ERR_CLOSED,
+                      &(dc_fact){.op = op,
+                                 .word = {lua_pushfstring(
+                                     L, "the tensor was closed by its scope at %s", h->closed)}},
+                      &(dc_blame){.op = op, .hint = "s:keep(x) keeps one"});
+    dc_error_raisef(L, d, DC_ERR_CLOSED, op, "the tensor was closed at %s", h->closed);
 }
 
 static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
@@ -53,6 +61,7 @@ static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
     memset(h, 0, size);
     h->kind = DC_HANDLE_CLOSED;
     h->d = d;
+    h->scope = dc_scope_here(L, d);
     luaL_setmetatable(L, HANDLE);
     return h;
 }
@@ -102,6 +111,7 @@ void dc_handle_close(dc_handle *h)
 {
     const dc_handle_kind kind = h->kind;
     h->kind = DC_HANDLE_CLOSED;
+    h->closed = NULL;
     if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_CELL)
         return;
     if (h->prev != NULL)
@@ -147,6 +157,8 @@ typedef struct transfer {
     const dc_type *type;
     const void *from;
     void *to;
+    const dc_part *part;
+    int n;
 } transfer;
 
 static dc_status download_body(dc_job *j, void *arg)
@@ -156,26 +168,47 @@ static dc_status download_body(dc_job *j, void *arg)
     const dc_store *s = a->h->kind == DC_HANDLE_CELL ? a->h->cell->store : a->h->tensor->store;
     if (a->h->kind == DC_HANDLE_CELL)
         DC_TRY(dc_cell_check(a->h->cell, j, NULL, true));
-    return dev->ops->download(dev, j, a->to, s->mem, dc_type_bytes(dc_handle_type(a->h)));
+    char *to = a->to;
+    for (int i = 0; i < a->n; i++) {
+        const char *from = (const char *)s->mem + a->part[i].from;
+        DC_TRY(dev->ops->download(dev, j, to, from, a->part[i].bytes));
+        to += a->part[i].bytes;
+    }
+    return DC_OK;
+}
+
+/* Raises where a handle has no value to read. */
+static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
+{
+    if (h->kind != DC_HANDLE_TRACED && (h->kind != DC_HANDLE_CELL || dc_trace_here(L, d) == NULL))
+        return;
+    const dc_trace *t = d->trace;
+    if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
+        dc_error_fact(L, d, DC_ERR_LEAKED,
+                      &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
+                      &(dc_blame){.op = op});
+    const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
+    dc_error_fact(L, d, DC_ERR_NO_VALUE, &(dc_fact){.op = op, .type = {in.type}, .word = {t->name}},
+                  &(dc_blame){.op = op, .in = &in, .n = 1});
+}
+
+const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,
+                                 const char *op)
+{
+    size_t bytes = 0;
+    refuse_traced(L, d, h, op);
+    for (int i = 0; i < n; i++)
+        bytes += part[i].bytes;
+    transfer a = {.d = d, .h = h, .part = part, .n = n};
+    a.to = lua_newuserdatauv(L, bytes ? bytes : 1, 0);
+    dc_error_check(L, d, dc_protect(&d->rt->job, download_body, &a), op);
+    return a.to;
 }
 
 const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
 {
-    if (h->kind == DC_HANDLE_TRACED || (h->kind == DC_HANDLE_CELL && dc_trace_here(L, d) != NULL)) {
-        const dc_trace *t = d->trace;
-        if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
-            dc_error_fact(L, d, DC_ERR_LEAKED,
-                          &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
-                          &(dc_blame){.op = op});
-        const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
-        dc_error_fact(L, d, DC_ERR_NO_VALUE,
-                      &(dc_fact){.op = op, .type = {in.type}, .word = {t->name}},
-                      &(dc_blame){.op = op, .in = &in, .n = 1});
-    }
-    const size_t bytes = dc_type_bytes(dc_handle_type(h));
-    transfer a = {.d = d, .h = h, .to = lua_newuserdatauv(L, bytes ? bytes : 1, 0)};
-    dc_error_check(L, d, dc_protect(&d->rt->job, download_body, &a), op);
-    return a.to;
+    const dc_part all = {0, dc_type_bytes(dc_handle_type(h))};
+    return dc_handle_read_parts(L, d, h, &all, 1, op);
 }
 
 static dc_status upload_body(dc_job *j, void *arg)
@@ -219,8 +252,12 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 static int l_close(lua_State *L)
 {
     dc_handle *h = luaL_checkudata(L, 1, HANDLE);
+    if (h->kind == DC_HANDLE_CLOSED)
+        return 0;
+    const dc_place place = dc_place_find(L, h->d);
     h->loan = false;
     dc_handle_close(h);
+    h->closed = place.where;
     return 0;
 }
 

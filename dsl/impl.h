@@ -19,6 +19,7 @@
 
 typedef struct dc_trace dc_trace;
 typedef struct dc_handle dc_handle;
+typedef struct dc_scope dc_scope;
 
 /* Of one context in one lua_State: the first upvalue of every binding. */
 typedef struct dc_dsl {
@@ -29,6 +30,9 @@ typedef struct dc_dsl {
     uint64_t seed;
     size_t handed;   /* bytes given to Lua since the collector was last stepped */
     dc_handle *live; /* all that hold something, linked */
+    dc_scope *scope; /* the open ones, innermost first */
+    uint64_t scopes; /* made so far */
+    lua_CFunction ipairs; /* its iterator */
     void (*closed)(void *);
     void *arg;
 } dc_dsl;
@@ -75,9 +79,14 @@ typedef enum dc_handle_kind {
 /* The userdata behind a tensor, a cell and a traced tensor alike. */
 struct dc_handle {
     dc_handle_kind kind;
-    bool loan; /* of a batch: says so when used after closing */
+    bool loan;     /* of a batch: says so when used after closing */
+    bool by_scope; /* closed by one */
     dc_dsl *d;
     const char *origin; /* "made at train.lua:14", "argument 'x' of step, train.lua:12"; interned */
+    union {
+        uint64_t scope;     /* that frees it; 0 none */
+        const char *closed; /* where; interned or NULL */
+    };
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
@@ -105,6 +114,12 @@ void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes);
 /* Copies a value or a cell to host memory owned by Lua, pushed as a userdata. Raises while traced.
  */
 const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op);
+/* The same for n stretches of it, put one behind the other; at least one byte is returned. */
+typedef struct dc_part {
+    size_t from, bytes;
+} dc_part;
+const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,
+                                 const char *op);
 /* Fills an empty handle with a new tensor of this type, from host memory (NULL: zeros). */
 void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
                       const char *op);
@@ -129,6 +144,10 @@ double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const ch
 void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const char *const *known);
 /* The Lua value at idx as one element of this dtype; NUMBER_FIT. */
 uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t);
+bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits);
+/* Raises for one that does not; where is "[2][3]" or "". */
+DC_NORETURN void dc_args_refuse_element(lua_State *L, dc_dsl *d, int idx, const char *op,
+                                        dc_dtype t, const char *where);
 /* "a string", "nil", "f32[2, 3]" for sentences; pushes it. */
 const char *dc_args_describe(lua_State *L, int idx);
 
@@ -266,6 +285,8 @@ void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
 void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* tensor.c */
+void dc_scope_register(lua_State *L, dc_dsl *d, int module);                         /* scope.c */
+uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d); /* number of the innermost, 0 none */
 int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h); /* print.c: pushes text */
 
 #endif

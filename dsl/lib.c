@@ -205,6 +205,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_make_register(L, d, module);
     dc_random_register(L, d, module);
     dc_tensor_register(L, d, methods, module, meta);
+    dc_scope_register(L, d, module);
     dc_cell_register(L, d, methods, module);
     dc_fn_register(L, d, module);
     lua_settop(L, module);

@@ -2,10 +2,22 @@
  * What a tensor is to a script besides operations: fields, size, values out of it, printing,
  * and the sentences for what a tensor does not do.
  */
+#include "core/number.h"
 #include "dsl/impl.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* The tensor of a method that is no function of the module. */
+static dc_handle *check_self(lua_State *L, dc_dsl *d, const char *op)
+{
+    if (dc_handle_test(L, 1) != NULL)
+        return dc_handle_check(L, d, 1, op);
+    const char *text = lua_pushfstring(L, "a tensor is needed, not %s", dc_args_describe(L, 1));
+    const char *hint = lua_pushfstring(L, "with a colon: x:%s()", op);
+    dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
+                  &(dc_blame){.hint = hint});
+}
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -31,15 +43,11 @@ static const char *const hints[][2] = {
     {"copy", ":clone()"},
 };
 
-static const char *field_hint(lua_State *L, const char *name)
+static const char *field_hint(const char *name)
 {
-    const size_t n = strlen(name);
     for (size_t i = 0; i < DC_COUNTOF(hints); i++)
         if (strcmp(hints[i][0], name) == 0)
             return hints[i][1];
-    if (n > 1 && name[n - 1] == '_')
-        return "tensors are immutable; cells have :set";
-    DC_UNUSED(L);
     return NULL;
 }
 
@@ -50,6 +58,19 @@ static void push_shape(lua_State *L, const dc_type *t)
         lua_pushinteger(L, t->dim[k]);
         lua_rawseti(L, -2, k + 1);
     }
+}
+
+/* Does the iterator of ipairs ask for the element behind the last? Then there is none. */
+static bool ends_ipairs(lua_State *L, const dc_dsl *d, const dc_type *t)
+{
+    lua_Debug ar;
+    if (!lua_isinteger(L, 2) || t->rank == 0 || lua_tointeger(L, 2) != t->dim[0] + 1 ||
+        !lua_getstack(L, 1, &ar))
+        return false;
+    lua_getinfo(L, "f", &ar);
+    const bool is = lua_tocfunction(L, -1) == d->ipairs && d->ipairs != NULL;
+    lua_pop(L, 1);
+    return is;
 }
 
 /* Second upvalue: the methods. */
@@ -63,7 +84,7 @@ static int l_index(lua_State *L)
     }
     dc_handle *h = dc_handle_check(L, d, 1, "index");
     if (lua_type(L, 2) != LUA_TSTRING)
-        return dc_index_get(L, d, h);
+        return ends_ipairs(L, d, dc_handle_type(h)) ? 0 : dc_index_get(L, d, h);
     const char *name = lua_tostring(L, 2);
     const dc_type *t = dc_handle_type(h);
     if (strcmp(name, "shape") == 0) {
@@ -74,21 +95,33 @@ static int l_index(lua_State *L)
         lua_pushstring(L, dc_dtype_name((dc_dtype)t->dtype));
         return 1;
     }
+    if (strlen(name) > 1 && name[strlen(name) - 1] == '_')
+        dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL, NULL);
     dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a tensor", name}},
-                  &(dc_blame){.hint = field_hint(L, name)});
+                  &(dc_blame){.hint = field_hint(name)});
 }
 
 static int l_newindex(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL,
-                  &(dc_blame){.hint = "make a new one of it, as b = a + 1; cells have :set"});
+    dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL, NULL);
+}
+
+/* pairs(x): there are no keys to go through. */
+static int l_pairs(lua_State *L)
+{
+    dc_error_fact(L, dc_dsl_of(L), DC_ERR_FIELD, &(dc_fact){.word = {"a tensor", "pairs"}},
+                  &(dc_blame){.hint = "for i, row in ipairs(x), or pairs(x:totable())"});
 }
 
 static int l_size(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_handle *h = dc_handle_check(L, d, 1, "size");
+    const dc_handle *h = check_self(L, d, "size");
+    if (lua_isnoneornil(L, 2))
+        dc_error_fact(L, d, DC_ERR_ARG,
+                      &(dc_fact){.op = "size", .word = {"an axis is needed, a number or a name"}},
+                      &(dc_blame){.hint = "x.shape has all sizes"});
     lua_pushinteger(L, dc_handle_type(h)->dim[dc_args_axis(L, d, 2, h, "size")]);
     return 1;
 }
@@ -105,9 +138,17 @@ static int l_len(lua_State *L)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void push_element(lua_State *L, dc_dtype t, const void *at)
+/* Raises for what no Lua integer holds, rather than wrap or round it. */
+static void push_element(lua_State *L, dc_dtype t, const void *at, const char *op)
 {
     const uint64_t bits = dc_bits_load(t, at);
+    if (dc_dtype_kind(t) == DC_KIND_UINT && bits > INT64_MAX) {
+        char text[DC_NUMBER_TEXT];
+        dc_error_fact(
+            L, dc_dsl_of(L), DC_ERR_NUMBER_FIT,
+            &(dc_fact){.op = op, .word = {dc_number_print(t, bits, text), "a Lua integer"}},
+            &(dc_blame){.hint = "x:cast \"i64\" keeps the 64 bits, tostring(x) the digits"});
+    }
     if (t == DC_BOOL)
         lua_pushboolean(L, bits != 0);
     else if (dc_dtype_is_float(t))
@@ -119,7 +160,7 @@ static void push_element(lua_State *L, dc_dtype t, const void *at)
 static int l_item(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle *h = dc_handle_check(L, d, 1, "item");
+    dc_handle *h = check_self(L, d, "item");
     const dc_type *t = dc_handle_type(h);
     if (dc_type_count(t) != 1) {
         const dc_operand in = {.h = h, .role = "of", .type = *t};
@@ -130,7 +171,7 @@ static int l_item(lua_State *L)
                       &(dc_blame){.in = &in, .n = 1, .hint = ":totable() gives all of them"});
     }
     const dc_dtype dtype = (dc_dtype)t->dtype;
-    push_element(L, dtype, dc_handle_read(L, d, h, "item"));
+    push_element(L, dtype, dc_handle_read(L, d, h, "item"), "item");
     return 1;
 }
 
@@ -138,7 +179,7 @@ static const char *push_level(lua_State *L, const dc_type *t, int axis, const ch
 {
     const dc_dtype dtype = (dc_dtype)t->dtype;
     if (axis == t->rank) {
-        push_element(L, dtype, at);
+        push_element(L, dtype, at, "totable");
         return at + dc_dtype_size(dtype);
     }
     const int64_t n = t->dim[axis];
@@ -154,7 +195,7 @@ static const char *push_level(lua_State *L, const dc_type *t, int axis, const ch
 static int l_totable(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle *h = dc_handle_check(L, d, 1, "totable");
+    dc_handle *h = check_self(L, d, "totable");
     const dc_type t = *dc_handle_type(h);
     push_level(L, &t, 0, dc_handle_read(L, d, h, "totable"));
     return 1;
@@ -163,7 +204,7 @@ static int l_totable(lua_State *L)
 static int l_clone(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle *h = dc_handle_check(L, d, 1, "clone");
+    dc_handle *h = check_self(L, d, "clone");
     if (h->kind == DC_HANDLE_TRACED) { /* immutable: its own copy */
         lua_pushvalue(L, 1);
         return 1;
@@ -226,6 +267,10 @@ static int l_order(lua_State *L)
 
 static int l_equal(lua_State *L)
 {
+    if (dc_handle_test(L, 1) == NULL || dc_handle_test(L, 2) == NULL) {
+        lua_pushboolean(L, 0); /* some other userdata */
+        return 1;
+    }
     refuse_comparison(L, "== of two tensors", "pred:eq(y), rawequal for identity");
     return 0;
 }
@@ -252,6 +297,22 @@ static void add_swapped(lua_State *L, dc_dsl *d, int methods, int module, const 
     lua_setfield(L, module, to);
 }
 
+/* The iterator that ipairs returns, if the state has it. */
+static lua_CFunction find_ipairs(lua_State *L)
+{
+    const int top = lua_gettop(L);
+    lua_CFunction f = NULL;
+    lua_pushglobaltable(L);
+    lua_pushliteral(L, "ipairs");
+    if (lua_rawget(L, -2) == LUA_TFUNCTION && lua_iscfunction(L, -1)) {
+        lua_newtable(L);
+        if (lua_pcall(L, 1, 1, 0) == LUA_OK)
+            f = lua_tocfunction(L, -1);
+    }
+    lua_settop(L, top);
+    return f;
+}
+
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
 {
     static const luaL_Reg fn[] = {{"size", l_size},
@@ -259,10 +320,11 @@ void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int me
                                   {"totable", l_totable},
                                   {"clone", l_clone},
                                   {NULL, NULL}};
-    static const luaL_Reg own[] = {{"__newindex", l_newindex}, {"__len", l_len},
-                                   {"__tostring", l_tostring}, {"__concat", l_concat},
-                                   {"__lt", l_order},          {"__le", l_order},
-                                   {"__eq", l_equal},          {NULL, NULL}};
+    static const luaL_Reg own[] = {
+        {"__newindex", l_newindex}, {"__len", l_len},     {"__tostring", l_tostring},
+        {"__concat", l_concat},     {"__lt", l_order},    {"__le", l_order},
+        {"__eq", l_equal},          {"__pairs", l_pairs}, {NULL, NULL}};
+    d->ipairs = find_ipairs(L);
     lua_pushvalue(L, methods);
     dc_lib_add(L, d, fn);
     lua_pop(L, 1);

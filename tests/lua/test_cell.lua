@@ -16,7 +16,7 @@ function TestCell:test_making()
   lu.assertEquals(dc.param("f32[2]", { 1, 2 }):totable(), { 1, 2 })
   lu.assertEquals(dc.state("i32[]", dc.tensor(7, "i32[]")):item(), 7)
   fails("param: i32[2]: a float is needed", dc.param, "i32[2]")
-  fails("param: 3 elements at the top, 2 are needed", dc.param, "f32[2]", { 1, 2, 3 })
+  fails("param: 3 elements, 2 are needed", dc.param, "f32[2]", { 1, 2, 3 })
   fails("[DC0407", dc.param, "f32[2]", dc.ones "f32[3]")
 end
 

@@ -161,7 +161,6 @@ function TestFields:test_names_from_elsewhere()
     view = ":reshape",
     unsqueeze = ":reshape",
     backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
-    add_ = "tensors are immutable; cells have :set",
   }
   for name, hint in pairs(cases) do
     reads(('local x = dc.zeros "f32[2]"; x:%s(1)'):format(name),

@@ -124,7 +124,7 @@ function TestLanguage:test_every_lua_block_runs()
       count = count + 1
     end
   end
-  lu.assertEquals(count, 5)
+  lu.assertEquals(count, 6)
 end
 
 function TestLanguage:test_the_step()

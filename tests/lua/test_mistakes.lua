@@ -29,7 +29,7 @@ function TestMistakes:test_tensors()
   check {
     { "local _ = dc.zeros 'f32[2]\0junk'", "zeros: a zero byte in the string 'f32[2]'" },
     { "local _ = dc.zeros 'f32[ü=2]'", "type 'f32[ü=2]': a size expected, not 'ü'" },
-    { "local _ = dc.tensor { dc.ones 'f32[]' }", "tensor: f32[] does not fit f32" },
+    { "local _ = dc.tensor { dc.ones 'f32[]' }", "tensor: a number is needed at [1], not f32[]" },
     { "local _ = dc.zeros('f32[0]'):argmax(1)", "argmax: axis 1 of f32[0] has no elements" },
     { "local _ = dc.ones('f32[6]'):reshape(4, -1)",
       "reshape: 6 elements are no multiple of 4, the product of the other sizes" },
@@ -37,7 +37,7 @@ function TestMistakes:test_tensors()
     { "local _ = dc.iota('f32[a=2]', 'b')", "iota: no axis of f32[a=2] is called 'b'" },
     { "local _ = dc.where(1, dc.ones 'f32[2]', 0)", "where: 1 does not fit bool" },
     { "local t = dc.ones 'f32[]'; t:close(); local _ = dc.tensor { t }",
-      "tensor: a closed tensor does not fit f32" },
+      "tensor: a number is needed at [1], not a closed tensor" },
   }
   lu.assertEquals(dc.iota("i32[a=2, 2]", "a"):totable(), { { 0, 0 }, { 1, 1 } })
   lu.assertEquals((dc.ones "f32[a=2]":reshape "[b=2]"):size "b", 2)

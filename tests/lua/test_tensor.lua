@@ -1,4 +1,4 @@
--- Making tensors, reading them, indexing and printing.
+-- Random numbers, indexing, shapes, memory. Making, printing, values, scopes: test_make.lua and so on.
 local lu = require "luaunit"
 local dc = require "deepc"
 
@@ -6,68 +6,6 @@ local function fails(pattern, f, ...)
   local ok, err = pcall(f, ...)
   lu.assertFalse(ok)
   lu.assertStrContains(tostring(err), pattern)
-end
-
-TestMake = {}
-
-function TestMake:test_table_is_f32_by_default()
-  local a = dc.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
-  lu.assertEquals(a.dtype, "f32")
-  lu.assertEquals(a.shape, { 2, 3 })
-  lu.assertEquals(a:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
-end
-
-function TestMake:test_type_gives_dtype_and_shape()
-  local y = dc.tensor({ 7, 2, 1 }, "i32[3]")
-  lu.assertEquals(y.dtype, "i32")
-  lu.assertEquals(y:totable(), { 7, 2, 1 })
-  lu.assertEquals(math.type(y:totable()[1]), "integer")
-end
-
-function TestMake:test_dtype_alone()
-  lu.assertEquals(dc.tensor({ { 1 }, { 0 } }, "u8").shape, { 2, 1 })
-  lu.assertEquals(dc.tensor({ true, false }, "bool"):totable(), { true, false })
-end
-
-function TestMake:test_scalar()
-  lu.assertEquals(dc.tensor(2.5):item(), 2.5)
-  lu.assertEquals(dc.tensor(2.5).shape, {})
-  lu.assertEquals(dc.tensor(3, "i32[]"):item(), 3)
-end
-
-function TestMake:test_empty_axis()
-  lu.assertEquals(dc.zeros("f32[0, 3]"):totable(), {})
-  lu.assertEquals(dc.tensor({}, "f32[0]").shape, { 0 })
-end
-
-function TestMake:test_ragged_table_is_named()
-  fails("1 elements at [2], 2 are needed on axis 2", dc.tensor, { { 1, 2 }, { 3 } })
-  fails("a number is needed at [2], not a table", dc.tensor, { 1, { 2 } })
-  fails("a table is needed at [2], not the number 3", dc.tensor, { { 1 }, 3 })
-  fails("2 elements at the top, 3 are needed on axis 1", dc.tensor, { 1, 2 }, "f32[3]")
-end
-
-function TestMake:test_values_must_fit()
-  fails("tensor: 1.5 does not fit i32", dc.tensor, { 1.5 }, "i32[1]")
-  fails("tensor: 256 does not fit u8", dc.tensor, { 256 }, "u8[1]")
-  fails("tensor: -1 does not fit u8", dc.tensor, { -1 }, "u8[1]")
-  fails("does not fit f32", dc.tensor, { 1e300 })
-  fails("1 does not fit bool", dc.tensor, { 1 }, "bool[1]")
-  fails("does not fit f32", dc.tensor, { "x" })
-end
-
-function TestMake:test_by_rule()
-  lu.assertEquals(dc.zeros("f32[2]"):totable(), { 0, 0 })
-  lu.assertEquals(dc.ones("i32[2]"):totable(), { 1, 1 })
-  lu.assertEquals(dc.full("f32[2]", 0.5):totable(), { 0.5, 0.5 })
-  lu.assertEquals(dc.iota("i32[2, 3]"):totable(), { { 0, 1, 2 }, { 0, 1, 2 } })
-  lu.assertEquals(dc.iota("i32[2, 3]", 1):totable(), { { 0, 0, 0 }, { 1, 1, 1 } })
-end
-
-function TestMake:test_type_text()
-  fails("type 'f31[2]'", dc.zeros, "f31[2]")
-  fails("nothing expected behind", dc.zeros, "f32[2] x")
-  fails("a type such as", dc.zeros, 3)
 end
 
 TestRandom = {}
@@ -180,66 +118,7 @@ function TestShape:test_len_and_size()
   fails("size: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name", a.size, a, 3)
 end
 
-TestText = {}
-
-function TestText:test_scalars_have_the_fewest_digits()
-  lu.assertEquals(tostring(dc.tensor(0.1)), "0.1")
-  lu.assertEquals(tostring(dc.tensor(6)), "6.0")
-  lu.assertEquals(tostring(dc.tensor(1 / 3)), "0.33333334")
-  lu.assertEquals(tostring(dc.tensor(6, "i32[]")), "6")
-  lu.assertEquals(tostring(dc.tensor(true, "bool[]")), "true")
-  lu.assertEquals(tostring(dc.tensor(-math.huge)), "-inf")
-end
-
-function TestText:test_matrix_is_aligned()
-  lu.assertEquals(tostring(dc.tensor { { 1, -2.5 }, { 10, 3 } }),
-    "   1.0000  -2.5000\n  10.0000   3.0000\nf32[2, 2]")
-  lu.assertEquals(tostring(dc.tensor({ 1, 20 }, "i32[n=2]")), "   1  20\ni32[n=2]")
-end
-
-function TestText:test_higher_ranks_have_headings()
-  lu.assertEquals(tostring(dc.iota("i32[4]"):reshape(2, 1, 2)), "[1]\n  0  1\n[2]\n  2  3\ni32[2, 1, 2]")
-end
-
-function TestText:test_long_axes_show_their_ends()
-  local text = tostring(dc.iota "i32[2000]")
-  lu.assertEquals(text, "     0     1     2  ...  1997  1998  1999\ni32[2000]")
-end
-
-function TestText:test_concat()
-  lu.assertEquals("x = " .. dc.tensor(2), "x = 2.0")
-  lu.assertEquals(dc.tensor(2) .. "!", "2.0!")
-end
-
 TestLife = {}
-
-function TestLife:test_close_frees_at_once()
-  collectgarbage()
-  local before = dc.stats().bytes_live
-  local a = dc.zeros "f32[1000]"
-  lu.assertTrue(dc.stats().bytes_live >= before + 4000)
-  a:close()
-  lu.assertEquals(dc.stats().bytes_live, before)
-  fails("the tensor is closed", a.sum, a)
-  lu.assertEquals(tostring(a), "(closed tensor)")
-end
-
-function TestLife:test_close_at_end_of_block()
-  collectgarbage()
-  local before = dc.stats().bytes_live
-  do
-    local a <close> = dc.zeros "f32[1000]"
-    lu.assertEquals(a:size(1), 1000)
-  end
-  lu.assertEquals(dc.stats().bytes_live, before)
-end
-
-function TestLife:test_clone()
-  local a = dc.tensor { 1, 2 }
-  local b = a:clone()
-  a:close()
-  lu.assertEquals(b:totable(), { 1, 2 })
-end
 
 function TestLife:test_failing_operations_leave_nothing()
   local a, b = dc.zeros "f32[64]", dc.zeros "f32[65]"
