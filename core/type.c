@@ -6,6 +6,7 @@
  */
 #include "core/type.h"
 
+#include "core/expr.h"
 #include "core/job.h"
 
 #include <ctype.h>
@@ -130,22 +131,7 @@ typedef struct reader {
 
 static void skip_blanks(reader *r)
 {
-    while (isspace((unsigned char)*r->at))
-        r->at++;
-}
-
-static bool starts_word(char c)
-{
-    return isalpha((unsigned char)c) || c == '_';
-}
-
-static size_t word_length(const char *s)
-{
-    size_t n = 0;
-    if (starts_word(*s))
-        while (starts_word(s[n]) || isdigit((unsigned char)s[n]))
-            n++;
-    return n;
+    r->at = dc_expr_skip_blanks(r->at);
 }
 
 /* The type as the user wrote it: up to its bracket, or up to where it cannot go on. */
@@ -176,7 +162,7 @@ static dc_status expected(reader *r, const char *what)
 {
     if (*r->at == '\0')
         return refuse(r, "%s expected at its end", what);
-    size_t n = word_length(r->at);
+    size_t n = dc_expr_name_length(r->at);
     if (n == 0)
         while (isdigit((unsigned char)r->at[n]))
             n++;
@@ -188,7 +174,7 @@ static dc_status expected(reader *r, const char *what)
 
 static dc_status read_dtype(reader *r, dc_type *out)
 {
-    const size_t n = word_length(r->at);
+    const size_t n = dc_expr_name_length(r->at);
     dc_dtype t;
     if (n == 0)
         return expected(r, "a dtype");
@@ -206,32 +192,60 @@ static dc_status read_dtype(reader *r, dc_type *out)
     return DC_OK;
 }
 
-static dc_status read_number(reader *r, int64_t *out)
+/* Why a size cannot be read; r->at is where. */
+static dc_status refuse_size(reader *r, dc_expr_fault fault)
 {
-    const char *from = r->at;
-    int64_t v = 0;
-    bool fits = true;
-    if (!isdigit((unsigned char)*from))
-        return expected(r, "a size");
-    for (; isdigit((unsigned char)*r->at); r->at++)
-        fits = fits && dc_mul_ok(v, 10, &v) && dc_add_ok(v, *r->at - '0', &v);
-    const size_t n = (size_t)(r->at - from);
-    if (!fits)
-        return refuse(r, "size '%.*s' is too large", (int)(n < 40 ? n : 40), from);
-    if (starts_word(*r->at)) {
-        const size_t more = n + word_length(r->at);
-        return refuse(r, "'%.*s' is neither a size nor a name", (int)(more < 40 ? more : 40), from);
+    size_t n = 0;
+    while (dc_expr_starts_name(r->at[n]) || isdigit((unsigned char)r->at[n]))
+        n++;
+    const int shown = (int)(n < 40 ? n : 40);
+    switch (fault) {
+    case DC_EXPR_CLOSE:
+        return expected(r, "')'");
+    case DC_EXPR_NAME:
+        return refuse(r, "'%.*s' has no size here", shown, r->at);
+    case DC_EXPR_WORD:
+        return refuse(r, "'%.*s' is neither a size nor a name", shown, r->at);
+    case DC_EXPR_SLASH:
+        return refuse(r, "sizes are divided by '//', not '/'");
+    case DC_EXPR_LARGE:
+        return n > 0 ? refuse(r, "size '%.*s' is too large", shown, r->at)
+                     : refuse(r, "a size is too large");
+    case DC_EXPR_ZERO:
+        return refuse(r, "a size divides by zero");
+    case DC_EXPR_LONG:
+    case DC_EXPR_DEEP:
+        return refuse(r, "a size is too long");
+    case DC_EXPR_OPERAND:
+    case DC_EXPR_OK:
+    case DC_EXPR_UNKNOWN:
+    case DC_EXPR_NOT_LINEAR:
+        break;
     }
-    *out = v;
-    return DC_OK;
+    if (*r->at == '-')
+        return refuse(r, "a size is 0 or more, not '-'");
+    return expected(r, "a size");
 }
 
-/* 64 or batch=64 */
+/* 64, or an expression of numbers. */
+static dc_status read_size(reader *r, int64_t *out)
+{
+    dc_expr_reader in = {.at = r->at};
+    dc_expr_fault fault = dc_expr_read(&in);
+    r->at = in.at;
+    if (fault == DC_EXPR_OK)
+        fault = dc_expr_eval(&(dc_expr){in.n, in.node}, NULL, out);
+    if (fault != DC_EXPR_OK)
+        return refuse_size(r, fault);
+    return *out < 0 ? refuse(r, "a size is 0 or more, not %" PRId64, *out) : DC_OK;
+}
+
+/* 64, batch=64 or 2*32 */
 static dc_status read_dim(reader *r, dc_type *out)
 {
     const int axis = out->rank;
     const char *name = r->at;
-    const size_t n = word_length(r->at);
+    const size_t n = dc_expr_name_length(r->at);
     if (n > 0) {
         const int shown = (int)(n < 40 ? n : 40);
         r->at += n;
@@ -243,12 +257,12 @@ static dc_status read_dim(reader *r, dc_type *out)
             return refuse(r, "dim '%.*s' may have no name here", shown, name);
         r->at++;
         skip_blanks(r);
-    } else if (*r->at == '-') {
-        return refuse(r, "a size is 0 or more, not '-'");
+    } else if (strncmp(r->at, "...", 3) == 0) {
+        return refuse(r, "'...' has no sizes here");
     }
     if (axis == DC_MAX_RANK)
         return refuse(r, "more than %d axes", DC_MAX_RANK);
-    DC_TRY(read_number(r, &out->dim[axis]));
+    DC_TRY(read_size(r, &out->dim[axis]));
     if (n > 0)
         out->name[axis] = dc_name_intern(r->intern, name, n);
     out->rank++;

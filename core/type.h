@@ -50,8 +50,8 @@ int dc_type_print(const dc_type *t, char *out, size_t size);
 
 /*
  * Reads one type at *text and moves *text behind it. `intern` gives names their identity (NULL:
- * names are refused). On failure the job holds TYPE_TEXT with the reason. In this version every dim
- * must have a size: 64 or batch=64.
+ * names are refused). On failure the job holds TYPE_TEXT with the reason. Every dim has a size, or an
+ * expression of numbers: 64, batch=64, 2*32. Sizes with names in them: core/signature.h.
  */
 struct dc_job;
 typedef struct dc_names dc_names;

@@ -4,6 +4,7 @@
 #include "core/grad.h"
 #include "core/gtext.h"
 #include "core/sig.h"
+#include "core/signature.h"
 #include "core/simplify.h"
 #include "formats/idx.h"
 #include "vm/deepc.h"
@@ -227,6 +228,29 @@ static void after_sig(bool done)
     dc_names_free(names);
 }
 
+static dc_sig whole;
+
+static dc_status do_signature(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    return dc_sig_parse(j, names,
+                        "f(x: f32[batch, 2*n + 1, ...], p?: {w: f32[n], v: {f32[m=n//2]}}, k)"
+                        " -> f32[batch, class=3], {a: f32[m - 1]}",
+                        &whole);
+}
+
+static void after_signature(bool done)
+{
+    char words[DC_SIG_TEXT];
+    CHECK((whole.arena.top != NULL) == done);
+    if (done) {
+        dc_sig_print(&whole, NULL, words, sizeof words);
+        same(words, strlen(words));
+    }
+    dc_sig_fini(&whole);
+    dc_names_free(names);
+}
+
 /* ---- stores ---- */
 
 static const dc_type small = {.dtype = DC_F32, .rank = 2, .dim = {6, 3}};
@@ -344,7 +368,8 @@ static void try_core(void)
         {.name = "eval", .before = make_step, .body = do_eval, .after = after_eval},
         {.name = "print", .before = make_step, .body = do_print, .after = after_print},
         {.name = "parse", .before = make_text, .body = do_parse, .after = after_parse},
-        {.name = "signature", .before = make_names, .body = do_sig, .after = after_sig},
+        {.name = "old signature", .before = make_names, .body = do_sig, .after = after_sig},
+        {.name = "signature", .before = make_names, .body = do_signature, .after = after_signature},
         {.name = "tensor", .body = do_tensor, .after = after_tensor},
         {.name = "cell", .body = do_cell, .after = after_cell},
         {"write", make_shown, do_write, not_written, after_write, 0, false, true},

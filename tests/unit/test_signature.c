@@ -51,9 +51,17 @@ static const char *printed(const dc_sig *s, const dc_sig_bind *b)
     return text;
 }
 
-static const char *name_of(const char *s)
+typedef struct giving {
+    const dc_sig *s;
+    dc_sig_bind *b;
+    const char *name;
+    int64_t size;
+} giving;
+
+static dc_status give_body(dc_job *j, void *arg)
 {
-    return s == NULL ? NULL : dc_name_intern(names, s, strlen(s));
+    const giving *g = arg;
+    return dc_sig_give(j, g->s, g->b, g->name, g->size);
 }
 
 /* ---- texts ---- */
@@ -209,6 +217,80 @@ static void test_refusals(void)
     }
     CHECK_EQ(parse("f(x: g32[2])", &s), DC_E_TYPE);
     CHECK(strstr(sentence(), "type 'g32[2]': unknown dtype 'g32'; known are ") == sentence());
+}
+
+/* Many of everything; what is refused late is quoted around the place. */
+static char many[40000];
+
+/* `each` n times, with its number for '#'. */
+static void repeat(const char *begin, const char *each, int n, const char *end)
+{
+    size_t used = strlen(strcpy(many, begin));
+    for (int i = 0; i < n; i++)
+        for (const char *c = each; *c != '\0'; c++)
+            if (*c == '#')
+                used += (size_t)sprintf(many + used, "%d", i);
+            else
+                many[used++] = *c;
+    strcpy(many + used, end);
+}
+
+static const char *reason(void)
+{
+    const char *s = sentence(), *colon = strstr(s, "': ");
+    while (colon != NULL && strstr(colon + 1, "': ") != NULL)
+        colon = strstr(colon + 1, "': ");
+    return colon != NULL ? colon + 3 : s;
+}
+
+static void test_limits(void)
+{
+    static dc_sig s;
+    static const struct {
+        const char *begin, *each, *end;
+        int n; /* so many are too many, one less is not */
+        const char *reason;
+    } cases[] = {
+        {"f(a", ", p#", ")", 32, "more than 32 parameters"},
+        {"f() -> u8[]", ", f32[#]", "", 8, "more than 8 results"},
+        {"f(x: {a: f32[]", ", n#: f32[]", "})", 256, "more than 256 tensors"},
+        {"f(x: f32[0", " + n#", "])", 17, "more than 16 names of dims"},
+        {"f(x: f32[n", " + #", "])", 32, "an expression has more than 64 parts"},
+        {"f(x: f32[", "(", "n]", 17, "more than 16 parentheses in each other"},
+        {"f(x: ", "{", "f32[]", 17, "more than 16 records and lists in each other"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(cases); i++) {
+        repeat(cases[i].begin, cases[i].each, cases[i].n, cases[i].end);
+        CHECK_EQ(parse(many, &s), DC_E_TYPE);
+        CHECK_STR(reason(), cases[i].reason);
+        repeat(cases[i].begin, cases[i].each, cases[i].n - 1, cases[i].end);
+        if (parse(many, &s) == DC_OK)
+            dc_sig_fini(&s);
+        else
+            CHECK(strcmp(reason(), cases[i].reason) != 0);
+    }
+    repeat("f(a", ", parameter_#: f32[]", 20, ", x: f32[-1], \n  \n  more)");
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
+    CHECK_STR(sentence(), "signature '.. 6: f32[], parameter_17: f32[], parameter_18: f32[], "
+                          "parameter_19: f32[], x: f32[-1], more)': a size is 0 or more, not "
+                          "'-1], more)'");
+    repeat("f(a: f32[-1]", ", parameter_#: f32[]", 20, ")");
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
+    CHECK_STR(sentence(), "signature 'f(a: f32[-1], parameter_0: f32[], parameter_1: f32[], "
+                          "parameter_2: f32[], parameter_3: f32[], parameter_4: f32[], parameter_5:"
+                          " f32[], parameter_6: f32[], parame ..': a size is 0 or more, not '-1], "
+                          "parameter_0'");
+    repeat("f(x: f32[", "nnnnnnnnnn", 3000, "/2])"); /* one name of 30000 letters */
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
+    CHECK_STR(reason(), "sizes are divided by '//', not '/'");
+    repeat("f(", "(", 30000, "");
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
+    repeat("f(x: f32[", "(", 30000, "");
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
+    repeat("f(x: ", "{", 30000, "");
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
+    repeat("f(x: ", "{a:", 10000, "");
+    CHECK_EQ(parse(many, &s), DC_E_TYPE);
 }
 
 /* ---- binding ---- */
@@ -421,6 +503,110 @@ static void test_calls(void)
         run_row(&rows[i]);
 }
 
+/* ---- definitions ---- */
+
+/* With these sizes given: "" if it is a definition, then *out is what is known; else the reason. */
+static void test_check(void)
+{
+    static const struct {
+        const char *sig, *give, *out;
+    } rows[] = {
+        {"f(x: f32[2], y: f32[3]) -> f32[]", "", "f(x: f32[2], y: f32[3]) -> f32[]"},
+        {"f(x: f32[n])", "", "f(x: f32[n])"},
+        {"f(x: f32[n, 2*n])", "n=3", "f(x: f32[n=3, 6])"},
+        {"f(x: f32[n=2*m])", "m=3", "f(x: f32[n=6])"},
+        {"f(x: f32[n=2*m], y: f32[m])", "n=6", "f(x: f32[n=6], y: f32[m=3])"},
+        {"f(x: f32[n=6]) -> f32[n=2*m]", "", "f(x: f32[n=6]) -> f32[n=6]"},
+        {"f(x: f32[a=2*b], y: f32[b=c + 1], z: f32[c])", "c=1",
+         "f(x: f32[a=4], y: f32[b=2], z: f32[c=1])"},
+        {"f(x: f32[n*n])", "", "the size of 'n' cannot be found from n*n"},
+        {"f(x: f32[n*n])", "n=3", "f(x: f32[9])"},
+        {"f(x: f32[n*n], y: f32[n])", "", "f(x: f32[n*n], y: f32[n])"},
+        {"f(x: f32[n*n], y?: {a: {f32[n + 1]}})", "", "f(x: f32[n*n], y?: {a: {f32[n + 1]}})"},
+        {"f(x: f32[n + m])", "", "the size of 'n' cannot be found from n + m"},
+        {"f(x: f32[n + m], y: f32[n + m + k], z: f32[k])", "",
+         "the size of 'n' cannot be found from n + m"},
+        {"f(x: f32[n + m])", "m=3", "f(x: f32[n + m])"},
+        {"f(x: f32[n//2])", "", "the size of 'n' cannot be found from n//2"},
+        {"f(x: f32[n%2])", "", "the size of 'n' cannot be found from n%2"},
+        {"f(x: f32[2*(n//k)], y: f32[k])", "", "the size of 'n' cannot be found from 2*(n//k)"},
+        {"f(x: f32[n=m*m])", "", "the size of 'm' cannot be found from m*m"},
+        {"f(x: f32[n]) -> f32[2*m]", "", "f(x: f32[n]) -> f32[2*m]"},
+        {"f(x: f32[n]) -> f32[m*m]", "", "the size of 'm' cannot be found from m*m"},
+        {"f(x: f32[n]) -> f32[m*k], f32[m]", "", "the size of 'm' cannot be found from m*k"},
+        {"f(x: f32[n]) -> f32[m], f32[m*k]", "", "f(x: f32[n]) -> f32[m], f32[m*k]"},
+        {"f(x: f32[n]) -> {a: f32[m], b: {f32[m*m]}}", "",
+         "f(x: f32[n]) -> {a: f32[m], b: {f32[m*m]}}"},
+        {"f(x: f32[n=8]) -> f32[n - 9]", "", "n - 9 is -1; a size is 0 or more"},
+        {"f(x: f32[n=8], y: f32[k=0]) -> f32[n//k]", "", "n//k divides by zero"},
+        {"f(x: f32[n=2*m], y: f32[m=4], z: f32[n=7])", "", "n = 7 against 2*m = 8"},
+        {"f(x: f32[n=2*m], z: f32[n=7])", "", "n = 7 is not 2*m for a whole m"},
+        {"f(x: f32[n=2*m + 9, m])", "n=7", "n = 7 is 2*m + 9 only for m = -1"},
+        {"f(x: f32[n=m - 9, m])", "m=7", "n: m - 9 is -2; a size is 0 or more"},
+        {"f(x: f32[9999999999, 9999999999])", "", "a type is too large to address"},
+        {"f(x: f32[n, n])", "n=9999999999", "a type is too large to address"},
+        {"f(x: f32[n, n*n])", "n=9999999999", "a type is too large to address"},
+        {"f(x: f32[m, n=m*m])", "m=9999999999", "n: m*m is too large"},
+        {"f(k, x: f32[n])", "n=-1", "'n' = -1: a size is 0 or more"},
+        {"f(k, x: f32[n])", "k=1", "no dim is called 'k'; there are n"},
+        {"f(k)", "k=1", "no dim is called 'k'; no dim has a name"},
+        {"f(x: f32[n=4, m])", "n=1", "'n' is 4 and cannot be 1"},
+        {"f(x: f32[n=4, m])", "n=4", "f(x: f32[n=4, m])"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
+        static dc_sig s;
+        dc_sig_bind b;
+        char name[20] = "";
+        long long size = 0;
+        const char *out;
+        if (!CHECK_EQ(parse(rows[i].sig, &s), DC_OK))
+            printf("    %s\n", sentence());
+        dc_sig_begin(&s, &b);
+        dc_status status = DC_OK;
+        if (sscanf(rows[i].give, "%19[a-z]=%lld", name, &size) == 2)
+            status = dc_protect(&job, give_body, &(giving){&s, &b, name, size});
+        if (status == DC_OK)
+            status = check(&s, &b);
+        out = status == DC_OK ? printed(&s, &b) : job.err.fact.word[job.err.id == DC_ERR_SIGNATURE];
+        if (!CHECK_STR(out, rows[i].out))
+            printf("    of %s\n", rows[i].sig);
+        dc_sig_fini(&s);
+    }
+}
+
+static void test_printed_with_sizes(void)
+{
+    static dc_sig s;
+    dc_sig_bind b;
+    char text[40];
+    CHECK_EQ(parse("f(x: f32[batch=64, ..., 2*n + 1], y: {u8[n, k=n - 2]}) -> f32[m, ...]", &s),
+             DC_OK);
+    dc_sig_begin(&s, &b);
+    CHECK_EQ(dc_sig_bind_print(&s, &b, text, sizeof text), 8);
+    CHECK_STR(text, "batch=64");
+    CHECK(!dc_sig_bound(&s, &b));
+    CHECK_STR(printed(&s, &b),
+              "f(x: f32[batch=64, ..., 2*n + 1], y: {u8[n, k=n - 2]}) -> f32[m, ...]");
+    b.size[dc_sig_var(&s, "n")] = 4;
+    b.rest = 2;
+    b.rest_size[0] = 8;
+    b.rest_size[1] = 9;
+    CHECK_STR(printed(&s, &b), "f(x: f32[batch=64, 8, 9, 9], y: {u8[n=4, k=2]}) -> f32[m, 8, 9]");
+    dc_sig_bind_print(&s, &b, text, sizeof text);
+    CHECK_STR(text, "batch=64, ...=[8, 9], n=4");
+    b.rest = 0;
+    CHECK_STR(printed(&s, &b), "f(x: f32[batch=64, 9], y: {u8[n=4, k=2]}) -> f32[m]");
+    CHECK_EQ(dc_sig_type_print(&s, &b, s.param[0].type, text, 8), 16);
+    CHECK_STR(text, "f32[bat");
+    CHECK_EQ(dc_sig_type_print(&s, NULL, s.param[0].type, NULL, 0), 27);
+    for (size_t room = 0; room < sizeof text; room++) {
+        memset(text, 'x', sizeof text);
+        dc_sig_print(&s, NULL, text, room);
+        CHECK(text[room] == 'x' && (room == 0 || text[room - 1] == '\0'));
+    }
+    dc_sig_fini(&s);
+}
+
 int main(void)
 {
     static const dc_opts opts;
@@ -430,7 +616,9 @@ int main(void)
     test_parts();
     test_refusals();
     test_calls();
-    (void)name_of;
+    test_limits();
+    test_check();
+    test_printed_with_sizes();
     dc_names_free(names);
     dc_job_fini(&job);
     return t_done();

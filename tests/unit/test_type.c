@@ -43,6 +43,7 @@ static void test_accepted(void)
 {
     CHECK_STR(parse("f32[]"), "f32[]");
     CHECK_STR(parse("f32[64, 784]"), "f32[64, 784]");
+    CHECK_STR(parse("f32[2*3, n=(7 - 1)//2]"), "f32[6, n=3]");
     CHECK_STR(parse("  u8 [ batch = 64 ,28,0 ]  "), "u8[batch=64, 28, 0]");
     CHECK_STR(parse("bool[n=3, n=3]"), "bool[n=3, n=3]");
     CHECK_STR(parse("i32[1,2,3,4,5,6,7,8]"), "i32[1, 2, 3, 4, 5, 6, 7, 8]");
@@ -71,6 +72,14 @@ static void test_refused(void)
     CHECK_STR(parse("f32[batch=]"), "type 'f32[batch=]': a size expected, not ']'");
     CHECK_STR(parse("f32[-1]"), "type 'f32[-1]': a size is 0 or more, not '-'");
     CHECK_STR(parse("f32[2x]"), "type 'f32[2x]': '2x' is neither a size nor a name");
+    CHECK_STR(parse("f32[2*x]"), "type 'f32[2*x]': 'x' has no size here");
+    CHECK_STR(parse("f32[...]"), "type 'f32[...]': '...' has no sizes here");
+    CHECK_STR(parse("f32[4/2]"), "type 'f32[4/2]': sizes are divided by '//', not '/'");
+    CHECK_STR(parse("f32[4//0]"), "type 'f32[4//0]': a size divides by zero");
+    CHECK_STR(parse("f32[2-3]"), "type 'f32[2-3]': a size is 0 or more, not -1");
+    CHECK_STR(parse("f32[(2]"), "type 'f32[(2]': ')' expected, not ']'");
+    CHECK_STR(parse("f32[4294967296*4294967296]"),
+              "type 'f32[4294967296*4294967296]': a size is too large");
     CHECK_STR(parse("f32[99999999999999999999]"),
               "type 'f32[99999999999999999999]': size '99999999999999999999' is too large");
     CHECK_STR(parse("f32[1,1,1,1,1,1,1,1,1]"), "type 'f32[1,1,1,1,1,1,1,1,1]': more than 8 axes");
