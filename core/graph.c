@@ -33,6 +33,22 @@ void dc_func_drop(dc_func *f)
     free_arrays(f);
 }
 
+void dc_func_clear(dc_func *f, dc_mark empty)
+{
+    enum { KEEP = 1024 };
+    f->node.n = f->origins.n = 1;
+    f->param.n = f->label.n = f->result.n = 0;
+    f->where = f->path = NULL;
+    if (f->nbucket > KEEP) {
+        dc_xfree(f->bucket);
+        f->bucket = NULL;
+        f->nbucket = 0;
+    } else if (f->nbucket > 0) {
+        memset(f->bucket, 0, f->nbucket * sizeof *f->bucket);
+    }
+    dc_arena_rewind(&f->module->arena, empty);
+}
+
 void dc_module_free(dc_module *m)
 {
     if (m == NULL)

@@ -56,6 +56,8 @@ dc_module *dc_module_new(void);
 void dc_module_free(dc_module *m);
 dc_func *dc_func_new(dc_module *m, const char *name);
 void dc_func_drop(dc_func *f); /* takes a function that nobody needs out of its module */
+/* Empty again; gives back what the arena of its module has handed out since the mark. */
+void dc_func_clear(dc_func *f, dc_mark empty);
 
 static inline const dc_node *dc_node_at(const dc_func *f, dc_ref r)
 {

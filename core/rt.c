@@ -1,10 +1,11 @@
 /*
  * The context, and the device over plain host memory that `eval` and tests of core/ use.
  *
- * Order of release: compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
+ * Order of release: lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
  */
 #include "core/rt.h"
 
+#include "core/lazy.h"
 #include "core/store.h"
 #include "core/work.h"
 
@@ -34,6 +35,7 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
 
 void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret)
 {
+    dc_lazy_close(rt);
     dc_pool_drain(rt);
     if (rt->free_jit != NULL)
         rt->free_jit(rt);
@@ -56,6 +58,7 @@ void dc_rt_free(dc_rt *rt)
 {
     if (rt == NULL)
         return;
+    dc_lazy_close(rt);
     if (rt->free_jit != NULL)
         rt->free_jit(rt);
     if (rt->pool != NULL)

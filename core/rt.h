@@ -21,6 +21,9 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t moved_out;   /* held results copied away before being overwritten */
     uint64_t bytes_live;  /* held by tensors, cells, executables */
     uint64_t bytes_peak;
+    uint64_t realized;       /* lazy expressions computed */
+    uint64_t lazy_programs;  /* programs made for them: one for each structure */
+    uint64_t lazy_nodes;     /* of lazy expressions, alive */
     uint64_t compile_ns;  /* building executables, kernels included, on whatever thread */
     double compare_max;   /* DEEPC_COMPARE: largest relative difference of a scalar float result */
 } dc_stats;
@@ -44,6 +47,9 @@ typedef struct dc_rt {
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
     struct dc_jit *jit;     /* what compilations share (jit/build.c); NULL before the first one */
     void (*free_jit)(struct dc_rt *rt); /* ends both */
+    struct dc_lazies *lazy; /* core/lazy.h; NULL before the first lazy tensor */
+    const struct dc_lazy_exec *lazy_exec; /* how they are compiled; NULL: not at all */
+    uint64_t handed; /* bytes given out to tensors and lazy nodes, ever; drives the collector */
     const char *version;    /* of the program, for reports; NULL unknown */
     void (*on_bug)(void *ctx, const char *file); /* of the host, after a BUG; NULL none */
     void *on_bug_ctx;

@@ -242,6 +242,7 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
     s->bytes = bytes;
     s->owned = false;
     link_store(&p->live, s);
+    rt->handed += capacity;
     rt->stats.bytes_live += capacity;
     if (rt->stats.bytes_live > rt->stats.bytes_peak)
         rt->stats.bytes_peak = rt->stats.bytes_live;

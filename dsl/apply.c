@@ -1,8 +1,7 @@
 /*
- * One operation, in one of two ways: recorded in the function being traced, or computed at once by
- * the interpreter in a function made for it alone.
+ * One operation, in one of two ways: recorded in the function being traced, or as a lazy tensor
+ * (core/lazy.h), which is computed when somebody wants its value, or when much is pending.
  */
-#include "core/eval.h"
 #include "dsl/impl.h"
 
 #include <stdio.h>
@@ -82,79 +81,66 @@ static dc_status record_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static void free_module(void *m)
+static void release_lazy(void *n)
 {
-    dc_module_free(m);
+    dc_lazy_release(n);
 }
 
-static void release_tensor(void *t)
+/* A number that the operation is made of is part of the graph; others are arguments. */
+static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand *in, dc_val *out)
 {
-    dc_tensor_release(t);
-}
-
-/* Where the interpreter reads it: a copy where memory of the device is not the host's. */
-static dc_status on_host(dc_job *j, dc_device *dev, const void *mem, size_t bytes, const void **out)
-{
-    *out = mem;
-    if (dev->ops->host || bytes == 0)
-        return DC_OK;
-    void *copy = dc_arena_alloc(&j->scratch, bytes);
-    *out = copy;
-    return dev->ops->download(dev, j, copy, mem, bytes);
-}
-
-static dc_status operand(dc_job *j, dc_device *dev, dc_func *f, const dc_operand *in,
-                         const void **mem, dc_val *out)
-{
-    if (in->h == NULL)
+    const dc_dtype t = (dc_dtype)in->type.dtype;
+    dc_lazy *n;
+    if (in->h == NULL && dc_lazy_is_plain(t, in->bits))
         return number(j, f, in, out);
-    if (in->h->kind == DC_HANDLE_CLOSED) /* by a finalizer, since it was looked at */
-        return dc_failf(j, DC_ERR_CLOSED, NULL, "the tensor is closed");
-    const bool is_cell = in->h->kind == DC_HANDLE_CELL;
-    if (is_cell)
-        DC_TRY(dc_cell_check(in->h->cell, j, NULL, true));
-    const void *at = is_cell ? in->h->cell->store->mem : dc_tensor_mem(in->h->tensor);
-    DC_TRY(on_host(j, dev, at, dc_type_bytes(&in->type), &mem[f->param.n]));
-    *out = (dc_val){dc_g_param(f, &in->type, NULL), in->type};
+    if (in->h != NULL)
+        DC_TRY(dc_handle_lazy(j, in->h, &n));
+    else
+        n = dc_lazy_number(rt, t, in->bits);
+    dc_job_defer(j, release_lazy, n);
+    *out = dc_lazy_operand(rt, n);
+    dc_job_keep(j, n);
+    dc_lazy_release(n);
     return DC_OK;
 }
 
-static dc_status compute_body(dc_job *j, void *arg)
+static dc_status lazy_body(dc_job *j, void *arg)
 {
     const action *x = arg;
     const dc_apply *a = x->a;
     dc_rt *rt = x->d->rt;
-    dc_device *dev = rt->device;
     dc_val in[DC_APPLY_IN], out[DC_APPLY_OUT];
-    const void *params[DC_APPLY_IN] = {0};
-    void *results[DC_APPLY_OUT];
-    dc_tensor *made[DC_APPLY_OUT];
-    dc_module *m = dc_module_new();
-    dc_job_defer(j, free_module, m);
-    dc_func *f = dc_func_new(m, a->op);
-    for (int i = 0; i < a->n; i++) {
-        if (a->in[i].h != NULL && a->in[i].h->kind == DC_HANDLE_TRACED)
-            return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.op = a->op, .word = {a->in[i].h->fn}});
-        DC_TRY(operand(j, dev, f, &a->in[i], params, &in[i]));
-    }
+    dc_lazy *made[DC_APPLY_OUT];
+    dc_func *f = dc_lazy_begin(rt, j);
+    for (int i = 0; i < a->n; i++)
+        DC_TRY(lazy_operand(j, rt, f, &a->in[i], &in[i]));
     DC_TRY(a->build(j, f, a->arg, in, out));
-    for (int i = 0; i < a->nout; i++) {
-        DC_PUSH(f->result, out[i].ref);
-        DC_TRY(dc_tensor_new(rt, j, &out[i].type, &made[i]));
-        dc_job_defer(j, release_tensor, made[i]);
-        results[i] = dev->ops->host ? dc_tensor_mem(made[i])
-                                    : dc_arena_alloc(&j->scratch, dc_type_bytes(&out[i].type));
-    }
-    DC_TRY(dc_eval(j, f, DC_EVAL_ROUND, params, results));
-    for (int i = 0; i < a->nout && !dev->ops->host; i++)
-        DC_TRY(dev->ops->upload(dev, j, dc_tensor_mem(made[i]), results[i],
-                                dc_type_bytes(&out[i].type)));
-    rt->stats.interpreted++;
-    for (int i = 0; i < a->nout; i++) {
-        dc_job_keep(j, made[i]);
-        dc_handle_fill(x->out[i], made[i]);
-    }
-    return DC_OK;
+    dc_lazy_end(rt, j, out, a->nout, x->place->where, x->place->path, made);
+    for (int i = 0; i < a->nout; i++)
+        dc_handle_fill_lazy(x->out[i], made[i]);
+    dc_status status = DC_OK;
+    for (int i = 0; i < a->nout && status == DC_OK; i++)
+        status = dc_lazy_limit(rt, j, made[i]);
+    return status;
+}
+
+/* An attempt that failed may have filled some. */
+static void empty_results(const action *x)
+{
+    for (int i = 0; i < x->a->nout; i++)
+        dc_handle_close(x->out[i]);
+}
+
+/* What fails is the operation, or one before it that it realized. */
+static DC_NORETURN void raise(lua_State *L, const action *x, dc_status status)
+{
+    const dc_apply *a = x->a;
+    const char *where, *path;
+    empty_results(x);
+    dc_lazy_place(x->d->rt, &where, &path);
+    if (status != DC_E_BUG && where == NULL)
+        x->d->rt->job.err.fact.op = a->op; /* not that of a step of it */
+    dc_handle_raise(L, x->d, &(dc_blame){.op = a->op, .in = a->in, .n = a->n, .place = x->place});
 }
 
 void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
@@ -171,15 +157,14 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
         x.out[i]->origin =
             place.where == NULL ? NULL : dc_place_intern(d, "made at %s", place.where);
     }
-    dc_status status = dc_protect(j, tracing ? record_body : compute_body, &x);
+    dc_status status = dc_protect(j, tracing ? record_body : lazy_body, &x);
     if (status == DC_E_NOMEM && !tracing) {
+        empty_results(&x);
         lua_gc(L, LUA_GCCOLLECT);
-        status = dc_protect(j, compute_body, &x);
+        status = dc_protect(j, lazy_body, &x);
     }
-    if (status != DC_OK && status != DC_E_BUG)
-        j->err.fact.op = a->op; /* not that of a step of it */
     if (status != DC_OK)
-        dc_error_raise(L, d, &(dc_blame){.op = a->op, .in = a->in, .n = a->n, .place = &place});
-    for (int i = 0; i < a->nout && !tracing; i++)
-        dc_handle_pressure(L, d, dc_type_bytes(dc_handle_type(x.out[i])));
+        raise(L, &x, status);
+    if (!tracing)
+        dc_handle_pressure(L, d, 0);
 }

@@ -79,7 +79,7 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
         lua_replace(L, idx);
         return copy->tensor;
     }
-    return h->tensor;
+    return dc_handle_realize(L, d, h, op);
 }
 
 /* dc.param(type, init): a tensor, a table or a number; zeros without. */

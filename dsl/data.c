@@ -309,6 +309,7 @@ static int l_order(lua_State *L)
 typedef struct gathering {
     dc_dsl *d;
     dc_handle *from, *to;
+    const dc_tensor *value; /* of from */
     const shuffled *order; /* NULL: as they are */
     int64_t first, count;
 } gathering;
@@ -329,7 +330,7 @@ static dc_status copy_rows(dc_device *dev, dc_job *j, char *to, const char *from
 static dc_status gather_rows(const gathering *a, dc_job *j, char *to, size_t row)
 {
     dc_device *dev = a->d->rt->device;
-    const char *from = dc_tensor_mem(a->from->tensor);
+    const char *from = dc_tensor_mem(a->value);
     if (a->order == NULL)
         return copy_rows(dev, j, to, from + (size_t)a->first * row, (size_t)a->count * row);
     for (int64_t i = 0; i < a->count; i++)
@@ -341,7 +342,7 @@ static dc_status gather_rows(const gathering *a, dc_job *j, char *to, size_t row
 static dc_status gather_body(dc_job *j, void *arg)
 {
     const gathering *a = arg;
-    dc_type type = a->from->tensor->type;
+    dc_type type = a->value->type;
     const size_t row = dc_type_bytes(&type) / (size_t)type.dim[0];
     dc_tensor *t;
     type.dim[0] = a->count;
@@ -361,10 +362,12 @@ static int l_gather(lua_State *L)
     a.order = lua_isnil(L, 2) ? NULL : luaL_checkudata(L, 2, ORDER);
     a.first = luaL_checkinteger(L, 3);
     a.count = luaL_checkinteger(L, 4);
-    luaL_argcheck(L, a.from->kind == DC_HANDLE_VALUE && a.from->tensor->type.rank > 0, 1,
+    const bool is_tensor = a.from->kind == DC_HANDLE_VALUE || a.from->kind == DC_HANDLE_LAZY;
+    luaL_argcheck(L, is_tensor && dc_handle_type(a.from)->rank > 0, 1,
                   "a tensor with rows is needed");
-    const int64_t rows = a.order != NULL ? a.order->n : a.from->tensor->type.dim[0];
-    luaL_argcheck(L, rows <= a.from->tensor->type.dim[0], 2, "an order of more rows");
+    a.value = dc_handle_realize(L, d, a.from, "batches");
+    const int64_t rows = a.order != NULL ? a.order->n : a.value->type.dim[0];
+    luaL_argcheck(L, rows <= a.value->type.dim[0], 2, "an order of more rows");
     luaL_argcheck(L, a.first >= 0 && a.count > 0 && a.first <= rows - a.count, 3, "rows outside");
     a.to = dc_handle_new(L, d);
     a.to->origin = dc_place_intern(d, "a batch");

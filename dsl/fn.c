@@ -154,10 +154,12 @@ static dc_status show_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-/* A cell among the arguments becomes its value. */
+/* A cell among the arguments becomes its value; a lazy tensor gets one. */
 static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
 {
     dc_handle *h = dc_handle_test(L, idx);
+    if (h != NULL && h->kind == DC_HANDLE_LAZY)
+        dc_handle_realize(L, d, h, fn->name);
     if (h == NULL || h->kind != DC_HANDLE_CELL)
         return;
     showing a = {h, dc_handle_new(L, d)};
@@ -176,9 +178,9 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, dc_arg
         return;
     }
     const dc_handle *h = dc_handle_check(L, d, idx, fn->name);
-    if (h->kind != DC_HANDLE_VALUE)
+    *arg = (dc_arg){.tensor = dc_handle_held(h)};
+    if (arg->tensor == NULL)
         dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = fn->name, .word = {h->fn}}, NULL);
-    *arg = (dc_arg){.tensor = h->tensor};
 }
 
 static DC_NORETURN void raise_fault(lua_State *L, dc_dsl *d, const calling *a)
@@ -204,7 +206,7 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
     }
     for (int i = 0; i < fn->sig.nparam; i++)
         set_argument(L, d, fn, i, &s->arg[i]);
-    const dc_status status = dc_protect(&d->rt->job, call_body, &a);
+    const dc_status status = dc_handle_act(L, d, call_body, &a);
     if (status != DC_OK && a.fault.check >= 0)
         raise_fault(L, d, &a);
     dc_error_check(L, d, status, fn->name);

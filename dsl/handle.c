@@ -1,6 +1,6 @@
 /*
- * Handles: the userdata that scripts hold. A realized tensor, a cell and a traced tensor look the
- * same from outside; they share one metatable.
+ * Handles: the userdata that scripts hold. A realized tensor, a lazy one, a cell and a traced tensor
+ * look the same from outside; they share one metatable.
  *
  * A handle that holds a reference is in the context's list, so that closing a state also releases
  * those whose finalizer never runs (made by finalizers while the state closes).
@@ -21,6 +21,8 @@ const dc_type *dc_handle_type(const dc_handle *h)
     switch (h->kind) {
     case DC_HANDLE_VALUE:
         return &h->tensor->type;
+    case DC_HANDLE_LAZY:
+        return &h->lazy->type;
     case DC_HANDLE_CELL:
         return &h->cell->type;
     case DC_HANDLE_TRACED:
@@ -99,6 +101,13 @@ void dc_handle_fill_cell(dc_handle *h, dc_cell *c)
     link_handle(h);
 }
 
+void dc_handle_fill_lazy(dc_handle *h, dc_lazy *n)
+{
+    h->lazy = n;
+    h->kind = DC_HANDLE_LAZY;
+    link_handle(h);
+}
+
 void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v)
 {
     h->val = *v;
@@ -112,7 +121,7 @@ void dc_handle_close(dc_handle *h)
     const dc_handle_kind kind = h->kind;
     h->kind = DC_HANDLE_CLOSED;
     h->closed = NULL;
-    if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_CELL)
+    if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_LAZY && kind != DC_HANDLE_CELL)
         return;
     if (h->prev != NULL)
         h->prev->next = h->next;
@@ -122,8 +131,10 @@ void dc_handle_close(dc_handle *h)
         h->next->prev = h->prev;
     dc_tensor_release(h->tensor);
     dc_cell_release(h->cell);
+    dc_lazy_release(h->lazy);
     h->tensor = NULL;
     h->cell = NULL;
+    h->lazy = NULL;
 }
 
 void dc_handle_close_all(dc_dsl *d)
@@ -143,12 +154,94 @@ static int l_gc(lua_State *L)
 void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes)
 {
     enum { STEP = 1 << 22 };
-    d->handed += bytes;
-    if (d->handed < STEP)
+    const uint64_t since = d->rt->handed - d->handed;
+    DC_UNUSED(bytes);
+    if (since < STEP)
         return;
-    const size_t kib = d->handed >> 10;
-    d->handed = 0;
-    lua_gc(L, LUA_GCSTEP, (int)(kib < 1 << 20 ? kib : 1 << 20));
+    d->handed = d->rt->handed;
+    lua_gc(L, LUA_GCSTEP, (int)(since >> 10 < 1 << 20 ? since >> 10 : 1 << 20));
+}
+
+dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg)
+{
+    const dc_status status = dc_protect(&d->rt->job, body, arg);
+    if (status != DC_E_NOMEM)
+        return status;
+    lua_gc(L, LUA_GCCOLLECT); /* what the script no longer needs may be enough */
+    return dc_protect(&d->rt->job, body, arg);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+dc_tensor *dc_handle_held(const dc_handle *h)
+{
+    if (h->kind == DC_HANDLE_LAZY)
+        return h->lazy->value;
+    return h->kind == DC_HANDLE_VALUE ? h->tensor : NULL;
+}
+
+dc_status dc_handle_tensor(dc_job *j, dc_handle *h, dc_tensor **out)
+{
+    if (h->kind == DC_HANDLE_LAZY)
+        DC_TRY(dc_lazy_realize(h->d->rt, j, h->lazy));
+    *out = dc_handle_held(h);
+    if (*out == NULL)
+        DC_BUG("a tensor is asked of a handle of kind %d", (int)h->kind);
+    return DC_OK;
+}
+
+typedef struct realizing {
+    dc_handle *h;
+    dc_tensor *t;
+} realizing;
+
+static dc_status realize_body(dc_job *j, void *arg)
+{
+    realizing *a = arg;
+    return dc_handle_tensor(j, a->h, &a->t);
+}
+
+dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
+{
+    realizing a = {.h = h, .t = dc_handle_held(h)};
+    if (a.t != NULL)
+        return a.t;
+    if (dc_handle_act(L, d, realize_body, &a) != DC_OK)
+        dc_handle_raise(L, d, &(dc_blame){.op = op});
+    return a.t;
+}
+
+dc_status dc_handle_lazy(dc_job *j, dc_handle *h, dc_lazy **out)
+{
+    dc_rt *rt = h->d->rt;
+    switch (h->kind) {
+    case DC_HANDLE_CELL:
+        return dc_lazy_read(rt, j, h->cell, out);
+    case DC_HANDLE_VALUE:
+        if (h->lazy == NULL)
+            h->lazy = dc_lazy_leaf(rt, h->tensor);
+        break;
+    case DC_HANDLE_LAZY:
+        break;
+    case DC_HANDLE_TRACED:
+        return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.word = {h->fn}});
+    case DC_HANDLE_CLOSED: /* by a finalizer, since it was looked at */
+        return dc_failf(j, DC_ERR_CLOSED, NULL, "the tensor is closed");
+    }
+    *out = dc_lazy_retain(h->lazy);
+    return DC_OK;
+}
+
+void dc_handle_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
+{
+    dc_blame blame = *b;
+    dc_place at;
+    dc_lazy_place(d->rt, &at.where, &at.path);
+    if (at.where != NULL) {
+        blame.place = &at;
+        blame.n = 0;
+    }
+    dc_error_raise(L, d, &blame);
 }
 
 typedef struct transfer {
@@ -165,9 +258,12 @@ static dc_status download_body(dc_job *j, void *arg)
 {
     const transfer *a = arg;
     dc_device *dev = a->d->rt->device;
-    const dc_store *s = a->h->kind == DC_HANDLE_CELL ? a->h->cell->store : a->h->tensor->store;
+    dc_tensor *t = NULL;
     if (a->h->kind == DC_HANDLE_CELL)
         DC_TRY(dc_cell_check(a->h->cell, j, NULL, true));
+    else
+        DC_TRY(dc_handle_tensor(j, a->h, &t));
+    const dc_store *s = t != NULL ? t->store : a->h->cell->store;
     char *to = a->to;
     for (int i = 0; i < a->n; i++) {
         const char *from = (const char *)s->mem + a->part[i].from;
@@ -201,7 +297,8 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
         bytes += part[i].bytes;
     transfer a = {.d = d, .h = h, .part = part, .n = n};
     a.to = lua_newuserdatauv(L, bytes ? bytes : 1, 0);
-    dc_error_check(L, d, dc_protect(&d->rt->job, download_body, &a), op);
+    if (dc_handle_act(L, d, download_body, &a) != DC_OK)
+        dc_handle_raise(L, d, &(dc_blame){.op = op});
     return a.to;
 }
 
@@ -240,12 +337,7 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
                       const char *op)
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
-    dc_status status = dc_protect(&d->rt->job, upload_body, &a);
-    if (status == DC_E_NOMEM) { /* what the script no longer needs may be enough */
-        lua_gc(L, LUA_GCCOLLECT);
-        status = dc_protect(&d->rt->job, upload_body, &a);
-    }
-    dc_error_check(L, d, status, op);
+    dc_error_check(L, d, dc_handle_act(L, d, upload_body, &a), op);
     dc_handle_pressure(L, d, dc_type_bytes(t));
 }
 

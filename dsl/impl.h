@@ -9,6 +9,7 @@
 #define DC_DSL_IMPL_H
 
 #include "core/build.h"
+#include "core/lazy.h"
 #include "core/sig.h"
 #include "core/store.h"
 #include "dsl/dsl.h"
@@ -20,6 +21,7 @@
 typedef struct dc_trace dc_trace;
 typedef struct dc_handle dc_handle;
 typedef struct dc_scope dc_scope;
+typedef struct dc_blame dc_blame;
 
 /* Of one context in one lua_State: the first upvalue of every binding. */
 typedef struct dc_dsl {
@@ -28,7 +30,7 @@ typedef struct dc_dsl {
     uint64_t serial; /* of traces made so far */
     uint64_t draws;  /* of the generator, see random.c */
     uint64_t seed;
-    size_t handed;   /* bytes given to Lua since the collector was last stepped */
+    uint64_t handed; /* dc_rt.handed when the collector was last stepped */
     dc_handle *live; /* all that hold something, linked */
     dc_scope *scope; /* the open ones, innermost first */
     uint64_t scopes; /* made so far */
@@ -72,6 +74,7 @@ void dc_place_enter(lua_State *L, dc_dsl *d, int table);
 typedef enum dc_handle_kind {
     DC_HANDLE_CLOSED, /* nothing yet, or no more */
     DC_HANDLE_VALUE,  /* a realized tensor */
+    DC_HANDLE_LAZY,   /* an expression; it has a value from its realization on */
     DC_HANDLE_CELL,
     DC_HANDLE_TRACED /* a node of the function being traced */
 } dc_handle_kind;
@@ -90,6 +93,7 @@ struct dc_handle {
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
+    dc_lazy *lazy;    /* of LAZY; of VALUE once it was an operand: its identity for gradients */
     dc_val val;      /* TRACED only: other kinds end before it */
     uint64_t serial; /* of the trace */
     const char *fn;  /* name of the function traced; interned */
@@ -102,14 +106,31 @@ dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d);
 /* These take the reference. */
 void dc_handle_fill(dc_handle *h, dc_tensor *t);
 void dc_handle_fill_cell(dc_handle *h, dc_cell *c);
+void dc_handle_fill_lazy(dc_handle *h, dc_lazy *n);
 void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v);
 void dc_handle_close(dc_handle *h);
 void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);
 dc_handle *dc_handle_test(lua_State *L, int idx);                             /* or NULL */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
-/* Tells the collector about memory that it cannot see. */
+/* Steps the collector by the memory handed out, which it cannot see; bytes are counted already. */
 void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes);
+/* dc_protect; where there is no memory, again after a full collection. */
+dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg);
+
+/*
+ * The tensor behind a value or a lazy tensor, realized now if it has to be; the handle keeps it.
+ * Inside an entry, or from Lua, where a failure is raised with the place of the operation that
+ * failed.
+ */
+dc_status dc_handle_tensor(dc_job *j, dc_handle *h, dc_tensor **out);
+dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h, const char *op);
+/* The same if it has one, else NULL; never fails. */
+dc_tensor *dc_handle_held(const dc_handle *h);
+/* A new reference on what stands for the handle in lazy expressions: of a cell, its value now. */
+dc_status dc_handle_lazy(dc_job *j, dc_handle *h, dc_lazy **out);
+/* Raises the record of a failure in an entry that may have realized something. */
+DC_NORETURN void dc_handle_raise(lua_State *L, dc_dsl *d, const dc_blame *b);
 
 /* Copies a value or a cell to host memory owned by Lua, pushed as a userdata. Raises while traced.
  */
@@ -162,14 +183,14 @@ typedef struct dc_operand {
 } dc_operand;
 
 /* What the sentence of a failure is surrounded by. */
-typedef struct dc_blame {
+struct dc_blame {
     const char *op;
     const dc_operand *in;
     int n;
     const dc_place *place; /* NULL: found now */
     const char *hint;      /* instead of the row's */
     const char *expected, *got;
-} dc_blame;
+};
 
 void dc_error_register(lua_State *L, dc_dsl *d);
 /* Raises the record of the context's job. */
@@ -200,7 +221,7 @@ typedef struct dc_apply {
     const void *arg;
 } dc_apply;
 
-/* Records it while tracing, else computes it at once. Pushes nout handles; raises. */
+/* Records it while tracing, else makes a lazy tensor. Pushes nout handles; raises. */
 void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a);
 /* Takes the values at idx[0..n-1] as operands; numbers get the dtype that the tensors have. */
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n);
@@ -222,6 +243,7 @@ typedef struct dc_trace_cell {
 
 typedef struct dc_trace_capture {
     dc_tensor *tensor;
+    dc_lazy *lazy; /* until the first call realizes it; tensor is NULL then */
     dc_ref ref;
 } dc_trace_capture;
 

@@ -53,6 +53,9 @@ static int l_stats(lua_State *L)
     COUNT(bytes_live);
     COUNT(bytes_peak);
     COUNT(compile_ns);
+    COUNT(realized);
+    COUNT(lazy_programs);
+    COUNT(lazy_nodes);
 #undef COUNT
     lua_pushnumber(L, s->compare_max);
     lua_setfield(L, -2, "compare_max");

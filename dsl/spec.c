@@ -218,6 +218,24 @@ static dc_status compile_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
+/* Captured lazy tensors get their values. */
+static dc_status realize_captures(dc_dsl *d, dc_job *j, dc_spec *s)
+{
+    for (uint32_t i = 0; i < s->trace->captured.n; i++) {
+        dc_trace_capture *c = &s->trace->captured.at[i];
+        if (c->lazy == NULL)
+            continue;
+        DC_TRY(dc_lazy_realize(d->rt, j, c->lazy));
+        if (c->lazy == NULL) /* by a sink of log lines that called the function */
+            continue;
+        c->tensor = dc_tensor_retain(c->lazy->value);
+        s->arg[s->trace->arg.n + i].tensor = c->tensor;
+        dc_lazy_release(c->lazy);
+        c->lazy = NULL;
+    }
+    return DC_OK;
+}
+
 /* A sink of log lines may call the function while this waits: then the instance is there already.
  */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
@@ -226,6 +244,7 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
     if (s->inst != NULL)
         return DC_OK;
     DC_TRY(dc_exec_wait(d->rt, j, s->exec));
+    DC_TRY(realize_captures(d, j, s));
     if (s->inst != NULL)
         return DC_OK;
     dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);

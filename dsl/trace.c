@@ -29,8 +29,10 @@ void dc_trace_free(dc_trace *t)
 {
     if (t == NULL)
         return;
-    for (uint32_t i = 0; i < t->captured.n; i++)
+    for (uint32_t i = 0; i < t->captured.n; i++) {
         dc_tensor_release(t->captured.at[i].tensor);
+        dc_lazy_release(t->captured.at[i].lazy);
+    }
     for (uint32_t i = 0; i < t->cell.n; i++) {
         dc_cell_release(t->cell.at[i].cell);
         DC_VEC_FREE(t->cell.at[i].read);
@@ -81,8 +83,22 @@ static dc_ref capture(dc_trace *t, dc_tensor *tensor, const char *origin)
         if (t->captured.at[i].tensor == tensor)
             return t->captured.at[i].ref;
     const dc_ref ref = dc_g_param(t->f, &tensor->type, origin != NULL ? origin : "captured");
-    DC_PUSH(t->captured, ((dc_trace_capture){tensor, ref}));
+    DC_PUSH(t->captured, ((dc_trace_capture){.tensor = tensor, .ref = ref}));
     dc_tensor_retain(tensor);
+    return ref;
+}
+
+/* A lazy tensor without a value gets one at the first call. */
+static dc_ref capture_lazy(dc_trace *t, dc_lazy *n, const char *origin)
+{
+    if (n->value != NULL)
+        return capture(t, n->value, origin);
+    for (uint32_t i = 0; i < t->captured.n; i++)
+        if (t->captured.at[i].lazy == n)
+            return t->captured.at[i].ref;
+    const dc_ref ref = dc_g_param(t->f, &n->type, origin != NULL ? origin : "captured");
+    DC_PUSH(t->captured, ((dc_trace_capture){.lazy = n, .ref = ref}));
+    dc_lazy_retain(n);
     return ref;
 }
 
@@ -104,6 +120,9 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     switch (h->kind) {
     case DC_HANDLE_VALUE:
         *out = (dc_val){capture(t, h->tensor, h->origin), h->tensor->type};
+        return DC_OK;
+    case DC_HANDLE_LAZY:
+        *out = (dc_val){capture_lazy(t, h->lazy, h->origin), h->lazy->type};
         return DC_OK;
     case DC_HANDLE_CELL: {
         const dc_trace_cell *entry = dc_trace_cell_of(t, h->cell);

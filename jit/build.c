@@ -69,6 +69,7 @@ dc_status dc_jit_open(dc_rt *rt, dc_job *j)
     if (rt->jit->schedule == NULL && rt->opt.schedule[0] != '\0')
         DC_TRY(dc_schedfile_read(j, rt->opt.schedule, &rt->jit->schedule));
     rt->jit->kernels = dc_kernels_new(rt->device);
+    rt->lazy_exec = dc_jit_lazy();
     return DC_OK;
 }
 

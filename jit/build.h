@@ -29,4 +29,7 @@ typedef struct dc_build {
 /* The executable is going. false: its compilation is running, and frees it at its end. */
 bool dc_build_end(dc_rt *rt, dc_exec *e);
 
+/* How lazy expressions are compiled (jit/lazy.c); for dc_rt.lazy_exec. */
+const struct dc_lazy_exec *dc_jit_lazy(void);
+
 #endif

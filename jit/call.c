@@ -53,6 +53,8 @@ static dc_status evict_holders(dc_inst *i, dc_job *j)
 {
     const dc_exec *e = i->exec;
     for (uint32_t r = 0; r < e->desc.nresult; r++) {
+        if (i->result[r] == NULL)
+            DC_TRY(dc_inst_new_result(i, j, r));
         if (is_held(i, r)) {
             dc_tensor_release(i->handle[r]);
             i->handle[r] = NULL;

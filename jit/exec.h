@@ -100,6 +100,9 @@ struct dc_inst {
 /* Records, once; what the first call does if nobody did. */
 dc_status dc_inst_prepare(dc_inst *i, dc_job *j);
 
+/* Memory for a result that has none: before the first call, and after dc_inst_detach. */
+dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r);
+
 /* Of executables being made (jit/build.c). */
 dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */
 void dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);

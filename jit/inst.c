@@ -48,6 +48,22 @@ static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
     return DC_OK;
 }
 
+dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r)
+{
+    return new_owned(i->rt, j, dc_type_bytes(&i->exec->result[r]), &i->result[r]);
+}
+
+void dc_inst_detach(dc_inst *i)
+{
+    for (uint32_t r = 0; r < i->exec->desc.nresult; r++) {
+        dc_tensor_release(i->handle[r]);
+        i->handle[r] = NULL;
+        if (i->result[r] != NULL)
+            dc_store_disown(i->result[r]);
+        i->result[r] = NULL;
+    }
+}
+
 static void bind_cells(dc_inst *i, dc_cell *const *cell)
 {
     const dc_exec *e = i->exec;
@@ -121,7 +137,7 @@ static dc_status fill_inst(dc_inst *i, dc_job *j, dc_cell *const *cell)
     i->staging = dc_arena_alloc(&i->mem, e->block_bytes);
     bind_cells(i, cell);
     for (uint32_t r = 0; r < e->desc.nresult; r++)
-        DC_TRY(new_owned(i->rt, j, dc_type_bytes(&e->result[r]), &i->result[r]));
+        DC_TRY(dc_inst_new_result(i, j, r));
     DC_TRY(new_owned(i->rt, j, e->block_bytes, &i->block));
     return dc_inst_prepare(i, j);
 }

@@ -102,6 +102,12 @@ typedef struct dc_fault {
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault);
 
 /*
+ * Between calls: the memory of results belongs to whoever holds them from now on, and the next call
+ * takes other memory. For programs whose results are all kept.
+ */
+void dc_inst_detach(dc_inst *i);
+
+/*
  * A call in slices, a job: start, poll until done, take. dc_inst_call is the same without pauses.
  *
  * start binds the arguments, whose values are kept for the job. Each poll runs for about budget_ns,

@@ -66,6 +66,9 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_COMPARE", wanted = "only 'eval' can be compared with";
     if (opt->compile[0] != '\0' && strcmp(opt->compile, "now") != 0)
         variable = "DEEPC_COMPILE", wanted = "'now', or nothing";
+    if (strcmp(opt->lazy, "auto") != 0 && strcmp(opt->lazy, "compile") != 0 &&
+        strcmp(opt->lazy, "eval") != 0)
+        variable = "DEEPC_LAZY", wanted = "'auto', 'compile' or 'eval'";
     if (variable == NULL)
         return DC_OK;
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {variable, wanted}});

@@ -1,0 +1,158 @@
+/*
+ * Lazy tensors: an expression of operations that have not been computed yet, for code outside
+ * compiled functions.
+ *
+ * A dc_lazy is a small reference-counted node at the level of the op table. Its leaves are values:
+ * realized tensors, the value that a cell had when it was read, numbers. Realizing a node writes what
+ * it needs as a function of core/, finds the program of that structure in a cache of the context or
+ * builds it, and runs it with the leaves as arguments. A number is an argument, too, so another
+ * number is no other program.
+ *
+ * What holds:
+ * - A node never changes its value. What a leaf shows is a dc_tensor, so cells may be set meanwhile.
+ * - `value` is set once. With it, a node that reads no parameter drops its operands and is a leaf
+ *   from then on (`dropped`); one that does keeps them for as long as it lives, for gradients.
+ * - Which nodes share a program, and whether it is compiled or interpreted, depends on the structure
+ *   of the expression and on sizes, not on what was collected or computed before.
+ * - Nothing here recurses over an expression: chains may be as long as memory allows.
+ */
+#ifndef DC_CORE_LAZY_H
+#define DC_CORE_LAZY_H
+
+#include "core/build.h"
+#include "core/store.h"
+
+typedef struct dc_lazy dc_lazy;
+
+typedef enum dc_lazy_kind {
+    DC_LAZY_OP,     /* an operation of the op table */
+    DC_LAZY_LEAF,   /* a value: of a tensor, of a cell, of what was an operation */
+    DC_LAZY_NUMBER, /* `bits`, of rank 0 */
+    DC_LAZY_GROUP,  /* values that are computed together: its operands */
+    DC_LAZY_PICK    /* operand `index` of the group that is its only operand */
+} dc_lazy_kind;
+
+struct dc_lazy {
+    uint32_t refs;
+    uint8_t kind; /* dc_lazy_kind */
+    uint8_t op;   /* of OP: dc_op */
+    uint16_t nattr;
+    bool param;   /* reads a parameter: the recipe stays */
+    bool dropped; /* LEAF that was an operation */
+    bool call;    /* LEAF that is the result of a compiled function */
+    bool counts;  /* what the language calls one operation ends here */
+    uint32_t nin;
+    uint32_t index;      /* of PICK */
+    uint32_t ops, nodes; /* pending below, this one included; at most so many (dc_lazy_count) */
+    uint32_t uses;       /* as operand, ever */
+    uint64_t serial;     /* in the order of making */
+    uint64_t from;       /* the leaves below, hashed to bits; 0 behind stop_gradient */
+    uint64_t cell;       /* LEAF that was a cell's value: its id, else 0 */
+    uint64_t bits;       /* of NUMBER */
+    dc_type type;        /* with names */
+    dc_tensor *value;    /* realized, or NULL */
+    const char *where, *path; /* of the script, interned in the context; NULL unknown */
+    dc_lazy **in;
+    int64_t *attr;
+    dc_rt *rt;
+
+    /* of the walk `epoch` */
+    uint64_t epoch;
+    uint32_t number, inside;
+    dc_lazy *next; /* being freed */
+};
+
+enum {
+    DC_LAZY_PENDING = 64,    /* operations: one more without a parameter is realized at once */
+    DC_LAZY_NODES = 512,     /* nodes of the op table: the same */
+    DC_LAZY_RECIPE = 10000,  /* operations of a recipe that stays: one more is an error */
+    DC_LAZY_WORK = 4096      /* element operations that the interpreter does rather than a compiler */
+};
+
+dc_lazy *dc_lazy_retain(dc_lazy *n);
+void dc_lazy_release(dc_lazy *n); /* NULL is fine */
+
+/* ---- leaves: a new node, owned by the caller ---- */
+
+dc_lazy *dc_lazy_leaf(dc_rt *rt, dc_tensor *t); /* retains t */
+/* The value of a cell now. JOB, TORN. */
+dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out);
+dc_lazy *dc_lazy_number(dc_rt *rt, dc_dtype t, uint64_t bits);
+/* Numbers that are part of an operation: 0, 1 and -1, and those of bool. */
+bool dc_lazy_is_plain(dc_dtype t, uint64_t bits);
+
+/* ---- operations ---- */
+
+/*
+ * An operation is built as a piece of graph in a function that is empty between operations:
+ *
+ *   f = dc_lazy_begin(rt, j);  in[i] = dc_lazy_operand(rt, n);  build(j, f, arg, in, out);
+ *   dc_lazy_end(rt, j, out, nout, where, path, result);
+ *
+ * Inside one entry. If it fails between, or unwinds, everything is given back when the entry ends.
+ * Several results are computed together. result[i] are new references. The caller then asks
+ * dc_lazy_limit.
+ */
+dc_func *dc_lazy_begin(dc_rt *rt, dc_job *j);
+dc_val dc_lazy_operand(dc_rt *rt, dc_lazy *n);
+void dc_lazy_end(dc_rt *rt, dc_job *j, const dc_val *out, int nout, const char *where,
+                 const char *path, dc_lazy **result);
+/* Realizes n if much is pending below it; LAZY_LONG if its recipe is too long to keep. */
+dc_status dc_lazy_limit(dc_rt *rt, dc_job *j, dc_lazy *n);
+
+/* ---- values (core/realize.c) ---- */
+
+/* Afterwards n->value is there. A failure names the place of the node: dc_lazy_place. */
+dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n);
+/* Of the node that failed last. */
+void dc_lazy_place(const dc_rt *rt, const char **where, const char **path);
+
+/* ---- how programs are made: jit/ puts a table of these into dc_rt.lazy_exec ---- */
+
+typedef struct dc_lazy_arg {
+    const dc_tensor *tensor; /* NULL: `bits`, of rank 0 */
+    uint64_t bits;
+} dc_lazy_arg;
+
+typedef struct dc_lazy_exec {
+    /* f is copied. */
+    dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, void **out);
+    /* out[] receives new references to memory that nobody else writes. */
+    dc_status (*run)(void *program, dc_job *j, const dc_lazy_arg *arg, dc_tensor **out);
+    void (*free)(void *program);
+} dc_lazy_exec;
+
+/* Gives back what the context keeps for this; no node may be alive. */
+void dc_lazy_close(dc_rt *rt);
+
+/* ---- shared by core/lazy.c, core/realize.c and core/lazygrad.c ---- */
+
+typedef struct dc_lazy_entry dc_lazy_entry;
+
+typedef struct dc_lazies { /* of a context: dc_rt.lazy */
+    dc_module *module;     /* the function that operations are built in */
+    dc_func *scratch;
+    dc_mark empty;
+    bool open;
+    DC_VEC(dc_lazy *) operand; /* by parameter of it */
+    DC_VEC(dc_lazy *) fresh;   /* made by the operation at hand, one reference each */
+    uint64_t epoch, serial;
+    const char *where, *path; /* of the last failure */
+    dc_lazy_entry **entry; /* programs by structure */
+    uint32_t nentry;
+    uint64_t used;
+} dc_lazies;
+
+dc_lazies *dc_lazy_of(dc_rt *rt);
+/* A node of f, a function of any module, whose operands are given. */
+dc_lazy *dc_lazy_node(dc_rt *rt, const dc_func *f, dc_ref r, dc_lazy *const *map);
+/* What a pick or a name given anew stands for. */
+dc_lazy *dc_lazy_real(dc_lazy *n);
+/* n becomes a leaf, if it is no recipe to keep. */
+void dc_lazy_drop(dc_lazy *n);
+/* Members that will be computed together; what replaces them belongs to the operation at hand. */
+void dc_lazy_group(dc_rt *rt, dc_lazy **member, int n);
+/* The operation at hand is whole: gives the caller a reference on each result. */
+void dc_lazy_finish(dc_rt *rt, dc_job *j, dc_lazy *const *result, int n);
+
+#endif

@@ -1,0 +1,600 @@
+/*
+ * Lazy expressions to values: what a node needs is listed in one order, described as words, looked
+ * up in the context's table of programs, else written as a function of core/ and compiled, or left
+ * to the interpreter where it is little work. Then it runs.
+ *
+ *   collect   operands before users, leaves of one value once; the order depends on the structure alone
+ *   describe  op, types, attributes and operands by number: equal words, equal program
+ *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
+ *   run       leaves are arguments; results become the values of their nodes
+ *
+ * Results are the node asked for and whatever below it is read from elsewhere, too, so that reading
+ * that later does not compute it again.
+ */
+#include "core/eval.h"
+#include "core/lazy.h"
+
+#include <string.h>
+
+enum { PROGRAMS = 256 };
+
+struct dc_lazy_entry {
+    uint64_t hash, used;
+    uint64_t *word;
+    uint32_t nword, nresult;
+    bool running;
+    const dc_lazy_exec *exec;
+    void *program;     /* compiled; else ... */
+    dc_module *module; /* ... for the interpreter */
+    dc_func *fn;
+};
+
+/* One realization. Arrays are in the job's scratch memory. */
+typedef struct task {
+    dc_rt *rt;
+    dc_job *j;
+    DC_VEC(dc_lazy *) order; /* leaves and operations; number - 1 is the place */
+    DC_VEC(dc_lazy *) leaf;
+    DC_VEC(dc_lazy *) result;
+    DC_VEC(uint64_t) word;
+    uint32_t *bucket; /* leaves by memory: places in `leaf` + 1 */
+    uint32_t nbucket;
+    dc_lazy *group; /* that has to be realized first */
+    int64_t work;
+} task;
+
+/* Follows picks and new names to the node that has the value, or makes it. A pick whose group has no
+ * values yet is its own. */
+dc_lazy *dc_lazy_real(dc_lazy *n)
+{
+    dc_lazy *first = NULL;
+    for (;;) {
+        if (n->value != NULL)
+            return n;
+        if (n->kind == DC_LAZY_PICK) {
+            first = first != NULL ? first : n;
+            n = n->in[0]->in[n->index];
+        } else if (n->kind == DC_LAZY_OP && n->op == DC_OP_RESHAPE &&
+                   dc_type_same(&n->type, &n->in[0]->type)) {
+            n = n->in[0];
+        } else {
+            return first != NULL ? first : n;
+        }
+    }
+}
+
+/* ---- collecting ------------------------------------------------------------------------------ */
+
+static void grow_buckets(task *t)
+{
+    const uint32_t n = t->nbucket ? t->nbucket * 2 : 32;
+    t->bucket = DC_NEW_ARRAY(&t->j->scratch, uint32_t, n);
+    t->nbucket = n;
+    for (uint32_t k = 0; k < t->leaf.n; k++) {
+        if (t->leaf.at[k]->value == NULL)
+            continue;
+        uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)t->leaf.at[k]->value->store);
+        while (t->bucket[i & (n - 1)] != 0)
+            i++;
+        t->bucket[i & (n - 1)] = k + 1;
+    }
+}
+
+/* A value that is a leaf already, or NULL and its place. */
+static dc_lazy *find_leaf(task *t, const dc_lazy *n, uint32_t *place)
+{
+    if (t->leaf.n * 2 >= t->nbucket)
+        grow_buckets(t);
+    uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)n->value->store);
+    for (;; i++) {
+        *place = i & (t->nbucket - 1);
+        const uint32_t k = t->bucket[*place];
+        if (k == 0)
+            return NULL;
+        dc_lazy *other = t->leaf.at[k - 1];
+        if (other->value->store == n->value->store && dc_type_same(&other->type, &n->type))
+            return other;
+    }
+}
+
+static void add_leaf(task *t, dc_lazy *n)
+{
+    uint32_t place = 0;
+    dc_lazy *same = n->value != NULL ? find_leaf(t, n, &place) : NULL;
+    if (same != NULL) {
+        n->number = same->number;
+        return;
+    }
+    DC_PUSH_IN(&t->j->scratch, t->order, n);
+    DC_PUSH_IN(&t->j->scratch, t->leaf, n);
+    n->number = t->order.n;
+    if (n->value != NULL)
+        t->bucket[place] = t->leaf.n;
+}
+
+/* Leaves are listed at once, operations are left on the stack until their operands are listed. */
+static bool visit(task *t, dc_lazy *n, uint64_t epoch)
+{
+    if (n->epoch == epoch)
+        return false;
+    n->epoch = epoch;
+    n->inside = 0;
+    n->number = 0;
+    if (n->value == NULL && n->kind == DC_LAZY_OP)
+        return true;
+    add_leaf(t, n);
+    return false;
+}
+
+/* From one result down; stops where a group has to come first. */
+static void collect(task *t, dc_lazy *root, uint64_t epoch)
+{
+    DC_VEC(dc_lazy *) stack = {0};
+    if (visit(t, root, epoch))
+        DC_PUSH_IN(&t->j->scratch, stack, root);
+    while (stack.n > 0 && t->group == NULL) {
+        dc_lazy *n = stack.at[stack.n - 1];
+        if (n->number == n->nin) { /* so many operands are listed */
+            DC_PUSH_IN(&t->j->scratch, t->order, n);
+            n->number = t->order.n;
+            stack.n--;
+            continue;
+        }
+        dc_lazy *in = dc_lazy_real(n->in[n->number++]);
+        if (in->kind == DC_LAZY_PICK && in->value == NULL)
+            t->group = in->in[0];
+        else if (visit(t, in, epoch))
+            DC_PUSH_IN(&t->j->scratch, stack, in);
+        in->inside++;
+    }
+}
+
+enum { IS_RESULT = UINT32_MAX };
+
+static void add_result(task *t, dc_lazy *n)
+{
+    if (n->inside == IS_RESULT)
+        return;
+    n->inside = IS_RESULT;
+    DC_PUSH_IN(&t->j->scratch, t->result, n);
+}
+
+/* What the language has a name for and somebody else has read. A copy of memory is not worth it. */
+static bool is_read_elsewhere(const dc_lazy *n)
+{
+    return n->value == NULL && n->kind == DC_LAZY_OP && n->counts && n->nin > 0 &&
+           n->inside != IS_RESULT && n->uses > n->inside && !dc_op_is((dc_op)n->op, DC_CLASS_MOV);
+}
+
+static void collect_all(task *t, dc_lazy *const *root, uint32_t n)
+{
+    const uint64_t epoch = ++t->rt->lazy->epoch;
+    for (uint32_t i = 0; i < n && t->group == NULL; i++) {
+        dc_lazy *r = dc_lazy_real(root[i]);
+        if (r->kind == DC_LAZY_PICK && r->value == NULL)
+            t->group = r->in[0];
+        else if (r->value == NULL)
+            collect(t, r, epoch);
+    }
+    if (t->group != NULL)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (dc_lazy_real(root[i])->value == NULL)
+            add_result(t, dc_lazy_real(root[i]));
+    for (uint32_t i = 0; i < t->order.n; i++)
+        if (is_read_elsewhere(t->order.at[i]))
+            add_result(t, t->order.at[i]);
+}
+
+/* ---- describing ------------------------------------------------------------------------------ */
+
+static uint32_t operand(const dc_lazy *n, uint32_t i)
+{
+    return dc_lazy_real(n->in[i])->number;
+}
+
+static bool is_leaf(const dc_lazy *n)
+{
+    return n->value != NULL || n->kind != DC_LAZY_OP;
+}
+
+static void put(task *t, uint64_t word)
+{
+    DC_PUSH_IN(&t->j->scratch, t->word, word);
+}
+
+static void describe_node(task *t, const dc_lazy *n)
+{
+    const bool leaf = is_leaf(n);
+    const uint64_t op = leaf ? DC_OP_PARAM : n->op;
+    put(t, op | (uint64_t)n->type.dtype << 8 | (uint64_t)n->type.rank << 16 |
+               (leaf ? 0 : (uint64_t)n->nin << 24 | (uint64_t)n->nattr << 40));
+    for (int i = 0; i < n->type.rank; i++)
+        put(t, (uint64_t)n->type.dim[i]);
+    for (uint32_t i = 0; !leaf && i < n->nin; i++)
+        put(t, operand(n, i));
+    for (int i = 0; !leaf && i < n->nattr; i++)
+        put(t, (uint64_t)n->attr[i]);
+}
+
+static int64_t product(int64_t a, int64_t b)
+{
+    int64_t p;
+    return dc_mul_ok(a, b, &p) ? p : INT64_MAX;
+}
+
+/* In element operations, roughly. To fill memory with one value is none. */
+static int64_t work_of(const dc_lazy *n)
+{
+    if (n->op == DC_OP_CONST)
+        return 0;
+    const dc_op_row *row = dc_op_row_of((dc_op)n->op);
+    const int64_t own = dc_type_count(&n->type);
+    const int64_t read = n->nin > 0 ? dc_type_count(&n->in[0]->type) : 0;
+    if ((dc_op)n->op == DC_OP_DOT) {
+        int64_t work = own;
+        const int64_t nb = n->attr[0], nc = n->attr[1];
+        for (int64_t i = 0; i < nc; i++)
+            work = product(work, n->in[0]->type.dim[n->attr[2 + 2 * nb + i]]);
+        return work;
+    }
+    return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);
+}
+
+static void describe(task *t)
+{
+    for (uint32_t i = 0; i < t->order.n; i++) {
+        const dc_lazy *n = t->order.at[i];
+        describe_node(t, n);
+        if (!is_leaf(n) && !dc_add_ok(t->work, work_of(n), &t->work))
+            t->work = INT64_MAX;
+    }
+    put(t, t->result.n);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        put(t, t->result.at[i]->number);
+}
+
+static uint64_t hash_words(const task *t)
+{
+    uint64_t h = t->word.n;
+    for (uint32_t i = 0; i < t->word.n; i++)
+        h = dc_hash_mix(h, t->word.at[i]);
+    return h;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static void free_entry(void *what)
+{
+    dc_lazy_entry *e = what;
+    if (e->program != NULL)
+        e->exec->free(e->program);
+    dc_module_free(e->module);
+    dc_xfree(e->word);
+    dc_xfree(e);
+}
+
+void dc_lazy_close(dc_rt *rt)
+{
+    dc_lazies *l = rt->lazy;
+    if (l == NULL)
+        return;
+    for (uint32_t i = 0; i < l->nentry; i++)
+        free_entry(l->entry[i]);
+    dc_xfree(l->entry);
+    DC_VEC_FREE(l->operand);
+    DC_VEC_FREE(l->fresh);
+    dc_module_free(l->module);
+    dc_xfree(l);
+    rt->lazy = NULL;
+}
+
+static dc_lazy_entry *find_entry(const task *t, uint64_t hash)
+{
+    dc_lazies *l = t->rt->lazy;
+    for (uint32_t i = 0; i < l->nentry; i++) {
+        dc_lazy_entry *e = l->entry[i];
+        if (e->hash == hash && e->nword == t->word.n &&
+            memcmp(e->word, t->word.at, t->word.n * sizeof *e->word) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+/* Makes room for one more and says where it goes. */
+static dc_lazy_entry **free_place(dc_lazies *l)
+{
+    uint32_t oldest = UINT32_MAX;
+    if (l->entry == NULL)
+        l->entry = dc_xalloc((PROGRAMS + 1) * sizeof(dc_lazy_entry *));
+    for (uint32_t i = 0; l->nentry >= PROGRAMS && i < l->nentry; i++)
+        if (!l->entry[i]->running &&
+            (oldest == UINT32_MAX || l->entry[i]->used < l->entry[oldest]->used))
+            oldest = i;
+    if (oldest == UINT32_MAX)
+        return l->nentry < PROGRAMS ? &l->entry[l->nentry++] : NULL;
+    free_entry(l->entry[oldest]);
+    return &l->entry[oldest];
+}
+
+static void write_node(const task *t, dc_func *f, const dc_lazy *n, dc_ref *ref)
+{
+    const dc_type type = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
+    if (is_leaf(n)) {
+        ref[n->number] = dc_g_param(f, &type, NULL);
+        return;
+    }
+    const dc_mark mark = dc_arena_mark(&t->j->scratch);
+    dc_ref *in = DC_NEW_ARRAY(&t->j->scratch, dc_ref, n->nin);
+    for (uint32_t i = 0; i < n->nin; i++)
+        in[i] = ref[operand(n, i)];
+    dc_func_from(f, n->where, n->path);
+    ref[n->number] = dc_g_make(f, (dc_op)n->op, in, (int)n->nin, n->attr, n->nattr, &type);
+    dc_arena_rewind(&t->j->scratch, mark);
+}
+
+static dc_func *write_function(const task *t, dc_module *m)
+{
+    dc_func *f = dc_func_new(m, "lazy");
+    dc_ref *ref = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->order.n + 1);
+    for (uint32_t i = 0; i < t->order.n; i++)
+        write_node(t, f, t->order.at[i], ref);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        DC_PUSH(f->result, ref[t->result.at[i]->number]);
+    return f;
+}
+
+static bool is_compiled(const task *t)
+{
+    const char *how = t->rt->opt.lazy;
+    if (t->rt->interpret || t->rt->lazy_exec == NULL || strcmp(how, "eval") == 0)
+        return false;
+    return t->work > DC_LAZY_WORK || strcmp(how, "compile") == 0;
+}
+
+static dc_status fill_entry(const task *t, dc_lazy_entry *e)
+{
+    e->nresult = t->result.n;
+    e->nword = t->word.n;
+    e->word = dc_xalloc(t->word.n * sizeof *e->word);
+    memcpy(e->word, t->word.at, t->word.n * sizeof *e->word);
+    e->module = dc_module_new();
+    e->fn = write_function(t, e->module);
+    if (!is_compiled(t))
+        return DC_OK;
+    e->exec = t->rt->lazy_exec;
+    DC_TRY(e->exec->build(t->rt, t->j, e->fn, &e->program));
+    dc_module_free(e->module);
+    e->module = NULL;
+    e->fn = NULL;
+    return DC_OK;
+}
+
+static dc_status new_entry(const task *t, uint64_t hash, dc_lazy_entry **out)
+{
+    dc_lazies *l = t->rt->lazy;
+    dc_lazy_entry *e = dc_xalloc(sizeof *e);
+    e->hash = hash;
+    dc_job_defer(t->j, free_entry, e);
+    const dc_status status = fill_entry(t, e);
+    if (status != DC_OK) {
+        dc_job_keep(t->j, e);
+        free_entry(e);
+        return status;
+    }
+    dc_lazy_entry **place = free_place(l);
+    if (place != NULL) {
+        *place = e;
+        dc_job_keep(t->j, e);
+    } /* else it goes with the entry */
+    t->rt->stats.lazy_programs++;
+    *out = e;
+    return DC_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void release_tensor(void *t)
+{
+    dc_tensor_release(t);
+}
+
+static dc_status read_leaf(const task *t, const dc_lazy *n, const void **out)
+{
+    dc_device *dev = t->rt->device;
+    const size_t bytes = dc_type_bytes(&n->type);
+    if (n->value != NULL && dev->ops->host) {
+        *out = dc_tensor_mem(n->value);
+        return DC_OK;
+    }
+    void *copy = dc_arena_alloc(&t->j->scratch, bytes);
+    *out = copy;
+    if (n->value == NULL)
+        dc_bits_store((dc_dtype)n->type.dtype, copy, n->bits);
+    else if (bytes > 0)
+        return dev->ops->download(dev, t->j, copy, dc_tensor_mem(n->value), bytes);
+    return DC_OK;
+}
+
+static dc_status interpret(const task *t, const dc_lazy_entry *e, dc_tensor **made)
+{
+    dc_job *j = t->j;
+    dc_device *dev = t->rt->device;
+    const bool strict = strcmp(j->opt->math, "strict") == 0;
+    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->leaf.n);
+    void **result = DC_NEW_ARRAY(&j->scratch, void *, t->result.n);
+    for (uint32_t i = 0; i < t->leaf.n; i++)
+        DC_TRY(read_leaf(t, t->leaf.at[i], &param[i]));
+    for (uint32_t i = 0; i < t->result.n; i++) {
+        const dc_type *type = &t->result.at[i]->type;
+        DC_TRY(dc_tensor_new(t->rt, j, type, &made[i]));
+        dc_job_defer(j, release_tensor, made[i]);
+        result[i] = dev->ops->host ? dc_tensor_mem(made[i])
+                                   : dc_arena_alloc(&j->scratch, dc_type_bytes(type));
+    }
+    DC_TRY(dc_eval(j, e->fn, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, result));
+    for (uint32_t i = 0; i < t->result.n && !dev->ops->host; i++) {
+        const size_t bytes = dc_type_bytes(&made[i]->type);
+        if (bytes > 0)
+            DC_TRY(dev->ops->upload(dev, j, dc_tensor_mem(made[i]), result[i], bytes));
+    }
+    for (uint32_t i = 0; i < t->result.n; i++)
+        dc_job_keep(j, made[i]);
+    t->rt->stats.interpreted++;
+    return DC_OK;
+}
+
+static dc_status run_compiled(const task *t, const dc_lazy_entry *e, dc_tensor **made)
+{
+    dc_lazy_arg *arg = DC_NEW_ARRAY(&t->j->scratch, dc_lazy_arg, t->leaf.n);
+    for (uint32_t i = 0; i < t->leaf.n; i++)
+        arg[i] = (dc_lazy_arg){t->leaf.at[i]->value, t->leaf.at[i]->bits};
+    return e->exec->run(e->program, t->j, arg, made);
+}
+
+/* While it runs, somebody who hears a line of the log may realize the same nodes. */
+typedef struct holding {
+    dc_lazy **node;
+    uint32_t n;
+} holding;
+
+static void let_go(void *what)
+{
+    holding *h = what;
+    while (h->n > 0)
+        dc_lazy_release(h->node[--h->n]);
+}
+
+static holding *hold(const task *t)
+{
+    holding *h = DC_NEW(&t->j->scratch, holding);
+    h->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->leaf.n + t->result.n);
+    dc_job_defer(t->j, let_go, h);
+    for (uint32_t i = 0; i < t->leaf.n; i++)
+        h->node[h->n++] = dc_lazy_retain(t->leaf.at[i]);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        h->node[h->n++] = dc_lazy_retain(t->result.at[i]);
+    return h;
+}
+
+static void stop_running(void *e)
+{
+    ((dc_lazy_entry *)e)->running = false;
+}
+
+static dc_status run_entry(const task *t, dc_lazy_entry *e, dc_tensor **made)
+{
+    const bool nested = e->running;
+    e->used = ++t->rt->lazy->used;
+    if (!nested) {
+        e->running = true;
+        dc_job_defer(t->j, stop_running, e);
+    }
+    const dc_status status = e->program != NULL ? run_compiled(t, e, made) : interpret(t, e, made);
+    if (!nested) {
+        dc_job_keep(t->j, e);
+        e->running = false;
+    }
+    return status;
+}
+
+static dc_status compute(task *t)
+{
+    dc_lazy_entry *e;
+    describe(t);
+    const uint64_t hash = hash_words(t);
+    dc_tensor **made = DC_NEW_ARRAY(&t->j->scratch, dc_tensor *, t->result.n);
+    if ((e = find_entry(t, hash)) == NULL)
+        DC_TRY(new_entry(t, hash, &e));
+    DC_TRY(run_entry(t, e, made));
+    t->rt->stats.realized++;
+    for (uint32_t i = 0; i < t->result.n; i++) {
+        dc_lazy *n = t->result.at[i];
+        made[i]->type = n->type;
+        if (n->value == NULL) /* nobody was quicker */
+            n->value = made[i];
+        else
+            dc_tensor_release(made[i]);
+    }
+    return DC_OK;
+}
+
+/* ---- realizing ------------------------------------------------------------------------------- */
+
+/* Gives n the value that the node it stands for has, under its own names. */
+static bool settle(dc_lazy *n)
+{
+    dc_lazy *r = dc_lazy_real(n);
+    if (r->value == NULL && r->kind == DC_LAZY_OP && r->op == DC_OP_RESHAPE &&
+        dc_lazy_real(r->in[0])->value != NULL)
+        r->value = dc_tensor_show(dc_lazy_real(r->in[0])->value->store, &r->type);
+    if (r->value == NULL)
+        return false;
+    if (n->value == NULL)
+        n->value = dc_tensor_show(r->value->store, &n->type);
+    return true;
+}
+
+static void drop_all(dc_lazy *const *n, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (n[i]->value != NULL)
+            dc_lazy_drop(n[i]);
+}
+
+/* *first: what has to be realized before, or NULL when it is done. */
+static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **first)
+{
+    dc_lazy **root = n->kind == DC_LAZY_GROUP ? n->in : &n;
+    const uint32_t nroot = n->kind == DC_LAZY_GROUP ? n->nin : 1;
+    task t = {.rt = rt, .j = j};
+    bool done = true;
+    for (uint32_t i = 0; i < nroot; i++)
+        done = settle(root[i]) && done;
+    *first = NULL;
+    if (!done) {
+        collect_all(&t, root, nroot);
+        *first = t.group;
+        if (t.group != NULL)
+            return DC_OK;
+        holding *h = hold(&t);
+        DC_TRY(compute(&t)); /* when it fails, the entry lets go */
+        for (uint32_t i = 0; i < nroot; i++)
+            if (!settle(root[i]))
+                DC_BUG("a lazy tensor has no value after it was realized");
+        drop_all(t.result.at, t.result.n);
+        dc_job_keep(j, h);
+        let_go(h);
+    }
+    drop_all(root, nroot);
+    return DC_OK;
+}
+
+dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)
+{
+    DC_VEC(dc_lazy *) todo = {0};
+    if (n->value != NULL)
+        return DC_OK;
+    dc_lazies *l = dc_lazy_of(rt);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    l->where = n->where;
+    l->path = n->path;
+    DC_PUSH_IN(&j->scratch, todo, n);
+    while (todo.n > 0) {
+        dc_lazy *first;
+        DC_TRY(realize(rt, j, todo.at[todo.n - 1], &first));
+        if (first != NULL)
+            DC_PUSH_IN(&j->scratch, todo, first);
+        else
+            todo.n--;
+    }
+    l->where = l->path = NULL;
+    dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}
+
+void dc_lazy_place(const dc_rt *rt, const char **where, const char **path)
+{
+    *where = rt->lazy != NULL ? rt->lazy->where : NULL;
+    *path = rt->lazy != NULL ? rt->lazy->path : NULL;
+}
