@@ -1,0 +1,196 @@
+-- Code outside typed functions: expressions that are computed when somebody wants their value.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local function fails(pattern, f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), pattern)
+  return err
+end
+
+-- What changes in dc.stats() while f runs.
+local function spent(f)
+  local before = dc.stats()
+  f()
+  local after = dc.stats()
+  for k, v in pairs(before) do
+    after[k] = type(v) == "number" and after[k] - v or nil
+  end
+  return after
+end
+
+TestLazy = {}
+
+function TestLazy:test_nothing_is_computed_before_it_is_read()
+  local x = dc.tensor { 1, 2, 3 }
+  local y
+  lu.assertEquals(spent(function() y = (x * 2 + 1):sum() end).realized, 0)
+  lu.assertEquals(spent(function() lu.assertEquals(y:item(), 15) end).realized, 1)
+  lu.assertEquals(spent(function() lu.assertEquals(y:item(), 15) end).realized, 0)
+end
+
+function TestLazy:test_every_reader_sees_the_value()
+  local x = dc.tensor { 1, 2 }
+  lu.assertEquals(tostring(x * 2), "  2.0  4.0\nf32[2]")
+  lu.assertEquals((x * 2):totable(), { 2, 4 })
+  lu.assertEquals((x * 2):clone():totable(), { 2, 4 })
+  lu.assertEquals("" .. (x * 2):sum(), "6.0")
+  lu.assertEquals(dc.param("f32[2]", x * 2):totable(), { 2, 4 })
+  local c = dc.state "f32[2]"
+  c:set(x * 3)
+  lu.assertEquals(c:totable(), { 3, 6 })
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x + 1 end)
+  lu.assertEquals(f(x * 2):totable(), { 3, 5 })
+end
+
+function TestLazy:test_a_captured_one_is_an_input_of_the_first_call()
+  local x = dc.tensor { 1, 2 } * 2
+  local y = dc.tensor { 10, 20 } * 2
+  lu.assertEquals(x:totable(), { 2, 4 })
+  local stats = spent(function()
+    self.f = dc.fn("f(a: f32[]) -> f32[2]", function(a) return x * a + y * y end)
+  end)
+  lu.assertEquals(stats.realized, 0)
+  lu.assertEquals(self.f(1):totable(), { 402, 1604 })
+  lu.assertEquals(self.f(2):totable(), { 404, 1608 })
+end
+
+function TestLazy:test_a_closed_operand_is_still_read()
+  local x = dc.tensor { 1, 2 }
+  local y = x + 1
+  x:close()
+  lu.assertEquals(y:totable(), { 2, 3 })
+  local z = y * 2
+  y:close()
+  lu.assertEquals(z:totable(), { 4, 6 })
+end
+
+function TestLazy:test_cells_are_read_when_written()
+  local p = dc.param("f32[2]", { 1, 2 })
+  local y = p * 10
+  p:set { 5, 6 }
+  local z = p * 10
+  p:set(p + 1)
+  lu.assertEquals(y:totable(), { 10, 20 })
+  lu.assertEquals(z:totable(), { 50, 60 })
+  lu.assertEquals(p:totable(), { 6, 7 })
+  local bump = dc.fn("bump() -> ()", function() p:set(p + 100) end)
+  local before = p * 1
+  bump()
+  lu.assertEquals(before:totable(), { 6, 7 })
+  lu.assertEquals(p:totable(), { 106, 107 })
+end
+
+function TestLazy:test_names_stay()
+  local x = dc.zeros "f32[batch=2, d=3]"
+  lu.assertStrContains(tostring(x + 1), "f32[batch=2, d=3]")
+  lu.assertStrContains(tostring(x:sum(2)), "f32[batch=2]")
+  local y = x:reshape "[a=2, b=3]"
+  lu.assertStrContains(tostring(y), "f32[a=2, b=3]")
+  lu.assertStrContains(tostring(y + 0), "f32[a=2, b=3]")
+  fails("[DC0305", function() return x + y end)
+end
+
+function TestLazy:test_errors_are_found_when_written()
+  local x = dc.ones "f32[2]"
+  fails("add: axis 1: 2 against 3", function() return x + dc.ones "f32[3]" end)
+end
+
+TestPrograms = {}
+
+function TestPrograms:test_another_number_is_no_other_program()
+  local x = dc.tensor { 1, 2, 3 }
+  lu.assertEquals((x * 2.5 + 7):totable(), { 9.5, 12, 14.5 })
+  local stats = spent(function()
+    lu.assertEquals((x * 3.5 + 9):totable(), { 12.5, 16, 19.5 })
+    lu.assertEquals((dc.tensor { 4, 5, 6 } * -2 + 0.5):totable(), { -7.5, -9.5, -11.5 })
+  end)
+  lu.assertEquals(stats.lazy_programs, 0)
+  lu.assertEquals(stats.realized, 2)
+  stats = spent(function() lu.assertEquals((x * x + 9):totable(), { 10, 13, 18 }) end)
+  lu.assertEquals(stats.lazy_programs, 1) -- the same tensor twice is another structure
+end
+
+function TestPrograms:test_large_ones_are_compiled_once()
+  lu.skipIf(os.getenv "DEEPC_DEVICE" == "eval", "nothing is compiled")
+  local x = dc.tensor(2, "f32[]") * dc.ones "f32[100, 100]"
+  lu.assertEquals(x[1][1]:item(), 2)
+  lu.assertEquals(x[1][2]:item(), 2) -- read twice: it has a value now
+  lu.assertEquals((x * 2.5 + 7):sum():item(), 120000)
+  local stats = spent(function() lu.assertEquals((x * 3.5 + 9):sum():item(), 160000) end)
+  lu.assertEquals(stats.compiles, 0)
+  lu.assertEquals(stats.calls, 1)
+  lu.assertEquals(stats.interpreted, 0)
+end
+
+function TestPrograms:test_little_work_is_interpreted()
+  local x = dc.ones "f32[4, 4]"
+  local stats = spent(function() lu.assertEquals((x:exp() * 3):sum(2):sum():item() > 100, true) end)
+  lu.assertEquals(stats.compiles, 0)
+  lu.assertEquals(stats.interpreted, 1)
+end
+
+function TestPrograms:test_what_is_read_again_is_kept()
+  local x = dc.tensor { 1, 2, 3 }
+  local y = x * 2
+  local a, b = y + 1, y - 1
+  lu.assertEquals(a:totable(), { 3, 5, 7 })
+  collectgarbage()
+  local stats = spent(function() lu.assertEquals(y:totable(), { 2, 4, 6 }) end)
+  lu.assertEquals(stats.realized, 0) -- b reads it, so it was a result of a's program
+  lu.assertEquals(b:totable(), { 1, 3, 5 })
+end
+
+function TestPrograms:test_a_reshape_of_a_value_is_no_copy()
+  local x = dc.tensor { 1, 2, 3, 4 }
+  local stats = spent(function() lu.assertEquals(x:reshape("[2, 2]"):totable(), { { 1, 2 }, { 3, 4 } }) end)
+  lu.assertEquals(stats.realized, 0)
+  lu.assertEquals(stats.bytes_live, 0)
+end
+
+TestLimits = {}
+
+function TestLimits:test_realized_after_64_operations()
+  local x = dc.zeros "f32[2]"
+  lu.assertEquals(x:totable(), { 0, 0 })
+  local stats = spent(function()
+    for _ = 1, 63 do
+      x = x + 2
+    end
+  end)
+  lu.assertEquals(stats.realized, 0)
+  lu.assertEquals(spent(function() x = x + 2 end).realized, 1)
+  lu.assertEquals(x:totable(), { 128, 128 })
+end
+
+function TestLimits:test_shared_operands_count_once()
+  local x = dc.ones "f32[]"
+  lu.assertEquals(x:item(), 1)
+  local stats = spent(function()
+    for _ = 1, 63 do
+      x = x + x -- as a tree of operations this would be too much for any memory
+    end
+  end)
+  lu.assertEquals(stats.realized, 0)
+  lu.assertEquals(x:item(), 2.0 ^ 63)
+end
+
+function TestLimits:test_a_recipe_that_is_kept_has_a_limit()
+  local p = dc.param("f32[]", 1)
+  local x, n = p * 1, 1
+  local err = fails("more than 10000 operations", function()
+    while n < 20000 do
+      x, n = x + 2, n + 1
+    end
+  end)
+  lu.assertEquals(n, 10000)
+  lu.assertStrContains(tostring(err), "dc.stop_gradient")
+  lu.assertStrContains(tostring(err), "[DC0507")
+  x = dc.stop_gradient(x) + 2
+  lu.assertEquals(x:item(), 20001)
+  for _ = 1, 20000 do
+    x = x + 1
+  end
+  lu.assertEquals(x:item(), 40001)
+end
