@@ -98,6 +98,7 @@ typedef struct dc_run_info {
     int64_t fault_value;   /* out: what it read */
     uint64_t *nanoseconds; /* in: NULL, or one counter per item to add to */
     uint64_t deadline_ns;  /* in: of dc_clock_ns(); 0 none. At least one item runs */
+    const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
     uint32_t next;         /* in: 0, or from the slice before; out: 0 when the run has ended */
 } dc_run_info;
 

@@ -294,6 +294,8 @@ static dc_status run_all(dc_eval_state *s, const void *const *params, void *cons
     for (dc_ref r = 1; r < s->n; r++) {
         if (!live[r])
             continue;
+        if (dc_job_cancelled(s->j))
+            return dc_fail(s->j, DC_ERR_INTERRUPTED, NULL);
         DC_TRY(run_node(s, r, params));
         drop_temps(s);
         const dc_node *n = dc_node_at(s->f, r);

@@ -75,6 +75,12 @@ const char *dc_opts_temporary(void)
     return folder != NULL && *folder != '\0' ? folder : "/tmp";
 }
 
+const char *dc_opts_system(const char *name)
+{
+    const char *text = env_of(name);
+    return text != NULL ? text : "";
+}
+
 static const char *show_INT(int64_t v, char *room, size_t size)
 {
     snprintf(room, size, "%" PRId64, v);

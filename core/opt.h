@@ -23,6 +23,9 @@ const char *dc_opts_wants(const char *env);
 /* The folder for files that nobody asked for: TMPDIR, else /tmp. */
 const char *dc_opts_temporary(void);
 
+/* What is no setting of ours: HOME, TERM, NO_COLOR. "" where it is not set. */
+const char *dc_opts_system(const char *name);
+
 /* Calls see(variable, default, current, help) for each setting, in table order. */
 void dc_opts_each(const dc_opts *o,
                   void (*see)(void *ctx, const char *env, const char *dflt, const char *now,

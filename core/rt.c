@@ -29,6 +29,7 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
     rt->pool = dc_pool_new(opt);
     dc_job_init(&rt->job, &rt->opt, &rt->log);
     rt->job.broken = &rt->broken;
+    rt->job.cancel = &rt->interrupt;
     dc_job_keep(j, rt);
     return rt;
 }
@@ -52,6 +53,29 @@ dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op)
     if (!rt->broken)
         return DC_OK;
     return dc_failf(j, DC_ERR_REENTER, op, "the context is broken and can only be closed");
+}
+
+void dc_rt_interrupt(dc_rt *rt, bool insist)
+{
+    if (insist)
+        atomic_store(&rt->insist, true);
+    atomic_store(&rt->interrupt, true);
+    if (rt->stop_lua != NULL)
+        rt->stop_lua(rt->stop_lua_ctx);
+}
+
+void dc_rt_resume(dc_rt *rt)
+{
+    atomic_store(&rt->insist, false);
+    atomic_store(&rt->interrupt, false);
+}
+
+dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op)
+{
+    if (!atomic_load(&rt->insist))
+        atomic_store(&rt->interrupt, false);
+    j->err = (dc_err){0}; /* of the place that noticed */
+    return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = op});
 }
 
 void dc_rt_free(dc_rt *rt)

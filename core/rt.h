@@ -53,6 +53,15 @@ typedef struct dc_rt {
     const char *version;    /* of the program, for reports; NULL unknown */
     void (*on_bug)(void *ctx, const char *file); /* of the host, after a BUG; NULL none */
     void *on_bug_ctx;
+    /*
+     * Somebody wants what runs to end (dc_interrupt): compiled calls, the interpreter and Lua look
+     * at it. `insist`: whoever raises it does not take it back, so that scripts which catch errors
+     * end too. Set from signal handlers and other threads.
+     */
+    atomic_bool interrupt, insist;
+    /* What makes Lua look at it; safe in a signal handler. NULL where no state is attached. */
+    void (*stop_lua)(void *ctx);
+    void *stop_lua_ctx;
     bool broken;        /* after BUG (dc_protect sets it): can only be closed */
     char message[1100];  /* what dc_errmsg gave out last */
 } dc_rt;
@@ -70,6 +79,13 @@ void dc_rt_free(dc_rt *rt); /* all tensors, cells and executables must be gone *
  * threads have to say.
  */
 dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op);
+
+/* From a signal handler or another thread, while the context is open. */
+void dc_rt_interrupt(dc_rt *rt, bool insist);
+/* Takes it back. */
+void dc_rt_resume(dc_rt *rt);
+/* The failure of what was ended: takes it back unless somebody insists. */
+dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op);
 
 /* A device over malloc that compiles nothing: for `eval` and for tests of core/. */
 dc_device *dc_host_device_new(void);

@@ -36,6 +36,7 @@ typedef struct run {
     void *ctx;
     uint64_t *spent;
     uint64_t deadline;
+    const atomic_bool *stop;
     bool moved; /* something ran in this slice */
     int32_t found;
 } run;
@@ -236,6 +237,12 @@ static dc_status do_timed(run *r)
     return status;
 }
 
+static bool is_over(const run *r)
+{
+    return (r->deadline != 0 && dc_clock_ns() >= r->deadline) ||
+           (r->stop != NULL && atomic_load_explicit(r->stop, memory_order_relaxed));
+}
+
 /* Until the end, a failure, a CHECK that found something (`at` is then behind it) or a pause. */
 static dc_status go_on(run *r, bool *paused)
 {
@@ -246,7 +253,7 @@ static dc_status go_on(run *r, bool *paused)
             end_body(r);
         if (w->depth == 0 && w->at == w->n)
             return DC_OK;
-        if (r->deadline != 0 && r->moved && dc_clock_ns() >= r->deadline) {
+        if (r->moved && is_over(r)) {
             *paused = true;
             return DC_OK;
         }
@@ -282,6 +289,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
         info->fault_value = -1;
         r.spent = info->nanoseconds;
         r.deadline = info->deadline_ns;
+        r.stop = info->stop;
     }
     if (info == NULL || info->next == 0)
         rewind_walk(w);

@@ -25,4 +25,13 @@ dc_rt *dc_dsl_rt(lua_State *L);
  */
 int dc_dsl_traceback(lua_State *L);
 
+/*
+ * What runs besides the state's main thread from now on, so that an interruption reaches it;
+ * returns what was running before. A coroutine that is resumed without this is not reached.
+ */
+lua_State *dc_dsl_running(lua_State *L, lua_State *now);
+
+/* Before the next piece of work: an interruption that nobody received is forgotten. */
+void dc_dsl_resume(lua_State *L);
+
 #endif

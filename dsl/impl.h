@@ -37,12 +37,19 @@ typedef struct dc_dsl {
     lua_CFunction ipairs; /* its iterator */
     void (*closed)(void *);
     void *arg;
+    /* interrupt.c */
+    lua_State *volatile running; /* the main thread, or a coroutine whose resume the host reports */
+    lua_Hook hook;               /* the one that stood where ours was put */
+    int hook_mask, hook_count;
 } dc_dsl;
 
 static inline dc_dsl *dc_dsl_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
+
+/* That of a state, where no binding of ours is called; or NULL. */
+dc_dsl *dc_dsl_in(lua_State *L);
 
 /* Adds functions to the table on top; each has the context as its first upvalue. */
 void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn);
@@ -290,6 +297,17 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
 dc_func *dc_trace_close(dc_trace *t);
 /* Drops the graphs; captured tensors, cells and checks stay. */
 void dc_trace_settle(dc_trace *t);
+
+/* ---- interruptions (interrupt.c) -------------------------------------------------------------- */
+
+void dc_interrupt_register(lua_State *L, dc_dsl *d);
+/*
+ * For hooks of ours, and whoever has put another hook in place of the one that stood there: raises
+ * if the context is interrupted; puts the hook that will raise into place again.
+ */
+void dc_interrupt_arm(void *d); /* in a signal handler too: dc_rt.stop_lua */
+void dc_interrupt_poll(lua_State *L, dc_dsl *d);
+void dc_interrupt_rearm(lua_State *L, dc_dsl *d);
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 

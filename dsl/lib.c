@@ -171,6 +171,7 @@ static int l_context_gc(lua_State *L)
     if (d->rt == NULL)
         return 0;
     dc_handle_close_all(d);
+    d->rt->stop_lua = NULL;
     d->rt = NULL;
     if (d->closed != NULL)
         d->closed(d->arg);
@@ -201,6 +202,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_handle_register(L, d);
     const int meta = lua_gettop(L);
     dc_error_register(L, d);
+    dc_interrupt_register(L, d);
     dc_ops_register(L, d, methods, module, meta);
     dc_reduce_register(L, d, methods, module);
     dc_move_register(L, d, methods);
@@ -236,17 +238,25 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     guard_exit(L, d);
     lua_pushvalue(L, module);
     lua_setfield(L, LUA_REGISTRYINDEX, MODULE);
+    rt->stop_lua_ctx = d;
+    rt->stop_lua = dc_interrupt_arm;
     d->rt = rt; /* from here on the state owns it */
     d->closed = closed;
     d->arg = arg;
     return 1;
 }
 
-dc_rt *dc_dsl_rt(lua_State *L)
+dc_dsl *dc_dsl_in(lua_State *L)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, CONTEXT);
-    const dc_dsl *d = lua_touserdata(L, -1);
+    dc_dsl *d = lua_touserdata(L, -1);
     lua_pop(L, 1);
+    return d;
+}
+
+dc_rt *dc_dsl_rt(lua_State *L)
+{
+    const dc_dsl *d = dc_dsl_in(L);
     return d != NULL ? d->rt : NULL;
 }
 

@@ -160,9 +160,10 @@ static dc_status read_fault(dc_inst *i, dc_job *j, uint32_t n, int64_t position,
     return DC_OK;
 }
 
-static bool is_over(uint64_t deadline)
+static bool is_over(const dc_inst *i, uint64_t deadline)
 {
-    return deadline != 0 && dc_clock_ns() >= deadline;
+    return (deadline != 0 && dc_clock_ns() >= deadline) ||
+           (i->stoppable && atomic_load(&i->rt->interrupt));
 }
 
 /* Goes on with recording i->at. Then i->next is 0, or it pauses. */
@@ -174,6 +175,7 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     dc_run_info info = {.fault_item = -1,
                         .nanoseconds = ns != NULL ? ns + first : NULL,
                         .deadline_ns = deadline,
+                        .stop = i->stoppable ? &i->rt->interrupt : NULL,
                         .next = i->next};
     const dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, &info);
     i->next = info.next;
@@ -209,7 +211,7 @@ static dc_status run_all(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         if (guarded)
             DC_TRY(check_guards(i, j));
         i->at++;
-        if (i->at < i->nrecording && is_over(deadline))
+        if (i->at < i->nrecording && is_over(i, deadline))
             return DC_OK;
     }
     *done = true;
@@ -236,6 +238,7 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     if (i->exec->compare) {
         DC_TRY(dc_oracle_begin(i, j, &beside));
         deadline = 0; /* its memory is that of this slice */
+        i->stoppable = false;
     }
     i->running = true;
     dc_status status = run_all(i, j, deadline, done, fault);
@@ -307,6 +310,7 @@ static void end_call(dc_inst *i, dc_inst_state state)
         dc_temps_give(i->rt, i->own_arena);
     i->has_arena = false;
     i->own_arena = NULL;
+    i->stoppable = false;
     lock_cells(i, false);
     for (uint32_t s = 0; i->held != NULL && s < dc_slot_count(i->exec); s++) {
         dc_tensor_release(i->held[s]);
@@ -325,13 +329,28 @@ static void drop_call(void *what)
     end_call(i, DC_INST_FREE);
 }
 
+/* Where a paused run stands, among the items of the executable. */
+static uint32_t stands_at(const dc_inst *i)
+{
+    return i->nrecording > 0 && i->at < i->nrecording ? i->recorded[i->at] + i->next : 0;
+}
+
+/* One that pauses has been interrupted; where it has written a cell, it goes on to its end. */
 static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fault)
 {
     bool done = false;
+    if (dc_job_cancelled(j))
+        return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
     DC_TRY(begin(i, j, arg));
-    while (!done)
+    i->stoppable = true;
+    for (;;) {
         DC_TRY(advance(i, j, 0, &done, fault));
-    return DC_OK;
+        if (done)
+            return DC_OK;
+        if (stands_at(i) <= i->exec->untouched)
+            return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
+        i->stoppable = false;
+    }
 }
 
 static void give_results(dc_inst *i, dc_tensor **out)
@@ -352,7 +371,9 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
 
     i->state = DC_INST_BUSY;
     dc_job_defer(j, drop_call, i);
-    const dc_status status = run_call(i, j, arg, fault);
+    dc_status status = run_call(i, j, arg, fault);
+    if (status != DC_OK && j->err.id == DC_ERR_INTERRUPTED)
+        status = dc_rt_interrupted(i->rt, j, e->desc.name);
     dc_job_keep(j, i);
     end_call(i, DC_INST_FREE);
     dc_arena_rewind(&j->scratch, mark);
@@ -444,12 +465,6 @@ dc_status dc_inst_take(dc_inst *i, dc_job *j, dc_tensor **out)
     give_results(i, out);
     i->state = DC_INST_FREE;
     return DC_OK;
-}
-
-/* Where a paused run stands, among the items of the executable. */
-static uint32_t stands_at(const dc_inst *i)
-{
-    return i->nrecording > 0 && i->at < i->nrecording ? i->recorded[i->at] + i->next : 0;
 }
 
 void dc_inst_cancel(dc_inst *i)

@@ -90,6 +90,7 @@ struct dc_inst {
     dc_inst_state state;
     bool has_arena;
     dc_store *own_arena; /* NULL: the context's */
+    bool stoppable;      /* a whole call, that an interruption may still end (dc_rt.interrupt) */
     bool running;        /* the device is at it: what it has written when unwinding is unknown */
     bool locked;         /* the cells that it sets are its own */
     uint32_t at, next;   /* recording, and where in it to go on (dc_run_info.next) */

@@ -50,6 +50,7 @@ need_build() {
     need pkg-config command -v pkg-config
     need liblua5.4-dev test -e /usr/include/lua5.4/lua.h
     need zlib1g-dev test -e /usr/include/zlib.h
+    need libedit-dev test -e /usr/include/histedit.h
     need libllvm19 have_llvm
 }
 

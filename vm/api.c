@@ -152,6 +152,11 @@ void dc_close(dc_rt *rt)
     dc_rt_free(rt);
 }
 
+void dc_interrupt(dc_rt *rt)
+{
+    dc_rt_interrupt(rt, false);
+}
+
 const char *dc_errmsg(dc_rt *rt)
 {
     if (rt == NULL)

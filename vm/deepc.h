@@ -85,6 +85,14 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out);
 void dc_close(dc_rt *ctx);
 
 /*
+ * Ends what the context is doing: a script of its lua_State receives an error, a compiled function
+ * returns DC_E_STATE between two kernels; one that has begun to write a parameter or a state comes
+ * to its end first. What is not running now ends the next time it runs. May be called by a signal
+ * handler or another thread, while the context is open.
+ */
+void dc_interrupt(dc_rt *ctx);
+
+/*
  * The text of the last failure: a sentence, then lines with what is known around it (operands, hint,
  * code), as scripts read it; no newline at the end. Valid until the next call with this context.
  * Never NULL.

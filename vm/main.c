@@ -1,8 +1,8 @@
 /*
  * The program: runs scripts as `lua` does, with a context attached.
  *
- *   deepc FILE ARGS | -e CODE | -l MODULE | - | -v | kernel FILE | explain CODE | --replay FILE |
- *         --devices | --options | --help
+ *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | kernel FILE | explain CODE |
+ *         --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -12,7 +12,9 @@
 #include "vm/deepc.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
+#include "vm/prompt.h"
 #include "vm/replay.h"
+#include "vm/signals.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -27,10 +29,13 @@
 
 static const char usage[] =
     "usage: deepc [options] [FILE [ARGS]]\n"
+    "Without a file, -e or -v: the prompt; standard input where that is no terminal\n"
     "  FILE ARGS   run a script; its arguments are in the table arg; - is standard input\n"
     "  -e CODE     run a piece of Lua\n"
-    "  -l MODULE   require a module into a global of its name\n"
+    "  -l MODULE   require a module into a global of its name; -l NAME=MODULE: of that name\n"
+    "  -i          the prompt, after the rest\n"
     "  -v          print the version\n"
+    "  --          no more options\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
@@ -73,13 +78,19 @@ static int report(lua_State *L, int status)
     return status;
 }
 
-/* Calls the function under its arguments with tracebacks; Lua reports errors in tables of ours. */
-static int call(lua_State *L, int narg)
+/*
+ * Calls the function under its arguments with tracebacks; Lua reports errors in tables of ours. The
+ * first Ctrl-C is an error, the second one ends the process.
+ */
+static int docall(lua_State *L, int narg, int nresult)
 {
     const int base = lua_gettop(L) - narg;
     lua_pushcfunction(L, dc_dsl_traceback);
     lua_insert(L, base);
-    const int status = lua_pcall(L, narg, 0, base);
+    dc_signals_catch(dc_dsl_rt(L), false);
+    const int status = lua_pcall(L, narg, nresult, base);
+    dc_signals_leave();
+    dc_signals_forget(L);
     lua_remove(L, base);
     return report(L, status);
 }
@@ -87,32 +98,32 @@ static int call(lua_State *L, int narg)
 static int run_text(lua_State *L, const char *text, const char *name)
 {
     const int status = luaL_loadbuffer(L, text, strlen(text), name);
-    return status == LUA_OK ? call(L, 0) : report(L, status);
+    return status == LUA_OK ? docall(L, 0, 0) : report(L, status);
 }
 
-static int load_module(lua_State *L, const char *name)
+/* MODULE, or NAME=MODULE. */
+static int load_module(lua_State *L, const char *text)
 {
+    const char *equals = strchr(text, '=');
+    lua_pushlstring(L, text, equals != NULL ? (size_t)(equals - text) : strlen(text));
     lua_getglobal(L, "require");
-    lua_pushstring(L, name);
-    const int base = lua_gettop(L) - 1;
-    lua_pushcfunction(L, dc_dsl_traceback);
-    lua_insert(L, base);
-    const int status = lua_pcall(L, 1, 1, base);
-    lua_remove(L, base);
+    lua_pushstring(L, equals != NULL ? equals + 1 : text);
+    const int status = docall(L, 1, 1);
     if (status == LUA_OK)
-        lua_setglobal(L, name);
-    return report(L, status);
+        lua_setglobal(L, lua_tostring(L, -2));
+    lua_settop(L, 0);
+    return status;
 }
 
 static int run_file(lua_State *L, const char *name, int argc, char **argv)
 {
-    const int status = luaL_loadfile(L, strcmp(name, "-") == 0 ? NULL : name);
+    const int status = luaL_loadfile(L, name);
     if (status != LUA_OK)
         return report(L, status);
     luaL_checkstack(L, argc, "too many arguments");
     for (int i = 0; i < argc; i++)
         lua_pushstring(L, argv[i]);
-    return call(L, argc);
+    return docall(L, argc, 0);
 }
 
 /* arg[0] is the script, arg[1].. its arguments, arg[-1].. what stands before it. */
@@ -130,6 +141,8 @@ typedef struct command {
     int argc;
     char **argv;
     dc_rt *rt;
+    int script;   /* its index, or argc */
+    bool i, e, v; /* options given */
     int status;
 } command;
 
@@ -145,33 +158,77 @@ static int unknown(const char *option)
     return 1;
 }
 
-/* Index of the script, or argc. */
-static int find_script(int argc, char **argv)
+/* -e and -l take what follows in the word, else the next word; *at goes to the last word taken. */
+static const char *argument_of(const command *c, int *at)
 {
-    int i = 1;
-    while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0')
-        i += strcmp(argv[i], "-e") == 0 || strcmp(argv[i], "-l") == 0 ? 2 : 1;
-    return i < argc ? i : argc;
+    const char *word = c->argv[*at];
+    if (word[2] != '\0')
+        return word + 2;
+    return *at + 1 < c->argc ? c->argv[++*at] : NULL;
 }
 
-static int run_options(lua_State *L, const command *c, int script)
+/* What is asked for, before anything is done. */
+static bool read_options(command *c)
 {
-    for (int i = 1; i < script && i < c->argc; i++) {
+    int i = 1;
+    for (; i < c->argc && c->argv[i][0] == '-' && c->argv[i][1] != '\0'; i++) {
         const char *a = c->argv[i];
-        if (strcmp(a, "-v") == 0) {
-            printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
-        } else if (strcmp(a, "-e") == 0 || strcmp(a, "-l") == 0) {
-            if (++i >= c->argc)
-                return missing(a);
-            const int status = a[1] == 'e' ? run_text(L, c->argv[i], "=(command line)")
-                                           : load_module(L, c->argv[i]);
-            if (status != LUA_OK)
-                return 1;
+        if (strcmp(a, "--") == 0) {
+            i++;
+            break;
+        }
+        const bool whole = a[2] == '\0';
+        if (whole && a[1] == 'i')
+            c->i = true;
+        else if (whole && a[1] == 'v')
+            c->v = true;
+        else if (a[1] == 'e' || a[1] == 'l') {
+            c->e = c->e || a[1] == 'e';
+            if (argument_of(c, &i) == NULL) {
+                c->status = missing(a);
+                return false;
+            }
         } else {
-            return unknown(a);
+            c->status = unknown(a);
+            return false;
         }
     }
+    c->script = i < c->argc ? i : c->argc;
+    return true;
+}
+
+/* Runs -e and -l in their order. */
+static int run_options(lua_State *L, const command *c)
+{
+    for (int i = 1; i < c->script && strcmp(c->argv[i], "--") != 0; i++) {
+        const char kind = c->argv[i][1];
+        if (kind != 'e' && kind != 'l')
+            continue;
+        const char *text = argument_of(c, &i);
+        const int status =
+            kind == 'e' ? run_text(L, text, "=(command line)") : load_module(L, text);
+        if (status != LUA_OK)
+            return 1;
+    }
     return 0;
+}
+
+/* The script, or what stands in its place. */
+static int run_rest(lua_State *L, const command *c)
+{
+    const bool script = c->script < c->argc;
+    if (script) {
+        const char *name = c->argv[c->script];
+        const bool is_stdin = strcmp(name, "-") == 0 && strcmp(c->argv[c->script - 1], "--") != 0;
+        const int argc = c->argc - c->script - 1;
+        if (run_file(L, is_stdin ? NULL : name, argc, c->argv + c->script + 1) != LUA_OK && !c->i)
+            return 1;
+    }
+    if (c->i)
+        return dc_prompt_run(L, c->rt);
+    if (script || c->e || c->v)
+        return 0;
+    return isatty(STDIN_FILENO) ? dc_prompt_run(L, c->rt) : run_file(L, NULL, 0, NULL) != LUA_OK;
 }
 
 static int run_command(lua_State *L)
@@ -179,15 +236,14 @@ static int run_command(lua_State *L)
     command *c = lua_touserdata(L, 1);
     lua_settop(L, 0);
     luaL_openlibs(L);
-    const int script = find_script(c->argc, c->argv);
-    set_arg(L, c->argc, c->argv, script < c->argc ? script : 0);
+    set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
+    dc_signals_watch_coroutines(L);
     lua_gc(L, LUA_GCGEN, 0, 0);
-    c->status = run_options(L, c, script);
-    if (c->status == 0 && script < c->argc)
-        c->status =
-            run_file(L, c->argv[script], c->argc - script - 1, c->argv + script + 1) != LUA_OK;
+    c->status = run_options(L, c);
+    if (c->status == 0)
+        c->status = run_rest(L, c);
     dc_time_report(c->rt);
     return 0;
 }
@@ -239,8 +295,12 @@ static int answer(const char *question)
 static int run(int argc, char **argv)
 {
     dc_config cfg = DC_CONFIG_INIT;
-    command c = {argc, argv, NULL, 1};
+    command c = {.argc = argc, .argv = argv, .status = 1};
     cfg.log = to_stderr;
+    if (!read_options(&c))
+        return c.status;
+    if (c.v && !c.i)
+        printf("deepc %s, %s\n", DC_VERSION, LUA_RELEASE);
     if (dc_open(&cfg, &c.rt) != DC_OK) {
         fprintf(stderr, "deepc: %s\n", dc_errmsg(c.rt));
         dc_close(c.rt);
@@ -268,8 +328,6 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static char from_stdin[] = "-";
-    char *piped[] = {argv[0], from_stdin, NULL};
     const int answered = argc == 2 ? answer(argv[1]) : -1;
     if (answered >= 0)
         return answered;
@@ -279,10 +337,5 @@ int main(int argc, char **argv)
         return dc_vm_explain(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
         return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
-    if (argc > 1)
-        return run(argc, argv);
-    if (!isatty(STDIN_FILENO)) /* as lua does */
-        return run(2, piped);
-    fputs(usage, stderr); /* there is no prompt yet */
-    return 1;
+    return run(argc, argv);
 }

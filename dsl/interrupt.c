@@ -1,0 +1,82 @@
+/*
+ * Interruptions: dc_interrupt sets a flag of the context, from a signal handler or another thread;
+ * whatever runs looks at it. Lua does so through a hook that is put in place with the flag, as the
+ * stand-alone interpreter of Lua does it, and that raises at the next instruction.
+ *
+ * Where somebody insists (the second Ctrl-C within a moment), the flag and the hook stay until
+ * dc_dsl_resume: the error is raised again wherever a script catches it.
+ */
+#include "dsl/impl.h"
+
+static void put_back(lua_State *L, dc_dsl *d)
+{
+    lua_sethook(L, d->hook, d->hook_mask, d->hook_count);
+}
+
+void dc_interrupt_poll(lua_State *L, dc_dsl *d)
+{
+    dc_rt *rt = d->rt;
+    if (rt == NULL || !atomic_load(&rt->interrupt))
+        return;
+    dc_rt_interrupted(rt, &rt->job, NULL);
+    dc_error_raise(L, d, NULL);
+}
+
+/* Of the thread it was put in, or one that such a thread has made. */
+static void stop(lua_State *L, lua_Debug *ar)
+{
+    DC_UNUSED(ar);
+    dc_dsl *d = dc_dsl_in(L);
+    if (d->rt == NULL || !atomic_load(&d->rt->insist))
+        put_back(L, d);
+    dc_interrupt_poll(L, d);
+}
+
+static void arm(dc_dsl *d, lua_State *L)
+{
+    if (lua_gethook(L) == stop)
+        return;
+    d->hook = lua_gethook(L);
+    d->hook_mask = lua_gethookmask(L);
+    d->hook_count = lua_gethookcount(L);
+    lua_sethook(L, stop, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+}
+
+void dc_interrupt_arm(void *what)
+{
+    dc_dsl *d = what;
+    lua_State *L = d->running;
+    if (L != NULL)
+        arm(d, L);
+}
+
+void dc_interrupt_rearm(lua_State *L, dc_dsl *d)
+{
+    if (d->rt != NULL && atomic_load(&d->rt->interrupt))
+        arm(d, L);
+}
+
+void dc_interrupt_register(lua_State *L, dc_dsl *d)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    d->running = lua_tothread(L, -1);
+    lua_pop(L, 1);
+}
+
+void dc_dsl_resume(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    if (d == NULL || d->rt == NULL)
+        return;
+    dc_rt_resume(d->rt);
+    if (lua_gethook(L) == stop)
+        put_back(L, d);
+}
+
+lua_State *dc_dsl_running(lua_State *L, lua_State *now)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    lua_State *before = d->running;
+    d->running = now;
+    return before;
+}

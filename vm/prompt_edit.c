@@ -1,0 +1,301 @@
+/*
+ * Editing of lines on a terminal with libedit, its keys as in Emacs: history by arrows and Ctrl-R,
+ * completion by Tab, Ctrl-C for a new line. The program's own function reads characters, since a
+ * signal has to end a line and a resized terminal has to be drawn anew.
+ */
+#define _DEFAULT_SOURCE /* the signals SIGWINCH and SIGCONT, wcwidth of libedit's header */
+#include "vm/prompt.h"
+#include "vm/signals.h"
+
+#include <lauxlib.h>
+
+#include <errno.h>
+#include <histedit.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { ESCAPE = 1, KEPT = 2000, COLUMNS = 80 };
+
+struct dc_edit {
+    dc_prompt *p;
+    EditLine *el;
+    History *history;
+    bool more, interrupted;
+    char text[40]; /* of the prompt */
+    char *line;
+    mbstate_t shift;
+    struct sigaction before[2];
+};
+
+static const int watched[] = {SIGWINCH, SIGCONT};
+static volatile sig_atomic_t resized, continued;
+
+static void on_change(int sig)
+{
+    if (sig == SIGCONT)
+        continued = 1;
+    else
+        resized = 1;
+}
+
+static dc_edit *edit_of(EditLine *el)
+{
+    void *e = NULL;
+    el_get(el, EL_CLIENTDATA, &e);
+    return e;
+}
+
+static char *prompt(EditLine *el)
+{
+    dc_edit *e = edit_of(el);
+    const char *sign = e->more ? ">> " : "> ";
+    if (!e->p->colour)
+        snprintf(e->text, sizeof e->text, "%s", sign);
+    else
+        snprintf(e->text, sizeof e->text, "%c%s%c%s%c%s%c", ESCAPE, dc_prompt_bold(e->p), ESCAPE,
+                 sign, ESCAPE, dc_prompt_plain(e->p), ESCAPE);
+    return e->text;
+}
+
+/* ---- characters ------------------------------------------------------------------------------ */
+
+/* After a stop the terminal is as the shell left it. */
+static void redraw(EditLine *el)
+{
+    if (resized)
+        el_resize(el);
+    if (continued) {
+        el_set(el, EL_PREP_TERM, 0);
+        el_set(el, EL_PREP_TERM, 1);
+    }
+    resized = continued = 0;
+    el_set(el, EL_REFRESH);
+}
+
+/* Waits for input; false when Ctrl-C came. Signals are let in while it waits and at no other time. */
+static bool await(EditLine *el)
+{
+    sigset_t held, before;
+    bool ready = false;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGWINCH);
+    sigaddset(&held, SIGCONT);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    while (!ready && dc_signals_pending() == 0) {
+        fd_set in;
+        FD_ZERO(&in);
+        FD_SET(STDIN_FILENO, &in);
+        ready = pselect(STDIN_FILENO + 1, &in, NULL, NULL, NULL, &before) > 0;
+        if (!ready && (resized || continued))
+            redraw(el);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return ready;
+}
+
+static int read_char(EditLine *el, wchar_t *out)
+{
+    dc_edit *e = edit_of(el);
+    for (;;) {
+        char c;
+        if (!await(el)) {
+            e->interrupted = true;
+            return -1;
+        }
+        const ssize_t n = read(STDIN_FILENO, &c, 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return (int)n;
+        const size_t used = mbrtowc(out, &c, 1, &e->shift);
+        if (used == (size_t)-2)
+            continue;
+        if (used == (size_t)-1) { /* no text of this locale */
+            memset(&e->shift, 0, sizeof e->shift);
+            *out = (unsigned char)c;
+        }
+        return 1;
+    }
+}
+
+/* ---- completion ------------------------------------------------------------------------------ */
+
+typedef struct completing {
+    dc_edit *e;
+    const char *line;
+    size_t at;
+    unsigned char result;
+} completing;
+
+/* Of the list of words on top, how long the begin is that all have. */
+static size_t common_length(lua_State *L)
+{
+    lua_rawgeti(L, -1, 1);
+    const char *first = lua_tostring(L, -1);
+    size_t same = strlen(first);
+    for (lua_Integer i = 2; i <= (lua_Integer)lua_rawlen(L, -2); i++) {
+        lua_rawgeti(L, -2, i);
+        const char *word = lua_tostring(L, -1);
+        size_t n = 0;
+        while (n < same && word[n] == first[n])
+            n++;
+        same = n;
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return same;
+}
+
+/* In columns below the line. */
+static void list_words(lua_State *L)
+{
+    const int n = (int)lua_rawlen(L, -1);
+    size_t width = 0;
+    for (int i = 1; i <= n; i++) {
+        lua_rawgeti(L, -1, i);
+        const size_t w = strlen(lua_tostring(L, -1)) + 2;
+        width = w > width ? w : width;
+        lua_pop(L, 1);
+    }
+    const int columns = width < COLUMNS ? (int)(COLUMNS / width) : 1,
+              rows = (n + columns - 1) / columns;
+    putchar('\n');
+    for (int row = 0; row < rows; row++) {
+        for (int i = row; i < n; i += rows) {
+            lua_rawgeti(L, -1, i + 1);
+            printf("%-*s", i + rows < n ? (int)width : 0, lua_tostring(L, -1));
+            lua_pop(L, 1);
+        }
+        putchar('\n');
+    }
+    fflush(stdout);
+}
+
+/* Argument: the request. */
+static int l_complete(lua_State *L)
+{
+    completing *c = lua_touserdata(L, 1);
+    const size_t from = dc_prompt_complete(L, c->line, c->at);
+    const size_t n = (size_t)lua_rawlen(L, -1);
+    if (n == 0)
+        return 0;
+    const size_t same = common_length(L), typed = c->at - from;
+    if (same > typed) {
+        lua_rawgeti(L, -1, 1);
+        lua_pushlstring(L, lua_tostring(L, -1) + typed, same - typed);
+        c->result = el_insertstr(c->e->el, lua_tostring(L, -1)) == 0 ? CC_REFRESH : CC_ERROR;
+    } else if (n > 1) {
+        list_words(L);
+        c->result = CC_REDISPLAY;
+    }
+    return 0;
+}
+
+static unsigned char complete(EditLine *el, int key)
+{
+    dc_edit *e = edit_of(el);
+    const LineInfo *at = el_line(el);
+    completing c = {.e = e, .at = (size_t)(at->cursor - at->buffer), .result = CC_ERROR};
+    DC_UNUSED(key);
+    if (strspn(at->buffer, " \t\n") >= c.at)
+        return el_insertstr(el, "  ") == 0 ? CC_REFRESH : CC_ERROR;
+    lua_State *L = e->p->L;
+    char *line = strndup(at->buffer, (size_t)(at->lastchar - at->buffer));
+    if (line == NULL || !lua_checkstack(L, 2)) {
+        free(line);
+        return CC_ERROR;
+    }
+    c.line = line;
+    lua_pushcfunction(L, l_complete);
+    lua_pushlightuserdata(L, &c);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        lua_pop(L, 1);
+    free(line);
+    return c.result;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void watch(dc_edit *e)
+{
+    struct sigaction action = {.sa_handler = on_change};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 2; i++)
+        sigaction(watched[i], &action, &e->before[i]);
+}
+
+dc_edit *dc_edit_open(dc_prompt *p)
+{
+    HistEvent ev;
+    dc_edit *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return NULL;
+    e->p = p;
+    setlocale(LC_CTYPE, ""); /* which bytes are one character */
+    e->el = el_init("deepc", stdin, stdout, stderr);
+    e->history = history_init();
+    if (e->el == NULL || e->history == NULL) {
+        dc_edit_close(e);
+        return NULL;
+    }
+    watch(e);
+    history(e->history, &ev, H_SETSIZE, KEPT);
+    el_set(e->el, EL_CLIENTDATA, e);
+    el_set(e->el, EL_EDITOR, "emacs");
+    el_set(e->el, EL_HIST, history, e->history);
+    el_set(e->el, EL_GETCFN, read_char);
+    el_set(e->el, EL_PROMPT_ESC, prompt, ESCAPE);
+    el_set(e->el, EL_ADDFN, "deepc-complete", "completes a name", complete);
+    el_set(e->el, EL_BIND, "^I", "deepc-complete", NULL);
+    el_set(e->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    el_source(e->el, NULL);
+    return e;
+}
+
+void dc_edit_close(dc_edit *e)
+{
+    if (e == NULL)
+        return;
+    for (int i = 0; e->el != NULL && e->history != NULL && i < 2; i++)
+        sigaction(watched[i], &e->before[i], NULL);
+    if (e->el != NULL)
+        el_end(e->el);
+    if (e->history != NULL)
+        history_end(e->history);
+    free(e->line);
+    free(e);
+}
+
+dc_line_end dc_edit_read(dc_edit *e, bool more, const char **out)
+{
+    int n = 0;
+    e->more = more;
+    e->interrupted = false;
+    memset(&e->shift, 0, sizeof e->shift);
+    fflush(stdout);
+    el_set(e->el, EL_PREP_TERM, 1); /* before the sign is shown: what is typed then is for us */
+    const char *got = el_gets(e->el, &n);
+    if (e->interrupted || got == NULL || n <= 0) {
+        putchar('\n');
+        return e->interrupted ? DC_LINE_INTERRUPTED : DC_LINE_END;
+    }
+    const size_t length = (size_t)n - (got[n - 1] == '\n');
+    free(e->line);
+    e->line = strndup(got, length);
+    if (e->line == NULL)
+        return DC_LINE_END;
+    *out = e->line;
+    return DC_LINE_READ;
+}
+
+void dc_edit_remember(dc_edit *e, const char *piece)
+{
+    HistEvent ev;
+    history(e->history, &ev, H_ENTER, piece);
+}

@@ -1,0 +1,25 @@
+/*
+ * Ctrl-C in the program: SIGINT becomes an interruption of the context (dc_rt_interrupt). Signals
+ * belong to the process, so this is for the program alone; hosts call dc_interrupt from handlers of
+ * their own.
+ */
+#ifndef DC_VM_SIGNALS_H
+#define DC_VM_SIGNALS_H
+
+#include "core/rt.h"
+
+#include <lua.h>
+
+/* From now on. Of a script the second one ends the process, as without a handler; at the prompt it
+ * insists. */
+void dc_signals_catch(dc_rt *rt, bool prompt);
+void dc_signals_leave(void); /* as it was before */
+
+/* How many came since the last one was forgotten. */
+int dc_signals_pending(void);
+void dc_signals_forget(lua_State *L);
+
+/* Replaces functions of the library coroutine so that interruptions reach running coroutines. */
+void dc_signals_watch_coroutines(lua_State *L);
+
+#endif
