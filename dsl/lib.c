@@ -148,12 +148,34 @@ static int l_load(lua_State *L)
     return 1;
 }
 
+/* source(module): the text of a module of stdlib/, for deepc.help. */
+static int l_source(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    for (size_t i = 0; i < dc_stdlib_count; i++)
+        if (strcmp(dc_stdlib_modules[i].name, name) == 0) {
+            lua_pushlstring(L, (const char *)dc_stdlib_modules[i].text, dc_stdlib_modules[i].size);
+            return 1;
+        }
+    return luaL_error(L, "no module %s", name);
+}
+
+/* A file of annotations alone is no module. */
+static bool is_meta(const struct dc_stdlib_module *m)
+{
+    return strncmp((const char *)m->text, "---@meta", 8) == 0;
+}
+
 /* The internals are on top. */
 static void preload(lua_State *L, dc_dsl *d)
 {
     const int internals = lua_gettop(L);
+    lua_pushcfunction(L, l_source);
+    lua_setfield(L, internals, "source");
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     for (size_t i = 0; i < dc_stdlib_count; i++) {
+        if (is_meta(&dc_stdlib_modules[i]))
+            continue;
         lua_rawgetp(L, LUA_REGISTRYINDEX, d);
         lua_pushinteger(L, (lua_Integer)i);
         lua_pushvalue(L, internals);

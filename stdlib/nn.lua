@@ -7,9 +7,17 @@
 local dc = require "deepc"
 local _, core = ...
 
+---Layers and losses.
+---
+---    local nn = require "deepc.nn"
+---    local net = nn.Sequential { nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
+---@class deepc.nn
 local nn = {}
 
+---A table of parameters, states and other layers. Calling it calls its :forward and tells errors where
+---they happened: "net.2 (nn.Linear 784 -> 10)".
 ---@class deepc.nn.Layer
+---@overload fun(...): ...
 local Layer = {}
 
 -- ---- paths ----
@@ -119,7 +127,8 @@ function Layer:named_parameters()
   return list
 end
 
----What a class without a :forward of its own says.
+---What the layer computes; a class gives its own. Call the layer, not this.
+---@return any # of what it is called with
 function Layer:forward()
   core.fail("ARG", getmetatable(self).__name, "the class has no :forward")
 end
@@ -127,8 +136,12 @@ end
 local call = core.layer(text_of)
 
 ---A class of layers: give it :init(...) and :forward(...), then call it to make one.
----@param name string
----@return table class
+---
+---    local Block = nn.class "Block"
+---    function Block:init(n) self.inner = nn.Linear(n, n) end
+---    function Block:forward(x) return x + self.inner(x):relu() end
+---@param name string what errors call it
+---@return table # the class
 function nn.class(name)
   if type(name) ~= "string" then
     core.fail("ARG", "nn.class", "a name is needed, not " .. type(name))
@@ -164,13 +177,15 @@ end
 
 ---x:matmul(weight) + bias; weight is f32[inputs, outputs]. Both start uniform in
 ---[-1/sqrt(inputs), 1/sqrt(inputs)).
+---
+---    nn.Linear(784, 10)
 ---@class deepc.nn.Linear: deepc.nn.Layer
 local Linear = nn.class "nn.Linear"
 nn.Linear = Linear
 
----@param inputs integer
+---@param inputs integer the size of the last axis of x
 ---@param outputs integer
----@param options? { bias: boolean }
+---@param options? { bias?: boolean } true
 function Linear:init(inputs, outputs, options)
   check_size("nn.Linear", "the number of inputs", inputs)
   check_size("nn.Linear", "the number of outputs", outputs)
@@ -199,6 +214,8 @@ function Linear:forward(x)
 end
 
 ---The larger of x and 0.
+---
+---    nn.ReLU()
 ---@class deepc.nn.ReLU: deepc.nn.Layer
 local ReLU = nn.class "nn.ReLU"
 nn.ReLU = ReLU
@@ -209,11 +226,13 @@ function ReLU:forward(x) -- luacheck: ignore self
 end
 
 ---All axes from the second (or `from`) on become one.
+---
+---    nn.Flatten()
 ---@class deepc.nn.Flatten: deepc.nn.Layer
 local Flatten = nn.class "nn.Flatten"
 nn.Flatten = Flatten
 
----@param from? integer
+---@param from? integer 2
 function Flatten:init(from)
   self.from = from or 2
 end
@@ -227,11 +246,13 @@ function Flatten:forward(x)
 end
 
 ---Layers (or functions) one after the other.
+---
+---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
 ---@class deepc.nn.Sequential: deepc.nn.Layer
 local Sequential = nn.class "nn.Sequential"
 nn.Sequential = Sequential
 
----@param list table
+---@param list (deepc.nn.Layer|function)[]
 function Sequential:init(list)
   if type(list) ~= "table" or is_layer(list) then
     core.fail("ARG", "nn.Sequential", "a list of layers is needed", "nn.Sequential { nn.ReLU() }")
@@ -266,9 +287,13 @@ end
 -- ---- losses ----
 
 ---The mean over rows of -log softmax(logits) at the label of the row.
+---
+---    nn.cross_entropy(dc.zeros "f32[2, 10]", dc.tensor({ 3, 7 }, "i32"))
+---
+---Errors: DC0202 for labels that are no integers, DC0301 for other shapes, DC0701 for a label outside.
 ---@param logits deepc.Tensor f32[rows, classes]
 ---@param labels deepc.Tensor integers[rows], 0 to classes - 1
----@return deepc.Tensor loss f32[]
+---@return deepc.Tensor # f32[]
 function nn.cross_entropy(logits, labels)
   local op = "cross_entropy"
   if not core.kind(logits) or not core.kind(labels) then

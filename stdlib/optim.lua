@@ -5,10 +5,17 @@
 local dc = require "deepc"
 local _, core = ...
 
+---Optimisers.
+---
+---    local optim = require "deepc.optim"
+---@class deepc.optim
 local optim = {}
 
+---What the optimisers have in common. Their settings are fields, states that may be assigned:
+---`opt.lr = 1e-4` acts at the next call, nothing is compiled again.
 ---@class deepc.optim.Optimizer
 ---@field lr deepc.Cell
+---@field params deepc.Cell[]
 local methods = {}
 
 local function check_params(op, params)
@@ -103,8 +110,12 @@ local function new_class(name, defaults)
 end
 
 ---Takes the gradients of loss and updates the parameters. Inside a typed function.
+---
+---    opt:step(loss, { lr = lr })
+---
+---Errors: as dc.grad.
 ---@param loss deepc.Tensor a scalar
----@param options? { lr: deepc.Tensor|number, unused: "zero"|nil }
+---@param options? { lr?: deepc.Tensor|number, unused?: "zero" } instead of opt.lr; zeros instead of an error
 function methods:step(loss, options)
   core.options("step", options, "lr", "unused")
   options = options or {}
@@ -113,8 +124,10 @@ function methods:step(loss, options)
 end
 
 ---Stochastic gradient descent; with momentum m: v = m v + g, p = p - lr v.
+---
+---    optim.SGD(net:parameters(), { lr = 1e-2, momentum = 0.9 })
 ---@class deepc.optim.SGD: deepc.optim.Optimizer
----@overload fun(params: deepc.Cell[], options?: { lr: number, momentum: number }): deepc.optim.SGD
+---@overload fun(params: deepc.Cell[], options?: { lr?: number, momentum?: number }): deepc.optim.SGD
 optim.SGD = new_class("optim.SGD", { lr = 1e-2, momentum = 0 })
 
 function optim.SGD.init(own, options)
@@ -137,6 +150,8 @@ end
 
 ---Adam (Kingma and Ba, 2015, algorithm 1). The powers of beta1 and beta2 that correct the bias are
 ---states, multiplied once in each step.
+---
+---    optim.Adam(net:parameters(), { lr = 1e-3 })
 ---@class deepc.optim.Adam: deepc.optim.Optimizer
 ---@overload fun(params: deepc.Cell[], options?: table<string, number>): deepc.optim.Adam
 optim.Adam = new_class("optim.Adam", { lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8 })

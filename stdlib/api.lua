@@ -1,0 +1,723 @@
+---@meta deepc
+
+-- What scripts see of the module and its values, as annotations: the one source of the completion in
+-- editors (library/), of the pages in docs/reference/ and of :help at the prompt. Nothing of it runs.
+--
+-- A doc comment says what a function does, then shows a line of code (indented by four), then names
+-- the errors of its own; dtypes and shapes stand with parameters and results. The modules of stdlib/
+-- carry theirs themselves.
+
+---Tensors, typed functions that are traced and compiled, gradients. Everything raises, nothing
+---returns nil and a message.
+---
+---    local dc = require "deepc"
+---@class deepc
+---@field _VERSION string "0.1.0"
+local dc = {}
+
+---The type of a tensor as text: a dtype (bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64) and
+---sizes, each with a name if wanted: "f32[batch=64, 784]", "i32[10]", "f32[]" for a scalar.
+---@alias deepc.Type string
+
+---An axis: from 1, from the end if negative, or its name.
+---@alias deepc.Axis integer|string
+
+---Some axes: one, a list of them, or a table that says more. Without, all axes. `keep` leaves them
+---with size 1.
+---@alias deepc.Axes deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean }
+
+---What an operation takes: a tensor, a cell, or a number (or boolean), which gets the dtype of the
+---tensor beside it.
+---@alias deepc.Operand deepc.Tensor|deepc.Cell|number|boolean
+
+-- ---- Values ----
+
+---Numbers in a regular grid, of one dtype. Immutable: operations make new ones. Axes and positions
+---count from 1. `#x` is the size of axis 1, `..` makes text, `+ - * / // % ^ & | ~ << >>` work element
+---by element, `x[...]` takes parts:
+---
+---    x[2]  x[-1]                drops axis 1
+---    x[{ 2, 3 }]                one position per axis
+---    x[{ {}, { 2, 3 } }]        all of axis 1, positions 2 to 3 of axis 2
+---    x[{ { 1, 9, 2 } }]         with a step
+---
+---`==` of two tensors and `<` raise: Lua makes them true or false. See x:eq and x:lt.
+---@class deepc.Tensor
+---@field shape integer[] sizes of the axes, a new list each time
+---@field dtype string "f32"
+---@operator add(deepc.Operand): deepc.Tensor
+---@operator sub(deepc.Operand): deepc.Tensor
+---@operator mul(deepc.Operand): deepc.Tensor
+---@operator div(deepc.Operand): deepc.Tensor
+---@operator idiv(deepc.Operand): deepc.Tensor
+---@operator mod(deepc.Operand): deepc.Tensor
+---@operator pow(deepc.Operand): deepc.Tensor
+---@operator unm: deepc.Tensor
+---@operator band(deepc.Operand): deepc.Tensor
+---@operator bor(deepc.Operand): deepc.Tensor
+---@operator bxor(deepc.Operand): deepc.Tensor
+---@operator bnot: deepc.Tensor
+---@operator shl(deepc.Operand): deepc.Tensor
+---@operator shr(deepc.Operand): deepc.Tensor
+---@operator len: integer
+---@operator concat(any): string
+---@field [any] deepc.Tensor
+local Tensor = {}
+
+---A parameter or a state: a place whose value changes and whose type does not. It stands wherever a
+---tensor may and has the methods of one.
+---@class deepc.Cell: deepc.Tensor
+local Cell = {}
+
+---A typed function: its body is traced once for each set of sizes, checked, compiled, and replayed by
+---calls.
+---@class deepc.Function
+---@field name string from its signature
+---@overload fun(...): ...
+local Function = {}
+
+---Tensors that are freed together; see dc.scope.
+---@class deepc.Scope
+local Scope = {}
+
+---What deepc raises. It reads as text with tostring, `..` and the string methods.
+---@class deepc.Error
+---@field code string "DC0301"; `deepc explain DC0301` tells more
+---@field op? string the operation, as the script calls it
+---@field at? string "train.lua:15"
+---@field path? string the layer: "net.2 (nn.Linear 784 -> 10)"
+---@field message string all of it
+---@field hint? string what may help
+---@field operands table[] types and origins of what it was given
+---@field expected? string a type
+---@field got? string a type
+---@field traceback string of Lua, where it was raised
+local Error = {} -- luacheck: ignore
+
+-- ---- Making tensors ----
+
+---A tensor of the numbers (or booleans) in a table, in tables of tables, or of one number. f32 unless
+---the type says otherwise; with a whole type, sizes are checked.
+---
+---    dc.tensor { { 1, 2, 3 }, { 4, 5, 6 } }     dc.tensor({ 7, 2, 1 }, "i32")
+---
+---Errors: DC0112 where it is no regular grid, DC0203 for a value that the dtype does not hold, each
+---with the place: "[2][3]".
+---@param values table|number|boolean nested to one depth, of equal lengths, without holes
+---@param type? deepc.Type or the name of a dtype; "f32"
+---@return deepc.Tensor
+function dc.tensor(values, type) end
+
+---Zeros (false for bool).
+---
+---    dc.zeros "f32[batch=32, 784]"     dc.zeros(x)
+---@param type deepc.Type|deepc.Tensor a tensor stands for its type
+---@return deepc.Tensor
+function dc.zeros(type) end
+
+---Ones (true for bool).
+---
+---    dc.ones "f32[3]"
+---@param type deepc.Type|deepc.Tensor a tensor stands for its type
+---@return deepc.Tensor
+function dc.ones(type) end
+
+---One value everywhere.
+---
+---    dc.full("f32[3]", 0.5)
+---
+---Errors: DC0203 for a value that the dtype does not hold.
+---@param type deepc.Type|deepc.Tensor a tensor stands for its type
+---@param value number|boolean
+---@return deepc.Tensor
+function dc.full(type, value) end
+
+---Positions 0, 1, 2 ... along an axis.
+---
+---    dc.iota(5)     dc.iota("f32[2, 3]", 1)
+---@param type deepc.Type|deepc.Tensor|integer a size n is short for i32[n]
+---@param axis? deepc.Axis the last
+---@return deepc.Tensor
+function dc.iota(type, axis) end
+
+---Ones where the number of the row is that of the column, zeros elsewhere.
+---
+---    dc.eye "f32[3, 3]"
+---@param type deepc.Type|deepc.Tensor of two axes
+---@return deepc.Tensor
+function dc.eye(type) end
+
+-- ---- Random numbers ----
+
+---Uniform numbers in [low, high).
+---
+---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
+---@param type deepc.Type f32
+---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
+---@return deepc.Tensor
+function dc.rand(type, options) end
+
+---Normal numbers.
+---
+---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
+---@param type deepc.Type f32
+---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
+---@return deepc.Tensor
+function dc.randn(type, options) end
+
+---Starts the generator again. It starts with DEEPC_SEED, or 0.
+---
+---    dc.seed(7)
+---@param seed integer
+function dc.seed(seed) end
+
+-- ---- Values out of tensors ----
+
+---The value of a tensor with one element: a float, an integer or a boolean, exactly.
+---
+---    dc.tensor(2.5):item()
+---
+---Errors: DC0101 for more elements, DC0602 while a function is traced, DC0203 for a u64 from 2^63 on.
+---@return number|boolean
+function Tensor:item() end
+
+---All elements, in tables of tables; of a scalar the value itself.
+---
+---    dc.iota(3):totable()
+---
+---Errors: as x:item.
+---@return table|number|boolean
+function Tensor:totable() end
+
+---The size of an axis.
+---
+---    dc.zeros "f32[batch=32, 784]":size "batch"
+---
+---Errors: DC0103 for an axis that is not there.
+---@param axis deepc.Axis
+---@return integer
+function Tensor:size(axis) end
+
+---A copy with memory of its own; keeps a batch that is on loan.
+---
+---    local kept = x:clone()
+---@return deepc.Tensor
+function Tensor:clone() end
+
+---Frees its memory now. Later use is an error; `local x <close> = ...` does it where the block ends.
+---
+---    dc.zeros "f32[1000]":close()
+function Tensor:close() end
+
+-- ---- Memory ----
+
+---Without arguments a scope, open from now on: when it is closed, what the coroutine made since is
+---freed, but for cells and what was kept. With a function, calls it in a scope and keeps its results.
+---
+---    local s <close> = dc.scope()
+---    local y = dc.scope(function(k) return dc.ones "f32[9]" * k end, 2)
+---@param f? fun(...): ... may yield
+---@param ... any its arguments
+---@return deepc.Scope|any ... # a scope; or the results of f
+function dc.scope(f, ...) end
+
+---These outlive the scope; they belong to the one around it, if any.
+---
+---    total = s:keep(x:sum())
+---
+---Errors: DC0107 once it is closed.
+---@param ... any tensors, tables of tensors
+---@return any ... # the same
+function Scope:keep(...) end
+
+---Frees what was made since it was opened, but for these.
+---
+---    return s:close(y)
+---@param ... any tensors, tables of tensors
+---@return any ... # the same
+function Scope:close(...) end
+
+-- ---- Shape ----
+
+---The same elements in order, in another shape. One size may be -1: what is left. Text gives names,
+---too.
+---
+---    dc.iota(6):reshape(2, -1)     dc.iota(6):reshape "[rows=2, 3]"
+---
+---Errors: DC0303 where the counts of elements differ.
+---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
+---@return deepc.Tensor
+function Tensor:reshape(...) end
+
+---Axes from one to another become one.
+---
+---    dc.zeros "f32[64, 28, 28]":flatten(2)
+---@param from? deepc.Axis the first
+---@param to? deepc.Axis the last
+---@return deepc.Tensor
+function Tensor:flatten(from, to) end
+
+---Exchanges two axes, the last two unless given.
+---
+---    dc.zeros "f32[2, 3]":transpose()
+---@param a? deepc.Axis
+---@param b? deepc.Axis
+---@return deepc.Tensor
+function Tensor:transpose(a, b) end
+
+---Axes in another order, all of them.
+---
+---    dc.zeros "f32[2, 3, 4]":permute(3, 1, 2)
+---@param ... deepc.Axis|deepc.Axis[]
+---@return deepc.Tensor
+function Tensor:permute(...) end
+
+---Repeats along unnamed axes of size 1.
+---
+---    dc.zeros "f32[2, 1]":expand(2, 3)
+---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
+---@return deepc.Tensor
+function Tensor:expand(...) end
+
+---Ranges of positions by axis, with both ends; the other axes stay whole.
+---
+---    dc.zeros "f32[batch=32, 784]":slice { batch = { 1, 16 } }
+---
+---Errors: DC0106, DC0308 for positions outside.
+---@param ranges table<deepc.Axis, integer[]> { first, last } or { first, last, step }
+---@return deepc.Tensor
+function Tensor:slice(ranges) end
+
+---A new tensor with other values in one part.
+---
+---    dc.zeros "f32[3]":put({ 2 }, 5)     dc.zeros "f32[2, 3]":put({ {}, { 2, 3 } }, 1)
+---@param index table as in x[index]
+---@param value deepc.Operand of the shape of the part, or one that stretches to it
+---@return deepc.Tensor
+function Tensor:put(index, value) end
+
+---The same values in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers
+---wrap.
+---
+---    dc.tensor { 1.7 }:cast "i32"
+---@param dtype string "f32"
+---@return deepc.Tensor
+function Tensor:cast(dtype) end
+dc.cast = Tensor.cast
+
+-- ---- Arithmetic ----
+
+---a + b. Shapes align from the right; unnamed axes of size 1 stretch.
+---
+---    dc.tensor { 1, 2 } + 1
+---
+---Errors: DC0201 for other dtypes, DC0301 for other sizes, DC0305 for other names.
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:add(b) end
+dc.add = Tensor.add
+
+---a - b.
+---
+---    dc.tensor { 1, 2 } - 1
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:sub(b) end
+dc.sub = Tensor.sub
+
+---a * b, element by element; the product of matrices is a:matmul(b).
+---
+---    dc.tensor { 1, 2 } * 2
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:mul(b) end
+dc.mul = Tensor.mul
+
+---a / b. Integers become f32.
+---
+---    dc.tensor({ 7, 8 }, "i32") / 2
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:div(b) end
+dc.div = Tensor.div
+
+---a // b, rounded down as in Lua; of integers x // 0 is -1.
+---
+---    dc.tensor({ 7, -7 }, "i32") // 2
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:floor_div(b) end
+dc.floor_div = Tensor.floor_div
+
+---a % b, with the sign of b as in Lua; of integers x % 0 is x.
+---
+---    dc.tensor({ 7, -7 }, "i32") % 3
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:mod(b) end
+dc.mod = Tensor.mod
+
+---The remainder of a division that truncates, with the sign of a.
+---
+---    dc.tensor({ 7, -7 }, "i32"):rem(3)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:rem(b) end
+dc.rem = Tensor.rem
+
+---a ^ b. Integers become f32; a negative base has whole powers, others are NaN.
+---
+---    dc.tensor { 1, 2, 3 } ^ 2
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:pow(b) end
+dc.pow = Tensor.pow
+
+----x.
+---
+---    -dc.tensor { 1, 2 }
+---@return deepc.Tensor
+function Tensor:neg() end
+dc.neg = Tensor.neg
+
+---|x|.
+---
+---    dc.tensor { -1, 2 }:abs()
+---@return deepc.Tensor
+function Tensor:abs() end
+dc.abs = Tensor.abs
+
+---The largest whole number that is not above x.
+---
+---    dc.tensor { 1.5, -1.5 }:floor()
+---@return deepc.Tensor
+function Tensor:floor() end
+dc.floor = Tensor.floor
+
+---The larger of a and b; NaN where either is.
+---
+---    dc.tensor { 1, 5 }:maximum(3)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:maximum(b) end
+dc.maximum = Tensor.maximum
+
+---The smaller of a and b; NaN where either is.
+---
+---    dc.tensor { 1, 5 }:minimum(3)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor
+function Tensor:minimum(b) end
+dc.minimum = Tensor.minimum
+
+-- ---- Bits ----
+
+---a & b; of booleans, both.
+---
+---    dc.tensor({ 6, 5 }, "i32") & 3
+---@param b deepc.Operand integers, or booleans
+---@return deepc.Tensor
+function Tensor:bit_and(b) end
+dc.bit_and = Tensor.bit_and
+
+---a | b; of booleans, either.
+---
+---    dc.tensor({ 6, 5 }, "i32") | 3
+---@param b deepc.Operand integers, or booleans
+---@return deepc.Tensor
+function Tensor:bit_or(b) end
+dc.bit_or = Tensor.bit_or
+
+---a ~ b; of booleans, one alone.
+---
+---    dc.tensor({ 6, 5 }, "i32") ~ 3
+---@param b deepc.Operand integers, or booleans
+---@return deepc.Tensor
+function Tensor:bit_xor(b) end
+dc.bit_xor = Tensor.bit_xor
+
+---~x; of booleans, the other one.
+---
+---    ~dc.tensor({ true, false }, "bool")
+---@return deepc.Tensor
+function Tensor:bit_not() end
+dc.bit_not = Tensor.bit_not
+Tensor["not"] = Tensor.bit_not
+dc["not"] = Tensor.bit_not
+
+---a << b; 0 where b is the width or more.
+---
+---    dc.tensor({ 1, 2 }, "i32") << 3
+---@param b deepc.Operand integers
+---@return deepc.Tensor
+function Tensor:shift_left(b) end
+dc.shift_left = Tensor.shift_left
+
+---a >> b, with the sign where the dtype has one.
+---
+---    dc.tensor({ 16, -16 }, "i32") >> 2
+---@param b deepc.Operand integers
+---@return deepc.Tensor
+function Tensor:shift_right(b) end
+dc.shift_right = Tensor.shift_right
+
+-- ---- Functions ----
+
+---e ^ x.
+---
+---    dc.tensor { 0, 1 }:exp()
+---@return deepc.Tensor
+function Tensor:exp() end
+dc.exp = Tensor.exp
+
+---The natural logarithm; -inf of 0, NaN below.
+---
+---    dc.tensor { 1, 2 }:log()
+---@return deepc.Tensor
+function Tensor:log() end
+dc.log = Tensor.log
+
+---The square root; NaN below 0.
+---
+---    dc.tensor { 4, 9 }:sqrt()
+---@return deepc.Tensor
+function Tensor:sqrt() end
+dc.sqrt = Tensor.sqrt
+
+---The hyperbolic tangent.
+---
+---    dc.tensor { 0, 1 }:tanh()
+---@return deepc.Tensor
+function Tensor:tanh() end
+dc.tanh = Tensor.tanh
+
+---1 / (1 + exp(-x)).
+---
+---    dc.tensor { 0, 1 }:sigmoid()
+---@return deepc.Tensor
+function Tensor:sigmoid() end
+dc.sigmoid = Tensor.sigmoid
+
+---The larger of x and 0.
+---
+---    dc.tensor { -1, 1 }:relu()
+---@return deepc.Tensor
+function Tensor:relu() end
+dc.relu = Tensor.relu
+
+-- ---- Comparisons and choice ----
+
+---True where a is b; false where either is NaN.
+---
+---    dc.tensor { 1, 2, 3 }:eq(2)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:eq(b) end
+dc.eq = Tensor.eq
+
+---True where a is not b; also where either is NaN.
+---
+---    dc.tensor { 1, 2, 3 }:ne(2)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:ne(b) end
+dc.ne = Tensor.ne
+
+---True where a is less than b; false where either is NaN.
+---
+---    dc.tensor { 1, 2, 3 }:lt(2)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:lt(b) end
+dc.lt = Tensor.lt
+
+---True where a is less than b or the same; false where either is NaN.
+---
+---    dc.tensor { 1, 2, 3 }:le(2)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:le(b) end
+dc.le = Tensor.le
+
+---True where a is greater than b; false where either is NaN.
+---
+---    dc.tensor { 1, 2, 3 }:gt(2)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:gt(b) end
+dc.gt = Tensor.gt
+
+---True where a is greater than b or the same; false where either is NaN.
+---
+---    dc.tensor { 1, 2, 3 }:ge(2)
+---@param b deepc.Operand of the same dtype; a number takes it
+---@return deepc.Tensor # bool
+function Tensor:ge(b) end
+dc.ge = Tensor.ge
+
+---a where the condition is true, b elsewhere.
+---
+---    dc.where(x:gt(0), x, 0)
+---@param condition deepc.Tensor bool
+---@param a deepc.Operand
+---@param b deepc.Operand of the dtype of a
+---@return deepc.Tensor
+function dc.where(condition, a, b) end
+Tensor.where = dc.where
+
+-- ---- Reductions ----
+
+---The sum, of all elements or along axes; of bool and 8/16-bit integers in i32.
+---
+---    dc.zeros "f32[2, 3]":sum(2)     dc.zeros "f32[2, 3]":sum { axis = 2, keep = true }
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:sum(axes) end
+dc.sum = Tensor.sum
+
+---The mean; of integers and bool in f32, NaN of no elements.
+---
+---    dc.zeros "f32[2, 3]":mean()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:mean(axes) end
+dc.mean = Tensor.mean
+
+---The largest; NaN if one is.
+---
+---    dc.zeros "f32[2, 3]":max(1)
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:max(axes) end
+dc.max = Tensor.max
+
+---The smallest; NaN if one is.
+---
+---    dc.zeros "f32[2, 3]":min(1)
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:min(axes) end
+dc.min = Tensor.min
+
+---The position of the largest along an axis, from 0; the first if several are.
+---
+---    dc.tensor { 3, 1, 4 }:argmax(1)
+---
+---Errors: DC0103 for the axis; of no elements.
+---@param axis deepc.Axis
+---@return deepc.Tensor # i32
+function Tensor:argmax(axis) end
+dc.argmax = Tensor.argmax
+
+---exp(x) divided by its sum along an axis; safe for large x.
+---
+---    dc.zeros "f32[2, 3]":softmax(2)
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:softmax(axis) end
+dc.softmax = Tensor.softmax
+
+---The logarithm of softmax, computed at once.
+---
+---    dc.zeros "f32[2, 3]":log_softmax(2)
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:log_softmax(axis) end
+dc.log_softmax = Tensor.log_softmax
+
+-- ---- Products ----
+
+---The product of matrices: the last two axes; axes before those align and stretch as in a + b.
+---
+---    dc.zeros "f32[64, 784]":matmul(dc.zeros "f32[784, 10]")
+---
+---Errors: DC0301 where the inner sizes differ.
+---@param b deepc.Tensor|deepc.Cell of the same dtype
+---@return deepc.Tensor
+function Tensor:matmul(b) end
+dc.matmul = Tensor.matmul
+
+-- ---- Typed functions ----
+
+---A typed function: the signature, then a body that is traced. Given all sizes, it is traced and
+---checked here; otherwise at the first call with each set of sizes. The body runs then, not at calls.
+---
+---    local f = dc.fn("f(x: f32[n, 784]) -> f32[n]", function(x) return x:sum(2) end)
+---
+---Errors: DC0401, DC0402 in the signature; whatever the body raises; DC0405, DC0406 for its results.
+---@param signature string "name(x: type, ...) -> type, ..."
+---@param body fun(...): ... what is traced
+---@param sizes? table<string, integer> of names: { batch = 64 }
+---@param options? { limit?: integer } how many sets of sizes there may be; 8
+---@return deepc.Function
+function dc.fn(signature, body, sizes, options) end
+
+---What has been compiled of it, one table for each set of sizes.
+---
+---    f:info()[1].launches
+---@return table[] # counts of kernels, launches, bytes
+function Function:info() end
+
+-- ---- Parameters, states, gradients ----
+
+---A parameter: a cell that is trained.
+---
+---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
+---@param type deepc.Type of floats
+---@param init? deepc.Tensor|table|number zeros without
+---@return deepc.Cell
+function dc.param(type, init) end
+
+---A state: a cell that is not trained, as running statistics and caches are.
+---
+---    local count = dc.state("i32[]", 0)
+---@param type deepc.Type
+---@param init? deepc.Tensor|table|number zeros without
+---@return deepc.Cell
+function dc.state(type, init) end
+
+---Gives a cell another value; reads after it see that. In a typed function it changes when the call
+---ends, and not at all if the call fails.
+---
+---    dc.state("i32[]", 0):set(7)
+---
+---Errors: DC0407 for another type, DC0206 for what is no cell.
+---@param value deepc.Operand|table of exactly the cell's type; a number fills it
+function Tensor:set(value) end
+
+---The gradient of a scalar, taken in the typed function that makes it. Of the same form as `wrt`.
+---
+---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad((x * x):sum(), x) end)
+---
+---Errors: DC0501 where loss is no scalar, DC0502 where it carries no graph, DC0503 where it does not
+---depend on one, DC0504 through what has no gradient.
+---@param loss deepc.Tensor
+---@param wrt deepc.Cell|deepc.Tensor|(deepc.Cell|deepc.Tensor)[]
+---@param options? { unused?: "zero" } zeros instead of an error
+---@return deepc.Tensor|deepc.Tensor[]
+function dc.grad(loss, wrt, options) end
+
+---The same values, a constant for gradients.
+---
+---    dc.stop_gradient(x)
+---@return deepc.Tensor
+function Tensor:stop_gradient() end
+dc.stop_gradient = Tensor.stop_gradient
+
+-- ---- Looking at it ----
+
+---Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...
+---
+---    dc.stats().launches
+---@return table<string, number|string>
+function dc.stats() end
+
+---The table of operations: name, class, operands, and the range of generated tests.
+---
+---    dc.ops()[1].name
+---@return table[]
+function dc.ops() end
+
+return dc

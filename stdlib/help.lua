@@ -1,0 +1,425 @@
+-- What is known of public names: help(name) gives a text, or nil.
+--
+-- Read from the annotations in the sources of stdlib/, which are embedded: api.lua for what is
+-- written in C, the other modules for themselves. scripts/reference writes the pages of
+-- docs/reference/ and the files of library/ from the same entries.
+
+local _, core = ...
+
+local help = {}
+
+-- What the methods of a class are called on.
+local receiver = {
+  Tensor = "x", Cell = "p", Function = "f", Scope = "s", Error = "err", Layer = "layer", Optimizer = "opt",
+  Set = "set",
+}
+
+---@class deepc.help.Param
+---@field name string
+---@field type string
+---@field text string
+---@field optional boolean
+
+---@class deepc.help.Entry
+---@field kind "class"|"function"|"alias"
+---@field module string "deepc.nn"
+---@field section string? its heading
+---@field owner string? of a function: the class, or the table of the module
+---@field name string
+---@field is_method boolean
+---@field doc string[]
+---@field params deepc.help.Param[]
+---@field returns { type: string, text: string }[]
+---@field fields deepc.help.Param[]
+---@field also string[] other names
+---@field written string? the parameters in the code
+---@field parent string? of a class
+---@field exported boolean a class that the module has
+---@field is_module boolean
+
+-- ---- reading ----
+
+-- A type in front of other text: blanks inside brackets belong to it.
+local function split_type(s)
+  local depth, at = 0, 1
+  while at <= #s do
+    local c = s:sub(at, at)
+    if c:match "[%(%[{<]" then
+      depth = depth + 1
+    elseif c:match "[%)%]}>]" then
+      depth = depth - 1
+    elseif c == " " and depth == 0 and not s:sub(1, at - 1):match "[:|,]$" then
+      break
+    end
+    at = at + 1
+  end
+  return s:sub(1, at - 1), (s:sub(at):gsub("^%s*#?%s*", ""))
+end
+
+local function read_param(text)
+  local name, rest = text:match "^([^%s]+)%s*(.*)$"
+  local type_text, about = split_type(rest)
+  local optional = name:sub(-1) == "?"
+  return { name = name:gsub("%?$", ""), type = type_text, text = about, optional = optional }
+end
+
+local tags = {}
+
+function tags.param(block, text)
+  table.insert(block.params, read_param(text))
+end
+
+function tags.field(block, text)
+  table.insert(block.fields, read_param(text))
+end
+
+tags["return"] = function(block, text)
+  local type_text, about = split_type(text)
+  table.insert(block.returns, { type = type_text, text = about })
+end
+
+function tags.class(block, text)
+  block.class, block.parent = text:match "^([%w_.]+):?%s*([%w_.]*)"
+end
+
+function tags.alias(block, text)
+  block.alias, block.type = text:match "^([%w_.]+)%s*(.*)$"
+end
+
+-- The parameters of fun(a: A, b?: B): C
+function tags.overload(block, text)
+  local list = text:match "^fun%((.*)%)"
+  while list and list ~= "" do
+    local name, rest = list:match "^%s*([%w_.]+%??):?%s*(.*)$"
+    if not name then
+      break
+    end
+    local depth, at = 0, 1
+    while at <= #rest and not (depth == 0 and rest:sub(at, at) == ",") do
+      local c = rest:sub(at, at)
+      depth = depth + (c:match "[%({<]" and 1 or c:match "[%)}>]" and -1 or 0)
+      at = at + 1
+    end
+    block.overload = block.overload or {}
+    table.insert(block.overload, read_param(name .. " " .. rest:sub(1, at - 1)))
+    list = rest:sub(at + 1)
+  end
+end
+
+local function new_block()
+  return { doc = {}, params = {}, returns = {}, fields = {}, also = {} }
+end
+
+local function short(class)
+  return class:match "[%w_]+$"
+end
+
+local Reader = {}
+Reader.__index = Reader
+
+function Reader:add(block, more)
+  for k, v in pairs(more) do
+    block[k] = v
+  end
+  block.module, block.section = self.module, self.section
+  while block.doc[#block.doc] == "" do
+    table.remove(block.doc)
+  end
+  table.insert(self.entries, block)
+  return block
+end
+
+-- A function of a class or of the module; undocumented ones are not public.
+function Reader:add_function(block, var, sep, name, written)
+  block.written = written
+  local class = self.class_of[var]
+  if name == "init" and class then -- its parameters are those of the constructor
+    class.params = block.params
+  elseif class or var == self.table then
+    if #block.doc > 0 then
+      local owner = class and class.name or self.table
+      local entry = self:add(block, { kind = "function", owner = owner, name = name, is_method = sep == ":" })
+      self.functions[var .. "." .. name] = entry
+    end
+  end
+end
+
+-- A line of code, and the comment above it.
+function Reader:code(line, block)
+  local var, sep, name, written = line:match "^function ([%w_.]+)([.:])([%w_]+)%((.-)%)"
+  if var then
+    self:add_function(block, var, sep, name, written)
+    return
+  end
+  local to, key, from = line:match '^([%w_]+)[.%[]"?([%w_]+)"?%]? = ([%w_]+%.[%w_]+)$'
+  if from == nil then -- nn.Linear = Linear
+    to, key = line:match "^([%w_]+)%.[%w_]+ = ([%w_]+)$"
+    local class = to == self.table and self.class_of[key]
+    if class then
+      class.exported = true
+    end
+    return self:class_line(line, block)
+  end
+  local same = self.functions[from]
+  if same and (self.class_of[to] or to == self.table) then
+    table.insert(same.also, { owner = to == self.table and to or self.class_of[to].name, name = key })
+  end
+end
+
+-- local Linear = ...   optim.Adam = ...
+function Reader:class_line(line, block)
+  local var = line:match "^local ([%w_]+) = " or line:match "^([%w_.]+) = "
+  if block.class and var then
+    local is_module = block.class == self.module
+    local inside = block.class:match "^deepc%.(.+)$"
+    local entry = self:add(block, {
+      kind = "class",
+      name = is_module and self.table or inside,
+      is_module = is_module,
+      exported = var:match "%." ~= nil,
+    })
+    if not is_module then
+      self.class_of[var] = entry
+    end
+  end
+end
+
+-- Appends what the annotations of a source say to entries.
+local function read(text, module, entries)
+  local self = setmetatable({
+    module = module, entries = entries, class_of = {}, functions = {},
+    table = module == "deepc" and "dc" or short(module),
+  }, Reader)
+  local block = new_block()
+  for line in (text .. "\n"):gmatch "([^\n]*)\n" do
+    local tag, rest = line:match "^%-%-%-@(%w+)%s*(.*)$"
+    local doc = line:match "^%-%-%-(.*)$"
+    if tag then
+      if tags[tag] then
+        tags[tag](block, rest)
+      end
+    elseif doc and not doc:match "^%-" then
+      table.insert(block.doc, doc)
+    elseif line:match "^%-%- %-%-%-%- .* %-%-%-%-$" then
+      self.section = line:match "^%-%- %-%-%-%- (.*) %-%-%-%-$"
+    else
+      if block.alias then
+        self:add(block, { kind = "alias", name = short(block.alias) })
+      elseif line ~= "" then
+        self:code(line, block)
+      end
+      block = new_block()
+    end
+  end
+end
+
+local entries
+
+---All entries, in the order of the sources.
+---@return deepc.help.Entry[]
+function help.entries()
+  if not entries then
+    entries = {}
+    for _, module in ipairs(help.modules()) do
+      read(core.source(module == "deepc" and "deepc.api" or module), module, entries)
+    end
+  end
+  return entries
+end
+
+---The modules, that of C first.
+---@return string[]
+function help.modules()
+  return { "deepc", "deepc.nn", "deepc.optim", "deepc.data" }
+end
+
+-- ---- texts ----
+
+-- "deepc.Tensor" as "Tensor"
+local function plain_type(text)
+  return (text:gsub("deepc%.([%w_.]+)", "%1"))
+end
+
+local function list_params(params)
+  local list = {}
+  for i, p in ipairs(params) do
+    list[i] = p.name .. (p.optional and "?" or "")
+  end
+  return table.concat(list, ", ")
+end
+
+local function call_text(owner, name, params, is_method)
+  local on = is_method and (receiver[short(owner)] or owner)
+  if not name:match "^[%a_][%w_]*$" or name == "not" then
+    return ("%s[%q](%s)"):format(on or owner, name, params)
+  end
+  return ("%s%s%s(%s)"):format(on or owner, is_method and ":" or ".", name, params)
+end
+
+---How it is written: "x:sum(axes?)", and its other names.
+---@param e deepc.help.Entry
+---@return string, string[]
+function help.signature(e)
+  local params, also = list_params(e.params), {}
+  if e.kind == "class" then
+    local list = #e.params > 0 and e.params or e.overload or {}
+    return e.exported and ("%s(%s)"):format(e.name, list_params(list)) or e.name, also
+  elseif e.kind == "alias" then
+    return e.name, also
+  end
+  for i, a in ipairs(e.also) do
+    if a.owner == "Tensor" then -- a function first, whose first parameter is the tensor
+      also[i] = call_text("Tensor", a.name, params:gsub("^[^,]*,?%s*", ""), true)
+    else
+      local first = e.is_method and "x" .. (params ~= "" and ", " or "") or ""
+      also[i] = call_text(a.owner, a.name, e.owner == a.owner and params or first .. params, e.owner == a.owner)
+    end
+  end
+  return call_text(e.owner, e.name, params, e.is_method), also
+end
+
+local function add_rows(out, rows)
+  local width = 0
+  for _, row in ipairs(rows) do
+    width = math.max(width, #row[1])
+  end
+  for _, row in ipairs(rows) do
+    out[#out + 1] = (("  %-" .. width .. "s  %s"):format(row[1], row[2]):gsub("%s+$", ""))
+  end
+end
+
+local function rows_of(e)
+  local rows = {}
+  for _, p in ipairs(#e.params > 0 and e.params or e.overload or {}) do
+    local about = p.text ~= "" and ", " .. p.text or ""
+    rows[#rows + 1] = { p.name .. (p.optional and "?" or ""), plain_type(p.type) .. about }
+  end
+  for _, p in ipairs(e.fields) do
+    if p.name ~= "[any]" then -- what indices give
+      rows[#rows + 1] = { "." .. p.name, plain_type(p.type) .. (p.text ~= "" and ", " .. p.text or "") }
+    end
+  end
+  for _, r in ipairs(e.returns) do
+    rows[#rows + 1] = { "returns", plain_type(r.type) .. (r.text ~= "" and ", " .. r.text or "") }
+  end
+  return rows
+end
+
+-- Names of what belongs to a class or a module.
+local function members(e)
+  local list = {}
+  for _, m in ipairs(help.entries()) do
+    local inside = m.kind == "class" and not m.is_module and e.is_module and m.module == e.module
+    if (m.kind == "function" and m.owner == e.name) or inside then
+      list[#list + 1] = m.kind == "class" and short(m.name) or m.name
+    end
+    for _, a in ipairs(m.also) do
+      if a.owner == e.name then
+        list[#list + 1] = a.name
+      end
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+local function add_members(out, e)
+  local list, line = members(e), " "
+  for _, name in ipairs(list) do
+    if #line + #name > 78 then
+      out[#out + 1] = line
+      line = " "
+    end
+    line = line .. " " .. name
+  end
+  if #list > 0 then
+    out[#out + 1] = line
+  end
+end
+
+---The text of one entry.
+---@param e deepc.help.Entry
+---@return string
+function help.text(e)
+  local signature, also = help.signature(e)
+  local out = { table.concat({ signature, table.unpack(also) }, "   ") }
+  for _, line in ipairs(e.doc) do
+    out[#out + 1] = line == "" and "" or "  " .. line
+  end
+  local rows = rows_of(e)
+  if e.kind == "alias" then
+    rows = { { "is", plain_type(e.type) } }
+  end
+  if #rows > 0 then
+    out[#out + 1] = ""
+    add_rows(out, rows)
+  end
+  if e.kind == "class" and #members(e) > 0 then
+    out[#out + 1] = ""
+    add_members(out, e)
+  end
+  return table.concat(out, "\n")
+end
+
+-- ---- finding ----
+
+local index
+
+local function add_key(key, e)
+  local list = index[key] or {}
+  index[key] = list
+  if list[#list] ~= e then
+    list[#list + 1] = e
+  end
+end
+
+local function add_function_keys(owner, name, e)
+  add_key(owner .. "." .. name, e)
+  add_key(short(owner) .. "." .. name, e)
+  add_key((receiver[short(owner)] or owner) .. "." .. name, e)
+  add_key(name, e)
+end
+
+local function build_index()
+  index = {}
+  for _, e in ipairs(help.entries()) do
+    if e.kind == "function" then
+      add_function_keys(e.owner, e.name, e)
+      for _, a in ipairs(e.also) do
+        add_function_keys(a.owner, a.name, e)
+      end
+    else
+      add_key(e.name, e)
+      add_key(short(e.name), e)
+      if e.is_module then
+        add_key(e.module, e)
+      end
+    end
+  end
+end
+
+---The text about "sum", "dc.sum", "x:sum", "nn.Linear", "Tensor", or nil. Several, if the name has
+---several meanings.
+---@param name string
+---@return string?
+function help.find(name)
+  if not index then
+    build_index()
+  end
+  name = name:gsub("^%s+", ""):gsub("%s*%(?%)?%s*$", ""):gsub(":", "."):gsub("^%.", "")
+  local list = index[name] or index[name:gsub("^deepc%.", "")]
+  if not list then
+    return nil
+  end
+  local texts = {}
+  for i, e in ipairs(list) do
+    texts[i] = help.text(e)
+  end
+  return table.concat(texts, "\n\n")
+end
+
+return setmetatable(help, {
+  __call = function(_, name)
+    return help.find(name)
+  end,
+})

@@ -1,0 +1,254 @@
+-- Annotations of the public names (stdlib/api.lua and the modules of stdlib/): every name has one and
+-- every one has a name; their examples run; what is made of them is up to date.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+local data = require "deepc.data"
+local help = require "deepc.help"
+
+-- Documented functions and classes, as "owner.name".
+local documented = {}
+for _, e in ipairs(help.entries()) do
+  if e.kind == "function" then
+    documented[e.owner .. "." .. e.name] = e
+    for _, a in ipairs(e.also) do
+      documented[a.owner .. "." .. a.name] = e
+    end
+  elseif e.kind == "class" then
+    documented[e.name] = e
+  end
+end
+
+-- What Lua sees of a tensor's methods: the second upvalue of __index.
+local function tensor_methods()
+  local _, methods = debug.getupvalue(getmetatable(dc.zeros "f32[]").__index, 2)
+  return methods
+end
+
+-- Not public, although a script could reach them.
+local internal = { init = true, update = true }
+
+local function names(t)
+  local list = {}
+  for name, value in next, t do
+    local public = type(name) == "string" and name:sub(1, 1) ~= "_" and not internal[name]
+    if public and (type(value) == "function" or type(value) == "table") then
+      list[#list + 1] = name
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+local function check_all(owner, t, inherited)
+  for _, name in ipairs(names(t)) do
+    local there = documented[owner .. "." .. name] or inherited and documented[inherited .. "." .. name]
+    lu.assertNotNil(there, ("%s.%s has no annotation; stdlib/README.md tells where it belongs"):format(owner, name))
+  end
+end
+
+TestAnnotations = {}
+
+function TestAnnotations:test_every_function_of_the_module()
+  check_all("dc", dc)
+end
+
+function TestAnnotations:test_every_method_of_tensors()
+  check_all("Tensor", tensor_methods())
+end
+
+function TestAnnotations:test_every_layer_and_loss()
+  check_all("nn", nn)
+  local count = 0
+  for name, class in next, nn do
+    if type(class) == "table" then
+      count = count + 1
+      check_all("nn." .. name, class, "nn.Layer")
+      check_all("nn.Layer", getmetatable(class).__index)
+    end
+  end
+  lu.assertTrue(count >= 4)
+end
+
+function TestAnnotations:test_every_optimiser()
+  check_all("optim", optim)
+  for name, class in next, optim do
+    check_all("optim." .. name, class, "optim.Optimizer")
+    check_all("optim.Optimizer", getmetatable(class).__index)
+  end
+end
+
+function TestAnnotations:test_every_function_about_data()
+  check_all("data", data)
+  check_all("data.Set", getmetatable(data.set(dc.iota(2), dc.iota(2))).__index)
+end
+
+function TestAnnotations:test_every_annotated_name_exists()
+  local set = data.set(dc.iota(2), dc.iota(2))
+  local layer = nn.ReLU()
+  local of = {
+    dc = dc, nn = nn, optim = optim, data = data,
+    Tensor = tensor_methods(),
+    Scope = dc.scope(),
+    Function = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
+    ["nn.Layer"] = layer,
+    ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
+    ["data.Set"] = getmetatable(set).__index,
+  }
+  for name, e in pairs(documented) do
+    local owner, key = name:match "^(.*)%.([%w_]+)$"
+    if e.kind == "function" or e.exported then
+      local t = of[owner]
+      lu.assertNotNil(t, "this test knows no " .. tostring(owner))
+      local ok, value = pcall(function() return t[key] end)
+      lu.assertTrue(ok and value ~= nil, name .. " is annotated and does not exist")
+    end
+  end
+  of.Scope:close()
+end
+
+function TestAnnotations:test_parameters_are_those_of_the_code()
+  for name, e in pairs(documented) do
+    if e.kind == "function" then
+      local list = {}
+      for i, p in ipairs(e.params) do
+        list[i] = p.name
+        lu.assertNotEquals(p.type, "", name .. ": the parameter " .. p.name .. " has no type")
+      end
+      lu.assertEquals(table.concat(list, ", "), e.written, name)
+    end
+    lu.assertTrue(#e.doc > 0, name .. " says nothing")
+  end
+end
+
+function TestAnnotations:test_error_codes_have_a_page()
+  for _, e in ipairs(help.entries()) do
+    for code in table.concat(e.doc, "\n"):gmatch "DC%d%d%d%d" do
+      local f = io.open(("docs/errors/%s.md"):format(code))
+      lu.assertNotNil(f, code)
+      f:close()
+    end
+  end
+end
+
+TestExamples = {}
+
+-- The blocks of indented lines.
+local function examples(e)
+  local list, block = {}, {}
+  for _, line in ipairs(e.doc) do
+    local text = line:match "^    (.*)$"
+    if text then
+      block[#block + 1] = text
+    elseif #block > 0 then
+      list[#list + 1], block = block, {}
+    end
+  end
+  list[#list + 1] = #block > 0 and block or nil
+  return list
+end
+
+-- Chunks of a block: all of it, or else what its lines hold, apart by blanks.
+local function chunks(block)
+  local list = { (load(table.concat(block, "\n"))) }
+  if #list > 0 then
+    return { table.concat(block, "\n") }
+  end
+  for _, line in ipairs(block) do
+    for part in (line .. "   "):gmatch "(.-)%s%s%s+" do
+      list[#list + 1] = part
+    end
+  end
+  return list
+end
+
+-- These need more around them than an example has.
+local needs_more = {
+  ["opt:step(loss, { lr = lr })"] = true,
+  ['data.idx "train-images-idx3-ubyte.gz"'] = true,
+  ["local train, test = data.fashion_mnist()"] = true,
+}
+
+function TestExamples:test_all_run()
+  local net = nn.Linear(2, 2)
+  local env = setmetatable({
+    dc = dc, nn = nn, optim = optim, data = data, net = net, print = function() end,
+    set = data.set(dc.iota(130), dc.iota(130)),
+    f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
+  }, { __index = _G })
+  local count = 0
+  for _, e in ipairs(help.entries()) do
+    for _, block in ipairs(e.kind == "function" and examples(e) or {}) do
+      for _, text in ipairs(chunks(block)) do
+        env.x, env.y, env.s = dc.tensor { 1, -1 }, dc.ones "f32[2]", dc.scope()
+        local chunk = load("return " .. text, "=example", "t", env) or load(text, "=example", "t", env)
+        lu.assertNotNil(chunk, text)
+        if not needs_more[text] then
+          local ok, err = pcall(chunk)
+          lu.assertTrue(ok, text .. ": " .. tostring(err))
+        end
+        env.s:close()
+        count = count + 1
+      end
+    end
+  end
+  lu.assertTrue(count > 80)
+end
+
+function TestExamples:test_every_function_in_C_has_one()
+  for _, e in ipairs(help.entries()) do
+    if e.module == "deepc" and e.kind == "function" then
+      lu.assertTrue(#examples(e) > 0, ("%s.%s has no example"):format(e.owner, e.name))
+    end
+  end
+end
+
+TestHelp = {}
+
+function TestHelp:test_finds_names_in_every_form()
+  local text = help "sum"
+  for _, name in ipairs { "dc.sum", "x:sum", "Tensor:sum", "Tensor.sum", " sum() ", ":sum", "deepc.dc.sum" } do
+    lu.assertEquals(help(name), text, name)
+  end
+  lu.assertEquals(help "nn.Linear", help "Linear")
+  lu.assertEquals(help "deepc.nn.Linear", help "Linear")
+  lu.assertStrContains(help "deepc.nn", "Layers and losses.")
+  lu.assertNil(help "nope")
+  lu.assertNil(help "")
+end
+
+function TestHelp:test_one_text()
+  lu.assertEquals(help "dc.full", [=[
+dc.full(type, value)
+  One value everywhere.
+
+      dc.full("f32[3]", 0.5)
+
+  Errors: DC0203 for a value that the dtype does not hold.
+
+  type     Type|Tensor, a tensor stands for its type
+  value    number|boolean
+  returns  Tensor]=])
+end
+
+function TestHelp:test_several_meanings()
+  lu.assertStrContains(help "close", "x:close()")
+  lu.assertStrContains(help "close", "s:close(...)")
+end
+
+TestFiles = {}
+
+function TestFiles:test_are_up_to_date()
+  local texts = assert(loadfile "scripts/reference.lua")("texts")
+  local count = 0
+  for path, text in pairs(texts) do
+    local f = io.open(path, "rb")
+    lu.assertNotNil(f, path .. " is missing; ./scripts/reference writes it")
+    local there = f:read "a"
+    f:close()
+    lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
+    count = count + 1
+  end
+  lu.assertEquals(count, 9)
+end
