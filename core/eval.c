@@ -271,6 +271,12 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
         return DC_OK;
     case DC_CLASS_CON:
         return dc_eval_dot(s, r);
+    case DC_CLASS_IDX:
+        if (op == DC_OP_GATHER)
+            dc_eval_gather(s, r);
+        else
+            dc_eval_scatter(s, r);
+        return DC_OK;
     }
     DC_BUG("class of op %d", (int)op);
 }

@@ -4,6 +4,7 @@
  *   eval.c      the walk over the nodes, sources, movement
  *   eval_ew.c   element-wise operations, and access to elements of every dtype
  *   eval_red.c  reductions and dot
+ *   eval_idx.c  gather, scatter
  */
 #ifndef DC_CORE_EVAL_IMPL_H
 #define DC_CORE_EVAL_IMPL_H
@@ -54,5 +55,7 @@ void dc_eval_steps(int rank, const int64_t *dim, int64_t *step); /* of a dense r
 void dc_eval_ew(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_reduce(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_dot(dc_eval_state *s, dc_ref r);
+void dc_eval_gather(dc_eval_state *s, dc_ref r);
+void dc_eval_scatter(dc_eval_state *s, dc_ref r);
 
 #endif

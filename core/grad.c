@@ -196,6 +196,71 @@ static void rmin_vjp(const vjp *v)
     winners_vjp(v);
 }
 
+/* The last axis moved on by so many places, to its end or its beginning; 1 where nothing arrives. */
+static dc_ref shifted(dc_func *f, dc_ref x, int64_t by, bool to_end)
+{
+    const dc_node n = *dc_node_at(f, x);
+    const int last = n.rank - 1;
+    int64_t start[DC_MAX_RANK] = {0}, lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK], dim[DC_MAX_RANK];
+    for (int i = 0; i < n.rank; i++) {
+        step[i] = 1;
+        dim[i] = n.dim[i] - (i == last ? by : 0);
+    }
+    (to_end ? lo : start)[last] = by;
+    const dc_ref part = dc_g_slice(f, x, start, step, dim);
+    return dc_g_pad(f, part, lo, step, n.dim, dc_bits_of((dc_dtype)n.dtype, 1));
+}
+
+/* For each element of the last axis, the product of those before it, or behind it. */
+static dc_ref product_beside(dc_func *f, dc_ref x, bool before)
+{
+    const dc_node n = *dc_node_at(f, x);
+    const int64_t count = n.dim[n.rank - 1];
+    if (count <= 1)
+        return dc_g_like(f, x, 1);
+    x = shifted(f, x, 1, before);
+    for (int64_t by = 1; by < count; by *= 2)
+        x = dc_g2(f, DC_OP_MUL, x, shifted(f, x, by, before));
+    return x;
+}
+
+/*
+ * The product of all others: of those before an element and those behind it, so that zeros are
+ * nothing special, in gradients of any order. The dropped axes become one, the last.
+ */
+static void rprod_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_node in = operand(v, 0);
+    const uint32_t axes = (uint32_t)v->n.attr[0];
+    int64_t perm[DC_MAX_RANK], back[DC_MAX_RANK], moved[DC_MAX_RANK], flat[DC_MAX_RANK + 1];
+    int rank = 0, kept = 0;
+    for (int i = 0; i < in.rank; i++)
+        if ((axes >> i & 1) == 0) {
+            perm[rank++] = i;
+            flat[kept++] = in.dim[i];
+        }
+    flat[kept] = 1;
+    for (int i = 0; i < in.rank; i++)
+        if (axes >> i & 1) {
+            perm[rank++] = i;
+            flat[kept] *= in.dim[i];
+        }
+    for (int i = 0; i < in.rank; i++) {
+        back[perm[i]] = i;
+        moved[i] = in.dim[perm[i]];
+    }
+    if (kept == DC_MAX_RANK) { /* no axis is dropped */
+        give(v, 0, v->g);
+        return;
+    }
+    const dc_ref x = dc_g_reshape(f, dc_g_permute(f, v->n.in[0], perm), kept + 1, flat);
+    const dc_ref others =
+        dc_g2(f, DC_OP_MUL, product_beside(f, x, true), product_beside(f, x, false));
+    const dc_ref as_in = dc_g_permute(f, dc_g_reshape(f, others, in.rank, moved), back);
+    give(v, 0, dc_g2(f, DC_OP_MUL, dc_g_unreduce(f, v->g, axes, in.rank, in.dim), as_in));
+}
+
 /* ---- movement: every element goes back to where it came from ---- */
 
 static void reshape_vjp(const vjp *v)
@@ -241,6 +306,85 @@ static void pad_vjp(const vjp *v)
 static void flip_vjp(const vjp *v)
 {
     give(v, 0, dc_g_flip(v->f, v->g, (uint32_t)v->n.attr[0]));
+}
+
+/* ---- indexing ---- */
+
+/* The integers, those outside 0..n-1 moved to the nearest inside, as gather reads them. */
+static dc_ref clamped(const vjp *v, int64_t n)
+{
+    dc_func *f = v->f;
+    dc_ref i = v->n.in[1];
+    const dc_dtype t = (dc_dtype)dc_node_at(f, i)->dtype;
+    if (dc_dtype_kind(t) == DC_KIND_SINT)
+        i = dc_g2(f, DC_OP_MAX, i, dc_g_like(f, i, 0));
+    if (dc_value_of(t, dc_bits_of(t, (double)(n - 1))) == (double)(n - 1)) /* else all are less */
+        i = dc_g2(f, DC_OP_MIN, i, dc_g_like(f, i, (double)(n - 1)));
+    return i;
+}
+
+static void gather_vjp(const vjp *v)
+{
+    const int axis = (int)v->n.attr[0];
+    const dc_ref x = v->n.in[0], i = clamped(v, operand(v, 0).dim[axis]);
+    give(v, 0,
+         dc_g_scatter(v->f, DC_OP_SCATTER_ADD, zero_like(v, x), i, v->g, axis, (int)v->n.attr[1]));
+}
+
+/* What elements of operand 2 get: the cotangent where they went; 0 where they went nowhere. */
+static void updates_vjp(const vjp *v, dc_ref arrived)
+{
+    const int axis = (int)v->n.attr[0], nb = (int)v->n.attr[1];
+    if (dc_node_count(dc_node_at(v->f, v->r)) == 0) {
+        give(v, 2, zero_like(v, v->n.in[2]));
+        return;
+    }
+    const dc_ref at = dc_g_gather(v->f, v->g, v->n.in[1], axis, nb);
+    give(v, 2, dc_g3(v->f, DC_OP_WHERE, arrived, at, zero_like(v, at)));
+}
+
+/* The number of each element of operand 2, and -1 where none is put, tell which one is seen. */
+static void scatter_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const int axis = (int)v->n.attr[0], nb = (int)v->n.attr[1];
+    const dc_ref x = v->n.in[0], i = v->n.in[1], u = v->n.in[2];
+    const dc_node in = operand(v, 2);
+    if (wants(v, 0))
+        give(v, 0, dc_g_scatter(f, DC_OP_SCATTER, v->g, i, zero_like(v, u), axis, nb));
+    if (!wants(v, 2))
+        return;
+    const int64_t count = dc_node_count(&in), along = 0;
+    const dc_type line = dc_type_make(DC_I32, 1, &count);
+    dc_type board = dc_node_type(f, x);
+    board.dtype = line.dtype;
+    const dc_ref number =
+        dc_g_reshape(f, dc_g_make(f, DC_OP_IOTA, NULL, 0, &along, 1, &line), in.rank, in.dim);
+    const dc_ref last =
+        dc_g_scatter(f, DC_OP_SCATTER, dc_g_const(f, &board, -1), i, number, axis, nb);
+    if (dc_node_count(dc_node_at(f, last)) == 0)
+        updates_vjp(v, 0);
+    else
+        updates_vjp(v, dc_g2(f, DC_OP_EQ, dc_g_gather(f, last, i, axis, nb), number));
+}
+
+static void scatter_add_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const int axis = (int)v->n.attr[0], nb = (int)v->n.attr[1];
+    const dc_ref i = v->n.in[1];
+    if (wants(v, 0))
+        give(v, 0, v->g);
+    if (!wants(v, 2))
+        return;
+    const dc_node index = *dc_node_at(f, i), in = operand(v, 2);
+    const dc_ref inside = dc_g2(f, DC_OP_EQ, i, clamped(v, operand(v, 0).dim[axis]));
+    int64_t dim[DC_MAX_RANK];
+    for (int k = 0; k < in.rank; k++)
+        dim[k] = k < nb                                    ? index.dim[k]
+                 : k >= axis && k < axis + index.rank - nb ? index.dim[nb + k - axis]
+                                                           : 1;
+    updates_vjp(v, dc_g_expand(f, dc_g_reshape(f, inside, in.rank, dim), in.dim));
 }
 
 /* ---- dot ---- */
@@ -325,6 +469,7 @@ static void (*const rules[DC_OP__COUNT])(const vjp *) = {
 #define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = grad##_vjp,
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = grad##_vjp,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = grad##_vjp,
+#define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = grad##_vjp,
 #include "core/ops.def"
 };
 /* clang-format on */

@@ -396,7 +396,8 @@ dc_ref dc_g_flip(dc_func *f, dc_ref a, uint32_t axes)
 dc_ref dc_g_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes)
 {
     const int64_t attr = axes;
-    if (axes == 0 && (op != DC_OP_SUM || dc_dtype_bits((dc_dtype)dc_node_at(f, a)->dtype) >= 32))
+    const bool widens = op == DC_OP_SUM || op == DC_OP_PROD;
+    if (axes == 0 && (!widens || dc_dtype_bits((dc_dtype)dc_node_at(f, a)->dtype) >= 32))
         return a;
     return dc_g_make(f, op, &a, 1, &attr, 1, NULL);
 }
@@ -419,6 +420,19 @@ dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const
         for (int i = 0; i < (k < 2 ? nb : nc); i++)
             attr[n++] = list[k][i];
     return dc_g_make(f, DC_OP_DOT, (dc_ref[]){a, b}, 2, attr, n, NULL);
+}
+
+dc_ref dc_g_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
+{
+    const int64_t attr[2] = {axis, nb};
+    return dc_g_make(f, DC_OP_GATHER, (dc_ref[]){a, index}, 2, attr, 2, NULL);
+}
+
+/* op: SCATTER or SCATTER_ADD */
+dc_ref dc_g_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis, int nb)
+{
+    const int64_t attr[2] = {axis, nb};
+    return dc_g_make(f, op, (dc_ref[]){a, index, updates}, 3, attr, 2, NULL);
 }
 
 bool dc_is_const(const dc_func *f, dc_ref r, double v)

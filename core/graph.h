@@ -113,6 +113,8 @@ dc_ref dc_g_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes);
 dc_ref dc_g_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim);
 dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb, int nc,
                 const int64_t *lc, const int64_t *rc);
+dc_ref dc_g_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb);
+dc_ref dc_g_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis, int nb);
 
 /* Is the node a constant of this value? */
 bool dc_is_const(const dc_func *f, dc_ref r, double v);

@@ -125,6 +125,31 @@ static dc_status dtype_accum(const site *s)
     return DC_OK;
 }
 
+/* Integers that say which elements; the elements before and behind them agree. */
+static dc_status dtype_gather(const site *s)
+{
+    const bool ok = dc_dtype_kind(dtype_of(&s->in[1])) == DC_KIND_SINT ||
+                    dc_dtype_kind(dtype_of(&s->in[1])) == DC_KIND_UINT;
+    DC_TRY(need(s, 2, ok, "an integer"));
+    s->out->dtype = s->in[0].dtype;
+    return DC_OK;
+}
+
+static dc_status dtype_scatter(const site *s)
+{
+    DC_TRY(dtype_gather(s));
+    if (s->in[2].dtype != s->in[0].dtype)
+        return dc_fail(s->j, DC_ERR_DTYPE_MIX,
+                       &(dc_fact){.op = name_of(s), .type = {s->in[0], s->in[2]}, .operand = 3});
+    return DC_OK;
+}
+
+static dc_status dtype_scatadd(const site *s)
+{
+    DC_TRY(need(s, 1, s->in[0].dtype != DC_BOOL, "a number"));
+    return dtype_scatter(s);
+}
+
 static dc_status dtype_want(const site *s)
 {
     s->out->dtype = s->want->dtype;
@@ -411,6 +436,77 @@ static dc_status shape_DOT(const site *s)
     return DC_OK;
 }
 
+/*
+ * Elements of operand 1 that operand 2, integers, picks: dims into *out. Where each axis comes from
+ * is in core/ops.def.
+ */
+static dc_status picked_dims(const site *s, dc_type *out)
+{
+    const dc_type *x = &s->in[0], *i = &s->in[1];
+    DC_TRY(attr_count(s, 2));
+    const int64_t axis = s->attr[0], nb = s->attr[1];
+    if (axis < 0 || axis >= x->rank)
+        return bad_axis(s, x, axis);
+    if (nb < 0 || nb > axis || nb > i->rank)
+        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "%lld axes in common, at most %lld are",
+                        (long long)nb, (long long)dc_min_i64(axis, i->rank));
+    if (x->rank - 1 + i->rank - nb > DC_MAX_RANK)
+        return dc_fail(
+            s->j, DC_ERR_TOO_MANY_AXES,
+            &(dc_fact){.op = name_of(s), .num = {x->rank - 1 + i->rank - nb, DC_MAX_RANK}});
+    for (int k = 0; k < nb; k++)
+        if (x->dim[k] != i->dim[k])
+            return dc_fail(s->j, DC_ERR_DIMS,
+                           &(dc_fact){.op = name_of(s),
+                                      .axis = {k, k},
+                                      .num = {x->dim[k], i->dim[k]},
+                                      .type = {*x, *i},
+                                      .operand = 2});
+    out->rank = 0;
+    for (int k = 0; k < axis; k++)
+        out->dim[out->rank++] = x->dim[k];
+    for (int k = (int)nb; k < i->rank; k++)
+        out->dim[out->rank++] = i->dim[k];
+    for (int k = (int)axis + 1; k < x->rank; k++)
+        out->dim[out->rank++] = x->dim[k];
+    return DC_OK;
+}
+
+static dc_status shape_GATHER(const site *s)
+{
+    DC_TRY(picked_dims(s, s->out));
+    if (s->in[0].dim[s->attr[0]] == 0 && dc_type_count(s->out) > 0)
+        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "axis %lld has no elements to pick from",
+                        (long long)s->attr[0] + 1);
+    return DC_OK;
+}
+
+static dc_status shape_scatter(const site *s)
+{
+    dc_type picked = s->in[2];
+    DC_TRY(picked_dims(s, &picked));
+    if (picked.rank != s->in[2].rank)
+        return dc_fail(s->j, DC_ERR_RANK,
+                       &(dc_fact){.op = name_of(s),
+                                  .num = {s->in[2].rank},
+                                  .type = {s->in[2], picked},
+                                  .word = {"the integers pick another number"},
+                                  .operand = 3});
+    for (int k = 0; k < picked.rank; k++)
+        if (picked.dim[k] != s->in[2].dim[k])
+            return dc_fail(s->j, DC_ERR_DIMS,
+                           &(dc_fact){.op = name_of(s),
+                                      .axis = {k, k},
+                                      .num = {picked.dim[k], s->in[2].dim[k]},
+                                      .type = {picked, s->in[2]},
+                                      .operand = 3});
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
+#define shape_SCATTER     shape_scatter
+#define shape_SCATTER_ADD shape_scatter
+
 /* ---- names ---- */
 
 /* The name that two agreeing dims have together. */
@@ -530,6 +626,47 @@ static dc_status names_dot(const site *s)
     return DC_OK;
 }
 
+/* Batch axes agree; the integers' own axes stand in the place of the axis. */
+static dc_status names_GATHER(const site *s)
+{
+    const dc_type *x = &s->in[0], *i = &s->in[1];
+    const int axis = (int)s->attr[0], nb = (int)s->attr[1];
+    int to = 0;
+    for (int k = 0; k < nb; k++)
+        DC_TRY(join_names(s, k, k, 2, &s->out->name[to++]));
+    for (int k = nb; k < axis; k++)
+        s->out->name[to++] = x->name[k];
+    for (int k = nb; k < i->rank; k++)
+        s->out->name[to++] = i->name[k];
+    for (int k = axis + 1; k < x->rank; k++)
+        s->out->name[to++] = x->name[k];
+    return DC_OK;
+}
+
+/* Names of operand 1; what else has a name has to agree with what is picked from it. */
+static dc_status names_scatter(const site *s)
+{
+    dc_type picked = {0};
+    site gather = *s;
+    gather.out = &picked;
+    DC_TRY(names_GATHER(&gather));
+    for (int k = 0; k < s->in[2].rank; k++) {
+        const char *a = picked.name[k], *b = s->in[2].name[k];
+        if (a != NULL && b != NULL && a != b)
+            return dc_fail(s->j, DC_ERR_NAMES,
+                           &(dc_fact){.op = name_of(s),
+                                      .axis = {k, k},
+                                      .type = {s->in[0], s->in[2]},
+                                      .word = {a, b},
+                                      .operand = 3});
+    }
+    memcpy(s->out->name, s->in[0].name, sizeof s->out->name);
+    return DC_OK;
+}
+
+#define names_SCATTER     names_scatter
+#define names_SCATTER_ADD names_scatter
+
 /* ---- the table ---- */
 
 static const struct {
@@ -547,6 +684,8 @@ static const struct {
 #define SRC(id, lua)              [DC_OP_##id] = {dtype_##id, shape_##id, names_none},
 #define CON(id, lua, type, names, grad, lo, hi) \
     [DC_OP_##id] = {dtype_##type, shape_##id, names_##names},
+#define IDX(id, lua, n, type, grad, lo, hi) \
+    [DC_OP_##id] = {dtype_##type, shape_##id, names_##id},
 #include "core/ops.def"
     /* clang-format on */
 };

@@ -23,6 +23,7 @@ static const dc_op_row rows[] = {
 #define MOV(id, lua, names, grad)               [DC_OP_##id] = {lua, DC_CLASS_MOV, 1, 0, 0, -4, 4},
 #define SRC(id, lua)                            [DC_OP_##id] = {lua, DC_CLASS_SRC, 0, 0, 0, 0, 0},
 #define CON(id, lua, type, names, grad, lo, hi) [DC_OP_##id] = {lua, DC_CLASS_CON, 2, 0, 0, lo, hi},
+#define IDX(id, lua, n, type, grad, lo, hi)     [DC_OP_##id] = {lua, DC_CLASS_IDX, n, 0, 0, lo, hi},
 #include "core/ops.def"
 #undef COMM
 #undef ASSOC
@@ -73,6 +74,8 @@ uint64_t dc_op_identity(dc_op reduction, dc_dtype t)
     const uint64_t top = canonical(t, (uint64_t)1 << (width_of(t) - 1)); /* INT_MIN if signed */
     if (reduction == DC_OP_SUM)
         return 0;
+    if (reduction == DC_OP_PROD)
+        return dc_bits_of(t, 1);
     if (reduction == DC_OP_MAXR)
         return flt ? dc_bits_of(t, -INFINITY) : is_signed(t) ? top : 0;
     if (reduction == DC_OP_MINR)

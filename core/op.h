@@ -10,11 +10,19 @@ typedef enum dc_op {
 #define MOV(id, ...) DC_OP_##id,
 #define SRC(id, ...) DC_OP_##id,
 #define CON(id, ...) DC_OP_##id,
+#define IDX(id, ...) DC_OP_##id,
 #include "core/ops.def"
     DC_OP__COUNT
 } dc_op;
 
-typedef enum dc_op_class { DC_CLASS_EW, DC_CLASS_RED, DC_CLASS_MOV, DC_CLASS_SRC, DC_CLASS_CON } dc_op_class;
+typedef enum dc_op_class {
+    DC_CLASS_EW,
+    DC_CLASS_RED,
+    DC_CLASS_MOV,
+    DC_CLASS_SRC,
+    DC_CLASS_CON,
+    DC_CLASS_IDX
+} dc_op_class;
 
 enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16 };
 
@@ -34,7 +42,7 @@ static inline bool dc_op_is(dc_op op, dc_op_class cls)
     return dc_op_row_of(op)->cls == cls;
 }
 
-/* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest. */
+/* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest, 1. */
 uint64_t dc_op_identity(dc_op reduction, dc_dtype t);
 
 /*

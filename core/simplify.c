@@ -525,8 +525,13 @@ static dc_ref reduce_const(const site *s, int64_t n)
         return emit_const(s, dc_op_identity(s->op, (dc_dtype)s->type.dtype));
     if (operand(s, 0)->op != DC_OP_CONST)
         return 0;
-    return s->op == DC_OP_SUM ? sum_of_const(s, n)
-                              : emit_const(s, (uint64_t)operand(s, 0)->attr[0]);
+    if (s->op == DC_OP_SUM)
+        return sum_of_const(s, n);
+    if (s->op == DC_OP_PROD)
+        return dc_is_const(s->f, s->in[0], 1)
+                   ? emit_const(s, dc_op_identity(s->op, (dc_dtype)s->type.dtype))
+                   : 0;
+    return emit_const(s, (uint64_t)operand(s, 0)->attr[0]);
 }
 
 /* Axes of the inner reduction, then those of the outer one, which counts without them. */
@@ -549,7 +554,7 @@ static dc_ref simplify_reduce(const site *s)
     if (count == 1 && n->dtype == s->type.dtype &&
         (s->op != DC_OP_SUM || no_minus_zero_at(s->f, s->in[0], 8))) /* 0 + -0 is 0 */
         return emit_reshape(s, s->in[0]);
-    if (n->op == s->op && s->op != DC_OP_SUM) {
+    if (n->op == s->op && s->op != DC_OP_SUM && s->op != DC_OP_PROD) {
         const int64_t mask = join_masks(n, dc_node_at(s->f, n->in[0])->rank, s->attr[0]);
         return emit_again(s, n->in[0], &mask, 1);
     }
@@ -566,6 +571,15 @@ static dc_ref simplify_dot(const site *s)
     return 0;
 }
 
+/* Of equal elements it does not matter which are picked; where nothing is put, nothing changes. */
+static dc_ref simplify_index(const site *s)
+{
+    if (s->op == DC_OP_GATHER)
+        return operand(s, 0)->op == DC_OP_CONST ? emit_const(s, (uint64_t)operand(s, 0)->attr[0])
+                                                : 0;
+    return dc_node_count(operand(s, 2)) == 0 ? s->in[0] : 0;
+}
+
 static dc_ref simplify_site(const site *s)
 {
     if (dc_type_count(&s->type) == 0 && s->op != DC_OP_CONST)
@@ -579,6 +593,8 @@ static dc_ref simplify_site(const site *s)
         return simplify_move(s);
     case DC_CLASS_CON:
         return simplify_dot(s);
+    case DC_CLASS_IDX:
+        return simplify_index(s);
     case DC_CLASS_SRC:
         return s->op == DC_OP_IOTA && s->type.dim[s->attr[0]] == 1 ? emit_const(s, 0) : 0;
     }

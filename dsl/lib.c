@@ -77,6 +77,8 @@ static const char *class_name(dc_op op)
         return "source";
     case DC_CLASS_CON:
         return "contraction";
+    case DC_CLASS_IDX:
+        return "indexing";
     }
     return "";
 }

@@ -70,10 +70,16 @@ static dc_op_class class_of(const fusing *w, dc_ref r)
     return (dc_op_class)dc_op_row_of(at(w, r)->op)->cls;
 }
 
+/* A scatter has a kernel of its own, with nothing behind it. */
+static bool is_scatter(const fusing *w, dc_ref r)
+{
+    return class_of(w, r) == DC_CLASS_IDX && at(w, r)->op != DC_OP_GATHER;
+}
+
 static bool is_reduction(const fusing *w, dc_ref r)
 {
     const dc_op_class c = class_of(w, r);
-    return c == DC_CLASS_RED || c == DC_CLASS_CON;
+    return c == DC_CLASS_RED || c == DC_CLASS_CON || is_scatter(w, r);
 }
 
 static bool is_param(const fusing *w, dc_ref r)
@@ -200,7 +206,7 @@ static bool is_full(const fusing *w, uint32_t g, uint32_t places)
 static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
 {
     const fuse_node *x = &w->node[r];
-    if (w->level == 0 || w->is_result[r])
+    if (w->level == 0 || w->is_result[r] || is_scatter(w, r))
         return true;
     if (at(w, r)->op == DC_OP_CONST || at(w, r)->op == DC_OP_IOTA)
         return d->dot_right;
@@ -382,7 +388,7 @@ static void place(fusing *w, dc_ref r)
         return;
     }
     x->memory = true;
-    uint32_t home = group_to_join(w, r);
+    uint32_t home = is_scatter(w, r) ? NO_HOME : group_to_join(w, r);
     if (home == NO_HOME)
         home = sibling_to_join(w, r);
     if (home == NO_HOME)

@@ -118,6 +118,53 @@ static dc_vx lower_move(lowering *w, const dc_node *n, const dc_ix *pos)
     return lower_node(w, n->in[0], to);
 }
 
+/* Indices ----------------------------------------------------------------------------------- */
+
+static bool fits(dc_dtype t, int64_t v)
+{
+    return dc_value_of(t, dc_bits_of(t, (double)v)) == (double)v;
+}
+
+/* An integer as part of a position: moved into lo..hi, as i32 where that can hold it. */
+static dc_ix loaded_index(dc_kernel *k, dc_vx v, int64_t lo, int64_t hi)
+{
+    dc_dtype t = (dc_dtype)k->vx.at[v].dtype;
+    if (dc_dtype_bits(t) < 32)
+        v = dc_vx_op(k, DC_OP_CAST, t = DC_I32, &v, 1);
+    const dc_op op[2] = {DC_OP_MAX, DC_OP_MIN};
+    const int64_t limit[2] = {lo, hi};
+    for (int i = 0; i < 2; i++)
+        if (fits(t, limit[i])) {
+            const dc_vx in[2] = {v, dc_vx_const(k, t, dc_bits_of(t, (double)limit[i]))};
+            v = dc_vx_op(k, op[i], t, in, 2);
+        }
+    if (dc_dtype_bits(t) > 32 && fits(DC_I32, lo) && fits(DC_I32, hi))
+        v = dc_vx_op(k, DC_OP_CAST, DC_I32, &v, 1);
+    return dc_ix_value(k, v);
+}
+
+/* Position in the integers of gather or scatter n, given one in the elements that they pick. */
+static void index_position(const lowering *w, const dc_node *n, const dc_ix *pos, dc_ix *out)
+{
+    const int axis = (int)n->attr[0], nb = (int)n->attr[1];
+    for (int i = 0; i < dc_node_at(w->fn, n->in[1])->rank; i++)
+        out[i] = i < nb ? pos[i] : pos[axis + i - nb];
+}
+
+/* The integers take the place of the axis. */
+static dc_vx lower_gather(lowering *w, const dc_node *n, const dc_ix *pos)
+{
+    const dc_node *x = dc_node_at(w->fn, n->in[0]);
+    const int axis = (int)n->attr[0], more = n->rank - x->rank;
+    dc_ix from[DC_MAX_RANK], to[DC_MAX_RANK];
+    index_position(w, n, pos, from);
+    for (int i = 0; i < x->rank; i++)
+        to[i] = i < axis ? pos[i] : i > axis ? pos[i + more] : dc_ix_const(w->k, 0);
+    if (x->dim[axis] > 1)
+        to[axis] = loaded_index(w->k, lower_node(w, n->in[1], from), 0, x->dim[axis] - 1);
+    return lower_node(w, n->in[0], to);
+}
+
 /* Expressions ------------------------------------------------------------------------------- */
 
 static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
@@ -145,6 +192,10 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
         return dc_vx_op(k, n->op, n->dtype, in, n->nin);
     case DC_CLASS_MOV:
         return lower_move(w, n, pos);
+    case DC_CLASS_IDX:
+        if (n->op == DC_OP_GATHER)
+            return lower_gather(w, n, pos);
+        break;
     case DC_CLASS_RED:
     case DC_CLASS_CON:
         break;
@@ -265,6 +316,12 @@ static int reduced_dims(const lowering *w, const dc_node *n, int64_t *dim)
 {
     const dc_node *a = dc_node_at(w->fn, n->in[0]);
     int rank = 0;
+    if (dc_op_is((dc_op)n->op, DC_CLASS_IDX)) { /* the integers' own axes */
+        const dc_node *i = dc_node_at(w->fn, n->in[1]);
+        for (int k = (int)n->attr[1]; k < i->rank; k++)
+            dim[rank++] = i->dim[k];
+        return rank;
+    }
     if (n->op == DC_OP_DOT) {
         const int nb = (int)n->attr[0], nc = (int)n->attr[1];
         for (int i = 0; i < nc; i++)
@@ -326,9 +383,12 @@ static bool maps_divide(const dc_kernel *k)
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
     const dc_node *out = dc_node_at(w->fn, w->group->out[0]);
-    const char kind = w->group->reduce == 0                                  ? 'E'
-                      : dc_node_at(w->fn, w->group->reduce)->op == DC_OP_DOT ? 'D'
-                                                                             : 'R';
+    const dc_op reduce =
+        w->group->reduce == 0 ? DC_OP_NEG : (dc_op)dc_node_at(w->fn, w->group->reduce)->op;
+    const char kind = w->group->reduce == 0            ? 'E'
+                      : reduce == DC_OP_DOT            ? 'D'
+                      : dc_op_is(reduce, DC_CLASS_IDX) ? 'S'
+                                                       : 'R';
     int n = snprintf(name, size, "%c", kind);
     for (int i = 0; i < out->rank && n < (int)size; i++)
         n += snprintf(name + n, size - (size_t)n, "_%lld", (long long)out->dim[i]);
@@ -367,6 +427,12 @@ static int64_t bytes_touched(const dc_kernel *k)
     return bytes;
 }
 
+static bool is_scatter(const lowering *w)
+{
+    return w->group->reduce != 0 &&
+           dc_op_is((dc_op)dc_node_at(w->fn, w->group->reduce)->op, DC_CLASS_IDX);
+}
+
 /* Arithmetic per launch: a product counts 2 per term, other kernels 1 per operation and position.
  */
 static int64_t operations(const lowering *w, int64_t positions)
@@ -377,7 +443,7 @@ static int64_t operations(const lowering *w, int64_t positions)
     if (w->group->reduce != 0) {
         int64_t dim[DC_MAX_RANK];
         const dc_node *n = dc_node_at(w->fn, w->group->reduce);
-        terms = product(reduced_dims(w, n, dim), dim);
+        terms = is_scatter(w) ? 1 : product(reduced_dims(w, n, dim), dim);
         if (n->op == DC_OP_DOT)
             return positions * (2 * terms + ops - 2);
     }
@@ -387,6 +453,44 @@ static int64_t operations(const lowering *w, int64_t positions)
 static void free_kernel(void *k)
 {
     dc_kernel_free(k);
+}
+
+/*
+ * Two phases for each position beside the axis: the axis is filled, then one update follows the
+ * other in the order of the integers. Positions beside the axis are independent.
+ */
+static void lower_scatter(lowering *w, bool flat)
+{
+    dc_kernel *k = w->k;
+    const dc_node *n = dc_node_at(w->fn, w->group->reduce), *i = dc_node_at(w->fn, n->in[1]);
+    const int axis = (int)n->attr[0], nb = (int)n->attr[1], own = i->rank - nb;
+    dc_ix pos[DC_MAX_RANK], of[DC_MAX_RANK], from[DC_MAX_RANK];
+    nest beside = {0}, along = {0}, updates = {0};
+    dc_stmt *fill = dc_stmt_set(k, 1), *update = dc_stmt_set(k, 1);
+
+    make_axes(w, flat, "i", axis, n->dim, false, &beside, pos);
+    make_axes(w, flat, "n", n->rank - axis - 1, n->dim + axis + 1, false, &beside, pos + axis + 1);
+    make_axes(w, flat, "a", 1, n->dim + axis, false, &along, pos + axis);
+    fill->put[0] = (dc_put){0, linear(k, n, pos), lower_node(w, n->in[0], pos)};
+
+    memcpy(of, pos, (size_t)axis * sizeof *of);
+    make_axes(w, flat, "k", own, i->dim + nb, false, &updates, of + axis);
+    for (int d = axis + 1; d < n->rank; d++)
+        of[d - 1 + own] = pos[d];
+    index_position(w, n, of, from);
+    const dc_vx at = lower_node(w, n->in[1], from), value = lower_node(w, n->in[2], of);
+    update->pred =
+        dc_pred_and(k, (dc_pred){0}, loaded_index(k, at, -1, n->dim[axis]), n->dim[axis]);
+    pos[axis] = loaded_index(k, at, 0, n->dim[axis] - 1);
+    const dc_ix to = linear(k, n, pos);
+    const dc_vx sum[2] = {dc_vx_load(k, 0, to, (dc_pred){0}), value};
+    update->put[0] =
+        (dc_put){0, to, n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, n->dtype, sum, 2)};
+
+    dc_stmt *body = wrap(k, &along, fill);
+    body->next = wrap(k, &updates, update);
+    k->root = wrap(k, &beside, body);
+    k->flops = operations(w, dc_node_count(dc_node_at(w->fn, n->in[2])));
 }
 
 static dc_kernel *lower_as(lowering *w, bool flat)
@@ -403,6 +507,11 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     w->acc = DC_NO_BUF;
     w->guard = (dc_pred){0};
     declare_buffers(w);
+    k->bytes = bytes_touched(k);
+    if (is_scatter(w)) {
+        lower_scatter(w, flat);
+        return k;
+    }
     make_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
 
     dc_stmt *body = NULL;
@@ -418,7 +527,6 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     else
         body = store;
     k->root = wrap(k, &loops, body);
-    k->bytes = bytes_touched(k);
     k->flops = operations(w, dc_node_count(shape));
     return k;
 }
@@ -444,6 +552,16 @@ dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel
 
 /* In place ---------------------------------------------------------------------------------- */
 
+static bool index_reads_only_at(dc_kernel *k, dc_ix a, uint32_t buf, dc_ix at);
+
+static bool pred_reads_only_at(dc_kernel *k, dc_pred p, uint32_t buf, dc_ix at)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        if (!index_reads_only_at(k, p.range[i].ix, buf, at))
+            return false;
+    return true;
+}
+
 /* Do all loads of buf below v stand at `at`? */
 static bool reads_only_at(dc_kernel *k, dc_vx v, uint32_t buf, dc_ix at)
 {
@@ -452,23 +570,57 @@ static bool reads_only_at(dc_kernel *k, dc_vx v, uint32_t buf, dc_ix at)
     bool only = true;
     for (dc_vx i = 1; i <= v && only; i++) {
         const dc_vx_node *n = &k->vx.at[i];
-        only = !part[i] || n->kind != DC_VX_LOAD || n->buf != buf || n->at == at;
+        if (!part[i])
+            continue;
+        only = n->kind != DC_VX_LOAD || n->buf != buf || n->at == at;
+        if (n->kind == DC_VX_LOAD || n->kind == DC_VX_INDEX)
+            only = only && index_reads_only_at(k, n->at, buf, at);
+        only = only && pred_reads_only_at(k, n->pred, buf, at);
     }
     dc_arena_rewind(&k->arena, mark);
     return only;
 }
 
-static bool stmt_allows(dc_kernel *k, const dc_stmt *first, uint32_t buf, dc_ix at)
+/* The same for integers that a position is made of. */
+static bool index_reads_only_at(dc_kernel *k, dc_ix a, uint32_t buf, dc_ix at)
+{
+    const dc_ix_node x = k->ix.at[a];
+    for (uint32_t i = 0; i < x.n; i++) {
+        const dc_atom_node t = k->atom.at[x.term[i].atom];
+        if (t.kind == DC_ATOM_VALUE && !reads_only_at(k, t.value, buf, at))
+            return false;
+        if ((t.kind == DC_ATOM_DIV || t.kind == DC_ATOM_MOD) &&
+            !index_reads_only_at(k, t.of, buf, at))
+            return false;
+    }
+    return true;
+}
+
+typedef struct allowing { /* input `buf` in the memory of `out`, which is first stored at `at` */
+    uint32_t buf, out;
+    dc_ix at;
+    bool stored;
+} allowing;
+
+/* Only statements up to the first that stores may read the input, and there at its own position. */
+static bool stmt_allows(dc_kernel *k, const dc_stmt *first, allowing *w)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind == DC_STMT_LOOP) {
-            if (!stmt_allows(k, t->body, buf, at))
+            if (!stmt_allows(k, t->body, w))
                 return false;
             continue;
         }
-        for (uint32_t i = 0; i < t->nput; i++)
-            if (!reads_only_at(k, t->put[i].value, buf, t->reduces ? 0 : at))
+        const dc_ix at = t->reduces || w->stored ? 0 : w->at;
+        if (!pred_reads_only_at(k, t->pred, w->buf, at))
+            return false;
+        for (uint32_t i = 0; i < t->nput; i++) {
+            if (!reads_only_at(k, t->put[i].value, w->buf, at) ||
+                !index_reads_only_at(k, t->put[i].at, w->buf, at))
                 return false;
+        }
+        for (uint32_t i = 0; i < t->nput; i++)
+            w->stored |= t->put[i].buf == w->out;
     }
     return true;
 }
@@ -495,5 +647,6 @@ bool dc_lower_in_place(dc_kernel *k, const dc_group *g, uint32_t out, uint32_t i
     if (k->buf.at[out].dtype != k->buf.at[in_buf].dtype ||
         k->buf.at[out].count != k->buf.at[in_buf].count)
         return false;
-    return stmt_allows(k, k->root, in_buf, store_map(k->root, out));
+    allowing w = {.buf = in_buf, .out = out, .at = store_map(k->root, out)};
+    return stmt_allows(k, k->root, &w);
 }

@@ -60,6 +60,18 @@ static bool pred_picks(const dc_kernel *k, dc_pred p, const bool *set)
     return false;
 }
 
+/* Does a number or a test that is no access have an integer in it that is loaded along the axis? */
+static bool values_pick(const dc_kernel *k, const bool *set)
+{
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if ((n->kind == DC_VX_INDEX && ix_picks(k, n->at, set)) ||
+            (n->kind == DC_VX_TEST && pred_picks(k, n->pred, set)))
+            return true;
+    }
+    return false;
+}
+
 /*
  * Integers that are loaded inside a position are loaded before any test, so their own position may
  * not leave its buffer.
@@ -70,16 +82,16 @@ static bool may_have_tail(dc_moving *v, uint32_t axis)
     bool *set = dc_move_axis_set(v);
     const dc_accesses all = dc_move_accesses(v, k->root, NULL);
     set[axis] = true;
-    for (uint32_t i = 0; i < all.n; i++) {
+    bool picks = values_pick(k, set);
+    for (uint32_t i = 0; i < all.n && !picks; i++) {
         const dc_access *x = &all.at[i];
-        if (ix_picks(k, x->at, set) || pred_picks(k, x->pred, set) ||
-            pred_picks(k, x->stmt->pred, set))
-            return dc_move_refuse(v,
-                                  "%s picks integers that positions are made of: only a divisor "
-                                  "of %lld will do",
-                                  k->axis.at[axis].name, (long long)k->axis.at[axis].extent);
+        picks = ix_picks(k, x->at, set) || pred_picks(k, x->pred, set) ||
+                pred_picks(k, x->stmt->pred, set);
     }
-    return true;
+    return !picks || dc_move_refuse(v,
+                                    "%s picks integers that positions are made of: only a divisor "
+                                    "of %lld will do",
+                                    k->axis.at[axis].name, (long long)k->axis.at[axis].extent);
 }
 
 bool dc_move_may_grow(dc_moving *v, uint32_t axis)

@@ -39,9 +39,11 @@ static dc_stmt **find_chain(dc_kernel *k, dc_stmt **first, uint32_t axis)
 
 static bool identity_of(dc_op combine, dc_dtype t, uint64_t *bits)
 {
-    if (combine != DC_OP_ADD && combine != DC_OP_MAX && combine != DC_OP_MIN)
+    if (combine != DC_OP_ADD && combine != DC_OP_MAX && combine != DC_OP_MIN &&
+        combine != DC_OP_MUL)
         return false;
     *bits = dc_op_identity(combine == DC_OP_ADD   ? DC_OP_SUM
+                           : combine == DC_OP_MUL ? DC_OP_PROD
                            : combine == DC_OP_MAX ? DC_OP_MAXR
                                                   : DC_OP_MINR,
                            t);
@@ -125,8 +127,8 @@ static bool may_split(dc_moving *v, uint32_t axis, dc_stmt *chain, dc_stmt *bott
         return dc_move_refuse(v, "one partial sum is no split");
     if (!is_plain(v, bottom) || !identity_of((dc_op)k->vx.at[bottom->put[0].value].op,
                                              (dc_dtype)k->vx.at[bottom->put[0].value].dtype, zero))
-        return dc_move_refuse(v, "the loop over %s does not add up, or find a maximum or minimum",
-                              name);
+        return dc_move_refuse(
+            v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
     if (!dc_ix_is_const(k, bottom->put[0].at, &at))
         return dc_move_refuse(v, "the sum over %s is not one element", name);
     for (const dc_stmt *t = chain; t != bottom; t = t->body)

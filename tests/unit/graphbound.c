@@ -202,13 +202,14 @@ static dc_status apply(const analysis *x, dc_op op, dc_ref r, const double *cons
 {
     const dc_node *n = dc_node_at(x->f, r);
     int64_t attr[2 + 4 * DC_MAX_RANK];
-    dc_ref operand[2], made;
+    dc_ref operand[4], made;
     dc_module *m = dc_module_new();
     dc_func *f = dc_func_new(m, "apply");
     const dc_type want = dc_type_make(DC_F32, n->rank, n->dim);
     for (int i = 0; i < n->nin; i++) {
         const dc_node *o = dc_node_at(x->f, n->in[i]);
-        const dc_type t = dc_type_make(DC_F32, o->rank, o->dim);
+        const bool integers = i == 1 && dc_op_is(op, DC_CLASS_IDX); /* as they are */
+        const dc_type t = dc_type_make(integers ? o->dtype : DC_F32, o->rank, o->dim);
         operand[i] = dc_g_param(f, &t, "x");
     }
     for (int i = 0; i < n->nattr; i++)
@@ -245,6 +246,41 @@ static dc_status sum_bound(const analysis *x, dc_ref r)
         else
             e[i] = total[i] < (double)FLT_MAX ? (e[i] + (double)terms * U * total[i]) * SLACK
                                               : INFINITY;
+    }
+    return DC_OK;
+}
+
+/*
+ * The product of (|a| + ea) less that of |a|, and a rounding for each term of what any order can make
+ * on its way: the product of those above 1. Below the smallest float nothing is known.
+ */
+static dc_status product_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r), *in = dc_node_at(x->f, n->in[0]);
+    const int64_t count = dc_node_count(n), m = dc_node_count(in), terms = count ? m / count : 0;
+    const bool floats = dc_dtype_is_float((dc_dtype)n->dtype);
+    const double *a = x->value[n->in[0]], *ea = x->bound[n->in[0]];
+    double *size[4], *got[4], *e = x->bound[r];
+    for (int k = 0; k < 4; k++) {
+        size[k] = numbers(x, m);
+        got[k] = numbers(x, count);
+    }
+    for (int64_t i = 0; i < m; i++) {
+        size[0][i] = fabs(a[i]);
+        size[1][i] = fabs(a[i]) + ea[i];
+        size[2][i] = fmax(1, size[1][i]);
+        size[3][i] = fmin(1, fabs(a[i]) > 0 ? fabs(a[i]) : 1);
+    }
+    for (int k = 0; k < 4; k++)
+        DC_TRY(apply(x, DC_OP_PROD, r, (const double *const[]){size[k]}, got[k]));
+    DC_TRY(apply(x, DC_OP_MAXR, r, (const double *const[]){ea}, e));
+    for (int64_t i = 0; i < count; i++) {
+        const bool tame = got[2][i] < (double)FLT_MAX && got[3][i] > 0x1p-120 && e[i] < INFINITY;
+        if (!floats || terms <= 1)
+            e[i] = e[i] > 0 && !floats ? INFINITY : e[i] > 0 ? e[i] : 0;
+        else
+            e[i] = tame ? (got[1][i] - got[0][i] + (double)terms * 2 * U * got[1][i]) * SLACK
+                        : INFINITY;
     }
     return DC_OK;
 }
@@ -309,6 +345,54 @@ static dc_status dot_bound(const analysis *x, dc_ref r)
     return DC_OK;
 }
 
+/* The integers of a gather or scatter as an array of their dtype; false if one is not known. */
+static bool known_index(const analysis *x, dc_ref r, void **out)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    const dc_dtype t = (dc_dtype)n->dtype;
+    bool known = true;
+    *out = dc_arena_alloc(&x->j->scratch, (size_t)dc_node_count(n) * dc_dtype_size(t) + 1);
+    for (int64_t i = 0; i < dc_node_count(n); i++) {
+        known = known && x->bound[r][i] <= 0;
+        dc_bits_store(t, (char *)*out + (size_t)i * dc_dtype_size(t),
+                      dc_bits_of(t, x->value[r][i]));
+    }
+    return known;
+}
+
+/* Bounds go where the elements go; a sum rounds once for each integer, at most. */
+static dc_status index_bound(const analysis *x, dc_ref r)
+{
+    const dc_node *n = dc_node_at(x->f, r);
+    const int64_t count = dc_node_count(n);
+    const bool floats = dc_dtype_is_float((dc_dtype)n->dtype), sums = n->op == DC_OP_SCATTER_ADD;
+    const double *in[3];
+    double *size[3], *total = numbers(x, count), *e = x->bound[r];
+    void *index;
+    if (!known_index(x, n->in[1], &index)) {
+        for (int64_t i = 0; i < count; i++)
+            e[i] = INFINITY;
+        return DC_OK;
+    }
+    for (int k = 0; k < n->nin; k++)
+        in[k] = k == 1 ? index : x->bound[n->in[k]];
+    DC_TRY(apply(x, (dc_op)n->op, r, in, e));
+    for (int k = 0; k < n->nin; k += 2) {
+        const int64_t m = dc_node_count(dc_node_at(x->f, n->in[k]));
+        size[k] = numbers(x, m);
+        for (int64_t i = 0; i < m; i++)
+            size[k][i] = fabs(x->value[n->in[k]][i]) + x->bound[n->in[k]][i];
+        in[k] = size[k];
+    }
+    DC_TRY(apply(x, (dc_op)n->op, r, in, total));
+    const double terms = (double)dc_node_count(dc_node_at(x->f, n->in[1]));
+    for (int64_t i = 0; sums && i < count; i++)
+        e[i] = !floats                      ? (e[i] > 0 ? INFINITY : 0)
+               : total[i] < (double)FLT_MAX ? (e[i] + terms * U * total[i]) * SLACK
+                                            : INFINITY;
+    return DC_OK;
+}
+
 static dc_status node_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
@@ -317,11 +401,15 @@ static dc_status node_bound(const analysis *x, dc_ref r)
         element_wise(x, r);
         return DC_OK;
     case DC_CLASS_RED:
-        return n->op == DC_OP_SUM ? sum_bound(x, r) : extremum_bound(x, r);
+        return n->op == DC_OP_SUM    ? sum_bound(x, r)
+               : n->op == DC_OP_PROD ? product_bound(x, r)
+                                     : extremum_bound(x, r);
     case DC_CLASS_MOV:
         return apply(x, (dc_op)n->op, r, (const double *const[]){x->bound[n->in[0]]}, x->bound[r]);
     case DC_CLASS_CON:
         return dot_bound(x, r);
+    case DC_CLASS_IDX:
+        return index_bound(x, r);
     case DC_CLASS_SRC:
         return DC_OK; /* exact: parameters, constants, and positions below 2^24 */
     }

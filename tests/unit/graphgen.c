@@ -377,6 +377,37 @@ static void step_dot(gen *g)
     dc_g_make(g->f, op, (const dc_ref[]){a, b}, 2, attr, 2 + 2 * (nb + nc), NULL);
 }
 
+/* Gather or scatter along an axis of an existing node; some integers are outside. */
+static void step_index(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_IDX);
+    const dc_ref x = any_node(g);
+    const dims d = dims_of(g, x);
+    const dc_dtype t = (dc_dtype)dc_node_at(g->f, x)->dtype;
+    if (d.rank == 0 || (op == DC_OP_SCATTER_ADD && t == DC_BOOL))
+        return;
+    const int axis = below(g, d.rank), nb = chance(g, 40) ? below(g, axis + 1) : 0;
+    const int own = below(g, 3);
+    dims index = {.rank = nb + own}, picked = {.rank = d.rank - 1 + own};
+    for (int i = 0; i < index.rank; i++)
+        index.dim[i] = i < nb ? d.dim[i] : extent(g);
+    for (int i = 0; i < picked.rank; i++)
+        picked.dim[i] = i < axis         ? d.dim[i]
+                        : i < axis + own ? index.dim[nb + i - axis]
+                                         : d.dim[i + 1 - own];
+    if (picked.rank > MAX_DIMS || count_of(&picked) > MAX_COUNT || count_of(&index) > MAX_COUNT ||
+        d.dim[axis] == 0)
+        return;
+    const dc_dtype kind = (const dc_dtype[]){DC_I32, DC_I32, DC_U32, DC_U8}[below(g, 4)];
+    dc_ref i = fetch(g, kind, &index);
+    if (chance(g, 70)) /* inside, or near */
+        i = dc_g2(g->f, DC_OP_REM, i, dc_g_like(g->f, i, (double)(d.dim[axis] + below(g, 3))));
+    if (op == DC_OP_GATHER)
+        dc_g_gather(g->f, x, i, axis, nb);
+    else
+        dc_g_scatter(g->f, op, x, i, fetch(g, t, &picked), axis, nb);
+}
+
 /* ---- the whole ---- */
 
 /* Nodes that nothing reads, the newest first; the last node in any case. */
@@ -406,8 +437,10 @@ dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
             step_element_wise(&g);
         else if (kind < 70)
             step_reduction(&g);
-        else if (kind < 88)
+        else if (kind < 84)
             step_movement(&g);
+        else if (kind < 89)
+            step_index(&g);
         else
             step_dot(&g);
     }

@@ -43,10 +43,25 @@ static int attributes(dc_op op, const int64_t *dim, int64_t *attr, dc_type *want
     case DC_OP_SUM:
     case DC_OP_MAXR:
     case DC_OP_MINR:
+    case DC_OP_PROD:
         attr[0] = 5;
         return 1;
     default:
         return 0;
+    }
+}
+
+/* The other operands of gather and scatter along axis 1: integers of dtype `to`, what is put. */
+static void index_operand(dc_type *t, int i, dc_dtype to, int64_t nb)
+{
+    const dc_type x = *t;
+    if (i == 1) {
+        *t = dc_type_make(to, 2, (int64_t[]){nb > 0 ? x.dim[0] : 3, 5});
+    } else if (i == 2) {
+        t->rank = (uint8_t)(4 - nb);
+        t->dim[1] = nb > 0 ? 5 : 3;
+        t->dim[2] = nb > 0 ? x.dim[2] : 5;
+        t->dim[3] = x.dim[2];
     }
 }
 
@@ -71,11 +86,17 @@ static dc_func *one_node(dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const 
             ti.dim[1] = dim[2];
             ti.dim[2] = dim[1];
         }
+        if (row->cls == DC_CLASS_IDX)
+            index_operand(&ti, i, to, dim[0] % 2);
         in[i] = dc_g_param(f, &ti, "x");
     }
     if (op == DC_OP_DOT) { /* contracts axes 1, 2 with 2, 1 */
         memcpy(attr, (const int64_t[]){0, 2, 1, 2, 2, 1}, 6 * sizeof *attr);
         nattr = 6;
+    } else if (row->cls == DC_CLASS_IDX) {
+        attr[0] = 1;
+        attr[1] = dim[0] % 2;
+        nattr = 2;
     } else if (op == DC_OP_IOTA) {
         attr[0] = 1;
         nattr = 1;
@@ -103,7 +124,10 @@ static void test_rows(dc_module *m, rng *r)
             continue;
         for (int t = 0; t < DC_DTYPE__COUNT; t++)
             for (size_t s = 0; s < DC_COUNTOF(shapes); s++)
-                for (int to = 0; to < (op == DC_OP_CAST ? DC_DTYPE__COUNT : 1); to++) {
+                for (int to = 0; to < DC_DTYPE__COUNT; to++) {
+                    const bool any_index = t == DC_F32 || to == DC_I32;
+                    if (dc_op_is((dc_op)op, DC_CLASS_IDX) ? !any_index : op != DC_OP_CAST && to > 0)
+                        continue;
                     dc_func *f = one_node(m, (dc_op)op, (dc_dtype)t, (dc_dtype)to, shapes[s]);
                     if (f == NULL)
                         continue;

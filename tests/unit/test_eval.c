@@ -350,6 +350,80 @@ static void reductions(void)
     WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_MINR, x, 2), IN(flags), 0, 1);
 }
 
+static void products(void)
+{
+    static const float signs[6] = {1, -2, 3, 4, 0.5f, -0.0f};
+    static const uint8_t bytes[4] = {200, 200, 200, 3}, flags[4] = {1, 1, 1, 0};
+    static const int32_t ints[3] = {65536, 65536, 3};
+    begin();
+    dc_ref x = param(DC_F32, 2, DIMS(2, 3));
+    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 1), IN(signs), 4, -1, -0.0);
+    begin();
+    x = param(DC_F32, 2, DIMS(2, 3));
+    WANT(DC_EVAL_STRICT, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(signs), -6, -0.0);
+    begin();
+    x = param(DC_U8, 2, DIMS(2, 2));
+    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(bytes), 40000, 600);
+    begin();
+    x = param(DC_BOOL, 2, DIMS(2, 2));
+    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(flags), 1, 0);
+    begin();
+    x = param(DC_I32, 1, DIMS(3));
+    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 1), IN(ints), 0);
+    begin();
+    x = param(DC_F32, 2, DIMS(2, 0));
+    WANT(DC_EVAL_WIDE, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(NULL), 1, 1);
+}
+
+/* Integers outside: the nearest for gather, nothing for scatter; the last wins, sums are in order. */
+static void indexing(void)
+{
+    static const float rows[6] = {1, 2, 3, 4, 5, 6}, four[4] = {10, 20, 30, 40};
+    static const int32_t at[4] = {2, 0, -1, 7};
+    static const uint8_t twice[2] = {1, 1};
+    static const uint32_t far[1] = {4294967295u};
+    begin();
+    dc_ref x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_I32, 1, DIMS(4));
+    WANT(DC_EVAL_ROUND, dc_g_gather(fn, x, i, 0, 0), IN(rows, at), 5, 6, 1, 2, 1, 2, 5, 6);
+    begin();
+    x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_U32, 1, DIMS(1));
+    WANT(DC_EVAL_ROUND, dc_g_gather(fn, x, i, 1, 0), IN(rows, far), 2, 4, 6);
+    begin();
+    x = param(DC_F32, 2, DIMS(2, 3)), i = param(DC_U8, 1, DIMS(2));
+    WANT(DC_EVAL_STRICT, dc_g_gather(fn, x, i, 1, 1), IN(rows, twice), 2, 5);
+    begin();
+    x = param(DC_F32, 2, DIMS(1, 6)), i = param(DC_I32, 2, DIMS(2, 2));
+    WANT(DC_EVAL_WIDE, dc_g_gather(fn, x, i, 1, 0), IN(((double[]){1, 2, 3, 4, 5, 6}), at), 3, 1, 1,
+         6);
+    begin();
+    x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_U8, 1, DIMS(2));
+    dc_ref u = param(DC_F32, 2, DIMS(2, 2));
+    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(rows, twice, four), 1, 2,
+         30, 40, 5, 6);
+    begin();
+    x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_U8, 1, DIMS(2));
+    u = param(DC_F32, 2, DIMS(2, 2));
+    WANT(DC_EVAL_STRICT, dc_g_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(rows, twice, four),
+         1, 2, 43, 64, 5, 6);
+    begin();
+    x = param(DC_F32, 1, DIMS(6)), i = param(DC_I32, 1, DIMS(4)), u = param(DC_F32, 1, DIMS(4));
+    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(rows, at, four), 21,
+         2, 13, 4, 5, 6);
+    begin();
+    x = param(DC_I32, 1, DIMS(4)), i = param(DC_U32, 1, DIMS(1)), u = param(DC_I32, 1, DIMS(1));
+    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(at, far, at), 2, 0,
+         -1, 7);
+    begin();
+    x = param(DC_F32, 2, DIMS(0, 2)), i = param(DC_I32, 1, DIMS(0));
+    u = param(DC_F32, 2, DIMS(0, 2));
+    end(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(NULL, NULL, NULL), 0,
+        NULL);
+    begin();
+    x = param(DC_F32, 1, DIMS(6)), i = param(DC_I32, 1, DIMS(0)), u = param(DC_F32, 1, DIMS(0));
+    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(rows, NULL, NULL), 1, 2,
+         3, 4, 5, 6);
+}
+
 /* A reduction of nothing is the identity; tensors without elements pass through everything. */
 static void nothing(void)
 {
@@ -495,6 +569,8 @@ int main(void)
     movement();
     movement_wide();
     reductions();
+    products();
+    indexing();
     nothing();
     dots();
     modes();

@@ -320,6 +320,7 @@ static const struct {
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = {#grad, RULE_any},
 #define SRC(id, lua)                                     [DC_OP_##id] = {"none", RULE_any},
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
+#define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/ops.def"
 };
 /* clang-format on */
@@ -394,6 +395,35 @@ static dc_ref contraction(trial *t, dc_op op)
     return dc_g_make(t->f, op, in, 2, attr, 2 + 2 * (nb + nc), NULL);
 }
 
+/* Integers for an axis, now and then one outside. */
+static dc_ref add_integers(trial *t, int rank, const int64_t *dim, int64_t axis)
+{
+    const dc_type type = dc_type_make(DC_I32, rank, dim);
+    int32_t *at = (int32_t *)t->value[t->f->param.n];
+    for (int64_t i = 0; i < dc_type_count(&type); i++)
+        at[i] = (int32_t)rng_below(&t->rnd, (int)axis + 2) - 1;
+    return dc_g_param(t->f, &type, "i");
+}
+
+static dc_ref indexing(trial *t, dc_op op, int rank, const int64_t *shape)
+{
+    static const int64_t extents[4] = {1, 2, 3, 5};
+    int64_t dim[DC_MAX_RANK] = {3}, index[DC_MAX_RANK], picked[DC_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dim[i] = shape[i];
+    rank = rank == 0 ? 1 : rank;
+    const int axis = rng_below(&t->rnd, rank), nb = rng_below(&t->rnd, axis + 1);
+    const int own = rng_below(&t->rnd, 3), n = rank - 1 + own;
+    for (int i = 0; i < nb + own; i++)
+        index[i] = i < nb ? dim[i] : extents[rng_below(&t->rnd, 4)];
+    for (int i = 0; i < n; i++)
+        picked[i] = i < axis ? dim[i] : i < axis + own ? index[nb + i - axis] : dim[i + 1 - own];
+    const dc_ref x = operand(t, rank, dim), i = add_integers(t, nb + own, index, dim[axis]);
+    if (op == DC_OP_GATHER)
+        return dc_g_gather(t->f, x, i, axis, nb);
+    return dc_g_scatter(t->f, op, x, i, operand(t, n, picked), axis, nb);
+}
+
 static void check_row(dc_op op, uint64_t seed)
 {
     static trial t;
@@ -414,6 +444,9 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_CON:
             value = contraction(&t, op);
+            break;
+        case DC_CLASS_IDX:
+            value = indexing(&t, op, rank, shapes[s].dim);
             break;
         case DC_CLASS_SRC:
             break;
@@ -484,6 +517,38 @@ static void conventions(void)
     CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_REM, a, b)), both, 2, out), DC_OK);
     WANT(out[0], IN(p, q), 1, 1, 1, 1);
     WANT(out[1], IN(p, q), -3, 3, -3, -13); /* 1.4 / 0.1 rounds to 14 */
+}
+
+/* A product's slope is the product of the others, zeros among them or not; and once more. */
+static void products(void)
+{
+    static const float none[4] = {2, 3, -1, 4}, one[4] = {2, 0, -1, 4}, two[4] = {0, 3, -1, 0};
+    const dc_ref a = param(1, 4), p = dc_g_reduce(fn, DC_OP_PROD, a, 1), g = grad1(p, a);
+    WANT(g, IN(none), -12, -8, 24, -6);
+    WANT(g, IN(one), 0, -8, 0, 0);
+    WANT(g, IN(two), 0, 0, 0, 0);
+    const dc_ref h = grad1(sum1(g), a);
+    WANT(h, IN(one), 0 - 4 + 0, 4 * -1 + 2 * 4 + 2 * -1, 2 * 4, -2);
+    WANT(h, IN(two), -3, 0, 0, -3);
+    const dc_ref scalar = param(0, 0);
+    static const float three[1] = {3};
+    WANT(grad1(dc_g_reduce(fn, DC_OP_PROD, scalar, 0), scalar), IN(none, three), 1);
+}
+
+/* What scatter puts there twice has a slope only where it stays. */
+static void overwritten(void)
+{
+    static const float x[3] = {1, 2, 3}, u[4] = {4, 5, 6, 7};
+    static const int32_t at[4] = {1, 2, 1, 9};
+    const dc_ref a = param(1, 3), b = param(1, 4);
+    const dc_type four = dc_type_make(DC_I32, 1, (const int64_t[]){4});
+    const dc_ref i = dc_g_param(fn, &four, "i");
+    const dc_ref s = dc_g_scatter(fn, DC_OP_SCATTER, a, i, b, 0, 0);
+    const dc_ref both[2] = {a, b}, loss = sum1(dc_g2(fn, DC_OP_MUL, s, s));
+    dc_ref out[2];
+    CHECK_EQ(dc_grad(&job, fn, loss, both, 2, out), DC_OK);
+    WANT(out[0], IN(x, u, at), 2, 0, 0);
+    WANT(out[1], IN(x, u, at), 0, 10, 12, 0);
 }
 
 /* Operations without slope: zeros where the loss reads wrt, "none" where it does not. */
@@ -612,6 +677,8 @@ int main(int argc, char **argv)
     printf("%ld elements, %ld left out near kinks\n", elements, left_out);
     CHECK(left_out * 50 < elements);
     in_function(conventions);
+    in_function(products);
+    in_function(overwritten);
     in_function(flat);
     in_function(any_node);
     in_function(empty);

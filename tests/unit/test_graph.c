@@ -257,9 +257,9 @@ static void test_shape_rules(void)
               "expand: f32[3] has 1 axes, 2 are wanted");
     CHECK_STR(infer(DC_OP_SLICE, TYPES("f32[10]"), ATTR(1, 3), "f32[3]"), "f32[3]");
     CHECK_STR(infer(DC_OP_SLICE, TYPES("f32[10]"), ATTR(1, 3), "f32[4]"),
-              "slice: range 2 to 11 outside axis 1 of f32[10]");
+              "slice: axis 1 of f32[10] has no range 2 to 11");
     CHECK_STR(infer(DC_OP_SLICE, TYPES("f32[10]"), ATTR(INT64_MAX, INT64_MAX), "f32[4]"),
-              "slice: range 9223372036854775807 to 9223372036854775807 outside axis 1 of f32[10]");
+              "slice: axis 1 of f32[10] has no range 9223372036854775807 to 9223372036854775807");
     CHECK_STR(infer(DC_OP_SLICE, TYPES("f32[10]"), ATTR(10, 1), "f32[0]"), "f32[0]");
     CHECK_STR(infer(DC_OP_SLICE, TYPES("f32[10]"), ATTR(0, 0), "f32[1]"),
               "slice: a step is at least 1");
@@ -277,6 +277,44 @@ static void test_shape_rules(void)
     CHECK_STR(infer(DC_OP_CONST, NO_TYPES, ATTR(2), "bool[4]"), "const: 2 is no pattern of bool");
     CHECK_STR(infer(DC_OP_IOTA, NO_TYPES, ATTR(1), "i32[4]"),
               "iota: axis 2 of i32[4]: axes are 1 to 1, -1 is the last, or a name");
+}
+
+static void test_index_rules(void)
+{
+    CHECK_STR(infer(DC_OP_PROD, TYPES("u8[2, 3]"), ATTR(1), NULL), "i32[3]");
+    CHECK_STR(
+        infer(DC_OP_GATHER, TYPES("f32[word=10, d=4]", "i32[batch=2, t=3]"), ATTR(0, 0), NULL),
+        "f32[batch=2, t=3, d=4]");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("bool[2, 5, 7]", "u8[2, 3]"), ATTR(1, 1), NULL),
+              "bool[2, 3, 7]");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[n=2, 5]", "i32[n=2]"), ATTR(1, 1), NULL), "f32[n=2]");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[n=2, 5]", "i32[m=2]"), ATTR(1, 1), NULL),
+              "gather: axis 1: 'n' against 'm'");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[5]", "f32[2]"), ATTR(0, 0), NULL),
+              "gather: f32[2]: an integer is needed");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[5]", "i32[2]"), ATTR(1, 0), NULL),
+              "gather: axis 2 of f32[5]: axes are 1 to 1, -1 is the last, or a name");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[3, 5]", "i32[2, 5]"), ATTR(1, 1), NULL),
+              "gather: axis 1: 3 against 2");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[3, 5]", "i32[3]"), ATTR(0, 1), NULL),
+              "gather: 1 axes in common, at most 0 are");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[0]", "i32[2]"), ATTR(0, 0), NULL),
+              "gather: axis 1 has no elements to pick from");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[0]", "i32[0]"), ATTR(0, 0), NULL), "f32[0]");
+    CHECK_STR(infer(DC_OP_GATHER, TYPES("f32[1,1,1,1,1]", "i32[1,1,1,1,1]"), ATTR(0, 0), NULL),
+              "gather: 9 axes; 8 is the most");
+    CHECK_STR(infer(DC_OP_SCATTER, TYPES("f32[n=5, 2]", "i32[3]", "f32[3, d=2]"), ATTR(0, 0), NULL),
+              "f32[n=5, 2]");
+    CHECK_STR(infer(DC_OP_SCATTER, TYPES("f32[5, 2]", "i32[3]", "i32[3, 2]"), ATTR(0, 0), NULL),
+              "scatter: dtypes differ: f32[5, 2] and i32[3, 2]");
+    CHECK_STR(infer(DC_OP_SCATTER_ADD, TYPES("f32[5, 2]", "i32[3]", "f32[4, 2]"), ATTR(0, 0), NULL),
+              "scatter_add: axis 1: 3 against 4");
+    CHECK_STR(infer(DC_OP_SCATTER_ADD, TYPES("f32[5, 2]", "i32[3]", "f32[3]"), ATTR(0, 0), NULL),
+              "scatter_add: f32[3] has 1 axes, the integers pick another number");
+    CHECK_STR(infer(DC_OP_SCATTER_ADD, TYPES("bool[5]", "i32[3]", "bool[3]"), ATTR(0, 0), NULL),
+              "scatter_add: bool[5]: a number is needed");
+    CHECK_STR(infer(DC_OP_SCATTER, TYPES("f32[5, c=2]", "i32[3]", "f32[3, d=2]"), ATTR(0, 0), NULL),
+              "scatter: axis 2: 'c' against 'd'");
 }
 
 static void test_dot_rules(void)
@@ -369,6 +407,7 @@ int main(void)
     test_clone_and_hash();
     test_dtype_rules();
     test_shape_rules();
+    test_index_rules();
     test_dot_rules();
     test_names_rules();
     test_names_of_reshape();

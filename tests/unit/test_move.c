@@ -297,9 +297,9 @@ static const refusal bad[] = {
     {"kernel mean(out0: f32[1] out, x0: f32[8]) {\n  out0[0] = 0:f32\n  for k in 8 reduce\n"
      "    out0[0] = add(mul(out0[0], 0.5:f32), x0[k])\n}\n",
      "", "split_reduce k 2", "in no chain of reduction loops with one sum"},
-    {"kernel product(out0: f32[1] out, x0: f32[8]) {\n  out0[0] = 1:f32\n  for k in 8 reduce\n"
-     "    out0[0] mul= x0[k]\n}\n",
-     "", "split_reduce k 2", "does not add up, or find a maximum or minimum"},
+    {"kernel parity(out0: i32[1] out, x0: i32[8]) {\n  out0[0] = 0:i32\n  for k in 8 reduce\n"
+     "    out0[0] bit_xor= x0[k]\n}\n",
+     "", "split_reduce k 2", "does not add up, multiply, or find a maximum or minimum"},
     {product, "unroll k", "split_reduce k 4", "split_reduce takes a serial axis, k is unrolled"},
     /* tensorize */
     {product, "", "tensorize m mma_4x4x4", "m is not the outermost of three loops"},
