@@ -27,7 +27,7 @@ dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
 dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep, dc_val *out);
 dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
 
-/* dims of `want` with names; one dim may be -1. */
+/* dims of `want`, of which one may be -1; its names go before those of the longest common run. */
 dc_status dc_b_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
 dc_status dc_b_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out);
 dc_status dc_b_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);

@@ -163,6 +163,11 @@ int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h,
 /* nil: all; an axis; a list of axes; { axis = .., keep = .. } */
 uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
                       bool *keep);
+/* A table keyed by axes (axes.c): refuses other keys; pushes what stands for an axis, or nil. */
+void dc_axes_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op);
+void dc_axes_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int axis, const char *op);
+/* A shape from argument 2 on, for a tensor of type `from`; one size may be -1 (shape.c). */
+void dc_shape_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out);
 double dc_args_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
 int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
 /* A field of the options table at idx (which may be nil), or the default. */

@@ -221,76 +221,6 @@ static void read_item(lua_State *L, const site *s, int idx, int axis)
         read_position(L, s, idx, axis);
 }
 
-/* Is the key on top what is meant by a number, a negative number or the name of this axis? */
-static bool key_means(lua_State *L, const dc_type *t, int axis)
-{
-    int exact;
-    if (lua_type(L, -1) == LUA_TNUMBER) {
-        const lua_Integer k = lua_tointegerx(L, -1, &exact);
-        return exact && (k == axis + 1 || k == axis - t->rank);
-    }
-    if (lua_type(L, -1) != LUA_TSTRING || t->name[axis] == NULL)
-        return false;
-    for (int k = 0; k < t->rank; k++)
-        if (k != axis && t->name[k] == t->name[axis])
-            return false; /* which of the two? */
-    return strcmp(lua_tostring(L, -1), t->name[axis]) == 0;
-}
-
-/* Orders keys as no traversal does: numbers first, then strings, then the rest as they come. */
-static bool key_before(lua_State *L, int a, int b)
-{
-    if (lua_type(L, a) == LUA_TNUMBER && lua_type(L, b) == LUA_TNUMBER)
-        return lua_tonumber(L, a) < lua_tonumber(L, b);
-    if (lua_type(L, a) == LUA_TSTRING && lua_type(L, b) == LUA_TSTRING)
-        return strcmp(lua_tostring(L, a), lua_tostring(L, b)) < 0;
-    return lua_type(L, a) == LUA_TNUMBER && lua_type(L, b) != LUA_TNUMBER;
-}
-
-/* A key that means no axis: raises, for the first of them. */
-static void refuse_other_keys(lua_State *L, const site *s, int idx)
-{
-    const dc_type *t = &s->p->type;
-    lua_pushnil(L);
-    const int worst = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, idx) != 0;) {
-        bool means = false;
-        lua_pop(L, 1);
-        for (int k = 0; k < t->rank; k++)
-            means = means || key_means(L, t, k);
-        if (!means && (lua_isnil(L, worst) || key_before(L, lua_gettop(L), worst))) {
-            lua_pushvalue(L, -1);
-            lua_replace(L, worst);
-        }
-    }
-    if (lua_type(L, worst) == LUA_TNUMBER || lua_type(L, worst) == LUA_TSTRING)
-        dc_args_axis_of(L, s->d, worst, t, s->op); /* raises */
-    if (!lua_isnil(L, worst))
-        dc_error_raisef(L, s->d, DC_ERR_ARG, s->op, "an axis is a number or a name, not %s",
-                        dc_args_describe(L, worst));
-    lua_settop(L, worst - 1);
-}
-
-/* Pushes what the table at idx holds for an axis, or nil. */
-static void push_item(lua_State *L, const site *s, int idx, int axis)
-{
-    const dc_type *t = &s->p->type;
-    lua_pushnil(L);
-    const int item = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, idx) != 0;) {
-        lua_pushvalue(L, -2);
-        const bool means = key_means(L, t, axis);
-        lua_pop(L, 1);
-        if (means && !lua_isnil(L, item))
-            dc_error_fact(L, s->d, DC_ERR_AXIS_TWICE,
-                          &(dc_fact){.op = s->op, .axis = {axis}, .type = {*t}}, NULL);
-        if (means)
-            lua_replace(L, item);
-        else
-            lua_pop(L, 1);
-    }
-}
-
 /* Too many, or a hole where a list is meant. */
 static void check_list(lua_State *L, const site *s, int idx)
 {
@@ -311,9 +241,9 @@ static void check_list(lua_State *L, const site *s, int idx)
 
 static void read_table(lua_State *L, const site *s, int idx)
 {
-    refuse_other_keys(L, s, idx);
+    dc_axes_check(L, s->d, idx, &s->p->type, s->op);
     for (int k = 0; k < s->p->type.rank; k++) {
-        push_item(L, s, idx, k);
+        dc_axes_push(L, s->d, idx, &s->p->type, k, s->op);
         if (!lua_isnil(L, -1))
             read_item(L, s, lua_gettop(L), k);
         lua_pop(L, 1);

@@ -1,5 +1,6 @@
 /*
- * Movement of whole tensors: reshape, flatten, transpose, permute, expand.
+ * Movement of whole tensors: reshape, flatten, expand, permute, transpose; and :rename, which moves
+ * nothing.
  */
 #include "dsl/impl.h"
 
@@ -29,50 +30,13 @@ static dc_status build_expand(dc_job *j, dc_func *f, const void *arg, const dc_v
     return dc_b_expand(j, f, in[0], arg, out);
 }
 
-static void add_dim(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *t)
-{
-    if (t->rank == DC_MAX_RANK)
-        dc_error_fact(L, d, DC_ERR_TOO_MANY_AXES,
-                      &(dc_fact){.op = op, .num = {DC_MAX_RANK + 1, DC_MAX_RANK}}, NULL);
-    t->dim[t->rank++] = dc_args_integer(L, d, idx, op, "a size");
-}
-
-/* "[8, batch=64]", { 8, 64 } or 8, 64 from argument 2 on. */
-static void read_shape(lua_State *L, dc_dsl *d, const char *op, dc_dtype dtype, dc_type *t)
-{
-    const int n = lua_gettop(L);
-    *t = dc_type_scalar(dtype);
-    if (n == 2 && lua_type(L, 2) == LUA_TSTRING) {
-        const char *text = lua_tostring(L, 2);
-        if (*text == '[') {
-            lua_pushfstring(L, "%s%s", dc_dtype_name(dtype), text);
-            lua_replace(L, 2);
-        }
-        dc_args_type(L, d, 2, op, t);
-        if (t->dtype != dtype)
-            dc_error_raisef(L, d, DC_ERR_ARG, op,
-                            "a shape such as \"[64, 784]\" is needed; "
-                            ":cast changes the dtype");
-        return;
-    }
-    if (n == 2 && lua_type(L, 2) == LUA_TTABLE) {
-        const lua_Integer len = luaL_len(L, 2);
-        for (lua_Integer i = 1; i <= len; i++, lua_pop(L, 1)) {
-            lua_geti(L, 2, i);
-            add_dim(L, d, lua_gettop(L), op, t);
-        }
-        return;
-    }
-    for (int i = 2; i <= n; i++)
-        add_dim(L, d, i, op, t);
-}
-
 static int l_reshape(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_handle *h = dc_handle_check(L, d, 1, "reshape");
     dc_type want;
-    read_shape(L, d, "reshape", (dc_dtype)dc_handle_type(h)->dtype, &want);
+    const dc_type from = *dc_handle_type(h);
+    dc_shape_read(L, d, &from, "reshape", &want);
     run(L, d, "reshape", build_reshape, &want);
     return 1;
 }
@@ -82,7 +46,8 @@ static int l_expand(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const dc_handle *h = dc_handle_check(L, d, 1, "expand");
     dc_type want;
-    read_shape(L, d, "expand", (dc_dtype)dc_handle_type(h)->dtype, &want);
+    const dc_type from = *dc_handle_type(h);
+    dc_shape_read(L, d, &from, "expand", &want);
     for (int k = 0; k < want.rank; k++)
         if (want.dim[k] < 0)
             dc_error_raisef(L, d, DC_ERR_ARG, "expand", "a size is 0 or more");
@@ -111,6 +76,83 @@ static int l_flatten(lua_State *L)
     for (int k = to + 1; k < t->rank; k++)
         want.dim[want.rank++] = t->dim[k];
     run(L, d, "flatten", build_reshape, &want);
+    return 1;
+}
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+static dc_status build_rename(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(j);
+    DC_UNUSED(f);
+    *out = (dc_val){in[0].ref, *(const dc_type *)arg};
+    return DC_OK;
+}
+
+typedef struct naming {
+    dc_names *names;
+    const char *text, **out;
+} naming;
+
+static dc_status intern_body(dc_job *j, void *arg)
+{
+    const naming *a = arg;
+    DC_UNUSED(j);
+    *a->out = dc_name_intern(a->names, a->text, strlen(a->text));
+    return DC_OK;
+}
+
+/* The name on top, or false for none. */
+static void read_name(lua_State *L, dc_dsl *d, const char **out)
+{
+    const int idx = lua_gettop(L);
+    *out = NULL;
+    if (lua_type(L, idx) == LUA_TBOOLEAN && !lua_toboolean(L, idx))
+        return;
+    const char *text = lua_type(L, idx) == LUA_TSTRING ? lua_tostring(L, idx) : "";
+    const size_t n =
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    if (n == 0 || n != lua_rawlen(L, idx) || (*text >= '0' && *text <= '9'))
+        dc_error_raisef(L, d, DC_ERR_ARG, "rename",
+                        "a name is letters, digits and _, or false for none; not %s",
+                        dc_args_describe(L, idx));
+    naming a = {d->rt->names, text, out};
+    dc_error_check(L, d, dc_protect(&d->rt->job, intern_body, &a), "rename");
+}
+
+/* x:rename { batch = "rows", [2] = "t", c = false }   x:rename { "rows", "t" }   x:rename("a", "b") */
+static int l_rename(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_handle *h = dc_handle_check(L, d, 1, "rename");
+    const dc_type from = *dc_handle_type(h);
+    dc_type to = from;
+    if (lua_gettop(L) == 3) { /* as { [a] = b } */
+        lua_createtable(L, 0, 1);
+        lua_pushvalue(L, 2);
+        lua_pushvalue(L, 3);
+        if (lua_type(L, 2) != LUA_TSTRING && lua_type(L, 2) != LUA_TNUMBER)
+            dc_error_raisef(L, d, DC_ERR_ARG, "rename", "an axis is a number or a name, not %s",
+                            dc_args_describe(L, 2));
+        if (lua_isnil(L, 3))
+            read_name(L, d, &to.name[0]); /* raises */
+        dc_args_axis_of(L, d, 2, &from, "rename");
+        lua_rawset(L, -3);
+        lua_replace(L, 2);
+    }
+    lua_settop(L, 2);
+    if (lua_type(L, 2) != LUA_TTABLE)
+        dc_error_raisef(L, d, DC_ERR_ARG, "rename",
+                        "a table such as { batch = \"rows\" } is needed, not %s",
+                        dc_args_describe(L, 2));
+    dc_axes_check(L, d, 2, &from, "rename");
+    for (int k = 0; k < from.rank; k++) {
+        dc_axes_push(L, d, 2, &from, k, "rename");
+        if (!lua_isnil(L, -1))
+            read_name(L, d, &to.name[k]);
+        lua_settop(L, 2);
+    }
+    run(L, d, "rename", build_rename, &to);
     return 1;
 }
 
@@ -168,9 +210,13 @@ static int l_transpose(lua_State *L)
 
 void dc_move_register(lua_State *L, dc_dsl *d, int methods)
 {
-    static const luaL_Reg fn[] = {{"reshape", l_reshape},     {"expand", l_expand},
-                                  {"flatten", l_flatten},     {"permute", l_permute},
-                                  {"transpose", l_transpose}, {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"reshape", l_reshape},
+                                  {"expand", l_expand},
+                                  {"flatten", l_flatten},
+                                  {"permute", l_permute},
+                                  {"transpose", l_transpose},
+                                  {"rename", l_rename},
+                                  {NULL, NULL}};
     lua_pushvalue(L, methods);
     dc_lib_add(L, d, fn);
     lua_pop(L, 1);
