@@ -295,6 +295,12 @@ dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
     return a.type.rank == 2 && b.type.rank > 2 ? rows_behind_batch(j, f, out) : DC_OK;
 }
 
+dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
+                   dc_val *out)
+{
+    return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, nattr, NULL, out);
+}
+
 /* ---- reductions ---- */
 
 dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,

@@ -23,6 +23,10 @@ dc_status dc_b_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out);
 /* As NumPy's matmul: the last two axes, the rest broadcasts; rank 1 is a row or a column. */
 dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
 
+/* A product over axes that are given as attributes of dot (core/ops.def). */
+dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
+                   dc_val *out);
+
 /* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
 dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep, dc_val *out);
 dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);

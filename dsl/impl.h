@@ -244,6 +244,18 @@ dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *
 dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out); /* a scalar */
 dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integers become f32 */
 
+/* An element-wise composite: a method and a function of the module. */
+typedef struct dc_composite {
+    const char *name;
+    dc_build_fn *build;
+    int n;       /* operands */
+    bool as_f32; /* see dc_apply */
+} dc_composite;
+
+/* The rows live as long as the program. */
+void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
+                       int module);
+
 /* ---- tracing (trace.c) ----------------------------------------------------------------------- */
 
 typedef struct dc_trace_cell {
@@ -319,6 +331,9 @@ void dc_interrupt_rearm(lua_State *L, dc_dsl *d);
 void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* ops.c */
 void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module);        /* reduce.c */
 void dc_move_register(lua_State *L, dc_dsl *d, int methods);                      /* move.c */
+void dc_einsum_register(lua_State *L, dc_dsl *d, int module);                     /* einsum.c */
+void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module);          /* join.c */
+void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module);         /* unary.c */
 void dc_index_register(lua_State *L, dc_dsl *d, int methods);                     /* index.c */
 int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);    /* a[k]: key at 2 */
 void dc_make_register(lua_State *L, dc_dsl *d, int module); /* make.c */

@@ -231,6 +231,9 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_reduce_register(L, d, methods, module);
     dc_move_register(L, d, methods);
     dc_index_register(L, d, methods);
+    dc_einsum_register(L, d, module);
+    dc_unary_register(L, d, methods, module);
+    dc_join_register(L, d, methods, module);
     dc_make_register(L, d, module);
     dc_random_register(L, d, module);
     dc_tensor_register(L, d, methods, module, meta);

@@ -295,12 +295,7 @@ static int l_row(lua_State *L)
     return 1;
 }
 
-static const struct composite {
-    const char *name;
-    dc_build_fn *build;
-    int n;
-    bool as_f32;
-} composites[] = {
+static const dc_composite composites[] = {
     {"div", build_div, 2, true},    {"floor_div", build_floor_div, 2, false},
     {"mod", build_mod, 2, false},   {"pow", build_pow, 2, true},
     {"relu", build_relu, 1, false}, {"sigmoid", build_sigmoid, 1, false},
@@ -310,7 +305,7 @@ static const struct composite {
 static int l_composite(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const struct composite *c = &composites[lua_tointeger(L, lua_upvalueindex(2))];
+    const dc_composite *c = lua_touserdata(L, lua_upvalueindex(2));
     static const int at[2] = {1, 2};
     lua_settop(L, c->n);
     const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
@@ -378,6 +373,19 @@ static void publish(lua_State *L, dc_dsl *d, lua_CFunction fn, int64_t which, co
     lua_setfield(L, module, name);
 }
 
+void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
+                       int module)
+{
+    for (size_t i = 0; i < n; i++) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_pushlightuserdata(L, (void *)&rows[i]);
+        lua_pushcclosure(L, l_composite, 2);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, methods, rows[i].name);
+        lua_setfield(L, module, rows[i].name);
+    }
+}
+
 static void alias(lua_State *L, int table, const char *from, const char *to)
 {
     lua_getfield(L, table, from);
@@ -404,8 +412,7 @@ void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
     for (int op = 0; op < DC_OP__COUNT; op++)
         if (dc_op_is((dc_op)op, DC_CLASS_EW) && op != DC_OP_CAST && op != DC_OP_THREEFRY)
             publish(L, d, l_row, op, dc_op_row_of((dc_op)op)->name, methods, module);
-    for (size_t i = 0; i < DC_COUNTOF(composites); i++)
-        publish(L, d, l_composite, (int64_t)i, composites[i].name, methods, module);
+    dc_ops_composites(L, d, composites, DC_COUNTOF(composites), methods, module);
     publish(L, d, l_cast, 0, "cast", methods, module);
     publish(L, d, l_matmul, 0, "matmul", methods, module);
     alias(L, methods, "not", "bit_not"); /* `not` is a word of Lua */

@@ -1,0 +1,169 @@
+/*
+ * Functions of one tensor that are made of rows: signs, rounding, powers, tests; and clamp.
+ *
+ * What is flat has a gradient of zero, also where it jumps: a step that would let one pass is
+ * stopped.
+ */
+#include "dsl/impl.h"
+
+#include <math.h>
+
+static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[3] = {m, a, b};
+    return dc_b_ew(j, f, DC_OP_WHERE, in, 3, out);
+}
+
+/* 1, -1, or the value itself: zero of either sign, NaN */
+static dc_status build_sign(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val zero, one, test, rest;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
+    DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
+    DC_TRY(dc_ops_1(j, f, DC_OP_STOP, in[0], &rest));
+    if (dc_dtype_kind((dc_dtype)in[0].type.dtype) != DC_KIND_UINT) {
+        dc_val minus;
+        DC_TRY(dc_ops_1(j, f, DC_OP_NEG, one, &minus));
+        DC_TRY(dc_ops_2(j, f, DC_OP_LT, in[0], zero, &test));
+        DC_TRY(where(j, f, test, minus, rest, &rest));
+    }
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, zero, in[0], &test));
+    return where(j, f, test, one, rest, out);
+}
+
+static dc_status ceil_of(dc_job *j, dc_func *f, dc_val a, dc_val *out)
+{
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, out));
+    DC_TRY(dc_ops_1(j, f, DC_OP_FLOOR, *out, out));
+    return dc_ops_1(j, f, DC_OP_NEG, *out, out);
+}
+
+static dc_status build_ceil(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return ceil_of(j, f, in[0], out);
+}
+
+static dc_status build_trunc(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val zero, neg, up, down;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_1(j, f, DC_OP_FLOOR, in[0], &down));
+    DC_TRY(ceil_of(j, f, in[0], &up));
+    DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, in[0], zero, &neg));
+    return where(j, f, neg, up, down, out);
+}
+
+static dc_status build_square(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_ops_2(j, f, DC_OP_MUL, in[0], in[0], out);
+}
+
+/* 1 / a; integers become f32 */
+static dc_status build_reciprocal(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                  dc_val *out)
+{
+    dc_val a, one;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    return dc_ops_2(j, f, DC_OP_DIV, one, a, out);
+}
+
+static dc_status build_rsqrt(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val root;
+    DC_TRY(dc_ops_1(j, f, DC_OP_SQRT, in[0], &root));
+    return build_reciprocal(j, f, arg, &root, out);
+}
+
+static dc_status build_isnan(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_ops_2(j, f, DC_OP_NE, in[0], in[0], out);
+}
+
+/* |a| against infinity; integers have none */
+static dc_status against_infinity(dc_job *j, dc_func *f, dc_val a, dc_op flt, dc_op other,
+                                  dc_val *out)
+{
+    dc_val size, inf;
+    if (!dc_dtype_is_float((dc_dtype)a.type.dtype))
+        return dc_ops_2(j, f, other, a, a, out);
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &size));
+    DC_TRY(dc_ops_number(j, f, a, INFINITY, &inf));
+    return dc_ops_2(j, f, flt, size, inf, out);
+}
+
+static dc_status build_isfinite(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                dc_val *out)
+{
+    DC_UNUSED(arg);
+    return against_infinity(j, f, in[0], DC_OP_LT, DC_OP_EQ, out);
+}
+
+static dc_status build_isinf(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return against_infinity(j, f, in[0], DC_OP_EQ, DC_OP_NE, out);
+}
+
+/* ---- clamp ------------------------------------------------------------------------------------ */
+
+static dc_status build_least(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_ops_2(j, f, DC_OP_MAX, in[0], in[1], out);
+}
+
+static dc_status build_most(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_ops_2(j, f, DC_OP_MIN, in[0], in[1], out);
+}
+
+static void limit(lua_State *L, dc_dsl *d, int bound, dc_build_fn *build)
+{
+    dc_apply a = {.build = build};
+    if (lua_isnil(L, bound))
+        return;
+    dc_apply_operands(L, d, &a, "clamp", (const int[]){1, bound}, 2);
+    dc_apply_run(L, d, &a);
+    lua_replace(L, 1);
+}
+
+/* x:clamp(lo, hi), one of which may be nil: min(max(x, lo), hi) */
+static int l_clamp(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 3);
+    if (lua_isnil(L, 2) && lua_isnil(L, 3))
+        dc_error_raisef(L, d, DC_ERR_ARG, "clamp", "a bound is needed, as in x:clamp(0, 1)");
+    dc_handle_check(L, d, 1, "clamp");
+    limit(L, d, 2, build_least);
+    limit(L, d, 3, build_most);
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* ---- registration ----------------------------------------------------------------------------- */
+
+static const dc_composite rows[] = {
+    {"sign", build_sign, 1, false},   {"ceil", build_ceil, 1, false},
+    {"trunc", build_trunc, 1, false}, {"square", build_square, 1, false},
+    {"rsqrt", build_rsqrt, 1, false}, {"reciprocal", build_reciprocal, 1, true},
+    {"isnan", build_isnan, 1, false}, {"isfinite", build_isfinite, 1, false},
+    {"isinf", build_isinf, 1, false},
+};
+
+void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module)
+{
+    dc_ops_composites(L, d, rows, DC_COUNTOF(rows), methods, module);
+    dc_lib_push(L, d, l_clamp);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, methods, "clamp");
+    lua_setfield(L, module, "clamp");
+}
