@@ -584,16 +584,22 @@ static dc_status names_keep(const site *s)
     return DC_OK;
 }
 
-/* Names given; else those of the longest common run of sizes from the left, then from the right. */
+static bool has_name(const dc_type *t, const char *name)
+{
+    for (int i = 0; i < t->rank; i++)
+        if (t->name[i] == name)
+            return true;
+    return false;
+}
+
+/*
+ * Names that are given; where none is, those of the longest common run of sizes from the left, then
+ * from the right. A name given to one axis is not kept at another.
+ */
 static dc_status names_reshape(const site *s)
 {
     const dc_type *a = &s->in[0];
     dc_type *out = s->out;
-    bool given = false;
-    for (int i = 0; i < s->want->rank; i++)
-        given = given || s->want->name[i] != NULL;
-    if (given)
-        return names_none(s);
     const int common = a->rank < out->rank ? a->rank : out->rank;
     int left = 0;
     while (left < common && a->dim[left] == out->dim[left]) {
@@ -605,6 +611,9 @@ static dc_status names_reshape(const site *s)
             break;
         out->name[out->rank - back] = a->name[a->rank - back];
     }
+    for (int i = 0; i < out->rank; i++)
+        if (s->want->name[i] != NULL || (out->name[i] != NULL && has_name(s->want, out->name[i])))
+            out->name[i] = s->want->name[i];
     return DC_OK;
 }
 

@@ -175,10 +175,11 @@ static void test_reshape(void)
         {"f32[]", "f32[1]", "f32[1]"},
         {"f32[2, b=3]", "f32[2, 3]", "f32[2, b=3]"},
         {"f32[n=3, n=3]", "f32[3, 3]", "f32[n=3, n=3]"},
-        /* names that are given: the type is what is written */
+        /* names that are given go first */
         {"f32[a=6]", "f32[h=2, w=3]", "f32[h=2, w=3]"},
         {"f32[a=2, b=3]", "f32[b=2, a=3]", "f32[b=2, a=3]"},
-        {"f32[a=2, b=3]", "f32[c=2, 3]", "f32[c=2, 3]"},
+        {"f32[a=2, b=3]", "f32[c=2, 3]", "f32[c=2, b=3]"},
+        {"f32[a=2, b=6]", "f32[2, h=2, 3]", "f32[a=2, h=2, 3]"},
     };
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         const dc_type want = type(rows[i].b);

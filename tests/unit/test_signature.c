@@ -82,6 +82,9 @@ static void test_good(void)
         {"f(x: f32[n, n])", "f(x: f32[n, n])"},
         {"f(x: f32[2*3+1])", "f(x: f32[7])"},
         {"f(x: f32[h=2*3])", "f(x: f32[h=6])"},
+        {"f(x: f32[(0-7)//2 + 10, 7//(0-2) + 10])", "f(x: f32[6, 6])"}, /* floors, as in Lua */
+        {"f(x: f32[(0-7)%3, 7%(0-3) + 10, (0-6)%3])", "f(x: f32[2, 8, 0])"},
+        {"f(x: f32[(0-9223372036854775807-1)%(0-1)])", "f(x: f32[0])"},
         {"f(x: f32[2*n+1])", "f(x: f32[2*n + 1])"},
         {"f(x: f32[(n)])", "f(x: f32[n])"},
         {"f(x: f32[(2*n)+(1)])", "f(x: f32[2*n + 1])"},
@@ -190,6 +193,7 @@ static void test_refusals(void)
         {"f(x: f32[1//0])", "a size divides by zero"},
         {"f(x: f32[1%0])", "a size divides by zero"},
         {"f(x: f32[9223372036854775807+1])", "a size is too large"},
+        {"f(x: f32[(0-9223372036854775807-1)//(0-1)])", "a size is too large"},
         {"f(x: f32[99999999999999999999])", "a size is too large"},
         {"f(x: f32[1,1,1,1,1,1,1,1,1])", "a type has more than 8 axes"},
         {"f(x: f32[...,1,1,1,1,1,1,1,1,1])", "a type has more than 8 axes"},
