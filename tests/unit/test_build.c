@@ -218,9 +218,9 @@ static void test_slice(void)
     CHECK_STR(slice("f32[10]", 1, 8, 3), "f32[3]");
     CHECK_STR(slice("f32[10]", 5, 4, 1), "f32[0]");
     CHECK_STR(slice("f32[0]", 0, -1, 1), "f32[0]");
-    CHECK_STR(slice("f32[10]", 1, 10, 1), "slice: range 2 to 11 outside axis 1 of f32[10]");
-    CHECK_STR(slice("f32[10]", -1, 3, 1), "slice: range 0 to 4 outside axis 1 of f32[10]");
-    CHECK_STR(slice("f32[10]", 5, 3, 1), "slice: range 6 to 4 outside axis 1 of f32[10]");
+    CHECK_STR(slice("f32[10]", 1, 10, 1), "slice: axis 1 of f32[10] has no range 2 to 11");
+    CHECK_STR(slice("f32[10]", -1, 3, 1), "slice: axis 1 of f32[10] has no range 0 to 4");
+    CHECK_STR(slice("f32[10]", 5, 3, 1), "slice: axis 1 of f32[10] has no range 6 to 4");
     CHECK_STR(slice("f32[10]", 0, 3, 0), "slice: a step is at least 1");
 }
 
