@@ -118,23 +118,26 @@ static void add_operand(dc_lazy *n, dc_lazy *in)
     const uint64_t ops = (uint64_t)n->ops + in->ops, nodes = (uint64_t)n->nodes + in->nodes;
     n->in[n->nin++] = dc_lazy_retain(in);
     n->param = n->param || in->param;
-    n->from |= in->from;
+    n->from.bit[0] |= in->from.bit[0];
+    n->from.bit[1] |= in->from.bit[1];
     n->ops = ops < UINT32_MAX ? (uint32_t)ops : UINT32_MAX;
     n->nodes = nodes < UINT32_MAX ? (uint32_t)nodes : UINT32_MAX;
 }
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
-static uint64_t bit_of(uint64_t kind, uint64_t number)
+dc_lazy_sources dc_lazy_source(uint64_t kind, uint64_t number)
 {
-    return (uint64_t)1 << (dc_hash_mix(kind, number) >> 20 & 63);
+    const uint64_t h = dc_hash_mix(kind, number);
+    return (dc_lazy_sources){{(uint64_t)1 << (h & 63) | (uint64_t)1 << (h >> 8 & 63),
+                              (uint64_t)1 << (h >> 16 & 63) | (uint64_t)1 << (h >> 24 & 63)}};
 }
 
 dc_lazy *dc_lazy_leaf(dc_rt *rt, dc_tensor *t)
 {
     dc_lazy *n = new_node(rt, DC_LAZY_LEAF, &t->type, 0, 0);
     n->value = dc_tensor_retain(t);
-    n->from = bit_of(0, n->serial);
+    n->from = dc_lazy_source(0, n->serial);
     return n;
 }
 
@@ -147,7 +150,7 @@ dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out)
     dc_job_keep(j, n);
     n->cell = c->id;
     n->param = c->trainable;
-    n->from = bit_of(1, c->id);
+    n->from = dc_lazy_source(1, c->id);
     *out = n;
     return DC_OK;
 }
@@ -207,7 +210,7 @@ static void finish(dc_lazy *n)
 {
     if (n->kind == DC_LAZY_OP && n->op == DC_OP_STOP) {
         n->param = false;
-        n->from = 0;
+        n->from = (dc_lazy_sources){0};
     }
     n->nodes += n->nodes < UINT32_MAX;
 }
@@ -228,19 +231,22 @@ dc_lazy *dc_lazy_node(dc_rt *rt, const dc_func *f, dc_ref r, dc_lazy *const *map
     return n;
 }
 
-/* Kept by the operation at hand. */
-static dc_lazy *keep_fresh(dc_lazies *l, dc_lazy *n)
+void dc_lazy_room(dc_rt *rt)
 {
-    DC_PUSH(l->fresh, n);
+    DC_ROOM(rt->lazy->fresh);
+}
+
+dc_lazy *dc_lazy_keep(dc_rt *rt, dc_lazy *n)
+{
+    DC_PUSH(rt->lazy->fresh, n);
     return n;
 }
 
 /* The same value under another name; kept by the operation at hand. */
 static dc_lazy *alias(dc_rt *rt, dc_lazy *of, const dc_type *type)
 {
-    dc_lazies *l = rt->lazy;
-    DC_ROOM(l->fresh);
-    dc_lazy *n = keep_fresh(l, new_node(rt, DC_LAZY_OP, type, 1, 0));
+    dc_lazy_room(rt);
+    dc_lazy *n = dc_lazy_keep(rt, new_node(rt, DC_LAZY_OP, type, 1, 0));
     n->op = DC_OP_RESHAPE;
     add_operand(n, of);
     of->uses++;
@@ -251,8 +257,8 @@ static dc_lazy *alias(dc_rt *rt, dc_lazy *of, const dc_type *type)
 static dc_lazy *pick(dc_rt *rt, dc_lazy *group, uint32_t index)
 {
     const dc_lazy *body = group->in[index];
-    DC_ROOM(rt->lazy->fresh);
-    dc_lazy *n = keep_fresh(rt->lazy, new_node(rt, DC_LAZY_PICK, &body->type, 1, 0));
+    dc_lazy_room(rt);
+    dc_lazy *n = dc_lazy_keep(rt, new_node(rt, DC_LAZY_PICK, &body->type, 1, 0));
     n->index = index;
     add_operand(n, group);
     n->param = body->param; /* not that of its neighbours */
@@ -265,8 +271,8 @@ static dc_lazy *pick(dc_rt *rt, dc_lazy *group, uint32_t index)
 void dc_lazy_group(dc_rt *rt, dc_lazy **member, int n)
 {
     const dc_type none = dc_type_scalar(DC_BOOL);
-    DC_ROOM(rt->lazy->fresh);
-    dc_lazy *g = keep_fresh(rt->lazy, new_node(rt, DC_LAZY_GROUP, &none, (uint32_t)n, 0));
+    dc_lazy_room(rt);
+    dc_lazy *g = dc_lazy_keep(rt, new_node(rt, DC_LAZY_GROUP, &none, (uint32_t)n, 0));
     for (int i = 0; i < n; i++)
         add_operand(g, member[i]);
     for (int i = 0; i < n; i++)
@@ -281,21 +287,22 @@ static bool same_names(const dc_type *a, const dc_type *b)
     return true;
 }
 
-/* The node of one result, with the names that it has there. */
-static dc_lazy *result_node(dc_rt *rt, dc_lazy *n, const dc_val *v, const char *where,
-                            const char *path)
+dc_lazy *dc_lazy_name(dc_rt *rt, dc_lazy *n, const dc_type *type, const char *where,
+                      const char *path)
 {
-    dc_lazies *l = rt->lazy;
+    const dc_lazies *l = rt->lazy;
     const bool made = l->fresh.n > 0 && n->serial >= l->fresh.at[0]->serial;
-    if (!made && same_names(&n->type, &v->type))
+    if (!made && same_names(&n->type, type))
         return n;
     if (!made || n->counts)
-        n = alias(rt, n, &v->type);
-    n->type = v->type;
+        n = alias(rt, n, type);
+    n->type = *type;
     n->where = where;
     n->path = path;
     n->counts = true;
     n->ops += n->ops < UINT32_MAX;
+    if (n->from.bit[0] == 0) /* made of nothing: a source itself */
+        n->from = dc_lazy_source(0, n->serial);
     return n;
 }
 
@@ -322,13 +329,13 @@ void dc_lazy_end(dc_rt *rt, dc_job *j, const dc_val *out, int nout, const char *
     for (dc_ref r = 1; r < f->node.n; r++) {
         if (!live[r] || map[r] != NULL)
             continue;
-        DC_ROOM(l->fresh);
-        map[r] = keep_fresh(l, dc_lazy_node(rt, f, r, map));
+        dc_lazy_room(rt);
+        map[r] = dc_lazy_keep(rt, dc_lazy_node(rt, f, r, map));
         map[r]->where = where;
         map[r]->path = path;
     }
     for (int i = 0; i < nout; i++)
-        result[i] = result_node(rt, map[out[i].ref], &out[i], where, path);
+        result[i] = dc_lazy_name(rt, map[out[i].ref], &out[i].type, where, path);
     if (nout > 1)
         dc_lazy_group(rt, result, nout);
     dc_arena_rewind(&j->scratch, mark);

@@ -32,6 +32,11 @@ typedef enum dc_lazy_kind {
     DC_LAZY_PICK    /* operand `index` of the group that is its only operand */
 } dc_lazy_kind;
 
+/* A set of nodes, hashed: each is four bits. Sets that share some may seem to hold others. */
+typedef struct dc_lazy_sources {
+    uint64_t bit[2];
+} dc_lazy_sources;
+
 struct dc_lazy {
     uint32_t refs;
     uint8_t kind; /* dc_lazy_kind */
@@ -46,7 +51,7 @@ struct dc_lazy {
     uint32_t ops, nodes; /* pending below, this one included; at most so many (dc_lazy_count) */
     uint32_t uses;       /* as operand, ever */
     uint64_t serial;     /* in the order of making */
-    uint64_t from;       /* the leaves below, hashed to bits; 0 behind stop_gradient */
+    dc_lazy_sources from; /* the leaves below; none behind stop_gradient */
     uint64_t cell;       /* LEAF that was a cell's value: its id, else 0 */
     uint64_t bits;       /* of NUMBER */
     dc_type type;        /* with names */
@@ -125,7 +130,48 @@ typedef struct dc_lazy_exec {
 /* Gives back what the context keeps for this; no node may be alive. */
 void dc_lazy_close(dc_rt *rt);
 
-/* ---- shared by core/lazy.c, core/realize.c and core/lazygrad.c ---- */
+/* ---- gradients (core/lazygrad.c) ---- */
+
+typedef struct dc_lazy_wrt {
+    dc_lazy *node;       /* of a tensor; NULL: no operation has read it */
+    const dc_cell *cell; /* or a cell: the version that loss read, of several the last */
+    const char *name;    /* for sentences */
+    dc_type type;        /* with names, which the gradient has too */
+} dc_lazy_wrt;
+
+/*
+ * Gradients of the scalar loss, as expressions that are computed together, with loss. out[i] are new
+ * references. zero: zeros where loss does not depend on wrt[i], else GRAD_UNUSED. GRAD_DROPPED where
+ * what loss reads was computed from wrt[i] and its recipe is gone.
+ */
+dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *wrt, int n,
+                       bool zero, const char *where, const char *path, dc_lazy **out);
+
+/* ---- shared by core/lazy.c, core/lazywalk.c, core/realize.c and core/lazygrad.c ---- */
+
+/*
+ * A walk. `recipes`: through nodes that have a value and keep their operands; otherwise such are
+ * leaves. Arrays are in the job's scratch memory. `number` of a node that was met is its place in
+ * order, from 1; `inside` how often the others read it.
+ */
+typedef struct dc_lazy_walk {
+    dc_job *j;
+    bool recipes;
+    uint64_t epoch;
+    DC_VEC(dc_lazy *) order; /* leaves and operations */
+    DC_VEC(dc_lazy *) leaf;
+    DC_VEC(dc_lazy *) stack;
+    uint32_t *bucket; /* leaves by memory: places in `leaf` + 1 */
+    uint32_t nbucket;
+    dc_lazy *group; /* met a pick of it without a value: the walk has stopped */
+} dc_lazy_walk;
+
+void dc_lazy_walk_begin(dc_lazy_walk *w, dc_rt *rt, dc_job *j, bool recipes);
+void dc_lazy_walk_add(dc_lazy_walk *w, dc_lazy *root);
+dc_lazy *dc_lazy_walk_real(const dc_lazy_walk *w, dc_lazy *n);
+bool dc_lazy_walk_leaf(const dc_lazy_walk *w, const dc_lazy *n);
+/* A new function of m with a parameter for each leaf and no results; refs by number. */
+dc_ref *dc_lazy_walk_write(const dc_lazy_walk *w, dc_module *m, dc_func **out);
 
 typedef struct dc_lazy_entry dc_lazy_entry;
 
@@ -146,8 +192,16 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
 dc_lazies *dc_lazy_of(dc_rt *rt);
 /* A node of f, a function of any module, whose operands are given. */
 dc_lazy *dc_lazy_node(dc_rt *rt, const dc_func *f, dc_ref r, dc_lazy *const *map);
-/* What a pick or a name given anew stands for. */
+/* What a pick or a name given anew stands for: the node that has the value, or makes it. A pick whose
+ * group has no values yet is its own. */
 dc_lazy *dc_lazy_real(dc_lazy *n);
+/* n as a result of the operation at hand: its names, its place. Kept by the operation. */
+dc_lazy *dc_lazy_name(dc_rt *rt, dc_lazy *n, const dc_type *type, const char *where,
+                      const char *path);
+/* Takes a node just made over for the operation at hand; the room for it is made before. */
+dc_lazy *dc_lazy_keep(dc_rt *rt, dc_lazy *n);
+void dc_lazy_room(dc_rt *rt);
+dc_lazy_sources dc_lazy_source(uint64_t kind, uint64_t number); /* 0: by serial; 1: a cell */
 /* n becomes a leaf, if it is no recipe to keep. */
 void dc_lazy_drop(dc_lazy *n);
 /* Members that will be computed together; what replaces them belongs to the operation at hand. */

@@ -3,7 +3,7 @@
  * up in the context's table of programs, else written as a function of core/ and compiled, or left
  * to the interpreter where it is little work. Then it runs.
  *
- *   collect   operands before users, leaves of one value once; the order depends on the structure alone
+ *   collect   what is pending, operands before users (core/lazywalk.c)
  *   describe  op, types, attributes and operands by number: equal words, equal program
  *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
  *   run       leaves are arguments; results become the values of their nodes
@@ -33,121 +33,13 @@ struct dc_lazy_entry {
 typedef struct task {
     dc_rt *rt;
     dc_job *j;
-    DC_VEC(dc_lazy *) order; /* leaves and operations; number - 1 is the place */
-    DC_VEC(dc_lazy *) leaf;
+    dc_lazy_walk walk;
     DC_VEC(dc_lazy *) result;
     DC_VEC(uint64_t) word;
-    uint32_t *bucket; /* leaves by memory: places in `leaf` + 1 */
-    uint32_t nbucket;
-    dc_lazy *group; /* that has to be realized first */
     int64_t work;
 } task;
 
-/* Follows picks and new names to the node that has the value, or makes it. A pick whose group has no
- * values yet is its own. */
-dc_lazy *dc_lazy_real(dc_lazy *n)
-{
-    dc_lazy *first = NULL;
-    for (;;) {
-        if (n->value != NULL)
-            return n;
-        if (n->kind == DC_LAZY_PICK) {
-            first = first != NULL ? first : n;
-            n = n->in[0]->in[n->index];
-        } else if (n->kind == DC_LAZY_OP && n->op == DC_OP_RESHAPE &&
-                   dc_type_same(&n->type, &n->in[0]->type)) {
-            n = n->in[0];
-        } else {
-            return first != NULL ? first : n;
-        }
-    }
-}
-
 /* ---- collecting ------------------------------------------------------------------------------ */
-
-static void grow_buckets(task *t)
-{
-    const uint32_t n = t->nbucket ? t->nbucket * 2 : 32;
-    t->bucket = DC_NEW_ARRAY(&t->j->scratch, uint32_t, n);
-    t->nbucket = n;
-    for (uint32_t k = 0; k < t->leaf.n; k++) {
-        if (t->leaf.at[k]->value == NULL)
-            continue;
-        uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)t->leaf.at[k]->value->store);
-        while (t->bucket[i & (n - 1)] != 0)
-            i++;
-        t->bucket[i & (n - 1)] = k + 1;
-    }
-}
-
-/* A value that is a leaf already, or NULL and its place. */
-static dc_lazy *find_leaf(task *t, const dc_lazy *n, uint32_t *place)
-{
-    if (t->leaf.n * 2 >= t->nbucket)
-        grow_buckets(t);
-    uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)n->value->store);
-    for (;; i++) {
-        *place = i & (t->nbucket - 1);
-        const uint32_t k = t->bucket[*place];
-        if (k == 0)
-            return NULL;
-        dc_lazy *other = t->leaf.at[k - 1];
-        if (other->value->store == n->value->store && dc_type_same(&other->type, &n->type))
-            return other;
-    }
-}
-
-static void add_leaf(task *t, dc_lazy *n)
-{
-    uint32_t place = 0;
-    dc_lazy *same = n->value != NULL ? find_leaf(t, n, &place) : NULL;
-    if (same != NULL) {
-        n->number = same->number;
-        return;
-    }
-    DC_PUSH_IN(&t->j->scratch, t->order, n);
-    DC_PUSH_IN(&t->j->scratch, t->leaf, n);
-    n->number = t->order.n;
-    if (n->value != NULL)
-        t->bucket[place] = t->leaf.n;
-}
-
-/* Leaves are listed at once, operations are left on the stack until their operands are listed. */
-static bool visit(task *t, dc_lazy *n, uint64_t epoch)
-{
-    if (n->epoch == epoch)
-        return false;
-    n->epoch = epoch;
-    n->inside = 0;
-    n->number = 0;
-    if (n->value == NULL && n->kind == DC_LAZY_OP)
-        return true;
-    add_leaf(t, n);
-    return false;
-}
-
-/* From one result down; stops where a group has to come first. */
-static void collect(task *t, dc_lazy *root, uint64_t epoch)
-{
-    DC_VEC(dc_lazy *) stack = {0};
-    if (visit(t, root, epoch))
-        DC_PUSH_IN(&t->j->scratch, stack, root);
-    while (stack.n > 0 && t->group == NULL) {
-        dc_lazy *n = stack.at[stack.n - 1];
-        if (n->number == n->nin) { /* so many operands are listed */
-            DC_PUSH_IN(&t->j->scratch, t->order, n);
-            n->number = t->order.n;
-            stack.n--;
-            continue;
-        }
-        dc_lazy *in = dc_lazy_real(n->in[n->number++]);
-        if (in->kind == DC_LAZY_PICK && in->value == NULL)
-            t->group = in->in[0];
-        else if (visit(t, in, epoch))
-            DC_PUSH_IN(&t->j->scratch, stack, in);
-        in->inside++;
-    }
-}
 
 enum { IS_RESULT = UINT32_MAX };
 
@@ -168,35 +60,21 @@ static bool is_read_elsewhere(const dc_lazy *n)
 
 static void collect_all(task *t, dc_lazy *const *root, uint32_t n)
 {
-    const uint64_t epoch = ++t->rt->lazy->epoch;
-    for (uint32_t i = 0; i < n && t->group == NULL; i++) {
-        dc_lazy *r = dc_lazy_real(root[i]);
-        if (r->kind == DC_LAZY_PICK && r->value == NULL)
-            t->group = r->in[0];
-        else if (r->value == NULL)
-            collect(t, r, epoch);
-    }
-    if (t->group != NULL)
+    dc_lazy_walk_begin(&t->walk, t->rt, t->j, false);
+    for (uint32_t i = 0; i < n && t->walk.group == NULL; i++)
+        if (dc_lazy_real(root[i])->value == NULL)
+            dc_lazy_walk_add(&t->walk, root[i]);
+    if (t->walk.group != NULL)
         return;
     for (uint32_t i = 0; i < n; i++)
         if (dc_lazy_real(root[i])->value == NULL)
             add_result(t, dc_lazy_real(root[i]));
-    for (uint32_t i = 0; i < t->order.n; i++)
-        if (is_read_elsewhere(t->order.at[i]))
-            add_result(t, t->order.at[i]);
+    for (uint32_t i = 0; i < t->walk.order.n; i++)
+        if (is_read_elsewhere(t->walk.order.at[i]))
+            add_result(t, t->walk.order.at[i]);
 }
 
 /* ---- describing ------------------------------------------------------------------------------ */
-
-static uint32_t operand(const dc_lazy *n, uint32_t i)
-{
-    return dc_lazy_real(n->in[i])->number;
-}
-
-static bool is_leaf(const dc_lazy *n)
-{
-    return n->value != NULL || n->kind != DC_LAZY_OP;
-}
 
 static void put(task *t, uint64_t word)
 {
@@ -205,14 +83,14 @@ static void put(task *t, uint64_t word)
 
 static void describe_node(task *t, const dc_lazy *n)
 {
-    const bool leaf = is_leaf(n);
+    const bool leaf = dc_lazy_walk_leaf(&t->walk, n);
     const uint64_t op = leaf ? DC_OP_PARAM : n->op;
     put(t, op | (uint64_t)n->type.dtype << 8 | (uint64_t)n->type.rank << 16 |
                (leaf ? 0 : (uint64_t)n->nin << 24 | (uint64_t)n->nattr << 40));
     for (int i = 0; i < n->type.rank; i++)
         put(t, (uint64_t)n->type.dim[i]);
     for (uint32_t i = 0; !leaf && i < n->nin; i++)
-        put(t, operand(n, i));
+        put(t, dc_lazy_walk_real(&t->walk, n->in[i])->number);
     for (int i = 0; !leaf && i < n->nattr; i++)
         put(t, (uint64_t)n->attr[i]);
 }
@@ -243,10 +121,10 @@ static int64_t work_of(const dc_lazy *n)
 
 static void describe(task *t)
 {
-    for (uint32_t i = 0; i < t->order.n; i++) {
-        const dc_lazy *n = t->order.at[i];
+    for (uint32_t i = 0; i < t->walk.order.n; i++) {
+        const dc_lazy *n = t->walk.order.at[i];
         describe_node(t, n);
-        if (!is_leaf(n) && !dc_add_ok(t->work, work_of(n), &t->work))
+        if (!dc_lazy_walk_leaf(&t->walk, n) && !dc_add_ok(t->work, work_of(n), &t->work))
             t->work = INT64_MAX;
     }
     put(t, t->result.n);
@@ -317,33 +195,6 @@ static dc_lazy_entry **free_place(dc_lazies *l)
     return &l->entry[oldest];
 }
 
-static void write_node(const task *t, dc_func *f, const dc_lazy *n, dc_ref *ref)
-{
-    const dc_type type = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
-    if (is_leaf(n)) {
-        ref[n->number] = dc_g_param(f, &type, NULL);
-        return;
-    }
-    const dc_mark mark = dc_arena_mark(&t->j->scratch);
-    dc_ref *in = DC_NEW_ARRAY(&t->j->scratch, dc_ref, n->nin);
-    for (uint32_t i = 0; i < n->nin; i++)
-        in[i] = ref[operand(n, i)];
-    dc_func_from(f, n->where, n->path);
-    ref[n->number] = dc_g_make(f, (dc_op)n->op, in, (int)n->nin, n->attr, n->nattr, &type);
-    dc_arena_rewind(&t->j->scratch, mark);
-}
-
-static dc_func *write_function(const task *t, dc_module *m)
-{
-    dc_func *f = dc_func_new(m, "lazy");
-    dc_ref *ref = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->order.n + 1);
-    for (uint32_t i = 0; i < t->order.n; i++)
-        write_node(t, f, t->order.at[i], ref);
-    for (uint32_t i = 0; i < t->result.n; i++)
-        DC_PUSH(f->result, ref[t->result.at[i]->number]);
-    return f;
-}
-
 static bool is_compiled(const task *t)
 {
     const char *how = t->rt->opt.lazy;
@@ -359,7 +210,9 @@ static dc_status fill_entry(const task *t, dc_lazy_entry *e)
     e->word = dc_xalloc(t->word.n * sizeof *e->word);
     memcpy(e->word, t->word.at, t->word.n * sizeof *e->word);
     e->module = dc_module_new();
-    e->fn = write_function(t, e->module);
+    const dc_ref *ref = dc_lazy_walk_write(&t->walk, e->module, &e->fn);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        DC_PUSH(e->fn->result, ref[t->result.at[i]->number]);
     if (!is_compiled(t))
         return DC_OK;
     e->exec = t->rt->lazy_exec;
@@ -421,10 +274,10 @@ static dc_status interpret(const task *t, const dc_lazy_entry *e, dc_tensor **ma
     dc_job *j = t->j;
     dc_device *dev = t->rt->device;
     const bool strict = strcmp(j->opt->math, "strict") == 0;
-    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->leaf.n);
+    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
     void **result = DC_NEW_ARRAY(&j->scratch, void *, t->result.n);
-    for (uint32_t i = 0; i < t->leaf.n; i++)
-        DC_TRY(read_leaf(t, t->leaf.at[i], &param[i]));
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        DC_TRY(read_leaf(t, t->walk.leaf.at[i], &param[i]));
     for (uint32_t i = 0; i < t->result.n; i++) {
         const dc_type *type = &t->result.at[i]->type;
         DC_TRY(dc_tensor_new(t->rt, j, type, &made[i]));
@@ -446,9 +299,9 @@ static dc_status interpret(const task *t, const dc_lazy_entry *e, dc_tensor **ma
 
 static dc_status run_compiled(const task *t, const dc_lazy_entry *e, dc_tensor **made)
 {
-    dc_lazy_arg *arg = DC_NEW_ARRAY(&t->j->scratch, dc_lazy_arg, t->leaf.n);
-    for (uint32_t i = 0; i < t->leaf.n; i++)
-        arg[i] = (dc_lazy_arg){t->leaf.at[i]->value, t->leaf.at[i]->bits};
+    dc_lazy_arg *arg = DC_NEW_ARRAY(&t->j->scratch, dc_lazy_arg, t->walk.leaf.n);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        arg[i] = (dc_lazy_arg){t->walk.leaf.at[i]->value, t->walk.leaf.at[i]->bits};
     return e->exec->run(e->program, t->j, arg, made);
 }
 
@@ -468,10 +321,10 @@ static void let_go(void *what)
 static holding *hold(const task *t)
 {
     holding *h = DC_NEW(&t->j->scratch, holding);
-    h->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->leaf.n + t->result.n);
+    h->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->walk.leaf.n + t->result.n);
     dc_job_defer(t->j, let_go, h);
-    for (uint32_t i = 0; i < t->leaf.n; i++)
-        h->node[h->n++] = dc_lazy_retain(t->leaf.at[i]);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        h->node[h->n++] = dc_lazy_retain(t->walk.leaf.at[i]);
     for (uint32_t i = 0; i < t->result.n; i++)
         h->node[h->n++] = dc_lazy_retain(t->result.at[i]);
     return h;
@@ -535,6 +388,7 @@ static bool settle(dc_lazy *n)
     return true;
 }
 
+/* Only what was asked for lets go of its operands, so that no gradient is lost by reading a neighbour. */
 static void drop_all(dc_lazy *const *n, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -554,15 +408,14 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **first)
     *first = NULL;
     if (!done) {
         collect_all(&t, root, nroot);
-        *first = t.group;
-        if (t.group != NULL)
+        *first = t.walk.group;
+        if (t.walk.group != NULL)
             return DC_OK;
         holding *h = hold(&t);
         DC_TRY(compute(&t)); /* when it fails, the entry lets go */
         for (uint32_t i = 0; i < nroot; i++)
             if (!settle(root[i]))
                 DC_BUG("a lazy tensor has no value after it was realized");
-        drop_all(t.result.at, t.result.n);
         dc_job_keep(j, h);
         let_go(h);
     }

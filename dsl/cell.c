@@ -1,11 +1,10 @@
 /*
- * Cells and gradients: dc.param, dc.state, cell:set, dc.grad.
+ * Cells: dc.param, dc.state, cell:set.
  *
  * A cell is made at once, also while a function is traced. Outside, set writes it; inside, set only
  * leaves a new version in the trace, and the cell changes when a call of the compiled function
  * ends.
  */
-#include "core/grad.h"
 #include "dsl/impl.h"
 
 #include <stdio.h>
@@ -202,145 +201,10 @@ static int l_set(lua_State *L)
     return 0;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------- */
-
-typedef struct gradient {
-    dc_dsl *d;
-    dc_handle *loss;
-    dc_handle **wrt, **out;
-    int n;
-    bool zero;
-    const dc_place *place;
-} gradient;
-
-/* Every version of every wrt, in order; first[i] is where those of wrt i begin. */
-static dc_status list_versions(dc_job *j, const gradient *a, dc_ref **refs, int *first)
-{
-    dc_trace *t = a->d->trace;
-    int total = 0;
-    for (int i = 0; i < a->n; i++)
-        total += a->wrt[i]->kind == DC_HANDLE_CELL
-                     ? (int)dc_trace_cell_of(t, a->wrt[i]->cell)->read.n
-                     : 1;
-    *refs = DC_NEW_ARRAY(&j->scratch, dc_ref, total + 1);
-    total = 0;
-    for (int i = 0; i < a->n; i++) {
-        first[i] = total;
-        if (a->wrt[i]->kind == DC_HANDLE_CELL) {
-            const dc_trace_cell *c = dc_trace_cell_of(t, a->wrt[i]->cell);
-            for (uint32_t k = 0; k < c->read.n; k++)
-                (*refs)[total++] = c->read.at[k].ref;
-        } else {
-            dc_val v;
-            DC_TRY(dc_trace_value(j, t, a->wrt[i], &v));
-            (*refs)[total++] = v.ref;
-        }
-    }
-    first[a->n] = total;
-    return DC_OK;
-}
-
-static dc_status unused(dc_job *j, const gradient *a, int i)
-{
-    char text[300];
-    const dc_handle *h = a->wrt[i];
-    if (h->kind == DC_HANDLE_CELL)
-        snprintf(text, sizeof text, "%s", name_of(h->cell));
-    else
-        snprintf(text, sizeof text, "number %d of the list", i + 1);
-    return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .word = {text}});
-}
-
-static dc_status grad_body(dc_job *j, void *arg)
-{
-    const gradient *a = arg;
-    dc_trace *t = a->d->trace;
-    dc_val loss;
-    dc_ref *refs;
-    int *first = DC_NEW_ARRAY(&j->scratch, int, a->n + 1);
-    dc_func_from(t->f, a->place->where, a->place->path);
-    DC_TRY(dc_trace_value(j, t, a->loss, &loss));
-    DC_TRY(list_versions(j, a, &refs, first));
-    dc_ref *out = DC_NEW_ARRAY(&j->scratch, dc_ref, first[a->n] + 1);
-    DC_TRY(dc_grad(j, t->f, loss.ref, refs, first[a->n], out));
-    for (int i = 0; i < a->n; i++) {
-        dc_val v = {0, *dc_handle_type(a->wrt[i])};
-        for (int k = first[i]; k < first[i + 1]; k++)
-            v.ref = out[k] != 0 ? out[k] : v.ref; /* the last version that the loss read */
-        if (v.ref == 0 && !a->zero)
-            return unused(j, a, i);
-        if (v.ref == 0)
-            DC_TRY(dc_b_const(j, t->f, &v.type, 0, &v));
-        dc_handle_trace(a->out[i], t, &v);
-    }
-    return DC_OK;
-}
-
-static void check_loss(lua_State *L, dc_dsl *d, dc_handle *loss)
-{
-    if (loss->kind == DC_HANDLE_TRACED && d->trace != NULL && loss->serial == d->trace->serial)
-        return;
-    const dc_operand in = {.h = loss, .role = "loss", .type = *dc_handle_type(loss)};
-    const bool leaked = loss->kind == DC_HANDLE_TRACED;
-    dc_error_fact(L, d, leaked ? DC_ERR_LEAKED : DC_ERR_GRAD_COMPILED,
-                  &(dc_fact){.op = "grad", .word = {leaked ? loss->fn : NULL}},
-                  &(dc_blame){.in = &in, .n = 1});
-}
-
-static bool zeros_wanted(lua_State *L, dc_dsl *d, int idx)
-{
-    dc_args_options(L, d, idx, "grad", (const char *const[]){"unused", NULL});
-    if (lua_isnil(L, idx))
-        return false;
-    const bool given = lua_getfield(L, idx, "unused") != LUA_TNIL;
-    if (given && (lua_type(L, -1) != LUA_TSTRING || strcmp(lua_tostring(L, -1), "zero") != 0))
-        dc_error_raisef(L, d, DC_ERR_ARG, "grad", "unused is \"zero\" or nothing, not %s",
-                        dc_args_describe(L, -1));
-    lua_pop(L, 1);
-    return given;
-}
-
-/* dc.grad(loss, wrt, { unused = "zero" }): a gradient, or a list of them for a list. */
-static int l_grad(lua_State *L)
-{
-    dc_dsl *d = dc_dsl_of(L);
-    lua_settop(L, 3);
-    gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad")};
-    check_loss(L, d, a.loss);
-    a.zero = zeros_wanted(L, d, 3);
-    const bool list = lua_type(L, 2) == LUA_TTABLE;
-    a.n = list ? (int)luaL_len(L, 2) : 1;
-    a.wrt = lua_newuserdatauv(L, ((size_t)a.n + 1) * 2 * sizeof(dc_handle *), 0);
-    a.out = a.wrt + a.n + 1;
-    lua_createtable(L, a.n, 0); /* the results, at 5 */
-    for (int i = 0; i < a.n; i++) {
-        if (list)
-            lua_geti(L, 2, i + 1);
-        else
-            lua_pushvalue(L, 2);
-        a.wrt[i] = dc_handle_check(L, d, lua_gettop(L), "grad");
-        lua_pop(L, 1);
-        a.out[i] = dc_handle_new_traced(L, d);
-        lua_rawseti(L, 5, i + 1);
-    }
-    const dc_place place = dc_place_find(L, d);
-    a.place = &place;
-    for (int i = 0; i < a.n && place.where != NULL; i++)
-        a.out[i]->origin = dc_place_intern(d, "gradient taken at %s", place.where);
-    if (dc_protect(&d->rt->job, grad_body, &a) != DC_OK) {
-        const dc_operand in = {.h = a.loss, .role = "loss", .type = *dc_handle_type(a.loss)};
-        dc_error_raise(L, d, &(dc_blame){.op = "grad", .in = &in, .n = 1, .place = &place});
-    }
-    if (!list)
-        lua_rawgeti(L, 5, 1);
-    return 1;
-}
-
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
     static const luaL_Reg method[] = {{"set", l_set}, {NULL, NULL}};
-    static const luaL_Reg fn[] = {
-        {"param", l_param}, {"state", l_state}, {"grad", l_grad}, {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"param", l_param}, {"state", l_state}, {NULL, NULL}};
     lua_pushvalue(L, methods);
     dc_lib_add(L, d, method);
     lua_pop(L, 1);

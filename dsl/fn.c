@@ -203,6 +203,7 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
     for (uint32_t i = 0; i < s->nresult; i++) {
         a.out[i] = dc_handle_new(L, d);
         a.out[i]->origin = fn->origin;
+        a.out[i]->compiled = fn->name;
     }
     for (int i = 0; i < fn->sig.nparam; i++)
         set_argument(L, d, fn, i, &s->arg[i]);

@@ -220,6 +220,7 @@ dc_status dc_handle_lazy(dc_job *j, dc_handle *h, dc_lazy **out)
     case DC_HANDLE_VALUE:
         if (h->lazy == NULL)
             h->lazy = dc_lazy_leaf(rt, h->tensor);
+        h->lazy->call = h->compiled != NULL;
         break;
     case DC_HANDLE_LAZY:
         break;

@@ -100,6 +100,7 @@ struct dc_handle {
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
+    const char *compiled; /* VALUE that is a result of this typed function; interned */
     dc_lazy *lazy;    /* of LAZY; of VALUE once it was an operand: its identity for gradients */
     dc_val val;      /* TRACED only: other kinds end before it */
     uint64_t serial; /* of the trace */
@@ -342,6 +343,7 @@ void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, b
 void dc_random_register(lua_State *L, dc_dsl *d, int module); /* random.c */
 uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
+void dc_grad_register(lua_State *L, dc_dsl *d, int module);              /* grad.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
 void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* tensor.c */

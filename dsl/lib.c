@@ -239,6 +239,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_tensor_register(L, d, methods, module, meta);
     dc_scope_register(L, d, module);
     dc_cell_register(L, d, methods, module);
+    dc_grad_register(L, d, module);
     dc_fn_register(L, d, module);
     lua_settop(L, module);
     dc_lib_add(L, d, fn);

@@ -104,9 +104,9 @@ local forward = dc.fn("forward(x: f32[4]) -> f32[]", function(x)
   return (x * w):sum()
 end)
 dc.grad(forward(dc.ones "f32[4]"), w)]], [=[
-train.lua:6: grad: loss carries no graph
+train.lua:6: grad: loss is a result of compiled 'forward' and carries no graph
     loss   f32[]   result of forward, train.lua:3
-  hint: take the gradient inside the typed function that makes the loss
+  hint: take the gradient inside it
   [DC0502; deepc explain DC0502]]=])
 end
 

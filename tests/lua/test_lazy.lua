@@ -194,3 +194,169 @@ function TestLimits:test_a_recipe_that_is_kept_has_a_limit()
   end
   lu.assertEquals(x:item(), 40001)
 end
+
+TestGrad = {}
+
+function TestGrad:test_of_a_cell_and_of_a_list()
+  local w, b = dc.param("f32[2]", { 3, 4 }), dc.param("f32[]", 1)
+  local x = dc.tensor { 10, 20 }
+  local loss = (w * x + b):sum()
+  lu.assertEquals(dc.grad(loss, w):totable(), { 10, 20 })
+  local g = dc.grad(loss, { w, b })
+  lu.assertEquals(#g, 2)
+  lu.assertEquals(g[1]:totable(), { 10, 20 })
+  lu.assertEquals(g[2]:item(), 2)
+end
+
+function TestGrad:test_is_computed_with_its_neighbours_and_the_loss()
+  local w, b = dc.param("f32[2]", { 3, 4 }), dc.param("f32[]", 1)
+  local loss = (w * w + b):sum()
+  local g
+  lu.assertEquals(spent(function() g = dc.grad(loss, { w, b }) end).realized, 0)
+  lu.assertEquals(spent(function() lu.assertEquals(g[1]:totable(), { 6, 8 }) end).realized, 1)
+  lu.assertEquals(spent(function()
+    lu.assertEquals(g[2]:item(), 2)
+    lu.assertEquals(loss:item(), 27)
+  end).realized, 0)
+end
+
+function TestGrad:test_printing_changes_nothing()
+  local w = dc.param("f32[2]", { 3, 4 })
+  local y = w * w
+  local loss = y:sum()
+  lu.assertEquals(y:totable(), { 9, 16 })
+  lu.assertEquals(tostring(loss), "25.0")
+  lu.assertEquals(dc.grad(loss, w):totable(), { 6, 8 })
+  lu.assertEquals(dc.grad(loss, y):totable(), { 1, 1 })
+end
+
+function TestGrad:test_with_respect_to_a_tensor()
+  local x = dc.tensor { 1, 2 }
+  lu.assertEquals(dc.grad((x ^ 3):sum(), x):totable(), { 3, 12 })
+  local y = x * 2
+  lu.assertEquals(dc.grad((y * y):sum(), y):totable(), { 4, 8 })
+  local r = dc.full("f32[2]", 3) * 1
+  lu.assertEquals(dc.grad((r * r):sum(), r):totable(), { 6, 6 })
+end
+
+function TestGrad:test_gradients_of_gradients()
+  local w = dc.param("f32[2]", { 1, 2 })
+  local g = dc.grad((w ^ 4):sum(), w)
+  local h = dc.grad(g:sum(), w)
+  lu.assertEquals(h:totable(), { 12, 48 })
+  lu.assertEquals(g:totable(), { 4, 32 })
+  lu.assertEquals(dc.grad(h:sum(), w):totable(), { 24, 48 })
+  lu.assertEquals(dc.grad(g:sum(), w):totable(), { 12, 48 }) -- also where g has its value already
+end
+
+function TestGrad:test_stop_gradient()
+  local w = dc.param("f32[]", 3)
+  lu.assertEquals(dc.grad(dc.stop_gradient(w) * w, w):item(), 3)
+end
+
+function TestGrad:test_at_the_version_that_the_loss_read()
+  local w = dc.param("f32[]", 3)
+  local loss = w * w
+  w:set(100)
+  lu.assertEquals(dc.grad(loss, w):item(), 6)
+  local both = loss + w * 5 -- two versions: the last
+  lu.assertEquals(dc.grad(both, w):item(), 5)
+  w:set(w * 2) -- no gradient flows through set
+  lu.assertEquals(dc.grad(w * w, w):item(), 400)
+end
+
+function TestGrad:test_names_are_those_of_the_parameter()
+  local w = dc.param("f32[out=2]", { 1, 2 })
+  lu.assertStrContains(tostring(dc.grad((w * w):sum(), w)), "f32[out=2]")
+end
+
+function TestGrad:test_unused()
+  local w, v = dc.param("f32[2]", 1), dc.param("f32[2]", 1)
+  local loss = (w * 2):sum()
+  fails("grad: loss does not depend on a cell", dc.grad, loss, v)
+  fails("grad: loss does not depend on number 2 of the list", dc.grad, loss, { w, v })
+  lu.assertEquals(dc.grad(loss, v, { unused = "zero" }):totable(), { 0, 0 })
+  local g = dc.grad(loss, { v, w }, { unused = "zero" })
+  lu.assertEquals({ g[1]:totable(), g[2]:totable() }, { { 0, 0 }, { 2, 2 } })
+  fails('unused is "zero" or nothing', dc.grad, loss, w, { unused = true })
+  fails("loss is f32[2], a scalar is needed", dc.grad, w * 2, w)
+end
+
+function TestGrad:test_never_zeros_for_a_recipe_that_is_gone()
+  local x = dc.tensor { 1, 2 }
+  local y = x * x
+  lu.assertEquals(y:totable(), { 1, 4 }) -- reads no parameter: from here on a plain value
+  local loss = (y * 2):sum()
+  fails("the recipe that leads from loss back to the tensor is gone", dc.grad, loss, x)
+  fails("is gone", dc.grad, loss, x, { unused = "zero" })
+  fails("is gone", dc.grad, (y * x):sum(), x) -- nor the half of it that is left
+  lu.assertEquals(dc.grad(loss, y):totable(), { 2, 2 })
+  local later = dc.tensor { 5, 5 }
+  lu.assertEquals(dc.grad(loss, later, { unused = "zero" }):totable(), { 0, 0 })
+  local total = x:sum()
+  lu.assertEquals(total:item(), 3)
+  fails("loss was computed already, reads no parameter and carries no graph", dc.grad, total, x)
+  fails("loss carries no graph", dc.grad, dc.tensor(1), x)
+end
+
+function TestGrad:test_data_that_was_computed_already_is_no_obstacle()
+  local x = dc.tensor { 1, 2 } * 0.5
+  lu.assertEquals(x:totable(), { 0.5, 1 })
+  local w = dc.param("f32[2]", 1)
+  lu.assertEquals(dc.grad((w * x):sum(), w):totable(), { 0.5, 1 })
+end
+
+function TestGrad:test_results_of_compiled_calls()
+  local w, v = dc.param("f32[2]", 1), dc.param("f32[2]", 2)
+  local forward = dc.fn("forward(x: f32[2]) -> f32[]", function(x) return (x * w):sum() end)
+  fails("loss is a result of compiled 'forward' and carries no graph", dc.grad, forward { 1, 2 }, w)
+  fails("take the gradient inside it", dc.grad, forward { 1, 2 }, w)
+  local y = forward { 1, 2 }
+  fails("[DC0502", dc.grad, y * 2, w)
+  fails("[DC0502", dc.grad, y * 2, w, { unused = "zero" })
+  lu.assertEquals(dc.grad((v * y):sum(), v):totable(), { 3, 3 })
+end
+
+function TestGrad:test_a_loop_of_descent()
+  local w = dc.param("f32[2]", { 5, -3 })
+  for _ = 1, 100 do
+    local loss = ((w - dc.tensor { 1, 2 }) ^ 2):sum()
+    w:set(w - 0.1 * dc.grad(loss, w))
+  end
+  lu.assertAlmostEquals(w[1]:item(), 1, 1e-5)
+  lu.assertAlmostEquals(w[2]:item(), 2, 1e-5)
+end
+
+function TestGrad:test_an_optimiser_outside()
+  local nn, optim = require "deepc.nn", require "deepc.optim"
+  local x, y = dc.randn("f32[16, 4]", { seed = 1 }), dc.tensor({ 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0 }, "i32[16]")
+  for _, make in ipairs {
+    function(p) return optim.SGD(p, { lr = 0.1, momentum = 0.9 }) end,
+    function(p) return optim.Adam(p, { lr = 0.01 }) end,
+  } do
+    local function train(compiled)
+      dc.seed(7)
+      local net = nn.Sequential { nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3) }
+      local opt = make(net:parameters())
+      local function body(a, b)
+        local loss = nn.cross_entropy(net(a), b)
+        opt:step(loss)
+        return loss
+      end
+      local step = compiled and dc.fn("step(a: f32[16, 4], b: i32[16]) -> f32[]", body) or body
+      local losses = {}
+      for i = 1, 12 do
+        losses[i] = step(x, y):item()
+        if i == 6 then
+          opt.lr = 0.05
+        end
+      end
+      return losses
+    end
+    local lazy, compiled = train(false), train(true)
+    for i = 1, 12 do
+      lu.assertAlmostEquals(lazy[i], compiled[i], 1e-4)
+    end
+    lu.assertTrue(lazy[12] < lazy[1])
+  end
+end
