@@ -237,13 +237,19 @@ function TestOptim:test_rate_of_a_step()
   fails("unknown option 'rate'", dc.fn, "f() -> ()", function() opt:step(w * 2, { rate = 1 }) end)
 end
 
+function TestOptim:test_a_step_outside_typed_functions()
+  local w = dc.param("f32[]", 1)
+  optim.SGD({ w }, { lr = 0.25 }):step(w * 2)
+  lu.assertEquals(w:item(), 0.5)
+end
+
 function TestOptim:test_wrong_parameters()
   fails("optim.Adam: a list of parameters is needed", optim.Adam, {})
   fails("number 1 of the list is no parameter", optim.SGD, { dc.ones "f32[]" })
   fails("optim.Adam: unknown option 'beta'", optim.Adam, { dc.param "f32[]" }, { beta = 1 })
   fails("loss carries no graph", function()
     local w = dc.param("f32[]", 1)
-    optim.SGD({ w }):step(w * 2)
+    optim.SGD({ w }):step(dc.tensor(2))
   end)
 end
 
