@@ -305,6 +305,71 @@ function Tensor:put(index, value) end
 function Tensor:cast(dtype) end
 dc.cast = Tensor.cast
 
+---Other names of dims; false takes one away.
+---
+---    dc.zeros "f32[a=2, b=3]":rename { a = "n" }     dc.zeros "f32[2, 3]":rename { "a", "b" }
+---
+---Errors: DC0103, DC0104 for axes.
+---@param names table<deepc.Axis, string|false>|deepc.Axis by axis; or one axis, whose name follows
+---@param name? string|false
+---@return deepc.Tensor
+function Tensor:rename(names, name) end
+
+---More elements before and after, along some axes; those axes lose their names.
+---
+---    dc.zeros "f32[2, 3]":pad { [2] = { 1, 1 } }     dc.zeros "f32[n=2]":pad({ n = { 0, 3 } }, -1)
+---@param margins table<deepc.Axis, integer|integer[]> { before, after }, or one number for both
+---@param value? number|boolean 0
+---@return deepc.Tensor
+function Tensor:pad(margins, value) end
+dc.pad = Tensor.pad
+
+---Backwards along axes.
+---
+---    dc.iota(3):flip()
+---@param axes? deepc.Axis|deepc.Axis[] all
+---@return deepc.Tensor
+function Tensor:flip(axes) end
+dc.flip = Tensor.flip
+
+---Moves elements by so many positions along an axis, round the end.
+---
+---    dc.iota(5):roll(2, 1)
+---@param by integer towards the end; negative towards the start
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:roll(by, axis) end
+dc.roll = Tensor.roll
+
+---Several tensors, parts along an axis; it loses its name.
+---
+---    local left, right = dc.iota(6):split(2)
+---@param parts integer|integer[] how many equal ones, or their sizes
+---@param axis? deepc.Axis 1
+---@return deepc.Tensor ... # the parts
+function Tensor:split(parts, axis) end
+dc.split = Tensor.split
+
+---One behind the other along an axis, which loses its name.
+---
+---    dc.concat({ dc.zeros "f32[2, 3]", dc.ones "f32[1, 3]" }, 1)
+---
+---Errors: DC0301 where other sizes differ, DC0201 where dtypes do.
+---@param list deepc.Tensor[] at least one, of one dtype
+---@param axis? deepc.Axis 1
+---@return deepc.Tensor
+function dc.concat(list, axis) end
+
+---Side by side along a new axis.
+---
+---    dc.stack({ dc.zeros "f32[3]", dc.ones "f32[3]" }, 1)
+---
+---Errors: DC0301 where sizes differ, DC0201 where dtypes do.
+---@param list deepc.Tensor[] at least one, of one type
+---@param axis? integer where the new axis is; 1
+---@return deepc.Tensor
+function dc.stack(list, axis) end
+
 -- ---- Arithmetic ----
 
 ---a + b. Shapes align from the right; unnamed axes of size 1 stretch.
@@ -505,6 +570,57 @@ dc.sigmoid = Tensor.sigmoid
 function Tensor:relu() end
 dc.relu = Tensor.relu
 
+---x * x.
+---
+---    dc.tensor { 1, -2 }:square()
+---@return deepc.Tensor
+function Tensor:square() end
+dc.square = Tensor.square
+
+---1 / sqrt(x).
+---
+---    dc.tensor { 4, 9 }:rsqrt()
+---@return deepc.Tensor
+function Tensor:rsqrt() end
+dc.rsqrt = Tensor.rsqrt
+
+---1 / x. Integers become f32.
+---
+---    dc.tensor { 4, 8 }:reciprocal()
+---@return deepc.Tensor
+function Tensor:reciprocal() end
+dc.reciprocal = Tensor.reciprocal
+
+---1, -1, or the value itself where it is 0 or NaN.
+---
+---    dc.tensor { 3, -3, 0 }:sign()
+---@return deepc.Tensor
+function Tensor:sign() end
+dc.sign = Tensor.sign
+
+---The smallest whole number that is not below x.
+---
+---    dc.tensor { 1.5, -1.5 }:ceil()
+---@return deepc.Tensor
+function Tensor:ceil() end
+dc.ceil = Tensor.ceil
+
+---The whole number next to x towards 0.
+---
+---    dc.tensor { 1.5, -1.5 }:trunc()
+---@return deepc.Tensor
+function Tensor:trunc() end
+dc.trunc = Tensor.trunc
+
+---Between two bounds, one of which may be nil: min(max(x, low), high).
+---
+---    dc.tensor { 1, 5, 9 }:clamp(2, 6)     dc.tensor { 1, 5, 9 }:clamp(nil, 6)
+---@param low? deepc.Operand
+---@param high? deepc.Operand
+---@return deepc.Tensor
+function Tensor:clamp(low, high) end
+dc.clamp = Tensor.clamp
+
 -- ---- Comparisons and choice ----
 
 ---True where a is b; false where either is NaN.
@@ -564,6 +680,27 @@ dc.ge = Tensor.ge
 ---@return deepc.Tensor
 function dc.where(condition, a, b) end
 Tensor.where = dc.where
+
+---True where x is NaN.
+---
+---    dc.tensor { 1, 0 / 0 }:isnan()
+---@return deepc.Tensor # bool
+function Tensor:isnan() end
+dc.isnan = Tensor.isnan
+
+---True where x is inf or -inf.
+---
+---    dc.tensor { 1, 1 / 0 }:isinf()
+---@return deepc.Tensor # bool
+function Tensor:isinf() end
+dc.isinf = Tensor.isinf
+
+---True where x is neither inf nor -inf nor NaN.
+---
+---    dc.tensor { 1, 1 / 0 }:isfinite()
+---@return deepc.Tensor # bool
+function Tensor:isfinite() end
+dc.isfinite = Tensor.isfinite
 
 -- ---- Reductions ----
 
@@ -638,6 +775,18 @@ dc.log_softmax = Tensor.log_softmax
 ---@return deepc.Tensor
 function Tensor:matmul(b) end
 dc.matmul = Tensor.matmul
+
+---Products over letters, which blanks separate: what the result lacks is summed. A letter twice in
+---one operand is its diagonal; "..." stands for the axes that are left. Results have the names of
+---the operands' dims.
+---
+---    dc.einsum("b i, i o -> b o", dc.zeros "f32[2, 3]", dc.zeros "f32[3, 4]")
+---
+---Errors: DC0101 in the text, DC0301 where sizes of a letter differ, DC0302 for counts of axes.
+---@param text string "b i, i o -> b o"
+---@param ... deepc.Tensor|deepc.Cell as many as the text has
+---@return deepc.Tensor
+function dc.einsum(text, ...) end
 
 -- ---- Typed functions ----
 
