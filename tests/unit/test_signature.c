@@ -110,7 +110,7 @@ static void test_good(void)
         {"f(\n  x: f32[n],\n  y: f32[n]\n)\n  -> f32[n]\n", "f(x: f32[n], y: f32[n]) -> f32[n]"},
     };
     for (size_t i = 0; i < DC_COUNTOF(cases); i++) {
-        char first[2000];
+        char first[4000];
         if (!CHECK_EQ(parse(cases[i][0], &s), DC_OK)) {
             printf("    %s\n", sentence());
             continue;
