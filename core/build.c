@@ -372,14 +372,10 @@ static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
 
 dc_status dc_b_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
 {
-    dc_type to = *want, type, rule;
+    dc_type to = *want, type;
     to.dtype = a.type.dtype;
     DC_TRY(fill_dim(j, &a.type, &to));
     DC_TRY(dc_infer(j, DC_OP_RESHAPE, &a.type, 1, NULL, 0, &to, &type));
-    memset(to.name, 0, sizeof to.name);
-    DC_TRY(dc_infer(j, DC_OP_RESHAPE, &a.type, 1, NULL, 0, &to, &rule));
-    for (int i = 0; i < type.rank; i++)
-        type.name[i] = want->name[i] != NULL ? want->name[i] : rule.name[i];
     out->ref = dc_g_reshape(f, a.ref, to.rank, to.dim);
     out->type = type;
     return DC_OK;

@@ -593,8 +593,8 @@ static bool has_name(const dc_type *t, const char *name)
 }
 
 /*
- * Names that are given; where none is, those of the longest common run of sizes from the left, then
- * from the right. A name given to one axis is not kept at another.
+ * Names that are given; at axes without one, those of the longest common run of sizes from the left,
+ * then from the right. A name given to one axis is not kept at another.
  */
 static dc_status names_reshape(const site *s)
 {

@@ -180,6 +180,7 @@ static void test_reshape(void)
         {"f32[a=2, b=3]", "f32[b=2, a=3]", "f32[b=2, a=3]"},
         {"f32[a=2, b=3]", "f32[c=2, 3]", "f32[c=2, b=3]"},
         {"f32[a=2, b=6]", "f32[2, h=2, 3]", "f32[a=2, h=2, 3]"},
+        {"f32[a=2, b=3]", "f32[b=2, 3]", "f32[b=2, 3]"}, /* not b twice */
     };
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         const dc_type want = type(rows[i].b);
