@@ -43,6 +43,7 @@ typedef struct dc_rt {
     size_t arena_room, arena_bytes; /* of which so much is reserved, and committed */
     uint32_t arena_users;   /* instances alive */
     bool arena_busy;        /* a call is using it */
+    bool measure;           /* times of kernels are taken from now on (dc_exec_measure) */
     struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
     struct dc_jit *jit;     /* what compilations share (jit/build.c); NULL before the first one */

@@ -18,6 +18,11 @@ static const char FN[] = "deepc.fn";
 
 enum { LIMIT = 8 };
 
+dc_fn *dc_fn_check(lua_State *L, int idx)
+{
+    return luaL_checkudata(L, idx, FN);
+}
+
 /* ---- arguments of a call --------------------------------------------------------------------- */
 
 static DC_NORETURN void wrong_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, int idx,
@@ -486,7 +491,7 @@ static int l_index(lua_State *L)
         lua_pushstring(L, fn->name);
     } else if (strcmp(name, "info") == 0) {
         dc_lib_push(L, d, l_info);
-    } else {
+    } else if (!dc_look_push(L, d, name)) {
         dc_error_fact(L, d, DC_ERR_FIELD,
                       &(dc_fact){.word = {"a typed function", luaL_tolstring(L, 2, NULL)}}, NULL);
     }

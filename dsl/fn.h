@@ -27,6 +27,10 @@ typedef struct dc_spec {
     int64_t size[DC_OLDSIG_VARS];
 } dc_spec;
 
+/* Methods that look at a typed function (look.c): pushes the one of this name, or false. */
+bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
+dc_fn *dc_fn_check(lua_State *L, int idx);
+
 /* Makes the metatables. */
 void dc_spec_register(lua_State *L);
 /* Traces and checks the function at fn_idx for these sizes, begins to compile it; pushes the

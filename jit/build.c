@@ -146,6 +146,14 @@ bool dc_build_end(dc_rt *rt, dc_exec *e)
     return b->queued && wants_all(rt) ? false : dc_work_drop(rt->work, &b->task);
 }
 
+const dc_target *dc_exec_target(const dc_exec *e, uint32_t *skip_passes)
+{
+    if (e->build == NULL || e->info.interpreted)
+        return NULL;
+    *skip_passes = e->build->env.skip.passes;
+    return e->build->env.target;
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
 
 static dc_status read_compare(dc_rt *rt, dc_job *j, dc_exec *e)

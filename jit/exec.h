@@ -15,6 +15,7 @@ enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_FIRST };
 typedef struct dc_item_fact {
     const char *where[3]; /* script lines of the nodes inside, or NULL */
     int64_t flops, bytes; /* per launch */
+    uint32_t nout;        /* LAUNCH: binds that are written, the first ones */
     uint32_t check;       /* CHECK: its number */
     dc_bind value;        /* CHECK: where the value at fault stands */
 } dc_item_fact;
@@ -24,6 +25,13 @@ typedef struct dc_guarded {
     size_t offset, bytes;
     uint32_t first, last; /* items between which it is alive */
 } dc_guarded;
+
+/* What a distinct kernel can be made from again, to look at. */
+typedef struct dc_kept {
+    const char *name, *nest; /* as lowered, without its name */
+    const char **move;
+    uint32_t nmove;
+} dc_kept;
 
 typedef struct dc_profile { /* DEEPC_DEBUG=time */
     uint64_t *item_ns;      /* one per item; NULL when nothing is measured */
@@ -49,6 +57,8 @@ struct dc_exec {
     /* compiled; none of it when info.interpreted. To be looked at after dc_exec_wait */
     struct dc_compiled **kernel; /* jit/kernels.h: those in use; NULL where none is yet */
     uint32_t nkernel;
+    dc_kept *kept;            /* nkernel of them; NULL where the interpreter runs it */
+    const char **denied_why;  /* by cell: why it is not set in place; NULL where it is, or not set */
     dc_program **program; /* jit/items.h: the executable's own */
     uint32_t nprogram;
     dc_item *item;
@@ -97,6 +107,9 @@ struct dc_inst {
     uint64_t spent_ns;   /* by the slices so far; DEEPC_DEBUG=time */
     dc_tensor **held; /* by slot: arguments and cells read, which move when somebody writes them */
 };
+
+/* Where a kernel's text is made for; NULL where nothing was compiled. */
+const dc_target *dc_exec_target(const dc_exec *e, uint32_t *skip_passes);
 
 /* Records, once; what the first call does if nobody did. */
 dc_status dc_inst_prepare(dc_inst *i, dc_job *j);

@@ -44,7 +44,13 @@ static dc_status apply_file(dc_job *j, dc_kernel *k, const char *path)
     return s;
 }
 
-static dc_status print_form(dc_job *j, dc_kernel *k, const dc_target *t, dc_form form, dc_text *out)
+static void free_flat(void *f)
+{
+    dc_flat_free(f);
+}
+
+dc_status dc_form_print(dc_job *j, dc_kernel *k, const dc_target *t, uint32_t skip, dc_form form,
+                        dc_text *out)
 {
     dc_flat *f;
     if (form == DC_FORM_NEST) {
@@ -55,12 +61,14 @@ static dc_status print_form(dc_job *j, dc_kernel *k, const dc_target *t, dc_form
         dc_schedfile_print(k, out);
         return DC_OK;
     }
-    DC_TRY(dc_flatten_for(j, k, t, 0, &f));
+    DC_TRY(dc_flatten_for(j, k, t, skip, &f));
     dc_status s = DC_OK;
+    dc_job_defer(j, free_flat, f);
     if (form == DC_FORM_FLAT)
         dc_flat_print(f, out);
     else
         s = dc_render(j, (const dc_flat *const *)&f, 1, t, out);
+    dc_job_keep(j, f);
     dc_flat_free(f);
     return s;
 }
@@ -81,7 +89,7 @@ dc_status dc_form_of(dc_job *j, const char *nest, const dc_form_request *r, dc_t
     else if (s == DC_OK && !r->naive)
         s = dc_schedule(j, k, t, 2);
     if (s == DC_OK)
-        s = print_form(j, k, t, r->form, out);
+        s = dc_form_print(j, k, t, 0, r->form, out);
     dc_kernel_free(k);
     return s;
 }

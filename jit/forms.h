@@ -22,9 +22,16 @@ typedef struct dc_form_request {
     dc_form form;
 } dc_form_request;
 
+struct dc_kernel;
+struct dc_target;
+
 bool dc_form_find(const char *name, dc_form *out);
 
 /* PARSE, BUG (not legal), ARG (no such target, a move that does not fit), FILE, BUILD. */
 dc_status dc_form_of(dc_job *j, const char *nest, const dc_form_request *r, dc_text *out);
+
+/* Inside jit/: of a kernel that is legal and scheduled; skip: passes to leave out. */
+dc_status dc_form_print(dc_job *j, struct dc_kernel *k, const struct dc_target *t, uint32_t skip,
+                        dc_form form, dc_text *out);
 
 #endif

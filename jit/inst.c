@@ -41,6 +41,11 @@ void dc_inst_free(dc_inst *i)
         free_inst(i);
 }
 
+uint64_t dc_inst_calls(const dc_inst *i)
+{
+    return i->calls;
+}
+
 static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
 {
     DC_TRY(dc_store_new(rt, j, bytes, out));

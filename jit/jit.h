@@ -57,6 +57,27 @@ typedef struct dc_exec_info {
 /* Of one that has been waited for. */
 void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
 
+/* What there is to look at, of one that has been waited for (jit/look.c). */
+typedef struct dc_exec_kernel {
+    const char *name;
+    uint32_t launches;    /* per call */
+    int64_t flops, bytes; /* per call */
+    uint64_t calls, ns;   /* launches that were timed, and what they took */
+    const char *where[3]; /* script lines, NULL behind the last one */
+} dc_exec_kernel;
+
+/* Distinct kernels, in the order of the numbers below; none where the interpreter runs it. */
+uint32_t dc_exec_kernel_count(const dc_exec *e);
+void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out);
+/* The text of a kernel, as it was compiled. */
+dc_status dc_exec_source(dc_exec *e, dc_job *j, uint32_t kernel, dc_form form, dc_text *out);
+/* Items in their order: what runs, what it writes and reads. */
+void dc_exec_plan(const dc_exec *e, dc_text *out);
+/* Why the cell is not set in place; NULL where it is. *set: the function sets it. */
+const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set);
+/* Kernels of the context, of this executable to begin with, are timed from now on. */
+void dc_exec_measure(dc_exec *e);
+
 /*
  * Prepares a context for compilations and checks the settings that they read (DEEPC_SKIP,
  * DEEPC_SCHEDULE, DEEPC_DUMP, DEEPC_COMPILE). The first executable does it too.
@@ -79,6 +100,7 @@ void dc_jit_settle(dc_rt *rt);
 /* Takes a reference on the executable and on each of the cells. */
 dc_status dc_inst_new(dc_rt *rt, dc_job *j, dc_exec *e, dc_cell *const *cell, dc_inst **out);
 void dc_inst_free(dc_inst *i);
+uint64_t dc_inst_calls(const dc_inst *i); /* begun so far */
 
 /* A value for one of the nfree parameters: a tensor, or (rank 0) a number as a pattern. */
 typedef struct dc_arg {

@@ -302,6 +302,7 @@ static void launch_item(pipeline *p, uint32_t group, dc_item *item, dc_item_fact
                       .bind = bind,
                       .label = dc_arena_strdup(&e->mem, entry->kernel->name)};
     *fact = p->group_fact[group];
+    fact->nout = g->nout;
     e->info.launches++;
 }
 
@@ -322,6 +323,26 @@ static void check_item(pipeline *p, const dc_step *s, dc_item *item, dc_item_fac
     *item = (dc_item){.kind = DC_ITEM_CHECK, .nbind = 1, .bind = bind, .label = "check"};
     fact->check = s->index;
     fact->value = bind_place(p, s->to);
+}
+
+/* For who looks at it later (jit/look.c). */
+static void keep_kernels(pipeline *p)
+{
+    dc_exec *e = p->e;
+    e->kept = DC_NEW_ARRAY(&e->mem, dc_kept, p->gen.entry.n);
+    for (uint32_t i = 0; i < p->gen.entry.n; i++) {
+        const dc_entry *from = &p->gen.entry.at[i];
+        dc_kept *k = &e->kept[i];
+        k->name = dc_arena_strdup(&e->mem, from->kernel->name);
+        k->nest = dc_arena_strdup(&e->mem, from->text);
+        k->nmove = from->kernel->moves.n;
+        k->move = DC_NEW_ARRAY(&e->mem, const char *, k->nmove);
+        for (uint32_t m = 0; m < k->nmove; m++)
+            k->move[m] = dc_arena_strdup(&e->mem, from->kernel->moves.at[m]);
+    }
+    e->denied_why = DC_NEW_ARRAY(&e->mem, const char *, e->desc.ncell);
+    for (uint32_t c = 0; c < e->desc.ncell; c++)
+        e->denied_why[c] = p->plan.denied_why[c];
 }
 
 static void make_items(pipeline *p)
@@ -370,6 +391,7 @@ static dc_status run_stages(pipeline *p)
     DC_TRY(dc_codegen_flatten(&p->gen, p->j));  /* nest to flat form */
     DC_TRY(compile(p));                         /* flat form to text to machine code */
     make_items(p);                              /* steps to what a device records */
+    keep_kernels(p);
     return DC_OK;
 }
 

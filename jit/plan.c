@@ -225,31 +225,40 @@ static bool group_allows(const planner *p, const wish *w)
     return true;
 }
 
-static bool grant(planner *p, const wish *w)
+/* Why not, or NULL. */
+static const char *grant(planner *p, const wish *w)
 {
-    if (p->kept[w->cell] || has_memory(p->out->home[w->ref]) || !group_allows(p, w))
-        return false;
+    if (p->kept[w->cell])
+        return "another cell is set to its old value";
+    if (has_memory(p->out->home[w->ref]))
+        return "its new value is another cell's or result's too";
+    if (!group_allows(p, w))
+        return "its kernel reads the old value elsewhere than it writes";
     find_readers(p, w->cell, w->group);
     mark_after(p, w->group);
     if (p->v[p->barrier].seen)
-        return false; /* a check needs it */
+        return "a check needs the new value";
     for (uint32_t i = 0; i < p->readers.n; i++)
         if (p->v[p->readers.at[i]].seen)
-            return false; /* a circle */
+            return "a kernel that needs the old value needs the new one too"; /* a circle */
     for (uint32_t i = 0; i < p->readers.n; i++)
         edge(p, p->readers.at[i], w->group);
     edge(p, p->barrier, w->group);
     p->out->home[w->ref] = (dc_place){DC_PLACE_CELL, w->cell};
     p->granted[w->cell] = true;
-    return true;
+    return NULL;
 }
 
 static void decide_donations(planner *p)
 {
     read_sets(p);
     list_wishes(p);
+    p->out->denied_why = DC_NEW_ARRAY(p->a, const char *, p->d->ncell);
+    for (uint32_t c = 0; c < p->d->ncell; c++)
+        if (p->new_value[c] != 0)
+            p->out->denied_why[c] = "it is set to a value that no kernel makes";
     for (uint32_t i = 0; i < p->wishes.n; i++)
-        grant(p, &p->wishes.at[i]);
+        p->out->denied_why[p->wishes.at[i].cell] = grant(p, &p->wishes.at[i]);
     for (uint32_t c = 0; c < p->d->ncell; c++)
         if (p->new_value[c] != 0) {
             p->out->donated += p->granted[c];

@@ -63,6 +63,7 @@ typedef struct dc_plan {
     size_t bytes;       /* of the arena */
     size_t lower_bound; /* no plan with this order needs less */
     uint32_t donated, denied;
+    const char **denied_why; /* by cell: why it was; NULL where it was not. Static texts */
     uint32_t first_set; /* the first step that writes a cell; nstep if none does */
 } dc_plan;
 

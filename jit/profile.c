@@ -15,7 +15,8 @@ typedef struct row {
 
 void dc_profile_init(dc_exec *e)
 {
-    if (dc_log_on(&e->rt->log, DC_CH_TIME) && e->nitem > 0) {
+    const bool wanted = e->rt->measure || dc_log_on(&e->rt->log, DC_CH_TIME);
+    if (wanted && e->nitem > 0 && e->profile.item_ns == NULL) {
         e->profile.item_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->nitem);
         e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->nitem);
     }

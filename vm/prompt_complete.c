@@ -188,6 +188,18 @@ static bool take_methods(lua_State *L)
     return false;
 }
 
+/* A typed function's, which its __index makes when asked. */
+static void add_methods_of_functions(lua_State *L, const wanted *w)
+{
+    static const char *const words[] = {"check", "explain", "info", "kernels", "plan", "source"};
+    if (luaL_testudata(L, -1, "deepc.fn") == NULL)
+        return;
+    for (size_t i = 0; i < DC_COUNTOF(words); i++)
+        add_word(L, w, words[i]);
+    if (!w->methods)
+        add_word(L, w, "name");
+}
+
 /* Fields of the value on top, its own and through its metatables. */
 static void add_fields(lua_State *L, const wanted *w)
 {
@@ -196,6 +208,7 @@ static void add_fields(lua_State *L, const wanted *w)
         add_word(L, w, "shape");
         add_word(L, w, "dtype");
     }
+    add_methods_of_functions(L, w);
     lua_pushvalue(L, base);
     for (int i = 0; i < CHAIN; i++) {
         if (lua_type(L, -1) == LUA_TTABLE)

@@ -1,0 +1,417 @@
+/*
+ * Typed functions as people look at them:
+ *
+ *   f:explain()            text: specialisations, why each was made, kernels, memory, cells, captures
+ *   f:kernels()            a list of tables { name, launches, calls, ms, gflops, gbs, lines }
+ *   f:source(n [, form])   the text of kernel n: "nest", "schedule", "flat" or "text"
+ *   f:plan()               text: what runs in which order, what it writes and reads
+ *
+ * Kernels are numbered through all specialisations. They are timed from the first f:kernels() on,
+ * and always at the prompt.
+ */
+#include "dsl/fn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char TEXT[] = "deepc.text";
+
+/* ---- texts made in C ------------------------------------------------------------------------- */
+
+static int l_text_gc(lua_State *L)
+{
+    dc_text_free(luaL_checkudata(L, 1, TEXT));
+    return 0;
+}
+
+/* Pushes an empty text that is freed with its userdata. */
+static dc_text *push_text(lua_State *L)
+{
+    dc_text *t = lua_newuserdatauv(L, sizeof *t, 0);
+    *t = (dc_text){0};
+    if (luaL_newmetatable(L, TEXT)) {
+        lua_pushcfunction(L, l_text_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    return t;
+}
+
+/* The text on top becomes a string. */
+static void finish_text(lua_State *L)
+{
+    dc_text *t = lua_touserdata(L, -1);
+    size_t n = t->n;
+    while (n > 0 && t->s[n - 1] == '\n')
+        n--;
+    lua_pushlstring(L, t->s != NULL ? t->s : "", n);
+    lua_remove(L, -2);
+}
+
+/* ---- specialisations ------------------------------------------------------------------------- */
+
+typedef struct looking {
+    dc_dsl *d;
+    const dc_fn *fn;
+    dc_spec *s;
+    dc_text *out;
+    uint32_t kernel; /* of the executable */
+    int number;      /* of the specialisation, from 1; of the first kernel */
+    dc_form form;
+} looking;
+
+static dc_status wait_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    return dc_exec_wait(a->d->rt, j, a->s->exec);
+}
+
+/* Pushes the list of specialisations, all of them compiled; returns how many there are. */
+static int push_specs(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    lua_getiuservalue(L, 1, DC_FN_SPECS);
+    const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
+    for (int i = 1; i <= n; i++) {
+        lua_rawgeti(L, list, i);
+        looking a = {.d = d, .fn = fn, .s = lua_touserdata(L, -1)};
+        lua_pop(L, 1);
+        if (a.s->exec != NULL)
+            dc_error_check(L, d, dc_protect(&d->rt->job, wait_body, &a), fn->name);
+    }
+    return n;
+}
+
+static dc_spec *spec_at(lua_State *L, int list, int i)
+{
+    lua_rawgeti(L, list, i);
+    dc_spec *s = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return s;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static void set_number(lua_State *L, const char *name, double v)
+{
+    lua_pushnumber(L, v);
+    lua_setfield(L, -2, name);
+}
+
+static void set_integer(lua_State *L, const char *name, uint64_t v)
+{
+    lua_pushinteger(L, (lua_Integer)v);
+    lua_setfield(L, -2, name);
+}
+
+static void push_lines(lua_State *L, const dc_exec_kernel *k)
+{
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (size_t i = 0; i < DC_COUNTOF(k->where) && k->where[i] != NULL; i++) {
+        luaL_addstring(&b, i > 0 ? " " : "");
+        luaL_addstring(&b, k->where[i]);
+    }
+    luaL_pushresult(&b);
+}
+
+static void push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
+{
+    const double calls = k->launches > 0 ? (double)k->calls / k->launches : 0;
+    lua_createtable(L, 0, 10);
+    lua_pushstring(L, k->name);
+    lua_setfield(L, -2, "name");
+    push_lines(L, k);
+    lua_setfield(L, -2, "lines");
+    set_integer(L, "specialisation", (uint64_t)spec);
+    set_integer(L, "launches", k->launches);
+    set_integer(L, "flops", (uint64_t)k->flops);
+    set_integer(L, "bytes", (uint64_t)k->bytes);
+    set_integer(L, "calls", k->calls);
+    set_number(L, "ms", (double)k->ns / 1e6);
+    set_number(L, "gflops", k->ns > 0 ? (double)k->flops * calls / (double)k->ns : 0);
+    set_number(L, "gbs", k->ns > 0 ? (double)k->bytes * calls / (double)k->ns : 0);
+}
+
+static dc_status measure_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    DC_UNUSED(j);
+    dc_exec_measure(a->s->exec);
+    return DC_OK;
+}
+
+static int l_kernels(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_fn *fn = dc_fn_check(L, 1);
+    const int n = push_specs(L, d, fn), list = lua_gettop(L);
+    lua_newtable(L);
+    for (int i = 1; i <= n; i++) {
+        looking a = {.d = d, .fn = fn, .s = spec_at(L, list, i)};
+        if (a.s->exec == NULL)
+            continue;
+        for (uint32_t k = 0; k < dc_exec_kernel_count(a.s->exec); k++) {
+            dc_exec_kernel facts;
+            dc_exec_kernel_of(a.s->exec, k, &facts);
+            push_kernel(L, &facts, i);
+            lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+        }
+        dc_error_check(L, d, dc_protect(&d->rt->job, measure_body, &a), fn->name);
+    }
+    return 1;
+}
+
+/* ---- source ---------------------------------------------------------------------------------- */
+
+static dc_status source_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    return dc_exec_source(a->s->exec, j, a->kernel, a->form, a->out);
+}
+
+/* "llvm" and "c" are words for what the compiler is given, too. */
+static dc_form read_form(lua_State *L, dc_dsl *d, int idx)
+{
+    static const char *const compiled[] = {"llvm", "c", "opencl", "cuda"};
+    dc_form form = DC_FORM_NEST;
+    if (lua_isnoneornil(L, idx))
+        return form;
+    const char *name = dc_args_text(L, d, idx, "source");
+    for (size_t i = 0; i < DC_COUNTOF(compiled); i++)
+        if (strcmp(name, compiled[i]) == 0)
+            return DC_FORM_TEXT;
+    if (!dc_form_find(name, &form))
+        dc_error_raisef(L, d, DC_ERR_ARG, "source",
+                        "no form '%.40s'; there are nest, schedule, flat and text", name);
+    return form;
+}
+
+static int l_source(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_fn *fn = dc_fn_check(L, 1);
+    const int64_t wanted = lua_isnoneornil(L, 2) ? 1 : dc_args_integer(L, d, 2, "source", "n");
+    looking a = {.d = d, .fn = fn, .form = read_form(L, d, 3)};
+    const int n = push_specs(L, d, fn), list = lua_gettop(L);
+    int64_t count = 0;
+    for (int i = 1; i <= n; i++) {
+        dc_spec *s = spec_at(L, list, i);
+        const uint32_t here = s->exec != NULL ? dc_exec_kernel_count(s->exec) : 0;
+        if (wanted > count && wanted <= count + here) {
+            a.s = s;
+            a.kernel = (uint32_t)(wanted - count - 1);
+        }
+        count += here;
+    }
+    if (a.s == NULL)
+        dc_error_raisef(L, d, DC_ERR_ARG, "source", "no kernel %" PRId64 "; '%s' has %" PRId64,
+                        wanted, fn->name, count);
+    a.out = push_text(L);
+    dc_error_check(L, d, dc_protect(&d->rt->job, source_body, &a), fn->name);
+    finish_text(L);
+    return 1;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void print_bytes(dc_text *out, size_t bytes)
+{
+    if (bytes < 10240)
+        dc_text_printf(out, "%zu bytes", bytes);
+    else if (bytes < 10240u * 1024)
+        dc_text_printf(out, "%.1f KiB", (double)bytes / 1024);
+    else
+        dc_text_printf(out, "%.1f MiB", (double)bytes / (1024 * 1024));
+}
+
+static const char *cell_name(const dc_cell *c)
+{
+    return c->label != NULL ? c->label : c->trainable ? "a parameter" : "a state";
+}
+
+static void print_cells(const dc_spec *s, dc_text *out)
+{
+    const dc_trace *t = s->trace;
+    uint32_t in_place = 0;
+    bool set;
+    for (uint32_t c = 0; c < t->cell.n; c++)
+        if (dc_exec_denied(s->exec, c, &set) == NULL && set)
+            dc_text_printf(out, "%s%s", in_place++ == 0 ? "     set in place  " : ", ",
+                           cell_name(t->cell.at[c].cell));
+    if (in_place > 0)
+        dc_text_puts(out, "\n");
+    for (uint32_t c = 0; c < t->cell.n; c++) {
+        const char *why = dc_exec_denied(s->exec, c, &set);
+        if (why != NULL && set)
+            dc_text_printf(out, "     set by a copy %s: %s\n", cell_name(t->cell.at[c].cell), why);
+    }
+}
+
+static void print_memory(const dc_spec *s, const dc_exec_info *info, dc_text *out)
+{
+    dc_text_puts(out, "     temporaries   ");
+    print_bytes(out, info->arena_bytes);
+    if (info->arena_bytes > info->arena_lower_bound) {
+        dc_text_puts(out, ", of which ");
+        print_bytes(out, info->arena_lower_bound);
+        dc_text_puts(out, " are in use at once");
+    }
+    dc_text_puts(out, "\n");
+    print_cells(s, out);
+}
+
+/* ---- explain --------------------------------------------------------------------------------- */
+
+static void print_captures(const dc_spec *s, dc_text *out)
+{
+    const dc_trace *t = s->trace;
+    for (uint32_t i = 0; i < t->captured.n; i++) {
+        char type[DC_TYPE_TEXT];
+        dc_type_print(&t->captured.at[i].tensor->type, type, sizeof type);
+        dc_text_printf(out, "%s%s", i == 0 ? "     captured      " : ", ", type);
+    }
+    if (t->captured.n > 0)
+        dc_text_puts(out, "\n");
+}
+
+static void print_kernels(const looking *a, dc_text *out)
+{
+    const uint32_t n = dc_exec_kernel_count(a->s->exec);
+    for (uint32_t k = 0; k < n; k++) {
+        dc_exec_kernel f;
+        dc_exec_kernel_of(a->s->exec, k, &f);
+        dc_text_printf(out, "     %3u  %-20s %3u per call  %9.3g MFLOP  %9.3g MB ",
+                       (unsigned)a->number + k, f.name, f.launches, (double)f.flops / 1e6,
+                       (double)f.bytes / 1e6);
+        for (size_t i = 0; i < DC_COUNTOF(f.where) && f.where[i] != NULL; i++)
+            dc_text_printf(out, " %s", f.where[i]);
+        dc_text_puts(out, "\n");
+    }
+}
+
+static dc_status explain_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    dc_text *out = a->out;
+    dc_exec_info info;
+    DC_UNUSED(j);
+    dc_exec_info_of(a->s->exec, &info);
+    if (info.interpreted) {
+        dc_text_printf(out, "     run by the reference interpreter%s\n",
+                       a->d->rt->interpret ? "" : ", since a compiler failed (see the notes)");
+    } else {
+        dc_text_printf(out, "     per call      %u launches of %u kernels, %u copies\n",
+                       info.launches, info.kernels, info.copies);
+        print_memory(a->s, &info, out);
+    }
+    print_captures(a->s, out);
+    print_kernels(a, out);
+    return DC_OK;
+}
+
+static dc_status plan_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    dc_exec_info info;
+    DC_UNUSED(j);
+    dc_exec_info_of(a->s->exec, &info);
+    dc_exec_plan(a->s->exec, a->out);
+    print_memory(a->s, &info, a->out);
+    return DC_OK;
+}
+
+/* What the specialisation is for. */
+static void print_sizes(const dc_fn *fn, const dc_spec *s, dc_text *out)
+{
+    for (int v = 0; v < fn->sig.nvar; v++)
+        dc_text_printf(out, "%s%s = %" PRId64, v > 0 ? ", " : "", fn->sig.var[v], s->size[v]);
+    if (fn->sig.nvar == 0)
+        dc_text_puts(out, "all sizes are given");
+}
+
+static dc_status heading_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    const dc_spec *s = a->s;
+    dc_text *out = a->out;
+    DC_UNUSED(j);
+    dc_text_printf(out, "\n  %d. ", a->number);
+    print_sizes(a->fn, s, out);
+    const uint64_t calls = s->inst != NULL ? dc_inst_calls(s->inst) : 0;
+    dc_text_printf(out, "   %" PRIu64 " call%s\n", calls, calls == 1 ? "" : "s");
+    return DC_OK;
+}
+
+static dc_status begin_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    const char *made = a->number == 1 ? "specialisation" : "specialisations";
+    DC_UNUSED(j);
+    dc_text_printf(a->out, "  %d %s, at most %d%s\n", a->number, made, a->fn->limit,
+                   a->number == 0 ? "; one is made at the first call" : "");
+    return DC_OK;
+}
+
+/* Pushes a text with a part for each specialisation. */
+static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
+                       dc_status (*part)(dc_job *, void *))
+{
+    dc_job *j = &d->rt->job;
+    const int n = push_specs(L, d, fn), list = lua_gettop(L);
+    looking a = {.d = d, .fn = fn, .out = push_text(L), .number = n};
+    int first = 1;
+    dc_error_check(L, d, dc_protect(j, begin_body, &a), fn->name);
+    for (int i = 1; i <= n; i++) {
+        a.s = spec_at(L, list, i);
+        a.number = i;
+        dc_error_check(L, d, dc_protect(j, heading_body, &a), fn->name);
+        a.number = first;
+        if (a.s->exec == NULL)
+            continue;
+        dc_error_check(L, d, dc_protect(j, part, &a), fn->name);
+        first += (int)dc_exec_kernel_count(a.s->exec);
+    }
+    finish_text(L);
+}
+
+static int push_page(lua_State *L, dc_status (*part)(dc_job *, void *))
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_fn *fn = dc_fn_check(L, 1);
+    luaL_checkstack(L, 8, "text");
+    luaL_tolstring(L, 1, NULL);
+    lua_pushstring(L, fn->place);
+    lua_pushliteral(L, "\n");
+    lua_concat(L, 3);
+    push_parts(L, d, fn, part);
+    lua_remove(L, -2); /* the specialisations */
+    lua_concat(L, 2);
+    return 1;
+}
+
+static int l_explain(lua_State *L)
+{
+    lua_settop(L, 1);
+    return push_page(L, explain_body);
+}
+
+static int l_plan(lua_State *L)
+{
+    lua_settop(L, 1);
+    return push_page(L, plan_body);
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+bool dc_look_push(lua_State *L, dc_dsl *d, const char *name)
+{
+    static const luaL_Reg methods[] = {
+        {"explain", l_explain}, {"kernels", l_kernels}, {"source", l_source}, {"plan", l_plan}};
+    for (size_t i = 0; i < DC_COUNTOF(methods); i++)
+        if (strcmp(methods[i].name, name) == 0) {
+            dc_lib_push(L, d, methods[i].func);
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,98 @@
+-- Looking at typed functions: f:explain, f:kernels, f:source, f:plan.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local function make()
+  local w = dc.param("f32[8, 8]", dc.ones "f32[8, 8]")
+  local f = dc.fn("f(x: f32[n, 8]) -> f32[n, 8]", function(x)
+    local y = x:matmul(w):exp()
+    w:set(w * 0.5)
+    return y
+  end)
+  return f
+end
+
+TestLook = {}
+
+function TestLook:test_explain_before_and_after_calls()
+  local f = make()
+  lu.assertStrContains(f:explain(), "f(x: f32[n, 8]) -> f32[n, 8]")
+  lu.assertStrContains(f:explain(), "0 specialisations, at most 8; one is made at the first call")
+  f(dc.ones "f32[4, 8]")
+  f(dc.ones "f32[4, 8]")
+  f(dc.ones "f32[2, 8]")
+  local text = f:explain()
+  lu.assertStrContains(text, "2 specialisations, at most 8")
+  lu.assertStrMatches(text, ".*1%. n = 4   2 calls.*2%. n = 2   1 call\n.*")
+  if f:info()[1].interpreted then
+    lu.assertStrContains(text, "run by the reference interpreter")
+  else
+    lu.assertStrContains(text, "set in place")
+    lu.assertStrContains(text, "test_look.lua:9")
+  end
+end
+
+function TestLook:test_kernels_are_timed_from_the_first_look_on()
+  local f = make()
+  f(dc.ones "f32[4, 8]")
+  if f:info()[1].interpreted then
+    lu.skip "the interpreter has no kernels"
+  end
+  local list = f:kernels()
+  lu.assertTrue(#list >= 1)
+  lu.assertEquals(#list, f:info()[1].kernels)
+  lu.assertEquals(list[1].calls, 0)
+  for _ = 1, 3 do
+    f(dc.ones "f32[4, 8]")
+  end
+  local flops = 0
+  for _, k in ipairs(f:kernels()) do
+    lu.assertEquals(k.calls, 3 * k.launches)
+    lu.assertTrue(k.ms > 0)
+    lu.assertStrContains(k.lines, "test_look.lua")
+    lu.assertEquals(k.specialisation, 1)
+    flops = flops + k.flops
+  end
+  lu.assertTrue(flops >= 2 * 4 * 8 * 8, "the product's own")
+end
+
+function TestLook:test_source_in_every_form()
+  local f = make()
+  f(dc.ones "f32[4, 8]")
+  if f:info()[1].interpreted then
+    lu.skip "the interpreter has no kernels"
+  end
+  for n, k in ipairs(f:kernels()) do
+    lu.assertStrContains(f:source(n), "kernel " .. k.name .. "(")
+    lu.assertEquals(f:source(n), f:source(n, "nest"))
+    lu.assertStrMatches(f:source(n, "schedule"), "schedule " .. k.name .. ".*")
+    lu.assertStrContains(f:source(n, "flat"), k.name)
+    lu.assertStrContains(f:source(n, "text"), k.name)
+  end
+  lu.assertErrorMsgContains("no kernel 99; 'f' has", f.source, f, 99)
+  lu.assertErrorMsgContains("no form 'pretty'; there are nest, schedule, flat and text", f.source, f, 1, "pretty")
+end
+
+function TestLook:test_plan_names_what_is_read_and_written()
+  local f = make()
+  f(dc.ones "f32[4, 8]")
+  local text = f:plan()
+  lu.assertStrContains(text, "1 specialisation, at most 8")
+  if not f:info()[1].interpreted then
+    lu.assertStrContains(text, "result 1 <- ")
+    lu.assertStrContains(text, "temporaries")
+  end
+end
+
+function TestLook:test_a_copy_of_a_cell_has_a_reason()
+  local w = dc.param("f32[8, 8]", dc.ones "f32[8, 8]")
+  local f = dc.fn("f() -> ()", function()
+    w:set(w:transpose() * 2)
+  end)
+  f()
+  if f:info()[1].interpreted then
+    lu.skip "the interpreter has no plan"
+  end
+  lu.assertStrContains(f:explain(), "set by a copy")
+  lu.assertStrContains(f:explain(), "its kernel reads the old value elsewhere than it writes")
+end
