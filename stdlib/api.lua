@@ -809,6 +809,36 @@ function dc.fn(signature, body, sizes, options) end
 ---@return table[] # counts of kernels, launches, bytes
 function Function:info() end
 
+---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
+---cells are set in place and why others are not.
+---
+---    print(f:explain())
+---@return string
+function Function:explain() end
+
+---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
+---the prompt always.
+---
+---    for n, k in ipairs(f:kernels()) do print(n, k.name, k.ms) end
+---@return table[] # name, lines, specialisation, launches, flops and bytes per call; calls, ms, gflops, gbs
+function Function:kernels() end
+
+---The text of a kernel.
+---
+---    for n in ipairs(f:kernels()) do print(f:source(n, "flat")) end
+---
+---Errors: DC0101 where there is no such kernel or form.
+---@param n? integer of f:kernels(); 1
+---@param form? "nest"|"schedule"|"flat"|"text" "text" is what a compiler is given; "nest"
+---@return string
+function Function:source(n, form) end
+
+---A text: what runs in which order, what it writes and reads. `+64` is a temporary at that place.
+---
+---    print(f:plan())
+---@return string
+function Function:plan() end
+
 -- ---- Parameters, states, gradients ----
 
 ---A parameter: a cell that is trained.

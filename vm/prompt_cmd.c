@@ -320,11 +320,14 @@ static bool run_help(dc_prompt *p, const char *args)
     }
     lua_getglobal(L, "require");
     lua_pushliteral(L, "deepc.help");
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK || lua_type(L, -1) != LUA_TFUNCTION)
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK)
         return fail(p, "there are no pages of help in this program; :help tells the commands");
     lua_pushstring(L, args);
-    if (dc_prompt_call(p, 1))
-        print_text(p);
+    if (!dc_prompt_call(p, 1))
+        return true;
+    if (lua_isnil(L, -1))
+        return fail(p, "nothing is known of that name; :help tells the commands");
+    print_text(p);
     return true;
 }
 
