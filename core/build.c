@@ -301,6 +301,12 @@ dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *att
     return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, nattr, NULL, out);
 }
 
+dc_status dc_b_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)
+{
+    const int64_t attr[2] = {axis, 0};
+    return make(j, f, DC_OP_GATHER, (const dc_val[]){a, index}, 2, attr, 2, NULL, out);
+}
+
 /* ---- reductions ---- */
 
 dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,

@@ -27,6 +27,9 @@ dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
 dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
                    dc_val *out);
 
+/* Elements of a at the integers of index, which stand in the place of the axis. */
+dc_status dc_b_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out);
+
 /* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
 dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep, dc_val *out);
 dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);

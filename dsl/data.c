@@ -149,83 +149,15 @@ static int l_module(lua_State *L)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* Position of the first label outside 0..n-1, or -1; and the label there. */
-static dc_status build_class(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
-{
-    const int64_t classes = *(const int64_t *)arg;
-    const int64_t count = dc_type_count(&in[0].type);
-    const dc_type flat = dc_type_make(DC_I32, 1, &count);
-    dc_val l, at, low, high, zero, none, end, hit;
-    DC_TRY(dc_b_cast(j, f, in[0], DC_I32, &l));
-    DC_TRY(dc_b_reshape(j, f, l, &flat, &l));
-    DC_TRY(dc_b_iota(j, f, &flat, 0, &at));
-    DC_TRY(dc_ops_number(j, f, l, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, l, -1, &none));
-    DC_TRY(dc_ops_number(j, f, l, (double)count, &end));
-    DC_TRY(dc_ops_number(j, f, l, (double)classes, &high));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, l, zero, &low));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LE, high, l, &high));
-    DC_TRY(dc_ops_2(j, f, DC_OP_OR, low, high, &hit));
-    const dc_val pick[3] = {hit, at, end};
-    dc_val first;
-    DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, pick, 3, &first));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_MINR, first, 1, false, &first));
-    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, at, first, &hit));
-    const dc_val take[3] = {hit, l, zero};
-    DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, take, 3, &l));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, l, 1, false, &out[1]));
-    DC_TRY(dc_ops_2(j, f, DC_OP_LT, first, end, &hit));
-    const dc_val clean[3] = {hit, first, none};
-    return dc_b_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
-}
-
-typedef struct checking {
-    dc_trace *trace;
-    dc_trace_check check;
-} checking;
-
-static dc_status check_body(dc_job *j, void *arg)
-{
-    const checking *a = arg;
-    DC_UNUSED(j);
-    DC_PUSH(a->trace->check, a->check);
-    return DC_OK;
-}
-
-static int64_t read_i32(lua_State *L, dc_dsl *d, int idx)
-{
-    return *(const int32_t *)dc_handle_read(L, d, dc_handle_test(L, idx), "check_class");
-}
-
 static int l_check_class(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const int at[1] = {1};
     lua_settop(L, 3);
-    dc_handle *h = dc_handle_check(L, d, 1, "check_class");
-    const int64_t classes = luaL_checkinteger(L, 2);
-    dc_trace_check c = {.classes = classes,
-                        .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
-                        .type = *dc_handle_type(h),
-                        .origin = h->origin,
-                        .place = dc_place_find(L, d)};
-    dc_apply a = {.build = build_class, .arg = &classes};
-    dc_apply_operands(L, d, &a, c.op, at, 1);
-    a.nout = 2;
-    dc_apply_run(L, d, &a); /* position at 4, value at 5 */
-    if (dc_trace_here(L, d) != NULL) {
-        c.position = dc_handle_test(L, 4)->val.ref;
-        c.value = dc_handle_test(L, 5)->val.ref;
-        checking x = {d->trace, c};
-        dc_error_check(L, d, dc_protect(&d->rt->job, check_body, &x), c.op);
-        return 0;
-    }
-    const int64_t position = read_i32(L, d, 4), value = read_i32(L, d, 5);
-    const dc_operand in = {.h = h, .role = "labels", .type = c.type};
-    if (position >= 0)
-        dc_error_fact(L, d, DC_ERR_CLASS,
-                      &(dc_fact){.op = c.op, .num = {value, classes - 1, position + 1}},
-                      &(dc_blame){.in = &in, .n = 1, .place = &c.place});
+    dc_check_index(L, d, 1,
+                   (dc_trace_check){.id = DC_ERR_CLASS,
+                                    .classes = luaL_checkinteger(L, 2),
+                                    .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
+                                    .role = "labels"});
     return 0;
 }
 
@@ -310,7 +242,7 @@ typedef struct gathering {
     dc_dsl *d;
     dc_handle *from, *to;
     const dc_tensor *value; /* of from */
-    const shuffled *order; /* NULL: as they are */
+    const shuffled *order;  /* NULL: as they are */
     int64_t first, count;
 } gathering;
 
@@ -334,8 +266,8 @@ static dc_status gather_rows(const gathering *a, dc_job *j, char *to, size_t row
     if (a->order == NULL)
         return copy_rows(dev, j, to, from + (size_t)a->first * row, (size_t)a->count * row);
     for (int64_t i = 0; i < a->count; i++)
-        DC_TRY(copy_rows(dev, j, to + (size_t)i * row, from + a->order->at[a->first + i] * row,
-                         row));
+        DC_TRY(
+            copy_rows(dev, j, to + (size_t)i * row, from + a->order->at[a->first + i] * row, row));
     return DC_OK;
 }
 
@@ -386,21 +318,12 @@ static int l_give_back(lua_State *L)
 
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
-    static const luaL_Reg fn[] = {{"layer", l_layer},
-                                  {"name_of", l_name_of},
-                                  {"kind", l_kind},
-                                  {"label", l_label},
-                                  {"fail", l_fail},
-                                  {"check_class", l_check_class},
-                                  {"idx", l_idx},
-                                  {"seed", l_seed},
-                                  {"order", l_order},
-                                  {"gather", l_gather},
-                                  {"give_back", l_give_back},
-                                  {"options", l_options},
-                                  {"entries", l_entries},
-                                  {"module", l_module},
-                                  {NULL, NULL}};
+    static const luaL_Reg fn[] = {
+        {"layer", l_layer},     {"name_of", l_name_of},     {"kind", l_kind},
+        {"label", l_label},     {"fail", l_fail},           {"check_class", l_check_class},
+        {"idx", l_idx},         {"seed", l_seed},           {"order", l_order},
+        {"gather", l_gather},   {"give_back", l_give_back}, {"options", l_options},
+        {"entries", l_entries}, {"module", l_module},       {NULL, NULL}};
     luaL_newmetatable(L, ORDER);
     lua_pop(L, 1);
     dc_lib_add(L, d, fn);

@@ -191,12 +191,7 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, dc_arg
 static DC_NORETURN void raise_fault(lua_State *L, dc_dsl *d, const calling *a)
 {
     const dc_trace_check *c = &a->s->trace->check.at[a->fault.check];
-    dc_handle shown = {.kind = DC_HANDLE_TRACED, .origin = c->origin};
-    const dc_operand in = {.h = &shown, .role = "labels", .type = c->type};
-    dc_error_fact(
-        L, d, DC_ERR_CLASS,
-        &(dc_fact){.op = c->op, .num = {a->fault.value, c->classes - 1, a->fault.position + 1}},
-        &(dc_blame){.in = &in, .n = 1, .place = &c->place});
+    dc_check_raise(L, d, c, NULL, a->fault.value, a->fault.position);
 }
 
 static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)

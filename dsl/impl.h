@@ -275,8 +275,11 @@ typedef struct dc_trace_capture {
 /* A run-time test, and what to say when it fails. */
 typedef struct dc_trace_check {
     dc_ref position, value;
-    int64_t classes;
-    const char *op; /* static */
+    int64_t classes;   /* what is allowed is 0..classes - 1 */
+    dc_err_id id;      /* CLASS or POSITION */
+    int axis;          /* of POSITION */
+    const char *op;    /* static or interned */
+    const char *role;  /* of the tensor; static */
     dc_type type;
     const char *origin;
     dc_place place;
@@ -298,6 +301,15 @@ struct dc_trace {
     DC_VEC(dc_trace_check) check;
     DC_VEC(dc_val) result;
 };
+
+/*
+ * Tests the integers of the tensor at idx: now, or when a call of the function being traced
+ * completes (check.c). Of the test: id, op, role, classes, axis. Raises.
+ */
+void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check test);
+/* Raises for an integer at a position (from 0) of the tensor h, or of that the test tells of. */
+DC_NORETURN void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
+                                int64_t value, int64_t position);
 
 dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where);
 void dc_trace_free(dc_trace *t);
@@ -335,6 +347,9 @@ void dc_move_register(lua_State *L, dc_dsl *d, int methods);                    
 void dc_einsum_register(lua_State *L, dc_dsl *d, int module);                     /* einsum.c */
 void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module);          /* join.c */
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module);         /* unary.c */
+void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module);          /* pick.c */
+const char *dc_hint_field(const char *name);    /* hints.c: of a tensor; or NULL */
+const char *dc_hint_function(const char *name); /* of the module; or NULL */
 void dc_index_register(lua_State *L, dc_dsl *d, int methods);                     /* index.c */
 int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);    /* a[k]: key at 2 */
 void dc_make_register(lua_State *L, dc_dsl *d, int module); /* make.c */

@@ -133,7 +133,8 @@ static int l_no_field(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const char *name = luaL_tolstring(L, 2, NULL);
-    dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"deepc", name}}, NULL);
+    dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"deepc", name}},
+                  &(dc_blame){.hint = dc_hint_function(name)});
 }
 
 /* ---- stdlib ---------------------------------------------------------------------------------- */
@@ -234,6 +235,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_einsum_register(L, d, module);
     dc_unary_register(L, d, methods, module);
     dc_join_register(L, d, methods, module);
+    dc_pick_register(L, d, methods, module);
     dc_make_register(L, d, module);
     dc_random_register(L, d, module);
     dc_tensor_register(L, d, methods, module, meta);

@@ -21,36 +21,6 @@ static dc_handle *check_self(lua_State *L, dc_dsl *d, const char *op)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static const char *const hints[][2] = {
-    {"view", ":reshape"},
-    {"unsqueeze", ":reshape"},
-    {"squeeze", ":reshape"},
-    {"T", ":transpose()"},
-    {"t", ":transpose()"},
-    {"backward", "opt:step(loss) takes the gradients, or dc.grad(loss, params)"},
-    {"grad", "dc.grad(loss, params) gives gradients"},
-    {"to", ":cast \"f32\" changes the dtype"},
-    {"float", ":cast \"f32\""},
-    {"astype", ":cast \"f32\""},
-    {"type", ".dtype, or :cast \"f32\""},
-    {"dot", ":matmul"},
-    {"mm", ":matmul"},
-    {"detach", "dc.stop_gradient(x)"},
-    {"numpy", ":totable()"},
-    {"tolist", ":totable()"},
-    {"dim", "#x.shape"},
-    {"ndim", "#x.shape"},
-    {"copy", ":clone()"},
-};
-
-static const char *field_hint(const char *name)
-{
-    for (size_t i = 0; i < DC_COUNTOF(hints); i++)
-        if (strcmp(hints[i][0], name) == 0)
-            return hints[i][1];
-    return NULL;
-}
-
 static void push_shape(lua_State *L, const dc_type *t)
 {
     lua_createtable(L, t->rank, 0);
@@ -98,7 +68,7 @@ static int l_index(lua_State *L)
     if (strlen(name) > 1 && name[strlen(name) - 1] == '_')
         dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL, NULL);
     dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a tensor", name}},
-                  &(dc_blame){.hint = field_hint(name)});
+                  &(dc_blame){.hint = dc_hint_field(name)});
 }
 
 static int l_newindex(lua_State *L)

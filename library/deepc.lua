@@ -240,9 +240,11 @@ function Scope:close(...) end
 -- ---- Shape ----
 
 ---The same elements in order, in another shape. One size may be -1: what is left. Text gives names,
----too.
+---too: "t=8" with a size, "batch" alone with that of the axis of this name, or of the axis at its
+---place. Names stay along the longest common run of sizes from the left, then from the right.
 ---
 ---    dc.iota(6):reshape(2, -1)     dc.iota(6):reshape "[rows=2, 3]"
+---    dc.zeros "f32[4, 40]":reshape "[batch, head=5, t]"
 ---
 ---Errors: DC0303 where the counts of elements differ.
 ---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
@@ -282,6 +284,7 @@ function Tensor:expand(...) end
 ---Ranges of positions by axis, with both ends; the other axes stay whole.
 ---
 ---    dc.zeros "f32[batch=32, 784]":slice { batch = { 1, 16 } }
+---    dc.iota(5):slice { { 5, 1, -2 } }
 ---
 ---Errors: DC0106, DC0308 for positions outside.
 ---@param ranges table<deepc.Axis, integer[]> { first, last } or { first, last, step }
@@ -702,6 +705,45 @@ dc.isinf = Tensor.isinf
 function Tensor:isfinite() end
 dc.isfinite = Tensor.isfinite
 
+---Elements at positions along an axis, which gives way to the axes of the positions. They are data and
+---count from 0.
+---
+---    dc.tensor { 5, 6, 7 }:take({ 2, 0, 0 }, 1)
+---
+---Errors: DC0701 for a position outside, which it names.
+---@param positions deepc.Tensor|integer[] integers
+---@param axis? deepc.Axis 1
+---@return deepc.Tensor
+function Tensor:take(positions, axis) end
+dc.take = Tensor.take
+
+---A new last axis of n with 1 at the position that an integer gives, from 0, and 0 elsewhere.
+---
+---    dc.tensor({ 2, 0 }, "i32"):one_hot(3)
+---
+---Errors: DC0701 for an integer outside 0..n-1.
+---@param n integer
+---@param dtype? string "f32"
+---@return deepc.Tensor
+function Tensor:one_hot(n, dtype) end
+dc.one_hot = Tensor.one_hot
+
+---The lower triangle of the last two axes, with k diagonals above the main one; 0 elsewhere.
+---
+---    dc.ones "f32[3, 3]":tril()
+---@param k? integer 0
+---@return deepc.Tensor
+function Tensor:tril(k) end
+dc.tril = Tensor.tril
+
+---The upper triangle of the last two axes, from the k-th diagonal on; 0 elsewhere.
+---
+---    dc.ones "f32[3, 3]":triu(1)
+---@param k? integer 0
+---@return deepc.Tensor
+function Tensor:triu(k) end
+dc.triu = Tensor.triu
+
 -- ---- Reductions ----
 
 ---The sum, of all elements or along axes; of bool and 8/16-bit integers in i32.
@@ -738,6 +780,71 @@ dc.max = Tensor.max
 function Tensor:min(axes) end
 dc.min = Tensor.min
 
+---The product; of bool and integers of 8 and 16 bits in i32.
+---
+---    dc.tensor { 2, 3 }:prod()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:prod(axes) end
+dc.prod = Tensor.prod
+
+---Are all true? Of a bool tensor; x:ne(0) makes one.
+---
+---    dc.tensor { 1, 2 }:gt(0):all()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor # bool
+function Tensor:all(axes) end
+dc.all = Tensor.all
+
+---Is any true? Of a bool tensor; x:ne(0) makes one.
+---
+---    dc.tensor { 1, 2 }:gt(1):any()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor # bool
+function Tensor:any(axes) end
+dc.any = Tensor.any
+
+---The variance: squares of the distances from the mean, by their count less the correction (0).
+---
+---    dc.tensor { 1, 2, 4 }:var { correction = 1 }
+---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
+---@return deepc.Tensor
+function Tensor:var(axes) end
+dc.var = Tensor.var
+
+---The standard deviation, the root of x:var; its gradient is 0 where all are equal.
+---
+---    dc.tensor { 1, 2, 4 }:std()
+---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
+---@return deepc.Tensor
+function Tensor:std(axes) end
+dc.std = Tensor.std
+
+---The root of the sum of squares; its gradient at 0 is 0.
+---
+---    dc.tensor { 3, 4 }:norm()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:norm(axes) end
+dc.norm = Tensor.norm
+
+---log(sum(exp(x))), safe for large x.
+---
+---    dc.tensor { 1000, 1000 }:logsumexp()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:logsumexp(axes) end
+dc.logsumexp = Tensor.logsumexp
+
+---Running sums along an axis: at each position the sum up to it. The work grows with the square of the
+---axis.
+---
+---    dc.tensor { 1, 2, 3 }:cumsum(1)
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:cumsum(axis) end
+dc.cumsum = Tensor.cumsum
+
 ---The position of the largest along an axis, from 0; the first if several are.
 ---
 ---    dc.tensor { 3, 1, 4 }:argmax(1)
@@ -747,6 +854,14 @@ dc.min = Tensor.min
 ---@return deepc.Tensor # i32
 function Tensor:argmax(axis) end
 dc.argmax = Tensor.argmax
+
+---The position of the smallest along an axis, from 0; the first if several are.
+---
+---    dc.tensor { 3, 1, 4 }:argmin(1)
+---@param axis deepc.Axis
+---@return deepc.Tensor # i32
+function Tensor:argmin(axis) end
+dc.argmin = Tensor.argmin
 
 ---exp(x) divided by its sum along an axis; safe for large x.
 ---

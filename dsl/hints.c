@@ -1,0 +1,154 @@
+/*
+ * Where names are that other libraries have and deepc has not: the hint of DC0110.
+ */
+#include "dsl/impl.h"
+
+#include <string.h>
+
+typedef const char *const names[2];
+
+/* Of a tensor. */
+static names fields[] = {
+    {"T", ":transpose()"},
+    {"addmm", "a + b:matmul(c)"},
+    {"amax", ":max(axis)"},
+    {"amin", ":min(axis)"},
+    {"argsort", "there is no sorting yet; :argmax(axis) is the first of a descending order"},
+    {"astype", ":cast \"f32\""},
+    {"backward", "opt:step(loss) takes the gradients, or dc.grad(loss, params)"},
+    {"bmm", ":matmul multiplies the last two axes of each"},
+    {"bool", ":cast \"bool\", or x:ne(0)"},
+    {"broadcast_to", ":expand"},
+    {"cat", "dc.concat({ a, b }, axis)"},
+    {"chunk", ":split(n, axis)"},
+    {"clip", ":clamp(lo, hi)"},
+    {"contiguous", "every tensor is"},
+    {"copy", ":clone()"},
+    {"cpu", "tensors are where the context computes; :totable() gives their values"},
+    {"cuda", "DEEPC_DEVICE=cuda:0 says where to compute"},
+    {"cumprod", "x:log():cumsum(axis):exp() where all are positive"},
+    {"data", "x itself; p:set(v) gives a parameter another value"},
+    {"detach", "dc.stop_gradient(x)"},
+    {"device", "dc.stats().device"},
+    {"diag", "dc.einsum(\"i i -> i\", x)"},
+    {"diagonal", "dc.einsum(\"i i -> i\", x)"},
+    {"dim", "#x.shape"},
+    {"dot", ":matmul"},
+    {"double", ":cast \"f64\""},
+    {"equal", ":eq(y), and :eq(y):all()"},
+    {"erfc", "1 - x:erf()"},
+    {"fill", "dc.full(type, value)"},
+    {"float", ":cast \"f32\""},
+    {"gather", ":take(idx, axis)"},
+    {"grad", "dc.grad(loss, params) gives gradients"},
+    {"half", ":cast \"f16\""},
+    {"index_select", ":take(idx, axis)"},
+    {"int", ":cast \"i32\""},
+    {"invert", "~x"},
+    {"is_contiguous", "every tensor is"},
+    {"length", "#x, or x:size(axis)"},
+    {"log10", "x:log() / math.log(10)"},
+    {"log2", "x:log() / math.log(2)"},
+    {"long", ":cast \"i64\""},
+    {"masked_fill", "dc.where(mask, value, x)"},
+    {"masked_select", "dc.where(mask, x, 0) keeps the shape"},
+    {"mm", ":matmul"},
+    {"movedim", ":permute"},
+    {"multiply", ":mul"},
+    {"mv", ":matmul"},
+    {"nDimension", "#x.shape"},
+    {"nElement", "the product of x.shape"},
+    {"narrow", "x[{ {first, last} }], or :slice { axis = {first, last} }"},
+    {"ndim", "#x.shape"},
+    {"negative", "-x"},
+    {"new", "dc.zeros(type)"},
+    {"nonzero", "x:ne(0), which keeps the shape"},
+    {"numel", "the product of x.shape"},
+    {"numpy", ":totable()"},
+    {"outer", "dc.einsum(\"i, j -> i j\", a, b)"},
+    {"power", "x ^ y"},
+    {"ravel", ":flatten()"},
+    {"remainder", "x % y"},
+    {"requires_grad",
+     "dc.param(type) makes what is trained; dc.grad takes any tensor of the graph"},
+    {"repeat", "a word of Lua; :expand, or dc.concat({ x, x }, axis)"},
+    {"scatter", ":put(index, v)"},
+    {"select", "x[{ {}, k }]"},
+    {"sigmoid_", "x:sigmoid()"},
+    {"sort", "there is no sorting yet"},
+    {"squeeze", ":reshape"},
+    {"sub_", "x - y"},
+    {"subtract", "x - y"},
+    {"swapaxes", ":transpose(a, b)"},
+    {"t", ":transpose()"},
+    {"tile", ":expand, or dc.concat({ x, x }, axis)"},
+    {"to", ":cast \"f32\" changes the dtype"},
+    {"tolist", ":totable()"},
+    {"topk", "there is no sorting yet; :argmax(axis) is the first"},
+    {"type", ".dtype, or :cast \"f32\""},
+    {"unsqueeze", ":reshape"},
+    {"value", ":item() of one element, :totable() of all"},
+    {"view", ":reshape"},
+    {"view_as", ":reshape(y.shape)"},
+};
+
+/* Of the module. */
+static names functions[] = {
+    {"Tensor", "dc.tensor"},
+    {"arange", "dc.iota(n) counts 0..n-1"},
+    {"array", "dc.tensor"},
+    {"asarray", "dc.tensor"},
+    {"bmm", "a:matmul(b)"},
+    {"cat", "dc.concat({ a, b }, axis)"},
+    {"concatenate", "dc.concat({ a, b }, axis)"},
+    {"clip", "x:clamp(lo, hi)"},
+    {"compile", "dc.fn(signature, f)"},
+    {"cross_entropy", "nn.cross_entropy, of require \"deepc.nn\""},
+    {"dot", "a:matmul(b)"},
+    {"empty", "dc.zeros(type)"},
+    {"expand_dims", "x:reshape"},
+    {"from_numpy", "dc.tensor(table)"},
+    {"jit", "dc.fn(signature, f)"},
+    {"hstack", "dc.concat({ a, b }, 2)"},
+    {"linspace", "a + (b - a) * dc.iota(\"f32[n]\") / (n - 1)"},
+    {"manualSeed", "dc.seed(n)"},
+    {"manual_seed", "dc.seed(n)"},
+    {"matMul", "a:matmul(b)"},
+    {"mm", "a:matmul(b)"},
+    {"mse_loss", "((a - b) ^ 2):mean()"},
+    {"nn", "require \"deepc.nn\""},
+    {"no_grad", "gradients are taken where dc.grad is called; dc.stop_gradient(x) cuts one off"},
+    {"optim", "require \"deepc.optim\""},
+    {"outer", "dc.einsum(\"i, j -> i j\", a, b)"},
+    {"permute", "x:permute"},
+    {"power", "x ^ y"},
+    {"range", "dc.iota(n) counts 0..n-1"},
+    {"reshape", "x:reshape"},
+    {"set_grad_enabled", "gradients are taken where dc.grad is called"},
+    {"squeeze", "x:reshape"},
+    {"swapaxes", "x:transpose(a, b)"},
+    {"tensordot", "dc.einsum"},
+    {"transpose", "x:transpose"},
+    {"unsqueeze", "x:reshape"},
+    {"vstack", "dc.concat({ a, b }, 1)"},
+    {"zeros_like", "dc.zeros(x)"},
+    {"ones_like", "dc.ones(x)"},
+};
+
+static const char *find(names *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i][0], name) == 0)
+            return list[i][1];
+    return NULL;
+}
+
+const char *dc_hint_field(const char *name)
+{
+    return find(fields, DC_COUNTOF(fields), name);
+}
+
+const char *dc_hint_function(const char *name)
+{
+    return find(functions, DC_COUNTOF(functions), name);
+}

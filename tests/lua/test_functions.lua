@@ -1,0 +1,340 @@
+-- Functions of one tensor, reductions and what takes integers, against plain Lua; gradients against
+-- what they should be, also where functions jump.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local nan, inf = 0 / 0, 1 / 0
+
+local function raises(want, code, f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertEquals((err.message:match "^[^\n]*":gsub("^[%w_./-]+:%d+: ", "")), want)
+  lu.assertEquals(err.code, code)
+  return err
+end
+
+local function same(got, want, what)
+  if want ~= want then
+    lu.assertTrue(got ~= got, what)
+  elseif type(want) == "number" and math.abs(want) < inf then
+    lu.assertTrue(math.abs(got - want) <= 1e-6 * math.max(1, math.abs(want)), ("%s: %s, not %s"):format(what, got, want))
+    if want == 0 then lu.assertEquals(1 / got, 1 / want, what) end
+  else
+    lu.assertEquals(got, want, what)
+  end
+end
+
+-- An f32 as Lua sees it.
+local function f32(v) return dc.tensor(v):item() end
+
+-- The gradient of the sum of f(x), as numbers, of the compiled function.
+local function slopes(f, values)
+  local type_text = ("f32[%d]"):format(#values)
+  return dc.fn(("g(x: %s) -> %s"):format(type_text, type_text), function(x)
+    local y = f(x)
+    return dc.grad(y:sum(), x)
+  end)(values):totable()
+end
+
+TestUnary = {}
+
+local samples = { -2.5, -2, -1.5, -1, -0.5, -0.25, -0.0, 0.0, 0.25, 0.5, 1, 1.5, 2, 2.5, 1e9, -1e9, 1e30, inf, -inf, nan }
+
+local function sign(v) return v > 0 and 1 or v < 0 and -1 or v end
+local function trunc(v) return v < 0 and (math.abs(v) < inf and -(math.abs(v) // 1) or v) or v // 1 end
+local function ceil(v) return -(-v // 1) end
+
+local functions = {
+  sign = { sign, function() return 0 end },
+  ceil = { function(v) return math.abs(v) == inf and v or ceil(v) end, function() return 0 end },
+  trunc = { function(v) return math.abs(v) == inf and v or trunc(v) end, function() return 0 end },
+  square = { function(v) return math.abs(v) > 1e19 and v == v and inf or f32(v * v) end, function(v) return 2 * v end },
+  reciprocal = { function(v) return 1 / v end, function(v) return -1 / (v * v) end },
+  rsqrt = { function(v) return v < 0 and nan or 1 / math.sqrt(v) end, function(v) return v > 0 and -0.5 * v ^ -1.5 end },
+  isnan = { function(v) return v ~= v end },
+  isinf = { function(v) return v == inf or v == -inf end },
+  isfinite = { function(v) return v == v and v ~= inf and v ~= -inf end },
+  relu = { function(v) return v ~= v and v or v > 0 and v or 0 end, function(v) return v > 0 and 1 or v == 0 and 0.5 or 0 end },
+}
+
+function TestUnary:test_values()
+  for name, f in pairs(functions) do
+    local got = dc[name](dc.tensor(samples)):totable()
+    for i, v in ipairs(samples) do
+      same(got[i], f[1](f32(v)), ("%s(%s)"):format(name, v))
+    end
+  end
+end
+
+function TestUnary:test_inside_a_typed_function()
+  for name in pairs(functions) do
+    local want = dc.tensor(samples)[name](dc.tensor(samples))
+    local f = dc.fn(("f(x: f32[%d]) -> %s[%d]"):format(#samples, want.dtype, #samples), function(x) return x[name](x) end)
+    local got, expected = f(samples):totable(), want:totable()
+    for i = 1, #samples do same(got[i], expected[i], name .. " of " .. samples[i]) end
+  end
+end
+
+function TestUnary:test_gradients()
+  local at = { -2.5, -1, -0.25, 0, 0.25, 1, 2.5 }
+  for name, f in pairs(functions) do
+    if f[2] then
+      local got = slopes(dc[name], at)
+      for i, v in ipairs(at) do
+        local want = f[2](v)
+        if want and math.abs(want) < inf then same(math.abs(got[i]) == 0 and 0 or got[i], want, name .. "'(" .. v .. ")") end
+      end
+    end
+  end
+end
+
+function TestUnary:test_integers()
+  lu.assertEquals(dc.tensor({ -3, 0, 7 }, "i32"):sign():totable(), { -1, 0, 1 })
+  lu.assertEquals(dc.tensor({ 0, 7 }, "u8"):sign():totable(), { 0, 1 })
+  lu.assertEquals(dc.tensor({ 3, -4 }, "i32"):square():totable(), { 9, 16 })
+  lu.assertEquals(dc.tensor({ 2, 4 }, "i32"):reciprocal():totable(), { 0.5, 0.25 })
+  lu.assertEquals(dc.tensor({ 2, 4 }, "i32"):isfinite():totable(), { true, true })
+  lu.assertEquals(dc.tensor({ 2, 4 }, "i32"):isnan():totable(), { false, false })
+  raises("ceil: i32[1]: a float is needed", "DC0202", dc.ceil, dc.zeros "i32[1]")
+end
+
+function TestUnary:test_clamp()
+  local x = dc.tensor { -2, 0.5, 3, nan }
+  local got = x:clamp(-1, 1):totable()
+  lu.assertEquals({ got[1], got[2], got[3] }, { -1, 0.5, 1 })
+  lu.assertIsNaN(got[4])
+  lu.assertEquals(x[{ { 1, 3 } }]:clamp(0):totable(), { 0, 0.5, 3 })
+  lu.assertEquals(x[{ { 1, 3 } }]:clamp(nil, 0):totable(), { -2, 0, 0 })
+  lu.assertEquals(dc.tensor({ 1, 5, 9 }, "i32"):clamp(2, 6):totable(), { 2, 5, 6 })
+  lu.assertEquals(dc.clamp(dc.tensor { 1, 2 }, dc.tensor { 2, 0 }, 1.5):totable(), { 1.5, 1.5 })
+  lu.assertEquals(slopes(function(v) return v:clamp(-1, 1) end, { -2, 0, 2, -1 }), { 0, 1, 0, 0.5 })
+  raises("clamp: a bound is needed, as in x:clamp(0, 1)", "DC0101", x.clamp, x)
+  raises("clamp: 0.5 does not fit i32", "DC0203", dc.clamp, dc.zeros "i32[1]", 0.5)
+end
+
+TestReductions = {}
+
+local matrix = { { 3, -1, 2 }, { -4, 5, 0.5 } }
+
+-- f of each row, of each column, of all.
+local function over(f)
+  local columns, all = {}, {}
+  for k = 1, 3 do columns[k] = f { matrix[1][k], matrix[2][k] } end
+  for _, row in ipairs(matrix) do for _, v in ipairs(row) do all[#all + 1] = v end end
+  return { f(matrix[1]), f(matrix[2]) }, columns, f(all)
+end
+
+local function sum(list) local s = 0 for _, v in ipairs(list) do s = s + v end return s end
+local function var(list)
+  local mean, s = sum(list) / #list, 0
+  for _, v in ipairs(list) do s = s + (v - mean) ^ 2 end
+  return s / #list
+end
+
+local reductions = {
+  sum = sum,
+  mean = function(list) return sum(list) / #list end,
+  prod = function(list) local p = 1 for _, v in ipairs(list) do p = p * v end return p end,
+  max = function(list) return math.max(table.unpack(list)) end,
+  min = function(list) return math.min(table.unpack(list)) end,
+  var = var,
+  std = function(list) return var(list) ^ 0.5 end,
+  norm = function(list) local s = 0 for _, v in ipairs(list) do s = s + v * v end return s ^ 0.5 end,
+  logsumexp = function(list) local s = 0 for _, v in ipairs(list) do s = s + math.exp(v) end return math.log(s) end,
+}
+
+function TestReductions:test_over_axes()
+  local a = dc.tensor(matrix)
+  for name, f in pairs(reductions) do
+    local rows, columns, all = over(f)
+    same(a[name](a):item(), all, name)
+    for i, v in ipairs(a[name](a, 2):totable()) do same(v, rows[i], name) end
+    for i, v in ipairs(dc[name](a, 1):totable()) do same(v, columns[i], name) end
+    lu.assertEquals(a[name](a, { axis = 1, keep = true }).shape, { 1, 3 })
+    lu.assertEquals(a[name](a, { 1, 2 }).shape, {})
+  end
+end
+
+function TestReductions:test_gradients_by_differences()
+  local flat = { 3, -1, 2, -4, 5, 0.5 }
+  local h = 0.0078125
+  for name, f in pairs(reductions) do
+    local got = slopes(function(x) return x[name](x) end, flat)
+    for i = 1, #flat do
+      local up, down = { table.unpack(flat) }, { table.unpack(flat) }
+      up[i], down[i] = flat[i] + h, flat[i] - h
+      lu.assertAlmostEquals(got[i], (f(up) - f(down)) / (2 * h), 2e-3, name)
+    end
+  end
+end
+
+function TestReductions:test_corrected_variance()
+  local x = dc.tensor { 1, 2, 3, 4 }
+  same(x:var { correction = 1 }:item(), 5 / 3, "var")
+  same(x:std { axis = 1, correction = 1 }:item(), (5 / 3) ^ 0.5, "std")
+  same(dc.tensor({ 1, 2 }, "i32"):var():item(), 0.25, "var")
+  lu.assertTrue(dc.tensor({ 1 }):var({ correction = 1 }):isnan():item())
+  raises("var: unknown option 'corection'; known are axis, keep, correction", "DC0101", x.var, x, { corection = 1 })
+end
+
+function TestReductions:test_roots_of_zero_have_no_slope()
+  lu.assertEquals(slopes(dc.norm, { 0, 0 }), { 0, 0 })
+  lu.assertEquals(slopes(dc.std, { 2, 2 }), { 0, 0 })
+end
+
+function TestReductions:test_logsumexp_far_out()
+  same(dc.tensor({ 1000, 1000 }):logsumexp():item(), 1000 + math.log(2), "large")
+  same(dc.tensor({ -inf, -inf }):logsumexp():item(), -inf, "nothing")
+  same(dc.tensor({ inf, 0 }):logsumexp():item(), inf, "infinite")
+  same(slopes(dc.logsumexp, { 1000, 1000 })[1], 0.5, "gradient")
+  raises("logsumexp: i32[2]: a float is needed", "DC0202", dc.logsumexp, dc.zeros "i32[2]")
+end
+
+function TestReductions:test_all_and_any()
+  local m = dc.tensor({ { true, false }, { true, true } }, "bool")
+  lu.assertEquals(m:all():item(), false)
+  lu.assertEquals(m:any():item(), true)
+  lu.assertEquals(m:all(2):totable(), { false, true })
+  lu.assertEquals(m:any({ axis = 1, keep = true }):totable(), { { true, true } })
+  lu.assertEquals(dc.zeros "bool[0]":all():item(), true)
+  lu.assertEquals(dc.zeros "bool[0]":any():item(), false)
+  local err = raises("all: f32[2]: bool is needed", "DC0202", dc.all, dc.zeros "f32[2]")
+  lu.assertEquals(err.hint, "x:ne(0) tells what is not zero")
+end
+
+function TestReductions:test_positions()
+  local a = dc.tensor { { 1, 9, 9 }, { 2, -4, -4 } }
+  lu.assertEquals(a:argmax(2):totable(), { 1, 0 })
+  lu.assertEquals(a:argmin(2):totable(), { 0, 1 })
+  lu.assertEquals(a:argmin { axis = 1, keep = true }:totable(), { { 0, 1, 1 } })
+  lu.assertEquals(dc.tensor({ 1, nan, 3, nan }):argmax(1):item(), 1)
+  lu.assertEquals(dc.tensor({ 1, nan, -3 }):argmin(1):item(), 1)
+  lu.assertEquals(dc.tensor({ -inf, -inf }):argmax(1):item(), 0)
+  lu.assertEquals(a:argmin(2).dtype, "i32")
+  raises("argmin: one axis is needed, as in x:argmin(-1)", "DC0101", dc.argmin, a)
+  raises("argmin: axis 1 of f32[0] has no elements", "DC0101", dc.argmin, dc.zeros "f32[0]", 1)
+end
+
+function TestReductions:test_cumsum()
+  local a = dc.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+  lu.assertEquals(a:cumsum(2):totable(), { { 1, 3, 6 }, { 4, 9, 15 } })
+  lu.assertEquals(a:cumsum(1):totable(), { { 1, 2, 3 }, { 5, 7, 9 } })
+  lu.assertEquals(dc.tensor({ 1, inf, 1 }):cumsum(1):totable(), { 1, inf, inf })
+  lu.assertEquals(dc.tensor({ 200, 100 }, "u8"):cumsum(1):totable(), { 200, 300 })
+  lu.assertEquals(tostring(dc.zeros "f32[n=2, t=3]":cumsum "t"):match "[^\n]*$", "f32[n=2, t=3]")
+  lu.assertEquals(slopes(function(x) return x:cumsum(1) end, { 5, 5, 5 }), { 3, 2, 1 })
+  lu.assertEquals(dc.zeros "f32[0]":cumsum(1).shape, { 0 })
+end
+
+TestTake = {}
+
+function TestTake:setUp()
+  self.a = dc.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+end
+
+function TestTake:test_along_each_axis()
+  local i = dc.tensor({ 1, 0, 1 }, "i32")
+  lu.assertEquals(self.a:take(i):totable(), { { 4, 5, 6 }, { 1, 2, 3 }, { 4, 5, 6 } })
+  lu.assertEquals(self.a:take(dc.tensor({ 2, 0 }, "u8"), 2):totable(), { { 3, 1 }, { 6, 4 } })
+  lu.assertEquals(dc.take(self.a, { 2 }, -1):totable(), { { 3 }, { 6 } })
+  lu.assertEquals(self.a:take(dc.tensor(1, "i32")):totable(), { 4, 5, 6 })
+  lu.assertEquals(self.a:take({ { 0, 1 }, { 1, 1 } }, 1).shape, { 2, 2, 3 })
+  lu.assertEquals(self.a:take(dc.zeros "i32[0]").shape, { 0, 3 })
+end
+
+function TestTake:test_names()
+  local x = dc.zeros "f32[v=2, c=3]":take(dc.zeros "i32[batch=4, t=5]", "v")
+  lu.assertStrContains(tostring(x), "f32[batch=4, t=5, c=3]")
+end
+
+function TestTake:test_gradient_adds_up()
+  local g = dc.fn("g(x: f32[3], i: i32[4]) -> f32[3]", function(x, i)
+    return dc.grad((x:take(i) * dc.tensor { 1, 2, 3, 4 }):sum(), x)
+  end)
+  lu.assertEquals(g({ 0, 0, 0 }, { 2, 0, 2, 2 }):totable(), { 2, 0, 8 })
+end
+
+function TestTake:test_outside_is_an_error()
+  local a = dc.zeros "f32[10]"
+  raises("take: index 12 outside 0..9 of axis 1 at position 4", "DC0701", a.take, a, dc.tensor({ 0, 9, 3, 12, 99 }, "i32"))
+  raises("take: index -1 outside 0..2 of axis 2 at position [2, 1]", "DC0701", function()
+    return self.a:take({ { 0, 2 }, { -1, 0 } }, 2)
+  end)
+end
+
+function TestTake:test_outside_in_a_typed_function()
+  local f = dc.fn("f(x: f32[3], i: i32[2]) -> f32[2]", function(x, i)
+    return x:take(i)
+  end)
+  lu.assertEquals(f({ 5, 6, 7 }, { 2, 0 }):totable(), { 7, 5 })
+  local err = raises("take: index 3 outside 0..2 of axis 1 at position 2", "DC0701", f, { 5, 6, 7 }, { 2, 3 })
+  lu.assertStrContains(err.at, "test_functions.lua:")
+  lu.assertStrContains(err.message, "index  i32[2]   argument 'i' of f")
+  lu.assertEquals(f({ 5, 6, 7 }, { 1, 1 }):totable(), { 6, 6 })
+end
+
+function TestTake:test_mistakes()
+  local a = self.a
+  raises("take: f32[1]: an integer is needed", "DC0202", a.take, a, dc.zeros "f32[1]")
+  local err = raises("take: bool[2]: an integer is needed", "DC0202", a.take, a, dc.zeros "bool[2]")
+  lu.assertEquals(err.hint, "dc.where(mask, x, 0) keeps the shape")
+  raises("take: a tensor of positions from 0 is needed, not the number 1", "DC0101", a.take, a, 1)
+  raises("take: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name", "DC0103", a.take, a, { 1 }, 3)
+end
+
+function TestTake:test_one_hot()
+  local y = dc.tensor({ 2, 0 }, "i32")
+  lu.assertEquals(y:one_hot(3):totable(), { { 0, 0, 1 }, { 1, 0, 0 } })
+  lu.assertEquals(y:one_hot(3).dtype, "f32")
+  lu.assertEquals(dc.one_hot(dc.tensor({ 1 }, "u8"), 2, "bool"):totable(), { { false, true } })
+  raises("one_hot: index 2 outside 0..1 of axis 2 at position 1", "DC0701", y.one_hot, y, 2)
+  raises("one_hot: f32[2]: an integer is needed", "DC0202", dc.one_hot, dc.zeros "f32[2]", 3)
+  raises("one_hot: the number of classes is at least 1, not 0", "DC0101", y.one_hot, y, 0)
+end
+
+function TestTake:test_triangles()
+  local m = dc.ones "f32[2, 3]"
+  lu.assertEquals(m:tril():totable(), { { 1, 0, 0 }, { 1, 1, 0 } })
+  lu.assertEquals(m:tril(1):totable(), { { 1, 1, 0 }, { 1, 1, 1 } })
+  lu.assertEquals(m:triu():totable(), { { 1, 1, 1 }, { 0, 1, 1 } })
+  lu.assertEquals(m:triu(-1):totable(), { { 1, 1, 1 }, { 1, 1, 1 } })
+  lu.assertEquals(dc.ones "bool[2, 2, 2]":tril():totable()[2], { { true, false }, { true, true } })
+  lu.assertEquals(dc.tensor({ { 1, inf }, { 2, nan } }):tril(-1):totable(), { { 0, 0 }, { 2, 0 } })
+  raises("tril: two axes are needed, there is 1", "DC0101", dc.tril, dc.ones "f32[2]")
+end
+
+TestHints = {}
+
+function TestHints:test_of_other_libraries()
+  local x = dc.zeros "f32[2]"
+  for name, hint in pairs {
+    view = ":reshape", unsqueeze = ":reshape", t = ":transpose()", cat = "dc.concat({ a, b }, axis)",
+    backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
+    gather = ":take(idx, axis)", detach = "dc.stop_gradient(x)", numel = "the product of x.shape",
+  } do
+    local err = raises(("a tensor has no '%s'"):format(name), "DC0110", function() return x[name](x) end)
+    lu.assertEquals(err.hint, hint)
+  end
+  for name, hint in pairs { arange = "dc.iota(n) counts 0..n-1", cat = "dc.concat({ a, b }, axis)",
+    manual_seed = "dc.seed(n)", Tensor = "dc.tensor" } do
+    local err = raises(("deepc has no '%s'"):format(name), "DC0110", function() return dc[name] end)
+    lu.assertEquals(err.hint, hint)
+  end
+  lu.assertNil(raises("a tensor has no 'nonsense'", "DC0110", function() return x:nonsense() end).hint)
+end
+
+-- A name with a hint is a name that is not there.
+function TestHints:test_none_of_them_exists()
+  local f = io.open "dsl/hints.c"
+  if f == nil then lu.skip "the source is not here" end
+  local text = f:read "a"
+  f:close()
+  local of_tensors, of_module = text:match "names fields.-=(.-)\n};.-names functions.-=(.-)\n};"
+  local x = dc.zeros "f32[2]"
+  for name in of_tensors:gmatch '\n    {"([%w_]+)"' do
+    lu.assertFalse(pcall(function() return x[name] end), name)
+  end
+  for name in of_module:gmatch '\n    {"([%w_]+)"' do
+    lu.assertFalse(pcall(function() return dc[name] end), name)
+  end
+end
