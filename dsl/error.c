@@ -113,12 +113,35 @@ static void set_message(lua_State *L, const dc_err *e, const dc_err_scene *s)
     lua_setfield(L, -2, "message");
 }
 
-static void push_error(lua_State *L, const dc_err *e, const dc_blame *blame)
+/* Is every size of "batch=32, t=128" read in the type of an operand anyway? */
+static bool all_visible(const char *dims, const dc_err_scene *s)
 {
-    char hint[480], code[16];
+    for (const char *at = dims; *at != '\0';) {
+        const size_t n = strcspn(at, ",");
+        char dim[80];
+        bool seen = false;
+        snprintf(dim, sizeof dim, "%.*s", (int)n, at);
+        for (int i = 0; i < s->n && !seen; i++)
+            seen = s->in[i].type != NULL && strstr(s->in[i].type, dim) != NULL;
+        if (!seen)
+            return false;
+        at += n;
+        at += strspn(at, ", ");
+    }
+    return true;
+}
+
+static void push_error(lua_State *L, const dc_dsl *d, const dc_err *e, const dc_blame *blame)
+{
+    char hint[480], code[16], dims[300];
     shown text[DC_ERR_OPERANDS];
     dc_err_scene scene;
     set_scene(&scene, text, blame);
+    const dc_trace *t = dc_trace_here(L, d);
+    if (t != NULL) {
+        dc_trace_bound(t, dims, sizeof dims);
+        scene.dims = all_visible(dims, &scene) ? NULL : dims;
+    }
     if (scene.hint == NULL)
         scene.hint = dc_err_hint(e, hint, sizeof hint);
     lua_createtable(L, 0, 12);
@@ -149,7 +172,7 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
         here = dc_place_find(L, d);
         blame.place = &here;
     }
-    push_error(L, e, &blame);
+    push_error(L, d, e, &blame);
     for (;;)
         lua_error(L);
 }

@@ -1,45 +1,164 @@
 /*
- * Typed functions and their specialisations, between dsl/fn.c and dsl/spec.c.
+ * Typed functions and their specialisations, between dsl/fn.c (definition), fncall.c (calls), spec.c
+ * (tracing), fnvalue.c (arguments and results as leaves) and guard.c (captures).
+ *
+ * What a call means is decided by its key: sizes of dims, which optional arguments are there, how
+ * long lists are, and which values static parameters have. Two specialisations of one key differ in
+ * the values of static objects (dc.static, states of layers) that their traces read; the one whose
+ * values are those of now is called.
  */
 #ifndef DC_DSL_FN_H
 #define DC_DSL_FN_H
 
+#include "core/signature.h"
 #include "dsl/impl.h"
 
-/* User values of a dc_fn. */
-enum { DC_FN_BODY = 1, DC_FN_SPECS = 2 };
+/* User values of a dc_fn. STATICS: the values of static parameters, [value] = number, [-number] =
+ * value. MADE: cells that its traces made, by place and order. */
+enum { DC_FN_BODY = 1, /* SPECS: a list, and each under its address */ DC_FN_SPECS, DC_FN_STATICS, DC_FN_MADE, DC_FN__USER = DC_FN_MADE };
+/* Of a dc_spec. REFS: what guards hold (guard.c). PRINTS: texts of dc.print. */
+enum { DC_SPEC_REFS = 1, DC_SPEC_PRINTS, DC_SPEC__USER = DC_SPEC_PRINTS };
+
+enum { DC_FN_SHAPE = 64 }; /* optional arguments, lists and statics, and what lists hold */
+
+/* Presence (0 or 1) of each optional parameter, length of each list, number of each static value;
+ * in the order in which a walk over the parameters meets them. */
+typedef struct dc_fn_key {
+    dc_sig_bind bind;
+    int nshape;
+    int64_t shape[DC_FN_SHAPE];
+} dc_fn_key;
 
 typedef struct dc_fn {
-    dc_oldsig sig;
+    dc_sig sig;
     const char *name;     /* interned, as are the next two */
     const char *place;    /* ", train.lua:12", or "" */
     const char *origin;   /* of results */
-    struct dc_spec *only; /* the specialisation where there is no choice; held by DC_FN_SPECS */
+    struct dc_spec *last; /* called last; held by DC_FN_SPECS */
     int limit;
+    bool plain; /* every parameter is a tensor that has to be there: leaves are arguments */
+    bool flat_results; /* each result is a tensor */
+    bool ready;        /* parsed: sig is owned */
 } dc_fn;
+
+typedef struct dc_guards dc_guards;
+
+/* A node of the first trace, to tell where the second one differs. */
+typedef struct dc_fn_step {
+    uint64_t hash;
+    const char *where; /* interned in the context */
+} dc_fn_step;
 
 typedef struct dc_spec {
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
-    dc_arg *arg; /* declared parameters, then captured tensors */
-    uint32_t nresult;
-    int64_t size[DC_OLDSIG_VARS];
+    dc_arg *arg;          /* leaves of declared parameters, then captured tensors */
+    dc_type *type;        /* of the leaves, as the last caller gave them: a call like it is known */
+    uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
+    uint32_t nout;        /* results and what is printed */
+    dc_fn_key key;        /* with the names of the caller it was made for */
+    dc_type *out;         /* of result leaves, under the names of the last caller */
+    const dc_sig_type **out_declared; /* NULL where nothing is declared */
+    int nout_shape;
+    int64_t out_shape[DC_FN_SHAPE]; /* lengths of lists among the results */
+    DC_VEC(dc_trace_dep) dep;
+    dc_guards *guards;
+    uint64_t fingerprint; /* of what was traced */
+    DC_VEC(dc_fn_step) step; /* until the second trace */
+    uint64_t calls;
+    uint32_t retraces; /* without a difference */
+    const char *why;   /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
 } dc_spec;
 
-/* Methods that look at a typed function (look.c): pushes the one of this name, or false. */
-bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
+/* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 
-/* Makes the metatables. */
-void dc_spec_register(lua_State *L);
-/* Traces and checks the function at fn_idx for these sizes, begins to compile it; pushes the
- * specialisation. */
-dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size);
+/* ---- look.c: methods that look at a typed function -------------------------------------------- */
+
+/* Pushes the one of this name, or false. */
+bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
+
+/* ---- fncall.c: __call ------------------------------------------------------------------------- */
+
+int dc_fn_call(lua_State *L);
+void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
+void dc_fn_call_register(lua_State *L);
+
+/* ---- spec.c ---------------------------------------------------------------------------------- */
+
+void dc_spec_register(lua_State *L, dc_dsl *d);
+/* Traces and checks the function at fn_idx for this key, begins to compile it unless `only_check`;
+ * pushes the specialisation. */
+dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);
+/* Traces again. Raises where the graph is another one; `why` names what was seen to change. */
+void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
 /* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
-/* Of the results at idx..., raises where one is not as declared. Numbers stand for scalars. */
-void dc_spec_check_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size, int idx,
-                           int n);
+/* What of two keys differs, for logs: "batch 64 -> 32". */
+void dc_spec_difference(const dc_fn *fn, const dc_spec *a, const dc_fn_key *key, char *out, size_t room);
+
+/* ---- fnvalue.c ------------------------------------------------------------------------------- */
+
+/* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */
+typedef struct dc_fn_leaves {
+    int n;
+    int idx[DC_SIG_LEAVES];
+    const dc_sig_type *declared[DC_SIG_LEAVES];
+    const char *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
+} dc_fn_leaves;
+
+/* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
+void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);
+/* Binds the sizes of key->bind by the tensors among the leaves, makes tensors of tables. Raises. */
+void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key);
+/* Pushes one argument per parameter for a key; leaf(ctx, L, declared, label) pushes each tensor. */
+typedef void dc_fn_leaf(void *ctx, lua_State *L, const dc_sig_type *declared, const char *label);
+void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, const dc_fn_key *key,
+                          dc_fn_leaf *leaf, void *ctx);
+/*
+ * Takes the results at idx..idx+n-1 apart and checks them against the declared types; numbers that
+ * stand for scalars count as leaves. Leaves inside tables are pushed. Raises.
+ */
+void dc_fn_take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *bind, int idx, int n,
+                        dc_fn_leaves *v, int64_t *shape, int *nshape);
+/* Puts results together: leaf i is at first + i; pushes the values, returns their number. */
+int dc_fn_push_results(lua_State *L, const dc_fn *fn, const int64_t *shape, int first, int nleaf);
+/* The type of result leaf i outside, under the caller's names. `inside`: as traced. */
+void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *declared,
+                   const dc_type *inside, dc_type *out);
+
+/* ---- guard.c --------------------------------------------------------------------------------- */
+
+/*
+ * While a trace runs, a call hook sees every function; those that were there before the trace are
+ * noted with the values of their captured locals. dc_guard_begin pushes nothing; dc_guard_end makes
+ * guards of what was noted and raises where a captured local was assigned.
+ */
+void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int body_idx);
+dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
+dc_guards *dc_guard_new(void);
+void dc_guard_register(lua_State *L, dc_dsl *d);
+void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
+void dc_guard_free(dc_guards *g);
+/* Number of the first local (and field, if asked) that is not what it was; -1 none. refs on top. */
+int dc_guard_changed(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, bool fields);
+/* "captured field 'cfg.lr' changed from 0.1 to 0.05": raises for guard i after a trace that differed. */
+DC_NORETURN void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, int i,
+                                const char *fn);
+/* One line per captured value, for explain. */
+void dc_guard_list(lua_State *L, const dc_guards *g, int refs_idx, luaL_Buffer *b);
+
+/* ---- inside.c: dc.print, dc.dim -------------------------------------------------------------- */
+
+void dc_inside_register(lua_State *L, dc_dsl *d, int module);
+/* Shows what dc.print asked for: tensors at first..., texts of the table at idx. */
+void dc_inside_print(lua_State *L, dc_dsl *d, int texts_idx, int first);
+
+/* ---- static.c -------------------------------------------------------------------------------- */
+
+void dc_static_register(lua_State *L, dc_dsl *d, int module);
+/* Pushes a static object whose value is on top (replaces it). */
+void dc_static_push(lua_State *L, dc_dsl *d, const char *what);
 
 #endif

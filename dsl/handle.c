@@ -64,6 +64,7 @@ static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
     h->kind = DC_HANDLE_CLOSED;
     h->d = d;
     h->scope = dc_scope_here(L, d);
+    h->born = ++d->born;
     luaL_setmetatable(L, HANDLE);
     return h;
 }

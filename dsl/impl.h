@@ -10,7 +10,6 @@
 
 #include "core/build.h"
 #include "core/lazy.h"
-#include "core/sig.h"
 #include "core/store.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
@@ -28,6 +27,7 @@ typedef struct dc_dsl {
     dc_rt *rt;
     dc_trace *trace; /* of the typed function being traced, innermost; or NULL */
     uint64_t serial; /* of traces made so far */
+    uint64_t born;   /* handles made so far */
     uint64_t draws;  /* of the generator, see random.c */
     uint64_t seed;
     uint64_t handed; /* dc_rt.handed when the collector was last stepped */
@@ -97,6 +97,7 @@ struct dc_handle {
         uint64_t scope;     /* that frees it; 0 none */
         const char *closed; /* where; interned or NULL */
     };
+    uint64_t born;      /* a number of its own */
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
@@ -270,6 +271,7 @@ typedef struct dc_trace_capture {
     dc_tensor *tensor;
     dc_lazy *lazy; /* until the first call realizes it; tensor is NULL then */
     dc_ref ref;
+    uint64_t id; /* of the handle; of one made inside, of what it holds */
 } dc_trace_capture;
 
 /* A run-time test, and what to say when it fails. */
@@ -285,10 +287,32 @@ typedef struct dc_trace_check {
     dc_place place;
 } dc_trace_check;
 
+/* What a static object (dsl/static.c) has now: a number for each value it ever had. */
+typedef struct dc_static_value {
+    uint64_t number;
+    const char *text; /* for messages; interned */
+} dc_static_value;
+
+/* A static object that a trace read, and what it had then. */
+typedef struct dc_trace_dep {
+    const dc_static_value *now; /* kept alive by the references */
+    dc_static_value then;
+    const char *what; /* "static value made at train.lua:3", "net"; interned */
+} dc_trace_dep;
+
+/* The signature in whose body we are: of the function being traced, or of one called inside. */
+typedef struct dc_frame {
+    const struct dc_sig *sig;
+    const struct dc_sig_bind *bind;
+    const char *name;
+    const struct dc_frame *outer;
+} dc_frame;
+
 struct dc_trace {
     dc_dsl *d;
     dc_trace *outer;
     uint64_t serial;
+    uint64_t born;     /* handles made before it */
     const char *name;  /* of the function; interned */
     const char *where; /* its body; interned */
     lua_State *L;      /* where the body runs, ... */
@@ -300,6 +324,12 @@ struct dc_trace {
     DC_VEC(dc_trace_cell) cell;
     DC_VEC(dc_trace_check) check;
     DC_VEC(dc_val) result;
+    DC_VEC(dc_val) print; /* tensors that dc.print shows at each call */
+    DC_VEC(dc_trace_dep) dep;
+    const dc_frame *frame;     /* innermost */
+    struct dc_guards *guards;  /* captured locals noted so far (dsl/guard.c) */
+    lua_Hook hook;             /* that was there before the trace */
+    int hook_mask, hook_count;
 };
 
 /*
@@ -320,6 +350,21 @@ void dc_trace_free(dc_trace *t);
 dc_trace *dc_trace_here(lua_State *L, const dc_dsl *d);
 /* Levels of the stack of L. */
 int dc_trace_depth(lua_State *L);
+/*
+ * What the trace keeps in Lua: a table in the registry while it runs, which then belongs to the
+ * specialisation. Pushes it; dc_trace_hold adds the value at idx and returns its number.
+ */
+void dc_trace_push_refs(lua_State *L, const dc_trace *t);
+int dc_trace_hold(lua_State *L, const dc_trace *t, int idx);
+/* "batch=64, t=128": dims bound in the innermost typed function; "" none. */
+void dc_trace_bound(const dc_trace *t, char *out, size_t room);
+/*
+ * Cells made while tracing are found again by the next trace of the function: by the place where
+ * they are made and how often it was passed. dc_trace_made pushes the cell made there before, or
+ * returns false; after making one, dc_trace_keep takes the handle on top (and leaves it there).
+ */
+bool dc_trace_made(lua_State *L, dc_dsl *d, const char *op, const dc_place *place, const dc_type *t);
+void dc_trace_keep(lua_State *L, dc_dsl *d, const char *op, const dc_place *place);
 /* The value of a handle in the function being traced. LEAKED. */
 dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
@@ -327,6 +372,8 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
 dc_func *dc_trace_close(dc_trace *t);
 /* Drops the graphs; captured tensors, cells and checks stay. */
 void dc_trace_settle(dc_trace *t);
+/* The cells made are the function's from now on. The references are at idx. */
+void dc_trace_commit(lua_State *L, int refs_idx);
 
 /* ---- interruptions (interrupt.c) -------------------------------------------------------------- */
 

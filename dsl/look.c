@@ -268,7 +268,8 @@ static void print_captures(const dc_spec *s, dc_text *out)
     const dc_trace *t = s->trace;
     for (uint32_t i = 0; i < t->captured.n; i++) {
         char type[DC_TYPE_TEXT];
-        dc_type_print(&t->captured.at[i].tensor->type, type, sizeof type);
+        const dc_trace_capture *c = &t->captured.at[i];
+        dc_type_print(c->tensor != NULL ? &c->tensor->type : &c->lazy->type, type, sizeof type);
         dc_text_printf(out, "%s%s", i == 0 ? "     captured      " : ", ", type);
     }
     if (t->captured.n > 0)
@@ -324,8 +325,9 @@ static dc_status plan_body(dc_job *j, void *arg)
 /* What the specialisation is for. */
 static void print_sizes(const dc_fn *fn, const dc_spec *s, dc_text *out)
 {
-    for (int v = 0; v < fn->sig.nvar; v++)
-        dc_text_printf(out, "%s%s = %" PRId64, v > 0 ? ", " : "", fn->sig.var[v], s->size[v]);
+    char sizes[400];
+    dc_sig_bind_print(&fn->sig, &s->key.bind, sizes, sizeof sizes);
+    dc_text_puts(out, sizes);
     if (fn->sig.nvar == 0)
         dc_text_puts(out, "all sizes are given");
 }

@@ -1,8 +1,11 @@
 /*
- * Specialisations: a typed function for one set of sizes. Its body is run once with traced
- * arguments, its results are checked against the signature, and the graph is on its way to an
- * executable, on another thread. After that only captured tensors, cells and the sentences of
- * run-time checks stay. The first call waits for the executable and makes an instance of it.
+ * Specialisations: a typed function for one key. Its body is run once with traced arguments, its
+ * results are checked against the signature, and the graph is on its way to an executable, on
+ * another thread. After that only captured tensors, cells, guards and the sentences of run-time
+ * checks stay. The first call waits for the executable and makes an instance of it.
+ *
+ * A second trace of the same key must give the same graph over the same tensors and cells; it is
+ * compared by fingerprint and never compiled.
  */
 #include "dsl/fn.h"
 
@@ -14,39 +17,70 @@ static const char GUARD[] = "deepc.tracing";
 
 /* ---- specialisations: life ------------------------------------------------------------------- */
 
-static int l_spec_gc(lua_State *L)
+static void drop_spec(dc_spec *s)
 {
-    dc_spec *s = luaL_checkudata(L, 1, SPEC);
     dc_inst_free(s->inst);
     dc_exec_release(s->exec);
     dc_trace_free(s->trace);
+    dc_guard_free(s->guards);
     dc_xfree(s->arg);
+    dc_xfree(s->type);
+    dc_xfree(s->out);
+    dc_xfree(s->out_declared);
+    DC_VEC_FREE(s->dep);
+    DC_VEC_FREE(s->step);
     *s = (dc_spec){0};
+}
+
+static int l_spec_gc(lua_State *L)
+{
+    drop_spec(luaL_checkudata(L, 1, SPEC));
     return 0;
+}
+
+/* An empty one; the caller has its user values to fill. */
+static dc_spec *push_spec(lua_State *L, const dc_fn_key *key)
+{
+    dc_spec *s = lua_newuserdatauv(L, sizeof *s, DC_SPEC__USER);
+    *s = (dc_spec){.key = *key};
+    luaL_setmetatable(L, SPEC);
+    return s;
 }
 
 /* Ends a trace when it goes out of scope, by an error too. */
-typedef struct guard {
+typedef struct scope {
     dc_dsl *d;
     dc_trace *trace;
-} guard;
+    dc_frame frame;
+} scope;
 
-static int l_guard_close(lua_State *L)
+static int l_scope_close(lua_State *L)
 {
-    const guard *g = luaL_checkudata(L, 1, GUARD);
-    if (g->d->trace == g->trace)
+    const scope *g = luaL_checkudata(L, 1, GUARD);
+    if (g->d->trace == g->trace) {
+        dc_guard_stop(L, g->d, g->trace);
         g->d->trace = g->trace->outer;
+    }
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, g->trace);
     return 0;
 }
 
-static void push_guard(lua_State *L, dc_dsl *d, dc_trace *t)
+/* The trace begins: from here on what L does is recorded. */
+static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int body_idx)
 {
-    guard *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (guard){d, t};
+    dc_trace *t = s->trace;
+    body_idx = lua_absindex(L, body_idx);
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, t);
+    scope *g = lua_newuserdatauv(L, sizeof *g, 0);
+    *g = (scope){d, t, {&fn->sig, &s->key.bind, fn->name, NULL}};
     luaL_setmetatable(L, GUARD);
     lua_toclose(L, -1);
+    dc_guard_begin(L, d, t, body_idx);
     t->L = L;
     t->depth = dc_trace_depth(L);
+    t->frame = &g->frame;
     t->outer = d->trace;
     d->trace = t;
 }
@@ -65,12 +99,15 @@ static dc_status begin_body(dc_job *j, void *arg)
     const beginning *a = arg;
     DC_UNUSED(j);
     a->s->trace = dc_trace_new(a->d, a->fn->name, a->where);
+    a->s->trace->guards = dc_guard_new();
     a->d->rt->stats.traces++;
     return DC_OK;
 }
 
 typedef struct argument {
-    dc_trace *t;
+    dc_dsl *d;
+    const dc_fn *fn;
+    dc_spec *s;
     dc_handle *h;
     const char *label;
     dc_type type;
@@ -79,80 +116,30 @@ typedef struct argument {
 static dc_status argument_body(dc_job *j, void *arg)
 {
     const argument *a = arg;
-    const dc_val v = {dc_g_param(a->t->f, &a->type, a->label), a->type};
+    dc_trace *t = a->s->trace;
+    const dc_val v = {dc_g_param(t->f, &a->type, a->label), a->type};
     DC_UNUSED(j);
-    DC_PUSH(a->t->arg, v.ref);
-    dc_handle_trace(a->h, a->t, &v);
+    DC_PUSH(t->arg, v.ref);
+    dc_handle_trace(a->h, t, &v);
     return DC_OK;
 }
 
-static void push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
+static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, const char *label)
 {
-    for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_oldsig_param *p = &fn->sig.param[i];
-        argument a = {.t = s->trace, .h = dc_handle_new_traced(L, d), .label = p->name};
-        a.h->origin = dc_place_intern(d, "argument '%s' of %s%s", p->name, fn->name, fn->place);
-        if (!dc_oldsig_resolve(&p->type, s->size, &a.type))
-            DC_BUG("parameter '%s' of '%s' has an unknown size", p->name, fn->name);
-        dc_error_check(L, d, dc_protect(&d->rt->job, argument_body, &a), fn->name);
+    argument *a = ctx;
+    a->h = dc_handle_new_traced(L, a->d);
+    a->label = label;
+    a->h->origin = dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
+    if (!dc_sig_resolve(&a->fn->sig, &a->s->key.bind, declared, &a->type)) {
+        char text[DC_TYPE_TEXT];
+        dc_sig_type_print(&a->fn->sig, &a->s->key.bind, declared, text, sizeof text);
+        dc_error_raisef(L, a->d, DC_ERR_ARG_KIND, a->fn->name,
+                        "argument '%s' of type %s has no size", label, text);
     }
+    dc_error_check(L, a->d, dc_protect(&a->d->rt->job, argument_body, a), a->fn->name);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
-
-static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, int i, int idx,
-                                     const dc_type *want)
-{
-    char type[DC_TYPE_TEXT], text[2 * DC_TYPE_TEXT + 60];
-    dc_handle *h = dc_handle_test(L, idx);
-    dc_fact f = {.op = fn->name, .num = {i + 1}};
-    if (h == NULL || h->kind == DC_HANDLE_CLOSED) {
-        dc_type_print(want, type, sizeof type);
-        snprintf(text, sizeof text, "result %d is %s, declared %s", i + 1, dc_args_describe(L, idx),
-                 type);
-        f.word[0] = text;
-        dc_error_fact(L, d, DC_ERR_RESULT_KIND, &f, &(dc_blame){.expected = type});
-    }
-    const dc_operand in = {.h = h, .role = "result", .type = *dc_handle_type(h)};
-    f.type[0] = in.type;
-    f.type[1] = *want;
-    dc_error_fact(L, d, DC_ERR_RESULT_TYPE, &f,
-                  &(dc_blame){.in = &in,
-                              .n = 1,
-                              .hint = want->rank == 0 && in.type.dtype == want->dtype
-                                          ? "loss:mean() or :sum()"
-                                          : NULL});
-}
-
-void dc_spec_check_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const int64_t *size, int idx,
-                           int n)
-{
-    const dc_oldsig *sig = &fn->sig;
-    if (n > DC_OLDSIG_RESULTS)
-        dc_error_raisef(L, d, DC_ERR_ARG, fn->name, "%d results returned, %d is the most", n,
-                        DC_OLDSIG_RESULTS);
-    if (!sig->any_result && n != sig->nresult)
-        dc_error_fact(L, d, DC_ERR_RESULT_COUNT,
-                      &(dc_fact){.op = fn->name, .num = {n, sig->nresult}}, NULL);
-    for (int i = 0; i < n; i++) {
-        dc_handle *h = dc_handle_test(L, idx + i);
-        if (sig->any_result) {
-            dc_handle_check(L, d, idx + i, fn->name);
-            continue;
-        }
-        dc_type want = sig->result[i];
-        for (int k = 0; k < want.rank; k++)
-            if (want.dim[k] < 0)
-                want.dim[k] = size[~want.dim[k]];
-        for (int k = 0; k < want.rank && h != NULL && h->kind != DC_HANDLE_CLOSED; k++)
-            if (want.dim[k] < 0 && dc_handle_type(h)->rank == want.rank)
-                want.dim[k] = dc_handle_type(h)->dim[k]; /* a size that only the result has */
-        if (h == NULL && lua_type(L, idx + i) == LUA_TNUMBER && want.rank == 0)
-            continue;
-        if (h == NULL || h->kind == DC_HANDLE_CLOSED || !dc_type_same(dc_handle_type(h), &want))
-            wrong_result(L, d, fn, i, idx + i, &want);
-    }
-}
 
 typedef struct taking {
     dc_trace *t;
@@ -173,16 +160,55 @@ static dc_status take_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t, int idx, int n)
+static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t, const dc_fn_leaves *v)
 {
-    for (int i = 0; i < n; i++) {
-        taking a = {.t = t, .h = dc_handle_test(L, idx + i)};
+    for (int i = 0; i < v->n; i++) {
+        taking a = {.t = t, .h = dc_handle_test(L, v->idx[i])};
         if (a.h == NULL) {
-            a.type = fn->sig.result[i];
-            a.bits = dc_args_element(L, d, idx + i, fn->name, (dc_dtype)a.type.dtype);
+            a.type = dc_type_scalar(v->declared[i]->dtype);
+            a.bits = dc_args_element(L, d, v->idx[i], fn->name, v->declared[i]->dtype);
         }
         dc_error_check(L, d, dc_protect(&d->rt->job, take_body, &a), fn->name);
     }
+}
+
+/* ---- what was traced ------------------------------------------------------------------------- */
+
+/* Over the closed function: its graph, and which tensors and cells it is about. */
+static uint64_t fingerprint_of(const dc_trace *t, const dc_func *f)
+{
+    uint64_t h = dc_hash_mix(dc_func_hash(f), t->result.n);
+    for (uint32_t i = 0; i < t->captured.n; i++)
+        h = dc_hash_mix(h, t->captured.at[i].id);
+    for (uint32_t i = 0; i < t->cell.n; i++)
+        h = dc_hash_mix(h, t->cell.at[i].cell->id * 2 + t->cell.at[i].is_set);
+    return dc_hash_mix(h, t->print.n);
+}
+
+/* Of each node by itself, in order: where two traces part. */
+static uint64_t step_hash(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    uint64_t h = dc_hash_mix(n->op, n->dtype);
+    for (int k = 0; k < n->rank; k++)
+        h = dc_hash_mix(h, (uint64_t)n->dim[k]);
+    for (int i = 0; i < n->nattr; i++)
+        h = dc_hash_mix(h, (uint64_t)n->attr[i]);
+    return h;
+}
+
+static const char *step_where(dc_dsl *d, const dc_func *f, dc_ref r)
+{
+    const uint32_t origin = dc_node_at(f, r)->origin;
+    return origin != 0 ? dc_name_intern(d->rt->names, f->origins.at[origin].where,
+                                        strlen(f->origins.at[origin].where))
+                       : NULL;
+}
+
+static void note_steps(dc_dsl *d, dc_spec *s, const dc_func *f)
+{
+    for (dc_ref r = 1; r < f->node.n; r++)
+        DC_PUSH(s->step, ((dc_fn_step){step_hash(f, r), step_where(d, f, r)}));
 }
 
 /* ---- compiling ------------------------------------------------------------------------------- */
@@ -191,13 +217,32 @@ typedef struct compiling {
     dc_dsl *d;
     const dc_fn *fn;
     dc_spec *s;
+    bool only_check;
 } compiling;
+
+/* What stays when the graphs go: dependencies, types of results, room for a call. */
+static void keep_facts(dc_spec *s)
+{
+    const dc_trace *t = s->trace;
+    for (uint32_t i = 0; i < t->dep.n; i++)
+        DC_PUSH(s->dep, t->dep.at[i]);
+    s->nleaf = t->arg.n;
+    s->nout = t->result.n;
+    s->nresult = t->result.n - t->print.n;
+    s->arg = dc_xalloc(sizeof *s->arg * (t->arg.n + t->captured.n + 1));
+    for (uint32_t i = 0; i < t->captured.n; i++)
+        s->arg[t->arg.n + i] = (dc_arg){.tensor = t->captured.at[i].tensor};
+    s->type = dc_xalloc(sizeof *s->type * (t->arg.n + 1));
+    s->out = dc_xalloc(sizeof *s->out * (t->result.n + 1));
+}
 
 static dc_status compile_body(dc_job *j, void *arg)
 {
     const compiling *a = arg;
     dc_spec *s = a->s;
     dc_trace *t = s->trace;
+    for (uint32_t i = 0; i < t->print.n; i++)
+        DC_PUSH(t->result, t->print.at[i]);
     uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
     dc_exec_desc desc = {.name = a->fn->name,
                          .nfree = t->arg.n + t->captured.n,
@@ -209,11 +254,11 @@ static dc_status compile_body(dc_job *j, void *arg)
         if (t->cell.at[i].is_set)
             set[desc.nset++] = i;
     desc.fn = dc_trace_close(t);
-    s->nresult = t->result.n;
-    s->arg = dc_xalloc(sizeof *s->arg * (desc.nfree + 1));
-    for (uint32_t i = 0; i < t->captured.n; i++)
-        s->arg[t->arg.n + i].tensor = t->captured.at[i].tensor;
-    DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
+    s->fingerprint = fingerprint_of(t, desc.fn);
+    note_steps(a->d, s, desc.fn);
+    keep_facts(s);
+    if (!a->only_check)
+        DC_TRY(dc_exec_start(a->d->rt, j, &desc, &s->exec));
     dc_trace_settle(t);
     return DC_OK;
 }
@@ -253,42 +298,189 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
     return dc_inst_new(d->rt, j, s->exec, cell, &s->inst);
 }
 
-dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const int64_t *size)
+typedef struct keeping {
+    dc_spec *s;
+    const dc_fn_leaves *v;
+} keeping;
+
+static dc_status keep_declared(dc_job *j, void *arg)
+{
+    const keeping *a = arg;
+    DC_UNUSED(j);
+    a->s->out_declared = dc_xalloc(sizeof *a->s->out_declared * ((size_t)a->v->n + 1));
+    for (int i = 0; i < a->v->n; i++)
+        a->s->out_declared[i] = a->v->declared[i];
+    return DC_OK;
+}
+
+/* Runs the body of the function at fn_idx in the trace of s (on top) and takes its results. */
+static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 {
     dc_fn *fn = lua_touserdata(L, fn_idx);
-    luaL_checkstack(L, DC_OLDSIG_PARAMS + 16, "a typed function");
-    dc_spec *s = lua_newuserdatauv(L, sizeof *s, 0);
     const int at = lua_gettop(L);
-    *s = (dc_spec){0};
-    memcpy(s->size, size, sizeof s->size);
-    luaL_setmetatable(L, SPEC);
-    lua_getiuservalue(L, fn_idx, DC_FN_BODY);
+    luaL_checkstack(L, DC_SIG_PARAMS + 24, "a typed function");
+    lua_getiuservalue(L, fn_idx, DC_FN_BODY); /* at + 1 */
     const char *where = dc_place_of_function(L, d, at + 1);
-    lua_pop(L, 1);
     beginning b = {d, fn, s, where};
     dc_error_check(L, d, dc_protect(&d->rt->job, begin_body, &b), fn->name);
-    push_guard(L, d, s->trace); /* at + 1; results from at + 2 on */
-    lua_getiuservalue(L, fn_idx, DC_FN_BODY);
-    push_arguments(L, d, fn, s);
+    push_scope(L, d, fn, s, at + 1); /* at + 2; results from at + 3 on */
+    dc_trace_push_refs(L, s->trace);
+    lua_pushvalue(L, -1);
+    lua_setiuservalue(L, at, DC_SPEC_REFS);
+    lua_getiuservalue(L, fn_idx, DC_FN_MADE);
+    lua_setfield(L, -2, "made");
+    lua_pop(L, 1);
+    lua_pushvalue(L, at + 1);
+    argument a = {.d = d, .fn = fn, .s = s};
+    dc_fn_push_arguments(L, d, fn, fn_idx, &s->key, push_argument, &a);
     lua_call(L, fn->sig.nparam, LUA_MULTRET);
-    const int n = lua_gettop(L) - at - 1;
-    dc_spec_check_results(L, d, fn, size, at + 2, n);
-    take_results(L, d, fn, s->trace, at + 2, n);
+    dc_fn_leaves *v = lua_newuserdatauv(L, sizeof *v, 0);
+    lua_insert(L, at + 3);
+    const int n = lua_gettop(L) - at - 3;
+    dc_sig_bind bind = s->key.bind; /* results may bind more; that is no part of the key */
+    dc_fn_take_results(L, d, fn, &bind, at + 4, n, v, s->out_shape, &s->nout_shape);
+    take_results(L, d, fn, s->trace, v);
+    keeping k = {s, v};
+    dc_error_check(L, d, dc_protect(&d->rt->job, keep_declared, &k), fn->name);
+    lua_getiuservalue(L, at, DC_SPEC_REFS);
+    s->guards = dc_guard_end(L, d, s->trace, fn->name, lua_gettop(L));
+    lua_getfield(L, -1, "prints");
+    lua_setiuservalue(L, at, DC_SPEC_PRINTS);
+    dc_trace_commit(L, lua_gettop(L));
     lua_settop(L, at);
-    compiling c = {d, fn, s};
+}
+
+dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check)
+{
+    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    dc_spec *s = push_spec(L, key);
+    trace(L, d, fn_idx, s);
+    compiling c = {d, fn, s, only_check};
     dc_error_check(L, d, dc_protect(&d->rt->job, compile_body, &c), fn->name);
     return s;
 }
 
+/* ---- the second trace ------------------------------------------------------------------------ */
+
+typedef struct comparing {
+    dc_dsl *d;
+    dc_spec *again;
+    bool steps;
+} comparing;
+
+static dc_status compare_body(dc_job *j, void *arg)
+{
+    const comparing *a = arg;
+    dc_trace *t = a->again->trace;
+    DC_UNUSED(j);
+    for (uint32_t i = 0; i < t->print.n; i++)
+        DC_PUSH(t->result, t->print.at[i]);
+    const dc_func *f = dc_trace_close(t);
+    a->again->fingerprint = fingerprint_of(t, f);
+    if (a->steps)
+        note_steps(a->d, a->again, f);
+    for (uint32_t i = 0; i < t->dep.n; i++)
+        DC_PUSH(a->again->dep, t->dep.at[i]);
+    return DC_OK;
+}
+
+/* The first line of the script that made something else the second time; NULL unknown. */
+static const char *parting(const dc_spec *a, const dc_spec *b)
+{
+    for (uint32_t i = 0; i < a->step.n || i < b->step.n; i++) {
+        if (i >= a->step.n)
+            return b->step.at[i].where;
+        if (i >= b->step.n || a->step.at[i].hash != b->step.at[i].hash)
+            return a->step.at[i].where;
+    }
+    return NULL;
+}
+
+static DC_NORETURN void raise_other_graph(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s,
+                                          const dc_spec *again)
+{
+    const char *where = parting(s, again);
+    const char *text = lua_pushfstring(
+        L, "two traces of '%s' differ%s%s, and nothing that it captures was seen to change", fn->name,
+        where != NULL ? ", first at " : "", where != NULL ? where : "");
+    dc_error_fact(L, d, DC_ERR_RETRACE, &(dc_fact){.word = {text}}, NULL);
+}
+
+/* The newer trace saw the values of now: its guards and dependencies replace the older ones. */
+static void take_over(lua_State *L, int spec_idx, int again_idx, dc_spec *s, dc_spec *again)
+{
+    dc_guard_free(s->guards);
+    s->guards = again->guards;
+    again->guards = NULL;
+    DC_VEC_FREE(s->dep);
+    s->dep.at = again->dep.at;
+    s->dep.n = again->dep.n;
+    s->dep.cap = again->dep.cap;
+    again->dep.at = NULL;
+    again->dep.n = again->dep.cap = 0;
+    lua_getiuservalue(L, again_idx, DC_SPEC_REFS);
+    lua_setiuservalue(L, spec_idx, DC_SPEC_REFS);
+    DC_VEC_FREE(s->step);
+    s->retraces++;
+}
+
+void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
+{
+    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    dc_spec *s = lua_touserdata(L, spec_idx);
+    spec_idx = lua_absindex(L, spec_idx);
+    const int top = lua_gettop(L);
+    dc_spec *again = push_spec(L, &s->key);
+    trace(L, d, fn_idx, again);
+    comparing c = {d, again, s->step.n > 0};
+    dc_error_check(L, d, dc_protect(&d->rt->job, compare_body, &c), fn->name);
+    if (again->fingerprint == s->fingerprint) {
+        take_over(L, spec_idx, top + 1, s, again);
+        lua_settop(L, top);
+        return;
+    }
+    lua_getiuservalue(L, spec_idx, DC_SPEC_REFS);
+    const int changed = dc_guard_changed(L, d, s->guards, -1, true);
+    if (changed >= 0)
+        dc_guard_raise(L, d, s->guards, -1, changed, fn->name);
+    raise_other_graph(L, d, fn, s, again);
+}
+
+/* ---- differences ----------------------------------------------------------------------------- */
+
+void dc_spec_difference(const dc_fn *fn, const dc_spec *a, const dc_fn_key *key, char *out, size_t room)
+{
+    size_t n = 0;
+    *out = '\0';
+    for (int v = 0; v < fn->sig.nvar && n < room; v++)
+        if (a->key.bind.size[v] != key->bind.size[v])
+            n += (size_t)snprintf(out + n, room - n, "%s%s %lld -> %lld", n ? ", " : "",
+                                  fn->sig.var[v], (long long)a->key.bind.size[v],
+                                  (long long)key->bind.size[v]);
+    if (n == 0 && (a->key.bind.rest != key->bind.rest ||
+                   memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))
+        n += (size_t)snprintf(out + n, room - n, "the dims of '...'");
+    if (n == 0 && (a->key.nshape != key->nshape ||
+                   memcmp(a->key.shape, key->shape, sizeof *key->shape * (size_t)key->nshape) != 0))
+        n += (size_t)snprintf(out + n, room - n, "an optional argument, a list's length or a static value");
+    for (uint32_t i = 0; n == 0 && i < a->dep.n; i++) {
+        const dc_trace_dep *dep = &a->dep.at[i];
+        if (dep->now->number != dep->then.number)
+            n += (size_t)snprintf(out + n, room - n, "%s: %s -> %s", dep->what, dep->then.text,
+                                  dep->now->text);
+    }
+}
+
 /* ---- registration ---------------------------------------------------------------------------- */
 
-void dc_spec_register(lua_State *L)
+void dc_spec_register(lua_State *L, dc_dsl *d)
 {
+    DC_UNUSED(d);
     luaL_newmetatable(L, SPEC);
     lua_pushcfunction(L, l_spec_gc);
     lua_setfield(L, -2, "__gc");
     luaL_newmetatable(L, GUARD);
-    lua_pushcfunction(L, l_guard_close);
+    lua_pushcfunction(L, l_scope_close);
     lua_setfield(L, -2, "__close");
     lua_pop(L, 2);
 }

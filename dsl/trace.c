@@ -8,7 +8,7 @@
  * Each set of a cell leaves a new version: the value behind a stop_gradient, so that it is a leaf
  * for gradients taken later, while an older loss still finds the version that it read.
  */
-#include "dsl/impl.h"
+#include "dsl/fn.h"
 
 #include <limits.h>
 #include <string.h>
@@ -20,6 +20,7 @@ dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
     t->name = name;
     t->where = where;
     t->serial = ++d->serial;
+    t->born = d->born;
     t->module = dc_module_new();
     t->f = dc_func_new(t->module, name);
     return t;
@@ -42,6 +43,9 @@ void dc_trace_free(dc_trace *t)
     DC_VEC_FREE(t->cell);
     DC_VEC_FREE(t->check);
     DC_VEC_FREE(t->result);
+    DC_VEC_FREE(t->print);
+    DC_VEC_FREE(t->dep);
+    dc_guard_free(t->guards);
     dc_module_free(t->module);
     dc_xfree(t);
 }
@@ -77,29 +81,48 @@ dc_trace *dc_trace_here(lua_State *L, const dc_dsl *d)
     return t;
 }
 
-static dc_ref capture(dc_trace *t, dc_tensor *tensor, const char *origin)
+/* Of the bytes of a tensor: one that the body makes is another one in each trace. */
+static dc_status content_id(dc_job *j, const dc_tensor *t, uint64_t *out)
 {
-    for (uint32_t i = 0; i < t->captured.n; i++)
-        if (t->captured.at[i].tensor == tensor)
-            return t->captured.at[i].ref;
-    const dc_ref ref = dc_g_param(t->f, &tensor->type, origin != NULL ? origin : "captured");
-    DC_PUSH(t->captured, ((dc_trace_capture){.tensor = tensor, .ref = ref}));
-    dc_tensor_retain(tensor);
-    return ref;
+    dc_device *dev = t->store->rt->device;
+    const size_t bytes = dc_type_bytes(&t->type);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    unsigned char *copy = dc_arena_alloc(&j->scratch, bytes + 8);
+    DC_TRY(dev->ops->download(dev, j, copy, dc_tensor_mem(t), bytes));
+    *out = dc_hash_mix(t->type.dtype, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        *out = (*out ^ copy[i]) * 0x100000001b3u; /* FNV-1a */
+    dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
 }
 
-/* A lazy tensor without a value gets one at the first call. */
-static dc_ref capture_lazy(dc_trace *t, dc_lazy *n, const char *origin)
+/* A tensor is captured once; a lazy one gets its value at the first call. */
+static dc_status capture(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
 {
-    if (n->value != NULL)
-        return capture(t, n->value, origin);
-    for (uint32_t i = 0; i < t->captured.n; i++)
-        if (t->captured.at[i].lazy == n)
-            return t->captured.at[i].ref;
-    const dc_ref ref = dc_g_param(t->f, &n->type, origin != NULL ? origin : "captured");
-    DC_PUSH(t->captured, ((dc_trace_capture){.lazy = n, .ref = ref}));
-    dc_lazy_retain(n);
-    return ref;
+    dc_tensor *tensor = dc_handle_held(h);
+    const bool inside = h->born > t->born;
+    dc_trace_capture c = {.id = h->born};
+    if (inside)
+        DC_TRY(dc_handle_tensor(j, h, &tensor));
+    out->type = *dc_handle_type(h);
+    for (uint32_t i = 0; i < t->captured.n; i++) {
+        const dc_trace_capture *known = &t->captured.at[i];
+        if (tensor != NULL ? known->tensor == tensor : known->lazy == h->lazy) {
+            out->ref = known->ref;
+            return DC_OK;
+        }
+    }
+    if (inside)
+        DC_TRY(content_id(j, tensor, &c.id));
+    out->ref = c.ref = dc_g_param(t->f, &out->type, h->origin != NULL ? h->origin : "captured");
+    c.tensor = tensor;
+    c.lazy = tensor == NULL ? h->lazy : NULL;
+    DC_PUSH(t->captured, c);
+    if (tensor != NULL)
+        dc_tensor_retain(tensor);
+    else
+        dc_lazy_retain(h->lazy);
+    return DC_OK;
 }
 
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
@@ -119,11 +142,8 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
 {
     switch (h->kind) {
     case DC_HANDLE_VALUE:
-        *out = (dc_val){capture(t, h->tensor, h->origin), h->tensor->type};
-        return DC_OK;
     case DC_HANDLE_LAZY:
-        *out = (dc_val){capture_lazy(t, h->lazy, h->origin), h->lazy->type};
-        return DC_OK;
+        return capture(j, t, h, out);
     case DC_HANDLE_CELL: {
         const dc_trace_cell *entry = dc_trace_cell_of(t, h->cell);
         *out = entry->read.at[entry->read.n - 1];
@@ -138,6 +158,116 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
         break;
     }
     DC_BUG("the value of a closed handle");
+}
+
+/* ---- what it keeps in Lua --------------------------------------------------------------------- */
+
+void dc_trace_push_refs(lua_State *L, const dc_trace *t)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, t);
+}
+
+int dc_trace_hold(lua_State *L, const dc_trace *t, int idx)
+{
+    idx = lua_absindex(L, idx);
+    dc_trace_push_refs(L, t);
+    const int n = (int)lua_rawlen(L, -1) + 1;
+    lua_pushvalue(L, idx);
+    lua_rawseti(L, -2, n);
+    lua_pop(L, 1);
+    return n;
+}
+
+void dc_trace_bound(const dc_trace *t, char *out, size_t room)
+{
+    *out = '\0';
+    if (t->frame != NULL)
+        dc_sig_bind_print(t->frame->sig, t->frame->bind, out, room);
+}
+
+/* Pushes the subtable of the references on top. */
+static void push_part(lua_State *L, const char *name)
+{
+    if (lua_getfield(L, -1, name) != LUA_TNIL)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, name);
+}
+
+/* Pushes "state@train.lua:12#3"; counts only where `next` is asked for. The references are on top. */
+static void push_cell_key(lua_State *L, const char *op, const dc_place *place, bool next)
+{
+    const int refs = lua_gettop(L);
+    push_part(L, "count");
+    lua_pushfstring(L, "%s@%s", op, place->where != NULL ? place->where : "?");
+    lua_pushvalue(L, -1);
+    lua_rawget(L, refs + 1);
+    const lua_Integer n = lua_tointeger(L, -1) + next;
+    lua_pushvalue(L, refs + 2);
+    lua_pushinteger(L, n);
+    lua_rawset(L, refs + 1);
+    lua_pushfstring(L, "%s#%d", lua_tostring(L, refs + 2), (int)n);
+    lua_replace(L, refs + 1);
+    lua_settop(L, refs + 1);
+}
+
+bool dc_trace_made(lua_State *L, dc_dsl *d, const char *op, const dc_place *place, const dc_type *t)
+{
+    const int top = lua_gettop(L);
+    if (dc_trace_here(L, d) == NULL)
+        return false;
+    luaL_checkstack(L, 12, "a cell");
+    dc_trace_push_refs(L, d->trace);
+    lua_getfield(L, top + 1, "made");
+    lua_pushvalue(L, top + 1);
+    push_cell_key(L, op, place, true);
+    lua_rawget(L, top + 2);
+    dc_handle *h = dc_handle_test(L, -1);
+    if (h == NULL || h->kind != DC_HANDLE_CELL) {
+        lua_settop(L, top);
+        return false;
+    }
+    if (!dc_type_same(&h->cell->type, t)) {
+        const dc_fact f = {.op = op, .type = {h->cell->type, *t}, .word = {"the cell made here"}};
+        dc_error_fact(L, d, DC_ERR_CELL_TYPE, &f,
+                      &(dc_blame){.hint = "one cell serves all specialisations; make it outside"});
+    }
+    lua_replace(L, top + 1);
+    lua_settop(L, top + 1);
+    return true;
+}
+
+void dc_trace_keep(lua_State *L, dc_dsl *d, const char *op, const dc_place *place)
+{
+    const int cell = lua_gettop(L);
+    if (dc_trace_here(L, d) == NULL)
+        return;
+    dc_trace_push_refs(L, d->trace);
+    push_part(L, "fresh");
+    lua_pushvalue(L, cell + 1);
+    push_cell_key(L, op, place, false);
+    lua_pushvalue(L, cell);
+    lua_rawset(L, cell + 2);
+    lua_settop(L, cell);
+}
+
+void dc_trace_commit(lua_State *L, int refs)
+{
+    static const char *const done[] = {"made", "fresh", "count", "prints"};
+    lua_getfield(L, refs, "made");
+    if (lua_getfield(L, refs, "fresh") == LUA_TTABLE)
+        for (lua_pushnil(L); lua_next(L, -2) != 0;) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -5);
+        }
+    for (size_t i = 0; i < DC_COUNTOF(done); i++) {
+        lua_pushnil(L);
+        lua_setfield(L, refs, done[i]);
+    }
+    lua_settop(L, refs);
 }
 
 /* ---- the closed function --------------------------------------------------------------------- */

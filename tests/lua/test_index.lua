@@ -147,8 +147,10 @@ end
 function TestIndexForms:test_axes_by_wrong_keys()
   local z = dc.zeros "f32[batch=2, t=3]"
   raises("slice: no axis of f32[batch=2, t=3] is called 'time'", "DC0101", z.slice, z, { time = 1 })
-  raises("slice: axis 3 of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name", "DC0103", z.slice, z, { [3] = 1 })
-  raises("slice: axis 0 of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name", "DC0103", z.slice, z, { [0] = 1, time = 2 })
+  raises("slice: axis 3 of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name",
+    "DC0103", z.slice, z, { [3] = 1 })
+  raises("slice: axis 0 of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name",
+    "DC0103", z.slice, z, { [0] = 1, time = 2 })
   raises("slice: axis 1 is given twice for f32[batch=2, t=3]", "DC0104", z.slice, z, { 1, batch = 2 })
   raises("slice: axes 1 and 2 of f32[n=2, n=2] are both 'n'", "DC0101", function()
     return dc.zeros("f32[n=2, n=2]"):slice { n = 1 }

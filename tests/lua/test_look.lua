@@ -23,7 +23,7 @@ function TestLook:test_explain_before_and_after_calls()
   f(dc.ones "f32[2, 8]")
   local text = f:explain()
   lu.assertStrContains(text, "2 specialisations, at most 8")
-  lu.assertStrMatches(text, ".*1%. n = 4   2 calls.*2%. n = 2   1 call\n.*")
+  lu.assertStrMatches(text, ".*1%. n=4   2 calls.*2%. n=2   1 call\n.*")
   if f:info()[1].interpreted then
     lu.assertStrContains(text, "run by the reference interpreter")
   else

@@ -55,7 +55,7 @@ function TestMistakes:test_typed_functions()
     { "dc.fn('f(x: f32[n])', function(x) return x end, nil, { limit = 0 })", "fn: limit is at least 1" },
     { "dc.fn('f(x: f32[n])', function(x) return x end, nil, { limit = 0 / 0 })", "fn: limit is at least 1" },
     { "local f = dc.fn('f(x: f32[n])', function(x) return x end, nil, { limit = 1 }) f { 1 } f { 1, 2 }",
-      "f: 1 sets of sizes are compiled, more than its limit" },
+      "f: 1 specialisations are compiled, which is its limit; the next one: n 1 -> 2" },
   }
 end
 

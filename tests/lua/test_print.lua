@@ -130,13 +130,13 @@ function TestOthers:test_cells_have_their_label()
 end
 
 function TestOthers:test_traced()
-  local text
+  local seen = {}
   dc.fn("f(x: f32[2]) -> f32[2]", function(x)
     local y = x + 1
-    text = tostring(y)
+    seen.text = tostring(y)
     return y
   end)
-  lu.assertStrMatches(text, "f32%[2%] %(traced, [^\n]*test_print%.lua:%d+%)")
+  lu.assertStrMatches(seen.text, "f32%[2%] %(traced, [^\n]*test_print%.lua:%d+%)")
 end
 
 function TestOthers:test_closed()

@@ -98,13 +98,14 @@ function TestFinalizers:test_while_another_function_is_traced()
 end
 
 function TestFinalizers:test_the_function_being_traced_and_new_ones()
-  local f, made, y
+  local f
+  local got = {}
   f = dc.fn("f(x: f32[n]) -> f32[n]", function(x)
-    if made == nil then
-      made = false
+    if got.made == nil then
+      got.made = false
       litter(function()
-        y = f { 1, 2, 3 }
-        made = dc.fn("g(v: f32[2]) -> f32[]", function(v)
+        got.y = f { 1, 2, 3 }
+        got.made = dc.fn("g(v: f32[2]) -> f32[]", function(v)
           collectgarbage()
           return v:sum()
         end)
@@ -114,8 +115,8 @@ function TestFinalizers:test_the_function_being_traced_and_new_ones()
     return x + 1
   end)
   lu.assertEquals(f({ 1, 2, 3 }):totable(), { 2, 3, 4 })
-  lu.assertEquals(y:totable(), { 2, 3, 4 })
-  lu.assertEquals(made({ 1, 2 }):item(), 3)
+  lu.assertEquals(got.y:totable(), { 2, 3, 4 })
+  lu.assertEquals(got.made({ 1, 2 }):item(), 3)
   lu.assertEquals(f({ 5, 6, 7 }):totable(), { 6, 7, 8 })
 end
 

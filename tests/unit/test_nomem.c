@@ -3,7 +3,6 @@
 #include "core/eval.h"
 #include "core/grad.h"
 #include "core/gtext.h"
-#include "core/sig.h"
 #include "core/signature.h"
 #include "core/simplify.h"
 #include "formats/idx.h"
@@ -203,29 +202,10 @@ static void after_parse(bool done)
 }
 
 static dc_names *names;
-static dc_oldsig sig;
 
 static void make_names(void)
 {
     names = dc_names_new();
-}
-
-static dc_status do_sig(dc_job *j, void *ctx)
-{
-    (void)ctx;
-    return dc_oldsig_parse(j, names, "f(x: f32[batch, feature=4], n: i32[]) -> f32[batch, class=3]",
-                           &sig);
-}
-
-static void after_sig(bool done)
-{
-    char words[200];
-    if (done) {
-        dc_oldsig_type_print(&sig.param[0].type, sig.size, words, sizeof words);
-        same(words, strlen(words));
-        same(sig.result[0].name[1], sizeof "class");
-    }
-    dc_names_free(names);
 }
 
 static dc_sig whole;
@@ -368,7 +348,6 @@ static void try_core(void)
         {.name = "eval", .before = make_step, .body = do_eval, .after = after_eval},
         {.name = "print", .before = make_step, .body = do_print, .after = after_print},
         {.name = "parse", .before = make_text, .body = do_parse, .after = after_parse},
-        {.name = "old signature", .before = make_names, .body = do_sig, .after = after_sig},
         {.name = "signature", .before = make_names, .body = do_signature, .after = after_signature},
         {.name = "tensor", .body = do_tensor, .after = after_tensor},
         {.name = "cell", .body = do_cell, .after = after_cell},
