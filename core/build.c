@@ -469,8 +469,13 @@ dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int
 
 dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out)
 {
-    const int64_t bits = (int64_t)dc_bits_of(dtype_of(t), v);
-    return make(j, f, DC_OP_CONST, NULL, 0, &bits, 1, t, out);
+    return dc_b_bits(j, f, t, dc_bits_of(dtype_of(t), v), out);
+}
+
+dc_status dc_b_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out)
+{
+    const int64_t attr = (int64_t)bits;
+    return make(j, f, DC_OP_CONST, NULL, 0, &attr, 1, t, out);
 }
 
 dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out)

@@ -50,6 +50,8 @@ dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
 dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
                    const dc_type *want, double fill, dc_val *out);
 dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out);
+/* The same from a pattern, which holds integers that a double does not. */
+dc_status dc_b_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out);
 dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out);
 
 #endif

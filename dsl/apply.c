@@ -60,7 +60,7 @@ typedef struct action {
 
 static dc_status number(dc_job *j, dc_func *f, const dc_operand *in, dc_val *out)
 {
-    return dc_b_const(j, f, &in->type, dc_value_of((dc_dtype)in->type.dtype, in->bits), out);
+    return dc_b_bits(j, f, &in->type, in->bits, out);
 }
 
 static dc_status record_body(dc_job *j, void *arg)

@@ -75,7 +75,10 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
                         dc_args_describe(L, idx));
     parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out};
-    dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &a), op);
+    if (dc_protect(&d->rt->job, parse_body, &a) == DC_OK)
+        return;
+    d->rt->job.err.fact.op = op;
+    dc_error_raise(L, d, &(dc_blame){.op = op});
 }
 
 /* ---- axes ------------------------------------------------------------------------------------ */
@@ -108,6 +111,9 @@ int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const ch
 {
     if (lua_type(L, idx) == LUA_TSTRING)
         return named_axis(L, d, idx, t, op);
+    if (lua_type(L, idx) != LUA_TNUMBER)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "an axis is needed, a number or a name, not %s",
+                        dc_args_describe(L, idx));
     const int64_t axis = dc_args_integer(L, d, idx, op, "an axis");
     if (axis >= 1 && axis <= t->rank)
         return (int)axis - 1;
@@ -157,7 +163,9 @@ uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, cons
     if (luaL_len(L, idx) > 0)
         return listed_axes(L, d, idx, h, op);
     dc_args_options(L, d, idx, op, (const char *const[]){"axis", "keep", NULL});
-    lua_getfield(L, idx, "keep");
+    if (lua_getfield(L, idx, "keep") != LUA_TNIL && lua_type(L, -1) != LUA_TBOOLEAN)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "keep must be true or false, not %s",
+                        dc_args_describe(L, -1));
     *keep = lua_toboolean(L, -1);
     if (lua_getfield(L, idx, "axis") == LUA_TNIL)
         mask = all;
@@ -210,6 +218,7 @@ void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
     if (lua_type(L, idx) != LUA_TTABLE)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "options are a table, not %s",
                         dc_args_describe(L, idx));
+    luaL_checkstack(L, 8, "options");
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
         int i = 0;
         if (lua_type(L, -2) == LUA_TSTRING)

@@ -118,7 +118,9 @@ static void fill_element(lua_State *L, filling *f, int idx)
         if (type == LUA_TNUMBER || type == LUA_TBOOLEAN)
             dc_args_refuse_element(L, f->d, idx, f->op, t, place_in(L, f, depth));
         const char *hint =
-            dc_handle_test(L, idx) != NULL ? ":item() gives a tensor's number" : NULL;
+            dc_handle_test(L, idx) != NULL
+                ? ":item() gives a tensor's number; dc.stack { a, b } makes one tensor of several"
+                : NULL;
         const char *text = lua_pushfstring(L, "%s is needed%s, not %s",
                                            t == DC_BOOL ? "true or false" : "a number",
                                            at_place(L, f, depth), dc_args_describe(L, idx));
@@ -236,7 +238,7 @@ static dc_status build_const(dc_job *j, dc_func *f, const void *arg, const dc_va
 {
     const rule *r = arg;
     DC_UNUSED(in);
-    return dc_b_const(j, f, &r->type, dc_value_of((dc_dtype)r->type.dtype, r->bits), out);
+    return dc_b_bits(j, f, &r->type, r->bits, out);
 }
 
 static dc_status build_iota(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)

@@ -150,5 +150,5 @@ function TestTurn:test_roll()
   lu.assertEquals(dc.tensor({ { 1, 2 }, { 3, 4 } }):roll(1, 2):totable(), { { 2, 1 }, { 4, 3 } })
   lu.assertEquals(type_of(dc.zeros "f32[n=2]":roll(1)), "f32[n=2]")
   lu.assertEquals(dc.zeros "f32[0]":roll(3).shape, { 0 })
-  raises("roll: an axis must be an integer, not nil", "DC0101", function() return dc.zeros "f32[2, 2]":roll(1) end)
+  raises("roll: an axis is needed, a number or a name, not nil", "DC0101", function() return dc.zeros "f32[2, 2]":roll(1) end)
 end

@@ -144,7 +144,8 @@ end
 function TestWrongLiterals:test_no_numbers()
   refused(literal "a number is needed at [2][2], not the string 'x'", { { 1, 2 }, { 3, "x" } })
   refused(literal "a number is needed at [1], not a function", { print })
-  refused(literal("a number is needed at [1], not f32[]", ":item() gives a tensor's number"), { dc.tensor(4) })
+  refused(literal("a number is needed at [1], not f32[]",
+    ":item() gives a tensor's number; dc.stack { a, b } makes one tensor of several"), { dc.tensor(4) })
   refused(literal "true or false is needed at [1], not the string 'x'", { "x" }, "bool")
 end
 

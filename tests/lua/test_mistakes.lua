@@ -28,7 +28,7 @@ TestMistakes = {}
 function TestMistakes:test_tensors()
   check {
     { "local _ = dc.zeros 'f32[2]\0junk'", "zeros: a zero byte in the string 'f32[2]'" },
-    { "local _ = dc.zeros 'f32[ü=2]'", "type 'f32[ü=2]': a size expected, not 'ü'" },
+    { "local _ = dc.zeros 'f32[ü=2]'", "zeros: type 'f32[ü=2]': a size expected, not 'ü'" },
     { "local _ = dc.tensor { dc.ones 'f32[]' }", "tensor: a number is needed at [1], not f32[]" },
     { "local _ = dc.zeros('f32[0]'):argmax(1)", "argmax: axis 1 of f32[0] has no elements" },
     { "local _ = dc.ones('f32[6]'):reshape(4, -1)",
