@@ -76,6 +76,11 @@ local Cell = {}
 ---@overload fun(...): ...
 local Function = {}
 
+---A value that typed functions depend on; see dc.static.
+---@class deepc.Static
+---@field value any
+local Static = {} -- luacheck: ignore
+
 ---Tensors that are freed together; see dc.scope.
 ---@class deepc.Scope
 local Scope = {}
@@ -906,17 +911,55 @@ function dc.einsum(text, ...) end
 -- ---- Typed functions ----
 
 ---A typed function: the signature, then a body that is traced. Given all sizes, it is traced and
----checked here; otherwise at the first call with each set of sizes. The body runs then, not at calls.
+---checked here; otherwise at the first call with each set of sizes. The body runs then, and once more
+---at the second call; not at calls.
+---
+---A type of the signature is "f32[n, 784]" (also with expressions such as 2*n+1, and "..."), a record
+---"{ x: f32[n], y: i32[n] }" or a list "{ f32[n] }". A parameter "x?: type" may be nil; one without a
+---type is static: each value is a specialisation of its own.
+---
+---What the body captures - locals, fields, globals, tensors - may not change unseen: a call compares,
+---and traces again where something did.
 ---
 ---    local f = dc.fn("f(x: f32[n, 784]) -> f32[n]", function(x) return x:sum(2) end)
 ---
----Errors: DC0401, DC0402 in the signature; whatever the body raises; DC0405, DC0406 for its results.
+---Errors: DC0401, DC0402 in the signature; whatever the body raises; DC0405, DC0406 for its results;
+---DC0403, DC0404 for the arguments of a call; DC0605 to DC0608 for what is captured.
 ---@param signature string "name(x: type, ...) -> type, ..."
----@param body fun(...): ... what is traced
----@param sizes? table<string, integer> of names: { batch = 64 }
----@param options? { limit?: integer } how many sets of sizes there may be; 8
+---@param body function|table what is traced; anything that can be called
+---@param sizes? table<string, integer|integer[]> of names: { batch = 64 }, { batch = { 64, 32 } }
+---@param options? { limit?: integer } how many specialisations there may be; 8
 ---@return deepc.Function
 function dc.fn(signature, body, sizes, options) end
+
+---Traces and checks it for some sizes, without a device.
+---
+---    dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end):check { n = 64 }
+---@param sizes? table<string, any> of the dims; static parameters and lengths of lists by name
+function Function:check(sizes) end
+
+---A value that typed functions read while they are traced: `k.value`. It is assigned outside; each
+---value is a specialisation of its own.
+---
+---    local k = dc.static(2)
+---@param value any
+---@return deepc.Static
+function dc.static(value) end
+
+---The size of a dim of the innermost typed function that is traced.
+---
+---    dc.fn("f(x: f32[n, d]) -> f32[n, d]", function(x) return x / dc.dim "d" ^ 0.5 end):check { n = 2, d = 4 }
+---
+---Errors: DC0408 outside, or for a dim that the signature lacks.
+---@param name string
+---@return integer
+function dc.dim(name) end
+
+---Prints at each call of the typed function that it stands in; outside as print does.
+---
+---    dc.print("x is", x)
+---@param ... any
+function dc.print(...) end
 
 ---What has been compiled of it, one table for each set of sizes.
 ---

@@ -10,8 +10,8 @@ local help = {}
 
 -- What the methods of a class are called on.
 local receiver = {
-  Tensor = "x", Cell = "p", Function = "f", Scope = "s", Error = "err", Layer = "layer", Optimizer = "opt",
-  Set = "set",
+  Tensor = "x", Cell = "p", Function = "f", Static = "k", Scope = "s", Error = "err", Layer = "layer",
+  Optimizer = "opt", Set = "set",
 }
 
 ---@class deepc.help.Param

@@ -163,8 +163,9 @@ local function chunks(block)
   return list
 end
 
--- These need more around them than an example has.
+-- These need more around them than an example has, or print.
 local needs_more = {
+  ['dc.print("x is", x)'] = true,
   ["opt:step(loss, { lr = lr })"] = true,
   ['data.idx "train-images-idx3-ubyte.gz"'] = true,
   ["local train, test = data.fashion_mnist()"] = true,
