@@ -96,6 +96,8 @@ static void move_row(size_t size, void *to, int64_t at_to, int64_t step_to, cons
         memcpy(t, f, (size_t)n * size);
     else if (size == 1)
         ROW(1);
+    else if (size == 2)
+        ROW(2);
     else if (size == 4)
         ROW(4);
     else if (size == 8)

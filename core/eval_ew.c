@@ -12,17 +12,16 @@
 
 void dc_eval_get_f(dc_eval_mode mode, dc_dtype t, const void *at, int64_t i, int64_t n, double *out)
 {
-    if (!dc_dtype_is_float(t)) {
-        const size_t size = dc_dtype_size(t);
-        const char *from = (const char *)at + (size_t)i * size;
-        for (int64_t k = 0; k < n; k++)
-            out[k] = dc_value_of(t, dc_bits_load(t, from + (size_t)k * size));
-    } else if (mode == DC_EVAL_WIDE) {
+    if (dc_eval_holds_double(mode, t)) {
         memcpy(out, (const double *)at + i, (size_t)n * sizeof *out);
-    } else {
+    } else if (t == DC_F32) {
         const float *from = (const float *)at + i;
         for (int64_t k = 0; k < n; k++)
             out[k] = (double)from[k];
+    } else {
+        const char *from = (const char *)at + (size_t)i * dc_dtype_size(t);
+        for (int64_t k = 0; k < n; k++)
+            out[k] = dc_value_of(t, dc_bits_load(t, from + (size_t)k * dc_dtype_size(t)));
     }
 }
 
@@ -33,12 +32,16 @@ void dc_eval_put_f(dc_eval_mode mode, dc_dtype t, void *at, int64_t i, int64_t n
         DC_ASSERT(t == DC_BOOL, "a float operation gives %s", dc_dtype_name(t));
         for (int64_t k = 0; k < n; k++)
             to[k] = in[k] != 0;
-    } else if (mode == DC_EVAL_WIDE) {
+    } else if (dc_eval_holds_double(mode, t)) {
         memcpy((double *)at + i, in, (size_t)n * sizeof *in);
-    } else {
+    } else if (t == DC_F32) {
         float *to = (float *)at + i;
         for (int64_t k = 0; k < n; k++)
             to[k] = (float)in[k];
+    } else {
+        char *to = (char *)at + (size_t)i * dc_dtype_size(t);
+        for (int64_t k = 0; k < n; k++)
+            dc_bits_store(t, to + (size_t)k * dc_dtype_size(t), dc_bits_of(t, in[k]));
     }
 }
 
@@ -119,12 +122,26 @@ static void chunk_i(dc_eval_state *s, const chunk *c, void *to)
     dc_eval_put_i(c->rt, to, c->at, c->count, out);
 }
 
+/* Of integers that a double need not hold: straight to the float. */
+static void chunk_cast_long(dc_eval_state *s, const chunk *c, void *to)
+{
+    uint64_t bits[DC_EVAL_CHUNK];
+    dc_eval_get_i(c->t, s->value[c->n->in[0]], c->at, c->count, bits);
+    for (int64_t i = 0; i < c->count; i++)
+        bits[i] = dc_bits_cast(c->t, c->rt, bits[i]);
+    dc_eval_put_i(c->rt, to, c->at, c->count, bits);
+}
+
 /* Between floats and integers; a wide float has no pattern, so its value is what is cast. */
 static void chunk_cast(dc_eval_state *s, const chunk *c, void *to)
 {
     const void *from = s->value[c->n->in[0]];
     double v[DC_EVAL_CHUNK];
     uint64_t bits[DC_EVAL_CHUNK];
+    if (!dc_dtype_is_float(c->t) && dc_dtype_bits(c->t) == 64 && s->mode != DC_EVAL_WIDE) {
+        chunk_cast_long(s, c, to);
+        return;
+    }
     if (dc_dtype_is_float(c->rt)) {
         dc_eval_get_f(s->mode, c->t, from, c->at, c->count, v);
         dc_eval_put_f(s->mode, c->rt, to, c->at, c->count, v);

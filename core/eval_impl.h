@@ -26,13 +26,19 @@ typedef struct dc_eval_state {
 /* Bytes of an element in memory: floats are doubles in the wide mode. */
 size_t dc_eval_size(dc_eval_mode mode, dc_dtype t);
 
+/* Is an element in memory a double? */
+static inline bool dc_eval_holds_double(dc_eval_mode mode, dc_dtype t)
+{
+    return t == DC_F64 || (mode == DC_EVAL_WIDE && dc_dtype_is_float(t));
+}
+
 /* NOMEM as a status; *slot is one of s->value or s->temp, so that it is released on any way out. */
 dc_status dc_eval_alloc(dc_eval_state *s, int64_t count, size_t size, void **slot);
 void dc_eval_drop(void **slot); /* frees it early */
 
 /*
- * Elements i to i + n - 1 as doubles (of any dtype: their value) or as patterns (not of floats),
- * and back: a double is rounded once to a float dtype, or compared with 0 for bool; a pattern is
+ * Elements i to i + n - 1 as doubles (of any dtype: their value) or as patterns (of floats
+ * not in the wide mode), and back: a double is rounded once to a float dtype, or compared with 0 for bool; a pattern is
  * cut.
  */
 void dc_eval_get_f(dc_eval_mode mode, dc_dtype t, const void *at, int64_t i, int64_t n,

@@ -34,9 +34,10 @@ static dc_status reordered(dc_eval_state *s, dc_ref r, const int *axis, void **s
 
 /* ---- reductions ---- */
 
-static double rounded(dc_eval_mode mode, double v)
+/* Of a sum of floats of dtype t: short ones are added up as f32. */
+static double rounded(dc_eval_mode mode, dc_dtype t, double v)
 {
-    return mode == DC_EVAL_STRICT ? (double)(float)v : v;
+    return mode == DC_EVAL_STRICT && t != DC_F64 ? (double)(float)v : v;
 }
 
 /* Elements at..at+len-1 combined to one. */
@@ -49,7 +50,7 @@ static double row_f(dc_eval_mode mode, dc_op combine, dc_dtype t, const void *fr
         dc_eval_get_f(mode, t, from, at + i, n, x);
         if (combine == DC_OP_ADD)
             for (int64_t k = 0; k < n; k++)
-                acc = rounded(mode, acc + x[k]);
+                acc = rounded(mode, t, acc + x[k]);
         else
             for (int64_t k = 0; k < n; k++)
                 acc = dc_op_evalf(combine, acc, x[k], 0);
@@ -216,7 +217,7 @@ dc_status dc_eval_dot(dc_eval_state *s, dc_ref r)
         memset(s->temp[2], 0, (size_t)n * sizeof(double));
         if (!floats)
             rows_i(k, n, (uint64_t *)a.data + at_a, (uint64_t *)b.data + at_b, s->temp[2]);
-        else if (s->mode == DC_EVAL_STRICT)
+        else if (s->mode == DC_EVAL_STRICT && rt != DC_F64)
             rows_strict(k, n, (double *)a.data + at_a, (double *)b.data + at_b, s->temp[2]);
         else
             rows_f(k, n, (double *)a.data + at_a, (double *)b.data + at_b, s->temp[2]);

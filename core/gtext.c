@@ -91,7 +91,8 @@ static void print_node(dc_text *out, const dc_func *f, const uint32_t *number, d
     dc_text_puts(out, n->nattr ? "} : " : " : ");
     print_type(out, f, r);
     if (n->op == DC_OP_CONST && dc_dtype_is_float((dc_dtype)n->dtype))
-        dc_text_printf(out, " # %.9g", dc_value_of((dc_dtype)n->dtype, (uint64_t)n->attr[0]));
+        dc_text_printf(out, " # %.*g", dc_dtype_bits((dc_dtype)n->dtype) == 64 ? 17 : 9,
+                       dc_value_of((dc_dtype)n->dtype, (uint64_t)n->attr[0]));
     dc_text_puts(out, "\n");
 }
 

@@ -159,7 +159,7 @@ static dc_status dtype_want(const site *s)
 /* Positions: dtypes that hold them without wrapping early. */
 static dc_status dtype_iota(const site *s)
 {
-    DC_TRY(need(s, 0, dc_dtype_bits(dtype_of(s->want)) >= 32, "an i32, u32 or f32"));
+    DC_TRY(need(s, 0, dc_dtype_bits(dtype_of(s->want)) >= 32, "a dtype of 32 or 64 bits"));
     return dtype_want(s);
 }
 

@@ -48,94 +48,21 @@ bool dc_op_find(const char *name, size_t n, dc_op *out)
     return false;
 }
 
-/* Bits that matter in arithmetic; bool is stored in 8 bits and computed in one. */
-static int width_of(dc_dtype t)
-{
-    return t == DC_BOOL ? 1 : dc_dtype_bits(t);
-}
-
-static bool is_signed(dc_dtype t)
-{
-    return dc_dtype_kind(t) == DC_KIND_SINT;
-}
-
-/* Cuts to the width and extends again. */
-static uint64_t canonical(dc_dtype t, uint64_t bits)
-{
-    const int unused = 64 - width_of(t);
-    bits <<= unused;
-    return is_signed(t) ? (uint64_t)((int64_t)bits >> unused) : bits >> unused;
-}
-
 uint64_t dc_op_identity(dc_op reduction, dc_dtype t)
 {
     const bool flt = dc_dtype_is_float(t);
-    const uint64_t ones = canonical(t, UINT64_MAX);
-    const uint64_t top = canonical(t, (uint64_t)1 << (width_of(t) - 1)); /* INT_MIN if signed */
+    const uint64_t ones = dc_bits_canonical(t, UINT64_MAX);
+    const uint64_t top =
+        dc_bits_canonical(t, (uint64_t)1 << (dc_bits_width(t) - 1)); /* INT_MIN if signed */
     if (reduction == DC_OP_SUM)
         return 0;
     if (reduction == DC_OP_PROD)
         return dc_bits_of(t, 1);
     if (reduction == DC_OP_MAXR)
-        return flt ? dc_bits_of(t, -INFINITY) : is_signed(t) ? top : 0;
+        return flt ? dc_bits_of(t, -INFINITY) : dc_dtype_is_signed(t) ? top : 0;
     if (reduction == DC_OP_MINR)
-        return flt ? dc_bits_of(t, INFINITY) : is_signed(t) ? ~top : ones;
+        return flt ? dc_bits_of(t, INFINITY) : dc_dtype_is_signed(t) ? ~top : ones;
     DC_BUG("%d is not a reduction", (int)reduction);
-}
-
-uint64_t dc_bits_of(dc_dtype t, double v)
-{
-    switch (dc_dtype_kind(t)) {
-    case DC_KIND_BOOL:
-        return v != 0; /* true for NaN: a comparison with 0, as of any other value */
-    case DC_KIND_FLOAT:
-        return dc_f32_bits((float)v);
-    case DC_KIND_UINT:
-        return !(v > 0) ? 0 : v >= ldexp(1, width_of(t)) ? canonical(t, UINT64_MAX) : (uint64_t)v;
-    case DC_KIND_SINT: {
-        const double limit = ldexp(1, width_of(t) - 1);
-        const uint64_t top = canonical(t, (uint64_t)1 << (width_of(t) - 1));
-        return isnan(v) ? 0 : v >= limit ? ~top : v < -limit ? top : (uint64_t)(int64_t)v;
-    }
-    }
-    DC_BUG("dtype %d", (int)t);
-}
-
-double dc_value_of(dc_dtype t, uint64_t bits)
-{
-    if (dc_dtype_is_float(t))
-        return dc_bits_f32((uint32_t)bits);
-    return is_signed(t) ? (double)(int64_t)bits : (double)bits;
-}
-
-uint64_t dc_bits_load(dc_dtype t, const void *at)
-{
-    uint32_t bits = 0;
-    if (dc_dtype_size(t) == 1)
-        bits = *(const uint8_t *)at;
-    else
-        memcpy(&bits, at, sizeof bits);
-    return t == DC_BOOL ? bits != 0 : canonical(t, bits);
-}
-
-void dc_bits_store(dc_dtype t, void *at, uint64_t bits)
-{
-    const uint32_t word = (uint32_t)bits;
-    if (dc_dtype_size(t) == 1)
-        *(uint8_t *)at = (uint8_t)bits;
-    else
-        memcpy(at, &word, sizeof word);
-}
-
-uint64_t dc_bits_cast(dc_dtype from, dc_dtype to, uint64_t bits)
-{
-    if (from == to)
-        return bits;
-    if (dc_dtype_is_float(from))
-        return dc_bits_of(to, dc_value_of(from, bits));
-    if (dc_dtype_is_float(to)) /* one rounding, straight from the integer */
-        return dc_f32_bits(is_signed(from) ? (float)(int64_t)bits : (float)bits);
-    return to == DC_BOOL ? bits != 0 : canonical(to, bits);
 }
 
 /* IEEE 754-2019 maximum and minimum: NaN wins, -0 is less than +0. */
@@ -258,9 +185,9 @@ uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in)
     if (op == DC_OP_CAST)
         return dc_bits_cast(t, rt, in[0]);
     if (op == DC_OP_WHERE || op == DC_OP_STOP) /* these move patterns as they are */
-        return eval_bits(op, in, width_of(t), is_signed(t));
+        return eval_bits(op, in, dc_bits_width(t), dc_dtype_is_signed(t));
     if (!dc_dtype_is_float(t))
-        return canonical(rt, eval_bits(op, in, width_of(t), is_signed(t)));
+        return dc_bits_canonical(rt, eval_bits(op, in, dc_bits_width(t), dc_dtype_is_signed(t)));
     const int n = rows[op].n;
     const double a = dc_value_of(t, in[0]);
     const double b = n > 1 ? dc_value_of(t, in[1]) : 0;

@@ -116,7 +116,9 @@ static bool keeps_values(dc_dtype from, dc_dtype to)
         return !dc_dtype_is_float(from) &&
                bits + (dc_dtype_kind(from) != DC_KIND_SINT) <= dc_dtype_bits(to);
     case DC_KIND_FLOAT:
-        return !dc_dtype_is_float(from) && bits <= 24; /* significant bits of f32 */
+        if (dc_dtype_is_float(from))
+            return bits == 16 ? dc_dtype_bits(to) > 16 : bits < dc_dtype_bits(to);
+        return bits <= dc_dtype_fraction(to) + 1;
     }
     return false;
 }
@@ -185,7 +187,15 @@ static bool is_all_ones(const site *s, dc_ref r)
 static bool is_lossless(const site *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
-    return n->op == DC_OP_CAST && keeps_values(dtype_at(s, n->in[0]), (dc_dtype)n->dtype);
+    if (n->op != DC_OP_CAST || !keeps_values(dtype_at(s, n->in[0]), (dc_dtype)n->dtype))
+        return false;
+    const dc_dtype from = dtype_at(s, n->in[0]), to = (dc_dtype)s->type.dtype;
+    /* a kernel computes short floats in more digits: back to one is a place where it rounds */
+    if (dc_dtype_is_float(to) && dc_dtype_bits(to) == 16 && to == from)
+        return false;
+    /* a float saturates, an integer is cut */
+    return dc_dtype_is_float(from) || !dc_dtype_is_float((dc_dtype)n->dtype) ||
+           dc_dtype_is_float(to) || to == DC_BOOL || keeps_values(from, to);
 }
 
 #define IS_OP(word, id)                               \
@@ -498,7 +508,7 @@ static int64_t reduced_count(const site *s)
 
 /*
  * n times a constant, when every partial sum is a float, so that no order of additions rounds:
- * the constant is m * 2^e with m * n at most 2^24.
+ * the constant is m * 2^e with m * n at most 2^24 (in f64 2^53). Short floats are added up as f32.
  */
 static dc_ref sum_of_const(const site *s, int64_t n)
 {
@@ -511,10 +521,11 @@ static dc_ref sum_of_const(const site *s, int64_t n)
     }
     int e;
     const double v = dc_value_of(t, bits);
-    double m = isfinite(v) ? ldexp(fabs(frexp(v, &e)), 24) : INFINITY; /* a whole number */
+    const int digits = t == DC_F64 ? 53 : 24, range = t == DC_F64 ? 1023 : 127;
+    double m = isfinite(v) ? ldexp(fabs(frexp(v, &e)), digits) : INFINITY; /* a whole number */
     while (m > 0 && isfinite(m) && fmod(m, 2) == 0)
         m /= 2;
-    if (m * (double)n > 0x1p24 || fabs(v) * (double)n > 0x1p127)
+    if (m * (double)n > ldexp(1, digits) || fabs(v) * (double)n > ldexp(1, range))
         return 0;
     return emit_const(s, dc_bits_of(t, v * (double)n + 0.0)); /* a sum begins with +0 */
 }

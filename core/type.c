@@ -43,6 +43,13 @@ size_t dc_dtype_size(dc_dtype t)
     return (size_t)dtypes[t].bits / 8;
 }
 
+int dc_dtype_fraction(dc_dtype t)
+{
+    if (!dc_dtype_is_float(t))
+        return 0;
+    return dtypes[t].bits == 64 ? 52 : 23;
+}
+
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out)
 {
     for (int t = 0; t < DC_DTYPE__COUNT; t++)

@@ -22,10 +22,16 @@ const char *dc_dtype_name(dc_dtype t);
 dc_kind dc_dtype_kind(dc_dtype t);
 int dc_dtype_bits(dc_dtype t);
 size_t dc_dtype_size(dc_dtype t); /* bytes of one element */
+/* Bits of a float behind the point, as stored: 10, 7, 23, 52. Of the others 0. */
+int dc_dtype_fraction(dc_dtype t);
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out);
 static inline bool dc_dtype_is_float(dc_dtype t)
 {
     return dc_dtype_kind(t) == DC_KIND_FLOAT;
+}
+static inline bool dc_dtype_is_signed(dc_dtype t) /* an integer with a sign */
+{
+    return dc_dtype_kind(t) == DC_KIND_SINT;
 }
 
 typedef struct dc_type {

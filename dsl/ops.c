@@ -330,7 +330,7 @@ static int l_cast(lua_State *L)
     if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
         dc_error_raisef(
             L, d, DC_ERR_ARG, "cast",
-            "a dtype such as \"f32\" is needed, not %s; known are bool, u8, i32, u32, f32",
+            "a dtype such as \"f32\" is needed, not %s",
             dc_args_describe(L, 2));
     static const int at[1] = {1};
     dc_apply a = {.build = build_cast, .arg = &t};

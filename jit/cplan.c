@@ -53,7 +53,7 @@ static bool *contract(planner *p)
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_fv v = f->order.at[n];
         const dc_finst *i = at(p, v);
-        if ((i->op != DC_K_ADD && i->op != DC_K_SUB) || i->type != DC_F32)
+        if ((i->op != DC_K_ADD && i->op != DC_K_SUB) || !dc_ftype_is_float(i->type))
             continue;
         for (int k = 0; k < 2 && p->p.product[v] == 0; k++) {
             const dc_fv m = i->in[k];

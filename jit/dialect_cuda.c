@@ -4,7 +4,10 @@
  */
 #include "jit/dialect.h"
 
-static const char prelude[] = "typedef unsigned char u8;\n"
+static const char prelude[] = "typedef signed char i8;\n"
+                              "typedef short i16;\n"
+                              "typedef unsigned char u8;\n"
+                              "typedef unsigned short u16;\n"
                               "typedef int i32;\n"
                               "typedef unsigned int u32;\n"
                               "typedef long long i64;\n"
@@ -15,6 +18,12 @@ static const char prelude[] = "typedef unsigned char u8;\n"
                               "#define INLINE static __device__ __forceinline__\n"
                               "#define f32_of_bits(x) __uint_as_float(x)\n"
                               "#define bits_of_f32(x) __float_as_uint(x)\n";
+
+static const char prelude_f64[] = "typedef double f64;\n"
+                                  "#define sqrt_f64(x) sqrt(x)\n"
+                                  "#define fma_f64(a, b, c) fma(a, b, c)\n"
+                                  "#define f64_of_bits(x) __longlong_as_double((i64)(x))\n"
+                                  "#define bits_of_f64(x) ((u64)__double_as_longlong(x))\n";
 
 static void open_kernel(const dc_flat *f, dc_text *out)
 {
@@ -28,13 +37,14 @@ static void open_kernel(const dc_flat *f, dc_text *out)
 const dc_dialect dc_dialect_cuda = {
     .name = "cuda",
     .prelude = prelude,
+    .prelude_f64 = prelude_f64,
     .groups = true,
     .global = "",
     .shared = "__shared__ ",
     .barrier = {"__syncthreads()", "__syncwarp()"},
-    .add = "__fadd_rn(",
-    .sub = "__fsub_rn(",
-    .mul = "__fmul_rn(",
+    .add = {"__fadd_rn(", "__dadd_rn("},
+    .sub = {"__fsub_rn(", "__dsub_rn("},
+    .mul = {"__fmul_rn(", "__dmul_rn("},
     .shuffle = "__shfl_sync(0xffffffffu, ",
     .param = "p#",
     .open = open_kernel,

@@ -5,7 +5,10 @@
 #include "jit/dialect.h"
 
 static const char prelude[] = "#pragma OPENCL FP_CONTRACT OFF\n"
+                              "typedef char i8;\n"
+                              "typedef short i16;\n"
                               "typedef uchar u8;\n"
+                              "typedef ushort u16;\n"
                               "typedef int i32;\n"
                               "typedef uint u32;\n"
                               "typedef long i64;\n"
@@ -25,6 +28,19 @@ static const char prelude[] = "#pragma OPENCL FP_CONTRACT OFF\n"
                               "#endif\n"
                               "#define f32_of_bits(x) as_float(x)\n"
                               "#define bits_of_f32(x) as_uint(x)\n";
+
+static const char prelude_f64[] = "#if __OPENCL_VERSION__ < 120\n"
+                                  "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+                                  "#endif\n"
+                                  "typedef double f64;\n"
+                                  "#define sqrt_f64(x) sqrt(x)\n"
+                                  "#ifdef FP_FAST_FMA\n"
+                                  "#define fma_f64(a, b, c) fma(a, b, c)\n"
+                                  "#else\n"
+                                  "#define fma_f64(a, b, c) ((a) * (b) + (c))\n"
+                                  "#endif\n"
+                                  "#define f64_of_bits(x) as_double((u64)(x))\n"
+                                  "#define bits_of_f64(x) as_ulong(x)\n";
 
 static void put_parameters(const dc_flat *f, dc_text *out)
 {
@@ -59,6 +75,7 @@ static void open_kernel(const dc_flat *f, dc_text *out)
 const dc_dialect dc_dialect_opencl = {
     .name = "opencl",
     .prelude = prelude,
+    .prelude_f64 = prelude_f64,
     .workers = true,
     .groups = true,
     .global = "__global ",

@@ -5,64 +5,32 @@
  * argument reduction with ln 2 in two parts, a minimax polynomial. Their errors were measured over
  * all floats (tests/unit/test_expand.c repeats that on samples).
  */
-#include "jit/expand.h"
+#include "jit/expand_impl.h"
 
 #include <math.h>
-
-/* One use of a row. */
-typedef struct use {
-    dc_fbuild *b;
-    dc_dtype t, to; /* of the last operand, of the result */
-    int lanes;
-    dc_fv in[4];
-} use;
-
-/* Short names: this file is formulas. */
-
-static dc_fv bits(const use *u, dc_dtype t, uint64_t pattern)
-{
-    return dc_fb_const(u->b, t, u->lanes, pattern);
-}
-
-static dc_fv flt(const use *u, double v)
-{
-    return bits(u, DC_F32, dc_f32_bits((float)v));
-}
-
-static dc_fv op1(const use *u, dc_kop op, dc_fv a)
-{
-    return dc_fb_op1(u->b, op, a);
-}
-
-static dc_fv op2(const use *u, dc_kop op, dc_fv a, dc_fv c)
-{
-    return dc_fb_op2(u->b, op, a, c);
-}
-
-static dc_fv pick(const use *u, dc_fv cond, dc_fv yes, dc_fv no)
-{
-    return dc_fb_op3(u->b, DC_K_SELECT, cond, yes, no);
-}
-
-static dc_fv fma3(const use *u, dc_fv a, dc_fv c, dc_fv d)
-{
-    return dc_fb_op3(u->b, DC_K_FMA, a, c, d);
-}
-
-static dc_fv as(const use *u, dc_fv a, dc_dtype t)
-{
-    return dc_fb_bitcast(u->b, a, t);
-}
-
-static bool is_signed(dc_dtype t)
-{
-    return dc_dtype_kind(t) == DC_KIND_SINT;
-}
 
 /* The dtype of the same width whose comparisons and shifts are unsigned. */
 static dc_dtype unsigned_of(dc_dtype t)
 {
-    return t == DC_I32 || t == DC_F32 ? DC_U32 : t;
+    switch (dc_bits_width(t)) {
+    case 8:
+        return DC_U8;
+    case 16:
+        return DC_U16;
+    case 32:
+        return DC_U32;
+    case 64:
+        return DC_U64;
+    }
+    return t;
+}
+
+/* All bits of a float but its sign. */
+static dc_fv without_sign(const use *u, dc_fv a)
+{
+    const dc_dtype un = unsigned_of(u->t);
+    const uint64_t most = UINT64_MAX >> (65 - dc_dtype_bits(u->t));
+    return op2(u, DC_K_AND, as(u, a, un), bits(u, un, most));
 }
 
 /* Small ones -------------------------------------------------------------------------------- */
@@ -81,24 +49,25 @@ static dc_fv expand_abs(const use *u)
 {
     const dc_fv a = u->in[0];
     if (dc_dtype_is_float(u->t))
-        return as(u, op2(u, DC_K_AND, as(u, a, DC_U32), bits(u, DC_U32, 0x7fffffff)), u->t);
-    if (!is_signed(u->t))
+        return as(u, without_sign(u, a), u->t);
+    if (!dc_dtype_is_signed(u->t))
         return a;
     return pick(u, op2(u, DC_K_LT, a, bits(u, u->t, 0)), op1(u, DC_K_NEG, a), a);
 }
 
 /*
- * Adding 2^23 rounds to an integer, then one less where that went up. Not the machine's
+ * Adding 2^23 (2^52 in f64) rounds to an integer, then one less where that went up. Not the machine's
  * instruction, which the oldest x86-64 does not have and LLVM would call libm for.
  */
 static dc_fv expand_floor(const use *u)
 {
-    const dc_fv a = u->in[0], big = flt(u, 8388608), sign_bit = bits(u, DC_U32, 0x80000000);
-    const dc_fv pattern = as(u, a, DC_U32);
-    const dc_fv size = as(u, op2(u, DC_K_AND, pattern, bits(u, DC_U32, 0x7fffffff)), DC_F32);
+    const dc_dtype un = unsigned_of(u->t);
+    const dc_fv a = u->in[0], big = flt(u, ldexp(1, dc_dtype_fraction(u->t)));
+    const dc_fv sign_bit = bits(u, un, (uint64_t)1 << (dc_dtype_bits(u->t) - 1));
+    const dc_fv pattern = as(u, a, un), size = as(u, without_sign(u, a), u->t);
     const dc_fv near = op2(u, DC_K_SUB, op2(u, DC_K_ADD, size, big), big);
     const dc_fv sign = op2(u, DC_K_AND, pattern, sign_bit);
-    const dc_fv r = as(u, op2(u, DC_K_OR, as(u, near, DC_U32), sign), DC_F32);
+    const dc_fv r = as(u, op2(u, DC_K_OR, as(u, near, un), sign), u->t);
     const dc_fv lower = op2(u, DC_K_SUB, r, flt(u, 1));
     const dc_fv down = pick(u, op2(u, DC_K_LT, a, r), lower, r);
     return pick(u, op2(u, DC_K_LT, size, big), down, a); /* a where it is an integer or NaN */
@@ -129,7 +98,7 @@ static dc_fv expand_shl(const use *u)
 
 static dc_fv expand_shr(const use *u)
 {
-    return shift(u, DC_K_SHR, is_signed(u->t));
+    return shift(u, DC_K_SHR, dc_dtype_is_signed(u->t));
 }
 
 /* Maximum and minimum ----------------------------------------------------------------------- */
@@ -146,17 +115,18 @@ static dc_fv extreme_const(const use *u, bool max, dc_fv x, dc_fv c, bool tie_is
 
 static dc_fv extreme_float(const use *u, bool max)
 {
-    const uint32_t negative_zero = 0x80000000u;
+    const dc_dtype un = unsigned_of(u->t);
+    const uint64_t negative_zero = (uint64_t)1 << (dc_dtype_bits(u->t) - 1);
     for (int n = 0; n < 2; n++) {
         uint64_t p;
-        if (!dc_fb_is_const(u->b, u->in[n], &p) || isnan(dc_bits_f32((uint32_t)p)))
+        if (!dc_fb_is_const(u->b, u->in[n], &p) || isnan(dc_value_of(u->t, p)))
             continue;
         const bool tie_is_c = max ? p != negative_zero : p == negative_zero;
         return extreme_const(u, max, u->in[1 - n], u->in[n], tie_is_c);
     }
     const dc_fv a = u->in[0], c = u->in[1];
     const dc_fv beyond = max ? op2(u, DC_K_LT, a, c) : op2(u, DC_K_LT, c, a);
-    const dc_fv zeros = op2(u, max ? DC_K_AND : DC_K_OR, as(u, a, DC_U32), as(u, c, DC_U32));
+    const dc_fv zeros = op2(u, max ? DC_K_AND : DC_K_OR, as(u, a, un), as(u, c, un));
     dc_fv r = pick(u, beyond, c, a); /* a where a is NaN */
     r = pick(u, op2(u, DC_K_EQ, a, c), as(u, zeros, u->t), r);
     return pick(u, op2(u, DC_K_NE, c, c), c, r);
@@ -187,7 +157,7 @@ static dc_fv safe_divisor(const use *u, dc_fv is_zero)
 {
     const dc_fv a = u->in[0], c = u->in[1], one = bits(u, u->t, 1);
     dc_fv bad = is_zero;
-    if (is_signed(u->t)) {
+    if (dc_dtype_is_signed(u->t)) {
         const dc_fv least = bits(u, u->t, dc_op_identity(DC_OP_MAXR, u->t));
         const dc_fv overflow = op2(u, DC_K_AND, op2(u, DC_K_EQ, a, least),
                                    op2(u, DC_K_EQ, c, bits(u, u->t, UINT64_MAX)));
@@ -281,6 +251,8 @@ static dc_fv rem_float(const use *u)
 
 static dc_fv expand_rem(const use *u)
 {
+    if (u->t == DC_F64)
+        return dc_expand_rem_f64(u);
     if (dc_dtype_is_float(u->t))
         return rem_float(u);
     const dc_fv is_zero = op2(u, DC_K_EQ, u->in[1], bits(u, u->t, 0));
@@ -293,20 +265,14 @@ static dc_fv expand_rem(const use *u)
 /* ln 2 = high - low; the high part has 9 bits, so that its product with an exponent is exact. */
 static const double ln2_high = 0.693359375, ln2_low = 2.12194440054690583e-4;
 
-static dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
-{
-    dc_fv r = flt(u, coef[0]);
-    for (int i = 1; i < n; i++)
-        r = fma3(u, r, x, flt(u, coef[i]));
-    return r;
-}
-
 /* exp(x) = 2^n * exp(r), n = round(x / ln 2). Beyond the clamp results are infinity and 0 anyway.
  */
 static dc_fv expand_exp(const use *u)
 {
     static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
                                   4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
+    if (u->t == DC_F64)
+        return dc_expand_exp_f64(u);
     const dc_fv high = flt(u, 89), low = flt(u, -104), one = flt(u, 1);
     const dc_fv shifter = flt(u, 12582912); /* 1.5 * 2^23: its sum ends in the rounded integer */
     dc_fv x = u->in[0];
@@ -328,6 +294,8 @@ static dc_fv expand_log(const use *u)
     static const double coef[] = {7.0376836292e-2,  -1.1514610310e-1, 1.1676998740e-1,
                                   -1.2420140846e-1, 1.4249322787e-1,  -1.6668057665e-1,
                                   2.0000714765e-1,  -2.4999993993e-1, 3.3333331174e-1};
+    if (u->t == DC_F64)
+        return dc_expand_log_f64(u);
     const dc_fv x = u->in[0], zero = flt(u, 0), half_root = bits(u, DC_I32, 0x3f3504f3);
     const dc_fv tiny = op2(u, DC_K_LT, x, bits(u, DC_F32, 0x00800000));
     const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 8388608)), x);

@@ -109,7 +109,7 @@ static bool is_index(const dc_finst *a, int lanes)
 
 static const char *check_leaf(const check *c, const dc_finst *i)
 {
-    if (i->op == DC_K_LANES && (i->type == DC_BOOL || i->type == DC_F32))
+    if (i->op == DC_K_LANES && (i->type == DC_BOOL || dc_ftype_is_float(i->type)))
         return "lanes of what is no integer";
     if (i->op != DC_K_ARG)
         return NULL;

@@ -68,7 +68,7 @@ static fi_step step_of(const fi *m, dc_fv v, uint32_t line)
                  .out = m->at[v],
                  .buf = i->buf,
                  .imm = i->imm,
-                 .mask = dc_flat_canonical(m->f, i->type == DC_I32 ? DC_U32 : i->type, UINT64_MAX),
+                 .mask = UINT64_MAX >> (64 - dc_flat_width(m->f, i->type)),
                  .line = line};
     for (int n = 0; n < 3; n++)
         s.in[n] = i->in[n] != 0 ? m->at[i->in[n]] : 0;

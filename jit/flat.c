@@ -107,16 +107,14 @@ static dc_fv cons(dc_fbuild *b, dc_finst i)
 
 int dc_flat_width(const dc_flat *f, int type)
 {
-    return type == DC_INDEX  ? f->index_bits
-           : type == DC_BOOL ? 1
-                             : dc_dtype_bits((dc_dtype)type);
+    return type == DC_INDEX ? f->index_bits : type == DC_BOOL ? 1 : dc_dtype_bits((dc_dtype)type);
 }
 
 uint64_t dc_flat_canonical(const dc_flat *f, int type, uint64_t bits)
 {
     const int unused = 64 - dc_flat_width(f, type);
     bits <<= unused;
-    return type == DC_I32 ? (uint64_t)((int64_t)bits >> unused) : bits >> unused;
+    return dc_ftype_is_signed(type) ? (uint64_t)((int64_t)bits >> unused) : bits >> unused;
 }
 
 static uint64_t fold_value(dc_kop op, uint64_t a, uint64_t c)
@@ -237,7 +235,7 @@ dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes)
 dc_fv dc_fb_op1(dc_fbuild *b, dc_kop op, dc_fv a)
 {
     const dc_finst *i = dc_fb_at(b, a);
-    if (op == DC_K_NEG && i->type != DC_F32)
+    if (op == DC_K_NEG && !dc_ftype_is_float(i->type))
         return dc_fb_op2(b, DC_K_SUB, dc_fb_const(b, i->type, i->lanes, 0), a);
     if (op == DC_K_ANY)
         return i->lanes == 1 ? a : cons(b, (dc_finst){.op = DC_K_ANY, .lanes = 1, .in = {a}});
@@ -269,7 +267,7 @@ dc_fv dc_fb_convert(dc_fbuild *b, dc_fv a, int type)
     const dc_finst *i = dc_fb_at(b, a);
     if (i->type == type)
         return a;
-    if (i->op == DC_K_CONST && i->type == DC_INDEX && type != DC_F32)
+    if (i->op == DC_K_CONST && i->type == DC_INDEX && !dc_ftype_is_float(type))
         return dc_fb_const(b, type, i->lanes, i->imm);
     return cons(
         b, (dc_finst){.op = DC_K_CONVERT, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});

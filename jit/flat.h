@@ -61,6 +61,14 @@ const dc_kop_row *dc_kop_row_of(dc_kop op);
 int dc_kop_column(int type); /* of llvm[]; bool and DC_INDEX are unsigned */
 
 enum { DC_INDEX = DC_DTYPE__COUNT }; /* type of addresses, beside the dtypes */
+static inline bool dc_ftype_is_float(int type)
+{
+    return type != DC_INDEX && dc_dtype_is_float((dc_dtype)type);
+}
+static inline bool dc_ftype_is_signed(int type)
+{
+    return type != DC_INDEX && dc_dtype_is_signed((dc_dtype)type);
+}
 
 typedef uint32_t dc_fv; /* a value: the instruction that computes it; 0 none */
 

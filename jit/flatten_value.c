@@ -401,8 +401,13 @@ static dc_fv position_value(flattener *l, const dc_vx_node *v)
 {
     const dc_fv i =
         dc_fl_uses_lanes(l, v->at) ? dc_fl_lane_index(l, v->at) : dc_fl_scalar_index(l, v->at);
-    const bool same_width = dc_fb_at(l->b, i)->type == DC_U32 && v->dtype == DC_I32;
-    return same_width ? dc_fb_bitcast(l->b, i, DC_I32) : dc_fb_convert(l->b, i, v->dtype);
+    const int bits = dc_flat_width(l->b->f, dc_fb_at(l->b, i)->type);
+    const dc_dtype with_sign = bits == 32 ? DC_I32 : DC_I64;
+    if (dc_fb_at(l->b, i)->type == DC_U32)
+        return dc_fb_convert(l->b, dc_fb_bitcast(l->b, i, DC_I32), v->dtype);
+    if (!dc_dtype_is_float(v->dtype) && dc_dtype_bits(v->dtype) <= bits)
+        return dc_fb_convert(l->b, i, v->dtype);
+    return dc_fb_convert(l->b, dc_fb_convert(l->b, i, with_sign), v->dtype);
 }
 
 static dc_fv test_value(flattener *l, const dc_vx_node *v)

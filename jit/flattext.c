@@ -70,7 +70,7 @@ static double scaled(double v, int64_t power)
     return power < 0 ? v / ten[-power] : v * ten[power];
 }
 
-static bool read_hex(const char *s, size_t n, uint32_t *bits)
+static bool read_hex(dc_dtype t, const char *s, size_t n, uint64_t *bits)
 {
     *bits = 0;
     for (size_t i = 0; i < n; i++) {
@@ -78,22 +78,23 @@ static bool read_hex(const char *s, size_t n, uint32_t *bits)
         const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
         if (digit < 0)
             return false;
-        *bits = *bits << 4 | (uint32_t)digit;
+        *bits = *bits << 4 | (uint64_t)digit;
     }
-    return n > 0 && n <= 8;
+    return n > 0 && n <= (size_t)dc_dtype_bits(t) / 4;
 }
 
 /* The same on all machines and in all locales, which strtof is not. */
-bool dc_flattext_float(const char *s, size_t n, uint32_t *bits)
+bool dc_flattext_float(dc_dtype t, const char *s, size_t n, uint64_t *bits)
 {
     if (n > 2 && s[0] == '0' && s[1] == 'x')
-        return read_hex(s + 2, n - 2, bits);
+        return read_hex(t, s + 2, n - 2, bits);
     const bool negative = n > 0 && s[0] == '-';
-    const uint32_t sign = negative ? 0x80000000u : 0;
+    const uint64_t sign = negative ? (uint64_t)1 << (dc_dtype_bits(t) - 1) : 0;
+    const uint64_t infinity = dc_bits_infinity(t);
     size_t at = negative;
     uint64_t m = 0, e = 0;
     if (n - at == 3 && memcmp(s + at, "inf", 3) == 0) {
-        *bits = sign | 0x7f800000u;
+        *bits = sign | infinity;
         return true;
     }
     const size_t whole = read_digits(s + at, n - at, &m);
@@ -115,30 +116,30 @@ bool dc_flattext_float(const char *s, size_t n, uint32_t *bits)
         at += digits;
         power += down ? -(int64_t)e : (int64_t)e;
     }
-    *bits = sign | dc_f32_bits((float)scaled((double)m, power));
-    return whole > 0 && at == n && (*bits & 0x7f800000u) != 0x7f800000u;
+    *bits = sign | dc_bits_of(t, scaled((double)m, power));
+    return whole > 0 && at == n && (*bits & infinity) != infinity;
 }
 
-static void print_float(uint32_t bits, dc_text *out)
+static void print_float(dc_dtype t, uint64_t bits, dc_text *out)
 {
     char s[40];
-    uint32_t again;
-    const double v = dc_bits_f32(bits);
+    uint64_t again;
+    const double v = dc_value_of(t, bits);
     if (v == v && v - v == 0) {
         snprintf(s, sizeof s, "%.6g", v);
-        if (!dc_flattext_float(s, strlen(s), &again) || again != bits)
-            snprintf(s, sizeof s, "%.9g", v);
+        if (!dc_flattext_float(t, s, strlen(s), &again) || again != bits)
+            snprintf(s, sizeof s, "%.*g", t == DC_F64 ? 17 : 9, v);
         for (char *c = s; *c != '\0'; c++) /* whatever the locale has for a point */
             *c = is_digit(*c) || *c == '-' || *c == '+' || *c == 'e' ? *c : '.';
-        if (dc_flattext_float(s, strlen(s), &again) && again == bits) {
+        if (dc_flattext_float(t, s, strlen(s), &again) && again == bits) {
             dc_text_puts(out, s);
             return;
         }
-    } else if ((bits & 0x7fffff) == 0) {
-        dc_text_puts(out, bits >> 31 ? "-inf" : "inf");
+    } else if (v == v) {
+        dc_text_puts(out, v < 0 ? "-inf" : "inf");
         return;
     }
-    dc_text_printf(out, "0x%08" PRIx32, bits);
+    dc_text_printf(out, "0x%0*" PRIx64, dc_dtype_bits(t) / 4, bits);
 }
 
 /* Instructions ------------------------------------------------------------------------------ */
@@ -166,8 +167,10 @@ static void put_const(printer *p, const dc_finst *c, dc_ftype want)
 {
     if (want.lanes != c->lanes || want.type != c->type)
         put_type(p, c->type, c->lanes);
-    if (c->type == DC_F32)
-        print_float((uint32_t)c->imm, p->out);
+    if (dc_ftype_is_float(c->type))
+        print_float((dc_dtype)c->type, c->imm, p->out);
+    else if (c->type != DC_INDEX && !dc_ftype_is_signed(c->type))
+        dc_text_printf(p->out, "%" PRIu64, c->imm);
     else
         dc_text_printf(p->out, "%" PRId64, (int64_t)dc_flat_canonical(p->f, c->type, c->imm));
 }

@@ -39,6 +39,6 @@ extern const char *const dc_flattext_scopes[5];   /* dc_scope, "" for PARAM */
 extern const char *const dc_flattext_modes[3];    /* dc_mode */
 
 /* "-1.5e-9", "inf" or "0x7fc00000", all n characters of it. */
-bool dc_flattext_float(const char *s, size_t n, uint32_t *bits);
+bool dc_flattext_float(dc_dtype t, const char *s, size_t n, uint64_t *bits);
 
 #endif

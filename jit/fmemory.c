@@ -113,29 +113,21 @@ static inline char *element(fi *m, const fi_step *s, uint64_t i, bool writes)
 
 static inline uint64_t read_pattern(uint8_t dtype, const char *at)
 {
-    uint32_t bits;
-    switch ((dc_dtype)dtype) {
-    case DC_BOOL:
-        return *at != 0;
-    case DC_U8:
-        return (uint8_t)*at;
-    case DC_I32:
-    case DC_U32:
-    case DC_F32:
-    case DC_DTYPE__COUNT:
-        break;
+    if (dtype == DC_F32) {
+        uint32_t bits;
+        memcpy(&bits, at, sizeof bits);
+        return bits;
     }
-    memcpy(&bits, at, sizeof bits);
-    return dtype == DC_I32 ? (uint64_t)(int64_t)(int32_t)bits : bits;
+    return dc_bits_load((dc_dtype)dtype, at);
 }
 
 static inline void write_pattern(uint8_t dtype, char *at, uint64_t bits)
 {
     const uint32_t word = (uint32_t)bits;
-    if (dtype == DC_BOOL || dtype == DC_U8)
-        *at = (char)(uint8_t)bits;
-    else
+    if (dtype == DC_F32)
         memcpy(at, &word, sizeof word);
+    else
+        dc_bits_store((dc_dtype)dtype, at, bits);
 }
 
 /* The first address is as aligned as the instruction says, in memory that is itself. */

@@ -137,17 +137,16 @@ static dc_status pattern_of(parser *p, const operand *o, int type, uint64_t *bit
 {
     bool negative;
     const int shown = (int)(o->n < 40 ? o->n : 40);
-    if (type == DC_F32) {
-        uint32_t pattern;
-        if (!dc_flattext_float(o->text, o->n, &pattern))
-            return dc_scan_refuse(&p->scan, "'%.*s' is no f32", shown, o->text);
-        *bits = pattern;
+    if (dc_ftype_is_float(type)) {
+        if (!dc_flattext_float((dc_dtype)type, o->text, o->n, bits))
+            return dc_scan_refuse(&p->scan, "'%.*s' is no %s", shown, o->text,
+                                  dc_flattext_type(type));
         return DC_OK;
     }
     if (!integer_of(o->text, o->n, bits, &negative))
         return dc_scan_refuse(&p->scan, "'%.*s' is no integer", shown, o->text);
     const int w = dc_flat_width(p->f, type);
-    const bool sign = type == DC_I32 || type == DC_INDEX;
+    const bool sign = dc_ftype_is_signed(type) || type == DC_INDEX;
     const uint64_t least = 0 - ((uint64_t)1 << (w - 1)); /* the smallest with a sign */
     const bool fits = negative ? sign && *bits >= least : w == MAX_BITS || *bits >> w == 0;
     if (!fits)

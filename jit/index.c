@@ -336,6 +336,12 @@ dc_ix dc_ix_mod(dc_kernel *k, dc_ix a, int64_t m)
 
 /* Loaded integers --------------------------------------------------------------------------- */
 
+/*
+ * Of 64 bits: no axis is that long, and sums of ranges stay within int64_t. Who uses one as an
+ * index has brought it into its axis by minimum and maximum, or tests it as a number of 64 bits.
+ */
+enum { MAX_LOADED_BITS = 48 };
+
 static bool value_range(const dc_kernel *k, dc_vx v, int depth, int64_t *lo, int64_t *hi)
 {
     const dc_vx_node *n = &k->vx.at[v];
@@ -344,8 +350,8 @@ static bool value_range(const dc_kernel *k, dc_vx v, int depth, int64_t *lo, int
         return false;
     const int bits = t == DC_BOOL ? 1 : dc_dtype_bits(t);
     const bool sign = dc_dtype_kind(t) == DC_KIND_SINT;
-    *lo = sign ? -((int64_t)1 << (bits - 1)) : 0;
-    *hi = ((int64_t)1 << (sign ? bits - 1 : bits)) - 1;
+    *hi = ((int64_t)1 << dc_min_i64(sign ? bits - 1 : bits, MAX_LOADED_BITS)) - 1;
+    *lo = sign ? -*hi - 1 : 0;
     if (n->kind == DC_VX_CONST) {
         *lo = *hi = (int64_t)n->bits;
     } else if (n->kind == DC_VX_OP && (n->op == DC_OP_MAX || n->op == DC_OP_MIN) && depth > 0) {
@@ -355,6 +361,12 @@ static bool value_range(const dc_kernel *k, dc_vx v, int depth, int64_t *lo, int
         const bool max = n->op == DC_OP_MAX;
         *lo = max ? dc_max_i64(l[0], l[1]) : dc_min_i64(l[0], l[1]);
         *hi = max ? dc_max_i64(h[0], h[1]) : dc_min_i64(h[0], h[1]);
+    } else if (n->kind == DC_VX_OP && n->op == DC_OP_CAST && depth > 0) {
+        int64_t l, h; /* of what is not cut */
+        if (value_range(k, n->in[0], depth - 1, &l, &h) && l >= *lo && h <= *hi) {
+            *lo = l;
+            *hi = h;
+        }
     }
     return true;
 }

@@ -167,6 +167,13 @@ static dc_vx lower_gather(lowering *w, const dc_node *n, const dc_ix *pos)
 
 /* Expressions ------------------------------------------------------------------------------- */
 
+static dc_vx lower_iota(lowering *w, const dc_node *n, dc_ix at)
+{
+    const dc_dtype t = dc_dtype_bits(n->dtype) == 64 ? DC_I64 : DC_I32;
+    const dc_vx in[1] = {dc_vx_index(w->k, at, t)};
+    return dc_vx_op(w->k, DC_OP_CAST, n->dtype, in, 1);
+}
+
 static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
 {
     dc_kernel *k = w->k;
@@ -183,8 +190,7 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
         if (n->op == DC_OP_CONST)
             return dc_vx_const(k, n->dtype, (uint64_t)n->attr[0]);
         if (n->op == DC_OP_IOTA)
-            return dc_vx_op(k, DC_OP_CAST, n->dtype,
-                            (const dc_vx[]){dc_vx_index(k, pos[n->attr[0]], DC_I32)}, 1);
+            return lower_iota(w, n, pos[n->attr[0]]);
         DC_BUG("parameter %%%u is not among the inputs of its group", r);
     case DC_CLASS_EW:
         for (int i = 0; i < n->nin; i++)

@@ -10,13 +10,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_POWER = 22, MAX_DIGITS = 9, QUIET_NAN = 0x7fc00000 };
-
-static const uint32_t infinity_bits = 0x7f800000;
+enum { MAX_POWER = 22, MAX_DIGITS = 9 };
 
 /* Floats ------------------------------------------------------------------------------------- */
 
-static bool decimal(uint64_t m, int e, bool negative, uint32_t *bits)
+static uint64_t quiet_nan(dc_dtype t)
+{
+    return dc_bits_infinity(t) | (uint64_t)1 << (dc_dtype_fraction(t) - 1);
+}
+
+static uint64_t sign_bit(dc_dtype t)
+{
+    return (uint64_t)1 << (dc_dtype_bits(t) - 1);
+}
+
+static bool decimal(dc_dtype t, uint64_t m, int e, bool negative, uint64_t *bits)
 {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -26,9 +34,8 @@ static bool decimal(uint64_t m, int e, bool negative, uint32_t *bits)
     if (m >> 53 != 0 || e < -MAX_POWER || e > MAX_POWER)
         return false;
     const double v = e < 0 ? (double)m / power[-e] : (double)m * power[e];
-    const float x = (float)(negative ? -v : v);
-    *bits = dc_f32_bits(x);
-    return isfinite(x);
+    *bits = dc_bits_of(t, negative ? -v : v);
+    return isfinite(dc_value_of(t, *bits));
 }
 
 /* m * 10^e of n digits as people write it. */
@@ -46,22 +53,25 @@ static void print_decimal(uint64_t m, int e, dc_text *out)
         dc_text_printf(out, "%c%s%se%d", digit[0], n > 1 ? "." : "", digit + 1, point - 1);
 }
 
-static void print_hexadecimal(uint32_t bits, dc_text *out)
+/* Of a positive pattern. */
+static void print_hexadecimal(dc_dtype t, uint64_t bits, dc_text *out)
 {
-    const uint32_t exponent = bits >> 23 & 0xff;
-    char digit[8];
-    int n = snprintf(digit, sizeof digit, "%06x", (unsigned)((bits & 0x7fffff) << 1));
+    const int fraction = dc_dtype_fraction(t), exponent = (int)(bits >> fraction);
+    const int bias = (1 << (dc_dtype_bits(t) - 2 - fraction)) - 1;
+    char digit[20];
+    int n = snprintf(digit, sizeof digit, "%013" PRIx64,
+                     bits << (52 - fraction) & (((uint64_t)1 << 52) - 1));
     while (n > 0 && digit[n - 1] == '0')
         n--;
     dc_text_printf(out, "0x%d%s%.*sp%d", exponent > 0, n > 0 ? "." : "", n, digit,
-                   exponent > 0 ? (int)exponent - 127 : -126);
+                   exponent > 0 ? exponent - bias : 1 - bias);
 }
 
 /* The n significant digits of x, which is not 0: m * 10^e. */
-static void digits_of(float x, int n, uint64_t *m, int *e)
+static void digits_of(double x, int n, uint64_t *m, int *e)
 {
     char text[40];
-    snprintf(text, sizeof text, "%.*e", n - 1, (double)x);
+    snprintf(text, sizeof text, "%.*e", n - 1, x);
     char *s = text;
     *m = 0;
     for (; *s != 'e'; s++)
@@ -74,32 +84,31 @@ static void digits_of(float x, int n, uint64_t *m, int *e)
     *e = (negative ? -power : power) - (n - 1);
 }
 
-static void print_f32(uint32_t bits, dc_text *out)
+static void print_float(dc_dtype t, uint64_t bits, dc_text *out)
 {
-    const uint32_t size = bits & 0x7fffffff;
-    if (size > infinity_bits) {
-        if (bits == QUIET_NAN)
+    const uint64_t infinity = dc_bits_infinity(t), size = bits & ~sign_bit(t);
+    if (size > infinity) {
+        if (bits == quiet_nan(t))
             dc_text_puts(out, "nan");
         else
-            dc_text_printf(out, "nan(0x%08" PRIx32 ")", bits);
+            dc_text_printf(out, "nan(0x%0*" PRIx64 ")", dc_dtype_bits(t) / 4, bits);
         return;
     }
-    dc_text_puts(out, bits >> 31 != 0 ? "-" : "");
-    if (size == infinity_bits || size == 0) {
+    dc_text_puts(out, bits != size ? "-" : "");
+    if (size == infinity || size == 0) {
         dc_text_puts(out, size == 0 ? "0" : "inf");
         return;
     }
     for (int n = 1; n <= MAX_DIGITS; n++) {
-        uint64_t m;
-        uint32_t back;
+        uint64_t m, back;
         int e;
-        digits_of(dc_bits_f32(size), n, &m, &e);
-        if (decimal(m, e, false, &back) && back == size) {
+        digits_of(dc_value_of(t, size), n, &m, &e);
+        if (decimal(t, m, e, false, &back) && back == size) {
             print_decimal(m, e, out);
             return;
         }
     }
-    print_hexadecimal(size, out);
+    print_hexadecimal(t, size, out);
 }
 
 void dc_const_print(dc_dtype t, uint64_t bits, dc_text *out)
@@ -109,7 +118,7 @@ void dc_const_print(dc_dtype t, uint64_t bits, dc_text *out)
         dc_text_puts(out, bits != 0 ? "true" : "false");
         return;
     case DC_KIND_FLOAT:
-        print_f32((uint32_t)bits, out);
+        print_float(t, bits, out);
         break;
     case DC_KIND_SINT:
         dc_text_printf(out, "%" PRId64, (int64_t)bits);
@@ -197,11 +206,9 @@ static bool read_number(const char **at, number *x)
         return true;
     }
     if (skip_word(at, "nan")) {
-        x->kind = NAN_BITS;
-        x->m = QUIET_NAN;
+        x->kind = NAN_BITS; /* m: its bits, 0 as they are by themselves */
         if (!skip_word(at, "(0x"))
             return !x->negative;
-        x->m = 0;
         x->hex = true;
         return read_digits(at, x) && x->whole && skip_word(at, ")") && !x->negative;
     }
@@ -209,16 +216,16 @@ static bool read_number(const char **at, number *x)
     return read_digits(at, x) && read_exponent(at, x);
 }
 
-static const char *to_f32(const number *x, uint64_t *bits)
+static const char *to_float(const number *x, dc_dtype t, uint64_t *bits)
 {
-    uint32_t pattern = 0;
+    const uint64_t sign = sign_bit(t), infinity = dc_bits_infinity(t);
     switch (x->kind) {
     case INF:
-        *bits = infinity_bits | (uint32_t)x->negative << 31;
+        *bits = infinity | (x->negative ? sign : 0);
         return NULL;
     case NAN_BITS:
-        *bits = x->m;
-        return x->m <= UINT32_MAX && (x->m & 0x7fffffff) > infinity_bits && !x->too_long
+        *bits = x->hex ? x->m : quiet_nan(t);
+        return *bits <= sign + (sign - 1) && (*bits & ~sign) > infinity && !x->too_long
                    ? NULL
                    : "not the bits of a NaN";
     case FINITE:
@@ -229,21 +236,20 @@ static const char *to_f32(const number *x, uint64_t *bits)
     if (x->hex) {
         const bool near = x->e > -2000 && x->e < 2000 && x->m >> 53 == 0;
         const double v = near ? ldexp((double)x->m, (int)x->e) : INFINITY;
-        if (!(v <= 0x1.fffffep+127) || (double)(float)v != v)
-            return "no f32 has this value";
-        *bits = dc_f32_bits((float)(x->negative ? -v : v));
-        return NULL;
+        const bool exact = isfinite(v) && ldexp(v, -(int)x->e) == (double)x->m;
+        *bits = dc_bits_of(t, x->negative ? -v : v);
+        return exact && dc_value_of(t, *bits & ~sign) == v ? NULL
+                                                           : "no float of its dtype has this value";
     }
-    if (x->e < -1000 || x->e > 1000 || !decimal(x->m, (int)x->e, x->negative, &pattern))
+    if (x->e < -1000 || x->e > 1000 || !decimal(t, x->m, (int)x->e, x->negative, bits))
         return "too long for a decimal, write it as a hexadecimal float";
-    *bits = pattern;
     return NULL;
 }
 
 static const char *to_integer(const number *x, dc_dtype t, uint64_t *bits)
 {
     const bool sign = dc_dtype_kind(t) == DC_KIND_SINT;
-    const uint64_t most = ((uint64_t)1 << (dc_dtype_bits(t) - sign)) - 1;
+    const uint64_t most = UINT64_MAX >> (64 - dc_dtype_bits(t) + sign);
     if (x->kind != FINITE || !x->whole)
         return "a whole number is needed";
     if (x->too_long || x->m > most + (sign && x->negative) || (!sign && x->negative))
@@ -264,7 +270,7 @@ bool dc_const_parse(const char **text, dc_dtype *t, uint64_t *bits, const char *
         n++;
     if (!dc_dtype_find(at, n, t) || *t == DC_BOOL)
         return false;
-    *why = dc_dtype_is_float(*t) ? to_f32(&x, bits) : to_integer(&x, *t, bits);
+    *why = dc_dtype_is_float(*t) ? to_float(&x, *t, bits) : to_integer(&x, *t, bits);
     if (*why != NULL)
         return false;
     *text = at + n;

@@ -111,9 +111,10 @@ static uint64_t compute(running *r, dc_vx v)
         return holds(r, n->pred) ? load(r, n->buf, index_of(r, n->at)) : 0;
     case DC_VX_CONST:
         return n->bits;
-    case DC_VX_INDEX: /* of an index beyond i32, the low bits */
-        return dc_bits_cast(DC_I32, n->dtype,
-                            (uint64_t)(int64_t)(int32_t)(uint32_t)index_of(r, n->at));
+    case DC_VX_INDEX: /* of an index beyond its dtype, the low bits */
+        if (dc_dtype_is_float(n->dtype))
+            return dc_bits_cast(DC_I64, n->dtype, (uint64_t)index_of(r, n->at));
+        return dc_bits_canonical(n->dtype, (uint64_t)index_of(r, n->at));
     case DC_VX_TEST:
         return holds(r, n->pred);
     }

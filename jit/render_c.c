@@ -34,19 +34,11 @@ static const dc_finst *at(const render *r, dc_fv v)
 
 static const char *type_name(const render *r, int type, bool memory)
 {
-    switch (type) {
-    case DC_BOOL:
-        return memory ? "u8" : "bool";
-    case DC_U8:
+    if (type == DC_INDEX)
+        return r->f->index_bits == 32 ? "u32" : "u64";
+    if (type == DC_BOOL && memory)
         return "u8";
-    case DC_I32:
-        return "i32";
-    case DC_U32:
-        return "u32";
-    case DC_F32:
-        return "f32";
-    }
-    return r->f->index_bits == 32 ? "u32" : "u64";
+    return dc_dtype_name((dc_dtype)type);
 }
 
 static const char *signed_index(const render *r)
@@ -64,25 +56,30 @@ static void put_decimal(render *r, double size)
     int n = 6;
     for (; n > 1 && digits % 10 == 0; n--)
         digits /= 10;
-    dc_text_printf(r->out, "%" PRIu32 ".%0*" PRIu32 "f", whole, n, digits);
+    dc_text_printf(r->out, "%" PRIu32 ".%0*" PRIu32, whole, n, digits);
 }
 
 /* Exactly, and in no locale's way. */
-static void put_float(render *r, uint32_t bits)
+static void put_float(render *r, dc_dtype t, uint64_t bits)
 {
-    const double size = (double)dc_bits_f32(bits & 0x7fffffff);
-    const uint32_t exponent = bits >> 23 & 255;
-    if (exponent == 255) {
-        dc_text_printf(r->out, "f32_of_bits(0x%08" PRIx32 "u)", bits);
+    const int width = dc_dtype_bits(t), fraction = dc_dtype_fraction(t);
+    const int bias = (1 << (width - 2 - fraction)) - 1;
+    const uint64_t magnitude = bits & (UINT64_MAX >> (65 - width));
+    const double size = dc_value_of(t, magnitude);
+    const int exponent = (int)(magnitude >> fraction);
+    if (magnitude >= dc_bits_infinity(t)) {
+        dc_text_printf(r->out, "%s_of_bits(0x%0*" PRIx64 "u)", dc_dtype_name(t), width / 4, bits);
         return;
     }
-    dc_text_puts(r->out, bits >> 31 ? "(-" : "");
+    dc_text_puts(r->out, bits != magnitude ? "(-" : "");
     if (size < 10000 && size * 64 == (uint32_t)(size * 64))
         put_decimal(r, size);
     else
-        dc_text_printf(r->out, "0x%d.%06" PRIx32 "p%+df", exponent > 0, (bits & 0x7fffff) << 1,
-                       exponent > 0 ? (int)exponent - 127 : -126);
-    dc_text_puts(r->out, bits >> 31 ? ")" : "");
+        dc_text_printf(r->out, "0x%d.%0*" PRIx64 "p%+d", exponent > 0, (fraction + 3) / 4,
+                       (magnitude & (((uint64_t)1 << fraction) - 1)) << (-fraction & 3),
+                       exponent > 0 ? exponent - bias : 1 - bias);
+    dc_text_puts(r->out, t == DC_F32 ? "f" : "");
+    dc_text_puts(r->out, bits != magnitude ? ")" : "");
 }
 
 static void put_index(render *r, uint64_t bits)
@@ -100,11 +97,8 @@ static void put_index(render *r, uint64_t bits)
 static void put_literal(render *r, int type, uint64_t bits)
 {
     switch (type) {
-    case DC_BOOL:
-        dc_text_puts(r->out, bits & 1 ? "1" : "0");
-        return;
-    case DC_U8:
-        dc_text_printf(r->out, "%u", (unsigned)(uint8_t)bits);
+    case DC_INDEX:
+        put_index(r, bits);
         return;
     case DC_I32:
         if ((uint32_t)bits == 0x80000000u)
@@ -115,24 +109,33 @@ static void put_literal(render *r, int type, uint64_t bits)
     case DC_U32:
         dc_text_printf(r->out, "%" PRIu32 "u", (uint32_t)bits);
         return;
-    case DC_F32:
-        put_float(r, (uint32_t)bits);
+    case DC_I64:
+        if (bits == (uint64_t)1 << 63)
+            dc_text_puts(r->out, "((i64)-9223372036854775807 - 1)");
+        else
+            dc_text_printf(r->out, "(i64)%" PRId64, (int64_t)bits);
+        return;
+    case DC_U64:
+        dc_text_printf(r->out, "(u64)%" PRIu64 "u", bits);
         return;
     }
-    put_index(r, bits);
+    if (dc_ftype_is_float(type))
+        put_float(r, (dc_dtype)type, bits);
+    else
+        dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
 }
 
 /* l * step, in the type of the lanes. */
 static void put_lanes(render *r, const dc_finst *i)
 {
-    if (i->type == DC_F32 || i->type == DC_BOOL)
+    if (dc_ftype_is_float(i->type) || i->type == DC_BOOL)
         DC_BUG("%s: lanes of %s", r->f->name, dc_dtype_name((dc_dtype)i->type));
     const char *t = type_name(r, i->type, false);
-    const bool wide = i->type == DC_INDEX && r->f->index_bits == 64;
+    const bool wide = dc_flat_width(r->f, i->type) == 64;
     if (i->imm == 1) {
         dc_text_printf(r->out, "(%s)l", t);
     } else if (wide) {
-        dc_text_puts(r->out, "((u64)l * ");
+        dc_text_printf(r->out, i->type == DC_INDEX ? "((u64)l * " : "(%s)((u64)l * ", t);
         put_index(r, i->imm);
         dc_text_puts(r->out, ")");
     } else {
@@ -230,9 +233,14 @@ static void put_negative(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     if (i->op == DC_K_CONST)
-        put_float(r, (uint32_t)i->imm ^ 0x80000000u);
+        put_float(r, (dc_dtype)i->type, i->imm ^ (uint64_t)1 << (dc_dtype_bits(i->type) - 1));
     else
         put(r, "-%V", v);
+}
+
+static const char *fma_of(const dc_finst *i)
+{
+    return i->type == DC_F64 ? "fma_f64(" : "fma(";
 }
 
 /* A sum whose operand p is the product m. */
@@ -240,7 +248,7 @@ static void put_contracted(render *r, dc_fv v, dc_fv m)
 {
     const dc_finst *i = at(r, v), *product = at(r, m);
     const bool first = i->in[0] == m, minus = i->op == DC_K_SUB;
-    put(r, "fma(");
+    put(r, "%s", fma_of(i));
     if (minus && !first)
         put_negative(r, product->in[0]);
     else
@@ -254,22 +262,25 @@ static void put_contracted(render *r, dc_fv v, dc_fv m)
 }
 
 /* The function that rounds by itself, in a strict kernel of a dialect that has them; else NULL. */
-static const char *strict_function(const render *r, dc_kop op)
+static const char *strict_function(const render *r, const dc_finst *i, dc_kop op)
 {
+    const int wide = i->type == DC_F64;
     if (!r->f->strict)
         return NULL;
-    return op == DC_K_ADD   ? r->d->add
-           : op == DC_K_SUB ? r->d->sub
-           : op == DC_K_MUL ? r->d->mul
+    return op == DC_K_ADD   ? r->d->add[wide]
+           : op == DC_K_SUB ? r->d->sub[wide]
+           : op == DC_K_MUL ? r->d->mul[wide]
                             : NULL;
 }
 
 static void put_fma(render *r, const dc_finst *i)
 {
+    const char *mul = strict_function(r, i, DC_K_MUL);
     if (!r->f->strict)
-        put(r, "fma(%V, %V, %V)", i->in[0], i->in[1], i->in[2]);
-    else if (r->d->mul != NULL)
-        put(r, "%s%s%V, %V), %V)", r->d->add, r->d->mul, i->in[0], i->in[1], i->in[2]);
+        put(r, "%s%V, %V, %V)", fma_of(i), i->in[0], i->in[1], i->in[2]);
+    else if (mul != NULL)
+        put(r, "%s%s%V, %V), %V)", strict_function(r, i, DC_K_ADD), mul, i->in[0], i->in[1],
+            i->in[2]);
     else
         put(r, "%V * %V + %V", i->in[0], i->in[1], i->in[2]);
 }
@@ -278,7 +289,7 @@ static void put_float_op(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     const char *c = dc_kop_row_of((dc_kop)i->op)->c;
-    const char *function = strict_function(r, (dc_kop)i->op);
+    const char *function = strict_function(r, i, (dc_kop)i->op);
     switch ((int)i->op) {
     case DC_K_ADD:
     case DC_K_SUB:
@@ -298,7 +309,7 @@ static void put_float_op(render *r, dc_fv v)
         put_negative(r, i->in[0]);
         return;
     case DC_K_SQRT:
-        put(r, "%s%V)", c, i->in[0]);
+        put(r, "%s%V)", i->type == DC_F64 ? "sqrt_f64(" : c, i->in[0]);
         return;
     }
     no_rendering(r, i);
@@ -313,14 +324,17 @@ static void put_integer_op(render *r, const dc_finst *i)
 {
     const char *c = dc_kop_row_of((dc_kop)i->op)->c;
     const dc_kop op = (dc_kop)i->op;
+    const int width = dc_flat_width(r->f, i->type);
+    const char *t = type_name(r, i->type, false);
     if (c[0] == '\0' || dc_kop_row_of(op)->n != 2)
         no_rendering(r, i);
     if (i->type == DC_BOOL && op != DC_K_AND && op != DC_K_OR && op != DC_K_XOR)
         put(r, "((%V %s %V) & 1) != 0", i->in[0], c, i->in[1]);
-    else if (i->type == DC_I32 && wraps(op))
-        put(r, "(i32)((u32)%V %s (u32)%V)", i->in[0], c, i->in[1]);
-    else if (i->type == DC_U8)
-        put(r, "(u8)(%V %s %V)", i->in[0], c, i->in[1]);
+    else if (wraps(op) && (dc_ftype_is_signed(i->type) || width == 16)) /* not as an int */
+        put(r, width == 64 ? "(%s)((u64)%V %s (u64)%V)" : "(%s)((u32)%V %s (u32)%V)", t, i->in[0],
+            c, i->in[1]);
+    else if (width < 32)
+        put(r, "(%s)(%V %s %V)", t, i->in[0], c, i->in[1]);
     else if (i->type == DC_INDEX && wraps(op) && at(r, i->in[0])->op == DC_K_CONST)
         put(r, "(%s)%V %s %V", type_name(r, DC_INDEX, false), i->in[0], c, i->in[1]);
     else
@@ -330,7 +344,7 @@ static void put_integer_op(render *r, const dc_finst *i)
 static void put_same(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
-    if (i->type == DC_F32)
+    if (dc_ftype_is_float(i->type))
         put_float_op(r, v);
     else
         put_integer_op(r, i);
@@ -340,10 +354,10 @@ static void put_convert(render *r, const dc_finst *i)
 {
     const int from = at(r, i->in[0])->type, to = i->type;
     const char *t = type_name(r, to, false);
-    if (from == DC_F32 && to == DC_BOOL)
+    if (dc_ftype_is_float(from) && to == DC_BOOL)
         put(r, "%V >= 1.0f", i->in[0]);
-    else if (from == DC_F32 && to != DC_F32)
-        put(r, "%s_of_f32(%V)", t, i->in[0]);
+    else if (dc_ftype_is_float(from) && !dc_ftype_is_float(to))
+        put(r, "%s_of_%s(%V)", t, type_name(r, from, false), i->in[0]);
     else if (to == DC_BOOL && from != DC_BOOL)
         put(r, "(%V & 1) != 0", i->in[0]);
     else
@@ -356,10 +370,16 @@ static void put_bitcast(render *r, const dc_finst *i)
     const char *t = type_name(r, to, false);
     if (from == to)
         put(r, "%V", i->in[0]);
-    else if (from == DC_F32)
-        put(r, to == DC_I32 ? "(i32)bits_of_f32(%V)" : "bits_of_f32(%V)", i->in[0]);
-    else if (to == DC_F32)
-        put(r, from == DC_I32 ? "f32_of_bits((u32)%V)" : "f32_of_bits(%V)", i->in[0]);
+    else if (dc_ftype_is_float(from))
+        put(r, "%s%s%sbits_of_%s(%V)", dc_ftype_is_signed(to) ? "(" : "",
+            dc_ftype_is_signed(to) ? t : "", dc_ftype_is_signed(to) ? ")" : "",
+            type_name(r, from, false), i->in[0]);
+    else if (dc_ftype_is_float(to))
+        put(r, "%s_of_bits(%s%V)", t,
+            !dc_ftype_is_signed(from)         ? ""
+            : dc_flat_width(r->f, from) == 64 ? "(u64)"
+                                              : "(u32)",
+            i->in[0]);
     else
         put(r, "(%s)%V", t, i->in[0]);
 }
@@ -369,7 +389,7 @@ static void put_shuffle(render *r, const dc_finst *i)
     if (r->d->shuffle == NULL || r->f->lanes == 0)
         no_rendering(r, i);
     const char *t = type_name(r, i->type, false);
-    const bool narrow = i->type == DC_BOOL || i->type == DC_U8;
+    const bool narrow = dc_flat_width(r->f, i->type) < 32;
     put(r, "(%s)%s%s%V, %V, %d)", t, r->d->shuffle, narrow ? "(u32)" : "", i->in[0], i->in[1],
         r->f->lanes);
 }
@@ -400,7 +420,7 @@ static void put_load(render *r, const dc_finst *i)
     if (is_bool)
         put(r, " != 0");
     else if (mask != 0)
-        put(r, i->type == DC_F32 ? " : 0.0f" : " : 0");
+        put(r, dc_ftype_is_float(i->type) ? " : 0.0f" : " : 0");
 }
 
 static void put_store(render *r, const dc_finst *i)
@@ -630,6 +650,19 @@ static void put_kernel(render *r)
     dc_arena_rewind(&r->j->scratch, mark);
 }
 
+static bool uses_f64(const dc_flat *const *kernels, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t b = 0; b < kernels[i]->buf.n; b++)
+            if (kernels[i]->buf.at[b].dtype == DC_F64)
+                return true;
+        for (uint32_t v = 1; v < kernels[i]->inst.n; v++)
+            if (kernels[i]->inst.at[v].type == DC_F64)
+                return true;
+    }
+    return false;
+}
+
 dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, const dc_target *target,
                       dc_text *out)
 {
@@ -643,6 +676,10 @@ dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, cons
         DC_BUG("'%s' is no dialect of C", target->dialect);
     dc_text_puts(out, r.d->prelude);
     dc_text_puts(out, dc_dialect_common);
+    if (uses_f64(kernels, n)) {
+        dc_text_puts(out, r.d->prelude_f64);
+        dc_text_puts(out, dc_dialect_common_f64);
+    }
     for (uint32_t i = 0; i < n; i++) {
         r.f = kernels[i];
         put_kernel(&r);

@@ -34,18 +34,19 @@ typedef struct name {
 
 static const char *scalar_type(const render *r, int type, bool memory)
 {
-    switch (type) {
-    case DC_BOOL:
-        return memory ? "i8" : "i1";
-    case DC_U8:
+    if (type == DC_F32 || type == DC_F64)
+        return type == DC_F32 ? "float" : "double";
+    switch (type == DC_BOOL && memory ? 8 : dc_flat_width(r->f, type)) {
+    case 1:
+        return "i1";
+    case 8:
         return "i8";
-    case DC_I32:
-    case DC_U32:
+    case 16:
+        return "i16";
+    case 32:
         return "i32";
-    case DC_F32:
-        return "float";
     }
-    return r->f->index_bits == 32 ? "i32" : "i64";
+    return "i64";
 }
 
 static name spread(const char *scalar, int lanes)
@@ -72,9 +73,10 @@ static name memory_type(const render *r, int type, int lanes)
 static name mangled(const char *scalar, int lanes)
 {
     name t;
-    const char *s = strcmp(scalar, "float") == 0 ? "f32"
-                    : strcmp(scalar, "ptr") == 0 ? "p0"
-                                                 : scalar;
+    const char *s = strcmp(scalar, "float") == 0    ? "f32"
+                    : strcmp(scalar, "double") == 0 ? "f64"
+                    : strcmp(scalar, "ptr") == 0    ? "p0"
+                                                    : scalar;
     if (lanes > 1)
         snprintf(t.s, NAME, "v%d%s", lanes, s);
     else
@@ -103,15 +105,14 @@ static void put_scalar_const(render *r, int type, uint64_t bits)
     case DC_BOOL:
         dc_text_puts(r->out, bits & 1 ? "true" : "false");
         return;
-    case DC_U8:
-        dc_text_printf(r->out, "%u", (unsigned)(uint8_t)bits);
-        return;
-    case DC_I32:
     case DC_U32:
         dc_text_printf(r->out, "%" PRId32, (int32_t)(uint32_t)bits);
         return;
     case DC_F32:
         dc_text_printf(r->out, "0x%016" PRIX64, double_pattern((uint32_t)bits));
+        return;
+    case DC_F64:
+        dc_text_printf(r->out, "0x%016" PRIX64, bits);
         return;
     }
     dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
@@ -130,7 +131,8 @@ static void put_const(render *r, const dc_finst *i)
     dc_text_puts(r->out, "<");
     for (int n = 0; n < i->lanes; n++) {
         dc_text_printf(r->out, "%s%s ", n > 0 ? ", " : "", scalar_type(r, i->type, false));
-        put_scalar_const(r, i->type, i->op == DC_K_CONST ? i->imm : i->imm * (uint64_t)n);
+        const uint64_t bits = i->op == DC_K_CONST ? i->imm : i->imm * (uint64_t)n;
+        put_scalar_const(r, i->type, dc_flat_canonical(r->f, i->type, bits));
     }
     dc_text_puts(r->out, ">");
 }
@@ -214,7 +216,7 @@ static const char *fast(const render *r, const dc_finst *i)
 {
     const bool contracts =
         i->op == DC_K_ADD || i->op == DC_K_SUB || i->op == DC_K_MUL || i->op == DC_K_NEG;
-    return contracts && i->type == DC_F32 && !r->f->strict ? " contract" : "";
+    return contracts && dc_ftype_is_float(i->type) && !r->f->strict ? " contract" : "";
 }
 
 static void put_intrinsic(render *r, dc_fv v, const char *what)
@@ -271,21 +273,15 @@ static void put_any(render *r, dc_fv v)
     declare(r, "i1 @llvm.vector.reduce.or.v%di1(<%d x i1>)", lanes, lanes);
 }
 
-static int width_of(const render *r, int type)
-{
-    return type == DC_INDEX  ? r->f->index_bits
-           : type == DC_BOOL ? 1
-                             : dc_dtype_bits((dc_dtype)type);
-}
-
 /* Float to integer saturates; NaN gives 0: exactly the intrinsic. */
 static void put_saturating(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     const char *what = dc_kop_column(i->type) == 1 ? "fptosi" : "fptoui";
-    const name t = type_of(r, i->type, i->lanes), from = type_of(r, DC_F32, i->lanes);
+    const char *source = scalar_type(r, at(r, i->in[0])->type, false);
+    const name t = type_of(r, i->type, i->lanes), from = spread(source, i->lanes);
     const name m = mangled(scalar_type(r, i->type, false), i->lanes),
-               mf = mangled("float", i->lanes);
+               mf = mangled(source, i->lanes);
     line(r, "%%v%u = call %s @llvm.%s.sat.%s.%s(%T)", v, t.s, what, m.s, mf.s, i->in[0]);
     declare(r, "%s @llvm.%s.sat.%s.%s(%s)", t.s, what, m.s, mf.s, from.s);
 }
@@ -295,13 +291,15 @@ static void put_convert(render *r, dc_fv v)
     const dc_finst *i = at(r, v);
     const int from = at(r, i->in[0])->type, to = i->type;
     const bool sign = dc_kop_column(from) == 1;
-    const int wf = width_of(r, from), wt = width_of(r, to);
+    const int wf = dc_flat_width(r->f, from), wt = dc_flat_width(r->f, to);
     const char *what;
-    if (from == DC_F32) {
+    if (dc_ftype_is_float(from) && !dc_ftype_is_float(to)) {
         put_saturating(r, v);
         return;
     }
-    if (to == DC_F32)
+    if (dc_ftype_is_float(from))
+        what = wf > wt ? "fptrunc" : "fpext";
+    else if (dc_ftype_is_float(to))
         what = sign ? "sitofp" : "uitofp";
     else if (wf == wt)
         what = "bitcast";

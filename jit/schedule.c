@@ -267,9 +267,20 @@ static bool schedule_reduction(sketch *s, const dc_shape *p)
     return do_grid(s);
 }
 
+/* Bytes of the widest numbers that are computed, at least those of f32. */
+static int widest(const dc_kernel *k)
+{
+    size_t bytes = 4;
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        if (k->vx.at[v].kind == DC_VX_OP || k->vx.at[v].kind == DC_VX_LOAD)
+            bytes =
+                dc_dtype_size(k->vx.at[v].dtype) > bytes ? dc_dtype_size(k->vx.at[v].dtype) : bytes;
+    return (int)bytes;
+}
+
 dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
 {
-    sketch s = {.k = k, .t = t, .lanes = t->vector_bytes / 4};
+    sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
     const dc_shape p = dc_shape_of(k);
     if (level < 2)
         return DC_OK;

@@ -12,7 +12,7 @@
 
 #include "tests/unit/kernel_run.h"
 
-enum { LANES = 16, RANDOM = 20011 };
+enum { LANES = 16, RANDOM = 5003 };
 
 /* Rows and dtypes --------------------------------------------------------------------------- */
 
@@ -27,11 +27,11 @@ static inline bool admits(dc_op op, dc_dtype t)
     if (strcmp(rule, "num") == 0)
         return t != DC_BOOL;
     if (strcmp(rule, "flt") == 0)
-        return t == DC_F32;
+        return dc_dtype_is_float(t);
     if (strcmp(rule, "bits") == 0)
-        return t != DC_F32;
+        return !dc_dtype_is_float(t);
     if (strcmp(rule, "int") == 0)
-        return t != DC_F32 && t != DC_BOOL;
+        return !dc_dtype_is_float(t) && t != DC_BOOL;
     if (strcmp(rule, "u32") == 0)
         return t == DC_U32;
     return true; /* any, sel */
@@ -49,6 +49,12 @@ static inline uint32_t random_word(void)
     return (uint32_t)(state >> 16);
 }
 
+static inline uint64_t random_bits(void)
+{
+    const uint64_t high = random_word();
+    return high << 32 | random_word();
+}
+
 static const uint32_t f32_special[] = {
     0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000,
     0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x3f000000, 0xbf000000, 0x40000000, 0xc0000000,
@@ -56,55 +62,103 @@ static const uint32_t f32_special[] = {
     0x4f000000, 0xcf000000, 0xcf000001, 0x4f7fffff, 0x4f800000, 0x437f0000, 0x437fffff, 0x43800000,
     0x42b17217, 0x42b17218, 0xc2aeac50, 0xc2cff1b5, 0xc2cff1b4, 0x7f7fffff, 0xff7fffff, 0x7f800000,
     0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7fffffff, 0x33800000, 0x5f000000, 0xdf000000};
-static const uint32_t int_special[] = {0,          1,          2,          3,          7,
-                                       8,          9,          31,         32,         33,
-                                       100,        127,        128,        255,        256,
-                                       0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff,
-                                       0xfffffffe, 0xffffff9c, 0xfffffff8, 0x0000ffff, 0x12345678};
+/* Beside those of f32: where f64 ends, and where f32, f16, bf16 and long integers round or end. */
+static const uint64_t f64_special[] = {
+    0x0000000000000001, 0x800fffffffffffff, 0x0010000000000000, 0x3fefffffffffffff,
+    0x3ff0000000000001, 0x4330000000000000, 0xc330000000000001, 0x4340000000000000,
+    0x43dfffffffffffff, 0x43e0000000000000, 0xc3e0000000000000, 0xc3e0000000000001,
+    0x43efffffffffffff, 0x43f0000000000000, 0x41dfffffffc00000, 0x41efffffffe00000,
+    0x40862e42fefa39ef, 0x40862e42fefa39f0, 0xc086232bdd7abcd2, 0xc0874910d52d3051,
+    0xc0874910d52d3052, 0x7fefffffffffffff, 0xffefffffffffffff, 0x47efffffefffffff,
+    0x47effffff0000000, 0x36a0000000000000, 0x3690000000000000, 0x3690000000000001,
+    0x36b8000000000000, 0x380fffffffffffff, 0x3810000000000000, 0x3ff0000010000000,
+    0x3ff0000010000001, 0x3ff0000030000000, 0x40effdffffffffff, 0x40effe0000000000,
+    0x3e60000000000000, 0x3e60000000000001, 0x3e78000000000000, 0x3f0ffc0000000000,
+    0x3ff0020000000000, 0x3ff0020000000001, 0x3ff0060000000000, 0x3ff0100000000000,
+    0x3ff0100000000001, 0x3ff0300000000000, 0x47efefffffffffff, 0x47eff00000000000};
+static const uint64_t int_special[] = {0,
+                                       1,
+                                       2,
+                                       3,
+                                       7,
+                                       8,
+                                       9,
+                                       31,
+                                       32,
+                                       33,
+                                       63,
+                                       64,
+                                       100,
+                                       127,
+                                       128,
+                                       255,
+                                       256,
+                                       257,
+                                       0x7ffe,
+                                       0x7fff,
+                                       0x8000,
+                                       0xffff,
+                                       65519,
+                                       65520,
+                                       0x1000001,
+                                       0x1000003,
+                                       0x7ffffffe,
+                                       0x7fffffff,
+                                       0x80000000,
+                                       0x80000001,
+                                       0xffffffff,
+                                       0x20000000000001,
+                                       0x20000000000003,
+                                       0x80000080000001,
+                                       0x8080000000000001,
+                                       0x7fffffffffffffff,
+                                       0x8000000000000000,
+                                       0xfffffffffffffbff,
+                                       0xfffffffffffffc00,
+                                       0xffffffffffffffff,
+                                       0xfffffffffffffffe,
+                                       0xffffffffffffff9c,
+                                       0xfffffffffffffff8,
+                                       0x12345678};
 
-/* The pattern in memory as a canonical pattern. */
-static inline uint64_t pattern(dc_dtype t, uint32_t word)
+/* All bits at random as a canonical pattern. */
+static inline uint64_t pattern(dc_dtype t, uint64_t word)
 {
-    if (t == DC_BOOL)
-        word &= 1;
-    return dc_bits_load(t, &word);
+    return dc_bits_canonical(t, word);
 }
 
 static inline int special_count(dc_dtype t)
 {
-    switch (t) {
-    case DC_BOOL:
+    if (t == DC_BOOL)
         return 2;
-    case DC_U8:
+    if (t == DC_U8)
         return 256;
-    case DC_F32:
-        return (int)DC_COUNTOF(f32_special);
-    default:
-        return (int)DC_COUNTOF(int_special);
-    }
+    if (dc_dtype_is_float(t))
+        return (int)DC_COUNTOF(f32_special) + (t == DC_F64 ? (int)DC_COUNTOF(f64_special) : 0);
+    return (int)DC_COUNTOF(int_special);
 }
 
 static inline uint64_t special(dc_dtype t, int i)
 {
-    switch (t) {
-    case DC_BOOL:
-    case DC_U8:
+    const int n = (int)DC_COUNTOF(f32_special);
+    if (t == DC_BOOL || t == DC_U8)
         return (uint64_t)i;
-    case DC_F32:
-        return f32_special[i];
-    default:
+    if (!dc_dtype_is_float(t))
         return pattern(t, int_special[i]);
-    }
+    return i < n ? dc_bits_cast(DC_F32, t, f32_special[i]) : f64_special[i - n];
 }
 
 /* Random patterns: all bits, and for floats every other time a moderate value. */
 static inline uint64_t any_value(dc_dtype t, int i)
 {
-    if (t == DC_F32 && i % 2 == 0)
-        return dc_bits_of(t, ldexp((double)(int32_t)random_word(), -(int)(random_word() % 40)));
-    if (t != DC_F32 && i % 3 == 0)
-        return pattern(t, random_word() % 40 - 20);
-    return pattern(t, random_word());
+    const uint64_t word = random_bits();
+    if (dc_dtype_is_float(t) && i % 2 == 0)
+        return dc_bits_of(t, ldexp((double)(int64_t)word, -32 - (int)(random_word() % 40)));
+    if (!dc_dtype_is_float(t) && i % 3 == 0)
+        return pattern(t, word % 40 - 20);
+    if (!dc_dtype_is_float(t) && i % 3 == 1) /* of all lengths */
+        return pattern(t, (uint64_t)((int64_t)word >> random_word() % 64));
+    return pattern(t, word);
 }
 
 /* One case: a row for a dtype. Operands are patterns; operand 0 of `where` is bool. */
@@ -125,7 +179,7 @@ static inline dc_dtype operand_type(const oneop *c, int n)
 static inline void fill(oneop *c)
 {
     const int n0 = special_count(operand_type(c, 0)), n1 = c->nin > 1 ? special_count(c->t) : 1;
-    const int n2 = c->nin == 3 && c->t != DC_U8 ? n1 : 1; /* of u8, `where` crosses two */
+    const int n2 = c->nin == 3 && n1 < 90 ? n1 : 1; /* of many, `where` crosses two */
     const int specials = c->nin == 4 ? 0 : n0 * n1 * n2;
     c->count = specials + RANDOM;
     for (int n = 0; n < c->nin; n++)
@@ -169,27 +223,27 @@ static inline dc_kernel *nest_of(const oneop *c, bool vector, bool strict)
 
 /* Checks ------------------------------------------------------------------------------------ */
 
-static inline double ulp_at(double exact)
+static inline long double ulp_at(dc_dtype t, long double exact)
 {
+    const int digits = dc_dtype_fraction(t) + 1, least = t == DC_F64 ? -1074 : -149;
     int e;
-    frexp(exact, &e);
-    return ldexp(1, e - 24 < -149 ? -149 : e - 24);
+    frexpl(exact, &e);
+    return ldexpl(1, e - digits < least ? least : e - digits);
 }
 
 /* Error of a result of exp or log in units of the last place of what is right. */
-static inline double ulps(dc_op op, uint64_t x, uint64_t got)
+static inline double ulps(dc_op op, dc_dtype t, uint64_t x, uint64_t got)
 {
-    const double exact =
-        op == DC_OP_EXP ? exp(dc_bits_f32((uint32_t)x)) : log(dc_bits_f32((uint32_t)x));
-    const float right = (float)exact, y = dc_bits_f32((uint32_t)got);
+    const long double a = dc_value_of(t, x), exact = op == DC_OP_EXP ? expl(a) : logl(a);
+    const double y = dc_value_of(t, got), right = t == DC_F64 ? (double)exact : (float)exact;
     if (isnan(exact) || isinf(right) || isinf(y) || isnan(y))
         return (isnan(exact) && isnan(y)) || y == right ? 0 : INFINITY;
-    return fabs((double)y - exact) / ulp_at(exact);
+    return (double)(fabsl(y - exact) / ulp_at(t, exact));
 }
 
 static inline bool equal(dc_dtype t, uint64_t a, uint64_t b)
 {
-    if (t == DC_F32 && isnan(dc_bits_f32((uint32_t)a)) && isnan(dc_bits_f32((uint32_t)b)))
+    if (dc_dtype_is_float(t) && isnan(dc_value_of(t, a)) && isnan(dc_value_of(t, b)))
         return true;
     return a == b;
 }
@@ -205,7 +259,7 @@ static inline void compare(const oneop *c, const void *result, const char *how, 
         const uint64_t got =
             dc_bits_load(c->to, (const char *)result + (size_t)i * dc_dtype_size(c->to));
         if (rounded) {
-            const double e = ulps(c->op, in[0], got);
+            const double e = ulps(c->op, c->t, in[0], got);
             *worst = e > *worst ? e : *worst;
             wrong += e > 2;
             continue;
@@ -283,26 +337,37 @@ static inline void test_rows(runner *r)
 }
 
 /* exp and log over floats of all magnitudes. */
+static inline uint64_t dense_value(const oneop *c, int i)
+{
+    const int range = c->t == DC_F64 ? 1100 : 128;
+    if (c->op == DC_OP_EXP && i % 2)
+        return dc_bits_of(c->t, ldexp((double)(int64_t)random_bits(), -63) * range);
+    const int unused = dc_dtype_bits(c->t) - 20; /* of 2^20 samples */
+    return ((uint64_t)i << unused) + (random_bits() >> (64 - unused));
+}
+
 static inline void test_dense(runner *r)
 {
-    oneop c[2] = {{.op = DC_OP_EXP, .t = DC_F32, .to = DC_F32, .nin = 1, .count = 1 << 20},
-                  {.op = DC_OP_LOG, .t = DC_F32, .to = DC_F32, .nin = 1, .count = 1 << 20}};
-    double worst[2] = {0};
-    for (int n = 0; n < 2; n++) {
+    oneop c[4] = {{.op = DC_OP_EXP, .t = DC_F32, .to = DC_F32, .nin = 1, .count = 1 << 20},
+                  {.op = DC_OP_LOG, .t = DC_F32, .to = DC_F32, .nin = 1, .count = 1 << 20},
+                  {.op = DC_OP_EXP, .t = DC_F64, .to = DC_F64, .nin = 1, .count = 1 << 20},
+                  {.op = DC_OP_LOG, .t = DC_F64, .to = DC_F64, .nin = 1, .count = 1 << 20}};
+    double worst[4] = {0};
+    for (int n = 0; n < 4; n++) {
         c[n].in[0] = malloc((size_t)c[n].count * sizeof(uint64_t));
         for (int i = 0; i < c[n].count; i++)
-            c[n].in[0][i] = n == 0 && i % 2 ? dc_f32_bits((float)ldexp((int32_t)random_word(), -24))
-                                            : (uint32_t)i * 4096u + random_word() % 4096;
+            c[n].in[0][i] = dense_value(&c[n], i);
         for (int v = 0; v < 3; v++) {
             c[n].nest[v] = nest_of(&c[n], v != 1, v == 2);
             c[n].kernel[v] = runner_add(r, c[n].nest[v], 0);
         }
     }
     if (runner_build(r))
-        for (int n = 0; n < 2; n++)
+        for (int n = 0; n < 4; n++)
             run_case(r, &c[n], &worst[n]);
-    printf("    worst error in ulp on dense samples: exp %.4f, log %.4f\n", worst[0], worst[1]);
-    for (int n = 0; n < 2; n++) {
+    printf("    worst error in ulp on dense samples: exp %.4f, log %.4f; f64 %.4f, %.4f\n",
+           worst[0], worst[1], worst[2], worst[3]);
+    for (int n = 0; n < 4; n++) {
         free(c[n].in[0]);
         for (int v = 0; v < 3; v++)
             dc_kernel_free(c[n].nest[v]);

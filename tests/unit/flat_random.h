@@ -5,7 +5,7 @@
  *
  *   dc_flat *f = flat_random(&rng, 60, 8, false);   about so many values, vectors of 8
  *
- * Parameters: 0 to 4 are outputs, one per dtype, 5 to 9 inputs. All have FLAT_COUNT elements for each
+ * Parameters: first outputs, one per dtype, then inputs. All have FLAT_COUNT elements for each
  * of FLAT_POSITIONS positions. simt: for groups of one thread instead of workers.
  */
 #ifndef DC_TESTS_FLAT_RANDOM_H
@@ -45,15 +45,20 @@ static inline dc_fv index_const(flat_maker *m, int64_t n)
     return dc_fb_const(m->b, DC_INDEX, 1, (uint64_t)n);
 }
 
-static inline uint64_t random_bits(flat_maker *m, int type)
+static inline uint64_t some_bits(flat_maker *m, int type)
 {
     static const uint32_t special[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
                                        0xff800000, 1,          0x7fffffff, 0x4b000001, 0x3fc90fdb};
-    const uint64_t bits =
-        rng_below(m->r, 3) ? special[rng_below(m->r, (int)DC_COUNTOF(special))] : rng_next(m->r);
-    if (type == DC_F32 && (bits & 0x7f800000) == 0x7f800000)
-        return bits & 0xff800000; /* no NaN */
-    return type == DC_INDEX ? rng_next(m->r) % 100 : bits;
+    const uint64_t word = special[rng_below(m->r, (int)DC_COUNTOF(special))];
+    const bool given = rng_below(m->r, 3) != 0;
+    if (type == DC_INDEX)
+        return rng_next(m->r) % 100;
+    if (!dc_ftype_is_float(type))
+        return given ? word : rng_next(m->r);
+    const uint64_t infinity = dc_bits_infinity((dc_dtype)type);
+    const uint64_t bits = given ? dc_bits_cast(DC_F32, (dc_dtype)type, word) : rng_next(m->r);
+    const uint64_t fraction = ((uint64_t)1 << dc_dtype_fraction((dc_dtype)type)) - 1;
+    return (bits & infinity) == infinity ? bits & ~fraction : bits; /* no NaN */
 }
 
 /* One of what is there, else a constant. */
@@ -64,7 +69,7 @@ static inline dc_fv some(flat_maker *m, int type, int lanes)
         if (x.type == type && (x.lanes == lanes || x.lanes == 1))
             return dc_fb_splat(m->b, x.v, lanes);
     }
-    return dc_fb_const(m->b, type, lanes, random_bits(m, type));
+    return dc_fb_const(m->b, type, lanes, some_bits(m, type));
 }
 
 /* An index into a buffer of FLAT_LOCAL elements that leaves room for `reach` of them. */
@@ -143,7 +148,18 @@ static inline dc_fv load_input(flat_maker *m, int type, int lanes)
 
 static inline bool is_integer(int type)
 {
-    return type == DC_INDEX || type == DC_U8 || type == DC_I32 || type == DC_U32;
+    return type == DC_INDEX || (type != DC_BOOL && !dc_dtype_is_float((dc_dtype)type));
+}
+
+static inline int any_type(flat_maker *m)
+{
+    return rng_below(m->r, DC_INDEX + 1);
+}
+
+static inline dc_fv without_nan(flat_maker *m, dc_fv a, int t, int lanes)
+{
+    const dc_fv zero = dc_fb_const(m->b, t, lanes, 0);
+    return dc_fb_op3(m->b, DC_K_SELECT, dc_fb_op2(m->b, DC_K_EQ, a, a), a, zero);
 }
 
 static inline dc_fv arithmetic(flat_maker *m, int t, int lanes)
@@ -153,7 +169,7 @@ static inline dc_fv arithmetic(flat_maker *m, int t, int lanes)
     static const dc_kop uns[] = {DC_K_ADD, DC_K_SUB, DC_K_MUL, DC_K_AND, DC_K_OR,
                                  DC_K_XOR, DC_K_SHL, DC_K_SHR, DC_K_DIV, DC_K_REM};
     const dc_fv a = some(m, t, lanes), c = some(m, t, lanes);
-    if (t == DC_F32) {
+    if (dc_ftype_is_float(t)) {
         const dc_kop op = flt[rng_below(m->r, (int)DC_COUNTOF(flt))];
         const int n = dc_kop_row_of(op)->n;
         return n == 1   ? dc_fb_op1(m->b, op, a)
@@ -176,18 +192,15 @@ static inline dc_fv arithmetic(flat_maker *m, int t, int lanes)
 
 static inline dc_fv conversion(flat_maker *m, int t, int lanes)
 {
-    static const int types[] = {DC_BOOL, DC_U8, DC_I32, DC_U32, DC_F32, DC_INDEX};
-    int from = types[rng_below(m->r, 6)];
-    if (t == DC_BOOL || (t == DC_INDEX && from == DC_F32))
+    const int from = any_type(m);
+    if (t == DC_BOOL || (t == DC_INDEX && dc_ftype_is_float(from)))
         return some(m, t, lanes);
-    const bool word = dc_dtype_size((dc_dtype)(t < DC_INDEX ? t : DC_BOOL)) == 4;
-    if (word && rng_below(m->r, 3) == 0) {
-        from = t == DC_F32 ? DC_U32 : t == DC_I32 ? (rng_below(m->r, 2) ? DC_F32 : DC_U32) : DC_F32;
+    const bool as_wide = t != DC_INDEX && from != DC_INDEX && from != DC_BOOL &&
+                         dc_dtype_bits((dc_dtype)t) == dc_dtype_bits((dc_dtype)from);
+    if (as_wide && rng_below(m->r, 3) != 0) {
         dc_fv a = some(m, from, lanes);
-        if (from == DC_F32) { /* NaN to 0: its pattern is anybody's */
-            const dc_fv zero = dc_fb_const(m->b, DC_F32, lanes, 0);
-            a = dc_fb_op3(m->b, DC_K_SELECT, dc_fb_op2(m->b, DC_K_EQ, a, a), a, zero);
-        }
+        if (dc_ftype_is_float(from)) /* NaN to 0: its pattern is anybody's */
+            a = without_nan(m, a, from, lanes);
         return dc_fb_bitcast(m->b, a, t);
     }
     return dc_fb_convert(m->b, some(m, from, lanes), t);
@@ -196,8 +209,7 @@ static inline dc_fv conversion(flat_maker *m, int t, int lanes)
 static inline dc_fv test_of(flat_maker *m, int lanes)
 {
     static const dc_kop tests[] = {DC_K_LT, DC_K_LE, DC_K_EQ, DC_K_NE};
-    static const int types[] = {DC_BOOL, DC_U8, DC_I32, DC_U32, DC_F32, DC_INDEX};
-    const int t = types[rng_below(m->r, 6)];
+    const int t = any_type(m);
     if (lanes == 1 && rng_below(m->r, 4) == 0)
         return dc_fb_op1(m->b, DC_K_ANY, some(m, DC_BOOL, m->lanes));
     return dc_fb_op2(m->b, tests[rng_below(m->r, 4)], some(m, t, lanes), some(m, t, lanes));
@@ -255,9 +267,9 @@ static inline dc_fv some_loop(flat_maker *m)
 
 static inline void add_values(flat_maker *m, int n)
 {
-    static const int types[] = {DC_BOOL, DC_U8, DC_I32, DC_U32, DC_F32, DC_F32, DC_INDEX};
     for (; n > 0; n--) {
-        const int t = types[rng_below(m->r, 7)], lanes = rng_below(m->r, 2) ? 1 : m->lanes;
+        const int t = rng_below(m->r, 5) ? any_type(m) : DC_F32;
+        const int lanes = rng_below(m->r, 2) ? 1 : m->lanes;
         const uint32_t kept = m->have.n;
         switch (rng_below(m->r, m->depth < 3 ? 14 : 12)) {
         case 0:

@@ -60,7 +60,7 @@ static inline bool same(dc_dtype t, const char *a, const char *b, int64_t count)
         const uint64_t x = dc_bits_load(t, a + (size_t)i * dc_dtype_size(t));
         const uint64_t y = dc_bits_load(t, b + (size_t)i * dc_dtype_size(t));
         const bool nan =
-            t == DC_F32 && isnan(dc_bits_f32((uint32_t)x)) && isnan(dc_bits_f32((uint32_t)y));
+            dc_dtype_is_float(t) && isnan(dc_value_of(t, x)) && isnan(dc_value_of(t, y));
         if (x != y && !nan)
             return false;
     }

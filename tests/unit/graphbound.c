@@ -5,8 +5,11 @@
  *
  *   value  of the node in double, v; of its operands a, b, c
  *   bound  e; of its operands ea, eb, ec
- *   u      2^-24, half an ulp of a float in 1..2; TINY is the smallest subnormal, which bounds the
- *          rounding of results that underflow
+ *   unit   half an ulp of a float in 1..2 (2^-24 of f32); tiny is the smallest subnormal, which
+ *          bounds the rounding of results that underflow
+ *
+ * A node of a 16-bit float may be rounded to f32, or to its dtype, or both. The values themselves are
+ * rounded as f64 is, so for f64 every rounding counts twice.
  *
  * Error terms of second order in u are covered by SLACK. See Higham, Accuracy and Stability of
  * Numerical Algorithms, 2002, chapter 3, "running error analysis".
@@ -19,13 +22,53 @@
 
 #include "tests/unit/graphgen.h"
 
-static const double U = 0x1p-24, TINY = 0x1p-149, ULPS_2 = 4 * 0x1p-24, SLACK = 1.001;
+static const double SLACK = 1.001, U = 0x1p-24;
+
+static bool is_short(dc_dtype t)
+{
+    return dc_dtype_is_float(t) && dc_dtype_bits(t) == 16;
+}
+
+static double unit(dc_dtype t)
+{
+    const double u = ldexp(1, -dc_dtype_fraction(t) - 1);
+    return t == DC_F64 ? 2 * u : is_short(t) ? u + 2 * U : u;
+}
+
+static double tiny(dc_dtype t)
+{
+    return t == DC_F64 ? 0x1p-1073 : dc_value_of(t, 1);
+}
+
+static double largest(dc_dtype t)
+{
+    return dc_value_of(t, dc_bits_infinity(t) - 1);
+}
+
+/* Of one addition in a sum, which of short floats is one of f32. */
+static double sum_unit(dc_dtype t)
+{
+    return t == DC_F64 ? 0x1p-52 : U;
+}
+
+/* What rounding v, known within e, to the dtype of a sum adds at its end. */
+static double sum_end(dc_dtype t, double v, double e)
+{
+    return is_short(t) ? unit(t) * (fabs(v) + e) + tiny(t) : 0;
+}
 
 typedef struct analysis {
     dc_job *j;
     const dc_func *f;
     double **value, **bound; /* by ref, in scratch; NULL for nodes that are not live */
+    bool all_f32;            /* floats count as f32 */
 } analysis;
+
+static dc_dtype dtype_of(const analysis *x, dc_ref r)
+{
+    const dc_dtype t = (dc_dtype)dc_node_at(x->f, r)->dtype;
+    return x->all_f32 && dc_dtype_is_float(t) ? DC_F32 : t;
+}
 
 /* ---- element-wise ---- */
 
@@ -96,20 +139,20 @@ static double moved(const site *s)
 /* What one rounding adds, given how far the unrounded result is from v at most. */
 static double rounding(const site *s, double so_far)
 {
-    const double size = fabs(s->v) + so_far;
+    const double size = fabs(s->v) + so_far, u = unit(s->rt), least = tiny(s->rt);
     switch ((int)s->op) {
     case DC_OP_ADD:
     case DC_OP_SUB:
     case DC_OP_SQRT:
-        return U * size;
+        return u * size + (is_short(s->rt) && !exact(s) ? least : 0);
     case DC_OP_MUL:
     case DC_OP_DIV:
-        return U * size + TINY;
+        return u * size + least;
     case DC_OP_EXP:
     case DC_OP_LOG:
-        return ULPS_2 * size + TINY;
-    case DC_OP_REM: /* exact for exact operands */
-        return exact(s) ? 0 : U * size;
+        return 4 * u * size + least; /* 2 ulp */
+    case DC_OP_REM:                  /* exact for exact operands */
+        return exact(s) ? 0 : u * size + (is_short(s->rt) ? least : 0);
     default:
         return 0;
     }
@@ -125,7 +168,7 @@ static double float_bound(const site *s)
     if (!finite || !isfinite(s->v))
         return INFINITY;
     if (exact(s) && s->v == 0) /* 0 * x, x - x, sqrt(0): not by rounding, or to the smallest */
-        return s->op == DC_OP_MUL && s->a[0] != 0 && s->a[1] != 0 ? TINY : rounding(s, 0);
+        return s->op == DC_OP_MUL && s->a[0] != 0 && s->a[1] != 0 ? tiny(s->rt) : rounding(s, 0);
     const double e = moved(s);
     return (e + rounding(s, e)) * SLACK;
 }
@@ -141,11 +184,17 @@ static double compare_bound(const site *s)
 static double cast_bound(const site *s)
 {
     const double a = s->a[0], e = s->e[0];
-    if (!dc_dtype_is_float(s->t)) /* from integers: known or not; one rounding */
-        return e > 0                                               ? INFINITY
-               : dc_dtype_is_float(s->rt) && (double)(float)a != a ? U * fabs(a) * SLACK
-                                                                   : 0;
-    if (e == 0 || dc_dtype_is_float(s->rt))
+    if (!dc_dtype_is_float(s->t) && e > 0) /* from integers: known or not */
+        return INFINITY;
+    if (dc_dtype_is_float(s->rt) && e == 0 && !(fabs(a) <= largest(s->rt)))
+        return 0; /* what overflows here is found by `limit` */
+    if (dc_dtype_is_float(s->rt)) {
+        const bool fits = e == 0 && dc_value_of(s->rt, dc_bits_of(s->rt, a)) == a;
+        const bool wider = dc_dtype_is_float(s->t) && !is_short(s->t) &&
+                           dc_dtype_fraction(s->rt) >= dc_dtype_fraction(s->t);
+        return fits || wider ? e : (e + unit(s->rt) * (fabs(a) + e) + tiny(s->rt)) * SLACK;
+    }
+    if (e == 0)
         return e;
     if (!isfinite(a) || !isfinite(e))
         return INFINITY;
@@ -183,8 +232,8 @@ static double element_bound(const site *s)
 static void element_wise(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
-    site s = {.op = (dc_op)n->op, .rt = (dc_dtype)n->dtype, .n = n->nin};
-    s.t = (dc_dtype)dc_node_at(x->f, n->in[n->nin - 1])->dtype;
+    site s = {.op = (dc_op)n->op, .rt = dtype_of(x, r), .n = n->nin};
+    s.t = dtype_of(x, n->in[n->nin - 1]);
     for (int64_t i = 0; i < dc_node_count(n); i++) {
         for (int k = 0; k < n->nin; k++) {
             s.a[k] = x->value[n->in[k]][i];
@@ -235,17 +284,21 @@ static dc_status sum_bound(const analysis *x, dc_ref r)
     const dc_node *n = dc_node_at(x->f, r), *in = dc_node_at(x->f, n->in[0]);
     const int64_t count = dc_node_count(n), terms = count ? dc_node_count(in) / count : 0;
     const double *a = x->value[n->in[0]], *ea = x->bound[n->in[0]];
+    const dc_dtype t = dtype_of(x, r);
     double *size = numbers(x, dc_node_count(in)), *total = numbers(x, count), *e = x->bound[r];
     for (int64_t i = 0; i < dc_node_count(in); i++)
         size[i] = fabs(a[i]) + ea[i];
     DC_TRY(apply(x, DC_OP_SUM, r, (const double *const[]){size}, total));
     DC_TRY(apply(x, DC_OP_SUM, r, (const double *const[]){ea}, e));
     for (int64_t i = 0; i < count; i++) {
-        if (!dc_dtype_is_float((dc_dtype)n->dtype) || terms <= 1)
-            e[i] = e[i] > 0 && !dc_dtype_is_float((dc_dtype)n->dtype) ? INFINITY : e[i];
+        if (!dc_dtype_is_float(t) || terms <= 1)
+            e[i] = e[i] > 0 && !dc_dtype_is_float(t) ? INFINITY : e[i];
         else
-            e[i] = total[i] < (double)FLT_MAX ? (e[i] + (double)terms * U * total[i]) * SLACK
-                                              : INFINITY;
+            e[i] = total[i] < (t == DC_F64 ? DBL_MAX : (double)FLT_MAX)
+                       ? (e[i] + (double)terms * sum_unit(t) * total[i]) * SLACK
+                       : INFINITY;
+        if (dc_dtype_is_float(t) && terms > 1)
+            e[i] += sum_end(t, x->value[r][i], e[i]);
     }
     return DC_OK;
 }
@@ -315,7 +368,8 @@ static dc_status dot_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
     const int64_t count = dc_node_count(n);
-    const bool floats = dc_dtype_is_float((dc_dtype)n->dtype);
+    const dc_dtype t = dtype_of(x, r);
+    const bool floats = dc_dtype_is_float(t);
     double *a[3], *b[3], *sum[4], *one[2], *e = x->bound[r];
     int64_t terms = 1;
     for (int64_t i = 0; i < n->attr[1]; i++)
@@ -336,11 +390,14 @@ static dc_status dot_bound(const analysis *x, dc_ref r)
     DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){one[0], b[2]}, sum[3]));
     for (int64_t i = 0; i < count; i++) {
         const double drift = fmax(sum[1][i] - sum[0][i], 0) + 1e-15 * sum[1][i];
-        const double rounded = (double)(terms + 1) * (U * sum[1][i] + TINY);
-        if (sum[2][i] + sum[3][i] > 0 || !(sum[1][i] < (double)FLT_MAX))
+        const double least = t == DC_F64 ? 0x1p-1073 : 0x1p-149;
+        const double rounded = (double)(terms + 1) * (sum_unit(t) * sum[1][i] + least);
+        if (sum[2][i] + sum[3][i] > 0 || !(sum[1][i] < (t == DC_F64 ? DBL_MAX : (double)FLT_MAX)))
             e[i] = INFINITY;
         else
             e[i] = floats && terms > 0 ? (drift + rounded) * SLACK : 0;
+        if (floats && terms > 0)
+            e[i] += sum_end(t, x->value[r][i], e[i]);
     }
     return DC_OK;
 }
@@ -423,7 +480,8 @@ static void limit(const analysis *x, dc_ref r)
     if (!dc_dtype_is_float((dc_dtype)n->dtype))
         return;
     for (int64_t i = 0; i < dc_node_count(n); i++)
-        if (isfinite(x->value[r][i]) && fabs(x->value[r][i]) + x->bound[r][i] > (double)FLT_MAX)
+        if (isfinite(x->value[r][i]) &&
+            fabs(x->value[r][i]) + x->bound[r][i] > largest(dtype_of(x, r)))
             x->bound[r][i] = INFINITY;
 }
 
@@ -444,9 +502,12 @@ static const void *wide_param(const analysis *x, uint32_t i, const void *from)
     const dc_type t = dc_node_type(x->f, x->f->param.at[i]);
     if (!dc_dtype_is_float((dc_dtype)t.dtype))
         return from;
+    const size_t size = dc_dtype_size((dc_dtype)t.dtype);
     double *wide = numbers(x, dc_type_count(&t));
     for (int64_t k = 0; k < dc_type_count(&t); k++)
-        wide[k] = (double)((const float *)from)[k];
+        wide[k] =
+            dc_value_of((dc_dtype)t.dtype,
+                        dc_bits_load((dc_dtype)t.dtype, (const char *)from + (size_t)k * size));
     return wide;
 }
 
@@ -478,11 +539,11 @@ static dc_status all_values(const analysis *x, const bool *live, const void *con
     return DC_OK;
 }
 
-dc_status graphgen_bound(dc_job *j, const dc_func *f, const void *const *params,
+static dc_status analyse(dc_job *j, const dc_func *f, bool all_f32, const void *const *params,
                          double *const *value, double *const *bound)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    analysis x = {j, f, NULL, NULL};
+    analysis x = {.j = j, .f = f, .all_f32 = all_f32};
     x.value = DC_NEW_ARRAY(&j->scratch, double *, f->node.n);
     x.bound = DC_NEW_ARRAY(&j->scratch, double *, f->node.n);
     const bool *live = dc_func_live(f, &j->scratch);
@@ -502,6 +563,18 @@ dc_status graphgen_bound(dc_job *j, const dc_func *f, const void *const *params,
     }
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
+}
+
+dc_status graphgen_bound(dc_job *j, const dc_func *f, const void *const *params,
+                         double *const *value, double *const *bound)
+{
+    return analyse(j, f, false, params, value, bound);
+}
+
+dc_status graphgen_bound_f32(dc_job *j, const dc_func *f, const void *const *params,
+                             double *const *value, double *const *bound)
+{
+    return analyse(j, f, true, params, value, bound);
 }
 
 int64_t graphgen_differs(dc_dtype t, const void *got, const double *value, const double *bound,

@@ -11,6 +11,7 @@ enum { MAX_PARAMS = 6, MAX_COUNT = 1500, MAX_RESULTS = 4, MAX_DIMS = 5 };
 
 typedef struct gen {
     rng rnd;
+    bool mixed; /* of all dtypes; else of few */
     dc_func *f;
 } gen;
 
@@ -88,11 +89,22 @@ static dc_type type_of(dc_dtype t, const dims *d)
     return dc_type_make(t, d->rank, d->dim);
 }
 
+static dc_dtype any_dtype(gen *g)
+{
+    static const dc_dtype few[] = {DC_F32, DC_F32, DC_F32, DC_I32, DC_U32, DC_U8, DC_BOOL};
+    if (!g->mixed)
+        return few[below(g, DC_COUNTOF(few))];
+    for (;;) {
+        const dc_dtype t = (dc_dtype)below(g, DC_DTYPE__COUNT);
+        if (dc_dtype_is_float(t) || chance(g, 30))
+            return t;
+    }
+}
+
 static dc_dtype dtype_for(gen *g, type_rule rule)
 {
-    static const dc_dtype any[] = {DC_F32, DC_F32, DC_F32, DC_I32, DC_U32, DC_U8, DC_BOOL};
     for (;;) {
-        const dc_dtype t = any[below(g, DC_COUNTOF(any))];
+        const dc_dtype t = any_dtype(g);
         switch (rule) {
         case RULE_any:
         case RULE_sel:
@@ -103,7 +115,11 @@ static dc_dtype dtype_for(gen *g, type_rule rule)
                 return t;
             break;
         case RULE_flt:
-            return DC_F32;
+            if (!g->mixed)
+                return DC_F32;
+            if (dc_dtype_is_float(t))
+                return t;
+            break;
         case RULE_bits:
             if (!dc_dtype_is_float(t))
                 return t;
@@ -154,7 +170,7 @@ static dc_ref stretch(gen *g, dc_ref r, const dims *d)
 static dc_ref source(gen *g, dc_dtype t, const dims *d)
 {
     const dc_type type = type_of(t, d);
-    const bool counts = t == DC_F32 || t == DC_I32 || t == DC_U32;
+    const bool counts = dc_dtype_bits(t) >= 32;
     if (g->f->param.n < MAX_PARAMS && chance(g, 60)) {
         char label[8];
         snprintf(label, sizeof label, "p%u", g->f->param.n);
@@ -164,7 +180,8 @@ static dc_ref source(gen *g, dc_dtype t, const dims *d)
         const int64_t axis = below(g, d->rank);
         return dc_g_make(g->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
     }
-    return dc_g_const(g->f, &type, t == DC_F32 ? below(g, 33) * 0.25 - 4 : below(g, 40) - 8);
+    return dc_g_const(g->f, &type,
+                      dc_dtype_is_float(t) ? below(g, 33) * 0.25 - 4 : below(g, 40) - 8);
 }
 
 /* A node of this dtype and these dims: one that is there, one adapted, or a new one. */
@@ -192,7 +209,7 @@ static dc_ref fetch(gen *g, dc_dtype t, const dims *d)
 /* Keeps floats where the row's function is tame, so that few values overflow. */
 static dc_ref tamed(gen *g, dc_ref r, const dc_op_row *row, int percent)
 {
-    if (dc_node_at(g->f, r)->dtype != DC_F32 || !chance(g, percent))
+    if (!dc_dtype_is_float(dc_node_at(g->f, r)->dtype) || !chance(g, percent))
         return r;
     const dc_ref low = dc_g2(g->f, DC_OP_MAX, r, dc_g_like(g->f, r, (float)row->lo));
     return dc_g2(g->f, DC_OP_MIN, low, dc_g_like(g->f, low, (float)row->hi));
@@ -428,7 +445,7 @@ static void choose_results(gen *g)
 
 dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
 {
-    gen g = {{seed}, dc_func_new(m, "random")};
+    gen g = {{seed}, seed % 3 != 2, dc_func_new(m, "random")};
     const dims first = random_dims(&g);
     source(&g, DC_F32, &first);
     for (int i = 0; i < size; i++) {
@@ -459,9 +476,11 @@ static double ordinary(rng *r, dc_dtype t)
     case DC_KIND_BOOL:
         return rng_below(r, 2);
     case DC_KIND_UINT:
-        return kind == 0 && t != DC_U8 ? rng_uniform(r, 0, 0x1p32) : rng_below(r, 256);
+        return kind == 0 && t != DC_U8 ? rng_uniform(r, 0, ldexp(1, dc_dtype_bits(t)))
+                                       : rng_below(r, 256);
     case DC_KIND_SINT:
-        return kind == 0 ? rng_uniform(r, -0x1p31, 0x1p31) : rng_below(r, 41) - 20;
+        return (kind == 0 ? rng_uniform(r, -0x1p31, 0x1p31) : rng_below(r, 41) - 20) *
+               (kind == 0 && dc_dtype_bits(t) == 64 ? 0x1p32 : 1);
     }
     return 0;
 }
@@ -469,8 +488,11 @@ static double ordinary(rng *r, dc_dtype t)
 static double unusual(rng *r, dc_dtype t)
 {
     static const double of_float[] = {NAN,      INFINITY,  -INFINITY, -0.0,   0,
-                                      0x1p-149, -0x1p-126, 3.4e38,    -1e-30, 16777217};
-    static const double of_int[] = {-0x1p31, 0x1p31 - 1, 0, -1, 1, 31, 32, 255, 0x1p32 - 1};
+                                      0x1p-149, -0x1p-126, 3.4e38,    -1e-30, 16777217,
+                                      0x1p-24,  0x1p-1074, 1e300,     65504,  -0x1.fep127};
+    static const double of_int[] = {-0x1p31, 0x1p31 - 1, 0,          -1,      1,      31,
+                                    32,      255,        0x1p32 - 1, -0x1p63, 0x1p63, 0x1p64,
+                                    64,      127,        32767,      16777217};
     if (dc_dtype_is_float(t))
         return of_float[rng_below(r, DC_COUNTOF(of_float))];
     return of_int[rng_below(r, DC_COUNTOF(of_int))];

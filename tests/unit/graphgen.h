@@ -3,12 +3,13 @@
  *
  * graphgen_func makes a function over all operations, dtypes, and shapes with ones, primes and
  * sometimes zeros; the same seed and size give the same function. `size` is about the number of
- * operations.
+ * operations. For two thirds of the seeds dtypes are mixed; for the others they are bool, u8, i32,
+ * u32 and f32.
  *
  * graphgen_bound is a running error analysis: the wide interpreter gives every node's value, and a
- * bound on the distance of any legal f32 evaluation follows node by node from the bounds of the
- * operands, the slope of the operation and one rounding. Legal is: every operation rounded once or
- * contracted to FMA, transcendental ones within 2 ulp, sums and products of reductions and dot in
+ * bound on the distance of any legal evaluation follows node by node from the bounds of the
+ * operands, the slope of the operation and one rounding. Legal is: every operation rounded once (of 16-bit
+ * floats to f32, or to the dtype too) or contracted to FMA, transcendental ones within 2 ulp, sums and products of reductions and dot in
  * any order. Where the analysis cannot tell (a comparison of values closer than their bounds, an
  * overflow within reach, an integer made from such a value) the bound is infinite and nothing is
  * demanded there; where all steps are exact it is 0. So a test needs one constant, 1, for all
@@ -29,6 +30,10 @@ void graphgen_input(rng *r, const dc_type *t, bool special, void *out);
 /* params as dc_eval takes them (not wide); value[i] and bound[i] hold the elements of result i. */
 dc_status graphgen_bound(dc_job *j, const dc_func *f, const void *const *params,
                          double *const *value, double *const *bound);
+
+/* As if all floats were computed in f32. */
+dc_status graphgen_bound_f32(dc_job *j, const dc_func *f, const void *const *params,
+                             double *const *value, double *const *bound);
 
 /* Position of the first element that is farther from value than c * bound; -1 if there is none. */
 int64_t graphgen_differs(dc_dtype t, const void *got, const double *value, const double *bound,

@@ -140,8 +140,8 @@ static uint64_t bits_of(dc_dtype t, double v)
 
 static bool same_bits(dc_dtype t, uint64_t a, uint64_t b)
 {
-    if (dc_dtype_is_float(t) && isnan(dc_bits_f32((uint32_t)a)))
-        return isnan(dc_bits_f32((uint32_t)b));
+    if (dc_dtype_is_float(t) && isnan(dc_value_of(t, a)))
+        return isnan(dc_value_of(t, b));
     return a == b;
 }
 

@@ -115,16 +115,17 @@ static const uint64_t samples[] = {0,          1,          2,          3,       
 
 static uint64_t pattern_of(dc_dtype t, uint64_t bits)
 {
-    uint32_t word = (uint32_t)bits;
-    if (t == DC_BOOL)
-        word &= 1;
-    return dc_bits_load(t, &word);
+    if (dc_dtype_is_float(t) && t != DC_F32)
+        return dc_bits_cast(DC_F32, t, bits);
+    return dc_bits_canonical(t,
+                             dc_dtype_is_signed(t) && bits >> 31 != 0 ? bits - (1ll << 32) : bits);
 }
 
 /* out[0] = row of two scalars, through a kernel. */
 static bool run_row(const char *row, dc_dtype t, dc_dtype to, const uint64_t *in, uint64_t *got)
 {
-    char text[400], a[8], b[8], out[8];
+    char text[400];
+    _Alignas(8) char a[8], b[8], out[8];
     const bool two = row[0] != '1';
     snprintf(text, sizeof text,
              "kernel row (out0: %s[1] out, x0: %s[1], x1: %s[1]) {\n"
@@ -145,8 +146,7 @@ static bool run_row(const char *row, dc_dtype t, dc_dtype to, const uint64_t *in
 
 static bool same_value(dc_dtype t, uint64_t a, uint64_t b)
 {
-    return a == b ||
-           (t == DC_F32 && isnan(dc_bits_f32((uint32_t)a)) && isnan(dc_bits_f32((uint32_t)b)));
+    return a == b || (dc_dtype_is_float(t) && isnan(dc_value_of(t, a)) && isnan(dc_value_of(t, b)));
 }
 
 /* Rows that mean what the operation of the same kind means. */
@@ -174,11 +174,11 @@ static void test_rows(void)
     };
     for (size_t r = 0; r < DC_COUNTOF(rows); r++)
         for (int t = 0; t < DC_DTYPE__COUNT; t++) {
-            const bool has = t == DC_F32    ? rows[r].flt
-                             : t == DC_BOOL ? rows[r].boolean
-                                            : rows[r].integer;
+            const bool has = dc_dtype_is_float((dc_dtype)t) ? rows[r].flt
+                             : t == DC_BOOL                 ? rows[r].boolean
+                                                            : rows[r].integer;
             const bool divides =
-                (rows[r].op == DC_OP_DIV || rows[r].op == DC_OP_REM) && t != DC_F32;
+                (rows[r].op == DC_OP_DIV || rows[r].op == DC_OP_REM) && !dc_ftype_is_float(t);
             const bool shifts = rows[r].op == DC_OP_SHL || rows[r].op == DC_OP_SHR;
             const dc_dtype to = rows[r].test ? DC_BOOL : (dc_dtype)t;
             for (size_t a = 0; a < DC_COUNTOF(samples) && has; a++)
@@ -186,7 +186,7 @@ static void test_rows(void)
                     const uint64_t in[2] = {pattern_of((dc_dtype)t, samples[a]),
                                             pattern_of((dc_dtype)t, samples[b])};
                     uint64_t got;
-                    if (divides && (in[1] == 0 || (t == DC_I32 && in[1] == UINT64_MAX)))
+                    if (divides && (in[1] == 0 || (dc_ftype_is_signed(t) && in[1] == UINT64_MAX)))
                         continue;
                     if (shifts && in[1] >= (uint64_t)dc_dtype_bits((dc_dtype)t))
                         continue;
@@ -209,7 +209,7 @@ static void test_conversions(void)
                 const uint64_t in[2] = {pattern_of((dc_dtype)t, samples[a]), 0};
                 uint64_t got, want = dc_bits_cast((dc_dtype)t, (dc_dtype)to, in[0]);
                 if (to == DC_BOOL && t != DC_BOOL)
-                    want = t == DC_F32 ? dc_bits_f32((uint32_t)in[0]) >= 1 : in[0] & 1;
+                    want = dc_ftype_is_float(t) ? dc_value_of((dc_dtype)t, in[0]) >= 1 : in[0] & 1;
                 if (!run_row("1convert", (dc_dtype)t, (dc_dtype)to, in, &got))
                     return;
                 if (!CHECK(same_value((dc_dtype)to, got, want)))

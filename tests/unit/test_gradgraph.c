@@ -54,7 +54,8 @@ static dc_ref loss_of(dc_func *f)
             continue;
         const dc_ref sum = dc_g_reduce(f, DC_OP_SUM, r, (1u << n.rank) - 1);
         const double count = (double)dc_max_i64(dc_node_count(&n), 1);
-        const dc_ref mean = dc_g2(f, DC_OP_DIV, sum, dc_g_like(f, sum, count));
+        const dc_ref of = dc_g2(f, DC_OP_DIV, sum, dc_g_like(f, sum, count));
+        const dc_ref mean = dc_g_cast(f, of, DC_F32);
         loss = loss == 0 ? mean : dc_g2(f, DC_OP_ADD, loss, mean);
     }
     return loss;
@@ -174,14 +175,16 @@ static double noise(const trial *t)
         if (!is_float(t->f, t->f->param.at[i]))
             continue;
         const int64_t n = dc_node_count(dc_node_at(t->f, t->f->param.at[i]));
-        float *x = array(t, n, sizeof *x);
+        const dc_dtype d = (dc_dtype)dc_node_at(t->f, t->f->param.at[i])->dtype;
+        char *x = array(t, n, dc_dtype_size(d));
         for (int64_t k = 0; k < n; k++)
-            x[k] = (float)t->x[at][k];
+            dc_bits_store(d, x + (size_t)k * dc_dtype_size(d), dc_bits_of(d, t->x[at][k]));
         in[i] = x;
         at++;
     }
-    CHECK_EQ(graphgen_bound(&job, t->f, in, (double *const[]){&value}, (double *const[]){&bound}),
-             DC_OK);
+    CHECK_EQ(
+        graphgen_bound_f32(&job, t->f, in, (double *const[]){&value}, (double *const[]){&bound}),
+        DC_OK);
     return 4 * 0x1p-29 * bound / STEP;
 }
 

@@ -235,7 +235,7 @@ static void test_dtype_rules(void)
     CHECK_STR(infer(DC_OP_SUM, TYPES("bool[2, 3]"), ATTR(3), NULL), "i32[]");
     CHECK_STR(infer(DC_OP_MAXR, TYPES("u8[2, 3]"), ATTR(1), NULL), "u8[3]");
     CHECK_STR(infer(DC_OP_IOTA, NO_TYPES, ATTR(0), "u8[2]"),
-              "iota: u8[2]: an i32, u32 or f32 is needed");
+              "iota: u8[2]: a dtype of 32 or 64 bits is needed");
     CHECK_STR(infer(DC_OP_ADD, TYPES("f32[]"), NO_ATTR, NULL), "add: 1 operands given, 2 needed");
 }
 

@@ -46,7 +46,7 @@ static run prepare(dc_module *m, uint64_t seed, int size, bool special)
     }
     for (uint32_t i = 0; i < x.f->result.n; i++) {
         const int64_t n = dc_node_count(dc_node_at(x.f, x.f->result.at[i]));
-        x.out[i] = array(m, n, sizeof(float));
+        x.out[i] = array(m, n, sizeof(double));
         x.value[i] = array(m, n, sizeof(double));
         x.bound[i] = array(m, n, sizeof(double));
     }

@@ -92,8 +92,8 @@ static void test_refused(void)
     CHECK_STR(refused("fun"), "line 1: 'func' expected, not 'fun'");
     CHECK_STR(refused("func"), "line 1: a name expected, not the end");
     CHECK_STR(refused("func f(%2: i32[])"), "line 1: %1 comes next, not %2");
-    CHECK_STR(refused("func f(%1: i3[])"),
-              "line 1: type 'i3[]': unknown dtype 'i3'; known are bool, u8, i32, u32, f32");
+    CHECK_STR(refused("func f(%1: i3[])"), "line 1: type 'i3[]': unknown dtype 'i3'; known are "
+                                           "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64");
     CHECK_STR(refused("func f(%1: i32[n=3])"),
               "line 1: type 'i32[n=3]': dim 'n' may have no name here");
     CHECK_STR(refused("func f(%1: i32[] \"x)"), "line 1: a string has no end");

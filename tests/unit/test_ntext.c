@@ -414,7 +414,7 @@ static const struct {
     {HEAD "  o[0] = neg(x[0], x[1])\n}", 2, "')' expected, not ','"},
     {HEAD "  o[0] = sum(x[0])\n}", 2, "no operation 'sum'"},
     {HEAD "  o[0] = cast(x[0])\n}", 2, "no operation 'cast'"},
-    {HEAD "  o[0] = cast.f64(x[0])\n}", 2, "no operation 'cast.f64'"},
+    {HEAD "  o[0] = cast.f65(x[0])\n}", 2, "no operation 'cast.f65'"},
     {HEAD "  o[0] = add(x[0], n[0])\n}", 2, "add does not take operands of these dtypes"},
     {HEAD "  o[0] = exp(n[0])\n}", 2, "exp does not take"},
     {HEAD "  o[0] = where(x[0], x[1], x[2])\n}", 2, "where does not take"},

@@ -206,9 +206,9 @@ static void fill(memory *m, const dc_flat *f, rng *r)
         const size_t bytes = m->bytes[b->param] = (size_t)b->count * size;
         char *at = m->want[b->param] = calloc(bytes + 1, 1);
         for (int64_t i = 0; i < b->count; i++) {
-            uint32_t word = (uint32_t)rng_next(r) >> rng_below(r, 32);
-            if (b->dtype == DC_F32)
-                word = dc_f32_bits((float)rng_uniform(r, -9, 9));
+            uint64_t word = rng_next(r) >> rng_below(r, 64);
+            if (dc_dtype_is_float((dc_dtype)b->dtype))
+                word = dc_bits_of((dc_dtype)b->dtype, rng_uniform(r, -9, 9));
             memcpy(at + (size_t)i * size, &word, size);
         }
         m->got[b->param] = memcpy(malloc(bytes + 1), at, bytes);
@@ -225,7 +225,7 @@ static bool same(const dc_flat *f, const memory *m)
             const uint64_t x = dc_bits_load(t, (char *)m->want[b->param] + at);
             const uint64_t y = dc_bits_load(t, (char *)m->got[b->param] + at);
             const bool nan =
-                t == DC_F32 && isnan(dc_bits_f32((uint32_t)x)) && isnan(dc_bits_f32((uint32_t)y));
+                dc_dtype_is_float(t) && isnan(dc_value_of(t, x)) && isnan(dc_value_of(t, y));
             if (x != y && !nan)
                 return false;
         }

@@ -45,7 +45,7 @@ static void test_rows(void)
 
 static void test_patterns(void)
 {
-    unsigned char at[4];
+    unsigned char at[8];
     CHECK_EQ(bits(DC_I32, -1), -1);
     CHECK_EQ(bits(DC_U32, 4294967295.0), 4294967295u);
     CHECK_EQ(bits(DC_F32, -0.0), 0x80000000u);

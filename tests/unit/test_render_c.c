@@ -15,11 +15,14 @@
 static void fill_param(rng *r, int t, void *mem)
 {
     for (int i = 0; i < FLAT_COUNT * FLAT_POSITIONS; i++) {
-        uint32_t word = (uint32_t)rng_next(r) >> rng_below(r, 32);
-        if (t == DC_F32)
-            word = rng_below(r, 8) ? dc_f32_bits((float)rng_uniform(r, -9, 9)) : word & 0xff7fffff;
+        const dc_dtype d = (dc_dtype)t;
+        uint64_t word = rng_next(r) >> rng_below(r, 64); /* a bool may be any byte */
+        if (dc_dtype_is_float(d)) {
+            const uint64_t lowest = (uint64_t)1 << dc_dtype_fraction(d);
+            word = rng_below(r, 8) ? dc_bits_of(d, rng_uniform(r, -9, 9)) : word & ~lowest;
+        }
         memcpy((char *)mem + (size_t)i * dc_dtype_size((dc_dtype)t), &word,
-               dc_dtype_size((dc_dtype)t)); /* a bool may be any byte */
+               dc_dtype_size((dc_dtype)t));
     }
 }
 
@@ -39,7 +42,7 @@ static void run_random(runner *r, int kernel, uint64_t seed)
     rng random = {seed};
     void *want[FLAT_PARAMS], *got[FLAT_PARAMS];
     bool right = true;
-    const size_t bytes = sizeof(uint32_t) * FLAT_COUNT * FLAT_POSITIONS;
+    const size_t bytes = sizeof(uint64_t) * FLAT_COUNT * FLAT_POSITIONS;
     for (int p = 0; p < FLAT_PARAMS; p++) {
         want[p] = calloc(bytes, 1);
         if (p >= DC_DTYPE__COUNT)

@@ -95,8 +95,8 @@ static bool same(const memory *a, const memory *b)
         for (int64_t i = 0; i < a->of[p]->count; i++) {
             const uint64_t x = dc_bits_load(t, (const char *)a->at[p] + (size_t)i * size);
             const uint64_t y = dc_bits_load(t, (const char *)b->at[p] + (size_t)i * size);
-            if (x != y && !(t == DC_F32 && isnan(dc_bits_f32((uint32_t)x)) &&
-                            isnan(dc_bits_f32((uint32_t)y))))
+            if (x != y &&
+                !(dc_dtype_is_float(t) && isnan(dc_value_of(t, x)) && isnan(dc_value_of(t, y))))
                 return false;
         }
     }

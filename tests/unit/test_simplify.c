@@ -54,6 +54,11 @@ static const struct {
     {"  %7 = cast %5" F "  %8 = cast %7" I "  return %8", "  %7 = cast %5" I "  return %7"},
     {"  %7 = cast %5" F "  %8 = cast %7" B "  return %8", "  return %5"},
     {"  %7 = cast %3" F "  %8 = cast %7" I "  return %8", NULL},
+    {"  %7 = cast %3 : i8[2, 3]\n  %8 = cast %7" F "  %9 = cast %8 : u8[2, 3]\n  return %9", NULL},
+    {"  %7 = cast %3 : i8[2, 3]\n  %8 = cast %7" F "  %9 = cast %8 : i16[2, 3]\n  return %9",
+     "  %7 = cast %3 : i8[2, 3]\n  %8 = cast %7 : i16[2, 3]\n  return %8"},
+    {"  %7 = cast %1 : f64[2, 3]\n  %8 = cast %7" F "  return %8", "  return %1"},
+    {"  %7 = cast %3 : f64[2, 3]\n  %8 = cast %7" F "  return %8", "  %7 = cast %3" F "  return %7"},
     {"  %7 = cast %3 : u32[2, 3]\n  %8 = cast %7" F "  return %8", NULL},
     /* zeros, ones, the same */
     {MINUS_0 "  %8 = add %1, %7" F "  return %8", "  return %1"},

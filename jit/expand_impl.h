@@ -1,0 +1,72 @@
+/*
+ * What the files of the expansions share: one use of a row, and short names for formulas. Private to
+ * jit/expand*.c.
+ *
+ *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
+ *   expand_f64.c   those of f64
+ *
+ * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower.c).
+ */
+#ifndef DC_JIT_EXPAND_IMPL_H
+#define DC_JIT_EXPAND_IMPL_H
+
+#include "jit/expand.h"
+
+/* One use of a row. */
+typedef struct use {
+    dc_fbuild *b;
+    dc_dtype t, to; /* of the last operand, of the result */
+    int lanes;
+    dc_fv in[4];
+} use;
+
+static inline dc_fv bits(const use *u, dc_dtype t, uint64_t pattern)
+{
+    return dc_fb_const(u->b, t, u->lanes, pattern);
+}
+
+/* A float of the use's dtype. */
+static inline dc_fv flt(const use *u, double v)
+{
+    return bits(u, u->t, dc_bits_of(u->t, v));
+}
+
+static inline dc_fv op1(const use *u, dc_kop op, dc_fv a)
+{
+    return dc_fb_op1(u->b, op, a);
+}
+
+static inline dc_fv op2(const use *u, dc_kop op, dc_fv a, dc_fv c)
+{
+    return dc_fb_op2(u->b, op, a, c);
+}
+
+static inline dc_fv pick(const use *u, dc_fv cond, dc_fv yes, dc_fv no)
+{
+    return dc_fb_op3(u->b, DC_K_SELECT, cond, yes, no);
+}
+
+static inline dc_fv fma3(const use *u, dc_fv a, dc_fv c, dc_fv d)
+{
+    return dc_fb_op3(u->b, DC_K_FMA, a, c, d);
+}
+
+static inline dc_fv as(const use *u, dc_fv a, dc_dtype t)
+{
+    return dc_fb_bitcast(u->b, a, t);
+}
+
+/* coef[0] * x^(n-1) + ... + coef[n-1] */
+static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
+{
+    dc_fv r = flt(u, coef[0]);
+    for (int i = 1; i < n; i++)
+        r = fma3(u, r, x, flt(u, coef[i]));
+    return r;
+}
+
+dc_fv dc_expand_exp_f64(const use *u);
+dc_fv dc_expand_log_f64(const use *u);
+dc_fv dc_expand_rem_f64(const use *u);
+
+#endif
