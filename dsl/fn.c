@@ -131,6 +131,20 @@ static void give(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const
     dc_error_check(L, d, dc_protect(&d->rt->job, give_body, &a), fn->name);
 }
 
+static dc_status check_sizes_body(dc_job *j, void *arg)
+{
+    const giving *a = arg;
+    return dc_sig_check(j, a->sig, a->bind);
+}
+
+/* All sizes are given: is it a definition, and which others follow? */
+static void check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b)
+{
+    giving a = {.sig = &fn->sig, .bind = b};
+    DC_UNUSED(L);
+    dc_error_check(L, d, dc_protect(&d->rt->job, check_sizes_body, &a), fn->name);
+}
+
 /* Is a tensor of this type known without a call? */
 static bool is_known(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *t)
 {
@@ -188,6 +202,7 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
     dc_fn_key here = *key;
     luaL_checkstack(L, 8, "sizes");
     if (var == fn->sig.nvar) {
+        check_sizes(L, d, fn, &here.bind);
         if (early_key(fn, &here))
             trace_early(L, d, fn_idx, &here);
         return;
@@ -271,6 +286,7 @@ static int l_check(lua_State *L)
                  dc_args_integer(L, d, lua_gettop(L), "check", fn->sig.var[v]));
         lua_pop(L, 1);
     }
+    check_sizes(L, d, fn, &key.bind);
     if (!early_key(fn, &key)) {
         char text[800];
         dc_sig_print(&fn->sig, &key.bind, text, sizeof text);

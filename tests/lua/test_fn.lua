@@ -21,6 +21,16 @@ function TestSignature:test_what_cannot_be_read()
   fails("a signature such as", dc.fn, function() end)
 end
 
+function TestSignature:test_sizes_that_no_call_could_find()
+  local function body(x) return x:sum() end
+  fails("the size of 'n' cannot be found from n*n", dc.fn, "f(x: f32[n*n]) -> f32[]", body)
+  fails("n - 9 is -1; a size is 0 or more", dc.fn, "f(x: f32[n=8]) -> f32[n - 9]", body)
+  fails("n = 7 is not 2*m for a whole m", dc.fn, "f(x: f32[n=2*m]) -> f32[]", body, { n = 7 })
+  local f = dc.fn("f(x: f32[n=2*m], y: f32[n]) -> f32[]", function(x, y) return (x + y):sum() end, { m = 3 })
+  lu.assertEquals(f(dc.ones "f32[6]", dc.ones "f32[6]"):item(), 12)
+  fails("n = 7 is not 2*m for a whole m", f.check, f, { n = 7 })
+end
+
 function TestSignature:test_parameters_of_the_body()
   fails("parameter 1 is 'x' in the signature and 'y' in the function", dc.fn, "f(x: f32[])", function(y) return y end)
   fails("the function takes '...'", dc.fn, "f(x: f32[])", function(...) return ... end)
