@@ -248,6 +248,14 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
     return made;
 }
 
+/* Arguments that contradict a statement such as n=2*m of a result: no one of them is at fault. */
+static DC_NORETURN void wrong_together(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_miss *miss)
+{
+    char words[200];
+    dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
+    dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name, "the arguments do not fit together: %s", words);
+}
+
 /* All tensors among the leaves at once. */
 static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
@@ -262,8 +270,11 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
         leaf[n] = (dc_sig_leaf){v->declared[i], *dc_handle_type(h)};
         which[n++] = i;
     }
-    if (!dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss))
-        wrong_leaf(L, d, fn, v, miss.kind == DC_MISS_NAME ? &before : &key->bind, which[miss.leaf], &miss);
+    if (dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss))
+        return;
+    if (miss.leaf < 0)
+        wrong_together(L, d, fn, &miss);
+    wrong_leaf(L, d, fn, v, miss.kind == DC_MISS_NAME ? &before : &key->bind, which[miss.leaf], &miss);
 }
 
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)

@@ -31,6 +31,12 @@ function TestSignature:test_sizes_that_no_call_could_find()
   fails("n = 7 is not 2*m for a whole m", f.check, f, { n = 7 })
 end
 
+function TestSignature:test_arguments_that_contradict_a_result()
+  local f = dc.fn("f(x: f32[m], y: f32[n]) -> f32[n=2*m]", function(x, y) return y + x:sum() * 0 end)
+  lu.assertEquals(f(dc.ones "f32[2]", dc.ones "f32[4]").shape, { 4 })
+  fails("the arguments do not fit together: n = 5 against 2*m = 4", f, dc.ones "f32[2]", dc.ones "f32[5]")
+end
+
 function TestSignature:test_parameters_of_the_body()
   fails("parameter 1 is 'x' in the signature and 'y' in the function", dc.fn, "f(x: f32[])", function(y) return y end)
   fails("the function takes '...'", dc.fn, "f(x: f32[])", function(...) return ... end)
