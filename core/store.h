@@ -46,6 +46,7 @@ typedef struct dc_cell {
     dc_store *store;
     char *label;    /* "net.2.weight"; replaced when a path is known */
     bool trainable; /* dc.param, not dc.state */
+    bool frozen;    /* a parameter that is not trained for a while */
     bool torn;      /* a failed device run may have left half a value */
     const char *job; /* function whose call or job is about to set it; NULL: none */
 } dc_cell;

@@ -91,8 +91,10 @@ static int make(lua_State *L, const char *op, bool trainable)
     if (trainable && !dc_dtype_is_float((dc_dtype)t.dtype))
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
                       &(dc_blame){.hint = "dc.state is not trained"});
-    const dc_tensor *value = realized(L, d, 2, &t, op);
     const dc_place place = dc_place_find(L, d);
+    if (dc_trace_made(L, d, op, &place, &t))
+        return 1;
+    const dc_tensor *value = realized(L, d, 2, &t, op);
     dc_handle *h = dc_handle_new(L, d);
     if (place.where != NULL)
         h->origin = dc_place_intern(d, "made at %s", place.where);
@@ -103,6 +105,7 @@ static int make(lua_State *L, const char *op, bool trainable)
         dc_error_raise(L, d, &(dc_blame){.op = op});
     }
     dc_handle_pressure(L, d, dc_type_bytes(&t));
+    dc_trace_keep(L, d, op, &place);
     return 1;
 }
 

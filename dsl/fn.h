@@ -137,6 +137,8 @@ void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *dec
  */
 void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int body_idx);
 dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
+/* The fields of the plain table at idx, which is called so, are guarded too. */
+void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);
 dc_guards *dc_guard_new(void);
 void dc_guard_register(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */

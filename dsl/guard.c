@@ -7,7 +7,8 @@
  * the trace shares captured locals with such a one or has locals of the trace only.
  *
  * When the trace ends, a noted local that has another value was assigned: an error. The others
- * become guards, and so do the scalars and tensors in plain tables among them, globals included.
+ * become guards, and so do the fields of plain tables among them, globals included; a function or a
+ * table in them counts as changed when it is another one.
  *
  * A value is kept by type and bits, or by address while the table of references holds it; so asking
  * costs no allocation.
@@ -42,11 +43,12 @@ typedef struct guard {
 
 typedef struct guarded_table {
     int ref;
-    uint32_t count; /* of its scalars and tensors */
+    uint32_t count; /* of its fields */
     const char *name;
 } guarded_table;
 
 struct dc_guards {
+    DC_VEC(guarded_table) watched; /* to be looked at when the trace ends */
     DC_VEC(guard) local;
     DC_VEC(guard) field;
     DC_VEC(guarded_table) table;
@@ -122,19 +124,27 @@ typedef struct adding {
     dc_guards *g;
     guard guard;
     guarded_table table;
-    int what; /* 0 local, 1 field, 2 table */
+    enum { LOCAL, FIELD, TABLE, WATCHED } what;
 } adding;
 
 static dc_status add_body(dc_job *j, void *arg)
 {
     const adding *a = arg;
     DC_UNUSED(j);
-    if (a->what == 0)
+    switch (a->what) {
+    case LOCAL:
         DC_PUSH(a->g->local, a->guard);
-    else if (a->what == 1)
+        break;
+    case FIELD:
         DC_PUSH(a->g->field, a->guard);
-    else
+        break;
+    case TABLE:
         DC_PUSH(a->g->table, a->table);
+        break;
+    case WATCHED:
+        DC_PUSH(a->g->watched, a->table);
+        break;
+    }
     return DC_OK;
 }
 
@@ -323,20 +333,6 @@ static void refuse_assigned(lua_State *L, dc_dsl *d, const dc_guards *g, int ref
     }
 }
 
-static bool is_guarded(lua_State *L, int idx)
-{
-    switch (lua_type(L, idx)) {
-    case LUA_TBOOLEAN:
-    case LUA_TNUMBER:
-    case LUA_TSTRING:
-        return true;
-    case LUA_TUSERDATA:
-        return dc_handle_test(L, idx) != NULL;
-    default:
-        return false;
-    }
-}
-
 static bool is_plain_table(lua_State *L, int idx)
 {
     if (lua_type(L, idx) != LUA_TTABLE)
@@ -388,20 +384,18 @@ static void guard_table(lua_State *L, dc_dsl *d, dc_guards *g, int refs, const c
     const int ref = add_ref(L, refs, table);
     uint32_t count = 0;
     for (lua_pushnil(L); lua_next(L, table) != 0; lua_settop(L, table + 1)) {
-        if (is_guarded(L, table + 2)) {
-            const adding a = {.g = g,
-                              .what = 1,
+        const adding field = {.g = g,
+                              .what = FIELD,
                               .guard = {.holder = ref,
                                         .key = add_ref(L, refs, table + 1),
                                         .name = field_name(L, d, name, table + 1),
                                         .was = keep(L, table + 2, refs)}};
-            add(L, d, &a);
-            count++;
-        } else if (is_plain_table(L, table + 2)) {
+        add(L, d, &field);
+        count++;
+        if (is_plain_table(L, table + 2))
             guard_table(L, d, g, refs, field_name(L, d, name, table + 1), depth - 1);
-        }
     }
-    const adding a = {.g = g, .what = 2, .table = {ref, count, name}};
+    const adding a = {.g = g, .what = TABLE, .table = {ref, count, name}};
     add(L, d, &a);
 }
 
@@ -421,12 +415,25 @@ static void guard_tables(lua_State *L, dc_dsl *d, dc_guards *g, int refs)
     for (uint32_t i = 0; i < g->local.n; i++) {
         const guard l = g->local.at[i];
         push_value(L, &l, refs, true);
-        if (is_plain_table(L, -1))
-            guard_table(L, d, g, refs, strcmp(l.name, "_ENV") == 0 ? "" : l.name, DEPTH);
+        const bool globals = strcmp(l.name, "_ENV") == 0 && lua_type(L, -1) == LUA_TTABLE;
+        if (globals || is_plain_table(L, -1))
+            guard_table(L, d, g, refs, globals ? "" : l.name, DEPTH);
+        lua_pop(L, 1);
+    }
+    for (uint32_t i = 0; i < g->watched.n; i++) {
+        lua_rawgeti(L, refs, g->watched.at[i].ref);
+        guard_table(L, d, g, refs, g->watched.at[i].name, DEPTH);
         lua_pop(L, 1);
     }
     lua_pushnil(L);
     lua_setfield(L, refs, "tables");
+}
+
+void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name)
+{
+    const adding a = {
+        .g = t->guards, .what = WATCHED, .table = {dc_trace_hold(L, t, idx), 0, name}};
+    add(L, d, &a);
 }
 
 dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs)
@@ -453,6 +460,7 @@ void dc_guard_free(dc_guards *g)
 {
     if (g == NULL)
         return;
+    DC_VEC_FREE(g->watched);
     DC_VEC_FREE(g->local);
     DC_VEC_FREE(g->field);
     DC_VEC_FREE(g->table);
@@ -472,7 +480,7 @@ static bool other_count(lua_State *L, const guarded_table *t, int refs)
     uint32_t n = 0;
     lua_rawgeti(L, refs, t->ref);
     for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1))
-        n += is_guarded(L, -1);
+        n++;
     lua_pop(L, 1);
     return n != t->count;
 }

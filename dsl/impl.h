@@ -407,6 +407,7 @@ uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
 void dc_grad_register(lua_State *L, dc_dsl *d, int module);              /* grad.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
+void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
 void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* tensor.c */
 void dc_scope_register(lua_State *L, dc_dsl *d, int module);                         /* scope.c */

@@ -263,6 +263,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     fill_module(L, d, module);
     lua_newtable(L);
     dc_data_register(L, d);
+    dc_layer_register(L, d);
     preload(L, d);
     lua_settop(L, module);
     guard_exit(L, d);

@@ -20,6 +20,11 @@ local nn = {}
 ---@overload fun(...): ...
 local Layer = {}
 
+-- A layer keeps its fields in a table of their own (_own), so that every assignment reaches
+-- __newindex: another part or another setting is another structure, and with it another specialisation
+-- of the typed functions that call the layer. What they compare is one static value (_state): structure,
+-- mode, frozen or not.
+
 -- ---- paths ----
 
 local function is_layer(v)
@@ -32,6 +37,15 @@ local function before(a, b)
     return type(a) == "number"
   end
   return a < b
+end
+
+local function own(layer)
+  return rawget(layer, "_own")
+end
+
+-- The fields of a layer, or a plain table itself.
+local function fields_of(t)
+  return is_layer(t) and own(t) or t
 end
 
 -- The keys under which parts may stand, in order.
@@ -49,6 +63,7 @@ end
 
 -- Calls see(part, path) for the layers and cells below t, each once.
 local function walk(t, path, see, seen)
+  t = fields_of(t)
   for _, key in ipairs(part_keys(t)) do
     local part, at = rawget(t, key), path .. "." .. key
     local kind = core.kind(part)
@@ -90,8 +105,74 @@ local function path_of(layer)
   return path
 end
 
+-- ---- structure and mode ----
+
+local function mode_of(layer)
+  return ("%s%s, structure %d"):format(rawget(layer, "_eval") and "eval" or "train",
+    rawget(layer, "_frozen") and ", frozen" or "", rawget(layer, "_structure") or 1)
+end
+
+-- The state has changed: whoever compares it is told.
+local function tell(layer)
+  local state = rawget(layer, "_state")
+  if state then
+    state.value = mode_of(layer)
+  end
+end
+
+-- A typed function that is being traced depends on the layer as it is.
+local function depend(layer)
+  local state = rawget(layer, "_state")
+  if not state then
+    state = core.static(mode_of(layer), path_of(layer))
+    rawset(layer, "_state", state)
+  end
+  for key, v in next, own(layer) do
+    if type(v) == "table" and not getmetatable(v) then
+      core.watch(v, ("%s.%s"):format(path_of(layer), tostring(key)))
+    end
+  end
+  return state.value
+end
+
 local function text_of(layer)
+  if core.tracing() then
+    depend(layer)
+  end
   return ("%s (%s)"):format(path_of(layer), layer:describe())
+end
+
+local function assign(layer, key, value)
+  local fields = own(layer)
+  if type(key) == "string" and key:sub(1, 1) == "_" then
+    rawset(layer, key, value)
+    return
+  end
+  local changed = not rawequal(fields[key], value)
+  fields[key] = value
+  if changed and rawget(layer, "_state") and not core.tracing() then
+    rawset(layer, "_structure", (rawget(layer, "_structure") or 1) + 1)
+    tell(layer)
+    assign_paths(layer, path_of(layer))
+  end
+end
+
+-- Calls set(layer) for it and every layer below.
+local function each_layer(layer, set)
+  set(layer)
+  walk(layer, "", function(part)
+    if is_layer(part) then
+      set(part)
+    end
+  end, { [layer] = true })
+  return layer
+end
+
+local function refuse_inside(layer, what)
+  if core.tracing() then
+    core.fail("ASSIGNED", nil, ("%s is called for %s while a typed function is traced, which happens once")
+      :format(what, path_of(layer)), "call it outside, before the function")
+  end
 end
 
 -- ---- classes ----
@@ -127,6 +208,52 @@ function Layer:named_parameters()
   return list
 end
 
+local function set_mode(layer, what, eval)
+  refuse_inside(layer, what)
+  return each_layer(layer, function(l)
+    rawset(l, "_eval", eval)
+    tell(l)
+  end)
+end
+
+---Training mode, in which every layer begins: dropout drops, `self.training` is true. For this layer and
+---all below it. Typed functions that call it have a specialisation for each mode.
+---@return deepc.nn.Layer # itself
+function Layer:train()
+  return set_mode(self, "train()", nil)
+end
+
+---Evaluation mode: dropout does nothing, `self.training` is false. For this layer and all below it.
+---@return deepc.nn.Layer # itself
+function Layer:eval()
+  return set_mode(self, "eval()", true)
+end
+
+local function set_frozen(layer, what, frozen)
+  refuse_inside(layer, what)
+  walk(layer, "", function(part)
+    if not is_layer(part) then
+      core.trainable(part, not frozen)
+    end
+  end, { [layer] = true })
+  return each_layer(layer, function(l)
+    rawset(l, "_frozen", frozen)
+    tell(l)
+  end)
+end
+
+---Its parameters, and those of all layers below, are no longer trained: optimisers leave them as they are.
+---@return deepc.nn.Layer # itself
+function Layer:freeze()
+  return set_frozen(self, "freeze()", true)
+end
+
+---Its parameters are trained again.
+---@return deepc.nn.Layer # itself
+function Layer:unfreeze()
+  return set_frozen(self, "unfreeze()", nil)
+end
+
 ---What the layer computes; a class gives its own. Call the layer, not this.
 ---@return any # of what it is called with
 function Layer:forward()
@@ -152,13 +279,32 @@ function nn.class(name)
     __tostring = function(self)
       return self:describe()
     end,
+    __newindex = assign,
+    __len = function(self)
+      return #own(self)
+    end,
+    __pairs = function(self)
+      return next, own(self)
+    end,
     _is_layer = true,
   }
-  class.__index = class
+  function class.__index(self, key)
+    local v = own(self)[key]
+    if v ~= nil then
+      return v
+    end
+    if key == "training" then
+      if core.tracing() then
+        depend(self)
+      end
+      return not rawget(self, "_eval")
+    end
+    return class[key]
+  end
   return setmetatable(class, {
     __index = Layer,
     __call = function(c, ...)
-      local layer = setmetatable({}, c)
+      local layer = setmetatable({ _own = {} }, c)
       if c.init then
         c.init(layer, ...)
       end

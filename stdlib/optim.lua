@@ -84,6 +84,9 @@ local function new_class(name, defaults)
         core.fail("ARG", nil, ("%s has no setting '%s'"):format(name, tostring(key)))
       end
       check_setting(name, key, value)
+      if key == "momentum" and not rawget(self, "_own").velocity then
+        core.fail("ARG", nil, name .. " was made without momentum", name .. "(params, { momentum = 0.9 })")
+      end
       cell:set(value)
     end,
     __tostring = function()
@@ -119,8 +122,29 @@ end
 function methods:step(loss, options)
   core.options("step", options, "lr", "unused")
   options = options or {}
-  local grads = dc.grad(loss, self.params, { unused = options.unused })
+  local trained, index = {}, {}
+  for i, p in ipairs(self.params) do
+    if core.kind(p) == "param" then -- a frozen one counts as a state
+      trained[#trained + 1], index[#index + 1] = p, i
+    end
+  end
+  if #trained == 0 then
+    core.fail("ARG", "step", "every parameter is frozen", "net:unfreeze()")
+  end
+  local grads = {}
+  for k, g in ipairs(dc.grad(loss, trained, { unused = options.unused })) do
+    grads[index[k]] = g
+  end
   self:update(grads, options.lr or self.lr)
+end
+
+-- Calls update(i, p, g) for the parameters that have a gradient.
+local function each_gradient(params, grads, update)
+  for i, p in ipairs(params) do
+    if grads[i] then
+      update(i, p, grads[i])
+    end
+  end
 end
 
 ---Stochastic gradient descent; with momentum m: v = m v + g, p = p - lr v.
@@ -138,14 +162,13 @@ function optim.SGD.init(own, options)
 end
 
 function optim.SGD:update(grads, lr)
-  for i, p in ipairs(self.params) do
-    local v = grads[i]
+  each_gradient(self.params, grads, function(i, p, v)
     if self.velocity then
       v = self.momentum * self.velocity[i] + v
       self.velocity[i]:set(v)
     end
     p:set(p - lr * v)
-  end
+  end)
 end
 
 ---Adam (Kingma and Ba, 2015, algorithm 1). The powers of beta1 and beta2 that correct the bias are
@@ -168,14 +191,13 @@ function optim.Adam:update(grads, lr)
   local rate, scale = lr / (1 - power1), 1 / (1 - power2)
   self.power1:set(power1)
   self.power2:set(power2)
-  for i, p in ipairs(self.params) do
-    local g = grads[i]
+  each_gradient(self.params, grads, function(i, p, g)
     local m = b1 * self.m[i] + (1 - b1) * g
     local v = b2 * self.v[i] + (1 - b2) * (g * g)
     self.m[i]:set(m)
     self.v[i]:set(v)
     p:set(p - rate * m / ((v * scale):sqrt() + self.eps))
-  end
+  end)
 end
 
 return core.module("deepc.optim", optim)

@@ -27,6 +27,23 @@ function Layer:parameters() end
 ---@return table[]
 function Layer:named_parameters() end
 
+---Training mode, in which every layer begins: dropout drops, `self.training` is true. For this layer and
+---all below it. Typed functions that call it have a specialisation for each mode.
+---@return deepc.nn.Layer # itself
+function Layer:train() end
+
+---Evaluation mode: dropout does nothing, `self.training` is false. For this layer and all below it.
+---@return deepc.nn.Layer # itself
+function Layer:eval() end
+
+---Its parameters, and those of all layers below, are no longer trained: optimisers leave them as they are.
+---@return deepc.nn.Layer # itself
+function Layer:freeze() end
+
+---Its parameters are trained again.
+---@return deepc.nn.Layer # itself
+function Layer:unfreeze() end
+
 ---What the layer computes; a class gives its own. Call the layer, not this.
 ---@return any # of what it is called with
 function Layer:forward() end

@@ -1,0 +1,407 @@
+-- What a typed function captured and what becomes of it: every change is noticed or has no effect.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+
+local function fails(pattern, f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), pattern)
+end
+
+local function count(name)
+  return dc.stats()[name]
+end
+
+-- Calls f until it looks at fields of tables again.
+local function until_looked(f, ...)
+  for _ = 1, 17 do
+    f(...)
+  end
+end
+
+TestLocals = {}
+
+function TestLocals:test_a_number_that_changes_the_graph()
+  local k = 2
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * k end)
+  lu.assertEquals(f(3):item(), 6)
+  k = 5
+  fails("captured local 'k' changed from 2 to 5 and changes the graph of 'f'", f, 3)
+  fails("hint: argument k: f32[], or dc.static", f, 3)
+  k = 2
+  lu.assertEquals(f(3):item(), 6)
+end
+
+function TestLocals:test_one_that_does_not()
+  local k, said = 2, {}
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    said[1] = k
+    return x * 2
+  end)
+  f(3)
+  f(3)
+  local before = dc.stats()
+  for i = 1, 5 do
+    k = i + 10
+    lu.assertEquals(f(i):item(), 2 * i)
+  end
+  local after = dc.stats()
+  lu.assertEquals(after.traces, before.traces + 5)
+  lu.assertEquals(after.compiles, before.compiles)
+  lu.assertEquals(after.kernels, before.kernels)
+end
+
+function TestLocals:test_strings_booleans_and_their_kind()
+  local act, on = "relu", true
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    if on then x = x + 1 end
+    return x[act](x)
+  end)
+  lu.assertEquals(f(-3):item(), 0)
+  act = "neg"
+  fails("captured local 'act' changed from 'relu' to 'neg'", f, -3)
+  act, on = "relu", false
+  fails("captured local 'on' changed from true to false", f, -3)
+end
+
+function TestLocals:test_of_functions_called_inside()
+  local k = 2
+  local function scale(x) return x * k end
+  local function twice(x) return scale(scale(x)) end
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return twice(x) end)
+  lu.assertEquals(f(3):item(), 12)
+  k = 3
+  fails("captured local 'k' changed from 2 to 3", f, 3)
+end
+
+function TestLocals:test_of_a_typed_function_called_inside()
+  local k = 2
+  local inner = dc.fn("inner(x: f32[n]) -> f32[n]", function(x) return x * k end)
+  local outer = dc.fn("outer(x: f32[2]) -> f32[2]", function(x) return inner(x) + 1 end)
+  lu.assertEquals(outer({ 1, 2 }):totable(), { 3, 5 })
+  k = 3
+  fails("captured local 'k' changed from 2 to 3 and changes the graph of 'outer'", outer, { 1, 2 })
+end
+
+function TestLocals:test_a_tensor_that_is_replaced()
+  local w = dc.tensor { 1, 2 }
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x * w end)
+  lu.assertEquals(f({ 3, 4 }):totable(), { 3, 8 })
+  w = dc.tensor { 5, 6 }
+  fails("captured tensor 'w' was replaced after 'f' was traced", f, { 3, 4 })
+  fails('hint: pass it as an argument, or w = dc.state("f32[2]")', f, { 3, 4 })
+end
+
+function TestLocals:test_assigned_while_tracing()
+  local total = dc.tensor(0)
+  fails("captured local 'total' is assigned while 'step' is traced, which happens once", dc.fn,
+    "step(x: f32[]) -> f32[]", function(x)
+      total = total + x
+      return total
+    end)
+end
+
+function TestLocals:test_locals_of_the_trace_itself_are_free()
+  local function sum_to(n)
+    local total = 0
+    local function add(i) total = total + i end
+    for i = 1, n do add(i) end
+    return total
+  end
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    local y = x
+    local function grow() y = y * 2 end
+    for _ = 1, 3 do grow() end
+    return y + sum_to(4)
+  end)
+  lu.assertEquals(f(1):item(), 18)
+  lu.assertEquals(f(1):item(), 18)
+end
+
+function TestLocals:test_counters()
+  local n = 0
+  local function count_up()
+    n = n + 1
+    return n
+  end
+  fails("captured local 'n' is assigned while 'f' is traced", dc.fn, "f(x: f32[]) -> f32[]", function(x)
+    return x * count_up()
+  end)
+end
+
+TestFields = {}
+
+function TestFields:test_a_number_in_a_table()
+  local cfg = { lr = 0.5, deep = { er = { k = 1 } } }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * cfg.lr * cfg.deep.er.k end)
+  lu.assertEquals(f(2):item(), 1)
+  cfg.lr = 0.25
+  fails("captured field 'cfg.lr' changed from 0.5 to 0.25 and changes the graph of 'f'", until_looked, f, 2)
+  cfg.lr, cfg.deep.er.k = 0.5, 3
+  fails("captured field 'cfg.deep.er.k' changed from 1 to 3", until_looked, f, 2)
+end
+
+function TestFields:test_the_second_call_finds_counters()
+  local cfg = { n = 0 }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    cfg.n = cfg.n + 1
+    return x * cfg.n
+  end)
+  lu.assertEquals(f(2):item(), 2)
+  fails("captured field 'cfg.n' changed from 1 to 2 and changes the graph of 'f'", f, 2)
+end
+
+function TestFields:test_an_unrelated_change_compiles_nothing()
+  local cfg = { lr = 0.5, epoch = 1, name = "a" }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * cfg.lr end)
+  until_looked(f, 2)
+  local before = dc.stats()
+  for i = 1, 40 do
+    cfg.epoch, cfg.name, cfg["new" .. i] = i, "b" .. i, i
+    lu.assertEquals(f(2):item(), 1)
+  end
+  local after = dc.stats()
+  lu.assertEquals(after.compiles, before.compiles)
+  lu.assertEquals(after.kernels, before.kernels)
+  lu.assertTrue(after.traces - before.traces <= 4)
+end
+
+function TestFields:test_a_tensor_in_a_table()
+  local state = { h = dc.zeros "f32[2]" }
+  local rnn = dc.fn("rnn(x: f32[2]) -> f32[2]", function(x) return x + state.h end)
+  state.h = rnn { 1, 2 }
+  fails("captured tensor 'state.h' was replaced after 'rnn' was traced", rnn, { 1, 2 })
+  fails('h = dc.state("f32[2]")', rnn, { 1, 2 })
+end
+
+function TestFields:test_one_that_was_not_there()
+  local cfg = {}
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return cfg.k and x * cfg.k or x end)
+  lu.assertEquals(f(2):item(), 2)
+  cfg.k = 3
+  fails("a field of captured 'cfg' was added or removed and changes the graph of 'f'", until_looked, f, 2)
+end
+
+function TestFields:test_globals()
+  rawset(_G, "GUARDED", 2)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * rawget(_G, "GUARDED") end)
+  lu.assertEquals(f(3):item(), 6)
+  rawset(_G, "GUARDED", 4)
+  fails("captured global 'GUARDED' changed from 2 to 4", until_looked, f, 3)
+  rawset(_G, "GUARDED", nil)
+end
+
+TestForbidden = {}
+
+function TestForbidden:test_calls_whose_values_differ()
+  local names = { ["math.random"] = math.random, ["os.time"] = os.time, ["os.clock"] = os.clock,
+    ["io.read"] = io.read }
+  for name, fn in pairs(names) do
+    fails(name .. " is called while 'f' is traced, which happens once", dc.fn, "f(x: f32[]) -> f32[]",
+      function(x)
+        local v = fn()
+        return x * v
+      end)
+  end
+end
+
+function TestForbidden:test_a_choice_that_nothing_explains()
+  local next_number = coroutine.wrap(function()
+    for i = 1, math.huge do coroutine.yield(i) end
+  end)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * next_number() end)
+  f(1)
+  fails("two traces of 'f' differ, first at ", f, 1)
+end
+
+function TestForbidden:test_coroutines_that_end_inside()
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    local parts = coroutine.wrap(function()
+      coroutine.yield(x * 2)
+      coroutine.yield(x * 3)
+    end)
+    return parts() + parts()
+  end)
+  lu.assertEquals(f(2):item(), 10)
+  lu.assertEquals(f(2):item(), 10)
+end
+
+TestStatics = {}
+
+function TestStatics:test_each_value_is_a_specialisation()
+  local k = dc.static(2)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * k.value end)
+  lu.assertEquals(f(3):item(), 6)
+  k.value = 5
+  lu.assertEquals(f(3):item(), 15)
+  local before = count "traces"
+  for i = 1, 6 do
+    k.value = i % 2 == 0 and 2 or 5
+    lu.assertEquals(f(3):item(), i % 2 == 0 and 6 or 15)
+  end
+  lu.assertTrue(count "traces" - before <= 2) -- the second calls
+  lu.assertEquals(#f:info(), 2)
+  lu.assertEquals(tostring(k), "static 2")
+end
+
+function TestStatics:test_errors()
+  local k = dc.static "a"
+  fails("a static value has no 'val'", function() return k.val end)
+  fails("a tensor is no static value", dc.static, dc.zeros "f32[2]")
+  fails("a static value is assigned while 'f' is traced", dc.fn, "f(x: f32[]) -> f32[]", function(x)
+    k.value = "b"
+    return x
+  end)
+end
+
+function TestStatics:test_static_parameters()
+  local f = dc.fn("f(x: f32[], n, mode) -> f32[]", function(x, n, mode)
+    for _ = 1, n do x = x * 2 end
+    return mode == "neg" and -x or x
+  end)
+  lu.assertEquals(f(1, 3, "pos"):item(), 8)
+  lu.assertEquals(f(1, 3, "neg"):item(), -8)
+  lu.assertEquals(f(1, 0, nil):item(), 1)
+  lu.assertEquals(f(1, 3, "pos"):item(), 8)
+  lu.assertEquals(#f:info(), 3)
+end
+
+TestLayers = {}
+
+local function make()
+  dc.seed(1)
+  return nn.Sequential { nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2) }
+end
+
+function TestLayers:test_an_added_layer()
+  local net = make()
+  local f = dc.fn("f(x: f32[1, 4]) -> f32[1, 2]", function(x) return net(x) end)
+  local x = dc.ones "f32[1, 4]"
+  local a = f(x):totable()
+  f(x)
+  net[4] = nn.class "Twice" ()
+  getmetatable(net[4]).forward = function(_, y) return y * 2 end
+  local b = f(x):totable()
+  lu.assertAlmostEquals(b[1][1], 2 * a[1][1], 1e-6)
+  net[4] = nil
+  lu.assertEquals(f(x):totable(), a)
+end
+
+function TestLayers:test_a_replaced_parameter()
+  local net = make()
+  local f = dc.fn("f(x: f32[1, 4]) -> f32[1, 2]", function(x) return net(x) end)
+  local x = dc.ones "f32[1, 4]"
+  f(x)
+  f(x)
+  net[3].weight = dc.param("f32[3, 2]", 0)
+  net[3].bias:set { 7, 8 }
+  lu.assertEquals(f(x):totable(), { { 7, 8 } })
+  net[3].bias:set { 9, 10 } -- a value is no such change
+  local traces = count "compiles"
+  lu.assertEquals(f(x):totable(), { { 9, 10 } })
+  lu.assertEquals(count "compiles", traces)
+end
+
+function TestLayers:test_training_and_evaluation()
+  local Noise = nn.class "Noise"
+  function Noise:forward(x) return self.training and x * 3 or x end
+  local net = nn.Sequential { Noise() }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return net(x) end)
+  lu.assertTrue(net[1].training)
+  lu.assertEquals(f(1):item(), 3)
+  net:eval()
+  lu.assertFalse(net[1].training)
+  lu.assertEquals(f(1):item(), 1)
+  local before = count "compiles"
+  for _ = 1, 4 do
+    net:train()
+    lu.assertEquals(f(1):item(), 3)
+    net:eval()
+    lu.assertEquals(f(1):item(), 1)
+  end
+  lu.assertEquals(count "compiles", before)
+  lu.assertEquals(#f:info(), 2)
+  fails("eval() is called for", dc.fn, "g(x: f32[]) -> f32[]", function(x)
+    net:eval()
+    return net(x)
+  end)
+end
+
+function TestLayers:test_a_setting_of_a_layer()
+  local Scale = nn.class "Scale"
+  function Scale:init(k) self.k = k end
+  function Scale:forward(x) return x * self.k end
+  local layer = Scale(2)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return layer(x) end)
+  lu.assertEquals(f(1):item(), 2)
+  layer.k = 5
+  lu.assertEquals(f(1):item(), 5)
+end
+
+function TestLayers:test_a_list_of_layers()
+  local Stack = nn.class "Stack"
+  function Stack:init() self.blocks = { nn.Linear(2, 2), nn.Linear(2, 2) } end
+  function Stack:forward(x)
+    for _, block in ipairs(self.blocks) do x = block(x) end
+    return x
+  end
+  local net = Stack()
+  lu.assertEquals(#net:parameters(), 4)
+  local f = dc.fn("f(x: f32[1, 2]) -> f32[1, 2]", function(x) return net(x) end)
+  until_looked(f, { { 1, 2 } })
+  net.blocks[3] = nn.Linear(2, 2)
+  fails("a field of captured 'net.blocks' was added or removed", until_looked, f, { { 1, 2 } })
+  net.blocks = { net.blocks[1] } -- through the layer: another structure
+  lu.assertEquals(f({ { 1, 2 } }).shape, { 1, 2 })
+end
+
+function TestLayers:test_freezing()
+  local net = make()
+  local opt = optim.SGD(net:parameters(), { lr = 0.1 })
+  local step = dc.fn("step(x: f32[1, 4]) -> f32[]", function(x)
+    local loss = net(x):sum()
+    opt:step(loss)
+    return loss
+  end)
+  local x = dc.ones "f32[1, 4]"
+  net[1]:freeze()
+  lu.assertEquals(#net:parameters(), 2)
+  local w1, w3 = net[1].weight:totable(), net[3].weight:totable()
+  step(x)
+  lu.assertEquals(net[1].weight:totable(), w1)
+  lu.assertNotEquals(net[3].weight:totable(), w3)
+  net[1]:unfreeze()
+  step(x)
+  lu.assertNotEquals(net[1].weight:totable(), w1)
+  lu.assertEquals(#net:parameters(), 4)
+end
+
+TestCellsMadeInside = {}
+
+function TestCellsMadeInside:test_they_are_found_again()
+  local f = dc.fn("f(x: f32[n]) -> f32[]", function(x)
+    local total = dc.state "f32[]"
+    total:set(total + x:sum())
+    return total
+  end)
+  lu.assertEquals(f({ 1 }):item(), 1)
+  lu.assertEquals(f({ 2 }):item(), 3)
+  lu.assertEquals(f({ 1, 1 }):item(), 5) -- another specialisation, the same cell
+  lu.assertEquals(f({ 1 }):item(), 6)
+end
+
+function TestCellsMadeInside:test_a_trace_that_raises_leaves_none()
+  local before = count "bytes_live"
+  for _ = 1, 3 do
+    fails("stop", dc.fn, "f(x: f32[2]) -> f32[]", function(x)
+      local total = dc.state "f32[1000]"
+      total:set(total + x:sum())
+      error "stop"
+    end)
+  end
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals(count "bytes_live", before)
+end
