@@ -46,7 +46,8 @@ static dc_status check_size(dc_job *j, const char *op, const dc_type *t)
 typedef struct joined {
     int64_t dim;
     const char *name;
-    int owner; /* operand that gave dim, -1 none yet */
+    int owner; /* operand that gave dim, -1 none yet ... */
+    int axis;  /* ... and which of its axes */
 } joined;
 
 typedef struct site {
@@ -55,21 +56,21 @@ typedef struct site {
     const dc_type *const *in; /* the operands' types */
 } site;
 
-/* Operand i has extent dim, named or not, at `axis` of the result. */
+/* Axis `axis` of operand i has extent dim, named or not. */
 static dc_status join(const site *s, joined *a, int i, int axis, int64_t dim, const char *name)
 {
     if (a->owner < 0) {
-        *a = (joined){dim, name, i};
+        *a = (joined){dim, name, i, axis};
         return DC_OK;
     }
     dc_fact fact = {.op = s->op,
-                    .axis = {axis, axis},
+                    .axis = {a->axis, axis},
                     .num = {a->dim, dim},
                     .type = {*s->in[a->owner], *s->in[i]},
                     .operand = i + 1};
     const bool left_grows = a->dim == 1 && a->name == NULL, right_grows = dim == 1 && name == NULL;
     if (a->dim != dim && !left_grows && !right_grows && a->dim != 1 && dim != 1)
-        return dc_fail(s->j, DC_ERR_DIMS, &fact);
+        return dc_fail(s->j, a->axis == axis ? DC_ERR_DIMS : DC_ERR_DIMS_ALIGN, &fact);
     if (a->name != NULL && name != NULL && a->name != name) {
         fact.word[0] = a->name;
         fact.word[1] = name;
@@ -78,12 +79,14 @@ static dc_status join(const site *s, joined *a, int i, int axis, int64_t dim, co
     if (a->dim != dim && !left_grows && !right_grows) {
         fact.word[0] = dim == 1 ? name : a->name;
         fact.num[0] = dim == 1 ? a->dim : dim;
+        fact.axis[0] = dim == 1 ? axis : a->axis;
         fact.operand = (dim == 1 ? i : a->owner) + 1;
         return dc_fail(s->j, DC_ERR_STRETCH, &fact);
     }
     if (a->dim != dim && left_grows) {
         a->dim = dim;
         a->owner = i;
+        a->axis = axis;
     }
     if (a->name == NULL)
         a->name = name;
@@ -92,7 +95,8 @@ static dc_status join(const site *s, joined *a, int i, int axis, int64_t dim, co
 
 /*
  * Dims and names of the result of broadcasting the leading axes of operands, all but the last
- * skip[i] of operand i; they align at their right ends. Fills out's rank, dims and names.
+ * skip[i] of operand i; they align at their right ends, from where they are compared. Fills out's
+ * rank, dims and names.
  */
 static dc_status broadcast(const site *s, int n, const int *skip, dc_type *out)
 {
@@ -100,12 +104,12 @@ static dc_status broadcast(const site *s, int n, const int *skip, dc_type *out)
     for (int i = 0; i < n; i++)
         rank = s->in[i]->rank - skip[i] > rank ? s->in[i]->rank - skip[i] : rank;
     out->rank = (uint8_t)rank;
-    for (int k = 0; k < rank; k++) {
+    for (int k = rank - 1; k >= 0; k--) {
         joined a = {.owner = -1};
         for (int i = 0; i < n; i++) {
             const int axis = k - rank + s->in[i]->rank - skip[i];
             if (axis >= 0)
-                DC_TRY(join(s, &a, i, k, s->in[i]->dim[axis], s->in[i]->name[axis]));
+                DC_TRY(join(s, &a, i, axis, s->in[i]->dim[axis], s->in[i]->name[axis]));
         }
         out->dim[k] = a.dim;
         out->name[k] = a.name;

@@ -78,7 +78,7 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
 
 static void put_sentence(sink *s, const dc_err *e, int base)
 {
-    if (e->fact.op != NULL) {
+    if (e->fact.op != NULL && strcmp(e->fact.op, "index") != 0) { /* a[k] has no such word */
         put(s, e->fact.op);
         put(s, ": ");
     }
@@ -139,24 +139,60 @@ static bool hint_for_column(const dc_type *a, const dc_type *b, sink *s)
     for (int k = more->rank - 2; k >= 0; k--) {
         if (more->dim[k] != one->dim[0])
             continue;
-        put(s, "axes align from the right; :reshape(");
+        char type[DC_TYPE_TEXT];
+        dc_type_print(one, type, sizeof type);
+        put(s, "axes align from the right: ");
+        put(s, type);
         for (int i = k; i < more->rank; i++)
-            putf(s, "%s%" PRId64, i > k ? ", " : "", i == k ? one->dim[0] : (int64_t)1);
-        put(s, b->rank == 1 ? ") of the right one fits" : ") of the left one fits");
+            putf(s, "%s%" PRId64, i > k ? ", " : " as :reshape(", i > k ? 1 : one->dim[0]);
+        put(s, ")");
         return true;
     }
     return false;
 }
 
+static bool is_op(const dc_err *e, const char *name)
+{
+    return e->fact.op != NULL && strcmp(e->fact.op, name) == 0;
+}
+
 static bool hint_for_dims(const dc_err *e, sink *s)
 {
     const dc_type *a = &e->fact.type[0], *b = &e->fact.type[1];
-    const bool mul = e->fact.op != NULL && strcmp(e->fact.op, "mul") == 0;
-    if (mul && a->rank > 0 && b->rank == 2 && a->dim[a->rank - 1] == b->dim[0]) {
+    if (is_op(e, "expand")) {
+        put(s, "only an axis of size 1 stretches");
+        return true;
+    }
+    if (is_op(e, "mul") && a->rank > 0 && b->rank == 2 && a->dim[a->rank - 1] == b->dim[0]) {
         put(s, "* is element-wise, the product is x:matmul(w)");
         return true;
     }
     return hint_for_column(a, b, s);
+}
+
+/* Of two dtypes, the one that more values of the other fit into. */
+static dc_dtype wider(dc_dtype a, dc_dtype b)
+{
+    if (dc_dtype_is_float(a) != dc_dtype_is_float(b))
+        return dc_dtype_is_float(a) ? a : b;
+    return dc_dtype_bits(b) > dc_dtype_bits(a) ? b : a;
+}
+
+static bool hint_for_dtypes(const dc_err *e, sink *s)
+{
+    const dc_dtype to = wider((dc_dtype)e->fact.type[0].dtype, (dc_dtype)e->fact.type[1].dtype);
+    putf(s, "dtypes never mix; :cast \"%s\" converts", dc_dtype_name(to));
+    return true;
+}
+
+static bool hint_for_dtype(const dc_err *e, sink *s)
+{
+    const char *wanted = e->fact.word[0] != NULL ? e->fact.word[0] : "";
+    if (strcmp(wanted, "a float") == 0)
+        put(s, ":cast \"f32\" converts");
+    else if (strcmp(wanted, "bool") == 0)
+        put(s, "a comparison gives bool, as :ne(0) does");
+    return s->n > 0;
 }
 
 const char *dc_err_hint(const dc_err *e, char *room, size_t size)
@@ -165,10 +201,31 @@ const char *dc_err_hint(const dc_err *e, char *room, size_t size)
     bool found = false;
     if (e->hint[0] != '\0')
         return e->hint;
-    if (e->id == DC_ERR_INNER)
+    switch ((int)e->id) { /* most have only that of their row */
+    case DC_ERR_INNER:
         found = hint_for_product(e, &s);
-    else if (e->id == DC_ERR_DIMS)
+        break;
+    case DC_ERR_DIMS:
+    case DC_ERR_DIMS_ALIGN:
         found = hint_for_dims(e, &s);
+        break;
+    case DC_ERR_DTYPE_MIX:
+        found = hint_for_dtypes(e, &s);
+        break;
+    case DC_ERR_DTYPE:
+        found = hint_for_dtype(e, &s);
+        break;
+    case DC_ERR_GRAD_SCALAR:
+        found = e->fact.type[0].rank == 0;
+        if (found)
+            put(&s, "integers have no gradient; :cast \"f32\" what the loss is made of");
+        break;
+    case DC_ERR_INDEX:
+        found = e->fact.num[0] != 0; /* the row's is about 0 */
+        break;
+    default:
+        break;
+    }
     end(&s);
     return found ? room : dc_err_row_of(e->id)->hint;
 }

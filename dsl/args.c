@@ -286,6 +286,18 @@ static const char *element_text(lua_State *L, int idx)
     return isnan(lua_tonumber(L, idx)) ? lua_pushliteral(L, "nan") : luaL_tolstring(L, idx, NULL);
 }
 
+/* "u8 holds 0 to 255"; pushes it. */
+static const char *range_text(lua_State *L, dc_dtype t)
+{
+    const bool is_signed = dc_dtype_kind(t) == DC_KIND_SINT;
+    const int bits = dc_dtype_bits(t) - is_signed;
+    const int64_t high = bits < 63 ? ((int64_t)1 << bits) - 1 : INT64_MAX; /* u64 comes not here */
+    char text[80];
+    snprintf(text, sizeof text, "%s holds %" PRId64 " to %" PRId64, dc_dtype_name(t),
+             is_signed ? -high - 1 : 0, high);
+    return lua_pushstring(L, text);
+}
+
 static const char *element_hint(lua_State *L, int idx, dc_dtype t)
 {
     if (t == DC_BOOL)
@@ -296,7 +308,16 @@ static const char *element_hint(lua_State *L, int idx, dc_dtype t)
         return ":item() gives a tensor's number";
     if (lua_isinteger(L, idx) && strcmp(dc_dtype_name(t), "u64") == 0)
         return "dc.tensor(n, \"i64[]\"):cast \"u64\" keeps the 64 bits";
-    return NULL;
+    if (dc_dtype_kind(t) == DC_KIND_UINT && dc_dtype_bits(t) == 64)
+        return NULL;
+    if (lua_type(L, idx) != LUA_TNUMBER || dc_dtype_is_float(t))
+        return NULL;
+    const double v = lua_tonumber(L, idx);
+    if (isnan(v))
+        return NULL;
+    if (v != floor(v))
+        return ":cast \"f32\" first; / gives f32 by itself";
+    return range_text(L, t);
 }
 
 void dc_args_refuse_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dtype t,

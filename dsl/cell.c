@@ -100,9 +100,11 @@ static int make(lua_State *L, const char *op, bool trainable)
         h->origin = dc_place_intern(d, "made at %s", place.where);
     making a = {d, h, &t, value, trainable};
     if (dc_protect(&d->rt->job, make_body, &a) != DC_OK) {
-        if (d->rt->job.err.id == DC_ERR_CELL_TYPE)
-            dc_error_raisef(L, d, DC_ERR_CELL_TYPE, op, "the cell");
-        dc_error_raise(L, d, &(dc_blame){.op = op});
+        dc_handle *v = dc_handle_test(L, 2);
+        const dc_operand in = {
+            .h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
+        d->rt->job.err.fact.op = op;
+        dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
     }
     dc_handle_pressure(L, d, dc_type_bytes(&t));
     dc_trace_keep(L, d, op, &place);

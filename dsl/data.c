@@ -86,9 +86,9 @@ static int l_label(lua_State *L)
 static int l_fail(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const char *const names[] = {"ARG", "DTYPE", "DIMS", "ASSIGNED", NULL};
-    static const dc_err_id ids[] = {DC_ERR_ARG, DC_ERR_DTYPE_TEXT, DC_ERR_DIMS_TEXT,
-                                    DC_ERR_ASSIGNED};
+    static const char *const names[] = {"ARG", "DTYPE", "DIMS", "FIELD", "FILE", "ASSIGNED", NULL};
+    static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT, DC_ERR_DIMS_TEXT,
+                                    DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,  DC_ERR_ASSIGNED};
     const dc_err_id id = ids[luaL_checkoption(L, 1, "ARG", names)];
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];
@@ -121,7 +121,8 @@ static int l_unknown(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *name = luaL_tolstring(L, 2, NULL);
     dc_error_fact(L, d, DC_ERR_FIELD,
-                  &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}}, NULL);
+                  &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}},
+                  &(dc_blame){.hint = dc_near_name(L, 1, NULL, name)});
 }
 
 /* entries(class): the same, its functions behind entries (place.c); for what no module lists. */
@@ -201,7 +202,10 @@ static int l_idx(lua_State *L)
     reading a = {d, NULL, lua_tostring(L, 1)};
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "read from %.300s", a.path);
-    dc_error_check(L, d, dc_protect(&d->rt->job, idx_body, &a), "idx");
+    if (dc_protect(&d->rt->job, idx_body, &a) != DC_OK) {
+        d->rt->job.err.fact.op = "idx";
+        dc_error_raise(L, d, NULL);
+    }
     dc_handle_pressure(L, d, dc_type_bytes(dc_handle_type(a.h)));
     return 1;
 }

@@ -113,6 +113,21 @@ static void set_message(lua_State *L, const dc_err *e, const dc_err_scene *s)
     lua_setfield(L, -2, "message");
 }
 
+/*
+ * A mistake found among arguments is about the tensor that the binding was called with, the first or
+ * (2 ^ x) the second value of its stack.
+ */
+static bool find_operand(lua_State *L, dc_operand *out)
+{
+    const int first = lua_gettop(L) > 0 ? lua_type(L, 1) : LUA_TNONE;
+    const int at = lua_gettop(L) > 1 && (first == LUA_TNUMBER || first == LUA_TBOOLEAN) ? 2 : 1;
+    dc_handle *h = first != LUA_TNONE ? dc_handle_test(L, at) : NULL;
+    if (h == NULL || h->kind == DC_HANDLE_CLOSED)
+        return false;
+    *out = (dc_operand){.h = h, .role = "of", .type = *dc_handle_type(h)};
+    return true;
+}
+
 /* Is every size of "batch=32, t=128" read in the type of an operand anyway? */
 static bool all_visible(const char *dims, const dc_err_scene *s)
 {
@@ -164,6 +179,7 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
 {
     dc_blame blame = b != NULL ? *b : (dc_blame){0};
     dc_place here;
+    dc_operand own;
     const dc_err *e = &d->rt->job.err;
     luaL_checkstack(L, 20, "an error");
     if (e->id == DC_ERR_BUG || e->status == DC_E_BUG)
@@ -171,6 +187,10 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     if (blame.place == NULL) {
         here = dc_place_find(L, d);
         blame.place = &here;
+    }
+    if (blame.n == 0 && find_operand(L, &own)) {
+        blame.in = &own;
+        blame.n = 1;
     }
     push_error(L, d, e, &blame);
     for (;;)

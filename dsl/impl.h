@@ -215,6 +215,11 @@ DC_NORETURN void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const ch
 /* Makes a record from facts and raises it. */
 DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact,
                                const dc_blame *b);
+/*
+ * A hint for a name that does not exist: the nearest of the table's keys and of `more` (ends with
+ * NULL; may be NULL). Pushes it, or returns NULL.
+ */
+const char *dc_near_name(lua_State *L, int table, const char *const *more, const char *name);
 /* Raises if the status is a failure. */
 void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
 
@@ -409,7 +414,7 @@ void dc_grad_register(lua_State *L, dc_dsl *d, int module);              /* grad
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
 void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
-void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* tensor.c */
+void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
 void dc_scope_register(lua_State *L, dc_dsl *d, int module);                         /* scope.c */
 uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d); /* number of the innermost, 0 none */
 int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h); /* print.c: pushes text */

@@ -155,9 +155,10 @@ static void read_position(lua_State *L, const site *s, int idx, int axis)
 DC_NORETURN static void wrong_way(lua_State *L, const site *s, int64_t a, int64_t b, int64_t step)
 {
     char text[160], hint[120];
-    snprintf(text, sizeof text, "a range from %" PRId64 " to %" PRId64 " in steps of %" PRId64, a,
-             b, step);
-    snprintf(hint, sizeof hint, "{%" PRId64 ", %" PRId64 "%s}", a, b, step > 0 ? ", -1" : "");
+    snprintf(text, sizeof text,
+             "the range %" PRId64 " to %" PRId64 " is empty in steps of %" PRId64, a, b, step);
+    snprintf(hint, sizeof hint, "{%" PRId64 ", %" PRId64 "%s} goes %s", a, b,
+             step > 0 ? ", -1" : "", step > 0 ? "backwards" : "forwards");
     dc_error_fact(L, s->d, DC_ERR_INDEX_TEXT, &(dc_fact){.op = s->op, .word = {text}},
                   &(dc_blame){.hint = hint});
 }
@@ -208,7 +209,7 @@ static void read_range(lua_State *L, const site *s, int idx, int axis)
         dc_error_raisef(L, s->d, DC_ERR_INDEX_TEXT, s->op,
                         "a range is {}, {k}, {first, last} or {first, last, step}");
     if (n == 3 && v[2] == 0)
-        dc_error_raisef(L, s->d, DC_ERR_INDEX_TEXT, s->op, "a step is not 0");
+        dc_error_raisef(L, s->d, DC_ERR_INDEX_TEXT, s->op, "a range in steps of 0 has no end");
     if (n > 0)
         set_range(L, s, axis, v[0], n == 1 ? v[0] : v[1], v[2]);
 }
@@ -271,7 +272,8 @@ static void read_index(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, con
         return;
     }
     if (p->type.rank == 0)
-        dc_error_fact(L, d, DC_ERR_INDICES, &(dc_fact){.op = op, .num = {1}, .type = {p->type}},
+        dc_error_fact(L, d, DC_ERR_INDEX_TEXT,
+                      &(dc_fact){.op = op, .word = {"an index for a scalar, which has no axes"}},
                       &(dc_blame){.hint = ":item() gives the number"});
     read_item(L, &s, idx, 0);
 }

@@ -133,8 +133,9 @@ static int l_no_field(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const char *name = luaL_tolstring(L, 2, NULL);
+    const char *hint = dc_hint_function(name);
     dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"deepc", name}},
-                  &(dc_blame){.hint = dc_hint_function(name)});
+                  &(dc_blame){.hint = hint != NULL ? hint : dc_near_name(L, 1, NULL, name)});
 }
 
 /* ---- stdlib ---------------------------------------------------------------------------------- */
@@ -238,7 +239,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_pick_register(L, d, methods, module);
     dc_make_register(L, d, module);
     dc_random_register(L, d, module);
-    dc_tensor_register(L, d, methods, module, meta);
+    dc_tensor_register(L, d, methods, meta);
     dc_scope_register(L, d, module);
     dc_cell_register(L, d, methods, module);
     dc_grad_register(L, d, module);

@@ -277,6 +277,36 @@ static dc_status build_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val
     return where(j, f, small, series, *out, out);
 }
 
+/* a > b is b < a; what is said of it is said of a and b. */
+static dc_status swapped(dc_job *j, dc_func *f, dc_op op, const dc_val *in, dc_val *out)
+{
+    dc_fact *e = &j->err.fact;
+    if (dc_ops_2(j, f, op, in[1], in[0], out) == DC_OK)
+        return DC_OK;
+    const dc_fact was = *e;
+    if (j->err.id == DC_ERR_STRETCH || j->err.id == DC_ERR_DTYPE) /* of one of them */
+        return j->err.status;
+    for (int i = 0; i < 2; i++) {
+        e->axis[i] = was.axis[1 - i];
+        e->num[i] = was.num[1 - i];
+        e->type[i] = was.type[1 - i];
+        e->word[i] = was.word[1 - i];
+    }
+    return j->err.status;
+}
+
+static dc_status build_gt(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return swapped(j, f, DC_OP_LT, in, out);
+}
+
+static dc_status build_ge(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return swapped(j, f, DC_OP_LE, in, out);
+}
+
 /* ---- bindings -------------------------------------------------------------------------------- */
 
 /* Every row: second upvalue its op. */
@@ -298,6 +328,7 @@ static int l_row(lua_State *L)
 static const dc_composite composites[] = {
     {"div", build_div, 2, true},    {"floor_div", build_floor_div, 2, false},
     {"mod", build_mod, 2, false},   {"pow", build_pow, 2, true},
+    {"gt", build_gt, 2, false},     {"ge", build_ge, 2, false},
     {"relu", build_relu, 1, false}, {"sigmoid", build_sigmoid, 1, false},
     {"tanh", build_tanh, 1, false},
 };

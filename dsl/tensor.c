@@ -21,6 +21,14 @@ static dc_handle *check_self(lua_State *L, dc_dsl *d, const char *op)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
+/* The methods are the second upvalue. */
+static const char *field_hint(lua_State *L, const char *name)
+{
+    static const char *const fields[] = {"shape", "dtype", NULL};
+    const char *known = dc_hint_field(name);
+    return known != NULL ? known : dc_near_name(L, lua_upvalueindex(2), fields, name);
+}
+
 static void push_shape(lua_State *L, const dc_type *t)
 {
     lua_createtable(L, t->rank, 0);
@@ -68,7 +76,7 @@ static int l_index(lua_State *L)
     if (strlen(name) > 1 && name[strlen(name) - 1] == '_')
         dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL, NULL);
     dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a tensor", name}},
-                  &(dc_blame){.hint = dc_hint_field(name)});
+                  &(dc_blame){.hint = field_hint(L, name)});
 }
 
 static int l_newindex(lua_State *L)
@@ -213,6 +221,7 @@ static int l_concat(lua_State *L)
 /* ---- what Lua's comparisons cannot do ---------------------------------------------------------
  */
 
+/* Lua has no > and >=, it swaps the operands: which is the left one cannot be told. */
 static void refuse_comparison(lua_State *L, const char *sentence, const char *hint)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -221,8 +230,7 @@ static void refuse_comparison(lua_State *L, const char *sentence, const char *hi
     for (int i = 0; i < 2; i++) {
         dc_handle *h = dc_handle_test(L, i + 1);
         if (h != NULL && h->kind != DC_HANDLE_CLOSED)
-            in[n++] =
-                (dc_operand){.h = h, .role = i ? "right" : "left", .type = *dc_handle_type(h)};
+            in[n++] = (dc_operand){.h = h, .role = "of", .type = *dc_handle_type(h)};
     }
     dc_error_fact(L, d, DC_ERR_COMPARE, &(dc_fact){.word = {sentence}},
                   &(dc_blame){.in = in, .n = n, .hint = hint});
@@ -245,28 +253,6 @@ static int l_equal(lua_State *L)
     return 0;
 }
 
-/* a:gt(b) is b:lt(a) */
-static int l_swapped(lua_State *L)
-{
-    lua_settop(L, 2);
-    lua_pushvalue(L, lua_upvalueindex(2));
-    lua_pushvalue(L, 2);
-    lua_pushvalue(L, 1);
-    lua_call(L, 2, 1);
-    return 1;
-}
-
-static void add_swapped(lua_State *L, dc_dsl *d, int methods, int module, const char *from,
-                        const char *to)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    lua_getfield(L, methods, from);
-    lua_pushcclosure(L, l_swapped, 2);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, methods, to);
-    lua_setfield(L, module, to);
-}
-
 /* The iterator that ipairs returns, if the state has it. */
 static lua_CFunction find_ipairs(lua_State *L)
 {
@@ -283,7 +269,7 @@ static lua_CFunction find_ipairs(lua_State *L)
     return f;
 }
 
-void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
+void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
 {
     static const luaL_Reg fn[] = {{"size", l_size},
                                   {"item", l_item},
@@ -303,8 +289,6 @@ void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int module, int me
     lua_getfield(L, -1, "__close");
     lua_setfield(L, methods, "close");
     lua_pop(L, 1);
-    add_swapped(L, d, methods, module, "lt", "gt");
-    add_swapped(L, d, methods, module, "le", "ge");
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushvalue(L, methods);
     lua_pushcclosure(L, l_index, 2);

@@ -103,11 +103,15 @@ end
 
 -- The file as it is, or gzipped.
 local function either(path)
-  local plain = io and io.open(path, "rb")
-  if plain then
-    plain:close()
+  for _, name in ipairs { path, path .. ".gz" } do
+    local file = io and io.open(name, "rb")
+    if file then
+      file:close()
+      return name
+    end
   end
-  return plain and path or path .. ".gz"
+  return io and core.fail("FILE", "fashion_mnist", ("there is no %s, nor with .gz"):format(path),
+    "Debian's package dataset-fashion-mnist has it; { dir = ... } for another place") or path .. ".gz"
 end
 
 ---Fashion-MNIST (Debian: dataset-fashion-mnist): 60,000 rows to train on, 10,000 to test with.

@@ -74,14 +74,16 @@ local function new_class(name, defaults)
         v = class[key]
       end
       if v == nil then
-        core.fail("ARG", nil, ("%s has no '%s'"):format(name, tostring(key)))
+        core.fail("FIELD", nil, ("%s has no '%s'"):format(name, tostring(key)),
+          "its settings are " .. table.concat(known, ", "))
       end
       return v
     end,
     __newindex = function(self, key, value)
       local cell = rawget(self, "_own").hyper[key]
       if not cell then
-        core.fail("ARG", nil, ("%s has no setting '%s'"):format(name, tostring(key)))
+        core.fail("FIELD", nil, ("%s has no setting '%s'"):format(name, tostring(key)),
+          "its settings are " .. table.concat(known, ", "))
       end
       check_setting(name, key, value)
       if key == "momentum" and not rawget(self, "_own").velocity then

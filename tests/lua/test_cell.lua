@@ -189,7 +189,7 @@ end
 
 function TestGrad:test_needs_a_scalar_of_this_trace()
   local w = dc.param("f32[2]", 1)
-  fails("loss is f32[2], a scalar is needed", dc.fn, "f() -> f32[2]", function() return dc.grad(w * 2, w) end)
+  fails("loss is f32[2], a scalar of floats is needed", dc.fn, "f() -> f32[2]", function() return dc.grad(w * 2, w) end)
   fails("loss carries no graph", dc.grad, dc.tensor(1), w)
   fails("grad: a tensor is needed, not nil", dc.fn, "f() -> f32[2]", function() return dc.grad((w * 2):sum(), nil) end)
 end

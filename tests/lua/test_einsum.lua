@@ -186,7 +186,7 @@ end
 
 function TestEinsum:test_mistakes_in_the_text()
   local a = dc.zeros "f32[2, 3]"
-  raises("einsum: a text such as \"b i, i o -> b o\" is needed, not f32[2, 3]", "DC0101", a, a)
+  raises("einsum: a text such as \"b i, i o -> b o\" is needed, not f32[2, 3]\n    of     f32[2, 3]", "DC0101", a, a)
   raises("einsum: 'i j': -> and the letters of the result are missing", "DC0101", "i j", a)
   raises("einsum: 'i j -> k': 'k' of the result is in no operand", "DC0101", "i j -> k", a)
   raises("einsum: 'bi,io->bo': 'bo' of the result is in no operand\n  hint: blanks separate letters: \"b i, i o -> b o\"",

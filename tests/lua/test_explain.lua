@@ -122,7 +122,7 @@ function TestPages:test_examples_fail_as_the_page_says()
       lu.assertFalse(ok, code)
       local got = tostring(err):gsub("/tmp/lua_%w+", function(path) -- os.tmpname's
         os.remove(path)
-        return "/tmp/labels"
+        return "/tmp/file"
       end)
       lu.assertEquals(got .. "\n", text)
       lu.assertStrContains(text, code)

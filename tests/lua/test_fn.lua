@@ -40,7 +40,7 @@ end
 function TestSignature:test_parameters_of_the_body()
   fails("parameter 1 is 'x' in the signature and 'y' in the function", dc.fn, "f(x: f32[])", function(y) return y end)
   fails("the function takes '...'", dc.fn, "f(x: f32[])", function(...) return ... end)
-  fails("2 arguments given, 1 declared", dc.fn, "f(x: f32[])", function(x, y) return x, y end)
+  fails("arguments: 2 given, 1 declared", dc.fn, "f(x: f32[])", function(x, y) return x, y end)
   fails("a function is needed, not nil", dc.fn, "f(x: f32[])", nil)
 end
 
@@ -100,7 +100,7 @@ end
 function TestCalls:test_wrong_arguments()
   local f = dc.fn("f(x: f32[2, 3], n: i32[]) -> f32[]", function(x, n) return (x * n:cast "f32"):sum() end)
   local x = dc.ones "f32[2, 3]"
-  fails("f: 1 arguments given, 2 declared", f, x)
+  fails("f: arguments: 1 given, 2 declared", f, x)
   fails("f: argument 'x' is f32[3, 3], declared f32[2, 3]: axis 1 = 3 against 2", f, dc.ones "f32[3, 3]", 1)
   fails("f: argument 'x' is i32[2, 3], declared f32[2, 3]", f, dc.ones "i32[2, 3]", 1)
   fails('hint: :cast "f32" converts', f, dc.ones "i32[2, 3]", 1)
@@ -113,7 +113,7 @@ end
 
 function TestCalls:test_wrong_results()
   fails("result 1 is f32[2], declared f32[3]", dc.fn, "f(x: f32[2]) -> f32[3]", function(x) return x end)
-  fails("0 results returned, 1 declared", dc.fn, "f(x: f32[2]) -> f32[2]", function(x) local _ = x end)
+  fails("results: 0 returned, 1 declared", dc.fn, "f(x: f32[2]) -> f32[2]", function(x) local _ = x end)
   fails("result 1 is nil, declared f32[2]", dc.fn, "f(x: f32[2]) -> f32[2]", function(x) return x and nil end)
 end
 

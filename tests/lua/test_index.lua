@@ -92,53 +92,53 @@ end
 
 function TestIndexForms:test_outside()
   local long = dc.zeros "f32[10, 3]"
-  raises("index: index 0 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, 0))
+  raises("index 0 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, 0))
   lu.assertEquals(select(3, raised(read(long, 0))),
     "positions start at 1, values of argmax and labels at 0")
-  raises("index: index 11 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, 11))
-  raises("index: index -11 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, -11))
-  raises("index: index 4 outside 1..3 of axis 2 of f32[10, 3]", "DC0106", read(long, { {}, 4 }))
-  raises("index: index 0 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, { { 0, 2 } }))
-  raises("index: index 12 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, { { 1, 12 } }))
-  raises("index: index -14 outside 1..3 of axis 2 of f32[10, 3]", "DC0106", read(long, { 1, { 1, -14 } }))
-  raises("index: index -4 outside 1..3 of axis 2 of f32[10, 3]", "DC0106", read(long, { 1, { 1, -4 } }))
+  raises("index 11 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, 11))
+  raises("index -11 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, -11))
+  raises("index 4 outside 1..3 of axis 2 of f32[10, 3]", "DC0106", read(long, { {}, 4 }))
+  raises("index 0 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, { { 0, 2 } }))
+  raises("index 12 outside 1..10 of axis 1 of f32[10, 3]", "DC0106", read(long, { { 1, 12 } }))
+  raises("index -14 outside 1..3 of axis 2 of f32[10, 3]", "DC0106", read(long, { 1, { 1, -14 } }))
+  raises("index -4 outside 1..3 of axis 2 of f32[10, 3]", "DC0106", read(long, { 1, { 1, -4 } }))
   raises("slice: index 11 outside 1..10 of axis 1 of f32[batch=10]", "DC0106", function()
     return dc.zeros("f32[batch=10]"):slice { batch = { 3, 11 } }
   end)
-  raises("index: index 1 outside 1..0 of axis 1 of f32[0]", "DC0106", read(dc.zeros "f32[0]", 1))
-  raises("index: index -9223372036854775808 outside 1..5 of axis 1 of f32[5]", "DC0106",
+  raises("index 1 outside 1..0 of axis 1 of f32[0]", "DC0106", read(dc.zeros "f32[0]", 1))
+  raises("index -9223372036854775808 outside 1..5 of axis 1 of f32[5]", "DC0106",
     read(self.v, math.mininteger))
 end
 
 function TestIndexForms:test_too_many()
-  raises("index: 2 indices for f32[5]", "DC0106", read(self.v, { 2, 3 }))
+  raises("2 indices for f32[5]", "DC0106", read(self.v, { 2, 3 }))
   lu.assertEquals(select(3, raised(read(self.v, { 2, 3 }))), "a range is v[{ {2, 3} }]")
-  raises("index: 1 indices for f32[]", "DC0106", read(dc.zeros "f32[]", 1))
+  raises("an index for a scalar, which has no axes", "DC0106", read(dc.zeros "f32[]", 1))
   lu.assertEquals(select(3, raised(read(dc.zeros "f32[]", 1))), ":item() gives the number")
 end
 
 function TestIndexForms:test_what_is_no_index()
-  raises("index: an index must be an integer, not the number 1.5", "DC0106", read(self.v, 1.5))
-  raises("index: an index must be an integer, not true", "DC0106", read(self.v, true))
-  raises("index: an index must be an integer, not nil", "DC0106", function() return self.v[nil] end)
-  raises("index: an index must be an integer, not a function", "DC0106", read(self.v, print))
-  raises("index: an index must be an integer, not the string '1'", "DC0106", read(self.a, { "1" }))
-  raises("index: an index must be an integer, not true", "DC0106", read(self.a, { {}, true }))
-  raises("index: an index must be an integer, not a table", "DC0106", read(self.v, { { { 1 } } }))
-  raises("index: the index of axis 1 is nil; {} is the whole axis", "DC0106", read(self.a, { nil, 2 }))
-  raises("index: a range is {}, {k}, {first, last} or {first, last, step}", "DC0106",
+  raises("an index must be an integer, not the number 1.5", "DC0106", read(self.v, 1.5))
+  raises("an index must be an integer, not true", "DC0106", read(self.v, true))
+  raises("an index must be an integer, not nil", "DC0106", function() return self.v[nil] end)
+  raises("an index must be an integer, not a function", "DC0106", read(self.v, print))
+  raises("an index must be an integer, not the string '1'", "DC0106", read(self.a, { "1" }))
+  raises("an index must be an integer, not true", "DC0106", read(self.a, { {}, true }))
+  raises("an index must be an integer, not a table", "DC0106", read(self.v, { { { 1 } } }))
+  raises("the index of axis 1 is nil; {} is the whole axis", "DC0106", read(self.a, { nil, 2 }))
+  raises("a range is {}, {k}, {first, last} or {first, last, step}", "DC0106",
     read(self.v, { { 1, 2, 1, 1 } }))
-  raises("index: a range is {}, {k}, {first, last} or {first, last, step}", "DC0106",
+  raises("a range is {}, {k}, {first, last} or {first, last, step}", "DC0106",
     read(self.v, { { first = 1 } }))
-  raises("index: a step is not 0", "DC0106", read(self.v, { { 1, 2, 0 } }))
-  raises("index: a range from 4 to 2 in steps of 1", "DC0106", read(self.v, { { 4, 2 } }))
-  lu.assertEquals(select(3, raised(read(self.v, { { 4, 2 } }))), "{4, 2, -1}")
-  raises("index: a range from 2 to 4 in steps of -1", "DC0106", read(self.v, { { 2, 4, -1 } }))
+  raises("a range in steps of 0 has no end", "DC0106", read(self.v, { { 1, 2, 0 } }))
+  raises("the range 4 to 2 is empty in steps of 1", "DC0106", read(self.v, { { 4, 2 } }))
+  lu.assertEquals(select(3, raised(read(self.v, { { 4, 2 } }))), "{4, 2, -1} goes backwards")
+  raises("the range 2 to 4 is empty in steps of -1", "DC0106", read(self.v, { { 2, 4, -1 } }))
 end
 
 function TestIndexForms:test_tensors_are_no_positions()
   local text, code, hint = raised(read(self.v, dc.tensor({ 1, 2 }, "i32")))
-  lu.assertEquals(text, "index: an index must be an integer, not i32[2]")
+  lu.assertEquals(text, "an index must be an integer, not i32[2]")
   lu.assertEquals(code, "DC0106")
   lu.assertStrContains(hint, ":take(idx, axis)")
   lu.assertEquals(select(3, raised(read(self.v, self.v:lt(3)))), "dc.where(mask, x, 0) keeps the shape")
@@ -147,10 +147,9 @@ end
 function TestIndexForms:test_axes_by_wrong_keys()
   local z = dc.zeros "f32[batch=2, t=3]"
   raises("slice: no axis of f32[batch=2, t=3] is called 'time'", "DC0101", z.slice, z, { time = 1 })
-  raises("slice: axis 3 of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name",
-    "DC0103", z.slice, z, { [3] = 1 })
-  raises("slice: axis 0 of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name",
-    "DC0103", z.slice, z, { [0] = 1, time = 2 })
+  local axes = "slice: axis %d of f32[batch=2, t=3]: axes are 1 to 2, -1 is the last, or a name"
+  raises(axes:format(3), "DC0103", z.slice, z, { [3] = 1 })
+  raises(axes:format(0), "DC0103", z.slice, z, { [0] = 1, time = 2 })
   raises("slice: axis 1 is given twice for f32[batch=2, t=3]", "DC0104", z.slice, z, { 1, batch = 2 })
   raises("slice: axes 1 and 2 of f32[n=2, n=2] are both 'n'", "DC0101", function()
     return dc.zeros("f32[n=2, n=2]"):slice { n = 1 }

@@ -279,7 +279,7 @@ function TestGrad:test_unused()
   local g = dc.grad(loss, { v, w }, { unused = "zero" })
   lu.assertEquals({ g[1]:totable(), g[2]:totable() }, { { 0, 0 }, { 2, 2 } })
   fails('unused is "zero" or nothing', dc.grad, loss, w, { unused = true })
-  fails("loss is f32[2], a scalar is needed", dc.grad, w * 2, w)
+  fails("loss is f32[2], a scalar of floats is needed", dc.grad, w * 2, w)
 end
 
 function TestGrad:test_never_zeros_for_a_recipe_that_is_gone()

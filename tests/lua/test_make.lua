@@ -150,12 +150,12 @@ function TestWrongLiterals:test_no_numbers()
 end
 
 function TestWrongLiterals:test_values_that_do_not_fit()
-  refused(misfit "1.5 at [1][2] does not fit i32", { { 1, 1.5 } }, "i32")
-  refused(misfit "256 at [1] does not fit u8", { 256 }, "u8[1]")
-  refused(misfit "-1 at [1] does not fit u8", { -1 }, "u8[1]")
-  refused(misfit "2147483648 at [1] does not fit i32", { 2147483648 }, "i32")
+  refused(misfit("1.5 at [1][2] does not fit i32", ':cast "f32" first; / gives f32 by itself'), { { 1, 1.5 } }, "i32")
+  refused(misfit("256 at [1] does not fit u8", "u8 holds 0 to 255"), { 256 }, "u8[1]")
+  refused(misfit("-1 at [1] does not fit u8", "u8 holds 0 to 255"), { -1 }, "u8[1]")
+  refused(misfit("2147483648 at [1] does not fit i32", "i32 holds -2147483648 to 2147483647"), { 2147483648 }, "i32")
   refused(misfit "nan at [1] does not fit i32", { 0 / 0 }, "i32")
-  refused(misfit "inf at [1] does not fit i32", { 1 / 0 }, "i32")
+  refused(misfit("inf at [1] does not fit i32", "i32 holds -2147483648 to 2147483647"), { 1 / 0 }, "i32")
   refused(misfit "1e+300 at [2] does not fit f32", { 1, 1e300 })
   refused(misfit("true at [1] does not fit f32", 'dc.tensor({ true, false }, "bool")'), { true })
   refused(misfit("1 at [1] does not fit bool", "bool has true and false"), { 1 }, "bool[1]")
@@ -169,10 +169,9 @@ function TestWrongLiterals:test_no_table_at_all()
     "tensor: a table or a number is needed, not the string 'f32[2]'\n"
       .. '  hint: values first, then the type: dc.tensor({ 7, 2 }, "i32"); dc.zeros takes a type\n'
       .. "  [DC0101; deepc explain DC0101]")
-  lu.assertEquals(message(dc.tensor, dc.tensor(4)),
-    "tensor: a table or a number is needed, not f32[]\n"
-      .. '  hint: it is a tensor already; :cast "f32" converts, :clone() copies\n'
-      .. "  [DC0101; deepc explain DC0101]")
+  local text = message(dc.tensor, dc.tensor(4))
+  lu.assertStrContains(text, "tensor: a table or a number is needed, not f32[]\n")
+  lu.assertStrContains(text, '\n  hint: it is a tensor already; :cast "f32" converts, :clone() copies\n')
 end
 
 function TestWrongLiterals:test_types()
@@ -186,7 +185,8 @@ function TestWrongLiterals:test_types()
     "iota: a scalar has no axis to count along\n  [DC0101; deepc explain DC0101]")
   lu.assertEquals(message(dc.iota, -1),
     "iota: the size is 0 to 2147483647, not -1\n  [DC0101; deepc explain DC0101]")
-  lu.assertEquals(message(dc.full, "u8[2]", 300), "full: 300 does not fit u8\n  [DC0203; deepc explain DC0203]")
+  lu.assertEquals(message(dc.full, "u8[2]", 300),
+    "full: 300 does not fit u8\n  hint: u8 holds 0 to 255\n  [DC0203; deepc explain DC0203]")
 end
 
 function TestWrongLiterals:test_nothing_is_left_of_them()

@@ -1,0 +1,110 @@
+-- Wrong programs and what they say: tests/mistakes/NAME.lua and NAME.txt. Shared by test_golden.lua and
+-- scripts/golden.
+--
+-- Each program runs in a process of its own. Its first line may say how:
+--
+--   -- run: deepc check        the text is what this command prints about the file
+--
+-- Else it is run as a script, and the text is that of the error value; a second part of the output says
+-- whether the context is still good for something afterwards.
+
+local golden = { folder = "tests/mistakes/" }
+
+local program = arg[-1]
+
+-- Programs about what does not exist yet: their texts are what it shall say. Name -> reason.
+golden.pending = {
+  newcomer_and_of_masks = "deepc check is still to come",
+  newcomer_not_of_mask = "deepc check is still to come",
+  newcomer_tensor_as_condition = "deepc check is still to come",
+  grad_by_a_tensor_not_used = "operands of wrt are not told yet",
+}
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+local function read(path)
+  local f = io.open(path, "rb")
+  local text = f and f:read "a"
+  if f then
+    f:close()
+  end
+  return text
+end
+
+local function output(line)
+  local p = assert(io.popen(line .. " 2>&1"))
+  local text = p:read "a"
+  p:close()
+  return text
+end
+
+---Names of all programs, sorted.
+function golden.names()
+  local list = {}
+  for name in output("ls " .. golden.folder):gmatch "([^\n]+)%.lua\n" do
+    list[#list + 1] = name
+  end
+  return list
+end
+
+---Without what is not the same in every run, and notes of the log.
+local function normalize(text)
+  return (text:gsub("/tmp/lua_%w+", "/tmp/file"):gsub("%[note%][^\n]*\n", ""))
+end
+
+---Runs a program: its message, and "usable" or what is wrong with the context afterwards.
+function golden.run(name)
+  local path = golden.folder .. name .. ".lua"
+  local how = read(path):match "^%-%- run: deepc (%w+)\n"
+  if how then
+    local text = output(("cd %s && %s %s %s"):format(golden.folder, quote(program), how, name .. ".lua"))
+    return normalize(text), "usable"
+  end
+  local text = output(("%s tests/lua/golden_one.lua %s %s"):format(quote(program), name, path))
+  local message, state = text:match "^(.*)\n%-%-\n([^\n]*)"
+  if not message then
+    return normalize(text), "the program did not come to its end"
+  end
+  return normalize(message) .. "\n", state
+end
+
+---The text that is expected, or nil.
+function golden.expected(name)
+  return read(golden.folder .. name .. ".txt")
+end
+
+-- ---- pages ----
+
+golden.pages_folder = "docs/errors/"
+
+---Codes that have a page, sorted.
+function golden.pages()
+  local list = {}
+  for code in output("ls " .. golden.pages_folder):gmatch "(DC%d+)%.md\n" do
+    list[#list + 1] = code
+  end
+  return list
+end
+
+function golden.page(code)
+  return read(golden.pages_folder .. code .. ".md")
+end
+
+---What the example of a page says and what is written there, or nil if it is not to be run.
+function golden.example(code)
+  local example, text = golden.page(code):match "\n## Example\n\n```lua\n(.-)```\n\n```text\n(.-)```"
+  if not example then
+    return nil
+  end
+  local path = os.tmpname()
+  local f = assert(io.open(path, "wb"))
+  f:write(example)
+  f:close()
+  local said = output(("%s tests/lua/golden_one.lua example %s"):format(quote(program), path))
+  os.remove(path)
+  return normalize(said:match "^(.*)\n%-%-\n" or said) .. "\n", text
+end
+
+return golden

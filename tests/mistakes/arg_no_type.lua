@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local a = dc.zeros(3, 4)

@@ -1,0 +1,4 @@
+local dc = require "deepc"
+
+local a = dc.ones "f32[3]"
+local b = dc.add(a, bias)

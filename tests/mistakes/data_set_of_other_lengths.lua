@@ -1,0 +1,4 @@
+local dc = require "deepc"
+local data = require "deepc.data"
+
+local set = data.set(dc.ones "f32[100, 4]", dc.zeros "i32[90]")

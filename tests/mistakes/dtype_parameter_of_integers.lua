@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local ids = dc.param("i32[10]", 0)

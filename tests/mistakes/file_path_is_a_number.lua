@@ -1,0 +1,3 @@
+local data = require "deepc.data"
+
+local images = data.idx(3)

@@ -1,0 +1,4 @@
+local dc = require "deepc"
+
+local x = dc.zeros "f32[3]"
+x.name = "bias"

@@ -1,0 +1,3 @@
+local nn = require "deepc.nn"
+
+local layer = nn.Linear(784)

@@ -1,0 +1,10 @@
+-- run: deepc check
+local dc = require "deepc"
+
+local f = dc.fn("f(x: f32[4]) -> f32[4]", function(x)
+  local m = x:gt(0)
+  if m then
+    return x
+  end
+  return -x
+end)

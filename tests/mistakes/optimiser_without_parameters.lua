@@ -1,0 +1,3 @@
+local optim = require "deepc.optim"
+
+local opt = optim.SGD({}, { lr = 0.1 })

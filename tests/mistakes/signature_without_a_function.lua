@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local f = dc.fn "f(x: f32[4]) -> f32[]"

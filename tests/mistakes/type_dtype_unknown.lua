@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local x = dc.zeros "float[64]"
