@@ -244,8 +244,27 @@ static dc_status build_const(dc_job *j, dc_func *f, const void *arg, const dc_va
 static dc_status build_iota(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const rule *r = arg;
+    const dc_dtype want = (dc_dtype)r->type.dtype;
+    dc_type wide = r->type;
     DC_UNUSED(in);
-    return dc_b_iota(j, f, &r->type, r->axis, out);
+    if (want == DC_BOOL || dc_dtype_bits(want) >= 32)
+        return dc_b_iota(j, f, &r->type, r->axis, out);
+    wide.dtype = DC_I32;
+    DC_TRY(dc_b_iota(j, f, &wide, r->axis, out));
+    return dc_b_cast(j, f, *out, want, out);
+}
+
+/* Is there a position that the dtype does not hold? Floats may round theirs. */
+static void check_positions(lua_State *L, dc_dsl *d, const rule *r)
+{
+    const dc_dtype t = (dc_dtype)r->type.dtype;
+    uint64_t bits;
+    lua_pushinteger(L, r->type.dim[r->axis] - 1);
+    if (r->type.dim[r->axis] > 0 &&
+        (dc_dtype_kind(t) == DC_KIND_UINT || dc_dtype_kind(t) == DC_KIND_SINT) &&
+        !dc_args_fits(L, -1, t, &bits))
+        dc_args_refuse_element(L, d, lua_gettop(L), "iota", t, "");
+    lua_pop(L, 1);
 }
 
 /* The row's number is the column's. */
@@ -325,6 +344,7 @@ static int l_iota(lua_State *L)
     if (r.type.rank == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "iota", "a scalar has no axis to count along");
     r.axis = lua_isnil(L, 2) ? r.type.rank - 1 : dc_args_axis_of(L, d, 2, &r.type, "iota");
+    check_positions(L, d, &r);
     return run(L, d, "iota", build_iota, &r);
 }
 
