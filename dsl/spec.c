@@ -155,7 +155,7 @@ static dc_status take_body(dc_job *j, void *arg)
     if (a->h != NULL)
         DC_TRY(dc_trace_value(j, a->t, a->h, &v));
     else
-        DC_TRY(dc_b_const(j, a->t->f, &a->type, dc_value_of((dc_dtype)a->type.dtype, a->bits), &v));
+        DC_TRY(dc_b_bits(j, a->t->f, &a->type, a->bits, &v));
     DC_PUSH(a->t->result, v);
     return DC_OK;
 }
