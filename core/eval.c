@@ -274,10 +274,9 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
     case DC_CLASS_CON:
         return dc_eval_dot(s, r);
     case DC_CLASS_IDX:
-        if (op == DC_OP_GATHER)
-            dc_eval_gather(s, r);
-        else
-            dc_eval_scatter(s, r);
+        if (op != DC_OP_GATHER)
+            return dc_eval_scatter(s, r);
+        dc_eval_gather(s, r);
         return DC_OK;
     }
     DC_BUG("class of op %d", (int)op);

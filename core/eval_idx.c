@@ -87,28 +87,60 @@ static void add_run(dc_eval_mode mode, dc_dtype t, void *to, int64_t at, const v
     }
 }
 
-void dc_eval_scatter(dc_eval_state *s, dc_ref r)
+/* Puts or adds the elements `from` at their places in `to`. */
+static void scatter_all(dc_eval_mode mode, dc_op op, dc_dtype t, const picking *p, char *to,
+                        const char *from)
+{
+    const size_t size = dc_eval_size(mode, t);
+    for (int64_t o = 0; o < p->outer; o++)
+        for (int64_t b = 0; b < p->before; b++)
+            for (int64_t k = 0; k < p->own; k++) {
+                const int64_t row = o * p->before + b, i = place_of(p, o * p->own + k);
+                const int64_t at = (row * p->axis + i) * p->after;
+                const int64_t of = (row * p->own + k) * p->after;
+                if (i < 0 || i >= p->axis)
+                    continue;
+                if (op == DC_OP_SCATTER_ADD)
+                    add_run(mode, t, to, at, from, of, p->after);
+                else
+                    memcpy(to + (size_t)at * size, from + (size_t)of * size,
+                           (size_t)p->after * size);
+            }
+}
+
+/* Sums of 16-bit floats are f32 on the way. */
+static dc_status scatter_add_short(dc_eval_state *s, dc_ref r, const picking *p)
+{
+    const dc_node *n = dc_node_at(s->f, r);
+    const dc_dtype t = (dc_dtype)n->dtype;
+    const int64_t count = dc_node_count(n),
+                  many[2] = {count, dc_node_count(dc_node_at(s->f, n->in[2]))};
+    for (int i = 0; i < 2; i++) {
+        DC_TRY(dc_eval_alloc(s, many[i], sizeof(float), &s->temp[i]));
+        for (int64_t k = 0; k < many[i]; k++) {
+            double v;
+            dc_eval_get_f(s->mode, t, s->value[n->in[2 * i]], k, 1, &v);
+            ((float *)s->temp[i])[k] = (float)v;
+        }
+    }
+    scatter_all(s->mode, DC_OP_SCATTER_ADD, DC_F32, p, s->temp[0], s->temp[1]);
+    for (int64_t k = 0; k < count; k++) {
+        const double v = (double)((float *)s->temp[0])[k];
+        dc_eval_put_f(s->mode, t, s->value[r], k, 1, &v);
+    }
+    return DC_OK;
+}
+
+dc_status dc_eval_scatter(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
     const dc_dtype t = (dc_dtype)n->dtype;
     const picking p = picking_of(s, n);
-    const size_t size = dc_eval_size(s->mode, t);
-    const char *from = s->value[n->in[2]];
-    char *to = s->value[r];
     if (dc_node_count(n) == 0)
-        return;
-    memcpy(to, s->value[n->in[0]], (size_t)dc_node_count(n) * size);
-    for (int64_t o = 0; o < p.outer; o++)
-        for (int64_t b = 0; b < p.before; b++)
-            for (int64_t k = 0; k < p.own; k++) {
-                const int64_t row = o * p.before + b, i = place_of(&p, o * p.own + k);
-                const int64_t at = (row * p.axis + i) * p.after, of = (row * p.own + k) * p.after;
-                if (i < 0 || i >= p.axis)
-                    continue;
-                if (n->op == DC_OP_SCATTER_ADD)
-                    add_run(s->mode, t, to, at, from, of, p.after);
-                else
-                    memcpy(to + (size_t)at * size, from + (size_t)of * size,
-                           (size_t)p.after * size);
-            }
+        return DC_OK;
+    if (n->op == DC_OP_SCATTER_ADD && dc_dtype_is_short(t) && s->mode != DC_EVAL_WIDE)
+        return scatter_add_short(s, r, &p);
+    memcpy(s->value[r], s->value[n->in[0]], (size_t)dc_node_count(n) * dc_eval_size(s->mode, t));
+    scatter_all(s->mode, (dc_op)n->op, t, &p, s->value[r], s->value[n->in[2]]);
+    return DC_OK;
 }

@@ -62,6 +62,6 @@ void dc_eval_ew(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_reduce(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_dot(dc_eval_state *s, dc_ref r);
 void dc_eval_gather(dc_eval_state *s, dc_ref r);
-void dc_eval_scatter(dc_eval_state *s, dc_ref r);
+dc_status dc_eval_scatter(dc_eval_state *s, dc_ref r);
 
 #endif

@@ -117,7 +117,7 @@ static bool keeps_values(dc_dtype from, dc_dtype to)
                bits + (dc_dtype_kind(from) != DC_KIND_SINT) <= dc_dtype_bits(to);
     case DC_KIND_FLOAT:
         if (dc_dtype_is_float(from))
-            return bits == 16 ? dc_dtype_bits(to) > 16 : bits < dc_dtype_bits(to);
+            return bits < dc_dtype_bits(to);
         return bits <= dc_dtype_fraction(to) + 1;
     }
     return false;
@@ -191,7 +191,7 @@ static bool is_lossless(const site *s, dc_ref r)
         return false;
     const dc_dtype from = dtype_at(s, n->in[0]), to = (dc_dtype)s->type.dtype;
     /* a kernel computes short floats in more digits: back to one is a place where it rounds */
-    if (dc_dtype_is_float(to) && dc_dtype_bits(to) == 16 && to == from)
+    if (dc_dtype_is_short(to) && to == from)
         return false;
     /* a float saturates, an integer is cut */
     return dc_dtype_is_float(from) || !dc_dtype_is_float((dc_dtype)n->dtype) ||

@@ -45,9 +45,7 @@ size_t dc_dtype_size(dc_dtype t)
 
 int dc_dtype_fraction(dc_dtype t)
 {
-    if (!dc_dtype_is_float(t))
-        return 0;
-    return dtypes[t].bits == 64 ? 52 : 23;
+    return t == DC_F64 ? 52 : t == DC_F32 ? 23 : t == DC_F16 ? 10 : t == DC_BF16 ? 7 : 0;
 }
 
 bool dc_dtype_find(const char *name, size_t n, dc_dtype *out)

@@ -29,6 +29,10 @@ static inline bool dc_dtype_is_float(dc_dtype t)
 {
     return dc_dtype_kind(t) == DC_KIND_FLOAT;
 }
+static inline bool dc_dtype_is_short(dc_dtype t) /* a float of 16 bits */
+{
+    return t == DC_F16 || t == DC_BF16;
+}
 static inline bool dc_dtype_is_signed(dc_dtype t) /* an integer with a sign */
 {
     return dc_dtype_kind(t) == DC_KIND_SINT;

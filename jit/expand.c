@@ -75,9 +75,20 @@ static dc_fv expand_floor(const use *u)
 
 static dc_fv expand_cast(const use *u)
 {
-    if (u->to == DC_BOOL && u->t != DC_BOOL) /* true for NaN too */
+    if (u->to == DC_BOOL && dc_dtype_is_short(u->t)) { /* true for NaN too */
+        const dc_fv size = without_sign(u, u->in[0]);
+        return op2(u, DC_K_NE, size, bits(u, DC_U16, 0));
+    }
+    if (u->to == DC_BOOL && u->t != DC_BOOL)
         return op2(u, DC_K_NE, u->in[0], bits(u, u->t, 0));
-    return dc_fb_convert(u->b, u->in[0], u->to);
+    dc_fv x = u->in[0];
+    if (u->t == u->to)
+        return x;
+    if (dc_dtype_is_short(u->t))
+        x = dc_expand_widen(u, x, u->t);
+    if (dc_dtype_is_short(u->to))
+        return dc_expand_shorten(u, x, u->to);
+    return dc_fb_convert(u->b, x, u->to);
 }
 
 /* Shifts: the amount counts as unsigned; the width or more gives 0, or the sign. */

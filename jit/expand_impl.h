@@ -4,6 +4,7 @@
  *
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
  *   expand_f64.c   those of f64
+ *   expand_half.c  conversions of 16-bit floats
  *
  * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower.c).
  */
@@ -68,5 +69,9 @@ static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
 dc_fv dc_expand_exp_f64(const use *u);
 dc_fv dc_expand_log_f64(const use *u);
 dc_fv dc_expand_rem_f64(const use *u);
+
+/* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */
+dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from);
+dc_fv dc_expand_shorten(const use *u, dc_fv x, dc_dtype to);
 
 #endif

@@ -161,11 +161,18 @@ static const char *check_conv(const check *c, const dc_finst *i, const dc_finst 
         return "lanes differ";
     if (i->op == DC_K_BITCAST && dc_flat_width(c->f, a->type) != dc_flat_width(c->f, i->type))
         return "widths differ";
+    const bool half =
+        (a->type == DC_F16 && i->type == DC_F32) || (a->type == DC_F32 && i->type == DC_F16);
+    if (i->op == DC_K_CONVERT && (dc_ftype_is_short(a->type) || dc_ftype_is_short(i->type)) &&
+        !half)
+        return "a conversion of 16-bit floats";
     return NULL;
 }
 
 static const char *check_same(const dc_kop_row *row, const dc_finst *i, const dc_finst *const *in)
 {
+    if (dc_ftype_is_short(i->type))
+        return "arithmetic on 16-bit floats";
     for (int n = 0; n < row->n; n++)
         if (!like(in[n], i))
             return "operand and result differ in type";
@@ -197,7 +204,8 @@ static const char *check_types(const check *c, const dc_finst *i)
     case DC_KFORM_SAME:
         return check_same(row, i, in);
     case DC_KFORM_TEST:
-        return like(in[0], in[1]) && i->type == DC_BOOL && i->lanes == in[0]->lanes
+        return like(in[0], in[1]) && i->type == DC_BOOL && i->lanes == in[0]->lanes &&
+                       !dc_ftype_is_short(in[0]->type)
                    ? NULL
                    : "operands differ in type";
     case DC_KFORM_PICK:

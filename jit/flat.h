@@ -22,6 +22,9 @@
  *   - `shuffle` reads a value of another lane of the same `target.lanes` threads, all of which come
  *     by.
  *
+ * Floats of 16 bits are memory: they are loaded, stored, chosen, moved between lanes and taken as
+ * integers of 16 bits, and f16 is converted from and to f32 where the target can.
+ *
  * Types are the dtypes and DC_INDEX, the unsigned integer that addresses are computed in. It wraps,
  * so a sum may have negative parts; comparisons, division and remainder are unsigned.
  */
@@ -64,6 +67,14 @@ enum { DC_INDEX = DC_DTYPE__COUNT }; /* type of addresses, beside the dtypes */
 static inline bool dc_ftype_is_float(int type)
 {
     return type != DC_INDEX && dc_dtype_is_float((dc_dtype)type);
+}
+static inline bool dc_ftype_is_short(int type)
+{
+    return type != DC_INDEX && dc_dtype_is_short((dc_dtype)type);
+}
+static inline bool dc_ftype_is_number(int type) /* a float that is computed with */
+{
+    return dc_ftype_is_float(type) && !dc_ftype_is_short(type);
 }
 static inline bool dc_ftype_is_signed(int type)
 {
@@ -151,6 +162,7 @@ typedef struct dc_fbuild {
     DC_VEC(uint32_t) scope; /* consed.n when each open scope began */
     DC_VEC(dc_fv) opened;   /* LOOP or IF of each */
     uint16_t level;         /* open loops */
+    bool half;              /* the target converts between f16 and f32 */
 } dc_fbuild;
 
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */

@@ -69,6 +69,14 @@ static dc_ref transposed_dot(dc_func *to, const sides *s, dc_ref lhs, dc_ref rhs
     return dc_g_dot(to, lhs, moved, s->nb, s->batch[0], rb, s->nc, s->contracted[0], rc);
 }
 
+/* Sums of 16-bit floats in memory of f32, which is where a scatter adds. */
+static dc_ref wide_scatter(dc_func *to, const dc_node *n, const dc_ref *in)
+{
+    const dc_ref wide[3] = {dc_g_cast(to, in[0], DC_F32), in[1], dc_g_cast(to, in[2], DC_F32)};
+    const dc_ref sum = dc_g_make(to, n->op, wide, 3, n->attr, n->nattr, NULL);
+    return dc_g_cast(to, sum, (dc_dtype)n->dtype);
+}
+
 dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
 {
     dc_func *to = dc_func_new(f->module, f->name);
@@ -88,6 +96,11 @@ dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(f, r);
+        if (n->op == DC_OP_SCATTER_ADD && dc_dtype_is_short((dc_dtype)t.dtype)) {
+            map[r] = wide_scatter(to, n, in);
+            dc_func_copy_origin(to, map[r], f, r);
+            continue;
+        }
         const sides s = n->op == DC_OP_DOT ? sides_of(n) : (sides){0};
         const int rank = n->op == DC_OP_DOT ? dc_node_at(f, n->in[1])->rank : 0;
         const int last = n->op == DC_OP_DOT ? last_free(&s, rank) : -1;

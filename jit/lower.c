@@ -5,6 +5,10 @@
  * operations only change the position; element-wise ones keep it. Padding adds a range test that
  * guards every load below it.
  *
+ * Floats of 16 bits are memory: a load is brought to f32, what is computed from it is f32, and rounding
+ * to 16 bits happens where the value is stored and at casts, which are those that the user wrote. A
+ * strict kernel rounds every operation.
+ *
  * The shape is first tried as one flat axis (and the reduced dims as another): most kernels are
  * linear in memory, and a long axis schedules better. Where division or remainder is left over in
  * an access map, the kernel is lowered again with an axis per dim.
@@ -54,6 +58,39 @@ static void delinear(dc_kernel *k, dc_ix at, int rank, const int64_t *dim, dc_ix
     }
 }
 
+/* Dtypes ------------------------------------------------------------------------------------ */
+
+/* What values of the dtype are computed as. */
+static dc_dtype computed(dc_dtype t)
+{
+    return dc_dtype_is_short(t) ? DC_F32 : t;
+}
+
+static dc_vx cast(lowering *w, dc_vx v, dc_dtype t)
+{
+    return w->k->vx.at[v].dtype == t ? v : dc_vx_op(w->k, DC_OP_CAST, t, &v, 1);
+}
+
+static dc_vx constant(lowering *w, dc_dtype t, uint64_t bits)
+{
+    return dc_vx_const(w->k, computed(t), dc_bits_cast(t, computed(t), bits));
+}
+
+/* The value, computed of a node of dtype t, as it is in memory. */
+static dc_vx as_stored(lowering *w, dc_vx v, dc_dtype t)
+{
+    const dc_vx_node *n = &w->k->vx.at[v];
+    const bool widened = n->kind == DC_VX_OP && n->op == DC_OP_CAST;
+    if (widened && dc_dtype_is_short(t) && w->k->vx.at[n->in[0]].dtype == t)
+        return n->in[0];
+    return cast(w, v, t);
+}
+
+static dc_vx rounded(lowering *w, dc_vx v, dc_dtype t)
+{
+    return dc_dtype_is_short(t) ? cast(w, as_stored(w, v, t), DC_F32) : v;
+}
+
 /* pad: element p of the operand lands at lo + p * step; elsewhere the fill. */
 static dc_vx lower_pad(lowering *w, const dc_node *n, const dc_ix *pos)
 {
@@ -78,8 +115,8 @@ static dc_vx lower_pad(lowering *w, const dc_node *n, const dc_ix *pos)
     if (here.n == 0)
         return value;
     const uint64_t fill = (uint64_t)n->attr[2 * n->rank];
-    const dc_vx in[3] = {dc_vx_test(k, here), value, dc_vx_const(k, n->dtype, fill)};
-    return dc_vx_op(k, DC_OP_WHERE, n->dtype, in, 3);
+    const dc_vx in[3] = {dc_vx_test(k, here), value, constant(w, n->dtype, fill)};
+    return dc_vx_op(k, DC_OP_WHERE, computed(n->dtype), in, 3);
 }
 
 static dc_vx lower_move(lowering *w, const dc_node *n, const dc_ix *pos)
@@ -174,6 +211,16 @@ static dc_vx lower_iota(lowering *w, const dc_node *n, dc_ix at)
     return dc_vx_op(w->k, DC_OP_CAST, n->dtype, in, 1);
 }
 
+static dc_vx lower_ew(lowering *w, const dc_node *n, const dc_vx *in)
+{
+    if (n->op == DC_OP_CAST) {
+        const dc_vx from = rounded(w, in[0], dc_node_at(w->fn, n->in[0])->dtype);
+        return cast(w, cast(w, from, n->dtype), computed(n->dtype));
+    }
+    const dc_vx v = dc_vx_op(w->k, n->op, computed(n->dtype), in, n->nin);
+    return w->k->strict ? rounded(w, v, n->dtype) : v;
+}
+
 static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
 {
     dc_kernel *k = w->k;
@@ -183,19 +230,20 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
     if (r == w->group->reduce) {
         if (w->acc == DC_NO_BUF)
             DC_BUG("%%%u reads its own reduction", r);
-        return dc_vx_load(k, w->acc, dc_ix_const(k, 0), (dc_pred){0});
+        const dc_vx sum = dc_vx_load(k, w->acc, dc_ix_const(k, 0), (dc_pred){0});
+        return k->strict ? rounded(w, sum, n->dtype) : sum;
     }
     switch ((dc_op_class)dc_op_row_of(n->op)->cls) {
     case DC_CLASS_SRC:
         if (n->op == DC_OP_CONST)
-            return dc_vx_const(k, n->dtype, (uint64_t)n->attr[0]);
+            return constant(w, n->dtype, (uint64_t)n->attr[0]);
         if (n->op == DC_OP_IOTA)
             return lower_iota(w, n, pos[n->attr[0]]);
         DC_BUG("parameter %%%u is not among the inputs of its group", r);
     case DC_CLASS_EW:
         for (int i = 0; i < n->nin; i++)
             in[i] = lower_node(w, n->in[i], pos);
-        return dc_vx_op(k, n->op, n->dtype, in, n->nin);
+        return lower_ew(w, n, in);
     case DC_CLASS_MOV:
         return lower_move(w, n, pos);
     case DC_CLASS_IDX:
@@ -221,7 +269,8 @@ static dc_vx lower_node(lowering *w, dc_ref r, const dc_ix *pos)
 {
     const dc_node *n = dc_node_at(w->fn, r);
     if (is_input(w, r))
-        return dc_vx_load(w->k, w->buf_of[r], linear(w->k, n, pos), w->guard);
+        return cast(w, dc_vx_load(w->k, w->buf_of[r], linear(w->k, n, pos), w->guard),
+                    computed(n->dtype));
     for (memo_entry *e = w->memo[r]; e != NULL; e = e->next)
         if (e->guard == w->guard.range && memcmp(e->pos, pos, n->rank * sizeof *pos) == 0)
             return e->value;
@@ -309,13 +358,9 @@ static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
                 pos[s][i] = w->out_pos[next++];
     }
     dc_vx in[2];
-    for (int s = 0; s < 2; s++) {
-        in[s] = lower_node(w, n->in[s], pos[s]);
-        const dc_dtype from = dc_node_at(w->fn, n->in[s])->dtype;
-        if (from != n->dtype)
-            in[s] = dc_vx_op(k, DC_OP_CAST, n->dtype, &in[s], 1);
-    }
-    return dc_vx_op(k, DC_OP_MUL, n->dtype, in, 2);
+    for (int s = 0; s < 2; s++)
+        in[s] = cast(w, lower_node(w, n->in[s], pos[s]), computed(n->dtype));
+    return dc_vx_op(k, DC_OP_MUL, computed(n->dtype), in, 2);
 }
 
 static int reduced_dims(const lowering *w, const dc_node *n, int64_t *dim)
@@ -348,22 +393,20 @@ static dc_stmt *lower_reduction(lowering *w, bool flat)
     const bool is_dot = n->op == DC_OP_DOT;
     const dc_op combine = is_dot ? DC_OP_ADD : (dc_op)dc_op_row_of(n->op)->combine;
     const dc_ix zero = dc_ix_const(k, 0);
+    const dc_dtype t = computed(n->dtype);
     int64_t dim[DC_MAX_RANK];
     dc_ix pos[DC_MAX_RANK];
     nest loops = {0};
 
     const int rank = reduced_dims(w, n, dim);
     make_axes(w, flat, "k", rank, dim, true, &loops, pos);
-    dc_vx term = reduction_term(w, n, pos);
-    if (k->vx.at[term].dtype != n->dtype)
-        term = dc_vx_op(k, DC_OP_CAST, n->dtype, &term, 1);
-
-    const uint32_t acc = dc_buffer_new(k, "acc", n->dtype, 1, DC_SCOPE_LOCAL, DC_MODE_OUT);
+    const dc_vx term = cast(w, reduction_term(w, n, pos), t);
+    const uint32_t acc = dc_buffer_new(k, "acc", t, 1, DC_SCOPE_LOCAL, DC_MODE_OUT);
     dc_stmt *init = dc_stmt_set(k, 1), *add = dc_stmt_set(k, 1);
-    const uint64_t identity = dc_op_identity(is_dot ? DC_OP_SUM : n->op, n->dtype);
-    init->put[0] = (dc_put){acc, zero, dc_vx_const(k, n->dtype, identity)};
+    const uint64_t identity = dc_op_identity(is_dot ? DC_OP_SUM : n->op, t);
+    init->put[0] = (dc_put){acc, zero, dc_vx_const(k, t, identity)};
     const dc_vx in[2] = {dc_vx_load(k, acc, zero, (dc_pred){0}), term};
-    add->put[0] = (dc_put){acc, zero, dc_vx_op(k, combine, n->dtype, in, 2)};
+    add->put[0] = (dc_put){acc, zero, dc_vx_op(k, combine, t, in, 2)};
     add->reduces = true;
     init->next = wrap(k, &loops, add);
     w->acc = acc;
@@ -473,11 +516,12 @@ static void lower_scatter(lowering *w, bool flat)
     dc_ix pos[DC_MAX_RANK], of[DC_MAX_RANK], from[DC_MAX_RANK];
     nest beside = {0}, along = {0}, updates = {0};
     dc_stmt *fill = dc_stmt_set(k, 1), *update = dc_stmt_set(k, 1);
+    const dc_dtype t = n->dtype;
 
     make_axes(w, flat, "i", axis, n->dim, false, &beside, pos);
     make_axes(w, flat, "n", n->rank - axis - 1, n->dim + axis + 1, false, &beside, pos + axis + 1);
     make_axes(w, flat, "a", 1, n->dim + axis, false, &along, pos + axis);
-    fill->put[0] = (dc_put){0, linear(k, n, pos), lower_node(w, n->in[0], pos)};
+    fill->put[0] = (dc_put){0, linear(k, n, pos), as_stored(w, lower_node(w, n->in[0], pos), t)};
 
     memcpy(of, pos, (size_t)axis * sizeof *of);
     make_axes(w, flat, "k", own, i->dim + nb, false, &updates, of + axis);
@@ -489,9 +533,9 @@ static void lower_scatter(lowering *w, bool flat)
         dc_pred_and(k, (dc_pred){0}, loaded_index(k, at, -1, n->dim[axis]), n->dim[axis]);
     pos[axis] = loaded_index(k, at, 0, n->dim[axis] - 1);
     const dc_ix to = linear(k, n, pos);
-    const dc_vx sum[2] = {dc_vx_load(k, 0, to, (dc_pred){0}), value};
-    update->put[0] =
-        (dc_put){0, to, n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, n->dtype, sum, 2)};
+    const dc_vx sum[2] = {cast(w, dc_vx_load(k, 0, to, (dc_pred){0}), computed(t)), value};
+    const dc_vx v = n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, computed(t), sum, 2);
+    update->put[0] = (dc_put){0, to, as_stored(w, v, t)};
 
     dc_stmt *body = wrap(k, &along, fill);
     body->next = wrap(k, &updates, update);
@@ -525,9 +569,11 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         body = lower_reduction(w, flat);
     memset(w->memo, 0, w->fn->node.n * sizeof *w->memo);
     dc_stmt *store = dc_stmt_set(k, g->nout);
-    for (uint32_t i = 0; i < g->nout; i++)
-        store->put[i] =
-            (dc_put){i, linear(k, shape, w->out_pos), lower_node(w, g->out[i], w->out_pos)};
+    for (uint32_t i = 0; i < g->nout; i++) {
+        const dc_vx v = lower_node(w, g->out[i], w->out_pos);
+        const dc_dtype t = dc_node_at(w->fn, g->out[i])->dtype;
+        store->put[i] = (dc_put){i, linear(k, shape, w->out_pos), as_stored(w, v, t)};
+    }
     if (body != NULL)
         body->next->next = store;
     else

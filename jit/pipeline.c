@@ -125,11 +125,23 @@ static void log_groups(pipeline *p)
     log_text(p, DC_CH_FUSE);
 }
 
+/* Some OpenCL devices have no f64. */
+static dc_status refuse_f64(pipeline *p)
+{
+    const bool *live = dc_func_live(p->fn, &p->j->scratch);
+    for (dc_ref r = 1; r < p->fn->node.n && p->env->target->no_f64; r++)
+        if (live[r] && dc_node_at(p->fn, r)->dtype == DC_F64)
+            return dc_failf(p->j, DC_ERR_DTYPE, p->e->desc.name,
+                            "f64 is used, which this device does not have (%s)",
+                            p->env->target->name);
+    return DC_OK;
+}
+
 static dc_status fuse(pipeline *p)
 {
+    DC_TRY(refuse_f64(p));
     const int level = skips(p, DC_STAGE_fuse) ? 0 : (int)p->env->opt.opt;
-    DC_TRY(dc_fuse_within(p->j, &p->j->scratch, p->fn, level, p->env->target->buffers,
-                          &p->groups));
+    DC_TRY(dc_fuse_within(p->j, &p->j->scratch, p->fn, level, p->env->target->buffers, &p->groups));
     log_groups(p);
     return DC_OK;
 }

@@ -38,6 +38,8 @@ static const char *type_name(const render *r, int type, bool memory)
         return r->f->index_bits == 32 ? "u32" : "u64";
     if (type == DC_BOOL && memory)
         return "u8";
+    if (dc_ftype_is_short(type))
+        return "u16";
     return dc_dtype_name((dc_dtype)type);
 }
 
@@ -119,7 +121,7 @@ static void put_literal(render *r, int type, uint64_t bits)
         dc_text_printf(r->out, "(u64)%" PRIu64 "u", bits);
         return;
     }
-    if (dc_ftype_is_float(type))
+    if (dc_ftype_is_number(type))
         put_float(r, (dc_dtype)type, bits);
     else
         dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
@@ -344,7 +346,7 @@ static void put_integer_op(render *r, const dc_finst *i)
 static void put_same(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
-    if (dc_ftype_is_float(i->type))
+    if (dc_ftype_is_number(i->type))
         put_float_op(r, v);
     else
         put_integer_op(r, i);
@@ -354,6 +356,8 @@ static void put_convert(render *r, const dc_finst *i)
 {
     const int from = at(r, i->in[0])->type, to = i->type;
     const char *t = type_name(r, to, false);
+    if (from != to && (dc_ftype_is_short(from) || dc_ftype_is_short(to)))
+        no_rendering(r, i);
     if (dc_ftype_is_float(from) && to == DC_BOOL)
         put(r, "%V >= 1.0f", i->in[0]);
     else if (dc_ftype_is_float(from) && !dc_ftype_is_float(to))
@@ -370,11 +374,11 @@ static void put_bitcast(render *r, const dc_finst *i)
     const char *t = type_name(r, to, false);
     if (from == to)
         put(r, "%V", i->in[0]);
-    else if (dc_ftype_is_float(from))
+    else if (dc_ftype_is_number(from))
         put(r, "%s%s%sbits_of_%s(%V)", dc_ftype_is_signed(to) ? "(" : "",
             dc_ftype_is_signed(to) ? t : "", dc_ftype_is_signed(to) ? ")" : "",
             type_name(r, from, false), i->in[0]);
-    else if (dc_ftype_is_float(to))
+    else if (dc_ftype_is_number(to))
         put(r, "%s_of_bits(%s%V)", t,
             !dc_ftype_is_signed(from)         ? ""
             : dc_flat_width(r->f, from) == 64 ? "(u64)"
@@ -420,7 +424,7 @@ static void put_load(render *r, const dc_finst *i)
     if (is_bool)
         put(r, " != 0");
     else if (mask != 0)
-        put(r, dc_ftype_is_float(i->type) ? " : 0.0f" : " : 0");
+        put(r, dc_ftype_is_number(i->type) ? " : 0.0f" : " : 0");
 }
 
 static void put_store(render *r, const dc_finst *i)

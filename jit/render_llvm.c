@@ -286,6 +286,24 @@ static void put_saturating(render *r, dc_fv v)
     declare(r, "%s @llvm.%s.sat.%s.%s(%s)", t.s, what, m.s, mf.s, from.s);
 }
 
+/* Between f16, which is an i16 elsewhere, and f32, where the machine can. */
+static void put_half(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    const int from = at(r, i->in[0])->type;
+    const name half = spread("half", i->lanes), word = spread("i16", i->lanes);
+    const name number = spread("float", i->lanes);
+    if (from == DC_F16 && i->type == DC_F32) {
+        line(r, "%%v%u.h = bitcast %T to %s", v, i->in[0], half.s);
+        line(r, "%%v%u = fpext %s %%v%u.h to %s", v, half.s, v, number.s);
+    } else if (from == DC_F32 && i->type == DC_F16) {
+        line(r, "%%v%u.h = fptrunc %T to %s", v, i->in[0], half.s);
+        line(r, "%%v%u = bitcast %s %%v%u.h to %s", v, half.s, v, word.s);
+    } else {
+        DC_BUG("%s: a conversion of 16-bit floats", r->f->name);
+    }
+}
+
 static void put_convert(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
@@ -293,6 +311,10 @@ static void put_convert(render *r, dc_fv v)
     const bool sign = dc_kop_column(from) == 1;
     const int wf = dc_flat_width(r->f, from), wt = dc_flat_width(r->f, to);
     const char *what;
+    if (dc_ftype_is_short(from) || dc_ftype_is_short(to)) {
+        put_half(r, v);
+        return;
+    }
     if (dc_ftype_is_float(from) && !dc_ftype_is_float(to)) {
         put_saturating(r, v);
         return;

@@ -36,7 +36,7 @@ static size_t cache_size(int name, size_t otherwise)
     F("sse3", "sse3")                                                                             \
     F("ssse3", "ssse3")                                                                           \
     F("sse4.1", "sse4.1") F("sse4.2", "sse4.2") F("popcnt", "popcnt") F("avx", "avx")             \
-        F("avx2", "avx2") F("fma", "fma") F("bmi", "bmi") F("bmi2", "bmi2")                       \
+        F("avx2", "avx2") F("fma", "fma") F("f16c", "f16c") F("bmi", "bmi") F("bmi2", "bmi2")     \
             F("avx512f", "avx512f") F("avx512bw", "avx512bw") F("avx512cd", "avx512cd")           \
                 F("avx512dq", "avx512dq") F("avx512vl", "avx512vl") F("avx512vbmi", "avx512vbmi") \
                     F("avx512vnni", "avx512vnni") F("avx512bf16", "avx512bf16")
@@ -87,6 +87,7 @@ static void detect_native(dc_target *t)
     name_model(model, sizeof model);
     snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", tier, model);
     list_features(t->features, sizeof t->features);
+    t->half = has_avx2() && __builtin_cpu_supports("f16c");
 }
 
 static bool supports(const level *l)
@@ -153,6 +154,7 @@ dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu)
     } else {
         snprintf(t->name, sizeof t->name, "cpu %s", l->cpu);
         t->vector_bytes = l->vector_bytes;
+        t->half = l->vector_bytes >= 32; /* as has every CPU with AVX2 */
         t->vector_registers = l->vector_registers;
     }
     return DC_OK;

@@ -91,6 +91,7 @@ static void describe_target(dc_cl *cl)
     const dc_cl_lib *lib = &cl->lib;
     const uint64_t threads = dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     snprintf(t->dialect, sizeof t->dialect, "opencl");
+    t->no_f64 = dc_cl_device_number(lib, &cl->at, CL_DEVICE_DOUBLE_FP_CONFIG) == 0;
     t->vector_bytes = vector_bytes(cl);
     t->vector_registers = t->simt ? THREAD_REGISTERS : REGISTERS;
     t->group_threads = threads < MOST_THREADS ? (int)threads : MOST_THREADS;

@@ -24,6 +24,8 @@ static const char *const type_rule[] = {
 static inline bool admits(dc_op op, dc_dtype t)
 {
     const char *rule = type_rule[op];
+    if (dc_dtype_is_short(t)) /* memory, in kernels */
+        return op == DC_OP_CAST;
     if (strcmp(rule, "num") == 0)
         return t != DC_BOOL;
     if (strcmp(rule, "flt") == 0)

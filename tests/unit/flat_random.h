@@ -156,6 +156,15 @@ static inline int any_type(flat_maker *m)
     return rng_below(m->r, DC_INDEX + 1);
 }
 
+/* One that is computed with. */
+static inline int any_number(flat_maker *m)
+{
+    int t = any_type(m);
+    while (dc_ftype_is_short(t))
+        t = any_type(m);
+    return t;
+}
+
 static inline dc_fv without_nan(flat_maker *m, dc_fv a, int t, int lanes)
 {
     const dc_fv zero = dc_fb_const(m->b, t, lanes, 0);
@@ -169,6 +178,8 @@ static inline dc_fv arithmetic(flat_maker *m, int t, int lanes)
     static const dc_kop uns[] = {DC_K_ADD, DC_K_SUB, DC_K_MUL, DC_K_AND, DC_K_OR,
                                  DC_K_XOR, DC_K_SHL, DC_K_SHR, DC_K_DIV, DC_K_REM};
     const dc_fv a = some(m, t, lanes), c = some(m, t, lanes);
+    if (dc_ftype_is_short(t))
+        return a;
     if (dc_ftype_is_float(t)) {
         const dc_kop op = flt[rng_below(m->r, (int)DC_COUNTOF(flt))];
         const int n = dc_kop_row_of(op)->n;
@@ -199,17 +210,19 @@ static inline dc_fv conversion(flat_maker *m, int t, int lanes)
                          dc_dtype_bits((dc_dtype)t) == dc_dtype_bits((dc_dtype)from);
     if (as_wide && rng_below(m->r, 3) != 0) {
         dc_fv a = some(m, from, lanes);
-        if (dc_ftype_is_float(from)) /* NaN to 0: its pattern is anybody's */
+        if (dc_ftype_is_number(from)) /* NaN to 0: its pattern is anybody's */
             a = without_nan(m, a, from, lanes);
         return dc_fb_bitcast(m->b, a, t);
     }
+    if (dc_ftype_is_short(from) || dc_ftype_is_short(t))
+        return some(m, t, lanes);
     return dc_fb_convert(m->b, some(m, from, lanes), t);
 }
 
 static inline dc_fv test_of(flat_maker *m, int lanes)
 {
     static const dc_kop tests[] = {DC_K_LT, DC_K_LE, DC_K_EQ, DC_K_NE};
-    const int t = any_type(m);
+    const int t = any_number(m);
     if (lanes == 1 && rng_below(m->r, 4) == 0)
         return dc_fb_op1(m->b, DC_K_ANY, some(m, DC_BOOL, m->lanes));
     return dc_fb_op2(m->b, tests[rng_below(m->r, 4)], some(m, t, lanes), some(m, t, lanes));

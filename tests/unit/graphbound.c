@@ -311,7 +311,8 @@ static dc_status product_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r), *in = dc_node_at(x->f, n->in[0]);
     const int64_t count = dc_node_count(n), m = dc_node_count(in), terms = count ? m / count : 0;
-    const bool floats = dc_dtype_is_float((dc_dtype)n->dtype);
+    const dc_dtype t = dtype_of(x, r);
+    const bool floats = dc_dtype_is_float(t);
     const double *a = x->value[n->in[0]], *ea = x->bound[n->in[0]];
     double *size[4], *got[4], *e = x->bound[r];
     for (int k = 0; k < 4; k++) {
@@ -332,8 +333,11 @@ static dc_status product_bound(const analysis *x, dc_ref r)
         if (!floats || terms <= 1)
             e[i] = e[i] > 0 && !floats ? INFINITY : e[i] > 0 ? e[i] : 0;
         else
-            e[i] = tame ? (got[1][i] - got[0][i] + (double)terms * 2 * U * got[1][i]) * SLACK
-                        : INFINITY;
+            e[i] =
+                tame ? (got[1][i] - got[0][i] + (double)terms * 2 * sum_unit(t) * got[1][i]) * SLACK
+                     : INFINITY;
+        if (floats && terms > 1)
+            e[i] += sum_end(t, x->value[r][i], e[i]);
     }
     return DC_OK;
 }
@@ -422,7 +426,8 @@ static dc_status index_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
     const int64_t count = dc_node_count(n);
-    const bool floats = dc_dtype_is_float((dc_dtype)n->dtype), sums = n->op == DC_OP_SCATTER_ADD;
+    const dc_dtype t = dtype_of(x, r);
+    const bool floats = dc_dtype_is_float(t), sums = n->op == DC_OP_SCATTER_ADD;
     const double *in[3];
     double *size[3], *total = numbers(x, count), *e = x->bound[r];
     void *index;
@@ -443,9 +448,11 @@ static dc_status index_bound(const analysis *x, dc_ref r)
     }
     DC_TRY(apply(x, (dc_op)n->op, r, in, total));
     const double terms = (double)dc_node_count(dc_node_at(x->f, n->in[1]));
+    const double step = floats ? unit(t) : 0; /* where it is not brought to f32, each is rounded */
+    const double least = floats && is_short(t) ? (terms + 1) * tiny(t) : 0;
     for (int64_t i = 0; sums && i < count; i++)
         e[i] = !floats                      ? (e[i] > 0 ? INFINITY : 0)
-               : total[i] < (double)FLT_MAX ? (e[i] + terms * U * total[i]) * SLACK
+               : total[i] < (double)FLT_MAX ? (e[i] + terms * step * total[i] + least) * SLACK
                                             : INFINITY;
     return DC_OK;
 }

@@ -33,6 +33,7 @@ typedef struct runner {
     DC_VEC(dc_flat *) flat;
     DC_VEC(const char *) entry;
     dc_text text;
+    bool portable; /* kernels do without what not every target has */
 } runner;
 
 static inline void runner_complain(runner *r)
@@ -70,10 +71,11 @@ static inline bool runner_open(runner *r)
 /* Flattens; the kernel's number, or -1. */
 static inline int runner_add(runner *r, dc_kernel *k, uint32_t skip)
 {
+    const dc_target *t = r->portable ? NULL : r->device->ops->target(r->device);
     dc_flat *f = NULL;
     snprintf(k->name, sizeof k->name, "k%u", r->flat.n);
     if (!CHECK(dc_nest_check(&r->job, k) == DC_OK) ||
-        !CHECK(dc_flatten_skipping(&r->job, k, skip, &f) == DC_OK)) {
+        !CHECK(dc_flatten_for(&r->job, k, t, skip, &f) == DC_OK)) {
         runner_complain(r);
         return -1;
     }

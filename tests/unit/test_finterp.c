@@ -174,6 +174,8 @@ static void test_rows(void)
     };
     for (size_t r = 0; r < DC_COUNTOF(rows); r++)
         for (int t = 0; t < DC_DTYPE__COUNT; t++) {
+            if (dc_dtype_is_short((dc_dtype)t)) /* memory */
+                continue;
             const bool has = dc_dtype_is_float((dc_dtype)t) ? rows[r].flt
                              : t == DC_BOOL                 ? rows[r].boolean
                                                             : rows[r].integer;
@@ -207,6 +209,9 @@ static void test_conversions(void)
         for (int to = 0; to < DC_DTYPE__COUNT; to++)
             for (size_t a = 0; a < DC_COUNTOF(samples); a++) {
                 const uint64_t in[2] = {pattern_of((dc_dtype)t, samples[a]), 0};
+                const bool half = (t == DC_F16 && to == DC_F32) || (t == DC_F32 && to == DC_F16);
+                if (!half && (dc_ftype_is_short(t) || dc_ftype_is_short(to)))
+                    continue;
                 uint64_t got, want = dc_bits_cast((dc_dtype)t, (dc_dtype)to, in[0]);
                 if (to == DC_BOOL && t != DC_BOOL)
                     want = dc_ftype_is_float(t) ? dc_value_of((dc_dtype)t, in[0]) >= 1 : in[0] & 1;

@@ -4,12 +4,11 @@
  *
  *   test_gtext [SEED]
  */
-#include "tests/t.h"
-
 #include "core/gtext.h"
 
 #include <stdlib.h>
 
+#include "tests/t.h"
 #include "tests/unit/rng.h"
 
 static dc_job job;
@@ -93,7 +92,8 @@ static void test_refused(void)
     CHECK_STR(refused("func"), "line 1: a name expected, not the end");
     CHECK_STR(refused("func f(%2: i32[])"), "line 1: %1 comes next, not %2");
     CHECK_STR(refused("func f(%1: i3[])"), "line 1: type 'i3[]': unknown dtype 'i3'; known are "
-                                           "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64");
+                                           "bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, "
+                                           "f32, f64");
     CHECK_STR(refused("func f(%1: i32[n=3])"),
               "line 1: type 'i32[n=3]': dim 'n' may have no name here");
     CHECK_STR(refused("func f(%1: i32[] \"x)"), "line 1: a string has no end");

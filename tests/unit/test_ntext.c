@@ -304,6 +304,21 @@ static void test_constants(uint64_t seed)
         check_constant(DC_F32, floats[i].bits, floats[i].text);
     for (int i = 0; i < 20000; i++)
         check_constant(DC_F32, (uint32_t)rng_next(&r), NULL);
+    for (uint32_t p = 0; p < 65536; p++) {
+        check_constant(DC_F16, p, NULL);
+        check_constant(DC_BF16, p, NULL);
+    }
+    for (int i = 0; i < 20000; i++)
+        check_constant(DC_F64, rng_next(&r), NULL);
+    check_constant(DC_F16, 0x3c00, "1:f16");
+    check_constant(DC_F16, 0x7bff, "65500:f16");
+    check_constant(DC_BF16, 0x3dcd, "0.1:bf16");
+    check_constant(DC_F64, 0x3fb999999999999a, "0.1:f64");
+    check_constant(DC_F64, 0x7ff8000000000000, "nan:f64");
+    check_constant(DC_F64, 1, "0x0.0000000000001p-1022:f64");
+    check_constant(DC_I64, (uint64_t)1 << 63, "-9223372036854775808:i64");
+    check_constant(DC_U64, UINT64_MAX, "18446744073709551615:u64");
+    check_constant(DC_I8, (uint64_t)INT64_C(-128), "-128:i8");
     check_constant(DC_I32, (uint64_t)INT64_C(-2147483648), "-2147483648:i32");
     check_constant(DC_I32, 5, "5:i32");
     check_constant(DC_U32, 4294967295u, "4294967295:u32");
@@ -319,7 +334,10 @@ static void test_bad_constants(void)
         "-",
         "1",
         "1:",
-        "1:f16",
+        "1:f17",
+        "0x1.001p0:f16",
+        "70000:f16",
+        "nan(0x7c00):f16",
         "1:bool",
         "1.5:i32",
         "1e2:i32",
@@ -372,7 +390,7 @@ static const struct {
     {"kernel 9", 1, "the name of a kernel expected, not '9'"},
     {"kernel k(", 1, "the name of a buffer expected"},
     {"kernel k(x)", 1, "':' expected, not ')'"},
-    {"kernel k(x: f16[1])", 1, "a dtype expected, not 'f16[1])'"},
+    {"kernel k(x: f17[1])", 1, "a dtype expected, not 'f17[1])'"},
     {"kernel k(x: f32[])", 1, "a number expected"},
     {"kernel k(x: f32[-1])", 1, "a number expected"},
     {"kernel k(x: f32[99999999999999999999])", 1, "a number beyond 281474976710656"},

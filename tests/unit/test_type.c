@@ -61,7 +61,8 @@ static void test_accepted(void)
 static void test_refused(void)
 {
     CHECK_STR(parse("f3[2]"), "type 'f3[2]': unknown dtype 'f3'; known are bool, i8, i16, i32, "
-                              "i64, u8, u16, u32, u64, f32, f64");
+                              "i64, u8, u16, u32, u64, f16, bf16, "
+                              "f32, f64");
     CHECK_STR(parse("f32"), "type 'f32': '[' expected at its end");
     CHECK_STR(parse("f32(2)"), "type 'f32': '[' expected, not '('");
     CHECK_STR(parse("f32[2"), "type 'f32[2': ',' or ']' expected at its end");
