@@ -229,6 +229,20 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
         lua_pop(L, 1);
 }
 
+/* Single sizes of the table at idx: calls may need them where no argument tells. */
+static void read_given(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
+{
+    dc_sig_begin(&fn->sig, &fn->given);
+    for (int v = 0; v < fn->sig.nvar && !lua_isnil(L, idx); v++) {
+        if (lua_getfield(L, idx, fn->sig.var[v]) == LUA_TNUMBER) {
+            give(L, d, fn, &fn->given, fn->sig.var[v],
+                 dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[v]));
+            fn->has_given = true;
+        }
+        lua_pop(L, 1);
+    }
+}
+
 static int l_fn(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -256,6 +270,7 @@ static int l_fn(lua_State *L)
         lua_setiuservalue(L, at, i);
     }
     dc_fn_key key = {.nshape = 0};
+    read_given(L, d, fn, 3);
     dc_sig_begin(&fn->sig, &key.bind);
     each_choice(L, d, at, 3, 0, &key);
     lua_settop(L, at);
@@ -266,8 +281,70 @@ static int l_fn(lua_State *L)
 
 /*
  * f:check { batch = 64 }: traces and checks for these sizes; nothing is compiled or computed.
- * Static parameters are given by name, as is the length of a list.
+ * Static parameters are given by name, as are lengths of lists; optional parameters are there if their
+ * name is given (m = true).
  */
+static bool shape_of(const dc_fn *fn, const dc_sig_type *t, int64_t length, dc_fn_key *key)
+{
+    dc_type out;
+    switch (t->kind) {
+    case DC_SHAPE_TENSOR:
+        return dc_sig_resolve(&fn->sig, &key->bind, t, &out);
+    case DC_SHAPE_RECORD:
+        for (int f = 0; f < t->nfield; f++)
+            if (!shape_of(fn, t->field[f].type, length, key))
+                return false;
+        return true;
+    case DC_SHAPE_LIST:
+        if (length < 0 || key->nshape == DC_FN_SHAPE)
+            return false;
+        key->shape[key->nshape++] = length;
+        for (int64_t i = 0; i < length; i++)
+            if (!shape_of(fn, t->of, length, key))
+                return false;
+        return true;
+    }
+    return false;
+}
+
+/* The key of a check by the table at idx; false where it does not tell enough. */
+static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_key *key)
+{
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        const dc_sig_param *p = &fn->sig.param[i];
+        const bool given = lua_getfield(L, idx, p->name) != LUA_TNIL;
+        const int value = lua_gettop(L);
+        int64_t length = -1;
+        if (key->nshape == DC_FN_SHAPE)
+            return false;
+        if (p->type == NULL) {
+            key->shape[key->nshape++] = dc_fn_number_static(L, d, fn, 1, i, value);
+        } else {
+            if (given && lua_type(L, value) == LUA_TNUMBER)
+                length = dc_args_integer(L, d, value, "check", p->name);
+            if (p->optional)
+                key->shape[key->nshape++] = given;
+            if ((!p->optional || given) && !shape_of(fn, p->type, length, key))
+                return false;
+        }
+        lua_settop(L, value - 1);
+    }
+    return true;
+}
+
+/* Names of dims and of parameters. */
+static void check_names(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
+{
+    const char *known[DC_SIG_VARS + DC_SIG_PARAMS + 1];
+    int n = 0;
+    for (int v = 0; v < fn->sig.nvar; v++)
+        known[n++] = fn->sig.var[v];
+    for (int i = 0; i < fn->sig.nparam; i++)
+        known[n++] = fn->sig.param[i].name;
+    known[n] = NULL;
+    dc_args_options(L, d, idx, "check", known);
+}
+
 static int l_check(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -278,8 +355,8 @@ static int l_check(lua_State *L)
         lua_newtable(L);
         lua_replace(L, 2);
     }
-    dc_args_options(L, d, 2, "check", (const char *const *)fn->sig.var);
-    dc_sig_begin(&fn->sig, &key.bind);
+    check_names(L, d, fn, 2);
+    key.bind = fn->given;
     for (int v = 0; v < fn->sig.nvar; v++) {
         if (lua_getfield(L, 2, fn->sig.var[v]) != LUA_TNIL)
             give(L, d, fn, &key.bind, fn->sig.var[v],
@@ -287,7 +364,7 @@ static int l_check(lua_State *L)
         lua_pop(L, 1);
     }
     check_sizes(L, d, fn, &key.bind);
-    if (!early_key(fn, &key)) {
+    if (!check_key(L, d, fn, 2, &key)) {
         char text[800];
         dc_sig_print(&fn->sig, &key.bind, text, sizeof text);
         dc_error_raisef(L, d, DC_ERR_ARG, "check", "not every size is known: %s", text);

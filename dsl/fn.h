@@ -36,6 +36,8 @@ typedef struct dc_fn {
     const char *origin;   /* of results */
     struct dc_spec *last; /* called last; held by DC_FN_SPECS */
     int limit;
+    dc_sig_bind given; /* by the third argument of dc.fn, if has_given */
+    bool has_given;
     bool plain; /* every parameter is a tensor that has to be there: leaves are arguments */
     bool flat_results; /* each result is a tensor */
     bool ready;        /* parsed: sig is owned */
@@ -110,6 +112,8 @@ typedef struct dc_fn_leaves {
 
 /* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
 void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);
+/* The number of the static value at idx: the same for equal values. */
+int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param, int idx);
 /* Binds the sizes of key->bind by the tensors among the leaves, makes tensors of tables. Raises. */
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key);
 /* Pushes one argument per parameter for a key; leaf(ctx, L, declared, label) pushes each tensor. */

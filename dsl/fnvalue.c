@@ -134,14 +134,13 @@ static void take(walk *w, const dc_sig_type *t, int idx)
 /* In the table of a function's static values: what stands for nil, and how many there are. */
 static const char nil_key, count_key;
 
-/* The number of the static value at idx: the same for equal values. */
-static int64_t number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int idx)
+int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param, int idx)
 {
     const int table = lua_gettop(L) + 1, value = table + 1;
     if (dc_handle_test(L, idx) != NULL)
         dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name,
                         "a tensor is given for a static parameter; it needs a type, as in %s: f32[]",
-                        fn->sig.param[idx - 2].name);
+                        fn->sig.param[param].name);
     lua_getiuservalue(L, fn_idx, DC_FN_STATICS);
     if (lua_isnil(L, idx))
         lua_pushlightuserdata(L, (void *)(uintptr_t)&nil_key);
@@ -184,7 +183,7 @@ void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v,
         const dc_sig_param *p = &fn->sig.param[i];
         snprintf(w.path, sizeof w.path, "%s", p->name);
         if (p->type == NULL) {
-            put_shape(&w, number_static(L, d, fn, fn_idx, i + 2));
+            put_shape(&w, dc_fn_number_static(L, d, fn, fn_idx, i, i + 2));
             continue;
         }
         if (p->optional)
@@ -272,6 +271,13 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
     }
     if (dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss))
         return;
+    if (miss.kind == DC_MISS_OPEN && fn->has_given) { /* only what was given at the definition tells */
+        dc_sig_miss other;
+        key->bind = fn->given;
+        if (dc_sig_match(&fn->sig, &key->bind, leaf, n, &other))
+            return;
+        miss = other;
+    }
     if (miss.leaf < 0)
         wrong_together(L, d, fn, &miss);
     wrong_leaf(L, d, fn, v, miss.kind == DC_MISS_NAME ? &before : &key->bind, which[miss.leaf], &miss);
