@@ -146,7 +146,7 @@ static bool all_visible(const char *dims, const dc_err_scene *s)
     return true;
 }
 
-static void push_error(lua_State *L, const dc_dsl *d, const dc_err *e, const dc_blame *blame)
+static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame *blame)
 {
     char hint[480], code[16], dims[300];
     shown text[DC_ERR_OPERANDS];

@@ -356,7 +356,7 @@ static int l_check(lua_State *L)
         lua_replace(L, 2);
     }
     check_names(L, d, fn, 2);
-    key.bind = fn->given;
+    dc_sig_begin(&fn->sig, &key.bind);
     for (int v = 0; v < fn->sig.nvar; v++) {
         if (lua_getfield(L, 2, fn->sig.var[v]) != LUA_TNIL)
             give(L, d, fn, &key.bind, fn->sig.var[v],

@@ -291,9 +291,13 @@ static inner *push_frame(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
 {
     check_depth(L, d, fn);
     inner *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (inner){d->trace, {&fn->sig, NULL, fn->name, d->trace->frame}, *b};
+    *g = (inner){d->trace, {&fn->sig, NULL, fn->name, L, d->trace->frame}, *b};
     g->frame.bind = &g->bind;
     luaL_setmetatable(L, FRAME);
+    dc_trace_hold(L, d->trace, lua_gettop(L));
+    lua_pushthread(L);
+    dc_trace_hold(L, d->trace, lua_gettop(L));
+    lua_pop(L, 1);
     lua_toclose(L, -1);
     d->trace->frame = &g->frame;
     return g;

@@ -265,7 +265,7 @@ static void on_call(lua_State *L, lua_Debug *ar)
     lua_rawgetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
     dc_dsl *d = lua_touserdata(L, -1);
     lua_pop(L, 1);
-    dc_trace *t = d->trace;
+    dc_trace *t = dc_trace_current(L, d);
     if (t == NULL) /* in a coroutine that was made while something was traced */
         return;
     if (t->hook != NULL && t->hook != on_call && (t->hook_mask & (1 << ar->event)) != 0)

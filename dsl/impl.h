@@ -310,6 +310,7 @@ typedef struct dc_frame {
     const struct dc_sig *sig;
     const struct dc_sig_bind *bind;
     const char *name;
+    lua_State *L; /* where it runs */
     const struct dc_frame *outer;
 } dc_frame;
 
@@ -352,7 +353,12 @@ void dc_trace_free(dc_trace *t);
  * The trace that a binding called from L takes part in, or NULL. Not the same as d->trace where the
  * collector runs a finalizer of the script in the middle of a body: what it does is its own.
  */
-dc_trace *dc_trace_here(lua_State *L, const dc_dsl *d);
+dc_trace *dc_trace_here(lua_State *L, dc_dsl *d);
+/*
+ * The innermost trace, or NULL. Traces and frames of coroutines that died are ended here: Lua closes
+ * nothing in a coroutine that an error ends.
+ */
+dc_trace *dc_trace_current(lua_State *L, dc_dsl *d);
 /* Levels of the stack of L. */
 int dc_trace_depth(lua_State *L);
 /*

@@ -93,10 +93,11 @@ dc_place dc_place_find(lua_State *L, dc_dsl *d)
 {
     dc_place p = {0};
     search(L, d, &p);
-    if (p.where == NULL && d->trace != NULL) {
-        if (d->trace->L != L)
-            search(d->trace->L, d, &p);
-        p.where = p.where != NULL ? p.where : d->trace->where;
+    const dc_trace *t = p.where == NULL ? dc_trace_current(L, d) : NULL;
+    if (t != NULL) {
+        if (t->L != L)
+            search(t->L, d, &p);
+        p.where = p.where != NULL ? p.where : t->where;
     }
     if (p.where == NULL) {
         lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);

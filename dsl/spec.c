@@ -72,16 +72,18 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     dc_trace *t = s->trace;
     body_idx = lua_absindex(L, body_idx);
     lua_newtable(L);
+    lua_pushthread(L); /* the trace may outlive a coroutine that dies */
+    lua_rawseti(L, -2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, t);
     scope *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (scope){d, t, {&fn->sig, &s->key.bind, fn->name, NULL}};
+    *g = (scope){d, t, {&fn->sig, &s->key.bind, fn->name, L, NULL}};
     luaL_setmetatable(L, GUARD);
     lua_toclose(L, -1);
     dc_guard_begin(L, d, t, body_idx);
     t->L = L;
     t->depth = dc_trace_depth(L);
     t->frame = &g->frame;
-    t->outer = d->trace;
+    t->outer = dc_trace_current(L, d);
     d->trace = t;
 }
 

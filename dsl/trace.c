@@ -66,9 +66,31 @@ int dc_trace_depth(lua_State *L)
     return n;
 }
 
-dc_trace *dc_trace_here(lua_State *L, const dc_dsl *d)
+/* A coroutine that died of an error, or was closed, without running what was to be closed. */
+static bool is_dead(lua_State *L)
 {
-    dc_trace *t = d->trace;
+    const int status = lua_status(L);
+    lua_Debug ar;
+    return (status != LUA_OK && status != LUA_YIELD) ||
+           (status == LUA_OK && lua_getstack(L, 0, &ar) == 0 && lua_gettop(L) == 0);
+}
+
+dc_trace *dc_trace_current(lua_State *L, dc_dsl *d)
+{
+    while (d->trace != NULL && is_dead(d->trace->L)) {
+        dc_trace *t = d->trace;
+        d->trace = t->outer;
+        lua_pushnil(L);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, t); /* the specialisation, too, may be collected now */
+    }
+    for (dc_trace *t = d->trace; t != NULL && t->frame != NULL && is_dead(t->frame->L);)
+        t->frame = t->frame->outer;
+    return d->trace;
+}
+
+dc_trace *dc_trace_here(lua_State *L, dc_dsl *d)
+{
+    dc_trace *t = dc_trace_current(L, d);
     lua_Debug ar;
     if (t == NULL)
         return NULL;

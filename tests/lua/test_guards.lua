@@ -405,3 +405,41 @@ function TestCellsMadeInside:test_a_trace_that_raises_leaves_none()
   collectgarbage()
   lu.assertEquals(count "bytes_live", before)
 end
+
+TestDeadCoroutines = {}
+
+-- Lua closes nothing in a coroutine that an error ends.
+function TestDeadCoroutines:test_a_trace_ends_with_its_coroutine()
+  local function die(body)
+    local f = dc.fn("f(x: f32[n]) -> f32[n]", body)
+    local ok, err = coroutine.resume(coroutine.create(function() f { 1, 2 } end))
+    lu.assertFalse(ok)
+    return tostring(err)
+  end
+  lu.assertStrContains(die(function(x)
+    coroutine.yield()
+    return x
+  end), "coroutine.yield out of 'f'")
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals((dc.ones "f32[2]" + 1):totable(), { 2, 2 })
+  lu.assertStrContains(die(function(x) return x:matmul(x, 3, x.nothing) end), "has no 'nothing'")
+  local g = dc.fn("g(x: f32[n]) -> f32[n]", function(x) return x * 2 end)
+  lu.assertEquals(g({ 1, 2 }):totable(), { 2, 4 })
+  lu.assertEquals(dc.tensor({ 1, 2 }):sum():item(), 3)
+end
+
+function TestDeadCoroutines:test_a_call_inside_ends_with_its_coroutine()
+  local inner = dc.fn("inner(x: f32[m]) -> f32[m]", function(x)
+    error("stop" .. #x)
+  end)
+  local sizes = {}
+  local f = dc.fn("f(x: f32[n]) -> f32[n]", function(x)
+    sizes[1] = coroutine.resume(coroutine.create(function() inner(x) end))
+    collectgarbage()
+    collectgarbage()
+    return x * dc.dim "n"
+  end)
+  lu.assertEquals(f({ 1, 2 }):totable(), { 2, 4 })
+  lu.assertFalse(sizes[1])
+end
