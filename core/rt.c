@@ -72,8 +72,7 @@ void dc_rt_resume(dc_rt *rt)
 
 dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op)
 {
-    if (!atomic_load(&rt->insist))
-        atomic_store(&rt->interrupt, false);
+    dc_rt_heard(rt);
     j->err = (dc_err){0}; /* of the place that noticed */
     return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = op});
 }

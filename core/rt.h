@@ -43,6 +43,8 @@ typedef struct dc_rt {
     size_t arena_room, arena_bytes; /* of which so much is reserved, and committed */
     uint32_t arena_users;   /* instances alive */
     bool arena_busy;        /* a call is using it */
+    bool check;             /* `deepc check`: calls of compiled functions give zeros, set nothing */
+    bool check_unknown;     /* and have done so: values of the script may not be what they would be */
     bool measure;           /* times of kernels are taken from now on (dc_exec_measure) */
     struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
@@ -83,6 +85,12 @@ dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op);
 
 /* From a signal handler or another thread, while the context is open. */
 void dc_rt_interrupt(dc_rt *rt, bool insist);
+/* It has been told; taken back unless somebody insists. */
+static inline void dc_rt_heard(dc_rt *rt)
+{
+    if (!atomic_load(&rt->insist))
+        atomic_store(&rt->interrupt, false);
+}
 /* Takes it back. */
 void dc_rt_resume(dc_rt *rt);
 /* The failure of what was ended: takes it back unless somebody insists. */

@@ -184,6 +184,8 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     luaL_checkstack(L, 20, "an error");
     if (e->id == DC_ERR_BUG || e->status == DC_E_BUG)
         d->rt->broken = true;
+    if (e->id == DC_ERR_INTERRUPTED)
+        dc_rt_heard(d->rt);
     if (blame.place == NULL) {
         here = dc_place_find(L, d);
         blame.place = &here;

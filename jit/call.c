@@ -17,6 +17,8 @@
 #include "jit/profile.h"
 #include "jit/temps.h"
 
+#include <string.h>
+
 /* ---- before a call --------------------------------------------------------------------------- */
 
 static dc_status refuse(const dc_inst *i, dc_job *j)
@@ -262,9 +264,23 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     return DC_OK;
 }
 
+/* Of a script that is only checked. */
+static dc_status give_zeros(dc_inst *i)
+{
+    const dc_exec *e = i->exec;
+    DC_ASSERT(i->rt->device->ops->host, "a device computes nothing");
+    for (uint32_t r = 0; r < e->desc.nresult; r++)
+        if (dc_type_bytes(&e->result[r]) > 0)
+            memset(i->result[r]->mem, 0, dc_type_bytes(&e->result[r]));
+    i->rt->check_unknown = true;
+    return DC_OK;
+}
+
 static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
 {
     void **result;
+    if (i->rt->check)
+        return give_zeros(i);
     i->rt->stats.interpreted++;
     DC_TRY(dc_oracle_run(i, j, &result));
     dc_oracle_fault(i->exec, result, fault);

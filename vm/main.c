@@ -9,6 +9,7 @@
 #include "backends/registry.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
+#include "vm/check.h"
 #include "vm/deepc.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
@@ -36,6 +37,7 @@ static const char usage[] =
     "  -i          the prompt, after the rest\n"
     "  -v          print the version\n"
     "  --          no more options\n"
+    "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
@@ -239,7 +241,6 @@ static int run_command(lua_State *L)
     set_arg(L, c->argc, c->argv, c->script < c->argc ? c->script : 0);
     if (dc_attach(L, c->rt) != DC_OK)
         return luaL_error(L, "%s", dc_errmsg(c->rt));
-    dc_signals_watch_coroutines(L);
     lua_gc(L, LUA_GCGEN, 0, 0);
     c->status = run_options(L, c);
     if (c->status == 0)
@@ -331,6 +332,8 @@ int main(int argc, char **argv)
     const int answered = argc == 2 ? answer(argv[1]) : -1;
     if (answered >= 0)
         return answered;
+    if (argc >= 2 && strcmp(argv[1], "check") == 0)
+        return dc_check_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "kernel") == 0)
         return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)

@@ -3,6 +3,7 @@
  * it had been entered.
  */
 #include "dsl/dsl.h"
+#include "vm/explain.h"
 #include "vm/prompt.h"
 #include "vm/signals.h"
 
@@ -179,6 +180,13 @@ static bool run_time(dc_prompt *p, const char *args)
 
 static bool run_explain(dc_prompt *p, const char *args)
 {
+    char code[16];
+    if (strncmp(args, "DC", 2) == 0 && strlen(args) < sizeof code &&
+        strspn(args + 2, "0123456789") == strlen(args + 2)) {
+        char *argv[] = {strcpy(code, args)};
+        dc_vm_explain(1, argv);
+        return true;
+    }
     if (need(args, "a typed function, or the code of an error such as DC0301") &&
         push_method(p, args, strlen(args), "explain") && dc_prompt_call(p, 1))
         print_text(p);

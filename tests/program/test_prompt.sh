@@ -118,6 +118,65 @@ send \x04
 end 0
 EOT
 
+session "commands" <<'EOT'
+prompt >
+line :help
+expect :source   F [N [FORM]]
+prompt >
+line :help tensor
+expect dc.tensor
+prompt >
+line :type { 1, x = 2 }
+expect table, 1 elements and 1 fields
+prompt >
+line :type 3
+expect integer
+prompt >
+line w = dc.param("f32[4, 4]", dc.ones "f32[4, 4]")
+prompt >
+line :type w
+expect f32[4, 4]   a parameter
+prompt >
+line f = dc.fn("f(x: f32[4, 4]) -> f32[4, 4]", function(x) return x:matmul(w):exp() end)
+prompt >
+line :type f
+expect f(x: f32[4, 4]) -> f32[4, 4]
+prompt >
+line :time f(w)
+expect first
+expect median of
+prompt >
+line :explain f
+expect 1 specialisation
+expect per call
+expect stdin:1
+prompt >
+line :kernels f
+expect GFLOP/s
+expect stdin:1
+prompt >
+line :source f 1 flat
+expect f32
+prompt >
+line :source f 9
+expect no kernel 9
+prompt >
+line :plan f
+expect result 1 <-
+prompt >
+line :mem
+expect tensors and cells
+prompt >
+line :explain 5
+expect that is no typed function
+prompt >
+line :explain DC0301
+expect dims that do not fit
+prompt >
+line :quit
+end 0
+EOT
+
 session "errors are printed and the session goes on" <<'EOT'
 prompt >
 line x = = 1

@@ -1,0 +1,204 @@
+#!/bin/sh
+# deepc check: scripts with mistakes and without, and what is said of them, whole.
+. "$(dirname "$0")/lib.sh"
+case $DEEPC in
+/*) ;;
+*) DEEPC=$PWD/$DEEPC ;;
+esac
+cd "$dir" || exit 1
+unset DEEPC_DEVICE
+
+# finds SENTENCE STATUS FILE: the check prints what stands in the file `want`
+finds() {
+    run "$DEEPC" check "$3"
+    check "$1: what it prints" test "$out" = "$(cat want)"
+    check "$1: its status" test "$status" -eq "$2"
+    check "$1: no errors on stderr" test -z "$err"
+}
+
+cat >clean.lua <<'EOT'
+local dc = require "deepc"
+local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
+
+local Net = nn.class "Net"
+function Net:init(o)
+  self.first = nn.Linear(784, 32)
+  self.bias = o.bias and dc.param("f32[10]", dc.zeros "f32[10]")
+  self.second = nn.Linear(32, 10, { bias = false })
+end
+function Net:forward(x, mask)
+  local h = self.first(x):relu()
+  if mask then
+    h = h * mask
+  end
+  local y = self.second(h)
+  if self.bias then
+    y = y + self.bias
+  end
+  return y
+end
+
+local net = Net { bias = true }
+local opt = optim.Adam(net:parameters(), { lr = 1e-3 })
+local images = data.idx "missing/train-images-idx3-ubyte.gz"
+local labels = data.idx "missing/train-labels-idx1-ubyte.gz"
+local train = data.set(images, labels:cast "i32")
+
+local step = dc.fn("step(x: u8[50, 28, 28], y: i32[50]) -> f32[]", function(x, y)
+  local loss = nn.cross_entropy(net(x:cast "f32":reshape "[50, 784]" / 255), y)
+  opt:step(loss)
+  return loss
+end)
+
+local previous, best
+local function smooth(x, keep)
+  keep = keep or dc.ones "f32[]"
+  return x and keep and x * keep
+end
+for epoch = 1, 3 do
+  for x, y in train:batches { size = 50, shuffle = true } do
+    local loss = step(x, y)
+    if previous then
+      loss = loss + previous
+    end
+    previous = loss
+    if not best or loss:item() < best then
+      best = loss:item()
+    end
+    local _ = smooth(loss)
+  end
+  print("epoch", epoch, best)
+end
+local m = images:gt(0)
+local n = m ~= nil and m:cast "f32"
+local _ = n
+previous:close()
+EOT
+: >want
+finds "a script without mistakes" 0 clean.lua
+
+cat >conditions.lua <<'EOT'
+local dc = require "deepc"
+local a, b = dc.tensor { 1, 2 }, dc.tensor { 2, 1 }
+local m = a:lt(b)
+local k = b:lt(a)
+if m then print "always" end
+local both = m and k
+local neither = not m
+while m do
+  break
+end
+if a:eq(b) then print "always" end
+local state = { done = a:gt(b) }
+if state.done then print "always" end
+a:add(1)
+b
+  :mul(2)
+local s = dc.tensor(3)
+s:item()
+if both == nil or neither then print "once" end
+local f = dc.fn("f(x: f32[2], m: bool[2]) -> f32[2]", function(x, m)
+  if m then x = x * 2 end
+  return x
+end)
+f(a, m)
+EOT
+cat >want <<'EOT'
+conditions.lua:5: DC0901: m: a tensor is always true
+  hint: dc.where(m, a, b), a & b
+conditions.lua:6: DC0901: m: a tensor is always true
+  hint: dc.where(m, a, b), a & b
+conditions.lua:7: DC0901: m: a tensor is always true
+  hint: dc.where(m, a, b), a & b
+conditions.lua:8: DC0901: m: a tensor is always true
+  hint: dc.where(m, a, b), a & b
+conditions.lua:11: DC0901: a:eq(...): a tensor is always true
+  hint: dc.where(m, a, b), a & b
+conditions.lua:13: DC0901: state.done: a tensor is always true
+  hint: dc.where(m, a, b), a & b
+conditions.lua:14: DC0902: the value of a:add is dropped; tensors do not change
+  hint: y = x:add(1); cells have :set
+conditions.lua:15: DC0902: the value of b:mul is dropped; tensors do not change
+  hint: y = x:add(1); cells have :set
+conditions.lua:21: DC0901: m: a tensor is always true
+  hint: dc.where(m, a, b), a & b
+EOT
+finds "conditions that are always true, values that are dropped" 1 conditions.lua
+
+cat >shapes.lua <<'EOT'
+local dc = require "deepc"
+local w = dc.param("f32[784, 10]", dc.zeros "f32[784, 10]")
+local one = dc.fn("one(x: f32[32, 28, 28]) -> f32[32, 10]", function(x)
+  return x:matmul(w)
+end)
+local two = dc.fn("two(x: f32[32, 784]) -> f32[32]", function(x)
+  return x:matmul(w)
+end)
+local three = dc.fn("three(x: f32[n, 784]) -> f32[n, 10]", function(x)
+  return x:matmul(w) + x
+end, nil)
+three(dc.zeros "f32[4, 784]")
+print(one, two)
+EOT
+cat >want <<'EOT'
+shapes.lua:4: DC0301: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
+  hint: 28 * 28 = 784; :flatten(2) first?
+shapes.lua:6: DC0405: two: result 1 is f32[32, 10], declared f32[32]
+shapes.lua:10: DC0301: add: axis 2: 10 against 784
+EOT
+run "$DEEPC" check shapes.lua
+check "functions that do not pass: the first" says "shapes.lua:4: DC0301: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
+  hint: 28 * 28 = 784; :flatten(2) first?"
+check "functions that do not pass: the second" says ": DC0405: two: result 1 is f32[32, 10], declared f32[32]"
+check "functions that do not pass: at a call" says "shapes.lua:10: DC0301: add: axis 2: 10 against 784"
+check "functions that do not pass: the status" test "$status" -eq 1
+
+echo 'local x = = 1' >syntax.lua
+echo "syntax.lua:1: syntax: unexpected symbol near '='" >want
+finds "a script that is no Lua" 1 syntax.lua
+
+printf 'local t = {}\nlocal n = t.x.y\n' >lua.lua
+echo "lua.lua:2: error: attempt to index a nil value (field 'x')" >want
+finds "a mistake in Lua" 1 lua.lua
+
+cat >values.lua <<'EOT'
+local dc = require "deepc"
+local double = dc.fn("double(x: f32[]) -> f32[]", function(x) return x * 2 end)
+assert(double(dc.tensor(2)):item() == 4, "that is not four")
+local _ = dc.zeros "f32[2]" + dc.zeros "f32[3]"
+EOT
+cat >want <<'EOT'
+values.lua:3: note: that is not four
+  hint: the script stopped here; values are not computed by deepc check
+EOT
+finds "a script that needs values" 0 values.lua
+
+printf 'local n = 0\nwhile true do n = n + 1 end\n' >endless.lua
+run "$DEEPC" check -t 1 endless.lua
+check "an endless script is ended" says "endless.lua: note: the script had not ended when its time was over"
+check "its status" test "$status" -eq 0
+
+echo kept >kept.txt
+cat >world.lua <<'EOT'
+os.remove "kept.txt"
+local f = io.open("kept.txt", "w")
+f:write "changed"
+f:close()
+os.execute "touch made.txt"
+io.write "text"
+io.stdout:write "text"
+print "text"
+os.exit(3)
+EOT
+: >want
+finds "a script that changes files" 0 world.lua
+check "the file is as it was" test "$(cat kept.txt)" = kept
+check "no other one was made" test ! -e made.txt
+
+run "$DEEPC" check
+check "without a file it tells how" warns "usage: deepc check"
+check "and fails" test "$status" -eq 1
+run "$DEEPC" check nothing.lua
+check "a file that is not there" says "nothing.lua"
+check "is a mistake" test "$status" -eq 1
+closing

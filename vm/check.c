@@ -1,0 +1,485 @@
+/*
+ * `deepc check FILE`: see vm/check.h.
+ *
+ * The script runs with a context in which nothing is compiled and calls of typed functions return
+ * zeros of the declared types (dc_rt.check). What it would do to the world, it does not: printing,
+ * writing files, removing them, running programs. A loop over batches runs once. A function that
+ * does not pass is reported where it is defined, and the script goes on to the next one.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "vm/check.h"
+
+#include "dsl/dsl.h"
+#include "vm/deepc.h"
+
+#include <lualib.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SECONDS = 20, COUNT = 10000 };
+
+typedef struct problem {
+    char *file, *text;
+    int line, number; /* in the order of finding */
+} problem;
+
+typedef struct source {
+    char *name; /* of the chunk: "@train.lua" */
+    dc_lint *lint;
+} source;
+
+struct dc_check {
+    lua_State *L;
+    dc_rt *rt;
+    uint64_t deadline;
+    uint32_t errors;
+    bool over; /* the script is to end: too long, os.exit, a function that did not pass is called */
+    bool late;
+    DC_VEC(problem) found;
+    DC_VEC(source) source;
+};
+
+static const char KEY = 0; /* its address: where the registry has the dc_check */
+static const char STOPPED[] = "the script is at its end";
+
+static dc_check *check_of(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &KEY);
+    dc_check *c = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return c;
+}
+
+/* ---- problems -------------------------------------------------------------------------------- */
+
+static char *copy_of(const char *text)
+{
+    char *copy = dc_xalloc(strlen(text) + 1);
+    return strcpy(copy, text);
+}
+
+/* at: "train.lua:15" or "train.lua"; hint may be NULL. */
+static void add_problem(dc_check *c, const char *at, const char *what, const char *sentence,
+                        const char *hint)
+{
+    char text[2000];
+    const char *colon = strrchr(at, ':');
+    problem p = {.file = copy_of(at), .number = (int)c->found.n};
+    if (colon != NULL && isdigit((unsigned char)colon[1])) {
+        p.line = atoi(colon + 1);
+        p.file[colon - at] = '\0';
+    }
+    const int n = snprintf(text, sizeof text, "%s: %s: %s", at, what, sentence);
+    if (hint != NULL && *hint != '\0' && n > 0 && n < (int)sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, "\n  hint: %s", hint);
+    p.text = copy_of(text);
+    DC_PUSH(c->found, p);
+}
+
+void dc_check_report(dc_check *c, const char *at, const char *code, const char *sentence,
+                     const char *hint)
+{
+    add_problem(c, at, code, sentence, hint);
+    c->errors++;
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const problem *a = x, *b = y;
+    const int files = strcmp(a->file, b->file);
+    if (files != 0)
+        return files;
+    return a->line != b->line ? (a->line > b->line) - (a->line < b->line)
+                              : (a->number > b->number) - (a->number < b->number);
+}
+
+static void print_problems(dc_check *c)
+{
+    if (c->found.n > 1)
+        qsort(c->found.at, c->found.n, sizeof *c->found.at, by_place);
+    for (uint32_t i = 0; i < c->found.n; i++)
+        puts(c->found.at[i].text);
+}
+
+/* ---- error values ---------------------------------------------------------------------------- */
+
+static const char *field(lua_State *L, int idx, const char *name)
+{
+    lua_pushstring(L, name);
+    lua_rawget(L, idx); /* stays, so that its text does */
+    return lua_tostring(L, -1);
+}
+
+/* One of ours: its own fields, the first line of its text. */
+static void report_record(dc_check *c, lua_State *L, int idx, const char *file)
+{
+    char sentence[1000];
+    const char *at = field(L, idx, "at"), *code = field(L, idx, "code");
+    const char *hint = field(L, idx, "hint"), *message = field(L, idx, "message");
+    const size_t n = at != NULL ? strlen(at) : 0;
+    if (message == NULL)
+        message = "";
+    if (at != NULL && strncmp(message, at, n) == 0 && message[n] == ':')
+        message += n + 1 + (message[n + 1] == ' ');
+    snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(message, "\n"), message);
+    dc_check_report(c, at != NULL ? at : file, code, sentence, hint);
+}
+
+/* Lua's own: "train.lua:3: attempt to ...". */
+static void report_text(dc_check *c, const char *text, const char *kind, const char *file)
+{
+    char at[400];
+    const char *colon = strchr(text, ':');
+    while (colon != NULL && !isdigit((unsigned char)colon[1]))
+        colon = strchr(colon + 1, ':');
+    size_t n = colon != NULL ? 1 + strspn(colon + 1, "0123456789") : 0;
+    if (colon == NULL || colon[n] != ':' || (size_t)(colon - text) + n >= sizeof at) {
+        snprintf(at, sizeof at, "%s", file);
+        n = 0;
+        colon = text;
+    } else {
+        snprintf(at, sizeof at, "%.*s", (int)((size_t)(colon - text) + n), text);
+        n += 1 + (colon[n + 1] == ' ');
+    }
+    const char *sentence = colon + n;
+    char line[1000];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(sentence, "\n"), sentence);
+    if (c->rt->check_unknown) /* it may have been about a value that is not there */
+        add_problem(c, at, "note", line,
+                    "the script stopped here; values are not computed by deepc check");
+    else
+        dc_check_report(c, at, kind, line, NULL);
+}
+
+static bool is_stop(lua_State *L, int idx)
+{
+    return lua_touserdata(L, idx) == (const void *)STOPPED;
+}
+
+/* The error value on top; pops it. */
+static void report_error(dc_check *c, lua_State *L, const char *kind, const char *file)
+{
+    const int idx = lua_gettop(L);
+    luaL_checkstack(L, 8, "an error");
+    lua_pushliteral(L, "code");
+    const bool ours = lua_type(L, idx) == LUA_TTABLE && lua_rawget(L, idx) == LUA_TSTRING;
+    if (is_stop(L, idx))
+        ;
+    else if (ours)
+        report_record(c, L, idx, file);
+    else
+        report_text(c, luaL_tolstring(L, idx, NULL), kind, file);
+    lua_settop(L, idx - 1);
+}
+
+static DC_NORETURN void stop(lua_State *L)
+{
+    lua_pushlightuserdata(L, (void *)(uintptr_t)STOPPED);
+    for (;;)
+        lua_error(L);
+}
+
+/* ---- the hook -------------------------------------------------------------------------------- */
+
+static dc_lint *lint_of(dc_check *c, const char *name)
+{
+    for (uint32_t i = c->source.n; i-- > 0;)
+        if (strcmp(c->source.at[i].name, name) == 0)
+            return c->source.at[i].lint;
+    const source s = {copy_of(name), dc_lint_open(name + 1)};
+    DC_PUSH(c->source, s);
+    return s.lint;
+}
+
+static void hook(lua_State *L, lua_Debug *ar)
+{
+    dc_check *c = check_of(L);
+    if (!c->over && ar->event == LUA_HOOKCOUNT && dc_clock_ns() > c->deadline)
+        c->over = c->late = true;
+    if (c->over)
+        stop(L);
+    if (ar->event != LUA_HOOKLINE)
+        return;
+    lua_getinfo(L, "S", ar);
+    if (*ar->source != '@')
+        return;
+    dc_lint *l = lint_of(c, ar->source);
+    if (l != NULL)
+        dc_lint_line(l, c, L, ar);
+}
+
+/* ---- what a script would do to the world ----------------------------------------------------- */
+
+static int l_nothing(lua_State *L)
+{
+    DC_UNUSED(L);
+    return 0;
+}
+
+static int l_true(lua_State *L)
+{
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int l_exit(lua_State *L)
+{
+    check_of(L)->over = true;
+    stop(L);
+}
+
+/* Upvalues: io.stdout, io.stderr, the method that was there. */
+static int l_write(lua_State *L)
+{
+    if (lua_rawequal(L, 1, lua_upvalueindex(1)) || lua_rawequal(L, 1, lua_upvalueindex(2))) {
+        lua_settop(L, 1);
+        return 1;
+    }
+    lua_pushvalue(L, lua_upvalueindex(3));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/* io.write and io.output; upvalue: io.stdout. */
+static int l_stdout(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    return 1;
+}
+
+/* io.open, io.popen; upvalue: io.open. What would be written goes nowhere. */
+static int l_open(lua_State *L)
+{
+    const char *mode = luaL_optstring(L, 2, "r");
+    const bool reads = strpbrk(mode, "wa+") == NULL && lua_toboolean(L, lua_upvalueindex(2));
+    lua_settop(L, 2);
+    if (!reads) {
+        lua_pushliteral(L, "/dev/null");
+        lua_replace(L, 1);
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 2, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static void replace(lua_State *L, const char *library, const char *name, lua_CFunction fn)
+{
+    if (lua_getglobal(L, library) == LUA_TTABLE) {
+        lua_pushcfunction(L, fn);
+        lua_setfield(L, -2, name);
+    }
+    lua_pop(L, 1);
+}
+
+static void silence_files(lua_State *L)
+{
+    static const char *const names[] = {"write", "output"};
+    lua_getglobal(L, "io");
+    const int io = lua_gettop(L);
+    for (size_t i = 0; i < DC_COUNTOF(names); i++) {
+        lua_getfield(L, io, "stdout");
+        lua_pushcclosure(L, l_stdout, 1);
+        lua_setfield(L, io, names[i]);
+    }
+    for (int reads = 0; reads < 2; reads++) {
+        lua_getfield(L, io, "open");
+        lua_pushboolean(L, reads);
+        lua_pushcclosure(L, l_open, 2);
+        lua_setfield(L, io, reads ? "open" : "popen");
+    }
+    if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE &&
+        lua_getfield(L, -1, "__index") == LUA_TTABLE) {
+        const int methods = lua_gettop(L);
+        lua_getfield(L, io, "stdout");
+        lua_getfield(L, io, "stderr");
+        lua_getfield(L, methods, "write");
+        lua_pushcclosure(L, l_write, 3);
+        lua_setfield(L, methods, "write");
+    }
+    lua_settop(L, io - 1);
+}
+
+static void silence(lua_State *L)
+{
+    lua_pushcfunction(L, l_nothing);
+    lua_setglobal(L, "print");
+    silence_files(L);
+    replace(L, "io", "read", l_nothing);
+    replace(L, "os", "exit", l_exit);
+    replace(L, "os", "execute", l_true);
+    replace(L, "os", "remove", l_true);
+    replace(L, "os", "rename", l_true);
+}
+
+/* ---- definitions ----------------------------------------------------------------------------- */
+
+/* What stands for a function that did not pass: whoever uses it is not checked. */
+static int l_failed(lua_State *L)
+{
+    check_of(L)->over = true;
+    stop(L);
+}
+
+static void push_failed(lua_State *L)
+{
+    static const luaL_Reg meta[] = {{"__call", l_failed}, {"__index", l_failed}, {NULL, NULL}};
+    lua_newtable(L);
+    luaL_newlib(L, meta);
+    lua_setmetatable(L, -2);
+}
+
+/* dc.fn; upvalue: the one that was there. Inside a trace the outer definition is what fails. */
+static int l_fn(lua_State *L)
+{
+    dc_check *c = check_of(L);
+    const dc_dsl *d = dc_dsl_in(L);
+    const bool outermost = d->trace == NULL;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK)
+        return 1;
+    if (!outermost || is_stop(L, -1))
+        return lua_error(L);
+    report_error(c, L, "error", "?");
+    push_failed(L);
+    return 1;
+}
+
+static void watch_definitions(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "deepc");
+    lua_call(L, 1, 1);
+    lua_pushliteral(L, "fn");
+    lua_pushliteral(L, "fn");
+    lua_rawget(L, -3);
+    lua_pushcclosure(L, l_fn, 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+typedef struct request {
+    dc_check *c;
+    const char *file;
+    int argc;
+    char **argv; /* the file and what follows */
+} request;
+
+static void run_script(lua_State *L, const request *r)
+{
+    dc_check *c = r->c;
+    if (luaL_loadfile(L, r->file) != LUA_OK) {
+        report_error(c, L, "syntax", r->file);
+        return;
+    }
+    luaL_checkstack(L, r->argc, "arguments");
+    for (int i = 1; i < r->argc; i++)
+        lua_pushstring(L, r->argv[i]);
+    lua_sethook(L, hook, LUA_MASKLINE | LUA_MASKCOUNT, COUNT);
+    const int status = lua_pcall(L, r->argc - 1, 0, 0);
+    lua_sethook(L, NULL, 0, 0);
+    if (status != LUA_OK)
+        report_error(c, L, "error", r->file);
+    if (c->late)
+        add_problem(c, r->file, "note", "the script had not ended when its time was over",
+                    "what it would have done is not checked; -t SECONDS gives it more");
+}
+
+/* Argument: the request. */
+static int run(lua_State *L)
+{
+    const request *r = lua_touserdata(L, 1);
+    luaL_openlibs(L);
+    lua_createtable(L, r->argc, 0);
+    for (int i = 0; i < r->argc; i++) {
+        lua_pushstring(L, r->argv[i]);
+        lua_rawseti(L, -2, i);
+    }
+    lua_setglobal(L, "arg");
+    if (dc_attach(L, r->c->rt) != DC_OK)
+        return luaL_error(L, "%s", dc_errmsg(r->c->rt));
+    lua_pushlightuserdata(L, r->c);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &KEY);
+    watch_definitions(L);
+    silence(L);
+    run_script(L, r);
+    return 0;
+}
+
+static void free_check(dc_check *c)
+{
+    for (uint32_t i = 0; i < c->found.n; i++) {
+        dc_xfree(c->found.at[i].file);
+        dc_xfree(c->found.at[i].text);
+    }
+    for (uint32_t i = 0; i < c->source.n; i++) {
+        dc_xfree(c->source.at[i].name);
+        dc_lint_close(c->source.at[i].lint);
+    }
+    DC_VEC_FREE(c->found);
+    DC_VEC_FREE(c->source);
+}
+
+static void to_stderr(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    fwrite(text, 1, n, stderr);
+}
+
+static int check_file(const request *r)
+{
+    dc_check *c = r->c;
+    dc_config cfg = DC_CONFIG_INIT;
+    cfg.device = "eval";
+    cfg.log = to_stderr;
+    if (dc_open(&cfg, &c->rt) != DC_OK) {
+        fprintf(stderr, "deepc: %s\n", dc_errmsg(c->rt));
+        dc_close(c->rt);
+        return 1;
+    }
+    c->rt->check = true;
+    lua_State *L = c->L = luaL_newstate();
+    if (L == NULL) {
+        fputs("deepc: out of memory\n", stderr);
+        dc_close(c->rt);
+        return 1;
+    }
+    lua_pushcfunction(L, run);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)r);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        report_error(c, L, "error", r->file);
+    print_problems(c);
+    const bool attached = dc_dsl_rt(L) != NULL;
+    lua_close(L);
+    if (!attached)
+        dc_close(c->rt);
+    return c->errors > 0;
+}
+
+int dc_check_main(int argc, char **argv)
+{
+    static const char usage[] = "usage: deepc check [-t SECONDS] FILE [ARGS]\n";
+    double seconds = SECONDS;
+    int i = 0;
+    if (argc >= 2 && strcmp(argv[0], "-t") == 0) {
+        char *end;
+        seconds = strtod(argv[1], &end);
+        i = *end == '\0' && seconds > 0 ? 2 : argc;
+    }
+    if (i >= argc || argv[i][0] == '-') {
+        fputs(usage, stderr);
+        return 1;
+    }
+    dc_check c = {.deadline = dc_clock_ns() + (uint64_t)(seconds * 1e9)};
+    const request r = {&c, argv[i], argc - i, argv + i};
+    const int status = check_file(&r);
+    free_check(&c);
+    return status;
+}

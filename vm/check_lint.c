@@ -1,0 +1,612 @@
+/*
+ * Mistakes that Lua does not show: a tensor as a condition, which is always true (DC0901), and a
+ * call whose value is dropped, since tensors never change (DC0902).
+ *
+ * The text of a file tells where a name stands as a condition; what the name holds is looked up when
+ * that line runs. `if mask then` is right where mask may be nil. So a name is reported only where it
+ * cannot be: it is no parameter that may be left out, and everything that the file assigns to it is
+ * the result of an operation on tensors.
+ */
+#include "vm/check.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+typedef enum kind { END, NAME, KEYWORD, STRING, NUMBER, SIGN } kind;
+
+typedef struct token {
+    kind kind;
+    const char *at;
+    int n, line;
+} token;
+
+typedef enum rule { CONDITION, BOTH, COMPARED, DROPPED } rule;
+
+/* A place to look at when its line runs: words [path, end) are names joined by dots. */
+typedef struct suspect {
+    rule rule;
+    int line;
+    int path, end;
+    int other, other_end; /* BOTH: the right side */
+    int method;           /* COMPARED, DROPPED */
+    bool done;
+} suspect;
+
+struct dc_lint {
+    char *text;
+    DC_VEC(token) word;
+    DC_VEC(suspect) at; /* by line */
+};
+
+static bool is(const token *t, const char *text)
+{
+    return t->kind != STRING && (int)strlen(text) == t->n && memcmp(t->at, text, (size_t)t->n) == 0;
+}
+
+static bool is_one_of(const token *t, const char *const *texts)
+{
+    for (; *texts != NULL; texts++)
+        if (is(t, *texts))
+            return true;
+    return false;
+}
+
+static bool same_word(const token *a, const token *b)
+{
+    return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n) == 0;
+}
+
+/* The end of a long bracket that begins at s, or NULL where none does. */
+static const char *long_end(const char *s)
+{
+    int level = 0;
+    if (*s != '[')
+        return NULL;
+    while (s[1 + level] == '=')
+        level++;
+    if (s[1 + level] != '[')
+        return NULL;
+    for (s += level + 2; *s != '\0'; s++) {
+        int n = 0;
+        if (*s != ']')
+            continue;
+        while (s[1 + n] == '=')
+            n++;
+        if (n == level && s[1 + n] == ']')
+            return s + n + 2;
+    }
+    return s;
+}
+
+static const char *skip_blanks(const char *s, int *line)
+{
+    for (;;) {
+        if (*s == '\n') {
+            ++*line;
+            s++;
+        } else if (isspace((unsigned char)*s)) {
+            s++;
+        } else if (s[0] == '-' && s[1] == '-') {
+            const char *end = long_end(s + 2);
+            if (end == NULL)
+                end = s + strcspn(s, "\n");
+            for (; s < end; s++)
+                *line += *s == '\n';
+        } else {
+            return s;
+        }
+    }
+}
+
+static const char *quoted_end(const char *s)
+{
+    const char quote = *s++;
+    while (*s != '\0' && *s != quote && *s != '\n')
+        s += *s == '\\' && s[1] != '\0' ? 2 : 1;
+    return *s == quote ? s + 1 : s;
+}
+
+static bool is_keyword(const token *t)
+{
+    static const char *const words[] = {"and",   "break", "do",       "else",  "elseif", "end",
+                                        "false", "for",   "function", "goto",  "if",     "in",
+                                        "local", "nil",   "not",      "or",    "repeat", "return",
+                                        "then",  "true",  "until",    "while", NULL};
+    return is_one_of(t, words);
+}
+
+static const char *sign_end(const char *s)
+{
+    static const char *const signs[] = {
+        "...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>"};
+    for (size_t i = 0; i < DC_COUNTOF(signs); i++)
+        if (strncmp(s, signs[i], strlen(signs[i])) == 0)
+            return s + strlen(signs[i]);
+    return s + 1;
+}
+
+static void read_words(dc_lint *l)
+{
+    const char *s = l->text;
+    int line = 1;
+    if (*s == '#')
+        s += strcspn(s, "\n");
+    for (;;) {
+        s = skip_blanks(s, &line);
+        token t = {.at = s, .line = line};
+        const char *end = long_end(s);
+        if (*s == '\0') {
+            break;
+        } else if (isalpha((unsigned char)*s) || *s == '_') {
+            while (isalnum((unsigned char)*s) || *s == '_')
+                s++;
+            t.kind = NAME;
+        } else if (isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]))) {
+            while (isalnum((unsigned char)*s) || *s == '.' ||
+                   ((*s == '-' || *s == '+') && strchr("eEpP", s[-1]) != NULL))
+                s++;
+            t.kind = NUMBER;
+        } else if (*s == '"' || *s == '\'' || end != NULL) {
+            s = end != NULL ? end : quoted_end(s);
+            t.kind = STRING;
+        } else {
+            s = sign_end(s);
+            t.kind = SIGN;
+        }
+        t.n = (int)(s - t.at);
+        for (int i = 0; i < t.n && t.kind == STRING; i++)
+            line += t.at[i] == '\n';
+        if (t.kind == NAME && is_keyword(&t))
+            t.kind = KEYWORD;
+        DC_PUSH(l->word, t);
+    }
+    for (int i = 0; i < 4; i++) /* so that one may look ahead */
+        DC_PUSH(l->word, ((token){.kind = END, .at = s, .line = line + 1}));
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Behind names joined by dots that begin at i. */
+static int path_end(const dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    i++;
+    while (is(&w[i], ".") && w[i + 1].kind == NAME)
+        i += 2;
+    return i;
+}
+
+/* Where a path ends before word i begins; -1 if word i - 1 is not the end of one. */
+static int path_begin(const dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    if (i < 1 || w[i - 1].kind != NAME)
+        return -1;
+    i--;
+    while (i >= 2 && is(&w[i - 1], ".") && w[i - 2].kind == NAME)
+        i -= 2;
+    return i >= 1 && (is(&w[i - 1], ".") || is(&w[i - 1], ":")) ? -1 : i;
+}
+
+static const char *const suffixes[] = {".", "[", "(", ":", "{", NULL};
+static const char *const tighter[] = {"..", "+",  "-",  "*",  "/", "//", "%", "^",  "<",  ">",
+                                      "<=", ">=", "==", "~=", "&", "|",  "~", "<<", ">>", NULL};
+static const char *const comparisons[] = {"lt", "le", "gt", "ge", "eq", "ne", NULL};
+static const char *const openers[] = {"if", "elseif", "while", "until", "not", NULL};
+static const char *const closers[] = {"then", "do", "and", "or", NULL};
+
+static bool goes_on(const token *t)
+{
+    return t->kind == STRING || is_one_of(t, suffixes);
+}
+
+/* Behind the parenthesis that word i opens. */
+static int behind(const dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    int depth = 0;
+    for (; w[i].kind != END; i++) {
+        depth += is(&w[i], "(") || is(&w[i], "{") || is(&w[i], "[");
+        depth -= is(&w[i], ")") || is(&w[i], "}") || is(&w[i], "]");
+        if (depth == 0)
+            return i + 1;
+    }
+    return i;
+}
+
+static void suspect_at(dc_lint *l, suspect s)
+{
+    s.line = l->word.at[s.path].line;
+    DC_PUSH(l->at, s);
+}
+
+/* if m then, while m do, not m; the path begins at i, after one of the openers. */
+static void see_condition(dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    const int end = path_end(l, i);
+    const bool negated = is(&w[i - 1], "not");
+    const bool until = is(&w[i - 1], "until");
+    if (is(&w[end], "then") || is(&w[end], "do") ||
+        (until && !goes_on(&w[end]) && !is_one_of(&w[end], tighter)) ||
+        (negated && !goes_on(&w[end]) && !is_one_of(&w[end], tighter)))
+        suspect_at(l, (suspect){.rule = CONDITION, .path = i, .end = end});
+}
+
+/* if x:lt(y) then */
+static void see_comparison(dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    const int end = path_end(l, i);
+    if (!is(&w[end], ":") || !is_one_of(&w[end + 1], comparisons) || !is(&w[end + 2], "("))
+        return;
+    const int next = behind(l, end + 2);
+    if (is_one_of(&w[next], closers) || (is(&w[i - 1], "not") && !goes_on(&w[next])))
+        suspect_at(l, (suspect){.rule = COMPARED, .path = i, .end = end, .method = end + 1});
+}
+
+/* a and b, both no more than names */
+static void see_and(dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    const int left = path_begin(l, i), right = i + 1;
+    if (left < 1 || w[right].kind != NAME || w[left - 1].kind == NAME ||
+        is_one_of(&w[left - 1], tighter))
+        return;
+    const int end = path_end(l, right);
+    if (!goes_on(&w[end]) && !is_one_of(&w[end], tighter))
+        suspect_at(l, (suspect){BOTH, 0, left, i, right, end, 0, false});
+}
+
+/* Does a statement begin at word i? Only where its line does, behind what ends another. */
+static bool begins_statement(const dc_lint *l, int i)
+{
+    static const char *const before[] = {"then", "do",    "else", "repeat", "end",
+                                         "true", "false", "nil",  "...",    ")",
+                                         "}",    "]",     ";",    "break",  NULL};
+    const token *w = l->word.at;
+    if (i == 0)
+        return true;
+    const token *t = &w[i - 1];
+    return t->line < w[i].line &&
+           (t->kind == NAME || t->kind == STRING || t->kind == NUMBER || is_one_of(t, before));
+}
+
+/* x:add(1), alone */
+static void see_call(dc_lint *l, int i)
+{
+    const token *w = l->word.at;
+    const int end = path_end(l, i);
+    if (!is(&w[end], ":") || w[end + 1].kind != NAME || !is(&w[end + 2], "(") ||
+        !begins_statement(l, i))
+        return;
+    const int next = behind(l, end + 2);
+    if (w[next].line > w[next - 1].line && !goes_on(&w[next]) && !is_one_of(&w[next], tighter))
+        suspect_at(l, (suspect){.rule = DROPPED, .path = i, .end = end, .method = end + 1});
+}
+
+static void find_suspects(dc_lint *l)
+{
+    for (int i = 0; l->word.at[i].kind != END; i++) {
+        const token *w = &l->word.at[i];
+        const bool opened = i > 0 && is_one_of(&w[-1], openers);
+        if (is(w, "and"))
+            see_and(l, i);
+        if (w->kind != NAME)
+            continue;
+        if (opened)
+            see_condition(l, i);
+        if (opened || (i > 0 && (is(&w[-1], "and") || is(&w[-1], "or"))))
+            see_comparison(l, i);
+        see_call(l, i);
+    }
+}
+
+/* ---- what a name holds ----------------------------------------------------------------------- */
+
+/* A name of the running function. */
+typedef struct found {
+    bool parameter, local; /* of the running function */
+    bool upvalue;
+} found;
+
+static void push_word(lua_State *L, const token *t)
+{
+    lua_pushlstring(L, t->at, (size_t)t->n);
+}
+
+/* Pushes the value of a name in the frame, or nil. */
+static void push_root(lua_State *L, lua_Debug *ar, const token *t, found *f)
+{
+    const char *name;
+    const int base = lua_gettop(L);
+    int at = 0;
+    for (int i = 1; (name = lua_getlocal(L, ar, i)) != NULL; i++) {
+        if ((int)strlen(name) == t->n && memcmp(name, t->at, (size_t)t->n) == 0)
+            at = i;
+        lua_pop(L, 1);
+    }
+    lua_getinfo(L, "fu", ar); /* the function */
+    f->parameter = at > 0 && at <= ar->nparams;
+    f->local = at > 0;
+    if (at > 0) {
+        lua_getlocal(L, ar, at);
+        lua_remove(L, base + 1);
+        return;
+    }
+    for (int i = 1; (name = lua_getupvalue(L, base + 1, i)) != NULL; i++) {
+        if ((int)strlen(name) == t->n && memcmp(name, t->at, (size_t)t->n) == 0) {
+            lua_remove(L, base + 1);
+            f->upvalue = true;
+            return;
+        }
+        lua_pop(L, 1);
+    }
+    lua_settop(L, base);
+    lua_pushglobaltable(L);
+    push_word(L, t);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+}
+
+/* The handle that a path holds, which is on top then; nothing is pushed where it holds none. */
+static dc_handle *push_handle(const dc_lint *l, lua_State *L, lua_Debug *ar, int path, int end,
+                              found *f)
+{
+    const int base = lua_gettop(L);
+    push_root(L, ar, &l->word.at[path], f);
+    for (int i = path + 2; i < end && lua_type(L, -1) == LUA_TTABLE; i += 2) {
+        push_word(L, &l->word.at[i]);
+        lua_rawget(L, -2);
+        *f = (found){0};
+    }
+    dc_handle *h = dc_handle_test(L, -1);
+    if (h != NULL && h->kind != DC_HANDLE_CLOSED) {
+        lua_copy(L, -1, base + 1);
+        lua_settop(L, base + 1);
+        return h;
+    }
+    lua_settop(L, base);
+    return NULL;
+}
+
+/* Of the tensor on top: is there a method of this name? */
+static bool is_method(lua_State *L, const token *name)
+{
+    bool there = false;
+    const int base = lua_gettop(L);
+    luaL_getmetafield(L, base, "__index");
+    const int fn = lua_gettop(L);
+    for (int i = 1; fn > base && lua_getupvalue(L, fn, i) != NULL; i++) {
+        if (lua_type(L, -1) == LUA_TTABLE) {
+            push_word(L, name);
+            there = there || lua_rawget(L, -2) != LUA_TNIL;
+        }
+        lua_settop(L, fn);
+    }
+    lua_settop(L, base);
+    return there;
+}
+
+/* ---- may it be nil? -------------------------------------------------------------------------- */
+
+/*
+ * Is the expression that begins at word i an operation on tensors, whatever happens? A tensor is on
+ * top, whose methods are asked.
+ */
+static bool is_operation(const dc_lint *l, lua_State *L, int i)
+{
+    static const char *const doubt[] = {"and", "or", "nil", "function", NULL};
+    static const char *const arithmetic[] = {"+", "-", "*", "/",  "//", "%", "^",
+                                             "&", "|", "~", "<<", ">>", NULL};
+    const token *w = l->word.at;
+    const int line = w[i].line;
+    bool operation = false;
+    int depth = 0;
+    for (; w[i].kind != END && (w[i].line == line || depth > 0); i++) {
+        depth += is(&w[i], "(") || is(&w[i], "{") || is(&w[i], "[");
+        depth -= is(&w[i], ")") || is(&w[i], "}") || is(&w[i], "]");
+        if (depth < 0 || (depth == 0 && (is(&w[i], ",") || is(&w[i], ";"))))
+            break;
+        if (depth == 0 && is_one_of(&w[i], doubt))
+            return false;
+        const bool library = is(&w[i], "dc") && is(&w[i + 1], ".") && w[i + 2].kind == NAME;
+        const bool method = is(&w[i], ":") && is_method(L, &w[i + 1]);
+        operation =
+            operation || (depth == 0 && (library || method || is_one_of(&w[i], arithmetic)));
+    }
+    return operation;
+}
+
+static bool is_optional(const dc_lint *l, const token *name)
+{
+    char mark[80];
+    snprintf(mark, sizeof mark, "%.*s?", name->n, name->at);
+    for (uint32_t i = 0; i < l->word.n; i++) {
+        const token *t = &l->word.at[i];
+        const size_t n = strlen(mark);
+        for (int k = 0; t->kind == STRING && k + (int)n <= t->n; k++)
+            if (memcmp(t->at + k, mark, n) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Everything that the file assigns to the name is an operation, and something is. */
+static bool is_always_set(const dc_lint *l, lua_State *L, const token *name)
+{
+    const token *w = l->word.at;
+    bool set = false;
+    for (int i = 0; w[i].kind != END; i++) {
+        if (w[i].kind != NAME || !same_word(&w[i], name))
+            continue;
+        const bool declared = i > 0 && is(&w[i - 1], "local");
+        if (!is(&w[i + 1], "=")) {
+            if (declared || (is(&w[i + 1], ",") && i > 0 && w[i - 1].line < w[i].line))
+                return false; /* local m; local m, n = ...; m, n = ... */
+            continue;
+        }
+        if ((i > 0 && is(&w[i - 1], ",") && w[i - 1].line == w[i].line && i > 1 &&
+             w[i - 2].kind == NAME) ||
+            !is_operation(l, L, i + 2))
+            return false;
+        set = true;
+    }
+    return set;
+}
+
+/* The tensor, which is on top, is an argument that has to be there. */
+static bool is_needed_argument(const dc_lint *l, const dc_handle *h, const token *name)
+{
+    char mark[100];
+    snprintf(mark, sizeof mark, "argument '%.*s' of ", name->n, name->at);
+    return h->kind == DC_HANDLE_TRACED && h->origin != NULL &&
+           strncmp(h->origin, mark, strlen(mark)) == 0 && !is_optional(l, name);
+}
+
+static bool is_parameter_somewhere(const dc_lint *l, const token *name)
+{
+    const token *w = l->word.at;
+    for (int i = 0; w[i].kind != END; i++) {
+        if (!is(&w[i], "function"))
+            continue;
+        while (w[i].kind != END && !is(&w[i], "("))
+            i++;
+        for (; w[i].kind != END && !is(&w[i], ")"); i++)
+            if (w[i].kind == NAME && same_word(&w[i], name))
+                return true;
+    }
+    return false;
+}
+
+/*
+ * A field, or a global, may be left unset by whoever else makes the table. What is compared gives
+ * bool, and that is rarely there or not.
+ */
+static bool is_certain(const dc_lint *l, lua_State *L, const dc_handle *h, const found *f, int end)
+{
+    const token *name = &l->word.at[end - 1];
+    if (f->parameter)
+        return is_needed_argument(l, h, name);
+    if (f->upvalue && is_parameter_somewhere(l, name))
+        return false;
+    if (!f->local && !f->upvalue && dc_handle_type(h)->dtype != DC_BOOL)
+        return false;
+    return is_always_set(l, L, name);
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static void report(const suspect *s, const dc_lint *l, dc_check *c, const lua_Debug *ar)
+{
+    char at[LUA_IDSIZE + 20], sentence[200], name[80];
+    const token *w = l->word.at;
+    snprintf(at, sizeof at, "%s:%d", ar->short_src, s->line);
+    snprintf(name, sizeof name, "%.*s", (int)(w[s->end - 1].at + w[s->end - 1].n - w[s->path].at),
+             w[s->path].at);
+    const dc_err_id id = s->rule == DROPPED ? DC_ERR_DROPPED : DC_ERR_ALWAYS_TRUE;
+    char code[16];
+    snprintf(code, sizeof code, "DC%04d", dc_err_row_of(id)->code);
+    if (s->rule == DROPPED)
+        snprintf(sentence, sizeof sentence,
+                 "the value of %s:%.*s is dropped; tensors do not change", name, w[s->method].n,
+                 w[s->method].at);
+    else if (s->rule == COMPARED)
+        snprintf(sentence, sizeof sentence, "%s:%.*s(...): a tensor is always true", name,
+                 w[s->method].n, w[s->method].at);
+    else
+        snprintf(sentence, sizeof sentence, "%s: a tensor is always true", name);
+    dc_check_report(c, at, code, sentence, dc_err_row_of(id)->hint);
+}
+
+static bool is_wrong(const suspect *s, const dc_lint *l, lua_State *L, lua_Debug *ar)
+{
+    static const char *const effects[] = {"set", "close", "item", "totable", NULL};
+    found f = {0}, g = {0};
+    const dc_handle *h = push_handle(l, L, ar, s->path, s->end, &f);
+    if (h == NULL)
+        return false;
+    const bool is_bool = dc_handle_type(h)->dtype == DC_BOOL;
+    switch (s->rule) {
+    case CONDITION:
+        return is_certain(l, L, h, &f, s->end);
+    case BOTH: {
+        const dc_handle *right = push_handle(l, L, ar, s->other, s->other_end, &g);
+        if (right == NULL)
+            return false;
+        if (is_bool && dc_handle_type(right)->dtype == DC_BOOL)
+            return true;
+        lua_pop(L, 1);
+        return is_certain(l, L, h, &f, s->end);
+    }
+    case COMPARED:
+        return true;
+    case DROPPED:
+        return !is_one_of(&l->word.at[s->method], effects) && is_method(L, &l->word.at[s->method]);
+    }
+    return false;
+}
+
+void dc_lint_line(dc_lint *l, dc_check *c, lua_State *L, lua_Debug *ar)
+{
+    const int base = lua_gettop(L);
+    for (uint32_t i = 0; i < l->at.n; i++) {
+        suspect *s = &l->at.at[i];
+        if (s->line != ar->currentline || s->done || !lua_checkstack(L, 10))
+            continue;
+        if (is_wrong(s, l, L, ar)) {
+            s->done = true;
+            report(s, l, c, ar);
+        }
+        lua_settop(L, base);
+    }
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    size_t n = 0, room = 1 << 16;
+    char *text = f != NULL ? malloc(room) : NULL;
+    while (text != NULL) {
+        n += fread(text + n, 1, room - n - 1, f);
+        if (n + 1 < room)
+            break;
+        char *more = realloc(text, room *= 2);
+        if (more == NULL)
+            free(text);
+        text = more;
+    }
+    if (text != NULL)
+        text[n] = '\0';
+    if (f != NULL)
+        fclose(f);
+    return text;
+}
+
+dc_lint *dc_lint_open(const char *path)
+{
+    char *text = read_file(path);
+    if (text == NULL)
+        return NULL;
+    dc_lint *l = dc_xalloc(sizeof *l);
+    l->text = text;
+    read_words(l);
+    find_suspects(l);
+    return l;
+}
+
+void dc_lint_close(dc_lint *l)
+{
+    if (l == NULL)
+        return;
+    DC_VEC_FREE(l->word);
+    DC_VEC_FREE(l->at);
+    free(l->text);
+    dc_xfree(l);
+}
