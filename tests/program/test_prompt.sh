@@ -89,10 +89,10 @@ expect x:totable
 send ()\n
 expect { 1.0, 2.0, 3.0 }
 prompt >
-send dc.one\t
-expect dc.ones
-send  "f32[1]"\n
-expect 1.0
+send dc.iot\t
+expect dc.iota
+send (3)\n
+expect i32[3]
 prompt >
 line net = nn.Linear(2, 3)
 prompt >
