@@ -59,6 +59,7 @@ typedef struct looking {
     uint32_t kernel; /* of the executable */
     int number;      /* of the specialisation, from 1; of the first kernel */
     dc_form form;
+    const char *guards; /* names of what is compared before calls */
 } looking;
 
 static dc_status wait_body(dc_job *j, void *arg)
@@ -307,6 +308,8 @@ static dc_status explain_body(dc_job *j, void *arg)
         print_memory(a->s, &info, out);
     }
     print_captures(a->s, out);
+    if (*a->guards != '\0')
+        dc_text_printf(out, "     watched       %s\n", a->guards);
     print_kernels(a, out);
     return DC_OK;
 }
@@ -341,7 +344,10 @@ static dc_status heading_body(dc_job *j, void *arg)
     dc_text_printf(out, "\n  %d. ", a->number);
     print_sizes(a->fn, s, out);
     const uint64_t calls = s->inst != NULL ? dc_inst_calls(s->inst) : 0;
-    dc_text_printf(out, "   %" PRIu64 " call%s\n", calls, calls == 1 ? "" : "s");
+    dc_text_printf(out, "   %" PRIu64 " call%s", calls, calls == 1 ? "" : "s");
+    if (s->why != NULL)
+        dc_text_printf(out, "   made for %s", s->why);
+    dc_text_puts(out, "\n");
     return DC_OK;
 }
 
@@ -353,6 +359,17 @@ static dc_status begin_body(dc_job *j, void *arg)
     dc_text_printf(a->out, "  %d %s, at most %d%s\n", a->number, made, a->fn->limit,
                    a->number == 0 ? "; one is made at the first call" : "");
     return DC_OK;
+}
+
+/* Pushes the names of captured locals and fields that calls compare. */
+static const char *push_guards(lua_State *L, const dc_spec *s)
+{
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    if (s->guards != NULL)
+        dc_guard_list(L, s->guards, 0, &b);
+    luaL_pushresult(&b);
+    return lua_tostring(L, -1);
 }
 
 /* Pushes a text with a part for each specialisation. */
@@ -371,7 +388,9 @@ static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
         a.number = first;
         if (a.s->exec == NULL)
             continue;
+        a.guards = push_guards(L, a.s);
         dc_error_check(L, d, dc_protect(j, part, &a), fn->name);
+        lua_pop(L, 1);
         first += (int)dc_exec_kernel_count(a.s->exec);
     }
     finish_text(L);

@@ -23,13 +23,24 @@ function TestLook:test_explain_before_and_after_calls()
   f(dc.ones "f32[2, 8]")
   local text = f:explain()
   lu.assertStrContains(text, "2 specialisations, at most 8")
-  lu.assertStrMatches(text, ".*1%. n=4   2 calls.*2%. n=2   1 call\n.*")
+  lu.assertStrMatches(text, ".*1%. n=4   2 calls.*2%. n=2   1 call .*")
   if f:info()[1].interpreted then
     lu.assertStrContains(text, "run by the reference interpreter")
   else
     lu.assertStrContains(text, "set in place")
     lu.assertStrContains(text, "test_look.lua:9")
   end
+end
+
+function TestLook:test_explain_tells_why_and_what_is_watched()
+  local scale = 2
+  local f = dc.fn("f(x: f32[n]) -> f32[n]", function(x)
+    return x * scale
+  end)
+  f(dc.ones "f32[4]")
+  f(dc.ones "f32[2]")
+  lu.assertStrContains(f:explain(), "made for n 4 -> 2")
+  lu.assertStrMatches(f:explain(), ".*watched +[^\n]*scale.*")
 end
 
 function TestLook:test_kernels_are_timed_from_the_first_look_on()

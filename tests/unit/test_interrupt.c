@@ -1,0 +1,128 @@
+/* dc_interrupt, called by another thread while a script runs. */
+#define _POSIX_C_SOURCE 200809L
+#include "tests/t.h"
+
+#include "core/base.h"
+#include "vm/deepc.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+static void *interrupt_soon(void *ctx)
+{
+    const struct timespec wait = {.tv_nsec = 300000000};
+    nanosleep(&wait, NULL);
+    dc_interrupt(ctx);
+    return NULL;
+}
+
+/* Runs code; a thread interrupts it. The error's text or "". */
+static const char *run_interrupted(lua_State *L, dc_rt *ctx, const char *code)
+{
+    pthread_t thread;
+    lua_settop(L, 0);
+    CHECK_EQ(luaL_loadstring(L, code), LUA_OK);
+    CHECK_EQ(pthread_create(&thread, NULL, interrupt_soon, ctx), 0);
+    const int status = lua_pcall(L, 0, 0, 0);
+    pthread_join(thread, NULL);
+    return status == LUA_OK ? "" : luaL_tolstring(L, -1, NULL);
+}
+
+static bool run(lua_State *L, const char *code)
+{
+    const bool good = luaL_dostring(L, code) == LUA_OK;
+    if (!good)
+        printf("%s\n", luaL_tolstring(L, -1, NULL));
+    lua_settop(L, 0);
+    return good;
+}
+
+static const char setup[] =
+    "dc = require 'deepc'\n"
+    "w = dc.param('f32[400, 400]', dc.ones 'f32[400, 400]')\n"
+    "chain = dc.fn('chain() -> ()', function()\n"
+    "  local x = w\n"
+    "  for _ = 1, 3000 do x = x:matmul(w) * (1 / 400) end\n"
+    "  w:set(x * 2)\n"
+    "end)\n"
+    "short = dc.fn('short(x: f32[]) -> f32[]', function(x) return x * 2 end)\n"
+    "assert(short(1):item() == 2)\n";
+
+static lua_State *open_state(const char *device, dc_rt **ctx)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    cfg.device = device;
+    if (dc_open(&cfg, ctx) != DC_OK) {
+        dc_close(*ctx);
+        return NULL;
+    }
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    CHECK_EQ(dc_attach(L, *ctx), DC_OK);
+    return L;
+}
+
+static void check_scripts(lua_State *L, dc_rt *ctx)
+{
+    CHECK(strstr(run_interrupted(L, ctx, "while true do end"), "interrupted") != NULL);
+    CHECK(run(L, "return 1"));
+    CHECK(strstr(run_interrupted(L, ctx,
+                                 "local f = function() while true do end end\n"
+                                 "local ok, err = pcall(f)\n"
+                                 "assert(not ok and err.code == 'DC0708')\n"
+                                 "error 'caught'"),
+                 "caught") != NULL);
+    CHECK(run(L, "for _ = 1, 1000 do end"));
+}
+
+/* The graph has many kernels and writes the parameter with the last one. */
+static void check_call(lua_State *L, dc_rt *ctx)
+{
+    CHECK(run(L, setup));
+    CHECK(run(L, "chain:info()")); /* waits until it is compiled */
+    const uint64_t start = dc_clock_ns();
+    const char *text = run_interrupted(L, ctx, "chain()");
+    CHECK(strstr(text, "interrupted") != NULL);
+    CHECK(dc_clock_ns() - start < 5000000000u);
+    CHECK(run(L, "assert(w[1][1]:item() == 1, 'the parameter has changed')"));
+    CHECK(run(L, "assert(short(3):item() == 6)"));
+}
+
+static void check_device(const char *device)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state(device, &ctx);
+    if (L == NULL) {
+        T_SKIP("the device cannot be opened");
+        return;
+    }
+    check_scripts(L, ctx);
+    check_call(L, ctx);
+    lua_close(L);
+}
+
+/* Without a script: what is asked for between two calls ends the next one, once. */
+static void check_pending(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("eval", &ctx);
+    CHECK(L != NULL);
+    CHECK(run(L, setup));
+    dc_interrupt(ctx);
+    CHECK(!run(L, "return short(1)"));
+    CHECK(run(L, "assert(short(1):item() == 2)"));
+    lua_close(L);
+}
+
+int main(void)
+{
+    check_pending();
+    check_device("eval");
+    check_device("cpu");
+    return t_done();
+}
