@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 2, STACK_BYTES = 8 << 20 }; /* compilers recurse deeply */
@@ -191,6 +192,24 @@ static void wait_until_done(dc_work *w, dc_task *t)
     while (t->state != DC_TASK_DONE)
         pthread_cond_wait(&w->done, &w->lock);
     pthread_mutex_unlock(&w->lock);
+}
+
+bool dc_work_await(dc_work *w, dc_task *t, const atomic_bool *stop)
+{
+    enum { PART_NS = 50000000, SECOND_NS = 1000000000 };
+    bool wanted = true;
+    pthread_mutex_lock(&w->lock);
+    while (t->state == DC_TASK_RUNNING && wanted) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += PART_NS;
+        until.tv_sec += until.tv_nsec / SECOND_NS;
+        until.tv_nsec %= SECOND_NS;
+        pthread_cond_timedwait(&w->done, &w->lock, &until);
+        wanted = stop == NULL || !atomic_load(stop);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return wanted;
 }
 
 /* Those before it that are done come first. */

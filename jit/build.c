@@ -269,6 +269,8 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (b == NULL || (b->profiled && !b->pending))
         return DC_OK;
     DC_TRY(dc_rt_check(rt, j, e->desc.name));
+    if (b->pending && !dc_work_await(rt->work, &b->task, j->cancel))
+        return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
     if (b->pending)
         dc_work_finish(rt->work, &b->task);
     if (is_worth_another(b)) {

@@ -2,7 +2,9 @@
  * Completion of names: the expression before the cursor, such as `net[1].weight:su`, is followed
  * through tables and metatables, never through functions, so nothing of a script runs.
  *
- * Where an object's __index is a function of ours, its methods are the table among its upvalues.
+ * Where an object's __index is a function of ours, its methods are the table among its upvalues:
+ * any table in C, the one named `class` in stdlib/. Layers and optimisers there keep their parts in
+ * `_own`, settings in `_own.hyper`.
  */
 #include "dsl/impl.h"
 #include "vm/prompt.h"
@@ -59,29 +61,79 @@ static bool find_begin(const char *line, size_t at, size_t *begin)
     }
 }
 
+/* Replaces the function on top by the table of methods that it looks in, or pops it. */
+static bool take_methods(lua_State *L)
+{
+    const int fn = lua_gettop(L);
+    const bool in_c = lua_iscfunction(L, fn);
+    const char *name;
+    for (int i = 1; (name = lua_getupvalue(L, fn, i)) != NULL; i++) {
+        if (lua_type(L, -1) == LUA_TTABLE && (in_c || strcmp(name, "class") == 0)) {
+            lua_replace(L, fn);
+            return true;
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return false;
+}
+
+/* Replaces the value on top by where its missing fields are looked up, or leaves it. */
+static bool go_up(lua_State *L)
+{
+    if (!luaL_getmetafield(L, -1, "__index"))
+        return false;
+    if (lua_type(L, -1) == LUA_TFUNCTION && !take_methods(L))
+        return false;
+    lua_remove(L, -2);
+    return true;
+}
+
+/* Pushes the table that the one on top keeps under this name; false: nothing is pushed. */
+static bool push_part(lua_State *L, const char *name)
+{
+    lua_pushstring(L, name);
+    if (lua_rawget(L, -2) == LUA_TTABLE)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* Pushes a field of the table on top, or of its parts; the key is at idx. false: nothing pushed. */
+static bool push_own(lua_State *L, int key)
+{
+    const int table = lua_gettop(L);
+    static const char *const part[] = {"_own", "hyper"};
+    for (size_t i = 0; i <= DC_COUNTOF(part); i++) {
+        lua_pushvalue(L, key);
+        if (lua_rawget(L, -2) != LUA_TNIL) {
+            lua_copy(L, -1, table + 1);
+            lua_settop(L, table + 1);
+            return true;
+        }
+        lua_pop(L, 1);
+        if (i == DC_COUNTOF(part) || !push_part(L, part[i]))
+            break;
+    }
+    lua_settop(L, table);
+    return false;
+}
+
 /* Replaces the value on top by its field, whose key is on top of it. false: not to be known. */
 static bool get_field(lua_State *L)
 {
     const int key = lua_gettop(L);
+    bool found = false;
     lua_pushvalue(L, key - 1);
-    for (int i = 0; i < CHAIN; i++) {
-        if (lua_type(L, -1) == LUA_TTABLE) {
-            lua_pushvalue(L, key);
-            if (lua_rawget(L, -2) != LUA_TNIL) {
-                lua_replace(L, key - 1);
-                lua_settop(L, key - 1);
-                return true;
-            }
-            lua_pop(L, 1);
-        }
-        if (!luaL_getmetafield(L, -1, "__index"))
-            break;
-        lua_remove(L, -2);
-        if (lua_iscfunction(L, -1) || lua_type(L, -1) != LUA_TTABLE)
+    for (int i = 0; i < CHAIN && !found; i++) {
+        found = lua_type(L, -1) == LUA_TTABLE && push_own(L, key);
+        if (!found && !go_up(L))
             break;
     }
+    if (found)
+        lua_copy(L, -1, key - 1);
     lua_settop(L, key - 1);
-    return false;
+    return found;
 }
 
 /* Pushes what stands in brackets at line[at]; returns the place behind them, or 0. */
@@ -173,21 +225,6 @@ static void add_keys(lua_State *L, const wanted *w)
             add_word(L, w, lua_tostring(L, -2));
 }
 
-/* Replaces the function on top by the table among its upvalues, or pops it. */
-static bool take_methods(lua_State *L)
-{
-    const int fn = lua_gettop(L);
-    for (int i = 1; lua_getupvalue(L, fn, i) != NULL; i++) {
-        if (lua_type(L, -1) == LUA_TTABLE) {
-            lua_replace(L, fn);
-            return true;
-        }
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return false;
-}
-
 /* A typed function's, which its __index makes when asked. */
 static void add_methods_of_functions(lua_State *L, const wanted *w)
 {
@@ -211,12 +248,17 @@ static void add_fields(lua_State *L, const wanted *w)
     add_methods_of_functions(L, w);
     lua_pushvalue(L, base);
     for (int i = 0; i < CHAIN; i++) {
-        if (lua_type(L, -1) == LUA_TTABLE)
+        if (lua_type(L, -1) == LUA_TTABLE) {
+            const int table = lua_gettop(L);
             add_keys(L, w);
-        if (!luaL_getmetafield(L, -1, "__index"))
-            break;
-        lua_remove(L, -2);
-        if (lua_type(L, -1) == LUA_TFUNCTION && (!lua_iscfunction(L, -1) || !take_methods(L)))
+            if (push_part(L, "_own")) {
+                add_keys(L, w);
+                if (push_part(L, "hyper"))
+                    add_keys(L, w);
+            }
+            lua_settop(L, table);
+        }
+        if (!go_up(L))
             break;
     }
     lua_settop(L, base);

@@ -34,6 +34,18 @@ function TestProgram:test_code_and_version()
   lu.assertEquals(status, 0)
 end
 
+function TestProgram:test_options_as_lua_has_them()
+  lu.assertEquals({ run "-e 'x = 1' -e'print(x)'" }, { "1\n", 0 })
+  lu.assertEquals({ run "-l S=string -e 'print(S.rep(\"a\", 3))'" }, { "aaa\n", 0 })
+  lu.assertStrMatches((run "-v -e 'print(1)'"), "deepc [%d.]+, Lua 5.4[%d.]*\n1\n")
+  lu.assertStrContains(run "-e", "-e needs an argument")
+  lu.assertEquals({ run("-i", "echo '1 + 1' |") }, { "2\n", 0 })
+  local path = script "print(...)"
+  lu.assertEquals({ run("-e 'x = 1' -- " .. path .. " -v") }, { "-v\n", 0 })
+  lu.assertEquals({ run("-i " .. path .. " a", "echo '#arg' |") }, { "a\n1\n", 0 })
+  os.remove(path)
+end
+
 function TestProgram:test_script_with_arguments()
   local path = script 'print(arg[0] ~= nil, arg[1], #arg, ...) os.exit(3)'
   local text, status = run(path .. " a 'b c'")

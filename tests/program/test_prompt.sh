@@ -101,6 +101,19 @@ expect net:parameters
 send ()\n
 expect f32[2, 3]
 prompt >
+send net.wei\t
+expect net.weight
+send .sha\t
+expect .shape
+send [2]\n
+expect 3
+prompt >
+line opt = optim.Adam(net:parameters(), { lr = 0.5 })
+prompt >
+send opt:st\t
+expect opt:step
+send \x03
+prompt >
 send x.\t
 expect shape
 expect dtype

@@ -106,6 +106,23 @@ static void check_device(const char *device)
     lua_close(L);
 }
 
+/* A compilation goes on without whoever waited for it. */
+static void check_compilation(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("cpu", &ctx);
+    if (L == NULL) {
+        T_SKIP("the device cannot be opened");
+        return;
+    }
+    CHECK(run(L, setup));
+    const char *text = run_interrupted(L, ctx, "chain()"); /* at once: it may not be compiled yet */
+    CHECK(strstr(text, "interrupted") != NULL);
+    CHECK(run(L, "assert(short(3):item() == 6)"));
+    CHECK(run(L, "assert(chain:info()[1].launches > 0)"));
+    lua_close(L);
+}
+
 /* Without a script: what is asked for between two calls ends the next one, once. */
 static void check_pending(void)
 {
@@ -124,5 +141,6 @@ int main(void)
     check_pending();
     check_device("eval");
     check_device("cpu");
+    check_compilation();
     return t_done();
 }
