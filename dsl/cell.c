@@ -99,7 +99,7 @@ static int make(lua_State *L, const char *op, bool trainable)
     if (place.where != NULL)
         h->origin = dc_place_intern(d, "made at %s", place.where);
     making a = {d, h, &t, value, trainable};
-    if (dc_protect(&d->rt->job, make_body, &a) != DC_OK) {
+    if (dc_handle_act(L, d, make_body, &a) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
         const dc_operand in = {
             .h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
@@ -143,13 +143,25 @@ static dc_status write_body(dc_job *j, void *arg)
     return dc_cell_write(a->cell, j, a->tensor);
 }
 
+dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
+{
+    dc_val leaf;
+    DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
+    leaf.type = c->type;
+    dc_trace_cell *entry = dc_trace_cell_of(t, c);
+    DC_PUSH(entry->read, leaf);
+    entry->set = v;
+    entry->is_set = true;
+    return DC_OK;
+}
+
 static dc_status record_set(dc_job *j, void *arg)
 {
     const setting *a = arg;
     dc_trace *t = a->d->trace;
-    dc_trace_cell *entry = dc_trace_cell_of(t, a->cell);
     const dc_type *want = &a->cell->type;
-    dc_val v, leaf;
+    dc_val v;
+    dc_trace_cell_of(t, a->cell); /* so that cells are numbered in the order of the script */
     dc_func_from(t->f, a->place->where, a->place->path);
     if (a->value != NULL)
         DC_TRY(dc_trace_value(j, t, a->value, &v));
@@ -159,13 +171,7 @@ static dc_status record_set(dc_job *j, void *arg)
         return dc_fail(
             j, DC_ERR_CELL_TYPE,
             &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});
-    DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
-    leaf.type = *want;
-    entry = dc_trace_cell_of(t, a->cell); /* reading another cell may have moved it */
-    DC_PUSH(entry->read, leaf);
-    entry->set = v;
-    entry->is_set = true;
-    return DC_OK;
+    return dc_cell_record(j, t, a->cell, v);
 }
 
 static int l_set(lua_State *L)

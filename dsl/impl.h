@@ -28,8 +28,8 @@ typedef struct dc_dsl {
     dc_trace *trace; /* of the typed function being traced, innermost; or NULL */
     uint64_t serial; /* of traces made so far */
     uint64_t born;   /* handles made so far */
-    uint64_t draws;  /* of the generator, see random.c */
-    uint64_t seed;
+    dc_cell *generator; /* of random numbers, see random.c; NULL before the first draw */
+    uint64_t seed;      /* what it was started with */
     uint64_t handed; /* dc_rt.handed when the collector was last stepped */
     dc_handle *live; /* all that hold something, linked */
     dc_scope *scope; /* the open ones, innermost first */
@@ -336,6 +336,8 @@ struct dc_trace {
     struct dc_guards *guards;  /* captured locals noted so far (dsl/guard.c) */
     lua_Hook hook;             /* that was there before the trace */
     int hook_mask, hook_count;
+    uint32_t draws; /* of the generator, numbered */
+    dc_val call[2]; /* with the first one: keys of a call */
 };
 
 /*
@@ -416,6 +418,8 @@ void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, b
 void dc_random_register(lua_State *L, dc_dsl *d, int module); /* random.c */
 uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
+/* A new value of a cell while tracing; of its type. */
+dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
 void dc_grad_register(lua_State *L, dc_dsl *d, int module);              /* grad.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */

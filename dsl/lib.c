@@ -197,6 +197,8 @@ static int l_context_gc(lua_State *L)
     if (d->rt == NULL)
         return 0;
     dc_handle_close_all(d);
+    dc_cell_release(d->generator);
+    d->generator = NULL;
     d->rt->stop_lua = NULL;
     d->rt = NULL;
     if (d->closed != NULL)

@@ -157,7 +157,7 @@ function dc.eye(type) end
 ---Uniform numbers in [low, high).
 ---
 ---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
----@param type deepc.Type f32
+---@param type deepc.Type of floats
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.rand(type, options) end
@@ -165,10 +165,33 @@ function dc.rand(type, options) end
 ---Normal numbers.
 ---
 ---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
----@param type deepc.Type f32
+---@param type deepc.Type of floats
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.randn(type, options) end
+
+---Whole numbers from low to high - 1.
+---
+---    dc.randint("i32[64]", { high = 10 })
+---@param type deepc.Type of integers
+---@param options { low?: integer, high: integer, seed?: integer } low is 0; without seed the generator's next
+---@return deepc.Tensor
+function dc.randint(type, options) end
+
+---True with probability p.
+---
+---    dc.bernoulli("bool[64]", { p = 0.1 })
+---@param type deepc.Type of bool
+---@param options? { p?: number, seed?: integer } 0.5; without seed the generator's next
+---@return deepc.Tensor
+function dc.bernoulli(type, options) end
+
+---The state of the generator, u32[4]: a key and how often it has advanced. Kept and set again, it
+---gives the same numbers again; checkpoints have it.
+---
+---    local before = dc.generator():clone()
+---@return deepc.Cell
+function dc.generator() end
 
 ---Starts the generator again. It starts with DEEPC_SEED, or 0.
 ---

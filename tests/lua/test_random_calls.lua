@@ -86,6 +86,8 @@ local function fresh()
   return pool
 end
 
+dc.generator() -- is made when it is first asked for
+
 TestRandomCalls = {}
 
 function TestRandomCalls:test_outside()
