@@ -123,9 +123,16 @@ static void give_back(dc_lazy *const *n, size_t count)
 #define GIVE_BACK(...) \
     give_back((dc_lazy *[]){__VA_ARGS__}, sizeof((dc_lazy *[]){__VA_ARGS__}) / sizeof(dc_lazy *))
 
+static void open_world(world *w, where on, const char *channels)
+{
+    world_open(w, on, NULL, channels);
+    CHECK_EQ(dc_jit_open(w->rt, w->j), DC_OK); /* as contexts of hosts are */
+}
+
 static void close_world(world *w)
 {
     CHECK_EQ(w->rt->stats.lazy_nodes, 0);
+    dc_lazy_close(w->rt); /* so that the world sees what is left besides */
     world_close(w);
 }
 
@@ -134,7 +141,7 @@ static void close_world(world *w)
 static void test_values(where on, int64_t n)
 {
     world w;
-    world_open(&w, on, NULL, "");
+    open_world(&w, on, "");
     dc_lazy *x = data(&w, n, 1), *k = num(&w, 2.5f), *c = num(&w, 7);
     dc_lazy *y = op2(&w, DC_OP_MUL, x, k), *z = op2(&w, DC_OP_ADD, y, c);
     CHECK(y->value == NULL && z->value == NULL);
@@ -165,7 +172,7 @@ static void test_values(where on, int64_t n)
 static void test_several(where on)
 {
     world w;
-    world_open(&w, on, NULL, "");
+    open_world(&w, on, "");
     dc_lazy *x = data(&w, 4, 1);
     making m = {.w = &w, .op = DC_OP_MUL, .in = {x, x}, .n = 2, .nout = 2};
     CHECK_EQ(dc_protect(w.j, build_body, &m), DC_OK);
@@ -182,7 +189,7 @@ static void test_several(where on)
 static void test_views(where on)
 {
     world w;
-    world_open(&w, on, NULL, "");
+    open_world(&w, on, "");
     const int64_t dim[2] = {2, 3};
     const dc_type want = dc_type_make(DC_F32, 2, dim);
     dc_lazy *x = data(&w, 6, 1), *v = build(&w, (making){.in = {x}, .n = 1, .want = &want});
@@ -200,7 +207,7 @@ static void test_views(where on)
 static void test_read_elsewhere(where on)
 {
     world w;
-    world_open(&w, on, NULL, "");
+    open_world(&w, on, "");
     dc_lazy *x = data(&w, 4, 1), *k = num(&w, 3), *y = op2(&w, DC_OP_MUL, x, k);
     dc_lazy *a = op1(&w, DC_OP_NEG, y), *b = op2(&w, DC_OP_ADD, y, y);
     CHECK(at(&w, a, 1) == -6.0f);
@@ -220,9 +227,10 @@ static void test_read_elsewhere(where on)
 static void test_cells(where on)
 {
     world w;
-    world_open(&w, on, NULL, "");
+    open_world(&w, on, "");
     dc_cell *p = world_cell(&w, 4, 1, "p"), *s = world_cell(&w, 4, 10, "s");
     p->trainable = true;
+    s->trainable = false;
     dc_lazy *lp = leaf(&w, (leafing){.c = p}), *ls = leaf(&w, (leafing){.c = s});
     dc_lazy *y = op2(&w, DC_OP_ADD, lp, ls), *z = op2(&w, DC_OP_ADD, ls, ls);
     CHECK(y->param && !z->param);
@@ -261,7 +269,7 @@ static dc_status limit(world *w, dc_lazy *n)
 static void test_limits(void)
 {
     world w;
-    world_open(&w, ON_EVAL, NULL, "");
+    open_world(&w, ON_EVAL, "");
     dc_lazy *x = data(&w, 2, 0), *one = num(&w, 2);
     for (int i = 1; i <= 200; i++) {
         dc_lazy *y = op2(&w, DC_OP_ADD, x, one);
@@ -290,7 +298,7 @@ static void test_limits(void)
 static void test_long_chains(void)
 {
     world w;
-    world_open(&w, ON_EVAL, NULL, "");
+    open_world(&w, ON_EVAL, "");
     dc_cell *p = world_cell(&w, 2, 0, "p");
     p->trainable = true;
     dc_lazy *x = leaf(&w, (leafing){.c = p});
@@ -309,7 +317,7 @@ static void test_long_chains(void)
 static void test_table_is_bounded(void)
 {
     world w;
-    world_open(&w, ON_EVAL, NULL, "");
+    open_world(&w, ON_EVAL, "");
     dc_lazy *one = num(&w, 2);
     for (int round = 0; round < 2; round++)
         for (int i = 1; i <= 300; i++) {
@@ -343,7 +351,7 @@ static dc_status grad_body(dc_job *j, void *arg)
 static void test_gradients(where on)
 {
     world w;
-    world_open(&w, on, NULL, "");
+    open_world(&w, on, "");
     dc_cell *p = world_cell(&w, 4, 1, "p"), *q = world_cell(&w, 4, 1, "q");
     p->trainable = q->trainable = true;
     dc_lazy *x = data(&w, 4, 2), *lp = leaf(&w, (leafing){.c = p});
@@ -413,7 +421,7 @@ static void on_line(void *ctx)
 static void test_realized_by_a_listener(void)
 {
     world w;
-    world_open(&w, ON_CPU, NULL, "plan");
+    open_world(&w, ON_CPU, "plan");
     dc_lazy *x = data(&w, 10000, 1), *y = op2(&w, DC_OP_MUL, x, x), *z = op2(&w, DC_OP_ADD, y, x);
     listener l = {&w, z, 0};
     GIVE_BACK(x, y); /* only z holds them */
@@ -429,7 +437,7 @@ static void test_realized_by_a_listener(void)
 static void test_failures(void)
 {
     world w;
-    world_open(&w, ON_CPU, NULL, "");
+    open_world(&w, ON_CPU, "");
     dc_lazy *x = data(&w, 10000, 1), *y = op2(&w, DC_OP_MUL, x, x);
     realizing r = {&w, y};
     const char *at_line, *path;
