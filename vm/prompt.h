@@ -18,6 +18,8 @@ typedef struct dc_prompt {
     dc_lines *lines;
     bool terminal; /* both ends are */
     bool colour;
+    bool peak_known; /* the next two have been measured */
+    double peak_gflops, peak_gbs;
 } dc_prompt;
 
 /* Until the input ends. The state has a context. Returns the exit status. */

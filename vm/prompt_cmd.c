@@ -3,6 +3,7 @@
  * it had been entered.
  */
 #include "dsl/dsl.h"
+#include "jit/jit.h"
 #include "vm/explain.h"
 #include "vm/prompt.h"
 #include "vm/signals.h"
@@ -201,15 +202,54 @@ static double number_field(lua_State *L, const char *name)
     return v;
 }
 
-/* The kernel on top, as a line. */
-static void print_kernel(lua_State *L, lua_Integer i)
+/*
+ * What the machine does at its best, measured once for a prompt: GFLOP/s of a product, GB/s of an
+ * addition that does not fit into caches. 0 where kernels are interpreted.
+ */
+static void measure_peak(dc_prompt *p)
 {
+    static const char code[] =
+        "local dc = require 'deepc'\n"
+        "local f = dc.fn('peak(a: f32[1024, 1024]) -> f32[1024, 1024]', function(a)\n"
+        "  return a:matmul(a)\n"
+        "end)\n"
+        "local g = dc.fn('stream(a: f32[8388608]) -> f32[8388608]', function(a)\n"
+        "  return a + 1\n"
+        "end)\n"
+        "if #f:kernels() ~= 1 or #g:kernels() ~= 1 then return 0, 0 end\n"
+        "local a, b = dc.ones 'f32[1024, 1024]', dc.ones 'f32[8388608]'\n"
+        "for _ = 1, 3 do f(a) g(b) end\n"
+        "return f:kernels()[1].gflops, g:kernels()[1].gbs\n";
+    lua_State *L = p->L;
+    const int base = lua_gettop(L);
+    if (p->peak_known || p->rt->interpret || dc_sim_is(p->rt->opt.device))
+        return;
+    p->peak_known = true;
+    if (luaL_loadbuffer(L, code, sizeof code - 1, "=deepc/peak") == LUA_OK &&
+        dc_prompt_call(p, 0)) {
+        p->peak_gflops = lua_tonumber(L, base + 1);
+        p->peak_gbs = lua_tonumber(L, base + 2);
+    }
+    lua_settop(L, base);
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part < whole ? part / whole : 1 : 0;
+}
+
+/* The kernel on top, as a line. */
+static void print_kernel(const dc_prompt *p, lua_Integer i)
+{
+    lua_State *L = p->L;
     lua_getfield(L, -1, "name");
     lua_getfield(L, -2, "lines");
     const char *name = lua_tostring(L, -2), *lines = lua_tostring(L, -1);
-    lua_pop(L, 2);
-    printf("%3d  %-24s %6.0f %9.3f %8.2f %8.2f  %s\n", (int)i, name, number_field(L, "calls"),
-           number_field(L, "ms"), number_field(L, "gflops"), number_field(L, "gbs"),
+    lua_pop(L, 2); /* the kernel still has them */
+    const double gflops = number_field(L, "gflops"), gbs = number_field(L, "gbs");
+    const double a = share(gflops, p->peak_gflops), b = share(gbs, p->peak_gbs);
+    printf("%3d  %-24s %6.0f %9.3f %8.2f %8.2f %4.0f%%  %s\n", (int)i, name,
+           number_field(L, "calls"), number_field(L, "ms"), gflops, gbs, 100 * (a > b ? a : b),
            lines != NULL ? lines : "");
 }
 
@@ -219,11 +259,12 @@ static bool run_kernels(dc_prompt *p, const char *args)
     if (!need(args, "a typed function") || !push_method(p, args, strlen(args), "kernels") ||
         !dc_prompt_call(p, 1))
         return true;
-    printf("%3s  %-24s %6s %9s %8s %8s  %s\n", "n", "kernel", "calls", "ms", "GFLOP/s", "GB/s",
-           "lines");
+    measure_peak(p);
+    printf("%3s  %-24s %6s %9s %8s %8s %5s  %s\n", "n", "kernel", "calls", "ms", "GFLOP/s", "GB/s",
+           "peak", "lines");
     for (lua_Integer i = 1; i <= (lua_Integer)lua_rawlen(L, -1); i++) {
         lua_rawgeti(L, -1, i);
-        print_kernel(L, i);
+        print_kernel(p, i);
         lua_pop(L, 1);
     }
     return true;

@@ -165,7 +165,8 @@ expect per call
 expect stdin:1
 prompt >
 line :kernels f
-expect GFLOP/s
+expect GFLOP/s     GB/s  peak
+expect %
 expect stdin:1
 prompt >
 line :source f 1 flat
