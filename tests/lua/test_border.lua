@@ -10,17 +10,11 @@ local integers = {
 }
 -- dtype = { largest, its text, 1/3 as text, what is too large }
 local floats = {
-  f16 = { 65504.0, "65504.0", "0.3333", 65520.0 },
+  f16 = { 65504.0, "65500.0", "0.3333", 65520.0 },
   bf16 = { 0x1.fep127, "3.39e+38", "0.334", 0x1.ffp127 },
   f32 = { 0x1.fffffep127, "3.4028235e+38", "0.33333334", 0x1.ffffffp127 },
   f64 = { 0x1.fffffffffffffp1023, "1.7976931348623157e+308", "0.3333333333333333", nil },
 }
-
-for dtype in pairs(floats) do
-  if not pcall(dc.zeros, dtype .. "[1]") then
-    floats[dtype] = nil
-  end
-end
 
 -- The first line of the message of f(...), without the place.
 local function message(f, ...)
@@ -106,9 +100,7 @@ function TestFloats:test_rounding_and_shortest_digits()
   end
   lu.assertEquals(dc.tensor(1 / 3, "f64"):item(), 1 / 3)
   for dtype, pair in pairs { f16 = { 2049, 2048 }, bf16 = { 257, 256 }, f32 = { 16777217, 16777216 } } do -- to even
-    if floats[dtype] then
-      lu.assertEquals(dc.tensor(pair[1], dtype):item(), pair[2], dtype)
-    end
+    lu.assertEquals(dc.tensor(pair[1], dtype):item(), pair[2], dtype)
   end
 end
 
