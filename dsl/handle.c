@@ -86,6 +86,7 @@ static void link_handle(dc_handle *h)
     if (h->next != NULL)
         h->next->prev = h;
     h->d->live = h;
+    h->d->nlive++;
 }
 
 void dc_handle_fill(dc_handle *h, dc_tensor *t)
@@ -124,6 +125,7 @@ void dc_handle_close(dc_handle *h)
     h->closed = NULL;
     if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_LAZY && kind != DC_HANDLE_CELL)
         return;
+    h->d->nlive--;
     if (h->prev != NULL)
         h->prev->next = h->next;
     else
@@ -280,7 +282,7 @@ static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
 {
     if (h->kind != DC_HANDLE_TRACED && (h->kind != DC_HANDLE_CELL || dc_trace_here(L, d) == NULL))
         return;
-    const dc_trace *t = d->trace;
+    const dc_trace *t = dc_trace_current(L, d);
     if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
         dc_error_fact(L, d, DC_ERR_LEAKED,
                       &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},

@@ -32,6 +32,7 @@ typedef struct dc_dsl {
     uint64_t seed;      /* what it was started with */
     uint64_t handed; /* dc_rt.handed when the collector was last stepped */
     dc_handle *live; /* all that hold something, linked */
+    uint64_t nlive;  /* so many */
     dc_scope *scope; /* the open ones, innermost first */
     uint64_t scopes; /* made so far */
     lua_CFunction ipairs; /* its iterator */

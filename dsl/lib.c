@@ -57,6 +57,7 @@ static int l_stats(lua_State *L)
     COUNT(lazy_programs);
     COUNT(lazy_nodes);
 #undef COUNT
+    set_count(L, "handles", dc_dsl_of(L)->nlive);
     lua_pushnumber(L, s->compare_max);
     lua_setfield(L, -2, "compare_max");
     lua_pushstring(L, rt->opt.device);
