@@ -131,9 +131,10 @@ static dc_status refuse_f64(pipeline *p)
     const bool *live = dc_func_live(p->fn, &p->j->scratch);
     for (dc_ref r = 1; r < p->fn->node.n && p->env->target->no_f64; r++)
         if (live[r] && dc_node_at(p->fn, r)->dtype == DC_F64)
-            return dc_failf(p->j, DC_ERR_DTYPE, p->e->desc.name,
-                            "f64 is used, which this device does not have (%s)",
-                            p->env->target->name);
+            return dc_fail(p->j, DC_ERR_DTYPE,
+                           &(dc_fact){.op = p->e->desc.name,
+                                      .type = {dc_node_type(p->fn, r)},
+                                      .word = {"f32 (this device has no f64)"}});
     return DC_OK;
 }
 
