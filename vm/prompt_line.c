@@ -58,6 +58,8 @@ static dc_line_end read_plain(dc_lines *l, bool more, const char **out)
     }
     errno = 0;
     const ssize_t n = getline(&l->line, &l->room, stdin);
+    if (n < 0 && l->p->terminal)
+        putchar('\n');
     if (n < 0 && errno == EINTR) {
         clearerr(stdin);
         return DC_LINE_INTERRUPTED;
