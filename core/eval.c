@@ -222,6 +222,14 @@ static void move(dc_eval_state *s, dc_ref r)
     dc_eval_move_run(&m, size, to + (size_t)base_to * size, from + (size_t)base_from * size);
 }
 
+static void copy(dc_eval_state *s, dc_ref r)
+{
+    const dc_node *n = dc_node_at(s->f, r);
+    const size_t size = dc_eval_size(s->mode, (dc_dtype)n->dtype);
+    if (dc_node_count(n) > 0)
+        memcpy(s->value[r], s->value[n->in[0]], (size_t)dc_node_count(n) * size);
+}
+
 /* ---- sources ---- */
 
 static void iota(dc_eval_state *s, dc_ref r)
@@ -266,13 +274,16 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
         move(s, r);
         return DC_OK;
     case DC_CLASS_SRC:
-        if (op == DC_OP_CONST)
-            fill(s, n, s->value[r], (uint64_t)n->attr[0]);
+        if (op == DC_OP_CONST || op == DC_OP_HOLE)
+            fill(s, n, s->value[r], op == DC_OP_CONST ? (uint64_t)n->attr[0] : 0);
         else
             iota(s, r);
         return DC_OK;
     case DC_CLASS_CON:
         return dc_eval_dot(s, r);
+    case DC_CLASS_SAME:
+        copy(s, r);
+        return DC_OK;
     case DC_CLASS_IDX:
         if (op != DC_OP_GATHER)
             return dc_eval_scatter(s, r);

@@ -12,7 +12,10 @@
  */
 #include "core/grad.h"
 
+#include "core/custom.h"
+
 typedef struct vjp {
+    dc_job *j;
     dc_func *f;
     dc_ref r, g; /* the node, which is also its value; its cotangent */
     dc_node n;   /* a copy, since making nodes moves the array */
@@ -387,6 +390,23 @@ static void scatter_add_vjp(const vjp *v)
     updates_vjp(v, dc_g_expand(f, dc_g_reshape(f, inside, in.rank, dim), in.dim));
 }
 
+/* ---- given by hand ---- */
+
+static void custom_vjp(const vjp *v)
+{
+    dc_ref part[DC_CUSTOM_INPUTS];
+    dc_custom_pull(v->j, v->f, v->r, v->g, part);
+    for (int i = 0; i < (int)v->n.attr[0]; i++)
+        if (part[i] != 0 && wants(v, 1 + i))
+            give(v, 1 + i, part[i]);
+}
+
+static void barrier_vjp(const vjp *v)
+{
+    if (wants(v, 0))
+        give(v, 0, v->g);
+}
+
 /* ---- dot ---- */
 
 typedef struct dot_axes {
@@ -470,6 +490,7 @@ static void (*const rules[DC_OP__COUNT])(const vjp *) = {
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = grad##_vjp,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = grad##_vjp,
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = grad##_vjp,
+#define SAME(id, lua, n, grad)                           [DC_OP_##id] = grad##_vjp,
 #include "core/ops.def"
 };
 /* clang-format on */
@@ -484,7 +505,7 @@ static bool *active_nodes(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref
     for (dc_ref r = 1; r <= loss; r++) {
         const dc_node *node = dc_node_at(f, r);
         const bool flows = rules[node->op] != NULL && dc_dtype_is_float((dc_dtype)node->dtype);
-        for (int i = 0; flows && i < node->nin; i++)
+        for (int i = 0; flows && i < dc_node_inputs(node); i++)
             active[r] = active[r] || active[node->in[i]];
     }
     return active;
@@ -496,7 +517,7 @@ static bool *read_nodes(dc_job *j, const dc_func *f, dc_ref loss)
     bool *read = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
     read[loss] = true;
     for (dc_ref r = loss; r > 0; r--)
-        for (int i = 0; read[r] && i < dc_node_at(f, r)->nin; i++)
+        for (int i = 0; read[r] && i < dc_node_inputs(dc_node_at(f, r)); i++)
             read[dc_node_at(f, r)->in[i]] = true;
     return read;
 }
@@ -529,28 +550,55 @@ static dc_status check(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *w
     return DC_OK;
 }
 
+/*
+ * From node y, whose cotangent is given, down; a part for each active node in what is returned. Below
+ * a leaf nothing is followed.
+ */
+static dc_ref *walk(dc_job *j, dc_func *f, dc_ref y, dc_ref g, const bool *active, const bool *leaf)
+{
+    dc_ref *cotangent = DC_NEW_ARRAY(&j->scratch, dc_ref, y + 1);
+    cotangent[y] = g;
+    for (dc_ref r = y; r > 0; r--) {
+        const dc_node *node = dc_node_at(f, r);
+        const vjp v = {j, f, r, cotangent[r], *node, active, cotangent};
+        bool wanted = false;
+        for (int i = 0; i < dc_node_inputs(node); i++)
+            wanted = wanted || active[node->in[i]];
+        if (wanted && v.g != 0 && rules[v.n.op] != NULL && !leaf[r])
+            run_rule(&v);
+    }
+    return cotangent;
+}
+
 dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out)
 {
     DC_TRY(check(j, f, loss, wrt, n));
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const bool *active = active_nodes(j, f, loss, wrt, n), *read = read_nodes(j, f, loss);
-    dc_ref *cotangent = DC_NEW_ARRAY(&j->scratch, dc_ref, loss + 1);
-    cotangent[loss] = dc_g_like(f, loss, 1);
-    for (dc_ref r = loss; r > 0; r--) {
-        const dc_node *node = dc_node_at(f, r);
-        const vjp v = {f, r, cotangent[r], *node, active, cotangent};
-        bool wanted = false;
-        for (int i = 0; i < v.n.nin; i++)
-            wanted = wanted || wants(&v, i);
-        if (wanted && v.g != 0 && rules[v.n.op] != NULL)
-            run_rule(&v);
-    }
+    const bool *no_leaf = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
+    const dc_ref *cotangent = walk(j, f, loss, dc_g_like(f, loss, 1), active, no_leaf);
     for (int i = 0; i < n; i++) {
         out[i] = 0;
         if (wrt[i] > loss || !read[wrt[i]])
             continue;
         out[i] = cotangent[wrt[i]] != 0 ? cotangent[wrt[i]] : dc_g_like(f, wrt[i], 0);
     }
+    dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}
+
+dc_status dc_grad_pull(dc_job *j, dc_func *f, dc_ref y, dc_ref cotangent, const dc_ref *wrt, int n,
+                       dc_ref *out)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const bool *active = active_nodes(j, f, y, wrt, n);
+    bool *leaf = DC_NEW_ARRAY(&j->scratch, bool, y + 1);
+    for (int i = 0; i < n; i++)
+        if (wrt[i] <= y)
+            leaf[wrt[i]] = true;
+    const dc_ref *parts = walk(j, f, y, cotangent, active, leaf);
+    for (int i = 0; i < n; i++)
+        out[i] = wrt[i] <= y ? parts[wrt[i]] : 0;
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }

@@ -12,4 +12,11 @@
 
 dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out);
 
+/*
+ * The same for any float node y with a given cotangent, and nothing is followed below a wrt node: how
+ * y depends on each with all others held. out[i] is 0 where it does not, or has no slope.
+ */
+dc_status dc_grad_pull(dc_job *j, dc_func *f, dc_ref y, dc_ref cotangent, const dc_ref *wrt, int n,
+                       dc_ref *out);
+
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ORIGINS = 8, MAX_OPERANDS = 4 };
+enum { MAX_ORIGINS = 8 };
 
 static void free_arrays(dc_func *f)
 {
@@ -232,7 +232,7 @@ static bool comes_after(const dc_func *f, dc_ref a, dc_ref b)
 static dc_ref make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
                    const dc_type *type)
 {
-    dc_ref order[MAX_OPERANDS];
+    dc_ref order[DC_MAX_OPERANDS];
     for (int i = 0; i < nin; i++)
         order[i] = in[i];
     if (dc_op_row_of(op)->flags & DC_OPF_COMM && comes_after(f, in[0], in[1])) {
@@ -252,10 +252,10 @@ static dc_ref make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_
 dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                   int nattr, const dc_type *want, dc_ref *out)
 {
-    dc_type type, types[MAX_OPERANDS];
+    dc_type type, types[DC_MAX_OPERANDS];
     if (op == DC_OP_PARAM)
         DC_BUG("parameters are made by dc_g_param");
-    for (int i = 0; i < nin && i < MAX_OPERANDS; i++)
+    for (int i = 0; i < nin && i < DC_MAX_OPERANDS; i++)
         types[i] = dc_node_type(f, in[i]);
     DC_TRY(dc_infer(j, op, types, nin, attr, nattr, want, &type));
     *out = make(f, op, in, nin, attr, nattr, &type);
@@ -499,12 +499,14 @@ dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
     for (dc_ref r = 1; r < from->node.n; r++) {
         const dc_node *n = &from->node.at[r];
         const dc_type t = dc_node_type(from, r);
-        dc_ref in[MAX_OPERANDS];
+        dc_ref in[DC_MAX_OPERANDS];
         if (!live[r] || n->op == DC_OP_PARAM)
             continue;
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
-        map[r] = make(f, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
+        const int64_t id = f->node.n; /* of a barrier: canonical again */
+        map[r] =
+            make(f, (dc_op)n->op, in, n->nin, n->op == DC_OP_BARRIER ? &id : n->attr, n->nattr, &t);
         dc_func_copy_origin(f, map[r], from, r);
     }
     for (uint32_t i = 0; i < from->result.n; i++)
@@ -515,7 +517,7 @@ dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
 static uint64_t hash_numbered(const dc_func *f, const uint32_t *number, dc_ref r)
 {
     dc_node key = *dc_node_at(f, r);
-    uint32_t in[MAX_OPERANDS];
+    uint32_t in[DC_MAX_OPERANDS];
     dc_node_operands(f, number, r, in);
     key.in = in;
     return hash_node(&key);

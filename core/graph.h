@@ -15,6 +15,11 @@
 
 typedef uint32_t dc_ref;
 
+enum {
+    DC_CUSTOM_INPUTS = 62,                      /* of one custom gradient */
+    DC_MAX_OPERANDS = 1 + 2 * DC_CUSTOM_INPUTS /* of a node */
+};
+
 typedef struct dc_node {
     uint8_t op;    /* dc_op */
     uint8_t dtype; /* dc_dtype */

@@ -19,6 +19,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool any_number(dc_op op)
+{
+    return dc_op_is(op, DC_CLASS_SAME) && dc_op_row_of(op)->n == 0;
+}
+
 /* ---- print ---- */
 
 static bool starts_word(char c)
@@ -81,7 +86,7 @@ static void print_head(dc_text *out, const dc_func *f, const uint32_t *number)
 static void print_node(dc_text *out, const dc_func *f, const uint32_t *number, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
-    uint32_t in[4];
+    uint32_t in[DC_MAX_OPERANDS];
     dc_node_operands(f, number, r, in);
     dc_text_printf(out, "  %%%u = %s", number[r], dc_op_row_of((dc_op)n->op)->name);
     for (int i = 0; i < n->nin; i++)
@@ -299,18 +304,20 @@ static dc_status make_node(parser *p, dc_op op, const dc_ref *in, int nin, const
 static dc_status read_node(parser *p)
 {
     dc_op op;
-    dc_ref in[4];
+    dc_ref in[DC_MAX_OPERANDS];
     int64_t attr[MAX_ATTRS];
     int nin = 0, nattr = 0;
     dc_type t;
     DC_TRY(read_new_number(p));
     DC_TRY(dc_scan_expect(&p->scan, "="));
     DC_TRY(read_op(p, &op));
-    for (int n = dc_op_row_of(op)->n; nin < n; nin++) {
+    for (int n = any_number(op) ? 1 : dc_op_row_of(op)->n; nin < n; nin++) {
         if (nin > 0)
             DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_ref(p, &in[nin]));
     }
+    while (any_number(op) && nin < DC_MAX_OPERANDS && dc_scan_accept(&p->scan, ","))
+        DC_TRY(read_ref(p, &in[nin++]));
     DC_TRY(read_attrs(p, attr, &nattr));
     DC_TRY(dc_scan_expect(&p->scan, ":"));
     DC_TRY(read_type(p, &t));
@@ -410,10 +417,11 @@ static dc_status check_param(dc_job *j, const dc_func *f, dc_ref r)
 static dc_status check_node(dc_job *j, const dc_func *f, dc_ref r)
 {
     const dc_node *n = &f->node.at[r];
-    dc_type in[4], is, want;
+    dc_type in[DC_MAX_OPERANDS], is, want;
     dc_job inner = {.opt = j->opt, .log = j->log};
     if (n->op >= DC_OP__COUNT || n->dtype >= DC_DTYPE__COUNT || n->rank > DC_MAX_RANK ||
-        n->nin != dc_op_row_of((dc_op)n->op)->n)
+        n->nin > DC_MAX_OPERANDS ||
+        (n->nin != dc_op_row_of((dc_op)n->op)->n && !any_number((dc_op)n->op)))
         return illegal(j, f, r, "op %d, dtype %d, rank %d, %d operands", n->op, n->dtype, n->rank,
                        n->nin);
     if (n->op == DC_OP_PARAM)

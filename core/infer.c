@@ -156,6 +156,12 @@ static dc_status dtype_want(const site *s)
     return DC_OK;
 }
 
+static dc_status dtype_first(const site *s)
+{
+    s->out->dtype = s->in[0].dtype;
+    return DC_OK;
+}
+
 /* Positions: dtypes that hold them without wrapping early. */
 static dc_status dtype_iota(const site *s)
 {
@@ -507,6 +513,42 @@ static dc_status shape_scatter(const site *s)
 #define shape_SCATTER     shape_scatter
 #define shape_SCATTER_ADD shape_scatter
 
+static dc_status shape_HOLE(const site *s)
+{
+    DC_TRY(attr_count(s, 2));
+    copy_dims(s->out, s->want);
+    return DC_OK;
+}
+
+static dc_status shape_BARRIER(const site *s)
+{
+    DC_TRY(attr_count(s, 1));
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
+/* Gradients have the types of their inputs. */
+static dc_status shape_CUSTOM(const site *s)
+{
+    DC_TRY(attr_count(s, 3));
+    const int64_t n = s->attr[0];
+    const uint64_t mask = (uint64_t)s->attr[2];
+    if (n < 0 || n > DC_CUSTOM_INPUTS || mask >> n != 0 ||
+        s->nin != 1 + n + __builtin_popcountll(mask))
+        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "%d operands for %lld inputs", s->nin,
+                        (long long)n);
+    for (int64_t i = 0, at = 1 + n; i < n; i++) {
+        if ((mask >> i & 1) == 0)
+            continue;
+        const dc_type *x = &s->in[1 + i], *dx = &s->in[at++];
+        if (!dc_type_same(x, dx) || !dc_dtype_is_float(dtype_of(x)))
+            return dc_fail(s->j, DC_ERR_DTYPE_MIX,
+                           &(dc_fact){.op = name_of(s), .type = {*x, *dx}, .operand = (int)at});
+    }
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
 /* ---- names ---- */
 
 /* The name that two agreeing dims have together. */
@@ -673,6 +715,12 @@ static dc_status names_scatter(const site *s)
     return DC_OK;
 }
 
+static dc_status names_first(const site *s)
+{
+    memcpy(s->out->name, s->in[0].name, sizeof s->out->name);
+    return DC_OK;
+}
+
 #define names_SCATTER     names_scatter
 #define names_SCATTER_ADD names_scatter
 
@@ -685,6 +733,7 @@ static const struct {
 #define dtype_CONST dtype_want
 #define dtype_PARAM dtype_want
 #define dtype_IOTA  dtype_iota
+#define dtype_HOLE  dtype_want
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = {dtype_##type, shape_##shape, names_##names},
 #define RED(id, lua, combine, type, names, grad, lo, hi) \
@@ -695,6 +744,7 @@ static const struct {
     [DC_OP_##id] = {dtype_##type, shape_##id, names_##names},
 #define IDX(id, lua, n, type, grad, lo, hi) \
     [DC_OP_##id] = {dtype_##type, shape_##id, names_##id},
+#define SAME(id, lua, n, grad) [DC_OP_##id] = {dtype_first, shape_##id, names_first},
 #include "core/ops.def"
     /* clang-format on */
 };
@@ -709,7 +759,7 @@ static bool needs_want(dc_op op)
 static dc_status result_dtype(const site *s)
 {
     const dc_op_row *row = dc_op_row_of(s->op);
-    if (s->nin != row->n)
+    if (row->n == 0 && row->cls == DC_CLASS_SAME ? s->nin < 1 : s->nin != row->n)
         return dc_failf(s->j, DC_ERR_ARG, row->name, "%d operands given, %d needed", s->nin,
                         row->n);
     if (needs_want(s->op) && s->want == NULL)

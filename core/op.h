@@ -11,6 +11,7 @@ typedef enum dc_op {
 #define SRC(id, ...) DC_OP_##id,
 #define CON(id, ...) DC_OP_##id,
 #define IDX(id, ...) DC_OP_##id,
+#define SAME(id, ...) DC_OP_##id,
 #include "core/ops.def"
     DC_OP__COUNT
 } dc_op;
@@ -21,7 +22,8 @@ typedef enum dc_op_class {
     DC_CLASS_MOV,
     DC_CLASS_SRC,
     DC_CLASS_CON,
-    DC_CLASS_IDX
+    DC_CLASS_IDX,
+    DC_CLASS_SAME
 } dc_op_class;
 
 enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16 };
@@ -29,7 +31,7 @@ enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OP
 typedef struct dc_op_row {
     const char *name;
     uint8_t cls;     /* dc_op_class */
-    uint8_t n;       /* operands */
+    uint8_t n;       /* operands; 0 of class SAME: any number */
     uint8_t flags;
     uint8_t combine; /* of a reduction: the element-wise op that combines */
     double lo, hi;   /* operands of generated tests */

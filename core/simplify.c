@@ -8,6 +8,8 @@
  */
 #include "core/simplify.h"
 
+#include "core/custom.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -606,6 +608,8 @@ static dc_ref simplify_site(const site *s)
         return simplify_dot(s);
     case DC_CLASS_IDX:
         return simplify_index(s);
+    case DC_CLASS_SAME: /* walk_node makes them */
+        return 0;
     case DC_CLASS_SRC:
         return s->op == DC_OP_IOTA && s->type.dim[s->attr[0]] == 1 ? emit_const(s, 0) : 0;
     }
@@ -622,6 +626,10 @@ static dc_ref emit(const site *s)
 static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *map)
 {
     const dc_node *n = dc_node_at(from, r);
+    if (n->op == DC_OP_CUSTOM)
+        return map[n->in[0]];
+    if (n->op == DC_OP_BARRIER)
+        return dc_g_barrier(to, map[n->in[0]], map[n->in[1]]);
     site s = {.f = to,
               .op = (dc_op)n->op,
               .nin = n->nin,

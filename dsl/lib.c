@@ -80,6 +80,8 @@ static const char *class_name(dc_op op)
         return "contraction";
     case DC_CLASS_IDX:
         return "indexing";
+    case DC_CLASS_SAME:
+        return "identity";
     }
     return "";
 }
@@ -246,6 +248,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_scope_register(L, d, module);
     dc_cell_register(L, d, methods, module);
     dc_grad_register(L, d, module);
+    dc_custom_register(L, d, module);
     dc_fn_register(L, d, module);
     lua_settop(L, module);
     dc_lib_add(L, d, fn);

@@ -8,6 +8,7 @@
  * Each set of a cell leaves a new version: the value behind a stop_gradient, so that it is a leaf
  * for gradients taken later, while an older loss still finds the version that it read.
  */
+#include "core/custom.h"
 #include "dsl/fn.h"
 
 #include <limits.h>
@@ -305,13 +306,19 @@ static void copy_nodes(dc_func *to, const dc_func *from, const bool *live, dc_re
 {
     for (dc_ref r = 1; r < from->node.n; r++) {
         const dc_node *n = dc_node_at(from, r);
-        dc_ref in[DC_APPLY_IN];
+        dc_ref in[DC_MAX_OPERANDS];
         if (!live[r] || map[r] != 0)
             continue;
+        if (n->op == DC_OP_CUSTOM) { /* no gradient is taken any more */
+            map[r] = map[n->in[0]];
+            continue;
+        }
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const dc_type type = dc_node_type(from, r);
-        map[r] = dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &type);
+        map[r] = n->op == DC_OP_BARRIER ? dc_g_barrier(to, in[0], in[1])
+                                        : dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr,
+                                                    &type);
         dc_func_copy_origin(to, map[r], from, r);
     }
 }

@@ -36,6 +36,7 @@ typedef struct fuse_node {
     uint32_t home;      /* group, NO_HOME (dead), or MANY_HOME */
     bool aligned;       /* at the group's own position in every use */
     bool memory;        /* stored */
+    bool left, right;   /* of class SAME: an operand of dot, as whose its own operand counts */
     uint32_t ops;       /* element-wise operations repeated when it is computed again */
     bool costly;        /* one of them is COSTLY */
     bool on_reduction;  /* a reduction or product stands below, with only aligned steps between */
@@ -82,9 +83,31 @@ static bool is_reduction(const fusing *w, dc_ref r)
     return c == DC_CLASS_RED || c == DC_CLASS_CON || is_scatter(w, r);
 }
 
+/* At the position of its result: element-wise operations, and values under another name. */
+static bool is_aligned(const fusing *w, dc_ref r)
+{
+    const dc_op_class c = class_of(w, r);
+    return c == DC_CLASS_EW || c == DC_CLASS_SAME;
+}
+
+/* Operands that are read. */
+static int reads(const fusing *w, dc_ref r)
+{
+    return class_of(w, r) == DC_CLASS_SAME ? 1 : at(w, r)->nin;
+}
+
 static bool is_param(const fusing *w, dc_ref r)
 {
     return at(w, r)->op == DC_OP_PARAM;
+}
+
+static void find_live(fusing *w)
+{
+    for (uint32_t i = 0; i < w->fn->result.n; i++)
+        w->live[w->fn->result.at[i]] = true;
+    for (dc_ref r = w->fn->node.n; r-- > 1;)
+        for (int i = 0; w->live[r] && i < reads(w, r); i++)
+            w->live[at(w, r)->in[i]] = true;
 }
 
 /* Users -------------------------------------------------------------------------------------- */
@@ -94,7 +117,7 @@ static void list_users(fusing *w)
     const uint32_t n = w->fn->node.n;
     uint32_t total = 0;
     for (dc_ref r = 1; r < n; r++)
-        for (int i = 0; w->live[r] && i < at(w, r)->nin; i++, total++)
+        for (int i = 0; w->live[r] && i < reads(w, r); i++, total++)
             w->node[at(w, r)->in[i]].nuser++;
     w->user = DC_NEW_ARRAY(w->a, dc_ref, total + 1);
     uint32_t next = 0;
@@ -104,7 +127,7 @@ static void list_users(fusing *w)
         w->node[r].nuser = 0;
     }
     for (dc_ref r = 1; r < n; r++)
-        for (int i = 0; w->live[r] && i < at(w, r)->nin; i++) {
+        for (int i = 0; w->live[r] && i < reads(w, r); i++) {
             fuse_node *x = &w->node[at(w, r)->in[i]];
             w->user[x->first_user + x->nuser++] = r;
         }
@@ -123,13 +146,14 @@ static void measure(fusing *w)
         const bool ew = class_of(w, r) == DC_CLASS_EW;
         x->ops = ew;
         x->costly = ew && (dc_op_row_of(at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
-        for (int i = 0; i < at(w, r)->nin; i++) {
+        for (int i = 0; i < reads(w, r); i++) {
             const dc_ref o = at(w, r)->in[i];
             const fuse_node *in = &w->node[o];
             const bool stored =
                 w->is_result[o] ||
                 (in->nuser > 1 && (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS));
-            x->on_reduction |= ew && (is_reduction(w, o) || (in->on_reduction && !stored));
+            x->on_reduction |=
+                is_aligned(w, r) && (is_reduction(w, o) || (in->on_reduction && !stored));
             if (stored || (i > 0 && o == at(w, r)->in[i - 1]))
                 continue;
             x->ops += in->ops;
@@ -156,7 +180,7 @@ static demand demand_of(const fusing *w, dc_ref r)
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const fuse_node *y = &w->node[u];
-        const bool ew = class_of(w, u) == DC_CLASS_EW;
+        const bool ew = is_aligned(w, u);
         const dc_ref position = ew ? y->position : u;
         d.home = d.home == NO_HOME || d.home == y->home ? y->home : MANY_HOME;
         d.aligned &= y->aligned && ew;
@@ -166,6 +190,8 @@ static demand demand_of(const fusing *w, dc_ref r)
             d.position = d.places == 0 ? position : r;
             d.places += y->places;
         }
+        d.dot_left |= y->left;
+        d.dot_right |= y->right;
         if (class_of(w, u) == DC_CLASS_CON) {
             d.dot_left |= at(w, u)->in[0] == r;
             d.dot_right |= at(w, u)->in[1] == r;
@@ -187,7 +213,8 @@ static bool plain_read(const fusing *w, dc_ref r)
     for (;;) {
         if (class_of(w, r) == DC_CLASS_SRC)
             return true;
-        if (at(w, r)->op != DC_OP_CAST && class_of(w, r) != DC_CLASS_MOV)
+        if (at(w, r)->op != DC_OP_CAST && class_of(w, r) != DC_CLASS_MOV &&
+            class_of(w, r) != DC_CLASS_SAME)
             return false;
         if (at(w, r)->op == DC_OP_PAD)
             return false;
@@ -208,7 +235,9 @@ static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
     const fuse_node *x = &w->node[r];
     if (w->level == 0 || w->is_result[r] || is_scatter(w, r))
         return true;
-    if (at(w, r)->op == DC_OP_CONST || at(w, r)->op == DC_OP_IOTA)
+    if (class_of(w, r) == DC_CLASS_SAME)
+        return false;
+    if (class_of(w, r) == DC_CLASS_SRC)
         return d->dot_right;
     if (d->dot_right)
         return true;
@@ -243,7 +272,7 @@ static bool read_below(walk *v, dc_ref from)
     v->node[from] = true;
     if (home < MANY_HOME)
         return home != v->g && read_by_group(v, home);
-    for (int i = 0; i < at(w, from)->nin; i++)
+    for (int i = 0; i < reads(w, from); i++)
         if (at(w, from)->in[i] == v->target || read_below(v, at(w, from)->in[i]))
             return true;
     return false;
@@ -256,7 +285,7 @@ static bool read_by_group(walk *v, uint32_t h)
         return false;
     v->group[h] = true;
     for (dc_ref m = w->member.at[h]; m != 0; m = w->node[m].next_member)
-        for (int i = 0; i < at(w, m)->nin; i++) {
+        for (int i = 0; i < reads(w, m); i++) {
             const dc_ref in = at(w, m)->in[i];
             if ((in == v->target && h != v->g) || read_below(v, in))
                 return true;
@@ -310,7 +339,7 @@ static uint32_t group_to_join(const fusing *w, dc_ref r)
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const fuse_node *y = &w->node[u];
-        if (y->home >= MANY_HOME || !y->aligned || class_of(w, u) != DC_CLASS_EW)
+        if (y->home >= MANY_HOME || !y->aligned || !is_aligned(w, u))
             continue;
         const dc_group *g = &w->group.at[y->home];
         if (!same_shape(w, g->out[0], r) || (is_reduction(w, r) && g->reduce != 0) ||
@@ -321,8 +350,8 @@ static uint32_t group_to_join(const fusing *w, dc_ref r)
         for (uint32_t k = 0; k < x->nuser; k++) {
             const dc_ref v = w->user[x->first_user + k];
             const bool inside = w->node[v].home == y->home || w->node[v].home == MANY_HOME;
-            fits &= !inside || (w->node[v].home != MANY_HOME && w->node[v].aligned &&
-                                class_of(w, v) == DC_CLASS_EW);
+            fits &=
+                !inside || (w->node[v].home != MANY_HOME && w->node[v].aligned && is_aligned(w, v));
         }
         if (fits && !would_cycle(w, r, y->home))
             return y->home;
@@ -336,14 +365,14 @@ static uint32_t group_to_join(const fusing *w, dc_ref r)
  */
 static uint32_t sibling_to_join(const fusing *w, dc_ref r)
 {
-    if (w->level == 0 || class_of(w, r) != DC_CLASS_EW)
+    if (w->level == 0 || !is_aligned(w, r))
         return NO_HOME;
-    for (int i = 0; i < at(w, r)->nin; i++) {
+    for (int i = 0; i < reads(w, r); i++) {
         const fuse_node *in = &w->node[at(w, r)->in[i]];
         for (uint32_t k = 0; k < in->nuser; k++) {
             const dc_ref v = w->user[in->first_user + k];
             const fuse_node *y = &w->node[v];
-            if (v <= r || y->home >= MANY_HOME || !y->aligned || class_of(w, v) != DC_CLASS_EW)
+            if (v <= r || y->home >= MANY_HOME || !y->aligned || !is_aligned(w, v))
                 continue;
             if (same_shape(w, w->group.at[y->home].out[0], r) && w->node[r].nuser == 0 &&
                 !is_full(w, y->home, 1) && !would_cycle(w, r, y->home))
@@ -381,6 +410,8 @@ static void place(fusing *w, dc_ref r)
         return;
     }
     if (!reduction && !needs_memory(w, r, &d)) {
+        x->left = class_of(w, r) == DC_CLASS_SAME && d.dot_left;
+        x->right = class_of(w, r) == DC_CLASS_SAME && d.dot_right;
         x->aligned = d.aligned;
         x->places = d.places;
         x->position = d.position;
@@ -406,9 +437,11 @@ static void place(fusing *w, dc_ref r)
 typedef struct gathering {
     fusing *w;
     uint32_t g;
-    uint32_t *seen; /* by ref: g + 1 when visited for group g */
-    DC_VEC(dc_ref) in;
+    uint32_t *seen, *seen_after; /* by ref: g + 1 when visited for group g */
+    DC_VEC(dc_ref) in, after;
 } gathering;
+
+static void gather_after(gathering *v, dc_ref r);
 
 static void gather(gathering *v, dc_ref r)
 {
@@ -421,19 +454,39 @@ static void gather(gathering *v, dc_ref r)
         DC_PUSH_IN(w->a, v->in, r);
         return;
     }
-    for (int i = 0; i < at(w, r)->nin; i++)
+    for (int i = 0; i < reads(w, r); i++)
         gather(v, at(w, r)->in[i]);
+    if (at(w, r)->op == DC_OP_BARRIER)
+        gather_after(v, at(w, r)->in[1]);
+}
+
+/* What has to be there before r, as far as it has memory. */
+static void gather_after(gathering *v, dc_ref r)
+{
+    fusing *w = v->w;
+    if (v->seen_after[r] == v->g + 1 || is_param(w, r))
+        return;
+    v->seen_after[r] = v->g + 1;
+    if (w->node[r].memory && w->node[r].home != v->g) {
+        DC_PUSH_IN(w->a, v->after, r);
+        return;
+    }
+    for (int i = 0; i < reads(w, r); i++)
+        gather_after(v, at(w, r)->in[i]);
 }
 
 static void find_inputs(fusing *w)
 {
     uint32_t *seen = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
+    uint32_t *seen_after = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
     for (uint32_t g = 0; g < w->group.n; g++) {
-        gathering v = {.w = w, .g = g, .seen = seen};
+        gathering v = {.w = w, .g = g, .seen = seen, .seen_after = seen_after};
         for (uint32_t i = 0; i < w->group.at[g].nout; i++)
             gather(&v, w->group.at[g].out[i]);
         w->group.at[g].in = v.in.at;
         w->group.at[g].nin = v.in.n;
+        w->group.at[g].after = v.after.at;
+        w->group.at[g].nafter = v.after.n;
     }
 }
 
@@ -442,13 +495,14 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t 
 {
     fusing w = {.j = j, .a = a, .fn = fn, .level = level, .most = most};
     w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
-    w.live = dc_func_live(fn, a);
+    w.live = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.asked = DC_NEW_ARRAY(a, dc_ref, fn->node.n);
     for (uint32_t i = 0; i < fn->result.n; i++)
         w.is_result[fn->result.at[i]] = true;
     for (dc_ref r = 0; r < fn->node.n; r++)
         w.node[r].home = NO_HOME;
+    find_live(&w);
     list_users(&w);
     measure(&w);
     for (dc_ref r = fn->node.n; r-- > 1;)

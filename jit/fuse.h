@@ -19,6 +19,8 @@ typedef struct dc_group {
     uint32_t nout, nin;
     dc_ref *out;   /* stored, all of one shape */
     dc_ref *in;    /* read: parameters and outputs of other groups */
+    uint32_t nafter;
+    dc_ref *after; /* outputs of other groups that a barrier wants to have been computed */
     dc_ref reduce; /* the RED or DOT inside, or 0; may also be one of `out` */
 } dc_group;
 

@@ -235,8 +235,8 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
     }
     switch ((dc_op_class)dc_op_row_of(n->op)->cls) {
     case DC_CLASS_SRC:
-        if (n->op == DC_OP_CONST)
-            return constant(w, n->dtype, (uint64_t)n->attr[0]);
+        if (n->op == DC_OP_CONST || n->op == DC_OP_HOLE)
+            return constant(w, n->dtype, n->op == DC_OP_CONST ? (uint64_t)n->attr[0] : 0);
         if (n->op == DC_OP_IOTA)
             return lower_iota(w, n, pos[n->attr[0]]);
         DC_BUG("parameter %%%u is not among the inputs of its group", r);
@@ -246,6 +246,8 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
         return lower_ew(w, n, in);
     case DC_CLASS_MOV:
         return lower_move(w, n, pos);
+    case DC_CLASS_SAME:
+        return lower_node(w, n->in[0], pos);
     case DC_CLASS_IDX:
         if (n->op == DC_OP_GATHER)
             return lower_gather(w, n, pos);

@@ -145,6 +145,20 @@ static void mark_after(planner *p, uint32_t v)
     }
 }
 
+/* Barriers are wishes: where a circle would close, the value is computed earlier. */
+static void add_barrier_edges(planner *p)
+{
+    for (uint32_t g = 0; g < p->g->n; g++)
+        for (uint32_t i = 0; i < p->g->at[g].nafter; i++) {
+            const uint32_t from = producer(p, p->g->at[g].after[i]);
+            if (from == DC_NO_GROUP || from == g)
+                continue;
+            mark_after(p, g);
+            if (!p->v[from].seen)
+                edge(p, from, g);
+        }
+}
+
 /* ---- donation -------------------------------------------------------------------------------- */
 
 static dc_ref cell_param(const planner *p, uint32_t cell)
@@ -563,6 +577,7 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     p.unread = DC_NEW_ARRAY(a, uint32_t, g->fn->node.n);
 
     add_data_edges(&p);
+    add_barrier_edges(&p);
     decide_donations(&p);
     place_params(&p);
     place_outputs(&p);

@@ -1066,6 +1066,33 @@ function dc.grad(loss, wrt, options) end
 function Tensor:stop_gradient() end
 dc.stop_gradient = Tensor.stop_gradient
 
+---A function with a gradient of its own. forward takes tensors, or anything else, and returns one
+---tensor; backward takes the gradient of that tensor, the tensor and the arguments, and returns a
+---gradient for each argument, nil for one that has none. Both run when the result is called in a typed
+---function. forward reads its arguments alone: the gradient of anything else would be lost.
+---
+---    local clip = dc.custom_grad(function(x) return x * 1 end,
+---                                function(dy, y, x) return dy:maximum(-1):minimum(1) end)
+---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad(clip(x):sum(), x) end)
+---
+---Errors: DC0505 where forward reads a tensor that is no argument, DC0506 for a wrong number or type of
+---gradients, and outside typed functions.
+---@param forward fun(...): deepc.Tensor
+---@param backward fun(dy: deepc.Tensor, y: deepc.Tensor, ...): ...
+---@return fun(...): deepc.Tensor
+function dc.custom_grad(forward, backward) end
+
+---The same function and gradient, for less memory: what it computes on the way is not kept for the
+---gradient, but computed again from its arguments. What it reads besides has its gradient as well.
+---
+---    local block = dc.remat(function(x) return (x * x):exp() end)
+---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad(block(x):sum(), x) end)
+---
+---Errors: DC0506 where it does not return one tensor.
+---@param f fun(...): deepc.Tensor
+---@return fun(...): deepc.Tensor
+function dc.remat(f) end
+
 -- ---- Looking at it ----
 
 ---Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/graphgen.h"
 
+#include "core/custom.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -334,6 +336,22 @@ static void do_permute(gen *g, dc_ref r)
 static void step_movement(gen *g)
 {
     const dc_ref r = any_node(g);
+    if (chance(g, 8)) {
+        const dc_ref pair[2] = {r, any_node(g)};
+        const dc_type t = dc_node_type(g->f, r);
+        const int64_t id[3] = {1, below(g, 3), 0};
+        switch (below(g, 4)) {
+        case 0:
+            dc_g_make(g->f, DC_OP_CUSTOM, pair, 2, id, 3, NULL);
+            return;
+        case 1:
+            dc_g_make(g->f, DC_OP_HOLE, NULL, 0, id, 2, &t);
+            return;
+        default:
+            dc_g_barrier(g->f, pair[0], pair[1]);
+            return;
+        }
+    }
     switch ((int)op_of_class(g, DC_CLASS_MOV)) {
     case DC_OP_RESHAPE:
         do_reshape(g, r);

@@ -75,7 +75,8 @@ static dc_func *one_node(dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const 
     int64_t attr[16] = {0};
     dc_ref in[4], out;
     int nattr = 0;
-    for (int i = 0; i < row->n; i++) {
+    const int nin = op == DC_OP_CUSTOM ? 3 : row->n;
+    for (int i = 0; i < nin; i++) {
         dc_type ti = type;
         if (op == DC_OP_WHERE && i == 0)
             ti.dtype = DC_BOOL;
@@ -97,6 +98,11 @@ static dc_func *one_node(dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const 
         attr[0] = 1;
         attr[1] = dim[0] % 2;
         nattr = 2;
+    } else if (op == DC_OP_CUSTOM) { /* the value, one input, its gradient */
+        memcpy(attr, (const int64_t[]){1, 0, 1}, 3 * sizeof *attr);
+        nattr = 3;
+    } else if (op == DC_OP_HOLE || op == DC_OP_BARRIER) {
+        nattr = op == DC_OP_HOLE ? 2 : 1;
     } else if (op == DC_OP_IOTA) {
         attr[0] = 1;
         nattr = 1;
@@ -108,7 +114,7 @@ static dc_func *one_node(dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const 
     }
     if (op == DC_OP_CAST)
         want.dtype = (uint8_t)to;
-    const dc_status s = dc_make(j, f, op, in, row->n, attr, nattr, &want, &out);
+    const dc_status s = dc_make(j, f, op, in, nin, attr, nattr, &want, &out);
     j->err = (dc_err){0};
     if (s != DC_OK)
         return NULL;

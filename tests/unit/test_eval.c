@@ -3,6 +3,7 @@
  * Special values follow the semantics of the op table: wrapping integers, division by zero, shifts
  * by the width, saturating casts, NaN, infinities, zeros of both signs, subnormals.
  */
+#include "core/custom.h"
 #include "core/eval.h"
 
 #include <float.h>
@@ -424,6 +425,27 @@ static void indexing(void)
          3, 4, 5, 6);
 }
 
+/* The value is that of the first operand; a hole is 0 until something is put there. */
+static void same(void)
+{
+    static const float x[2] = {1.5f, -0.0f}, y[1] = {7};
+    static const uint8_t flags[2] = {1, 0};
+    begin();
+    dc_ref a = param(DC_F32, 1, DIMS(2)), b = param(DC_F32, 1, DIMS(1));
+    WANT(DC_EVAL_ROUND, dc_g_barrier(fn, a, b), IN(x, y), 1.5, -0.0);
+    begin();
+    a = param(DC_BOOL, 1, DIMS(2));
+    WANT(DC_EVAL_STRICT, dc_g_barrier(fn, a, a), IN(flags), 1, 0);
+    begin();
+    a = param(DC_F32, 1, DIMS(2)), b = param(DC_F32, 1, DIMS(1));
+    dc_ref in[3] = {a, b, b};
+    WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_CUSTOM, in, 3, DIMS(1, 0, 1), 3, NULL), IN(x, y), 1.5,
+         -0.0);
+    begin();
+    const dc_type t = dc_type_make(DC_F32, 1, DIMS(2));
+    WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_HOLE, NULL, 0, DIMS(3, 0), 2, &t), IN(NULL), 0, 0);
+}
+
 /* A reduction of nothing is the identity; tensors without elements pass through everything. */
 static void nothing(void)
 {
@@ -571,6 +593,7 @@ int main(void)
     reductions();
     products();
     indexing();
+    same();
     nothing();
     dots();
     modes();

@@ -15,6 +15,7 @@
  * differences with h and h/2. This depends on the function alone, not on the gradient under test;
  * such elements are left out, and there must be few.
  */
+#include "core/custom.h"
 #include "core/eval.h"
 #include "core/grad.h"
 
@@ -320,6 +321,7 @@ static const struct {
 #define MOV(id, lua, names, grad)                        [DC_OP_##id] = {#grad, RULE_any},
 #define SRC(id, lua)                                     [DC_OP_##id] = {"none", RULE_any},
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
+#define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/ops.def"
 };
@@ -424,6 +426,27 @@ static dc_ref indexing(trial *t, dc_op op, int rank, const int64_t *shape)
     return dc_g_scatter(t->f, op, x, i, operand(t, n, picked), axis, nb);
 }
 
+/* a * exp(b) with its gradient written out, or the same computed again. */
+static dc_ref custom(trial *t, int rank, const int64_t *dim)
+{
+    dc_func *f = t->f;
+    const dc_ref x[2] = {operand(t, rank, dim), operand(t, rank, dim)};
+    dc_custom c;
+    dc_ref out = 0, captured = 0;
+    dc_custom_begin(f, x, 2, &c);
+    const dc_ref e = dc_g1(f, DC_OP_EXP, c.stand_in[1]);
+    const dc_ref y = dc_g2(f, DC_OP_MUL, c.stand_in[0], e);
+    if (rng_below(&t->rnd, 2)) {
+        CHECK_EQ(dc_custom_remat(&t->job, &c, y, &out), DC_OK);
+        return out;
+    }
+    CHECK_EQ(dc_custom_value(&t->job, &c, y, &captured), DC_OK);
+    const dc_ref dx[2] = {dc_g2(f, DC_OP_MUL, c.dy, dc_g1(f, DC_OP_EXP, x[1])),
+                          dc_g2(f, DC_OP_MUL, c.dy, c.y_again)};
+    CHECK_EQ(dc_custom_end(&t->job, &c, dx, &out), DC_OK);
+    return out;
+}
+
 static void check_row(dc_op op, uint64_t seed)
 {
     static trial t;
@@ -444,6 +467,11 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_CON:
             value = contraction(&t, op);
+            break;
+        case DC_CLASS_SAME:
+            value = op == DC_OP_CUSTOM ? custom(&t, rank, shapes[s].dim)
+                                       : dc_g_barrier(t.f, operand(&t, rank, shapes[s].dim),
+                                                      operand(&t, rank, shapes[s].dim));
             break;
         case DC_CLASS_IDX:
             value = indexing(&t, op, rank, shapes[s].dim);
