@@ -27,6 +27,9 @@ dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
 dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
                    dc_val *out);
 
+/* a with those of v at the integers of index; v has the type that gather gives, or stretches. */
+dc_status dc_b_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
+                       dc_val *out);
 /* Elements of a at the integers of index, which stand in the place of the axis. */
 dc_status dc_b_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out);
 

@@ -78,6 +78,39 @@ static void sqrt_vjp(const vjp *v)
     give(v, 0, dc_g2(v->f, DC_OP_DIV, half, v->r));
 }
 
+static void expm1_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    give(v, 0, dc_g2(f, DC_OP_MUL, v->g, dc_g2(f, DC_OP_ADD, v->r, dc_g_like(f, v->r, 1))));
+}
+
+static void log1p_vjp(const vjp *v)
+{
+    const dc_ref a = v->n.in[0];
+    give(v, 0, dc_g2(v->f, DC_OP_DIV, v->g, dc_g2(v->f, DC_OP_ADD, a, dc_g_like(v->f, a, 1))));
+}
+
+/* 2 / sqrt(pi) exp(-a^2) */
+static void erf_vjp(const vjp *v)
+{
+    dc_func *f = v->f;
+    const dc_ref a = v->n.in[0];
+    const dc_ref bell = dc_g1(f, DC_OP_EXP, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_MUL, a, a)));
+    const dc_ref slope = dc_g2(f, DC_OP_MUL, bell, dc_g_like(f, a, 1.1283791670955126));
+    give(v, 0, dc_g2(f, DC_OP_MUL, v->g, slope));
+}
+
+static void sin_vjp(const vjp *v)
+{
+    give(v, 0, dc_g2(v->f, DC_OP_MUL, v->g, dc_g1(v->f, DC_OP_COS, v->n.in[0])));
+}
+
+static void cos_vjp(const vjp *v)
+{
+    const dc_ref slope = dc_g1(v->f, DC_OP_NEG, dc_g1(v->f, DC_OP_SIN, v->n.in[0]));
+    give(v, 0, dc_g2(v->f, DC_OP_MUL, v->g, slope));
+}
+
 static void cast_vjp(const vjp *v)
 {
     give(v, 0, dc_g_cast(v->f, v->g, (dc_dtype)operand(v, 0).dtype));

@@ -16,6 +16,7 @@ static const dc_op_row rows[] = {
 #define IDEM   DC_OPF_IDEM
 #define CMP    DC_OPF_CMP
 #define COSTLY DC_OPF_COSTLY
+#define NEAR   DC_OPF_NEAR
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = {lua, DC_CLASS_EW, n, flags, 0, lo, hi},
 #define RED(id, lua, combine, type, names, grad, lo, hi) \
@@ -31,6 +32,7 @@ static const dc_op_row rows[] = {
 #undef IDEM
 #undef CMP
 #undef COSTLY
+#undef NEAR
 };
 /* clang-format on */
 

@@ -26,7 +26,7 @@ typedef enum dc_op_class {
     DC_CLASS_SAME
 } dc_op_class;
 
-enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16 };
+enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16, DC_OPF_NEAR = 32 };
 
 typedef struct dc_op_row {
     const char *name;

@@ -12,11 +12,11 @@ static const char *const roles[3][3] = {{"of"}, {"left", "right"}, {"first", "se
 /* A number takes the dtype of the tensors beside it; the condition of `where` is not beside them. */
 static dc_dtype dtype_for_numbers(const dc_apply *a)
 {
-    if (a->as_f32)
-        return DC_F32;
-    for (int i = a->n - 1; i >= (a->n == 3); i--)
+    for (int i = a->n - 1; i >= (a->n == 3); i--) {
+        const dc_dtype t = (dc_dtype)a->in[i].type.dtype;
         if (a->in[i].h != NULL)
-            return (dc_dtype)a->in[i].type.dtype;
+            return a->as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t;
+    }
     return DC_F32;
 }
 

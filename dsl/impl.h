@@ -260,6 +260,8 @@ typedef struct dc_composite {
     bool as_f32; /* see dc_apply */
 } dc_composite;
 
+dc_build_fn dc_ops_sigmoid, dc_ops_tanh;
+
 /* The rows live as long as the program. */
 void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
                        int module);
@@ -409,6 +411,7 @@ void dc_einsum_register(lua_State *L, dc_dsl *d, int module);                   
 void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module);          /* join.c */
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module);         /* unary.c */
 void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module);          /* pick.c */
+int dc_pick_put(lua_State *L, dc_dsl *d); /* x:put(idx, v, axis) */
 const char *dc_hint_field(const char *name);    /* hints.c: of a tensor; or NULL */
 const char *dc_hint_function(const char *name); /* of the module; or NULL */
 void dc_index_register(lua_State *L, dc_dsl *d, int methods);                     /* index.c */

@@ -318,6 +318,9 @@ static int l_put(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const dc_handle *h = dc_handle_check(L, d, 1, "put");
     part p;
+    lua_settop(L, 4);
+    if (!lua_isnil(L, 3) && dc_handle_test(L, 2) != NULL)
+        return dc_pick_put(L, d);
     lua_settop(L, 3);
     if (lua_isnil(L, 3))
         dc_error_raisef(L, d, DC_ERR_ARG, "put", "a value is needed, as in b = a:put({1}, 5)");

@@ -228,8 +228,7 @@ static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out
 }
 
 /* 1 / (1 + e) with e = exp(-|a|), or e / (1 + e) for negative a. */
-static dc_status build_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
-                               dc_val *out)
+dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     dc_val one, e, neg, top;
     DC_UNUSED(arg);
@@ -261,7 +260,7 @@ static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_v
 }
 
 /* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a series. */
-static dc_status build_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     dc_val one, twice, neg, e, up, down, minus, small, series;
     DC_UNUSED(arg);
@@ -326,11 +325,11 @@ static int l_row(lua_State *L)
 }
 
 static const dc_composite composites[] = {
-    {"div", build_div, 2, true},    {"floor_div", build_floor_div, 2, false},
-    {"mod", build_mod, 2, false},   {"pow", build_pow, 2, true},
-    {"gt", build_gt, 2, false},     {"ge", build_ge, 2, false},
-    {"relu", build_relu, 1, false}, {"sigmoid", build_sigmoid, 1, false},
-    {"tanh", build_tanh, 1, false},
+    {"div", build_div, 2, true},     {"floor_div", build_floor_div, 2, false},
+    {"mod", build_mod, 2, false},    {"pow", build_pow, 2, true},
+    {"gt", build_gt, 2, false},      {"ge", build_ge, 2, false},
+    {"relu", build_relu, 1, false},  {"sigmoid", dc_ops_sigmoid, 1, false},
+    {"tanh", dc_ops_tanh, 1, false},
 };
 
 static int l_composite(lua_State *L)
@@ -359,10 +358,8 @@ static int l_cast(lua_State *L)
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
     dc_dtype t;
     if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
-        dc_error_raisef(
-            L, d, DC_ERR_ARG, "cast",
-            "a dtype such as \"f32\" is needed, not %s",
-            dc_args_describe(L, 2));
+        dc_error_raisef(L, d, DC_ERR_ARG, "cast", "a dtype such as \"f32\" is needed, not %s",
+                        dc_args_describe(L, 2));
     static const int at[1] = {1};
     dc_apply a = {.build = build_cast, .arg = &t};
     dc_handle_check(L, d, 1, "cast");

@@ -1,7 +1,7 @@
 /*
  * Integers as data, which count from 0: elements taken at them, and one-hot rows.
  *
- *   table:take(ids, axis)   y:one_hot(10)   x:tril(k)   x:triu(k)
+ *   table:take(ids, axis)   x:put(ids, v, axis)   y:one_hot(10)   x:tril(k)   x:triu(k)
  *
  * An integer outside its axis is an error that names its place (check.c).
  */
@@ -70,6 +70,49 @@ static int l_take(lua_State *L)
                                         .axis = axis,
                                         .classes = t.dim[axis]});
     run(L, d, "take", 2, build_take, &axis);
+    return 1;
+}
+
+/* ---- put -------------------------------------------------------------------------------------- */
+
+static dc_status build_put(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return dc_b_scatter(j, f, in[0], in[2], in[1], *(const int *)arg, out); /* x, v, idx */
+}
+
+/* A number becomes a tensor of the dtype of x, since it stands beside integers, too. */
+static void number_like(lua_State *L, dc_dsl *d, int idx, const dc_type *x)
+{
+    if (lua_type(L, idx) != LUA_TNUMBER && lua_type(L, idx) != LUA_TBOOLEAN)
+        return;
+    const dc_type t = dc_type_scalar((dc_dtype)x->dtype);
+    dc_make_from_table(L, d, idx, &t, false, "put");
+    lua_replace(L, idx);
+}
+
+/* x:put(idx, v, axis): v at integers along the axis, 1 if none is given; of equal ones the last. */
+int dc_pick_put(lua_State *L, dc_dsl *d)
+{
+    static const int at[3] = {1, 3, 2};
+    const dc_type x = *dc_handle_type(dc_handle_check(L, d, 1, "put"));
+    lua_settop(L, 4);
+    if (lua_isnil(L, 4)) {
+        lua_pushinteger(L, 1);
+        lua_replace(L, 4);
+    }
+    const int axis = dc_args_axis_of(L, d, 4, &x, "put");
+    const dc_type idx = integers(L, d, 2, "put");
+    number_like(L, d, 3, &x);
+    if (dc_type_count(&idx) > 0)
+        dc_check_index(L, d, 2,
+                       (dc_trace_check){.id = DC_ERR_POSITION,
+                                        .op = "put",
+                                        .role = "index",
+                                        .axis = axis,
+                                        .classes = x.dim[axis]});
+    dc_apply a = {.build = build_put, .arg = &axis};
+    dc_apply_operands(L, d, &a, "put", at, 3);
+    dc_apply_run(L, d, &a);
     return 1;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Functions of one tensor that are made of rows: signs, rounding, powers, tests; and clamp.
+ * Functions of one tensor that are made of rows: signs, rounding, powers, tests, activations; clamp.
  *
  * What is flat has a gradient of zero, also where it jumps: a step that would let one pass is
  * stopped.
@@ -7,6 +7,7 @@
 #include "dsl/impl.h"
 
 #include <math.h>
+#include <string.h>
 
 static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
 {
@@ -111,6 +112,91 @@ static dc_status build_isinf(dc_job *j, dc_func *f, const void *arg, const dc_va
     return against_infinity(j, f, in[0], DC_OP_EQ, DC_OP_NE, out);
 }
 
+static dc_status build_tan(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val s, c;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_1(j, f, DC_OP_SIN, in[0], &s));
+    DC_TRY(dc_ops_1(j, f, DC_OP_COS, in[0], &c));
+    return dc_ops_2(j, f, DC_OP_DIV, s, c, out);
+}
+
+/* ---- activations ------------------------------------------------------------------------------ */
+
+/* a sigmoid(a) */
+static dc_status build_silu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_TRY(dc_ops_sigmoid(j, f, arg, in, out));
+    return dc_ops_2(j, f, DC_OP_MUL, in[0], *out, out);
+}
+
+/* log(1 + exp(a)), as max(a, 0) + log1p(exp(-|a|)), which never overflows */
+static dc_status build_softplus(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                dc_val *out)
+{
+    dc_val zero, top, e;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MAX, in[0], zero, &top));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, in[0], &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, e, &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG1P, e, &e));
+    return dc_ops_2(j, f, DC_OP_ADD, top, e, out);
+}
+
+static dc_status scaled(dc_job *j, dc_func *f, dc_val a, double by, dc_val *out)
+{
+    dc_val k;
+    DC_TRY(dc_ops_number(j, f, a, by, &k));
+    return dc_ops_2(j, f, DC_OP_MUL, a, k, out);
+}
+
+/* a Phi(a) = a / 2 (1 + erf(a / sqrt 2)), or with tanh(sqrt(2 / pi) (a + 0.044715 a^3)) for erf */
+static dc_status build_gelu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const bool with_tanh = *(const bool *)arg;
+    const dc_val a = in[0];
+    dc_val s, one, half;
+    if (with_tanh) {
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &s));
+        DC_TRY(scaled(j, f, s, 0.044715, &s));
+        DC_TRY(dc_ops_number(j, f, a, 1, &one));
+        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, s, one, &s));
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, s, a, &s));
+        DC_TRY(scaled(j, f, s, 0.79788456080286536, &half));
+        DC_TRY(dc_ops_tanh(j, f, NULL, &half, &s));
+    } else {
+        DC_TRY(scaled(j, f, a, 0.70710678118654752, &s));
+        DC_TRY(dc_ops_1(j, f, DC_OP_ERF, s, &s));
+        DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    }
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, s, one, &s));
+    DC_TRY(scaled(j, f, a, 0.5, &half));
+    return dc_ops_2(j, f, DC_OP_MUL, half, s, out);
+}
+
+/* x:gelu()  x:gelu { approximate = "tanh" } */
+static int l_gelu(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    bool with_tanh = false;
+    lua_settop(L, 2);
+    dc_handle_check(L, d, 1, "gelu");
+    dc_args_options(L, d, 2, "gelu", (const char *const[]){"approximate", NULL});
+    if (lua_type(L, 2) == LUA_TTABLE && lua_getfield(L, 2, "approximate") != LUA_TNIL) {
+        const char *text = lua_type(L, 3) == LUA_TSTRING ? lua_tostring(L, 3) : "";
+        with_tanh = strcmp(text, "tanh") == 0;
+        if (!with_tanh && strcmp(text, "none") != 0)
+            dc_error_raisef(L, d, DC_ERR_ARG, "gelu", "approximate is \"tanh\" or \"none\", not %s",
+                            dc_args_describe(L, 3));
+    }
+    dc_apply a = {.build = build_gelu, .arg = &with_tanh};
+    dc_apply_operands(L, d, &a, "gelu", (const int[]){1}, 1);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
 /* ---- clamp ------------------------------------------------------------------------------------ */
 
 static dc_status build_least(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -156,14 +242,17 @@ static const dc_composite rows[] = {
     {"trunc", build_trunc, 1, false}, {"square", build_square, 1, false},
     {"rsqrt", build_rsqrt, 1, false}, {"reciprocal", build_reciprocal, 1, true},
     {"isnan", build_isnan, 1, false}, {"isfinite", build_isfinite, 1, false},
-    {"isinf", build_isinf, 1, false},
+    {"isinf", build_isinf, 1, false}, {"tan", build_tan, 1, false},
+    {"silu", build_silu, 1, false},   {"softplus", build_softplus, 1, false},
 };
 
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
     dc_ops_composites(L, d, rows, DC_COUNTOF(rows), methods, module);
-    dc_lib_push(L, d, l_clamp);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, methods, "clamp");
-    lua_setfield(L, module, "clamp");
+    static const luaL_Reg fn[] = {{"clamp", l_clamp}, {"gelu", l_gelu}, {NULL, NULL}};
+    lua_pushvalue(L, methods);
+    dc_lib_add(L, d, fn);
+    lua_pushvalue(L, module);
+    dc_lib_add(L, d, fn);
+    lua_pop(L, 2);
 }

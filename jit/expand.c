@@ -327,6 +327,263 @@ static dc_fv expand_log(const use *u)
     return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
 }
 
+/* What is made of them ----------------------------------------------------------------------- */
+
+/* Adding 2^23 (2^52 in f64) rounds to an integer, ties to even. */
+static dc_fv expand_round(const use *u)
+{
+    const int width = dc_dtype_bits(u->t);
+    const dc_dtype un = unsigned_of(u->t);
+    const dc_fv a = u->in[0], pattern = as(u, a, un);
+    const dc_fv sign_bit = bits(u, un, (uint64_t)1 << (width - 1));
+    const dc_fv sign = op2(u, DC_K_AND, pattern, sign_bit);
+    const dc_fv size = as(u, op2(u, DC_K_XOR, pattern, sign), u->t);
+    const dc_fv big = flt(u, width == 64 ? 4503599627370496 : 8388608);
+    const dc_fv near = op2(u, DC_K_SUB, op2(u, DC_K_ADD, size, big), big);
+    const dc_fv r = as(u, op2(u, DC_K_OR, as(u, near, un), sign), u->t);
+    return pick(u, op2(u, DC_K_LT, size, big), r, a); /* a where it is an integer or NaN */
+}
+
+static dc_fv exp_of(const use *u, dc_fv x)
+{
+    use inner = *u;
+    inner.in[0] = x;
+    return expand_exp(&inner);
+}
+
+static dc_fv log_of(const use *u, dc_fv x)
+{
+    use inner = *u;
+    inner.in[0] = x;
+    return expand_log(&inner);
+}
+
+/* (2^n - 1) + 2^n (exp(r) - 1), as expand_exp does it. */
+static dc_fv expm1_series(const use *u)
+{
+    static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
+                                  4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
+    const dc_fv x = u->in[0], shifter = flt(u, 12582912);
+    const dc_fv sum = fma3(u, x, flt(u, 1.44269504088896341), shifter);
+    const dc_fv n = op2(u, DC_K_SUB, sum, shifter);
+    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, DC_I32), as(u, shifter, DC_I32));
+    dc_fv r = fma3(u, n, flt(u, -ln2_high), x);
+    r = fma3(u, n, flt(u, ln2_low), r);
+    dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
+    p = fma3(u, p, op2(u, DC_K_MUL, r, r), r);
+    const dc_fv power = power_of_two(u, exponent);
+    return fma3(u, power, p, op2(u, DC_K_SUB, power, flt(u, 1)));
+}
+
+static dc_fv expand_expm1(const use *u)
+{
+    const dc_fv x = u->in[0], one = flt(u, 1), e = exp_of(u, x);
+    const dc_fv far =
+        op2(u, DC_K_OR, op2(u, DC_K_LT, x, flt(u, -40)), op2(u, DC_K_LT, flt(u, 40), x));
+    const dc_fv near = u->t == DC_F64 ? dc_expand_expm1_f64(u) : expm1_series(u);
+    const dc_fv r = pick(u, far, op2(u, DC_K_SUB, e, one), near);
+    return pick(u, op2(u, DC_K_EQ, x, flt(u, 0)), x, r);
+}
+
+/* log(w) for a rounded w = 1 + x, and what the rounding left, by w. */
+static dc_fv expand_log1p(const use *u)
+{
+    const dc_fv x = u->in[0], one = flt(u, 1), w = op2(u, DC_K_ADD, x, one), l = log_of(u, w);
+    const dc_fv small = op2(u, DC_K_SUB, x, op2(u, DC_K_SUB, w, one));
+    const dc_fv large = op2(u, DC_K_SUB, one, op2(u, DC_K_SUB, w, x));
+    const dc_fv left = pick(u, op2(u, DC_K_LT, x, one), small, large);
+    const dc_fv r = op2(u, DC_K_ADD, l, op2(u, DC_K_DIV, left, w));
+    const dc_fv inside =
+        op2(u, DC_K_AND, op2(u, DC_K_LT, flt(u, 0), w), op2(u, DC_K_LT, w, flt(u, INFINITY)));
+    return pick(u, op2(u, DC_K_EQ, w, one), x, pick(u, inside, r, l));
+}
+
+/*
+ * x + x P(x^2) below 1, then 1 - exp(-Q(x)), where Q is -log(1 - erf); 1 from 4 (f64: 6) on. The
+ * coefficients are Chebyshev fits, the highest first; Q is in the distance from the middle, in two
+ * pieces for f64.
+ */
+static dc_fv expand_erf(const use *u)
+{
+    static const double small32[] = {-9.6670445714869964152e-6,  0.00011265959025606608973,
+                                     -0.00084840804055351062944, 0.0052210318078580227973,
+                                     -0.026865430727670242894,   0.1128378249523684454,
+                                     -0.37612638468028710398,    0.1283791670615434152};
+    static const double large32[] = {
+        -1.6371514145936435649e-6, 0.000013315014397316907948, -0.000077291376153846193374,
+        0.0004201225235412894562,  -0.0021653035491625196937,  0.010858541642896824891,
+        0.9438937036106507214,     5.3526806742244871752,      7.8068152727272643589};
+    static const double small64[] = {
+        2.8067128195611262471e-13,  -6.1967364287876999834e-12,  9.3237235181530266337e-11,
+        -1.2277734486795523848e-9,  1.4806027146128751663e-8,    -1.6365768648832072118e-7,
+        1.6462110782018636387e-6,   -0.000014925650236967501742, 0.00012055332978879483867,
+        -0.00085483270234030006089, 0.0052239776254416740139,    -0.026866170645131218518,
+        0.11283791670955125626,     -0.37612638903183752462,     0.1283791670955125739};
+    static const double middle64[] = {
+        -1.25770728474477617e-9,  -9.290400609911463649e-10, 2.713135870023150128e-8,
+        -1.513955727443893582e-7, 5.827230585633948888e-7,   -1.500721297760181768e-6,
+        4.966577961359654014e-7,  0.00002396395972375218735, -0.0001954904432101820639,
+        0.001102840923188588626,  -0.005270029325472056553,  0.02300896732567727865,
+        0.901785029657921282,     3.733125959072618186,      3.837088703777942675};
+    static const double large64[] = {
+        9.242656579931413002e-14,  -4.707764680799048002e-13,  5.635897302571697655e-13,
+        2.624110092627132345e-12,  -4.691347500081684944e-11,  5.343008573016182298e-10,
+        -4.745053349602410923e-9,  3.704032557280597033e-8,    -2.686889556175413127e-7,
+        1.855652094132194822e-6,   -0.00001239124373834055975, 0.00008109266799469994111,
+        -0.0005284298716106280451, 0.003515757109358091087,    0.9748141681567095509,
+        8.479911403956949282,      19.03254276446739192};
+    const bool wide = dc_dtype_bits(u->t) == 64;
+    const double end = wide ? 6 : 4;
+    const dc_dtype un = unsigned_of(u->t);
+    const dc_fv x = u->in[0], pattern = as(u, x, un), one = flt(u, 1), limit = flt(u, end);
+    const dc_fv sign = op2(u, DC_K_AND, pattern, bits(u, un, (uint64_t)1 << (wide ? 63 : 31)));
+    const dc_fv size = as(u, op2(u, DC_K_XOR, pattern, sign), u->t);
+    const dc_fv p = polynomial(u, op2(u, DC_K_MUL, x, x), wide ? small64 : small32, wide ? 15 : 8);
+    const dc_fv low = fma3(u, x, p, x);
+    const dc_fv t = pick(u, op2(u, DC_K_LT, limit, size), limit, size); /* NaN stays */
+    dc_fv q = polynomial(u, op2(u, DC_K_SUB, t, flt(u, wide ? 4.125 : 2.5)),
+                         wide ? large64 : large32, wide ? 17 : 9);
+    if (wide)
+        q = pick(u, op2(u, DC_K_LT, t, flt(u, 2.25)),
+                 polynomial(u, op2(u, DC_K_SUB, t, flt(u, 1.625)), middle64, 15), q);
+    const dc_fv high = op2(u, DC_K_SUB, one, exp_of(u, op1(u, DC_K_NEG, q)));
+    const dc_fv signed_high = as(u, op2(u, DC_K_OR, as(u, high, un), sign), u->t);
+    return pick(u, op2(u, DC_K_LT, size, one), low, signed_high);
+}
+
+/* Sine and cosine of f32 --------------------------------------------------------------------- */
+
+/* The first 224 bits of 1 / (2 pi) behind the point, and 32 zeros in front. */
+static const uint32_t turn_bits[] = {0,          0x28be60db, 0x9391054a, 0x7f09d5f4,
+                                     0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea};
+
+static dc_fv u32_of(const use *u, uint32_t v)
+{
+    return bits(u, DC_U32, v);
+}
+
+/* The product of a 24-bit and a 32-bit number, in two words. */
+static void product(const use *u, dc_fv m, dc_fv w, dc_fv *high, dc_fv *low)
+{
+    const dc_fv half = u32_of(u, 16), mask = u32_of(u, 0xffff);
+    const dc_fv mh = op2(u, DC_K_SHR, m, half), ml = op2(u, DC_K_AND, m, mask);
+    const dc_fv wh = op2(u, DC_K_SHR, w, half), wl = op2(u, DC_K_AND, w, mask);
+    const dc_fv ll = op2(u, DC_K_MUL, ml, wl), lh = op2(u, DC_K_MUL, ml, wh);
+    const dc_fv hl = op2(u, DC_K_MUL, mh, wl), hh = op2(u, DC_K_MUL, mh, wh);
+    const dc_fv mid = op2(
+        u, DC_K_ADD, op2(u, DC_K_ADD, op2(u, DC_K_SHR, ll, half), op2(u, DC_K_AND, lh, mask)), hl);
+    *low = op2(u, DC_K_OR, op2(u, DC_K_AND, ll, mask), op2(u, DC_K_SHL, mid, half));
+    *high = op2(u, DC_K_ADD, op2(u, DC_K_ADD, op2(u, DC_K_SHR, lh, half), hh),
+                op2(u, DC_K_SHR, mid, half));
+}
+
+/* Three words of 1 / (2 pi) from bit `place` on. */
+static void window(const use *u, dc_fv place, dc_fv *out)
+{
+    const dc_fv index = op2(u, DC_K_SHR, place, u32_of(u, 5));
+    const dc_fv shift_by = op2(u, DC_K_AND, place, u32_of(u, 31));
+    const dc_fv back = op2(u, DC_K_SUB, u32_of(u, 31), shift_by);
+    dc_fv word[4], is[4];
+    for (int i = 0; i < 4; i++)
+        is[i] = op2(u, DC_K_EQ, index, u32_of(u, (uint32_t)i + 1));
+    for (int k = 0; k < 4; k++) {
+        word[k] = u32_of(u, turn_bits[k]);
+        for (int i = 0; i < 4; i++)
+            word[k] = pick(u, is[i], u32_of(u, turn_bits[k + i + 1]), word[k]);
+    }
+    for (int k = 0; k < 3; k++) {
+        const dc_fv rest = op2(u, DC_K_SHR, op2(u, DC_K_SHR, word[k + 1], u32_of(u, 1)), back);
+        out[k] = op2(u, DC_K_OR, op2(u, DC_K_SHL, word[k], shift_by), rest);
+    }
+}
+
+/*
+ * |x| by quarter turns: how many, modulo 4, and what is left, between -pi/4 and pi/4. The mantissa
+ * times the bits of 1 / (2 pi) that do not make whole turns (M. Payne, R. Hanek, Radian reduction
+ * for trigonometric functions, 1983), so that no argument is too large.
+ */
+static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest)
+{
+    const dc_fv pattern = as(u, size, DC_U32), field = op2(u, DC_K_SHR, pattern, u32_of(u, 23));
+    const dc_fv fraction = op2(u, DC_K_AND, pattern, u32_of(u, 0x7fffff));
+    const dc_fv m = op2(u, DC_K_OR, fraction, u32_of(u, 0x800000));
+    const dc_fv near = op2(u, DC_K_LT, size, flt(u, 0.78539816));
+    const dc_fv place = op2(u, DC_K_SUB, pick(u, near, u32_of(u, 126), field), u32_of(u, 118));
+    dc_fv w[3], high, low, mid_high, mid_low, top, ignored;
+    window(u, place, w);
+    product(u, m, w[0], &ignored, &top);
+    product(u, m, w[1], &mid_high, &mid_low);
+    product(u, m, w[2], &high, &ignored);
+    low = op2(u, DC_K_ADD, mid_low, high);
+    const dc_fv carry = pick(u, op2(u, DC_K_LT, low, mid_low), u32_of(u, 1), u32_of(u, 0));
+    top = op2(u, DC_K_ADD, op2(u, DC_K_ADD, top, mid_high), carry);
+    const dc_fv quarters =
+        op2(u, DC_K_SHR, op2(u, DC_K_ADD, top, u32_of(u, 1u << 29)), u32_of(u, 30));
+    const dc_fv left = op2(u, DC_K_SUB, top, op2(u, DC_K_SHL, quarters, u32_of(u, 30)));
+    /* in 2^-32 turns: 13 bits, whose product with 9 bits of 2 pi is exact, and what is left */
+    static const double unit = 0x1.921fb54442d18p-30, high_unit = 0x1.92p-30;
+    const dc_fv near_it = op2(u, DC_K_ADD, left, u32_of(u, 0x10000));
+    const dc_fv coarse = op2(u, DC_K_AND, near_it, u32_of(u, 0xfffe0000u));
+    const dc_fv fine = op2(u, DC_K_SUB, left, coarse);
+    const dc_fv tail =
+        op2(u, DC_K_MUL,
+            dc_fb_convert(u->b, as(u, op2(u, DC_K_SHR, low, u32_of(u, 8)), DC_I32), DC_F32),
+            flt(u, 0x1p-24));
+    const dc_fv small = op2(u, DC_K_ADD, dc_fb_convert(u->b, as(u, fine, DC_I32), DC_F32), tail);
+    const dc_fv large = dc_fb_convert(u->b, as(u, coarse, DC_I32), DC_F32);
+    const dc_fv correction =
+        fma3(u, large, flt(u, unit - high_unit), op2(u, DC_K_MUL, small, flt(u, unit)));
+    const dc_fv angle = fma3(u, large, flt(u, high_unit), correction);
+    *rest = pick(u, near, size, angle);
+    return pick(u, near, u32_of(u, 0), quarters);
+}
+
+/* Of |x| and a number of quarter turns more. */
+static dc_fv wave(const use *u, dc_fv size, uint32_t more, dc_fv *negative)
+{
+    static const double s[] = {2.72498646551e-6, -0.000198400862638, 0.00833333187384,
+                               -0.166666666639};
+    static const double c[] = {-2.7300908168e-7, 2.48005999835e-5, -0.00138888876713,
+                               0.0416666666643};
+    dc_fv r;
+    const dc_fv quarters = op2(u, DC_K_ADD, quarter_turns(u, size, &r), u32_of(u, more));
+    const dc_fv square = op2(u, DC_K_MUL, r, r);
+    const dc_fv sine = fma3(u, op2(u, DC_K_MUL, square, r), polynomial(u, square, s, 4), r);
+    const dc_fv p = op2(u, DC_K_MUL, op2(u, DC_K_MUL, square, square), polynomial(u, square, c, 4));
+    const dc_fv one = flt(u, 1), half = op2(u, DC_K_MUL, square, flt(u, 0.5));
+    const dc_fv w = op2(u, DC_K_SUB, one, half);
+    const dc_fv left = op2(u, DC_K_SUB, op2(u, DC_K_SUB, one, w), half);
+    const dc_fv cosine = op2(u, DC_K_ADD, w, op2(u, DC_K_ADD, left, p));
+    const dc_fv odd = op2(u, DC_K_NE, op2(u, DC_K_AND, quarters, u32_of(u, 1)), u32_of(u, 0));
+    *negative = op2(u, DC_K_SHL, op2(u, DC_K_AND, quarters, u32_of(u, 2)), u32_of(u, 30));
+    return pick(u, odd, cosine, sine);
+}
+
+static dc_fv with_sign(const use *u, dc_fv v, dc_fv size, dc_fv sign)
+{
+    const dc_fv r = as(u, op2(u, DC_K_XOR, as(u, v, DC_U32), sign), DC_F32);
+    return pick(u, op2(u, DC_K_LT, size, flt(u, INFINITY)), r, bits(u, DC_F32, 0x7fc00000));
+}
+
+static dc_fv expand_sin(const use *u)
+{
+    const dc_fv pattern = as(u, u->in[0], DC_U32),
+                sign = op2(u, DC_K_AND, pattern, u32_of(u, 0x80000000u));
+    const dc_fv size = as(u, op2(u, DC_K_XOR, pattern, sign), DC_F32);
+    dc_fv negative;
+    const dc_fv v = wave(u, size, 0, &negative);
+    return with_sign(u, v, size, op2(u, DC_K_XOR, sign, negative));
+}
+
+static dc_fv expand_cos(const use *u)
+{
+    const dc_fv pattern = as(u, u->in[0], DC_U32);
+    const dc_fv size = as(u, op2(u, DC_K_AND, pattern, u32_of(u, 0x7fffffff)), DC_F32);
+    dc_fv negative;
+    const dc_fv v = wave(u, size, 1, &negative);
+    return with_sign(u, v, size, negative);
+}
+
 /* Threefry ---------------------------------------------------------------------------------- */
 
 static dc_fv rotate(const use *u, dc_fv x, int by)

@@ -1,5 +1,5 @@
 /*
- * Expansions of f64: exp, log and the remainder.
+ * Expansions of f64: exp, expm1, log and the remainder.
  *
  * exp is its series after argument reduction with ln 2 in two parts. log follows fdlibm (Sun
  * Microsystems, 1993): the series of atanh, economised. The remainder is arithmetic modulo the
@@ -30,25 +30,39 @@ static dc_fv scale(const use *u, dc_fv x, dc_fv n)
 /* ln 2 = high - low; the high part has 32 bits, so that its product with an exponent is exact. */
 static const double ln2_high = 0x1.62e42ffp-1, ln2_low = 0x1.718432a1b0e26p-35;
 
-/* exp(x) = 2^n * exp(r), n = round(x / ln 2). Beyond the clamp results are infinity and 0 anyway. */
-dc_fv dc_expand_exp_f64(const use *u)
+/* exp(r) - 1 for what is left of x after n = round(x / ln 2) times ln 2. */
+static dc_fv reduced(const use *u, dc_fv x, dc_fv *exponent)
 {
     static const double coef[] = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800,
                                   1. / 362880,     1. / 40320,     1. / 5040,     1. / 720,
                                   1. / 120,        1. / 24,        1. / 6,        1. / 2};
-    const dc_fv high = flt(u, 710), low = flt(u, -746), one = flt(u, 1);
     const dc_fv shifter = flt(u, 0x1.8p52); /* its sum ends in the rounded integer */
-    dc_fv x = u->in[0];
-    x = pick(u, op2(u, DC_K_LT, high, x), high, x); /* NaN passes both */
-    x = pick(u, op2(u, DC_K_LT, x, low), low, x);
     const dc_fv sum = fma3(u, x, flt(u, 0x1.71547652b82fep0), shifter);
     const dc_fv n = op2(u, DC_K_SUB, sum, shifter);
-    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, DC_I64), as(u, shifter, DC_I64));
+    *exponent = op2(u, DC_K_SUB, as(u, sum, DC_I64), as(u, shifter, DC_I64));
     dc_fv r = fma3(u, n, flt(u, -ln2_high), x);
     r = fma3(u, n, flt(u, ln2_low), r);
-    dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
-    p = fma3(u, p, op2(u, DC_K_MUL, r, r), r);
-    return scale(u, op2(u, DC_K_ADD, p, one), exponent);
+    const dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
+    return fma3(u, p, op2(u, DC_K_MUL, r, r), r);
+}
+
+/* exp(x) = 2^n * exp(r). Beyond the clamp results are infinity and 0 anyway. */
+dc_fv dc_expand_exp_f64(const use *u)
+{
+    const dc_fv high = flt(u, 710), low = flt(u, -746);
+    dc_fv x = u->in[0], exponent;
+    x = pick(u, op2(u, DC_K_LT, high, x), high, x); /* NaN passes both */
+    x = pick(u, op2(u, DC_K_LT, x, low), low, x);
+    const dc_fv p = reduced(u, x, &exponent);
+    return scale(u, op2(u, DC_K_ADD, p, flt(u, 1)), exponent);
+}
+
+/* exp(x) - 1 = (2^n - 1) + 2^n (exp(r) - 1), for |x| up to 40. */
+dc_fv dc_expand_expm1_f64(const use *u)
+{
+    dc_fv exponent;
+    const dc_fv p = reduced(u, u->in[0], &exponent), power = power_of_two(u, exponent);
+    return fma3(u, power, p, op2(u, DC_K_SUB, power, flt(u, 1)));
 }
 
 /*

@@ -67,6 +67,7 @@ static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
 }
 
 dc_fv dc_expand_exp_f64(const use *u);
+dc_fv dc_expand_expm1_f64(const use *u);
 dc_fv dc_expand_log_f64(const use *u);
 dc_fv dc_expand_rem_f64(const use *u);
 

@@ -552,7 +552,16 @@ dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
 
 /* Dtypes of operations ----------------------------------------------------------------------- */
 
-typedef enum rule { RULE_any, RULE_num, RULE_flt, RULE_bits, RULE_int, RULE_u32, RULE_sel } rule;
+typedef enum rule {
+    RULE_any,
+    RULE_num,
+    RULE_flt,
+    RULE_bits,
+    RULE_int,
+    RULE_u32,
+    RULE_f32,
+    RULE_sel
+} rule;
 
 static const uint8_t rules[] = {
 #define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,
@@ -575,6 +584,8 @@ static bool takes(rule r, dc_dtype t)
         return !dc_dtype_is_float(t) && t != DC_BOOL;
     case RULE_u32:
         return t == DC_U32;
+    case RULE_f32:
+        return t == DC_F32;
     }
     return false;
 }

@@ -322,10 +322,11 @@ function Tensor:slice(ranges) end
 ---A new tensor with other values in one part.
 ---
 ---    dc.zeros "f32[3]":put({ 2 }, 5)     dc.zeros "f32[2, 3]":put({ {}, { 2, 3 } }, 1)
----@param index table as in x[index]
+---@param index table|integer|deepc.Tensor as in x[index]; or integers along an axis, which count from 0
 ---@param value deepc.Operand of the shape of the part, or one that stretches to it
+---@param axis? deepc.Axis of integers; 1
 ---@return deepc.Tensor
-function Tensor:put(index, value) end
+function Tensor:put(index, value, axis) end
 
 ---The same values in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers
 ---wrap.
@@ -651,6 +652,77 @@ dc.trunc = Tensor.trunc
 ---@return deepc.Tensor
 function Tensor:clamp(low, high) end
 dc.clamp = Tensor.clamp
+
+---The nearest integer, as a float; of two the even one.
+---
+---    dc.tensor { 0.5, 1.5, -2.4 }:round()
+---@return deepc.Tensor
+function Tensor:round() end
+dc.round = Tensor.round
+
+---exp(x) - 1, exact for small x, too.
+---
+---    dc.tensor { 1e-6 }:expm1()
+---@return deepc.Tensor
+function Tensor:expm1() end
+dc.expm1 = Tensor.expm1
+
+---log(1 + x), exact for small x, too.
+---
+---    dc.tensor { 1e-6 }:log1p()
+---@return deepc.Tensor
+function Tensor:log1p() end
+dc.log1p = Tensor.log1p
+
+---The error function.
+---
+---    dc.tensor { 0, 1 }:erf()
+---@return deepc.Tensor
+function Tensor:erf() end
+dc.erf = Tensor.erf
+
+---The sine, of f32 of any size.
+---
+---    dc.tensor { 0, 1 }:sin()
+---@return deepc.Tensor
+function Tensor:sin() end
+dc.sin = Tensor.sin
+
+---The cosine, of f32 of any size.
+---
+---    dc.tensor { 0, 1 }:cos()
+---@return deepc.Tensor
+function Tensor:cos() end
+dc.cos = Tensor.cos
+
+---The tangent, of f32.
+---
+---    dc.tensor { 0, 1 }:tan()
+---@return deepc.Tensor
+function Tensor:tan() end
+dc.tan = Tensor.tan
+
+---x * sigmoid(x).
+---
+---    dc.tensor { -1, 1 }:silu()
+---@return deepc.Tensor
+function Tensor:silu() end
+dc.silu = Tensor.silu
+
+---log(1 + exp(x)), which never overflows.
+---
+---    dc.tensor { -1, 1 }:softplus()
+---@return deepc.Tensor
+function Tensor:softplus() end
+dc.softplus = Tensor.softplus
+
+---x times the normal distribution function of x; or, faster, with tanh in its place.
+---
+---    dc.tensor { -1, 1 }:gelu { approximate = "tanh" }
+---@param options? { approximate?: "tanh"|"none" } "none"
+---@return deepc.Tensor
+function Tensor:gelu(options) end
+dc.gelu = Tensor.gelu
 
 -- ---- Comparisons and choice ----
 

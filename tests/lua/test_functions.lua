@@ -88,6 +88,112 @@ function TestUnary:test_gradients()
   end
 end
 
+-- Within a few units of the last place of f32.
+local function near(got, want, what)
+  if want ~= want then return lu.assertTrue(got ~= got, what) end
+  if math.abs(want) == inf then return lu.assertEquals(got, want, what) end
+  lu.assertTrue(math.abs(got - want) <= 4e-7 * math.abs(want) + 1e-38, ("%s: %.9g, not %.9g"):format(what, got, want))
+end
+
+-- log(1 + x) and exp(x) - 1 in Lua, accurate near 0 too.
+local function log1p(v)
+  local w = 1 + v
+  return w == 1 and v or v == inf and v or math.log(w) * v / (w - 1)
+end
+local function expm1(v)
+  if math.abs(v) < 1e-3 then return v + v * v / 2 + v ^ 3 / 6 + v ^ 4 / 24 end
+  return math.exp(v) - 1
+end
+-- The series; its terms alternate, so not for large values.
+local function erf(v)
+  if math.abs(v) > 4 then return v > 0 and 1 or -1 end
+  local sum, term = v, v
+  for n = 1, 120 do
+    term = -term * v * v / n
+    sum = sum + term / (2 * n + 1)
+  end
+  return 2 / math.sqrt(math.pi) * sum
+end
+local function sigmoid(v) return 1 / (1 + math.exp(-v)) end
+local function even(v)
+  local low = v // 1
+  local rest = v - low
+  if rest == 0.5 then return low % 2 == 0 and low or low + 1 end
+  return rest < 0.5 and low or low + 1
+end
+
+local curves = {
+  sin = { math.sin, math.cos },
+  cos = { math.cos, function(v) return -math.sin(v) end },
+  tan = { math.tan, function(v) return 1 + math.tan(v) ^ 2 end },
+  round = { even, function() return 0 end },
+  log1p = { log1p, function(v) return 1 / (1 + v) end },
+  expm1 = { expm1, math.exp },
+  erf = { erf, function(v) return 2 / math.sqrt(math.pi) * math.exp(-v * v) end },
+  silu = { function(v) return v * sigmoid(v) end, function(v) return sigmoid(v) * (1 + v * (1 - sigmoid(v))) end },
+  softplus = { function(v) return log1p(math.exp(v)) end, sigmoid },
+}
+
+function TestUnary:test_curves()
+  local at = { -0.9, -0.75, -0.5, -0.25, -1e-3, -1e-7, 0, 1e-7, 1e-3, 0.125, 0.5, 0.75, 1, 1.5, 2.5, 3, 3.5 }
+  for name, f in pairs(curves) do
+    local got = dc.tensor(at)[name](dc.tensor(at)):totable()
+    local slope = slopes(dc[name], at)
+    local inside = dc.fn("f(x: f32[17]) -> f32[17]", function(x) return x[name](x) end)(at):totable()
+    for i, v in ipairs(at) do
+      local what = name .. " of " .. v
+      lu.assertAlmostEquals(got[i], f[1](f32(v)), 5e-7 * math.max(1, math.abs(f[1](v))), what)
+      lu.assertAlmostEquals(inside[i], f[1](f32(v)), 5e-7 * math.max(1, math.abs(f[1](v))), what)
+      lu.assertAlmostEquals(slope[i], f[2](f32(v)), 2e-6 * math.max(1, math.abs(f[2](v))), what)
+    end
+  end
+end
+
+function TestUnary:test_small_and_large_arguments()
+  for _, name in ipairs { "log1p", "expm1", "sin", "erf" } do
+    for _, v in ipairs { 1e-30, -1e-20, 1e-10 } do
+      local k = name == "erf" and 2 / math.sqrt(math.pi) or 1
+      near(dc[name](dc.tensor(v)):item(), k * f32(v), name)
+      near(dc.fn("f(x: f32[]) -> f32[]", function(x) return x[name](x) end)(v):item(), k * f32(v), name)
+    end
+    lu.assertEquals(1 / dc[name](dc.tensor(-0.0)):item(), -inf)
+  end
+  local large = { 1e3, -12345.678, 1e6, 3e8, -1e12, 2.5e25, 3.4e38 }
+  local function check(what, f, of)
+    local got = dc.fn("f(x: f32[7]) -> f32[7]", f)(large):totable()
+    for i, v in ipairs(large) do near(got[i], of(f32(v)), what .. " of " .. v) end
+  end
+  check("sin", function(x) return x:sin() end, math.sin)
+  check("cos", function(x) return x:cos() end, math.cos)
+  lu.assertIsNaN(dc.tensor(inf):sin():item())
+  lu.assertEquals(dc.tensor({ inf, -inf }):erf():totable(), { 1, -1 })
+  lu.assertEquals(dc.tensor({ inf, -inf, 100, -200 }):expm1():totable(), { inf, -1, inf, -1 })
+  lu.assertEquals(dc.tensor({ inf, -1 }):log1p():totable(), { inf, -inf })
+  lu.assertIsNaN(dc.tensor(-2):log1p():item())
+  lu.assertEquals(dc.tensor({ 0.5, 1.5, 2.5, -0.5, -1.5, 1e30, inf }):round():totable(), { 0, 2, 2, -0.0, -2, f32(1e30), inf })
+  lu.assertEquals(dc.tensor({ 1000, -1000 }):softplus():totable(), { 1000, 0 })
+  near(dc.tensor(-20):softplus():item(), math.exp(-20), "softplus")
+  lu.assertEquals(slopes(dc.softplus, { 1000, -1000, 0 }), { 1, 0, 0.5 })
+end
+
+function TestUnary:test_gelu()
+  local at = { -3, -1, -0.1, 0, 0.1, 1, 3 }
+  local exact, near_it = dc.tensor(at):gelu():totable(), dc.tensor(at):gelu({ approximate = "tanh" }):totable()
+  for i, v in ipairs(at) do
+    lu.assertAlmostEquals(exact[i], v / 2 * (1 + erf(v / math.sqrt(2))), 5e-7)
+    local t = math.sqrt(2 / math.pi) * (v + 0.044715 * v ^ 3)
+    lu.assertAlmostEquals(near_it[i], v / 2 * (1 + (1 - 2 / (1 + math.exp(2 * t)))), 5e-7)
+  end
+  local slope = slopes(dc.gelu, at)
+  for i, v in ipairs(at) do
+    local want = 0.5 * (1 + erf(v / math.sqrt(2))) + v * math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
+    lu.assertAlmostEquals(slope[i], want, 1e-6)
+  end
+  raises("gelu: approximate is \"tanh\" or \"none\", not the string 'erf'", "DC0101", dc.gelu, dc.zeros "f32[1]", { approximate = "erf" })
+  raises("gelu: i32[1]: a float is needed", "DC0202", dc.gelu, dc.zeros "i32[1]")
+  raises("sin: i32[1]: f32 is needed", "DC0202", dc.sin, dc.zeros "i32[1]")
+end
+
 function TestUnary:test_integers()
   lu.assertEquals(dc.tensor({ -3, 0, 7 }, "i32"):sign():totable(), { -1, 0, 1 })
   lu.assertEquals(dc.tensor({ 0, 7 }, "u8"):sign():totable(), { 0, 1 })
@@ -280,6 +386,23 @@ function TestTake:test_mistakes()
   lu.assertEquals(err.hint, "dc.where(mask, x, 0) keeps the shape")
   raises("take: a tensor of positions from 0 is needed, not the number 1", "DC0101", a.take, a, 1)
   raises("take: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name", "DC0103", a.take, a, { 1 }, 3)
+end
+
+function TestTake:test_put_at_integers()
+  local i = dc.tensor({ 1, 0 }, "i32")
+  lu.assertEquals(self.a:put(i, dc.tensor { { 7, 8, 9 }, { 0, 0, 0 } }):totable(), { { 0, 0, 0 }, { 7, 8, 9 } })
+  lu.assertEquals(self.a:put(i, dc.tensor { 7, 8 }, 2):totable(), { { 8, 7, 3 }, { 8, 7, 6 } })
+  lu.assertEquals(self.a:put(dc.tensor({ 2 }, "u8"), 9, 2):totable(), { { 1, 2, 9 }, { 4, 5, 9 } })
+  lu.assertEquals(dc.zeros "i32[3]":put(dc.tensor({ 1, 1 }, "i32"), dc.tensor({ 5, 6 }, "i32")):totable(), { 0, 6, 0 })
+  raises("put: index 2 outside 0..1 of axis 1 at position 1", "DC0701", self.a.put, self.a, dc.tensor({ 2 }, "i32"), 0)
+  raises("put: dtypes differ: f32[2, 3] and i32[3]", "DC0201", self.a.put, self.a, i, dc.zeros "i32[3]")
+  raises("put: 0.5 does not fit i32", "DC0203", function() return dc.zeros "i32[3]":put(i, 0.5) end)
+  local g = dc.fn("g(x: f32[3], v: f32[2], i: i32[2]) -> f32[3], f32[2]", function(x, v, i)
+    local d = dc.grad((x:put(i, v) * dc.tensor { 1, 2, 3 }):sum(), { x, v })
+    return d[1], d[2]
+  end)
+  local gx, gv = g({ 0, 0, 0 }, { 1, 1 }, { 2, 0 })
+  lu.assertEquals({ gx:totable(), gv:totable() }, { { 0, 2, 0 }, { 3, 1 } })
 end
 
 function TestTake:test_one_hot()

@@ -185,7 +185,7 @@ function TestLanguage:test_operations_exist()
     lu.assertIsFunction(x[name], name)
     count = count + 1
   end
-  lu.assertEquals(count, 11 + 6 + 4 + 3 + 14)
+  lu.assertEquals(count, 18 + 9 + 11 + 5 + 14)
 end
 
 TestCommands = {}

@@ -16,9 +16,9 @@ local function check(rows)
   for _, row in ipairs(rows) do
     local given, f, want = table.unpack(row)
     lu.assertEquals(type_of(f(dc.zeros(given))), want)
-    local inside
-    dc.fn("f(x: " .. given .. ") -> ()", function(x) inside = tostring(f(x)) end)
-    lu.assertStrContains(inside, want .. " (traced")
+    local inside = {}
+    dc.fn("f(x: " .. given .. ") -> ()", function(x) rawset(inside, 1, tostring(f(x))) end)
+    lu.assertStrContains(inside[1], want .. " (traced")
   end
 end
 

@@ -54,6 +54,36 @@ function TestArithmetic:test_division_and_power_of_integers_are_f32()
   lu.assertEquals((x ^ 2).dtype, "f32")
 end
 
+-- What each dtype gives with a number on either side.
+function TestArithmetic:test_numbers_beside_every_dtype()
+  for _, dtype in ipairs { "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64" } do
+    local x = t({ 7, 2 }, dtype)
+    local quotient = dtype:sub(1, 1) == "f" and dtype or "f32"
+    for _, r in ipairs { x + 1, 1 + x, x - 1, 9 - x, x * 2, 2 * x, x // 2, 9 // x, x % 2, 9 % x } do
+      lu.assertEquals(r.dtype, dtype)
+    end
+    for _, r in ipairs { x / 2, 2 / x, x ^ 2, 2 ^ x } do lu.assertEquals(r.dtype, quotient, dtype) end
+    lu.assertEquals((9 - x):totable(), { 2, 7 })
+    lu.assertEquals((9 // x):totable(), { 1, 4 })
+    lu.assertEquals((9 % x):totable(), { 2, 1 })
+    lu.assertEquals((x / 2):totable(), { 3.5, 1 })
+    lu.assertEquals(x:lt(5).dtype, "bool")
+    lu.assertEquals(x:lt(5):totable(), { false, true })
+    if dtype:sub(1, 1) ~= "f" then
+      local ok, err = pcall(function() return x + 0.5 end)
+      lu.assertFalse(ok)
+      lu.assertEquals(err.code, "DC0203")
+      lu.assertEquals((x << 1):totable(), { 14, 4 })
+      lu.assertEquals((1 << x):totable(), { 128 - (dtype == "i8" and 256 or 0), 4 })
+      lu.assertEquals((x >> 1):totable(), { 3, 1 })
+    end
+    if dtype:sub(1, 1) == "u" then lu.assertFalse(pcall(function() return x + -1 end)) end
+  end
+  lu.assertFalse(pcall(function() return t({ 1 }, "i8") + 128 end))
+  lu.assertFalse(pcall(function() return t({ 1 }, "i32") + t({ 1 }, "i64") end))
+  lu.assertFalse(pcall(function() return t({ 1 }, "f64") + t { 1 } end))
+end
+
 function TestArithmetic:test_power()
   local x = t { 1, 4, 9 }
   lu.assertEquals((x ^ 0.5):totable(), { 1, 2, 3 })

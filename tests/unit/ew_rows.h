@@ -34,6 +34,8 @@ static inline bool admits(dc_op op, dc_dtype t)
         return !dc_dtype_is_float(t);
     if (strcmp(rule, "int") == 0)
         return !dc_dtype_is_float(t) && t != DC_BOOL;
+    if (strcmp(rule, "f32") == 0)
+        return t == DC_F32;
     if (strcmp(rule, "u32") == 0)
         return t == DC_U32;
     return true; /* any, sel */
@@ -233,10 +235,31 @@ static inline long double ulp_at(dc_dtype t, long double exact)
     return ldexpl(1, e - digits < least ? least : e - digits);
 }
 
-/* Error of a result of exp or log in units of the last place of what is right. */
+static inline long double exact_of(dc_op op, long double a)
+{
+    switch ((int)op) {
+    case DC_OP_EXP:
+        return expl(a);
+    case DC_OP_LOG:
+        return logl(a);
+    case DC_OP_EXPM1:
+        return expm1l(a);
+    case DC_OP_LOG1P:
+        return log1pl(a);
+    case DC_OP_ERF:
+        return erfl(a);
+    case DC_OP_SIN:
+        return sinl(a);
+    case DC_OP_COS:
+        return cosl(a);
+    }
+    return NAN;
+}
+
+/* Error of a result of exp and its like in units of the last place of what is right. */
 static inline double ulps(dc_op op, dc_dtype t, uint64_t x, uint64_t got)
 {
-    const long double a = dc_value_of(t, x), exact = op == DC_OP_EXP ? expl(a) : logl(a);
+    const long double a = dc_value_of(t, x), exact = exact_of(op, a);
     const double y = dc_value_of(t, got), right = t == DC_F64 ? (double)exact : (float)exact;
     if (isnan(exact) || isinf(right) || isinf(y) || isnan(y))
         return (isnan(exact) && isnan(y)) || y == right ? 0 : INFINITY;
@@ -253,7 +276,7 @@ static inline bool equal(dc_dtype t, uint64_t a, uint64_t b)
 static inline void compare(const oneop *c, const void *result, const char *how, double *worst)
 {
     int wrong = 0;
-    const bool rounded = c->op == DC_OP_EXP || c->op == DC_OP_LOG;
+    const bool rounded = dc_op_row_of(c->op)->flags & DC_OPF_NEAR;
     for (int i = 0; i < c->count; i++) {
         uint64_t in[4] = {0};
         for (int n = 0; n < c->nin; n++)
@@ -329,7 +352,11 @@ static inline void test_rows(runner *r)
     if (runner_build(r))
         for (int i = 0; i < n; i++)
             run_case(r, &cases[i], &worst[cases[i].op]);
-    printf("    worst error in ulp: exp %.4f, log %.4f\n", worst[DC_OP_EXP], worst[DC_OP_LOG]);
+    printf("    worst error in ulp:");
+    for (int op = 0; op < DC_OP__COUNT; op++)
+        if (dc_op_row_of((dc_op)op)->flags & DC_OPF_NEAR)
+            printf(" %s %.4f", dc_op_row_of((dc_op)op)->name, worst[op]);
+    printf("\n");
     for (int i = 0; i < n; i++) {
         for (int m = 0; m < cases[i].nin; m++)
             free(cases[i].in[m]);

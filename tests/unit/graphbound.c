@@ -115,6 +115,8 @@ static double moved(const site *s)
         return fmax(ea, eb);
     case DC_OP_FLOOR:
         return floor(a + ea) - floor(a - ea);
+    case DC_OP_ROUND:
+        return rint(a + ea) - rint(a - ea);
     case DC_OP_ADD:
     case DC_OP_SUB:
         return ea + eb;
@@ -128,6 +130,15 @@ static double moved(const site *s)
         return s->v * expm1(ea);
     case DC_OP_LOG:
         return a > ea ? ea / (a - ea) : INFINITY;
+    case DC_OP_EXPM1:
+        return (s->v + 1) * expm1(ea);
+    case DC_OP_LOG1P:
+        return 1 + a > ea ? ea / (1 + a - ea) : INFINITY;
+    case DC_OP_ERF:
+        return 1.13 * ea;
+    case DC_OP_SIN:
+    case DC_OP_COS:
+        return fmin(ea, 2);
     case DC_OP_SQRT:
         return a >= ea ? ea / (s->v > 0 ? s->v : 1) : INFINITY;
     default:
@@ -150,6 +161,11 @@ static double rounding(const site *s, double so_far)
         return u * size + least;
     case DC_OP_EXP:
     case DC_OP_LOG:
+    case DC_OP_EXPM1:
+    case DC_OP_LOG1P:
+    case DC_OP_ERF:
+    case DC_OP_SIN:
+    case DC_OP_COS:
         return 4 * u * size + least; /* 2 ulp */
     case DC_OP_REM:                  /* exact for exact operands */
         return exact(s) ? 0 : u * size + (is_short(s->rt) ? least : 0);

@@ -556,7 +556,7 @@ static bool is_rounded(const dc_kernel *k)
 {
     for (uint32_t v = 1; v < k->vx.n; v++) {
         const dc_vx_node *n = &k->vx.at[v];
-        if (n->kind == DC_VX_OP && (n->op == DC_OP_EXP || n->op == DC_OP_LOG))
+        if (n->kind == DC_VX_OP && (dc_op_row_of(n->op)->flags & DC_OPF_NEAR))
             return true;
     }
     return false;

@@ -121,7 +121,7 @@ static bool is_rounded(const dc_kernel *k)
 {
     for (uint32_t v = 1; v < k->vx.n; v++)
         if (k->vx.at[v].kind == DC_VX_OP &&
-            (k->vx.at[v].op == DC_OP_EXP || k->vx.at[v].op == DC_OP_LOG))
+            (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_NEAR))
             return true;
     return false;
 }
