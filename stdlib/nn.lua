@@ -391,6 +391,37 @@ function Flatten:forward(x)
   return y
 end
 
+---While training, sets each element to 0 with probability p and multiplies the others by 1 / (1 - p), so
+---that the expected value stays (Srivastava et al., 2014); in evaluation mode x itself. Draws from the
+---generator, anew at each call of a typed function.
+---
+---    nn.Dropout(0.5)
+---@class deepc.nn.Dropout: deepc.nn.Layer
+local Dropout = nn.class "nn.Dropout"
+nn.Dropout = Dropout
+
+---@param p? number 0.5, from 0 to below 1
+function Dropout:init(p)
+  p = p or 0.5
+  if type(p) ~= "number" or not (p >= 0 and p < 1) then
+    core.fail("ARG", "nn.Dropout", ("p is a number from 0 to below 1, not %s"):format(tostring(p)))
+  end
+  self.p = p
+end
+
+function Dropout:describe()
+  return ("nn.Dropout %g"):format(self.p)
+end
+
+function Dropout:forward(x)
+  if not self.training or self.p == 0 then
+    return x
+  end
+  local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
+  local y = dc.where(drawn:ge(self.p), x * (1 / (1 - self.p)), 0)
+  return y
+end
+
 ---Layers (or functions) one after the other.
 ---
 ---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }

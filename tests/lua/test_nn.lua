@@ -274,3 +274,52 @@ function TestTraining:test_a_small_net_learns_xor()
   lu.assertEquals(net(x):argmax(2):totable(), { 0, 1, 1, 0 })
   lu.assertEquals(dc.stats().fallbacks, 0)
 end
+
+TestDropout = {}
+
+function TestDropout:test_scale_and_share()
+  dc.seed(3)
+  local drop = nn.Dropout(0.25)
+  local f = dc.fn("f(x: f32[100, 100]) -> f32[100, 100]", function(x) return drop(x) end)
+  local x = dc.ones "f32[100, 100]"
+  local y = f(x)
+  local kept = y:ne(0):cast "f32":mean():item()
+  lu.assertAlmostEquals(kept, 0.75, 0.02)
+  lu.assertAlmostEquals(y:max():item(), 1 / 0.75, 1e-6)
+  lu.assertAlmostEquals(y:mean():item(), 1, 0.03)
+  lu.assertTrue(f(x):ne(y):cast "i32":sum():item() > 1000) -- drawn anew
+  drop:eval()
+  lu.assertEquals(f(x):ne(x):cast "i32":sum():item(), 0)
+end
+
+function TestDropout:test_two_are_two_and_the_seed_tells()
+  local a, b = nn.Dropout(0.5), nn.Dropout(0.5)
+  local f = dc.fn("f(x: f32[1000]) -> f32[1000], f32[1000]", function(x) return a(x), b(x) end)
+  local x = dc.ones "f32[1000]"
+  dc.seed(5)
+  local y, z = f(x)
+  lu.assertTrue(y:ne(z):cast "i32":sum():item() > 300)
+  local first = y:totable()
+  f(x)
+  dc.seed(5)
+  lu.assertEquals(f(x):totable(), first)
+end
+
+function TestDropout:test_the_gradient_goes_through_what_is_kept()
+  dc.seed(1)
+  local w, drop = dc.param("f32[50]", 1), nn.Dropout(0.5)
+  local f = dc.fn("f() -> f32[50], f32[50]", function()
+    local y = drop(w)
+    return y, dc.grad(y:sum(), w)
+  end)
+  local y, g = f()
+  lu.assertEquals(y:totable(), g:totable())
+end
+
+function TestDropout:test_wrong_probabilities()
+  for _, p in ipairs { 1, -0.1, "half" } do
+    local ok, err = pcall(nn.Dropout, p)
+    lu.assertFalse(ok)
+    lu.assertStrContains(tostring(err), "p is a number from 0 to below 1, not " .. p)
+  end
+end
