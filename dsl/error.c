@@ -85,6 +85,15 @@ static void set_types(lua_State *L, const dc_err *e, const dc_blame *blame)
         set_type(L, "expected", &e->fact.type[0]);
         set_type(L, "got", &e->fact.type[1]);
         break;
+    case DC_ERR_DIMS:
+    case DC_ERR_INNER:
+    case DC_ERR_DTYPE_MIX:
+    case DC_ERR_NAMES:
+        if (blame->n == 2) { /* the left one sets what the right one should be */
+            set_type(L, "expected", &blame->in[0].type);
+            set_type(L, "got", &blame->in[1].type);
+        }
+        break;
     default:
         break;
     }

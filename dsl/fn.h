@@ -98,7 +98,8 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
 /* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* What of two keys differs, for logs: "batch 64 -> 32". */
-void dc_spec_difference(const dc_fn *fn, const dc_spec *a, const dc_fn_key *key, char *out, size_t room);
+void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
+                        size_t room);
 
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
 
@@ -116,6 +117,9 @@ void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v,
 int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param, int idx);
 /* Binds the sizes of key->bind by the tensors among the leaves, makes tensors of tables. Raises. */
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key);
+/* The first difference of two shapes: "k 2 -> 3", "length of list xs 2 -> 4", "m is given now". */
+void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a, const int64_t *b,
+                            char *out, size_t room);
 /* Pushes one argument per parameter for a key; leaf(ctx, L, declared, label) pushes each tensor. */
 typedef void dc_fn_leaf(void *ctx, lua_State *L, const dc_sig_type *declared, const char *label);
 void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, const dc_fn_key *key,

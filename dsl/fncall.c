@@ -99,7 +99,7 @@ static dc_spec *find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
             before = lua_touserdata(L, -1);
             lua_pop(L, 1);
         }
-        dc_spec_difference(fn, before, key, why, sizeof why);
+        dc_spec_difference(L, 1, before, key, why, sizeof why);
     }
     if (n >= fn->limit)
         refuse_more(L, d, fn, why, n);

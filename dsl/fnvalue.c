@@ -367,6 +367,62 @@ void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, 
     }
 }
 
+/* ---- what of two shapes differs --------------------------------------------------------------- */
+
+typedef struct differing {
+    const int64_t *a, *b; /* what is left of them */
+    char *out;
+    size_t room;
+} differing;
+
+static bool list_differs(differing *w, const dc_sig_type *t, const char *name)
+{
+    if (t->kind == DC_SHAPE_RECORD)
+        for (int f = 0; f < t->nfield; f++)
+            if (list_differs(w, t->field[f].type, name))
+                return true;
+    if (t->kind != DC_SHAPE_LIST)
+        return false;
+    const int64_t a = *w->a++, b = *w->b++;
+    if (a != b)
+        snprintf(w->out, w->room, "length of list %s %" PRId64 " -> %" PRId64, name, a, b);
+    for (int64_t i = 0; i < a && a == b; i++)
+        if (list_differs(w, t->of, name))
+            return true;
+    return a != b;
+}
+
+static void static_differs(lua_State *L, differing *w, int fn_idx, const char *name)
+{
+    push_static(L, fn_idx, w->a[-1]);
+    push_static(L, fn_idx, w->b[-1]);
+    const char *a = luaL_tolstring(L, -2, NULL), *b = luaL_tolstring(L, -2, NULL);
+    snprintf(w->out, w->room, "%s %.40s -> %.40s", name, a, b);
+    lua_pop(L, 4);
+}
+
+void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a, const int64_t *b,
+                            char *out, size_t room)
+{
+    differing w = {a, b, out, room};
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        const dc_sig_param *p = &fn->sig.param[i];
+        bool there = true;
+        if (p->type == NULL || p->optional) {
+            const int64_t was = *w.a++, is = *w.b++;
+            there = is != 0;
+            if (was != is && p->type == NULL)
+                static_differs(L, &w, fn_idx, p->name);
+            else if (was != is)
+                snprintf(out, room, "%s %s", p->name, there ? "is given now" : "is left out now");
+            if (was != is)
+                return;
+        }
+        if (p->type != NULL && there && list_differs(&w, p->type, p->name))
+            return;
+    }
+}
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b,

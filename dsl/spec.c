@@ -450,8 +450,10 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
 
 /* ---- differences ----------------------------------------------------------------------------- */
 
-void dc_spec_difference(const dc_fn *fn, const dc_spec *a, const dc_fn_key *key, char *out, size_t room)
+void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
+                        size_t room)
 {
+    const dc_fn *fn = lua_touserdata(L, fn_idx);
     size_t n = 0;
     *out = '\0';
     for (int v = 0; v < fn->sig.nvar && n < room; v++)
@@ -462,9 +464,10 @@ void dc_spec_difference(const dc_fn *fn, const dc_spec *a, const dc_fn_key *key,
     if (n == 0 && (a->key.bind.rest != key->bind.rest ||
                    memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))
         n += (size_t)snprintf(out + n, room - n, "the dims of '...'");
-    if (n == 0 && (a->key.nshape != key->nshape ||
-                   memcmp(a->key.shape, key->shape, sizeof *key->shape * (size_t)key->nshape) != 0))
-        n += (size_t)snprintf(out + n, room - n, "an optional argument, a list's length or a static value");
+    if (n == 0) {
+        dc_fn_shape_difference(L, fn, fn_idx, a->key.shape, key->shape, out, room);
+        n = strlen(out);
+    }
     for (uint32_t i = 0; n == 0 && i < a->dep.n; i++) {
         const dc_trace_dep *dep = &a->dep.at[i];
         if (dep->now->number != dep->then.number)

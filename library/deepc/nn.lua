@@ -79,6 +79,15 @@ nn.ReLU = {}
 ---@overload fun(from?: integer): deepc.nn.Flatten
 nn.Flatten = {}
 
+---While training, sets each element to 0 with probability p and multiplies the others by 1 / (1 - p), so
+---that the expected value stays (Srivastava et al., 2014); in evaluation mode x itself. Draws from the
+---generator, anew at each call of a typed function.
+---
+---    nn.Dropout(0.5)
+---@class deepc.nn.Dropout: deepc.nn.Layer
+---@overload fun(p?: number): deepc.nn.Dropout
+nn.Dropout = {}
+
 ---Layers (or functions) one after the other.
 ---
 ---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }

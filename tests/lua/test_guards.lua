@@ -443,3 +443,22 @@ function TestDeadCoroutines:test_a_call_inside_ends_with_its_coroutine()
   lu.assertEquals(f({ 1, 2 }):totable(), { 2, 4 })
   lu.assertFalse(sizes[1])
 end
+
+TestNotes = {}
+
+function TestNotes:test_what_a_specialisation_differs_in()
+  local f = dc.fn("f(x: f32[n], k, m?: f32[], xs: {f32[]}) -> f32[n]", function(x, k, m, xs)
+    for _, y in ipairs(xs) do x = x + y end
+    return m and x * k + m or x * k
+  end)
+  local x = dc.ones "f32[2]"
+  f(x, 2, nil, {})
+  f(x, 3, nil, {})
+  f(x, 3, 1, {})
+  f(x, 3, 1, { 1, 2 })
+  f(dc.ones "f32[4]", 3, 1, { 1, 2 })
+  local text = f:explain()
+  for _, why in ipairs { "k 2 -> 3", "m is given now", "length of list xs 0 -> 2", "n 2 -> 4" } do
+    lu.assertStrContains(text, why)
+  end
+end
