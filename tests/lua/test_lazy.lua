@@ -360,3 +360,88 @@ function TestGrad:test_an_optimiser_outside()
     lu.assertTrue(lazy[12] < lazy[1])
   end
 end
+
+TestMemory = {}
+
+local STEPS = tonumber(os.getenv "DEEPC_TEST_STEPS") or 12000 -- memory is as flat with 100000
+
+-- Runs f many times; what is alive in between stays under a bound that does not depend on the number.
+local function flat(f, steps)
+  collectgarbage()
+  collectgarbage()
+  local before = dc.stats()
+  local programs
+  for i = 1, steps or STEPS do
+    f(i)
+    if i == 300 then
+      programs = dc.stats().lazy_programs
+    end
+    if i % 50 == 0 then
+      local now = dc.stats()
+      lu.assertTrue(now.bytes_live - before.bytes_live < 8 << 20, i)
+      lu.assertTrue(now.lazy_nodes - before.lazy_nodes < 40000, i) -- 12 MB
+    end
+  end
+  lu.assertEquals(dc.stats().lazy_programs, programs) -- nothing new after the first steps
+  collectgarbage()
+  collectgarbage()
+end
+
+function TestMemory:test_a_chain()
+  local x = dc.ones "f32[16]"
+  flat(function() x = x * 1.0001 + 0.1 end)
+  lu.assertTrue(x[1]:item() > 300)
+  local y = dc.zeros "f32[64, 64]"
+  flat(function() y = y * 0.5 + 1 end)
+  lu.assertAlmostEquals(y[3][4]:item(), 2, 1e-6)
+end
+
+function TestMemory:test_what_nobody_wants()
+  local x = dc.ones "f32[64, 64]"
+  flat(function() return x * 1.0001 + 0.1 end)
+end
+
+function TestMemory:test_what_is_read_each_time()
+  local x = dc.ones "f32[64, 64]"
+  flat(function(i) return (x * i):sum():item() end)
+end
+
+function TestMemory:test_draws()
+  local x = dc.zeros "f32[4]"
+  flat(function() x = x * 0.9 + dc.rand "f32[4]" end, STEPS // 6)
+  lu.assertTrue(x[1]:item() > 0)
+end
+
+function TestMemory:test_cells_set_each_time()
+  local w = dc.param("f32[64]", 1)
+  flat(function(i) w:set(w * 0.5 + i % 2) end)
+end
+
+function TestMemory:test_gradients_each_time()
+  local w = dc.param("f32[8]", 1)
+  flat(function()
+    local loss = ((w - 3) ^ 2):sum()
+    w:set(w - 0.01 * dc.grad(loss, w))
+  end)
+  lu.assertAlmostEquals(w[1]:item(), 3, 1e-4)
+end
+
+function TestMemory:test_large_garbage_goes_before_memory_is_out()
+  local x = dc.ones "f32[1024, 1024]" -- 4 MiB
+  lu.assertEquals(x[1][1]:item(), 1)
+  collectgarbage()
+  collectgarbage()
+  collectgarbage "stop"
+  local before = dc.stats().bytes_live
+  for i = 1, 40 do
+    local _ = (x * i):clone()
+  end
+  collectgarbage "restart"
+  collectgarbage()
+  collectgarbage()
+  lu.assertTrue(dc.stats().bytes_live - before < 16 << 20)
+  for i = 1, 200 do
+    local _ = (x * i):clone()
+    lu.assertTrue(dc.stats().bytes_live - before < 200 << 20, i)
+  end
+end
