@@ -375,7 +375,7 @@ static void test_names_of_reshape(void)
     CHECK_STR(RESHAPE("f32[n=2]", "f32[2, 1]"), "f32[n=2, 1]");
     CHECK_STR(RESHAPE("f32[n=2]", "f32[1, 2]"), "f32[1, n=2]");
     CHECK_STR(RESHAPE("f32[a=2, b=2]", "f32[2, 2, 1]"), "f32[a=2, b=2, 1]");
-    CHECK_STR(RESHAPE("f32[n=2, k=3]", "f32[x=2, 3]"), "f32[x=2, 3]");
+    CHECK_STR(RESHAPE("f32[n=2, k=3]", "f32[x=2, 3]"), "f32[x=2, k=3]");
     CHECK_STR(RESHAPE("f32[n=1]", "f32[]"), "f32[]");
 #undef RESHAPE
 }
