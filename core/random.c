@@ -3,7 +3,8 @@
  *
  * Floats must come out equal on machines that contract a * b + c and on those that do not. So every
  * product that is added to something is one of numbers that are not negative, and its magnitude is
- * taken in between, which changes nothing and keeps it from being contracted; or it is exact.
+ * taken in between, which changes nothing and keeps it from being contracted; or it is exact. (Not
+ * where a compiler can see the sign: multiples of a constant are sums of constants instead.)
  */
 #include "core/random.h"
 
@@ -231,12 +232,13 @@ static dc_val minus_log(writer *w, dc_val word, const dc_val *more)
 {
     enum { TERMS = 17 };
     double c[TERMS];
-    dc_val k = flt(w, 0);
+    dc_val k_log = flt(w, 0); /* k log(2), by additions alone */
     word = op2(w, DC_OP_MAX, word, u32(w, 1));
     for (int s = 16; s >= 1; s /= 2) {
         const dc_val small = op2(w, DC_OP_LT, word, u32(w, 1u << (32 - s)));
         word = pick(w, small, op2(w, DC_OP_SHL, word, u32(w, (uint32_t)s)), word);
-        k = op2(w, DC_OP_ADD, k, pick(w, small, flt(w, s), flt(w, 0)));
+        const dc_val part = flt(w, s * 0.69314718055994530942);
+        k_log = op2(w, DC_OP_ADD, k_log, pick(w, small, part, flt(w, 0)));
     }
     dc_val m = fraction(w, word, more != NULL ? 32 : 24);
     if (more != NULL)
@@ -246,7 +248,7 @@ static dc_val minus_log(writer *w, dc_val word, const dc_val *more)
     for (int i = 0; i < TERMS; i++)
         c[i] = 2.0 / (2 * i + 1);
     const dc_val log_m = mul(w, s, horner(w, mul(w, s, s), c, more != NULL ? TERMS : 8));
-    return op2(w, DC_OP_ADD, mul(w, k, flt(w, 0.69314718055994530942)), log_m);
+    return op2(w, DC_OP_ADD, k_log, log_m);
 }
 
 /* cos(v pi / 2) for 0 <= v < 1: 1 - x/2 (1 - x/12 (1 - x/30 ...)) with x the square. */

@@ -56,6 +56,19 @@ function TestNumbers:test_small_and_large_and_traced_are_the_same()
   end
 end
 
+function TestNumbers:test_every_float_type()
+  for _, t in ipairs { "f64", "f16", "bf16" } do
+    for _, options in ipairs { { seed = 4 }, { seed = 4, mean = 0.3, std = 0.7 } } do
+      local all = dc.randn(t .. "[2000]", options):totable()
+      lu.assertEquals(dc.randn(t .. "[8]", options):totable(), table.move(all, 1, 8, 1, {}))
+    end
+    local u = dc.rand(t .. "[2000]", { seed = 4 })
+    lu.assertEquals(dc.rand(t .. "[8]", { seed = 4 }):totable(), table.move(u:totable(), 1, 8, 1, {}))
+    lu.assertTrue(u:min():item() >= 0 and u:max():item() < 1)
+    lu.assertAlmostEquals(u:cast("f32"):mean():item(), 0.5, 0.03)
+  end
+end
+
 function TestNumbers:test_uniform()
   local x = dc.rand("f32[20000]", { seed = 7 })
   local mean, var = moments(x)
