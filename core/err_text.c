@@ -123,11 +123,24 @@ static bool hint_for_product(const dc_err *e, sink *s)
         putf(s, " = %" PRId64 "; :flatten(%d) first?", e->fact.num[1], from + 1);
         return true;
     }
-    if (b->rank == 2 && b->dim[1] == e->fact.num[0]) {
+    if (b->rank == 2 && b->dim[1] == e->fact.num[0])
         put(s, "the right one :transpose()d would fit");
-        return true;
-    }
-    return false;
+    else if (b->rank > 2 && b->dim[b->rank - 1] == e->fact.num[0])
+        putf(s, "the right one with :transpose(%d, %d) would fit", b->rank - 1, b->rank);
+    return s->n > 0;
+}
+
+/* Names are longer than putf has room for. */
+static bool hint_for_names(const dc_err *e, sink *s)
+{
+    if (e->fact.word[0] == NULL || e->fact.word[1] == NULL)
+        return false;
+    put(s, "if they are the same: :rename { ");
+    put(s, e->fact.word[1]);
+    put(s, " = \"");
+    put(s, e->fact.word[0]);
+    put(s, "\" }");
+    return true;
 }
 
 /* One of one axis beside one that has that size elsewhere: [64, 10] and [64]. */
@@ -180,7 +193,8 @@ static dc_dtype wider(dc_dtype a, dc_dtype b)
 
 static bool hint_for_dtypes(const dc_err *e, sink *s)
 {
-    const dc_dtype to = wider((dc_dtype)e->fact.type[0].dtype, (dc_dtype)e->fact.type[1].dtype);
+    const dc_dtype a = (dc_dtype)e->fact.type[0].dtype, b = (dc_dtype)e->fact.type[1].dtype;
+    const dc_dtype to = is_op(e, "put") ? a : wider(a, b);
     putf(s, "dtypes never mix; :cast \"%s\" converts", dc_dtype_name(to));
     return true;
 }
@@ -192,6 +206,10 @@ static bool hint_for_dtype(const dc_err *e, sink *s)
         put(s, ":cast \"f32\" converts");
     else if (strcmp(wanted, "bool") == 0)
         put(s, "a comparison gives bool, as :ne(0) does");
+    else if (strcmp(wanted, "an integer") == 0)
+        put(s, ":cast \"i32\" converts");
+    else if (e->fact.type[0].dtype == DC_BOOL && strcmp(wanted, "a number") == 0)
+        put(s, ":cast \"f32\" makes 0 and 1 of it");
     return s->n > 0;
 }
 
@@ -211,6 +229,9 @@ const char *dc_err_hint(const dc_err *e, char *room, size_t size)
         break;
     case DC_ERR_DTYPE_MIX:
         found = hint_for_dtypes(e, &s);
+        break;
+    case DC_ERR_NAMES:
+        found = hint_for_names(e, &s);
         break;
     case DC_ERR_DTYPE:
         found = hint_for_dtype(e, &s);

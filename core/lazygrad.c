@@ -79,12 +79,13 @@ static dc_status locate(task *t, bool zero)
     for (int i = 0; i < t->n; i++) {
         const dc_lazy_wrt *w = &t->wrt[i];
         const dc_lazy *n = find(t, w);
+        const dc_fact fact = {.op = "grad", .word = {w->name}, .operand = i + 1};
         if (is_behind(t, w))
-            return dc_fail(t->j, DC_ERR_GRAD_DROPPED, &(dc_fact){.op = "grad", .word = {w->name}});
+            return dc_fail(t->j, DC_ERR_GRAD_DROPPED, &fact);
         if (n == NULL && reads_call(t))
-            return dc_fail(t->j, DC_ERR_GRAD_CALL, &(dc_fact){.op = "grad", .word = {w->name}});
+            return dc_fail(t->j, DC_ERR_GRAD_CALL, &fact);
         if (n == NULL && !zero)
-            return dc_fail(t->j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .word = {w->name}});
+            return dc_fail(t->j, DC_ERR_GRAD_UNUSED, &fact);
         t->at[i] = n != NULL ? t->ref[n->number] : 0;
     }
     return DC_OK;

@@ -47,15 +47,9 @@ static dc_status list_versions(dc_job *j, const gradient *a, dc_ref **refs, int 
     return DC_OK;
 }
 
-static dc_status unused(dc_job *j, const gradient *a, int i)
+static dc_status unused(dc_job *j, int i)
 {
-    char text[300];
-    const dc_handle *h = a->wrt[i];
-    if (h->kind == DC_HANDLE_CELL)
-        snprintf(text, sizeof text, "%s", h->cell->label != NULL ? h->cell->label : "a cell");
-    else
-        snprintf(text, sizeof text, "number %d of the list", i + 1);
-    return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .word = {text}});
+    return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .operand = i + 1});
 }
 
 static dc_status traced_body(dc_job *j, void *arg)
@@ -75,7 +69,7 @@ static dc_status traced_body(dc_job *j, void *arg)
         for (int k = first[i]; k < first[i + 1]; k++)
             v.ref = out[k] != 0 ? out[k] : v.ref; /* the last version that the loss read */
         if (v.ref == 0 && !a->zero)
-            return unused(j, a, i);
+            return unused(j, i);
         if (v.ref == 0)
             DC_TRY(dc_b_const(j, t->f, &v.type, 0, &v));
         dc_handle_trace(a->out[i], t, &v);
@@ -85,25 +79,9 @@ static dc_status traced_body(dc_job *j, void *arg)
 
 /* ---- outside --------------------------------------------------------------------------------- */
 
-static const char *name_of(lua_State *L, const gradient *a, int i)
-{
-    const dc_handle *h = a->wrt[i];
-    if (h->kind == DC_HANDLE_CELL && h->cell->label != NULL)
-        return h->cell->label;
-    if (a->list)
-        return lua_pushfstring(L, "number %d of the list", i + 1);
-    return h->kind == DC_HANDLE_CELL ? "a cell" : "the tensor";
-}
-
-typedef struct outside {
-    const gradient *a;
-    const char **name;
-} outside;
-
 static dc_status lazy_body(dc_job *j, void *arg)
 {
-    const outside *o = arg;
-    const gradient *a = o->a;
+    const gradient *a = arg;
     dc_rt *rt = a->d->rt;
     dc_lazy_wrt *wrt = DC_NEW_ARRAY(&j->scratch, dc_lazy_wrt, a->n + 1);
     dc_lazy **out = DC_NEW_ARRAY(&j->scratch, dc_lazy *, a->n + 1);
@@ -113,7 +91,6 @@ static dc_status lazy_body(dc_job *j, void *arg)
             return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.op = "grad", .word = {h->fn}});
         wrt[i] = (dc_lazy_wrt){.node = h->lazy,
                                .cell = h->kind == DC_HANDLE_CELL ? h->cell : NULL,
-                               .name = o->name[i],
                                .type = *dc_handle_type(h)};
     }
     DC_TRY(dc_lazy_grad(rt, j, a->loss->lazy, wrt, a->n, a->zero, a->place->where, a->place->path,
@@ -198,19 +175,50 @@ static dc_status act(lua_State *L, gradient *a)
     dc_job *j = &a->d->rt->job;
     if (a->tracing)
         return dc_protect(j, traced_body, a);
-    outside o = {a, lua_newuserdatauv(L, ((size_t)a->n + 1) * sizeof(char *), 0)};
-    luaL_checkstack(L, a->n + 8, "names of what a gradient is taken of");
-    for (int i = 0; i < a->n; i++)
-        o.name[i] = name_of(L, a, i);
-    dc_status status = dc_protect(j, lazy_body, &o);
+    dc_status status = dc_protect(j, lazy_body, a);
     if (status != DC_OK)
         for (int i = 0; i < a->n; i++)
             dc_handle_close(a->out[i]);
     if (status == DC_E_NOMEM) {
         lua_gc(L, LUA_GCCOLLECT);
-        status = dc_protect(j, lazy_body, &o);
+        status = dc_protect(j, lazy_body, a);
     }
     return status;
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* How the script calls what number i of wrt is: the cell's path, a variable, its place in the list. */
+static const char *name_of(lua_State *L, const gradient *a, int i)
+{
+    const dc_handle *h = a->wrt[i];
+    if (h->kind == DC_HANDLE_CELL && h->cell->label != NULL)
+        return h->cell->label;
+    if (a->list)
+        lua_geti(L, 2, i + 1);
+    else
+        lua_pushvalue(L, 2);
+    dc_place_push_name(L, lua_gettop(L));
+    if (lua_type(L, -1) == LUA_TSTRING)
+        return lua_pushfstring(L, "'%s'", lua_tostring(L, -1));
+    if (a->list)
+        return lua_pushfstring(L, "number %d of the list", i + 1);
+    return h->kind == DC_HANDLE_CELL ? "the cell" : "the tensor";
+}
+
+static DC_NORETURN void raise_failure(lua_State *L, dc_dsl *d, const gradient *a)
+{
+    dc_err *e = &d->rt->job.err;
+    const int at = e->fact.operand;
+    dc_operand in[2] = {{.h = a->loss, .role = "loss", .type = *dc_handle_type(a->loss)}};
+    int n = 1;
+    luaL_checkstack(L, 8, "a failure");
+    if (at > 0 && at <= a->n && a->wrt[at - 1]->kind != DC_HANDLE_CLOSED) {
+        dc_handle *h = a->wrt[at - 1];
+        e->fact.word[0] = name_of(L, a, at - 1); /* stays on the stack */
+        in[n++] = (dc_operand){.h = h, .role = "wrt", .type = *dc_handle_type(h)};
+    }
+    dc_handle_raise(L, d, &(dc_blame){.op = "grad", .in = in, .n = n, .place = a->place});
 }
 
 static int l_grad(lua_State *L)
@@ -227,10 +235,8 @@ static int l_grad(lua_State *L)
     for (int i = 0; i < a.n && place.where != NULL; i++)
         a.out[i]->origin = dc_place_intern(d, "gradient taken at %s", place.where);
     a.loss = dc_handle_check(L, d, 1, "grad"); /* a finalizer may have closed it */
-    if (act(L, &a) != DC_OK) {
-        const dc_operand in = {.h = a.loss, .role = "loss", .type = *dc_handle_type(a.loss)};
-        dc_handle_raise(L, d, &(dc_blame){.op = "grad", .in = &in, .n = 1, .place = &place});
-    }
+    if (act(L, &a) != DC_OK)
+        raise_failure(L, d, &a);
     if (!a.tracing)
         dc_handle_pressure(L, d, 0);
     lua_settop(L, 5);

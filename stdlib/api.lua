@@ -1124,7 +1124,7 @@ function Tensor:set(value) end
 ---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad((x * x):sum(), x) end)
 ---
 ---Errors: DC0501 where loss is no scalar, DC0502 where it carries no graph, DC0503 where it does not
----depend on one, DC0504 through what has no gradient.
+---depend on one.
 ---@param loss deepc.Tensor
 ---@param wrt deepc.Cell|deepc.Tensor|(deepc.Cell|deepc.Tensor)[]
 ---@param options? { unused?: "zero" } zeros instead of an error

@@ -102,7 +102,7 @@ end
 
 function TestSplit:test_mistakes()
   local a = dc.iota "i32[6]"
-  raises("split: 4 equal parts of an axis of 6", "DC0101", a.split, a, 4)
+  raises("split: an axis of 6 has no 4 equal parts", "DC0101", a.split, a, 4)
   raises("split: 2 sizes of sum 5, the axis has 6", "DC0101", a.split, a, { 2, 3 })
   raises("split: a size is 0 or more", "DC0101", a.split, a, { 7, -1 })
   raises("split: the number of parts, or a list of sizes, must be an integer, not nil", "DC0101", a.split, a)

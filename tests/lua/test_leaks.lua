@@ -123,6 +123,10 @@ end
 
 TestLeaks = {}
 
+function TestLeaks:setUp()
+  dc.rand("f32[]"):item() -- the generator is a cell, made when it is first drawn from
+end
+
 function TestLeaks:test_programs()
   local fast, slow, names = programs()
   lu.assertTrue(#fast > 50)

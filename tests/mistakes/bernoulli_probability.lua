@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local keep = dc.bernoulli("bool[3]", { p = 1.5 })

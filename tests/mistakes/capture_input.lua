@@ -1,0 +1,5 @@
+local dc = require "deepc"
+
+local f = dc.fn("f(x: f32[3]) -> f32[3]", function(x)
+  return x * io.read "n"
+end)

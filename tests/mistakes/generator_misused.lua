@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+local x = dc.rand("f32[3]", { seed = "today" })
