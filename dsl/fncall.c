@@ -181,6 +181,13 @@ static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
     lua_replace(L, idx);
 }
 
+static DC_NORETURN void refuse_leaked(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_handle *h)
+{
+    const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
+    dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = fn->name, .word = {h->fn}},
+                  &(dc_blame){.in = &in, .n = 1});
+}
+
 /* Between this and the call nothing may allocate in Lua: a finalizer may call the same function. */
 static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_type *declared, int idx,
                          dc_arg *arg)
@@ -189,10 +196,10 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
         *arg = (dc_arg){.bits = dc_args_element(L, d, idx, fn->name, declared->dtype)};
         return;
     }
-    const dc_handle *h = dc_handle_check(L, d, idx, fn->name);
+    dc_handle *h = dc_handle_check(L, d, idx, fn->name);
     *arg = (dc_arg){.tensor = dc_handle_held(h)};
     if (arg->tensor == NULL)
-        dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = fn->name, .word = {h->fn}}, NULL);
+        refuse_leaked(L, d, fn, h);
 }
 
 static DC_NORETURN void raise_fault(lua_State *L, dc_dsl *d, const calling *a)

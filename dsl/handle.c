@@ -288,8 +288,14 @@ static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
                       &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
                       &(dc_blame){.op = op});
     const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
+    const bool makes_cell = strcmp(op, "param") == 0 || strcmp(op, "state") == 0;
     dc_error_fact(L, d, DC_ERR_NO_VALUE, &(dc_fact){.op = op, .type = {in.type}, .word = {t->name}},
-                  &(dc_blame){.op = op, .in = &in, .n = 1});
+                  &(dc_blame){.op = op,
+                              .in = &in,
+                              .n = 1,
+                              .hint = makes_cell ? "a cell begins with a value; then cell:set(x), which "
+                                                   "may be inside"
+                                                 : NULL});
 }
 
 const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,
