@@ -392,7 +392,7 @@ static dc_status read_sig(reader *r)
     if (!s->any_result)
         DC_TRY(read_results(r));
     r->at = dc_expr_skip_blanks(r->at);
-    return *r->at == '\0' ? DC_OK : expected(r, "its end");
+    return *r->at == '\0' ? DC_OK : expected(r, s->any_result ? "'->' or its end" : "its end");
 }
 
 static void release_sig(void *what)

@@ -195,8 +195,8 @@ static void read_gradients(lua_State *L, custom *x, int first)
     const char *at = where != NULL ? lua_pushfstring(L, " (%s)", where) : "";
     if (results != x->n)
         dc_error_raisef(L, x->d, DC_ERR_GRAD_CUSTOM, x->op,
-                        "the backward function%s returns %d gradients for %d argument%s", at,
-                        results, x->n, x->n == 1 ? "" : "s");
+                        "the backward function%s returns %d gradient%s for %d argument%s", at,
+                        results, results == 1 ? "" : "s", x->n, x->n == 1 ? "" : "s");
     for (int i = 0, k = 0; i < x->n; i++) {
         const bool tensor = k < x->c.n && x->at[k] == i, none = lua_isnil(L, first + i);
         if (!none && (!tensor || dc_handle_test(L, first + i) == NULL))

@@ -285,6 +285,10 @@ static void run(lua_State *L, dc_dsl *d, const char *op, int n, dc_build_fn *bui
     static const int at[2] = {1, 3};
     dc_apply a = {.build = build, .arg = p};
     dc_apply_operands(L, d, &a, op, at, n);
+    if (n == 2) { /* put */
+        a.in[0].role = "of";
+        a.in[1].role = "value";
+    }
     dc_apply_run(L, d, &a);
 }
 

@@ -207,7 +207,7 @@ static void test_refusals(void)
         {"f() ->", "a type expected at its end"},
         {"f() -> (f32[], f32[])", "results stand without parentheses; '()' is none"},
         {"f() -> f32[] x", "its end expected before 'x'"},
-        {"f() - > f32[]", "its end expected before '- > f32[]'"},
+        {"f() - > f32[]", "'->' or its end expected before '- > f32[]'"},
         {"f(x: f32[n\xc3\xa4])", "',' or ']' expected before '\xc3\xa4])'"},
         {"f(x: f32[], 123456789012345\xc3\xa4\xc3\xa4)",
          "a parameter's name expected before '123456789012345'"},
