@@ -100,6 +100,22 @@ function TestRules:test_dtypes()
     { "mean of integers and bool", [[
       dc.ones "bool[2]":mean().dtype, dc.ones "i64[2]":mean().dtype, dc.ones "f64[2]":mean().dtype]], "f32 f32 f64" },
     { "argmax and iota", [[dc.ones "f64[2]":argmax(1).dtype, dc.iota(3).dtype]], "i32 i32" },
+    { "all of them, cast into each other", [[
+      local names = { "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" }
+      for _, from in ipairs(names) do
+        for _, to in ipairs(names) do
+          local x = dc.ones(from .. "[2]"):cast(to)
+          assert(x.dtype == to and (x[1]:item() == 1 or x[1]:item() == true), from .. to)
+        end
+      end
+      print(#names)]], "13" },
+    { "in typed functions", [[
+      for _, d in ipairs { "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" } do
+        local f = dc.fn(("f(x: %s[3]) -> %s[3]"):format(d, d), function(x) return x * 2 + 1 end)
+        assert(values(f { 1, 2, 3 }):gsub("%.0", "") == "3 5 7", d)
+      end
+      print(dc.fn("f(x: i64[])", function(x) return x * 2 + 1 end)(math.maxinteger // 2))]],
+      "9223372036854775807" },
     { "whole range of 64 bits", [[
       dc.tensor({ 9007199254740993 }, "i64"):item(), dc.full("i64[1]", math.mininteger):item() == math.mininteger]],
       "9007199254740993 true" },
@@ -338,6 +354,9 @@ function TestRules:test_calls()
       local inner = dc.fn("g(x: f32[]) -> f32[]", function(x) return x * 2 end)
       print(#dc.fn("f(x: f32[n, 3]) -> f32[n, 2]", net)(dc.ones "f32[5, 3]"), dc.fn("f(x: f32[])", call)(1),
         dc.fn("f(x: f32[])", inner)(4))]], "5 2.0 8.0" },
+    { "of C, and without debug information", [[
+      local stripped = load(string.dump(function(y) return y + 1 end, true))
+      print(values(dc.fn("f(x: f32[2])", dc.relu) { -1, 1 }), dc.fn("f(x: f32[])", stripped)(1))]], "0.0 1.0 2.0" },
     { "parameter names are checked", [[dc.fn("f(x: f32[], y: f32[])", function(y, x) return x + y end)]],
       raises = "parameter 1 is 'x' in the signature and 'y' in the function" },
     { "... is refused", [[dc.fn("f(x: f32[])", function(...) return ... end)]], raises = "'...'" },
@@ -434,6 +453,20 @@ function TestRules:test_guards()
     { "a global", changed("", "return x * K", "K = 3"), raises = "K' changed from 2 to 3" },
     { "a tensor in a field", changed("local t = { h = dc.tensor(1) }", "return x * t.h", "t.h = dc.tensor(2)"),
       raises = "captured tensor 't.h' was replaced" },
+    { "a field of a field", changed("local t = { m = { k = 2 } }", "return x * t.m.k", "t.m.k = 3"),
+      raises = "'t.m.k' changed from 2 to 3" },
+    { "an element", changed("local t = { 1, 2 }", "return x * t[1]", "t[1] = 5"), raises = "t[1]" },
+    { "one more element", changed("local t = { 1, 2 }", "for i = 1, #t do x = x * t[i] end return x", "t[3] = 5"),
+      raises = "DC060" },
+    { "one more key", changed("local t = { a = 1 }", "for _, v in pairs(t) do x = x * v end return x", "t.b = 5"),
+      raises = "DC060" },
+    { "nil", changed("local k", "return k and x * k or x * 1", "k = 5"), raises = "captured local 'k'" },
+    { "a table", changed("local t = { k = 2 }", "return x * t.k", "t = { k = 3 }"), raises = "DC060" },
+    { "an equal table", changed("local t = { k = 2 }", "return x * t.k", "t = { k = 2 }") .. " print(#f:info())", "1" },
+    { "a function", changed("local act = dc.relu", "return act(x)", "act = dc.tanh"), raises = "act" },
+    { "a cell", changed("local p = dc.param('f32[]', 2)", "return x * p", "p = dc.param('f32[]', 3)"), raises = "'p'" },
+    { "a layer in a table", changed("local t = { nn.ReLU() }", "for i = 1, #t do x = t[i](x) end return x * 2",
+      "t[2] = nn.Dropout(0.5)"), raises = "DC060" },
     { "the same graph: nothing happens", changed("local k = 2 local n = dc.stats().compiles",
       "return k > 0 and x * 2 or x", "n = dc.stats().compiles k = 3") .. " print(dc.stats().compiles - n)", "0" },
     { "another field of the table", changed("local t = { k = 2, log = 1 }", "return x * t.k", "t.log = 2") ..
@@ -565,6 +598,9 @@ function TestRules:test_gradients()
       local g = dc.grad(x ^ 3, x)
       print(g, dc.grad(g, x))
       print(dc.fn("f(x: f32[])", function(x) return dc.grad(dc.grad(x ^ 3, x), x) end)(3))]], "27.0 18.0; 18.0" },
+    { "custom_grad", [[
+      local f = dc.custom_grad(function(x) return x * 1 end, function(dy) return dy * 10 end)
+      print(dc.fn("f(x: f32[])", function(x) return dc.grad(f(x), x) end)(1))]], "10.0" },
     { "stop_gradient", [[local x = dc.tensor(3) print(dc.grad(x * dc.stop_gradient(x), x))]], "3.0" },
   }
 end
@@ -619,6 +655,18 @@ function TestRules:test_models()
       net[1].weight:set(0)
       net[1].bias:set(0)
       print(values(f { { 1, 2 } }), #f:info())]], "0.0 0.0 1" },
+    { "another parameter is", [[
+      local net = nn.Linear(2, 2)
+      local f = dc.fn("f(x: f32[1, 2])", function(x) return net(x) end)
+      f { { 1, 2 } }
+      net.weight, net.bias = dc.param("f32[2, 2]", 0), dc.param("f32[2]", 7)
+      print(values(f { { 1, 2 } }), #f:info())]], "7.0 7.0 2" },
+    { "dropout", [[
+      local drop, x = nn.Dropout(0.5), dc.ones "f32[1000]"
+      local f = dc.fn("f(x: f32[1000])", function(x) return drop(x) end)
+      print(f(x):eq(f(x)):all(), f(x):eq(0):mean():item() > 0.4, f(x):max())
+      drop:eval()
+      print(f(x):eq(x):all())]], "false true 2.0; true" },
     { "freezing", [[
       local net = nn.Sequential { nn.Linear(2, 2), nn.Linear(2, 1) }
       local opt = optim.SGD(net:parameters(), { lr = 1 })
@@ -654,6 +702,40 @@ function TestRules:test_random_numbers()
       b, a = values(b), values(a)
       dc.seed(5)
       print(a == b, values(dc.randn "f32[3]") == a, values(dc.randn "f32[3]") == b)]], "false true true" },
+    { "inside each site has its own, and each call advances once", [[
+      dc.seed(5)
+      local f = dc.fn("f()", function() return dc.randn "f32[3]", dc.randn "f32[3]" end)
+      local a, b = f()
+      local c, d = f()
+      local count = dc.generator():totable()
+      f()
+      local after = dc.generator():totable()
+      print(a:eq(b):any(), a:eq(c):any(), b:eq(d):any(), after[3] - count[3])
+      dc.seed(5)
+      print(a:eq((f())):all())]], "false false false 1; true" },
+    { "tracing again changes nothing", [[
+      local k = 1
+      local f = dc.fn("f()", function() local _ = k return dc.rand "f32[]" end)
+      local function draw(change)
+        dc.seed(1)
+        local list = {}
+        for i = 1, 4 do
+          k, list[i] = change and i or 1, tostring(f())
+        end
+        return table.concat(list, " ")
+      end
+      print(draw(false) == draw(true))]], "true" },
+    { "values computed again draw the same", [[
+      local block = dc.remat(function(x) return x * dc.rand "f32[3]" end)
+      local f = dc.fn("f(x: f32[3])", function(x) local y = block(x) return y, dc.grad(y:sum(), x) end)
+      local y, slope = f { 1, 1, 1 }
+      print(y:eq(slope):all())]], "true" },
+    { "its state is a cell", [[
+      local before = dc.generator():clone()
+      local a = dc.rand "f32[3]"
+      local b = dc.rand "f32[3]"
+      dc.generator():set(before)
+      print(a:eq(b):any(), a:eq(dc.rand "f32[3]"):all())]], "false true" },
     { "a seed inside", [[
       local f = dc.fn("f()", function() return dc.randn("f32[3]", { seed = 1 }) end)
       print(values(f()) == values(f()))]], "true" },
@@ -667,6 +749,15 @@ function TestRules:test_lazy_code()
       local a = s + 1
       s:set(10)
       print(a)]], "2.0" },
+    { "64 operations without a parameter", [[
+      local before = dc.stats().realized
+      local t = dc.tensor(1) * 1
+      for _ = 1, 62 do
+        t = t + 1
+      end
+      print(dc.stats().realized - before)
+      t = t + 1
+      print(dc.stats().realized - before)]], "0; 1" },
     { "printing never changes dc.grad", [[
       local p = dc.param("f32[]", 3)
       local l = p * p
@@ -730,6 +821,16 @@ function TestRules:test_errors()
     { "expected and got of results", [[
       local _, err = pcall(dc.fn, "f(x: f32[3]) -> f32[4]", function(x) return x end)
       print(err.code, err.expected, err.got)]], "DC0405 f32[4] f32[3]" },
+    { "an error in a coroutine leaves no trace open", [[
+      local f = dc.fn("f(x: f32[n])", function(x) return x:sum(7) end)
+      coroutine.resume(coroutine.create(function() f { 1, 2 } end))
+      collectgarbage()
+      collectgarbage()
+      print(values(dc.zeros "f32[2]" + 1), values(dc.fn("g(x: f32[n])", function(x) return x end) { 1, 2 }))]],
+      "1.0 1.0 1.0 2.0" },
+    { "of operations", [[
+      local _, err = pcall(function() return dc.zeros "f32[2]" + dc.zeros "f32[3]" end)
+      print(err.code, err.op, err.at, err.expected, err.got)]], "DC0301 add script:1 f32[2] f32[3]" },
     { "dims bound so far", [[
       local f = dc.fn("f(x: f32[n, d])", function(x) return x:sum(2) + dc.ones "f32[9]" end)
       f(dc.ones "f32[2, 3]")]], raises = "    dims   n=2, d=3\n" },
