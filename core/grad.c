@@ -90,14 +90,17 @@ static void log1p_vjp(const vjp *v)
     give(v, 0, dc_g2(v->f, DC_OP_DIV, v->g, dc_g2(v->f, DC_OP_ADD, a, dc_g_like(v->f, a, 1))));
 }
 
-/* 2 / sqrt(pi) exp(-a^2) */
+/* 2 / sqrt(pi) exp(-a^2); the factor is no number of 16 bits, so those are computed in f32. */
 static void erf_vjp(const vjp *v)
 {
     dc_func *f = v->f;
-    const dc_ref a = v->n.in[0];
+    const dc_dtype t = (dc_dtype)v->n.dtype, wide = dc_dtype_is_short(t) ? DC_F32 : t;
+    const dc_ref a = wide != t ? dc_g_cast(f, v->n.in[0], wide) : v->n.in[0];
+    const dc_ref g = wide != t ? dc_g_cast(f, v->g, wide) : v->g;
     const dc_ref bell = dc_g1(f, DC_OP_EXP, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_MUL, a, a)));
     const dc_ref slope = dc_g2(f, DC_OP_MUL, bell, dc_g_like(f, a, 1.1283791670955126));
-    give(v, 0, dc_g2(f, DC_OP_MUL, v->g, slope));
+    const dc_ref product = dc_g2(f, DC_OP_MUL, g, slope);
+    give(v, 0, wide != t ? dc_g_cast(f, product, t) : product);
 }
 
 static void sin_vjp(const vjp *v)

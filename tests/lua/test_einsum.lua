@@ -189,8 +189,8 @@ function TestEinsum:test_mistakes_in_the_text()
   raises("einsum: a text such as \"b i, i o -> b o\" is needed, not f32[2, 3]\n    of     f32[2, 3]", "DC0101", a, a)
   raises("einsum: 'i j': -> and the letters of the result are missing", "DC0101", "i j", a)
   raises("einsum: 'i j -> k': 'k' of the result is in no operand", "DC0101", "i j -> k", a)
-  raises("einsum: 'bi,io->bo': 'bo' of the result is in no operand\n  hint: blanks separate letters: \"b i, i o -> b o\"",
-    "DC0101", "bi,io->bo", a, a)
+  raises("einsum: 'bi,io->bo': 'bo' of the result is in no operand\n" ..
+    "  hint: blanks separate letters: \"b i, i o -> b o\"", "DC0101", "bi,io->bo", a, a)
   raises("einsum: 'i j -> i i': 'i' is twice in the result", "DC0101", "i j -> i i", a)
   raises("einsum: 'i j -> i, j': nothing expected behind the result", "DC0101", "i j -> i, j", a)
   raises("einsum: 'i 2 -> i': a letter expected, not '2 -> i'", "DC0101", "i 2 -> i", a)

@@ -17,7 +17,8 @@ local function same(got, want, what)
   if want ~= want then
     lu.assertTrue(got ~= got, what)
   elseif type(want) == "number" and math.abs(want) < inf then
-    lu.assertTrue(math.abs(got - want) <= 1e-6 * math.max(1, math.abs(want)), ("%s: %s, not %s"):format(what, got, want))
+    lu.assertTrue(math.abs(got - want) <= 1e-6 * math.max(1, math.abs(want)), ("%s: %s, not %s"):format(what, got,
+      want))
     if want == 0 then lu.assertEquals(1 / got, 1 / want, what) end
   else
     lu.assertEquals(got, want, what)
@@ -38,7 +39,8 @@ end
 
 TestUnary = {}
 
-local samples = { -2.5, -2, -1.5, -1, -0.5, -0.25, -0.0, 0.0, 0.25, 0.5, 1, 1.5, 2, 2.5, 1e9, -1e9, 1e30, inf, -inf, nan }
+local samples = { -2.5, -2, -1.5, -1, -0.5, -0.25, -0.0, 0.0, 0.25, 0.5, 1, 1.5, 2, 2.5, 1e9, -1e9, 1e30, inf,
+  -inf, nan }
 
 local function sign(v) return v > 0 and 1 or v < 0 and -1 or v end
 local function trunc(v) return v < 0 and (math.abs(v) < inf and -(math.abs(v) // 1) or v) or v // 1 end
@@ -50,11 +52,13 @@ local functions = {
   trunc = { function(v) return math.abs(v) == inf and v or trunc(v) end, function() return 0 end },
   square = { function(v) return math.abs(v) > 1e19 and v == v and inf or f32(v * v) end, function(v) return 2 * v end },
   reciprocal = { function(v) return 1 / v end, function(v) return -1 / (v * v) end },
-  rsqrt = { function(v) return v < 0 and nan or 1 / math.sqrt(v) end, function(v) return v > 0 and -0.5 * v ^ -1.5 end },
+  rsqrt = { function(v) return v < 0 and nan or 1 / math.sqrt(v) end,
+    function(v) return v > 0 and -0.5 * v ^ -1.5 end },
   isnan = { function(v) return v ~= v end },
   isinf = { function(v) return v == inf or v == -inf end },
   isfinite = { function(v) return v == v and v ~= inf and v ~= -inf end },
-  relu = { function(v) return v ~= v and v or v > 0 and v or 0 end, function(v) return v > 0 and 1 or v == 0 and 0.5 or 0 end },
+  relu = { function(v) return v ~= v and v or v > 0 and v or 0 end,
+    function(v) return v > 0 and 1 or v == 0 and 0.5 or 0 end },
 }
 
 function TestUnary:test_values()
@@ -69,7 +73,8 @@ end
 function TestUnary:test_inside_a_typed_function()
   for name in pairs(functions) do
     local want = dc.tensor(samples)[name](dc.tensor(samples))
-    local f = dc.fn(("f(x: f32[%d]) -> %s[%d]"):format(#samples, want.dtype, #samples), function(x) return x[name](x) end)
+    local f = dc.fn(("f(x: f32[%d]) -> %s[%d]"):format(#samples, want.dtype, #samples),
+      function(x) return x[name](x) end)
     local got, expected = f(samples):totable(), want:totable()
     for i = 1, #samples do same(got[i], expected[i], name .. " of " .. samples[i]) end
   end
@@ -82,7 +87,8 @@ function TestUnary:test_gradients()
       local got = slopes(dc[name], at)
       for i, v in ipairs(at) do
         local want = f[2](v)
-        if want and math.abs(want) < inf then same(math.abs(got[i]) == 0 and 0 or got[i], want, name .. "'(" .. v .. ")") end
+        if want and math.abs(want) < inf then same(math.abs(got[i]) == 0 and 0 or got[i], want,
+          name .. "'(" .. v .. ")") end
       end
     end
   end
@@ -170,7 +176,8 @@ function TestUnary:test_small_and_large_arguments()
   lu.assertEquals(dc.tensor({ inf, -inf, 100, -200 }):expm1():totable(), { inf, -1, inf, -1 })
   lu.assertEquals(dc.tensor({ inf, -1 }):log1p():totable(), { inf, -inf })
   lu.assertIsNaN(dc.tensor(-2):log1p():item())
-  lu.assertEquals(dc.tensor({ 0.5, 1.5, 2.5, -0.5, -1.5, 1e30, inf }):round():totable(), { 0, 2, 2, -0.0, -2, f32(1e30), inf })
+  lu.assertEquals(dc.tensor({ 0.5, 1.5, 2.5, -0.5, -1.5, 1e30, inf }):round():totable(), { 0, 2, 2, -0.0, -2,
+    f32(1e30), inf })
   lu.assertEquals(dc.tensor({ 1000, -1000 }):softplus():totable(), { 1000, 0 })
   near(dc.tensor(-20):softplus():item(), math.exp(-20), "softplus")
   lu.assertEquals(slopes(dc.softplus, { 1000, -1000, 0 }), { 1, 0, 0.5 })
@@ -189,7 +196,8 @@ function TestUnary:test_gelu()
     local want = 0.5 * (1 + erf(v / math.sqrt(2))) + v * math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
     lu.assertAlmostEquals(slope[i], want, 1e-6)
   end
-  raises("gelu: approximate is \"tanh\" or \"none\", not the string 'erf'", "DC0101", dc.gelu, dc.zeros "f32[1]", { approximate = "erf" })
+  raises("gelu: approximate is \"tanh\" or \"none\", not the string 'erf'", "DC0101", dc.gelu, dc.zeros "f32[1]",
+    { approximate = "erf" })
   raises("gelu: i32[1]: a float is needed", "DC0202", dc.gelu, dc.zeros "i32[1]")
   raises("sin: i32[1]: f32 is needed", "DC0202", dc.sin, dc.zeros "i32[1]")
 end
@@ -362,7 +370,8 @@ end
 
 function TestTake:test_outside_is_an_error()
   local a = dc.zeros "f32[10]"
-  raises("take: index 12 outside 0..9 of axis 1 at position 4", "DC0701", a.take, a, dc.tensor({ 0, 9, 3, 12, 99 }, "i32"))
+  raises("take: index 12 outside 0..9 of axis 1 at position 4", "DC0701", a.take, a, dc.tensor({ 0, 9, 3, 12, 99 },
+    "i32"))
   raises("take: index -1 outside 0..2 of axis 2 at position [2, 1]", "DC0701", function()
     return self.a:take({ { 0, 2 }, { -1, 0 } }, 2)
   end)
@@ -397,8 +406,8 @@ function TestTake:test_put_at_integers()
   raises("put: index 2 outside 0..1 of axis 1 at position 1", "DC0701", self.a.put, self.a, dc.tensor({ 2 }, "i32"), 0)
   raises("put: dtypes differ: f32[2, 3] and i32[3]", "DC0201", self.a.put, self.a, i, dc.zeros "i32[3]")
   raises("put: 0.5 does not fit i32", "DC0203", function() return dc.zeros "i32[3]":put(i, 0.5) end)
-  local g = dc.fn("g(x: f32[3], v: f32[2], i: i32[2]) -> f32[3], f32[2]", function(x, v, i)
-    local d = dc.grad((x:put(i, v) * dc.tensor { 1, 2, 3 }):sum(), { x, v })
+  local g = dc.fn("g(x: f32[3], v: f32[2], at: i32[2]) -> f32[3], f32[2]", function(x, v, at)
+    local d = dc.grad((x:put(at, v) * dc.tensor { 1, 2, 3 }):sum(), { x, v })
     return d[1], d[2]
   end)
   local gx, gv = g({ 0, 0, 0 }, { 1, 1 }, { 2, 0 })

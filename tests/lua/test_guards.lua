@@ -40,6 +40,7 @@ function TestLocals:test_one_that_does_not()
     said[1] = k
     return x * 2
   end)
+  lu.assertEquals(said[1], 2)
   f(3)
   f(3)
   local before = dc.stats()

@@ -68,7 +68,8 @@ function TestConcat:test_mistakes()
   raises("concat: dtypes differ: f32[1] and i32[1]", "DC0201", dc.concat, { z "f32[1]", z "i32[1]" })
   raises("concat: f32[1] has 1 axes, tensor 3 has 2", "DC0302", dc.concat, { z "f32[1]", z "f32[1]", z "f32[1, 1]" })
   raises("concat: a list of at least one tensor is needed", "DC0101", dc.concat, {})
-  raises("concat: a list of tensors is needed, as in dc.concat({ a, b }, 1), not f32[1]", "DC0101", dc.concat, z "f32[1]", z "f32[1]")
+  raises("concat: a list of tensors is needed, as in dc.concat({ a, b }, 1), not f32[1]", "DC0101", dc.concat,
+    z "f32[1]", z "f32[1]")
   raises("concat: element 2 of the list is the number 1, a tensor is needed", "DC0101", dc.concat, { z "f32[1]", 1 })
   raises("concat: axis 1 of a scalar, which has no axes", "DC0101", dc.concat, { z "f32[]" })
 end
@@ -150,5 +151,6 @@ function TestTurn:test_roll()
   lu.assertEquals(dc.tensor({ { 1, 2 }, { 3, 4 } }):roll(1, 2):totable(), { { 2, 1 }, { 4, 3 } })
   lu.assertEquals(type_of(dc.zeros "f32[n=2]":roll(1)), "f32[n=2]")
   lu.assertEquals(dc.zeros "f32[0]":roll(3).shape, { 0 })
-  raises("roll: an axis is needed, a number or a name, not nil", "DC0101", function() return dc.zeros "f32[2, 2]":roll(1) end)
+  raises("roll: an axis is needed, a number or a name, not nil", "DC0101",
+    function() return dc.zeros "f32[2, 2]":roll(1) end)
 end

@@ -40,7 +40,7 @@ function TestLazy:test_every_reader_sees_the_value()
   local c = dc.state "f32[2]"
   c:set(x * 3)
   lu.assertEquals(c:totable(), { 3, 6 })
-  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x + 1 end)
+  local f = dc.fn("f(v: f32[2]) -> f32[2]", function(v) return v + 1 end)
   lu.assertEquals(f(x * 2):totable(), { 3, 5 })
 end
 
@@ -329,7 +329,8 @@ end
 
 function TestGrad:test_an_optimiser_outside()
   local nn, optim = require "deepc.nn", require "deepc.optim"
-  local x, y = dc.randn("f32[16, 4]", { seed = 1 }), dc.tensor({ 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0 }, "i32[16]")
+  local x, y = dc.randn("f32[16, 4]", { seed = 1 }), dc.tensor({ 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0 },
+    "i32[16]")
   for _, make in ipairs {
     function(p) return optim.SGD(p, { lr = 0.1, momentum = 0.9 }) end,
     function(p) return optim.Adam(p, { lr = 0.01 }) end,

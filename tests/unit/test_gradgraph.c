@@ -193,7 +193,8 @@ static bool stops(const trial *t)
 {
     const bool *live = dc_func_live(t->f, &t->m->arena);
     for (dc_ref r = 1; r < t->f->node.n; r++)
-        if (live[r] && dc_node_at(t->f, r)->op == DC_OP_STOP && is_float(t->f, r))
+        if (live[r] && is_float(t->f, r) &&
+            (dc_node_at(t->f, r)->op == DC_OP_STOP || dc_node_at(t->f, r)->op == DC_OP_CUSTOM))
             return true;
     return false;
 }
@@ -208,9 +209,13 @@ static void check_slope(const trial *t, uint64_t seed)
         return;
     judged++;
     flat += closer == 0;
-    if (!CHECK(fabs(got - closer) <= TOLERANCE * (1 + size)))
-        printf("    seed %llu: slope %.12g, by differences %.12g\n", (unsigned long long)seed, got,
-               closer);
+    if (!CHECK(fabs(got - closer) <= TOLERANCE * (1 + size))) {
+        dc_text text = {0};
+        dc_func_print(t->f, &text);
+        printf("    seed %llu: slope %.12g, by differences %.12g, of\n%s", (unsigned long long)seed,
+               got, closer, text.s);
+        dc_text_free(&text);
+    }
 }
 
 static bool check_seed(uint64_t seed)

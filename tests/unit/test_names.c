@@ -69,7 +69,7 @@ static void test_elementwise(void)
         {"f32[1]", "f32[n=1]", "f32[n=1]"},
         {"f32[n=1]", "f32[n=1]", "f32[n=1]"},
         {"f32[n=2]", "f32[k=2]", "add: axis 1: 'n' against 'k'"},
-        {"f32[n=2, k=2]", "f32[k=2, n=2]", "add: axis 1: 'n' against 'k'"},
+        {"f32[n=2, k=2]", "f32[k=2, n=2]", "add: axis 2: 'k' against 'n'"},
         {"f32[b=5, n=2]", "f32[b=2]", "add: axis 2: 'n' against 'b'"},
         {"f32[n=1]", "f32[5]", "add: axis 1: named 'n' of size 1 does not stretch to 5"},
         {"f32[5]", "f32[n=1]", "add: axis 1: named 'n' of size 1 does not stretch to 5"},
