@@ -143,7 +143,7 @@ void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *dec
  * noted with the values of their captured locals. dc_guard_begin pushes nothing; dc_guard_end makes
  * guards of what was noted and raises where a captured local was assigned.
  */
-void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int body_idx);
+void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx);
 dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
 /* The fields of the plain table at idx, which is called so, are guarded too. */
 void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);

@@ -275,13 +275,13 @@ static void on_call(lua_State *L, lua_Debug *ar)
         see_call(L, d, t, ar);
 }
 
-void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int body_idx)
+void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx)
 {
     body_idx = lua_absindex(L, body_idx);
     dc_trace_push_refs(L, t);
     lua_newtable(L);
     lua_setfield(L, -2, "seen");
-    lua_pushvalue(L, body_idx);
+    lua_pushvalue(L, fn_idx); /* the body, and values of static parameters */
     lua_setfield(L, -2, "body");
     lua_pop(L, 1);
     t->hook = lua_gethook(L);

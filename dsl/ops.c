@@ -414,10 +414,12 @@ void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t
     }
 }
 
-static void alias(lua_State *L, int table, const char *from, const char *to)
+static void rename_field(lua_State *L, int table, const char *from, const char *to)
 {
     lua_getfield(L, table, from);
     lua_setfield(L, table, to);
+    lua_pushnil(L);
+    lua_setfield(L, table, from);
 }
 
 static void set_operators(lua_State *L, int methods, int meta)
@@ -443,7 +445,7 @@ void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
     dc_ops_composites(L, d, composites, DC_COUNTOF(composites), methods, module);
     publish(L, d, l_cast, 0, "cast", methods, module);
     publish(L, d, l_matmul, 0, "matmul", methods, module);
-    alias(L, methods, "not", "bit_not"); /* `not` is a word of Lua */
-    alias(L, module, "not", "bit_not");
+    rename_field(L, methods, "not", "bit_not"); /* `not` is a word of Lua */
+    rename_field(L, module, "not", "bit_not");
     set_operators(L, methods, meta);
 }

@@ -42,8 +42,11 @@ static void enter_function(lua_State *L, walk *w, int at)
 
 static void enter_table(lua_State *L, walk *w, int at)
 {
-    for (lua_pushnil(L); lua_next(L, at) != 0;)
+    for (lua_pushnil(L); lua_next(L, at) != 0;) {
         add(L, w);
+        lua_pushvalue(L, -1);
+        add(L, w);
+    }
 }
 
 static void enter_userdata(lua_State *L, walk *w, int at)

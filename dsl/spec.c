@@ -67,7 +67,7 @@ static int l_scope_close(lua_State *L)
 }
 
 /* The trace begins: from here on what L does is recorded. */
-static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int body_idx)
+static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int fn_idx, int body_idx)
 {
     dc_trace *t = s->trace;
     body_idx = lua_absindex(L, body_idx);
@@ -79,7 +79,7 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     *g = (scope){d, t, {&fn->sig, &s->key.bind, fn->name, L, NULL}};
     luaL_setmetatable(L, GUARD);
     lua_toclose(L, -1);
-    dc_guard_begin(L, d, t, body_idx);
+    dc_guard_begin(L, d, t, fn_idx, body_idx);
     t->L = L;
     t->depth = dc_trace_depth(L);
     t->frame = &g->frame;
@@ -315,6 +315,19 @@ static dc_status keep_declared(dc_job *j, void *arg)
     return DC_OK;
 }
 
+/* Static arguments, which begin at idx: what plain tables among them hold is guarded. */
+static void watch_statics(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t, int idx)
+{
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        if (fn->sig.param[i].type != NULL || lua_type(L, idx + i) != LUA_TTABLE)
+            continue;
+        if (lua_getmetatable(L, idx + i))
+            lua_pop(L, 1);
+        else
+            dc_guard_watch(L, d, t, idx + i, fn->sig.param[i].name);
+    }
+}
+
 /* Runs the body of the function at fn_idx in the trace of s (on top) and takes its results. */
 static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 {
@@ -325,7 +338,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     const char *where = dc_place_of_function(L, d, at + 1);
     beginning b = {d, fn, s, where};
     dc_error_check(L, d, dc_protect(&d->rt->job, begin_body, &b), fn->name);
-    push_scope(L, d, fn, s, at + 1); /* at + 2; results from at + 3 on */
+    push_scope(L, d, fn, s, fn_idx, at + 1); /* at + 2; results from at + 3 on */
     dc_trace_push_refs(L, s->trace);
     lua_pushvalue(L, -1);
     lua_setiuservalue(L, at, DC_SPEC_REFS);
@@ -335,6 +348,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     lua_pushvalue(L, at + 1);
     argument a = {.d = d, .fn = fn, .s = s};
     dc_fn_push_arguments(L, d, fn, fn_idx, &s->key, push_argument, &a);
+    watch_statics(L, d, fn, s->trace, lua_gettop(L) - fn->sig.nparam + 1);
     lua_call(L, fn->sig.nparam, LUA_MULTRET);
     dc_fn_leaves *v = lua_newuserdatauv(L, sizeof *v, 0);
     lua_insert(L, at + 3);

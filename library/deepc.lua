@@ -539,8 +539,6 @@ dc.bit_xor = Tensor.bit_xor
 ---@return deepc.Tensor
 function Tensor:bit_not() end
 dc.bit_not = Tensor.bit_not
-Tensor["not"] = Tensor.bit_not
-dc["not"] = Tensor.bit_not
 
 ---a << b; 0 where b is the width or more.
 ---

@@ -463,3 +463,22 @@ function TestNotes:test_what_a_specialisation_differs_in()
     lu.assertStrContains(text, why)
   end
 end
+
+TestStaticArguments = {}
+
+function TestStaticArguments:test_what_a_table_holds_is_guarded()
+  local o = { k = 2 }
+  local f = dc.fn("f(x: f32[], o) -> f32[]", function(x, o) return x * o.k end) -- luacheck: ignore 431
+  lu.assertEquals(f(1, o):item(), 2)
+  o.k = 3
+  fails("captured field 'o.k' changed from 2 to 3 and changes the graph of 'f'", until_looked, f, 1, o)
+end
+
+function TestStaticArguments:test_what_a_function_captured_is_guarded()
+  local k = 2
+  local function scale(x) return x * k end
+  local f = dc.fn("f(x: f32[], act) -> f32[]", function(x, act) return act(x) end)
+  lu.assertEquals(f(1, scale):item(), 2)
+  k = 3
+  fails("captured local 'k' changed from 2 to 3 and changes the graph of 'f'", f, 1, scale)
+end

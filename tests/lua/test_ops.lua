@@ -261,8 +261,9 @@ function TestTable:test_every_elementwise_row_is_a_method_and_a_function()
   for _, op in ipairs(dc.ops()) do
     if op.class == "element-wise" and op.name ~= "threefry" then
       seen = seen + 1
-      lu.assertIsFunction(dc[op.name])
-      lu.assertIsFunction(dc.zeros "f32[]"[op.name])
+      local name = op.name == "not" and "bit_not" or op.name -- `not` is a word of Lua
+      lu.assertIsFunction(dc[name])
+      lu.assertIsFunction(dc.zeros "f32[]"[name])
     end
   end
   lu.assertTrue(seen >= 20)
