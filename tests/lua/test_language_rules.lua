@@ -483,6 +483,28 @@ function TestRules:test_guards()
     { "an assigned local", [[
       local total = 0
       dc.fn("f(x: f32[])", function(x) total = total + x end)]], raises = "captured local 'total' is assigned" },
+    { "a local read in a coroutine", changed("local k = 2",
+      "return coroutine.wrap(function() return x * k end)()", "k = 3"), raises = "captured local 'k'" },
+    { "a local of a metamethod", changed(
+      "local k = 2 local o = setmetatable({}, { __index = function() return k end })",
+      "return x * o.a", "k = 3"), raises = "captured local 'k'" },
+    { "a local of a typed function inside", changed(
+      "local k = 2 local g = dc.fn('g(x: f32[])', function(x) return x * k end)",
+      "return g(x) + 1", "k = 3"), raises = "captured local 'k'" },
+    { "a hidden counter", [[
+      local words = ("a b c"):gmatch "%a"
+      local f = dc.fn("f(x: f32[])", function(x) return words() == "a" and x * 1 or x * 2 end)
+      f(1)
+      f(1)]], raises = "DC0607" },
+    { "a static parameter's field", [[
+      local options = { k = 2 }
+      local f = dc.fn("f(x: f32[], o)", function(x, o) return x * o.k end)
+      f(1, options)
+      f(1, options)
+      options.k = 3
+      for _ = 1, 16 do
+        f(1, options)
+      end]], raises = "k' changed from 2 to 3" },
     { "math.random", [[dc.fn("f(x: f32[])", function(x) return x * math.random() end)]], raises = "math.random" },
     { "under another name", [[
       local r = math.random
@@ -544,6 +566,13 @@ function TestRules:test_cells()
       local s = dc.state("f32[]", 1)
       local f = dc.fn("f(x: f32[1, 3], y: i32[1])", function(x, y) s:set(5) return nn.cross_entropy(x, y) end)
       print(pcall(f, { { 1, 2, 3 } }, { 7 }) == false, s)]], "true 1.0" },
+    { "cells made inside are made once", [[
+      local f = dc.fn("f(x: f32[])", function(x)
+        local s = dc.state("f32[]", 1)
+        s:set(s + x)
+        return s * 1
+      end)
+      print(f(1), f(1), f(1))]], "2.0 3.0 4.0" },
     { "arguments are never donated", [[
       local x = dc.ones "f32[4]"
       local y = dc.fn("f(x: f32[4])", function(x) return x + 1 end)(x)
@@ -683,6 +712,14 @@ function TestRules:test_models()
         kept = kept or x
       end
       local _ = kept + 1]], raises = "DC0107" },
+    { "results and states of them are their own", [[
+      local set, state, kept = data.set(dc.iota "f32[4]", dc.iota(4)), dc.state "f32[2]", {}
+      local f = dc.fn("f(x: f32[2])", function(x) return x end)
+      for x in set:batches { size = 2 } do
+        kept[#kept + 1] = f(x)
+        state:set(x)
+      end
+      print(values(kept[1]), values(kept[2]), values(state))]], "0.0 1.0 2.0 3.0 2.0 3.0" },
     { "clones stay, recipes keep their values", [[
       local set, kept, later = data.set(dc.iota "f32[4]", dc.iota(4)), {}, {}
       for x in set:batches { size = 2 } do
@@ -821,6 +858,9 @@ function TestRules:test_errors()
     { "expected and got of results", [[
       local _, err = pcall(dc.fn, "f(x: f32[3]) -> f32[4]", function(x) return x end)
       print(err.code, err.expected, err.got)]], "DC0405 f32[4] f32[3]" },
+    { "other errors pass through", [[
+      local _, err = pcall(dc.fn, "f(x: f32[2])", function(x) error { code = 7, x } end)
+      print(err.code, pcall(dc.fn, "f(x: f32[2])", function(x) local t return x + t.x end) == false)]], "7 true" },
     { "an error in a coroutine leaves no trace open", [[
       local f = dc.fn("f(x: f32[n])", function(x) return x:sum(7) end)
       coroutine.resume(coroutine.create(function() f { 1, 2 } end))
