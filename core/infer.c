@@ -111,13 +111,6 @@ static dc_status dtype_u32(const site *s)
     return alike(s, 0);
 }
 
-static dc_status dtype_f32(const site *s)
-{
-    for (int i = 0; i < s->nin; i++)
-        DC_TRY(need(s, i + 1, s->in[i].dtype == DC_F32, "f32"));
-    return alike(s, 0);
-}
-
 static dc_status dtype_sel(const site *s)
 {
     DC_TRY(need(s, 1, s->in[0].dtype == DC_BOOL, "bool"));

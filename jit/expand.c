@@ -451,139 +451,6 @@ static dc_fv expand_erf(const use *u)
     return pick(u, op2(u, DC_K_LT, size, one), low, signed_high);
 }
 
-/* Sine and cosine of f32 --------------------------------------------------------------------- */
-
-/* The first 224 bits of 1 / (2 pi) behind the point, and 32 zeros in front. */
-static const uint32_t turn_bits[] = {0,          0x28be60db, 0x9391054a, 0x7f09d5f4,
-                                     0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea};
-
-static dc_fv u32_of(const use *u, uint32_t v)
-{
-    return bits(u, DC_U32, v);
-}
-
-/* The product of a 24-bit and a 32-bit number, in two words. */
-static void product(const use *u, dc_fv m, dc_fv w, dc_fv *high, dc_fv *low)
-{
-    const dc_fv half = u32_of(u, 16), mask = u32_of(u, 0xffff);
-    const dc_fv mh = op2(u, DC_K_SHR, m, half), ml = op2(u, DC_K_AND, m, mask);
-    const dc_fv wh = op2(u, DC_K_SHR, w, half), wl = op2(u, DC_K_AND, w, mask);
-    const dc_fv ll = op2(u, DC_K_MUL, ml, wl), lh = op2(u, DC_K_MUL, ml, wh);
-    const dc_fv hl = op2(u, DC_K_MUL, mh, wl), hh = op2(u, DC_K_MUL, mh, wh);
-    const dc_fv mid = op2(
-        u, DC_K_ADD, op2(u, DC_K_ADD, op2(u, DC_K_SHR, ll, half), op2(u, DC_K_AND, lh, mask)), hl);
-    *low = op2(u, DC_K_OR, op2(u, DC_K_AND, ll, mask), op2(u, DC_K_SHL, mid, half));
-    *high = op2(u, DC_K_ADD, op2(u, DC_K_ADD, op2(u, DC_K_SHR, lh, half), hh),
-                op2(u, DC_K_SHR, mid, half));
-}
-
-/* Three words of 1 / (2 pi) from bit `place` on. */
-static void window(const use *u, dc_fv place, dc_fv *out)
-{
-    const dc_fv index = op2(u, DC_K_SHR, place, u32_of(u, 5));
-    const dc_fv shift_by = op2(u, DC_K_AND, place, u32_of(u, 31));
-    const dc_fv back = op2(u, DC_K_SUB, u32_of(u, 31), shift_by);
-    dc_fv word[4], is[4];
-    for (int i = 0; i < 4; i++)
-        is[i] = op2(u, DC_K_EQ, index, u32_of(u, (uint32_t)i + 1));
-    for (int k = 0; k < 4; k++) {
-        word[k] = u32_of(u, turn_bits[k]);
-        for (int i = 0; i < 4; i++)
-            word[k] = pick(u, is[i], u32_of(u, turn_bits[k + i + 1]), word[k]);
-    }
-    for (int k = 0; k < 3; k++) {
-        const dc_fv rest = op2(u, DC_K_SHR, op2(u, DC_K_SHR, word[k + 1], u32_of(u, 1)), back);
-        out[k] = op2(u, DC_K_OR, op2(u, DC_K_SHL, word[k], shift_by), rest);
-    }
-}
-
-/*
- * |x| by quarter turns: how many, modulo 4, and what is left, between -pi/4 and pi/4. The mantissa
- * times the bits of 1 / (2 pi) that do not make whole turns (M. Payne, R. Hanek, Radian reduction
- * for trigonometric functions, 1983), so that no argument is too large.
- */
-static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest)
-{
-    const dc_fv pattern = as(u, size, DC_U32), field = op2(u, DC_K_SHR, pattern, u32_of(u, 23));
-    const dc_fv fraction = op2(u, DC_K_AND, pattern, u32_of(u, 0x7fffff));
-    const dc_fv m = op2(u, DC_K_OR, fraction, u32_of(u, 0x800000));
-    const dc_fv near = op2(u, DC_K_LT, size, flt(u, 0.78539816));
-    const dc_fv place = op2(u, DC_K_SUB, pick(u, near, u32_of(u, 126), field), u32_of(u, 118));
-    dc_fv w[3], high, low, mid_high, mid_low, top, ignored;
-    window(u, place, w);
-    product(u, m, w[0], &ignored, &top);
-    product(u, m, w[1], &mid_high, &mid_low);
-    product(u, m, w[2], &high, &ignored);
-    low = op2(u, DC_K_ADD, mid_low, high);
-    const dc_fv carry = pick(u, op2(u, DC_K_LT, low, mid_low), u32_of(u, 1), u32_of(u, 0));
-    top = op2(u, DC_K_ADD, op2(u, DC_K_ADD, top, mid_high), carry);
-    const dc_fv quarters =
-        op2(u, DC_K_SHR, op2(u, DC_K_ADD, top, u32_of(u, 1u << 29)), u32_of(u, 30));
-    const dc_fv left = op2(u, DC_K_SUB, top, op2(u, DC_K_SHL, quarters, u32_of(u, 30)));
-    /* in 2^-32 turns: 13 bits, whose product with 9 bits of 2 pi is exact, and what is left */
-    static const double unit = 0x1.921fb54442d18p-30, high_unit = 0x1.92p-30;
-    const dc_fv near_it = op2(u, DC_K_ADD, left, u32_of(u, 0x10000));
-    const dc_fv coarse = op2(u, DC_K_AND, near_it, u32_of(u, 0xfffe0000u));
-    const dc_fv fine = op2(u, DC_K_SUB, left, coarse);
-    const dc_fv tail =
-        op2(u, DC_K_MUL,
-            dc_fb_convert(u->b, as(u, op2(u, DC_K_SHR, low, u32_of(u, 8)), DC_I32), DC_F32),
-            flt(u, 0x1p-24));
-    const dc_fv small = op2(u, DC_K_ADD, dc_fb_convert(u->b, as(u, fine, DC_I32), DC_F32), tail);
-    const dc_fv large = dc_fb_convert(u->b, as(u, coarse, DC_I32), DC_F32);
-    const dc_fv correction =
-        fma3(u, large, flt(u, unit - high_unit), op2(u, DC_K_MUL, small, flt(u, unit)));
-    const dc_fv angle = fma3(u, large, flt(u, high_unit), correction);
-    *rest = pick(u, near, size, angle);
-    return pick(u, near, u32_of(u, 0), quarters);
-}
-
-/* Of |x| and a number of quarter turns more. */
-static dc_fv wave(const use *u, dc_fv size, uint32_t more, dc_fv *negative)
-{
-    static const double s[] = {2.72498646551e-6, -0.000198400862638, 0.00833333187384,
-                               -0.166666666639};
-    static const double c[] = {-2.7300908168e-7, 2.48005999835e-5, -0.00138888876713,
-                               0.0416666666643};
-    dc_fv r;
-    const dc_fv quarters = op2(u, DC_K_ADD, quarter_turns(u, size, &r), u32_of(u, more));
-    const dc_fv square = op2(u, DC_K_MUL, r, r);
-    const dc_fv sine = fma3(u, op2(u, DC_K_MUL, square, r), polynomial(u, square, s, 4), r);
-    const dc_fv p = op2(u, DC_K_MUL, op2(u, DC_K_MUL, square, square), polynomial(u, square, c, 4));
-    const dc_fv one = flt(u, 1), half = op2(u, DC_K_MUL, square, flt(u, 0.5));
-    const dc_fv w = op2(u, DC_K_SUB, one, half);
-    const dc_fv left = op2(u, DC_K_SUB, op2(u, DC_K_SUB, one, w), half);
-    const dc_fv cosine = op2(u, DC_K_ADD, w, op2(u, DC_K_ADD, left, p));
-    const dc_fv odd = op2(u, DC_K_NE, op2(u, DC_K_AND, quarters, u32_of(u, 1)), u32_of(u, 0));
-    *negative = op2(u, DC_K_SHL, op2(u, DC_K_AND, quarters, u32_of(u, 2)), u32_of(u, 30));
-    return pick(u, odd, cosine, sine);
-}
-
-static dc_fv with_sign(const use *u, dc_fv v, dc_fv size, dc_fv sign)
-{
-    const dc_fv r = as(u, op2(u, DC_K_XOR, as(u, v, DC_U32), sign), DC_F32);
-    return pick(u, op2(u, DC_K_LT, size, flt(u, INFINITY)), r, bits(u, DC_F32, 0x7fc00000));
-}
-
-static dc_fv expand_sin(const use *u)
-{
-    const dc_fv pattern = as(u, u->in[0], DC_U32),
-                sign = op2(u, DC_K_AND, pattern, u32_of(u, 0x80000000u));
-    const dc_fv size = as(u, op2(u, DC_K_XOR, pattern, sign), DC_F32);
-    dc_fv negative;
-    const dc_fv v = wave(u, size, 0, &negative);
-    return with_sign(u, v, size, op2(u, DC_K_XOR, sign, negative));
-}
-
-static dc_fv expand_cos(const use *u)
-{
-    const dc_fv pattern = as(u, u->in[0], DC_U32);
-    const dc_fv size = as(u, op2(u, DC_K_AND, pattern, u32_of(u, 0x7fffffff)), DC_F32);
-    dc_fv negative;
-    const dc_fv v = wave(u, size, 1, &negative);
-    return with_sign(u, v, size, negative);
-}
-
 /* Threefry ---------------------------------------------------------------------------------- */
 
 static dc_fv rotate(const use *u, dc_fv x, int by)
@@ -625,6 +492,8 @@ typedef struct row {
 /* clang-format off */
 #define K(instruction) {DC_K_##instruction, NULL}
 #define F(name)        {DC_K_CONST, expand_##name}
+#define expand_sin     dc_expand_sin
+#define expand_cos     dc_expand_cos
 static const row rows[] = {
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = expand,

@@ -1,10 +1,9 @@
 /*
  * Element-wise rows of core/ops.def as kernel instructions, by their column `expand`.
  *
- * The result is what dc_op_eval gives, bit for bit (a NaN is a NaN), but for exp and log, which are
- * polynomials: at most 2 ulp off over all of f32, exact at 0, 1, infinities and NaN. No expansion
- * branches, calls a library or can trap, whatever the operands are; so all are vectors as well as
- * scalars.
+ * The result is what dc_op_eval gives, bit for bit (a NaN is a NaN), but for rows marked NEAR (exp,
+ * log, sin ...), which are polynomials: at most 2 ulp off, whatever the operand. No expansion
+ * branches, calls a library or can trap; so all are vectors as well as scalars.
  */
 #ifndef DC_JIT_EXPAND_H
 #define DC_JIT_EXPAND_H

@@ -4,6 +4,7 @@
  *
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
  *   expand_f64.c   those of f64
+ *   expand_trig.c  sine and cosine
  *   expand_half.c  conversions of 16-bit floats
  *
  * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower.c).
@@ -70,6 +71,8 @@ dc_fv dc_expand_exp_f64(const use *u);
 dc_fv dc_expand_expm1_f64(const use *u);
 dc_fv dc_expand_log_f64(const use *u);
 dc_fv dc_expand_rem_f64(const use *u);
+dc_fv dc_expand_sin(const use *u);
+dc_fv dc_expand_cos(const use *u);
 
 /* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */
 dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from);

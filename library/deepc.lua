@@ -679,21 +679,21 @@ dc.log1p = Tensor.log1p
 function Tensor:erf() end
 dc.erf = Tensor.erf
 
----The sine, of f32 of any size.
+---The sine, for arguments of any size.
 ---
 ---    dc.tensor { 0, 1 }:sin()
 ---@return deepc.Tensor
 function Tensor:sin() end
 dc.sin = Tensor.sin
 
----The cosine, of f32 of any size.
+---The cosine, for arguments of any size.
 ---
 ---    dc.tensor { 0, 1 }:cos()
 ---@return deepc.Tensor
 function Tensor:cos() end
 dc.cos = Tensor.cos
 
----The tangent, of f32.
+---The tangent.
 ---
 ---    dc.tensor { 0, 1 }:tan()
 ---@return deepc.Tensor

@@ -58,4 +58,49 @@ function TestDtypes:test_sums_of_short_integers_are_i32()
   lu.assertEquals(dc.ones("i64[3]"):sum().dtype, "i64")
 end
 
+-- Every function of floats, lazy and typed, near what it gives in f64; its gradient exists.
+function TestDtypes:test_functions_of_all_floats()
+  local names = [[neg abs exp log sqrt rsqrt square reciprocal sign floor ceil round trunc expm1 log1p erf sin cos
+    tan relu sigmoid tanh silu softplus gelu sum prod mean max min var std norm logsumexp softmax log_softmax cumsum]]
+  local along_axis = { softmax = true, log_softmax = true, cumsum = true }
+  local unit = { f16 = 2 ^ -11, bf16 = 2 ^ -8, f32 = 2 ^ -24, f64 = 2 ^ -53 }
+  local values = { 0.25, 0.5, 0.75 } -- the same in all of them
+  local function flat(t) return type(t) == "table" and t or { t } end
+  for name in names:gmatch "%w+" do
+    local function f(x) return x[name](x, along_axis[name] and 1 or nil) end
+    local want = flat(f(dc.tensor(values, "f64")):totable())
+    for dtype, u in pairs(unit) do
+      local input = dc.tensor(values, dtype)
+      local lazy = f(input)
+      lu.assertEquals(lazy.dtype, dtype)
+      local sig = ("f(x: %s[3]) -> %s[%s], %s[3]"):format(dtype, dtype, table.concat(lazy.shape, ", "), dtype)
+      local typed, slope = dc.fn(sig, function(x)
+        local y = f(x)
+        return y, dc.grad(y:sum(), x, { unused = "zero" })
+      end)(input)
+      lu.assertEquals(#slope:totable(), 3)
+      for i, v in ipairs(want) do
+        local margin, what = 8 * u * math.max(1, math.abs(v)), name .. " of " .. dtype
+        lu.assertAlmostEquals(flat(lazy:totable())[i], v, margin, what)
+        lu.assertAlmostEquals(flat(typed:totable())[i], v, margin, what)
+      end
+    end
+  end
+end
+
+function TestDtypes:test_draws_of_all_dtypes()
+  local function lists(name, dtypes, options)
+    for dtype in dtypes:gmatch "%w+" do
+      local lazy = dc[name](dtype .. "[5]", options)
+      local typed = run(("f() -> %s[5]"):format(dtype), function() return dc[name](dtype .. "[5]", options) end)
+      lu.assertEquals(lazy.dtype, dtype)
+      lu.assertEquals(typed:totable(), lazy:totable(), name .. " of " .. dtype)
+    end
+  end
+  lists("rand", "f16 bf16 f32 f64", { low = -1, high = 1, seed = 3 })
+  lists("randn", "f16 bf16 f32 f64", { std = 2, seed = 3 })
+  lists("randint", "i8 i16 i32 i64 u8 u16 u32 u64", { high = 100, seed = 3 })
+  lists("bernoulli", "bool", { p = 0.5, seed = 3 })
+end
+
 return TestDtypes
