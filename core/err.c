@@ -54,6 +54,20 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact)
     return e->status;
 }
 
+static const char *moved(const char *p, const dc_err *to, const dc_err *from)
+{
+    const uintptr_t at = (uintptr_t)p, text = (uintptr_t)from->text;
+    return at >= text && at < text + sizeof from->text ? to->text + (at - text) : p;
+}
+
+void dc_err_copy(dc_err *to, const dc_err *from)
+{
+    *to = *from;
+    to->fact.op = moved(from->fact.op, to, from);
+    for (size_t i = 0; i < DC_COUNTOF(to->fact.word); i++)
+        to->fact.word[i] = moved(from->fact.word[i], to, from);
+}
+
 dc_status dc_err_take(struct dc_job *j, const dc_err *from)
 {
     if (j->err.status == DC_OK) {

@@ -48,6 +48,9 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact);
 dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *fmt, ...)
     DC_PRINTF(4, 5);
 
+/* A copy that stays when the job fails again. */
+void dc_err_copy(dc_err *to, const dc_err *from);
+
 /* Records another job's failure in this one, unless it has one of its own. Returns the status. */
 dc_status dc_err_take(struct dc_job *j, const dc_err *from);
 

@@ -104,7 +104,8 @@ static int named_axis(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const 
 
 int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op)
 {
-    return dc_args_axis_of(L, d, idx, dc_handle_type(h), op);
+    const dc_type t = *dc_handle_type(h);
+    return dc_args_axis_of(L, d, idx, &t, op);
 }
 
 int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)

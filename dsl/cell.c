@@ -98,6 +98,8 @@ static int make(lua_State *L, const char *op, bool trainable)
     dc_handle *h = dc_handle_new(L, d);
     if (place.where != NULL)
         h->origin = dc_place_intern(d, "made at %s", place.where);
+    if (value != NULL) /* a finalizer may have closed it */
+        value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op), op);
     making a = {d, h, &t, value, trainable};
     if (dc_handle_act(L, d, make_body, &a) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
@@ -182,7 +184,7 @@ static int l_set(lua_State *L)
     if (h->kind != DC_HANDLE_CELL)
         dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL,
                       &(dc_blame){.hint = "cells have :set; dc.state(type, init) makes one"});
-    const dc_type *t = &h->cell->type;
+    const dc_type own = h->cell->type, *t = &own;
     const dc_place place = dc_place_find(L, d);
     setting a = {.d = d, .cell = h->cell, .place = &place};
     const bool plain = lua_type(L, 2) == LUA_TNUMBER || lua_type(L, 2) == LUA_TBOOLEAN;

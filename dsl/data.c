@@ -329,6 +329,7 @@ static int l_gather(lua_State *L)
     a.to = dc_handle_new(L, d);
     a.to->origin = dc_place_intern(d, "a batch");
     a.to->loan = true;
+    a.value = dc_handle_realize(L, d, dc_handle_check(L, d, 1, "batches"), "batches");
     dc_error_check(L, d, dc_protect(&d->rt->job, gather_body, &a), "batches");
     return 1;
 }

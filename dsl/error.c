@@ -189,7 +189,9 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     dc_blame blame = b != NULL ? *b : (dc_blame){0};
     dc_place here;
     dc_operand own;
-    const dc_err *e = &d->rt->job.err;
+    dc_err failure; /* finalizers of the script that run from here on fail and succeed */
+    dc_err_copy(&failure, &d->rt->job.err);
+    const dc_err *e = &failure;
     luaL_checkstack(L, 20, "an error");
     if (e->id == DC_ERR_BUG || e->status == DC_E_BUG)
         d->rt->broken = true;

@@ -19,16 +19,50 @@ enum { LIMIT = 8 };
 
 dc_fn *dc_fn_check(lua_State *L, int idx)
 {
-    return luaL_checkudata(L, idx, FN);
+    dc_fn *fn = luaL_checkudata(L, idx, FN);
+    if (!fn->ready)
+        luaL_error(L, "the typed function was never made");
+    fn->dying = false;
+    return fn;
+}
+
+bool dc_fn_spare(lua_State *L, bool *dying)
+{
+    if (*dying)
+        return false;
+    *dying = true;
+    lua_getmetatable(L, 1);
+    lua_setmetatable(L, 1);
+    return true;
+}
+
+static void drop(dc_fn *fn)
+{
+    if (!fn->ready)
+        return;
+    fn->ready = false;
+    if (fn->prev != NULL)
+        fn->prev->next = fn->next;
+    else
+        fn->d->fns = fn->next;
+    if (fn->next != NULL)
+        fn->next->prev = fn->prev;
+    dc_sig_fini(&fn->sig);
 }
 
 static int l_gc(lua_State *L)
 {
-    dc_fn *fn = dc_fn_check(L, 1);
-    if (fn->ready)
-        dc_sig_fini(&fn->sig);
-    fn->ready = false;
+    dc_fn *fn = luaL_checkudata(L, 1, FN);
+    if (!dc_fn_spare(L, &fn->dying))
+        drop(fn);
     return 0;
+}
+
+void dc_fn_close_all(dc_dsl *d)
+{
+    dc_spec_close_all(d);
+    while (d->fns != NULL)
+        drop(d->fns);
 }
 
 /* ---- definition ------------------------------------------------------------------------------ */
@@ -44,6 +78,10 @@ static dc_status parse_body(dc_job *j, void *arg)
     const parsing *a = arg;
     DC_TRY(dc_sig_parse(j, a->names, a->text, &a->fn->sig));
     a->fn->ready = true;
+    a->fn->next = a->fn->d->fns;
+    if (a->fn->next != NULL)
+        a->fn->next->prev = a->fn;
+    a->fn->d->fns = a->fn;
     return DC_OK;
 }
 
@@ -255,6 +293,7 @@ static int l_fn(lua_State *L)
     dc_fn *fn = lua_newuserdatauv(L, sizeof *fn, DC_FN__USER);
     const int at = lua_gettop(L);
     memset(fn, 0, sizeof *fn);
+    fn->d = d;
     luaL_setmetatable(L, FN);
     parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), fn};
     dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &p), "fn");
@@ -472,6 +511,8 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
     static const luaL_Reg fn[] = {{"fn", l_fn}, {NULL, NULL}};
     luaL_newmetatable(L, FN);
     dc_lib_add(L, d, fn_meta);
+    lua_pushboolean(L, 0); /* no script calls its finalizer */
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
     dc_spec_register(L, d);
     dc_fn_call_register(L);

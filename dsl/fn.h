@@ -30,6 +30,9 @@ typedef struct dc_fn_key {
 } dc_fn_key;
 
 typedef struct dc_fn {
+    dc_dsl *d;
+    struct dc_fn *next, *prev; /* in d->fns, while `ready` */
+    bool dying; /* was finalized once and not used since */
     dc_sig sig;
     const char *name;     /* interned, as are the next two */
     const char *place;    /* ", train.lua:12", or "" */
@@ -52,6 +55,9 @@ typedef struct dc_fn_step {
 } dc_fn_step;
 
 typedef struct dc_spec {
+    dc_dsl *d;
+    struct dc_spec *next, *prev; /* in d->specs, until it is dropped */
+    bool dying; /* as of dc_fn */
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
@@ -87,9 +93,17 @@ int dc_fn_call(lua_State *L);
 void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
 void dc_fn_call_register(lua_State *L);
 
+/*
+ * The first finalizer of the userdata at 1 does no more than to order a second one, which runs when
+ * nothing refers to it still: finalizers of scripts may have brought it back, and Lua may run the
+ * first one in the middle of a call. True the first time.
+ */
+bool dc_fn_spare(lua_State *L, bool *dying);
+
 /* ---- spec.c ---------------------------------------------------------------------------------- */
 
 void dc_spec_register(lua_State *L, dc_dsl *d);
+void dc_spec_close_all(dc_dsl *d);
 /* Traces and checks the function at fn_idx for this key, begins to compile it unless `only_check`;
  * pushes the specialisation. */
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);

@@ -87,6 +87,7 @@ static dc_spec *find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
     for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
         lua_rawgeti(L, list, i);
         dc_spec *s = lua_touserdata(L, -1);
+        s->dying = false;
         if (same_key(&s->key, key) && still_holds(s)) {
             lua_replace(L, list);
             return s;
@@ -103,9 +104,9 @@ static dc_spec *find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
     }
     if (n >= fn->limit)
         refuse_more(L, d, fn, why, n);
+    dc_spec *s = dc_spec_make(L, d, 1, key, false);
     if (n > 0)
         log_difference(d, fn, n + 1, why);
-    dc_spec *s = dc_spec_make(L, d, 1, key, false);
     s->why = n > 0 ? dc_place_intern(d, "%s", why) : NULL;
     dc_fn_add_spec(L, list, s);
     lua_replace(L, list);
@@ -176,6 +177,7 @@ static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
     if (h == NULL || h->kind != DC_HANDLE_CELL)
         return;
     showing a = {h, dc_handle_new(L, d)};
+    dc_handle_check(L, d, idx, fn->name); /* a finalizer may have closed it */
     a.out->origin = h->origin;
     dc_error_check(L, d, dc_protect(&d->rt->job, show_body, &a), fn->name);
     lua_replace(L, idx);
@@ -200,6 +202,12 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
     *arg = (dc_arg){.tensor = dc_handle_held(h)};
     if (arg->tensor == NULL)
         refuse_leaked(L, d, fn, h);
+}
+
+static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
+{
+    for (int i = 0; i < v->n; i++)
+        set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
 }
 
 static DC_NORETURN void raise_fault(lua_State *L, dc_dsl *d, const calling *a)
@@ -238,9 +246,13 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn
         a.out[i]->origin = fn->origin;
         a.out[i]->compiled = fn->name;
     }
-    for (int i = 0; i < v->n; i++)
-        set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
-    const dc_status status = dc_handle_act(L, d, call_body, &a);
+    set_arguments(L, d, fn, s, v);
+    dc_status status = dc_protect(&d->rt->job, call_body, &a);
+    if (status == DC_E_NOMEM) {
+        lua_gc(L, LUA_GCCOLLECT); /* a finalizer may call the same function */
+        set_arguments(L, d, fn, s, v);
+        status = dc_protect(&d->rt->job, call_body, &a);
+    }
     if (status != DC_OK && a.fault.check >= 0)
         raise_fault(L, d, &a);
     dc_error_check(L, d, status, fn->name);
@@ -453,6 +465,7 @@ int dc_fn_call(lua_State *L)
     dc_spec *s;
     if (!tracing && like_last(L, fn)) {
         s = fn->last;
+        s->dying = false;
         dc_fn_take(L, d, fn, 1, &v, &key);
         lua_getiuservalue(L, 1, DC_FN_SPECS);
         lua_rawgetp(L, -1, s);

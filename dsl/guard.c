@@ -594,9 +594,11 @@ void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, int i
     luaL_checkstack(L, 12, "an error");
     refs = lua_absindex(L, refs);
     const uint32_t beyond = g->local.n + g->field.n;
-    if ((uint32_t)i >= beyond)
-        raise_added(L, d, &g->table.at[(uint32_t)i - beyond], fn);
-    const guard *w = guard_at(g, i);
+    if ((uint32_t)i >= beyond) {
+        const guarded_table t = g->table.at[(uint32_t)i - beyond];
+        raise_added(L, d, &t, fn);
+    }
+    const guard was = *guard_at(g, i), *w = &was; /* a finalizer may call fn, which has others then */
     const bool local = (uint32_t)i < g->local.n;
     if (is_tensor(L, &w->was, refs))
         raise_replaced(L, d, w, fn);

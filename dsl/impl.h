@@ -33,6 +33,8 @@ typedef struct dc_dsl {
     uint64_t handed; /* dc_rt.handed when the collector was last stepped */
     dc_handle *live; /* all that hold something, linked */
     uint64_t nlive;  /* so many */
+    struct dc_fn *fns;     /* all that own something, linked; as are specialisations */
+    struct dc_spec *specs;
     dc_scope *scope; /* the open ones, innermost first */
     uint64_t scopes; /* made so far */
     lua_CFunction ipairs; /* its iterator */
@@ -44,9 +46,15 @@ typedef struct dc_dsl {
     int hook_mask, hook_count;
 } dc_dsl;
 
+/* Raises: a finalizer of the script calls us after the context was closed. */
+DC_NORETURN void dc_dsl_refuse_closed(lua_State *L);
+
 static inline dc_dsl *dc_dsl_of(lua_State *L)
 {
-    return lua_touserdata(L, lua_upvalueindex(1));
+    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (d->rt == NULL)
+        dc_dsl_refuse_closed(L);
+    return d;
 }
 
 /* That of a state, where no binding of ours is called; or NULL. */
@@ -427,6 +435,7 @@ dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
 void dc_grad_register(lua_State *L, dc_dsl *d, int module);              /* grad.c */
 void dc_custom_register(lua_State *L, dc_dsl *d, int module);            /* custom.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
+void dc_fn_close_all(dc_dsl *d);
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
 void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */

@@ -64,23 +64,35 @@ static void push_texts(lua_State *L, const dc_trace *t)
     lua_remove(L, -2);
 }
 
+/* Those among the n arguments: all, or none where one raises. */
+static void record_tensors(lua_State *L, dc_dsl *d, dc_trace *t, int n)
+{
+    const uint32_t before = t->print.n;
+    for (int i = 1; i <= n; i++) {
+        printing a = {t, dc_handle_test(L, i)};
+        if (a.h == NULL)
+            continue;
+        const dc_status status = dc_protect(&d->rt->job, print_body, &a);
+        if (status != DC_OK)
+            t->print.n = before;
+        dc_error_check(L, d, status, "print");
+    }
+}
+
 static void record_print(lua_State *L, dc_dsl *d, dc_trace *t)
 {
     const int n = lua_gettop(L);
     luaL_checkstack(L, 8, "dc.print");
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
-        dc_handle *h = dc_handle_test(L, i);
-        if (h != NULL) {
-            printing a = {t, dc_handle_check(L, d, i, "print")};
-            dc_error_check(L, d, dc_protect(&d->rt->job, print_body, &a), "print");
+        if (dc_handle_test(L, i) != NULL)
             lua_pushboolean(L, 0);
-        } else {
+        else
             luaL_tolstring(L, i, NULL);
-        }
         lua_rawseti(L, n + 1, i);
     }
     push_texts(L, t);
+    record_tensors(L, d, t, n);
     lua_insert(L, -2);
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }

@@ -199,6 +199,7 @@ static int l_context_gc(lua_State *L)
     dc_dsl *d = lua_touserdata(L, 1);
     if (d->rt == NULL)
         return 0;
+    dc_fn_close_all(d);
     dc_handle_close_all(d);
     dc_cell_release(d->generator);
     d->generator = NULL;
@@ -282,6 +283,12 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     d->closed = closed;
     d->arg = arg;
     return 1;
+}
+
+void dc_dsl_refuse_closed(lua_State *L)
+{
+    luaL_error(L, "deepc is closed: the state that it belongs to is being closed");
+    DC_BUG("luaL_error returned");
 }
 
 dc_dsl *dc_dsl_in(lua_State *L)

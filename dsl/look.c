@@ -46,6 +46,7 @@ static void finish_text(lua_State *L)
     while (n > 0 && t->s[n - 1] == '\n')
         n--;
     lua_pushlstring(L, t->s != NULL ? t->s : "", n);
+    dc_text_free(t); /* while a state closes no finalizer is run for what is made then */
     lua_remove(L, -2);
 }
 
@@ -76,6 +77,7 @@ static int push_specs(lua_State *L, dc_dsl *d, const dc_fn *fn)
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, list, i);
         looking a = {.d = d, .fn = fn, .s = lua_touserdata(L, -1)};
+        a.s->dying = false;
         lua_pop(L, 1);
         if (a.s->exec != NULL)
             dc_error_check(L, d, dc_protect(&d->rt->job, wait_body, &a), fn->name);
@@ -87,6 +89,7 @@ static dc_spec *spec_at(lua_State *L, int list, int i)
 {
     lua_rawgeti(L, list, i);
     dc_spec *s = lua_touserdata(L, -1);
+    s->dying = false;
     lua_pop(L, 1);
     return s;
 }

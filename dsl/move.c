@@ -60,7 +60,7 @@ static int l_flatten(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_handle *h = dc_handle_check(L, d, 1, "flatten");
-    const dc_type *t = dc_handle_type(h);
+    const dc_type own = *dc_handle_type(h), *t = &own;
     lua_settop(L, 3);
     const int from = lua_isnil(L, 2) ? 0 : dc_args_axis(L, d, 2, h, "flatten");
     const int to = lua_isnil(L, 3) ? t->rank - 1 : dc_args_axis(L, d, 3, h, "flatten");

@@ -19,6 +19,15 @@ static const char GUARD[] = "deepc.tracing";
 
 static void drop_spec(dc_spec *s)
 {
+    dc_dsl *d = s->d;
+    if (d == NULL)
+        return;
+    if (s->prev != NULL)
+        s->prev->next = s->next;
+    else
+        d->specs = s->next;
+    if (s->next != NULL)
+        s->next->prev = s->prev;
     dc_inst_free(s->inst);
     dc_exec_release(s->exec);
     dc_trace_free(s->trace);
@@ -34,16 +43,29 @@ static void drop_spec(dc_spec *s)
 
 static int l_spec_gc(lua_State *L)
 {
-    drop_spec(luaL_checkudata(L, 1, SPEC));
+    dc_spec *s = luaL_checkudata(L, 1, SPEC);
+    if (!dc_fn_spare(L, &s->dying))
+        drop_spec(s);
     return 0;
 }
 
+void dc_spec_close_all(dc_dsl *d)
+{
+    while (d->specs != NULL)
+        drop_spec(d->specs);
+}
+
 /* An empty one; the caller has its user values to fill. */
-static dc_spec *push_spec(lua_State *L, const dc_fn_key *key)
+static dc_spec *push_spec(lua_State *L, dc_dsl *d, const dc_fn_key *key)
 {
     dc_spec *s = lua_newuserdatauv(L, sizeof *s, DC_SPEC__USER);
     *s = (dc_spec){.key = *key};
     luaL_setmetatable(L, SPEC);
+    s->d = d;
+    s->next = d->specs;
+    if (s->next != NULL)
+        s->next->prev = s;
+    d->specs = s;
     return s;
 }
 
@@ -369,7 +391,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check)
 {
     const dc_fn *fn = lua_touserdata(L, fn_idx);
-    dc_spec *s = push_spec(L, key);
+    dc_spec *s = push_spec(L, d, key);
     trace(L, d, fn_idx, s);
     compiling c = {d, fn, s, only_check};
     dc_error_check(L, d, dc_protect(&d->rt->job, compile_body, &c), fn->name);
@@ -446,12 +468,13 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     dc_spec *s = lua_touserdata(L, spec_idx);
     spec_idx = lua_absindex(L, spec_idx);
     const int top = lua_gettop(L);
-    dc_spec *again = push_spec(L, &s->key);
+    dc_spec *again = push_spec(L, d, &s->key);
     trace(L, d, fn_idx, again);
     comparing c = {d, again, s->step.n > 0};
     dc_error_check(L, d, dc_protect(&d->rt->job, compare_body, &c), fn->name);
     if (again->fingerprint == s->fingerprint) {
         take_over(L, spec_idx, top + 1, s, again);
+        drop_spec(again);
         lua_settop(L, top);
         return;
     }

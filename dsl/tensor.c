@@ -64,7 +64,7 @@ static int l_index(lua_State *L)
     if (lua_type(L, 2) != LUA_TSTRING)
         return ends_ipairs(L, d, dc_handle_type(h)) ? 0 : dc_index_get(L, d, h);
     const char *name = lua_tostring(L, 2);
-    const dc_type *t = dc_handle_type(h);
+    const dc_type own = *dc_handle_type(h), *t = &own;
     if (strcmp(name, "shape") == 0) {
         push_shape(L, t);
         return 1;
@@ -100,7 +100,8 @@ static int l_size(lua_State *L)
         dc_error_fact(L, d, DC_ERR_ARG,
                       &(dc_fact){.op = "size", .word = {"an axis is needed, a number or a name"}},
                       &(dc_blame){.hint = "x.shape has all sizes"});
-    lua_pushinteger(L, dc_handle_type(h)->dim[dc_args_axis(L, d, 2, h, "size")]);
+    const dc_type t = *dc_handle_type(h);
+    lua_pushinteger(L, t.dim[dc_args_axis_of(L, d, 2, &t, "size")]);
     return 1;
 }
 
@@ -139,7 +140,7 @@ static int l_item(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_handle *h = check_self(L, d, "item");
-    const dc_type *t = dc_handle_type(h);
+    const dc_type own = *dc_handle_type(h), *t = &own;
     if (dc_type_count(t) != 1) {
         const dc_operand in = {.h = h, .role = "of", .type = *t};
         char text[DC_TYPE_TEXT], sentence[DC_TYPE_TEXT + 40];

@@ -177,10 +177,10 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
             return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.word = {h->fn}});
         *out = h->val;
         return DC_OK;
-    case DC_HANDLE_CLOSED:
+    case DC_HANDLE_CLOSED: /* by a finalizer, since it was looked at */
         break;
     }
-    DC_BUG("the value of a closed handle");
+    return dc_failf(j, DC_ERR_CLOSED, NULL, "the tensor is closed");
 }
 
 /* ---- what it keeps in Lua --------------------------------------------------------------------- */
