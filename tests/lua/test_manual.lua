@@ -368,3 +368,80 @@ function TestCommands:test_tables()
   table.move(rows("jit/passes.def", "\nPASS%((%l+)"), 1, 99, #skip + 1, skip)
   lu.assertEquals(table_words(page, "word"), skip)
 end
+
+TestNames = {}
+
+local function exists(path)
+  local f = io.open(root .. "/" .. path)
+  if f then
+    f:close()
+  end
+  return f ~= nil
+end
+
+local texts = {
+  "README.md", "ARCHITECTURE.md", "HACKING.md", "core/README.md", "jit/README.md", "dsl/README.md", "vm/README.md",
+  "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
+  "docs/training.md", "docs/lazy.md", "docs/errors.md", "docs/prompt.md", "docs/devices.md", "docs/schedules.md",
+  "docs/dependencies.md", "docs/errors/README.md", "docs/reference/README.md",
+}
+
+-- Links lead to files, and headings where they name one.
+function TestNames:test_links()
+  local count = 0
+  for _, path in ipairs(texts) do
+    local folder = path:match "^(.*/)" or ""
+    for target in read(path):gmatch "%]%(([^)]*)%)" do
+      local file, heading = target:match "^([^#]*)#?(.*)$"
+      if not file:match "^%a+:" then
+        local to = file == "" and path or folder .. file
+        while to:find "[^/.]+/%.%./" do
+          to = to:gsub("[^/.]+/%.%./", "", 1)
+        end
+        lu.assertTrue(exists(to), ("%s: %s"):format(path, target))
+        if heading ~= "" then
+          local found = false
+          for line in read(to):gmatch "\n#+ ([^\n]*)" do
+            found = found or line:lower():gsub("[^%w %-_]", ""):gsub(" ", "-") == heading
+          end
+          lu.assertTrue(found, ("%s: %s"):format(path, target))
+        end
+        count = count + 1
+      end
+    end
+  end
+  lu.assertTrue(count > 100, count)
+end
+
+-- Files of the project that a text names are there.
+function TestNames:test_files()
+  local count = 0
+  local folders = {
+    core = true, jit = true, dsl = true, vm = true, formats = true, backends = true, stdlib = true, tests = true,
+    scripts = true, docs = true,
+  }
+  for _, path in ipairs(texts) do
+    for word in read(path):gmatch "%f[%w][%w_/]+%.[a-z]+%f[^%w*]" do
+      if folders[word:match "^(%w+)/"] and not word:match "%u%u" then
+        lu.assertTrue(exists(word), ("%s: %s"):format(path, word))
+        count = count + 1
+      end
+    end
+  end
+  lu.assertTrue(count > 100, count)
+end
+
+-- The table of a folder names each of its files.
+function TestNames:test_tables_of_folders()
+  for _, folder in ipairs { "core", "dsl", "vm", "jit", "stdlib" } do
+    local text = read(folder .. "/README.md"):gsub("[^%w_]", " ")
+    local list = io.popen(("ls '%s/%s'"):format(root, folder))
+    for name in list:lines() do
+      local stem = name:match "^([%w_]+)%.[a-z]+$"
+      if stem and stem ~= "README" and not stem:match "_impl$" then
+        lu.assertStrContains(" " .. text .. " ", " " .. stem .. " ", false, false, folder .. "/" .. name)
+      end
+    end
+    list:close()
+  end
+end
