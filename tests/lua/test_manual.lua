@@ -184,14 +184,18 @@ end
 
 -- Every page runs, prints what it says and raises what it says: at least so many lines and messages.
 local function check_page(path, lines, failures)
+  local function any_line(text) -- lines of the page may move
+    return (text:gsub("%.md:%d+", ".md:N"))
+  end
   dc.seed(0)
   local printed, prints, raised, errors = run_page(path)
   for i, expected in ipairs(prints) do
-    lu.assertEquals(printed[i], expected[1], ("%s:%d"):format(path, expected[2]))
+    lu.assertEquals(any_line(printed[i] or ""), any_line(expected[1]), ("%s:%d"):format(path, expected[2]))
   end
   lu.assertNil(printed[#prints + 1], path)
   for i, expected in ipairs(errors) do
-    lu.assertEquals((raised[i] or "nothing"):sub(1, #expected), expected, path)
+    expected = any_line(expected)
+    lu.assertEquals(any_line(raised[i] or "nothing"):sub(1, #expected), expected, path)
   end
   lu.assertTrue(#prints >= lines and #errors >= failures, path)
 end
