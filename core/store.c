@@ -465,7 +465,7 @@ dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads)
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 {
     DC_TRY(dc_cell_check(c, j, NULL, false));
-    if (!dc_type_same(&c->type, &value->type))
+    if (!dc_type_agrees(&c->type, &value->type))
         return dc_fail(j, DC_ERR_CELL_TYPE,
                        &(dc_fact){.type = {c->type, value->type},
                                   .word = {c->label == NULL ? "a cell" : c->label}});

@@ -95,6 +95,16 @@ bool dc_type_same_shape(const dc_type *a, const dc_type *b)
     return true;
 }
 
+bool dc_type_agrees(const dc_type *a, const dc_type *b)
+{
+    if (!dc_type_same(a, b))
+        return false;
+    for (int k = 0; k < a->rank; k++)
+        if (a->name[k] != NULL && b->name[k] != NULL && a->name[k] != b->name[k])
+            return false;
+    return true;
+}
+
 bool dc_type_same(const dc_type *a, const dc_type *b)
 {
     return a->dtype == b->dtype && dc_type_same_shape(a, b);

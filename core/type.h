@@ -52,6 +52,7 @@ dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim);
 int64_t dc_type_count(const dc_type *t);    /* elements */
 size_t dc_type_bytes(const dc_type *t);
 bool dc_type_same(const dc_type *a, const dc_type *b);       /* dtype and dims; names ignored */
+bool dc_type_agrees(const dc_type *a, const dc_type *b);     /* the same, and no two names differ */
 bool dc_type_same_shape(const dc_type *a, const dc_type *b); /* dims only */
 bool dc_dims_fit(int rank, const int64_t *dim, size_t element); /* may it be addressed? */
 

@@ -169,7 +169,7 @@ static dc_status record_set(dc_job *j, void *arg)
         DC_TRY(dc_trace_value(j, t, a->value, &v));
     else
         DC_TRY(dc_b_bits(j, t->f, want, a->bits, &v));
-    if (!dc_type_same(want, &v.type))
+    if (!dc_type_agrees(want, &v.type))
         return dc_fail(
             j, DC_ERR_CELL_TYPE,
             &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});

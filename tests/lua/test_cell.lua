@@ -193,3 +193,19 @@ function TestGrad:test_needs_a_scalar_of_this_trace()
   fails("loss carries no graph", dc.grad, dc.tensor(1), w)
   fails("grad: a tensor is needed, not nil", dc.fn, "f() -> f32[2]", function() return dc.grad((w * 2):sum(), nil) end)
 end
+
+TestNamesOfCells = {}
+
+function TestNamesOfCells:test_set_asks_for_the_names_too()
+  local c = dc.state "f32[a=2]"
+  c:set(dc.ones "f32[2]") -- an unnamed dim agrees with any name
+  c:set(dc.ones "f32[a=2]")
+  local function fails(f)
+    local ok, err = pcall(f)
+    lu.assertFalse(ok)
+    lu.assertStrContains(tostring(err), "is f32[a=2] and was set to f32[b=2]")
+  end
+  fails(function() c:set(dc.ones "f32[b=2]") end)
+  fails(function() dc.fn("f(x: f32[b=2]) -> ()", function(x) c:set(x) end) end)
+  lu.assertEquals(c:totable(), { 1, 1 })
+end
