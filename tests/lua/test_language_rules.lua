@@ -537,6 +537,13 @@ function TestRules:test_cells()
       function L:init() self.p, self.s = dc.param "f32[2]", dc.state "f32[2]" end
       print(#L():parameters())]], "1" },
     { "set needs exactly its type", [[dc.state "f32[2]":set(dc.ones "f32[3]")]], raises = "DC0407" },
+    { "names that do not differ", [[
+      local s = dc.state "f32[a=2]"
+      s:set(dc.ones "f32[2]")
+      s:set(dc.ones "f32[a=2]" * 2)
+      dc.fn("f(a: f32[a=2]) -> ()", function(a) s:set(a) end)(dc.ones "f32[b=2]")
+      print(values(s))
+      s:set(dc.ones "f32[b=2]")]], raises = "a cell is f32[a=2] and was set to f32[b=2]" },
     { "dtype included", [[dc.state "f32[2]":set(dc.ones "i32[2]")]], raises = "DC0407" },
     { "reads after it see the new value", [[
       local s = dc.state("f32[]", 1)
