@@ -131,7 +131,6 @@ typedef struct setting {
     dc_handle *value;        /* while tracing */
     const dc_tensor *tensor; /* outside */
     uint64_t bits;           /* while tracing, without value */
-    const dc_type *named;    /* of the tensor given, or NULL */
     const dc_place *place;
 } setting;
 
@@ -140,22 +139,9 @@ static const char *name_of(const dc_cell *c)
     return c->label != NULL ? c->label : "a cell";
 }
 
-/* An unnamed dim agrees with any name, two names have to be the same. */
-static dc_status check_names(dc_job *j, const setting *a)
-{
-    const dc_type *t = &a->cell->type;
-    for (int k = 0; a->named != NULL && k < t->rank && k < a->named->rank; k++)
-        if (t->name[k] != NULL && a->named->name[k] != NULL && t->name[k] != a->named->name[k])
-            return dc_fail(
-                j, DC_ERR_CELL_TYPE,
-                &(dc_fact){.op = "set", .type = {*t, *a->named}, .word = {name_of(a->cell)}});
-    return DC_OK;
-}
-
 static dc_status write_body(dc_job *j, void *arg)
 {
     const setting *a = arg;
-    DC_TRY(check_names(j, a));
     return dc_cell_write(a->cell, j, a->tensor);
 }
 
@@ -177,7 +163,6 @@ static dc_status record_set(dc_job *j, void *arg)
     dc_trace *t = a->d->trace;
     const dc_type *want = &a->cell->type;
     dc_val v;
-    DC_TRY(check_names(j, a));
     dc_trace_cell_of(t, a->cell); /* so that cells are numbered in the order of the script */
     dc_func_from(t->f, a->place->where, a->place->path);
     if (a->value != NULL)
@@ -216,11 +201,6 @@ static int l_set(lua_State *L)
     if (tracing && !plain && a.value == NULL)
         a.value = dc_handle_test(L, 2);
     a.cell = dc_handle_check(L, d, 1, "set")->cell; /* a finalizer may have closed it */
-    dc_type named;
-    if (dc_handle_test(L, 2) != NULL) {
-        named = *dc_handle_type(dc_handle_check(L, d, 2, "set"));
-        a.named = &named;
-    }
     if (dc_protect(&d->rt->job, tracing ? record_set : write_body, &a) != DC_OK) {
         dc_operand in[2] = {{.h = h, .role = "cell", .type = *t}};
         const dc_handle *v = dc_handle_test(L, 2);
