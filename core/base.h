@@ -118,6 +118,15 @@ static inline uint64_t dc_hash_mix(uint64_t h, uint64_t v)
     return h ^ (h >> 32);
 }
 
+/* Goes on from h with n bytes, FNV-1a. */
+static inline uint64_t dc_hash_bytes(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *b = bytes;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 0x100000001b3u;
+    return h;
+}
+
 uint64_t dc_clock_ns(void); /* of a clock that never goes back */
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The reference interpreter: the meaning of every operation, slow and plain. Device `eval`, the
- * oracle of all differential tests, and what eager operations outside typed functions run on.
+ * oracle of all differential tests, and what lazy expressions of little work run on.
  *
  * params and results are dense host arrays by index. Results must not overlap parameters.
  *   DC_EVAL_ROUND   every node rounds once to its dtype; sums and products of a reduction or dot

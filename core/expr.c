@@ -299,18 +299,6 @@ int dc_expr_solvable(const dc_expr *e, unsigned known)
     return var;
 }
 
-bool dc_expr_same(const dc_expr *a, const dc_expr *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (int i = 0; i < a->n; i++) {
-        const dc_expr_node *x = &a->node[i], *y = &b->node[i];
-        if (x->op != y->op || x->v != y->v || x->left != y->left || x->right != y->right)
-            return false;
-    }
-    return true;
-}
-
 /* ---- printing ---- */
 
 typedef struct printer {

@@ -94,7 +94,6 @@ int dc_expr_solvable(const dc_expr *e, unsigned known);
 /* The variables that occur, as bits. */
 unsigned dc_expr_vars(const dc_expr *e);
 
-bool dc_expr_same(const dc_expr *a, const dc_expr *b);
 /* "2*n + 1"; var[v] are the names. Returns what snprintf would. */
 int dc_expr_print(const dc_expr *e, const char *const *var, char *out, size_t room);
 

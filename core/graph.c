@@ -66,11 +66,16 @@ static void release_module(void *m)
     dc_module_free(m);
 }
 
+void dc_module_defer(dc_job *j, dc_module *m)
+{
+    dc_job_defer(j, release_module, m);
+}
+
 dc_module *dc_module_new(void)
 {
     dc_job *j = dc_job_here();
     dc_module *m = dc_xalloc(sizeof *m);
-    dc_job_defer(j, release_module, m);
+    dc_module_defer(j, m);
     m->names = dc_names_new();
     dc_job_keep(j, m);
     return m;

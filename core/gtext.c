@@ -367,16 +367,11 @@ static dc_status read_func(parser *p)
     return dc_scan_expect(&p->scan, "}");
 }
 
-static void release_module(void *m)
-{
-    dc_module_free(m);
-}
-
 dc_status dc_module_parse(dc_job *j, const char *text, dc_module **out)
 {
     parser p = {.scan = {j, text, 1, word_length}, .m = dc_module_new()};
     dc_status status = DC_OK;
-    dc_job_defer(j, release_module, p.m);
+    dc_module_defer(j, p.m);
     for (dc_scan_skip(&p.scan); *p.scan.at != '\0' && status == DC_OK; dc_scan_skip(&p.scan))
         status = read_func(&p);
     dc_job_keep(j, p.m);

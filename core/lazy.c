@@ -54,6 +54,16 @@ void dc_lazy_release(dc_lazy *n)
     free_dead(dead);
 }
 
+static void release(void *n)
+{
+    dc_lazy_release(n);
+}
+
+void dc_lazy_defer(dc_job *j, dc_lazy *n)
+{
+    dc_job_defer(j, release, n);
+}
+
 void dc_lazy_drop(dc_lazy *n)
 {
     dc_lazy *dead = NULL;
@@ -67,11 +77,6 @@ void dc_lazy_drop(dc_lazy *n)
     free_dead(dead);
 }
 
-static void release_module(void *m)
-{
-    dc_module_free(m);
-}
-
 dc_lazies *dc_lazy_of(dc_rt *rt)
 {
     dc_job *j = dc_job_here();
@@ -80,7 +85,7 @@ dc_lazies *dc_lazy_of(dc_rt *rt)
     dc_lazies *l = rt->lazy;
     if (l->module == NULL) {
         dc_module *m = dc_module_new();
-        dc_job_defer(j, release_module, m);
+        dc_module_defer(j, m);
         l->scratch = dc_func_new(m, "operation");
         l->empty = dc_arena_mark(&m->arena);
         dc_job_keep(j, m);
@@ -145,7 +150,7 @@ dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out)
 {
     DC_TRY(dc_cell_check(c, j, NULL, true));
     dc_lazy *n = new_node(rt, DC_LAZY_LEAF, &c->type, 0, 0);
-    dc_job_defer(j, (void (*)(void *))dc_lazy_release, n);
+    dc_lazy_defer(j, n);
     n->value = dc_cell_show(c);
     dc_job_keep(j, n);
     n->cell = c->id;

@@ -76,6 +76,7 @@ enum {
 
 dc_lazy *dc_lazy_retain(dc_lazy *n);
 void dc_lazy_release(dc_lazy *n); /* NULL is fine */
+void dc_lazy_defer(dc_job *j, dc_lazy *n); /* dc_job_defer: j releases it */
 
 /* ---- leaves: a new node, owned by the caller ---- */
 

@@ -146,16 +146,11 @@ static void add_nodes(task *t, const char *where, const char *path)
             add_node(t, r, where, path);
 }
 
-static void release_module(void *m)
-{
-    dc_module_free(m);
-}
-
 static dc_status run(task *t, dc_lazy *loss, bool zero, const char *where, const char *path,
                      dc_lazy **out)
 {
     dc_module *m = dc_module_new();
-    dc_job_defer(t->j, release_module, m); /* freed with the entry */
+    dc_module_defer(t->j, m); /* freed with the entry */
     dc_lazy_walk_begin(&t->walk, t->rt, t->j, true);
     dc_lazy_walk_add(&t->walk, loss);
     t->ref = dc_lazy_walk_write(&t->walk, m, &t->f);

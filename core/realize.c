@@ -247,11 +247,6 @@ static dc_status new_entry(const task *t, uint64_t hash, dc_lazy_entry **out)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static void release_tensor(void *t)
-{
-    dc_tensor_release(t);
-}
-
 static dc_status read_leaf(const task *t, const dc_lazy *n, const void **out)
 {
     dc_device *dev = t->rt->device;
@@ -281,7 +276,7 @@ static dc_status interpret(const task *t, const dc_lazy_entry *e, dc_tensor **ma
     for (uint32_t i = 0; i < t->result.n; i++) {
         const dc_type *type = &t->result.at[i]->type;
         DC_TRY(dc_tensor_new(t->rt, j, type, &made[i]));
-        dc_job_defer(j, release_tensor, made[i]);
+        dc_tensor_defer(j, made[i]);
         result[i] = dev->ops->host ? dc_tensor_mem(made[i])
                                    : dc_arena_alloc(&j->scratch, dc_type_bytes(type));
     }

@@ -408,6 +408,11 @@ static void release_cell(void *c)
     dc_cell_release(c);
 }
 
+void dc_cell_defer(dc_job *j, dc_cell *c)
+{
+    dc_job_defer(j, release_cell, c);
+}
+
 static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label)
 {
     if (label != NULL && (c->label = copy_text(label)) == NULL)
@@ -424,7 +429,7 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *lab
     if (c == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
-    dc_job_defer(j, release_cell, c);
+    dc_cell_defer(j, c);
     const dc_status status = fill_cell(c, j, label);
     dc_job_keep(j, c);
     if (status != DC_OK) {

@@ -69,6 +69,7 @@ dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out)
 dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
 dc_tensor *dc_tensor_retain(dc_tensor *t);
 void dc_tensor_release(dc_tensor *t); /* NULL is fine */
+void dc_tensor_defer(dc_job *j, dc_tensor *t); /* dc_job_defer: j releases it */
 static inline void *dc_tensor_mem(const dc_tensor *t)
 {
     return t->store->mem;
@@ -79,6 +80,7 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label,
                       dc_cell **out);
 dc_cell *dc_cell_retain(dc_cell *c);
 void dc_cell_release(dc_cell *c);
+void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value); /* same type, else CELL_TYPE */
 /* Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. */
 dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads);

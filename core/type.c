@@ -343,10 +343,7 @@ void dc_names_free(dc_names *n)
 
 static uint64_t hash_text(const char *s, size_t len)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
-    return dc_hash_mix(h, len);
+    return dc_hash_mix(dc_hash_bytes(0xcbf29ce484222325u, s, len), len);
 }
 
 /* Where the name is or belongs. */

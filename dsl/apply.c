@@ -81,11 +81,6 @@ static dc_status record_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static void release_lazy(void *n)
-{
-    dc_lazy_release(n);
-}
-
 /* A number that the operation is made of is part of the graph; others are arguments. */
 static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand *in, dc_val *out)
 {
@@ -97,7 +92,7 @@ static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand
         DC_TRY(dc_handle_lazy(j, in->h, &n));
     else
         n = dc_lazy_number(rt, t, in->bits);
-    dc_job_defer(j, release_lazy, n);
+    dc_lazy_defer(j, n);
     *out = dc_lazy_operand(rt, n);
     dc_job_keep(j, n);
     dc_lazy_release(n);
@@ -154,8 +149,7 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
                         "the context is broken and can only be closed");
     for (int i = 0; i < a->nout; i++) {
         x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
-        x.out[i]->origin =
-            place.where == NULL ? NULL : dc_place_intern(d, "made at %s", place.where);
+        x.out[i]->origin = dc_place_made(d, place.where);
     }
     dc_status status = dc_protect(j, tracing ? record_body : lazy_body, &x);
     if (status == DC_E_NOMEM && !tracing) {

@@ -339,3 +339,13 @@ uint64_t dc_args_element(lua_State *L, dc_dsl *d, int idx, const char *op, dc_dt
         dc_args_refuse_element(L, d, idx, op, t, "");
     return bits;
 }
+
+bool dc_args_is_plain(lua_State *L, int idx)
+{
+    if (lua_type(L, idx) != LUA_TTABLE)
+        return false;
+    if (!lua_getmetatable(L, idx))
+        return true;
+    lua_pop(L, 1);
+    return false;
+}

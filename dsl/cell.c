@@ -20,17 +20,12 @@ typedef struct making {
     bool trainable;
 } making;
 
-static void release_cell(void *c)
-{
-    dc_cell_release(c);
-}
-
 static dc_status make_body(dc_job *j, void *arg)
 {
     const making *a = arg;
     dc_cell *c;
     DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
-    dc_job_defer(j, release_cell, c);
+    dc_cell_defer(j, c);
     if (a->value != NULL)
         DC_TRY(dc_cell_write(c, j, a->value));
     dc_job_keep(j, c);
@@ -96,8 +91,7 @@ static int make(lua_State *L, const char *op, bool trainable)
         return 1;
     const dc_tensor *value = realized(L, d, 2, &t, op);
     dc_handle *h = dc_handle_new(L, d);
-    if (place.where != NULL)
-        h->origin = dc_place_intern(d, "made at %s", place.where);
+    h->origin = dc_place_made(d, place.where);
     if (value != NULL) /* a finalizer may have closed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op), op);
     making a = {d, h, &t, value, trainable};

@@ -68,9 +68,7 @@ static const char *origin_of(dc_dsl *d, const dc_func *f, dc_ref r)
     const dc_node *n = dc_node_at(f, r);
     if (n->op == DC_OP_PARAM && f->label.at[n->attr[0]] != NULL)
         return dc_place_intern(d, "%s", f->label.at[n->attr[0]]);
-    if (n->origin != 0 && f->origins.at[n->origin].where != NULL)
-        return dc_place_intern(d, "made at %s", f->origins.at[n->origin].where);
-    return NULL;
+    return n->origin != 0 ? dc_place_made(d, f->origins.at[n->origin].where) : NULL;
 }
 
 static dc_status value_body(dc_job *j, void *arg)

@@ -171,11 +171,6 @@ typedef struct reading {
     const char *path;
 } reading;
 
-static void release_tensor(void *t)
-{
-    dc_tensor_release(t);
-}
-
 static dc_status idx_body(dc_job *j, void *arg)
 {
     const reading *a = arg;
@@ -186,7 +181,7 @@ static dc_status idx_body(dc_job *j, void *arg)
     DC_TRY(dc_idx_read(j, a->path, &type, &data));
     dc_job_defer(j, free, data);
     DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
-    dc_job_defer(j, release_tensor, t);
+    dc_tensor_defer(j, t);
     DC_TRY(dev->ops->upload(dev, j, t->store->mem, data, dc_type_bytes(&type)));
     dc_job_keep(j, t);
     dc_handle_fill(a->h, t);
@@ -305,7 +300,7 @@ static dc_status gather_body(dc_job *j, void *arg)
     type.dim[0] = a->count;
     type.name[0] = NULL;
     DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
-    dc_job_defer(j, release_tensor, t);
+    dc_tensor_defer(j, t);
     DC_TRY(gather_rows(a, j, dc_tensor_mem(t), row)); /* what fails releases t */
     dc_job_keep(j, t);
     dc_handle_fill(a->to, t);

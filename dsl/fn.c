@@ -165,7 +165,6 @@ static dc_status give_body(dc_job *j, void *arg)
 static void give(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name, int64_t n)
 {
     giving a = {&fn->sig, b, name, n};
-    DC_UNUSED(L);
     dc_error_check(L, d, dc_protect(&d->rt->job, give_body, &a), fn->name);
 }
 
@@ -179,7 +178,6 @@ static dc_status check_sizes_body(dc_job *j, void *arg)
 static void check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b)
 {
     giving a = {.sig = &fn->sig, .bind = b};
-    DC_UNUSED(L);
     dc_error_check(L, d, dc_protect(&d->rt->job, check_sizes_body, &a), fn->name);
 }
 
@@ -318,11 +316,7 @@ static int l_fn(lua_State *L)
 
 /* ---- looking at them ------------------------------------------------------------------------- */
 
-/*
- * f:check { batch = 64 }: traces and checks for these sizes; nothing is compiled or computed.
- * Static parameters are given by name, as are lengths of lists; optional parameters are there if their
- * name is given (m = true).
- */
+/* Pushes the lengths of the lists of this type to the key; false where a size is missing. */
 static bool shape_of(const dc_fn *fn, const dc_sig_type *t, int64_t length, dc_fn_key *key)
 {
     dc_type out;
@@ -384,6 +378,11 @@ static void check_names(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
     dc_args_options(L, d, idx, "check", known);
 }
 
+/*
+ * f:check { batch = 64 }: traces and checks for these sizes; nothing is compiled or computed.
+ * Static parameters are given by name, as are lengths of lists; optional parameters are there if their
+ * name is given (m = true).
+ */
 static int l_check(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -412,12 +411,6 @@ static int l_check(lua_State *L)
     return 0;
 }
 
-static void set_count(lua_State *L, const char *name, uint64_t n)
-{
-    lua_pushinteger(L, (lua_Integer)n);
-    lua_setfield(L, -2, name);
-}
-
 typedef struct waiting {
     dc_dsl *d;
     dc_spec *s;
@@ -436,18 +429,18 @@ static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
     dc_error_check(L, d, dc_protect(&d->rt->job, info_body, &a), fn->name);
     dc_exec_info_of(s->exec, &info);
     lua_newtable(L);
-    set_count(L, "launches", info.launches);
-    set_count(L, "copies", info.copies);
-    set_count(L, "kernels", info.kernels);
-    set_count(L, "arena_bytes", info.arena_bytes);
-    set_count(L, "arena_lower_bound", info.arena_lower_bound);
+    dc_lib_set(L, "launches", info.launches);
+    dc_lib_set(L, "copies", info.copies);
+    dc_lib_set(L, "kernels", info.kernels);
+    dc_lib_set(L, "arena_bytes", info.arena_bytes);
+    dc_lib_set(L, "arena_lower_bound", info.arena_lower_bound);
     lua_pushnumber(L, info.arena_lower_bound == 0
                           ? 1.0
                           : (double)info.arena_bytes / (double)info.arena_lower_bound);
     lua_setfield(L, -2, "arena_ratio");
-    set_count(L, "donated", info.donated);
-    set_count(L, "denied", info.denied);
-    set_count(L, "nodes", info.nodes);
+    dc_lib_set(L, "donated", info.donated);
+    dc_lib_set(L, "denied", info.denied);
+    dc_lib_set(L, "nodes", info.nodes);
     lua_pushboolean(L, info.interpreted);
     lua_setfield(L, -2, "interpreted");
 }

@@ -177,7 +177,7 @@ void dc_guard_list(lua_State *L, const dc_guards *g, int refs_idx, luaL_Buffer *
 
 void dc_inside_register(lua_State *L, dc_dsl *d, int module);
 /* Shows what dc.print asked for: tensors at first..., texts of the table at idx. */
-void dc_inside_print(lua_State *L, dc_dsl *d, int texts_idx, int first);
+void dc_inside_print(lua_State *L, int texts_idx, int first);
 
 /* ---- static.c -------------------------------------------------------------------------------- */
 

@@ -268,7 +268,7 @@ static int give(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s, int 
 {
     if (s->nout > s->nresult) {
         lua_getiuservalue(L, spec_idx, DC_SPEC_PRINTS);
-        dc_inside_print(L, d, lua_gettop(L), first + (int)s->nresult);
+        dc_inside_print(L, lua_gettop(L), first + (int)s->nresult);
     }
     if (s->nout == s->nresult && fn->flat_results)
         return (int)s->nresult;

@@ -294,13 +294,19 @@ void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_i
         lua_pop(L, 1);
     }
     lua_sethook(L, on_call, LUA_MASKCALL | t->hook_mask, t->hook_count);
+    dc_interrupt_rearm(L, d);
 }
 
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t)
 {
-    DC_UNUSED(d);
+    if (d->hook == on_call) { /* an interruption put its hook in place of ours */
+        d->hook = t->hook;
+        d->hook_mask = t->hook_mask;
+        d->hook_count = t->hook_count;
+    }
     if (lua_gethook(L) == on_call)
         lua_sethook(L, t->hook, t->hook_mask, t->hook_count);
+    dc_interrupt_rearm(L, d);
 }
 
 /* ---- the end of a trace ---------------------------------------------------------------------- */
@@ -331,16 +337,6 @@ static void refuse_assigned(lua_State *L, dc_dsl *d, const dc_guards *g, int ref
         }
         lua_pop(L, 1);
     }
-}
-
-static bool is_plain_table(lua_State *L, int idx)
-{
-    if (lua_type(L, idx) != LUA_TTABLE)
-        return false;
-    if (!lua_getmetatable(L, idx))
-        return true;
-    lua_pop(L, 1);
-    return false;
 }
 
 /* A field of the table called `name`: "cfg.lr", "list[3]"; of globals the key alone. */
@@ -392,7 +388,7 @@ static void guard_table(lua_State *L, dc_dsl *d, dc_guards *g, int refs, const c
                                         .was = keep(L, table + 2, refs)}};
         add(L, d, &field);
         count++;
-        if (is_plain_table(L, table + 2))
+        if (dc_args_is_plain(L, table + 2))
             guard_table(L, d, g, refs, field_name(L, d, name, table + 1), depth - 1);
     }
     const adding a = {.g = g, .what = TABLE, .table = {ref, count, name}};
@@ -416,7 +412,7 @@ static void guard_tables(lua_State *L, dc_dsl *d, dc_guards *g, int refs)
         const guard l = g->local.at[i];
         push_value(L, &l, refs, true);
         const bool globals = strcmp(l.name, "_ENV") == 0 && lua_type(L, -1) == LUA_TTABLE;
-        if (globals || is_plain_table(L, -1))
+        if (globals || dc_args_is_plain(L, -1))
             guard_table(L, d, g, refs, globals ? "" : l.name, DEPTH);
         lua_pop(L, 1);
     }

@@ -62,6 +62,8 @@ dc_dsl *dc_dsl_in(lua_State *L);
 
 /* Adds functions to the table on top; each has the context as its first upvalue. */
 void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn);
+/* t[name] = n for the table on top. */
+void dc_lib_set(lua_State *L, const char *name, uint64_t n);
 /* Pushes one such function. */
 void dc_lib_push(lua_State *L, dc_dsl *d, lua_CFunction fn);
 
@@ -75,6 +77,8 @@ typedef struct dc_place {
 
 dc_place dc_place_find(lua_State *L, dc_dsl *d);
 const char *dc_place_intern(dc_dsl *d, const char *fmt, ...) DC_PRINTF(2, 3);
+/* "made at train.lua:14", the origin of what an operation makes; NULL for NULL. */
+const char *dc_place_made(dc_dsl *d, const char *where);
 /* Where the Lua function at idx is written. */
 const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx);
 /* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil.
@@ -192,6 +196,8 @@ bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits);
 /* Raises for one that does not; where is "[2][3]" or "". */
 DC_NORETURN void dc_args_refuse_element(lua_State *L, dc_dsl *d, int idx, const char *op,
                                         dc_dtype t, const char *where);
+/* A table without a metatable? */
+bool dc_args_is_plain(lua_State *L, int idx);
 /* "a string", "nil", "f32[2, 3]" for sentences; pushes it. */
 const char *dc_args_describe(lua_State *L, int idx);
 

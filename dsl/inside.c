@@ -111,9 +111,8 @@ static int l_print(lua_State *L)
     return 0;
 }
 
-void dc_inside_print(lua_State *L, dc_dsl *d, int texts, int first)
+void dc_inside_print(lua_State *L, int texts, int first)
 {
-    DC_UNUSED(d);
     texts = lua_absindex(L, texts);
     const lua_Integer lines = (lua_Integer)lua_rawlen(L, texts);
     for (lua_Integer i = 1; i <= lines; i++) {

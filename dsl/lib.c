@@ -26,7 +26,7 @@ void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn)
 
 /* ---- what it tells --------------------------------------------------------------------------- */
 
-static void set_count(lua_State *L, const char *name, uint64_t n)
+void dc_lib_set(lua_State *L, const char *name, uint64_t n)
 {
     lua_pushinteger(L, (lua_Integer)n);
     lua_setfield(L, -2, name);
@@ -39,7 +39,7 @@ static int l_stats(lua_State *L)
     const dc_stats *s = &rt->stats;
     dc_jit_settle(rt);
     lua_newtable(L);
-#define COUNT(field) set_count(L, #field, s->field)
+#define COUNT(field) dc_lib_set(L, #field, s->field)
     COUNT(traces);
     COUNT(compiles);
     COUNT(kernels);
@@ -57,7 +57,7 @@ static int l_stats(lua_State *L)
     COUNT(lazy_programs);
     COUNT(lazy_nodes);
 #undef COUNT
-    set_count(L, "handles", dc_dsl_of(L)->nlive);
+    dc_lib_set(L, "handles", dc_dsl_of(L)->nlive);
     lua_pushnumber(L, s->compare_max);
     lua_setfield(L, -2, "compare_max");
     lua_pushstring(L, rt->opt.device);
@@ -97,7 +97,7 @@ static int l_ops(lua_State *L)
         lua_setfield(L, -2, "name");
         lua_pushstring(L, class_name((dc_op)op));
         lua_setfield(L, -2, "class");
-        set_count(L, "operands", row->n);
+        dc_lib_set(L, "operands", row->n);
         lua_pushnumber(L, row->lo);
         lua_setfield(L, -2, "low");
         lua_pushnumber(L, row->hi);

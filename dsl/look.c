@@ -102,12 +102,6 @@ static void set_number(lua_State *L, const char *name, double v)
     lua_setfield(L, -2, name);
 }
 
-static void set_integer(lua_State *L, const char *name, uint64_t v)
-{
-    lua_pushinteger(L, (lua_Integer)v);
-    lua_setfield(L, -2, name);
-}
-
 static void push_lines(lua_State *L, const dc_exec_kernel *k)
 {
     luaL_Buffer b;
@@ -127,11 +121,11 @@ static void push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
     lua_setfield(L, -2, "name");
     push_lines(L, k);
     lua_setfield(L, -2, "lines");
-    set_integer(L, "specialisation", (uint64_t)spec);
-    set_integer(L, "launches", k->launches);
-    set_integer(L, "flops", (uint64_t)k->flops);
-    set_integer(L, "bytes", (uint64_t)k->bytes);
-    set_integer(L, "calls", k->calls);
+    dc_lib_set(L, "specialisation", (uint64_t)spec);
+    dc_lib_set(L, "launches", k->launches);
+    dc_lib_set(L, "flops", (uint64_t)k->flops);
+    dc_lib_set(L, "bytes", (uint64_t)k->bytes);
+    dc_lib_set(L, "calls", k->calls);
     set_number(L, "ms", (double)k->ns / 1e6);
     set_number(L, "gflops", k->ns > 0 ? (double)k->flops * calls / (double)k->ns : 0);
     set_number(L, "gbs", k->ns > 0 ? (double)k->bytes * calls / (double)k->ns : 0);

@@ -39,14 +39,6 @@ static const char *at_place(lua_State *L, const filling *f, int depth)
     return depth == 0 ? "" : lua_pushfstring(L, " at %s", place_in(L, f, depth));
 }
 
-static bool is_plain(lua_State *L, int idx)
-{
-    if (!lua_getmetatable(L, idx))
-        return true;
-    lua_pop(L, 1);
-    return false;
-}
-
 /* The size that the table at idx gives to an axis. */
 static int64_t length_of(lua_State *L, const filling *f, int idx, int depth)
 {
@@ -78,7 +70,7 @@ static void refuse_keys(lua_State *L, const filling *f, int idx, int64_t n, int 
 /* A table without elements has no shape to infer. */
 static void refuse_empty(lua_State *L, const filling *f, int idx, int depth)
 {
-    if (is_plain(L, idx))
+    if (dc_args_is_plain(L, idx))
         refuse_keys(L, f, idx, 0, depth);
     const char *text = lua_pushfstring(L, "the table%s is empty", at_place(L, f, depth));
     dc_error_fact(L, f->d, DC_ERR_LITERAL, &(dc_fact){.op = f->op, .word = {text}},
@@ -144,7 +136,7 @@ static void fill_level(lua_State *L, filling *f, int depth)
                         at_place(L, f, depth), dc_args_describe(L, idx));
     luaL_checkstack(L, 8, "nested tables");
     const int64_t n = length_of(L, f, idx, depth);
-    const bool plain = is_plain(L, idx);
+    const bool plain = dc_args_is_plain(L, idx);
     if (plain)
         refuse_keys(L, f, idx, n, depth);
     if (n != f->type.dim[depth])
@@ -167,8 +159,7 @@ static dc_handle *new_handle(lua_State *L, dc_dsl *d)
 {
     const dc_place place = dc_place_find(L, d);
     dc_handle *h = dc_handle_new(L, d);
-    if (place.where != NULL)
-        h->origin = dc_place_intern(d, "made at %s", place.where);
+    h->origin = dc_place_made(d, place.where);
     return h;
 }
 

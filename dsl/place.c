@@ -54,6 +54,11 @@ const char *dc_place_intern(dc_dsl *d, const char *fmt, ...)
     return intern(d, text);
 }
 
+const char *dc_place_made(dc_dsl *d, const char *where)
+{
+    return where != NULL ? dc_place_intern(d, "made at %s", where) : NULL;
+}
+
 static bool is_script(const lua_Debug *ar)
 {
     return *ar->what != 'C' && strncmp(ar->source, "=deepc/", 7) != 0;

@@ -31,11 +31,6 @@ uint32_t dc_random_bits(uint64_t seed, uint64_t draw, uint64_t i)
 
 static const dc_type state_type = {.dtype = DC_U32, .rank = 1, .dim = {DC_RANDOM_STATE}};
 
-static void release_cell(void *c)
-{
-    dc_cell_release(c);
-}
-
 static dc_status write_state(dc_job *j, dc_cell *c, const uint32_t *state)
 {
     dc_device *dev = c->rt->device;
@@ -54,7 +49,7 @@ static dc_status start(dc_job *j, dc_dsl *d)
     if (c != NULL)
         return write_state(j, c, state);
     DC_TRY(dc_cell_new(d->rt, j, &state_type, "generator", false, &c));
-    dc_job_defer(j, release_cell, c);
+    dc_cell_defer(j, c);
     DC_TRY(write_state(j, c, state));
     dc_job_keep(j, c);
     d->generator = c;

@@ -341,11 +341,7 @@ static dc_status keep_declared(dc_job *j, void *arg)
 static void watch_statics(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t, int idx)
 {
     for (int i = 0; i < fn->sig.nparam; i++) {
-        if (fn->sig.param[i].type != NULL || lua_type(L, idx + i) != LUA_TTABLE)
-            continue;
-        if (lua_getmetatable(L, idx + i))
-            lua_pop(L, 1);
-        else
+        if (fn->sig.param[i].type == NULL && dc_args_is_plain(L, idx + i))
             dc_guard_watch(L, d, t, idx + i, fn->sig.param[i].name);
     }
 }

@@ -192,8 +192,7 @@ static int l_clone(lua_State *L)
     const dc_place place = dc_place_find(L, d);
     const void *from = dc_handle_read(L, d, h, "clone");
     dc_handle *copy = dc_handle_new(L, d);
-    if (place.where != NULL)
-        copy->origin = dc_place_intern(d, "made at %s", place.where);
+    copy->origin = dc_place_made(d, place.where);
     dc_handle_upload(L, d, copy, &t, from, "clone");
     return 1;
 }

@@ -110,11 +110,9 @@ static dc_status content_id(dc_job *j, const dc_tensor *t, uint64_t *out)
     dc_device *dev = t->store->rt->device;
     const size_t bytes = dc_type_bytes(&t->type);
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    unsigned char *copy = dc_arena_alloc(&j->scratch, bytes + 8);
+    void *copy = dc_arena_alloc(&j->scratch, bytes + 8);
     DC_TRY(dev->ops->download(dev, j, copy, dc_tensor_mem(t), bytes));
-    *out = dc_hash_mix(t->type.dtype, bytes);
-    for (size_t i = 0; i < bytes; i++)
-        *out = (*out ^ copy[i]) * 0x100000001b3u; /* FNV-1a */
+    *out = dc_hash_bytes(dc_hash_mix(t->type.dtype, bytes), copy, bytes);
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }

@@ -54,10 +54,7 @@ static dc_status read_log(dc_cl *cl, dc_job *j, cl_program program)
 
 static uint64_t hash_text(const char *s)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (; *s != '\0'; s++)
-        h = (h ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
-    return h;
+    return dc_hash_bytes(UINT64_C(0xcbf29ce484222325), s, strlen(s));
 }
 
 static void release_program(dc_cl *cl, cl_program program)
