@@ -48,22 +48,29 @@ static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n)
     return does;
 }
 
-/* Node r of f once more on other operands; it comes from where r came from. */
+dc_ref dc_g_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in)
+{
+    const dc_node n = *dc_node_at(from, r);
+    const dc_type t = dc_node_type(from, r);
+    const char *where = to->where, *path = to->path;
+    to->where = to->path = NULL;
+    const dc_ref made = n.op == DC_OP_BARRIER
+                            ? dc_g_barrier(to, in[0], in[1])
+                            : dc_g_make(to, (dc_op)n.op, in, n.nin, n.attr, n.nattr, &t);
+    to->where = where;
+    to->path = path;
+    dc_func_copy_origin(to, made, from, r);
+    return made;
+}
+
+/* Node r of f on what stands for its operands; 0: they stay. */
 static dc_ref again(dc_func *f, dc_ref r, const dc_ref *map)
 {
-    const dc_node n = *dc_node_at(f, r);
-    const dc_type t = dc_node_type(f, r);
-    const char *where = f->where, *path = f->path;
-    dc_ref in[DC_MAX_OPERANDS], made;
-    for (int i = 0; i < n.nin; i++)
-        in[i] = map[n.in[i]] != 0 ? map[n.in[i]] : n.in[i];
-    f->where = f->path = NULL;
-    made = n.op == DC_OP_BARRIER ? dc_g_barrier(f, in[0], in[1])
-                                 : dc_g_make(f, (dc_op)n.op, in, n.nin, n.attr, n.nattr, &t);
-    f->where = where;
-    f->path = path;
-    dc_func_copy_origin(f, made, f, r);
-    return made;
+    const dc_node *n = dc_node_at(f, r);
+    dc_ref in[DC_MAX_OPERANDS];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = map[n->in[i]] != 0 ? map[n->in[i]] : n->in[i];
+    return dc_g_again(f, f, r, in);
 }
 
 typedef struct change { /* to[i] in the place of from[i] */

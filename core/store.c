@@ -383,6 +383,16 @@ void dc_tensor_release(dc_tensor *t)
         dc_store_free(s);
 }
 
+static void release_tensor(void *t)
+{
+    dc_tensor_release(t);
+}
+
+void dc_tensor_defer(dc_job *j, dc_tensor *t)
+{
+    dc_job_defer(j, release_tensor, t);
+}
+
 /* ---- cells ---- */
 
 static dc_status clear(dc_store *s, dc_job *j)

@@ -160,5 +160,13 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     if (status != DC_OK)
         raise(L, &x, status);
     if (!tracing)
-        dc_handle_pressure(L, d, 0);
+        dc_handle_pressure(L, d);
+}
+
+void dc_apply_to(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n, dc_build_fn *build,
+                 const void *arg)
+{
+    dc_apply a = {.build = build, .arg = arg};
+    dc_apply_operands(L, d, &a, op, idx, n);
+    dc_apply_run(L, d, &a);
 }

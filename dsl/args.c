@@ -3,9 +3,9 @@
  * here, with the name of the operation as the script wrote it. Axes are 1-based in Lua, may be
  * negative or a name, and leave as 0-based numbers.
  */
+#include "core/expr.h"
 #include "dsl/impl.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,8 +60,7 @@ static dc_status parse_body(dc_job *j, void *arg)
     const parsing *a = arg;
     const char *at = a->text;
     DC_TRY(dc_type_parse(j, a->names, &at, a->out));
-    while (isspace((unsigned char)*at))
-        at++;
+    at = dc_expr_skip_blanks(at);
     if (*at == '\0')
         return DC_OK;
     char rest[80];

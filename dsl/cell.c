@@ -102,7 +102,7 @@ static int make(lua_State *L, const char *op, bool trainable)
         d->rt->job.err.fact.op = op;
         dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
     }
-    dc_handle_pressure(L, d, dc_type_bytes(&t));
+    dc_handle_pressure(L, d);
     dc_trace_keep(L, d, op, &place);
     return 1;
 }

@@ -221,7 +221,7 @@ static int l_idx(lua_State *L)
         d->rt->job.err.fact.op = "idx";
         dc_error_raise(L, d, NULL);
     }
-    dc_handle_pressure(L, d, dc_type_bytes(dc_handle_type(a.h)));
+    dc_handle_pressure(L, d);
     return 1;
 }
 

@@ -10,6 +10,7 @@
  * Everything is checked first, on the operands as they are. Then they are multiplied from left to
  * right, two at a time, each product summed over the letters that nothing behind it reads.
  */
+#include "core/expr.h"
 #include "dsl/impl.h"
 
 #include <ctype.h>
@@ -119,8 +120,7 @@ static void read_list(lua_State *L, spec *s, const char **at, list *l)
 {
     *l = (list){.rest = -1};
     for (;;) {
-        while (isspace((unsigned char)**at))
-            ++*at;
+        *at = dc_expr_skip_blanks(*at);
         if (**at == '\0' || **at == ',' || strncmp(*at, "->", 2) == 0)
             return;
         read_word(L, s, at, l);
@@ -466,19 +466,12 @@ static dc_status build_step(dc_job *j, dc_func *f, const void *arg, const dc_val
 
 /* ---- the binding ------------------------------------------------------------------------------ */
 
-static void run(lua_State *L, dc_dsl *d, const step *st, const int *at)
-{
-    dc_apply a = {.build = build_step, .arg = st};
-    dc_apply_operands(L, d, &a, "einsum", at, st->n);
-    dc_apply_run(L, d, &a);
-}
-
 /* From left to right; what is made so far replaces operand 1, at 2 of the stack. */
 static void run_steps(lua_State *L, dc_dsl *d, spec *s)
 {
     step st = {.s = s, .n = 1, .in = {s->in[0]}, .keep = mask_of(&s->out), .order = s->out};
     if (s->n == 1)
-        run(L, d, &st, (const int[]){2});
+        dc_apply_to(L, d, "einsum", (const int[]){2}, st.n, build_step, &st);
     st.n = 2;
     for (int i = 1; i < s->n; i++) {
         st.in[1] = s->in[i];
@@ -488,7 +481,7 @@ static void run_steps(lua_State *L, dc_dsl *d, spec *s)
         product_letters(st.in, st.keep, &st.order);
         if (i == s->n - 1)
             st.order = s->out;
-        run(L, d, &st, (const int[]){2, i + 2});
+        dc_apply_to(L, d, "einsum", (const int[]){2, i + 2}, st.n, build_step, &st);
         lua_replace(L, 2);
         st.in[0] = st.order;
     }

@@ -228,7 +228,6 @@ static void name_results(const dc_fn *fn, dc_spec *s, const dc_fn_key *key)
 static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
 {
     calling a = {.d = d, .s = s};
-    size_t bytes = 0;
     luaL_checkstack(L, (int)s->nout + 16, "a call");
     for (int i = 0; i < v->n; i++)
         show_cell(L, d, fn, v->idx[i]);
@@ -257,14 +256,12 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn
         raise_fault(L, d, &a);
     dc_error_check(L, d, status, fn->name);
     s->calls++;
-    for (uint32_t i = 0; i < s->nout; i++)
-        bytes += dc_type_bytes(&a.made[i]->type);
-    dc_handle_pressure(L, d, bytes);
+    dc_handle_pressure(L, d);
     return first;
 }
 
 /* Pushes what the function returns; results begin at first. The specialisation is at spec_idx. */
-static int give(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s, int spec_idx, int first)
+static int give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first)
 {
     if (s->nout > s->nresult) {
         lua_getiuservalue(L, spec_idx, DC_SPEC_PRINTS);
@@ -482,7 +479,7 @@ int dc_fn_call(lua_State *L)
     const int spec = lua_gettop(L);
     ask_guards(L, d, s);
     const int first = run(L, d, fn, s, &v);
-    return give(L, d, fn, s, spec, first);
+    return give(L, fn, s, spec, first);
 }
 
 void dc_fn_call_register(lua_State *L)

@@ -238,7 +238,7 @@ static int l_grad(lua_State *L)
     if (act(L, &a) != DC_OK)
         raise_failure(L, d, &a);
     if (!a.tracing)
-        dc_handle_pressure(L, d, 0);
+        dc_handle_pressure(L, d);
     lua_settop(L, 5);
     if (!a.list)
         lua_rawgeti(L, 5, 1);

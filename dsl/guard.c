@@ -186,19 +186,27 @@ static void note_function(lua_State *L, dc_dsl *d, dc_trace *t)
     lua_settop(L, fn);
 }
 
-/* The table of functions that were looked at is a field of the references. */
-static bool first_time(lua_State *L, const dc_trace *t, int fn)
+/* Puts the value at idx into a set, which is a field of the references; false where it is in it. */
+static bool take_once(lua_State *L, int refs, const char *set, int idx)
 {
-    dc_trace_push_refs(L, t);
-    lua_getfield(L, -1, "seen");
-    lua_pushvalue(L, fn);
-    const bool first = lua_rawget(L, -2) == LUA_TNIL;
+    lua_getfield(L, refs, set);
+    lua_pushvalue(L, idx);
+    const bool fresh = lua_rawget(L, -2) == LUA_TNIL;
     lua_pop(L, 1);
-    if (first) {
-        lua_pushvalue(L, fn);
+    if (fresh) {
+        lua_pushvalue(L, idx);
         lua_pushboolean(L, 1);
         lua_rawset(L, -3);
     }
+    lua_pop(L, 1);
+    return fresh;
+}
+
+/* fn is on top. */
+static bool first_time(lua_State *L, const dc_trace *t, int fn)
+{
+    dc_trace_push_refs(L, t);
+    const bool first = take_once(L, fn + 1, "seen", fn);
     lua_settop(L, fn);
     return first;
 }
@@ -354,27 +362,11 @@ static const char *field_name(lua_State *L, dc_dsl *d, const char *name, int key
     return dc_place_intern(d, "%s", text);
 }
 
-/* Each table once; libraries (what package.loaded has) are none of the script's. */
-static bool take_table(lua_State *L, int refs, int idx)
-{
-    lua_getfield(L, refs, "tables");
-    lua_pushvalue(L, idx);
-    const bool fresh = lua_rawget(L, -2) == LUA_TNIL;
-    lua_pop(L, 1);
-    if (fresh) {
-        lua_pushvalue(L, idx);
-        lua_pushboolean(L, 1);
-        lua_rawset(L, -3);
-    }
-    lua_pop(L, 1);
-    return fresh;
-}
-
 /* Guards the scalars and tensors of the table on top, and of plain tables in it. */
 static void guard_table(lua_State *L, dc_dsl *d, dc_guards *g, int refs, const char *name, int depth)
 {
     const int table = lua_gettop(L);
-    if (depth == 0 || g->field.n >= FIELDS || !take_table(L, refs, table))
+    if (depth == 0 || g->field.n >= FIELDS || !take_once(L, refs, "tables", table))
         return;
     luaL_checkstack(L, 12, "captured tables");
     const int ref = add_ref(L, refs, table);

@@ -155,11 +155,10 @@ static int l_gc(lua_State *L)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes)
+void dc_handle_pressure(lua_State *L, dc_dsl *d)
 {
     enum { STEP = 1 << 22 };
     const uint64_t since = d->rt->handed - d->handed;
-    DC_UNUSED(bytes);
     if (since < STEP)
         return;
     d->handed = d->rt->handed;
@@ -351,7 +350,7 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
     dc_error_check(L, d, dc_handle_act(L, d, upload_body, &a), op);
-    dc_handle_pressure(L, d, dc_type_bytes(t));
+    dc_handle_pressure(L, d);
 }
 
 static int l_close(lua_State *L)

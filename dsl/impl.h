@@ -135,8 +135,8 @@ void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);
 dc_handle *dc_handle_test(lua_State *L, int idx);                             /* or NULL */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
-/* Steps the collector by the memory handed out, which it cannot see; bytes are counted already. */
-void dc_handle_pressure(lua_State *L, dc_dsl *d, size_t bytes);
+/* Steps the collector by the memory handed out since the last step, which it cannot see. */
+void dc_handle_pressure(lua_State *L, dc_dsl *d);
 /* dc_protect; where there is no memory, again after a full collection. */
 dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg);
 
@@ -257,6 +257,9 @@ typedef struct dc_apply {
 
 /* Records it while tracing, else makes a lazy tensor. Pushes nout handles; raises. */
 void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a);
+/* Both for the values at idx[0..n-1]: one result. */
+void dc_apply_to(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n, dc_build_fn *build,
+                 const void *arg);
 /* Takes the values at idx[0..n-1] as operands; numbers get the dtype that the tensors have. */
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n);
 

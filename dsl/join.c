@@ -15,14 +15,6 @@
 
 static const int first_two[2] = {1, 2};
 
-static void run(lua_State *L, dc_dsl *d, const char *op, int n, const int *at, dc_build_fn *build,
-                const void *arg)
-{
-    dc_apply a = {.build = build, .arg = arg};
-    dc_apply_operands(L, d, &a, op, at, n);
-    dc_apply_run(L, d, &a);
-}
-
 /* ---- concat and stack ------------------------------------------------------------------------- */
 
 /*
@@ -134,7 +126,7 @@ static void join(lua_State *L, dc_dsl *d, const char *op, int list, int n, int a
             if (i < n) {
                 lua_rawgeti(L, list, i + 1);
                 const int at[2] = {lua_gettop(L) - 1, lua_gettop(L)};
-                run(L, d, op, 2, at, build_concat, &axis);
+                dc_apply_to(L, d, op, at, 2, build_concat, &axis);
             }
             lua_rawseti(L, list, ++to);
             lua_settop(L, list);
@@ -216,7 +208,7 @@ static int l_stack(lua_State *L)
             to.dim[to.rank] = k == axis ? 1 : t.dim[from];
             to.name[to.rank++] = k == axis ? NULL : t.name[from];
         }
-        run(L, d, "stack", 1, (const int[]){4}, build_reshape, &to);
+        dc_apply_to(L, d, "stack", (const int[]){4}, 1, build_reshape, &to);
         lua_rawseti(L, 3, i);
         lua_settop(L, 3);
     }
@@ -293,7 +285,7 @@ static int l_split(lua_State *L)
         lua_rawgeti(L, 2, i);
         c.n = lua_tointeger(L, -1);
         lua_pop(L, 1);
-        run(L, d, "split", 1, first_two, build_cut, &c);
+        dc_apply_to(L, d, "split", first_two, 1, build_cut, &c);
         c.first += c.n;
     }
     return n;
@@ -365,7 +357,7 @@ static int l_pad(lua_State *L)
             read_margins(L, d, &p, k);
         lua_settop(L, 3);
     }
-    run(L, d, "pad", 1, first_two, build_pad, &p);
+    dc_apply_to(L, d, "pad", first_two, 1, build_pad, &p);
     return 1;
 }
 
@@ -382,7 +374,7 @@ static int l_flip(lua_State *L)
     bool keep;
     lua_settop(L, 2);
     const uint32_t mask = dc_args_axes(L, d, 2, h, "flip", &keep);
-    run(L, d, "flip", 1, first_two, build_flip, &mask);
+    dc_apply_to(L, d, "flip", first_two, 1, build_flip, &mask);
     return 1;
 }
 
@@ -418,7 +410,7 @@ static int l_roll(lua_State *L)
     cut c = {.axis = dc_args_axis_of(L, d, 3, &t, "roll")};
     const int64_t n = t.dim[c.axis];
     c.first = n == 0 ? 0 : (by % n + n) % n;
-    run(L, d, "roll", 1, first_two, build_roll, &c);
+    dc_apply_to(L, d, "roll", first_two, 1, build_roll, &c);
     return 1;
 }
 

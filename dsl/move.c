@@ -10,13 +10,6 @@
 
 static const int first_operand[1] = {1};
 
-static void run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const void *arg)
-{
-    dc_apply a = {.build = build, .arg = arg};
-    dc_apply_operands(L, d, &a, op, first_operand, 1);
-    dc_apply_run(L, d, &a);
-}
-
 /* ---- to another shape ------------------------------------------------------------------------ */
 
 static dc_status build_reshape(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
@@ -37,7 +30,7 @@ static int l_reshape(lua_State *L)
     dc_type want;
     const dc_type from = *dc_handle_type(h);
     dc_shape_read(L, d, &from, "reshape", &want);
-    run(L, d, "reshape", build_reshape, &want);
+    dc_apply_to(L, d, "reshape", first_operand, 1, build_reshape, &want);
     return 1;
 }
 
@@ -51,7 +44,7 @@ static int l_expand(lua_State *L)
     for (int k = 0; k < want.rank; k++)
         if (want.dim[k] < 0)
             dc_error_raisef(L, d, DC_ERR_ARG, "expand", "a size is 0 or more");
-    run(L, d, "expand", build_expand, &want);
+    dc_apply_to(L, d, "expand", first_operand, 1, build_expand, &want);
     return 1;
 }
 
@@ -75,7 +68,7 @@ static int l_flatten(lua_State *L)
     want.dim[want.rank++] = product;
     for (int k = to + 1; k < t->rank; k++)
         want.dim[want.rank++] = t->dim[k];
-    run(L, d, "flatten", build_reshape, &want);
+    dc_apply_to(L, d, "flatten", first_operand, 1, build_reshape, &want);
     return 1;
 }
 
@@ -152,7 +145,7 @@ static int l_rename(lua_State *L)
             read_name(L, d, &to.name[k]);
         lua_settop(L, 2);
     }
-    run(L, d, "rename", build_rename, &to);
+    dc_apply_to(L, d, "rename", first_operand, 1, build_rename, &to);
     return 1;
 }
 
@@ -185,7 +178,7 @@ static int l_permute(lua_State *L)
     }
     for (int i = 2; i <= lua_gettop(L) && o.n < DC_MAX_RANK; i++)
         o.perm[o.n++] = dc_args_axis(L, d, i, h, "permute");
-    run(L, d, "permute", build_permute, &o);
+    dc_apply_to(L, d, "permute", first_operand, 1, build_permute, &o);
     return 1;
 }
 
@@ -204,7 +197,7 @@ static int l_transpose(lua_State *L)
     const int b = lua_isnil(L, 2) ? rank - 1 : dc_args_axis(L, d, 3, h, "transpose");
     for (int k = 0; k < rank; k++)
         o.perm[k] = k == a ? b : k == b ? a : k;
-    run(L, d, "transpose", build_permute, &o);
+    dc_apply_to(L, d, "transpose", first_operand, 1, build_permute, &o);
     return 1;
 }
 

@@ -10,13 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void run(lua_State *L, dc_dsl *d, const char *op, int n, dc_build_fn *build, const void *arg)
-{
-    static const int at[2] = {1, 2};
-    dc_apply a = {.build = build, .arg = arg};
-    dc_apply_operands(L, d, &a, op, at, n);
-    dc_apply_run(L, d, &a);
-}
+static const int first_two[2] = {1, 2};
 
 /* The tensor of integers at idx; a table of numbers becomes one. */
 static dc_type integers(lua_State *L, dc_dsl *d, int idx, const char *op)
@@ -69,7 +63,7 @@ static int l_take(lua_State *L)
                                         .role = "index",
                                         .axis = axis,
                                         .classes = t.dim[axis]});
-    run(L, d, "take", 2, build_take, &axis);
+    dc_apply_to(L, d, "take", first_two, 2, build_take, &axis);
     return 1;
 }
 
@@ -166,7 +160,7 @@ static int l_one_hot(lua_State *L)
                                         .role = "of",
                                         .axis = t.rank,
                                         .classes = h.n});
-    run(L, d, "one_hot", 1, build_one_hot, &h);
+    dc_apply_to(L, d, "one_hot", first_two, 1, build_one_hot, &h);
     return 1;
 }
 
@@ -208,7 +202,7 @@ static int triangle_of(lua_State *L, const char *op, bool upper)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "two axes are needed, there %s",
                         t.rank == 1 ? "is 1" : "are none");
     const triangle a = {lua_isnil(L, 2) ? 0 : dc_args_integer(L, d, 2, op, "a diagonal"), upper};
-    run(L, d, op, 1, build_triangle, &a);
+    dc_apply_to(L, d, op, first_two, 1, build_triangle, &a);
     return 1;
 }
 

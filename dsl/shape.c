@@ -12,6 +12,7 @@
  *
  * More new names than the operand has axes are an error: [a, b] of f32[24] could be many.
  */
+#include "core/expr.h"
 #include "dsl/impl.h"
 
 #include <ctype.h>
@@ -36,26 +37,6 @@ static dc_status bad_text(dc_job *j, const shaping *s, const char *what, const c
     return dc_failf(j, DC_ERR_ARG, s->op, "shape '%.80s': %s, not '%.20s'", s->text, what, at);
 }
 
-static const char *skip(const char *at)
-{
-    while (isspace((unsigned char)*at))
-        at++;
-    return at;
-}
-
-static bool starts_name(char c)
-{
-    return isalpha((unsigned char)c) || c == '_';
-}
-
-static size_t name_length(const char *at)
-{
-    size_t n = 0;
-    while (isalnum((unsigned char)at[n]) || at[n] == '_')
-        n++;
-    return n;
-}
-
 /* 64 or -1 */
 static dc_status read_size(dc_job *j, const shaping *s, const char **at, int64_t *size)
 {
@@ -63,7 +44,7 @@ static dc_status read_size(dc_job *j, const shaping *s, const char **at, int64_t
     *size = 0;
     if (p[0] == '-' && p[1] == '1' && !isdigit((unsigned char)p[2])) {
         *size = OPEN;
-        *at = skip(p + 2);
+        *at = dc_expr_skip_blanks(p + 2);
         return DC_OK;
     }
     if (!isdigit((unsigned char)*p))
@@ -71,7 +52,7 @@ static dc_status read_size(dc_job *j, const shaping *s, const char **at, int64_t
     for (; isdigit((unsigned char)*p); p++)
         if (!dc_mul_ok(*size, 10, size) || !dc_add_ok(*size, *p - '0', size))
             return bad_text(j, s, "a smaller size expected", *at);
-    *at = skip(p);
+    *at = dc_expr_skip_blanks(p);
     return DC_OK;
 }
 
@@ -83,13 +64,13 @@ static dc_status read_item(dc_job *j, shaping *s, const char **at)
                        &(dc_fact){.op = s->op, .num = {DC_MAX_RANK + 1, DC_MAX_RANK}});
     const int i = t->rank++;
     t->name[i] = NULL;
-    if (!starts_name(**at))
+    if (!dc_expr_starts_name(**at))
         return read_size(j, s, at, &t->dim[i]);
-    const size_t n = name_length(*at);
+    const size_t n = dc_expr_name_length(*at);
     t->name[i] = dc_name_intern(s->names, *at, n);
-    *at = skip(*at + n);
+    *at = dc_expr_skip_blanks(*at + n);
     if (**at == '=') {
-        *at = skip(*at + 1);
+        *at = dc_expr_skip_blanks(*at + 1);
         return read_size(j, s, at, &t->dim[i]);
     }
     t->dim[i] = OPEN;
@@ -100,24 +81,24 @@ static dc_status read_item(dc_job *j, shaping *s, const char **at)
 /* "[8, t=4]", or "f32[8, t=4]" with the operand's dtype. */
 static dc_status read_text(dc_job *j, shaping *s)
 {
-    const char *at = skip(s->text);
+    const char *at = dc_expr_skip_blanks(s->text);
     const char *dtype = dc_dtype_name((dc_dtype)s->from->dtype);
     if (strncmp(at, dtype, strlen(dtype)) == 0)
-        at = skip(at + strlen(dtype));
+        at = dc_expr_skip_blanks(at + strlen(dtype));
     if (*at != '[')
         return dc_failf(
             j, DC_ERR_ARG, s->op,
             "a shape such as \"[64, 784]\" is needed, not '%.80s'; :cast changes the dtype",
             s->text);
-    at = skip(at + 1);
+    at = dc_expr_skip_blanks(at + 1);
     while (*at != ']') {
         DC_TRY(read_item(j, s, &at));
         if (*at != ']' && *at != ',')
             return bad_text(j, s, "',' or ']' expected", at);
         if (*at == ',')
-            at = skip(at + 1);
+            at = dc_expr_skip_blanks(at + 1);
     }
-    at = skip(at + 1);
+    at = dc_expr_skip_blanks(at + 1);
     return *at == '\0' ? DC_OK : bad_text(j, s, "nothing more expected", at);
 }
 

@@ -152,11 +152,12 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
         if (t->cell.at[i].cell == c)
             return &t->cell.at[i];
     const dc_val v = {dc_g_param(t->f, &c->type, c->label != NULL ? c->label : "cell"), c->type};
-    DC_PUSH(t->cell, ((dc_trace_cell){.cell = c}));
+    dc_trace_cell entry = {.cell = c};
+    DC_ROOM(t->cell); /* an entry without a value is never seen */
+    DC_PUSH(entry.read, v);
+    DC_PUSH(t->cell, entry);
     dc_cell_retain(c);
-    dc_trace_cell *entry = &t->cell.at[t->cell.n - 1];
-    DC_PUSH(entry->read, v);
-    return entry;
+    return &t->cell.at[t->cell.n - 1];
 }
 
 dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
@@ -313,11 +314,7 @@ static void copy_nodes(dc_func *to, const dc_func *from, const bool *live, dc_re
         }
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
-        const dc_type type = dc_node_type(from, r);
-        map[r] = n->op == DC_OP_BARRIER ? dc_g_barrier(to, in[0], in[1])
-                                        : dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr,
-                                                    &type);
-        dc_func_copy_origin(to, map[r], from, r);
+        map[r] = dc_g_again(to, from, r, in);
     }
 }
 
