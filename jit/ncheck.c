@@ -559,7 +559,6 @@ typedef enum rule {
     RULE_bits,
     RULE_int,
     RULE_u32,
-    RULE_f32,
     RULE_sel
 } rule;
 
@@ -584,8 +583,6 @@ static bool takes(rule r, dc_dtype t)
         return !dc_dtype_is_float(t) && t != DC_BOOL;
     case RULE_u32:
         return t == DC_U32;
-    case RULE_f32:
-        return t == DC_F32;
     }
     return false;
 }

@@ -29,7 +29,6 @@ typedef enum type_rule {
     RULE_bits,
     RULE_sel,
     RULE_u32,
-    RULE_f32,
     RULE_int,
     RULE_accum
 } type_rule;
@@ -123,8 +122,6 @@ static dc_dtype dtype_for(gen *g, type_rule rule)
             if (dc_dtype_is_float(t))
                 return t;
             break;
-        case RULE_f32:
-            return DC_F32;
         case RULE_bits:
             if (!dc_dtype_is_float(t))
                 return t;

@@ -306,7 +306,6 @@ typedef enum type_rule {
     RULE_bits,
     RULE_sel,
     RULE_u32,
-    RULE_f32,
     RULE_int
 } type_rule;
 
