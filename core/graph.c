@@ -81,16 +81,11 @@ dc_module *dc_module_new(void)
     return m;
 }
 
-static const char *intern(dc_module *m, const char *s)
-{
-    return s == NULL ? NULL : dc_name_intern(m->names, s, strlen(s));
-}
-
 dc_func *dc_func_new(dc_module *m, const char *name)
 {
     dc_func *f = DC_NEW(&m->arena, dc_func);
     f->module = m;
-    f->name = intern(m, name == NULL ? "" : name);
+    f->name = dc_name_intern_text(m->names, name == NULL ? "" : name);
     DC_PUSH(m->func, f); /* from here on the module frees what f holds */
     DC_PUSH(f->node, (dc_node){0});
     DC_PUSH(f->origins, (dc_origin){0});
@@ -115,8 +110,8 @@ int64_t dc_node_count(const dc_node *n)
 
 void dc_func_from(dc_func *f, const char *where, const char *path)
 {
-    f->where = intern(f->module, where);
-    f->path = intern(f->module, path);
+    f->where = dc_name_intern_text(f->module->names, where);
+    f->path = dc_name_intern_text(f->module->names, path);
 }
 
 /* Strings are interned in f's module already. */
@@ -146,8 +141,8 @@ void dc_func_copy_origin(dc_func *f, dc_ref s, const dc_func *from, dc_ref r)
     const bool same = f->module == from->module;
     for (uint32_t i = dc_node_at(from, r)->origin; i != 0; i = from->origins.at[i].next) {
         const char *where = from->origins.at[i].where, *path = from->origins.at[i].path;
-        add_origin(f, s, same ? where : intern(f->module, where),
-                   same ? path : intern(f->module, path));
+        add_origin(f, s, same ? where : dc_name_intern_text(f->module->names, where),
+                   same ? path : dc_name_intern_text(f->module->names, path));
     }
 }
 
@@ -312,7 +307,7 @@ dc_ref dc_g_like(dc_func *f, dc_ref r, double v)
 dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label)
 {
     const int64_t index = f->param.n;
-    const char *kept = label == NULL ? NULL : intern(f->module, label);
+    const char *kept = dc_name_intern_text(f->module->names, label);
     DC_ROOM(f->label); /* node, label and place in the list come together or not at all */
     DC_ROOM(f->param);
     const dc_ref r = make(f, DC_OP_PARAM, NULL, 0, &index, 1, t);

@@ -113,19 +113,14 @@ static dc_status differentiate(task *t, dc_ref loss)
 
 /* ---- as lazy nodes --------------------------------------------------------------------------- */
 
-static const char *intern(dc_rt *rt, const char *s)
-{
-    return s == NULL ? NULL : dc_name_intern(rt->names, s, strlen(s));
-}
-
 static void add_node(task *t, dc_ref r, const char *where, const char *path)
 {
     const dc_node *g = dc_node_at(t->f, r);
     const dc_origin *from = g->origin != 0 ? &t->f->origins.at[g->origin] : NULL;
     dc_lazy_room(t->rt);
     dc_lazy *n = t->node[r] = dc_lazy_keep(t->rt, dc_lazy_node(t->rt, t->f, r, t->node));
-    n->where = from != NULL ? intern(t->rt, from->where) : where;
-    n->path = from != NULL ? intern(t->rt, from->path) : path;
+    n->where = from != NULL ? dc_name_intern_text(t->rt->names, from->where) : where;
+    n->path = from != NULL ? dc_name_intern_text(t->rt->names, from->path) : path;
 }
 
 static void add_nodes(task *t, const char *where, const char *path)

@@ -42,14 +42,6 @@ dc_status dc_sig_give(dc_job *j, const dc_sig *s, dc_sig_bind *b, const char *na
     return DC_OK;
 }
 
-bool dc_sig_bound(const dc_sig *s, const dc_sig_bind *b)
-{
-    for (int v = 0; v < s->nvar; v++)
-        if (b->size[v] < 0)
-            return false;
-    return !s->has_rest || b->rest >= 0;
-}
-
 /* ---- one call ---- */
 
 typedef struct solver {
@@ -364,18 +356,15 @@ static outcome resolve(const dc_sig_bind *b, const dc_sig_type *t, bool outside,
     return dc_dims_fit(out->rank, out->dim, dc_dtype_size(t->dtype)) ? FITS : TOO_LARGE;
 }
 
-bool dc_sig_resolve(const dc_sig *s, const dc_sig_bind *b, const dc_sig_type *t, dc_type *out)
+bool dc_sig_resolve(const dc_sig_bind *b, const dc_sig_type *t, dc_type *out)
 {
     const dc_dim *at;
-    DC_UNUSED(s);
     return resolve(b, t, false, out, &at) == FITS;
 }
 
-bool dc_sig_resolve_outside(const dc_sig *s, const dc_sig_bind *b, const dc_sig_type *t,
-                            dc_type *out)
+bool dc_sig_resolve_outside(const dc_sig_bind *b, const dc_sig_type *t, dc_type *out)
 {
     const dc_dim *at;
-    DC_UNUSED(s);
     return resolve(b, t, true, out, &at) == FITS;
 }
 

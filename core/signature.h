@@ -168,13 +168,12 @@ int dc_sig_miss_print(const dc_sig *s, const dc_sig_miss *miss, int axis_base, c
                       size_t room);
 
 /* The type with sizes put in; names are the signature's own. False if one is not known or wrong. */
-bool dc_sig_resolve(const dc_sig *s, const dc_sig_bind *b, const dc_sig_type *t, dc_type *out);
+bool dc_sig_resolve(const dc_sig_bind *b, const dc_sig_type *t, dc_type *out);
 /*
  * The same under the caller's names: what results are returned as. A name that no dim of the caller's
  * gave is none: names of the signature do not leave it.
  */
-bool dc_sig_resolve_outside(const dc_sig *s, const dc_sig_bind *b, const dc_sig_type *t,
-                            dc_type *out);
+bool dc_sig_resolve_outside(const dc_sig_bind *b, const dc_sig_type *t, dc_type *out);
 
 /*
  * Checks a result, under the signature's names, against its declared type: a name is none or the
@@ -184,8 +183,6 @@ bool dc_sig_resolve_outside(const dc_sig *s, const dc_sig_bind *b, const dc_sig_
 bool dc_sig_match_result(const dc_sig *s, dc_sig_bind *b, const dc_sig_type *t,
                          const dc_type *given, dc_sig_miss *miss);
 
-/* Is every size that a type of this signature mentions known, "..." included? */
-bool dc_sig_bound(const dc_sig *s, const dc_sig_bind *b);
 /* The number of the variable called so, or -1. */
 int dc_sig_var(const dc_sig *s, const char *name);
 /* "batch=64, t=128": what is known, in order of the text; "..." as "...=[8, 4]". */

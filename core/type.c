@@ -380,3 +380,8 @@ const char *dc_name_intern(dc_names *n, const char *s, size_t len)
     }
     return *at;
 }
+
+const char *dc_name_intern_text(dc_names *n, const char *s)
+{
+    return s != NULL ? dc_name_intern(n, s, strlen(s)) : NULL;
+}

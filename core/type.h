@@ -72,5 +72,6 @@ dc_status dc_type_parse(struct dc_job *j, dc_names *intern, const char **text, d
 dc_names *dc_names_new(void);
 void dc_names_free(dc_names *n);
 const char *dc_name_intern(dc_names *n, const char *s, size_t len);
+const char *dc_name_intern_text(dc_names *n, const char *s); /* NULL for NULL */
 
 #endif

@@ -182,15 +182,15 @@ static void check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b
 }
 
 /* Is a tensor of this type known without a call? */
-static bool is_known(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *t)
+static bool is_known(const dc_sig_bind *b, const dc_sig_type *t)
 {
     dc_type out;
     switch (t->kind) {
     case DC_SHAPE_TENSOR:
-        return dc_sig_resolve(&fn->sig, b, t, &out);
+        return dc_sig_resolve(b, t, &out);
     case DC_SHAPE_RECORD:
         for (int f = 0; f < t->nfield; f++)
-            if (!is_known(fn, b, t->field[f].type))
+            if (!is_known(b, t->field[f].type))
                 return false;
         return true;
     case DC_SHAPE_LIST:
@@ -209,7 +209,7 @@ static bool early_key(const dc_fn *fn, dc_fn_key *key)
             return false;
         if (p->optional)
             key->shape[key->nshape++] = 0;
-        else if (!is_known(fn, &key->bind, p->type))
+        else if (!is_known(&key->bind, p->type))
             return false;
     }
     return true;
@@ -317,15 +317,15 @@ static int l_fn(lua_State *L)
 /* ---- looking at them ------------------------------------------------------------------------- */
 
 /* Pushes the lengths of the lists of this type to the key; false where a size is missing. */
-static bool shape_of(const dc_fn *fn, const dc_sig_type *t, int64_t length, dc_fn_key *key)
+static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key)
 {
     dc_type out;
     switch (t->kind) {
     case DC_SHAPE_TENSOR:
-        return dc_sig_resolve(&fn->sig, &key->bind, t, &out);
+        return dc_sig_resolve(&key->bind, t, &out);
     case DC_SHAPE_RECORD:
         for (int f = 0; f < t->nfield; f++)
-            if (!shape_of(fn, t->field[f].type, length, key))
+            if (!shape_of(t->field[f].type, length, key))
                 return false;
         return true;
     case DC_SHAPE_LIST:
@@ -333,7 +333,7 @@ static bool shape_of(const dc_fn *fn, const dc_sig_type *t, int64_t length, dc_f
             return false;
         key->shape[key->nshape++] = length;
         for (int64_t i = 0; i < length; i++)
-            if (!shape_of(fn, t->of, length, key))
+            if (!shape_of(t->of, length, key))
                 return false;
         return true;
     }
@@ -357,7 +357,7 @@ static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_k
                 length = dc_args_integer(L, d, value, "check", p->name);
             if (p->optional)
                 key->shape[key->nshape++] = given;
-            if ((!p->optional || given) && !shape_of(fn, p->type, length, key))
+            if ((!p->optional || given) && !shape_of(p->type, length, key))
                 return false;
         }
         lua_settop(L, value - 1);

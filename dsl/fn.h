@@ -165,13 +165,13 @@ dc_guards *dc_guard_new(void);
 void dc_guard_register(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
 void dc_guard_free(dc_guards *g);
-/* Number of the first local (and field, if asked) that is not what it was; -1 none. refs on top. */
+/* Number of the first local (and field, if asked) that is not what it was; -1 none. */
 int dc_guard_changed(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, bool fields);
 /* "captured field 'cfg.lr' changed from 0.1 to 0.05": raises for guard i after a trace that differed. */
 DC_NORETURN void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, int i,
                                 const char *fn);
-/* One line per captured value, for explain. */
-void dc_guard_list(lua_State *L, const dc_guards *g, int refs_idx, luaL_Buffer *b);
+/* The names of what is captured, "a, cfg.lr", for explain. */
+void dc_guard_list(const dc_guards *g, luaL_Buffer *b);
 
 /* ---- inside.c: dc.print, dc.dim -------------------------------------------------------------- */
 

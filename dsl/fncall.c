@@ -363,7 +363,7 @@ static void push_inner(void *ctx, lua_State *L, const dc_sig_type *declared, con
 {
     inlining *a = ctx;
     dc_type type;
-    if (!dc_sig_resolve(&a->fn->sig, a->bind, declared, &type))
+    if (!dc_sig_resolve(a->bind, declared, &type))
         DC_BUG("argument '%s' of '%s' has no size", label, a->fn->name);
     const char *origin =
         dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
@@ -425,7 +425,7 @@ static void check_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_le
 {
     for (int i = 0; i < v->n; i++) {
         dc_type t;
-        if (dc_sig_resolve(&fn->sig, b, v->declared[i], &t))
+        if (dc_sig_resolve(b, v->declared[i], &t))
             continue;
         char text[DC_TYPE_TEXT];
         dc_sig_type_print(&fn->sig, b, v->declared[i], text, sizeof text);

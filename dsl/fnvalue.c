@@ -236,7 +236,7 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
             continue;
         if (lua_type(L, idx) != LUA_TTABLE)
             wrong_leaf(L, d, fn, v, b, i, NULL);
-        const bool known = dc_sig_resolve(&fn->sig, b, v->declared[i], &want);
+        const bool known = dc_sig_resolve(b, v->declared[i], &want);
         const dc_type scalar = dc_type_scalar(v->declared[i]->dtype);
         for (int k = 0; known && k < want.rank; k++)
             want.name[k] = NULL;
@@ -545,7 +545,7 @@ void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *dec
 {
     dc_type named;
     *out = *inside;
-    const bool known = declared != NULL && dc_sig_resolve_outside(&fn->sig, b, declared, &named);
+    const bool known = declared != NULL && dc_sig_resolve_outside(b, declared, &named);
     for (int k = 0; k < out->rank; k++) {
         out->name[k] = name_outside(fn, b, inside->name[k]);
         if (known && named.rank == out->rank && named.name[k] != NULL)

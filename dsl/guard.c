@@ -605,10 +605,8 @@ void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, int i
                   &(dc_blame){.hint = number ? hint : NULL});
 }
 
-void dc_guard_list(lua_State *L, const dc_guards *g, int refs, luaL_Buffer *b)
+void dc_guard_list(const dc_guards *g, luaL_Buffer *b)
 {
-    DC_UNUSED(L);
-    DC_UNUSED(refs);
     for (uint32_t i = 0; i < g->local.n + g->field.n; i++) {
         const guard *w = guard_at(g, (int)i);
         luaL_addstring(b, i ? ", " : "");

@@ -364,7 +364,7 @@ static const char *push_guards(lua_State *L, const dc_spec *s)
     luaL_Buffer b;
     luaL_buffinit(L, &b);
     if (s->guards != NULL)
-        dc_guard_list(L, s->guards, 0, &b);
+        dc_guard_list(s->guards, &b);
     luaL_pushresult(&b);
     return lua_tostring(L, -1);
 }

@@ -91,7 +91,7 @@ static dc_status intern_body(dc_job *j, void *arg)
 {
     const naming *a = arg;
     DC_UNUSED(j);
-    *a->out = dc_name_intern(a->names, a->text, strlen(a->text));
+    *a->out = dc_name_intern_text(a->names, a->text);
     return DC_OK;
 }
 

@@ -154,7 +154,7 @@ static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, 
     a->h = dc_handle_new_traced(L, a->d);
     a->label = label;
     a->h->origin = dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
-    if (!dc_sig_resolve(&a->fn->sig, &a->s->key.bind, declared, &a->type)) {
+    if (!dc_sig_resolve(&a->s->key.bind, declared, &a->type)) {
         char text[DC_TYPE_TEXT];
         dc_sig_type_print(&a->fn->sig, &a->s->key.bind, declared, text, sizeof text);
         dc_error_raisef(L, a->d, DC_ERR_ARG_KIND, a->fn->name,
@@ -224,9 +224,7 @@ static uint64_t step_hash(const dc_func *f, dc_ref r)
 static const char *step_where(dc_dsl *d, const dc_func *f, dc_ref r)
 {
     const uint32_t origin = dc_node_at(f, r)->origin;
-    return origin != 0 ? dc_name_intern(d->rt->names, f->origins.at[origin].where,
-                                        strlen(f->origins.at[origin].where))
-                       : NULL;
+    return origin != 0 ? dc_name_intern_text(d->rt->names, f->origins.at[origin].where) : NULL;
 }
 
 static void note_steps(dc_dsl *d, dc_spec *s, const dc_func *f)
