@@ -13,9 +13,11 @@
 #include "core/signature.h"
 #include "dsl/impl.h"
 
-/* User values of a dc_fn. STATICS: the values of static parameters, [value] = number, [-number] =
- * value. MADE: cells that its traces made, by place and order. */
-enum { DC_FN_BODY = 1, /* SPECS: a list, and each under its address */ DC_FN_SPECS, DC_FN_STATICS, DC_FN_MADE, DC_FN__USER = DC_FN_MADE };
+/*
+ * User values of a dc_fn. SPECS: a list, and each under its address. STATICS: the values of static
+ * parameters and their numbers. MADE: cells that its traces made, by place and order.
+ */
+enum { DC_FN_BODY = 1, DC_FN_SPECS, DC_FN_STATICS, DC_FN_MADE, DC_FN__USER = DC_FN_MADE };
 /* Of a dc_spec. REFS: what guards hold (guard.c). PRINTS: texts of dc.print. */
 enum { DC_SPEC_REFS = 1, DC_SPEC_PRINTS, DC_SPEC__USER = DC_SPEC_PRINTS };
 
@@ -182,6 +184,8 @@ void dc_inside_print(lua_State *L, int texts_idx, int first);
 /* ---- static.c -------------------------------------------------------------------------------- */
 
 void dc_static_register(lua_State *L, dc_dsl *d, int module);
+/* Pushes what stands for the value at idx as a key of a table. */
+void dc_static_push_key(lua_State *L, int idx);
 /* Pushes a static object whose value is on top (replaces it). */
 void dc_static_push(lua_State *L, dc_dsl *d, const char *what);
 

@@ -131,35 +131,45 @@ static void take(walk *w, const dc_sig_type *t, int idx)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* In the table of a function's static values: what stands for nil, and how many there are. */
-static const char nil_key, count_key;
+/* In the table of a function's static values: two tables, key to number and number to value. */
+enum { NUMBERS = 1, VALUES = 2 };
+
+/* Pushes one of them. */
+static void push_statics(lua_State *L, int fn_idx, int which)
+{
+    lua_getiuservalue(L, fn_idx, DC_FN_STATICS);
+    if (lua_rawgeti(L, -1, which) == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, -3, which);
+    }
+    lua_remove(L, -2);
+}
 
 int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param, int idx)
 {
-    const int table = lua_gettop(L) + 1, value = table + 1;
+    const int table = lua_gettop(L) + 1;
     if (dc_handle_test(L, idx) != NULL)
         dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name,
                         "a tensor is given for a static parameter; it needs a type, as in %s: f32[]",
                         fn->sig.param[param].name);
-    lua_getiuservalue(L, fn_idx, DC_FN_STATICS);
-    if (lua_isnil(L, idx))
-        lua_pushlightuserdata(L, (void *)(uintptr_t)&nil_key);
-    else
-        lua_pushvalue(L, idx);
-    if (lua_type(L, value) == LUA_TNUMBER && lua_tonumber(L, value) != lua_tonumber(L, value))
-        dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name, "a static parameter cannot be NaN");
-    lua_pushvalue(L, value);
+    push_statics(L, fn_idx, NUMBERS);
+    dc_static_push_key(L, idx);
     int64_t n;
     if (lua_rawget(L, table) == LUA_TNUMBER) {
         n = lua_tointeger(L, -1);
     } else {
-        lua_rawgetp(L, table, &count_key);
-        n = lua_tointeger(L, -1) + 1;
-        lua_pushvalue(L, value);
+        push_statics(L, fn_idx, VALUES);
+        n = (int64_t)lua_rawlen(L, -1) + 1;
+        if (lua_isnil(L, idx))
+            lua_pushlightuserdata(L, (void *)(uintptr_t)&fn->sig); /* stands for nil */
+        else
+            lua_pushvalue(L, idx);
+        lua_rawseti(L, -2, n);
+        dc_static_push_key(L, idx);
         lua_pushinteger(L, n);
         lua_rawset(L, table);
-        lua_pushinteger(L, n);
-        lua_rawsetp(L, table, &count_key);
     }
     lua_settop(L, table - 1);
     return n;
@@ -334,21 +344,14 @@ static void push_value(pushing *p, const dc_sig_type *t, const char *label)
 /* The static value with this number. */
 static void push_static(lua_State *L, int fn_idx, int64_t number)
 {
-    lua_getiuservalue(L, fn_idx, DC_FN_STATICS);
-    const int table = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
-        const void *key = lua_islightuserdata(L, -2) ? lua_touserdata(L, -2) : NULL;
-        if (key == &count_key || lua_tointeger(L, -1) != number)
-            continue;
-        if (key == &nil_key)
-            lua_pushnil(L);
-        else
-            lua_pushvalue(L, -2);
-        lua_replace(L, table);
-        lua_settop(L, table);
-        return;
+    push_statics(L, fn_idx, VALUES);
+    lua_rawgeti(L, -1, number);
+    lua_remove(L, -2);
+    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    if (lua_islightuserdata(L, -1) && lua_touserdata(L, -1) == (const void *)&fn->sig) {
+        lua_pop(L, 1);
+        lua_pushnil(L);
     }
-    DC_BUG("a static value without a number");
 }
 
 void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, const dc_fn_key *key,

@@ -20,14 +20,24 @@ typedef struct dc_static {
     const char *what; /* for messages; interned */
 } dc_static;
 
-/* What stands for a value as a key: nil and NaN are none. */
-static void push_key(lua_State *L, int idx)
+/* A string that no script has by accident. */
+static void push_float_key(lua_State *L, lua_Number v)
+{
+    char text[40] = "";
+    memcpy(text + 1, &v, sizeof v);
+    lua_pushlstring(L, text, 1 + sizeof v);
+}
+
+/* What stands for a value as a key: nil and NaN are none, 2.0 would be 2. */
+void dc_static_push_key(lua_State *L, int idx)
 {
     static const char nil_key, nan_key;
     if (lua_isnil(L, idx))
         lua_pushlightuserdata(L, (void *)&nil_key);
     else if (lua_type(L, idx) == LUA_TNUMBER && lua_tonumber(L, idx) != lua_tonumber(L, idx))
         lua_pushlightuserdata(L, (void *)&nan_key);
+    else if (lua_type(L, idx) == LUA_TNUMBER && !lua_isinteger(L, idx))
+        push_float_key(L, lua_tonumber(L, idx));
     else
         lua_pushvalue(L, idx);
 }
@@ -39,11 +49,11 @@ static void assign(lua_State *L, dc_dsl *d, dc_static *s, int idx)
     s->now.text = dc_place_intern(d, "%.60s", luaL_tolstring(L, value, NULL));
     lua_settop(L, value);
     lua_getiuservalue(L, idx, NUMBERS);
-    push_key(L, value);
+    dc_static_push_key(L, value);
     if (lua_rawget(L, -2) == LUA_TNUMBER) {
         s->now.number = (uint64_t)lua_tointeger(L, -1);
     } else {
-        push_key(L, value);
+        dc_static_push_key(L, value);
         lua_pushinteger(L, (lua_Integer)s->count + 1);
         lua_rawset(L, value + 1);
         s->now.number = ++s->count;

@@ -200,12 +200,12 @@ function TestNamesOfCells:test_set_asks_for_the_names_too()
   local c = dc.state "f32[a=2]"
   c:set(dc.ones "f32[2]") -- an unnamed dim agrees with any name
   c:set(dc.ones "f32[a=2]")
-  local function fails(f)
+  local function refused(f)
     local ok, err = pcall(f)
     lu.assertFalse(ok)
     lu.assertStrContains(tostring(err), "is f32[a=2] and was set to f32[b=2]")
   end
-  fails(function() c:set(dc.ones "f32[b=2]") end)
-  fails(function() dc.fn("f(x: f32[b=2]) -> ()", function(x) c:set(x) end) end)
+  refused(function() c:set(dc.ones "f32[b=2]") end)
+  refused(function() dc.fn("f(x: f32[b=2]) -> ()", function(x) c:set(x) end) end)
   lu.assertEquals(c:totable(), { 1, 1 })
 end

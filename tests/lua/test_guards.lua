@@ -269,6 +269,19 @@ function TestStatics:test_static_parameters()
   lu.assertEquals(#f:info(), 3)
 end
 
+function TestStatics:test_2_and_2_0_are_two()
+  local f = dc.fn("f(x: f32[], k) -> f32[]", function(x, k) return x * #tostring(k) end)
+  lu.assertEquals(f(1, 2):item(), 1)
+  lu.assertEquals(f(1, 2.0):item(), 3)
+  lu.assertEquals(f(1, 2):item(), 1)
+  lu.assertEquals(f(1, 0 / 0):item(), #tostring(0 / 0))
+  local s = dc.static(2)
+  local g = dc.fn("g(x: f32[]) -> f32[]", function(x) return x * #tostring(s.value) end)
+  lu.assertEquals(g(1):item(), 1)
+  s.value = 2.0
+  lu.assertEquals(g(1):item(), 3)
+end
+
 TestLayers = {}
 
 local function make()
