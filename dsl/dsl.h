@@ -24,6 +24,8 @@ dc_rt *dc_dsl_rt(lua_State *L);
  * Message handler for lua_pcall: leaves error values as they are, adds a traceback to others.
  */
 int dc_dsl_traceback(lua_State *L);
+/* Pushes the text of the error value on top; that of another error where its __tostring raises. */
+const char *dc_dsl_error_text(lua_State *L);
 
 /*
  * What runs besides the state's main thread from now on, so that an interruption reaches it;

@@ -317,23 +317,23 @@ static int l_fn(lua_State *L)
 /* ---- looking at them ------------------------------------------------------------------------- */
 
 /* Pushes the lengths of the lists of this type to the key; false where a size is missing. */
-static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key)
+static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key, int *leaves)
 {
     dc_type out;
     switch (t->kind) {
     case DC_SHAPE_TENSOR:
-        return dc_sig_resolve(&key->bind, t, &out);
+        return ++*leaves <= DC_SIG_LEAVES && dc_sig_resolve(&key->bind, t, &out);
     case DC_SHAPE_RECORD:
         for (int f = 0; f < t->nfield; f++)
-            if (!shape_of(t->field[f].type, length, key))
+            if (!shape_of(t->field[f].type, length, key, leaves))
                 return false;
         return true;
     case DC_SHAPE_LIST:
-        if (length < 0 || key->nshape == DC_FN_SHAPE)
+        if (length < 0 || length > DC_SIG_LEAVES || key->nshape == DC_FN_SHAPE)
             return false;
         key->shape[key->nshape++] = length;
         for (int64_t i = 0; i < length; i++)
-            if (!shape_of(t->of, length, key))
+            if (!shape_of(t->of, length, key, leaves))
                 return false;
         return true;
     }
@@ -343,6 +343,7 @@ static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key)
 /* The key of a check by the table at idx; false where it does not tell enough. */
 static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_key *key)
 {
+    int leaves = 0;
     for (int i = 0; i < fn->sig.nparam; i++) {
         const dc_sig_param *p = &fn->sig.param[i];
         const bool given = lua_getfield(L, idx, p->name) != LUA_TNIL;
@@ -355,9 +356,12 @@ static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_k
         } else {
             if (given && lua_type(L, value) == LUA_TNUMBER)
                 length = dc_args_integer(L, d, value, "check", p->name);
+            if (length > DC_SIG_LEAVES)
+                dc_error_raisef(L, d, DC_ERR_ARG, "check", "%s = %" PRId64 ": more than %d tensors in all",
+                                p->name, length, DC_SIG_LEAVES);
             if (p->optional)
                 key->shape[key->nshape++] = given;
-            if ((!p->optional || given) && !shape_of(p->type, length, key))
+            if ((!p->optional || given) && !shape_of(p->type, length, key, &leaves))
                 return false;
         }
         lua_settop(L, value - 1);

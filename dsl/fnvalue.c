@@ -102,7 +102,7 @@ static void take_list(walk *w, const dc_sig_type *t, int idx)
     dc_sig_type_print(&w->fn->sig, NULL, t, declared, sizeof declared);
     if (lua_type(w->L, idx) != LUA_TTABLE)
         refuse(w, lua_pushfstring(w->L, "declared %s", declared), idx, declared);
-    const lua_Integer n = luaL_len(w->L, idx);
+    const lua_Integer length = luaL_len(w->L, idx), n = length < 0 ? 0 : length;
     put_shape(w, n);
     if (n > DC_SIG_LEAVES)
         dc_error_raisef(w->L, w->d, DC_ERR_ARG, w->fn->name, "more than %d tensors in all",

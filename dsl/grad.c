@@ -153,8 +153,13 @@ static bool zeros_wanted(lua_State *L, dc_dsl *d, int idx)
 /* The list at 2, or the one thing there; the results go to the table at 5. */
 static void read_wrt(lua_State *L, gradient *a)
 {
+    enum { MOST = 100000 };
     a->list = lua_type(L, 2) == LUA_TTABLE;
-    a->n = a->list ? (int)luaL_len(L, 2) : 1;
+    const lua_Integer n = a->list ? luaL_len(L, 2) : 1;
+    if (n < 0 || n > MOST)
+        dc_error_raisef(L, a->d, DC_ERR_ARG, "grad", "a list of at most %d is needed, not of %lld", MOST,
+                        (long long)n);
+    a->n = (int)n;
     a->wrt = lua_newuserdatauv(L, ((size_t)a->n + 1) * 2 * sizeof(dc_handle *), 0);
     a->out = a->wrt + a->n + 1;
     lua_createtable(L, a->n, 0);

@@ -305,6 +305,23 @@ dc_rt *dc_dsl_rt(lua_State *L)
     return d != NULL ? d->rt : NULL;
 }
 
+static int to_text(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+const char *dc_dsl_error_text(lua_State *L)
+{
+    lua_pushcfunction(L, to_text);
+    lua_pushvalue(L, -2);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK && lua_type(L, -1) != LUA_TSTRING) {
+        lua_pop(L, 1);
+        lua_pushliteral(L, "an error value without a text");
+    }
+    return lua_tostring(L, -1);
+}
+
 int dc_dsl_traceback(lua_State *L)
 {
     const char *text = lua_tostring(L, 1);

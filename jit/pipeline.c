@@ -290,7 +290,7 @@ static dc_bind bind_place(const pipeline *p, dc_place at)
 /* On one core, at 8 GFLOP/s and 8 GB/s: vector code is up to thirty times as fast. */
 static uint64_t guess_cost(const dc_item_fact *f)
 {
-    return 1 + (uint64_t)(f->flops + f->bytes) / 8;
+    return 1 + ((uint64_t)f->flops + (uint64_t)f->bytes) / 8;
 }
 
 static void launch_item(pipeline *p, uint32_t group, dc_item *item, dc_item_fact *fact)

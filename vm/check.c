@@ -166,12 +166,12 @@ static void report_error(dc_check *c, lua_State *L, const char *kind, const char
     luaL_checkstack(L, 8, "an error");
     lua_pushliteral(L, "code");
     const bool ours = lua_type(L, idx) == LUA_TTABLE && lua_rawget(L, idx) == LUA_TSTRING;
-    if (is_stop(L, idx))
-        ;
-    else if (ours)
+    if (!is_stop(L, idx) && ours) {
         report_record(c, L, idx, file);
-    else
-        report_text(c, luaL_tolstring(L, idx, NULL), kind, file);
+    } else if (!is_stop(L, idx)) {
+        lua_settop(L, idx);
+        report_text(c, dc_dsl_error_text(L), kind, file);
+    }
     lua_settop(L, idx - 1);
 }
 

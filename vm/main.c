@@ -74,8 +74,7 @@ static int report(lua_State *L, int status)
 {
     if (status == LUA_OK)
         return LUA_OK;
-    const char *text = luaL_tolstring(L, -1, NULL);
-    fprintf(stderr, "deepc: %s\n", text);
+    fprintf(stderr, "deepc: %s\n", dc_dsl_error_text(L));
     lua_pop(L, 2);
     return status;
 }
@@ -315,7 +314,8 @@ static int run(int argc, char **argv)
     }
     lua_pushcfunction(L, run_command);
     lua_pushlightuserdata(L, &c);
-    report(L, lua_pcall(L, 1, 0, 0));
+    if (report(L, lua_pcall(L, 1, 0, 0)) != LUA_OK && c.status == 0)
+        c.status = 1;
     const bool attached = dc_dsl_rt(L) != NULL;
     lua_close(L);
     if (!attached)

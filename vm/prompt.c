@@ -91,7 +91,7 @@ static bool is_interruption(lua_State *L, int idx)
 void dc_prompt_report(dc_prompt *p)
 {
     fflush(stdout);
-    const char *text = luaL_tolstring(p->L, -1, NULL);
+    const char *text = dc_dsl_error_text(p->L);
     size_t n = strlen(text);
     if (lua_type(p->L, -2) == LUA_TSTRING)
         n = without_frames(text);

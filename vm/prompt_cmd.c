@@ -87,7 +87,7 @@ static bool push_method(dc_prompt *p, const char *args, size_t n, const char *me
 
 static void print_text(dc_prompt *p)
 {
-    const char *text = luaL_tolstring(p->L, -1, NULL);
+    const char *text = dc_dsl_error_text(p->L);
     printf("%s\n", text);
     lua_pop(p->L, 2);
 }

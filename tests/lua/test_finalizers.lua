@@ -6,12 +6,12 @@ local dc = require "deepc"
 local program = arg[-1]
 
 -- Runs a script of its own, up to the end of its state; output and errors together, and the status.
-local function run(text)
+local function run(text, how)
   local path = os.tmpname()
   local f = assert(io.open(path, "w"))
   f:write(text)
   f:close()
-  local p = assert(io.popen(("'%s' '%s' 2>&1; echo \"status $?\""):format(program, path)))
+  local p = assert(io.popen(("'%s' %s '%s' 2>&1; echo \"status $?\""):format(program, how or "", path)))
   local out = p:read "a"
   p:close()
   os.remove(path)
@@ -66,6 +66,19 @@ end
 
 dc.generator() -- is made when it is first asked for
 
+function TestClosing:test_an_error_value_whose_text_raises()
+  local raising = "setmetatable({}, { __tostring = function() error(%s) end })"
+  local text = "error(" .. raising:format(raising:format '"inner"') .. ")"
+  lu.assertEquals({ run(text) }, { "deepc: an error value without a text\n", 1 })
+  local said, status = run("error(" .. raising:format '"inner"' .. ")")
+  lu.assertStrContains(said, ":1: inner\n")
+  lu.assertEquals(status, 1)
+  lu.assertEquals({ run(text .. "\n1 + 1\n", "-i <") }, { "an error value without a text\n2\n", 0 })
+  said, status = run(text, "check")
+  lu.assertStrContains(said, "an error value without a text")
+  lu.assertEquals(status, 1)
+end
+
 TestFinalizers = {}
 
 function TestFinalizers:test_a_typed_function_brought_back()
@@ -110,6 +123,26 @@ function TestFinalizers:test_tensors_closed_while_arguments_are_read()
     lu.assertStrMatches(tostring(message), ".*%[DC0%d%d%d;.*")
   end
   lu.assertEquals(dc.ones("f32[2]"):sum():item(), 2.0)
+end
+
+function TestFinalizers:test_lengths_that_are_none()
+  local function long(n) return setmetatable({}, { __len = function() return n end }) end
+  local f = dc.fn("f(x: f32[], l: {f32[2]}) -> f32[]", function(x, l) return x + #l end)
+  lu.assertEquals(f(1, long(-1)):item(), 1.0)
+  for _, call in ipairs {
+    function() f(1, long(1 << 40)) end,
+    function() f:check { l = 1 << 40 } end,
+    function() f:check { l = 300 } end,
+    function() dc.grad((dc.param("f32[]", 1) * 2):sum(), long(-3)) end,
+    function() dc.grad((dc.param("f32[]", 1) * 2):sum(), long(1 << 40)) end,
+  } do
+    local ok, message = pcall(call)
+    lu.assertFalse(ok)
+    lu.assertStrContains(tostring(message), "DC0101")
+  end
+  lu.assertErrorMsgContains("out of memory", function()
+    return tostring(dc.ones("f32[4]"):pad { { 10 ^ 18 // 1 | 0, 10 ^ 18 // 1 | 0 } })
+  end)
 end
 
 function TestFinalizers:test_a_cell_closed_while_it_is_set()
