@@ -3,6 +3,8 @@
 #include "tests/t.h"
 
 #include "core/base.h"
+#include "core/rt.h"
+#include "dsl/dsl.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>
@@ -136,9 +138,36 @@ static void check_pending(void)
     lua_close(L);
 }
 
+static int l_press(lua_State *L)
+{
+    dc_rt_interrupt(lua_touserdata(L, lua_upvalueindex(1)), true);
+    return 0;
+}
+
+/* In a body: afterwards neither the hook of the interruption nor that of the trace stays. */
+static void check_tracing(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("eval", &ctx);
+    CHECK(L != NULL);
+    CHECK(run(L, setup));
+    lua_pushlightuserdata(L, ctx);
+    lua_pushcclosure(L, l_press, 1);
+    lua_setglobal(L, "press");
+    const int status = luaL_dostring(
+        L, "dc.fn('f(x: f32[]) -> f32[]', function(x) press() return x * 2 end)");
+    dc_dsl_resume(L);
+    CHECK(status != LUA_OK);
+    CHECK(lua_gethook(L) == NULL);
+    lua_settop(L, 0);
+    CHECK(run(L, "assert(short(1):item() == 2)"));
+    lua_close(L);
+}
+
 int main(void)
 {
     check_pending();
+    check_tracing();
     check_device("eval");
     check_device("cpu");
     check_compilation();
