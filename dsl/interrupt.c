@@ -22,11 +22,18 @@ void dc_interrupt_poll(lua_State *L, dc_dsl *d)
     dc_error_raise(L, d, NULL);
 }
 
+/* Is a C function about to run? It may be the __close that ends a trace: that has to happen. */
+static bool enters_c(lua_State *L, lua_Debug *ar)
+{
+    return ar->event == LUA_HOOKCALL && lua_getinfo(L, "S", ar) != 0 && *ar->what == 'C';
+}
+
 /* Of the thread it was put in, or one that such a thread has made. */
 static void stop(lua_State *L, lua_Debug *ar)
 {
-    DC_UNUSED(ar);
     dc_dsl *d = dc_dsl_in(L);
+    if (enters_c(L, ar))
+        return;
     if (d->rt == NULL || !atomic_load(&d->rt->insist))
         put_back(L, d);
     dc_interrupt_poll(L, d);
