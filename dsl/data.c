@@ -339,13 +339,22 @@ static int l_give_back(lua_State *L)
 
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
-    static const luaL_Reg fn[] = {
-        {"layer", l_layer},     {"name_of", l_name_of},     {"kind", l_kind},
-        {"label", l_label},     {"fail", l_fail},           {"check_class", l_check_class},
-        {"idx", l_idx},         {"seed", l_seed},           {"order", l_order},
-        {"gather", l_gather},   {"give_back", l_give_back}, {"options", l_options},
-        {"entries", l_entries}, {"module", l_module},       {"checking", l_checking},
-        {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"layer", l_layer},
+                                  {"name_of", l_name_of},
+                                  {"kind", l_kind},
+                                  {"label", l_label},
+                                  {"fail", l_fail},
+                                  {"check_class", l_check_class},
+                                  {"idx", l_idx},
+                                  {"seed", l_seed},
+                                  {"order", l_order},
+                                  {"gather", l_gather},
+                                  {"give_back", l_give_back},
+                                  {"options", l_options},
+                                  {"entries", l_entries},
+                                  {"module", l_module},
+                                  {"checking", l_checking},
+                                  {NULL, NULL}};
     luaL_newmetatable(L, ORDER);
     lua_pop(L, 1);
     dc_lib_add(L, d, fn);

@@ -162,7 +162,8 @@ static dc_status give_body(dc_job *j, void *arg)
     return dc_sig_give(j, a->sig, a->bind, a->name, a->size);
 }
 
-static void give(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name, int64_t n)
+static void give(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name,
+                 int64_t n)
 {
     giving a = {&fn->sig, b, name, n};
     dc_error_check(L, d, dc_protect(&d->rt->job, give_body, &a), fn->name);
@@ -357,8 +358,9 @@ static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_k
             if (given && lua_type(L, value) == LUA_TNUMBER)
                 length = dc_args_integer(L, d, value, "check", p->name);
             if (length > DC_SIG_LEAVES)
-                dc_error_raisef(L, d, DC_ERR_ARG, "check", "%s = %" PRId64 ": more than %d tensors in all",
-                                p->name, length, DC_SIG_LEAVES);
+                dc_error_raisef(L, d, DC_ERR_ARG, "check",
+                                "%s = %" PRId64 ": more than %d tensors in all", p->name, length,
+                                DC_SIG_LEAVES);
             if (p->optional)
                 key->shape[key->nshape++] = given;
             if ((!p->optional || given) && !shape_of(p->type, length, key, &leaves))

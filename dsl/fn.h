@@ -34,7 +34,7 @@ typedef struct dc_fn_key {
 typedef struct dc_fn {
     dc_dsl *d;
     struct dc_fn *next, *prev; /* in d->fns, while `ready` */
-    bool dying; /* was finalized once and not used since */
+    bool dying;                /* was finalized once and not used since */
     dc_sig sig;
     const char *name;     /* interned, as are the next two */
     const char *place;    /* ", train.lua:12", or "" */
@@ -43,7 +43,7 @@ typedef struct dc_fn {
     int limit;
     dc_sig_bind given; /* by the third argument of dc.fn, if has_given */
     bool has_given;
-    bool plain; /* every parameter is a tensor that has to be there: leaves are arguments */
+    bool plain;        /* every parameter is a tensor that has to be there: leaves are arguments */
     bool flat_results; /* each result is a tensor */
     bool ready;        /* parsed: sig is owned */
 } dc_fn;
@@ -59,22 +59,22 @@ typedef struct dc_fn_step {
 typedef struct dc_spec {
     dc_dsl *d;
     struct dc_spec *next, *prev; /* in d->specs, until it is dropped */
-    bool dying; /* as of dc_fn */
+    bool dying;                  /* as of dc_fn */
     dc_trace *trace;
     dc_exec *exec;
     dc_inst *inst;
-    dc_arg *arg;          /* leaves of declared parameters, then captured tensors */
-    dc_type *type;        /* of the leaves, as the last caller gave them: a call like it is known */
+    dc_arg *arg;   /* leaves of declared parameters, then captured tensors */
+    dc_type *type; /* of the leaves, as the last caller gave them: a call like it is known */
     uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
-    uint32_t nout;        /* results and what is printed */
-    dc_fn_key key;        /* with the names of the caller it was made for */
-    dc_type *out;         /* of result leaves, under the names of the last caller */
+    uint32_t nout;           /* results and what is printed */
+    dc_fn_key key;           /* with the names of the caller it was made for */
+    dc_type *out;            /* of result leaves, under the names of the last caller */
     const dc_sig_type **out_declared; /* NULL where nothing is declared */
     int nout_shape;
     int64_t out_shape[DC_FN_SHAPE]; /* lengths of lists among the results */
     DC_VEC(dc_trace_dep) dep;
     dc_guards *guards;
-    uint64_t fingerprint; /* of what was traced */
+    uint64_t fingerprint;    /* of what was traced */
     DC_VEC(dc_fn_step) step; /* until the second trace */
     uint64_t calls;
     uint32_t retraces; /* without a difference */
@@ -124,22 +124,24 @@ typedef struct dc_fn_leaves {
     int n;
     int idx[DC_SIG_LEAVES];
     const dc_sig_type *declared[DC_SIG_LEAVES];
-    const char *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
+    const char
+        *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
 } dc_fn_leaves;
 
 /* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
 void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);
 /* The number of the static value at idx: the same for equal values. */
-int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param, int idx);
+int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param,
+                            int idx);
 /* Binds the sizes of key->bind by the tensors among the leaves, makes tensors of tables. Raises. */
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key);
 /* The first difference of two shapes: "k 2 -> 3", "length of list xs 2 -> 4", "m is given now". */
-void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a, const int64_t *b,
-                            char *out, size_t room);
+void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a,
+                            const int64_t *b, char *out, size_t room);
 /* Pushes one argument per parameter for a key; leaf(ctx, L, declared, label) pushes each tensor. */
 typedef void dc_fn_leaf(void *ctx, lua_State *L, const dc_sig_type *declared, const char *label);
-void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, const dc_fn_key *key,
-                          dc_fn_leaf *leaf, void *ctx);
+void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx,
+                          const dc_fn_key *key, dc_fn_leaf *leaf, void *ctx);
 /*
  * Takes the results at idx..idx+n-1 apart and checks them against the declared types; numbers that
  * stand for scalars count as leaves. Leaves inside tables are pushed. Raises.

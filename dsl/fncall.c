@@ -56,7 +56,8 @@ static bool like_last(lua_State *L, const dc_fn *fn)
     return still_holds(s);
 }
 
-static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, const char *why, int n)
+static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, const char *why,
+                                    int n)
 {
     const char *text = lua_pushfstring(
         L, "%d specialisations are compiled, which is its limit; the next one: %s", n, why);
@@ -126,10 +127,11 @@ static void ask_guards(lua_State *L, dc_dsl *d, dc_spec *s)
     const uint64_t calls = s->calls;
     dc_spec_retrace(L, d, 1, spec);
     if (changed && calls > 1 && s->retraces == 64)
-        dc_logf(&d->rt->log, DC_CH_NOTE,
-                "%s was traced again 64 times since a captured value changes at each call; its graph "
-                "does not depend on it",
-                s->trace->name);
+        dc_logf(
+            &d->rt->log, DC_CH_NOTE,
+            "%s was traced again 64 times since a captured value changes at each call; its graph "
+            "does not depend on it",
+            s->trace->name);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -191,8 +193,8 @@ static DC_NORETURN void refuse_leaked(lua_State *L, dc_dsl *d, const dc_fn *fn, 
 }
 
 /* Between this and the call nothing may allocate in Lua: a finalizer may call the same function. */
-static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_type *declared, int idx,
-                         dc_arg *arg)
+static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_type *declared,
+                         int idx, dc_arg *arg)
 {
     if (dc_handle_test(L, idx) == NULL) {
         *arg = (dc_arg){.bits = dc_args_element(L, d, idx, fn->name, declared->dtype)};
@@ -204,7 +206,8 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
         refuse_leaked(L, d, fn, h);
 }
 
-static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
+static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
+                          const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++)
         set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
@@ -416,7 +419,8 @@ static void check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
     while (least > 0 && fn->sig.param[least - 1].optional)
         least--;
     if (given < least || given > most)
-        dc_error_fact(L, d, DC_ERR_ARG_COUNT, &(dc_fact){.op = fn->name, .num = {given, most}}, NULL);
+        dc_error_fact(L, d, DC_ERR_ARG_COUNT, &(dc_fact){.op = fn->name, .num = {given, most}},
+                      NULL);
     lua_settop(L, most + 1);
 }
 

@@ -74,7 +74,8 @@ static void refuse_field(walk *w, const dc_sig_type *t, int idx)
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
         bool known = false;
         for (int f = 0; f < t->nfield && !known; f++)
-            known = lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), t->field[f].name) == 0;
+            known = lua_type(L, -2) == LUA_TSTRING &&
+                    strcmp(lua_tostring(L, -2), t->field[f].name) == 0;
         if (known)
             continue;
         const char *key = luaL_tolstring(L, -2, NULL);
@@ -147,13 +148,15 @@ static void push_statics(lua_State *L, int fn_idx, int which)
     lua_remove(L, -2);
 }
 
-int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param, int idx)
+int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param,
+                            int idx)
 {
     const int table = lua_gettop(L) + 1;
     if (dc_handle_test(L, idx) != NULL)
-        dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name,
-                        "a tensor is given for a static parameter; it needs a type, as in %s: f32[]",
-                        fn->sig.param[param].name);
+        dc_error_raisef(
+            L, d, DC_ERR_ARG_KIND, fn->name,
+            "a tensor is given for a static parameter; it needs a type, as in %s: f32[]",
+            fn->sig.param[param].name);
     push_statics(L, fn_idx, NUMBERS);
     dc_static_push_key(L, idx);
     int64_t n;
@@ -216,15 +219,14 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
     dc_sig_type_print(&fn->sig, b, v->declared[i], declared, sizeof declared);
     if (miss != NULL && miss->kind != DC_MISS_DTYPE && miss->kind != DC_MISS_RANK)
         dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
-    snprintf(text, sizeof text, "argument '%s' is %s, declared %s%s%s",
-             v->label[i], given, declared, *words ? ": " : "", words);
+    snprintf(text, sizeof text, "argument '%s' is %s, declared %s%s%s", v->label[i], given,
+             declared, *words ? ": " : "", words);
     if (miss != NULL && miss->kind == DC_MISS_DTYPE) {
         snprintf(cast, sizeof cast, ":cast \"%s\" converts", dc_dtype_name(v->declared[i]->dtype));
         hint = cast;
     }
-    const dc_operand in = {.h = h,
-                           .role = v->label[i],
-                           .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
+    const dc_operand in = {
+        .h = h, .role = v->label[i], .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
     dc_error_fact(
         L, d, DC_ERR_ARG_KIND, &(dc_fact){.op = fn->name, .word = {text}},
         &(dc_blame){.in = &in, .n = tensor, .hint = hint, .expected = declared, .got = given});
@@ -236,7 +238,8 @@ static bool is_number(lua_State *L, int idx)
 }
 
 /* Tables of numbers become tensors, of the declared type where its sizes are known by now. */
-static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, const dc_sig_bind *b)
+static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v,
+                         const dc_sig_bind *b)
 {
     bool made = false;
     for (int i = 0; i < v->n; i++) {
@@ -258,11 +261,13 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
 }
 
 /* Arguments that contradict a statement such as n=2*m of a result: no one of them is at fault. */
-static DC_NORETURN void wrong_together(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_miss *miss)
+static DC_NORETURN void wrong_together(lua_State *L, dc_dsl *d, const dc_fn *fn,
+                                       const dc_sig_miss *miss)
 {
     char words[200];
     dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
-    dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name, "the arguments do not fit together: %s", words);
+    dc_error_raisef(L, d, DC_ERR_ARG_KIND, fn->name, "the arguments do not fit together: %s",
+                    words);
 }
 
 /* All tensors among the leaves at once. */
@@ -281,7 +286,8 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
     }
     if (dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss))
         return;
-    if (miss.kind == DC_MISS_OPEN && fn->has_given) { /* only what was given at the definition tells */
+    if (miss.kind == DC_MISS_OPEN &&
+        fn->has_given) { /* only what was given at the definition tells */
         dc_sig_miss other;
         key->bind = fn->given;
         if (dc_sig_match(&fn->sig, &key->bind, leaf, n, &other))
@@ -290,7 +296,8 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
     }
     if (miss.leaf < 0)
         wrong_together(L, d, fn, &miss);
-    wrong_leaf(L, d, fn, v, miss.kind == DC_MISS_NAME ? &before : &key->bind, which[miss.leaf], &miss);
+    wrong_leaf(L, d, fn, v, miss.kind == DC_MISS_NAME ? &before : &key->bind, which[miss.leaf],
+               &miss);
 }
 
 void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
@@ -325,7 +332,8 @@ static void push_value(pushing *p, const dc_sig_type *t, const char *label)
     case DC_SHAPE_RECORD:
         lua_createtable(L, 0, t->nfield);
         for (int f = 0; f < t->nfield; f++) {
-            push_value(p, t->field[f].type, dc_place_intern(p->d, "%s.%s", label, t->field[f].name));
+            push_value(p, t->field[f].type,
+                       dc_place_intern(p->d, "%s.%s", label, t->field[f].name));
             lua_setfield(L, -2, t->field[f].name);
         }
         break;
@@ -354,8 +362,8 @@ static void push_static(lua_State *L, int fn_idx, int64_t number)
     }
 }
 
-void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, const dc_fn_key *key,
-                          dc_fn_leaf *leaf, void *ctx)
+void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx,
+                          const dc_fn_key *key, dc_fn_leaf *leaf, void *ctx)
 {
     pushing p = {L, d, key, 0, leaf, ctx};
     for (int i = 0; i < fn->sig.nparam; i++) {
@@ -404,8 +412,8 @@ static void static_differs(lua_State *L, differing *w, int fn_idx, const char *n
     lua_pop(L, 4);
 }
 
-void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a, const int64_t *b,
-                            char *out, size_t room)
+void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a,
+                            const int64_t *b, char *out, size_t room)
 {
     differing w = {a, b, out, room};
     for (int i = 0; i < fn->sig.nparam; i++) {
@@ -443,7 +451,8 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
     snprintf(text, sizeof text, "%s is %s, declared %s%s%s", v->label[i], given, type,
              *words ? ": " : "", words);
     const bool scalar = tensor && want->ndim == 0 && dc_handle_type(h)->dtype == want->dtype;
-    const dc_operand in = {.h = h, .role = "result", .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
+    const dc_operand in = {
+        .h = h, .role = "result", .type = tensor ? *dc_handle_type(h) : (dc_type){0}};
     dc_error_fact(L, d, DC_ERR_RESULT_KIND, &(dc_fact){.op = fn->name, .word = {text}},
                   &(dc_blame){.in = &in,
                               .n = tensor,
@@ -452,7 +461,8 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
                               .hint = scalar ? "loss:mean() or :sum()" : NULL});
 }
 
-static void check_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const dc_fn_leaves *v, int i)
+static void check_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b,
+                       const dc_fn_leaves *v, int i)
 {
     dc_handle *h = dc_handle_test(L, v->idx[i]);
     dc_sig_miss miss;

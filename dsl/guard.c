@@ -34,9 +34,9 @@ typedef struct shot { /* a value at some time */
 } shot;
 
 typedef struct guard {
-    int holder; /* reference: a function or a table */
-    int key;    /* number of the captured local, or reference of the key */
-    const void *id; /* of the captured local */
+    int holder;       /* reference: a function or a table */
+    int key;          /* number of the captured local, or reference of the key */
+    const void *id;   /* of the captured local */
     const char *name; /* "total", "cfg.lr"; interned */
     shot was;
 } guard;
@@ -278,8 +278,7 @@ static void on_call(lua_State *L, lua_Debug *ar)
         return;
     if (t->hook != NULL && t->hook != on_call && (t->hook_mask & (1 << ar->event)) != 0)
         t->hook(L, ar);
-    if (dc_trace_here(L, d) != NULL &&
-        (ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL))
+    if (dc_trace_here(L, d) != NULL && (ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL))
         see_call(L, d, t, ar);
 }
 
@@ -363,7 +362,8 @@ static const char *field_name(lua_State *L, dc_dsl *d, const char *name, int key
 }
 
 /* Guards the scalars and tensors of the table on top, and of plain tables in it. */
-static void guard_table(lua_State *L, dc_dsl *d, dc_guards *g, int refs, const char *name, int depth)
+static void guard_table(lua_State *L, dc_dsl *d, dc_guards *g, int refs, const char *name,
+                        int depth)
 {
     const int table = lua_gettop(L);
     if (depth == 0 || g->field.n >= FIELDS || !take_once(L, refs, "tables", table))
@@ -565,8 +565,8 @@ static DC_NORETURN void raise_replaced(lua_State *L, dc_dsl *d, const guard *w, 
 {
     char type[DC_TYPE_TEXT], hint[DC_TYPE_TEXT + 100];
     const dc_handle *h = dc_handle_test(L, -1);
-    const char *text = lua_pushfstring(
-        L, "captured tensor '%s' was replaced after '%s' was traced", w->name, fn);
+    const char *text =
+        lua_pushfstring(L, "captured tensor '%s' was replaced after '%s' was traced", w->name, fn);
     snprintf(hint, sizeof hint, "pass it as an argument, or keep it in a dc.state");
     if (h->kind != DC_HANDLE_CLOSED) {
         dc_type_print(dc_handle_type(h), type, sizeof type);
@@ -586,7 +586,8 @@ void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, int i
         const guarded_table t = g->table.at[(uint32_t)i - beyond];
         raise_added(L, d, &t, fn);
     }
-    const guard was = *guard_at(g, i), *w = &was; /* a finalizer may call fn, which has others then */
+    const guard was = *guard_at(g, i),
+                *w = &was; /* a finalizer may call fn, which has others then */
     const bool local = (uint32_t)i < g->local.n;
     if (is_tensor(L, &w->was, refs))
         raise_replaced(L, d, w, fn);
@@ -597,8 +598,10 @@ void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, int i
     const char *was_text = describe(L, &w->was, refs), *now_text = describe(L, &now, refs);
     const char *text =
         lua_pushfstring(L, "captured %s '%s' changed from %s to %s and changes the graph of '%s'",
-                        local ? "local" : strchr(w->name, '.') ? "field" : "global", w->name,
-                        was_text, now_text, fn);
+                        local                  ? "local"
+                        : strchr(w->name, '.') ? "field"
+                                               : "global",
+                        w->name, was_text, now_text, fn);
     snprintf(hint, sizeof hint, "argument %s: f32[], or dc.static", last_word(w->name));
     const bool number = w->was.type == LUA_TNUMBER && now.type == LUA_TNUMBER;
     dc_error_fact(L, d, DC_ERR_CAPTURE, &(dc_fact){.word = {text}},
@@ -619,10 +622,9 @@ void dc_guard_list(const dc_guards *g, luaL_Buffer *b)
 /* The functions whose values differ from call to call, as they are when deepc is opened. */
 void dc_guard_register(lua_State *L, dc_dsl *d)
 {
-    static const char *const names[][2] = {{"math", "random"}, {"math", "randomseed"},
-                                           {"os", "time"},     {"os", "clock"},
-                                           {"os", "date"},     {"io", "read"},
-                                           {"io", "lines"},    {"coroutine", "yield"}};
+    static const char *const names[][2] = {
+        {"math", "random"}, {"math", "randomseed"}, {"os", "time"},  {"os", "clock"},
+        {"os", "date"},     {"io", "read"},         {"io", "lines"}, {"coroutine", "yield"}};
     lua_newtable(L);
     for (size_t i = 0; i < DC_COUNTOF(names); i++) {
         if (lua_getglobal(L, names[i][0]) == LUA_TTABLE) {

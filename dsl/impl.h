@@ -25,18 +25,18 @@ typedef struct dc_blame dc_blame;
 /* Of one context in one lua_State: the first upvalue of every binding. */
 typedef struct dc_dsl {
     dc_rt *rt;
-    dc_trace *trace; /* of the typed function being traced, innermost; or NULL */
-    uint64_t serial; /* of traces made so far */
-    uint64_t born;   /* handles made so far */
+    dc_trace *trace;    /* of the typed function being traced, innermost; or NULL */
+    uint64_t serial;    /* of traces made so far */
+    uint64_t born;      /* handles made so far */
     dc_cell *generator; /* of random numbers, see random.c; NULL before the first draw */
     uint64_t seed;      /* what it was started with */
-    uint64_t handed; /* dc_rt.handed when the collector was last stepped */
-    dc_handle *live; /* all that hold something, linked */
-    uint64_t nlive;  /* so many */
-    struct dc_fn *fns;     /* all that own something, linked; as are specialisations */
+    uint64_t handed;    /* dc_rt.handed when the collector was last stepped */
+    dc_handle *live;    /* all that hold something, linked */
+    uint64_t nlive;     /* so many */
+    struct dc_fn *fns;  /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
-    dc_scope *scope; /* the open ones, innermost first */
-    uint64_t scopes; /* made so far */
+    dc_scope *scope;      /* the open ones, innermost first */
+    uint64_t scopes;      /* made so far */
     lua_CFunction ipairs; /* its iterator */
     void (*closed)(void *);
     void *arg;
@@ -110,15 +110,15 @@ struct dc_handle {
         uint64_t scope;     /* that frees it; 0 none */
         const char *closed; /* where; interned or NULL */
     };
-    uint64_t born;      /* a number of its own */
+    uint64_t born; /* a number of its own */
     dc_handle *next, *prev;
     dc_tensor *tensor;
     dc_cell *cell;
     const char *compiled; /* VALUE that is a result of this typed function; interned */
-    dc_lazy *lazy;    /* of LAZY; of VALUE once it was an operand: its identity for gradients */
-    dc_val val;      /* TRACED only: other kinds end before it */
-    uint64_t serial; /* of the trace */
-    const char *fn;  /* name of the function traced; interned */
+    dc_lazy *lazy;        /* of LAZY; of VALUE once it was an operand: its identity for gradients */
+    dc_val val;           /* TRACED only: other kinds end before it */
+    uint64_t serial;      /* of the trace */
+    const char *fn;       /* name of the function traced; interned */
 };
 
 void dc_handle_register(lua_State *L, dc_dsl *d);
@@ -302,11 +302,11 @@ typedef struct dc_trace_capture {
 /* A run-time test, and what to say when it fails. */
 typedef struct dc_trace_check {
     dc_ref position, value;
-    int64_t classes;   /* what is allowed is 0..classes - 1 */
-    dc_err_id id;      /* CLASS or POSITION */
-    int axis;          /* of POSITION */
-    const char *op;    /* static or interned */
-    const char *role;  /* of the tensor; static */
+    int64_t classes;  /* what is allowed is 0..classes - 1 */
+    dc_err_id id;     /* CLASS or POSITION */
+    int axis;         /* of POSITION */
+    const char *op;   /* static or interned */
+    const char *role; /* of the tensor; static */
     dc_type type;
     const char *origin;
     dc_place place;
@@ -352,9 +352,9 @@ struct dc_trace {
     DC_VEC(dc_val) result;
     DC_VEC(dc_val) print; /* tensors that dc.print shows at each call */
     DC_VEC(dc_trace_dep) dep;
-    const dc_frame *frame;     /* innermost */
-    struct dc_guards *guards;  /* captured locals noted so far (dsl/guard.c) */
-    lua_Hook hook;             /* that was there before the trace */
+    const dc_frame *frame;    /* innermost */
+    struct dc_guards *guards; /* captured locals noted so far (dsl/guard.c) */
+    lua_Hook hook;            /* that was there before the trace */
     int hook_mask, hook_count;
     uint32_t draws; /* of the generator, numbered */
     dc_val call[2]; /* with the first one: keys of a call */
@@ -396,7 +396,8 @@ void dc_trace_bound(const dc_trace *t, char *out, size_t room);
  * they are made and how often it was passed. dc_trace_made pushes the cell made there before, or
  * returns false; after making one, dc_trace_keep takes the handle on top (and leaves it there).
  */
-bool dc_trace_made(lua_State *L, dc_dsl *d, const char *op, const dc_place *place, const dc_type *t);
+bool dc_trace_made(lua_State *L, dc_dsl *d, const char *op, const dc_place *place,
+                   const dc_type *t);
 void dc_trace_keep(lua_State *L, dc_dsl *d, const char *op, const dc_place *place);
 /* The value of a handle in the function being traced. LEAKED. */
 dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
@@ -428,12 +429,12 @@ void dc_einsum_register(lua_State *L, dc_dsl *d, int module);                   
 void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module);          /* join.c */
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module);         /* unary.c */
 void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module);          /* pick.c */
-int dc_pick_put(lua_State *L, dc_dsl *d); /* x:put(idx, v, axis) */
-const char *dc_hint_field(const char *name);    /* hints.c: of a tensor; or NULL */
-const char *dc_hint_function(const char *name); /* of the module; or NULL */
-void dc_index_register(lua_State *L, dc_dsl *d, int methods);                     /* index.c */
-int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);    /* a[k]: key at 2 */
-void dc_make_register(lua_State *L, dc_dsl *d, int module); /* make.c */
+int dc_pick_put(lua_State *L, dc_dsl *d);                     /* x:put(idx, v, axis) */
+const char *dc_hint_field(const char *name);                  /* hints.c: of a tensor; or NULL */
+const char *dc_hint_function(const char *name);               /* of the module; or NULL */
+void dc_index_register(lua_State *L, dc_dsl *d, int methods); /* index.c */
+int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);      /* a[k]: key at 2 */
+void dc_make_register(lua_State *L, dc_dsl *d, int module);   /* make.c */
 void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
                         const char *op);                      /* pushes a tensor */
 void dc_random_register(lua_State *L, dc_dsl *d, int module); /* random.c */
@@ -441,15 +442,15 @@ uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
 /* A new value of a cell while tracing; of its type. */
 dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
-void dc_grad_register(lua_State *L, dc_dsl *d, int module);              /* grad.c */
-void dc_custom_register(lua_State *L, dc_dsl *d, int module);            /* custom.c */
-void dc_fn_register(lua_State *L, dc_dsl *d, int module);                /* fn.c */
+void dc_grad_register(lua_State *L, dc_dsl *d, int module);   /* grad.c */
+void dc_custom_register(lua_State *L, dc_dsl *d, int module); /* custom.c */
+void dc_fn_register(lua_State *L, dc_dsl *d, int module);     /* fn.c */
 void dc_fn_close_all(dc_dsl *d);
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
-void dc_data_register(lua_State *L, dc_dsl *d); /* data.c: internals on top */
+void dc_data_register(lua_State *L, dc_dsl *d);  /* data.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
-void dc_scope_register(lua_State *L, dc_dsl *d, int module);                         /* scope.c */
+void dc_scope_register(lua_State *L, dc_dsl *d, int module);             /* scope.c */
 uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d); /* number of the innermost, 0 none */
-int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h); /* print.c: pushes text */
+int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);   /* print.c: pushes text */
 
 #endif

@@ -29,8 +29,9 @@ static int l_dim(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_DIM, "dim", "'%s' has no dim called '%.60s'", t->frame->name,
                         name);
     if (t->frame->bind->size[var] < 0)
-        dc_error_raisef(L, d, DC_ERR_DIM, "dim", "the size of '%.60s' is not known before a result of '%s'",
-                        name, t->frame->name);
+        dc_error_raisef(L, d, DC_ERR_DIM, "dim",
+                        "the size of '%.60s' is not known before a result of '%s'", name,
+                        t->frame->name);
     lua_pushinteger(L, t->frame->bind->size[var]);
     return 1;
 }

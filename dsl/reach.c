@@ -4,6 +4,7 @@
 #include "dsl/reach.h"
 
 #include <lauxlib.h>
+
 #include <stdbool.h>
 
 enum { LIMIT = 20000 };

@@ -89,7 +89,8 @@ static int l_scope_close(lua_State *L)
 }
 
 /* The trace begins: from here on what L does is recorded. */
-static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int fn_idx, int body_idx)
+static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int fn_idx,
+                       int body_idx)
 {
     dc_trace *t = s->trace;
     body_idx = lua_absindex(L, body_idx);
@@ -184,7 +185,8 @@ static dc_status take_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t, const dc_fn_leaves *v)
+static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t,
+                         const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++) {
         taking a = {.t = t, .h = dc_handle_test(L, v->idx[i])};
@@ -428,13 +430,13 @@ static const char *parting(const dc_spec *a, const dc_spec *b)
     return NULL;
 }
 
-static DC_NORETURN void raise_other_graph(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_spec *s,
-                                          const dc_spec *again)
+static DC_NORETURN void raise_other_graph(lua_State *L, dc_dsl *d, const dc_fn *fn,
+                                          const dc_spec *s, const dc_spec *again)
 {
     const char *where = parting(s, again);
     const char *text = lua_pushfstring(
-        L, "two traces of '%s' differ%s%s, and nothing that it captures was seen to change", fn->name,
-        where != NULL ? ", first at " : "", where != NULL ? where : "");
+        L, "two traces of '%s' differ%s%s, and nothing that it captures was seen to change",
+        fn->name, where != NULL ? ", first at " : "", where != NULL ? where : "");
     dc_error_fact(L, d, DC_ERR_RETRACE, &(dc_fact){.word = {text}}, NULL);
 }
 
@@ -492,8 +494,9 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
             n += (size_t)snprintf(out + n, room - n, "%s%s %lld -> %lld", n ? ", " : "",
                                   fn->sig.var[v], (long long)a->key.bind.size[v],
                                   (long long)key->bind.size[v]);
-    if (n == 0 && (a->key.bind.rest != key->bind.rest ||
-                   memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))
+    if (n == 0 &&
+        (a->key.bind.rest != key->bind.rest ||
+         memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))
         n += (size_t)snprintf(out + n, room - n, "the dims of '...'");
     if (n == 0) {
         dc_fn_shape_difference(L, fn, fn_idx, a->key.shape, key->shape, out, room);

@@ -166,10 +166,8 @@ static int l_static(lua_State *L)
 
 void dc_static_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg meta[] = {{"__index", l_index},
-                                    {"__newindex", l_newindex},
-                                    {"__tostring", l_tostring},
-                                    {NULL, NULL}};
+    static const luaL_Reg meta[] = {
+        {"__index", l_index}, {"__newindex", l_newindex}, {"__tostring", l_tostring}, {NULL, NULL}};
     static const luaL_Reg fn[] = {{"static", l_static}, {NULL, NULL}};
     luaL_newmetatable(L, STATIC);
     dc_lib_add(L, d, meta);
