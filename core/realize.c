@@ -41,7 +41,7 @@ typedef struct task {
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
-enum { IS_RESULT = UINT32_MAX };
+static const uint32_t IS_RESULT = UINT32_MAX;
 
 static void add_result(task *t, dc_lazy *n)
 {

@@ -35,11 +35,19 @@ static size_t cache_size(int name, size_t otherwise)
 #define FEATURES(F)                                                                               \
     F("sse3", "sse3")                                                                             \
     F("ssse3", "ssse3")                                                                           \
-    F("sse4.1", "sse4.1") F("sse4.2", "sse4.2") F("popcnt", "popcnt") F("avx", "avx")             \
-        F("avx2", "avx2") F("fma", "fma") F("f16c", "f16c") F("bmi", "bmi") F("bmi2", "bmi2")     \
-            F("avx512f", "avx512f") F("avx512bw", "avx512bw") F("avx512cd", "avx512cd")           \
-                F("avx512dq", "avx512dq") F("avx512vl", "avx512vl") F("avx512vbmi", "avx512vbmi") \
-                    F("avx512vnni", "avx512vnni") F("avx512bf16", "avx512bf16")
+    F("sse4.1", "sse4.1")                                                                         \
+    F("sse4.2", "sse4.2") F("popcnt", "popcnt") F("avx", "avx") F("avx2", "avx2") F("fma", "fma") \
+        F("bmi", "bmi") F("bmi2", "bmi2") F("avx512f", "avx512f") F("avx512bw", "avx512bw")       \
+            F("avx512cd", "avx512cd") F("avx512dq", "avx512dq") F("avx512vl", "avx512vl")         \
+                F("avx512vbmi", "avx512vbmi") F("avx512vnni", "avx512vnni")                       \
+                    F("avx512bf16", "avx512bf16")
+
+/* Not every compiler has a name for it. The registers it works on are those of AVX. */
+static bool has_f16c(void)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1) != 0;
+}
 
 static void list_features(char *out, size_t size)
 {
@@ -50,6 +58,8 @@ static void list_features(char *out, size_t size)
         n += (size_t)snprintf(out + n, size - n, "%s+" llvm, n > 0 ? "," : "");
     FEATURES(ADD)
 #undef ADD
+    if (has_f16c() && n < size)
+        snprintf(out + n, size - n, "%s+f16c", n > 0 ? "," : "");
 }
 
 /* Family, model and stepping as the vendor counts them: "26.2.1". */
@@ -87,7 +97,7 @@ static void detect_native(dc_target *t)
     name_model(model, sizeof model);
     snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", tier, model);
     list_features(t->features, sizeof t->features);
-    t->half = has_avx2() && __builtin_cpu_supports("f16c");
+    t->half = has_avx2() && has_f16c();
 }
 
 static bool supports(const level *l)
