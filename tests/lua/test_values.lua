@@ -150,6 +150,7 @@ TestClose = {}
 
 function TestClose:test_frees_at_once()
   collectgarbage()
+  collectgarbage()
   local before = dc.stats().bytes_live
   local a = dc.zeros "f32[1000]"
   lu.assertTrue(a:clone():size(1) == 1000 and dc.stats().bytes_live >= before + 4000)
@@ -160,6 +161,7 @@ function TestClose:test_frees_at_once()
 end
 
 function TestClose:test_at_the_end_of_a_block()
+  collectgarbage()
   collectgarbage()
   local before = dc.stats().bytes_live
   do
