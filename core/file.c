@@ -2,6 +2,8 @@
 #include "core/file.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 bool dc_file_write(int fd, const char *s, size_t n)
@@ -16,4 +18,28 @@ bool dc_file_write(int fd, const char *s, size_t n)
         n -= (size_t)k;
     }
     return true;
+}
+
+char *dc_file_read(const char *path, size_t most)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = NULL;
+    size_t n = 0, size = 0;
+    if (f == NULL)
+        return NULL;
+    do {
+        size = size * 2 + 4096;
+        char *grown = size <= most ? realloc(text, size) : NULL;
+        if (grown == NULL) {
+            free(text);
+            fclose(f);
+            errno = size <= most ? ENOMEM : EFBIG;
+            return NULL;
+        }
+        text = grown;
+        n += fread(text + n, 1, size - n - 1, f);
+    } while (n == size - 1);
+    text[n] = '\0';
+    fclose(f);
+    return text;
 }

@@ -179,6 +179,12 @@ uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, cons
 
 /* ---- numbers and options --------------------------------------------------------------------- */
 
+bool dc_args_is_scalar(lua_State *L, int idx)
+{
+    const int type = lua_type(L, idx);
+    return type == LUA_TNUMBER || type == LUA_TBOOLEAN;
+}
+
 double dc_args_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
 {
     if (lua_type(L, idx) != LUA_TNUMBER)

@@ -182,20 +182,26 @@ static void check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b
     dc_error_check(L, d, dc_protect(&d->rt->job, check_sizes_body, &a), fn->name);
 }
 
-/* Is a tensor of this type known without a call? */
-static bool is_known(const dc_sig_bind *b, const dc_sig_type *t)
+/* Adds the lengths of the lists of this type to the key (-1: not known); false where a size is missing. */
+static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key, int *leaves)
 {
     dc_type out;
     switch (t->kind) {
     case DC_SHAPE_TENSOR:
-        return dc_sig_resolve(b, t, &out);
+        return ++*leaves <= DC_SIG_LEAVES && dc_sig_resolve(&key->bind, t, &out);
     case DC_SHAPE_RECORD:
         for (int f = 0; f < t->nfield; f++)
-            if (!is_known(b, t->field[f].type))
+            if (!shape_of(t->field[f].type, length, key, leaves))
                 return false;
         return true;
     case DC_SHAPE_LIST:
-        return false;
+        if (length < 0 || length > DC_SIG_LEAVES || key->nshape == DC_FN_SHAPE)
+            return false;
+        key->shape[key->nshape++] = length;
+        for (int64_t i = 0; i < length; i++)
+            if (!shape_of(t->of, length, key, leaves))
+                return false;
+        return true;
     }
     return false;
 }
@@ -203,6 +209,7 @@ static bool is_known(const dc_sig_bind *b, const dc_sig_type *t)
 /* The key that can be traced without a call: optional arguments are left out. */
 static bool early_key(const dc_fn *fn, dc_fn_key *key)
 {
+    int leaves = 0;
     key->nshape = 0;
     for (int i = 0; i < fn->sig.nparam; i++) {
         const dc_sig_param *p = &fn->sig.param[i];
@@ -210,7 +217,7 @@ static bool early_key(const dc_fn *fn, dc_fn_key *key)
             return false;
         if (p->optional)
             key->shape[key->nshape++] = 0;
-        else if (!is_known(&key->bind, p->type))
+        else if (!shape_of(p->type, -1, key, &leaves))
             return false;
     }
     return true;
@@ -316,30 +323,6 @@ static int l_fn(lua_State *L)
 }
 
 /* ---- looking at them ------------------------------------------------------------------------- */
-
-/* Pushes the lengths of the lists of this type to the key; false where a size is missing. */
-static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key, int *leaves)
-{
-    dc_type out;
-    switch (t->kind) {
-    case DC_SHAPE_TENSOR:
-        return ++*leaves <= DC_SIG_LEAVES && dc_sig_resolve(&key->bind, t, &out);
-    case DC_SHAPE_RECORD:
-        for (int f = 0; f < t->nfield; f++)
-            if (!shape_of(t->field[f].type, length, key, leaves))
-                return false;
-        return true;
-    case DC_SHAPE_LIST:
-        if (length < 0 || length > DC_SIG_LEAVES || key->nshape == DC_FN_SHAPE)
-            return false;
-        key->shape[key->nshape++] = length;
-        for (int64_t i = 0; i < length; i++)
-            if (!shape_of(t->of, length, key, leaves))
-                return false;
-        return true;
-    }
-    return false;
-}
 
 /* The key of a check by the table at idx; false where it does not tell enough. */
 static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_key *key)

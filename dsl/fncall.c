@@ -47,8 +47,7 @@ static bool like_last(lua_State *L, const dc_fn *fn)
         return false;
     for (int i = 0; i < fn->sig.nparam; i++) {
         const dc_handle *h = dc_handle_test(L, i + 2);
-        const int type = lua_type(L, i + 2);
-        if (h == NULL && s->type[i].rank == 0 && (type == LUA_TNUMBER || type == LUA_TBOOLEAN))
+        if (h == NULL && s->type[i].rank == 0 && dc_args_is_scalar(L, i + 2))
             continue;
         if (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), &s->type[i]))
             return false;

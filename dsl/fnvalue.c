@@ -232,11 +232,6 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
         &(dc_blame){.in = &in, .n = tensor, .hint = hint, .expected = declared, .got = given});
 }
 
-static bool is_number(lua_State *L, int idx)
-{
-    return lua_type(L, idx) == LUA_TNUMBER || lua_type(L, idx) == LUA_TBOOLEAN;
-}
-
 /* Tables of numbers become tensors, of the declared type where its sizes are known by now. */
 static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v,
                          const dc_sig_bind *b)
@@ -245,7 +240,8 @@ static bool make_tensors(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves 
     for (int i = 0; i < v->n; i++) {
         const int idx = v->idx[i];
         dc_type want;
-        if (dc_handle_test(L, idx) != NULL || (is_number(L, idx) && v->declared[i]->ndim == 0))
+        if (dc_handle_test(L, idx) != NULL ||
+            (dc_args_is_scalar(L, idx) && v->declared[i]->ndim == 0))
             continue;
         if (lua_type(L, idx) != LUA_TTABLE)
             wrong_leaf(L, d, fn, v, b, i, NULL);
@@ -466,7 +462,7 @@ static void check_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b,
 {
     dc_handle *h = dc_handle_test(L, v->idx[i]);
     dc_sig_miss miss;
-    if (h == NULL && is_number(L, v->idx[i]) && v->declared[i]->ndim == 0)
+    if (h == NULL && dc_args_is_scalar(L, v->idx[i]) && v->declared[i]->ndim == 0)
         return;
     if (h == NULL || h->kind == DC_HANDLE_CLOSED)
         wrong_result(L, d, fn, b, v, i, NULL);

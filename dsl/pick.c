@@ -77,7 +77,7 @@ static dc_status build_put(dc_job *j, dc_func *f, const void *arg, const dc_val 
 /* A number becomes a tensor of the dtype of x, since it stands beside integers, too. */
 static void number_like(lua_State *L, dc_dsl *d, int idx, const dc_type *x)
 {
-    if (lua_type(L, idx) != LUA_TNUMBER && lua_type(L, idx) != LUA_TBOOLEAN)
+    if (!dc_args_is_scalar(L, idx))
         return;
     const dc_type t = dc_type_scalar((dc_dtype)x->dtype);
     dc_make_from_table(L, d, idx, &t, false, "put");

@@ -4,6 +4,7 @@
  */
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
+#include "vm/sink.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -16,12 +17,6 @@ static void closed(void *rt)
 }
 
 /* Channels that DEEPC_DEBUG asked for, and notes; there is no host that could receive them. */
-static void to_stderr(void *ctx, const char *text, size_t n)
-{
-    DC_UNUSED(ctx);
-    fwrite(text, 1, n, stderr);
-}
-
 /* Argument: the context. Returns the module table. */
 static int open_dsl(lua_State *L)
 {
@@ -40,7 +35,7 @@ DC_API int luaopen_deepc(lua_State *L)
     dc_config cfg = DC_CONFIG_INIT;
     dc_rt *rt = dc_dsl_rt(L);
     const bool own = rt == NULL;
-    cfg.log = to_stderr;
+    cfg.log = dc_sink_stderr;
     if (own && dc_open(&cfg, &rt) != DC_OK) {
         lua_pushstring(L, dc_errmsg(rt));
         dc_close(rt);

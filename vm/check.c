@@ -11,6 +11,7 @@
 
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
+#include "vm/sink.h"
 
 #include <lualib.h>
 
@@ -427,18 +428,12 @@ static void free_check(dc_check *c)
     DC_VEC_FREE(c->source);
 }
 
-static void to_stderr(void *ctx, const char *text, size_t n)
-{
-    DC_UNUSED(ctx);
-    fwrite(text, 1, n, stderr);
-}
-
 static int check_file(const request *r)
 {
     dc_check *c = r->c;
     dc_config cfg = DC_CONFIG_INIT;
     cfg.device = "eval";
-    cfg.log = to_stderr;
+    cfg.log = dc_sink_stderr;
     if (dc_open(&cfg, &c->rt) != DC_OK) {
         fprintf(stderr, "deepc: %s\n", dc_errmsg(c->rt));
         dc_close(c->rt);

@@ -7,6 +7,7 @@
  * cannot be: it is no parameter that may be left out, and everything that the file assigns to it is
  * the result of an operation on tensors.
  */
+#include "core/file.h"
 #include "vm/check.h"
 
 #include <ctype.h>
@@ -568,30 +569,9 @@ void dc_lint_line(dc_lint *l, dc_check *c, lua_State *L, lua_Debug *ar)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static char *read_file(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    size_t n = 0, room = 1 << 16;
-    char *text = f != NULL ? malloc(room) : NULL;
-    while (text != NULL) {
-        n += fread(text + n, 1, room - n - 1, f);
-        if (n + 1 < room)
-            break;
-        char *more = realloc(text, room *= 2);
-        if (more == NULL)
-            free(text);
-        text = more;
-    }
-    if (text != NULL)
-        text[n] = '\0';
-    if (f != NULL)
-        fclose(f);
-    return text;
-}
-
 dc_lint *dc_lint_open(const char *path)
 {
-    char *text = read_file(path);
+    char *text = dc_file_read(path, SIZE_MAX);
     if (text == NULL)
         return NULL;
     dc_lint *l = dc_xalloc(sizeof *l);

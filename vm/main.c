@@ -16,6 +16,7 @@
 #include "vm/prompt.h"
 #include "vm/replay.h"
 #include "vm/signals.h"
+#include "vm/sink.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -45,12 +46,6 @@ static const char usage[] =
     "  --options        every setting, its default and its value\n"
     "  --help           this text\n"
     "Settings are variables of the environment: DEEPC_DEVICE=cpu:cc deepc FILE\n";
-
-static void to_stderr(void *ctx, const char *text, size_t n)
-{
-    DC_UNUSED(ctx);
-    fwrite(text, 1, n, stderr);
-}
 
 static void print_device(void *ctx, const char *name, bool usable, const char *line)
 {
@@ -296,7 +291,7 @@ static int run(int argc, char **argv)
 {
     dc_config cfg = DC_CONFIG_INIT;
     command c = {.argc = argc, .argv = argv, .status = 1};
-    cfg.log = to_stderr;
+    cfg.log = dc_sink_stderr;
     if (!read_options(&c))
         return c.status;
     if (c.v && !c.i)

@@ -8,11 +8,13 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "vm/replay.h"
 
+#include "core/file.h"
 #include "core/gtext.h"
 #include "core/rt.h"
 #include "core/store.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
+#include "vm/sink.h"
 
 #include <errno.h>
 #include <math.h>
@@ -44,29 +46,13 @@ typedef struct outcome { /* of one run */
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static char *read_file(const char *path)
+static char *read_text(const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    char *text = NULL;
-    size_t n = 0, size = 0;
-    if (f == NULL) {
+    char *text = dc_file_read(path, MOST_BYTES);
+    if (text == NULL && (errno == EFBIG || errno == ENOMEM))
+        fprintf(stderr, "deepc: %s is too large\n", path);
+    else if (text == NULL)
         fprintf(stderr, "deepc: %s: %s\n", path, strerror(errno));
-        return NULL;
-    }
-    do {
-        size = size * 2 + 4096;
-        char *grown = size <= MOST_BYTES ? realloc(text, size) : NULL;
-        if (grown == NULL) {
-            fprintf(stderr, "deepc: %s is too large\n", path);
-            free(text);
-            fclose(f);
-            return NULL;
-        }
-        text = grown;
-        n += fread(text + n, 1, size - n - 1, f);
-    } while (n == size - 1);
-    text[n] = '\0';
-    fclose(f);
     return text;
 }
 
@@ -138,7 +124,7 @@ static bool read_line(story *s, char *line)
 static bool read_story(const char *path, story *s)
 {
     static char no_sets[] = "";
-    *s = (story){.text = read_file(path), .error = "none", .version = "unknown", .sets = no_sets};
+    *s = (story){.text = read_text(path), .error = "none", .version = "unknown", .sets = no_sets};
     char *line = s->text, *end;
     for (int n = 1; line != NULL && (end = strchr(line, '\n')) != NULL; line = end + 1, n++) {
         *end = '\0';
@@ -325,19 +311,13 @@ static void release(playing *p)
     free(p->cell);
 }
 
-static void to_stderr(void *ctx, const char *text, size_t n)
-{
-    DC_UNUSED(ctx);
-    fwrite(text, 1, n, stderr);
-}
-
 static void play(const story *s, const char *device, outcome *o)
 {
     dc_config cfg = DC_CONFIG_INIT;
     playing p = {.s = s, .result = o};
     *o = (outcome){.fault = {.check = -1}};
     cfg.device = device;
-    cfg.log = to_stderr;
+    cfg.log = dc_sink_stderr;
     o->status = dc_open(&cfg, &p.rt);
     if (o->status == DC_OK) {
         p.rt->job.on_bug = NULL; /* there is a file about it already */
