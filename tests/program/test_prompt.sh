@@ -225,19 +225,19 @@ prompt >
 line while true do end
 pause 300
 send \x03
-within 2000 interrupted
+within 20000 interrupted
 prompt >
 line while true do pcall(function() while true do end end) end
 pause 300
 send \x03
 pause 300
 send \x03
-within 2000 interrupted
+within 20000 interrupted
 prompt >
 line coroutine.wrap(function() while true do end end)()
 pause 300
 send \x03
-within 2000 interrupted
+within 20000 interrupted
 prompt >
 line coroutine.resume(coroutine.create(function() while true do pcall(function() while true do end end) end end))
 pause 300
@@ -266,7 +266,7 @@ prompt >
 line y = f(x)
 pause 3000
 send \x03
-within 2000 interrupted
+within 20000 interrupted
 prompt >
 line x:sum()
 expect 640000.0
@@ -386,7 +386,7 @@ EOT
 session "Ctrl-C ends a script with an error" "$dir/long.lua" <<'EOT'
 expect ready
 send \x03
-within 5000 interrupted
+within 20000 interrupted
 end 1
 EOT
 closing
