@@ -46,15 +46,15 @@ static dc_fv reduced(const use *u, dc_fv x, dc_fv *exponent)
     return fma3(u, p, op2(u, DC_K_MUL, r, r), r);
 }
 
-/* exp(x) = 2^n * exp(r). Beyond the clamp results are infinity and 0 anyway. */
+/* exp(x) = 2^n * exp(r); what overflows is picked, as in f32. */
 dc_fv dc_expand_exp_f64(const use *u)
 {
-    const dc_fv high = flt(u, 710), low = flt(u, -746);
-    dc_fv x = u->in[0], exponent;
-    x = pick(u, op2(u, DC_K_LT, high, x), high, x); /* NaN passes both */
-    x = pick(u, op2(u, DC_K_LT, x, low), low, x);
+    const dc_fv most = flt(u, 0x1.62e42fefa39efp9), low = flt(u, -746);
+    const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
+    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], low), low, u->in[0]); /* NaN stays */
+    dc_fv exponent;
     const dc_fv p = reduced(u, x, &exponent);
-    return scale(u, op2(u, DC_K_ADD, p, flt(u, 1)), exponent);
+    return pick(u, over, flt(u, INFINITY), scale(u, op2(u, DC_K_ADD, p, flt(u, 1)), exponent));
 }
 
 /* exp(x) - 1 = (2^n - 1) + 2^n (exp(r) - 1), for |x| up to 40. */

@@ -138,6 +138,27 @@ function TestArithmetic:test_gradients_far_out_are_numbers()
   lu.assertEquals(slope(function(x) return x ^ 0 end, 0), 0)
 end
 
+-- The last product of exp, contracted with the sum that follows, must not escape infinity.
+function TestArithmetic:test_infinite_powers_of_e_stay_infinite_in_sums()
+  for _, dtype in ipairs { "f32", "f64", "bf16", "f16" } do
+    local x = t({ math.huge, 1000, -math.huge, -1000, 1 }, dtype .. "[5]")
+    local function compute(body) -- alone in its kernel, for only a product used once is contracted
+      return dc.fn(("f(v: %s[5]) -> %s[5]"):format(dtype, dtype), body)(x):totable()
+    end
+    local a = compute(function(v) return v - v:exp() end)
+    local b = compute(function(v) return v:exp() + v end)
+    local c = compute(function(v) return v - v:expm1() end)
+    for _, difference in ipairs { a, c } do
+      lu.assertNaN(difference[1])
+      lu.assertEquals(difference[2], -math.huge)
+      lu.assertEquals(difference[3], -math.huge)
+    end
+    lu.assertEquals({ b[1], b[2], b[3] }, { math.huge, math.huge, -math.huge })
+    lu.assertEquals(a[4], -1000)
+    lu.assertAlmostEquals(a[5], 1 - math.exp(1), 0.02)
+  end
+end
+
 function TestArithmetic:test_numbers_beside_a_condition()
   local m = t({ true, false }, "bool")
   lu.assertEquals(dc.where(m, 1, 2):totable(), { 1, 2 })
