@@ -1,124 +1,108 @@
 /*
  * Types of results: for every operation a dtype rule, a shape rule and a names rule, named by the
  * columns of core/ops.def. Rules read operands and attributes and write one part of the result, in
- * that order: dtype, dims, names. Whatever comes in is checked, for the text parser feeds anything.
- *
- * Names (language.md): different names at one position are an error, an unnamed dim takes the
- * other's name, a dim whose extent changes loses its name.
+ * that order: dtype, dims, names (core/infer_names.c). Whatever comes in is checked, for the text
+ * parser feeds anything.
  */
-#include "core/graph.h"
+#include "core/infer_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-typedef struct site {
-    dc_job *j;
-    dc_op op;
-    const dc_type *in;
-    int nin;
-    const int64_t *attr;
-    int nattr;
-    const dc_type *want;
-    dc_type *out;
-} site;
-
-typedef dc_status rule(const site *s);
-
-static const char *name_of(const site *s)
-{
-    return dc_op_row_of(s->op)->name;
-}
+typedef dc_status rule(const dc_site *s);
 
 static dc_dtype dtype_of(const dc_type *t)
 {
     return (dc_dtype)t->dtype;
 }
 
-static dc_status attr_count(const site *s, int n)
+static dc_status attr_count(const dc_site *s, int n)
 {
     if (s->nattr == n)
         return DC_OK;
-    return dc_failf(s->j, DC_ERR_ARG, name_of(s), "%d attributes given, %d needed", s->nattr, n);
+    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "%d attributes given, %d needed", s->nattr,
+                    n);
 }
 
-static dc_status bad_axis(const site *s, const dc_type *t, int64_t axis)
+static dc_status bad_axis(const dc_site *s, const dc_type *t, int64_t axis)
 {
     return dc_fail(s->j, DC_ERR_AXIS,
-                   &(dc_fact){.op = name_of(s), .num = {axis + 1, t->rank}, .type = {*t}});
+                   &(dc_fact){.op = dc_site_name(s), .num = {axis + 1, t->rank}, .type = {*t}});
 }
 
 /* ---- dtypes ---- */
 
-static dc_status need(const site *s, int operand, bool ok, const char *what)
+static dc_status need(const dc_site *s, int operand, bool ok, const char *what)
 {
     if (ok)
         return DC_OK;
     return dc_fail(s->j, DC_ERR_DTYPE,
-                   &(dc_fact){.op = name_of(s),
+                   &(dc_fact){.op = dc_site_name(s),
                               .type = {operand ? s->in[operand - 1] : *s->want},
                               .word = {what},
                               .operand = operand});
 }
 
 /* Operands from `first` on agree; theirs is the dtype of the result. */
-static dc_status alike(const site *s, int first)
+static dc_status alike(const dc_site *s, int first)
 {
     for (int i = first + 1; i < s->nin; i++)
         if (s->in[i].dtype != s->in[first].dtype)
-            return dc_fail(
-                s->j, DC_ERR_DTYPE_MIX,
-                &(dc_fact){.op = name_of(s), .type = {s->in[first], s->in[i]}, .operand = i + 1});
+            return dc_fail(s->j, DC_ERR_DTYPE_MIX,
+                           &(dc_fact){.op = dc_site_name(s),
+                                      .type = {s->in[first], s->in[i]},
+                                      .operand = i + 1});
     s->out->dtype = s->in[first].dtype;
     return DC_OK;
 }
 
-static dc_status dtype_any(const site *s)
+static dc_status dtype_any(const dc_site *s)
 {
     return alike(s, 0);
 }
 
-static dc_status dtype_num(const site *s)
+static dc_status dtype_num(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
         DC_TRY(need(s, i + 1, s->in[i].dtype != DC_BOOL, "a number"));
     return alike(s, 0);
 }
 
-static dc_status dtype_flt(const site *s)
+static dc_status dtype_flt(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
         DC_TRY(need(s, i + 1, dc_dtype_is_float(dtype_of(&s->in[i])), "a float"));
     return alike(s, 0);
 }
 
-static dc_status dtype_bits(const site *s)
+static dc_status dtype_bits(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
         DC_TRY(need(s, i + 1, !dc_dtype_is_float(dtype_of(&s->in[i])), "an integer or bool"));
     return alike(s, 0);
 }
 
-static dc_status dtype_int(const site *s)
+static dc_status dtype_int(const dc_site *s)
 {
     DC_TRY(dtype_bits(s));
     return need(s, 1, s->in[0].dtype != DC_BOOL, "an integer");
 }
 
-static dc_status dtype_u32(const site *s)
+static dc_status dtype_u32(const dc_site *s)
 {
     for (int i = 0; i < s->nin; i++)
         DC_TRY(need(s, i + 1, s->in[i].dtype == DC_U32, "u32"));
     return alike(s, 0);
 }
 
-static dc_status dtype_sel(const site *s)
+static dc_status dtype_sel(const dc_site *s)
 {
     DC_TRY(need(s, 1, s->in[0].dtype == DC_BOOL, "bool"));
     return alike(s, 1);
 }
 
 /* Sums of bool and short integers are i32. */
-static dc_status dtype_accum(const site *s)
+static dc_status dtype_accum(const dc_site *s)
 {
     const dc_dtype t = dtype_of(&s->in[0]);
     s->out->dtype = !dc_dtype_is_float(t) && dc_dtype_bits(t) < 32 ? DC_I32 : t;
@@ -126,7 +110,7 @@ static dc_status dtype_accum(const site *s)
 }
 
 /* Integers that say which elements; the elements before and behind them agree. */
-static dc_status dtype_gather(const site *s)
+static dc_status dtype_gather(const dc_site *s)
 {
     const bool ok = dc_dtype_kind(dtype_of(&s->in[1])) == DC_KIND_SINT ||
                     dc_dtype_kind(dtype_of(&s->in[1])) == DC_KIND_UINT;
@@ -135,35 +119,36 @@ static dc_status dtype_gather(const site *s)
     return DC_OK;
 }
 
-static dc_status dtype_scatter(const site *s)
+static dc_status dtype_scatter(const dc_site *s)
 {
     DC_TRY(dtype_gather(s));
     if (s->in[2].dtype != s->in[0].dtype)
-        return dc_fail(s->j, DC_ERR_DTYPE_MIX,
-                       &(dc_fact){.op = name_of(s), .type = {s->in[0], s->in[2]}, .operand = 3});
+        return dc_fail(
+            s->j, DC_ERR_DTYPE_MIX,
+            &(dc_fact){.op = dc_site_name(s), .type = {s->in[0], s->in[2]}, .operand = 3});
     return DC_OK;
 }
 
-static dc_status dtype_scatadd(const site *s)
+static dc_status dtype_scatadd(const dc_site *s)
 {
     DC_TRY(need(s, 1, s->in[0].dtype != DC_BOOL, "a number"));
     return dtype_scatter(s);
 }
 
-static dc_status dtype_want(const site *s)
+static dc_status dtype_want(const dc_site *s)
 {
     s->out->dtype = s->want->dtype;
     return DC_OK;
 }
 
-static dc_status dtype_first(const site *s)
+static dc_status dtype_first(const dc_site *s)
 {
     s->out->dtype = s->in[0].dtype;
     return DC_OK;
 }
 
 /* Positions: dtypes that hold them without wrapping early. */
-static dc_status dtype_iota(const site *s)
+static dc_status dtype_iota(const dc_site *s)
 {
     DC_TRY(need(s, 0, dc_dtype_bits(dtype_of(s->want)) >= 32, "a dtype of 32 or 64 bits"));
     return dtype_want(s);
@@ -177,13 +162,13 @@ static void copy_dims(dc_type *to, const dc_type *from)
     memcpy(to->dim, from->dim, sizeof to->dim);
 }
 
-static dc_status shape_same(const site *s)
+static dc_status shape_same(const dc_site *s)
 {
     for (int i = 1; i < s->nin; i++) {
         const dc_type *a = &s->in[0], *b = &s->in[i];
         if (a->rank != b->rank)
             return dc_fail(s->j, DC_ERR_RANK,
-                           &(dc_fact){.op = name_of(s),
+                           &(dc_fact){.op = dc_site_name(s),
                                       .num = {b->rank},
                                       .type = {*b, *a},
                                       .word = {"the other operand has another number"},
@@ -191,7 +176,7 @@ static dc_status shape_same(const site *s)
         for (int k = 0; k < a->rank; k++)
             if (a->dim[k] != b->dim[k])
                 return dc_fail(s->j, DC_ERR_DIMS,
-                               &(dc_fact){.op = name_of(s),
+                               &(dc_fact){.op = dc_site_name(s),
                                           .axis = {k, k},
                                           .num = {a->dim[k], b->dim[k]},
                                           .type = {*a, *b},
@@ -202,14 +187,14 @@ static dc_status shape_same(const site *s)
 }
 
 /* A mask of axes is one attribute. */
-static dc_status check_mask(const site *s)
+static dc_status check_mask(const dc_site *s)
 {
     DC_TRY(attr_count(s, 1));
     const uint64_t beyond = (uint64_t)s->attr[0] >> s->in[0].rank;
     return beyond ? bad_axis(s, &s->in[0], s->in[0].rank + __builtin_ctzll(beyond)) : DC_OK;
 }
 
-static dc_status shape_reduce(const site *s)
+static dc_status shape_reduce(const dc_site *s)
 {
     DC_TRY(check_mask(s));
     for (int i = 0; i < s->in[0].rank; i++)
@@ -218,7 +203,7 @@ static dc_status shape_reduce(const site *s)
     return DC_OK;
 }
 
-static dc_status shape_RESHAPE(const site *s)
+static dc_status shape_RESHAPE(const dc_site *s)
 {
     DC_TRY(attr_count(s, 0));
     const int64_t n = dc_type_count(&s->in[0]), m = dc_type_count(s->want);
@@ -226,13 +211,13 @@ static dc_status shape_RESHAPE(const site *s)
         return dc_fail(
             s->j, DC_ERR_ELEMENTS,
             &(dc_fact){
-                .op = name_of(s), .num = {n, m}, .type = {s->in[0], *s->want}, .operand = 1});
+                .op = dc_site_name(s), .num = {n, m}, .type = {s->in[0], *s->want}, .operand = 1});
     copy_dims(s->out, s->want);
     return DC_OK;
 }
 
 /* Are axis[0..n-1] different axes of t? Adds them to *seen. */
-static dc_status distinct_axes(const site *s, const dc_type *t, const int64_t *axis, int64_t n,
+static dc_status distinct_axes(const dc_site *s, const dc_type *t, const int64_t *axis, int64_t n,
                                uint32_t *seen)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -240,13 +225,13 @@ static dc_status distinct_axes(const site *s, const dc_type *t, const int64_t *a
             return bad_axis(s, t, axis[i]);
         if (*seen >> axis[i] & 1)
             return dc_fail(s->j, DC_ERR_AXIS_TWICE,
-                           &(dc_fact){.op = name_of(s), .axis = {(int)axis[i]}, .type = {*t}});
+                           &(dc_fact){.op = dc_site_name(s), .axis = {(int)axis[i]}, .type = {*t}});
         *seen |= 1u << axis[i];
     }
     return DC_OK;
 }
 
-static dc_status shape_PERMUTE(const site *s)
+static dc_status shape_PERMUTE(const dc_site *s)
 {
     uint32_t seen = 0;
     DC_TRY(attr_count(s, s->in[0].rank));
@@ -257,28 +242,28 @@ static dc_status shape_PERMUTE(const site *s)
     return DC_OK;
 }
 
-static dc_status same_rank_as_wanted(const site *s)
+static dc_status same_rank_as_wanted(const dc_site *s)
 {
     if (s->want->rank == s->in[0].rank)
         return DC_OK;
     char words[40];
     snprintf(words, sizeof words, "%d are wanted", s->want->rank);
     return dc_fail(s->j, DC_ERR_RANK,
-                   &(dc_fact){.op = name_of(s),
+                   &(dc_fact){.op = dc_site_name(s),
                               .num = {s->in[0].rank},
                               .type = {s->in[0], *s->want},
                               .word = {words},
                               .operand = 1});
 }
 
-static dc_status shape_EXPAND(const site *s)
+static dc_status shape_EXPAND(const dc_site *s)
 {
     DC_TRY(attr_count(s, 0));
     DC_TRY(same_rank_as_wanted(s));
     for (int i = 0; i < s->want->rank; i++)
         if (s->in[0].dim[i] != s->want->dim[i] && s->in[0].dim[i] != 1)
             return dc_fail(s->j, DC_ERR_DIMS,
-                           &(dc_fact){.op = name_of(s),
+                           &(dc_fact){.op = dc_site_name(s),
                                       .axis = {i, i},
                                       .num = {s->in[0].dim[i], s->want->dim[i]},
                                       .type = {s->in[0], *s->want},
@@ -294,7 +279,7 @@ static int64_t last_of(int64_t start, int64_t step, int64_t n)
     return dc_mul_ok(n - 1, step, &last) && dc_add_ok(last, start, &last) ? last : INT64_MAX;
 }
 
-static dc_status shape_SLICE(const site *s)
+static dc_status shape_SLICE(const dc_site *s)
 {
     const int rank = s->in[0].rank;
     DC_TRY(attr_count(s, 2 * rank));
@@ -302,12 +287,12 @@ static dc_status shape_SLICE(const site *s)
     for (int i = 0; i < rank; i++) {
         const int64_t start = s->attr[i], step = s->attr[rank + i], n = s->want->dim[i];
         if (step < 1)
-            return dc_failf(s->j, DC_ERR_ARG, name_of(s), "a step is at least 1");
+            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a step is at least 1");
         /* of no elements, the start may lie just behind the axis */
         const int64_t last = start < 0 ? start : n == 0 ? start - 1 : last_of(start, step, n);
         if (start < 0 || last >= s->in[0].dim[i])
             return dc_fail(s->j, DC_ERR_SLICE,
-                           &(dc_fact){.op = name_of(s),
+                           &(dc_fact){.op = dc_site_name(s),
                                       .axis = {i},
                                       .num = {start < INT64_MAX ? start + 1 : start,
                                               last < INT64_MAX ? last + 1 : last},
@@ -319,17 +304,17 @@ static dc_status shape_SLICE(const site *s)
 }
 
 /* Does the attribute hold a canonical pattern of the dtype? */
-static dc_status check_pattern(const site *s, int64_t attr, dc_dtype t)
+static dc_status check_pattern(const dc_site *s, int64_t attr, dc_dtype t)
 {
     unsigned char element[8];
     dc_bits_store(t, element, (uint64_t)attr);
     if (dc_bits_load(t, element) == (uint64_t)attr)
         return DC_OK;
-    return dc_failf(s->j, DC_ERR_ARG, name_of(s), "%lld is no pattern of %s", (long long)attr,
+    return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "%lld is no pattern of %s", (long long)attr,
                     dc_dtype_name(t));
 }
 
-static dc_status shape_PAD(const site *s)
+static dc_status shape_PAD(const dc_site *s)
 {
     const int rank = s->in[0].rank;
     DC_TRY(attr_count(s, 2 * rank + 1));
@@ -338,9 +323,9 @@ static dc_status shape_PAD(const site *s)
     for (int i = 0; i < rank; i++) {
         const int64_t lo = s->attr[i], step = s->attr[rank + i], n = s->in[0].dim[i];
         if (step < 1 || lo < 0)
-            return dc_failf(s->j, DC_ERR_ARG, name_of(s), "a step is at least 1, a margin 0");
+            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "a step is at least 1, a margin 0");
         if (n > 0 && last_of(lo, step, n) >= s->want->dim[i])
-            return dc_failf(s->j, DC_ERR_ARG, name_of(s),
+            return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s),
                             "axis %d: %lld elements from %lld by %lld do not fit %lld", i + 1,
                             (long long)n, (long long)lo, (long long)step,
                             (long long)s->want->dim[i]);
@@ -349,14 +334,14 @@ static dc_status shape_PAD(const site *s)
     return DC_OK;
 }
 
-static dc_status shape_FLIP(const site *s)
+static dc_status shape_FLIP(const dc_site *s)
 {
     DC_TRY(check_mask(s));
     copy_dims(s->out, &s->in[0]);
     return DC_OK;
 }
 
-static dc_status shape_CONST(const site *s)
+static dc_status shape_CONST(const dc_site *s)
 {
     DC_TRY(attr_count(s, 1));
     DC_TRY(check_pattern(s, s->attr[0], dtype_of(s->want)));
@@ -364,14 +349,14 @@ static dc_status shape_CONST(const site *s)
     return DC_OK;
 }
 
-static dc_status shape_PARAM(const site *s)
+static dc_status shape_PARAM(const dc_site *s)
 {
     DC_TRY(attr_count(s, 1));
     copy_dims(s->out, s->want);
     return DC_OK;
 }
 
-static dc_status shape_IOTA(const site *s)
+static dc_status shape_IOTA(const dc_site *s)
 {
     DC_TRY(attr_count(s, 1));
     if (s->attr[0] < 0 || s->attr[0] >= s->want->rank)
@@ -380,18 +365,11 @@ static dc_status shape_IOTA(const site *s)
     return DC_OK;
 }
 
-/* The lists of axes of a dot. */
-typedef struct dot_axes {
-    int nb, nc;
-    const int64_t *batch[2], *contracted[2];
-    uint32_t used[2]; /* masks: batch and contracted axes */
-} dot_axes;
-
-static dc_status read_dot(const site *s, dot_axes *d)
+dc_status dc_infer_dot(const dc_site *s, dc_dot_axes *d)
 {
     if (s->nattr < 2 || s->attr[0] < 0 || s->attr[1] < 0 || s->attr[0] > DC_MAX_RANK ||
         s->attr[1] > DC_MAX_RANK)
-        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "counts of axes are missing");
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "counts of axes are missing");
     d->nb = (int)s->attr[0];
     d->nc = (int)s->attr[1];
     DC_TRY(attr_count(s, 2 + 2 * (d->nb + d->nc)));
@@ -408,14 +386,14 @@ static dc_status read_dot(const site *s, dot_axes *d)
     return DC_OK;
 }
 
-static dc_status same_extents(const site *s, dc_err_id id, const int64_t *left,
+static dc_status same_extents(const dc_site *s, dc_err_id id, const int64_t *left,
                               const int64_t *right, int n)
 {
     for (int i = 0; i < n; i++) {
         const int64_t a = s->in[0].dim[left[i]], b = s->in[1].dim[right[i]];
         if (a != b)
             return dc_fail(s->j, id,
-                           &(dc_fact){.op = name_of(s),
+                           &(dc_fact){.op = dc_site_name(s),
                                       .axis = {(int)left[i], (int)right[i]},
                                       .num = {a, b},
                                       .type = {s->in[0], s->in[1]}});
@@ -423,16 +401,16 @@ static dc_status same_extents(const site *s, dc_err_id id, const int64_t *left,
     return DC_OK;
 }
 
-static dc_status shape_DOT(const site *s)
+static dc_status shape_DOT(const dc_site *s)
 {
-    dot_axes d;
-    DC_TRY(read_dot(s, &d));
+    dc_dot_axes d;
+    DC_TRY(dc_infer_dot(s, &d));
     DC_TRY(same_extents(s, DC_ERR_DIMS, d.batch[0], d.batch[1], d.nb));
     DC_TRY(same_extents(s, DC_ERR_INNER, d.contracted[0], d.contracted[1], d.nc));
     const int rank = s->in[0].rank + s->in[1].rank - d.nb - 2 * d.nc;
     if (rank > DC_MAX_RANK)
         return dc_fail(s->j, DC_ERR_TOO_MANY_AXES,
-                       &(dc_fact){.op = name_of(s), .num = {rank, DC_MAX_RANK}});
+                       &(dc_fact){.op = dc_site_name(s), .num = {rank, DC_MAX_RANK}});
     for (int i = 0; i < d.nb; i++)
         s->out->dim[s->out->rank++] = s->in[0].dim[d.batch[0][i]];
     for (int side = 0; side < 2; side++)
@@ -446,7 +424,7 @@ static dc_status shape_DOT(const site *s)
  * Elements of operand 1 that operand 2, integers, picks: dims into *out. Where each axis comes from
  * is in core/ops.def.
  */
-static dc_status picked_dims(const site *s, dc_type *out)
+static dc_status picked_dims(const dc_site *s, dc_type *out)
 {
     const dc_type *x = &s->in[0], *i = &s->in[1];
     DC_TRY(attr_count(s, 2));
@@ -454,16 +432,16 @@ static dc_status picked_dims(const site *s, dc_type *out)
     if (axis < 0 || axis >= x->rank)
         return bad_axis(s, x, axis);
     if (nb < 0 || nb > axis || nb > i->rank)
-        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "%lld axes in common, at most %lld are",
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "%lld axes in common, at most %lld are",
                         (long long)nb, (long long)dc_min_i64(axis, i->rank));
     if (x->rank - 1 + i->rank - nb > DC_MAX_RANK)
         return dc_fail(
             s->j, DC_ERR_TOO_MANY_AXES,
-            &(dc_fact){.op = name_of(s), .num = {x->rank - 1 + i->rank - nb, DC_MAX_RANK}});
+            &(dc_fact){.op = dc_site_name(s), .num = {x->rank - 1 + i->rank - nb, DC_MAX_RANK}});
     for (int k = 0; k < nb; k++)
         if (x->dim[k] != i->dim[k])
             return dc_fail(s->j, DC_ERR_DIMS,
-                           &(dc_fact){.op = name_of(s),
+                           &(dc_fact){.op = dc_site_name(s),
                                       .axis = {k, k},
                                       .num = {x->dim[k], i->dim[k]},
                                       .type = {*x, *i},
@@ -478,22 +456,22 @@ static dc_status picked_dims(const site *s, dc_type *out)
     return DC_OK;
 }
 
-static dc_status shape_GATHER(const site *s)
+static dc_status shape_GATHER(const dc_site *s)
 {
     DC_TRY(picked_dims(s, s->out));
     if (s->in[0].dim[s->attr[0]] == 0 && dc_type_count(s->out) > 0)
-        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "axis %lld has no elements to pick from",
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "axis %lld has no elements to pick from",
                         (long long)s->attr[0] + 1);
     return DC_OK;
 }
 
-static dc_status shape_scatter(const site *s)
+static dc_status shape_scatter(const dc_site *s)
 {
     dc_type picked = s->in[2];
     DC_TRY(picked_dims(s, &picked));
     if (picked.rank != s->in[2].rank)
         return dc_fail(s->j, DC_ERR_RANK,
-                       &(dc_fact){.op = name_of(s),
+                       &(dc_fact){.op = dc_site_name(s),
                                   .num = {s->in[2].rank},
                                   .type = {s->in[2], picked},
                                   .word = {"the integers pick another number"},
@@ -501,7 +479,7 @@ static dc_status shape_scatter(const site *s)
     for (int k = 0; k < picked.rank; k++)
         if (picked.dim[k] != s->in[2].dim[k])
             return dc_fail(s->j, DC_ERR_DIMS,
-                           &(dc_fact){.op = name_of(s),
+                           &(dc_fact){.op = dc_site_name(s),
                                       .axis = {k, k},
                                       .num = {picked.dim[k], s->in[2].dim[k]},
                                       .type = {picked, s->in[2]},
@@ -513,14 +491,14 @@ static dc_status shape_scatter(const site *s)
 #define shape_SCATTER     shape_scatter
 #define shape_SCATTER_ADD shape_scatter
 
-static dc_status shape_HOLE(const site *s)
+static dc_status shape_HOLE(const dc_site *s)
 {
     DC_TRY(attr_count(s, 2));
     copy_dims(s->out, s->want);
     return DC_OK;
 }
 
-static dc_status shape_BARRIER(const site *s)
+static dc_status shape_BARRIER(const dc_site *s)
 {
     DC_TRY(attr_count(s, 1));
     copy_dims(s->out, &s->in[0]);
@@ -528,206 +506,32 @@ static dc_status shape_BARRIER(const site *s)
 }
 
 /* Gradients have the types of their inputs. */
-static dc_status shape_CUSTOM(const site *s)
+static dc_status shape_CUSTOM(const dc_site *s)
 {
     DC_TRY(attr_count(s, 3));
     const int64_t n = s->attr[0];
     const uint64_t mask = (uint64_t)s->attr[2];
     if (n < 0 || n > DC_CUSTOM_INPUTS || mask >> n != 0 ||
         s->nin != 1 + n + __builtin_popcountll(mask))
-        return dc_failf(s->j, DC_ERR_ARG, name_of(s), "%d operands for %lld inputs", s->nin,
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "%d operands for %lld inputs", s->nin,
                         (long long)n);
     for (int64_t i = 0, at = 1 + n; i < n; i++) {
         if ((mask >> i & 1) == 0)
             continue;
         const dc_type *x = &s->in[1 + i], *dx = &s->in[at++];
         if (!dc_type_same(x, dx) || !dc_dtype_is_float(dtype_of(x)))
-            return dc_fail(s->j, DC_ERR_DTYPE_MIX,
-                           &(dc_fact){.op = name_of(s), .type = {*x, *dx}, .operand = (int)at});
+            return dc_fail(
+                s->j, DC_ERR_DTYPE_MIX,
+                &(dc_fact){.op = dc_site_name(s), .type = {*x, *dx}, .operand = (int)at});
     }
     copy_dims(s->out, &s->in[0]);
     return DC_OK;
 }
 
-/* ---- names ---- */
-
-/* The name that two agreeing dims have together. */
-static dc_status join_names(const site *s, int left, int right, int operand, const char **out)
-{
-    const char *a = s->in[0].name[left], *b = s->in[operand - 1].name[right];
-    if (a != NULL && b != NULL && a != b)
-        return dc_fail(s->j, DC_ERR_NAMES,
-                       &(dc_fact){.op = name_of(s),
-                                  .axis = {left, right},
-                                  .type = {s->in[0], s->in[operand - 1]},
-                                  .word = {a, b},
-                                  .operand = operand});
-    *out = a != NULL ? a : b;
-    return DC_OK;
-}
-
-static dc_status names_agree(const site *s)
-{
-    for (int k = 0; k < s->out->rank; k++) {
-        const char *seen = s->in[0].name[k];
-        for (int i = 1; i < s->nin; i++) {
-            const char *b = s->in[i].name[k];
-            if (seen != NULL && b != NULL && seen != b)
-                return dc_fail(s->j, DC_ERR_NAMES,
-                               &(dc_fact){.op = name_of(s),
-                                          .axis = {k, k},
-                                          .type = {s->in[0], s->in[i]},
-                                          .word = {seen, b},
-                                          .operand = i + 1});
-            seen = seen != NULL ? seen : b;
-        }
-        s->out->name[k] = seen;
-    }
-    return DC_OK;
-}
-
-static dc_status names_none(const site *s)
-{
-    memcpy(s->out->name, s->want->name, sizeof s->out->name);
-    return DC_OK;
-}
-
-static dc_status names_perm(const site *s)
-{
-    for (int i = 0; i < s->out->rank; i++)
-        s->out->name[i] = s->in[0].name[s->attr[i]];
-    return DC_OK;
-}
-
-static dc_status names_drop(const site *s)
-{
-    int to = 0;
-    for (int i = 0; i < s->in[0].rank; i++)
-        if ((s->attr[0] >> i & 1) == 0)
-            s->out->name[to++] = s->in[0].name[i];
-    return DC_OK;
-}
-
-static dc_status names_keep(const site *s)
-{
-    const dc_type *a = &s->in[0];
-    for (int i = 0; i < s->out->rank; i++) {
-        if (a->dim[i] == s->out->dim[i])
-            s->out->name[i] = a->name[i];
-        else if (s->op == DC_OP_EXPAND && a->name[i] != NULL)
-            return dc_fail(s->j, DC_ERR_STRETCH,
-                           &(dc_fact){.op = name_of(s),
-                                      .axis = {i},
-                                      .num = {s->out->dim[i]},
-                                      .type = {*a},
-                                      .word = {a->name[i]},
-                                      .operand = 1});
-    }
-    return DC_OK;
-}
-
-static bool has_name(const dc_type *t, const char *name)
-{
-    for (int i = 0; i < t->rank; i++)
-        if (t->name[i] == name)
-            return true;
-    return false;
-}
-
-/*
- * Names that are given; at axes without one, those of the longest common run of sizes from the left,
- * then from the right. A name given to one axis is not kept at another.
- */
-static dc_status names_reshape(const site *s)
-{
-    const dc_type *a = &s->in[0];
-    dc_type *out = s->out;
-    const int common = a->rank < out->rank ? a->rank : out->rank;
-    int left = 0;
-    while (left < common && a->dim[left] == out->dim[left]) {
-        out->name[left] = a->name[left];
-        left++;
-    }
-    for (int back = 1; back <= common - left; back++) {
-        if (a->dim[a->rank - back] != out->dim[out->rank - back])
-            break;
-        out->name[out->rank - back] = a->name[a->rank - back];
-    }
-    for (int i = 0; i < out->rank; i++)
-        if (s->want->name[i] != NULL || (out->name[i] != NULL && has_name(s->want, out->name[i])))
-            out->name[i] = s->want->name[i];
-    return DC_OK;
-}
-
-static dc_status names_dot(const site *s)
-{
-    dot_axes d;
-    int to = 0;
-    DC_TRY(read_dot(s, &d));
-    for (int i = 0; i < d.nb; i++)
-        DC_TRY(join_names(s, (int)d.batch[0][i], (int)d.batch[1][i], 2, &s->out->name[to++]));
-    for (int i = 0; i < d.nc; i++) {
-        const char *inner;
-        DC_TRY(join_names(s, (int)d.contracted[0][i], (int)d.contracted[1][i], 2, &inner));
-    }
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < s->in[side].rank; i++)
-            if ((d.used[side] >> i & 1) == 0)
-                s->out->name[to++] = s->in[side].name[i];
-    return DC_OK;
-}
-
-/* Batch axes agree; the integers' own axes stand in the place of the axis. */
-static dc_status names_GATHER(const site *s)
-{
-    const dc_type *x = &s->in[0], *i = &s->in[1];
-    const int axis = (int)s->attr[0], nb = (int)s->attr[1];
-    int to = 0;
-    for (int k = 0; k < nb; k++)
-        DC_TRY(join_names(s, k, k, 2, &s->out->name[to++]));
-    for (int k = nb; k < axis; k++)
-        s->out->name[to++] = x->name[k];
-    for (int k = nb; k < i->rank; k++)
-        s->out->name[to++] = i->name[k];
-    for (int k = axis + 1; k < x->rank; k++)
-        s->out->name[to++] = x->name[k];
-    return DC_OK;
-}
-
-/* Names of operand 1; what else has a name has to agree with what is picked from it. */
-static dc_status names_scatter(const site *s)
-{
-    dc_type picked = {0};
-    site gather = *s;
-    gather.out = &picked;
-    DC_TRY(names_GATHER(&gather));
-    for (int k = 0; k < s->in[2].rank; k++) {
-        const char *a = picked.name[k], *b = s->in[2].name[k];
-        if (a != NULL && b != NULL && a != b)
-            return dc_fail(s->j, DC_ERR_NAMES,
-                           &(dc_fact){.op = name_of(s),
-                                      .axis = {k, k},
-                                      .type = {s->in[0], s->in[2]},
-                                      .word = {a, b},
-                                      .operand = 3});
-    }
-    memcpy(s->out->name, s->in[0].name, sizeof s->out->name);
-    return DC_OK;
-}
-
-static dc_status names_first(const site *s)
-{
-    memcpy(s->out->name, s->in[0].name, sizeof s->out->name);
-    return DC_OK;
-}
-
-#define names_SCATTER     names_scatter
-#define names_SCATTER_ADD names_scatter
-
 /* ---- the table ---- */
 
 static const struct {
-    rule *dtype, *shape, *names;
+    rule *dtype, *shape;
 } rules[] = {
 /* clang-format off */
 #define dtype_CONST dtype_want
@@ -735,16 +539,14 @@ static const struct {
 #define dtype_IOTA  dtype_iota
 #define dtype_HOLE  dtype_want
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
-    [DC_OP_##id] = {dtype_##type, shape_##shape, names_##names},
+    [DC_OP_##id] = {dtype_##type, shape_##shape},
 #define RED(id, lua, combine, type, names, grad, lo, hi) \
-    [DC_OP_##id] = {dtype_##type, shape_reduce, names_##names},
-#define MOV(id, lua, names, grad) [DC_OP_##id] = {dtype_any, shape_##id, names_##names},
-#define SRC(id, lua)              [DC_OP_##id] = {dtype_##id, shape_##id, names_none},
-#define CON(id, lua, type, names, grad, lo, hi) \
-    [DC_OP_##id] = {dtype_##type, shape_##id, names_##names},
-#define IDX(id, lua, n, type, grad, lo, hi) \
-    [DC_OP_##id] = {dtype_##type, shape_##id, names_##id},
-#define SAME(id, lua, n, grad) [DC_OP_##id] = {dtype_first, shape_##id, names_first},
+    [DC_OP_##id] = {dtype_##type, shape_reduce},
+#define MOV(id, lua, names, grad)                  [DC_OP_##id] = {dtype_any, shape_##id},
+#define SRC(id, lua)                               [DC_OP_##id] = {dtype_##id, shape_##id},
+#define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = {dtype_##type, shape_##id},
+#define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = {dtype_##type, shape_##id},
+#define SAME(id, lua, n, grad)                     [DC_OP_##id] = {dtype_first, shape_##id},
 #include "core/ops.def"
     /* clang-format on */
 };
@@ -756,7 +558,7 @@ static bool needs_want(dc_op op)
            op == DC_OP_EXPAND || op == DC_OP_SLICE || op == DC_OP_PAD;
 }
 
-static dc_status result_dtype(const site *s)
+static dc_status result_dtype(const dc_site *s)
 {
     const dc_op_row *row = dc_op_row_of(s->op);
     if (row->n == 0 && row->cls == DC_CLASS_SAME ? s->nin < 1 : s->nin != row->n)
@@ -776,7 +578,7 @@ dc_status dc_infer_dtype(dc_job *j, dc_op op, const dc_type *in, int nin, const 
                          dc_dtype *out)
 {
     dc_type type = {0};
-    const site s = {.j = j, .op = op, .in = in, .nin = nin, .want = want, .out = &type};
+    const dc_site s = {.j = j, .op = op, .in = in, .nin = nin, .want = want, .out = &type};
     DC_TRY(result_dtype(&s));
     *out = dtype_of(&type);
     return DC_OK;
@@ -786,16 +588,16 @@ dc_status dc_infer(dc_job *j, dc_op op, const dc_type *in, int nin, const int64_
                    const dc_type *want, dc_type *out)
 {
     dc_type type = {0};
-    const site s = {j, op, in, nin, attr, nattr, want, &type};
+    const dc_site s = {j, op, in, nin, attr, nattr, want, &type};
     DC_TRY(result_dtype(&s));
     if (dc_op_is(op, DC_CLASS_EW))
         DC_TRY(attr_count(&s, 0));
     DC_TRY(rules[op].shape(&s));
-    DC_TRY(rules[op].names(&s));
+    DC_TRY(dc_infer_names(&s));
     if (!dc_dims_fit(type.rank, type.dim, dc_dtype_size(dtype_of(&type)))) {
         char text[DC_TYPE_TEXT];
         dc_type_print(&type, text, sizeof text);
-        return dc_fail(j, DC_ERR_TOO_LARGE, &(dc_fact){.op = name_of(&s), .word = {text}});
+        return dc_fail(j, DC_ERR_TOO_LARGE, &(dc_fact){.op = dc_site_name(&s), .word = {text}});
     }
     *out = type;
     return DC_OK;
