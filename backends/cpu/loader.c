@@ -26,8 +26,9 @@ static const int protection[NPART] = {
 typedef void (*function)(void);
 
 /*
- * What generated code may call: block operations LLVM forms from loops, and rounding and
- * multiply-add on machines that have no instruction for them.
+ * What generated code may call: block operations LLVM forms from loops, rounding and multiply-add on
+ * machines that have no instruction for them, the larger and the smaller of two f16 that it knows to
+ * be numbers.
  */
 static const struct outside {
     const char *name;
@@ -45,12 +46,20 @@ static const struct outside {
     {"roundf", (function)roundf},
     {"fmaf", (function)fmaf},
     {"fmodf", (function)fmodf},
+    {"roundevenf", (function)roundevenf},
+    {"fmaxf", (function)fmaxf},
+    {"fminf", (function)fminf},
     {"floor", (function)floor},
     {"ceil", (function)ceil},
     {"trunc", (function)trunc},
     {"rint", (function)rint},
     {"fma", (function)fma},
     {"fmod", (function)fmod},
+    {"nearbyint", (function)nearbyint},
+    {"round", (function)round},
+    {"roundeven", (function)roundeven},
+    {"fmax", (function)fmax},
+    {"fmin", (function)fmin},
 };
 
 /* A section of the object that goes into the image. */
