@@ -163,18 +163,20 @@ static dc_fv expand_min(const use *u)
 
 /* Division ---------------------------------------------------------------------------------- */
 
-/* The divisor, made 1 where the quotient does not exist (zero) or not fit (smallest / -1). */
+/*
+ * The divisor, made 1 where the quotient does not exist (zero) or not fit (smallest / -1); one after
+ * the other, for the first is a form that renderers know (jit/render_llvm.c).
+ */
 static dc_fv safe_divisor(const use *u, dc_fv is_zero)
 {
     const dc_fv a = u->in[0], c = u->in[1], one = bits(u, u->t, 1);
-    dc_fv bad = is_zero;
-    if (dc_dtype_is_signed(u->t)) {
-        const dc_fv least = bits(u, u->t, dc_op_identity(DC_OP_MAXR, u->t));
-        const dc_fv overflow = op2(u, DC_K_AND, op2(u, DC_K_EQ, a, least),
-                                   op2(u, DC_K_EQ, c, bits(u, u->t, UINT64_MAX)));
-        bad = op2(u, DC_K_OR, bad, overflow);
-    }
-    return pick(u, bad, one, c);
+    const dc_fv d = pick(u, is_zero, one, c);
+    if (!dc_dtype_is_signed(u->t))
+        return d;
+    const dc_fv least = bits(u, u->t, dc_op_identity(DC_OP_MAXR, u->t));
+    const dc_fv overflow =
+        op2(u, DC_K_AND, op2(u, DC_K_EQ, a, least), op2(u, DC_K_EQ, c, bits(u, u->t, UINT64_MAX)));
+    return pick(u, overflow, one, d);
 }
 
 static dc_fv expand_div(const use *u)

@@ -583,6 +583,29 @@ static void put_end(render *r, dc_fv opened)
     begin_block(r, 'd', opened);
 }
 
+static bool is_splat_of(const render *r, dc_fv v, uint64_t bits)
+{
+    return at(r, v)->op == DC_K_CONST && at(r, v)->imm == bits;
+}
+
+/*
+ * What guards an integer division, 1 where x is 0 and else x, is the unsigned maximum of x and 1. As a
+ * select LLVM (19) looks through it where the quotient is picked by the same condition, and takes a
+ * lane that divides by 0 for leave to drop all lanes.
+ */
+static bool put_nonzero(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v), *test = at(r, i->in[0]);
+    if (i->type == DC_BOOL || dc_ftype_is_float(i->type) || test->op != DC_K_EQ ||
+        test->in[0] != i->in[2] || !is_splat_of(r, test->in[1], 0) || !is_splat_of(r, i->in[1], 1))
+        return false;
+    const name t = type_of(r, i->type, i->lanes);
+    const name m = mangled(scalar_type(r, i->type, false), i->lanes);
+    line(r, "%%v%u = call %s @llvm.umax.%s(%T, %T)", v, t.s, m.s, i->in[2], i->in[1]);
+    declare(r, "%s @llvm.umax.%s(%s, %s)", t.s, m.s, t.s, t.s);
+    return true;
+}
+
 static void put_inst(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
@@ -594,7 +617,8 @@ static void put_inst(render *r, dc_fv v)
         put_table(r, v);
         break;
     case DC_KFORM_PICK:
-        line(r, "%%v%u = select %T, %T, %T", v, i->in[0], i->in[1], i->in[2]);
+        if (!put_nonzero(r, v))
+            line(r, "%%v%u = select %T, %T, %T", v, i->in[0], i->in[1], i->in[2]);
         break;
     case DC_KFORM_CONV:
         if (i->op == DC_K_SPLAT)
