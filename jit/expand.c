@@ -278,28 +278,35 @@ static dc_fv expand_rem(const use *u)
 /* ln 2 = high - low; the high part has 9 bits, so that its product with an exponent is exact. */
 static const double ln2_high = 0.693359375, ln2_low = 2.12194440054690583e-4;
 
-/*
- * exp(x) = 2^n * exp(r), n = round(x / ln 2). Below the clamp results are 0 anyway. What overflows is
- * picked, not left to the last product: contracted with a sum, that product would not overflow.
- */
-static dc_fv expand_exp(const use *u)
+/* exp(r) - 1 for what is left of x after n = round(x / ln 2) times ln 2. */
+static dc_fv reduced(const use *u, dc_fv x, dc_fv *exponent)
 {
     static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
                                   4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
-    if (u->t == DC_F64)
-        return dc_expand_exp_f64(u);
-    const dc_fv most = flt(u, 0x1.62e42ep6), low = flt(u, -104), one = flt(u, 1);
     const dc_fv shifter = flt(u, 12582912); /* 1.5 * 2^23: its sum ends in the rounded integer */
-    const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
-    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], low), low, u->in[0]); /* NaN stays */
     const dc_fv sum = fma3(u, x, flt(u, 1.44269504088896341), shifter);
     const dc_fv n = op2(u, DC_K_SUB, sum, shifter);
-    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, DC_I32), as(u, shifter, DC_I32));
+    *exponent = op2(u, DC_K_SUB, as(u, sum, DC_I32), as(u, shifter, DC_I32));
     dc_fv r = fma3(u, n, flt(u, -ln2_high), x);
     r = fma3(u, n, flt(u, ln2_low), r);
-    dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
-    p = fma3(u, p, op2(u, DC_K_MUL, r, r), r);
-    return pick(u, over, flt(u, INFINITY), scale(u, op2(u, DC_K_ADD, p, one), exponent));
+    const dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
+    return fma3(u, p, op2(u, DC_K_MUL, r, r), r);
+}
+
+/*
+ * exp(x) = 2^n * exp(r). Below the clamp results are 0 anyway. What overflows is picked, not left to
+ * the last product: contracted with a sum, that product would not overflow.
+ */
+static dc_fv expand_exp(const use *u)
+{
+    if (u->t == DC_F64)
+        return dc_expand_exp_f64(u);
+    const dc_fv most = flt(u, 0x1.62e42ep6), low = flt(u, -104);
+    const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
+    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], low), low, u->in[0]); /* NaN stays */
+    dc_fv exponent;
+    const dc_fv p = reduced(u, x, &exponent);
+    return pick(u, over, flt(u, INFINITY), scale(u, op2(u, DC_K_ADD, p, flt(u, 1)), exponent));
 }
 
 /* log(x) = e * ln 2 + log(m), m in sqrt(1/2) .. sqrt(2). */
@@ -361,20 +368,11 @@ static dc_fv log_of(const use *u, dc_fv x)
     return expand_log(&inner);
 }
 
-/* (2^n - 1) + 2^n (exp(r) - 1), as expand_exp does it. */
+/* exp(x) - 1 = (2^n - 1) + 2^n (exp(r) - 1). */
 static dc_fv expm1_series(const use *u)
 {
-    static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
-                                  4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
-    const dc_fv x = u->in[0], shifter = flt(u, 12582912);
-    const dc_fv sum = fma3(u, x, flt(u, 1.44269504088896341), shifter);
-    const dc_fv n = op2(u, DC_K_SUB, sum, shifter);
-    const dc_fv exponent = op2(u, DC_K_SUB, as(u, sum, DC_I32), as(u, shifter, DC_I32));
-    dc_fv r = fma3(u, n, flt(u, -ln2_high), x);
-    r = fma3(u, n, flt(u, ln2_low), r);
-    dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
-    p = fma3(u, p, op2(u, DC_K_MUL, r, r), r);
-    const dc_fv power = power_of_two(u, exponent);
+    dc_fv exponent;
+    const dc_fv p = reduced(u, u->in[0], &exponent), power = power_of_two(u, exponent);
     return fma3(u, power, p, op2(u, DC_K_SUB, power, flt(u, 1)));
 }
 

@@ -589,9 +589,9 @@ static bool is_splat_of(const render *r, dc_fv v, uint64_t bits)
 }
 
 /*
- * What guards an integer division, 1 where x is 0 and else x, is the unsigned maximum of x and 1. As a
- * select LLVM (19) looks through it where the quotient is picked by the same condition, and takes a
- * lane that divides by 0 for leave to drop all lanes.
+ * What guards an integer division, 1 where x is 0 and else x, is written as the unsigned maximum of x
+ * and 1. A select LLVM (19) takes away where the quotient itself is picked by the same condition, and
+ * then one lane that divides by 0 makes it give up the values of all lanes.
  */
 static bool put_nonzero(render *r, dc_fv v)
 {

@@ -46,7 +46,6 @@ static const struct outside {
     {"roundf", (function)roundf},
     {"fmaf", (function)fmaf},
     {"fmodf", (function)fmodf},
-    {"roundevenf", (function)roundevenf},
     {"fmaxf", (function)fmaxf},
     {"fminf", (function)fminf},
     {"floor", (function)floor},
@@ -55,9 +54,6 @@ static const struct outside {
     {"rint", (function)rint},
     {"fma", (function)fma},
     {"fmod", (function)fmod},
-    {"nearbyint", (function)nearbyint},
-    {"round", (function)round},
-    {"roundeven", (function)roundeven},
     {"fmax", (function)fmax},
     {"fmin", (function)fmin},
 };
