@@ -1,9 +1,5 @@
 /*
  * Expansions (jit/expand.h): one small function for each F(name) of core/ops.def.
- *
- * exp and log follow Cephes (S. Moshier, Methods and Programs for Mathematical Functions, 1989):
- * argument reduction with ln 2 in two parts, a minimax polynomial. Their errors were measured over
- * all floats (tests/unit/test_expand.c repeats that on samples).
  */
 #include "jit/expand_impl.h"
 
@@ -205,21 +201,6 @@ static parts take_apart(const use *u, dc_fv x)
     return p;
 }
 
-/* 2^n as a float, for n in -126..127 as i32. */
-static dc_fv power_of_two(const use *u, dc_fv n)
-{
-    const dc_fv biased = op2(u, DC_K_ADD, n, bits(u, DC_I32, 127));
-    return as(u, op2(u, DC_K_SHL, biased, bits(u, DC_I32, 23)), DC_F32);
-}
-
-/* x * 2^n in two steps, so that n may be -252..254; one rounding, at the second step. */
-static dc_fv scale(const use *u, dc_fv x, dc_fv n)
-{
-    const dc_fv half = op2(u, DC_K_SHR, n, bits(u, DC_I32, 1));
-    const dc_fv first = op2(u, DC_K_MUL, x, power_of_two(u, half));
-    return op2(u, DC_K_MUL, first, power_of_two(u, op2(u, DC_K_SUB, n, half)));
-}
-
 /*
  * (mantissa * 2^shift) mod divisor, all below 2^24, shift in 0..253: long division, as many bits at
  * a time as the index type has room for.
@@ -251,8 +232,8 @@ static dc_fv rem_float(const use *u)
     const dc_fv r =
         long_division(u, a.mantissa, pick(u, op2(u, DC_K_LT, shift_by, none), none, shift_by),
                       pick(u, y_zero, bits(u, DC_U32, 1), c.mantissa));
-    const dc_fv magnitude = scale(u, dc_fb_convert(u->b, as(u, r, DC_I32), DC_F32),
-                                  op2(u, DC_K_SUB, c.exponent, bits(u, DC_I32, 150)));
+    const dc_fv magnitude = dc_expand_scale(u, dc_fb_convert(u->b, as(u, r, DC_I32), DC_F32),
+                                            op2(u, DC_K_SUB, c.exponent, bits(u, DC_I32, 150)));
     const dc_fv sign = op2(u, DC_K_AND, as(u, x, DC_U32), bits(u, DC_U32, 0x80000000));
     const dc_fv exact = as(u, op2(u, DC_K_OR, as(u, magnitude, DC_U32), sign), DC_F32);
     /* |x| < |y| keeps x, infinite y included; then what has no remainder */
@@ -273,71 +254,7 @@ static dc_fv expand_rem(const use *u)
     return pick(u, is_zero, u->in[0], r);
 }
 
-/* exp and log ------------------------------------------------------------------------------- */
-
-/* ln 2 = high - low; the high part has 9 bits, so that its product with an exponent is exact. */
-static const double ln2_high = 0.693359375, ln2_low = 2.12194440054690583e-4;
-
-/* exp(r) - 1 for what is left of x after n = round(x / ln 2) times ln 2. */
-static dc_fv reduced(const use *u, dc_fv x, dc_fv *exponent)
-{
-    static const double coef[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
-                                  4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
-    const dc_fv shifter = flt(u, 12582912); /* 1.5 * 2^23: its sum ends in the rounded integer */
-    const dc_fv sum = fma3(u, x, flt(u, 1.44269504088896341), shifter);
-    const dc_fv n = op2(u, DC_K_SUB, sum, shifter);
-    *exponent = op2(u, DC_K_SUB, as(u, sum, DC_I32), as(u, shifter, DC_I32));
-    dc_fv r = fma3(u, n, flt(u, -ln2_high), x);
-    r = fma3(u, n, flt(u, ln2_low), r);
-    const dc_fv p = polynomial(u, r, coef, (int)DC_COUNTOF(coef));
-    return fma3(u, p, op2(u, DC_K_MUL, r, r), r);
-}
-
-/*
- * exp(x) = 2^n * exp(r). Below the clamp results are 0 anyway. What overflows is picked, not left to
- * the last product: contracted with a sum, that product would not overflow.
- */
-static dc_fv expand_exp(const use *u)
-{
-    if (u->t == DC_F64)
-        return dc_expand_exp_f64(u);
-    const dc_fv most = flt(u, 0x1.62e42ep6), low = flt(u, -104);
-    const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
-    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], low), low, u->in[0]); /* NaN stays */
-    dc_fv exponent;
-    const dc_fv p = reduced(u, x, &exponent);
-    return pick(u, over, flt(u, INFINITY), scale(u, op2(u, DC_K_ADD, p, flt(u, 1)), exponent));
-}
-
-/* log(x) = e * ln 2 + log(m), m in sqrt(1/2) .. sqrt(2). */
-static dc_fv expand_log(const use *u)
-{
-    static const double coef[] = {7.0376836292e-2,  -1.1514610310e-1, 1.1676998740e-1,
-                                  -1.2420140846e-1, 1.4249322787e-1,  -1.6668057665e-1,
-                                  2.0000714765e-1,  -2.4999993993e-1, 3.3333331174e-1};
-    if (u->t == DC_F64)
-        return dc_expand_log_f64(u);
-    const dc_fv x = u->in[0], zero = flt(u, 0), half_root = bits(u, DC_I32, 0x3f3504f3);
-    const dc_fv tiny = op2(u, DC_K_LT, x, bits(u, DC_F32, 0x00800000));
-    const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 8388608)), x);
-    const dc_fv above = op2(u, DC_K_SUB, as(u, normal, DC_I32), half_root);
-    dc_fv e = op2(u, DC_K_SHR, above, bits(u, DC_I32, 23));
-    e = pick(u, tiny, op2(u, DC_K_SUB, e, bits(u, DC_I32, 23)), e);
-    const dc_fv fraction = op2(u, DC_K_AND, above, bits(u, DC_I32, 0x7fffff));
-    const dc_fv m = as(u, op2(u, DC_K_ADD, fraction, half_root), DC_F32);
-    const dc_fv f = op2(u, DC_K_SUB, m, flt(u, 1)), square = op2(u, DC_K_MUL, f, f);
-    const dc_fv n = dc_fb_convert(u->b, e, DC_F32);
-    dc_fv p = polynomial(u, f, coef, (int)DC_COUNTOF(coef));
-    p = op2(u, DC_K_MUL, p, op2(u, DC_K_MUL, f, square));
-    p = fma3(u, n, flt(u, -ln2_low), p);
-    p = fma3(u, square, flt(u, -0.5), p);
-    p = fma3(u, n, flt(u, ln2_high), op2(u, DC_K_ADD, f, p));
-    p = pick(u, op2(u, DC_K_LT, x, flt(u, INFINITY)), p, x); /* infinity and NaN */
-    p = pick(u, op2(u, DC_K_LT, x, zero), bits(u, DC_F32, 0x7fc00000), p);
-    return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
-}
-
-/* What is made of them ----------------------------------------------------------------------- */
+/* Of exp and log --------------------------------------------------------------------------- */
 
 /* Adding 2^23 (2^52 in f64) rounds to an integer, ties to even. */
 static dc_fv expand_round(const use *u)
@@ -358,22 +275,14 @@ static dc_fv exp_of(const use *u, dc_fv x)
 {
     use inner = *u;
     inner.in[0] = x;
-    return expand_exp(&inner);
+    return dc_expand_exp(&inner);
 }
 
 static dc_fv log_of(const use *u, dc_fv x)
 {
     use inner = *u;
     inner.in[0] = x;
-    return expand_log(&inner);
-}
-
-/* exp(x) - 1 = (2^n - 1) + 2^n (exp(r) - 1). */
-static dc_fv expm1_series(const use *u)
-{
-    dc_fv exponent;
-    const dc_fv p = reduced(u, u->in[0], &exponent), power = power_of_two(u, exponent);
-    return fma3(u, power, p, op2(u, DC_K_SUB, power, flt(u, 1)));
+    return dc_expand_log(&inner);
 }
 
 static dc_fv expand_expm1(const use *u)
@@ -381,7 +290,7 @@ static dc_fv expand_expm1(const use *u)
     const dc_fv x = u->in[0], one = flt(u, 1), e = exp_of(u, x);
     const dc_fv far =
         op2(u, DC_K_OR, op2(u, DC_K_LT, x, flt(u, -40)), op2(u, DC_K_LT, flt(u, 40), x));
-    const dc_fv near = u->t == DC_F64 ? dc_expand_expm1_f64(u) : expm1_series(u);
+    const dc_fv near = dc_expand_expm1_near(u);
     const dc_fv r = pick(u, far, op2(u, DC_K_SUB, e, one), near);
     return pick(u, op2(u, DC_K_EQ, x, flt(u, 0)), x, r);
 }
@@ -493,6 +402,8 @@ typedef struct row {
 /* clang-format off */
 #define K(instruction) {DC_K_##instruction, NULL}
 #define F(name)        {DC_K_CONST, expand_##name}
+#define expand_exp     dc_expand_exp
+#define expand_log     dc_expand_log
 #define expand_sin     dc_expand_sin
 #define expand_cos     dc_expand_cos
 static const row rows[] = {

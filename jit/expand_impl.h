@@ -3,7 +3,8 @@
  * jit/expand*.c.
  *
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
- *   expand_f64.c   those of f64
+ *   expand_exp.c   exp, expm1, log, powers of two
+ *   expand_f64.c   the remainder of f64
  *   expand_trig.c  sine and cosine
  *   expand_half.c  conversions of 16-bit floats
  *
@@ -67,9 +68,16 @@ static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
     return r;
 }
 
-dc_fv dc_expand_exp_f64(const use *u);
-dc_fv dc_expand_expm1_f64(const use *u);
-dc_fv dc_expand_log_f64(const use *u);
+dc_fv dc_expand_exp(const use *u);
+dc_fv dc_expand_expm1_near(const use *u); /* for |x| up to 40 */
+dc_fv dc_expand_log(const use *u);
+
+/*
+ * x * 2^n in two steps, so that n may be twice what an exponent may; one rounding, at the second step.
+ * n has integers of the width of the use's dtype, which is x's.
+ */
+dc_fv dc_expand_scale(const use *u, dc_fv x, dc_fv n);
+
 dc_fv dc_expand_rem_f64(const use *u);
 dc_fv dc_expand_sin(const use *u);
 dc_fv dc_expand_cos(const use *u);
