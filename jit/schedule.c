@@ -1,10 +1,10 @@
 /*
- * Schedules by rule (jit/schedule.h). Three sketches over the nests that lowering writes:
+ * Schedules by rule (jit/schedule.h). Four sketches over the nests that lowering writes:
  *
  *   map      no reduction: the last axis in vectors.
- *   columns  a reduction whose operands are read along the last output axis n with stride 0 or 1:
- *            products, sums over leading axes. Tiles of m x n accumulators in registers, vectors
- *            along n, the reduction outside the tile.
+ *   columns  a reduction whose operands are read along the last output axis n with stride 1: sums
+ *            over leading axes. Accumulators in registers, vectors along n, the reduction outside.
+ *   product  the same with an operand that does not move along n (jit/schedule_product.c).
  *   rows     a reduction read along one of its own axes: partial sums in vectors, added up at the
  *            end.
  *
@@ -21,14 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OTHER_REGISTERS = 4, MAX_COLUMN_VECTORS = 4 };
-
-typedef struct sketch {
-    dc_kernel *k;
-    const dc_target *t;
-    int lanes;
-    const char *why;
-} sketch;
+enum { MAX_COLUMN_VECTORS = 4 };
 
 static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s)
 {
@@ -54,35 +47,31 @@ dc_shape dc_shape_of(const dc_kernel *k)
     return s;
 }
 
-static const char *name_of(const sketch *s, uint32_t axis)
+dc_axis_name dc_axis_name_of(const dc_kernel *k, uint32_t axis)
 {
-    return s->k->axis.at[axis].name;
+    dc_axis_name n;
+    snprintf(n.s, sizeof n.s, "%s", k->axis.at[axis].name);
+    return n;
 }
 
-static int64_t extent_of(const sketch *s, uint32_t axis)
+int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis)
 {
     return s->k->axis.at[axis].extent;
 }
 
-/* Smallest power of two >= n. */
-static int64_t round_up_pow2(int64_t n)
+int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent)
 {
     int64_t p = 1;
-    while (p < n)
+    while (p < extent && p < s->lanes)
         p *= 2;
     return p;
 }
 
-/* How the loads below v move along an axis: which strides occur. */
-typedef struct strides {
-    bool zero, one, far, none; /* none: not affine */
-} strides;
-
-static strides strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
+dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
 {
     const dc_mark mark = dc_arena_mark(&k->arena);
     const bool *part = dc_vx_parts(k, &k->arena, v);
-    strides s = {0};
+    dc_strides s = {0};
     for (dc_vx i = 1; i <= v; i++) {
         const dc_vx_node *n = &k->vx.at[i];
         if (!part[i] || n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
@@ -98,10 +87,10 @@ static strides strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
     return s;
 }
 
-static bool do_grid(sketch *s)
+bool dc_sketch_grid(dc_sketch *s)
 {
     return s->k->root->kind != DC_STMT_LOOP ||
-           dc_move_do(s->k, &s->why, "grid %s", name_of(s, s->k->root->axis));
+           dc_move_do(s->k, &s->why, "grid %s", dc_axis_name_of(s->k, s->k->root->axis).s);
 }
 
 /* map ---------------------------------------------------------------------------------------- */
@@ -116,131 +105,98 @@ static bool is_costly(const dc_kernel *k)
 }
 
 /* The last axis is too short for vectors: lanes along the one before, apart in memory. */
-static bool schedule_short(sketch *s, const dc_shape *p)
+static bool schedule_short(dc_sketch *s, const dc_shape *p)
 {
-    if (p->nout < 2 || extent_of(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
-        return do_grid(s);
-    char m[24], n[24];
-    snprintf(m, sizeof m, "%s", name_of(s, p->out[p->nout - 2]));
-    snprintf(n, sizeof n, "%s", name_of(s, p->out[p->nout - 1]));
-    return dc_move_do(s->k, &s->why, "split %s %d", m, s->lanes) &&
-           dc_move_do(s->k, &s->why, "reorder %s %s.i", n, m) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", m) && do_grid(s);
+    if (p->nout < 2 || dc_sketch_extent(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
+        return dc_sketch_grid(s);
+    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 2]);
+    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
+    return dc_move_do(s->k, &s->why, "split %s %d", m.s, s->lanes) &&
+           dc_move_do(s->k, &s->why, "reorder %s %s.i", n.s, m.s) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", m.s) && dc_sketch_grid(s);
 }
 
-static bool schedule_map(sketch *s, const dc_shape *p)
+static bool schedule_map(dc_sketch *s, const dc_shape *p)
 {
     if (p->nout == 0)
         return true;
     const uint32_t n = p->out[p->nout - 1];
-    const int64_t extent = extent_of(s, n);
+    const int64_t extent = dc_sketch_extent(s, n);
     if (extent < 4)
         return schedule_short(s, p);
-    const int64_t lanes = extent < s->lanes ? round_up_pow2(extent) : s->lanes;
-    char name[24];
-    snprintf(name, sizeof name, "%s", name_of(s, n));
-    return dc_move_do(s->k, &s->why, "split %s %lld", name, (long long)lanes) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", name) && do_grid(s);
+    const int64_t lanes = dc_sketch_lanes(s, extent);
+    const dc_axis_name name = dc_axis_name_of(s->k, n);
+    return dc_move_do(s->k, &s->why, "split %s %lld", name.s, (long long)lanes) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
 }
 
 /* columns ------------------------------------------------------------------------------------ */
 
-/* Rows of a tile: the largest divisor of m within the registers, else as few tiles as they allow.
- */
-static int64_t tile_rows(const sketch *s, int64_t m, int64_t column_vectors)
-{
-    const int64_t most = dc_max_i64(4, (s->t->vector_registers - OTHER_REGISTERS) / column_vectors);
-    for (int64_t r = most; r >= 4; r--)
-        if (m % r == 0)
-            return r;
-    const int64_t tiles = (m + most - 1) / most;
-    return (m + tiles - 1) / tiles;
-}
-
-static bool hoist_reduction(sketch *s, const char *const *red, int nred, const char *axis)
+bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis)
 {
     for (int i = 0; i < nred; i++)
-        if (!dc_move_do(s->k, &s->why, "reorder %s %s", red[i], axis))
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s", red[i].s, axis))
             return false;
     return true;
 }
 
-static bool schedule_columns(sketch *s, const dc_shape *p, strides along)
+static bool schedule_columns(dc_sketch *s, const dc_shape *p, dc_strides along)
 {
     dc_kernel *k = s->k;
-    char n[24], m[24] = "";
-    const char *red[DC_SHAPE_AXES];
-    char red_name[DC_SHAPE_AXES][24];
-    const int64_t extent = extent_of(s, p->out[p->nout - 1]);
-    const int64_t lanes = extent < s->lanes ? round_up_pow2(extent) : s->lanes;
+    dc_axis_name red[DC_SHAPE_AXES];
+    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    const int64_t lanes = dc_sketch_lanes(s, extent);
     const int64_t vectors = (extent + lanes - 1) / lanes;
-    const bool tiled = along.zero && !along.far && p->nout >= 2;
-    int64_t nv = dc_min_i64(vectors, along.far ? 1 : tiled ? 2 : MAX_COLUMN_VECTORS);
+    int64_t nv = dc_min_i64(vectors, along.far ? 1 : MAX_COLUMN_VECTORS);
     while (nv > 1 && vectors % nv != 0)
         nv--;
-
-    snprintf(n, sizeof n, "%s", name_of(s, p->out[p->nout - 1]));
-    for (int i = 0; i < p->nred; i++) {
-        snprintf(red_name[i], sizeof red_name[i], "%s", name_of(s, p->red[i]));
-        red[i] = red_name[i];
-    }
-    if (!dc_move_do(k, &s->why, "split %s %lld", n, (long long)(nv * lanes)))
-        return false;
-    if (tiled) {
-        snprintf(m, sizeof m, "%s", name_of(s, p->out[p->nout - 2]));
-        const int64_t rows = tile_rows(s, extent_of(s, p->out[p->nout - 2]), nv);
-        if (!dc_move_do(k, &s->why, "split %s %lld", m, (long long)rows) ||
-            !dc_move_do(k, &s->why, "reorder %s.o %s.i", n, m) ||
-            !dc_move_do(k, &s->why, "reorder %s.o %s.o", n, m))
-            return false;
-    }
-    char tile[32], rows[32];
-    snprintf(tile, sizeof tile, "%s.i", n);
-    snprintf(rows, sizeof rows, "%s.i", m);
-    return hoist_reduction(s, red, p->nred, tile) &&
-           (!tiled || hoist_reduction(s, red, p->nred, rows)) &&
+    for (int i = 0; i < p->nred; i++)
+        red[i] = dc_axis_name_of(s->k, p->red[i]);
+    char tile[32];
+    snprintf(tile, sizeof tile, "%s.i", n.s);
+    return dc_move_do(k, &s->why, "split %s %lld", n.s, (long long)(nv * lanes)) &&
+           dc_sketch_hoist(s, red, p->nred, tile) &&
            dc_move_do(k, &s->why, "split %s %lld", tile, (long long)lanes) &&
            dc_move_do(k, &s->why, "vectorize %s.i", tile) &&
-           dc_move_do(k, &s->why, "unroll %s.o", tile) &&
-           (!tiled || dc_move_do(k, &s->why, "unroll %s", rows)) && do_grid(s);
+           dc_move_do(k, &s->why, "unroll %s.o", tile) && dc_sketch_grid(s);
 }
 
 /* rows --------------------------------------------------------------------------------------- */
 
-static bool schedule_rows(sketch *s, uint32_t axis)
+static bool schedule_rows(dc_sketch *s, uint32_t axis)
 {
     dc_kernel *k = s->k;
-    char r[24];
-    const int64_t extent = extent_of(s, axis);
+    const dc_axis_name r = dc_axis_name_of(s->k, axis);
+    const int64_t extent = dc_sketch_extent(s, axis);
     int64_t parts = s->lanes;
     for (int64_t many = 4 * s->lanes; many > s->lanes; many /= 2)
         if (extent % many == 0) {
             parts = many;
             break;
         }
-    snprintf(r, sizeof r, "%s", name_of(s, axis));
-    if (!dc_move_do(k, &s->why, "split_reduce %s %lld", r, (long long)parts) ||
-        !dc_move_do(k, &s->why, "split %s.i %d", r, s->lanes) ||
-        !dc_move_do(k, &s->why, "vectorize %s.i.i", r) ||
-        !dc_move_do(k, &s->why, "unroll %s.i.o", r))
+    if (!dc_move_do(k, &s->why, "split_reduce %s %lld", r.s, (long long)parts) ||
+        !dc_move_do(k, &s->why, "split %s.i %d", r.s, s->lanes) ||
+        !dc_move_do(k, &s->why, "vectorize %s.i.i", r.s) ||
+        !dc_move_do(k, &s->why, "unroll %s.i.o", r.s))
         return false;
     if (parts == s->lanes)
-        return dc_move_do(k, &s->why, "unroll %s.j", r) && do_grid(s);
-    return dc_move_do(k, &s->why, "split_reduce %s.j %d", r, s->lanes) &&
-           dc_move_do(k, &s->why, "vectorize %s.j.i", r) &&
-           dc_move_do(k, &s->why, "unroll %s.j.o", r) &&
-           dc_move_do(k, &s->why, "unroll %s.j.j", r) && do_grid(s);
+        return dc_move_do(k, &s->why, "unroll %s.j", r.s) && dc_sketch_grid(s);
+    return dc_move_do(k, &s->why, "split_reduce %s.j %d", r.s, s->lanes) &&
+           dc_move_do(k, &s->why, "vectorize %s.j.i", r.s) &&
+           dc_move_do(k, &s->why, "unroll %s.j.o", r.s) &&
+           dc_move_do(k, &s->why, "unroll %s.j.j", r.s) && dc_sketch_grid(s);
 }
 
 /* The innermost reduction axis worth vectors of partial sums, and how it is read; -1 if none is. */
-static int row_axis(const sketch *s, const dc_shape *p, dc_vx term, bool far)
+static int row_axis(const dc_sketch *s, const dc_shape *p, dc_vx term, bool far)
 {
     int64_t terms = 1;
     for (int i = 0; i < p->nred; i++)
-        terms *= extent_of(s, p->red[i]);
+        terms *= dc_sketch_extent(s, p->red[i]);
     for (int i = p->nred - 1; i >= 0 && terms >= 2 * s->lanes; i--) {
-        const strides along = strides_of(s->k, term, p->red[i]);
-        if (extent_of(s, p->red[i]) >= s->lanes && !along.none &&
+        const dc_strides along = dc_strides_of(s->k, term, p->red[i]);
+        if (dc_sketch_extent(s, p->red[i]) >= s->lanes && !along.none &&
             (far || (along.one && !along.far)))
             return i;
     }
@@ -248,13 +204,15 @@ static int row_axis(const sketch *s, const dc_shape *p, dc_vx term, bool far)
 }
 
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
-static bool schedule_reduction(sketch *s, const dc_shape *p)
+static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
 {
     const dc_vx term = s->k->vx.at[p->add->put[0].value].in[1];
-    const int64_t columns = p->nout > 0 ? extent_of(s, p->out[p->nout - 1]) : 0;
-    strides along = {.none = true};
+    const int64_t columns = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
+    dc_strides along = {.none = true};
     if (columns >= 2)
-        along = strides_of(s->k, term, p->out[p->nout - 1]);
+        along = dc_strides_of(s->k, term, p->out[p->nout - 1]);
+    if (along.one && along.zero && !along.far && !along.none && p->nout >= 2)
+        return dc_schedule_product(s, p);
     if (along.one && !along.far && !along.none)
         return schedule_columns(s, p, along);
     for (int far = 0; far < 2; far++) {
@@ -264,7 +222,7 @@ static bool schedule_reduction(sketch *s, const dc_shape *p)
     }
     if (columns >= 4 && along.far && !along.none)
         return schedule_columns(s, p, along);
-    return do_grid(s);
+    return dc_sketch_grid(s);
 }
 
 /* Bytes of the widest numbers that are computed, at least those of f32. */
@@ -280,7 +238,7 @@ static int widest(const dc_kernel *k)
 
 dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
 {
-    sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
+    dc_sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
     const dc_shape p = dc_shape_of(k);
     if (level < 2)
         return DC_OK;

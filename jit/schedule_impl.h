@@ -1,4 +1,7 @@
-/* What the files of schedules share: jit/schedule.c for workers, jit/schedule_simt.c for groups. */
+/*
+ * What the files of schedules share: jit/schedule.c and jit/schedule_product.c for workers,
+ * jit/schedule_simt.c for groups.
+ */
 #ifndef DC_JIT_SCHEDULE_IMPL_H
 #define DC_JIT_SCHEDULE_IMPL_H
 
@@ -6,13 +9,44 @@
 
 enum { DC_SHAPE_AXES = 2 * DC_MAX_RANK };
 
-typedef struct dc_shape { /* of a naive nest */
+typedef struct dc_shape {                            /* of a naive nest */
     uint32_t out[DC_SHAPE_AXES], red[DC_SHAPE_AXES]; /* axes, outermost first */
     int nout, nred;
     const dc_stmt *add; /* the accumulation, NULL in a map */
 } dc_shape;
 
 dc_shape dc_shape_of(const dc_kernel *k);
+
+typedef struct dc_axis_name { /* kept while moves rename axes */
+    char s[24];
+} dc_axis_name;
+
+dc_axis_name dc_axis_name_of(const dc_kernel *k, uint32_t axis);
+
+typedef struct dc_sketch { /* for workers */
+    dc_kernel *k;
+    const dc_target *t;
+    int lanes;       /* of the widest numbers computed */
+    const char *why; /* of the move that did not apply */
+} dc_sketch;
+
+int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
+/* Of a vector along so many iterations: the smallest power of two that holds them, if there is. */
+int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
+/* The loops of a reduction, outermost first, each directly inside axis, go outside it. */
+bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis);
+/* What stands outermost becomes the launch. */
+bool dc_sketch_grid(dc_sketch *s);
+
+/* How the loads below v move along an axis: which strides occur. */
+typedef struct dc_strides {
+    bool zero, one, far, none; /* none: not affine */
+} dc_strides;
+
+dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis);
+
+/* A sum whose terms have an operand along the last output axis and one that is not. */
+bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
 
 /* Applies the moves of the rules for groups of threads; why: the reason of the move that did not. */
 bool dc_schedule_simt(dc_kernel *k, const dc_target *t, const dc_shape *shape, const char **why);

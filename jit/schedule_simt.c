@@ -16,23 +16,12 @@
 
 enum { THREADS = 256, MANY_OUTPUTS = 1024, LONG_REDUCTION = 128 };
 
-typedef struct axis_name {
-    char s[24];
-} axis_name;
-
-static axis_name name_of(const dc_kernel *k, uint32_t axis)
-{
-    axis_name n;
-    snprintf(n.s, sizeof n.s, "%s", k->axis.at[axis].name);
-    return n;
-}
-
 /* One axis for all outputs; its name in *all. */
-static bool fuse_outputs(dc_kernel *k, const dc_shape *p, axis_name *all, const char **why)
+static bool fuse_outputs(dc_kernel *k, const dc_shape *p, dc_axis_name *all, const char **why)
 {
-    *all = name_of(k, p->out[0]);
+    *all = dc_axis_name_of(k, p->out[0]);
     for (int i = 1; i < p->nout; i++) {
-        const axis_name next = name_of(k, p->out[i]);
+        const dc_axis_name next = dc_axis_name_of(k, p->out[i]);
         if (!dc_move_do(k, why, "fuse %s %s", all->s, next.s))
             return false;
         snprintf(all->s, sizeof all->s, "%s", k->axis.at[k->axis.n - 1].name);
@@ -50,7 +39,7 @@ static int64_t product(const dc_kernel *k, const uint32_t *axis, int n)
 
 static bool schedule_flat(dc_kernel *k, int threads, const dc_shape *p, const char **why)
 {
-    axis_name all;
+    dc_axis_name all;
     if (p->nout == 0)
         return true;
     if (!fuse_outputs(k, p, &all, why))
@@ -63,14 +52,14 @@ static bool schedule_flat(dc_kernel *k, int threads, const dc_shape *p, const ch
 
 static bool schedule_shared(dc_kernel *k, int threads, const dc_shape *p, const char **why)
 {
-    const axis_name r = name_of(k, p->red[p->nred - 1]);
-    axis_name all = {""};
+    const dc_axis_name r = dc_axis_name_of(k, p->red[p->nred - 1]);
+    dc_axis_name all = {""};
     if (!dc_move_do(k, why, "split_reduce %s %d", r.s, threads))
         return false;
     /* the partial sums come to stand outside of all the reduction's loops */
     bool ok = dc_move_do(k, why, "reorder %s.i %s.o", r.s, r.s);
     for (int i = p->nred - 2; i >= 0 && ok; i--)
-        ok = dc_move_do(k, why, "reorder %s.i %s", r.s, name_of(k, p->red[i]).s);
+        ok = dc_move_do(k, why, "reorder %s.i %s", r.s, dc_axis_name_of(k, p->red[i]).s);
     if (!ok || !dc_move_do(k, why, "block %s.i", r.s))
         return false;
     if (p->nout == 0)
