@@ -107,9 +107,10 @@ static int l_fail(lua_State *L)
 static int l_options(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const char *known[8] = {0};
+    const char *known[16] = {0};
     const char *op = luaL_checkstring(L, 1);
-    for (int i = 3; i <= lua_gettop(L) && i < 10; i++)
+    luaL_argcheck(L, lua_gettop(L) - 2 < (int)DC_COUNTOF(known), 1, "too many options");
+    for (int i = 3; i <= lua_gettop(L); i++)
         known[i - 3] = luaL_checkstring(L, i);
     luaL_checkstack(L, 8, "options");
     dc_args_options(L, d, 2, op, known);

@@ -7,8 +7,10 @@ local help = require "deepc.help"
 
 local NOTE = "Made by scripts/reference from "
 
+local sources = { deepc = "stdlib/api.lua", ["deepc.nn"] = "stdlib/nn/" }
+
 local function source_of(module)
-  return module == "deepc" and "stdlib/api.lua" or ("stdlib/%s.lua"):format(module:match "[%w_]+$")
+  return sources[module] or ("stdlib/%s.lua"):format(module:match "[%w_]+$")
 end
 
 -- ---- pages ----

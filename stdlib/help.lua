@@ -184,12 +184,8 @@ function Reader:class_line(line, block)
   end
 end
 
--- Appends what the annotations of a source say to entries.
-local function read(text, module, entries)
-  local self = setmetatable({
-    module = module, entries = entries, class_of = {}, functions = {},
-    table = module == "deepc" and "dc" or short(module),
-  }, Reader)
+-- Appends what the annotations of a source say to self.entries.
+local function read_source(self, text)
   local block = new_block()
   for line in (text .. "\n"):gmatch "([^\n]*)\n" do
     local tag, rest = line:match "^%-%-%-@(%w+)%s*(.*)$"
@@ -213,6 +209,26 @@ local function read(text, module, entries)
   end
 end
 
+-- Appends what is said of a module, { name, source, ... }.
+local function read(module, entries)
+  local name = module[1]
+  local self = setmetatable({
+    module = name, entries = entries, class_of = {}, functions = {},
+    table = name == "deepc" and "dc" or short(name),
+  }, Reader)
+  for i = 2, #module do
+    read_source(self, core.source(module[i]))
+  end
+end
+
+-- The modules, each with the sources that its annotations stand in.
+local modules = {
+  { "deepc", "deepc.api" },
+  { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.losses" },
+  { "deepc.optim", "deepc.optim" },
+  { "deepc.data", "deepc.data" },
+}
+
 local entries
 
 ---All entries, in the order of the sources.
@@ -220,8 +236,8 @@ local entries
 function help.entries()
   if not entries then
     entries = {}
-    for _, module in ipairs(help.modules()) do
-      read(core.source(module == "deepc" and "deepc.api" or module), module, entries)
+    for _, module in ipairs(modules) do
+      read(module, entries)
     end
   end
   return entries
@@ -230,7 +246,11 @@ end
 ---The modules, that of C first.
 ---@return string[]
 function help.modules()
-  return { "deepc", "deepc.nn", "deepc.optim", "deepc.data" }
+  local names = {}
+  for i, module in ipairs(modules) do
+    names[i] = module[1]
+  end
+  return names
 end
 
 -- ---- texts ----

@@ -1,6 +1,6 @@
 ---@meta deepc.nn
 
--- Made by scripts/reference from stdlib/nn.lua.
+-- Made by scripts/reference from stdlib/nn/.
 
 ---Layers and losses.
 ---
@@ -26,6 +26,13 @@ function Layer:parameters() end
 ---The same with their paths, relative to this layer: a list of { path, cell }.
 ---@return table[]
 function Layer:named_parameters() end
+
+---Everything that is saved of it: parameters, frozen ones too, and states, in the order of their paths. A
+---cell that stands in several places is listed once, under its first path; `also` has the others.
+---
+---    for _, named in ipairs(net:named_cells()) do print(named[1], named[2].dtype) end
+---@return table[] # { path, cell, also = { path } }
+function Layer:named_cells() end
 
 ---Training mode, in which every layer begins: dropout drops, `self.training` is true. For this layer and
 ---all below it. Typed functions that call it have a specialisation for each mode.

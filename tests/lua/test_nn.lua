@@ -72,6 +72,31 @@ function TestLayers:test_shared_cells_are_listed_once()
   lu.assertEquals(#net:parameters(), 3)
 end
 
+function TestLayers:test_all_cells_with_all_their_paths()
+  local Counted = nn.class "Counted"
+  function Counted:init(inner)
+    self.inner, self.again, self.seen = inner, { inner }, dc.state "i32[]"
+  end
+  local a, b = nn.Linear(2, 2), nn.Linear(2, 2, { bias = false })
+  b.weight = a.weight
+  local net = nn.Sequential { a, Counted(b) }
+  net[1].bias = a.bias
+  net:freeze()
+  local paths = {}
+  for i, entry in ipairs(net:named_cells()) do
+    paths[i] = entry[1] .. (entry.also and " = " .. table.concat(entry.also, " = ") or "")
+  end
+  lu.assertEquals(paths, { "1.bias", "1.weight = 2.again.1.weight = 2.inner.weight", "2.seen" })
+  lu.assertIs(net:named_cells()[2][2], a.weight)
+end
+
+function TestLayers:test_a_layer_that_holds_itself()
+  local Loop = nn.class "Loop"
+  function Loop:init() self.weight, self.me = dc.param "f32[]", self end
+  lu.assertEquals(#Loop():named_cells(), 1)
+  lu.assertEquals(#Loop():parameters(), 1)
+end
+
 function TestLayers:test_classes_of_a_user()
   local Block = nn.class "Block"
   function Block:init(n)

@@ -1,0 +1,361 @@
+-- What layers are made of. A layer is a table with a class; calling it calls its :forward and tells errors
+-- where they happened ("net.2 (nn.Linear 784 -> 10)").
+--
+-- A layer's parameters are its fields: cells, other layers, plain tables of these. They are listed by
+-- path, integer keys as numbers before names; each cell once, under its first path.
+
+local _, core = ...
+
+---Layers and losses.
+---
+---    local nn = require "deepc.nn"
+---    local net = nn.Sequential { nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
+---@class deepc.nn
+local nn = {}
+
+---A table of parameters, states and other layers. Calling it calls its :forward and tells errors where
+---they happened: "net.2 (nn.Linear 784 -> 10)".
+---@class deepc.nn.Layer
+---@overload fun(...): ...
+local Layer = {}
+
+-- A layer keeps its fields in a table of their own (_own), so that every assignment reaches
+-- __newindex: another part or another setting is another structure, and with it another specialisation
+-- of the typed functions that call the layer. What they compare is one static value (_state): structure,
+-- mode, frozen or not.
+
+-- ---- paths ----
+
+local function is_layer(v)
+  local mt = type(v) == "table" and getmetatable(v)
+  return mt and mt._is_layer == true
+end
+core.is_layer = is_layer
+
+local function before(a, b)
+  if type(a) ~= type(b) then
+    return type(a) == "number"
+  end
+  return a < b
+end
+
+local function own(layer)
+  return rawget(layer, "_own")
+end
+
+-- The fields of a layer, or a plain table itself.
+local function fields_of(t)
+  return is_layer(t) and own(t) or t
+end
+
+-- The keys under which parts may stand, in order.
+local function part_keys(t)
+  local keys = {}
+  for k, v in next, t do
+    local named = type(k) == "string" and k:sub(1, 1) ~= "_" or math.type(k) == "integer"
+    if named and (type(v) == "table" or type(v) == "userdata") then
+      keys[#keys + 1] = k
+    end
+  end
+  table.sort(keys, before)
+  return keys
+end
+
+-- Calls see(part, path) for the layers and cells below t, each once.
+local function walk(t, path, see, seen)
+  t = fields_of(t)
+  for _, key in ipairs(part_keys(t)) do
+    local part, at = rawget(t, key), path .. "." .. key
+    local kind = core.kind(part)
+    if not seen[part] and (kind == "param" or kind == "state") then
+      seen[part] = true
+      see(part, at)
+    elseif not seen[part] and type(part) == "table" and (is_layer(part) or not getmetatable(part)) then
+      seen[part] = true
+      if is_layer(part) then
+        see(part, at)
+      end
+      walk(part, at, see, seen)
+    end
+  end
+end
+
+-- Calls see(cell, path) for every cell below t under each of its paths.
+local function walk_cells(t, path, see, above)
+  t = fields_of(t)
+  for _, key in ipairs(part_keys(t)) do
+    local part, at = rawget(t, key), path .. "." .. key
+    local kind = core.kind(part)
+    if kind == "param" or kind == "state" then
+      see(part, at)
+    elseif type(part) == "table" and not above[part] and (is_layer(part) or not getmetatable(part)) then
+      above[part] = true
+      walk_cells(part, at, see, above)
+      above[part] = nil
+    end
+  end
+end
+
+local function short_name(layer)
+  return (getmetatable(layer).__name:gsub("^.*%.", ""))
+end
+
+-- Gives the layer and everything below it the path that errors show; the first one stays.
+local function assign_paths(layer, root)
+  rawset(layer, "_path", root)
+  walk(layer, root, function(part, path)
+    if is_layer(part) then
+      rawset(part, "_path", rawget(part, "_path") or path)
+    elseif not core.label(part) then
+      core.label(part, path)
+    end
+  end, { [layer] = true })
+end
+
+local function path_of(layer)
+  local path = rawget(layer, "_path")
+  if not path then
+    path = core.name_of(layer) or short_name(layer)
+    assign_paths(layer, path)
+  end
+  return path
+end
+
+-- ---- structure and mode ----
+
+local function mode_of(layer)
+  return ("%s%s, structure %d"):format(rawget(layer, "_eval") and "eval" or "train",
+    rawget(layer, "_frozen") and ", frozen" or "", rawget(layer, "_structure") or 1)
+end
+
+-- The state has changed: whoever compares it is told.
+local function tell(layer)
+  local state = rawget(layer, "_state")
+  if state then
+    state.value = mode_of(layer)
+  end
+end
+
+-- A typed function that is being traced depends on the layer as it is.
+local function depend(layer)
+  local state = rawget(layer, "_state")
+  if not state then
+    state = core.static(mode_of(layer), path_of(layer))
+    rawset(layer, "_state", state)
+  end
+  for key, v in next, own(layer) do
+    if type(v) == "table" and not getmetatable(v) then
+      core.watch(v, ("%s.%s"):format(path_of(layer), tostring(key)))
+    end
+  end
+  return state.value
+end
+
+local function text_of(layer)
+  if core.tracing() then
+    depend(layer)
+  end
+  return ("%s (%s)"):format(path_of(layer), layer:describe())
+end
+
+local function assign(layer, key, value)
+  local fields = own(layer)
+  if type(key) == "string" and key:sub(1, 1) == "_" then
+    rawset(layer, key, value)
+    return
+  end
+  local changed = not rawequal(fields[key], value)
+  fields[key] = value
+  if changed and rawget(layer, "_state") and not core.tracing() then
+    rawset(layer, "_structure", (rawget(layer, "_structure") or 1) + 1)
+    tell(layer)
+    assign_paths(layer, path_of(layer))
+  end
+end
+
+-- Calls set(layer) for it and every layer below.
+local function each_layer(layer, set)
+  set(layer)
+  walk(layer, "", function(part)
+    if is_layer(part) then
+      set(part)
+    end
+  end, { [layer] = true })
+  return layer
+end
+
+local function refuse_inside(layer, what)
+  if core.tracing() then
+    core.fail("ASSIGNED", nil, ("%s is called for %s while a typed function is traced, which happens once")
+      :format(what, path_of(layer)), "call it outside, before the function")
+  end
+end
+
+-- ---- classes ----
+
+---What stands for the layer in errors: "nn.Linear 784 -> 10".
+---@return string
+function Layer:describe()
+  return getmetatable(self).__name
+end
+
+---The cells that are trained, in the order of their paths.
+---@return deepc.Cell[]
+function Layer:parameters()
+  local list, root = {}, path_of(self)
+  assign_paths(self, root)
+  walk(self, root, function(part)
+    if core.kind(part) == "param" then
+      list[#list + 1] = part
+    end
+  end, { [self] = true })
+  return list
+end
+
+---The same with their paths, relative to this layer: a list of { path, cell }.
+---@return table[]
+function Layer:named_parameters()
+  local list = {}
+  walk(self, "", function(part, path)
+    if core.kind(part) == "param" then
+      list[#list + 1] = { path:sub(2), part }
+    end
+  end, { [self] = true })
+  return list
+end
+
+---Everything that is saved of it: parameters, frozen ones too, and states, in the order of their paths. A
+---cell that stands in several places is listed once, under its first path; `also` has the others.
+---
+---    for _, named in ipairs(net:named_cells()) do print(named[1], named[2].dtype) end
+---@return table[] # { path, cell, also = { path } }
+function Layer:named_cells()
+  local list, entry_of = {}, {}
+  walk_cells(self, "", function(cell, path)
+    local entry = entry_of[cell]
+    if entry then
+      entry.also = entry.also or {}
+      table.insert(entry.also, path:sub(2))
+    else
+      entry = { path:sub(2), cell }
+      entry_of[cell] = entry
+      list[#list + 1] = entry
+    end
+  end, { [self] = true })
+  return list
+end
+
+local function set_mode(layer, what, eval)
+  refuse_inside(layer, what)
+  return each_layer(layer, function(l)
+    rawset(l, "_eval", eval)
+    tell(l)
+  end)
+end
+
+---Training mode, in which every layer begins: dropout drops, `self.training` is true. For this layer and
+---all below it. Typed functions that call it have a specialisation for each mode.
+---@return deepc.nn.Layer # itself
+function Layer:train()
+  return set_mode(self, "train()", nil)
+end
+
+---Evaluation mode: dropout does nothing, `self.training` is false. For this layer and all below it.
+---@return deepc.nn.Layer # itself
+function Layer:eval()
+  return set_mode(self, "eval()", true)
+end
+
+local function set_frozen(layer, what, frozen)
+  refuse_inside(layer, what)
+  walk(layer, "", function(part)
+    if not is_layer(part) then
+      core.trainable(part, not frozen)
+    end
+  end, { [layer] = true })
+  return each_layer(layer, function(l)
+    rawset(l, "_frozen", frozen)
+    tell(l)
+  end)
+end
+
+---Its parameters, and those of all layers below, are no longer trained: optimisers leave them as they are.
+---@return deepc.nn.Layer # itself
+function Layer:freeze()
+  return set_frozen(self, "freeze()", true)
+end
+
+---Its parameters are trained again.
+---@return deepc.nn.Layer # itself
+function Layer:unfreeze()
+  return set_frozen(self, "unfreeze()", nil)
+end
+
+---What the layer computes; a class gives its own. Call the layer, not this.
+---@return any # of what it is called with
+function Layer:forward()
+  core.fail("ARG", getmetatable(self).__name, "the class has no :forward")
+end
+
+local call = core.layer(text_of)
+
+---A class of layers: give it :init(...) and :forward(...), then call it to make one.
+---
+---    local Block = nn.class "Block"
+---    function Block:init(n) self.inner = nn.Linear(n, n) end
+---    function Block:forward(x) return x + self.inner(x):relu() end
+---@param name string what errors call it
+---@return table # the class
+function nn.class(name)
+  if type(name) ~= "string" then
+    core.fail("ARG", "nn.class", "a name is needed, not " .. type(name))
+  end
+  local class = {
+    __name = name,
+    __call = call,
+    __tostring = function(self)
+      return self:describe()
+    end,
+    __newindex = assign,
+    __len = function(self)
+      return #own(self)
+    end,
+    __pairs = function(self)
+      return next, own(self)
+    end,
+    _is_layer = true,
+  }
+  function class.__index(self, key)
+    local v = own(self)[key]
+    if v ~= nil then
+      return v
+    end
+    if key == "training" then
+      if core.tracing() then
+        depend(self)
+      end
+      return not rawget(self, "_eval")
+    end
+    return class[key]
+  end
+  return setmetatable(class, {
+    __index = Layer,
+    __call = function(c, ...)
+      local layer = setmetatable({ _own = {} }, c)
+      if c.init then
+        c.init(layer, ...)
+      end
+      return layer
+    end,
+  })
+end
+
+-- What the other files need.
+
+function core.check_size(op, what, n)
+  if math.type(n) ~= "integer" or n < 1 then
+    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, tostring(n)))
+  end
+end
+
+return nn

@@ -1,0 +1,147 @@
+-- Layers for vectors, and layers one after the other.
+
+local dc = require "deepc"
+local nn = require "deepc.nn.class"
+local _, core = ...
+
+-- ---- layers ----
+
+---x:matmul(weight) + bias; weight is f32[inputs, outputs]. Both start uniform in
+---[-1/sqrt(inputs), 1/sqrt(inputs)).
+---
+---    nn.Linear(784, 10)
+---@class deepc.nn.Linear: deepc.nn.Layer
+local Linear = nn.class "nn.Linear"
+nn.Linear = Linear
+
+---@param inputs integer the size of the last axis of x
+---@param outputs integer
+---@param options? { bias?: boolean } true
+function Linear:init(inputs, outputs, options)
+  core.check_size("nn.Linear", "the number of inputs", inputs)
+  core.check_size("nn.Linear", "the number of outputs", outputs)
+  core.options("nn.Linear", options, "bias")
+  local bound = inputs ^ -0.5
+  local function uniform(type_text)
+    return dc.param(type_text, dc.rand(type_text, { low = -bound, high = bound }))
+  end
+  self.inputs, self.outputs = inputs, outputs
+  self.weight = uniform(("f32[%d, %d]"):format(inputs, outputs))
+  if not options or options.bias ~= false then
+    self.bias = uniform(("f32[%d]"):format(outputs))
+  end
+end
+
+function Linear:describe()
+  return ("nn.Linear %d -> %d"):format(self.inputs, self.outputs)
+end
+
+function Linear:forward(x)
+  local y = dc.matmul(x, self.weight)
+  if self.bias then
+    y = y + self.bias
+  end
+  return y
+end
+
+---The larger of x and 0.
+---
+---    nn.ReLU()
+---@class deepc.nn.ReLU: deepc.nn.Layer
+local ReLU = nn.class "nn.ReLU"
+nn.ReLU = ReLU
+
+function ReLU:forward(x) -- luacheck: ignore self
+  local y = dc.relu(x)
+  return y
+end
+
+---All axes from the second (or `from`) on become one.
+---
+---    nn.Flatten()
+---@class deepc.nn.Flatten: deepc.nn.Layer
+local Flatten = nn.class "nn.Flatten"
+nn.Flatten = Flatten
+
+---@param from? integer 2
+function Flatten:init(from)
+  self.from = from or 2
+end
+
+function Flatten:forward(x)
+  if not core.kind(x) then
+    core.fail("ARG", "nn.Flatten", "a tensor is needed, not " .. type(x))
+  end
+  local y = x:flatten(self.from)
+  return y
+end
+
+---While training, sets each element to 0 with probability p and multiplies the others by 1 / (1 - p), so
+---that the expected value stays (Srivastava et al., 2014); in evaluation mode x itself. Draws from the
+---generator, anew at each call of a typed function.
+---
+---    nn.Dropout(0.5)
+---@class deepc.nn.Dropout: deepc.nn.Layer
+local Dropout = nn.class "nn.Dropout"
+nn.Dropout = Dropout
+
+---@param p? number 0.5, from 0 to below 1
+function Dropout:init(p)
+  p = p or 0.5
+  if type(p) ~= "number" or not (p >= 0 and p < 1) then
+    core.fail("ARG", "nn.Dropout", ("p is a number from 0 to below 1, not %s"):format(tostring(p)))
+  end
+  self.p = p
+end
+
+function Dropout:describe()
+  return ("nn.Dropout %g"):format(self.p)
+end
+
+function Dropout:forward(x)
+  if not self.training or self.p == 0 then
+    return x
+  end
+  local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
+  local y = dc.where(drawn:ge(self.p), x * (1 / (1 - self.p)), 0)
+  return y
+end
+
+---Layers (or functions) one after the other.
+---
+---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
+---@class deepc.nn.Sequential: deepc.nn.Layer
+local Sequential = nn.class "nn.Sequential"
+nn.Sequential = Sequential
+
+---@param list (deepc.nn.Layer|function)[]
+function Sequential:init(list)
+  if type(list) ~= "table" or core.is_layer(list) then
+    core.fail("ARG", "nn.Sequential", "a list of layers is needed", "nn.Sequential { nn.ReLU() }")
+  end
+  local count = 0
+  for key in pairs(list) do
+    count = count + 1
+    if math.type(key) ~= "integer" then
+      core.fail("ARG", "nn.Sequential", ("part '%s' has a name; parts are in order"):format(tostring(key)))
+    end
+  end
+  for i = 1, math.max(count, #list) do
+    local layer = list[i]
+    if type(layer) == "table" and rawget(layer, "_is_layer") then
+      core.fail("ARG", "nn.Sequential", ("part %d is the class %s, not a layer"):format(i, layer.__name),
+        layer.__name .. "(...) makes one")
+    elseif not core.is_layer(layer) and type(layer) ~= "function" then
+      core.fail("ARG", "nn.Sequential", ("part %d is %s, not a layer"):format(i,
+        layer == nil and "nil" or "a " .. type(layer)))
+    end
+    self[i] = layer
+  end
+end
+
+function Sequential:forward(x)
+  for i = 1, #self do
+    x = self[i](x)
+  end
+  return x
+end
