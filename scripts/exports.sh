@@ -49,8 +49,11 @@ only_public() {
 only_prefixed() {
     ! exported "$lib" | grep -vE '^(dc_[a-z0-9_]+@@DEEPC_(1|PRIVATE)|DEEPC_(1|PRIVATE)(@@.*)?)$'
 }
+openers() { # files of stdlib/ that can be required
+    grep -rL --include='*.lua' '^---@meta' stdlib | sed -E 's,^stdlib/,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
+}
 module_names() {
-    [ "$(exported "$module" | tr '\n' ' ')" = "dc_attach luaopen_deepc " ]
+    [ "$(exported "$module")" = "$({ echo dc_attach; echo luaopen_deepc; openers; } | sort)" ]
 }
 no_liblua() {
     ! readelf -d "$1" | grep -q 'NEEDED.*liblua'
@@ -62,7 +65,7 @@ program_lua() {
 }
 check "DEEPC_1 holds only names of vm/deepc.h" only_public
 check "libdeepc.so exports only dc_ names" only_prefixed
-check "deepc.so exports luaopen_deepc and dc_attach alone" module_names
+check "deepc.so exports dc_attach and the ways of require alone" module_names
 check "deepc.so is not linked to liblua" no_liblua "$module"
 check "libdeepc.so is not linked to liblua" no_liblua "$lib"
 check "deepc exports Lua's interface" program_lua

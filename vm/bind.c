@@ -2,6 +2,8 @@
  * The way into a lua_State: `require "deepc"` from any Lua 5.4 (luaopen_deepc makes a context of
  * its own), and dc_attach for a host that made one. Either way the context closes with the state.
  */
+#include "vm/bind.h"
+
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"
@@ -16,7 +18,6 @@ static void closed(void *rt)
     dc_close(rt);
 }
 
-/* Channels that DEEPC_DEBUG asked for, and notes; there is no host that could receive them. */
 /* Argument: the context. Returns the module table. */
 static int open_dsl(lua_State *L)
 {
@@ -35,7 +36,7 @@ DC_API int luaopen_deepc(lua_State *L)
     dc_config cfg = DC_CONFIG_INIT;
     dc_rt *rt = dc_dsl_rt(L);
     const bool own = rt == NULL;
-    cfg.log = dc_sink_stderr;
+    cfg.log = dc_sink_stderr; /* there is no host that could receive it */
     if (own && dc_open(&cfg, &rt) != DC_OK) {
         lua_pushstring(L, dc_errmsg(rt));
         dc_close(rt);
@@ -48,6 +49,16 @@ DC_API int luaopen_deepc(lua_State *L)
             dc_close(rt);
         return lua_error(L);
     }
+    return 1;
+}
+
+int dc_bind_module(lua_State *L, const char *name)
+{
+    luaL_requiref(L, "deepc", luaopen_deepc, 0);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_getfield(L, -1, name);
+    lua_pushstring(L, name);
+    lua_call(L, 1, 1);
     return 1;
 }
 

@@ -1,0 +1,134 @@
+#!/bin/sh
+# What `cmake --install` puts into a prefix: it needs nothing of the build, the stock lua5.4 finds the module,
+# hosts in C are built against it with one line and with CMake, and run.
+. "$(dirname "$0")/lib.sh"
+
+root=$PWD
+build=$(cd "$(dirname "$DEEPC")" && pwd)
+prefix=$dir/prefix
+cc=${CC:-cc}
+strict='-Wall -Wextra -pedantic -Werror'
+
+# Hosts of an instrumented library are instrumented, too.
+sanitize=
+for kind in address thread; do
+    ! nm -D "$build/libdeepc.so" | grep -q "__[at]san_init" ||
+        case $kind in
+        address) nm -D "$build/libdeepc.so" | grep -q __asan_init && sanitize=-fsanitize=address,undefined ;;
+        thread) nm -D "$build/libdeepc.so" | grep -q __tsan_init && sanitize=-fsanitize=thread ;;
+        esac
+done
+
+install() { # install PREFIX [DESTDIR]
+    run env DESTDIR="${2:-}" cmake --install "$build" --prefix "$1"
+}
+files() { # files FOLDER -- sorted, relative
+    (cd "$1" && find . -type f -o -type l) | sort
+}
+
+# ---- what is installed ----
+
+install "$prefix"
+check "cmake --install works" test $status -eq 0
+libdir=$(dirname "$(find "$prefix" -name libdeepc.so)")
+luadir=$libdir/lua/5.4
+for file in bin/deepc include/deepc.h share/deepc/library/deepc.lua; do
+    check "$file is installed" test -f "$prefix/$file"
+done
+for file in libdeepc.so lua/5.4/deepc.so pkgconfig/deepc.pc pkgconfig/deepc-lua.pc cmake/deepc/deepcConfig.cmake; do
+    check "$file is installed" test -f "$libdir/$file"
+done
+sort "$build/install_manifest.txt" | sed "s,^$prefix,.," >"$dir/manifest"
+files "$prefix" >"$dir/installed"
+check "install_manifest.txt names every file" cmp "$dir/manifest" "$dir/installed"
+
+# Texts and binaries name neither the source nor the build (assertions of a development build name files, relative).
+no_paths() {
+    ! grep -rlF -e "$root" -e "$build" "$prefix/include" "$libdir/pkgconfig" "$libdir/cmake" &&
+        ! readelf -d "$luadir/deepc.so" "$libdir/libdeepc.so" "$prefix/bin/deepc" |
+            grep -E 'R(UN)?PATH' | grep -vF '[$ORIGIN:$ORIGIN/../..]'
+}
+check "nothing installed refers to the build" no_paths
+
+install /opt/deepc "$dir/stage"
+files "$dir/stage/opt/deepc" >"$dir/staged"
+check "DESTDIR stages the same files" cmp "$dir/staged" "$dir/installed"
+
+# Moved as a whole it works from there; and the build is out of the way for what follows.
+mv "$prefix" "$dir/moved"
+prefix=$dir/moved
+libdir=$(dirname "$(find "$prefix" -name libdeepc.so)")
+luadir=$libdir/lua/5.4
+
+run "$prefix/bin/deepc" -e 'print(require("deepc")._VERSION)'
+check "the program runs" says 0.1.0
+
+# ---- the stock interpreter ----
+
+stock() { # stock [VARIABLE=VALUE...] CODE
+    run env -u LUA_PATH -u LUA_INIT "$@"
+}
+version='print(require("deepc")._VERSION)'
+if [ -n "$sanitize" ]; then
+    skip "an instrumented module does not load into the stock lua5.4"
+elif ! command -v lua5.4 >/dev/null; then
+    skip "lua5.4 is not installed"
+else
+    stock LUA_CPATH="$luadir/?.so" lua5.4 -e "$version"
+    check "lua5.4 requires deepc" says 0.1.0
+    stock LUA_CPATH="$luadir/?.so" lua5.4 -e 'local nn = require "deepc.nn"; local dc = require "deepc"
+        print(nn.Linear(3, 2)(dc.ones "f32[4, 3]").shape[2], (dc.iota "f32[4]" * 2):sum())'
+    check "and computes" says "2	12"
+    # A prefix of Debian's lua5.4 needs no variable: the module is where package.cpath looks.
+    cpath=$(env -u LUA_CPATH lua5.4 -e 'print(package.cpath)')
+    check "package.cpath has the default prefix" sh -c "case '$cpath' in */usr/local/lib/lua/5.4/?.so*) ;; *) false ;; esac"
+    grep -q '^CMAKE_INSTALL_PREFIX:PATH=/usr/local$' "$build/CMakeCache.txt" &&
+        check "the default prefix puts it there" test "${luadir#"$prefix"}" = /lib/lua/5.4
+    if [ -w /usr/local/lib ] && [ ! -e /usr/local/lib/lua/5.4/deepc.so ] && command -v unshare >/dev/null &&
+        unshare -m true 2>/dev/null; then
+        mkdir -p /usr/local/lib/lua
+        run unshare -m sh -c "mount --bind '$prefix' /usr/local && env -u LUA_CPATH -u LUA_PATH lua5.4 -e '$version'"
+        check "lua5.4 finds it in /usr/local as it is" says 0.1.0
+    else
+        skip "/usr/local cannot be stood in for"
+    fi
+fi
+
+# ---- the header ----
+
+printf '#include <deepc.h>\nint main(void) { dc_config c = DC_CONFIG_INIT; return c.size == 0; }\n' >"$dir/h.c"
+cp "$dir/h.c" "$dir/h.cc"
+run $cc -std=c11 $strict -I "$prefix/include" -fsyntax-only "$dir/h.c"
+check "deepc.h is C11" test $status -eq 0
+if command -v c++ >/dev/null; then
+    run c++ -std=c++17 $strict -I "$prefix/include" -fsyntax-only "$dir/h.cc"
+    check "deepc.h is C++17" test $status -eq 0
+else
+    skip "there is no C++ compiler"
+fi
+
+# ---- hosts ----
+
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+check "pkg-config knows the version" test "$(pkg-config --modversion deepc)" = 0.1.0
+
+run $cc -std=c11 $strict $sanitize examples/embed/train_host.c -o "$dir/train_host" \
+    $(pkg-config --cflags --libs deepc-lua lua5.4) -Wl,-rpath,"$libdir"
+check "the host with Lua is built with one line" test $status -eq 0
+run env -C / "$dir/train_host"
+check "it runs" test $status -eq 0
+check "it trains" says "after 500 steps 0.00"
+
+run cmake -S examples/embed -B "$dir/hosts" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$sanitize"
+check "find_package finds deepc" test $status -eq 0
+run cmake --build "$dir/hosts"
+check "the hosts are built with CMake" test $status -eq 0
+run "$dir/hosts/train_host"
+check "the host with Lua runs" says "after 500 steps 0.00"
+
+# ---- and away again ----
+
+install "$dir/again"
+run sh -c "xargs rm <'$build/install_manifest.txt'"
+check "install_manifest.txt is a list to uninstall by" test -z "$(find "$dir/again" -type f -o -type l)"
+closing
