@@ -1,110 +1,159 @@
-"""One training step of a multilayer perceptron (Adam): deepc beside PyTorch eager.
+"""One training step of a multilayer perceptron on bytes of images: forward, gradients, update.
 
-PyTorch runs with its default Adam and with the fused one; the ratio is to the faster. The sides run in turn, round after round, on the same weights and data; the median of the rounds
-counts. Losses are compared after the first step and at the end of the first round.
+    scripts/bench mlp [--case PATTERN] [--peer PATTERN] [--threads 1,2] [--rounds N] [--ms N]
 
-    scripts/bench mlp [--rounds N] [--steps N]
+Every side begins with the same weights. Losses are compared after the first step and after 20 more.
 """
-import argparse
-import math
-import os
-import platform
-import statistics
-import subprocess
-import time
+import frame
 
-import torch
+NETS = [((784, 128, 64, 10), 64), ((784, 128, 64, 10), 1), ((784, 128, 64, 10), 8),
+        ((784, 128, 64, 10), 512), ((784, 784, 128, 10), 64), ((784, 512, 512, 10), 128)]
+RATE = {"adam": 1e-3, "sgd": 1e-2}
 
 
-def filled(shape, scale):
-    n = math.prod(shape)
-    return torch.tensor([scale * math.sin(i + 1) for i in range(n)], dtype=torch.float32).reshape(shape)
+def flops(sizes, batch):
+    pairs = list(zip(sizes, sizes[1:]))
+    return 2 * batch * (3 * sum(a * b for a, b in pairs) - pairs[0][0] * pairs[0][1])
 
 
-class Torch:
-    def __init__(self, batch, sizes, fused):
-        self.layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])]
-        for layer, (a, b) in zip(self.layers, zip(sizes, sizes[1:])):
-            layer.weight.data = filled((a, b), 1 / math.sqrt(a)).t().contiguous()
-            layer.bias.data = filled((b,), 1 / math.sqrt(b))
-        modules = [torch.nn.Flatten()]
-        for layer in self.layers:
-            modules += [layer, torch.nn.ReLU()]
-        self.net = torch.nn.Sequential(*modules[:-1])
-        self.opt = torch.optim.Adam(self.net.parameters(), lr=1e-3, fused=fused)
-        self.x = (torch.arange(batch * 784) * 37 % 256).to(torch.uint8).reshape(batch, 28, 28)
-        self.y = torch.arange(batch) % 10
+CASES = [frame.Case(f"{rule} {'-'.join(map(str, sizes))} batch {batch}", flops=flops(sizes, batch),
+                    later=(20, 2e-2), sizes=list(sizes), batch=batch, rule=rule, rate=RATE[rule])
+         for rule in ("adam", "sgd") for sizes, batch in NETS]
 
-    def run(self, steps):
-        for _ in range(steps):
-            loss = torch.nn.functional.cross_entropy(self.net(self.x.float() / 255), self.y)
-            self.opt.zero_grad()
+
+def inputs(c, rng):
+    import numpy as np
+    found = {"x": rng.integers(0, 256, (c.batch, 28, 28), dtype=np.uint8),
+             "y": rng.integers(0, 10, (c.batch,), dtype=np.int32)}
+    for i, (a, b) in enumerate(zip(c.sizes, c.sizes[1:])):
+        found[f"w{i}"] = rng.uniform(-a ** -0.5, a ** -0.5, (a, b)).astype(np.float32)
+        found[f"b{i}"] = rng.uniform(-a ** -0.5, a ** -0.5, (b,)).astype(np.float32)
+    return found
+
+
+def torch_net(c, inputs):
+    import torch
+    layers = [torch.nn.Flatten()]
+    for i, (a, b) in enumerate(zip(c.sizes, c.sizes[1:])):
+        layer = torch.nn.Linear(a, b)
+        layer.weight.data = torch.from_numpy(inputs[f"w{i}"]).t().contiguous()
+        layer.bias.data = torch.from_numpy(inputs[f"b{i}"]).clone()
+        layers += [layer, torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def torch_side(c, inputs, compiled=False, fused=None):
+    import torch
+    torch._dynamo.reset()
+    net = torch_net(c, inputs)
+    rule = torch.optim.Adam if c.rule == "adam" else torch.optim.SGD
+    opt = rule(net.parameters(), lr=c.rate, fused=fused)
+    x, y = torch.from_numpy(inputs["x"]), torch.from_numpy(inputs["y"]).long()
+
+    def loss_of(x, y):
+        return torch.nn.functional.cross_entropy(net(x.float() / 255), y)
+
+    update = opt.step
+    if compiled:
+        loss_of = torch.compile(loss_of, dynamic=False)
+        update = torch.compile(lambda: opt.step(), dynamic=False)
+
+    def run(n):
+        for _ in range(n):
+            loss = loss_of(x, y)
+            opt.zero_grad()
             loss.backward()
-            self.opt.step()
-        return loss.item()
+            update()
+        return {"loss": loss}
+
+    return run
 
 
-class Deepc:
-    def __init__(self, batch, sizes):
-        here = os.path.dirname(os.path.abspath(__file__))
-        program = os.environ.get("DEEPC", os.path.join(here, "..", "build", "release", "deepc"))
-        self.child = subprocess.Popen(
-            [program, os.path.join(here, "mlp.lua"), str(batch), str(sizes[1]), str(sizes[2])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "DEEPC_THREADS": str(torch.get_num_threads())})
-
-    def run(self, steps):
-        self.child.stdin.write(f"{steps}\n")
-        self.child.stdin.flush()
-        line = self.child.stdout.readline()
-        if not line:
-            raise SystemExit("deepc stopped")
-        return float(line)
-
-    def close(self):
-        self.child.stdin.close()
-        self.child.wait()
+def torch_fused(c, inputs):
+    return torch_side(c, inputs, fused=True)
 
 
-def measure(batch, sizes, rounds, steps):
-    sides = {"deepc": Deepc(batch, sizes), "torch": Torch(batch, sizes, None),
-             "fused": Torch(batch, sizes, True)}
-    first = {name: side.run(1) for name, side in sides.items()}
-    warm = {name: side.run(steps) for name, side in sides.items()}
-    for what, loss in (("first", first), ("later", warm)):
-        bound = 1e-4 if what == "first" else 2e-2
-        if any(abs(loss["deepc"] - loss[peer]) > bound * abs(loss[peer]) + 1e-3
-               for peer in ("torch", "fused")):
-            raise SystemExit(f"{what} losses differ: {loss}")
-    times = {name: [] for name in sides}
-    for r in range(rounds):
-        for name in sorted(sides, reverse=r % 2 == 1):
-            start = time.perf_counter()
-            sides[name].run(steps)
-            times[name].append((time.perf_counter() - start) / steps * 1e6)
-    sides["deepc"].close()
-    return {name: statistics.median(t) for name, t in times.items()}
+def torch_compile(c, inputs):
+    return torch_side(c, inputs, compiled=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="scripts/bench mlp")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    print(f"python {platform.python_version()}, torch {torch.__version__}, threads {options.threads} each, "
-          f"median of {options.rounds} rounds of {options.steps} steps")
-    worst = math.inf
-    for batch, sizes in ((64, (784, 128, 64, 10)), (8, (784, 128, 64, 10)), (512, (784, 128, 64, 10)),
-                         (128, (784, 512, 512, 10))):
-        t = measure(batch, sizes, options.rounds, options.steps)
-        ratio = min(t["torch"], t["fused"]) / t["deepc"]
-        worst = min(worst, ratio)
-        print(f"mlp {'-'.join(map(str, sizes))} batch {batch}: deepc {t['deepc']:.1f} us, "
-              f"torch eager {t['torch']:.1f} us, with fused Adam {t['fused']:.1f} us, "
-              f"ratio {ratio:.2f}")
-    print(f"worst ratio {worst:.2f}")
+def jax_side(c, inputs):
+    import jax
+    import jax.numpy as jnp
+    layers = len(c.sizes) - 1
+    params = [jnp.asarray(inputs[f"{p}{i}"]) for i in range(layers) for p in "wb"]
+    zeros = [jnp.zeros_like(p) for p in params]
+    x, y = jnp.asarray(inputs["x"]), jnp.asarray(inputs["y"])
+
+    def loss_of(params, x, y):
+        h = x.reshape(x.shape[0], -1).astype(jnp.float32) / 255
+        for i in range(layers):
+            h = h @ params[2 * i] + params[2 * i + 1]
+            if i < layers - 1:
+                h = jax.nn.relu(h)
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(h), y[:, None], 1))
+
+    def adam(params, m, v, t, x, y):
+        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+        t = t + 1
+        m = [0.9 * a + 0.1 * g for a, g in zip(m, grads)]
+        v = [0.999 * a + 0.001 * g * g for a, g in zip(v, grads)]
+        rate, scale = c.rate / (1 - 0.9 ** t), 1 / (1 - 0.999 ** t)
+        params = [p - rate * a / (jnp.sqrt(b * scale) + 1e-8) for p, a, b in zip(params, m, v)]
+        return loss, params, m, v, t
+
+    def sgd(params, x, y):
+        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
+        return loss, [p - c.rate * g for p, g in zip(params, grads)]
+
+    if c.rule == "adam":
+        step = jax.jit(adam, donate_argnums=(0, 1, 2, 3))
+        state = [params, zeros, [jnp.zeros_like(p) for p in params], jnp.zeros((), jnp.float32)]
+    else:
+        step = jax.jit(sgd, donate_argnums=(0,))
+        state = [params]
+
+    def run(n):
+        for _ in range(n):
+            loss, *state[:] = step(*state, x, y)
+        jax.block_until_ready(state)
+        return {"loss": loss}
+
+    return run
 
 
-main()
+def tinygrad_side(c, inputs):
+    from tinygrad import Context, Tensor, TinyJit, nn
+    layers = len(c.sizes) - 1
+    params = [Tensor(inputs[f"{p}{i}"]).contiguous().realize() for i in range(layers) for p in "wb"]
+    for p in params:
+        p.requires_grad = True
+    opt = nn.optim.Adam(params, lr=c.rate) if c.rule == "adam" else nn.optim.SGD(params, lr=c.rate)
+    x, y = Tensor(inputs["x"]).realize(), Tensor(inputs["y"]).realize()
+
+    @TinyJit
+    def step(x, y):
+        with Context(TRAINING=1):
+            opt.zero_grad()
+            h = x.flatten(1).float() / 255
+            for i in range(layers):
+                h = h @ params[2 * i] + params[2 * i + 1]
+                if i < layers - 1:
+                    h = h.relu()
+            loss = h.sparse_categorical_crossentropy(y)
+            loss.backward()
+            return loss.realize(*opt.schedule_step())
+
+    def run(n):
+        for _ in range(n):
+            loss = step(x, y)
+        return {"loss": loss.numpy()}
+
+    return run
+
+
+PEERS = {"torch eager": torch_side, "torch eager fused": torch_fused, "torch.compile": torch_compile,
+         "jax.jit": jax_side, "tinygrad": tinygrad_side}
+
+if __name__ == "__main__":
+    frame.main("mlp", CASES, inputs, PEERS, tolerance=1e-4, threads="1,2")

@@ -1,0 +1,102 @@
+-- deepc's side of a benchmark (bench/frame.py): answers commands, one line each.
+--
+--   local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")
+--   frame.serve(function(case, inputs)  -- the fields of the case; tensors by name
+--     local f = dc.fn(...)
+--     return function(n)                -- n iterations; the results of the last one by name
+--       local y
+--       for _ = 1, n do y = f(inputs.x) end
+--       return { y = y }
+--     end
+--   end)
+local dc = require "deepc"
+local data = require "deepc.data"
+
+local frame = {}
+
+local SAMPLE = 20000
+
+-- An input as bench/frame.py writes it: one or two files of bytes.
+local function read_input(folder, entry)
+  local low = data.idx(("%s/%s.low"):format(folder, entry.name))
+  if entry.dtype == "u8" then
+    return low
+  end
+  local high = data.idx(("%s/%s.high"):format(folder, entry.name))
+  local number = high:cast "i32" * 256 + low:cast "i32"
+  if entry.dtype == "f32" then
+    number = (number - 32768):cast "f32" * entry.scale
+  end
+  return number:reshape(table.unpack(entry.shape)):clone()
+end
+
+local function read_inputs(folder)
+  local inputs = {}
+  for _, entry in ipairs(dofile(folder .. "/manifest.lua")) do
+    inputs[entry.name] = read_input(folder, entry)
+  end
+  return inputs
+end
+
+-- Every so many elements, as bench/frame.py does.
+local function sample(t)
+  local n = 1
+  for _, size in ipairs(t.shape) do
+    n = n * size
+  end
+  local step = math.max(1, n // SAMPLE)
+  if step > 1 and step % 2 == 0 then
+    step = step + 1
+  end
+  local values = t:cast("f32"):reshape(n)[{ { 1, n, step } }]:totable()
+  return values
+end
+
+local function write_results(file, results)
+  local names = {}
+  for name in pairs(results) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  local out = assert(io.open(file, "wb"))
+  for _, name in ipairs(names) do
+    local value = results[name]
+    local values = type(value) == "number" and { value } or sample(value)
+    out:write(string.pack("<I4", #values))
+    for _, v in ipairs(values) do
+      out:write(string.pack("<f", v))
+    end
+  end
+  out:close()
+end
+
+function frame.serve(prepare)
+  local case, inputs, run
+  local commands = {
+    load = function(folder, text)
+      case, inputs, run = assert(load("return " .. text))(), read_inputs(folder), nil
+    end,
+    prepare = function()
+      run = prepare(case, inputs)
+    end,
+    run = function(n, file)
+      local results = run(math.tointeger(n))
+      if file then
+        write_results(file, results)
+      end
+    end,
+  }
+  io.stdout:setvbuf "line"
+  print "ready"
+  for line in io.lines() do
+    local word, first, rest = line:match "^(%S+)%s*(%S*)%s*(.*)$"
+    if word == "versions" then
+      print(("deepc %s on %s, %d bits"):format(dc._VERSION, dc.stats().device, 8 * string.packsize "T"))
+    else
+      local ok, message = pcall(commands[word], first, rest ~= "" and rest or nil)
+      print(ok and "done" or "failed " .. tostring(message):gsub("\n", " "))
+    end
+  end
+end
+
+return frame
