@@ -6,11 +6,11 @@
 #define _GNU_SOURCE
 #include "formats/idx.h"
 
+#include "core/outfile.h"
+#include "formats/infile.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,24 +30,7 @@ typedef struct idx_file {
     int64_t length; /* bytes on disk */
 } idx_file;
 
-/* Keeps the end of a path that would leave no room for the reason in the record. */
-static const char *tail_of(const char *path)
-{
-    const size_t n = strlen(path), most = 240;
-    return n > most ? path + n - most : path;
-}
-
-static dc_status fail(const idx_file *f, dc_err_id id, const char *fmt, ...) DC_PRINTF(3, 4);
-
-static dc_status fail(const idx_file *f, dc_err_id id, const char *fmt, ...)
-{
-    char text[200];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return dc_fail(f->job, id, &(dc_fact){.word = {tail_of(f->path), text}});
-}
+#define fail(f, id, ...) dc_path_fail((f)->job, id, (f)->path, __VA_ARGS__)
 
 /*
  * Reads n bytes, or fewer at the end of the file: *got tells. Only a damaged stream or a failing
@@ -198,35 +181,14 @@ static dc_status read_open(const idx_file *f, dc_type *type, void **data)
     return DC_OK;
 }
 
-/* An open descriptor of a regular file, or -1 with the reason in the record. */
-static int open_regular(idx_file *f)
-{
-    struct stat st;
-    const int fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        fail(f, DC_ERR_FILE, "%s", strerror(errno));
-        return -1;
-    }
-    if (fstat(fd, &st) != 0) {
-        fail(f, DC_ERR_FILE, "%s", strerror(errno));
-    } else if (!S_ISREG(st.st_mode)) {
-        fail(f, DC_ERR_FILE, "%s",
-             S_ISDIR(st.st_mode) ? "is a directory" : "is not a regular file");
-    } else {
-        f->length = st.st_size;
-        return fd;
-    }
-    close(fd);
-    return -1;
-}
-
 dc_status dc_idx_read(dc_job *j, const char *path, dc_type *type, void **data)
 {
     idx_file f = {.job = j, .path = path};
     *data = NULL;
-    const int fd = open_regular(&f);
-    if (fd < 0)
-        return j->err.status;
+    struct stat st;
+    int fd;
+    DC_TRY(dc_infile_open(j, path, &fd, &st));
+    f.length = st.st_size;
     f.gz = gzdopen(fd, "rb");
     if (f.gz == NULL) {
         close(fd);

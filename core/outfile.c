@@ -1,0 +1,172 @@
+#define _GNU_SOURCE /* realpath, O_DIRECTORY */
+#include "core/outfile.h"
+
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct dc_outfile {
+    dc_job *job;
+    const char *path; /* as given, for messages */
+    char *target;     /* what is replaced: path, or where the link leads to */
+    char *temp;       /* what is written */
+    int fd;
+    bool exists; /* temp does */
+};
+
+dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
+{
+    enum { MOST = 200 };
+    char text[280];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    const size_t n = strlen(path);
+    return dc_fail(j, id, &(dc_fact){.word = {n > MOST ? path + n - MOST : path, text}});
+}
+
+static dc_status fail_errno(const dc_outfile *f, const char *doing)
+{
+    return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s: %s", doing, strerror(errno));
+}
+
+/* Gives it up; the place keeps what it had. */
+static void abandon(void *what)
+{
+    dc_outfile *f = what;
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = -1;
+    if (f->exists)
+        unlink(f->temp);
+    f->exists = false;
+}
+
+/* The length of the folder in a path, its last slash included. */
+static size_t folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Where the file is to stand. *mode: that of the one it replaces, else as it was. */
+static dc_status find_target(dc_outfile *f, mode_t *mode)
+{
+    struct stat st;
+    char *real = NULL;
+    if (stat(f->path, &st) == 0) {
+        if (!S_ISREG(st.st_mode))
+            return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s",
+                                S_ISDIR(st.st_mode) ? "is a directory" : "is not a regular file");
+        if (access(f->path, W_OK) != 0)
+            return fail_errno(f, "cannot be replaced");
+        *mode = st.st_mode & 0777;
+        real = realpath(f->path, NULL);
+    } else if (errno != ENOENT) {
+        return fail_errno(f, "cannot be written");
+    }
+    if (real == NULL) {
+        f->target = dc_arena_strdup(&f->job->scratch, f->path);
+        return DC_OK;
+    }
+    dc_job_defer(f->job, free, real);
+    f->target = dc_arena_strdup(&f->job->scratch, real);
+    dc_job_keep(f->job, real);
+    free(real);
+    return DC_OK;
+}
+
+/* Makes f->temp, whose name nobody else has; cut, so that it is no longer than names may be. */
+static dc_status make_temp(dc_outfile *f)
+{
+    enum { TRIES = 100 };
+    dc_arena *a = &f->job->scratch;
+    const size_t folder = folder_of(f->target);
+    uint64_t word = dc_hash_mix((uint64_t)getpid(), dc_clock_ns());
+    for (int i = 0; i < TRIES && f->fd < 0; i++) {
+        word = dc_hash_mix(word, (uint64_t)i);
+        f->temp = dc_arena_printf(a, "%.*s.%.200s.%08x", (int)folder, f->target, f->target + folder,
+                                  (unsigned)word);
+        f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd < 0 && errno != EEXIST)
+            break;
+    }
+    f->exists = f->fd >= 0;
+    return f->exists ? DC_OK : fail_errno(f, "cannot be written");
+}
+
+dc_status dc_outfile_open(dc_job *j, const char *path, dc_outfile **out)
+{
+    enum { AS_MADE = 07777 };
+    dc_outfile *f = DC_NEW(&j->scratch, dc_outfile);
+    mode_t mode = AS_MADE;
+    *f = (dc_outfile){.job = j, .path = path, .fd = -1};
+    DC_TRY(find_target(f, &mode));
+    if (f->target[folder_of(f->target)] == '\0')
+        return dc_path_fail(j, DC_ERR_FILE, path, "is no name of a file");
+    dc_job_defer(j, abandon, f);
+    DC_TRY(make_temp(f));
+    if (mode != AS_MADE && fchmod(f->fd, mode) != 0)
+        return fail_errno(f, "cannot be written");
+    *out = f;
+    return DC_OK;
+}
+
+dc_status dc_outfile_write(dc_outfile *f, const void *bytes, size_t n)
+{
+    return dc_file_write(f->fd, bytes, n) ? DC_OK : fail_errno(f, "cannot be written");
+}
+
+/* The new name is on the disk too; file systems that cannot be asked for that have no choice. */
+static dc_status sync_folder(const dc_outfile *f)
+{
+    const size_t n = folder_of(f->target);
+    const char *folder =
+        n == 0 ? "." : dc_arena_printf(&f->job->scratch, "%.*s", (int)n, f->target);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return DC_OK; /* a folder that may be written and not read */
+    const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+    const int because = errno;
+    close(fd);
+    errno = because;
+    return ok ? DC_OK : fail_errno(f, "is written, but its folder cannot be forced to the disk");
+}
+
+static dc_status commit(dc_outfile *f)
+{
+    if (fsync(f->fd) != 0)
+        return fail_errno(f, "cannot be written");
+    const int closed = close(f->fd);
+    f->fd = -1;
+    if (closed != 0 && errno != EINTR)
+        return fail_errno(f, "cannot be written");
+    if (rename(f->temp, f->target) != 0)
+        return fail_errno(f, "cannot be replaced");
+    f->exists = false;
+    return sync_folder(f);
+}
+
+dc_status dc_outfile_commit(dc_outfile *f)
+{
+    const dc_status status = commit(f);
+    dc_job_keep(f->job, f);
+    abandon(f);
+    return status;
+}
+
+dc_status dc_outfile_put(dc_job *j, const char *path, const void *bytes, size_t n)
+{
+    dc_outfile *f;
+    DC_TRY(dc_outfile_open(j, path, &f));
+    DC_TRY(dc_outfile_write(f, bytes, n));
+    return dc_outfile_commit(f);
+}

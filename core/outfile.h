@@ -1,0 +1,30 @@
+/*
+ * A file that is replaced whole or not at all: written beside its place under another name, forced to
+ * the disk, then renamed. Until the commit has succeeded, whatever stood there is as it was; a process
+ * that is killed leaves at most a file `.NAME.0a1b2c3d` beside it.
+ *
+ * A symbolic link is followed: what it leads to is replaced.
+ */
+#ifndef DC_CORE_OUTFILE_H
+#define DC_CORE_OUTFILE_H
+
+#include "core/job.h"
+
+typedef struct dc_outfile dc_outfile;
+
+/*
+ * FILE where it cannot be: no such folder, no permission, a directory in its place. The file belongs
+ * to the running entry, which gives it up when it ends without a commit.
+ */
+dc_status dc_outfile_open(dc_job *j, const char *path, dc_outfile **out);
+dc_status dc_outfile_write(dc_outfile *f, const void *bytes, size_t n);
+dc_status dc_outfile_commit(dc_outfile *f); /* f is gone, whatever becomes of it */
+
+/* All three for bytes that are there. */
+dc_status dc_outfile_put(dc_job *j, const char *path, const void *bytes, size_t n);
+
+/* A FILE or FORMAT record about a path: "path: sentence". Of a long path the end is kept. */
+dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
+    DC_PRINTF(4, 5);
+
+#endif

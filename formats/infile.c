@@ -1,0 +1,47 @@
+#define _GNU_SOURCE
+#include "formats/infile.h"
+
+#include "core/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+dc_status dc_infile_open(dc_job *j, const char *path, int *fd, struct stat *st)
+{
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe does not wait for its writer */
+    if (*fd < 0)
+        return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+    dc_status status = DC_OK;
+    if (fstat(*fd, st) != 0)
+        status = dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+    else if (!S_ISREG(st->st_mode))
+        status = dc_path_fail(j, DC_ERR_FILE, path, "%s",
+                              S_ISDIR(st->st_mode) ? "is a directory" : "is not a regular file");
+    if (status == DC_OK)
+        return DC_OK;
+    close(*fd);
+    *fd = -1;
+    return status;
+}
+
+dc_status dc_infile_read(dc_job *j, const char *path, int fd, int64_t at, void *to, size_t n,
+                         size_t *got)
+{
+    enum { MOST = 1 << 30 }; /* the kernel reads no more than 2 GiB at once */
+    *got = 0;
+    while (*got < n) {
+        const size_t want = n - *got < MOST ? n - *got : MOST;
+        const ssize_t k = pread(fd, (char *)to + *got, want, (off_t)at + (off_t)*got);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+        if (k == 0)
+            break;
+        *got += (size_t)k;
+    }
+    return DC_OK;
+}

@@ -1,0 +1,243 @@
+#include "formats/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void dc_json_init(dc_json *r, char *text, size_t n)
+{
+    *r = (dc_json){.text = text, .n = n};
+}
+
+static bool fail_at(dc_json *r, size_t at, const char *what)
+{
+    if (r->why[0] == '\0')
+        snprintf(r->why, sizeof r->why, "at byte %zu: %s", at, what);
+    return false;
+}
+
+/* "'{' expected, not ..." what comes. */
+static bool expected(dc_json *r, const char *what)
+{
+    char text[64];
+    const unsigned char c = r->at < r->n ? (unsigned char)r->text[r->at] : 0;
+    if (r->at >= r->n)
+        snprintf(text, sizeof text, "%s expected, not the end", what);
+    else if (c < ' ' || c > '~')
+        snprintf(text, sizeof text, "%s expected, not byte 0x%02x", what, c);
+    else
+        snprintf(text, sizeof text, "%s expected, not '%c'", what, c);
+    return fail_at(r, r->at, text);
+}
+
+static void skip_blanks(dc_json *r)
+{
+    while (r->at < r->n && memchr(" \t\n\r", r->text[r->at], 4) != NULL)
+        r->at++;
+}
+
+bool dc_json_accept(dc_json *r, char sign)
+{
+    skip_blanks(r);
+    if (r->at >= r->n || r->text[r->at] != sign)
+        return false;
+    r->at++;
+    return true;
+}
+
+bool dc_json_expect(dc_json *r, char sign)
+{
+    const char what[] = {'\'', sign, '\'', '\0'};
+    return dc_json_accept(r, sign) || expected(r, what);
+}
+
+bool dc_json_end(dc_json *r)
+{
+    skip_blanks(r);
+    return r->at == r->n || expected(r, "the end");
+}
+
+bool dc_json_whole(dc_json *r, int64_t *out)
+{
+    skip_blanks(r);
+    const size_t from = r->at;
+    int64_t v = 0;
+    while (r->at < r->n && r->text[r->at] >= '0' && r->text[r->at] <= '9') {
+        if (!dc_mul_ok(v, 10, &v) || !dc_add_ok(v, r->text[r->at] - '0', &v))
+            return fail_at(r, from, "a number beyond 2^63");
+        r->at++;
+    }
+    if (r->at == from)
+        return expected(r, "a whole number");
+    if (r->text[from] == '0' && r->at > from + 1)
+        return fail_at(r, from, "a number with leading zeros");
+    if (r->at < r->n && memchr(".eE", r->text[r->at], 3) != NULL)
+        return fail_at(r, from, "a whole number expected, not a fraction");
+    *out = v;
+    return true;
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four digits of \uXXXX; -1 where they are none. */
+static long read_hex(dc_json *r)
+{
+    long v = 0;
+    if (r->n - r->at < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        const int digit = hex_digit(r->text[r->at++]);
+        if (digit < 0)
+            return -1;
+        v = v << 4 | digit;
+    }
+    return v;
+}
+
+/* Writes a code point as UTF-8, which takes fewer bytes than its escape did. */
+static char *put_utf8(char *to, long c)
+{
+    if (c < 0x80) {
+        *to++ = (char)c;
+    } else if (c < 0x800) {
+        *to++ = (char)(0xc0 | c >> 6);
+        *to++ = (char)(0x80 | (c & 0x3f));
+    } else if (c < 0x10000) {
+        *to++ = (char)(0xe0 | c >> 12);
+        *to++ = (char)(0x80 | (c >> 6 & 0x3f));
+        *to++ = (char)(0x80 | (c & 0x3f));
+    } else {
+        *to++ = (char)(0xf0 | c >> 18);
+        *to++ = (char)(0x80 | (c >> 12 & 0x3f));
+        *to++ = (char)(0x80 | (c >> 6 & 0x3f));
+        *to++ = (char)(0x80 | (c & 0x3f));
+    }
+    return to;
+}
+
+/* Behind "\u". */
+static bool unicode_escape(dc_json *r, char **to)
+{
+    const size_t from = r->at;
+    long c = read_hex(r);
+    if (c < 0)
+        return fail_at(r, from, "four hexadecimal digits expected");
+    if (c == 0)
+        return fail_at(r, from, "a zero byte in a string");
+    if (c >= 0xd800 && c < 0xe000) {
+        const bool pair =
+            c < 0xdc00 && r->n - r->at >= 6 && r->text[r->at] == '\\' && r->text[r->at + 1] == 'u';
+        r->at += pair ? 2 : 0;
+        const long low = pair ? read_hex(r) : -1;
+        if (low < 0xdc00 || low >= 0xe000)
+            return fail_at(r, from, "half of a surrogate pair");
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    }
+    *to = put_utf8(*to, c);
+    return true;
+}
+
+static bool escape(dc_json *r, char **to)
+{
+    static const char sign[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
+    if (r->at >= r->n)
+        return expected(r, "an escape");
+    const char c = r->text[r->at];
+    const char *found = memchr(sign, c, sizeof sign - 1);
+    if (c != 'u' && found == NULL)
+        return expected(r, "an escape");
+    r->at++;
+    if (c == 'u')
+        return unicode_escape(r, to);
+    *(*to)++ = is[found - sign];
+    return true;
+}
+
+/* Length of the UTF-8 sequence at s, of at most n bytes; 0 where it is none (overlong, surrogate). */
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* of byte 1; of byte 2 */
+        uint8_t length;
+    } row[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+               {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+               {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+               {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    for (size_t i = 0; i < DC_COUNTOF(row); i++) {
+        if (s[0] < row[i].first || s[0] > row[i].last)
+            continue;
+        if (n < row[i].length || s[1] < row[i].low || s[1] > row[i].high)
+            return 0;
+        for (size_t k = 2; k < row[i].length; k++)
+            if ((s[k] & 0xc0) != 0x80)
+                return 0;
+        return row[i].length;
+    }
+    return 0;
+}
+
+static bool take_utf8(dc_json *r, char **to)
+{
+    const size_t n = utf8_length((const unsigned char *)r->text + r->at, r->n - r->at);
+    if (n == 0)
+        return fail_at(r, r->at, "a string that is not UTF-8");
+    memmove(*to, r->text + r->at, n);
+    *to += n;
+    r->at += n;
+    return true;
+}
+
+bool dc_json_string(dc_json *r, char **out)
+{
+    skip_blanks(r);
+    if (r->at >= r->n || r->text[r->at] != '"')
+        return expected(r, "a string");
+    char *to = r->text + ++r->at;
+    *out = to;
+    while (r->at < r->n && r->text[r->at] != '"') {
+        const unsigned char c = (unsigned char)r->text[r->at];
+        if (c < ' ')
+            return fail_at(r, r->at, "a control character in a string");
+        if (c >= 0x80) {
+            if (!take_utf8(r, &to))
+                return false;
+        } else if (c == '\\') {
+            r->at++;
+            if (!escape(r, &to))
+                return false;
+        } else {
+            *to++ = (char)c;
+            r->at++;
+        }
+    }
+    if (r->at >= r->n)
+        return expected(r, "the end of a string");
+    r->at++;
+    *to = '\0'; /* at most where the closing quote stood */
+    return true;
+}
+
+bool dc_json_print(dc_text *t, const char *s)
+{
+    size_t left = strlen(s);
+    dc_text_puts(t, "\"");
+    for (size_t n; left > 0; s += n, left -= n) {
+        const unsigned char c = (unsigned char)*s;
+        n = c < 0x80 ? 1 : utf8_length((const unsigned char *)s, left);
+        if (n == 0)
+            return false;
+        if (c < ' ' || c == 0x7f)
+            dc_text_printf(t, "\\u%04x", c);
+        else
+            dc_text_printf(t, "%s%.*s", c == '"' || c == '\\' ? "\\" : "", (int)n, s);
+    }
+    dc_text_puts(t, "\"");
+    return true;
+}
