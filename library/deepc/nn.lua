@@ -102,14 +102,64 @@ nn.Dropout = {}
 ---@overload fun(list: (deepc.nn.Layer|function)[]): deepc.nn.Sequential
 nn.Sequential = {}
 
----The mean over rows of -log softmax(logits) at the label of the row.
+---How losses become one number. `mask` (bool) has the shape of the losses, or of their first axes; where
+---it is false nothing counts, and the mean is over the rest: 0 if there is none.
+
+---Those of cross_entropy besides.
+
+---Of each row, -log softmax(logits) at its label, from 0; the mean over rows. Logits may have more axes:
+---the last is the classes', the others are those of the labels.
 ---
 ---    nn.cross_entropy(dc.zeros "f32[2, 10]", dc.tensor({ 3, 7 }, "i32"))
+---
+---`label_smoothing` = e mixes the label with the uniform distribution, (1 - e) and e (Szegedy et al.,
+---2016); `weight` has a factor for each class, by whose sum the mean divides; rows with the label
+---`ignore_index` do not count.
 ---
 ---Errors: DC0202 for labels that are no integers, DC0301 for other shapes, DC0701 for a label outside.
 ---@param logits deepc.Tensor f32[rows, classes]
 ---@param labels deepc.Tensor integers[rows], 0 to classes - 1
+---@param options? deepc.nn.LossOptions|deepc.nn.ClassOptions
 ---@return deepc.Tensor # f32[]
-function nn.cross_entropy(logits, labels) end
+function nn.cross_entropy(logits, labels, options) end
+
+---Binary cross entropy of probabilities sigmoid(logits): -y log(p) - (1 - y) log(1 - p), computed as
+---max(x, 0) - x y + log(1 + exp(-|x|)), which neither overflows nor loses small numbers; the mean over
+---elements. `pos_weight` multiplies the term of y = 1.
+---
+---    nn.bce_with_logits(dc.tensor { 2, -1 }, dc.tensor { 1, 0 })
+---@param logits deepc.Tensor floats
+---@param target deepc.Tensor of the same type, from 0 to 1
+---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, pos_weight?: deepc.Operand }
+---@return deepc.Tensor # a scalar
+function nn.bce_with_logits(logits, target, options) end
+
+---The mean of (prediction - target)^2 over elements.
+---
+---    nn.mse_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? deepc.nn.LossOptions
+---@return deepc.Tensor # a scalar
+function nn.mse_loss(prediction, target, options) end
+
+---The mean of |prediction - target| over elements.
+---
+---    nn.l1_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? deepc.nn.LossOptions
+---@return deepc.Tensor # a scalar
+function nn.l1_loss(prediction, target, options) end
+
+---The mean of a loss that is d^2 / 2 for distances d up to delta and delta (d - delta / 2) beyond: rows
+---far off pull no harder than others (Huber, 1964).
+---
+---    nn.huber_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 }, { delta = 0.5 })
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, delta?: number } delta is 1
+---@return deepc.Tensor # a scalar
+function nn.huber_loss(prediction, target, options) end
 
 return nn

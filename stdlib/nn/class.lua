@@ -199,16 +199,18 @@ function Layer:describe()
   return getmetatable(self).__name
 end
 
+-- For a list of parameters, the path of each below the layer that gave it: optimisers name their states so.
+core.paths_of = setmetatable({}, { __mode = "k" })
+
 ---The cells that are trained, in the order of their paths.
 ---@return deepc.Cell[]
 function Layer:parameters()
-  local list, root = {}, path_of(self)
-  assign_paths(self, root)
-  walk(self, root, function(part)
-    if core.kind(part) == "param" then
-      list[#list + 1] = part
-    end
-  end, { [self] = true })
+  local list, paths = {}, {}
+  assign_paths(self, path_of(self))
+  for i, named in ipairs(self:named_parameters()) do
+    list[i], paths[named[2]] = named[2], named[1]
+  end
+  core.paths_of[list] = paths
   return list
 end
 

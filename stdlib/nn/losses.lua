@@ -1,4 +1,7 @@
 -- Losses: functions of what a network gives and what it should give.
+--
+-- Each computes one loss per row or element and then reduces them the same way: a mask leaves rows out,
+-- and the mean is over those that are in.
 
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
@@ -6,34 +9,250 @@ local _, core = ...
 
 -- ---- losses ----
 
----The mean over rows of -log softmax(logits) at the label of the row.
----
----    nn.cross_entropy(dc.zeros "f32[2, 10]", dc.tensor({ 3, 7 }, "i32"))
----
----Errors: DC0202 for labels that are no integers, DC0301 for other shapes, DC0701 for a label outside.
----@param logits deepc.Tensor f32[rows, classes]
----@param labels deepc.Tensor integers[rows], 0 to classes - 1
----@return deepc.Tensor # f32[]
-function nn.cross_entropy(logits, labels)
-  local op = "cross_entropy"
+---How losses become one number. `mask` (bool) has the shape of the losses, or of their first axes; where
+---it is false nothing counts, and the mean is over the rest: 0 if there is none.
+---@alias deepc.nn.LossOptions { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor }
+
+---Those of cross_entropy besides.
+---@alias deepc.nn.ClassOptions { label_smoothing?: number, weight?: deepc.Tensor, ignore_index?: integer }
+
+local reductions = { mean = true, sum = true, none = true }
+
+local function type_of(t)
+  return ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", "))
+end
+
+-- The options, none as an empty table.
+local function check_options(op, options, ...)
+  core.options(op, options, "reduction", "mask", ...)
+  options = options or {}
+  if options.reduction ~= nil and not reductions[options.reduction] then
+    core.fail("ARG", op, ('reduction is "mean", "sum" or "none", not %s'):format(tostring(options.reduction)))
+  end
+  local mask = options.mask
+  if mask ~= nil and not core.kind(mask) then
+    core.fail("ARG", op, "mask is a tensor of bool, not a " .. type(mask))
+  elseif mask and mask.dtype ~= "bool" then
+    core.fail("DTYPE", op, ("mask is %s, bool is needed"):format(type_of(mask)), "mask:ne(0)", "mask", mask)
+  end
+  return options
+end
+
+-- The mask with axes of size 1 for those that it lacks. What it is about stands first in `shape`.
+local function stretch_mask(op, mask, shape, about, what)
+  local sizes = mask.shape
+  local fits = #sizes <= #shape
+  for i = 1, #sizes do
+    fits = fits and sizes[i] == shape[i]
+  end
+  if not fits then
+    core.fail("DIMS", op, ("mask is %s; a bool for each loss, or each row, of [%s] is needed"):format(type_of(mask),
+      table.concat(shape, ", ")), nil, "mask", mask, what, about)
+  end
+  for i = #sizes + 1, #shape do
+    sizes[i] = 1
+  end
+  local y = mask:reshape(sizes)
+  return y
+end
+
+-- The losses as the options say. `weight` is what each counts in the mean, 1 unless given.
+local function reduce(op, losses, options, weight, about, what)
+  local mask, how = options.mask, options.reduction or "mean"
+  if mask then
+    mask = stretch_mask(op, mask, losses.shape, about, what)
+    losses = dc.where(mask, losses, 0)
+  end
+  if how == "none" then
+    return losses
+  elseif how == "sum" then
+    return (losses:sum())
+  elseif weight then
+    return losses:sum() / (mask and dc.where(mask, weight, 0) or weight):sum()
+  elseif mask then
+    return losses:sum() / dc.where(mask, dc.ones(losses), 0):sum():maximum(1)
+  end
+  return (losses:mean())
+end
+
+local function check_pair(op, prediction, target)
+  if not core.kind(prediction) or not core.kind(target) then
+    core.fail("ARG", op, "prediction and target are tensors")
+  elseif not prediction.dtype:match "^b?f%d" then
+    core.fail("DTYPE", op, ("prediction is %s, floats are needed"):format(type_of(prediction)), nil, "prediction",
+      prediction)
+  elseif prediction.dtype ~= target.dtype then
+    core.fail("DTYPE", op, ("prediction is %s, target %s"):format(type_of(prediction), type_of(target)),
+      ('target:cast "%s"'):format(prediction.dtype), "prediction", prediction, "target", target)
+  end
+  local a, b = prediction.shape, target.shape
+  if table.concat(a, ",") ~= table.concat(b, ",") then
+    core.fail("DIMS", op, ("prediction is %s, target %s; losses do not stretch axes"):format(type_of(prediction),
+      type_of(target)), nil, "prediction", prediction, "target", target)
+  end
+end
+
+-- Both, and the options.
+local function check_loss(op, prediction, target, options, ...)
+  check_pair(op, prediction, target)
+  options = check_options(op, options, ...)
+  return options
+end
+
+-- ---- classes ----
+
+local function check_labels(op, logits, labels)
   if not core.kind(logits) or not core.kind(labels) then
     core.fail("ARG", op, "logits and labels are tensors")
-  end
-  local function type_of(t)
-    return ("%s[%s]"):format(t.dtype, table.concat(t.shape, ", "))
   end
   if not labels.dtype:match "^[iu]" then
     core.fail("DTYPE", op, ("labels are %s; class numbers are integers from 0"):format(type_of(labels)),
       ('dc.tensor(t, "i32[%s]")'):format(table.concat(labels.shape, ", ")), "labels", labels)
   end
-  if #logits.shape ~= 2 or #labels.shape ~= 1 or #logits ~= #labels then
+  local a, b = logits.shape, labels.shape
+  local rows, classes = table.concat(a, ",", 1, math.max(#a - 1, 0)), a[#a]
+  if #b ~= #a - 1 or #b == 0 or rows ~= table.concat(b, ",") or classes == 0 then
     core.fail("DIMS", op, ("logits are %s, labels %s; f32[rows, classes] and integers[rows] are needed")
       :format(type_of(logits), type_of(labels)), nil, "logits", logits, "labels", labels)
   end
-  local rows, classes = logits:size(1), logits:size(2)
-  core.check_class(labels, classes, op)
-  local class = dc.iota(("i32[1, %d]"):format(classes), 2)
-  local hit = class:eq(labels:cast("i32"):reshape(rows, 1))
-  local loss = dc.where(hit, logits:log_softmax(2), 0):sum() * (-1 / rows)
+  return classes
+end
+
+local function check_class_options(op, options, classes)
+  options = check_options(op, options, "weight", "label_smoothing", "ignore_index")
+  local weight, smoothing, ignored = options.weight, options.label_smoothing, options.ignore_index
+  if weight ~= nil and (not core.kind(weight) or #weight.shape ~= 1 or #weight ~= classes) then
+    core.fail("DIMS", op, ("weight is a tensor of one number for each of %d classes"):format(classes), nil,
+      "weight", weight)
+  end
+  if smoothing ~= nil and (type(smoothing) ~= "number" or not (smoothing >= 0 and smoothing <= 1)) then
+    core.fail("ARG", op, ("label_smoothing is a number from 0 to 1, not %s"):format(tostring(smoothing)))
+  end
+  if ignored ~= nil and math.type(ignored) ~= "integer" then
+    core.fail("ARG", op, ("ignore_index is an integer, not %s"):format(tostring(ignored)))
+  end
+  return options
+end
+
+-- Where rows count: not those with the ignored label, nor those outside the mask. nil: everywhere.
+local function kept_rows(op, logits, labels, options)
+  local mask = options.mask and stretch_mask(op, options.mask, labels.shape, logits, "logits"):expand(labels.shape)
+  local kept = options.ignore_index and labels:ne(options.ignore_index)
+  if mask and kept then
+    return mask & kept
+  end
+  return mask or kept or nil
+end
+
+---Of each row, -log softmax(logits) at its label, from 0; the mean over rows. Logits may have more axes:
+---the last is the classes', the others are those of the labels.
+---
+---    nn.cross_entropy(dc.zeros "f32[2, 10]", dc.tensor({ 3, 7 }, "i32"))
+---
+---`label_smoothing` = e mixes the label with the uniform distribution, (1 - e) and e (Szegedy et al.,
+---2016); `weight` has a factor for each class, by whose sum the mean divides; rows with the label
+---`ignore_index` do not count.
+---
+---Errors: DC0202 for labels that are no integers, DC0301 for other shapes, DC0701 for a label outside.
+---@param logits deepc.Tensor f32[rows, classes]
+---@param labels deepc.Tensor integers[rows], 0 to classes - 1
+---@param options? deepc.nn.LossOptions|deepc.nn.ClassOptions
+---@return deepc.Tensor # f32[]
+function nn.cross_entropy(logits, labels, options)
+  local op = "cross_entropy"
+  local classes = check_labels(op, logits, labels)
+  options = check_class_options(op, options, classes)
+  local kept = kept_rows(op, logits, labels, options)
+  local safe = kept and dc.where(kept, labels, 0) or labels
+  core.check_class(safe, classes, op)
+  local column = safe.shape
+  column[#column + 1] = 1
+  local hit = dc.iota(classes):eq(safe:cast("i32"):reshape(column))
+  local terms, weight = logits:log_softmax(-1), options.weight
+  if weight then
+    terms = terms * weight
+  end
+  local rest = (options.label_smoothing or 0) / classes
+  terms = dc.where(hit, rest > 0 and terms * (1 - classes * rest + rest) or terms, rest > 0 and terms * rest or 0)
+  if not kept and not weight and (options.reduction or "mean") == "mean" then
+    local rows = labels:reshape(-1).shape[1]
+    local loss = terms:sum() * (-1 / rows)
+    return loss
+  end
+  local each = weight and dc.where(hit, weight, 0):sum(-1)
+  local loss = reduce(op, -terms:sum(-1), { mask = kept, reduction = options.reduction }, each, logits, "logits")
+  return loss
+end
+
+---Binary cross entropy of probabilities sigmoid(logits): -y log(p) - (1 - y) log(1 - p), computed as
+---max(x, 0) - x y + log(1 + exp(-|x|)), which neither overflows nor loses small numbers; the mean over
+---elements. `pos_weight` multiplies the term of y = 1.
+---
+---    nn.bce_with_logits(dc.tensor { 2, -1 }, dc.tensor { 1, 0 })
+---@param logits deepc.Tensor floats
+---@param target deepc.Tensor of the same type, from 0 to 1
+---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, pos_weight?: deepc.Operand }
+---@return deepc.Tensor # a scalar
+function nn.bce_with_logits(logits, target, options)
+  local op, x, y = "bce_with_logits", logits, target
+  options = check_loss(op, x, y, options, "pos_weight")
+  local positive, low = options.pos_weight, (-x:abs()):exp():log1p() -- log(1 + exp(-|x|))
+  local losses
+  if positive == nil then
+    losses = x:maximum(0) - x * y + low
+  else
+    losses = (1 - y) * x + (1 + (positive - 1) * y) * (low + (-x):maximum(0))
+  end
+  local loss = reduce(op, losses, options, nil, x, "prediction")
+  return loss
+end
+
+-- ---- numbers ----
+
+---The mean of (prediction - target)^2 over elements.
+---
+---    nn.mse_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? deepc.nn.LossOptions
+---@return deepc.Tensor # a scalar
+function nn.mse_loss(prediction, target, options)
+  options = check_loss("mse_loss", prediction, target, options)
+  local off = prediction - target
+  local loss = reduce("mse_loss", off * off, options, nil, prediction, "prediction")
+  return loss
+end
+
+---The mean of |prediction - target| over elements.
+---
+---    nn.l1_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? deepc.nn.LossOptions
+---@return deepc.Tensor # a scalar
+function nn.l1_loss(prediction, target, options)
+  options = check_loss("l1_loss", prediction, target, options)
+  local loss = reduce("l1_loss", (prediction - target):abs(), options, nil, prediction, "prediction")
+  return loss
+end
+
+---The mean of a loss that is d^2 / 2 for distances d up to delta and delta (d - delta / 2) beyond: rows
+---far off pull no harder than others (Huber, 1964).
+---
+---    nn.huber_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 }, { delta = 0.5 })
+---@param prediction deepc.Tensor floats
+---@param target deepc.Tensor of the same type
+---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, delta?: number } delta is 1
+---@return deepc.Tensor # a scalar
+function nn.huber_loss(prediction, target, options)
+  local op = "huber_loss"
+  options = check_loss(op, prediction, target, options, "delta")
+  local delta = options.delta or 1
+  if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
+    core.fail("ARG", op, ("delta is a positive number, not %s"):format(tostring(delta)))
+  end
+  local d = (prediction - target):abs()
+  local near = d:minimum(delta)
+  local loss = reduce(op, near * (d - near * 0.5), options, nil, prediction, "prediction")
   return loss
 end

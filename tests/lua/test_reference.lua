@@ -167,6 +167,7 @@ end
 local needs_more = {
   ['dc.print("x is", x)'] = true,
   ["opt:step(loss, { lr = lr })"] = true,
+  ["opt:apply(dc.grad(loss, opt.params))"] = true,
   ['data.idx "train-images-idx3-ubyte.gz"'] = true,
   ["local train, test = data.fashion_mnist()"] = true,
 }
@@ -174,7 +175,7 @@ local needs_more = {
 function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
-    dc = dc, nn = nn, optim = optim, data = data, net = net, print = function() end,
+    dc = dc, nn = nn, optim = optim, data = data, net = net, opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
   }, { __index = _G })
