@@ -126,3 +126,20 @@ const char *dc_number_sci(double v, int places, char *out)
     plain_point(text, out);
     return out;
 }
+
+const char *dc_number_bytes(uint64_t bytes, char *out)
+{
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double n = (double)bytes / 1024;
+    size_t u = 0;
+    if (bytes < 10240) {
+        snprintf(out, DC_NUMBER_TEXT, "%" PRIu64 " bytes", bytes);
+        return out;
+    }
+    for (; n >= 10240 && u + 1 < DC_COUNTOF(unit); u++)
+        n /= 1024;
+    dc_number_fixed(n, 1, out);
+    const size_t at = strlen(out);
+    snprintf(out + at, DC_NUMBER_TEXT - at, " %s", unit[u]);
+    return out;
+}

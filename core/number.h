@@ -25,4 +25,7 @@ const char *dc_number_print(dc_dtype t, uint64_t bits, char *out);
 const char *dc_number_fixed(double v, int places, char *out);
 const char *dc_number_sci(double v, int places, char *out);
 
+/* Sizes of memory: "80 bytes", "12.0 KiB", "1.5 GiB"; into DC_NUMBER_TEXT bytes. Returns out. */
+const char *dc_number_bytes(uint64_t bytes, char *out);
+
 #endif

@@ -17,6 +17,25 @@ static bool read_INT(const char *text, int64_t *field)
     return true;
 }
 
+/* 1048576, 1024K, 1M, 1G, 1T. */
+static bool read_SIZE(const char *text, int64_t *field)
+{
+    static const char unit[] = "KMGT";
+    char *end;
+    errno = 0;
+    int64_t v = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || v < 0)
+        return false;
+    const char *u = *end != '\0' ? strchr(unit, *end) : NULL;
+    if (*end != '\0' && (u == NULL || end[1] != '\0'))
+        return false;
+    for (const char *k = unit; u != NULL && k <= u; k++)
+        if (!dc_mul_ok(v, 1024, &v))
+            return false;
+    *field = v;
+    return true;
+}
+
 static bool read_TEXT(const char *text, char (*field)[256])
 {
     if (strlen(text) >= sizeof *field)
@@ -26,6 +45,11 @@ static bool read_TEXT(const char *text, char (*field)[256])
 }
 
 static void set_INT(int64_t dflt, int64_t *field)
+{
+    *field = dflt;
+}
+
+static void set_SIZE(int64_t dflt, int64_t *field)
 {
     *field = dflt;
 }
@@ -58,7 +82,9 @@ void dc_opts_init(dc_opts *o, const char **bad)
 #include "core/opt.def"
 }
 
-static const char wants_INT[] = "a whole number", wants_TEXT[] = "a text of at most 255 bytes";
+static const char wants_INT[] = "a whole number",
+                  wants_SIZE[] = "a number of bytes, which may end in K, M, G or T",
+                  wants_TEXT[] = "a text of at most 255 bytes";
 
 const char *dc_opts_wants(const char *name)
 {
@@ -85,6 +111,11 @@ static const char *show_INT(int64_t v, char *room, size_t size)
 {
     snprintf(room, size, "%" PRId64, v);
     return room;
+}
+
+static const char *show_SIZE(int64_t v, char *room, size_t size)
+{
+    return show_INT(v, room, size);
 }
 
 static const char *show_TEXT(const char *v, char *room, size_t size)

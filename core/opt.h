@@ -6,6 +6,7 @@
 
 typedef struct dc_opts {
 #define DC_OPT_FIELD_INT(id)  int64_t id;
+#define DC_OPT_FIELD_SIZE(id) int64_t id;
 #define DC_OPT_FIELD_TEXT(id) char id[256];
 #define OPT(id, env, kind, dflt, help) DC_OPT_FIELD_##kind(id)
 #include "core/opt.def"

@@ -41,6 +41,7 @@ typedef struct dc_rt {
     struct dc_store *arena; /* temporaries of whichever instance runs; jit/temps.c grows and frees it */
     void *arena_at;         /* or address space, on devices that have it: `arena` is then NULL */
     size_t arena_room, arena_bytes; /* of which so much is reserved, and committed */
+    size_t held;            /* memory of the device in all, that of the pool included */
     uint32_t arena_users;   /* instances alive */
     bool arena_busy;        /* a call is using it */
     bool check;             /* `deepc check`: calls of compiled functions give zeros, set nothing */

@@ -11,6 +11,8 @@
  */
 #include "core/store.h"
 
+#include "core/number.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +140,7 @@ dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what)
 
 static void return_memory(dc_store *s)
 {
+    s->rt->held -= capacity_of(s->bytes);
     s->rt->device->ops->release(s->rt->device, (char *)s->mem - s->rt->pool->guard);
     free(s);
 }
@@ -191,9 +194,26 @@ static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
     return status;
 }
 
+dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes)
+{
+    const uint64_t limit = (uint64_t)rt->opt.memory;
+    char more[DC_NUMBER_TEXT], held[DC_NUMBER_TEXT], most[DC_NUMBER_TEXT];
+    if (limit == 0 || (bytes <= limit && rt->held <= limit - bytes))
+        return DC_OK;
+    dc_pool_drain(rt);
+    if (bytes <= limit && rt->held <= limit - bytes)
+        return DC_OK;
+    return dc_failf(j, DC_ERR_MEMORY, NULL,
+                    "%s more than the %s that tensors, parameters and compiled functions hold; the "
+                    "limit is %s",
+                    dc_number_bytes(bytes, more), dc_number_bytes(rt->held, held),
+                    dc_number_bytes(limit, most));
+}
+
 static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **out)
 {
     const size_t guard = rt->pool->guard;
+    DC_TRY(dc_store_admit(rt, j, capacity));
     dc_store *s = calloc(1, sizeof *s);
     void *mem;
     if (s == NULL)
@@ -206,6 +226,7 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
         return status;
     }
     rt->stats.allocs++;
+    rt->held += capacity;
     s->rt = rt;
     s->mem = (char *)mem + guard;
     *out = s;

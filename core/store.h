@@ -59,6 +59,9 @@ dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t by
 /* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
 dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
 
+/* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
+dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes);
+
 /* The pool of a context; core/rt.c makes and frees it. */
 struct dc_pool *dc_pool_new(const dc_opts *opt);
 void dc_pool_drain(dc_rt *rt); /* freed stores go back to the device */

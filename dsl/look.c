@@ -9,6 +9,7 @@
  * Kernels are numbered through all specialisations. They are timed from the first f:kernels() on,
  * and always at the prompt.
  */
+#include "core/number.h"
 #include "dsl/fn.h"
 
 #include <inttypes.h>
@@ -215,12 +216,8 @@ static int l_source(lua_State *L)
 
 static void print_bytes(dc_text *out, size_t bytes)
 {
-    if (bytes < 10240)
-        dc_text_printf(out, "%zu bytes", bytes);
-    else if (bytes < 10240u * 1024)
-        dc_text_printf(out, "%.1f KiB", (double)bytes / 1024);
-    else
-        dc_text_printf(out, "%.1f MiB", (double)bytes / (1024 * 1024));
+    char text[DC_NUMBER_TEXT];
+    dc_text_puts(out, dc_number_bytes(bytes, text));
 }
 
 static const char *cell_name(const dc_cell *c)

@@ -7,6 +7,7 @@
 #include "jit/codegen.h"
 #include "jit/guard.h"
 #include "jit/layout.h"
+#include "jit/limit.h"
 #include "jit/lower.h"
 #include "jit/plan.h"
 
@@ -226,7 +227,8 @@ static dc_status plan(pipeline *p)
                            .guard = p->env->opt.check >= 2 ? DC_GUARD_BYTES : 0,
                            .no_reuse = p->e->desc.no_reuse || skips(p, DC_STAGE_reuse)};
     p->e->guard = in.guard;
-    return dc_plan_make(p->j, &p->j->scratch, &in, &p->plan);
+    DC_TRY(dc_plan_make(p->j, &p->j->scratch, &in, &p->plan));
+    return dc_limit_plan(p->j, &p->e->desc, p->fn, &p->plan);
 }
 
 static const char *label_of(const void *ctx, uint32_t group)

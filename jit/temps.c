@@ -18,6 +18,7 @@ void dc_temps_release(dc_rt *rt)
     if (rt->arena_at != NULL)
         rt->device->ops->release(rt->device, rt->arena_at);
     rt->stats.bytes_live -= rt->arena_bytes;
+    rt->held -= rt->arena_bytes;
     rt->arena = NULL;
     rt->arena_at = NULL;
     rt->arena_room = rt->arena_bytes = 0;
@@ -57,6 +58,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
     const dc_err before = j->err;
     bytes = dc_align_up(bytes, COMMIT_STEP);
     bytes = bytes < rt->arena_room ? bytes : rt->arena_room;
+    DC_TRY(dc_store_admit(rt, j, bytes - rt->arena_bytes));
     dc_status status = d->ops->commit(d, j, rt->arena_at, bytes);
     if (status == DC_E_NOMEM) {
         j->err = before;
@@ -66,6 +68,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
     if (status != DC_OK)
         return status;
     rt->stats.allocs++;
+    rt->held += bytes - rt->arena_bytes;
     rt->stats.bytes_live += bytes - rt->arena_bytes;
     if (rt->stats.bytes_live > rt->stats.bytes_peak)
         rt->stats.bytes_peak = rt->stats.bytes_live;

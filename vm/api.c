@@ -15,7 +15,7 @@ _Static_assert(DC_OK == 0 && DC_E_TYPE == 1 && DC_E_VALUE == 2 && DC_E_STATE == 
                "statuses are numbered in vm/deepc.h too");
 
 typedef struct opening {
-    const dc_config *cfg;
+    dc_config cfg; /* as far as the host's header knows it */
     dc_rt *rt;
     const char *bad; /* variable of the environment that could not be read */
 } opening;
@@ -87,16 +87,17 @@ static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool 
 static dc_status configure(dc_job *j, void *arg)
 {
     opening *o = arg;
+    const dc_config *cfg = &o->cfg;
     dc_rt *rt = o->rt;
     dc_device *device;
     bool interpret;
     DC_TRY(readable(j, o->bad));
-    if (o->cfg != NULL) {
-        DC_TRY(take(j, "device", o->cfg->device, rt->opt.device, sizeof rt->opt.device));
-        DC_TRY(take(j, "debug", o->cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
-        if (o->cfg->threads != 0)
-            rt->opt.threads = o->cfg->threads;
-    }
+    DC_TRY(take(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
+    DC_TRY(take(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
+    if (cfg->threads != 0)
+        rt->opt.threads = cfg->threads;
+    if (cfg->memory_limit != 0)
+        rt->opt.memory = (int64_t)(cfg->memory_limit < INT64_MAX ? cfg->memory_limit : INT64_MAX);
     DC_TRY(check_settings(j, &rt->opt));
     DC_TRY(select_channels(rt));
     DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
@@ -108,29 +109,43 @@ static dc_status make_context(dc_job *j, void *arg)
 {
     opening *o = arg;
     dc_opts opt;
-    dc_log log = {0};
+    const dc_log log = {.write = o->cfg.log, .ctx = o->cfg.log_ctx};
     DC_UNUSED(j);
     dc_opts_init(&opt, &o->bad);
-    if (o->cfg != NULL) {
-        log.write = o->cfg->log;
-        log.ctx = o->cfg->log_ctx;
-    }
     o->rt = dc_rt_new(&opt, &log);
     o->rt->version = DC_VERSION;
-    if (o->cfg != NULL) {
-        o->rt->on_bug = o->cfg->on_bug;
-        o->rt->on_bug_ctx = o->cfg->bug_ctx;
-    }
+    o->rt->on_bug = o->cfg.on_bug;
+    o->rt->on_bug_ctx = o->cfg.bug_ctx;
     return DC_OK;
+}
+
+/*
+ * The settings of a host that was compiled with another version of the header: what it does not know
+ * has its default, what we do not know has to be unused.
+ */
+static bool read_config(const dc_config *cfg, dc_config *out)
+{
+    const dc_config dflt = DC_CONFIG_INIT;
+    const unsigned char *bytes = (const unsigned char *)cfg;
+    *out = dflt;
+    if (cfg == NULL)
+        return true;
+    if (cfg->size < offsetof(dc_config, device))
+        return false;
+    for (size_t i = sizeof dflt; i < cfg->size; i++)
+        if (bytes[i] != 0)
+            return false;
+    memcpy(out, cfg, cfg->size < sizeof dflt ? cfg->size : sizeof dflt);
+    return true;
 }
 
 dc_status dc_open(const dc_config *cfg, dc_rt **out)
 {
-    opening o = {.cfg = cfg};
+    opening o = {.rt = NULL};
     dc_job first; /* the recovery point until the context has its own */
     dc_opts none = {0};
     *out = NULL;
-    if (cfg != NULL && cfg->size < sizeof *cfg)
+    if (!read_config(cfg, &o.cfg))
         return DC_E_VALUE;
     dc_job_init(&first, &none, NULL);
     dc_status s = dc_protect(&first, make_context, &o);

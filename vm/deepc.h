@@ -63,11 +63,19 @@ typedef struct dc_config {
      */
     void (*on_bug)(void *bug_ctx, const char *file);
     void *bug_ctx;
+    /*
+     * Most bytes of the device's memory that tensors, parameters and compiled functions hold together;
+     * 0: DEEPC_MEMORY, else no limit. A function that needs more by itself is refused when it is
+     * compiled, before anything is allocated; the sentence names its largest values, their types and
+     * the lines of the script that made them. What comes on top later is refused when it is asked for.
+     * Either is DC_E_NOMEM, and what was there before stays as it was.
+     */
+    size_t memory_limit;
 } dc_config;
 
-#define DC_CONFIG_INIT                                           \
-    {                                                            \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL \
+#define DC_CONFIG_INIT                                              \
+    {                                                               \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0 \
     }
 
 /*

@@ -24,6 +24,7 @@ local without = {
   DC0708 = "somebody has to interrupt",
   DC0803 = "these texts are read by the program, not by scripts",
   DC1001 = "how much memory there is depends on the machine",
+  DC1006 = "there is no limit unless one is set",
   DC1002 = "the device is chosen before the script runs; tests/lua/test_cli.lua",
   DC1003 = "a compiler has to fail; tests/lua/test_cli.lua",
   DC1004 = "settings are read before the script runs; tests/lua/test_cli.lua",

@@ -1,0 +1,19 @@
+/*
+ * The limit of memory (DEEPC_MEMORY), as far as one function is concerned: what it needs by itself, all
+ * of it in memory at once, is known when it is compiled, and is refused then.
+ */
+#ifndef DC_JIT_LIMIT_H
+#define DC_JIT_LIMIT_H
+
+#include "jit/plan.h"
+
+/*
+ * MEMORY where the plan's arena, the cells, the arguments and the results are more than opt->memory; the
+ * sentence has the largest of them with type, operation and line. Nothing where there is no limit.
+ */
+dc_status dc_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan);
+
+/* The same of a function that the interpreter runs, where each value has memory from its node to its last use. */
+dc_status dc_limit_eval(dc_job *j, const dc_exec_desc *d);
+
+#endif
