@@ -155,6 +155,54 @@ static int l_load(lua_State *L)
     return 1;
 }
 
+/* Functions of the module that are written in Lua: the file is run when one is first called. */
+static const struct {
+    const char *name, *module;
+} written_in_lua[] = {
+    {"load", "deepc.files"},
+    {"save", "deepc.files"},
+};
+
+static int leave_written(lua_State *L, int status, lua_KContext ctx)
+{
+    DC_UNUSED(status);
+    DC_UNUSED(ctx);
+    return lua_gettop(L);
+}
+
+/* Upvalues: the context, the row. */
+static int l_written(lua_State *L)
+{
+    const int row = (int)lua_tointeger(L, lua_upvalueindex(2));
+    const int n = lua_gettop(L);
+    luaL_checkstack(L, 4, "arguments");
+    if (luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) &&
+        lua_getfield(L, -1, written_in_lua[row].module) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+        lua_getfield(L, -1, written_in_lua[row].module);
+        lua_call(L, 0, 1);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, n + 1, written_in_lua[row].module);
+    }
+    lua_getfield(L, -1, written_in_lua[row].name);
+    lua_insert(L, 1);
+    lua_settop(L, n + 1);
+    lua_callk(L, n, LUA_MULTRET, 0, leave_written);
+    return leave_written(L, LUA_OK, 0);
+}
+
+static void add_written(lua_State *L, int module)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    for (size_t i = 0; i < DC_COUNTOF(written_in_lua); i++) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_pushinteger(L, (lua_Integer)i);
+        lua_pushcclosure(L, l_written, 2);
+        lua_setfield(L, module, written_in_lua[i].name);
+    }
+}
+
 /* source(module): the text of a module of stdlib/, for deepc.help. */
 static int l_source(lua_State *L)
 {
@@ -251,6 +299,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_grad_register(L, d, module);
     dc_custom_register(L, d, module);
     dc_fn_register(L, d, module);
+    add_written(L, module);
     lua_settop(L, module);
     dc_lib_add(L, d, fn);
     lua_createtable(L, 0, 1);
@@ -271,6 +320,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     fill_module(L, d, module);
     lua_newtable(L);
     dc_data_register(L, d);
+    dc_files_register(L, d);
     dc_layer_register(L, d);
     preload(L, d);
     lua_settop(L, module);

@@ -1163,6 +1163,34 @@ function dc.custom_grad(forward, backward) end
 ---@return fun(...): deepc.Tensor
 function dc.remat(f) end
 
+-- ---- Files ----
+
+---Writes a safetensors file, whole or not at all. Names are paths from what is saved; a cell that stands
+---in several places is stored once. Equal content gives equal bytes.
+---
+---    dc.save(os.tmpname(), net, { epoch = "5" })
+---
+---Errors: DC0801 where the file cannot be written; the old one is as it was.
+---@param path string
+---@param what deepc.nn.Layer|deepc.optim.Optimizer|table of tensors, cells, layers, optimisers, tables of these
+---@param metadata? table<string, string>
+function dc.save(path, what, metadata) end
+
+---The tensors of a safetensors file by name, and its metadata. With `into`, sets the cells of a layer, an
+---optimiser or a table instead: all names, dtypes and sizes are compared before anything is changed.
+---
+---    local path = os.tmpname()
+---    dc.save(path, net)
+---    dc.load(path, net)
+---
+---Errors: DC0801 where the file cannot be read, DC0802 where it is damaged, DC0804 where it does not fit.
+---@param path string
+---@param into? deepc.nn.Layer|deepc.optim.Optimizer|table
+---@param options? { partial?: boolean } loads what has the same name on both sides
+---@return table<string, deepc.Tensor>|table<string, string> # tensors by name; with `into`, metadata
+---@return table<string, string>|string[] # metadata; with `into`, the names of cells that got nothing
+function dc.load(path, into, options) end
+
 -- ---- Looking at it ----
 
 ---Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...

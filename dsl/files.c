@@ -1,0 +1,389 @@
+/*
+ * What stdlib/files.lua needs of files: tensors and cells to and from safetensors.
+ *
+ *   file_save(path, names, values, keys, texts)
+ *   file_open(path)               a file, its header read and checked
+ *   file_list(file)               names of tensors in order; a table of metadata
+ *   file_take(file, name)         a tensor
+ *   file_put(file, names, cells)  cell i gets tensor names[i]; all or, where the disk fails on the way,
+ *                                 none that can be read (cells that are torn)
+ *   file_close(file)
+ *   file_exists(path)
+ *   near(table, name)             "is 'x' meant?", of the table's keys, or nil
+ *   refuse_tracing(name)          raises inside typed functions
+ */
+#define _POSIX_C_SOURCE 200809L /* access */
+#include "dsl/impl.h"
+#include "formats/safetensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char FILE_TYPE[] = "deepc.file";
+
+typedef struct open_file {
+    dc_st_file *st; /* NULL: closed */
+    char path[200]; /* the end of it, for messages */
+} open_file;
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+typedef struct value {
+    dc_cell *cell; /* NULL: a tensor */
+    dc_tensor *tensor;
+} value;
+
+typedef struct saving {
+    dc_dsl *d;
+    const char *path;
+    dc_st_item *item;
+    value *value;
+    uint32_t nitem;
+    dc_st_text *text;
+    uint32_t ntext;
+    void *piece; /* of a value that is not in memory of the host */
+} saving;
+
+static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t n,
+                       const void **bytes)
+{
+    const saving *a = ctx;
+    dc_device *dev = a->d->rt->device;
+    const value *v = &a->value[item];
+    const dc_store *s = v->cell != NULL ? v->cell->store : v->tensor->store;
+    const char *at = (const char *)s->mem + from;
+    *bytes = dev->ops->host ? at : a->piece;
+    return dev->ops->host ? DC_OK : dev->ops->download(dev, j, a->piece, at, n);
+}
+
+static dc_status save_body(dc_job *j, void *arg)
+{
+    saving *a = arg;
+    dc_device *dev = a->d->rt->device;
+    for (uint32_t i = 0; i < a->nitem; i++)
+        if (a->value[i].cell != NULL)
+            DC_TRY(dc_cell_check(a->value[i].cell, j, "save", true));
+    if (a->d->rt->check) /* `deepc check` leaves the world as it is */
+        return DC_OK;
+    if (!dev->ops->host)
+        a->piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
+    if (dev->ops->finish != NULL)
+        DC_TRY(dev->ops->finish(dev, j));
+    return dc_safetensors_write(j, a->path, a->item, a->nitem, a->text, a->ntext, fetch, a);
+}
+
+static uint32_t length_of(lua_State *L, int idx)
+{
+    luaL_checktype(L, idx, LUA_TTABLE);
+    return (uint32_t)lua_rawlen(L, idx);
+}
+
+/* The string t[i] of a list; the list keeps it. One with a zero byte is an error. */
+static const char *text_at(lua_State *L, dc_dsl *d, int list, uint32_t i, const char *op)
+{
+    lua_rawgeti(L, list, i + 1);
+    const char *text = dc_args_text(L, d, -1, op);
+    lua_pop(L, 1);
+    return text;
+}
+
+static dc_handle *handle_at(lua_State *L, dc_dsl *d, int list, uint32_t i, const char *op)
+{
+    lua_rawgeti(L, list, i + 1);
+    dc_handle *h = dc_handle_check(L, d, -1, op);
+    lua_pop(L, 1);
+    return h;
+}
+
+static void fill_value(lua_State *L, dc_dsl *d, saving *a, uint32_t i)
+{
+    dc_handle *h = handle_at(L, d, 3, i, "save");
+    a->item[i] = (dc_st_item){text_at(L, d, 2, i, "save"), *dc_handle_type(h)};
+    if (h->kind == DC_HANDLE_CELL)
+        a->value[i].cell = h->cell;
+    else
+        a->value[i].tensor = dc_handle_realize(L, d, h, "save"); /* it has been already */
+}
+
+static int l_save(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    saving a = {.d = d, .path = dc_args_text(L, d, 1, "save")};
+    a.nitem = length_of(L, 2);
+    a.ntext = length_of(L, 4);
+    luaL_checkstack(L, 8, "save");
+    a.item = lua_newuserdatauv(L, a.nitem * sizeof *a.item + 1, 0);
+    a.value = lua_newuserdatauv(L, a.nitem * sizeof *a.value + 1, 0);
+    a.text = lua_newuserdatauv(L, a.ntext * sizeof *a.text + 1, 0);
+    memset(a.value, 0, a.nitem * sizeof *a.value);
+    for (uint32_t i = 0; i < a.nitem; i++) {
+        dc_handle *h = handle_at(L, d, 3, i, "save");
+        if (h->kind != DC_HANDLE_CELL)
+            dc_handle_realize(L, d, h, "save");
+    }
+    for (uint32_t i = 0; i < a.nitem; i++) /* nothing of the script runs from here on */
+        fill_value(L, d, &a, i);
+    for (uint32_t i = 0; i < a.ntext; i++)
+        a.text[i] = (dc_st_text){text_at(L, d, 4, i, "save"), text_at(L, d, 5, i, "save")};
+    dc_error_check(L, d, dc_protect(&d->rt->job, save_body, &a), "save");
+    return 0;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static open_file *check_file(lua_State *L, dc_dsl *d)
+{
+    open_file *f = luaL_checkudata(L, 1, FILE_TYPE);
+    if (f->st == NULL)
+        dc_error_raisef(L, d, DC_ERR_CLOSED, "load", "the file is closed");
+    return f;
+}
+
+typedef struct opening {
+    const char *path;
+    open_file *f;
+} opening;
+
+static dc_status open_body(dc_job *j, void *arg)
+{
+    const opening *a = arg;
+    return dc_safetensors_open(j, a->path, &a->f->st);
+}
+
+/* nil for `deepc check` where there is no such file: it may be one that the script makes. */
+static int l_open(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    opening a = {dc_args_text(L, d, 1, "load"), NULL};
+    a.f = lua_newuserdatauv(L, sizeof *a.f, 0);
+    a.f->st = NULL;
+    const size_t n = strlen(a.path), most = sizeof a.f->path - 1;
+    snprintf(a.f->path, sizeof a.f->path, "%s", n > most ? a.path + n - most : a.path);
+    luaL_setmetatable(L, FILE_TYPE);
+    const dc_status status = dc_protect(&d->rt->job, open_body, &a);
+    if (status == DC_E_FILE && d->rt->job.err.id == DC_ERR_FILE && d->rt->check) {
+        d->rt->check_unknown = true;
+        return 0;
+    }
+    dc_error_check(L, d, status, "load");
+    return 1;
+}
+
+static int l_close(lua_State *L)
+{
+    open_file *f = luaL_checkudata(L, 1, FILE_TYPE);
+    dc_safetensors_close(f->st);
+    f->st = NULL;
+    return 0;
+}
+
+static int l_list(lua_State *L)
+{
+    const open_file *f = check_file(L, dc_dsl_of(L));
+    uint32_t n;
+    const dc_st_tensor *t = dc_safetensors_tensors(f->st, &n);
+    lua_createtable(L, (int)n, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        lua_pushstring(L, t[i].name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    const dc_st_text *text = dc_safetensors_texts(f->st, &n);
+    lua_createtable(L, 0, (int)n);
+    for (uint32_t i = 0; i < n; i++) {
+        lua_pushstring(L, text[i].value);
+        lua_setfield(L, -2, text[i].key);
+    }
+    return 2;
+}
+
+static const dc_st_tensor *find(lua_State *L, const open_file *f, const char *name)
+{
+    const dc_st_tensor *t = dc_safetensors_find(f->st, name);
+    if (t == NULL)
+        luaL_error(L, "no tensor '%s'", name); /* stdlib/files.lua asks for those of the list */
+    return t;
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+/* Straight to memory of the host; to another device by pieces. */
+static dc_status read_store(dc_job *j, const open_file *f, const dc_st_tensor *t, dc_store *to)
+{
+    dc_device *dev = to->rt->device;
+    const size_t bytes = dc_type_bytes(&t->type);
+    if (dev->ops->host)
+        return dc_safetensors_read(f->st, j, t, 0, bytes, to->mem);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    void *piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
+    dc_status status = DC_OK;
+    for (size_t at = 0, n; at < bytes && status == DC_OK; at += n) {
+        n = bytes - at < DC_ST_PIECE ? bytes - at : DC_ST_PIECE;
+        status = dc_safetensors_read(f->st, j, t, at, n, piece);
+        if (status == DC_OK)
+            status = dev->ops->upload(dev, j, (char *)to->mem + at, piece, n);
+    }
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+typedef struct taking {
+    dc_dsl *d;
+    const open_file *f;
+    const dc_st_tensor *t;
+    dc_handle *h;
+} taking;
+
+static dc_status take_body(dc_job *j, void *arg)
+{
+    const taking *a = arg;
+    dc_tensor *t;
+    DC_TRY(dc_tensor_new(a->d->rt, j, &a->t->type, &t));
+    dc_tensor_defer(j, t);
+    DC_TRY(read_store(j, a->f, a->t, t->store)); /* what fails releases t */
+    DC_TRY(dc_safetensors_unchanged(a->f->st, j));
+    dc_job_keep(j, t);
+    dc_handle_fill(a->h, t);
+    return DC_OK;
+}
+
+static int l_take(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    taking a = {.d = d, .f = check_file(L, d)};
+    a.t = find(L, a.f, luaL_checkstring(L, 2));
+    a.h = dc_handle_new(L, d);
+    a.h->origin = dc_place_intern(d, "'%.60s' of %s", a.t->name, a.f->path);
+    dc_error_check(L, d, dc_handle_act(L, d, take_body, &a), "load");
+    dc_handle_pressure(L, d);
+    return 1;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+typedef struct putting {
+    dc_dsl *d;
+    const open_file *f;
+    const dc_st_tensor **tensor;
+    dc_cell **cell;
+    uint32_t n;
+} putting;
+
+/* What can fail without a trace comes first; then cells count as torn until all of them are read. */
+static dc_status put_body(dc_job *j, void *arg)
+{
+    const putting *a = arg;
+    dc_device *dev = a->d->rt->device;
+    for (uint32_t i = 0; i < a->n; i++)
+        DC_TRY(dc_cell_check(a->cell[i], j, "load", false));
+    DC_TRY(dc_safetensors_unchanged(a->f->st, j));
+    if (a->d->rt->check)
+        return DC_OK;
+    if (dev->ops->finish != NULL)
+        DC_TRY(dev->ops->finish(dev, j));
+    for (uint32_t i = 0; i < a->n; i++)
+        DC_TRY(dc_store_evict(a->cell[i]->store, j));
+    for (uint32_t i = 0; i < a->n; i++)
+        a->cell[i]->torn = true;
+    for (uint32_t i = 0; i < a->n; i++)
+        DC_TRY(read_store(j, a->f, a->tensor[i], a->cell[i]->store));
+    DC_TRY(dc_safetensors_unchanged(a->f->st, j));
+    for (uint32_t i = 0; i < a->n; i++)
+        a->cell[i]->torn = false;
+    return DC_OK;
+}
+
+/* "axis 1: 784 against 700", the first thing that differs. */
+static void difference(const dc_type *file, const dc_type *cell, char *out, size_t size)
+{
+    if (file->rank != cell->rank) {
+        snprintf(out, size, "%d axes against %d", file->rank, cell->rank);
+        return;
+    }
+    for (int i = 0; i < file->rank; i++)
+        if (file->dim[i] != cell->dim[i]) {
+            snprintf(out, size, "axis %d: %" PRId64 " against %" PRId64, i + 1, file->dim[i],
+                     cell->dim[i]);
+            return;
+        }
+    snprintf(out, size, "%s against %s", dc_dtype_name((dc_dtype)file->dtype),
+             dc_dtype_name((dc_dtype)cell->dtype));
+}
+
+static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_tensor *t,
+                      const dc_cell *c)
+{
+    char in_file[DC_TYPE_TEXT], in_cell[DC_TYPE_TEXT], what[100], text[600];
+    if (dc_type_same(&t->type, &c->type))
+        return;
+    dc_type_print(&t->type, in_file, sizeof in_file);
+    dc_type_print(&c->type, in_cell, sizeof in_cell);
+    difference(&t->type, &c->type, what, sizeof what);
+    snprintf(text, sizeof text, "%s: tensor '%.60s' is %.80s, the %s %.80s: %s", f->path, t->name,
+             in_file, c->trainable ? "parameter" : "state", in_cell, what);
+    dc_error_fact(L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
+                  &(dc_blame){.op = "load", .expected = in_cell, .got = in_file});
+}
+
+static int l_put(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    putting a = {.d = d, .f = check_file(L, d), .n = length_of(L, 2)};
+    luaL_checkstack(L, 8, "load");
+    a.tensor = lua_newuserdatauv(L, a.n * sizeof(dc_st_tensor *) + 1, 0);
+    a.cell = lua_newuserdatauv(L, a.n * sizeof *a.cell + 1, 0);
+    for (uint32_t i = 0; i < a.n; i++) {
+        const dc_handle *h = handle_at(L, d, 3, i, "load");
+        luaL_argcheck(L, h->kind == DC_HANDLE_CELL, 3, "cells are needed");
+        a.tensor[i] = find(L, a.f, text_at(L, d, 2, i, "load"));
+        a.cell[i] = h->cell;
+        check_fit(L, d, a.f, a.tensor[i], h->cell);
+    }
+    dc_error_check(L, d, dc_protect(&d->rt->job, put_body, &a), "load");
+    return 0;
+}
+
+static int l_exists(lua_State *L)
+{
+    lua_pushboolean(L, access(dc_args_text(L, dc_dsl_of(L), 1, "load"), F_OK) == 0);
+    return 1;
+}
+
+static int l_near(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    return dc_near_name(L, 1, NULL, luaL_checkstring(L, 2)) != NULL;
+}
+
+static int l_refuse_tracing(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_trace *t = dc_trace_here(L, d);
+    if (t != NULL)
+        dc_error_fact(L, d, DC_ERR_FORBIDDEN, &(dc_fact){.word = {luaL_checkstring(L, 1), t->name}},
+                      NULL);
+    return 0;
+}
+
+void dc_files_register(lua_State *L, dc_dsl *d)
+{
+    static const luaL_Reg fn[] = {{"file_save", l_save},
+                                  {"file_open", l_open},
+                                  {"file_list", l_list},
+                                  {"file_take", l_take},
+                                  {"file_put", l_put},
+                                  {"file_close", l_close},
+                                  {"file_exists", l_exists},
+                                  {"near", l_near},
+                                  {"refuse_tracing", l_refuse_tracing},
+                                  {NULL, NULL}};
+    if (luaL_newmetatable(L, FILE_TYPE)) {
+        lua_pushcfunction(L, l_close);
+        lua_setfield(L, -2, "__gc");
+        lua_pushcfunction(L, l_close);
+        lua_setfield(L, -2, "__close");
+    }
+    lua_pop(L, 1);
+    dc_lib_add(L, d, fn);
+}

@@ -1,0 +1,293 @@
+-- dc.save, dc.load, dc.checkpoint: what a model is made of, by name, to a safetensors file and back.
+-- Their annotations are in api.lua.
+--
+-- What is saved becomes a list of entries { name, value, also }: a cell that stands in several places has
+-- one tensor in the file, under its first name; the others are metadata. Keys of metadata that begin with
+-- "deepc." are ours:
+--
+--   deepc.alias:NAME      the name of the tensor that NAME shares
+--   deepc.checkpoint      "1", in checkpoints
+--   deepc.version         of deepc
+--   deepc.value:NAME      a value given to checkpoint:save
+--   deepc.data:PART:KEY   where a data set stands
+
+local _, core = ...
+
+local files = {}
+
+local OURS = "^deepc%."
+
+-- ---- what is saved ----
+
+local function before(a, b)
+  if type(a) ~= type(b) then
+    return type(a) == "number"
+  end
+  return a < b
+end
+
+-- Layers, optimisers: whatever lists its cells.
+local function lists_cells(v)
+  local ok, method = pcall(function()
+    return getmetatable(v) ~= nil and v.named_cells
+  end)
+  return ok and type(method) == "function"
+end
+
+local function plain(v)
+  return type(v) == "table" and getmetatable(v) == nil
+end
+
+local function describe(v)
+  return type(v) == "table" and "a table with a metatable" or v == nil and "nil" or "a " .. type(v)
+end
+
+local function add(c, name, value)
+  local entry = c.entry_of[value]
+  if c.taken[name] then
+    core.fail("ARG", c.op, ("two values have the name '%s'"):format(name))
+  end
+  c.taken[name] = true
+  if entry then
+    entry.also[#entry.also + 1] = name
+  else
+    entry = { name = name, value = value, also = {} }
+    c.entry_of[value] = entry
+    c.list[#c.list + 1] = entry
+  end
+end
+
+local function add_cells(c, prefix, object)
+  for _, named in ipairs(object:named_cells()) do
+    add(c, prefix .. named[1], named[2])
+    for _, name in ipairs(named.also or {}) do
+      add(c, prefix .. name, named[2])
+    end
+  end
+end
+
+local function sorted_keys(c, prefix, t)
+  local keys = {}
+  for key in next, t do
+    if type(key) ~= "string" and math.type(key) ~= "integer" then
+      core.fail("ARG", c.op, ("a key at '%s' is %s; names and whole numbers are needed"):format(
+        prefix, describe(key)))
+    end
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, before)
+  return keys
+end
+
+local function add_table(c, prefix, t, above)
+  above[t] = true
+  for _, key in ipairs(sorted_keys(c, prefix, t)) do
+    local value, name = t[key], prefix .. key
+    if core.kind(value) then
+      add(c, name, value)
+    elseif lists_cells(value) then
+      add_cells(c, name .. ".", value)
+    elseif not plain(value) then
+      core.fail("ARG", c.op, ("'%s' is %s"):format(name, describe(value)),
+        "tensors, cells, layers, optimisers and tables of these have a place in a file; texts are metadata")
+    elseif above[value] then
+      core.fail("ARG", c.op, ("the table '%s' contains itself"):format(name))
+    else
+      add_table(c, name .. ".", value, above)
+    end
+  end
+  above[t] = nil
+end
+
+-- The entries of a layer, an optimiser or a table.
+local function collect(op, what)
+  local c = { op = op, list = {}, entry_of = {}, taken = {} }
+  if core.kind(what) then
+    core.fail("ARG", op, "a tensor alone has no name", "{ x = x } gives it one")
+  elseif lists_cells(what) then
+    add_cells(c, "", what)
+  elseif plain(what) then
+    add_table(c, "", what, {})
+  else
+    core.fail("ARG", op, ("a layer, an optimiser or a table is needed, not %s"):format(describe(what)))
+  end
+  return c.list
+end
+
+-- ---- saving ----
+
+local function check_path(op, path)
+  if type(path) ~= "string" then
+    core.fail("ARG", op, ("a path is needed, not %s"):format(describe(path)))
+  end
+end
+
+local function check_metadata(metadata)
+  if metadata ~= nil and not plain(metadata) then
+    core.fail("ARG", "save", ("metadata is a table of texts, not %s"):format(describe(metadata)))
+  end
+  for key, text in pairs(metadata or {}) do
+    if type(key) ~= "string" or type(text) ~= "string" then
+      core.fail("ARG", "save", ("metadata '%s' is %s; keys and values are texts"):format(
+        tostring(key), describe(text)), "tostring(x) makes one; dc.checkpoint keeps numbers")
+    elseif key:find(OURS) then
+      core.fail("ARG", "save", ("metadata '%s': names that begin with 'deepc.' are kept"):format(key))
+    end
+  end
+end
+
+-- Metadata as two lists, the names of shared cells among it.
+local function write(path, list, metadata)
+  local names, values, keys, texts = {}, {}, {}, {}
+  local function text(key, value)
+    keys[#keys + 1], texts[#keys + 1] = key, value
+  end
+  for i, entry in ipairs(list) do
+    names[i], values[i] = entry.name, entry.value
+    for _, name in ipairs(entry.also) do
+      text("deepc.alias:" .. name, entry.name)
+    end
+  end
+  for key, value in pairs(metadata) do
+    text(key, value)
+  end
+  core.file_save(path, names, values, keys, texts)
+end
+
+function files.save(path, what, metadata)
+  core.refuse_tracing("dc.save")
+  check_path("save", path)
+  check_metadata(metadata)
+  write(path, collect("save", what), metadata or {})
+end
+
+-- ---- loading ----
+
+-- What the file says besides tensors: names to the names they share, and the script's own texts.
+local function read_metadata(all)
+  local aliases, metadata, ours = {}, {}, {}
+  for key, text in pairs(all) do
+    local alias = key:match "^deepc%.alias:(.*)$"
+    if alias then
+      aliases[alias] = text
+    elseif key:find(OURS) then
+      ours[key] = text
+    else
+      metadata[key] = text
+    end
+  end
+  return aliases, metadata, ours
+end
+
+local function quoted(names)
+  local list = {}
+  for i = 1, math.min(#names, 3) do
+    list[i] = "'" .. names[i] .. "'"
+  end
+  return table.concat(list, ", ") .. (#names > 3 and (" and %d more"):format(#names - 3) or "")
+end
+
+-- What may be meant where names of the model are missing and others are there.
+local function hint_for(missing, unexpected)
+  local name, set = missing[1], {}
+  if not name then
+    return "{ partial = true } leaves out what has no place"
+  end
+  for _, other in ipairs(unexpected) do
+    set[other] = true
+    local suffix = "." .. name
+    if other:sub(-#suffix) == suffix then
+      return ("names in the file begin with '%s'"):format(other:sub(1, -#name - 1))
+    end
+    suffix = "." .. other
+    if name:sub(-#suffix) == suffix then
+      return ("the file has '%s'; it was saved of a part of this"):format(other)
+    end
+  end
+  return core.near(set, name)
+end
+
+local function refuse_names(path, missing, unexpected)
+  local texts = {}
+  if #missing > 0 then
+    texts[1] = "has no tensor " .. quoted(missing)
+  end
+  if #unexpected > 0 then
+    texts[#texts + 1] = ("%s %s no place in what is loaded into"):format(quoted(unexpected),
+      #unexpected == 1 and "has" or "have")
+  end
+  core.fail("MISFIT", "load", ("%s: %s"):format(path, table.concat(texts, "; ")), hint_for(missing, unexpected))
+end
+
+-- The name in the file of an entry's tensor; nil if it has none.
+local function name_in(entry, there, aliases)
+  for i = 0, #entry.also do
+    local name = i == 0 and entry.name or entry.also[i]
+    if there[name] then
+      return name
+    elseif aliases[name] and there[aliases[name]] then
+      return aliases[name]
+    end
+  end
+end
+
+-- Names in the file and cells that belong together; the names of cells without a tensor.
+local function match(path, list, names, aliases, partial)
+  local there, used, from, cells, missing, unexpected = {}, {}, {}, {}, {}, {}
+  for _, name in ipairs(names) do
+    there[name] = true
+  end
+  for _, entry in ipairs(list) do
+    local name = name_in(entry, there, aliases)
+    if core.kind(entry.value) == "tensor" then
+      core.fail("ARG", "load", ("'%s' is a tensor, which does not change"):format(entry.name),
+        "dc.param and dc.state make cells; dc.load(path) gives tensors")
+    elseif name then
+      from[#from + 1], cells[#cells + 1], used[name] = name, entry.value, true
+    else
+      missing[#missing + 1] = entry.name
+    end
+  end
+  for _, name in ipairs(names) do
+    if not used[name] then
+      unexpected[#unexpected + 1] = name
+    end
+  end
+  if not partial and #missing + #unexpected > 0 then
+    refuse_names(path, missing, unexpected)
+  end
+  return from, cells, missing
+end
+
+local function take_all(file, names, aliases)
+  local tensors = {}
+  for _, name in ipairs(names) do
+    tensors[name] = core.file_take(file, name)
+  end
+  for alias, name in pairs(aliases) do
+    tensors[alias] = tensors[alias] or tensors[name]
+  end
+  return tensors
+end
+
+function files.load(path, into, options)
+  core.refuse_tracing("dc.load")
+  check_path("load", path)
+  core.options("load", options, "partial")
+  local list = into ~= nil and collect("load", into)
+  local file <close> = core.file_open(path)
+  if not file then
+    return {}, {}
+  end
+  local names, all = core.file_list(file)
+  local aliases, metadata = read_metadata(all)
+  if not list then
+    local tensors = take_all(file, names, aliases)
+    return tensors, metadata
+  end
+  local from, cells, missing = match(path, list, names, aliases, options and options.partial)
+  core.file_put(file, from, cells)
+  return metadata, missing
+end
+
+return files

@@ -1,0 +1,316 @@
+-- dc.save and dc.load: tensors and models to safetensors files and back.
+local lu = require "luaunit"
+local dc = require "deepc"
+local nn = require "deepc.nn"
+
+local dir
+
+local function at(name)
+  return dir .. "/" .. name
+end
+
+local function fails(pattern, f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), pattern)
+  return err
+end
+
+local function bytes_of(path)
+  local f <close> = assert(io.open(path, "rb"))
+  return f:read "a"
+end
+
+local function write(path, bytes)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(bytes)
+end
+
+local Base = {}
+
+function Base:setUp()
+  dir = os.tmpname()
+  os.remove(dir)
+  os.execute("mkdir " .. dir)
+end
+
+function Base:tearDown()
+  os.execute("rm -rf " .. dir)
+end
+
+TestTensors = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+function TestTensors:test_there_and_back()
+  local w = dc.param("f32[2, 3]", { { 1, 2, 3 }, { 4, 5, 6 } })
+  dc.save(at "a", { w = w, list = { dc.tensor(7), { b = dc.tensor({ 1, 2 }, "i64") } }, lazy = w * 2 },
+    { epoch = "5", by = "Zoë \"quoted\"\n" })
+  local t, metadata = dc.load(at "a")
+  local names = {}
+  for name in pairs(t) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  lu.assertEquals(names, { "lazy", "list.1", "list.2.b", "w" })
+  lu.assertEquals(t.w:totable(), { { 1, 2, 3 }, { 4, 5, 6 } })
+  lu.assertEquals(t.lazy:totable(), { { 2, 4, 6 }, { 8, 10, 12 } })
+  lu.assertEquals(t["list.1"]:item(), 7)
+  lu.assertEquals(t["list.2.b"].dtype, "i64")
+  lu.assertEquals(t["list.2.b"]:totable(), { 1, 2 })
+  lu.assertEquals(metadata, { epoch = "5", by = "Zoë \"quoted\"\n" })
+end
+
+function TestTensors:test_every_dtype()
+  local saved = {}
+  for dtype in ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"):gmatch "%S+" do
+    saved[dtype] = dc.randint("i32[3, 5]", { high = 2, seed = #dtype }):cast(dtype)
+  end
+  saved.none, saved.scalar = dc.zeros "f32[0, 4]", dc.tensor(1.5)
+  dc.save(at "a", saved)
+  local loaded = dc.load(at "a")
+  for name, t in pairs(saved) do
+    lu.assertEquals(loaded[name].dtype, t.dtype)
+    lu.assertEquals(loaded[name].shape, t.shape)
+    lu.assertEquals(loaded[name]:totable(), t:totable())
+  end
+  lu.assertEquals(loaded.scalar:item(), 1.5)
+end
+
+function TestTensors:test_equal_content_is_equal_bytes()
+  local function content()
+    local t = {}
+    for i = 1, 20 do
+      t["x" .. i * 7919 % 20] = dc.iota(("i32[%d]"):format(i * 7919 % 20 + 1))
+    end
+    return t
+  end
+  dc.save(at "a", content(), { one = "1", two = "2", three = "3" })
+  dc.save(at "b", content(), { three = "3", two = "2", one = "1" })
+  lu.assertTrue(bytes_of(at "a") == bytes_of(at "b"))
+end
+
+function TestTensors:test_what_has_no_place()
+  local x = dc.zeros "f32[2]"
+  fails("save: a path is needed, not nil", dc.save)
+  fails("save: a layer, an optimiser or a table is needed, not nil", dc.save, at "a")
+  fails("save: a tensor alone has no name\n  hint: { x = x } gives it one", dc.save, at "a", x)
+  fails("save: 'b.1' is a string", dc.save, at "a", { b = { "text" } })
+  fails("save: two values have the name 'a.b'", dc.save, at "a", { ["a.b"] = x, a = { b = x * 2 } })
+  fails("save: metadata 'epoch' is a number", dc.save, at "a", { x = x }, { epoch = 5 })
+  fails("names that begin with 'deepc.' are kept", dc.save, at "a", { x = x }, { ["deepc.x"] = "" })
+  fails("a name or a text of metadata is not UTF-8", dc.save, at "a", { ["\xff"] = x })
+  fails("a zero byte in the string", dc.save, at "a", { ["a\0b"] = x })
+  fails("tensor '__metadata__' has a name that the format keeps", dc.save, at "a", { __metadata__ = x })
+  local t = { x = x }
+  t.t = t
+  fails("the table 't' contains itself", dc.save, at "a", t)
+  local closed = dc.zeros "f32[2]"
+  getmetatable(closed).__close(closed)
+  fails("the tensor was closed", dc.save, at "a", { closed = closed })
+  lu.assertNil(io.open(at "a"))
+end
+
+function TestTensors:test_inside_typed_functions()
+  local function f(body)
+    return dc.fn("f(x: f32[2]) -> f32[2]", body)
+  end
+  fails("dc.save is called while 'f' is traced", f, function(x)
+    dc.save(at "a", { x = x })
+    return x
+  end)
+  fails("dc.load is called while 'f' is traced", f, function(x)
+    dc.load(at "a")
+    return x
+  end)
+end
+
+function TestTensors:test_a_failing_save_leaves_the_file()
+  dc.save(at "a", { x = dc.iota(3) })
+  local before = bytes_of(at "a")
+  local err = fails("a/b: cannot be written: Not a directory", dc.save, at "a/b", { x = dc.iota(4) })
+  lu.assertEquals(err.code, "DC0801")
+  lu.assertStrMatches(err.at, ".*test_files.lua:%d+")
+  fails("is a directory", dc.save, dir, { x = dc.iota(4) })
+  lu.assertTrue(bytes_of(at "a") == before)
+end
+
+function TestTensors:test_files_that_are_none()
+  lu.assertEquals(fails("/nonexistent/x: No such file", dc.load, "/nonexistent/x").code, "DC0801")
+  write(at "a", "hello, this is text")
+  local err = fails("a: not a safetensors file", dc.load, at "a")
+  lu.assertEquals(err.code, "DC0802")
+  lu.assertStrMatches(err.at, ".*test_files.lua:%d+")
+  dc.save(at "b", { x = dc.iota(100) })
+  local bytes = bytes_of(at "b")
+  write(at "c", bytes:sub(1, -2))
+  fails("tensor 'x' has data_offsets", dc.load, at "c")
+end
+
+function TestTensors:test_nothing_is_left_of_a_failure()
+  write(at "a", string.pack("<s8", '{"x":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}') .. "1234")
+  collectgarbage()
+  collectgarbage()
+  local before = dc.stats().bytes_live
+  for _ = 1, 100 do
+    pcall(dc.load, at "a")
+  end
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals(dc.stats().bytes_live, before)
+end
+
+TestModels = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+local function mlp(hidden)
+  return nn.Sequential { nn.Linear(4, hidden), nn.ReLU(), nn.Linear(hidden, 2) }
+end
+
+local function values(net)
+  local list = {}
+  for _, named in ipairs(net:named_cells()) do
+    list[named[1]] = named[2]:totable()
+  end
+  return list
+end
+
+function TestModels:test_there_and_back()
+  local a, b = mlp(3), mlp(3)
+  dc.save(at "net", a, { note = "first" })
+  lu.assertNotEquals(values(a), values(b))
+  lu.assertEquals(dc.load(at "net", b), { note = "first" })
+  lu.assertEquals(values(a), values(b))
+  local t = dc.load(at "net")
+  lu.assertEquals(t["3.bias"]:totable(), a[3].bias:totable())
+end
+
+function TestModels:test_holders_keep_what_they_had()
+  local a, b = mlp(3), mlp(3)
+  dc.save(at "net", a)
+  local before = values(b)
+  local lazy, copy = b[1].weight * 1, b[1].weight:clone()
+  dc.load(at "net", b)
+  lu.assertEquals(lazy:totable(), before["1.weight"])
+  lu.assertEquals(copy:totable(), before["1.weight"])
+  lu.assertEquals((b[1].weight * 1):totable(), a[1].weight:totable())
+end
+
+function TestModels:test_compiled_functions_see_what_was_loaded()
+  local a, b = mlp(3), mlp(3)
+  local ones = dc.ones "f32[1, 4]"
+  local f = dc.fn("f(x: f32[1, 4]) -> f32[1, 2]", function(x)
+    local y = b(x)
+    return y
+  end)
+  local first = f(ones)
+  dc.save(at "net", a)
+  dc.load(at "net", b)
+  lu.assertNotEquals(first:totable(), f(ones):totable())
+  dc.save(at "again", b)
+  lu.assertTrue(bytes_of(at "net") == bytes_of(at "again"))
+end
+
+local function unchanged(net, f)
+  local before = values(net)
+  f()
+  lu.assertEquals(values(net), before)
+end
+
+function TestModels:test_other_sizes()
+  local net = mlp(5)
+  dc.save(at "net", mlp(3))
+  unchanged(net, function()
+    local err = fails("net: tensor '1.bias' is f32[3], the parameter f32[5]: axis 1: 3 against 5",
+      dc.load, at "net", net)
+    lu.assertEquals(err.code, "DC0804")
+    lu.assertEquals(err.expected, "f32[5]")
+    lu.assertEquals(err.got, "f32[3]")
+    lu.assertStrMatches(err.at, ".*test_files.lua:%d+")
+  end)
+  dc.save(at "x", { x = dc.zeros "f16[2]" })
+  fails("tensor 'x' is f16[2], the state f32[2]: f16 against f32", dc.load, at "x", { x = dc.state "f32[2]" })
+  fails("the state f16[2, 1]: 1 axes against 2", dc.load, at "x", { x = dc.state "f16[2, 1]" })
+end
+
+function TestModels:test_the_last_one_that_does_not_fit_changes_nothing()
+  local saved = { a = dc.ones "f32[2]", b = dc.ones "f32[2]", z = dc.ones "f32[3]" }
+  local cells = { a = dc.state "f32[2]", b = dc.state "f32[2]", z = dc.state "f32[2]" }
+  dc.save(at "x", saved)
+  fails("tensor 'z'", dc.load, at "x", cells)
+  lu.assertEquals(cells.a:totable(), { 0, 0 })
+end
+
+function TestModels:test_other_names()
+  local net = mlp(3)
+  dc.save(at "net", { model = net })
+  unchanged(net, function()
+    local err = fails("net: has no tensor '1.bias', '1.weight', '3.bias' and 1 more; 'model.1.bias', "
+      .. "'model.1.weight', 'model.3.bias' and 1 more have no place in what is loaded into", dc.load, at "net", net)
+    lu.assertEquals(err.hint, "names in the file begin with 'model.'")
+  end)
+  dc.load(at "net", { model = net })
+  dc.save(at "part", net)
+  fails("the file has '1.bias'; it was saved of a part of this", dc.load, at "part", { model = net })
+  dc.save(at "x", { wieght = dc.zeros "f32[2]" })
+  fails("is 'wieght' meant?", dc.load, at "x", { weight = dc.state "f32[2]" })
+  dc.save(at "x", { a = dc.zeros "f32[2]", b = dc.zeros "f32[2]" })
+  fails("'b' has no place in what is loaded into", dc.load, at "x", { a = dc.state "f32[2]" })
+  fails("'a' is a tensor, which does not change", dc.load, at "x", { a = dc.zeros "f32[2]" })
+end
+
+function TestModels:test_partial()
+  dc.save(at "x", { a = dc.ones "f32[2]", b = dc.ones "f32[2]" }, { note = "n" })
+  local cells = { a = dc.state "f32[2]", c = dc.state "f32[2]" }
+  local metadata, missing = dc.load(at "x", cells, { partial = true })
+  lu.assertEquals(metadata, { note = "n" })
+  lu.assertEquals(missing, { "c" })
+  lu.assertEquals(cells.a:totable(), { 1, 1 })
+  fails("tensor 'a'", dc.load, at "x", { a = dc.state "f32[3]" }, { partial = true })
+end
+
+function TestModels:test_shared_cells_are_stored_once()
+  local shared = dc.param("f32[2]", { 3, 4 })
+  dc.save(at "x", { first = { w = shared }, second = { w = shared }, other = dc.param "f32[1]" })
+  lu.assertStrContains(bytes_of(at "x"), '"deepc.alias:second.w":"first.w"')
+  local t, metadata = dc.load(at "x")
+  lu.assertEquals(t["second.w"]:totable(), { 3, 4 })
+  lu.assertTrue(rawequal(t["second.w"], t["first.w"]))
+  lu.assertEquals(metadata, {})
+  local apart = { first = { w = dc.param "f32[2]" }, second = { w = dc.param "f32[2]" }, other = dc.param "f32[1]" }
+  dc.load(at "x", apart)
+  lu.assertEquals(apart.second.w:totable(), { 3, 4 })
+  local again = dc.param "f32[2]"
+  dc.load(at "x", { first = { w = again }, second = { w = again }, other = dc.param "f32[1]" })
+  lu.assertEquals(again:totable(), { 3, 4 })
+end
+
+function TestModels:test_states_and_frozen_parameters_are_saved()
+  local Counter = nn.class "Counter"
+  function Counter:init()
+    self.inner, self.seen = nn.Linear(2, 2), dc.state("i32[]", 7)
+  end
+  local a, b = Counter(), Counter()
+  a:freeze()
+  b.seen:set(0)
+  dc.save(at "x", a)
+  dc.load(at "x", b)
+  lu.assertEquals(b.seen:item(), 7)
+  lu.assertEquals(values(a), values(b))
+end
+
+-- A disk that fails half way: the cells say so, and can be loaded again.
+function TestModels:test_a_file_that_is_cut_off_while_it_is_read()
+  local cells = { a = dc.state("f32[2]", 1), b = dc.state("f32[2]", 1) }
+  dc.save(at "x", { a = dc.zeros "f32[2]", b = dc.zeros "f32[2]" })
+  local core
+  for i = 1, 10 do
+    local name, value = debug.getupvalue(package.loaded["deepc.files"].load, i)
+    core = name == "core" and value or core
+  end
+  local bytes = bytes_of(at "x")
+  local file <close> = core.file_open(at "x")
+  write(at "x", bytes:sub(1, -5))
+  fails("was changed while it was read", core.file_put, file, { "a", "b" }, { cells.a, cells.b })
+  lu.assertEquals(cells.a:totable(), { 1, 1 })
+  write(at "x", bytes)
+  dc.load(at "x", cells)
+  lu.assertEquals(cells.b:totable(), { 0, 0 })
+end
