@@ -78,7 +78,7 @@ function TestMistakes:test_layers()
     { "local _ = nn.Sequential { nn.ReLU }", "nn.Sequential: part 1 is the class nn.ReLU, not a layer" },
     { "local _ = nn.Sequential { first = nn.ReLU() }", "nn.Sequential: part 'first' has a name; parts are in order" },
     { "local _ = nn.LSTM(5)", "deepc.nn has no 'LSTM'" },
-    { "local _ = optim.RMSprop", "deepc.optim has no 'RMSprop'" },
+    { "local _ = optim.Lion", "deepc.optim has no 'Lion'" },
     { "local _ = data.mnist()", "deepc.data has no 'mnist'" },
   }
 end
