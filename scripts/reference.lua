@@ -132,7 +132,7 @@ local function add_class(out, e)
   for _, p in ipairs(e.fields) do
     out[#out + 1] = ("---@field %s%s %s %s"):format(p.name, p.optional and "?" or "", p.type, p.text):gsub("%s+$", "")
   end
-  if e.exported then
+  if e.exported and e.name:match "%u[%w_]*$" then
     out[#out + 1] = maker(e, class)
   elseif e.overload then
     out[#out + 1] = "---@overload fun(...): ..."
@@ -153,7 +153,8 @@ local function stub(module, entries)
       add_class(out, e)
     elseif e.kind == "function" then
       add_tags(out, e)
-      local owner = e.owner == name and name or e.owner:match "[%w_]+$"
+      local inner = e.owner:match "%.%l[%w_]*$" -- nn.init
+      local owner = (e.owner == name or inner) and e.owner or e.owner:match "[%w_]+$"
       out[#out + 1] = ("function %s%s%s(%s) end"):format(owner, e.is_method and ":" or ".", e.name, params_of(e))
     end
   end

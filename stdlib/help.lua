@@ -224,8 +224,10 @@ end
 -- The modules, each with the sources that its annotations stand in.
 local modules = {
   { "deepc", "deepc.api" },
-  { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.losses" },
+  { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.norms", "deepc.nn.losses",
+    "deepc.nn.initial" },
   { "deepc.optim", "deepc.optim" },
+  { "deepc.schedules", "deepc.schedules" },
   { "deepc.data", "deepc.data" },
 }
 
@@ -283,7 +285,8 @@ function help.signature(e)
   local params, also = list_params(e.params), {}
   if e.kind == "class" then
     local list = #e.params > 0 and e.params or e.overload or {}
-    return e.exported and ("%s(%s)"):format(e.name, list_params(list)) or e.name, also
+    local made = e.exported and short(e.name):match "^%u" -- others are tables of functions
+    return made and ("%s(%s)"):format(e.name, list_params(list)) or e.name, also
   elseif e.kind == "alias" then
     return e.name, also
   end

@@ -4,6 +4,9 @@ local nn = require "deepc.nn.class"
 local _, core = ...
 
 require "deepc.nn.layers"
+require "deepc.nn.activations"
+require "deepc.nn.norms"
 require "deepc.nn.losses"
+require "deepc.nn.initial"
 
 return core.module("deepc.nn", nn)

@@ -72,13 +72,6 @@ function nn.class(name) end
 ---@overload fun(inputs: integer, outputs: integer, options?: { bias?: boolean }): deepc.nn.Linear
 nn.Linear = {}
 
----The larger of x and 0.
----
----    nn.ReLU()
----@class deepc.nn.ReLU: deepc.nn.Layer
----@overload fun(): deepc.nn.ReLU
-nn.ReLU = {}
-
 ---All axes from the second (or `from`) on become one.
 ---
 ---    nn.Flatten()
@@ -95,12 +88,152 @@ nn.Flatten = {}
 ---@overload fun(p?: number): deepc.nn.Dropout
 nn.Dropout = {}
 
+---A row of a table for each integer: f32[..., size] for integers[...]. The table starts normal, with a
+---standard deviation of 1.
+---
+---    nn.Embedding(1000, 64)
+---
+---Errors: DC0701 for an integer outside 0..count-1, at run time.
+---@class deepc.nn.Embedding: deepc.nn.Layer
+---@overload fun(count: integer, size: integer): deepc.nn.Embedding
+nn.Embedding = {}
+
 ---Layers (or functions) one after the other.
 ---
 ---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
 ---@class deepc.nn.Sequential: deepc.nn.Layer
 ---@overload fun(list: (deepc.nn.Layer|function)[]): deepc.nn.Sequential
 nn.Sequential = {}
+
+---x where it is above 0, slope * x elsewhere (Maas, Hannun and Ng, 2013).
+---
+---    nn.leaky_relu(dc.tensor { -1, 2 }, 0.1)
+---@param x deepc.Tensor floats
+---@param slope? number 0.01
+---@return deepc.Tensor
+function nn.leaky_relu(x, slope) end
+
+---x where it is above 0, alpha (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, 2016).
+---
+---    nn.elu(dc.tensor { -1, 2 })
+---@param x deepc.Tensor floats
+---@param alpha? number 1
+---@return deepc.Tensor
+function nn.elu(x, alpha) end
+
+---The larger of x and 0.
+---
+---    nn.ReLU()
+---@class deepc.nn.ReLU: deepc.nn.Layer
+---@overload fun(): deepc.nn.ReLU
+nn.ReLU = {}
+
+---x * sigmoid(x).
+---
+---    nn.SiLU()
+---@class deepc.nn.SiLU: deepc.nn.Layer
+---@overload fun(): deepc.nn.SiLU
+nn.SiLU = {}
+
+---The hyperbolic tangent.
+---
+---    nn.Tanh()
+---@class deepc.nn.Tanh: deepc.nn.Layer
+---@overload fun(): deepc.nn.Tanh
+nn.Tanh = {}
+
+---1 / (1 + exp(-x)).
+---
+---    nn.Sigmoid()
+---@class deepc.nn.Sigmoid: deepc.nn.Layer
+---@overload fun(): deepc.nn.Sigmoid
+nn.Sigmoid = {}
+
+---log(1 + exp(x)).
+---
+---    nn.Softplus()
+---@class deepc.nn.Softplus: deepc.nn.Layer
+---@overload fun(): deepc.nn.Softplus
+nn.Softplus = {}
+
+---x itself.
+---
+---    nn.Identity()
+---@class deepc.nn.Identity: deepc.nn.Layer
+---@overload fun(): deepc.nn.Identity
+nn.Identity = {}
+
+---x times the normal distribution function of x (Hendrycks and Gimpel, 2016); or, faster, with tanh in its
+---place.
+---
+---    nn.GELU { approximate = "tanh" }
+---@class deepc.nn.GELU: deepc.nn.Layer
+---@overload fun(options?: { approximate?: "tanh"|"none" }): deepc.nn.GELU
+nn.GELU = {}
+
+---nn.leaky_relu.
+---
+---    nn.LeakyReLU(0.1)
+---@class deepc.nn.LeakyReLU: deepc.nn.Layer
+---@overload fun(slope?: number): deepc.nn.LeakyReLU
+nn.LeakyReLU = {}
+
+---nn.elu.
+---
+---    nn.ELU()
+---@class deepc.nn.ELU: deepc.nn.Layer
+---@overload fun(alpha?: number): deepc.nn.ELU
+nn.ELU = {}
+
+---exp(x) divided by its sum along an axis, the last one. nn.cross_entropy takes what comes before it.
+---
+---    nn.Softmax()
+---@class deepc.nn.Softmax: deepc.nn.Layer
+---@overload fun(axis?: deepc.Axis): deepc.nn.Softmax
+nn.Softmax = {}
+
+---The logarithm of softmax along an axis, the last one.
+---
+---    nn.LogSoftmax()
+---@class deepc.nn.LogSoftmax: deepc.nn.Layer
+---@overload fun(axis?: deepc.Axis): deepc.nn.LogSoftmax
+nn.LogSoftmax = {}
+
+---(x - mean) / sqrt(variance + eps) over the last axes, times weight, plus bias (Ba, Kiros and Hinton, 2016).
+---
+---    nn.layer_norm(dc.tensor { { 1, 2, 3 } }, 3)
+---
+---Errors: DC0301 where the last axes of x have other sizes.
+---@param x deepc.Tensor floats
+---@param sizes integer|integer[] of the last axes
+---@param options? { weight?: deepc.Tensor, bias?: deepc.Tensor, eps?: number } eps is 1e-5
+---@return deepc.Tensor
+function nn.layer_norm(x, sizes, options) end
+
+---x / sqrt(mean of squares + eps) over the last axes, times weight (Zhang and Sennrich, 2019).
+---
+---    nn.rms_norm(dc.tensor { { 1, 2, 3 } }, 3)
+---
+---Errors: DC0301 where the last axes of x have other sizes.
+---@param x deepc.Tensor floats
+---@param sizes integer|integer[] of the last axes
+---@param options? { weight?: deepc.Tensor, eps?: number } eps is 1e-6
+---@return deepc.Tensor
+function nn.rms_norm(x, sizes, options) end
+
+---nn.layer_norm over the last axes, with a weight that starts at 1 and a bias that starts at 0.
+---
+---    nn.LayerNorm(128)
+---@class deepc.nn.LayerNorm: deepc.nn.Layer
+---@overload fun(sizes: integer|integer[], options?: { eps?: number, affine?: boolean, bias?: boolean }): deepc.nn.LayerNorm
+nn.LayerNorm = {}
+
+---nn.rms_norm over the last axes, with a weight that starts at 1.
+---
+---    nn.RMSNorm(128)
+---@class deepc.nn.RMSNorm: deepc.nn.Layer
+---@overload fun(sizes: integer|integer[], options?: { eps?: number, affine?: boolean }): deepc.nn.RMSNorm
+nn.RMSNorm = {}
 
 ---How losses become one number. `mask` (bool) has the shape of the losses, or of their first axes; where
 ---it is false nothing counts, and the mean is over the rest: 0 if there is none.
@@ -161,5 +294,100 @@ function nn.l1_loss(prediction, target, options) end
 ---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, delta?: number } delta is 1
 ---@return deepc.Tensor # a scalar
 function nn.huber_loss(prediction, target, options) end
+
+---Numbers that parameters start with: tensors for dc.param, or for a cell that is there already.
+---Deterministic by `seed`, else by the generator (dc.seed).
+---
+---    local w = dc.param("f32[784, 128]", nn.init.kaiming_normal "f32[784, 128]")
+---    local linear = nn.Linear(784, 128)
+---    linear.weight:set(nn.init.xavier_uniform(linear.weight))
+---@class deepc.nn.init
+nn.init = {}
+
+---0 everywhere.
+---
+---    nn.init.zeros "f32[10]"
+---@param type deepc.Type|deepc.Tensor
+---@return deepc.Tensor
+function nn.init.zeros(type) end
+
+---1 everywhere.
+---
+---    nn.init.ones "f32[10]"
+---@param type deepc.Type|deepc.Tensor
+---@return deepc.Tensor
+function nn.init.ones(type) end
+
+---One value everywhere.
+---
+---    nn.init.constant("f32[10]", 0.1)
+---@param type deepc.Type|deepc.Tensor
+---@param value number
+---@return deepc.Tensor
+function nn.init.constant(type, value) end
+
+---Uniform in [low, high).
+---
+---    nn.init.uniform("f32[784, 10]", { low = -0.1, high = 0.1 })
+---@param type deepc.Type|deepc.Tensor
+---@param options? { low?: number, high?: number, seed?: integer } 0, 1
+---@return deepc.Tensor
+function nn.init.uniform(type, options) end
+
+---Normal.
+---
+---    nn.init.normal("f32[784, 10]", { std = 0.02 })
+---@param type deepc.Type|deepc.Tensor
+---@param options? { mean?: number, std?: number, seed?: integer } 0, 1
+---@return deepc.Tensor
+function nn.init.normal(type, options) end
+
+---What makes good for an activation: linear and sigmoid 1, tanh 5/3, relu sqrt(2), leaky_relu
+---sqrt(2 / (1 + slope^2)), selu 3/4.
+
+---Uniform with the variance gain^2 * 2 / (inputs + outputs): that of values and that of gradients stay
+---about the same from layer to layer (Glorot and Bengio, 2010). Weights of products are [inputs, outputs],
+---those of convolutions [outputs, inputs, window ...].
+---
+---    nn.init.xavier_uniform("f32[784, 128]", { gain = "tanh" })
+---@param type deepc.Type|deepc.Tensor
+---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
+---@return deepc.Tensor
+function nn.init.xavier_uniform(type, options) end
+
+---Normal with the variance of xavier_uniform.
+---
+---    nn.init.xavier_normal "f32[784, 128]"
+---@param type deepc.Type|deepc.Tensor
+---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
+---@return deepc.Tensor
+function nn.init.xavier_normal(type, options) end
+
+---Uniform with the variance gain^2 / inputs, or outputs: what a rectifier halves, the gain makes good (He
+---et al., 2015).
+---
+---    nn.init.kaiming_uniform("f32[784, 128]", { mode = "fan_out" })
+---@param type deepc.Type|deepc.Tensor
+---@param options? { gain?: deepc.nn.Gain, slope?: number, mode?: string, seed?: integer } "relu"; "fan_in" or "fan_out"
+---@return deepc.Tensor
+function nn.init.kaiming_uniform(type, options) end
+
+---Normal with the variance of kaiming_uniform.
+---
+---    nn.init.kaiming_normal "f32[784, 128]"
+---@param type deepc.Type|deepc.Tensor
+---@param options? { gain?: deepc.nn.Gain, slope?: number, mode?: string, seed?: integer } "relu"; "fan_in" or "fan_out"
+---@return deepc.Tensor
+function nn.init.kaiming_normal(type, options) end
+
+---Rows (or columns, whichever are fewer) that are orthogonal and of length gain (Saxe, McClelland and
+---Ganguli, 2014); axes from the second on count as one. It is the orthogonal factor of a normal matrix,
+---found by Newton's iteration for the polar decomposition: products alone.
+---
+---    nn.init.orthogonal "f32[128, 128]"
+---@param type deepc.Type|deepc.Tensor
+---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
+---@return deepc.Tensor
+function nn.init.orthogonal(type, options) end
 
 return nn

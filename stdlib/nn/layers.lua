@@ -44,18 +44,6 @@ function Linear:forward(x)
   return y
 end
 
----The larger of x and 0.
----
----    nn.ReLU()
----@class deepc.nn.ReLU: deepc.nn.Layer
-local ReLU = nn.class "nn.ReLU"
-nn.ReLU = ReLU
-
-function ReLU:forward(x) -- luacheck: ignore self
-  local y = dc.relu(x)
-  return y
-end
-
 ---All axes from the second (or `from`) on become one.
 ---
 ---    nn.Flatten()
@@ -104,6 +92,35 @@ function Dropout:forward(x)
   end
   local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
   local y = dc.where(drawn:ge(self.p), x * (1 / (1 - self.p)), 0)
+  return y
+end
+
+---A row of a table for each integer: f32[..., size] for integers[...]. The table starts normal, with a
+---standard deviation of 1.
+---
+---    nn.Embedding(1000, 64)
+---
+---Errors: DC0701 for an integer outside 0..count-1, at run time.
+---@class deepc.nn.Embedding: deepc.nn.Layer
+local Embedding = nn.class "nn.Embedding"
+nn.Embedding = Embedding
+
+---@param count integer how many rows there are; integers count from 0
+---@param size integer of a row
+function Embedding:init(count, size)
+  core.check_size("nn.Embedding", "the number of rows", count)
+  core.check_size("nn.Embedding", "the size of a row", size)
+  self.count, self.size = count, size
+  local type_text = ("f32[%d, %d]"):format(count, size)
+  self.weight = dc.param(type_text, dc.randn(type_text))
+end
+
+function Embedding:describe()
+  return ("nn.Embedding %d -> %d"):format(self.count, self.size)
+end
+
+function Embedding:forward(positions)
+  local y = dc.take(self.weight, positions, 1)
   return y
 end
 

@@ -5,6 +5,7 @@ local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
+local schedules = require "deepc.schedules"
 local help = require "deepc.help"
 
 -- Documented functions and classes, as "owner.name".
@@ -62,7 +63,7 @@ function TestAnnotations:test_every_layer_and_loss()
   check_all("nn", nn)
   local count = 0
   for name, class in next, nn do
-    if type(class) == "table" then
+    if type(class) == "table" and name ~= "init" then
       count = count + 1
       check_all("nn." .. name, class, "nn.Layer")
       check_all("nn.Layer", getmetatable(class).__index)
@@ -79,6 +80,11 @@ function TestAnnotations:test_every_optimiser()
   end
 end
 
+function TestAnnotations:test_every_initialiser_and_schedule()
+  check_all("nn.init", nn.init)
+  check_all("schedules", schedules)
+end
+
 function TestAnnotations:test_every_function_about_data()
   check_all("data", data)
   check_all("data.Set", getmetatable(data.set(dc.iota(2), dc.iota(2))).__index)
@@ -88,7 +94,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local set = data.set(dc.iota(2), dc.iota(2))
   local layer = nn.ReLU()
   local of = {
-    dc = dc, nn = nn, optim = optim, data = data,
+    dc = dc, nn = nn, optim = optim, data = data, schedules = schedules, ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
     Function = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -175,7 +181,8 @@ local needs_more = {
 function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
-    dc = dc, nn = nn, optim = optim, data = data, net = net, opt = optim.SGD(net:parameters()), print = function() end,
+    dc = dc, nn = nn, optim = optim, data = data, schedules = schedules, net = net,
+    opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
   }, { __index = _G })
@@ -252,5 +259,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 9)
+  lu.assertEquals(count, 11)
 end
