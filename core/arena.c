@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -29,9 +28,7 @@ struct dc_block {
 static void push_block(dc_arena *a, size_t bytes)
 {
     size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-    dc_block *b = malloc(sizeof *b + size);
-    if (b == NULL)
-        dc_nomem();
+    dc_block *b = dc_xrealloc(NULL, sizeof *b + size);
     b->older = a->top;
     b->size = size;
     ASAN_POISON_MEMORY_REGION(b->data, size);
@@ -86,7 +83,7 @@ void dc_arena_rewind(dc_arena *a, dc_mark m)
         a->top = b->older;
         a->total -= b->size;
         ASAN_UNPOISON_MEMORY_REGION(b->data, b->size);
-        free(b);
+        dc_xfree(b);
     }
     a->used = m.used;
     if (a->top != NULL)
@@ -96,25 +93,4 @@ void dc_arena_rewind(dc_arena *a, dc_mark m)
 void dc_arena_free(dc_arena *a)
 {
     dc_arena_rewind(a, (dc_mark){NULL, 0});
-}
-
-void *dc_xalloc(size_t bytes)
-{
-    void *p = calloc(1, bytes ? bytes : 1);
-    if (p == NULL)
-        dc_nomem();
-    return p;
-}
-
-void *dc_xrealloc(void *p, size_t bytes)
-{
-    void *q = realloc(p, bytes ? bytes : 1);
-    if (q == NULL)
-        dc_nomem();
-    return q;
-}
-
-void dc_xfree(void *p)
-{
-    free(p);
 }

@@ -6,7 +6,7 @@
 #ifndef DC_CORE_ARENA_H
 #define DC_CORE_ARENA_H
 
-#include "core/base.h"
+#include "core/heap.h"
 
 typedef struct dc_block dc_block;
 
@@ -30,10 +30,5 @@ void dc_arena_free(dc_arena *a);
 
 #define DC_NEW(a, type)         ((type *)dc_arena_alloc((a), sizeof(type)))
 #define DC_NEW_ARRAY(a, type, n) ((type *)dc_arena_alloc((a), sizeof(type) * (size_t)(n)))
-
-/* Heap memory for metadata with a longer life; never NULL, unwinds like an arena. */
-void *dc_xalloc(size_t bytes);            /* zeroed */
-void *dc_xrealloc(void *p, size_t bytes); /* new part not zeroed */
-void dc_xfree(void *p);
 
 #endif

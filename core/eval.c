@@ -9,7 +9,6 @@
 
 #include "core/eval_impl.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 size_t dc_eval_size(dc_eval_mode mode, dc_dtype t)
@@ -22,13 +21,13 @@ dc_status dc_eval_alloc(dc_eval_state *s, int64_t count, size_t size, void **slo
     DC_ASSERT(*slot == NULL, "a value is made twice");
     if (count > 0 && (uint64_t)count > PTRDIFF_MAX / size)
         return dc_fail(s->j, DC_ERR_NOMEM, NULL);
-    *slot = malloc(count > 0 ? (size_t)count * size : 1);
+    *slot = dc_try_realloc(NULL, (size_t)count * size);
     return *slot == NULL ? dc_fail(s->j, DC_ERR_NOMEM, NULL) : DC_OK;
 }
 
 void dc_eval_drop(void **slot)
 {
-    free(*slot);
+    dc_xfree(*slot);
     *slot = NULL;
 }
 
@@ -41,7 +40,7 @@ static void drop_temps(dc_eval_state *s)
 static void drop_value(dc_eval_state *s, dc_ref r)
 {
     if (!s->lent[r])
-        free(s->value[r]);
+        dc_xfree(s->value[r]);
     s->value[r] = NULL;
 }
 

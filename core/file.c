@@ -1,9 +1,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "core/file.h"
 
+#include "core/heap.h"
+
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 bool dc_file_write(int fd, const char *s, size_t n)
@@ -29,9 +30,9 @@ char *dc_file_read(const char *path, size_t most)
         return NULL;
     do {
         size = size * 2 + 4096;
-        char *grown = size <= most ? realloc(text, size) : NULL;
+        char *grown = size <= most ? dc_try_realloc(text, size) : NULL;
         if (grown == NULL) {
-            free(text);
+            dc_xfree(text);
             fclose(f);
             errno = size <= most ? ENOMEM : EFBIG;
             return NULL;

@@ -8,7 +8,7 @@
 bool dc_file_write(int fd, const char *s, size_t n);
 
 /*
- * What can be read of a file, with a zero behind it, for free(). NULL with errno where it cannot be
+ * What can be read of a file, with a zero behind it, for dc_xfree. NULL with errno where it cannot be
  * opened; EFBIG where it and the zero are more than `most` bytes; ENOMEM.
  */
 char *dc_file_read(const char *path, size_t most);

@@ -74,7 +74,7 @@ dc_job *dc_job_here(void)
 static bool grow_cleanup(dc_job *j)
 {
     const uint32_t cap = j->cleanup.cap ? j->cleanup.cap * 2 : 8;
-    dc_cleanup *at = realloc(j->cleanup.at, cap * sizeof *at);
+    dc_cleanup *at = dc_try_realloc(j->cleanup.at, cap * sizeof *at);
     if (at == NULL)
         return false;
     j->cleanup.at = at;

@@ -1,8 +1,9 @@
 #include "core/log.h"
 
+#include "core/heap.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {
@@ -74,7 +75,7 @@ void dc_log_keep(void *buffer, const char *text, size_t n)
     dc_log_buffer *b = buffer;
     if (b->size - b->n < n) {
         const size_t size = 2 * b->size + n;
-        char *grown = realloc(b->text, size);
+        char *grown = dc_try_realloc(b->text, size);
         if (grown == NULL) {
             b->lost = true;
             return;
@@ -95,5 +96,5 @@ void dc_log_deliver(dc_log_buffer *b, dc_log *to)
         to->write(to->ctx, had.text, had.n);
     if (had.lost)
         dc_logf(to, DC_CH_NOTE, "there was no memory for some of the lines before this one");
-    free(had.text);
+    dc_xfree(had.text);
 }

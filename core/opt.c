@@ -74,6 +74,7 @@ void dc_opts_init(dc_opts *o, const char **bad)
 {
     const char *text;
     *bad = NULL;
+    o->heap = NULL;
 #define OPT(id, env, kind, dflt, help)                                               \
     set_##kind(dflt, &o->id);                                                        \
     text = env_of(env);                                                              \

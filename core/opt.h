@@ -5,6 +5,7 @@
 #include "core/base.h"
 
 typedef struct dc_opts {
+    const struct dc_heap *heap; /* memory of the host (core/heap.h); NULL: malloc's */
 #define DC_OPT_FIELD_INT(id)  int64_t id;
 #define DC_OPT_FIELD_SIZE(id) int64_t id;
 #define DC_OPT_FIELD_TEXT(id) char id[256];

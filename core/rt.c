@@ -113,14 +113,14 @@ static const dc_target *host_target(const dc_device *d)
 static dc_status host_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
     DC_UNUSED(d);
-    *out = bytes > SIZE_MAX / 2 ? NULL : aligned_alloc(ALIGN, dc_align_up(bytes + !bytes, ALIGN));
+    *out = bytes > SIZE_MAX / 2 ? NULL : dc_try_aligned(ALIGN, bytes);
     return *out == NULL ? dc_fail(j, DC_ERR_NOMEM, NULL) : DC_OK;
 }
 
 void dc_host_release(dc_device *d, void *mem)
 {
     DC_UNUSED(d);
-    free(mem);
+    dc_free_aligned(mem);
 }
 
 dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)

@@ -13,7 +13,6 @@
 
 #include "core/number.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { GUARD = 64, GUARD_BYTE = 0xa5, DEAD_BYTES = 4096, SMALLEST = 64, NCLASS = 256 };
@@ -142,7 +141,7 @@ static void return_memory(dc_store *s)
 {
     s->rt->held -= capacity_of(s->bytes);
     s->rt->device->ops->release(s->rt->device, (char *)s->mem - s->rt->pool->guard);
-    free(s);
+    dc_xfree(s);
 }
 
 void dc_pool_drain(dc_rt *rt)
@@ -162,7 +161,7 @@ static void give_up_live(dc_rt *rt)
         dc_store *s = rt->pool->live;
         for (dc_tensor *t = s->shown, *next; t != NULL; t = next) {
             next = t->next;
-            free(t);
+            dc_xfree(t);
         }
         unlink_store(&rt->pool->live, s);
         return_memory(s);
@@ -214,15 +213,15 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
 {
     const size_t guard = rt->pool->guard;
     DC_TRY(dc_store_admit(rt, j, capacity));
-    dc_store *s = calloc(1, sizeof *s);
+    dc_store *s = dc_try_alloc(sizeof *s);
     void *mem;
     if (s == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    dc_job_defer(j, free, s);
+    dc_job_defer(j, dc_xfree, s);
     const dc_status status = take_memory(rt, j, capacity + 2 * guard, &mem);
     dc_job_keep(j, s);
     if (status != DC_OK) {
-        free(s);
+        dc_xfree(s);
         return status;
     }
     rt->stats.allocs++;
@@ -312,15 +311,15 @@ dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t by
         return DC_OK;
     if (d->ops->copy != NULL)
         return d->ops->copy(d, j, to->mem, from->mem, bytes);
-    void *host = malloc(bytes);
+    void *host = dc_try_realloc(NULL, bytes);
     if (host == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    dc_job_defer(j, free, host);
+    dc_job_defer(j, dc_xfree, host);
     dc_status status = d->ops->download(d, j, host, from->mem, bytes);
     if (status == DC_OK)
         status = d->ops->upload(d, j, to->mem, host, bytes);
     dc_job_keep(j, host);
-    free(host);
+    dc_xfree(host);
     return status;
 }
 
@@ -358,14 +357,14 @@ static void show(dc_tensor *t, dc_store *s, const dc_type *type)
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **out)
 {
     dc_store *s;
-    dc_tensor *t = calloc(1, sizeof *t);
+    dc_tensor *t = dc_try_alloc(sizeof *t);
     if (t == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    dc_job_defer(j, free, t);
+    dc_job_defer(j, dc_xfree, t);
     const dc_status status = dc_store_new(rt, j, dc_type_bytes(type), &s);
     dc_job_keep(j, t);
     if (status != DC_OK) {
-        free(t);
+        dc_xfree(t);
         return status;
     }
     show(t, s, type);
@@ -399,7 +398,7 @@ void dc_tensor_release(dc_tensor *t)
         s->shown = t->next;
     if (t->next != NULL)
         t->next->prev = t->prev;
-    free(t);
+    dc_xfree(t);
     if (s->shown == NULL && !s->owned)
         dc_store_free(s);
 }
@@ -430,7 +429,7 @@ static dc_status clear(dc_store *s, dc_job *j)
 static char *copy_text(const char *s)
 {
     const size_t n = s == NULL ? 0 : strlen(s) + 1;
-    char *copy = n ? malloc(n) : NULL;
+    char *copy = n ? dc_try_realloc(NULL, n) : NULL;
     return copy == NULL ? NULL : memcpy(copy, s, n);
 }
 
@@ -456,7 +455,7 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label)
 dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
                       dc_cell **out)
 {
-    dc_cell *c = calloc(1, sizeof *c);
+    dc_cell *c = dc_try_alloc(sizeof *c);
     if (c == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
@@ -484,8 +483,8 @@ void dc_cell_release(dc_cell *c)
         return;
     if (c->store != NULL)
         dc_store_disown(c->store);
-    free(c->label);
-    free(c);
+    dc_xfree(c->label);
+    dc_xfree(c);
 }
 
 dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads)
@@ -523,6 +522,6 @@ void dc_cell_label(dc_cell *c, const char *label)
     char *copy = copy_text(label);
     if (copy == NULL && label != NULL)
         dc_nomem();
-    free(c->label);
+    dc_xfree(c->label);
     c->label = copy;
 }

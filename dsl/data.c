@@ -182,7 +182,7 @@ static dc_status idx_body(dc_job *j, void *arg)
     void *data;
     dc_tensor *t;
     DC_TRY(dc_idx_read(j, a->path, &type, &data));
-    dc_job_defer(j, free, data);
+    dc_job_defer(j, dc_xfree, data);
     DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
     dc_tensor_defer(j, t);
     DC_TRY(dev->ops->upload(dev, j, t->store->mem, data, dc_type_bytes(&type)));

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -169,12 +168,12 @@ static dc_status read_open(const idx_file *f, dc_type *type, void **data)
     DC_TRY(read_magic(f, type));
     DC_TRY(read_sizes(f, type));
     const int64_t n = dc_type_count(type);
-    unsigned char *room = malloc((size_t)n);
+    unsigned char *room = dc_try_realloc(NULL, (size_t)n);
     if (room == NULL)
         return dc_fail(f->job, DC_ERR_NOMEM, NULL);
     const dc_status status = read_elements(f, type, room);
     if (status != DC_OK) {
-        free(room);
+        dc_xfree(room);
         return status;
     }
     *data = room;

@@ -12,7 +12,7 @@
 #include "core/job.h"
 
 /*
- * The whole file: *type gets u8 and the sizes, *data the elements, to be freed with free(). A file
+ * The whole file: *type gets u8 and the sizes, *data the elements, to be freed with dc_xfree. A file
  * that cannot be opened or read is FILE; one that is not exactly an idx file is FORMAT. Both name
  * the path and what is wrong. Nothing is allocated that the file is too short to fill.
  */

@@ -42,7 +42,7 @@ void dc_safetensors_close(dc_st_file *f)
         return;
     if (f->fd >= 0)
         close(f->fd);
-    free(f->header);
+    dc_xfree(f->header);
     DC_VEC_FREE(f->tensor);
     DC_VEC_FREE(f->text);
     dc_xfree(f->path);
@@ -370,7 +370,7 @@ static dc_status load_header(dc_st_file *f, dc_job *j)
     dc_json r;
     DC_TRY(dc_infile_open(j, f->path, &f->fd, &f->st));
     DC_TRY(read_length(f, j, &n));
-    f->header = malloc(n + 1);
+    f->header = dc_try_realloc(NULL, n + 1);
     if (f->header == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     DC_TRY(dc_infile_read(j, f->path, f->fd, LENGTH, f->header, n, &got));

@@ -9,7 +9,6 @@
 #include "jit/target.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 64, FRESH = 0xff };
@@ -48,8 +47,7 @@ static const dc_target *sim_target(const dc_device *d)
 static dc_status sim_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
     DC_UNUSED(d);
-    *out =
-        bytes > PTRDIFF_MAX / 2 ? NULL : aligned_alloc(ALIGN, dc_align_up(bytes + !bytes, ALIGN));
+    *out = bytes > PTRDIFF_MAX / 2 ? NULL : dc_try_aligned(ALIGN, bytes);
     if (*out == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     memset(*out, FRESH, bytes);

@@ -2,6 +2,7 @@
  * The part of deepc.h that needs no Lua: contexts. This is where core, jit and the backends meet.
  */
 #include "backends/registry.h"
+#include "core/heap.h"
 #include "core/rt.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
@@ -17,6 +18,7 @@ _Static_assert(DC_OK == 0 && DC_E_TYPE == 1 && DC_E_VALUE == 2 && DC_E_STATE == 
 typedef struct opening {
     dc_config cfg; /* as far as the host's header knows it */
     dc_rt *rt;
+    dc_heap *heap;   /* of the host; NULL none */
     const char *bad; /* variable of the environment that could not be read */
 } opening;
 
@@ -112,7 +114,9 @@ static dc_status make_context(dc_job *j, void *arg)
     const dc_log log = {.write = o->cfg.log, .ctx = o->cfg.log_ctx};
     DC_UNUSED(j);
     dc_opts_init(&opt, &o->bad);
+    opt.heap = o->heap;
     o->rt = dc_rt_new(&opt, &log);
+    o->rt->heap = o->heap;
     o->rt->version = DC_VERSION;
     o->rt->on_bug = o->cfg.on_bug;
     o->rt->on_bug_ctx = o->cfg.bug_ctx;
@@ -139,6 +143,14 @@ static bool read_config(const dc_config *cfg, dc_config *out)
     return true;
 }
 
+/* The heap is the last of what it gave. */
+static void close_context(dc_rt *rt)
+{
+    dc_heap *heap = rt->heap;
+    dc_rt_free(rt);
+    dc_heap_free(heap);
+}
+
 dc_status dc_open(const dc_config *cfg, dc_rt **out)
 {
     opening o = {.rt = NULL};
@@ -147,14 +159,19 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
     *out = NULL;
     if (!read_config(cfg, &o.cfg))
         return DC_E_VALUE;
+    if (o.cfg.alloc != NULL && (o.heap = dc_heap_new(o.cfg.alloc, o.cfg.alloc_ctx)) == NULL)
+        return DC_E_NOMEM;
+    none.heap = o.heap;
     dc_job_init(&first, &none, NULL);
     dc_status s = dc_protect(&first, make_context, &o);
     dc_job_fini(&first);
-    if (s != DC_OK)
+    if (s != DC_OK) {
+        dc_heap_free(o.heap);
         return s;
+    }
     s = dc_protect(&o.rt->job, configure, &o);
     if (s == DC_E_NOMEM) {
-        dc_rt_free(o.rt);
+        close_context(o.rt);
         return s;
     }
     o.rt->broken = s != DC_OK;
@@ -164,7 +181,8 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
 
 void dc_close(dc_rt *rt)
 {
-    dc_rt_free(rt);
+    if (rt != NULL)
+        close_context(rt);
 }
 
 void dc_interrupt(dc_rt *rt)

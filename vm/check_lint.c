@@ -587,6 +587,6 @@ void dc_lint_close(dc_lint *l)
         return;
     DC_VEC_FREE(l->word);
     DC_VEC_FREE(l->at);
-    free(l->text);
+    dc_xfree(l->text);
     dc_xfree(l);
 }

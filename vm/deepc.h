@@ -71,11 +71,20 @@ typedef struct dc_config {
      * Either is DC_E_NOMEM, and what was there before stays as it was.
      */
     size_t memory_limit;
+    /*
+     * Where the context's memory comes from; NULL: malloc. As lua_Alloc: gives new_size bytes, aligned as
+     * malloc does, resizes block (old_size > 0), takes it back (new_size = 0); NULL says that there is
+     * none, which becomes DC_E_NOMEM. Called by several threads at once. All of it is given back by
+     * dc_close. It covers what deepc allocates, tensors on the CPU included; not the Lua state's own
+     * memory, machine code and threads' stacks, nor what the C library and LLVM take for themselves.
+     */
+    void *(*alloc)(void *alloc_ctx, void *block, size_t old_size, size_t new_size);
+    void *alloc_ctx;
 } dc_config;
 
-#define DC_CONFIG_INIT                                              \
-    {                                                               \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0 \
+#define DC_CONFIG_INIT                                                          \
+    {                                                                           \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL \
     }
 
 /*

@@ -407,7 +407,7 @@ int dc_replay(const char *path)
         drop(&got);
         drop(&want);
     }
-    free(s.text);
+    dc_xfree(s.text);
     free(s.set);
     return well ? 0 : 1;
 }

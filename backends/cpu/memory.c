@@ -3,12 +3,11 @@
  *
  * A reservation is address space that nothing may touch, of which a growing part at the begin is
  * opened. The device knows its reservations, since giving one back needs its size; there are few,
- * one per context as a rule.
+ * one per context as a rule. A host that gives the memory itself has none: addresses are not its to give.
  */
 #define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
 #include "backends/cpu/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -31,7 +30,7 @@ dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
     if (bytes > PTRDIFF_MAX - HUGE_PAGE)
         return no_memory(j);
     const size_t size = dc_align_up(bytes > 0 ? bytes : 1, align);
-    void *mem = aligned_alloc(align, size);
+    void *mem = dc_try_aligned(align, size);
     if (mem == NULL)
         return no_memory(j);
     if (align == HUGE_PAGE)
@@ -52,7 +51,7 @@ static dc_reservation *find_reservation(dc_cpu *cpu, const void *mem)
 dc_status dc_cpu_reserve(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
     dc_cpu *cpu = cpu_of(d);
-    if (bytes > PTRDIFF_MAX - 2 * (size_t)HUGE_PAGE)
+    if (dc_heap_is_given() || bytes > PTRDIFF_MAX - 2 * (size_t)HUGE_PAGE)
         return no_memory(j);
     DC_ROOM(cpu->reserved); /* may unwind, so first */
     const size_t size = dc_align_up(bytes > 0 ? bytes : 1, HUGE_PAGE) + HUGE_PAGE;
@@ -89,7 +88,7 @@ void dc_cpu_release(dc_device *d, void *mem)
     dc_cpu *cpu = cpu_of(d);
     dc_reservation *r = find_reservation(cpu, mem);
     if (r == NULL) {
-        free(mem);
+        dc_free_aligned(mem);
         return;
     }
     munmap(r->base, r->size);

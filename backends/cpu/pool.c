@@ -18,7 +18,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -300,7 +299,7 @@ dc_cpu_pool *dc_cpu_pool_new(int64_t threads)
     const uint32_t width = (uint32_t)dc_max_i64(wish, 1);
     const size_t workers = sizeof(dc_cpu_pool) + width * sizeof(worker);
     const size_t bytes = workers + width * sizeof(share);
-    dc_cpu_pool *p = aligned_alloc(LINE, bytes); /* multiples of LINE */
+    dc_cpu_pool *p = dc_try_aligned(LINE, bytes);
     if (p == NULL)
         dc_nomem();
     memset(p, 0, bytes);
@@ -328,11 +327,11 @@ void dc_cpu_pool_free(dc_cpu_pool *p)
             pthread_join(p->worker[i].thread, NULL);
     }
     for (uint32_t i = 0; i < p->width; i++)
-        free(p->worker[i].scratch);
+        dc_free_aligned(p->worker[i].scratch);
     pthread_cond_destroy(&p->wake);
     pthread_cond_destroy(&p->done);
     pthread_mutex_destroy(&p->lock);
-    free(p);
+    dc_free_aligned(p);
 }
 
 uint32_t dc_cpu_pool_width(const dc_cpu_pool *p)
@@ -347,10 +346,10 @@ dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes)
     if (bytes > PTRDIFF_MAX / 2)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     for (uint32_t i = 0; i < p->width; i++) {
-        void *mem = aligned_alloc(LINE, dc_align_up(bytes, LINE));
+        void *mem = dc_try_aligned(LINE, dc_align_up(bytes, LINE));
         if (mem == NULL)
             return dc_fail(j, DC_ERR_NOMEM, NULL); /* p->scratch still tells the least */
-        free(p->worker[i].scratch);
+        dc_free_aligned(p->worker[i].scratch);
         p->worker[i].scratch = mem;
     }
     p->scratch = bytes;

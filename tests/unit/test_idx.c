@@ -54,7 +54,7 @@ static size_t slurp(unsigned char *to, size_t most)
 /* Reads `from`, leaving type, data and message. */
 static dc_status read_from(const char *from)
 {
-    free(data);
+    dc_xfree(data);
     job.err = (dc_err){0};
     message[0] = '\0';
     const dc_status status = dc_idx_read(&job, from, &type, &data);
@@ -300,7 +300,7 @@ int main(void)
     test_mutations();
     test_fashion_mnist();
 
-    free(data);
+    dc_xfree(data);
     dc_job_fini(&job);
     unlink(path);
     rmdir(dir);

@@ -433,7 +433,7 @@ static void after_idx(bool done)
     CHECK((file_data != NULL) == done);
     if (done)
         same(file_data, 6);
-    free(file_data);
+    dc_xfree(file_data);
     file_data = NULL;
 }
 
