@@ -6,9 +6,13 @@
  *      element-wise or movement node is computed inside the groups that use it. Parameters and
  *      constants are read where needed and belong to no group.
  *
- * A group is one loop nest over the common shape of its outputs, with at most one reduction or
- * product (`reduce`) evaluated at each position. A result that is itself a parameter has no group.
- * Groups are not ordered; jit/plan.c orders them.
+ * A group is one loop nest. Its outputs have one element for each of its rows; reductions and
+ * products are evaluated at each row, one after the other. In a group by rows the reduced axes are
+ * the last ones of `shape`, so that a row of it lies in one piece: outputs may also have one element
+ * for each of its points (rows times columns), a later reduction may read what an earlier one gave,
+ * and values that several of them need are kept for the row (`kept`).
+ *
+ * A result that is itself a parameter has no group. Groups are not ordered; jit/plan.c orders them.
  */
 #ifndef DC_JIT_FUSE_H
 #define DC_JIT_FUSE_H
@@ -16,12 +20,18 @@
 #include "core/graph.h"
 
 typedef struct dc_group {
-    uint32_t nout, nin;
-    dc_ref *out;   /* stored, all of one shape */
+    uint32_t nout, nin, nafter, nreduce, nkept;
+    dc_ref *out;   /* stored; of one shape, unless by rows */
     dc_ref *in;    /* read: parameters and outputs of other groups */
-    uint32_t nafter;
     dc_ref *after; /* outputs of other groups that a barrier wants to have been computed */
-    dc_ref reduce; /* the RED or DOT inside, or 0; may also be one of `out` */
+    dc_ref
+        *reduce; /* ascending; each may also be one of `out`. Not by rows: all over the same axes */
+    bool by_rows;
+    dc_ref
+        shape; /* by rows: a node whose dims before `split` are the rows, the others the columns */
+    int split;
+    dc_ref
+        *kept; /* by rows, ascending: computed once for a row or its points, used several times */
 } dc_group;
 
 typedef struct dc_groups {

@@ -78,9 +78,21 @@ static void promote(box **order, uint32_t n)
     order[0] = b;
 }
 
+/* Any order, the same ones in every run. */
+static void shuffle(box **order, uint32_t n, uint64_t *state)
+{
+    for (uint32_t i = n; i > 1; i--) {
+        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint32_t k = (uint32_t)((*state >> 33) % i);
+        box *b = order[k];
+        order[k] = order[i - 1];
+        order[i - 1] = b;
+    }
+}
+
 /*
- * The largest first; then again and again, with what stuck out placed before everything else, until
- * nothing is wasted or it has been tried often enough. The best stays.
+ * The largest first; then again and again, with what stuck out placed before everything else; then
+ * in any order; until nothing is wasted or it has been tried often enough. The best stays.
  */
 static void place_well(dc_arena *a, box *b, uint32_t n, size_t lower_bound)
 {
@@ -88,14 +100,17 @@ static void place_well(dc_arena *a, box *b, uint32_t n, size_t lower_bound)
     size_t *best_at = DC_NEW_ARRAY(a, size_t, n), best = SIZE_MAX;
     const uint64_t work = (uint64_t)n * n / ((uint64_t)MANY * MANY);
     const uint64_t tries = 1 + TRIES / (work + 1);
+    uint64_t state = 0;
     for (uint32_t i = 0; i < n; i++)
         order[i] = &b[i];
-    for (uint64_t t = 0; t < tries && best > lower_bound; t++) {
+    for (uint64_t t = 0; t < 2 * tries && best > lower_bound; t++) {
         const size_t bytes = place(order, n, others);
         for (uint32_t i = 0; i < n && bytes < best; i++)
             best_at[i] = b[i].at;
         best = bytes < best ? bytes : best;
-        if (n > 0)
+        if (t >= tries)
+            shuffle(order, n, &state);
+        else if (n > 0)
             promote(order, n);
     }
     for (uint32_t i = 0; i < n; i++)

@@ -118,9 +118,16 @@ static void log_groups(pipeline *p)
         print_refs(number, x->out, x->nout, &p->text);
         dc_text_puts(&p->text, " <-");
         print_refs(number, x->in, x->nin, &p->text);
-        if (x->reduce != 0)
+        for (uint32_t i = 0; i < x->nreduce; i++)
             dc_text_printf(&p->text, "; %s %%%u",
-                           dc_op_row_of(dc_node_at(p->fn, x->reduce)->op)->name, number[x->reduce]);
+                           dc_op_row_of(dc_node_at(p->fn, x->reduce[i])->op)->name,
+                           number[x->reduce[i]]);
+        if (x->by_rows)
+            dc_text_puts(&p->text, "; by rows");
+        if (x->nkept > 0) {
+            dc_text_puts(&p->text, ", keeps");
+            print_refs(number, x->kept, x->nkept, &p->text);
+        }
         dc_text_puts(&p->text, "\n");
     }
     log_text(p, DC_CH_FUSE);

@@ -656,6 +656,10 @@ static void put_buffers(render *r)
                  scalar_type(r, b->dtype, true));
             continue;
         }
+        if (b->scope == DC_SCOPE_SCRATCH) {
+            line(r, "%%b%u = getelementptr inbounds i8, ptr %%scratch, i64 %l", n, (int64_t)b->at);
+            continue;
+        }
         line(r, "%%b%u.p = getelementptr inbounds ptr, ptr %%buf, i64 %u", n, b->param);
         line(r, "%%b%u = load ptr, ptr %%b%u.p, align 8", n, n);
     }

@@ -38,7 +38,7 @@ function TestLaunches:test_softmax()
     return x:softmax(2)
   end)
   f(dc.ones "f32[64, 1000]")
-  check(f, 4, 1) -- maximum; exponentials; sum; division. Allowed: a row needs no other row
+  check(f, 1, 1) -- a row needs no other row
 end
 
 function TestLaunches:test_layer_norm()
@@ -49,7 +49,7 @@ function TestLaunches:test_layer_norm()
     return centred / (variance + 1e-5):sqrt() * w + b
   end)
   f(dc.ones "f32[64, 512]", dc.ones "f32[512]", dc.zeros "f32[512]")
-  check(f, 6, 1) -- sum; mean; centred; sum of squares; deviation; the rest
+  check(f, 1, 1)
 end
 
 function TestLaunches:test_adam_over_six_tensors()
@@ -93,5 +93,5 @@ function TestLaunches:test_step_of_the_example()
   -- Allowed: three products forward (the last with the rows' softmax and losses), one sum of losses
   -- with the check of the labels, two products for the gradients of activations, three for those
   -- of weights, biases and their updates inside
-  check(f, 26, 9)
+  check(f, 20, 9)
 end

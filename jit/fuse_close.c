@@ -1,0 +1,190 @@
+/*
+ * What is left to say of each group once every node has a place (jit/fuse.c): what it reads, what it
+ * has to wait for, and, by rows, which values are kept.
+ *
+ * Kept are values that several parts of a row's computation need (each reduction is a part, storing
+ * is the last) and that cost more than reading them back. Of a chain of operations that the same
+ * parts need, only the last value is kept.
+ */
+#include "jit/fuse_impl.h"
+
+#include <string.h>
+
+enum { COSTLY_OPS = 12, KEPT_BYTES = 1 << 17 };
+
+typedef struct gathering {
+    fusing *w;
+    uint32_t g;
+    uint32_t *seen, *seen_after; /* by ref: g + 1 when visited for group g */
+    DC_VEC(dc_ref) in, after;
+} gathering;
+
+static void gather_after(gathering *v, dc_ref r);
+
+static void gather(gathering *v, dc_ref r)
+{
+    fusing *w = v->w;
+    if (v->seen[r] == v->g + 1)
+        return;
+    v->seen[r] = v->g + 1;
+    const bool elsewhere = w->node[r].memory && w->node[r].home != v->g;
+    if (fuse_is_param(w, r) || elsewhere) {
+        DC_PUSH_IN(w->a, v->in, r);
+        return;
+    }
+    for (int i = 0; i < fuse_reads(w, r); i++)
+        gather(v, fuse_at(w, r)->in[i]);
+    if (fuse_at(w, r)->op == DC_OP_BARRIER)
+        gather_after(v, fuse_at(w, r)->in[1]);
+}
+
+/* What has to be there before r, as far as it has memory. */
+static void gather_after(gathering *v, dc_ref r)
+{
+    fusing *w = v->w;
+    if (v->seen_after[r] == v->g + 1 || fuse_is_param(w, r))
+        return;
+    v->seen_after[r] = v->g + 1;
+    if (w->node[r].memory && w->node[r].home != v->g) {
+        DC_PUSH_IN(w->a, v->after, r);
+        return;
+    }
+    for (int i = 0; i < fuse_reads(w, r); i++)
+        gather_after(v, fuse_at(w, r)->in[i]);
+}
+
+static void find_inputs(fusing *w)
+{
+    uint32_t *seen = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
+    uint32_t *seen_after = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
+    for (uint32_t g = 0; g < w->group.n; g++) {
+        gathering v = {.w = w, .g = g, .seen = seen, .seen_after = seen_after};
+        dc_group *x = &w->group.at[g].g;
+        for (uint32_t i = 0; i < x->nout; i++)
+            gather(&v, x->out[i]);
+        x->in = v.in.at;
+        x->nin = v.in.n;
+        x->after = v.after.at;
+        x->nafter = v.after.n;
+    }
+}
+
+/* Kept values -------------------------------------------------------------------------------- */
+
+typedef struct parts {
+    fusing *w;
+    uint32_t g;
+    uint32_t *mask; /* by ref: bit i: reduction i needs it; the bit after the last: storing */
+    uint32_t *cost; /* by ref: operations that reading back would save */
+    bool *kept;
+    dc_ref last; /* largest ref met */
+} parts;
+
+static bool is_inside(const parts *p, dc_ref r)
+{
+    const fuse_node *x = &p->w->node[r];
+    return !fuse_is_param(p->w, r) && !(x->memory && x->home != p->g);
+}
+
+/* r is computed for part `bit`. */
+static void need(parts *p, dc_ref r, uint32_t bit)
+{
+    const dc_op_class c = fuse_class(p->w, r);
+    if (!is_inside(p, r) || (p->mask[r] & bit) != 0)
+        return;
+    p->mask[r] |= bit;
+    if (r > p->last)
+        p->last = r;
+    for (int i = 0; i < fuse_reads(p->w, r) && c != DC_CLASS_RED; i++)
+        need(p, fuse_at(p->w, r)->in[i], bit);
+}
+
+/* Is there a use of r, inside the group, that is not just the next step of the same chain? */
+static bool ends_chain(const parts *p, dc_ref r)
+{
+    const fuse_node *x = &p->w->node[r];
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = p->w->user[x->first_user + i];
+        if (p->mask[u] == 0)
+            continue;
+        if (++uses > 1 || p->mask[u] != p->mask[r] || fuse_class(p->w, u) != DC_CLASS_EW)
+            return true;
+    }
+    return uses == 0;
+}
+
+static void weigh(parts *p, dc_ref r)
+{
+    const fuse_group *x = &p->w->group.at[p->g];
+    const int64_t count = dc_node_count(fuse_at(p->w, r));
+    const uint8_t flags = dc_op_row_of(fuse_at(p->w, r)->op)->flags;
+    const dc_op_class c = fuse_class(p->w, r);
+    if (c == DC_CLASS_RED)
+        return;
+    uint32_t cost = c != DC_CLASS_EW ? 0 : (flags & DC_OPF_COSTLY) != 0 ? COSTLY_OPS : 1;
+    for (int i = 0; i < fuse_reads(p->w, r); i++) {
+        const dc_ref o = fuse_at(p->w, r)->in[i];
+        if (p->mask[o] != 0 && !p->kept[o])
+            cost += p->cost[o];
+    }
+    p->cost[r] = cost < GROUP_OPS ? cost : GROUP_OPS;
+    const bool several = (p->mask[r] & (p->mask[r] - 1)) != 0;
+    p->kept[r] = several && c == DC_CLASS_EW && p->w->node[r].aligned &&
+                 p->w->node[r].home == p->g && (count == x->rows || count == x->points) &&
+                 cost > RECOMPUTE_OPS && ends_chain(p, r);
+}
+
+static void find_kept(fusing *w, uint32_t g)
+{
+    uint32_t members = 0;
+    for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
+        members++;
+    w->group.at[g].g.kept = DC_NEW_ARRAY(w->a, dc_ref, members);
+    const dc_mark mark = dc_arena_mark(&w->j->scratch);
+    dc_group *x = &w->group.at[g].g;
+    parts p = {.w = w, .g = g};
+    p.mask = DC_NEW_ARRAY(&w->j->scratch, uint32_t, w->fn->node.n);
+    p.cost = DC_NEW_ARRAY(&w->j->scratch, uint32_t, w->fn->node.n);
+    p.kept = DC_NEW_ARRAY(&w->j->scratch, bool, w->fn->node.n);
+    for (uint32_t i = 0; i < x->nreduce; i++)
+        need(&p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
+    for (uint32_t i = 0; i < x->nout; i++)
+        need(&p, x->out[i], 1u << x->nreduce);
+    int64_t bytes = 0;
+    const int64_t columns = w->group.at[g].points / w->group.at[g].rows;
+    for (dc_ref r = 1; r <= p.last; r++) {
+        if (p.mask[r] == 0)
+            continue;
+        weigh(&p, r);
+        const bool point = dc_node_count(fuse_at(w, r)) != w->group.at[g].rows;
+        const int64_t more = (point ? columns : 1) * 8;
+        if (p.kept[r] && bytes + more > KEPT_BYTES)
+            p.kept[r] = false;
+        if (!p.kept[r])
+            continue;
+        bytes += more;
+        x->kept[x->nkept++] = r;
+    }
+    dc_arena_rewind(&w->j->scratch, mark);
+}
+
+static bool stores_points(const fusing *w, uint32_t g)
+{
+    const fuse_group *x = &w->group.at[g];
+    for (uint32_t i = 0; i < x->g.nout; i++)
+        if (dc_node_count(fuse_at(w, x->g.out[i])) != x->rows)
+            return true;
+    return false;
+}
+
+void dc_fuse_close(fusing *w)
+{
+    find_inputs(w);
+    for (uint32_t g = 0; g < w->group.n; g++) {
+        fuse_group *x = &w->group.at[g];
+        x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || stores_points(w, g));
+        if (x->g.by_rows)
+            find_kept(w, g);
+    }
+}

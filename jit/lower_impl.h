@@ -1,0 +1,67 @@
+/* What the files of lowering share (jit/lower.c tells how it goes). */
+#ifndef DC_JIT_LOWER_IMPL_H
+#define DC_JIT_LOWER_IMPL_H
+
+#include "jit/lower.h"
+
+typedef struct memo_entry {
+    dc_ix pos[DC_MAX_RANK];
+    const dc_range *guard;
+    dc_vx value;
+    struct memo_entry *next;
+} memo_entry;
+
+typedef struct lowering {
+    dc_job *j;
+    const dc_group *group;
+    const dc_func *fn;
+    dc_kernel *k;
+    uint32_t *buf_of; /* by ref: buffer of an input, or local of a reduction or kept value */
+    bool *is_local;   /* by ref: which of the two */
+    dc_ix column;     /* by rows: where in its row a kept value is wanted */
+    dc_ix out_pos[DC_MAX_RANK];
+    dc_pred guard;     /* range tests of the paddings above */
+    memo_entry **memo; /* by ref */
+} lowering;
+
+typedef struct nest { /* loops, the outermost first */
+    uint32_t axis[2 * DC_MAX_RANK];
+    int n;
+} nest;
+
+/* What values of the dtype are computed as. */
+static inline dc_dtype dc_lower_computed(dc_dtype t)
+{
+    return dc_dtype_is_short(t) ? DC_F32 : t;
+}
+
+/* The value of r at a position: one index for each of its dims. */
+dc_vx dc_lower_node(lowering *w, dc_ref r, const dc_ix *pos);
+/* A value, computed of a node of dtype t, as it is in memory; the same brought to dtype t. */
+dc_vx dc_lower_as_stored(lowering *w, dc_vx v, dc_dtype t);
+dc_vx dc_lower_cast(lowering *w, dc_vx v, dc_dtype t);
+
+dc_ix dc_lower_linear(dc_kernel *k, const dc_node *n, const dc_ix *pos);
+void dc_lower_delinear(dc_kernel *k, dc_ix at, int rank, const int64_t *dim, dc_ix *pos);
+
+/* The place in n, of equally many elements, that corresponds to `at` in the dims given. */
+void dc_lower_at(lowering *w, const dc_node *n, int rank, const int64_t *dim, const dc_ix *at,
+                 dc_ix *pos);
+
+/* Axes for the dims given: one flat one, or one each (none for size 1). Fills pos. */
+void dc_lower_axes(lowering *w, bool flat, const char *prefix, int rank, const int64_t *dim,
+                   bool reduce, nest *loops, dc_ix *pos);
+dc_stmt *dc_lower_wrap(dc_kernel *k, const nest *loops, dc_stmt *body);
+/* Forgets values: another loop begins. */
+void dc_lower_forget(lowering *w);
+
+/* acc = identity; the loops round `add` come next in the list. */
+typedef struct accumulation {
+    dc_stmt *init, *add;
+} accumulation;
+accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term);
+
+/* lower_rows.c: the body of a group by rows; w->out_pos is the row, an index for each of its dims. */
+dc_stmt *dc_lower_row(lowering *w, bool flat);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * The body of a group by rows (jit/fuse.h): reductions over the columns of a row and kept values in
+ * the order of their refs, which is one that computes everything before it is read; then the outputs
+ * with an element for each point; then those with one for the row. Each part is a loop over the
+ * columns with an axis of its own.
+ */
+#include "jit/lower_impl.h"
+
+#include <stdio.h>
+
+typedef struct row {
+    lowering *w;
+    bool flat;
+    int rank, split; /* of the shape; dims from split on are columns */
+    const int64_t *dim;
+    uint32_t reductions, others; /* loops so far, for their names */
+    dc_stmt *first, **last;
+} row;
+
+typedef struct columns { /* one loop over them */
+    nest loops;
+    dc_ix pos[DC_MAX_RANK]; /* row and column */
+} columns;
+
+static void append(row *x, dc_stmt *s)
+{
+    *x->last = s;
+    while (*x->last != NULL)
+        x->last = &(*x->last)->next;
+}
+
+static columns over_columns(row *x, bool reduce)
+{
+    columns c = {0};
+    lowering *w = x->w;
+    const uint32_t n = reduce ? x->reductions++ : x->others++;
+    const char prefix[3] = {reduce ? 'k' : 'n', n > 0 ? (char)('a' + n) : '\0', '\0'};
+    dc_lower_axes(w, x->flat, prefix, x->rank - x->split, x->dim + x->split, reduce, &c.loops,
+                  c.pos + x->split);
+    w->column = dc_ix_const(w->k, 0);
+    for (int i = 0; i < x->rank; i++)
+        if (i < x->split)
+            c.pos[i] = w->out_pos[i];
+        else
+            w->column = dc_ix_add(w->k, dc_ix_mul(w->k, w->column, x->dim[i]), c.pos[i]);
+    dc_lower_forget(w);
+    return c;
+}
+
+static dc_vx at_point(row *x, const columns *c, dc_ref r)
+{
+    dc_ix pos[DC_MAX_RANK];
+    dc_lower_at(x->w, dc_node_at(x->w->fn, r), x->rank, x->dim, c->pos, pos);
+    return dc_lower_node(x->w, r, pos);
+}
+
+static dc_vx at_row(row *x, dc_ref r)
+{
+    dc_ix pos[DC_MAX_RANK];
+    dc_lower_at(x->w, dc_node_at(x->w->fn, r), x->split, x->dim, x->w->out_pos, pos);
+    return dc_lower_node(x->w, r, pos);
+}
+
+static bool is_point(const row *x, dc_ref r)
+{
+    int64_t rows = 1;
+    for (int i = 0; i < x->split; i++)
+        rows *= x->dim[i];
+    return dc_node_count(dc_node_at(x->w->fn, r)) != rows;
+}
+
+static void reduce(row *x, dc_ref r)
+{
+    const columns c = over_columns(x, true);
+    const dc_vx term = at_point(x, &c, dc_node_at(x->w->fn, r)->in[0]);
+    const accumulation a = dc_lower_accumulate(x->w, r, term);
+    append(x, a.init);
+    append(x, dc_lower_wrap(x->w->k, &c.loops, a.add));
+}
+
+/* A local of one element, or of one for each column. */
+static void keep(row *x, dc_ref r)
+{
+    lowering *w = x->w;
+    dc_kernel *k = w->k;
+    const bool point = is_point(x, r);
+    columns c = {0};
+    char name[16];
+    int64_t count = 1;
+    if (point)
+        c = over_columns(x, false);
+    else
+        dc_lower_forget(w);
+    for (int i = x->split; point && i < x->rank; i++)
+        count *= x->dim[i];
+    const dc_vx v = point ? at_point(x, &c, r) : at_row(x, r);
+    snprintf(name, sizeof name, "kept%u", k->buf.n);
+    const uint32_t buf =
+        dc_buffer_new(k, name, (dc_dtype)k->vx.at[v].dtype, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
+    dc_stmt *set = dc_stmt_set(k, 1);
+    set->put[0] = (dc_put){buf, point ? w->column : dc_ix_const(k, 0), v};
+    append(x, dc_lower_wrap(k, &c.loops, set));
+    w->buf_of[r] = buf;
+    w->is_local[r] = true;
+}
+
+/* Outputs of one kind, all in one assignment. */
+static void store(row *x, bool points)
+{
+    lowering *w = x->w;
+    const dc_group *g = w->group;
+    uint32_t n = 0;
+    columns c = {0};
+    for (uint32_t i = 0; i < g->nout; i++)
+        n += is_point(x, g->out[i]) == points;
+    if (n == 0)
+        return;
+    if (points)
+        c = over_columns(x, false);
+    else
+        dc_lower_forget(w);
+    dc_stmt *set = dc_stmt_set(w->k, n);
+    n = 0;
+    for (uint32_t i = 0; i < g->nout; i++) {
+        if (is_point(x, g->out[i]) != points)
+            continue;
+        const dc_node *node = dc_node_at(w->fn, g->out[i]);
+        dc_ix at = dc_ix_const(w->k, 0);
+        for (int d = 0; d < (points ? x->rank : x->split); d++)
+            at = dc_ix_add(w->k, dc_ix_mul(w->k, at, x->dim[d]), points ? c.pos[d] : w->out_pos[d]);
+        const dc_vx v = points ? at_point(x, &c, g->out[i]) : at_row(x, g->out[i]);
+        set->put[n++] = (dc_put){i, at, dc_lower_as_stored(w, v, node->dtype)};
+    }
+    append(x, dc_lower_wrap(w->k, &c.loops, set));
+}
+
+dc_stmt *dc_lower_row(lowering *w, bool flat)
+{
+    const dc_group *g = w->group;
+    const dc_node *shape = dc_node_at(w->fn, g->shape);
+    row x = {.w = w, .flat = flat, .rank = shape->rank, .split = g->split, .dim = shape->dim};
+    x.last = &x.first;
+    for (uint32_t r = 0, k = 0; r < g->nreduce || k < g->nkept;) {
+        if (k == g->nkept || (r < g->nreduce && g->reduce[r] < g->kept[k]))
+            reduce(&x, g->reduce[r++]);
+        else
+            keep(&x, g->kept[k++]);
+    }
+    store(&x, true);
+    store(&x, false);
+    return x.first;
+}
