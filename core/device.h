@@ -32,6 +32,7 @@ typedef struct dc_target {
     int lanes;           /* simt: threads that read each other's registers; 0 none */
     size_t group_bytes;  /* simt: memory that a group shares, at most */
     size_t l1, l2;       /* bytes of data cache of one core */
+    size_t l3;           /* of the cache that cores share; 0: none, or not known */
 } dc_target;
 
 typedef enum dc_item_kind {

@@ -43,6 +43,8 @@ static const char *check_buffer(const dc_flat *f, uint32_t n)
     if (b->count < 0 || !dc_mul_ok(b->count, (int64_t)dc_dtype_size((dc_dtype)b->dtype), &bytes) ||
         bytes > MAX_BYTES)
         return "a buffer has no size";
+    if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
+        return "a buffer that streams is no output";
     switch ((dc_scope)b->scope) {
     case DC_SCOPE_PARAM:
         for (uint32_t m = 0; m < n; m++)

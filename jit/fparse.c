@@ -205,6 +205,8 @@ static dc_status read_buffer_facts(parser *p, dc_buffer *b)
                 continue;
             DC_TRY(read_count(p, INT64_MAX, &number));
             b->at = (size_t)number;
+        } else if (dc_scan_accept(&p->scan, "stream")) {
+            b->stream = true;
         } else if (dc_scan_accept(&p->scan, "param")) {
             DC_TRY(read_count(p, UINT32_MAX, &number));
             b->param = (uint32_t)number;

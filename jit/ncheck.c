@@ -344,6 +344,8 @@ static void check_access(checking *c, const access *a)
     if (c->failed)
         return;
     const dc_ix_node *x = &c->k->ix.at[a->at];
+    if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
+        complain(c, "no output, but marked to stream", b->name);
     if (a->stores && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_IN)
         complain(c, "store to an input", b->name);
     if (!a->guarded && !c->dead && (x->lo + a->lo < 0 || x->hi + a->hi >= b->count))

@@ -133,6 +133,7 @@ typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT, DC_MODE_INOUT } dc_mode;
 typedef struct dc_buffer {
     char name[16]; /* "x0", "out0", "acc0" */
     uint8_t dtype, scope, mode;
+    bool stream;   /* OUT, stored once and read later if at all: stores may pass by the caches */
     int64_t count; /* elements */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */

@@ -2,7 +2,7 @@
  * The text of a nest back to a kernel.
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
- *   param     = name ":" dtype "[" count "]" ["out" | "inout"]
+ *   param     = name ":" dtype "[" count "]" ["out" ["stream"] | "inout"]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]"
  *   statement = "for" name "in" extent ["reduce"] [kind] and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
@@ -238,12 +238,15 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
         mode = DC_MODE_OUT;
     else if (scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "inout"))
         mode = DC_MODE_INOUT;
+    const bool stream = scope == DC_SCOPE_PARAM && mode == DC_MODE_OUT &&
+                        dc_np_accept_word(p, "stream");
     for (uint32_t i = 0; i < p->k->buf.n; i++)
         if (strcmp(p->k->buf.at[i].name, name) == 0)
             return dc_np_refuse(p, "two buffers '%s'", name);
     if (p->k->buf.n == MAX_NAMES)
         return dc_np_refuse(p, "more than %d buffers", MAX_NAMES);
-    dc_buffer_new(p->k, name, t, count, scope, mode);
+    const uint32_t buf = dc_buffer_new(p->k, name, t, count, scope, mode);
+    p->k->buf.at[buf].stream = stream;
     return true;
 }
 

@@ -474,6 +474,7 @@ static void print_head(const dc_kernel *k, dc_text *out)
         dc_text_puts(out, n++ > 0 ? ", " : "");
         print_buffer(&k->buf.at[i], out);
         dc_text_puts(out, modes[k->buf.at[i].mode]);
+        dc_text_puts(out, k->buf.at[i].stream ? " stream" : "");
     }
     dc_text_printf(out, ")%s {\n", k->strict ? " strict" : "");
 }

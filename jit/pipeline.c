@@ -10,6 +10,7 @@
 #include "jit/limit.h"
 #include "jit/lower.h"
 #include "jit/plan.h"
+#include "jit/stream.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -258,6 +259,8 @@ static void collect(pipeline *p)
 {
     for (uint32_t g = 0; g < p->nkernel; g++) {
         p->entry_of[g] = NO_ENTRY;
+        if (p->kernel[g] != NULL)
+            dc_stream_mark(p->kernel[g], &p->groups.at[g], &p->plan, p->env->target);
         if (p->kernel[g] != NULL)
             p->entry_of[g] = dc_codegen_add(&p->gen, p->kernel[g]);
         p->kernel[g] = NULL;

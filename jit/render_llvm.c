@@ -501,6 +501,13 @@ static void put_load(render *r, dc_fv v)
     put_from_memory(r, v);
 }
 
+/* Only whole vectors at their own alignment: code generation has nothing for the others. */
+static bool passes_by(const render *r, const dc_finst *i)
+{
+    const size_t bytes = i->lanes * dc_dtype_size((dc_dtype)i->type);
+    return r->f->buf.at[i->buf].stream && i->lanes > 1 && bytes >= 16 && i->align >= bytes;
+}
+
 static void put_store(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
@@ -518,7 +525,8 @@ static void put_store(render *r, dc_fv v)
         line(r, "store %s %s, ptr %s, align %d", memory_type(r, i->type, i->lanes).s, value.s,
              address, (int)i->align);
     } else {
-        line(r, "store %T, ptr %s, align %d", i->in[1], address, (int)i->align);
+        line(r, "store %T, ptr %s, align %d%s", i->in[1], address, (int)i->align,
+             passes_by(r, i) ? ", !nontemporal !0" : "");
     }
 }
 
@@ -686,7 +694,19 @@ static void put_body(render *r)
     }
 }
 
-static void put_kernel(render *r)
+/* On x86 stores past the caches are ordered with no others. */
+static void put_fence(render *r, const dc_target *target)
+{
+    bool streams = false;
+    for (uint32_t n = 0; n < r->f->buf.n; n++)
+        streams |= r->f->buf.at[n].stream;
+    if (!streams || strncmp(target->triple, "x86_64", 6) != 0)
+        return;
+    line(r, "call void @llvm.x86.sse.sfence()");
+    declare(r, "void @llvm.x86.sse.sfence()");
+}
+
+static void put_kernel(render *r, const dc_target *target)
 {
     const dc_mark mark = dc_arena_mark(&r->j->scratch);
     dc_text_printf(r->out,
@@ -697,6 +717,7 @@ static void put_kernel(render *r)
     dc_text_puts(r->out, "entry:\n");
     put_buffers(r);
     put_body(r);
+    put_fence(r, target);
     dc_text_puts(r->out, "  ret void\n}\n");
     dc_arena_rewind(&r->j->scratch, mark);
 }
@@ -717,7 +738,7 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
         dc_text_printf(out, "target triple = \"%s\"\n", target->triple);
     for (uint32_t i = 0; i < n; i++) {
         r->f = kernels[i];
-        put_kernel(r);
+        put_kernel(r, target);
     }
     dc_text_puts(out, "\n");
     if (r->declared.s != NULL)
@@ -725,6 +746,7 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
     dc_text_printf(
         out, "\nattributes #0 = { nounwind \"no-builtins\" \"prefer-vector-width\"=\"%d\" }\n",
         target->vector_bytes * 8);
+    dc_text_puts(out, "!0 = !{i32 1}\n");
     dc_job_keep(j, &r->declared);
     dc_text_free(&r->declared);
     return DC_OK;

@@ -42,6 +42,25 @@ static size_t cache_size(int name, size_t otherwise)
                 F("avx512vbmi", "avx512vbmi") F("avx512vnni", "avx512vnni")                       \
                     F("avx512bf16", "avx512bf16")
 
+/*
+ * Bytes of the data cache of level 3 that a core reaches, by the leaf of Intel or that of AMD; 0 if
+ * it has none. sysconf gives the sum of a whole processor, which no core has.
+ */
+static size_t shared_cache(void)
+{
+    static const unsigned leaves[] = {4, 0x8000001d};
+    for (size_t l = 0; l < DC_COUNTOF(leaves); l++)
+        for (unsigned n = 0; n < 8; n++) {
+            unsigned a = 0, b = 0, c = 0, d = 0;
+            if (!__get_cpuid_count(leaves[l], n, &a, &b, &c, &d) || (a & 31) == 0)
+                break;
+            if ((a >> 5 & 7) == 3)
+                return ((size_t)(b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
+                       ((size_t)c + 1);
+        }
+    return 0;
+}
+
 /* Not every compiler has a name for it. The registers it works on are those of AVX. */
 static bool has_f16c(void)
 {
@@ -114,6 +133,11 @@ static dc_status need_x86(dc_job *j)
 
 #else
 
+static size_t shared_cache(void)
+{
+    return 0;
+}
+
 static void detect_native(dc_target *t)
 {
     DC_UNUSED(t);
@@ -158,6 +182,7 @@ dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu)
     snprintf(t->dialect, sizeof t->dialect, "llvm");
     t->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     t->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+    t->l3 = shared_cache();
     cpu->llvm_cpu = l->cpu;
     if (l == &native) {
         detect_native(t);

@@ -1,0 +1,15 @@
+/*
+ * Which outputs of a kernel are stored past the caches: those that would push everything else out
+ * of them and be gone themselves before anybody reads them.
+ */
+#ifndef DC_JIT_STREAM_H
+#define DC_JIT_STREAM_H
+
+#include "core/device.h"
+#include "jit/nest.h"
+#include "jit/plan.h"
+
+/* Marks buffers of the kernel that group g was lowered to. Before equal kernels are joined. */
+void dc_stream_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const dc_target *t);
+
+#endif
