@@ -155,7 +155,7 @@ static void place(planner *p, dc_fv v)
 {
     const dc_finst *i = at(p, v);
     const bool control = dc_kop_row_of((dc_kop)i->op)->form == DC_KFORM_CTRL;
-    if (i->op == DC_K_SCATTER) {
+    if (i->op == DC_K_SCATTER || dc_kop_zips((dc_kop)i->op)) {
         flush(p);
         DC_PUSH_IN(p->a, p->pending, v);
         flush(p);

@@ -5,7 +5,7 @@
  *
  * Lanes. An instruction of n lanes becomes n turns of a loop. Neighbours join one loop as long as no
  * lane touches memory that another lane of it writes; scalars between them go before the loop. A
- * scatter stands by itself, since lanes may meet there.
+ * scatter stands by itself, since lanes may meet there, and so does a zip, which reads other lanes.
  *
  * Contraction. In a kernel that is not strict a product used once, in the same block, by an addition
  * or subtraction is contracted to fma. That it is decided here, and compilers are told to contract

@@ -173,11 +173,13 @@ static const char *check_conv(const check *c, const dc_finst *i, const dc_finst 
 
 static const char *check_same(const dc_kop_row *row, const dc_finst *i, const dc_finst *const *in)
 {
-    if (dc_ftype_is_short(i->type))
-        return "arithmetic on 16-bit floats";
     for (int n = 0; n < row->n; n++)
         if (!like(in[n], i))
             return "operand and result differ in type";
+    if (dc_kop_zips((dc_kop)i->op))
+        return i->lanes % 2 == 0 ? NULL : "halves of an odd number of lanes";
+    if (dc_ftype_is_short(i->type))
+        return "arithmetic on 16-bit floats";
     return row->llvm[dc_kop_column(i->type)][0] != '\0' ? NULL : "an operand of a type without it";
 }
 

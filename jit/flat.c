@@ -150,6 +150,8 @@ static uint64_t fold_value(dc_kop op, uint64_t a, uint64_t c)
 
 static bool foldable(dc_kop op, int type)
 {
+    if (dc_kop_zips(op))
+        return false;
     if (type == DC_INDEX || type == DC_U32)
         return op != DC_K_SHL && op != DC_K_SHR;
     return type == DC_BOOL && (op == DC_K_AND || op == DC_K_OR || op == DC_K_XOR);

@@ -142,6 +142,11 @@ static inline bool dc_kop_pure(dc_kop op)
     return dc_kop_row_of(op)->form < DC_KFORM_LANE;
 }
 
+static inline bool dc_kop_zips(dc_kop op)
+{
+    return op == DC_K_ZIP_LOW || op == DC_K_ZIP_HIGH;
+}
+
 /* A load whose value does not depend on when it runs. */
 bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i);
 

@@ -263,12 +263,16 @@ static dc_fv zero_of(flattener *l, dc_dtype t, int lanes)
 uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf)
 {
     const dc_ix_node *x = fl_ix(l, a);
-    uint64_t all = (uint64_t)x->c | 64;
+    uint64_t all = 64, c = (uint64_t)x->c;
     for (uint32_t n = 0; n < x->n; n++) {
         const dc_atom_node *t = &l->k->atom.at[x->term[n].atom];
-        if (t->kind != DC_ATOM_AXIS || l->bind[t->axis].kind != BIND_LANES)
+        const int kind = t->kind == DC_ATOM_AXIS ? (int)l->bind[t->axis].kind : BIND_NONE;
+        if (kind == BIND_CONST)
+            c += (uint64_t)(x->term[n].coef * l->bind[t->axis].c);
+        else if (kind != BIND_LANES)
             all |= (uint64_t)x->term[n].coef;
     }
+    all |= c;
     const uint64_t elements = all & (0 - all);
     const uint64_t bytes = elements * dc_dtype_size((dc_dtype)l->k->buf.at[buf].dtype);
     return (uint16_t)(bytes > 64 ? 64 : bytes);
@@ -313,6 +317,101 @@ static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 }
 
 /*
+ * An unrolled axis along which the position moves by 1, of at least as many steps as there are
+ * lanes; its step c is one of a whole block of them. DC_NO_AXIS: there is none.
+ */
+static uint32_t axis_of_rows(const flattener *l, dc_ix a, int64_t *c)
+{
+    const dc_ix_node *x = fl_ix(l, a);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        if (t->kind != DC_ATOM_AXIS || x->term[i].coef != 1 || l->bind[t->axis].kind != BIND_CONST)
+            continue;
+        *c = l->bind[t->axis].c;
+        if (*c - *c % l->lanes + l->lanes <= l->k->axis.at[t->axis].extent)
+            return t->axis;
+    }
+    return DC_NO_AXIS;
+}
+
+/*
+ * Does some statement store to an output at that position? Only there may the output lie in the
+ * memory of an input (jit/lower.h), whose other columns somebody may then be writing.
+ */
+static bool is_stored_at(const dc_kernel *k, const dc_stmt *first, dc_ix at)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_LOOP && is_stored_at(k, s->body, at))
+            return true;
+        for (uint32_t n = 0; n < s->nput; n++)
+            if (s->put[n].at == at && k->buf.at[s->put[n].buf].scope == DC_SCOPE_PARAM)
+                return true;
+    }
+    return false;
+}
+
+/*
+ * Column c of a block of as many rows as there are lanes, each a vector: the block is transposed in
+ * registers, log2(lanes) times zipping its first half with its second. All columns of an unrolled
+ * loop share that work. 0 where there is no block.
+ */
+static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t step)
+{
+    int64_t c = 0;
+    const int n = l->lanes;
+    const dc_buffer *b = &l->b->f->buf.at[v->buf];
+    bool affine = true;
+    if (step == 1 || step == 0 || (n & (n - 1)) != 0 || v->dtype == DC_BOOL ||
+        b->mode != DC_MODE_IN)
+        return 0;
+    const uint32_t axis = axis_of_rows(l, v->at, &c);
+    if (axis == DC_NO_AXIS || dc_ix_stride(l->k, v->at, axis, &affine) != 1 || !affine ||
+        is_stored_at(l->k, l->k->root, v->at))
+        return 0;
+    dc_fv *row = DC_NEW_ARRAY(&l->j->scratch, dc_fv, 2 * (size_t)n), *next = row + n;
+    for (int r = 0; r < n; r++) {
+        const dc_ix at = dc_ix_add(l->k, v->at, dc_ix_const(l->k, r * step - c % n));
+        row[r] = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
+                                             .lanes = (uint16_t)n,
+                                             .imm = 1,
+                                             .buf = v->buf,
+                                             .align = dc_fl_align(l, at, v->buf),
+                                             .in = {index_under(l, under, at, false)}});
+    }
+    for (int half = n / 2; half > 0; half /= 2) {
+        for (int r = 0; r < n / 2; r++) {
+            next[2 * r] = dc_fb_op2(l->b, DC_K_ZIP_LOW, row[r], row[r + n / 2]);
+            next[2 * r + 1] = dc_fb_op2(l->b, DC_K_ZIP_HIGH, row[r], row[r + n / 2]);
+        }
+        dc_fv *done = row;
+        row = next;
+        next = done;
+    }
+    return row[c % n];
+}
+
+static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
+{
+    bool affine;
+    const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
+    dc_finst mem = {.op = DC_K_GATHER,
+                    .lanes = (uint16_t)l->lanes,
+                    .imm = 1,
+                    .buf = v->buf,
+                    .align = (uint16_t)dc_dtype_size((dc_dtype)v->dtype)};
+    mem.in[1] = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
+    if (affine && (step == 1 || mask == 0)) {
+        mem.op = DC_K_LOAD;
+        mem.imm = (uint64_t)step;
+        mem.align = step == 1 ? dc_fl_align(l, v->at, v->buf) : mem.align;
+        mem.in[0] = index_under(l, c, v->at, false);
+    } else {
+        mem.in[0] = index_under(l, c, v->at, true);
+    }
+    return dc_fb_mem(l->b, &mem);
+}
+
+/*
  * Where all lanes stay inside the buffer it is read whole, and what the mask excludes is cleared
  * afterwards: masked accesses are slower, and to a local would keep it out of registers.
  */
@@ -322,23 +421,9 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
     const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
     const bool whole = l->guard == 0 && dc_fl_within(l, v->at, v->buf);
     const dc_fv own = dc_fl_both(l, c.all, c.lane);
-    dc_fv mask = whole ? 0 : dc_fl_both(l, dc_fl_both(l, l->guard, l->mask), own);
-    mask = mask != 0 ? dc_fb_splat(l->b, mask, l->lanes) : 0;
-    dc_finst mem = {.op = DC_K_GATHER,
-                    .lanes = (uint16_t)l->lanes,
-                    .imm = 1,
-                    .buf = v->buf,
-                    .align = (uint16_t)dc_dtype_size((dc_dtype)v->dtype)};
-    mem.in[1] = mask;
-    if (affine && (step == 1 || mask == 0)) {
-        mem.op = DC_K_LOAD;
-        mem.imm = (uint64_t)step;
-        mem.align = step == 1 ? dc_fl_align(l, v->at, v->buf) : mem.align;
-        mem.in[0] = index_under(l, c, v->at, false);
-    } else {
-        mem.in[0] = index_under(l, c, v->at, true);
-    }
-    const dc_fv r = dc_fb_mem(l->b, &mem);
+    dc_fv r = whole && affine ? load_column(l, v, c, step) : 0;
+    if (r == 0)
+        r = load_spread(l, v, c, whole ? 0 : dc_fl_both(l, dc_fl_both(l, l->guard, l->mask), own));
     if (!whole || own == 0)
         return r;
     return dc_fb_op3(l->b, DC_K_SELECT, dc_fb_splat(l->b, own, l->lanes), r,

@@ -237,6 +237,24 @@ static bool any(fi *m, const fi_step *s, uint64_t *v)
     return true;
 }
 
+static bool zip_from(const fi_step *s, uint64_t *v, int first)
+{
+    EACH v[s->out + n] = v[s->in[n & 1] + first + n / 2];
+    return true;
+}
+
+static bool zip_low(fi *m, const fi_step *s, uint64_t *v)
+{
+    DC_UNUSED(m);
+    return zip_from(s, v, 0);
+}
+
+static bool zip_high(fi *m, const fi_step *s, uint64_t *v)
+{
+    DC_UNUSED(m);
+    return zip_from(s, v, s->lanes / 2);
+}
+
 /* Choice ------------------------------------------------------------------------------------ */
 
 typedef struct row {
@@ -286,6 +304,10 @@ bool (*dc_fi_value_step(const fi *m, const fi_step *s))(fi *m, const fi_step *s,
         return splat;
     case DC_K_ANY:
         return any;
+    case DC_K_ZIP_LOW:
+        return zip_low;
+    case DC_K_ZIP_HIGH:
+        return zip_high;
     }
     const row *r = &rows[s->op];
     if (dc_ftype_is_float(s->from))

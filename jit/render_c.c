@@ -343,10 +343,33 @@ static void put_integer_op(render *r, const dc_finst *i)
         put(r, "%V %s %V", i->in[0], c, i->in[1]);
 }
 
+/* Half of the lanes from `first` on, in the loop over all. */
+static void put_half_lane(render *r, dc_fv v, int first)
+{
+    const dc_finst *i = at(r, v);
+    if (i->op == DC_K_LANES)
+        put(r, "(%s)((l / 2 + %d) * %l)", type_name(r, i->type, false), first, (int64_t)i->imm);
+    else if (dc_cplan_inline(i))
+        put(r, "%V", v);
+    else
+        put(r, "v%u[l / 2 + %d]", v, first);
+}
+
+static void put_zip(render *r, const dc_finst *i)
+{
+    const int first = i->op == DC_K_ZIP_HIGH ? i->lanes / 2 : 0;
+    put(r, "(l & 1) == 0 ? ");
+    put_half_lane(r, i->in[0], first);
+    put(r, " : ");
+    put_half_lane(r, i->in[1], first);
+}
+
 static void put_same(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
-    if (dc_ftype_is_number(i->type))
+    if (dc_kop_zips((dc_kop)i->op))
+        put_zip(r, i);
+    else if (dc_ftype_is_number(i->type))
         put_float_op(r, v);
     else
         put_integer_op(r, i);

@@ -22,6 +22,7 @@ typedef struct render {
     dc_text *out;
     dc_text declared; /* declarations, each a line, at the end of the module */
     char block[24];   /* the one being written */
+    int vector_bytes; /* of the target */
 } render;
 
 enum { NAME = 48 };
@@ -265,6 +266,22 @@ static void put_splat(render *r, dc_fv v)
          t.s, (int)i->lanes);
 }
 
+static void put_zip(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    const int half = i->lanes / 2, first = i->op == DC_K_ZIP_HIGH ? half : 0;
+    dc_text_printf(r->out, "  %%v%" PRIu32 " = shufflevector %s ", v,
+                   type_of(r, i->type, i->lanes).s);
+    put_value(r, i->in[0]);
+    dc_text_printf(r->out, ", %s ", type_of(r, i->type, i->lanes).s);
+    put_value(r, i->in[1]);
+    dc_text_printf(r->out, ", <%d x i32> <", i->lanes);
+    for (int n = 0; n < i->lanes; n++)
+        dc_text_printf(r->out, "%si32 %d", n > 0 ? ", " : "",
+                       first + n / 2 + (n & 1 ? i->lanes : 0));
+    dc_text_puts(r->out, ">\n");
+}
+
 static void put_any(render *r, dc_fv v)
 {
     const dc_fv a = at(r, v)->in[0];
@@ -501,11 +518,15 @@ static void put_load(render *r, dc_fv v)
     put_from_memory(r, v);
 }
 
-/* Only whole vectors at their own alignment: code generation has nothing for the others. */
+/*
+ * Only whole vectors at their own alignment: code generation has nothing for the others. What is
+ * wider than a register is stored in several.
+ */
 static bool passes_by(const render *r, const dc_finst *i)
 {
-    const size_t bytes = i->lanes * dc_dtype_size((dc_dtype)i->type);
-    return r->f->buf.at[i->buf].stream && i->lanes > 1 && bytes >= 16 && i->align >= bytes;
+    const int bytes = i->lanes * (int)dc_dtype_size((dc_dtype)i->type);
+    const int whole = bytes < r->vector_bytes ? bytes : r->vector_bytes;
+    return r->f->buf.at[i->buf].stream && i->lanes > 1 && whole >= 16 && i->align >= whole;
 }
 
 static void put_store(render *r, dc_fv v)
@@ -622,7 +643,10 @@ static void put_inst(render *r, dc_fv v)
         break;
     case DC_KFORM_SAME:
     case DC_KFORM_TEST:
-        put_table(r, v);
+        if (dc_kop_zips((dc_kop)i->op))
+            put_zip(r, v);
+        else
+            put_table(r, v);
         break;
     case DC_KFORM_PICK:
         if (!put_nonzero(r, v))
@@ -733,6 +757,7 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
     render *r = DC_NEW(&j->scratch, render);
     r->j = j;
     r->out = out;
+    r->vector_bytes = target->vector_bytes;
     dc_job_defer(j, free_text, &r->declared);
     if (target->triple[0] != '\0')
         dc_text_printf(out, "target triple = \"%s\"\n", target->triple);

@@ -1,7 +1,7 @@
 /*
  * Schedules by rule (jit/schedule.h). Four sketches over the nests that lowering writes:
  *
- *   map      no reduction: the last axis in vectors.
+ *   map      no reduction: the last axis in vectors (jit/schedule_map.c).
  *   columns  a reduction whose operands are read along the last output axis n with stride 1: sums
  *            over leading axes. Accumulators in registers, vectors along n, the reduction outside.
  *   product  the same with an operand that does not move along n (jit/schedule_product.c).
@@ -9,9 +9,9 @@
  *            end.
  *
  * Where no axis is read along memory, rows and columns are used with lanes that are apart in memory
- * (one scalar load each): arithmetic is still by vectors, and no sum waits for the one before. A
- * map does so only for costly operations. What is left keeps its naive loops. A move that does not
- * apply ends the sketch; what was done before it stands, since every prefix is a schedule.
+ * (one scalar load each): arithmetic is still by vectors, and no sum waits for the one before. What
+ * is left keeps its naive loops. A move that does not apply ends the sketch; what was done before it
+ * stands, since every prefix is a schedule.
  */
 #include "jit/schedule.h"
 
@@ -91,43 +91,6 @@ bool dc_sketch_grid(dc_sketch *s)
 {
     return s->k->root->kind != DC_STMT_LOOP ||
            dc_move_do(s->k, &s->why, "grid %s", dc_axis_name_of(s->k, s->k->root->axis).s);
-}
-
-/* map ---------------------------------------------------------------------------------------- */
-
-static bool is_costly(const dc_kernel *k)
-{
-    for (uint32_t v = 1; v < k->vx.n; v++)
-        if (k->vx.at[v].kind == DC_VX_OP &&
-            (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_COSTLY) != 0)
-            return true;
-    return false;
-}
-
-/* The last axis is too short for vectors: lanes along the one before, apart in memory. */
-static bool schedule_short(dc_sketch *s, const dc_shape *p)
-{
-    if (p->nout < 2 || dc_sketch_extent(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
-        return dc_sketch_grid(s);
-    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 2]);
-    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
-    return dc_move_do(s->k, &s->why, "split %s %d", m.s, s->lanes) &&
-           dc_move_do(s->k, &s->why, "reorder %s %s.i", n.s, m.s) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", m.s) && dc_sketch_grid(s);
-}
-
-static bool schedule_map(dc_sketch *s, const dc_shape *p)
-{
-    if (p->nout == 0)
-        return true;
-    const uint32_t n = p->out[p->nout - 1];
-    const int64_t extent = dc_sketch_extent(s, n);
-    if (extent < 4)
-        return schedule_short(s, p);
-    const int64_t lanes = dc_sketch_lanes(s, extent);
-    const dc_axis_name name = dc_axis_name_of(s->k, n);
-    return dc_move_do(s->k, &s->why, "split %s %lld", name.s, (long long)lanes) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
 }
 
 /* columns ------------------------------------------------------------------------------------ */
@@ -243,7 +206,7 @@ dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
     if (level < 2)
         return DC_OK;
     const bool done = t->simt         ? dc_schedule_simt(k, t, &p, &s.why)
-                      : p.add == NULL ? schedule_map(&s, &p)
+                      : p.add == NULL ? dc_schedule_map(&s, &p)
                                       : schedule_reduction(&s, &p);
     if (!done)
         dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s.why);

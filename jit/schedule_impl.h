@@ -1,5 +1,5 @@
 /*
- * What the files of schedules share: jit/schedule.c and jit/schedule_product.c for workers,
+ * What the files of schedules share: jit/schedule.c, jit/schedule_map.c, jit/schedule_product.c for workers,
  * jit/schedule_simt.c for groups.
  */
 #ifndef DC_JIT_SCHEDULE_IMPL_H
@@ -44,6 +44,9 @@ typedef struct dc_strides {
 } dc_strides;
 
 dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis);
+
+/* No reduction. */
+bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
 
 /* A sum whose terms have an operand along the last output axis and one that is not. */
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);

@@ -34,6 +34,6 @@ void dc_stream_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const 
     if (t->simt || t->l3 == 0 || (size_t)k->bytes < t->l3)
         return;
     for (uint32_t o = 0; o < g->nout; o++)
-        k->buf.at[o].stream = bytes_of(&k->buf.at[o]) >= t->l3 / 8 && !is_in_place(g, plan, o) &&
-                              !is_loaded(k, o);
+        k->buf.at[o].stream =
+            bytes_of(&k->buf.at[o]) >= t->l3 / 8 && !is_in_place(g, plan, o) && !is_loaded(k, o);
 }

@@ -243,6 +243,9 @@ static inline dc_fv value_of(flat_maker *m, int t, int lanes)
     if (what == 4)
         return dc_fb_op3(m->b, DC_K_SELECT, some(m, DC_BOOL, lanes), some(m, t, lanes),
                          some(m, t, lanes));
+    if (what == 6 && lanes > 1)
+        return dc_fb_op2(m->b, rng_below(m->r, 2) ? DC_K_ZIP_LOW : DC_K_ZIP_HIGH, some(m, t, lanes),
+                         some(m, t, lanes));
     if (what == 5 && lanes > 1 && is_integer(t))
         return dc_fb_lanes(m->b, t, lanes, rng_below(m->r, 9) - 4);
     if (t == DC_BOOL && what < 8)

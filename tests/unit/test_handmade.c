@@ -1,5 +1,5 @@
 /*
- * Seven kernels written by hand, and one of lanes (tests/kernel/NAME.nest) with a schedule for workers (NAME.cpu) and
+ * Eight kernels written by hand, and one of lanes (tests/kernel/NAME.nest) with a schedule for workers (NAME.cpu) and
  * one for groups of threads (NAME.simt): parsed, verified, run by the interpreters and by every device
  * that is there, after each prefix of each list of moves.
  *
@@ -45,6 +45,13 @@ static void softmax(double *const *p)
         for (int k = 0; k < 100; k++)
             p[0][100 * i + k] = exp(p[1][100 * i + k] - top) / sum;
     }
+}
+
+static void turn(double *const *p)
+{
+    for (int m = 0; m < 48; m++)
+        for (int n = 0; n < 32; n++)
+            p[0][32 * m + n] = p[1][48 * n + m] + p[2][32 * m + n];
 }
 
 static void layer_norm(double *const *p)
@@ -138,6 +145,7 @@ static const struct handmade {
     {"attention", attention, false, 40}, {"argmax", argmax, true, 1},
     {"product", product, true, 64},      {"total", total, true, 4000},
     {"updates", updates, true, 2},       {"lanes", lanes, true, 16},
+    {"turn", turn, true, 2},
 };
 
 /* Memory ------------------------------------------------------------------------------------------ */

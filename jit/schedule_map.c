@@ -1,0 +1,136 @@
+/*
+ * The rule for kernels without a reduction (jit/schedule_impl.h): the last axis in vectors, several
+ * at a time where there are many, so that one does not wait for the other.
+ *
+ * An operand that moves by 1 along another axis is turned: blocks of as many rows as there are lanes
+ * are read by rows and transposed in registers, which flattening does for an unrolled axis of rows.
+ * Where blocks do not fit, the same tiles at least use each line of the cache at once.
+ */
+#include "jit/move.h"
+#include "jit/schedule_impl.h"
+
+#include <string.h>
+
+enum {
+    BLOCKS = 4,         /* of a turned operand, beside each other */
+    WIDEST = 64,        /* lanes of an instruction at most */
+    MANY = 1 << 14,     /* elements from which on four vectors are computed at a time */
+    SOME = 1 << 11,     /* two */
+    MANY_REGISTERS = 32 /* with fewer, two at most */
+};
+
+static bool is_costly(const dc_kernel *k)
+{
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        if (k->vx.at[v].kind == DC_VX_OP &&
+            (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_COSTLY) != 0)
+            return true;
+    return false;
+}
+
+static bool do_split(dc_sketch *s, const dc_axis_name *axis, int64_t n)
+{
+    return dc_move_do(s->k, &s->why, "split %s %lld", axis->s, (long long)n);
+}
+
+/* The last axis is too short for vectors: lanes along the one before, apart in memory. */
+static bool schedule_short(dc_sketch *s, const dc_shape *p)
+{
+    if (p->nout < 2 || dc_sketch_extent(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
+        return dc_sketch_grid(s);
+    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 2]);
+    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
+    return do_split(s, &m, s->lanes) && dc_move_do(s->k, &s->why, "reorder %s %s.i", n.s, m.s) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", m.s) && dc_sketch_grid(s);
+}
+
+/* turned operands ----------------------------------------------------------------------------- */
+
+/* The place among the axes of one that a load moves along by 1, while it moves far along the last
+ * one; -1: there is none. */
+static int turned_axis(dc_kernel *k, const dc_shape *p)
+{
+    const uint32_t last = p->out[p->nout - 1];
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        bool affine = true;
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        const int64_t step = dc_ix_stride(k, n->at, last, &affine);
+        for (int i = p->nout - 2; i >= 0 && affine && step != 0 && step != 1; i--)
+            if (dc_ix_stride(k, n->at, p->out[i], &affine) == 1 && affine)
+                return i;
+    }
+    return -1;
+}
+
+/* Lanes that divide both extents, 4 at least; 0: none do. */
+static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
+{
+    int64_t lanes = s->lanes;
+    while (lanes >= 4 && (m % lanes != 0 || n % lanes != 0))
+        lanes /= 2;
+    return lanes >= 4 ? lanes : 0;
+}
+
+/*
+ * Blocks of m and n, one inside the other; several along m before the next along n, so that more than
+ * a line of each row is read at once.
+ */
+static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
+{
+    dc_kernel *k = s->k;
+    const dc_axis_name m = dc_axis_name_of(k, p->out[at]);
+    const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
+    const int64_t block =
+        block_lanes(s, dc_sketch_extent(s, p->out[at]), dc_sketch_extent(s, p->out[p->nout - 1]));
+    const int64_t lanes = block > 0 ? block : s->lanes;
+    int64_t blocks = block > 0 ? BLOCKS : 1;
+    while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0 && blocks > 1)
+        blocks /= 2;
+    if (!do_split(s, &m, blocks * lanes) || !do_split(s, &n, lanes))
+        return false;
+    for (int i = at + 1; i < p->nout - 1; i++)
+        if (!dc_move_do(k, &s->why, "reorder %s %s.i", dc_axis_name_of(k, p->out[i]).s, m.s))
+            return false;
+    if (!dc_move_do(k, &s->why, "reorder %s.o %s.i", n.s, m.s) ||
+        !dc_move_do(k, &s->why, "vectorize %s.i", n.s))
+        return false;
+    if (block == 0)
+        return dc_sketch_grid(s);
+    return (blocks == 1 || dc_move_do(k, &s->why, "split %s.i %lld", m.s, (long long)lanes)) &&
+           dc_move_do(k, &s->why, "unroll %s.i%s", m.s, blocks > 1 ? ".i" : "") &&
+           dc_sketch_grid(s);
+}
+
+/* others -------------------------------------------------------------------------------------- */
+
+/* Vectors at a time, as many as divide the extent. */
+static int64_t vectors_of(const dc_sketch *s, const dc_shape *p, int64_t extent, int64_t lanes)
+{
+    int64_t all = 1, most = s->t->vector_registers >= MANY_REGISTERS ? 4 : 2;
+    for (int i = 0; i < p->nout; i++)
+        all *= dc_sketch_extent(s, p->out[i]);
+    if (all < MANY)
+        most = all < SOME ? 1 : 2;
+    while (most > 1 && (extent % (most * lanes) != 0 || most * lanes > WIDEST))
+        most /= 2;
+    return most;
+}
+
+bool dc_schedule_map(dc_sketch *s, const dc_shape *p)
+{
+    if (p->nout == 0)
+        return true;
+    const uint32_t n = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, n);
+    if (extent < 4)
+        return schedule_short(s, p);
+    const int turned = turned_axis(s->k, p);
+    if (turned >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[turned]) >= 4)
+        return schedule_turned(s, p, turned);
+    const int64_t lanes = dc_sketch_lanes(s, extent);
+    const dc_axis_name name = dc_axis_name_of(s->k, n);
+    return do_split(s, &name, lanes * vectors_of(s, p, extent, lanes)) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
+}
