@@ -14,6 +14,7 @@
  *   gather(x, order or nil, first, count)   rows of x, on loan
  *   give_back(x)             ends a loan
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
+ *   near(table, name)        "is 'epochs' meant?" of the keys of a table, or nil
  *   entries(class)           the class, its functions entered through C (place.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
@@ -117,6 +118,15 @@ static int l_options(lua_State *L)
     luaL_checkstack(L, 8, "options");
     dc_args_options(L, d, 2, op, known);
     return 0;
+}
+
+static int l_near(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    if (dc_near_name(L, 1, NULL, luaL_checkstring(L, 2)) == NULL)
+        lua_pushnil(L);
+    return 1;
 }
 
 static int l_unknown(lua_State *L)
@@ -354,6 +364,7 @@ void dc_data_register(lua_State *L, dc_dsl *d)
                                   {"gather", l_gather},
                                   {"give_back", l_give_back},
                                   {"options", l_options},
+                                  {"near", l_near},
                                   {"entries", l_entries},
                                   {"module", l_module},
                                   {"checking", l_checking},

@@ -451,6 +451,7 @@ void dc_fn_close_all(dc_dsl *d);
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
 void dc_data_register(lua_State *L, dc_dsl *d);  /* data.c: internals on top */
 void dc_files_register(lua_State *L, dc_dsl *d); /* files.c: internals on top */
+void dc_terminal_register(lua_State *L, dc_dsl *d); /* terminal.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
 void dc_scope_register(lua_State *L, dc_dsl *d, int module);             /* scope.c */
 uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d); /* number of the innermost, 0 none */

@@ -160,6 +160,8 @@ static const struct {
     const char *name, *module;
 } written_in_lua[] = {
     {"load", "deepc.files"},
+    {"options", "deepc.options"},
+    {"progress", "deepc.progress"},
     {"save", "deepc.files"},
 };
 
@@ -322,6 +324,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     dc_data_register(L, d);
     dc_files_register(L, d);
     dc_layer_register(L, d);
+    dc_terminal_register(L, d);
     preload(L, d);
     lua_settop(L, module);
     guard_exit(L, d);

@@ -1191,6 +1191,48 @@ function dc.save(path, what, metadata) end
 ---@return table<string, string>|string[] # metadata; with `into`, the names of cells that got nothing
 function dc.load(path, into, options) end
 
+-- ---- Scripts ----
+
+---What a script was given on its command line: `--name value`, `--name=value`, `--flag`, `--no-flag`.
+---Each row is a name, a default and a text; the default tells the type: integer, number, string, flag.
+---More by name: `type` where there is no default, `choices`, `min`, `max`, `required`, `value`, what --help
+---calls it. `about` stands above the list in --help, which prints and ends the script; `rest` allows
+---arguments without a name. Dashes in names are `_` in the result.
+---
+---    local options, files = dc.options({
+---      about = "Trains a network.", rest = "[FILE...]",
+---      { "epochs", 5, "passes over the data", min = 1 },
+---      { "lr", 1e-3, "learning rate" },
+---      { "model", "mlp", "what to train", choices = { "mlp", "cnn" } },
+---      { "resume", false, "go on where the last run stopped" },
+---      { "loss-log", nil, "where to write losses", value = "FILE" },
+---    }, { "--epochs", "3", "--resume", "a.idx" })
+---    print(options.epochs, options.lr, options.loss_log, files[1])
+---
+---Errors: DC0101 for an option that is not known or a value that does not fit; DC0110 for reading a name
+---that is no option.
+---@param list table rows in order, about, rest
+---@param args? string[] `arg`
+---@return table # values by name
+---@return string[] # arguments without a name
+function dc.options(list, args) end
+
+---A loop that shows on stderr how far it is, how long it takes and how fast it is: a bar on a terminal,
+---else a line now and then. `metrics` is a table that the loop fills, or a function that returns one; what
+---is in it is read, tensors included, when a line is written and at no other time.
+---
+---    local shown = {}
+---    for i in dc.progress(3, { title = "steps", metrics = shown, show = "off" }) do
+---      shown.loss = dc.tensor(1 / i)
+---    end
+---
+---`total` is how many values there are, `size` how many items each is, where the iterator does not tell;
+---`every` so many seconds a line; `show` is "auto", "bar", "lines" or "off", and DEEPC_PROGRESS what auto is.
+---@param source function|table|integer an iterator such as set:batches(...), a list, or how often
+---@param options? table title, metrics, total, size, every, show
+---@return function # and what `for` needs besides
+function dc.progress(source, options) end
+
 -- ---- Looking at it ----
 
 ---Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...

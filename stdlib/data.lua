@@ -28,6 +28,9 @@ end
 local Set = {}
 Set.__index = Set
 
+-- Of iterators: how many values they give, and of how many rows each.
+core.lengths = setmetatable({}, { __mode = "k" })
+
 ---Rows of x with the rows of y that belong to them.
 ---
 ---    data.set(dc.zeros "f32[130, 2]", dc.iota(130))
@@ -90,7 +93,7 @@ function Set:batches(options)
     n = math.min(n, size) -- one is as good as all
   end
   local at, x, y = 0, nil, nil
-  return function()
+  local function next_batch()
     core.give_back(x)
     core.give_back(y)
     x, y = nil, nil
@@ -102,6 +105,9 @@ function Set:batches(options)
     at = at + count
     return x, y
   end
+  local batches = options.last == "keep" and (n + size - 1) // size or n // size
+  core.lengths[next_batch] = { batches, size } -- for dc.progress
+  return next_batch
 end
 
 -- The file as it is, or gzipped.

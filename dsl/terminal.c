@@ -1,0 +1,41 @@
+/*
+ * What dc.progress asks of the world: is stderr a terminal, how wide is it, what time is it.
+ *
+ *   terminal()    its number of columns, 80 if it does not tell, or nil where stderr is no terminal
+ *   clock()       seconds of a clock that never goes back
+ *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
+ */
+#define _DEFAULT_SOURCE
+#include "dsl/impl.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static int l_terminal(lua_State *L)
+{
+    struct winsize size = {0};
+    if (!isatty(STDERR_FILENO))
+        return 0;
+    const bool told = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    lua_pushinteger(L, told ? size.ws_col : 80);
+    return 1;
+}
+
+static int l_clock(lua_State *L)
+{
+    lua_pushnumber(L, (lua_Number)dc_clock_ns() * 1e-9);
+    return 1;
+}
+
+static int l_setting(lua_State *L)
+{
+    lua_pushstring(L, dc_dsl_of(L)->rt->opt.progress);
+    return 1;
+}
+
+void dc_terminal_register(lua_State *L, dc_dsl *d)
+{
+    static const luaL_Reg fn[] = {
+        {"terminal", l_terminal}, {"clock", l_clock}, {"setting", l_setting}, {NULL, NULL}};
+    dc_lib_add(L, d, fn);
+}

@@ -1,0 +1,291 @@
+-- dc.progress: a loop that shows on stderr how far it is. Its annotation is in api.lua.
+--
+-- On a terminal one line is drawn again and again, elsewhere lines follow each other, seldom. Metrics are
+-- read from the device when a line is written and at no other time. A line that was begun is ended when
+-- the loop is left, by whatever way: the fourth value that `for` receives is closed then.
+
+local _, core = ...
+
+local progress = {}
+
+local OP = "progress"
+
+-- Seconds between two lines.
+local EVERY = { bar = 0.1, lines = 10 }
+
+local shows = { auto = true, bar = true, lines = true, off = true }
+
+local function fail(hint, text, ...)
+  core.fail("ARG", OP, text:format(...), hint)
+end
+
+-- ---- texts ----
+
+local function time_text(seconds)
+  local s = math.floor(seconds + 0.5)
+  if s >= 3600 then
+    return ("%d:%02d:%02d"):format(s // 3600, s // 60 % 60, s % 60)
+  end
+  return ("%d:%02d"):format(s // 60, s % 60)
+end
+
+local function rate_text(rate)
+  return (rate >= 100 and "%.0f" or rate >= 10 and "%.1f" or "%.2f"):format(rate)
+end
+
+local function value_text(value)
+  if core.kind(value) then
+    value = value:item()
+  end
+  if math.type(value) == "float" then
+    return ("%.4g"):format(value)
+  end
+  return tostring(value)
+end
+
+-- "accuracy 0.91  loss 0.2731", in the order of the names.
+local function metrics_text(metrics)
+  if type(metrics) == "function" then
+    metrics = metrics()
+  end
+  local names, parts = {}, {}
+  for name, value in pairs(metrics or {}) do
+    names[#names + 1] = value ~= nil and name or nil
+  end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  for i, name in ipairs(names) do
+    parts[i] = ("%s %s"):format(tostring(name), value_text(metrics[name]))
+  end
+  return table.concat(parts, "  ")
+end
+
+-- The width in columns of UTF-8 text, about: one for each character.
+local function width_of(text)
+  return utf8.len(text) or #text
+end
+
+local function cut(text, width)
+  if width_of(text) <= width then
+    return text
+  end
+  local at = utf8.len(text) and utf8.offset(text, width + 1) or width + 1
+  return text:sub(1, at - 1)
+end
+
+-- ---- one loop ----
+
+local Loop = {}
+Loop.__index = Loop
+
+-- Values per second, and the seconds that are left. The first value is left out if there are others: it
+-- may have waited for a compilation.
+function Loop:speed(now)
+  local count, since = self.done, now - self.started
+  if count > 1 and self.first and now > self.first then
+    count, since = count - 1, now - self.first
+  end
+  local rate = since > 0 and count / since or 0
+  local left = self.total and rate > 0 and (self.total - self.done) / rate or nil
+  return rate, left
+end
+
+-- What stands before the bar and behind it.
+function Loop:texts(now)
+  local before, after = { self.title }, {}
+  local rate, left = self:speed(now)
+  before[#before + 1] = self.total and ("%d/%d"):format(self.done, self.total) or tostring(self.done)
+  if self.total and self.total > 0 then
+    before[#before + 1] = ("%3d%%"):format(self.done * 100 // self.total)
+  end
+  after[1] = time_text(now - self.started)
+  if left and self.done < self.total then
+    after[2] = "left " .. time_text(left)
+  end
+  if rate > 0 then
+    after[#after + 1] = rate_text(rate * (self.size or 1)) .. (self.size and " items/s" or " it/s")
+  end
+  local metrics = metrics_text(self.metrics)
+  after[#after + 1] = metrics ~= "" and metrics or nil
+  return table.concat(before, "  "), table.concat(after, "  ")
+end
+
+function Loop:line(now, columns)
+  local before, after = self:texts(now)
+  local room = columns - width_of(before) - width_of(after) - 6
+  if self.show == "bar" and self.total and self.total > 0 and room >= 10 then
+    room = math.min(room, 40)
+    local full = math.min(self.done * room // self.total, room)
+    local bar = ("="):rep(full) .. (full < room and ">" or "") .. (" "):rep(room - full - 1)
+    before = ("%s  [%s]"):format(before, bar)
+  end
+  return before .. "  " .. after
+end
+
+function Loop:write(text)
+  local ok = self.out:write(text)
+  if not ok then
+    self.show = "off" -- whoever listened is gone
+  end
+end
+
+function Loop:draw(now)
+  self.drawn = now
+  self.shown = self.done
+  if self.show == "lines" then
+    self:write(self:line(now, math.huge) .. "\n")
+    return
+  end
+  local columns = core.terminal() or 80
+  local text = cut(self:line(now, columns - 1), columns - 1)
+  local before = math.min(self.width, columns - 1)
+  self.width = width_of(text) -- first: Ctrl-C may end this function after it has written
+  self:write("\r" .. text .. (" "):rep(before - self.width))
+end
+
+-- Before the first value and after each. The clock is asked, nothing else happens until it is time for a line.
+function Loop:tick()
+  self.done = self.done + 1
+  if self.show ~= "off" then
+    local now = core.clock()
+    if self.done == 1 then
+      self.first = now
+    end
+    if now - self.drawn >= self.every then
+      self:draw(now)
+    end
+  end
+end
+
+-- The last line; `broken` where an error left the loop, when nothing more is read.
+function Loop:finish(broken)
+  if self.over then
+    return
+  end
+  self.over = true
+  if self.show ~= "off" and not broken and (self.shown ~= self.done or self.done == 0) then
+    self:draw(core.clock())
+  end
+  if self.show == "bar" and self.width > 0 then
+    self:write "\n"
+  end
+end
+
+-- ---- what is looped over ----
+
+local function callable(v)
+  local mt = getmetatable(v)
+  return type(v) == "function" or type(mt) == "table" and mt.__call ~= nil
+end
+
+local function count_to(n)
+  return function(_, i)
+    i = i + 1
+    return i <= n and i or nil
+  end, nil, 0
+end
+
+-- The values for `for`, how many there are, the rows of each.
+local function read_source(source, ...)
+  if math.type(source) == "integer" then
+    local f, s, c = count_to(source)
+    return { f, s, c }, math.max(source, 0)
+  elseif callable(source) then
+    local known = (core.lengths or {})[source] or {}
+    local mt = getmetatable(source)
+    local total = known[1] or type(mt) == "table" and mt.__len and #source or nil
+    return { source, ... }, total, known[2]
+  elseif type(source) == "table" then
+    local f, s, c = ipairs(source)
+    return { f, s, c }, #source
+  end
+  fail("for x, y in dc.progress(train:batches { size = 64 }) do", "an iterator, a list or a number is needed, not %s",
+    source == nil and "nil" or "a " .. type(source))
+end
+
+local function check_count(key, value)
+  if value ~= nil and (math.type(value) ~= "integer" or value < 0) then
+    fail(nil, "%s is an integer from 0, not %s", key, tostring(value))
+  end
+  return value
+end
+
+local function read_options(o)
+  core.options(OP, o, "total", "size", "title", "metrics", "every", "show")
+  o = o or {}
+  check_count("total", o.total)
+  check_count("size", o.size)
+  local metrics, every = type(o.metrics), o.every
+  if o.metrics ~= nil and metrics ~= "table" and metrics ~= "function" then
+    fail("local shown = {}; dc.progress(..., { metrics = shown }); shown.loss = loss",
+      "metrics are a table, or a function that returns one, not a %s", metrics)
+  elseif every ~= nil and (type(every) ~= "number" or every ~= every or every < 0) then
+    fail(nil, "every is a number of seconds from 0, not %s", tostring(every))
+  elseif o.show ~= nil and not shows[o.show] then
+    fail(nil, 'show is "auto", "bar", "lines" or "off", not %s', tostring(o.show))
+  end
+  return o
+end
+
+-- How it shows itself: what the call says, else the setting, else what stderr is.
+local function choose(show)
+  show = show or "auto"
+  if show == "auto" then
+    show = shows[core.setting()] and core.setting() or "auto"
+  end
+  if core.checking() or not (io and io.stderr) then
+    return "off"
+  elseif show == "auto" then
+    return core.terminal() and "bar" or "lines"
+  end
+  return show
+end
+
+-- Closes what the iterator gave to be closed, or the iterator itself.
+local function close_source(values, err)
+  for _, v in ipairs { values[4] or false, values[1] } do
+    local mt = v and getmetatable(v)
+    local close = type(mt) == "table" and mt.__close
+    if close then
+      close(v, err)
+    end
+  end
+end
+
+function progress.progress(source, ...)
+  local more = table.pack(...)
+  local o = read_options(more.n <= 1 and more[1] or nil)
+  local values, total, size
+  if more.n > 1 then -- the values of an iterator such as pairs(t)
+    values, total, size = read_source(source, ...)
+  else
+    values, total, size = read_source(source)
+  end
+  local now = core.clock()
+  local show = choose(o.show)
+  local loop = setmetatable({
+    total = o.total or total, size = o.size or size, title = o.title, metrics = o.metrics, show = show,
+    every = o.every or EVERY[show], out = io and io.stderr, started = now, drawn = now, done = -1, width = 0,
+  }, Loop)
+
+  local f, state, control = values[1], values[2], values[3]
+  local function pass(first, ...)
+    loop:tick()
+    if first == nil then
+      loop:finish()
+      return nil
+    end
+    control = first
+    return first, ...
+  end
+  local closer = setmetatable({}, {
+    __close = function(_, err)
+      loop:finish(err ~= nil)
+      close_source(values, err)
+    end,
+  })
+  return function()
+    return pass(f(state, control))
+  end, nil, nil, closer
+end
+
+return progress
