@@ -279,7 +279,7 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
             iota(s, r);
         return DC_OK;
     case DC_CLASS_CON:
-        return dc_eval_dot(s, r);
+        return op == DC_OP_CONV ? dc_eval_conv(s, r) : dc_eval_dot(s, r);
     case DC_CLASS_SAME:
         copy(s, r);
         return DC_OK;

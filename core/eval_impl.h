@@ -4,6 +4,7 @@
  *   eval.c      the walk over the nodes, sources, movement
  *   eval_ew.c   element-wise operations, and access to elements of every dtype
  *   eval_red.c  reductions and dot
+ *   eval_conv.c convolutions
  *   eval_idx.c  gather, scatter
  */
 #ifndef DC_CORE_EVAL_IMPL_H
@@ -11,7 +12,7 @@
 
 #include "core/eval.h"
 
-enum { DC_EVAL_CHUNK = 512, DC_EVAL_TEMPS = 3 };
+enum { DC_EVAL_CHUNK = 512, DC_EVAL_TEMPS = 4 };
 
 typedef struct dc_eval_state {
     dc_job *j;
@@ -61,6 +62,10 @@ void dc_eval_steps(int rank, const int64_t *dim, int64_t *step); /* of a dense r
 void dc_eval_ew(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_reduce(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_dot(dc_eval_state *s, dc_ref r);
+dc_status dc_eval_conv(dc_eval_state *s, dc_ref r);
+/* c[0..n) += a[0..kn) * b[kn][n], term by term in the order of k; doubles, or patterns of integers. */
+void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const void *a, const void *b,
+                  void *c);
 void dc_eval_gather(dc_eval_state *s, dc_ref r);
 dc_status dc_eval_scatter(dc_eval_state *s, dc_ref r);
 

@@ -198,6 +198,17 @@ static void rows_i(int64_t kn, int64_t n, const uint64_t *a, const uint64_t *b, 
             c[i] += a[k] * b[k * n + i];
 }
 
+void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const void *a, const void *b,
+                  void *c)
+{
+    if (!dc_dtype_is_float(t))
+        rows_i(kn, n, a, b, c);
+    else if (mode == DC_EVAL_STRICT && t != DC_F64)
+        rows_strict(kn, n, a, b, c);
+    else
+        rows_f(kn, n, a, b, c);
+}
+
 dc_status dc_eval_dot(dc_eval_state *s, dc_ref r)
 {
     const dc_node *nd = dc_node_at(s->f, r);
@@ -215,12 +226,8 @@ dc_status dc_eval_dot(dc_eval_state *s, dc_ref r)
     for (int64_t row = 0; row < a.extent[0] * m; row++) {
         const int64_t at_a = row * k, at_b = row / m * k * n;
         memset(s->temp[2], 0, (size_t)n * sizeof(double));
-        if (!floats)
-            rows_i(k, n, (uint64_t *)a.data + at_a, (uint64_t *)b.data + at_b, s->temp[2]);
-        else if (s->mode == DC_EVAL_STRICT && rt != DC_F64)
-            rows_strict(k, n, (double *)a.data + at_a, (double *)b.data + at_b, s->temp[2]);
-        else
-            rows_f(k, n, (double *)a.data + at_a, (double *)b.data + at_b, s->temp[2]);
+        dc_eval_rows(s->mode, rt, k, n, (double *)a.data + at_a, (double *)b.data + at_b,
+                     s->temp[2]); /* patterns have the size of doubles */
         if (floats)
             dc_eval_put_f(s->mode, rt, s->value[r], row * n, n, s->temp[2]);
         else

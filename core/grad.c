@@ -12,6 +12,7 @@
  */
 #include "core/grad.h"
 
+#include "core/conv.h"
 #include "core/custom.h"
 
 typedef struct vjp {
@@ -513,6 +514,13 @@ static void dot_vjp(const vjp *v)
         }
         give(v, side, dc_g_permute(v->f, dot_part(v, &d, side), from));
     }
+}
+
+static void conv_vjp(const vjp *v)
+{
+    for (int side = 0; side < 2; side++)
+        if (wants(v, side))
+            give(v, side, dc_conv_grad(v->f, v->r, v->g, side));
 }
 
 /* ---- the walk ---- */

@@ -11,6 +11,7 @@
  */
 #include "core/gtext.h"
 
+#include "core/conv.h"
 #include "core/scan.h"
 
 #include <ctype.h>
@@ -129,7 +130,7 @@ void dc_module_print(const dc_module *m, dc_text *out)
 
 /* ---- parse ---- */
 
-enum { MAX_ATTRS = 2 + 4 * DC_MAX_RANK };
+enum { MAX_ATTRS = DC_CONV_ATTRS }; /* those of conv are the most */
 
 typedef struct parser {
     dc_scan scan;

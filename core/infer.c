@@ -4,6 +4,7 @@
  * that order: dtype, dims, names (core/infer_names.c). Whatever comes in is checked, for the text
  * parser feeds anything.
  */
+#include "core/conv.h"
 #include "core/infer_impl.h"
 
 #include <stdio.h>
@@ -418,6 +419,14 @@ static dc_status shape_DOT(const dc_site *s)
             if ((d.used[side] >> i & 1) == 0)
                 s->out->dim[s->out->rank++] = s->in[side].dim[i];
     return DC_OK;
+}
+
+static dc_status shape_CONV(const dc_site *s)
+{
+    dc_conv c;
+    if (!dc_conv_read(s->attr, s->nattr, &c))
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "these attributes are no convolution's");
+    return dc_conv_shape(s->j, dc_site_name(s), &c, &s->in[0], &s->in[1], s->out);
 }
 
 /*

@@ -3,6 +3,7 @@
  * different names at one position are an error, an unnamed dim takes the other's name, a dim whose
  * extent changes loses its name. dtype and dims of the result are there and right.
  */
+#include "core/conv.h"
 #include "core/infer_impl.h"
 
 #include <string.h>
@@ -130,6 +131,21 @@ static dc_status names_dot(const dc_site *s)
         for (int i = 0; i < s->in[side].rank; i++)
             if ((d.used[side] >> i & 1) == 0)
                 s->out->name[to++] = s->in[side].name[i];
+    return DC_OK;
+}
+
+/* Channels that are added up agree where there is one group; dims under the window lose their names. */
+static dc_status names_conv(const dc_site *s)
+{
+    dc_conv c;
+    const char *inner;
+    if (!dc_conv_read(s->attr, s->nattr, &c))
+        DC_BUG("a convolution without attributes");
+    if (c.groups == 1)
+        DC_TRY(join_names(s, (int)c.in[1], (int)c.kernel[1], 2, &inner));
+    if (c.batch_groups == 1)
+        s->out->name[c.out[0]] = s->in[0].name[c.in[0]];
+    s->out->name[c.out[1]] = s->in[1].name[c.kernel[0]];
     return DC_OK;
 }
 

@@ -11,6 +11,7 @@
  * Results are the node asked for and whatever below it is read from elsewhere, too, so that reading
  * that later does not compute it again.
  */
+#include "core/conv.h"
 #include "core/eval.h"
 #include "core/lazy.h"
 
@@ -109,6 +110,13 @@ static int64_t work_of(const dc_lazy *n)
     const dc_op_row *row = dc_op_row_of((dc_op)n->op);
     const int64_t own = dc_type_count(&n->type);
     const int64_t read = n->nin > 0 ? dc_type_count(&n->in[0]->type) : 0;
+    if ((dc_op)n->op == DC_OP_CONV) { /* each element of the kernel but for its channel of the result */
+        const int64_t taps = dc_type_count(&n->in[1]->type);
+        dc_conv c;
+        return dc_conv_read(n->attr, n->nattr, &c) && taps > 0
+                   ? product(own, taps / n->in[1]->type.dim[c.kernel[0]])
+                   : own;
+    }
     if ((dc_op)n->op == DC_OP_DOT) {
         int64_t work = own;
         const int64_t nb = n->attr[0], nc = n->attr[1];

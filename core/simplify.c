@@ -577,6 +577,8 @@ static dc_ref simplify_reduce(const site *s)
 /* A product over no elements is a sum of nothing. */
 static dc_ref simplify_dot(const site *s)
 {
+    if (s->op == DC_OP_CONV)
+        return dc_node_count(operand(s, 1)) == 0 ? emit_const(s, 0) : 0;
     const int nb = (int)s->attr[0], nc = (int)s->attr[1];
     for (int i = 0; i < nc; i++)
         if (operand(s, 0)->dim[s->attr[2 + 2 * nb + i]] == 0)

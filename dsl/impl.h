@@ -446,6 +446,7 @@ void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell
 dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
 void dc_grad_register(lua_State *L, dc_dsl *d, int module);   /* grad.c */
 void dc_custom_register(lua_State *L, dc_dsl *d, int module); /* custom.c */
+void dc_conv_register(lua_State *L, dc_dsl *d, int module);   /* conv.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);     /* fn.c */
 void dc_fn_close_all(dc_dsl *d);
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */

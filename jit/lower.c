@@ -326,6 +326,8 @@ static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
 {
     dc_kernel *k = w->k;
     dc_ix pos[2][DC_MAX_RANK];
+    if (n->op == DC_OP_CONV)
+        return dc_lower_conv_term(w, n, red_pos);
     if (n->op != DC_OP_DOT) {
         const dc_node *a = dc_node_at(w->fn, n->in[0]);
         for (int i = 0, o = 0, r = 0; i < a->rank; i++)
@@ -363,6 +365,8 @@ static int reduced_dims(const lowering *w, const dc_node *n, int64_t *dim)
             dim[rank++] = i->dim[k];
         return rank;
     }
+    if (n->op == DC_OP_CONV)
+        return dc_lower_conv_terms(w->fn, n, dim);
     if (n->op == DC_OP_DOT) {
         const int nb = (int)n->attr[0], nc = (int)n->attr[1];
         for (int i = 0; i < nc; i++)
@@ -379,8 +383,8 @@ accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term)
 {
     dc_kernel *k = w->k;
     const dc_node *n = dc_node_at(w->fn, r);
-    const bool is_dot = n->op == DC_OP_DOT;
-    const dc_op combine = is_dot ? DC_OP_ADD : (dc_op)dc_op_row_of(n->op)->combine;
+    const bool is_product = dc_op_is((dc_op)n->op, DC_CLASS_CON);
+    const dc_op combine = is_product ? DC_OP_ADD : (dc_op)dc_op_row_of(n->op)->combine;
     const dc_ix zero = dc_ix_const(k, 0);
     const dc_dtype t = dc_lower_computed(n->dtype);
     char name[16] = "acc";
@@ -388,7 +392,7 @@ accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term)
         snprintf(name, sizeof name, "acc%u", k->buf.n);
     const uint32_t acc = dc_buffer_new(k, name, t, 1, DC_SCOPE_LOCAL, DC_MODE_OUT);
     const accumulation x = {dc_stmt_set(k, 1), dc_stmt_set(k, 1)};
-    const uint64_t identity = dc_op_identity(is_dot ? DC_OP_SUM : n->op, t);
+    const uint64_t identity = dc_op_identity(is_product ? DC_OP_SUM : n->op, t);
     x.init->put[0] = (dc_put){acc, zero, dc_vx_const(k, t, identity)};
     const dc_vx in[2] = {dc_vx_load(k, acc, zero, (dc_pred){0}), dc_lower_cast(w, term, t)};
     x.add->put[0] = (dc_put){acc, zero, dc_vx_op(k, combine, t, in, 2)};
@@ -436,7 +440,14 @@ static dc_ref first_reduction(const lowering *w)
     return w->group->nreduce > 0 ? w->group->reduce[0] : 0;
 }
 
-/* E_64_10 element-wise, R_64_k10 a reduction, D a product, S a scatter, W several steps to a row. */
+static bool is_conv(const lowering *w)
+{
+    const dc_ref r = first_reduction(w);
+    return r != 0 && dc_node_at(w->fn, r)->op == DC_OP_CONV;
+}
+
+/* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, S a scatter, W several steps
+ * to a row. */
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
     const bool rows = w->group->by_rows;
@@ -446,6 +457,7 @@ static const char *kernel_name(const lowering *w, char *name, size_t size)
     const char kind = rows                             ? 'W'
                       : r == 0                         ? 'E'
                       : reduce == DC_OP_DOT            ? 'D'
+                      : reduce == DC_OP_CONV           ? 'C'
                       : dc_op_is(reduce, DC_CLASS_IDX) ? 'S'
                                                        : 'R';
     int n = snprintf(name, size, "%c", kind);
@@ -504,7 +516,7 @@ static int64_t operations(const lowering *w, int64_t positions)
         int64_t dim[DC_MAX_RANK];
         const dc_node *n = dc_node_at(w->fn, r);
         terms = product(reduced_dims(w, n, dim), dim);
-        if (n->op == DC_OP_DOT)
+        if (dc_op_is((dc_op)n->op, DC_CLASS_CON))
             return positions * (2 * terms + ops - 2);
     }
     return positions * terms * ops;
@@ -613,7 +625,10 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         k->flops = operations(w, product(g->split, full->dim));
         return k;
     }
-    dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
+    if (is_conv(w))
+        dc_lower_conv_loops(w, shape, &loops);
+    else
+        dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
     k->root = dc_lower_wrap(k, &loops, lower_position(w, shape, flat));
     k->flops = operations(w, dc_node_count(shape));
     return k;
@@ -626,8 +641,8 @@ dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel
     w.buf_of = DC_NEW_ARRAY(&j->scratch, uint32_t, w.fn->node.n);
     w.is_local = DC_NEW_ARRAY(&j->scratch, bool, w.fn->node.n);
 
-    dc_kernel *k = lower_as(&w, true);
-    if (maps_divide(k)) {
+    dc_kernel *k = lower_as(&w, !is_conv(&w));
+    if (!is_conv(&w) && maps_divide(k)) {
         dc_job_keep(j, k);
         dc_kernel_free(k);
         k = lower_as(&w, false);

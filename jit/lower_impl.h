@@ -20,6 +20,7 @@ typedef struct lowering {
     bool *is_local;   /* by ref: which of the two */
     dc_ix column;     /* by rows: where in its row a kept value is wanted */
     dc_ix out_pos[DC_MAX_RANK];
+    dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower_conv.c) */
     dc_pred guard;     /* range tests of the paddings above */
     memo_entry **memo; /* by ref */
 } lowering;
@@ -60,6 +61,12 @@ typedef struct accumulation {
     dc_stmt *init, *add;
 } accumulation;
 accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term);
+
+/* lower_conv.c: of convolution n, the loops over its result, with w->out_pos; ... */
+void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
+/* ... the extents of those over its terms; the term at a position in them. */
+int dc_lower_conv_terms(const dc_func *f, const dc_node *n, int64_t *dim);
+dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
 
 /* lower_rows.c: the body of a group by rows; w->out_pos is the row, an index for each of its dims. */
 dc_stmt *dc_lower_row(lowering *w, bool flat);

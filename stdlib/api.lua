@@ -1001,6 +1001,108 @@ dc.matmul = Tensor.matmul
 ---@return deepc.Tensor
 function dc.einsum(text, ...) end
 
+-- ---- Convolutions and pools ----
+
+---@alias deepc.PerDim integer|integer[] one for all dims of the window, or a list
+
+---Each result is a sum of products over a window of x and all its channels; the kernel is not turned
+---round. x is [batch, channels, height, width], w [channels of the result, channels / groups, height, width
+---of the window], the result [batch, channels, height, width].
+---
+---    dc.conv2d(dc.zeros "f32[8, 3, 28, 28]", dc.zeros "f32[16, 3, 3, 3]", { padding = 1 })
+---
+---Options: stride (1), dilation (1, the distance of elements of the window), groups (1), padding (0): zeros
+---round x, as a number, a list of one for each dim, a list of lists with both sides, or "same".
+---
+---Errors: DC0301 where channels differ, DC0302, DC0309 for a window larger than x, DC0310 for groups.
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell of the same dtype
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
+---@return deepc.Tensor
+function dc.conv2d(x, w, options) end
+
+---dc.conv2d for one dim: x is [batch, channels, length].
+---
+---    dc.conv1d(dc.zeros "f32[8, 3, 28]", dc.zeros "f32[16, 3, 5]", { padding = "same" })
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
+---@return deepc.Tensor
+function dc.conv1d(x, w, options) end
+
+---dc.conv2d for three dims: x is [batch, channels, depth, height, width].
+---
+---    dc.conv3d(dc.zeros "f32[1, 2, 8, 8, 8]", dc.zeros "f32[4, 2, 3, 3, 3]")
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
+---@return deepc.Tensor
+function dc.conv3d(x, w, options) end
+
+---The largest element of each window, NaN where there is one. The gradient goes to the first of equal
+---elements, the last axis counting fastest.
+---
+---    dc.max_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
+---
+---Options: stride (that of the window), padding (0; what is outside is never the largest), dilation (1).
+---
+---Errors: DC0302, DC0309 for a window larger than x.
+---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@return deepc.Tensor
+function dc.max_pool2d(x, window, options) end
+
+---dc.max_pool2d for one dim.
+---
+---    dc.max_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@return deepc.Tensor
+function dc.max_pool1d(x, window, options) end
+
+---dc.max_pool2d for three dims.
+---
+---    dc.max_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@return deepc.Tensor
+function dc.max_pool3d(x, window, options) end
+
+---The mean of each window; of integers f32.
+---
+---    dc.avg_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
+---
+---Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros; false:
+---not at all).
+---
+---Errors: DC0302, DC0309 for a window larger than x.
+---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@return deepc.Tensor
+function dc.avg_pool2d(x, window, options) end
+
+---dc.avg_pool2d for one dim.
+---
+---    dc.avg_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@return deepc.Tensor
+function dc.avg_pool1d(x, window, options) end
+
+---dc.avg_pool2d for three dims.
+---
+---    dc.avg_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@return deepc.Tensor
+function dc.avg_pool3d(x, window, options) end
+
 -- ---- Typed functions ----
 
 ---A typed function: the signature, then a body that is traced. Given all sizes, it is traced and

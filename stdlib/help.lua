@@ -224,8 +224,8 @@ end
 -- The modules, each with the sources that its annotations stand in.
 local modules = {
   { "deepc", "deepc.api" },
-  { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.norms", "deepc.nn.losses",
-    "deepc.nn.initial" },
+  { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.norms", "deepc.nn.conv",
+    "deepc.nn.losses", "deepc.nn.initial" },
   { "deepc.optim", "deepc.optim" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.data", "deepc.data" },

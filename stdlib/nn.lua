@@ -6,6 +6,7 @@ local _, core = ...
 require "deepc.nn.layers"
 require "deepc.nn.activations"
 require "deepc.nn.norms"
+require "deepc.nn.conv"
 require "deepc.nn.losses"
 require "deepc.nn.initial"
 

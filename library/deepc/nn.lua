@@ -235,6 +235,48 @@ nn.LayerNorm = {}
 ---@overload fun(sizes: integer|integer[], options?: { eps?: number, affine?: boolean }): deepc.nn.RMSNorm
 nn.RMSNorm = {}
 
+---dc.conv2d(x, weight, options) + bias for x of [batch, inputs, height, width]; weight is
+---f32[outputs, inputs / groups, height, width of the window]. Both start uniform in
+---[-1/sqrt(n), 1/sqrt(n)) for n terms of a sum.
+---
+---    nn.Conv2d(1, 32, 3, { padding = 1 })
+---
+---Options: stride (1), padding (0; a number, a list of two, or "same"), dilation (1), groups (1), bias
+---(true). Numbers are for both dims, lists have one for each.
+---@class deepc.nn.Conv2d: deepc.nn.Layer
+---@overload fun(inputs: integer, outputs: integer, window: integer|integer[], options?: table): deepc.nn.Conv2d
+nn.Conv2d = {}
+
+---The largest element of each window: dc.max_pool2d(x, window, options).
+---
+---    nn.MaxPool2d(2)
+---
+---Options: stride (that of the window), padding (0), dilation (1).
+---@class deepc.nn.MaxPool2d: deepc.nn.Layer
+---@overload fun(window: integer|integer[], options?: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[] }): deepc.nn.MaxPool2d
+nn.MaxPool2d = {}
+
+---The mean of each window: dc.avg_pool2d(x, window, options).
+---
+---    nn.AvgPool2d(2)
+---
+---Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros).
+---@class deepc.nn.AvgPool2d: deepc.nn.Layer
+---@overload fun(window: integer|integer[], options?: { stride?: integer|integer[], padding?: integer|integer[], count_padding?: boolean }): deepc.nn.AvgPool2d
+nn.AvgPool2d = {}
+
+---Each channel brought to mean 0 and variance 1, then times weight plus bias, which are f32[channels]
+---(Ioffe and Szegedy, 2015). While training by the mean and variance of the batch, which also move the
+---states running_mean and running_var; in evaluation mode by those.
+---
+---    nn.BatchNorm2d(32)
+---
+---Options: momentum (0.1, how far a batch moves the running values), eps (1e-5), affine (true; false:
+---no weight and no bias).
+---@class deepc.nn.BatchNorm2d: deepc.nn.Layer
+---@overload fun(channels: integer, options?: { momentum?: number, eps?: number, affine?: boolean }): deepc.nn.BatchNorm2d
+nn.BatchNorm2d = {}
+
 ---How losses become one number. `mask` (bool) has the shape of the losses, or of their first axes; where
 ---it is false nothing counts, and the mean is over the rest: 0 if there is none.
 

@@ -208,6 +208,7 @@ local chapters = {
   functions = { 14, 10 },
   training = { 20, 4 },
   files = { 3, 2 },
+  convolutions = { 8, 3 },
   lazy = { 6, 4 },
   errors = { 3, 1 },
 }

@@ -10,6 +10,7 @@
 #define DC_TESTS_DIFF_H
 
 #include "backends/registry.h"
+#include "core/conv.h"
 #include "core/eval.h"
 #include "core/gtext.h"
 #include "core/simplify.h"

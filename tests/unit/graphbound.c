@@ -14,6 +14,7 @@
  * Error terms of second order in u are covered by SLACK. See Higham, Accuracy and Stability of
  * Numerical Algorithms, 2002, chapter 3, "running error analysis".
  */
+#include "core/conv.h"
 #include "core/eval.h"
 
 #include <float.h>
@@ -266,7 +267,7 @@ static void element_wise(const analysis *x, dc_ref r)
 static dc_status apply(const analysis *x, dc_op op, dc_ref r, const double *const *in, double *out)
 {
     const dc_node *n = dc_node_at(x->f, r);
-    int64_t attr[2 + 4 * DC_MAX_RANK];
+    int64_t attr[DC_CONV_ATTRS];
     dc_ref operand[4], made;
     dc_module *m = dc_module_new();
     dc_func *f = dc_func_new(m, "apply");
@@ -384,6 +385,22 @@ static void dot_parts(const analysis *x, dc_ref r, double *part[3])
     }
 }
 
+/* Products that are added up to one element. */
+static int64_t terms_of(const analysis *x, const dc_node *n)
+{
+    int64_t terms = 1;
+    if (n->op == DC_OP_CONV) {
+        const dc_node *w = dc_node_at(x->f, n->in[1]);
+        const int64_t own = dc_conv_of(n).kernel[0];
+        for (int i = 0; i < w->rank; i++)
+            terms *= i == own ? 1 : w->dim[i];
+        return terms;
+    }
+    for (int64_t i = 0; i < n->attr[1]; i++)
+        terms *= dc_node_at(x->f, n->in[0])->dim[n->attr[2 + 2 * n->attr[0] + i]];
+    return terms;
+}
+
 static dc_status dot_bound(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
@@ -391,9 +408,8 @@ static dc_status dot_bound(const analysis *x, dc_ref r)
     const dc_dtype t = dtype_of(x, r);
     const bool floats = dc_dtype_is_float(t);
     double *a[3], *b[3], *sum[4], *one[2], *e = x->bound[r];
-    int64_t terms = 1;
-    for (int64_t i = 0; i < n->attr[1]; i++)
-        terms *= dc_node_at(x->f, n->in[0])->dim[n->attr[2 + 2 * n->attr[0] + i]];
+    const dc_op op = (dc_op)n->op;
+    const int64_t terms = terms_of(x, n);
     dot_parts(x, n->in[0], a);
     dot_parts(x, n->in[1], b);
     for (int k = 0; k < 2; k++) {
@@ -404,10 +420,10 @@ static dc_status dot_bound(const analysis *x, dc_ref r)
     }
     for (int k = 0; k < 4; k++)
         sum[k] = numbers(x, count);
-    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){a[0], b[0]}, sum[0]));
-    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){a[1], b[1]}, sum[1]));
-    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){a[2], one[1]}, sum[2]));
-    DC_TRY(apply(x, DC_OP_DOT, r, (const double *const[]){one[0], b[2]}, sum[3]));
+    DC_TRY(apply(x, op, r, (const double *const[]){a[0], b[0]}, sum[0]));
+    DC_TRY(apply(x, op, r, (const double *const[]){a[1], b[1]}, sum[1]));
+    DC_TRY(apply(x, op, r, (const double *const[]){a[2], one[1]}, sum[2]));
+    DC_TRY(apply(x, op, r, (const double *const[]){one[0], b[2]}, sum[3]));
     for (int64_t i = 0; i < count; i++) {
         const double drift = fmax(sum[1][i] - sum[0][i], 0) + 1e-15 * sum[1][i];
         const double least = t == DC_F64 ? 0x1p-1073 : 0x1p-149;

@@ -5,6 +5,7 @@
 #include "tests/unit/graphgen.h"
 
 #include "core/custom.h"
+#include "tests/unit/convgen.h"
 
 #include <math.h>
 #include <string.h>
@@ -377,10 +378,26 @@ static void step_movement(gen *g)
     DC_BUG("a movement operation without a case");
 }
 
+static void step_conv(gen *g)
+{
+    dc_conv c;
+    dims d[2];
+    const dc_dtype t = dtype_for(g, rules[DC_OP_CONV]);
+    convgen(&g->rnd, &c, d[0].dim, d[1].dim);
+    d[0].rank = d[1].rank = 2 + c.n;
+    const dc_ref x = tamed(g, fetch(g, t, &d[0]), dc_op_row_of(DC_OP_CONV), 60);
+    const dc_ref w = tamed(g, fetch(g, t, &d[1]), dc_op_row_of(DC_OP_CONV), 60);
+    dc_g_conv(g->f, x, w, &c);
+}
+
 /* Axes of an existing node become batch, contracted or own; the other operand is made to fit. */
 static void step_dot(gen *g)
 {
     const dc_op op = op_of_class(g, DC_CLASS_CON);
+    if (op == DC_OP_CONV) {
+        step_conv(g);
+        return;
+    }
     const dc_dtype t = dtype_for(g, rules[op]);
     const dims da = dims_of(g, any_node(g));
     const dc_ref a = tamed(g, fetch(g, t, &da), dc_op_row_of(op), 60);

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "tests/t.h"
+#include "tests/unit/convgen.h"
 #include "tests/unit/rng.h"
 
 static const double TOLERANCE = 1e-7, STEP = 0x1p-12, KINK = 1e-6;
@@ -372,6 +373,15 @@ static dc_ref movement(trial *t, dc_op op, int rank, const int64_t *dim)
     DC_BUG("no case for %s", dc_op_row_of(op)->name);
 }
 
+static dc_ref convolution(trial *t)
+{
+    dc_conv c;
+    int64_t dim[2][DC_CONV_AXES];
+    convgen(&t->rnd, &c, dim[0], dim[1]);
+    const dc_ref x = operand(t, 2 + c.n, dim[0]);
+    return dc_g_conv(t->f, x, operand(t, 2 + c.n, dim[1]), &c);
+}
+
 /* Each side: its own axes, batch and contracted ones (of shared extents) in any order. */
 static dc_ref contraction(trial *t, dc_op op)
 {
@@ -466,7 +476,7 @@ static void check_row(dc_op op, uint64_t seed)
             value = movement(&t, op, rank, shapes[s].dim);
             break;
         case DC_CLASS_CON:
-            value = contraction(&t, op);
+            value = op == DC_OP_CONV ? convolution(&t) : contraction(&t, op);
             break;
         case DC_CLASS_SAME:
             value = op == DC_OP_CUSTOM ? custom(&t, rank, shapes[s].dim)
