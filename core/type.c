@@ -137,6 +137,23 @@ int dc_type_print(const dc_type *t, char *out, size_t size)
     return (int)n;
 }
 
+void dc_type_position(const dc_type *t, int64_t position, char *out, size_t size)
+{
+    int64_t at[DC_MAX_RANK];
+    int n = 0;
+    if (t->rank < 2 || dc_type_count(t) == 0) {
+        snprintf(out, size, "%" PRId64, position + 1);
+        return;
+    }
+    for (int k = t->rank - 1; k >= 0; k--) {
+        at[k] = position % t->dim[k];
+        position /= t->dim[k];
+    }
+    for (int k = 0; k < t->rank && n < (int)size; k++)
+        n += snprintf(out + n, size - (size_t)n, "%s%" PRId64 "%s", k ? ", " : "[", at[k] + 1,
+                      k == t->rank - 1 ? "]" : "");
+}
+
 /* The cursor of dc_type_parse. */
 typedef struct reader {
     dc_job *j;

@@ -59,6 +59,9 @@ bool dc_dims_fit(int rank, const int64_t *dim, size_t element); /* may it be add
 /* "f32[batch=64, 784]"; returns what snprintf would. */
 int dc_type_print(const dc_type *t, char *out, size_t size);
 
+/* Where element `position` (from 0) is, counted from 1: "4", or "[2, 3]" where there are several axes. */
+void dc_type_position(const dc_type *t, int64_t position, char *out, size_t size);
+
 /*
  * Reads one type at *text and moves *text behind it. `intern` gives names their identity (NULL:
  * names are refused). On failure the job holds TYPE_TEXT with the reason. Every dim has a size, or an

@@ -5,8 +5,6 @@
  */
 #include "dsl/impl.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Integers that compare with n as they are: short ones as i32. */
@@ -50,31 +48,13 @@ static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_va
     return dc_b_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
 }
 
-/* "4", or "[2, 3]" where the tensor has several axes; from 1. */
-static void position_text(const dc_type *t, int64_t position, char *out, size_t size)
-{
-    int64_t at[DC_MAX_RANK];
-    int n = 0;
-    if (t->rank < 2) {
-        snprintf(out, size, "%" PRId64, position + 1);
-        return;
-    }
-    for (int k = t->rank - 1; k >= 0; k--) {
-        at[k] = position % t->dim[k];
-        position /= t->dim[k];
-    }
-    for (int k = 0; k < t->rank && n < (int)size; k++)
-        n += snprintf(out + n, size - (size_t)n, "%s%" PRId64 "%s", k ? ", " : "[", at[k] + 1,
-                      k == t->rank - 1 ? "]" : "");
-}
-
 void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h, int64_t value,
                     int64_t position)
 {
     char where[120];
     dc_handle shown = {.kind = DC_HANDLE_TRACED, .origin = c->origin};
     const dc_operand in = {.h = h != NULL ? h : &shown, .role = c->role, .type = c->type};
-    position_text(&c->type, position, where, sizeof where);
+    dc_type_position(&c->type, position, where, sizeof where);
     dc_error_fact(L, d, c->id,
                   &(dc_fact){.op = c->op,
                              .axis = {c->axis},

@@ -14,7 +14,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* access */
 #include "dsl/impl.h"
-#include "formats/safetensors.h"
+#include "formats/ststore.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,35 +43,20 @@ typedef struct saving {
     uint32_t nitem;
     dc_st_text *text;
     uint32_t ntext;
-    void *piece; /* of a value that is not in memory of the host */
 } saving;
-
-static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t n,
-                       const void **bytes)
-{
-    const saving *a = ctx;
-    dc_device *dev = a->d->rt->device;
-    const value *v = &a->value[item];
-    const dc_store *s = v->cell != NULL ? v->cell->store : v->tensor->store;
-    const char *at = (const char *)s->mem + from;
-    *bytes = dev->ops->host ? at : a->piece;
-    return dev->ops->host ? DC_OK : dev->ops->download(dev, j, a->piece, at, n);
-}
 
 static dc_status save_body(dc_job *j, void *arg)
 {
     saving *a = arg;
-    dc_device *dev = a->d->rt->device;
     for (uint32_t i = 0; i < a->nitem; i++)
         if (a->value[i].cell != NULL)
             DC_TRY(dc_cell_check(a->value[i].cell, j, "save", true));
     if (a->d->rt->check) /* `deepc check` leaves the world as it is */
         return DC_OK;
-    if (!dev->ops->host)
-        a->piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
-    if (dev->ops->finish != NULL)
-        DC_TRY(dev->ops->finish(dev, j));
-    return dc_safetensors_write(j, a->path, a->item, a->nitem, a->text, a->ntext, fetch, a);
+    dc_store **store = DC_NEW_ARRAY(&j->scratch, dc_store *, a->nitem);
+    for (uint32_t i = 0; i < a->nitem; i++)
+        store[i] = a->value[i].cell != NULL ? a->value[i].cell->store : a->value[i].tensor->store;
+    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, store, a->nitem, a->text, a->ntext);
 }
 
 static uint32_t length_of(lua_State *L, int idx)
@@ -208,26 +193,6 @@ static const dc_st_tensor *find(lua_State *L, const open_file *f, const char *na
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* Straight to memory of the host; to another device by pieces. */
-static dc_status read_store(dc_job *j, const open_file *f, const dc_st_tensor *t, dc_store *to)
-{
-    dc_device *dev = to->rt->device;
-    const size_t bytes = dc_type_bytes(&t->type);
-    if (dev->ops->host)
-        return dc_safetensors_read(f->st, j, t, 0, bytes, to->mem);
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    void *piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
-    dc_status status = DC_OK;
-    for (size_t at = 0, n; at < bytes && status == DC_OK; at += n) {
-        n = bytes - at < DC_ST_PIECE ? bytes - at : DC_ST_PIECE;
-        status = dc_safetensors_read(f->st, j, t, at, n, piece);
-        if (status == DC_OK)
-            status = dev->ops->upload(dev, j, (char *)to->mem + at, piece, n);
-    }
-    dc_arena_rewind(&j->scratch, mark);
-    return status;
-}
-
 typedef struct taking {
     dc_dsl *d;
     const open_file *f;
@@ -241,7 +206,7 @@ static dc_status take_body(dc_job *j, void *arg)
     dc_tensor *t;
     DC_TRY(dc_tensor_new(a->d->rt, j, &a->t->type, &t));
     dc_tensor_defer(j, t);
-    DC_TRY(read_store(j, a->f, a->t, t->store)); /* what fails releases t */
+    DC_TRY(dc_ststore_read(a->f->st, j, a->t, t->store)); /* what fails releases t */
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
     dc_job_keep(j, t);
     dc_handle_fill(a->h, t);
@@ -287,7 +252,7 @@ static dc_status put_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < a->n; i++)
         a->cell[i]->torn = true;
     for (uint32_t i = 0; i < a->n; i++)
-        DC_TRY(read_store(j, a->f, a->tensor[i], a->cell[i]->store));
+        DC_TRY(dc_ststore_read(a->f->st, j, a->tensor[i], a->cell[i]->store));
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
     for (uint32_t i = 0; i < a->n; i++)
         a->cell[i]->torn = false;

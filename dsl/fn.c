@@ -325,7 +325,8 @@ static int l_fn(lua_State *L)
 /* ---- looking at them ------------------------------------------------------------------------- */
 
 /* The key of a check by the table at idx; false where it does not tell enough. */
-static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_key *key)
+static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
+                      dc_fn_key *key)
 {
     int leaves = 0;
     for (int i = 0; i < fn->sig.nparam; i++) {
@@ -339,9 +340,9 @@ static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_k
             key->shape[key->nshape++] = dc_fn_number_static(L, d, fn, 1, i, value);
         } else {
             if (given && lua_type(L, value) == LUA_TNUMBER)
-                length = dc_args_integer(L, d, value, "check", p->name);
+                length = dc_args_integer(L, d, value, op, p->name);
             if (length > DC_SIG_LEAVES)
-                dc_error_raisef(L, d, DC_ERR_ARG, "check",
+                dc_error_raisef(L, d, DC_ERR_ARG, op,
                                 "%s = %" PRId64 ": more than %d tensors in all", p->name, length,
                                 DC_SIG_LEAVES);
             if (p->optional)
@@ -355,7 +356,7 @@ static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, dc_fn_k
 }
 
 /* Names of dims and of parameters. */
-static void check_names(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
+static void check_names(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op)
 {
     const char *known[DC_SIG_VARS + DC_SIG_PARAMS + 1];
     int n = 0;
@@ -364,7 +365,27 @@ static void check_names(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
     for (int i = 0; i < fn->sig.nparam; i++)
         known[n++] = fn->sig.param[i].name;
     known[n] = NULL;
-    dc_args_options(L, d, idx, "check", known);
+    dc_args_options(L, d, idx, op, known);
+}
+
+/* Static parameters by name, as lengths of lists; optional parameters are there if their name is given. */
+void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op, dc_fn_key *key)
+{
+    *key = (dc_fn_key){.nshape = 0};
+    check_names(L, d, fn, idx, op);
+    dc_sig_begin(&fn->sig, &key->bind);
+    for (int v = 0; v < fn->sig.nvar; v++) {
+        if (lua_getfield(L, idx, fn->sig.var[v]) != LUA_TNIL)
+            give(L, d, fn, &key->bind, fn->sig.var[v],
+                 dc_args_integer(L, d, lua_gettop(L), op, fn->sig.var[v]));
+        lua_pop(L, 1);
+    }
+    check_sizes(L, d, fn, &key->bind);
+    if (!check_key(L, d, fn, idx, op, key)) {
+        char text[800];
+        dc_sig_print(&fn->sig, &key->bind, text, sizeof text);
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "not every size is known: %s", text);
+    }
 }
 
 /*
@@ -377,25 +398,12 @@ static int l_check(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 2);
     const dc_fn *fn = dc_fn_check(L, 1);
-    dc_fn_key key = {.nshape = 0};
+    dc_fn_key key;
     if (lua_isnil(L, 2)) {
         lua_newtable(L);
         lua_replace(L, 2);
     }
-    check_names(L, d, fn, 2);
-    dc_sig_begin(&fn->sig, &key.bind);
-    for (int v = 0; v < fn->sig.nvar; v++) {
-        if (lua_getfield(L, 2, fn->sig.var[v]) != LUA_TNIL)
-            give(L, d, fn, &key.bind, fn->sig.var[v],
-                 dc_args_integer(L, d, lua_gettop(L), "check", fn->sig.var[v]));
-        lua_pop(L, 1);
-    }
-    check_sizes(L, d, fn, &key.bind);
-    if (!check_key(L, d, fn, 2, &key)) {
-        char text[800];
-        dc_sig_print(&fn->sig, &key.bind, text, sizeof text);
-        dc_error_raisef(L, d, DC_ERR_ARG, "check", "not every size is known: %s", text);
-    }
+    dc_fn_key_of(L, d, fn, 2, "check", &key);
     dc_spec_make(L, d, 1, &key, true);
     return 0;
 }
@@ -461,7 +469,8 @@ static int l_tostring(lua_State *L)
 }
 
 /* Methods beside `name`; each gets the context as its first upvalue. */
-static const luaL_Reg methods[] = {{"info", l_info}, {"check", l_check}, {NULL, NULL}};
+static const luaL_Reg methods[] = {
+    {"info", l_info}, {"check", l_check}, {"export", dc_export}, {NULL, NULL}};
 
 static int l_index(lua_State *L)
 {

@@ -84,6 +84,14 @@ typedef struct dc_spec {
 /* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 
+/* The key that the table at idx tells, as f:check takes it. Raises for op. */
+void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
+                  dc_fn_key *key);
+
+/* ---- export.c: f:export ----------------------------------------------------------------------- */
+
+int dc_export(lua_State *L);
+
 /* ---- look.c: methods that look at a typed function -------------------------------------------- */
 
 /* Pushes the one of this name, or false. */
@@ -92,6 +100,10 @@ bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
 /* ---- fncall.c: __call ------------------------------------------------------------------------- */
 
 int dc_fn_call(lua_State *L);
+/* The specialisation of the function at 1 for the key, made if need be; leaves it on the stack. */
+dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key);
+/* Are the static objects that it read what they were? */
+bool dc_fn_still_holds(const dc_spec *s);
 void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
 void dc_fn_call_register(lua_State *L);
 

@@ -24,7 +24,7 @@ static bool same_key(const dc_fn_key *a, const dc_fn_key *b)
            memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->nshape) == 0;
 }
 
-static bool still_holds(const dc_spec *s)
+bool dc_fn_still_holds(const dc_spec *s)
 {
     for (uint32_t i = 0; i < s->dep.n; i++)
         if (s->dep.at[i].now->number != s->dep.at[i].then.number)
@@ -52,7 +52,7 @@ static bool like_last(lua_State *L, const dc_fn *fn)
         if (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), &s->type[i]))
             return false;
     }
-    return still_holds(s);
+    return dc_fn_still_holds(s);
 }
 
 static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, const char *why,
@@ -77,8 +77,7 @@ void dc_fn_add_spec(lua_State *L, int list, const dc_spec *s)
     lua_rawsetp(L, list, s);
 }
 
-/* Leaves the specialisation for the key on the stack. */
-static dc_spec *find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
+dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
 {
     char why[300];
     lua_getiuservalue(L, 1, DC_FN_SPECS);
@@ -88,7 +87,7 @@ static dc_spec *find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
         lua_rawgeti(L, list, i);
         dc_spec *s = lua_touserdata(L, -1);
         s->dying = false;
-        if (same_key(&s->key, key) && still_holds(s)) {
+        if (same_key(&s->key, key) && dc_fn_still_holds(s)) {
             lua_replace(L, list);
             return s;
         }
@@ -441,7 +440,7 @@ static void check_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_le
 static dc_spec *look_up(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
     check_bound(L, d, fn, v, &key->bind);
-    return find(L, d, fn, key);
+    return dc_fn_find(L, d, fn, key);
 }
 
 static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)

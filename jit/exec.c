@@ -23,6 +23,37 @@ static void copy_desc(dc_exec *e, const dc_exec_desc *d)
     e->desc.set = set;
 }
 
+/* NULL, or what is wrong. */
+static const char *wrong_set(const dc_exec_desc *d, uint32_t n)
+{
+    const dc_func *fn = d->fn;
+    if (d->set[n] >= d->ncell)
+        return "a cell is set that it has not got";
+    for (uint32_t i = 0; i < n; i++)
+        if (d->set[i] == d->set[n])
+            return "a cell is set twice";
+    const dc_type value = dc_node_type(fn, fn->result.at[d->nresult + n]);
+    const dc_type cell = dc_node_type(fn, fn->param.at[d->nfree + d->set[n]]);
+    return dc_type_same(&value, &cell) ? NULL : "a cell is set to a value of another type";
+}
+
+dc_status dc_exec_desc_check(dc_job *j, const dc_exec_desc *d, const char *op)
+{
+    const dc_func *fn = d->fn;
+    const dc_type number = dc_type_scalar(DC_I32);
+    const char *wrong = NULL;
+    if ((uint64_t)d->nfree + d->ncell != fn->param.n ||
+        (uint64_t)d->nresult + d->nset + 2 * (uint64_t)d->ncheck != fn->result.n)
+        wrong = "the counts are not those of its function";
+    for (uint32_t n = 0; n < d->nset && wrong == NULL; n++)
+        wrong = wrong_set(d, n);
+    for (uint32_t n = d->nresult + d->nset; n < fn->result.n && wrong == NULL; n++) {
+        const dc_type t = dc_node_type(fn, fn->result.at[n]);
+        wrong = dc_type_same(&t, &number) ? NULL : "a check is no i32[]";
+    }
+    return wrong == NULL ? DC_OK : dc_failf(j, DC_ERR_FORMAT_TEXT, op, "%s", wrong);
+}
+
 static void check_desc(const dc_exec_desc *d)
 {
     const dc_func *fn = d->fn;
@@ -135,6 +166,11 @@ void dc_exec_release(dc_exec *e)
 {
     if (e != NULL && --e->refs == 0)
         dc_exec_free(e);
+}
+
+const dc_exec_desc *dc_exec_desc_of(const dc_exec *e)
+{
+    return &e->desc;
 }
 
 void dc_exec_info_of(const dc_exec *e, dc_exec_info *out)

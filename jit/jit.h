@@ -31,6 +31,11 @@ typedef struct dc_exec_desc {
     bool no_reuse; /* for tests: every temporary has memory of its own */
 } dc_exec_desc;
 
+/* FORMAT where the parts do not fit together: of descriptions that come from files. */
+dc_status dc_exec_desc_check(dc_job *j, const dc_exec_desc *d, const char *op);
+/* What an executable was made from; its copy. */
+const dc_exec_desc *dc_exec_desc_of(const dc_exec *e);
+
 /*
  * start: the compilation begins on another thread (DEEPC_COMPILE=now: it runs here); wait: until it
  * has ended, here if nobody has begun it, and its failure, if any. A failure for lack of memory is

@@ -1133,6 +1133,20 @@ function dc.fn(signature, body, sizes, options) end
 ---@param sizes? table<string, any> of the dims; static parameters and lengths of lists by name
 function Function:check(sizes) end
 
+---Writes it to a file, with its parameters and what it captured, for hosts in C that call it without Lua
+---(dc_load in deepc.h). The file has a variant for each table of sizes; without one, for each specialisation
+---that there is.
+---
+---    local net = nn.Linear(4, 2)
+---    local policy = dc.fn("policy(x: f32[n, 4]) -> f32[n, 2]", function(x) return net(x):softmax(2) end)
+---    policy:export(os.tmpname(), { n = 1 }, { n = 64 })
+---
+---Errors: DC0101 without sizes where nothing has been compiled, or where two variants have the same types of
+---arguments; DC0801 for the file.
+---@param path string
+---@param ... table<string, any> sizes, as f:check takes them
+function Function:export(path, ...) end
+
 ---A value that typed functions read while they are traced: `k.value`. It is assigned outside; each
 ---value is a specialisation of its own.
 ---

@@ -147,6 +147,8 @@ static bool read_config(const dc_config *cfg, dc_config *out)
 static void close_context(dc_rt *rt)
 {
     dc_heap *heap = rt->heap;
+    while (rt->functions != NULL)
+        dc_unload(rt->functions);
     dc_rt_free(rt);
     dc_heap_free(heap);
 }

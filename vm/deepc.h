@@ -22,7 +22,9 @@
 #ifndef DC_VM_DEEPC_H
 #define DC_VM_DEEPC_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -137,6 +139,97 @@ const char *dc_errmsg(dc_rt *ctx);
  * closed when the state is. Protected: does not raise. One context per state: STATE if it has one.
  */
 dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
+
+/*
+ * ---- Functions without Lua ------------------------------------------------------------------------
+ *
+ * A script writes a typed function to a file, with the values of its parameters and states:
+ *
+ *     policy:export("policy.dcfn", { batch = 1 }, { batch = 64 })
+ *
+ * A host loads and calls it; there is no lua_State, and none of Lua is needed to link.
+ *
+ *     float x[4] = {...}, y[2];
+ *     dc_array in = {DC_F32, 2, {1, 4}, x, sizeof x}, out = {.data = y, .bytes = sizeof y};
+ *     if (dc_load(ctx, "policy.dcfn", &policy) != DC_OK ||
+ *         dc_call(policy, &in, 1, &out, 1) != DC_OK)
+ *         fprintf(stderr, "%s\n", dc_errmsg(ctx));
+ *
+ * The file has one variant for each set of sizes that it was exported with. A call takes the variant whose
+ * arguments have the types of those that are given; sizes are never made up. Arguments and results of
+ * records and lists are their tensors, in the order of the signature.
+ *
+ * States change from call to call as they do in Lua; a step of training is a function like others. All
+ * variants of a file share parameters and states.
+ */
+#ifndef DC_CORE_TYPE_H /* the library's own files have the same from there */
+typedef enum dc_dtype {
+    DC_BOOL, /* one byte, 0 or 1 */
+    DC_I8,
+    DC_I16,
+    DC_I32,
+    DC_I64,
+    DC_U8,
+    DC_U16,
+    DC_U32,
+    DC_U64,
+    DC_F16,  /* IEEE 754 binary16 */
+    DC_BF16, /* the upper half of an F32 */
+    DC_F32,
+    DC_F64
+} dc_dtype;
+#endif
+
+/*
+ * A tensor in memory of the host: elements side by side in its byte order, the last axis first, no padding;
+ * at any address. rank is 0 to 8; of rank 0 is a single number.
+ */
+typedef struct dc_array {
+    dc_dtype dtype;
+    int rank;
+    int64_t dim[8];
+    void *data;
+    size_t bytes; /* at data; of arguments at least the size of the tensor */
+} dc_array;
+
+typedef struct dc_function dc_function;
+
+/*
+ * Reads a file and compiles all of its variants. The file is not trusted: what it computes is its own
+ * matter, but nothing in it leads to other files or outside of its memory. DC_E_FILE: it cannot be read, or
+ * is not such a file; DC_E_NOMEM where cfg.memory_limit refuses it. *out is NULL then.
+ */
+dc_status dc_load(dc_rt *ctx, const char *path, dc_function **out);
+
+/* Frees it; NULL is fine. dc_close does it for those that are left. */
+void dc_unload(dc_function *fn);
+
+/*
+ * Calls it with nin arguments; nout is the number of its results. For each result, out[i].data with
+ * out[i].bytes is where it is stored, and the other members are filled in; where data is NULL it points
+ * afterwards to memory of fn, good until the next call of fn. out[i].bytes is the size of the result after
+ * the call.
+ *
+ * DC_E_TYPE: no variant has such arguments; DC_E_VALUE: room is too small (states have changed
+ * then), or an index among the data is outside its axis (nothing has changed). A call that could be made before
+ * allocates nothing.
+ */
+dc_status dc_call(dc_function *fn, const dc_array *in, size_t nin, dc_array *out, size_t nout);
+
+/*
+ * What there is: "policy(x: f32[batch, 4]) -> f32[batch, 2]"; numbers count from 0. Of what a number
+ * asks for there is none: false. data is NULL, bytes the size of the tensor; name may be NULL.
+ */
+const char *dc_function_signature(const dc_function *fn);
+size_t dc_function_variants(const dc_function *fn);
+bool dc_function_argument(const dc_function *fn, size_t variant, size_t number, const char **name,
+                          dc_array *out);
+bool dc_function_result(const dc_function *fn, size_t variant, size_t number, dc_array *out);
+
+/* Parameters and states: those there are, by number; their values, by name ("net.1.weight"). */
+bool dc_function_cell(const dc_function *fn, size_t number, const char **name, dc_array *out);
+dc_status dc_function_get(dc_function *fn, const char *name, dc_array *out); /* data, bytes: room */
+dc_status dc_function_set(dc_function *fn, const char *name, const dc_array *value);
 
 #ifdef __cplusplus
 }

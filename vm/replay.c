@@ -143,37 +143,6 @@ static bool read_story(const char *path, story *s)
     return whole;
 }
 
-/* ---- does it fit together? ------------------------------------------------------------------- */
-
-/* NULL, or what is wrong: what comes from a file is no promise of deepc. */
-static const char *wrong_set(const dc_exec_desc *d, const dc_func *fn, uint32_t n)
-{
-    if (d->set[n] >= d->ncell)
-        return "a cell is set that it has not got";
-    for (uint32_t i = 0; i < n; i++)
-        if (d->set[i] == d->set[n])
-            return "a cell is set twice";
-    const dc_type value = dc_node_type(fn, fn->result.at[d->nresult + n]);
-    const dc_type cell = dc_node_type(fn, fn->param.at[d->nfree + d->set[n]]);
-    return dc_type_same(&value, &cell) ? NULL : "a cell is set to a value of another type";
-}
-
-static dc_status check_story(dc_job *j, const dc_exec_desc *d, const dc_func *fn)
-{
-    const dc_type number = dc_type_scalar(DC_I32);
-    const char *wrong = NULL;
-    if ((uint64_t)d->nfree + d->ncell != fn->param.n ||
-        (uint64_t)d->nresult + d->nset + 2 * (uint64_t)d->ncheck != fn->result.n)
-        wrong = "the counts are not those of its function";
-    for (uint32_t n = 0; n < d->nset && wrong == NULL; n++)
-        wrong = wrong_set(d, fn, n);
-    for (uint32_t n = d->nresult + d->nset; n < fn->result.n && wrong == NULL; n++) {
-        const dc_type t = dc_node_type(fn, fn->result.at[n]);
-        wrong = dc_type_same(&t, &number) ? NULL : "a check is no i32[]";
-    }
-    return wrong == NULL ? DC_OK : dc_failf(j, DC_ERR_FORMAT, "replay", "%s", wrong);
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static uint64_t next(uint64_t *state)
@@ -226,7 +195,7 @@ static dc_status build(playing *p, dc_job *j)
         return dc_failf(j, DC_ERR_FORMAT, "replay", "no function");
     d.fn = p->module->func.at[0];
     d.name = p->s->name;
-    DC_TRY(check_story(j, &d, d.fn));
+    DC_TRY(dc_exec_desc_check(j, &d, "replay"));
     return dc_exec_build(p->rt, j, &d, &p->exec);
 }
 

@@ -4,11 +4,10 @@
  *
  *     train_host
  */
-#include <deepc.h>
-
 #include <lauxlib.h>
 #include <lualib.h>
 
+#include <deepc.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -119,12 +119,26 @@ run env -C / "$dir/train_host"
 check "it runs" test $status -eq 0
 check "it trains" says "after 500 steps 0.00"
 
+run $cc -std=c11 $strict $sanitize examples/embed/run_host.c -o "$dir/run_host" \
+    $(pkg-config --cflags --libs deepc) -Wl,-rpath,"$libdir"
+check "the host without Lua is built with one line" test $status -eq 0
+check "and does not need Lua" sh -c "! ldd '$dir/run_host' | grep -q lua"
+run "$prefix/bin/deepc" examples/embed/policy.lua "$dir/policy.dcfn"
+check "a function is exported" test $status -eq 0 -a -s "$dir/policy.dcfn"
+run env -C / "$dir/run_host" "$dir/policy.dcfn"
+check "it is called" test $status -eq 0
+check "and knows in from out" says "0.90  0.90  inside: 0.0"
+check "and what does not fit is told" says "no variant for arguments (f32[3, 2]); it was exported for (f32[1, 2]), (f32[4, 2])"
+check "all memory is given back" says ", 0 bytes are left"
+
 run cmake -S examples/embed -B "$dir/hosts" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$sanitize"
 check "find_package finds deepc" test $status -eq 0
 run cmake --build "$dir/hosts"
 check "the hosts are built with CMake" test $status -eq 0
 run "$dir/hosts/train_host"
 check "the host with Lua runs" says "after 500 steps 0.00"
+run "$dir/hosts/run_host" "$dir/policy.dcfn"
+check "the host without Lua runs" test $status -eq 0
 
 # ---- and away again ----
 
