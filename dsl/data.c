@@ -10,9 +10,6 @@
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
  *   idx(path)                a file as a tensor
  *   seed()                   that of the context
- *   order(n, seed, epoch)    a shuffled order of 0..n-1
- *   gather(x, order or nil, first, count)   rows of x, on loan
- *   give_back(x)             ends a loan
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
  *   near(table, name)        "is 'epochs' meant?" of the keys of a table, or nil
  *   entries(class)           the class, its functions entered through C (place.c)
@@ -24,8 +21,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char ORDER[] = "deepc.order";
 
 /* ---- layers, names, failures ------------------------------------------------------------------
  */
@@ -244,112 +239,6 @@ static int l_seed(lua_State *L)
     return 1;
 }
 
-typedef struct shuffled {
-    int64_t n;
-    uint32_t at[];
-} shuffled;
-
-/* Fisher and Yates, with bits of (seed, epoch). A 32-bit number times the range picks. */
-static int l_order(lua_State *L)
-{
-    const int64_t n = luaL_checkinteger(L, 1);
-    const uint64_t seed = (uint64_t)luaL_checkinteger(L, 2),
-                   epoch = (uint64_t)luaL_checkinteger(L, 3);
-    luaL_argcheck(L, n >= 0 && n < UINT32_MAX, 1, "too many rows");
-    shuffled *s = lua_newuserdatauv(L, sizeof *s + (size_t)n * sizeof s->at[0], 0);
-    luaL_setmetatable(L, ORDER);
-    s->n = n;
-    for (int64_t i = 0; i < n; i++)
-        s->at[i] = (uint32_t)i;
-    for (int64_t i = n - 1; i > 0; i--) {
-        const uint64_t bits = dc_random_bits(seed, epoch, (uint64_t)i);
-        const int64_t k = (int64_t)(bits * (uint64_t)(i + 1) >> 32);
-        const uint32_t other = s->at[k];
-        s->at[k] = s->at[i];
-        s->at[i] = other;
-    }
-    return 1;
-}
-
-typedef struct gathering {
-    dc_dsl *d;
-    dc_handle *from, *to;
-    const dc_tensor *value; /* of from */
-    const shuffled *order;  /* NULL: as they are */
-    int64_t first, count;
-} gathering;
-
-static dc_status copy_rows(dc_device *dev, dc_job *j, char *to, const char *from, size_t bytes)
-{
-    if (dev->ops->copy != NULL)
-        return dev->ops->copy(dev, j, to, from, bytes);
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    void *host = dc_arena_alloc(&j->scratch, bytes);
-    dc_status status = dev->ops->download(dev, j, host, from, bytes);
-    if (status == DC_OK)
-        status = dev->ops->upload(dev, j, to, host, bytes);
-    dc_arena_rewind(&j->scratch, mark);
-    return status;
-}
-
-static dc_status gather_rows(const gathering *a, dc_job *j, char *to, size_t row)
-{
-    dc_device *dev = a->d->rt->device;
-    const char *from = dc_tensor_mem(a->value);
-    if (a->order == NULL)
-        return copy_rows(dev, j, to, from + (size_t)a->first * row, (size_t)a->count * row);
-    for (int64_t i = 0; i < a->count; i++)
-        DC_TRY(
-            copy_rows(dev, j, to + (size_t)i * row, from + a->order->at[a->first + i] * row, row));
-    return DC_OK;
-}
-
-static dc_status gather_body(dc_job *j, void *arg)
-{
-    const gathering *a = arg;
-    dc_type type = a->value->type;
-    const size_t row = dc_type_bytes(&type) / (size_t)type.dim[0];
-    dc_tensor *t;
-    type.dim[0] = a->count;
-    type.name[0] = NULL;
-    DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
-    dc_tensor_defer(j, t);
-    DC_TRY(gather_rows(a, j, dc_tensor_mem(t), row)); /* what fails releases t */
-    dc_job_keep(j, t);
-    dc_handle_fill(a->to, t);
-    return DC_OK;
-}
-
-static int l_gather(lua_State *L)
-{
-    dc_dsl *d = dc_dsl_of(L);
-    gathering a = {.d = d, .from = dc_handle_check(L, d, 1, "batches")};
-    a.order = lua_isnil(L, 2) ? NULL : luaL_checkudata(L, 2, ORDER);
-    a.first = luaL_checkinteger(L, 3);
-    a.count = luaL_checkinteger(L, 4);
-    const bool is_tensor = a.from->kind == DC_HANDLE_VALUE || a.from->kind == DC_HANDLE_LAZY;
-    luaL_argcheck(L, is_tensor && dc_handle_type(a.from)->rank > 0, 1,
-                  "a tensor with rows is needed");
-    a.value = dc_handle_realize(L, d, a.from, "batches");
-    const int64_t rows = a.order != NULL ? a.order->n : a.value->type.dim[0];
-    luaL_argcheck(L, rows <= a.value->type.dim[0], 2, "an order of more rows");
-    luaL_argcheck(L, a.first >= 0 && a.count > 0 && a.first <= rows - a.count, 3, "rows outside");
-    a.to = dc_handle_new(L, d);
-    a.to->origin = dc_place_intern(d, "a batch");
-    a.to->loan = true;
-    a.value = dc_handle_realize(L, d, dc_handle_check(L, d, 1, "batches"), "batches");
-    dc_error_check(L, d, dc_protect(&d->rt->job, gather_body, &a), "batches");
-    return 1;
-}
-
-static int l_give_back(lua_State *L)
-{
-    dc_handle *h = dc_handle_test(L, 1);
-    if (h != NULL && h->loan)
-        dc_handle_close(h);
-    return 0;
-}
-
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
     static const luaL_Reg fn[] = {{"layer", l_layer},
@@ -360,16 +249,11 @@ void dc_data_register(lua_State *L, dc_dsl *d)
                                   {"check_class", l_check_class},
                                   {"idx", l_idx},
                                   {"seed", l_seed},
-                                  {"order", l_order},
-                                  {"gather", l_gather},
-                                  {"give_back", l_give_back},
                                   {"options", l_options},
                                   {"near", l_near},
                                   {"entries", l_entries},
                                   {"module", l_module},
                                   {"checking", l_checking},
                                   {NULL, NULL}};
-    luaL_newmetatable(L, ORDER);
-    lua_pop(L, 1);
     dc_lib_add(L, d, fn);
 }

@@ -35,6 +35,7 @@ typedef struct dc_dsl {
     uint64_t nlive;     /* so many */
     struct dc_fn *fns;  /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
+    struct dc_batches *batches; /* loops over data sets that have not ended, linked */
     dc_scope *scope;      /* the open ones, innermost first */
     uint64_t scopes;      /* made so far */
     lua_CFunction ipairs; /* its iterator */
@@ -451,6 +452,9 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module);     /* fn.c */
 void dc_fn_close_all(dc_dsl *d);
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
 void dc_data_register(lua_State *L, dc_dsl *d);  /* data.c: internals on top */
+/* batches.c: internals on top */
+void dc_batches_register(lua_State *L, dc_dsl *d);
+void dc_batches_close_all(dc_dsl *d);
 void dc_files_register(lua_State *L, dc_dsl *d); /* files.c: internals on top */
 void dc_terminal_register(lua_State *L, dc_dsl *d); /* terminal.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */

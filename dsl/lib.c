@@ -250,6 +250,7 @@ static int l_context_gc(lua_State *L)
     if (d->rt == NULL)
         return 0;
     dc_fn_close_all(d);
+    dc_batches_close_all(d);
     dc_handle_close_all(d);
     dc_cell_release(d->generator);
     d->generator = NULL;
@@ -323,6 +324,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     fill_module(L, d, module);
     lua_newtable(L);
     dc_data_register(L, d);
+    dc_batches_register(L, d);
     dc_files_register(L, d);
     dc_layer_register(L, d);
     dc_terminal_register(L, d);

@@ -24,7 +24,7 @@ end
 ---@class deepc.data.Set
 ---@field x deepc.Tensor
 ---@field y deepc.Tensor
----@field epoch integer how often batches were asked for
+---@field epoch integer the one that batches were asked for last, from 1; 0 before
 local Set = {}
 Set.__index = Set
 
@@ -53,6 +53,8 @@ function Set:__len()
   return #self.x
 end
 
+local lasts = { drop = true, keep = true, pad = true }
+
 local function check_options(o)
   if type(o) ~= "table" then
     core.fail("ARG", "batches", "options are a table", "batches { size = 64, shuffle = true }")
@@ -66,48 +68,135 @@ local function check_options(o)
       core.fail("ARG", "batches", ("%s is an integer, not %s"):format(key, tostring(o[key])))
     end
   end
-  if o.last ~= nil and o.last ~= "drop" and o.last ~= "keep" then
-    core.fail("ARG", "batches", ('last is "drop" or "keep", not %s'):format(tostring(o.last)))
+  if o.last ~= nil and not lasts[o.last] then
+    core.fail("ARG", "batches", ('last is "drop", "keep" or "pad", not %s'):format(tostring(o.last)))
   end
 end
 
----Iterates over pairs of batches, on loan until the next pair. Shuffled orders depend on the seed and
----on the epoch: how often batches were asked for, or the option. A last batch of another size is an
----error unless `last` says whether to drop or keep it.
+-- What a position has to agree with, in the order in which differences are told.
+local settings = { "rows", "size", "shuffle", "seed", "last" }
+
+-- Where a restored position says to go on: how many batches to leave out.
+local function leave_out(set, now)
+  local from = set._restored
+  set._restored = nil
+  if not from then
+    return 0
+  end
+  for _, key in ipairs(settings) do
+    if from[key] ~= now[key] then
+      core.fail("ARG", "batches", ("the restored position is of %s = %s, not %s"):format(key,
+        tostring(from[key]), tostring(now[key])))
+    end
+  end
+  return from.epoch == now.epoch and from.batch or 0
+end
+
+-- A loop over batches: called by `for`, closed by it, also where it is left early.
+local Loop = {}
+Loop.__index = Loop
+
+function Loop:__len()
+  return self.count
+end
+
+local function give_back(loop)
+  core.give_back(loop.x)
+  core.give_back(loop.y)
+  core.give_back(loop.mask)
+  loop.x, loop.y, loop.mask = nil, nil, nil
+end
+
+function Loop:__close()
+  give_back(self)
+  core.batch_close(self.batches)
+  if self.set._loop == self then
+    self.set._loop = nil
+  end
+end
+
+function Loop:__call()
+  give_back(self)
+  local x, y, mask = core.batch_next(self.batches)
+  self.x, self.y, self.mask = x, y, mask
+  if not x then
+    self:__close()
+    return nil
+  end
+  self.now.batch = self.now.batch + 1
+  return x, y, mask
+end
+
+---Iterates over pairs of batches, on loan until the next pair, which is gathered meanwhile. Shuffled
+---orders depend on the seed and on the epoch: how often batches were asked for, or the option. Where the
+---rows are no whole number of batches, `last` says what becomes of the rest: "drop" leaves it out, "keep"
+---makes a smaller batch of it, "pad" fills it up with zeros and gives a mask with each pair, f32[size],
+---with 1 for rows that are there and 0 for those that are not. `#` of what is returned first is the
+---number of batches.
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
----@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep" }
----@return fun(): deepc.Tensor?, deepc.Tensor?
+---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end
+---@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep"|"pad" }
+---@return fun(): deepc.Tensor?, deepc.Tensor?, deepc.Tensor?
 function Set:batches(options)
   check_options(options)
   local n, size = #self, options.size
   if n % size ~= 0 and not options.last then
     core.fail("ARG", "batches", ("%d rows are no whole number of batches of %d"):format(n, size),
-      'last = "drop" leaves the rest out, "keep" makes a smaller batch of it')
+      'last = "drop" leaves the rest out, "keep" makes a smaller batch of it, "pad" fills it up')
   end
-  self.epoch = self.epoch + 1
-  local order = options.shuffle
-      and core.order(n, options.seed or core.seed(), options.epoch or self.epoch)
-    or nil
+  local now = {
+    epoch = options.epoch or self.epoch + 1, batch = 0, rows = n, size = size,
+    shuffle = options.shuffle and true or false, seed = options.seed or core.seed(), last = options.last or "drop",
+  }
+  now.batch = leave_out(self, now)
+  local order = now.shuffle and core.order(n, now.seed, now.epoch) or nil
   if core.checking() then
     n = math.min(n, size) -- one is as good as all
   end
-  local at, x, y = 0, nil, nil
-  local function next_batch()
-    core.give_back(x)
-    core.give_back(y)
-    x, y = nil, nil
-    local count = math.min(size, n - at)
-    if count < size and (count <= 0 or options.last ~= "keep") then
-      return nil
-    end
-    x, y = core.gather(self.x, order, at, count), core.gather(self.y, order, at, count)
-    at = at + count
-    return x, y
+  local loop = setmetatable({
+    set = self, now = now, count = math.max((now.last == "drop" and n or n + size - 1) // size - now.batch, 0),
+    batches = core.batches(self.x, self.y, order, n, size, now.last, now.batch),
+  }, Loop)
+  self.epoch = now.epoch
+  self._loop, self._last = loop, now
+  core.lengths[loop] = { loop.count, size } -- for dc.progress
+  return loop, nil, nil, loop
+end
+
+---Where its batches stand, as a table of numbers, texts and booleans: the epoch, how many batches of it
+---have been given out, and what they depend on. Between epochs all of them.
+---
+---    set:restore(set:position())
+---@return table<string, integer|boolean|string>
+function Set:position()
+  local now = self._restored or self._last or { epoch = self.epoch }
+  local position = {}
+  for key, value in pairs(now) do
+    position[key] = value
   end
-  local batches = options.last == "keep" and (n + size - 1) // size or n // size
-  core.lengths[next_batch] = { batches, size } -- for dc.progress
-  return next_batch
+  if not self._loop and not self._restored then
+    position.batch = -1 -- the epoch is over
+  end
+  return position
+end
+
+---Goes on from a position: the next batches are those behind it, in the order that they had. In the
+---middle of an epoch `epoch` is then the one before, so that `for epoch = set.epoch + 1, epochs do` goes
+---on as well.
+---@param position table<string, integer|boolean|string> of set:position(), of a set of as many rows
+function Set:restore(position)
+  if type(position) ~= "table" or not math.tointeger(position.epoch) or not math.tointeger(position.batch) then
+    core.fail("ARG", "restore", "a position is needed, which set:position() gives")
+  end
+  local inside = position.batch >= 0 and position.rows ~= nil
+  local from = {}
+  for key, value in pairs(position) do
+    from[key] = value
+  end
+  self._loop, self._last = nil, nil
+  self._restored = inside and from or nil
+  self.epoch = inside and from.epoch - 1 or from.epoch
 end
 
 -- The file as it is, or gzipped.

@@ -21,7 +21,7 @@ function data.idx(path) end
 ---@class deepc.data.Set
 ---@field x deepc.Tensor
 ---@field y deepc.Tensor
----@field epoch integer how often batches were asked for
+---@field epoch integer the one that batches were asked for last, from 1; 0 before
 local Set = {}
 
 ---Rows of x with the rows of y that belong to them.
@@ -34,14 +34,31 @@ local Set = {}
 ---@return deepc.data.Set
 function data.set(x, y) end
 
----Iterates over pairs of batches, on loan until the next pair. Shuffled orders depend on the seed and
----on the epoch: how often batches were asked for, or the option. A last batch of another size is an
----error unless `last` says whether to drop or keep it.
+---Iterates over pairs of batches, on loan until the next pair, which is gathered meanwhile. Shuffled
+---orders depend on the seed and on the epoch: how often batches were asked for, or the option. Where the
+---rows are no whole number of batches, `last` says what becomes of the rest: "drop" leaves it out, "keep"
+---makes a smaller batch of it, "pad" fills it up with zeros and gives a mask with each pair, f32[size],
+---with 1 for rows that are there and 0 for those that are not. `#` of what is returned first is the
+---number of batches.
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
----@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep" }
----@return fun(): deepc.Tensor?, deepc.Tensor?
+---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end
+---@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep"|"pad" }
+---@return fun(): deepc.Tensor?, deepc.Tensor?, deepc.Tensor?
 function Set:batches(options) end
+
+---Where its batches stand, as a table of numbers, texts and booleans: the epoch, how many batches of it
+---have been given out, and what they depend on. Between epochs all of them.
+---
+---    set:restore(set:position())
+---@return table<string, integer|boolean|string>
+function Set:position() end
+
+---Goes on from a position: the next batches are those behind it, in the order that they had. In the
+---middle of an epoch `epoch` is then the one before, so that `for epoch = set.epoch + 1, epochs do` goes
+---on as well.
+---@param position table<string, integer|boolean|string> of set:position(), of a set of as many rows
+function Set:restore(position) end
 
 ---Fashion-MNIST (Debian: dataset-fashion-mnist): 60,000 rows to train on, 10,000 to test with.
 ---Images are u8[28, 28], labels i32. The files may be gzipped or not.
