@@ -225,7 +225,7 @@ end
 local modules = {
   { "deepc", "deepc.api" },
   { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.norms", "deepc.nn.conv",
-    "deepc.nn.losses", "deepc.nn.initial" },
+    "deepc.nn.losses", "deepc.nn.initial", "deepc.nn.summary" },
   { "deepc.optim", "deepc.optim" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.data", "deepc.data" },

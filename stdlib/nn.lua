@@ -9,5 +9,6 @@ require "deepc.nn.norms"
 require "deepc.nn.conv"
 require "deepc.nn.losses"
 require "deepc.nn.initial"
+require "deepc.nn.summary"
 
 return core.module("deepc.nn", nn)

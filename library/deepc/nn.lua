@@ -432,4 +432,15 @@ function nn.init.kaiming_normal(type, options) end
 ---@return deepc.Tensor
 function nn.init.orthogonal(type, options) end
 
+---A table of the layers in the order in which they are called for inputs of these types, with what they
+---return and how many parameters and states of their own they have; below it the sums, each cell once. The
+---network is traced; nothing is computed and no cell changes.
+---
+---    print(nn.Sequential({ nn.Linear(4, 8), nn.ReLU() }):summary "f32[2, 4]")
+---
+---Errors: whatever a call with such inputs would raise.
+---@param ... deepc.Type of the inputs
+---@return string
+function Layer:summary(...) end
+
 return nn

@@ -354,6 +354,8 @@ end
 
 -- What the other files need.
 
+core.Layer, core.walk, core.refuse_inside = Layer, walk, refuse_inside
+
 function core.check_size(op, what, n)
   if math.type(n) ~= "integer" or n < 1 then
     core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, tostring(n)))

@@ -259,6 +259,86 @@ function TestEmbedding:test_starts_normal()
   lu.assertAlmostEquals(w:std():item(), 1, 0.05)
 end
 
+TestSummary = {}
+
+local Block = nn.class "Block"
+
+function Block:init(n)
+  self.inner, self.unused, self.count = nn.Linear(n, n), nn.Linear(3, 3), dc.state "i32[]"
+end
+
+function Block:forward(x, scale)
+  self.count:set(self.count + 1)
+  return x + self.inner(x) * (scale or 1)
+end
+
+function TestSummary:test_text()
+  local block = Block(8)
+  local net = nn.Sequential { nn.Flatten(), nn.Linear(12, 8), block, nn.Dropout(0.5), block, nn.Linear(8, 2) }
+  net[2]:freeze()
+  local lines = {}
+  for line in (net:summary "f32[batch=5, 3, 4]" .. "\n"):gmatch "([^\n]*)\n" do
+    lines[#lines + 1] = line:gsub("(%S)  +", "%1  ")
+  end
+  lu.assertEquals(lines, {
+    "layer  output  parameters  bytes",
+    "nn.Sequential  f32[5, 2]",
+    "  1  nn.Flatten  f32[5, 12]",
+    "  2  nn.Linear 12 -> 8  f32[5, 8]  104  416",
+    "  3  Block  f32[5, 8]  1  4",
+    "    inner  nn.Linear 8 -> 8  f32[5, 8]  72  288",
+    "  4  nn.Dropout 0.5  f32[5, 8]",
+    "  3  Block  f32[5, 8]",
+    "    inner  nn.Linear 8 -> 8  f32[5, 8]",
+    "  6  nn.Linear 8 -> 2  f32[5, 2]  18  72",
+    "  3.unused  nn.Linear 3 -> 3  not called  12  48",
+    "102 trained, 105 not, 828 bytes",
+  })
+end
+
+function TestSummary:test_columns_stand_below_each_other()
+  local width
+  for line in nn.Sequential({ nn.Linear(1000, 2000), nn.ReLU() }):summary("f32[7, 1000]"):gmatch "[^\n]+" do
+    local at = line:find "f32" or line:find "output"
+    width = width or at
+    lu.assertTrue(at == width or line:find "trained" ~= nil, line)
+  end
+end
+
+function TestSummary:test_several_inputs_and_results()
+  local Two = nn.class "Two"
+  function Two:forward(x, y) return x * 2, { y } end
+  lu.assertStrContains(Two():summary("f32[2]", dc.zeros "i32[3]"), "f32[2], {...}")
+  lu.assertStrContains(Block(4):summary("f32[2, 4]", "f32[]"), "f32[2, 4]")
+end
+
+-- Nothing is compiled or computed, no cell changes, the generator stands where it stood.
+function TestSummary:test_leaves_no_trace()
+  local net = nn.Sequential { Block(4), nn.Dropout(0.5) }
+  local before, generator = dc.stats(), dc.generator():totable()
+  net:summary "f32[2, 4]"
+  local after = dc.stats()
+  for _, key in ipairs { "compiles", "launches", "calls" } do
+    lu.assertEquals(after[key], before[key])
+  end
+  lu.assertEquals(net[1].count:item(), 0)
+  lu.assertEquals(dc.generator():totable(), generator)
+  lu.assertEquals(net(dc.zeros "f32[2, 4]").shape, { 2, 4 })
+  lu.assertNil(rawget(net, "forward"))
+  lu.assertNil(rawget(net[1].inner, "forward"))
+end
+
+function TestSummary:test_mistakes()
+  local net = nn.Sequential { nn.Linear(4, 2) }
+  local err = fails("matmul: inner dims differ", function() net:summary "f32[2, 5]" end)
+  lu.assertEquals(err.path, "net.1 (nn.Linear 4 -> 2)")
+  lu.assertNil(rawget(net[1], "forward"))
+  fails("summary: the type of an input is needed", net.summary, net)
+  fails("summary: input 1 is a number, not a type", net.summary, net, 4)
+  fails("dim 'n' has no size", net.summary, net, "f32[n, 4]")
+  fails("summary() is called for", dc.fn, "f() -> ()", function() net:summary "f32[2, 4]" end)
+end
+
 TestInit = {}
 
 local function spread(t)

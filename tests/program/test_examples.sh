@@ -23,6 +23,10 @@ for device in cpu eval; do
     check "Adam gets further ($device)" below 0.001 "$(last '^optim.Adam')"
 done
 
+run "$DEEPC" examples/fit.lua
+check "fit ends well" test "$status" -eq 0
+check "the sine of 1 is found" sh -c "tail -n 1 '$dir/out' | grep -qE 'the network says 0\.8[2-6]'"
+
 run "$DEEPC" examples/spirals.lua
 check "spirals ends well" test "$status" -eq 0
 check "the spirals are told apart" sh -c "tail -n 1 '$dir/out' | grep -qE '^test accuracy (1\.000|0\.9[89])'"
