@@ -308,6 +308,13 @@ static dc_fv expand_log1p(const use *u)
     return pick(u, op2(u, DC_K_EQ, w, one), x, pick(u, inside, r, l));
 }
 
+static dc_fv exp_near(const use *u, dc_fv x)
+{
+    use inner = *u;
+    inner.in[0] = x;
+    return dc_expand_exp_near(&inner);
+}
+
 /*
  * x + x P(x^2) below 1, then 1 - exp(-Q(x)), where Q is -log(1 - erf); 1 from 4 (f64: 6) on. The
  * coefficients are Chebyshev fits, the highest first; Q is in the distance from the middle, in two
@@ -356,7 +363,7 @@ static dc_fv expand_erf(const use *u)
     if (wide)
         q = pick(u, op2(u, DC_K_LT, t, flt(u, 2.25)),
                  polynomial(u, op2(u, DC_K_SUB, t, flt(u, 1.625)), middle64, 15), q);
-    const dc_fv high = op2(u, DC_K_SUB, one, exp_of(u, op1(u, DC_K_NEG, q)));
+    const dc_fv high = op2(u, DC_K_SUB, one, exp_near(u, op1(u, DC_K_NEG, q)));
     const dc_fv signed_high = as(u, op2(u, DC_K_OR, as(u, high, un), sign), u->t);
     return pick(u, op2(u, DC_K_LT, size, one), low, signed_high);
 }

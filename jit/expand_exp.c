@@ -99,6 +99,14 @@ dc_fv dc_expand_exp(const use *u)
     return pick(u, over, flt(u, INFINITY), dc_expand_scale(u, p, n));
 }
 
+/* Where 2^n is a normal number. */
+dc_fv dc_expand_exp_near(const use *u)
+{
+    dc_fv n;
+    const dc_fv p = op2(u, DC_K_ADD, reduced(u, u->in[0], &n), flt(u, 1));
+    return op2(u, DC_K_MUL, p, power_of_two(u, n));
+}
+
 /* exp(x) - 1 = (2^n - 1) + 2^n (exp(r) - 1). */
 dc_fv dc_expand_expm1_near(const use *u)
 {

@@ -69,6 +69,7 @@ static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
 }
 
 dc_fv dc_expand_exp(const use *u);
+dc_fv dc_expand_exp_near(const use *u); /* for |x| up to 80 */
 dc_fv dc_expand_expm1_near(const use *u); /* for |x| up to 40 */
 dc_fv dc_expand_log(const use *u);
 

@@ -23,6 +23,7 @@ typedef struct render {
     dc_text declared; /* declarations, each a line, at the end of the module */
     char block[24];   /* the one being written */
     int vector_bytes; /* of the target */
+    bool streams;     /* some kernel stores past the caches */
 } render;
 
 enum { NAME = 48 };
@@ -724,6 +725,7 @@ static void put_fence(render *r, const dc_target *target)
     bool streams = false;
     for (uint32_t n = 0; n < r->f->buf.n; n++)
         streams |= r->f->buf.at[n].stream;
+    r->streams |= streams;
     if (!streams || strncmp(target->triple, "x86_64", 6) != 0)
         return;
     line(r, "call void @llvm.x86.sse.sfence()");
@@ -771,7 +773,8 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
     dc_text_printf(
         out, "\nattributes #0 = { nounwind \"no-builtins\" \"prefer-vector-width\"=\"%d\" }\n",
         target->vector_bytes * 8);
-    dc_text_puts(out, "!0 = !{i32 1}\n");
+    if (r->streams)
+        dc_text_puts(out, "!0 = !{i32 1}\n");
     dc_job_keep(j, &r->declared);
     dc_text_free(&r->declared);
     return DC_OK;

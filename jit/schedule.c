@@ -5,8 +5,8 @@
  *   columns  a reduction whose operands are read along the last output axis n with stride 1: sums
  *            over leading axes. Accumulators in registers, vectors along n, the reduction outside.
  *   product  the same with an operand that does not move along n (jit/schedule_product.c).
- *   rows     a reduction read along one of its own axes: partial sums in vectors, added up at the
- *            end.
+ *   rows     reductions read along their own axes, and what is stored by rows beside them
+ *            (jit/schedule_rows.c).
  *
  * Where no axis is read along memory, rows and columns are used with lanes that are apart in memory
  * (one scalar load each): arithmetic is still by vectors, and no sum waits for the one before. What
@@ -29,7 +29,7 @@ static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s
         if (t->kind == DC_STMT_LOOP && k->axis.at[t->axis].reduce) {
             s->red[s->nred++] = t->axis;
             read_reduction(k, t->body, s);
-        } else if (t->kind == DC_STMT_SET && t->reduces) {
+        } else if (t->kind == DC_STMT_SET && t->reduces && s->add == NULL) {
             s->add = t;
         }
     }
@@ -44,6 +44,8 @@ dc_shape dc_shape_of(const dc_kernel *k)
         t = t->body;
     }
     read_reduction(k, t, &s);
+    for (; t != NULL; t = t->next)
+        s.by_rows |= t->kind == DC_STMT_LOOP && !k->axis.at[t->axis].reduce;
     return s;
 }
 
@@ -103,7 +105,7 @@ bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char
     return true;
 }
 
-static bool schedule_columns(dc_sketch *s, const dc_shape *p, dc_strides along)
+static bool schedule_columns(dc_sketch *s, const dc_shape *p)
 {
     dc_kernel *k = s->k;
     dc_axis_name red[DC_SHAPE_AXES];
@@ -111,7 +113,7 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p, dc_strides along)
     const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
     const int64_t lanes = dc_sketch_lanes(s, extent);
     const int64_t vectors = (extent + lanes - 1) / lanes;
-    int64_t nv = dc_min_i64(vectors, along.far ? 1 : MAX_COLUMN_VECTORS);
+    int64_t nv = dc_min_i64(vectors, MAX_COLUMN_VECTORS);
     while (nv > 1 && vectors % nv != 0)
         nv--;
     for (int i = 0; i < p->nred; i++)
@@ -125,45 +127,25 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p, dc_strides along)
            dc_move_do(k, &s->why, "unroll %s.o", tile) && dc_sketch_grid(s);
 }
 
-/* rows --------------------------------------------------------------------------------------- */
-
-static bool schedule_rows(dc_sketch *s, uint32_t axis)
+/* Has a term an operand along n that does not move along m, and one that moves along m alone? */
+static bool is_product(const dc_sketch *s, dc_vx term, uint32_t m, uint32_t n)
 {
     dc_kernel *k = s->k;
-    const dc_axis_name r = dc_axis_name_of(s->k, axis);
-    const int64_t extent = dc_sketch_extent(s, axis);
-    int64_t parts = s->lanes;
-    for (int64_t many = 4 * s->lanes; many > s->lanes; many /= 2)
-        if (extent % many == 0) {
-            parts = many;
-            break;
-        }
-    if (!dc_move_do(k, &s->why, "split_reduce %s %lld", r.s, (long long)parts) ||
-        !dc_move_do(k, &s->why, "split %s.i %d", r.s, s->lanes) ||
-        !dc_move_do(k, &s->why, "vectorize %s.i.i", r.s) ||
-        !dc_move_do(k, &s->why, "unroll %s.i.o", r.s))
-        return false;
-    if (parts == s->lanes)
-        return dc_move_do(k, &s->why, "unroll %s.j", r.s) && dc_sketch_grid(s);
-    return dc_move_do(k, &s->why, "split_reduce %s.j %d", r.s, s->lanes) &&
-           dc_move_do(k, &s->why, "vectorize %s.j.i", r.s) &&
-           dc_move_do(k, &s->why, "unroll %s.j.o", r.s) &&
-           dc_move_do(k, &s->why, "unroll %s.j.j", r.s) && dc_sketch_grid(s);
-}
-
-/* The innermost reduction axis worth vectors of partial sums, and how it is read; -1 if none is. */
-static int row_axis(const dc_sketch *s, const dc_shape *p, dc_vx term, bool far)
-{
-    int64_t terms = 1;
-    for (int i = 0; i < p->nred; i++)
-        terms *= dc_sketch_extent(s, p->red[i]);
-    for (int i = p->nred - 1; i >= 0 && terms >= 2 * s->lanes; i--) {
-        const dc_strides along = dc_strides_of(s->k, term, p->red[i]);
-        if (dc_sketch_extent(s, p->red[i]) >= s->lanes && !along.none &&
-            (far || (along.one && !along.far)))
-            return i;
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *inside = dc_vx_parts(k, &k->arena, term);
+    bool right = false, left = false;
+    for (dc_vx v = 1; v <= term; v++) {
+        const dc_vx_node *x = &k->vx.at[v];
+        bool affine = true;
+        if (!inside[v] || x->kind != DC_VX_LOAD || k->buf.at[x->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        const int64_t along_m = dc_ix_stride(k, x->at, m, &affine);
+        const int64_t along_n = dc_ix_stride(k, x->at, n, &affine);
+        right |= affine && along_n == 1 && along_m == 0;
+        left |= affine && along_n == 0 && along_m != 0;
     }
-    return -1;
+    dc_arena_rewind(&k->arena, mark);
+    return left && right;
 }
 
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
@@ -174,18 +156,11 @@ static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
     dc_strides along = {.none = true};
     if (columns >= 2)
         along = dc_strides_of(s->k, term, p->out[p->nout - 1]);
-    if (along.one && along.zero && !along.far && !along.none && p->nout >= 2)
+    if (p->by_rows || !along.one || along.far || along.none)
+        return dc_schedule_rows(s, p);
+    if (p->nout >= 2 && is_product(s, term, p->out[p->nout - 2], p->out[p->nout - 1]))
         return dc_schedule_product(s, p);
-    if (along.one && !along.far && !along.none)
-        return schedule_columns(s, p, along);
-    for (int far = 0; far < 2; far++) {
-        const int row = row_axis(s, p, term, far > 0);
-        if (row >= 0)
-            return schedule_rows(s, p->red[row]);
-    }
-    if (columns >= 4 && along.far && !along.none)
-        return schedule_columns(s, p, along);
-    return dc_sketch_grid(s);
+    return schedule_columns(s, p);
 }
 
 /* Bytes of the widest numbers that are computed, at least those of f32. */

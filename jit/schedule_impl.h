@@ -12,7 +12,8 @@ enum { DC_SHAPE_AXES = 2 * DC_MAX_RANK };
 typedef struct dc_shape {                            /* of a naive nest */
     uint32_t out[DC_SHAPE_AXES], red[DC_SHAPE_AXES]; /* axes, outermost first */
     int nout, nred;
-    const dc_stmt *add; /* the accumulation, NULL in a map */
+    const dc_stmt *add; /* the first accumulation, NULL in a map */
+    bool by_rows;       /* beside reductions stand loops that are none */
 } dc_shape;
 
 dc_shape dc_shape_of(const dc_kernel *k);
@@ -47,6 +48,12 @@ dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis);
 
 /* No reduction. */
 bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
+
+/* Vectors of so many lanes to compute at a time along an axis, where there are `all` positions. */
+int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes);
+
+/* Parts under loops over rows: reductions, and stores of whole rows. */
+bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 
 /* A sum whose terms have an operand along the last output axis and one that is not. */
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);

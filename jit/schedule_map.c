@@ -105,12 +105,9 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
 
 /* others -------------------------------------------------------------------------------------- */
 
-/* Vectors at a time, as many as divide the extent. */
-static int64_t vectors_of(const dc_sketch *s, const dc_shape *p, int64_t extent, int64_t lanes)
+int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes)
 {
-    int64_t all = 1, most = s->t->vector_registers >= MANY_REGISTERS ? 4 : 2;
-    for (int i = 0; i < p->nout; i++)
-        all *= dc_sketch_extent(s, p->out[i]);
+    int64_t most = s->t->vector_registers >= MANY_REGISTERS ? 4 : 2;
     if (all < MANY)
         most = all < SOME ? 1 : 2;
     while (most > 1 && (extent % (most * lanes) != 0 || most * lanes > WIDEST))
@@ -131,6 +128,9 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *p)
         return schedule_turned(s, p, turned);
     const int64_t lanes = dc_sketch_lanes(s, extent);
     const dc_axis_name name = dc_axis_name_of(s->k, n);
-    return do_split(s, &name, lanes * vectors_of(s, p, extent, lanes)) &&
+    int64_t all = 1;
+    for (int i = 0; i < p->nout; i++)
+        all *= dc_sketch_extent(s, p->out[i]);
+    return do_split(s, &name, lanes * dc_sketch_vectors(s, all, extent, lanes)) &&
            dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
 }
