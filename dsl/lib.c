@@ -159,6 +159,7 @@ static int l_load(lua_State *L)
 static const struct {
     const char *name, *module;
 } written_in_lua[] = {
+    {"checkpoint", "deepc.files"},
     {"load", "deepc.files"},
     {"options", "deepc.options"},
     {"progress", "deepc.progress"},

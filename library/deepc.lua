@@ -1307,6 +1307,40 @@ function dc.save(path, what, metadata) end
 ---@return table<string, string>|string[] # metadata; with `into`, the names of cells that got nothing
 function dc.load(path, into, options) end
 
+---All that training needs to go on exactly as if it had not been interrupted, in one file; see
+---dc.checkpoint.
+---@class deepc.Checkpoint
+---@field path string
+local Checkpoint = {}
+
+---A file for parts by name: layers, optimisers, cells and tables of these, whose values it keeps, and data
+---sets, whose positions it keeps. The generator of random numbers is kept as well.
+---
+---    local ckpt = dc.checkpoint("/tmp/run.safetensors", { model = net, optimizer = opt, data = set })
+---@param path string
+---@param parts table<string, any>
+---@return deepc.Checkpoint
+function dc.checkpoint(path, parts) end
+
+---Writes the file, whole or not at all; the one before it stays until then.
+---
+---    local ckpt = dc.checkpoint(os.tmpname(), { model = net })
+---    ckpt:save { step = 1200, best = 0.91 }
+---
+---Errors: DC0801 where it cannot be written.
+---@param values? table<string, number|boolean|string> kept exactly
+function Checkpoint:save(values) end
+
+---Sets every part to what the file has, after all of it has been compared, and gives the values that were
+---saved; nil where there is no file.
+---
+---    local ckpt = dc.checkpoint("/tmp/none.safetensors", { model = net })
+---    local at = ckpt:load() or { step = 0 }
+---
+---Errors: as dc.load.
+---@return table<string, number|boolean|string>?
+function Checkpoint:load() end
+
 -- ---- Scripts ----
 
 ---What a script was given on its command line: `--name value`, `--name=value`, `--flag`, `--no-flag`.

@@ -11,6 +11,7 @@
 --   deepc.value:NAME      a value given to checkpoint:save
 --   deepc.data:PART:KEY   where a data set stands
 
+local dc = require "deepc"
 local _, core = ...
 
 local files = {}
@@ -39,7 +40,8 @@ local function plain(v)
 end
 
 local function describe(v)
-  return type(v) == "table" and "a table with a metatable" or v == nil and "nil" or "a " .. type(v)
+  return plain(v) and "a table" or type(v) == "table" and "a table with a metatable" or v == nil and "nil"
+    or "a " .. type(v)
 end
 
 local function add(c, name, value)
@@ -191,7 +193,7 @@ end
 local function hint_for(missing, unexpected)
   local name, set = missing[1], {}
   if not name then
-    return "{ partial = true } leaves out what has no place"
+    return nil
   end
   for _, other in ipairs(unexpected) do
     set[other] = true
@@ -207,7 +209,7 @@ local function hint_for(missing, unexpected)
   return core.near(set, name)
 end
 
-local function refuse_names(path, missing, unexpected)
+local function refuse_names(path, missing, unexpected, partial)
   local texts = {}
   if #missing > 0 then
     texts[1] = "has no tensor " .. quoted(missing)
@@ -216,7 +218,11 @@ local function refuse_names(path, missing, unexpected)
     texts[#texts + 1] = ("%s %s no place in what is loaded into"):format(quoted(unexpected),
       #unexpected == 1 and "has" or "have")
   end
-  core.fail("MISFIT", "load", ("%s: %s"):format(path, table.concat(texts, "; ")), hint_for(missing, unexpected))
+  local hint = hint_for(missing, unexpected)
+  if #missing == 0 and partial == nil then
+    hint = "{ partial = true } leaves out what has no place"
+  end
+  core.fail("MISFIT", "load", ("%s: %s"):format(path, table.concat(texts, "; ")), hint)
 end
 
 -- The name in the file of an entry's tensor; nil if it has none.
@@ -231,7 +237,8 @@ local function name_in(entry, there, aliases)
   end
 end
 
--- Names in the file and cells that belong together; the names of cells without a tensor.
+-- Names in the file and cells that belong together; the names of cells without a tensor. partial: nil where
+-- nobody asked, false where it cannot be.
 local function match(path, list, names, aliases, partial)
   local there, used, from, cells, missing, unexpected = {}, {}, {}, {}, {}, {}
   for _, name in ipairs(names) do
@@ -254,7 +261,7 @@ local function match(path, list, names, aliases, partial)
     end
   end
   if not partial and #missing + #unexpected > 0 then
-    refuse_names(path, missing, unexpected)
+    refuse_names(path, missing, unexpected, partial)
   end
   return from, cells, missing
 end
@@ -285,9 +292,165 @@ function files.load(path, into, options)
     local tensors = take_all(file, names, aliases)
     return tensors, metadata
   end
-  local from, cells, missing = match(path, list, names, aliases, options and options.partial)
+  local from, cells, missing = match(path, list, names, aliases, options and options.partial or nil)
   core.file_put(file, from, cells)
   return metadata, missing
 end
+
+-- ---- checkpoints ----
+
+-- Numbers, booleans and texts as metadata, so that exactly the same come back.
+local function encode(v)
+  if math.type(v) == "integer" then
+    return ("%d"):format(v)
+  elseif type(v) == "number" then
+    return ("%a"):format(v)
+  elseif type(v) == "boolean" then
+    return tostring(v)
+  elseif type(v) == "string" then
+    return '"' .. v
+  end
+end
+
+local special = { ["true"] = true, ["false"] = false, inf = math.huge, ["-inf"] = -math.huge }
+
+-- ok, value
+local function decode(text)
+  if text:sub(1, 1) == '"' then
+    return true, text:sub(2)
+  elseif special[text] ~= nil then
+    return true, special[text]
+  elseif text == "nan" or text == "-nan" then
+    return true, 0 / 0
+  end
+  local n = tonumber(text)
+  return n ~= nil, n
+end
+
+local function is_data(v)
+  local ok, method = pcall(function()
+    return type(v) == "table" and getmetatable(v) ~= nil and v.position
+  end)
+  return ok and type(method) == "function"
+end
+
+---@class deepc.Checkpoint
+local Checkpoint = {}
+Checkpoint.__index = Checkpoint
+
+-- What goes into tensors, and the data sets by name.
+local function split(parts)
+  local saved, sets = {}, {}
+  for name, part in pairs(parts) do
+    if type(name) ~= "string" or name:find(OURS) or name == "deepc" or name:find(":", 1, true) then
+      core.fail("ARG", "checkpoint", ("'%s' is no name for a part"):format(tostring(name)),
+        "{ model = net, optimizer = opt, data = train }")
+    elseif is_data(part) then
+      sets[name] = part
+    else
+      saved[name] = part
+    end
+  end
+  saved["deepc.generator"] = dc.generator()
+  return saved, sets
+end
+
+function files.checkpoint(path, parts)
+  check_path("checkpoint", path)
+  if not plain(parts) then
+    core.fail("ARG", "checkpoint", ("a table of parts is needed, not %s"):format(describe(parts)),
+      "{ model = net, optimizer = opt, data = train }")
+  end
+  local saved = split(parts)
+  collect("checkpoint", saved)
+  return setmetatable({ path = path, parts = parts }, Checkpoint)
+end
+
+function Checkpoint:save(values)
+  core.refuse_tracing("checkpoint:save")
+  local saved, sets = split(self.parts)
+  local metadata = { ["deepc.checkpoint"] = "1", ["deepc.version"] = dc._VERSION }
+  if values ~= nil and not plain(values) then
+    core.fail("ARG", "save", ("values are a table, not %s"):format(describe(values)))
+  end
+  for name, value in pairs(values or {}) do
+    local text = encode(value)
+    if type(name) ~= "string" or not text then
+      core.fail("ARG", "save", ("value '%s' is %s; numbers, booleans and texts are kept"):format(
+        tostring(name), describe(value)), core.kind(value) and "x:item() gives a number" or nil)
+    end
+    metadata["deepc.value:" .. name] = text
+  end
+  for name, set in pairs(sets) do
+    for key, value in pairs(set:position()) do
+      metadata[("deepc.data:%s:%s"):format(name, key)] = encode(value)
+    end
+  end
+  write(self.path, collect("save", saved), metadata)
+end
+
+-- Values and positions in metadata of ours.
+local function read_state(path, ours)
+  local values, positions = {}, {}
+  if ours["deepc.checkpoint"] ~= "1" then
+    core.fail("FORMAT", "load", ("%s: is no checkpoint"):format(path), "dc.load(path) reads other files")
+  end
+  for key, text in pairs(ours) do
+    local name = key:match "^deepc%.value:(.*)$"
+    local part, field = key:match "^deepc%.data:([^:]*):(.*)$"
+    local ok, value = decode(text)
+    if (name or part) and not ok then
+      core.fail("FORMAT", "load", ("%s: '%s' is '%s'"):format(path, key, text:sub(1, 40)))
+    elseif name then
+      values[name] = value
+    elseif part then
+      positions[part] = positions[part] or {}
+      positions[part][field] = value
+    end
+  end
+  return values, positions
+end
+
+-- Data sets of the file and of the script are the same, of as many rows.
+local function check_sets(path, sets, positions)
+  for name, set in pairs(sets) do
+    local position = positions[name]
+    if not position then
+      core.fail("MISFIT", "load", ("%s: has no position of '%s'"):format(path, name))
+    elseif math.type(position.epoch) ~= "integer" or math.type(position.batch) ~= "integer" then
+      core.fail("FORMAT", "load", ("%s: the position of '%s' is damaged"):format(path, name))
+    elseif position.rows and position.rows ~= #set then
+      core.fail("MISFIT", "load", ("%s: '%s' had %s rows, not %d"):format(path, name,
+        tostring(position.rows), #set))
+    end
+  end
+  for name in pairs(positions) do
+    if not sets[name] then
+      core.fail("MISFIT", "load", ("%s: has the position of a data set '%s'"):format(path, name))
+    end
+  end
+end
+
+function Checkpoint:load()
+  core.refuse_tracing("checkpoint:load")
+  if not core.file_exists(self.path) then
+    return nil
+  end
+  local saved, sets = split(self.parts)
+  local list = collect("load", saved)
+  local file <close> = core.file_open(self.path)
+  local names, all = core.file_list(file)
+  local aliases, _, ours = read_metadata(all)
+  local values, positions = read_state(self.path, ours)
+  check_sets(self.path, sets, positions)
+  local from, cells = match(self.path, list, names, aliases, false)
+  core.file_put(file, from, cells)
+  for name, set in pairs(sets) do
+    set:restore(positions[name])
+  end
+  return values
+end
+
+core.entries(Checkpoint)
 
 return files

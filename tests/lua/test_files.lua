@@ -1,7 +1,9 @@
 -- dc.save and dc.load: tensors and models to safetensors files and back.
 local lu = require "luaunit"
 local dc = require "deepc"
+local data = require "deepc.data"
 local nn = require "deepc.nn"
+local optim = require "deepc.optim"
 
 local dir
 
@@ -313,4 +315,141 @@ function TestModels:test_a_file_that_is_cut_off_while_it_is_read()
   write(at "x", bytes)
   dc.load(at "x", cells)
   lu.assertEquals(cells.b:totable(), { 0, 0 })
+end
+
+TestCheckpoints = { setUp = Base.setUp, tearDown = Base.tearDown }
+
+-- A run of so many steps, with dropout, a shuffled set and an optimiser that has moments.
+local function new_run(path)
+  dc.seed(3)
+  local run = {}
+  run.net = nn.Sequential { nn.Linear(3, 8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 2) }
+  run.opt = optim.Adam(run.net:parameters(), { lr = 0.05 })
+  run.set = data.set(dc.randn("f32[50, 3]", { seed = 2 }), dc.iota "i32[50]" % 2)
+  run.step = dc.fn("step(x: f32[8, 3], y: i32[8]) -> f32[]", function(x, y)
+    local loss = nn.cross_entropy(run.net(x), y)
+    run.opt:step(loss)
+    return loss
+  end)
+  run.ckpt = dc.checkpoint(path, { model = run.net, optimizer = run.opt, data = run.set })
+  return run
+end
+
+-- Steps until `last`; the losses from there on, each exactly.
+local function train(run, state, last, every)
+  local log = {}
+  for epoch = run.set.epoch + 1, 4 do
+    for x, y in run.set:batches { size = 8, shuffle = true, last = "drop" } do
+      state.step = state.step + 1
+      log[#log + 1] = ("%d %a"):format(state.step, run.step(x, y):item())
+      if state.step % every == 0 then
+        run.ckpt:save(state)
+      end
+      if state.step == last then
+        return log
+      end
+    end
+    state.epoch = epoch
+    run.ckpt:save(state)
+  end
+  return log
+end
+
+function TestCheckpoints:test_goes_on_with_the_same_bits()
+  local whole = train(new_run(at "whole"), { step = 0 }, 24, 5)
+  lu.assertEquals(#whole, 24)
+  for _, stop in ipairs { 5, 6, 7, 12, 13, 20, 23 } do
+    os.remove(at "cut")
+    local log = train(new_run(at "cut"), { step = 0 }, stop, 5)
+    local run = new_run(at "cut")
+    dc.rand "f32[5]" -- the generator is somewhere else
+    local state = run.ckpt:load()
+    local rest = train(run, state, 24, 5)
+    local from = math.tointeger(rest[1]:match "^%d+")
+    lu.assertTrue(from <= stop + 1)
+    for i = from, 24 do
+      log[i] = rest[i - from + 1]
+    end
+    lu.assertEquals(log, whole, stop)
+  end
+end
+
+function TestCheckpoints:test_values_come_back_exactly()
+  local ckpt = dc.checkpoint(at "c", {})
+  local kept = {
+    i = 3, f = 3.0, third = 1 / 3, big = math.maxinteger, small = math.mininteger, inf = -math.huge,
+    yes = true, no = false, text = 'a "text"\n5', empty = "", number = "5",
+  }
+  lu.assertNil(ckpt:load())
+  ckpt:save(kept)
+  local back = ckpt:load()
+  lu.assertEquals(back, kept)
+  lu.assertEquals(math.type(back.f), "float")
+  lu.assertEquals(math.type(back.i), "integer")
+  ckpt:save { nan = 0 / 0 }
+  local nan = ckpt:load().nan
+  lu.assertTrue(nan ~= nan)
+  ckpt:save()
+  lu.assertEquals(ckpt:load(), {})
+end
+
+function TestCheckpoints:test_equal_states_are_equal_bytes()
+  local a, b = new_run(at "a"), new_run(at "b")
+  a.ckpt:save { x = 1, y = 2 }
+  b.ckpt:save { y = 2, x = 1 }
+  lu.assertTrue(bytes_of(at "a") == bytes_of(at "b"))
+end
+
+function TestCheckpoints:test_what_does_not_fit_changes_nothing()
+  local run = new_run(at "c")
+  run.ckpt:save { step = 1 }
+  local function against(pattern, parts, code)
+    local position = run.set:position()
+    unchanged(run.net, function()
+      lu.assertEquals(fails(pattern, function()
+        local ckpt = dc.checkpoint(at "c", parts)
+        ckpt:load()
+      end).code, code or "DC0804")
+    end)
+    lu.assertEquals(run.set:position(), position)
+  end
+  against("have no place in what is loaded into", { model = run.net, data = run.set })
+  against("has the position of a data set 'data'", { model = run.net, optimizer = run.opt })
+  against("has no position of 'test'", { model = run.net, optimizer = run.opt, test = run.set })
+  local _, position = pcall(function() return run.set:position() end)
+  lu.assertEquals(position.epoch, 0)
+  for _ in run.set:batches { size = 10 } do
+    run.ckpt:save()
+  end
+  against("'data' had 50 rows, not 49", { model = run.net, optimizer = run.opt,
+    data = data.set(run.set.x:slice { [1] = { 1, 49 } }, run.set.y:slice { [1] = { 1, 49 } }) })
+  dc.save(at "c", run.net)
+  against("c: is no checkpoint", { model = run.net }, "DC0802")
+end
+
+function TestCheckpoints:test_damaged_metadata()
+  local function damaged(pattern, metadata)
+    write(at "c", string.pack("<s8", ('{"__metadata__":%s,"deepc.generator":{"dtype":"U32","shape":[4],'
+      .. '"data_offsets":[0,16]}}'):format(metadata)) .. ("\0"):rep(16))
+    local parts = { data = data.set(dc.iota(3), dc.iota(3)) }
+    lu.assertEquals(fails(pattern, function()
+      local ckpt = dc.checkpoint(at "c", parts)
+      ckpt:load()
+    end).code, "DC0802")
+  end
+  damaged("'deepc.value:step' is 'os.exit()'", '{"deepc.checkpoint":"1","deepc.value:step":"os.exit()"}')
+  damaged("the position of 'data' is damaged", '{"deepc.checkpoint":"1","deepc.data:data:epoch":"1.5"}')
+  damaged("is no checkpoint", '{"deepc.checkpoint":"2"}')
+end
+
+function TestCheckpoints:test_arguments()
+  fails("a path is needed, not nil", dc.checkpoint)
+  fails("a table of parts is needed, not nil", dc.checkpoint, at "c")
+  fails("a table of parts is needed", dc.checkpoint, at "c", nn.ReLU())
+  fails("'deepc.x' is no name for a part", dc.checkpoint, at "c", { ["deepc.x"] = nn.ReLU() })
+  fails("'f' is a function", dc.checkpoint, at "c", { f = print })
+  local ckpt = dc.checkpoint(at "c", {})
+  fails("value 'x' is a table; numbers, booleans and texts are kept", ckpt.save, ckpt, { x = {} })
+  local err = fails("value 'loss' is a userdata", ckpt.save, ckpt, { loss = dc.zeros "f32[]" })
+  lu.assertEquals(err.hint, "x:item() gives a number")
 end

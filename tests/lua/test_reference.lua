@@ -97,6 +97,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     dc = dc, nn = nn, optim = optim, data = data, schedules = schedules, ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
+    Checkpoint = dc.checkpoint("/tmp/none", {}),
     Function = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
     ["nn.Layer"] = layer,
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
