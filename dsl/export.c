@@ -193,7 +193,7 @@ static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
     for (int idx = 3; idx <= top; idx++) {
         dc_fn_key key;
         dc_fn_key_of(L, d, fn, idx, "export", &key);
-        dc_fn_find(L, d, fn, &key);
+        dc_fn_find(L, d, fn, &key, true);
         lua_rawseti(L, list, idx - 2);
         lua_settop(L, list);
     }

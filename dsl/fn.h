@@ -100,8 +100,11 @@ bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
 /* ---- fncall.c: __call ------------------------------------------------------------------------- */
 
 int dc_fn_call(lua_State *L);
-/* The specialisation of the function at 1 for the key, made if need be; leaves it on the stack. */
-dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key);
+/*
+ * The specialisation of the function at 1 for the key, made if need be; leaves it on the stack. asked: by
+ * name, so that a new one is no news.
+ */
+dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked);
 /* Are the static objects that it read what they were? */
 bool dc_fn_still_holds(const dc_spec *s);
 void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);

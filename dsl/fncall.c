@@ -77,7 +77,7 @@ void dc_fn_add_spec(lua_State *L, int list, const dc_spec *s)
     lua_rawsetp(L, list, s);
 }
 
-dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
+dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked)
 {
     char why[300];
     lua_getiuservalue(L, 1, DC_FN_SPECS);
@@ -104,7 +104,7 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key)
     if (n >= fn->limit)
         refuse_more(L, d, fn, why, n);
     dc_spec *s = dc_spec_make(L, d, 1, key, false);
-    if (n > 0)
+    if (n > 0 && !asked)
         log_difference(d, fn, n + 1, why);
     s->why = n > 0 ? dc_place_intern(d, "%s", why) : NULL;
     dc_fn_add_spec(L, list, s);
@@ -440,7 +440,7 @@ static void check_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_le
 static dc_spec *look_up(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
     check_bound(L, d, fn, v, &key->bind);
-    return dc_fn_find(L, d, fn, key);
+    return dc_fn_find(L, d, fn, key, false);
 }
 
 static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)

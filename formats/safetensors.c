@@ -366,7 +366,7 @@ static dc_status read_length(dc_st_file *f, dc_job *j, size_t *header)
 
 static dc_status load_header(dc_st_file *f, dc_job *j)
 {
-    size_t n, got;
+    size_t n = 0, got;
     dc_json r;
     DC_TRY(dc_infile_open(j, f->path, &f->fd, &f->st));
     DC_TRY(read_length(f, j, &n));

@@ -97,7 +97,7 @@ static dc_status bind(loading *l, dc_job *j, dc_fvariant *v)
         const bool is_cell = i >= d->ncaptured;
         const char *name = is_cell ? d->cell[i - d->ncaptured] : d->captured[i];
         const dc_type t = dc_node_type(d->fn, param[d->narg + i]);
-        dc_fvalue *value;
+        dc_fvalue *value = NULL;
         DC_TRY(value_of(l, j, name, is_cell, &t, &value));
         if (is_cell)
             v->cell[i - d->ncaptured] = value->cell;
@@ -132,7 +132,7 @@ static dc_status blame_file(loading *l, dc_job *j, uint32_t variant, dc_status s
 static dc_status start_variant(loading *l, dc_job *j, uint32_t number, const char *text)
 {
     dc_fvariant *v = &l->f->variant[number];
-    dc_module *module;
+    dc_module *module = NULL;
     dc_status status = dc_fnfile_parse(j, &l->f->mem, text, &v->file, &module);
     if (status != DC_OK)
         return blame_file(l, j, number, status);

@@ -270,7 +270,7 @@ static dc_status fail_check(dc_job *j, const dc_fvariant *v, const dc_fault *fau
 static dc_status call_body(dc_job *j, void *arg)
 {
     const calling *a = arg;
-    dc_fvariant *v;
+    dc_fvariant *v = NULL;
     dc_fault fault;
     DC_TRY(dc_rt_check(a->f->rt, j, a->f->name));
     DC_TRY(find(j, a, &v));
@@ -358,7 +358,7 @@ static dc_status get_body(dc_job *j, void *arg)
 {
     const moving *m = arg;
     dc_device *dev = m->f->rt->device;
-    dc_cell *c;
+    dc_cell *c = NULL;
     DC_TRY(find_cell(j, m, &c));
     const size_t bytes = dc_type_bytes(&c->type);
     void *at = m->out->data;
@@ -376,7 +376,7 @@ static dc_status set_body(dc_job *j, void *arg)
 {
     const moving *m = arg;
     dc_device *dev = m->f->rt->device;
-    dc_cell *c;
+    dc_cell *c = NULL;
     char given[120], wanted[DC_TYPE_TEXT];
     DC_TRY(find_cell(j, m, &c));
     const size_t bytes = dc_type_bytes(&c->type);

@@ -211,6 +211,7 @@ local chapters = {
   convolutions = { 8, 3 },
   lazy = { 6, 4 },
   errors = { 3, 1 },
+  embedding = { 1, 0 },
 }
 
 for name, least in pairs(chapters) do
@@ -362,6 +363,25 @@ function TestCommands:test_tables()
   lu.assertEquals(table_words(page, "word"), skip)
 end
 
+-- The C of docs/embedding.md is of programs that tests/program/test_install.sh builds and runs.
+function TestCommands.test_embedding()
+  local programs, count = "", 0
+  for _, name in ipairs { "train_host.c", "run_host.c", "CMakeLists.txt" } do
+    programs = programs .. read("examples/embed/" .. name)
+  end
+  for _, block in ipairs(blocks "docs/embedding.md") do
+    if block.language == "c" then
+      lu.assertTrue(programs:find(block.text .. "\n", 1, true) ~= nil, "docs/embedding.md:" .. block.line)
+      count = count + 1
+    elseif block.language == "cmake" then
+      for line in block.text:gmatch "[^\n]+" do
+        lu.assertStrContains(programs, line)
+      end
+    end
+  end
+  lu.assertTrue(count >= 8, count)
+end
+
 TestNames = {}
 
 local function exists(path)
@@ -375,7 +395,8 @@ end
 local texts = {
   "README.md", "ARCHITECTURE.md", "HACKING.md", "core/README.md", "jit/README.md", "dsl/README.md", "vm/README.md",
   "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
-  "docs/training.md", "docs/files.md", "docs/lazy.md",
+  "docs/training.md", "docs/files.md", "docs/lazy.md", "docs/installing.md", "docs/embedding.md",
+  "examples/embed/README.md",
   "docs/errors.md", "docs/prompt.md", "docs/devices.md", "docs/schedules.md",
   "docs/dependencies.md", "docs/errors/README.md", "docs/reference/README.md",
 }

@@ -140,6 +140,28 @@ check "the host with Lua runs" says "after 500 steps 0.00"
 run "$dir/hosts/run_host" "$dir/policy.dcfn"
 check "the host without Lua runs" test $status -eq 0
 
+# ---- the manual ----
+
+work=$dir/work
+mkdir -p "$work/build" "$work/bin" "$dir/home"
+ln -s "$build" "$work/build/release"
+cp examples/embed/*.c examples/embed/*.lua "$work"
+printf '#!/bin/sh\nexec %s %s "$@"\n' "$(command -v $cc)" "$sanitize" >"$work/bin/cc"
+chmod +x "$work/bin/cc"
+page() { # page NAME [PATTERN...]
+    name=$1
+    shift
+    run env -C "$work" -u LUA_PATH -u LUA_CPATH -u LUA_INIT HOME="$dir/home" PATH="$work/bin:$prefix/bin:$PATH" \
+        "$DEEPC" "$root/tests/program/console.lua" "$root/docs/$name.md" "$@"
+    check "the commands of docs/$name.md print what it says" test $status -eq 0
+}
+stock=
+{ [ -z "$sanitize" ] && command -v lua5.4 >/dev/null; } || stock=' lua5%.4 '
+page installing ${stock:+"$stock"}
+check "they are some" says " commands, 0 differ"
+page embedding
+check "they are five" says "5 commands, 0 differ"
+
 # ---- and away again ----
 
 install "$dir/again"
