@@ -275,7 +275,8 @@ local function guard(spec, values)
           return nil
         end
       end
-      core.fail("FIELD", nil, ("the options have no '%s'"):format(tostring(key)), near(known, tostring(key)))
+      core.fail("FIELD", nil, ("the options have no '%s'"):format(tostring(key)),
+        near(known, tostring(key)) or "they are " .. table.concat(known, ", "))
     end,
   })
 end

@@ -85,10 +85,12 @@ local function check_pair(op, prediction, target)
     core.fail("DTYPE", op, ("prediction is %s, target %s"):format(type_of(prediction), type_of(target)),
       ('target:cast "%s"'):format(prediction.dtype), "prediction", prediction, "target", target)
   end
-  local a, b = prediction.shape, target.shape
-  if table.concat(a, ",") ~= table.concat(b, ",") then
+  local a, b = table.concat(prediction.shape, ", "), table.concat(target.shape, ", ")
+  if a ~= b then
+    local same_count = prediction:reshape(-1).shape[1] == target:reshape(-1).shape[1]
     core.fail("DIMS", op, ("prediction is %s, target %s; losses do not stretch axes"):format(type_of(prediction),
-      type_of(target)), nil, "prediction", prediction, "target", target)
+      type_of(target)), same_count and ("target:reshape(%s)"):format(a) or nil, "prediction", prediction, "target",
+      target)
   end
 end
 

@@ -142,7 +142,7 @@ local function program_of(path)
           prints[#prints + 1] = { printed, line }
         end
       end
-      text[line] = code or source:gsub("%s*%-%-.*$", "")
+      text[line] = code or source:gsub("%s*%-%-%s.*$", "")
     end
   end
   lu.assertFalse(inside)
@@ -174,9 +174,10 @@ local function run_page(path)
       error(("%s: global '%s' is assigned"):format(path, key), 2)
     end,
   })
+  local program = assert(load(text, "@" .. path, "t", env))
   local real = print
   rawset(_G, "print", show) -- for dc.print
-  local ok, err = xpcall(assert(load(text, "@" .. path, "t", env)), debug.traceback)
+  local ok, err = xpcall(program, debug.traceback)
   rawset(_G, "print", real)
   lu.assertTrue(ok, tostring(err))
   return printed, prints, raised, errors
@@ -208,6 +209,8 @@ local chapters = {
   functions = { 14, 10 },
   training = { 20, 4 },
   files = { 5, 2 },
+  layers = { 12, 1 },
+  scripts = { 1, 3 },
   convolutions = { 8, 3 },
   lazy = { 6, 4 },
   errors = { 3, 1 },
