@@ -121,6 +121,21 @@ typedef struct dc_device_ops {
      */
     dc_status (*compile)(dc_device *d, dc_job *j, const dc_source *src, dc_program **out);
     void (*program_free)(dc_device *d, dc_program *p);
+    /* A kernel alone is compiled as fast as among others, and at the same time as others. */
+    bool one_by_one;
+    /*
+     * compile() in two halves, so that programs can be kept on disk. Between them lie bytes, in the
+     * scratch arena: load() of another process makes the same of them if it has the same target and
+     * `maker` says the same, which is what they depend on besides target and text: the compiler, by
+     * its file and the date of that, and its options. It opens no compiler, and is false where it
+     * cannot tell. load() gets a source without text, and refuses damaged bytes as it would a
+     * compiler's. All three or none are NULL; threads as for compile().
+     */
+    bool (*maker)(dc_device *d, dc_text *out);
+    dc_status (*translate)(dc_device *d, dc_job *j, const dc_source *src, const void **object,
+                           size_t *bytes);
+    dc_status (*load)(dc_device *d, dc_job *j, const dc_source *src, const void *object,
+                      size_t bytes, dc_program **out);
     /* Items are copied. */
     dc_status (*record)(dc_device *d, dc_job *j, const dc_item *item, uint32_t n, dc_recording **out);
     void (*recording_free)(dc_device *d, dc_recording *r);

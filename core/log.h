@@ -15,6 +15,7 @@
     CH(FLAT, "flat", "kernels in flat form")                                   \
     CH(SRC, "src", "kernel text given to the compiler")                        \
     CH(PLAN, "plan", "launches and memory of a compiled function")             \
+    CH(CACHE, "cache", "what is found in the cache on disk, and what is not")  \
     CH(TIME, "time", "time per kernel, printed at the end")                    \
     CH(COMPARE, "compare", "results beside the interpreter's (DEEPC_COMPARE)") \
     CH(NOTE, "note", "fallbacks and what else a user should know; always on")

@@ -12,6 +12,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t traces;      /* bodies of typed functions run */
     uint64_t compiles;    /* executables begun to be built */
     uint64_t kernels;     /* kernels compiled */
+    uint64_t kernels_cached; /* kernels found in the cache on disk */
     uint64_t kernels_shared; /* kernels of executables that had been compiled for another one */
     uint64_t launches;    /* kernels run */
     uint64_t calls;       /* calls of compiled functions */

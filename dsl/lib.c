@@ -43,6 +43,7 @@ static int l_stats(lua_State *L)
     COUNT(traces);
     COUNT(compiles);
     COUNT(kernels);
+    COUNT(kernels_cached);
     COUNT(kernels_shared);
     COUNT(launches);
     COUNT(calls);

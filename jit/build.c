@@ -9,6 +9,7 @@
 
 #include "core/gtext.h"
 #include "jit/bug.h"
+#include "jit/cache.h"
 #include "jit/dump.h"
 #include "jit/limit.h"
 #include "jit/profile.h"
@@ -37,6 +38,7 @@ static void free_jit(dc_rt *rt)
     rt->work = NULL;
     if (rt->jit != NULL) {
         dc_kernels_free(rt->jit->kernels);
+        dc_cache_free(rt->jit->cache);
         if (rt->jit->schedule != NULL)
             dc_schedfile_free(rt->jit->schedule);
     }
@@ -69,6 +71,8 @@ dc_status dc_jit_open(dc_rt *rt, dc_job *j)
         rt->jit = dc_xalloc(sizeof *rt->jit);
     if (rt->jit->schedule == NULL && rt->opt.schedule[0] != '\0')
         DC_TRY(dc_schedfile_read(j, rt->opt.schedule, &rt->jit->schedule));
+    if (rt->jit->cache == NULL)
+        rt->jit->cache = dc_cache_new(&rt->opt);
     rt->jit->kernels = dc_kernels_new(rt->device);
     rt->lazy_exec = dc_jit_lazy();
     return DC_OK;
@@ -86,6 +90,8 @@ void dc_jit_stop(dc_rt *rt)
         dc_work_drain(rt->work);
     if (rt->work != NULL)
         dc_work_stop(rt->work);
+    if (rt->jit != NULL)
+        dc_cache_flush(rt->jit->cache);
 }
 
 void dc_jit_settle(dc_rt *rt)
@@ -132,6 +138,7 @@ static void settle(void *arg)
     b->pending = false;
     s->compile_ns += b->task.ns;
     s->kernels += b->counts.compiled;
+    s->kernels_cached += b->counts.cached;
     s->kernels_shared += b->counts.shared;
     s->fallbacks += b->counts.fallbacks;
     if (b->dropped)
@@ -177,8 +184,11 @@ static dc_status make_build(dc_rt *rt, dc_job *j, dc_exec *e)
                       .target = rt->device->ops->target(rt->device),
                       .opt = rt->opt,
                       .kernels = rt->jit->kernels,
+                      .cache = rt->jit->cache,
                       .schedule = rt->jit->schedule};
     DC_TRY(dc_skip_parse(j, rt->opt.skip, &b->env.skip));
+    if (dc_skips(b->env.skip, DC_STAGE_cache))
+        b->env.cache = NULL;
     b->described = dc_arena_mark(&e->mem);
     b->task.body = compile;
     b->task.settle = settle;

@@ -10,6 +10,7 @@
 
 struct dc_jit {
     dc_kernels *kernels;
+    struct dc_cache *cache;        /* on disk; NULL none */
     struct dc_schedfile *schedule; /* DEEPC_SCHEDULE; NULL none */
 };
 

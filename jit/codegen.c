@@ -6,6 +6,7 @@
 #include "jit/render.h"
 #include "jit/schedfile.h"
 #include "jit/schedule.h"
+#include "jit/unit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -249,39 +250,40 @@ static dc_status dump(const dc_codegen *g, dc_job *j, dc_entry *e)
     return status;
 }
 
-static dc_status render_and_compile(batch *b, dc_job *j, dc_program **program)
+/* Files about kernels that are about to be compiled, and their text under the names they have. */
+static dc_status show(batch *b, dc_job *j, dc_flat *const *flat)
 {
     dc_codegen *g = b->g;
-    const dc_env *env = g->env;
-    const dc_flat **flat = DC_NEW_ARRAY(&g->mem, const dc_flat *, b->n);
-    const char **name = DC_NEW_ARRAY(&g->mem, const char *, b->n);
-    for (uint32_t i = 0; i < b->n; i++) {
-        dc_entry *e = &g->entry.at[b->mine[i]];
-        flat[i] = e->flat;
-        name[i] = e->kernel->name;
-        if (env->opt.dump[0] != '\0')
-            DC_TRY(dump(g, j, e));
-    }
+    for (uint32_t i = 0; i < b->n && g->env->opt.dump[0] != '\0'; i++)
+        DC_TRY(dump(g, j, &g->entry.at[b->mine[i]]));
+    if (!dc_log_on(j->log, DC_CH_SRC))
+        return DC_OK;
     g->work.n = 0;
-    DC_TRY(dc_render(j, flat, b->n, env->target, &g->work));
+    DC_TRY(dc_render(j, (const dc_flat *const *)flat, b->n, g->env->target, &g->work));
     dc_log_text(j->log, DC_CH_SRC, "program", g->work.s);
-    DC_TRY(go_on(j));
-    const dc_source src = {
-        .text = g->work.s, .dialect = env->target->dialect, .entry = name, .nentry = b->n};
-    return env->device->ops->compile(env->device, j, &src, program);
+    return DC_OK;
 }
 
 static dc_status compile_mine(batch *b, dc_job *j, dc_counts *n)
 {
-    dc_program *program;
+    dc_codegen *g = b->g;
     if (b->n == 0)
         return DC_OK;
-    dc_compiled **mine = DC_NEW_ARRAY(&b->g->mem, dc_compiled *, b->n);
-    for (uint32_t i = 0; i < b->n; i++)
+    dc_compiled **mine = DC_NEW_ARRAY(&g->mem, dc_compiled *, b->n);
+    dc_flat **flat = DC_NEW_ARRAY(&g->mem, dc_flat *, b->n);
+    dc_unit *unit = DC_NEW_ARRAY(&g->mem, dc_unit, b->n);
+    uint32_t nunit = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
         mine[i] = b->out[b->mine[i]];
-    DC_TRY(render_and_compile(b, j, &program));
-    dc_kernels_publish(b->g->env->kernels, mine, b->n, program);
-    n->compiled += b->n;
+        flat[i] = g->entry.at[b->mine[i]].flat;
+    }
+    DC_TRY(show(b, j, flat));
+    DC_TRY(go_on(j));
+    DC_TRY(dc_units_make(g->env, j, flat, b->n, unit, &nunit));
+    for (uint32_t i = 0; i < nunit; i++) {
+        dc_kernels_publish(g->env->kernels, mine + unit[i].first, unit[i].n, unit[i].program);
+        *(unit[i].cached ? &n->cached : &n->compiled) += unit[i].n;
+    }
     b->n = 0;
     return DC_OK;
 }

@@ -9,6 +9,7 @@
 #define DC_JIT_JIT_H
 
 #include "core/store.h"
+#include "jit/cache.h"
 #include "jit/forms.h"
 #include "jit/sim.h"
 

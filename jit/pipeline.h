@@ -18,11 +18,12 @@ typedef struct dc_env {
     dc_opts opt;
     dc_skip skip;
     dc_kernels *kernels;
+    struct dc_cache *cache;              /* on disk; NULL none */
     const struct dc_schedfile *schedule; /* DEEPC_SCHEDULE; NULL none */
 } dc_env;
 
 typedef struct dc_counts { /* for dc_stats */
-    uint32_t compiled, shared, fallbacks;
+    uint32_t compiled, cached, shared, fallbacks;
 } dc_counts;
 
 /*

@@ -60,6 +60,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_CHECK";
     if (opt->opt < 0 || opt->opt > 2)
         variable = "DEEPC_OPT";
+    if (opt->cache_size < 1 || opt->cache_size > 1 << 20)
+        variable = "DEEPC_CACHE_SIZE", wanted = "a number of MiB from 1";
     if (opt->threads < 0)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
     if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0)
@@ -96,6 +98,7 @@ static dc_status configure(dc_job *j, void *arg)
     DC_TRY(readable(j, o->bad));
     DC_TRY(take(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
     DC_TRY(take(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
+    DC_TRY(take(j, "cache", cfg->cache, rt->opt.cache, sizeof rt->opt.cache));
     if (cfg->threads != 0)
         rt->opt.threads = cfg->threads;
     if (cfg->memory_limit != 0)

@@ -82,11 +82,16 @@ typedef struct dc_config {
      */
     void *(*alloc)(void *alloc_ctx, void *block, size_t old_size, size_t new_size);
     void *alloc_ctx;
+    /*
+     * Folder that keeps compiled kernels for the next process, "off": none; NULL: DEEPC_CACHE, else
+     * deepc in the user's folder for caches. It has to be the user's alone (mode 700).
+     */
+    const char *cache;
 } dc_config;
 
-#define DC_CONFIG_INIT                                                          \
-    {                                                                           \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL \
+#define DC_CONFIG_INIT                                                                \
+    {                                                                                 \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL \
     }
 
 /*

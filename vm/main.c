@@ -2,13 +2,14 @@
  * The program: runs scripts as `lua` does, with a context attached.
  *
  *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | kernel FILE | explain CODE |
- *         --replay FILE | --devices | --options | --help
+ *         cache | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
 #include "backends/registry.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
+#include "vm/cache.h"
 #include "vm/check.h"
 #include "vm/deepc.h"
 #include "vm/explain.h"
@@ -41,6 +42,7 @@ static const char usage[] =
     "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
+    "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
     "  --options        every setting, its default and its value\n"
@@ -333,6 +335,8 @@ int main(int argc, char **argv)
         return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)
         return dc_vm_explain(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "cache") == 0)
+        return dc_vm_cache(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
         return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
     return run(argc, argv);

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* environ, pipe2 */
 #include "backends/cpu/cc.h"
 
+#include "backends/cpu/maker.h"
 #include "core/file.h"
 
 #include <dlfcn.h>
@@ -154,17 +155,17 @@ static int new_file(const char *path)
     return open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 }
 
-static dc_status write_text(build *b, const char *text)
+static dc_status write_file(build *b, const char *path, const void *bytes, size_t n)
 {
-    const int file = new_file(b->source);
-    bool ok = file >= 0 && dc_file_write(file, text, strlen(text));
+    const int file = new_file(path);
+    bool ok = file >= 0 && dc_file_write(file, bytes, n);
     int e = errno;
     if (file >= 0 && close(file) != 0 && ok) {
         ok = false;
         e = errno;
     }
     return ok ? DC_OK
-              : dc_failf(b->j, DC_ERR_DEVICE, device_name, "cannot write %.200s: %s", b->source,
+              : dc_failf(b->j, DC_ERR_DEVICE, device_name, "cannot write %.200s: %s", path,
                          strerror(e));
 }
 
@@ -258,28 +259,104 @@ static dc_status load(build *b, const dc_source *src, void **entry, void **libra
     return DC_OK;
 }
 
-static dc_status compile(build *b, const dc_source *src, void **entry, void **library)
+static dc_status translate(build *b, const dc_source *src)
 {
     DC_TRY(make_folder(b));
-    DC_TRY(write_text(b, src->text));
-    DC_TRY(make_object(b));
-    return load(b, src, entry, library);
+    DC_TRY(write_file(b, b->source, src->text, strlen(src->text)));
+    return make_object(b);
+}
+
+static build *begin(const dc_cc *cc, dc_job *j)
+{
+    build *b = DC_NEW(&j->scratch, build);
+    b->cc = cc;
+    b->j = j;
+    b->said = dc_arena_alloc(&j->scratch, MAX_SAID);
+    dc_job_defer(j, remove_folder, b);
+    return b;
+}
+
+static void end(build *b)
+{
+    dc_job_keep(b->j, b);
+    remove_folder(b);
 }
 
 dc_status dc_cc_compile(const dc_cc *cc, dc_job *j, const dc_source *src, void **entry,
                         void **library)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    build *b = DC_NEW(&j->scratch, build);
-    b->cc = cc;
-    b->j = j;
-    b->said = dc_arena_alloc(&j->scratch, MAX_SAID);
-    dc_job_defer(j, remove_folder, b);
-    const dc_status status = compile(b, src, entry, library);
-    dc_job_keep(j, b);
-    remove_folder(b);
+    build *b = begin(cc, j);
+    dc_status status = translate(b, src);
+    if (status == DC_OK)
+        status = load(b, src, entry, library);
+    end(b);
     dc_arena_rewind(&j->scratch, mark);
     return status;
+}
+
+/* ---- in two halves --------------------------------------------------------------------------- */
+
+static dc_status read_object(build *b, const void **object, size_t *bytes)
+{
+    struct stat s;
+    const int file = open(b->object, O_RDONLY | O_CLOEXEC);
+    char *to = NULL;
+    size_t n = 0;
+    if (file >= 0 && fstat(file, &s) == 0 && s.st_size > 0)
+        to = dc_arena_alloc(&b->j->scratch, (size_t)s.st_size);
+    for (ssize_t got = 1; to != NULL && got > 0 && n < (size_t)s.st_size; n += (size_t)got)
+        got = dc_max_i64(read(file, to + n, (size_t)s.st_size - n), 0);
+    const int e = errno;
+    if (file >= 0)
+        close(file);
+    if (to == NULL || n < (size_t)s.st_size)
+        return dc_failf(b->j, DC_ERR_DEVICE, device_name, "cannot read %.200s: %s", b->object,
+                        strerror(e));
+    *object = to;
+    *bytes = n;
+    return DC_OK;
+}
+
+dc_status dc_cc_translate(const dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
+                          size_t *bytes)
+{
+    build *b = begin(cc, j);
+    dc_status status = translate(b, src);
+    if (status == DC_OK)
+        status = read_object(b, object, bytes);
+    end(b);
+    return status;
+}
+
+dc_status dc_cc_load(const dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
+                     size_t bytes, void **entry, void **library)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    build *b = begin(cc, j);
+    dc_status status = make_folder(b);
+    if (status == DC_OK)
+        status = write_file(b, b->object, object, bytes);
+    if (status == DC_OK)
+        status = load(b, src, entry, library);
+    end(b);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+bool dc_cc_maker(const dc_cc *cc, dc_text *out)
+{
+    char path[1024];
+    words w;
+    split(&w, cc->command, NULL, 0);
+    if (!dc_maker_find_program(w.at[0], path, sizeof path) || !dc_maker_put(path, out))
+        return false;
+    dc_text_printf(out, "%s %s", cc->command, cc->march);
+    for (size_t i = 0; i < DC_COUNTOF(options); i++)
+        dc_text_printf(out, " %s", options[i]);
+    dc_text_puts(out, "\n");
+    dc_maker_put_processor(out);
+    return true;
 }
 
 void dc_cc_unload(void *library)

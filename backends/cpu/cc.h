@@ -23,6 +23,16 @@ typedef struct dc_cc {
  */
 dc_status dc_cc_compile(const dc_cc *cc, dc_job *j, const dc_source *src, void **entry,
                         void **library);
+
+/*
+ * The same in two halves (dc_device_ops.translate): the shared object as bytes in the scratch arena;
+ * bytes that are written to a temporary folder again and opened. And what the bytes depend on.
+ */
+dc_status dc_cc_translate(const dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
+                          size_t *bytes);
+dc_status dc_cc_load(const dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
+                     size_t bytes, void **entry, void **library);
+bool dc_cc_maker(const dc_cc *cc, dc_text *out);
 void dc_cc_unload(void *library);
 
 /* One line, "cc: cc (Debian 12.2.0-14) 12.2.0", or why there is none; false then. */

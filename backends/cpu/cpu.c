@@ -28,17 +28,22 @@ static const dc_target *cpu_target(const dc_device *d)
 
 /* --- programs ----------------------------------------------------------------------------- */
 
+static dc_llvm_conf llvm_conf(const dc_cpu *cpu)
+{
+    return (dc_llvm_conf){.path = cpu->llvm_path,
+                          .triple = cpu->target.triple,
+                          .cpu = cpu->llvm_cpu,
+                          .features = "",
+                          .level = CODE_LEVEL};
+}
+
 /* Two threads that are the first open it twice, and one closes it again. */
 static dc_status open_llvm(dc_cpu *cpu, dc_job *j, dc_llvm **out)
 {
     *out = atomic_load(&cpu->llvm);
     if (*out != NULL)
         return DC_OK;
-    const dc_llvm_conf conf = {.path = cpu->llvm_path,
-                               .triple = cpu->target.triple,
-                               .cpu = cpu->llvm_cpu,
-                               .features = "",
-                               .level = CODE_LEVEL};
+    const dc_llvm_conf conf = llvm_conf(cpu);
     dc_llvm *mine, *before = NULL;
     DC_TRY(dc_llvm_open(j, &conf, &mine));
     *out = mine;
@@ -49,24 +54,32 @@ static dc_status open_llvm(dc_cpu *cpu, dc_job *j, dc_llvm **out)
     return DC_OK;
 }
 
-static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+static bool cpu_maker(dc_device *d, dc_text *out)
 {
-    dc_cpu *cpu = cpu_of(d);
-    const void *object;
-    size_t bytes;
-    dc_image *image;
+    const dc_llvm_conf conf = llvm_conf(cpu_of(d));
+    return dc_llvm_maker(&conf, out);
+}
+
+static dc_status cpu_translate(dc_device *d, dc_job *j, const dc_source *src, const void **object,
+                               size_t *bytes)
+{
     dc_llvm *llvm;
     if (strcmp(src->dialect, "llvm") != 0)
         return dc_failf(j, DC_ERR_BUILD, "cpu", "kernels come as LLVM IR, not as '%s'",
                         src->dialect);
-    DC_TRY(open_llvm(cpu, j, &llvm));
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    DC_TRY(dc_llvm_compile(llvm, j, src->text, &object, &bytes));
+    DC_TRY(open_llvm(cpu_of(d), j, &llvm));
+    return dc_llvm_compile(llvm, j, src->text, object, bytes);
+}
+
+static dc_status cpu_load(dc_device *d, dc_job *j, const dc_source *src, const void *object,
+                          size_t bytes, dc_program **out)
+{
+    dc_image *image;
+    DC_UNUSED(d);
     dc_program *p = dc_xalloc(sizeof *p);
     dc_job_defer(j, dc_xfree, p);
     const dc_status status = dc_loader_load(j, object, bytes, src->entry, src->nentry, &image);
     dc_job_keep(j, p);
-    dc_arena_rewind(&j->scratch, mark);
     if (status != DC_OK) {
         dc_xfree(p);
         return status;
@@ -76,6 +89,17 @@ static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_p
     p->entry = (dc_cpu_kernel *)(void *)image->entry; /* POSIX: as wide as pointers to data */
     *out = p;
     return DC_OK;
+}
+
+static dc_status cpu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+{
+    const void *object;
+    size_t bytes;
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    DC_TRY(cpu_translate(d, j, src, &object, &bytes));
+    const dc_status status = cpu_load(d, j, src, object, bytes, out);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
 }
 
 static void program_free(void *what)
@@ -96,7 +120,9 @@ static void cpu_program_free(dc_device *d, dc_program *p)
         program_free(p);
 }
 
-static dc_status cc_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+/* The program that `load` makes of a source and what is given besides. */
+static dc_status cc_program(dc_cpu *cpu, dc_job *j, const dc_source *src, const void *object,
+                            size_t bytes, dc_program **out)
 {
     if (strcmp(src->dialect, "c11") != 0)
         return dc_failf(j, DC_ERR_BUILD, "cpu:cc", "kernels come as C11, not as '%s'",
@@ -105,14 +131,38 @@ static dc_status cc_compile(dc_device *d, dc_job *j, const dc_source *src, dc_pr
     dc_job_defer(j, program_free, p);
     p->nentry = src->nentry;
     p->entry = dc_xalloc((src->nentry + 1) * sizeof *p->entry);
-    const dc_status status =
-        dc_cc_compile(&cpu_of(d)->cc, j, src, (void **)(void *)p->entry, &p->library);
+    void **entry = (void **)(void *)p->entry;
+    const dc_status status = object != NULL
+                                 ? dc_cc_load(&cpu->cc, j, src, object, bytes, entry, &p->library)
+                                 : dc_cc_compile(&cpu->cc, j, src, entry, &p->library);
     dc_job_keep(j, p);
     if (status != DC_OK)
         program_free(p);
     else
         *out = p;
     return status;
+}
+
+static dc_status cc_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+{
+    return cc_program(cpu_of(d), j, src, NULL, 0, out);
+}
+
+static dc_status cc_load(dc_device *d, dc_job *j, const dc_source *src, const void *object,
+                         size_t bytes, dc_program **out)
+{
+    return cc_program(cpu_of(d), j, src, object, bytes, out);
+}
+
+static dc_status cc_translate(dc_device *d, dc_job *j, const dc_source *src, const void **object,
+                              size_t *bytes)
+{
+    return dc_cc_translate(&cpu_of(d)->cc, j, src, object, bytes);
+}
+
+static bool cc_maker(dc_device *d, dc_text *out)
+{
+    return dc_cc_maker(&cpu_of(d)->cc, out);
 }
 
 /* --- the device --------------------------------------------------------------------------- */
@@ -127,6 +177,10 @@ static const dc_device_ops ops = {
     .upload = dc_host_copy,
     .download = dc_host_copy,
     .compile = cpu_compile,
+    .one_by_one = true,
+    .maker = cpu_maker,
+    .translate = cpu_translate,
+    .load = cpu_load,
     .program_free = cpu_program_free,
     .record = dc_cpu_record,
     .recording_free = dc_cpu_recording_free,
@@ -147,6 +201,9 @@ static const dc_device_ops cc_ops = {
     .upload = dc_host_copy,
     .download = dc_host_copy,
     .compile = cc_compile,
+    .maker = cc_maker,
+    .translate = cc_translate,
+    .load = cc_load,
     .program_free = cpu_program_free,
     .record = dc_cpu_record,
     .recording_free = dc_cpu_recording_free,

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* dladdr */
 #include "backends/cpu/llvm.h"
 
+#include "backends/cpu/maker.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,14 +41,6 @@ static const symbol symbols[] = {
 #define API(result, name, parameters)          {"LLVM" #name, offsetof(api, name), true},
 #define API_OPTIONAL(result, name, parameters) {"LLVM" #name, offsetof(api, name), false},
 #include "backends/cpu/llvm_api.def"
-};
-
-/* Best known first: 19 is Debian's, and what tests run on; then newer ones, then older ones. */
-static const char *const usual_names[] = {
-    "libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",   "libLLVM.so.20.1",
-    "libLLVM-20.so",   "libLLVM.so.21.1", "libLLVM-21.so",   "libLLVM.so.18.1",
-    "libLLVM-18.so.1", "libLLVM-18.so",   "libLLVM-17.so.1", "libLLVM-17.so",
-    "libLLVM-16.so.1", "libLLVM-16.so",   "libLLVM-15.so.1", "libLLVM-15.so",
 };
 
 /* An open library. */
@@ -122,16 +116,32 @@ static bool open_library(const char *name, library *lib, char *why, size_t size)
 
 static bool find_library(const char *path, library *lib, char *why, size_t size)
 {
+    char found[1024];
     if (path != NULL && path[0] != '\0')
         return open_library(path, lib, why, size);
-    for (size_t i = 0; i < DC_COUNTOF(usual_names); i++)
-        if (open_library(usual_names[i], lib, why, size))
+    /* the one that dc_llvm_maker names */
+    if (dc_maker_find_llvm("", found, sizeof found) && open_library(found, lib, why, size))
+        return true;
+    for (size_t i = 0; dc_maker_llvm[i] != NULL; i++)
+        if (open_library(dc_maker_llvm[i], lib, why, size))
             return true;
     snprintf(why, size,
              "no LLVM library of version %d or later is installed (Debian: apt-get install "
              "libllvm19; DEEPC_LLVM names one elsewhere)",
              OLDEST);
     return false;
+}
+
+bool dc_llvm_maker(const dc_llvm_conf *conf, dc_text *out)
+{
+    char path[1024];
+    if (!dc_maker_find_llvm(conf->path, path, sizeof path) || !dc_maker_put(path, out))
+        return false;
+    dc_text_printf(out, "%s %s %s %d\n", conf->passes != NULL ? conf->passes : usual_passes,
+                   conf->triple, conf->cpu != NULL ? conf->cpu : "host", conf->level);
+    if (conf->cpu == NULL)
+        dc_maker_put_processor(out);
+    return true;
 }
 
 bool dc_llvm_probe(const char *path, char *line, size_t size)

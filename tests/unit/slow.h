@@ -179,6 +179,10 @@ static inline slow *slow_new(dc_device *inner)
     s->ops.upload = slow_upload;
     s->ops.download = slow_download;
     s->ops.compile = slow_compile;
+    s->ops.one_by_one = false; /* so that compilations can be counted */
+    s->ops.maker = NULL;
+    s->ops.translate = NULL;
+    s->ops.load = NULL;
     s->ops.program_free = slow_program_free;
     s->ops.record = slow_record;
     s->ops.recording_free = slow_recording_free;

@@ -77,6 +77,23 @@ static dc_status shim_compile(dc_device *d, dc_job *j, const dc_source *src, dc_
     return of(d)->inner->ops->compile(of(d)->inner, j, src, out);
 }
 
+static bool shim_maker(dc_device *d, dc_text *out)
+{
+    return of(d)->inner->ops->maker(of(d)->inner, out);
+}
+
+static dc_status shim_translate(dc_device *d, dc_job *j, const dc_source *src, const void **object,
+                                size_t *bytes)
+{
+    return of(d)->inner->ops->translate(of(d)->inner, j, src, object, bytes);
+}
+
+static dc_status shim_load(dc_device *d, dc_job *j, const dc_source *src, const void *object,
+                           size_t bytes, dc_program **out)
+{
+    return of(d)->inner->ops->load(of(d)->inner, j, src, object, bytes, out);
+}
+
 static void shim_program_free(dc_device *d, dc_program *p)
 {
     of(d)->inner->ops->program_free(of(d)->inner, p);
@@ -169,6 +186,10 @@ static void be_like(shim *s, dc_device *inner)
 {
     s->inner = inner;
     s->ops.host = inner->ops->host;
+    s->ops.one_by_one = inner->ops->one_by_one;
+    s->ops.maker = inner->ops->maker != NULL ? shim_maker : NULL;
+    s->ops.translate = inner->ops->maker != NULL ? shim_translate : NULL;
+    s->ops.load = inner->ops->maker != NULL ? shim_load : NULL;
     s->ops.copy = inner->ops->copy != NULL ? shim_copy : NULL;
     s->ops.finish = inner->ops->finish != NULL ? shim_finish : NULL;
 }

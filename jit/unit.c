@@ -1,0 +1,194 @@
+/*
+ * Programs of the device (jit/unit.h): text, key, look into the cache, and for what is not there
+ * the compiler.
+ */
+#include "jit/unit.h"
+
+#include "core/split.h"
+#include "jit/cache.h"
+#include "jit/render.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is made of one unit. */
+typedef struct making {
+    dc_unit *unit;
+    const char *text;
+    const char **entry;
+    bool keyed;
+    dc_cache_key key;
+} making;
+
+typedef struct makings {
+    const dc_env *env;
+    dc_flat *const *kernel;
+    making *at;
+    uint32_t n;
+    uint32_t *missing; /* those to be compiled, the longest first */
+    uint32_t nmissing;
+    dc_text work;
+} makings;
+
+static void give_up(void *arg)
+{
+    makings *m = arg;
+    dc_device *d = m->env->device;
+    for (uint32_t i = 0; i < m->n; i++)
+        if (m->at[i].unit->program != NULL)
+            d->ops->program_free(d, m->at[i].unit->program);
+    dc_text_free(&m->work);
+}
+
+static dc_source source_of(const makings *m, const making *k)
+{
+    return (dc_source){.text = k->text,
+                       .dialect = m->env->target->dialect,
+                       .entry = k->entry,
+                       .nentry = k->unit->n};
+}
+
+/* ---- text and key ---------------------------------------------------------------------------- */
+
+static void set_name(char *name, const char *to)
+{
+    snprintf(name, sizeof((dc_flat *)0)->name, "%s", to);
+}
+
+/* In m->work; a key wants names that are the same wherever the kernels occur. */
+static dc_status render(makings *m, dc_job *j, making *k)
+{
+    char name[32];
+    dc_flat *const *kernel = m->kernel + k->unit->first;
+    const uint32_t n = k->unit->n;
+    char **own = DC_NEW_ARRAY(&j->scratch, char *, n);
+    k->entry = DC_NEW_ARRAY(&j->scratch, const char *, n);
+    for (uint32_t i = 0; i < n; i++) {
+        own[i] = dc_arena_strdup(&j->scratch, kernel[i]->name);
+        snprintf(name, sizeof name, "entry%u", i);
+        k->entry[i] = k->keyed ? dc_arena_strdup(&j->scratch, name) : own[i];
+        set_name(kernel[i]->name, k->entry[i]);
+    }
+    m->work.n = 0;
+    const dc_status status =
+        dc_render(j, (const dc_flat *const *)kernel, n, m->env->target, &m->work);
+    for (uint32_t i = 0; i < n; i++)
+        set_name(kernel[i]->name, own[i]);
+    return status;
+}
+
+/* All that a program depends on but its text. */
+static const char *common(makings *m, dc_job *j)
+{
+    const dc_target *t = m->env->target;
+    dc_device *d = m->env->device;
+    if (m->env->cache == NULL || d->ops->maker == NULL)
+        return NULL;
+    m->work.n = 0;
+    dc_text_printf(&m->work, "program 1\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
+                   t->dialect, m->env->opt.math);
+    return d->ops->maker(d, &m->work) ? dc_arena_strdup(&j->scratch, m->work.s) : NULL;
+}
+
+static dc_status write_text(makings *m, dc_job *j, making *k, const char *depends)
+{
+    k->keyed = depends != NULL;
+    DC_TRY(render(m, j, k));
+    k->text = dc_arena_strdup(&j->scratch, m->work.s);
+    if (k->keyed) {
+        dc_text_puts(&m->work, depends);
+        k->key = dc_cache_key_of(m->work.s, m->work.n);
+    }
+    return DC_OK;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+/* False too where the device refuses what was kept: it is compiled, and replaced. */
+static bool find(const makings *m, dc_job *j, making *k)
+{
+    const void *object;
+    size_t bytes;
+    dc_device *d = m->env->device;
+    const dc_source src = source_of(m, k);
+    if (!k->keyed || !dc_cache_find(m->env->cache, j, k->key, &object, &bytes))
+        return false;
+    const dc_status status = d->ops->load(d, j, &src, object, bytes, &k->unit->program);
+    k->unit->cached = status == DC_OK;
+    if (status != DC_OK)
+        j->err = (dc_err){0};
+    return k->unit->cached;
+}
+
+static dc_status compile(const makings *m, dc_job *j, making *k)
+{
+    const void *object;
+    size_t bytes;
+    dc_device *d = m->env->device;
+    const dc_source src = source_of(m, k);
+    if (!k->keyed)
+        return d->ops->compile(d, j, &src, &k->unit->program);
+    DC_TRY(d->ops->translate(d, j, &src, &object, &bytes));
+    DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
+    dc_cache_store(m->env->cache, j, k->key, object, bytes);
+    return DC_OK;
+}
+
+static dc_status compile_piece(dc_job *j, void *ctx, uint32_t piece)
+{
+    const makings *m = ctx;
+    if (dc_job_cancelled(j))
+        return dc_failf(j, DC_ERR_REENTER, NULL, "no longer wanted");
+    return compile(m, j, &m->at[m->missing[piece]]);
+}
+
+/* The longest first, so that no thread begins a long one when the others are done. */
+static void add_missing(makings *m, uint32_t k)
+{
+    uint32_t at = m->nmissing++;
+    const size_t n = strlen(m->at[k].text);
+    for (; at > 0 && strlen(m->at[m->missing[at - 1]].text) < n; at--)
+        m->missing[at] = m->missing[at - 1];
+    m->missing[at] = k;
+}
+
+static dc_status make_all(makings *m, dc_job *j)
+{
+    const char *depends = common(m, j);
+    for (uint32_t i = 0; i < m->n; i++) {
+        DC_TRY(write_text(m, j, &m->at[i], depends));
+        const dc_mark mark = dc_arena_mark(&j->scratch);
+        if (!find(m, j, &m->at[i]))
+            add_missing(m, i);
+        dc_arena_rewind(&j->scratch, mark);
+    }
+    return dc_split(j, m->nmissing, compile_piece, m);
+}
+
+dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel, uint32_t n,
+                        dc_unit *unit, uint32_t *nunit)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    makings *m = DC_NEW(&j->scratch, makings);
+    const uint32_t each = env->device->ops->one_by_one ? 1 : n;
+    m->env = env;
+    m->kernel = kernel;
+    m->at = DC_NEW_ARRAY(&j->scratch, making, n);
+    m->missing = DC_NEW_ARRAY(&j->scratch, uint32_t, n);
+    for (uint32_t first = 0; first < n; first += each) {
+        unit[m->n] = (dc_unit){.first = first, .n = each};
+        m->at[m->n].unit = &unit[m->n];
+        m->n++;
+    }
+    dc_job_defer(j, give_up, m);
+    const dc_status status = make_all(m, j);
+    dc_job_keep(j, m);
+    if (status != DC_OK)
+        give_up(m);
+    else
+        dc_text_free(&m->work);
+    *nunit = m->n;
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}

@@ -1,0 +1,145 @@
+#!/bin/sh
+# The cache on disk: what a second process finds there, and what it does not trust.
+. "$(dirname "$0")/lib.sh"
+export DEEPC_CACHE="$dir/cache" DEEPC_DEVICE=cpu
+
+cat >"$dir/step.lua" <<'EOT'
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+local net = nn.Sequential { nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 10) }
+local opt = optim.Adam(net:parameters())
+local step = dc.fn("step(x: f32[16, 20], y: i32[16]) -> f32[]", function(x, y)
+  local loss = nn.cross_entropy(net(x), y)
+  opt:step(loss)
+  return loss
+end)
+local x, y = dc.randn("f32[16, 20]", { seed = 1 }), dc.iota "i32[16]" % 10
+for _ = 1, 3 do
+  print(("%a"):format(step(x, y):item()))
+end
+local s, llvm = dc.stats(), "compiler not opened"
+for line in io.lines "/proc/self/maps" do
+  if line:find "libLLVM" then
+    llvm = "compiler opened"
+  end
+end
+io.stderr:write(("%d compiled, %d from disk, %s\n"):format(s.kernels, s.kernels_cached, llvm))
+if s.fallbacks > 0 then
+  io.stderr:write "interpreted\n"
+end
+EOT
+
+run "$DEEPC" "$dir/step.lua"
+if warns interpreted; then
+    skip "no LLVM here"
+    closing
+    exit
+fi
+cold=$out
+check "a cold start compiles" warns ", 0 from disk, compiler opened"
+check "the folder is private" test "$(stat -c %a "$dir/cache")" = 700
+check "nothing half written is left" test -z "$(ls "$dir/cache" | grep new-)"
+entries=$(ls "$dir/cache" | wc -l)
+check "there are entries" test "$entries" -gt 3
+check "which are private" test -z "$(find "$dir/cache" -type f ! -perm 600)"
+
+run "$DEEPC" "$dir/step.lua"
+check "a warm start does not, and opens no compiler" warns "0 compiled"
+check "nor opens a compiler" warns "compiler not opened"
+check "with the same bits" test "$out" = "$cold"
+
+run env DEEPC_SKIP=cache "$DEEPC" "$dir/step.lua"
+check "DEEPC_SKIP=cache compiles" warns ", 0 from disk"
+run env DEEPC_CACHE=off "$DEEPC" "$dir/step.lua"
+check "DEEPC_CACHE=off too" warns ", 0 from disk"
+check "with the same bits, again" test "$out" = "$cold"
+run env DEEPC_TARGET=baseline "$DEEPC" "$dir/step.lua"
+check "another target is another kernel" warns ", 0 from disk"
+run env DEEPC_DEBUG=cache "$DEEPC" "$dir/step.lua"
+check "the channel tells" warns ".dco: found"
+
+for file in "$dir/cache"/*.dco; do
+    printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
+done
+run "$DEEPC" "$dir/step.lua"
+check "damaged entries are compiled anew" warns ", 0 from disk"
+check "with the right result" test "$out" = "$cold"
+run "$DEEPC" "$dir/step.lua"
+check "and replaced" warns "0 compiled"
+mkdir -m 700 "$dir/other"
+for file in "$dir/cache"/*.dco; do
+    mv "$file" "$dir/other"
+    ln -s "$dir/other/$(basename "$file")" "$file"
+done
+run "$DEEPC" "$dir/step.lua"
+check "links are not followed" warns ", 0 from disk"
+check "but replaced" test "$(find "$dir/cache" -type f | wc -l)" -eq "$entries"
+find "$dir/cache" -type f -exec chmod 644 {} +
+run "$DEEPC" "$dir/step.lua"
+check "nor are entries used that others can read" warns ", 0 from disk"
+
+chmod 755 "$dir/cache"
+run "$DEEPC" "$dir/step.lua"
+check "a folder that others can read is not used" warns ", 0 from disk"
+check "a note says so" warns "[note] cache: $dir/cache is not used: others can look into it (mode 755 instead of 700)"
+check "once" test "$(grep -c 'is not used' "$dir/err")" -eq 1
+check "the result is right" test "$out" = "$cold"
+run "$DEEPC" cache
+check "deepc cache says so, too" test "$status" -eq 1
+chmod 700 "$dir/cache"
+if [ "$(id -u)" -eq 0 ]; then
+    chown 12345 "$dir/cache"
+    run "$DEEPC" "$dir/step.lua"
+    check "nor one of another user" warns "is not used: it belongs to another user"
+    chown 0 "$dir/cache"
+else
+    skip "only root can give a folder to another user"
+fi
+
+run "$DEEPC" cache
+check "deepc cache counts" says "$dir/cache: $(ls "$dir/cache" | wc -l) programs, "
+run "$DEEPC" cache --clear
+check "--clear removes" says "$dir/cache: 0 programs, 0.0 MiB"
+check "all" test -z "$(ls "$dir/cache")"
+run "$DEEPC" cache --nonsense
+check "an unknown option is refused" test "$status" -eq 1
+
+# Several processes at once, in a new folder
+for i in 1 2 3 4; do
+    DEEPC_CACHE="$dir/race" "$DEEPC" "$dir/step.lua" >"$dir/race.$i" 2>/dev/null &
+done
+wait
+for i in 1 2 3 4; do
+    check "process $i of several has the right result" test "$(cat "$dir/race.$i")" = "$cold"
+done
+DEEPC_CACHE="$dir/race" run "$DEEPC" "$dir/step.lua"
+check "what they wrote is whole" warns "0 compiled"
+
+# Where it is by default
+run env -u DEEPC_CACHE HOME="$dir/home" XDG_CACHE_HOME="$dir/xdg" "$DEEPC" "$dir/step.lua"
+check "XDG_CACHE_HOME/deepc" test -d "$dir/xdg/deepc"
+run env -u DEEPC_CACHE -u XDG_CACHE_HOME HOME="$dir/home" "$DEEPC" "$dir/step.lua"
+check "HOME/.cache/deepc" test -d "$dir/home/.cache/deepc"
+run env -u DEEPC_CACHE -u XDG_CACHE_HOME -u HOME "$DEEPC" "$dir/step.lua"
+check "nowhere without a home" test "$out" = "$cold"
+check "which is not worth a word" test "$(grep -c note "$dir/err")" -eq 0
+run env DEEPC_CACHE=/proc/nowhere/deepc "$DEEPC" "$dir/step.lua"
+check "where nothing can be made, nothing is" test "$out" = "$cold"
+run env DEEPC_CACHE_SIZE=0 "$DEEPC" "$dir/step.lua"
+check "a size of 0 is a mistake" warns "DEEPC_CACHE_SIZE"
+
+# The other compiler
+run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now "$DEEPC" "$dir/step.lua"
+if warns interpreted; then
+    skip "no C compiler here"
+else
+    compiled=$out
+    check "cpu:cc compiles, too" warns ", 0 from disk"
+    run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now "$DEEPC" "$dir/step.lua"
+    check "and finds it again" warns "0 compiled"
+    check "with the same bits as before" test "$out" = "$compiled"
+    run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now DEEPC_CC="cc -O1" "$DEEPC" "$dir/step.lua"
+    check "other options are another program" warns ", 0 from disk"
+fi
+closing

@@ -1,0 +1,495 @@
+/*
+ * jit/cache.c, jit/cachedir.c: what was stored is found, by other caches on the same folder too;
+ * whatever else lies there is not, and is replaced. Executables: the kernels of a second context
+ * come from disk, with the same bits, whatever became of the files between.
+ */
+#define _GNU_SOURCE
+#include "jit/cache.h"
+#include "jit/cachedir.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/t.h"
+#include "tests/unit/rng.h"
+#include "tests/unit/world.h"
+
+static char folder[256];
+static dc_opts opt;
+static dc_text said;
+static dc_job job;
+
+static void hear(void *ctx, const char *text, size_t n)
+{
+    DC_UNUSED(ctx);
+    dc_text_printf(&said, "%.*s", (int)n, text);
+}
+
+static dc_cache *open_cache(void)
+{
+    said.n = 0;
+    return dc_cache_new(&opt);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void path_of(char *path, size_t size, const char *name)
+{
+    snprintf(path, size, "%s/%s", folder, name);
+}
+
+/* Calls see for each file; returns how many there are. */
+static int each_file(void (*see)(const char *path, void *ctx), void *ctx)
+{
+    char path[600];
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (const struct dirent *f; d != NULL && (f = readdir(d)) != NULL;)
+        if (f->d_name[0] != '.') {
+            path_of(path, sizeof path, f->d_name);
+            n++;
+            if (see != NULL)
+                see(path, ctx);
+        }
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+static void remove_file(const char *path, void *ctx)
+{
+    DC_UNUSED(ctx);
+    if (unlink(path) != 0)
+        rmdir(path);
+}
+
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    char *bytes = malloc(*n + 1);
+    *n = fread(bytes, 1, *n, f);
+    fclose(f);
+    return bytes;
+}
+
+static void write_file(const char *path, const char *bytes, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    fwrite(bytes, 1, n, f);
+    fclose(f);
+    chmod(path, 0600);
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+static const char data[] = "what a compiler made";
+
+static dc_cache_key key_of(const char *text)
+{
+    return dc_cache_key_of(text, strlen(text));
+}
+
+static void entry_path(char *path, size_t size, const char *text)
+{
+    const dc_cache_key key = key_of(text);
+    snprintf(path, size, "%s/%016llx%016llx.dco", folder, (unsigned long long)key.word[0],
+             (unsigned long long)key.word[1]);
+}
+
+/* The entry of the text is there and is `want`; NULL: it is not. */
+static bool finds(dc_cache *c, const char *text, const void *want, size_t n)
+{
+    const void *got;
+    size_t bytes;
+    if (!dc_cache_find(c, &job, key_of(text), &got, &bytes))
+        return want == NULL;
+    return want != NULL && bytes == n && memcmp(got, want, n) == 0;
+}
+
+static void store(dc_cache *c, const char *text)
+{
+    dc_cache_store(c, &job, key_of(text), data, sizeof data);
+    dc_cache_flush(c);
+}
+
+static void test_keys(void)
+{
+    char text[64] = "define void @kernel(ptr %b0) { ret void }";
+    const size_t n = strlen(text);
+    const dc_cache_key whole = dc_cache_key_of(text, n);
+    const dc_cache_key again = dc_cache_key_of(text, n);
+    CHECK(memcmp(&whole, &again, sizeof whole) == 0);
+    for (size_t i = 0; i < n; i++) {
+        const dc_cache_key shorter = dc_cache_key_of(text, i);
+        CHECK(shorter.word[0] != whole.word[0] && shorter.word[1] != whole.word[1]);
+        text[i] ^= 1;
+        const dc_cache_key other = dc_cache_key_of(text, n);
+        CHECK(other.word[0] != whole.word[0] && other.word[1] != whole.word[1]);
+        text[i] ^= 1;
+    }
+}
+
+static void test_store_and_find(void)
+{
+    dc_cache *c = open_cache(), *other = dc_cache_new(&opt);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a");
+    CHECK(finds(c, "a", data, sizeof data));
+    CHECK(finds(other, "a", data, sizeof data));
+    CHECK(finds(other, "b", NULL, 0));
+    dc_cache_store(other, &job, key_of("a"), "x", 1); /* in its place; written by the end */
+    dc_cache_free(other);
+    CHECK(finds(c, "a", "x", 1));
+    dc_cache_store(c, &job, key_of("none"), "", 0);
+    dc_cache_free(c);
+    c = open_cache();
+    CHECK(finds(c, "none", "", 0));
+    dc_cache_free(c);
+    CHECK_EQ(each_file(remove_file, NULL), 2);
+}
+
+/* Each bit pattern of a byte that is wrong, each length, and more than there was. */
+static void test_damage(void)
+{
+    char path[600];
+    size_t n;
+    dc_cache *c = open_cache();
+    entry_path(path, sizeof path, "a");
+    store(c, "a");
+    char *bytes = read_file(path, &n);
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] = (char)(bytes[i] ^ 1 << bit);
+            write_file(path, bytes, n);
+            CHECK(finds(c, "a", NULL, 0));
+            bytes[i] = (char)(bytes[i] ^ 1 << bit);
+        }
+    for (size_t i = 0; i < n; i++) {
+        write_file(path, bytes, i);
+        CHECK(finds(c, "a", NULL, 0));
+    }
+    bytes[n] = 0;
+    write_file(path, bytes, n + 1);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a"); /* replaced */
+    CHECK(finds(c, "a", data, sizeof data));
+    store(c, "b");
+    unlink(path);
+    write_file(path, bytes, n); /* as it was */
+    CHECK(finds(c, "a", data, sizeof data));
+    free(bytes);
+    dc_cache_free(c);
+    each_file(remove_file, NULL);
+}
+
+/* A sound entry under another's name; links, pipes, folders, files that others can read. */
+static void test_foreign(void)
+{
+    char a[600], b[600], away[600];
+    dc_cache *c = open_cache();
+    entry_path(a, sizeof a, "a");
+    entry_path(b, sizeof b, "b");
+    path_of(away, sizeof away, "away");
+    store(c, "b");
+    CHECK(rename(b, a) == 0);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a");
+    CHECK(finds(c, "a", data, sizeof data));
+
+    rename(a, away);
+    CHECK(symlink(away, a) == 0);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a");
+    CHECK(finds(c, "a", data, sizeof data));
+    unlink(a);
+    CHECK(mkfifo(a, 0600) == 0);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a");
+    CHECK(finds(c, "a", data, sizeof data));
+    CHECK(chmod(a, 0640) == 0);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a");
+    CHECK(finds(c, "a", data, sizeof data));
+    if (geteuid() == 0) {
+        CHECK(chown(a, 12345, (gid_t)-1) == 0);
+        CHECK(finds(c, "a", NULL, 0));
+        store(c, "a");
+        CHECK(finds(c, "a", data, sizeof data));
+    }
+    unlink(a);
+    CHECK(mkdir(a, 0700) == 0);
+    CHECK(finds(c, "a", NULL, 0));
+    store(c, "a"); /* cannot be, and is no harm */
+    CHECK(finds(c, "a", NULL, 0));
+    dc_cache_free(c);
+    CHECK_STR(said.n > 0 ? said.s : "", "");
+    each_file(remove_file, NULL);
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static void test_folder(void)
+{
+    CHECK(chmod(folder, 0750) == 0);
+    dc_cache *c = open_cache();
+    store(c, "a");
+    CHECK(finds(c, "a", NULL, 0));
+    dc_cache_free(c);
+    CHECK_EQ(each_file(NULL, NULL), 0);
+    const char *line = strstr(said.s, "is not used: others can look into it (mode 750");
+    CHECK(line != NULL && strstr(line + 1, "is not used") == NULL);
+    CHECK(chmod(folder, 0700) == 0);
+
+    dc_opts elsewhere = opt;
+    char path[600];
+    path_of(path, sizeof path, "a/b/c");
+    strcpy(elsewhere.cache, path);
+    c = dc_cache_new(&elsewhere);
+    CHECK(finds(c, "a", NULL, 0)); /* makes them */
+    struct stat s;
+    CHECK(stat(path, &s) == 0 && (s.st_mode & 0777) == 0700);
+    dc_cache_free(c);
+    for (int i = 0; i < 3; i++, *strrchr(path, '/') = '\0')
+        CHECK(rmdir(path) == 0);
+
+    said.n = 0;
+    strcpy(elsewhere.cache, "/dev/null/nowhere");
+    c = dc_cache_new(&elsewhere);
+    store(c, "a");
+    CHECK(finds(c, "a", NULL, 0));
+    dc_cache_free(c);
+    strcpy(elsewhere.cache, "off");
+    CHECK(dc_cache_new(&elsewhere) == NULL);
+    elsewhere.cache[0] = '\0';
+    CHECK(dc_cache_new(&elsewhere) == NULL);
+}
+
+/* Files end at half an entry, as on a full disk: nothing stays behind. */
+static void test_no_room(void)
+{
+    struct rlimit before, low;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    low = before;
+    low.rlim_cur = 40;
+    dc_cache *c = open_cache();
+    CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
+    store(c, "a");
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK(finds(c, "a", NULL, 0));
+    CHECK_EQ(each_file(NULL, NULL), 0);
+    store(c, "b"); /* it does not try again */
+    CHECK_EQ(each_file(NULL, NULL), 0);
+    dc_cache_free(c);
+}
+
+/* The oldest go; one that is used in between stays. */
+static void test_limit(void)
+{
+    enum { EACH = 60000, MOST = 1 << 20 };
+    static char large[EACH];
+    char text[32], path[600], oldest[600];
+    dc_cache_report r;
+    dc_cache *c = open_cache();
+    dc_cache_store(c, &job, key_of("first"), large, EACH);
+    dc_cache_flush(c);
+    entry_path(oldest, sizeof oldest, "first");
+    const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    for (int i = 0; i < 100; i++) {
+        CHECK(utimensat(AT_FDCWD, oldest, long_ago, 0) == 0);
+        CHECK(finds(c, "first", large, EACH)); /* its time is now */
+        snprintf(text, sizeof text, "%d", i);
+        dc_cache_store(c, &job, key_of(text), large, EACH);
+        dc_cache_flush(c);
+        dc_cache_look(&opt, false, &r);
+        CHECK(r.bytes <= MOST);
+    }
+    CHECK(r.bytes >= MOST / 2);
+    CHECK(finds(c, "99", large, EACH));
+    CHECK(finds(c, "0", NULL, 0));
+    dc_cache_store(c, &job, key_of("too large"), large, MOST); /* is not read */
+    dc_cache_free(c);
+    path_of(path, sizeof path, "new-1-0"); /* of somebody who died */
+    write_file(path, "x", 1);
+    dc_cache_look(&opt, false, &r);
+    CHECK(access(path, F_OK) == 0);
+    CHECK(utimensat(AT_FDCWD, path, long_ago, 0) == 0);
+    dc_cache_look(&opt, false, &r);
+    CHECK(access(path, F_OK) != 0);
+    dc_cache_look(&opt, true, &r);
+    CHECK_EQ(r.files, 0);
+    CHECK_EQ(each_file(NULL, NULL), 0);
+}
+
+/* ---- several at once ------------------------------------------------------------------------- */
+
+static void *race(void *arg)
+{
+    dc_log log = {0};
+    dc_job j;
+    char text[16], want[4000];
+    dc_cache *c = dc_cache_new(&opt);
+    bool *good = arg;
+    dc_job_init(&j, &opt, &log);
+    *good = true;
+    for (int round = 0; round < 200; round++) {
+        const void *got;
+        size_t bytes;
+        snprintf(text, sizeof text, "%d", round % 5);
+        memset(want, 'a' + round % 5, sizeof want);
+        if (dc_cache_find(c, &j, key_of(text), &got, &bytes))
+            *good = *good && bytes == sizeof want && memcmp(got, want, bytes) == 0;
+        dc_cache_store(c, &j, key_of(text), want, sizeof want);
+    }
+    dc_job_fini(&j);
+    dc_cache_free(c);
+    return NULL;
+}
+
+static void test_race(void)
+{
+    enum { N = 4 };
+    pthread_t thread[N];
+    bool good[N];
+    for (int i = 0; i < N; i++)
+        CHECK(pthread_create(&thread[i], NULL, race, &good[i]) == 0);
+    for (int i = 0; i < N; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(good[i]);
+    }
+    CHECK_EQ(each_file(remove_file, NULL), 5);
+}
+
+/* ---- executables ----------------------------------------------------------------------------- */
+
+static const char *const module = "func f(%1: f32[40, 7] \"x\") {\n"
+                                  "  %2 = exp %1 : f32[40, 7]\n"
+                                  "  %3 = sum %2 {2} : f32[40]\n"
+                                  "  %4 = sum %2 {1} : f32[7]\n"
+                                  "  return %3, %4\n"
+                                  "}\n";
+
+typedef struct outcome {
+    float result[47];
+    uint64_t compiled, cached;
+} outcome;
+
+static void build_and_call(outcome *o)
+{
+    world w;
+    world_open(&w, ON_CPU, &opt, "");
+    dc_exec *e = world_build(&w, module, &(signature){.nfree = 1, .nresult = 2});
+    dc_inst *i = world_bind(&w, e, NULL);
+    const dc_type type = dc_type_make(DC_F32, 2, (int64_t[]){40, 7});
+    dc_tensor *x, *out[2];
+    CHECK(dc_tensor_new(w.rt, w.j, &type, &x) == DC_OK);
+    float *at = dc_tensor_mem(x);
+    for (int k = 0; k < 280; k++)
+        at[k] = (float)k / 100;
+    dc_fault fault;
+    CHECK(dc_inst_call(i, w.j, &(dc_arg){.tensor = x}, out, &fault) == DC_OK);
+    memcpy(o->result, dc_tensor_mem(out[0]), 40 * sizeof(float));
+    memcpy(o->result + 40, dc_tensor_mem(out[1]), 7 * sizeof(float));
+    o->compiled = w.rt->stats.kernels;
+    o->cached = w.rt->stats.kernels_cached;
+    world_release(out, 2);
+    world_release(&x, 1);
+    dc_inst_free(i);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
+static void damage(const char *path, void *ctx)
+{
+    size_t n;
+    char *bytes = read_file(path, &n);
+    const int at = rng_below(ctx, (int)n);
+    bytes[at] = (char)(bytes[at] + 1 + rng_below(ctx, 255));
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+/* Entries that are sound, but for what is in them: the loader of objects has to refuse it. */
+static void replace(const char *path, void *ctx)
+{
+    dc_cache_key key;
+    const char *name = strrchr(path, '/') + 1;
+    char word[17] = "";
+    for (int i = 0; i < 2; i++) {
+        memcpy(word, name + 16 * i, 16);
+        key.word[i] = strtoull(word, NULL, 16);
+    }
+    dc_cache_store(ctx, &job, key, data, sizeof data);
+}
+
+static void test_executables(rng *r)
+{
+    outcome cold, warm;
+    build_and_call(&cold);
+    CHECK(cold.compiled > 0);
+    CHECK_EQ(cold.cached, 0);
+    build_and_call(&warm);
+    CHECK_EQ(warm.compiled, 0);
+    CHECK_EQ(warm.cached, cold.compiled);
+    CHECK(memcmp(warm.result, cold.result, sizeof cold.result) == 0);
+    for (int round = 0; round < 10; round++) {
+        each_file(damage, r);
+        build_and_call(&warm);
+        CHECK_EQ(warm.compiled, cold.compiled);
+        CHECK(memcmp(warm.result, cold.result, sizeof cold.result) == 0);
+    }
+    dc_cache *c = open_cache();
+    each_file(replace, c);
+    dc_cache_free(c);
+    build_and_call(&warm);
+    CHECK_EQ(warm.compiled, cold.compiled);
+    CHECK(memcmp(warm.result, cold.result, sizeof cold.result) == 0);
+    build_and_call(&warm);
+    CHECK_EQ(warm.compiled, 0);
+    strcpy(opt.skip, "cache");
+    build_and_call(&warm);
+    CHECK_EQ(warm.cached, 0);
+    opt.skip[0] = '\0';
+    strcpy(opt.target, "baseline");
+    build_and_call(&warm);
+    CHECK_EQ(warm.cached, 0);
+    opt.target[0] = '\0';
+    each_file(remove_file, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    rng r = {rng_seed(argc, argv, 20261121)};
+    dc_log log = {.on = 1u << DC_CH_NOTE, .write = hear};
+    snprintf(folder, sizeof folder, "%s/deepc-cache-XXXXXX", dc_opts_temporary());
+    if (mkdtemp(folder) == NULL) {
+        T_SKIP("no temporary folder");
+        return t_done();
+    }
+    opt.opt = 2;
+    opt.cache_size = 1;
+    strcpy(opt.cache, folder);
+    dc_job_init(&job, &opt, &log);
+    test_keys();
+    test_store_and_find();
+    test_damage();
+    test_foreign();
+    test_folder();
+    test_no_room();
+    test_limit();
+    test_race();
+    test_executables(&r);
+    dc_job_fini(&job);
+    dc_text_free(&said);
+    rmdir(folder);
+    return t_done();
+}
