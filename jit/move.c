@@ -152,7 +152,10 @@ static bool apply(dc_moving *v)
 {
     switch (v->m->kind) {
     case DC_MOVE_SPLIT:
+    case DC_MOVE_SPLIT_FULL:
         return dc_move_split(v);
+    case DC_MOVE_PART:
+        return dc_move_part(v);
     case DC_MOVE_REORDER:
     case DC_MOVE_REORDER_REDUCE:
         return dc_move_reorder(v);

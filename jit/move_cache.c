@@ -41,12 +41,7 @@ static bool find_dims(caching *c, const dc_access *x, box *b)
         return dc_move_refuse(c->v, "positions in %s depend on integers that are loaded",
                               k->buf.at[c->of].name);
     for (const dc_path *p = x->path; p != NULL; p = p->up) {
-        bool affine = true;
         const uint32_t axis = p->loop->axis;
-        dc_ix_stride(k, x->at, axis, &affine);
-        if (!affine)
-            return dc_move_refuse(c->v, "positions in %s are not linear in %s",
-                                  k->buf.at[c->of].name, k->axis.at[axis].name);
         if (!dc_ix_uses(k, x->at, axis))
             continue;
         if (b->n == MAX_DIMS)
@@ -367,10 +362,50 @@ static void write_to_copy(caching *c, const dc_accesses *a, const box *b)
     }
 }
 
+/* What the iteration goes on from, where it does not begin anew. */
+static bool copy_in(caching *c, const box *b)
+{
+    dc_moving *v = c->v;
+    dc_kernel *k = v->k;
+    if (dc_move_written_first(v, c->loop->body, b->buf))
+        return true;
+    if (k->buf.at[c->of].scope == DC_SCOPE_PARAM)
+        return dc_move_refuse(v, "an iteration of %s does not surely store what it reads of %s",
+                              k->axis.at[c->loop->axis].name, k->buf.at[c->of].name);
+    dc_stmt *set = dc_stmt_set(k, 1);
+    set->put[0] = (dc_put){b->buf, b->place, dc_vx_load(k, c->of, b->at, (dc_pred){0})};
+    set->pred = b->pred;
+    dc_stmt *nest = wrap(k, b, set);
+    nest->next = c->loop->body;
+    c->loop->body = nest;
+    dc_stmt *rest = nest->next;
+    nest->next = NULL;
+    const bool named = rename_dims(c, b, nest);
+    nest->next = rest;
+    return named;
+}
+
+static bool copy_out(caching *c, const box *b)
+{
+    dc_moving *v = c->v;
+    dc_kernel *k = v->k;
+    dc_stmt *set = dc_stmt_set(k, 1), **end = &c->loop->body;
+    set->put[0] = (dc_put){c->of, b->at, dc_vx_load(k, b->buf, b->place, (dc_pred){0})};
+    set->pred = b->pred;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = wrap(k, b, set);
+    if (!dc_move_written_first(v, c->loop->body, b->buf))
+        return dc_move_refuse(v,
+                              "an iteration of %s does not surely store what it reads or leaves "
+                              "in %s",
+                              k->axis.at[c->loop->axis].name, k->buf.at[c->of].name);
+    return rename_dims(c, b, *end);
+}
+
 static bool write_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
 {
     caching *c = arg;
-    dc_kernel *k = v->k;
     dc_stmt *loop = *slot;
     const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
     box b = {0};
@@ -381,18 +416,7 @@ static bool write_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
     if (!one_position(c, &a, &b) || !is_injective(c, &b) || !make_copy(c, &b, ".w"))
         return false;
     write_to_copy(c, &a, &b);
-    dc_stmt *set = dc_stmt_set(k, 1), **end = &loop->body;
-    set->put[0] = (dc_put){c->of, b.at, dc_vx_load(k, b.buf, b.place, (dc_pred){0})};
-    set->pred = b.pred;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = wrap(k, &b, set);
-    if (!dc_move_written_first(v, loop->body, b.buf))
-        return dc_move_refuse(v,
-                              "an iteration of %s does not surely store what it reads or leaves "
-                              "in %s",
-                              k->axis.at[loop->axis].name, k->buf.at[c->of].name);
-    return rename_dims(c, &b, *end);
+    return copy_in(c, &b) && copy_out(c, &b);
 }
 
 bool dc_move_cache_write(dc_moving *v)

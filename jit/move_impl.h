@@ -24,6 +24,7 @@ bool dc_move_refuse(dc_moving *v, const char *fmt, ...) DC_PRINTF(2, 3);
 /* Moves, by file ----------------------------------------------------------------------------- */
 
 bool dc_move_split(dc_moving *v); /* move_loops.c */
+bool dc_move_part(dc_moving *v);
 bool dc_move_reorder(dc_moving *v);
 bool dc_move_fuse(dc_moving *v);
 bool dc_move_pad(dc_moving *v);

@@ -1,5 +1,5 @@
 /*
- * Schedule moves that change which loops there are and in what order (jit/move_impl.h): split,
+ * Schedule moves that change which loops there are and in what order (jit/move_impl.h): split, part,
  * fuse, pad, reorder, vectorize, unroll.
  */
 #include "jit/move_impl.h"
@@ -13,16 +13,94 @@ typedef struct grow_arg { /* axis becomes `whole`, which may reach beyond its ex
     dc_ix whole;
     int64_t extent;
     bool split, tail;
+    bool *full; /* split_full: by buffer, locals that iterations beyond the extent may change */
     dc_subst subst;
 } grow_arg;
+
+/* split_full --------------------------------------------------------------------------------- */
+
+/* Is what iterations of the loop leave in the local seen by nobody else? */
+static bool is_own(dc_moving *v, dc_stmt *loop, uint32_t buf)
+{
+    const dc_accesses all = dc_move_accesses(v, v->k->root, NULL);
+    if (v->k->buf.at[buf].scope == DC_SCOPE_PARAM)
+        return false;
+    for (uint32_t i = 0; i < all.n; i++)
+        if (all.at[i].buf == buf && !dc_path_has(all.at[i].path, loop))
+            return false;
+    return dc_move_written_first(v, loop->body, buf);
+}
+
+/* Is the value 0 where what it loads is? */
+static bool is_plain_load(const dc_kernel *k, dc_vx x)
+{
+    const dc_vx_node *n = &k->vx.at[x];
+    while (n->kind == DC_VX_OP && n->op == DC_OP_CAST)
+        n = &k->vx.at[n->in[0]];
+    return n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
+}
+
+/* acc = acc + a * b: zeros add nothing to it. */
+static bool is_sum_of_products(const dc_kernel *k, const dc_stmt *s)
+{
+    const dc_vx_node *sum = &k->vx.at[s->put[0].value];
+    if (!s->reduces || s->nput != 1 || sum->kind != DC_VX_OP || sum->op != DC_OP_ADD ||
+        k->vx.at[sum->in[0]].kind != DC_VX_LOAD)
+        return false;
+    const dc_vx_node *term = &k->vx.at[sum->in[1]];
+    return term->kind == DC_VX_OP && term->op == DC_OP_MUL && is_plain_load(k, term->in[0]) &&
+           is_plain_load(k, term->in[1]);
+}
+
+/* Loads that move along the axis; in a sum over it all, so that both factors are 0. */
+static void guard_loads(dc_moving *v, const grow_arg *g, dc_stmt *s)
+{
+    dc_kernel *k = v->k;
+    const dc_accesses a = dc_move_accesses_of(v, s, NULL);
+    dc_vx_map map = dc_move_vx_map(v);
+    for (uint32_t i = 0; i < a.n; i++) {
+        const dc_access *x = &a.at[i];
+        if (x->load != 0 && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
+            (k->axis.at[g->axis].reduce || dc_ix_uses(k, x->at, g->outer) ||
+             dc_ix_uses(k, x->at, g->inner)))
+            map.to[x->load] =
+                dc_vx_load(k, x->buf, x->at, dc_pred_and(k, x->pred, g->whole, g->extent));
+    }
+    dc_move_replace(v, s, map);
+}
+
+/* The test that keeps the loop inside its extent, on loads where that will do. */
+static void guard_tail(dc_moving *v, const grow_arg *g, dc_stmt *first)
+{
+    const dc_kernel *k = v->k;
+    for (dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_LOOP) {
+            guard_tail(v, g, s->body);
+            continue;
+        }
+        bool full = g->full != NULL && s->kind == DC_STMT_SET;
+        for (uint32_t i = 0; i < s->nput; i++)
+            full = full && g->full[s->put[i].buf];
+        if (full && (!k->axis.at[g->axis].reduce || is_sum_of_products(k, s)))
+            guard_loads(v, g, s);
+        else
+            s->pred = dc_pred_and(v->k, s->pred, g->whole, g->extent);
+    }
+}
 
 static bool grow_loop(dc_moving *v, dc_stmt **slot, void *arg)
 {
     grow_arg *s = arg;
     dc_stmt *loop = *slot;
+    if (v->m->kind == DC_MOVE_SPLIT_FULL && s->tail) {
+        s->full = DC_NEW_ARRAY(v->tmp, bool, v->k->buf.n);
+        for (uint32_t b = 0; b < v->k->buf.n; b++)
+            s->full[b] = v->k->axis.at[s->axis].reduce ? v->k->buf.at[b].scope != DC_SCOPE_PARAM
+                                                       : is_own(v, loop, b);
+    }
     dc_subst_stmt(&s->subst, loop->body);
     if (s->tail)
-        dc_move_guard(v, loop->body, s->whole, s->extent);
+        guard_tail(v, s, loop->body);
     if (s->split)
         loop->body = dc_stmt_loop(v->k, s->inner, loop->body);
     loop->axis = s->outer;
@@ -144,6 +222,45 @@ bool dc_move_pad(dc_moving *v)
     s.whole = dc_ix_axis(k, s.outer);
     s.subst = dc_subst_axis(k, s.axis, s.whole);
     return dc_move_each_loop(v, &k->root, s.axis, grow_loop, &s);
+}
+
+/* part --------------------------------------------------------------------------------------- */
+
+typedef struct part_arg {
+    uint32_t own, with;
+    int own_n, rest_n;
+    dc_subst subst;
+} part_arg;
+
+static bool part_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    part_arg *p = arg;
+    DC_UNUSED(v);
+    if (dc_move_has_loop((*slot)->body, p->with)) {
+        p->rest_n++;
+        return true;
+    }
+    dc_subst_stmt(&p->subst, (*slot)->body);
+    (*slot)->axis = p->own;
+    p->own_n++;
+    return true;
+}
+
+bool dc_move_part(dc_moving *v)
+{
+    uint32_t axis;
+    part_arg p = {0};
+    if (!dc_move_serial_axis(v, 0, &axis) || !dc_move_axis(v, 1, &p.with))
+        return false;
+    const dc_axis a = v->k->axis.at[axis];
+    if (!dc_move_new_axis(v, &p.own, a.extent, a.reduce, "%s.x", a.name))
+        return false;
+    p.subst = dc_subst_axis(v->k, axis, dc_ix_axis(v->k, p.own));
+    if (!dc_move_each_loop(v, &v->k->root, axis, part_loop, &p))
+        return false;
+    return (p.own_n > 0 && p.rest_n > 0) ||
+           dc_move_refuse(v, "loops over %s all hold a loop over %s, or none does", v->m->arg[0],
+                          v->m->arg[1]);
 }
 
 /* fuse --------------------------------------------------------------------------------------- */

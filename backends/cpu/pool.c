@@ -11,7 +11,7 @@
  * what it touched last time is in its core's cache; then it helps with the others' shares. A single
  * counter for all costs as little but gives each core other data each time (README.md).
  */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, madvise */
 #include "backends/cpu/pool.h"
 
 #include <pthread.h>
@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -28,7 +29,10 @@ enum {
     LINE = 64,            /* bytes that cores exchange */
     WORKER_SPINS = 50000, /* nanoseconds before a worker sleeps: the small launches of a step */
     CALLER_SPINS = 50000, /* the same for the caller, once it has nothing left to do */
-    PAUSES = 16           /* between two looks at the clock */
+    PAUSES = 16,          /* between two looks at the clock */
+    HUGE_PAGE = 2 << 20,
+    HUGE_FROM =
+        128 << 10 /* scratch: panels of products, which scattered pages would keep out of L2 */
 };
 
 #define INSIDE 0x7fffffffu /* of the word: workers inside */
@@ -346,9 +350,12 @@ dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes)
     if (bytes > PTRDIFF_MAX / 2)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     for (uint32_t i = 0; i < p->width; i++) {
-        void *mem = dc_try_aligned(LINE, dc_align_up(bytes, LINE));
+        const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : LINE;
+        void *mem = dc_try_aligned(align, dc_align_up(bytes, align));
         if (mem == NULL)
             return dc_fail(j, DC_ERR_NOMEM, NULL); /* p->scratch still tells the least */
+        if (align == HUGE_PAGE)
+            madvise(mem, dc_align_up(bytes, align), MADV_HUGEPAGE); /* a wish */
         dc_free_aligned(p->worker[i].scratch);
         p->worker[i].scratch = mem;
     }
