@@ -19,16 +19,31 @@ typedef struct grow_arg { /* axis becomes `whole`, which may reach beyond its ex
 
 /* split_full --------------------------------------------------------------------------------- */
 
-/* Is what iterations of the loop leave in the local seen by nobody else? */
+/* Would an iteration beyond the extent leave a local? */
+static bool leaves_local(dc_moving *v, const dc_stmt *loop)
+{
+    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
+    for (uint32_t i = 0; i < a.n; i++)
+        if (v->k->buf.at[a.at[i].buf].scope != DC_SCOPE_PARAM &&
+            dc_ix_uses(v->k, a.at[i].at, loop->axis))
+            return true;
+    return false;
+}
+
+/*
+ * May iterations beyond the extent change the local? If nobody sees it: it is used in the loop alone
+ * and stored first, or they add zeros to it.
+ */
 static bool is_own(dc_moving *v, dc_stmt *loop, uint32_t buf)
 {
     const dc_accesses all = dc_move_accesses(v, v->k->root, NULL);
+    const bool sum = v->k->axis.at[loop->axis].reduce;
     if (v->k->buf.at[buf].scope == DC_SCOPE_PARAM)
         return false;
     for (uint32_t i = 0; i < all.n; i++)
-        if (all.at[i].buf == buf && !dc_path_has(all.at[i].path, loop))
+        if (all.at[i].buf == buf && !sum && !dc_path_has(all.at[i].path, loop))
             return false;
-    return dc_move_written_first(v, loop->body, buf);
+    return sum || dc_move_written_first(v, loop->body, buf);
 }
 
 /* Is the value 0 where what it loads is? */
@@ -92,11 +107,11 @@ static bool grow_loop(dc_moving *v, dc_stmt **slot, void *arg)
 {
     grow_arg *s = arg;
     dc_stmt *loop = *slot;
-    if (v->m->kind == DC_MOVE_SPLIT_FULL && s->tail) {
+    s->full = NULL;
+    if (v->m->kind == DC_MOVE_SPLIT_FULL && s->tail && !leaves_local(v, loop)) {
         s->full = DC_NEW_ARRAY(v->tmp, bool, v->k->buf.n);
         for (uint32_t b = 0; b < v->k->buf.n; b++)
-            s->full[b] = v->k->axis.at[s->axis].reduce ? v->k->buf.at[b].scope != DC_SCOPE_PARAM
-                                                       : is_own(v, loop, b);
+            s->full[b] = is_own(v, loop, b);
     }
     dc_subst_stmt(&s->subst, loop->body);
     if (s->tail)

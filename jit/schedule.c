@@ -127,27 +127,6 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p)
            dc_move_do(k, &s->why, "unroll %s.o", tile) && dc_sketch_grid(s);
 }
 
-/* Has a term an operand along n that does not move along m, and one that moves along m alone? */
-static bool is_product(const dc_sketch *s, dc_vx term, uint32_t m, uint32_t n)
-{
-    dc_kernel *k = s->k;
-    const dc_mark mark = dc_arena_mark(&k->arena);
-    const bool *inside = dc_vx_parts(k, &k->arena, term);
-    bool right = false, left = false;
-    for (dc_vx v = 1; v <= term; v++) {
-        const dc_vx_node *x = &k->vx.at[v];
-        bool affine = true;
-        if (!inside[v] || x->kind != DC_VX_LOAD || k->buf.at[x->buf].scope != DC_SCOPE_PARAM)
-            continue;
-        const int64_t along_m = dc_ix_stride(k, x->at, m, &affine);
-        const int64_t along_n = dc_ix_stride(k, x->at, n, &affine);
-        right |= affine && along_n == 1 && along_m == 0;
-        left |= affine && along_n == 0 && along_m != 0;
-    }
-    dc_arena_rewind(&k->arena, mark);
-    return left && right;
-}
-
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
 static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
 {
@@ -156,10 +135,10 @@ static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
     dc_strides along = {.none = true};
     if (columns >= 2)
         along = dc_strides_of(s->k, term, p->out[p->nout - 1]);
+    if (!p->by_rows && columns >= 2 && dc_is_product(s, p))
+        return dc_schedule_product(s, p);
     if (p->by_rows || !along.one || along.far || along.none)
         return dc_schedule_rows(s, p);
-    if (p->nout >= 2 && is_product(s, term, p->out[p->nout - 2], p->out[p->nout - 1]))
-        return dc_schedule_product(s, p);
     return schedule_columns(s, p);
 }
 

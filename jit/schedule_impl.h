@@ -55,7 +55,8 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
 /* Parts under loops over rows: reductions, and stores of whole rows. */
 bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 
-/* A sum whose terms have an operand along the last output axis and one that is not. */
+/* A sum whose terms have a factor that moves along the last output axis and one that does not? */
+bool dc_is_product(dc_sketch *s, const dc_shape *p);
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
 
 /* Applies the moves of the rules for groups of threads; why: the reason of the move that did not. */

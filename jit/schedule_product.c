@@ -1,49 +1,414 @@
 /*
- * Schedules of products by rule (jit/schedule.h): tiles of m x n accumulators in registers, vectors
- * along n, the reduction outside the tile.
+ * Schedules of products by rule (jit/schedule.h): sums of a * b where b moves along the last output
+ * axis n and a does not. From the outside in:
+ *
+ *   positions    blocks of m x n, one number for all (fuse), each computed whole by one worker: sums
+ *                need no rule of their own for threads, and nothing is shared while it is packed
+ *   k.o          where the reduction is long, in pieces; the sums of a block wait in a local
+ *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
+ *                has its vectors across memory, so that all m read it from the second cache
+ *   m.i.o        register tiles; rows of a are read where they are, by broadcast
+ *   k            one vector row of b, one element of each row of a, all products
+ *
+ * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
+ * depend on nothing else.
  */
 #include "jit/move.h"
 #include "jit/schedule_impl.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { OTHER_REGISTERS = 4, TILE_VECTORS = 2 };
+enum {
+    MAX_VECTORS = 4, /* columns of a register tile */
+    MAX_K = 1024,    /* of one panel: with 32 columns an eighth of a second cache of 1 MB */
+    FAR_ROWS = 2048, /* bytes between rows of b from which on panels in place are slow */
+    PACK_ROWS = 16,  /* as many rows of a pay for packing b */
+    CHEAP = 6,       /* operations of an epilogue that is repeated for each vector of a tile */
+    LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
+    MIDDLE_WORK = 2 << 20, /* that two may share */
+    MANY_POSITIONS = 8
+};
 
-/* Rows of a tile: the largest divisor of m within the registers, else as few tiles as they allow.
- */
-static int64_t tile_rows(const dc_sketch *s, int64_t m, int64_t column_vectors)
+typedef struct factor {
+    bool plain; /* a load of a parameter, cast or not, that nothing else in the kernel reads */
+    uint32_t buf;
+    dc_strides m, n, k;
+    int64_t bytes;
+} factor;
+
+typedef struct product {
+    dc_sketch *s;
+    dc_axis_name m, n, sum, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* out: outside of m and n */
+    int nred, nout;
+    bool has_m;
+    int64_t M, N, K;
+    factor a, b;
+    int64_t lanes, rows, vectors;      /* register tile */
+    int64_t block_m, block_n, block_k; /* of a position */
+    bool pack_a, pack_b, apart;        /* apart: the epilogue has loops of its own */
+} product;
+
+#define TRY(...)                                           \
+    do {                                                   \
+        if (!dc_move_do(q->s->k, &q->s->why, __VA_ARGS__)) \
+            return false;                                  \
+    } while (0)
+
+/* Looking at it ------------------------------------------------------------------------------- */
+
+static int loads_of(const dc_kernel *k, uint32_t buf)
 {
-    const int64_t most = dc_max_i64(4, (s->t->vector_registers - OTHER_REGISTERS) / column_vectors);
-    for (int64_t r = most; r >= 4; r--)
-        if (m % r == 0)
-            return r;
-    const int64_t tiles = (m + most - 1) / most;
-    return (m + tiles - 1) / tiles;
+    int n = 0;
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        n += k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
+    return n;
+}
+
+static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
+{
+    dc_kernel *k = q->s->k;
+    factor f = {.n = dc_strides_of(k, v, p->out[p->nout - 1])};
+    if (p->nout >= 2)
+        f.m = dc_strides_of(k, v, p->out[p->nout - 2]);
+    if (p->nred > 0)
+        f.k = dc_strides_of(k, v, p->red[p->nred - 1]);
+    const dc_vx_node *x = &k->vx.at[v];
+    while (x->kind == DC_VX_OP && x->op == DC_OP_CAST)
+        x = &k->vx.at[x->in[0]];
+    if (x->kind != DC_VX_LOAD || k->buf.at[x->buf].scope != DC_SCOPE_PARAM)
+        return f;
+    f.plain = loads_of(k, x->buf) == 1;
+    f.buf = x->buf;
+    f.bytes = k->buf.at[x->buf].count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[x->buf].dtype);
+    return f;
+}
+
+static bool still(dc_strides s)
+{
+    return !s.one && !s.far && !s.none;
+}
+
+static bool moves(dc_strides s)
+{
+    return !s.zero && !s.none && (s.one || s.far);
+}
+
+/* Is there one sum in the nest, and it stands in loops of its own? */
+static bool is_one_sum(const dc_shape *p, const dc_stmt *body)
+{
+    int sums = 0;
+    for (const dc_stmt *t = body; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        int depth = 1;
+        const dc_stmt *in = t->body;
+        for (; in != NULL && in->kind == DC_STMT_LOOP && in->next == NULL; in = in->body)
+            depth++;
+        if (in != p->add || in->next != NULL || depth != p->nred)
+            return false;
+        sums++;
+    }
+    return sums == 1;
+}
+
+/*
+ * a and b of the sum, either way round; of a term that is no product a and b are the term. False
+ * where no part of it stays as n moves, or none moves.
+ */
+static bool read_factors(product *q, const dc_shape *p)
+{
+    const dc_kernel *k = q->s->k;
+    const dc_vx_node sum = k->vx.at[p->add->put[0].value];
+    const dc_vx_node term = k->vx.at[sum.in[1]];
+    const dc_stmt *body = k->root;
+    for (int i = 0; i < p->nout; i++)
+        body = body->body;
+    if (p->nred == 0 || p->nout == 0 || !is_one_sum(p, body))
+        return false;
+    if (term.kind != DC_VX_OP || term.op != DC_OP_MUL) {
+        q->a = q->b = factor_of(q, p, sum.in[1]);
+        q->a.plain = q->b.plain = false;
+        q->has_m = p->nout >= 2;
+        return q->b.n.one && q->b.n.zero && !q->b.n.far && !q->b.n.none && q->has_m;
+    }
+    q->a = factor_of(q, p, term.in[0]);
+    q->b = factor_of(q, p, term.in[1]);
+    if (!still(q->a.n)) {
+        const factor f = q->a;
+        q->a = q->b;
+        q->b = f;
+    }
+    q->has_m = p->nout >= 2 && still(q->b.m) && moves(q->a.m);
+    return still(q->a.n) && moves(q->b.n) && (q->b.n.one || (q->b.plain && q->has_m));
+}
+
+static void read_axes(product *q, const dc_shape *p)
+{
+    const dc_kernel *k = q->s->k;
+    q->n = dc_axis_name_of(k, p->out[p->nout - 1]);
+    q->N = dc_sketch_extent(q->s, p->out[p->nout - 1]);
+    q->M = 1;
+    if (q->has_m) {
+        q->m = dc_axis_name_of(k, p->out[p->nout - 2]);
+        q->M = dc_sketch_extent(q->s, p->out[p->nout - 2]);
+    }
+    q->nout = p->nout - 1 - q->has_m;
+    for (int i = 0; i < q->nout; i++)
+        q->out[i] = dc_axis_name_of(k, p->out[i]);
+    q->nred = p->nred;
+    for (int i = 0; i < p->nred; i++)
+        q->red[i] = dc_axis_name_of(k, p->red[i]);
+    snprintf(q->sum.s, sizeof q->sum.s, "%s", k->buf.at[p->add->put[0].buf].name);
+    q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
+}
+
+/* Operations between the sum and what is stored: all but a * b and its addition. */
+static int epilogue_cost(const dc_kernel *k)
+{
+    int all = -2;
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        if (k->vx.at[v].kind == DC_VX_OP)
+            all += (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_COSTLY) != 0 ? CHEAP : 1;
+    return all;
+}
+
+/* Choosing sizes ------------------------------------------------------------------------------- */
+
+/*
+ * A tile keeps its sums, a row of b and one element of a in registers. Of those that fit, the one
+ * whose tiles take least time together, counted as two multiplications or two loads in a cycle, and
+ * no less than four cycles for a row of k: as long as an addition takes. Rows beyond M cost an
+ * address and a test in every step where a is read in place.
+ */
+static void tile_of(product *q)
+{
+    const int64_t registers = q->s->t->vector_registers;
+    int64_t least = INT64_MAX;
+    q->lanes = dc_sketch_lanes(q->s, q->N);
+    const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, MAX_VECTORS);
+    for (int64_t v = 1; v <= most; v++)
+        for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++) {
+            const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
+            const int64_t step = dc_max_i64(dc_max_i64(r * v, r + v), 10);
+            const int64_t cost = tiles * (8 * (step + 2) + (q->M % r != 0 ? 2 * r : 0) +
+                                          (q->N % (v * q->lanes) != 0 ? 4 : 0));
+            if (cost < least) {
+                least = cost;
+                q->rows = r;
+                q->vectors = v;
+            }
+        }
+}
+
+static int64_t up(int64_t n, int64_t step)
+{
+    return (n + step - 1) / step * step;
+}
+
+/* n in equal parts of a multiple of step, `parts` of them or fewer. */
+static int64_t part_of(int64_t n, int64_t parts, int64_t step)
+{
+    return dc_min_i64(up((n + parts - 1) / parts, step), up(n, step));
+}
+
+/*
+ * Positions: a power of two of them where there is work, along n first (what is packed is then packed
+ * once), as long as two panels are left. Sums that wait between pieces of k fill half of the second
+ * cache at most.
+ */
+static void blocks_of(product *q)
+{
+    const int64_t columns = q->vectors * q->lanes;
+    int64_t outer = 1, along_n = 1, along_m = 1;
+    for (int i = 0; i < q->nout; i++)
+        outer *= dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->out[i].s));
+    const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
+    const int64_t want = work >= LARGE_WORK ? MANY_POSITIONS : work >= MIDDLE_WORK ? 2 : 1;
+    const int64_t pieces = (q->K + MAX_K - 1) / MAX_K;
+    q->block_k = q->nred > 1 || pieces == 1 ? q->K : (q->K + pieces - 1) / pieces;
+    while (outer * along_n < want && q->N / (2 * along_n) >= 2 * columns)
+        along_n *= 2;
+    while (outer * along_n * along_m < want && q->M / (2 * along_m) >= q->rows)
+        along_m *= 2;
+    if (q->block_k < q->K) {
+        const int64_t most = (int64_t)q->s->t->l2 / 2 / 4;
+        while (part_of(q->N, along_n, columns) > 4 * columns)
+            along_n *= 2;
+        while (part_of(q->N, along_n, columns) * part_of(q->M, along_m, q->rows) > most &&
+               part_of(q->M, along_m, q->rows) > q->rows)
+            along_m *= 2;
+    }
+    q->block_n = part_of(q->N, along_n, columns);
+    q->block_m = part_of(q->M, along_m, q->rows);
+}
+
+/*
+ * b is packed where its vectors lie across memory, or where it leaves the second cache too little
+ * room and enough rows share a panel. a is packed where its elements for one tile lie apart in
+ * memory and would be read again for many panels.
+ */
+static void packing_of(product *q)
+{
+    const bool across = q->b.n.far;
+    const bool large = q->b.bytes > (int64_t)q->s->t->l2 * 5 / 8 && q->b.bytes / q->K >= FAR_ROWS;
+    q->pack_b = q->b.plain && q->nred == 1 && q->M >= 2 && (across || (large && q->M >= PACK_ROWS));
+    q->pack_a = false;
+}
+
+/* Doing it ------------------------------------------------------------------------------------- */
+
+/* Vectors of the axis, so many beside each other that they are repeated; a loop where there are more. */
+static bool make_lanes(product *q, const char *axis, bool repeat)
+{
+    TRY("split %s %lld", axis, (long long)q->lanes);
+    TRY("vectorize %s.i", axis);
+    if (repeat)
+        TRY("unroll %s.o", axis);
+    return true;
+}
+
+/* Loops in the order: position, m.i, n.i, reduction. */
+static bool make_positions(product *q)
+{
+    dc_axis_name outer[DC_SHAPE_AXES + 2];
+    int n = 0;
+    for (int i = 0; i < q->nout; i++)
+        outer[n++] = q->out[i];
+    if (q->has_m) {
+        TRY("split_full %s %lld", q->m.s, (long long)q->block_m);
+        snprintf(outer[n++].s, sizeof outer->s, "%.20s.o", q->m.s);
+    }
+    TRY("split_full %s %lld", q->n.s, (long long)q->block_n);
+    snprintf(outer[n++].s, sizeof outer->s, "%.20s.o", q->n.s);
+    if (q->has_m)
+        TRY("reorder %s.o %s.i", q->n.s, q->m.s);
+    for (int i = 1; i < n; i++) {
+        TRY("fuse %s %s", outer[0].s, outer[i].s);
+        outer[0] = dc_axis_name_of(q->s->k, q->s->k->axis.n - 1);
+    }
+    return true;
+}
+
+/* The loop over `red` comes to stand outside of those over m and n with the suffix. */
+static bool hoist(product *q, const char *red, const char *suffix)
+{
+    TRY("reorder %s %s%s", red, q->n.s, suffix);
+    if (q->has_m)
+        TRY("reorder %s %s%s", red, q->m.s, suffix);
+    return true;
+}
+
+/* Setting up the sums and the epilogue get loops of their own, in vectors along n. */
+static bool make_apart(product *q, const char *suffix)
+{
+    char own[48];
+    if (q->has_m)
+        TRY("part %s%s %s", q->m.s, suffix, q->red[0].s);
+    TRY("part %s%s %s", q->n.s, suffix, q->red[0].s);
+    snprintf(own, sizeof own, "%s%s.x", q->n.s, suffix);
+    return make_lanes(q, own, false);
+}
+
+/* The reduction in pieces of q->block_k, the loop over which stands outside of the suffix. */
+static bool make_pieces(product *q, int64_t count, const char *suffix)
+{
+    char piece[40];
+    TRY("split_full %s %lld", q->red[0].s, (long long)count);
+    snprintf(piece, sizeof piece, "%s.o", q->red[0].s);
+    snprintf(q->red[0].s, sizeof q->red[0].s, "%.*s.i", (int)strlen(piece) - 2, piece);
+    return hoist(q, piece, suffix) && make_apart(q, suffix);
+}
+
+/* Panels and register tiles: n.i.o, m.i.o, m.i.i, n.i.i. */
+static bool make_tiles(product *q)
+{
+    if (q->has_m)
+        TRY("split %s.i %lld", q->m.s, (long long)q->rows);
+    TRY("split %s.i %lld", q->n.s, (long long)(q->vectors * q->lanes));
+    if (q->has_m) {
+        TRY("reorder %s.i.o %s.i.i", q->n.s, q->m.s);
+        TRY("reorder %s.i.o %s.i.o", q->n.s, q->m.s);
+    }
+    return true;
+}
+
+/* Sums that wait in a local go to registers for the time of `loop`. */
+static bool make_sums(product *q, const char *loop)
+{
+    const char *const copies[2] = {"", "2"};
+    char axis[72];
+    TRY("cache_write %s %s", q->sum.s, loop);
+    for (int i = 0; i < 2; i++) {
+        snprintf(axis, sizeof axis, "%s.%s.i.i%s", q->sum.s, q->n.s, copies[i]);
+        if (!make_lanes(q, axis, true))
+            return false;
+        if (q->has_m)
+            TRY("unroll %s.%s.i.i%s", q->sum.s, q->m.s, copies[i]);
+    }
+    return true;
+}
+
+/* A panel of b: [k][n]. Its vectors are read along n, or along k and transposed. */
+static bool pack_b(product *q)
+{
+    char axis[72];
+    char name[16];
+    snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->b.buf].name);
+    TRY("pack %s %s.i.o %s %s.i.i", name, q->n.s, q->red[0].s, q->n.s);
+    snprintf(axis, sizeof axis, "%s.%s.i.i", name, q->n.s);
+    return make_lanes(q, axis, true);
+}
+
+static bool make_registers(product *q)
+{
+    char axis[72];
+    snprintf(axis, sizeof axis, "%s.i.i", q->n.s);
+    if (!make_lanes(q, axis, true))
+        return false;
+    if (q->has_m)
+        TRY("unroll %s.i.i", q->m.s);
+    return true;
+}
+
+static bool apply(product *q)
+{
+    char loop[40];
+    const bool pieces = q->block_k < q->K;
+    snprintf(loop, sizeof loop, "%s.i.o", q->has_m ? q->m.s : q->n.s);
+    if (!make_positions(q) || (pieces && !make_pieces(q, q->block_k, ".i")) || !make_tiles(q))
+        return false;
+    if (!pieces && q->apart) {
+        snprintf(loop, sizeof loop, "%s.o", q->red[0].s);
+        if (!make_pieces(q, dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->red[0].s)),
+                         ".i.i"))
+            return false;
+    }
+    for (int i = 0; i < q->nred; i++)
+        if (!hoist(q, q->red[i].s, ".i.i"))
+            return false;
+    if (q->pack_b && !pack_b(q))
+        return false;
+    if ((pieces || q->apart) && !make_sums(q, loop))
+        return false;
+    return make_registers(q) && dc_sketch_grid(q->s);
+}
+
+bool dc_is_product(dc_sketch *s, const dc_shape *p)
+{
+    product q = {.s = s};
+    return read_factors(&q, p);
 }
 
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
 {
-    dc_kernel *k = s->k;
-    dc_axis_name red[DC_SHAPE_AXES];
-    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
-    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 2]);
-    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
-    const int64_t lanes = dc_sketch_lanes(s, extent);
-    const int64_t vectors = (extent + lanes - 1) / lanes;
-    const int64_t nv = vectors % TILE_VECTORS == 0 ? TILE_VECTORS : 1;
-    const int64_t height = tile_rows(s, dc_sketch_extent(s, p->out[p->nout - 2]), nv);
-    for (int i = 0; i < p->nred; i++)
-        red[i] = dc_axis_name_of(s->k, p->red[i]);
-    char tile[32], rows[32];
-    snprintf(tile, sizeof tile, "%s.i", n.s);
-    snprintf(rows, sizeof rows, "%s.i", m.s);
-    return dc_move_do(k, &s->why, "split %s %lld", n.s, (long long)(nv * lanes)) &&
-           dc_move_do(k, &s->why, "split %s %lld", m.s, (long long)height) &&
-           dc_move_do(k, &s->why, "reorder %s.o %s.i", n.s, m.s) &&
-           dc_move_do(k, &s->why, "reorder %s.o %s.o", n.s, m.s) &&
-           dc_sketch_hoist(s, red, p->nred, tile) && dc_sketch_hoist(s, red, p->nred, rows) &&
-           dc_move_do(k, &s->why, "split %s %lld", tile, (long long)lanes) &&
-           dc_move_do(k, &s->why, "vectorize %s.i", tile) &&
-           dc_move_do(k, &s->why, "unroll %s.o", tile) &&
-           dc_move_do(k, &s->why, "unroll %s", rows) && dc_sketch_grid(s);
+    product q = {.s = s};
+    if (!read_factors(&q, p))
+        DC_BUG("%s is no product", s->k->name);
+    read_axes(&q, p);
+    tile_of(&q);
+    blocks_of(&q);
+    packing_of(&q);
+    q.apart = epilogue_cost(s->k) > CHEAP;
+    return apply(&q);
 }

@@ -384,6 +384,7 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
     const char *b = up != NULL ? sr_name(m, up) : a;
     switch (kind) {
     case DC_MOVE_SPLIT:
+    case DC_MOVE_SPLIT_FULL:
     case DC_MOVE_PAD:
     case DC_MOVE_SPLIT_REDUCE:
         snprintf(out, size, "%s %s %d", name, a, sr_count(m));
@@ -391,6 +392,10 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
     case DC_MOVE_REORDER:
     case DC_MOVE_REORDER_REDUCE:
         snprintf(out, size, "%s %s %s", name, a, b);
+        break;
+    case DC_MOVE_PART:
+        snprintf(out, size, "%s %s %s", name, a,
+                 sr_name(m, m->t.loop[rng_below(m->r, m->t.n)]));
         break;
     case DC_MOVE_FUSE:
         snprintf(out, size, "%s %s %s", name, b, a);
@@ -513,11 +518,11 @@ static inline void sr_teams(sr_maker *m)
 /* A random list for kernel k, which it is applied to. */
 static inline void sr_make(sr_maker *m)
 {
-    /*                        spl reo r_r fus pad vec unr gri blo lan sco c_r pac c_w c_a s_r ten */
-    static const int shape[] = {6, 5, 2, 2, 1, 0, 0, 0, 0, 0, 0, 4, 1, 3, 3, 2, 2};
-    static const int bound[] = {1, 1, 0, 1, 1, 2, 2, 3, 8, 4, 2, 2, 1, 1, 1, 1, 1};
-    static const int late[] = {1, 1, 1, 1, 1, 5, 3, 2, 5, 3, 4, 2, 1, 1, 1, 1, 1};
-    static const int grid[] = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    /*                        spl ful par reo r_r fus pad vec unr gri blo lan sco c_r pac c_w c_a s_r ten */
+    static const int shape[] = {4, 3, 2, 5, 2, 2, 1, 0, 0, 0, 0, 0, 0, 4, 1, 3, 3, 2, 2};
+    static const int bound[] = {1, 1, 1, 1, 0, 1, 1, 2, 2, 3, 8, 4, 2, 2, 1, 1, 1, 1, 1};
+    static const int late[] = {1, 1, 1, 1, 1, 1, 1, 5, 3, 2, 5, 3, 4, 2, 1, 1, 1, 1, 1};
+    static const int grid[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     static const int teams[] = {2, 4, 4, 8, 8, 16, 32};
     rng *r = m->r;
     m->team = teams[rng_below(r, (int)DC_COUNTOF(teams))];

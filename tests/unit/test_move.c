@@ -40,6 +40,12 @@ static const list good[] = {
      "vectorize n.i; unroll m.i; grid n.o",
      "local acc: f32[48]"},
     {product, "reorder k n; reorder k m; reorder m k; reorder n k", "local acc: f32[480]"},
+    {product, "split_full n 8; split_full m 8; reorder n.o m.i; reorder k n.i; reorder k m.i",
+     "acc[8*m.i + n.i] = 0:f32"},
+    {product, "split_full k 8; reorder k.o n; part n k.i; unroll n.x; cache_write acc k.o",
+     "acc[n.x] = 0:f32"},
+    {product, "fuse m n; split m.f 8; cache_read x0 m.f.o; cache_read x1 m.f.o; grid m.f.o",
+     "local x0.c: f32["},
     {product, "split k 4; reorder k.o n; reorder_reduce k.i n", NULL},
     {product, "split k 4; reorder_reduce k.i k.o", NULL},
     {product, "split_reduce k 5; unroll k.j", NULL},
@@ -140,7 +146,7 @@ typedef struct refusal {
 
 static const refusal bad[] = {
     /* of parsing */
-    {product, "", "twist m", "there is no such move; there are: split reorder"},
+    {product, "", "twist m", "there is no such move; there are: split split_full part"},
     {product, "", "", "there is no such move"},
     {product, "", "split m", "it reads: split axis count"},
     {product, "", "split m 2 3", "it reads: split axis count"},
@@ -243,7 +249,7 @@ static const refusal bad[] = {
     {product, "", "cache_read out0 m", "nothing inside m reads out0"},
     {updates, "", "cache_read p0 i", "iterations of i also store to p0"},
     {gather, "", "cache_read x1 i", "positions in x1 depend on integers that are loaded"},
-    {product, "fuse m n; split m.f 8", "cache_read x0 m.f.o", "positions in x0 are not linear in"},
+    {product, "", "part m k", "loops over m all hold a loop over k, or none does"},
     {product, "", "pack x1 m n", "the order leaves out k"},
     {product, "", "pack x1 m n m", "m is no dim of what is read of x1"},
     {product, "", "pack x1 m n k k", "k is no dim of what is read of x1"},

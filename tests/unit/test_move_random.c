@@ -85,6 +85,7 @@ static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, s
     const picked p = any_loop(r, k);
     switch (kind) {
     case DC_MOVE_SPLIT:
+    case DC_MOVE_SPLIT_FULL:
     case DC_MOVE_PAD:
     case DC_MOVE_SPLIT_REDUCE:
         snprintf(text, size, "%s %s %d", name, a, counts[rng_below(r, (int)DC_COUNTOF(counts))]);
@@ -94,6 +95,7 @@ static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, s
         snprintf(text, size, "%s %s %s", name, name_of(k, p.inside), name_of(k, p.loop));
         return;
     case DC_MOVE_FUSE:
+    case DC_MOVE_PART:
         snprintf(text, size, "%s %s %s", name, name_of(k, p.loop), name_of(k, p.inside));
         return;
     case DC_MOVE_SCOPE:
