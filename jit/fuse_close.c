@@ -53,7 +53,7 @@ static void gather_after(gathering *v, dc_ref r)
         gather_after(v, fuse_at(w, r)->in[i]);
 }
 
-static void find_inputs(fusing *w)
+void dc_fuse_find_inputs(fusing *w)
 {
     uint32_t *seen = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
     uint32_t *seen_after = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
@@ -180,7 +180,8 @@ static bool stores_points(const fusing *w, uint32_t g)
 
 void dc_fuse_close(fusing *w)
 {
-    find_inputs(w);
+    dc_fuse_find_inputs(w);
+    dc_fuse_merge(w);
     for (uint32_t g = 0; g < w->group.n; g++) {
         fuse_group *x = &w->group.at[g];
         x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || stores_points(w, g));

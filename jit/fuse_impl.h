@@ -4,7 +4,7 @@
 
 #include "jit/fuse.h"
 
-enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256 };
+enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256, DC_FUSE_REDUCTIONS = 8 };
 
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)
@@ -106,6 +106,14 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
  * back above 0 the group has to be split by them.
  */
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
+
+bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
+/* Are both reductions of operands of one shape, over the same axes? */
+bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s);
+
+/* fuse_merge.c: joins groups that share what they read. Inputs are known, before and after. */
+void dc_fuse_merge(fusing *w);
+void dc_fuse_find_inputs(fusing *w);
 
 /* fuse_close.c: the rest of each group, once all nodes have a place. */
 void dc_fuse_close(fusing *w);

@@ -73,7 +73,7 @@ static bool would_cycle(const fusing *w, dc_ref r, uint32_t g)
 
 /* Fit ---------------------------------------------------------------------------------------- */
 
-static bool same_shape(const fusing *w, dc_ref a, dc_ref b)
+bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b)
 {
     const dc_node *x = fuse_at(w, a), *y = fuse_at(w, b);
     return x->rank == y->rank &&
@@ -83,6 +83,20 @@ static bool same_shape(const fusing *w, dc_ref a, dc_ref b)
 static bool is_reduction(const fusing *w, dc_ref r)
 {
     return fuse_class(w, r) == DC_CLASS_RED || fuse_class(w, r) == DC_CLASS_CON;
+}
+
+/* The expand that repeats user u of a value for each row, in group g; 0 if there is none. */
+static dc_ref expand_of(const fusing *w, dc_ref u, uint32_t g)
+{
+    const fuse_node *x = &w->node[u];
+    if (fuse_at(w, u)->op == DC_OP_EXPAND)
+        return u;
+    for (uint32_t i = 0; i < x->nuser && fuse_at(w, u)->op == DC_OP_RESHAPE; i++) {
+        const dc_ref v = w->user[x->first_user + i];
+        if (fuse_at(w, v)->op == DC_OP_EXPAND && w->node[v].home == g)
+            return v;
+    }
+    return 0;
 }
 
 /* Has r an element for each output, row or point of the group; or is it for each row that user u
@@ -95,10 +109,11 @@ static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *row
         return dc_fuse_may_reduce(w, g, r);
     if (x->rows > 0)
         return count == x->rows || (count == x->points && !w->node[r].on_product);
-    if (same_shape(w, x->g.out[0], r))
+    if (dc_fuse_same_shape(w, x->g.out[0], r))
         return true;
-    if (fuse_at(w, u)->op == DC_OP_EXPAND && w->node[r].on_reduction && !w->node[r].on_product &&
-        dc_fuse_along_columns(w, u, rows) && dc_fuse_may_split(w, g, rows))
+    const dc_ref expand = expand_of(w, u, g);
+    if (expand != 0 && w->node[r].on_reduction && !w->node[r].on_product &&
+        dc_fuse_along_columns(w, expand, rows) && dc_fuse_may_split(w, g, rows))
         return true;
     rows->rows = 0;
     return false;
@@ -179,7 +194,7 @@ static uint32_t siblings_group(const fusing *w, dc_ref r)
             if (v <= r || y->home >= MANY_HOME || !y->aligned || !dc_fuse_passes(w, v, o))
                 continue;
             const bool twin = fuse_is_aligned(w, v) && w->node[r].nuser == 0 &&
-                              same_shape(w, w->group.at[y->home].g.out[0], r);
+                              dc_fuse_same_shape(w, w->group.at[y->home].g.out[0], r);
             if ((twin || is_of_row(w, r, y->home)) && may_join(w, r, y->home))
                 return y->home;
         }

@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* Rows that are computed whole, one after the other: fewer leave workers idle where there is much. */
-enum { ENOUGH_ROWS = 8, FEW_POINTS = 1 << 16, MOST_REDUCTIONS = 8 };
+enum { ENOUGH_ROWS = 8, FEW_POINTS = 1 << 16 };
 
 static bool rows_of(const fusing *w, dc_ref r, fuse_rows *out)
 {
@@ -60,7 +60,7 @@ void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows)
     x->g.split = rows->split;
 }
 
-static bool same_axes(const fusing *w, dc_ref r, dc_ref s)
+bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s)
 {
     const dc_node *x = fuse_at(w, r), *y = fuse_at(w, s);
     if (fuse_class(w, r) != DC_CLASS_RED || fuse_class(w, s) != DC_CLASS_RED ||
@@ -74,13 +74,13 @@ bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r)
 {
     const fuse_group *x = &w->group.at[g];
     fuse_rows rows;
-    if (x->g.nreduce >= MOST_REDUCTIONS)
+    if (x->g.nreduce >= DC_FUSE_REDUCTIONS)
         return false;
     if (rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows))
         return true;
     if (x->rows > 0 || x->points != dc_node_count(fuse_at(w, r)))
         return false;
-    return x->g.nreduce == 0 || same_axes(w, r, x->g.reduce[0]);
+    return x->g.nreduce == 0 || dc_fuse_same_axes(w, r, x->g.reduce[0]);
 }
 
 void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r)

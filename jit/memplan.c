@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-enum { TRIES = 64, MANY = 256 }; /* boxes, from which on there are fewer tries */
+/* MANY: boxes, from which on there are fewer tries; MORE: comparisons that shuffled orders may cost */
+enum { TRIES = 64, MANY = 256, MORE = 1 << 21 };
 
 /* A temporary with its guards. */
 typedef struct box {
@@ -100,10 +101,11 @@ static void place_well(dc_arena *a, box *b, uint32_t n, size_t lower_bound)
     size_t *best_at = DC_NEW_ARRAY(a, size_t, n), best = SIZE_MAX;
     const uint64_t work = (uint64_t)n * n / ((uint64_t)MANY * MANY);
     const uint64_t tries = 1 + TRIES / (work + 1);
+    const uint64_t more = MORE / ((uint64_t)n * n + MORE / 1024 + 1);
     uint64_t state = 0;
     for (uint32_t i = 0; i < n; i++)
         order[i] = &b[i];
-    for (uint64_t t = 0; t < 2 * tries && best > lower_bound; t++) {
+    for (uint64_t t = 0; t < tries + more && best > lower_bound; t++) {
         const size_t bytes = place(order, n, others);
         for (uint32_t i = 0; i < n && bytes < best; i++)
             best_at[i] = b[i].at;

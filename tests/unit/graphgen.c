@@ -255,6 +255,24 @@ static void step_reduction(gen *g)
     dc_g_make(g->f, op, &a, 1, &axes, 1, NULL);
 }
 
+/* x op its own reduction over the last axes, as in softmax and layer norm. */
+static void step_rows(gen *g)
+{
+    const dc_op op = op_of_class(g, DC_CLASS_RED), with = chance(g, 50) ? DC_OP_SUB : DC_OP_MUL;
+    const dc_dtype t = dtype_for(g, rules[op]);
+    const dims d = g->f->node.n > 1 ? dims_of(g, any_node(g)) : random_dims(g);
+    const dc_ref a = fetch(g, t, &d);
+    const int columns = d.rank > 0 ? 1 + below(g, d.rank) : 0;
+    const int64_t axes = ((INT64_C(1) << columns) - 1) << (d.rank - columns);
+    const dc_ref sum = dc_g_make(g->f, op, &a, 1, &axes, 1, NULL);
+    const dc_ref wide = dc_g_unreduce(g->f, sum, (uint64_t)axes, d.rank, d.dim);
+    const dc_ref other = fetch(g, (dc_dtype)dc_node_at(g->f, sum)->dtype, &d);
+    if (dc_node_at(g->f, sum)->dtype != DC_BOOL)
+        dc_g2(g->f, with, other, wide);
+    else
+        dc_g2(g->f, DC_OP_EQ, other, wide);
+}
+
 static void shuffle(gen *g, int n, int64_t *perm)
 {
     for (int i = 0; i < n; i++)
@@ -481,12 +499,15 @@ static void choose_results(gen *g)
 dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
 {
     gen g = {{seed}, seed % 3 != 2, dc_func_new(m, "random")};
+    const bool by_rows = (seed >> 3) % 4 == 1;
     const dims first = random_dims(&g);
     source(&g, DC_F32, &first);
     for (int i = 0; i < size; i++) {
         const int kind = below(&g, 100);
         if (kind < 55)
             step_element_wise(&g);
+        else if (kind < 70 && by_rows)
+            step_rows(&g);
         else if (kind < 70)
             step_reduction(&g);
         else if (kind < 84)
