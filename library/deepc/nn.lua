@@ -277,8 +277,8 @@ nn.AvgPool2d = {}
 ---@overload fun(channels: integer, options?: { momentum?: number, eps?: number, affine?: boolean }): deepc.nn.BatchNorm2d
 nn.BatchNorm2d = {}
 
----How losses become one number. `mask` (bool) has the shape of the losses, or of their first axes; where
----it is false nothing counts, and the mean is over the rest: 0 if there is none.
+---How losses become one number. `mask` has the shape of the losses, or of their first axes; where it is
+---false, or 0, nothing counts, and the mean is over the rest: 0 if there is none.
 
 ---Those of cross_entropy besides.
 

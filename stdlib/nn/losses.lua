@@ -9,8 +9,8 @@ local _, core = ...
 
 -- ---- losses ----
 
----How losses become one number. `mask` (bool) has the shape of the losses, or of their first axes; where
----it is false nothing counts, and the mean is over the rest: 0 if there is none.
+---How losses become one number. `mask` has the shape of the losses, or of their first axes; where it is
+---false, or 0, nothing counts, and the mean is over the rest: 0 if there is none.
 ---@alias deepc.nn.LossOptions { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor }
 
 ---Those of cross_entropy besides.
@@ -31,14 +31,12 @@ local function check_options(op, options, ...)
   end
   local mask = options.mask
   if mask ~= nil and not core.kind(mask) then
-    core.fail("ARG", op, "mask is a tensor of bool, not a " .. type(mask))
-  elseif mask and mask.dtype ~= "bool" then
-    core.fail("DTYPE", op, ("mask is %s, bool is needed"):format(type_of(mask)), "mask:ne(0)", "mask", mask)
+    core.fail("ARG", op, "mask is a tensor, not a " .. type(mask))
   end
   return options
 end
 
--- The mask with axes of size 1 for those that it lacks. What it is about stands first in `shape`.
+-- The mask as bools, with axes of size 1 for those that it lacks.
 local function stretch_mask(op, mask, shape, about, what)
   local sizes = mask.shape
   local fits = #sizes <= #shape
@@ -46,14 +44,14 @@ local function stretch_mask(op, mask, shape, about, what)
     fits = fits and sizes[i] == shape[i]
   end
   if not fits then
-    core.fail("DIMS", op, ("mask is %s; a bool for each loss, or each row, of [%s] is needed"):format(type_of(mask),
+    core.fail("DIMS", op, ("mask is %s; one value for each loss, or each row, of [%s] is needed"):format(type_of(mask),
       table.concat(shape, ", ")), nil, "mask", mask, what, about)
   end
   for i = #sizes + 1, #shape do
     sizes[i] = 1
   end
-  local y = mask:reshape(sizes)
-  return y
+  mask = mask:reshape(sizes)
+  return mask.dtype == "bool" and mask or (mask:ne(0))
 end
 
 -- The losses as the options say. `weight` is what each counts in the mean, 1 unless given.

@@ -3,6 +3,7 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local data = require "deepc.data"
 
 local function fails(pattern, f, ...)
   local ok, err = pcall(f, ...)
@@ -101,6 +102,7 @@ function TestElements:test_masks_of_rows_and_of_elements()
     local rows = dc.tensor({ false, true }, "bool")
     local some = dc.tensor({ { true, false, true }, { false, false, true } }, "bool")
     close(nn[name](p, t, with(row[2], { mask = rows })):item(), sum(want[2]) / 3, nil, name)
+    close(nn[name](p, t, with(row[2], { mask = rows:cast "f32" })):item(), sum(want[2]) / 3, nil, name)
     close(nn[name](p, t, with(row[2], { mask = some })):item(), (want[1][1] + want[1][3] + want[2][3]) / 3, nil, name)
     close(nn[name](p, t, with(row[2], { mask = rows, reduction = "sum" })):item(), sum(want[2]), nil, name)
     close(nn[name](p, t, with(row[2], { mask = rows, reduction = "none" })):totable(), { { 0, 0, 0 }, want[2] }, nil,
@@ -166,8 +168,8 @@ function TestElements:test_wrong_arguments()
   fails("prediction is i32[3], floats are needed", nn.huber_loss, dc.zeros "i32[3]", dc.zeros "i32[3]")
   fails("prediction and target are tensors", nn.mse_loss, p, 1)
   fails("reduction is \"mean\", \"sum\" or \"none\", not avg", nn.mse_loss, p, p, { reduction = "avg" })
-  fails("mask is f32[4], bool is needed", nn.mse_loss, p, p, { mask = dc.ones "f32[4]" })
-  fails("mask is bool[3]; a bool for each loss, or each row, of [4, 3]", nn.mse_loss, p, p,
+  fails("mask is a tensor, not a table", nn.mse_loss, p, p, { mask = { true } })
+  fails("mask is bool[3]; one value for each loss, or each row, of [4, 3]", nn.mse_loss, p, p,
     { mask = dc.ones "bool[3]" })
   fails("unknown option 'delta'", nn.mse_loss, p, p, { delta = 1 })
   fails("delta is a positive number, not 0", nn.huber_loss, p, p, { delta = 0 })
@@ -299,4 +301,14 @@ function TestClasses:test_wrong_options()
   fails("ignore_index is an integer, not 0.5", nn.cross_entropy, x, y, { ignore_index = 0.5 })
   fails("mask is bool[3]", nn.cross_entropy, x, y, { mask = dc.ones "bool[3]" })
   fails("unknown option 'smoothing'", nn.cross_entropy, x, y, { smoothing = 0.1 })
+end
+
+-- The mask that batches give with last = "pad".
+function TestClasses:test_the_mask_of_padded_batches()
+  local set = data.set(dc.tensor(L), labels_of())
+  local plain, seen = rows_of(L, Y, 0), {}
+  for x, y, mask in set:batches { size = 2, last = "pad" } do
+    seen[#seen + 1] = nn.cross_entropy(x, y, { mask = mask }):item()
+  end
+  close(seen, { (plain[1] + plain[2]) / 2, plain[3] })
 end

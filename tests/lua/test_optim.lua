@@ -189,6 +189,43 @@ function TestClipping:test_the_norm_is_a_result()
   lu.assertNil(optim.SGD({ w }):step(w:sum()))
 end
 
+TestKernels = {}
+
+-- An update is element-wise over its parameter: each parameter more is one kernel more, at most two where
+-- gradients are clipped by their norm.
+function TestKernels:test_one_for_each_parameter()
+  if os.getenv "DEEPC_DEVICE" == "eval" then
+    lu.skip "the interpreter launches nothing"
+  end
+  local cases = {
+    { optim.SGD, {} }, { optim.SGD, { momentum = 0.9, nesterov = true, weight_decay = 0.1 } }, { optim.Adam, {} },
+    { optim.AdamW, { clip_value = 1 } }, { optim.RMSprop, { momentum = 0.5, centered = true } },
+    { optim.Adam, { clip_norm = 1 }, 2 },
+  }
+  for _, case in ipairs(cases) do
+    local launches = {}
+    for n = 1, 3 do
+      local params = {}
+      for i = 1, n do
+        params[i] = dc.param(("f32[%d, %d]"):format(10 + i, 20 + i), 1)
+      end
+      local opt = case[1](params, case[2])
+      local step = dc.fn("step() -> ()", function()
+        local loss = 0
+        for _, p in ipairs(params) do
+          loss = loss + (p * p):sum()
+        end
+        opt:step(loss)
+      end)
+      step()
+      launches[n] = step:info()[1].launches
+    end
+    for n = 2, 3 do
+      lu.assertTrue(launches[n] - launches[n - 1] <= (case[3] or 1), table.concat(launches, " "))
+    end
+  end
+end
+
 TestSettings = {}
 
 function TestSettings:test_rates_never_compile_again()

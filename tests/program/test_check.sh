@@ -77,6 +77,38 @@ EOT
 : >want
 finds "a script without mistakes" 0 clean.lua
 
+cat >library.lua <<'EOT'
+local dc = require "deepc"
+local nn, optim, data = require "deepc.nn", require "deepc.optim", require "deepc.data"
+local schedules = require "deepc.schedules"
+local o = dc.options { about = "x", { "epochs", 3, "" }, { "data", nil, "", required = true } }
+local net = nn.Sequential { nn.Embedding(100, 8), nn.LayerNorm(8), nn.Dropout(0.1), nn.Linear(8, 16), nn.GELU(), nn.RMSNorm(16),
+  nn.Linear(16, 3) }
+net[4].weight:set(nn.init.orthogonal(net[4].weight))
+net[7].weight:set(nn.init.kaiming_normal(net[7].weight))
+print(net:summary "i32[64, 12]")
+local opt = optim.AdamW(net:parameters(), { clip_norm = 1, weight_decay = 0.05 })
+local rate = schedules.warmup(10, schedules.cosine { lr = 1e-3, steps = 100 })
+local step = dc.fn("step(x: i32[50, 12], y: i32[50, 12], m: bool[50], lr: f32[]) -> f32[], f32[]", function(x, y, m, lr)
+  local loss = nn.cross_entropy(net(x), y, { mask = m, label_smoothing = 0.1, ignore_index = -1 })
+  local norm = opt:step(loss, { lr = lr })
+  return loss, norm
+end)
+local set = data.set(dc.zeros "i32[1000, 12]", dc.zeros "i32[1000, 12]")
+local shown, i = {}, 0
+for _ = 1, o.epochs do
+  for x, y in dc.progress(set:batches { size = 50, shuffle = true }, { metrics = shown }) do
+    i = i + 1
+    shown.loss, shown.norm = step(x, y, dc.ones "bool[50]", rate(i))
+    if shown.loss:item() > 1e9 then error "diverged" end
+  end
+  opt.clip_norm = 0.5
+end
+for _, named in ipairs(opt:named_cells()) do print(named[1], named[2]) end
+EOT
+: >want
+finds "a script that uses most of the library" 0 library.lua
+
 cat >conditions.lua <<'EOT'
 local dc = require "deepc"
 local a, b = dc.tensor { 1, 2 }, dc.tensor { 2, 1 }
