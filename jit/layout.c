@@ -1,5 +1,7 @@
 #include "jit/layout.h"
 
+#include "jit/partial.h"
+
 #include <string.h>
 
 enum { MIN_ROWS = 8 };
@@ -101,6 +103,8 @@ dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
+        if (n->nin == 1 && (map[r] = dc_partial_reduce(to, f, r, in[0])) != 0)
+            continue;
         const sides s = n->op == DC_OP_DOT ? sides_of(n) : (sides){0};
         const int rank = n->op == DC_OP_DOT ? dc_node_at(f, n->in[1])->rank : 0;
         const int last = n->op == DC_OP_DOT ? last_free(&s, rank) : -1;

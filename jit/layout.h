@@ -3,7 +3,7 @@
  * that axis must be the last of its memory. Where it is not, a permute is put in front; fusion gives
  * right-hand sides memory, so this becomes one transposing kernel, worth its pass over the operand
  * as soon as the left-hand side has a few rows (MIN_ROWS). A scatter that adds 16-bit floats is done in
- * f32. A new function of the same module.
+ * f32, a large sum to few numbers in two steps (jit/partial.h). A new function of the same module.
  */
 #ifndef DC_JIT_LAYOUT_H
 #define DC_JIT_LAYOUT_H

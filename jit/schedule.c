@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_COLUMN_VECTORS = 4 };
+enum { FEW_VECTORS = 4, STRIPS = 8 };
 
 static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s)
 {
@@ -105,6 +105,23 @@ bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char
     return true;
 }
 
+/*
+ * Vectors of a strip of columns: many, so that rows are read in long pieces, but fewer where there
+ * would be little for workers to share.
+ */
+static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vectors)
+{
+    int64_t others = 1, most = s->t->vector_registers / 2;
+    for (int i = 0; i < p->nout - 1; i++)
+        others *= dc_sketch_extent(s, p->out[i]);
+    while (most > FEW_VECTORS && others * vectors / most < STRIPS)
+        most /= 2;
+    most = dc_min_i64(vectors, most);
+    while (most > 1 && vectors % most != 0)
+        most--;
+    return most;
+}
+
 static bool schedule_columns(dc_sketch *s, const dc_shape *p)
 {
     dc_kernel *k = s->k;
@@ -112,10 +129,7 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p)
     const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
     const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
     const int64_t lanes = dc_sketch_lanes(s, extent);
-    const int64_t vectors = (extent + lanes - 1) / lanes;
-    int64_t nv = dc_min_i64(vectors, MAX_COLUMN_VECTORS);
-    while (nv > 1 && vectors % nv != 0)
-        nv--;
+    const int64_t nv = strip_vectors(s, p, (extent + lanes - 1) / lanes);
     for (int i = 0; i < p->nred; i++)
         red[i] = dc_axis_name_of(s->k, p->red[i]);
     char tile[32];

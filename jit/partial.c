@@ -1,0 +1,101 @@
+#include "jit/partial.h"
+
+enum {
+    LARGE = 1 << 17, /* terms in all; of sums over columns, which are shared by strips, 8 times */
+    STRIP = 256,     /* columns that one worker sums */
+    POSITIONS = 64,  /* wanted */
+    TERMS = 1 << 14, /* of a part at least */
+    ROWS = 32        /* the same, of sums over columns */
+};
+
+static bool is_reduced(const dc_node *n, int axis)
+{
+    return (n->attr[0] >> axis & 1) != 0;
+}
+
+/* Do neighbours in memory belong to different results? */
+static bool over_columns(const dc_node *n, const dc_node *a)
+{
+    int last = a->rank - 1;
+    while (last > 0 && a->dim[last] == 1)
+        last--;
+    return !is_reduced(n, last);
+}
+
+static int64_t wanted_parts(const dc_node *n, const dc_node *a)
+{
+    int64_t results = 1, terms = 1;
+    for (int i = 0; i < a->rank; i++)
+        if (is_reduced(n, i))
+            terms *= a->dim[i];
+        else
+            results *= a->dim[i];
+    const bool columns = over_columns(n, a);
+    if (terms * results < (columns ? 8 * (int64_t)LARGE : LARGE))
+        return 1;
+    const int64_t have = columns ? (results + STRIP - 1) / STRIP : results;
+    return dc_min_i64(POSITIONS / have, terms / (columns ? ROWS : TERMS));
+}
+
+static int64_t largest_divisor(int64_t n, int64_t most)
+{
+    int64_t d = dc_min_i64(n, most);
+    while (d > 1 && n % d != 0)
+        d--;
+    return dc_max_i64(d, 1);
+}
+
+/* The reduced axis that falls into most parts, the outermost of those. */
+static int axis_to_cut(const dc_node *n, const dc_node *a, int64_t most, int64_t *parts)
+{
+    int axis = -1;
+    *parts = 1;
+    for (int i = 0; i < a->rank; i++) {
+        const int64_t d = is_reduced(n, i) ? largest_divisor(a->dim[i], most) : 1;
+        if (d <= *parts)
+            continue;
+        axis = i;
+        *parts = d;
+    }
+    return axis;
+}
+
+/* Axis `cut` becomes two, of which the inner one is summed first. */
+static dc_ref in_two_steps(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, int cut,
+                           int64_t parts)
+{
+    const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
+    int64_t dim[DC_MAX_RANK];
+    uint32_t axes = 0, second = 0;
+    for (int i = 0, o = 0; i < a.rank; i++) {
+        if (is_reduced(n, i))
+            axes |= 1u << (o + (i == cut));
+        else if (i < cut)
+            second++;
+        dim[o++] = i == cut ? parts : a.dim[i];
+        if (i == cut)
+            dim[o++] = a.dim[i] / parts;
+    }
+    const dc_ref cut_up = dc_g_reshape(to, in, a.rank + 1, dim);
+    const dc_ref first = dc_g_reduce(to, (dc_op)n->op, cut_up, axes);
+    dc_func_copy_origin(to, first, f, r);
+    return dc_g_reduce(to, (dc_op)n->op, first, 1u << second);
+}
+
+dc_ref dc_partial_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+{
+    const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
+    int64_t parts;
+    if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
+        return 0;
+    const int64_t wanted = wanted_parts(n, &a);
+    const int cut = wanted > 1 ? axis_to_cut(n, &a, wanted, &parts) : -1;
+    if (cut < 0)
+        return 0;
+    const bool narrow = dc_dtype_is_short((dc_dtype)a.dtype);
+    dc_ref sum = in_two_steps(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in, cut, parts);
+    if (narrow)
+        sum = dc_g_cast(to, sum, (dc_dtype)n->dtype);
+    dc_func_copy_origin(to, sum, f, r);
+    return sum;
+}
