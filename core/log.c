@@ -54,7 +54,7 @@ void dc_logf(dc_log *log, dc_channel ch, const char *fmt, ...)
     va_end(ap);
     n += m < (int)sizeof line - n - 2 ? m : (int)sizeof line - n - 2;
     line[n++] = '\n';
-    log->write(log->ctx, line, (size_t)n);
+    log->write(log->ctx, names[ch], line, (size_t)n);
 }
 
 void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *text)
@@ -62,38 +62,56 @@ void dc_log_text(dc_log *log, dc_channel ch, const char *heading, const char *te
     if (!dc_log_on(log, ch) || log->write == NULL)
         return;
     dc_logf(log, ch, "%s", heading);
-    log->write(log->ctx, text, strlen(text));
     const size_t n = strlen(text);
+    log->write(log->ctx, names[ch], text, n);
     if (n == 0 || text[n - 1] != '\n')
-        log->write(log->ctx, "\n", 1);
+        log->write(log->ctx, names[ch], "\n", 1);
 }
 
 /* ---- lines kept for later -------------------------------------------------------------------- */
 
-void dc_log_keep(void *buffer, const char *text, size_t n)
+/* Before each text that is kept. */
+typedef struct kept {
+    const char *channel;
+    size_t n;
+} kept;
+
+static bool reserve(dc_log_buffer *b, size_t more)
+{
+    if (b->size - b->n >= more)
+        return true;
+    const size_t size = 2 * b->size + more;
+    char *grown = dc_try_realloc(b->text, size);
+    if (grown == NULL)
+        return false;
+    b->text = grown;
+    b->size = size;
+    return true;
+}
+
+void dc_log_keep(void *buffer, const char *channel, const char *text, size_t n)
 {
     dc_log_buffer *b = buffer;
-    if (b->size - b->n < n) {
-        const size_t size = 2 * b->size + n;
-        char *grown = dc_try_realloc(b->text, size);
-        if (grown == NULL) {
-            b->lost = true;
-            return;
-        }
-        b->text = grown;
-        b->size = size;
+    const kept k = {channel, n};
+    if (!reserve(b, sizeof k + n)) {
+        b->lost = true;
+        return;
     }
-    memcpy(b->text + b->n, text, n);
-    b->n += n;
+    memcpy(b->text + b->n, &k, sizeof k);
+    memcpy(b->text + b->n + sizeof k, text, n);
+    b->n += sizeof k + n;
 }
 
 /* The sink may log, and so deliver, itself: the buffer is empty before it hears anything. */
 void dc_log_deliver(dc_log_buffer *b, dc_log *to)
 {
     const dc_log_buffer had = *b;
+    kept k;
     *b = (dc_log_buffer){0};
-    if (had.n > 0 && to->write != NULL)
-        to->write(to->ctx, had.text, had.n);
+    for (size_t at = 0; at < had.n && to->write != NULL; at += sizeof k + k.n) {
+        memcpy(&k, had.text + at, sizeof k);
+        to->write(to->ctx, k.channel, had.text + at + sizeof k, k.n);
+    }
     if (had.lost)
         dc_logf(to, DC_CH_NOTE, "there was no memory for some of the lines before this one");
     dc_xfree(had.text);

@@ -29,7 +29,8 @@ typedef enum dc_channel {
 
 typedef struct dc_log {
     uint32_t on; /* one bit per channel */
-    void (*write)(void *ctx, const char *text, size_t n);
+    /* Whole lines of a channel, whose name is given; it stays. */
+    void (*write)(void *ctx, const char *channel, const char *text, size_t n);
     void *ctx;
 } dc_log;
 
@@ -56,7 +57,8 @@ typedef struct dc_log_buffer {
     bool lost; /* there was no memory for some of them */
 } dc_log_buffer;
 
-void dc_log_keep(void *buffer, const char *text, size_t n); /* a dc_log.write */
+/* A dc_log.write. */
+void dc_log_keep(void *buffer, const char *channel, const char *text, size_t n);
 /* Hands what is kept to the sink of `to` and empties the buffer. */
 void dc_log_deliver(dc_log_buffer *b, dc_log *to);
 

@@ -54,8 +54,11 @@ typedef struct dc_config {
     size_t size;
     const char *device; /* "cpu", "opencl:0"; NULL: DEEPC_DEVICE, else the default */
     const char *debug;  /* channels, "graph,time"; NULL: DEEPC_DEBUG */
-    /* Receives log text, n bytes, whole lines; NULL: nothing is logged. */
-    void (*log)(void *log_ctx, const char *text, size_t n);
+    /*
+     * Receives what is logged: n bytes, whole lines of the channel ("note", "kernel", ...; `debug` switches
+     * them on, notes are on always), each event behind "[channel] ". NULL: nothing is logged.
+     */
+    void (*log)(void *log_ctx, const char *channel, const char *text, size_t n);
     void *log_ctx;
     int threads; /* that run kernels on the CPU; 0: DEEPC_THREADS, else one per core */
     /*

@@ -6,8 +6,9 @@
 
 #include <stdio.h>
 
-static inline void dc_sink_stderr(void *ctx, const char *text, size_t n)
+static inline void dc_sink_stderr(void *ctx, const char *channel, const char *text, size_t n)
 {
+    DC_UNUSED(channel);
     DC_UNUSED(ctx);
     fwrite(text, 1, n, stderr);
 }

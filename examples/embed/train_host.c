@@ -24,8 +24,9 @@ static const char model[] =
 enum { POINTS = 32, STEPS = 500 };
 
 /* What deepc has to say: notes, and the channels of cfg.debug. Whole lines. */
-static void on_log(void *file, const char *text, size_t n)
+static void on_log(void *file, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     fwrite(text, 1, n, file);
 }
 

@@ -51,8 +51,9 @@ static inline void suite_append(dc_func *to, const dc_func *from, dc_ref *map)
     }
 }
 
-static inline void suite_show(void *ctx, const char *text, size_t n)
+static inline void suite_show(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     DC_UNUSED(ctx);
     fwrite(text, 1, n, stderr);
 }

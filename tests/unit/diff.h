@@ -30,8 +30,9 @@
 static dc_rt *rt;
 static long compared;
 
-static inline void show(void *ctx, const char *text, size_t n)
+static inline void show(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     DC_UNUSED(ctx);
     fwrite(text, 1, n, stderr);
 }

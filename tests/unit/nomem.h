@@ -149,8 +149,9 @@ static dc_job *job;
 static rng dice;
 static size_t heard;
 
-static inline void hear(void *ctx, const char *text, size_t n)
+static inline void hear(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     (void)ctx;
     (void)text;
     heard += n;

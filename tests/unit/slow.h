@@ -248,8 +248,9 @@ static inline int slow_count(slow *s, const int *counter)
 
 /* ---- a context ---- */
 
-static inline void slow_hear(void *ctx, const char *text, size_t n)
+static inline void slow_hear(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     slow_world *w = ctx;
     w->said_abroad |= !pthread_equal(pthread_self(), w->dev->home);
     dc_text_printf(&w->said, "%.*s", (int)n, text);

@@ -14,14 +14,15 @@
 #include <string.h>
 
 typedef struct heard {
-    size_t bytes;
+    size_t bytes, graph; /* of all channels, of one */
     bool whole_lines;
 } heard;
 
-static void listen(void *ctx, const char *text, size_t n)
+static void listen(void *ctx, const char *channel, const char *text, size_t n)
 {
     heard *h = ctx;
     h->bytes += n;
+    h->graph += strcmp(channel, "graph") == 0 ? n : 0;
     h->whole_lines = n > 0 && text[n - 1] == '\n';
 }
 
@@ -126,6 +127,7 @@ static void test_attach(const char *device)
     CHECK(run(L, "assert(require 'deepc' == require 'deepc')"));
     CHECK(run(L, "assert(require 'deepc'._VERSION == '" DC_VERSION "')"));
     CHECK(log.bytes > 0 && log.whole_lines);
+    CHECK(log.graph > 0);
     test_failure(L, rt);
     lua_close(L); /* closes the context too */
 }

@@ -2,6 +2,8 @@
  * The limit of memory, as a host with Lua meets it: functions that need too much are refused when they
  * are compiled, before they allocate, with their largest values and lines; tensors when they are made.
  */
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
 #include "tests/t.h"
 
 #include "core/rt.h"
@@ -111,6 +113,25 @@ static void test_tensors(const char *device)
     lua_close(L);
 }
 
+/* The limit of the environment, as scripts have it; a host's own comes before it. */
+static void test_environment(void)
+{
+    setenv("DEEPC_MEMORY", "3M", 1);
+    lua_State *L = open_state("eval", 0);
+    CHECK_EQ(rt->opt.memory, 3 * MIB);
+    lua_close(L);
+    L = open_state("eval", 5 * MIB);
+    CHECK_EQ(rt->opt.memory, 5 * MIB);
+    lua_close(L);
+    setenv("DEEPC_MEMORY", "3 MB", 1);
+    dc_rt *out;
+    CHECK(dc_open(NULL, &out) == DC_E_VALUE);
+    CHECK(
+        has(dc_errmsg(out), "DEEPC_MEMORY: not a number of bytes, which may end in K, M, G or T"));
+    dc_close(out);
+    unsetenv("DEEPC_MEMORY");
+}
+
 /* A header of another version. */
 static void test_size(void)
 {
@@ -139,6 +160,7 @@ int main(void)
     test_functions("eval");
     test_tensors("cpu");
     test_tensors("eval");
+    test_environment();
     test_size();
     return t_done();
 }

@@ -21,8 +21,9 @@ static dc_opts opts;
 static dc_job job;
 static const dc_target target = {.name = "test", .vector_bytes = 64, .vector_registers = 32};
 
-static void show(void *ctx, const char *text, size_t n)
+static void show(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     DC_UNUSED(ctx);
     fwrite(text, 1, n, stderr);
 }

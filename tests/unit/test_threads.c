@@ -162,8 +162,9 @@ static dc_status large_graph(dc_job *j, void *arg)
     return s;
 }
 
-static void show(void *ctx, const char *text, size_t n)
+static void show(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     (void)ctx;
     fwrite(text, 1, n, stdout);
 }

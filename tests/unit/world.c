@@ -220,8 +220,9 @@ static dc_device *shim_new(dc_device *inner)
 
 /* ---- the context ----------------------------------------------------------------------------- */
 
-static void hear(void *ctx, const char *text, size_t n)
+static void hear(void *ctx, const char *channel, const char *text, size_t n)
 {
+    (void)channel;
     world *w = ctx;
     dc_text_printf(&w->said, "%.*s", (int)n, text);
     if (w->on_line != NULL)
