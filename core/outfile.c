@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* realpath, O_DIRECTORY */
+#define _GNU_SOURCE /* realpath, O_DIRECTORY, O_TMPFILE */
 #include "core/outfile.h"
 
 #include "core/file.h"
@@ -16,9 +16,10 @@ struct dc_outfile {
     dc_job *job;
     const char *path; /* as given, for messages */
     char *target;     /* what is replaced: path, or where the link leads to */
-    char *temp;       /* what is written */
+    char *temp;       /* what is written, once it has a name */
     int fd;
-    bool exists; /* temp does */
+    bool exists;   /* temp does */
+    uint64_t word; /* of names */
 };
 
 dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
@@ -84,17 +85,41 @@ static dc_status find_target(dc_outfile *f, mode_t *mode)
     return DC_OK;
 }
 
-/* Makes f->temp, whose name nobody else has; cut, so that it is no longer than names may be. */
+static const char *folder_text(const dc_outfile *f)
+{
+    const size_t n = folder_of(f->target);
+    return n == 0 ? "." : dc_arena_printf(&f->job->scratch, "%.*s", (int)n, f->target);
+}
+
+/* A name for f->temp that may be free; cut, so that it is no longer than names may be. */
+static void name_temp(dc_outfile *f)
+{
+    const size_t folder = folder_of(f->target);
+    f->word = dc_hash_mix(f->word, dc_clock_ns());
+    f->temp = dc_arena_printf(&f->job->scratch, "%.*s.%.200s.%08x", (int)folder, f->target,
+                              f->target + folder, (unsigned)f->word);
+}
+
+enum { TRIES = 100 }; /* to find a name */
+
+/* The descriptor of a file that has no name before the commit; -1 where the system has none. */
+static int open_unnamed(const dc_outfile *f)
+{
+#ifdef O_TMPFILE
+    if (access("/proc/self/fd", X_OK) == 0) /* which gives it a name */
+        return open(folder_text(f), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+#endif
+    return -1;
+}
+
+/* Without a name, a process that is killed leaves nothing behind. */
 static dc_status make_temp(dc_outfile *f)
 {
-    enum { TRIES = 100 };
-    dc_arena *a = &f->job->scratch;
-    const size_t folder = folder_of(f->target);
-    uint64_t word = dc_hash_mix((uint64_t)getpid(), dc_clock_ns());
+    f->fd = open_unnamed(f);
+    if (f->fd >= 0)
+        return DC_OK;
     for (int i = 0; i < TRIES && f->fd < 0; i++) {
-        word = dc_hash_mix(word, (uint64_t)i);
-        f->temp = dc_arena_printf(a, "%.*s.%.200s.%08x", (int)folder, f->target, f->target + folder,
-                                  (unsigned)word);
+        name_temp(f);
         f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd < 0 && errno != EEXIST)
             break;
@@ -103,12 +128,26 @@ static dc_status make_temp(dc_outfile *f)
     return f->exists ? DC_OK : fail_errno(f, "cannot be written");
 }
 
+/* Gives it one. */
+static bool link_temp(dc_outfile *f)
+{
+    char open_file[64];
+    snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", f->fd);
+    for (int i = 0; i < TRIES && !f->exists; i++) {
+        name_temp(f);
+        f->exists = linkat(AT_FDCWD, open_file, AT_FDCWD, f->temp, AT_SYMLINK_FOLLOW) == 0;
+        if (!f->exists && errno != EEXIST)
+            break;
+    }
+    return f->exists;
+}
+
 dc_status dc_outfile_open(dc_job *j, const char *path, dc_outfile **out)
 {
     enum { AS_MADE = 07777 };
     dc_outfile *f = DC_NEW(&j->scratch, dc_outfile);
     mode_t mode = AS_MADE;
-    *f = (dc_outfile){.job = j, .path = path, .fd = -1};
+    *f = (dc_outfile){.job = j, .path = path, .fd = -1, .word = (uint64_t)getpid()};
     DC_TRY(find_target(f, &mode));
     if (f->target[folder_of(f->target)] == '\0')
         return dc_path_fail(j, DC_ERR_FILE, path, "is no name of a file");
@@ -128,10 +167,7 @@ dc_status dc_outfile_write(dc_outfile *f, const void *bytes, size_t n)
 /* The new name is on the disk too; file systems that cannot be asked for that have no choice. */
 static dc_status sync_folder(const dc_outfile *f)
 {
-    const size_t n = folder_of(f->target);
-    const char *folder =
-        n == 0 ? "." : dc_arena_printf(&f->job->scratch, "%.*s", (int)n, f->target);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open(folder_text(f), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return DC_OK; /* a folder that may be written and not read */
     const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
@@ -143,7 +179,7 @@ static dc_status sync_folder(const dc_outfile *f)
 
 static dc_status commit(dc_outfile *f)
 {
-    if (fsync(f->fd) != 0)
+    if (fsync(f->fd) != 0 || (!f->exists && !link_temp(f)))
         return fail_errno(f, "cannot be written");
     const int closed = close(f->fd);
     f->fd = -1;

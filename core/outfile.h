@@ -1,7 +1,8 @@
 /*
- * A file that is replaced whole or not at all: written beside its place under another name, forced to
- * the disk, then renamed. Until the commit has succeeded, whatever stood there is as it was; a process
- * that is killed leaves at most a file `.NAME.0a1b2c3d` beside it.
+ * A file that is replaced whole or not at all: written beside its place without a name or under another
+ * one, forced to the disk, then renamed. Until the commit has succeeded, whatever stood there is as it
+ * was. A process that is killed leaves nothing, or where the file system knows no files without a name,
+ * a file `.NAME.0a1b2c3d` beside it.
  *
  * A symbolic link is followed: what it leads to is replaced.
  */

@@ -9,11 +9,15 @@
  *                                 none that can be read (cells that are torn)
  *   file_close(file)
  *   file_exists(path)
+ *   write_file(op, path, text)
+ *   write_png(op, path, width, height, rgb)
  *   near(table, name)             "is 'x' meant?", of the table's keys, or nil
  *   refuse_tracing(name)          raises inside typed functions
  */
 #define _POSIX_C_SOURCE 200809L /* access */
+#include "core/outfile.h"
 #include "dsl/impl.h"
+#include "formats/png.h"
 #include "formats/ststore.h"
 
 #include <inttypes.h>
@@ -56,7 +60,8 @@ static dc_status save_body(dc_job *j, void *arg)
     dc_store **store = DC_NEW_ARRAY(&j->scratch, dc_store *, a->nitem);
     for (uint32_t i = 0; i < a->nitem; i++)
         store[i] = a->value[i].cell != NULL ? a->value[i].cell->store : a->value[i].tensor->store;
-    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, store, a->nitem, a->text, a->ntext);
+    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, store, a->nitem, a->text,
+                            a->ntext);
 }
 
 static uint32_t length_of(lua_State *L, int idx)
@@ -315,6 +320,47 @@ static int l_exists(lua_State *L)
     return 1;
 }
 
+/* Bytes, or an image of bytes, to a file. */
+typedef struct writing {
+    dc_rt *rt;
+    const char *path, *bytes;
+    size_t n;
+    uint32_t width, height; /* of an image; else 0 */
+} writing;
+
+static dc_status write_body(dc_job *j, void *arg)
+{
+    const writing *a = arg;
+    if (a->rt->check)
+        return DC_OK;
+    if (a->width > 0)
+        return dc_png_write(j, a->path, a->width, a->height, (const unsigned char *)a->bytes);
+    return dc_outfile_put(j, a->path, a->bytes, a->n);
+}
+
+static int l_write_file(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 1);
+    writing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
+    a.bytes = luaL_checklstring(L, 3, &a.n);
+    dc_error_check(L, d, dc_protect(&d->rt->job, write_body, &a), op);
+    return 0;
+}
+
+static int l_write_png(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 1);
+    writing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
+    a.width = (uint32_t)luaL_checkinteger(L, 3);
+    a.height = (uint32_t)luaL_checkinteger(L, 4);
+    a.bytes = luaL_checklstring(L, 5, &a.n);
+    luaL_argcheck(L, a.width > 0 && a.n == (size_t)a.width * a.height * 3, 5, "pixels");
+    dc_error_check(L, d, dc_protect(&d->rt->job, write_body, &a), op);
+    return 0;
+}
+
 static int l_near(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -340,6 +386,8 @@ void dc_files_register(lua_State *L, dc_dsl *d)
                                   {"file_put", l_put},
                                   {"file_close", l_close},
                                   {"file_exists", l_exists},
+                                  {"write_file", l_write_file},
+                                  {"write_png", l_write_png},
                                   {"near", l_near},
                                   {"refuse_tracing", l_refuse_tracing},
                                   {NULL, NULL}};

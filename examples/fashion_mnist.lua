@@ -1,87 +1,77 @@
 -- Trains a network for Fashion-MNIST: 28x28 images of clothes, ten classes.
 --
---   deepc fashion_mnist.lua [--epochs N] [--batch N] [--lr X] [--seed S] [--data DIR] [--loss-log FILE]
+--   deepc fashion_mnist.lua --help
+--   deepc fashion_mnist.lua --model cnn --checkpoint run.safetensors --loss-log run.log --plot run
+--   deepc fashion_mnist.lua --model cnn --checkpoint run.safetensors --loss-log run.log --plot run --resume
 --
--- Both typed functions are traced and checked where they are defined, before any file is opened.
+-- The typed functions are traced and checked where they are defined, before any file is opened. A run
+-- that was killed and goes on with --resume has the losses, to the last bit, of one that was not.
 
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
+local plot = require "deepc.plot"
 
-local usage = [[
-usage: deepc fashion_mnist.lua [options]
-  --epochs N       passes over the training images (5)
-  --batch N        images per step (64)
-  --lr X           learning rate of the first epoch, times 0.9 in each further one (1e-3)
-  --seed S         of the initial weights and the order of images (0)
-  --data DIR       where the four files are (/usr/share/datasets/fashion-mnist)
-  --loss-log FILE  writes the loss of every step, one hexadecimal float a line]]
+local options = dc.options {
+  about = "Trains a network for Fashion-MNIST.",
+  { "model", "mlp", "the network", choices = { "mlp", "cnn" } },
+  { "epochs", 5, "passes over the training images", min = 1 },
+  { "batch", 64, "images per step", min = 1, max = 60000 },
+  { "lr", 1e-3, "learning rate of the first epoch, times 0.9 in each further one", min = 0 },
+  { "seed", 0, "of the initial weights and the order of images" },
+  { "data", "/usr/share/datasets/fashion-mnist", "where the four files are", value = "DIR" },
+  { "checkpoint", nil, "keeps all that is needed to go on", value = "FILE" },
+  { "every", 200, "steps between two checkpoints", min = 1 },
+  { "resume", false, "goes on from the checkpoint, if there is one" },
+  { "loss-log", nil, "writes the loss of every step, one hexadecimal float a line", value = "FILE" },
+  { "plot", nil, "draws the losses of the log as NAME.svg and NAME.png", value = "NAME" },
+  { "save", nil, "writes the trained parameters", value = "FILE" },
+}
 
 local function stop(message)
   io.stderr:write("fashion_mnist: ", message, "\n")
   os.exit(1, true)
 end
 
-local function count(text)
-  local n = math.tointeger(tonumber(text))
-  return n and n >= 1 and n or nil
+if options.resume and not options.checkpoint then
+  stop "--resume needs --checkpoint"
+elseif options.plot and not options.loss_log then
+  stop "--plot needs --loss-log"
 end
 
-local readers = {
-  ["--epochs"] = { "epochs", count, "a positive integer" },
-  ["--batch"] = { "batch", count, "a positive integer" },
-  ["--lr"] = { "lr", function(text)
-    local x = tonumber(text)
-    return x and x > 0 and x < math.huge and x + 0.0 or nil
-  end, "a positive number" },
-  ["--seed"] = { "seed", function(text)
-    return math.tointeger(tonumber(text))
-  end, "an integer" },
-  ["--data"] = { "data", tostring },
-  ["--loss-log"] = { "loss_log", tostring },
-}
+-- ---- the network and its two functions ----
 
-local function read_options(args)
-  local options = { epochs = 5, batch = 64, lr = 1e-3, seed = 0 }
-  local i = 1
-  while i <= #args do
-    if args[i] == "--help" then
-      print(usage)
-      os.exit(0, true)
-    end
-    local reader = readers[args[i]]
-    if not reader then
-      stop(("unknown option '%s'\n%s"):format(args[i], usage))
-    end
-    local text = args[i + 1]
-    if not text then
-      stop(args[i] .. " needs a value")
-    end
-    local value = reader[2](text)
-    if value == nil then
-      stop(("%s needs %s, not '%s'"):format(args[i], reader[3], text))
-    end
-    options[reader[1]] = value
-    i = i + 2
-  end
-  if options.batch > 60000 then
-    stop "--batch: there are 60000 images"
-  end
-  return options
+local function mlp()
+  return nn.Sequential {
+    nn.Flatten(),
+    nn.Linear(784, 128),
+    nn.ReLU(),
+    nn.Linear(128, 64),
+    nn.ReLU(),
+    nn.Linear(64, 10),
+  }
 end
 
-local options = read_options(arg)
+local function cnn()
+  return nn.Sequential {
+    function(x) return x:reshape(#x, 1, 28, 28) end,
+    nn.Conv2d(1, 16, 3, { padding = 1 }),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(16, 32, 3, { padding = 1 }),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Flatten(),
+    nn.Linear(1568, 128),
+    nn.ReLU(),
+    nn.Dropout(0.25),
+    nn.Linear(128, 10),
+  }
+end
+
 dc.seed(options.seed)
-
-local net = nn.Sequential {
-  nn.Flatten(),
-  nn.Linear(784, 128),
-  nn.ReLU(),
-  nn.Linear(128, 64),
-  nn.ReLU(),
-  nn.Linear(64, 10),
-}
+local net = options.model == "cnn" and cnn() or mlp()
 local opt = optim.Adam(net:parameters())
 
 local signature = ("step(x: u8[%d, 28, 28], y: i32[%d], lr: f32[]) -> f32[]"):format(options.batch, options.batch)
@@ -92,45 +82,132 @@ local step = dc.fn(signature, function(x, y, lr)
   return loss
 end)
 
+net:eval()
 local test_batch = 500 -- divides 10000
 local correct = dc.fn(("correct(x: u8[%d, 28, 28], y: i32[%d]) -> i32[]"):format(test_batch, test_batch), function(x, y)
   local logits = net(x:cast "f32" / 255)
   return logits:argmax(2):eq(y):cast("i32"):sum()
 end)
+net:train()
 
 local train, test = data.fashion_mnist { dir = options.data }
 
-local log
-if options.loss_log then
-  local message
-  log, message = io.open(options.loss_log, "w")
-  if not log then
-    stop(message)
-  end
-end
-
-local accuracy
-for epoch = 1, options.epochs do
-  local lr, total, steps = options.lr * 0.9 ^ (epoch - 1), 0, 0
-  for x, y in train:batches { size = options.batch, shuffle = true, seed = options.seed, last = "drop" } do
-    local loss = step(x, y, lr):item()
-    if log then
-      log:write(("%a\n"):format(loss))
-    end
-    total, steps = total + loss, steps + 1
-  end
+local function accuracy()
+  net:eval()
   local right = 0
   for x, y in test:batches { size = test_batch } do
     right = right + correct(x, y):item()
   end
-  accuracy = right / #test
-  print(("epoch %d  loss %.4f  test accuracy %.4f"):format(epoch, total / steps, accuracy))
+  net:train()
+  return right / #test
 end
 
-if log then
-  local ok, message = log:close()
-  if not ok then
-    stop(message)
+-- ---- the log ----
+
+-- The first `size` bytes of a log that is longer, or nothing. Another file takes its place, whole, so that
+-- this too may be interrupted.
+local function cut(path, size)
+  local old = size > 0 and (io.open(path, "rb") or stop(path .. ": the log of the checkpoint is not there"))
+  local text = old and old:read(size) or ""
+  if #text < size then
+    stop(("%s has %d bytes, and %d when the checkpoint was made"):format(path, #text, size))
+  end
+  local file, message = io.open(path .. ".new", "wb")
+  if not (file and file:write(text) and file:close() and os.rename(path .. ".new", path)) then
+    stop(message or path .. ": cannot be written")
   end
 end
-print(("test accuracy %.4f"):format(accuracy))
+
+local function open_log(path, size)
+  cut(path, size)
+  local file, message = io.open(path, "ab")
+  return file or stop(message)
+end
+
+local function read_log(path)
+  local losses = {}
+  for line in io.lines(path) do
+    losses[#losses + 1] = tonumber(line)
+  end
+  return losses
+end
+
+-- Means over the last so many.
+local function smooth(losses, window)
+  local means, sum = {}, 0
+  for i, loss in ipairs(losses) do
+    sum = sum + loss - (losses[i - window] or 0)
+    means[i] = sum / math.min(i, window)
+  end
+  return means
+end
+
+-- ---- training ----
+
+-- Where it is: kept with the checkpoint, together with what the run depends on.
+local state = { step = 0, total = 0.0, steps = 0, log_bytes = 0 }
+local ckpt = options.checkpoint
+  and dc.checkpoint(options.checkpoint, { model = net, optimizer = opt, data = train })
+
+state = options.resume and ckpt:load() or state
+for _, name in ipairs { "model", "batch", "lr", "seed" } do
+  if state[name] ~= nil and state[name] ~= options[name] then
+    stop(("--resume: the checkpoint is of --%s %s"):format(name, state[name]))
+  end
+  state[name] = options[name]
+end
+
+local log = options.loss_log and open_log(options.loss_log, state.log_bytes)
+
+local function write_log(loss)
+  local line = ("%a\n"):format(loss)
+  state.log_bytes = state.log_bytes + #line
+  return log:write(line) or stop(options.loss_log .. ": cannot be written")
+end
+
+-- The log first: the checkpoint says how much of it there is.
+local function save()
+  if log and not log:flush() then
+    stop(options.loss_log .. ": cannot be written")
+  end
+  if ckpt then
+    ckpt:save(state)
+  end
+end
+
+local last
+for epoch = train.epoch + 1, options.epochs do
+  local lr, shown = options.lr * 0.9 ^ (epoch - 1), {}
+  local batches = train:batches { size = options.batch, shuffle = true, seed = options.seed, last = "drop" }
+  for x, y in dc.progress(batches, { title = "epoch " .. epoch, metrics = shown }) do
+    local loss <close> = step(x, y, lr)
+    shown.loss = loss:item()
+    state.step, state.steps, state.total = state.step + 1, state.steps + 1, state.total + shown.loss
+    if log then
+      write_log(shown.loss)
+    end
+    if state.step % options.every == 0 then
+      save()
+    end
+  end
+  last = accuracy()
+  print(("epoch %d  loss %.4f  test accuracy %.4f"):format(epoch, state.total / state.steps, last))
+  state.total, state.steps = 0.0, 0
+  save()
+end
+
+if log and not log:close() then
+  stop(options.loss_log .. ": cannot be written")
+end
+if options.plot then
+  local losses = read_log(options.loss_log)
+  local series = { { y = losses, name = "each step" }, { y = smooth(losses, 100), name = "mean of 100" } }
+  for _, kind in ipairs { ".svg", ".png" } do
+    plot.lines(options.plot .. kind, series,
+      { title = "Fashion-MNIST, " .. options.model, x = "step", y = "loss", log = true })
+  end
+end
+if options.save then
+  dc.save(options.save, net, { model = options.model, epochs = tostring(options.epochs) })
+end
+print(("test accuracy %.4f"):format(last or accuracy()))

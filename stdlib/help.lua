@@ -229,6 +229,7 @@ local modules = {
   { "deepc.optim", "deepc.optim" },
   { "deepc.schedules", "deepc.schedules" },
   { "deepc.data", "deepc.data" },
+  { "deepc.plot", "deepc.plot" },
 }
 
 local entries

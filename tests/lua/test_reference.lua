@@ -5,6 +5,7 @@ local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
+local plot = require "deepc.plot"
 local schedules = require "deepc.schedules"
 local help = require "deepc.help"
 
@@ -87,6 +88,7 @@ end
 
 function TestAnnotations:test_every_function_about_data()
   check_all("data", data)
+  check_all("plot", plot)
   check_all("data.Set", getmetatable(data.set(dc.iota(2), dc.iota(2))).__index)
 end
 
@@ -94,7 +96,7 @@ function TestAnnotations:test_every_annotated_name_exists()
   local set = data.set(dc.iota(2), dc.iota(2))
   local layer = nn.ReLU()
   local of = {
-    dc = dc, nn = nn, optim = optim, data = data, schedules = schedules, ["nn.init"] = nn.init,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, ["nn.init"] = nn.init,
     Tensor = tensor_methods(),
     Scope = dc.scope(),
     Checkpoint = dc.checkpoint("/tmp/none", {}),
@@ -182,7 +184,7 @@ local needs_more = {
 function TestExamples:test_all_run()
   local net = nn.Linear(2, 2)
   local env = setmetatable({
-    dc = dc, nn = nn, optim = optim, data = data, schedules = schedules, net = net,
+    dc = dc, nn = nn, optim = optim, data = data, plot = plot, schedules = schedules, net = net,
     opt = optim.SGD(net:parameters()), print = function() end,
     set = data.set(dc.iota(130), dc.iota(130)),
     f = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
@@ -260,5 +262,5 @@ function TestFiles:test_are_up_to_date()
     lu.assertTrue(there == text, path .. " is not what ./scripts/reference writes")
     count = count + 1
   end
-  lu.assertEquals(count, 11)
+  lu.assertEquals(count, 13)
 end
