@@ -70,12 +70,14 @@ end
 
 -- One state of zeros for every parameter, named after it.
 local function like(own, name)
-  local list, paths = {}, (core.paths_of or {})[own.params] or {}
+  local list, paths, taken = {}, (core.paths_of or {})[own.params] or {}, {}
   for i, p in ipairs(own.params) do
     local t = ("%s[%s]"):format(working_dtype(p), table.concat(p.shape, ", "))
     local label = core.label(p) or tostring(i)
-    list[i] = new_state(own, ("%s.%s"):format(name, paths[p] or label),
-      ("%s.%s.%s"):format(own.name, name, label), t)
+    local path = paths[p] or label
+    path = taken[path] and tostring(i) or path -- of a list put together from several
+    taken[path] = true
+    list[i] = new_state(own, ("%s.%s"):format(name, path), ("%s.%s.%s"):format(own.name, name, label), t)
   end
   return list
 end

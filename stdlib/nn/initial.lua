@@ -223,7 +223,9 @@ function init.orthogonal(type, options)
     core.fail("ARG", op, ("%s has no rows and columns; two axes are needed"):format(type_text))
   end
   local gain = gain_of(op, options.gain or 1, numbers(op, options, { { "slope", 0.01 } }))
-  local drawn = dc.randn(type_text, { seed = options.seed })
+  local dtype = type_text:match "^%s*(%w+)"
+  local working = dtype == "f64" and dtype or "f32"
+  local drawn = dc.randn(("%s[%s]"):format(working, table.concat(shape, ", ")), { seed = options.seed })
   local x = drawn:reshape(shape[1], -1)
   local rows, columns = x.shape[1], x.shape[2]
   if rows > columns then
@@ -236,7 +238,7 @@ function init.orthogonal(type, options)
     x = x * 1.5 - x:matmul(x:transpose()):matmul(x) * 0.5
   end
   x = rows > columns and x:transpose() or x
-  local y = x:reshape(shape) * gain
+  local y = (x:reshape(shape) * gain):cast(dtype)
   return y
 end
 

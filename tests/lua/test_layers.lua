@@ -402,6 +402,15 @@ function TestInit:test_orthogonal()
   end
 end
 
+function TestInit:test_orthogonal_in_other_dtypes()
+  for dtype, tolerance in pairs { f64 = 1e-14, f16 = 4e-3 } do
+    local q = nn.init.orthogonal(dtype .. "[16, 16]", { seed = 3 })
+    lu.assertEquals(q.dtype, dtype)
+    local off = q:cast "f64":matmul(q:cast "f64":transpose()) - dc.eye "f64[16, 16]"
+    lu.assertTrue(off:abs():max():item() < tolerance, dtype)
+  end
+end
+
 function TestInit:test_the_seed_tells()
   for _, name in ipairs { "uniform", "normal", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal",
     "orthogonal" } do

@@ -301,6 +301,17 @@ function TestStates:test_names_do_not_depend_on_variables()
   lu.assertTrue(rawequal(opt:named_cells()[1][2], opt.lr))
 end
 
+function TestStates:test_names_are_there_once()
+  local a, b = nn.Linear(2, 2, { bias = false }), nn.Linear(2, 2, { bias = false })
+  local function list_of(net) return net:parameters() end -- both are called net there
+  local both = table.move(list_of(b), 1, 1, 2, list_of(a))
+  local seen = {}
+  for _, named in ipairs(optim.Adam({ both[1], both[2] }):named_cells()) do
+    lu.assertNil(seen[named[1]], named[1])
+    seen[named[1]] = true
+  end
+end
+
 -- Training that goes on from copies of all cells is the same training.
 function TestStates:test_cells_are_all_that_there_is()
   for _, make in ipairs { optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop } do
