@@ -83,6 +83,15 @@ void dc_opts_init(dc_opts *o, const char **bad)
 #include "core/opt.def"
 }
 
+bool dc_opts_compile_known(const dc_opts *o)
+{
+    static const char *const words[] = {"", "now", "cache", "off"};
+    for (size_t i = 0; i < DC_COUNTOF(words); i++)
+        if (strcmp(o->compile, words[i]) == 0)
+            return true;
+    return false;
+}
+
 static const char wants_INT[] = "a whole number",
                   wants_SIZE[] = "a number of bytes, which may end in K, M, G or T",
                   wants_TEXT[] = "a text of at most 255 bytes";

@@ -19,6 +19,9 @@ typedef struct dc_opts {
  */
 void dc_opts_init(dc_opts *o, const char **bad);
 
+/* Is it a word that DEEPC_COMPILE may have? */
+bool dc_opts_compile_known(const dc_opts *o);
+
 /* What the variable has to be, for messages: "a whole number". */
 const char *dc_opts_wants(const char *env);
 

@@ -49,9 +49,9 @@ static void free_jit(dc_rt *rt)
 static dc_status check_settings(dc_job *j, const dc_opts *opt)
 {
     dc_skip skip;
-    if (opt->compile[0] != '\0' && strcmp(opt->compile, "now") != 0)
+    if (!dc_opts_compile_known(opt))
         return dc_fail(j, DC_ERR_OPTION,
-                       &(dc_fact){.word = {"DEEPC_COMPILE", "'now', or nothing"}});
+                       &(dc_fact){.word = {"DEEPC_COMPILE", "'now', 'cache', 'off', or nothing"}});
     DC_TRY(dc_skip_parse(j, opt->skip, &skip));
     return opt->dump[0] != '\0' ? dc_dump_open(j, opt->dump) : DC_OK;
 }
@@ -245,7 +245,7 @@ dc_status dc_exec_start(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **o
     *out = e;
     if (e->build == NULL)
         return DC_OK;
-    e->build->queued = rt->opt.compile[0] == '\0';
+    e->build->queued = strcmp(rt->opt.compile, "now") != 0;
     if (e->build->queued)
         dc_work_queue(rt->work, &e->build->task);
     else

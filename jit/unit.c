@@ -127,6 +127,9 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
     size_t bytes;
     dc_device *d = m->env->device;
     const dc_source src = source_of(m, k);
+    if (strcmp(m->env->opt.compile, "cache") == 0)
+        return dc_failf(j, DC_ERR_BUILD, NULL,
+                        "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
     if (!k->keyed)
         return d->ops->compile(d, j, &src, &k->unit->program);
     DC_TRY(d->ops->translate(d, j, &src, &object, &bytes));

@@ -68,8 +68,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_MATH", wanted = "'strict', or nothing";
     if (opt->compare[0] != '\0' && strcmp(opt->compare, "eval") != 0)
         variable = "DEEPC_COMPARE", wanted = "only 'eval' can be compared with";
-    if (opt->compile[0] != '\0' && strcmp(opt->compile, "now") != 0)
-        variable = "DEEPC_COMPILE", wanted = "'now', or nothing";
+    if (!dc_opts_compile_known(opt))
+        variable = "DEEPC_COMPILE", wanted = "'now', 'cache', 'off', or nothing";
     if (strcmp(opt->lazy, "auto") != 0 && strcmp(opt->lazy, "compile") != 0 &&
         strcmp(opt->lazy, "eval") != 0)
         variable = "DEEPC_LAZY", wanted = "'auto', 'compile' or 'eval'";
@@ -98,6 +98,7 @@ static dc_status configure(dc_job *j, void *arg)
     DC_TRY(readable(j, o->bad));
     DC_TRY(take(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
     DC_TRY(take(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
+    DC_TRY(take(j, "compile", cfg->compile, rt->opt.compile, sizeof rt->opt.compile));
     DC_TRY(take(j, "cache", cfg->cache, rt->opt.cache, sizeof rt->opt.cache));
     if (cfg->threads != 0)
         rt->opt.threads = cfg->threads;
@@ -105,6 +106,8 @@ static dc_status configure(dc_job *j, void *arg)
         rt->opt.memory = (int64_t)(cfg->memory_limit < INT64_MAX ? cfg->memory_limit : INT64_MAX);
     DC_TRY(check_settings(j, &rt->opt));
     DC_TRY(select_channels(rt));
+    if (strcmp(rt->opt.compile, "off") == 0)
+        strcpy(rt->opt.device, "eval");
     DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
     return dc_jit_open(rt, j);

@@ -90,11 +90,19 @@ typedef struct dc_config {
      * deepc in the user's folder for caches. It has to be the user's alone (mode 700).
      */
     const char *cache;
+    /*
+     * What may be compiled, for hosts that have no room for a compiler or no wish for one. "cache": kernels
+     * come from the cache on disk alone, which another process filled; functions with a kernel that is not
+     * there run on the interpreter, and a log line says so. "off": everything runs on the interpreter.
+     * NULL: DEEPC_COMPILE, else what is needed is compiled. LLVM ends the process when a malloc of its own fails;
+     * with either word it is never opened.
+     */
+    const char *compile;
 } dc_config;
 
-#define DC_CONFIG_INIT                                                                \
-    {                                                                                 \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL \
+#define DC_CONFIG_INIT                                                                      \
+    {                                                                                       \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL \
     }
 
 /*

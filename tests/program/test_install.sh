@@ -63,6 +63,15 @@ luadir=$libdir/lua/5.4
 run "$prefix/bin/deepc" -e 'print(require("deepc")._VERSION)'
 check "the program runs" says 0.1.0
 
+# A start opens and begins nothing that the script does not need.
+run "$prefix/bin/deepc" -e 'local dc = require "deepc"; local a = dc.ones "f32[3]" + 1; print(a[1])
+    for line in io.lines "/proc/self/status" do print((line:gsub("%s+", " "))) end
+    for line in io.lines "/proc/self/maps" do print(line) end'
+check "a small script runs" says "2.0"
+check "on one thread" says "Threads: 1
+"
+check "without a compiler" sh -c "! grep -qiE 'llvm|opencl' '$dir/out'"
+
 # ---- the stock interpreter ----
 
 stock() { # stock [VARIABLE=VALUE...] CODE

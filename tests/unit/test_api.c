@@ -2,9 +2,9 @@
  * deepc.h as a host uses it: contexts opened, attached to Lua states, closed; failures as statuses
  * and sentences; two contexts side by side; the log callback.
  */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/rt.h"
 #include "vm/deepc.h"
-
-#include "tests/t.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/t.h"
 
 typedef struct heard {
     size_t bytes, graph; /* of all channels, of one */
@@ -35,16 +37,15 @@ static bool run(lua_State *L, const char *code)
     return ok;
 }
 
-static const char train[] =
-    "local dc = require 'deepc'\n"
-    "local w = dc.param('f32[3]', 1)\n"
-    "local f = dc.fn('f(x: f32[3]) -> f32[]', function(x)\n"
-    "  local loss = (w * x - 1):sum()\n"
-    "  w:set(w - 0.5 * dc.grad(loss, w))\n"
-    "  return loss\n"
-    "end)\n"
-    "assert(f(dc.ones 'f32[3]'):item() == 0)\n"
-    "assert(f(dc.ones 'f32[3]'):item() == -1.5)\n";
+static const char train[] = "local dc = require 'deepc'\n"
+                            "local w = dc.param('f32[3]', 1)\n"
+                            "local f = dc.fn('f(x: f32[3]) -> f32[]', function(x)\n"
+                            "  local loss = (w * x - 1):sum()\n"
+                            "  w:set(w - 0.5 * dc.grad(loss, w))\n"
+                            "  return loss\n"
+                            "end)\n"
+                            "assert(f(dc.ones 'f32[3]'):item() == 0)\n"
+                            "assert(f(dc.ones 'f32[3]'):item() == -1.5)\n";
 
 static void test_refusals(void)
 {
@@ -53,7 +54,8 @@ static void test_refusals(void)
     cfg.device = "abacus";
     CHECK(dc_open(&cfg, &rt) == DC_E_DEVICE);
     if (CHECK(rt != NULL)) {
-        CHECK(strstr(dc_errmsg(rt), "no device is called 'abacus'; there are cpu, ") == dc_errmsg(rt));
+        CHECK(strstr(dc_errmsg(rt), "no device is called 'abacus'; there are cpu, ") ==
+              dc_errmsg(rt));
         CHECK(strstr(dc_errmsg(rt), ", eval") != NULL);
         lua_State *L = luaL_newstate();
         CHECK(dc_attach(L, rt) == DC_E_STATE);
@@ -132,6 +134,47 @@ static void test_attach(const char *device)
     lua_close(L); /* closes the context too */
 }
 
+/* Runs a function in a context of its own; what it was made of. */
+static dc_stats compiled(const char *how, const char *cache)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_stats stats = {0};
+    dc_rt *rt;
+    cfg.compile = how;
+    cfg.cache = cache;
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    if (CHECK(dc_open(&cfg, &rt) == DC_OK) && CHECK(dc_attach(L, rt) == DC_OK)) {
+        CHECK(run(L, train));
+        stats = rt->stats;
+        lua_close(L);
+    }
+    return stats;
+}
+
+/* A cache that is empty, that another context fills, that is all there is. */
+static void test_compile(void)
+{
+    char folder[] = "/tmp/deepc-api-XXXXXX", command[100];
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_rt *rt;
+    if (!CHECK(mkdtemp(folder) != NULL))
+        return;
+    dc_stats s = compiled("cache", folder);
+    CHECK(s.kernels == 0 && s.fallbacks > 0 && s.interpreted > 0);
+    s = compiled(NULL, folder);
+    CHECK(s.kernels > 0 && s.fallbacks == 0);
+    s = compiled("cache", folder);
+    CHECK(s.kernels == 0 && s.kernels_cached > 0 && s.fallbacks == 0 && s.launches > 0);
+    s = compiled("off", folder);
+    CHECK(s.kernels == 0 && s.kernels_cached == 0 && s.fallbacks == 0 && s.interpreted > 0);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    CHECK_EQ(system(command), 0);
+    cfg.compile = "never";
+    CHECK(dc_open(&cfg, &rt) == DC_E_VALUE);
+    dc_close(rt);
+}
+
 static void test_two_states(void)
 {
     lua_State *L[2];
@@ -175,6 +218,7 @@ int main(void)
     test_attach("eval");
     test_attach("cpu");
     test_two_states();
+    test_compile();
     test_errors();
     for (int i = 0; i < 20; i++) {
         dc_rt *rt;
