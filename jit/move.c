@@ -183,6 +183,10 @@ static bool apply(dc_moving *v)
         return dc_move_compute_at(v);
     case DC_MOVE_SPLIT_REDUCE:
         return dc_move_split_reduce(v);
+    case DC_MOVE_SUBTOTAL:
+        return dc_move_subtotal(v);
+    case DC_MOVE_WINDOW_READ:
+        return dc_move_window_read(v);
     case DC_MOVE_TENSORIZE:
         return dc_move_tensorize(v);
     case DC_MOVE__COUNT:

@@ -37,7 +37,9 @@ bool dc_move_cache_read(dc_moving *v); /* move_cache.c */
 bool dc_move_cache_write(dc_moving *v);
 bool dc_move_compute_at(dc_moving *v);   /* move_fill.c */
 bool dc_move_split_reduce(dc_moving *v); /* move_reduce.c */
+bool dc_move_subtotal(dc_moving *v);
 bool dc_move_tensorize(dc_moving *v);
+bool dc_move_window_read(dc_moving *v); /* move_window.c */
 
 /* Do parallel, vector and grid loops stand as jit/nest.h says? move_bind.c */
 bool dc_move_stands(dc_moving *v);

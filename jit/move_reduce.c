@@ -186,6 +186,80 @@ bool dc_move_split_reduce(dc_moving *v)
     return true;
 }
 
+/* subtotal ----------------------------------------------------------------------------------- */
+
+/* The chain of reduction loops at the slot makes a sum of its own, which is added to the one it made. */
+static bool total_chain(dc_moving *v, dc_stmt **slot)
+{
+    dc_kernel *k = v->k;
+    dc_stmt *chain = *slot, *bottom = chain_bottom(chain);
+    const char *name = k->axis.at[chain->axis].name;
+    uint64_t zero;
+    uint32_t part;
+    if (bottom == NULL)
+        return dc_move_refuse(v, "there is more than one sum inside %s", name);
+    const dc_put old = bottom->put[0];
+    const dc_vx_node sum = k->vx.at[old.value];
+    const dc_dtype t = (dc_dtype)sum.dtype;
+    if (!is_plain(v, bottom) || !identity_of((dc_op)sum.op, t, &zero))
+        return dc_move_refuse(
+            v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
+    for (const dc_stmt *s = chain; s != bottom; s = s->body)
+        if (!k->axis.at[s->axis].reduce || dc_ix_uses(k, old.at, s->axis))
+            return dc_move_refuse(v, "%s makes sums of its own", k->axis.at[s->axis].name);
+    if (!name_part(v, old.buf, &part, t, 1))
+        return false;
+    const dc_ix at = dc_ix_const(k, 0);
+    const dc_pred tests = outer_tests(v, chain, bottom->pred), pred = bottom->pred;
+    dc_stmt *init = dc_stmt_set(k, 1);
+    init->put[0] = (dc_put){part, at, dc_vx_const(k, t, zero)};
+    *bottom = *accumulate(k, part, at, (dc_op)sum.op, sum.in[1]);
+    bottom->pred = pred;
+    dc_stmt *total =
+        accumulate(k, old.buf, old.at, (dc_op)sum.op, dc_vx_load(k, part, at, (dc_pred){0}));
+    total->pred = tests;
+    total->next = chain->next;
+    chain->next = total;
+    init->next = chain;
+    *slot = init;
+    return true;
+}
+
+/* All outermost reduction loops of a list; *found counts them. */
+static bool total_all(dc_moving *v, dc_stmt **first, int *found)
+{
+    for (dc_stmt **s = first; *s != NULL; s = &(*s)->next) {
+        if ((*s)->kind != DC_STMT_LOOP)
+            continue;
+        if (!v->k->axis.at[(*s)->axis].reduce) {
+            if (!total_all(v, &(*s)->body, found))
+                return false;
+            continue;
+        }
+        if (!total_chain(v, s))
+            return false;
+        ++*found;
+        s = &(*s)->next->next; /* the sum that was added */
+    }
+    return true;
+}
+
+static bool total_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    const dc_axis *a = &v->k->axis.at[(*slot)->axis];
+    return a->reduce ? total_all(v, &(*slot)->body, arg)
+                     : dc_move_refuse(v, "%s is no reduction loop", a->name);
+}
+
+bool dc_move_subtotal(dc_moving *v)
+{
+    uint32_t axis;
+    int found = 0;
+    return dc_move_serial_axis(v, 0, &axis) &&
+           dc_move_each_loop(v, &v->k->root, axis, total_in_loop, &found) &&
+           (found > 0 || dc_move_refuse(v, "no reduction loop is inside %s", v->m->arg[0]));
+}
+
 /* tensorize ---------------------------------------------------------------------------------- */
 
 typedef struct tiling {

@@ -7,6 +7,7 @@
 #include "jit/codegen.h"
 #include "jit/guard.h"
 #include "jit/layout.h"
+#include "jit/layout_conv.h"
 #include "jit/limit.h"
 #include "jit/lower.h"
 #include "jit/plan.h"
@@ -88,8 +89,11 @@ static dc_status simplify(pipeline *p)
     p->fn = p->e->desc.fn;
     if (!skips(p, DC_STAGE_simplify))
         p->fn = dc_simplify(p->fn);
-    if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout))
+    if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
+        if (strcmp(p->env->opt.math, "strict") != 0)
+            p->fn = dc_layout_conv(&p->j->scratch, p->fn);
         p->fn = dc_layout(&p->j->scratch, p->fn);
+    }
     if (p->env->opt.check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));
     p->e->info.nodes = live_nodes(p);

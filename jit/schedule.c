@@ -149,6 +149,11 @@ static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
     dc_strides along = {.none = true};
     if (columns >= 2)
         along = dc_strides_of(s->k, term, p->out[p->nout - 1]);
+    bool is_conv = false;
+    const bool apart = along.one && along.zero && !along.far && !along.none;
+    const bool done = !p->by_rows && apart && dc_schedule_conv(s, p, &is_conv);
+    if (is_conv)
+        return done;
     if (!p->by_rows && columns >= 2 && dc_is_product(s, p))
         return dc_schedule_product(s, p);
     if (p->by_rows || !along.one || along.far || along.none)

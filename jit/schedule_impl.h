@@ -59,6 +59,9 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 bool dc_is_product(dc_sketch *s, const dc_shape *p);
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
 
+/* A product whose left operand is seen through a window; *is tells whether it is one. */
+bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
+
 /* Applies the moves of the rules for groups of threads; why: the reason of the move that did not. */
 bool dc_schedule_simt(dc_kernel *k, const dc_target *t, const dc_shape *shape, const char **why);
 

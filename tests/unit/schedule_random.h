@@ -394,8 +394,7 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
         snprintf(out, size, "%s %s %s", name, a, b);
         break;
     case DC_MOVE_PART:
-        snprintf(out, size, "%s %s %s", name, a,
-                 sr_name(m, m->t.loop[rng_below(m->r, m->t.n)]));
+        snprintf(out, size, "%s %s %s", name, a, sr_name(m, m->t.loop[rng_below(m->r, m->t.n)]));
         break;
     case DC_MOVE_FUSE:
         snprintf(out, size, "%s %s %s", name, b, a);
@@ -404,6 +403,7 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
     case DC_MOVE_UNROLL:
     case DC_MOVE_BLOCK:
     case DC_MOVE_LANE:
+    case DC_MOVE_SUBTOTAL:
         snprintf(out, size, "%s %s", name, a);
         break;
     case DC_MOVE_GRID:
@@ -424,6 +424,7 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
             sr_inner(m, loop, 1 + rng_below(m->r, 3), out, size);
         break;
     case DC_MOVE_CACHE_WRITE:
+    case DC_MOVE_WINDOW_READ:
     case DC_MOVE_COMPUTE_AT:
         snprintf(out, size, "%s %s %s", name, sr_buffer(m), a);
         break;
@@ -518,11 +519,14 @@ static inline void sr_teams(sr_maker *m)
 /* A random list for kernel k, which it is applied to. */
 static inline void sr_make(sr_maker *m)
 {
-    /*                        spl ful par reo r_r fus pad vec unr gri blo lan sco c_r pac c_w c_a s_r ten */
-    static const int shape[] = {4, 3, 2, 5, 2, 2, 1, 0, 0, 0, 0, 0, 0, 4, 1, 3, 3, 2, 2};
-    static const int bound[] = {1, 1, 1, 1, 0, 1, 1, 2, 2, 3, 8, 4, 2, 2, 1, 1, 1, 1, 1};
-    static const int late[] = {1, 1, 1, 1, 1, 1, 1, 5, 3, 2, 5, 3, 4, 2, 1, 1, 1, 1, 1};
-    static const int grid[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    /* spl ful par reo r_r fus pad vec unr gri blo lan sco c_r pac w_r c_w c_a s_r sub ten */
+    static const int shape[DC_MOVE__COUNT] = {4, 3, 2, 5, 2, 2, 1, 0, 0, 0, 0,
+                                              0, 0, 4, 1, 2, 3, 3, 2, 1, 2};
+    static const int bound[DC_MOVE__COUNT] = {1, 1, 1, 1, 0, 1, 1, 2, 2, 3, 8,
+                                              4, 2, 2, 1, 1, 1, 1, 1, 1, 1};
+    static const int late[DC_MOVE__COUNT] = {1, 1, 1, 1, 1, 1, 1, 5, 3, 2, 5,
+                                             3, 4, 2, 1, 1, 1, 1, 1, 1, 1};
+    static const int grid[DC_MOVE__COUNT] = {[DC_MOVE_GRID] = 1};
     static const int teams[] = {2, 4, 4, 8, 8, 16, 32};
     rng *r = m->r;
     m->team = teams[rng_below(r, (int)DC_COUNTOF(teams))];

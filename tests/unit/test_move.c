@@ -81,6 +81,16 @@ static const list good[] = {
     {rows, "pad i 4; split i.p 8; reorder k i.p.i; vectorize i.p.i; grid i.p.o", NULL},
     {window, "cache_read x0 x; split x 4", "local x0.c: f32[9]"},
     {window, "cache_read x0 y; cache_read x1 y; split y 3; grid y.o", "local x0.c: f32[108]"},
+    {window, "window_read x0 x; split x 4", "local x0.w: f32[9]"},
+    {window, "window_read x0 y; split x 4; split x0.1 8; vectorize x0.1.i; grid y",
+     "local x0.w: f32[48]"},
+    {window, "split y 5; window_read x0 y.o; window_read x1 y.o; grid y.o", "local x0.w: f32[112]"},
+    {window, "split x 5; reorder v x.i; reorder u x.i; window_read x0 x.o; unroll x.i",
+     "x0.w[7*v + x.i + u]"},
+    {window, "window_read x0 v; window_read x1 x; subtotal v", "local acc.6: f32[1]"},
+    {window, "reorder v x; reorder v y; subtotal v; reorder u x; window_read x0 v",
+     NULL},
+    {window, "reorder v x; subtotal v; reorder u x; split x 4; vectorize x.i; grid y", NULL},
     {window, "cache_read x0 v; split_reduce u 2; fuse y x", NULL},
     {window, "split x 5; reorder v x.i; reorder u x.i; cache_read x0 x.o; unroll x.i", NULL},
     {window, "fuse v u; split_reduce v.f 4; fuse y x; grid y.f", NULL},
@@ -263,6 +273,17 @@ static const refusal bad[] = {
     {"kernel tested(out0: f32[6] out, x0: f32[4]) {\n  for i in 2\n    for j in 3\n"
      "      for k in 3\n        out0[3*i + j] = x0[2*i + k if j + k in 3]\n}\n",
      "", "cache_read x0 i", "the copy would read outside of x0"},
+    {product, "", "window_read out0 m", "out0 is no input"},
+    {product, "split m 2", "window_read x0 m.z", "no loop"},
+    {gather, "", "window_read x1 i", "positions in x1 are not linear in the axes inside"},
+    {map, "split j 4; vectorize j.i", "window_read x0 j.i", "j.i is vectorized"},
+    {"kernel holes(out0: f32[6] out, x0: f32[4]) {\n  local s: f32[1]\n  for i in 6\n"
+     "    s[0] = 0:f32\n    for k in 2 reduce\n"
+     "      s[0] add= x0[(i + k)/2 if (i + k)/2 in 4 && (i + k)%2 in 1]\n    out0[i] = s[0]\n}\n",
+     "", "window_read x0 i", "positions in x0 are not linear in the axes inside"},
+    {"kernel tested(out0: f32[6] out, x0: f32[4]) {\n  for i in 2\n    for j in 3\n"
+     "      for k in 3\n        out0[3*i + j] = x0[2*i + k if j + k in 3]\n}\n",
+     "", "window_read x0 i", "a test of x0 is along no dim"},
     {product, "", "cache_write x0 m", "nothing inside m stores to x0"},
     {"kernel twice(out0: f32[9] out) {\n  for i in 4\n    out0[2*i] = 1:f32\n"
      "    out0[2*i + 1] = 2:f32\n}\n",
@@ -307,6 +328,9 @@ static const refusal bad[] = {
      "    out0[0] bit_xor= x0[k]\n}\n",
      "", "split_reduce k 2", "does not add up, multiply, or find a maximum or minimum"},
     {product, "unroll k", "split_reduce k 4", "split_reduce takes a serial axis, k is unrolled"},
+    /* subtotal */
+    {product, "", "subtotal m", "m is no reduction loop"},
+    {product, "", "subtotal k", "no reduction loop is inside k"},
     /* tensorize */
     {product, "", "tensorize m mma_4x4x4", "m is not the outermost of three loops"},
     {product, "reorder k n; reorder n k", "tensorize m mma_4x4x4", "three loops"},

@@ -66,8 +66,8 @@ static const char *any_buffer(rng *r, const dc_kernel *k)
 /* These would leave little room for the others. */
 static bool fits_often(dc_move_kind kind)
 {
-    return kind == DC_MOVE_CACHE_READ || kind == DC_MOVE_CACHE_WRITE || kind == DC_MOVE_SCOPE ||
-           kind == DC_MOVE_UNROLL;
+    return kind == DC_MOVE_CACHE_READ || kind == DC_MOVE_WINDOW_READ ||
+           kind == DC_MOVE_CACHE_WRITE || kind == DC_MOVE_SCOPE || kind == DC_MOVE_UNROLL;
 }
 
 /* Mostly what could fit. */
@@ -105,6 +105,7 @@ static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, s
         snprintf(text, size, "%s %s %s %s %s", name, buf, a, b, any_axis(r, k));
         return;
     case DC_MOVE_CACHE_READ:
+    case DC_MOVE_WINDOW_READ:
     case DC_MOVE_CACHE_WRITE:
     case DC_MOVE_COMPUTE_AT:
         snprintf(text, size, "%s %s %s", name, buf, a);
@@ -117,6 +118,7 @@ static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, s
     case DC_MOVE_GRID:
     case DC_MOVE_BLOCK:
     case DC_MOVE_LANE:
+    case DC_MOVE_SUBTOTAL:
     case DC_MOVE__COUNT:
         snprintf(text, size, "%s %s", name, a);
         return;

@@ -1,0 +1,289 @@
+#include "jit/layout_conv.h"
+
+#include "core/conv.h"
+#include "core/custom.h"
+
+#include <string.h>
+
+/*
+ * By node of the old function: the new one of the same shape, and the one whose axis 1 is the last;
+ * 0 where nobody has asked. `images`: it was made with channels last.
+ */
+typedef struct turning {
+    const dc_func *f;
+    dc_func *to;
+    dc_ref *plain, *last;
+    bool *images;
+} turning;
+
+static const dc_node *at(const turning *w, dc_ref r)
+{
+    return dc_node_at(w->f, r);
+}
+
+/* ---- axes: 0, 1, 2, 3 of a plain tensor are 0, 3, 1, 2 of one with channels last ---- */
+
+static int last_axis(int rank, int axis)
+{
+    return axis == 1 ? rank - 1 : axis > 1 ? axis - 1 : axis;
+}
+
+/* Numbers by axis, in the order of the other form. */
+static void turn(int rank, const int64_t *plain, int64_t *last)
+{
+    for (int i = 0; i < rank; i++)
+        last[last_axis(rank, i)] = plain[i];
+}
+
+static uint32_t turn_mask(int rank, uint32_t plain)
+{
+    uint32_t last = 0;
+    for (int i = 0; i < rank; i++)
+        last |= (plain >> i & 1) << last_axis(rank, i);
+    return last;
+}
+
+static dc_ref plain_of(turning *w, dc_ref r)
+{
+    const int rank = at(w, r)->rank;
+    int64_t back[DC_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        back[i] = last_axis(rank, i);
+    if (w->plain[r] == 0)
+        w->plain[r] = dc_g_permute(w->to, w->last[r], back);
+    return w->plain[r];
+}
+
+static dc_ref last_of(turning *w, dc_ref r)
+{
+    const int rank = at(w, r)->rank;
+    int64_t perm[DC_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        perm[last_axis(rank, i)] = i;
+    if (w->last[r] == 0)
+        w->last[r] = rank < 3 ? w->plain[r] : dc_g_permute(w->to, w->plain[r], perm);
+    return w->last[r];
+}
+
+static void set_last(turning *w, dc_ref r, dc_ref made)
+{
+    w->last[r] = made;
+    w->images[r] = true;
+}
+
+/* ---- convolutions ---- */
+
+/* Channels of the result are the last axis of the kernel, those of the input the one before. */
+static dc_ref turn_kernel(turning *w, dc_ref kernel, dc_conv *c)
+{
+    int64_t perm[DC_CONV_AXES];
+    for (int i = 0; i < c->n; i++) {
+        perm[i] = c->kernel[2 + i];
+        c->kernel[2 + i] = i;
+    }
+    perm[c->n] = c->kernel[1];
+    perm[c->n + 1] = c->kernel[0];
+    c->kernel[1] = c->n;
+    c->kernel[0] = c->n + 1;
+    return dc_g_permute(w->to, plain_of(w, kernel), perm);
+}
+
+static void turn_axes(int rank, int64_t *axes)
+{
+    for (int i = 0; i < rank; i++)
+        axes[i] = last_axis(rank, (int)axes[i]);
+}
+
+/* Does it go from images to images? */
+static bool is_of_images(const dc_conv *c)
+{
+    return c->in[0] == 0 && c->in[1] == 1 && c->out[0] == 0 && c->out[1] == 1;
+}
+
+/* Is it the gradient of a kernel, which adds up over the batch? */
+static bool is_of_kernel(const dc_conv *c)
+{
+    return c->in[0] == 1 && c->in[1] == 0 && c->kernel[0] == 1 && c->kernel[1] == 0;
+}
+
+static bool turn_conv(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    dc_conv c = dc_conv_of(n);
+    const int rank = n->rank;
+    if (is_of_images(&c)) {
+        const dc_ref kernel = turn_kernel(w, n->in[1], &c);
+        turn_axes(rank, c.in);
+        turn_axes(rank, c.out);
+        set_last(w, r, dc_g_conv(w->to, last_of(w, n->in[0]), kernel, &c));
+        return true;
+    }
+    if (!is_of_kernel(&c))
+        return false;
+    int64_t back[DC_CONV_AXES]; /* by axis of the result: where it is made */
+    turn_axes(rank, c.in);
+    turn_axes(rank, c.kernel);
+    for (int i = 0; i < rank; i++) {
+        const int made = i < 2 ? c.n + i : i - 2;
+        back[c.out[i]] = made;
+        c.out[i] = made;
+    }
+    const dc_ref made = dc_g_conv(w->to, last_of(w, n->in[0]), last_of(w, n->in[1]), &c);
+    w->plain[r] = dc_g_permute(w->to, made, back);
+    return true;
+}
+
+/* ---- what lies between ---- */
+
+static bool any_images(const turning *w, const dc_node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (w->images[n->in[i]])
+            return true;
+    return false;
+}
+
+/* The type of r with channels last. */
+static dc_type last_type(const turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    int64_t dim[DC_MAX_RANK];
+    turn(n->rank, n->dim, dim);
+    return dc_type_make((dc_dtype)n->dtype, n->rank, dim);
+}
+
+static void turn_ew(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    const dc_type want = last_type(w, r);
+    dc_ref in[4];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = last_of(w, n->in[i]);
+    set_last(w, r, dc_g_make(w->to, (dc_op)n->op, in, n->nin, NULL, 0, &want));
+}
+
+/* Batch and channels may be dropped, both or one: then what is left has no channels to speak of. */
+static void turn_reduce(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r), *a = at(w, n->in[0]);
+    const uint32_t mask = (uint32_t)n->attr[0];
+    const dc_ref made =
+        dc_g_reduce(w->to, (dc_op)n->op, w->last[n->in[0]], turn_mask(a->rank, mask));
+    int64_t back[DC_MAX_RANK];
+    if ((mask & 3) == 0 && n->rank >= 3) {
+        set_last(w, r, made);
+        return;
+    }
+    const bool channels = (mask & 2) == 0; /* they are the last axis of what was made */
+    const int first = (mask & 1) == 0;     /* where they belong */
+    for (int i = 0; i < n->rank; i++)
+        back[i] = !channels || i < first ? i : i == first ? n->rank - 1 : i - 1;
+    w->plain[r] = dc_g_permute(w->to, made, back);
+}
+
+static bool turn_move(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r), *a = at(w, n->in[0]);
+    const dc_ref in = w->last[n->in[0]];
+    const int rank = n->rank;
+    int64_t dim[DC_MAX_RANK], start[DC_MAX_RANK], step[DC_MAX_RANK];
+    if (rank < 3)
+        return false;
+    turn(rank, n->dim, dim);
+    switch ((int)n->op) {
+    case DC_OP_RESHAPE:
+        if (n->dim[0] != a->dim[0] || n->dim[1] != a->dim[1])
+            return false;
+        set_last(w, r, dc_g_reshape(w->to, in, rank, dim));
+        return true;
+    case DC_OP_EXPAND:
+        set_last(w, r, dc_g_expand(w->to, in, dim));
+        return true;
+    case DC_OP_SLICE:
+    case DC_OP_PAD:
+        turn(rank, n->attr, start);
+        turn(rank, n->attr + rank, step);
+        set_last(w, r,
+                 n->op == DC_OP_SLICE
+                     ? dc_g_slice(w->to, in, start, step, dim)
+                     : dc_g_pad(w->to, in, start, step, dim, (uint64_t)n->attr[2 * rank]));
+        return true;
+    case DC_OP_FLIP:
+        set_last(w, r, dc_g_flip(w->to, in, turn_mask(rank, (uint32_t)n->attr[0])));
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Makes node r with channels last, or in whatever order is best for it; false: nobody knows how. */
+static bool turn_node(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    switch ((dc_op_class)dc_op_row_of((dc_op)n->op)->cls) {
+    case DC_CLASS_CON:
+        return n->op == DC_OP_CONV && turn_conv(w, r);
+    case DC_CLASS_EW:
+        if (n->rank < 3 || !any_images(w, n))
+            return false;
+        turn_ew(w, r);
+        return true;
+    case DC_CLASS_RED:
+        if (!any_images(w, n))
+            return false;
+        turn_reduce(w, r);
+        return true;
+    case DC_CLASS_MOV:
+        return any_images(w, n) && turn_move(w, r);
+    case DC_CLASS_SRC:
+    case DC_CLASS_IDX:
+    case DC_CLASS_SAME:
+        return false;
+    }
+    return false;
+}
+
+static void copy_node(turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    dc_ref in[DC_MAX_OPERANDS];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = plain_of(w, n->in[i]);
+    w->plain[r] = dc_g_again(w->to, w->f, r, in);
+}
+
+static bool has_conv(const dc_func *f, const bool *live)
+{
+    for (dc_ref r = 1; r < f->node.n; r++)
+        if (live[r] && dc_node_at(f, r)->op == DC_OP_CONV)
+            return true;
+    return false;
+}
+
+const dc_func *dc_layout_conv(dc_arena *scratch, const dc_func *f)
+{
+    const bool *live = dc_func_live(f, scratch);
+    if (!has_conv(f, live))
+        return f;
+    turning w = {.f = f, .to = dc_func_new(f->module, f->name)};
+    w.plain = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
+    w.last = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
+    w.images = DC_NEW_ARRAY(scratch, bool, f->node.n);
+    for (uint32_t i = 0; i < f->param.n; i++) {
+        const dc_ref r = f->param.at[i];
+        const dc_type t = dc_node_type(f, r);
+        w.plain[r] = dc_g_param(w.to, &t, f->label.at[i]);
+        dc_func_copy_origin(w.to, w.plain[r], f, r);
+    }
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        if (!live[r] || w.plain[r] != 0)
+            continue;
+        if (turn_node(&w, r))
+            dc_func_copy_origin(w.to, w.images[r] ? w.last[r] : w.plain[r], f, r);
+        else
+            copy_node(&w, r);
+    }
+    for (uint32_t i = 0; i < f->result.n; i++)
+        DC_PUSH(w.to->result, plain_of(&w, f->result.at[i]));
+    return w.to;
+}

@@ -1,0 +1,323 @@
+/*
+ * Schedules of convolutions by rule (jit/schedule.h): products whose left operand is seen through a
+ * window, with channels of the result last.
+ *
+ * As of any product, tiles of rows x channels are added up in registers, vectors along the channels.
+ * What differs is the left operand, of which neighbouring rows see the same elements, and zeros round
+ * it: its part is first copied, with its zeros, to where the inner loops read it without tests
+ * (window_read). Two forms:
+ *
+ *   images   rows are positions, terms are taps and channels. A launch position is a block of rows of
+ *            one image; each vector of channels runs over all of them, so that its part of the
+ *            kernel stays near.
+ *   taps     the gradient of a kernel: rows are taps and channels, terms are positions of all images.
+ *            One image after the other is added to sums that stay near.
+ */
+#include "jit/move.h"
+#include "jit/schedule_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OTHER_REGISTERS = 4, PART_BYTES = 24 << 10, MIN_POSITIONS = 8, MIN_COPY_LANES = 4 };
+
+typedef struct conv {
+    dc_sketch *s;
+    const dc_shape *p;
+    dc_vx left; /* the load of the operand that does not move along channels */
+    char buf[24];
+    int64_t lanes, vectors; /* of a tile, along the channels */
+    int rows;               /* out axes that are rows of tiles, whole, but for the first of them */
+    int64_t height;         /* iterations of that one in a tile */
+} conv;
+
+static int64_t extent(const conv *c, uint32_t axis)
+{
+    return dc_sketch_extent(c->s, axis);
+}
+
+static dc_axis_name out_name(const conv *c, int i)
+{
+    return dc_axis_name_of(c->s->k, c->p->out[i]);
+}
+
+static dc_axis_name red_name(const conv *c, int i)
+{
+    return dc_axis_name_of(c->s->k, c->p->red[i]);
+}
+
+/* ---- what kind of product it is ---- */
+
+static dc_vx operand(const dc_kernel *k, dc_vx v)
+{
+    while (k->vx.at[v].kind == DC_VX_OP && k->vx.at[v].op == DC_OP_CAST)
+        v = k->vx.at[v].in[0];
+    return v;
+}
+
+static int64_t stride(const conv *c, uint32_t axis, bool *affine)
+{
+    return dc_ix_stride(c->s->k, c->s->k->vx.at[c->left].at, axis, affine);
+}
+
+static int64_t size_of(int64_t v)
+{
+    return v < 0 ? -v : v;
+}
+
+/* Do an axis of the result and one of the sum move along one dim of the left operand? */
+static bool share_dim(const conv *c, uint32_t out, uint32_t red)
+{
+    bool affine = true;
+    const int64_t so = size_of(stride(c, out, &affine)), sr = size_of(stride(c, red, &affine));
+    return affine && so > 0 && sr > 0 && so < sr * extent(c, red) && sr < so * extent(c, out);
+}
+
+/* The left operand; false where none stands still along the last axis, or it sees no window. */
+static bool find_left(conv *c)
+{
+    dc_kernel *k = c->s->k;
+    const dc_shape *p = c->p;
+    const dc_vx_node term = k->vx.at[k->vx.at[p->add->put[0].value].in[1]];
+    bool windows = false;
+    if (term.kind != DC_VX_OP || term.op != DC_OP_MUL || p->nout < 2)
+        return false;
+    for (int i = 0; i < 2 && c->left == 0; i++) {
+        const dc_vx v = operand(k, term.in[i]);
+        bool affine = true;
+        if (k->vx.at[v].kind == DC_VX_LOAD &&
+            dc_ix_stride(k, k->vx.at[v].at, p->out[p->nout - 1], &affine) == 0 && affine)
+            c->left = v;
+    }
+    for (int o = 0; c->left != 0 && o < p->nout; o++)
+        for (int r = 0; r < p->nred; r++)
+            windows = windows || share_dim(c, p->out[o], p->red[r]);
+    if (windows)
+        snprintf(c->buf, sizeof c->buf, "%s", k->buf.at[k->vx.at[c->left].buf].name);
+    return windows;
+}
+
+/* Do sums run over more of a dim than results do? */
+static bool adds_positions(const conv *c)
+{
+    int64_t out = 1, red = 1;
+    for (int o = 0; o < c->p->nout; o++)
+        for (int r = 0; r < c->p->nred; r++)
+            if (share_dim(c, c->p->out[o], c->p->red[r])) {
+                out *= extent(c, c->p->out[o]);
+                red *= extent(c, c->p->red[r]);
+            }
+    return red > out;
+}
+
+/* ---- tiles ---- */
+
+static int64_t largest_divisor(int64_t n, int64_t most)
+{
+    int64_t d = dc_min_i64(n, most);
+    while (n % d != 0)
+        d--;
+    return d;
+}
+
+/* A divisor where there is one of a fair size, else as few pieces as there can be. */
+static int64_t piece(int64_t n, int64_t most)
+{
+    const int64_t d = largest_divisor(n, most);
+    const int64_t pieces = (n + most - 1) / most;
+    return d * 2 >= dc_min_i64(n, most) ? d : (n + pieces - 1) / pieces;
+}
+
+/* Vectors and rows of a tile. */
+static void choose_tile(conv *c)
+{
+    const dc_shape *p = c->p;
+    const int64_t channels = extent(c, p->out[p->nout - 1]);
+    const int64_t registers = dc_max_i64(c->s->t->vector_registers - OTHER_REGISTERS, 4);
+    c->lanes = dc_sketch_lanes(c->s, channels);
+    const int64_t vectors = (channels + c->lanes - 1) / c->lanes;
+    c->vectors = vectors % 2 == 0 ? 2 : 1;
+    if (vectors % 4 == 0 && extent(c, p->out[p->nout - 2]) * 4 <= registers)
+        c->vectors = 4;
+    const int64_t most = registers / c->vectors;
+    c->rows = 1;
+    c->height = piece(extent(c, p->out[p->nout - 2]), most);
+    int64_t rows = c->height;
+    while (c->height == extent(c, p->out[p->nout - 1 - c->rows]) && c->rows < p->nout - 2) {
+        const int64_t next = largest_divisor(extent(c, p->out[p->nout - 2 - c->rows]), most / rows);
+        if (next < 2)
+            break;
+        c->height = next;
+        rows *= next;
+        c->rows++;
+    }
+}
+
+static bool split_tile(const conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first);
+    bool done =
+        dc_move_do(s->k, &s->why, "split %s %lld", n.s, (long long)(c->vectors * c->lanes)) &&
+        dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)c->height);
+    /* vectors of channels go outside the rows of a tile, and outside the tiles of a row */
+    for (int i = last - 1; i > first && done; i--)
+        done = dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s);
+    return done && dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, m.s) &&
+           dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, m.s);
+}
+
+/* Terms from `from` on go outside the tile. */
+static bool hoist_terms(const conv *c, int from)
+{
+    const int last = c->p->nout - 1, first = last - c->rows;
+    dc_axis_name red[DC_SHAPE_AXES];
+    char name[32];
+    int n = 0;
+    for (int i = from; i < c->p->nred; i++)
+        red[n++] = red_name(c, i);
+    for (int i = last; i >= first; i--) {
+        snprintf(name, sizeof name, i == last || i == first ? "%s.i" : "%s", out_name(c, i).s);
+        if (!dc_sketch_hoist(c->s, red, n, name))
+            return false;
+    }
+    return true;
+}
+
+static bool finish_tile(const conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first);
+    bool done = dc_move_do(s->k, &s->why, "split %s.i %lld", n.s, (long long)c->lanes) &&
+                dc_move_do(s->k, &s->why, "vectorize %s.i.i", n.s) &&
+                dc_move_do(s->k, &s->why, "unroll %s.i.o", n.s);
+    for (int i = last - 1; i > first && done; i--)
+        done = dc_move_do(s->k, &s->why, "unroll %s", out_name(c, i).s);
+    return done && dc_move_do(s->k, &s->why, "unroll %s.i", m.s);
+}
+
+/* Vectors along the last dim of the copy. */
+static bool finish_copy(const conv *c)
+{
+    dc_sketch *s = c->s;
+    char name[48];
+    int dims = 0, axis = -1;
+    for (;; dims++) {
+        snprintf(name, sizeof name, "%s.%d", c->buf, dims);
+        const int next = dc_axis_find(s->k, name);
+        if (next < 0)
+            break;
+        axis = next;
+    }
+    if (axis < 0)
+        return true;
+    int64_t lanes = dc_sketch_lanes(s, s->k->axis.at[axis].extent);
+    while (s->k->axis.at[axis].extent % lanes != 0)
+        lanes /= 2;
+    snprintf(name, sizeof name, "%s.%d", c->buf, dims - 1);
+    return lanes < MIN_COPY_LANES ||
+           (dc_move_do(s->k, &s->why, "split %s %lld", name, (long long)lanes) &&
+            dc_move_do(s->k, &s->why, "vectorize %s.i", name));
+}
+
+/* The loops outside become one, the launch. */
+static bool launch(const conv *c)
+{
+    dc_sketch *s = c->s;
+    while (s->k->root->kind == DC_STMT_LOOP && s->k->root->next == NULL) {
+        const dc_stmt *inner = s->k->root->body;
+        if (inner->kind != DC_STMT_LOOP || inner->next != NULL ||
+            s->k->axis.at[inner->axis].reduce || s->k->axis.at[inner->axis].kind != DC_AXIS_SERIAL)
+            break;
+        if (!dc_move_do(s->k, &s->why, "fuse %s %s", dc_axis_name_of(s->k, s->k->root->axis).s,
+                        dc_axis_name_of(s->k, inner->axis).s))
+            break;
+    }
+    return dc_sketch_grid(s);
+}
+
+/* ---- images ---- */
+
+/* Does the left operand stand under tests: is there padding? */
+static bool is_tested(const conv *c)
+{
+    return c->s->k->vx.at[c->left].pred.n > 0;
+}
+
+/* Rows of positions that a launch position computes: as many as the copy has room for. */
+static int64_t block_rows(const conv *c, int axis)
+{
+    bool affine = true;
+    const int64_t row = size_of(stride(c, c->p->out[axis], &affine)) * 4;
+    const int64_t most = dc_max_i64(PART_BYTES / dc_max_i64(row, 1), 1);
+    return largest_divisor(extent(c, c->p->out[axis]), most);
+}
+
+static bool schedule_images(conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last);
+    dc_axis_name y = {""};
+    if (!split_tile(c))
+        return false;
+    if (first >= 1) { /* blocks of the next axis outside */
+        y = out_name(c, first - 1);
+        if (!dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)block_rows(c, first - 1)) ||
+            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, y.s))
+            return false;
+    }
+    if (!hoist_terms(c, 0))
+        return false;
+    if (first >= 1 && is_tested(c) &&
+        (!dc_move_do(s->k, &s->why, "window_read %s %s.o", c->buf, y.s) || !finish_copy(c)))
+        return false;
+    return finish_tile(c) && launch(c);
+}
+
+/* ---- taps ---- */
+
+static bool schedule_taps(conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first), image = red_name(c, 0);
+    char name[32];
+    if (!split_tile(c))
+        return false;
+    /* tiles outermost; the other rows inside, but for what makes positions enough */
+    int64_t positions = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
+                        (extent(c, c->p->out[first]) / c->height);
+    int outside = 0;
+    while (outside < first && positions < MIN_POSITIONS)
+        positions *= extent(c, c->p->out[outside++]);
+    for (int i = first - 1; i >= outside; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s))
+            return false;
+    for (int i = first - 1; i >= outside; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", m.s, out_name(c, i).s))
+            return false;
+    for (int i = last; i >= outside; i--) {
+        snprintf(name, sizeof name, i == last || i == first ? "%s.i" : "%s", out_name(c, i).s);
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s", image.s, name))
+            return false;
+    }
+    if (!dc_move_do(s->k, &s->why, "subtotal %s", image.s) || !hoist_terms(c, 1))
+        return false;
+    if (is_tested(c) &&
+        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, image.s) || !finish_copy(c)))
+        return false;
+    return finish_tile(c) && launch(c);
+}
+
+bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is)
+{
+    conv c = {.s = s, .p = p};
+    *is = find_left(&c);
+    if (!*is)
+        return true;
+    choose_tile(&c);
+    return adds_positions(&c) ? schedule_taps(&c) : schedule_images(&c);
+}
