@@ -268,15 +268,13 @@ static dc_status max_direct(dc_job *j, const pooling *v, dc_ref x, dc_ref *out)
 {
     const dc_dtype t = (dc_dtype)v->x.dtype;
     dc_custom c;
-    dc_ref captured = 0;
+    const dc_ref padded = pad(v, x, lowest(t)), y = largest(v, padded);
     if (!dc_dtype_is_float(t)) {
-        *out = largest(v, pad(v, x, lowest(t)));
+        *out = y;
         return DC_OK;
     }
-    dc_custom_begin(v->f, &x, 1, &c);
-    const dc_ref y = largest(v, pad(v, c.stand_in[0], lowest(t)));
-    DC_TRY(dc_custom_value(j, &c, y, &captured));
-    const dc_ref k = first_tap(v, pad(v, x, lowest(t)), c.y_again);
+    dc_custom_given(v->f, &x, 1, y, &c);
+    const dc_ref k = first_tap(v, padded, c.y_again);
     const dc_ref dx = back_to_taps(v, k, c.dy);
     return dc_custom_end(j, &c, &dx, out);
 }

@@ -39,6 +39,9 @@ void dc_custom_begin(dc_func *f, const dc_ref *x, int n, dc_custom *out);
  */
 dc_status dc_custom_value(dc_job *j, dc_custom *c, dc_ref y, dc_ref *captured);
 
+/* Instead of these two: y is there, made of x. */
+void dc_custom_given(dc_func *f, const dc_ref *x, int n, dc_ref y, dc_custom *out);
+
 /* The backward body made dx, 0 where an input has no gradient. GRAD_CUSTOM if a type is wrong. */
 dc_status dc_custom_end(dc_job *j, dc_custom *c, const dc_ref *dx, dc_ref *out);
 

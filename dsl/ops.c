@@ -8,6 +8,7 @@
  * Gradients are taken of the steps as they stand here, so no step may overflow where the whole does
  * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
+#include "core/custom.h"
 #include "dsl/impl.h"
 
 #include <math.h>
@@ -208,12 +209,20 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
     return where(j, f, is_zero, of_zero, p, out);
 }
 
+/* Its gradient goes where the result is positive, so that nobody has to keep what it was made of. */
 static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     dc_val zero;
+    dc_custom c;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
-    return dc_ops_2(j, f, DC_OP_MAX, in[0], zero, out);
+    DC_TRY(dc_ops_2(j, f, DC_OP_MAX, in[0], zero, out));
+    if (!dc_dtype_is_float((dc_dtype)in[0].type.dtype))
+        return DC_OK;
+    dc_custom_given(f, &in[0].ref, 1, out->ref, &c);
+    const dc_ref none = dc_g_like(f, c.dy, 0);
+    const dc_ref dx = dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, none, c.y_again), c.dy, none);
+    return dc_custom_end(j, &c, &dx, &out->ref);
 }
 
 /* Is a negative, and exp(-|a|), which never overflows. The gradient of it at 0 is that from above. */

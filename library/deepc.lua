@@ -593,7 +593,7 @@ dc.tanh = Tensor.tanh
 function Tensor:sigmoid() end
 dc.sigmoid = Tensor.sigmoid
 
----The larger of x and 0.
+---The larger of x and 0. Its gradient at 0 is 0.
 ---
 ---    dc.tensor { -1, 1 }:relu()
 ---@return deepc.Tensor
