@@ -163,11 +163,13 @@ static dc_status build_softmax(dc_job *j, dc_func *f, const void *arg, const dc_
                                dc_val *out)
 {
     const axes *x = arg;
-    dc_val e, sum;
+    dc_val e, sum, one;
     DC_TRY(shifted(j, f, x, in[0], &e));
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
     DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
-    return dc_ops_2(j, f, DC_OP_DIV, e, sum, out);
+    DC_TRY(dc_ops_number(j, f, sum, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, one, sum, &sum)); /* one division for them all */
+    return dc_ops_2(j, f, DC_OP_MUL, e, sum, out);
 }
 
 static dc_status build_log_softmax(dc_job *j, dc_func *f, const void *arg, const dc_val *in,

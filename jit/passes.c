@@ -22,7 +22,8 @@ dc_status dc_flat_optimize(dc_job *j, dc_flat *f, uint32_t skip, bool check)
 
 /* An open scope and the instructions that are to stand in it, its own LOOP or IF first. */
 typedef struct scope {
-    dc_kop op; /* LOOP or IF; of the outermost: END */
+    dc_kop op;    /* LOOP or IF; of the outermost: END */
+    bool *stored; /* by buffer, of a LOOP: is it stored to inside? For licm */
     DC_VEC(dc_fv) list;
 } scope;
 
@@ -90,21 +91,44 @@ static void take_order(scopes *s)
 
 /* licm -------------------------------------------------------------------------------------- */
 
+/* Buffers that are stored to between the loop at place n of the order and its end. */
+static void find_stores(scopes *s, uint32_t n, bool *stored)
+{
+    uint32_t depth = 0;
+    do {
+        const dc_finst *i = dc_finst_at(s->f, s->f->order.at[n++]);
+        depth += i->op == DC_K_LOOP || i->op == DC_K_IF;
+        depth -= i->op == DC_K_END;
+        if (dc_kop_stores((dc_kop)i->op))
+            stored[i->buf] = true;
+    } while (depth > 0);
+}
+
+/* Nobody else writes there. */
+static bool reads_own(const dc_flat *f, const dc_finst *i)
+{
+    return dc_kop_loads((dc_kop)i->op) && (f->buf.at[i->buf].scope == DC_SCOPE_LOCAL ||
+                                           f->buf.at[i->buf].scope == DC_SCOPE_SCRATCH);
+}
+
 /*
  * The scope to compute v in: out through loops that it does not depend on. A pure value may leave
- * an `if` on the way to a loop outside it; a load may not, the condition may guard it.
+ * an `if` on the way to a loop outside it; a load may not, the condition may guard it. A load of the
+ * thread's own leaves loops that do not store to its buffer.
  */
 static uint32_t place_of(const scopes *s, dc_fv v)
 {
     const dc_finst *i = dc_finst_at(s->f, v);
-    const bool pure = dc_kop_pure((dc_kop)i->op);
+    const bool pure = dc_kop_pure((dc_kop)i->op), own = reads_own(s->f, i);
     uint32_t needs = 0, best = s->depth;
-    if (!pure && !dc_flat_reads_input(s->f, i))
+    if (!pure && !own && !dc_flat_reads_input(s->f, i))
         return best;
     for (int n = 0; n < 3; n++)
         if (i->in[n] != 0 && s->home[i->in[n]] > needs)
             needs = s->home[i->in[n]];
     for (uint32_t d = s->depth; d > needs; d--) {
+        if (own && s->at[d].op == DC_K_LOOP && s->at[d].stored[i->buf])
+            break;
         if (s->at[d].op == DC_K_LOOP)
             best = d - 1;
         else if (!pure)
@@ -118,8 +142,13 @@ void dc_pass_licm(dc_flat *f)
     scopes s = scopes_of(f);
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_fv v = f->order.at[n];
-        if (put_structure(&s, v))
+        if (put_structure(&s, v)) {
+            if (dc_finst_at(f, v)->op == DC_K_LOOP) {
+                s.at[s.depth].stored = DC_NEW_ARRAY(&f->arena, bool, f->buf.n);
+                find_stores(&s, n, s.at[s.depth].stored);
+            }
             continue;
+        }
         s.home[v] = place_of(&s, v);
         put(&s, s.home[v], v);
     }
