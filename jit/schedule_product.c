@@ -20,11 +20,14 @@
 #include <string.h>
 
 enum {
-    MAX_VECTORS = 4, /* columns of a register tile */
-    MAX_K = 1024,    /* of one panel: with 32 columns an eighth of a second cache of 1 MB */
-    FAR_ROWS = 2048, /* bytes between rows of b from which on panels in place are slow */
-    PACK_ROWS = 16,  /* as many rows of a pay for packing b */
-    CHEAP = 6,       /* operations of an epilogue that is repeated for each vector of a tile */
+    MAX_VECTORS = 8,      /* columns of a register tile */
+    MAX_K = 1024,         /* of one panel: with 32 columns an eighth of a second cache of 1 MB */
+    FAR_ROWS = 2048,      /* bytes between rows of b from which on panels in place are slow */
+    FEW_ROWS = 32,        /* fewer rows of a do not pay for packing b */
+    STREAM_ROWS = 8,      /* of b at a time for each row of a, */
+    STREAM_K = 128,       /* this many at most, */
+    STREAM_COLUMNS = 512, /* and columns of them */
+    CHEAP = 6,            /* operations of an epilogue that is repeated for each vector of a tile */
     LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
     MIDDLE_WORK = 2 << 20, /* that two may share */
     MANY_POSITIONS = 8
@@ -34,7 +37,7 @@ typedef struct factor {
     bool plain; /* a load of a parameter, cast or not, that nothing else in the kernel reads */
     uint32_t buf;
     dc_strides m, n, k;
-    int64_t bytes;
+    int64_t bytes, count; /* of the parameter */
 } factor;
 
 typedef struct product {
@@ -46,7 +49,7 @@ typedef struct product {
     factor a, b;
     int64_t lanes, rows, vectors;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a position */
-    bool pack_a, pack_b, apart;        /* apart: the epilogue has loops of its own */
+    bool pack_b, streams, apart;       /* apart: the epilogue has loops of its own */
 } product;
 
 #define TRY(...)                                           \
@@ -80,7 +83,8 @@ static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
         return f;
     f.plain = loads_of(k, x->buf) == 1;
     f.buf = x->buf;
-    f.bytes = k->buf.at[x->buf].count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[x->buf].dtype);
+    f.count = k->buf.at[x->buf].count;
+    f.bytes = f.count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[x->buf].dtype);
     return f;
 }
 
@@ -190,8 +194,8 @@ static void tile_of(product *q)
     for (int64_t v = 1; v <= most; v++)
         for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++) {
             const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
-            const int64_t step = dc_max_i64(dc_max_i64(r * v, r + v), 10);
-            const int64_t cost = tiles * (8 * (step + 2) + (q->M % r != 0 ? 2 * r : 0) +
+            const int64_t step = dc_max_i64(dc_max_i64(r * v, r + 2 * v), 10);
+            const int64_t cost = tiles * (8 * (step + 1) + (q->M % r != 0 ? 2 * r : 0) +
                                           (q->N % (v * q->lanes) != 0 ? 4 : 0));
             if (cost < least) {
                 least = cost;
@@ -201,20 +205,40 @@ static void tile_of(product *q)
         }
 }
 
-static int64_t up(int64_t n, int64_t step)
-{
-    return (n + step - 1) / step * step;
-}
-
-/* n in equal parts of a multiple of step, `parts` of them or fewer. */
+/* n in at most so many parts, each a multiple of step but for the last. */
 static int64_t part_of(int64_t n, int64_t parts, int64_t step)
 {
-    return dc_min_i64(up((n + parts - 1) / parts, step), up(n, step));
+    const int64_t each = (n + parts - 1) / parts;
+    return (each + step - 1) / step * step;
+}
+
+/* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
+static int64_t piece_of(int64_t k, int64_t length)
+{
+    const int64_t least = (k + length - 1) / length;
+    for (int64_t n = least; n <= 2 * least; n++)
+        if (k % n == 0)
+            return k / n;
+    return k <= 2 * length ? k : (k + least - 1) / least;
 }
 
 /*
- * Positions: a power of two of them where there is work, along n first (what is packed is then packed
- * once), as long as two panels are left. Sums that wait between pieces of k fill half of the second
+ * b is packed where its vectors lie across memory, or where it leaves the second cache too little
+ * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
+ * some of its rows at a time, all along, to sums that wait in the first cache.
+ */
+static void packing_of(product *q)
+{
+    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
+    const bool large = q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= FAR_ROWS;
+    const bool across = q->b.n.far;
+    q->streams = q->nred == 1 && !across && large && q->M < FEW_ROWS;
+    q->pack_b = q->b.plain && q->nred == 1 && !q->streams && (across || large) && q->M >= 2;
+}
+
+/*
+ * Positions: a power of two of them where there is work, along n first, as long as two panels are
+ * left: what is packed is packed by each. Sums that wait between pieces of k fill half of the second
  * cache at most.
  */
 static void blocks_of(product *q)
@@ -225,35 +249,29 @@ static void blocks_of(product *q)
         outer *= dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->out[i].s));
     const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
     const int64_t want = work >= LARGE_WORK ? MANY_POSITIONS : work >= MIDDLE_WORK ? 2 : 1;
-    const int64_t pieces = (q->K + MAX_K - 1) / MAX_K;
-    q->block_k = q->nred > 1 || pieces == 1 ? q->K : (q->K + pieces - 1) / pieces;
+    int64_t room = INT64_MAX, most_n = INT64_MAX;
+    q->block_k = q->K;
+    if (q->streams) {
+        q->block_k = piece_of(q->K, dc_min_i64(STREAM_ROWS * q->M, STREAM_K));
+        most_n = dc_max_i64(STREAM_COLUMNS, columns);
+    } else if (q->nred == 1) {
+        q->block_k = piece_of(q->K, MAX_K);
+    }
+    if (q->block_k < q->K && !q->streams) {
+        room = (int64_t)q->s->t->l2 / 2 / 4;
+        most_n = 4 * columns;
+    }
     while (outer * along_n < want && q->N / (2 * along_n) >= 2 * columns)
+        along_n *= 2;
+    while (part_of(q->N, along_n, columns) > most_n)
         along_n *= 2;
     while (outer * along_n * along_m < want && q->M / (2 * along_m) >= q->rows)
         along_m *= 2;
-    if (q->block_k < q->K) {
-        const int64_t most = (int64_t)q->s->t->l2 / 2 / 4;
-        while (part_of(q->N, along_n, columns) > 4 * columns)
-            along_n *= 2;
-        while (part_of(q->N, along_n, columns) * part_of(q->M, along_m, q->rows) > most &&
-               part_of(q->M, along_m, q->rows) > q->rows)
-            along_m *= 2;
-    }
     q->block_n = part_of(q->N, along_n, columns);
+    while (q->block_n * part_of(q->M, along_m, q->rows) > room &&
+           part_of(q->M, along_m, q->rows) > q->rows)
+        along_m *= 2;
     q->block_m = part_of(q->M, along_m, q->rows);
-}
-
-/*
- * b is packed where its vectors lie across memory, or where it leaves the second cache too little
- * room and enough rows share a panel. a is packed where its elements for one tile lie apart in
- * memory and would be read again for many panels.
- */
-static void packing_of(product *q)
-{
-    const bool across = q->b.n.far;
-    const bool large = q->b.bytes > (int64_t)q->s->t->l2 * 5 / 8 && q->b.bytes / q->K >= FAR_ROWS;
-    q->pack_b = q->b.plain && q->nred == 1 && q->M >= 2 && (across || (large && q->M >= PACK_ROWS));
-    q->pack_a = false;
 }
 
 /* Doing it ------------------------------------------------------------------------------------- */
@@ -357,7 +375,13 @@ static bool pack_b(product *q)
     snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->b.buf].name);
     TRY("pack %s %s.i.o %s %s.i.i", name, q->n.s, q->red[0].s, q->n.s);
     snprintf(axis, sizeof axis, "%s.%s.i.i", name, q->n.s);
-    return make_lanes(q, axis, true);
+    if (!make_lanes(q, axis, true))
+        return false;
+    if (q->b.n.one)
+        return true;
+    TRY("split %s.%s %lld", name, q->red[0].s, (long long)q->lanes);
+    TRY("unroll %s.%s.i", name, q->red[0].s);
+    return true;
 }
 
 static bool make_registers(product *q)
@@ -407,8 +431,8 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
         DC_BUG("%s is no product", s->k->name);
     read_axes(&q, p);
     tile_of(&q);
-    blocks_of(&q);
     packing_of(&q);
+    blocks_of(&q);
     q.apart = epilogue_cost(s->k) > CHEAP;
     return apply(&q);
 }
