@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MIN_ROWS = 8 };
+enum { MIN_ROWS = 8, MIN_COLUMNS = 256, LARGE_LEFT = 1 << 19 };
 
 typedef struct sides {
     int nb, nc;
@@ -32,14 +32,18 @@ static bool is_free(const sides *s, int side, int axis)
     return true;
 }
 
-static int64_t free_rows(const dc_func *f, const dc_node *n, const sides *s)
+/* Product of the free dims of a side; *axes how many there are. */
+static int64_t free_count(const dc_func *f, const dc_node *n, const sides *s, int side, int *axes)
 {
-    const dc_node *a = dc_node_at(f, n->in[0]);
-    int64_t rows = 1;
+    const dc_node *a = dc_node_at(f, n->in[side]);
+    int64_t count = 1;
+    *axes = 0;
     for (int i = 0; i < a->rank; i++)
-        if (is_free(s, 0, i))
-            rows *= a->dim[i];
-    return rows;
+        if (is_free(s, side, i)) {
+            count *= a->dim[i];
+            ++*axes;
+        }
+    return count;
 }
 
 static int last_free(const sides *s, int rank)
@@ -50,11 +54,11 @@ static int last_free(const sides *s, int rank)
     return axis;
 }
 
-/* Moves axis `last` of the right-hand side behind all others. */
-static dc_ref transposed_dot(dc_func *to, const sides *s, dc_ref lhs, dc_ref rhs, int last)
+/* Moves an axis of one side behind all others. */
+static dc_ref turned_dot(dc_func *to, const sides *s, const dc_ref *in, int side, int last)
 {
-    const int rank = dc_node_at(to, rhs)->rank;
-    int64_t perm[DC_MAX_RANK], where[DC_MAX_RANK], rb[DC_MAX_RANK], rc[DC_MAX_RANK];
+    const int rank = dc_node_at(to, in[side])->rank;
+    int64_t perm[DC_MAX_RANK], where[DC_MAX_RANK], batch[DC_MAX_RANK], contracted[DC_MAX_RANK];
     int k = 0;
     for (int i = 0; i < rank; i++)
         if (i != last) {
@@ -64,11 +68,32 @@ static dc_ref transposed_dot(dc_func *to, const sides *s, dc_ref lhs, dc_ref rhs
     where[last] = k;
     perm[k] = last;
     for (int i = 0; i < s->nb; i++)
-        rb[i] = where[s->batch[1][i]];
+        batch[i] = where[s->batch[side][i]];
     for (int i = 0; i < s->nc; i++)
-        rc[i] = where[s->contracted[1][i]];
-    const dc_ref moved = dc_g_permute(to, rhs, perm);
-    return dc_g_dot(to, lhs, moved, s->nb, s->batch[0], rb, s->nc, s->contracted[0], rc);
+        contracted[i] = where[s->contracted[side][i]];
+    const dc_ref moved = dc_g_permute(to, in[side], perm);
+    return side == 0 ? dc_g_dot(to, moved, in[1], s->nb, batch, s->batch[1], s->nc, contracted,
+                                s->contracted[1])
+                     : dc_g_dot(to, in[0], moved, s->nb, s->batch[0], batch, s->nc,
+                                s->contracted[0], contracted);
+}
+
+/* The product with a side turned round where that pays; 0 where it stays. */
+static dc_ref laid_out(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in)
+{
+    const dc_node *n = dc_node_at(f, r);
+    const sides s = sides_of(n);
+    const dc_node *a = dc_node_at(f, n->in[0]), *b = dc_node_at(f, n->in[1]);
+    int left, right;
+    const int64_t rows = free_count(f, n, &s, 0, &left), columns = free_count(f, n, &s, 1, &right);
+    const int last = last_free(&s, b->rank);
+    const bool packs = s.nc == 1 && left > 0 && right == 1;
+    if (last >= 0 && last != b->rank - 1 && rows >= MIN_ROWS && !packs)
+        return turned_dot(to, &s, in, 1, last);
+    if (s.nc == 1 && columns >= MIN_COLUMNS && a->rank > 0 && is_free(&s, 0, a->rank - 1) &&
+        dc_node_count(a) >= LARGE_LEFT)
+        return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
+    return 0;
 }
 
 /* Sums of 16-bit floats in memory of f32, which is where a scatter adds. */
@@ -105,12 +130,8 @@ dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
         }
         if (n->nin == 1 && (map[r] = dc_partial_reduce(to, f, r, in[0])) != 0)
             continue;
-        const sides s = n->op == DC_OP_DOT ? sides_of(n) : (sides){0};
-        const int rank = n->op == DC_OP_DOT ? dc_node_at(f, n->in[1])->rank : 0;
-        const int last = n->op == DC_OP_DOT ? last_free(&s, rank) : -1;
-        if (last >= 0 && last != rank - 1 && free_rows(f, n, &s) >= MIN_ROWS)
-            map[r] = transposed_dot(to, &s, in[0], in[1], last);
-        else
+        map[r] = n->op == DC_OP_DOT ? laid_out(to, f, r, in) : 0;
+        if (map[r] == 0)
             map[r] = dc_g_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
         dc_func_copy_origin(to, map[r], f, r);
     }

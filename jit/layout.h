@@ -1,9 +1,12 @@
 /*
- * Layout of products: the right-hand side of a dot is read as vectors along its last free axis, so
- * that axis must be the last of its memory. Where it is not, a permute is put in front; fusion gives
- * right-hand sides memory, so this becomes one transposing kernel, worth its pass over the operand
- * as soon as the left-hand side has a few rows (MIN_ROWS). A scatter that adds 16-bit floats is done in
- * f32, a large sum to few numbers in two steps (jit/partial.h). A new function of the same module.
+ * Layout of products. The right-hand side of a dot is read as vectors along its last free axis. Where
+ * that axis is not the last of its memory, the schedule transposes while it packs (products of one free
+ * axis a side, one contracted); for others a permute is put in front, worth its pass over the operand
+ * as soon as the left-hand side has a few rows (MIN_ROWS). The left-hand side is read element by
+ * element along the contracted axis: where that is not the last of a large one, a permute is put in
+ * front of it. Fusion gives operands of products memory, so a permute becomes a transposing kernel.
+ * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
+ * (jit/partial.h). A new function of the same module.
  */
 #ifndef DC_JIT_LAYOUT_H
 #define DC_JIT_LAYOUT_H
