@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ static size_t folder_of(const char *path)
 static dc_status find_target(dc_outfile *f, mode_t *mode)
 {
     struct stat st;
-    char *real = NULL;
+    char *real = dc_arena_alloc(&f->job->scratch, PATH_MAX);
     if (stat(f->path, &st) == 0) {
         if (!S_ISREG(st.st_mode))
             return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s",
@@ -70,18 +71,12 @@ static dc_status find_target(dc_outfile *f, mode_t *mode)
         if (access(f->path, W_OK) != 0)
             return fail_errno(f, "cannot be replaced");
         *mode = st.st_mode & 0777;
-        real = realpath(f->path, NULL);
-    } else if (errno != ENOENT) {
+        f->target = realpath(f->path, real);
+        return f->target != NULL ? DC_OK : fail_errno(f, "cannot be replaced");
+    }
+    if (errno != ENOENT)
         return fail_errno(f, "cannot be written");
-    }
-    if (real == NULL) {
-        f->target = dc_arena_strdup(&f->job->scratch, f->path);
-        return DC_OK;
-    }
-    dc_job_defer(f->job, free, real);
-    f->target = dc_arena_strdup(&f->job->scratch, real);
-    dc_job_keep(f->job, real);
-    free(real);
+    f->target = dc_arena_strdup(&f->job->scratch, f->path);
     return DC_OK;
 }
 

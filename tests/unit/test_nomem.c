@@ -6,6 +6,7 @@
 #include "core/signature.h"
 #include "core/simplify.h"
 #include "formats/idx.h"
+#include "formats/safetensors.h"
 #include "vm/deepc.h"
 
 #include <unistd.h>
@@ -437,6 +438,64 @@ static void after_idx(bool done)
     file_data = NULL;
 }
 
+static dc_st_file *st_file;
+static const float st_data[] = {1, 2, 3, 4, 5, 6};
+
+static dc_status fetch_data(dc_job *j, void *ctx, uint32_t item, size_t from, size_t n,
+                            const void **bytes)
+{
+    (void)j;
+    (void)ctx;
+    (void)item;
+    (void)n;
+    *bytes = (const char *)st_data + from;
+    return DC_OK;
+}
+
+static dc_status do_st_write(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    const dc_st_item item[] = {{"b", dc_type_make(DC_F32, 2, (int64_t[]){2, 3})},
+                               {"a", dc_type_make(DC_F32, 1, (int64_t[]){3})}};
+    const dc_st_text words[] = {{"z", "1"}, {"k", "2"}};
+    return dc_safetensors_write(j, path, item, 2, words, 2, fetch_data, NULL);
+}
+
+static dc_status do_st_read(dc_job *j, void *ctx)
+{
+    (void)ctx;
+    float room[6];
+    DC_TRY(dc_safetensors_open(j, path, &st_file));
+    DC_TRY(dc_safetensors_read(st_file, j, dc_safetensors_find(st_file, "b"), 0, sizeof room, room));
+    same(room, sizeof room);
+    return DC_OK;
+}
+
+static void after_st_read(bool done)
+{
+    CHECK((st_file != NULL) == done);
+    dc_safetensors_close(st_file);
+    st_file = NULL;
+}
+
+/* What was there stays until all of the new one is. */
+static void after_st_write(bool done)
+{
+    char start[3] = "";
+    FILE *f = fopen(path, "rb");
+    if (CHECK(f != NULL)) {
+        const size_t n = fread(start, 1, 2, f);
+        fclose(f);
+        CHECK(n == 2 && (memcmp(start, "ol", 2) != 0 || !done));
+    }
+}
+
+static void write_old(void)
+{
+    FILE *f = fopen(path, "wb");
+    must(f != NULL && fputs("old", f) >= 0 && fclose(f) == 0, path);
+}
+
 static const char *open_device;
 static dc_rt *opened;
 
@@ -476,6 +535,9 @@ static void try_files(void)
         write_file(zipped);
         try(&(trial){.name = zipped ? "idx, gzip" : "idx", .body = do_idx, .after = after_idx});
     }
+    write_old();
+    try(&(trial){.name = "safetensors, writing", .body = do_st_write, .after = after_st_write});
+    try(&(trial){.name = "safetensors, reading", .body = do_st_read, .after = after_st_read});
     unlink(path);
     close_world();
 }
