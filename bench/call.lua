@@ -1,13 +1,21 @@
--- What a call of a compiled function costs beside its kernels: seconds of the processor per call, the
--- median of some rounds of many calls, on one thread.
+-- What a call of a compiled function costs beside its kernels, on one thread: seconds of the processor
+-- per call, the median of some rounds of many calls; and what a steady step allocates.
 --
---   captures   the same function with 0, 5 and 20 captured locals that do not change
+--   captures   a function with 0, 5 and 20 captured locals that do not change
 --   fields     with a captured table of 100 numbers, looked at in every 16th call
---   kernels    1, 2, 4 and 8 kernels of one element each; the line through them gives the cost of a
---              call without any (intercept) and of a kernel
+--   kernels    kernels of one element each, each waiting for the one before; the line through the times
+--              gives the cost of a call without any (intercept) and of a kernel
+--   allocates  per step, of the same call again and again and of a training loop over batches:
+--              calls of malloc and its like outside of Lua's allocator, mappings, device memory, and what Lua
+--              itself asks for. Needs bench/count.c, which scripts/bench loads
 local dc = require "deepc"
+local data = require "deepc.data"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+local has_count, count = pcall(require, "count")
 
 local CALLS, ROUNDS = 20000, 9
+local us = 1e6
 
 local function per_call(f, ...)
   for _ = 1, 100 do
@@ -37,12 +45,11 @@ local function capturing(n)
   return assert(load(text))(dc)
 end
 
-local x = dc.ones "f32[1]"
-local us = 1e6
-print(("deepc %s on %s, %d calls, median of %d"):format(dc._VERSION, dc.stats().device, CALLS, ROUNDS))
+print(("deepc %s on %s, %d calls, median of %d rounds"):format(dc._VERSION, dc.stats().device, CALLS, ROUNDS))
+local element = dc.ones "f32[1]"
 local base
 for _, n in ipairs { 0, 5, 20 } do
-  local t = per_call(capturing(n), x) * us
+  local t = per_call(capturing(n), element) * us
   base = base or t
   print(("captures %3d    %7.3f us per call, %6.3f more than without"):format(n, t, t - base))
 end
@@ -52,25 +59,25 @@ for i = 1, 100 do
   cfg["k" .. i] = i
 end
 local with_fields = dc.fn("f(v: f32[1]) -> f32[1]", function(v) return v * cfg.k1 end)
-local t = per_call(with_fields, x) * us
+local t = per_call(with_fields, element) * us
 print(("fields   100    %7.3f us per call, %6.3f more than without"):format(t, t - base))
 
--- Sums of sums: each one kernel, each waiting for the one before.
+-- Products of single numbers: each is a kernel of its own.
 local function chain(n)
-  return dc.fn("f(v: f32[2]) -> f32[2]", function(v)
+  return dc.fn("f(v: f32[1, 1], w: f32[1, 1]) -> f32[1, 1]", function(v, w)
     for _ = 1, n do
-      v = v + v:sum()
+      v = v:matmul(w)
     end
     return v
   end)
 end
 
-local points, y = {}, dc.ones "f32[2]"
-for _, n in ipairs { 1, 2, 4, 8 } do
+local points, one = {}, dc.ones "f32[1, 1]"
+for _, n in ipairs { 1, 2, 4, 8, 16 } do
   local f = chain(n)
-  f(y)
+  f(one, one)
   local launches = f:info()[1].launches
-  points[#points + 1] = { launches, per_call(f, y) * us }
+  points[#points + 1] = { launches, per_call(f, one, one) * us }
   print(("kernels  %3d    %7.3f us per call"):format(launches, points[#points][2]))
 end
 local n, sx, sy, sxx, sxy = #points, 0, 0, 0, 0
@@ -80,15 +87,62 @@ end
 local slope = (n * sxy - sx * sy) / (n * sxx - sx ^ 2)
 print(("a call without kernels %.3f us, a kernel %.3f us"):format((sy - slope * sx) / n, slope))
 
--- What a steady call allocates.
-local f = capturing(20)
-f(x):close()
-f(x):close()
-collectgarbage()
-collectgarbage "stop"
-local before, lua = dc.stats().allocs, collectgarbage "count"
-for _ = 1, 1000 do
-  f(x):close()
+-- ---- allocations ----
+
+-- run(mark) calls mark() where counting begins, after what warms up, and returns the number of steps from
+-- there; the collector runs as always.
+local function show(what, run)
+  local before, heap, maps, inside = nil, 0, 0, 0
+  local steps = run(function()
+    before = dc.stats()
+    if has_count then
+      heap, maps, inside = count()
+    end
+  end)
+  local heap_after, maps_after, inside_after = heap, maps, inside
+  if has_count then
+    heap_after, maps_after, inside_after = count()
+  end
+  local after = dc.stats()
+  print(("allocates per %-26s %sdevice memory %g; results moved out of the way %g"):format(what,
+    has_count and ("malloc %g, mmap %g, in Lua %.2f, "):format((heap_after - heap) / steps,
+      (maps_after - maps) / steps, (inside_after - inside) / steps) or "malloc not counted, ",
+    (after.allocs - before.allocs) / steps, (after.moved_out - before.moved_out) / steps))
 end
-print(("allocations of device memory per call %g, bytes of Lua %g"):format(
-  (dc.stats().allocs - before) / 1000, (collectgarbage "count" - lua) * 1024 / 1000))
+
+local f = capturing(20)
+local STEPS, WARM = 10000, 2000
+show("call, its result closed", function(mark)
+  for k = 1, WARM + STEPS do
+    f(element):close()
+    if k == WARM then mark() end
+  end
+  return STEPS
+end)
+show("call", function(mark)
+  local y
+  for k = 1, WARM + STEPS do
+    y = f(element)
+    if k == WARM then mark() end
+  end
+  return STEPS, y
+end)
+
+local net = nn.Sequential {
+  nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10),
+}
+local opt = optim.Adam(net:parameters())
+local step = dc.fn("step(x: u8[64, 28, 28], y: i32[64], lr: f32[]) -> f32[]", function(x, y, lr)
+  local loss = nn.cross_entropy(net(x:cast "f32" / 255), y)
+  opt:step(loss, { lr = lr })
+  return loss
+end)
+local set = data.set(dc.zeros "u8[64000, 28, 28]", dc.zeros "i32[64000]")
+show("step of a loop over batches", function(mark)
+  local total, k = 0, 0
+  for images, labels in set:batches { size = 64, shuffle = true, seed = 1, last = "drop" } do
+    total, k = total + step(images, labels, 1e-3):item(), k + 1
+    if k == 500 then mark() end
+  end
+  return k - 500
+end)

@@ -2,7 +2,8 @@
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
-local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")
+package.path = (arg[0]:match "^(.*)/" or ".") .. "/?.lua;" .. package.path
+local frame = require "frame"
 
 local make = {
   conv = function(l) return nn.Conv2d(l.inputs, l.outputs, l.window, { padding = l.padding }) end,
@@ -12,7 +13,7 @@ local make = {
   flatten = function() return nn.Flatten() end,
 }
 
-frame.serve(function(case, inputs)
+return frame.serve(function(case, inputs)
   local layers = {}
   for i, l in ipairs(case.layers) do
     local layer = make[l.kind](l)

@@ -1,6 +1,7 @@
 -- deepc's side of a benchmark (bench/frame.py): answers commands, one line each.
 --
---   local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")
+--   package.path = (arg[0]:match "^(.*)/" or ".") .. "/?.lua;" .. package.path
+--   local frame = require "frame"
 --   frame.serve(function(case, inputs)  -- the fields of the case; tensors by name
 --     local f = dc.fn(...)
 --     return function(n)                -- n iterations; the results of the last one by name
@@ -12,7 +13,9 @@
 local dc = require "deepc"
 local data = require "deepc.data"
 
-local frame = {}
+local frame = {
+  collecting = false, -- serve() gives its function back: for a benchmark made of others
+}
 
 local SAMPLE = 20000
 
@@ -71,6 +74,9 @@ local function write_results(file, results)
 end
 
 function frame.serve(prepare)
+  if frame.collecting then
+    return prepare
+  end
   local case, inputs, run
   local commands = {
     load = function(folder, text)
@@ -78,6 +84,10 @@ function frame.serve(prepare)
     end,
     prepare = function()
       run = prepare(case, inputs)
+    end,
+    first = function(file) -- the same and the first iteration
+      run = prepare(case, inputs)
+      write_results(file, run(1))
     end,
     run = function(n, file)
       local results = run(math.tointeger(n))

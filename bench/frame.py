@@ -142,13 +142,14 @@ def serve(cases, prepare):
                 case, inputs, run = cases[int(word[2])], load_inputs(word[1]), None
             elif word[0] == "prepare":
                 run = prepare(case, inputs)
+            elif word[0] == "import":
+                __import__(word[1])
+            elif word[0] == "first":
+                write_results(word[1], prepare(case, inputs)(1))
             elif word[0] == "run":
                 results = run(int(word[1]))
                 if len(word) > 2:
-                    with open(word[2], "wb") as f:
-                        for name in sorted(results or {}):
-                            flat = sample(to_numpy(results[name]).reshape(-1))
-                            f.write(struct.pack("<I", len(flat)) + flat.astype("<f4").tobytes())
+                    write_results(word[2], results)
             elif word[0] == "versions":
                 answers.write(versions() + "\n")
                 continue
@@ -157,6 +158,13 @@ def serve(cases, prepare):
             import traceback
             traceback.print_exc()
             answers.write(f"failed {type(e).__name__}: {e}".replace("\n", " ")[:300] + "\n")
+
+
+def write_results(file, results):
+    with open(file, "wb") as f:
+        for name in sorted(results or {}):
+            flat = sample(to_numpy(results[name]).reshape(-1))
+            f.write(struct.pack("<I", len(flat)) + flat.astype("<f4").tobytes())
 
 
 def versions():
@@ -247,6 +255,12 @@ class Side:
 
     def end(self):
         self.child.kill()
+        self.child.wait()
+
+    def close(self):
+        """Lets it end by itself: it may have something to write."""
+        self.go()
+        self.child.stdin.close()
         self.child.wait()
 
 
@@ -444,12 +458,12 @@ def start_sides(name, peers, threads, cpus, report):
     return sides
 
 
-def read_options(name, threads):
+def read_options(name, threads, rounds=7):
     parser = argparse.ArgumentParser(prog=f"scripts/bench {name}")
     parser.add_argument("--case", default="", help="pattern of the lines to measure")
     parser.add_argument("--peer", default="", help="pattern of the peers to measure")
     parser.add_argument("--threads", default=threads, help="numbers of threads, such as 1,2")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--ms", type=float, default=60, help="milliseconds of a turn")
     parser.add_argument("--seed", type=int, help="of the inputs; a fresh one without")
     parser.add_argument("--side", help=argparse.SUPPRESS)
@@ -459,6 +473,93 @@ def read_options(name, threads):
 def heading(name, options, seed):
     print(f"bench {name}: {core_name()}, {os.cpu_count()} cores, Linux {platform.release()}; inputs from seed "
           f"{seed}; medians of {options.rounds} rounds of about {options.ms:g} ms a side")
+
+
+# ---- processes that begin anew ---------------------------------------------------------------------
+
+def caches(folder):
+    """Where each side keeps what it has compiled: all in one folder."""
+    return {"DEEPC_CACHE": f"{folder}/deepc", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+            "JAX_COMPILATION_CACHE_DIR": f"{folder}/jax", "XDG_CACHE_HOME": folder,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1", "CACHEDB": f"{folder}/tinygrad.db"}
+
+
+def first_result(name, case, peer, threads, cpus, folder, cache):
+    """Seconds to the first result in a new process, and that; the last line of versions."""
+    side = start_deepc(name, threads, cpus, caches(cache)) if peer == "deepc" else \
+        start_peer(name, peer, threads, cpus, caches(cache))
+    try:
+        if peer != "deepc":
+            side.ask(f"import {peer.split('.')[0]}")
+        side.ask(f"load {folder} {lua(case.fields) if peer == 'deepc' else case.index}")
+        side.ask(f"first {folder}/results")
+        seconds = side.seconds
+        found = read_results(f"{folder}/results")
+        told = side.ask("versions")
+        side.close()
+        return seconds, found, told
+    except Missing:
+        side.end()
+        raise
+
+
+def fresh_times(name, case, threads, cpus, peers, folder, options, tolerance, report):
+    """{(peer, "cold" or "warm"): seconds of each round}; a peer that is missing is not among them."""
+    times, mine = {}, None
+    for r in range(options.rounds):
+        for peer in peers if r % 2 == 0 else reversed(peers):
+            if r > 0 and (peer, "cold") not in times:
+                continue
+            with tempfile.TemporaryDirectory(prefix="deepc-bench-cache-") as cache:
+                for state in ("cold", "warm"):
+                    try:
+                        seconds, found, told = first_result(name, case, peer, threads, cpus, folder, cache)
+                    except Missing as e:
+                        report.lack(f"{e} ({case.label})")
+                        break
+                    mine = mine or found
+                    wrong = differ(mine, found, tolerance)
+                    if wrong:
+                        raise SystemExit(f"{case.label}: {peers[0]} and {peer} disagree: {wrong}")
+                    if r == 0 and state == "cold":
+                        print(f"  {peer}: {told}", flush=True)
+                    times.setdefault((peer, state), []).append(seconds)
+    return times
+
+
+def main_fresh(name, cases, inputs, peers, tolerance=1e-4, threads="2"):
+    """As main; measured is the time to the first result in a new process, with caches on disk that are
+    empty (cold) or of the process before (warm)."""
+    import numpy as np
+    options = read_options(name, threads, rounds=3)
+    for i, case in enumerate(cases):
+        case.index = i
+    if options.side:
+        serve(cases, peers[options.side])
+        return
+    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
+    report = Report(name)
+    heading(name, options, seed)
+    chosen = ["deepc"] + [p for p in peers if re.search(options.peer, p)]
+    allowed = sorted(os.sched_getaffinity(0))
+    t = int(options.threads)
+    print(f"  {t} thread{'s' * (t > 1)}; a new process for each measurement")
+    for case in cases:
+        if not re.search(options.case, case.label):
+            continue
+        with tempfile.TemporaryDirectory(prefix="deepc-bench-") as folder:
+            save_inputs(folder, inputs(case, np.random.default_rng(seed + case.index)))
+            cpus = set(allowed[-t:])
+            with tempfile.TemporaryDirectory(prefix="deepc-bench-cache-") as cache:  # files into memory
+                first_result(name, case, "deepc", t, cpus, folder, cache)
+            mine = [p for p in chosen if p == "deepc" or re.search(case.peers, p)]
+            times = fresh_times(name, case, t, cpus, mine, folder, options, tolerance, report)
+            for state in ("cold", "warm"):
+                now = {p: statistics.median(v) for (p, s), v in times.items() if s == state}
+                ratios = {p: now[p] / now["deepc"] for p in now if p != "deepc"}
+                report.line(f"{case.label}, {state}", Case(""), now, ratios, {p: [0] for p in ratios})
+    report.end()
 
 
 def main(name, cases, inputs, peers, tolerance=1e-4, threads="1", yardsticks=()):

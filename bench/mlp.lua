@@ -2,9 +2,10 @@
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
-local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")
+package.path = (arg[0]:match "^(.*)/" or ".") .. "/?.lua;" .. package.path
+local frame = require "frame"
 
-frame.serve(function(case, inputs)
+return frame.serve(function(case, inputs)
   local sizes = case.sizes
   local layers = { nn.Flatten() }
   for i = 1, #sizes - 1 do

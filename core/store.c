@@ -20,6 +20,8 @@ enum { GUARD = 64, GUARD_BYTE = 0xa5, DEAD_BYTES = 4096, SMALLEST = 64, NCLASS =
 typedef struct dc_pool {
     dc_store *live;
     dc_store *dead[NCLASS];
+    dc_tensor *spare; /* for the next handles, so that a steady call allocates none */
+    uint32_t nspare;
     size_t guard; /* bytes before and after: 0 or GUARD */
 } dc_pool;
 
@@ -146,6 +148,11 @@ static void return_memory(dc_store *s)
 
 void dc_pool_drain(dc_rt *rt)
 {
+    for (dc_tensor *t; (t = rt->pool->spare) != NULL;) {
+        rt->pool->spare = t->next;
+        dc_xfree(t);
+    }
+    rt->pool->nspare = 0;
     for (int c = 0; c < NCLASS; c++)
         while (rt->pool->dead[c] != NULL) {
             dc_store *s = rt->pool->dead[c];
@@ -354,10 +361,35 @@ static void show(dc_tensor *t, dc_store *s, const dc_type *type)
     s->shown = t;
 }
 
+/* NULL where there is no memory. */
+static dc_tensor *take_handle(dc_rt *rt)
+{
+    dc_pool *p = rt->pool;
+    dc_tensor *t = p->spare;
+    if (t == NULL)
+        return dc_try_alloc(sizeof *t);
+    p->spare = t->next;
+    p->nspare--;
+    return t;
+}
+
+static void leave_handle(dc_rt *rt, dc_tensor *t)
+{
+    enum { MOST = 4096 };
+    dc_pool *p = rt->pool;
+    if (p->nspare == MOST) {
+        dc_xfree(t);
+        return;
+    }
+    t->next = p->spare;
+    p->spare = t;
+    p->nspare++;
+}
+
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **out)
 {
     dc_store *s;
-    dc_tensor *t = dc_try_alloc(sizeof *t);
+    dc_tensor *t = take_handle(rt);
     if (t == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     dc_job_defer(j, dc_xfree, t);
@@ -376,7 +408,9 @@ dc_tensor *dc_tensor_show(dc_store *s, const dc_type *type)
 {
     DC_ASSERT(dc_type_bytes(type) <= s->bytes, "%zu bytes shown of %zu", dc_type_bytes(type),
               s->bytes);
-    dc_tensor *t = dc_xalloc(sizeof *t);
+    dc_tensor *t = take_handle(s->rt);
+    if (t == NULL)
+        dc_nomem();
     show(t, s, type);
     return t;
 }
@@ -398,7 +432,7 @@ void dc_tensor_release(dc_tensor *t)
         s->shown = t->next;
     if (t->next != NULL)
         t->next->prev = t->prev;
-    dc_xfree(t);
+    leave_handle(s->rt, t);
     if (s->shown == NULL && !s->owned)
         dc_store_free(s);
 }

@@ -52,6 +52,7 @@ typedef struct dc_text {
 
 void dc_text_printf(dc_text *t, const char *fmt, ...) DC_PRINTF(2, 3);
 void dc_text_puts(dc_text *t, const char *s);
+void dc_text_put(dc_text *t, const char *s, size_t n); /* n bytes */
 void dc_text_free(dc_text *t);
 
 #endif

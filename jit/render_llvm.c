@@ -54,10 +54,22 @@ static const char *scalar_type(const render *r, int type, bool memory)
 static name spread(const char *scalar, int lanes)
 {
     name t;
+    char *at = t.s;
+    if (lanes > 1) { /* by hand: this is asked for each operand */
+        char digits[12], *d = digits + sizeof digits;
+        for (int n = lanes; n > 0; n /= 10)
+            *--d = (char)('0' + n % 10);
+        *at++ = '<';
+        while (d < digits + sizeof digits)
+            *at++ = *d++;
+        memcpy(at, " x ", 3);
+        at += 3;
+    }
+    for (; *scalar != '\0'; scalar++)
+        *at++ = *scalar;
     if (lanes > 1)
-        snprintf(t.s, NAME, "<%d x %s>", lanes, scalar);
-    else
-        snprintf(t.s, NAME, "%s", scalar);
+        *at++ = '>';
+    *at = '\0';
     return t;
 }
 
@@ -101,6 +113,14 @@ static uint64_t double_pattern(uint32_t f)
     return v.u;
 }
 
+static void put_pattern(render *r, uint64_t bits)
+{
+    char text[19] = "0x";
+    for (int i = 0; i < 16; i++)
+        text[2 + i] = "0123456789ABCDEF"[bits >> (60 - 4 * i) & 15];
+    dc_text_put(r->out, text, 18);
+}
+
 static void put_scalar_const(render *r, int type, uint64_t bits)
 {
     switch (type) {
@@ -111,10 +131,10 @@ static void put_scalar_const(render *r, int type, uint64_t bits)
         dc_text_printf(r->out, "%" PRId32, (int32_t)(uint32_t)bits);
         return;
     case DC_F32:
-        dc_text_printf(r->out, "0x%016" PRIX64, double_pattern((uint32_t)bits));
+        put_pattern(r, double_pattern((uint32_t)bits));
         return;
     case DC_F64:
-        dc_text_printf(r->out, "0x%016" PRIX64, bits);
+        put_pattern(r, bits);
         return;
     }
     dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
@@ -165,9 +185,9 @@ static void line(render *r, const char *fmt, ...)
     dc_text_puts(r->out, "  ");
     for (const char *p = fmt; *p != '\0'; p++) {
         if (*p != '%' || p[1] == '%') {
-            const char one[2] = {*p, '\0'};
-            dc_text_puts(r->out, one);
-            p += *p == '%';
+            const size_t n = *p == '%' ? 1 : strcspn(p, "%");
+            dc_text_put(r->out, p, n);
+            p += *p == '%' ? 1 : n - 1;
             continue;
         }
         switch (*++p) {

@@ -132,7 +132,11 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
                         "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
     if (!k->keyed)
         return d->ops->compile(d, j, &src, &k->unit->program);
+    const uint64_t begun = dc_clock_ns();
     DC_TRY(d->ops->translate(d, j, &src, &object, &bytes));
+    dc_logf(j->log, DC_CH_CACHE, "%s compiled in %.1f ms: %zu bytes of text, %zu of code",
+            m->kernel[k->unit->first]->name, (double)(dc_clock_ns() - begun) / 1e6, strlen(k->text),
+            bytes);
     DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
     dc_cache_store(m->env->cache, j, k->key, object, bytes);
     return DC_OK;

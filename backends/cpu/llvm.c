@@ -91,7 +91,7 @@ static void ask_version(library *lib)
 static bool open_library(const char *name, library *lib, char *why, size_t size)
 {
     memset(lib, 0, sizeof *lib);
-    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    lib->handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     if (lib->handle == NULL) {
         const char *text = dlerror();
         snprintf(why, size, "%s", text != NULL ? text : name);

@@ -25,9 +25,10 @@ static dc_opts opt;
 static dc_text said;
 static dc_job job;
 
-static void hear(void *ctx, const char *text, size_t n)
+static void hear(void *ctx, const char *channel, const char *text, size_t n)
 {
     DC_UNUSED(ctx);
+    DC_UNUSED(channel);
     dc_text_printf(&said, "%.*s", (int)n, text);
 }
 

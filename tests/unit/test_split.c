@@ -3,11 +3,11 @@
  * thread it was; lines come through; a piece that unwinds leaves no thread behind.
  */
 #define _DEFAULT_SOURCE /* usleep */
+#include "tests/t.h"
+
 #include "core/split.h"
 
 #include <unistd.h>
-
-#include "tests/t.h"
 
 enum { N = 200 };
 
@@ -38,8 +38,9 @@ static dc_status run(dc_job *j, void *arg)
     return dc_split(j, N, piece, arg);
 }
 
-static void hear(void *ctx, const char *text, size_t n)
+static void hear(void *ctx, const char *channel, const char *text, size_t n)
 {
+    DC_UNUSED(channel);
     for (size_t i = 0; i < n; i++)
         *(int *)ctx += text[i] == '\n';
 }
