@@ -6,7 +6,8 @@
  *   result[b, o, y] = sum over channels i and taps k of  input[b, i, p / dilate_in] * kernel[o, i, k]
  *   where p = y * stride + k * dilate - lo  (k counted from the end where the window is reversed)
  *
- * and input is 0 where p is negative, no multiple of dilate_in or behind the end. Which axis of an
+ * and input is 0 where p is negative, no multiple of dilate_in or behind the end; whether such a 0 is
+ * multiplied by an infinity or NaN of the kernel is left open. Which axis of an
  * operand is which is free, so the gradients for both operands are conv nodes again and channels may
  * stand where a device likes them. Terms are added in row-major order of the kernel's axes.
  *

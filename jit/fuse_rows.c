@@ -67,7 +67,8 @@ bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s)
         x->attr[0] != y->attr[0])
         return false;
     const dc_node *a = fuse_at(w, x->in[0]), *b = fuse_at(w, y->in[0]);
-    return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+    return a->rank == b->rank &&
+           (a->rank == 0 || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0);
 }
 
 bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r)

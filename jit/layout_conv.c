@@ -71,6 +71,15 @@ static void set_last(turning *w, dc_ref r, dc_ref made)
     w->images[r] = true;
 }
 
+/* The type of r with channels last. */
+static dc_type last_type(const turning *w, dc_ref r)
+{
+    const dc_node *n = at(w, r);
+    int64_t dim[DC_MAX_RANK];
+    turn(n->rank, n->dim, dim);
+    return dc_type_make((dc_dtype)n->dtype, n->rank, dim);
+}
+
 /* ---- convolutions ---- */
 
 /* Channels of the result are the last axis of the kernel, those of the input the one before. */
@@ -106,6 +115,102 @@ static bool is_of_kernel(const dc_conv *c)
     return c->in[0] == 1 && c->in[1] == 0 && c->kernel[0] == 1 && c->kernel[1] == 0;
 }
 
+/* ---- inputs with holes, as gradients of convolutions with a stride have them ---- */
+
+/*
+ * Positions y of one phase, y = dilate_in * y' + phase, meet elements of the input at every dilate_in-th
+ * tap; what they see is a convolution without holes, by the part of the kernel with these taps.
+ */
+typedef struct phase {
+    int64_t first, taps; /* of the kernel */
+    dc_conv_dim dim;
+} phase;
+
+static phase phase_of(const dc_conv_dim *d, int64_t at, int64_t window, int64_t input,
+                      int64_t positions)
+{
+    const int64_t s = d->dilate_in;
+    int64_t first = (d->lo - at) % s;
+    first += first < 0 ? s : 0;
+    phase p = {.first = first, .taps = window > first ? (window - first + s - 1) / s : 0};
+    p.dim = (dc_conv_dim){.stride = 1,
+                          .lo = (d->lo - at - first) / s,
+                          .dilate_in = 1,
+                          .dilate = 1,
+                          .reversed = d->reversed};
+    p.dim.hi = (positions - at + s - 1) / s - 1 + p.taps - input - p.dim.lo;
+    if (d->reversed)
+        p.first = window - 1 - first - s * (p.taps - 1);
+    return p;
+}
+
+enum { MAX_PHASES = 16 };
+
+/* How many phases, where the window moves by single steps; 1 where there are no holes. */
+static int64_t phases_of(const dc_conv *c)
+{
+    int64_t n = 1;
+    for (int i = 0; i < c->n; i++) {
+        const dc_conv_dim *d = &c->dim[i];
+        if (d->dilate_in > MAX_PHASES || (d->dilate_in > 1 && (d->stride > 1 || d->dilate > 1)))
+            return 1;
+        n *= d->dilate_in;
+    }
+    return n <= MAX_PHASES ? n : 1;
+}
+
+/* Phase `which` of a convolution with channels last; 0 where it is all zeros. Where it stands: lo. */
+static dc_ref one_phase(turning *w, dc_ref input, dc_ref kernel, dc_conv c, const int64_t *dim,
+                        int64_t which, int64_t *lo)
+{
+    const dc_node x = *dc_node_at(w->to, input), k = *dc_node_at(w->to, kernel);
+    int64_t start[DC_CONV_AXES] = {0}, step[DC_CONV_AXES], cut[DC_CONV_AXES];
+    for (int i = 0; i < 2 + c.n; i++) {
+        cut[i] = k.dim[i];
+        step[i] = 1;
+        lo[i] = 0;
+    }
+    for (int i = 0; i < c.n; i++) {
+        const int64_t s = c.dim[i].dilate_in, at = which % s, ax = c.kernel[2 + i];
+        const int64_t positions = dim[c.out[2 + i]];
+        if (s == 1)
+            continue;
+        const phase p = phase_of(&c.dim[i], at, k.dim[ax], x.dim[c.in[2 + i]], positions);
+        which /= s;
+        if (p.taps == 0 || at >= positions)
+            return 0;
+        lo[c.out[2 + i]] = at;
+        start[ax] = p.first;
+        step[ax] = s;
+        cut[ax] = p.taps;
+        c.dim[i] = p.dim;
+    }
+    return dc_g_conv(w->to, input, dc_g_slice(w->to, kernel, start, step, cut), &c);
+}
+
+/* The same convolution; phases one by one where the input has holes. dim: of the result. */
+static dc_ref make_conv(turning *w, dc_ref input, dc_ref kernel, const dc_conv *c,
+                        const dc_type *type)
+{
+    const int64_t phases = phases_of(c);
+    int64_t lo[DC_CONV_AXES], step[DC_CONV_AXES];
+    dc_ref sum = 0;
+    if (phases == 1)
+        return dc_g_conv(w->to, input, kernel, c);
+    for (int i = 0; i < 2 + c->n; i++)
+        step[i] = 1;
+    for (int i = 0; i < c->n; i++)
+        step[c->out[2 + i]] = c->dim[i].dilate_in;
+    for (int64_t p = 0; p < phases; p++) {
+        const dc_ref part = one_phase(w, input, kernel, *c, type->dim, p, lo);
+        if (part == 0)
+            continue;
+        const dc_ref there = dc_g_pad(w->to, part, lo, step, type->dim, 0);
+        sum = sum == 0 ? there : dc_g2(w->to, DC_OP_ADD, sum, there);
+    }
+    return sum != 0 ? sum : dc_g_const(w->to, type, 0);
+}
+
 static bool turn_conv(turning *w, dc_ref r)
 {
     const dc_node *n = at(w, r);
@@ -115,7 +220,8 @@ static bool turn_conv(turning *w, dc_ref r)
         const dc_ref kernel = turn_kernel(w, n->in[1], &c);
         turn_axes(rank, c.in);
         turn_axes(rank, c.out);
-        set_last(w, r, dc_g_conv(w->to, last_of(w, n->in[0]), kernel, &c));
+        const dc_type type = last_type(w, r);
+        set_last(w, r, make_conv(w, last_of(w, n->in[0]), kernel, &c, &type));
         return true;
     }
     if (!is_of_kernel(&c))
@@ -141,15 +247,6 @@ static bool any_images(const turning *w, const dc_node *n)
         if (w->images[n->in[i]])
             return true;
     return false;
-}
-
-/* The type of r with channels last. */
-static dc_type last_type(const turning *w, dc_ref r)
-{
-    const dc_node *n = at(w, r);
-    int64_t dim[DC_MAX_RANK];
-    turn(n->rank, n->dim, dim);
-    return dc_type_make((dc_dtype)n->dtype, n->rank, dim);
 }
 
 static void turn_ew(turning *w, dc_ref r)

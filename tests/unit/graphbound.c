@@ -385,6 +385,16 @@ static void dot_parts(const analysis *x, dc_ref r, double *part[3])
     }
 }
 
+/* Is there an element of the kernel that would make NaN of zeros round the input? Devices may skip those. */
+static bool meets_zeros(const analysis *x, const dc_node *n, const double *unknown)
+{
+    const int64_t count = dc_node_count(dc_node_at(x->f, n->in[1]));
+    for (int64_t i = 0; n->op == DC_OP_CONV && i < count; i++)
+        if (unknown[i] > 0)
+            return true;
+    return false;
+}
+
 /* Products that are added up to one element. */
 static int64_t terms_of(const analysis *x, const dc_node *n)
 {
@@ -424,15 +434,17 @@ static dc_status dot_bound(const analysis *x, dc_ref r)
     DC_TRY(apply(x, op, r, (const double *const[]){a[1], b[1]}, sum[1]));
     DC_TRY(apply(x, op, r, (const double *const[]){a[2], one[1]}, sum[2]));
     DC_TRY(apply(x, op, r, (const double *const[]){one[0], b[2]}, sum[3]));
+    const bool open = meets_zeros(x, n, b[2]);
     for (int64_t i = 0; i < count; i++) {
         const double drift = fmax(sum[1][i] - sum[0][i], 0) + 1e-15 * sum[1][i];
         const double least = t == DC_F64 ? 0x1p-1073 : 0x1p-149;
         const double rounded = (double)(terms + 1) * (sum_unit(t) * sum[1][i] + least);
-        if (sum[2][i] + sum[3][i] > 0 || !(sum[1][i] < (t == DC_F64 ? DBL_MAX : (double)FLT_MAX)))
+        if (open || sum[2][i] + sum[3][i] > 0 ||
+            !(sum[1][i] < (t == DC_F64 ? DBL_MAX : (double)FLT_MAX)))
             e[i] = INFINITY;
         else
             e[i] = floats && terms > 0 ? (drift + rounded) * SLACK : 0;
-        if (floats && terms > 0)
+        if (floats && terms > 0 && isfinite(e[i]))
             e[i] += sum_end(t, x->value[r][i], e[i]);
     }
     return DC_OK;
