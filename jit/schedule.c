@@ -178,9 +178,10 @@ dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
     const dc_shape p = dc_shape_of(k);
     if (level < 2)
         return DC_OK;
-    const bool done = t->simt         ? dc_schedule_simt(k, t, &p, &s.why)
-                      : p.add == NULL ? dc_schedule_map(&s, &p)
-                                      : schedule_reduction(&s, &p);
+    const bool done = t->simt                       ? dc_schedule_simt(k, t, &p, &s.why)
+                      : p.add == NULL && !p.by_rows ? dc_schedule_map(&s, &p)
+                      : p.add == NULL               ? dc_schedule_rows(&s, &p)
+                                                    : schedule_reduction(&s, &p);
     if (!done)
         dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s.why);
     return DC_OK;

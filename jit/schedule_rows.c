@@ -6,7 +6,7 @@
  * Each part is put into vectors by itself: sums as partial sums, several vectors of them, added up at
  * the end; the others along their last axis. A row is read from memory by the first part and from the
  * cache by those that follow. Where rows are too short for vectors, as many rows as there are lanes go
- * side by side.
+ * side by side; so do columns of a scatter, whose updates come one after the other.
  */
 #include "jit/move.h"
 #include "jit/schedule_impl.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 32, VECTORS = 4, UNROLLED = 16, FEW_LANES = 4 };
+enum { MAX_PARTS = 32, VECTORS = 4, UNROLLED = 16, FEW_LANES = 4, MANY = 1 << 20 };
 
 typedef struct part {
     dc_axis_name axis[DC_SHAPE_AXES]; /* outermost first */
@@ -171,10 +171,13 @@ static bool are_short(const dc_sketch *s, const dc_shape *p, const parts *all)
     return true;
 }
 
-static bool schedule_short(dc_sketch *s, const dc_shape *p, const parts *all)
+static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
 {
     const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 1]);
-    const int64_t lanes = dc_sketch_lanes(s, dc_sketch_extent(s, p->out[p->nout - 1]));
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    int64_t lanes = dc_sketch_lanes(s, extent);
+    if (p->add == NULL)
+        lanes *= dc_sketch_vectors(s, MANY, extent, lanes);
     if (!dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)lanes))
         return false;
     for (int i = 0; i < all->n; i++)
@@ -196,5 +199,8 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
     parts all;
     if (!read_parts(s, body_of(s->k, p), &all))
         return p->nout == 0 || dc_sketch_grid(s);
-    return are_short(s, p, &all) ? schedule_short(s, p, &all) : schedule_each(s, p, &all);
+    const bool beside =
+        p->add == NULL && p->nout > 0 && dc_sketch_extent(s, p->out[p->nout - 1]) >= 4;
+    return beside || are_short(s, p, &all) ? schedule_beside(s, p, &all)
+                                           : schedule_each(s, p, &all);
 }
