@@ -47,9 +47,9 @@ typedef struct product {
     bool has_m;
     int64_t M, N, K;
     factor a, b;
-    int64_t lanes, rows, vectors;      /* register tile */
-    int64_t block_m, block_n, block_k; /* of a position */
-    bool pack_b, streams, apart;       /* apart: the epilogue has loops of its own */
+    int64_t lanes, rows, vectors;        /* register tile */
+    int64_t block_m, block_n, block_k;   /* of a position */
+    bool pack_a, pack_b, streams, apart; /* apart: the epilogue has loops of its own */
 } product;
 
 #define TRY(...)                                           \
@@ -225,7 +225,8 @@ static int64_t piece_of(int64_t k, int64_t length)
 /*
  * b is packed where its vectors lie across memory, or where it leaves the second cache too little
  * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
- * some of its rows at a time, all along, to sums that wait in the first cache.
+ * some of its rows at a time, all along, to sums that wait in the first cache. a is packed where it
+ * is large and lies across memory: its rows would be as far apart as one step of k is from the next.
  */
 static void packing_of(product *q)
 {
@@ -234,6 +235,9 @@ static void packing_of(product *q)
     const bool across = q->b.n.far;
     q->streams = q->nred == 1 && !across && large && q->M < FEW_ROWS;
     q->pack_b = q->b.plain && q->nred == 1 && !q->streams && (across || large) && q->M >= 2;
+    q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
+                q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
+                (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
 }
 
 /*
@@ -255,13 +259,15 @@ static void blocks_of(product *q)
         q->block_k = piece_of(q->K, dc_min_i64(STREAM_ROWS * q->M, STREAM_K));
         most_n = dc_max_i64(STREAM_COLUMNS, columns);
     } else if (q->nred == 1) {
-        q->block_k = piece_of(q->K, MAX_K);
+        q->block_k = piece_of(q->K, q->pack_a ? MAX_K / 4 : MAX_K);
     }
     if (q->block_k < q->K && !q->streams) {
         room = (int64_t)q->s->t->l2 / 2 / 4;
-        most_n = 4 * columns;
+        most_n = (q->pack_a ? 16 : 4) * columns;
     }
-    while (outer * along_n < want && q->N / (2 * along_n) >= 2 * columns)
+    while (q->pack_a && part_of(q->M, along_m, q->rows) > MAX_K / 4)
+        along_m *= 2;
+    while (outer * along_n * along_m < want && q->N / (2 * along_n) >= 2 * columns)
         along_n *= 2;
     while (part_of(q->N, along_n, columns) > most_n)
         along_n *= 2;
@@ -384,6 +390,17 @@ static bool pack_b(product *q)
     return true;
 }
 
+/* A block of a: [k][m], near together what lies far apart. */
+static bool pack_a(product *q)
+{
+    char name[16];
+    const char *m = q->m.s, *k = q->red[0].s;
+    snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->a.buf].name);
+    TRY("pack %s %.*s.o %s %s.i.o %s.i.i", name, (int)strlen(k) - 2, k, k, m, m);
+    TRY("vectorize %s.%s.i.i", name, m);
+    return true;
+}
+
 static bool make_registers(product *q)
 {
     char axis[72];
@@ -412,6 +429,8 @@ static bool apply(product *q)
         if (!hoist(q, q->red[i].s, ".i.i"))
             return false;
     if (q->pack_b && !pack_b(q))
+        return false;
+    if (q->pack_a && pieces && !pack_a(q))
         return false;
     if ((pieces || q->apart) && !make_sums(q, loop))
         return false;
