@@ -33,6 +33,16 @@ function TestLaunches:test_element_wise_chain()
   check(f, 1, 1)
 end
 
+-- Of each layer the weight in the order that vectors need, then convolution, bias and relu in one; nothing
+-- between the layers; the sum.
+function TestLaunches:test_convolutions()
+  local a, b = nn.Conv2d(1, 8, 3, { padding = 1 }), nn.Conv2d(8, 8, 3, { padding = 1 })
+  local net = nn.Sequential { a, nn.ReLU(), b, nn.ReLU() }
+  local f = dc.fn("f(x: f32[2, 1, 12, 12]) -> f32[]", function(x) return net(x):sum() end)
+  f(dc.ones "f32[2, 1, 12, 12]")
+  check(f, 5, 5)
+end
+
 function TestLaunches:test_softmax()
   local f = dc.fn("softmax(x: f32[64, 1000]) -> f32[64, 1000]", function(x)
     return x:softmax(2)
