@@ -168,16 +168,12 @@ static bool split_tile(const conv *c)
            dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, m.s);
 }
 
-/* Terms from `from` on go outside the tile. */
-static bool hoist_terms(const conv *c, int from)
+/* These loops over terms, outermost first, go outside the rows of tiles and the out axes from `to` on. */
+static bool hoist(const conv *c, const dc_axis_name *red, int n, int to)
 {
     const int last = c->p->nout - 1, first = last - c->rows;
-    dc_axis_name red[DC_SHAPE_AXES];
     char name[32];
-    int n = 0;
-    for (int i = from; i < c->p->nred; i++)
-        red[n++] = red_name(c, i);
-    for (int i = last; i >= first; i--) {
+    for (int i = last; i >= to; i--) {
         snprintf(name, sizeof name, i == last || i == first ? "%s.i" : "%s", out_name(c, i).s);
         if (!dc_sketch_hoist(c->s, red, n, name))
             return false;
@@ -260,7 +256,7 @@ static bool schedule_images(conv *c)
     dc_sketch *s = c->s;
     const int last = c->p->nout - 1, first = last - c->rows;
     const dc_axis_name n = out_name(c, last);
-    dc_axis_name y = {""};
+    dc_axis_name y = {""}, red[DC_SHAPE_AXES];
     if (!split_tile(c))
         return false;
     if (first >= 1) { /* blocks of the next axis outside */
@@ -269,7 +265,9 @@ static bool schedule_images(conv *c)
             !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, y.s))
             return false;
     }
-    if (!hoist_terms(c, 0))
+    for (int i = 0; i < c->p->nred; i++)
+        red[i] = red_name(c, i);
+    if (!hoist(c, red, c->p->nred, first))
         return false;
     if (first >= 1 && is_tested(c) &&
         (!dc_move_do(s->k, &s->why, "window_read %s %s.o", c->buf, y.s) || !finish_copy(c)))
@@ -279,14 +277,45 @@ static bool schedule_images(conv *c)
 
 /* ---- taps ---- */
 
+/* Rows of an image that both operands of a tile have room for near by. */
+static int64_t image_rows(const conv *c, uint32_t y)
+{
+    bool affine = true;
+    const int64_t row = size_of(stride(c, y, &affine)) * 4; /* of the left operand, all channels */
+    const int64_t left =
+        row / dc_max_i64(extent(c, c->p->out[c->p->nout - 1 - c->rows]), 1) * c->height;
+    int64_t right = c->vectors * c->lanes * 4;
+    for (int i = c->p->nred - 1; i >= 0 && c->p->red[i] != y; i--)
+        right *= extent(c, c->p->red[i]);
+    return largest_divisor(extent(c, y), dc_max_i64(PART_BYTES / (left + right), 1));
+}
+
+/* The first of the terms' axes that the window moves along. */
+static int row_axis(const conv *c)
+{
+    for (int r = 0; r < c->p->nred; r++)
+        for (int o = 0; o < c->p->nout; o++)
+            if (share_dim(c, c->p->out[o], c->p->red[r]))
+                return r;
+    return 0;
+}
+
 static bool schedule_taps(conv *c)
 {
     dc_sketch *s = c->s;
-    const int last = c->p->nout - 1, first = last - c->rows;
-    const dc_axis_name n = out_name(c, last), m = out_name(c, first), image = red_name(c, 0);
-    char name[32];
-    if (!split_tile(c))
+    const int last = c->p->nout - 1, first = last - c->rows, row = row_axis(c);
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first), y = red_name(c, row);
+    dc_axis_name outer[DC_SHAPE_AXES], inner[DC_SHAPE_AXES];
+    int nouter = 0, ninner = 0;
+    const int64_t rows = image_rows(c, c->p->red[row]);
+    if (!split_tile(c) || !dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)rows))
         return false;
+    for (int i = 0; i < row; i++)
+        outer[nouter++] = red_name(c, i);
+    snprintf(outer[nouter++].s, sizeof outer->s, "%.20s.o", y.s);
+    snprintf(inner[ninner++].s, sizeof inner->s, "%.20s.i", y.s);
+    for (int i = row + 1; i < c->p->nred; i++)
+        inner[ninner++] = red_name(c, i);
     /* tiles outermost; the other rows inside, but for what makes positions enough */
     int64_t positions = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
                         (extent(c, c->p->out[first]) / c->height);
@@ -299,15 +328,13 @@ static bool schedule_taps(conv *c)
     for (int i = first - 1; i >= outside; i--)
         if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", m.s, out_name(c, i).s))
             return false;
-    for (int i = last; i >= outside; i--) {
-        snprintf(name, sizeof name, i == last || i == first ? "%s.i" : "%s", out_name(c, i).s);
-        if (!dc_move_do(s->k, &s->why, "reorder %s %s", image.s, name))
-            return false;
-    }
-    if (!dc_move_do(s->k, &s->why, "subtotal %s", image.s) || !hoist_terms(c, 1))
+    if (!hoist(c, outer, nouter, outside) ||
+        !dc_move_do(s->k, &s->why, "subtotal %s", outer[nouter - 1].s) ||
+        !hoist(c, inner, ninner, first))
         return false;
     if (is_tested(c) &&
-        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, image.s) || !finish_copy(c)))
+        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, outer[nouter - 1].s) ||
+         !finish_copy(c)))
         return false;
     return finish_tile(c) && launch(c);
 }
