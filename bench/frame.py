@@ -562,8 +562,8 @@ def main_fresh(name, cases, inputs, peers, tolerance=1e-4, threads="2"):
     report.end()
 
 
-def main(name, cases, inputs, peers, tolerance=1e-4, threads="1", yardsticks=()):
-    options = read_options(name, threads)
+def main(name, cases, inputs, peers, tolerance=1e-4, threads="1", yardsticks=(), rounds=7):
+    options = read_options(name, threads, rounds)
     for i, case in enumerate(cases):
         case.index = i
     if options.side:

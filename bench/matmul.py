@@ -109,7 +109,7 @@ def blas_side(c, inputs, function, is_dnnl):
     return run
 
 
-def openblas(c, inputs):
+def openblas_gemm():
     try:
         import scipy_openblas32 as wheel
         path, = glob.glob(os.path.join(wheel.get_lib_dir(), "libscipy_openblas*.so"))
@@ -120,7 +120,11 @@ def openblas(c, inputs):
     config = getattr(lib, prefix + "openblas_get_config")
     config.restype = ctypes.c_char_p
     print(config().decode(), file=sys.stderr)
-    return blas_side(c, inputs, getattr(lib, prefix + "cblas_sgemm"), 0)
+    return getattr(lib, prefix + "cblas_sgemm")
+
+
+def openblas(c, inputs):
+    return blas_side(c, inputs, openblas_gemm(), 0)
 
 
 def onednn(c, inputs):
@@ -136,8 +140,13 @@ def onednn(c, inputs):
 
 PEERS = {"torch": torch_side, "openblas": openblas, "onednn": onednn}
 
-if __name__ == "__main__":
+def tell_openblas():
+    """Which core it runs on: it does not look for AVX-512 on every machine that has it."""
     with open("/proc/cpuinfo") as f:
-        if "avx512f" in f.read():  # which OpenBLAS does not look for on every machine that has it
+        if "avx512f" in f.read():
             os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+
+
+if __name__ == "__main__":
+    tell_openblas()
     frame.main("matmul", CASES, inputs, PEERS, tolerance=1e-4, threads="1,2")

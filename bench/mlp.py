@@ -2,9 +2,16 @@
 
     scripts/bench mlp [--case PATTERN] [--peer PATTERN] [--threads 1,2] [--rounds N] [--ms N]
 
-Every side begins with the same weights. Losses are compared after the first step and after 20 more.
+Every side begins with the same weights. Losses are compared after the first step and after 5 more. The
+yardstick is the step written by hand in C (mlp_blas.c) over OpenBLAS, told which core it runs on.
 """
+import ctypes
+import os
+import subprocess
+import tempfile
+
 import frame
+import matmul
 
 NETS = [((784, 128, 64, 10), 64), ((784, 128, 64, 10), 1), ((784, 128, 64, 10), 8),
         ((784, 128, 64, 10), 512), ((784, 784, 128, 10), 64), ((784, 512, 512, 10), 128)]
@@ -155,8 +162,26 @@ def tinygrad_side(c, inputs):
     return run
 
 
+def by_hand(c, inputs):
+    os.environ["OMP_WAIT_POLICY"] = "passive"  # or its threads and OpenBLAS's spin against each other
+    with tempfile.TemporaryDirectory(prefix="deepc-bench-") as folder:
+        subprocess.run([os.environ.get("CC", "cc"), "-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-shared",
+                        "-fPIC", os.path.join(frame.HERE, "mlp_blas.c"), "-lm", "-o", folder + "/mlp.so"],
+                       check=True)
+        lib = ctypes.CDLL(folder + "/mlp.so")
+    lib.mlp_new.restype, lib.mlp_run.restype = ctypes.c_void_p, ctypes.c_float
+    layers = len(c.sizes) - 1
+    weights = [inputs[f"{p}{i}"] for i in range(layers) for p in "wb"]
+    net = lib.mlp_new(layers, (ctypes.c_int * (layers + 1))(*c.sizes), c.batch, c.rule == "adam",
+                      ctypes.c_float(c.rate), ctypes.cast(matmul.openblas_gemm(), ctypes.c_void_p),
+                      ctypes.c_void_p(inputs["x"].ctypes.data), ctypes.c_void_p(inputs["y"].ctypes.data),
+                      (ctypes.c_void_p * (2 * layers))(*[w.ctypes.data for w in weights]))
+    return lambda n: {"loss": lib.mlp_run(ctypes.c_void_p(net), ctypes.c_long(n))}
+
+
 PEERS = {"torch eager": torch_side, "torch eager fused": torch_fused, "torch.compile": torch_compile,
-         "jax.jit": jax_side, "tinygrad": tinygrad_side}
+         "jax.jit": jax_side, "tinygrad": tinygrad_side, "C over OpenBLAS": by_hand}
 
 if __name__ == "__main__":
-    frame.main("mlp", CASES, inputs, PEERS, tolerance=1e-4, threads="1,2")
+    matmul.tell_openblas()
+    frame.main("mlp", CASES, inputs, PEERS, tolerance=1e-4, threads="1,2", yardsticks=("C over OpenBLAS",))
