@@ -80,7 +80,9 @@ static bool print_plainly(dc_text *t, const char *fmt, va_list *ap)
 {
     _Static_assert(sizeof(size_t) == sizeof(long), "z counts as l");
     for (;;) {
-        const size_t n = strcspn(fmt, "%");
+        size_t n = 0; /* pieces are too short for strcspn */
+        while (fmt[n] != '\0' && fmt[n] != '%')
+            n++;
         dc_text_put(t, fmt, n);
         fmt += n;
         if (*fmt == '\0')
