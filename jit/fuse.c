@@ -96,8 +96,12 @@ static void measure(fusing *w)
             const dc_ref o = fuse_at(w, r)->in[i];
             const fuse_node *in = &w->node[o];
             const bool stored =
-                w->is_result[o] ||
-                (in->nuser > 1 && (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS));
+                w->is_result[o] || (in->nuser > 1 && fuse_class(w, o) != DC_CLASS_MOV &&
+                                    (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS));
+            fuse_rows rows;
+            if (fuse_at(w, r)->op == DC_OP_EXPAND && in->on_reduction &&
+                dc_fuse_along_columns(w, r, &rows) && rows.columns > RECOMPUTE_OPS)
+                continue; /* once for a row, or stored for it */
             const bool steps = fuse_is_aligned(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE;
             x->on_reduction |= steps && (is_reduction(w, o) || (in->on_reduction && !stored));
             x->on_product |= steps && (is_product(w, o) || (in->on_product && !stored));
@@ -213,7 +217,8 @@ bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t places)
 /* Can r, repeated along the columns of its group, be computed once for each row there? */
 static bool once_for_row(const fusing *w, dc_ref r, const demand *d, fuse_rows *rows)
 {
-    return d->broadcast != 0 && d->home < MANY_HOME && d->aligned && w->node[r].on_reduction &&
+    return d->broadcast != 0 && d->home < MANY_HOME && d->aligned &&
+           (w->node[r].on_reduction || w->group.at[d->home].rows > 0) &&
            dc_fuse_along_columns(w, d->broadcast, rows) && dc_fuse_may_split(w, d->home, rows);
 }
 

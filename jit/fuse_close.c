@@ -125,7 +125,9 @@ static void weigh(parts *p, dc_ref r)
     uint32_t cost = c != DC_CLASS_EW ? 0 : (flags & DC_OPF_COSTLY) != 0 ? COSTLY_OPS : 1;
     for (int i = 0; i < fuse_reads(p->w, r); i++) {
         const dc_ref o = fuse_at(p->w, r)->in[i];
-        if (p->mask[o] != 0 && !p->kept[o])
+        const bool of_row = fuse_at(p->w, r)->op == DC_OP_EXPAND &&
+                            dc_node_count(fuse_at(p->w, o)) == x->rows; /* computed once for it */
+        if (p->mask[o] != 0 && !p->kept[o] && !of_row)
             cost += p->cost[o];
     }
     p->cost[r] = cost < GROUP_OPS ? cost : GROUP_OPS;
