@@ -78,6 +78,45 @@ static dc_ref turned_dot(dc_func *to, const sides *s, const dc_ref *in, int side
                                 s->contracted[0], contracted);
 }
 
+/* One side with its axes in the order batch, free; beside axes of extent 1 for those of the other side. */
+static dc_ref spread(dc_func *to, const sides *s, const dc_node *n, dc_ref in, int side)
+{
+    const dc_node *a = dc_node_at(to, in);
+    int64_t perm[DC_MAX_RANK], dim[DC_MAX_RANK];
+    int k = 0;
+    for (int i = 0; i < s->nb; i++)
+        perm[k++] = s->batch[side][i];
+    for (int i = 0; i < a->rank; i++)
+        if (is_free(s, side, i))
+            perm[k++] = i;
+    for (int i = 0; i < n->rank; i++)
+        dim[i] = 1;
+    const int own = k - s->nb, from = side == 0 ? s->nb : n->rank - own;
+    for (int i = 0; i < k; i++)
+        dim[i < s->nb ? i : from + i - s->nb] = a->dim[perm[i]];
+    for (int i = 0; i < s->nc; i++)
+        perm[k++] = s->contracted[side][i];
+    return dc_g_expand(to, dc_g_reshape(to, dc_g_permute(to, in, perm), n->rank, dim), n->dim);
+}
+
+/* A product of single terms is no sum: an element-wise operation, with -0 as the sum makes it. */
+static dc_ref outer_product(dc_func *to, const sides *s, const dc_node *n, const dc_ref *in)
+{
+    const dc_dtype t = (dc_dtype)n->dtype;
+    const dc_ref a = dc_g_cast(to, spread(to, s, n, in[0], 0), t);
+    const dc_ref b = dc_g_cast(to, spread(to, s, n, in[1], 1), t);
+    const dc_ref y = dc_g2(to, DC_OP_MUL, a, b);
+    return dc_g2(to, DC_OP_ADD, y, dc_g_like(to, y, 0));
+}
+
+static bool is_single_term(const dc_node *a, const sides *s)
+{
+    for (int i = 0; i < s->nc; i++)
+        if (a->dim[s->contracted[0][i]] != 1)
+            return false;
+    return true;
+}
+
 /* The product with a side turned round where that pays; 0 where it stays. */
 static dc_ref laid_out(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in)
 {
@@ -85,6 +124,8 @@ static dc_ref laid_out(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in
     const sides s = sides_of(n);
     const dc_node *a = dc_node_at(f, n->in[0]), *b = dc_node_at(f, n->in[1]);
     int left, right;
+    if (is_single_term(a, &s))
+        return outer_product(to, &s, n, in);
     const int64_t rows = free_count(f, n, &s, 0, &left), columns = free_count(f, n, &s, 1, &right);
     const int last = last_free(&s, b->rank);
     const bool packs = s.nc == 1 && left > 0 && right == 1;

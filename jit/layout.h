@@ -5,6 +5,7 @@
  * as soon as the left-hand side has a few rows (MIN_ROWS). The left-hand side is read element by
  * element along the contracted axis: where that is not the last of a large one, a permute is put in
  * front of it. Fusion gives operands of products memory, so a permute becomes a transposing kernel.
+ * A product whose contracted axes are of extent 1 becomes an element-wise one.
  * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
  * (jit/partial.h). A new function of the same module.
  */
