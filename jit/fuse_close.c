@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-enum { COSTLY_OPS = 12, KEPT_BYTES = 1 << 17 };
+/* Rows shorter than LONG_ROW stand beside each other in vectors, where a local for each is no vector. */
+enum { COSTLY_OPS = 12, KEPT_BYTES = 1 << 17, LONG_ROW = 32 };
 
 typedef struct gathering {
     fusing *w;
@@ -161,6 +162,8 @@ static void find_kept(fusing *w, uint32_t g)
         weigh(&p, r);
         const bool point = dc_node_count(fuse_at(w, r)) != w->group.at[g].rows;
         const int64_t more = (point ? columns : 1) * 8;
+        if (point && columns < LONG_ROW)
+            p.kept[r] = false;
         if (p.kept[r] && bytes + more > KEPT_BYTES)
             p.kept[r] = false;
         if (!p.kept[r])

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 32, VECTORS = 4, UNROLLED = 16, FEW_LANES = 4, MANY = 1 << 20 };
+enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, MANY = 1 << 20 };
 
 typedef struct part {
     dc_axis_name axis[DC_SHAPE_AXES]; /* outermost first */
@@ -186,11 +186,6 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
                 return false;
     if (!dc_move_do(s->k, &s->why, "vectorize %s.i", m.s))
         return false;
-    for (int i = 0; i < all->n; i++)
-        for (int a = 0; a < all->at[i].n; a++)
-            if (all->at[i].extent[a] <= UNROLLED &&
-                !dc_move_do(s->k, &s->why, "unroll %s", all->at[i].axis[a].s))
-                return false;
     return dc_sketch_grid(s);
 }
 

@@ -34,8 +34,9 @@ for _, code in ipairs(golden.pages()) do
   local text, before = golden.example(code)
   if is_wanted(code) and text and text ~= before then
     local page = golden.page(code)
-    local from, to = page:find(before, 1, true)
-    write(golden.pages_folder .. code .. ".md", page:sub(1, from - 1) .. text .. page:sub(to + 1))
+    local fence = "```text\n"
+    local from, to = page:find(fence .. before, 1, true)
+    write(golden.pages_folder .. code .. ".md", page:sub(1, from - 1) .. fence .. text .. page:sub(to + 1))
     io.write("-- ", code, "\n", text)
   end
 end
