@@ -113,7 +113,8 @@ static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *row
         return true;
     const dc_ref expand = expand_of(w, u, g);
     if (expand != 0 && w->node[r].on_reduction && !w->node[r].on_product &&
-        dc_fuse_along_columns(w, expand, rows) && dc_fuse_may_split(w, g, rows))
+        dc_fuse_along_columns(w, expand, rows) && rows->rows == count &&
+        dc_fuse_may_split(w, g, rows))
         return true;
     rows->rows = 0;
     return false;

@@ -194,8 +194,9 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
     parts all;
     if (!read_parts(s, body_of(s->k, p), &all))
         return p->nout == 0 || dc_sketch_grid(s);
-    const bool beside =
-        p->add == NULL && p->nout > 0 && dc_sketch_extent(s, p->out[p->nout - 1]) >= 4;
-    return beside || are_short(s, p, &all) ? schedule_beside(s, p, &all)
-                                           : schedule_each(s, p, &all);
+    const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
+    /* whole vectors only: lanes of a tail would read what another position writes */
+    const bool beside = p->add == NULL && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
+    return beside || (p->add != NULL && are_short(s, p, &all)) ? schedule_beside(s, p, &all)
+                                                               : schedule_each(s, p, &all);
 }

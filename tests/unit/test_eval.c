@@ -3,6 +3,7 @@
  * Special values follow the semantics of the op table: wrapping integers, division by zero, shifts
  * by the width, saturating casts, NaN, infinities, zeros of both signs, subnormals.
  */
+#include "core/conv.h"
 #include "core/custom.h"
 #include "core/eval.h"
 
@@ -524,6 +525,20 @@ static void dots(void)
          47);
 }
 
+static void convolutions(void)
+{
+    static const float taps[3] = {2, 0, -1};
+    dc_conv c = dc_conv_plain(1);
+    begin();
+    dc_ref a = param(DC_F32, 3, DIMS(1, 1, 6)), b = param(DC_F32, 3, DIMS(1, 1, 3));
+    WANT(DC_EVAL_ROUND, dc_g_conv(fn, a, b, &c), IN(six, taps), -1, 0, 1, 2);
+    c.dim[0].stride = 2;
+    c.dim[0].lo = 1;
+    begin();
+    a = param(DC_F32, 3, DIMS(1, 1, 6)), b = param(DC_F32, 3, DIMS(1, 1, 3));
+    WANT(DC_EVAL_ROUND, dc_g_conv(fn, a, b, &c), IN(six, taps), -2, 0, 2);
+}
+
 /* 1 + 2^-24 - 1: lost if rounded on the way, kept in double. */
 static void modes(void)
 {
@@ -601,6 +616,7 @@ int main(void)
     same();
     nothing();
     dots();
+    convolutions();
     modes();
     larger();
     no_memory();
