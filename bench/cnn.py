@@ -7,6 +7,7 @@ PyTorch is asked twice, with channels second and with channels last; JAX has the
 convolutions are faster.
 """
 import frame
+import training
 
 BATCH = 64
 RATE = {"adam": 1e-3, "sgd": 1e-2}
@@ -102,20 +103,7 @@ def torch_side(c, inputs, compiled=False, last=False):
     def loss_of(x, y):
         return torch.nn.functional.cross_entropy(net(x.float().unsqueeze(1) / 255), y)
 
-    update = opt.step
-    if compiled:
-        loss_of = torch.compile(loss_of, dynamic=False)
-        update = torch.compile(lambda: opt.step(), dynamic=False)
-
-    def run(n):
-        for _ in range(n):
-            loss = loss_of(x, y)
-            opt.zero_grad()
-            loss.backward()
-            update()
-        return {"loss": loss}
-
-    return run
+    return training.torch_training(net, opt, loss_of, x, y, compiled)
 
 
 def torch_last(c, inputs):
@@ -139,7 +127,6 @@ def jax_side(c, inputs):
             w = inputs[f"w{i}"]
             params[f"w{i}"] = jnp.asarray(w.transpose(2, 3, 1, 0) if w.ndim == 4 else w)
             params[f"b{i}"] = jnp.asarray(inputs[f"b{i}"])
-    zeros = {k: jnp.zeros_like(p) for k, p in params.items()}
     x, y = jnp.asarray(inputs["x"]), jnp.asarray(inputs["y"])
 
     def forward(params, x):
@@ -163,33 +150,7 @@ def jax_side(c, inputs):
     def loss_of(params, x, y):
         return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(forward(params, x)), y[:, None], 1))
 
-    def adam(params, m, v, t, x, y):
-        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
-        t = t + 1
-        m = {k: 0.9 * m[k] + 0.1 * grads[k] for k in m}
-        v = {k: 0.999 * v[k] + 0.001 * grads[k] * grads[k] for k in v}
-        rate, scale = c.rate / (1 - 0.9 ** t), 1 / (1 - 0.999 ** t)
-        params = {k: p - rate * m[k] / (jnp.sqrt(v[k] * scale) + 1e-8) for k, p in params.items()}
-        return loss, params, m, v, t
-
-    def sgd(params, x, y):
-        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
-        return loss, {k: p - c.rate * grads[k] for k, p in params.items()}
-
-    if c.rule == "adam":
-        step = jax.jit(adam, donate_argnums=(0, 1, 2, 3))
-        state = [params, zeros, {k: jnp.zeros_like(p) for k, p in params.items()}, jnp.zeros((), jnp.float32)]
-    else:
-        step = jax.jit(sgd, donate_argnums=(0,))
-        state = [params]
-
-    def run(n):
-        for _ in range(n):
-            loss, *state[:] = step(*state, x, y)
-        jax.block_until_ready(state)
-        return {"loss": loss}
-
-    return run
+    return training.jax_training(c.rule, c.rate, loss_of, params, x, y)
 
 
 PEERS = {"torch eager": torch_side, "torch eager nhwc": torch_last, "torch.compile": torch_compile,

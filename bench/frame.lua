@@ -11,6 +11,8 @@
 --     end
 --   end)
 local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
 local data = require "deepc.data"
 
 local frame = {
@@ -71,6 +73,26 @@ local function write_results(file, results)
     end
   end
   out:close()
+end
+
+-- Trains a classifier of bytes of images: n steps, the last loss. see(x) is what the network is given.
+function frame.training(case, net, inputs, see)
+  local rule = case.rule == "adam" and optim.Adam or optim.SGD
+  local opt = rule(net:parameters(), { lr = case.rate })
+  local b = case.batch
+  local step = dc.fn(("step(x: u8[%d, 28, 28], y: i32[%d]) -> f32[]"):format(b, b), function(x, y)
+    local loss = nn.cross_entropy(net(see(x)), y)
+    opt:step(loss)
+    return loss
+  end)
+  local x, y = inputs.x, inputs.y
+  return function(n)
+    local loss
+    for _ = 1, n do
+      loss = step(x, y)
+    end
+    return { loss = loss }
+  end
 end
 
 function frame.serve(prepare)

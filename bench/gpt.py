@@ -5,6 +5,7 @@
 Blocks normalise first, attention is causal, gelu is the one with tanh. Also a part of bench compile.
 """
 import frame
+import training
 
 KINDS = {"qkv": (1, 3), "proj": (1, 1), "fc1": (1, 4), "fc2": (4, 1)}  # inputs, outputs in widths
 
@@ -55,20 +56,7 @@ def torch_side(c, inputs, compiled=False):
     def loss_of(x, y):
         return (net(x) - y).square().mean()
 
-    update = opt.step
-    if compiled:
-        loss_of = torch.compile(loss_of, dynamic=False)
-        update = torch.compile(lambda: opt.step(), dynamic=False)
-
-    def run(n):
-        for _ in range(n):
-            loss = loss_of(x, y)
-            opt.zero_grad()
-            loss.backward()
-            update()
-        return {"loss": loss}
-
-    return run
+    return training.torch_training(net, opt, loss_of, x, y, compiled)
 
 
 def torch_compile(c, inputs):
@@ -103,27 +91,7 @@ def jax_side(c, inputs):
             x = block_of(p, x)
         return jnp.mean((x - y) ** 2)
 
-    def adam(params, m, v, t, x, y):
-        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
-        t = t + 1
-        each = jax.tree_util.tree_map
-        m = each(lambda a, g: 0.9 * a + 0.1 * g, m, grads)
-        v = each(lambda a, g: 0.999 * a + 0.001 * g * g, v, grads)
-        rate, scale = 1e-3 / (1 - 0.9 ** t), 1 / (1 - 0.999 ** t)
-        params = each(lambda p, a, b: p - rate * a / (jnp.sqrt(b * scale) + 1e-8), params, m, v)
-        return loss, params, m, v, t
-
-    step = jax.jit(adam, donate_argnums=(0, 1, 2, 3))
-    zeros = [jax.tree_util.tree_map(jnp.zeros_like, params) for _ in range(2)]
-    state = [params, *zeros, jnp.zeros(())]
-
-    def run(n):
-        for _ in range(n):
-            loss, *state[:] = step(*state, x, y)
-        jax.block_until_ready(state)
-        return {"loss": loss}
-
-    return run
+    return training.jax_training("adam", 1e-3, loss_of, params, x, y)
 
 
 def tinygrad_side(c, inputs):

@@ -12,6 +12,7 @@ import tempfile
 
 import frame
 import matmul
+import training
 
 NETS = [((784, 128, 64, 10), 64), ((784, 128, 64, 10), 1), ((784, 128, 64, 10), 8),
         ((784, 128, 64, 10), 512), ((784, 784, 128, 10), 64), ((784, 512, 512, 10), 128)]
@@ -63,20 +64,7 @@ def torch_side(c, inputs, compiled=False, fused=None):
     def loss_of(x, y):
         return torch.nn.functional.cross_entropy(net(x.float() / 255), y)
 
-    update = opt.step
-    if compiled:
-        loss_of = torch.compile(loss_of, dynamic=False)
-        update = torch.compile(lambda: opt.step(), dynamic=False)
-
-    def run(n):
-        for _ in range(n):
-            loss = loss_of(x, y)
-            opt.zero_grad()
-            loss.backward()
-            update()
-        return {"loss": loss}
-
-    return run
+    return training.torch_training(net, opt, loss_of, x, y, compiled)
 
 
 def torch_fused(c, inputs):
@@ -92,7 +80,6 @@ def jax_side(c, inputs):
     import jax.numpy as jnp
     layers = len(c.sizes) - 1
     params = [jnp.asarray(inputs[f"{p}{i}"]) for i in range(layers) for p in "wb"]
-    zeros = [jnp.zeros_like(p) for p in params]
     x, y = jnp.asarray(inputs["x"]), jnp.asarray(inputs["y"])
 
     def loss_of(params, x, y):
@@ -103,33 +90,7 @@ def jax_side(c, inputs):
                 h = jax.nn.relu(h)
         return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(h), y[:, None], 1))
 
-    def adam(params, m, v, t, x, y):
-        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
-        t = t + 1
-        m = [0.9 * a + 0.1 * g for a, g in zip(m, grads)]
-        v = [0.999 * a + 0.001 * g * g for a, g in zip(v, grads)]
-        rate, scale = c.rate / (1 - 0.9 ** t), 1 / (1 - 0.999 ** t)
-        params = [p - rate * a / (jnp.sqrt(b * scale) + 1e-8) for p, a, b in zip(params, m, v)]
-        return loss, params, m, v, t
-
-    def sgd(params, x, y):
-        loss, grads = jax.value_and_grad(loss_of)(params, x, y)
-        return loss, [p - c.rate * g for p, g in zip(params, grads)]
-
-    if c.rule == "adam":
-        step = jax.jit(adam, donate_argnums=(0, 1, 2, 3))
-        state = [params, zeros, [jnp.zeros_like(p) for p in params], jnp.zeros((), jnp.float32)]
-    else:
-        step = jax.jit(sgd, donate_argnums=(0,))
-        state = [params]
-
-    def run(n):
-        for _ in range(n):
-            loss, *state[:] = step(*state, x, y)
-        jax.block_until_ready(state)
-        return {"loss": loss}
-
-    return run
+    return training.jax_training(c.rule, c.rate, loss_of, params, x, y)
 
 
 def tinygrad_side(c, inputs):
