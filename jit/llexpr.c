@@ -1,0 +1,208 @@
+/*
+ * Arithmetic in LLVM IR (jit/llexpr.h). Most instructions are one line by the table jit/kops.def.
+ */
+#include "jit/llexpr.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *fast(const dc_lltext *r, const dc_finst *i)
+{
+    const bool contracts =
+        i->op == DC_K_ADD || i->op == DC_K_SUB || i->op == DC_K_MUL || i->op == DC_K_NEG;
+    return contracts && dc_ftype_is_float(i->type) && !r->f->strict ? " contract" : "";
+}
+
+static void put_intrinsic(dc_lltext *r, dc_fv v, const char *what)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const dc_llname t = dc_lltext_type(r, i->type, i->lanes);
+    const dc_llname m = dc_lltext_mangled(dc_lltext_scalar(r, i->type, false), i->lanes);
+    const int n = dc_kop_row_of((dc_kop)i->op)->n;
+    dc_text_printf(r->out, "  %%v%" PRIu32 " = call %s @llvm.%s.%s(", v, t.s, what, m.s);
+    for (int a = 0; a < n; a++) {
+        dc_text_printf(r->out, "%s%s ", a > 0 ? ", " : "", t.s);
+        dc_lltext_value(r, i->in[a]);
+    }
+    dc_text_puts(r->out, ")\n");
+    if (n == 3)
+        dc_lltext_declare(r, "%s @llvm.%s.%s(%s, %s, %s)", t.s, what, m.s, t.s, t.s, t.s);
+    else
+        dc_lltext_declare(r, "%s @llvm.%s.%s(%s)", t.s, what, m.s, t.s);
+}
+
+static void put_table(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
+    const char *what = row->llvm[dc_kop_column(dc_lltext_at(r, i->in[0])->type)];
+    if (what[0] == '\0')
+        DC_BUG("%s has no rendering for its type", row->name);
+    if (i->op == DC_K_FMA && r->f->strict) {
+        dc_lltext_line(r, "%%v%u.m = fmul %T, %V", v, i->in[0], i->in[1]);
+        dc_lltext_line(r, "%%v%u = fadd %T, %%v%u.m", v, i->in[2], v);
+    } else if (what[0] == '@') {
+        put_intrinsic(r, v, what + 1);
+    } else if (row->n == 1) {
+        dc_lltext_line(r, "%%v%u = %s%s %T", v, what, fast(r, i), i->in[0]);
+    } else {
+        dc_lltext_line(r, "%%v%u = %s%s %T, %V", v, what, fast(r, i), i->in[0], i->in[1]);
+    }
+}
+
+static void put_splat(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const dc_llname t = dc_lltext_type(r, i->type, i->lanes);
+    dc_lltext_line(r, "%%v%u.i = insertelement %s poison, %T, i32 0", v, t.s, i->in[0]);
+    dc_lltext_line(r, "%%v%u = shufflevector %s %%v%u.i, %s poison, <%d x i32> zeroinitializer", v,
+                   t.s, v, t.s, (int)i->lanes);
+}
+
+static void put_zip(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int half = i->lanes / 2, first = i->op == DC_K_ZIP_HIGH ? half : 0;
+    dc_text_printf(r->out, "  %%v%" PRIu32 " = shufflevector %s ", v,
+                   dc_lltext_type(r, i->type, i->lanes).s);
+    dc_lltext_value(r, i->in[0]);
+    dc_text_printf(r->out, ", %s ", dc_lltext_type(r, i->type, i->lanes).s);
+    dc_lltext_value(r, i->in[1]);
+    dc_text_printf(r->out, ", <%d x i32> <", i->lanes);
+    for (int n = 0; n < i->lanes; n++)
+        dc_text_printf(r->out, "%si32 %d", n > 0 ? ", " : "",
+                       first + n / 2 + (n & 1 ? i->lanes : 0));
+    dc_text_puts(r->out, ">\n");
+}
+
+static void put_any(dc_lltext *r, dc_fv v)
+{
+    const dc_fv a = dc_lltext_at(r, v)->in[0];
+    const int lanes = dc_lltext_at(r, a)->lanes;
+    dc_lltext_line(r, "%%v%u = call i1 @llvm.vector.reduce.or.v%di1(%T)", v, lanes, a);
+    dc_lltext_declare(r, "i1 @llvm.vector.reduce.or.v%di1(<%d x i1>)", lanes, lanes);
+}
+
+/* Float to integer saturates; NaN gives 0: exactly the intrinsic. */
+static void put_saturating(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const char *what = dc_kop_column(i->type) == 1 ? "fptosi" : "fptoui";
+    const char *source = dc_lltext_scalar(r, dc_lltext_at(r, i->in[0])->type, false);
+    const dc_llname t = dc_lltext_type(r, i->type, i->lanes),
+                    from = dc_lltext_spread(source, i->lanes);
+    const dc_llname m = dc_lltext_mangled(dc_lltext_scalar(r, i->type, false), i->lanes),
+                    mf = dc_lltext_mangled(source, i->lanes);
+    dc_lltext_line(r, "%%v%u = call %s @llvm.%s.sat.%s.%s(%T)", v, t.s, what, m.s, mf.s, i->in[0]);
+    dc_lltext_declare(r, "%s @llvm.%s.sat.%s.%s(%s)", t.s, what, m.s, mf.s, from.s);
+}
+
+/* Between f16, which is an i16 elsewhere, and f32, where the machine can. */
+static void put_half(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int from = dc_lltext_at(r, i->in[0])->type;
+    const dc_llname half = dc_lltext_spread("half", i->lanes),
+                    word = dc_lltext_spread("i16", i->lanes);
+    const dc_llname number = dc_lltext_spread("float", i->lanes);
+    if (from == DC_F16 && i->type == DC_F32) {
+        dc_lltext_line(r, "%%v%u.h = bitcast %T to %s", v, i->in[0], half.s);
+        dc_lltext_line(r, "%%v%u = fpext %s %%v%u.h to %s", v, half.s, v, number.s);
+    } else if (from == DC_F32 && i->type == DC_F16) {
+        dc_lltext_line(r, "%%v%u.h = fptrunc %T to %s", v, i->in[0], half.s);
+        dc_lltext_line(r, "%%v%u = bitcast %s %%v%u.h to %s", v, half.s, v, word.s);
+    } else {
+        DC_BUG("%s: a conversion of 16-bit floats", r->f->name);
+    }
+}
+
+static void put_convert(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int from = dc_lltext_at(r, i->in[0])->type, to = i->type;
+    const bool sign = dc_kop_column(from) == 1;
+    const int wf = dc_flat_width(r->f, from), wt = dc_flat_width(r->f, to);
+    const char *what;
+    if (dc_ftype_is_short(from) || dc_ftype_is_short(to)) {
+        put_half(r, v);
+        return;
+    }
+    if (dc_ftype_is_float(from) && !dc_ftype_is_float(to)) {
+        put_saturating(r, v);
+        return;
+    }
+    if (dc_ftype_is_float(from))
+        what = wf > wt ? "fptrunc" : "fpext";
+    else if (dc_ftype_is_float(to))
+        what = sign ? "sitofp" : "uitofp";
+    else if (wf == wt)
+        what = "bitcast";
+    else
+        what = wf > wt ? "trunc" : sign ? "sext" : "zext";
+    dc_lltext_line(r, "%%v%u = %s %T to %s", v, what, i->in[0], dc_lltext_type(r, to, i->lanes).s);
+}
+
+static bool is_splat_of(const dc_lltext *r, dc_fv v, uint64_t bits)
+{
+    return dc_lltext_at(r, v)->op == DC_K_CONST && dc_lltext_at(r, v)->imm == bits;
+}
+
+/*
+ * What guards an integer division, 1 where x is 0 and else x, is written as the unsigned maximum of x
+ * and 1. A select LLVM (19) takes away where the quotient itself is picked by the same condition, and
+ * then one lane that divides by 0 makes it give up the values of all lanes.
+ */
+static bool put_nonzero(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v), *test = dc_lltext_at(r, i->in[0]);
+    if (i->type == DC_BOOL || dc_ftype_is_float(i->type) || test->op != DC_K_EQ ||
+        test->in[0] != i->in[2] || !is_splat_of(r, test->in[1], 0) || !is_splat_of(r, i->in[1], 1))
+        return false;
+    const dc_llname t = dc_lltext_type(r, i->type, i->lanes);
+    const dc_llname m = dc_lltext_mangled(dc_lltext_scalar(r, i->type, false), i->lanes);
+    dc_lltext_line(r, "%%v%u = call %s @llvm.umax.%s(%T, %T)", v, t.s, m.s, i->in[2], i->in[1]);
+    dc_lltext_declare(r, "%s @llvm.umax.%s(%s, %s)", t.s, m.s, t.s, t.s);
+    return true;
+}
+
+static void put_conversion(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    if (i->op == DC_K_SPLAT)
+        put_splat(r, v);
+    else if (i->op == DC_K_ANY)
+        put_any(r, v);
+    else if (i->op == DC_K_CONVERT)
+        put_convert(r, v);
+    else
+        dc_lltext_line(r, "%%v%u = bitcast %T to %s", v, i->in[0],
+                       dc_lltext_type(r, i->type, i->lanes).s);
+}
+
+void dc_llexpr_put(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    switch ((dc_kform)dc_kop_row_of((dc_kop)i->op)->form) {
+    case DC_KFORM_SAME:
+    case DC_KFORM_TEST:
+        if (dc_kop_zips((dc_kop)i->op))
+            put_zip(r, v);
+        else
+            put_table(r, v);
+        return;
+    case DC_KFORM_PICK:
+        if (!put_nonzero(r, v))
+            dc_lltext_line(r, "%%v%u = select %T, %T, %T", v, i->in[0], i->in[1], i->in[2]);
+        return;
+    case DC_KFORM_CONV:
+        put_conversion(r, v);
+        return;
+    case DC_KFORM_LANE:
+        DC_BUG("%s: workers have no lanes to read from", r->f->name);
+    case DC_KFORM_LEAF:
+    case DC_KFORM_MEM:
+    case DC_KFORM_CTRL:
+        break;
+    }
+    DC_BUG("%s is no expression", dc_kop_row_of((dc_kop)i->op)->name);
+}

@@ -1,0 +1,11 @@
+/*
+ * Instructions of a flat form that touch memory, in LLVM IR: loads, stores, gathers, scatters.
+ */
+#ifndef DC_JIT_LLMEMORY_H
+#define DC_JIT_LLMEMORY_H
+
+#include "jit/lltext.h"
+
+void dc_llmemory_put(dc_lltext *r, dc_fv v);
+
+#endif
