@@ -7,7 +7,7 @@ local help = require "deepc.help"
 
 local NOTE = "Made by scripts/reference from "
 
-local sources = { deepc = "stdlib/api.lua", ["deepc.nn"] = "stdlib/nn/" }
+local sources = { deepc = "stdlib/api/", ["deepc.nn"] = "stdlib/nn/" }
 
 local function source_of(module)
   return sources[module] or ("stdlib/%s.lua"):format(module:match "[%w_]+$")
@@ -99,6 +99,13 @@ end
 
 -- ---- stubs ----
 
+local function read_file(path)
+  local f = assert(io.open(path, "rb"))
+  local text = f:read "a"
+  f:close()
+  return text
+end
+
 local function add_tags(out, e)
   for _, p in ipairs(e.params) do
     local text = ("---@param %s%s %s %s"):format(p.name, p.optional and "?" or "", p.type, p.text)
@@ -163,14 +170,18 @@ local function stub(module, entries)
   return table.concat(out, "\n") .. "\n"
 end
 
--- ---- all of it ----
-
-local function read_file(path)
-  local f = assert(io.open(path, "rb"))
-  local text = f:read "a"
-  f:close()
-  return text
+-- The annotations of deepc are stubs already: those of the first source, then of the others what
+-- follows their heads.
+local function stub_of_C()
+  local out = {}
+  for i, source in ipairs(help.sources "deepc") do
+    local text = read_file(("stdlib/%s.lua"):format(source:gsub("^deepc%.", ""):gsub("%.", "/")))
+    out[i] = i == 1 and text or text:sub(text:find("-- ---- ", 1, true), -1)
+  end
+  return table.concat(out, "\n") .. "\nreturn dc\n"
 end
+
+-- ---- all of it ----
 
 local function texts()
   local modules, list = help.modules(), {}
@@ -183,7 +194,7 @@ local function texts()
     list[("library/%s.lua"):format(module:gsub("%.", "/"))] = module ~= "deepc" and stub(module, entries) or nil
   end
   list["docs/reference/README.md"] = index(modules)
-  list["library/deepc.lua"] = read_file "stdlib/api.lua"
+  list["library/deepc.lua"] = stub_of_C()
   return list
 end
 

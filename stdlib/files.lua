@@ -1,5 +1,5 @@
 -- dc.save, dc.load, dc.checkpoint: what a model is made of, by name, to a safetensors file and back.
--- Their annotations are in api.lua.
+-- Their annotations are in api/scripts.lua.
 --
 -- What is saved becomes a list of entries { name, value, also }: a cell that stands in several places has
 -- one tensor in the file, under its first name; the others are metadata. Keys of metadata that begin with

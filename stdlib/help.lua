@@ -1,6 +1,6 @@
 -- What is known of public names: help(name) gives a text, or nil.
 --
--- Read from the annotations in the sources of stdlib/, which are embedded: api.lua for what is
+-- Read from the annotations in the sources of stdlib/, which are embedded: api/ for what is
 -- written in C, the other modules for themselves. scripts/reference writes the pages of
 -- docs/reference/ and the files of library/ from the same entries.
 
@@ -169,7 +169,7 @@ end
 -- local Linear = ...   optim.Adam = ...
 function Reader:class_line(line, block)
   local var = line:match "^local ([%w_]+) = " or line:match "^([%w_.]+) = "
-  if block.class and var then
+  if block.class and var and #block.doc > 0 then -- without a text: known from an earlier source
     local is_module = block.class == self.module
     local inside = block.class:match "^deepc%.(.+)$"
     local entry = self:add(block, {
@@ -223,7 +223,8 @@ end
 
 -- The modules, each with the sources that its annotations stand in.
 local modules = {
-  { "deepc", "deepc.api" },
+  { "deepc", "deepc.api.values", "deepc.api.shape", "deepc.api.elements", "deepc.api.sums", "deepc.api.functions",
+    "deepc.api.scripts" },
   { "deepc.nn", "deepc.nn.class", "deepc.nn.layers", "deepc.nn.activations", "deepc.nn.norms", "deepc.nn.conv",
     "deepc.nn.losses", "deepc.nn.initial", "deepc.nn.summary" },
   { "deepc.optim", "deepc.optim" },
@@ -244,6 +245,18 @@ function help.entries()
     end
   end
   return entries
+end
+
+---What the annotations of a module stand in, in order: "deepc.nn.layers".
+---@param name string
+---@return string[]
+function help.sources(name)
+  for _, module in ipairs(modules) do
+    if module[1] == name then
+      return { table.unpack(module, 2) }
+    end
+  end
+  return {}
 end
 
 ---The modules, that of C first.

@@ -1,5 +1,5 @@
 -- dc.options: what a script was given on its command line, by a list of what it knows. Its annotation is
--- in api.lua.
+-- in api/scripts.lua.
 --
 -- A row of the list is { name, default, text }, and more by name: type, choices, min, max, required, value
 -- (what --help calls it). The default tells the type.

@@ -1,4 +1,4 @@
--- dc.progress: a loop that shows on stderr how far it is. Its annotation is in api.lua.
+-- dc.progress: a loop that shows on stderr how far it is. Its annotation is in api/scripts.lua.
 --
 -- On a terminal one line is drawn again and again, elsewhere lines follow each other, seldom. Metrics are
 -- read from the device when a line is written and at no other time. A line that was begun is ended when

@@ -1,4 +1,4 @@
--- Annotations of the public names (stdlib/api.lua and the modules of stdlib/): every name has one and
+-- Annotations of the public names (stdlib/api/ and the modules of stdlib/): every name has one and
 -- every one has a name; their examples run; what is made of them is up to date.
 local lu = require "luaunit"
 local dc = require "deepc"

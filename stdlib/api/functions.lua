@@ -1,0 +1,188 @@
+---@meta _
+
+-- Typed functions, parameters, gradients (annotations; see values.lua).
+
+---@class deepc
+local dc = {}
+
+---@class deepc.Tensor
+local Tensor = {}
+
+---@class deepc.Function
+local Function = {}
+
+-- ---- Typed functions ----
+
+---A typed function: the signature, then a body that is traced. Given all sizes, it is traced and
+---checked here; otherwise at the first call with each set of sizes. The body runs then, and once more
+---at the second call; not at calls.
+---
+---A type of the signature is "f32[n, 784]" (also with expressions such as 2*n+1, and "..."), a record
+---"{ x: f32[n], y: i32[n] }" or a list "{ f32[n] }". A parameter "x?: type" may be nil; one without a
+---type is static: each value is a specialisation of its own.
+---
+---What the body captures - locals, fields, globals, tensors - may not change unseen: a call compares,
+---and traces again where something did.
+---
+---    local f = dc.fn("f(x: f32[n, 784]) -> f32[n]", function(x) return x:sum(2) end)
+---
+---Errors: DC0401, DC0402 in the signature; whatever the body raises; DC0405, DC0406 for its results;
+---DC0403, DC0404 for the arguments of a call; DC0605 to DC0608 for what is captured.
+---@param signature string "name(x: type, ...) -> type, ..."
+---@param body function|table what is traced; anything that can be called
+---@param sizes? table<string, integer|integer[]> of names: { batch = 64 }, { batch = { 64, 32 } }
+---@param options? { limit?: integer } how many specialisations there may be; 8
+---@return deepc.Function
+function dc.fn(signature, body, sizes, options) end
+
+---Traces and checks it for some sizes, without a device.
+---
+---    dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end):check { n = 64 }
+---@param sizes? table<string, any> of the dims; static parameters and lengths of lists by name
+function Function:check(sizes) end
+
+---Writes it to a file, with its parameters and what it captured, for hosts in C that call it without Lua
+---(dc_load in deepc.h). The file has a variant for each table of sizes; without one, for each specialisation
+---that there is.
+---
+---    local net = nn.Linear(4, 2)
+---    local policy = dc.fn("policy(x: f32[n, 4]) -> f32[n, 2]", function(x) return net(x):softmax(2) end)
+---    policy:export(os.tmpname(), { n = 1 }, { n = 64 })
+---
+---Errors: DC0101 without sizes where nothing has been compiled, or where two variants have the same types of
+---arguments; DC0801 for the file.
+---@param path string
+---@param ... table<string, any> sizes, as f:check takes them
+function Function:export(path, ...) end
+
+---A value that typed functions read while they are traced: `k.value`. It is assigned outside; each
+---value is a specialisation of its own.
+---
+---    local k = dc.static(2)
+---@param value any
+---@return deepc.Static
+function dc.static(value) end
+
+---The size of a dim of the innermost typed function that is traced.
+---
+---    dc.fn("f(x: f32[n, d]) -> f32[n, d]", function(x) return x / dc.dim "d" ^ 0.5 end):check { n = 2, d = 4 }
+---
+---Errors: DC0408 outside, or for a dim that the signature lacks.
+---@param name string
+---@return integer
+function dc.dim(name) end
+
+---Prints at each call of the typed function that it stands in; outside as print does.
+---
+---    dc.print("x is", x)
+---@param ... any
+function dc.print(...) end
+
+---What has been compiled of it, one table for each set of sizes.
+---
+---    f:info()[1].launches
+---@return table[] # counts of kernels, launches, bytes
+function Function:info() end
+
+---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
+---cells are set in place and why others are not.
+---
+---    print(f:explain())
+---@return string
+function Function:explain() end
+
+---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
+---the prompt always.
+---
+---    for n, k in ipairs(f:kernels()) do print(n, k.name, k.ms) end
+---@return table[] # name, lines, specialisation, launches, flops and bytes per call; calls, ms, gflops, gbs
+function Function:kernels() end
+
+---The text of a kernel.
+---
+---    for n in ipairs(f:kernels()) do print(f:source(n, "flat")) end
+---
+---Errors: DC0101 where there is no such kernel or form.
+---@param n? integer of f:kernels(); 1
+---@param form? "nest"|"schedule"|"flat"|"text" "text" is what a compiler is given; "nest"
+---@return string
+function Function:source(n, form) end
+
+---A text: what runs in which order, what it writes and reads. `+64` is a temporary at that place.
+---
+---    print(f:plan())
+---@return string
+function Function:plan() end
+
+-- ---- Parameters, states, gradients ----
+
+---A parameter: a cell that is trained.
+---
+---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
+---@param type deepc.Type of floats
+---@param init? deepc.Tensor|table|number zeros without
+---@return deepc.Cell
+function dc.param(type, init) end
+
+---A state: a cell that is not trained, as running statistics and caches are.
+---
+---    local count = dc.state("i32[]", 0)
+---@param type deepc.Type
+---@param init? deepc.Tensor|table|number zeros without
+---@return deepc.Cell
+function dc.state(type, init) end
+
+---Gives a cell another value; reads after it see that. In a typed function it changes when the call
+---ends, and not at all if the call fails.
+---
+---    dc.state("i32[]", 0):set(7)
+---
+---Errors: DC0407 for another type, DC0206 for what is no cell.
+---@param value deepc.Operand|table of exactly the cell's type; a number fills it
+function Tensor:set(value) end
+
+---The gradient of a scalar, taken in the typed function that makes it. Of the same form as `wrt`.
+---
+---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad((x * x):sum(), x) end)
+---
+---Errors: DC0501 where loss is no scalar, DC0502 where it carries no graph, DC0503 where it does not
+---depend on one.
+---@param loss deepc.Tensor
+---@param wrt deepc.Cell|deepc.Tensor|(deepc.Cell|deepc.Tensor)[]
+---@param options? { unused?: "zero" } zeros instead of an error
+---@return deepc.Tensor|deepc.Tensor[]
+function dc.grad(loss, wrt, options) end
+
+---The same values, a constant for gradients.
+---
+---    dc.stop_gradient(x)
+---@return deepc.Tensor
+function Tensor:stop_gradient() end
+dc.stop_gradient = Tensor.stop_gradient
+
+---A function with a gradient of its own. forward takes tensors, or anything else, and returns one
+---tensor; backward takes the gradient of that tensor, the tensor and the arguments, and returns a
+---gradient for each argument, nil for one that has none. Both run when the result is called in a typed
+---function. forward reads its arguments alone: the gradient of anything else would be lost.
+---
+---    local clip = dc.custom_grad(function(x) return x * 1 end,
+---                                function(dy, y, x) return dy:maximum(-1):minimum(1) end)
+---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad(clip(x):sum(), x) end)
+---
+---Errors: DC0505 where forward reads a tensor that is no argument, DC0506 for a wrong number or type of
+---gradients, and outside typed functions.
+---@param forward fun(...): deepc.Tensor
+---@param backward fun(dy: deepc.Tensor, y: deepc.Tensor, ...): ...
+---@return fun(...): deepc.Tensor
+function dc.custom_grad(forward, backward) end
+
+---The same function and gradient, for less memory: what it computes on the way is not kept for the
+---gradient, but computed again from its arguments. What it reads besides has its gradient as well.
+---
+---    local block = dc.remat(function(x) return (x * x):exp() end)
+---    dc.fn("f(x: f32[3]) -> f32[3]", function(x) return dc.grad(block(x):sum(), x) end)
+---
+---Errors: DC0506 where it does not return one tensor.
+---@param f fun(...): deepc.Tensor
+---@return fun(...): deepc.Tensor
+function dc.remat(f) end

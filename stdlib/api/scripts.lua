@@ -1,0 +1,124 @@
+---@meta _
+
+-- Files and the surroundings of a script (annotations; see values.lua).
+
+---@class deepc
+local dc = {}
+
+-- ---- Files ----
+
+---Writes a safetensors file, whole or not at all. Names are paths from what is saved; a cell that stands
+---in several places is stored once. Equal content gives equal bytes.
+---
+---    dc.save(os.tmpname(), net, { epoch = "5" })
+---
+---Errors: DC0801 where the file cannot be written; the old one is as it was.
+---@param path string
+---@param what deepc.nn.Layer|deepc.optim.Optimizer|table of tensors, cells, layers, optimisers, tables of these
+---@param metadata? table<string, string>
+function dc.save(path, what, metadata) end
+
+---The tensors of a safetensors file by name, and its metadata. With `into`, sets the cells of a layer, an
+---optimiser or a table instead: all names, dtypes and sizes are compared before anything is changed.
+---
+---    local path = os.tmpname()
+---    dc.save(path, net)
+---    dc.load(path, net)
+---
+---Errors: DC0801 where the file cannot be read, DC0802 where it is damaged, DC0804 where it does not fit.
+---@param path string
+---@param into? deepc.nn.Layer|deepc.optim.Optimizer|table
+---@param options? { partial?: boolean } loads what has the same name on both sides
+---@return table<string, deepc.Tensor>|table<string, string> # tensors by name; with `into`, metadata
+---@return table<string, string>|string[] # metadata; with `into`, the names of cells that got nothing
+function dc.load(path, into, options) end
+
+---All that training needs to go on exactly as if it had not been interrupted, in one file; see
+---dc.checkpoint.
+---@class deepc.Checkpoint
+---@field path string
+local Checkpoint = {}
+
+---A file for parts by name: layers, optimisers, cells and tables of these, whose values it keeps, and data
+---sets, whose positions it keeps. The generator of random numbers is kept as well.
+---
+---    local ckpt = dc.checkpoint("/tmp/run.safetensors", { model = net, optimizer = opt, data = set })
+---@param path string
+---@param parts table<string, any>
+---@return deepc.Checkpoint
+function dc.checkpoint(path, parts) end
+
+---Writes the file, whole or not at all; the one before it stays until then.
+---
+---    local ckpt = dc.checkpoint(os.tmpname(), { model = net })
+---    ckpt:save { step = 1200, best = 0.91 }
+---
+---Errors: DC0801 where it cannot be written.
+---@param values? table<string, number|boolean|string> kept exactly
+function Checkpoint:save(values) end
+
+---Sets every part to what the file has, after all of it has been compared, and gives the values that were
+---saved; nil where there is no file.
+---
+---    local ckpt = dc.checkpoint("/tmp/none.safetensors", { model = net })
+---    local at = ckpt:load() or { step = 0 }
+---
+---Errors: as dc.load.
+---@return table<string, number|boolean|string>?
+function Checkpoint:load() end
+
+-- ---- Scripts ----
+
+---What a script was given on its command line: `--name value`, `--name=value`, `--flag`, `--no-flag`.
+---Each row is a name, a default and a text; the default tells the type: integer, number, string, flag.
+---More by name: `type` where there is no default, `choices`, `min`, `max`, `required`, `value`, what --help
+---calls it. `about` stands above the list in --help, which prints and ends the script; `rest` allows
+---arguments without a name. Dashes in names are `_` in the result.
+---
+---    local options, files = dc.options({
+---      about = "Trains a network.", rest = "[FILE...]",
+---      { "epochs", 5, "passes over the data", min = 1 },
+---      { "lr", 1e-3, "learning rate" },
+---      { "model", "mlp", "what to train", choices = { "mlp", "cnn" } },
+---      { "resume", false, "go on where the last run stopped" },
+---      { "loss-log", nil, "where to write losses", value = "FILE" },
+---    }, { "--epochs", "3", "--resume", "a.idx" })
+---    print(options.epochs, options.lr, options.loss_log, files[1])
+---
+---Errors: DC0101 for an option that is not known or a value that does not fit; DC0110 for reading a name
+---that is no option.
+---@param list table rows in order, about, rest
+---@param args? string[] `arg`
+---@return table # values by name
+---@return string[] # arguments without a name
+function dc.options(list, args) end
+
+---A loop that shows on stderr how far it is, how long it takes and how fast it is: a bar on a terminal,
+---else a line now and then. `metrics` is a table that the loop fills, or a function that returns one; what
+---is in it is read, tensors included, when a line is written and at no other time.
+---
+---    local shown = {}
+---    for i in dc.progress(3, { title = "steps", metrics = shown, show = "off" }) do
+---      shown.loss = dc.tensor(1 / i)
+---    end
+---
+---`total` is how many values there are, `size` how many items each is, where the iterator does not tell;
+---`every` so many seconds a line; `show` is "auto", "bar", "lines" or "off", and DEEPC_PROGRESS what auto is.
+---@param source function|table|integer an iterator such as set:batches(...), a list, or how often
+---@param options? table title, metrics, total, size, every, show
+---@return function # and what `for` needs besides
+function dc.progress(source, options) end
+
+-- ---- Looking at it ----
+
+---Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...
+---
+---    dc.stats().launches
+---@return table<string, number|string>
+function dc.stats() end
+
+---The table of operations: name, class, operands, and the range of generated tests.
+---
+---    dc.ops()[1].name
+---@return table[]
+function dc.ops() end

@@ -1,0 +1,146 @@
+---@meta _
+
+-- Shapes of tensors (annotations; see values.lua).
+
+---@class deepc
+local dc = {}
+
+---@class deepc.Tensor
+local Tensor = {}
+
+-- ---- Shape ----
+
+---The same elements in order, in another shape. One size may be -1: what is left. Text gives names,
+---too: "t=8" with a size, "batch" alone with that of the axis of this name, or of the axis at its
+---place. Names stay along the longest common run of sizes from the left, then from the right.
+---
+---    dc.iota(6):reshape(2, -1)     dc.iota(6):reshape "[rows=2, 3]"
+---    dc.zeros "f32[4, 40]":reshape "[batch, head=5, t]"
+---
+---Errors: DC0303 where the counts of elements differ.
+---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
+---@return deepc.Tensor
+function Tensor:reshape(...) end
+
+---Axes from one to another become one.
+---
+---    dc.zeros "f32[64, 28, 28]":flatten(2)
+---@param from? deepc.Axis the first
+---@param to? deepc.Axis the last
+---@return deepc.Tensor
+function Tensor:flatten(from, to) end
+
+---Exchanges two axes, the last two unless given.
+---
+---    dc.zeros "f32[2, 3]":transpose()
+---@param a? deepc.Axis
+---@param b? deepc.Axis
+---@return deepc.Tensor
+function Tensor:transpose(a, b) end
+
+---Axes in another order, all of them.
+---
+---    dc.zeros "f32[2, 3, 4]":permute(3, 1, 2)
+---@param ... deepc.Axis|deepc.Axis[]
+---@return deepc.Tensor
+function Tensor:permute(...) end
+
+---Repeats along unnamed axes of size 1.
+---
+---    dc.zeros "f32[2, 1]":expand(2, 3)
+---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
+---@return deepc.Tensor
+function Tensor:expand(...) end
+
+---Ranges of positions by axis, with both ends; the other axes stay whole.
+---
+---    dc.zeros "f32[batch=32, 784]":slice { batch = { 1, 16 } }
+---    dc.iota(5):slice { { 5, 1, -2 } }
+---
+---Errors: DC0106, DC0308 for positions outside.
+---@param ranges table<deepc.Axis, integer[]> { first, last } or { first, last, step }
+---@return deepc.Tensor
+function Tensor:slice(ranges) end
+
+---A new tensor with other values in one part.
+---
+---    dc.zeros "f32[3]":put({ 2 }, 5)     dc.zeros "f32[2, 3]":put({ {}, { 2, 3 } }, 1)
+---@param index table|integer|deepc.Tensor as in x[index]; or integers along an axis, which count from 0
+---@param value deepc.Operand of the shape of the part, or one that stretches to it
+---@param axis? deepc.Axis of integers; 1
+---@return deepc.Tensor
+function Tensor:put(index, value, axis) end
+
+---The same values in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers
+---wrap.
+---
+---    dc.tensor { 1.7 }:cast "i32"
+---@param dtype string "f32"
+---@return deepc.Tensor
+function Tensor:cast(dtype) end
+dc.cast = Tensor.cast
+
+---Other names of dims; false takes one away.
+---
+---    dc.zeros "f32[a=2, b=3]":rename { a = "n" }     dc.zeros "f32[2, 3]":rename { "a", "b" }
+---
+---Errors: DC0103, DC0104 for axes.
+---@param names table<deepc.Axis, string|false>|deepc.Axis by axis; or one axis, whose name follows
+---@param name? string|false
+---@return deepc.Tensor
+function Tensor:rename(names, name) end
+
+---More elements before and after, along some axes; those axes lose their names.
+---
+---    dc.zeros "f32[2, 3]":pad { [2] = { 1, 1 } }     dc.zeros "f32[n=2]":pad({ n = { 0, 3 } }, -1)
+---@param margins table<deepc.Axis, integer|integer[]> { before, after }, or one number for both
+---@param value? number|boolean 0
+---@return deepc.Tensor
+function Tensor:pad(margins, value) end
+dc.pad = Tensor.pad
+
+---Backwards along axes.
+---
+---    dc.iota(3):flip()
+---@param axes? deepc.Axis|deepc.Axis[] all
+---@return deepc.Tensor
+function Tensor:flip(axes) end
+dc.flip = Tensor.flip
+
+---Moves elements by so many positions along an axis, round the end.
+---
+---    dc.iota(5):roll(2, 1)
+---@param by integer towards the end; negative towards the start
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:roll(by, axis) end
+dc.roll = Tensor.roll
+
+---Several tensors, parts along an axis; it loses its name.
+---
+---    local left, right = dc.iota(6):split(2)
+---@param parts integer|integer[] how many equal ones, or their sizes
+---@param axis? deepc.Axis 1
+---@return deepc.Tensor ... # the parts
+function Tensor:split(parts, axis) end
+dc.split = Tensor.split
+
+---One behind the other along an axis, which loses its name.
+---
+---    dc.concat({ dc.zeros "f32[2, 3]", dc.ones "f32[1, 3]" }, 1)
+---
+---Errors: DC0301 where other sizes differ, DC0201 where dtypes do.
+---@param list deepc.Tensor[] at least one, of one dtype
+---@param axis? deepc.Axis 1
+---@return deepc.Tensor
+function dc.concat(list, axis) end
+
+---Side by side along a new axis.
+---
+---    dc.stack({ dc.zeros "f32[3]", dc.ones "f32[3]" }, 1)
+---
+---Errors: DC0301 where sizes differ, DC0201 where dtypes do.
+---@param list deepc.Tensor[] at least one, of one type
+---@param axis? integer where the new axis is; 1
+---@return deepc.Tensor
+function dc.stack(list, axis) end

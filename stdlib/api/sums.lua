@@ -1,0 +1,270 @@
+---@meta _
+
+-- Reductions, products, windows (annotations; see values.lua).
+
+---@class deepc
+local dc = {}
+
+---@class deepc.Tensor
+local Tensor = {}
+
+-- ---- Reductions ----
+
+---The sum, of all elements or along axes; of bool and 8/16-bit integers in i32.
+---
+---    dc.zeros "f32[2, 3]":sum(2)     dc.zeros "f32[2, 3]":sum { axis = 2, keep = true }
+---
+---Errors: DC0103, DC0104 for axes.
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:sum(axes) end
+dc.sum = Tensor.sum
+
+---The mean; of integers and bool in f32, NaN of no elements.
+---
+---    dc.zeros "f32[2, 3]":mean()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:mean(axes) end
+dc.mean = Tensor.mean
+
+---The largest; NaN if one is.
+---
+---    dc.zeros "f32[2, 3]":max(1)
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:max(axes) end
+dc.max = Tensor.max
+
+---The smallest; NaN if one is.
+---
+---    dc.zeros "f32[2, 3]":min(1)
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:min(axes) end
+dc.min = Tensor.min
+
+---The product; of bool and integers of 8 and 16 bits in i32.
+---
+---    dc.tensor { 2, 3 }:prod()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:prod(axes) end
+dc.prod = Tensor.prod
+
+---Are all true? Of a bool tensor; x:ne(0) makes one.
+---
+---    dc.tensor { 1, 2 }:gt(0):all()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor # bool
+function Tensor:all(axes) end
+dc.all = Tensor.all
+
+---Is any true? Of a bool tensor; x:ne(0) makes one.
+---
+---    dc.tensor { 1, 2 }:gt(1):any()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor # bool
+function Tensor:any(axes) end
+dc.any = Tensor.any
+
+---The variance: squares of the distances from the mean, by their count less the correction (0).
+---
+---    dc.tensor { 1, 2, 4 }:var { correction = 1 }
+---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
+---@return deepc.Tensor
+function Tensor:var(axes) end
+dc.var = Tensor.var
+
+---The standard deviation, the root of x:var; its gradient is 0 where all are equal.
+---
+---    dc.tensor { 1, 2, 4 }:std()
+---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
+---@return deepc.Tensor
+function Tensor:std(axes) end
+dc.std = Tensor.std
+
+---The root of the sum of squares; its gradient at 0 is 0.
+---
+---    dc.tensor { 3, 4 }:norm()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:norm(axes) end
+dc.norm = Tensor.norm
+
+---log(sum(exp(x))), safe for large x.
+---
+---    dc.tensor { 1000, 1000 }:logsumexp()
+---@param axes? deepc.Axes all
+---@return deepc.Tensor
+function Tensor:logsumexp(axes) end
+dc.logsumexp = Tensor.logsumexp
+
+---Running sums along an axis: at each position the sum up to it. The work grows with the square of the
+---axis.
+---
+---    dc.tensor { 1, 2, 3 }:cumsum(1)
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:cumsum(axis) end
+dc.cumsum = Tensor.cumsum
+
+---The position of the largest along an axis, from 0; the first if several are.
+---
+---    dc.tensor { 3, 1, 4 }:argmax(1)
+---
+---Errors: DC0103 for the axis; of no elements.
+---@param axis deepc.Axis
+---@return deepc.Tensor # i32
+function Tensor:argmax(axis) end
+dc.argmax = Tensor.argmax
+
+---The position of the smallest along an axis, from 0; the first if several are.
+---
+---    dc.tensor { 3, 1, 4 }:argmin(1)
+---@param axis deepc.Axis
+---@return deepc.Tensor # i32
+function Tensor:argmin(axis) end
+dc.argmin = Tensor.argmin
+
+---exp(x) divided by its sum along an axis; safe for large x.
+---
+---    dc.zeros "f32[2, 3]":softmax(2)
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:softmax(axis) end
+dc.softmax = Tensor.softmax
+
+---The logarithm of softmax, computed at once.
+---
+---    dc.zeros "f32[2, 3]":log_softmax(2)
+---@param axis deepc.Axis
+---@return deepc.Tensor
+function Tensor:log_softmax(axis) end
+dc.log_softmax = Tensor.log_softmax
+
+-- ---- Products ----
+
+---The product of matrices: the last two axes; axes before those align and stretch as in a + b.
+---
+---    dc.zeros "f32[64, 784]":matmul(dc.zeros "f32[784, 10]")
+---
+---Errors: DC0301 where the inner sizes differ.
+---@param b deepc.Tensor|deepc.Cell of the same dtype
+---@return deepc.Tensor
+function Tensor:matmul(b) end
+dc.matmul = Tensor.matmul
+
+---Products over letters, which blanks separate: what the result lacks is summed. A letter twice in
+---one operand is its diagonal; "..." stands for the axes that are left. Results have the names of
+---the operands' dims.
+---
+---    dc.einsum("b i, i o -> b o", dc.zeros "f32[2, 3]", dc.zeros "f32[3, 4]")
+---
+---Errors: DC0101 in the text, DC0301 where sizes of a letter differ, DC0302 for counts of axes.
+---@param text string "b i, i o -> b o"
+---@param ... deepc.Tensor|deepc.Cell as many as the text has
+---@return deepc.Tensor
+function dc.einsum(text, ...) end
+
+-- ---- Convolutions and pools ----
+
+---@alias deepc.PerDim integer|integer[] one for all dims of the window, or a list
+
+---Each result is a sum of products over a window of x and all its channels; the kernel is not turned
+---round. x is [batch, channels, height, width], w [channels of the result, channels / groups, height, width
+---of the window], the result [batch, channels, height, width].
+---
+---    dc.conv2d(dc.zeros "f32[8, 3, 28, 28]", dc.zeros "f32[16, 3, 3, 3]", { padding = 1 })
+---
+---Options: stride (1), dilation (1, the distance of elements of the window), groups (1), padding (0): zeros
+---round x, as a number, a list of one for each dim, a list of lists with both sides, or "same".
+---
+---Errors: DC0301 where channels differ, DC0302, DC0309 for a window larger than x, DC0310 for groups.
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell of the same dtype
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
+---@return deepc.Tensor
+function dc.conv2d(x, w, options) end
+
+---dc.conv2d for one dim: x is [batch, channels, length].
+---
+---    dc.conv1d(dc.zeros "f32[8, 3, 28]", dc.zeros "f32[16, 3, 5]", { padding = "same" })
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
+---@return deepc.Tensor
+function dc.conv1d(x, w, options) end
+
+---dc.conv2d for three dims: x is [batch, channels, depth, height, width].
+---
+---    dc.conv3d(dc.zeros "f32[1, 2, 8, 8, 8]", dc.zeros "f32[4, 2, 3, 3, 3]")
+---@param x deepc.Tensor|deepc.Cell
+---@param w deepc.Tensor|deepc.Cell
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
+---@return deepc.Tensor
+function dc.conv3d(x, w, options) end
+
+---The largest element of each window, NaN where there is one. The gradient goes to the first of equal
+---elements, the last axis counting fastest.
+---
+---    dc.max_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
+---
+---Options: stride (that of the window), padding (0; what is outside is never the largest), dilation (1).
+---
+---Errors: DC0302, DC0309 for a window larger than x.
+---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@return deepc.Tensor
+function dc.max_pool2d(x, window, options) end
+
+---dc.max_pool2d for one dim.
+---
+---    dc.max_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@return deepc.Tensor
+function dc.max_pool1d(x, window, options) end
+
+---dc.max_pool2d for three dims.
+---
+---    dc.max_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
+---@return deepc.Tensor
+function dc.max_pool3d(x, window, options) end
+
+---The mean of each window; of integers f32.
+---
+---    dc.avg_pool2d(dc.zeros "f32[8, 16, 28, 28]", 2)
+---
+---Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros; false:
+---not at all).
+---
+---Errors: DC0302, DC0309 for a window larger than x.
+---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@return deepc.Tensor
+function dc.avg_pool2d(x, window, options) end
+
+---dc.avg_pool2d for one dim.
+---
+---    dc.avg_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@return deepc.Tensor
+function dc.avg_pool1d(x, window, options) end
+
+---dc.avg_pool2d for three dims.
+---
+---    dc.avg_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---@param x deepc.Tensor|deepc.Cell
+---@param window deepc.PerDim
+---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
+---@return deepc.Tensor
+function dc.avg_pool3d(x, window, options) end
