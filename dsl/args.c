@@ -11,6 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* By the name of its metatable, if it has one: "an nn.Linear", "a Block"; else by its type. */
+static const char *describe_class(lua_State *L, int idx)
+{
+    const char *name = luaL_typename(L, idx);
+    if (luaL_getmetafield(L, idx, "__name") == LUA_TSTRING)
+        name = lua_tostring(L, -1);
+    const bool vowel = strchr("aeiou", *name) != NULL || strncmp(name, "nn.", 3) == 0;
+    return lua_pushfstring(L, "%s %s", vowel ? "an" : "a", name);
+}
+
 const char *dc_args_describe(lua_State *L, int idx)
 {
     char text[DC_TYPE_TEXT];
@@ -34,7 +44,7 @@ const char *dc_args_describe(lua_State *L, int idx)
         snprintf(text, sizeof text, "the string '%.60s'", lua_tostring(L, idx));
         return lua_pushstring(L, text);
     default:
-        return lua_pushfstring(L, "a %s", luaL_typename(L, idx));
+        return describe_class(L, idx);
     }
 }
 

@@ -5,6 +5,7 @@
  *   layer(text)              the __call of layers; text(layer) is what errors say of it
  *   name_of(value)           the name of the script's variable that holds it, or nil
  *   kind(value)              "param", "state", "tensor" or nil
+ *   describe(value)          what errors call it: "nil", "the number 3", "f32[2]", "an nn.Linear"
  *   label(cell [, text])     the name of a cell
  *   fail(row, op, text, hint, role, tensor, ...)
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
@@ -49,6 +50,13 @@ static int l_kind(lua_State *L)
         lua_pushstring(L, h->cell->trainable ? "param" : "state");
     else
         lua_pushliteral(L, "tensor");
+    return 1;
+}
+
+static int l_describe(lua_State *L)
+{
+    lua_settop(L, 1);
+    dc_args_describe(L, 1);
     return 1;
 }
 
@@ -128,9 +136,10 @@ static int l_unknown(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const char *name = luaL_tolstring(L, 2, NULL);
+    const char *hint = dc_hint_library(name);
     dc_error_fact(L, d, DC_ERR_FIELD,
                   &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}},
-                  &(dc_blame){.hint = dc_near_name(L, 1, NULL, name)});
+                  &(dc_blame){.hint = hint != NULL ? hint : dc_near_name(L, 1, NULL, name)});
 }
 
 /* entries(class): the same, its functions behind entries (place.c); for what no module lists. */
@@ -244,6 +253,7 @@ void dc_data_register(lua_State *L, dc_dsl *d)
     static const luaL_Reg fn[] = {{"layer", l_layer},
                                   {"name_of", l_name_of},
                                   {"kind", l_kind},
+                                  {"describe", l_describe},
                                   {"label", l_label},
                                   {"fail", l_fail},
                                   {"check_class", l_check_class},

@@ -36,7 +36,7 @@ static names fields[] = {
     {"dot", ":matmul"},
     {"double", ":cast \"f64\""},
     {"equal", ":eq(y), and :eq(y):all()"},
-    {"elu", "dc.where(x:gt(0), x, x:expm1())"},
+    {"elu", "nn.elu(x), of require \"deepc.nn\""},
     {"erfc", "1 - x:erf()"},
     {"exp2", "2 ^ x"},
     {"fill", "dc.full(type, value)"},
@@ -117,7 +117,7 @@ static names functions[] = {
     {"manual_seed", "dc.seed(n)"},
     {"matMul", "a:matmul(b)"},
     {"mm", "a:matmul(b)"},
-    {"mse_loss", "((a - b) ^ 2):mean()"},
+    {"mse_loss", "nn.mse_loss, of require \"deepc.nn\""},
     {"nn", "require \"deepc.nn\""},
     {"no_grad", "gradients are taken where dc.grad is called; dc.stop_gradient(x) cuts one off"},
     {"optim", "require \"deepc.optim\""},
@@ -137,6 +137,54 @@ static names functions[] = {
     {"ones_like", "dc.ones(x)"},
 };
 
+/* Of the modules of the library; what is only spelt in another way is found without. */
+static names library[] = {
+    {"BCECriterion", "nn.bce_with_logits(logits, target), without a sigmoid before it"},
+    {"BCELoss", "nn.bce_with_logits(logits, target), without a sigmoid before it"},
+    {"BCEWithLogitsLoss", "nn.bce_with_logits(logits, target)"},
+    {"BatchNorm1d", "nn.LayerNorm(n); nn.BatchNorm2d is for images"},
+    {"BatchNormalization", "nn.LayerNorm(n); nn.BatchNorm2d is for images"},
+    {"ClassNLLCriterion", "nn.cross_entropy(logits, labels), without a softmax before it"},
+    {"Conv1d", "nn.Conv2d with a height of 1"},
+    {"CrossEntropyCriterion", "nn.cross_entropy(logits, labels)"},
+    {"CrossEntropyLoss", "nn.cross_entropy(logits, labels)"},
+    {"DataLoader", "data.set(x, y):batches { size = 64, shuffle = true }"},
+    {"Dropout2d", "nn.Dropout(p)"},
+    {"HuberLoss", "nn.huber_loss(prediction, target)"},
+    {"L1Loss", "nn.l1_loss(prediction, target)"},
+    {"AbsCriterion", "nn.l1_loss(prediction, target)"},
+    {"LookupTable", "nn.Embedding(count, size)"},
+    {"LogSoftMax", "nn.LogSoftmax(axis)"},
+    {"MSECriterion", "nn.mse_loss(prediction, target)"},
+    {"MSELoss", "nn.mse_loss(prediction, target)"},
+    {"Module", "nn.class \"Name\" makes a class of layers"},
+    {"ModuleList", "a plain table of layers as a field of the layer"},
+    {"NLLLoss", "nn.cross_entropy(logits, labels), without a softmax before it"},
+    {"Parameter", "dc.param(type, init)"},
+    {"Reshape", "a function in nn.Sequential: function(x) return x:reshape(...) end"},
+    {"SmoothL1Criterion", "nn.huber_loss(prediction, target)"},
+    {"SmoothL1Loss", "nn.huber_loss(prediction, target)"},
+    {"SoftMax", "nn.Softmax(axis)"},
+    {"SpatialAveragePooling", "nn.AvgPool2d(window)"},
+    {"SpatialBatchNormalization", "nn.BatchNorm2d(channels)"},
+    {"SpatialConvolution", "nn.Conv2d(inputs, outputs, window)"},
+    {"SpatialMaxPooling", "nn.MaxPool2d(window)"},
+    {"SpatialZeroPadding", "nn.Conv2d(inputs, outputs, window, { padding = 1 })"},
+    {"TensorDataset", "data.set(x, y)"},
+    {"View", "a function in nn.Sequential: function(x) return x:reshape(...) end, or nn.Flatten()"},
+    {"clip_grad_norm_", "optim.Adam(params, { clip_norm = 1 })"},
+    {"clip_grad_value_", "optim.Adam(params, { clip_value = 1 })"},
+    {"lr_scheduler", "require \"deepc.schedules\""},
+    {"sgd", "optim.SGD(params, options), and opt:step(loss)"},
+    {"xavier", "xavier_uniform, xavier_normal"},
+    {"kaiming", "kaiming_uniform, kaiming_normal"},
+    {"he", "kaiming_uniform, kaiming_normal"},
+    {"glorot_uniform", "xavier_uniform"},
+    {"glorot_normal", "xavier_normal"},
+    {"he_uniform", "kaiming_uniform"},
+    {"he_normal", "kaiming_normal"},
+};
+
 static const char *find(names *list, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -148,6 +196,11 @@ static const char *find(names *list, size_t n, const char *name)
 const char *dc_hint_field(const char *name)
 {
     return find(fields, DC_COUNTOF(fields), name);
+}
+
+const char *dc_hint_library(const char *name)
+{
+    return find(library, DC_COUNTOF(library), name);
 }
 
 const char *dc_hint_function(const char *name)

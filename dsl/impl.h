@@ -435,6 +435,7 @@ void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module);        
 int dc_pick_put(lua_State *L, dc_dsl *d);                     /* x:put(idx, v, axis) */
 const char *dc_hint_field(const char *name);                  /* hints.c: of a tensor; or NULL */
 const char *dc_hint_function(const char *name);               /* of the module; or NULL */
+const char *dc_hint_library(const char *name); /* of nn, optim, data ...; or NULL */
 void dc_index_register(lua_State *L, dc_dsl *d, int methods); /* index.c */
 int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);      /* a[k]: key at 2 */
 void dc_make_register(lua_State *L, dc_dsl *d, int module);   /* make.c */

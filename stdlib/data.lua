@@ -31,6 +31,16 @@ Set.__index = Set
 -- Of iterators: how many values they give, and of how many rows each.
 core.lengths = setmetatable({}, { __mode = "k" })
 
+local function check_rows(name, t)
+  if core.kind(t) ~= "tensor" then
+    core.fail("ARG", "data.set", ("%s: a tensor is needed, not %s"):format(name,
+      core.kind(t) and "a cell" or core.describe(t)), core.kind(t) and ":clone() gives the values of a cell"
+      or type(t) == "table" and "dc.tensor(values) makes one of a table of numbers" or nil)
+  elseif #t.shape == 0 then
+    core.fail("DIMS", "data.set", ("%s is %s[], which has no rows"):format(name, t.dtype), nil, name, t)
+  end
+end
+
 ---Rows of x with the rows of y that belong to them.
 ---
 ---    data.set(dc.zeros "f32[130, 2]", dc.iota(130))
@@ -40,9 +50,8 @@ core.lengths = setmetatable({}, { __mode = "k" })
 ---@param y deepc.Tensor
 ---@return deepc.data.Set
 function data.set(x, y)
-  if core.kind(x) ~= "tensor" or core.kind(y) ~= "tensor" then
-    core.fail("ARG", "data.set", "two tensors are needed")
-  end
+  check_rows("x", x)
+  check_rows("y", y)
   if #x ~= #y then
     core.fail("DIMS", "data.set", ("%d rows against %d"):format(#x, #y), nil, "x", x, "y", y)
   end
@@ -62,6 +71,10 @@ local function check_options(o)
   core.options("batches", o, "size", "shuffle", "seed", "epoch", "last")
   if math.type(o.size) ~= "integer" or o.size < 1 then
     core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(tostring(o.size)))
+  end
+  if o.shuffle ~= nil and type(o.shuffle) ~= "boolean" then
+    core.fail("ARG", "batches", ("shuffle is true or false, not %s"):format(core.describe(o.shuffle)),
+      math.type(o.shuffle) == "integer" and ("shuffle = true, seed = %d"):format(o.shuffle) or nil)
   end
   for _, key in ipairs { "seed", "epoch" } do
     if o[key] ~= nil and not math.tointeger(o[key]) then

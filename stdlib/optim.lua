@@ -30,8 +30,11 @@ local methods = {}
 -- ---- what it is made of ----
 
 local function check_params(op, params)
-  if type(params) ~= "table" or #params == 0 then
-    core.fail("ARG", op, "a list of parameters is needed", op .. "(net:parameters())")
+  if type(params) ~= "table" or core.kind(params) or getmetatable(params) ~= nil then
+    core.fail("ARG", op, "a list of parameters is needed, not " .. core.describe(params), op .. "(net:parameters())")
+  elseif #params == 0 then
+    core.fail("ARG", op, "the list of parameters is empty",
+      "net:parameters() lists those of a layer; none if it is frozen, see net:unfreeze()")
   end
   local seen = {}
   for i, p in ipairs(params) do
@@ -49,7 +52,9 @@ local below_one = { momentum = true, beta1 = true, beta2 = true, alpha = true }
 
 local function check_setting(op, key, value)
   if type(value) ~= "number" and not core.kind(value) then
-    core.fail("ARG", op, ("%s is a number or a scalar, not %s"):format(key, type(value)))
+    core.fail("ARG", op, ("%s is a number or a scalar, not %s"):format(key, core.describe(value)),
+      type(value) == "function" and ("a schedule gives a number for each step: opt.%s = schedule(step)"):format(key)
+      or nil)
   elseif type(value) == "number" and not (value >= 0 and (value < 1 or not below_one[key])) then
     core.fail("ARG", op, ("%s is %s; it is 0 or more%s"):format(key, value, below_one[key] and ", and below 1" or ""))
   end
@@ -98,18 +103,27 @@ end
 -- What stands in a hint for a setting that was not given.
 local example = { momentum = "0.9", weight_decay = "1e-2" }
 
+-- What optimisers have elsewhere.
+local elsewhere = {
+  backward = "opt:step(loss) takes the gradients and updates the parameters",
+  load_state_dict = "dc.load(path, opt)",
+  param_groups = "opt.params are its parameters, opt.lr its rate; several optimisers have several rates",
+  state_dict = "opt:named_cells(); dc.save(path, opt)",
+  zero_grad = "gradients are not kept: opt:step(loss) takes them anew",
+}
+
 -- How scripts see an optimiser: settings are fields. Its parts are in a table of their own (_own), so that
 -- assigning opt.lr reaches __newindex.
 local function new_meta(name, class, settings, chosen)
   local hint = "its settings are " .. table.concat(settings, ", ")
   local meta = { __name = name, _class = class }
 
-  local function missing(key, text)
+  local function missing(key, text, instead)
     if chosen[key] then
       core.fail("FIELD", nil, ("%s was made without %s"):format(name, key),
         ("%s(params, { %s = %s })"):format(name, key, example[key] or "1"))
     end
-    core.fail("FIELD", nil, ("%s has no %s'%s'"):format(name, text, tostring(key)), hint)
+    core.fail("FIELD", nil, ("%s has no %s'%s'"):format(name, text, tostring(key)), instead or hint)
   end
 
   function meta.__index(self, key)
@@ -119,7 +133,7 @@ local function new_meta(name, class, settings, chosen)
       v = class[key]
     end
     if v == nil then
-      v = key == "params" and own.params or missing(key, "")
+      v = key == "params" and own.params or missing(key, "", elsewhere[key])
     end
     return v
   end
@@ -139,6 +153,10 @@ end
 
 -- The settings of an optimiser as states, in order, and its flags.
 local function read_options(own, name, options, spec)
+  if type(options) == "number" then
+    core.fail("ARG", name, ("options are a table, not %s"):format(core.describe(options)),
+      ("%s(params, { lr = %s })"):format(name, options))
+  end
   core.options(name, options, table.unpack(sorted(spec.defaults, spec.chosen, spec.flags)))
   options = options or {}
   for _, key in ipairs(spec.settings) do
@@ -175,7 +193,8 @@ local function new_class(name, defaults, chosen, flags)
     __index = methods,
     __call = function(_, params, options)
       check_params(name, params)
-      local own = { name = name:match("[^.]+$"):lower(), params = params, cells = {}, hyper = {}, flag = {} }
+      local own = { name = name:match("[^.]+$"):lower(), params = params, cells = {}, hyper = {}, flag = {},
+        last = setmetatable({}, { __mode = "v" }) }
       read_options(own, name, options, spec)
       class._init(own)
       return setmetatable({ _own = own }, meta)
@@ -184,6 +203,24 @@ local function new_class(name, defaults, chosen, flags)
 end
 
 -- ---- a step ----
+
+local function check_self(op, self)
+  if type(self) ~= "table" or not rawget(self, "_own") then
+    core.fail("ARG", op, "an optimiser is needed, not " .. core.describe(self),
+      ("with a colon: opt:%s(...)"):format(op))
+  end
+end
+
+-- A second step with one loss would repeat the first one's gradients: what was meant is another loss.
+local function check_loss(self, loss)
+  local own = rawget(self, "_own")
+  if not core.kind(loss) then
+    core.fail("ARG", "step", "the loss is needed, a tensor, not " .. core.describe(loss))
+  elseif rawequal(own.last.loss, loss) then
+    core.fail("ARG", "step", ("%s has taken a step with this loss before"):format(getmetatable(self).__name),
+      "compute the loss anew for another step; opt:apply(gradients) repeats gradients", "loss", loss)
+  end
+end
 
 -- x in another dtype, if it is another one.
 local function as(x, dtype)
@@ -241,9 +278,11 @@ end
 ---@param options? { lr?: deepc.Tensor|number } instead of opt.lr
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it
 function methods:apply(grads, options)
+  check_self("apply", self)
   core.options("apply", options, "lr")
   if type(grads) ~= "table" then
-    core.fail("ARG", "apply", "a list of gradients is needed, not " .. type(grads))
+    core.fail("ARG", "apply", "a list of gradients is needed, not " .. core.describe(grads),
+      "opt:apply(dc.grad(loss, opt.params))")
   end
   for i = 1, #self.params do
     if grads[i] and not core.kind(grads[i]) then
@@ -297,8 +336,10 @@ end
 ---@param options? { lr?: deepc.Tensor|number, unused?: "zero" } instead of opt.lr; zeros instead of an error
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it
 function methods:step(loss, options)
+  check_self("step", self)
   core.options("step", options, "lr", "unused")
   options = options or {}
+  check_loss(self, loss)
   local trained, index = {}, {}
   for i, p in ipairs(self.params) do
     if core.kind(p) == "param" then -- a frozen one counts as a state
@@ -313,6 +354,7 @@ function methods:step(loss, options)
     grads[index[k]] = g
   end
   local norm = self:_apply(grads, options.lr)
+  rawget(self, "_own").last.loss = loss
   return norm
 end
 

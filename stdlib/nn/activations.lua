@@ -7,13 +7,6 @@ local _, core = ...
 
 -- ---- activations ----
 
--- What f(x) needs: a tensor.
-local function check_tensor(op, x)
-  if not core.kind(x) then
-    core.fail("ARG", op, "a tensor is needed, not " .. type(x))
-  end
-end
-
 local function check_number(op, what, value)
   if type(value) ~= "number" or value ~= value then
     core.fail("ARG", op, ("%s is a number, not %s"):format(what, tostring(value)))
@@ -28,7 +21,7 @@ end
 ---@return deepc.Tensor
 function nn.leaky_relu(x, slope)
   slope = slope or 0.01
-  check_tensor("leaky_relu", x)
+  core.check_tensor("leaky_relu", x)
   check_number("leaky_relu", "slope", slope)
   local y = dc.where(x:gt(0), x, x * slope)
   return y
@@ -42,7 +35,7 @@ end
 ---@return deepc.Tensor
 function nn.elu(x, alpha)
   alpha = alpha or 1
-  check_tensor("elu", x)
+  core.check_tensor("elu", x)
   check_number("elu", "alpha", alpha)
   local y = dc.where(x:gt(0), x, x:minimum(0):expm1() * alpha)
   return y

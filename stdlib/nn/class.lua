@@ -43,6 +43,17 @@ local function own(layer)
   return rawget(layer, "_own")
 end
 
+-- Refuses what is no tensor; `what` names it where there are several.
+function core.check_tensor(op, x, what)
+  if core.kind(x) then
+    return
+  end
+  local hint = type(x) == "table" and (is_layer(x) and "calling a layer gives a tensor: layer(x)"
+    or "dc.tensor(values) makes one of a table of numbers") or nil
+  core.fail("ARG", op, (what and "%s: a tensor is needed, not %s" or "%sa tensor is needed, not %s"):format(
+    what or "", core.describe(x)), hint)
+end
+
 -- The fields of a layer, or a plain table itself.
 local function fields_of(t)
   return is_layer(t) and own(t) or t
@@ -158,11 +169,22 @@ local function text_of(layer)
   return ("%s (%s)"):format(path_of(layer), layer:describe())
 end
 
+-- A parameter whose place a tensor takes would never be trained or saved again.
+local function refuse_tensor(layer, key, value)
+  core.fail("ARG", nil, ("%s.%s is a %s; %s cannot take its place"):format(path_of(layer), key,
+    core.kind(own(layer)[key]) == "param" and "parameter" or "state", core.describe(value)),
+    (".%s:set(value) changes its value; another dc.param or dc.state may take its place"):format(key))
+end
+
 local function assign(layer, key, value)
   local fields = own(layer)
   if type(key) == "string" and key:sub(1, 1) == "_" then
     rawset(layer, key, value)
     return
+  end
+  local cell = core.kind(fields[key])
+  if cell and cell ~= "tensor" and (core.kind(value) == "tensor" or type(value) == "number") then
+    refuse_tensor(layer, key, value)
   end
   local changed = not rawequal(fields[key], value)
   fields[key] = value
@@ -301,6 +323,22 @@ end
 
 local call = core.layer(text_of)
 
+-- Methods that layers have elsewhere.
+local elsewhere = {
+  backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
+  cuda = "DEEPC_DEVICE=cuda:0 says where to compute",
+  double = "parameters of a class of yours may be f64: dc.param \"f64[3]\"",
+  evaluate = ":eval()",
+  float = "parameters are f32; x:cast \"f32\" converts a tensor",
+  getParameters = ":parameters()",
+  load_state_dict = "dc.load(path, net)",
+  requires_grad_ = ":freeze() and :unfreeze()",
+  state_dict = ":named_cells(); dc.save(path, net)",
+  updateParameters = "opt:step(loss), of require \"deepc.optim\"",
+  zeroGradParameters = "gradients are not kept: opt:step(loss) takes them anew",
+  zero_grad = "gradients are not kept: opt:step(loss) takes them anew",
+}
+
 ---A class of layers: give it :init(...) and :forward(...), then call it to make one.
 ---
 ---    local Block = nn.class "Block"
@@ -338,7 +376,11 @@ function nn.class(name)
       end
       return not rawget(self, "_eval")
     end
-    return class[key]
+    v = class[key]
+    if v == nil and elsewhere[key] then
+      core.fail("FIELD", nil, ("%s has no '%s'"):format(tostring(self), key), elsewhere[key])
+    end
+    return v
   end
   return setmetatable(class, {
     __index = Layer,

@@ -208,9 +208,7 @@ end
 
 function BatchNorm2d:forward(x)
   local c = self.channels
-  if not core.kind(x) then
-    core.fail("ARG", "nn.BatchNorm2d", "a tensor is needed, not " .. type(x))
-  end
+  core.check_tensor("nn.BatchNorm2d", x)
   if #x.shape ~= 4 or x:size(2) ~= c then
     core.fail("DIMS", "nn.BatchNorm2d", ("x is %s[%s]; [batch, %d, height, width] is needed"):format(x.dtype,
       table.concat(x.shape, ", "), c), nil, "x", x)

@@ -57,9 +57,7 @@ function Flatten:init(from)
 end
 
 function Flatten:forward(x)
-  if not core.kind(x) then
-    core.fail("ARG", "nn.Flatten", "a tensor is needed, not " .. type(x))
-  end
+  core.check_tensor("nn.Flatten", x)
   local y = x:flatten(self.from)
   return y
 end
@@ -87,6 +85,11 @@ function Dropout:describe()
 end
 
 function Dropout:forward(x)
+  core.check_tensor("nn.Dropout", x)
+  if not x.dtype:match "^b?f%d" then
+    core.fail("DTYPE", "nn.Dropout", ("x is %s[%s]; floats are needed"):format(x.dtype, table.concat(x.shape, ", ")),
+      ':cast "f32" converts', "x", x)
+  end
   if not self.training or self.p == 0 then
     return x
   end

@@ -31,7 +31,7 @@ local function check_options(op, options, ...)
   end
   local mask = options.mask
   if mask ~= nil and not core.kind(mask) then
-    core.fail("ARG", op, "mask is a tensor, not a " .. type(mask))
+    core.check_tensor(op, mask, "mask")
   end
   return options
 end
@@ -74,9 +74,9 @@ local function reduce(op, losses, options, weight, about, what)
 end
 
 local function check_pair(op, prediction, target)
-  if not core.kind(prediction) or not core.kind(target) then
-    core.fail("ARG", op, "prediction and target are tensors")
-  elseif not prediction.dtype:match "^b?f%d" then
+  core.check_tensor(op, prediction, "prediction")
+  core.check_tensor(op, target, "target")
+  if not prediction.dtype:match "^b?f%d" then
     core.fail("DTYPE", op, ("prediction is %s, floats are needed"):format(type_of(prediction)), nil, "prediction",
       prediction)
   elseif prediction.dtype ~= target.dtype then
@@ -101,19 +101,29 @@ end
 
 -- ---- classes ----
 
-local function check_labels(op, logits, labels)
-  if not core.kind(logits) or not core.kind(labels) then
-    core.fail("ARG", op, "logits and labels are tensors")
+-- What may be meant by labels that are floats.
+local function hint_of_labels(logits, labels)
+  if logits.dtype:match "^[iu]" then
+    return "logits come first: nn.cross_entropy(logits, labels)"
+  elseif #labels.shape == #logits.shape then
+    return "labels:argmax(-1) gives the numbers of classes, of a row for each"
   end
+  return ('dc.tensor(t, "i32[%s]")'):format(table.concat(labels.shape, ", "))
+end
+
+local function check_labels(op, logits, labels)
+  core.check_tensor(op, logits, "logits")
+  core.check_tensor(op, labels, "labels")
   if not labels.dtype:match "^[iu]" then
     core.fail("DTYPE", op, ("labels are %s; class numbers are integers from 0"):format(type_of(labels)),
-      ('dc.tensor(t, "i32[%s]")'):format(table.concat(labels.shape, ", ")), "labels", labels)
+      hint_of_labels(logits, labels), "labels", labels)
   end
   local a, b = logits.shape, labels.shape
   local rows, classes = table.concat(a, ",", 1, math.max(#a - 1, 0)), a[#a]
   if #b ~= #a - 1 or #b == 0 or rows ~= table.concat(b, ",") or classes == 0 then
+    local column = #b == #a and b[#b] == 1 and ("labels:reshape(%s)"):format(table.concat(b, ", ", 1, #b - 1))
     core.fail("DIMS", op, ("logits are %s, labels %s; f32[rows, classes] and integers[rows] are needed")
-      :format(type_of(logits), type_of(labels)), nil, "logits", logits, "labels", labels)
+      :format(type_of(logits), type_of(labels)), column or nil, "logits", logits, "labels", labels)
   end
   return classes
 end

@@ -15,9 +15,7 @@ end
 
 -- The last n axes of x, which have the sizes wanted.
 local function last_axes(op, x, sizes)
-  if not core.kind(x) then
-    core.fail("ARG", op, "a tensor is needed, not " .. type(x))
-  end
+  core.check_tensor(op, x)
   local shape, axes = x.shape, {}
   local fits = #sizes <= #shape
   for i, size in ipairs(sizes) do

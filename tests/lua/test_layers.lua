@@ -119,7 +119,7 @@ function TestActivations:test_names_and_mistakes()
   fails('approximate is "tanh" or "none", not erf', nn.GELU, { approximate = "erf" })
   fails("nn.LeakyReLU: slope is a number, not steep", nn.LeakyReLU, "steep")
   fails("nn.Softmax: an axis is an integer or a name", nn.Softmax, 1.5)
-  fails("leaky_relu: a tensor is needed, not number", nn.leaky_relu, 3)
+  fails("leaky_relu: a tensor is needed, not the number 3", nn.leaky_relu, 3)
   fails("elu: a tensor is needed, not nil", nn.elu)
 end
 
@@ -226,7 +226,7 @@ function TestNorms:test_mistakes()
   fails("nn.LayerNorm: the size of an axis is a positive integer, not nil", nn.LayerNorm)
   fails("nn.RMSNorm: the size of an axis is a positive integer, not nil", nn.RMSNorm, {})
   fails("eps is a number from 0, not -1", nn.LayerNorm, 3, { eps = -1 })
-  fails("layer_norm: a tensor is needed, not table", nn.layer_norm, {}, 3)
+  fails("layer_norm: a tensor is needed, not a table", nn.layer_norm, {}, 3)
 end
 
 TestEmbedding = {}

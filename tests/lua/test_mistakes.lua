@@ -72,7 +72,14 @@ function TestMistakes:test_layers()
     { "local l = nn.Linear(2, 1); local _ = l(nil)", "matmul: a tensor is needed, not nil" },
     { "local l = nn.Linear(2, 1); local _ = l { 1, 2 }", "matmul: a tensor is needed, not a table" },
     { "local l = nn.ReLU(); local _ = l()", "relu: a tensor or a number is needed, not nil" },
-    { "local l = nn.Flatten(); local _ = l {}", "nn.Flatten: a tensor is needed, not table" },
+    { "local l = nn.Flatten(); local _ = l {}", "nn.Flatten: a tensor is needed, not a table" },
+    { "local l = nn.Dropout(0.5); local _ = l { 1, 2 }", "nn.Dropout: a tensor is needed, not a table" },
+    { "local l = nn.Dropout(0.5); local _ = l(dc.ones 'i32[3]')", "nn.Dropout: x is i32[3]; floats are needed" },
+    { "local l = nn.Dropout(0.5):eval(); local _ = l(dc.ones 'i32[3]')", "nn.Dropout: x is i32[3]; floats are needed" },
+    { "local _ = nn.Linear(3, 2):cuda()", "nn.Linear 3 -> 2 has no 'cuda'" },
+    { "local l = nn.Linear(3, 2); l.weight = dc.zeros 'f32[3, 2]'",
+      "l.weight is a parameter; f32[3, 2] cannot take its place" },
+    { "local l = nn.Linear(3, 2); l.bias = 0", "l.bias is a parameter; the number 0 cannot take its place" },
     { "local l = nn.class 'Net'(); local _ = l(1)", "Net: the class has no :forward" },
     { "local _ = nn.Sequential { nn.ReLU(), nil, nn.ReLU() }", "nn.Sequential: part 2 is nil, not a layer" },
     { "local _ = nn.Sequential { nn.ReLU }", "nn.Sequential: part 1 is the class nn.ReLU, not a layer" },
@@ -80,15 +87,65 @@ function TestMistakes:test_layers()
     { "local _ = nn.LSTM(5)", "deepc.nn has no 'LSTM'" },
     { "local _ = optim.Lion", "deepc.optim has no 'Lion'" },
     { "local _ = data.mnist()", "deepc.data has no 'mnist'" },
+    { "local _ = nn.mse_loss(dc.ones 'f32[3]', 0)", "mse_loss: target: a tensor is needed, not the number 0" },
+    { "local _ = nn.mse_loss(nn.ReLU(), dc.ones 'f32[3]')",
+      "mse_loss: prediction: a tensor is needed, not an nn.ReLU" },
+    { "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', { 0, 1 })",
+      "cross_entropy: labels: a tensor is needed, not a table" },
+    { "local _ = data.set({ 1 }, dc.ones 'f32[1]')", "data.set: x: a tensor is needed, not a table" },
+    { "local _ = data.set(dc.ones 'f32[1]', dc.param 'f32[1]')", "data.set: y: a tensor is needed, not a cell" },
+    { "local _ = data.set(dc.ones 'f32[]', dc.ones 'f32[]')", "data.set: x is f32[], which has no rows" },
+    { "local s = data.set(dc.ones 'f32[4]', dc.ones 'f32[4]'); s:batches { size = 2, shuffle = 7 }",
+      "batches: shuffle is true or false, not the number 7" },
   }
+end
+
+-- The sentence of a hint, of the error that the script raises.
+local function hint(script)
+  local _, err = pcall(assert(load(script, "=mistake", "t", env)))
+  return err.hint
+end
+
+function TestMistakes:test_hints_of_the_library()
+  lu.assertEquals(hint "local _ = nn.CrossEntropyLoss()", "nn.cross_entropy(logits, labels)")
+  lu.assertEquals(hint "local _ = nn.SpatialConvolution(1, 2, 3)", "nn.Conv2d(inputs, outputs, window)")
+  lu.assertEquals(hint "local _ = nn.ReLu()", "is 'ReLU' meant?")
+  lu.assertEquals(hint "local _ = nn.ReLU():zeroGradParameters()",
+    "gradients are not kept: opt:step(loss) takes them anew")
+  lu.assertEquals(hint "local l = nn.Linear(1, 1); l.weight = dc.ones 'f32[1, 1]'",
+    ".weight:set(value) changes its value; another dc.param or dc.state may take its place")
+  lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', dc.ones 'f32[2, 3]')",
+    "labels:argmax(-1) gives the numbers of classes, of a row for each")
+  lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', dc.ones 'i32[2, 1]')", "labels:reshape(2)")
+  lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'i32[2]', dc.ones 'f32[2, 3]')",
+    "logits come first: nn.cross_entropy(logits, labels)")
+  lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }, 0.1)", "optim.SGD(params, { lr = 0.1 })")
+  lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }):zero_grad()",
+    "gradients are not kept: opt:step(loss) takes them anew")
+  lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }).lr = function(step) return 1 / step end",
+    "a schedule gives a number for each step: opt.lr = schedule(step)")
 end
 
 function TestMistakes:test_optimisers()
   check {
+    { "optim.SGD(nn.Sequential { nn.Linear(1, 1) })",
+      "optim.SGD: a list of parameters is needed, not an nn.Sequential" },
+    { "optim.SGD(nn.Linear(1, 1):freeze():parameters())", "optim.SGD: the list of parameters is empty" },
+    { "local p = dc.param 'f32[]'; local opt = optim.SGD { p }; opt.step(p * p)",
+      "step: an optimiser is needed, not f32[]" },
+    { "local p = dc.param 'f32[]'; local opt = optim.SGD { p }; opt:step()",
+      "step: the loss is needed, a tensor, not nil" },
+    { "local p = dc.param 'f32[]'; local opt, l = optim.SGD { p }, p * p; opt:step(l); opt:step(l)",
+      "step: optim.SGD has taken a step with this loss before" },
+    { "local p = dc.param 'f32[]'; local opt = optim.SGD { p }; "
+      .. "dc.fn('f() -> ()', function() local l = p * p; opt:step(l); opt:step(l) end)",
+      "step: optim.SGD has taken a step with this loss before" },
+  }
+  check {
     { "local p = dc.param 'f32[]'; local _ = optim.SGD({ p, p })",
       "optim.SGD: numbers 1 and 2 of the list are the same parameter" },
     { "local p = dc.param 'f32[]'; local _ = optim.SGD({ p }, { lr = 'x' })",
-      "optim.SGD: lr is a number or a scalar, not string" },
+      "optim.SGD: lr is a number or a scalar, not the string 'x'" },
     { "local p = dc.param 'f32[]'; local _ = optim.SGD({ p }, 0.1)",
       "optim.SGD: options are a table, not the number 0.1" },
     { "local p = dc.param 'f32[]'; local o = optim.SGD { p }; o.lr = nil",

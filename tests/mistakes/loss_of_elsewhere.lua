@@ -1,0 +1,3 @@
+local nn = require "deepc.nn"
+
+local criterion = nn.CrossEntropyLoss()
