@@ -8,30 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dc_status open_eval(dc_job *j, dc_device **out)
+static dc_status open_eval(dc_job *j, const char *set, dc_device **out)
 {
     DC_UNUSED(j);
+    DC_UNUSED(set);
     *out = dc_host_device_new();
     return DC_OK;
 }
 
-static bool describe_eval(const dc_opts *opt, char *line, size_t size)
+static bool describe_eval(const dc_opts *opt, const char *set, char *line, size_t size)
 {
     DC_UNUSED(opt);
+    DC_UNUSED(set);
     snprintf(line, size, "the reference interpreter: slow, needs no compiler");
     return true;
 }
 
-/* A row per device. */
+/* A row per device. Where `has_sets`, an instruction set may follow: "cpu:avx2". */
 static const struct backend {
     const char *name;
-    bool interpret;
-    dc_status (*open)(dc_job *j, dc_device **out);
-    bool (*describe)(const dc_opts *opt, char *line, size_t size);
+    bool interpret, has_sets;
+    dc_status (*open)(dc_job *j, const char *set, dc_device **out);
+    bool (*describe)(const dc_opts *opt, const char *set, char *line, size_t size);
 } backends[] = {
-    {"cpu", false, dc_cpu_open, dc_cpu_describe},
-    {"cpu:cc", false, dc_cpu_open_cc, dc_cpu_describe_cc},
-    {"eval", true, open_eval, describe_eval},
+    {"cpu", false, true, dc_cpu_open, dc_cpu_describe},
+    {"cpu:cc", false, true, dc_cpu_open_cc, dc_cpu_describe_cc},
+    {"eval", true, false, open_eval, describe_eval},
 };
 
 /* Kinds of device of which a machine may have several: "name:0", "name:1"; "name" is the first. */
@@ -74,15 +76,34 @@ static bool is_of_kind(const struct kind *k, const char *name, uint32_t *number)
     return true;
 }
 
+/* The one with the longest name that `name` begins with, and what follows it; NULL: none. */
+static const struct backend *find_backend(const char *name, const char **set)
+{
+    const struct backend *found = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; i < DC_COUNTOF(backends); i++) {
+        const struct backend *b = &backends[i];
+        const size_t n = strlen(b->name);
+        if (n <= longest || strncmp(name, b->name, n) != 0)
+            continue;
+        const bool more = b->has_sets && name[n] == ':' && name[n + 1] != '\0';
+        if (name[n] != '\0' && !more)
+            continue;
+        found = b;
+        longest = n;
+        *set = name + n + more;
+    }
+    return found;
+}
+
 dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *interpret)
 {
     uint32_t number;
-    for (size_t i = 0; i < DC_COUNTOF(backends); i++)
-        if (strcmp(name, backends[i].name) == 0) {
-            *interpret = backends[i].interpret;
-            return backends[i].open(j, out);
-        }
-    *interpret = false;
+    const char *set;
+    const struct backend *b = find_backend(name, &set);
+    *interpret = b != NULL && b->interpret;
+    if (b != NULL)
+        return b->open(j, set, out);
     for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
         if (is_of_kind(&kinds[i], name, &number))
             return kinds[i].open(j, number, out);
@@ -92,9 +113,10 @@ dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *in
 bool dc_backend_describe(const dc_opts *opt, const char *name, char *line, size_t size)
 {
     uint32_t number;
-    for (size_t i = 0; i < DC_COUNTOF(backends); i++)
-        if (strcmp(name, backends[i].name) == 0)
-            return backends[i].describe(opt, line, size);
+    const char *set;
+    const struct backend *b = find_backend(name, &set);
+    if (b != NULL)
+        return b->describe(opt, set, line, size);
     for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
         if (is_of_kind(&kinds[i], name, &number))
             return kinds[i].describe(opt, number, line, size);
@@ -122,7 +144,7 @@ void dc_backend_list(const dc_opts *opt, see_fn *see, void *ctx)
 {
     for (size_t i = 0; i < DC_COUNTOF(backends); i++) {
         char line[400];
-        const bool usable = backends[i].describe(opt, line, sizeof line);
+        const bool usable = backends[i].describe(opt, "", line, sizeof line);
         see(ctx, backends[i].name, usable, line);
     }
     for (size_t i = 0; i < DC_COUNTOF(kinds); i++)

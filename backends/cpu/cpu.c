@@ -220,10 +220,10 @@ static const dc_device_ops cc_ops = {
     .commit = dc_cpu_commit,
 };
 
-dc_status dc_cpu_open_cc(dc_job *j, dc_device **out)
+dc_status dc_cpu_open_cc(dc_job *j, const char *set, dc_device **out)
 {
     char name[sizeof((dc_target *)0)->name];
-    DC_TRY(dc_cpu_open(j, out));
+    DC_TRY(dc_cpu_open(j, set, out));
     dc_cpu *cpu = cpu_of(*out);
     dc_target *t = &cpu->target;
     cpu->device.ops = &cc_ops;
@@ -237,19 +237,14 @@ dc_status dc_cpu_open_cc(dc_job *j, dc_device **out)
     return DC_OK;
 }
 
-bool dc_cpu_describe_cc(const dc_opts *opt, char *line, size_t size)
-{
-    return dc_cc_probe(opt->cc, line, size);
-}
-
-dc_status dc_cpu_open(dc_job *j, dc_device **out)
+dc_status dc_cpu_open(dc_job *j, const char *set, dc_device **out)
 {
     dc_cpu *cpu = dc_xalloc(sizeof *cpu);
     cpu->device.ops = &ops;
     memcpy(cpu->llvm_path, j->opt->llvm, sizeof cpu->llvm_path);
     cpu->split_all = j->opt->check >= 2;
     dc_job_defer(j, dc_xfree, cpu);
-    const dc_status status = dc_host_detect(j, j->opt->target, cpu);
+    const dc_status status = dc_host_detect(j, set, cpu);
     if (status == DC_OK)
         cpu->pool = dc_cpu_pool_new(j->opt->threads);
     dc_job_keep(j, cpu);
@@ -261,20 +256,36 @@ dc_status dc_cpu_open(dc_job *j, dc_device **out)
     return DC_OK;
 }
 
-bool dc_cpu_describe(const dc_opts *opt, char *line, size_t size)
+/* --- in a line ---------------------------------------------------------------------------- */
+
+/* The target, or the sentence why there is none. */
+static bool detect(const dc_opts *opt, const char *set, dc_target *t, char *line, size_t size)
 {
-    char llvm[200];
     dc_job j;
     dc_cpu cpu = {0};
     dc_job_init(&j, opt, NULL);
-    if (dc_host_detect(&j, opt->target, &cpu) != DC_OK) {
+    const bool ok = dc_host_detect(&j, set, &cpu) == DC_OK;
+    if (!ok)
         dc_err_render(&j.err, 1, line, size);
-        dc_job_fini(&j);
-        return false;
-    }
+    *t = cpu.target;
     dc_job_fini(&j);
+    return ok;
+}
+
+bool dc_cpu_describe_cc(const dc_opts *opt, const char *set, char *line, size_t size)
+{
+    dc_target t;
+    return detect(opt, set, &t, line, size) && dc_cc_probe(opt->cc, line, size);
+}
+
+bool dc_cpu_describe(const dc_opts *opt, const char *set, char *line, size_t size)
+{
+    char llvm[200], sets[80];
+    dc_target t;
+    if (!detect(opt, set, &t, line, size))
+        return false;
     const bool found = dc_llvm_probe(opt->llvm, llvm, sizeof llvm);
-    snprintf(line, size, "%s, vectors of %d bytes, %s", cpu.target.name + strlen("cpu "),
-             cpu.target.vector_bytes, llvm);
+    snprintf(line, size, "%s, vectors of %d bytes, %s; instruction sets: %s",
+             t.name + strlen("cpu "), t.vector_bytes, llvm, dc_host_sets(sets, sizeof sets));
     return found;
 }

@@ -13,14 +13,17 @@
 
 #include "core/device.h"
 
-/* DEVICE when the machine is none that code can be generated for. Does not open LLVM. */
-dc_status dc_cpu_open(dc_job *j, dc_device **out);
+/*
+ * DEVICE when the machine is none that code can be generated for, or lacks the instruction set: `set`
+ * is what follows "cpu:" in the name of the device, "" where nothing does. Does not open LLVM.
+ */
+dc_status dc_cpu_open(dc_job *j, const char *set, dc_device **out);
 
 /* One line for `deepc --devices`; false when the device cannot be used, with the reason. */
-bool dc_cpu_describe(const dc_opts *opt, char *line, size_t size);
+bool dc_cpu_describe(const dc_opts *opt, const char *set, char *line, size_t size);
 
 /* `cpu:cc`: the same, but that kernels are C11 text for the system's compiler (cc.h). */
-dc_status dc_cpu_open_cc(dc_job *j, dc_device **out);
-bool dc_cpu_describe_cc(const dc_opts *opt, char *line, size_t size);
+dc_status dc_cpu_open_cc(dc_job *j, const char *set, dc_device **out);
+bool dc_cpu_describe_cc(const dc_opts *opt, const char *set, char *line, size_t size);
 
 #endif

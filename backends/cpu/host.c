@@ -9,16 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
+/* An instruction set that kernels are written for: of the psABI, or all that the machine has. */
 typedef struct level {
-    const char *wanted; /* DEEPC_TARGET */
-    const char *cpu;    /* of LLVM */
+    const char *set; /* "cpu:SET", DEEPC_TARGET */
+    int number;      /* x86-64-vN; 0 the machine's */
+    const char *cpu; /* of LLVM and gcc; NULL the machine */
     int vector_bytes, vector_registers;
 } level;
 
-static const level native = {"native", NULL, 0, 0};
-static const level fixed[] = {
-    {"avx2", "x86-64-v3", 32, 16},
-    {"baseline", "x86-64", 16, 16},
+static const level levels[] = {
+    {"native", 0, NULL, 0, 0},
+    {"avx512", 4, "x86-64-v4", 64, 32},
+    {"avx2", 3, "x86-64-v3", 32, 16},
+    {"baseline", 1, "x86-64", 16, 16},
 };
 
 static size_t cache_size(int name, size_t otherwise)
@@ -32,15 +35,14 @@ static size_t cache_size(int name, size_t otherwise)
 #include <cpuid.h>
 
 /* The features that change generated code, by the names LLVM has for them. */
-#define FEATURES(F)                                                                               \
-    F("sse3", "sse3")                                                                             \
-    F("ssse3", "ssse3")                                                                           \
-    F("sse4.1", "sse4.1")                                                                         \
-    F("sse4.2", "sse4.2") F("popcnt", "popcnt") F("avx", "avx") F("avx2", "avx2") F("fma", "fma") \
-        F("bmi", "bmi") F("bmi2", "bmi2") F("avx512f", "avx512f") F("avx512bw", "avx512bw")       \
-            F("avx512cd", "avx512cd") F("avx512dq", "avx512dq") F("avx512vl", "avx512vl")         \
-                F("avx512vbmi", "avx512vbmi") F("avx512vnni", "avx512vnni")                       \
-                    F("avx512bf16", "avx512bf16")
+/* clang-format off */
+#define FEATURES(F) \
+    F("sse3", "sse3") F("ssse3", "ssse3") F("sse4.1", "sse4.1") F("sse4.2", "sse4.2") \
+    F("popcnt", "popcnt") F("avx", "avx") F("avx2", "avx2") F("fma", "fma") \
+    F("bmi", "bmi") F("bmi2", "bmi2") F("avx512f", "avx512f") F("avx512bw", "avx512bw") \
+    F("avx512cd", "avx512cd") F("avx512dq", "avx512dq") F("avx512vl", "avx512vl") \
+    F("avx512vbmi", "avx512vbmi") F("avx512vnni", "avx512vnni") F("avx512bf16", "avx512bf16")
+/* clang-format on */
 
 /*
  * Bytes of the data cache of level 3 that a core reaches, by the leaf of Intel or that of AMD; 0 if
@@ -94,34 +96,40 @@ static void name_model(char *out, size_t size)
     snprintf(out, size, "%u.%u.%u", family, model, a & 15);
 }
 
+/* What LLVM and gcc take for granted in x86-64-v3. */
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi2");
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const bool lzcnt = __get_cpuid(0x80000001, &a, &b, &c, &d) && (c >> 5 & 1) != 0;
+    const bool movbe = __get_cpuid(1, &a, &b, &c, &d) && (c >> 22 & 1) != 0;
+    return lzcnt && movbe && has_f16c() && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
 /* AVX-512 counts from the set that every server since Skylake has. */
 static bool has_avx512(void)
 {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+           __builtin_cpu_supports("avx512dq");
+}
+
+static int level_of_machine(void)
+{
+    return has_avx512() ? 4 : has_avx2() ? 3 : 1;
 }
 
 static void detect_native(dc_target *t)
 {
     char model[32];
-    const int tier = has_avx512() ? 4 : has_avx2() ? 3 : 1;
-    t->vector_bytes = tier == 4 ? 64 : tier == 3 ? 32 : 16;
-    t->vector_registers = tier == 4 ? 32 : 16;
+    const int number = level_of_machine();
+    t->vector_bytes = number == 4 ? 64 : number == 3 ? 32 : 16;
+    t->vector_registers = number == 4 ? 32 : 16;
     name_model(model, sizeof model);
-    snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", tier, model);
+    snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", number, model);
     list_features(t->features, sizeof t->features);
-    t->half = has_avx2() && has_f16c();
-}
-
-static bool supports(const level *l)
-{
-    return l->vector_bytes <= 16 || has_avx2();
+    t->half = number >= 3;
 }
 
 static dc_status need_x86(dc_job *j)
@@ -143,10 +151,9 @@ static void detect_native(dc_target *t)
     DC_UNUSED(t);
 }
 
-static bool supports(const level *l)
+static int level_of_machine(void)
 {
-    DC_UNUSED(l);
-    return false;
+    return 0;
 }
 
 static dc_status need_x86(dc_job *j)
@@ -156,41 +163,94 @@ static dc_status need_x86(dc_job *j)
 
 #endif
 
-static const level *find_level(const char *wanted)
+/* "avx2, baseline", with `prefix` before each: those that a machine of that level has. */
+static const char *list_levels(int number, const char *prefix, char *out, size_t size)
 {
-    if (wanted[0] == '\0' || strcmp(wanted, native.wanted) == 0)
-        return &native;
-    for (size_t i = 0; i < DC_COUNTOF(fixed); i++)
-        if (strcmp(wanted, fixed[i].wanted) == 0)
-            return &fixed[i];
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < DC_COUNTOF(levels) && n < size; i++)
+        if (levels[i].number <= number)
+            n += (size_t)snprintf(out + n, size - n, "%s%s%s", n > 0 ? ", " : "", prefix,
+                                  levels[i].set);
+    return out;
+}
+
+static const level *find_level(const char *set)
+{
+    for (size_t i = 0; i < DC_COUNTOF(levels); i++)
+        if (strcmp(set, levels[i].set) == 0)
+            return &levels[i];
     return NULL;
 }
 
-dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu)
+/* By the end of the device's name, else by DEEPC_TARGET; both would be one too many. */
+static dc_status choose_level(dc_job *j, const char *set, const level **out)
+{
+    char known[128];
+    const char *target = j->opt->target;
+    if (set[0] != '\0' && target[0] != '\0')
+        return dc_fail(
+            j, DC_ERR_OPTION,
+            &(dc_fact){.word = {"DEEPC_TARGET", "nothing, as the device's name says it"}});
+    *out = find_level(set[0] != '\0' ? set : target[0] != '\0' ? target : levels[0].set);
+    if (*out != NULL)
+        return DC_OK;
+    if (set[0] == '\0')
+        return dc_fail(
+            j, DC_ERR_OPTION,
+            &(dc_fact){.word = {"DEEPC_TARGET", list_levels(4, "", known, sizeof known)}});
+    return dc_failf(j, DC_ERR_DEVICE, NULL,
+                    "no device is called 'cpu:%.40s'; instruction sets are %s, all of them after "
+                    "cpu:cc, too",
+                    set, list_levels(4, "cpu:", known, sizeof known));
+}
+
+static void set_level(const level *l, dc_cpu *cpu)
 {
     dc_target *t = &cpu->target;
-    const level *l = find_level(wanted);
-    DC_TRY(need_x86(j));
-    if (l == NULL)
-        return dc_fail(j, DC_ERR_OPTION,
-                       &(dc_fact){.word = {"DEEPC_TARGET", "native, avx2 or baseline"}});
-    if (!supports(l))
+    cpu->llvm_cpu = l->cpu;
+    if (l->number == 0) {
+        detect_native(t);
+        return;
+    }
+    snprintf(t->name, sizeof t->name, "cpu %s", l->cpu);
+    t->vector_bytes = l->vector_bytes;
+    t->vector_registers = l->vector_registers;
+    t->half = l->number >= 3;
+}
+
+dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu)
+{
+    const level *l;
+    char known[128];
+    DC_TRY(choose_level(j, set, &l));
+    if (l->number > machine)
         return dc_failf(j, DC_ERR_DEVICE, "cpu",
-                        "this machine has no AVX2, DEEPC_TARGET asks "
-                        "for it");
+                        "this machine's processor has no instruction set '%s'; it has %s", l->set,
+                        list_levels(machine, "", known, sizeof known));
+    set_level(l, cpu);
+    return DC_OK;
+}
+
+dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu)
+{
+    dc_target *t = &cpu->target;
+    DC_TRY(need_x86(j));
+    DC_TRY(dc_host_choose(j, set, level_of_machine(), cpu));
     snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
     snprintf(t->dialect, sizeof t->dialect, "llvm");
     t->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     t->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
     t->l3 = shared_cache();
-    cpu->llvm_cpu = l->cpu;
-    if (l == &native) {
-        detect_native(t);
-    } else {
-        snprintf(t->name, sizeof t->name, "cpu %s", l->cpu);
-        t->vector_bytes = l->vector_bytes;
-        t->half = l->vector_bytes >= 32; /* as has every CPU with AVX2 */
-        t->vector_registers = l->vector_registers;
-    }
     return DC_OK;
+}
+
+const char *dc_host_sets(char *out, size_t size)
+{
+    dc_job j;
+    const dc_opts opt = {0};
+    dc_job_init(&j, &opt, NULL);
+    const bool known = need_x86(&j) == DC_OK;
+    dc_job_fini(&j);
+    return list_levels(known ? level_of_machine() : -1, "", out, size);
 }

@@ -17,7 +17,7 @@ typedef struct dc_reservation {
 typedef struct dc_cpu {
     dc_device device; /* first */
     dc_target target;
-    const char *llvm_cpu; /* what DEEPC_TARGET asks LLVM for; NULL: the host with all it has */
+    const char *llvm_cpu; /* what LLVM makes code for; NULL: the host with all it has */
     char llvm_path[sizeof((dc_opts *)0)->llvm];
     _Atomic(dc_llvm *) llvm; /* opened by the first compilation, on whatever thread */
     dc_cpu_pool *pool; /* runs launches */
@@ -36,8 +36,14 @@ struct dc_program {
     void *library;   /* of `cpu:cc`: what dlopen gave */
 };
 
-/* host.c: what the machine is, and what DEEPC_TARGET makes of it. */
-dc_status dc_host_detect(dc_job *j, const char *wanted, dc_cpu *cpu);
+/*
+ * host.c: what the machine is, and the target that `set` makes of it: "avx512", "avx2", "baseline",
+ * "native", or "" where the name of the device says none. choose() is told what the machine has: 4, 3
+ * or 1, of x86-64-vN.
+ */
+dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu);
+dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu);
+const char *dc_host_sets(char *out, size_t size); /* those that this machine has, in words */
 
 /* memory.c */
 dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);

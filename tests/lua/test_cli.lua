@@ -102,6 +102,29 @@ function TestProgram:test_settings_of_the_environment()
   lu.assertEquals(text, "eval\n")
 end
 
+-- The same sums on every instruction set that the machine has, by the name of the device alone.
+function TestProgram:test_instruction_sets()
+  local path = script [[
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[7, 300]) -> f32[7]", function(x) return (x * 2 + 1):sum(-1) end)
+print(dc.stats().device, f(dc.iota("i32[2100]"):cast "f32":reshape(7, 300) % 5):sum():item())]]
+  local sets = run("--devices"):match "instruction sets: ([^\n]*)"
+  lu.assertStrContains(sets, "baseline")
+  for set in sets:gmatch "%w+" do
+    local devices = set == "baseline" and { "cpu:", "cpu:cc:" } or { "cpu:" }
+    for _, device in ipairs(devices) do
+      local text, status = run(path, "DEEPC_DEVICE=" .. device .. set)
+      lu.assertStrContains(text, device .. set .. "\t10500.0\n")
+      lu.assertEquals(status, 0)
+    end
+  end
+  lu.assertStrContains(
+    run(path, "DEEPC_DEVICE=cpu:sse9"),
+    "no device is called 'cpu:sse9'; instruction sets are cpu:native, cpu:avx512, cpu:avx2, cpu:baseline"
+  )
+  lu.assertStrContains(run(path, "DEEPC_DEVICE=cpu:avx2 DEEPC_TARGET=baseline"), "DEEPC_TARGET: nothing, as")
+end
+
 -- A value that nobody would act upon is an error that names the variable and says what it may be.
 function TestProgram:test_settings_that_are_wrong()
   for setting, message in pairs {

@@ -298,7 +298,7 @@ end
 
 function TestCommands:test_devices()
   write_files(blocks "docs/schedules.md", self.folder)
-  lu.assertEquals(self:run "docs/devices.md", 3)
+  lu.assertEquals(self:run "docs/devices.md", 5)
 end
 
 -- docs/devices.md: the same bits from compiled devices, strict and without schedules; and for any

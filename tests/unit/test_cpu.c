@@ -3,6 +3,7 @@
  * failures of the compiler arrive as sentences, runs copy, check and stop.
  */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/internal.h"
 #include "backends/registry.h"
 
 #include <stdlib.h>
@@ -240,15 +241,14 @@ static void test_refusals(world *w)
             "cannot");
 }
 
-static bool open_with(world *w, const char *llvm, const char *target)
+static bool open_with(world *w, const char *llvm, const char *set)
 {
     const char *bad;
     dc_opts_init(&w->opt, &bad);
     if (llvm != NULL)
         snprintf(w->opt.llvm, sizeof w->opt.llvm, "%s", llvm);
-    snprintf(w->opt.target, sizeof w->opt.target, "%s", target);
     dc_job_init(&w->j, &w->opt, NULL);
-    return dc_cpu_open(&w->j, &w->d) == DC_OK;
+    return dc_cpu_open(&w->j, set, &w->d) == DC_OK;
 }
 
 static void close_world(world *w)
@@ -273,13 +273,13 @@ static void test_no_library(const char *path, const char *part)
 static void test_targets(void)
 {
     static const struct {
-        const char *name;
+        const char *set;
         int vector_bytes;
-    } rows[] = {{"baseline", 16}, {"avx2", 32}, {"native", 0}};
+    } rows[] = {{"baseline", 16}, {"avx2", 32}, {"avx512", 64}, {"native", 0}};
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         world w;
         dc_program *p;
-        if (!open_with(&w, NULL, rows[i].name)) {
+        if (!open_with(&w, NULL, rows[i].set)) {
             T_SKIP(said(&w));
             dc_job_fini(&w.j);
             continue;
@@ -294,11 +294,86 @@ static void test_targets(void)
         }
         close_world(&w);
     }
-    world w;
-    CHECK(!open_with(&w, NULL, "pentium"));
-    CHECK_EQ(w.j.err.id, DC_ERR_OPTION);
-    CHECK_STR(said(&w), "DEEPC_TARGET");
-    dc_job_fini(&w.j);
+}
+
+static bool says(dc_job *j, const char *part)
+{
+    char text[600];
+    dc_err_render(&j->err, 1, text, sizeof text);
+    if (strstr(text, part) == NULL)
+        printf("said: %s\n", text);
+    return strstr(text, part) != NULL;
+}
+
+/* What machines of all kinds make of what is asked for. */
+static void test_sets(void)
+{
+    static const struct {
+        const char *set, *target;
+        int machine, vector_bytes; /* 0: refused */
+        const char *words;
+    } rows[] = {
+        {"avx512", "", 4, 64, ""},
+        {"avx2", "", 4, 32, ""},
+        {"avx2", "", 3, 32, ""},
+        {"baseline", "", 1, 16, ""},
+        {"", "avx2", 3, 32, ""},
+        {"avx512", "", 3, 0, "no instruction set 'avx512'; it has native, avx2, baseline"},
+        {"avx2", "", 1, 0, "no instruction set 'avx2'; it has native, baseline"},
+        {"", "avx2", 1, 0, "no instruction set 'avx2'; it has native, baseline"},
+        {"pentium", "", 4, 0,
+         "no device is called 'cpu:pentium'; instruction sets are cpu:native, cpu:avx512, "
+         "cpu:avx2, "
+         "cpu:baseline"},
+        {"", "pentium", 4, 0, "DEEPC_TARGET: native, avx512, avx2, baseline"},
+        {"avx2", "avx2", 4, 0, "DEEPC_TARGET: nothing, as the device's name says it"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
+        dc_opts opt = {0};
+        dc_job j;
+        dc_cpu cpu = {0};
+        snprintf(opt.target, sizeof opt.target, "%s", rows[i].target);
+        dc_job_init(&j, &opt, NULL);
+        const dc_status s = dc_host_choose(&j, rows[i].set, rows[i].machine, &cpu);
+        CHECK_EQ(s == DC_OK, rows[i].vector_bytes > 0);
+        CHECK_EQ(cpu.target.vector_bytes, rows[i].vector_bytes);
+        CHECK(s == DC_OK || says(&j, rows[i].words));
+        dc_job_fini(&j);
+    }
+}
+
+/* Names of the whole device. */
+static void test_names(world *w)
+{
+    static const struct {
+        const char *name, *device,
+            *target; /* NULL: there is none, and `device` is in the sentence */
+    } rows[] = {
+        {"cpu:baseline", "cpu", "cpu x86-64"},
+        {"cpu:cc:baseline", "cpu:cc", "cpu:cc x86-64"},
+        {"cpu:native", "cpu", "cpu x86-64-v"},
+        {"cpu:", "no device is called 'cpu:'", NULL},
+        {"cpu:cc:", "cpu:cc:", NULL},
+        {"cpu:baseline:cc", "no device is called 'cpu:baseline:cc'", NULL},
+        {"cpu:sse9", "cpu:baseline", NULL},
+        {"cpu2", "there are cpu, cpu:cc", NULL},
+        {"eval:avx2", "no device is called", NULL},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
+        dc_device *d;
+        bool interpret;
+        const dc_status s = dc_backend_open(&w->j, rows[i].name, &d, &interpret);
+        if (rows[i].target == NULL) {
+            CHECK_EQ(s, DC_E_DEVICE);
+            CHECK(says(&w->j, rows[i].device));
+            w->j.err = (dc_err){0};
+        } else if (CHECK_EQ(s, DC_OK)) {
+            CHECK_STR(d->ops->name, rows[i].device);
+            const char *target = d->ops->target(d)->name;
+            CHECK(strncmp(target, rows[i].target, strlen(rows[i].target)) == 0);
+            d->ops->free(d);
+        }
+    }
 }
 
 typedef struct listing {
@@ -336,6 +411,8 @@ static void test_registry(world *w)
     CHECK(strncmp(l.text[0], "cpu: ", 5) == 0);
     CHECK(strstr(l.text[0], "vectors of ") != NULL);
     CHECK(strstr(l.text[0], "LLVM") != NULL);
+    CHECK(strstr(l.text[0], "instruction sets: native") != NULL);
+    CHECK(strstr(l.text[0], "baseline") != NULL);
     int eval = 0;
     while (eval < l.n && strncmp(l.text[eval], "eval: ", 6) != 0)
         eval++;
@@ -378,9 +455,11 @@ int main(void)
     test_copy_check(&w);
     test_empty(&w);
     test_registry(&w);
+    test_sets();
+    test_names(&w);
     test_no_library("/nonexistent.so", "/nonexistent.so");
     test_no_library("libm.so.6", "is not LLVM");
-    if (dc_cpu_describe(&w.opt, line, sizeof line)) {
+    if (dc_cpu_describe(&w.opt, "", line, sizeof line)) {
         test_refusals(&w);
         test_targets();
         test_two_devices();

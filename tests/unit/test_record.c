@@ -270,7 +270,7 @@ int main(void)
     dc_job_init(&job, &opt, NULL);
     if (strncmp(opt.device, "cpu", 3) != 0)
         snprintf(opt.device, sizeof opt.device, "cpu");
-    if (strcmp(opt.device, "cpu") == 0 && !dc_cpu_describe(&opt, line, sizeof line)) {
+    if (strcmp(opt.device, "cpu") == 0 && !dc_cpu_describe(&opt, "", line, sizeof line)) {
         T_SKIP(line);
         return t_done();
     }

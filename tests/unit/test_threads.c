@@ -250,7 +250,7 @@ int main(int argc, char **argv)
         snprintf(w.opt.device, sizeof w.opt.device, "cpu");
     const bool llvm = strcmp(w.opt.device, "cpu") == 0;
     w.graphs = argc > 2 ? strtoull(argv[2], NULL, 0) : llvm ? 60 : 3;
-    if (llvm && !dc_cpu_describe(&w.opt, line, sizeof line)) {
+    if (llvm && !dc_cpu_describe(&w.opt, "", line, sizeof line)) {
         T_SKIP(line);
         return t_done();
     }
