@@ -9,6 +9,7 @@
 
 #include "jit/finterp.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "tests/t.h"
@@ -87,6 +88,12 @@ static inline void flat_fails(const char *text, void *const *mem, int64_t positi
     CHECK_EQ(flat_job.err.status, DC_E_BUG);
     flat_says(part);
     dc_flat_free(f);
+}
+
+/* Bit by bit, but for what a NaN is. */
+static inline bool flat_same(dc_dtype t, uint64_t a, uint64_t b)
+{
+    return a == b || (dc_dtype_is_float(t) && isnan(dc_value_of(t, a)) && isnan(dc_value_of(t, b)));
 }
 
 #endif

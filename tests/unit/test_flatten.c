@@ -622,63 +622,6 @@ static void test_text(runner *r)
     dc_kernel_free(k);
 }
 
-/* How the flat form of a kernel is when one instruction of it is changed. */
-static void expect_refusal(runner *r, void (*spoil)(dc_flat *f), const char *reason)
-{
-    dc_kernel *k = map_with_tail();
-    dc_flat *f;
-    CHECK(dc_flatten(&r->job, k, &f) == DC_OK);
-    CHECK(dc_flat_check(&r->job, f) == DC_OK);
-    spoil(f);
-    CHECK(dc_flat_check(&r->job, f) == DC_E_BUG);
-    CHECK(r->job.err.fact.word[1] != NULL && strstr(r->job.err.fact.word[1], reason) != NULL);
-    r->job.err = (dc_err){0};
-    dc_flat_free(f);
-    dc_kernel_free(k);
-}
-
-static dc_finst *first_of(dc_flat *f, dc_kop op)
-{
-    for (uint32_t n = 0; n < f->order.n; n++)
-        if (f->inst.at[f->order.at[n]].op == op)
-            return &f->inst.at[f->order.at[n]];
-    DC_BUG("no %s", dc_kop_row_of(op)->name);
-}
-
-static void store_to_input(dc_flat *f)
-{
-    first_of(f, DC_K_STORE)->buf = 1;
-}
-
-static void other_lanes(dc_flat *f)
-{
-    first_of(f, DC_K_MUL)->lanes = 4;
-}
-
-static void other_type(dc_flat *f)
-{
-    first_of(f, DC_K_STORE)->in[1] = (dc_fv)(first_of(f, DC_K_LT) - f->inst.at);
-}
-
-static void late_operand(dc_flat *f)
-{
-    const dc_fv first = f->order.at[0];
-    f->order.at[0] = f->order.at[f->order.n - 2];
-    f->order.at[f->order.n - 2] = first;
-}
-
-static void open_end(dc_flat *f)
-{
-    f->order.n--;
-}
-
-static void out_of_scope(dc_flat *f)
-{
-    const dc_fv store = f->order.at[f->order.n - 2];
-    f->order.at[f->order.n - 2] = f->order.at[f->order.n - 1];
-    f->order.at[f->order.n - 1] = store;
-}
-
 /* A load under a test stays there, though the loop round the test does not change it. */
 static void test_guarded_load(runner *r)
 {
@@ -705,16 +648,6 @@ static void test_guarded_load(runner *r)
     dc_kernel_free(k);
 }
 
-static void test_verifier(runner *r)
-{
-    expect_refusal(r, store_to_input, "an input is stored to");
-    expect_refusal(r, other_lanes, "operand");
-    expect_refusal(r, other_type, "another type");
-    expect_refusal(r, late_operand, "not computed before");
-    expect_refusal(r, open_end, "stays open");
-    expect_refusal(r, out_of_scope, "scope that is closed");
-}
-
 static void with_runner(void (*test)(runner *r))
 {
     runner r;
@@ -730,6 +663,5 @@ int main(void)
     with_runner(test_in_place);
     with_runner(test_text);
     with_runner(test_guarded_load);
-    with_runner(test_verifier);
     return t_done();
 }

@@ -1,46 +1,22 @@
 /*
  * The nest form as text: kernels of random graphs, before and after each move of their schedule,
  * printed, parsed, printed again; texts written by hand with all constructs; constants; every
- * message of the parser; texts damaged at random, which must be refused or make a kernel that can be
- * verified and run.
+ * message of the parser. Damaged texts are in test_ntext_damaged.c.
  *
- *   test_ntext [seed [graphs [damaged texts]]]
+ *   test_ntext [seed [graphs]]
  */
-#include "tests/t.h"
-
 #include "core/simplify.h"
 #include "jit/fuse.h"
 #include "jit/lower.h"
 #include "jit/move.h"
-#include "jit/ninterp.h"
-#include "jit/ntext.h"
-#include "jit/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/graphgen.h"
+#include "tests/unit/nest_texts.h"
 
-static dc_opts opts;
-static dc_job job;
-static const dc_target target = {.name = "test", .vector_bytes = 64, .vector_registers = 32};
 static long printed_kernels;
-
-static const char *last_error(void)
-{
-    static char text[600];
-    dc_err_render(&job.err, 0, text, sizeof text);
-    job.err = (dc_err){0};
-    return text;
-}
-
-static dc_kernel *parse(const char *text)
-{
-    dc_kernel *k = NULL;
-    if (!CHECK(dc_nest_parse(&job, text, &k) == DC_OK))
-        printf("    %s\n%s\n", last_error(), text);
-    return k;
-}
 
 /* ---- round trips ----------------------------------------------------------------------------- */
 
@@ -49,12 +25,13 @@ static void round_trip(dc_kernel *k)
     dc_text a = {0}, b = {0};
     dc_nest_print(k, &a);
     printed_kernels++;
-    dc_kernel *back = parse(a.s);
+    dc_kernel *back = nest_of(a.s);
     if (back != NULL) {
         dc_nest_print(back, &b);
         CHECK_STR(b.s, a.s);
-        if (!CHECK(dc_nest_check(&job, k) == DC_OK) || !CHECK(dc_nest_check(&job, back) == DC_OK))
-            printf("    %s\n%s\n", last_error(), a.s);
+        if (!CHECK(dc_nest_check(&nest_job, k) == DC_OK) ||
+            !CHECK(dc_nest_check(&nest_job, back) == DC_OK))
+            printf("    %s\n%s\n", nest_said(), a.s);
     }
     dc_kernel_free(back);
     dc_text_free(&a);
@@ -66,13 +43,13 @@ static void round_trips(const dc_groups *gs, uint32_t g, bool strict)
 {
     dc_kernel *plan, *k;
     const char *why = "";
-    CHECK(dc_lower(&job, gs, g, &plan) == DC_OK);
-    CHECK(dc_lower(&job, gs, g, &k) == DC_OK);
-    CHECK(dc_schedule(&job, plan, &target, 2) == DC_OK);
+    CHECK(dc_lower(&nest_job, gs, g, &plan) == DC_OK);
+    CHECK(dc_lower(&nest_job, gs, g, &k) == DC_OK);
+    CHECK(dc_schedule(&nest_job, plan, &nest_target, 2) == DC_OK);
     plan->strict = k->strict = strict;
     dc_text text = {0}, direct = {0}, again = {0};
     dc_nest_print(k, &text);
-    dc_kernel *back = parse(text.s);
+    dc_kernel *back = nest_of(text.s);
     round_trip(k);
     for (uint32_t i = 0; i < plan->moves.n; i++) {
         CHECK(dc_move_do(k, &why, "%s", plan->moves.at[i]));
@@ -107,97 +84,17 @@ static dc_status test_graph(dc_job *j, void *arg)
 
 /* ---- texts by hand --------------------------------------------------------------------------- */
 
-/* As printed: comes back byte by byte. */
-static const char *const canonical[] = {
-    "kernel empty() {\n}\n",
-    "kernel none(x0: f32[0], out0: bool[0] out) strict {\n"
-    "  for i in 0\n"
-    "}\n",
-    "kernel all.kinds(out0: f32[1024] out, x0: f32[1024], state: f32[64] inout) {\n"
-    "  local acc: f32[1]\n"
-    "  group tile: f32[64]\n"
-    "  thread r: f32[128]\n"
-    "  local part: f32[4]\n"
-    "  for g in 4 grid\n"
-    "    for k in 3\n"
-    "      for b in 2 block\n"
-    "        for l in 32 lane\n"
-    "          tile[32*b + l] = x0[256*g + 64*k + 32*b + l]\n"
-    "      tile[0] = 0:f32 if g in 2 && k - 1 in 1\n"
-    "      for b in 2 block\n"
-    "        for l in 32 lane\n"
-    "          for u in 2 unroll\n"
-    "            r[64*b + 2*l + u] = tile[32*b + ((l + 1)%32)]\n"
-    "      for b in 2 block\n"
-    "        for l in 32 lane\n"
-    "          acc[0] = -inf:f32\n"
-    "          for j in 2 reduce\n"
-    "            acc[0] maximum= r[64*b + 2*((l + 16)%32) + j]\n"
-    "          for v in 4 vector\n"
-    "            part[v] = acc[0]\n"
-    "          for w in 4 reduce vector\n"
-    "            acc[0] add= part[w]\n"
-    "          out0[256*g + 32*b + l] = add(acc[0], state[32*b + l])\n"
-    "}\n",
-    "kernel values(out0: f32[10] out, out1: i32[10] out, x0: f32[12], x1: u8[10]) {\n"
-    "  for i in 10\n"
-    "    t0 = mul(x0[-i + 9], 0.1:f32)\n"
-    "    t1 = exp(t0)\n"
-    "    out0[i] = where(test(i - 2 in 5), add(t0, t1), div(t1, cast.f32(x1[i if i in 10])))\n"
-    "    & out1[((i + 3)%10)] = bit_xor(i32(2*i - 7), 2147483647:i32) if 3*((i)/4) - 1 in 9\n"
-    "}\n",
-    "kernel gather(out0: f32[32] out, x0: f32[80], at: i32[8]) {\n"
-    "  for i in 8\n"
-    "    for j in 4\n"
-    "      out0[4*i + j] = x0[8*int(minimum(maximum(at[i], 0:i32), 9:i32)) + j]\n"
-    "}\n",
-    "kernel twice(out0: f32[8] out, x0: f32[256], at: u8[8]) {\n"
-    "  for i in 8\n"
-    "    t0 = shift_right(at[i], 1:u8)\n"
-    "    t1 = x0[int(t0)]\n"
-    "    out0[i] = add(mul(t1, t1), x0[-int(t0) + 255 if int(t0) in 100])\n"
-    "}\n",
-    "kernel tiles(out0: f32[64] out, x0: f32[64], x1: f32[64]) {\n"
-    "  local acc: f32[16]\n"
-    "  for i in 2 grid\n"
-    "    for j in 2\n"
-    "      for z in 16 vector\n"
-    "        acc[z] = 0:f32\n"
-    "      for k in 2 reduce\n"
-    "        mma_4x4x4(acc[0 by 4, 1], x0[32*i + 4*k by 8, 1], x1[32*k + 4*j by 8, 1]) if k in 2\n"
-    "      for a in 4\n"
-    "        for b in 4\n"
-    "          out0[32*i + 8*a + 4*j + b] = acc[4*a + b]\n"
-    "}\n",
-    "kernel two(out0: f32[4] out, out1: f32[3] out) {\n"
-    "  for i in 4 grid\n"
-    "    out0[i] = 1.5:f32\n"
-    "  for j in 3 grid\n"
-    "    out1[j] = nan(0x7fc00001):f32\n"
-    "}\n",
-    "kernel both(out0: f32[4] out, out1: f32[4] out, x0: f32[4]) {\n"
-    "  local acc: f32[1]\n"
-    "  for i in 4\n"
-    "    acc[0] = 0:f32\n"
-    "    t0 = mul(x0[i], x0[i])\n"
-    "    t1 = mul(t0, t0)\n"
-    "    acc[0] add= t1\n"
-    "    & out1[i] = sub(add(acc[0], t1), t0)\n"
-    "    out0[i] = acc[0]\n"
-    "}\n",
-};
-
 static void test_canonical(void)
 {
-    for (size_t i = 0; i < DC_COUNTOF(canonical); i++) {
+    for (size_t i = 0; i < DC_COUNTOF(nest_texts); i++) {
         dc_text text = {0};
-        dc_kernel *k = parse(canonical[i]);
+        dc_kernel *k = nest_of(nest_texts[i]);
         if (k == NULL)
             continue;
         dc_nest_print(k, &text);
-        CHECK_STR(text.s, canonical[i]);
-        if (!CHECK(dc_nest_check(&job, k) == DC_OK))
-            printf("    %s\n%s\n", last_error(), text.s);
+        CHECK_STR(text.s, nest_texts[i]);
+        if (!CHECK(dc_nest_check(&nest_job, k) == DC_OK))
+            printf("    %s\n%s\n", nest_said(), text.s);
         dc_text_free(&text);
         dc_kernel_free(k);
     }
@@ -227,12 +124,12 @@ static void test_people(void)
                                   "    out0[i] = acc[0]\n"
                                   "}\n";
     dc_text text = {0};
-    dc_kernel *k = parse(written);
+    dc_kernel *k = nest_of(written);
     if (k == NULL)
         return;
     dc_nest_print(k, &text);
     CHECK_STR(text.s, printed);
-    CHECK(dc_nest_check(&job, k) == DC_OK);
+    CHECK(dc_nest_check(&nest_job, k) == DC_OK);
     dc_text_free(&text);
     dc_kernel_free(k);
 }
@@ -466,9 +363,9 @@ static void check_refused(const char *text, int line, const char *says)
 {
     char want[120];
     dc_kernel *k = NULL;
-    const dc_status s = dc_nest_parse(&job, text, &k);
-    const bool right = s == DC_E_VALUE && job.err.id == DC_ERR_PARSE && k == NULL;
-    const char *error = last_error();
+    const dc_status s = dc_nest_parse(&nest_job, text, &k);
+    const bool right = s == DC_E_VALUE && nest_job.err.id == DC_ERR_PARSE && k == NULL;
+    const char *error = nest_said();
     snprintf(want, sizeof want, "line %d: ", line);
     if (!CHECK(right) || !CHECK(strncmp(error, want, strlen(want)) == 0) ||
         !CHECK(strstr(error, says) != NULL))
@@ -523,236 +420,6 @@ static void test_refusals(void)
     dc_text_free(&text);
 }
 
-/* ---- damaged texts --------------------------------------------------------------------------- */
-
-enum { MAX_TEXT = 6000, MAX_WORK = 3000, MAX_ELEMENTS = 1 << 16 };
-
-static double work_of(const dc_kernel *k, const dc_stmt *first)
-{
-    double work = 1;
-    for (const dc_stmt *t = first; t != NULL; t = t->next)
-        work += t->kind == DC_STMT_TILE ? 600
-                : t->kind == DC_STMT_SET
-                    ? 2
-                    : 1 + (double)k->axis.at[t->axis].extent * work_of(k, t->body);
-    return work;
-}
-
-static bool is_small(const dc_kernel *k)
-{
-    int64_t count = 0;
-    for (uint32_t i = 0; i < k->buf.n; i++)
-        count += k->buf.at[i].count;
-    return count <= MAX_ELEMENTS && work_of(k, k->root) <= MAX_WORK;
-}
-
-static long parsed, legal, ran, failed_runs;
-
-/* On memory of exactly the size of each parameter. */
-static void run_damaged(const dc_kernel *k)
-{
-    void **mem = calloc(k->nparam + 1, sizeof *mem);
-    for (uint32_t i = 0; i < k->buf.n; i++) {
-        const dc_buffer *b = &k->buf.at[i];
-        const size_t bytes = (size_t)b->count * dc_dtype_size((dc_dtype)b->dtype);
-        if (b->scope == DC_SCOPE_PARAM)
-            mem[b->param] = memset(malloc(bytes + !bytes), 1, bytes + !bytes);
-    }
-    const dc_status s = dc_nest_run(&job, k, mem);
-    CHECK(s == DC_OK || (s == DC_E_BUG && job.err.id == DC_ERR_BUG));
-    ran++;
-    failed_runs += s != DC_OK;
-    for (uint32_t i = 0; i < k->nparam; i++)
-        free(mem[i]);
-    free(mem);
-}
-
-/* Whatever is parsed prints and parses again; what verifies also runs. */
-static dc_status try_damaged(dc_job *j, void *arg)
-{
-    const char *text = arg;
-    dc_text a = {0}, b = {0};
-    dc_kernel *k, *back;
-    if (dc_nest_parse(j, text, &k) != DC_OK) {
-        CHECK(j->err.id == DC_ERR_PARSE && k == NULL);
-        return DC_OK;
-    }
-    parsed++;
-    dc_nest_print(k, &a);
-    if (CHECK(dc_nest_parse(j, a.s, &back) == DC_OK)) {
-        dc_nest_print(back, &b);
-        if (!CHECK(strcmp(a.s, b.s) == 0))
-            printf("    %s\n    %s\n", a.s, b.s);
-    } else {
-        printf("    %s\n%s\n", last_error(), a.s);
-    }
-    if (dc_nest_check(j, k) == DC_OK) {
-        legal++;
-        if (is_small(k))
-            run_damaged(k);
-    } else {
-        CHECK(j->err.id == DC_ERR_BUG);
-    }
-    dc_text_free(&a);
-    dc_text_free(&b);
-    dc_kernel_free(k);
-    dc_kernel_free(back);
-    return DC_OK;
-}
-
-static size_t replace(char *text, size_t n, size_t at, size_t cut, const char *put, size_t len)
-{
-    cut = cut < n - at ? cut : n - at;
-    if (n - cut + len >= MAX_TEXT)
-        return n;
-    memmove(text + at + len, text + at + cut, n - at - cut);
-    memcpy(text + at, put, len);
-    return n - cut + len;
-}
-
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || c == '_' || c == '.' || (c >= '0' && c <= '9');
-}
-
-/* The word or number at or behind a place; what is no word has length 0. */
-static size_t word_at(const char *text, size_t n, size_t *at)
-{
-    size_t len = 0;
-    while (*at < n && !is_word(text[*at]))
-        ++*at;
-    while (*at > 0 && is_word(text[*at - 1]))
-        --*at;
-    while (*at + len < n && is_word(text[*at + len]))
-        len++;
-    return len;
-}
-
-/* Bytes: most of what comes out is no text of a nest. */
-static size_t damage_bytes(rng *r, char *text, size_t n, const char *other)
-{
-    static const char *const pieces[] = {
-        "0",      "1",         "2",       "-",     "9999999999", "72057594037927935",
-        "(",      ")",         "[",       "]",     "*",          "/",
-        "%",      " + ",       " if ",    " in ",  "&& ",        "& ",
-        "\n",     "  ",        "int(",    "grid",  "block",      "lane",
-        "vector", "reduce",    "local",   "group", "add=",       "neg(",
-        "thread", "cast.i32(", "nan:f32", "test(", "#",          "for i in 2\n",
-    };
-    const size_t at = (size_t)rng_below(r, (int)n + 1);
-    const char *piece = other + rng_below(r, (int)strlen(other) + 1);
-    size_t len = (size_t)rng_below(r, 60);
-    switch (rng_below(r, 4)) {
-    case 0:
-        if (at < n)
-            text[at] = (char)(rng_below(r, 3) ? ' ' + rng_below(r, 95) : 1 + rng_below(r, 255));
-        return n;
-    case 1:
-        return replace(text, n, at, rng_below(r, 4) ? (size_t)rng_below(r, 12) : n, "", 0);
-    case 2:
-        len = strlen(piece) < len ? strlen(piece) : len;
-        return replace(text, n, at, 0, piece, len);
-    default:
-        piece = pieces[rng_below(r, (int)DC_COUNTOF(pieces))];
-        return replace(text, n, at, (size_t)rng_below(r, 5), piece, strlen(piece));
-    }
-}
-
-/* Words, numbers and lines: much of what comes out can be parsed. */
-static size_t damage_words(rng *r, char *text, size_t n)
-{
-    static const char *const numbers[] = {"0", "1", "2",  "3",  "4",   "5",
-                                          "7", "8", "16", "64", "1000"};
-    static const char *const kinds[] = {"",        " grid",   " block", " lane",
-                                        " vector", " unroll", " reduce"};
-    size_t at = (size_t)rng_below(r, (int)n + 1), from = (size_t)rng_below(r, (int)n + 1);
-    char copy[200];
-    size_t len = word_at(text, n, &at);
-    const char *number = numbers[rng_below(r, (int)DC_COUNTOF(numbers))];
-    const char *kind = kinds[rng_below(r, (int)DC_COUNTOF(kinds))];
-    if (len > 0 && text[at] >= '0' && text[at] <= '9')
-        return replace(text, n, at, len, number, strlen(number));
-    const char *in = len > 0 ? strstr(text + at, " in ") : NULL;
-    switch (rng_below(r, 4)) {
-    case 0: /* another kind of loop */
-        if (in == NULL)
-            return n;
-        at = (size_t)(in - text) + 4;
-        at += word_at(text, n, &at);
-        for (len = 0; at + len < n && text[at + len] != '\n';)
-            len++;
-        return replace(text, n, at, len, kind, strlen(kind));
-    case 1: /* a line again, elsewhere or not at all */
-        while (at > 0 && text[at - 1] != '\n')
-            at--;
-        for (len = 0; at + len < n && len < sizeof copy && text[at + len - (len > 0)] != '\n';)
-            len++;
-        memcpy(copy, text + at, len);
-        if (rng_below(r, 2))
-            n = replace(text, n, at, len, "", 0);
-        from = from < n ? from : n;
-        while (from > 0 && text[from - 1] != '\n')
-            from--;
-        return rng_below(r, 3) ? replace(text, n, from, 0, copy, len) : n;
-    default: { /* a word from elsewhere */
-        const size_t have = word_at(text, n, &from);
-        if (have == 0 || have > sizeof copy || (text[from] >= '0' && text[from] <= '9'))
-            return n;
-        memcpy(copy, text + from, have);
-        return replace(text, n, at, len, copy, have);
-    }
-    }
-}
-
-static void test_damaged(uint64_t seed, long times, const char *const *corpus, size_t ncorpus)
-{
-    rng r = {seed};
-    char *text = malloc(MAX_TEXT + 1);
-    for (long i = 0; i < times; i++) {
-        const char *from = corpus[rng_below(&r, (int)ncorpus)];
-        size_t n = strlen(from) < MAX_TEXT ? strlen(from) : MAX_TEXT - 1;
-        memcpy(text, from, n);
-        text[n] = '\0';
-        const bool words = rng_below(&r, 3) > 0;
-        for (int d = 1 + rng_below(&r, 4); d > 0; d--) {
-            const char *other = corpus[rng_below(&r, (int)ncorpus)];
-            n = words ? damage_words(&r, text, n) : damage_bytes(&r, text, n, other);
-            text[n] = '\0';
-        }
-        if (!CHECK(dc_protect(&job, try_damaged, text) == DC_OK))
-            printf("    %s\n%s\n", last_error(), text);
-    }
-    free(text);
-    printf("%ld damaged texts: %ld parsed, %ld legal, %ld ran, %ld of them reported\n", times,
-           parsed, legal, ran, failed_runs);
-    CHECK(times < 1000 || (parsed > times / 50 && legal > times / 100 && failed_runs > 0));
-}
-
-/* ---------------------------------------------------------------------------------------------- */
-
-/* Texts of kernels of random graphs, as lowered and scheduled. */
-static dc_status collect(dc_job *j, void *arg)
-{
-    DC_VEC(const char *) *out = arg;
-    for (uint64_t seed = 1; seed < 40; seed++) {
-        dc_groups gs;
-        dc_module *m = dc_module_new();
-        CHECK(dc_fuse(j, &j->scratch, graphgen_func(m, seed, 25), 2, &gs) == DC_OK);
-        for (uint32_t g = 0; g < gs.n; g++) {
-            dc_kernel *k;
-            dc_text text = {0};
-            CHECK(dc_lower(j, &gs, g, &k) == DC_OK);
-            if (seed % 2)
-                CHECK(dc_schedule(j, k, &target, 2) == DC_OK);
-            dc_nest_print(k, &text);
-            DC_PUSH(*out, text.s); /* freed by main */
-            dc_kernel_free(k);
-        }
-        dc_module_free(m);
-    }
-    return DC_OK;
-}
-
 static dc_status by_hand(dc_job *j, void *arg)
 {
     DC_UNUSED(j);
@@ -767,34 +434,16 @@ static dc_status by_hand(dc_job *j, void *arg)
 
 int main(int argc, char **argv)
 {
-    static dc_log log;
-    const char *bad;
     uint64_t seed = rng_seed(argc, argv, 1);
     const uint64_t graphs = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
-    const long times = argc > 3 ? strtol(argv[3], NULL, 0) : 20000;
-    dc_opts_init(&opts, &bad);
-    dc_job_init(&job, &opts, &log);
-    CHECK(dc_protect(&job, by_hand, &seed) == DC_OK);
+    nest_open();
+    CHECK(dc_protect(&nest_job, by_hand, &seed) == DC_OK);
     for (uint64_t i = 0; i < graphs; i++) {
         uint64_t s = seed + i;
-        if (!CHECK(dc_protect(&job, test_graph, &s) == DC_OK))
-            printf("    seed %llu: %s\n", (unsigned long long)s, last_error());
+        if (!CHECK(dc_protect(&nest_job, test_graph, &s) == DC_OK))
+            printf("    seed %llu: %s\n", (unsigned long long)s, nest_said());
     }
     printf("%ld kernels printed\n", printed_kernels);
-
-    DC_VEC(const char *) corpus = {0};
-    CHECK(dc_protect(&job, collect, &corpus) == DC_OK);
-    const uint32_t made = corpus.n;
-    for (int copies = 0; copies < 20; copies++) /* half of the cases */
-        for (size_t i = 0; i < DC_COUNTOF(canonical); i++)
-            DC_PUSH(corpus, canonical[i]);
-    test_damaged(seed, times, corpus.at, corpus.n);
-    for (uint32_t i = 0; i < made; i++) {
-        char *text;
-        memcpy(&text, &corpus.at[i], sizeof text);
-        dc_xfree(text);
-    }
-    DC_VEC_FREE(corpus);
-    dc_job_fini(&job);
+    nest_close();
     return t_done();
 }
