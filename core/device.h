@@ -28,6 +28,7 @@ typedef struct dc_target {
     int vector_bytes;    /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
     int vector_registers;
     uint32_t buffers;    /* parameters of a kernel at most; 0: any number */
+    bool bundles;        /* several kernels are one launch: it gets BUNDLE items */
     int group_threads;   /* simt: threads of a group at most */
     int lanes;           /* simt: threads that read each other's registers; 0 none */
     size_t group_bytes;  /* simt: memory that a group shares, at most */
@@ -40,7 +41,8 @@ typedef enum dc_item_kind {
     DC_ITEM_COPY,   /* bytes from bind[1] to bind[0] */
     DC_ITEM_CHECK,  /* bind[0] is an i32: if >= 0, the run stops and reports this item */
     DC_ITEM_LOOP,   /* the nbody items that follow, again and again: see dc_item.grid */
-    DC_ITEM_BRANCH  /* bind[0] is a bool: the nbody items that follow, or the nelse after them */
+    DC_ITEM_BRANCH, /* bind[0] is a bool: the nbody items that follow, or the nelse after them */
+    DC_ITEM_BUNDLE  /* one launch of the nbody LAUNCH items that follow: none waits for another */
 } dc_item_kind;
 
 typedef struct dc_bind {
@@ -51,8 +53,8 @@ typedef struct dc_bind {
 /*
  * Items run as if one after the other. `dep` are the positions of those that one really has to wait
  * for, counted from the begin of the list that it stands in (the whole recording or the body), so
- * that a device may run the others at the same time. A LOOP or BRANCH and its body count as one for
- * those outside; positions count the items of bodies too.
+ * that a device may run the others at the same time. A LOOP, BRANCH or BUNDLE and its body count as
+ * one for those outside; positions count the items of bodies too.
  */
 typedef struct dc_item {
     dc_item_kind kind;

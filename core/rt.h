@@ -14,7 +14,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t kernels;     /* kernels compiled */
     uint64_t kernels_cached; /* kernels found in the cache on disk */
     uint64_t kernels_shared; /* kernels of executables that had been compiled for another one */
-    uint64_t launches;    /* kernels run */
+    uint64_t launches;    /* bundles are one */
     uint64_t calls;       /* calls of compiled functions */
     uint64_t interpreted; /* calls and lazy expressions run by the interpreter */
     uint64_t fallbacks;   /* executables that went to the interpreter because a compiler failed */

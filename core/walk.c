@@ -61,12 +61,16 @@ static void check_binds(const dc_item *x, uint32_t i)
     case DC_ITEM_LOOP:
         ok = n <= 2 && x->grid >= 0 && (n < 2 || x->grid <= INT32_MAX);
         break;
+    case DC_ITEM_BUNDLE:
+        ok = n == 0;
+        break;
     }
     if (!ok)
         DC_BUG("item %u of kind %d has %u binds and grid %" PRId64, i, x->kind, n, x->grid);
     if (x->nelse > 0 && x->kind != DC_ITEM_BRANCH)
         DC_BUG("item %u of kind %d has an else", i, x->kind);
-    if (x->nbody > 0 && x->kind != DC_ITEM_BRANCH && x->kind != DC_ITEM_LOOP)
+    if (x->nbody > 0 && x->kind != DC_ITEM_BRANCH && x->kind != DC_ITEM_LOOP &&
+        x->kind != DC_ITEM_BUNDLE)
         DC_BUG("item %u of kind %d has a body", i, x->kind);
 }
 
@@ -83,6 +87,14 @@ static void check_deps(const dc_item *list, uint32_t at)
     }
 }
 
+static void check_bundle(const dc_item *item, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i < end; i++)
+        if (item[i].kind != DC_ITEM_LAUNCH || item[i].ndep > 0)
+            DC_BUG("item %u of a bundle is of kind %d and waits for %u others", i, item[i].kind,
+                   item[i].ndep);
+}
+
 /* Items [begin, end) are one list. Returns how deep the bodies in it are nested. */
 static uint32_t check_list(const dc_item *item, uint32_t begin, uint32_t end)
 {
@@ -95,7 +107,9 @@ static uint32_t check_list(const dc_item *item, uint32_t begin, uint32_t end)
             DC_BUG("the bodies of item %u, %u and %u long, leave its list", i, x->nbody, x->nelse);
         check_deps(item + begin, i - begin);
         i = body + x->nbody + x->nelse;
-        if (x->kind == DC_ITEM_LAUNCH || x->kind == DC_ITEM_COPY || x->kind == DC_ITEM_CHECK)
+        if (x->kind == DC_ITEM_BUNDLE)
+            check_bundle(item, body, i);
+        if (x->kind != DC_ITEM_LOOP && x->kind != DC_ITEM_BRANCH)
             continue;
         const uint32_t one = check_list(item, body, body + x->nbody);
         const uint32_t two = check_list(item, body + x->nbody, i);
@@ -203,6 +217,18 @@ static void end_body(run *r)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* As one, or as items of the list that it stands in. */
+static dc_status do_bundle(run *r)
+{
+    dc_walk *w = r->w;
+    const uint32_t first = ++w->at, n = w->node[first - 1].nbody;
+    if (r->ops->bundle == NULL || r->spent != NULL)
+        return DC_OK;
+    w->at += n;
+    r->moved = true;
+    return r->ops->bundle(r->ctx, first, n);
+}
+
 /* Does item w->at, and moves on. */
 static dc_status do_item(run *r)
 {
@@ -224,6 +250,8 @@ static dc_status do_item(run *r)
         return begin_loop(r);
     case DC_ITEM_BRANCH:
         return choose_side(r);
+    case DC_ITEM_BUNDLE:
+        return do_bundle(r);
     }
     DC_BUG("an item of kind %d", w->node[i].kind);
 }

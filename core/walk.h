@@ -27,6 +27,11 @@ typedef struct dc_walk_ops {
     dc_status (*test)(void *ctx, uint32_t item, bool *out);
     /* LOOP: the number of the iteration that begins, for the i32 at bind[1]. NULL like `test`. */
     dc_status (*count)(void *ctx, uint32_t item, int32_t iteration);
+    /*
+     * BUNDLE: the n LAUNCH items from `first` on, in any order or at the same time. NULL: they are
+     * launched one after the other, as they are while times are taken.
+     */
+    dc_status (*bundle)(void *ctx, uint32_t first, uint32_t n);
 } dc_walk_ops;
 
 /*

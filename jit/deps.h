@@ -24,7 +24,7 @@ typedef struct dc_visit { /* what an item does */
     const dc_access *access;
     bool check;            /* it may stop the run */
     bool sets;             /* it writes a cell */
-    uint32_t nbody, nelse; /* LOOP, BRANCH: of the items that follow, those that are inside */
+    uint32_t nbody, nelse; /* LOOP, BRANCH, BUNDLE: of the items that follow, those inside */
 } dc_visit;
 
 typedef struct dc_deps {

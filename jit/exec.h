@@ -164,6 +164,16 @@ static inline void dc_exec_lay_block(dc_exec *e)
         e->block_bytes = 64;
 }
 
+/* Those of a bundle are one. */
+static inline void dc_exec_count_launches(dc_exec *e)
+{
+    for (uint32_t i = 0; i < e->nitem; i++) {
+        const dc_item *x = &e->item[i];
+        e->info.launches += x->kind == DC_ITEM_LAUNCH || x->kind == DC_ITEM_BUNDLE;
+        i += x->kind == DC_ITEM_BUNDLE ? x->nbody : 0;
+    }
+}
+
 /* Copies what item n of e waits for. */
 static inline void dc_exec_set_deps(dc_exec *e, uint32_t n, uint32_t ndep, const uint32_t *dep)
 {

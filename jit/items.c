@@ -54,9 +54,9 @@ static void copy_items(dc_exec *e, const dc_items *d)
         e->item[i].label = dc_arena_strdup(&e->mem, from->label != NULL ? from->label : "item");
         if (d->fact != NULL)
             e->fact[i] = d->fact[i];
-        e->info.launches += from->kind == DC_ITEM_LAUNCH;
         e->info.copies += from->kind == DC_ITEM_COPY;
     }
+    dc_exec_count_launches(e);
     e->info.arena_bytes = e->info.arena_lower_bound = d->arena_bytes;
 }
 
@@ -112,6 +112,7 @@ static dc_use use_of(const dc_items *d, uint32_t item, uint32_t bind)
         return (dc_use){sizeof(int32_t), true, false};
     case DC_ITEM_LOOP:
     case DC_ITEM_BRANCH:
+    case DC_ITEM_BUNDLE: /* has none */
         return bind == 0 ? (dc_use){1, true, false} : (dc_use){sizeof(int32_t), false, true};
     }
     DC_BUG("an item of kind %d", x->kind);

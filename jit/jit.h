@@ -53,7 +53,7 @@ void dc_exec_release(dc_exec *e);
 
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {
-    uint32_t launches, copies, kernels; /* items; distinct kernels */
+    uint32_t launches, copies, kernels; /* a bundle is one; distinct kernels */
     size_t arena_bytes, arena_lower_bound;
     uint32_t donated, denied; /* cells updated in place; through a temporary */
     bool interpreted;         /* runs on the interpreter */

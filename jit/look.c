@@ -123,19 +123,36 @@ static void print_binds(const dc_exec *e, const dc_item *x, uint32_t nout, dc_te
     }
 }
 
+static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
+{
+    const dc_item *x = &e->item[i];
+    dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
+    if (x->kind == DC_ITEM_LAUNCH)
+        dc_text_printf(out, "%8" PRId64 "  ", x->grid);
+    else
+        dc_text_printf(out, "%8s  ", "");
+    print_binds(e, x, x->kind == DC_ITEM_LAUNCH ? e->fact[i].nout : 1, out);
+    for (int k = 0; k < 3 && e->fact[i].where[k] != NULL; k++)
+        dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", e->fact[i].where[k]);
+    dc_text_puts(out, "\n");
+}
+
+/* A bundle has one number, its launches stand below each other. */
 void dc_exec_plan(const dc_exec *e, dc_text *out)
 {
+    uint32_t number = 0, inside = 0; /* launches to come of a bundle */
     for (uint32_t i = 0; i < e->nitem && !e->info.interpreted; i++) {
-        const dc_item *x = &e->item[i];
-        dc_text_printf(out, "%4u  %-20s ", i + 1, x->label != NULL ? x->label : "");
-        if (x->kind == DC_ITEM_LAUNCH)
-            dc_text_printf(out, "%8" PRId64 "  ", x->grid);
+        if (e->item[i].kind == DC_ITEM_BUNDLE) {
+            inside = e->item[i].nbody;
+            number++;
+            continue;
+        }
+        if (inside > 0 && e->item[i - 1].kind != DC_ITEM_BUNDLE)
+            dc_text_puts(out, "   +  ");
         else
-            dc_text_printf(out, "%8s  ", "");
-        print_binds(e, x, x->kind == DC_ITEM_LAUNCH ? e->fact[i].nout : 1, out);
-        for (int k = 0; k < 3 && e->fact[i].where[k] != NULL; k++)
-            dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", e->fact[i].where[k]);
-        dc_text_puts(out, "\n");
+            dc_text_printf(out, "%4u  ", inside > 0 ? number : ++number);
+        inside -= inside > 0;
+        print_item(e, i, out);
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct pipeline {
     uint32_t nkernel;
     uint32_t *entry_of;       /* by group, NO_ENTRY where nothing is launched */
     dc_item_fact *group_fact; /* by group */
+    uint64_t *cost_ns;        /* by group: a guess, for one worker */
     dc_plan plan;
     dc_codegen gen;
     dc_text text; /* of logs */
@@ -201,6 +202,12 @@ static bool is_empty(const pipeline *p, uint32_t group)
     return dc_node_count(dc_node_at(p->fn, p->groups.at[group].out[0])) == 0;
 }
 
+/* On one core, at 8 GFLOP/s and 8 GB/s: vector code is up to thirty times as fast. */
+static uint64_t guess_cost(const dc_item_fact *f)
+{
+    return 1 + ((uint64_t)f->flops + (uint64_t)f->bytes) / 8;
+}
+
 static dc_status lower(pipeline *p)
 {
     dc_arena *a = &p->j->scratch;
@@ -208,6 +215,7 @@ static dc_status lower(pipeline *p)
     p->kernel = DC_NEW_ARRAY(a, dc_kernel *, p->groups.n);
     p->entry_of = DC_NEW_ARRAY(a, uint32_t, p->groups.n);
     p->group_fact = DC_NEW_ARRAY(a, dc_item_fact, p->groups.n);
+    p->cost_ns = DC_NEW_ARRAY(a, uint64_t, p->groups.n);
     p->nkernel = p->groups.n;
     for (uint32_t g = 0; g < p->groups.n; g++) {
         if (is_empty(p, g))
@@ -215,6 +223,7 @@ static dc_status lower(pipeline *p)
         DC_TRY(dc_lower(p->j, &p->groups, g, &p->kernel[g]));
         p->group_fact[g].flops = p->kernel[g]->flops;
         p->group_fact[g].bytes = p->kernel[g]->bytes;
+        p->cost_ns[g] = guess_cost(&p->group_fact[g]);
         find_lines(p, g, seen, &p->group_fact[g]);
     }
     return DC_OK;
@@ -236,6 +245,9 @@ static dc_status plan(pipeline *p)
                            .desc = &p->e->desc,
                            .in_place = in_place,
                            .ctx = p,
+                           .cost_ns = p->cost_ns,
+                           .cache = p->env->target->l2,
+                           .bundles = p->env->target->bundles && !skips(p, DC_STAGE_bundle),
                            .guard = p->env->opt.check >= 2 ? DC_GUARD_BYTES : 0,
                            .no_reuse = p->e->desc.no_reuse || skips(p, DC_STAGE_reuse)};
     p->e->guard = in.guard;
@@ -303,12 +315,6 @@ static dc_bind bind_place(const pipeline *p, dc_place at)
     DC_BUG("place of kind %d", at.kind);
 }
 
-/* On one core, at 8 GFLOP/s and 8 GB/s: vector code is up to thirty times as fast. */
-static uint64_t guess_cost(const dc_item_fact *f)
-{
-    return 1 + ((uint64_t)f->flops + (uint64_t)f->bytes) / 8;
-}
-
 static void launch_item(pipeline *p, uint32_t group, dc_item *item, dc_item_fact *fact)
 {
     dc_exec *e = p->e;
@@ -326,13 +332,12 @@ static void launch_item(pipeline *p, uint32_t group, dc_item *item, dc_item_fact
                       .grid = entry->launch.positions,
                       .threads = entry->launch.threads,
                       .scratch = entry->flat->scratch,
-                      .cost_ns = guess_cost(&p->group_fact[group]),
+                      .cost_ns = p->cost_ns[group],
                       .nbind = g->nout + g->nin,
                       .bind = bind,
                       .label = dc_arena_strdup(&e->mem, entry->kernel->name)};
     *fact = p->group_fact[group];
     fact->nout = g->nout;
-    e->info.launches++;
 }
 
 static void copy_item(pipeline *p, const dc_step *s, dc_item *item)
@@ -389,12 +394,16 @@ static void make_items(pipeline *p)
         case DC_STEP_COPY:
             copy_item(p, s, &e->item[i]);
             break;
+        case DC_STEP_BUNDLE:
+            e->item[i] = (dc_item){.kind = DC_ITEM_BUNDLE, .nbody = s->nbody, .label = "bundle"};
+            break;
         case DC_STEP_CHECK:
             check_item(p, s, &e->item[i], &e->fact[i]);
             break;
         }
         dc_exec_set_deps(e, i, s->ndep, s->dep);
     }
+    dc_exec_count_launches(e);
     e->untouched = p->plan.first_set;
     e->ntemp = p->plan.ntemp;
     e->temp = DC_NEW_ARRAY(&e->mem, dc_guarded, e->ntemp);

@@ -6,9 +6,11 @@
  * is donated from every reader of the old value, and from the barrier, to the group that overwrites
  * it. A donation that would close a cycle is denied. Among what is ready the scheduler takes what
  * frees most memory; whatever a check needs goes first, because it holds up every donated writer.
+ * Then groups that do not wait for each other become one launch (jit/bundle.c).
  */
 #include "jit/plan.h"
 
+#include "jit/bundle.h"
 #include "jit/deps.h"
 #include "jit/memplan.h"
 
@@ -48,6 +50,8 @@ typedef struct planner {
     uint32_t *unread;   /* by ref: readers not ordered yet */
     DC_VEC(wish) wishes;
     u32s order, todo, readers; /* the last two are filled again and again */
+    const dc_slot *slot;
+    uint32_t nslot;
     DC_VEC(dc_step) steps;
     DC_VEC(dc_temp) temps;
 } planner;
@@ -392,6 +396,70 @@ static void make_order(planner *p)
         DC_BUG("groups depend on each other in a circle");
 }
 
+/* ---- bundles --------------------------------------------------------------------------------- */
+
+/* Results that end in the arena are copied at the end; so are the values of denied cells. */
+static dc_bundle_temp *temps_to_bundle(planner *p)
+{
+    dc_bundle_temp *temp = DC_NEW_ARRAY(p->a, dc_bundle_temp, p->temps.n);
+    for (uint32_t t = 0; t < p->temps.n; t++)
+        temp[t].bytes = p->temps.at[t].bytes;
+    for (uint32_t i = 0; i < p->d->nresult + p->d->nset; i++) {
+        const dc_place at = p->out->home[p->fn->result.at[i]];
+        if (at.kind == DC_PLACE_TEMP)
+            temp[at.index].reads = 1;
+    }
+    for (uint32_t v = 0; v < p->barrier; v++)
+        for (uint32_t i = 0; i < reads(p, v); i++)
+            if (in_arena(p, read_ref(p, v, i)))
+                temp[p->out->home[read_ref(p, v, i)].index].reads++;
+    return temp;
+}
+
+static bool is_empty(const planner *p, uint32_t group)
+{
+    return bytes_of(p, p->g->at[group].out[0]) == 0;
+}
+
+static dc_bundle_vertex vertex_to_bundle(planner *p, uint32_t v)
+{
+    const dc_group *g = v < p->g->n ? &p->g->at[v] : NULL;
+    const uint32_t nout = g != NULL ? g->nout : 0;
+    uint32_t *in = DC_NEW_ARRAY(p->a, uint32_t, reads(p, v));
+    uint32_t *out = DC_NEW_ARRAY(p->a, uint32_t, nout);
+    dc_bundle_vertex x = {.launch = p->in->bundles && g != NULL && !is_empty(p, v),
+                          .cost_ns = g != NULL && p->in->cost_ns != NULL ? p->in->cost_ns[v] : 0,
+                          .nafter = p->v[v].after.n,
+                          .after = p->v[v].after.at,
+                          .in = in,
+                          .out = out};
+    for (uint32_t i = 0; i < reads(p, v); i++) {
+        x.bytes += bytes_of(p, read_ref(p, v, i));
+        if (in_arena(p, read_ref(p, v, i)))
+            in[x.nin++] = p->out->home[read_ref(p, v, i)].index;
+    }
+    for (uint32_t i = 0; i < nout; i++) {
+        x.bytes += bytes_of(p, g->out[i]);
+        if (in_arena(p, g->out[i]))
+            out[x.nout++] = p->out->home[g->out[i]].index;
+    }
+    return x;
+}
+
+static void make_slots(planner *p)
+{
+    dc_bundle_vertex *at = DC_NEW_ARRAY(p->a, dc_bundle_vertex, p->nv);
+    for (uint32_t v = 0; v < p->nv; v++)
+        at[v] = vertex_to_bundle(p, v);
+    const dc_bundle_in in = {.n = p->nv,
+                             .ntemp = p->temps.n,
+                             .at = at,
+                             .order = p->order.at,
+                             .temp = temps_to_bundle(p),
+                             .cache = p->in->cache};
+    p->slot = dc_bundle_make(p->a, &in, &p->nslot);
+}
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static dc_step *step(planner *p, dc_step_kind kind, uint32_t index)
@@ -418,21 +486,26 @@ static void copies_at_start(planner *p)
     }
 }
 
+static void check(planner *p, uint32_t c)
+{
+    dc_step *s = step(p, DC_STEP_CHECK, c);
+    s->from = p->out->home[check_ref(p, c, 0)];
+    s->to = p->out->home[check_ref(p, c, 1)];
+}
+
 static void kernels_and_checks(planner *p)
 {
-    for (uint32_t i = 0; i < p->order.n; i++) {
-        const uint32_t v = p->order.at[i];
-        if (v >= p->barrier)
-            continue;
-        if (v < p->g->n) {
-            if (bytes_of(p, p->g->at[v].out[0]) > 0)
+    for (uint32_t i = 0; i < p->nslot; i++) {
+        const dc_slot *x = &p->slot[i];
+        if (x->n > 1)
+            step(p, DC_STEP_BUNDLE, 0)->nbody = x->n;
+        for (uint32_t k = 0; k < x->n; k++) {
+            const uint32_t v = x->vertex[k];
+            if (v < p->g->n && !is_empty(p, v))
                 step(p, DC_STEP_GROUP, v);
-            continue;
+            else if (v >= p->g->n && v < p->barrier)
+                check(p, v - p->g->n);
         }
-        const uint32_t c = v - p->g->n;
-        dc_step *s = step(p, DC_STEP_CHECK, c);
-        s->from = p->out->home[check_ref(p, c, 0)];
-        s->to = p->out->home[check_ref(p, c, 1)];
     }
 }
 
@@ -481,17 +554,21 @@ static void touch(planner *p, dc_place at, uint32_t s)
     t->last = s;
 }
 
+/* A bundle's groups run at the same time: all that they touch is alive at its head. */
 static void find_lifetimes(planner *p)
 {
+    uint32_t head = 0, inside = 0; /* groups to come of the bundle that begins at the head */
     for (uint32_t i = 0; i < p->steps.n; i++) {
         const dc_step *s = &p->steps.at[i];
+        head = inside > 0 ? head : i;
+        inside = s->kind == DC_STEP_BUNDLE ? s->nbody : inside > 0 ? inside - 1 : 0;
         if (s->kind == DC_STEP_GROUP) {
             const dc_group *g = &p->g->at[s->index];
             for (uint32_t k = 0; k < g->nout; k++)
-                touch(p, p->out->home[g->out[k]], i);
+                touch(p, p->out->home[g->out[k]], head);
             for (uint32_t k = 0; k < g->nin; k++)
-                touch(p, p->out->home[g->in[k]], i);
-        } else {
+                touch(p, p->out->home[g->in[k]], head);
+        } else if (s->kind != DC_STEP_BUNDLE) {
             touch(p, s->to, i);
             touch(p, s->from, i);
         }
@@ -527,10 +604,10 @@ static void access(planner *p, dc_visit *v, dc_access *room, dc_place at, bool w
 
 static dc_visit visit(planner *p, const dc_step *s)
 {
-    dc_visit v = {.check = s->kind == DC_STEP_CHECK};
+    dc_visit v = {.check = s->kind == DC_STEP_CHECK, .nbody = s->nbody};
     const dc_group *g = s->kind == DC_STEP_GROUP ? &p->g->at[s->index] : NULL;
     dc_access *room = DC_NEW_ARRAY(p->a, dc_access, g != NULL ? g->nin + g->nout : 2);
-    if (g == NULL) {
+    if (g == NULL && s->kind != DC_STEP_BUNDLE) {
         access(p, &v, room, s->from, false);
         access(p, &v, room, s->to, s->kind == DC_STEP_COPY);
     }
@@ -559,6 +636,10 @@ static void find_deps(planner *p)
         p->steps.at[i].ndep = deps[i].n;
         p->steps.at[i].dep = deps[i].at;
     }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 1; k <= v[i].nbody; k++)
+            DC_ASSERT(deps[i + k].n == 0, "groups %u and %u of a bundle depend on each other",
+                      p->steps.at[i + k].index, p->steps.at[i + 1 + deps[i + k].at[0]].index);
 }
 
 dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *out)
@@ -582,6 +663,7 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     place_params(&p);
     place_outputs(&p);
     make_order(&p);
+    make_slots(&p);
     copies_at_start(&p);
     kernels_and_checks(&p);
     copies_at_end(&p);
@@ -647,12 +729,16 @@ void dc_plan_print(const dc_plan *p, const dc_groups *g,
                    const char *(*label)(const void *ctx, uint32_t group), const void *ctx,
                    dc_text *out)
 {
+    uint32_t inside = 0; /* groups to come of a bundle */
     for (uint32_t i = 0; i < p->nstep; i++) {
         const dc_step *s = &p->step[i];
-        dc_text_printf(out, "%4u  ", i);
+        dc_text_printf(out, "%4u  %s", i, inside > 0 ? "  " : "");
+        inside = s->kind == DC_STEP_BUNDLE ? s->nbody : inside > 0 ? inside - 1 : 0;
         if (s->kind == DC_STEP_GROUP) {
             dc_text_puts(out, label(ctx, s->index));
             print_group(p, &g->at[s->index], out);
+        } else if (s->kind == DC_STEP_BUNDLE) {
+            dc_text_printf(out, "bundle of %u", s->nbody);
         } else if (s->kind == DC_STEP_CHECK) {
             dc_text_printf(out, "check %u ", s->index);
             print_place(p, s->from, out);

@@ -7,7 +7,8 @@
  *   - no step writes a cell before every check has passed and before every other step that reads
  *     the cell's old value;
  *   - a kernel writes a cell that it reads itself only where in_place() said so;
- *   - temporaries that are alive at the same step do not overlap, guards included;
+ *   - temporaries that are alive at the same step do not overlap, guards included; a bundle and all
+ *     its groups are one step in this, and no group of it depends on another;
  *   - steps may run in every order that their deps allow, and checks run in that of their numbers;
  *   - at the end every result and every cell that was set holds its value, whatever values share
  *     a node or are parameters.
@@ -38,11 +39,13 @@ typedef struct dc_place {
     uint32_t index;
 } dc_place;
 
-typedef enum dc_step_kind { DC_STEP_GROUP, DC_STEP_CHECK, DC_STEP_COPY } dc_step_kind;
+/* BUNDLE: the groups that follow are one launch. */
+typedef enum dc_step_kind { DC_STEP_GROUP, DC_STEP_CHECK, DC_STEP_COPY, DC_STEP_BUNDLE } dc_step_kind;
 
 typedef struct dc_step {
     uint8_t kind;      /* dc_step_kind */
     uint32_t index;    /* of the group or the check */
+    uint32_t nbody;    /* BUNDLE: groups */
     dc_place to, from; /* COPY; a CHECK reads its position at `from`, its value at `to` */
     size_t bytes;      /* COPY */
     uint32_t ndep;     /* steps that it has to wait for: jit/deps.h */
@@ -52,7 +55,8 @@ typedef struct dc_step {
 typedef struct dc_temp {
     dc_ref ref;           /* what it holds */
     size_t bytes, offset; /* of the value itself, inside the guards */
-    uint32_t first, last; /* steps between which it is alive, both included */
+    uint32_t first, last; /* steps between which it is alive, both included; of groups in a bundle
+                             the bundle */
 } dc_temp;
 
 typedef struct dc_plan {
@@ -73,8 +77,11 @@ typedef struct dc_plan_in {
     /* May input `in` of the group live in the memory of output `out`? */
     bool (*in_place)(void *ctx, uint32_t group, uint32_t out, uint32_t in);
     void *ctx;
-    size_t guard;  /* bytes left free before and after each temporary */
-    bool no_reuse; /* every temporary has memory of its own: tests */
+    const uint64_t *cost_ns; /* by group: a guess */
+    size_t guard;            /* bytes left free before and after each temporary */
+    size_t cache;            /* of a core */
+    bool no_reuse;           /* every temporary has memory of its own: tests */
+    bool bundles;            /* groups that do not depend on each other are one launch */
 } dc_plan_in;
 
 enum { DC_PLAN_ALIGN = 64 };

@@ -33,6 +33,8 @@ static uint32_t make_rows(const dc_exec *e, row *rows)
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->nitem; i++) {
         uint32_t k = 0;
+        if (e->item[i].kind == DC_ITEM_BUNDLE)
+            continue; /* its launches are timed one by one */
         while (k < n && !same_row(&rows[k], &e->item[i], &e->fact[i]))
             k++;
         if (k == n)

@@ -227,6 +227,14 @@ static dc_status run_launch(void *ctx, uint32_t item)
     return dc_flat_run(x->j, i->program->entry[i->entry], x->r->address, 0, i->grid);
 }
 
+/* Kernels of a bundle may not care about their order: the last one first. */
+static dc_status run_bundle(void *ctx, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = n; i-- > 0;)
+        DC_TRY(run_launch(ctx, first + i));
+    return DC_OK;
+}
+
 static dc_status run_copy(void *ctx, uint32_t item)
 {
     const run *x = ctx;
@@ -260,7 +268,8 @@ static dc_status sim_run(dc_device *d, dc_job *j, dc_recording *r, void *const *
                                     .copy = run_copy,
                                     .check = run_check,
                                     .test = run_test,
-                                    .count = run_count};
+                                    .count = run_count,
+                                    .bundle = run_bundle};
     run x = {j, r, slot};
     DC_UNUSED(d);
     return dc_walk_run(r->walk, j, &ops, &x, info);

@@ -239,6 +239,7 @@ dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu)
     DC_TRY(dc_host_choose(j, set, level_of_machine(), cpu));
     snprintf(t->triple, sizeof t->triple, "x86_64-pc-linux-gnu");
     snprintf(t->dialect, sizeof t->dialect, "llvm");
+    t->bundles = true;
     t->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
     t->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
     t->l3 = shared_cache();

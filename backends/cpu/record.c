@@ -1,7 +1,8 @@
 /*
  * A recording: items with everything resolved that does not move, so that a run only adds the bases
  * of the slots to the offsets and calls. The walk (core/walk.h) knows what comes next; launches go
- * to the pool. All arrays are allocated when recording; run() allocates nothing.
+ * to the pool, those of a bundle together. All arrays are allocated when recording; run() allocates
+ * nothing.
  *
  * Whether a launch is split depends on what it costs, a guess of the compiler's that may be wrong
  * by a factor of thirty. So unless the guess is far beyond doubt, the first runs of a launch stay on
@@ -27,6 +28,7 @@ typedef struct step {
     uint32_t trials;
     uint32_t first; /* of its binds */
     size_t bytes;   /* COPY */
+    int64_t piece;  /* positions that a worker takes at a time, of the launch at hand */
 } step;
 
 struct dc_recording {
@@ -45,11 +47,12 @@ typedef struct run {
     bool split_all;
 } run;
 
-typedef struct call {
-    dc_cpu_kernel kernel;
-    void *const *buf;
-    const void *block;
-} call;
+/* Kernels that are launched together; one is a launch as any other. */
+typedef struct parts {
+    const run *x;
+    step *at;
+    uint32_t n;
+} parts;
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -124,51 +127,96 @@ void dc_cpu_recording_free(dc_device *d, dc_recording *r)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static void run_positions(void *ctx, void *scratch, int64_t begin, int64_t end)
+static void run_positions(const run *x, const step *s, void *scratch, int64_t begin, int64_t end)
 {
-    const call *c = ctx;
-    c->kernel(c->buf, c->block, scratch, begin, end);
+    s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
 }
 
-/* Positions that a worker takes at a time; the whole grid when it is not worth it. */
-static int64_t piece_of(const run *x, const step *s)
+static int64_t pieces_of(const step *s)
 {
-    if (x->split_all)
-        return 1 + s->grid / (PIECES * (int64_t)dc_cpu_pool_width(x->pool));
-    if (s->trials < TRIALS || s->cost < SPLIT_NS)
-        return s->grid;
-    const uint64_t most = PIECES * (uint64_t)dc_cpu_pool_width(x->pool);
-    const uint64_t wish = s->cost / PIECE_NS;
-    const int64_t pieces = (int64_t)(wish < most ? wish : most);
-    return (s->grid + pieces - 1) / pieces;
+    return (s->grid + s->piece - 1) / s->piece;
 }
 
-static void try_alone(const run *x, step *s, call *c)
+/* Pieces [begin, end), counted through all parts. */
+static void run_pieces(void *ctx, void *scratch, int64_t begin, int64_t end)
 {
-    const uint64_t start = dc_clock_ns();
-    dc_cpu_pool_run_here(x->pool, run_positions, c, s->grid);
-    const uint64_t ns = dc_clock_ns() - start;
-    if (ns < s->cost)
-        s->cost = ns;
-    s->trials++;
+    const parts *p = ctx;
+    for (uint32_t i = 0; i < p->n && end > 0; i++) {
+        const step *s = &p->at[i];
+        const int64_t n = pieces_of(s), last = dc_min_i64(end, n);
+        if (begin < last)
+            run_positions(p->x, s, scratch, begin * s->piece, dc_min_i64(last * s->piece, s->grid));
+        begin = dc_max_i64(begin - n, 0);
+        end -= n;
+    }
+}
+
+static void run_here(const parts *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        p->at[i].piece = dc_max_i64(p->at[i].grid, 1);
+    dc_cpu_pool_run_here(p->x->pool, run_pieces, (void *)(uintptr_t)p, p->n);
+}
+
+/* One after the other, those with a cost that is not known yet timed. False: all costs are known. */
+static bool try_alone(const parts *p)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < p->n; i++)
+        any |= p->at[i].trials < TRIALS;
+    for (uint32_t i = 0; i < p->n && any; i++) {
+        step *s = &p->at[i];
+        const uint64_t start = dc_clock_ns();
+        run_here(&(parts){p->x, s, 1});
+        if (s->trials == TRIALS)
+            continue;
+        const uint64_t ns = dc_clock_ns() - start;
+        s->cost = ns < s->cost ? ns : s->cost;
+        s->trials++;
+    }
+    return any;
+}
+
+/* Cuts all parts into pieces that take about as long; the number of them. */
+static int64_t cut(const parts *p)
+{
+    const uint64_t most = PIECES * (uint64_t)dc_cpu_pool_width(p->x->pool);
+    uint64_t cost = 0;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        cost += p->at[i].cost;
+    if (cost < SPLIT_NS && !p->x->split_all)
+        return 1;
+    const uint64_t each = cost / most > PIECE_NS ? cost / most : PIECE_NS;
+    for (uint32_t i = 0; i < p->n; i++) {
+        step *s = &p->at[i];
+        const uint64_t wish = s->cost / each;
+        const int64_t pieces = wish < 1 ? 1 : wish < most ? (int64_t)wish : (int64_t)most;
+        s->piece = p->x->split_all ? 1 + s->grid / (int64_t)most
+                                   : dc_max_i64((s->grid + pieces - 1) / pieces, 1);
+        n += pieces_of(s);
+    }
+    return n;
+}
+
+static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
+{
+    const run *x = ctx;
+    parts p = {x, &x->r->step[first], n};
+    const bool alone = dc_cpu_pool_width(x->pool) == 1 || (n == 1 && p.at[0].grid < 2);
+    if (!alone && !x->split_all && try_alone(&p))
+        return DC_OK;
+    const int64_t pieces = alone ? 1 : cut(&p);
+    if (pieces < 2)
+        run_here(&p);
+    else
+        dc_cpu_pool_run(x->pool, run_pieces, &p, pieces, 1);
+    return DC_OK;
 }
 
 static dc_status launch(void *ctx, uint32_t i)
 {
-    const run *x = ctx;
-    step *s = &x->r->step[i];
-    call c = {s->kernel, x->r->address + s->first, x->slot[0]};
-    const bool alone = s->grid < 2 || dc_cpu_pool_width(x->pool) == 1;
-    if (!alone && s->trials < TRIALS && !x->split_all) {
-        try_alone(x, s, &c);
-        return DC_OK;
-    }
-    const int64_t piece = alone ? s->grid : piece_of(x, s);
-    if (piece >= s->grid)
-        dc_cpu_pool_run_here(x->pool, run_positions, &c, s->grid);
-    else
-        dc_cpu_pool_run(x->pool, run_positions, &c, s->grid, piece);
-    return DC_OK;
+    return bundle(ctx, i, 1);
 }
 
 static dc_status copy(void *ctx, uint32_t i)
@@ -209,7 +257,7 @@ static dc_status count(void *ctx, uint32_t i, int32_t iteration)
 
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
-    static const dc_walk_ops ops = {launch, copy, check, test, count};
+    static const dc_walk_ops ops = {launch, copy, check, test, count, bundle};
     const dc_cpu *cpu = (const dc_cpu *)d;
     run x = {.r = r, .pool = cpu->pool, .slot = slot, .split_all = cpu->split_all};
     for (uint32_t b = 0; b < r->nbind; b++)

@@ -192,7 +192,7 @@ end
 TestKernels = {}
 
 -- An update is element-wise over its parameter: each parameter more is one kernel more, at most two where
--- gradients are clipped by their norm.
+-- gradients are clipped by their norm. Where kernels are launched together it is no launch more.
 function TestKernels:test_one_for_each_parameter()
   if os.getenv "DEEPC_DEVICE" == "eval" then
     lu.skip "the interpreter launches nothing"
@@ -222,6 +222,9 @@ function TestKernels:test_one_for_each_parameter()
     end
     for n = 2, 3 do
       lu.assertTrue(launches[n] - launches[n - 1] <= (case[3] or 1), table.concat(launches, " "))
+    end
+    if (os.getenv "DEEPC_DEVICE" or "cpu"):find "^cpu" and not os.getenv "DEEPC_SKIP" then
+      lu.assertEquals(launches[3], launches[2])
     end
   end
 end

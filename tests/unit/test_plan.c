@@ -122,8 +122,9 @@ typedef struct model {
     const trial *t;
     dc_ref cell[MANY], result[MANY], *temp; /* the value that each place holds */
     uint32_t *line;                         /* of the arena: temporary + 1 that wrote it last */
-    uint32_t checks, groups;
-    uint32_t at; /* step */
+    uint32_t checks, groups, bundles;
+    uint32_t at; /* step; of groups in a bundle the bundle */
+    rng order;   /* of groups in bundles */
     bool ok;
     const char *why;
 } model;
@@ -213,6 +214,24 @@ static void run_group(model *m, uint32_t index)
         write_place(m, t->plan.home[g->out[o]], g->out[o]);
 }
 
+static void run_step(model *m, const dc_step *s);
+
+/* In an order by the seed: the groups of a bundle run at the same time. */
+static void run_bundle(model *m, const dc_step *s)
+{
+    bool done[MANY + 1] = {false};
+    for (uint32_t n = 0; n < s->nbody; n++) {
+        uint32_t k = (uint32_t)rng_below(&m->order, (int)s->nbody);
+        while (done[k])
+            k = (k + 1) % s->nbody;
+        done[k] = true;
+        if (s[1 + k].kind != DC_STEP_GROUP || s[1 + k].ndep > 0)
+            bad(m, "a bundle has what does not belong there");
+        run_step(m, &s[1 + k]);
+    }
+    m->bundles++;
+}
+
 static void run_step(model *m, const dc_step *s)
 {
     const trial *t = m->t;
@@ -234,6 +253,12 @@ static void run_step(model *m, const dc_step *s)
         if (s->bytes == 0 || (r != 0 && s->bytes != bytes_of(t, r)))
             bad(m, "a copy of the wrong size");
         write_place(m, s->to, r);
+        return;
+    case DC_STEP_BUNDLE:
+        if (s->nbody < 2 || s->nbody > MANY)
+            bad(m, "a bundle of one");
+        else
+            run_bundle(m, s);
         return;
     }
 }
@@ -278,24 +303,33 @@ static bool overlap(const trial *t)
     return false;
 }
 
-/* Any order that the deps of steps allow, chosen by the seed. */
-static void shuffle(const trial *t, uint64_t seed, uint32_t *order)
+/* A bundle and its groups are one. */
+static uint32_t next_unit(const trial *t, uint32_t i)
+{
+    return i + 1 + t->plan.step[i].nbody;
+}
+
+/* Any order that the deps of steps allow, chosen by the seed; 0: theirs. How many units there are. */
+static uint32_t shuffle(const trial *t, uint64_t seed, uint32_t *order)
 {
     rng r = {seed};
+    uint32_t n = 0;
     bool *done = calloc(t->plan.nstep + 1, sizeof *done);
-    for (uint32_t n = 0; n < t->plan.nstep; n++) {
-        int nready = 0;
-        for (uint32_t i = 0; i < t->plan.nstep; i++) {
+    for (int nready = 1; nready > 0; n += nready > 0) {
+        nready = 0;
+        for (uint32_t i = 0; i < t->plan.nstep; i = next_unit(t, i)) {
             const dc_step *s = &t->plan.step[i];
             bool ready = !done[i];
             for (uint32_t d = 0; d < s->ndep && ready; d++)
                 ready = done[s->dep[d]];
-            if (ready && rng_below(&r, ++nready) == 0)
+            if (ready && ++nready > 0 && (seed != 0 ? rng_below(&r, nready) == 0 : nready == 1))
                 order[n] = i;
         }
-        done[order[n]] = true;
+        if (nready > 0)
+            done[order[n]] = true;
     }
     free(done);
+    return n;
 }
 
 static uint32_t first_set(const trial *t)
@@ -317,15 +351,13 @@ static const char *watch_in(trial *t, uint64_t seed)
 {
     model m = {.t = t, .ok = true, .why = "right"};
     uint32_t *order = calloc(t->plan.nstep + 1, sizeof *order);
-    for (uint32_t i = 0; i < t->plan.nstep; i++)
-        order[i] = i;
-    if (seed != 0)
-        shuffle(t, seed, order);
+    const uint32_t n = shuffle(t, seed, order);
+    m.order = (rng){seed + 7};
     m.temp = calloc(t->plan.ntemp + 1, sizeof *m.temp);
     m.line = calloc(t->plan.bytes / LINE + 1, sizeof *m.line);
     for (uint32_t c = 0; c < t->desc.ncell; c++)
         m.cell[c] = t->fn->param.at[t->desc.nfree + c];
-    for (uint32_t i = 0; i < t->plan.nstep; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         m.at = order[i];
         run_step(&m, &t->plan.step[m.at]);
     }
@@ -519,6 +551,60 @@ static void test_empty(void)
     end(&t);
 }
 
+/* Kernels that do not wait for each other are one launch; what a check or a donor orders is not. */
+static void expect_bundles(trial *t, const char *sizes)
+{
+    char found[200] = "";
+    t->in.bundles = true;
+    t->in.cache = 1 << 20;
+    make_plan(t);
+    CHECK_STR(watch(t), "right");
+    for (uint32_t i = 0; i < t->plan.nstep; i = next_unit(t, i)) {
+        const dc_step *s = &t->plan.step[i];
+        const size_t at = strlen(found);
+        if (s->kind == DC_STEP_CHECK || s->kind == DC_STEP_COPY)
+            snprintf(found + at, sizeof found - at, " %s",
+                     s->kind == DC_STEP_COPY ? "copy" : "check");
+        else
+            snprintf(found + at, sizeof found - at, " %u",
+                     s->kind == DC_STEP_BUNDLE ? s->nbody : 1);
+    }
+    CHECK_STR(found, sizes);
+    end(t);
+}
+
+static void test_bundles(void)
+{
+    trial t;
+    load(&t, /* two updates, and what both need */
+         "func f(%1: f32[8] \"a\", %2: f32[40] \"b\", %3: f32[] \"r\") {\n"
+         "  %4 = neg %3 : f32[]\n"
+         "  %5 = reshape %4 : f32[1]\n"
+         "  %6 = expand %5 : f32[8]\n"
+         "  %7 = expand %5 : f32[40]\n"
+         "  %8 = mul %1, %6 : f32[8]\n"
+         "  %9 = mul %2, %7 : f32[40]\n"
+         "  return %8, %9, %4\n}\n",
+         0, 0, 3, 0);
+    expect_bundles(&t, " 1 1 2 2");
+    load(&t, /* the old value is read first, by a kernel of its own */
+         "func f(%1: f32[8]) {\n"
+         "  %2 = neg %1 : f32[8]\n"
+         "  %3 = abs %1 : f32[8]\n"
+         "  return %2, %3\n}\n",
+         0, 1, 1, 0);
+    t.desc.nresult = 1;
+    expect_bundles(&t, " 1 1");
+    load(&t, /* the update waits for the check, the result does not */
+         "func f(%1: i32[], %2: f32[8], %3: f32[8]) {\n"
+         "  %4 = neg %3 : f32[8]\n"
+         "  %5 = abs %2 : f32[8]\n"
+         "  %6 = neg %1 : i32[]\n"
+         "  return %5, %4, %6, %1\n}\n",
+         2, 1, 1, 1);
+    expect_bundles(&t, " 2 check 1");
+}
+
 /* ---- random graphs ---- */
 
 static void random_function(trial *t, rng *r)
@@ -590,7 +676,7 @@ static void join_some(trial *t, rng *r)
 static void test_random(uint64_t seed, int rounds)
 {
     uint32_t donated = 0, denied = 0, shared = 0;
-    uint64_t deps = 0, steps = 0;
+    uint64_t deps = 0, steps = 0, bundles = 0;
     for (int i = 0; i < rounds; i++) {
         rng r = {seed + (uint64_t)i};
         trial t;
@@ -601,6 +687,8 @@ static void test_random(uint64_t seed, int rounds)
         t.salt = rng_below(&r, 2) == 0 ? 0 : rng_next(&r) | 1;
         t.in.guard = rng_below(&r, 2) == 0 ? 0 : 64;
         t.in.no_reuse = rng_below(&r, 5) == 0;
+        t.in.bundles = rng_below(&r, 3) > 0;
+        t.in.cache = rng_below(&r, 2) == 0 ? 1 << 20 : (size_t)rng_below(&r, 4000);
         make_plan(&t);
         const char *said = watch(&t);
         if (!CHECK_STR(said, "right"))
@@ -614,11 +702,13 @@ static void test_random(uint64_t seed, int rounds)
         shared += t.plan.bytes < sum;
         for (uint32_t k = 0; k < t.plan.nstep; k++)
             deps += t.plan.step[k].ndep;
+        for (uint32_t k = 0; k < t.plan.nstep; k++)
+            bundles += t.plan.step[k].kind == DC_STEP_BUNDLE;
         steps += t.plan.nstep;
         end(&t);
     }
     printf("%.2f deps per step\n", (double)deps / (double)steps);
-    CHECK(donated > 0 && denied > 0 && shared > 0); /* the graphs reach all of it */
+    CHECK(donated > 0 && denied > 0 && shared > 0 && bundles > 0); /* the graphs reach all of it */
 }
 
 /* ---- packing alone ---- */
@@ -675,6 +765,7 @@ int main(int argc, char **argv)
     test_shared_values();
     test_checks();
     test_empty();
+    test_bundles();
     test_random(seed, 3000);
     test_pack(seed);
     test_too_large();

@@ -17,7 +17,7 @@ typedef struct machine {
     const dc_item *item;
     int32_t mem[NMEM];
     uint32_t trace[TRACE]; /* what ran: item and what it saw */
-    uint32_t ntrace;
+    uint32_t ntrace, bundles;
     uint32_t fail_at; /* trace position at which a launch fails; 0 never */
 } machine;
 
@@ -81,7 +81,17 @@ static dc_status count(void *ctx, uint32_t i, int32_t iteration)
     return DC_OK;
 }
 
-static const dc_walk_ops ops = {launch, copy, check, test, count};
+static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
+{
+    machine *m = ctx;
+    m->bundles++;
+    for (uint32_t i = 0; i < n; i++)
+        DC_TRY(launch(m, first + i));
+    return DC_OK;
+}
+
+static const dc_walk_ops ops = {launch, copy, check, test, count, NULL},
+                         together = {launch, copy, check, test, count, bundle};
 
 /* The reference: recursion. Returns the fault, or -1. */
 static int64_t reference(machine *m, uint32_t begin, uint32_t end)
@@ -118,6 +128,9 @@ static int64_t reference(machine *m, uint32_t begin, uint32_t end)
             test(m, i, &yes);
             fault = yes ? reference(m, body, other) : reference(m, other, other + x->nelse);
             break;
+        case DC_ITEM_BUNDLE:
+            reference(m, body, other);
+            break;
         }
         if (fault >= 0)
             return fault;
@@ -145,12 +158,25 @@ static uint32_t body_of(making *m, int depth, uint32_t room)
     return m->n - before;
 }
 
+/* Launches that touch memory of their own. */
+static uint32_t bundle_of(making *m, uint32_t room)
+{
+    const uint32_t n = (uint32_t)dc_min_i64(1 + rng_below(&m->r, NMEM), room);
+    for (uint32_t k = 0; k < n; k++, m->n++) {
+        m->bind[m->n][0] = (dc_bind){0, k};
+        m->item[m->n] =
+            (dc_item){.kind = DC_ITEM_LAUNCH, .entry = m->n, .nbind = 1, .bind = m->bind[m->n]};
+    }
+    return n;
+}
+
 static void make_item(making *m, int depth, uint32_t end)
 {
     static const dc_item_kind kinds[] = {DC_ITEM_LAUNCH, DC_ITEM_LAUNCH, DC_ITEM_COPY,
-                                         DC_ITEM_CHECK,  DC_ITEM_LOOP,   DC_ITEM_BRANCH};
+                                         DC_ITEM_CHECK,  DC_ITEM_BUNDLE, DC_ITEM_LOOP,
+                                         DC_ITEM_BRANCH};
     const uint32_t i = m->n++;
-    dc_item x = {.kind = kinds[rng_below(&m->r, depth < 4 ? 6 : 4)], .bind = m->bind[i]};
+    dc_item x = {.kind = kinds[rng_below(&m->r, depth < 4 ? 7 : 5)], .bind = m->bind[i]};
     for (int b = 0; b < 3; b++)
         m->bind[i][b] = (dc_bind){0, (size_t)rng_below(&m->r, NMEM)};
     if (x.kind == DC_ITEM_CHECK && !m->checks)
@@ -175,6 +201,9 @@ static void make_item(making *m, int depth, uint32_t end)
         x.nbind = 1;
         x.nbody = body_of(m, depth, (end - m->n) / 2);
         x.nelse = body_of(m, depth, end - m->n);
+        break;
+    case DC_ITEM_BUNDLE:
+        x.nbody = bundle_of(m, end - m->n);
         break;
     }
     m->item[i] = x;
@@ -212,13 +241,14 @@ static bool same(const machine *a, const machine *b)
 }
 
 /* Pauses `many` times, as early as can be; then to the end. Returns how many slices it took. */
-static uint32_t run_sliced(dc_walk *w, machine *m, uint32_t many, dc_run_info *info)
+static uint32_t run_sliced(dc_walk *w, const dc_walk_ops *by, machine *m, uint32_t many,
+                           dc_run_info *info)
 {
     uint32_t slices = 0;
     do {
         const uint32_t before = m->ntrace;
         info->deadline_ns = slices < many ? 1 : 0;
-        CHECK_EQ(dc_walk_run(w, NULL, &ops, m, info), DC_OK);
+        CHECK_EQ(dc_walk_run(w, NULL, by, m, info), DC_OK);
         slices++;
         if (info->next != 0 && m->ntrace == before && info->fault_item < 0)
             many = many > 0 ? many - 1 : 0; /* an iteration that did nothing */
@@ -235,7 +265,7 @@ static const char *said(const dc_job *j)
     return text;
 }
 
-static void try_list(const dc_item *item, uint32_t n, uint64_t seed)
+static void try_list(const dc_item *item, uint32_t n, const dc_walk_ops *by, uint64_t seed)
 {
     dc_walk *w = dc_walk_new(item, n);
     dc_run_info info = {0};
@@ -243,19 +273,19 @@ static void try_list(const dc_item *item, uint32_t n, uint64_t seed)
     const int64_t fault = reference(&want, 0, n);
 
     start(&got, item, seed);
-    CHECK_EQ(dc_walk_run(w, NULL, &ops, &got, &info), DC_OK);
+    CHECK_EQ(dc_walk_run(w, NULL, by, &got, &info), DC_OK);
     CHECK_EQ(info.fault_item, fault);
     CHECK_EQ(info.next, 0);
     CHECK(same(&want, &got));
 
     start(&got, item, seed);
-    const uint32_t slices = run_sliced(w, &got, UINT32_MAX, &info);
+    const uint32_t slices = run_sliced(w, by, &got, UINT32_MAX, &info);
     CHECK_EQ(info.fault_item, fault);
     CHECK(same(&want, &got));
     for (uint32_t k = 1; k < slices && k < 40; k++) {
         start(&got, item, seed);
         info = (dc_run_info){0};
-        run_sliced(w, &got, k, &info);
+        run_sliced(w, by, &got, k, &info);
         CHECK_EQ(info.fault_item, fault);
         if (!CHECK(same(&want, &got)))
             break;
@@ -266,16 +296,17 @@ static void try_list(const dc_item *item, uint32_t n, uint64_t seed)
 static void test_random(uint64_t seed)
 {
     static making m;
-    uint32_t loops = 0, branches = 0;
+    uint32_t loops = 0, branches = 0, bundles = 0;
     for (uint64_t k = 0; k < 600; k++) {
         make(&m, seed + k, k % 3 == 0);
         for (uint32_t i = 0; i < m.n; i++) {
             loops += m.item[i].kind == DC_ITEM_LOOP;
             branches += m.item[i].kind == DC_ITEM_BRANCH;
         }
-        try_list(m.item, m.n, seed ^ k);
+        try_list(m.item, m.n, k % 2 == 0 ? &ops : &together, seed ^ k);
+        bundles += got.bundles;
     }
-    CHECK(loops > 300 && branches > 300);
+    CHECK(loops > 300 && branches > 300 && bundles > 300);
 }
 
 /* ---- by hand --------------------------------------------------------------------------------- */
@@ -431,7 +462,7 @@ static dc_status slow_launch(void *ctx, uint32_t i)
 static void test_times(void)
 {
     const dc_item list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
-    const dc_walk_ops slow = {slow_launch, copy, check, test, count};
+    const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle};
     uint64_t ns[5] = {0};
     dc_run_info info = {.nanoseconds = ns};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));
@@ -497,6 +528,10 @@ static void test_refusals(void)
     refused((dc_item[]){FOR(2, 1), LAUNCH(0), {.ndep = 1, .dep = one}}, 3, "waits for 1");
     refused((dc_item[]){{0}, FOR(2, 1), {.ndep = 1, .dep = zero}}, 3, "waits for 0");
     refused((dc_item[]){{0}, FOR(2, 1), LAUNCH(0), {.ndep = 1, .dep = two}}, 4, "waits for 2");
+    refused((dc_item[]){{.kind = DC_ITEM_BUNDLE, .nbind = 1, .bind = b}}, 1, "1 binds");
+    refused((dc_item[]){{.kind = DC_ITEM_BUNDLE, .nbody = 1}, FOR(1, 0)}, 2, "of a bundle");
+    refused((dc_item[]){{.kind = DC_ITEM_BUNDLE, .nbody = 2}, LAUNCH(0), {.ndep = 1, .dep = zero}},
+            3, "of a bundle");
     /* and these are fine */
     const dc_item good[] = {
         LAUNCH(0), FOR(2, 2), LAUNCH(1), {.ndep = 1, .dep = zero}, {.ndep = 1, .dep = one}};
