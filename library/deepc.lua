@@ -1200,7 +1200,8 @@ function Function:kernels() end
 ---@return string
 function Function:source(n, form) end
 
----A text: what runs in which order, what it writes and reads. `+64` is a temporary at that place.
+---A text: what runs in which order, what it writes and reads. `+64` is a temporary at that place; what
+---stands below a launch with a `+` is part of it.
 ---
 ---    print(f:plan())
 ---@return string
