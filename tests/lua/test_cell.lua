@@ -1,12 +1,9 @@
 -- Parameters, states and gradients.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-end
+local fails = check.fails
 
 TestCell = {}
 

@@ -3,12 +3,9 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-end
+local fails = check.fails
 
 local function near(a, b, tolerance)
   lu.assertEquals(a.shape, b.shape)

@@ -2,13 +2,9 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local data = require "deepc.data"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
+local fails = check.fails
 
 local function write(path, bytes)
   local f = assert(io.open(path, "wb"))
@@ -36,7 +32,7 @@ end
 function TestFiles:test_files_that_are_not()
   local err = fails("/nonexistent/x: No such file", data.idx, "/nonexistent/x")
   lu.assertEquals(err.code, "DC0801")
-  lu.assertStrMatches(err.at, ".*test_data.lua:%d+")
+  lu.assertStrMatches(err.at, ".*check.lua:%d+")
   write(self.path, "hello, this is text")
   lu.assertEquals(fails(self.path, data.idx, self.path).code, "DC0802")
   fails("a path is needed, not nil", data.idx)

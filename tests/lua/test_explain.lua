@@ -1,15 +1,9 @@
 -- The pages about errors: one for each code, and each of them true. Their examples are run here.
 local lu = require "luaunit"
+local read = require("tests.lua.check").read
 
 local program = arg[-1]
 local folder = "docs/errors/"
-
-local function read(path)
-  local f = assert(io.open(path, "rb"))
-  local text = f:read "a"
-  f:close()
-  return text
-end
 
 -- "DC0301" -> "dims that do not fit", as `deepc explain` lists them.
 local function codes()

@@ -4,23 +4,14 @@ local dc = require "deepc"
 local data = require "deepc.data"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local check = require "tests.lua.check"
+
+local fails = check.fails
 
 local dir
 
 local function at(name)
   return dir .. "/" .. name
-end
-
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
-
-local function bytes_of(path)
-  local f <close> = assert(io.open(path, "rb"))
-  return f:read "a"
 end
 
 local function write(path, bytes)
@@ -87,7 +78,7 @@ function TestTensors:test_equal_content_is_equal_bytes()
   end
   dc.save(at "a", content(), { one = "1", two = "2", three = "3" })
   dc.save(at "b", content(), { three = "3", two = "2", one = "1" })
-  lu.assertTrue(bytes_of(at "a") == bytes_of(at "b"))
+  lu.assertTrue(check.read(at "a") == check.read(at "b"))
 end
 
 function TestTensors:test_what_has_no_place()
@@ -127,12 +118,12 @@ end
 
 function TestTensors:test_a_failing_save_leaves_the_file()
   dc.save(at "a", { x = dc.iota(3) })
-  local before = bytes_of(at "a")
+  local before = check.read(at "a")
   local err = fails("a/b: cannot be written: Not a directory", dc.save, at "a/b", { x = dc.iota(4) })
   lu.assertEquals(err.code, "DC0801")
-  lu.assertStrMatches(err.at, ".*test_files.lua:%d+")
+  lu.assertStrMatches(err.at, ".*check.lua:%d+")
   fails("is a directory", dc.save, dir, { x = dc.iota(4) })
-  lu.assertTrue(bytes_of(at "a") == before)
+  lu.assertTrue(check.read(at "a") == before)
 end
 
 function TestTensors:test_files_that_are_none()
@@ -140,9 +131,9 @@ function TestTensors:test_files_that_are_none()
   write(at "a", "hello, this is text")
   local err = fails("a: not a safetensors file", dc.load, at "a")
   lu.assertEquals(err.code, "DC0802")
-  lu.assertStrMatches(err.at, ".*test_files.lua:%d+")
+  lu.assertStrMatches(err.at, ".*check.lua:%d+")
   dc.save(at "b", { x = dc.iota(100) })
-  local bytes = bytes_of(at "b")
+  local bytes = check.read(at "b")
   write(at "c", bytes:sub(1, -2))
   fails("tensor 'x' has data_offsets", dc.load, at "c")
 end
@@ -207,7 +198,7 @@ function TestModels:test_compiled_functions_see_what_was_loaded()
   dc.load(at "net", b)
   lu.assertNotEquals(first:totable(), f(ones):totable())
   dc.save(at "again", b)
-  lu.assertTrue(bytes_of(at "net") == bytes_of(at "again"))
+  lu.assertTrue(check.read(at "net") == check.read(at "again"))
 end
 
 local function unchanged(net, f)
@@ -225,7 +216,7 @@ function TestModels:test_other_sizes()
     lu.assertEquals(err.code, "DC0804")
     lu.assertEquals(err.expected, "f32[5]")
     lu.assertEquals(err.got, "f32[3]")
-    lu.assertStrMatches(err.at, ".*test_files.lua:%d+")
+    lu.assertStrMatches(err.at, ".*check.lua:%d+")
   end)
   dc.save(at "x", { x = dc.zeros "f16[2]" })
   fails("tensor 'x' is f16[2], the state f32[2]: f16 against f32", dc.load, at "x", { x = dc.state "f32[2]" })
@@ -271,7 +262,7 @@ end
 function TestModels:test_shared_cells_are_stored_once()
   local shared = dc.param("f32[2]", { 3, 4 })
   dc.save(at "x", { first = { w = shared }, second = { w = shared }, other = dc.param "f32[1]" })
-  lu.assertStrContains(bytes_of(at "x"), '"deepc.alias:second.w":"first.w"')
+  lu.assertStrContains(check.read(at "x"), '"deepc.alias:second.w":"first.w"')
   local t, metadata = dc.load(at "x")
   lu.assertEquals(t["second.w"]:totable(), { 3, 4 })
   lu.assertTrue(rawequal(t["second.w"], t["first.w"]))
@@ -307,7 +298,7 @@ function TestModels:test_a_file_that_is_cut_off_while_it_is_read()
     local name, value = debug.getupvalue(package.loaded["deepc.files"].load, i)
     core = name == "core" and value or core
   end
-  local bytes = bytes_of(at "x")
+  local bytes = check.read(at "x")
   local file <close> = core.file_open(at "x")
   write(at "x", bytes:sub(1, -5))
   fails("was changed while it was read", core.file_put, file, { "a", "b" }, { cells.a, cells.b })
@@ -397,7 +388,7 @@ function TestCheckpoints:test_equal_states_are_equal_bytes()
   local a, b = new_run(at "a"), new_run(at "b")
   a.ckpt:save { x = 1, y = 2 }
   b.ckpt:save { y = 2, x = 1 }
-  lu.assertTrue(bytes_of(at "a") == bytes_of(at "b"))
+  lu.assertTrue(check.read(at "a") == check.read(at "b"))
 end
 
 function TestCheckpoints:test_what_does_not_fit_changes_nothing()

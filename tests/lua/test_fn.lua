@@ -1,13 +1,9 @@
 -- Typed functions: signatures, tracing, checks, captured tensors, specialisations.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
+local fails = check.fails
 
 TestSignature = {}
 

@@ -2,16 +2,9 @@
 -- what they should be, also where functions jump.
 local lu = require "luaunit"
 local dc = require "deepc"
+local raises = require("tests.lua.check").raises
 
 local nan, inf = 0 / 0, 1 / 0
-
-local function raises(want, code, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertEquals((err.message:match "^[^\n]*":gsub("^[%w_./-]+:%d+: ", "")), want)
-  lu.assertEquals(err.code, code)
-  return err
-end
 
 local function same(got, want, what)
   if want ~= want then

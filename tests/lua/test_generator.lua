@@ -1,12 +1,9 @@
 -- Random numbers: which ones, and when the generator advances.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-end
+local fails = check.fails
 
 -- Mean and variance, as numbers.
 local function moments(x)

@@ -2,6 +2,7 @@
 -- scripts/golden writes the expected texts again, for review.
 local lu = require "luaunit"
 local golden = require "tests.lua.golden"
+local check = require "tests.lua.check"
 
 TestGolden = {}
 
@@ -32,12 +33,7 @@ local without = {
   DC1009 = "deepc has to be wrong",
 }
 
-local function read(path)
-  local f = assert(io.open(path, "rb"))
-  local text = f:read "a"
-  f:close()
-  return text
-end
+local read = check.read
 
 -- Every row of core/err.def is used somewhere, and every code has a program or a reason.
 function TestAll:test_every_row()

@@ -1,15 +1,11 @@
 -- concat, stack, split, pad, flip and roll against plain tables.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
+
+local raises = check.raises
 
 local function type_of(x) return tostring(x):match "[^\n]*$" end
-
-local function raises(want, code, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertEquals((err.message:match "^[^\n]*":gsub("^[%w_./-]+:%d+: ", "")), want)
-  lu.assertEquals(err.code, code)
-end
 
 TestConcat = {}
 

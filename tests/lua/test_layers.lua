@@ -2,23 +2,12 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
+local fails = check.fails
 
 local function close(got, want, tolerance, what)
-  lu.assertEquals(#got, #want, what)
-  for i = 1, #want do
-    if type(want[i]) == "table" then
-      close(got[i], want[i], tolerance, what)
-    else
-      lu.assertAlmostEquals(got[i], want[i], tolerance or 2e-6, what)
-    end
-  end
+  check.close(got, want, tolerance or 2e-6, what)
 end
 
 local X = { { 0.5, -2, 3 }, { 1.25, 0.25, -0.75 } }

@@ -1,13 +1,9 @@
 -- Code outside typed functions: expressions that are computed when somebody wants their value.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
+local fails = check.fails
 
 -- What changes in dc.stats() while f runs.
 local function spent(f)

@@ -4,13 +4,9 @@ local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
+local fails = check.fails
 
 local function map(x, f, ...)
   if type(x) ~= "table" then

@@ -1,15 +1,9 @@
 -- Names of dims through operations: which stay, which are lost, which are refused.
 local lu = require "luaunit"
 local dc = require "deepc"
+local raises = require("tests.lua.check").raises
 
 local function type_of(x) return tostring(x):match "[^\n]*$" end
-
-local function raises(want, code, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertEquals((err.message:match "^[^\n]*":gsub("^[%w_./-]+:%d+: ", "")), want)
-  lu.assertEquals(err.code, code)
-end
 
 -- Rows of { type, function, type of the result }, the same outside and in a typed function.
 local function check(rows)

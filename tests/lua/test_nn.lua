@@ -3,20 +3,9 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
-
-local function close(got, want, tolerance)
-  lu.assertEquals(#got, #want)
-  for i = 1, #want do
-    lu.assertAlmostEquals(got[i], want[i], tolerance or 1e-6)
-  end
-end
+local fails, close = check.fails, check.close
 
 TestLayers = {}
 

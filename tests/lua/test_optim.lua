@@ -3,19 +3,12 @@ local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
+local fails = check.fails
 
 local function close(got, want, tolerance)
-  lu.assertEquals(#got, #want)
-  for i = 1, #want do
-    lu.assertAlmostEquals(got[i], want[i], tolerance or 1e-5)
-  end
+  check.close(got, want, tolerance or 1e-5)
 end
 
 -- Gradients differ from step to step and from element to element: those of (a (x - c))^2 / 2.

@@ -2,24 +2,17 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local plot = require "deepc.plot"
+local check = require "tests.lua.check"
 
 local path
 
 local function fails(pattern, ...)
-  local ok, err = pcall(plot.lines, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-  return err
-end
-
-local function bytes_of(name)
-  local f <close> = assert(io.open(name, "rb"))
-  return f:read "a"
+  return check.fails(pattern, plot.lines, ...)
 end
 
 local function write(kind, series, options)
   plot.lines(path .. kind, series, options)
-  return bytes_of(path .. kind)
+  return check.read(path .. kind)
 end
 
 TestPlot = {}

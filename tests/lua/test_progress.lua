@@ -2,12 +2,9 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 local data = require "deepc.data"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-end
+local fails = check.fails
 
 -- What f writes to stderr.
 local function written(f)

@@ -2,12 +2,9 @@
 -- functions that call each other, results held over the next call.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-end
+local fails = check.fails
 
 -- Leaves something that calls g when it is collected.
 local function litter(g)

@@ -1,12 +1,9 @@
 -- Random numbers, indexing, shapes, memory. Making, printing, values, scopes: test_make.lua and so on.
 local lu = require "luaunit"
 local dc = require "deepc"
+local check = require "tests.lua.check"
 
-local function fails(pattern, f, ...)
-  local ok, err = pcall(f, ...)
-  lu.assertFalse(ok)
-  lu.assertStrContains(tostring(err), pattern)
-end
+local fails = check.fails
 
 TestRandom = {}
 
