@@ -33,14 +33,13 @@ static bool is_free(const sides *s, int side, int axis)
 }
 
 /* Product of the free dims of a side; *axes how many there are. */
-static int64_t free_count(const dc_func *f, const dc_node *n, const sides *s, int side, int *axes)
+static int64_t free_count(const dc_node *operand, const sides *s, int side, int *axes)
 {
-    const dc_node *a = dc_node_at(f, n->in[side]);
     int64_t count = 1;
     *axes = 0;
-    for (int i = 0; i < a->rank; i++)
+    for (int i = 0; i < operand->rank; i++)
         if (is_free(s, side, i)) {
-            count *= a->dim[i];
+            count *= operand->dim[i];
             ++*axes;
         }
     return count;
@@ -117,16 +116,45 @@ static bool is_single_term(const dc_node *a, const sides *s)
     return true;
 }
 
-/* The product with a side turned round where that pays; 0 where it stays. */
-static dc_ref laid_out(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in)
+/*
+ * A permuted operand is read as it was before, where that leaves the order of the free dims. attr:
+ * where the axes are kept.
+ */
+static bool read_through(const dc_func *to, sides *s, dc_ref *in, int side, int64_t *attr)
 {
-    const dc_node *n = dc_node_at(f, r);
-    const sides s = sides_of(n);
-    const dc_node *a = dc_node_at(f, n->in[0]), *b = dc_node_at(f, n->in[1]);
+    const dc_node *p = dc_node_at(to, in[side]);
+    int64_t last = -1;
+    if (p->op != DC_OP_PERMUTE)
+        return false;
+    for (int i = 0; i < p->rank; i++)
+        if (is_free(s, side, i)) {
+            if (p->attr[i] < last)
+                return false;
+            last = p->attr[i];
+        }
+    for (int i = 0; i < s->nb; i++)
+        attr[i] = p->attr[s->batch[side][i]];
+    for (int i = 0; i < s->nc; i++)
+        attr[s->nb + i] = p->attr[s->contracted[side][i]];
+    s->batch[side] = attr;
+    s->contracted[side] = attr + s->nb;
+    in[side] = p->in[0];
+    return true;
+}
+
+/* The product with sides turned round where that pays; 0 where they stay. */
+static dc_ref laid_out(dc_func *to, const dc_node *n, const dc_ref *operands)
+{
+    dc_ref in[2] = {operands[0], operands[1]};
+    int64_t attr[2][2 * DC_MAX_RANK];
+    sides s = sides_of(n);
     int left, right;
-    if (is_single_term(a, &s))
+    if (is_single_term(dc_node_at(to, in[0]), &s))
         return outer_product(to, &s, n, in);
-    const int64_t rows = free_count(f, n, &s, 0, &left), columns = free_count(f, n, &s, 1, &right);
+    const bool left_through = read_through(to, &s, in, 0, attr[0]);
+    const bool through = read_through(to, &s, in, 1, attr[1]) || left_through;
+    const dc_node *a = dc_node_at(to, in[0]), *b = dc_node_at(to, in[1]);
+    const int64_t rows = free_count(a, &s, 0, &left), columns = free_count(b, &s, 1, &right);
     const int last = last_free(&s, b->rank);
     const bool packs = s.nc == 1 && left > 0 && right == 1;
     if (last >= 0 && last != b->rank - 1 && rows >= MIN_ROWS && !packs)
@@ -134,7 +162,9 @@ static dc_ref laid_out(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in
     if (s.nc == 1 && columns >= MIN_COLUMNS && a->rank > 0 && is_free(&s, 0, a->rank - 1) &&
         dc_node_count(a) >= LARGE_LEFT)
         return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
-    return 0;
+    return !through ? 0
+                    : dc_g_dot(to, in[0], in[1], s.nb, s.batch[0], s.batch[1], s.nc,
+                               s.contracted[0], s.contracted[1]);
 }
 
 /* Sums of 16-bit floats in memory of f32, which is where a scatter adds. */
@@ -171,7 +201,7 @@ dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
         }
         if (n->nin == 1 && (map[r] = dc_partial_reduce(to, f, r, in[0])) != 0)
             continue;
-        map[r] = n->op == DC_OP_DOT ? laid_out(to, f, r, in) : 0;
+        map[r] = n->op == DC_OP_DOT ? laid_out(to, n, in) : 0;
         if (map[r] == 0)
             map[r] = dc_g_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
         dc_func_copy_origin(to, map[r], f, r);

@@ -1,5 +1,6 @@
 /*
- * Layout of products. The right-hand side of a dot is read as vectors along its last free axis. Where
+ * Layout of products. An operand that was permuted is read as it was before where that is as good. The
+ * right-hand side of a dot is read as vectors along its last free axis. Where
  * that axis is not the last of its memory, the schedule transposes while it packs (products of one free
  * axis a side, one contracted); for others a permute is put in front, worth its pass over the operand
  * as soon as the left-hand side has a few rows (MIN_ROWS). The left-hand side is read element by

@@ -7,7 +7,9 @@
  *   k.o          where the reduction is long, in pieces; the sums of a block wait in a local
  *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
  *                has its vectors across memory, so that all m read it from the second cache
- *   m.i.o        register tiles; rows of a are read where they are, by broadcast
+ *   m.i.o        register tiles; rows of a are read where they are, by broadcast. Where b fits into the
+ *                second cache as it is, m.i.o stands outside of n.i.o: a row of results and of what the
+ *                epilogue reads is gone through along memory
  *   k            one vector row of b, one element of each row of a, all products
  *
  * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
@@ -30,7 +32,8 @@ enum {
     CHEAP = 24,           /* operations of an epilogue that is repeated for each vector of a tile */
     LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
     MIDDLE_WORK = 2 << 20, /* that two may share */
-    MANY_POSITIONS = 8
+    MANY_POSITIONS = 8,
+    MOST_POSITIONS = 32
 };
 
 typedef struct factor {
@@ -47,9 +50,11 @@ typedef struct product {
     bool has_m;
     int64_t M, N, K;
     factor a, b;
-    int64_t lanes, rows, vectors;        /* register tile */
-    int64_t block_m, block_n, block_k;   /* of a position */
-    bool pack_a, pack_b, streams, apart; /* apart: the epilogue has loops of its own */
+    int64_t lanes, rows, vectors;      /* register tile */
+    int64_t block_m, block_n, block_k; /* of a position */
+    bool pack_a, pack_b, streams;
+    bool by_rows; /* register tiles follow one another along n, not along m */
+    bool apart;   /* the epilogue has loops of its own */
 } product;
 
 #define TRY(...)                                           \
@@ -245,12 +250,14 @@ static void packing_of(product *q)
     q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
                 q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
                 (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
+    q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= MAX_K &&
+                 q->N * size >= FAR_ROWS && q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
 }
 
 /*
  * Positions: a power of two of them where there is work, along n first, as long as two panels are
- * left: what is packed is packed by each. Sums that wait between pieces of k fill half of the second
- * cache at most.
+ * left; by single panels where each is packed, since along m each would be packed again. Sums that
+ * wait between pieces of k fill half of the second cache at most.
  */
 static void blocks_of(product *q)
 {
@@ -274,6 +281,11 @@ static void blocks_of(product *q)
     }
     while (q->pack_a && part_of(q->M, along_m, q->rows) > MAX_K / 4)
         along_m *= 2;
+    while (q->by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
+        along_m *= 2;
+    if (q->pack_b && q->block_k == q->K && outer < want && q->N <= MOST_POSITIONS * columns &&
+        want == MANY_POSITIONS)
+        along_n = (q->N + columns - 1) / columns;
     while (outer * along_n * along_m < want && q->N / (2 * along_n) >= 2 * columns)
         along_n *= 2;
     while (part_of(q->N, along_n, columns) > most_n)
@@ -359,7 +371,8 @@ static bool make_tiles(product *q)
     TRY("split %s.i %lld", q->n.s, (long long)(q->vectors * q->lanes));
     if (q->has_m) {
         TRY("reorder %s.i.o %s.i.i", q->n.s, q->m.s);
-        TRY("reorder %s.i.o %s.i.o", q->n.s, q->m.s);
+        if (!q->by_rows)
+            TRY("reorder %s.i.o %s.i.o", q->n.s, q->m.s);
     }
     return true;
 }
