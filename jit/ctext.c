@@ -3,8 +3,9 @@
  */
 #include "jit/ctext.h"
 
+#include "jit/fput.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 
 /* Types -------------------------------------------------------------------------------------- */
 
@@ -150,37 +151,18 @@ void dc_ctext_value(dc_ctext *r, dc_fv v)
     dc_text_printf(r->out, "v%" PRIu32 "%s", v, r->plan.array[v] ? "[l]" : "");
 }
 
+static bool put_own(void *renderer, char letter, dc_fv v)
+{
+    if (letter == 'V')
+        dc_ctext_value(renderer, v);
+    return letter == 'V';
+}
+
 void dc_ctext_put(dc_ctext *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    for (const char *p = fmt; *p != '\0'; p++) {
-        if (*p != '%' || p[1] == '%') {
-            const char one[2] = {*p, '\0'};
-            dc_text_puts(r->out, one);
-            p += *p == '%';
-            continue;
-        }
-        switch (*++p) {
-        case 'V':
-            dc_ctext_value(r, va_arg(ap, dc_fv));
-            break;
-        case 's':
-            dc_text_puts(r->out, va_arg(ap, const char *));
-            break;
-        case 'u':
-            dc_text_printf(r->out, "%" PRIu32, va_arg(ap, uint32_t));
-            break;
-        case 'd':
-            dc_text_printf(r->out, "%d", va_arg(ap, int));
-            break;
-        case 'l':
-            dc_text_printf(r->out, "%" PRId64, va_arg(ap, int64_t));
-            break;
-        default:
-            DC_BUG("format %s", fmt);
-        }
-    }
+    dc_fput(r->out, fmt, ap, put_own, r);
     va_end(ap);
 }
 

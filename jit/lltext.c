@@ -3,6 +3,8 @@
  */
 #include "jit/lltext.h"
 
+#include "jit/fput.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,46 +147,24 @@ void dc_lltext_value(dc_lltext *r, dc_fv v)
         dc_text_printf(r->out, "%%v%" PRIu32, v);
 }
 
+static bool put_own(void *renderer, char letter, dc_fv v)
+{
+    dc_lltext *r = renderer;
+    const dc_finst *i = dc_lltext_at(r, v);
+    if (letter == 'T')
+        dc_text_printf(r->out, "%s ", dc_lltext_type(r, i->type, i->lanes).s);
+    else if (letter != 'V')
+        return false;
+    dc_lltext_value(r, v);
+    return true;
+}
+
 void dc_lltext_line(dc_lltext *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     dc_text_puts(r->out, "  ");
-    for (const char *p = fmt; *p != '\0'; p++) {
-        if (*p != '%' || p[1] == '%') {
-            const size_t n = *p == '%' ? 1 : strcspn(p, "%");
-            dc_text_put(r->out, p, n);
-            p += *p == '%' ? 1 : n - 1;
-            continue;
-        }
-        switch (*++p) {
-        case 'T': {
-            const dc_fv v = va_arg(ap, dc_fv);
-            dc_text_printf(
-                r->out, "%s ",
-                dc_lltext_type(r, dc_lltext_at(r, v)->type, dc_lltext_at(r, v)->lanes).s);
-            dc_lltext_value(r, v);
-            break;
-        }
-        case 'V':
-            dc_lltext_value(r, va_arg(ap, dc_fv));
-            break;
-        case 's':
-            dc_text_puts(r->out, va_arg(ap, const char *));
-            break;
-        case 'u':
-            dc_text_printf(r->out, "%" PRIu32, va_arg(ap, uint32_t));
-            break;
-        case 'd':
-            dc_text_printf(r->out, "%d", va_arg(ap, int));
-            break;
-        case 'l':
-            dc_text_printf(r->out, "%" PRId64, va_arg(ap, int64_t));
-            break;
-        default:
-            DC_BUG("format %s", fmt);
-        }
-    }
+    dc_fput(r->out, fmt, ap, put_own, r);
     dc_text_puts(r->out, "\n");
     va_end(ap);
 }

@@ -5,6 +5,8 @@
 #                               $status; $dir is a fresh folder
 #   says TEXT / warns TEXT      $out / $err contains TEXT
 #   skip REASON
+#   cut_images TRAIN TEST       so many images and labels of Fashion-MNIST in $dir/data; without the data set the
+#                               test ends here
 #   closing                     the closing line; the last command of the test
 
 set -u
@@ -49,6 +51,17 @@ warns() {
 skip() {
     skipped=$((skipped + 1))
     echo "skip: $1"
+}
+
+cut_images() {
+    if [ ! -d $data ]; then
+        skip "dataset-fashion-mnist is not installed"
+        closing
+        exit
+    fi
+    mkdir "$dir/data"
+    run "$DEEPC" tests/program/cut_data.lua $data "$dir/data" "$1" "$2"
+    check "data is cut" test "$status" -eq 0
 }
 
 closing() {

@@ -5,14 +5,7 @@
 example=examples/fashion_mnist.lua
 here=tests/program
 
-if [ ! -d $data ]; then
-    skip "dataset-fashion-mnist is not installed"
-    closing
-    exit
-fi
-mkdir "$dir/data"
-run "$DEEPC" $here/cut_data.lua $data "$dir/data" 12800 1000
-check "data is cut" test "$status" -eq 0
+cut_images 12800 1000
 train() { # train LOG [VARIABLES]: one epoch of 200 steps
     log=$1
     shift

@@ -11,15 +11,7 @@ kills=${DEEPC_TEST_KILLS:-4}
 model=${DEEPC_TEST_MODEL:-mlp}
 seed=${DEEPC_TEST_SEED:-$(date +%s)}
 
-if [ ! -d $data ]; then
-    skip "dataset-fashion-mnist is not installed"
-    closing
-    exit
-fi
-
-mkdir "$dir/data"
-run "$DEEPC" tests/program/cut_data.lua $data "$dir/data" 6400 500
-check "data is cut" test "$status" -eq 0
+cut_images 6400 500
 
 # 3 epochs of 100 steps, a checkpoint after each 7 and at the end of each epoch. In a subshell.
 start() { # start NAME [OPTIONS]

@@ -3,15 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 example=examples/fashion_mnist.lua
 
-if [ ! -d $data ]; then
-    skip "dataset-fashion-mnist is not installed"
-    closing
-    exit
-fi
-
-mkdir "$dir/data"
-run "$DEEPC" tests/program/cut_data.lua $data "$dir/data" 6400 500
-check "data is cut" test "$status" -eq 0
+cut_images 6400 500
 train() { # train LOG VARIABLES -- trains one epoch of 100 steps
     log=$1
     shift

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tests/t.h"
+#include "tests/unit/lua_run.h"
 
 typedef struct heard {
     size_t bytes, graph; /* of all channels, of one */
@@ -26,15 +27,6 @@ static void listen(void *ctx, const char *channel, const char *text, size_t n)
     h->bytes += n;
     h->graph += strcmp(channel, "graph") == 0 ? n : 0;
     h->whole_lines = n > 0 && text[n - 1] == '\n';
-}
-
-static bool run(lua_State *L, const char *code)
-{
-    const bool ok = luaL_dostring(L, code) == LUA_OK;
-    if (!ok)
-        printf("%s\n", luaL_tolstring(L, -1, NULL));
-    lua_settop(L, 0);
-    return ok;
 }
 
 static const char train[] = "local dc = require 'deepc'\n"
@@ -125,9 +117,9 @@ static void test_attach(const char *device)
     CHECK(dc_attach(L, rt) == DC_OK);
     CHECK_EQ(lua_gettop(L), 0);
     CHECK(dc_attach(L, rt) == DC_E_STATE);
-    CHECK(run(L, train));
-    CHECK(run(L, "assert(require 'deepc' == require 'deepc')"));
-    CHECK(run(L, "assert(require 'deepc'._VERSION == '" DC_VERSION "')"));
+    CHECK(lua_run(L, train));
+    CHECK(lua_run(L, "assert(require 'deepc' == require 'deepc')"));
+    CHECK(lua_run(L, "assert(require 'deepc'._VERSION == '" DC_VERSION "')"));
     CHECK(log.bytes > 0 && log.whole_lines);
     CHECK(log.graph > 0);
     test_failure(L, rt);
@@ -145,7 +137,7 @@ static dc_stats compiled(const char *how, const char *cache)
     lua_State *L = luaL_newstate();
     luaL_openlibs(L);
     if (CHECK(dc_open(&cfg, &rt) == DC_OK) && CHECK(dc_attach(L, rt) == DC_OK)) {
-        CHECK(run(L, train));
+        CHECK(lua_run(L, train));
         stats = rt->stats;
         lua_close(L);
     }
@@ -186,13 +178,13 @@ static void test_two_states(void)
         luaL_openlibs(L[i]);
         CHECK(dc_open(&cfg, &rt) == DC_OK);
         CHECK(dc_attach(L[i], rt) == DC_OK);
-        CHECK(run(L[i], "dc = require 'deepc'; dc.seed(7); x = dc.rand 'f32[5]'"));
+        CHECK(lua_run(L[i], "dc = require 'deepc'; dc.seed(7); x = dc.rand 'f32[5]'"));
     }
-    CHECK(run(L[0], "y = x:totable()"));
+    CHECK(lua_run(L[0], "y = x:totable()"));
     for (int i = 0; i < 2; i++)
-        CHECK(run(L[i], train));
+        CHECK(lua_run(L[i], train));
     lua_close(L[0]);
-    CHECK(run(L[1], "assert(#x == 5 and x:sum():item() > 0)"));
+    CHECK(lua_run(L[1], "assert(#x == 5 and x:sum():item() > 0)"));
     lua_close(L[1]);
 }
 
@@ -208,7 +200,7 @@ static void test_errors(void)
                            "return dc.ones 'f32[2, 3]':matmul(dc.ones 'f32[4, 5]')") != LUA_OK);
     CHECK(strstr(luaL_tolstring(L, -1, NULL), "inner dims differ: axis 2 = 3 against axis 1 = 4"));
     lua_settop(L, 0);
-    CHECK(run(L, train));
+    CHECK(lua_run(L, train));
     lua_close(L);
 }
 

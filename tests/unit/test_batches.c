@@ -11,6 +11,7 @@
 #include <lualib.h>
 
 #include "tests/t.h"
+#include "tests/unit/lua_run.h"
 
 static const char setup[] =
     "dc, data = require 'deepc', require 'deepc.data'\n"
@@ -70,15 +71,6 @@ static const char open_end[] = "next_batch = set:batches { size = 4, shuffle = t
                                "lazy = x * 1\n"
                                "next_batch()\n";
 
-static bool run(lua_State *L, const char *code)
-{
-    const bool good = luaL_dostring(L, code) == LUA_OK;
-    if (!good)
-        printf("%s\n", luaL_tolstring(L, -1, NULL));
-    lua_settop(L, 0);
-    return good;
-}
-
 static void test_in_a_state(void)
 {
     dc_rt *ctx;
@@ -86,10 +78,10 @@ static void test_in_a_state(void)
     luaL_openlibs(L);
     if (!CHECK_EQ(dc_open(NULL, &ctx), DC_OK) || !CHECK_EQ(dc_attach(L, ctx), DC_OK))
         return;
-    CHECK(run(L, setup));
-    CHECK(run(L, loops));
-    CHECK(run(L, together));
-    CHECK(run(L, open_end));
+    CHECK(lua_run(L, setup));
+    CHECK(lua_run(L, loops));
+    CHECK(lua_run(L, together));
+    CHECK(lua_run(L, open_end));
     lua_close(L); /* and with it the context */
 }
 

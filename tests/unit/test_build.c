@@ -2,50 +2,10 @@
  * core/build.c: result types with names, sentences with operand types and axes, and values of
  * broadcast, batched products, means and slices on the interpreter.
  */
-#include "core/build.h"
 #include "core/eval.h"
 #include "core/gtext.h"
 
-#include <stdlib.h>
-
-#include "tests/t.h"
-
-static dc_job job;
-static dc_module *module;
-static dc_func *f;
-static dc_names *names;
-static char text[1024];
-
-static dc_type type(const char *s)
-{
-    dc_type t = {0};
-    job.err = (dc_err){0};
-    if (dc_type_parse(&job, names, &s, &t) != DC_OK) {
-        printf("broken type %s\n", s);
-        exit(1);
-    }
-    return t;
-}
-
-static dc_val val(const char *s)
-{
-    const dc_type t = type(s);
-    return (dc_val){dc_g_param(f, &t, NULL), t};
-}
-
-/* The type of the value, or the sentence. What is made must agree with its node. */
-static const char *told(dc_status status, const dc_val *v)
-{
-    if (status != DC_OK) {
-        dc_err_render(&job.err, 1, text, sizeof text);
-        job.err = (dc_err){0};
-        return text;
-    }
-    const dc_type made = dc_node_type(f, v->ref);
-    CHECK(dc_type_same(&made, &v->type));
-    dc_type_print(&v->type, text, sizeof text);
-    return text;
-}
+#include "tests/unit/typed.h"
 
 static const char *ew(dc_op op, const char *a, const char *b)
 {

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/unit/lua_run.h"
+
 static void *interrupt_soon(void *ctx)
 {
     const struct timespec wait = {.tv_nsec = 300000000};
@@ -33,15 +35,6 @@ static const char *run_interrupted(lua_State *L, dc_rt *ctx, const char *code)
     const int status = lua_pcall(L, 0, 0, 0);
     pthread_join(thread, NULL);
     return status == LUA_OK ? "" : luaL_tolstring(L, -1, NULL);
-}
-
-static bool run(lua_State *L, const char *code)
-{
-    const bool good = luaL_dostring(L, code) == LUA_OK;
-    if (!good)
-        printf("%s\n", luaL_tolstring(L, -1, NULL));
-    lua_settop(L, 0);
-    return good;
 }
 
 static const char setup[] =
@@ -72,27 +65,27 @@ static lua_State *open_state(const char *device, dc_rt **ctx)
 static void check_scripts(lua_State *L, dc_rt *ctx)
 {
     CHECK(strstr(run_interrupted(L, ctx, "while true do end"), "interrupted") != NULL);
-    CHECK(run(L, "return 1"));
+    CHECK(lua_run(L, "return 1"));
     CHECK(strstr(run_interrupted(L, ctx,
                                  "local f = function() while true do end end\n"
                                  "local ok, err = pcall(f)\n"
                                  "assert(not ok and err.code == 'DC0708')\n"
                                  "error 'caught'"),
                  "caught") != NULL);
-    CHECK(run(L, "for _ = 1, 1000 do end"));
+    CHECK(lua_run(L, "for _ = 1, 1000 do end"));
 }
 
 /* The graph has many kernels and writes the parameter with the last one. */
 static void check_call(lua_State *L, dc_rt *ctx)
 {
-    CHECK(run(L, setup));
-    CHECK(run(L, "chain:info()")); /* waits until it is compiled */
+    CHECK(lua_run(L, setup));
+    CHECK(lua_run(L, "chain:info()")); /* waits until it is compiled */
     const uint64_t start = dc_clock_ns();
     const char *text = run_interrupted(L, ctx, "chain()");
     CHECK(strstr(text, "interrupted") != NULL);
     CHECK(dc_clock_ns() - start < 5000000000u);
-    CHECK(run(L, "assert(w[1][1]:item() == 1, 'the parameter has changed')"));
-    CHECK(run(L, "assert(short(3):item() == 6)"));
+    CHECK(lua_run(L, "assert(w[1][1]:item() == 1, 'the parameter has changed')"));
+    CHECK(lua_run(L, "assert(short(3):item() == 6)"));
 }
 
 static void check_device(const char *device)
@@ -117,11 +110,11 @@ static void check_compilation(void)
         T_SKIP("the device cannot be opened");
         return;
     }
-    CHECK(run(L, setup));
+    CHECK(lua_run(L, setup));
     const char *text = run_interrupted(L, ctx, "chain()"); /* at once: it may not be compiled yet */
     CHECK(strstr(text, "interrupted") != NULL);
-    CHECK(run(L, "assert(short(3):item() == 6)"));
-    CHECK(run(L, "assert(chain:info()[1].launches > 0)"));
+    CHECK(lua_run(L, "assert(short(3):item() == 6)"));
+    CHECK(lua_run(L, "assert(chain:info()[1].launches > 0)"));
     lua_close(L);
 }
 
@@ -131,10 +124,10 @@ static void check_pending(void)
     dc_rt *ctx;
     lua_State *L = open_state("eval", &ctx);
     CHECK(L != NULL);
-    CHECK(run(L, setup));
+    CHECK(lua_run(L, setup));
     dc_interrupt(ctx);
-    CHECK(!run(L, "return short(1)"));
-    CHECK(run(L, "assert(short(1):item() == 2)"));
+    CHECK(!lua_run(L, "return short(1)"));
+    CHECK(lua_run(L, "assert(short(1):item() == 2)"));
     lua_close(L);
 }
 
@@ -150,17 +143,17 @@ static void check_tracing(void)
     dc_rt *ctx;
     lua_State *L = open_state("eval", &ctx);
     CHECK(L != NULL);
-    CHECK(run(L, setup));
+    CHECK(lua_run(L, setup));
     lua_pushlightuserdata(L, ctx);
     lua_pushcclosure(L, l_press, 1);
     lua_setglobal(L, "press");
-    const int status = luaL_dostring(
-        L, "dc.fn('f(x: f32[]) -> f32[]', function(x) press() return x * 2 end)");
+    const int status =
+        luaL_dostring(L, "dc.fn('f(x: f32[]) -> f32[]', function(x) press() return x * 2 end)");
     dc_dsl_resume(L);
     CHECK(status != LUA_OK);
     CHECK(lua_gethook(L) == NULL);
     lua_settop(L, 0);
-    CHECK(run(L, "assert(short(1):item() == 2)"));
+    CHECK(lua_run(L, "assert(short(1):item() == 2)"));
     lua_close(L);
 }
 

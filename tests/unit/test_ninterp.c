@@ -3,32 +3,12 @@
  * each rule of the verifier broken; each promise that only running can show broken.
  */
 #include "jit/ninterp.h"
-#include "jit/ntext.h"
 #include "jit/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/t.h"
-
-static dc_opts opts;
-static dc_job job;
-
-static const char *last_error(void)
-{
-    static char text[600];
-    dc_err_render(&job.err, 0, text, sizeof text);
-    job.err = (dc_err){0};
-    return text;
-}
-
-static dc_kernel *parse(const char *text)
-{
-    dc_kernel *k = NULL;
-    if (!CHECK(dc_nest_parse(&job, text, &k) == DC_OK))
-        printf("    %s\n%s\n", last_error(), text);
-    return k;
-}
+#include "tests/unit/nest_texts.h"
 
 /* ---- the verifier ---------------------------------------------------------------------------- */
 
@@ -175,9 +155,9 @@ static const struct {
 
 static void check_rule(const dc_kernel *k, const char *says)
 {
-    const dc_status s = dc_nest_check(&job, k);
-    const bool right = says == NULL ? s == DC_OK : s == DC_E_BUG && job.err.id == DC_ERR_BUG;
-    const char *error = s != DC_OK ? last_error() : "";
+    const dc_status s = dc_nest_check(&nest_job, k);
+    const bool right = says == NULL ? s == DC_OK : s == DC_E_BUG && nest_job.err.id == DC_ERR_BUG;
+    const char *error = s != DC_OK ? nest_said() : "";
     CHECK(right);
     if (!CHECK(says == NULL ? s == DC_OK : strstr(error, says) != NULL)) {
         dc_text text = {0};
@@ -190,7 +170,7 @@ static void check_rule(const dc_kernel *k, const char *says)
 static void test_rules(void)
 {
     for (size_t i = 0; i < DC_COUNTOF(rules); i++) {
-        dc_kernel *k = parse(rules[i].text);
+        dc_kernel *k = nest_of(rules[i].text);
         if (k != NULL)
             check_rule(k, rules[i].says);
         dc_kernel_free(k);
@@ -200,8 +180,8 @@ static void test_rules(void)
 /* What no text can say. */
 static dc_kernel *plain(void)
 {
-    return parse(HEAD "  local a: f32[1]\n  for i in 64 grid\n    a[0] = 0:f32\n"
-                      "    a[0] add= neg(x[i])\n    o[i] = a[0]\n}");
+    return nest_of(HEAD "  local a: f32[1]\n  for i in 64 grid\n    a[0] = 0:f32\n"
+                        "    a[0] add= neg(x[i])\n    o[i] = a[0]\n}");
 }
 
 static void test_structures(void)
@@ -269,7 +249,7 @@ static void test_launch(void)
          2, 32},
     };
     for (size_t i = 0; i < DC_COUNTOF(launches); i++) {
-        dc_kernel *k = parse(launches[i].text);
+        dc_kernel *k = nest_of(launches[i].text);
         const dc_launch l = dc_nest_launch(k);
         CHECK_EQ(l.positions, launches[i].positions);
         CHECK_EQ(l.threads, launches[i].threads);
@@ -299,7 +279,7 @@ static dc_status run_on(const dc_kernel *k, float **mem, bool as_one, int64_t sh
     }
     if (as_one)
         param[1] = mem[0] + shift;
-    return dc_nest_run(&job, k, param);
+    return dc_nest_run(&nest_job, k, param);
 }
 
 static void free_all(float **mem)
@@ -311,14 +291,14 @@ static void free_all(float **mem)
 static void check_run(const char *text, bool as_one, int64_t shift, const char *says)
 {
     float *mem[MAX_PARAMS] = {NULL};
-    dc_kernel *k = parse(text);
+    dc_kernel *k = nest_of(text);
     if (k == NULL)
         return;
-    if (!CHECK(dc_nest_check(&job, k) == DC_OK))
-        printf("    %s\n%s\n", last_error(), text);
+    if (!CHECK(dc_nest_check(&nest_job, k) == DC_OK))
+        printf("    %s\n%s\n", nest_said(), text);
     const dc_status s = run_on(k, mem, as_one, shift);
-    const bool right = says == NULL ? s == DC_OK : s == DC_E_BUG && job.err.id == DC_ERR_BUG;
-    const char *error = s != DC_OK ? last_error() : "";
+    const bool right = says == NULL ? s == DC_OK : s == DC_E_BUG && nest_job.err.id == DC_ERR_BUG;
+    const char *error = s != DC_OK ? nest_said() : "";
     CHECK(right);
     if (!CHECK(says == NULL ? s == DC_OK : strstr(error, says) != NULL))
         printf("    says '%s', should say '%s'\n%s\n", error, says != NULL ? says : "", text);
@@ -348,11 +328,12 @@ static void test_meaning(void)
     };
     for (size_t w = 0; w < DC_COUNTOF(ways); w++) {
         float *mem[MAX_PARAMS] = {NULL};
-        dc_kernel *k = parse(ways[w]);
+        dc_kernel *k = nest_of(ways[w]);
         if (k == NULL)
             continue;
-        if (!CHECK(dc_nest_check(&job, k) == DC_OK) || !CHECK(run_on(k, mem, false, 0) == DC_OK))
-            printf("    %s\n%s\n", last_error(), ways[w]);
+        if (!CHECK(dc_nest_check(&nest_job, k) == DC_OK) ||
+            !CHECK(run_on(k, mem, false, 0) == DC_OK))
+            printf("    %s\n%s\n", nest_said(), ways[w]);
         for (int i = 0; i < 4; i++) {
             float sum = 0;
             for (int j = 0; j < 8; j++)
@@ -379,8 +360,8 @@ static void test_tile(void)
         a[i] = 1.0f / (float)(3 + i);
         b[i] = 100.0f / (float)(7 + i * i);
     }
-    dc_kernel *k = parse(text);
-    CHECK(dc_nest_check(&job, k) == DC_OK && dc_nest_run(&job, k, mem) == DC_OK);
+    dc_kernel *k = nest_of(text);
+    CHECK(dc_nest_check(&nest_job, k) == DC_OK && dc_nest_run(&nest_job, k, mem) == DC_OK);
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 8; j++) {
             sum = 0.1f * (float)(8 * i + j);
@@ -405,8 +386,8 @@ static void test_indices(void)
     void *const mem[3] = {o, x, n};
     for (int i = 0; i < 10; i++)
         x[i] = (float)(10 + i);
-    dc_kernel *k = parse(text);
-    CHECK(dc_nest_run(&job, k, mem) == DC_OK);
+    dc_kernel *k = nest_of(text);
+    CHECK(dc_nest_run(&nest_job, k, mem) == DC_OK);
     CHECK_NEAR(o[0], 4, 0);  /* i = 4: 5 is not in 4; 3 * 0 + 4 */
     CHECK_NEAR(o[1], 0, 0);  /* i = 3: 3 is in 4; n = 5 is not in 5 */
     CHECK_NEAR(o[2], 19, 0); /* i = 2: 1 is in 4; x[9] */
@@ -553,12 +534,9 @@ static dc_status body(dc_job *j, void *arg)
 
 int main(void)
 {
-    static dc_log log;
-    const char *bad;
-    dc_opts_init(&opts, &bad);
-    dc_job_init(&job, &opts, &log);
-    if (!CHECK(dc_protect(&job, body, NULL) == DC_OK))
-        printf("    %s\n", last_error());
-    dc_job_fini(&job);
+    nest_open();
+    if (!CHECK(dc_protect(&nest_job, body, NULL) == DC_OK))
+        printf("    %s\n", nest_said());
+    nest_close();
     return t_done();
 }

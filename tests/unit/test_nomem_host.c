@@ -59,15 +59,7 @@ static dc_status make(dc_job *j, void *arg)
     trainstep step = {.module = dc_module_new()};
     dc_module_defer(j, step.module);
     DC_TRY(trainstep_build(j, &step));
-    static const uint32_t set[STEP_NCELL] = {0, 1};
-    const dc_exec_desc d = {.fn = step.fn,
-                            .name = "step",
-                            .nfree = STEP_NFREE,
-                            .ncell = STEP_NCELL,
-                            .nresult = STEP_NRESULT,
-                            .nset = STEP_NCELL,
-                            .ncheck = 1,
-                            .set = set};
+    const dc_exec_desc d = trainstep_desc(&step);
     DC_TRY(dc_exec_start(s->rt, j, &d, &s->exec)); /* on another thread */
     for (uint32_t i = 0; i < STEP_NFREE + STEP_NCELL; i++) {
         const dc_type *t = &step.param[i].type;

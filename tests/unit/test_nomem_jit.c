@@ -19,16 +19,9 @@ static const size_t *const bytes_of = trainstep_bytes;
 
 /* ---- what calls need ---- */
 
-static dc_status do_build(dc_job *j, void *ctx)
-{
-    (void)ctx;
-    return trainstep_build(j, &step);
-}
-
 static void make_step(void)
 {
-    step.module = dc_module_new();
-    must(dc_protect(job, do_build, NULL) == DC_OK, "the step");
+    must(dc_protect(job, trainstep_make, &step) == DC_OK, "the step");
 }
 
 static dc_tensor *tensor(int param)
@@ -76,15 +69,7 @@ static void free_inst(void)
 
 static dc_status do_exec(dc_job *j, void *ctx)
 {
-    static const uint32_t set[STEP_NCELL] = {0, 1};
-    const dc_exec_desc d = {.fn = step.fn,
-                            .name = "step",
-                            .nfree = STEP_NFREE,
-                            .ncell = STEP_NCELL,
-                            .nresult = STEP_NRESULT,
-                            .nset = STEP_NCELL,
-                            .ncheck = 1,
-                            .set = set};
+    const dc_exec_desc d = trainstep_desc(&step);
     (void)ctx;
     return dc_exec_build(rt, j, &d, &exec);
 }

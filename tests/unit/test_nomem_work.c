@@ -25,29 +25,14 @@ static dc_inst *inst;
 
 /* ---- compilations on other threads ----------------------------------------------------------- */
 
-static dc_status do_step(dc_job *j, void *ctx)
-{
-    (void)ctx;
-    return trainstep_build(j, &step);
-}
-
 static void make_step(void)
 {
-    step.module = dc_module_new();
-    must(dc_protect(job, do_step, NULL) == DC_OK, "the step");
+    must(dc_protect(job, trainstep_make, &step) == DC_OK, "the step");
 }
 
 static dc_status do_exec(dc_job *j, void *ctx)
 {
-    static const uint32_t set[STEP_NCELL] = {0, 1};
-    const dc_exec_desc d = {.fn = step.fn,
-                            .name = "step",
-                            .nfree = STEP_NFREE,
-                            .ncell = STEP_NCELL,
-                            .nresult = STEP_NRESULT,
-                            .nset = STEP_NCELL,
-                            .ncheck = 1,
-                            .set = set};
+    const dc_exec_desc d = trainstep_desc(&step);
     (void)ctx;
     if (exec == NULL)
         DC_TRY(dc_exec_start(rt, j, &d, &exec));

@@ -7,18 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/t.h"
-
-static dc_opts opts;
-static dc_job job;
-
-static const char *last_error(void)
-{
-    static char text[600];
-    dc_err_render(&job.err, 0, text, sizeof text);
-    job.err = (dc_err){0};
-    return text;
-}
+#include "tests/unit/nest_texts.h"
 
 static void test_read(void)
 {
@@ -31,8 +20,8 @@ static void test_read(void)
                                "  unroll k";
     dc_schedfile *f = NULL;
     uint32_t n = 9;
-    if (!CHECK(dc_schedfile_parse(&job, "file", text, &f) == DC_OK)) {
-        printf("    %s\n", last_error());
+    if (!CHECK(dc_schedfile_parse(&nest_job, "file", text, &f) == DC_OK)) {
+        printf("    %s\n", nest_said());
         return;
     }
     const char *const *move = dc_schedfile_find(f, "D_64_10_k64", &n);
@@ -46,7 +35,7 @@ static void test_read(void)
     CHECK(dc_schedfile_find(f, "R_9", &n) == NULL && n == 0);
     dc_schedfile_free(f);
     dc_schedfile_free(NULL);
-    CHECK(dc_schedfile_parse(&job, "file", "", &f) == DC_OK);
+    CHECK(dc_schedfile_parse(&nest_job, "file", "", &f) == DC_OK);
     CHECK(dc_schedfile_find(f, "", &n) == NULL);
     dc_schedfile_free(f);
 }
@@ -67,17 +56,17 @@ static void test_refusals(void)
     };
     for (size_t i = 0; i < DC_COUNTOF(bad); i++) {
         dc_schedfile *f = NULL;
-        const dc_status s = dc_schedfile_parse(&job, "file", bad[i].text, &f);
-        CHECK(s == DC_E_VALUE && job.err.id == DC_ERR_PARSE && f == NULL);
-        const char *error = last_error();
+        const dc_status s = dc_schedfile_parse(&nest_job, "file", bad[i].text, &f);
+        CHECK(s == DC_E_VALUE && nest_job.err.id == DC_ERR_PARSE && f == NULL);
+        const char *error = nest_said();
         if (!CHECK(strncmp(error, bad[i].says, strlen(bad[i].says)) == 0))
             printf("    says '%s', should say '%s'\n", error, bad[i].says);
     }
     char line[400] = "schedule ";
     memset(line + 9, 'a', 300);
     dc_schedfile *f = NULL;
-    CHECK(dc_schedfile_parse(&job, "file", line, &f) != DC_OK && f == NULL);
-    CHECK(strstr(last_error(), "line 1: file: a line that is too long") != NULL);
+    CHECK(dc_schedfile_parse(&nest_job, "file", line, &f) != DC_OK && f == NULL);
+    CHECK(strstr(nest_said(), "line 1: file: a line that is too long") != NULL);
 }
 
 static bool write_file(const char *path, const char *text, size_t n)
@@ -101,23 +90,23 @@ static void test_file(void)
     for (int i = 0; i < 2000; i++)
         dc_text_printf(&text, "schedule k%d\n  split i %d\n", i, i + 2);
     CHECK(write_file(path, text.s, text.n));
-    CHECK(dc_schedfile_read(&job, path, &f) == DC_OK);
+    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_OK);
     const char *const *move = f != NULL ? dc_schedfile_find(f, "k1999", &n) : NULL;
     CHECK(move != NULL && n == 1 && strcmp(move[0], "split i 2001") == 0);
     dc_schedfile_free(f);
     dc_text_free(&text);
 
     CHECK(write_file(path, "schedule a\n  unroll\n", 20));
-    CHECK(dc_schedfile_read(&job, path, &f) == DC_E_VALUE && f == NULL);
-    CHECK(strstr(last_error(), path) != NULL);
+    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_E_VALUE && f == NULL);
+    CHECK(strstr(nest_said(), path) != NULL);
     CHECK(write_file(path, "schedule a\n\0 unroll i", 20));
-    CHECK(dc_schedfile_read(&job, path, &f) == DC_E_FILE && f == NULL);
-    CHECK(strstr(last_error(), "not a text") != NULL);
+    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_E_FILE && f == NULL);
+    CHECK(strstr(nest_said(), "not a text") != NULL);
     unlink(path);
-    CHECK(dc_schedfile_read(&job, path, &f) == DC_E_FILE && f == NULL);
-    CHECK(strstr(last_error(), "No such file") != NULL);
-    CHECK(dc_schedfile_read(&job, "/tmp", &f) == DC_E_FILE && f == NULL);
-    last_error();
+    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_E_FILE && f == NULL);
+    CHECK(strstr(nest_said(), "No such file") != NULL);
+    CHECK(dc_schedfile_read(&nest_job, "/tmp", &f) == DC_E_FILE && f == NULL);
+    nest_said();
 }
 
 /* The moves of a kernel as text, read again, applied to the kernel as it was. */
@@ -131,13 +120,13 @@ static void test_again(void)
     dc_text text = {0}, a = {0}, b = {0};
     const char *why = "";
     uint32_t n = 0;
-    CHECK(dc_nest_parse(&job, source, &k) == DC_OK);
-    CHECK(dc_nest_parse(&job, source, &again) == DC_OK);
+    CHECK(dc_nest_parse(&nest_job, source, &k) == DC_OK);
+    CHECK(dc_nest_parse(&nest_job, source, &again) == DC_OK);
     for (size_t i = 0; i < DC_COUNTOF(moves); i++)
         CHECK(dc_move_do(k, &why, "%s", moves[i]));
     dc_schedfile_print(k, &text);
     CHECK_STR(text.s, "schedule E_64\n  split i 8\n  unroll i.i\n");
-    CHECK(dc_schedfile_parse(&job, "printed", text.s, &f) == DC_OK);
+    CHECK(dc_schedfile_parse(&nest_job, "printed", text.s, &f) == DC_OK);
     const char *const *move = dc_schedfile_find(f, "E_64", &n);
     CHECK_EQ(n, 2);
     for (uint32_t i = 0; i < n; i++)
@@ -166,12 +155,9 @@ static dc_status body(dc_job *j, void *arg)
 
 int main(void)
 {
-    static dc_log log;
-    const char *bad;
-    dc_opts_init(&opts, &bad);
-    dc_job_init(&job, &opts, &log);
-    if (!CHECK(dc_protect(&job, body, NULL) == DC_OK))
-        printf("    %s\n", last_error());
-    dc_job_fini(&job);
+    nest_open();
+    if (!CHECK(dc_protect(&nest_job, body, NULL) == DC_OK))
+        printf("    %s\n", nest_said());
+    nest_close();
     return t_done();
 }

@@ -53,15 +53,7 @@ typedef struct stepping {
 
 static dc_status run_step(dc_job *j, stepping *s, const problem *p)
 {
-    static const uint32_t set[STEP_NCELL] = {0, 1};
-    const dc_exec_desc d = {.fn = s->step.fn,
-                            .name = "step",
-                            .nfree = STEP_NFREE,
-                            .ncell = STEP_NCELL,
-                            .nresult = STEP_NRESULT,
-                            .nset = STEP_NCELL,
-                            .ncheck = 1,
-                            .set = set};
+    const dc_exec_desc d = trainstep_desc(&s->step);
     dc_arg arg[STEP_NFREE] = {0};
     dc_fault fault;
     for (int i = 0; i < STEP_NFREE + STEP_NCELL; i++) {

@@ -123,3 +123,23 @@ dc_status trainstep_build(dc_job *j, trainstep *s)
     }
     return make_check(j, s);
 }
+
+dc_status trainstep_make(dc_job *j, void *step)
+{
+    trainstep *s = step;
+    s->module = dc_module_new();
+    return trainstep_build(j, s);
+}
+
+dc_exec_desc trainstep_desc(const trainstep *s)
+{
+    static const uint32_t set[STEP_NCELL] = {0, 1};
+    return (dc_exec_desc){.fn = s->fn,
+                          .name = "step",
+                          .nfree = STEP_NFREE,
+                          .ncell = STEP_NCELL,
+                          .nresult = STEP_NRESULT,
+                          .nset = STEP_NCELL,
+                          .ncheck = 1,
+                          .set = set};
+}

@@ -8,6 +8,7 @@
 #define DC_TESTS_TRAINSTEP_H
 
 #include "core/build.h"
+#include "jit/jit.h"
 
 enum {
     STEP_ROWS = 4,
@@ -30,6 +31,12 @@ typedef struct trainstep {
 /* Into s->module, which is there: parameters, logits and loss; the whole step. */
 dc_status trainstep_forward(dc_job *j, trainstep *s);
 dc_status trainstep_build(dc_job *j, trainstep *s);
+
+/* The same, into a module of its own; step: a trainstep. For dc_protect. */
+dc_status trainstep_make(dc_job *j, void *step);
+
+/* As an executable whose cells are those that it sets. */
+dc_exec_desc trainstep_desc(const trainstep *s);
 
 /* What it can be run with, by parameter. */
 extern const void *const trainstep_value[STEP_NFREE + STEP_NCELL];
