@@ -59,6 +59,22 @@ static size_t folder_of(const char *path)
     return slash != NULL ? (size_t)(slash - path) + 1 : 0;
 }
 
+/* Where links lead to that lead to nothing yet; the path itself if it is no link. */
+static char *end_of_links(const dc_outfile *f)
+{
+    enum { MOST = 40 };
+    dc_arena *a = &f->job->scratch;
+    char *path = dc_arena_strdup(a, f->path), *to = dc_arena_alloc(a, PATH_MAX);
+    for (int i = 0; i < MOST; i++) {
+        const ssize_t n = readlink(path, to, PATH_MAX);
+        if (n <= 0)
+            break;
+        const size_t folder = to[0] == '/' ? 0 : folder_of(path);
+        path = dc_arena_printf(a, "%.*s%.*s", (int)folder, path, (int)n, to);
+    }
+    return path;
+}
+
 /* Where the file is to stand. *mode: that of the one it replaces, else as it was. */
 static dc_status find_target(dc_outfile *f, mode_t *mode)
 {
@@ -76,7 +92,7 @@ static dc_status find_target(dc_outfile *f, mode_t *mode)
     }
     if (errno != ENOENT)
         return fail_errno(f, "cannot be written");
-    f->target = dc_arena_strdup(&f->job->scratch, f->path);
+    f->target = end_of_links(f);
     return DC_OK;
 }
 

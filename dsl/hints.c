@@ -25,7 +25,7 @@ static names fields[] = {
     {"contiguous", "every tensor is"},
     {"copy", ":clone()"},
     {"cpu", "tensors are where the context computes; :totable() gives their values"},
-    {"cuda", "DEEPC_DEVICE=cuda:0 says where to compute"},
+    {"cuda", "DEEPC_DEVICE says where to compute; deepc --devices lists what there is"},
     {"cumprod", "x:log():cumsum(axis):exp() where all are positive"},
     {"data", "x itself; p:set(v) gives a parameter another value"},
     {"detach", "dc.stop_gradient(x)"},

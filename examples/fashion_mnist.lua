@@ -40,6 +40,15 @@ elseif options.plot and not options.loss_log then
   stop "--plot needs --loss-log"
 end
 
+-- Whether what is written later can be is told now, and not after an hour of training.
+for _, path in pairs { checkpoint = options.checkpoint, save = options.save, plot = options.plot } do
+  local probe = path .. ".new"
+  local file, message = io.open(probe, "wb")
+  if not (file and file:close() and os.remove(probe)) then
+    stop(message or probe .. ": cannot be written")
+  end
+end
+
 -- ---- the network and its two functions ----
 
 local function mlp()

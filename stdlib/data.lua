@@ -64,8 +64,10 @@ end
 
 local lasts = { drop = true, keep = true, pad = true }
 
-local function check_options(o)
-  if type(o) ~= "table" then
+local function check_options(set, o)
+  if getmetatable(set) ~= Set then
+    core.fail("ARG", "batches", "a set is needed, not " .. core.describe(set), "with a colon: set:batches(options)")
+  elseif type(o) ~= "table" then
     core.fail("ARG", "batches", "options are a table", "batches { size = 64, shuffle = true }")
   end
   core.options("batches", o, "size", "shuffle", "seed", "epoch", "last")
@@ -152,7 +154,7 @@ end
 ---@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep"|"pad" }
 ---@return fun(): deepc.Tensor?, deepc.Tensor?, deepc.Tensor?
 function Set:batches(options)
-  check_options(options)
+  check_options(self, options)
   local n, size = #self, options.size
   if n % size ~= 0 and not options.last then
     core.fail("ARG", "batches", ("%d rows are no whole number of batches of %d"):format(n, size),

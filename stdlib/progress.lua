@@ -33,8 +33,11 @@ local function rate_text(rate)
   return (rate >= 100 and "%.0f" or rate >= 10 and "%.1f" or "%.2f"):format(rate)
 end
 
-local function value_text(value)
+local function value_text(name, value)
   if core.kind(value) then
+    if #value:reshape(-1) ~= 1 then
+      fail(":mean() of many", "metric '%s' is %s, not one number", tostring(name), core.describe(value))
+    end
     value = value:item()
   end
   if math.type(value) == "float" then
@@ -54,7 +57,7 @@ local function metrics_text(metrics)
   end
   table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
   for i, name in ipairs(names) do
-    parts[i] = ("%s %s"):format(tostring(name), value_text(metrics[name]))
+    parts[i] = ("%s %s"):format(tostring(name), value_text(name, metrics[name]))
   end
   return table.concat(parts, "  ")
 end

@@ -73,6 +73,9 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     if (strcmp(opt->lazy, "auto") != 0 && strcmp(opt->lazy, "compile") != 0 &&
         strcmp(opt->lazy, "eval") != 0)
         variable = "DEEPC_LAZY", wanted = "'auto', 'compile' or 'eval'";
+    if (strcmp(opt->progress, "auto") != 0 && strcmp(opt->progress, "bar") != 0 &&
+        strcmp(opt->progress, "lines") != 0 && strcmp(opt->progress, "off") != 0)
+        variable = "DEEPC_PROGRESS", wanted = "'auto', 'bar', 'lines' or 'off'";
     if (variable == NULL)
         return DC_OK;
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {variable, wanted}});

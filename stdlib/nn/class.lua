@@ -326,7 +326,7 @@ local call = core.layer(text_of)
 -- Methods that layers have elsewhere.
 local elsewhere = {
   backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
-  cuda = "DEEPC_DEVICE=cuda:0 says where to compute",
+  cuda = "DEEPC_DEVICE says where to compute; deepc --devices lists what there is",
   double = "parameters of a class of yours may be f64: dc.param \"f64[3]\"",
   evaluate = ":eval()",
   float = "parameters are f32; x:cast \"f32\" converts a tensor",

@@ -130,6 +130,7 @@ function TestProgram:test_settings_that_are_wrong()
   for setting, message in pairs {
     ["DEEPC_THREADS=two"] = "DEEPC_THREADS: not a whole number",
     ["DEEPC_THREADS=-3"] = "DEEPC_THREADS: a number of threads, or 0",
+    ["DEEPC_PROGRESS=loud"] = "DEEPC_PROGRESS: 'auto', 'bar', 'lines' or 'off'",
     ["DEEPC_OPT=7"] = "DEEPC_OPT: 0, 1 or 2",
     ["DEEPC_CHECK=-1"] = "DEEPC_CHECK: 0, 1 or 2",
     ["DEEPC_MATH=fast"] = "DEEPC_MATH: 'strict', or nothing",

@@ -52,6 +52,17 @@ function TestTensors:test_there_and_back()
   lu.assertEquals(metadata, { epoch = "5", by = "Zoë \"quoted\"\n" })
 end
 
+function TestTensors:test_through_links()
+  os.execute(("cd %s && mkdir far && ln -s far/b a && ln -s $PWD/a c"):format(dir))
+  for step = 1, 2 do -- where the links lead to nothing, and to a file
+    dc.save(at "c", { x = dc.tensor(step) })
+    for _, name in ipairs { "a", "c", "far/b" } do
+      lu.assertEquals(dc.load(at(name)).x:item(), step)
+    end
+    lu.assertTrue(os.execute(("test -L %s -a -L %s -a ! -L %s"):format(at "a", at "c", at "far/b")))
+  end
+end
+
 function TestTensors:test_every_dtype()
   local saved = {}
   for dtype in ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"):gmatch "%S+" do

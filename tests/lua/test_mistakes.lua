@@ -97,6 +97,8 @@ function TestMistakes:test_layers()
     { "local _ = data.set(dc.ones 'f32[]', dc.ones 'f32[]')", "data.set: x is f32[], which has no rows" },
     { "local s = data.set(dc.ones 'f32[4]', dc.ones 'f32[4]'); s:batches { size = 2, shuffle = 7 }",
       "batches: shuffle is true or false, not the number 7" },
+    { "local s = data.set(dc.ones 'f32[4]', dc.ones 'f32[4]'); s.batches { size = 2 }",
+      "batches: a set is needed, not a table" },
   }
 end
 

@@ -25,6 +25,16 @@ end
 
 TestLoops = {}
 
+function TestLoops:test_a_metric_is_one_number()
+  local text, ok, err = written(function()
+    local options = { show = "lines", every = 0, metrics = { loss = dc.ones "f32[1, 1]", all = dc.ones "f32[2]" } }
+    for _ in dc.progress(2, options) do error "not reached" end
+  end)
+  lu.assertEquals(text, "")
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), "progress: metric 'all' is f32[2], not one number")
+end
+
 function TestLoops:test_values_are_handed_on()
   local quiet = { show = "off" }
   local list = {}
