@@ -2,7 +2,10 @@
  * One operation, in one of two ways: recorded in the function being traced, or as a lazy tensor
  * (core/lazy.h), which is computed when somebody wants its value, or when much is pending.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+
+#include "dsl/args.h"
+#include "dsl/trace.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,10 @@
  * here, with the name of the operation as the script wrote it. Axes are 1-based in Lua, may be
  * negative or a name, and leave as 0-based numbers.
  */
+#include "dsl/args.h"
+
 #include "core/expr.h"
-#include "dsl/impl.h"
+#include "dsl/error.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,8 @@
  * them. A positional list is one of these. Tables are read raw, so that what they hold cannot
  * change while they are read, and nothing depends on the order of a traversal.
  */
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/error.h"
 
 #include <string.h>
 

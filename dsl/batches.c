@@ -19,7 +19,8 @@
  * the host's are the context's thread's alone: there a stretch is filled when it is needed.
  */
 #include "core/work.h"
-#include "dsl/impl.h"
+#include "dsl/parts.h"
+#include "jit/jit.h"
 
 #include <string.h>
 

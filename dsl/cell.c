@@ -5,7 +5,9 @@
  * leaves a new version in the trace, and the cell changes when a call of the compiled function
  * ends.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -97,8 +99,7 @@ static int make(lua_State *L, const char *op, bool trainable)
     making a = {d, h, &t, value, trainable};
     if (dc_handle_act(L, d, make_body, &a) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
-        const dc_operand in = {
-            .h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
+        const dc_operand in = {.h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
         d->rt->job.err.fact.op = op;
         dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
     }

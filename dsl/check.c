@@ -3,7 +3,8 @@
  * answer comes at once; inside, the test becomes part of the graph and is looked at when a call
  * completes (dc_trace.check).
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/trace.h"
 
 #include <string.h>
 

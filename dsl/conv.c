@@ -8,7 +8,9 @@
  * An option is a number, for all dims of the window, or a list of one for each.
  */
 #include "core/build_conv.h"
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

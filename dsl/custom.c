@@ -11,7 +11,8 @@
  */
 #include "core/custom.h"
 
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <stdio.h>
 #include <string.h>

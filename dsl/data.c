@@ -16,7 +16,9 @@
  *   entries(class)           the class, its functions entered through C (place.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 #include "formats/idx.h"
 
 #include <inttypes.h>

@@ -11,7 +11,9 @@
  * right, two at a time, each product summed over the letters that nothing behind it reads.
  */
 #include "core/expr.h"
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -3,7 +3,9 @@
  * operands, message, traceback) that reads as its message wherever text is wanted. The message is
  * made in core/err_text.c; here is what it needs to know of handles and places.
  */
-#include "dsl/impl.h"
+#include "dsl/error.h"
+
+#include "dsl/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>

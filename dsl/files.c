@@ -16,7 +16,8 @@
  */
 #define _POSIX_C_SOURCE 200809L /* access */
 #include "core/outfile.h"
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
 

@@ -8,6 +8,9 @@
  */
 #include "dsl/fn.h"
 
+#include "dsl/args.h"
+#include "dsl/parts.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

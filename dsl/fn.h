@@ -11,7 +11,8 @@
 #define DC_DSL_FN_H
 
 #include "core/signature.h"
-#include "dsl/impl.h"
+#include "dsl/trace.h"
+#include "jit/jit.h"
 
 /*
  * User values of a dc_fn. SPECS: a list, and each under its address. STATICS: the values of static

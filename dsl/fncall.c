@@ -5,6 +5,7 @@
  *
  * A typed function called while another is traced is checked and becomes part of that one.
  */
+#include "dsl/args.h"
 #include "dsl/fn.h"
 
 #include <stdio.h>

@@ -4,7 +4,9 @@
  * again. What is no tensor (is an optional argument there, how long is a list, which value has a
  * static parameter) goes into the key of the call.
  */
+#include "dsl/args.h"
 #include "dsl/fn.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

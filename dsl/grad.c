@@ -4,7 +4,8 @@
  */
 #include "core/grad.h"
 
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,8 +158,8 @@ static void read_wrt(lua_State *L, gradient *a)
     a->list = lua_type(L, 2) == LUA_TTABLE;
     const lua_Integer n = a->list ? luaL_len(L, 2) : 1;
     if (n < 0 || n > MOST)
-        dc_error_raisef(L, a->d, DC_ERR_ARG, "grad", "a list of at most %d is needed, not of %lld", MOST,
-                        (long long)n);
+        dc_error_raisef(L, a->d, DC_ERR_ARG, "grad", "a list of at most %d is needed, not of %lld",
+                        MOST, (long long)n);
     a->n = (int)n;
     a->wrt = lua_newuserdatauv(L, ((size_t)a->n + 1) * 2 * sizeof(dc_handle *), 0);
     a->out = a->wrt + a->n + 1;

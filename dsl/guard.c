@@ -13,7 +13,9 @@
  * A value is kept by type and bits, or by address while the table of references holds it; so asking
  * costs no allocation.
  */
+#include "dsl/args.h"
 #include "dsl/fn.h"
+#include "dsl/interrupt.h"
 #include "dsl/reach.h"
 
 #include <inttypes.h>

@@ -5,7 +5,10 @@
  * A handle that holds a reference is in the context's list, so that closing a state also releases
  * those whose finalizer never runs (made by finalizers while the state closes).
  */
-#include "dsl/impl.h"
+#include "dsl/handle.h"
+
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <string.h>
 
@@ -295,9 +298,10 @@ static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
                   &(dc_blame){.op = op,
                               .in = &in,
                               .n = 1,
-                              .hint = makes_cell ? "a cell begins with a value; then cell:set(x), which "
-                                                   "may be inside"
-                                                 : NULL});
+                              .hint = makes_cell
+                                          ? "a cell begins with a value; then cell:set(x), which "
+                                            "may be inside"
+                                          : NULL});
 }
 
 const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,

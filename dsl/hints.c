@@ -1,7 +1,7 @@
 /*
  * Where names are that other libraries have and deepc has not: the hint of DC0110.
  */
-#include "dsl/impl.h"
+#include "dsl/parts.h"
 
 #include <string.h>
 

@@ -11,7 +11,9 @@
  * nothing else may lie outside. Tables are read raw, so that what they hold cannot change while
  * they are read.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

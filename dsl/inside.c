@@ -7,6 +7,7 @@
  * What is printed is one more result of the function for each tensor; the texts between them stay
  * in a table: { { "x", false }, ... } where false stands for the next tensor.
  */
+#include "dsl/args.h"
 #include "dsl/fn.h"
 
 #include <inttypes.h>

@@ -6,7 +6,9 @@
  * Where somebody insists (the second Ctrl-C within a moment), the flag and the hook stay until
  * dc_dsl_resume: the error is raised again wherever a script catches it.
  */
-#include "dsl/impl.h"
+#include "dsl/interrupt.h"
+
+#include "dsl/error.h"
 
 static void put_back(lua_State *L, dc_dsl *d)
 {

@@ -7,7 +7,9 @@
  *
  * An axis whose size changes loses its name.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -257,8 +259,8 @@ static int read_sizes(lua_State *L, dc_dsl *d, int64_t whole)
     }
     const int64_t n = dc_args_integer(L, d, 2, "split", "the number of parts, or a list of sizes,");
     if (n < 1 || n >= 1000 || whole % n != 0)
-        dc_error_raisef(L, d, DC_ERR_ARG, "split", "an axis of %" PRId64 " has no %" PRId64 " equal parts",
-                        whole, n);
+        dc_error_raisef(L, d, DC_ERR_ARG, "split",
+                        "an axis of %" PRId64 " has no %" PRId64 " equal parts", whole, n);
     lua_createtable(L, (int)n, 0);
     for (int i = 1; i <= n; i++) {
         lua_pushinteger(L, whole / n);

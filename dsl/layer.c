@@ -8,6 +8,7 @@
  *   trainable(cell, whether)  of a parameter; a state is never trained
  */
 #include "dsl/fn.h"
+#include "dsl/parts.h"
 
 static int l_static(lua_State *L)
 {

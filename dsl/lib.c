@@ -4,8 +4,10 @@
  * The context is a userdata in the registry, made before anything that it owns, so that its
  * finalizer runs last when the state closes.
  */
-#include "dsl/impl.h"
+#include "dsl/interrupt.h"
+#include "dsl/parts.h"
 #include "dsl/stdlib.h"
+#include "jit/jit.h"
 
 #include <string.h>
 
@@ -160,11 +162,8 @@ static int l_load(lua_State *L)
 static const struct {
     const char *name, *module;
 } written_in_lua[] = {
-    {"checkpoint", "deepc.files"},
-    {"load", "deepc.files"},
-    {"options", "deepc.options"},
-    {"progress", "deepc.progress"},
-    {"save", "deepc.files"},
+    {"checkpoint", "deepc.files"},  {"load", "deepc.files"}, {"options", "deepc.options"},
+    {"progress", "deepc.progress"}, {"save", "deepc.files"},
 };
 
 static int leave_written(lua_State *L, int status, lua_KContext ctx)

@@ -10,6 +10,7 @@
  * and always at the prompt.
  */
 #include "core/number.h"
+#include "dsl/args.h"
 #include "dsl/fn.h"
 
 #include <inttypes.h>

@@ -8,7 +8,9 @@
  *
  * What is wrong in a table is named by its place: "[2][3]".
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,9 @@
  * Movement of whole tensors: reshape, flatten, expand, permute, transpose; and :rename, which moves
  * nothing.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Misspelt names: of the names that there are, the one that was meant. A letter changed, left out,
  * put in, or two swapped count as one; letters of another case as none.
  */
-#include "dsl/impl.h"
+#include "dsl/error.h"
 
 #include <ctype.h>
 #include <string.h>

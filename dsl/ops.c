@@ -9,7 +9,9 @@
  * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
 #include "core/custom.h"
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <math.h>
 #include <string.h>

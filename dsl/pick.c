@@ -5,7 +5,9 @@
  *
  * An integer outside its axis is an error that names its place (check.c).
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -14,7 +14,9 @@
  * (coroutine.wrap(dc.zeros)); the place is then where the coroutine was resumed, as far as the state
  * tells: on the stack of the function being traced, or of the main thread.
  */
-#include "dsl/impl.h"
+#include "dsl/place.h"
+
+#include "dsl/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  * shown is read: it is gathered into a small dense copy first.
  */
 #include "core/number.h"
-#include "dsl/impl.h"
+#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <math.h>

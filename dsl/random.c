@@ -15,7 +15,9 @@
  */
 #include "core/random.h"
 
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <math.h>
 

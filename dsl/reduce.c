@@ -6,7 +6,9 @@
  *
  * The gradient of a square root of nothing but zeros (std, norm) is zero.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <math.h>
 

@@ -9,7 +9,8 @@
  * not either. What one scope keeps belongs to the one around it. A handle knows the number of its
  * scope; numbers are never used again, so a scope that was only collected frees nothing.
  */
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <string.h>
 

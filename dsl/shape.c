@@ -13,7 +13,8 @@
  * More new names than the operand has axes are an error: [a, b] of f32[24] could be many.
  */
 #include "core/expr.h"
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/error.h"
 
 #include <ctype.h>
 #include <inttypes.h>

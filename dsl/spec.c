@@ -7,6 +7,7 @@
  * A second trace of the same key must give the same graph over the same tensors and cells; it is
  * compared by fingerprint and never compiled.
  */
+#include "dsl/args.h"
 #include "dsl/fn.h"
 
 #include <stdio.h>

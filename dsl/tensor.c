@@ -3,7 +3,8 @@
  * and the sentences for what a tensor does not do.
  */
 #include "core/number.h"
-#include "dsl/impl.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,6 +8,8 @@
  * Each set of a cell leaves a new version: the value behind a stop_gradient, so that it is a leaf
  * for gradients taken later, while an older loss still finds the version that it read.
  */
+#include "dsl/trace.h"
+
 #include "core/custom.h"
 #include "dsl/fn.h"
 

@@ -4,7 +4,9 @@
  * What is flat has a gradient of zero, also where it jumps: a step that would let one pass is
  * stopped.
  */
-#include "dsl/impl.h"
+#include "dsl/apply.h"
+#include "dsl/args.h"
+#include "dsl/parts.h"
 
 #include <math.h>
 #include <string.h>

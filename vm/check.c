@@ -10,6 +10,7 @@
 #include "vm/check.h"
 
 #include "dsl/dsl.h"
+#include "dsl/state.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"
 

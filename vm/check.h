@@ -8,7 +8,7 @@
 #ifndef DC_VM_CHECK_H
 #define DC_VM_CHECK_H
 
-#include "dsl/impl.h"
+#include <lua.h>
 
 int dc_check_main(int argc, char **argv); /* behind the word check */
 

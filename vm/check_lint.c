@@ -7,8 +7,10 @@
  * cannot be: it is no parameter that may be left out, and everything that the file assigns to it is
  * the result of an operation on tensors.
  */
-#include "core/file.h"
 #include "vm/check.h"
+
+#include "core/file.h"
+#include "dsl/handle.h"
 
 #include <ctype.h>
 #include <stdio.h>

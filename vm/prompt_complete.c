@@ -6,7 +6,7 @@
  * any table in C, the one named `class` in stdlib/. Layers and optimisers there keep their parts in
  * `_own`, settings in `_own.hyper`.
  */
-#include "dsl/impl.h"
+#include "dsl/handle.h"
 #include "vm/prompt.h"
 
 #include <ctype.h>
@@ -228,7 +228,8 @@ static void add_keys(lua_State *L, const wanted *w)
 /* A typed function's, which its __index makes when asked. */
 static void add_methods_of_functions(lua_State *L, const wanted *w)
 {
-    static const char *const words[] = {"check", "explain", "export", "info", "kernels", "plan", "source"};
+    static const char *const words[] = {"check",   "explain", "export", "info",
+                                        "kernels", "plan",    "source"};
     if (luaL_testudata(L, -1, "deepc.fn") == NULL)
         return;
     for (size_t i = 0; i < DC_COUNTOF(words); i++)

@@ -1,0 +1,45 @@
+/*
+ * Failures as Lua errors: records of C with operands, places and hints.
+ */
+#ifndef DC_DSL_ERROR_H
+#define DC_DSL_ERROR_H
+
+#include "dsl/handle.h"
+#include "dsl/place.h"
+
+typedef struct dc_operand {
+    dc_handle *h;     /* NULL: a number */
+    const char *role; /* "left" */
+    int idx;          /* on the stack */
+    uint64_t bits;    /* of a number, of dtype type.dtype */
+    dc_type type;
+} dc_operand;
+
+/* What the sentence of a failure is surrounded by. */
+struct dc_blame {
+    const char *op;
+    const dc_operand *in;
+    int n;
+    const dc_place *place; /* NULL: found now */
+    const char *hint;      /* instead of the row's */
+    const char *expected, *got;
+};
+
+void dc_error_register(lua_State *L, dc_dsl *d);
+/* Raises the record of the context's job. */
+DC_NORETURN void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b);
+/* Makes a record of one sentence and raises it; for mistakes found in dsl/. */
+DC_NORETURN void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const char *op,
+                                 const char *fmt, ...) DC_PRINTF(5, 6);
+/* Makes a record from facts and raises it. */
+DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact,
+                               const dc_blame *b);
+/*
+ * A hint for a name that does not exist: the nearest of the table's keys and of `more` (ends with
+ * NULL; may be NULL). Pushes it, or returns NULL.
+ */
+const char *dc_near_name(lua_State *L, int table, const char *const *more, const char *name);
+/* Raises if the status is a failure. */
+void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
+
+#endif

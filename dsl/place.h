@@ -1,0 +1,29 @@
+/*
+ * Places in scripts: where a script called us, what its variables are called.
+ */
+#ifndef DC_DSL_PLACE_H
+#define DC_DSL_PLACE_H
+
+#include "dsl/state.h"
+
+/* Where a script called us: interned in the context, NULL unknown. */
+typedef struct dc_place {
+    const char *where; /* "train.lua:15" */
+    const char *path;  /* "net.2 (nn.Linear 784 -> 10)" */
+} dc_place;
+
+dc_place dc_place_find(lua_State *L, dc_dsl *d);
+const char *dc_place_intern(dc_dsl *d, const char *fmt, ...) DC_PRINTF(2, 3);
+/* "made at train.lua:14", the origin of what an operation makes; NULL for NULL. */
+const char *dc_place_made(dc_dsl *d, const char *where);
+/* Where the Lua function at idx is written. */
+const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx);
+/* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil.
+ */
+void dc_place_push_name(lua_State *L, int idx);
+/* The __call of layers; second upvalue: a function from the layer to the text of its path. */
+int dc_place_layer(lua_State *L);
+/* Puts C functions before the Lua functions of a module, of its classes and their bases. */
+void dc_place_enter(lua_State *L, dc_dsl *d, int table);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * The state of a context in Lua, which every binding gets as its first upvalue.
+ *
+ * Every binding has three parts: parse (may raise, owns nothing), act (C inside dc_protect, never
+ * touches L) and push (what was made belongs to a userdata already). A userdata is made empty and
+ * valid first and filled second.
+ */
+#ifndef DC_DSL_STATE_H
+#define DC_DSL_STATE_H
+
+#include "core/store.h"
+#include "dsl/dsl.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+typedef struct dc_trace dc_trace;
+typedef struct dc_handle dc_handle;
+typedef struct dc_scope dc_scope;
+typedef struct dc_blame dc_blame;
+
+/* Of one context in one lua_State: the first upvalue of every binding. */
+typedef struct dc_dsl {
+    dc_rt *rt;
+    dc_trace *trace;    /* of the typed function being traced, innermost; or NULL */
+    uint64_t serial;    /* of traces made so far */
+    uint64_t born;      /* handles made so far */
+    dc_cell *generator; /* of random numbers, see random.c; NULL before the first draw */
+    uint64_t seed;      /* what it was started with */
+    uint64_t handed;    /* dc_rt.handed when the collector was last stepped */
+    dc_handle *live;    /* all that hold something, linked */
+    uint64_t nlive;     /* so many */
+    struct dc_fn *fns;  /* all that own something, linked; as are specialisations */
+    struct dc_spec *specs;
+    struct dc_batches *batches; /* loops over data sets that have not ended, linked */
+    dc_scope *scope;            /* the open ones, innermost first */
+    uint64_t scopes;            /* made so far */
+    lua_CFunction ipairs;       /* its iterator */
+    void (*closed)(void *);
+    void *arg;
+    /* interrupt.c */
+    lua_State *volatile running; /* the main thread, or a coroutine whose resume the host reports */
+    lua_Hook hook;               /* the one that stood where ours was put */
+    int hook_mask, hook_count;
+} dc_dsl;
+
+/* Raises: a finalizer of the script calls us after the context was closed. */
+DC_NORETURN void dc_dsl_refuse_closed(lua_State *L);
+
+static inline dc_dsl *dc_dsl_of(lua_State *L)
+{
+    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (d->rt == NULL)
+        dc_dsl_refuse_closed(L);
+    return d;
+}
+
+/* That of a state, where no binding of ours is called; or NULL. */
+dc_dsl *dc_dsl_in(lua_State *L);
+
+/* Adds functions to the table on top; each has the context as its first upvalue. */
+void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn);
+/* t[name] = n for the table on top. */
+void dc_lib_set(lua_State *L, const char *name, uint64_t n);
+/* Pushes one such function. */
+void dc_lib_push(lua_State *L, dc_dsl *d, lua_CFunction fn);
+
+#endif
