@@ -51,6 +51,8 @@ struct dc_cache {
     pending *first, *last;
     pthread_t writer;
     uint64_t bytes; /* of all files, once the writer has counted them */
+    char *maker;    /* what the device says of its compiler, once it was asked */
+    bool asked, known;
 };
 
 /* ---- digests --------------------------------------------------------------------------------- */
@@ -124,6 +126,42 @@ static int folder_of(dc_cache *c, dc_job *j)
     if (why[0] != '\0')
         dc_logf(j->log, DC_CH_NOTE, "cache: %s is not used: %s", c->path, why);
     return dir;
+}
+
+/* Two that are the first ask both; one answer stays. */
+static bool keep_maker(dc_cache *c, dc_device *d, dc_text *out)
+{
+    const size_t before = out->n;
+    const bool known = d->ops->maker(d, out);
+    const size_t n = out->n - before;
+    char *copy = dc_try_alloc(n + 1);
+    if (copy == NULL)
+        return known;
+    memcpy(copy, out->s + before, n);
+    copy[n] = '\0';
+    pthread_mutex_lock(&c->lock);
+    if (!c->asked) {
+        c->maker = copy;
+        copy = NULL;
+        c->known = known;
+        c->asked = true;
+    }
+    pthread_mutex_unlock(&c->lock);
+    dc_xfree(copy);
+    return known;
+}
+
+/* Nothing may unwind while the lock is held. */
+bool dc_cache_maker(dc_cache *c, dc_device *d, dc_text *out)
+{
+    pthread_mutex_lock(&c->lock);
+    const bool asked = c->asked, known = c->known;
+    pthread_mutex_unlock(&c->lock);
+    if (asked) { /* it stays as it is */
+        dc_text_puts(out, known ? c->maker : "");
+        return known;
+    }
+    return keep_maker(c, d, out);
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -273,6 +311,7 @@ void dc_cache_free(dc_cache *c)
     pthread_cond_destroy(&c->wake);
     pthread_cond_destroy(&c->idle);
     pthread_mutex_destroy(&c->lock);
+    dc_xfree(c->maker);
     dc_xfree(c);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The cache on disk: compiled programs by what they were made of.
+ * The cache on disk: compiled programs and executables by what they were made of.
  *
  * A key is the digest of a text that says everything a program depends on: kernel text, target,
  * compiler with its file and options. An entry holds the key and a checksum over all of it; one that
@@ -13,7 +13,7 @@
 #ifndef DC_JIT_CACHE_H
 #define DC_JIT_CACHE_H
 
-#include "core/job.h"
+#include "core/device.h"
 
 typedef struct dc_cache dc_cache;
 
@@ -27,6 +27,9 @@ void dc_cache_flush(dc_cache *c); /* until everything is written, or cannot be; 
 void dc_cache_free(dc_cache *c);  /* the same, and the end */
 
 dc_cache_key dc_cache_key_of(const char *text, size_t n);
+
+/* What dc_device_ops.maker says, asked once for the device that the cache is used with. */
+bool dc_cache_maker(dc_cache *c, dc_device *d, dc_text *out);
 
 /* What was stored, in the scratch arena. */
 bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, const void **data, size_t *bytes);

@@ -205,9 +205,9 @@ static void abandon(void *what)
 
 /*
  * What makes two kernels the same: the flat form but for the name, and whatever else their code
- * depends on. In g->work.
+ * depends on.
  */
-static const char *key_of(dc_codegen *g, const dc_entry *e)
+static dc_cache_key key_of(dc_codegen *g, const dc_entry *e)
 {
     const dc_env *env = g->env;
     char name[sizeof e->flat->name];
@@ -219,7 +219,7 @@ static const char *key_of(dc_codegen *g, const dc_entry *e)
         dc_text_printf(&g->work, "entry %p of its own\n", (const void *)e);
     dc_flat_print(e->flat, &g->work);
     memcpy(e->flat->name, name, sizeof name);
-    return g->work.s;
+    return dc_cache_key_of(g->work.s, g->work.n);
 }
 
 static void claim_all(batch *b, dc_counts *n)
@@ -281,7 +281,8 @@ static dc_status compile_mine(batch *b, dc_job *j, dc_counts *n)
     DC_TRY(go_on(j));
     DC_TRY(dc_units_make(g->env, j, flat, b->n, unit, &nunit));
     for (uint32_t i = 0; i < nunit; i++) {
-        dc_kernels_publish(g->env->kernels, mine + unit[i].first, unit[i].n, unit[i].program);
+        dc_kernels_publish(g->env->kernels, mine + unit[i].first, unit[i].n, unit[i].program,
+                           unit[i].keyed ? &unit[i].key : NULL);
         *(unit[i].cached ? &n->cached : &n->compiled) += unit[i].n;
     }
     b->n = 0;

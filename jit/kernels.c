@@ -1,5 +1,5 @@
 /*
- * The table of compiled kernels (jit/kernels.h): chains by hash of the text. One mutex guards all
+ * The table of compiled kernels (jit/kernels.h): chains by digest of the text. One mutex guards all
  * of it; nothing that can unwind happens while it is held.
  */
 #include "jit/kernels.h"
@@ -12,8 +12,8 @@ enum { NCHAIN = 1024 };
 typedef enum state { COMPILING, READY, ABANDONED } state;
 
 struct dc_compiled {
-    const char *text; /* the key, behind the struct */
-    uint64_t hash;
+    dc_cache_key text, disk; /* digests: of its text; of its program on disk */
+    bool on_disk;
     state state;
     uint32_t users;
     dc_program *program; /* freed with the last of its kernels */
@@ -41,19 +41,6 @@ dc_kernels *dc_kernels_new(dc_device *d)
     return t;
 }
 
-static uint64_t hash_of(const char *text, size_t n)
-{
-    uint64_t h = n;
-    for (; n >= 8; n -= 8, text += 8) {
-        uint64_t v;
-        memcpy(&v, text, 8);
-        h = dc_hash_mix(h, v);
-    }
-    for (; n > 0; n--)
-        h = dc_hash_mix(h, (unsigned char)*text++);
-    return h;
-}
-
 /* ---- with the lock held ---------------------------------------------------------------------- */
 
 static void leave_unused(dc_kernels *t, dc_compiled *c)
@@ -72,17 +59,29 @@ static void enter_unused(dc_kernels *t, dc_compiled *c)
     t->unused++;
 }
 
-static dc_compiled *find(const dc_kernels *t, const char *text, uint64_t hash)
+static dc_compiled **chain_of(dc_kernels *t, dc_cache_key text)
 {
-    dc_compiled *c = t->chain[hash % NCHAIN];
-    while (c != NULL && (c->hash != hash || strcmp(c->text, text) != 0))
+    return &t->chain[text.word[0] % NCHAIN];
+}
+
+static dc_compiled *find(dc_kernels *t, dc_cache_key text)
+{
+    dc_compiled *c = *chain_of(t, text);
+    while (c != NULL && memcmp(&c->text, &text, sizeof text) != 0)
         c = c->next;
     return c;
 }
 
+static void enter(dc_kernels *t, dc_compiled *c)
+{
+    dc_compiled **chain = chain_of(t, c->text);
+    c->next = *chain;
+    *chain = c;
+}
+
 static void unchain(dc_kernels *t, const dc_compiled *c)
 {
-    dc_compiled **at = &t->chain[c->hash % NCHAIN];
+    dc_compiled **at = chain_of(t, c->text);
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
@@ -90,20 +89,16 @@ static void unchain(dc_kernels *t, const dc_compiled *c)
 
 /* ---- claiming and compiling ------------------------------------------------------------------ */
 
-dc_compiled *dc_kernels_claim(dc_kernels *t, const char *text, bool *mine)
+dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine)
 {
-    const size_t n = strlen(text);
-    const uint64_t hash = hash_of(text, n);
-    dc_compiled *fresh = dc_xalloc(sizeof *fresh + n + 1); /* now, since it may unwind */
-    fresh->text = memcpy(fresh + 1, text, n + 1);
-    fresh->hash = hash;
+    dc_compiled *fresh = dc_xalloc(sizeof *fresh); /* now, since it may unwind */
+    fresh->text = text;
     pthread_mutex_lock(&t->lock);
-    dc_compiled *c = find(t, text, hash);
+    dc_compiled *c = find(t, text);
     *mine = c == NULL;
     if (c == NULL) {
         c = fresh;
-        c->next = t->chain[hash % NCHAIN];
-        t->chain[hash % NCHAIN] = c;
+        enter(t, c);
     } else if (c->users == 0) {
         leave_unused(t, c);
     }
@@ -114,7 +109,8 @@ dc_compiled *dc_kernels_claim(dc_kernels *t, const char *text, bool *mine)
     return c;
 }
 
-void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_program *program)
+void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_program *program,
+                        const dc_cache_key *disk)
 {
     pthread_mutex_lock(&t->lock);
     for (uint32_t i = 0; i < n; i++) {
@@ -122,6 +118,9 @@ void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_pro
         c[i]->entry = i;
         c[i]->sibling = c[(i + 1) % n];
         c[i]->state = READY;
+        c[i]->on_disk = disk != NULL && n == 1;
+        if (disk != NULL)
+            c[i]->disk = *disk;
     }
     pthread_cond_broadcast(&t->settled);
     pthread_mutex_unlock(&t->lock);
@@ -161,6 +160,17 @@ dc_program *dc_compiled_program(const dc_compiled *c)
 uint32_t dc_compiled_entry(const dc_compiled *c)
 {
     return c->entry;
+}
+
+dc_cache_key dc_compiled_text(const dc_compiled *c)
+{
+    return c->text;
+}
+
+bool dc_compiled_on_disk(const dc_compiled *c, dc_cache_key *disk)
+{
+    *disk = c->disk;
+    return c->on_disk;
 }
 
 /* ---- letting go ------------------------------------------------------------------------------ */

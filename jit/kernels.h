@@ -1,6 +1,7 @@
 /*
  * The compiled kernels of a context: kernels that are the same text for the same target are
- * compiled once, whichever executables they belong to, one after the other or at the same time.
+ * compiled once, whichever executables they belong to, one after the other or at the same time. The
+ * table knows texts by their digests, as the cache on disk does.
  *
  * A program may hold several kernels; it lives as long as one of them is in the table. Kernels that
  * no executable uses stay for the next one that asks, DC_KERNELS_SPARE of them, the longest unused
@@ -13,6 +14,7 @@
 #define DC_JIT_KERNELS_H
 
 #include "core/device.h"
+#include "jit/cache.h"
 
 enum { DC_KERNELS_SPARE = 256 };
 
@@ -26,10 +28,14 @@ void dc_kernels_free(dc_kernels *t); /* nobody uses any */
  * The kernel of this text, used once more. *mine: there was none, and the caller has to compile it
  * and to publish or abandon it, before it waits for any other.
  */
-dc_compiled *dc_kernels_claim(dc_kernels *t, const char *text, bool *mine);
+dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine);
 
-/* What was claimed is the entries 0.. of a program, in this order. Takes the program over. */
-void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_program *program);
+/*
+ * What was claimed is the entries 0.. of a program, in this order. Takes the program over. `disk`: of
+ * the program in the cache on disk; NULL: it is not there.
+ */
+void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_program *program,
+                        const dc_cache_key *disk);
 
 /* It could not be compiled. Whoever waits for it claims it anew; the caller uses it no more. */
 void dc_kernels_abandon(dc_kernels *t, dc_compiled *c);
@@ -39,6 +45,9 @@ bool dc_kernels_wait(dc_kernels *t, dc_compiled *c);
 
 dc_program *dc_compiled_program(const dc_compiled *c); /* published */
 uint32_t dc_compiled_entry(const dc_compiled *c);
+dc_cache_key dc_compiled_text(const dc_compiled *c); /* what it was claimed by */
+/* Of a published one: its program is on disk, alone in it. */
+bool dc_compiled_on_disk(const dc_compiled *c, dc_cache_key *disk);
 
 /* Used once less. Programs are not freed before dc_kernels_trim. */
 void dc_kernels_release(dc_kernels *t, dc_compiled *c);

@@ -11,6 +11,7 @@
 #include "jit/limit.h"
 #include "jit/lower.h"
 #include "jit/plan.h"
+#include "jit/recall.h"
 #include "jit/stream.h"
 
 #include <stdio.h>
@@ -433,7 +434,7 @@ static dc_status run_stages(pipeline *p)
     return DC_OK;
 }
 
-dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
+static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
 {
     pipeline *p = DC_NEW(&j->scratch, pipeline); /* not on the stack: released when unwinding */
     p->env = env;
@@ -446,4 +447,16 @@ dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_count
     dc_job_keep(j, p);
     release_pipeline(p);
     return status;
+}
+
+dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
+{
+    dc_cache_key key;
+    const bool kept = dc_recall_key(env, j, e, &key);
+    if (kept && dc_recall_find(env, j, e, key, n))
+        return DC_OK;
+    DC_TRY(run(env, j, e, n));
+    if (kept)
+        dc_recall_store(env, j, e, key);
+    return DC_OK;
 }

@@ -17,8 +17,6 @@ typedef struct making {
     dc_unit *unit;
     const char *text;
     const char **entry;
-    bool keyed;
-    dc_cache_key key;
 } making;
 
 typedef struct makings {
@@ -67,7 +65,7 @@ static dc_status render(makings *m, dc_job *j, making *k)
     for (uint32_t i = 0; i < n; i++) {
         own[i] = dc_arena_strdup(&j->scratch, kernel[i]->name);
         snprintf(name, sizeof name, "entry%u", i);
-        k->entry[i] = k->keyed ? dc_arena_strdup(&j->scratch, name) : own[i];
+        k->entry[i] = k->unit->keyed ? dc_arena_strdup(&j->scratch, name) : own[i];
         set_name(kernel[i]->name, k->entry[i]);
     }
     m->work.n = 0;
@@ -78,27 +76,36 @@ static dc_status render(makings *m, dc_job *j, making *k)
     return status;
 }
 
-/* All that a program depends on but its text. */
-static const char *common(makings *m, dc_job *j)
+static void free_text(void *text)
 {
-    const dc_target *t = m->env->target;
-    dc_device *d = m->env->device;
-    if (m->env->cache == NULL || d->ops->maker == NULL)
+    dc_text_free(text);
+}
+
+const char *dc_unit_depends(const dc_env *env, dc_job *j)
+{
+    const dc_target *t = env->target;
+    dc_device *d = env->device;
+    if (env->cache == NULL || d->ops->maker == NULL)
         return NULL;
-    m->work.n = 0;
-    dc_text_printf(&m->work, "program 1\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
-                   t->dialect, m->env->opt.math);
-    return d->ops->maker(d, &m->work) ? dc_arena_strdup(&j->scratch, m->work.s) : NULL;
+    dc_text *text = DC_NEW(&j->scratch, dc_text);
+    dc_job_defer(j, free_text, text);
+    dc_text_printf(text, "program 1\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
+                   t->dialect, env->opt.math);
+    const bool known = dc_cache_maker(env->cache, d, text);
+    const char *depends = known ? dc_arena_strdup(&j->scratch, text->s) : NULL;
+    dc_job_keep(j, text);
+    dc_text_free(text);
+    return depends;
 }
 
 static dc_status write_text(makings *m, dc_job *j, making *k, const char *depends)
 {
-    k->keyed = depends != NULL;
+    k->unit->keyed = depends != NULL;
     DC_TRY(render(m, j, k));
     k->text = dc_arena_strdup(&j->scratch, m->work.s);
-    if (k->keyed) {
+    if (k->unit->keyed) {
         dc_text_puts(&m->work, depends);
-        k->key = dc_cache_key_of(m->work.s, m->work.n);
+        k->unit->key = dc_cache_key_of(m->work.s, m->work.n);
     }
     return DC_OK;
 }
@@ -106,19 +113,35 @@ static dc_status write_text(makings *m, dc_job *j, making *k, const char *depend
 /* ---- programs -------------------------------------------------------------------------------- */
 
 /* False too where the device refuses what was kept: it is compiled, and replaced. */
-static bool find(const makings *m, dc_job *j, making *k)
+static bool load(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source *src,
+                 dc_program **out)
 {
     const void *object;
     size_t bytes;
-    dc_device *d = m->env->device;
-    const dc_source src = source_of(m, k);
-    if (!k->keyed || !dc_cache_find(m->env->cache, j, k->key, &object, &bytes))
+    if (!dc_cache_find(env->cache, j, key, &object, &bytes))
         return false;
-    const dc_status status = d->ops->load(d, j, &src, object, bytes, &k->unit->program);
-    k->unit->cached = status == DC_OK;
-    if (status != DC_OK)
-        j->err = (dc_err){0};
-    return k->unit->cached;
+    if (env->device->ops->load(env->device, j, src, object, bytes, out) == DC_OK)
+        return true;
+    j->err = (dc_err){0};
+    return false;
+}
+
+bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_program **out)
+{
+    static const char *const entry[] = {"entry0"}; /* as render() calls it */
+    const dc_source src = {.dialect = env->target->dialect, .entry = entry, .nentry = 1};
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const bool found = load(env, j, key, &src, out);
+    dc_arena_rewind(&j->scratch, mark);
+    return found;
+}
+
+static bool find(const makings *m, dc_job *j, making *k)
+{
+    dc_unit *u = k->unit;
+    const dc_source src = source_of(m, k);
+    u->cached = u->keyed && load(m->env, j, u->key, &src, &u->program);
+    return u->cached;
 }
 
 static dc_status compile(const makings *m, dc_job *j, making *k)
@@ -128,9 +151,10 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
     dc_device *d = m->env->device;
     const dc_source src = source_of(m, k);
     if (strcmp(m->env->opt.compile, "cache") == 0)
-        return dc_failf(j, DC_ERR_BUILD, NULL,
-                        "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
-    if (!k->keyed)
+        return dc_failf(
+            j, DC_ERR_BUILD, NULL,
+            "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
+    if (!k->unit->keyed)
         return d->ops->compile(d, j, &src, &k->unit->program);
     const uint64_t begun = dc_clock_ns();
     DC_TRY(d->ops->translate(d, j, &src, &object, &bytes));
@@ -138,7 +162,7 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
             m->kernel[k->unit->first]->name, (double)(dc_clock_ns() - begun) / 1e6, strlen(k->text),
             bytes);
     DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
-    dc_cache_store(m->env->cache, j, k->key, object, bytes);
+    dc_cache_store(m->env->cache, j, k->unit->key, object, bytes);
     return DC_OK;
 }
 
@@ -162,7 +186,7 @@ static void add_missing(makings *m, uint32_t k)
 
 static dc_status make_all(makings *m, dc_job *j)
 {
-    const char *depends = common(m, j);
+    const char *depends = dc_unit_depends(m->env, j);
     for (uint32_t i = 0; i < m->n; i++) {
         DC_TRY(write_text(m, j, &m->at[i], depends));
         const dc_mark mark = dc_arena_mark(&j->scratch);

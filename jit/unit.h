@@ -9,6 +9,7 @@
 #ifndef DC_JIT_UNIT_H
 #define DC_JIT_UNIT_H
 
+#include "jit/cache.h"
 #include "jit/flat.h"
 #include "jit/pipeline.h"
 
@@ -16,7 +17,18 @@ typedef struct dc_unit { /* a program, of kernels first .. first + n - 1 */
     uint32_t first, n;
     dc_program *program;
     bool cached; /* it was on disk */
+    bool keyed;  /* it is there now, or will be, by `key` */
+    dc_cache_key key;
 } dc_unit;
+
+/*
+ * The program of one kernel that an earlier process has stored by that key. False: it is not there, or
+ * the device refuses it.
+ */
+bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_program **out);
+
+/* All that programs depend on but their text; NULL where the device cannot tell, or nothing is kept. */
+const char *dc_unit_depends(const dc_env *env, dc_job *j);
 
 /* unit has room for n. All programs, the caller's from now on, or none. */
 dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel, uint32_t n,

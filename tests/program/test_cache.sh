@@ -58,6 +58,30 @@ run env DEEPC_DEVICE=cpu:baseline "$DEEPC" "$dir/step.lua"
 check "another target is another kernel" warns ", 0 from disk"
 run env DEEPC_DEBUG=cache "$DEEPC" "$dir/step.lua"
 check "the channel tells" warns ".dco: found"
+check "the function is found whole" warns "[cache] step: found whole, "
+
+# Lines are the script's, whoever made the entry; another build of deepc does not believe it.
+cat "$dir/step.lua" >"$dir/lines.lua"
+echo 'print(step:explain())' >>"$dir/lines.lua"
+(echo '-- a line' && cat "$dir/lines.lua") >"$dir/moved.lua"
+run env DEEPC_CACHE=off "$DEEPC" "$dir/moved.lua"
+moved=$out
+run env DEEPC_DEBUG=cache "$DEEPC" "$dir/moved.lua"
+check "a script with another line above finds it whole" warns "[cache] step: found whole, "
+check "and tells its own lines" test "$out" = "$moved"
+run env DEEPC_DEBUG=cache,plan "$DEEPC" "$dir/step.lua"
+check "who wants to see the stages gets them run" test "$(grep -c 'step: found whole' "$dir/err")" -eq 0
+if command -v readelf >/dev/null; then
+    at=$(readelf -SW "$DEEPC" | sed -n 's/.*build-id *NOTE *[0-9a-f]* *\([0-9a-f]*\).*/\1/p')
+    cp "$DEEPC" "$dir/rebuilt"
+    printf 'xxxx' | dd of="$dir/rebuilt" bs=1 seek=$((0x$at + 20)) conv=notrunc 2>/dev/null
+    run env DEEPC_DEBUG=cache "$dir/rebuilt" "$dir/step.lua"
+    check "another build does not take it" test "$(grep -c 'step: found whole' "$dir/err")" -eq 0
+    check "but its kernels" warns "0 compiled"
+    check "with the same bits" test "$out" = "$cold"
+else
+    skip "no readelf to tell builds apart"
+fi
 
 for file in "$dir/cache"/*.dco; do
     printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null

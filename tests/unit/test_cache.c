@@ -1,11 +1,13 @@
 /*
  * jit/cache.c, jit/cachedir.c: what was stored is found, by other caches on the same folder too;
- * whatever else lies there is not, and is replaced. Executables: the kernels of a second context
- * come from disk, with the same bits, whatever became of the files between.
+ * whatever else lies there is not, and is replaced. Executables: a second context finds them whole, or
+ * their kernels, with the same bits, whatever became of the files between.
  */
 #define _GNU_SOURCE
+#include "jit/buildid.h"
 #include "jit/cache.h"
 #include "jit/cachedir.h"
+#include "jit/pack.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -382,14 +384,40 @@ static const char *const module = "func f(%1: f32[40, 7] \"x\") {\n"
 typedef struct outcome {
     float result[47];
     uint64_t compiled, cached;
+    bool whole; /* as an executable */
+    char looks[4000];
 } outcome;
+
+/* What there is to look at: the plan, the text of each kernel, facts. */
+static void look(dc_exec *e, dc_job *j, char *out, size_t size)
+{
+    dc_exec_info info;
+    dc_text text = {0};
+    dc_exec_plan(e, &text);
+    for (uint32_t k = 0; k < dc_exec_kernel_count(e); k++) {
+        dc_exec_kernel x;
+        dc_exec_kernel_of(e, k, &x);
+        dc_text_printf(&text, "%s %u %lld %lld\n", x.name, x.launches, (long long)x.flops,
+                       (long long)x.bytes);
+        CHECK_EQ(dc_exec_source(e, j, k, DC_FORM_NEST, &text), DC_OK);
+    }
+    dc_exec_info_of(e, &info);
+    dc_text_printf(&text, "%u %u %u %zu %zu %u %u %d %llu\n", info.launches, info.copies,
+                   info.kernels, info.arena_bytes, info.arena_lower_bound, info.donated,
+                   info.denied, info.interpreted, (unsigned long long)info.nodes);
+    CHECK(text.n > 100 && text.n < size);
+    snprintf(out, size, "%s", text.s);
+    dc_text_free(&text);
+}
 
 static void build_and_call(outcome *o)
 {
     world w;
-    world_open(&w, ON_CPU, &opt, "");
+    world_open(&w, ON_CPU, &opt, "cache");
     dc_exec *e = world_build(&w, module, &(signature){.nfree = 1, .nresult = 2});
     dc_inst *i = world_bind(&w, e, NULL);
+    look(e, w.j, o->looks, sizeof o->looks);
+    o->whole = w.said.s != NULL && strstr(w.said.s, "found whole") != NULL;
     const dc_type type = dc_type_make(DC_F32, 2, (int64_t[]){40, 7});
     dc_tensor *x, *out[2];
     CHECK(dc_tensor_new(w.rt, w.j, &type, &x) == DC_OK);
@@ -432,30 +460,92 @@ static void replace(const char *path, void *ctx)
     dc_cache_store(ctx, &job, key, data, sizeof data);
 }
 
+static bool same(const outcome *a, const outcome *b)
+{
+    if (strcmp(a->looks, b->looks) != 0)
+        printf("it looked like\n%sand now\n%s", a->looks, b->looks);
+    return memcmp(a->result, b->result, sizeof a->result) == 0 && strcmp(a->looks, b->looks) == 0;
+}
+
+/* Kernels are objects, the other file is the executable. */
+static bool is_kernel(const char *path)
+{
+    enum { HEADER = 48 };
+    size_t n;
+    char *bytes = read_file(path, &n);
+    const bool object = n > HEADER + 4 && memcmp(bytes + HEADER, "\177ELF", 4) == 0;
+    free(bytes);
+    return object;
+}
+
+static void damage_kernel(const char *path, void *ctx)
+{
+    if (is_kernel(path))
+        damage(path, ctx);
+}
+
+static void damage_executable(const char *path, void *ctx)
+{
+    if (!is_kernel(path))
+        damage(path, ctx);
+}
+
+/* One of the two without the other. */
+static void test_halves(rng *r, const outcome *cold)
+{
+    outcome warm;
+    for (int round = 0; round < 5; round++) {
+        each_file(damage_executable, r);
+        build_and_call(&warm);
+        CHECK(!warm.whole);
+        CHECK_EQ(warm.compiled, 0);
+        CHECK_EQ(warm.cached, cold->compiled);
+        CHECK(same(cold, &warm));
+        each_file(damage_kernel, r);
+        build_and_call(&warm);
+        CHECK(!warm.whole);
+        CHECK_EQ(warm.compiled, cold->compiled);
+        CHECK(same(cold, &warm));
+        build_and_call(&warm);
+        CHECK(warm.whole);
+        CHECK_EQ(warm.cached, cold->compiled);
+        CHECK(same(cold, &warm));
+    }
+}
+
 static void test_executables(rng *r)
 {
     outcome cold, warm;
     build_and_call(&cold);
     CHECK(cold.compiled > 0);
     CHECK_EQ(cold.cached, 0);
+    CHECK_EQ(each_file(NULL, NULL), (int)cold.compiled + 1);
     build_and_call(&warm);
+    CHECK(warm.whole);
     CHECK_EQ(warm.compiled, 0);
     CHECK_EQ(warm.cached, cold.compiled);
-    CHECK(memcmp(warm.result, cold.result, sizeof cold.result) == 0);
+    CHECK(same(&cold, &warm));
     for (int round = 0; round < 10; round++) {
         each_file(damage, r);
         build_and_call(&warm);
         CHECK_EQ(warm.compiled, cold.compiled);
-        CHECK(memcmp(warm.result, cold.result, sizeof cold.result) == 0);
+        CHECK(same(&cold, &warm));
     }
+    test_halves(r, &cold);
     dc_cache *c = open_cache();
     each_file(replace, c);
     dc_cache_free(c);
     build_and_call(&warm);
     CHECK_EQ(warm.compiled, cold.compiled);
-    CHECK(memcmp(warm.result, cold.result, sizeof cold.result) == 0);
+    CHECK(same(&cold, &warm));
     build_and_call(&warm);
-    CHECK_EQ(warm.compiled, 0);
+    CHECK(warm.whole && same(&cold, &warm));
+}
+
+/* Whatever the stages read makes another executable; who wants to see them gets them run. */
+static void test_settings(void)
+{
+    outcome warm;
     strcpy(opt.skip, "cache");
     build_and_call(&warm);
     CHECK_EQ(warm.cached, 0);
@@ -464,6 +554,97 @@ static void test_executables(rng *r)
     build_and_call(&warm);
     CHECK_EQ(warm.cached, 0);
     opt.target[0] = '\0';
+    static const char *const skips[] = {"fuse", "schedule", "licm"};
+    for (size_t i = 0; i < DC_COUNTOF(skips); i++) {
+        strcpy(opt.skip, skips[i]);
+        build_and_call(&warm);
+        CHECK(!warm.whole);
+        build_and_call(&warm);
+        CHECK(warm.whole);
+    }
+    strcpy(opt.skip, "share");
+    build_and_call(&warm);
+    build_and_call(&warm);
+    CHECK(!warm.whole);
+    opt.skip[0] = '\0';
+    for (opt.opt = 0; opt.opt < 2; opt.opt++) {
+        build_and_call(&warm);
+        CHECK(!warm.whole);
+    }
+    strcpy(opt.math, "strict");
+    build_and_call(&warm);
+    CHECK(!warm.whole);
+    opt.math[0] = '\0';
+    opt.memory = 1 << 20;
+    build_and_call(&warm);
+    CHECK(!warm.whole);
+    opt.memory = 0;
+    opt.check = 1;
+    build_and_call(&warm);
+    CHECK(!warm.whole);
+    opt.check = 0;
+    build_and_call(&warm);
+    CHECK(warm.whole);
+    each_file(remove_file, NULL);
+}
+
+/* ---- an executable as bytes ------------------------------------------------------------------ */
+
+/* What bytes were unpacked to, forgotten again. */
+static bool unpacks(dc_exec *e, const void *bytes, size_t n)
+{
+    dc_packed_kernel *kernel;
+    const dc_exec before = *e;
+    const dc_mark mark = dc_arena_mark(&e->mem);
+    const bool good = dc_unpack(e, bytes, n, &kernel);
+    dc_arena_rewind(&e->mem, mark);
+    const dc_arena mem = e->mem;
+    *e = before;
+    e->mem = mem;
+    return good;
+}
+
+typedef struct unpacking {
+    dc_exec *e;
+    rng *r;
+} unpacking;
+
+static dc_status unpack_damaged(dc_job *j, void *ctx)
+{
+    DC_UNUSED(j);
+    const unpacking *u = ctx;
+    dc_exec *e = u->e;
+    dc_text text = {0};
+    CHECK(dc_pack(e, &text));
+    CHECK(unpacks(e, text.s, text.n));
+    for (size_t n = 0; n < text.n; n++)
+        CHECK(!unpacks(e, text.s, n));
+    dc_text_put(&text, "12345678", 8);
+    CHECK(!unpacks(e, text.s, text.n));
+    text.n -= 8;
+    int refused = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        const char before = text.s[i];
+        text.s[i] = (char)(before + 1 + rng_below(u->r, 255));
+        refused += !unpacks(e, text.s, text.n);
+        text.s[i] = before;
+    }
+    CHECK(refused > 0); /* a number of flops is as good as another */
+    dc_text_free(&text);
+    return DC_OK;
+}
+
+static void test_pack(rng *r)
+{
+    world w;
+    dc_text id = {0};
+    CHECK(dc_buildid_put(&id) && id.n >= 16);
+    dc_text_free(&id);
+    world_open(&w, ON_CPU, &opt, "");
+    dc_exec *e = world_build(&w, module, &(signature){.nfree = 1, .nresult = 2});
+    CHECK_EQ(dc_protect(w.j, unpack_damaged, &(unpacking){e, r}), DC_OK);
+    dc_exec_release(e);
+    world_close(&w);
     each_file(remove_file, NULL);
 }
 
@@ -489,6 +670,8 @@ int main(int argc, char **argv)
     test_limit();
     test_race();
     test_executables(&r);
+    test_settings();
+    test_pack(&r);
     dc_job_fini(&job);
     dc_text_free(&said);
     rmdir(folder);

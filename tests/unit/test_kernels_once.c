@@ -148,6 +148,11 @@ static dc_program *program(int n)
     return (dc_program *)(intptr_t)n;
 }
 
+static dc_compiled *claim(dc_kernels *t, const char *text, bool *mine)
+{
+    return dc_kernels_claim(t, dc_cache_key_of(text, strlen(text)), mine);
+}
+
 /* More than it keeps: the one that nobody has used for longest goes. */
 static void test_bound(void)
 {
@@ -159,13 +164,13 @@ static void test_bound(void)
     dc_compiled *c;
     for (int i = 1; i <= DC_KERNELS_SPARE + 1; i++) {
         snprintf(text, sizeof text, "kernel %d", i);
-        c = dc_kernels_claim(t, text, &mine);
+        c = claim(t, text, &mine);
         CHECK(mine);
-        dc_kernels_publish(t, &c, 1, program(i));
+        dc_kernels_publish(t, &c, 1, program(i), NULL);
         CHECK(dc_kernels_wait(t, c));
         dc_kernels_release(t, c);
     }
-    c = dc_kernels_claim(t, "kernel 1", &mine); /* used again, so the second is the oldest */
+    c = claim(t, "kernel 1", &mine); /* used again, so the second is the oldest */
     CHECK(!mine && dc_compiled_program(c) == program(1));
     dc_kernels_trim(t, DC_KERNELS_SPARE);
     CHECK_EQ(nfreed, 0);
@@ -188,8 +193,8 @@ static void test_programs(void)
     bool mine;
     nfreed = 0;
     for (int i = 0; i < 3; i++)
-        c[i] = dc_kernels_claim(t, text[i], &mine);
-    dc_kernels_publish(t, c, 3, program(9));
+        c[i] = claim(t, text[i], &mine);
+    dc_kernels_publish(t, c, 3, program(9), NULL);
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(dc_compiled_entry(c[i]), i);
         CHECK_EQ(nfreed, 0);
@@ -197,15 +202,15 @@ static void test_programs(void)
         dc_kernels_trim(t, 0);
     }
     CHECK_EQ(nfreed, 1);
-    c[0] = dc_kernels_claim(t, text[0], &mine);
+    c[0] = claim(t, text[0], &mine);
     CHECK(mine);
-    c[1] = dc_kernels_claim(t, text[0], &mine);
+    c[1] = claim(t, text[0], &mine);
     CHECK(!mine);
     dc_kernels_abandon(t, c[0]);
     CHECK(!dc_kernels_wait(t, c[1]));
-    c[0] = dc_kernels_claim(t, text[0], &mine);
+    c[0] = claim(t, text[0], &mine);
     CHECK(mine);
-    c[1] = dc_kernels_claim(t, text[0], &mine);
+    c[1] = claim(t, text[0], &mine);
     dc_kernels_abandon(t, c[0]);
     dc_kernels_release(t, c[1]); /* who waits no more may leave like this, too */
     dc_kernels_free(t);
