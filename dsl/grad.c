@@ -151,11 +151,24 @@ static bool zeros_wanted(lua_State *L, dc_dsl *d, int idx)
     return given;
 }
 
+/* A layer is a table and no list. */
+static void refuse_class(lua_State *L, dc_dsl *d)
+{
+    if (!luaL_getmetafield(L, 2, "__name"))
+        return;
+    const char *text =
+        lua_pushfstring(L, "a list of parameters is needed, not %s", dc_args_describe(L, 2));
+    dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = "grad", .word = {text}},
+                  &(dc_blame){.hint = "net:parameters() gives those of a layer"});
+}
+
 /* The list at 2, or the one thing there; the results go to the table at 5. */
 static void read_wrt(lua_State *L, gradient *a)
 {
     enum { MOST = 100000 };
     a->list = lua_type(L, 2) == LUA_TTABLE;
+    if (a->list)
+        refuse_class(L, a->d);
     const lua_Integer n = a->list ? luaL_len(L, 2) : 1;
     if (n < 0 || n > MOST)
         dc_error_raisef(L, a->d, DC_ERR_ARG, "grad", "a list of at most %d is needed, not of %lld",

@@ -300,7 +300,7 @@ static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
                               .n = 1,
                               .hint = makes_cell
                                           ? "a cell begins with a value; then cell:set(x), which "
-                                            "may be inside"
+                                            "may be inside. Layers are made before the function"
                                           : NULL});
 }
 

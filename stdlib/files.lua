@@ -39,10 +39,7 @@ local function plain(v)
   return type(v) == "table" and getmetatable(v) == nil
 end
 
-local function describe(v)
-  return plain(v) and "a table" or type(v) == "table" and "a table with a metatable" or v == nil and "nil"
-    or "a " .. type(v)
-end
+local describe = core.describe
 
 local function add(c, name, value)
   local entry = c.entry_of[value]
@@ -366,7 +363,14 @@ function files.checkpoint(path, parts)
   return setmetatable({ path = path, parts = parts }, Checkpoint)
 end
 
+local function check_self(op, self)
+  if getmetatable(self) ~= Checkpoint then
+    core.fail("ARG", op, "a checkpoint is needed, not " .. describe(self), ("with a colon: ckpt:%s(...)"):format(op))
+  end
+end
+
 function Checkpoint:save(values)
+  check_self("save", self)
   core.refuse_tracing("checkpoint:save")
   local saved, sets = split(self.parts)
   local metadata = { ["deepc.checkpoint"] = "1", ["deepc.version"] = dc._VERSION }
@@ -432,6 +436,7 @@ local function check_sets(path, sets, positions)
 end
 
 function Checkpoint:load()
+  check_self("load", self)
   core.refuse_tracing("checkpoint:load")
   if not core.file_exists(self.path) then
     return nil

@@ -270,6 +270,18 @@ local function clip(own, grads)
   return grads
 end
 
+local function check_gradient(i, p, g)
+  if g == false then
+    return
+  elseif not core.kind(g) then
+    core.fail("ARG", "apply", ("gradient %d is %s, not a tensor"):format(i, core.describe(g)),
+      "false leaves a parameter as it is")
+  elseif table.concat(g.shape, ",") ~= table.concat(p.shape, ",") then
+    core.fail("DIMS", "apply", ("gradient %d is %s, its parameter %s"):format(i, core.describe(g), core.describe(p)),
+      nil, "gradient", g, "parameter", p)
+  end
+end
+
 ---Updates the parameters with gradients given by hand, one for each of opt.params; false leaves a
 ---parameter as it is.
 ---
@@ -284,10 +296,8 @@ function methods:apply(grads, options)
     core.fail("ARG", "apply", "a list of gradients is needed, not " .. core.describe(grads),
       "opt:apply(dc.grad(loss, opt.params))")
   end
-  for i = 1, #self.params do
-    if grads[i] and not core.kind(grads[i]) then
-      core.fail("ARG", "apply", ("gradient %d is no tensor"):format(i))
-    end
+  for i, p in ipairs(self.params) do
+    check_gradient(i, p, grads[i])
   end
   local norm = self:_apply(grads, options and options.lr)
   return norm

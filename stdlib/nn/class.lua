@@ -179,6 +179,11 @@ end
 local function assign(layer, key, value)
   local fields = own(layer)
   if type(key) == "string" and key:sub(1, 1) == "_" then
+    local kind = core.kind(value)
+    if kind == "param" or kind == "state" then
+      core.fail("ARG", nil, ("%s.%s: what begins with '_' is no part of a layer, so it would not be trained or saved")
+        :format(path_of(layer), key), ("self.%s = ..."):format(key:gsub("^_+", "")))
+    end
     rawset(layer, key, value)
     return
   end
@@ -348,7 +353,7 @@ local elsewhere = {
 ---@return table # the class
 function nn.class(name)
   if type(name) ~= "string" then
-    core.fail("ARG", "nn.class", "a name is needed, not " .. type(name))
+    core.fail("ARG", "nn.class", "a name is needed, not " .. core.describe(name), 'nn.class "Block"')
   end
   local class = {
     __name = name,

@@ -79,6 +79,11 @@ function TestMistakes:test_layers()
     { "local _ = nn.Linear(3, 2):cuda()", "nn.Linear 3 -> 2 has no 'cuda'" },
     { "local l = nn.Linear(3, 2); l.weight = dc.zeros 'f32[3, 2]'",
       "l.weight is a parameter; f32[3, 2] cannot take its place" },
+    { "local l = nn.Linear(3, 2); l._gain = dc.param 'f32[]'",
+      "l._gain: what begins with '_' is no part of a layer, so it would not be trained or saved" },
+    { "local _ = nn.class {}", "nn.class: a name is needed, not a table" },
+    { "local l = nn.Linear(1, 1); local _ = dc.grad(l(dc.ones 'f32[1]'):sum(), l)",
+      "grad: a list of parameters is needed, not an nn.Linear" },
     { "local l = nn.Linear(3, 2); l.bias = 0", "l.bias is a parameter; the number 0 cannot take its place" },
     { "local l = nn.class 'Net'(); local _ = l(1)", "Net: the class has no :forward" },
     { "local _ = nn.Sequential { nn.ReLU(), nil, nn.ReLU() }", "nn.Sequential: part 2 is nil, not a layer" },
@@ -92,6 +97,10 @@ function TestMistakes:test_layers()
       "mse_loss: prediction: a tensor is needed, not an nn.ReLU" },
     { "local _ = nn.cross_entropy(dc.ones 'f32[2, 3]', { 0, 1 })",
       "cross_entropy: labels: a tensor is needed, not a table" },
+    { "dc.save(nn.Linear(1, 1), 'a')", "save: a path is needed, not an nn.Linear" },
+    { "dc.checkpoint('a', { m = nn.Linear(1, 1) }).save { step = 1 }", "save: a checkpoint is needed, not a table" },
+    { "dc.checkpoint('a', { m = nn.Linear(1, 1) }):save { loss = dc.ones 'f32[]' }",
+      "save: value 'loss' is f32[]; numbers, booleans and texts are kept" },
     { "local _ = data.set({ 1 }, dc.ones 'f32[1]')", "data.set: x: a tensor is needed, not a table" },
     { "local _ = data.set(dc.ones 'f32[1]', dc.param 'f32[1]')", "data.set: y: a tensor is needed, not a cell" },
     { "local _ = data.set(dc.ones 'f32[]', dc.ones 'f32[]')", "data.set: x is f32[], which has no rows" },
@@ -122,6 +131,8 @@ function TestMistakes:test_hints_of_the_library()
   lu.assertEquals(hint "local _ = nn.cross_entropy(dc.ones 'i32[2]', dc.ones 'f32[2, 3]')",
     "logits come first: nn.cross_entropy(logits, labels)")
   lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }, 0.1)", "optim.SGD(params, { lr = 0.1 })")
+  lu.assertEquals(hint "dc.fn('f() -> f32[2]', function() return nn.Linear(1, 2)(dc.ones 'f32[1]') end)",
+    "a cell begins with a value; then cell:set(x), which may be inside. Layers are made before the function")
   lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }):zero_grad()",
     "gradients are not kept: opt:step(loss) takes them anew")
   lu.assertEquals(hint "optim.SGD({ dc.param 'f32[]' }).lr = function(step) return 1 / step end",
@@ -135,6 +146,9 @@ function TestMistakes:test_optimisers()
     { "optim.SGD(nn.Linear(1, 1):freeze():parameters())", "optim.SGD: the list of parameters is empty" },
     { "local p = dc.param 'f32[]'; local opt = optim.SGD { p }; opt.step(p * p)",
       "step: an optimiser is needed, not f32[]" },
+    { "local p = dc.param 'f32[2]'; optim.SGD({ p }):apply { dc.ones 'f32[1]' }",
+      "apply: gradient 1 is f32[1], its parameter f32[2]" },
+    { "local p = dc.param 'f32[2]'; optim.SGD({ p }):apply {}", "apply: gradient 1 is nil, not a tensor" },
     { "local p = dc.param 'f32[]'; local opt = optim.SGD { p }; opt:step()",
       "step: the loss is needed, a tensor, not nil" },
     { "local p = dc.param 'f32[]'; local opt, l = optim.SGD { p }, p * p; opt:step(l); opt:step(l)",

@@ -408,7 +408,7 @@ function TestParameters:test_gradients_by_hand()
   opt:apply { false }
   lu.assertEquals(w:totable(), { 0.5, 1.25 })
   fails("apply: a list of gradients is needed, not nil", opt.apply, opt)
-  fails("apply: gradient 1 is no tensor", opt.apply, opt, { 3 })
+  fails("apply: gradient 1 is the number 3, not a tensor", opt.apply, opt, { 3 })
 end
 
 -- Two optimisers in one step, with settings of their own.
