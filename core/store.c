@@ -311,7 +311,7 @@ void dc_store_disown(dc_store *s)
         dc_store_free(s);
 }
 
-dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t bytes)
+static dc_status copy_store(dc_store *to, dc_job *j, const dc_store *from, size_t bytes)
 {
     dc_device *d = to->rt->device;
     if (bytes == 0)
@@ -337,7 +337,7 @@ dc_status dc_store_evict(dc_store *s, dc_job *j)
         return DC_OK;
     DC_TRY(dc_store_new(s->rt, j, s->bytes, &to));
     dc_job_defer(j, release_store, to);
-    const dc_status status = dc_store_copy(to, j, s, s->bytes);
+    const dc_status status = copy_store(to, j, s, s->bytes);
     dc_job_keep(j, to);
     if (status != DC_OK) {
         dc_store_free(to);
@@ -541,7 +541,7 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     if (value->store == c->store) /* the value that it has */
         return DC_OK;
     DC_TRY(dc_store_evict(c->store, j));
-    DC_TRY(dc_store_copy(c->store, j, value->store, c->store->bytes));
+    DC_TRY(copy_store(c->store, j, value->store, c->store->bytes));
     c->torn = false;
     return DC_OK;
 }

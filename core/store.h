@@ -25,8 +25,8 @@ typedef struct dc_store {
     dc_rt *rt;
     void *mem;
     size_t bytes;
-    dc_tensor *shown; /* handles that show it, linked */
-    bool owned;       /* by a cell or an instance: not given back with the last handle */
+    dc_tensor *shown;      /* handles that show it, linked */
+    bool owned;            /* by a cell or an instance: not given back with the last handle */
     struct dc_store *next; /* in the pool, or in the list of live ones */
     struct dc_store *prev;
 } dc_store;
@@ -44,18 +44,17 @@ typedef struct dc_cell {
     uint64_t id; /* unique in the context */
     dc_type type;
     dc_store *store;
-    char *label;    /* "net.2.weight"; replaced when a path is known */
-    bool trainable; /* dc.param, not dc.state */
-    bool frozen;    /* a parameter that is not trained for a while */
-    bool torn;      /* a failed device run may have left half a value */
+    char *label;     /* "net.2.weight"; replaced when a path is known */
+    bool trainable;  /* dc.param, not dc.state */
+    bool frozen;     /* a parameter that is not trained for a while */
+    bool torn;       /* a failed device run may have left half a value */
     const char *job; /* function whose call or job is about to set it; NULL: none */
 } dc_cell;
 
 dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
-void dc_store_free(dc_store *s);                    /* no handle may show it */
+void dc_store_free(dc_store *s);   /* no handle may show it */
 void dc_store_disown(dc_store *s); /* its owner lets go: freed now, or with the last handle */
-dc_status dc_store_evict(dc_store *s, dc_job *j);   /* gives handles a copy elsewhere */
-dc_status dc_store_copy(dc_store *to, dc_job *j, const dc_store *from, size_t bytes);
+dc_status dc_store_evict(dc_store *s, dc_job *j); /* gives handles a copy elsewhere */
 /* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
 dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
 
@@ -71,7 +70,7 @@ void dc_pool_free(dc_rt *rt);
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
 dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
 dc_tensor *dc_tensor_retain(dc_tensor *t);
-void dc_tensor_release(dc_tensor *t); /* NULL is fine */
+void dc_tensor_release(dc_tensor *t);          /* NULL is fine */
 void dc_tensor_defer(dc_job *j, dc_tensor *t); /* dc_job_defer: j releases it */
 static inline void *dc_tensor_mem(const dc_tensor *t)
 {
@@ -84,7 +83,8 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label,
 dc_cell *dc_cell_retain(dc_cell *c);
 void dc_cell_release(dc_cell *c);
 void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
-dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value); /* same type, else CELL_TYPE */
+dc_status dc_cell_write(dc_cell *c, dc_job *j,
+                        const dc_tensor *value); /* same type, else CELL_TYPE */
 /* Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. */
 dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads);
 dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */

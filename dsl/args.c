@@ -197,7 +197,7 @@ bool dc_args_is_scalar(lua_State *L, int idx)
     return type == LUA_TNUMBER || type == LUA_TBOOLEAN;
 }
 
-double dc_args_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
+static double read_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what)
 {
     if (lua_type(L, idx) != LUA_TNUMBER)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be a number, not %s", what,
@@ -224,7 +224,7 @@ double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const ch
     if (lua_isnoneornil(L, idx))
         return dflt;
     const bool given = lua_getfield(L, idx, name) != LUA_TNIL;
-    const double v = given ? dc_args_number(L, d, lua_gettop(L), op, name) : dflt;
+    const double v = given ? read_number(L, d, lua_gettop(L), op, name) : dflt;
     lua_pop(L, 1);
     return v;
 }

@@ -22,7 +22,6 @@ void dc_axes_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int axis, 
 void dc_shape_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out);
 /* A number or a boolean: what stands for a scalar. */
 bool dc_args_is_scalar(lua_State *L, int idx);
-double dc_args_number(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
 int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);
 /* A field of the options table at idx (which may be nil), or the default. */
 double dc_args_option(lua_State *L, dc_dsl *d, int idx, const char *op, const char *name,

@@ -15,7 +15,7 @@ static void put_back(lua_State *L, dc_dsl *d)
     lua_sethook(L, d->hook, d->hook_mask, d->hook_count);
 }
 
-void dc_interrupt_poll(lua_State *L, dc_dsl *d)
+static void poll(lua_State *L, dc_dsl *d)
 {
     dc_rt *rt = d->rt;
     if (rt == NULL || !atomic_load(&rt->interrupt))
@@ -38,7 +38,7 @@ static void stop(lua_State *L, lua_Debug *ar)
         return;
     if (d->rt == NULL || !atomic_load(&d->rt->insist))
         put_back(L, d);
-    dc_interrupt_poll(L, d);
+    poll(L, d);
 }
 
 static void arm(dc_dsl *d, lua_State *L)

@@ -71,7 +71,7 @@ const char *dc_safetensors_dtype(dc_dtype t)
     return dtype_name[t];
 }
 
-bool dc_safetensors_dtype_find(const char *name, dc_dtype *out)
+static bool find_dtype(const char *name, dc_dtype *out)
 {
     for (int t = 0; t < DC_DTYPE__COUNT; t++)
         if (strcmp(dtype_name[t], name) == 0) {
@@ -178,7 +178,7 @@ static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, c
                       e->dtype == NULL ? "dtype"
                       : e->rank < 0    ? "shape"
                                        : "data_offsets");
-    if (!dc_safetensors_dtype_find(e->dtype, &dtype))
+    if (!find_dtype(e->dtype, &dtype))
         return REFUSE("tensor '%s' has dtype '%s', which is not read", s.s, show(e->dtype).s);
     if (e->rank > DC_MAX_RANK)
         return REFUSE("tensor '%s' has %d axes, %d is the most", s.s, e->rank, DC_MAX_RANK);
@@ -426,11 +426,6 @@ const char *dc_safetensors_text(const dc_st_file *f, const char *key)
     const dc_st_text *t =
         f->text.n == 0 ? NULL : bsearch(&wanted, f->text.at, f->text.n, sizeof *f->text.at, by_key);
     return t != NULL ? t->value : NULL;
-}
-
-int64_t dc_safetensors_bytes(const dc_st_file *f)
-{
-    return f->st.st_size;
 }
 
 dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,

@@ -28,7 +28,6 @@ typedef struct dc_st_file dc_st_file;
 
 /* Names of dtypes there: "F32". Those of this table are the ones that are read and written. */
 const char *dc_safetensors_dtype(dc_dtype t);
-bool dc_safetensors_dtype_find(const char *name, dc_dtype *out);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -45,7 +44,6 @@ const dc_st_tensor *dc_safetensors_tensors(const dc_st_file *f, uint32_t *n);
 const dc_st_text *dc_safetensors_texts(const dc_st_file *f, uint32_t *n);
 const dc_st_tensor *dc_safetensors_find(const dc_st_file *f, const char *name); /* or NULL */
 const char *dc_safetensors_text(const dc_st_file *f, const char *key);          /* or NULL */
-int64_t dc_safetensors_bytes(const dc_st_file *f);                              /* of the file */
 
 /* n bytes of a tensor, from one of them on. FORMAT where the file has become shorter. */
 dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,

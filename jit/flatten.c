@@ -399,11 +399,6 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
     return DC_OK;
 }
 
-dc_status dc_flatten_skipping(dc_job *j, dc_kernel *k, uint32_t skip, dc_flat **out)
-{
-    return dc_flatten_for(j, k, NULL, skip, out);
-}
-
 dc_status dc_flatten(dc_job *j, dc_kernel *k, dc_flat **out)
 {
     return dc_flatten_for(j, k, NULL, 0, out);

@@ -18,6 +18,5 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
 
 /* For workers. */
 dc_status dc_flatten(dc_job *j, dc_kernel *k, dc_flat **out);
-dc_status dc_flatten_skipping(dc_job *j, dc_kernel *k, uint32_t skip, dc_flat **out);
 
 #endif

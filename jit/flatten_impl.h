@@ -54,8 +54,7 @@ static inline const dc_ix_node *fl_ix(const flattener *l, dc_ix a)
 
 /* flatten_value.c: index expressions, conditions, values ------------------------------------ */
 
-/* Both with the lanes of the wider one; AND of conditions, 0 being true. */
-dc_fv dc_fl_join(flattener *l, dc_kop op, dc_fv a, dc_fv c);
+/* AND of conditions with the lanes of the wider one, 0 being true. */
 dc_fv dc_fl_both(flattener *l, dc_fv a, dc_fv c);
 
 bool dc_fl_uses_lanes(const flattener *l, dc_ix a);

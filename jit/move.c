@@ -229,7 +229,7 @@ static void restore(dc_kernel *k, const state *s)
         memcpy(k->buf.at, s->buf, s->nbuf * sizeof *s->buf);
 }
 
-bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why)
+static bool apply_checked(dc_kernel *k, const dc_move *m, const char **why)
 {
     dc_job *j = dc_job_here();
     dc_arena own = {0};
@@ -255,7 +255,7 @@ bool dc_move_do(dc_kernel *k, const char **why, const char *fmt, ...)
     const int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     *why = "a move has at most eight words";
-    if (n < 0 || n > MAX_TEXT || !dc_move_parse(text, &m, why) || !dc_move_apply(k, &m, why))
+    if (n < 0 || n > MAX_TEXT || !dc_move_parse(text, &m, why) || !apply_checked(k, &m, why))
         return false;
     const char *kept = rows[m.kind].name;
     for (int i = 0; i < m.n; i++)

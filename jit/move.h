@@ -1,5 +1,5 @@
 /*
- * Schedule moves as data (jit/moves.def). dc_move_apply checks legality: a move that does not fit
+ * Schedule moves as data (jit/moves.def). dc_move_do checks legality: a move that does not fit
  * leaves the kernel as it was and returns false with the reason, which lives as long as the kernel.
  */
 #ifndef DC_JIT_MOVE_H
@@ -21,8 +21,6 @@ typedef struct dc_move {
     char arg[DC_MOVE_ARGS][24]; /* as written: axes, a buffer, ... */
     int64_t count;              /* the one that is a number */
 } dc_move;
-
-bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why);
 
 /* From text, printf-like; applies it and appends the text to k->moves. */
 bool dc_move_do(dc_kernel *k, const char **why, const char *fmt, ...) DC_PRINTF(3, 4);

@@ -108,9 +108,6 @@ bool dc_move_ix_uses(const dc_kernel *k, dc_ix a, const bool *set);
 bool dc_move_vx_uses(const dc_kernel *k, dc_vx a, const bool *set);
 bool dc_move_ix_loads(const dc_kernel *k, dc_ix a);
 
-/* One more test on every statement in the list that is no loop. */
-void dc_move_guard(dc_moving *v, dc_stmt *first, dc_ix ix, int64_t n);
-
 typedef struct dc_vx_map { /* new value by old one, 0 for those that stay */
     dc_vx *to;
     uint32_t n;

@@ -362,16 +362,6 @@ bool dc_move_ix_loads(const dc_kernel *k, dc_ix a)
 
 /* Rewriting ---------------------------------------------------------------------------------- */
 
-void dc_move_guard(dc_moving *v, dc_stmt *first, dc_ix ix, int64_t n)
-{
-    for (dc_stmt *t = first; t != NULL; t = t->next) {
-        if (t->kind == DC_STMT_LOOP)
-            dc_move_guard(v, t->body, ix, n);
-        else
-            t->pred = dc_pred_and(v->k, t->pred, ix, n);
-    }
-}
-
 dc_vx_map dc_move_vx_map(dc_moving *v)
 {
     return (dc_vx_map){DC_NEW_ARRAY(v->tmp, dc_vx, v->k->vx.n), v->k->vx.n};

@@ -12,7 +12,7 @@ typedef enum dc_stage {
 
 typedef struct dc_skip {
     uint32_t stages; /* bit by dc_stage */
-    uint32_t passes; /* bit by position in jit/passes.def: dc_flatten_skipping */
+    uint32_t passes; /* bit by position in jit/passes.def: dc_flatten_for */
 } dc_skip;
 
 static inline bool dc_skips(dc_skip s, dc_stage stage)
