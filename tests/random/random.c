@@ -5,7 +5,7 @@
  *   random DEVICE GRAPHS BATCH [SEED]      (tests/random/suite.h)
  *
  * After fresh graphs come those of tests/random/corpus.txt: "seed size" a line, those that failed
- * once.
+ * once. The program large_graphs is the same with axes as long as those of small networks.
  */
 #include "core/gtext.h"
 
@@ -13,6 +13,12 @@
 #include "tests/unit/graphgen.h"
 
 enum { GRAPH_SIZES = 16 };
+
+#ifdef RANDOM_LARGE
+#define make_graph graphgen_large
+#else
+#define make_graph graphgen_func
+#endif
 
 typedef struct graph { /* one of a batch */
     uint64_t seed;
@@ -35,7 +41,7 @@ typedef struct run {
 
 static void add_graph(run *x, dc_module *m, uint64_t seed, int size)
 {
-    const dc_func *g = graphgen_func(m, seed, size);
+    const dc_func *g = make_graph(m, seed, size);
     x->at[x->n++] = (graph){seed, size, x->f->result.n, g->result.n};
     dc_ref *map = dc_xalloc(g->node.n * sizeof *map);
     suite_append(x->f, g, map);
@@ -114,7 +120,7 @@ static void print_graph(const graph *g)
 {
     dc_module *m = dc_module_new();
     dc_text text = {0};
-    dc_func_print(graphgen_func(m, g->seed, g->size), &text);
+    dc_func_print(make_graph(m, g->seed, g->size), &text);
     printf("%s\n", text.s);
     dc_text_free(&text);
     dc_module_free(m);

@@ -5,16 +5,23 @@
 #include "tests/unit/graphgen.h"
 
 #include "core/custom.h"
-#include "tests/unit/convgen.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_PARAMS = 6, MAX_COUNT = 1500, MAX_RESULTS = 4, MAX_DIMS = 5 };
+#include "tests/unit/convgen.h"
+
+enum { MAX_PARAMS = 6, MAX_RESULTS = 4, MAX_DIMS = 5 };
+enum {
+    MAX_COUNT = 1500,
+    MAX_LARGE = 1 << 17,
+    MAX_TERMS = 1 << 22
+}; /* elements; terms of a product */
 
 typedef struct gen {
     rng rnd;
-    bool mixed; /* of all dtypes; else of few */
+    bool mixed;   /* of all dtypes; else of few */
+    int64_t most; /* elements of a node */
     dc_func *f;
 } gen;
 
@@ -74,6 +81,10 @@ static dims dims_of(gen *g, dc_ref r)
 static int64_t extent(gen *g)
 {
     static const int64_t common[] = {1, 1, 2, 3, 4, 5, 7, 8, 11, 16, 17, 33};
+    static const int64_t large[] = {1,   2,   3,   8,   17,  32,  33,  64,   65,  100,
+                                    128, 130, 256, 300, 512, 515, 784, 1000, 2048};
+    if (g->most == MAX_LARGE && chance(g, 80))
+        return large[below(g, DC_COUNTOF(large))];
     return chance(g, 3) ? 0 : common[below(g, DC_COUNTOF(common))];
 }
 
@@ -83,7 +94,7 @@ static dims random_dims(gen *g)
     do
         for (int i = 0; i < d.rank; i++)
             d.dim[i] = extent(g);
-    while (count_of(&d) > MAX_COUNT);
+    while (count_of(&d) > g->most);
     return d;
 }
 
@@ -311,7 +322,7 @@ static void do_expand(gen *g, dc_ref r)
     }
     for (int i = 0; i < d.rank; i++) {
         const int64_t n = extent(g);
-        if (d.dim[i] == 1 && count_of(&d) * n <= MAX_COUNT)
+        if (d.dim[i] == 1 && count_of(&d) * n <= g->most)
             d.dim[i] = n;
     }
     dc_g_expand(g->f, r, d.dim);
@@ -341,7 +352,7 @@ static void do_pad(gen *g, dc_ref r)
         step[i] = 1 + below(g, 2);
         d.dim[i] = lo[i] + (n == 0 ? 0 : (n - 1) * step[i] + 1) + below(g, 3);
     }
-    if (count_of(&d) <= MAX_COUNT)
+    if (count_of(&d) <= g->most)
         dc_g_pad(g->f, r, lo, step, d.dim, dc_bits_of(t, below(g, 9) - 2));
 }
 
@@ -430,7 +441,10 @@ static void step_dot(gen *g)
         result.dim[0] *= i < nb || i >= nb + nc ? da.dim[axis[i]] : 1;
     for (int i = nb + nc; i < db.rank; i++)
         result.dim[0] *= db.dim[place[i]];
-    if (count_of(&db) > MAX_COUNT || result.dim[0] > MAX_COUNT ||
+    int64_t terms = result.dim[0];
+    for (int i = nb; i < nb + nc; i++)
+        terms *= da.dim[axis[i]];
+    if (count_of(&db) > g->most || result.dim[0] > g->most || terms > MAX_TERMS ||
         da.rank + db.rank - nb - 2 * nc > DC_MAX_RANK - 2)
         return;
     attr[0] = nb;
@@ -465,7 +479,7 @@ static void step_index(gen *g)
         picked.dim[i] = i < axis         ? d.dim[i]
                         : i < axis + own ? index.dim[nb + i - axis]
                                          : d.dim[i + 1 - own];
-    if (picked.rank > MAX_DIMS || count_of(&picked) > MAX_COUNT || count_of(&index) > MAX_COUNT ||
+    if (picked.rank > MAX_DIMS || count_of(&picked) > g->most || count_of(&index) > g->most ||
         d.dim[axis] == 0)
         return;
     const dc_dtype kind = (const dc_dtype[]){DC_I32, DC_I32, DC_U32, DC_U8}[below(g, 4)];
@@ -496,9 +510,9 @@ static void choose_results(gen *g)
     dc_xfree(read);
 }
 
-dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
+static dc_func *make_func(dc_module *m, uint64_t seed, int size, int64_t most)
 {
-    gen g = {{seed}, seed % 3 != 2, dc_func_new(m, "random")};
+    gen g = {{seed}, seed % 3 != 2, most, dc_func_new(m, "random")};
     const bool by_rows = (seed >> 3) % 4 == 1;
     const dims first = random_dims(&g);
     source(&g, DC_F32, &first);
@@ -519,6 +533,16 @@ dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
     }
     choose_results(&g);
     return g.f;
+}
+
+dc_func *graphgen_func(dc_module *m, uint64_t seed, int size)
+{
+    return make_func(m, seed, size, MAX_COUNT);
+}
+
+dc_func *graphgen_large(dc_module *m, uint64_t seed, int size)
+{
+    return make_func(m, seed, size, MAX_LARGE);
 }
 
 /* ---- inputs ---- */
