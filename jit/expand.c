@@ -308,66 +308,6 @@ static dc_fv expand_log1p(const use *u)
     return pick(u, op2(u, DC_K_EQ, w, one), x, pick(u, inside, r, l));
 }
 
-static dc_fv exp_near(const use *u, dc_fv x)
-{
-    use inner = *u;
-    inner.in[0] = x;
-    return dc_expand_exp_near(&inner);
-}
-
-/*
- * x + x P(x^2) below 1, then 1 - exp(-Q(x)), where Q is -log(1 - erf); 1 from 4 (f64: 6) on. The
- * coefficients are Chebyshev fits, the highest first; Q is in the distance from the middle, in two
- * pieces for f64.
- */
-static dc_fv expand_erf(const use *u)
-{
-    static const double small32[] = {-9.6670445714869964152e-6,  0.00011265959025606608973,
-                                     -0.00084840804055351062944, 0.0052210318078580227973,
-                                     -0.026865430727670242894,   0.1128378249523684454,
-                                     -0.37612638468028710398,    0.1283791670615434152};
-    static const double large32[] = {
-        -1.6371514145936435649e-6, 0.000013315014397316907948, -0.000077291376153846193374,
-        0.0004201225235412894562,  -0.0021653035491625196937,  0.010858541642896824891,
-        0.9438937036106507214,     5.3526806742244871752,      7.8068152727272643589};
-    static const double small64[] = {
-        2.8067128195611262471e-13,  -6.1967364287876999834e-12,  9.3237235181530266337e-11,
-        -1.2277734486795523848e-9,  1.4806027146128751663e-8,    -1.6365768648832072118e-7,
-        1.6462110782018636387e-6,   -0.000014925650236967501742, 0.00012055332978879483867,
-        -0.00085483270234030006089, 0.0052239776254416740139,    -0.026866170645131218518,
-        0.11283791670955125626,     -0.37612638903183752462,     0.1283791670955125739};
-    static const double middle64[] = {
-        -1.25770728474477617e-9,  -9.290400609911463649e-10, 2.713135870023150128e-8,
-        -1.513955727443893582e-7, 5.827230585633948888e-7,   -1.500721297760181768e-6,
-        4.966577961359654014e-7,  0.00002396395972375218735, -0.0001954904432101820639,
-        0.001102840923188588626,  -0.005270029325472056553,  0.02300896732567727865,
-        0.901785029657921282,     3.733125959072618186,      3.837088703777942675};
-    static const double large64[] = {
-        9.242656579931413002e-14,  -4.707764680799048002e-13,  5.635897302571697655e-13,
-        2.624110092627132345e-12,  -4.691347500081684944e-11,  5.343008573016182298e-10,
-        -4.745053349602410923e-9,  3.704032557280597033e-8,    -2.686889556175413127e-7,
-        1.855652094132194822e-6,   -0.00001239124373834055975, 0.00008109266799469994111,
-        -0.0005284298716106280451, 0.003515757109358091087,    0.9748141681567095509,
-        8.479911403956949282,      19.03254276446739192};
-    const bool wide = dc_dtype_bits(u->t) == 64;
-    const double end = wide ? 6 : 4;
-    const dc_dtype un = unsigned_of(u->t);
-    const dc_fv x = u->in[0], pattern = as(u, x, un), one = flt(u, 1), limit = flt(u, end);
-    const dc_fv sign = op2(u, DC_K_AND, pattern, bits(u, un, (uint64_t)1 << (wide ? 63 : 31)));
-    const dc_fv size = as(u, op2(u, DC_K_XOR, pattern, sign), u->t);
-    const dc_fv p = polynomial(u, op2(u, DC_K_MUL, x, x), wide ? small64 : small32, wide ? 15 : 8);
-    const dc_fv low = fma3(u, x, p, x);
-    const dc_fv t = pick(u, op2(u, DC_K_LT, limit, size), limit, size); /* NaN stays */
-    dc_fv q = polynomial(u, op2(u, DC_K_SUB, t, flt(u, wide ? 4.125 : 2.5)),
-                         wide ? large64 : large32, wide ? 17 : 9);
-    if (wide)
-        q = pick(u, op2(u, DC_K_LT, t, flt(u, 2.25)),
-                 polynomial(u, op2(u, DC_K_SUB, t, flt(u, 1.625)), middle64, 15), q);
-    const dc_fv high = op2(u, DC_K_SUB, one, exp_near(u, op1(u, DC_K_NEG, q)));
-    const dc_fv signed_high = as(u, op2(u, DC_K_OR, as(u, high, un), sign), u->t);
-    return pick(u, op2(u, DC_K_LT, size, one), low, signed_high);
-}
-
 /* Threefry ---------------------------------------------------------------------------------- */
 
 static dc_fv rotate(const use *u, dc_fv x, int by)
@@ -411,6 +351,7 @@ typedef struct row {
 #define F(name)        {DC_K_CONST, expand_##name}
 #define expand_exp     dc_expand_exp
 #define expand_log     dc_expand_log
+#define expand_erf     dc_expand_erf
 #define expand_sin     dc_expand_sin
 #define expand_cos     dc_expand_cos
 static const row rows[] = {

@@ -4,6 +4,7 @@
  *
  *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
  *   expand_exp.c   exp, expm1, log, powers of two
+ *   expand_erf.c   erf
  *   expand_f64.c   the remainder of f64
  *   expand_trig.c  sine and cosine
  *   expand_half.c  conversions of 16-bit floats
@@ -14,6 +15,8 @@
 #define DC_JIT_EXPAND_IMPL_H
 
 #include "jit/expand.h"
+
+enum { DC_POLYNOMIAL_TERMS = 20 };
 
 /* One use of a row. */
 typedef struct use {
@@ -68,10 +71,32 @@ static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
     return r;
 }
 
+/* The same with a short chain, for a product or two more: pairs of terms, then pairs of those. */
+static inline dc_fv polynomial_by_pairs(const use *u, dc_fv x, const double *coef, int n)
+{
+    dc_fv term[DC_POLYNOMIAL_TERMS] = {0}; /* the lowest first */
+    for (int i = 0; i < n; i++)
+        term[i] = flt(u, coef[n - 1 - i]);
+    for (; n > 3; x = op2(u, DC_K_MUL, x, x)) {
+        for (int i = 0; i < n / 2; i++)
+            term[i] = fma3(u, term[2 * i + 1], x, term[2 * i]);
+        if (n % 2 != 0)
+            term[n / 2] = term[n - 1];
+        n = (n + 1) / 2;
+    }
+    dc_fv r = term[n - 1];
+    for (int i = n - 2; i >= 0; i--)
+        r = fma3(u, r, x, term[i]);
+    return r;
+}
+
 dc_fv dc_expand_exp(const use *u);
-dc_fv dc_expand_exp_near(const use *u); /* for |x| up to 80 */
-dc_fv dc_expand_expm1_near(const use *u); /* for |x| up to 40 */
+dc_fv dc_expand_exp_near(const use *u, dc_fv x); /* for |x| up to 80 */
+dc_fv dc_expand_expm1_near(const use *u);        /* for |x| up to 40 */
+/* exp(x + more) - 1 of f32, for a small part `more` of a sum of -20 .. 20. */
+dc_fv dc_expand_expm1_sum(const use *u, dc_fv x, dc_fv more);
 dc_fv dc_expand_log(const use *u);
+dc_fv dc_expand_erf(const use *u);
 
 /*
  * x * 2^n in two steps, so that n may be twice what an exponent may; one rounding, at the second step.

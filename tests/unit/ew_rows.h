@@ -365,13 +365,14 @@ static inline void test_rows(runner *r)
 
 /*
  * Floats of all magnitudes; for exp every other one between what underflows and what overflows, for
- * sin and cos next to a multiple of pi / 2, first the double that comes closest to one.
+ * erf where it is not 1 yet, for sin and cos next to a multiple of pi / 2, first the double that
+ * comes closest to one.
  */
 static inline uint64_t dense_value(const oneop *c, int i)
 {
-    const int range = c->t == DC_F64 ? 1100 : 128;
+    const int range = c->op == DC_OP_ERF ? 8 : c->t == DC_F64 ? 1100 : 128;
     const int unused = dc_dtype_bits(c->t) - 20; /* of 2^20 samples */
-    if (c->op == DC_OP_EXP && i % 2)
+    if ((c->op == DC_OP_EXP || c->op == DC_OP_ERF) && i % 2)
         return dc_bits_of(c->t, ldexp((double)(int64_t)random_bits(), -63) * range);
     if ((c->op == DC_OP_SIN || c->op == DC_OP_COS) && i % 2) {
         const uint64_t turns = random_bits() >> (15 + random_word() % 49);
@@ -384,13 +385,13 @@ static inline uint64_t dense_value(const oneop *c, int i)
 
 static inline void test_dense(runner *r)
 {
-    static const dc_op op[] = {DC_OP_EXP, DC_OP_LOG, DC_OP_SIN, DC_OP_COS};
+    static const dc_op op[] = {DC_OP_EXP, DC_OP_LOG, DC_OP_ERF, DC_OP_SIN, DC_OP_COS};
     enum { OPS = DC_COUNTOF(op) };
     oneop c[2 * OPS];
     double worst[2 * OPS] = {0};
     for (int n = 0; n < 2 * OPS; n++) {
         const dc_dtype t = n < OPS ? DC_F32 : DC_F64;
-        const int count = n % OPS < 2 ? 1 << 20 : 1 << 17; /* the reference is slow */
+        const int count = n % OPS < 3 ? 1 << 20 : 1 << 17; /* the reference is slow */
         c[n] = (oneop){.op = op[n % OPS], .t = t, .to = t, .nin = 1, .count = count};
         c[n].in[0] = malloc((size_t)c[n].count * sizeof(uint64_t));
         for (int i = 0; i < c[n].count; i++)
