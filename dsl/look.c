@@ -287,6 +287,27 @@ static void print_kernels(const looking *a, dc_text *out)
     }
 }
 
+/* "stored  exp f32[64, 10] for 2 kernels: 5.0 KiB moved, not 10240 operations more". */
+static void print_choices(const looking *a, dc_text *out)
+{
+    uint32_t n;
+    const dc_exec_choice *c = dc_exec_choices(a->s->exec, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        char text[DC_NUMBER_TEXT];
+        const char *moved = dc_number_bytes((size_t)c[i].moved, text);
+        dc_text_printf(out, "     %-13s %s %s for %" PRId64 " %s: ",
+                       c[i].stored ? "stored" : "recomputed", c[i].op, c[i].type, c[i].times,
+                       c[i].times_of);
+        if (c[i].stored)
+            dc_text_printf(out, "%s moved, not %.0f operations more", moved, c[i].again);
+        else
+            dc_text_printf(out, "%.0f operations more, not %s moved%s%s", c[i].again, moved,
+                           c[i].but != NULL ? "; " : "", c[i].but != NULL ? c[i].but : "");
+        dc_text_printf(out, "%s%s\n", c[i].where != NULL ? "   " : "",
+                       c[i].where != NULL ? c[i].where : "");
+    }
+}
+
 static dc_status explain_body(dc_job *j, void *arg)
 {
     const looking *a = arg;
@@ -301,6 +322,7 @@ static dc_status explain_body(dc_job *j, void *arg)
         dc_text_printf(out, "     per call      %u launches of %u kernels, %u copies\n",
                        info.launches, info.kernels, info.copies);
         print_memory(a->s, &info, out);
+        print_choices(a, out);
     }
     print_captures(a->s, out);
     if (*a->guards != '\0')

@@ -58,6 +58,8 @@ struct dc_exec {
     struct dc_compiled **kernel; /* jit/kernels.h: those in use; NULL where none is yet */
     uint32_t nkernel;
     dc_kept *kept;            /* nkernel of them; NULL where the interpreter runs it */
+    dc_exec_choice *choice;   /* nchoice of them */
+    uint32_t nchoice;
     const char **denied_why;  /* by cell: why it is not set in place; NULL where it is, or not set */
     dc_program **program; /* jit/items.h: the executable's own */
     uint32_t nprogram;

@@ -16,7 +16,7 @@
  *
  * Guards, each against a measured way to be slow:
  *
- *   - several homes: recomputing is allowed for few cheap operations only (RECOMPUTE_OPS);
+ *   - several homes: computed again only where that costs less than storing (fuse_cost.c);
  *   - several positions of one group, such as the taps of a stencil: the same;
  *   - under an expand, where a row would be computed again for each row of the result: the same,
  *     unless the group goes by those rows;
@@ -90,7 +90,7 @@ static void measure(fusing *w)
         if (!w->live[r] || fuse_class(w, r) == DC_CLASS_SRC || is_reduction(w, r))
             continue;
         const bool ew = fuse_class(w, r) == DC_CLASS_EW;
-        x->ops = ew;
+        x->ops = dc_fuse_ops(w, r);
         x->costly = ew && (dc_op_row_of(fuse_at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
         for (int i = 0; i < fuse_reads(w, r); i++) {
             const dc_ref o = fuse_at(w, r)->in[i];
@@ -122,6 +122,7 @@ typedef struct demand { /* what all users together ask of a node */
     dc_ref position; /* see fuse_node; the node itself where users ask for different ones */
     bool aligned;
     bool dot_left, dot_right, expanded;
+    int64_t repeats;  /* by an expand, of each element; else 1 */
     dc_ref broadcast; /* an aligned expand along the columns of its group, 0 none */
 } demand;
 
@@ -164,7 +165,8 @@ bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r)
 static demand demand_of(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
-    demand d = {.home = NO_HOME, .aligned = true};
+    demand d = {.home = NO_HOME, .aligned = true, .repeats = 1};
+    const int64_t count = dc_node_count(fuse_at(w, r));
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const fuse_node *y = &w->node[u];
@@ -174,6 +176,8 @@ static demand demand_of(const fusing *w, dc_ref r)
         d.home = d.home == NO_HOME || d.home == y->home ? y->home : MANY_HOME;
         d.aligned &= passes;
         d.expanded |= expand && !passes;
+        if (expand && count > 0)
+            d.repeats = dc_max_i64(d.repeats, dc_node_count(fuse_at(w, u)) / count);
         if (expand && passes)
             d.broadcast = u;
         if (w->asked[position] != r) {
@@ -228,28 +232,61 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
     return d->home < MANY_HOME && w->group.at[d->home].rows > 0 && w->node[r].on_product;
 }
 
-static bool needs_memory(const fusing *w, dc_ref r, const demand *d)
+/* Stored because of what it is, whatever it costs. */
+static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
 {
-    const fuse_node *x = &w->node[r];
-    fuse_rows rows;
     if (w->level == 0 || w->is_result[r] || is_scatter(w, r))
         return true;
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return false;
-    if (fuse_class(w, r) == DC_CLASS_SRC)
-        return d->dot_right;
-    if (d->dot_right)
+    return d->dot_right || (d->dot_left && !plain_read(w, r));
+}
+
+/* Read where it is wanted, or read under another name. */
+static bool is_read(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_SRC || fuse_class(w, r) == DC_CLASS_SAME;
+}
+
+/*
+ * Recompute or store: true if there is a choice, and what it is. A number of rank 0 is computed again
+ * unless it is costly: a loop computes it once.
+ */
+static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
+{
+    const fuse_node *x = &w->node[r];
+    const bool number = dc_node_count(fuse_at(w, r)) <= 1 && !x->costly;
+    const bool repeated = (d->expanded || d->broadcast != 0) && !number;
+    fuse_rows rows;
+    *c = (dc_choice){0};
+    if (is_reduction(w, r))
+        return false;
+    if (repeated && !once_for_row(w, r, d, &rows))
+        *c = dc_fuse_choice(w, r, DC_CHOICE_BROADCAST, d->repeats);
+    if (c->stored)
         return true;
-    if (d->dot_left && !plain_read(w, r))
+    if (d->home == MANY_HOME && (!x->on_reduction || fuse_class(w, r) == DC_CLASS_MOV))
+        *c = dc_fuse_choice(w, r, DC_CHOICE_KERNELS, dc_fuse_count_homes(w, r));
+    else if (d->home < MANY_HOME && d->places > 1 && !number)
+        *c = dc_fuse_choice(w, r, DC_CHOICE_PLACES, d->places);
+    return c->ref != 0;
+}
+
+static bool needs_memory(fusing *w, dc_ref r, const demand *d)
+{
+    dc_choice c;
+    if (must_be_stored(w, r, d))
         return true;
-    const bool much = x->ops > RECOMPUTE_OPS && dc_node_count(fuse_at(w, r)) > 1;
-    if ((d->expanded || d->broadcast != 0) && (x->costly || much) && !once_for_row(w, r, d, &rows))
-        return true;
-    if (d->home == MANY_HOME)
-        return x->costly || x->ops > RECOMPUTE_OPS ||
-               (x->on_reduction && fuse_class(w, r) != DC_CLASS_MOV);
-    return (d->places > 1 && (x->costly || much)) || goes_with_product(w, r, d) ||
-           dc_fuse_is_full(w, d->home, d->places);
+    if (is_read(w, r))
+        return false;
+    if (choose(w, r, d, &c)) {
+        dc_fuse_tell(w, c);
+        if (c.stored)
+            return true;
+    }
+    if (d->home == MANY_HOME) /* else its sum would have to be stored */
+        return w->node[r].on_reduction && fuse_class(w, r) != DC_CLASS_MOV;
+    return goes_with_product(w, r, d) || dc_fuse_is_full(w, d->home, d->places);
 }
 
 /* Assignment --------------------------------------------------------------------------------- */
@@ -308,13 +345,14 @@ static void place(fusing *w, dc_ref r)
     if (fuse_is_param(w, r))
         return;
     x->places = 1;
-    if (reduction && !needs_memory(w, r, &d) && d.home < MANY_HOME && d.aligned &&
+    const bool memory = needs_memory(w, r, &d);
+    if (reduction && !memory && d.home < MANY_HOME && d.aligned &&
         dc_fuse_may_reduce(w, d.home, r)) {
         dc_fuse_add_reduce(w, d.home, r);
         settle(w, r, d.home);
         return;
     }
-    if (!reduction && !needs_memory(w, r, &d)) {
+    if (!reduction && !memory) {
         stay(w, r, &d);
         return;
     }
@@ -341,6 +379,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t 
     w.live = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.asked = DC_NEW_ARRAY(a, dc_ref, fn->node.n);
+    w.counted = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
     for (uint32_t i = 0; i < fn->result.n; i++)
         w.is_result[fn->result.at[i]] = true;
     for (dc_ref r = 0; r < fn->node.n; r++)
@@ -356,6 +395,8 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t 
     *out = (dc_groups){.fn = fn, .n = w.group.n, .at = DC_NEW_ARRAY(a, dc_group, w.group.n)};
     for (uint32_t g = 0; g < w.group.n; g++)
         out->at[g] = w.group.at[g].g;
+    out->choice = w.choice.at;
+    out->nchoice = w.choice.n;
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
     for (dc_ref r = 0; r < fn->node.n; r++)
         out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;

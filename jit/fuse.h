@@ -34,11 +34,44 @@ typedef struct dc_group {
         *kept; /* by rows, ascending: computed once for a row or its points, used several times */
 } dc_group;
 
+/* A value that could be computed again wherever it is wanted, or stored (jit/fuse_cost.c). */
+typedef enum dc_choice_way {
+    DC_CHOICE_KERNELS,   /* wanted in several kernels */
+    DC_CHOICE_PLACES,    /* at several positions of one */
+    DC_CHOICE_BROADCAST, /* repeated along other axes */
+    DC_CHOICE_ROW        /* in several parts of a row's computation; stored: kept beside the row */
+} dc_choice_way;
+
+typedef struct dc_choice {
+    dc_ref ref;
+    uint8_t way;     /* dc_choice_way */
+    bool stored;     /* what is cheaper, unless: */
+    const char *but; /* why it is not stored though that would be; NULL */
+    uint32_t ops;    /* of one element, down to memory */
+    size_t bytes;    /* of one element */
+    int64_t times;   /* that an element is computed if it is not stored */
+    int64_t elements;
+} dc_choice;
+
+/* Operations more if it is not stored; bytes written and read back if it is. */
+static inline double dc_choice_again(const dc_choice *c)
+{
+    return (double)(c->times - 1) * (double)c->elements * c->ops;
+}
+
+static inline double dc_choice_moved(const dc_choice *c)
+{
+    const bool first = c->way == DC_CHOICE_KERNELS || c->way == DC_CHOICE_ROW; /* has it at hand */
+    return (double)(c->times + !first) * (double)c->elements * (double)c->bytes;
+}
+
 typedef struct dc_groups {
     const dc_func *fn;
     uint32_t n;
     dc_group *at;
     uint32_t *group_of; /* by ref: the group that stores it, or DC_NO_GROUP */
+    const dc_choice *choice;
+    uint32_t nchoice;
 } dc_groups;
 
 #define DC_NO_GROUP UINT32_MAX

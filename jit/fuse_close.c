@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Rows shorter than LONG_ROW stand beside each other in vectors, where a local for each is no vector. */
-enum { COSTLY_OPS = 12, KEPT_BYTES = 1 << 17, LONG_ROW = 32 };
+enum { KEPT_BYTES = 1 << 17, LONG_ROW = 32 };
 
 typedef struct gathering {
     fusing *w;
@@ -78,7 +78,8 @@ typedef struct parts {
     uint32_t *mask; /* by ref: bit i: reduction i needs it; the bit after the last: storing */
     uint32_t *cost; /* by ref: operations that reading back would save */
     bool *kept;
-    dc_ref last; /* largest ref met */
+    dc_choice *choice; /* by ref: times is 0 where there is none */
+    dc_ref last;       /* largest ref met */
 } parts;
 
 static bool is_inside(const parts *p, dc_ref r)
@@ -119,11 +120,10 @@ static void weigh(parts *p, dc_ref r)
 {
     const fuse_group *x = &p->w->group.at[p->g];
     const int64_t count = dc_node_count(fuse_at(p->w, r));
-    const uint8_t flags = dc_op_row_of(fuse_at(p->w, r)->op)->flags;
     const dc_op_class c = fuse_class(p->w, r);
     if (c == DC_CLASS_RED)
         return;
-    uint32_t cost = c != DC_CLASS_EW ? 0 : (flags & DC_OPF_COSTLY) != 0 ? COSTLY_OPS : 1;
+    uint32_t cost = dc_fuse_ops(p->w, r);
     for (int i = 0; i < fuse_reads(p->w, r); i++) {
         const dc_ref o = fuse_at(p->w, r)->in[i];
         const bool of_row = fuse_at(p->w, r)->op == DC_OP_EXPAND &&
@@ -132,10 +132,14 @@ static void weigh(parts *p, dc_ref r)
             cost += p->cost[o];
     }
     p->cost[r] = cost < GROUP_OPS ? cost : GROUP_OPS;
-    const bool several = (p->mask[r] & (p->mask[r] - 1)) != 0;
-    p->kept[r] = several && c == DC_CLASS_EW && p->w->node[r].aligned &&
-                 p->w->node[r].home == p->g && (count == x->rows || count == x->points) &&
-                 cost > RECOMPUTE_OPS && ends_chain(p, r);
+    int64_t times = 0;
+    for (uint32_t mask = p->mask[r]; mask != 0; mask &= mask - 1)
+        times++;
+    if (times < 2 || c != DC_CLASS_EW || !p->w->node[r].aligned || p->w->node[r].home != p->g ||
+        (count != x->rows && count != x->points) || !ends_chain(p, r))
+        return;
+    p->choice[r] = dc_fuse_choice_of(p->w, r, DC_CHOICE_ROW, times, cost);
+    p->kept[r] = p->choice[r].stored;
 }
 
 static void find_kept(fusing *w, uint32_t g)
@@ -144,12 +148,15 @@ static void find_kept(fusing *w, uint32_t g)
     for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
         members++;
     w->group.at[g].g.kept = DC_NEW_ARRAY(w->a, dc_ref, members);
+    dc_choice *choice = DC_NEW_ARRAY(w->a, dc_choice, members);
+    uint32_t nchoice = 0;
     const dc_mark mark = dc_arena_mark(&w->j->scratch);
     dc_group *x = &w->group.at[g].g;
     parts p = {.w = w, .g = g};
     p.mask = DC_NEW_ARRAY(&w->j->scratch, uint32_t, w->fn->node.n);
     p.cost = DC_NEW_ARRAY(&w->j->scratch, uint32_t, w->fn->node.n);
     p.kept = DC_NEW_ARRAY(&w->j->scratch, bool, w->fn->node.n);
+    p.choice = DC_NEW_ARRAY(&w->j->scratch, dc_choice, w->fn->node.n);
     for (uint32_t i = 0; i < x->nreduce; i++)
         need(&p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
     for (uint32_t i = 0; i < x->nout; i++)
@@ -162,16 +169,21 @@ static void find_kept(fusing *w, uint32_t g)
         weigh(&p, r);
         const bool point = dc_node_count(fuse_at(w, r)) != w->group.at[g].rows;
         const int64_t more = (point ? columns : 1) * 8;
-        if (point && columns < LONG_ROW)
-            p.kept[r] = false;
-        if (p.kept[r] && bytes + more > KEPT_BYTES)
-            p.kept[r] = false;
+        const char *but = point && columns < LONG_ROW ? "short rows are side by side"
+                          : bytes + more > KEPT_BYTES ? "there is no more room beside a row"
+                                                      : NULL;
+        p.choice[r].but = p.kept[r] ? but : NULL;
+        p.kept[r] = p.choice[r].stored = p.kept[r] && but == NULL;
+        if (p.choice[r].times > 1 && !w->node[r].memory)
+            choice[nchoice++] = p.choice[r];
         if (!p.kept[r])
             continue;
         bytes += more;
         x->kept[x->nkept++] = r;
     }
     dc_arena_rewind(&w->j->scratch, mark);
+    for (uint32_t i = 0; i < nchoice; i++)
+        dc_fuse_tell(w, choice[i]);
 }
 
 static bool stores_points(const fusing *w, uint32_t g)
@@ -193,4 +205,5 @@ void dc_fuse_close(fusing *w)
         if (x->g.by_rows)
             find_kept(w, g);
     }
+    dc_fuse_settle_choices(w);
 }

@@ -17,15 +17,16 @@ typedef struct fuse_node {
      * piece of the points that shares one of its elements.
      */
     bool aligned;
-    bool memory;        /* stored */
-    bool by_row;        /* a reduction over the columns of its group */
-    bool left, right;   /* of class SAME: an operand of dot, as whose its own operand counts */
-    uint32_t ops;       /* element-wise operations repeated when it is computed again */
-    bool costly;        /* one of them is COSTLY */
-    bool on_reduction;  /* a reduction or product stands below, with only aligned steps between */
-    bool on_product;    /* a product does */
-    uint32_t places;    /* at most so many positions of its group where it is computed */
-    dc_ref position;    /* which: those of the group (0), or those that this node asks for */
+    bool memory;       /* stored */
+    bool by_row;       /* a reduction over the columns of its group */
+    bool left, right;  /* of class SAME: an operand of dot, as whose its own operand counts */
+    uint32_t ops;      /* element-wise operations repeated when it is computed again: dc_fuse_ops */
+    bool costly;       /* one of them is COSTLY */
+    bool again;        /* it was found cheaper to compute it again than to store it */
+    bool on_reduction; /* a reduction or product stands below, with only aligned steps between */
+    bool on_product;   /* a product does */
+    uint32_t places;   /* at most so many positions of its group where it is computed */
+    dc_ref position;   /* which: those of the group (0), or those that this node asks for */
     dc_ref next_member; /* of its group, 0 none */
     uint32_t first_user, nuser;
 } fuse_node;
@@ -46,7 +47,9 @@ typedef struct fusing {
     fuse_node *node;
     dc_ref *user; /* users of node r: user[first_user .. first_user + nuser - 1] */
     bool *live, *is_result;
-    dc_ref *asked; /* by ref: the node that was last asked for at these positions */
+    dc_ref *asked;     /* by ref: the node that was last asked for at these positions */
+    uint32_t *counted; /* by ref: the last search that saw it (fuse_cost.c) */
+    DC_VEC(dc_choice) choice;
     DC_VEC(fuse_group) group;
     int level;
     uint32_t most; /* operations of a group */
@@ -90,6 +93,17 @@ typedef struct fuse_rows {
     int split; /* dims before it: rows; the others: columns */
     int64_t rows, columns;
 } fuse_rows;
+
+/* fuse_cost.c */
+uint32_t dc_fuse_ops(const fusing *w, dc_ref r);
+/* What is cheaper, with the node's own `ops` or with others. */
+dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times);
+dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_t times,
+                            uint32_t ops);
+/* In how many kernels is r wanted, directly or by way of values that several compute? */
+int64_t dc_fuse_count_homes(const fusing *w, dc_ref r);
+void dc_fuse_tell(fusing *w, dc_choice c);
+void dc_fuse_settle_choices(fusing *w);
 
 /* fuse_rows.c */
 /* May group g go by these rows, and by no others from then on? */

@@ -77,6 +77,19 @@ uint32_t dc_exec_kernel_count(const dc_exec *e);
 void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out);
 /* The text of a kernel, as it was compiled. */
 dc_status dc_exec_source(dc_exec *e, dc_job *j, uint32_t kernel, dc_form form, dc_text *out);
+/* Values that could be computed again or stored, and what was cheaper (jit/fuse.h); NULL: none. */
+typedef struct dc_exec_choice {
+    const char *op, *type; /* "exp", "f32[64, 10]" */
+    const char *times_of;  /* "kernels": what `times` counts */
+    const char *where;     /* script line, or NULL */
+    const char *but;       /* why it is not stored though that would cost less, or NULL */
+    bool stored;
+    int64_t times;
+    double again, moved; /* operations more if it is not stored; bytes written and read if it is */
+} dc_exec_choice;
+
+const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n);
+
 /* Items in their order: what runs, what it writes and reads. */
 void dc_exec_plan(const dc_exec *e, dc_text *out);
 /* Why the cell is not set in place; NULL where it is. *set: the function sets it. */

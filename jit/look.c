@@ -156,6 +156,12 @@ void dc_exec_plan(const dc_exec *e, dc_text *out)
     }
 }
 
+const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n)
+{
+    *n = e->info.interpreted ? 0 : e->nchoice;
+    return e->choice;
+}
+
 const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set)
 {
     *set = false;

@@ -360,6 +360,53 @@ static void check_item(pipeline *p, const dc_step *s, dc_item *item, dc_item_fac
     fact->value = bind_place(p, s->to);
 }
 
+/* Of the node, or of what it is made of. */
+static const char *line_of(const pipeline *p, dc_ref r)
+{
+    const dc_node *n = dc_node_at(p->fn, r);
+    for (; n->origin == 0 && n->nin > 0; n = dc_node_at(p->fn, r))
+        r = n->in[0];
+    return n->origin != 0 ? p->fn->origins.at[n->origin].where : NULL;
+}
+
+static const char *times_of(dc_choice_way way)
+{
+    switch (way) {
+    case DC_CHOICE_KERNELS:
+        return "kernels";
+    case DC_CHOICE_PLACES:
+        return "positions";
+    case DC_CHOICE_BROADCAST:
+        return "places of a broadcast";
+    case DC_CHOICE_ROW:
+        return "steps of its row";
+    }
+    DC_BUG("a choice of way %d", way);
+}
+
+static void keep_choices(pipeline *p)
+{
+    dc_exec *e = p->e;
+    e->nchoice = p->groups.nchoice;
+    e->choice = DC_NEW_ARRAY(&e->mem, dc_exec_choice, e->nchoice);
+    for (uint32_t i = 0; i < e->nchoice; i++) {
+        const dc_choice *c = &p->groups.choice[i];
+        const dc_type t = dc_node_type(p->fn, c->ref);
+        const char *where = line_of(p, c->ref);
+        char type[DC_TYPE_TEXT];
+        dc_type_print(&t, type, sizeof type);
+        e->choice[i] = (dc_exec_choice){.op = dc_op_row_of(dc_node_at(p->fn, c->ref)->op)->name,
+                                        .type = dc_arena_strdup(&e->mem, type),
+                                        .times_of = times_of((dc_choice_way)c->way),
+                                        .where = where,
+                                        .but = c->but,
+                                        .stored = c->stored,
+                                        .times = c->times,
+                                        .again = dc_choice_again(c),
+                                        .moved = dc_choice_moved(c)};
+    }
+}
+
 /* For who looks at it later (jit/look.c). */
 static void keep_kernels(pipeline *p)
 {
@@ -431,6 +478,7 @@ static dc_status run_stages(pipeline *p)
     DC_TRY(compile(p));                         /* flat form to text to machine code */
     make_items(p);                              /* steps to what a device records */
     keep_kernels(p);
+    keep_choices(p);
     return DC_OK;
 }
 

@@ -1177,7 +1177,7 @@ function dc.print(...) end
 function Function:info() end
 
 ---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
----cells are set in place and why others are not.
+---cells are set in place and why others are not, which values are stored and which computed again.
 ---
 ---    print(f:explain())
 ---@return string

@@ -95,6 +95,47 @@ function TestLook:test_plan_names_what_is_read_and_written()
   end
 end
 
+-- The text of f:explain() about one value that may be computed again or stored, without the line.
+local function choices(text)
+  local found = {}
+  for line in text:gmatch "[^\n]+" do
+    if line:find "^     stored " or line:find "^     recomputed " then
+      found[#found + 1] = line:match "^     (%l+ +%l+ .-: .-)   %S*test_look.lua:%d+$"
+    end
+  end
+  return found
+end
+
+function TestLook:test_explain_tells_what_is_recomputed_and_what_is_stored()
+  local m, r = dc.ones "f32[64, 100]", dc.ones "f32[100]"
+  local function explained(signature, body, ...)
+    local f = dc.fn(signature, body)
+    f(...)
+    if f:info()[1].interpreted then
+      lu.skip "the interpreter stores everything"
+    end
+    return choices(f:explain())
+  end
+  -- Two kernels want it: 6400 elements computed once more, or written and read.
+  lu.assertEquals(explained("f(x: f32[64, 100]) -> f32[64], f32[100]", function(x)
+    local y = x * 2 + 1
+    return y:sum(2), y:sum(1)
+  end, m), { "recomputed    add f32[64, 100] for 2 kernels: 12800 operations more, not 50.0 KiB moved" })
+  lu.assertEquals(explained("f(x: f32[64, 100]) -> f32[64], f32[100]", function(x)
+    local y = x:exp()
+    return y:sum(2), y:sum(1)
+  end, m), { "stored        exp f32[64, 100] for 2 kernels: 50.0 KiB moved, not 102400 operations more" })
+  lu.assertEquals(explained("f(x: f32[64, 100], v: f32[100]) -> f32[64, 100]", function(x, v)
+    return x * v:exp()
+  end, m, r), { "stored        exp f32[100] for 64 places of a broadcast: 25.4 KiB moved, not 100800 operations more" })
+  lu.assertEquals(explained("f(x: f32[64, 100]) -> f32[64, 100]", function(x)
+    return x:softmax(2)
+  end, m), { "stored        exp f32[64, 100] for 2 steps of its row: 50.0 KiB moved, not 108800 operations more" })
+  lu.assertEquals(explained("f(x: f32[64, 100]) -> f32[64, 100]", function(x)
+    return x * 2 + 1
+  end, m), {})
+end
+
 function TestLook:test_a_copy_of_a_cell_has_a_reason()
   local w = dc.param("f32[8, 8]", dc.ones "f32[8, 8]")
   local f = dc.fn("f() -> ()", function()

@@ -1,0 +1,98 @@
+/*
+ * Recompute or store: on random graphs what is told is what was decided, and what costs less; by hand
+ * the numbers. The seed is printed; argument 1 sets it.
+ */
+#include "tests/t.h"
+
+#include "core/gtext.h"
+#include "core/simplify.h"
+#include "jit/fuse.h"
+
+#include "tests/unit/graphgen.h"
+#include "tests/unit/rng.h"
+
+static dc_job job;
+static const dc_opts opts;
+
+static void check_choice(const dc_groups *g, const dc_choice *c)
+{
+    const double again = dc_choice_again(c), moved = dc_choice_moved(c);
+    CHECK(c->times > 1 && c->ops > 0);
+    CHECK_EQ(c->elements, dc_node_count(dc_node_at(g->fn, c->ref)));
+    if (!c->stored && c->way == DC_CHOICE_ROW)
+        CHECK(c->but != NULL || again <= moved);
+    else
+        CHECK(c->but == NULL);
+    if (!c->stored && c->way != DC_CHOICE_ROW)
+        CHECK_EQ(g->group_of[c->ref], DC_NO_GROUP);
+}
+
+static void test_random(uint64_t seed)
+{
+    uint32_t stored = 0, again = 0;
+    for (uint64_t k = 0; k < 400; k++) {
+        dc_module *m = dc_module_new();
+        const dc_func *f = dc_simplify(graphgen_func(m, seed + k, 25));
+        dc_groups g;
+        CHECK_EQ(dc_fuse(&job, &job.scratch, f, 2, &g), DC_OK);
+        for (uint32_t i = 0; i < g.nchoice; i++) {
+            check_choice(&g, &g.choice[i]);
+            *(g.choice[i].stored ? &stored : &again) += 1;
+        }
+        dc_module_free(m);
+    }
+    printf("%u stored, %u recomputed\n", stored, again);
+    CHECK(stored > 0 && again > 0);
+}
+
+static const dc_choice *only_choice(dc_module **m, const char *text)
+{
+    dc_groups g;
+    CHECK_EQ(dc_module_parse(&job, text, m), DC_OK);
+    CHECK_EQ(dc_fuse(&job, &job.scratch, (*m)->func.at[0], 2, &g), DC_OK);
+    CHECK_EQ(g.nchoice, 1);
+    return &g.choice[0];
+}
+
+static void expect(const char *text, dc_choice_way way, bool stored, int64_t times, double again,
+                   double moved)
+{
+    dc_module *m = NULL;
+    const dc_choice *c = only_choice(&m, text);
+    CHECK_EQ(c->way, way);
+    CHECK_EQ(c->stored, stored);
+    CHECK_EQ(c->times, times);
+    CHECK_EQ((int64_t)dc_choice_again(c), (int64_t)again);
+    CHECK_EQ((int64_t)dc_choice_moved(c), (int64_t)moved);
+    dc_module_free(m);
+}
+
+#define TWO_SUMS(op)                    \
+    "func f(%1: f32[64, 100]) {\n"      \
+    "  %2 = " op " %1 : f32[64, 100]\n" \
+    "  %3 = sum %2 {1} : f32[100]\n"    \
+    "  %4 = sum %2 {2} : f32[64]\n"     \
+    "  return %3, %4\n}\n"
+
+static void test_numbers(void)
+{
+    expect(TWO_SUMS("neg"), DC_CHOICE_KERNELS, false, 2, 6400, 51200);
+    expect(TWO_SUMS("exp"), DC_CHOICE_KERNELS, true, 2, 16 * 6400, 51200);
+    expect("func f(%1: f32[100], %2: f32[64, 100]) {\n"
+           "  %3 = exp %1 : f32[100]\n"
+           "  %4 = reshape %3 : f32[1, 100]\n"
+           "  %5 = expand %4 : f32[64, 100]\n"
+           "  %6 = mul %2, %5 : f32[64, 100]\n"
+           "  return %6\n}\n",
+           DC_CHOICE_BROADCAST, true, 64, 63 * 1600, 65 * 400);
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = rng_seed(argc, argv, 40);
+    dc_job_init(&job, &opts, NULL);
+    test_numbers();
+    test_random(seed);
+    dc_job_fini(&job);
+    return t_done();
+}
