@@ -85,6 +85,36 @@ static dc_status lay_out_input(convolving *v)
     return DC_OK;
 }
 
+/* What position p of an axis of the kernel (not that of the results) adds to the window's corner. */
+static int64_t offset_along(const convolving *v, int axis, int64_t p)
+{
+    if (axis == v->c.kernel[1])
+        return p * v->step[1];
+    int dim = 0;
+    while (v->c.kernel[2 + dim] != axis)
+        dim++;
+    const dc_conv_dim *d = &v->c.dim[dim];
+    return (d->reversed ? v->w->dim[axis] - 1 - p : p) * d->dilate * v->step[2 + dim];
+}
+
+/* Where the input of each term of a sum is, in the order in which the kernel is laid out. */
+static void list_offsets(convolving *v)
+{
+    const dc_node *w = v->w;
+    const int own = (int)v->c.kernel[0];
+    v->terms = dc_node_count(w) / w->dim[own];
+    v->offset = DC_NEW_ARRAY(&v->s->j->scratch, int64_t, v->terms);
+    for (int64_t k = 0; k < v->terms; k++) {
+        int64_t rest = k;
+        for (int axis = w->rank - 1; axis >= 0; axis--) {
+            if (axis == own)
+                continue;
+            v->offset[k] += offset_along(v, axis, rest % w->dim[axis]);
+            rest /= w->dim[axis];
+        }
+    }
+}
+
 /* The kernel as [channel of the result, terms], and where each term is read. */
 static dc_status lay_out_kernel(convolving *v)
 {
@@ -92,41 +122,22 @@ static dc_status lay_out_kernel(convolving *v)
     const dc_node *w = v->w;
     const dc_dtype t = (dc_dtype)w->dtype;
     const size_t size = dc_eval_size(s->mode, t);
-    const int64_t count = dc_node_count(w), own = v->c.kernel[0];
-    int64_t step[DC_MAX_RANK], rest[DC_MAX_RANK], along[DC_MAX_RANK];
+    const int64_t count = dc_node_count(w);
+    const int own = (int)v->c.kernel[0];
+    int64_t step[DC_MAX_RANK];
     dc_eval_move m = {.rank = w->rank};
-    int at = 0;
     dc_eval_steps(w->rank, w->dim, step);
     for (int i = 0; i < w->rank; i++) {
-        const int axis = i == 0 ? (int)own : i <= own ? i - 1 : i;
+        const int axis = i == 0 ? own : i <= own ? i - 1 : i;
         m.dim[i] = w->dim[axis];
         m.from[i] = step[axis];
-        if (i > 0)
-            rest[at++] = axis;
     }
     dc_eval_steps(w->rank, m.dim, m.to);
     DC_TRY(dc_eval_alloc(s, count, size, &s->temp[2]));
     dc_eval_move_run(&m, size, s->temp[2], s->value[v->n->in[1]]);
     DC_TRY(widen(v, t, s->temp[2], count, &s->temp[1]));
     dc_eval_drop(&s->temp[2]);
-
-    v->terms = count / w->dim[own];
-    v->offset = DC_NEW_ARRAY(&s->j->scratch, int64_t, v->terms);
-    dc_eval_steps(at, m.dim + 1, along);
-    for (int64_t k = 0; k < v->terms; k++)
-        for (int i = 0; i < at; i++) {
-            int64_t p = k / along[i] % w->dim[rest[i]];
-            if (rest[i] == v->c.kernel[1]) {
-                v->offset[k] += p * v->step[1];
-                continue;
-            }
-            int dim = 0;
-            while (v->c.kernel[2 + dim] != rest[i])
-                dim++;
-            const dc_conv_dim *d = &v->c.dim[dim];
-            p = d->reversed ? w->dim[rest[i]] - 1 - p : p;
-            v->offset[k] += p * d->dilate * v->step[2 + dim];
-        }
+    list_offsets(v);
     return DC_OK;
 }
 

@@ -7,10 +7,9 @@
  * cannot be: it is no parameter that may be left out, and everything that the file assigns to it is
  * the result of an operation on tensors.
  */
-#include "vm/check.h"
-
 #include "core/file.h"
 #include "dsl/handle.h"
+#include "vm/check.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -132,39 +131,43 @@ static const char *sign_end(const char *s)
     return s + 1;
 }
 
+/* Kind and end of the word at s, which is no blank. */
+static kind word_at(const char *s, const char **end)
+{
+    const char *from = s, *closed = long_end(s);
+    if (isalpha((unsigned char)*s) || *s == '_') {
+        while (isalnum((unsigned char)*s) || *s == '_')
+            s++;
+        *end = s;
+        return is_keyword(&(token){.at = from, .n = (int)(s - from)}) ? KEYWORD : NAME;
+    }
+    if (isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]))) {
+        while (isalnum((unsigned char)*s) || *s == '.' ||
+               ((*s == '-' || *s == '+') && strchr("eEpP", s[-1]) != NULL))
+            s++;
+        *end = s;
+        return NUMBER;
+    }
+    if (*s == '"' || *s == '\'' || closed != NULL) {
+        *end = closed != NULL ? closed : quoted_end(s);
+        return STRING;
+    }
+    *end = sign_end(s);
+    return SIGN;
+}
+
 static void read_words(dc_lint *l)
 {
     const char *s = l->text;
     int line = 1;
     if (*s == '#')
         s += strcspn(s, "\n");
-    for (;;) {
-        s = skip_blanks(s, &line);
+    for (s = skip_blanks(s, &line); *s != '\0'; s = skip_blanks(s, &line)) {
         token t = {.at = s, .line = line};
-        const char *end = long_end(s);
-        if (*s == '\0') {
-            break;
-        } else if (isalpha((unsigned char)*s) || *s == '_') {
-            while (isalnum((unsigned char)*s) || *s == '_')
-                s++;
-            t.kind = NAME;
-        } else if (isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]))) {
-            while (isalnum((unsigned char)*s) || *s == '.' ||
-                   ((*s == '-' || *s == '+') && strchr("eEpP", s[-1]) != NULL))
-                s++;
-            t.kind = NUMBER;
-        } else if (*s == '"' || *s == '\'' || end != NULL) {
-            s = end != NULL ? end : quoted_end(s);
-            t.kind = STRING;
-        } else {
-            s = sign_end(s);
-            t.kind = SIGN;
-        }
+        t.kind = word_at(s, &s);
         t.n = (int)(s - t.at);
         for (int i = 0; i < t.n && t.kind == STRING; i++)
             line += t.at[i] == '\n';
-        if (t.kind == NAME && is_keyword(&t))
-            t.kind = KEYWORD;
         DC_PUSH(l->word, t);
     }
     for (int i = 0; i < 4; i++) /* so that one may look ahead */
