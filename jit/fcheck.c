@@ -45,6 +45,8 @@ static const char *check_buffer(const dc_flat *f, uint32_t n)
         return "a buffer has no size";
     if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
         return "a buffer that streams is no output";
+    if (b->ahead != 0 && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < 0))
+        return "a buffer that is fetched ahead is no input";
     switch ((dc_scope)b->scope) {
     case DC_SCOPE_PARAM:
         for (uint32_t m = 0; m < n; m++)

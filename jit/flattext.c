@@ -269,6 +269,8 @@ static void put_buffer(printer *p, uint32_t n, uint32_t *nparam)
         dc_text_printf(p->out, " %s", dc_flattext_modes[b->mode]);
     if (b->stream)
         dc_text_puts(p->out, " stream");
+    if (b->ahead > 0)
+        dc_text_printf(p->out, " ahead %" PRId64, b->ahead);
     if (param && b->param != *nparam)
         dc_text_printf(p->out, " param %" PRIu32, b->param);
     *nparam += param;

@@ -207,6 +207,8 @@ static dc_status read_buffer_facts(parser *p, dc_buffer *b)
             b->at = (size_t)number;
         } else if (dc_scan_accept(&p->scan, "stream")) {
             b->stream = true;
+        } else if (dc_scan_accept(&p->scan, "ahead")) {
+            DC_TRY(read_count(p, INT64_MAX, &b->ahead));
         } else if (dc_scan_accept(&p->scan, "param")) {
             DC_TRY(read_count(p, UINT32_MAX, &number));
             b->param = (uint32_t)number;

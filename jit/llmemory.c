@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LINE = 64 }; /* bytes of the cache's */
+
 static void put_address(dc_lltext *r, dc_fv v, bool inside)
 {
     const dc_finst *i = dc_lltext_at(r, v);
@@ -160,6 +162,69 @@ static void put_load_if(dc_lltext *r, dc_fv v)
     put_from_memory(r, v);
 }
 
+/* Lines of the cache that lie ahead of a vector; past the end of a buffer that does nothing. */
+static void put_ahead(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)i->type);
+    const int64_t ahead = r->f->buf.at[i->buf].ahead * size;
+    for (int64_t at = 0; at < i->lanes * size; at += LINE) {
+        dc_lltext_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.p, i64 %l", v, at, v,
+                       ahead + at);
+        dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 3, i32 1)", v, at);
+    }
+    dc_lltext_declare(r, "void @llvm.prefetch.p0(ptr, i32, i32, i32)");
+}
+
+/* By instruction: the innermost loop that it stands in. */
+static dc_fv *loops_of(const dc_lltext *r)
+{
+    dc_fv *loop = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->inst.n);
+    dc_fv *open = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->order.n + 1);
+    uint32_t depth = 0;
+    for (uint32_t n = 0; n < r->f->order.n; n++) {
+        const dc_fv v = r->f->order.at[n];
+        const dc_kop op = (dc_kop)dc_lltext_at(r, v)->op;
+        if (op == DC_K_END) {
+            depth--;
+        } else if (op == DC_K_LOOP || op == DC_K_IF) {
+            open[depth + 1] = op == DC_K_LOOP ? v : open[depth];
+            depth++;
+        }
+        loop[v] = open[depth];
+    }
+    return loop;
+}
+
+static bool is_whole(const dc_lltext *r, const dc_finst *i)
+{
+    return i->op == DC_K_LOAD && i->lanes > 1 && i->imm == 1 && i->in[1] == 0 &&
+           r->f->buf.at[i->buf].ahead > 0;
+}
+
+void dc_llmemory_look_ahead(dc_lltext *r)
+{
+    bool any = false;
+    r->ahead = NULL;
+    for (uint32_t b = 0; b < r->f->buf.n; b++)
+        any |= r->f->buf.at[b].ahead > 0;
+    if (!any)
+        return;
+    const dc_fv *loop = loops_of(r);
+    dc_fv *last = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->buf.n); /* loop that reads a buffer */
+    r->ahead = DC_NEW_ARRAY(&r->j->scratch, bool, r->f->inst.n);
+    for (uint32_t n = 0; n < r->f->order.n; n++) {
+        const dc_finst *i = dc_lltext_at(r, r->f->order.at[n]);
+        if (is_whole(r, i))
+            last[i->buf] = loop[r->f->order.at[n]];
+    }
+    for (uint32_t n = 0; n < r->f->order.n; n++) {
+        const dc_fv v = r->f->order.at[n];
+        const dc_finst *i = dc_lltext_at(r, v);
+        r->ahead[v] = is_whole(r, i) && loop[v] == last[i->buf];
+    }
+}
+
 static void put_load(dc_lltext *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
@@ -180,6 +245,8 @@ static void put_load(dc_lltext *r, dc_fv v)
         dc_lltext_line(r, "%%v%u%s = load %s, ptr %s, align %d", v, raw(i),
                        dc_lltext_memory_type(r, i->type, i->lanes).s, address, (int)i->align);
     put_from_memory(r, v);
+    if (r->ahead != NULL && r->ahead[v])
+        put_ahead(r, v);
 }
 
 /*

@@ -6,6 +6,9 @@
 
 #include "jit/lltext.h"
 
+/* Which loads of the kernel fetch ahead (dc_buffer.ahead), before the first is put. */
+void dc_llmemory_look_ahead(dc_lltext *r);
+
 void dc_llmemory_put(dc_lltext *r, dc_fv v);
 
 #endif

@@ -16,6 +16,7 @@ typedef struct dc_lltext {
     dc_text *out;
     dc_text declared; /* declarations, each a line, at the end of the module */
     int vector_bytes; /* of the target */
+    bool *ahead;      /* by instruction: a load that fetches what is ahead, too; NULL: none does */
 } dc_lltext;
 
 enum { DC_LLNAME = 48 };

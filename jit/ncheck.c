@@ -346,6 +346,8 @@ static void check_access(checking *c, const access *a)
     const dc_ix_node *x = &c->k->ix.at[a->at];
     if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
         complain(c, "no output, but marked to stream", b->name);
+    if (b->ahead != 0 && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < 0))
+        complain(c, "no input, but marked to be fetched ahead", b->name);
     if (a->stores && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_IN)
         complain(c, "store to an input", b->name);
     if (!a->guarded && !c->dead && (x->lo + a->lo < 0 || x->hi + a->hi >= b->count))

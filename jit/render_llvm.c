@@ -161,6 +161,7 @@ static void put_kernel(render *r, const dc_target *target)
     snprintf(r->block, sizeof r->block, "entry");
     dc_text_puts(r->t.out, "entry:\n");
     put_buffers(r);
+    dc_llmemory_look_ahead(&r->t);
     put_body(r);
     put_fence(r, target);
     dc_text_puts(r->t.out, "  ret void\n}\n");

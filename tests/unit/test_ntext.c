@@ -103,8 +103,8 @@ static void test_canonical(void)
 static void test_people(void)
 {
     static const char written[] = "\n# Sums of rows.\n"
-                                  "kernel rows ( out0 : f32 [ 8 ] out , # first the result\n"
-                                  "    x0: f32[64])   strict {   # strict: no FMA\n"
+                                  "kernel rows ( out0 : f32 [ 8 ] out stream, # first the result\n"
+                                  "    x0: f32[64] ahead 8)   strict {   # strict: no FMA\n"
                                   "\n"
                                   "      local acc: f32[1]\n"
                                   "   for i in 8 grid\r\n"
@@ -115,7 +115,7 @@ static void test_people(void)
                                   "               0x1p-1:f32) if k in 9\n"
                                   "         out0[(64*i + 5)/64] = acc[0]\n"
                                   "}\n\n# the end";
-    static const char printed[] = "kernel rows(out0: f32[8] out, x0: f32[64]) strict {\n"
+    static const char printed[] = "kernel rows(out0: f32[8] out stream, x0: f32[64] ahead 8) strict {\n"
                                   "  local acc: f32[1]\n"
                                   "  for i in 8 grid\n"
                                   "    acc[0] = -0:f32\n"
