@@ -20,6 +20,7 @@ typedef struct opening {
     dc_rt *rt;
     dc_heap *heap;   /* of the host; NULL none */
     const char *bad; /* variable of the environment that could not be read */
+    bool misfit;     /* cfg is none of this library */
 } opening;
 
 static dc_status take(dc_job *j, const char *variable, const char *value, char *field, size_t size)
@@ -98,6 +99,11 @@ static dc_status configure(dc_job *j, void *arg)
     dc_rt *rt = o->rt;
     dc_device *device;
     bool interpret;
+    if (o->misfit)
+        return dc_fail(
+            j, DC_ERR_OPTION,
+            &(dc_fact){.word = {"dc_config.size", "not that of a dc_config of this version or "
+                                                  "an earlier one; DC_CONFIG_INIT sets it"}});
     DC_TRY(readable(j, o->bad));
     DC_TRY(take(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
     DC_TRY(take(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
@@ -168,8 +174,7 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
     dc_job first; /* the recovery point until the context has its own */
     dc_opts none = {0};
     *out = NULL;
-    if (!read_config(cfg, &o.cfg))
-        return DC_E_VALUE;
+    o.misfit = !read_config(cfg, &o.cfg);
     if (o.cfg.alloc != NULL && (o.heap = dc_heap_new(o.cfg.alloc, o.cfg.alloc_ctx)) == NULL)
         return DC_E_NOMEM;
     none.heap = o.heap;
@@ -192,13 +197,14 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
 
 void dc_close(dc_rt *rt)
 {
-    if (rt != NULL)
+    if (rt != NULL && rt->stop_lua == NULL) /* else it is the state's */
         close_context(rt);
 }
 
 void dc_interrupt(dc_rt *rt)
 {
-    dc_rt_interrupt(rt, false);
+    if (rt != NULL)
+        dc_rt_interrupt(rt, false);
 }
 
 const char *dc_errmsg(dc_rt *rt)

@@ -81,13 +81,15 @@ static int attach(lua_State *L)
 
 DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
 {
-    if (rt == NULL || rt->broken)
+    if (L == NULL || rt == NULL || rt->broken)
         return DC_E_STATE;
     rt->job.err = (dc_err){0};
     if (!lua_checkstack(L, 4))
         return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
     if (dc_dsl_rt(L) != NULL)
         return dc_failf(&rt->job, DC_ERR_REENTER, NULL, "this lua_State has a context already");
+    if (rt->stop_lua != NULL)
+        return dc_failf(&rt->job, DC_ERR_REENTER, NULL, "another lua_State has this context");
     lua_pushcfunction(L, attach);
     lua_pushlightuserdata(L, rt);
     if (lua_pcall(L, 1, 0, 0) == LUA_OK)

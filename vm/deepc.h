@@ -114,8 +114,8 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out);
 
 /*
  * Closes a context, its device and its compiled code. To be done before the process ends by exit,
- * which destroys what a compiler on another thread may be using. Not for one that was attached:
- * that closes with its lua_State. NULL is fine.
+ * which destroys what a compiler on another thread may be using. One that was attached closes with its
+ * lua_State: before that this does nothing, and after it ctx is gone. NULL is fine.
  */
 void dc_close(dc_rt *ctx);
 
@@ -123,7 +123,7 @@ void dc_close(dc_rt *ctx);
  * Ends what the context is doing: a script of its lua_State receives an error, a compiled function
  * returns DC_E_STATE between two kernels; one that has begun to write a parameter or a state comes
  * to its end first. What is not running now ends the next time it runs. May be called by a signal
- * handler or another thread, while the context is open.
+ * handler or another thread, while the context is open. NULL is fine.
  */
 void dc_interrupt(dc_rt *ctx);
 
@@ -152,7 +152,8 @@ const char *dc_errmsg(dc_rt *ctx);
 
 /*
  * Makes `require "deepc"` work in a Lua 5.4 state and gives it the context, which from then on is
- * closed when the state is. Protected: does not raise. One context per state: STATE if it has one.
+ * closed when the state is. Protected: does not raise. One context per state and one state per context:
+ * STATE if either has one.
  */
 dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
 

@@ -75,6 +75,8 @@ static dc_status load_body(dc_job *j, void *arg)
 {
     loading *a = arg;
     DC_TRY(dc_rt_check(a->rt, j, NULL));
+    if (a->path == NULL)
+        return dc_failf(j, DC_ERR_ARG, NULL, "a path is needed, not NULL");
     dc_function *f = a->f = dc_xalloc(sizeof *f);
     f->rt = a->rt;
     f->next = a->rt->functions;
@@ -191,6 +193,12 @@ static dc_status find(dc_job *j, const calling *a, dc_fvariant **out)
     return refuse(j, a);
 }
 
+/* How much memory there is, to read or to fill. */
+static size_t held(const dc_array *a)
+{
+    return a->data != NULL ? a->bytes : 0;
+}
+
 static dc_status check_room(dc_job *j, const calling *a, const dc_fvariant *v)
 {
     const dc_function *f = a->f;
@@ -198,9 +206,9 @@ static dc_status check_room(dc_job *j, const calling *a, const dc_fvariant *v)
         return dc_failf(j, DC_ERR_ARG, f->name, "%zu results are asked for, it has %u", a->nout,
                         v->file.nresult);
     for (size_t i = 0; i < a->nin; i++)
-        if (a->in[i].bytes < dc_type_bytes(&v->arg_type[i]))
+        if (held(&a->in[i]) < dc_type_bytes(&v->arg_type[i]))
             return dc_failf(j, DC_ERR_ARG, f->name, "argument '%s' has %zu bytes, %zu are needed",
-                            v->file.arg[i], a->in[i].bytes, dc_type_bytes(&v->arg_type[i]));
+                            v->file.arg[i], held(&a->in[i]), dc_type_bytes(&v->arg_type[i]));
     for (size_t i = 0; i < a->nout; i++)
         if (a->out[i].data != NULL && a->out[i].bytes < dc_type_bytes(&v->result_type[i]))
             return dc_failf(j, DC_ERR_ARG, f->name,
@@ -362,9 +370,9 @@ static dc_status get_body(dc_job *j, void *arg)
     DC_TRY(find_cell(j, m, &c));
     const size_t bytes = dc_type_bytes(&c->type);
     void *at = m->out->data;
-    if (m->out->bytes < bytes)
+    if (held(m->out) < bytes)
         return dc_failf(j, DC_ERR_ARG, m->f->name, "'%.80s' has %zu bytes, there is room for %zu",
-                        m->name, bytes, m->out->bytes);
+                        m->name, bytes, held(m->out));
     if (dev->ops->finish != NULL)
         DC_TRY(dev->ops->finish(dev, j));
     describe(&c->type, m->out);
@@ -380,11 +388,11 @@ static dc_status set_body(dc_job *j, void *arg)
     char given[120], wanted[DC_TYPE_TEXT];
     DC_TRY(find_cell(j, m, &c));
     const size_t bytes = dc_type_bytes(&c->type);
-    if (!is_of(m->in, &c->type) || m->in->bytes < bytes) {
+    if (!is_of(m->in, &c->type) || held(m->in) < bytes) {
         print_given(m->in, 1, given, sizeof given);
         dc_type_print(&c->type, wanted, sizeof wanted);
         return dc_failf(j, DC_ERR_ARG_KIND, m->f->name, "'%.80s' is %s, not %s with %zu bytes",
-                        m->name, wanted, given, m->in->bytes);
+                        m->name, wanted, given, held(m->in));
     }
     DC_TRY(dc_store_evict(c->store, j));
     if (dev->ops->finish != NULL)

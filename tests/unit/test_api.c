@@ -64,7 +64,8 @@ static void test_refusals(void)
     cfg.debug = "";
     cfg.size = 4;
     CHECK(dc_open(&cfg, &rt) == DC_E_VALUE);
-    CHECK(rt == NULL);
+    CHECK(strstr(dc_errmsg(rt), "DC_CONFIG_INIT sets it") != NULL);
+    dc_close(rt);
     CHECK_STR(dc_errmsg(NULL), "out of memory");
     dc_close(NULL);
 }
@@ -117,6 +118,13 @@ static void test_attach(const char *device)
     CHECK(dc_attach(L, rt) == DC_OK);
     CHECK_EQ(lua_gettop(L), 0);
     CHECK(dc_attach(L, rt) == DC_E_STATE);
+    CHECK(dc_attach(NULL, rt) == DC_E_STATE);
+    lua_State *other = luaL_newstate();
+    CHECK(dc_attach(other, rt) == DC_E_STATE);
+    CHECK(strstr(dc_errmsg(rt), "another lua_State has this context") != NULL);
+    lua_close(other);
+    dc_close(rt); /* it is the state's */
+    dc_interrupt(NULL);
     CHECK(lua_run(L, train));
     CHECK(lua_run(L, "assert(require 'deepc' == require 'deepc')"));
     CHECK(lua_run(L, "assert(require 'deepc'._VERSION == '" DC_VERSION "')"));

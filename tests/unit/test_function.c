@@ -273,6 +273,10 @@ static void test_refusals(void)
     CHECK_EQ(dc_load(rt, path, &f), DC_OK);
     CHECK_EQ(dc_call(f, &in, 1, &out, 1), DC_OK);
     CHECK(((float *)out.data)[1] == 4);
+    in.data = NULL;
+    CHECK_EQ(dc_call(f, &in, 1, &out, 1), DC_E_VALUE);
+    CHECK(says(dc_errmsg(rt), "has 0 bytes, 8 are needed"));
+    CHECK_EQ(dc_load(rt, NULL, &f), DC_E_VALUE);
     CHECK_EQ(dc_load(rt, "/nowhere", &f), DC_E_FILE);
     CHECK(f == NULL);
     char plain[sizeof path + 6];
