@@ -337,6 +337,9 @@ static int l_iota(lua_State *L)
     if (r.type.rank == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "iota", "a scalar has no axis to count along");
     r.axis = lua_isnil(L, 2) ? r.type.rank - 1 : dc_args_axis_of(L, d, 2, &r.type, "iota");
+    if (r.type.dtype == DC_BOOL)
+        dc_error_fact(L, d, DC_ERR_DTYPE,
+                      &(dc_fact){.op = "iota", .type = {r.type}, .word = {"a number"}}, NULL);
     check_positions(L, d, &r);
     return run(L, d, "iota", build_iota, &r);
 }

@@ -73,7 +73,7 @@ local Cell = {}
 ---calls.
 ---@class deepc.Function
 ---@field name string from its signature
----@overload fun(...): ...
+---@overload fun(...: any): any
 local Function = {}
 
 ---A value that typed functions depend on; see dc.static.
@@ -116,6 +116,8 @@ function dc.tensor(values, type) end
 ---Zeros (false for bool).
 ---
 ---    dc.zeros "f32[batch=32, 784]"     dc.zeros(x)
+---
+---Errors: DC0401 where the text is no type.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@return deepc.Tensor
 function dc.zeros(type) end
@@ -123,6 +125,8 @@ function dc.zeros(type) end
 ---Ones (true for bool).
 ---
 ---    dc.ones "f32[3]"
+---
+---Errors: as dc.zeros.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@return deepc.Tensor
 function dc.ones(type) end
@@ -131,7 +135,7 @@ function dc.ones(type) end
 ---
 ---    dc.full("f32[3]", 0.5)
 ---
----Errors: DC0203 for a value that the dtype does not hold.
+---Errors: as dc.zeros; DC0203 for a value that the dtype does not hold.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@param value number|boolean
 ---@return deepc.Tensor
@@ -140,6 +144,8 @@ function dc.full(type, value) end
 ---Positions 0, 1, 2 ... along an axis.
 ---
 ---    dc.iota(5)     dc.iota("f32[2, 3]", 1)
+---
+---Errors: as dc.zeros; DC0202 for bool, DC0101 for a scalar, DC0103 for the axis.
 ---@param type deepc.Type|deepc.Tensor|integer a size n is short for i32[n]
 ---@param axis? deepc.Axis the last
 ---@return deepc.Tensor
@@ -148,6 +154,8 @@ function dc.iota(type, axis) end
 ---Ones where the number of the row is that of the column, zeros elsewhere.
 ---
 ---    dc.eye "f32[3, 3]"
+---
+---Errors: as dc.zeros; DC0302 for another number of axes.
 ---@param type deepc.Type|deepc.Tensor of two axes
 ---@return deepc.Tensor
 function dc.eye(type) end
@@ -157,6 +165,8 @@ function dc.eye(type) end
 ---Uniform numbers in [low, high).
 ---
 ---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
+---
+---Errors: DC0202 for a dtype that is no float, DC0101 for options.
 ---@param type deepc.Type of floats
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
@@ -165,6 +175,8 @@ function dc.rand(type, options) end
 ---Normal numbers.
 ---
 ---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
+---
+---Errors: as dc.rand.
 ---@param type deepc.Type of floats
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
@@ -173,6 +185,9 @@ function dc.randn(type, options) end
 ---Whole numbers from low to high - 1.
 ---
 ---    dc.randint("i32[64]", { high = 10 })
+---
+---Errors: DC0202 for a dtype that has no integers, DC0101 for options, and where nothing is between low and
+---high.
 ---@param type deepc.Type of integers
 ---@param options { low?: integer, high: integer, seed?: integer } low is 0; without seed the generator's next
 ---@return deepc.Tensor
@@ -181,6 +196,8 @@ function dc.randint(type, options) end
 ---True with probability p.
 ---
 ---    dc.bernoulli("bool[64]", { p = 0.1 })
+---
+---Errors: DC0202 for a dtype that is not bool, DC0101 for options.
 ---@param type deepc.Type of bool
 ---@param options? { p?: number, seed?: integer } 0.5; without seed the generator's next
 ---@return deepc.Tensor
@@ -196,6 +213,8 @@ function dc.generator() end
 ---Starts the generator again. It starts with DEEPC_SEED, or 0.
 ---
 ---    dc.seed(7)
+---
+---Errors: DC0101 for what is no integer.
 ---@param seed integer
 function dc.seed(seed) end
 
@@ -282,6 +301,8 @@ function Tensor:reshape(...) end
 ---Axes from one to another become one.
 ---
 ---    dc.zeros "f32[64, 28, 28]":flatten(2)
+---
+---Errors: DC0103 for axes, DC0101 where one is behind the other.
 ---@param from? deepc.Axis the first
 ---@param to? deepc.Axis the last
 ---@return deepc.Tensor
@@ -290,6 +311,8 @@ function Tensor:flatten(from, to) end
 ---Exchanges two axes, the last two unless given.
 ---
 ---    dc.zeros "f32[2, 3]":transpose()
+---
+---Errors: DC0103 for axes, DC0101 for fewer than two.
 ---@param a? deepc.Axis
 ---@param b? deepc.Axis
 ---@return deepc.Tensor
@@ -298,6 +321,8 @@ function Tensor:transpose(a, b) end
 ---Axes in another order, all of them.
 ---
 ---    dc.zeros "f32[2, 3, 4]":permute(3, 1, 2)
+---
+---Errors: DC0103, DC0104 for axes, DC0302 where they are not all listed.
 ---@param ... deepc.Axis|deepc.Axis[]
 ---@return deepc.Tensor
 function Tensor:permute(...) end
@@ -305,6 +330,8 @@ function Tensor:permute(...) end
 ---Repeats along unnamed axes of size 1.
 ---
 ---    dc.zeros "f32[2, 1]":expand(2, 3)
+---
+---Errors: DC0301 for an axis whose size is neither 1 nor that, DC0302 for fewer axes.
 ---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
 ---@return deepc.Tensor
 function Tensor:expand(...) end
@@ -322,6 +349,8 @@ function Tensor:slice(ranges) end
 ---A new tensor with other values in one part.
 ---
 ---    dc.zeros "f32[3]":put({ 2 }, 5)     dc.zeros "f32[2, 3]":put({ {}, { 2, 3 } }, 1)
+---
+---Errors: as x[index]: DC0106; DC0701 for an integer outside; DC0201, DC0301 for the value.
 ---@param index table|integer|deepc.Tensor as in x[index]; or integers along an axis, which count from 0
 ---@param value deepc.Operand of the shape of the part, or one that stretches to it
 ---@param axis? deepc.Axis of integers; 1
@@ -332,6 +361,8 @@ function Tensor:put(index, value, axis) end
 ---wrap.
 ---
 ---    dc.tensor { 1.7 }:cast "i32"
+---
+---Errors: DC0101 for what is no dtype.
 ---@param dtype string "f32"
 ---@return deepc.Tensor
 function Tensor:cast(dtype) end
@@ -350,6 +381,8 @@ function Tensor:rename(names, name) end
 ---More elements before and after, along some axes; those axes lose their names.
 ---
 ---    dc.zeros "f32[2, 3]":pad { [2] = { 1, 1 } }     dc.zeros "f32[n=2]":pad({ n = { 0, 3 } }, -1)
+---
+---Errors: DC0103 for axes, DC0101 for margins, DC0203 for a value that the dtype does not hold.
 ---@param margins table<deepc.Axis, integer|integer[]> { before, after }, or one number for both
 ---@param value? number|boolean 0
 ---@return deepc.Tensor
@@ -359,6 +392,8 @@ dc.pad = Tensor.pad
 ---Backwards along axes.
 ---
 ---    dc.iota(3):flip()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axis|deepc.Axis[] all
 ---@return deepc.Tensor
 function Tensor:flip(axes) end
@@ -367,6 +402,8 @@ dc.flip = Tensor.flip
 ---Moves elements by so many positions along an axis, round the end.
 ---
 ---    dc.iota(5):roll(2, 1)
+---
+---Errors: DC0103 for the axis.
 ---@param by integer towards the end; negative towards the start
 ---@param axis deepc.Axis
 ---@return deepc.Tensor
@@ -376,6 +413,8 @@ dc.roll = Tensor.roll
 ---Several tensors, parts along an axis; it loses its name.
 ---
 ---    local left, right = dc.iota(6):split(2)
+---
+---Errors: DC0101 where the sizes do not add up, DC0103 for the axis.
 ---@param parts integer|integer[] how many equal ones, or their sizes
 ---@param axis? deepc.Axis 1
 ---@return deepc.Tensor ... # the parts
@@ -386,7 +425,8 @@ dc.split = Tensor.split
 ---
 ---    dc.concat({ dc.zeros "f32[2, 3]", dc.ones "f32[1, 3]" }, 1)
 ---
----Errors: DC0301 where other sizes differ, DC0201 where dtypes do.
+---Errors: DC0301 where other sizes differ, DC0201 where dtypes do, DC0101 for an empty list, DC0103 for the
+---axis.
 ---@param list deepc.Tensor[] at least one, of one dtype
 ---@param axis? deepc.Axis 1
 ---@return deepc.Tensor
@@ -396,7 +436,7 @@ function dc.concat(list, axis) end
 ---
 ---    dc.stack({ dc.zeros "f32[3]", dc.ones "f32[3]" }, 1)
 ---
----Errors: DC0301 where sizes differ, DC0201 where dtypes do.
+---Errors: DC0301 where sizes differ, DC0201 where dtypes do, DC0101 for an empty list or the axis.
 ---@param list deepc.Tensor[] at least one, of one type
 ---@param axis? integer where the new axis is; 1
 ---@return deepc.Tensor
@@ -408,7 +448,7 @@ function dc.stack(list, axis) end
 ---
 ---    dc.tensor { 1, 2 } + 1
 ---
----Errors: DC0201 for other dtypes, DC0301 for other sizes, DC0305 for other names.
+---Errors: DC0201 for other dtypes, DC0202 for booleans, DC0301 for other sizes, DC0305 for other names.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:add(b) end
@@ -417,6 +457,8 @@ dc.add = Tensor.add
 ---a - b.
 ---
 ---    dc.tensor { 1, 2 } - 1
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:sub(b) end
@@ -425,6 +467,8 @@ dc.sub = Tensor.sub
 ---a * b, element by element; the product of matrices is a:matmul(b).
 ---
 ---    dc.tensor { 1, 2 } * 2
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:mul(b) end
@@ -433,6 +477,8 @@ dc.mul = Tensor.mul
 ---a / b. Integers become f32.
 ---
 ---    dc.tensor({ 7, 8 }, "i32") / 2
+---
+---Errors: as x:add, but for booleans, which become f32, too.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:div(b) end
@@ -441,6 +487,8 @@ dc.div = Tensor.div
 ---a // b, rounded down as in Lua; of integers x // 0 is -1.
 ---
 ---    dc.tensor({ 7, -7 }, "i32") // 2
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:floor_div(b) end
@@ -449,6 +497,8 @@ dc.floor_div = Tensor.floor_div
 ---a % b, with the sign of b as in Lua; of integers x % 0 is x.
 ---
 ---    dc.tensor({ 7, -7 }, "i32") % 3
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:mod(b) end
@@ -457,6 +507,8 @@ dc.mod = Tensor.mod
 ---The remainder of a division that truncates, with the sign of a.
 ---
 ---    dc.tensor({ 7, -7 }, "i32"):rem(3)
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:rem(b) end
@@ -465,6 +517,8 @@ dc.rem = Tensor.rem
 ---a ^ b. Integers become f32; a negative base has whole powers, others are NaN.
 ---
 ---    dc.tensor { 1, 2, 3 } ^ 2
+---
+---Errors: as x:add, but for booleans, which become f32, too.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:pow(b) end
@@ -473,27 +527,35 @@ dc.pow = Tensor.pow
 ----x.
 ---
 ---    -dc.tensor { 1, 2 }
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:neg() end
 dc.neg = Tensor.neg
 
 ---|x|.
 ---
 ---    dc.tensor { -1, 2 }:abs()
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:abs() end
 dc.abs = Tensor.abs
 
 ---The largest whole number that is not above x.
 ---
 ---    dc.tensor { 1.5, -1.5 }:floor()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:floor() end
 dc.floor = Tensor.floor
 
 ---The larger of a and b; NaN where either is.
 ---
 ---    dc.tensor { 1, 5 }:maximum(3)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:maximum(b) end
@@ -502,6 +564,8 @@ dc.maximum = Tensor.maximum
 ---The smaller of a and b; NaN where either is.
 ---
 ---    dc.tensor { 1, 5 }:minimum(3)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:minimum(b) end
@@ -512,6 +576,8 @@ dc.minimum = Tensor.minimum
 ---a & b; of booleans, both.
 ---
 ---    dc.tensor({ 6, 5 }, "i32") & 3
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for floats.
 ---@param b deepc.Operand integers, or booleans
 ---@return deepc.Tensor
 function Tensor:bit_and(b) end
@@ -520,6 +586,8 @@ dc.bit_and = Tensor.bit_and
 ---a | b; of booleans, either.
 ---
 ---    dc.tensor({ 6, 5 }, "i32") | 3
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for floats.
 ---@param b deepc.Operand integers, or booleans
 ---@return deepc.Tensor
 function Tensor:bit_or(b) end
@@ -528,6 +596,8 @@ dc.bit_or = Tensor.bit_or
 ---a ~ b; of booleans, one alone.
 ---
 ---    dc.tensor({ 6, 5 }, "i32") ~ 3
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for floats.
 ---@param b deepc.Operand integers, or booleans
 ---@return deepc.Tensor
 function Tensor:bit_xor(b) end
@@ -536,13 +606,17 @@ dc.bit_xor = Tensor.bit_xor
 ---~x; of booleans, the other one.
 ---
 ---    ~dc.tensor({ true, false }, "bool")
----@return deepc.Tensor
+---
+---Errors: DC0202 for floats.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:bit_not() end
 dc.bit_not = Tensor.bit_not
 
 ---a << b; 0 where b is the width or more.
 ---
 ---    dc.tensor({ 1, 2 }, "i32") << 3
+---
+---Errors: as x:add; DC0202 for floats, too.
 ---@param b deepc.Operand integers
 ---@return deepc.Tensor
 function Tensor:shift_left(b) end
@@ -551,6 +625,8 @@ dc.shift_left = Tensor.shift_left
 ---a >> b, with the sign where the dtype has one.
 ---
 ---    dc.tensor({ 16, -16 }, "i32") >> 2
+---
+---Errors: as x:add; DC0202 for floats, too.
 ---@param b deepc.Operand integers
 ---@return deepc.Tensor
 function Tensor:shift_right(b) end
@@ -561,164 +637,206 @@ dc.shift_right = Tensor.shift_right
 ---e ^ x.
 ---
 ---    dc.tensor { 0, 1 }:exp()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:exp() end
 dc.exp = Tensor.exp
 
 ---The natural logarithm; -inf of 0, NaN below.
 ---
 ---    dc.tensor { 1, 2 }:log()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:log() end
 dc.log = Tensor.log
 
 ---The square root; NaN below 0.
 ---
 ---    dc.tensor { 4, 9 }:sqrt()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:sqrt() end
 dc.sqrt = Tensor.sqrt
 
 ---The hyperbolic tangent.
 ---
 ---    dc.tensor { 0, 1 }:tanh()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:tanh() end
 dc.tanh = Tensor.tanh
 
 ---1 / (1 + exp(-x)).
 ---
 ---    dc.tensor { 0, 1 }:sigmoid()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:sigmoid() end
 dc.sigmoid = Tensor.sigmoid
 
 ---The larger of x and 0. Its gradient at 0 is 0.
 ---
 ---    dc.tensor { -1, 1 }:relu()
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:relu() end
 dc.relu = Tensor.relu
 
 ---x * x.
 ---
 ---    dc.tensor { 1, -2 }:square()
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:square() end
 dc.square = Tensor.square
 
 ---1 / sqrt(x).
 ---
 ---    dc.tensor { 4, 9 }:rsqrt()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:rsqrt() end
 dc.rsqrt = Tensor.rsqrt
 
 ---1 / x. Integers become f32.
 ---
 ---    dc.tensor { 4, 8 }:reciprocal()
----@return deepc.Tensor
+---@return deepc.Tensor a float
 function Tensor:reciprocal() end
 dc.reciprocal = Tensor.reciprocal
 
 ---1, -1, or the value itself where it is 0 or NaN.
 ---
 ---    dc.tensor { 3, -3, 0 }:sign()
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:sign() end
 dc.sign = Tensor.sign
 
 ---The smallest whole number that is not below x.
 ---
 ---    dc.tensor { 1.5, -1.5 }:ceil()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:ceil() end
 dc.ceil = Tensor.ceil
 
 ---The whole number next to x towards 0.
 ---
 ---    dc.tensor { 1.5, -1.5 }:trunc()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:trunc() end
 dc.trunc = Tensor.trunc
 
 ---Between two bounds, one of which may be nil: min(max(x, low), high).
 ---
 ---    dc.tensor { 1, 5, 9 }:clamp(2, 6)     dc.tensor { 1, 5, 9 }:clamp(nil, 6)
+---
+---Errors: DC0101 without a bound; otherwise as x:maximum.
 ---@param low? deepc.Operand
 ---@param high? deepc.Operand
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:clamp(low, high) end
 dc.clamp = Tensor.clamp
 
 ---The nearest integer, as a float; of two the even one.
 ---
 ---    dc.tensor { 0.5, 1.5, -2.4 }:round()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:round() end
 dc.round = Tensor.round
 
 ---exp(x) - 1, exact for small x, too.
 ---
 ---    dc.tensor { 1e-6 }:expm1()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:expm1() end
 dc.expm1 = Tensor.expm1
 
 ---log(1 + x), exact for small x, too.
 ---
 ---    dc.tensor { 1e-6 }:log1p()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:log1p() end
 dc.log1p = Tensor.log1p
 
 ---The error function.
 ---
 ---    dc.tensor { 0, 1 }:erf()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:erf() end
 dc.erf = Tensor.erf
 
 ---The sine, for arguments of any size.
 ---
 ---    dc.tensor { 0, 1 }:sin()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:sin() end
 dc.sin = Tensor.sin
 
 ---The cosine, for arguments of any size.
 ---
 ---    dc.tensor { 0, 1 }:cos()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:cos() end
 dc.cos = Tensor.cos
 
 ---The tangent.
 ---
 ---    dc.tensor { 0, 1 }:tan()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:tan() end
 dc.tan = Tensor.tan
 
 ---x * sigmoid(x).
 ---
 ---    dc.tensor { -1, 1 }:silu()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:silu() end
 dc.silu = Tensor.silu
 
 ---log(1 + exp(x)), which never overflows.
 ---
 ---    dc.tensor { -1, 1 }:softplus()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:softplus() end
 dc.softplus = Tensor.softplus
 
 ---x times the normal distribution function of x; or, faster, with tanh in its place.
 ---
 ---    dc.tensor { -1, 1 }:gelu { approximate = "tanh" }
+---
+---Errors: DC0202 for integers and booleans.
 ---@param options? { approximate?: "tanh"|"none" } "none"
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:gelu(options) end
 dc.gelu = Tensor.gelu
 
@@ -727,6 +845,8 @@ dc.gelu = Tensor.gelu
 ---True where a is b; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:eq(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:eq(b) end
@@ -735,6 +855,8 @@ dc.eq = Tensor.eq
 ---True where a is not b; also where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:ne(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:ne(b) end
@@ -743,6 +865,8 @@ dc.ne = Tensor.ne
 ---True where a is less than b; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:lt(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:lt(b) end
@@ -751,6 +875,8 @@ dc.lt = Tensor.lt
 ---True where a is less than b or the same; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:le(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:le(b) end
@@ -759,6 +885,8 @@ dc.le = Tensor.le
 ---True where a is greater than b; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:gt(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:gt(b) end
@@ -767,6 +895,8 @@ dc.gt = Tensor.gt
 ---True where a is greater than b or the same; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:ge(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:ge(b) end
@@ -775,6 +905,8 @@ dc.ge = Tensor.ge
 ---a where the condition is true, b elsewhere.
 ---
 ---    dc.where(x:gt(0), x, 0)
+---
+---Errors: DC0202 where the condition is no bool; otherwise as x:add, booleans allowed.
 ---@param condition deepc.Tensor bool
 ---@param a deepc.Operand
 ---@param b deepc.Operand of the dtype of a
@@ -808,10 +940,11 @@ dc.isfinite = Tensor.isfinite
 ---
 ---    dc.tensor { 5, 6, 7 }:take({ 2, 0, 0 }, 1)
 ---
----Errors: DC0701 for a position outside, which it names.
+---Errors: DC0701 for a position outside, which it names; DC0202 for positions that are no integers, DC0103
+---for the axis.
 ---@param positions deepc.Tensor|integer[] integers
 ---@param axis? deepc.Axis 1
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:take(positions, axis) end
 dc.take = Tensor.take
 
@@ -819,26 +952,30 @@ dc.take = Tensor.take
 ---
 ---    dc.tensor({ 2, 0 }, "i32"):one_hot(3)
 ---
----Errors: DC0701 for an integer outside 0..n-1.
+---Errors: DC0701 for an integer outside 0..n-1, DC0202 where x has no integers.
 ---@param n integer
 ---@param dtype? string "f32"
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype asked for, x's axes and one more
 function Tensor:one_hot(n, dtype) end
 dc.one_hot = Tensor.one_hot
 
 ---The lower triangle of the last two axes, with k diagonals above the main one; 0 elsewhere.
 ---
 ---    dc.ones "f32[3, 3]":tril()
+---
+---Errors: DC0101 for fewer than two axes.
 ---@param k? integer 0
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:tril(k) end
 dc.tril = Tensor.tril
 
 ---The upper triangle of the last two axes, from the k-th diagonal on; 0 elsewhere.
 ---
 ---    dc.ones "f32[3, 3]":triu(1)
+---
+---Errors: DC0101 for fewer than two axes.
 ---@param k? integer 0
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:triu(k) end
 dc.triu = Tensor.triu
 
@@ -850,45 +987,55 @@ dc.triu = Tensor.triu
 ---
 ---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, or i32
 function Tensor:sum(axes) end
 dc.sum = Tensor.sum
 
 ---The mean; of integers and bool in f32, NaN of no elements.
 ---
 ---    dc.zeros "f32[2, 3]":mean()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:mean(axes) end
 dc.mean = Tensor.mean
 
 ---The largest; NaN if one is.
 ---
 ---    dc.zeros "f32[2, 3]":max(1)
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:max(axes) end
 dc.max = Tensor.max
 
 ---The smallest; NaN if one is.
 ---
 ---    dc.zeros "f32[2, 3]":min(1)
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:min(axes) end
 dc.min = Tensor.min
 
 ---The product; of bool and integers of 8 and 16 bits in i32.
 ---
 ---    dc.tensor { 2, 3 }:prod()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, or i32
 function Tensor:prod(axes) end
 dc.prod = Tensor.prod
 
 ---Are all true? Of a bool tensor; x:ne(0) makes one.
 ---
 ---    dc.tensor { 1, 2 }:gt(0):all()
+---
+---Errors: DC0202 for other dtypes; DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
 ---@return deepc.Tensor # bool
 function Tensor:all(axes) end
@@ -897,6 +1044,8 @@ dc.all = Tensor.all
 ---Is any true? Of a bool tensor; x:ne(0) makes one.
 ---
 ---    dc.tensor { 1, 2 }:gt(1):any()
+---
+---Errors: DC0202 for other dtypes; DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
 ---@return deepc.Tensor # bool
 function Tensor:any(axes) end
@@ -905,32 +1054,40 @@ dc.any = Tensor.any
 ---The variance: squares of the distances from the mean, by their count less the correction (0).
 ---
 ---    dc.tensor { 1, 2, 4 }:var { correction = 1 }
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:var(axes) end
 dc.var = Tensor.var
 
 ---The standard deviation, the root of x:var; its gradient is 0 where all are equal.
 ---
 ---    dc.tensor { 1, 2, 4 }:std()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:std(axes) end
 dc.std = Tensor.std
 
 ---The root of the sum of squares; its gradient at 0 is 0.
 ---
 ---    dc.tensor { 3, 4 }:norm()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:norm(axes) end
 dc.norm = Tensor.norm
 
 ---log(sum(exp(x))), safe for large x.
 ---
 ---    dc.tensor { 1000, 1000 }:logsumexp()
+---
+---Errors: DC0202 for integers and booleans; DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float
 function Tensor:logsumexp(axes) end
 dc.logsumexp = Tensor.logsumexp
 
@@ -938,8 +1095,10 @@ dc.logsumexp = Tensor.logsumexp
 ---axis.
 ---
 ---    dc.tensor { 1, 2, 3 }:cumsum(1)
----@param axis deepc.Axis
----@return deepc.Tensor
+---
+---Errors: DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
+---@return deepc.Tensor of the shape of x; of bool and 8/16-bit integers i32
 function Tensor:cumsum(axis) end
 dc.cumsum = Tensor.cumsum
 
@@ -947,8 +1106,8 @@ dc.cumsum = Tensor.cumsum
 ---
 ---    dc.tensor { 3, 1, 4 }:argmax(1)
 ---
----Errors: DC0103 for the axis; of no elements.
----@param axis deepc.Axis
+---Errors: DC0101 without an axis, or where it has no elements; DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
 ---@return deepc.Tensor # i32
 function Tensor:argmax(axis) end
 dc.argmax = Tensor.argmax
@@ -956,7 +1115,9 @@ dc.argmax = Tensor.argmax
 ---The position of the smallest along an axis, from 0; the first if several are.
 ---
 ---    dc.tensor { 3, 1, 4 }:argmin(1)
----@param axis deepc.Axis
+---
+---Errors: as x:argmax.
+---@param axis deepc.Axis may be left out where there is one
 ---@return deepc.Tensor # i32
 function Tensor:argmin(axis) end
 dc.argmin = Tensor.argmin
@@ -964,16 +1125,20 @@ dc.argmin = Tensor.argmin
 ---exp(x) divided by its sum along an axis; safe for large x.
 ---
 ---    dc.zeros "f32[2, 3]":softmax(2)
----@param axis deepc.Axis
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans, DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:softmax(axis) end
 dc.softmax = Tensor.softmax
 
 ---The logarithm of softmax, computed at once.
 ---
 ---    dc.zeros "f32[2, 3]":log_softmax(2)
----@param axis deepc.Axis
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans, DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:log_softmax(axis) end
 dc.log_softmax = Tensor.log_softmax
 
@@ -983,9 +1148,10 @@ dc.log_softmax = Tensor.log_softmax
 ---
 ---    dc.zeros "f32[64, 784]":matmul(dc.zeros "f32[784, 10]")
 ---
----Errors: DC0301 where the inner sizes differ.
+---Errors: DC0301 where the inner sizes differ, DC0201 for other dtypes, DC0202 for booleans, DC0302 for a
+---scalar.
 ---@param b deepc.Tensor|deepc.Cell of the same dtype
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of both; of 8/16-bit integers i32
 function Tensor:matmul(b) end
 dc.matmul = Tensor.matmul
 
@@ -1018,12 +1184,14 @@ function dc.einsum(text, ...) end
 ---@param x deepc.Tensor|deepc.Cell
 ---@param w deepc.Tensor|deepc.Cell of the same dtype
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of both; of 8/16-bit integers i32
 function dc.conv2d(x, w, options) end
 
 ---dc.conv2d for one dim: x is [batch, channels, length].
 ---
 ---    dc.conv1d(dc.zeros "f32[8, 3, 28]", dc.zeros "f32[16, 3, 5]", { padding = "same" })
+---
+---Errors: as dc.conv2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param w deepc.Tensor|deepc.Cell
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
@@ -1033,6 +1201,8 @@ function dc.conv1d(x, w, options) end
 ---dc.conv2d for three dims: x is [batch, channels, depth, height, width].
 ---
 ---    dc.conv3d(dc.zeros "f32[1, 2, 8, 8, 8]", dc.zeros "f32[4, 2, 3, 3, 3]")
+---
+---Errors: as dc.conv2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param w deepc.Tensor|deepc.Cell
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
@@ -1050,12 +1220,14 @@ function dc.conv3d(x, w, options) end
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, with one element for each place of the window
 function dc.max_pool2d(x, window, options) end
 
 ---dc.max_pool2d for one dim.
 ---
 ---    dc.max_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---
+---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
@@ -1065,6 +1237,8 @@ function dc.max_pool1d(x, window, options) end
 ---dc.max_pool2d for three dims.
 ---
 ---    dc.max_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---
+---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
@@ -1082,12 +1256,14 @@ function dc.max_pool3d(x, window, options) end
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
----@return deepc.Tensor
+---@return deepc.Tensor as dc.max_pool2d; of integers f32
 function dc.avg_pool2d(x, window, options) end
 
 ---dc.avg_pool2d for one dim.
 ---
 ---    dc.avg_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---
+---Errors: as dc.avg_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
@@ -1097,6 +1273,8 @@ function dc.avg_pool1d(x, window, options) end
 ---dc.avg_pool2d for three dims.
 ---
 ---    dc.avg_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---
+---Errors: as dc.avg_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
@@ -1130,6 +1308,8 @@ function dc.fn(signature, body, sizes, options) end
 ---Traces and checks it for some sizes, without a device.
 ---
 ---    dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end):check { n = 64 }
+---
+---Errors: as dc.fn.
 ---@param sizes? table<string, any> of the dims; static parameters and lengths of lists by name
 function Function:check(sizes) end
 
@@ -1171,9 +1351,12 @@ function dc.dim(name) end
 function dc.print(...) end
 
 ---What has been compiled of it, one table for each set of sizes.
+---Counts: kernels, launches, copies, nodes of the graph, cells set in place (donated) and copied (denied).
+---Bytes: arena_bytes, of temporaries, and arena_lower_bound, the least that any order would need; arena_ratio
+---is one by the other. `interpreted` tells whether it runs on the interpreter.
 ---
 ---    f:info()[1].launches
----@return table[] # counts of kernels, launches, bytes
+---@return table[] counts and bytes
 function Function:info() end
 
 ---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
@@ -1184,10 +1367,11 @@ function Function:info() end
 function Function:explain() end
 
 ---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
----the prompt always.
+---the prompt always. `calls` are those that were timed, `ms` is what they took together in
+---milliseconds, `gflops` is 10^9 operations a second, `gbs` 10^9 bytes a second; 0 before the first.
 ---
 ---    for n, k in ipairs(f:kernels()) do print(n, k.name, k.ms) end
----@return table[] # name, lines, specialisation, launches, flops and bytes per call; calls, ms, gflops, gbs
+---@return table[] name, lines, specialisation, launches, flops and bytes per call; calls, ms, gflops, gbs
 function Function:kernels() end
 
 ---The text of a kernel.
@@ -1212,6 +1396,9 @@ function Function:plan() end
 ---A parameter: a cell that is trained.
 ---
 ---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
+---
+---Errors: DC0202 for a dtype that is no float, DC0407 for an initial value of another type, DC0101 for a
+---table that does not fit.
 ---@param type deepc.Type of floats
 ---@param init? deepc.Tensor|table|number zeros without
 ---@return deepc.Cell
@@ -1220,6 +1407,8 @@ function dc.param(type, init) end
 ---A state: a cell that is not trained, as running statistics and caches are.
 ---
 ---    local count = dc.state("i32[]", 0)
+---
+---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
 ---@param type deepc.Type
 ---@param init? deepc.Tensor|table|number zeros without
 ---@return deepc.Cell
@@ -1386,7 +1575,11 @@ function dc.progress(source, options) end
 
 -- ---- Looking at it ----
 
----Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...
+---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
+---(found compiled already), kernels_cached (found on disk), launches, calls, fallbacks and interpreted (calls and
+---programs on the interpreter); realized, lazy_programs, lazy_nodes (now) of code outside typed functions;
+---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values copied
+---because somebody held them); compare_max (of DEEPC_COMPARE). And `device`, its name.
 ---
 ---    dc.stats().launches
 ---@return table<string, number|string>

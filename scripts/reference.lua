@@ -142,7 +142,7 @@ local function add_class(out, e)
   if e.exported and e.name:match "%u[%w_]*$" then
     out[#out + 1] = maker(e, class)
   elseif e.overload then
-    out[#out + 1] = "---@overload fun(...): ..."
+    out[#out + 1] = "---@overload fun(...: any): any"
   end
   local name = e.name:match "[%w_]+$"
   out[#out + 1] = e.exported and e.name .. " = {}" or ("local %s = {}"):format(name)

@@ -75,6 +75,10 @@ end
 
 tags["return"] = function(block, text)
   local type_text, about = split_type(text)
+  local rest = about:match "^%.%.%.%s*#?%s*(.*)$" -- any number of them
+  if rest then
+    type_text, about = type_text .. " ...", rest
+  end
   table.insert(block.returns, { type = type_text, text = about })
 end
 

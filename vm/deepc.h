@@ -56,7 +56,8 @@ typedef struct dc_config {
     const char *debug;  /* channels, "graph,time"; NULL: DEEPC_DEBUG */
     /*
      * Receives what is logged: n bytes, whole lines of the channel ("note", "kernel", ...; `debug` switches
-     * them on, notes are on always), each event behind "[channel] ". NULL: nothing is logged.
+     * them on, notes are on always), each event behind "[channel] ". Called on the thread that uses the
+     * context, in the middle of what it does: the function may not use the context. NULL: nothing is logged.
      */
     void (*log)(void *log_ctx, const char *channel, const char *text, size_t n);
     void *log_ctx;
@@ -107,8 +108,10 @@ typedef struct dc_config {
 
 /*
  * Opens a context. cfg may be NULL: all defaults. Other settings come from the environment
- * (DEEPC_*, `deepc --options` lists them). On failure *out is NULL when there was no memory, else a
- * context that is good for dc_errmsg and dc_close only.
+ * (DEEPC_*, `deepc --options` lists them). DC_E_VALUE: a setting says what it cannot; DC_E_DEVICE: the
+ * device is not there. *out is then a context that is good for dc_errmsg and dc_close
+ * only. It is NULL where there is no memory (DC_E_NOMEM), and where cfg->size is no size of a dc_config or
+ * a member is set that this version does not know (DC_E_VALUE).
  */
 dc_status dc_open(const dc_config *cfg, dc_rt **out);
 
@@ -153,7 +156,8 @@ const char *dc_errmsg(dc_rt *ctx);
 /*
  * Makes `require "deepc"` work in a Lua 5.4 state and gives it the context, which from then on is
  * closed when the state is. Protected: does not raise. One context per state and one state per context:
- * STATE if either has one.
+ * DC_E_STATE if either has one, or the context is no good (NULL, or of a dc_open that failed); DC_E_NOMEM.
+ * The context is then still the caller's.
  */
 dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
 
@@ -214,7 +218,9 @@ typedef struct dc_function dc_function;
 /*
  * Reads a file and compiles all of its variants. The file is not trusted: what it computes is its own
  * matter, but nothing in it leads to other files or outside of its memory. DC_E_FILE: it cannot be read, or
- * is not such a file; DC_E_NOMEM where cfg.memory_limit refuses it. *out is NULL then.
+ * is not such a file; DC_E_NOMEM: there is no memory, or cfg.memory_limit refuses it; DC_E_DEVICE,
+ * DC_E_BUILD: a kernel could not be compiled. *out is NULL then. Several functions may be loaded from one
+ * file; each has parameters and states of its own.
  */
 dc_status dc_load(dc_rt *ctx, const char *path, dc_function **out);
 
@@ -227,15 +233,19 @@ void dc_unload(dc_function *fn);
  * afterwards to memory of fn, good until the next call of fn. out[i].bytes is the size of the result after
  * the call.
  *
- * DC_E_TYPE: no variant has such arguments; DC_E_VALUE: room is too small (states have changed
- * then), or an index among the data is outside its axis (nothing has changed). A call that could be made before
- * allocates nothing.
+ * DC_E_TYPE: no variant has such arguments; DC_E_VALUE: another number of results, an argument with fewer
+ * bytes than its type has, too little room for a result, or an index among the data that is outside its axis;
+ * DC_E_STATE: it was interrupted (dc_interrupt), or a state was left half written by a call that failed. In
+ * all of these nothing has changed. DC_E_NOMEM, DC_E_DEVICE: states may be half written where the device fails
+ * on the way; calls refuse them (DC_E_STATE) until dc_function_set. A call that could be made before allocates
+ * nothing.
  */
 dc_status dc_call(dc_function *fn, const dc_array *in, size_t nin, dc_array *out, size_t nout);
 
 /*
  * What there is: "policy(x: f32[batch, 4]) -> f32[batch, 2]"; numbers count from 0. Of what a number
- * asks for there is none: false. data is NULL, bytes the size of the tensor; name may be NULL.
+ * asks for there is none: false. data is NULL, bytes the size of the tensor; name may be NULL. Texts are good
+ * until dc_unload.
  */
 const char *dc_function_signature(const dc_function *fn);
 size_t dc_function_variants(const dc_function *fn);
@@ -243,9 +253,14 @@ bool dc_function_argument(const dc_function *fn, size_t variant, size_t number, 
                           dc_array *out);
 bool dc_function_result(const dc_function *fn, size_t variant, size_t number, dc_array *out);
 
-/* Parameters and states: those there are, by number; their values, by name ("net.1.weight"). */
+/*
+ * Parameters and states: those there are, by number; their values, by name ("net.1.weight"). To get one,
+ * out->data has out->bytes of room; the other members are filled in. DC_E_VALUE: none is called so, or there is
+ * too little room; DC_E_TYPE: the value is of another type or has too few bytes; DC_E_STATE: a call that
+ * failed has left it half written (get only; set makes it whole again). Nothing has changed then.
+ */
 bool dc_function_cell(const dc_function *fn, size_t number, const char **name, dc_array *out);
-dc_status dc_function_get(dc_function *fn, const char *name, dc_array *out); /* data, bytes: room */
+dc_status dc_function_get(dc_function *fn, const char *name, dc_array *out);
 dc_status dc_function_set(dc_function *fn, const char *name, const dc_array *value);
 
 #ifdef __cplusplus

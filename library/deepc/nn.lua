@@ -12,7 +12,7 @@ local nn = {}
 ---A table of parameters, states and other layers. Calling it calls its :forward and tells errors where
 ---they happened: "net.2 (nn.Linear 784 -> 10)".
 ---@class deepc.nn.Layer
----@overload fun(...): ...
+---@overload fun(...: any): any
 local Layer = {}
 
 ---What stands for the layer in errors: "nn.Linear 784 -> 10".

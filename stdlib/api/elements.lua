@@ -14,7 +14,7 @@ local Tensor = {}
 ---
 ---    dc.tensor { 1, 2 } + 1
 ---
----Errors: DC0201 for other dtypes, DC0301 for other sizes, DC0305 for other names.
+---Errors: DC0201 for other dtypes, DC0202 for booleans, DC0301 for other sizes, DC0305 for other names.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:add(b) end
@@ -23,6 +23,8 @@ dc.add = Tensor.add
 ---a - b.
 ---
 ---    dc.tensor { 1, 2 } - 1
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:sub(b) end
@@ -31,6 +33,8 @@ dc.sub = Tensor.sub
 ---a * b, element by element; the product of matrices is a:matmul(b).
 ---
 ---    dc.tensor { 1, 2 } * 2
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:mul(b) end
@@ -39,6 +43,8 @@ dc.mul = Tensor.mul
 ---a / b. Integers become f32.
 ---
 ---    dc.tensor({ 7, 8 }, "i32") / 2
+---
+---Errors: as x:add, but for booleans, which become f32, too.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:div(b) end
@@ -47,6 +53,8 @@ dc.div = Tensor.div
 ---a // b, rounded down as in Lua; of integers x // 0 is -1.
 ---
 ---    dc.tensor({ 7, -7 }, "i32") // 2
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:floor_div(b) end
@@ -55,6 +63,8 @@ dc.floor_div = Tensor.floor_div
 ---a % b, with the sign of b as in Lua; of integers x % 0 is x.
 ---
 ---    dc.tensor({ 7, -7 }, "i32") % 3
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:mod(b) end
@@ -63,6 +73,8 @@ dc.mod = Tensor.mod
 ---The remainder of a division that truncates, with the sign of a.
 ---
 ---    dc.tensor({ 7, -7 }, "i32"):rem(3)
+---
+---Errors: as x:add.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:rem(b) end
@@ -71,6 +83,8 @@ dc.rem = Tensor.rem
 ---a ^ b. Integers become f32; a negative base has whole powers, others are NaN.
 ---
 ---    dc.tensor { 1, 2, 3 } ^ 2
+---
+---Errors: as x:add, but for booleans, which become f32, too.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:pow(b) end
@@ -79,27 +93,35 @@ dc.pow = Tensor.pow
 ----x.
 ---
 ---    -dc.tensor { 1, 2 }
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:neg() end
 dc.neg = Tensor.neg
 
 ---|x|.
 ---
 ---    dc.tensor { -1, 2 }:abs()
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:abs() end
 dc.abs = Tensor.abs
 
 ---The largest whole number that is not above x.
 ---
 ---    dc.tensor { 1.5, -1.5 }:floor()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:floor() end
 dc.floor = Tensor.floor
 
 ---The larger of a and b; NaN where either is.
 ---
 ---    dc.tensor { 1, 5 }:maximum(3)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:maximum(b) end
@@ -108,6 +130,8 @@ dc.maximum = Tensor.maximum
 ---The smaller of a and b; NaN where either is.
 ---
 ---    dc.tensor { 1, 5 }:minimum(3)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor
 function Tensor:minimum(b) end
@@ -118,6 +142,8 @@ dc.minimum = Tensor.minimum
 ---a & b; of booleans, both.
 ---
 ---    dc.tensor({ 6, 5 }, "i32") & 3
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for floats.
 ---@param b deepc.Operand integers, or booleans
 ---@return deepc.Tensor
 function Tensor:bit_and(b) end
@@ -126,6 +152,8 @@ dc.bit_and = Tensor.bit_and
 ---a | b; of booleans, either.
 ---
 ---    dc.tensor({ 6, 5 }, "i32") | 3
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for floats.
 ---@param b deepc.Operand integers, or booleans
 ---@return deepc.Tensor
 function Tensor:bit_or(b) end
@@ -134,6 +162,8 @@ dc.bit_or = Tensor.bit_or
 ---a ~ b; of booleans, one alone.
 ---
 ---    dc.tensor({ 6, 5 }, "i32") ~ 3
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; DC0202 for floats.
 ---@param b deepc.Operand integers, or booleans
 ---@return deepc.Tensor
 function Tensor:bit_xor(b) end
@@ -142,13 +172,17 @@ dc.bit_xor = Tensor.bit_xor
 ---~x; of booleans, the other one.
 ---
 ---    ~dc.tensor({ true, false }, "bool")
----@return deepc.Tensor
+---
+---Errors: DC0202 for floats.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:bit_not() end
 dc.bit_not = Tensor.bit_not
 
 ---a << b; 0 where b is the width or more.
 ---
 ---    dc.tensor({ 1, 2 }, "i32") << 3
+---
+---Errors: as x:add; DC0202 for floats, too.
 ---@param b deepc.Operand integers
 ---@return deepc.Tensor
 function Tensor:shift_left(b) end
@@ -157,6 +191,8 @@ dc.shift_left = Tensor.shift_left
 ---a >> b, with the sign where the dtype has one.
 ---
 ---    dc.tensor({ 16, -16 }, "i32") >> 2
+---
+---Errors: as x:add; DC0202 for floats, too.
 ---@param b deepc.Operand integers
 ---@return deepc.Tensor
 function Tensor:shift_right(b) end
@@ -167,164 +203,206 @@ dc.shift_right = Tensor.shift_right
 ---e ^ x.
 ---
 ---    dc.tensor { 0, 1 }:exp()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:exp() end
 dc.exp = Tensor.exp
 
 ---The natural logarithm; -inf of 0, NaN below.
 ---
 ---    dc.tensor { 1, 2 }:log()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:log() end
 dc.log = Tensor.log
 
 ---The square root; NaN below 0.
 ---
 ---    dc.tensor { 4, 9 }:sqrt()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:sqrt() end
 dc.sqrt = Tensor.sqrt
 
 ---The hyperbolic tangent.
 ---
 ---    dc.tensor { 0, 1 }:tanh()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:tanh() end
 dc.tanh = Tensor.tanh
 
 ---1 / (1 + exp(-x)).
 ---
 ---    dc.tensor { 0, 1 }:sigmoid()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:sigmoid() end
 dc.sigmoid = Tensor.sigmoid
 
 ---The larger of x and 0. Its gradient at 0 is 0.
 ---
 ---    dc.tensor { -1, 1 }:relu()
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:relu() end
 dc.relu = Tensor.relu
 
 ---x * x.
 ---
 ---    dc.tensor { 1, -2 }:square()
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:square() end
 dc.square = Tensor.square
 
 ---1 / sqrt(x).
 ---
 ---    dc.tensor { 4, 9 }:rsqrt()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:rsqrt() end
 dc.rsqrt = Tensor.rsqrt
 
 ---1 / x. Integers become f32.
 ---
 ---    dc.tensor { 4, 8 }:reciprocal()
----@return deepc.Tensor
+---@return deepc.Tensor a float
 function Tensor:reciprocal() end
 dc.reciprocal = Tensor.reciprocal
 
 ---1, -1, or the value itself where it is 0 or NaN.
 ---
 ---    dc.tensor { 3, -3, 0 }:sign()
----@return deepc.Tensor
+---
+---Errors: DC0202 for booleans.
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:sign() end
 dc.sign = Tensor.sign
 
 ---The smallest whole number that is not below x.
 ---
 ---    dc.tensor { 1.5, -1.5 }:ceil()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:ceil() end
 dc.ceil = Tensor.ceil
 
 ---The whole number next to x towards 0.
 ---
 ---    dc.tensor { 1.5, -1.5 }:trunc()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:trunc() end
 dc.trunc = Tensor.trunc
 
 ---Between two bounds, one of which may be nil: min(max(x, low), high).
 ---
 ---    dc.tensor { 1, 5, 9 }:clamp(2, 6)     dc.tensor { 1, 5, 9 }:clamp(nil, 6)
+---
+---Errors: DC0101 without a bound; otherwise as x:maximum.
 ---@param low? deepc.Operand
 ---@param high? deepc.Operand
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:clamp(low, high) end
 dc.clamp = Tensor.clamp
 
 ---The nearest integer, as a float; of two the even one.
 ---
 ---    dc.tensor { 0.5, 1.5, -2.4 }:round()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:round() end
 dc.round = Tensor.round
 
 ---exp(x) - 1, exact for small x, too.
 ---
 ---    dc.tensor { 1e-6 }:expm1()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:expm1() end
 dc.expm1 = Tensor.expm1
 
 ---log(1 + x), exact for small x, too.
 ---
 ---    dc.tensor { 1e-6 }:log1p()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:log1p() end
 dc.log1p = Tensor.log1p
 
 ---The error function.
 ---
 ---    dc.tensor { 0, 1 }:erf()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:erf() end
 dc.erf = Tensor.erf
 
 ---The sine, for arguments of any size.
 ---
 ---    dc.tensor { 0, 1 }:sin()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:sin() end
 dc.sin = Tensor.sin
 
 ---The cosine, for arguments of any size.
 ---
 ---    dc.tensor { 0, 1 }:cos()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:cos() end
 dc.cos = Tensor.cos
 
 ---The tangent.
 ---
 ---    dc.tensor { 0, 1 }:tan()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:tan() end
 dc.tan = Tensor.tan
 
 ---x * sigmoid(x).
 ---
 ---    dc.tensor { -1, 1 }:silu()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:silu() end
 dc.silu = Tensor.silu
 
 ---log(1 + exp(x)), which never overflows.
 ---
 ---    dc.tensor { -1, 1 }:softplus()
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans.
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:softplus() end
 dc.softplus = Tensor.softplus
 
 ---x times the normal distribution function of x; or, faster, with tanh in its place.
 ---
 ---    dc.tensor { -1, 1 }:gelu { approximate = "tanh" }
+---
+---Errors: DC0202 for integers and booleans.
 ---@param options? { approximate?: "tanh"|"none" } "none"
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:gelu(options) end
 dc.gelu = Tensor.gelu
 
@@ -333,6 +411,8 @@ dc.gelu = Tensor.gelu
 ---True where a is b; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:eq(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:eq(b) end
@@ -341,6 +421,8 @@ dc.eq = Tensor.eq
 ---True where a is not b; also where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:ne(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:ne(b) end
@@ -349,6 +431,8 @@ dc.ne = Tensor.ne
 ---True where a is less than b; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:lt(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:lt(b) end
@@ -357,6 +441,8 @@ dc.lt = Tensor.lt
 ---True where a is less than b or the same; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:le(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:le(b) end
@@ -365,6 +451,8 @@ dc.le = Tensor.le
 ---True where a is greater than b; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:gt(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:gt(b) end
@@ -373,6 +461,8 @@ dc.gt = Tensor.gt
 ---True where a is greater than b or the same; false where either is NaN.
 ---
 ---    dc.tensor { 1, 2, 3 }:ge(2)
+---
+---Errors: DC0201, DC0301, DC0305 as x:add; of booleans false is the smaller one.
 ---@param b deepc.Operand of the same dtype; a number takes it
 ---@return deepc.Tensor # bool
 function Tensor:ge(b) end
@@ -381,6 +471,8 @@ dc.ge = Tensor.ge
 ---a where the condition is true, b elsewhere.
 ---
 ---    dc.where(x:gt(0), x, 0)
+---
+---Errors: DC0202 where the condition is no bool; otherwise as x:add, booleans allowed.
 ---@param condition deepc.Tensor bool
 ---@param a deepc.Operand
 ---@param b deepc.Operand of the dtype of a
@@ -414,10 +506,11 @@ dc.isfinite = Tensor.isfinite
 ---
 ---    dc.tensor { 5, 6, 7 }:take({ 2, 0, 0 }, 1)
 ---
----Errors: DC0701 for a position outside, which it names.
+---Errors: DC0701 for a position outside, which it names; DC0202 for positions that are no integers, DC0103
+---for the axis.
 ---@param positions deepc.Tensor|integer[] integers
 ---@param axis? deepc.Axis 1
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:take(positions, axis) end
 dc.take = Tensor.take
 
@@ -425,25 +518,29 @@ dc.take = Tensor.take
 ---
 ---    dc.tensor({ 2, 0 }, "i32"):one_hot(3)
 ---
----Errors: DC0701 for an integer outside 0..n-1.
+---Errors: DC0701 for an integer outside 0..n-1, DC0202 where x has no integers.
 ---@param n integer
 ---@param dtype? string "f32"
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype asked for, x's axes and one more
 function Tensor:one_hot(n, dtype) end
 dc.one_hot = Tensor.one_hot
 
 ---The lower triangle of the last two axes, with k diagonals above the main one; 0 elsewhere.
 ---
 ---    dc.ones "f32[3, 3]":tril()
+---
+---Errors: DC0101 for fewer than two axes.
 ---@param k? integer 0
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:tril(k) end
 dc.tril = Tensor.tril
 
 ---The upper triangle of the last two axes, from the k-th diagonal on; 0 elsewhere.
 ---
 ---    dc.ones "f32[3, 3]":triu(1)
+---
+---Errors: DC0101 for fewer than two axes.
 ---@param k? integer 0
----@return deepc.Tensor
+---@return deepc.Tensor of the shape and dtype of x
 function Tensor:triu(k) end
 dc.triu = Tensor.triu

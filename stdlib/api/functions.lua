@@ -38,6 +38,8 @@ function dc.fn(signature, body, sizes, options) end
 ---Traces and checks it for some sizes, without a device.
 ---
 ---    dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end):check { n = 64 }
+---
+---Errors: as dc.fn.
 ---@param sizes? table<string, any> of the dims; static parameters and lengths of lists by name
 function Function:check(sizes) end
 
@@ -79,9 +81,12 @@ function dc.dim(name) end
 function dc.print(...) end
 
 ---What has been compiled of it, one table for each set of sizes.
+---Counts: kernels, launches, copies, nodes of the graph, cells set in place (donated) and copied (denied).
+---Bytes: arena_bytes, of temporaries, and arena_lower_bound, the least that any order would need; arena_ratio
+---is one by the other. `interpreted` tells whether it runs on the interpreter.
 ---
 ---    f:info()[1].launches
----@return table[] # counts of kernels, launches, bytes
+---@return table[] counts and bytes
 function Function:info() end
 
 ---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
@@ -92,10 +97,11 @@ function Function:info() end
 function Function:explain() end
 
 ---Its kernels, numbered through all specialisations. They are timed from the first f:kernels() on, at
----the prompt always.
+---the prompt always. `calls` are those that were timed, `ms` is what they took together in
+---milliseconds, `gflops` is 10^9 operations a second, `gbs` 10^9 bytes a second; 0 before the first.
 ---
 ---    for n, k in ipairs(f:kernels()) do print(n, k.name, k.ms) end
----@return table[] # name, lines, specialisation, launches, flops and bytes per call; calls, ms, gflops, gbs
+---@return table[] name, lines, specialisation, launches, flops and bytes per call; calls, ms, gflops, gbs
 function Function:kernels() end
 
 ---The text of a kernel.
@@ -120,6 +126,9 @@ function Function:plan() end
 ---A parameter: a cell that is trained.
 ---
 ---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
+---
+---Errors: DC0202 for a dtype that is no float, DC0407 for an initial value of another type, DC0101 for a
+---table that does not fit.
 ---@param type deepc.Type of floats
 ---@param init? deepc.Tensor|table|number zeros without
 ---@return deepc.Cell
@@ -128,6 +137,8 @@ function dc.param(type, init) end
 ---A state: a cell that is not trained, as running statistics and caches are.
 ---
 ---    local count = dc.state("i32[]", 0)
+---
+---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
 ---@param type deepc.Type
 ---@param init? deepc.Tensor|table|number zeros without
 ---@return deepc.Cell

@@ -111,7 +111,11 @@ function dc.progress(source, options) end
 
 -- ---- Looking at it ----
 
----Counters since the start: traces, compiles, kernels, launches, calls, bytes_live ...
+---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
+---(found compiled already), kernels_cached (found on disk), launches, calls, fallbacks and interpreted (calls and
+---programs on the interpreter); realized, lazy_programs, lazy_nodes (now) of code outside typed functions;
+---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values copied
+---because somebody held them); compare_max (of DEEPC_COMPARE). And `device`, its name.
 ---
 ---    dc.stats().launches
 ---@return table<string, number|string>

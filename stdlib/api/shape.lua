@@ -25,6 +25,8 @@ function Tensor:reshape(...) end
 ---Axes from one to another become one.
 ---
 ---    dc.zeros "f32[64, 28, 28]":flatten(2)
+---
+---Errors: DC0103 for axes, DC0101 where one is behind the other.
 ---@param from? deepc.Axis the first
 ---@param to? deepc.Axis the last
 ---@return deepc.Tensor
@@ -33,6 +35,8 @@ function Tensor:flatten(from, to) end
 ---Exchanges two axes, the last two unless given.
 ---
 ---    dc.zeros "f32[2, 3]":transpose()
+---
+---Errors: DC0103 for axes, DC0101 for fewer than two.
 ---@param a? deepc.Axis
 ---@param b? deepc.Axis
 ---@return deepc.Tensor
@@ -41,6 +45,8 @@ function Tensor:transpose(a, b) end
 ---Axes in another order, all of them.
 ---
 ---    dc.zeros "f32[2, 3, 4]":permute(3, 1, 2)
+---
+---Errors: DC0103, DC0104 for axes, DC0302 where they are not all listed.
 ---@param ... deepc.Axis|deepc.Axis[]
 ---@return deepc.Tensor
 function Tensor:permute(...) end
@@ -48,6 +54,8 @@ function Tensor:permute(...) end
 ---Repeats along unnamed axes of size 1.
 ---
 ---    dc.zeros "f32[2, 1]":expand(2, 3)
+---
+---Errors: DC0301 for an axis whose size is neither 1 nor that, DC0302 for fewer axes.
 ---@param ... integer|integer[]|string sizes, a list of them, or "[2, 3]"
 ---@return deepc.Tensor
 function Tensor:expand(...) end
@@ -65,6 +73,8 @@ function Tensor:slice(ranges) end
 ---A new tensor with other values in one part.
 ---
 ---    dc.zeros "f32[3]":put({ 2 }, 5)     dc.zeros "f32[2, 3]":put({ {}, { 2, 3 } }, 1)
+---
+---Errors: as x[index]: DC0106; DC0701 for an integer outside; DC0201, DC0301 for the value.
 ---@param index table|integer|deepc.Tensor as in x[index]; or integers along an axis, which count from 0
 ---@param value deepc.Operand of the shape of the part, or one that stretches to it
 ---@param axis? deepc.Axis of integers; 1
@@ -75,6 +85,8 @@ function Tensor:put(index, value, axis) end
 ---wrap.
 ---
 ---    dc.tensor { 1.7 }:cast "i32"
+---
+---Errors: DC0101 for what is no dtype.
 ---@param dtype string "f32"
 ---@return deepc.Tensor
 function Tensor:cast(dtype) end
@@ -93,6 +105,8 @@ function Tensor:rename(names, name) end
 ---More elements before and after, along some axes; those axes lose their names.
 ---
 ---    dc.zeros "f32[2, 3]":pad { [2] = { 1, 1 } }     dc.zeros "f32[n=2]":pad({ n = { 0, 3 } }, -1)
+---
+---Errors: DC0103 for axes, DC0101 for margins, DC0203 for a value that the dtype does not hold.
 ---@param margins table<deepc.Axis, integer|integer[]> { before, after }, or one number for both
 ---@param value? number|boolean 0
 ---@return deepc.Tensor
@@ -102,6 +116,8 @@ dc.pad = Tensor.pad
 ---Backwards along axes.
 ---
 ---    dc.iota(3):flip()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axis|deepc.Axis[] all
 ---@return deepc.Tensor
 function Tensor:flip(axes) end
@@ -110,6 +126,8 @@ dc.flip = Tensor.flip
 ---Moves elements by so many positions along an axis, round the end.
 ---
 ---    dc.iota(5):roll(2, 1)
+---
+---Errors: DC0103 for the axis.
 ---@param by integer towards the end; negative towards the start
 ---@param axis deepc.Axis
 ---@return deepc.Tensor
@@ -119,6 +137,8 @@ dc.roll = Tensor.roll
 ---Several tensors, parts along an axis; it loses its name.
 ---
 ---    local left, right = dc.iota(6):split(2)
+---
+---Errors: DC0101 where the sizes do not add up, DC0103 for the axis.
 ---@param parts integer|integer[] how many equal ones, or their sizes
 ---@param axis? deepc.Axis 1
 ---@return deepc.Tensor ... # the parts
@@ -129,7 +149,8 @@ dc.split = Tensor.split
 ---
 ---    dc.concat({ dc.zeros "f32[2, 3]", dc.ones "f32[1, 3]" }, 1)
 ---
----Errors: DC0301 where other sizes differ, DC0201 where dtypes do.
+---Errors: DC0301 where other sizes differ, DC0201 where dtypes do, DC0101 for an empty list, DC0103 for the
+---axis.
 ---@param list deepc.Tensor[] at least one, of one dtype
 ---@param axis? deepc.Axis 1
 ---@return deepc.Tensor
@@ -139,7 +160,7 @@ function dc.concat(list, axis) end
 ---
 ---    dc.stack({ dc.zeros "f32[3]", dc.ones "f32[3]" }, 1)
 ---
----Errors: DC0301 where sizes differ, DC0201 where dtypes do.
+---Errors: DC0301 where sizes differ, DC0201 where dtypes do, DC0101 for an empty list or the axis.
 ---@param list deepc.Tensor[] at least one, of one type
 ---@param axis? integer where the new axis is; 1
 ---@return deepc.Tensor

@@ -16,45 +16,55 @@ local Tensor = {}
 ---
 ---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, or i32
 function Tensor:sum(axes) end
 dc.sum = Tensor.sum
 
 ---The mean; of integers and bool in f32, NaN of no elements.
 ---
 ---    dc.zeros "f32[2, 3]":mean()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:mean(axes) end
 dc.mean = Tensor.mean
 
 ---The largest; NaN if one is.
 ---
 ---    dc.zeros "f32[2, 3]":max(1)
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:max(axes) end
 dc.max = Tensor.max
 
 ---The smallest; NaN if one is.
 ---
 ---    dc.zeros "f32[2, 3]":min(1)
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x
 function Tensor:min(axes) end
 dc.min = Tensor.min
 
 ---The product; of bool and integers of 8 and 16 bits in i32.
 ---
 ---    dc.tensor { 2, 3 }:prod()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, or i32
 function Tensor:prod(axes) end
 dc.prod = Tensor.prod
 
 ---Are all true? Of a bool tensor; x:ne(0) makes one.
 ---
 ---    dc.tensor { 1, 2 }:gt(0):all()
+---
+---Errors: DC0202 for other dtypes; DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
 ---@return deepc.Tensor # bool
 function Tensor:all(axes) end
@@ -63,6 +73,8 @@ dc.all = Tensor.all
 ---Is any true? Of a bool tensor; x:ne(0) makes one.
 ---
 ---    dc.tensor { 1, 2 }:gt(1):any()
+---
+---Errors: DC0202 for other dtypes; DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
 ---@return deepc.Tensor # bool
 function Tensor:any(axes) end
@@ -71,32 +83,40 @@ dc.any = Tensor.any
 ---The variance: squares of the distances from the mean, by their count less the correction (0).
 ---
 ---    dc.tensor { 1, 2, 4 }:var { correction = 1 }
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:var(axes) end
 dc.var = Tensor.var
 
 ---The standard deviation, the root of x:var; its gradient is 0 where all are equal.
 ---
 ---    dc.tensor { 1, 2, 4 }:std()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axis|deepc.Axis[]|{ axis?: deepc.Axis|deepc.Axis[], keep?: boolean, correction?: number } all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:std(axes) end
 dc.std = Tensor.std
 
 ---The root of the sum of squares; its gradient at 0 is 0.
 ---
 ---    dc.tensor { 3, 4 }:norm()
+---
+---Errors: DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float; f32 of integers and bool
 function Tensor:norm(axes) end
 dc.norm = Tensor.norm
 
 ---log(sum(exp(x))), safe for large x.
 ---
 ---    dc.tensor { 1000, 1000 }:logsumexp()
+---
+---Errors: DC0202 for integers and booleans; DC0103, DC0104 for axes.
 ---@param axes? deepc.Axes all
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, a float
 function Tensor:logsumexp(axes) end
 dc.logsumexp = Tensor.logsumexp
 
@@ -104,8 +124,10 @@ dc.logsumexp = Tensor.logsumexp
 ---axis.
 ---
 ---    dc.tensor { 1, 2, 3 }:cumsum(1)
----@param axis deepc.Axis
----@return deepc.Tensor
+---
+---Errors: DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
+---@return deepc.Tensor of the shape of x; of bool and 8/16-bit integers i32
 function Tensor:cumsum(axis) end
 dc.cumsum = Tensor.cumsum
 
@@ -113,8 +135,8 @@ dc.cumsum = Tensor.cumsum
 ---
 ---    dc.tensor { 3, 1, 4 }:argmax(1)
 ---
----Errors: DC0103 for the axis; of no elements.
----@param axis deepc.Axis
+---Errors: DC0101 without an axis, or where it has no elements; DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
 ---@return deepc.Tensor # i32
 function Tensor:argmax(axis) end
 dc.argmax = Tensor.argmax
@@ -122,7 +144,9 @@ dc.argmax = Tensor.argmax
 ---The position of the smallest along an axis, from 0; the first if several are.
 ---
 ---    dc.tensor { 3, 1, 4 }:argmin(1)
----@param axis deepc.Axis
+---
+---Errors: as x:argmax.
+---@param axis deepc.Axis may be left out where there is one
 ---@return deepc.Tensor # i32
 function Tensor:argmin(axis) end
 dc.argmin = Tensor.argmin
@@ -130,16 +154,20 @@ dc.argmin = Tensor.argmin
 ---exp(x) divided by its sum along an axis; safe for large x.
 ---
 ---    dc.zeros "f32[2, 3]":softmax(2)
----@param axis deepc.Axis
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans, DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:softmax(axis) end
 dc.softmax = Tensor.softmax
 
 ---The logarithm of softmax, computed at once.
 ---
 ---    dc.zeros "f32[2, 3]":log_softmax(2)
----@param axis deepc.Axis
----@return deepc.Tensor
+---
+---Errors: DC0202 for integers and booleans, DC0101 without an axis, DC0103 for the axis.
+---@param axis deepc.Axis may be left out where there is one
+---@return deepc.Tensor of the shape and dtype of x, a float
 function Tensor:log_softmax(axis) end
 dc.log_softmax = Tensor.log_softmax
 
@@ -149,9 +177,10 @@ dc.log_softmax = Tensor.log_softmax
 ---
 ---    dc.zeros "f32[64, 784]":matmul(dc.zeros "f32[784, 10]")
 ---
----Errors: DC0301 where the inner sizes differ.
+---Errors: DC0301 where the inner sizes differ, DC0201 for other dtypes, DC0202 for booleans, DC0302 for a
+---scalar.
 ---@param b deepc.Tensor|deepc.Cell of the same dtype
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of both; of 8/16-bit integers i32
 function Tensor:matmul(b) end
 dc.matmul = Tensor.matmul
 
@@ -184,12 +213,14 @@ function dc.einsum(text, ...) end
 ---@param x deepc.Tensor|deepc.Cell
 ---@param w deepc.Tensor|deepc.Cell of the same dtype
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of both; of 8/16-bit integers i32
 function dc.conv2d(x, w, options) end
 
 ---dc.conv2d for one dim: x is [batch, channels, length].
 ---
 ---    dc.conv1d(dc.zeros "f32[8, 3, 28]", dc.zeros "f32[16, 3, 5]", { padding = "same" })
+---
+---Errors: as dc.conv2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param w deepc.Tensor|deepc.Cell
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
@@ -199,6 +230,8 @@ function dc.conv1d(x, w, options) end
 ---dc.conv2d for three dims: x is [batch, channels, depth, height, width].
 ---
 ---    dc.conv3d(dc.zeros "f32[1, 2, 8, 8, 8]", dc.zeros "f32[4, 2, 3, 3, 3]")
+---
+---Errors: as dc.conv2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param w deepc.Tensor|deepc.Cell
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim|string, dilation?: deepc.PerDim, groups?: integer }
@@ -216,12 +249,14 @@ function dc.conv3d(x, w, options) end
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
----@return deepc.Tensor
+---@return deepc.Tensor of the dtype of x, with one element for each place of the window
 function dc.max_pool2d(x, window, options) end
 
 ---dc.max_pool2d for one dim.
 ---
 ---    dc.max_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---
+---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
@@ -231,6 +266,8 @@ function dc.max_pool1d(x, window, options) end
 ---dc.max_pool2d for three dims.
 ---
 ---    dc.max_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---
+---Errors: as dc.max_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, dilation?: deepc.PerDim }
@@ -248,12 +285,14 @@ function dc.max_pool3d(x, window, options) end
 ---@param x deepc.Tensor|deepc.Cell [batch, channels, height, width]
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
----@return deepc.Tensor
+---@return deepc.Tensor as dc.max_pool2d; of integers f32
 function dc.avg_pool2d(x, window, options) end
 
 ---dc.avg_pool2d for one dim.
 ---
 ---    dc.avg_pool1d(dc.zeros "f32[8, 16, 28]", 2)
+---
+---Errors: as dc.avg_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }
@@ -263,6 +302,8 @@ function dc.avg_pool1d(x, window, options) end
 ---dc.avg_pool2d for three dims.
 ---
 ---    dc.avg_pool3d(dc.zeros "f32[1, 2, 8, 8, 8]", 2)
+---
+---Errors: as dc.avg_pool2d.
 ---@param x deepc.Tensor|deepc.Cell
 ---@param window deepc.PerDim
 ---@param options? { stride?: deepc.PerDim, padding?: deepc.PerDim, count_padding?: boolean }

@@ -73,7 +73,7 @@ local Cell = {}
 ---calls.
 ---@class deepc.Function
 ---@field name string from its signature
----@overload fun(...): ...
+---@overload fun(...: any): any
 local Function = {}
 
 ---A value that typed functions depend on; see dc.static.
@@ -116,6 +116,8 @@ function dc.tensor(values, type) end
 ---Zeros (false for bool).
 ---
 ---    dc.zeros "f32[batch=32, 784]"     dc.zeros(x)
+---
+---Errors: DC0401 where the text is no type.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@return deepc.Tensor
 function dc.zeros(type) end
@@ -123,6 +125,8 @@ function dc.zeros(type) end
 ---Ones (true for bool).
 ---
 ---    dc.ones "f32[3]"
+---
+---Errors: as dc.zeros.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@return deepc.Tensor
 function dc.ones(type) end
@@ -131,7 +135,7 @@ function dc.ones(type) end
 ---
 ---    dc.full("f32[3]", 0.5)
 ---
----Errors: DC0203 for a value that the dtype does not hold.
+---Errors: as dc.zeros; DC0203 for a value that the dtype does not hold.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
 ---@param value number|boolean
 ---@return deepc.Tensor
@@ -140,6 +144,8 @@ function dc.full(type, value) end
 ---Positions 0, 1, 2 ... along an axis.
 ---
 ---    dc.iota(5)     dc.iota("f32[2, 3]", 1)
+---
+---Errors: as dc.zeros; DC0202 for bool, DC0101 for a scalar, DC0103 for the axis.
 ---@param type deepc.Type|deepc.Tensor|integer a size n is short for i32[n]
 ---@param axis? deepc.Axis the last
 ---@return deepc.Tensor
@@ -148,6 +154,8 @@ function dc.iota(type, axis) end
 ---Ones where the number of the row is that of the column, zeros elsewhere.
 ---
 ---    dc.eye "f32[3, 3]"
+---
+---Errors: as dc.zeros; DC0302 for another number of axes.
 ---@param type deepc.Type|deepc.Tensor of two axes
 ---@return deepc.Tensor
 function dc.eye(type) end
@@ -157,6 +165,8 @@ function dc.eye(type) end
 ---Uniform numbers in [low, high).
 ---
 ---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
+---
+---Errors: DC0202 for a dtype that is no float, DC0101 for options.
 ---@param type deepc.Type of floats
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
@@ -165,6 +175,8 @@ function dc.rand(type, options) end
 ---Normal numbers.
 ---
 ---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
+---
+---Errors: as dc.rand.
 ---@param type deepc.Type of floats
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
@@ -173,6 +185,9 @@ function dc.randn(type, options) end
 ---Whole numbers from low to high - 1.
 ---
 ---    dc.randint("i32[64]", { high = 10 })
+---
+---Errors: DC0202 for a dtype that has no integers, DC0101 for options, and where nothing is between low and
+---high.
 ---@param type deepc.Type of integers
 ---@param options { low?: integer, high: integer, seed?: integer } low is 0; without seed the generator's next
 ---@return deepc.Tensor
@@ -181,6 +196,8 @@ function dc.randint(type, options) end
 ---True with probability p.
 ---
 ---    dc.bernoulli("bool[64]", { p = 0.1 })
+---
+---Errors: DC0202 for a dtype that is not bool, DC0101 for options.
 ---@param type deepc.Type of bool
 ---@param options? { p?: number, seed?: integer } 0.5; without seed the generator's next
 ---@return deepc.Tensor
@@ -196,6 +213,8 @@ function dc.generator() end
 ---Starts the generator again. It starts with DEEPC_SEED, or 0.
 ---
 ---    dc.seed(7)
+---
+---Errors: DC0101 for what is no integer.
 ---@param seed integer
 function dc.seed(seed) end
 

@@ -16,7 +16,7 @@ local nn = {}
 ---A table of parameters, states and other layers. Calling it calls its :forward and tells errors where
 ---they happened: "net.2 (nn.Linear 784 -> 10)".
 ---@class deepc.nn.Layer
----@overload fun(...): ...
+---@overload fun(...: any): any
 local Layer = {}
 
 -- A layer keeps its fields in a table of their own (_own), so that every assignment reaches

@@ -237,7 +237,7 @@ dc.full(type, value)
 
       dc.full("f32[3]", 0.5)
 
-  Errors: DC0203 for a value that the dtype does not hold.
+  Errors: as dc.zeros; DC0203 for a value that the dtype does not hold.
 
   type     Type|Tensor, a tensor stands for its type
   value    number|boolean
