@@ -151,6 +151,8 @@ end
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
 ---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end
+---
+---Errors: DC0101 for options, DC0107 for a batch that is used once the next one is there.
 ---@param options { size: integer, shuffle?: boolean, seed?: integer, epoch?: integer, last?: "drop"|"keep"|"pad" }
 ---@return fun(): deepc.Tensor?, deepc.Tensor?, deepc.Tensor?
 function Set:batches(options)
@@ -199,6 +201,8 @@ end
 ---Goes on from a position: the next batches are those behind it, in the order that they had. In the
 ---middle of an epoch `epoch` is then the one before, so that `for epoch = set.epoch + 1, epochs do` goes
 ---on as well.
+---
+---Errors: DC0101 for what is no position.
 ---@param position table<string, integer|boolean|string> of set:position(), of a set of as many rows
 function Set:restore(position)
   if type(position) ~= "table" or not math.tointeger(position.epoch) or not math.tointeger(position.batch) then

@@ -394,7 +394,7 @@ end
 ---
 ---    plot.lines("/tmp/loss.svg", { { y = { 2.3, 1.1, 0.7 }, name = "loss" } }, { x = "step", log = true })
 ---
----Errors: DC0801 where the file cannot be written.
+---Errors: DC0101 for the path, the series and options; DC0801 where the file cannot be written.
 ---@param path string ends in .svg or .png
 ---@param series table[]
 ---@param options? { title?: string, x?: string, y?: string, log?: boolean, width?: integer, height?: integer }

@@ -68,6 +68,8 @@ function nn.class(name) end
 ---[-1/sqrt(inputs), 1/sqrt(inputs)).
 ---
 ---    nn.Linear(784, 10)
+---
+---Errors: DC0101 for a size; when it is called, as x:matmul.
 ---@class deepc.nn.Linear: deepc.nn.Layer
 ---@overload fun(inputs: integer, outputs: integer, options?: { bias?: boolean }): deepc.nn.Linear
 nn.Linear = {}
@@ -75,6 +77,8 @@ nn.Linear = {}
 ---All axes from the second (or `from`) on become one.
 ---
 ---    nn.Flatten()
+---
+---Errors: DC0103 for the axis, when it is called.
 ---@class deepc.nn.Flatten: deepc.nn.Layer
 ---@overload fun(from?: integer): deepc.nn.Flatten
 nn.Flatten = {}
@@ -84,6 +88,8 @@ nn.Flatten = {}
 ---generator, anew at each call of a typed function.
 ---
 ---    nn.Dropout(0.5)
+---
+---Errors: DC0101 for p.
 ---@class deepc.nn.Dropout: deepc.nn.Layer
 ---@overload fun(p?: number): deepc.nn.Dropout
 nn.Dropout = {}
@@ -101,6 +107,8 @@ nn.Embedding = {}
 ---Layers (or functions) one after the other.
 ---
 ---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
+---
+---Errors: DC0101 for a part that is no layer and no function.
 ---@class deepc.nn.Sequential: deepc.nn.Layer
 ---@overload fun(list: (deepc.nn.Layer|function)[]): deepc.nn.Sequential
 nn.Sequential = {}
@@ -243,6 +251,8 @@ nn.RMSNorm = {}
 ---
 ---Options: stride (1), padding (0; a number, a list of two, or "same"), dilation (1), groups (1), bias
 ---(true). Numbers are for both dims, lists have one for each.
+---
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv2d.
 ---@class deepc.nn.Conv2d: deepc.nn.Layer
 ---@overload fun(inputs: integer, outputs: integer, window: integer|integer[], options?: table): deepc.nn.Conv2d
 nn.Conv2d = {}
@@ -252,6 +262,8 @@ nn.Conv2d = {}
 ---    nn.MaxPool2d(2)
 ---
 ---Options: stride (that of the window), padding (0), dilation (1).
+---
+---Errors: DC0101 for options; when it is called, as dc.max_pool2d.
 ---@class deepc.nn.MaxPool2d: deepc.nn.Layer
 ---@overload fun(window: integer|integer[], options?: { stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[] }): deepc.nn.MaxPool2d
 nn.MaxPool2d = {}
@@ -261,6 +273,8 @@ nn.MaxPool2d = {}
 ---    nn.AvgPool2d(2)
 ---
 ---Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros).
+---
+---Errors: DC0101 for options; when it is called, as dc.avg_pool2d.
 ---@class deepc.nn.AvgPool2d: deepc.nn.Layer
 ---@overload fun(window: integer|integer[], options?: { stride?: integer|integer[], padding?: integer|integer[], count_padding?: boolean }): deepc.nn.AvgPool2d
 nn.AvgPool2d = {}
@@ -273,6 +287,8 @@ nn.AvgPool2d = {}
 ---
 ---Options: momentum (0.1, how far a batch moves the running values), eps (1e-5), affine (true; false:
 ---no weight and no bias).
+---
+---Errors: DC0101 for options; when it is called, DC0301 where x is not [batch, channels, height, width].
 ---@class deepc.nn.BatchNorm2d: deepc.nn.Layer
 ---@overload fun(channels: integer, options?: { momentum?: number, eps?: number, affine?: boolean }): deepc.nn.BatchNorm2d
 nn.BatchNorm2d = {}
@@ -303,6 +319,9 @@ function nn.cross_entropy(logits, labels, options) end
 ---elements. `pos_weight` multiplies the term of y = 1.
 ---
 ---    nn.bce_with_logits(dc.tensor { 2, -1 }, dc.tensor { 1, 0 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param logits deepc.Tensor floats
 ---@param target deepc.Tensor of the same type, from 0 to 1
 ---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, pos_weight?: deepc.Operand }
@@ -312,6 +331,9 @@ function nn.bce_with_logits(logits, target, options) end
 ---The mean of (prediction - target)^2 over elements.
 ---
 ---    nn.mse_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param prediction deepc.Tensor floats
 ---@param target deepc.Tensor of the same type
 ---@param options? deepc.nn.LossOptions
@@ -321,6 +343,9 @@ function nn.mse_loss(prediction, target, options) end
 ---The mean of |prediction - target| over elements.
 ---
 ---    nn.l1_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param prediction deepc.Tensor floats
 ---@param target deepc.Tensor of the same type
 ---@param options? deepc.nn.LossOptions
@@ -331,6 +356,9 @@ function nn.l1_loss(prediction, target, options) end
 ---far off pull no harder than others (Huber, 1964).
 ---
 ---    nn.huber_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 }, { delta = 0.5 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param prediction deepc.Tensor floats
 ---@param target deepc.Tensor of the same type
 ---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, delta?: number } delta is 1
@@ -371,6 +399,8 @@ function nn.init.constant(type, value) end
 ---Uniform in [low, high).
 ---
 ---    nn.init.uniform("f32[784, 10]", { low = -0.1, high = 0.1 })
+---
+---Errors: DC0202 for a dtype that is no float, DC0101 for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1
 ---@return deepc.Tensor
@@ -379,6 +409,8 @@ function nn.init.uniform(type, options) end
 ---Normal.
 ---
 ---    nn.init.normal("f32[784, 10]", { std = 0.02 })
+---
+---Errors: DC0202 for a dtype that is no float, DC0101 for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1
 ---@return deepc.Tensor
@@ -392,6 +424,8 @@ function nn.init.normal(type, options) end
 ---those of convolutions [outputs, inputs, window ...].
 ---
 ---    nn.init.xavier_uniform("f32[784, 128]", { gain = "tanh" })
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
 ---@return deepc.Tensor
@@ -400,6 +434,8 @@ function nn.init.xavier_uniform(type, options) end
 ---Normal with the variance of xavier_uniform.
 ---
 ---    nn.init.xavier_normal "f32[784, 128]"
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
 ---@return deepc.Tensor
@@ -409,6 +445,8 @@ function nn.init.xavier_normal(type, options) end
 ---et al., 2015).
 ---
 ---    nn.init.kaiming_uniform("f32[784, 128]", { mode = "fan_out" })
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, mode?: string, seed?: integer } "relu"; "fan_in" or "fan_out"
 ---@return deepc.Tensor
@@ -417,6 +455,8 @@ function nn.init.kaiming_uniform(type, options) end
 ---Normal with the variance of kaiming_uniform.
 ---
 ---    nn.init.kaiming_normal "f32[784, 128]"
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, mode?: string, seed?: integer } "relu"; "fan_in" or "fan_out"
 ---@return deepc.Tensor
@@ -427,6 +467,8 @@ function nn.init.kaiming_normal(type, options) end
 ---found by Newton's iteration for the polar decomposition: products alone.
 ---
 ---    nn.init.orthogonal "f32[128, 128]"
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
 ---@return deepc.Tensor

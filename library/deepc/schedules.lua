@@ -25,6 +25,8 @@ function schedules.constant(lr) end
 ---
 ---    schedules.step { lr = 0.1, every = 1000, factor = 0.5 }
 ---    schedules.step { lr = 0.1, after = { 3000, 4000 } }
+---
+---Errors: DC0101 for options that do not fit; of the schedule, for what is no step.
 ---@param options { lr: number, every?: integer, after?: integer[], factor?: number } factor is 0.1
 ---@return deepc.Schedule
 function schedules.step(options) end
@@ -32,6 +34,8 @@ function schedules.step(options) end
 ---Times a factor after each step.
 ---
 ---    schedules.exponential { lr = 0.1, factor = 0.999 }
+---
+---Errors: DC0101 for options that do not fit; of the schedule, for what is no step.
 ---@param options { lr: number, factor: number }
 ---@return deepc.Schedule
 function schedules.exponential(options) end
@@ -39,6 +43,8 @@ function schedules.exponential(options) end
 ---From one rate at the first step to another one after so many, in equal parts; then that one.
 ---
 ---    schedules.linear { from = 1e-3, to = 0, steps = 1000 }
+---
+---Errors: DC0101 for options that do not fit; of the schedule, for what is no step.
 ---@param options { from: number, to: number, steps: integer }
 ---@return deepc.Schedule
 function schedules.linear(options) end
@@ -47,6 +53,8 @@ function schedules.linear(options) end
 ---(Loshchilov and Hutter, 2017). With `restart` it begins anew every `steps`.
 ---
 ---    schedules.cosine { lr = 1e-3, steps = 1000, final = 1e-5 }
+---
+---Errors: DC0101 for options that do not fit; of the schedule, for what is no step.
 ---@param options { lr: number, steps: integer, final?: number, restart?: boolean } final is 0
 ---@return deepc.Schedule
 function schedules.cosine(options) end
@@ -55,6 +63,8 @@ function schedules.cosine(options) end
 ---from its first step (Goyal et al., 2017).
 ---
 ---    schedules.warmup(100, schedules.constant(1e-3))
+---
+---Errors: DC0101 for options that do not fit; of the schedule, for what is no step.
 ---@param steps integer
 ---@param schedule deepc.Schedule
 ---@return deepc.Schedule
@@ -63,6 +73,8 @@ function schedules.warmup(steps, schedule) end
 ---Schedules one after the other, each for so many steps and from its first step; the last for ever.
 ---
 ---    schedules.sequence { { 100, schedules.constant(0.1) }, { 50, schedules.constant(0.01) }, schedules.constant(0) }
+---
+---Errors: DC0101 for options that do not fit; of the schedule, for what is no step.
 ---@param list ({ [1]: integer, [2]: deepc.Schedule }|deepc.Schedule)[] steps and a schedule; the last one alone
 ---@return deepc.Schedule
 function schedules.sequence(list) end

@@ -34,6 +34,8 @@ local function text_of(list)
   return list[1] == list[2] and tostring(list[1]) or list[1] .. "x" .. list[2]
 end
 
+-- ---- convolutions and pools ----
+
 ---dc.conv2d(x, weight, options) + bias for x of [batch, inputs, height, width]; weight is
 ---f32[outputs, inputs / groups, height, width of the window]. Both start uniform in
 ---[-1/sqrt(n), 1/sqrt(n)) for n terms of a sum.
@@ -42,6 +44,8 @@ end
 ---
 ---Options: stride (1), padding (0; a number, a list of two, or "same"), dilation (1), groups (1), bias
 ---(true). Numbers are for both dims, lists have one for each.
+---
+---Errors: DC0101 for sizes and options; when it is called, as dc.conv2d.
 ---@class deepc.nn.Conv2d: deepc.nn.Layer
 local Conv2d = nn.class "nn.Conv2d"
 nn.Conv2d = Conv2d
@@ -107,6 +111,8 @@ end
 ---    nn.MaxPool2d(2)
 ---
 ---Options: stride (that of the window), padding (0), dilation (1).
+---
+---Errors: DC0101 for options; when it is called, as dc.max_pool2d.
 ---@class deepc.nn.MaxPool2d: deepc.nn.Layer
 local MaxPool2d = nn.class "nn.MaxPool2d"
 nn.MaxPool2d = MaxPool2d
@@ -133,6 +139,8 @@ end
 ---    nn.AvgPool2d(2)
 ---
 ---Options: stride (that of the window), padding (0), count_padding (true: padding counts as zeros).
+---
+---Errors: DC0101 for options; when it is called, as dc.avg_pool2d.
 ---@class deepc.nn.AvgPool2d: deepc.nn.Layer
 local AvgPool2d = nn.class "nn.AvgPool2d"
 nn.AvgPool2d = AvgPool2d
@@ -162,6 +170,8 @@ end
 ---
 ---Options: momentum (0.1, how far a batch moves the running values), eps (1e-5), affine (true; false:
 ---no weight and no bias).
+---
+---Errors: DC0101 for options; when it is called, DC0301 where x is not [batch, channels, height, width].
 ---@class deepc.nn.BatchNorm2d: deepc.nn.Layer
 local BatchNorm2d = nn.class "nn.BatchNorm2d"
 nn.BatchNorm2d = BatchNorm2d

@@ -78,6 +78,8 @@ end
 ---Uniform in [low, high).
 ---
 ---    nn.init.uniform("f32[784, 10]", { low = -0.1, high = 0.1 })
+---
+---Errors: DC0202 for a dtype that is no float, DC0101 for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1
 ---@return deepc.Tensor
@@ -91,6 +93,8 @@ end
 ---Normal.
 ---
 ---    nn.init.normal("f32[784, 10]", { std = 0.02 })
+---
+---Errors: DC0202 for a dtype that is no float, DC0101 for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1
 ---@return deepc.Tensor
@@ -164,6 +168,8 @@ end
 ---those of convolutions [outputs, inputs, window ...].
 ---
 ---    nn.init.xavier_uniform("f32[784, 128]", { gain = "tanh" })
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
 ---@return deepc.Tensor
@@ -175,6 +181,8 @@ end
 ---Normal with the variance of xavier_uniform.
 ---
 ---    nn.init.xavier_normal "f32[784, 128]"
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
 ---@return deepc.Tensor
@@ -187,6 +195,8 @@ end
 ---et al., 2015).
 ---
 ---    nn.init.kaiming_uniform("f32[784, 128]", { mode = "fan_out" })
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, mode?: string, seed?: integer } "relu"; "fan_in" or "fan_out"
 ---@return deepc.Tensor
@@ -198,6 +208,8 @@ end
 ---Normal with the variance of kaiming_uniform.
 ---
 ---    nn.init.kaiming_normal "f32[784, 128]"
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, mode?: string, seed?: integer } "relu"; "fan_in" or "fan_out"
 ---@return deepc.Tensor
@@ -211,6 +223,8 @@ end
 ---found by Newton's iteration for the polar decomposition: products alone.
 ---
 ---    nn.init.orthogonal "f32[128, 128]"
+---
+---Errors: DC0101 for fewer than two axes, and for options.
 ---@param type deepc.Type|deepc.Tensor
 ---@param options? { gain?: deepc.nn.Gain, slope?: number, seed?: integer } gain is 1
 ---@return deepc.Tensor

@@ -10,6 +10,8 @@ local _, core = ...
 ---[-1/sqrt(inputs), 1/sqrt(inputs)).
 ---
 ---    nn.Linear(784, 10)
+---
+---Errors: DC0101 for a size; when it is called, as x:matmul.
 ---@class deepc.nn.Linear: deepc.nn.Layer
 local Linear = nn.class "nn.Linear"
 nn.Linear = Linear
@@ -47,6 +49,8 @@ end
 ---All axes from the second (or `from`) on become one.
 ---
 ---    nn.Flatten()
+---
+---Errors: DC0103 for the axis, when it is called.
 ---@class deepc.nn.Flatten: deepc.nn.Layer
 local Flatten = nn.class "nn.Flatten"
 nn.Flatten = Flatten
@@ -67,6 +71,8 @@ end
 ---generator, anew at each call of a typed function.
 ---
 ---    nn.Dropout(0.5)
+---
+---Errors: DC0101 for p.
 ---@class deepc.nn.Dropout: deepc.nn.Layer
 local Dropout = nn.class "nn.Dropout"
 nn.Dropout = Dropout
@@ -130,6 +136,8 @@ end
 ---Layers (or functions) one after the other.
 ---
 ---    nn.Sequential { nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10) }
+---
+---Errors: DC0101 for a part that is no layer and no function.
 ---@class deepc.nn.Sequential: deepc.nn.Layer
 local Sequential = nn.class "nn.Sequential"
 nn.Sequential = Sequential

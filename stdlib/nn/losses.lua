@@ -99,7 +99,7 @@ local function check_loss(op, prediction, target, options, ...)
   return options
 end
 
--- ---- classes ----
+-- ---- losses of classes ----
 
 -- What may be meant by labels that are floats.
 local function hint_of_labels(logits, labels)
@@ -199,6 +199,9 @@ end
 ---elements. `pos_weight` multiplies the term of y = 1.
 ---
 ---    nn.bce_with_logits(dc.tensor { 2, -1 }, dc.tensor { 1, 0 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param logits deepc.Tensor floats
 ---@param target deepc.Tensor of the same type, from 0 to 1
 ---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, pos_weight?: deepc.Operand }
@@ -217,11 +220,14 @@ function nn.bce_with_logits(logits, target, options)
   return loss
 end
 
--- ---- numbers ----
+-- ---- losses of numbers ----
 
 ---The mean of (prediction - target)^2 over elements.
 ---
 ---    nn.mse_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param prediction deepc.Tensor floats
 ---@param target deepc.Tensor of the same type
 ---@param options? deepc.nn.LossOptions
@@ -236,6 +242,9 @@ end
 ---The mean of |prediction - target| over elements.
 ---
 ---    nn.l1_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param prediction deepc.Tensor floats
 ---@param target deepc.Tensor of the same type
 ---@param options? deepc.nn.LossOptions
@@ -250,6 +259,9 @@ end
 ---far off pull no harder than others (Huber, 1964).
 ---
 ---    nn.huber_loss(dc.tensor { 1, 2 }, dc.tensor { 1, 4 }, { delta = 0.5 })
+---
+---Errors: DC0202 where they are no floats of one dtype, DC0301 where shapes differ, or that of the mask;
+---DC0101 for options.
 ---@param prediction deepc.Tensor floats
 ---@param target deepc.Tensor of the same type
 ---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, delta?: number } delta is 1
