@@ -9,8 +9,10 @@
 #include <string.h>
 
 /* Whoever adds a field writes it below, or says in this line why not. */
-_Static_assert(sizeof(dc_item) == 112 && sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
-                   sizeof(dc_exec_info) == 56 && sizeof(dc_guarded) == 24,
+_Static_assert(sizeof(struct dc_exec) == 376 && sizeof(dc_item) == 112 &&
+                   sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
+                   sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 56 &&
+                   sizeof(dc_guarded) == 24,
                "jit/pack.c packs all fields");
 
 enum { WHERES = DC_COUNTOF(((dc_item_fact *)0)->where) };
@@ -22,6 +24,11 @@ static const char *const labels[DC_ITEM_BUNDLE + 1] = {
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static void put(dc_text *out, uint64_t v)
+{
+    dc_text_put(out, (const char *)&v, sizeof v);
+}
+
+static void put_real(dc_text *out, double v)
 {
     dc_text_put(out, (const char *)&v, sizeof v);
 }
@@ -84,6 +91,23 @@ static uint64_t origin_of(const dc_func *fn, const char *where)
     return 0;
 }
 
+static void put_choices(dc_text *out, const dc_exec *e)
+{
+    put(out, e->nchoice);
+    for (uint32_t i = 0; i < e->nchoice; i++) {
+        const dc_exec_choice *c = &e->choice[i];
+        put_text(out, c->op);
+        put_text(out, c->type);
+        put_text(out, c->times_of);
+        put(out, origin_of(e->desc.fn, c->where));
+        put_text(out, c->but != NULL ? c->but : "");
+        put(out, c->stored);
+        put(out, (uint64_t)c->times);
+        put_real(out, c->again);
+        put_real(out, c->moved);
+    }
+}
+
 static void put_fact(dc_text *out, const dc_exec *e, const dc_item_fact *f)
 {
     for (int i = 0; i < WHERES; i++)
@@ -142,6 +166,7 @@ bool dc_pack(const dc_exec *e, dc_text *out)
             return false;
         put_item(out, e, i);
     }
+    put_choices(out, e);
     put_memory(out, e);
     return true;
 }
@@ -185,20 +210,49 @@ static uint64_t get_upto(reader *r, uint64_t most)
     return r->bad ? 0 : v;
 }
 
-/* How many there are of something that takes a word each at least. */
+/* How many there are of something that takes `each` bytes at least; so many are left. */
+static uint32_t get_count_of(reader *r, size_t each)
+{
+    const uint64_t n = get(r);
+    r->bad = r->bad || n > r->left / each;
+    return r->bad ? 0 : (uint32_t)n;
+}
+
 static uint32_t get_count(reader *r)
 {
-    return (uint32_t)get_upto(r, r->left / sizeof(uint64_t));
+    return get_count_of(r, sizeof(uint64_t));
 }
 
 static char *get_text(reader *r)
 {
-    const size_t n = (size_t)get_upto(r, r->left);
+    const uint32_t n = get_count_of(r, 1);
     char *s = dc_arena_alloc(&r->e->mem, n + 1);
     memcpy(s, r->at, n);
     r->at += n;
     r->left -= n;
     return s;
+}
+
+static const char *get_optional(reader *r)
+{
+    const char *s = get_text(r);
+    return s[0] != '\0' ? s : NULL;
+}
+
+static double get_real(reader *r)
+{
+    const uint64_t bits = get(r);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* A line of the script, or NULL. */
+static const char *get_line(reader *r)
+{
+    const dc_func *fn = r->e->desc.fn;
+    const uint64_t o = get_upto(r, fn->origins.n - 1);
+    return o > 0 ? fn->origins.at[o].where : NULL;
 }
 
 static dc_cache_key get_key(reader *r)
@@ -251,12 +305,10 @@ static uint32_t get_kernels(reader *r, dc_kept **kept, dc_packed_kernel **kernel
 
 static void get_fact(reader *r, dc_item_fact *f)
 {
-    const dc_func *fn = r->e->desc.fn;
     int n = 0;
     for (int i = 0; i < WHERES; i++) {
-        const uint64_t o = get_upto(r, fn->origins.n - 1);
-        if (o > 0)
-            f->where[n++] = fn->origins.at[o].where;
+        f->where[n] = get_line(r);
+        n += f->where[n] != NULL;
     }
     f->flops = (int64_t)get(r);
     f->bytes = (int64_t)get(r);
@@ -331,6 +383,24 @@ static bool bundles_are_sound(const dc_item *x, uint32_t n)
     return true;
 }
 
+static void get_choices(reader *r, dc_exec *into)
+{
+    into->nchoice = get_count(r);
+    into->choice = DC_NEW_ARRAY(&r->e->mem, dc_exec_choice, into->nchoice);
+    for (uint32_t i = 0; i < into->nchoice && !r->bad; i++) {
+        dc_exec_choice *c = &into->choice[i];
+        c->op = get_text(r);
+        c->type = get_text(r);
+        c->times_of = get_text(r);
+        c->where = get_line(r);
+        c->but = get_optional(r);
+        c->stored = get(r) != 0;
+        c->times = (int64_t)get(r);
+        c->again = get_real(r);
+        c->moved = get_real(r);
+    }
+}
+
 static void get_memory(reader *r, dc_exec *into)
 {
     dc_arena *a = &r->e->mem;
@@ -346,16 +416,16 @@ static void get_memory(reader *r, dc_exec *into)
         g->last = (uint32_t)get(r);
     }
     into->denied_why = DC_NEW_ARRAY(a, const char *, r->e->desc.ncell);
-    for (uint32_t c = 0; c < r->e->desc.ncell; c++) {
-        const char *why = get_text(r);
-        into->denied_why[c] = why[0] != '\0' ? why : NULL;
-    }
+    for (uint32_t c = 0; c < r->e->desc.ncell; c++)
+        into->denied_why[c] = get_optional(r);
 }
 
 static void fill(dc_exec *e, const dc_exec *from)
 {
     e->info = from->info;
     e->kept = from->kept;
+    e->choice = from->choice;
+    e->nchoice = from->nchoice;
     e->nitem = from->nitem;
     e->item = from->item;
     e->fact = from->fact;
@@ -383,6 +453,7 @@ bool dc_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kerne
     into.fact = DC_NEW_ARRAY(&e->mem, dc_item_fact, into.nitem);
     for (uint32_t i = 0; i < into.nitem && !r.bad; i++)
         get_item(&r, into.kept, nkernel, i, &into.item[i], &into.fact[i]);
+    get_choices(&r, &into);
     get_memory(&r, &into);
     if (r.bad || r.left > 0 || !bundles_are_sound(into.item, into.nitem))
         return false;

@@ -30,6 +30,12 @@ if s.fallbacks > 0 then
 end
 EOT
 
+# Two kernels may be one text, so that the second is found as soon as the first is written: "0 from disk"
+# is only said of what no thread writes meanwhile.
+compiles() {
+    test "$(sed -n 's/^\([0-9]*\) compiled, .*/\1/p' "$dir/err")" -gt 3
+}
+
 run "$DEEPC" "$dir/step.lua"
 if warns interpreted; then
     skip "no LLVM here"
@@ -37,7 +43,8 @@ if warns interpreted; then
     exit
 fi
 cold=$out
-check "a cold start compiles" warns ", 0 from disk, compiler opened"
+check "a cold start compiles" compiles
+check "and opens the compiler" warns ", compiler opened"
 check "the folder is private" test "$(stat -c %a "$dir/cache")" = 700
 check "nothing half written is left" test -z "$(ls "$dir/cache" | grep new-)"
 entries=$(ls "$dir/cache" | wc -l)
@@ -55,7 +62,7 @@ run env DEEPC_CACHE=off "$DEEPC" "$dir/step.lua"
 check "DEEPC_CACHE=off too" warns ", 0 from disk"
 check "with the same bits, again" test "$out" = "$cold"
 run env DEEPC_DEVICE=cpu:baseline "$DEEPC" "$dir/step.lua"
-check "another target is another kernel" warns ", 0 from disk"
+check "another target is another kernel" compiles
 run env DEEPC_DEBUG=cache "$DEEPC" "$dir/step.lua"
 check "the channel tells" warns ".dco: found"
 check "the function is found whole" warns "[cache] step: found whole, "
@@ -87,7 +94,7 @@ for file in "$dir/cache"/*.dco; do
     printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
 done
 run "$DEEPC" "$dir/step.lua"
-check "damaged entries are compiled anew" warns ", 0 from disk"
+check "damaged entries are compiled anew" compiles
 check "with the right result" test "$out" = "$cold"
 run "$DEEPC" "$dir/step.lua"
 check "and replaced" warns "0 compiled"
@@ -97,11 +104,11 @@ for file in "$dir/cache"/*.dco; do
     ln -s "$dir/other/$(basename "$file")" "$file"
 done
 run "$DEEPC" "$dir/step.lua"
-check "links are not followed" warns ", 0 from disk"
+check "links are not followed" compiles
 check "but replaced" test "$(find "$dir/cache" -type f | wc -l)" -eq "$entries"
 find "$dir/cache" -type f -exec chmod 644 {} +
 run "$DEEPC" "$dir/step.lua"
-check "nor are entries used that others can read" warns ", 0 from disk"
+check "nor are entries used that others can read" compiles
 
 chmod 755 "$dir/cache"
 run "$DEEPC" "$dir/step.lua"
@@ -140,6 +147,17 @@ done
 DEEPC_CACHE="$dir/race" run "$DEEPC" "$dir/step.lua"
 check "what they wrote is whole" warns "0 compiled"
 
+# Killed at any moment, most of them while kernels are compiled and written
+for i in 1 2 3 4 5 6; do
+    DEEPC_CACHE="$dir/killed" "$DEEPC" "$dir/step.lua" >/dev/null 2>&1 &
+    sleep "0.$((i * 7))"
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+    DEEPC_CACHE="$dir/killed" run "$DEEPC" "$dir/step.lua"
+    check "the result after a kill, $i" test "$out" = "$cold"
+    rm -f "$dir/killed"/*"$i".dco
+done
+
 # Where it is by default
 run env -u DEEPC_CACHE HOME="$dir/home" XDG_CACHE_HOME="$dir/xdg" "$DEEPC" "$dir/step.lua"
 check "XDG_CACHE_HOME/deepc" test -d "$dir/xdg/deepc"
@@ -159,11 +177,11 @@ if warns interpreted; then
     skip "no C compiler here"
 else
     compiled=$out
-    check "cpu:cc compiles, too" warns ", 0 from disk"
+    check "cpu:cc compiles, too" compiles
     run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now "$DEEPC" "$dir/step.lua"
     check "and finds it again" warns "0 compiled"
     check "with the same bits as before" test "$out" = "$compiled"
     run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now DEEPC_CC="cc -O1" "$DEEPC" "$dir/step.lua"
-    check "other options are another program" warns ", 0 from disk"
+    check "other options are another program" compiles
 fi
 closing

@@ -629,6 +629,18 @@ static dc_status unpack_damaged(dc_job *j, void *ctx)
         refused += !unpacks(e, text.s, text.n);
         text.s[i] = before;
     }
+    /* Each word as a count: a little too small or too large, and as large as what is left. */
+    for (size_t i = 0; i + 8 <= text.n; i++) {
+        uint64_t before, now;
+        memcpy(&before, text.s + i, 8);
+        const uint64_t tries[] = {before + 1, before - 1, text.n - i, text.n - i - 8, UINT64_MAX};
+        for (size_t k = 0; k < DC_COUNTOF(tries); k++) {
+            now = tries[k];
+            memcpy(text.s + i, &now, 8);
+            refused += !unpacks(e, text.s, text.n);
+        }
+        memcpy(text.s + i, &before, 8);
+    }
     CHECK(refused > 0); /* a number of flops is as good as another */
     dc_text_free(&text);
     return DC_OK;

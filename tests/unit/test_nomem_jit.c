@@ -2,7 +2,12 @@
  * Out of memory in jit/ and backends/ (tests/unit/nomem.h tells how), and broken promises there:
  * the status is BUG, nothing is lost, and the context can only be closed.
  */
+#define _GNU_SOURCE /* mkdtemp */
+#include "jit/build.h"
 #include "jit/jit.h"
+
+#include <dirent.h>
+#include <unistd.h>
 
 #include "tests/unit/nomem.h"
 #include "tests/unit/trainstep.h"
@@ -124,6 +129,8 @@ static void same_call(void)
 
 static void after_exec(bool done)
 {
+    if (rt->jit != NULL) /* what it still has to write is memory */
+        dc_cache_flush(rt->jit->cache);
     CHECK((exec != NULL) == done);
     if (done) {
         dc_exec_info info;
@@ -333,12 +340,34 @@ static void test_bug_inside(const char *device)
     }
 }
 
+/* Executables that are found whole; those whose entry cannot be read are compiled, and stored again. */
+static void try_warm(void)
+{
+    dc_opts opt = {.opt = 2, .cache_size = 16};
+    char path[600];
+    snprintf(opt.cache, sizeof opt.cache, "%.200s/deepc-nomem-XXXXXX", dc_opts_temporary());
+    if (mkdtemp(opt.cache) == NULL) {
+        T_SKIP("no temporary folder");
+        return;
+    }
+    try_on("cpu with a cache on disk", "cpu", &opt, "cache", 200);
+    DIR *d = opendir(opt.cache);
+    for (const struct dirent *f; d != NULL && (f = readdir(d)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", opt.cache, f->d_name);
+        unlink(path);
+    }
+    if (d != NULL)
+        closedir(d);
+    rmdir(opt.cache);
+}
+
 int main(int argc, char **argv)
 {
     dice.state = rng_seed(argc, argv, 7);
     try_on("eval", "eval", &(dc_opts){.opt = 2}, "", 0);
     /* LLVM takes its time at each attempt: a sample; the simulated devices take more of them. */
     try_on("cpu", "cpu", &(dc_opts){.opt = 2}, "", 40);
+    try_warm();
     try_on("cpu with guards and verifiers", "cpu", &(dc_opts){.opt = 2, .check = 2}, "", 20);
     try_on("cpu beside eval", "cpu", &(dc_opts){.opt = 2, .compare = "eval"}, "time", 8);
     try_on("cpu without a compiler, all logged", "cpu",
