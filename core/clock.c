@@ -1,3 +1,4 @@
+/* The clock of dc_clock_ns (core/base.h). */
 #define _POSIX_C_SOURCE 200809L
 #include "core/base.h"
 
