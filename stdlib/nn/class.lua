@@ -211,6 +211,12 @@ local function each_layer(layer, set)
   return layer
 end
 
+local function check_self(op, self)
+  if not is_layer(self) then
+    core.fail("ARG", op, "a layer is needed, not " .. core.describe(self), ("with a colon: net:%s()"):format(op))
+  end
+end
+
 local function refuse_inside(layer, what)
   if core.tracing() then
     core.fail("ASSIGNED", nil, ("%s is called for %s while a typed function is traced, which happens once")
@@ -223,6 +229,7 @@ end
 ---What stands for the layer in errors: "nn.Linear 784 -> 10".
 ---@return string
 function Layer:describe()
+  check_self("describe", self)
   return getmetatable(self).__name
 end
 
@@ -232,6 +239,7 @@ core.paths_of = setmetatable({}, { __mode = "k" })
 ---The cells that are trained, in the order of their paths.
 ---@return deepc.Cell[]
 function Layer:parameters()
+  check_self("parameters", self)
   local list, paths = {}, {}
   assign_paths(self, path_of(self))
   for i, named in ipairs(self:named_parameters()) do
@@ -244,6 +252,7 @@ end
 ---The same with their paths, relative to this layer: a list of { path, cell }.
 ---@return table[]
 function Layer:named_parameters()
+  check_self("named_parameters", self)
   local list = {}
   walk(self, "", function(part, path)
     if core.kind(part) == "param" then
@@ -259,6 +268,7 @@ end
 ---    for _, named in ipairs(net:named_cells()) do print(named[1], named[2].dtype) end
 ---@return table[] # { path, cell, also = { path } }
 function Layer:named_cells()
+  check_self("named_cells", self)
   local list, entry_of = {}, {}
   walk_cells(self, "", function(cell, path)
     local entry = entry_of[cell]
@@ -275,7 +285,8 @@ function Layer:named_cells()
 end
 
 local function set_mode(layer, what, eval)
-  refuse_inside(layer, what)
+  check_self(what, layer)
+  refuse_inside(layer, what .. "()")
   return each_layer(layer, function(l)
     rawset(l, "_eval", eval)
     tell(l)
@@ -286,17 +297,18 @@ end
 ---all below it. Typed functions that call it have a specialisation for each mode.
 ---@return deepc.nn.Layer # itself
 function Layer:train()
-  return set_mode(self, "train()", nil)
+  return set_mode(self, "train", nil)
 end
 
 ---Evaluation mode: dropout does nothing, `self.training` is false. For this layer and all below it.
 ---@return deepc.nn.Layer # itself
 function Layer:eval()
-  return set_mode(self, "eval()", true)
+  return set_mode(self, "eval", true)
 end
 
 local function set_frozen(layer, what, frozen)
-  refuse_inside(layer, what)
+  check_self(what, layer)
+  refuse_inside(layer, what .. "()")
   walk(layer, "", function(part)
     if not is_layer(part) then
       core.trainable(part, not frozen)
@@ -311,13 +323,13 @@ end
 ---Its parameters, and those of all layers below, are no longer trained: optimisers leave them as they are.
 ---@return deepc.nn.Layer # itself
 function Layer:freeze()
-  return set_frozen(self, "freeze()", true)
+  return set_frozen(self, "freeze", true)
 end
 
 ---Its parameters are trained again.
 ---@return deepc.nn.Layer # itself
 function Layer:unfreeze()
-  return set_frozen(self, "unfreeze()", nil)
+  return set_frozen(self, "unfreeze", nil)
 end
 
 ---What the layer computes; a class gives its own. Call the layer, not this.

@@ -11,6 +11,8 @@
 #define DC_TESTS_CALLS_H
 
 #include "core/gtext.h"
+#include "jit/build.h"
+#include "jit/cache.h"
 
 #include <math.h>
 
@@ -307,13 +309,34 @@ static inline dc_status calls_run_calls(calls *b, dc_inst *plain, dc_inst *donat
     return DC_OK;
 }
 
+/* Where kernels are kept on disk: made again of what is there, the same in every respect. */
+static inline dc_status calls_build(calls *b, const dc_exec_desc *d, dc_exec **out)
+{
+    dc_text plan[2] = {{0}, {0}};
+    DC_TRY(dc_exec_build(b->rt, b->j, d, out));
+    if (b->rt->jit == NULL || b->rt->jit->cache == NULL)
+        return DC_OK;
+    dc_exec_plan(*out, &plan[0]);
+    dc_exec_release(*out);
+    dc_cache_flush(b->rt->jit->cache);
+    const dc_status status = dc_exec_build(b->rt, b->j, d, out);
+    if (status == DC_OK) {
+        dc_exec_plan(*out, &plan[1]);
+        if (plan[0].s != NULL)
+            CHECK_STR(plan[1].s, plan[0].s);
+    }
+    for (int i = 0; i < 2; i++)
+        dc_text_free(&plan[i]);
+    return status;
+}
+
 static inline dc_status calls_run_both(calls *b, calls_totals *all)
 {
     dc_exec *e[2];
     dc_inst *inst[2];
     dc_exec_info info;
-    DC_TRY(dc_exec_build(b->rt, b->j, &b->plain, &e[0]));
-    DC_TRY(dc_exec_build(b->rt, b->j, &b->donating, &e[1]));
+    DC_TRY(calls_build(b, &b->plain, &e[0]));
+    DC_TRY(calls_build(b, &b->donating, &e[1]));
     dc_exec_info_of(e[1], &info);
     CHECK(info.interpreted == b->s->interpret);
     all->donated += info.donated;
