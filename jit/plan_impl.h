@@ -1,0 +1,109 @@
+/*
+ * What jit/plan.c, which orders groups and gives values places, hands to jit/plan_steps.c, which makes
+ * steps of it.
+ */
+#ifndef DC_JIT_PLAN_IMPL_H
+#define DC_JIT_PLAN_IMPL_H
+
+#include "jit/bundle.h"
+#include "jit/plan.h"
+
+typedef DC_VEC(uint32_t) dc_plan_list;
+
+typedef struct dc_plan_vertex {
+    dc_plan_list after; /* vertices that come after this one */
+    uint32_t before;    /* of those that come before, how many are not ordered yet */
+    bool urgent;        /* a check waits for it */
+    bool seen;          /* of a walk */
+} dc_plan_vertex;
+
+/* A cell that wants the memory of its new value to be its own. */
+typedef struct dc_plan_wish {
+    uint32_t cell, group, out; /* output `out` of the group is the new value */
+    dc_ref ref;
+    size_t bytes;
+} dc_plan_wish;
+
+typedef struct dc_planner {
+    dc_arena *a;
+    const dc_plan_in *in;
+    const dc_groups *g;
+    const dc_func *fn;
+    const dc_exec_desc *d;
+    dc_plan *out;
+    dc_plan_vertex *v; /* groups, checks, barrier */
+    uint32_t nv, barrier;
+    dc_ref *new_value;  /* by cell: 0 when it keeps its value */
+    bool *kept;         /* by cell: the old value is read by a copy at the end */
+    bool *granted;      /* by cell */
+    uint32_t *snapshot; /* by cell: temporary that keeps the old value, or DC_PLAN_NO_TEMP */
+    uint32_t *unread;   /* by ref: readers not ordered yet */
+    DC_VEC(dc_plan_wish) wishes;
+    dc_plan_list order, todo, readers; /* the last two are filled again and again */
+    const dc_slot *slot;
+    uint32_t nslot;
+    DC_VEC(dc_step) steps;
+    DC_VEC(dc_temp) temps;
+} dc_planner;
+
+#define DC_PLAN_NO_TEMP UINT32_MAX
+
+static inline const dc_node *dc_plan_node(const dc_planner *p, dc_ref r)
+{
+    return dc_node_at(p->fn, r);
+}
+
+static inline bool dc_plan_is_param(const dc_planner *p, dc_ref r)
+{
+    return dc_plan_node(p, r)->op == DC_OP_PARAM;
+}
+
+static inline size_t dc_plan_bytes(const dc_planner *p, dc_ref r)
+{
+    const dc_type t = dc_node_type(p->fn, r);
+    return dc_type_bytes(&t);
+}
+
+static inline bool dc_plan_has_memory(dc_place at)
+{
+    return at.kind != DC_PLACE_NONE;
+}
+
+static inline dc_ref dc_plan_check_ref(const dc_planner *p, uint32_t check, int which)
+{
+    const dc_exec_desc *d = p->d;
+    return p->fn->result.at[d->nresult + d->nset + 2 * check + (uint32_t)which];
+}
+
+static inline dc_ref dc_plan_cell_param(const dc_planner *p, uint32_t cell)
+{
+    return p->fn->param.at[p->d->nfree + cell];
+}
+
+static inline bool dc_plan_is_cell(const dc_planner *p, dc_ref r, uint32_t *cell)
+{
+    if (!dc_plan_is_param(p, r) || dc_plan_node(p, r)->attr[0] < (int64_t)p->d->nfree)
+        return false;
+    *cell = (uint32_t)dc_plan_node(p, r)->attr[0] - p->d->nfree;
+    return true;
+}
+
+static inline uint32_t dc_plan_new_temp(dc_planner *p, dc_ref r)
+{
+    DC_PUSH_IN(p->a, p->temps,
+               ((dc_temp){.ref = r, .bytes = dc_plan_bytes(p, r), .first = UINT32_MAX}));
+    return p->temps.n - 1;
+}
+
+static inline bool dc_plan_is_empty(const dc_planner *p, uint32_t group)
+{
+    return dc_plan_bytes(p, p->g->at[group].out[0]) == 0;
+}
+
+/* The steps, in the order of p->slot, with copies before and after; how long temporaries live. */
+void dc_plan_make_steps(dc_planner *p);
+
+/* What each step has to wait for. After packing: memory that temporaries share counts. */
+void dc_plan_find_deps(dc_planner *p);
+
+#endif
