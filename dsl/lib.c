@@ -13,6 +13,7 @@
 
 static const char CONTEXT[] = "deepc.context";
 static const char MODULE[] = "deepc.module";
+static const char GLOBALS[] = "deepc.globals";
 
 void dc_lib_push(lua_State *L, dc_dsl *d, lua_CFunction fn)
 {
@@ -146,12 +147,46 @@ static int l_no_field(lua_State *L)
 
 /* ---- stdlib ---------------------------------------------------------------------------------- */
 
+/*
+ * The globals of the library: Lua's own as they were when the first module was loaded, so that a script
+ * may call a variable of its own `type` or `next`; all others are the script's.
+ */
+static void push_globals(lua_State *L)
+{
+    static const char *const own[] = {
+        "assert",   "error",    "getmetatable", "ipairs", "next",      "pairs",  "pcall",
+        "rawequal", "rawget",   "rawlen",       "rawset", "require",   "select", "setmetatable",
+        "tonumber", "tostring", "type",         "xpcall", "coroutine", "debug",  "io",
+        "math",     "os",       "string",       "table",  "utf8"};
+    if (lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, (int)DC_COUNTOF(own));
+    lua_createtable(L, 0, 1);
+    lua_pushglobaltable(L);
+    for (size_t i = 0; i < DC_COUNTOF(own); i++) {
+        lua_pushstring(L, own[i]);
+        const int kind = lua_rawget(L, -2);
+        if (kind == LUA_TFUNCTION || kind == LUA_TTABLE)
+            lua_setfield(L, -4, own[i]);
+        else
+            lua_pop(L, 1);
+    }
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
+}
+
 /* Upvalues: the context, the module's number, the internals. */
 static int l_load(lua_State *L)
 {
+    luaL_checkstack(L, 8, "deepc");
     const struct dc_stdlib_module *m = &dc_stdlib_modules[lua_tointeger(L, lua_upvalueindex(2))];
     if (luaL_loadbufferx(L, (const char *)m->text, m->size, m->chunkname, "t") != LUA_OK)
         return lua_error(L);
+    push_globals(L);
+    lua_setupvalue(L, -2, 1); /* _ENV */
     lua_pushstring(L, m->name);
     lua_pushvalue(L, lua_upvalueindex(3));
     lua_call(L, 2, 1);

@@ -54,6 +54,31 @@ function TestProgram:test_script_with_arguments()
   os.remove(path)
 end
 
+-- A script's own variables may have the names of Lua's functions.
+function TestProgram:test_globals_of_a_script()
+  local path = script [[
+    local dc, nn, optim, data = require "deepc", require "deepc.nn", require "deepc.optim", require "deepc.data"
+    type, next, table, string, select, math = "mlp", 5, {}, "x", 1, {}
+    ipairs, pairs, tostring, pcall, error, setmetatable = nil
+    local net = nn.Sequential { nn.Linear(4, 8), nn.Dropout(0.1), nn.ReLU(), nn.Linear(8, 3) }
+    local opt = optim.Adam(net:parameters())
+    local step = dc.fn("step(x: f32[8, 4], y: i32[8]) -> f32[]", function(x, y)
+      local loss = nn.cross_entropy(net(x), y)
+      opt:step(loss)
+      return loss
+    end)
+    local set = data.set(dc.rand "f32[32, 4]", dc.iota "i32[32]" % 3)
+    for x, y in dc.progress(set:batches { size = 8 }, { show = "off" }) do step(x, y) end
+    dc.save(arg[1], net)
+    dc.load(arg[1], net)
+    print(#net:summary "f32[2, 4]" > 0, dc.options({ { "a", 1, "x" } }, { "--a", "2" }).a)
+  ]]
+  local saved = os.tmpname()
+  lu.assertEquals({ run(path .. " " .. saved) }, { "true\t2\n", 0 })
+  os.remove(path)
+  os.remove(saved)
+end
+
 function TestProgram:test_standard_input()
   lu.assertEquals({ run("- x", "echo 'print(...)' |") }, { "x\n", 0 })
 end
