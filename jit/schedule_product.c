@@ -8,8 +8,9 @@
  *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
  *                has its vectors across memory, so that all m read it from the second cache
  *   m.i.o        register tiles; rows of a are read where they are, by broadcast. Where b fits into the
- *                second cache as it is, m.i.o stands outside of n.i.o: a row of results and of what the
- *                epilogue reads is gone through along memory
+ *                second cache as it is, m.i.o stands outside of n.i.o, and an epilogue that reads several
+ *                matrices (an optimiser's update) follows when all columns of its rows are summed up: it
+ *                goes through each along memory, where tiles would jump from row to row of all at a time
  *   k            one vector row of b, one element of each row of a, all products
  *
  * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
@@ -53,8 +54,10 @@ typedef struct product {
     int64_t lanes, rows, vectors;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a position */
     bool pack_a, pack_b, streams;
-    bool by_rows; /* register tiles follow one another along n, not along m */
-    bool apart;   /* the epilogue has loops of its own */
+    bool by_rows;       /* register tiles follow one another along n, not along m */
+    bool apart;         /* the epilogue has loops of its own, for each tile */
+    bool row_apart;     /* or for all columns of its rows */
+    int epilogue_reads; /* matrices */
 } product;
 
 #define TRY(...)                                           \
@@ -189,6 +192,25 @@ static int epilogue_cost(const dc_kernel *k)
     return all;
 }
 
+/* Is it a matrix that is read where its results are stored? */
+static bool reads_matrix(const product *q, const dc_shape *p, const dc_vx_node *x)
+{
+    dc_kernel *k = q->s->k;
+    bool affine = true;
+    return q->has_m && x->kind == DC_VX_LOAD && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
+           dc_ix_stride(k, x->at, p->out[p->nout - 1], &affine) == 1 &&
+           dc_ix_stride(k, x->at, p->out[p->nout - 2], &affine) == q->N && affine;
+}
+
+/* How many of them the epilogue reads: for Adam's update three. */
+static int epilogue_reads(const product *q, const dc_shape *p)
+{
+    int n = 0;
+    for (uint32_t v = 1; v < q->s->k->vx.n; v++)
+        n += reads_matrix(q, p, &q->s->k->vx.at[v]);
+    return n;
+}
+
 /* Choosing sizes ------------------------------------------------------------------------------- */
 
 /*
@@ -252,6 +274,8 @@ static void packing_of(product *q)
                 (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
     q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= MAX_K &&
                  q->N * size >= FAR_ROWS && q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
+    q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
+                   q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
 }
 
 /*
@@ -283,6 +307,8 @@ static void blocks_of(product *q)
         along_m *= 2;
     while (q->by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
         along_m *= 2;
+    if (q->row_apart)
+        along_m = (q->M + q->rows - 1) / q->rows;
     if (q->pack_b && q->block_k == q->K && outer < want && q->N <= MOST_POSITIONS * columns &&
         want == MANY_POSITIONS)
         along_n = (q->N + columns - 1) / columns;
@@ -292,7 +318,7 @@ static void blocks_of(product *q)
         along_n *= 2;
     while (outer * along_n * along_m < want && q->M / (2 * along_m) >= q->rows)
         along_m *= 2;
-    q->block_n = part_of(q->N, along_n, columns);
+    q->block_n = dc_min_i64(part_of(q->N, along_n, columns), q->N);
     while (q->block_n * part_of(q->M, along_m, q->rows) > room &&
            part_of(q->M, along_m, q->rows) > q->rows)
         along_m *= 2;
@@ -435,8 +461,8 @@ static bool make_registers(product *q)
 static bool apply(product *q)
 {
     char loop[40];
-    const bool pieces = q->block_k < q->K;
-    snprintf(loop, sizeof loop, "%s.i.o", q->has_m ? q->m.s : q->n.s);
+    const bool pieces = q->block_k < q->K || q->row_apart;
+    snprintf(loop, sizeof loop, "%s.i.o", q->has_m && !q->by_rows ? q->m.s : q->n.s);
     if (!make_positions(q) || (pieces && !make_pieces(q, q->block_k, ".i")) || !make_tiles(q))
         return false;
     if (!pieces && q->apart) {
@@ -469,9 +495,10 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
     if (!read_factors(&q, p))
         DC_BUG("%s is no product", s->k->name);
     read_axes(&q, p);
+    q.epilogue_reads = epilogue_reads(&q, p);
     tile_of(&q);
     packing_of(&q);
     blocks_of(&q);
-    q.apart = epilogue_cost(s->k) > CHEAP;
+    q.apart = !q.row_apart && epilogue_cost(s->k) > CHEAP;
     return apply(&q);
 }

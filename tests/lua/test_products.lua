@@ -1,0 +1,83 @@
+-- Products large enough for every way of cutting them: panels that are packed, right-hand sides that are
+-- streamed or read in place, operands that lie transposed, updates behind the sums of whole rows. Elements are
+-- small integers, so sums are exact in whatever order, and are checked by sums of sums and by single elements.
+-- luacheck: ignore 431 631
+local dc = require "deepc"
+local lu = require "luaunit"
+
+TestProducts = {}
+
+-- Digits 0 to 4 in an order that repeats late.
+local function digits(rows, columns, salt)
+  return dc.fn(("digits() -> f32[%d, %d]"):format(rows, columns), function()
+    local n = dc.iota(("i32[%d]"):format(rows * columns))
+    return ((n * 7 + n // 11 + n // 101 + salt) % 5):cast "f32":reshape(rows, columns)
+  end)()
+end
+
+local function entry(a, b, i, j)
+  local row, column = a[i]:totable(), b[{ {}, j }]:totable()
+  local sum = 0
+  for k = 1, #row do
+    sum = sum + row[k] * column[k]
+  end
+  return sum
+end
+
+local function check(y, a, b, what)
+  local m, n = table.unpack(y.shape)
+  lu.assertEquals(y:sum(1):totable(), a:sum(1):matmul(b):totable(), what)
+  lu.assertEquals(y:sum(2):totable(), a:matmul(b:sum(2)):totable(), what)
+  for _, at in ipairs { { 1, 1 }, { m, n }, { m // 2, n // 3 + 1 }, { 1, n }, { m, n // 2 } } do
+    lu.assertEquals(y[at[1]][at[2]]:item(), entry(a, b, at[1], at[2]), what)
+  end
+end
+
+function TestProducts.test_layouts()
+  for _, size in ipairs { { 37, 530, 70 }, { 64, 784, 784 }, { 70, 520, 600 }, { 512, 530, 400 }, { 5, 600, 700 } } do
+    local m, n, k = table.unpack(size)
+    local a, b = digits(m, k, 1), digits(k, n, 2)
+    for _, turned in ipairs { "", "a", "b", "ab" } do
+      local left, right = turned:find "a" ~= nil, turned:find "b" ~= nil
+      local what = ("%d x %d x %d %s"):format(m, n, k, turned)
+      local text = ("product(a: f32[%d, %d], b: f32[%d, %d]) -> f32[%d, %d]"):format(left and k or m,
+        left and m or k, right and n or k, right and k or n, m, n)
+      local f = dc.fn(text, function(a, b)
+        return (left and a:transpose() or a):matmul(right and b:transpose() or b)
+      end)
+      check(f(left and a:transpose():clone() or a, right and b:transpose():clone() or b), a, b, what)
+      if f:info()[1].launches > 0 then -- the interpreter launches nothing
+        lu.assertEquals(f:info()[1].launches, 1, what)
+      end
+    end
+  end
+end
+
+function TestProducts.test_batches_of_turned_operands()
+  local a, b = digits(6 * 20, 30, 1):reshape(6, 20, 30), digits(6 * 40, 30, 3):reshape(6, 40, 30)
+  local f = dc.fn("products(a: f32[6, 20, 30], b: f32[6, 40, 30]) -> f32[6, 20, 40]", function(a, b)
+    return a:matmul(b:transpose())
+  end)
+  local y = f(a, b)
+  for i = 1, 6 do
+    check(y[i], a[i], b[i]:transpose(), i)
+  end
+end
+
+-- Several matrices read and written behind the sums, as an optimiser does.
+function TestProducts.test_updates()
+  for _, size in ipairs { { 45, 530, 70 }, { 45, 784, 64 }, { 30, 100, 20 } } do
+    local m, n, k = table.unpack(size)
+    local x, g = digits(k, m, 1), digits(k, n, 2)
+    local w, v = digits(m, n, 3), digits(m, n, 4)
+    local text = ("update(x: f32[%d, %d], g: f32[%d, %d], w: f32[%d, %d], v: f32[%d, %d]) -> f32[%d, %d], f32[%d, %d]")
+    local f = dc.fn(text:format(k, m, k, n, m, n, m, n, m, n, m, n), function(x, g, w, v)
+      local sum = x:transpose():matmul(g)
+      local next = v * 2 + sum
+      return w - next * 4 + v, next
+    end)
+    local new, next = f(x, g, w, v)
+    check(next - v * 2, x:transpose(), g, m .. " x " .. n)
+    lu.assertEquals((new - (w - next * 4 + v)):abs():max():item(), 0)
+  end
+end
