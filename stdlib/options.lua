@@ -300,6 +300,9 @@ function options.options(list, args)
   end
   if wants_help(args) then
     print(help_text(spec, args))
+    if not os then
+      fail(nil, "--help ends the script, and this state has no os.exit")
+    end
     os.exit(0, true)
   end
   local values, rest = read_args(spec, args)
