@@ -94,6 +94,32 @@ static void put_description(dc_text *out, const dc_exec_desc *d)
     put_bytes(out, d->set, d->nset * sizeof *d->set);
 }
 
+/*
+ * Settings that no stage reads; all others are in the key, those to come included. The device is there
+ * by its target, the cache is skipped as a whole or not at all.
+ */
+static bool no_stage_reads(const char *env)
+{
+    static const char *const other[] = {
+        "DEEPC_DEVICE",  "DEEPC_DEBUG", "DEEPC_COMPARE",  "DEEPC_TARGET", "DEEPC_THREADS",
+        "DEEPC_COMPILE", "DEEPC_LAZY",  "DEEPC_SEED",     "DEEPC_CACHE",  "DEEPC_CACHE_SIZE",
+        "DEEPC_HISTORY", "TMPDIR",      "DEEPC_PROGRESS",
+    };
+    for (size_t i = 0; i < DC_COUNTOF(other); i++)
+        if (strcmp(env, other[i]) == 0)
+            return true;
+    return false;
+}
+
+static void put_setting(void *ctx, const char *env, const char *dflt, const char *now,
+                        const char *help)
+{
+    DC_UNUSED(dflt);
+    DC_UNUSED(help);
+    if (!no_stage_reads(env))
+        dc_text_printf(ctx, "%s=%s\n", env, now);
+}
+
 bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key *key)
 {
     const char *depends = is_wanted(env, j) ? dc_unit_depends(env, j) : NULL;
@@ -104,10 +130,7 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
     const bool known = dc_buildid_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);
-    put(text, env->opt.opt);
-    put(text, env->opt.memory);
-    put(text, env->skip.stages);
-    put(text, env->skip.passes);
+    dc_opts_each(&env->opt, put_setting, text);
     put_description(text, &e->desc);
     put_graph(text, e->desc.fn);
     *key = dc_cache_key_of(text->s, text->n);
