@@ -105,11 +105,29 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
 
 /* others -------------------------------------------------------------------------------------- */
 
+/*
+ * Random numbers made of a few numbers, as initialisers are: that is done once, and a text of a
+ * hundred instructions for each of four vectors takes a compiler longer than the rest takes to run.
+ */
+static bool is_initialiser(const dc_kernel *k)
+{
+    bool random = false;
+    for (uint32_t v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        random = random || (n->kind == DC_VX_OP && n->op == DC_OP_THREEFRY);
+        if (n->kind == DC_VX_LOAD && k->buf.at[n->buf].count > 1)
+            return false;
+    }
+    return random;
+}
+
 int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes)
 {
     int64_t most = s->t->vector_registers >= MANY_REGISTERS ? 4 : 2;
     if (all < MANY)
         most = all < SOME ? 1 : 2;
+    if (is_initialiser(s->k))
+        most = 1;
     while (most > 1 && (extent % (most * lanes) != 0 || most * lanes > WIDEST))
         most /= 2;
     return most;
