@@ -282,6 +282,19 @@ static void difference(const dc_type *file, const dc_type *cell, char *out, size
              dc_dtype_name((dc_dtype)cell->dtype));
 }
 
+/* What to do where a type differs as files of other programs do; NULL: nothing is known. */
+static const char *advice(const dc_type *file, const dc_type *cell)
+{
+    const bool turned = file->rank == 2 && cell->rank == 2 && file->dim[0] == cell->dim[1] &&
+                        file->dim[1] == cell->dim[0] && file->dim[0] != file->dim[1];
+    if (turned)
+        return "the file has it transposed, as PyTorch keeps linear layers: "
+               "cell:set(dc.load(path)[name]:transpose())";
+    return dc_type_same_shape(file, cell)
+               ? "dc.load(path) gives tensors: cell:set(t:cast(cell.dtype))"
+               : NULL;
+}
+
 static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_tensor *t,
                       const dc_cell *c)
 {
@@ -293,8 +306,10 @@ static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_t
     difference(&t->type, &c->type, what, sizeof what);
     snprintf(text, sizeof text, "%s: tensor '%.60s' is %.80s, the %s %.80s: %s", f->path, t->name,
              in_file, c->trainable ? "parameter" : "state", in_cell, what);
-    dc_error_fact(L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
-                  &(dc_blame){.op = "load", .expected = in_cell, .got = in_file});
+    dc_error_fact(
+        L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
+        &(dc_blame){
+            .op = "load", .expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
 }
 
 static int l_put(lua_State *L)

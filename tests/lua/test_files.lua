@@ -52,6 +52,18 @@ function TestTensors:test_there_and_back()
   lu.assertEquals(metadata, { epoch = "5", by = "Zoë \"quoted\"\n" })
 end
 
+function TestTensors:test_hints_for_files_of_other_programs()
+  dc.save(at "a", { w = dc.ones "f32[3, 4]", h = dc.ones "f16[2]" })
+  local function hint(into)
+    local ok, err = pcall(dc.load, at "a", into, { partial = true })
+    lu.assertFalse(ok)
+    return err.hint
+  end
+  lu.assertStrContains(hint { w = dc.param "f32[4, 3]" }, "the file has it transposed, as PyTorch keeps linear layers")
+  lu.assertStrContains(hint { h = dc.param "f32[2]" }, "cell:set(t:cast(cell.dtype))")
+  lu.assertNil(hint { w = dc.param "f32[4, 4]" })
+end
+
 function TestTensors:test_through_links()
   os.execute(("cd %s && mkdir far && ln -s far/b a && ln -s $PWD/a c"):format(dir))
   for step = 1, 2 do -- where the links lead to nothing, and to a file
