@@ -5,8 +5,10 @@
  * nothing.
  *
  * Whether a launch is split depends on what it costs, a guess of the compiler's that may be wrong
- * by a factor of thirty. So unless the guess is far beyond doubt, the first runs of a launch stay on
- * one thread and are timed, and the best time decides. Results are the same either way.
+ * by a factor of thirty, and on where its operands were written. So unless the guess is far beyond
+ * doubt, the first runs of a launch stay on one thread and are timed; one that takes long is run some
+ * times in pieces and some times whole, and the better way stays, until it is tried again. Results are
+ * the same either way.
  */
 #include "backends/cpu/internal.h"
 #include "core/walk.h"
@@ -18,17 +20,25 @@ enum {
     PIECE_NS = 5000,       /* what a worker takes at a time, at least */
     PIECES = 8,            /* and at most so many of them per worker */
     CERTAIN_NS = 10000000, /* a guess that is split without a trial */
-    TRIALS = 3
+    TRIALS = 3,            /* runs of each part, alone */
+    ROUND = 6,             /* then so many in pieces, and so many whole */
+    SOON = 64,             /* runs until the next two rounds, MORE times as many each time ... */
+    MORE = 4,
+    LATE = 4096 /* ... but no more than these */
 };
 
 typedef struct step {
     dc_cpu_kernel kernel; /* LAUNCH */
     int64_t grid;
-    uint64_t cost; /* nanoseconds on one thread */
-    uint32_t trials;
+    uint64_t cost;  /* nanoseconds on one thread: a guess, which is too high, until it has run */
+    bool certain;   /* that it is to be split */
     uint32_t first; /* of its binds */
     size_t bytes;   /* COPY */
     int64_t piece;  /* positions that a worker takes at a time, of the launch at hand */
+    /* Of the first part of a launch: */
+    uint32_t runs, again;  /* since the last trials; when there are new ones */
+    uint64_t split, whole; /* best nanoseconds in pieces, and not */
+    bool wide;             /* pieces are better */
 } step;
 
 struct dc_recording {
@@ -51,7 +61,7 @@ typedef struct run {
 typedef struct parts {
     const run *x;
     step *at;
-    uint32_t n;
+    uint32_t n, width; /* width: workers */
 } parts;
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -64,10 +74,8 @@ static void resolve(step *s, const dc_item *item, uint32_t first)
     const dc_program *p = item->program;
     DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
     s->kernel = p->entry[item->entry];
-    if (s->cost >= CERTAIN_NS)
-        s->trials = TRIALS;
-    else
-        s->cost = UINT64_MAX;
+    s->certain = s->cost >= CERTAIN_NS;
+    s->again = SOON;
 }
 
 static void release_recording(void *what)
@@ -137,61 +145,93 @@ static int64_t pieces_of(const step *s)
     return (s->grid + s->piece - 1) / s->piece;
 }
 
-/* Pieces [begin, end), counted through all parts. */
+/*
+ * Pieces are numbered worker by worker, each with its share of every part: what a kernel alone would
+ * give it. This is the first piece of part i for worker w; those of few pieces go round.
+ */
+static int64_t share_of(const parts *p, uint32_t i, uint32_t w)
+{
+    return (pieces_of(&p->at[i]) * w + i % p->width) / p->width;
+}
+
+/* Those of worker w among pieces [begin, end), counted from its first; its number of pieces. */
+static int64_t run_share(const parts *p, void *scratch, uint32_t w, int64_t begin, int64_t end)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const step *s = &p->at[i];
+        const int64_t first = share_of(p, i, w), count = share_of(p, i, w + 1) - first;
+        const int64_t from = first + dc_max_i64(begin - n, 0);
+        const int64_t to = first + dc_min_i64(end - n, count);
+        if (from < to)
+            run_positions(p->x, s, scratch, from * s->piece, dc_min_i64(to * s->piece, s->grid));
+        n += count;
+    }
+    return n;
+}
+
 static void run_pieces(void *ctx, void *scratch, int64_t begin, int64_t end)
 {
     const parts *p = ctx;
-    for (uint32_t i = 0; i < p->n && end > 0; i++) {
-        const step *s = &p->at[i];
-        const int64_t n = pieces_of(s), last = dc_min_i64(end, n);
-        if (begin < last)
-            run_positions(p->x, s, scratch, begin * s->piece, dc_min_i64(last * s->piece, s->grid));
-        begin = dc_max_i64(begin - n, 0);
+    for (uint32_t w = 0; w < p->width && end > 0; w++) {
+        const int64_t n = run_share(p, scratch, w, begin, end);
+        begin -= n;
         end -= n;
     }
 }
 
+static void run_whole(void *ctx, void *scratch, int64_t begin, int64_t end)
+{
+    const parts *p = ctx;
+    for (int64_t i = begin; i < end; i++)
+        run_positions(p->x, &p->at[i], scratch, 0, p->at[i].grid);
+}
+
 static void run_here(const parts *p)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        p->at[i].piece = dc_max_i64(p->at[i].grid, 1);
-    dc_cpu_pool_run_here(p->x->pool, run_pieces, (void *)(uintptr_t)p, p->n);
+    dc_cpu_pool_run_here(p->x->pool, run_whole, (void *)(uintptr_t)p, p->n);
 }
 
-/* One after the other, those with a cost that is not known yet timed. False: all costs are known. */
-static bool try_alone(const parts *p)
+/* One after the other, each timed. */
+static void run_timed(const parts *p)
 {
-    bool any = false;
-    for (uint32_t i = 0; i < p->n; i++)
-        any |= p->at[i].trials < TRIALS;
-    for (uint32_t i = 0; i < p->n && any; i++) {
-        step *s = &p->at[i];
-        const uint64_t start = dc_clock_ns();
-        run_here(&(parts){p->x, s, 1});
-        if (s->trials == TRIALS)
-            continue;
-        const uint64_t ns = dc_clock_ns() - start;
-        s->cost = ns < s->cost ? ns : s->cost;
-        s->trials++;
-    }
-    return any;
-}
-
-/* Cuts all parts into pieces that take about as long; the number of them. */
-static int64_t cut(const parts *p)
-{
-    const uint64_t most = PIECES * (uint64_t)dc_cpu_pool_width(p->x->pool);
-    uint64_t cost = 0;
-    int64_t n = 0;
-    for (uint32_t i = 0; i < p->n; i++)
-        cost += p->at[i].cost;
-    if (cost < SPLIT_NS && !p->x->split_all)
-        return 1;
-    const uint64_t each = cost / most > PIECE_NS ? cost / most : PIECE_NS;
     for (uint32_t i = 0; i < p->n; i++) {
         step *s = &p->at[i];
-        const uint64_t wish = s->cost / each;
-        const int64_t pieces = wish < 1 ? 1 : wish < most ? (int64_t)wish : (int64_t)most;
+        const uint64_t start = dc_clock_ns();
+        run_here(&(parts){p->x, s, 1, p->width});
+        const uint64_t ns = dc_clock_ns() - start;
+        s->cost = ns < s->cost ? ns : s->cost;
+    }
+}
+
+static uint64_t cost_of(const parts *p)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        cost += p->at[i].cost;
+    return cost;
+}
+
+/* How many pieces part s is worth; a number that can be shared, where there are several. */
+static int64_t wish_of(const parts *p, const step *s, uint64_t each)
+{
+    const uint64_t wish = s->cost / each, few = s->cost / PIECE_NS;
+    if (few < 2)
+        return 1;
+    if (wish < p->width)
+        return few < p->width ? (int64_t)few : p->width;
+    return (int64_t)(wish - wish % p->width);
+}
+
+/* Cuts all parts; the number of pieces. */
+static int64_t cut(const parts *p)
+{
+    const uint64_t most = PIECES * (uint64_t)p->width, cost = cost_of(p);
+    const uint64_t each = cost / most > PIECE_NS ? cost / most : PIECE_NS;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        step *s = &p->at[i];
+        const int64_t pieces = wish_of(p, s, each);
         s->piece = p->x->split_all ? 1 + s->grid / (int64_t)most
                                    : dc_max_i64((s->grid + pieces - 1) / pieces, 1);
         n += pieces_of(s);
@@ -199,18 +239,70 @@ static int64_t cut(const parts *p)
     return n;
 }
 
+/* Of guesses, before anything was timed. */
+static bool cost_is_certain(const parts *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->at[i].certain)
+            return true;
+    return false;
+}
+
+static void run_split(parts *p)
+{
+    const int64_t pieces = cut(p);
+    if (pieces < 2)
+        run_here(p);
+    else
+        dc_cpu_pool_run(p->x->pool, run_pieces, p, pieces, 1);
+}
+
+/* Both ways, one round each; pieces have to be better by an eighth, for what they move between cores. */
+static void run_trial(parts *p)
+{
+    step *s = p->at;
+    const uint32_t n = s->runs - TRIALS - 1;
+    const uint64_t start = dc_clock_ns();
+    if (n < ROUND)
+        run_split(p);
+    else
+        run_timed(p);
+    uint64_t *best = n < ROUND ? &s->split : &s->whole;
+    const uint64_t ns = dc_clock_ns() - start;
+    *best = n % ROUND == 0 || ns < *best ? ns : *best;
+    s->wide = s->split + s->split / 8 < s->whole;
+}
+
+static void run_parts(parts *p)
+{
+    step *s = p->at;
+    if (s->runs == s->again) { /* both ways once more */
+        s->runs = TRIALS;
+        s->again = s->again * MORE < LATE ? s->again * MORE : LATE;
+    }
+    s->runs++;
+    if (s->runs <= TRIALS)
+        run_timed(p);
+    else if (cost_of(p) < SPLIT_NS)
+        run_here(p);
+    else if (s->runs <= TRIALS + 2 * ROUND)
+        run_trial(p);
+    else if (s->wide)
+        run_split(p);
+    else
+        run_here(p);
+}
+
 static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
 {
     const run *x = ctx;
-    parts p = {x, &x->r->step[first], n};
-    const bool alone = dc_cpu_pool_width(x->pool) == 1 || (n == 1 && p.at[0].grid < 2);
-    if (!alone && !x->split_all && try_alone(&p))
-        return DC_OK;
-    const int64_t pieces = alone ? 1 : cut(&p);
-    if (pieces < 2)
+    parts p = {x, &x->r->step[first], n, dc_cpu_pool_width(x->pool)};
+    if (p.width == 1 || (n == 1 && p.at[0].grid < 2))
         run_here(&p);
+    else if (x->split_all || cost_is_certain(&p))
+        run_split(&p);
     else
-        dc_cpu_pool_run(x->pool, run_pieces, &p, pieces, 1);
+        run_parts(&p);
     return DC_OK;
 }
 
