@@ -24,7 +24,7 @@ for line in io.lines "/proc/self/maps" do
     llvm = "compiler opened"
   end
 end
-io.stderr:write(("%d compiled, %d from disk, %s\n"):format(s.kernels, s.kernels_cached, llvm))
+io.stderr:write(("kernels: %d compiled, %d from disk, %s\n"):format(s.kernels, s.kernels_cached, llvm))
 if s.fallbacks > 0 then
   io.stderr:write "interpreted\n"
 end
@@ -33,7 +33,7 @@ EOT
 # Two kernels may be one text, so that the second is found as soon as the first is written: "0 from disk"
 # is only said of what no thread writes meanwhile.
 compiles() {
-    test "$(sed -n 's/^\([0-9]*\) compiled, .*/\1/p' "$dir/err")" -gt 3
+    test "$(sed -n 's/^kernels: \([0-9]*\) compiled, .*/\1/p' "$dir/err")" -gt 3
 }
 
 run "$DEEPC" "$dir/step.lua"
@@ -52,7 +52,7 @@ check "there are entries" test "$entries" -gt 3
 check "which are private" test -z "$(find "$dir/cache" -type f ! -perm 600)"
 
 run "$DEEPC" "$dir/step.lua"
-check "a warm start does not, and opens no compiler" warns "0 compiled"
+check "a warm start does not, and opens no compiler" warns "kernels: 0 compiled"
 check "nor opens a compiler" warns "compiler not opened"
 check "with the same bits" test "$out" = "$cold"
 
@@ -84,7 +84,7 @@ if command -v readelf >/dev/null; then
     printf 'xxxx' | dd of="$dir/rebuilt" bs=1 seek=$((0x$at + 20)) conv=notrunc 2>/dev/null
     run env DEEPC_DEBUG=cache "$dir/rebuilt" "$dir/step.lua"
     check "another build does not take it" test "$(grep -c 'step: found whole' "$dir/err")" -eq 0
-    check "but its kernels" warns "0 compiled"
+    check "but its kernels" warns "kernels: 0 compiled"
     check "with the same bits" test "$out" = "$cold"
 else
     skip "no readelf to tell builds apart"
@@ -97,7 +97,7 @@ run "$DEEPC" "$dir/step.lua"
 check "damaged entries are compiled anew" compiles
 check "with the right result" test "$out" = "$cold"
 run "$DEEPC" "$dir/step.lua"
-check "and replaced" warns "0 compiled"
+check "and replaced" warns "kernels: 0 compiled"
 mkdir -m 700 "$dir/other"
 for file in "$dir/cache"/*.dco; do
     mv "$file" "$dir/other"
@@ -145,7 +145,7 @@ for i in 1 2 3 4; do
     check "process $i of several has the right result" test "$(cat "$dir/race.$i")" = "$cold"
 done
 DEEPC_CACHE="$dir/race" run "$DEEPC" "$dir/step.lua"
-check "what they wrote is whole" warns "0 compiled"
+check "what they wrote is whole" warns "kernels: 0 compiled"
 
 # Killed at any moment, most of them while kernels are compiled and written
 for i in 1 2 3 4 5 6; do
@@ -179,7 +179,7 @@ else
     compiled=$out
     check "cpu:cc compiles, too" compiles
     run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now "$DEEPC" "$dir/step.lua"
-    check "and finds it again" warns "0 compiled"
+    check "and finds it again" warns "kernels: 0 compiled"
     check "with the same bits as before" test "$out" = "$compiled"
     run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now DEEPC_CC="cc -O1" "$DEEPC" "$dir/step.lua"
     check "other options are another program" compiles
