@@ -293,9 +293,7 @@ void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_i
     lua_pushvalue(L, fn_idx); /* the body, and values of static parameters */
     lua_setfield(L, -2, "body");
     lua_pop(L, 1);
-    t->hook = lua_gethook(L);
-    t->hook_mask = lua_gethookmask(L);
-    t->hook_count = lua_gethookcount(L);
+    t->hook = dc_interrupt_below(L, d, &t->hook_mask, &t->hook_count);
     if (lua_type(L, body_idx) == LUA_TFUNCTION && !lua_iscfunction(L, body_idx)) {
         lua_pushvalue(L, body_idx);
         first_time(L, t, lua_gettop(L));

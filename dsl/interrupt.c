@@ -41,13 +41,16 @@ static void stop(lua_State *L, lua_Debug *ar)
     poll(L, d);
 }
 
+/* The hook is read last: where it is not ours, mask and count are not either, whoever else arms. */
 static void arm(dc_dsl *d, lua_State *L)
 {
-    if (lua_gethook(L) == stop)
+    const int mask = lua_gethookmask(L), count = lua_gethookcount(L);
+    const lua_Hook hook = lua_gethook(L);
+    if (hook == stop)
         return;
-    d->hook = lua_gethook(L);
-    d->hook_mask = lua_gethookmask(L);
-    d->hook_count = lua_gethookcount(L);
+    d->hook = hook;
+    d->hook_mask = mask;
+    d->hook_count = count;
     lua_sethook(L, stop, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
@@ -63,6 +66,14 @@ void dc_interrupt_rearm(lua_State *L, dc_dsl *d)
 {
     if (d->rt != NULL && atomic_load(&d->rt->interrupt))
         arm(d, L);
+}
+
+lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count)
+{
+    const lua_Hook hook = lua_gethook(L);
+    *mask = hook == stop ? d->hook_mask : lua_gethookmask(L);
+    *count = hook == stop ? d->hook_count : lua_gethookcount(L);
+    return hook == stop ? d->hook : hook;
 }
 
 void dc_interrupt_register(lua_State *L, dc_dsl *d)

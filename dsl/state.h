@@ -14,6 +14,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include <stdatomic.h>
+
 typedef struct dc_trace dc_trace;
 typedef struct dc_handle dc_handle;
 typedef struct dc_scope dc_scope;
@@ -38,10 +40,11 @@ typedef struct dc_dsl {
     lua_CFunction ipairs;       /* its iterator */
     void (*closed)(void *);
     void *arg;
-    /* interrupt.c */
-    lua_State *volatile running; /* the main thread, or a coroutine whose resume the host reports */
-    lua_Hook hook;               /* the one that stood where ours was put */
-    int hook_mask, hook_count;
+    /* interrupt.c; another thread, or a signal handler, reads and writes them */
+    _Atomic(lua_State *)
+        running;            /* the main thread, or a coroutine whose resume the host reports */
+    _Atomic(lua_Hook) hook; /* the one that stood where ours was put */
+    atomic_int hook_mask, hook_count;
 } dc_dsl;
 
 /* Raises: a finalizer of the script calls us after the context was closed. */

@@ -157,10 +157,39 @@ static void check_tracing(void)
     lua_close(L);
 }
 
+/* Between the call of dc.fn and the trace, where no hook runs. */
+static int l_press_and_trace(lua_State *L)
+{
+    dc_rt_interrupt(lua_touserdata(L, lua_upvalueindex(1)), false);
+    lua_call(L, 2, 0);
+    return 0;
+}
+
+static void check_before_tracing(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("eval", &ctx);
+    CHECK(L != NULL);
+    CHECK(lua_run(L, setup));
+    lua_getglobal(L, "dc");
+    lua_getfield(L, -1, "fn");
+    lua_pushstring(L, "f(x: f32[]) -> f32[]");
+    CHECK_EQ(luaL_dostring(L, "return function(x) return x * 2 end"), LUA_OK);
+    lua_pushlightuserdata(L, ctx);
+    lua_pushcclosure(L, l_press_and_trace, 1);
+    lua_insert(L, -4);
+    CHECK(lua_pcall(L, 3, 0, 0) != LUA_OK);
+    CHECK(lua_gethook(L) == NULL);
+    lua_settop(L, 0);
+    CHECK(lua_run(L, "assert(short(1):item() == 2)"));
+    lua_close(L);
+}
+
 int main(void)
 {
     check_pending();
     check_tracing();
+    check_before_tracing();
     check_device("eval");
     check_device("cpu");
     check_compilation();
