@@ -402,20 +402,63 @@ accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term)
     return x;
 }
 
-/* acc = identity; for each reduce position: acc = acc (combine) term. */
-static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat)
+typedef struct summing { /* loops over terms */
+    nest loops;
+    dc_ix pos[DC_MAX_RANK];
+    dc_stmt *init, *add; /* in front of them; the last assignment in them */
+} summing;
+
+/*
+ * May the term be added up in loops that add up others already? None of their results may be part of
+ * it, and all are read along the last output axis or not at all, so that one schedule suits them.
+ */
+static bool may_join(lowering *w, dc_vx term)
+{
+    dc_kernel *k = w->k;
+    const bool *part = dc_vx_parts(k, &w->j->scratch, term);
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *x = &k->vx.at[v];
+        bool affine = true;
+        if (x->kind != DC_VX_LOAD)
+            continue;
+        if (k->buf.at[x->buf].scope != DC_SCOPE_PARAM) {
+            if (v <= term && part[v])
+                return false;
+            continue;
+        }
+        const int64_t step = dc_ix_stride(k, x->at, w->last, &affine);
+        if (!affine || (step != 0 && step != 1))
+            return false;
+    }
+    return true;
+}
+
+/* acc = identity; for each reduce position: acc = acc (combine) term, in the loops before if it may. */
+static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing *s)
 {
     const dc_ref r = w->group->reduce[which];
     const dc_node *n = dc_node_at(w->fn, r);
     const char prefix[3] = {'k', which > 0 ? (char)('a' + which) : '\0', '\0'};
     int64_t dim[DC_MAX_RANK];
-    dc_ix pos[DC_MAX_RANK];
-    nest loops = {0};
-
     const int rank = reduced_dims(w, n, dim);
-    dc_lower_axes(w, flat, prefix, rank, dim, true, &loops, pos);
-    const accumulation x = dc_lower_accumulate(w, r, reduction_term(w, n, pos));
-    x.init->next = dc_lower_wrap(w->k, &loops, x.add);
+
+    if (s->add != NULL && w->last != DC_NO_AXIS) {
+        const dc_vx term = reduction_term(w, n, s->pos);
+        if (may_join(w, term)) {
+            const accumulation x = dc_lower_accumulate(w, r, term);
+            x.init->next = s->init->next;
+            s->init->next = x.init;
+            s->add = s->add->next = x.add;
+            return NULL;
+        }
+        dc_lower_forget(w);
+    }
+    *s = (summing){0};
+    dc_lower_axes(w, flat, prefix, rank, dim, true, &s->loops, s->pos);
+    const accumulation x = dc_lower_accumulate(w, r, reduction_term(w, n, s->pos));
+    s->init = x.init;
+    s->add = x.add;
+    x.init->next = dc_lower_wrap(w->k, &s->loops, x.add);
     return x.init;
 }
 
@@ -580,8 +623,9 @@ static dc_stmt *lower_position(lowering *w, const dc_node *shape, bool flat)
 {
     const dc_group *g = w->group;
     dc_stmt *first = NULL, **last = &first;
+    summing s = {0};
     for (uint32_t i = 0; i < g->nreduce; i++) {
-        *last = lower_reduction(w, i, flat);
+        *last = lower_reduction(w, i, flat, &s);
         while (*last != NULL)
             last = &(*last)->next;
         dc_lower_forget(w);
@@ -612,6 +656,7 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     memset(w->buf_of, 0xff, w->fn->node.n * sizeof *w->buf_of);
     memset(w->is_local, 0, w->fn->node.n * sizeof *w->is_local);
     w->guard = (dc_pred){0};
+    w->last = DC_NO_AXIS;
     declare_buffers(w);
     k->bytes = bytes_touched(k);
     if (is_scatter(w)) {
@@ -629,6 +674,8 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         dc_lower_conv_loops(w, shape, &loops);
     else
         dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
+    if (loops.n > 0)
+        w->last = loops.axis[loops.n - 1];
     k->root = dc_lower_wrap(k, &loops, lower_position(w, shape, flat));
     k->flops = operations(w, dc_node_count(shape));
     return k;

@@ -20,9 +20,10 @@ typedef struct lowering {
     bool *is_local;   /* by ref: which of the two */
     dc_ix column;     /* by rows: where in its row a kept value is wanted */
     dc_ix out_pos[DC_MAX_RANK];
+    uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower_conv.c) */
-    dc_pred guard;     /* range tests of the paddings above */
-    memo_entry **memo; /* by ref */
+    dc_pred guard;           /* range tests of the paddings above */
+    memo_entry **memo;       /* by ref */
 } lowering;
 
 typedef struct nest { /* loops, the outermost first */

@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FEW_VECTORS = 4, STRIPS = 8 };
+enum { FEW_VECTORS = 4, STRIPS = 8, FEW_POSITIONS = 64 };
 
 static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s)
 {
@@ -111,15 +111,29 @@ bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char
  */
 static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vectors)
 {
-    int64_t others = 1, most = s->t->vector_registers / 2;
+    int64_t others = 1, sums = 1, most = s->t->vector_registers / 2;
     for (int i = 0; i < p->nout - 1; i++)
         others *= dc_sketch_extent(s, p->out[i]);
+    for (const dc_stmt *add = p->add->next; add != NULL; add = add->next)
+        sums++;
+    most = dc_max_i64(most / sums, 1);
     while (most > FEW_VECTORS && others * vectors / most < STRIPS)
         most /= 2;
     most = dc_min_i64(vectors, most);
     while (most > 1 && vectors % most != 0)
         most--;
     return most;
+}
+
+/* Few positions, as of sums in two steps: strips of columns are positions of their own. */
+static bool grid_of_strips(dc_sketch *s, const dc_shape *p, const dc_axis_name *last)
+{
+    if (p->nout == 2 && dc_sketch_extent(s, p->out[0]) < FEW_POSITIONS) {
+        const dc_axis_name outer = dc_axis_name_of(s->k, p->out[0]);
+        if (!dc_move_do(s->k, &s->why, "fuse %s %s.o", outer.s, last->s))
+            return false;
+    }
+    return dc_sketch_grid(s);
 }
 
 static bool schedule_columns(dc_sketch *s, const dc_shape *p)
@@ -138,7 +152,7 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p)
            dc_sketch_hoist(s, red, p->nred, tile) &&
            dc_move_do(k, &s->why, "split %s %lld", tile, (long long)lanes) &&
            dc_move_do(k, &s->why, "vectorize %s.i", tile) &&
-           dc_move_do(k, &s->why, "unroll %s.o", tile) && dc_sketch_grid(s);
+           dc_move_do(k, &s->why, "unroll %s.o", tile) && grid_of_strips(s, p, &n);
 }
 
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
