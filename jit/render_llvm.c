@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_TRIPS = 1 << 20 };
+
 typedef struct render {
     dc_lltext t;
     char block[24]; /* the one being written */
@@ -57,6 +59,20 @@ static void put_if(render *r, dc_fv v)
     begin_block(r, 'l', v);
 }
 
+/*
+ * How often a loop goes round: without it LLVM takes deeper loops for hotter ones, and keeps constants of an
+ * epilogue in registers while the sums of the long loop before it go to memory and back.
+ */
+static void put_trips(render *r, const dc_finst *loop)
+{
+    const dc_finst *from = at(r, loop->in[0]), *to = at(r, loop->in[1]);
+    if (from->op != DC_K_CONST || to->op != DC_K_CONST)
+        return;
+    const uint64_t again = to->imm - from->imm - 1;
+    dc_text_printf(r->t.out, ", !prof !{!\"branch_weights\", i32 %d, i32 1}",
+                   (int)(again < MOST_TRIPS ? again : MOST_TRIPS));
+}
+
 static void put_end(render *r, dc_fv opened)
 {
     const dc_finst *i = at(r, opened);
@@ -69,7 +85,11 @@ static void put_end(render *r, dc_fv opened)
         dc_lltext_line(&r->t, "%%v%u.next = add nuw nsw %s %%v%u, 1", opened, t.s, opened);
         dc_lltext_line(&r->t, "%%v%u.more = icmp slt %s %%v%u.next, %V", opened, t.s, opened,
                        i->in[1]);
-        dc_lltext_line(&r->t, "br i1 %%v%u.more, label %%l%u, label %%d%u", opened, opened, opened);
+        dc_text_printf(r->t.out,
+                       "  br i1 %%v%" PRIu32 ".more, label %%l%" PRIu32 ", label %%d%" PRIu32,
+                       opened, opened, opened);
+        put_trips(r, i);
+        dc_text_puts(r->t.out, "\n");
     }
     begin_block(r, 'd', opened);
 }
