@@ -219,7 +219,7 @@ static void write_one(dc_cache *c, const pending *p)
         c->full = true;
         return;
     }
-    c->bytes += sizeof p->head + p->head.bytes;
+    c->bytes += dc_cachedir_bytes(sizeof p->head + p->head.bytes);
     if (c->bytes > c->most)
         c->bytes = dc_cachedir_trim(c->dir, c->most - c->most / 4).bytes;
 }

@@ -189,7 +189,12 @@ static bool ends_as_ours(const char *name)
     return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
-static void see(int dir, const char *name, entries *list)
+uint64_t dc_cachedir_bytes(uint64_t size)
+{
+    return dc_align_up(size, 4096);
+}
+
+static void see(int dir, const char *name, entries *list, dc_cachedir_use *use)
 {
     struct stat s;
     if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(s.st_mode))
@@ -199,16 +204,18 @@ static void see(int dir, const char *name, entries *list)
             unlinkat(dir, name, 0);
         return;
     }
-    entry e = {.bytes = (uint64_t)s.st_size, .used = s.st_mtim};
+    entry e = {.bytes = dc_cachedir_bytes((uint64_t)s.st_size), .used = s.st_mtim};
     if (!ends_as_ours(name) || strlen(name) >= sizeof e.name)
         return;
     strcpy(e.name, name);
+    use->bytes += e.bytes;
+    use->files++;
     if (list->n < list->cap)
         list->at[list->n++] = e;
 }
 
-/* Room for `n` is there: no more are listed, so that nothing here unwinds. */
-static void list_files(int dir, entries *list)
+/* All are counted; as many listed as there is room for, so that nothing here unwinds. */
+static void list_files(int dir, entries *list, dc_cachedir_use *use)
 {
     const int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = again >= 0 ? fdopendir(again) : NULL;
@@ -219,7 +226,7 @@ static void list_files(int dir, entries *list)
     }
     for (const struct dirent *f; (f = readdir(d)) != NULL;)
         if (f->d_name[0] != '.')
-            see(dir, f->d_name, list);
+            see(dir, f->d_name, list, use);
     closedir(d);
 }
 
@@ -234,24 +241,32 @@ static int by_use(const void *a, const void *b)
     return before(&x->used, &y->used) ? -1 : before(&y->used, &x->used);
 }
 
+/* Of those listed, the oldest first. */
+static bool remove_some(int dir, entries *list, uint64_t most, dc_cachedir_use *use)
+{
+    bool any = false;
+    qsort(list->at, list->n, sizeof *list->at, by_use);
+    for (uint32_t i = 0; i < list->n && use->bytes > most; i++)
+        if (unlinkat(dir, list->at[i].name, 0) == 0) {
+            use->bytes -= list->at[i].bytes;
+            use->files--;
+            any = true;
+        }
+    return any;
+}
+
 dc_cachedir_use dc_cachedir_trim(int dir, uint64_t most)
 {
     enum { MOST_FILES = 1 << 16 };
-    dc_cachedir_use use = {0};
+    dc_cachedir_use use;
     entries list = {.at = dc_try_alloc(MOST_FILES * sizeof *list.at), .cap = MOST_FILES};
     if (list.at == NULL)
-        return use;
-    list_files(dir, &list);
-    for (uint32_t i = 0; i < list.n; i++)
-        use.bytes += list.at[i].bytes;
-    use.files = list.n;
-    if (use.bytes > most)
-        qsort(list.at, list.n, sizeof *list.at, by_use);
-    for (uint32_t i = 0; i < list.n && use.bytes > most; i++)
-        if (unlinkat(dir, list.at[i].name, 0) == 0) {
-            use.bytes -= list.at[i].bytes;
-            use.files--;
-        }
+        return (dc_cachedir_use){0};
+    do { /* again where there are more files than room for them */
+        use = (dc_cachedir_use){0};
+        list.n = 0;
+        list_files(dir, &list, &use);
+    } while (use.bytes > most && remove_some(dir, &list, most, &use) && use.bytes > most);
     dc_xfree(list.at);
     return use;
 }

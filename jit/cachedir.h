@@ -28,7 +28,10 @@ void *dc_cachedir_read(int dir, const char *name, size_t *bytes);
 bool dc_cachedir_write(int dir, const char *name, const void *head, size_t nhead, const void *body,
                        size_t nbody);
 
-typedef struct dc_cachedir_use {
+/* What a file of so many bytes takes on disk: entries are small, and many. */
+uint64_t dc_cachedir_bytes(uint64_t size);
+
+typedef struct dc_cachedir_use { /* on disk */
     uint64_t bytes;
     uint32_t files;
 } dc_cachedir_use;

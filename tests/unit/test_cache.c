@@ -660,6 +660,26 @@ static void test_pack(rng *r)
     each_file(remove_file, NULL);
 }
 
+/* A file takes a block at least, however little is in it. */
+static void test_small_entries(void)
+{
+    char text[32], path[600];
+    dc_cache_report r;
+    dc_cache *c = open_cache();
+    for (int i = 0; i < 300; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        entry_path(path, sizeof path, text);
+        write_file(path, "x", 1);
+    }
+    dc_cache_look(&opt, false, &r);
+    CHECK_EQ(r.bytes, 300 * 4096);
+    dc_cache_store(c, &job, key_of("one more"), "x", 1);
+    dc_cache_free(c);
+    dc_cache_look(&opt, false, &r);
+    CHECK(r.bytes <= 1 << 20 && r.bytes > 1 << 19);
+    dc_cache_look(&opt, true, &r);
+}
+
 int main(int argc, char **argv)
 {
     rng r = {rng_seed(argc, argv, 20261121)};
@@ -680,6 +700,7 @@ int main(int argc, char **argv)
     test_folder();
     test_no_room();
     test_limit();
+    test_small_entries();
     test_race();
     test_executables(&r);
     test_settings();
