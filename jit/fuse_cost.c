@@ -112,6 +112,12 @@ static bool is_told(const fusing *w, const dc_choice *c, uint32_t n)
     return false;
 }
 
+/* Cheaper to compute again, and stored for another reason: its group is full, say. */
+static bool is_outdone(const fusing *w, const dc_choice *c)
+{
+    return !c->stored && c->way != DC_CHOICE_ROW && w->node[c->ref].memory;
+}
+
 /* Groups have been merged since: some values are wanted in fewer kernels. */
 void dc_fuse_settle_choices(fusing *w)
 {
@@ -120,7 +126,7 @@ void dc_fuse_settle_choices(fusing *w)
         dc_choice c = w->choice.at[i];
         if (c.way == DC_CHOICE_KERNELS)
             c.times = dc_fuse_count_homes(w, c.ref);
-        if (c.times > 1 && !is_told(w, &c, n))
+        if (c.times > 1 && !is_outdone(w, &c) && !is_told(w, &c, n))
             w->choice.at[n++] = c;
     }
     w->choice.n = n;

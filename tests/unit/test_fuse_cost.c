@@ -93,6 +93,7 @@ int main(int argc, char **argv)
     dc_job_init(&job, &opts, NULL);
     test_numbers();
     test_random(seed);
+    test_random(1000); /* has values that are stored although it costs less to compute them again */
     dc_job_fini(&job);
     return t_done();
 }
