@@ -433,7 +433,10 @@ static bool may_join(lowering *w, dc_vx term)
     return true;
 }
 
-/* acc = identity; for each reduce position: acc = acc (combine) term, in the loops before if it may. */
+/*
+ * acc = identity; for each reduce position: acc = acc (combine) term, in the loops before if it may. Where
+ * there is one term there are no loops to join: their end is where the next statement goes.
+ */
 static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing *s)
 {
     const dc_ref r = w->group->reduce[which];
@@ -442,7 +445,7 @@ static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing 
     int64_t dim[DC_MAX_RANK];
     const int rank = reduced_dims(w, n, dim);
 
-    if (s->add != NULL && w->last != DC_NO_AXIS) {
+    if (s->add != NULL && s->loops.n > 0 && w->last != DC_NO_AXIS) {
         const dc_vx term = reduction_term(w, n, s->pos);
         if (may_join(w, term)) {
             const accumulation x = dc_lower_accumulate(w, r, term);
