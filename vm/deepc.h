@@ -108,10 +108,9 @@ typedef struct dc_config {
 
 /*
  * Opens a context. cfg may be NULL: all defaults. Other settings come from the environment
- * (DEEPC_*, `deepc --options` lists them). DC_E_VALUE: a setting says what it cannot; DC_E_DEVICE: the
- * device is not there. *out is then a context that is good for dc_errmsg and dc_close
- * only. It is NULL where there is no memory (DC_E_NOMEM), and where cfg->size is no size of a dc_config or
- * a member is set that this version does not know (DC_E_VALUE).
+ * (DEEPC_*, `deepc --options` lists them). DC_E_VALUE: a setting says what it cannot, cfg->size is no
+ * size of a dc_config, or a member is set that this version does not know; DC_E_DEVICE: the device is not
+ * there. *out is then a context that is good for dc_errmsg and dc_close only. DC_E_NOMEM: *out is NULL.
  */
 dc_status dc_open(const dc_config *cfg, dc_rt **out);
 
