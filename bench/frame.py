@@ -528,19 +528,27 @@ def fresh_times(name, case, threads, cpus, peers, folder, options, tolerance, re
     return times
 
 
+def begin(name, cases, peers, options):
+    """The seed of the run, or None after this process has served as one of the sides."""
+    for i, case in enumerate(cases):
+        case.index = i
+    if options.side:
+        serve(cases, peers[options.side])
+        return None
+    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
+    heading(name, options, seed)
+    return seed
+
+
 def main_fresh(name, cases, inputs, peers, tolerance=1e-4, threads="2"):
     """As main; measured is the time to the first result in a new process, with caches on disk that are
     empty (cold) or of the process before (warm)."""
     import numpy as np
     options = read_options(name, threads, rounds=3)
-    for i, case in enumerate(cases):
-        case.index = i
-    if options.side:
-        serve(cases, peers[options.side])
+    seed = begin(name, cases, peers, options)
+    if seed is None:
         return
-    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
     report = Report(name)
-    heading(name, options, seed)
     chosen = ["deepc"] + [p for p in peers if re.search(options.peer, p)]
     allowed = sorted(os.sched_getaffinity(0))
     t = int(options.threads)
@@ -564,14 +572,10 @@ def main_fresh(name, cases, inputs, peers, tolerance=1e-4, threads="2"):
 
 def main(name, cases, inputs, peers, tolerance=1e-4, threads="1", yardsticks=(), rounds=7):
     options = read_options(name, threads, rounds)
-    for i, case in enumerate(cases):
-        case.index = i
-    if options.side:
-        serve(cases, peers[options.side])
+    seed = begin(name, cases, peers, options)
+    if seed is None:
         return
-    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
     report = Report(name, yardsticks)
-    heading(name, options, seed)
     chosen = [p for p in peers if re.search(options.peer, p)]
     allowed = sorted(os.sched_getaffinity(0))
     for t in [int(t) for t in options.threads.split(",")]:

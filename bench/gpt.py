@@ -95,7 +95,7 @@ def jax_side(c, inputs):
 
 
 def tinygrad_side(c, inputs):
-    from tinygrad import Context, Tensor, TinyJit, nn
+    from tinygrad import Tensor, nn
     params = [{k: Tensor(v[i]).realize() for k, v in inputs.items() if k not in "xy"} for i in range(c.layers)]
     norms = [(nn.LayerNorm(c.width), nn.LayerNorm(c.width)) for _ in range(c.layers)]
     weights = [t for p in params for t in p.values()] + [t for n in norms for l in n for t in (l.weight, l.bias)]
@@ -110,23 +110,12 @@ def tinygrad_side(c, inputs):
         x = x + a.transpose(1, 2).reshape(*x.shape) @ p["proj"] + p["proj_bias"]
         return x + (norm[1](x) @ p["fc1"] + p["fc1_bias"]).gelu() @ p["fc2"] + p["fc2_bias"]
 
-    @TinyJit
-    def step(x, y):
-        with Context(TRAINING=1):
-            opt.zero_grad()
-            h = x
-            for p, norm in zip(params, norms):
-                h = block_of(p, norm, h)
-            loss = (h - y).square().mean()
-            loss.backward()
-            return loss.realize(*opt.schedule_step())
+    def loss_of(x, y):
+        for p, norm in zip(params, norms):
+            x = block_of(p, norm, x)
+        return (x - y).square().mean()
 
-    def run(n):
-        for _ in range(n):
-            loss = step(x, y)
-        return {"loss": loss.numpy()}
-
-    return run
+    return training.tinygrad_training(opt, loss_of, x, y)
 
 
 PEERS = {"torch eager": torch_side, "torch.compile": torch_compile, "jax.jit": jax_side,

@@ -94,7 +94,7 @@ def jax_side(c, inputs):
 
 
 def tinygrad_side(c, inputs):
-    from tinygrad import Context, Tensor, TinyJit, nn
+    from tinygrad import Tensor, nn
     layers = len(c.sizes) - 1
     params = [Tensor(inputs[f"{p}{i}"]).contiguous().realize() for i in range(layers) for p in "wb"]
     for p in params:
@@ -102,25 +102,15 @@ def tinygrad_side(c, inputs):
     opt = nn.optim.Adam(params, lr=c.rate) if c.rule == "adam" else nn.optim.SGD(params, lr=c.rate)
     x, y = Tensor(inputs["x"]).realize(), Tensor(inputs["y"]).realize()
 
-    @TinyJit
-    def step(x, y):
-        with Context(TRAINING=1):
-            opt.zero_grad()
-            h = x.flatten(1).float() / 255
-            for i in range(layers):
-                h = h @ params[2 * i] + params[2 * i + 1]
-                if i < layers - 1:
-                    h = h.relu()
-            loss = h.sparse_categorical_crossentropy(y)
-            loss.backward()
-            return loss.realize(*opt.schedule_step())
+    def loss_of(x, y):
+        h = x.flatten(1).float() / 255
+        for i in range(layers):
+            h = h @ params[2 * i] + params[2 * i + 1]
+            if i < layers - 1:
+                h = h.relu()
+        return h.sparse_categorical_crossentropy(y)
 
-    def run(n):
-        for _ in range(n):
-            loss = step(x, y)
-        return {"loss": loss.numpy()}
-
-    return run
+    return training.tinygrad_training(opt, loss_of, x, y)
 
 
 def by_hand(c, inputs):

@@ -19,6 +19,26 @@ def torch_training(net, opt, loss_of, x, y, compiled=False):
     return run
 
 
+def tinygrad_training(opt, loss_of, x, y):
+    from tinygrad import TinyJit
+    from tinygrad.helpers import Context
+
+    @TinyJit
+    def step(x, y):
+        with Context(TRAINING=1):
+            opt.zero_grad()
+            loss = loss_of(x, y)
+            loss.backward()
+            return loss.realize(*opt.schedule_step())
+
+    def run(n):
+        for _ in range(n):
+            loss = step(x, y)
+        return {"loss": loss.numpy()}
+
+    return run
+
+
 def jax_training(rule, rate, loss_of, params, x, y):
     """One jitted function per step, which is given its state to overwrite. params: a tree of arrays."""
     import jax

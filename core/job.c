@@ -104,6 +104,29 @@ void dc_job_keep(dc_job *j, void *what)
         }
 }
 
+static void free_text(void *t)
+{
+    dc_text_free(t);
+}
+
+void dc_job_defer_text(dc_job *j, dc_text *t)
+{
+    dc_job_defer(j, free_text, t);
+}
+
+dc_text *dc_job_text(dc_job *j)
+{
+    dc_text *t = DC_NEW(&j->scratch, dc_text);
+    dc_job_defer_text(j, t);
+    return t;
+}
+
+void dc_job_text_end(dc_job *j, dc_text *t)
+{
+    dc_job_keep(j, t);
+    dc_text_free(t);
+}
+
 DC_NORETURN static void unwind(void)
 {
     longjmp(innermost->at, 1);

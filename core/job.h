@@ -65,6 +65,11 @@ static inline bool dc_job_cancelled(const dc_job *j)
  */
 void dc_job_defer(dc_job *j, void (*release)(void *), void *what);
 void dc_job_keep(dc_job *j, void *what);
+void dc_job_defer_text(dc_job *j, dc_text *t); /* dc_job_defer: j frees it */
+
+/* An empty text that j frees if the entry unwinds, and its end otherwise. */
+dc_text *dc_job_text(dc_job *j);
+void dc_job_text_end(dc_job *j, dc_text *t);
 
 /*
  * The job of the innermost recovery point, NULL outside of all. For constructors that are given no

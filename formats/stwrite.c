@@ -139,11 +139,6 @@ static dc_status write_item(const writing *w, dc_outfile *out, uint32_t i, dc_st
     return DC_OK;
 }
 
-static void free_text(void *t)
-{
-    dc_text_free(t);
-}
-
 dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item, uint32_t nitem,
                                const dc_st_text *text, uint32_t ntext, dc_st_fetch *fetch,
                                void *ctx)
@@ -152,7 +147,7 @@ dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *it
     dc_outfile *out;
     unsigned char length[LENGTH];
     *w = (writing){.job = j, .path = path, .item = item, .nitem = nitem, .ntext = ntext};
-    dc_job_defer(j, free_text, &w->header);
+    dc_job_defer_text(j, &w->header);
     DC_TRY(sort(w, text));
     DC_TRY(print_header(w));
     for (int i = 0; i < LENGTH; i++)

@@ -62,42 +62,51 @@ static void put_mask(dc_lltext *r, dc_fv mask, int lanes)
     dc_text_puts(r->out, ">");
 }
 
+/* Types of a masked access, as they are written and as they stand in the name of what does it. */
+typedef struct masked {
+    dc_llname type, address, mangled, mangled_address;
+} masked;
+
+static masked masked_of(dc_lltext *r, const dc_finst *i)
+{
+    const char *scalar = dc_lltext_scalar(r, i->type, true);
+    const int addresses = i->op == DC_K_GATHER || i->op == DC_K_SCATTER ? i->lanes : 1;
+    return (masked){.type = dc_lltext_spread(scalar, i->lanes),
+                    .address = dc_lltext_spread("ptr", addresses),
+                    .mangled = dc_lltext_mangled(scalar, i->lanes),
+                    .mangled_address = dc_lltext_mangled("ptr", addresses)};
+}
+
 /* masked.load or masked.gather: the address is %v.p, one or one by lane. */
 static void put_masked_load(dc_lltext *r, dc_fv v, const char *what, const char *address)
 {
     const dc_finst *i = dc_lltext_at(r, v);
-    const char *scalar = dc_lltext_scalar(r, i->type, true);
-    const dc_llname t = dc_lltext_spread(scalar, i->lanes), m = dc_lltext_mangled(scalar, i->lanes);
-    const bool each = i->op == DC_K_GATHER;
-    const dc_llname p = dc_lltext_spread("ptr", each ? i->lanes : 1),
-                    mp = dc_lltext_mangled("ptr", each ? i->lanes : 1);
+    const masked m = masked_of(r, i);
     dc_text_printf(r->out, "  %%v%" PRIu32 "%s = call %s @llvm.masked.%s.%s.%s(%s %s, i32 %d, ", v,
-                   raw(i), t.s, what, m.s, mp.s, p.s, address, i->align);
+                   raw(i), m.type.s, what, m.mangled.s, m.mangled_address.s, m.address.s, address,
+                   i->align);
     put_mask(r, i->in[1], i->lanes);
-    dc_text_printf(r->out, ", %s zeroinitializer)\n", t.s);
-    dc_lltext_declare(r, "%s @llvm.masked.%s.%s.%s(%s, i32, %s, %s)", t.s, what, m.s, mp.s, p.s,
-                      mask_text(i->lanes).s, t.s);
+    dc_text_printf(r->out, ", %s zeroinitializer)\n", m.type.s);
+    dc_lltext_declare(r, "%s @llvm.masked.%s.%s.%s(%s, i32, %s, %s)", m.type.s, what, m.mangled.s,
+                      m.mangled_address.s, m.address.s, mask_text(i->lanes).s, m.type.s);
 }
 
 static void put_masked_store(dc_lltext *r, dc_fv v, const char *what, const char *address)
 {
     const dc_finst *i = dc_lltext_at(r, v);
-    const char *scalar = dc_lltext_scalar(r, i->type, true);
-    const dc_llname t = dc_lltext_spread(scalar, i->lanes), m = dc_lltext_mangled(scalar, i->lanes);
-    const bool each = i->op == DC_K_SCATTER;
-    const dc_llname p = dc_lltext_spread("ptr", each ? i->lanes : 1),
-                    mp = dc_lltext_mangled("ptr", each ? i->lanes : 1);
+    const masked m = masked_of(r, i);
     const dc_llname value = put_to_memory(r, v);
-    dc_text_printf(r->out, "  call void @llvm.masked.%s.%s.%s(%s ", what, m.s, mp.s, t.s);
+    dc_text_printf(r->out, "  call void @llvm.masked.%s.%s.%s(%s ", what, m.mangled.s,
+                   m.mangled_address.s, m.type.s);
     if (i->type == DC_BOOL)
         dc_text_puts(r->out, value.s);
     else
         dc_lltext_value(r, i->in[1]);
-    dc_text_printf(r->out, ", %s %s, i32 %d, ", p.s, address, i->align);
+    dc_text_printf(r->out, ", %s %s, i32 %d, ", m.address.s, address, i->align);
     put_mask(r, i->in[2], i->lanes);
     dc_text_puts(r->out, ")\n");
-    dc_lltext_declare(r, "void @llvm.masked.%s.%s.%s(%s, %s, i32, %s)", what, m.s, mp.s, t.s, p.s,
-                      mask_text(i->lanes).s);
+    dc_lltext_declare(r, "void @llvm.masked.%s.%s.%s(%s, %s, i32, %s)", what, m.mangled.s,
+                      m.mangled_address.s, m.type.s, m.address.s, mask_text(i->lanes).s);
 }
 
 /* Lanes at a fixed distance: one scalar load each, which was measured no slower than a gather. */

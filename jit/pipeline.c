@@ -55,21 +55,14 @@ static void log_text(pipeline *p, dc_channel channel)
 
 /* ---- graph ----------------------------------------------------------------------------------- */
 
-static void free_text(void *text)
-{
-    dc_text_free(text);
-}
-
 void dc_pipeline_log_graph(dc_job *j, const char *name, const dc_func *fn)
 {
     if (!dc_log_on(j->log, DC_CH_GRAPH))
         return;
-    dc_text *text = DC_NEW(&j->scratch, dc_text);
-    dc_job_defer(j, free_text, text);
+    dc_text *text = dc_job_text(j);
     dc_func_print(fn, text);
     dc_log_text(j->log, DC_CH_GRAPH, name, text->s);
-    dc_job_keep(j, text);
-    dc_text_free(text);
+    dc_job_text_end(j, text);
 }
 
 static uint64_t live_nodes(pipeline *p)

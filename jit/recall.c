@@ -6,24 +6,6 @@
 
 #include <string.h>
 
-static void free_text(void *text)
-{
-    dc_text_free(text);
-}
-
-static dc_text *new_text(dc_job *j)
-{
-    dc_text *text = DC_NEW(&j->scratch, dc_text);
-    dc_job_defer(j, free_text, text);
-    return text;
-}
-
-static void end_text(dc_job *j, dc_text *text)
-{
-    dc_job_keep(j, text);
-    dc_text_free(text);
-}
-
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 enum {
@@ -58,9 +40,9 @@ static void put_numbers(dc_text *out, const int64_t *v, uint32_t n)
 static void put_target(dc_text *out, const dc_target *t)
 {
     const int64_t numbers[] = {
-        t->simt,        t->no_f64,        t->half,  t->vector_bytes,         t->vector_registers,
-        t->buffers,     t->group_threads, t->lanes, (int64_t)t->group_bytes, (int64_t)t->l1,
-        (int64_t)t->l2, (int64_t)t->l3};
+        t->simt,        t->no_f64,      t->half,          t->vector_bytes, t->vector_registers,
+        t->bundles,     t->buffers,     t->group_threads, t->lanes,        (int64_t)t->group_bytes,
+        (int64_t)t->l1, (int64_t)t->l2, (int64_t)t->l3};
     put_numbers(out, numbers, DC_COUNTOF(numbers));
 }
 
@@ -125,7 +107,7 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
     const char *depends = is_wanted(env, j) ? dc_unit_depends(env, j) : NULL;
     if (depends == NULL)
         return false;
-    dc_text *text = new_text(j);
+    dc_text *text = dc_job_text(j);
     dc_text_puts(text, "executable 1\n");
     const bool known = dc_buildid_put(text);
     dc_text_printf(text, "\n%s", depends);
@@ -134,7 +116,7 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
     put_description(text, &e->desc);
     put_graph(text, e->desc.fn);
     *key = dc_cache_key_of(text->s, text->n);
-    end_text(j, text);
+    dc_job_text_end(j, text);
     return known;
 }
 
@@ -250,8 +232,8 @@ bool dc_recall_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, 
 
 void dc_recall_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key)
 {
-    dc_text *text = new_text(j);
+    dc_text *text = dc_job_text(j);
     if (dc_pack(e, text))
         dc_cache_store(env->cache, j, key, text->s, text->n);
-    end_text(j, text);
+    dc_job_text_end(j, text);
 }

@@ -188,11 +188,6 @@ static void put_kernel(render *r, const dc_target *target)
     dc_arena_rewind(&r->t.j->scratch, mark);
 }
 
-static void free_text(void *t)
-{
-    dc_text_free(t);
-}
-
 dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
                          const dc_target *target, dc_text *out)
 {
@@ -200,7 +195,7 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
     r->t.j = j;
     r->t.out = out;
     r->t.vector_bytes = target->vector_bytes;
-    dc_job_defer(j, free_text, &r->t.declared);
+    dc_job_defer_text(j, &r->t.declared);
     if (target->triple[0] != '\0')
         dc_text_printf(out, "target triple = \"%s\"\n", target->triple);
     for (uint32_t i = 0; i < n; i++) {
@@ -215,7 +210,6 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
         target->vector_bytes * 8);
     if (r->streams)
         dc_text_puts(out, "!0 = !{i32 1}\n");
-    dc_job_keep(j, &r->t.declared);
-    dc_text_free(&r->t.declared);
+    dc_job_text_end(j, &r->t.declared);
     return DC_OK;
 }

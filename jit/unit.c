@@ -76,25 +76,18 @@ static dc_status render(makings *m, dc_job *j, making *k)
     return status;
 }
 
-static void free_text(void *text)
-{
-    dc_text_free(text);
-}
-
 const char *dc_unit_depends(const dc_env *env, dc_job *j)
 {
     const dc_target *t = env->target;
     dc_device *d = env->device;
     if (env->cache == NULL || d->ops->maker == NULL)
         return NULL;
-    dc_text *text = DC_NEW(&j->scratch, dc_text);
-    dc_job_defer(j, free_text, text);
+    dc_text *text = dc_job_text(j);
     dc_text_printf(text, "program 1\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
                    t->dialect, env->opt.math);
     const bool known = dc_cache_maker(env->cache, d, text);
     const char *depends = known ? dc_arena_strdup(&j->scratch, text->s) : NULL;
-    dc_job_keep(j, text);
-    dc_text_free(text);
+    dc_job_text_end(j, text);
     return depends;
 }
 

@@ -30,8 +30,11 @@ if s.fallbacks > 0 then
 end
 EOT
 
-# Two kernels may be one text, so that the second is found as soon as the first is written: "0 from disk"
-# is only said of what no thread writes meanwhile.
+# Two kernels may be one text, so that the second is found as soon as the first is written: what was not
+# there before a run is told exactly by one that compiles and writes nothing.
+finds_nothing() {
+    (run env DEEPC_COMPILE=cache "$@" && warns "kernels: 0 compiled, 0 from disk")
+}
 compiles() {
     test "$(sed -n 's/^kernels: \([0-9]*\) compiled, .*/\1/p' "$dir/err")" -gt 3
 }
@@ -61,8 +64,9 @@ check "DEEPC_SKIP=cache compiles" warns ", 0 from disk"
 run env DEEPC_CACHE=off "$DEEPC" "$dir/step.lua"
 check "DEEPC_CACHE=off too" warns ", 0 from disk"
 check "with the same bits, again" test "$out" = "$cold"
+check "nothing here is for another target" finds_nothing DEEPC_DEVICE=cpu:baseline "$DEEPC" "$dir/step.lua"
 run env DEEPC_DEVICE=cpu:baseline "$DEEPC" "$dir/step.lua"
-check "another target is another kernel" compiles
+check "which compiles its own" compiles
 run env DEEPC_DEBUG=cache "$DEEPC" "$dir/step.lua"
 check "the channel tells" warns ".dco: found"
 check "the function is found whole" warns "[cache] step: found whole, "
@@ -93,8 +97,9 @@ fi
 for file in "$dir/cache"/*.dco; do
     printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
 done
+check "damaged entries are not used" finds_nothing "$DEEPC" "$dir/step.lua"
 run "$DEEPC" "$dir/step.lua"
-check "damaged entries are compiled anew" compiles
+check "but compiled anew" compiles
 check "with the right result" test "$out" = "$cold"
 run "$DEEPC" "$dir/step.lua"
 check "and replaced" warns "kernels: 0 compiled"
@@ -103,12 +108,14 @@ for file in "$dir/cache"/*.dco; do
     mv "$file" "$dir/other"
     ln -s "$dir/other/$(basename "$file")" "$file"
 done
+check "links are not followed" finds_nothing "$DEEPC" "$dir/step.lua"
 run "$DEEPC" "$dir/step.lua"
-check "links are not followed" compiles
-check "but replaced" test "$(find "$dir/cache" -type f | wc -l)" -eq "$entries"
+check "but kernels compiled anew" compiles
+check "and links replaced" test "$(find "$dir/cache" -type f | wc -l)" -eq "$entries"
 find "$dir/cache" -type f -exec chmod 644 {} +
+check "nor are entries used that others can read" finds_nothing "$DEEPC" "$dir/step.lua"
 run "$DEEPC" "$dir/step.lua"
-check "nor are entries used that others can read" compiles
+check "they are compiled anew, too" compiles
 
 chmod 755 "$dir/cache"
 run "$DEEPC" "$dir/step.lua"
@@ -181,7 +188,8 @@ else
     run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now "$DEEPC" "$dir/step.lua"
     check "and finds it again" warns "kernels: 0 compiled"
     check "with the same bits as before" test "$out" = "$compiled"
+    check "not for other options" finds_nothing DEEPC_DEVICE=cpu:cc DEEPC_CC="cc -O1" "$DEEPC" "$dir/step.lua"
     run env DEEPC_DEVICE=cpu:cc DEEPC_COMPILE=now DEEPC_CC="cc -O1" "$DEEPC" "$dir/step.lua"
-    check "other options are another program" compiles
+    check "which are another program" compiles
 fi
 closing

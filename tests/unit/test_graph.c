@@ -4,25 +4,9 @@
  */
 #include "core/graph.h"
 
-#include <stdlib.h>
+#include "tests/unit/typetext.h"
 
-#include "tests/t.h"
-
-static dc_job job;
 static dc_module *module;
-static dc_names *names;
-static char text[1024];
-
-static dc_type type(const char *s)
-{
-    dc_type t = {0};
-    job.err = (dc_err){0};
-    if (dc_type_parse(&job, names, &s, &t) != DC_OK) {
-        printf("broken type %s\n", s);
-        exit(1);
-    }
-    return t;
-}
 
 static dc_ref param(dc_func *f, const char *t)
 {
