@@ -9,10 +9,10 @@
 #include <string.h>
 
 /* Whoever adds a field writes it below, or says in this line why not. */
-_Static_assert(sizeof(struct dc_exec) == 376 && sizeof(dc_item) == 112 &&
-                   sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
-                   sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 56 &&
-                   sizeof(dc_guarded) == 24,
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 376 && sizeof(dc_item) == 112 &&
+                                       sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
+                                       sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 56 &&
+                                       sizeof(dc_guarded) == 24),
                "jit/pack.c packs all fields");
 
 enum { WHERES = DC_COUNTOF(((dc_item_fact *)0)->where) };
