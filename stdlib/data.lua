@@ -146,8 +146,8 @@ end
 ---orders depend on the seed and on the epoch: how often batches were asked for, or the option. Where the
 ---rows are no whole number of batches, `last` says what becomes of the rest: "drop" leaves it out, "keep"
 ---makes a smaller batch of it, "pad" fills it up with zeros and gives a mask with each pair, f32[size],
----with 1 for rows that are there and 0 for those that are not. `#` of what is returned first is the
----number of batches.
+---with 1 for rows that are there and 0 for those that are not. "drop" with fewer rows than one batch is an
+---error, since nothing would be left. `#` of what is returned first is the number of batches.
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
 ---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end
@@ -161,6 +161,10 @@ function Set:batches(options)
   if n % size ~= 0 and not options.last then
     core.fail("ARG", "batches", ("%d rows are no whole number of batches of %d"):format(n, size),
       'last = "drop" leaves the rest out, "keep" makes a smaller batch of it, "pad" fills it up')
+  elseif n > 0 and n < size and options.last == "drop" then -- a loop that nothing goes through looks like training
+    core.fail("ARG", "batches",
+      ('%d rows are less than a batch of %d, and last = "drop" leaves them out'):format(n, size),
+      'a smaller size; last = "keep" makes a smaller batch of them, "pad" fills one up')
   end
   local now = {
     epoch = options.epoch or self.epoch + 1, batch = 0, rows = n, size = size,

@@ -254,7 +254,7 @@ local function clip_norm(own, grads)
       total = total and total + squares or squares
     end
   end
-  local norm = total:sqrt()
+  local norm = total and total:sqrt() or dc.zeros "f32[]"
   local factor = (limit / (norm + 1e-6)):minimum(1)
   for i, g in ipairs(grads) do
     grads[i] = g and g * as(factor, g.dtype)
@@ -270,35 +270,60 @@ local function clip(own, grads)
   return grads
 end
 
+-- A gradient has its parameter's shape, and its dtype or the one that it is updated in.
 local function check_gradient(i, p, g)
   if g == false then
     return
   elseif not core.kind(g) then
     core.fail("ARG", "apply", ("gradient %d is %s, not a tensor"):format(i, core.describe(g)),
       "false leaves a parameter as it is")
-  elseif table.concat(g.shape, ",") ~= table.concat(p.shape, ",") then
-    core.fail("DIMS", "apply", ("gradient %d is %s, its parameter %s"):format(i, core.describe(g), core.describe(p)),
-      nil, "gradient", g, "parameter", p)
+  end
+  local text = ("gradient %d is %s, its parameter %s"):format(i, core.describe(g), core.describe(p))
+  if table.concat(g.shape, ",") ~= table.concat(p.shape, ",") then
+    core.fail("DIMS", "apply", text, nil, "gradient", g, "parameter", p)
+  elseif g.dtype ~= p.dtype and g.dtype ~= working_dtype(p) then
+    core.fail("DTYPE", "apply", text, ("dtypes never mix; gradient:cast %q converts"):format(p.dtype),
+      "gradient", g, "parameter", p)
   end
 end
 
----Updates the parameters with gradients given by hand, one for each of opt.params; false leaves a
----parameter as it is.
+-- One for each parameter, no more and no fewer.
+local function check_gradients(self, grads)
+  local hint = "one for each of opt.params, in their order; false leaves a parameter as it is"
+  if type(grads) ~= "table" or core.kind(grads) then
+    core.fail("ARG", "apply", "a list of gradients is needed, not " .. core.describe(grads),
+      core.kind(grads) and #self.params == 1 and "in a list: opt:apply({ gradient })"
+      or "opt:apply(dc.grad(loss, opt.params))")
+  end
+  local n, given = #self.params, 0
+  for key in pairs(grads) do
+    if math.type(key) ~= "integer" or key < 1 then
+      core.fail("ARG", "apply", "a list of gradients is needed, not a table with the key " .. tostring(key), hint)
+    end
+    given = math.max(given, key)
+  end
+  if given ~= n then
+    core.fail("ARG", "apply", ("%d gradient%s for %d parameter%s"):format(given, given == 1 and "" or "s", n,
+      n == 1 and "" or "s"), hint)
+  end
+  for i, p in ipairs(self.params) do
+    check_gradient(i, p, grads[i])
+  end
+end
+
+---Updates the parameters with gradients given by hand: one for each of opt.params, of its shape and dtype,
+---or f32 for one of 16 bits; false leaves a parameter as it is.
 ---
 ---    opt:apply(dc.grad(loss, opt.params))
+---
+---Errors: DC0101 where there are more or fewer than parameters, DC0301, DC0202 for shapes and dtypes.
 ---@param grads (deepc.Tensor|false)[]
 ---@param options? { lr?: deepc.Tensor|number } instead of opt.lr
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it
 function methods:apply(grads, options)
   check_self("apply", self)
   core.options("apply", options, "lr")
-  if type(grads) ~= "table" then
-    core.fail("ARG", "apply", "a list of gradients is needed, not " .. core.describe(grads),
-      "opt:apply(dc.grad(loss, opt.params))")
-  end
-  for i, p in ipairs(self.params) do
-    check_gradient(i, p, grads[i])
-  end
+  check_gradients(self, grads)
   local norm = self:_apply(grads, options and options.lr)
   return norm
 end

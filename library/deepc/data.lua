@@ -38,8 +38,8 @@ function data.set(x, y) end
 ---orders depend on the seed and on the epoch: how often batches were asked for, or the option. Where the
 ---rows are no whole number of batches, `last` says what becomes of the rest: "drop" leaves it out, "keep"
 ---makes a smaller batch of it, "pad" fills it up with zeros and gives a mask with each pair, f32[size],
----with 1 for rows that are there and 0 for those that are not. `#` of what is returned first is the
----number of batches.
+---with 1 for rows that are there and 0 for those that are not. "drop" with fewer rows than one batch is an
+---error, since nothing would be left. `#` of what is returned first is the number of batches.
 ---
 ---    for x, y in set:batches { size = 64, shuffle = true, last = "drop" } do print(x, y) end
 ---    for x, y, mask in set:batches { size = 64, last = "pad" } do print(x, y, mask) end

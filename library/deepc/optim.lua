@@ -21,10 +21,12 @@ local optim = {}
 ---@field clip_value deepc.Cell none
 local Optimizer = {}
 
----Updates the parameters with gradients given by hand, one for each of opt.params; false leaves a
----parameter as it is.
+---Updates the parameters with gradients given by hand: one for each of opt.params, of its shape and dtype,
+---or f32 for one of 16 bits; false leaves a parameter as it is.
 ---
 ---    opt:apply(dc.grad(loss, opt.params))
+---
+---Errors: DC0101 where there are more or fewer than parameters, DC0301, DC0202 for shapes and dtypes.
 ---@param grads (deepc.Tensor|false)[]
 ---@param options? { lr?: deepc.Tensor|number } instead of opt.lr
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it

@@ -105,7 +105,12 @@ function TestBatches:test_the_last_batch()
   lu.assertEquals(#labels(numbers(7), { size = 3, last = "keep" }), 7)
   local set = numbers(7)
   fails("7 rows are no whole number of batches of 3", set.batches, set, { size = 3 })
-  lu.assertEquals(labels(set, { size = 8, last = "drop" }), {})
+  fails('7 rows are less than a batch of 8, and last = "drop" leaves them out', set.batches, set,
+    { size = 8, last = "drop" })
+  lu.assertEquals(#labels(set, { size = 8, last = "keep" }), 7)
+  lu.assertEquals(#labels(numbers(7), { size = 7, last = "drop" }), 7)
+  lu.assertEquals(labels(numbers(0), { size = 8, last = "drop" }), {}) -- no rows: nothing is left out
+  lu.assertEquals(labels(numbers(0), { size = 8 }), {})
 end
 
 function TestBatches:test_on_loan()

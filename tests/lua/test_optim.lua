@@ -411,6 +411,36 @@ function TestParameters:test_gradients_by_hand()
   fails("apply: gradient 1 is the number 3, not a tensor", opt.apply, opt, { 3 })
 end
 
+-- As many as parameters, each of its parameter's type: whatever else comes changes nothing.
+function TestParameters:test_gradients_by_hand_are_checked()
+  local a, b = dc.param("f32[2]", { 1, 2 }), dc.param("f16[]", 3)
+  local opt = optim.SGD({ a, b }, { lr = 1 })
+  local x, h = dc.ones "f32[2]", dc.ones "f16[]"
+  fails("apply: 3 gradients for 2 parameters", opt.apply, opt, { x, h, x })
+  fails("apply: 3 gradients for 2 parameters", opt.apply, opt, { x, h, false })
+  fails("apply: 1 gradient for 2 parameters", opt.apply, opt, { x })
+  fails("apply: 0 gradients for 2 parameters", opt.apply, opt, {})
+  fails("apply: gradient 1 is nil, not a tensor", opt.apply, opt, { nil, h })
+  fails("false leaves a parameter as it is", opt.apply, opt, { nil, h })
+  fails("not a table with the key weight", opt.apply, opt, { x, h, weight = x })
+  fails("a list of gradients is needed, not f32[2]", opt.apply, opt, x)
+  fails("apply: gradient 1 is f32[1, 2], its parameter f32[2]", opt.apply, opt, { dc.ones "f32[1, 2]", h })
+  fails("apply: gradient 2 is f32[2], its parameter f16[]", opt.apply, opt, { x, x })
+  fails("apply: gradient 1 is f64[2], its parameter f32[2]", opt.apply, opt, { x:cast "f64", h })
+  fails('gradient:cast "f32" converts', opt.apply, opt, { x:cast "i32", h })
+  fails("apply: gradient 2 is bf16[], its parameter f16[]", opt.apply, opt, { x, h:cast "bf16" })
+  lu.assertEquals(a:totable(), { 1, 2 })
+  opt:apply { x, h:cast "f32" } -- what is updated in f32 may have gradients in f32
+  lu.assertEquals({ a:totable(), b:item() }, { { 0, 1 }, 2 })
+end
+
+function TestParameters:test_no_gradient_has_no_norm()
+  local w = dc.param("f32[2]", { 1, 2 })
+  local opt = optim.SGD({ w }, { clip_norm = 1 })
+  lu.assertEquals(opt:apply({ false }):item(), 0)
+  lu.assertEquals(w:totable(), { 1, 2 })
+end
+
 -- Two optimisers in one step, with settings of their own.
 function TestParameters:test_two_optimisers()
   local a, b = dc.param("f32[]", 2), dc.param("f32[]", 3)
