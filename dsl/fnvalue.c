@@ -268,6 +268,18 @@ static DC_NORETURN void wrong_together(lua_State *L, dc_dsl *d, const dc_fn *fn,
                     words);
 }
 
+/* Takes from the definition what no argument tells: sizes of results alone. False: nothing is missing. */
+static bool add_given(const dc_fn *fn, dc_sig_bind *b)
+{
+    bool added = false;
+    for (int i = 0; fn->has_given && i < fn->sig.nvar; i++)
+        if (b->size[i] < 0 && fn->given.size[i] >= 0) {
+            b->size[i] = fn->given.size[i];
+            added = true;
+        }
+    return added;
+}
+
 /* All tensors among the leaves at once. */
 static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
 {
@@ -282,7 +294,10 @@ static void match(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_
         leaf[n] = (dc_sig_leaf){v->declared[i], *dc_handle_type(h)};
         which[n++] = i;
     }
-    if (dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss))
+    bool fits = dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss);
+    if (fits && add_given(fn, &key->bind))
+        fits = dc_sig_match(&fn->sig, &key->bind, leaf, n, &miss);
+    if (fits)
         return;
     if (miss.kind == DC_MISS_OPEN &&
         fn->has_given) { /* only what was given at the definition tells */

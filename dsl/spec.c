@@ -484,6 +484,15 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
 
 /* ---- differences ----------------------------------------------------------------------------- */
 
+/* A size, or that there is none, behind n bytes of out; how many more are needed. */
+static size_t put_size(char *out, size_t room, size_t n, int64_t size)
+{
+    if (n >= room)
+        return 0;
+    return (size_t)(size < 0 ? snprintf(out + n, room - n, "not given")
+                             : snprintf(out + n, room - n, "%lld", (long long)size));
+}
+
 void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
                         size_t room)
 {
@@ -491,10 +500,13 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
     size_t n = 0;
     *out = '\0';
     for (int v = 0; v < fn->sig.nvar && n < room; v++)
-        if (a->key.bind.size[v] != key->bind.size[v])
-            n += (size_t)snprintf(out + n, room - n, "%s%s %lld -> %lld", n ? ", " : "",
-                                  fn->sig.var[v], (long long)a->key.bind.size[v],
-                                  (long long)key->bind.size[v]);
+        if (a->key.bind.size[v] != key->bind.size[v]) {
+            n += (size_t)snprintf(out + n, room - n, "%s%s ", n ? ", " : "", fn->sig.var[v]);
+            n += put_size(out, room, n, a->key.bind.size[v]);
+            if (n < room)
+                n += (size_t)snprintf(out + n, room - n, " -> ");
+            n += put_size(out, room, n, key->bind.size[v]);
+        }
     if (n == 0 &&
         (a->key.bind.rest != key->bind.rest ||
          memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))

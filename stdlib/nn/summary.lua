@@ -56,17 +56,17 @@ local function list_layers(root)
   return list
 end
 
--- Calls run() while each layer notes its calls in rows.
+-- Calls run() while each layer notes its calls in rows: who, below whom.
 local function observe(list, rows, run)
-  local depth = 0
+  local depth, within = 0, nil
   for _, entry in ipairs(list) do
     local forward = entry.layer.forward
     rawset(entry.layer, "forward", function(self, ...)
-      local row = { entry = entry, depth = depth }
+      local row = { entry = entry, depth = depth, within = within }
       rows[#rows + 1] = row
-      depth = depth + 1
+      depth, within = depth + 1, entry
       local results = table.pack(forward(self, ...))
-      depth = depth - 1
+      depth, within = row.depth, row.within
       row.output = types_of(results)
       return table.unpack(results, 1, results.n)
     end)
@@ -107,20 +107,23 @@ end
 -- Columns: name, output, parameters, bytes. Cells are counted where they are met first.
 local function table_of(rows, list)
   local lines, seen = { { "layer", "output", "parameters", "bytes" } }, {}
-  local function add(entry, depth, output)
+  local function add(entry, depth, output, within)
     local count, bytes = 0, 0
     for _, cell in ipairs(entry.cells) do
       count = count + (seen[cell] and 0 or count_of(cell))
       bytes = bytes + (seen[cell] and 0 or bytes_of(cell))
       seen[cell] = true
     end
-    local name = output and entry.path:match "[^.]*$" or entry.path
+    local name, above = entry.path, within and within.path .. "." or ""
+    if name:sub(1, #above) == above then
+      name = name:sub(#above + 1)
+    end
     lines[#lines + 1] = { ("  "):rep(depth) .. (name ~= "" and name .. "  " or "") .. entry.layer:describe(),
       output or "not called", count > 0 and grouped(count) or "", bytes > 0 and grouped(bytes) or "" }
     entry.called = true
   end
   for _, row in ipairs(rows) do
-    add(row.entry, row.depth, row.output)
+    add(row.entry, row.depth, row.output, row.within)
   end
   for _, entry in ipairs(list) do
     if not entry.called then

@@ -27,6 +27,19 @@ function TestSignature:test_sizes_that_no_call_could_find()
   fails("n = 7 is not 2*m for a whole m", f.check, f, { n = 7 })
 end
 
+-- A size of results alone is what the definition says; without one, what the body returns.
+function TestSignature:test_sizes_of_results_alone()
+  local function body(x) return x * 2 end
+  for _, sizes in ipairs { { v = 3 }, { m = 3 }, { m = 3, v = 3 }, {} } do
+    local f = dc.fn(sizes.m and "f(x: f32[3]) -> f32[v=m]" or "f(x: f32[3]) -> f32[v]", body, sizes)
+    for _ = 1, 3 do
+      lu.assertEquals(f(dc.ones "f32[3]"):totable(), { 2, 2, 2 })
+    end
+    lu.assertEquals(#f:info(), 1)
+  end
+  fails("result 1 is f32[3], declared f32[v=4]", dc.fn, "f(x: f32[3]) -> f32[v]", body, { v = 4 })
+end
+
 function TestSignature:test_arguments_that_contradict_a_result()
   local f = dc.fn("f(x: f32[m], y: f32[n]) -> f32[n=2*m]", function(x, y) return y + x:sum() * 0 end)
   lu.assertEquals(f(dc.ones "f32[2]", dc.ones "f32[4]").shape, { 4 })

@@ -294,6 +294,18 @@ function TestSummary:test_columns_stand_below_each_other()
   end
 end
 
+-- A layer in a table of a layer is named by its path from there.
+function TestSummary:test_layers_in_tables()
+  local Stack = nn.class "Stack"
+  function Stack:init() self.blocks = { nn.Linear(4, 4), { nn.Sequential { nn.ReLU() } } } end
+  function Stack:forward(x) return self.blocks[2][1](self.blocks[1](x)) end
+  local text = nn.Sequential({ Stack() }):summary "f32[2, 4]"
+  lu.assertStrContains(text, "\n  1  Stack ")
+  lu.assertStrContains(text, "\n    blocks.1  nn.Linear 4 -> 4 ")
+  lu.assertStrContains(text, "\n    blocks.2.1  nn.Sequential ")
+  lu.assertStrContains(text, "\n      1  nn.ReLU ")
+end
+
 function TestSummary:test_several_inputs_and_results()
   local Two = nn.class "Two"
   function Two:forward(x, y) return x * 2, { y } end
