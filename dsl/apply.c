@@ -38,6 +38,10 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
             dc_error_raisef(L, d, DC_ERR_ARG, op,
                             "a tensor or a number is needed, not a table; "
                             "dc.tensor makes one of it");
+        if (i > 0 && lua_isnone(L, idx[i]) && dc_handle_test(L, idx[0]) != NULL)
+            dc_error_fact(L, d, DC_ERR_ARG,
+                          &(dc_fact){.op = op, .word = {"a second tensor or number is needed"}},
+                          &(dc_blame){.hint = lua_pushfstring(L, "with a colon: x:%s(y)", op)});
         if (dc_handle_test(L, idx[i]) == NULL)
             dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor or a number is needed, not %s",
                             dc_args_describe(L, idx[i]));

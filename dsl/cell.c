@@ -174,11 +174,14 @@ static dc_status record_set(dc_job *j, void *arg)
 static int l_set(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
+    const bool alone = lua_isnone(L, 2);
     lua_settop(L, 2);
     dc_handle *h = dc_handle_check(L, d, 1, "set");
     if (h->kind != DC_HANDLE_CELL)
         dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL,
-                      &(dc_blame){.hint = "cells have :set; dc.state(type, init) makes one"});
+                      &(dc_blame){.hint = alone
+                                              ? "with a colon: p:set(value); cells have :set"
+                                              : "cells have :set; dc.state(type, init) makes one"});
     const dc_type own = h->cell->type, *t = &own;
     const dc_place place = dc_place_find(L, d);
     setting a = {.d = d, .cell = h->cell, .place = &place};

@@ -22,7 +22,12 @@ enum { LIMIT = 8 };
 
 dc_fn *dc_fn_check(lua_State *L, int idx)
 {
-    dc_fn *fn = luaL_checkudata(L, idx, FN);
+    dc_fn *fn = luaL_testudata(L, idx, FN);
+    if (fn == NULL)
+        dc_error_fact(L, dc_dsl_of(L), DC_ERR_ARG,
+                      &(dc_fact){.word = {lua_pushfstring(L, "a typed function is needed, not %s",
+                                                          dc_args_describe(L, idx))}},
+                      &(dc_blame){.hint = "its methods have a colon: f:explain()"});
     if (!fn->ready)
         luaL_error(L, "the typed function was never made");
     fn->dying = false;

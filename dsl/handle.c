@@ -37,12 +37,37 @@ const dc_type *dc_handle_type(const dc_handle *h)
     return &none;
 }
 
+/* Is there a method of this name? The second upvalue of __index has them all. */
+static bool is_method(lua_State *L, const char *op)
+{
+    const int top = lua_gettop(L);
+    bool is = false;
+    luaL_getmetatable(L, HANDLE);
+    lua_getfield(L, -1, "__index");
+    if (lua_getupvalue(L, -1, 2) != NULL && lua_istable(L, -1)) {
+        lua_pushstring(L, op);
+        is = lua_rawget(L, -2) != LUA_TNIL;
+    }
+    lua_settop(L, top);
+    return is;
+}
+
+DC_NORETURN static void refuse(lua_State *L, dc_dsl *d, int idx, const char *op)
+{
+    luaL_checkstack(L, 8, "an error");
+    const char *text = lua_pushfstring(L, "a tensor is needed, not %s", dc_args_describe(L, idx));
+    const char *hint = NULL;
+    if (idx == 1 && lua_type(L, 1) != LUA_TTABLE && dc_place_by_script(L) && is_method(L, op))
+        hint = lua_pushfstring(L, "with a colon: x:%s()", op);
+    dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
+                  &(dc_blame){.hint = hint});
+}
+
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
 {
     dc_handle *h = dc_handle_test(L, idx);
     if (h == NULL)
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor is needed, not %s",
-                        dc_args_describe(L, idx));
+        refuse(L, d, idx, op);
     if (h->kind != DC_HANDLE_CLOSED)
         return h;
     if (h->loan) {
@@ -359,7 +384,9 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 
 static int l_close(lua_State *L)
 {
-    dc_handle *h = luaL_checkudata(L, 1, HANDLE);
+    dc_handle *h = luaL_testudata(L, 1, HANDLE);
+    if (h == NULL)
+        refuse(L, dc_dsl_of(L), 1, "close");
     if (h->kind == DC_HANDLE_CLOSED)
         return 0;
     const dc_place place = dc_place_find(L, h->d);

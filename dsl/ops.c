@@ -329,7 +329,8 @@ static int l_row(lua_State *L)
     dc_apply a = {.build = build_row, .arg = &op};
     /* metamethods of one operand are called with two */
     luaL_checkstack(L, DC_APPLY_IN, "operands");
-    lua_settop(L, row->n);
+    if (lua_gettop(L) > row->n)
+        lua_settop(L, row->n);
     dc_apply_operands(L, d, &a, row->name, at, row->n);
     dc_apply_run(L, d, &a);
     return 1;
@@ -368,12 +369,12 @@ static int l_cast(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
     dc_dtype t;
+    dc_handle_check(L, d, 1, "cast");
     if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
         dc_error_raisef(L, d, DC_ERR_ARG, "cast", "a dtype such as \"f32\" is needed, not %s",
                         dc_args_describe(L, 2));
     static const int at[1] = {1};
     dc_apply a = {.build = build_cast, .arg = &t};
-    dc_handle_check(L, d, 1, "cast");
     dc_apply_operands(L, d, &a, "cast", at, 1);
     dc_apply_run(L, d, &a);
     return 1;

@@ -66,6 +66,12 @@ static bool is_script(const lua_Debug *ar)
     return *ar->what != 'C' && strncmp(ar->source, "=deepc/", 7) != 0;
 }
 
+bool dc_place_by_script(lua_State *L)
+{
+    lua_Debug ar;
+    return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && is_script(&ar);
+}
+
 /* The path text of a frame of dc_place_layer, or NULL. The function is on top. */
 static const char *path_of(lua_State *L, dc_dsl *d, lua_Debug *ar)
 {

@@ -9,17 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The tensor of a method that is no function of the module. */
-static dc_handle *check_self(lua_State *L, dc_dsl *d, const char *op)
-{
-    if (dc_handle_test(L, 1) != NULL)
-        return dc_handle_check(L, d, 1, op);
-    const char *text = lua_pushfstring(L, "a tensor is needed, not %s", dc_args_describe(L, 1));
-    const char *hint = lua_pushfstring(L, "with a colon: x:%s()", op);
-    dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
-                  &(dc_blame){.hint = hint});
-}
-
 /* ---- fields ---------------------------------------------------------------------------------- */
 
 /* The methods are the second upvalue. */
@@ -96,7 +85,7 @@ static int l_pairs(lua_State *L)
 static int l_size(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_handle *h = check_self(L, d, "size");
+    const dc_handle *h = dc_handle_check(L, d, 1, "size");
     if (lua_isnoneornil(L, 2))
         dc_error_fact(L, d, DC_ERR_ARG,
                       &(dc_fact){.op = "size", .word = {"an axis is needed, a number or a name"}},
@@ -140,7 +129,7 @@ static void push_element(lua_State *L, dc_dtype t, const void *at, const char *o
 static int l_item(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle *h = check_self(L, d, "item");
+    dc_handle *h = dc_handle_check(L, d, 1, "item");
     const dc_type own = *dc_handle_type(h), *t = &own;
     if (dc_type_count(t) != 1) {
         const dc_operand in = {.h = h, .role = "of", .type = *t};
@@ -175,7 +164,7 @@ static const char *push_level(lua_State *L, const dc_type *t, int axis, const ch
 static int l_totable(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle *h = check_self(L, d, "totable");
+    dc_handle *h = dc_handle_check(L, d, 1, "totable");
     const dc_type t = *dc_handle_type(h);
     push_level(L, &t, 0, dc_handle_read(L, d, h, "totable"));
     return 1;
@@ -184,7 +173,7 @@ static int l_totable(lua_State *L)
 static int l_clone(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle *h = check_self(L, d, "clone");
+    dc_handle *h = dc_handle_check(L, d, 1, "clone");
     if (h->kind == DC_HANDLE_TRACED) { /* immutable: its own copy */
         lua_pushvalue(L, 1);
         return 1;

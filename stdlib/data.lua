@@ -64,10 +64,16 @@ end
 
 local lasts = { drop = true, keep = true, pad = true }
 
-local function check_options(set, o)
+local function check_self(op, set, arguments)
   if getmetatable(set) ~= Set then
-    core.fail("ARG", "batches", "a set is needed, not " .. core.describe(set), "with a colon: set:batches(options)")
-  elseif type(o) ~= "table" then
+    core.fail("ARG", op, "a set is needed, not " .. core.describe(set), ("with a colon: set:%s(%s)"):format(op,
+      arguments or ""))
+  end
+end
+
+local function check_options(set, o)
+  check_self("batches", set, "options")
+  if type(o) ~= "table" then
     core.fail("ARG", "batches", "options are a table", "batches { size = 64, shuffle = true }")
   end
   core.options("batches", o, "size", "shuffle", "seed", "epoch", "last")
@@ -191,6 +197,7 @@ end
 ---    set:restore(set:position())
 ---@return table<string, integer|boolean|string>
 function Set:position()
+  check_self("position", self)
   local now = self._restored or self._last or { epoch = self.epoch }
   local position = {}
   for key, value in pairs(now) do
@@ -209,6 +216,7 @@ end
 ---Errors: DC0101 for what is no position.
 ---@param position table<string, integer|boolean|string> of set:position(), of a set of as many rows
 function Set:restore(position)
+  check_self("restore", self, "position")
   if type(position) ~= "table" or not math.tointeger(position.epoch) or not math.tointeger(position.batch) then
     core.fail("ARG", "restore", "a position is needed, which set:position() gives")
   end

@@ -398,6 +398,7 @@ end
 ---    for _, named in ipairs(opt:named_cells()) do print(named[1], named[2].dtype) end
 ---@return table[] # { name, cell }
 function methods:named_cells()
+  check_self("named_cells", self)
   local list = {}
   for i, entry in ipairs(rawget(self, "_own").cells) do
     list[i] = { entry[1], entry[2] }

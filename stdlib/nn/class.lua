@@ -340,6 +340,22 @@ end
 
 local call = core.layer(text_of)
 
+-- The class's :forward as its layers give it: told from a call with a dot, whose first argument is no layer.
+local function forward_of(class, forward)
+  local entry = rawget(class, "_forward")
+  if not entry or entry.of ~= forward then
+    entry = { of = forward, checked = function(self, ...)
+      if not is_layer(self) then
+        core.fail("ARG", "forward", "a layer is needed, not " .. core.describe(self),
+          "with a colon: net:forward(x), or net(x), which tells errors where they happened")
+      end
+      return forward(self, ...)
+    end }
+    rawset(class, "_forward", entry)
+  end
+  return entry.checked
+end
+
 -- Methods that layers have elsewhere.
 local elsewhere = {
   backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
@@ -394,6 +410,9 @@ function nn.class(name)
       return not rawget(self, "_eval")
     end
     v = class[key]
+    if key == "forward" and type(v) == "function" then
+      return forward_of(class, v)
+    end
     if v == nil and elsewhere[key] then
       core.fail("FIELD", nil, ("%s has no '%s'"):format(tostring(self), key), elsewhere[key])
     end
@@ -413,7 +432,7 @@ end
 
 -- What the other files need.
 
-core.Layer, core.walk, core.refuse_inside = Layer, walk, refuse_inside
+core.Layer, core.walk, core.refuse_inside, core.check_layer = Layer, walk, refuse_inside, check_self
 
 function core.check_size(op, what, n)
   if math.type(n) ~= "integer" or n < 1 then

@@ -169,6 +169,7 @@ end
 ---@param ... deepc.Type of the inputs
 ---@return string
 function Layer:summary(...)
+  core.check_layer("summary", self)
   local types = table.pack(...)
   if types.n == 0 then
     core.fail("ARG", "summary", "the type of an input is needed", 'net:summary "f32[64, 784]"')

@@ -139,6 +139,60 @@ function TestMistakes:test_hints_of_the_library()
     "a schedule gives a number for each step: opt.lr = schedule(step)")
 end
 
+-- Each gets the colon, and what it was called with changes nothing.
+function TestMistakes:test_methods_called_with_a_dot()
+  local function colon(before, script, text)
+    local err = select(2, pcall(assert(load(before .. "; local _ = " .. script, "=mistake", "t", env))))
+    lu.assertEquals(err.code, "DC0101", script .. ": " .. tostring(err))
+    lu.assertEquals(err.hint, "with a colon: " .. text, script)
+  end
+  local net = "local net, x = nn.Sequential { nn.Linear(4, 2), nn.ReLU() }, dc.ones 'f32[3, 4]'"
+  local forward = "net:forward(x), or net(x), which tells errors where they happened"
+  colon(net, "net.forward(x)", forward)
+  colon(net, "net[2].forward(x)", forward)
+  colon(net, "net[1].forward()", forward)
+  colon("local B = nn.class 'B'; function B:forward(x) return x end; local b = B()", "b.forward(dc.ones 'f32[]')",
+    forward)
+  for _, name in ipairs { "parameters", "named_cells", "train", "eval", "freeze", "summary" } do
+    colon(net, ("net.%s()"):format(name), ("net:%s()"):format(name))
+  end
+  local opt = "local opt = optim.SGD { dc.param 'f32[]' }"
+  for _, name in ipairs { "step", "apply", "named_cells" } do
+    colon(opt, ("opt.%s(dc.ones 'f32[]')"):format(name), ("opt:%s(...)"):format(name))
+  end
+  local set = "local set = data.set(dc.ones 'f32[4]', dc.ones 'f32[4]')"
+  colon(set, "set.batches { size = 2 }", "set:batches(options)")
+  colon(set, "set.position()", "set:position()")
+  colon(set, "set.restore(set:position())", "set:restore(position)")
+  local x = "local x = dc.ones 'f32[3]'"
+  colon(x, "x.sum()", "x:sum()")
+  colon(x, "x.item(1)", "x:item()")
+  colon(x, "x.close()", "x:close()")
+  colon(x, "x.cast 'f64'", "x:cast()")
+  colon(x, "x.add(x)", "x:add(y)")
+  local f = "local f = dc.fn('f(x: f32[3]) -> f32[3]', function(x) return x + 1 end)"
+  local err = select(2, pcall(assert(load(f .. " f.explain()", "=mistake", "t", env))))
+  lu.assertEquals(err.message:match "^[^\n]*", "mistake:1: a typed function is needed, not nil")
+  lu.assertEquals(err.hint, "its methods have a colon: f:explain()")
+  err = select(2, pcall(assert(load("local p = dc.param 'f32[3]'; p.set(dc.ones 'f32[3]')", "=mistake", "t", env))))
+  lu.assertEquals({ err.code, err.hint }, { "DC0206", "with a colon: p:set(value); cells have :set" })
+end
+
+-- The parent's :forward, called for a layer of another class; and one that is replaced later.
+function TestMistakes:test_forward_of_a_parent()
+  local parent, child = nn.class "Parent", nn.class "Child"
+  function parent:forward(x) return x * self.factor end
+  function child:forward(x) return parent.forward(self, x) + 1 end
+  local layer = child()
+  layer.factor = 3
+  lu.assertEquals(layer(dc.ones "f32[]"):item(), 4)
+  lu.assertEquals(layer:forward(dc.ones "f32[]"):item(), 4)
+  function child:forward(x) return parent.forward(self, x) + 2 end
+  lu.assertEquals(layer:forward(dc.ones "f32[]"):item(), 5)
+  layer.forward = function(_, x) return x end
+  lu.assertEquals(layer(dc.ones "f32[]"):item(), 1)
+end
+
 function TestMistakes:test_optimisers()
   check {
     { "optim.SGD(nn.Sequential { nn.Linear(1, 1) })",
