@@ -25,9 +25,11 @@
  *   - large groups: after GROUP_OPS operations, each counted once per position, another begins; after
  *     fewer where the device takes fewer buffers than a kernel would have;
  *   - operands of dot are read many times: only movement and casts are folded into them, and the
- *     right-hand side, which is read as vectors, is always plain memory.
+ *     right-hand side, which is read as vectors, is always plain memory; so is a left-hand side that
+ *     jit/layout.c has turned.
  */
 #include "jit/fuse_impl.h"
+#include "jit/layout.h"
 
 #include <string.h>
 
@@ -239,7 +241,7 @@ static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
         return true;
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return false;
-    return d->dot_right || (d->dot_left && !plain_read(w, r));
+    return d->dot_right || (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
 }
 
 /* Read where it is wanted, or read under another name. */

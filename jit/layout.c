@@ -4,7 +4,13 @@
 
 #include <string.h>
 
-enum { MIN_ROWS = 8, MIN_COLUMNS = 256, LARGE_LEFT = 1 << 19 };
+enum {
+    MIN_ROWS = 8,
+    LARGE_LEFT = 1 << 18, /* elements of a left-hand side that may be turned */
+    LONG_SUM = 1024,      /* if the sum is that long, */
+    SAME_SETS = 512,      /* or rows so far apart that they meet in few places of a cache, */
+    MUCH_WORK = 1 << 27   /* and so many products are made of it */
+};
 
 typedef struct sides {
     int nb, nc;
@@ -98,6 +104,20 @@ static dc_ref spread(dc_func *to, const sides *s, const dc_node *n, dc_ref in, i
     return dc_g_expand(to, dc_g_reshape(to, dc_g_permute(to, in, perm), n->rank, dim), n->dim);
 }
 
+/* Is a matrix of `sum` rows of m elements better turned before a product adds up along the rows? */
+static bool pays_turning(int64_t sum, int64_t m)
+{
+    return sum * m >= LARGE_LEFT && (sum >= LONG_SUM || m % SAME_SETS == 0);
+}
+
+bool dc_layout_is_turned(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    if (n->op != DC_OP_PERMUTE || n->attr[n->rank - 1] == n->rank - 1)
+        return false;
+    return pays_turning(n->dim[n->rank - 1], dc_node_at(f, n->in[0])->dim[n->rank - 1]);
+}
+
 /* A product of single terms is no sum: an element-wise operation, with -0 as the sum makes it. */
 static dc_ref outer_product(dc_func *to, const sides *s, const dc_node *n, const dc_ref *in)
 {
@@ -159,9 +179,11 @@ static dc_ref laid_out(dc_func *to, const dc_node *n, const dc_ref *operands)
     const bool packs = s.nc == 1 && left > 0 && right == 1;
     if (last >= 0 && last != b->rank - 1 && rows >= MIN_ROWS && !packs)
         return turned_dot(to, &s, in, 1, last);
-    if (s.nc == 1 && columns >= MIN_COLUMNS && a->rank > 0 && is_free(&s, 0, a->rank - 1) &&
-        dc_node_count(a) >= LARGE_LEFT)
-        return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
+    if (s.nc == 1 && a->rank > 0 && is_free(&s, 0, a->rank - 1)) {
+        const int64_t sum = a->dim[s.contracted[0][0]];
+        if (rows * sum * columns >= MUCH_WORK && pays_turning(sum, a->dim[a->rank - 1]))
+            return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
+    }
     return !through ? 0
                     : dc_g_dot(to, in[0], in[1], s.nb, s.batch[0], s.batch[1], s.nc,
                                s.contracted[0], s.contracted[1]);

@@ -4,8 +4,9 @@
  * that axis is not the last of its memory, the schedule transposes while it packs (products of one free
  * axis a side, one contracted); for others a permute is put in front, worth its pass over the operand
  * as soon as the left-hand side has a few rows (MIN_ROWS). The left-hand side is read element by
- * element along the contracted axis: where that is not the last of a large one, a permute is put in
- * front of it. Fusion gives operands of products memory, so a permute becomes a transposing kernel.
+ * element along the contracted axis: where steps along it are far apart, a permute is put in front
+ * (dc_layout_is_turned) unless packing does as well. Fusion gives these memory, so such a permute
+ * becomes a transposing kernel.
  * A product whose contracted axes are of extent 1 becomes an element-wise one.
  * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
  * (jit/partial.h). A new function of the same module.
@@ -14,6 +15,13 @@
 #define DC_JIT_LAYOUT_H
 
 #include "core/graph.h"
+
+/*
+ * Is r a permute that puts an axis last along which products read a large matrix, instead of one that
+ * was last? Reading it as it was, rows of cache lines would come and go unused: packed in a product it
+ * would be read, and the other operand packed, once for each few hundred rows of the sum.
+ */
+bool dc_layout_is_turned(const dc_func *f, dc_ref r);
 
 dc_func *dc_layout(dc_arena *scratch, const dc_func *f);
 
