@@ -6,6 +6,7 @@
  *   name_of(value)           the name of the script's variable that holds it, or nil
  *   kind(value)              "param", "state", "tensor" or nil
  *   describe(value)          what errors call it: "nil", "the number 3", "f32[2]", "an nn.Linear"
+ *   shown(value)             the same, where numbers and texts need no word: "3", "'x'"
  *   label(cell [, text])     the name of a cell
  *   fail(row, op, text, hint, role, tensor, ...)
  *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
@@ -22,6 +23,7 @@
 #include "formats/idx.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +61,18 @@ static int l_describe(lua_State *L)
 {
     lua_settop(L, 1);
     dc_args_describe(L, 1);
+    return 1;
+}
+
+static int l_shown(lua_State *L)
+{
+    lua_settop(L, 1);
+    if (lua_type(L, 1) == LUA_TNUMBER)
+        lua_pushstring(L, isnan(lua_tonumber(L, 1)) ? "nan" : luaL_tolstring(L, 1, NULL));
+    else if (lua_type(L, 1) == LUA_TSTRING)
+        lua_pushfstring(L, "'%s'", lua_tostring(L, 1));
+    else
+        dc_args_describe(L, 1);
     return 1;
 }
 
@@ -252,20 +266,13 @@ static int l_seed(lua_State *L)
 
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
-    static const luaL_Reg fn[] = {{"layer", l_layer},
-                                  {"name_of", l_name_of},
-                                  {"kind", l_kind},
-                                  {"describe", l_describe},
-                                  {"label", l_label},
-                                  {"fail", l_fail},
-                                  {"check_class", l_check_class},
-                                  {"idx", l_idx},
-                                  {"seed", l_seed},
-                                  {"options", l_options},
-                                  {"near", l_near},
-                                  {"entries", l_entries},
-                                  {"module", l_module},
-                                  {"checking", l_checking},
-                                  {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"layer", l_layer},       {"name_of", l_name_of},
+                                  {"kind", l_kind},         {"describe", l_describe},
+                                  {"shown", l_shown},       {"label", l_label},
+                                  {"fail", l_fail},         {"check_class", l_check_class},
+                                  {"idx", l_idx},           {"seed", l_seed},
+                                  {"options", l_options},   {"near", l_near},
+                                  {"entries", l_entries},   {"module", l_module},
+                                  {"checking", l_checking}, {NULL, NULL}};
     dc_lib_add(L, d, fn);
 }

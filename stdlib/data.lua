@@ -78,7 +78,7 @@ local function check_options(set, o)
   end
   core.options("batches", o, "size", "shuffle", "seed", "epoch", "last")
   if math.type(o.size) ~= "integer" or o.size < 1 then
-    core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(tostring(o.size)))
+    core.fail("ARG", "batches", ("size is a positive integer, not %s"):format(core.shown(o.size)))
   end
   if o.shuffle ~= nil and type(o.shuffle) ~= "boolean" then
     core.fail("ARG", "batches", ("shuffle is true or false, not %s"):format(core.describe(o.shuffle)),
@@ -86,11 +86,11 @@ local function check_options(set, o)
   end
   for _, key in ipairs { "seed", "epoch" } do
     if o[key] ~= nil and not math.tointeger(o[key]) then
-      core.fail("ARG", "batches", ("%s is an integer, not %s"):format(key, tostring(o[key])))
+      core.fail("ARG", "batches", ("%s is an integer, not %s"):format(key, core.shown(o[key])))
     end
   end
   if o.last ~= nil and not lasts[o.last] then
-    core.fail("ARG", "batches", ('last is "drop", "keep" or "pad", not %s'):format(tostring(o.last)))
+    core.fail("ARG", "batches", ('last is "drop", "keep" or "pad", not %s'):format(core.shown(o.last)))
   end
 end
 
@@ -107,8 +107,12 @@ local function leave_out(set, now)
   for _, key in ipairs(settings) do
     if from[key] ~= now[key] then
       core.fail("ARG", "batches", ("the restored position is of %s = %s, not %s"):format(key,
-        tostring(from[key]), tostring(now[key])))
+        core.shown(from[key]), core.shown(now[key])))
     end
+  end
+  local most = (now.last == "drop" and now.rows or now.rows + now.size - 1) // now.size
+  if from.batch > most then
+    core.fail("ARG", "batches", ("the restored position is behind %d batches, there are %d"):format(from.batch, most))
   end
   return from.epoch == now.epoch and from.batch or 0
 end
@@ -217,7 +221,9 @@ end
 ---@param position table<string, integer|boolean|string> of set:position(), of a set of as many rows
 function Set:restore(position)
   check_self("restore", self, "position")
-  if type(position) ~= "table" or not math.tointeger(position.epoch) or not math.tointeger(position.batch) then
+  local epoch = type(position) == "table" and math.tointeger(position.epoch)
+  local batch = epoch and math.tointeger(position.batch)
+  if not batch or epoch < 0 or batch < -1 then
     core.fail("ARG", "restore", "a position is needed, which set:position() gives")
   end
   local inside = position.batch >= 0 and position.rows ~= nil

@@ -37,9 +37,11 @@ local function check_params(op, params)
       "net:parameters() lists those of a layer; none if it is frozen, see net:unfreeze()")
   end
   local seen = {}
-  for i, p in ipairs(params) do
+  for i = 1, #params do
+    local p = params[i]
     if core.kind(p) ~= "param" then
-      core.fail("ARG", op, ("number %d of the list is no parameter"):format(i), "dc.param makes one")
+      core.fail("ARG", op, ("number %d of the list is %s, no parameter"):format(i, core.describe(p)),
+        "dc.param makes one")
     elseif seen[p] then
       core.fail("ARG", op, ("numbers %d and %d of the list are the same parameter"):format(seen[p], i))
     end
@@ -47,7 +49,7 @@ local function check_params(op, params)
   end
 end
 
--- What a setting may be: at least 0, and below 1 for factors of moving averages.
+-- What a setting may be: finite, at least 0, and below 1 for factors of moving averages.
 local below_one = { momentum = true, beta1 = true, beta2 = true, alpha = true }
 
 local function check_setting(op, key, value)
@@ -55,8 +57,9 @@ local function check_setting(op, key, value)
     core.fail("ARG", op, ("%s is a number or a scalar, not %s"):format(key, core.describe(value)),
       type(value) == "function" and ("a schedule gives a number for each step: opt.%s = schedule(step)"):format(key)
       or nil)
-  elseif type(value) == "number" and not (value >= 0 and (value < 1 or not below_one[key])) then
-    core.fail("ARG", op, ("%s is %s; it is 0 or more%s"):format(key, value, below_one[key] and ", and below 1" or ""))
+  elseif type(value) == "number" and not (value >= 0 and value < (below_one[key] and 1 or math.huge)) then
+    core.fail("ARG", op, ("%s is %s; it is 0 or more%s"):format(key, core.shown(value),
+      below_one[key] and ", and below 1" or value > 0 and ", and finite" or ""))
   end
 end
 
@@ -171,7 +174,7 @@ local function read_options(own, name, options, spec)
   end
   for _, key in ipairs(sorted(spec.flags)) do
     if options[key] ~= nil and type(options[key]) ~= "boolean" then
-      core.fail("ARG", name, ("%s is true or false, not %s"):format(key, tostring(options[key])))
+      core.fail("ARG", name, ("%s is true or false, not %s"):format(key, core.shown(options[key])))
     end
     own.flag[key] = options[key] or false
   end
@@ -208,6 +211,14 @@ local function check_self(op, self)
   if type(self) ~= "table" or not rawget(self, "_own") then
     core.fail("ARG", op, "an optimiser is needed, not " .. core.describe(self),
       ("with a colon: opt:%s(...)"):format(op))
+  end
+end
+
+-- Options with a rate for one step.
+local function check_rate(op, options, ...)
+  core.options(op, options, ...)
+  if options and options.lr ~= nil then
+    check_setting(op, "lr", options.lr)
   end
 end
 
@@ -322,7 +333,7 @@ end
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it
 function methods:apply(grads, options)
   check_self("apply", self)
-  core.options("apply", options, "lr")
+  check_rate("apply", options, "lr")
   check_gradients(self, grads)
   local norm = self:_apply(grads, options and options.lr)
   return norm
@@ -372,7 +383,7 @@ end
 ---@return deepc.Tensor? # with clip_norm, the norm of all gradients before it
 function methods:step(loss, options)
   check_self("step", self)
-  core.options("step", options, "lr", "unused")
+  check_rate("step", options, "lr", "unused")
   options = options or {}
   check_loss(self, loss)
   local trained, index = {}, {}

@@ -383,7 +383,7 @@ end
 local function size_option(o, name, default)
   local v = o[name] or default
   if math.type(v) ~= "integer" or v < 200 or v > 4000 then
-    core.fail("ARG", "plot.lines", ("%s is a number of pixels from 200 to 4000, not %s"):format(name, tostring(v)))
+    core.fail("ARG", "plot.lines", ("%s is a number of pixels from 200 to 4000, not %s"):format(name, core.shown(v)))
   end
   return v
 end
@@ -401,12 +401,15 @@ end
 function plot.lines(path, series, options)
   local kind = type(path) == "string" and path:lower():match "%.(%w+)$"
   if kind ~= "svg" and kind ~= "png" then
-    core.fail("ARG", "plot.lines", ("a path that ends in .svg or .png is needed, not %s"):format(tostring(path)))
+    core.fail("ARG", "plot.lines", ("a path that ends in .svg or .png is needed, not %s"):format(core.shown(path)))
   elseif type(series) ~= "table" then
     core.fail("ARG", "plot.lines", ("series are a list, not %s"):format(type(series)))
   end
   core.refuse_tracing("plot.lines")
   core.options("plot.lines", options, "title", "x", "y", "log", "width", "height")
+  if series.y ~= nil then
+    core.fail("ARG", "plot.lines", "series are a list, not one series", '{ { y = losses, name = "loss" } }')
+  end
   local o, list = options or {}, {}
   local width, height = size_option(o, "width", 800), size_option(o, "height", 480)
   for i, s in ipairs(series) do

@@ -207,7 +207,7 @@ end
 
 local function check_count(key, value)
   if value ~= nil and (math.type(value) ~= "integer" or value < 0) then
-    fail(nil, "%s is an integer from 0, not %s", key, tostring(value))
+    fail(nil, "%s is an integer from 0, not %s", key, core.shown(value))
   end
   return value
 end
@@ -222,9 +222,9 @@ local function read_options(o)
     fail("local shown = {}; dc.progress(..., { metrics = shown }); shown.loss = loss",
       "metrics are a table, or a function that returns one, not a %s", metrics)
   elseif every ~= nil and (type(every) ~= "number" or every ~= every or every < 0) then
-    fail(nil, "every is a number of seconds from 0, not %s", tostring(every))
+    fail(nil, "every is a number of seconds from 0, not %s", core.shown(every))
   elseif o.show ~= nil and not shows[o.show] then
-    fail(nil, 'show is "auto", "bar", "lines" or "off", not %s', tostring(o.show))
+    fail(nil, 'show is "auto", "bar", "lines" or "off", not %s', core.shown(o.show))
   end
   return o
 end

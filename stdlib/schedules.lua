@@ -24,38 +24,39 @@ end
 
 local function check_rate(op, key, value)
   if type(value) ~= "number" or not (value >= 0 and value < math.huge) then
-    fail(op, "%s is a number from 0, not %s", key, tostring(value))
+    fail(op, "%s is a number from 0, not %s", key, core.shown(value))
   end
 end
 
 local function check_steps(op, key, value)
   if math.type(value) ~= "integer" or value < 1 then
-    fail(op, "%s is a positive integer, not %s", key, tostring(value))
+    fail(op, "%s is a positive integer, not %s", key, core.shown(value))
   end
 end
 
 local function check_schedule(op, value)
   if type(value) ~= "function" then
-    fail(op, "a schedule is a function of the step, not a %s", type(value))
+    fail(op, "a schedule is a function of the step, not %s", core.describe(value))
   end
 end
 
 local function read(op, options, ...)
   if type(options) ~= "table" then
-    fail(op, "options are a table, not %s", options == nil and "nil" or "a " .. type(options))
+    fail(op, "options are a table, not %s", core.describe(options))
   end
   core.options(op, options, ...)
   return options
 end
 
--- The function of a schedule; at(done) gives the rate after so many steps.
+-- The function of a schedule, entered through C; at(done) gives the rate after so many steps.
 local function make(op, at)
-  return function(step)
+  return core.entries({ at = function(step)
     if math.type(step) ~= "integer" or step < 1 then
-      fail(op, "steps are integers from 1, not %s", tostring(step))
+      fail(op, "steps are integers from 1, not %s", core.shown(step))
     end
-    return at(step - 1)
-  end
+    local rate = at(step - 1)
+    return rate
+  end }).at
 end
 
 -- ---- schedules ----

@@ -9,7 +9,7 @@ local _, core = ...
 
 local function check_number(op, what, value)
   if type(value) ~= "number" or value ~= value then
-    core.fail("ARG", op, ("%s is a number, not %s"):format(what, tostring(value)))
+    core.fail("ARG", op, ("%s is a number, not %s"):format(what, core.shown(value)))
   end
 end
 
@@ -100,7 +100,7 @@ function GELU:init(options)
   core.options("nn.GELU", options, "approximate")
   local approximate = options and options.approximate or "none"
   if approximate ~= "tanh" and approximate ~= "none" then
-    core.fail("ARG", "nn.GELU", ('approximate is "tanh" or "none", not %s'):format(tostring(approximate)))
+    core.fail("ARG", "nn.GELU", ('approximate is "tanh" or "none", not %s'):format(core.shown(approximate)))
   end
   self.approximate = approximate
 end
@@ -163,7 +163,7 @@ local function along_axis(class, f)
   function class:init(axis)
     self.axis = axis or -1
     if math.type(self.axis) ~= "integer" and type(self.axis) ~= "string" then
-      core.fail("ARG", class.__name, ("an axis is an integer or a name, not %s"):format(tostring(axis)))
+      core.fail("ARG", class.__name, ("an axis is an integer or a name, not %s"):format(core.shown(axis)))
     end
   end
 

@@ -358,15 +358,19 @@ end
 
 -- Methods that layers have elsewhere.
 local elsewhere = {
+  add = "net[#net + 1] = layer; nn.Sequential { ... } takes all of them",
   backward = "opt:step(loss) takes the gradients, or dc.grad(loss, params)",
+  children = "parts are fields: net[1], net.inner; net:named_parameters() lists cells",
   cuda = "DEEPC_DEVICE says where to compute; deepc --devices lists what there is",
   double = "parameters of a class of yours may be f64: dc.param \"f64[3]\"",
   evaluate = ":eval()",
   float = "parameters are f32; x:cast \"f32\" converts a tensor",
   getParameters = ":parameters()",
   load_state_dict = "dc.load(path, net)",
+  modules = "parts are fields: net[1], net.inner; net:named_parameters() lists cells",
   requires_grad_ = ":freeze() and :unfreeze()",
   state_dict = ":named_cells(); dc.save(path, net)",
+  to = "DEEPC_DEVICE says where to compute; x:cast converts a tensor",
   updateParameters = "opt:step(loss), of require \"deepc.optim\"",
   zeroGradParameters = "gradients are not kept: opt:step(loss) takes them anew",
   zero_grad = "gradients are not kept: opt:step(loss) takes them anew",
@@ -434,9 +438,18 @@ end
 
 core.Layer, core.walk, core.refuse_inside, core.check_layer = Layer, walk, refuse_inside, check_self
 
+-- An option that is true unless it is given as false.
+function core.unless_false(op, options, key)
+  local v = options and options[key]
+  if v ~= nil and type(v) ~= "boolean" then
+    core.fail("ARG", op, ("%s is true or false, not %s"):format(key, core.shown(v)))
+  end
+  return v ~= false
+end
+
 function core.check_size(op, what, n)
   if math.type(n) ~= "integer" or n < 1 then
-    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, tostring(n)))
+    core.fail("ARG", op, ("%s is a positive integer, not %s"):format(what, core.shown(n)))
   end
 end
 

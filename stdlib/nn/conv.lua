@@ -7,13 +7,15 @@ local _, core = ...
 -- A positive integer (or one from 0 on), for both dims, or a list of two; as a list.
 local function pair(op, what, v, least)
   local list = type(v) == "table" and v or { v, v }
-  if #list ~= 2 then
+  if type(v) ~= "table" and math.type(v) ~= "integer" then
+    core.fail("ARG", op, ("%s is an integer from %d on, or a list of two, not %s"):format(what, least, core.shown(v)))
+  elseif #list ~= 2 then
     core.fail("ARG", op, ("%s is an integer or a list of two, not a list of %d"):format(what, #list))
   end
   for i = 1, 2 do
     if math.type(list[i]) ~= "integer" or list[i] < least then
       core.fail("ARG", op, ("%s is an integer from %d on, or a list of two, not %s"):format(what, least,
-        tostring(list[i])))
+        core.shown(list[i])))
     end
   end
   return { list[1], list[2] }
@@ -77,7 +79,7 @@ function Conv2d:init(inputs, outputs, window, options)
     core.fail("ARG", op, 'padding "same" is for stride 1')
   end
   self.weight = uniform(("f32[%d, %d, %d, %d]"):format(outputs, inputs // groups, size[1], size[2]))
-  if options.bias ~= false then
+  if core.unless_false(op, options, "bias") then
     self.bias = uniform(("f32[%d]"):format(outputs))
   end
 end
@@ -186,12 +188,14 @@ function BatchNorm2d:init(channels, options)
   self.channels, self.momentum, self.eps = channels, options.momentum or 0.1, options.eps or 1e-5
   for _, name in ipairs { "momentum", "eps" } do
     local v = self[name]
-    if type(v) ~= "number" or v < 0 or v ~= v then
-      core.fail("ARG", op, ("%s is a number from 0 on, not %s"):format(name, tostring(v)))
+    local most = name == "momentum" and 1 or math.maxinteger
+    if type(v) ~= "number" or not (v >= 0 and v <= most) then
+      core.fail("ARG", op, ("%s is a number from 0 %s, not %s"):format(name, most == 1 and "to 1" or "on",
+        core.shown(v)))
     end
   end
   local t = ("f32[%d]"):format(channels)
-  if options.affine ~= false then
+  if core.unless_false(op, options, "affine") then
     self.weight = dc.param(t, dc.ones(t))
     self.bias = dc.param(t, dc.zeros(t))
   end

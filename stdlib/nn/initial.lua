@@ -22,14 +22,14 @@ local function read_type(op, target)
     local shape = target.shape
     return ("%s[%s]"):format(target.dtype, table.concat(shape, ", ")), shape
   elseif type(target) ~= "string" then
-    core.fail("ARG", op, "a type or a parameter is needed, not " .. type(target))
+    core.fail("ARG", op, "a type or a parameter is needed, not " .. core.describe(target))
   end
   return target, dc.zeros(target).shape
 end
 
 local function check_number(op, key, value)
   if type(value) ~= "number" or value ~= value then
-    core.fail("ARG", op, ("%s is a number, not %s"):format(key, tostring(value)))
+    core.fail("ARG", op, ("%s is a number, not %s"):format(key, core.shown(value)))
   end
 end
 
@@ -144,7 +144,7 @@ local function std_of(op, target, options, gain, mode)
   gain = gain_of(op, options.gain or gain, numbers(op, options, { { "slope", 0.01 } }))
   mode = options.mode or mode
   if mode and mode ~= "fan_in" and mode ~= "fan_out" then
-    core.fail("ARG", op, ('mode is "fan_in" or "fan_out", not %s'):format(tostring(mode)))
+    core.fail("ARG", op, ('mode is "fan_in" or "fan_out", not %s'):format(core.shown(mode)))
   end
   local fan = mode == "fan_in" and fan_in or mode == "fan_out" and fan_out or (fan_in + fan_out) / 2
   return gain / math.max(fan, 1) ^ 0.5, type_text, options.seed
@@ -238,6 +238,9 @@ function init.orthogonal(type, options)
   end
   local gain = gain_of(op, options.gain or 1, numbers(op, options, { { "slope", 0.01 } }))
   local dtype = type_text:match "^%s*(%w+)"
+  if not dtype:match "^b?f" then
+    core.fail("DTYPE", op, type_text .. ": a float is needed")
+  end
   local working = dtype == "f64" and dtype or "f32"
   local drawn = dc.randn(("%s[%s]"):format(working, table.concat(shape, ", ")), { seed = options.seed })
   local x = drawn:reshape(shape[1], -1)

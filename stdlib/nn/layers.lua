@@ -29,7 +29,7 @@ function Linear:init(inputs, outputs, options)
   end
   self.inputs, self.outputs = inputs, outputs
   self.weight = uniform(("f32[%d, %d]"):format(inputs, outputs))
-  if not options or options.bias ~= false then
+  if core.unless_false("nn.Linear", options, "bias") then
     self.bias = uniform(("f32[%d]"):format(outputs))
   end
 end
@@ -81,7 +81,7 @@ nn.Dropout = Dropout
 function Dropout:init(p)
   p = p or 0.5
   if type(p) ~= "number" or not (p >= 0 and p < 1) then
-    core.fail("ARG", "nn.Dropout", ("p is a number from 0 to below 1, not %s"):format(tostring(p)))
+    core.fail("ARG", "nn.Dropout", ("p is a number from 0 to below 1, not %s"):format(core.shown(p)))
   end
   self.p = p
 end

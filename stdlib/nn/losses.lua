@@ -27,7 +27,7 @@ local function check_options(op, options, ...)
   core.options(op, options, "reduction", "mask", ...)
   options = options or {}
   if options.reduction ~= nil and not reductions[options.reduction] then
-    core.fail("ARG", op, ('reduction is "mean", "sum" or "none", not %s'):format(tostring(options.reduction)))
+    core.fail("ARG", op, ('reduction is "mean", "sum" or "none", not %s'):format(core.shown(options.reduction)))
   end
   local mask = options.mask
   if mask ~= nil and not core.kind(mask) then
@@ -136,10 +136,10 @@ local function check_class_options(op, options, classes)
       "weight", weight)
   end
   if smoothing ~= nil and (type(smoothing) ~= "number" or not (smoothing >= 0 and smoothing <= 1)) then
-    core.fail("ARG", op, ("label_smoothing is a number from 0 to 1, not %s"):format(tostring(smoothing)))
+    core.fail("ARG", op, ("label_smoothing is a number from 0 to 1, not %s"):format(core.shown(smoothing)))
   end
   if ignored ~= nil and math.type(ignored) ~= "integer" then
-    core.fail("ARG", op, ("ignore_index is an integer, not %s"):format(tostring(ignored)))
+    core.fail("ARG", op, ("ignore_index is an integer, not %s"):format(core.shown(ignored)))
   end
   return options
 end
@@ -271,7 +271,7 @@ function nn.huber_loss(prediction, target, options)
   options = check_loss(op, prediction, target, options, "delta")
   local delta = options.delta or 1
   if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
-    core.fail("ARG", op, ("delta is a positive number, not %s"):format(tostring(delta)))
+    core.fail("ARG", op, ("delta is a positive number, not %s"):format(core.shown(delta)))
   end
   local d = (prediction - target):abs()
   local near = d:minimum(delta)

@@ -9,7 +9,7 @@ local _, core = ...
 
 local function check_eps(op, eps)
   if type(eps) ~= "number" or eps ~= eps or eps < 0 then
-    core.fail("ARG", op, ("eps is a number from 0, not %s"):format(tostring(eps)))
+    core.fail("ARG", op, ("eps is a number from 0, not %s"):format(core.shown(eps)))
   end
 end
 
@@ -110,9 +110,9 @@ function LayerNorm:init(sizes, options)
   core.options("nn.LayerNorm", options, "eps", "affine", "bias")
   options = options or {}
   local type_text = start(self, "nn.LayerNorm", sizes, options.eps or 1e-5)
-  if options.affine ~= false then
+  if core.unless_false("nn.LayerNorm", options, "affine") then
     self.weight = dc.param(type_text, dc.ones(type_text))
-    self.bias = options.bias ~= false and dc.param(type_text) or nil
+    self.bias = core.unless_false("nn.LayerNorm", options, "bias") and dc.param(type_text) or nil
   end
 end
 
@@ -138,7 +138,7 @@ function RMSNorm:init(sizes, options)
   core.options("nn.RMSNorm", options, "eps", "affine")
   options = options or {}
   local type_text = start(self, "nn.RMSNorm", sizes, options.eps or 1e-6)
-  if options.affine ~= false then
+  if core.unless_false("nn.RMSNorm", options, "affine") then
     self.weight = dc.param(type_text, dc.ones(type_text))
   end
 end

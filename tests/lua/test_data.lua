@@ -142,7 +142,7 @@ function TestBatches:test_options()
   local set = numbers(4)
   fails("size is a positive integer, not nil", set.batches, set, {})
   fails("unknown option 'sise'", set.batches, set, { sise = 2 })
-  fails('last is "drop", "keep" or "pad", not half', set.batches, set, { size = 2, last = "half" })
+  fails('last is "drop", "keep" or "pad", not \'half\'', set.batches, set, { size = 2, last = "half" })
   fails("4 rows against 3", data.set, dc.zeros "f32[4]", dc.zeros "i32[3]")
 end
 
@@ -387,4 +387,12 @@ function TestPositions:test_other_options()
   asked_with("of rows = 100, not 200", { size = 10, shuffle = true, seed = 4 }, 200)
   fails("a position is needed", set.restore, set, {})
   fails("a position is needed", set.restore, set)
+  for _, wrong in ipairs { { epoch = -1, batch = 0 }, { epoch = 1, batch = -2 }, { epoch = "x", batch = 0 } } do
+    fails("a position is needed", set.restore, set, wrong)
+  end
+  local far = set:position()
+  far.epoch, far.batch = 1, math.maxinteger
+  far.rows, far.size, far.shuffle, far.seed, far.last = 100, 20, false, 4, "drop"
+  position = far
+  asked_with("the restored position is behind 9223372036854775807 batches, there are", { size = 20, seed = 4 })
 end

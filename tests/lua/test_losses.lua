@@ -163,7 +163,7 @@ function TestElements:test_wrong_arguments()
   fails("prediction is f32[4, 3], target i32[4, 3]", nn.mse_loss, p, dc.zeros "i32[4, 3]")
   fails("prediction is i32[3], floats are needed", nn.huber_loss, dc.zeros "i32[3]", dc.zeros "i32[3]")
   fails("mse_loss: target: a tensor is needed, not the number 1", nn.mse_loss, p, 1)
-  fails("reduction is \"mean\", \"sum\" or \"none\", not avg", nn.mse_loss, p, p, { reduction = "avg" })
+  fails("reduction is \"mean\", \"sum\" or \"none\", not 'avg'", nn.mse_loss, p, p, { reduction = "avg" })
   fails("mse_loss: mask: a tensor is needed, not a table", nn.mse_loss, p, p, { mask = { true } })
   fails("mask is bool[3]; one value for each loss, or each row, of [4, 3]", nn.mse_loss, p, p,
     { mask = dc.ones "bool[3]" })

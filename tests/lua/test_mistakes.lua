@@ -5,7 +5,7 @@ local nn = require "deepc.nn"
 local optim = require "deepc.optim"
 local data = require "deepc.data"
 
-local env = { dc = dc, nn = nn, optim = optim, data = data, pcall = pcall, table = table }
+local env = { dc = dc, nn = nn, optim = optim, data = data, require = require, pcall = pcall, table = table }
 
 -- What the script raises, without "mistake:1: ".
 local function sentence(script)
@@ -223,13 +223,52 @@ function TestMistakes:test_optimisers()
     { "local p = dc.param 'f32[]'; local o = optim.SGD { p }; " ..
       "dc.fn('f(lr: f32[]) -> ()', function(lr) o:step(p * p, lr) end)",
       "step: options are a table, not f32[]" },
+    { "local a, b = dc.param 'f32[]', dc.param 'f32[]'; optim.SGD({ a, nil, b }):apply {}",
+      "optim.SGD: number 2 of the list is nil, no parameter" },
+    { "local _ = optim.SGD({ dc.param 'f32[]' }, { lr = 1 / 0 })",
+      "optim.SGD: lr is inf; it is 0 or more, and finite" },
+    { "local p = dc.param 'f32[]'; optim.SGD({ p }):step(p * p, { lr = 0 / 0 })", "step: lr is nan; it is 0 or more" },
+    { "local p = dc.param 'f32[]'; optim.SGD({ p }):step(p * p, { lr = '1' })",
+      "step: lr is a number or a scalar, not the string '1'" },
   }
+end
+
+-- What is no number, no flag, no list is told as what it is.
+function TestMistakes:test_settings_of_layers()
+  check {
+    { "local _ = nn.Linear('3', 4)", "nn.Linear: the number of inputs is a positive integer, not '3'" },
+    { "local _ = nn:Linear(3, 4)", "nn.Linear: the number of inputs is a positive integer, not a table" },
+    { "local _ = nn.Linear(3, 4, { bias = 'no' })", "nn.Linear: bias is true or false, not 'no'" },
+    { "local _ = nn.LayerNorm(3, { affine = 0 })", "nn.LayerNorm: affine is true or false, not 0" },
+    { "local _ = nn.Conv2d(1, 8)", "nn.Conv2d: the window is an integer from 1 on, or a list of two, not nil" },
+    { "local _ = nn.Conv2d(1, 8, 3, { padding = 'valid' })",
+      "nn.Conv2d: padding is an integer from 0 on, or a list of two, not 'valid'" },
+    { "local _ = nn.BatchNorm2d(3, { momentum = 2 })", "nn.BatchNorm2d: momentum is a number from 0 to 1, not 2" },
+    { "local _ = nn.BatchNorm2d(3, { eps = 0 / 0 })", "nn.BatchNorm2d: eps is a number from 0 on, not nan" },
+    { "local _ = nn.init.orthogonal 'i32[3, 3]'", "orthogonal: i32[3, 3]: a float is needed" },
+    { "local net = nn.Linear(3, 4); net:to 'cuda'", "nn.Linear 3 -> 4 has no 'to'" },
+    { "local net = nn.Sequential {}; net:add(nn.ReLU())", "nn.Sequential has no 'add'" },
+  }
+end
+
+-- A schedule is the library's as well: also where it is called last, the line is the script's.
+function TestMistakes:test_schedules()
+  check {
+    { "local s = require 'deepc.schedules'; return s.constant(1)(0)", "constant: steps are integers from 1, not 0" },
+    { "local s = require 'deepc.schedules'; return s.warmup(3, s.constant(1))('2')",
+      "warmup: steps are integers from 1, not '2'" },
+  }
+end
+
+function TestMistakes:test_charts()
+  check { { "require 'deepc.plot'.lines('/tmp/a.svg', { y = { 1, 2 } })",
+    "plot.lines: series are a list, not one series" } }
 end
 
 function TestMistakes:test_data()
   local set = "local s = data.set(dc.ones 'f32[4]', dc.ones 'f32[4]'); "
   check {
-    { set .. "s:batches { size = 2, shuffle = true, seed = 'x' }", "batches: seed is an integer, not x" },
+    { set .. "s:batches { size = 2, shuffle = true, seed = 'x' }", "batches: seed is an integer, not 'x'" },
     { set .. "s:batches { size = 2, shuffle = true, epoch = 1.5 }", "batches: epoch is an integer, not 1.5" },
     { set .. "s:batches { sise = 2 }", "batches: unknown option 'sise'; known are size, shuffle, seed, epoch, last" },
     { "data.fashion_mnist '/tmp'", "fashion_mnist: options are a table, not the string '/tmp'" },

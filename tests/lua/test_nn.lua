@@ -259,7 +259,7 @@ end
 
 function TestOptim:test_wrong_parameters()
   fails("optim.Adam: the list of parameters is empty", optim.Adam, {})
-  fails("number 1 of the list is no parameter", optim.SGD, { dc.ones "f32[]" })
+  fails("number 1 of the list is f32[], no parameter", optim.SGD, { dc.ones "f32[]" })
   fails("optim.Adam: unknown option 'beta'", optim.Adam, { dc.param "f32[]" }, { beta = 1 })
   fails("loss carries no graph", function()
     local w = dc.param("f32[]", 1)
@@ -331,9 +331,9 @@ function TestDropout:test_the_gradient_goes_through_what_is_kept()
 end
 
 function TestDropout:test_wrong_probabilities()
-  for _, p in ipairs { 1, -0.1, "half" } do
+  for shown, p in pairs { ["1"] = 1, ["-0.1"] = -0.1, ["'half'"] = "half", nan = 0 / 0 } do
     local ok, err = pcall(nn.Dropout, p)
     lu.assertFalse(ok)
-    lu.assertStrContains(tostring(err), "p is a number from 0 to below 1, not " .. p)
+    lu.assertStrContains(tostring(err), "p is a number from 0 to below 1, not " .. shown)
   end
 end

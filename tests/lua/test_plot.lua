@@ -110,7 +110,7 @@ end
 
 function TestPlot:test_mistakes()
   fails("a path that ends in .svg or .png is needed, not nil")
-  fails("a path that ends in .svg or .png is needed, not a.gif", "a.gif", {})
+  fails("a path that ends in .svg or .png is needed, not 'a.gif'", "a.gif", {})
   fails("series are a list, not nil", "a.svg")
   fails("series 1 is a number", "a.svg", { 1, 2 })
   fails("y of series 1 are a list of numbers, not nil", "a.svg", { {} })

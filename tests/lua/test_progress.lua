@@ -214,7 +214,7 @@ function TestSilence:test_mistakes()
   fails("unknown option 'totals'", dc.progress, 3, { totals = 3 })
   fails("total is an integer from 0, not 1.5", dc.progress, 3, { total = 1.5 })
   fails("every is a number of seconds from 0, not -1", dc.progress, 3, { every = -1 })
-  fails('show is "auto", "bar", "lines" or "off", not dots', dc.progress, 3, { show = "dots" })
+  fails('show is "auto", "bar", "lines" or "off", not \'dots\'', dc.progress, 3, { show = "dots" })
   fails("metrics are a table, or a function that returns one, not a number", dc.progress, 3, { metrics = 3 })
   fails("options are a table", dc.progress, 3, 4)
 end
