@@ -83,6 +83,11 @@ void dc_opts_init(dc_opts *o, const char **bad)
 #include "core/opt.def"
 }
 
+bool dc_opts_files(const dc_opts *o)
+{
+    return strcmp(o->allow, "compute") != 0;
+}
+
 bool dc_opts_compile_known(const dc_opts *o)
 {
     static const char *const words[] = {"", "now", "cache", "off"};

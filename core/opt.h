@@ -19,6 +19,9 @@ typedef struct dc_opts {
  */
 void dc_opts_init(dc_opts *o, const char **bad);
 
+/* May files be opened and processes started? */
+bool dc_opts_files(const dc_opts *o);
+
 /* Is it a word that DEEPC_COMPILE may have? */
 bool dc_opts_compile_known(const dc_opts *o);
 

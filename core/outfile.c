@@ -35,6 +35,13 @@ dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fm
     return dc_fail(j, id, &(dc_fact){.word = {n > MOST ? path + n - MOST : path, text}});
 }
 
+dc_status dc_path_allow(dc_job *j, const char *path)
+{
+    return dc_opts_files(j->opt)
+               ? DC_OK
+               : dc_path_fail(j, DC_ERR_ALLOW, path, "%s", "files may not be opened here");
+}
+
 static dc_status fail_errno(const dc_outfile *f, const char *doing)
 {
     return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s: %s", doing, strerror(errno));
@@ -159,6 +166,7 @@ dc_status dc_outfile_open(dc_job *j, const char *path, dc_outfile **out)
     dc_outfile *f = DC_NEW(&j->scratch, dc_outfile);
     mode_t mode = AS_MADE;
     *f = (dc_outfile){.job = j, .path = path, .fd = -1, .word = (uint64_t)getpid()};
+    DC_TRY(dc_path_allow(j, path));
     DC_TRY(find_target(f, &mode));
     if (f->target[folder_of(f->target)] == '\0')
         return dc_path_fail(j, DC_ERR_FILE, path, "is no name of a file");

@@ -27,5 +27,7 @@ dc_status dc_outfile_put(dc_job *j, const char *path, const void *bytes, size_t 
 /* A FILE or FORMAT record about a path: "path: sentence". Of a long path the end is kept. */
 dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
     DC_PRINTF(4, 5);
+/* ALLOW where the context may open no files. */
+dc_status dc_path_allow(dc_job *j, const char *path);
 
 #endif

@@ -11,6 +11,7 @@
 
 dc_status dc_infile_open(dc_job *j, const char *path, int *fd, struct stat *st)
 {
+    DC_TRY(dc_path_allow(j, path));
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe does not wait for its writer */
     if (*fd < 0)
         return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));

@@ -120,6 +120,8 @@ static bool write_file(report *r, const char *folder)
 static void write_somewhere(report *r)
 {
     const char *wish = r->rt->opt.dump;
+    if (!dc_opts_files(&r->rt->opt))
+        return;
     if (r->text.n == 0 || (wish[0] != '\0' && write_file(r, wish)))
         return;
     write_file(r, dc_opts_temporary());

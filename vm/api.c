@@ -77,6 +77,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     if (strcmp(opt->progress, "auto") != 0 && strcmp(opt->progress, "bar") != 0 &&
         strcmp(opt->progress, "lines") != 0 && strcmp(opt->progress, "off") != 0)
         variable = "DEEPC_PROGRESS", wanted = "'auto', 'bar', 'lines' or 'off'";
+    if (dc_opts_files(opt) && strcmp(opt->allow, "all") != 0)
+        variable = "DEEPC_ALLOW", wanted = "'all' or 'compute'";
     if (variable == NULL)
         return DC_OK;
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {variable, wanted}});
@@ -89,6 +91,33 @@ static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool 
         return dc_backend_open(j, name, out, interpret);
     *interpret = false;
     return dc_sim_open(j, name, out);
+}
+
+static dc_status refuse(dc_job *j, const char *setting, const char *why)
+{
+    return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {setting, why}});
+}
+
+/* Without files there is no cache, and nothing is written or read because the environment says so. */
+static dc_status restrict_files(dc_job *j, const dc_config *cfg, dc_opts *opt)
+{
+    if (cfg->allow > DC_ALLOW_COMPUTE)
+        return refuse(j, "dc_config.allow", "no dc_allow that this version knows");
+    if (cfg->allow == DC_ALLOW_COMPUTE)
+        strcpy(opt->allow, "compute");
+    if (dc_opts_files(opt))
+        return DC_OK;
+    if (cfg->cache != NULL && strcmp(cfg->cache, "off") != 0)
+        return refuse(j, "cache", "a folder, where no files may be opened (DC_ALLOW_COMPUTE)");
+    if (strcmp(opt->compile, "cache") == 0)
+        return refuse(j, "compile", "'cache', where no files may be opened (DC_ALLOW_COMPUTE)");
+    if (strncmp(opt->device, "cpu:cc", 6) == 0)
+        return refuse(j, "device",
+                      "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");
+    strcpy(opt->cache, "off");
+    strcpy(opt->history, "off");
+    opt->dump[0] = opt->schedule[0] = '\0';
+    return DC_OK;
 }
 
 /* Everything that may fail once there is a context to hold the sentence. */
@@ -114,6 +143,7 @@ static dc_status configure(dc_job *j, void *arg)
     if (cfg->memory_limit != 0)
         rt->opt.memory = (int64_t)(cfg->memory_limit < INT64_MAX ? cfg->memory_limit : INT64_MAX);
     DC_TRY(check_settings(j, &rt->opt));
+    DC_TRY(restrict_files(j, cfg, &rt->opt));
     DC_TRY(select_channels(rt));
     if (strcmp(rt->opt.compile, "off") == 0)
         strcpy(rt->opt.device, "eval");

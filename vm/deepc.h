@@ -49,6 +49,18 @@ typedef enum dc_status {
 struct lua_State;
 typedef struct dc_rt dc_rt;
 
+/* What a context may do besides computing. */
+typedef enum dc_allow {
+    DC_ALLOW_ALL = 0,
+    /*
+     * No files and no processes. What a script asks for (dc.save, dc.load, data.idx, f:export) is an error,
+     * and so is dc_load. There is no cache on disk and no C compiler; mistakes of deepc leave no file; of the
+     * environment, DEEPC_CACHE, DEEPC_DUMP, DEEPC_SCHEDULE are without effect. Libraries are opened (LLVM,
+     * OpenCL); what drivers of OpenCL do is theirs. io and os are for the host to give to its lua_State, or not.
+     */
+    DC_ALLOW_COMPUTE = 1
+} dc_allow;
+
 /* Settings of a context. The first member is the struct's size, so that it can grow. */
 typedef struct dc_config {
     size_t size;
@@ -99,11 +111,12 @@ typedef struct dc_config {
      * with either word it is never opened.
      */
     const char *compile;
+    uint64_t allow; /* a dc_allow; DEEPC_ALLOW=compute says the same, and nothing takes it back */
 } dc_config;
 
-#define DC_CONFIG_INIT                                                                      \
-    {                                                                                       \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL \
+#define DC_CONFIG_INIT                                                                         \
+    {                                                                                          \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0 \
     }
 
 /*

@@ -72,6 +72,7 @@ int main(void)
 
     cfg.log = on_log;
     cfg.log_ctx = stderr;
+    cfg.allow = DC_ALLOW_COMPUTE;
     if (dc_open(&cfg, &ctx) != DC_OK || dc_attach(L, ctx) != DC_OK) {
         fprintf(stderr, "train_host: %s\n", dc_errmsg(ctx));
         dc_close(ctx);

@@ -4,6 +4,7 @@
 -- Each program runs in a process of its own. Its first line may say how:
 --
 --   -- run: deepc check        the text is what this command prints about the file
+--   -- env: DEEPC_ALLOW=compute    settings that it runs with; examples of pages too
 --
 -- Else it is run as a script, and the text is that of the error value; a second part of the output says
 -- whether the context is still good for something afterwards.
@@ -40,6 +41,11 @@ if program:sub(1, 1) ~= "/" then
   program = output "pwd":match "[^\n]*" .. "/" .. program
 end
 
+-- The settings that the first line of a program names, for the shell.
+local function settings_of(text)
+  return text:match "^%-%- env: ([%w_= ]*)\n" or ""
+end
+
 ---Names of all programs, sorted.
 function golden.names()
   local list = {}
@@ -62,7 +68,8 @@ function golden.run(name)
     local text = output(("cd %s && %s %s %s"):format(golden.folder, quote(program), how, name .. ".lua"))
     return normalize(text), "usable"
   end
-  local text = output(("%s tests/lua/golden_one.lua %s %s"):format(quote(program), name, path))
+  local text = output(("%s %s tests/lua/golden_one.lua %s %s"):format(settings_of(read(path)), quote(program), name,
+    path))
   local message, state = text:match "^(.*)\n%-%-\n([^\n]*)"
   if not message then
     return normalize(text), "the program did not come to its end"
@@ -108,7 +115,7 @@ function golden.example(code)
       :format(path, quote(program)))
     said = said:gsub("\n$", "")
   else
-    said = output(("%s tests/lua/golden_one.lua example %s"):format(quote(program), path))
+    said = output(("%s %s tests/lua/golden_one.lua example %s"):format(settings_of(example), quote(program), path))
   end
   os.remove(path)
   return normalize(said:match "^(.*)\n%-%-\n" or said) .. "\n", text

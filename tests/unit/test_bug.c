@@ -204,6 +204,12 @@ static void no_dump_folder(dc_opts *opt)
     snprintf(opt->dump, sizeof opt->dump, "%s/none", folder);
 }
 
+static void only_computing(dc_opts *opt)
+{
+    snprintf(opt->dump, sizeof opt->dump, "%s", folder);
+    strcpy(opt->allow, "compute");
+}
+
 /* A BUG in a job; the file is in `where`, "" nowhere. */
 static void expect_in(void (*change)(dc_opts *opt), const char *where)
 {
@@ -244,6 +250,7 @@ static void test_no_folder(void)
     setenv("TMPDIR", long_name, 1);
     expect_in(only_math, "");
     setenv("TMPDIR", folder, 1);
+    expect_in(only_computing, "");
     snprintf(inside, sizeof inside, "%s/deepc-bug-", folder);
     expect_in(no_dump_folder, inside); /* not there any more: the other folder */
     slow_open(&w, only_math);
