@@ -211,23 +211,37 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
     return where(j, f, is_zero, of_zero, p, out);
 }
 
-/* Its gradient goes where the result is positive, so that nobody has to keep what it was made of. */
+/*
+ * The value *y of a with a gradient that is made of the value alone, slope(y) times the cotangent, so that
+ * nobody has to keep what the value was made of.
+ */
+static dc_status by_result(dc_job *j, dc_func *f, const dc_val *a, dc_val *y,
+                           dc_ref (*slope)(dc_func *f, dc_ref y, dc_ref dy))
+{
+    dc_custom c;
+    if (!dc_dtype_is_float((dc_dtype)a->type.dtype))
+        return DC_OK;
+    dc_custom_given(f, &a->ref, 1, y->ref, &c);
+    const dc_ref dx = slope(f, c.y_again, c.dy);
+    return dc_custom_end(j, &c, &dx, &y->ref);
+}
+
+static dc_ref relu_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref none = dc_g_like(f, dy, 0);
+    return dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, none, y), dy, none);
+}
+
 static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     dc_val zero;
-    dc_custom c;
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
     DC_TRY(dc_ops_2(j, f, DC_OP_MAX, in[0], zero, out));
-    if (!dc_dtype_is_float((dc_dtype)in[0].type.dtype))
-        return DC_OK;
-    dc_custom_given(f, &in[0].ref, 1, out->ref, &c);
-    const dc_ref none = dc_g_like(f, c.dy, 0);
-    const dc_ref dx = dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, none, c.y_again), c.dy, none);
-    return dc_custom_end(j, &c, &dx, &out->ref);
+    return by_result(j, f, &in[0], out, relu_slope);
 }
 
-/* Is a negative, and exp(-|a|), which never overflows. The gradient of it at 0 is that from above. */
+/* Is a negative, and exp(-|a|), which never overflows. */
 static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
 {
     dc_val zero, minus;
@@ -236,6 +250,12 @@ static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out
     DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, &minus));
     DC_TRY(where(j, f, *neg, a, minus, out));
     return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+}
+
+static dc_ref sigmoid_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref rest = dc_g2(f, DC_OP_SUB, dc_g_like(f, y, 1), y);
+    return dc_g2(f, DC_OP_MUL, dy, dc_g2(f, DC_OP_MUL, y, rest));
 }
 
 /* 1 / (1 + e) with e = exp(-|a|), or e / (1 + e) for negative a. */
@@ -247,7 +267,8 @@ dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *i
     DC_TRY(decay(j, f, in[0], &neg, &e));
     DC_TRY(where(j, f, neg, e, one, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
-    return dc_ops_2(j, f, DC_OP_DIV, top, e, out);
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, e, out));
+    return by_result(j, f, &in[0], out, sigmoid_slope);
 }
 
 /* The series of tanh up to a^9, for |a| < 1/4; beyond, of a value that does no harm. */
@@ -270,6 +291,15 @@ static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_v
     return dc_ops_2(j, f, DC_OP_MUL, *out, a, out);
 }
 
+/* (1 - y) (1 + y), which is exact where 1 - y * y would cancel. */
+static dc_ref tanh_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref one = dc_g_like(f, y, 1);
+    const dc_ref product =
+        dc_g2(f, DC_OP_MUL, dc_g2(f, DC_OP_SUB, one, y), dc_g2(f, DC_OP_ADD, one, y));
+    return dc_g2(f, DC_OP_MUL, dy, product);
+}
+
 /* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a series. */
 dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
@@ -284,7 +314,8 @@ dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, 
     DC_TRY(dc_ops_1(j, f, DC_OP_NEG, *out, &minus));
     DC_TRY(where(j, f, neg, minus, *out, out));
     DC_TRY(small_tanh(j, f, in[0], &small, &series));
-    return where(j, f, small, series, *out, out);
+    DC_TRY(where(j, f, small, series, *out, out));
+    return by_result(j, f, &in[0], out, tanh_slope);
 }
 
 /* a > b is b < a; what is said of it is said of a and b. */

@@ -227,6 +227,37 @@ function TestUnary:test_gelu()
   raises("sin: i32[1]: a float is needed", "DC0202", dc.sin, dc.zeros "i32[1]")
 end
 
+-- The gradients of tanh and sigmoid are made of their results: (1 - y) (1 + y) and y (1 - y), of every order.
+function TestUnary:test_gradients_by_results()
+  local at = { -40, -9, -1, -0.2, 0, 0.2, 1, 9, 40 }
+  local x = dc.tensor(at)
+  for _, row in ipairs {
+    { dc.tanh, function(y) return (1 - y) * (1 + y) end, function(y, s) return -2 * y * s end },
+    { dc.sigmoid, function(y) return y * (1 - y) end, function(y, s) return (1 - 2 * y) * s end },
+  } do
+    local y = row[1](x)
+    local slope = dc.grad(y:sum(), x)
+    local bend = dc.grad(slope:sum(), x)
+    for i, v in ipairs(y:totable()) do
+      local first = row[2](v)
+      lu.assertAlmostEquals(slope[i]:item(), first, 1e-7 * math.abs(first))
+      lu.assertAlmostEquals(bend[i]:item(), row[3](v, first), 3e-7)
+    end
+  end
+end
+
+-- So a layer keeps its result for the gradient, and nothing that it was made of.
+function TestUnary:test_what_gradients_keep()
+  for _, name in ipairs { "tanh", "sigmoid", "relu" } do
+    local w = dc.param("f32[8, 64]", dc.randn("f32[8, 64]", { seed = 1 }))
+    local f = dc.fn("f(x: f32[100, 8]) -> f32[8, 64]", function(x)
+      return dc.grad(dc[name](x:matmul(w)):square():sum(), w)
+    end)
+    f(dc.randn("f32[100, 8]", { seed = 2 }))
+    lu.assertEquals(f:info()[1].arena_bytes, 100 * 64 * 4)
+  end
+end
+
 function TestUnary:test_integers()
   lu.assertEquals(dc.tensor({ -3, 0, 7 }, "i32"):sign():totable(), { -1, 0, 1 })
   lu.assertEquals(dc.tensor({ 0, 7 }, "u8"):sign():totable(), { 0, 1 })

@@ -64,9 +64,9 @@ end
 
 function TestValues:test_without_colon()
   local a = dc.zeros "f32[2]"
-  lu.assertEquals(message(a.item),
+  lu.assertEquals(message(function() a.item() end),
     "item: a tensor is needed, not nil\n  hint: with a colon: x:item()\n  [DC0101; deepc explain DC0101]")
-  lu.assertEquals(message(a.totable, 3),
+  lu.assertEquals(message(function() a.totable(3) end),
     "totable: a tensor is needed, not the number 3\n  hint: with a colon: x:totable()\n"
       .. "  [DC0101; deepc explain DC0101]")
 end
