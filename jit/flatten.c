@@ -269,6 +269,8 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
         begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, begin, lo), lo, begin);
         end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, hi, end), hi, end);
     }
+    if (dc_fl_late(l, s, begin, end, lo))
+        return;
     const dc_fv counter = dc_fb_loop(b, begin, end);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = dc_fb_op2(b, DC_K_SUB, counter, lo)};
     dc_fl_list(l, s->body);

@@ -1,4 +1,7 @@
-/* What the files of flattening share: jit/flatten.c, jit/flatten_value.c, jit/flatten_simt.c. */
+/*
+ * What the files of flattening share: jit/flatten.c, jit/flatten_late.c, jit/flatten_value.c,
+ * jit/flatten_simt.c.
+ */
 #ifndef DC_JIT_FLATTEN_IMPL_H
 #define DC_JIT_FLATTEN_IMPL_H
 
@@ -75,6 +78,10 @@ dc_fv dc_fl_value(flattener *l, dc_vx v);
 /* Statements without parallel axes inside; block and lane loops as plain loops. */
 void dc_fl_list(flattener *l, const dc_stmt *first);
 void dc_fl_stmt(flattener *l, const dc_stmt *s);
+
+/* flatten_late.c: a loop over rows [begin, end), the first of which is number `first`, if its last part
+ * is to be done a row late; else nothing, and false. */
+bool dc_fl_late(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);
 
 /* flatten_simt.c: what one thread of a group does ------------------------------------------- */
 

@@ -137,7 +137,7 @@ static const char *const sr_written[] = {
     "      for q in 6\n"
     "        out0[24*i + 6*n + q] = sub(b[4*q + n], x1[6*n + q])\n"
     "}\n",
-    "kernel exchange(out0: f32[64] out, x0: f32[64]) strict {\n"
+    "kernel exchange(out0: f32[64] out stream, x0: f32[64]) strict {\n"
     "  local a: f32[16]\n"
     "  local b: f32[16]\n"
     "  local c: f32[16]\n"
@@ -151,7 +151,7 @@ static const char *const sr_written[] = {
     "    for q in 16\n"
     "      out0[16*i + q] = sub(c[((q + 5)%16)], a[q + 1 if q in 15])\n"
     "}\n",
-    "kernel norm(out0: f32[96] out, x0: f32[96]) strict {\n"
+    "kernel norm(out0: f32[96] out stream, x0: f32[96]) strict {\n"
     "  local mean: f32[1]\n"
     "  local m2: f32[1]\n"
     "  for i in 8\n"
