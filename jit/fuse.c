@@ -373,10 +373,10 @@ static void place(fusing *w, dc_ref r)
         dc_fuse_add_reduce(w, home, r);
 }
 
-static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t most,
+static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool bands, uint32_t most,
                  dc_groups *out)
 {
-    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .most = most};
+    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .bands = bands, .most = most};
     w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
     w.live = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
@@ -414,19 +414,19 @@ static uint32_t most_buffers(const dc_groups *g)
 }
 
 /* Fewer operations to a group until no group has too many buffers. */
-dc_status dc_fuse_within(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t buffers,
-                         dc_groups *out)
+dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, const dc_target *t,
+                      dc_groups *out)
 {
     uint32_t most = GROUP_OPS;
-    fuse(j, a, fn, level, most, out);
-    while (buffers > 0 && most_buffers(out) > buffers && most > 1) {
+    fuse(j, a, fn, level, !t->simt, most, out);
+    while (t->buffers > 0 && most_buffers(out) > t->buffers && most > 1) {
         most /= 2;
-        fuse(j, a, fn, level, most, out);
+        fuse(j, a, fn, level, !t->simt, most, out);
     }
     return DC_OK;
 }
 
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out)
 {
-    return dc_fuse_within(j, a, fn, level, 0, out);
+    return dc_fuse_for(j, a, fn, level, &(dc_target){0}, out);
 }

@@ -12,15 +12,21 @@
  * for each of its points (rows times columns), a later reduction may read what an earlier one gave,
  * and values that several of them need are kept for the row (`kept`).
  *
+ * A group by rows may also have sums over its rows: the gradients of a norm's weight and bias beside
+ * that of its input. They are sums of bands, which are so many rows in a row: one worker goes through
+ * a band whole and adds each row up, while it has it, to a sum for each column. Such a sum is an output
+ * with an element for each band and column; what adds the bands up is another group.
+ *
  * A result that is itself a parameter has no group. Groups are not ordered; jit/plan.c orders them.
  */
 #ifndef DC_JIT_FUSE_H
 #define DC_JIT_FUSE_H
 
+#include "core/device.h"
 #include "core/graph.h"
 
 typedef struct dc_group {
-    uint32_t nout, nin, nafter, nreduce, nkept;
+    uint32_t nout, nin, nafter, nreduce, nkept, nsum;
     dc_ref *out;   /* stored; of one shape, unless by rows */
     dc_ref *in;    /* read: parameters and outputs of other groups */
     dc_ref *after; /* outputs of other groups that a barrier wants to have been computed */
@@ -32,6 +38,8 @@ typedef struct dc_group {
     int split;
     dc_ref
         *kept; /* by rows, ascending: computed once for a row or its points, used several times */
+    dc_ref *sum;   /* by rows: those of `out` that are sums over the rows of a band */
+    int64_t bands; /* of equally many rows; 0 where there are no such sums */
 } dc_group;
 
 /* A value that could be computed again wherever it is wanted, or stored (jit/fuse_cost.c). */
@@ -79,8 +87,17 @@ typedef struct dc_groups {
 /* All arrays are in the arena. level 0: every node is a group of its own. */
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out);
 
-/* The same with at most so many buffers to a group (dc_target.buffers); 0: any number. */
-dc_status dc_fuse_within(dc_job *j, dc_arena *a, const dc_func *fn, int level, uint32_t buffers,
-                         dc_groups *out);
+/* The same for a device: at most so many buffers to a group; bands for workers only. */
+dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, const dc_target *t,
+                      dc_groups *out);
+
+/* Is output `out` of the group a sum over the rows of its bands? */
+static inline bool dc_group_is_sum(const dc_group *g, uint32_t out)
+{
+    for (uint32_t i = 0; i < g->nsum; i++)
+        if (g->sum[i] == g->out[out])
+            return true;
+    return false;
+}
 
 #endif

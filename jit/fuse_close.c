@@ -160,7 +160,8 @@ static void find_kept(fusing *w, uint32_t g)
     for (uint32_t i = 0; i < x->nreduce; i++)
         need(&p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
     for (uint32_t i = 0; i < x->nout; i++)
-        need(&p, x->out[i], 1u << x->nreduce);
+        need(&p, dc_group_is_sum(x, i) ? fuse_at(w, x->out[i])->in[0] : x->out[i],
+             1u << x->nreduce);
     int64_t bytes = 0;
     const int64_t columns = w->group.at[g].points / w->group.at[g].rows;
     for (dc_ref r = 1; r <= p.last; r++) {
@@ -201,7 +202,7 @@ void dc_fuse_close(fusing *w)
     dc_fuse_merge(w);
     for (uint32_t g = 0; g < w->group.n; g++) {
         fuse_group *x = &w->group.at[g];
-        x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || stores_points(w, g));
+        x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || x->g.nsum > 0 || stores_points(w, g));
         if (x->g.by_rows)
             find_kept(w, g);
     }

@@ -52,6 +52,7 @@ typedef struct fusing {
     DC_VEC(dc_choice) choice;
     DC_VEC(fuse_group) group;
     int level;
+    bool bands;    /* groups by rows may have sums over rows */
     uint32_t most; /* operations of a group */
 } fusing;
 
@@ -128,6 +129,16 @@ bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s);
 /* fuse_merge.c: joins groups that share what they read. Inputs are known, before and after. */
 void dc_fuse_merge(fusing *w);
 void dc_fuse_find_inputs(fusing *w);
+
+/*
+ * fuse_bands.c. May the sums of group h, over rows, be added up band by band in group g, which goes by
+ * rows? Whether h waits for g by way of others is for the caller to ask.
+ */
+bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h);
+/* What is to be noted of g before the sums of h become outputs of it. */
+void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h);
+/* Outputs that nobody reads any more but the group itself. */
+void dc_fuse_drop_outputs(fusing *w, uint32_t g);
 
 /* fuse_close.c: the rest of each group, once all nodes have a place. */
 void dc_fuse_close(fusing *w);

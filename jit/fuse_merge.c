@@ -2,9 +2,11 @@
  * Groups that no use connects, but that read the same values in the same loops (jit/fuse.c): sums of
  * two things over the same rows (the gradients of layer norm's weight and bias), two results of one
  * large operand. One kernel then reads what they share once. Numbers of rank 0 that do not depend
- * on each other (step counts, bias corrections) are one kernel as well.
+ * on each other (step counts, bias corrections) are one kernel as well. Two groups are merged only if
+ * neither waits for the other, directly or by way of others.
  *
- * Two groups are merged only if neither waits for the other, directly or by way of others.
+ * Then sums over rows become part of what goes by those rows (jit/fuse_bands.c). These may wait for it
+ * directly: what they read of it is there when they want it.
  */
 #include "jit/fuse_impl.h"
 
@@ -44,6 +46,22 @@ static bool apart(merging *m, uint32_t g, uint32_t h)
         return false;
     memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
     return !waits_for(m, h, g);
+}
+
+/* Does group h wait for g by way of others, or g for h at all? */
+static bool comes_between(merging *m, uint32_t g, uint32_t h)
+{
+    const dc_group *y = &m->w->group.at[h].g;
+    memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
+    if (waits_for(m, g, h))
+        return true;
+    memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
+    for (uint32_t i = 0; i < y->nin + y->nafter; i++) {
+        const uint32_t on = home_of(m->w, i < y->nin ? y->in[i] : y->after[i - y->nin]);
+        if (on != NO_HOME && (on != g || i >= y->nin) && waits_for(m, on, g))
+            return true;
+    }
+    return false;
 }
 
 static bool has_product(const fusing *w, const fuse_group *x)
@@ -128,22 +146,48 @@ static void remove_empty(fusing *w)
             w->node[r].home = to[w->node[r].home];
 }
 
-void dc_fuse_merge(fusing *w)
+static bool merge_alike(merging *m)
 {
-    merging m = {.w = w, .seen = DC_NEW_ARRAY(w->a, bool, w->group.n)};
+    fusing *w = m->w;
     bool any = false;
     for (uint32_t g = 0; g < w->group.n && w->level > 0; g++)
         for (uint32_t h = g + 1; h < w->group.n; h++) {
             const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
             if (x->g.nout == 0 || y->g.nout == 0 || !same_loops(w, x, y) ||
                 x->g.nreduce + y->g.nreduce > DC_FUSE_REDUCTIONS || x->size + y->size > w->most ||
-                !(share_much(w, x, y) || are_numbers(w, x, y)) || !apart(&m, g, h))
+                !(share_much(w, x, y) || are_numbers(w, x, y)) || !apart(m, g, h))
                 continue;
             merge(w, g, h);
             any = true;
             dc_fuse_find_inputs(w);
         }
-    if (any) {
+    return any;
+}
+
+static bool merge_sums(merging *m)
+{
+    fusing *w = m->w;
+    bool any = false;
+    for (uint32_t g = 0; g < w->group.n && w->level > 0; g++)
+        for (uint32_t h = 0; h < w->group.n; h++) {
+            const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
+            if (x->g.nout == 0 || y->g.nout == 0 || x->size + y->size > w->most ||
+                !dc_fuse_may_take_sums(w, g, h) || comes_between(m, g, h))
+                continue;
+            dc_fuse_note_sums(w, g, h);
+            merge(w, g, h);
+            dc_fuse_drop_outputs(w, g);
+            any = true;
+            dc_fuse_find_inputs(w);
+        }
+    return any;
+}
+
+void dc_fuse_merge(fusing *w)
+{
+    merging m = {.w = w, .seen = DC_NEW_ARRAY(w->a, bool, w->group.n)};
+    const bool alike = merge_alike(&m);
+    if (merge_sums(&m) || alike) {
         remove_empty(w);
         dc_fuse_find_inputs(w);
     }

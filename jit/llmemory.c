@@ -180,7 +180,7 @@ static void put_ahead(dc_lltext *r, dc_fv v)
     for (int64_t at = 0; at < i->lanes * size; at += LINE) {
         dc_lltext_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.p, i64 %l", v, at, v,
                        ahead + at);
-        dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 3, i32 1)", v, at);
+        dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 2, i32 1)", v, at);
     }
     dc_lltext_declare(r, "void @llvm.prefetch.p0(ptr, i32, i32, i32)");
 }
@@ -211,6 +211,23 @@ static bool is_whole(const dc_lltext *r, const dc_finst *i)
            r->f->buf.at[i->buf].ahead > 0;
 }
 
+/* The loop, of those that read buffer b whole, in which memory has least to do so far; of equals the last. */
+static dc_fv idlest_loop(const dc_lltext *r, const dc_fv *loop, const uint32_t *busy, uint32_t b)
+{
+    dc_fv best = 0;
+    for (uint32_t n = 0; n < r->f->order.n; n++) {
+        const dc_fv v = r->f->order.at[n];
+        const dc_finst *i = dc_lltext_at(r, v);
+        if (is_whole(r, i) && i->buf == b && (best == 0 || busy[loop[v]] <= busy[best]))
+            best = loop[v];
+    }
+    return best;
+}
+
+/*
+ * Which loads fetch ahead: for each buffer those of one loop. What is fetched there and what others
+ * store past the caches shall come one after the other, while the rest of the row is computed.
+ */
 void dc_llmemory_look_ahead(dc_lltext *r)
 {
     bool any = false;
@@ -220,17 +237,20 @@ void dc_llmemory_look_ahead(dc_lltext *r)
     if (!any)
         return;
     const dc_fv *loop = loops_of(r);
-    dc_fv *last = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->buf.n); /* loop that reads a buffer */
+    uint32_t *busy = DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
     r->ahead = DC_NEW_ARRAY(&r->j->scratch, bool, r->f->inst.n);
     for (uint32_t n = 0; n < r->f->order.n; n++) {
         const dc_finst *i = dc_lltext_at(r, r->f->order.at[n]);
-        if (is_whole(r, i))
-            last[i->buf] = loop[r->f->order.at[n]];
+        busy[loop[r->f->order.at[n]]] += i->op == DC_K_STORE && r->f->buf.at[i->buf].stream;
     }
-    for (uint32_t n = 0; n < r->f->order.n; n++) {
-        const dc_fv v = r->f->order.at[n];
-        const dc_finst *i = dc_lltext_at(r, v);
-        r->ahead[v] = is_whole(r, i) && loop[v] == last[i->buf];
+    for (uint32_t b = 0; b < r->f->buf.n; b++) {
+        const dc_fv in = idlest_loop(r, loop, busy, b);
+        for (uint32_t n = 0; n < r->f->order.n; n++) {
+            const dc_fv v = r->f->order.at[n];
+            const dc_finst *i = dc_lltext_at(r, v);
+            r->ahead[v] |= is_whole(r, i) && i->buf == b && loop[v] == in;
+        }
+        busy[in]++;
     }
 }
 

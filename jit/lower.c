@@ -668,8 +668,7 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     }
     if (g->by_rows) {
         const dc_node *full = dc_node_at(w->fn, g->shape);
-        dc_lower_axes(w, flat, "i", g->split, full->dim, false, &loops, w->out_pos);
-        k->root = dc_lower_wrap(k, &loops, dc_lower_row(w, flat));
+        k->root = dc_lower_rows(w, flat);
         k->flops = operations(w, product(g->split, full->dim));
         return k;
     }

@@ -69,7 +69,7 @@ void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 int dc_lower_conv_terms(const dc_func *f, const dc_node *n, int64_t *dim);
 dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
 
-/* lower_rows.c: the body of a group by rows; w->out_pos is the row, an index for each of its dims. */
-dc_stmt *dc_lower_row(lowering *w, bool flat);
+/* lower_rows.c: a group by rows. */
+dc_stmt *dc_lower_rows(lowering *w, bool flat);
 
 #endif

@@ -3,6 +3,10 @@
  * the order of their refs, which is one that computes everything before it is read; then the outputs
  * with an element for each point; then those with one for the row. Each part is a loop over the
  * columns with an axis of its own.
+ *
+ * Rows in bands: a loop over bands, in which a local for each sum over rows begins with the neutral
+ * element, then a loop over the rows of the band, then the locals are stored. In a row, what is stored for
+ * each point and what is added to the sums is one assignment, so that both read the point once.
  */
 #include "jit/lower_impl.h"
 
@@ -104,7 +108,19 @@ static void keep(row *x, dc_ref r)
     w->is_local[r] = true;
 }
 
-/* Outputs of one kind, all in one assignment. */
+/* What is added to a sum over rows at a point. */
+static dc_put add_up(row *x, const columns *c, dc_ref r)
+{
+    dc_kernel *k = x->w->k;
+    const dc_node *n = dc_node_at(x->w->fn, r);
+    const uint32_t acc = x->w->buf_of[r];
+    const dc_dtype t = dc_lower_computed(n->dtype);
+    const dc_vx term = dc_lower_cast(x->w, at_point(x, c, n->in[0]), t);
+    const dc_vx in[2] = {dc_vx_load(k, acc, x->w->column, (dc_pred){0}), term};
+    return (dc_put){acc, x->w->column, dc_vx_op(k, dc_op_row_of(n->op)->combine, t, in, 2)};
+}
+
+/* Outputs of one kind, all in one assignment; with those for points, the sums over rows. */
 static void store(row *x, bool points)
 {
     lowering *w = x->w;
@@ -112,7 +128,7 @@ static void store(row *x, bool points)
     uint32_t n = 0;
     columns c = {0};
     for (uint32_t i = 0; i < g->nout; i++)
-        n += is_point(x, g->out[i]) == points;
+        n += dc_group_is_sum(g, i) ? points : is_point(x, g->out[i]) == points;
     if (n == 0)
         return;
     if (points)
@@ -122,6 +138,11 @@ static void store(row *x, bool points)
     dc_stmt *set = dc_stmt_set(w->k, n);
     n = 0;
     for (uint32_t i = 0; i < g->nout; i++) {
+        if (dc_group_is_sum(g, i)) {
+            if (points)
+                set->put[n++] = add_up(x, &c, g->out[i]);
+            continue;
+        }
         if (is_point(x, g->out[i]) != points)
             continue;
         const dc_node *node = dc_node_at(w->fn, g->out[i]);
@@ -134,19 +155,96 @@ static void store(row *x, bool points)
     append(x, dc_lower_wrap(w->k, &c.loops, set));
 }
 
-dc_stmt *dc_lower_row(lowering *w, bool flat)
+/* The row at w->out_pos, an index for each of its dims. */
+static void lower_row(row *x)
 {
-    const dc_group *g = w->group;
-    const dc_node *shape = dc_node_at(w->fn, g->shape);
-    row x = {.w = w, .flat = flat, .rank = shape->rank, .split = g->split, .dim = shape->dim};
-    x.last = &x.first;
+    const dc_group *g = x->w->group;
     for (uint32_t r = 0, k = 0; r < g->nreduce || k < g->nkept;) {
         if (k == g->nkept || (r < g->nreduce && g->reduce[r] < g->kept[k]))
-            reduce(&x, g->reduce[r++]);
+            reduce(x, g->reduce[r++]);
         else
-            keep(&x, g->kept[k++]);
+            keep(x, g->kept[k++]);
     }
-    store(&x, true);
-    store(&x, false);
-    return x.first;
+    store(x, true);
+    store(x, false);
+}
+
+/* Bands ---------------------------------------------------------------------------------------- */
+
+/* Locals of the sums over rows, set to their neutral elements. */
+static void begin_sums(row *x)
+{
+    lowering *w = x->w;
+    const dc_group *g = w->group;
+    const columns c = over_columns(x, false);
+    dc_stmt *set = dc_stmt_set(w->k, g->nsum);
+    int64_t count = 1;
+    char name[16];
+    for (int i = x->split; i < x->rank; i++)
+        count *= x->dim[i];
+    for (uint32_t i = 0; i < g->nsum; i++) {
+        const dc_node *n = dc_node_at(w->fn, g->sum[i]);
+        const dc_dtype t = dc_lower_computed(n->dtype);
+        snprintf(name, sizeof name, "sum%u", w->k->buf.n);
+        const uint32_t acc = dc_buffer_new(w->k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
+        set->put[i] = (dc_put){acc, w->column, dc_vx_const(w->k, t, dc_op_identity(n->op, t))};
+        w->buf_of[g->sum[i]] = acc;
+        w->is_local[g->sum[i]] = true;
+    }
+    append(x, dc_lower_wrap(w->k, &c.loops, set));
+}
+
+static void end_sums(row *x, dc_ix band)
+{
+    lowering *w = x->w;
+    const dc_group *g = w->group;
+    const columns c = over_columns(x, false);
+    dc_stmt *set = dc_stmt_set(w->k, g->nsum);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->nout; i++) {
+        if (!dc_group_is_sum(g, i))
+            continue;
+        const int64_t count = w->k->buf.at[w->buf_of[g->out[i]]].count;
+        const dc_ix at = dc_ix_add(w->k, dc_ix_mul(w->k, band, count), w->column);
+        const dc_vx v = dc_lower_node(w, g->out[i], c.pos);
+        set->put[n++] = (dc_put){
+            i, at, dc_lower_as_stored(w, v, (dc_dtype)dc_node_at(w->fn, g->out[i])->dtype)};
+    }
+    append(x, dc_lower_wrap(w->k, &c.loops, set));
+}
+
+static dc_stmt *lower_bands(row *x)
+{
+    lowering *w = x->w;
+    int64_t rows = 1;
+    for (int i = 0; i < x->split; i++)
+        rows *= x->dim[i];
+    const int64_t height = rows / w->group->bands;
+    const uint32_t band = dc_axis_new(w->k, "b", w->group->bands, false);
+    const uint32_t row_of = dc_axis_new(w->k, "i", height, false);
+    const dc_ix first = dc_ix_mul(w->k, dc_ix_axis(w->k, band), height);
+    dc_lower_delinear(w->k, dc_ix_add(w->k, first, dc_ix_axis(w->k, row_of)), x->split, x->dim,
+                      w->out_pos);
+    begin_sums(x);
+    dc_stmt **begin = x->last;
+    lower_row(x);
+    dc_stmt *loop = dc_stmt_loop(w->k, row_of, *begin);
+    *begin = loop;
+    x->last = &loop->next;
+    end_sums(x, dc_ix_axis(w->k, band));
+    return dc_stmt_loop(w->k, band, x->first);
+}
+
+dc_stmt *dc_lower_rows(lowering *w, bool flat)
+{
+    const dc_node *shape = dc_node_at(w->fn, w->group->shape);
+    row x = {
+        .w = w, .flat = flat, .rank = shape->rank, .split = w->group->split, .dim = shape->dim};
+    nest loops = {0};
+    x.last = &x.first;
+    if (w->group->nsum > 0)
+        return lower_bands(&x);
+    dc_lower_axes(w, flat, "i", x.split, x.dim, false, &loops, w->out_pos);
+    lower_row(&x);
+    return dc_lower_wrap(w->k, &loops, x.first);
 }

@@ -135,7 +135,7 @@ typedef struct dc_buffer {
     uint8_t dtype, scope, mode;
     bool stream;   /* OUT, stored once and read later if at all: stores may pass by the caches */
     int64_t count; /* elements */
-    int64_t ahead; /* IN: the last loop that reads vectors fetches what is so much further, too */
+    int64_t ahead; /* IN: one of the loops that read vectors fetches what is so much further, too */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;

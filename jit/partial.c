@@ -5,7 +5,8 @@ enum {
     STRIP = 256,     /* columns that one worker sums */
     POSITIONS = 64,  /* wanted */
     TERMS = 1 << 14, /* of a part at least */
-    ROWS = 32        /* the same, of sums over columns */
+    ROWS = 32,       /* the same, of sums over columns */
+    BANDS = 32 /* of those, at least as many as can join what goes by the rows (jit/fuse_bands.c) */
 };
 
 static bool is_reduced(const dc_node *n, int axis)
@@ -34,7 +35,8 @@ static int64_t wanted_parts(const dc_node *n, const dc_node *a)
     if (terms * results < (columns ? 8 * (int64_t)LARGE : LARGE))
         return 1;
     const int64_t have = columns ? (results + STRIP - 1) / STRIP : results;
-    return dc_min_i64(POSITIONS / have, terms / (columns ? ROWS : TERMS));
+    const int64_t parts = dc_max_i64(POSITIONS / have, columns ? BANDS : 0);
+    return dc_min_i64(parts, terms / (columns ? ROWS : TERMS));
 }
 
 static int64_t largest_divisor(int64_t n, int64_t most)
@@ -45,55 +47,82 @@ static int64_t largest_divisor(int64_t n, int64_t most)
     return dc_max_i64(d, 1);
 }
 
+/* The parts: axes in front of `axis` that are reduced in the second step, times `parts` of that one. */
+typedef struct cut {
+    uint32_t before;
+    int axis;
+    int64_t parts;
+} cut;
+
 /* The reduced axis that falls into most parts, the outermost of those. */
-static int axis_to_cut(const dc_node *n, const dc_node *a, int64_t most, int64_t *parts)
+static cut largest_cut(const dc_node *n, const dc_node *a, int64_t most)
 {
-    int axis = -1;
-    *parts = 1;
+    cut c = {.axis = -1, .parts = 1};
     for (int i = 0; i < a->rank; i++) {
         const int64_t d = is_reduced(n, i) ? largest_divisor(a->dim[i], most) : 1;
-        if (d <= *parts)
+        if (d <= c.parts)
             continue;
-        axis = i;
-        *parts = d;
+        c.axis = i;
+        c.parts = d;
     }
-    return axis;
+    return c;
 }
 
-/* Axis `cut` becomes two, of which the inner one is summed first. */
-static dc_ref in_two_steps(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, int cut,
-                           int64_t parts)
+/* Each part in one piece: outer axes as a whole, then part of the next. */
+static cut outermost_cut(const dc_node *n, const dc_node *a, int64_t most)
+{
+    cut c = {0};
+    while (is_reduced(n, c.axis) && a->dim[c.axis] <= most) {
+        most /= dc_max_i64(a->dim[c.axis], 1);
+        c.before |= 1u << c.axis++;
+    }
+    c.parts = is_reduced(n, c.axis) ? largest_divisor(a->dim[c.axis], most) : 1;
+    return c;
+}
+
+static cut best_cut(const dc_node *n, const dc_node *a, int64_t most)
+{
+    const cut c = over_columns(n, a) && is_reduced(n, 0) ? outermost_cut(n, a, most) : (cut){0};
+    return c.before != 0 || c.parts > 1 ? c : largest_cut(n, a, most);
+}
+
+/* The axis that is cut becomes two, of which the inner one is summed first. */
+static dc_ref in_two_steps(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, cut c)
 {
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
     int64_t dim[DC_MAX_RANK];
     uint32_t axes = 0, second = 0;
-    for (int i = 0, o = 0; i < a.rank; i++) {
-        if (is_reduced(n, i))
-            axes |= 1u << (o + (i == cut));
-        else if (i < cut)
-            second++;
-        dim[o++] = i == cut ? parts : a.dim[i];
-        if (i == cut)
-            dim[o++] = a.dim[i] / parts;
+    for (int i = 0, o = 0, left = 0; i < a.rank; i++) {
+        const bool in_parts = (c.before >> i & 1) != 0;
+        if (i == c.axis && c.parts > 1) {
+            second |= 1u << left++;
+            dim[o++] = c.parts;
+        }
+        if (is_reduced(n, i) && !in_parts)
+            axes |= 1u << o;
+        else if (in_parts)
+            second |= 1u << left++;
+        else
+            left++;
+        dim[o++] = i == c.axis ? a.dim[i] / c.parts : a.dim[i];
     }
-    const dc_ref cut_up = dc_g_reshape(to, in, a.rank + 1, dim);
-    const dc_ref first = dc_g_reduce(to, (dc_op)n->op, cut_up, axes);
+    const dc_ref parts = c.parts > 1 ? dc_g_reshape(to, in, a.rank + 1, dim) : in;
+    const dc_ref first = dc_g_reduce(to, (dc_op)n->op, parts, axes);
     dc_func_copy_origin(to, first, f, r);
-    return dc_g_reduce(to, (dc_op)n->op, first, 1u << second);
+    return dc_g_reduce(to, (dc_op)n->op, first, second);
 }
 
 dc_ref dc_partial_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
 {
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
-    int64_t parts;
     if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
         return 0;
     const int64_t wanted = wanted_parts(n, &a);
-    const int cut = wanted > 1 ? axis_to_cut(n, &a, wanted, &parts) : -1;
-    if (cut < 0)
+    const cut c = wanted > 1 ? best_cut(n, &a, wanted) : (cut){.axis = -1};
+    if (c.axis < 0)
         return 0;
     const bool narrow = dc_dtype_is_short((dc_dtype)a.dtype);
-    dc_ref sum = in_two_steps(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in, cut, parts);
+    dc_ref sum = in_two_steps(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in, c);
     if (narrow)
         sum = dc_g_cast(to, sum, (dc_dtype)n->dtype);
     dc_func_copy_origin(to, sum, f, r);

@@ -14,6 +14,7 @@
 #include "jit/recall.h"
 #include "jit/stream.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,6 +125,10 @@ static void log_groups(pipeline *p)
                            number[x->reduce[i]]);
         if (x->by_rows)
             dc_text_puts(&p->text, "; by rows");
+        if (x->nsum > 0) {
+            dc_text_printf(&p->text, ", in %" PRId64 " bands of which are summed", x->bands);
+            print_refs(number, x->sum, x->nsum, &p->text);
+        }
         if (x->nkept > 0) {
             dc_text_puts(&p->text, ", keeps");
             print_refs(number, x->kept, x->nkept, &p->text);
@@ -150,7 +155,7 @@ static dc_status fuse(pipeline *p)
 {
     DC_TRY(refuse_f64(p));
     const int level = skips(p, DC_STAGE_fuse) ? 0 : (int)p->env->opt.opt;
-    DC_TRY(dc_fuse_within(p->j, &p->j->scratch, p->fn, level, p->env->target->buffers, &p->groups));
+    DC_TRY(dc_fuse_for(p->j, &p->j->scratch, p->fn, level, p->env->target, &p->groups));
     log_groups(p);
     return DC_OK;
 }

@@ -7,6 +7,8 @@
  * the end; the others along their last axis. A row is read from memory by the first part and from the
  * cache by those that follow. Where rows are too short for vectors, as many rows as there are lanes go
  * side by side; so do columns of a scatter, whose updates come one after the other.
+ *
+ * Rows in bands (jit/lower_rows.c) stand one loop deeper, and the launch is over bands.
  */
 #include "jit/move.h"
 #include "jit/schedule_impl.h"
@@ -27,6 +29,7 @@ typedef struct part {
 typedef struct parts {
     part at[MAX_PARTS];
     int n;
+    int64_t height; /* rows of a band; 0: there are no bands */
 } parts;
 
 /* What stands in the loops over rows; NULL: nothing does. */
@@ -85,11 +88,17 @@ static bool read_part(const dc_sketch *s, const dc_stmt *loop, part *x)
 /* All parts; false where something else stands among them. */
 static bool read_parts(const dc_sketch *s, const dc_stmt *first, parts *all)
 {
-    all->n = 0;
-    for (const dc_stmt *t = first; t != NULL; t = t->next)
-        if (t->kind == DC_STMT_LOOP &&
-            (all->n == MAX_PARTS || !read_part(s, t, &all->at[all->n++])))
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        if (t->body->next != NULL && all->height == 0) { /* the rows of a band */
+            all->height = dc_sketch_extent(s, t->axis);
+            if (!read_parts(s, t->body, all))
+                return false;
+        } else if (all->n == MAX_PARTS || !read_part(s, t, &all->at[all->n++])) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -141,6 +150,7 @@ static bool schedule_each(dc_sketch *s, const dc_shape *p, const parts *all)
     int64_t rows = 1;
     for (int i = 0; i < p->nout; i++)
         rows *= dc_sketch_extent(s, p->out[i]);
+    rows *= dc_max_i64(all->height, 1);
     for (int i = 0; i < all->n; i++) {
         const part *x = &all->at[i];
         if (x->along < 0)
@@ -191,12 +201,13 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
 
 bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
 {
-    parts all;
+    parts all = {0};
     if (!read_parts(s, body_of(s->k, p), &all))
         return p->nout == 0 || dc_sketch_grid(s);
     const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
     /* whole vectors only: lanes of a tail would read what another position writes */
-    const bool beside = p->add == NULL && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
+    const bool beside =
+        p->add == NULL && all.height == 0 && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
     return beside || (p->add != NULL && are_short(s, p, &all)) ? schedule_beside(s, p, &all)
                                                                : schedule_each(s, p, &all);
 }

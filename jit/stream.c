@@ -43,13 +43,22 @@ static int64_t row_of(dc_kernel *k, uint32_t buf, uint32_t rows)
     return row;
 }
 
-static void mark_ahead(dc_kernel *k, size_t large)
+/* The innermost of the loops round all others; one deeper where rows go in bands. */
+static const dc_stmt *loop_over_rows(const dc_kernel *k, const dc_stmt *first)
 {
-    const dc_stmt *rows = NULL;
-    for (const dc_stmt *s = k->root;
-         s != NULL && s->kind == DC_STMT_LOOP && s->next == NULL && !k->axis.at[s->axis].reduce;
+    const dc_stmt *rows = NULL, *s = first;
+    for (; s != NULL && s->kind == DC_STMT_LOOP && s->next == NULL && !k->axis.at[s->axis].reduce;
          s = s->body)
         rows = s;
+    for (; s != NULL && rows != NULL; s = s->next)
+        if (s->kind == DC_STMT_LOOP && s->body->next != NULL)
+            return s;
+    return rows;
+}
+
+static void mark_ahead(dc_kernel *k, size_t large)
+{
+    const dc_stmt *rows = loop_over_rows(k, k->root);
     for (uint32_t b = 0; b < k->buf.n && rows != NULL; b++) {
         dc_buffer *x = &k->buf.at[b];
         if (x->scope != DC_SCOPE_PARAM || x->mode != DC_MODE_IN || bytes_of(x) < large)

@@ -65,7 +65,7 @@ function TestLaunches:test_layer_norm()
   check(f, 1, 1)
 end
 
--- The gradients: one kernel for rows, one for the sums over all of them.
+-- The gradients, of little: one kernel for rows, one for the sums over all of them.
 function TestLaunches:test_gradients_of_layer_norm()
   local x, w, b = dc.param "f32[64, 100]", dc.param "f32[100]", dc.param "f32[100]"
   local f = dc.fn("back(dy: f32[64, 100]) -> f32[64, 100], f32[100], f32[100]", function(dy)
@@ -77,6 +77,35 @@ function TestLaunches:test_gradients_of_layer_norm()
   end)
   f(dc.ones "f32[64, 100]")
   check(f, 2, 2)
+end
+
+-- Of much: the rows' kernel adds up the sums of bands, then both are added up as one launch. The values are those
+-- of the sums by themselves.
+function TestLaunches:test_large_gradients_of_norms()
+  if alone then
+    lu.skip "groups of threads go by rows and by columns in kernels of their own"
+  end
+  for _, centred in ipairs { true, false } do
+    local given = { dc.randn "f32[1024, 1024]", dc.randn "f32[1024]", dc.randn "f32[1024]", dc.randn "f32[1024, 1024]" }
+    local function normalized(v)
+      local d = centred and v - v:mean { axis = 2, keep = true } or v
+      return d * ((d * d):mean { axis = 2, keep = true } + 1e-5):rsqrt()
+    end
+    local text = "(x: f32[1024, 1024], w: f32[1024], b: f32[1024], dy: f32[1024, 1024]) -> "
+    local back = dc.fn("back" .. text .. "f32[1024, 1024], f32[1024], f32[1024]", function(x, w, b, dy)
+      return table.unpack(dc.grad(((normalized(x) * w + b) * dy):sum(), { x, w, b }))
+    end)
+    local scaled = dc.fn("scaled(x: f32[1024, 1024], dy: f32[1024, 1024]) -> f32[1024, 1024]",
+      function(x, dy) return normalized(x) * dy end)
+    local columns = dc.fn("columns(x: f32[1024, 1024]) -> f32[1024]", function(x) return x:sum(1) end)
+    local _, dw, db = back(table.unpack(given))
+    local function same(got, want)
+      lu.assertTrue(((got - want):abs():max() / want:abs():max()):item() < 1e-5)
+    end
+    same(dw, columns(scaled(given[1], given[4])))
+    same(db, columns(given[4]))
+    check(back, 2, 2)
+  end
 end
 
 function TestLaunches:test_root_mean_square_norm()

@@ -328,9 +328,9 @@ static void test_few_buffers(dc_module *m)
     for (int i = 1; i < 40; i++)
         sum = dc_g2(f, DC_OP_ADD, sum, dc_g_param(f, &t, "x"));
     DC_PUSH(f->result, sum);
-    CHECK(dc_fuse_within(&job, &job.scratch, f, 2, 0, &gs) == DC_OK);
+    CHECK(dc_fuse_for(&job, &job.scratch, f, 2, &(dc_target){0}, &gs) == DC_OK);
     CHECK_EQ(gs.n, 1);
-    CHECK(dc_fuse_within(&job, &job.scratch, f, 2, 8, &gs) == DC_OK);
+    CHECK(dc_fuse_for(&job, &job.scratch, f, 2, &(dc_target){.buffers = 8}, &gs) == DC_OK);
     CHECK(gs.n > 4);
     for (uint32_t g = 0; g < gs.n; g++)
         CHECK(gs.at[g].nin + gs.at[g].nout <= 8);
