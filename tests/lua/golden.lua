@@ -4,7 +4,7 @@
 -- Each program runs in a process of its own. Its first line may say how:
 --
 --   -- run: deepc check        the text is what this command prints about the file
---   -- env: DEEPC_ALLOW=compute    settings that it runs with; examples of pages too
+--   -- env: DEEPC_ALLOW=compute    settings that it runs with
 --
 -- Else it is run as a script, and the text is that of the error value; a second part of the output says
 -- whether the context is still good for something afterwards.
@@ -115,7 +115,7 @@ function golden.example(code)
       :format(path, quote(program)))
     said = said:gsub("\n$", "")
   else
-    said = output(("%s %s tests/lua/golden_one.lua example %s"):format(settings_of(example), quote(program), path))
+    said = output(("%s tests/lua/golden_one.lua example %s"):format(quote(program), path))
   end
   os.remove(path)
   return normalize(said:match "^(.*)\n%-%-\n" or said) .. "\n", text
