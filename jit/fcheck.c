@@ -131,8 +131,11 @@ static const char *check_mem(const check *c, const dc_finst *i)
     const dc_fv mask = i->in[stores ? 2 : 1];
     if (i->buf >= c->f->buf.n || i->type != c->f->buf.at[i->buf].dtype)
         return "no buffer of that type";
-    if (!stores && i->in[2] != 0)
-        return "wrong number of operands";
+    if (!stores && i->in[2] != 0 &&
+        (i->op != DC_K_LOAD || i->lanes == 1 || i->imm != 1 || mask != 0 ||
+         c->f->buf.at[i->buf].scope != DC_SCOPE_PARAM || c->f->buf.at[i->buf].mode != DC_MODE_IN ||
+         !is_index(dc_finst_at(c->f, i->in[2]), 1)))
+        return "nothing to fetch ahead";
     if (spread && i->lanes == 1)
         return "one lane is not spread";
     if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), spread ? i->lanes : 1))

@@ -257,6 +257,14 @@ static bool is_grid(const dc_kernel *k, const dc_stmt *s)
     return s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID;
 }
 
+static bool fetches_rows(const dc_kernel *k)
+{
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].ahead == DC_AHEAD_ROW)
+            return true;
+    return false;
+}
+
 /* The positions of one nest: those of [begin, end) that lie in [first, first + extent). */
 static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alone)
 {
@@ -273,8 +281,15 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
         return;
     const dc_fv counter = dc_fb_loop(b, begin, end);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = dc_fb_op2(b, DC_K_SUB, counter, lo)};
+    if (fetches_rows(l->k)) {
+        const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
+        const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
+        l->rows = s->axis;
+        l->next_row = dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), lo);
+    }
     dc_fl_list(l, s->body);
     dc_fb_end(b);
+    l->next_row = 0;
     l->bind[s->axis] = (bind){0};
 }
 
@@ -350,6 +365,8 @@ static dc_flat *flat_of(dc_job *j, const dc_kernel *k, bool simt)
     f->nparam = k->nparam;
     for (uint32_t n = 0; n < k->buf.n; n++)
         DC_PUSH_IN(&f->arena, f->buf, k->buf.at[n]);
+    for (uint32_t n = 0; n < f->buf.n; n++) /* that is said at each load */
+        f->buf.at[n].ahead = dc_max_i64(f->buf.at[n].ahead, 0);
     return f;
 }
 

@@ -42,6 +42,8 @@ typedef struct flattener {
     int nested;     /* mask and guard are narrower than those of the assignment */
     dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */
     uint32_t *epoch, now;
+    uint32_t rows;  /* the axis of positions, and */
+    dc_fv next_row; /* its next one, or this one where that is the last; 0: nobody wants to know */
     /* simt */
     uint32_t threads; /* of a group */
     int warp;         /* threads that shuffle; 0 none */

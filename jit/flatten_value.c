@@ -390,6 +390,18 @@ static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t 
     return row[c % n];
 }
 
+/* What is computed for it is not taken for a value of this row, nor the other way round. */
+static dc_fv index_in_next_row(flattener *l, dc_ix at)
+{
+    const bind here = l->bind[l->rows];
+    l->bind[l->rows] = (bind){.kind = BIND_VALUE, .v = l->next_row};
+    l->now++;
+    const dc_fv v = dc_fl_scalar_index(l, at);
+    l->now++;
+    l->bind[l->rows] = here;
+    return v;
+}
+
 static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
 {
     bool affine;
@@ -408,6 +420,9 @@ static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
     } else {
         mem.in[0] = index_under(l, c, v->at, true);
     }
+    if (mem.op == DC_K_LOAD && step == 1 && mask == 0 && c.all == 0 && c.lane == 0 &&
+        l->k->buf.at[v->buf].ahead == DC_AHEAD_ROW && l->next_row != 0)
+        mem.in[2] = index_in_next_row(l, v->at);
     return dc_fb_mem(l->b, &mem);
 }
 

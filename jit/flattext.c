@@ -36,6 +36,8 @@ dc_ftype dc_flattext_operand(const dc_finst *i, int n, dc_ftype other)
         if (n == 0)
             return (dc_ftype){DC_INDEX,
                               i->op == DC_K_GATHER || i->op == DC_K_SCATTER ? i->lanes : 1};
+        if (n == 2 && i->op == DC_K_LOAD)
+            return (dc_ftype){DC_INDEX, 1};
         return n == 1 && dc_kop_stores((dc_kop)i->op) ? own : flag;
     case DC_KFORM_CTRL:
         return i->op == DC_K_IF ? (dc_ftype){DC_BOOL, 1} : (dc_ftype){DC_INDEX, 1};
@@ -220,6 +222,10 @@ static void put_mem(printer *p, const dc_finst *i)
     if (i->in[mask] != 0) {
         dc_text_puts(p->out, ", mask ");
         put_operand(p, i, mask);
+    }
+    if (i->op == DC_K_LOAD && i->in[2] != 0) {
+        dc_text_puts(p->out, ", ahead ");
+        put_operand(p, i, 2);
     }
     if (i->align != dc_dtype_size((dc_dtype)i->type))
         dc_text_printf(p->out, ", align %d", i->align);

@@ -413,6 +413,9 @@ static dc_status read_mem(parser *p, dc_finst *i)
         if (dc_scan_accept(&p->scan, "mask")) {
             DC_TRY(read_operand(p, &o));
             DC_TRY(settle(p, i, stores ? 2 : 1, &o, NULL));
+        } else if (i->op == DC_K_LOAD && dc_scan_accept(&p->scan, "ahead")) {
+            DC_TRY(read_operand(p, &o));
+            DC_TRY(settle(p, i, 2, &o, NULL));
         } else {
             DC_TRY(dc_scan_expect(&p->scan, "align"));
             DC_TRY(read_count(p, UINT16_MAX, &number));

@@ -171,14 +171,21 @@ static void put_load_if(dc_lltext *r, dc_fv v)
     put_from_memory(r, v);
 }
 
-/* Lines of the cache that lie ahead of a vector; past the end of a buffer that does nothing. */
+/*
+ * Lines of the cache that lie ahead of a vector, or elsewhere; past the end of a buffer that does
+ * nothing.
+ */
 static void put_ahead(dc_lltext *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)i->type);
-    const int64_t ahead = r->f->buf.at[i->buf].ahead * size;
+    const int64_t ahead = i->in[2] != 0 ? 0 : r->f->buf.at[i->buf].ahead * size;
+    const char *from = i->in[2] != 0 ? "n" : "p";
+    if (i->in[2] != 0)
+        dc_lltext_line(r, "%%v%u.n = getelementptr %s, ptr %%b%u, %T", v,
+                       dc_lltext_scalar(r, i->type, true), i->buf, i->in[2]);
     for (int64_t at = 0; at < i->lanes * size; at += LINE) {
-        dc_lltext_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.p, i64 %l", v, at, v,
+        dc_lltext_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.%s, i64 %l", v, at, v, from,
                        ahead + at);
         dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 2, i32 1)", v, at);
     }
@@ -274,7 +281,7 @@ static void put_load(dc_lltext *r, dc_fv v)
         dc_lltext_line(r, "%%v%u%s = load %s, ptr %s, align %d", v, raw(i),
                        dc_lltext_memory_type(r, i->type, i->lanes).s, address, (int)i->align);
     put_from_memory(r, v);
-    if (r->ahead != NULL && r->ahead[v])
+    if (i->in[2] != 0 || (r->ahead != NULL && r->ahead[v]))
         put_ahead(r, v);
 }
 

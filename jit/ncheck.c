@@ -346,7 +346,8 @@ static void check_access(checking *c, const access *a)
     const dc_ix_node *x = &c->k->ix.at[a->at];
     if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
         complain(c, "no output, but marked to stream", b->name);
-    if (b->ahead != 0 && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < 0))
+    if (b->ahead != 0 &&
+        (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < DC_AHEAD_ROW))
         complain(c, "no input, but marked to be fetched ahead", b->name);
     if (a->stores && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_IN)
         complain(c, "store to an input", b->name);
@@ -556,15 +557,7 @@ dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
 
 /* Dtypes of operations ----------------------------------------------------------------------- */
 
-typedef enum rule {
-    RULE_any,
-    RULE_num,
-    RULE_flt,
-    RULE_bits,
-    RULE_int,
-    RULE_u32,
-    RULE_sel
-} rule;
+typedef enum rule { RULE_any, RULE_num, RULE_flt, RULE_bits, RULE_int, RULE_u32, RULE_sel } rule;
 
 static const uint8_t rules[] = {
 #define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,

@@ -135,10 +135,13 @@ typedef struct dc_buffer {
     uint8_t dtype, scope, mode;
     bool stream;   /* OUT, stored once and read later if at all: stores may pass by the caches */
     int64_t count; /* elements */
-    int64_t ahead; /* IN: one of the loops that read vectors fetches what is so much further, too */
+    int64_t ahead; /* IN: one of the loops that read vectors fetches what is so much further, too;
+                      DC_AHEAD_ROW: what the next position reads in its place, wherever that is */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;
+
+enum { DC_AHEAD_ROW = -1 };
 
 typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 

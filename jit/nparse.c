@@ -2,7 +2,7 @@
  * The text of a nest back to a kernel.
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
- *   param     = name ":" dtype "[" count "]" ["out" ["stream"] | "inout" | "ahead" n]
+ *   param     = name ":" dtype "[" count "]" ["out" ["stream"] | "inout" | "ahead" (n | "row")]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]"
  *   statement = "for" name "in" extent ["reduce"] [kind] and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
@@ -240,9 +240,12 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
         mode = DC_MODE_INOUT;
     const bool stream =
         scope == DC_SCOPE_PARAM && mode == DC_MODE_OUT && dc_np_accept_word(p, "stream");
-    if (scope == DC_SCOPE_PARAM && mode == DC_MODE_IN && dc_np_accept_word(p, "ahead") &&
-        !dc_np_want_integer(p, DC_NP_MAX_COUNT, &ahead))
-        return false;
+    if (scope == DC_SCOPE_PARAM && mode == DC_MODE_IN && dc_np_accept_word(p, "ahead")) {
+        if (dc_np_accept_word(p, "row"))
+            ahead = DC_AHEAD_ROW;
+        else if (!dc_np_want_integer(p, DC_NP_MAX_COUNT, &ahead))
+            return false;
+    }
     for (uint32_t i = 0; i < p->k->buf.n; i++)
         if (strcmp(p->k->buf.at[i].name, name) == 0)
             return dc_np_refuse(p, "two buffers '%s'", name);

@@ -475,6 +475,8 @@ static void print_head(const dc_kernel *k, dc_text *out)
         print_buffer(&k->buf.at[i], out);
         dc_text_puts(out, modes[k->buf.at[i].mode]);
         dc_text_puts(out, k->buf.at[i].stream ? " stream" : "");
+        if (k->buf.at[i].ahead == DC_AHEAD_ROW)
+            dc_text_puts(out, " ahead row");
         if (k->buf.at[i].ahead > 0)
             dc_text_printf(out, " ahead %" PRId64, k->buf.at[i].ahead);
     }

@@ -69,6 +69,38 @@ static void mark_ahead(dc_kernel *k, size_t large)
     }
 }
 
+/* Is an input read in rows that lie anywhere, each step of axis `rows` another one? */
+static bool jumps(dc_kernel *k, uint32_t buf, uint32_t rows, uint32_t columns)
+{
+    bool any = false;
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        bool along = true, down = true;
+        if (k->vx.at[v].kind != DC_VX_LOAD || k->vx.at[v].buf != buf)
+            continue;
+        dc_ix_stride(k, k->vx.at[v].at, rows, &down);
+        if (dc_ix_stride(k, k->vx.at[v].at, columns, &along) != 1 || !along || down)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static void mark_rows(dc_kernel *k, size_t large)
+{
+    const dc_stmt *s = k->root;
+    while (s != NULL && s->kind == DC_STMT_LOOP && s->body->kind == DC_STMT_LOOP && s->next == NULL)
+        s = s->body;
+    if (s == NULL || s == k->root || s->kind != DC_STMT_LOOP)
+        return;
+    for (uint32_t b = 0; b < k->buf.n; b++) {
+        dc_buffer *x = &k->buf.at[b];
+        const int64_t row = k->axis.at[s->axis].extent * (int64_t)dc_dtype_size((dc_dtype)x->dtype);
+        if (x->scope == DC_SCOPE_PARAM && x->mode == DC_MODE_IN && bytes_of(x) >= large &&
+            row >= SHORT_ROW && row <= LONG_ROW && jumps(k, b, k->root->axis, s->axis))
+            x->ahead = DC_AHEAD_ROW;
+    }
+}
+
 /*
  * A kernel that touches less than the last cache holds leaves its results there. One that touches
  * more leaves their ends, whoever reads them begins at the other one.
@@ -82,4 +114,6 @@ void dc_stream_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const 
             bytes_of(&k->buf.at[o]) >= t->l3 / 8 && !is_in_place(g, plan, o) && !is_loaded(k, o);
     if (g->by_rows)
         mark_ahead(k, t->l3 / 8);
+    else
+        mark_rows(k, t->l3 / 8);
 }

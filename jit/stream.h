@@ -2,7 +2,7 @@
  * Which outputs of a kernel are stored past the caches: those that would push everything else out
  * of them and be gone themselves before anybody reads them. And which inputs of a kernel that goes by
  * rows are fetched a row ahead: rows are read and stored at some times and computed with at others,
- * and what the machine fetches by itself ends with the row.
+ * and what the machine fetches by itself ends with the row. So are rows that integers choose.
  */
 #ifndef DC_JIT_STREAM_H
 #define DC_JIT_STREAM_H

@@ -85,7 +85,7 @@ static const char *const nest_texts[] = {
     "    out0[i] = where(test(i - 2 in 5), add(t0, t1), div(t1, cast.f32(x1[i if i in 10])))\n"
     "    & out1[((i + 3)%10)] = bit_xor(i32(2*i - 7), 2147483647:i32) if 3*((i)/4) - 1 in 9\n"
     "}\n",
-    "kernel gather(out0: f32[32] out, x0: f32[80], at: i32[8]) {\n"
+    "kernel gather(out0: f32[32] out, x0: f32[80] ahead row, at: i32[8]) {\n"
     "  for i in 8\n"
     "    for j in 4\n"
     "      out0[4*i + j] = x0[8*int(minimum(maximum(at[i], 0:i32), 9:i32)) + j]\n"

@@ -405,9 +405,8 @@ static dc_kernel *narrower(void)
     const dc_vx at = clamped(k, dc_vx_load(k, pos, axis(k, v), exists), 0, 11);
     const dc_ix later = dc_ix_add(k, axis(k, v), dc_ix_const(k, -5));
     dc_stmt *s = dc_stmt_set(k, 2);
-    s->put[0] =
-        (dc_put){out0, axis(k, v),
-                 dc_vx_load(k, x, loaded(k, at, 0, 11), dc_pred_and(k, always, later, 8))};
+    s->put[0] = (dc_put){out0, axis(k, v),
+                         dc_vx_load(k, x, loaded(k, at, 0, 11), dc_pred_and(k, always, later, 8))};
     s->put[1] = (dc_put){out1, axis(k, v), at};
     s->pred = exists;
     k->root = loop(k, v, s);
@@ -584,25 +583,26 @@ static void test_in_place(runner *r)
 
 /* The form itself ---------------------------------------------------------------------------- */
 
-static const char *const map_text = "kernel map (out0: f32[100] out, x0: f32[100], x1: f32[1]) positions 7 {\n"
-                                    "  %1 = load f32 x1[0]\n"
-                                    "  %2 = lanes u32x16 1\n"
-                                    "  %3 = splat f32x16 %1\n"
-                                    "  %4 = loop begin, end\n"
-                                    "    %5 = mul index %4, 16\n"
-                                    "    %6 = convert u32 %4\n"
-                                    "    %7 = mul u32 %6, 16\n"
-                                    "    %8 = splat u32x16 %7\n"
-                                    "    %9 = add u32x16 %8, %2\n"
-                                    "    %10 = lt boolx16 %9, 100\n"
-                                    "    %11 = load f32x16 x0[%5], mask %10, align 64\n"
-                                    "    %12 = mul f32x16 %11, %3\n"
-                                    "    %13 = bitcast i32x16 %9\n"
-                                    "    %14 = convert f32x16 %13\n"
-                                    "    %15 = add f32x16 %12, %14\n"
-                                    "    store f32x16 out0[%5], %15, mask %10, align 64\n"
-                                    "  end\n"
-                                    "}\n";
+static const char *const map_text =
+    "kernel map (out0: f32[100] out, x0: f32[100], x1: f32[1]) positions 7 {\n"
+    "  %1 = load f32 x1[0]\n"
+    "  %2 = lanes u32x16 1\n"
+    "  %3 = splat f32x16 %1\n"
+    "  %4 = loop begin, end\n"
+    "    %5 = mul index %4, 16\n"
+    "    %6 = convert u32 %4\n"
+    "    %7 = mul u32 %6, 16\n"
+    "    %8 = splat u32x16 %7\n"
+    "    %9 = add u32x16 %8, %2\n"
+    "    %10 = lt boolx16 %9, 100\n"
+    "    %11 = load f32x16 x0[%5], mask %10, align 64\n"
+    "    %12 = mul f32x16 %11, %3\n"
+    "    %13 = bitcast i32x16 %9\n"
+    "    %14 = convert f32x16 %13\n"
+    "    %15 = add f32x16 %12, %14\n"
+    "    store f32x16 out0[%5], %15, mask %10, align 64\n"
+    "  end\n"
+    "}\n";
 
 static void test_text(runner *r)
 {
@@ -620,6 +620,42 @@ static void test_text(runner *r)
     dc_flat_free(f);
     dc_flat_free(again);
     dc_kernel_free(k);
+}
+
+/* Rows chosen by integers: where the next one is, is told at each load; the last row has none. */
+static void test_rows_ahead(runner *r)
+{
+    static const char text[] =
+        "kernel chosen(out0: f32[224] out, x0: f32[160] ahead row, at: i32[7]) {\n"
+        "  for i in 7 grid\n"
+        "    for j in 2\n"
+        "      for l in 16 vector\n"
+        "        out0[32*i + 16*j + l] = mul(x0[32*int(minimum(maximum(at[i], "
+        "0:i32), 4:i32)) + 16*j + l], 2:f32)\n"
+        "}\n";
+    static int32_t row[] = {3, 1, -7, 4, 4, 99, 0};
+    static float x[160], out[224];
+    dc_kernel *k = NULL;
+    int ahead = 0;
+    for (int i = 0; i < 160; i++)
+        x[i] = (float)i;
+    if (!CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK))
+        return;
+    const int n = runner_add(r, k, 0);
+    dc_kernel_free(k);
+    if (n < 0 || !runner_build(r))
+        return;
+    const dc_flat *f = r->flat.at[n];
+    for (uint32_t i = 0; i < f->order.n; i++)
+        ahead +=
+            f->inst.at[f->order.at[i]].op == DC_K_LOAD && f->inst.at[f->order.at[i]].in[2] != 0;
+    CHECK_EQ(ahead, 1);
+    runner_run_range(r, n, 7, (void *[]){out, x, row});
+    for (int i = 0; i < 7; i++)
+        for (int j = 0; j < 32; j++) {
+            const int from = row[i] < 0 ? 0 : row[i] > 4 ? 4 : row[i];
+            CHECK(out[32 * i + j] == (float)(2 * (32 * from + j)));
+        }
 }
 
 /* A load under a test stays there, though the loop round the test does not change it. */
@@ -662,6 +698,7 @@ int main(void)
     with_runner(test_examples);
     with_runner(test_in_place);
     with_runner(test_text);
+    with_runner(test_rows_ahead);
     with_runner(test_guarded_load);
     return t_done();
 }

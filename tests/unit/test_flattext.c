@@ -47,6 +47,9 @@ static const char *const texts[] = {
     "    %3 = load f32x16 x0[%2], align 64\n"
     "    %4 = add f32x16 %3, 0.1\n"
     "    store f32x16 out0[%2], %4, align 64\n"
+    "    %5 = add index %2, 16\n"
+    "    %6 = load f32x4 x0[%2], ahead %5, align 16\n"
+    "    %7 = load f32x4 x0[0], ahead 80\n"
     "  end\n"
     "}\n",
     "kernel memory (x0: bool[3] param 1, out0: i32[9] out param 0, acc: f32[4] local, acc@3: "

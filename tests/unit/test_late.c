@@ -1,16 +1,15 @@
 /*
  * jit/flatten_late.c: which rows are stored while the next one is computed, and that all give what
- * the nest means, for whole ranges of positions, pieces of them and single ones.
+ * the nest means. Machine code on one thread runs them in one range of positions, the interpreter
+ * of the flat form each by itself.
  */
-#include "core/job.h"
+#define _POSIX_C_SOURCE 200809L /* setenv */
+
 #include "jit/finterp.h"
-#include "jit/flatten.h"
 #include "jit/move.h"
 #include "jit/ninterp.h"
 
-#include <string.h>
-
-#include "tests/t.h"
+#include "tests/unit/kernel_run.h"
 
 enum { ROWS = 5, COLUMNS = 12, ALL = ROWS * COLUMNS };
 
@@ -54,6 +53,11 @@ static const example examples[] = {
      "  for i in 5\n"
      "    for n in 12\n" FILL
      "    for m in 12\n      out0[12*i + m] = a[-m + 11]\n}\n", false},
+    {"more than one place of a part", HEAD
+     "  local a: f32[24]\n"
+     "  for i in 5\n"
+     "    for n in 12\n      a[n] = x0[12*i + n]\n      & a[n + 12] = mul(x0[12*i + n], 2:f32)\n"
+     "    for m in 12\n      out0[12*i + m] = sub(a[m + 12], a[m])\n}\n", false},
     {"a part before it writes what the row before needs", HEAD
      "  local a: f32[12]\n  local s: f32[1]\n"
      "  for i in 5\n"
@@ -79,10 +83,6 @@ static const example examples[] = {
 };
 /* clang-format on */
 
-static dc_opts opts;
-static dc_log log_;
-static dc_job job;
-
 /* Then two loops store to the output: one beside the next row, and one for the last. */
 static bool is_late(const dc_flat *f)
 {
@@ -94,48 +94,53 @@ static bool is_late(const dc_flat *f)
     return stores == 2;
 }
 
-static void pieces(const dc_flat *f, const float *x, const float *want, int step)
+static dc_kernel *kernel_of(runner *r, const example *e, float *want, float *x)
 {
-    float out[ALL];
-    memset(out, 0, sizeof out);
-    for (int at = 0; at < ROWS; at += step) {
-        const int end = at + step < ROWS ? at + step : ROWS;
-        CHECK(dc_flat_run(&job, f, (void *[]){out, (void *)(uintptr_t)x}, at, end) == DC_OK);
-        CHECK(memcmp(out, want, sizeof out[0] * (size_t)(end * COLUMNS)) == 0);
-        for (int i = end * COLUMNS; i < ALL; i++)
-            CHECK(out[i] == 0);
-    }
-}
-
-static void run(const example *e)
-{
-    float x[ALL], want[ALL];
     dc_kernel *k = NULL;
-    dc_flat *f = NULL;
     const char *why = "";
     for (int i = 0; i < ALL; i++)
         x[i] = (float)(i * i % 23 - 9) / 4;
-    printf("  %s\n", e->what);
-    if (!CHECK(dc_nest_parse(&job, e->text, &k) == DC_OK))
-        return;
-    CHECK(dc_nest_run(&job, k, (void *[]){want, x}) == DC_OK);
-    if (CHECK(dc_move_do(k, &why, "grid i")) && CHECK(dc_flatten(&job, k, &f) == DC_OK)) {
-        CHECK_EQ(is_late(f), e->late);
-        for (int step = 1; step <= ROWS; step++)
-            pieces(f, x, want, step);
-        dc_flat_free(f);
+    if (!CHECK(dc_nest_parse(&r->job, e->text, &k) == DC_OK))
+        return NULL;
+    CHECK(dc_nest_run(&r->job, k, (void *[]){want, x}) == DC_OK);
+    CHECK(dc_move_do(k, &why, "grid i"));
+    return k;
+}
+
+static void test_examples(runner *r)
+{
+    enum { N = DC_COUNTOF(examples) };
+    static float x[N][ALL], want[N][ALL], out[N][ALL];
+    int number[N];
+    for (int n = 0; n < N; n++) {
+        dc_kernel *k = kernel_of(r, &examples[n], want[n], x[n]);
+        number[n] = k != NULL ? runner_add(r, k, 0) : -1;
+        if (number[n] >= 0) {
+            const dc_flat *f = r->flat.at[number[n]];
+            CHECK_EQ(is_late(f), examples[n].late);
+            CHECK(dc_flat_run(&r->job, f, (void *[]){out[n], x[n]}, 0, ROWS) == DC_OK);
+            CHECK(memcmp(out[n], want[n], sizeof out[n]) == 0);
+        }
+        dc_kernel_free(k);
     }
-    dc_kernel_free(k);
+    if (!runner_build(r))
+        return;
+    for (int n = 0; n < N; n++) {
+        memset(out[n], 0, sizeof out[n]);
+        printf("  %s\n", examples[n].what);
+        if (number[n] >= 0)
+            runner_run_range(r, number[n], ROWS, (void *[]){out[n], x[n]});
+        CHECK(memcmp(out[n], want[n], sizeof out[n]) == 0);
+    }
 }
 
 int main(void)
 {
-    const char *bad;
-    dc_opts_init(&opts, &bad);
-    opts.check = 1;
-    dc_job_init(&job, &opts, &log_);
-    for (size_t i = 0; i < DC_COUNTOF(examples); i++)
-        run(&examples[i]);
-    dc_job_fini(&job);
+    runner r;
+    setenv("DEEPC_THREADS", "1", 1);
+    if (runner_open(&r)) {
+        test_examples(&r);
+        runner_close(&r);
+    }
     return t_done();
 }
