@@ -112,26 +112,30 @@ static void flatten_some(flattener *l, const dc_stmt *from, const dc_stmt *to)
         dc_fl_stmt(l, s);
 }
 
-/* `late` of the row before, if it is not NULL, and `with`, if it is not, in one loop. */
-static void flatten_both(flattener *l, uint32_t rows, bind here, bind before, const dc_stmt *with,
-                         const dc_stmt *late)
+static void flatten_turn(flattener *l, const dc_stmt *s, dc_fv counter)
 {
-    const dc_stmt *any = with != NULL ? with : late;
-    const uint64_t n = (uint64_t)l->k->axis.at[any->axis].extent;
-    const dc_fv counter =
-        dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, 0), dc_fb_const(l->b, DC_INDEX, 1, n));
-    if (late != NULL) {
-        l->bind[rows] = before;
-        l->bind[late->axis] = (bind){.kind = BIND_VALUE, .v = counter};
-        dc_fl_list(l, late->body);
-        l->bind[late->axis] = (bind){0};
-    }
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter};
+    dc_fl_list(l, s->body);
+    l->bind[s->axis] = (bind){0};
+}
+
+static dc_fv open_loop(flattener *l, const dc_stmt *s)
+{
+    const uint64_t n = (uint64_t)l->k->axis.at[s->axis].extent;
+    return dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, 0), dc_fb_const(l->b, DC_INDEX, 1, n));
+}
+
+/* `with` of row `here`, and in each turn before it `late` of row `before`, if there is one. */
+static void flatten_both(flattener *l, uint32_t rows, bind here, bind before, dc_fv has_late,
+                         const dc_stmt *with, const dc_stmt *late)
+{
+    const dc_fv counter = open_loop(l, with);
+    dc_fb_if(l->b, has_late);
+    l->bind[rows] = before;
+    flatten_turn(l, late, counter);
+    dc_fb_end(l->b);
     l->bind[rows] = here;
-    if (with != NULL) {
-        l->bind[with->axis] = (bind){.kind = BIND_VALUE, .v = counter};
-        dc_fl_list(l, with->body);
-        l->bind[with->axis] = (bind){0};
-    }
+    flatten_turn(l, with, counter);
     dc_fb_end(l->b);
 }
 
@@ -157,16 +161,13 @@ bool dc_fl_late(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv
     dc_fb_if(b, has_row);
     flatten_some(l, rows->body, with);
     dc_fb_end(b);
-    dc_fb_if(b, dc_fb_op2(b, DC_K_LT, has_late, has_row)); /* the first */
-    flatten_both(l, rows->axis, here, before, with, NULL);
-    dc_fb_end(b);
+    l->bind[rows->axis] = before;
     dc_fb_if(b, dc_fb_op2(b, DC_K_LT, has_row, has_late)); /* behind the last */
-    flatten_both(l, rows->axis, here, before, NULL, late);
+    flatten_turn(l, late, open_loop(l, late));
     dc_fb_end(b);
-    dc_fb_if(b, dc_fb_op2(b, DC_K_AND, has_row, has_late)); /* the last loop fetches ahead */
-    flatten_both(l, rows->axis, here, before, with, late);
     dc_fb_end(b);
     dc_fb_if(b, has_row);
+    flatten_both(l, rows->axis, here, before, has_late, with, late);
     flatten_some(l, with->next, late);
     dc_fb_end(b);
     dc_fb_end(b);

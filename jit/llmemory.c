@@ -248,7 +248,13 @@ void dc_llmemory_look_ahead(dc_lltext *r)
     r->ahead = DC_NEW_ARRAY(&r->j->scratch, bool, r->f->inst.n);
     for (uint32_t n = 0; n < r->f->order.n; n++) {
         const dc_finst *i = dc_lltext_at(r, r->f->order.at[n]);
-        busy[loop[r->f->order.at[n]]] += i->op == DC_K_STORE && r->f->buf.at[i->buf].stream;
+        if (i->op == DC_K_STORE && r->f->buf.at[i->buf].stream)
+            busy[loop[r->f->order.at[n]]]++;
+    }
+    for (uint32_t n = 0; n < r->f->order.n; n++) { /* another row is computed meanwhile */
+        const dc_finst *i = dc_lltext_at(r, r->f->order.at[n]);
+        if (i->op == DC_K_STORE && !r->f->buf.at[i->buf].stream)
+            busy[loop[r->f->order.at[n]]] = 0;
     }
     for (uint32_t b = 0; b < r->f->buf.n; b++) {
         const dc_fv in = idlest_loop(r, loop, busy, b);
