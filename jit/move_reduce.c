@@ -188,41 +188,91 @@ bool dc_move_split_reduce(dc_moving *v)
 
 /* subtotal ----------------------------------------------------------------------------------- */
 
-/* The chain of reduction loops at the slot makes a sum of its own, which is added to the one it made. */
-static bool total_chain(dc_moving *v, dc_stmt **slot)
+/* The sums in the innermost loop of a chain; NULL where anything else stands in its loops. */
+static dc_stmt *chain_sums(dc_stmt *loop)
 {
-    dc_kernel *k = v->k;
-    dc_stmt *chain = *slot, *bottom = chain_bottom(chain);
+    dc_stmt *first = loop->body;
+    while (first != NULL && first->kind == DC_STMT_LOOP && first->next == NULL)
+        first = first->body;
+    for (dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->kind != DC_STMT_SET || !s->reduces || s->nput != 1)
+            return NULL;
+    return first;
+}
+
+/* Can it be one of those that are added up by themselves first? */
+static bool may_total(dc_moving *v, const dc_stmt *chain, dc_stmt *sums, dc_stmt *one)
+{
+    const dc_kernel *k = v->k;
     const char *name = k->axis.at[chain->axis].name;
+    const dc_vx_node sum = k->vx.at[one->put[0].value];
+    const dc_accesses a = dc_move_accesses_of(v, one, NULL);
     uint64_t zero;
-    uint32_t part;
-    if (bottom == NULL)
-        return dc_move_refuse(v, "there is more than one sum inside %s", name);
-    const dc_put old = bottom->put[0];
-    const dc_vx_node sum = k->vx.at[old.value];
-    const dc_dtype t = (dc_dtype)sum.dtype;
-    if (!is_plain(v, bottom) || !identity_of((dc_op)sum.op, t, &zero))
+    if (!is_plain(v, one) || !identity_of((dc_op)sum.op, (dc_dtype)sum.dtype, &zero))
         return dc_move_refuse(
             v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
-    for (const dc_stmt *s = chain; s != bottom; s = s->body)
-        if (!k->axis.at[s->axis].reduce || dc_ix_uses(k, old.at, s->axis))
+    for (const dc_stmt *other = sums; other != NULL; other = other->next)
+        if (other != one &&
+            (other->put[0].buf == one->put[0].buf || dc_move_loads(&a, other->put[0].buf)))
+            return dc_move_refuse(v, "the sums inside %s depend on each other", name);
+    for (const dc_stmt *s = chain; s->kind == DC_STMT_LOOP; s = s->body)
+        if (!k->axis.at[s->axis].reduce || dc_ix_uses(k, one->put[0].at, s->axis))
             return dc_move_refuse(v, "%s makes sums of its own", k->axis.at[s->axis].name);
+    return true;
+}
+
+/* The sum becomes one of its own; *init and *total are what is to stand before and behind the chain. */
+static bool total_one(dc_moving *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init, dc_stmt **total)
+{
+    dc_kernel *k = v->k;
+    const dc_put old = one->put[0];
+    const dc_vx_node sum = k->vx.at[old.value];
+    const dc_dtype t = (dc_dtype)sum.dtype;
+    const dc_ix at = dc_ix_const(k, 0);
+    const dc_pred tests = outer_tests(v, chain, one->pred), pred = one->pred;
+    dc_stmt *next = one->next;
+    uint64_t zero = 0;
+    uint32_t part;
+    identity_of((dc_op)sum.op, t, &zero);
     if (!name_part(v, old.buf, &part, t, 1))
         return false;
-    const dc_ix at = dc_ix_const(k, 0);
-    const dc_pred tests = outer_tests(v, chain, bottom->pred), pred = bottom->pred;
-    dc_stmt *init = dc_stmt_set(k, 1);
-    init->put[0] = (dc_put){part, at, dc_vx_const(k, t, zero)};
-    *bottom = *accumulate(k, part, at, (dc_op)sum.op, sum.in[1]);
-    bottom->pred = pred;
-    dc_stmt *total =
-        accumulate(k, old.buf, old.at, (dc_op)sum.op, dc_vx_load(k, part, at, (dc_pred){0}));
-    total->pred = tests;
-    total->next = chain->next;
-    chain->next = total;
-    init->next = chain;
-    *slot = init;
+    *init = dc_stmt_set(k, 1);
+    (*init)->put[0] = (dc_put){part, at, dc_vx_const(k, t, zero)};
+    *one = *accumulate(k, part, at, (dc_op)sum.op, sum.in[1]);
+    one->pred = pred;
+    one->next = next;
+    *total = accumulate(k, old.buf, old.at, (dc_op)sum.op, dc_vx_load(k, part, at, (dc_pred){0}));
+    (*total)->pred = tests;
     return true;
+}
+
+/*
+ * The chain of reduction loops at the slot makes sums of its own, which are added to those it made. Returns
+ * the last statement of what stands there now; NULL: refused.
+ */
+static dc_stmt *total_chain(dc_moving *v, dc_stmt **slot)
+{
+    dc_stmt *chain = *slot, *sums = chain_sums(chain), *last = chain;
+    if (sums == NULL) {
+        dc_move_refuse(v, "other things than sums stand inside %s",
+                       v->k->axis.at[chain->axis].name);
+        return NULL;
+    }
+    for (dc_stmt *s = sums; s != NULL; s = s->next)
+        if (!may_total(v, chain, sums, s))
+            return NULL;
+    for (dc_stmt *s = sums; s != NULL; s = s->next) {
+        dc_stmt *init, *total;
+        if (!total_one(v, chain, s, &init, &total))
+            return NULL;
+        init->next = chain;
+        *slot = init;
+        slot = &init->next;
+        total->next = last->next;
+        last->next = total;
+        last = total;
+    }
+    return last;
 }
 
 /* All outermost reduction loops of a list; *found counts them. */
@@ -236,10 +286,12 @@ static bool total_all(dc_moving *v, dc_stmt **first, int *found)
                 return false;
             continue;
         }
-        if (!total_chain(v, s))
+        dc_stmt *last = total_chain(v, s);
+        if (last == NULL)
             return false;
         ++*found;
-        s = &(*s)->next->next; /* the sum that was added */
+        while (*s != last)
+            s = &(*s)->next;
     }
     return true;
 }

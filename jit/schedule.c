@@ -95,6 +95,57 @@ bool dc_sketch_grid(dc_sketch *s)
            dc_move_do(s->k, &s->why, "grid %s", dc_axis_name_of(s->k, s->k->root->axis).s);
 }
 
+/* long sums ---------------------------------------------------------------------------------- */
+
+enum {
+    CHAIN = 64
+}; /* additions that may follow one another without more ado, a quarter of what is long */
+
+/* The largest divisor of n from most / 4 to most, as a multiple of `of`; most if there is none. */
+static int64_t fitting_block(int64_t n, int64_t most, int64_t of)
+{
+    for (int64_t b = most - most % of; b >= of && b >= most / 4; b -= of)
+        if (n % b == 0)
+            return b;
+    return most;
+}
+
+void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
+{
+    const dc_vx_node sum = s->k->vx.at[c->total];
+    int64_t terms = c->inside, inner = c->inside, side = c->side, most = CHAIN;
+    int at = c->n - 1; /* the loop to be split */
+    for (int i = 0; i < c->n; i++)
+        terms *= i < at ? c->extent[i] : (c->extent[i] + side - 1) / side;
+    if (sum.op != DC_OP_ADD || !dc_dtype_is_float((dc_dtype)sum.dtype) || c->n == 0 ||
+        terms < 4 * CHAIN)
+        return;
+    while (most * most < terms) /* as many sums as each has terms */
+        most *= 2;
+    while (at > 0 && inner * c->extent[at] <= most * side) {
+        inner *= (c->extent[at--] + side - 1) / side;
+        side = 1;
+    }
+    const int64_t block = fitting_block(c->extent[at], dc_max_i64(most / inner, 1) * side, side);
+    if (c->extent[at] < 2 * block) { /* each iteration of the loop around is enough */
+        at = dc_min_i64(at, c->n - 2);
+        if (at >= 0)
+            dc_move_do(s->k, &s->why, "subtotal %s", c->red[at].s);
+        return;
+    }
+    const dc_axis_name r = c->red[at];
+    if (!dc_move_do(s->k, &s->why, "split %s %lld", r.s, (long long)block))
+        return;
+    dc_move_do(s->k, &s->why, "subtotal %s.o", r.s);
+    memmove(&c->red[at + 1], &c->red[at], (size_t)(c->n - at) * sizeof *c->red);
+    memmove(&c->extent[at + 1], &c->extent[at], (size_t)(c->n - at) * sizeof *c->extent);
+    snprintf(c->red[at].s, sizeof c->red[at].s, "%.20s.o", r.s);
+    snprintf(c->red[at + 1].s, sizeof c->red[at].s, "%.20s.i", r.s);
+    c->extent[at] = (c->extent[at] + block - 1) / block;
+    c->extent[at + 1] = block;
+    c->n++;
+}
+
 /* columns ------------------------------------------------------------------------------------ */
 
 bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis)
@@ -139,17 +190,20 @@ static bool grid_of_strips(dc_sketch *s, const dc_shape *p, const dc_axis_name *
 static bool schedule_columns(dc_sketch *s, const dc_shape *p)
 {
     dc_kernel *k = s->k;
-    dc_axis_name red[DC_SHAPE_AXES];
+    dc_chain sum = {.total = p->add->put[0].value, .n = p->nred, .side = 1, .inside = 1};
+    for (int i = 0; i < p->nred; i++) {
+        sum.red[i] = dc_axis_name_of(s->k, p->red[i]);
+        sum.extent[i] = dc_sketch_extent(s, p->red[i]);
+    }
+    dc_sketch_subtotal(s, &sum);
     const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
     const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
     const int64_t lanes = dc_sketch_lanes(s, extent);
     const int64_t nv = strip_vectors(s, p, (extent + lanes - 1) / lanes);
-    for (int i = 0; i < p->nred; i++)
-        red[i] = dc_axis_name_of(s->k, p->red[i]);
     char tile[32];
     snprintf(tile, sizeof tile, "%s.i", n.s);
     return dc_move_do(k, &s->why, "split %s %lld", n.s, (long long)(nv * lanes)) &&
-           dc_sketch_hoist(s, red, p->nred, tile) &&
+           dc_sketch_hoist(s, sum.red, sum.n, tile) &&
            dc_move_do(k, &s->why, "split %s %lld", tile, (long long)lanes) &&
            dc_move_do(k, &s->why, "vectorize %s.i", tile) &&
            dc_move_do(k, &s->why, "unroll %s.o", tile) && grid_of_strips(s, p, &n);

@@ -36,6 +36,21 @@ int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
 int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
 /* The loops of a reduction, outermost first, each directly inside axis, go outside it. */
 bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis);
+/* The loops of a reduction. */
+typedef struct dc_chain {
+    dc_vx total;                         /* what is set in them */
+    dc_axis_name red[DC_SHAPE_AXES + 1]; /* outermost first */
+    int64_t extent[DC_SHAPE_AXES + 1];
+    int n;
+    int64_t side;   /* terms of the last of them that are added side by side */
+    int64_t inside; /* terms in further loops inside them */
+} dc_chain;
+
+/*
+ * A long sum of floats becomes a sum of sums, since rounding errors grow with the additions that follow one
+ * another. One of the loops may become two.
+ */
+void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
 /* What stands outermost becomes the launch. */
 bool dc_sketch_grid(dc_sketch *s);
 

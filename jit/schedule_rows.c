@@ -23,7 +23,8 @@ typedef struct part {
     int64_t extent[DC_SHAPE_AXES];
     int n;
     bool reduces;
-    int along; /* the axis of vectors; -1: none is worth it */
+    dc_vx value; /* that is set */
+    int along;   /* the axis of vectors; -1: none is worth it */
 } part;
 
 typedef struct parts {
@@ -81,6 +82,7 @@ static bool read_part(const dc_sketch *s, const dc_stmt *loop, part *x)
     if (loop == NULL || loop->kind != DC_STMT_SET || loop->next != NULL)
         return false;
     x->reduces = loop->reduces;
+    x->value = loop->put[0].value;
     x->along = axis_of_vectors(s, x, axis, loop);
     return true;
 }
@@ -122,13 +124,21 @@ static bool add_sums(dc_sketch *s, const char *r, int64_t sums)
     return dc_move_do(k, &s->why, "unroll %s", name);
 }
 
-static bool schedule_sum(dc_sketch *s, const char *r, int64_t extent)
+/* The sum of a part, in vectors along one of its axes. */
+static bool schedule_sum(dc_sketch *s, const part *x)
 {
     dc_kernel *k = s->k;
-    char last[24];
     int64_t sums = VECTORS * s->lanes;
-    while (sums > s->lanes && extent % sums != 0)
+    char last[24];
+    while (sums > s->lanes && x->extent[x->along] % sums != 0)
         sums /= 2;
+    dc_chain sum = {.total = x->value, .n = x->along + 1, .side = sums, .inside = 1};
+    memcpy(sum.red, x->axis, (size_t)sum.n * sizeof *sum.red);
+    memcpy(sum.extent, x->extent, (size_t)sum.n * sizeof *sum.extent);
+    for (int i = sum.n; i < x->n; i++)
+        sum.inside *= x->extent[i];
+    dc_sketch_subtotal(s, &sum);
+    const char *r = sum.red[sum.n - 1].s;
     snprintf(last, sizeof last, "%.20s.j", r);
     return dc_move_do(k, &s->why, "split_reduce %s %lld", r, (long long)sums) &&
            dc_move_do(k, &s->why, "split %s.i %d", r, s->lanes) &&
@@ -157,9 +167,7 @@ static bool schedule_each(dc_sketch *s, const dc_shape *p, const parts *all)
             continue;
         const char *name = x->axis[x->along].s;
         const int64_t extent = x->extent[x->along];
-        done =
-            (x->reduces ? schedule_sum(s, name, extent) : schedule_stores(s, name, extent, rows)) &&
-            done;
+        done = (x->reduces ? schedule_sum(s, x) : schedule_stores(s, name, extent, rows)) && done;
     }
     return p->nout == 0 || (dc_sketch_grid(s) && done);
 }

@@ -154,6 +154,25 @@ static const char map[] = "kernel map(out0: f32[1] out, out1: f32[462] out, x0: 
                           "  out0[0] = x0[3]\n"
                           "}\n";
 
+/* Three sums of each column in one loop. */
+static const char together[] =
+    "kernel together(out0: f32[10] out, out1: f32[10] out, out2: f32[10] out, x0: f32[370]) {\n"
+    "  local a: f32[1]\n"
+    "  local b: f32[1]\n"
+    "  local c: f32[1]\n"
+    "  for i in 10\n"
+    "    a[0] = 0:f32\n"
+    "    b[0] = 0:f32\n"
+    "    c[0] = -inf:f32\n"
+    "    for k in 37 reduce\n"
+    "      a[0] add= x0[10*k + i]\n"
+    "      b[0] add= mul(x0[10*k + i], x0[10*k + i])\n"
+    "      c[0] maximum= x0[10*k + i]\n"
+    "    out0[i] = a[0]\n"
+    "    & out1[i] = b[0]\n"
+    "    & out2[i] = c[0]\n"
+    "}\n";
+
 static const char rows[] = "kernel rows(out0: f32[30] out, x0: f32[1110]) {\n"
                            "  local acc: f32[1]\n"
                            "  for i in 30\n"

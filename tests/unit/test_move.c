@@ -73,6 +73,12 @@ static const list good[] = {
     {rows, "split_reduce k 8; split k.i 4; vectorize k.i.i; unroll k.i.o; unroll k.j; grid i",
      NULL},
     {rows, "split i 8; split_reduce k 8; grid i.o", NULL},
+    {rows, "split k 16; subtotal k.o; split_reduce k.i 4; unroll k.i.j; grid i",
+     "acc[0] add= acc.3[0]"},
+    {together, "split k 8; subtotal k.o", "c[0] maximum= c.9[0]"},
+    {together, "split k 8; subtotal k.o; reorder k.o i; reorder k.i i; unroll i",
+     "local b.8: f32[10]"},
+    {together, "split k 5; split k.i 2; subtotal k.o; subtotal k.i.o", NULL},
     {rows, "grid i; split_reduce k 8; reorder k.i k.o; lane k.i", "group acc.3: f32[8]"},
     {rows, "split i 8; reorder k i.i; block i.i; grid i.o", "thread acc: f32[8]"},
     {rows, "split i 8; reorder k i.i; block i.i; scope acc group; grid i.o", "group acc: f32[8]"},
@@ -88,8 +94,7 @@ static const list good[] = {
     {window, "split x 5; reorder v x.i; reorder u x.i; window_read x0 x.o; unroll x.i",
      "x0.w[7*v + x.i + u]"},
     {window, "window_read x0 v; window_read x1 x; subtotal v", "local acc.6: f32[1]"},
-    {window, "reorder v x; reorder v y; subtotal v; reorder u x; window_read x0 v",
-     NULL},
+    {window, "reorder v x; reorder v y; subtotal v; reorder u x; window_read x0 v", NULL},
     {window, "reorder v x; subtotal v; reorder u x; split x 4; vectorize x.i; grid y", NULL},
     {window, "cache_read x0 v; split_reduce u 2; fuse y x", NULL},
     {window, "split x 5; reorder v x.i; reorder u x.i; cache_read x0 x.o; unroll x.i", NULL},
@@ -331,6 +336,16 @@ static const refusal bad[] = {
     /* subtotal */
     {product, "", "subtotal m", "m is no reduction loop"},
     {product, "", "subtotal k", "no reduction loop is inside k"},
+    {"kernel running(out0: f32[1] out, out1: f32[1] out, x0: f32[8]) {\n  out0[0] = 0:f32\n"
+     "  out1[0] = 0:f32\n  for k in 8 reduce\n    out0[0] add= x0[k]\n"
+     "    out1[0] add= mul(out0[0], x0[k])\n}\n",
+     "split k 4", "subtotal k.o", "depend on each other"},
+    {"kernel running(out0: f32[1] inout, x0: f32[8]) {\n  for k in 8 reduce\n"
+     "    out0[0] = add(mul(out0[0], 0.5:f32), x0[k])\n}\n",
+     "split k 4", "subtotal k.o", "other things than sums stand inside k.i"},
+    {"kernel parity(out0: i32[1] out, x0: i32[8]) {\n  out0[0] = 0:i32\n  for k in 8 reduce\n"
+     "    out0[0] bit_xor= x0[k]\n}\n",
+     "split k 4", "subtotal k.o", "does not add up, multiply, or find a maximum or minimum"},
     /* tensorize */
     {product, "", "tensorize m mma_4x4x4", "m is not the outermost of three loops"},
     {product, "reorder k n; reorder n k", "tensorize m mma_4x4x4", "three loops"},

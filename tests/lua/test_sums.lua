@@ -1,0 +1,56 @@
+-- Long sums of f32 beside those of f64. The additions that follow one another are few: rounding errors stay far
+-- below what one running sum would have, for equal terms, where they all go one way, and for random ones.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+TestLongSums = {}
+
+local UNIT = 2 ^ -24 -- half the distance of floats behind 1
+
+-- Each sums up n numbers: how the result follows from x.
+local kinds = {
+  { "all", "f32[%d]", function(x) return x:sum() end, "[]" },
+  { "rows", "f32[3, %d]", function(x) return x:sum(2) end, "[3]" },
+  { "few columns", "f32[%d, 3]", function(x) return x:sum(1) end, "[3]" },
+  { "columns", "f32[%d, 40]", function(x) return x:sum(1) end, "[40]" },
+  { "means", "f32[2, %d]", function(x) return x:mean(2) end, "[2]" },
+  { "norms", "f32[%d]", function(x) return (x * x):sum() end, "[]" },
+  { "sums together", "f32[%d, 8]", function(x) return x:sum(1) + (x * x):sum(1) end, "[8]" },
+  { "axes around", "f32[%d // 8, 6, 8]", function(x) return x:sum { axis = { 1, 3 } } end, "[6]" },
+  { "log of sums", "f32[2, %d]", function(x) return x:exp():sum(2):log() end, "[2]" },
+}
+
+local function check(kind, n, make)
+  local name, type, body, result = table.unpack(kind)
+  type = type:gsub("%%d // 8", tostring(n // 8)):gsub("%%d", tostring(n))
+  local sum = dc.fn(("sum(x: %s) -> f32%s"):format(type, result), body)
+  local wide = dc.fn(("wide(x: %s) -> f64%s"):format(type, result), function(x) return body(x:cast "f64") end)
+  local terms = make(type)
+  local want = wide(terms)
+  local off = ((sum(terms):cast "f64" - want):abs() / want:abs()):max():item()
+  lu.assertTrue(off <= UNIT * n ^ 0.5 / 4, ("%s of %d: off by %g of the sum"):format(name, n, off))
+end
+
+for _, n in ipairs { 10000, 16381, 100000 } do
+  TestLongSums["test_equal_terms_" .. n] = function()
+    for _, kind in ipairs(kinds) do
+      check(kind, n, function(type) return dc.full(type, 0.1) end)
+    end
+  end
+  TestLongSums["test_random_terms_" .. n] = function()
+    for i, kind in ipairs(kinds) do
+      check(kind, n, function(type) return dc.rand(type, { seed = i }) end)
+    end
+  end
+end
+
+-- What is as exact one after the other stays so: whole numbers, and the largest of many.
+function TestLongSums:test_what_is_exact()
+  local f = dc.fn("f(x: i32[100000]) -> i32[], i32[]", function(x) return x:sum(), x:max() end)
+  local sum, max = f(dc.iota "i32[100000]" - 30000)
+  lu.assertEquals(sum:item(), (100000 * 99999 // 2 - 30000 * 100000 + 2 ^ 31) % 2 ^ 32 - 2 ^ 31)
+  lu.assertEquals(max:item(), 69999)
+  local g = dc.fn("g(x: f32[100000]) -> f32[], f32[]", function(x) return x:max(), x:min() end)
+  max, sum = g(dc.iota "f32[100000]" * 0.5)
+  lu.assertEquals({ max:item(), sum:item() }, { 49999.5, 0 })
+end
