@@ -116,6 +116,10 @@ static void put_half(dc_lltext *r, dc_fv v)
     }
 }
 
+/*
+ * An index that becomes a number passes through an empty piece of assembly, of which LLVM knows nothing. Else
+ * its loop strength reduction follows sums of such numbers, and takes seconds over the rounds of one threefry.
+ */
 static void put_convert(dc_lltext *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
@@ -139,7 +143,12 @@ static void put_convert(dc_lltext *r, dc_fv v)
         what = "bitcast";
     else
         what = wf > wt ? "trunc" : sign ? "sext" : "zext";
-    dc_lltext_line(r, "%%v%u = %s %T to %s", v, what, i->in[0], dc_lltext_type(r, to, i->lanes).s);
+    const dc_llname t = dc_lltext_type(r, to, i->lanes);
+    const bool hidden = from == DC_INDEX && i->lanes == 1 && wf > wt && !dc_ftype_is_float(to);
+    dc_lltext_line(r, hidden ? "%%v%u.i = %s %T to %s" : "%%v%u = %s %T to %s", v, what, i->in[0],
+                   t.s);
+    if (hidden)
+        dc_lltext_line(r, "%%v%u = call %s asm \"\", \"=r,0\"(%s %%v%u.i)", v, t.s, t.s, v);
 }
 
 static bool is_splat_of(const dc_lltext *r, dc_fv v, uint64_t bits)

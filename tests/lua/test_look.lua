@@ -84,6 +84,17 @@ function TestLook:test_source_in_every_form()
   lu.assertErrorMsgContains("no form 'pretty'; there are nest, schedule, flat and text", f.source, f, 1, "pretty")
 end
 
+-- In a loop over few elements, LLVM would follow the position through all rounds of a random number, for seconds.
+function TestLook:test_positions_in_random_numbers_are_hidden_from_the_compiler()
+  local f = dc.fn("f() -> f32[]", function() return dc.rand("f32[11]"):sum() end)
+  f()
+  local text = f:info()[1].interpreted and "" or f:source(1, "text")
+  if not text:find "target triple" then
+    lu.skip "these kernels are not for LLVM"
+  end
+  lu.assertStrMatches(text, '.*asm "", "=r,0"%(i32 .*')
+end
+
 function TestLook:test_plan_names_what_is_read_and_written()
   local f = make()
   f(dc.ones "f32[4, 8]")
