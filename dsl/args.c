@@ -92,6 +92,14 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
     dc_error_raise(L, d, &(dc_blame){.op = op});
 }
 
+void dc_args_like(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out)
+{
+    if (dc_handle_test(L, idx) != NULL)
+        *out = *dc_handle_type(dc_handle_check(L, d, idx, op));
+    else
+        dc_args_type(L, d, idx, op, out);
+}
+
 /* ---- axes ------------------------------------------------------------------------------------ */
 
 static int named_axis(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)

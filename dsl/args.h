@@ -7,6 +7,8 @@
 #include "dsl/handle.h"
 
 void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out);
+/* A type, or a tensor that stands for its own. */
+void dc_args_like(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out);
 /* The string at idx; one with a zero byte is an error. */
 const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op);
 int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op);

@@ -78,13 +78,20 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
     return dc_handle_realize(L, d, h, op);
 }
 
-/* dc.param(type, init): a tensor, a table or a number; zeros without. */
+/*
+ * dc.param(type, init): a tensor, a table or a number; zeros without. A tensor in the place of the type stands
+ * for it, and alone for the value, too.
+ */
 static int make(lua_State *L, const char *op, bool trainable)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_type t;
     lua_settop(L, 2);
-    dc_args_type(L, d, 1, op, &t);
+    dc_args_like(L, d, 1, op, &t);
+    if (dc_handle_test(L, 1) != NULL && lua_isnil(L, 2)) {
+        lua_pushvalue(L, 1);
+        lua_replace(L, 2);
+    }
     if (trainable && !dc_dtype_is_float((dc_dtype)t.dtype))
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
                       &(dc_blame){.hint = "dc.state is not trained"});

@@ -274,15 +274,6 @@ static dc_status build_eye(dc_job *j, dc_func *f, const void *arg, const dc_val 
     return dc_b_cast(j, f, same, (dc_dtype)r->type.dtype, out);
 }
 
-/* A type, or a tensor that stands for its own. */
-static void type_or_like(lua_State *L, dc_dsl *d, const char *op, dc_type *out)
-{
-    if (dc_handle_test(L, 1) != NULL)
-        *out = *dc_handle_type(dc_handle_check(L, d, 1, op));
-    else
-        dc_args_type(L, d, 1, op, out);
-}
-
 static int run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const rule *r)
 {
     dc_apply a = {.op = op, .nout = 1, .build = build, .arg = r};
@@ -294,7 +285,7 @@ static int constant(lua_State *L, const char *op, double v)
 {
     dc_dsl *d = dc_dsl_of(L);
     rule r;
-    type_or_like(L, d, op, &r.type);
+    dc_args_like(L, d, 1, op, &r.type);
     r.bits = dc_bits_of((dc_dtype)r.type.dtype, v);
     return run(L, d, op, build_const, &r);
 }
@@ -314,7 +305,7 @@ static int l_full(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     rule r;
     lua_settop(L, 2);
-    type_or_like(L, d, "full", &r.type);
+    dc_args_like(L, d, 1, "full", &r.type);
     r.bits = dc_args_element(L, d, 2, "full", (dc_dtype)r.type.dtype);
     return run(L, d, "full", build_const, &r);
 }
@@ -332,7 +323,7 @@ static int l_iota(lua_State *L)
                             n);
         r.type = dc_type_make(DC_I32, 1, &n);
     } else {
-        type_or_like(L, d, "iota", &r.type);
+        dc_args_like(L, d, 1, "iota", &r.type);
     }
     if (r.type.rank == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, "iota", "a scalar has no axis to count along");
@@ -348,7 +339,7 @@ static int l_eye(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     rule r;
-    type_or_like(L, d, "eye", &r.type);
+    dc_args_like(L, d, 1, "eye", &r.type);
     if (r.type.rank != 2)
         dc_error_fact(
             L, d, DC_ERR_RANK,

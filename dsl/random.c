@@ -191,7 +191,7 @@ static int draw_float(lua_State *L, kind k, const char *op, const char *const *k
     draw w = {.kind = k};
     dc_apply a = {.op = op};
     lua_settop(L, 2);
-    dc_args_type(L, d, 1, op, &w.type);
+    dc_args_like(L, d, 1, op, &w.type);
     dc_args_options(L, d, 2, op, known);
     const dc_dtype t = (dc_dtype)w.type.dtype;
     if (!dc_dtype_is_float(t))
@@ -241,7 +241,7 @@ static int l_randint(lua_State *L)
     draw w = {.kind = INTEGER};
     dc_apply a = {.op = "randint"};
     lua_settop(L, 2);
-    dc_args_type(L, d, 1, a.op, &w.type);
+    dc_args_like(L, d, 1, a.op, &w.type);
     dc_args_options(L, d, 2, a.op, (const char *const[]){"low", "high", "seed", NULL});
     const dc_dtype t = (dc_dtype)w.type.dtype;
     if (dc_dtype_is_float(t) || t == DC_BOOL)
@@ -267,7 +267,7 @@ static int l_bernoulli(lua_State *L)
     draw w = {.kind = BERNOULLI};
     dc_apply a = {.op = "bernoulli"};
     lua_settop(L, 2);
-    dc_args_type(L, d, 1, a.op, &w.type);
+    dc_args_like(L, d, 1, a.op, &w.type);
     dc_args_options(L, d, 2, a.op, (const char *const[]){"p", "seed", NULL});
     if (w.type.dtype != DC_BOOL)
         dc_error_fact(L, d, DC_ERR_DTYPE,

@@ -167,7 +167,7 @@ function dc.eye(type) end
 ---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
 ---
 ---Errors: DC0202 for a dtype that is no float, DC0101 for options.
----@param type deepc.Type of floats
+---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.rand(type, options) end
@@ -177,7 +177,7 @@ function dc.rand(type, options) end
 ---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
 ---
 ---Errors: as dc.rand.
----@param type deepc.Type of floats
+---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.randn(type, options) end
@@ -188,7 +188,7 @@ function dc.randn(type, options) end
 ---
 ---Errors: DC0202 for a dtype that has no integers, DC0101 for options, and where nothing is between low and
 ---high.
----@param type deepc.Type of integers
+---@param type deepc.Type|deepc.Tensor of integers
 ---@param options { low?: integer, high: integer, seed?: integer } low is 0; without seed the generator's next
 ---@return deepc.Tensor
 function dc.randint(type, options) end
@@ -198,7 +198,7 @@ function dc.randint(type, options) end
 ---    dc.bernoulli("bool[64]", { p = 0.1 })
 ---
 ---Errors: DC0202 for a dtype that is not bool, DC0101 for options.
----@param type deepc.Type of bool
+---@param type deepc.Type|deepc.Tensor of bool
 ---@param options? { p?: number, seed?: integer } 0.5; without seed the generator's next
 ---@return deepc.Tensor
 function dc.bernoulli(type, options) end
@@ -1396,21 +1396,23 @@ function Function:plan() end
 ---A parameter: a cell that is trained.
 ---
 ---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
+---    local b = dc.param(dc.zeros "f32[10]")
 ---
 ---Errors: DC0202 for a dtype that is no float, DC0407 for an initial value of another type, DC0101 for a
 ---table that does not fit.
----@param type deepc.Type of floats
----@param init? deepc.Tensor|table|number zeros without
+---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
+---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
 ---@return deepc.Cell
 function dc.param(type, init) end
 
 ---A state: a cell that is not trained, as running statistics and caches are.
 ---
 ---    local count = dc.state("i32[]", 0)
+---    local mean = dc.state(w)     -- with the value of w, for an average of it
 ---
 ---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
----@param type deepc.Type
----@param init? deepc.Tensor|table|number zeros without
+---@param type deepc.Type|deepc.Tensor a tensor stands for its type
+---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
 ---@return deepc.Cell
 function dc.state(type, init) end
 

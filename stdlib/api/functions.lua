@@ -126,21 +126,23 @@ function Function:plan() end
 ---A parameter: a cell that is trained.
 ---
 ---    local w = dc.param("f32[784, 10]", dc.randn("f32[784, 10]", { std = 0.02 }))
+---    local b = dc.param(dc.zeros "f32[10]")
 ---
 ---Errors: DC0202 for a dtype that is no float, DC0407 for an initial value of another type, DC0101 for a
 ---table that does not fit.
----@param type deepc.Type of floats
----@param init? deepc.Tensor|table|number zeros without
+---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
+---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
 ---@return deepc.Cell
 function dc.param(type, init) end
 
 ---A state: a cell that is not trained, as running statistics and caches are.
 ---
 ---    local count = dc.state("i32[]", 0)
+---    local mean = dc.state(w)     -- with the value of w, for an average of it
 ---
 ---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
----@param type deepc.Type
----@param init? deepc.Tensor|table|number zeros without
+---@param type deepc.Type|deepc.Tensor a tensor stands for its type
+---@param init? deepc.Tensor|table|number without: the tensor in the place of the type, or zeros
 ---@return deepc.Cell
 function dc.state(type, init) end
 

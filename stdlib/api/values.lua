@@ -167,7 +167,7 @@ function dc.eye(type) end
 ---    dc.rand("f32[2, 3]", { low = -1, high = 1, seed = 42 })
 ---
 ---Errors: DC0202 for a dtype that is no float, DC0101 for options.
----@param type deepc.Type of floats
+---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
 ---@param options? { low?: number, high?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.rand(type, options) end
@@ -177,7 +177,7 @@ function dc.rand(type, options) end
 ---    dc.randn("f32[784, 128]", { std = 0.02, seed = 42 })
 ---
 ---Errors: as dc.rand.
----@param type deepc.Type of floats
+---@param type deepc.Type|deepc.Tensor of floats; a tensor stands for its type
 ---@param options? { mean?: number, std?: number, seed?: integer } 0, 1; without seed the generator's next
 ---@return deepc.Tensor
 function dc.randn(type, options) end
@@ -188,7 +188,7 @@ function dc.randn(type, options) end
 ---
 ---Errors: DC0202 for a dtype that has no integers, DC0101 for options, and where nothing is between low and
 ---high.
----@param type deepc.Type of integers
+---@param type deepc.Type|deepc.Tensor of integers
 ---@param options { low?: integer, high: integer, seed?: integer } low is 0; without seed the generator's next
 ---@return deepc.Tensor
 function dc.randint(type, options) end
@@ -198,7 +198,7 @@ function dc.randint(type, options) end
 ---    dc.bernoulli("bool[64]", { p = 0.1 })
 ---
 ---Errors: DC0202 for a dtype that is not bool, DC0101 for options.
----@param type deepc.Type of bool
+---@param type deepc.Type|deepc.Tensor of bool
 ---@param options? { p?: number, seed?: integer } 0.5; without seed the generator's next
 ---@return deepc.Tensor
 function dc.bernoulli(type, options) end

@@ -17,6 +17,24 @@ function TestCell:test_making()
   fails("[DC0407", dc.param, "f32[2]", dc.ones "f32[3]")
 end
 
+-- A tensor or a cell in the place of the type: its type, and alone its value as well.
+function TestCell:test_making_like_another()
+  local t = dc.tensor({ { 1, 2 } }, "f32[n=1, 2]")
+  local p = dc.param(t * 2)
+  lu.assertEquals(p:totable(), { { 2, 4 } })
+  lu.assertEquals(p:size "n", 1)
+  local mean, sum = dc.state(p), dc.state(p, 0)
+  p:set(t)
+  lu.assertEquals(mean:totable(), { { 2, 4 } })
+  lu.assertEquals(sum:totable(), { { 0, 0 } })
+  lu.assertEquals(dc.rand(p).shape, { 1, 2 })
+  lu.assertEquals(dc.bernoulli(t:gt(0), { p = 0 }):totable(), { { false, false } })
+  lu.assertEquals(dc.randint(dc.zeros "u8[3]", { low = 7, high = 8 }):totable(), { 7, 7, 7 })
+  fails("param: i32[2]: a float is needed", dc.param, dc.iota(2))
+  fails("[DC0602", dc.fn, "f(x: f32[2]) -> ()", function(x) dc.state(x) end)
+  dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x + dc.rand(x) end)
+end
+
 function TestCell:test_stands_where_a_tensor_may()
   local p = dc.param("f32[2]", { 1, 2 })
   lu.assertEquals((p * 2 + p):totable(), { 3, 6 })
