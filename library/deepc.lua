@@ -1408,7 +1408,7 @@ function dc.param(type, init) end
 ---A state: a cell that is not trained, as running statistics and caches are.
 ---
 ---    local count = dc.state("i32[]", 0)
----    local mean = dc.state(w)     -- with the value of w, for an average of it
+---    local mean = dc.state(dc.ones "f32[10]")     -- with these values
 ---
 ---Errors: DC0407 for an initial value of another type, DC0112 for a table that does not fit.
 ---@param type deepc.Type|deepc.Tensor a tensor stands for its type
