@@ -27,8 +27,8 @@ enum {
     MAX_K = 1024,         /* of one panel: with 32 columns an eighth of a second cache of 1 MB */
     FAR_ROWS = 2048,      /* bytes between rows of b from which on panels in place are slow */
     FEW_ROWS = 32,        /* fewer rows of a do not pay for packing b */
-    STREAM_ROWS = 8,      /* of b at a time for each row of a, */
-    STREAM_K = 128,       /* this many at most, */
+    STREAM_ROWS = 8,      /* of b at a time for each of one or two rows of a, */
+    STREAM_K = 128,       /* this many for more, */
     STREAM_COLUMNS = 512, /* and columns of them */
     CHEAP = 24,           /* operations of an epilogue that is repeated for each vector of a tile */
     LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
@@ -217,7 +217,8 @@ static int epilogue_reads(const product *q, const dc_shape *p)
  * A tile keeps its sums, a row of b and one element of a in registers. Of those that fit, the one
  * whose tiles take least time together, counted as two multiplications or two loads in a cycle, and
  * no less than four cycles for a row of k: as long as an addition takes. Rows beyond M cost an
- * address and a test in every step where a is read in place.
+ * address and a test in every step where a is read in place. Where b comes from far, each step waits
+ * for it, so that fewer steps are better: three vectors of eight rows instead of two.
  */
 static void tile_of(product *q)
 {
@@ -225,11 +226,12 @@ static void tile_of(product *q)
     int64_t least = INT64_MAX;
     q->lanes = dc_sketch_lanes(q->s, q->N);
     const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, MAX_VECTORS);
+    const int64_t wait = q->streams && q->M % 8 == 0 ? 4 : 1;
     for (int64_t v = 1; v <= most; v++)
         for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++) {
             const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
             const int64_t step = dc_max_i64(dc_max_i64(r * v, r + 2 * v), 10);
-            const int64_t cost = tiles * (8 * (step + 1) + (q->M % r != 0 ? 2 * r : 0) +
+            const int64_t cost = tiles * (8 * (step + wait) + (q->M % r != 0 ? 2 * r : 0) +
                                           (q->N % (v * q->lanes) != 0 ? 4 : 0));
             if (cost < least) {
                 least = cost;
@@ -256,6 +258,13 @@ static int64_t piece_of(int64_t k, int64_t length)
     return k <= 2 * length ? k : (k + least - 1) / least;
 }
 
+/* Does b leave the second cache too little room, and are its rows apart? */
+static bool is_large(const product *q)
+{
+    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
+    return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= FAR_ROWS;
+}
+
 /*
  * b is packed where its vectors lie across memory, or where it leaves the second cache too little
  * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
@@ -265,9 +274,7 @@ static int64_t piece_of(int64_t k, int64_t length)
 static void packing_of(product *q)
 {
     const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
-    const bool large = q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= FAR_ROWS;
-    const bool across = q->b.n.far;
-    q->streams = q->nred == 1 && !across && large && q->M < FEW_ROWS;
+    const bool large = is_large(q), across = q->b.n.far;
     q->pack_b = q->b.plain && q->nred == 1 && !q->streams && (across || large) && q->M >= 2;
     q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
                 q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
@@ -294,8 +301,8 @@ static void blocks_of(product *q)
     int64_t room = INT64_MAX, most_n = INT64_MAX;
     q->block_k = q->K;
     if (q->streams) {
-        q->block_k = piece_of(q->K, dc_min_i64(STREAM_ROWS * q->M, STREAM_K));
-        most_n = dc_max_i64(STREAM_COLUMNS, columns);
+        q->block_k = piece_of(q->K, q->M < 3 ? STREAM_ROWS * q->M : STREAM_K);
+        most_n = STREAM_COLUMNS + columns;
     } else if (q->nred == 1) {
         q->block_k = piece_of(q->K, q->pack_a ? MAX_K / 4 : MAX_K);
     }
@@ -496,6 +503,7 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
         DC_BUG("%s is no product", s->k->name);
     read_axes(&q, p);
     q.epilogue_reads = epilogue_reads(&q, p);
+    q.streams = q.nred == 1 && !q.b.n.far && is_large(&q) && q.M < FEW_ROWS;
     tile_of(&q);
     packing_of(&q);
     blocks_of(&q);
