@@ -10,6 +10,9 @@
  * Each worker begins in a share of its own, the same at every run over the same positions, so that
  * what it touched last time is in its core's cache; then it helps with the others' shares. A single
  * counter for all costs as little but gives each core other data each time (README.md).
+ *
+ * A worker that the system wakes on the caller's core would keep the caller from working while it
+ * spins: it moves to another one.
  */
 #define _GNU_SOURCE /* sched_getaffinity, madvise */
 #include "backends/cpu/pool.h"
@@ -52,6 +55,7 @@ typedef struct worker {
 
 struct dc_cpu_pool {
     _Alignas(LINE) _Atomic uint64_t word;
+    atomic_int core; /* that the caller was on when it opened the last work */
     /* The work, constant while it is open or anybody is inside. */
     _Alignas(LINE) dc_cpu_pool_work work;
     void *ctx;
@@ -67,6 +71,7 @@ struct dc_cpu_pool {
     /* Of the caller. */
     uint32_t width, started;
     bool tried, spins;
+    cpu_set_t allowed;
     size_t scratch;
     share *share;
     worker worker[];
@@ -106,12 +111,12 @@ static void set_rounding(unsigned wanted)
 #endif
 }
 
-static uint32_t allowed_cores(void)
+static uint32_t allowed_cores(cpu_set_t *set)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
+    CPU_ZERO(set);
+    if (sched_getaffinity(0, sizeof *set, set) != 0)
         return 1;
-    const int n = CPU_COUNT(&set);
+    const int n = CPU_COUNT(set);
     return n > 0 ? (uint32_t)n : 1;
 }
 
@@ -129,6 +134,17 @@ static void take_part(dc_cpu_pool *p, const worker *w)
             p->work(p->ctx, w->scratch, begin, dc_min_i64(begin + p->step, s->end));
         }
     }
+}
+
+/* Off the caller's core, if there is another one; where that is refused, it stays. */
+static void move_aside(dc_cpu_pool *p)
+{
+    const int core = sched_getcpu();
+    if (!p->spins || core < 0 || core != atomic_load(&p->core) || CPU_COUNT(&p->allowed) < 2)
+        return;
+    cpu_set_t others = p->allowed;
+    CPU_CLR((size_t)core, &others);
+    sched_setaffinity(0, sizeof others, &others);
 }
 
 /* Counts a worker in, unless the work `number` is over. */
@@ -181,6 +197,7 @@ static void *run_worker(void *arg)
     dc_cpu_pool *p = w->pool;
     for (uint32_t seen = 0;;) {
         seen = await_work(p, seen);
+        move_aside(p);
         if (!enter(p, seen))
             continue;
         const bool stop = p->stop;
@@ -288,6 +305,7 @@ void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n
     p->work = work;
     p->ctx = ctx;
     p->rounding = rounding();
+    atomic_store(&p->core, sched_getcpu());
     cut(p, n, step);
     open_work(p, p->nshare - 1);
     take_part(p, &p->worker[0]);
@@ -298,7 +316,8 @@ void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n
 
 dc_cpu_pool *dc_cpu_pool_new(int64_t threads)
 {
-    const uint32_t cores = allowed_cores();
+    cpu_set_t allowed;
+    const uint32_t cores = allowed_cores(&allowed);
     const int64_t wish = dc_min_i64(threads > 0 ? threads : cores, DC_CPU_POOL_MOST);
     const uint32_t width = (uint32_t)dc_max_i64(wish, 1);
     const size_t workers = sizeof(dc_cpu_pool) + width * sizeof(worker);
@@ -309,6 +328,7 @@ dc_cpu_pool *dc_cpu_pool_new(int64_t threads)
     memset(p, 0, bytes);
     p->width = width;
     p->spins = width <= cores;
+    p->allowed = allowed;
     p->share = (share *)(void *)((char *)p + workers);
     for (uint32_t i = 0; i < width; i++) {
         p->worker[i].pool = p;

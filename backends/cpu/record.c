@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    SPLIT_NS = 20000,      /* a launch that takes less stays on one thread */
+    SPLIT_NS = 8000,       /* a launch that takes less stays on one thread */
     PIECE_NS = 5000,       /* what a worker takes at a time, at least */
     PIECES = 8,            /* and at most so many of them per worker */
     CERTAIN_NS = 10000000, /* a guess that is split without a trial */
