@@ -32,7 +32,8 @@ install "$prefix"
 check "cmake --install works" test $status -eq 0
 libdir=$(dirname "$(find "$prefix" -name libdeepc.so)")
 luadir=$libdir/lua/5.4
-for file in bin/deepc include/deepc.h share/deepc/library/deepc.lua; do
+for file in bin/deepc include/deepc.h share/deepc/library/deepc.lua share/doc/deepc/docs/embedding.md \
+    share/doc/deepc/examples/embed/README.md; do
     check "$file is installed" test -f "$prefix/$file"
 done
 for file in libdeepc.so lua/5.4/deepc.so pkgconfig/deepc.pc pkgconfig/deepc-lua.pc cmake/deepc/deepcConfig.cmake; do
