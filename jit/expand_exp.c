@@ -103,6 +103,19 @@ static dc_fv reduced(const use *u, dc_fv x, dc_fv n)
 }
 
 /*
+ * exp(x) = 2^n * exp(r), where one instruction multiplies by 2^n. What is larger than the most that
+ * has an exponential overflows there, so a few more do for infinity.
+ */
+static dc_fv exp_by_scale(const use *u, dc_fv x)
+{
+    dc_fv sum;
+    const dc_fv above = flt(u, 89);
+    x = pick(u, op2(u, DC_K_LT, above, x), above, x); /* NaN stays */
+    const dc_fv n = exponent_of(u, x, 0, &sum);
+    return op2(u, DC_K_SCALE, op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)), n);
+}
+
+/*
  * exp(x) = 2^n * exp(r). 2^n may be no normal number, so it is the product of two, of half of n each:
  * bits that end in n + 2 * bias are halved, which leaves one bias for each of them. What overflows is
  * picked, not left to the last product: contracted with a sum, that product would not overflow.
@@ -114,6 +127,8 @@ dc_fv dc_expand_exp(const use *u)
     const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
     const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], least), least, u->in[0]); /* NaN stays */
     dc_fv sum;
+    if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
+        return exp_by_scale(u, x);
     const dc_fv n = exponent_of(u, x, 2, &sum), whole = as(u, sum, k->whole);
     const dc_fv half = op2(u, DC_K_SHR, whole, bits(u, k->whole, 1));
     const dc_fv rest = op2(u, DC_K_SUB, whole, half);

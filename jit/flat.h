@@ -168,6 +168,7 @@ typedef struct dc_fbuild {
     DC_VEC(dc_fv) opened;   /* LOOP or IF of each */
     uint16_t level;         /* open loops */
     bool half;              /* the target converts between f16 and f32 */
+    bool scales;            /* it has DC_K_SCALE */
 } dc_fbuild;
 
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */

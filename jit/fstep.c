@@ -96,6 +96,13 @@ FLOATS(add, dc_f32_bits, double_bits, a + b)
 FLOATS(sub, dc_f32_bits, double_bits, a - b)
 FLOATS(mul, dc_f32_bits, double_bits, a *b)
 FLOATS(div, dc_f32_bits, double_bits, a / b)
+/* Past 400 it is infinite or 0 anyway. */
+static float scaled(float a, float b)
+{
+    return isnan(b) ? b : ldexpf(a, (int)fmaxf(fminf(b, 400), -400));
+}
+
+PLAIN(scale_f, float, fi_float, dc_f32_bits(scaled(a, b)))
 FLOATS(lt, SAME_BITS, SAME_BITS, a < b)
 FLOATS(le, SAME_BITS, SAME_BITS, a <= b)
 FLOATS(eq, SAME_BITS, SAME_BITS, a == b)
@@ -270,6 +277,7 @@ static const row rows[DC_K__COUNT] = {
     [DC_K_NEG] = {neg, neg, NULL, NULL},
     [DC_K_SQRT] = {sqrt_f, sqrt_d, NULL, NULL},
     [DC_K_FMA] = {fma_f, fma_d, NULL, NULL},
+    [DC_K_SCALE] = {scale_f, NULL, NULL, NULL},
     [DC_K_AND] = {NULL, NULL, and_s, and_u},
     [DC_K_OR] = {NULL, NULL, or_s, or_u},
     [DC_K_XOR] = {NULL, NULL, xor_s, xor_u},

@@ -4,6 +4,7 @@
 #include "jit/llexpr.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *fast(const dc_lltext *r, const dc_finst *i)
@@ -73,6 +74,57 @@ static void put_zip(dc_lltext *r, dc_fv v)
         dc_text_printf(r->out, "%si32 %d", n > 0 ? ", " : "",
                        first + n / 2 + (n & 1 ? i->lanes : 0));
     dc_text_puts(r->out, ">\n");
+}
+
+static void put_lanes(dc_lltext *r, int first, int n)
+{
+    dc_text_printf(r->out, ", <%d x i32> <", n);
+    for (int k = 0; k < n; k++)
+        dc_text_printf(r->out, "%si32 %d", k > 0 ? ", " : "", first + k);
+    dc_text_puts(r->out, ">\n");
+}
+
+/* Names of pieces while they are put together, two and two; of the last one, that of the value. */
+static dc_llname piece(dc_fv v, int width, int all, int n)
+{
+    dc_llname s;
+    if (width == all)
+        snprintf(s.s, sizeof s.s, "%%v%" PRIu32, v);
+    else
+        snprintf(s.s, sizeof s.s, "%%v%" PRIu32 ".w%d.%d", v, width, n);
+    return s;
+}
+
+/* In pieces of what the machine's instruction takes. */
+static void put_scale(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const dc_llname t = dc_lltext_type(r, i->type, i->lanes);
+    const int all = i->lanes, one = 16;
+    for (int n = 0; n < all / one; n++) {
+        for (int o = 0; o < 2; o++) {
+            dc_text_printf(r->out, "  %%v%" PRIu32 ".%c%d = shufflevector %s ", v, "ab"[o], n, t.s);
+            dc_lltext_value(r, i->in[o]);
+            dc_text_printf(r->out, ", %s poison", t.s);
+            put_lanes(r, n * one, one);
+        }
+        dc_text_printf(r->out, "  %s = call <16 x float> @llvm.x86.avx512.mask.scalef.ps.512(",
+                       piece(v, one, all, n).s);
+        dc_lltext_line(r,
+                       "<16 x float> %%v%u.a%d, <16 x float> %%v%u.b%d, "
+                       "<16 x float> zeroinitializer, i16 -1, i32 4)",
+                       v, n, v, n);
+    }
+    dc_lltext_declare(r, "<16 x float> @llvm.x86.avx512.mask.scalef.ps.512(<16 x float>, "
+                         "<16 x float>, <16 x float>, i16, i32)");
+    for (int w = one; w < all; w *= 2)
+        for (int n = 0; n < all / w / 2; n++) {
+            const dc_llname half = dc_lltext_spread("float", w);
+            dc_text_printf(r->out, "  %s = shufflevector %s %s, %s %s", piece(v, 2 * w, all, n).s,
+                           half.s, piece(v, w, all, 2 * n).s, half.s,
+                           piece(v, w, all, 2 * n + 1).s);
+            put_lanes(r, 0, 2 * w);
+        }
 }
 
 static void put_any(dc_lltext *r, dc_fv v)
@@ -196,6 +248,8 @@ void dc_llexpr_put(dc_lltext *r, dc_fv v)
     case DC_KFORM_TEST:
         if (dc_kop_zips((dc_kop)i->op))
             put_zip(r, v);
+        else if (i->op == DC_K_SCALE)
+            put_scale(r, v);
         else
             put_table(r, v);
         return;

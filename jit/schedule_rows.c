@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, MANY = 1 << 20 };
+enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, MANY = 1 << 20, MANY_REGISTERS = 32 };
 
 typedef struct part {
     dc_axis_name axis[DC_SHAPE_AXES]; /* outermost first */
@@ -124,11 +124,19 @@ static bool add_sums(dc_sketch *s, const char *r, int64_t sums)
     return dc_move_do(k, &s->why, "unroll %s", name);
 }
 
+/* The larger of two floats is several instructions one after the other: NaN, zeros of both signs. */
+static bool takes_long(const dc_sketch *s, dc_vx value)
+{
+    const dc_vx_node *n = &s->k->vx.at[value];
+    return (n->op == DC_OP_MAX || n->op == DC_OP_MIN) && dc_dtype_is_float((dc_dtype)n->dtype) &&
+           s->t->vector_registers >= MANY_REGISTERS;
+}
+
 /* The sum of a part, in vectors along one of its axes. */
 static bool schedule_sum(dc_sketch *s, const part *x)
 {
     dc_kernel *k = s->k;
-    int64_t sums = VECTORS * s->lanes;
+    int64_t sums = (takes_long(s, x->value) ? 2 : 1) * VECTORS * s->lanes;
     char last[24];
     while (sums > s->lanes && x->extent[x->along] % sums != 0)
         sums /= 2;

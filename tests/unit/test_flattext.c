@@ -50,6 +50,7 @@ static const char *const texts[] = {
     "    %5 = add index %2, 16\n"
     "    %6 = load f32x4 x0[%2], ahead %5, align 16\n"
     "    %7 = load f32x4 x0[0], ahead 80\n"
+    "    %8 = scale f32x16 %3, %4\n"
     "  end\n"
     "}\n",
     "kernel memory (x0: bool[3] param 1, out0: i32[9] out param 0, acc: f32[4] local, acc@3: "
