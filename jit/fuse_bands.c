@@ -22,6 +22,7 @@ enum {
     BANDS = 8,             /* at least */
     BAND_POINTS = 1 << 12, /* the same, of all: less is in a near cache anyway */
     BAND_COLUMNS = 32,
+    BAND_ROWS = 512,     /* at most: longer sums of floats are made as sums of sums */
     BAND_BYTES = 1 << 17 /* of the sums of a row, at most */
 };
 
@@ -107,7 +108,7 @@ static int64_t bands_of(const fusing *w, uint32_t g, dc_ref r)
         count[at] *= a->dim[i];
     }
     const bool fits = count[0] * count[1] == x->rows && x->rows * count[2] == x->points;
-    return fits && count[1] > 1 ? count[0] : 0;
+    return fits && count[1] > 1 && count[1] <= BAND_ROWS ? count[0] : 0;
 }
 
 static size_t bytes_of_sums(const fusing *w, const dc_group *x, int64_t columns)

@@ -218,6 +218,28 @@ static bool is_whole(const dc_lltext *r, const dc_finst *i)
            r->f->buf.at[i->buf].ahead > 0;
 }
 
+/*
+ * By loop: how many stores past the caches it does. None where they stand under a condition: then another
+ * row is computed meanwhile (jit/flatten_late.c).
+ */
+static uint32_t *streams_of(const dc_lltext *r, const dc_fv *loop)
+{
+    uint32_t *busy = DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
+    dc_fv *open = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->order.n + 1);
+    uint32_t depth = 0;
+    for (uint32_t n = 0; n < r->f->order.n; n++) {
+        const dc_fv v = r->f->order.at[n];
+        const dc_finst *i = dc_lltext_at(r, v);
+        if (i->op == DC_K_END)
+            depth--;
+        else if (i->op == DC_K_LOOP || i->op == DC_K_IF)
+            open[++depth] = v;
+        else if (i->op == DC_K_STORE && r->f->buf.at[i->buf].stream && open[depth] == loop[v])
+            busy[loop[v]]++;
+    }
+    return busy;
+}
+
 /* The loop, of those that read buffer b whole, in which memory has least to do so far; of equals the last. */
 static dc_fv idlest_loop(const dc_lltext *r, const dc_fv *loop, const uint32_t *busy, uint32_t b)
 {
@@ -244,18 +266,8 @@ void dc_llmemory_look_ahead(dc_lltext *r)
     if (!any)
         return;
     const dc_fv *loop = loops_of(r);
-    uint32_t *busy = DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
+    uint32_t *busy = streams_of(r, loop);
     r->ahead = DC_NEW_ARRAY(&r->j->scratch, bool, r->f->inst.n);
-    for (uint32_t n = 0; n < r->f->order.n; n++) {
-        const dc_finst *i = dc_lltext_at(r, r->f->order.at[n]);
-        if (i->op == DC_K_STORE && r->f->buf.at[i->buf].stream)
-            busy[loop[r->f->order.at[n]]]++;
-    }
-    for (uint32_t n = 0; n < r->f->order.n; n++) { /* another row is computed meanwhile */
-        const dc_finst *i = dc_lltext_at(r, r->f->order.at[n]);
-        if (i->op == DC_K_STORE && !r->f->buf.at[i->buf].stream)
-            busy[loop[r->f->order.at[n]]] = 0;
-    }
     for (uint32_t b = 0; b < r->f->buf.n; b++) {
         const dc_fv in = idlest_loop(r, loop, busy, b);
         for (uint32_t n = 0; n < r->f->order.n; n++) {

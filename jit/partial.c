@@ -6,7 +6,10 @@ enum {
     POSITIONS = 64,  /* wanted */
     TERMS = 1 << 14, /* of a part at least */
     ROWS = 32,       /* the same, of sums over columns */
-    BANDS = 32 /* of those, at least as many as can join what goes by the rows (jit/fuse_bands.c) */
+    BANDS =
+        32, /* of those, at least as many as can join what goes by the rows (jit/fuse_bands.c) */
+    BAND_ROWS = 256, /* terms that are added one after the other */
+    MOST_BANDS = 1024
 };
 
 static bool is_reduced(const dc_node *n, int axis)
@@ -35,7 +38,9 @@ static int64_t wanted_parts(const dc_node *n, const dc_node *a)
     if (terms * results < (columns ? 8 * (int64_t)LARGE : LARGE))
         return 1;
     const int64_t have = columns ? (results + STRIP - 1) / STRIP : results;
-    const int64_t parts = dc_max_i64(POSITIONS / have, columns ? BANDS : 0);
+    int64_t parts = POSITIONS / have;
+    if (columns)
+        parts = dc_max_i64(parts, dc_max_i64(BANDS, dc_min_i64(terms / BAND_ROWS, MOST_BANDS)));
     return dc_min_i64(parts, terms / (columns ? ROWS : TERMS));
 }
 

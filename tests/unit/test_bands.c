@@ -10,7 +10,7 @@
 
 #include "tests/unit/diff.h"
 
-enum { LEAST_POINTS = 1 << 12, LEAST_BANDS = 8, LEAST_COLUMNS = 32 };
+enum { LEAST_POINTS = 1 << 12, LEAST_BANDS = 8, LEAST_COLUMNS = 32, MOST_ROWS = 512 };
 
 typedef struct shape {
     dc_func *f;
@@ -186,11 +186,34 @@ static void test_apart(rng *r, dc_module *m)
     attempt(r, &s, "rows wait for sums", 0);
 }
 
+/* Bands so high that a sum over one would round too often. */
+static void test_high(rng *r, dc_module *m)
+{
+    for (int64_t height = MOST_ROWS; height <= MOST_ROWS + 1; height++) {
+        shape s = {.f = dc_func_new(m, "high"), .bands = LEAST_BANDS, .height = height};
+        s.columns = LEAST_COLUMNS;
+        s.rows = s.bands * s.height;
+        s.rank = 2;
+        s.split = 1;
+        s.dim[0] = s.rows;
+        s.dim[1] = s.columns;
+        s.fits = height <= MOST_ROWS;
+        dc_ref h;
+        const dc_ref x = full(&s, DC_F32), dy = full(&s, DC_F32);
+        give(&s, norm_gradient(&s, x, dy, weight(&s, DC_F32), &h));
+        give_sum(r, &s, DC_OP_SUM, two(&s, DC_OP_MUL, dy, h));
+        attempt(r, &s, "high bands", 1);
+    }
+}
+
 static dc_status body(dc_job *j, void *arg)
 {
     const uint64_t *opt = arg;
     rng r = {opt[0]};
     DC_UNUSED(j);
+    dc_module *high = dc_module_new();
+    test_high(&r, high);
+    dc_module_free(high);
     for (uint64_t i = 0; i < opt[1]; i++) {
         dc_module *m = dc_module_new();
         test_norms(&r, m);
