@@ -608,11 +608,16 @@ void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, int i
                   &(dc_blame){.hint = number ? hint : NULL});
 }
 
+/* Globals that are functions and tables, among them all of Lua's library, are not worth a word. */
 void dc_guard_list(const dc_guards *g, luaL_Buffer *b)
 {
-    for (uint32_t i = 0; i < g->local.n + g->field.n; i++) {
+    for (uint32_t i = 0, n = 0; i < g->local.n + g->field.n; i++) {
         const guard *w = guard_at(g, (int)i);
-        luaL_addstring(b, i ? ", " : "");
+        const bool value = w->was.type != LUA_TFUNCTION && w->was.type != LUA_TTABLE;
+        if (i >= g->local.n && !value && strchr(w->name, '.') == NULL &&
+            strchr(w->name, '[') == NULL)
+            continue;
+        luaL_addstring(b, n++ ? ", " : "");
         luaL_addstring(b, strcmp(w->name, "_ENV") == 0 ? "globals" : w->name);
     }
 }

@@ -142,6 +142,24 @@ static bool is_it(lua_State *L, int idx, const char *name)
     return same;
 }
 
+/*
+ * The string keys of the table on top under which the value at idx stands; of several the first of the
+ * alphabet. Pops the table.
+ */
+static const char *name_in_table(lua_State *L, int idx)
+{
+    const int table = lua_gettop(L);
+    const char *found = NULL;
+    for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
+        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "_";
+        if (*key != '_' && lua_rawequal(L, -1, idx) && (found == NULL || strcmp(key, found) < 0))
+            found = key;
+    }
+    lua_settop(L, table - 1);
+    return found;
+}
+
+/* The local or captured variable of a running function that holds the value at idx, or else the global. */
 static const char *name_in_frame(lua_State *L, int idx, lua_Debug *ar)
 {
     const char *name;
@@ -153,6 +171,15 @@ static const char *name_in_frame(lua_State *L, int idx, lua_Debug *ar)
     for (int i = 1; (name = lua_getupvalue(L, fn, i)) != NULL; i++)
         if (is_it(L, idx, name))
             break;
+    for (int i = 1; name == NULL; i++) {
+        const char *up = lua_getupvalue(L, fn, i);
+        if (up == NULL)
+            break;
+        if (strcmp(up, "_ENV") == 0 && lua_type(L, -1) == LUA_TTABLE)
+            name = name_in_table(L, idx);
+        else
+            lua_pop(L, 1);
+    }
     lua_settop(L, fn - 1);
     return name;
 }

@@ -39,7 +39,7 @@ static const char usage[] =
     "  -i          the prompt, after the rest\n"
     "  -v          print the version\n"
     "  --          no more options\n"
-    "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong\n"
+    "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: how long)\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"

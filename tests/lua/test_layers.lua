@@ -248,6 +248,21 @@ function TestEmbedding:test_starts_normal()
   lu.assertAlmostEquals(w:std():item(), 1, 0.05)
 end
 
+TestNames = {}
+
+-- A model in a global is called by its name, as one in a local; of several names by the first.
+function TestNames:test_of_globals()
+  local env = { dc = dc, nn = nn, pcall = pcall, tostring = tostring }
+  local run = load([[
+    net = nn.Sequential { nn.Linear(4, 8) }
+    last, _ = net, net
+    net:parameters()
+    local ok, err = pcall(net, dc.ones "f32[3, 5]")
+    return err.path
+  ]], "=names", "t", env)
+  lu.assertEquals(run(), "last.1 (nn.Linear 4 -> 8)")
+end
+
 TestSummary = {}
 
 local Block = nn.class "Block"

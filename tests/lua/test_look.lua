@@ -43,6 +43,18 @@ function TestLook:test_explain_tells_why_and_what_is_watched()
   lu.assertStrMatches(f:explain(), ".*watched +[^\n]*scale.*")
 end
 
+-- Globals that are functions or tables are compared, and told of as globals.
+function TestLook:test_explain_lists_no_library()
+  local env = setmetatable({ dc = dc, rate = 2, twice = function(x) return x * 2 end, tools = {} }, nil)
+  local f = load("return dc.fn('f(x: f32[3]) -> f32[3]', function(x) return twice(x) * rate end)", "=f", "t", env)()
+  f(dc.ones "f32[3]")
+  local watched = f:explain():match "watched +([^\n]*)"
+  lu.assertStrContains(watched, "globals")
+  lu.assertStrContains(watched, "rate")
+  lu.assertNotStrContains(watched, "twice")
+  lu.assertNotStrContains(watched, "tools")
+end
+
 function TestLook:test_kernels_are_timed_from_the_first_look_on()
   local f = make()
   f(dc.ones "f32[4, 8]")
