@@ -38,7 +38,7 @@ local function programs()
     local f = assert(io.open(golden.folder .. name .. ".lua", "rb"))
     local text = f:read "a"
     f:close()
-    if not text:match "^%-%- run:" and not golden.pending[name] then
+    if not text:match "^%-%- %a+:" and not golden.pending[name] then
       local chunk = assert(load(text, "@" .. name .. ".lua", "t", env))
       local start = os.clock()
       lu.assertFalse((pcall(chunk)), name)
