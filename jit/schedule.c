@@ -127,8 +127,8 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
         side = 1;
     }
     const int64_t block = fitting_block(c->extent[at], dc_max_i64(most / inner, 1) * side, side);
-    if (c->extent[at] < 2 * block) { /* each iteration of the loop around is enough */
-        at = dc_min_i64(at, c->n - 2);
+    if (block == 1 || c->extent[at] < 2 * block) { /* each iteration of a loop is enough */
+        at = at < c->n - 1 ? at : c->n - 2;
         if (at >= 0)
             dc_move_do(s->k, &s->why, "subtotal %s", c->red[at].s);
         return;
