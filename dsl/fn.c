@@ -477,8 +477,11 @@ static int l_tostring(lua_State *L)
 }
 
 /* Methods beside `name`; each gets the context as its first upvalue. */
-static const luaL_Reg methods[] = {
-    {"info", l_info}, {"check", l_check}, {"export", dc_export}, {NULL, NULL}};
+static const luaL_Reg methods[] = {{"info", l_info},
+                                   {"check", l_check},
+                                   {"export", dc_export},
+                                   {"start", dc_fnjob_start},
+                                   {NULL, NULL}};
 
 static int l_index(lua_State *L)
 {
@@ -515,6 +518,7 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
     lua_pop(L, 1);
     dc_spec_register(L, d);
     dc_fn_call_register(L);
+    dc_fnjob_register(L, d);
     dc_guard_register(L, d);
     dc_static_register(L, d, module);
     dc_inside_register(L, d, module);

@@ -82,12 +82,26 @@ typedef struct dc_spec {
     const char *why;   /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
 } dc_spec;
 
+/* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */
+typedef struct dc_fn_leaves {
+    int n;
+    int idx[DC_SIG_LEAVES];
+    const dc_sig_type *declared[DC_SIG_LEAVES];
+    const char
+        *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
+} dc_fn_leaves;
+
 /* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 
 /* The key that the table at idx tells, as f:check takes it. Raises for op. */
 void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
                   dc_fn_key *key);
+
+/* ---- fnjob.c: f:start ------------------------------------------------------------------------- */
+
+int dc_fnjob_start(lua_State *L);
+void dc_fnjob_register(lua_State *L, dc_dsl *d);
 
 /* ---- export.c: f:export ----------------------------------------------------------------------- */
 
@@ -101,6 +115,22 @@ bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
 /* ---- fncall.c: __call ------------------------------------------------------------------------- */
 
 int dc_fn_call(lua_State *L);
+/* Checks the number of arguments at 2...; absent ones become nil. */
+void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn);
+/*
+ * The specialisation that a call with the arguments at 2... runs, outside of traces; it is left on the
+ * stack, at *spec_idx. Cells and lazy tensors among the arguments become their values.
+ */
+dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec_idx);
+/* Fills s->arg. Between this and the run nothing may allocate in Lua: finalizers may call the function. */
+void dc_fn_set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
+                         const dc_fn_leaves *v);
+/* Pushes an empty handle for a result. */
+dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn);
+/* Pushes what the function returns; handles of its results, what it prints behind them, are at first... */
+int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first);
+DC_NORETURN void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s,
+                                   const dc_fault *fault);
 /*
  * The specialisation of the function at 1 for the key, made if need be; leaves it on the stack. asked: by
  * name, so that a new one is no news.
@@ -134,15 +164,6 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
                         size_t room);
 
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
-
-/* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */
-typedef struct dc_fn_leaves {
-    int n;
-    int idx[DC_SIG_LEAVES];
-    const dc_sig_type *declared[DC_SIG_LEAVES];
-    const char
-        *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
-} dc_fn_leaves;
 
 /* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
 void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);

@@ -205,17 +205,17 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
         refuse_leaked(L, d, fn, h);
 }
 
-static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
-                          const dc_fn_leaves *v)
+void dc_fn_set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
+                         const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++)
         set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
 }
 
-static DC_NORETURN void raise_fault(lua_State *L, dc_dsl *d, const calling *a)
+void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fault *fault)
 {
-    const dc_trace_check *c = &a->s->trace->check.at[a->fault.check];
-    dc_check_raise(L, d, c, NULL, a->fault.value, a->fault.position);
+    const dc_trace_check *c = &s->trace->check.at[fault->check];
+    dc_check_raise(L, d, c, NULL, fault->value, fault->position);
 }
 
 /* The types that results have for this caller, and those of a call like this one. */
@@ -227,12 +227,18 @@ static void name_results(const dc_fn *fn, dc_spec *s, const dc_fn_key *key)
         s->out[i] = s->trace->result.at[i].type;
 }
 
+dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    dc_handle *h = dc_handle_new(L, d);
+    h->origin = fn->origin;
+    h->compiled = fn->name;
+    return h;
+}
+
 static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
 {
     calling a = {.d = d, .s = s};
     luaL_checkstack(L, (int)s->nout + 16, "a call");
-    for (int i = 0; i < v->n; i++)
-        show_cell(L, d, fn, v->idx[i]);
     if (s->nout > DC_SIG_RESULTS) {
         a.out = lua_newuserdatauv(L, s->nout * sizeof *a.out, 0);
         a.made = lua_newuserdatauv(L, s->nout * sizeof *a.made, 0);
@@ -243,27 +249,24 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn
     a.made = a.made != NULL ? a.made : made;
     const int first = lua_gettop(L) + 1;
     for (uint32_t i = 0; i < s->nout; i++) {
-        a.out[i] = dc_handle_new(L, d);
-        a.out[i]->origin = fn->origin;
-        a.out[i]->compiled = fn->name;
+        a.out[i] = dc_fn_new_result(L, d, fn);
     }
-    set_arguments(L, d, fn, s, v);
+    dc_fn_set_arguments(L, d, fn, s, v);
     dc_status status = dc_protect(&d->rt->job, call_body, &a);
     if (status == DC_E_NOMEM) {
         lua_gc(L, LUA_GCCOLLECT); /* a finalizer may call the same function */
-        set_arguments(L, d, fn, s, v);
+        dc_fn_set_arguments(L, d, fn, s, v);
         status = dc_protect(&d->rt->job, call_body, &a);
     }
     if (status != DC_OK && a.fault.check >= 0)
-        raise_fault(L, d, &a);
+        dc_fn_raise_fault(L, d, s, &a.fault);
     dc_error_check(L, d, status, fn->name);
     s->calls++;
     dc_handle_pressure(L, d);
     return first;
 }
 
-/* Pushes what the function returns; results begin at first. The specialisation is at spec_idx. */
-static int give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first)
+int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first)
 {
     if (s->nout > s->nresult) {
         lua_getiuservalue(L, spec_idx, DC_SPEC_PRINTS);
@@ -453,36 +456,54 @@ static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leav
     fn->last = s;
 }
 
+dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec_idx)
+{
+    dc_fn_key key;
+    dc_spec *s;
+    if (like_last(L, fn)) {
+        s = fn->last;
+        s->dying = false;
+        dc_fn_take(L, d, fn, 1, v, &key);
+        lua_getiuservalue(L, 1, DC_FN_SPECS);
+        lua_rawgetp(L, -1, s);
+    } else {
+        dc_fn_take(L, d, fn, 1, v, &key);
+        dc_sig_begin(&fn->sig, &key.bind);
+        dc_fn_bind(L, d, fn, v, &key);
+        s = look_up(L, d, fn, v, &key);
+        remember_types(L, fn, s, v);
+        name_results(fn, s, &key);
+    }
+    *spec_idx = lua_gettop(L);
+    ask_guards(L, d, s);
+    for (int i = 0; i < v->n; i++)
+        show_cell(L, d, fn, v->idx[i]);
+    return s;
+}
+
+void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    check_count(L, d, fn);
+    luaL_checkstack(L, DC_SIG_RESULTS + 24, "a call");
+}
+
 int dc_fn_call(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_fn *fn = dc_fn_check(L, 1);
     dc_fn_leaves v;
-    dc_fn_key key;
-    check_count(L, d, fn);
-    luaL_checkstack(L, DC_SIG_RESULTS + 24, "a call");
-    const bool tracing = dc_trace_here(L, d) != NULL;
-    dc_spec *s;
-    if (!tracing && like_last(L, fn)) {
-        s = fn->last;
-        s->dying = false;
-        dc_fn_take(L, d, fn, 1, &v, &key);
-        lua_getiuservalue(L, 1, DC_FN_SPECS);
-        lua_rawgetp(L, -1, s);
-    } else {
+    int spec;
+    dc_fn_check_count(L, d, fn);
+    if (dc_trace_here(L, d) != NULL) {
+        dc_fn_key key;
         dc_fn_take(L, d, fn, 1, &v, &key);
         dc_sig_begin(&fn->sig, &key.bind);
         dc_fn_bind(L, d, fn, &v, &key);
-        if (tracing)
-            return inline_call(L, d, fn, &v, &key);
-        s = look_up(L, d, fn, &v, &key);
-        remember_types(L, fn, s, &v);
-        name_results(fn, s, &key);
+        return inline_call(L, d, fn, &v, &key);
     }
-    const int spec = lua_gettop(L);
-    ask_guards(L, d, s);
+    dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     const int first = run(L, d, fn, s, &v);
-    return give(L, fn, s, spec, first);
+    return dc_fn_give(L, fn, s, spec, first);
 }
 
 void dc_fn_call_register(lua_State *L)

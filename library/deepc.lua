@@ -1327,6 +1327,49 @@ function Function:check(sizes) end
 ---@param ... table<string, any> sizes, as f:check takes them
 function Function:export(path, ...) end
 
+---Starts a call that is carried on piece by piece, a job, for hosts with other things to do between two frames.
+---From here to its end the function's parameters and states that it sets are the job's own: reading or setting
+---them is an error, and so is another call with the same sizes. What it only reads may change; the job goes on
+---with the old values. Nothing has changed before the first of them is written.
+---
+---    local f = dc.fn("f(x: f32[1000]) -> f32[]", function(x) return x:sum() end)
+---    local job = f:start(dc.ones "f32[1000]")
+---    while not job:poll { ms = 2 } do end
+---    print(job:result())
+---
+---Errors: as a call; DC0604 while a typed function is traced, or while a job of the same call has not ended.
+---@param ... any the arguments
+---@return deepc.Job
+function Function:start(...) end
+
+---A call in slices. One that is closed or forgotten before its end is cancelled: nothing has changed, or, if it
+---had begun to write parameters, these are to be set again before they are read (DC0610).
+---@class deepc.Job
+local Job = {}
+
+---Carries it on for about so many milliseconds, at least one kernel.
+---
+---    local job = dc.fn("f(x: f32[3]) -> f32[]", function(x) return x:sum() end):start { 1, 2, 3 }
+---    while not job:poll { ms = 2 } do end
+---
+---Errors: what the call would raise, which ends the job.
+---@param options? { ms?: number } 0 without: one kernel
+---@return boolean # has it ended?
+function Job:poll(options) end
+
+---What the call returns, after what is left of it; once.
+---
+---    print(dc.fn("f(x: f32[3]) -> f32[]", function(x) return x:sum() end):start({ 1, 2, 3 }):result())
+---
+---Errors: what the call would raise.
+---@return any ...
+function Job:result() end
+
+---Cancels it. Jobs are closed by `local job <close> = f:start(x)` too.
+---
+---    dc.fn("f(x: f32[3]) -> f32[]", function(x) return x:sum() end):start({ 1, 2, 3 }):close()
+function Job:close() end
+
 ---A value that typed functions read while they are traced: `k.value`. It is assigned outside; each
 ---value is a specialisation of its own.
 ---

@@ -229,7 +229,7 @@ static void add_keys(lua_State *L, const wanted *w)
 static void add_methods_of_functions(lua_State *L, const wanted *w)
 {
     static const char *const words[] = {"check",   "explain", "export", "info",
-                                        "kernels", "plan",    "source"};
+                                        "kernels", "plan",    "source", "start"};
     if (luaL_testudata(L, -1, "deepc.fn") == NULL)
         return;
     for (size_t i = 0; i < DC_COUNTOF(words); i++)

@@ -101,6 +101,7 @@ function TestAnnotations:test_every_annotated_name_exists()
     Scope = dc.scope(),
     Checkpoint = dc.checkpoint("/tmp/none", {}),
     Function = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end),
+    Job = dc.fn("f(x: f32[1]) -> f32[1]", function(x) return x end):start { 1 },
     ["nn.Layer"] = layer,
     ["optim.Optimizer"] = optim.SGD { dc.param "f32[1]" },
     ["data.Set"] = getmetatable(set).__index,
