@@ -6,7 +6,8 @@
  *                need no rule of their own for threads, and nothing is shared while it is packed
  *   k.o          where the reduction is long, in pieces; the sums of a block wait in a local
  *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
- *                has its vectors across memory, so that all m read it from the second cache
+ *                has its vectors across memory, so that all m read it from the second cache; or the
+ *                panels of a position before, where few rows and short sums make little of each
  *   m.i.o        register tiles; rows of a are read where they are, by broadcast. Where b fits into the
  *                second cache as it is, m.i.o stands outside of n.i.o, and an epilogue that reads several
  *                matrices (an optimiser's update) follows when all columns of its rows are summed up: it
@@ -30,6 +31,9 @@ enum {
     STREAM_ROWS = 8,      /* of b at a time for each of one or two rows of a, */
     STREAM_K = 128,       /* this many for more, */
     STREAM_COLUMNS = 512, /* and columns of them */
+    WIDE_ROWS = 128,      /* as few rows of a */
+    WIDE_K = 256,         /* and sums as short make little of a panel, */
+    WIDE = 4,             /* so that many are packed at a time */
     CHEAP = 24,           /* operations of an epilogue that is repeated for each vector of a tile */
     LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
     MIDDLE_WORK = 2 << 20, /* that two may share */
@@ -54,6 +58,7 @@ typedef struct product {
     int64_t lanes, rows, vectors;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a position */
     bool pack_a, pack_b, streams;
+    bool wide;          /* panels of a position are packed together, along memory */
     bool by_rows;       /* register tiles follow one another along n, not along m */
     bool apart;         /* the epilogue has loops of its own, for each tile */
     bool row_apart;     /* or for all columns of its rows */
@@ -279,6 +284,8 @@ static void packing_of(product *q)
     q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
                 q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
                 (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
+    q->wide = q->pack_b && !across && !q->pack_a && q->M <= WIDE_ROWS && q->K <= WIDE_K &&
+              q->N % (WIDE * q->vectors * q->lanes) == 0;
     q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= MAX_K &&
                  q->N * size >= FAR_ROWS && q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
     q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
@@ -319,6 +326,8 @@ static void blocks_of(product *q)
     if (q->pack_b && q->block_k == q->K && outer < want && q->N <= MOST_POSITIONS * columns &&
         want == MANY_POSITIONS)
         along_n = (q->N + columns - 1) / columns;
+    if (q->wide)
+        along_n = (q->N + WIDE * columns - 1) / (WIDE * columns);
     while (outer * along_n * along_m < want && q->N / (2 * along_n) >= 2 * columns)
         along_n *= 2;
     while (part_of(q->N, along_n, columns) > most_n)
@@ -426,20 +435,30 @@ static bool make_sums(product *q, const char *loop)
     return true;
 }
 
-/* A panel of b: [k][n]. Its vectors are read along n, or along k and transposed. */
+/*
+ * A panel of b: [k][n]. Its vectors are read along n, or along k and transposed. Where few rows of a
+ * make little of it, those of a position are packed together, each row of b for all of them.
+ */
 static bool pack_b(product *q)
 {
     char axis[72];
     char name[16];
+    const char *n = q->n.s, *k = q->red[0].s;
     snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->b.buf].name);
-    TRY("pack %s %s.i.o %s %s.i.i", name, q->n.s, q->red[0].s, q->n.s);
-    snprintf(axis, sizeof axis, "%s.%s.i.i", name, q->n.s);
+    if (q->wide)
+        TRY("pack %s %s %s.i.o %s %s.i.i", name, dc_axis_name_of(q->s->k, q->s->k->root->axis).s, n,
+            k, n);
+    else
+        TRY("pack %s %s.i.o %s %s.i.i", name, n, k, n);
+    snprintf(axis, sizeof axis, "%s.%s.i.i", name, n);
     if (!make_lanes(q, axis, true))
         return false;
+    if (q->wide)
+        TRY("reorder %s.%s %s.%s.i.o", name, k, name, n);
     if (q->b.n.one)
         return true;
-    TRY("split %s.%s %lld", name, q->red[0].s, (long long)q->lanes);
-    TRY("unroll %s.%s.i", name, q->red[0].s);
+    TRY("split %s.%s %lld", name, k, (long long)q->lanes);
+    TRY("unroll %s.%s.i", name, k);
     return true;
 }
 

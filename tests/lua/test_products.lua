@@ -34,9 +34,9 @@ local function check(y, a, b, what)
 end
 
 function TestProducts.test_layouts()
-  -- The last two are turned round in a launch of their own where the left-hand side lies transposed.
+  -- The sixth and seventh are turned round in a launch of their own where the left-hand side lies transposed.
   for i, size in ipairs { { 37, 530, 70 }, { 64, 784, 784 }, { 70, 520, 600 }, { 512, 530, 400 }, { 5, 600, 700 },
-    { 256, 520, 1030 }, { 512, 520, 516 } } do
+    { 256, 520, 1030 }, { 512, 520, 512 }, { 100, 2048, 90 }, { 33, 1100, 200 } } do
     local m, n, k = table.unpack(size)
     local a, b = digits(m, k, 1), digits(k, n, 2)
     for _, turned in ipairs { "", "a", "b", "ab" } do
@@ -49,7 +49,7 @@ function TestProducts.test_layouts()
       end)
       check(f(left and a:transpose():clone() or a, right and b:transpose():clone() or b), a, b, what)
       if f:info()[1].launches > 0 then -- the interpreter launches nothing
-        lu.assertEquals(f:info()[1].launches, left and i >= 6 and 2 or 1, what)
+        lu.assertEquals(f:info()[1].launches, left and (i == 6 or i == 7) and 2 or 1, what)
       end
     end
   end
