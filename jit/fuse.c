@@ -28,6 +28,7 @@
  *     right-hand side, which is read as vectors, is always plain memory; so is a left-hand side that
  *     jit/layout.c has turned.
  */
+#include "core/conv.h"
 #include "jit/fuse_impl.h"
 #include "jit/layout.h"
 
@@ -164,6 +165,23 @@ bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r)
     return false;
 }
 
+static bool is_grouped(const dc_node *n)
+{
+    const dc_conv c = dc_conv_of(n);
+    return c.groups > 1 || c.batch_groups > 1; /* gradients of kernels have the latter */
+}
+
+/*
+ * Does a convolution in groups read r, images turned round, with channels far apart? It multiplies element by
+ * element along the channels and copies no windows.
+ */
+static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    return fuse_at(w, user)->op == DC_OP_CONV && is_grouped(fuse_at(w, user)) &&
+           n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
+}
+
 static demand demand_of(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
@@ -191,7 +209,7 @@ static demand demand_of(const fusing *w, dc_ref r)
         d.dot_right |= y->right;
         if (fuse_class(w, u) == DC_CLASS_CON) {
             d.dot_left |= fuse_at(w, u)->in[0] == r;
-            d.dot_right |= fuse_at(w, u)->in[1] == r;
+            d.dot_right |= fuse_at(w, u)->in[1] == r || is_read_apart(w, u, r);
         }
     }
     return d;

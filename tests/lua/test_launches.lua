@@ -46,6 +46,27 @@ function TestLaunches:test_convolutions()
   check(f, 4, 4, 5)
 end
 
+-- Where each channel is by itself, images of the caller are turned round first, once for the forward pass and for
+-- the gradient of the kernel, which then go along channels.
+function TestLaunches:test_convolution_of_each_channel()
+  local net = nn.Conv2d(8, 8, 3, { padding = 1, groups = 8 })
+  local opt = optim.SGD(net:parameters(), { lr = 0.1 })
+  local step = dc.fn("step(x: f32[2, 8, 6, 5]) -> f32[]", function(x)
+    local loss = net(x):square():mean()
+    opt:step(loss)
+    return loss
+  end)
+  step(dc.ones "f32[2, 8, 6, 5]")
+  if on_eval then
+    lu.skip "the interpreter launches nothing"
+  end
+  local turned = 0
+  for _, k in ipairs(step:kernels()) do
+    turned = turned + (k.name == "E_2_6_5_8" and 1 or 0)
+  end
+  lu.assertEquals(turned, 1)
+end
+
 function TestLaunches:test_softmax()
   local f = dc.fn("softmax(x: f32[64, 1000]) -> f32[64, 1000]", function(x)
     return x:softmax(2)
