@@ -78,12 +78,6 @@ dc_status dc_jit_open(dc_rt *rt, dc_job *j)
     return DC_OK;
 }
 
-void dc_jit_trim(dc_rt *rt)
-{
-    if (rt->jit != NULL && rt->jit->kernels != NULL)
-        dc_kernels_trim(rt->jit->kernels, 0);
-}
-
 void dc_jit_stop(dc_rt *rt)
 {
     if (rt->work != NULL && wants_all(rt))

@@ -103,9 +103,6 @@ void dc_exec_measure(dc_exec *e);
  */
 dc_status dc_jit_open(dc_rt *rt, dc_job *j);
 
-/* Drops compiled kernels that no executable uses. */
-void dc_jit_trim(dc_rt *rt);
-
 /*
  * Before the process ends without the context being closed: the end destroys what compilers on other
  * threads are using. Waits for those that are running; with DEEPC_DUMP or a channel of compilation on,

@@ -24,6 +24,7 @@
 
 #include "tests/t.h"
 #include "tests/unit/rng.h"
+#include "tests/unit/trim.h"
 
 /* ---- memory that runs out ---- */
 
@@ -258,7 +259,7 @@ static inline bool run(const trial *t, long first, long last)
     if (rt != NULL) {
         CHECK_EQ(rt->stats.bytes_live, bytes);
         dc_pool_drain(rt);
-        dc_jit_trim(rt);
+        trim_kernels(rt);
         forget_list();
     }
     if (expected.known)

@@ -12,6 +12,7 @@
 
 #include "tests/unit/rng.h"
 #include "tests/unit/slow.h"
+#include "tests/unit/trim.h"
 
 enum { MANY = 24, KERNELS = 5, STEPS = 120 };
 
@@ -73,7 +74,7 @@ static void act(play *p)
         slow_fail(p->w.dev, SLOW_NOMEM, 1);
         break;
     case 2:
-        dc_jit_trim(p->w.rt);
+        trim_kernels(p->w.rt);
         break;
     case 3:
         p->shut = !p->shut;
@@ -101,7 +102,7 @@ static void check_counters(play *p)
     dc_jit_settle(p->w.rt);
     for (int i = 0; i < MANY; i++)
         drop(p, i);
-    dc_jit_trim(p->w.rt);
+    trim_kernels(p->w.rt);
     CHECK_EQ(s->kernels, p->w.dev->freed);
     CHECK(s->kernels + s->kernels_shared + s->fallbacks <= s->compiles);
 }

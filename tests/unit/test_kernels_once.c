@@ -7,6 +7,7 @@
 #include "jit/kernels.h"
 
 #include "tests/unit/slow.h"
+#include "tests/unit/trim.h"
 
 enum { N = 10, COUNT = 16 };
 
@@ -54,7 +55,7 @@ static void test_in_turn(void)
     CHECK_EQ(w.rt->stats.kernels, 1);
     CHECK_EQ(w.rt->stats.kernels_shared, N - 1);
     CHECK_EQ(w.dev->freed, 0);
-    dc_jit_trim(w.rt);
+    trim_kernels(w.rt);
     CHECK_EQ(w.dev->freed, 1);
     dc_exec *e = start_same(&w);
     slow_call(&w, e, 7, COUNT);
@@ -96,10 +97,10 @@ static void test_in_part(void)
     CHECK(w.rt->stats.kernels_shared > 0);
     CHECK_EQ(w.rt->stats.kernels + w.rt->stats.kernels_shared, 2 * both);
     dc_exec_release(a); /* its program stays: b uses a part of it */
-    dc_jit_trim(w.rt);
+    trim_kernels(w.rt);
     CHECK_EQ(w.dev->freed, 0);
     dc_exec_release(b);
-    dc_jit_trim(w.rt);
+    trim_kernels(w.rt);
     CHECK_EQ(w.dev->freed, w.dev->ended);
     slow_close(&w);
 }
