@@ -171,6 +171,15 @@ static void put_load_if(dc_lltext *r, dc_fv v)
     put_from_memory(r, v);
 }
 
+/* Is more than one buffer fetched ahead? Then not all of it fits the first cache, where rows are kept. */
+static bool fetches_several(const dc_lltext *r)
+{
+    int n = 0;
+    for (uint32_t b = 0; b < r->f->buf.n; b++)
+        n += r->f->buf.at[b].ahead > 0;
+    return n > 1;
+}
+
 /*
  * Lines of the cache that lie ahead of a vector, or elsewhere; past the end of a buffer that does
  * nothing.
@@ -187,7 +196,8 @@ static void put_ahead(dc_lltext *r, dc_fv v)
     for (int64_t at = 0; at < i->lanes * size; at += LINE) {
         dc_lltext_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.%s, i64 %l", v, at, v, from,
                        ahead + at);
-        dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 2, i32 1)", v, at);
+        dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 %d, i32 1)", v, at,
+                       fetches_several(r) ? 2 : 3);
     }
     dc_lltext_declare(r, "void @llvm.prefetch.p0(ptr, i32, i32, i32)");
 }
@@ -254,8 +264,9 @@ static dc_fv idlest_loop(const dc_lltext *r, const dc_fv *loop, const uint32_t *
 }
 
 /*
- * Which loads fetch ahead: for each buffer those of one loop. What is fetched there and what others
- * store past the caches shall come one after the other, while the rest of the row is computed.
+ * Which loads fetch ahead: for each buffer those of one loop. Of several buffers, what is fetched and
+ * what is stored past the caches shall come one after the other, while the rest of the row is computed;
+ * a single one is fetched by the last loop, since memory reads and writes at the same time.
  */
 void dc_llmemory_look_ahead(dc_lltext *r)
 {
@@ -266,7 +277,8 @@ void dc_llmemory_look_ahead(dc_lltext *r)
     if (!any)
         return;
     const dc_fv *loop = loops_of(r);
-    uint32_t *busy = streams_of(r, loop);
+    uint32_t *busy = fetches_several(r) ? streams_of(r, loop)
+                                        : DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
     r->ahead = DC_NEW_ARRAY(&r->j->scratch, bool, r->f->inst.n);
     for (uint32_t b = 0; b < r->f->buf.n; b++) {
         const dc_fv in = idlest_loop(r, loop, busy, b);
