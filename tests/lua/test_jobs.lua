@@ -53,7 +53,7 @@ function TestJobs:test_a_job_gives_what_calls_give()
     lu.assertEquals(job:result():item(), step(x):item())
   end
   lu.assertEquals(values(other), values(net))
-  if not sliced:info()[1].interpreted then
+  if not sliced:info()[1].interpreted and not os.getenv "DEEPC_COMPARE" then -- which compares whole calls
     lu.assertTrue(most > 3, most)
   end
 end
