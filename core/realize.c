@@ -102,15 +102,20 @@ static int64_t product(int64_t a, int64_t b)
     return dc_mul_ok(a, b, &p) ? p : INT64_MAX;
 }
 
-/* In element operations, roughly. To fill memory with one value is none. */
-static int64_t work_of(const dc_lazy *n)
+/*
+ * In element operations, roughly. To fill memory with one value is none. A part of a tensor is hardly any, and
+ * its place is in the program: parts at other places would each be compiled anew. What is no memory of ours has
+ * to be copied whole before the interpreter sees it.
+ */
+static int64_t work_of(const dc_lazy *n, bool host)
 {
     if (n->op == DC_OP_CONST)
         return 0;
     const dc_op_row *row = dc_op_row_of((dc_op)n->op);
     const int64_t own = dc_type_count(&n->type);
     const int64_t read = n->nin > 0 ? dc_type_count(&n->in[0]->type) : 0;
-    if ((dc_op)n->op == DC_OP_CONV) { /* each element of the kernel but for its channel of the result */
+    if ((dc_op)n->op ==
+        DC_OP_CONV) { /* each element of the kernel but for its channel of the result */
         const int64_t taps = dc_type_count(&n->in[1]->type);
         dc_conv c;
         return dc_conv_read(n->attr, n->nattr, &c) && taps > 0
@@ -124,15 +129,18 @@ static int64_t work_of(const dc_lazy *n)
             work = product(work, n->in[0]->type.dim[n->attr[2 + 2 * nb + i]]);
         return work;
     }
+    if ((dc_op)n->op == DC_OP_SLICE && host)
+        return own / 16;
     return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);
 }
 
 static void describe(task *t)
 {
+    const bool host = t->rt->device->ops->host;
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
         const dc_lazy *n = t->walk.order.at[i];
         describe_node(t, n);
-        if (!dc_lazy_walk_leaf(&t->walk, n) && !dc_add_ok(t->work, work_of(n), &t->work))
+        if (!dc_lazy_walk_leaf(&t->walk, n) && !dc_add_ok(t->work, work_of(n, host), &t->work))
             t->work = INT64_MAX;
     }
     put(t, t->result.n);

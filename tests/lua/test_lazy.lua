@@ -18,6 +18,20 @@ end
 
 TestLazy = {}
 
+-- Parts of a large tensor are no work, and each place is another program: none of them is compiled.
+function TestLazy:test_parts_of_large_tensors_are_not_compiled()
+  local x = dc.iota("f32[300, 1000]", 1):clone()
+  local before = dc.stats().kernels
+  for i = 1, 30 do
+    lu.assertEquals(x[i][i]:item(), i - 1)
+    lu.assertEquals(x[{ i, 7 }]:item(), i - 1)
+    lu.assertEquals(x[i]:sum():item(), (i - 1) * 1000)
+  end
+  if dc.stats().device:match "^cpu" and os.getenv "DEEPC_LAZY" ~= "compile" then
+    lu.assertEquals(dc.stats().kernels, before)
+  end
+end
+
 function TestLazy:test_nothing_is_computed_before_it_is_read()
   local x = dc.tensor { 1, 2, 3 }
   local y
