@@ -5,6 +5,7 @@
  *
  *   collect   what is pending, operands before users (core/lazywalk.c)
  *   describe  op, types, attributes and operands by number: equal words, equal program
+ *   parts     of tensors, small ones, come before what is computed of them
  *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
  *   run       leaves are arguments; results become the values of their nodes
  *
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-enum { PROGRAMS = 256 };
+enum { PROGRAMS = 256, SMALL_PART = 16384 };
 
 struct dc_lazy_entry {
     uint64_t hash, used;
@@ -365,7 +366,6 @@ static dc_status run_entry(const task *t, dc_lazy_entry *e, dc_tensor **made)
 static dc_status compute(task *t)
 {
     dc_lazy_entry *e;
-    describe(t);
     const uint64_t hash = hash_words(t);
     dc_tensor **made = DC_NEW_ARRAY(&t->j->scratch, dc_tensor *, t->result.n);
     if ((e = find_entry(t, hash)) == NULL)
@@ -407,8 +407,31 @@ static void drop_all(dc_lazy *const *n, uint32_t count)
             dc_lazy_drop(n[i]);
 }
 
-/* *first: what has to be realized before, or NULL when it is done. */
-static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **first)
+/*
+ * A small part of a tensor, read by what is to be compiled: it is realized before, so that the same of another
+ * part is the same program. NULL: there is none.
+ */
+static dc_lazy *small_part(const task *t)
+{
+    if (!t->rt->device->ops->host || !is_compiled(t))
+        return NULL;
+    for (uint32_t i = 0; i < t->walk.order.n; i++) {
+        dc_lazy *n = t->walk.order.at[i];
+        if (dc_lazy_walk_leaf(&t->walk, n) || n->op != DC_OP_SLICE ||
+            !dc_lazy_walk_leaf(&t->walk, dc_lazy_real(n->in[0])))
+            continue;
+        const int64_t count = dc_type_count(&n->type);
+        if (count <= SMALL_PART && count < dc_type_count(&n->in[0]->type))
+            return n;
+    }
+    return NULL;
+}
+
+/*
+ * *first: what has to be realized before, or NULL when it is done. asked: by the user; what is not keeps its
+ * operands, unless it is a group.
+ */
+static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy **first)
 {
     dc_lazy **root = n->kind == DC_LAZY_GROUP ? n->in : &n;
     const uint32_t nroot = n->kind == DC_LAZY_GROUP ? n->nin : 1;
@@ -422,6 +445,9 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **first)
         *first = t.walk.group;
         if (t.walk.group != NULL)
             return DC_OK;
+        describe(&t);
+        if ((*first = small_part(&t)) != NULL)
+            return DC_OK;
         holding *h = hold(&t);
         DC_TRY(compute(&t)); /* when it fails, the entry lets go */
         for (uint32_t i = 0; i < nroot; i++)
@@ -430,7 +456,8 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy **first)
         dc_job_keep(j, h);
         let_go(h);
     }
-    drop_all(root, nroot);
+    if (asked || n->kind == DC_LAZY_GROUP)
+        drop_all(root, nroot);
     return DC_OK;
 }
 
@@ -446,7 +473,7 @@ dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)
     DC_PUSH_IN(&j->scratch, todo, n);
     while (todo.n > 0) {
         dc_lazy *first;
-        DC_TRY(realize(rt, j, todo.at[todo.n - 1], &first));
+        DC_TRY(realize(rt, j, todo.at[todo.n - 1], todo.n == 1, &first));
         if (first != NULL)
             DC_PUSH_IN(&j->scratch, todo, first);
         else

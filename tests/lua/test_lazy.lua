@@ -32,6 +32,25 @@ function TestLazy:test_parts_of_large_tensors_are_not_compiled()
   end
 end
 
+-- What is computed of parts is one program for all of them, and the parts keep what gradients need.
+function TestLazy:test_parts_of_large_tensors_share_programs()
+  local x = dc.iota("f32[300, 5000]", 1):clone()
+  local function energy(i) return (x[i] * x[i]):sum():item() end
+  lu.assertEquals(energy(3), 4 * 5000)
+  local kernels = spent(function()
+    for i = 1, 20 do
+      lu.assertEquals(energy(i), (i - 1) ^ 2 * 5000)
+    end
+  end).kernels
+  if dc.stats().device:match "^cpu" and os.getenv "DEEPC_LAZY" ~= "eval" then
+    lu.assertEquals(kernels, 0)
+  end
+  local part = x[4]
+  lu.assertEquals((part * part):sum():item(), 9 * 5000)
+  local g = dc.grad((part * part):sum(), x)
+  lu.assertEquals({ g[4][1]:item(), g[4][5000]:item(), g[5]:abs():sum():item() }, { 6, 6, 0 })
+end
+
 function TestLazy:test_nothing_is_computed_before_it_is_read()
   local x = dc.tensor { 1, 2, 3 }
   local y
