@@ -1,14 +1,16 @@
 #include "jit/partial.h"
 
+/* Sums over columns are shared by strips of them; so only larger ones are cut, unless parts of them may
+ * join what goes by the rows (jit/fuse_bands.c). */
 enum {
-    LARGE = 1 << 17, /* terms in all; of sums over columns, which are shared by strips, 8 times */
-    STRIP = 256,     /* columns that one worker sums */
-    POSITIONS = 64,  /* wanted */
-    TERMS = 1 << 14, /* of a part at least */
-    ROWS = 32,       /* the same, of sums over columns */
-    BANDS =
-        32, /* of those, at least as many as can join what goes by the rows (jit/fuse_bands.c) */
-    BAND_ROWS = 256, /* terms that are added one after the other */
+    LARGE = 1 << 17,   /* terms in all; */
+    LARGE_COLUMNS = 8, /* of sums over columns so many times that */
+    STRIP = 256,       /* columns that one worker sums */
+    POSITIONS = 64,    /* wanted */
+    TERMS = 1 << 14,   /* of a part at least */
+    ROWS = 32,         /* the same, of sums over columns */
+    BANDS = 32,        /* of those, at least as many */
+    BAND_ROWS = 256,   /* terms that are added one after the other */
     MOST_BANDS = 1024
 };
 
@@ -26,7 +28,21 @@ static bool over_columns(const dc_node *n, const dc_node *a)
     return !is_reduced(n, last);
 }
 
-static int64_t wanted_parts(const dc_node *n, const dc_node *a)
+/* Is there a reduction by rows of so many rows and columns, which could make a part of the sums? */
+static bool goes_by_rows(const dc_func *f, int64_t rows, int64_t columns)
+{
+    for (dc_ref r = 1; r < f->node.n; r++) {
+        const dc_node *n = dc_node_at(f, r);
+        if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || dc_node_count(n) != rows)
+            continue;
+        const dc_node *a = dc_node_at(f, n->in[0]);
+        if (dc_node_count(a) == rows * columns && a->rank > 0 && is_reduced(n, a->rank - 1))
+            return true;
+    }
+    return false;
+}
+
+static int64_t wanted_parts(const dc_func *f, const dc_node *n, const dc_node *a)
 {
     int64_t results = 1, terms = 1;
     for (int i = 0; i < a->rank; i++)
@@ -35,7 +51,10 @@ static int64_t wanted_parts(const dc_node *n, const dc_node *a)
         else
             results *= a->dim[i];
     const bool columns = over_columns(n, a);
-    if (terms * results < (columns ? 8 * (int64_t)LARGE : LARGE))
+    if (terms * results < LARGE)
+        return 1;
+    if (columns && terms * results < LARGE_COLUMNS * (int64_t)LARGE &&
+        !goes_by_rows(f, terms, results))
         return 1;
     const int64_t have = columns ? (results + STRIP - 1) / STRIP : results;
     int64_t parts = POSITIONS / have;
@@ -122,7 +141,7 @@ dc_ref dc_partial_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
     if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
         return 0;
-    const int64_t wanted = wanted_parts(n, &a);
+    const int64_t wanted = wanted_parts(f, n, &a);
     const cut c = wanted > 1 ? best_cut(n, &a, wanted) : (cut){.axis = -1};
     if (c.axis < 0)
         return 0;
