@@ -12,10 +12,11 @@
 #include <string.h>
 
 enum {
-    BLOCKS = 4,         /* of a turned operand, beside each other */
-    WIDEST = 64,        /* lanes of an instruction at most */
-    MANY = 1 << 14,     /* elements from which on four vectors are computed at a time */
-    SOME = 1 << 11,     /* two */
+    BLOCKS = 4,      /* of a turned operand, beside each other */
+    SAME_SETS = 256, /* elements, of which rows are a multiple that meet in few sets of a cache */
+    WIDEST = 64,     /* lanes of an instruction at most */
+    MANY = 1 << 14,  /* elements from which on four vectors are computed at a time */
+    SOME = 1 << 11,  /* two */
     MANY_REGISTERS = 32 /* with fewer, two at most */
 };
 
@@ -64,6 +65,14 @@ static int turned_axis(dc_kernel *k, const dc_shape *p)
     return -1;
 }
 
+static bool streams(const dc_kernel *k)
+{
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].stream)
+            return true;
+    return false;
+}
+
 /* Lanes that divide both extents, 4 at least; 0: none do. */
 static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
 {
@@ -75,7 +84,8 @@ static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
 
 /*
  * Blocks of m and n, one inside the other; several along m before the next along n, so that more than
- * a line of each row is read at once.
+ * a line of each row is read at once. Rows of the result that meet in few places of a cache are as few
+ * as one block has, if they do not go past the caches anyway.
  */
 static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
 {
@@ -85,7 +95,8 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
     const int64_t block =
         block_lanes(s, dc_sketch_extent(s, p->out[at]), dc_sketch_extent(s, p->out[p->nout - 1]));
     const int64_t lanes = block > 0 ? block : s->lanes;
-    int64_t blocks = block > 0 ? BLOCKS : 1;
+    const bool apart = dc_sketch_extent(s, p->out[p->nout - 1]) % SAME_SETS != 0;
+    int64_t blocks = block > 0 && (apart || streams(k)) ? BLOCKS : 1;
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0 && blocks > 1)
         blocks /= 2;
     if (!do_split(s, &m, blocks * lanes) || !do_split(s, &n, lanes))
