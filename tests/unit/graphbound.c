@@ -55,7 +55,7 @@ static double sum_unit(dc_dtype t)
 /* What rounding v, known within e, to the dtype of a sum adds at its end. */
 static double sum_end(dc_dtype t, double v, double e)
 {
-    return is_short(t) ? unit(t) * (fabs(v) + e) + tiny(t) : 0;
+    return is_short(t) && isfinite(e) ? unit(t) * (fabs(v) + e) + tiny(t) : 0;
 }
 
 typedef struct analysis {
@@ -187,7 +187,7 @@ static double float_bound(const site *s)
     if (exact(s) && s->v == 0) /* 0 * x, x - x, sqrt(0): not by rounding, or to the smallest */
         return s->op == DC_OP_MUL && s->a[0] != 0 && s->a[1] != 0 ? tiny(s->rt) : rounding(s, 0);
     const double e = moved(s);
-    return (e + rounding(s, e)) * SLACK;
+    return isnan(e) ? INFINITY : (e + rounding(s, e)) * SLACK; /* exp: 0 * inf */
 }
 
 /* A comparison is known if it is exact or the intervals do not touch. */
@@ -205,6 +205,8 @@ static double cast_bound(const site *s)
         return INFINITY;
     if (dc_dtype_is_float(s->rt) && e == 0 && !(fabs(a) <= largest(s->rt)))
         return 0; /* what overflows here is found by `limit` */
+    if (dc_dtype_is_float(s->rt) && !(isfinite(a) && isfinite(e)))
+        return INFINITY; /* NaN here need not be NaN elsewhere: log(-1e-30) of f16 is log(-0) */
     if (dc_dtype_is_float(s->rt)) {
         const bool fits = e == 0 && dc_value_of(s->rt, dc_bits_of(s->rt, a)) == a;
         const bool wider = dc_dtype_is_float(s->t) && !is_short(s->t) &&
@@ -346,7 +348,8 @@ static dc_status product_bound(const analysis *x, dc_ref r)
         DC_TRY(apply(x, DC_OP_PROD, r, (const double *const[]){size[k]}, got[k]));
     DC_TRY(apply(x, DC_OP_MAXR, r, (const double *const[]){ea}, e));
     for (int64_t i = 0; i < count; i++) {
-        const bool tame = got[2][i] < (double)FLT_MAX && got[3][i] > 0x1p-120 && e[i] < INFINITY;
+        const bool tame = isfinite(got[1][i]) && got[2][i] < (double)FLT_MAX &&
+                          got[3][i] > 0x1p-120 && e[i] < INFINITY;
         if (!floats || terms <= 1)
             e[i] = e[i] > 0 && !floats ? INFINITY : e[i] > 0 ? e[i] : 0;
         else
@@ -532,6 +535,9 @@ static dc_status node_bound(const analysis *x, dc_ref r)
 static void limit(const analysis *x, dc_ref r)
 {
     const dc_node *n = dc_node_at(x->f, r);
+    for (int64_t i = 0; i < dc_node_count(n); i++)
+        if (isnan(x->bound[r][i]))
+            DC_BUG("a bound of %s is NaN", dc_op_row_of((dc_op)n->op)->name);
     if (!dc_dtype_is_float((dc_dtype)n->dtype))
         return;
     for (int64_t i = 0; i < dc_node_count(n); i++)
