@@ -3,7 +3,7 @@
 --
 --   captures   a function with 0, 5 and 20 captured locals that do not change
 --   fields     with a captured table of 100 numbers, looked at in every 16th call
---   kernels    kernels of one element each, each waiting for the one before; the line through the times
+--   kernels    kernels of four elements each, each waiting for the one before; the line through the times
 --              gives the cost of a call without any (intercept) and of a kernel
 --   allocates  per step, of the same call again and again and of a training loop over batches:
 --              calls of malloc and its like outside of Lua's allocator, mappings, device memory, and what Lua
@@ -62,9 +62,9 @@ local with_fields = dc.fn("f(v: f32[1]) -> f32[1]", function(v) return v * cfg.k
 local t = per_call(with_fields, element) * us
 print(("fields   100    %7.3f us per call, %6.3f more than without"):format(t, t - base))
 
--- Products of single numbers: each is a kernel of its own.
+-- Products of small matrices: each is a kernel of its own.
 local function chain(n)
-  return dc.fn("f(v: f32[1, 1], w: f32[1, 1]) -> f32[1, 1]", function(v, w)
+  return dc.fn("f(v: f32[2, 2], w: f32[2, 2]) -> f32[2, 2]", function(v, w)
     for _ = 1, n do
       v = v:matmul(w)
     end
@@ -72,7 +72,7 @@ local function chain(n)
   end)
 end
 
-local points, one = {}, dc.ones "f32[1, 1]"
+local points, one = {}, dc.ones "f32[2, 2]"
 for _, n in ipairs { 1, 2, 4, 8, 16 } do
   local f = chain(n)
   f(one, one)
