@@ -115,8 +115,7 @@ static int64_t work_of(const dc_lazy *n, bool host)
     const dc_op_row *row = dc_op_row_of((dc_op)n->op);
     const int64_t own = dc_type_count(&n->type);
     const int64_t read = n->nin > 0 ? dc_type_count(&n->in[0]->type) : 0;
-    if ((dc_op)n->op ==
-        DC_OP_CONV) { /* each element of the kernel but for its channel of the result */
+    if ((dc_op)n->op == DC_OP_CONV) { /* kernel's elements, but for its channel of the result */
         const int64_t taps = dc_type_count(&n->in[1]->type);
         dc_conv c;
         return dc_conv_read(n->attr, n->nattr, &c) && taps > 0

@@ -124,7 +124,8 @@ typedef struct demand { /* what all users together ask of a node */
     uint32_t home, places;
     dc_ref position; /* see fuse_node; the node itself where users ask for different ones */
     bool aligned;
-    bool dot_left, dot_right, expanded;
+    bool dot_left, expanded;
+    bool plain; /* read as vectors: the right-hand side of a dot, images of a grouped convolution */
     int64_t repeats;  /* by an expand, of each element; else 1 */
     dc_ref broadcast; /* an aligned expand along the columns of its group, 0 none */
 } demand;
@@ -206,10 +207,10 @@ static demand demand_of(const fusing *w, dc_ref r)
             d.places += y->places;
         }
         d.dot_left |= y->left;
-        d.dot_right |= y->right;
+        d.plain |= y->right;
         if (fuse_class(w, u) == DC_CLASS_CON) {
             d.dot_left |= fuse_at(w, u)->in[0] == r;
-            d.dot_right |= fuse_at(w, u)->in[1] == r || is_read_apart(w, u, r);
+            d.plain |= fuse_at(w, u)->in[1] == r || is_read_apart(w, u, r);
         }
     }
     return d;
@@ -259,7 +260,7 @@ static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
         return true;
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return false;
-    return d->dot_right || (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
+    return d->plain || (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
 }
 
 /* Read where it is wanted, or read under another name. */
@@ -347,7 +348,7 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     fuse_node *x = &w->node[r];
     fuse_rows rows;
     x->left = fuse_class(w, r) == DC_CLASS_SAME && d->dot_left;
-    x->right = fuse_class(w, r) == DC_CLASS_SAME && d->dot_right;
+    x->right = fuse_class(w, r) == DC_CLASS_SAME && d->plain;
     x->aligned = d->aligned;
     x->places = d->places;
     x->position = d->position;

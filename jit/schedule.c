@@ -97,9 +97,8 @@ bool dc_sketch_grid(dc_sketch *s)
 
 /* long sums ---------------------------------------------------------------------------------- */
 
-enum {
-    CHAIN = 64
-}; /* additions that may follow one another without more ado, a quarter of what is long */
+/* Additions that may follow one another without more ado, a quarter of what is long. */
+enum { CHAIN = 64 };
 
 /* The largest divisor of n from most / 4 to most, as a multiple of `of`; most if there is none. */
 static int64_t fitting_block(int64_t n, int64_t most, int64_t of)
