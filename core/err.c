@@ -4,6 +4,7 @@
 #include "core/err.h"
 
 #include "core/job.h"
+#include "core/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -75,6 +76,13 @@ dc_status dc_err_take(struct dc_job *j, const dc_err *from)
         memcpy(j->err.hint, from->hint, sizeof j->err.hint);
     }
     return j->err.status;
+}
+
+dc_status dc_fail_memory(struct dc_job *j, uint64_t bytes)
+{
+    char size[DC_NUMBER_TEXT];
+    return dc_failf(j, DC_ERR_NOMEM, NULL, ": %s at once could not be had",
+                    dc_number_bytes(bytes, size));
 }
 
 dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *fmt, ...)

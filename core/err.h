@@ -48,6 +48,9 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact);
 dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *fmt, ...)
     DC_PRINTF(4, 5);
 
+/* NOMEM for so many bytes at once. */
+dc_status dc_fail_memory(struct dc_job *j, uint64_t bytes);
+
 /* A copy that stays when the job fails again. */
 void dc_err_copy(dc_err *to, const dc_err *from);
 

@@ -213,6 +213,21 @@ static bool hint_for_dtype(const dc_err *e, sink *s)
     return s->n > 0;
 }
 
+/* Images whose channels are the last axis. */
+static bool hint_for_channels(const dc_err *e, sink *s)
+{
+    const dc_type *x = &e->fact.type[0];
+    const int64_t groups = e->fact.num[2] > 0 ? e->fact.num[2] : 1;
+    const int last = x->rank - 1, second = e->fact.axis[0];
+    if (second != 1 || last < 2 || x->dim[last] / groups != e->fact.num[1])
+        return false;
+    putf(s, "images have their channels as axis 2: x:permute(1, %d", last + 1);
+    for (int k = 1; k < last; k++)
+        putf(s, ", %d", k + 1);
+    put(s, ")");
+    return true;
+}
+
 const char *dc_err_hint(const dc_err *e, char *room, size_t size)
 {
     sink s = {room, size, 0};
@@ -232,6 +247,10 @@ const char *dc_err_hint(const dc_err *e, char *room, size_t size)
         break;
     case DC_ERR_NAMES:
         found = hint_for_names(e, &s);
+        break;
+    case DC_ERR_CHANNELS:
+    case DC_ERR_CONV_GROUPED:
+        found = hint_for_channels(e, &s);
         break;
     case DC_ERR_DTYPE:
         found = hint_for_dtype(e, &s);

@@ -22,7 +22,7 @@ dc_status dc_eval_alloc(dc_eval_state *s, int64_t count, size_t size, void **slo
     if (count > 0 && (uint64_t)count > PTRDIFF_MAX / size)
         return dc_fail(s->j, DC_ERR_NOMEM, NULL);
     *slot = dc_try_realloc(NULL, (size_t)count * size);
-    return *slot == NULL ? dc_fail(s->j, DC_ERR_NOMEM, NULL) : DC_OK;
+    return *slot == NULL ? dc_fail_memory(s->j, (uint64_t)count * size) : DC_OK;
 }
 
 void dc_eval_drop(void **slot)

@@ -114,7 +114,7 @@ static dc_status host_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
     DC_UNUSED(d);
     *out = bytes > SIZE_MAX / 2 ? NULL : dc_try_aligned(ALIGN, bytes);
-    return *out == NULL ? dc_fail(j, DC_ERR_NOMEM, NULL) : DC_OK;
+    return *out == NULL ? dc_fail_memory(j, bytes) : DC_OK;
 }
 
 void dc_host_release(dc_device *d, void *mem)

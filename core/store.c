@@ -259,7 +259,7 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
     dc_pool *p = rt->pool;
     int cls;
     if (bytes > SIZE_MAX / 4)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(j, bytes);
     const size_t capacity = class_bytes(bytes, &cls);
     dc_store *s = p->dead[cls];
     if (s != NULL)
@@ -320,7 +320,7 @@ static dc_status copy_store(dc_store *to, dc_job *j, const dc_store *from, size_
         return d->ops->copy(d, j, to->mem, from->mem, bytes);
     void *host = dc_try_realloc(NULL, bytes);
     if (host == NULL)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(j, bytes);
     dc_job_defer(j, dc_xfree, host);
     dc_status status = d->ops->download(d, j, host, from->mem, bytes);
     if (status == DC_OK)

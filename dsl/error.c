@@ -157,6 +157,14 @@ static bool all_visible(const char *dims, const dc_err_scene *s)
     return true;
 }
 
+/* "a tensor or a number is needed, not nil" */
+static bool tells_nil(const dc_err *e)
+{
+    static const char end[] = ", not nil";
+    const size_t n = sizeof end - 1, have = e->fact.word[0] ? strlen(e->fact.word[0]) : 0;
+    return have >= n && strcmp(e->fact.word[0] + have - n, end) == 0;
+}
+
 static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame *blame)
 {
     char hint[480], code[16], dims[300];
@@ -170,6 +178,10 @@ static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame 
     }
     if (scene.hint == NULL)
         scene.hint = dc_err_hint(e, hint, sizeof hint);
+    if (*scene.hint == '\0' && tells_nil(e)) {
+        const char *name = dc_nilname_push(L, d); /* stays on the stack while the message is made */
+        scene.hint = name != NULL ? name : scene.hint;
+    }
     lua_createtable(L, 0, 12);
     luaL_setmetatable(L, ERROR);
     snprintf(code, sizeof code, "DC%04d", dc_err_row_of(e->id)->code);

@@ -42,4 +42,10 @@ const char *dc_near_name(lua_State *L, int table, const char *const *more, const
 /* Raises if the status is a failure. */
 void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
 
+/*
+ * Pushes "the global 'scale' is nil" about a variable that the script's line reads, the first one that is nil;
+ * returns NULL and pushes nothing where none is found.
+ */
+const char *dc_nilname_push(lua_State *L, dc_dsl *d);
+
 #endif

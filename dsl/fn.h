@@ -80,6 +80,8 @@ typedef struct dc_spec {
     uint64_t calls;
     uint32_t retraces; /* without a difference */
     const char *why;   /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
+    const char *note;  /* to be logged once it is compiled; interned */
+    uint64_t begun_ns; /* when it was asked for */
 } dc_spec;
 
 /* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */
@@ -159,6 +161,8 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
 void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
 /* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
+/* Of sizes, arguments and static values, how many differ from the key's; sizes also by how much, in the lower half. */
+uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key);
 /* What of two keys differs, for logs: "batch 64 -> 32". */
 void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
                         size_t room);

@@ -64,9 +64,22 @@ static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, co
     dc_error_fact(L, d, DC_ERR_LIMIT, &(dc_fact){.op = fn->name, .word = {text}}, NULL);
 }
 
-static void log_difference(dc_dsl *d, const dc_fn *fn, int n, const char *why)
+/* Of the specialisations in the list the one that differs least from the key; of equal ones the last called. */
+static const dc_spec *find_nearest(lua_State *L, const dc_fn *fn, int list, const dc_fn_key *key)
 {
-    dc_logf(&d->rt->log, DC_CH_NOTE, "%s%s: specialisation %d: %s", fn->name, fn->place, n, why);
+    const dc_spec *nearest = fn->last;
+    uint64_t least = nearest != NULL ? dc_spec_distance(&fn->sig, nearest, key) : UINT64_MAX;
+    const int n = (int)lua_rawlen(L, list);
+    for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
+        lua_rawgeti(L, list, i);
+        const dc_spec *s = lua_touserdata(L, -1);
+        const uint64_t distance = dc_spec_distance(&fn->sig, s, key);
+        if (nearest == NULL || distance < least) {
+            nearest = s;
+            least = distance;
+        }
+    }
+    return nearest;
 }
 
 /* Adds the specialisation on top to the list. */
@@ -93,21 +106,17 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
             return s;
         }
     }
-    if (n > 0) {
-        const dc_spec *before = fn->last;
-        if (before == NULL) {
-            lua_rawgeti(L, list, n);
-            before = lua_touserdata(L, -1);
-            lua_pop(L, 1);
-        }
-        dc_spec_difference(L, 1, before, key, why, sizeof why);
-    }
+    if (n > 0)
+        dc_spec_difference(L, 1, find_nearest(L, fn, list, key), key, why, sizeof why);
     if (n >= fn->limit)
         refuse_more(L, d, fn, why, n);
+    const uint64_t begun = dc_clock_ns();
     dc_spec *s = dc_spec_make(L, d, 1, key, false);
-    if (n > 0 && !asked)
-        log_difference(d, fn, n + 1, why);
+    s->begun_ns = begun;
     s->why = n > 0 ? dc_place_intern(d, "%s", why) : NULL;
+    if (n > 0 && !asked)
+        s->note =
+            dc_place_intern(d, "%s%s: specialisation %d: %s", fn->name, fn->place, n + 1, why);
     dc_fn_add_spec(L, list, s);
     lua_replace(L, list);
     return s;

@@ -487,6 +487,18 @@ static void check_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b,
         wrong_result(L, d, fn, b, v, i, &miss);
 }
 
+/* A body that returns what a layer gave returns nothing where the layer's :forward forgot to. */
+static DC_NORETURN void wrong_count(lua_State *L, dc_dsl *d, const dc_fn *fn, int n)
+{
+    const dc_trace *t = dc_trace_current(L, d);
+    const char *silent = n < fn->sig.nresult && t != NULL ? t->silent : NULL;
+    const char *hint =
+        silent != NULL ? lua_pushfstring(L, "the :forward of %s returned nothing", silent) : NULL;
+    dc_error_fact(L, d, DC_ERR_RESULT_COUNT,
+                  &(dc_fact){.op = fn->name, .num = {n, fn->sig.nresult}},
+                  &(dc_blame){.hint = hint});
+}
+
 void dc_fn_take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *bind, int idx, int n,
                         dc_fn_leaves *v, int64_t *shape, int *nshape)
 {
@@ -494,8 +506,7 @@ void dc_fn_take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b
     v->n = *nshape = 0;
     walk w = {.L = L, .d = d, .fn = fn, .v = v, .shape = shape, .nshape = nshape, .result = true};
     if (!sig->any_result && n != sig->nresult)
-        dc_error_fact(L, d, DC_ERR_RESULT_COUNT,
-                      &(dc_fact){.op = fn->name, .num = {n, sig->nresult}}, NULL);
+        wrong_count(L, d, fn, n);
     if (n > DC_SIG_RESULTS)
         dc_error_raisef(L, d, DC_ERR_ARG, fn->name, "%d results returned, %d is the most", n,
                         DC_SIG_RESULTS);

@@ -331,6 +331,20 @@ static void push_value(lua_State *L, const guard *g, int refs, bool local)
     lua_remove(L, -2);
 }
 
+/* What to write where the local held a parameter or a state; NULL for other values. */
+static const char *hint_for_assigned(lua_State *L, const guard *l, int refs)
+{
+    if (!has_address(l->was.type))
+        return NULL;
+    lua_rawgeti(L, refs, l->was.ref);
+    const dc_handle *h = dc_handle_test(L, -1);
+    lua_pop(L, 1);
+    if (h == NULL || h->kind != DC_HANDLE_CELL)
+        return NULL;
+    return lua_pushfstring(L, "%s:set(value) gives the %s another value, at each call", l->name,
+                           h->cell->trainable ? "parameter" : "state");
+}
+
 static void refuse_assigned(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, const char *fn)
 {
     for (uint32_t i = 0; i < g->local.n; i++) {
@@ -340,7 +354,8 @@ static void refuse_assigned(lua_State *L, dc_dsl *d, const dc_guards *g, int ref
             const char *text = lua_pushfstring(
                 L, "captured local '%s' is assigned while '%s' is traced, which happens once",
                 l->name, fn);
-            dc_error_fact(L, d, DC_ERR_ASSIGNED, &(dc_fact){.word = {text}}, NULL);
+            dc_error_fact(L, d, DC_ERR_ASSIGNED, &(dc_fact){.word = {text}},
+                          &(dc_blame){.hint = hint_for_assigned(L, l, refs)});
         }
         lua_pop(L, 1);
     }

@@ -111,10 +111,11 @@ static void fill_element(lua_State *L, filling *f, int idx)
     if (!dc_args_fits(L, idx, t, &bits)) {
         if (type == LUA_TNUMBER || type == LUA_TBOOLEAN)
             dc_args_refuse_element(L, f->d, idx, f->op, t, place_in(L, f, depth));
-        const char *hint =
-            dc_handle_test(L, idx) != NULL
-                ? ":item() gives a tensor's number; dc.stack { a, b } makes one tensor of several"
-                : NULL;
+        const char *hint = NULL;
+        if (dc_handle_test(L, idx) != NULL)
+            hint = ":item() gives a tensor's number; dc.stack { a, b } makes one tensor of several";
+        else if (type == LUA_TSTRING && lua_isnumber(L, idx))
+            hint = "tonumber(text) makes a number of it";
         const char *text = lua_pushfstring(L, "%s is needed%s, not %s",
                                            t == DC_BOOL ? "true or false" : "a number",
                                            at_place(L, f, depth), dc_args_describe(L, idx));

@@ -61,7 +61,7 @@ const char *dc_place_made(dc_dsl *d, const char *where)
     return where != NULL ? dc_place_intern(d, "made at %s", where) : NULL;
 }
 
-static bool is_script(const lua_Debug *ar)
+bool dc_place_is_script(const lua_Debug *ar)
 {
     return *ar->what != 'C' && strncmp(ar->source, "=deepc/", 7) != 0;
 }
@@ -69,7 +69,7 @@ static bool is_script(const lua_Debug *ar)
 bool dc_place_by_script(lua_State *L)
 {
     lua_Debug ar;
-    return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && is_script(&ar);
+    return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && dc_place_is_script(&ar);
 }
 
 /* The path text of a frame of dc_place_layer, or NULL. The function is on top. */
@@ -97,7 +97,7 @@ static void search(lua_State *on, dc_dsl *d, dc_place *p)
             p->path = path_of(on, d, &ar);
             lua_pop(on, 1);
         }
-        if (p->where == NULL && is_script(&ar) && ar.currentline > 0)
+        if (p->where == NULL && dc_place_is_script(&ar) && ar.currentline > 0)
             p->where = dc_place_intern(d, "%s:%d", ar.short_src, ar.currentline);
     }
 }
@@ -131,7 +131,8 @@ const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx)
         return NULL;
     }
     lua_getinfo(L, ">S", &ar);
-    return is_script(&ar) ? dc_place_intern(d, "%s:%d", ar.short_src, ar.linedefined) : NULL;
+    return dc_place_is_script(&ar) ? dc_place_intern(d, "%s:%d", ar.short_src, ar.linedefined)
+                                   : NULL;
 }
 
 /* Is the value on top the one at idx? Pops it. */
@@ -189,7 +190,7 @@ void dc_place_push_name(lua_State *L, int idx)
     lua_Debug ar;
     for (int level = 0; lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "S", &ar);
-        const char *name = is_script(&ar) ? name_in_frame(L, idx, &ar) : NULL;
+        const char *name = dc_place_is_script(&ar) ? name_in_frame(L, idx, &ar) : NULL;
         if (name != NULL) {
             lua_pushstring(L, name);
             return;
@@ -206,6 +207,17 @@ static int leave_layer(lua_State *L, int status, lua_KContext below)
     return lua_gettop(L) - (int)below;
 }
 
+/* Of a layer's :forward; its path is at 1. */
+static int leave_call(lua_State *L, int status, lua_KContext below)
+{
+    const int n = leave_layer(L, status, below);
+    dc_dsl *d = dc_dsl_of(L);
+    dc_trace *t = n == 0 ? dc_trace_here(L, d) : NULL;
+    if (t != NULL)
+        t->silent = intern(d, lua_tostring(L, 1));
+    return n;
+}
+
 int dc_place_layer(lua_State *L)
 {
     const int n = lua_gettop(L);
@@ -217,8 +229,8 @@ int dc_place_layer(lua_State *L)
     lua_insert(L, 1); /* where path_of finds it */
     lua_getfield(L, 2, "forward");
     lua_insert(L, 2);
-    lua_callk(L, n, LUA_MULTRET, 1, leave_layer);
-    return leave_layer(L, LUA_OK, 1);
+    lua_callk(L, n, LUA_MULTRET, 1, leave_call);
+    return leave_call(L, LUA_OK, 1);
 }
 
 /* Second upvalue: the function of stdlib/. Yields pass through. */

@@ -18,6 +18,8 @@ const char *dc_place_intern(dc_dsl *d, const char *fmt, ...) DC_PRINTF(2, 3);
 const char *dc_place_made(dc_dsl *d, const char *where);
 /* Where the Lua function at idx is written. */
 const char *dc_place_of_function(lua_State *L, dc_dsl *d, int idx);
+/* Is it a Lua function of a script, not of the library? Needs "S". */
+bool dc_place_is_script(const lua_Debug *ar);
 /* Is the function that runs called by a script itself, not by the library? */
 bool dc_place_by_script(lua_State *L);
 /* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil.

@@ -320,7 +320,13 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
     dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
     for (uint32_t i = 0; i < t->cell.n; i++)
         cell[i] = t->cell.at[i].cell;
-    return dc_inst_new(d->rt, j, s->exec, cell, &s->inst);
+    DC_TRY(dc_inst_new(d->rt, j, s->exec, cell, &s->inst));
+    const char *note = s->note;
+    s->note = NULL;
+    if (note != NULL)
+        dc_logf(&d->rt->log, DC_CH_NOTE, "%s, %.0f ms", note,
+                (double)(dc_clock_ns() - s->begun_ns) / 1e6);
+    return DC_OK;
 }
 
 typedef struct keeping {
@@ -491,6 +497,22 @@ static size_t put_size(char *out, size_t room, size_t n, int64_t size)
         return 0;
     return (size_t)(size < 0 ? snprintf(out + n, room - n, "not given")
                              : snprintf(out + n, room - n, "%lld", (long long)size));
+}
+
+uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key)
+{
+    const dc_sig_bind *x = &a->key.bind, *y = &key->bind;
+    uint64_t count = memcmp(x->rest_size, y->rest_size, sizeof x->rest_size) != 0, by = 0;
+    for (int v = 0; v < sig->nvar; v++) {
+        const int64_t p = x->size[v], q = y->size[v];
+        count += p != q;
+        by += p > q ? (uint64_t)(p - q) : (uint64_t)(q - p);
+    }
+    for (int i = 0; i < a->key.nshape && i < key->nshape; i++)
+        count += a->key.shape[i] != key->shape[i];
+    for (uint32_t i = 0; i < a->dep.n; i++)
+        count += a->dep.at[i].now->number != a->dep.at[i].then.number;
+    return count << 32 | (by < UINT32_MAX ? by : UINT32_MAX);
 }
 
 void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,

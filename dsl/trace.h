@@ -77,6 +77,7 @@ struct dc_trace {
     struct dc_guards *guards; /* captured locals noted so far (dsl/guard.c) */
     lua_Hook hook;            /* that was there before the trace */
     int hook_mask, hook_count;
+    const char *silent; /* the layer that last returned nothing; interned, NULL: none did */
     uint32_t draws; /* of the generator, numbered */
     dc_val call[2]; /* with the first one: keys of a call */
 };

@@ -347,6 +347,28 @@ static dc_status read_bools(dc_st_file *f, dc_job *j)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* What a file is instead, by its first bytes; NULL: unknown. */
+static const char *other_format(const unsigned char *b)
+{
+    static const struct {
+        const char *begin, *is;
+    } known[] = {
+        {"PK\3\4", "a zip archive, as torch.save and numpy.savez write; in Python, "
+                   "safetensors.torch.save_file(model.state_dict(), path) writes one"},
+        {"\x80\2", "a pickle, as old torch.save writes; in Python, "
+                   "safetensors.torch.save_file(model.state_dict(), path) writes one"},
+        {"\x80\4", "a pickle"},
+        {"\x93NUMPY", "a NumPy array"},
+        {"GGUF", "a GGUF file"},
+        {"\x89HDF", "an HDF5 file, as Keras writes"},
+        {"\x1f\x8b", "compressed by gzip"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (memcmp(b, known[i].begin, strlen(known[i].begin)) == 0)
+            return known[i].is;
+    return NULL;
+}
+
 static dc_status read_length(dc_st_file *f, dc_job *j, size_t *header)
 {
     unsigned char b[LENGTH];
@@ -357,6 +379,9 @@ static dc_status read_length(dc_st_file *f, dc_job *j, size_t *header)
         return REFUSE("not a safetensors file: %zu bytes long", got);
     for (int i = LENGTH; i-- > 0;)
         n = n << 8 | b[i];
+    const char *other = other_format(b);
+    if (other != NULL && ((int64_t)n > f->st.st_size - LENGTH || n > MOST_HEADER))
+        return REFUSE("not a safetensors file but %s", other);
     if (n > MOST_HEADER)
         return REFUSE("not a safetensors file: a header of %" PRIu64 " bytes", n);
     if ((int64_t)n > f->st.st_size - LENGTH)

@@ -49,7 +49,7 @@ static dc_status sim_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
     DC_UNUSED(d);
     *out = bytes > PTRDIFF_MAX / 2 ? NULL : dc_try_aligned(ALIGN, bytes);
     if (*out == NULL)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(j, bytes);
     memset(*out, FRESH, bytes);
     return DC_OK;
 }

@@ -14,6 +14,7 @@
 #include "vm/deepc.h"
 #include "vm/explain.h"
 #include "vm/kernel.h"
+#include "vm/luaerror.h"
 #include "vm/prompt.h"
 #include "vm/replay.h"
 #include "vm/signals.h"
@@ -83,7 +84,7 @@ static int report(lua_State *L, int status)
 static int docall(lua_State *L, int narg, int nresult)
 {
     const int base = lua_gettop(L) - narg;
-    lua_pushcfunction(L, dc_dsl_traceback);
+    lua_pushcfunction(L, dc_luaerror_handler);
     lua_insert(L, base);
     dc_signals_catch(dc_dsl_rt(L), false);
     const int status = lua_pcall(L, narg, nresult, base);

@@ -10,10 +10,12 @@
 
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
+#include "vm/luaerror.h"
 #include "vm/signals.h"
 
 #include <lauxlib.h>
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,7 +107,7 @@ void dc_prompt_report(dc_prompt *p)
 bool dc_prompt_call(dc_prompt *p, int narg)
 {
     const int base = lua_gettop(p->L) - narg;
-    lua_pushcfunction(p->L, dc_dsl_traceback);
+    lua_pushcfunction(p->L, dc_luaerror_handler);
     lua_insert(p->L, base);
     const int status = lua_pcall(p->L, narg, LUA_MULTRET, base);
     lua_remove(p->L, base);
@@ -255,6 +257,42 @@ static void run_piece(dc_prompt *p, const char *text)
     fflush(stdout);
 }
 
+/* Is the piece this word, with or without (), and no global of the script's? */
+static bool is_word(lua_State *L, const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(text, word, n) != 0)
+        return false;
+    text += n;
+    text += strncmp(text, "()", 2) == 0 ? 2 : 0;
+    const bool is_free = lua_getglobal(L, word) == LUA_TNIL;
+    lua_pop(L, 1);
+    return is_free && text[strspn(text, " \t\n")] == '\0';
+}
+
+/* The command that a piece without a colon means: what other prompts call help, quit and exit. */
+static const char *command_of(lua_State *L, const char *text)
+{
+    if (*text == ':' && text[1] != ':')
+        return text + 1;
+    if (is_word(L, text, "help"))
+        return "help";
+    if (strncmp(text, "help ", 5) == 0 && isalpha((unsigned char)text[5]) &&
+        is_word(L, "help", "help"))
+        return text;
+    return is_word(L, text, "quit") || is_word(L, text, "exit") ? "quit" : NULL;
+}
+
+/* Said once: a local is gone with its piece. */
+static void tell_local(dc_prompt *p, const char *text)
+{
+    if (p->told_local || strncmp(text, "local ", 6) != 0 || strpbrk(text, ";\n") != NULL)
+        return;
+    p->told_local = true;
+    fprintf(stderr, "%sa local ends with the piece that declares it; without `local` it stays%s\n",
+            dc_prompt_dim(p), dc_prompt_plain(p));
+}
+
 /* false: the end. */
 static bool do_piece(dc_prompt *p)
 {
@@ -274,10 +312,13 @@ static bool do_piece(dc_prompt *p)
     const char *first = text + strspn(text, " \t\n");
     if (*first != '\0')
         dc_lines_remember(p->lines, text);
-    if (*first == ':' && first[1] != ':')
-        on = dc_prompt_command(p, first + 1);
-    else if (*first != '\0')
+    const char *command = command_of(L, first);
+    if (command != NULL) {
+        on = dc_prompt_command(p, command);
+    } else if (*first != '\0') {
         run_piece(p, text);
+        tell_local(p, first);
+    }
     lua_settop(L, 0);
     return on;
 }

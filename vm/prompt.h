@@ -18,6 +18,7 @@ typedef struct dc_prompt {
     dc_lines *lines;
     bool terminal; /* both ends are */
     bool colour;
+    bool told_local; /* that locals end with their piece */
     bool peak_known; /* the next two have been measured */
     double peak_gflops, peak_gbs;
 } dc_prompt;
@@ -50,6 +51,8 @@ const char *dc_prompt_command_name(int i);
 
 /* Prints the n values on top, a line or more each; pops them. May raise. */
 void dc_prompt_show(lua_State *L, int n);
+/* Pushes the text of the table at idx: its fields, two levels deep. May raise. */
+void dc_prompt_push_table(lua_State *L, int idx);
 /* For Lua: is the argument a tensor or a cell? */
 int dc_prompt_is_tensor(lua_State *L);
 /* Pushes what :type says of the value at idx. */

@@ -226,6 +226,11 @@ static void push_table(lua_State *L, int idx, int level)
     join(L, level);
 }
 
+void dc_prompt_push_table(lua_State *L, int idx)
+{
+    push_table(L, lua_absindex(L, idx), 1);
+}
+
 void dc_prompt_show(lua_State *L, int n)
 {
     const int first = lua_gettop(L) - n + 1;

@@ -18,21 +18,16 @@ static dc_cpu *cpu_of(dc_device *d)
     return (dc_cpu *)d;
 }
 
-static dc_status no_memory(dc_job *j)
-{
-    return dc_fail(j, DC_ERR_NOMEM, NULL);
-}
-
 dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
     DC_UNUSED(d);
     const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : ALIGN;
     if (bytes > PTRDIFF_MAX - HUGE_PAGE)
-        return no_memory(j);
+        return dc_fail_memory(j, bytes);
     const size_t size = dc_align_up(bytes > 0 ? bytes : 1, align);
     void *mem = dc_try_aligned(align, size);
     if (mem == NULL)
-        return no_memory(j);
+        return dc_fail_memory(j, bytes);
     if (align == HUGE_PAGE)
         madvise(mem, size, MADV_HUGEPAGE); /* a wish; refusal changes nothing */
     *out = mem;
@@ -52,12 +47,12 @@ dc_status dc_cpu_reserve(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
     dc_cpu *cpu = cpu_of(d);
     if (dc_heap_is_given() || bytes > PTRDIFF_MAX - 2 * (size_t)HUGE_PAGE)
-        return no_memory(j);
+        return dc_fail_memory(j, bytes);
     DC_ROOM(cpu->reserved); /* may unwind, so first */
     const size_t size = dc_align_up(bytes > 0 ? bytes : 1, HUGE_PAGE) + HUGE_PAGE;
     void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return no_memory(j);
+        return dc_fail_memory(j, bytes);
     const size_t skip = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
     dc_reservation r = {.base = base, .mem = (char *)base + skip, .size = size};
     DC_PUSH(cpu->reserved, r);
@@ -76,7 +71,7 @@ dc_status dc_cpu_commit(dc_device *d, dc_job *j, void *mem, size_t bytes)
     if (bytes > r->size || size > r->size - HUGE_PAGE)
         DC_BUG("committing %zu bytes of %zu reserved", bytes, r->size - HUGE_PAGE);
     if (mprotect(r->mem, size, PROT_READ | PROT_WRITE) != 0)
-        return no_memory(j);
+        return dc_fail_memory(j, bytes);
     if (bytes >= HUGE_FROM)
         madvise(r->mem, size, MADV_HUGEPAGE);
     r->open = size;

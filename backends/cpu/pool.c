@@ -368,12 +368,12 @@ dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes)
     if (bytes <= p->scratch)
         return DC_OK;
     if (bytes > PTRDIFF_MAX / 2)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(j, bytes);
     for (uint32_t i = 0; i < p->width; i++) {
         const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : LINE;
         void *mem = dc_try_aligned(align, dc_align_up(bytes, align));
         if (mem == NULL)
-            return dc_fail(j, DC_ERR_NOMEM, NULL); /* p->scratch still tells the least */
+            return dc_fail_memory(j, bytes); /* p->scratch still tells the least */
         if (align == HUGE_PAGE)
             madvise(mem, dc_align_up(bytes, align), MADV_HUGEPAGE); /* a wish */
         dc_free_aligned(p->worker[i].scratch);

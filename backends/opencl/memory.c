@@ -41,7 +41,7 @@ dc_status dc_cl_buffer(dc_cl *cl, dc_job *j, size_t bytes, cl_mem *out)
     }
     if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES ||
         error == CL_OUT_OF_HOST_MEMORY)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(j, bytes);
     if (error == CL_INVALID_BUFFER_SIZE)
         return too_large(cl, j, bytes);
     return dc_cl_failed(j, "memory", error);

@@ -176,11 +176,21 @@ local function refuse_tensor(layer, key, value)
     (".%s:set(value) changes its value; another dc.param or dc.state may take its place"):format(key))
 end
 
+-- Is the value a cell or a layer, or a plain table that holds one?
+local function has_parts(value)
+  local kind, found = core.kind(value), false
+  if kind == "param" or kind == "state" or is_layer(value) then
+    return true
+  elseif kind == nil and type(value) == "table" and not getmetatable(value) then
+    walk(value, "", function() found = true end, { [value] = true })
+  end
+  return found
+end
+
 local function assign(layer, key, value)
   local fields = own(layer)
   if type(key) == "string" and key:sub(1, 1) == "_" then
-    local kind = core.kind(value)
-    if kind == "param" or kind == "state" then
+    if has_parts(value) then
       core.fail("ARG", nil, ("%s.%s: what begins with '_' is no part of a layer, so it would not be trained or saved")
         :format(path_of(layer), key), ("self.%s = ..."):format(key:gsub("^_+", "")))
     end
@@ -391,7 +401,7 @@ function nn.class(name)
     __name = name,
     __call = call,
     __tostring = function(self)
-      return self:describe()
+      return Layer.__tostring(self)
     end,
     __newindex = assign,
     __len = function(self)
@@ -418,7 +428,7 @@ function nn.class(name)
       return forward_of(class, v)
     end
     if v == nil and elsewhere[key] then
-      core.fail("FIELD", nil, ("%s has no '%s'"):format(tostring(self), key), elsewhere[key])
+      core.fail("FIELD", nil, ("%s has no '%s'"):format(self:describe(), key), elsewhere[key])
     end
     return v
   end

@@ -170,6 +170,10 @@ end
 function Sequential:forward(x)
   for i = 1, #self do
     x = self[i](x)
+    if x == nil then
+      core.fail("ARG", nil, ("part %d, %s, returned nothing"):format(i,
+        core.is_layer(self[i]) and self[i]:describe() or "a function"), "return the tensor it computes")
+    end
   end
   return x
 end

@@ -111,6 +111,24 @@ local function hint_of_labels(logits, labels)
   return ('dc.tensor(t, "i32[%s]")'):format(table.concat(labels.shape, ", "))
 end
 
+-- Where logits of shape a do not fit labels of shape b: what would make them fit, or nil.
+local function hint_of_shapes(a, b)
+  if #b == #a and b[#b] == 1 then
+    return ("labels:reshape(%s)"):format(table.concat(b, ", ", 1, #b - 1))
+  elseif #b ~= #a - 1 or #b < 2 or a[1] ~= b[1] then
+    return nil
+  end
+  local order = { 1 }
+  for i = 3, #a do -- classes as axis 2, as images have their channels
+    if a[i] ~= b[i - 1] then
+      return nil
+    end
+    order[#order + 1] = i
+  end
+  order[#order + 1] = 2
+  return ("classes are the last axis: logits:permute(%s)"):format(table.concat(order, ", "))
+end
+
 local function check_labels(op, logits, labels)
   core.check_tensor(op, logits, "logits")
   core.check_tensor(op, labels, "labels")
@@ -121,9 +139,8 @@ local function check_labels(op, logits, labels)
   local a, b = logits.shape, labels.shape
   local rows, classes = table.concat(a, ",", 1, math.max(#a - 1, 0)), a[#a]
   if #b ~= #a - 1 or #b == 0 or rows ~= table.concat(b, ",") or classes == 0 then
-    local column = #b == #a and b[#b] == 1 and ("labels:reshape(%s)"):format(table.concat(b, ", ", 1, #b - 1))
     core.fail("DIMS", op, ("logits are %s, labels %s; f32[rows, classes] and integers[rows] are needed")
-      :format(type_of(logits), type_of(labels)), column or nil, "logits", logits, "labels", labels)
+      :format(type_of(logits), type_of(labels)), hint_of_shapes(a, b), "logits", logits, "labels", labels)
   end
   return classes
 end

@@ -144,14 +144,17 @@ local function sums(root)
   return ("%s trained%s, %s bytes"):format(grouped(trained), rest, grouped(bytes))
 end
 
-local function lay_out(lines)
-  local width = { 0, 0, 0, 0 }
-  for _, line in ipairs(lines) do
-    for i = 1, 4 do
+-- Lines of equally many columns, of which the first `left` are aligned to the left.
+local function lay_out(lines, left)
+  local width, form = {}, {}
+  for i = 1, #lines[1] do
+    width[i] = 0
+    for _, line in ipairs(lines) do
       width[i] = math.max(width[i], utf8.len(line[i]) or #line[i])
     end
+    form[i] = ("%%%s%ds"):format(i <= left and "-" or "", width[i])
   end
-  local form = ("%%-%ds  %%-%ds  %%%ds  %%%ds"):format(table.unpack(width))
+  form = table.concat(form, "  ")
   local out = {}
   for i, line in ipairs(lines) do
     out[i] = form:format(table.unpack(line)):gsub("%s+$", "")
@@ -185,7 +188,41 @@ function Layer:summary(...)
   local list, rows = list_layers(self), {}
   core.refuse_inside(self, "summary()")
   observe(list, rows, function() trace(self, types) end)
-  return lay_out(table_of(rows, list)) .. "\n" .. sums(self)
+  return lay_out(table_of(rows, list), 2) .. "\n" .. sums(self)
+end
+
+-- How deep a layer is, counted in layers; and its path below the nearest one above.
+local function place_of(path, by_path)
+  local above, depth, name = path, 0, path
+  while above ~= "" do
+    above = above:match "^(.*)%.[^.]*$" or ""
+    if by_path[above] then
+      name = depth == 0 and above ~= "" and path:sub(#above + 2) or name
+      depth = depth + 1
+    end
+  end
+  return depth, name
+end
+
+-- What print shows of a layer: with layers below it a tree of them with the numbers of their own parameters and
+-- states, each cell once.
+function Layer:__tostring()
+  local list, by_path, seen, lines = list_layers(self), {}, {}, {}
+  if #list == 1 then
+    return self:describe()
+  end
+  for i, entry in ipairs(list) do
+    by_path[entry.path] = entry
+    local depth, name = place_of(entry.path, by_path)
+    local count = 0
+    for _, cell in ipairs(entry.cells) do
+      count = count + (seen[cell] and 0 or count_of(cell))
+      seen[cell] = true
+    end
+    lines[i] = { ("  "):rep(depth) .. (name ~= "" and name .. "  " or "") .. entry.layer:describe(),
+      count > 0 and grouped(count) or "" }
+  end
+  return lay_out(lines, 1) .. "\n" .. sums(self)
 end
 
 return nn

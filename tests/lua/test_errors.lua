@@ -32,6 +32,27 @@ train.lua:4: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
   [DC0301; deepc explain DC0301]]=])
 end
 
+-- The variable of the line that is nil, as Lua's own messages have it. The text of the line is the chunk's name.
+function TestMessages:test_nil_is_named()
+  local env = { dc = dc, x = dc.ones "f32[2]", cfg = { inner = {} } }
+  local function hint(line)
+    return select(2, pcall(assert(load(line, line, "t", env)))).hint
+  end
+  lu.assertEquals(hint "return dc.ones 'f32[2]' + 1 * dc.zeros 'f32[2]' * missing", "the global 'missing' is nil")
+  lu.assertEquals(hint "return x * cfg.inner.scale", "the field 'scale' is nil")
+  lu.assertEquals(hint "local y, z; y = 1; return x * y - z", "the local 'z' is nil")
+  lu.assertEquals(hint "local z; return (function() return x - z end)()", "the captured local 'z' is nil")
+  lu.assertEquals(hint "local ok, err = x * 2, x * missing", "the global 'missing' is nil")
+  lu.assertEquals(hint "return 'missing' and x * nil -- missing", nil)
+  lu.assertEquals(hint "local missing = nil; return x:matmul(missing)", "the local 'missing' is nil")
+end
+
+function TestMessages:test_memory_is_told_with_its_size()
+  local err = raised 'return tostring(dc.rand "f32[1000000, 10000000]" + 1)'
+  lu.assertEquals(err.code, "DC1001")
+  lu.assertStrContains(err.message, "40.0 TiB at once could not be had")
+end
+
 TestFields = {}
 
 function TestFields:test_names_from_elsewhere()

@@ -468,8 +468,12 @@ function TestNotes:test_what_a_specialisation_differs_in()
   f(x, 3, 1, {})
   f(x, 3, 1, { 1, 2 })
   f(dc.ones "f32[4]", 3, 1, { 1, 2 })
+  f(dc.ones "f32[4]", 3, nil, { 1, 2 })
+  f(x, 2, nil, {})
+  f(dc.ones "f32[4]", 3, nil, { 1 }) -- the nearest of all, whichever was called last
   local text = f:explain()
-  for _, why in ipairs { "k 2 -> 3", "m is given now", "length of list xs 0 -> 2", "n 2 -> 4" } do
+  for _, why in ipairs { "length of list xs 2 -> 1", "k 2 -> 3", "m is given now", "length of list xs 0 -> 2",
+    "n 2 -> 4" } do
     lu.assertStrContains(text, why)
   end
 end

@@ -321,6 +321,25 @@ function TestSummary:test_layers_in_tables()
   lu.assertStrContains(text, "\n      1  nn.ReLU ")
 end
 
+function TestSummary:test_a_printed_layer_is_a_tree()
+  local Stack = nn.class "Stack"
+  function Stack:init()
+    self.blocks = { nn.Linear(4, 4), { nn.Sequential { nn.ReLU() } } }
+    self.tied = self.blocks[1]
+    self.gain = dc.param "f32[4]"
+  end
+  lu.assertEquals(tostring(nn.Sequential { Stack(), nn.Linear(1000, 4) }), [[
+nn.Sequential
+  1  Stack                          4
+    blocks.1  nn.Linear 4 -> 4     20
+    blocks.2.1  nn.Sequential
+      1  nn.ReLU
+  2  nn.Linear 1000 -> 4        4,004
+4,028 trained, 16,112 bytes]])
+  lu.assertEquals(tostring(nn.Linear(4, 4)), "nn.Linear 4 -> 4")
+  lu.assertEquals(tostring(nn.Sequential {}), "nn.Sequential")
+end
+
 function TestSummary:test_several_inputs_and_results()
   local Two = nn.class "Two"
   function Two:forward(x, y) return x * 2, { y } end

@@ -1,5 +1,6 @@
 #!/bin/sh
-# os.exit while functions are being compiled on other threads, at several moments of that.
+# How scripts end: os.exit while functions are being compiled on other threads, at several moments of that; errors
+# that are not deepc's own.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$dir/exit.lua" <<'EOT'
@@ -15,4 +16,33 @@ for wait in 0 0.01 0.02 0.03 0.04 0.06 0.08 0.1; do
     run "$DEEPC" "$dir/exit.lua" $wait
     check "after $wait s the status is the script's" test "$status" -eq 7
 done
+
+cat >"$dir/sizes.lua" <<'EOT'
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[n]) -> f32[]", function(x) return x:sum() end)
+for _, n in ipairs { 10, 100, 12 } do f(dc.ones("f32[" .. n .. "]")) end
+EOT
+run env -C "$dir" "$DEEPC" sizes.lua
+check "a note tells the nearest specialisation and the time" \
+    test "$(echo "$err" | sed 's/, [0-9]* ms$/, N ms/')" = "[note] f, sizes.lua:2: specialisation 2: n 10 -> 100, N ms
+[note] f, sizes.lua:2: specialisation 3: n 10 -> 12, N ms"
+
+fails() { # fails TEXT LINE: the script of one line fails with the text
+    echo 'local dc, nn = require "deepc", require "deepc.nn"' >"$dir/fails.lua"
+    echo "$2" >>"$dir/fails.lua"
+    run env -C "$dir" "$DEEPC" fails.lua
+    check "$2" warns "deepc: $1"
+}
+fails 'fails.lua:2: mul: a tensor or a number is needed, not nil
+    of     f32[2]   made at fails.lua:2
+  hint: the global '"'scale'"' is nil' 'local x = dc.ones "f32[2]" * scale'
+fails 'fails.lua:2: bad argument #1 to '"'sqrt'"' (number expected, got deepc.tensor)
+  hint: t:item() is the number in a tensor of one element' 'print(math.sqrt(dc.ones "f32[]"))'
+fails 'fails.lua:2: bad argument #1 to '"'format'"' (number expected, got deepc.tensor)
+  hint: t:item() is the number' 'print(("%.3f"):format(dc.ones "f32[]"))'
+fails 'fails.lua:2: attempt to call a table value (for iterator '"'for iterator'"')
+  hint: ipairs goes through a list: for _, p in ipairs(net:parameters()) do' \
+    'for p in nn.Linear(2, 1):parameters() do print(p) end'
+fails '{ code = 3, message = "no data" }
+stack traceback:' 'error { message = "no data", code = 3 }'
 closing

@@ -376,6 +376,21 @@ echo 'x = = 1' >"$dir/in"
 run script
 check "with a script's status" test "$status" -eq 1
 
+# ---- words that other prompts know, and locals
+
+printf 'local a = 1\nlocal b = 2\nhelp relu\nhelp\nquit\nprint "not reached"\n' >"$dir/in"
+piped() {
+    "$DEEPC" -i <"$dir/in"
+}
+run piped
+check "help NAME tells of a name" says "The larger of x and 0"
+check "help lists the commands" says ":explain"
+check "quit leaves" test "$(grep -c 'not reached' "$dir/out")" -eq 0
+check "a local that is gone is told once" test "$(grep -c 'a local ends with the piece' "$dir/err")" -eq 1
+printf 'help = 7\nhelp\nexit()\nprint "not reached"\n' >"$dir/in"
+run piped
+check "a global of that name is itself" test "$out" = 7
+
 # ---- a script and Ctrl-C
 
 cat >"$dir/long.lua" <<'EOT'

@@ -1,0 +1,58 @@
+/*
+ * Errors that are not deepc's own, as the program and the prompt show them.
+ */
+#include "vm/luaerror.h"
+
+#include "dsl/dsl.h"
+#include "vm/prompt.h"
+
+#include <lauxlib.h>
+
+#include <string.h>
+
+/* Messages of Lua's own that have a usual reason here, each known by a piece of its text. */
+static const char *const hints[][2] = {
+    {"number expected, got deepc.tensor",
+     "t:item() is the number in a tensor of one element; t:sqrt(), t:exp() ... give tensors"},
+    {"attempt to call a table value (for iterator",
+     "ipairs goes through a list: for _, p in ipairs(net:parameters()) do"},
+};
+
+static const char *hint_for(const char *text)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strstr(text, hints[i][0]) != NULL)
+            return hints[i][1];
+    return NULL;
+}
+
+static int push_table(lua_State *L)
+{
+    dc_prompt_push_table(L, 1);
+    return 1;
+}
+
+/* The value at 1 becomes its text; an error while that is made leaves it. */
+static void show_table(lua_State *L)
+{
+    lua_pushcfunction(L, push_table);
+    lua_pushvalue(L, 1);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK)
+        lua_replace(L, 1);
+    else
+        lua_pop(L, 1);
+}
+
+int dc_luaerror_handler(lua_State *L)
+{
+    if (lua_type(L, 1) == LUA_TTABLE && luaL_getmetafield(L, 1, "__tostring") == LUA_TNIL)
+        show_table(L);
+    const char *text = lua_tostring(L, 1);
+    const char *hint = text != NULL ? hint_for(text) : NULL;
+    if (hint != NULL) {
+        lua_pushfstring(L, "%s\n  hint: %s", text, hint);
+        lua_replace(L, 1);
+    }
+    lua_settop(L, 1);
+    return dc_dsl_traceback(L);
+}
