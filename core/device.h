@@ -129,11 +129,13 @@ typedef struct dc_device_ops {
     /*
      * compile() in two halves, so that programs can be kept on disk. Between them lie bytes, in the
      * scratch arena: load() of another process makes the same of them if it has the same target and
-     * `maker` says the same, which is what they depend on besides target and text: the compiler, by
-     * its file and the date of that, and its options. It opens no compiler, and is false where it
-     * cannot tell. load() gets a source without text, and refuses damaged bytes as it would a
-     * compiler's. All three or none are NULL; threads as for compile().
+     * `settings` says the same: options of the compiler, the processor. `maker` is the compiler, by
+     * its file and the date of that; it opens none, and is false where there is none or it cannot
+     * tell: what another compiler made of the text is as good then. load() gets a source without
+     * text, and refuses damaged bytes as it would a compiler's. All four or none are NULL; threads
+     * as for compile().
      */
+    void (*settings)(dc_device *d, dc_text *out);
     bool (*maker)(dc_device *d, dc_text *out);
     dc_status (*translate)(dc_device *d, dc_job *j, const dc_source *src, const void **object,
                            size_t *bytes);

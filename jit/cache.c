@@ -5,6 +5,7 @@
  *   magic    8 bytes, with the version of this layout
  *   check    digest of all that follows
  *   key      of the entry; its file is named after it
+ *   maker    the compiler that made it; 0 where there was none
  *   bytes    of the data
  *
  * Numbers lie as the machine has them: keys contain the target.
@@ -27,10 +28,11 @@ typedef struct header {
     char magic[8];
     uint64_t check[2];
     dc_cache_key key;
+    dc_cache_maker maker;
     uint64_t bytes;
 } header;
 
-static const char magic[8] = "deepc-\0\1";
+static const char magic[8] = "deepc-\0\2";
 
 /* Something to be written. */
 typedef struct pending {
@@ -50,9 +52,9 @@ struct dc_cache {
     bool full; /* a file could not be written: no others are tried */
     pending *first, *last;
     pthread_t writer;
-    uint64_t bytes; /* of all files, once the writer has counted them */
-    char *maker;    /* what the device says of its compiler, once it was asked */
-    bool asked, known;
+    uint64_t bytes;       /* of all files, once the writer has counted them */
+    dc_cache_maker maker; /* once the device was asked */
+    bool asked;
 };
 
 /* ---- digests --------------------------------------------------------------------------------- */
@@ -128,46 +130,36 @@ static int folder_of(dc_cache *c, dc_job *j)
     return dir;
 }
 
-/* Two that are the first ask both; one answer stays. */
-static bool keep_maker(dc_cache *c, dc_device *d, dc_text *out)
+bool dc_cache_maker_known(dc_cache_maker m)
 {
-    const size_t before = out->n;
-    const bool known = d->ops->maker(d, out);
-    const size_t n = out->n - before;
-    char *copy = dc_try_alloc(n + 1);
-    if (copy == NULL)
-        return known;
-    memcpy(copy, out->s + before, n);
-    copy[n] = '\0';
-    pthread_mutex_lock(&c->lock);
-    if (!c->asked) {
-        c->maker = copy;
-        copy = NULL;
-        c->known = known;
-        c->asked = true;
-    }
-    pthread_mutex_unlock(&c->lock);
-    dc_xfree(copy);
-    return known;
+    return m.word[0] != 0 || m.word[1] != 0;
 }
 
-/* Nothing may unwind while the lock is held. */
-bool dc_cache_maker(dc_cache *c, dc_device *d, dc_text *out)
+/* Two that are the first ask both and find the same. Nothing may unwind while the lock is held. */
+dc_cache_maker dc_cache_maker_of(dc_cache *c, dc_job *j, dc_device *d)
 {
     pthread_mutex_lock(&c->lock);
-    const bool asked = c->asked, known = c->known;
+    const bool asked = c->asked;
+    dc_cache_maker m = c->maker;
     pthread_mutex_unlock(&c->lock);
-    if (asked) { /* it stays as it is */
-        dc_text_puts(out, known ? c->maker : "");
-        return known;
-    }
-    return keep_maker(c, d, out);
+    if (asked) /* it stays as it is */
+        return m;
+    dc_text *text = dc_job_text(j);
+    m = d->ops->maker(d, text) ? dc_cache_key_of(text->s, text->n) : (dc_cache_maker){{0, 0}};
+    dc_job_text_end(j, text);
+    pthread_mutex_lock(&c->lock);
+    if (!c->asked)
+        c->maker = m;
+    m = c->maker;
+    c->asked = true;
+    pthread_mutex_unlock(&c->lock);
+    return m;
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
 /* What is wrong with it, or NULL. */
-static const char *judge(const char *file, size_t bytes, dc_cache_key key)
+static const char *judge(const char *file, size_t bytes, dc_cache_key key, dc_cache_maker maker)
 {
     header h;
     uint64_t check[2];
@@ -180,11 +172,14 @@ static const char *judge(const char *file, size_t bytes, dc_cache_key key)
         return "its length is wrong";
     if (memcmp(&h.key, &key, sizeof key) != 0)
         return "it is of another program";
+    if (dc_cache_maker_known(maker) && memcmp(&h.maker, &maker, sizeof maker) != 0)
+        return "another compiler made it";
     checksum(&h, file + sizeof h, check);
     return memcmp(check, h.check, sizeof check) != 0 ? "its checksum is wrong" : NULL;
 }
 
-bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, const void **data, size_t *bytes)
+bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker maker,
+                   const void **data, size_t *bytes)
 {
     char name[NAME];
     size_t n;
@@ -195,7 +190,7 @@ bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, const void **data, 
         dc_logf(j->log, DC_CH_CACHE, "%s: not there", name);
         return false;
     }
-    const char *wrong = judge(file, n, key);
+    const char *wrong = judge(file, n, key, maker);
     dc_logf(j->log, DC_CH_CACHE, "%s: %s", name, wrong != NULL ? wrong : "found");
     if (wrong == NULL) {
         dc_job_defer(j, dc_xfree, file); /* the next line may unwind */
@@ -260,7 +255,8 @@ static void start_writer(dc_cache *c)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, const void *data, size_t bytes)
+void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker maker,
+                    const void *data, size_t bytes)
 {
     pending *p = NULL;
     if (folder_of(c, j) < 0 || bytes > c->most / 4)
@@ -268,7 +264,7 @@ void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, const void *data, 
     p = dc_try_alloc(sizeof *p + bytes);
     if (p == NULL)
         return;
-    *p = (pending){.head = {.key = key, .bytes = bytes}};
+    *p = (pending){.head = {.key = key, .maker = maker, .bytes = bytes}};
     memcpy(p->head.magic, magic, sizeof magic);
     memcpy(p->data, data, bytes);
     checksum(&p->head, p->data, p->head.check);
@@ -311,7 +307,6 @@ void dc_cache_free(dc_cache *c)
     pthread_cond_destroy(&c->wake);
     pthread_cond_destroy(&c->idle);
     pthread_mutex_destroy(&c->lock);
-    dc_xfree(c->maker);
     dc_xfree(c);
 }
 

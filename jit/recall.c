@@ -82,14 +82,14 @@ static void put_description(dc_text *out, const dc_exec_desc *d)
 
 /*
  * Settings that no stage reads; all others are in the key, those to come included. The device is there
- * by its target, the cache is skipped as a whole or not at all.
+ * by its target, its compiler by the kernels, the cache is skipped as a whole or not at all.
  */
 static bool no_stage_reads(const char *env)
 {
     static const char *const other[] = {
         "DEEPC_DEVICE",  "DEEPC_DEBUG", "DEEPC_COMPARE",  "DEEPC_TARGET", "DEEPC_THREADS",
         "DEEPC_COMPILE", "DEEPC_LAZY",  "DEEPC_SEED",     "DEEPC_CACHE",  "DEEPC_CACHE_SIZE",
-        "DEEPC_HISTORY", "TMPDIR",      "DEEPC_PROGRESS",
+        "DEEPC_HISTORY", "TMPDIR",      "DEEPC_PROGRESS", "DEEPC_LLVM",   "DEEPC_CC",
     };
     for (size_t i = 0; i < DC_COUNTOF(other); i++)
         if (strcmp(env, other[i]) == 0)
@@ -125,6 +125,8 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
+
+static const dc_cache_maker nobody; /* no compiler is in an executable, only in its kernels */
 
 typedef struct recalling {
     const dc_env *env;
@@ -202,7 +204,8 @@ static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_
     const void *bytes;
     size_t size;
     dc_packed_kernel *kernel;
-    if (!dc_cache_find(env->cache, j, key, &bytes, &size) || !dc_unpack(e, bytes, size, &kernel))
+    if (!dc_cache_find(env->cache, j, key, nobody, &bytes, &size) ||
+        !dc_unpack(e, bytes, size, &kernel))
         return false;
     recalling *r = DC_NEW(&j->scratch, recalling);
     r->env = env;
@@ -238,6 +241,6 @@ void dc_recall_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_ke
 {
     dc_text *text = dc_job_text(j);
     if (dc_pack(e, text))
-        dc_cache_store(env->cache, j, key, text->s, text->n);
+        dc_cache_store(env->cache, j, key, nobody, text->s, text->n);
     dc_job_text_end(j, text);
 }

@@ -83,10 +83,10 @@ const char *dc_unit_depends(const dc_env *env, dc_job *j)
     if (env->cache == NULL || d->ops->maker == NULL)
         return NULL;
     dc_text *text = dc_job_text(j);
-    dc_text_printf(text, "program 1\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
+    dc_text_printf(text, "program 2\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
                    t->dialect, env->opt.math);
-    const bool known = dc_cache_maker(env->cache, d, text);
-    const char *depends = known ? dc_arena_strdup(&j->scratch, text->s) : NULL;
+    d->ops->settings(d, text);
+    const char *depends = dc_arena_strdup(&j->scratch, text->s);
     dc_job_text_end(j, text);
     return depends;
 }
@@ -111,7 +111,8 @@ static bool load(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source
 {
     const void *object;
     size_t bytes;
-    if (!dc_cache_find(env->cache, j, key, &object, &bytes))
+    const dc_cache_maker maker = dc_cache_maker_of(env->cache, j, env->device);
+    if (!dc_cache_find(env->cache, j, key, maker, &object, &bytes))
         return false;
     if (env->device->ops->load(env->device, j, src, object, bytes, out) == DC_OK)
         return true;
@@ -147,6 +148,9 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
         return dc_failf(
             j, DC_ERR_BUILD, NULL,
             "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
+    const dc_cache_maker maker =
+        k->unit->keyed ? dc_cache_maker_of(m->env->cache, j, d) : (dc_cache_maker){{0, 0}};
+    k->unit->keyed = dc_cache_maker_known(maker); /* what nobody made is not kept */
     if (!k->unit->keyed)
         return d->ops->compile(d, j, &src, &k->unit->program);
     const uint64_t begun = dc_clock_ns();
@@ -155,7 +159,7 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
             m->kernel[k->unit->first]->name, (double)(dc_clock_ns() - begun) / 1e6, strlen(k->text),
             bytes);
     DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
-    dc_cache_store(m->env->cache, j, k->unit->key, object, bytes);
+    dc_cache_store(m->env->cache, j, k->unit->key, maker, object, bytes);
     return DC_OK;
 }
 

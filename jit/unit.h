@@ -27,7 +27,7 @@ typedef struct dc_unit { /* a program, of kernels first .. first + n - 1 */
  */
 bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_program **out);
 
-/* All that programs depend on but their text; NULL where the device cannot tell, or nothing is kept. */
+/* All that programs depend on but their text and compiler; NULL where nothing is kept. */
 const char *dc_unit_depends(const dc_env *env, dc_job *j);
 
 /* unit has room for n. All programs, the caller's from now on, or none. */

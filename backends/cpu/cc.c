@@ -351,12 +351,17 @@ bool dc_cc_maker(const dc_cc *cc, dc_text *out)
     split(&w, cc->command, NULL, 0);
     if (!dc_maker_find_program(w.at[0], path, sizeof path) || !dc_maker_put(path, out))
         return false;
-    dc_text_printf(out, "%s %s", cc->command, cc->march);
+    dc_text_printf(out, "%s\n", cc->command);
+    return true;
+}
+
+void dc_cc_settings(const dc_cc *cc, dc_text *out)
+{
+    dc_text_puts(out, cc->march);
     for (size_t i = 0; i < DC_COUNTOF(options); i++)
         dc_text_printf(out, " %s", options[i]);
     dc_text_puts(out, "\n");
     dc_maker_put_processor(out);
-    return true;
 }
 
 void dc_cc_unload(void *library)

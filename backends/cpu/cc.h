@@ -32,6 +32,7 @@ dc_status dc_cc_translate(const dc_cc *cc, dc_job *j, const dc_source *src, cons
                           size_t *bytes);
 dc_status dc_cc_load(const dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
                      size_t bytes, void **entry, void **library);
+void dc_cc_settings(const dc_cc *cc, dc_text *out);
 bool dc_cc_maker(const dc_cc *cc, dc_text *out);
 void dc_cc_unload(void *library);
 

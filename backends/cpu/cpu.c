@@ -61,6 +61,12 @@ static dc_status open_llvm(dc_cpu *cpu, dc_job *j, dc_llvm **out)
     return DC_OK;
 }
 
+static void cpu_settings(dc_device *d, dc_text *out)
+{
+    const dc_llvm_conf conf = llvm_conf(cpu_of(d));
+    dc_llvm_settings(&conf, out);
+}
+
 static bool cpu_maker(dc_device *d, dc_text *out)
 {
     const dc_llvm_conf conf = llvm_conf(cpu_of(d));
@@ -167,6 +173,11 @@ static dc_status cc_translate(dc_device *d, dc_job *j, const dc_source *src, con
     return dc_cc_translate(&cpu_of(d)->cc, j, src, object, bytes);
 }
 
+static void cc_settings(dc_device *d, dc_text *out)
+{
+    dc_cc_settings(&cpu_of(d)->cc, out);
+}
+
 static bool cc_maker(dc_device *d, dc_text *out)
 {
     return dc_cc_maker(&cpu_of(d)->cc, out);
@@ -185,6 +196,7 @@ static const dc_device_ops ops = {
     .download = dc_host_copy,
     .compile = cpu_compile,
     .one_by_one = true,
+    .settings = cpu_settings,
     .maker = cpu_maker,
     .translate = cpu_translate,
     .load = cpu_load,
@@ -208,6 +220,7 @@ static const dc_device_ops cc_ops = {
     .upload = dc_host_copy,
     .download = dc_host_copy,
     .compile = cc_compile,
+    .settings = cc_settings,
     .maker = cc_maker,
     .translate = cc_translate,
     .load = cc_load,

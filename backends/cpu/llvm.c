@@ -135,13 +135,15 @@ static bool find_library(const char *path, library *lib, char *why, size_t size)
 bool dc_llvm_maker(const dc_llvm_conf *conf, dc_text *out)
 {
     char path[1024];
-    if (!dc_maker_find_llvm(conf->path, path, sizeof path) || !dc_maker_put(path, out))
-        return false;
+    return dc_maker_find_llvm(conf->path, path, sizeof path) && dc_maker_put(path, out);
+}
+
+void dc_llvm_settings(const dc_llvm_conf *conf, dc_text *out)
+{
     dc_text_printf(out, "%s %s %s %d\n", conf->passes != NULL ? conf->passes : usual_passes,
                    conf->triple, conf->cpu != NULL ? conf->cpu : "host", conf->level);
     if (conf->cpu == NULL)
         dc_maker_put_processor(out);
-    return true;
 }
 
 bool dc_llvm_probe(const char *path, char *line, size_t size)

@@ -59,6 +59,14 @@ check "a warm start does not, and opens no compiler" warns "kernels: 0 compiled"
 check "nor opens a compiler" warns "compiler not opened"
 check "with the same bits" test "$out" = "$cold"
 
+run env DEEPC_LLVM=/nonexistent "$DEEPC" "$dir/step.lua"
+check "without a compiler it serves as well" warns "kernels: 0 compiled"
+check "nothing is interpreted" sh -c "! grep -q interpreted '$dir/err'"
+check "with the same bits, too" test "$out" = "$cold"
+library=$("$DEEPC" --devices | sed -n 's/.*, \(\/[^ ]*libLLVM[^ ;]*\);.*/\1/p' | head -n 1)
+ln -s "$library" "$dir/other.so"
+check "what another compiler made is not used" finds_nothing DEEPC_LLVM="$dir/other.so" "$DEEPC" "$dir/step.lua"
+
 run env DEEPC_SKIP=cache "$DEEPC" "$dir/step.lua"
 check "DEEPC_SKIP=cache compiles" warns ", 0 from disk"
 run env DEEPC_CACHE=off "$DEEPC" "$dir/step.lua"

@@ -77,6 +77,11 @@ static dc_status shim_compile(dc_device *d, dc_job *j, const dc_source *src, dc_
     return of(d)->inner->ops->compile(of(d)->inner, j, src, out);
 }
 
+static void shim_settings(dc_device *d, dc_text *out)
+{
+    of(d)->inner->ops->settings(of(d)->inner, out);
+}
+
 static bool shim_maker(dc_device *d, dc_text *out)
 {
     return of(d)->inner->ops->maker(of(d)->inner, out);
@@ -187,6 +192,7 @@ static void be_like(shim *s, dc_device *inner)
     s->inner = inner;
     s->ops.host = inner->ops->host;
     s->ops.one_by_one = inner->ops->one_by_one;
+    s->ops.settings = inner->ops->maker != NULL ? shim_settings : NULL;
     s->ops.maker = inner->ops->maker != NULL ? shim_maker : NULL;
     s->ops.translate = inner->ops->maker != NULL ? shim_translate : NULL;
     s->ops.load = inner->ops->maker != NULL ? shim_load : NULL;
