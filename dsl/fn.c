@@ -416,24 +416,16 @@ static int l_check(lua_State *L)
     return 0;
 }
 
-typedef struct waiting {
-    dc_dsl *d;
-    dc_spec *s;
-} waiting;
-
-static dc_status info_body(dc_job *j, void *arg)
-{
-    const waiting *a = arg;
-    return dc_exec_wait(a->d->rt, j, a->s->exec);
-}
-
 static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
 {
     dc_exec_info info;
-    waiting a = {d, s};
-    dc_error_check(L, d, dc_protect(&d->rt->job, info_body, &a), fn->name);
-    dc_exec_info_of(s->exec, &info);
     lua_newtable(L);
+    if (!dc_spec_wait(L, d, fn, s)) {
+        lua_pushstring(L, s->refused);
+        lua_setfield(L, -2, "refused");
+        return;
+    }
+    dc_exec_info_of(s->exec, &info);
     dc_lib_set(L, "launches", info.launches);
     dc_lib_set(L, "copies", info.copies);
     dc_lib_set(L, "kernels", info.kernels);

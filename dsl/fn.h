@@ -79,6 +79,7 @@ typedef struct dc_spec {
     DC_VEC(dc_fn_step) step; /* until the second trace */
     uint64_t calls;
     uint32_t retraces; /* without a difference */
+    const char *refused; /* why nothing was compiled, when last waited for; interned, or NULL */
     const char *why;   /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
     const char *note;  /* to be logged once it is compiled; interned */
     uint64_t begun_ns; /* when it was asked for */
@@ -159,6 +160,8 @@ void dc_spec_close_all(dc_dsl *d);
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);
 /* Traces again. Raises where the graph is another one; `why` names what was seen to change. */
 void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
+/* For whoever looks at it: waits for the executable. False: it is refused. */
+bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s);
 /* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* Of sizes, arguments and static values, how many differ from the key's; sizes also by how much, in the lower half. */

@@ -65,26 +65,26 @@ typedef struct looking {
     const char *guards; /* names of what is compared before calls */
 } looking;
 
-static dc_status wait_body(dc_job *j, void *arg)
-{
-    const looking *a = arg;
-    return dc_exec_wait(a->d->rt, j, a->s->exec);
-}
-
-/* Pushes the list of specialisations, all of them compiled; returns how many there are. */
+/* Pushes the list of specialisations, all of them compiled or refused; returns how many there are. */
 static int push_specs(lua_State *L, dc_dsl *d, const dc_fn *fn)
 {
     lua_getiuservalue(L, 1, DC_FN_SPECS);
     const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, list, i);
-        looking a = {.d = d, .fn = fn, .s = lua_touserdata(L, -1)};
-        a.s->dying = false;
+        dc_spec *s = lua_touserdata(L, -1);
+        s->dying = false;
         lua_pop(L, 1);
-        if (a.s->exec != NULL)
-            dc_error_check(L, d, dc_protect(&d->rt->job, wait_body, &a), fn->name);
+        if (s->exec != NULL)
+            dc_spec_wait(L, d, fn, s);
     }
     return n;
+}
+
+/* Is there nothing of it to look at? */
+static bool is_bare(const dc_spec *s)
+{
+    return s->exec == NULL || s->refused != NULL;
 }
 
 static dc_spec *spec_at(lua_State *L, int list, int i)
@@ -149,7 +149,7 @@ static int l_kernels(lua_State *L)
     lua_newtable(L);
     for (int i = 1; i <= n; i++) {
         looking a = {.d = d, .fn = fn, .s = spec_at(L, list, i)};
-        if (a.s->exec == NULL)
+        if (is_bare(a.s))
             continue;
         for (uint32_t k = 0; k < dc_exec_kernel_count(a.s->exec); k++) {
             dc_exec_kernel facts;
@@ -197,7 +197,7 @@ static int l_source(lua_State *L)
     int64_t count = 0;
     for (int i = 1; i <= n; i++) {
         dc_spec *s = spec_at(L, list, i);
-        const uint32_t here = s->exec != NULL ? dc_exec_kernel_count(s->exec) : 0;
+        const uint32_t here = is_bare(s) ? 0 : dc_exec_kernel_count(s->exec);
         if (wanted > count && wanted <= count + here) {
             a.s = s;
             a.kernel = (uint32_t)(wanted - count - 1);
@@ -295,9 +295,9 @@ static void print_choices(const looking *a, dc_text *out)
     for (uint32_t i = 0; i < n; i++) {
         char text[DC_NUMBER_TEXT];
         const char *moved = dc_number_bytes((size_t)c[i].moved, text);
-        dc_text_printf(out, "     %-13s %s %s for %" PRId64 " %s: ",
-                       c[i].stored ? "stored" : "recomputed", c[i].op, c[i].type, c[i].times,
-                       c[i].times_of);
+        dc_text_printf(
+            out, "     %-13s %s %s for %" PRId64 " %s: ", c[i].stored ? "stored" : "recomputed",
+            c[i].op, c[i].type, c[i].times, c[i].times_of);
         if (c[i].stored)
             dc_text_printf(out, "%s moved, not %.0f operations more", moved, c[i].again);
         else
@@ -365,6 +365,8 @@ static dc_status heading_body(dc_job *j, void *arg)
     if (s->why != NULL)
         dc_text_printf(out, "   made for %s", s->why);
     dc_text_puts(out, "\n");
+    if (s->refused != NULL)
+        dc_text_printf(out, "     refused       %s\n", s->refused);
     return DC_OK;
 }
 
@@ -403,7 +405,7 @@ static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
         a.number = i;
         dc_error_check(L, d, dc_protect(j, heading_body, &a), fn->name);
         a.number = first;
-        if (a.s->exec == NULL)
+        if (is_bare(a.s))
             continue;
         a.guards = push_guards(L, a.s);
         dc_error_check(L, d, dc_protect(j, part, &a), fn->name);

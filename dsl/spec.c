@@ -306,6 +306,36 @@ static dc_status realize_captures(dc_dsl *d, dc_job *j, dc_spec *s)
     return DC_OK;
 }
 
+typedef struct waiting {
+    dc_dsl *d;
+    dc_spec *s;
+} waiting;
+
+static dc_status wait_body(dc_job *j, void *arg)
+{
+    const waiting *a = arg;
+    return dc_exec_wait(a->d->rt, j, a->s->exec);
+}
+
+/* Too little memory, say, is the business of who calls it: the other specialisations can be looked at. */
+bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
+{
+    char why[600];
+    waiting a = {d, s};
+    dc_job *j = &d->rt->job;
+    const dc_status status = dc_protect(j, wait_body, &a);
+    if (status == DC_E_BUG || j->err.id == DC_ERR_INTERRUPTED)
+        dc_error_check(L, d, status, fn->name);
+    s->refused = NULL;
+    if (status == DC_OK)
+        return true;
+    dc_err_render(&j->err, 1, why, sizeof why);
+    j->err = (dc_err){0};
+    why[strcspn(why, "\n")] = '\0'; /* tables of what is large are for who calls it */
+    s->refused = dc_place_intern(d, "%s", why);
+    return false;
+}
+
 /* A sink of log lines may call the function while this waits: then the instance is there already.
  */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
