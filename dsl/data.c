@@ -95,8 +95,8 @@ static int l_label(lua_State *L)
     dc_handle *h = dc_handle_check(L, d, 1, "label");
     if (h->kind != DC_HANDLE_CELL)
         return 0;
-    if (!lua_isnoneornil(L, 2)) {
-        labelling a = {h->cell, luaL_checkstring(L, 2)};
+    if (!lua_isnoneornil(L, 2)) { /* false takes it away */
+        labelling a = {h->cell, lua_toboolean(L, 2) ? luaL_checkstring(L, 2) : NULL};
         dc_error_check(L, d, dc_protect(&d->rt->job, label_body, &a), "label");
     }
     lua_pushstring(L, h->cell->label);

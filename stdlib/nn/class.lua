@@ -24,6 +24,10 @@ local Layer = {}
 -- of the typed functions that call the layer. What they compare is one static value (_state): structure,
 -- mode, frozen or not.
 
+-- True for weights of linear layers, [inputs, outputs], which files of other programs have the other way round; false
+-- for matrices that all have alike.
+core.is_linear = setmetatable({}, { __mode = "k" })
+
 -- ---- paths ----
 
 local function is_layer(v)
@@ -123,6 +127,27 @@ local function assign_paths(layer, root)
   end, { [layer] = true })
 end
 
+-- What stood at this place of a layer has its path no more.
+local function forget_paths(part, at)
+  local function forget(p)
+    if is_layer(p) then
+      local path = rawget(p, "_path")
+      if path and (path == at or path:sub(1, #at + 1) == at .. ".") then
+        rawset(p, "_path", nil)
+      end
+    elseif core.kind(p) == "param" or core.kind(p) == "state" then
+      local label = core.label(p)
+      if label and (label == at or label:sub(1, #at + 1) == at .. ".") then
+        core.label(p, false)
+      end
+    end
+  end
+  forget(part)
+  if type(part) == "table" and (is_layer(part) or not getmetatable(part)) then
+    walk(part, at, forget, { [part] = true })
+  end
+end
+
 local function path_of(layer)
   local path = rawget(layer, "_path")
   if not path then
@@ -201,8 +226,13 @@ local function assign(layer, key, value)
   if cell and cell ~= "tensor" and (core.kind(value) == "tensor" or type(value) == "number") then
     refuse_tensor(layer, key, value)
   end
-  local changed = not rawequal(fields[key], value)
+  local before_it = fields[key]
+  local changed = not rawequal(before_it, value)
   fields[key] = value
+  if changed and before_it ~= nil and rawget(layer, "_path") then
+    forget_paths(before_it, ("%s.%s"):format(layer._path, tostring(key)))
+    assign_paths(layer, layer._path)
+  end
   if changed and rawget(layer, "_state") and not core.tracing() then
     rawset(layer, "_structure", (rawget(layer, "_structure") or 1) + 1)
     tell(layer)

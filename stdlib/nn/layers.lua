@@ -29,6 +29,7 @@ function Linear:init(inputs, outputs, options)
   end
   self.inputs, self.outputs = inputs, outputs
   self.weight = uniform(("f32[%d, %d]"):format(inputs, outputs))
+  core.is_linear[self.weight] = true
   if core.unless_false("nn.Linear", options, "bias") then
     self.bias = uniform(("f32[%d]"):format(outputs))
   end
@@ -122,6 +123,7 @@ function Embedding:init(count, size)
   self.count, self.size = count, size
   local type_text = ("f32[%d, %d]"):format(count, size)
   self.weight = dc.param(type_text, dc.randn(type_text))
+  core.is_linear[self.weight] = false
 end
 
 function Embedding:describe()

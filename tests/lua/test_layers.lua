@@ -460,6 +460,39 @@ function TestInit:test_the_seed_tells()
   end
 end
 
+TestPaths = {}
+
+-- The names that an error gives the layer, here a local of this name, and its weight.
+local function named(layer)
+  local _, err = pcall(layer, dc.ones "f32[1, 99]")
+  return tostring(err):match "in +([^\n]*) %(nn%.Linear", tostring(err):match "parameter ([%w_.]+)"
+end
+
+function TestPaths:test_a_part_that_is_swapped_out_loses_its_name()
+  local net = nn.Sequential { nn.Linear(4, 3), nn.Sequential { nn.Linear(3, 2) } }
+  net(dc.ones "f32[1, 4]")
+  local first, inner = net[1], net[2][1]
+  local name, weight = named(inner)
+  lu.assertEquals({ name, weight }, { "net.2.1", "net.2.1.weight" })
+  net[2] = nn.Linear(3, 5)
+  net[1] = nn.Linear(4, 3)
+  name, weight = named(inner)
+  lu.assertEquals({ name, weight }, { "layer", "layer.weight" })
+  name, weight = named(first)
+  lu.assertEquals({ name, weight }, { "layer", "layer.weight" })
+  name, weight = named(net[2])
+  lu.assertEquals({ name, weight }, { "net.2", "net.2.weight" })
+end
+
+function TestPaths:test_a_part_that_stands_elsewhere_too_is_named_for_that()
+  local shared = nn.Linear(4, 4)
+  local net = nn.Sequential { shared, nn.ReLU(), shared }
+  net(dc.ones "f32[1, 4]")
+  lu.assertEquals((named(shared)), "net.1")
+  net[1] = nn.ReLU()
+  lu.assertEquals((named(shared)), "net.3")
+end
+
 function TestInit:test_a_cell_stands_for_its_type()
   local layer = nn.Linear(6, 4)
   layer.weight:set(nn.init.orthogonal(layer.weight, { seed = 1 }))
