@@ -3,15 +3,19 @@
  *
  *   file_save(path, names, values, keys, texts)
  *   file_open(path)               a file, its header read and checked
- *   file_list(file)               names of tensors in order; a table of metadata
+ *   file_list(file)               names of tensors in order; a table of metadata; dtypes that are not read,
+ *                                 by the names of their tensors
+ *   file_shape(file, name)        its sizes
  *   file_take(file, name)         a tensor
- *   file_put(file, names, cells)  cell i gets tensor names[i]; all or, where the disk fails on the way,
- *                                 none that can be read (cells that are torn)
+ *   file_put(file, names, cells [, turned])
+ *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the
+ *                                 disk fails on the way, none that can be read (cells that are torn)
  *   file_close(file)
  *   file_exists(path)
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
  *   near(table, name)             "is 'x' meant?", of the table's keys, or nil
+ *   note(text)                    a line of the channel `note`
  *   refuse_tracing(name)          raises inside typed functions
  */
 #define _POSIX_C_SOURCE 200809L /* access */
@@ -186,7 +190,14 @@ static int l_list(lua_State *L)
         lua_pushstring(L, text[i].value);
         lua_setfield(L, -2, text[i].key);
     }
-    return 2;
+    t = dc_safetensors_tensors(f->st, &n);
+    lua_newtable(L);
+    for (uint32_t i = 0; i < n; i++)
+        if (t[i].unread != NULL) {
+            lua_pushstring(L, t[i].unread);
+            lua_setfield(L, -2, t[i].name);
+        }
+    return 3;
 }
 
 static const dc_st_tensor *find(lua_State *L, const open_file *f, const char *name)
@@ -195,6 +206,18 @@ static const dc_st_tensor *find(lua_State *L, const open_file *f, const char *na
     if (t == NULL)
         luaL_error(L, "no tensor '%s'", name); /* stdlib/files.lua asks for those of the list */
     return t;
+}
+
+static int l_shape(lua_State *L)
+{
+    const open_file *f = check_file(L, dc_dsl_of(L));
+    const dc_type *t = &find(L, f, luaL_checkstring(L, 2))->type;
+    lua_createtable(L, t->rank, 0);
+    for (int i = 0; i < t->rank; i++) {
+        lua_pushinteger(L, t->dim[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -210,6 +233,7 @@ static dc_status take_body(dc_job *j, void *arg)
 {
     const taking *a = arg;
     dc_tensor *t;
+    DC_TRY(dc_safetensors_readable(a->f->st, j, a->t));
     DC_TRY(dc_tensor_new(a->d->rt, j, &a->t->type, &t));
     dc_tensor_defer(j, t);
     DC_TRY(dc_ststore_read(a->f->st, j, a->t, t->store)); /* what fails releases t */
@@ -238,6 +262,7 @@ typedef struct putting {
     const open_file *f;
     const dc_st_tensor **tensor;
     dc_cell **cell;
+    bool *turned;
     uint32_t n;
 } putting;
 
@@ -246,8 +271,10 @@ static dc_status put_body(dc_job *j, void *arg)
 {
     const putting *a = arg;
     dc_device *dev = a->d->rt->device;
-    for (uint32_t i = 0; i < a->n; i++)
+    for (uint32_t i = 0; i < a->n; i++) {
         DC_TRY(dc_cell_check(a->cell[i], j, "load", false));
+        DC_TRY(dc_safetensors_readable(a->f->st, j, a->tensor[i]));
+    }
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
     if (a->d->rt->check)
         return DC_OK;
@@ -258,7 +285,8 @@ static dc_status put_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < a->n; i++)
         a->cell[i]->torn = true;
     for (uint32_t i = 0; i < a->n; i++)
-        DC_TRY(dc_ststore_read(a->f->st, j, a->tensor[i], a->cell[i]->store));
+        DC_TRY((a->turned[i] ? dc_ststore_read_turned : dc_ststore_read)(a->f->st, j, a->tensor[i],
+                                                                         a->cell[i]->store));
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
     for (uint32_t i = 0; i < a->n; i++)
         a->cell[i]->torn = false;
@@ -288,7 +316,7 @@ static const char *advice(const dc_type *file, const dc_type *cell)
     const bool turned = file->rank == 2 && cell->rank == 2 && file->dim[0] == cell->dim[1] &&
                         file->dim[1] == cell->dim[0] && file->dim[0] != file->dim[1];
     if (turned)
-        return "the file has it transposed, as PyTorch keeps linear layers: "
+        return "the file has it transposed, as PyTorch keeps matrices: "
                "cell:set(dc.load(path)[name]:transpose())";
     return dc_type_same_shape(file, cell)
                ? "dc.load(path) gives tensors: cell:set(t:cast(cell.dtype))"
@@ -296,10 +324,15 @@ static const char *advice(const dc_type *file, const dc_type *cell)
 }
 
 static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_tensor *t,
-                      const dc_cell *c)
+                      const dc_cell *c, bool turned)
 {
     char in_file[DC_TYPE_TEXT], in_cell[DC_TYPE_TEXT], what[100], text[600];
-    if (dc_type_same(&t->type, &c->type))
+    dc_type as_set = t->type;
+    if (turned) {
+        as_set.dim[0] = t->type.dim[1];
+        as_set.dim[1] = t->type.dim[0];
+    }
+    if (t->unread != NULL || dc_type_same(&as_set, &c->type))
         return;
     dc_type_print(&t->type, in_file, sizeof in_file);
     dc_type_print(&c->type, in_cell, sizeof in_cell);
@@ -319,12 +352,19 @@ static int l_put(lua_State *L)
     luaL_checkstack(L, 8, "load");
     a.tensor = lua_newuserdatauv(L, a.n * sizeof(dc_st_tensor *) + 1, 0);
     a.cell = lua_newuserdatauv(L, a.n * sizeof *a.cell + 1, 0);
+    a.turned = lua_newuserdatauv(L, a.n * sizeof *a.turned + 1, 0);
     for (uint32_t i = 0; i < a.n; i++) {
         const dc_handle *h = handle_at(L, d, 3, i, "load");
         luaL_argcheck(L, h->kind == DC_HANDLE_CELL, 3, "cells are needed");
         a.tensor[i] = find(L, a.f, text_at(L, d, 2, i, "load"));
         a.cell[i] = h->cell;
-        check_fit(L, d, a.f, a.tensor[i], h->cell);
+        if (lua_istable(L, 4))
+            lua_rawgeti(L, 4, i + 1);
+        else
+            lua_pushnil(L);
+        a.turned[i] = lua_toboolean(L, -1) && a.tensor[i]->type.rank == 2;
+        lua_pop(L, 1);
+        check_fit(L, d, a.f, a.tensor[i], h->cell, a.turned[i]);
     }
     dc_error_check(L, d, dc_protect(&d->rt->job, put_body, &a), "load");
     return 0;
@@ -383,6 +423,12 @@ static int l_near(lua_State *L)
     return dc_near_name(L, 1, NULL, luaL_checkstring(L, 2)) != NULL;
 }
 
+static int l_note(lua_State *L)
+{
+    dc_logf(&dc_dsl_of(L)->rt->log, DC_CH_NOTE, "%s", luaL_checkstring(L, 1));
+    return 0;
+}
+
 static int l_refuse_tracing(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -398,6 +444,7 @@ void dc_files_register(lua_State *L, dc_dsl *d)
     static const luaL_Reg fn[] = {{"file_save", l_save},
                                   {"file_open", l_open},
                                   {"file_list", l_list},
+                                  {"file_shape", l_shape},
                                   {"file_take", l_take},
                                   {"file_put", l_put},
                                   {"file_close", l_close},
@@ -405,6 +452,7 @@ void dc_files_register(lua_State *L, dc_dsl *d)
                                   {"write_file", l_write_file},
                                   {"write_png", l_write_png},
                                   {"near", l_near},
+                                  {"note", l_note},
                                   {"refuse_tracing", l_refuse_tracing},
                                   {NULL, NULL}};
     if (luaL_newmetatable(L, FILE_TYPE)) {

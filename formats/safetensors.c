@@ -181,24 +181,27 @@ static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, c
                       e->dtype == NULL ? "dtype"
                       : e->rank < 0    ? "shape"
                                        : "data_offsets");
-    if (!find_dtype(e->dtype, &dtype))
-        return REFUSE("tensor '%s' has dtype '%s', which is not read", s.s, show(e->dtype).s);
-    if (e->rank > DC_MAX_RANK)
-        return REFUSE("tensor '%s' has %d axes, %d is the most", s.s, e->rank, DC_MAX_RANK);
-    if (!dc_dims_fit(e->rank, e->dim, dc_dtype_size(dtype)))
-        return REFUSE("tensor '%s' is too large to address", s.s);
-    *out = (dc_st_tensor){.name = name, .type = dc_type_make(dtype, e->rank, e->dim)};
+    const bool known = find_dtype(e->dtype, &dtype);
     if (e->begin > e->end || e->end > f->st.st_size - f->data)
         return REFUSE("tensor '%s' has data_offsets %" PRId64 " to %" PRId64 " in %" PRId64
                       " bytes of data",
                       s.s, e->begin, e->end, (int64_t)f->st.st_size - f->data);
+    *out = (dc_st_tensor){.name = name, .at = f->data + e->begin, .bytes = e->end - e->begin};
+    if (!known) {
+        out->unread = e->dtype;
+        return DC_OK;
+    }
+    if (e->rank > DC_MAX_RANK)
+        return REFUSE("tensor '%s' has %d axes, %d is the most", s.s, e->rank, DC_MAX_RANK);
+    if (!dc_dims_fit(e->rank, e->dim, dc_dtype_size(dtype)))
+        return REFUSE("tensor '%s' is too large to address", s.s);
+    out->type = dc_type_make(dtype, e->rank, e->dim);
     char type[DC_TYPE_TEXT];
     dc_type_print(&out->type, type, sizeof type);
     if ((uint64_t)(e->end - e->begin) != dc_type_bytes(&out->type))
         return REFUSE("tensor '%s' is %.80s, %zu bytes, and has data_offsets %" PRId64
                       " to %" PRId64,
                       s.s, type, dc_type_bytes(&out->type), e->begin, e->end);
-    out->at = f->data + e->begin;
     return DC_OK;
 }
 
@@ -279,7 +282,7 @@ static int by_place(const void *x, const void *y)
     const dc_st_tensor *a = x, *b = y;
     if (a->at != b->at)
         return a->at < b->at ? -1 : 1;
-    const size_t m = dc_type_bytes(&a->type), n = dc_type_bytes(&b->type);
+    const int64_t m = a->bytes, n = b->bytes;
     return (m > n) - (m < n);
 }
 
@@ -297,7 +300,7 @@ static dc_status check_places(dc_st_file *f, dc_job *j)
         if (t->at > at)
             return REFUSE("%" PRId64 " bytes before tensor '%s' belong to no tensor", t->at - at,
                           show(t->name).s);
-        at = t->at + (int64_t)dc_type_bytes(&t->type);
+        at = t->at + t->bytes;
     }
     if (at != f->st.st_size)
         return REFUSE("%" PRId64 " bytes at the end belong to no tensor",
@@ -320,6 +323,11 @@ static dc_status check_names(dc_st_file *f, dc_job *j)
     return DC_OK;
 }
 
+static bool is_bool(const dc_st_tensor *t)
+{
+    return t->unread == NULL && t->type.dtype == DC_BOOL;
+}
+
 /* Kernels rely on truth values being 0 or 1. */
 static dc_status check_bools(const dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
                              const unsigned char *b, size_t n)
@@ -336,7 +344,7 @@ static dc_status read_bools(dc_st_file *f, dc_job *j)
     unsigned char part[4096];
     for (uint32_t i = 0; i < f->tensor.n; i++) {
         const dc_st_tensor *t = &f->tensor.at[i];
-        const size_t bytes = t->type.dtype == DC_BOOL ? dc_type_bytes(&t->type) : 0;
+        const size_t bytes = is_bool(t) ? (size_t)t->bytes : 0;
         for (size_t at = 0, n; at < bytes; at += n) {
             n = bytes - at < sizeof part ? bytes - at : sizeof part;
             DC_TRY(dc_safetensors_read(f, j, t, at, n, part));
@@ -456,6 +464,13 @@ const char *dc_safetensors_text(const dc_st_file *f, const char *key)
     return t != NULL ? t->value : NULL;
 }
 
+dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_tensor *t)
+{
+    return t->unread == NULL ? DC_OK
+                             : REFUSE("tensor '%s' has dtype '%s', which is not read",
+                                      show(t->name).s, show(t->unread).s);
+}
+
 dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
                               size_t n, void *to)
 {
@@ -465,7 +480,7 @@ dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, s
     DC_TRY(dc_infile_read(j, f->path, f->fd, t->at + (int64_t)from, to, n, &got));
     if (got < n)
         return REFUSE("tensor '%s' has been cut off since the file was opened", show(t->name).s);
-    return t->type.dtype == DC_BOOL ? check_bools(f, j, t, from, to, n) : DC_OK;
+    return is_bool(t) ? check_bools(f, j, t, from, to, n) : DC_OK;
 }
 
 dc_status dc_safetensors_unchanged(const dc_st_file *f, dc_job *j)

@@ -6,8 +6,8 @@
  * {"dtype", "shape", "data_offsets": [begin, end]}, and may have "__metadata__", a table of texts.
  *
  * Files are not trusted: dc_safetensors_open accepts a header only if every byte of the data belongs to
- * exactly one tensor and every tensor has as many bytes as its dtype and shape say. Data may begin at
- * any address; it is copied, never pointed into.
+ * exactly one tensor and every tensor has as many bytes as its dtype and shape say. One of an unknown
+ * dtype is in the list and cannot be read. Data may begin at any address; it is copied, never pointed into.
  */
 #ifndef DC_FORMATS_SAFETENSORS_H
 #define DC_FORMATS_SAFETENSORS_H
@@ -17,7 +17,9 @@
 typedef struct dc_st_tensor {
     const char *name;
     dc_type type;
-    int64_t at; /* of its first byte in the file */
+    const char
+        *unread; /* its dtype in the file where that is none of ours: type is none; else NULL */
+    int64_t at, bytes; /* its place in the file */
 } dc_st_tensor;
 
 typedef struct dc_st_text {
@@ -45,6 +47,8 @@ const dc_st_text *dc_safetensors_texts(const dc_st_file *f, uint32_t *n);
 const dc_st_tensor *dc_safetensors_find(const dc_st_file *f, const char *name); /* or NULL */
 const char *dc_safetensors_text(const dc_st_file *f, const char *key);          /* or NULL */
 
+/* FORMAT where the tensor has a dtype that is not read; whoever wants its value asks this first. */
+dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_tensor *t);
 /* n bytes of a tensor, from one of them on. FORMAT where the file has become shorter. */
 dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
                               size_t n, void *to);

@@ -6,6 +6,8 @@
 -- "deepc." are ours:
 --
 --   deepc.alias:NAME      the name of the tensor that NAME shares
+--   deepc.linear:NAME     "in, out": the weight of a linear layer, its axes in this order; or "out, in"
+--   deepc.linear          the same of all of them, for files that other programs write
 --   deepc.checkpoint      "1", in checkpoints
 --   deepc.version         of deepc
 --   deepc.value:NAME      a value given to checkpoint:save
@@ -135,6 +137,10 @@ local function check_metadata(metadata)
   end
 end
 
+local function is_linear(value)
+  return core.is_linear ~= nil and core.is_linear[value] == true
+end
+
 -- Metadata as two lists, the names of shared cells among it.
 local function write(path, list, metadata)
   local names, values, keys, texts = {}, {}, {}, {}
@@ -143,6 +149,9 @@ local function write(path, list, metadata)
   end
   for i, entry in ipairs(list) do
     names[i], values[i] = entry.name, entry.value
+    if is_linear(entry.value) then
+      text("deepc.linear:" .. entry.name, "in, out")
+    end
     for _, name in ipairs(entry.also) do
       text("deepc.alias:" .. name, entry.name)
     end
@@ -234,6 +243,98 @@ local function name_in(entry, there, aliases)
   end
 end
 
+-- ---- layouts of linear layers ----
+--
+-- PyTorch keeps their weights as [outputs, inputs]. What is not square shows which it is, the rest follows; where
+-- nothing shows it, the caller has to say.
+
+local LAYOUTS = { ["in, out"] = true, ["out, in"] = true }
+
+local function check_linear(into, linear)
+  if linear == nil then
+    return nil
+  elseif not LAYOUTS[linear] then
+    core.fail("ARG", "load", ("linear is %s"):format(describe(linear)),
+      'linear = "out, in" in files of PyTorch, or "in, out"')
+  elseif into == nil then
+    core.fail("ARG", "load", "linear is for loading into layers; dc.load(path) gives tensors as the file has them")
+  end
+  return linear
+end
+
+-- "in, out", "out, in", "square", or nil where the sizes are others.
+local function layout_of(there, here)
+  if #there ~= 2 or #here ~= 2 then
+    return nil
+  elseif there[1] == here[1] and there[2] == here[2] then
+    return here[1] ~= here[2] and "in, out" or here[1] > 1 and "square" or nil
+  end
+  return there[1] == here[2] and there[2] == here[1] and "out, in" or nil
+end
+
+local function sizes_text(shape)
+  return ("[%d, %d]"):format(shape[1], shape[2])
+end
+
+local function refuse_layout(path, name, shape, text, hint)
+  core.fail("MISFIT", "load", ("%s: tensor '%s' is %s: %s"):format(path, name, sizes_text(shape), text), hint)
+end
+
+-- Matrices of a script's own layers, in a file of [out, in]: nobody knows which way round they are.
+local function tell_unknown(file, from, cells, ours)
+  for i, name in ipairs(from) do
+    local known = core.is_linear ~= nil and core.is_linear[cells[i]] ~= nil
+    if not known and core.kind(cells[i]) == "param" and not ours["deepc.linear:" .. name]
+      and layout_of(core.file_shape(file, name), cells[i].shape) == "square" then
+      core.note(("load: '%s' is square and of no nn.Linear: taken as it is; linear layers of this file are [out, in]")
+        :format(name))
+    end
+  end
+end
+
+-- Which of the weights, by position, are turned: `from` are names in the file, `ours` says what the file says of them.
+local function find_turned(path, file, from, cells, ours, linear)
+  local turned, shapes, seen, first = {}, {}, {}, nil
+  for i, name in ipairs(from) do
+    local said = ours["deepc.linear:" .. name] or ours["deepc.linear"]
+    if is_linear(cells[i]) and said then
+      turned[i] = said == "out, in"
+    elseif is_linear(cells[i]) then
+      local shape = core.file_shape(file, name)
+      local layout = layout_of(shape, cells[i].shape)
+      shapes[i] = shape
+      first = first or layout == "square" and i or nil
+      if layout and layout ~= "square" then
+        seen[layout] = seen[layout] or i
+        turned[i] = layout == "out, in"
+      end
+    end
+  end
+  local a, b = seen["in, out"], seen["out, in"]
+  local other = linear and seen[linear == "in, out" and "out, in" or "in, out"]
+  if other then
+    refuse_layout(path, from[other], shapes[other], ("the other way round than linear = %q"):format(linear))
+  elseif a and b and first then
+    refuse_layout(path, from[first], shapes[first],
+      ("the file has '%s' as [in, out], as it is here, and '%s' as [out, in]"):format(from[a], from[b]),
+      "dc.load with { linear = ..., partial = true } of a part at a time")
+  elseif first and not (linear or a or b) then
+    refuse_layout(path, from[first], shapes[first],
+      "a linear layer keeps [in, out] here, PyTorch [out, in], and the file does not say which this is",
+      '{ linear = "out, in" } for files of PyTorch, { linear = "in, out" } for what is as it is here')
+  end
+  linear = linear or (b and "out, in") or "in, out"
+  if linear == "out, in" then
+    tell_unknown(file, from, cells, ours)
+  end
+  for i in pairs(shapes) do
+    if turned[i] == nil then
+      turned[i] = linear == "out, in" and layout_of(shapes[i], cells[i].shape) == "square"
+    end
+  end
+  return turned
+end
+
 -- Names in the file and cells that belong together; the names of cells without a tensor. partial: nil where
 -- nobody asked, false where it cannot be.
 local function match(path, list, names, aliases, partial)
@@ -263,10 +364,15 @@ local function match(path, list, names, aliases, partial)
   return from, cells, missing
 end
 
-local function take_all(file, names, aliases)
+-- Without those of a dtype that is not read, which a line tells.
+local function take_all(file, names, aliases, unread)
   local tensors = {}
   for _, name in ipairs(names) do
-    tensors[name] = core.file_take(file, name)
+    if not unread[name] then
+      tensors[name] = core.file_take(file, name)
+    else
+      core.note(("load: tensor '%s' is left out: dtype '%s' is not read"):format(name, unread[name]))
+    end
   end
   for alias, name in pairs(aliases) do
     tensors[alias] = tensors[alias] or tensors[name]
@@ -277,20 +383,20 @@ end
 function files.load(path, into, options)
   core.refuse_tracing("dc.load")
   check_path("load", path)
-  core.options("load", options, "partial")
+  core.options("load", options, "partial", "linear")
+  local linear = check_linear(into, options and options.linear)
   local list = into ~= nil and collect("load", into)
   local file <close> = core.file_open(path)
   if not file then
     return {}, {}
   end
-  local names, all = core.file_list(file)
-  local aliases, metadata = read_metadata(all)
+  local names, all, unread = core.file_list(file)
+  local aliases, metadata, ours = read_metadata(all)
   if not list then
-    local tensors = take_all(file, names, aliases)
-    return tensors, metadata
+    return take_all(file, names, aliases, unread), metadata, unread
   end
   local from, cells, missing = match(path, list, names, aliases, options and options.partial or nil)
-  core.file_put(file, from, cells)
+  core.file_put(file, from, cells, find_turned(path, file, from, cells, ours, linear))
   return metadata, missing
 end
 

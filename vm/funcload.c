@@ -35,6 +35,7 @@ static dc_status value_of(loading *l, dc_job *j, const char *name, bool is_cell,
     const dc_st_tensor *t = dc_safetensors_find(l->file, name);
     if (t == NULL)
         return REFUSE("there is no tensor '%.80s'", name);
+    DC_TRY(dc_safetensors_readable(l->file, j, t));
     if (!dc_type_same(&t->type, type))
         return REFUSE("tensor '%.80s' has another type than its function", name);
     for (uint32_t i = 0; i < f->value.n; i++)

@@ -59,9 +59,101 @@ function TestTensors:test_hints_for_files_of_other_programs()
     lu.assertFalse(ok)
     return err.hint
   end
-  lu.assertStrContains(hint { w = dc.param "f32[4, 3]" }, "the file has it transposed, as PyTorch keeps linear layers")
+  lu.assertStrContains(hint { w = dc.param "f32[4, 3]" }, "the file has it transposed, as PyTorch keeps matrices")
   lu.assertStrContains(hint { h = dc.param "f32[2]" }, "cell:set(t:cast(cell.dtype))")
   lu.assertNil(hint { w = dc.param "f32[4, 4]" })
+end
+
+-- A file of another program: { name, dtype, shape, values } ..., as f32 whatever the dtype is called.
+local function write_foreign(path, tensors, metadata)
+  local head, bytes = {}, ""
+  if metadata then
+    head[1] = ('"__metadata__":{%s}'):format(metadata)
+  end
+  for _, t in ipairs(tensors) do
+    local n = #bytes
+    for _, v in ipairs(t[4]) do
+      bytes = bytes .. ("<f"):pack(v)
+    end
+    head[#head + 1] = ('"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}'):format(t[1], t[2],
+      table.concat(t[3], ","), n, #bytes)
+  end
+  local text = "{" .. table.concat(head, ",") .. "}"
+  write(path, ("<I8"):pack(#text) .. text .. bytes)
+end
+
+local SQUARE = { "1.weight", "F32", { 2, 2 }, { 1, 2, 3, 4 } } -- [out, in]: y1 = x1 + 2 x2, y2 = 3 x1 + 4 x2
+local WIDE = { "2.weight", "F32", { 3, 2 }, { 1, 2, 3, 4, 5, 6 } }
+local INPUT = dc.tensor { { 1, 10 } }
+
+local function two_layers(outputs)
+  return nn.Sequential { nn.Linear(2, 2, { bias = false }), nn.Linear(2, outputs, { bias = false }) }
+end
+
+function TestTensors:test_square_weights_of_linear_layers_are_never_guessed()
+  write_foreign(at "a", { SQUARE })
+  local net = nn.Sequential { nn.Linear(2, 2, { bias = false }) }
+  local before = net[1].weight:totable()
+  fails("tensor '1.weight' is [2, 2]: a linear layer keeps [in, out] here, PyTorch [out, in]", dc.load, at "a", net)
+  lu.assertEquals(net[1].weight:totable(), before)
+  dc.load(at "a", net, { linear = "out, in" })
+  lu.assertEquals(net(INPUT):totable(), { { 21, 43 } })
+  dc.load(at "a", net, { linear = "in, out" })
+  lu.assertEquals(net(INPUT):totable(), { { 31, 42 } })
+  fails("linear is the string 'oi'", dc.load, at "a", net, { linear = "oi" })
+  fails("linear is for loading into layers", dc.load, at "a", nil, { linear = "out, in" })
+end
+
+function TestTensors:test_other_weights_of_a_file_show_its_layout()
+  local net = two_layers(3)
+  write_foreign(at "a", { SQUARE, WIDE })
+  dc.load(at "a", net)
+  lu.assertEquals(net(INPUT):totable(), { { 21 + 86, 3 * 21 + 4 * 43, 5 * 21 + 6 * 43 } })
+  write_foreign(at "b", { SQUARE, { "2.weight", "F32", { 2, 3 }, { 1, 3, 5, 2, 4, 6 } } })
+  dc.load(at "b", net)
+  lu.assertEquals(net(INPUT):totable(), { { 31 + 84, 3 * 31 + 4 * 42, 5 * 31 + 6 * 42 } })
+  fails('tensor \'2.weight\' is [3, 2]: the other way round than linear = "in, out"', dc.load, at "a", net,
+    { linear = "in, out" })
+end
+
+function TestTensors:test_a_square_weight_among_others_of_both_layouts()
+  write_foreign(at "a", { SQUARE, WIDE, { "3.weight", "F32", { 3, 1 }, { 1, 1, 1 } } })
+  local net = nn.Sequential { nn.Linear(2, 2, { bias = false }), nn.Linear(2, 3, { bias = false }),
+    nn.Linear(3, 1, { bias = false }) }
+  fails("the file has '3.weight' as [in, out], as it is here, and '2.weight' as [out, in]", dc.load, at "a", net)
+end
+
+function TestTensors:test_files_say_their_layout()
+  local net, other = two_layers(2), two_layers(2)
+  dc.save(at "a", net)
+  dc.load(at "a", other) -- ours
+  lu.assertEquals(other(INPUT):totable(), net(INPUT):totable())
+  lu.assertEquals(select(2, dc.load(at "a")), {})
+  write_foreign(at "b", { SQUARE, { "2.weight", "F32", { 2, 2 }, { 1, 0, 0, 1 } } }, '"deepc.linear":"out, in"')
+  dc.load(at "b", other)
+  lu.assertEquals(other(INPUT):totable(), { { 21, 43 } })
+  dc.save(at "c", dc.load(at "b")) -- of tensors nothing is known
+  fails("the file does not say which this is", dc.load, at "c", other)
+end
+
+function TestTensors:test_what_is_no_linear_layer_is_taken_as_it_is()
+  write_foreign(at "a", { { "weight", "F32", { 2, 2 }, { 1, 2, 3, 4 } } })
+  for _, layer in ipairs { nn.Embedding(2, 2), { weight = dc.param "f32[2, 2]" } } do
+    dc.load(at "a", layer)
+    lu.assertEquals(layer.weight:totable(), { { 1, 2 }, { 3, 4 } })
+  end
+end
+
+function TestTensors:test_a_dtype_that_is_not_read_refuses_its_tensor_alone()
+  write_foreign(at "a", { { "a", "F32", { 2 }, { 1, 2 } }, { "b", "F8_E4M3", { 4 }, { 3 } } })
+  local tensors, _, unread = dc.load(at "a")
+  lu.assertEquals(tensors.a:totable(), { 1, 2 })
+  lu.assertNil(tensors.b)
+  lu.assertEquals(unread, { b = "F8_E4M3" })
+  local a, b = dc.param "f32[2]", dc.param "f32[4]"
+  dc.load(at "a", { a = a }, { partial = true })
+  lu.assertEquals(a:totable(), { 1, 2 })
+  fails("tensor 'b' has dtype 'F8_E4M3', which is not read", dc.load, at "a", { a = a, b = b })
 end
 
 function TestTensors:test_through_links()

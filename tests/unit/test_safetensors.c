@@ -238,10 +238,10 @@ static void test_entries(void)
     REFUSED("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 0, "tensor 'a' has a field twice");
     REFUSED("{\"a\":{\"strides\":[1]}}", 0,
             "tensor 'a' has a field that is none of dtype, shape, data_offsets");
-    REFUSED("{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
-            "tensor 'a' has dtype 'F8_E4M3', which is not read");
-    REFUSED("{\"a\":{\"dtype\":\"u8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1,
-            "tensor 'a' has dtype 'u8', which is not read");
+    REFUSED("{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[],\"data_offsets\":[0,2]}}", 1,
+            "tensor 'a' has data_offsets 0 to 2 in 1 bytes of data");
+    REFUSED("{\"a\":{\"dtype\":\"u8\",\"shape\":[],\"data_offsets\":[0,1]}}", 2,
+            "1 bytes at the end belong to no tensor");
     REFUSED("{" U8("a", "[1,1,1,1,1,1,1,1,1]", "[0,1]") "}", 1,
             "tensor 'a' has 9 axes, 8 is the most");
     REFUSED("{" U8("a", "[4294967296,4294967296]", "[0,0]") "}", 0,
