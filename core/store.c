@@ -2,8 +2,9 @@
  * Stores, tensors and cells over one device, and the pool that freed stores wait in.
  *
  * Sizes are rounded to classes, four per power of two, so at most a quarter is unused and a store
- * is found again by its class alone. A store is in exactly one list: that of live ones, or the one
- * of its class. With guards its memory is
+ * is found again by its class alone. A store is in exactly one list: that of live ones, or the one of
+ * its class. No more waits there than was alive at once lately: else those freed longest ago go back to
+ * the device, when the pool grows or dc_pool_trim asks. With guards the memory of a store is
  *
  *     64 guard bytes | bytes | guard bytes up to 64 past the end of the class
  *
@@ -16,10 +17,17 @@
 #include <string.h>
 
 enum { GUARD = 64, GUARD_BYTE = 0xa5, DEAD_BYTES = 4096, SMALLEST = 64, NCLASS = 256 };
+enum { SPARE = 1 << 26 }; /* so many bytes may always wait */
+
+typedef struct store_list {
+    dc_store *first, *last;
+} store_list;
 
 typedef struct dc_pool {
-    dc_store *live;
-    dc_store *dead[NCLASS];
+    store_list live, dead[NCLASS];
+    uint64_t waiting; /* bytes of the dead ones */
+    uint64_t freed;   /* stores freed so far */
+    uint64_t peak[2]; /* most bytes alive since it was trimmed; from the time before until then */
     dc_tensor *spare; /* for the next handles, so that a steady call allocates none */
     uint32_t nspare;
     size_t guard; /* bytes before and after: 0 or GUARD */
@@ -55,23 +63,27 @@ static size_t capacity_of(size_t bytes)
     return class_bytes(bytes, &cls);
 }
 
-static void link_store(dc_store **list, dc_store *s)
+static void link_store(store_list *list, dc_store *s)
 {
     s->prev = NULL;
-    s->next = *list;
-    if (*list != NULL)
-        (*list)->prev = s;
-    *list = s;
+    s->next = list->first;
+    if (s->next != NULL)
+        s->next->prev = s;
+    else
+        list->last = s;
+    list->first = s;
 }
 
-static void unlink_store(dc_store **list, dc_store *s)
+static void unlink_store(store_list *list, dc_store *s)
 {
     if (s->prev != NULL)
         s->prev->next = s->next;
     else
-        *list = s->next;
+        list->first = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
+    else
+        list->last = s->prev;
     s->next = s->prev = NULL;
 }
 
@@ -131,9 +143,9 @@ dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what)
     dc_pool *p = rt->pool;
     if (p->guard == 0)
         return DC_OK;
-    DC_TRY(check_list(p->live, j, false, what));
+    DC_TRY(check_list(p->live.first, j, false, what));
     for (int c = 0; c < NCLASS; c++)
-        DC_TRY(check_list(p->dead[c], j, true, what));
+        DC_TRY(check_list(p->dead[c].first, j, true, what));
     return DC_OK;
 }
 
@@ -146,6 +158,14 @@ static void return_memory(dc_store *s)
     dc_xfree(s);
 }
 
+/* Takes it out of the pool. */
+static dc_store *wake(dc_pool *p, int cls, dc_store *s)
+{
+    unlink_store(&p->dead[cls], s);
+    p->waiting -= capacity_of(s->bytes);
+    return s;
+}
+
 void dc_pool_drain(dc_rt *rt)
 {
     for (dc_tensor *t; (t = rt->pool->spare) != NULL;) {
@@ -154,18 +174,38 @@ void dc_pool_drain(dc_rt *rt)
     }
     rt->pool->nspare = 0;
     for (int c = 0; c < NCLASS; c++)
-        while (rt->pool->dead[c] != NULL) {
-            dc_store *s = rt->pool->dead[c];
-            unlink_store(&rt->pool->dead[c], s);
-            return_memory(s);
-        }
+        while (rt->pool->dead[c].first != NULL)
+            return_memory(wake(rt->pool, c, rt->pool->dead[c].first));
+}
+
+/* What was freed longest ago goes first. */
+static void trim(dc_rt *rt, uint64_t peak)
+{
+    dc_pool *p = rt->pool;
+    const uint64_t most = peak > SPARE ? peak : SPARE;
+    while (p->waiting > most) {
+        int oldest = -1;
+        for (int c = 0; c < NCLASS; c++)
+            if (p->dead[c].last != NULL &&
+                (oldest < 0 || p->dead[c].last->freed < p->dead[oldest].last->freed))
+                oldest = c;
+        return_memory(wake(p, oldest, p->dead[oldest].last));
+    }
+}
+
+void dc_pool_trim(dc_rt *rt)
+{
+    dc_pool *p = rt->pool;
+    trim(rt, p->peak[0]);
+    p->peak[1] = p->peak[0];
+    p->peak[0] = rt->stats.bytes_live;
 }
 
 /* After a broken promise: what was being made then is known to nobody. */
 static void give_up_live(dc_rt *rt)
 {
-    while (rt->pool->live != NULL) {
-        dc_store *s = rt->pool->live;
+    while (rt->pool->live.first != NULL) {
+        dc_store *s = rt->pool->live.first;
         for (dc_tensor *t = s->shown, *next; t != NULL; t = next) {
             next = t->next;
             dc_xfree(t);
@@ -179,8 +219,8 @@ void dc_pool_free(dc_rt *rt)
 {
     if (rt->broken)
         give_up_live(rt);
-    DC_ASSERT(rt->pool->live == NULL, "a store of %zu bytes outlives its context",
-              rt->pool->live->bytes);
+    DC_ASSERT(rt->pool->live.first == NULL, "a store of %zu bytes outlives its context",
+              rt->pool->live.first->bytes);
     dc_pool_drain(rt);
     dc_xfree(rt->pool);
     rt->pool = NULL;
@@ -219,6 +259,7 @@ dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes)
 static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **out)
 {
     const size_t guard = rt->pool->guard;
+    trim(rt, rt->pool->peak[0] > rt->pool->peak[1] ? rt->pool->peak[0] : rt->pool->peak[1]);
     DC_TRY(dc_store_admit(rt, j, capacity));
     dc_store *s = dc_try_alloc(sizeof *s);
     void *mem;
@@ -261,9 +302,9 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
     if (bytes > SIZE_MAX / 4)
         return dc_fail_memory(j, bytes);
     const size_t capacity = class_bytes(bytes, &cls);
-    dc_store *s = p->dead[cls];
+    dc_store *s = p->dead[cls].first;
     if (s != NULL)
-        unlink_store(&p->dead[cls], s);
+        wake(p, cls, s);
     else
         DC_TRY(fresh_store(rt, j, capacity, &s));
     s->bytes = bytes;
@@ -273,6 +314,8 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
     rt->stats.bytes_live += capacity;
     if (rt->stats.bytes_live > rt->stats.bytes_peak)
         rt->stats.bytes_peak = rt->stats.bytes_live;
+    if (rt->stats.bytes_live > p->peak[0])
+        p->peak[0] = rt->stats.bytes_live;
     if (p->guard > 0)
         DC_TRY(fill_guards(s, j));
     *out = s;
@@ -301,6 +344,8 @@ void dc_store_free(dc_store *s)
             return;
         }
     }
+    s->freed = ++rt->pool->freed;
+    rt->pool->waiting += capacity_of(s->bytes);
     link_store(&rt->pool->dead[cls], s);
 }
 

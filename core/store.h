@@ -27,6 +27,7 @@ typedef struct dc_store {
     size_t bytes;
     dc_tensor *shown;      /* handles that show it, linked */
     bool owned;            /* by a cell or an instance: not given back with the last handle */
+    uint64_t freed;        /* in the pool: when, among the others */
     struct dc_store *next; /* in the pool, or in the list of live ones */
     struct dc_store *prev;
 } dc_store;
@@ -64,6 +65,8 @@ dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes);
 /* The pool of a context; core/rt.c makes and frees it. */
 struct dc_pool *dc_pool_new(const dc_opts *opt);
 void dc_pool_drain(dc_rt *rt); /* freed stores go back to the device */
+/* Those go that were not needed since the time before this was last called. */
+void dc_pool_trim(dc_rt *rt);
 void dc_pool_free(dc_rt *rt);
 
 /* A tensor with fresh memory, not cleared; or one that shows `s` (an instance's or cell's). */

@@ -419,6 +419,7 @@ static int l_batches(lua_State *L)
     a.start = luaL_optinteger(L, 7, 0);
     luaL_argcheck(L, a.n >= 0 && (a.order == NULL || a.order->n >= a.n), 4, "rows outside");
     luaL_argcheck(L, a.size > 0 && a.start >= 0, 5, "sizes");
+    dc_handle_pressure(L, d);
     rows_at(L, d, 1, a.n);
     rows_at(L, d, 2, a.n);
     a.h = lua_newuserdatauv(L, sizeof *a.h, 1);
@@ -435,7 +436,6 @@ static int l_batches(lua_State *L)
         dc_err_copy(&d->rt->job.err, &failure);
         dc_error_raise(L, d, &(dc_blame){.op = "batches"});
     }
-    dc_handle_pressure(L, d);
     return 1;
 }
 

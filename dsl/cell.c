@@ -98,6 +98,7 @@ static int make(lua_State *L, const char *op, bool trainable)
     const dc_place place = dc_place_find(L, d);
     if (dc_trace_made(L, d, op, &place, &t))
         return 1;
+    dc_handle_pressure(L, d);
     const dc_tensor *value = realized(L, d, 2, &t, op);
     dc_handle *h = dc_handle_new(L, d);
     h->origin = dc_place_made(d, place.where);
@@ -110,7 +111,6 @@ static int make(lua_State *L, const char *op, bool trainable)
         d->rt->job.err.fact.op = op;
         dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
     }
-    dc_handle_pressure(L, d);
     dc_trace_keep(L, d, op, &place);
     return 1;
 }

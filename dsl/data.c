@@ -244,6 +244,7 @@ static int l_idx(lua_State *L)
     if (lua_type(L, 1) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s",
                         dc_args_describe(L, 1));
+    dc_handle_pressure(L, d);
     reading a = {d, NULL, lua_tostring(L, 1)};
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "read from %.300s", a.path);
@@ -254,7 +255,6 @@ static int l_idx(lua_State *L)
         d->rt->job.err.fact.op = "idx";
         dc_error_raise(L, d, NULL);
     }
-    dc_handle_pressure(L, d);
     return 1;
 }
 

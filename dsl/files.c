@@ -246,12 +246,12 @@ static dc_status take_body(dc_job *j, void *arg)
 static int l_take(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
+    dc_handle_pressure(L, d);
     taking a = {.d = d, .f = check_file(L, d)};
     a.t = find(L, a.f, luaL_checkstring(L, 2));
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "'%.60s' of %s", a.t->name, a.f->path);
     dc_error_check(L, d, dc_handle_act(L, d, take_body, &a), "load");
-    dc_handle_pressure(L, d);
     return 1;
 }
 

@@ -263,7 +263,7 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn
     dc_fn_set_arguments(L, d, fn, s, v);
     dc_status status = dc_protect(&d->rt->job, call_body, &a);
     if (status == DC_E_NOMEM) {
-        lua_gc(L, LUA_GCCOLLECT); /* a finalizer may call the same function */
+        dc_handle_collect(L, d); /* a finalizer may call the same function */
         dc_fn_set_arguments(L, d, fn, s, v);
         status = dc_protect(&d->rt->job, call_body, &a);
     }
@@ -271,7 +271,6 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn
         dc_fn_raise_fault(L, d, s, &a.fault);
     dc_error_check(L, d, status, fn->name);
     s->calls++;
-    dc_handle_pressure(L, d);
     return first;
 }
 
@@ -510,6 +509,7 @@ int dc_fn_call(lua_State *L)
         dc_fn_bind(L, d, fn, &v, &key);
         return inline_call(L, d, fn, &v, &key);
     }
+    dc_handle_pressure(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     const int first = run(L, d, fn, s, &v);
     return dc_fn_give(L, fn, s, spec, first);

@@ -62,6 +62,7 @@ int dc_fnjob_start(lua_State *L)
     if (dc_trace_here(L, d) != NULL)
         dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
                         "a job is started while a typed function is traced, which happens once");
+    dc_handle_pressure(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     slices *p = lua_newuserdatauv(L, sizeof *p + s->nout * sizeof *p->out, USER);
     *p = (slices){.name = fn->name};
@@ -75,7 +76,7 @@ int dc_fnjob_start(lua_State *L)
     dc_fn_set_arguments(L, d, fn, s, &v);
     dc_status status = dc_protect(&d->rt->job, start_body, &a);
     if (status == DC_E_NOMEM) {
-        lua_gc(L, LUA_GCCOLLECT);
+        dc_handle_collect(L, d);
         dc_fn_set_arguments(L, d, fn, s, &v);
         status = dc_protect(&d->rt->job, start_body, &a);
     }
@@ -191,7 +192,6 @@ static int l_result(lua_State *L)
     const dc_status status = dc_protect(&d->rt->job, take_body, &a);
     p->s = NULL;
     dc_error_check(L, d, status, fn->name);
-    dc_handle_pressure(L, d);
     return dc_fn_give(L, fn, s, 3, first);
 }
 

@@ -199,7 +199,7 @@ static dc_status act(lua_State *L, gradient *a)
         for (int i = 0; i < a->n; i++)
             dc_handle_close(a->out[i]);
     if (status == DC_E_NOMEM) {
-        lua_gc(L, LUA_GCCOLLECT);
+        dc_handle_collect(L, a->d);
         status = dc_protect(j, lazy_body, a);
     }
     return status;
@@ -247,6 +247,8 @@ static int l_grad(lua_State *L)
     gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad")};
     check_loss(L, d, a.loss);
     a.tracing = a.loss->kind == DC_HANDLE_TRACED;
+    if (!a.tracing)
+        dc_handle_pressure(L, d);
     a.zero = zeros_wanted(L, d, 3);
     read_wrt(L, &a);
     const dc_place place = dc_place_find(L, d);
@@ -256,8 +258,6 @@ static int l_grad(lua_State *L)
     a.loss = dc_handle_check(L, d, 1, "grad"); /* a finalizer may have closed it */
     if (act(L, &a) != DC_OK)
         raise_failure(L, d, &a);
-    if (!a.tracing)
-        dc_handle_pressure(L, d);
     lua_settop(L, 5);
     if (!a.list)
         lua_rawgeti(L, 5, 1);

@@ -181,27 +181,6 @@ static int l_gc(lua_State *L)
     return 0;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-void dc_handle_pressure(lua_State *L, dc_dsl *d)
-{
-    enum { STEP = 1 << 22 };
-    const uint64_t since = d->rt->handed - d->handed;
-    if (since < STEP)
-        return;
-    d->handed = d->rt->handed;
-    lua_gc(L, LUA_GCSTEP, (int)(since >> 10 < 1 << 20 ? since >> 10 : 1 << 20));
-}
-
-dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg)
-{
-    const dc_status status = dc_protect(&d->rt->job, body, arg);
-    if (status != DC_E_NOMEM)
-        return status;
-    lua_gc(L, LUA_GCCOLLECT); /* what the script no longer needs may be enough */
-    return dc_protect(&d->rt->job, body, arg);
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 dc_tensor *dc_handle_held(const dc_handle *h)
@@ -378,8 +357,8 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
                       const char *op)
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
-    dc_error_check(L, d, dc_handle_act(L, d, upload_body, &a), op);
     dc_handle_pressure(L, d);
+    dc_error_check(L, d, dc_handle_act(L, d, upload_body, &a), op);
 }
 
 static int l_close(lua_State *L)

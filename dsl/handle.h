@@ -52,8 +52,12 @@ void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);
 dc_handle *dc_handle_test(lua_State *L, int idx);                             /* or NULL */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
-/* Steps the collector by the memory handed out since the last step, which it cannot see. */
+/*
+ * memory.c. The collector hears of the memory that has been handed out: before what makes more of it looks at its
+ * operands, since finalizers may run. And a whole collection, where there is no more memory.
+ */
 void dc_handle_pressure(lua_State *L, dc_dsl *d);
+void dc_handle_collect(lua_State *L, dc_dsl *d);
 /* dc_protect; where there is no memory, again after a full collection. */
 dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg);
 

@@ -62,6 +62,7 @@ static int l_stats(lua_State *L)
     COUNT(lazy_nodes);
 #undef COUNT
     dc_lib_set(L, "handles", dc_dsl_of(L)->nlive);
+    dc_lib_set(L, "collections", dc_dsl_of(L)->collections);
     lua_pushnumber(L, s->compare_max);
     lua_setfield(L, -2, "compare_max");
     lua_pushstring(L, rt->opt.device);

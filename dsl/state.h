@@ -29,7 +29,9 @@ typedef struct dc_dsl {
     uint64_t born;      /* handles made so far */
     dc_cell *generator; /* of random numbers, see random.c; NULL before the first draw */
     uint64_t seed;      /* what it was started with */
-    uint64_t handed;    /* dc_rt.handed when the collector was last stepped */
+    /* memory.c: dc_rt.handed when the collector was last stepped, and ran whole; what that left */
+    uint64_t stepped, collected, left;
+    uint64_t collections; /* whole ones that it was asked for */
     dc_handle *live;    /* all that hold something, linked */
     uint64_t nlive;     /* so many */
     struct dc_fn *fns;  /* all that own something, linked; as are specialisations */

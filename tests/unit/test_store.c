@@ -87,6 +87,42 @@ static void test_pool(void)
     CHECK(rt->stats.bytes_peak >= 1000);
 }
 
+static uint64_t waits(void)
+{
+    return rt->held - rt->stats.bytes_live;
+}
+
+/* What waits to be used again is no more than was alive at once lately, or 64 MiB. */
+static void test_trim(void)
+{
+    enum { N = 48, MIB = 1 << 20 };
+    dc_store *s[N];
+    dc_pool_drain(rt);
+    for (int i = 0; i < N; i++)
+        CHECK(dc_store_new(rt, job, 4 * MIB, &s[i]) == DC_OK);
+    for (int i = 0; i < N; i++)
+        dc_store_free(s[i]);
+    CHECK_EQ(waits(), 4 * N * MIB);
+    const uint64_t allocs = rt->stats.allocs;
+    for (int i = 0; i < N; i++) /* as much of another size: the first go */
+        CHECK(dc_store_new(rt, job, 5 * MIB, &s[i]) == DC_OK);
+    CHECK_EQ(rt->stats.allocs, allocs + N);
+    for (int i = 0; i < N; i++)
+        dc_store_free(s[i]);
+    CHECK(dc_store_new(rt, job, 6 * MIB, &s[0]) == DC_OK);
+    CHECK(waits() <= 5 * N * MIB);
+    CHECK(dc_store_new(rt, job, 5 * MIB, &s[1]) == DC_OK); /* freed last: still there */
+    CHECK_EQ(rt->stats.allocs, allocs + N + 1);
+    dc_pool_trim(rt); /* as many may be needed again */
+    CHECK(waits() > 64 * MIB);
+    dc_pool_trim(rt); /* they were not */
+    CHECK(waits() <= 64 * MIB);
+    dc_store_free(s[0]);
+    dc_store_free(s[1]);
+    dc_pool_drain(rt);
+    CHECK_EQ(waits(), 0);
+}
+
 /* Every size: a store of its class holds it and at most a third more. */
 static void test_classes(void)
 {
@@ -344,6 +380,7 @@ static void all(int check)
 {
     open_rt(check);
     test_pool();
+    test_trim();
     test_classes();
     test_handles();
     test_evict();
