@@ -1,4 +1,5 @@
--- deepc's side of bench/gpt.py: a stack of GPT blocks and a training step with Adam.
+-- deepc's side of bench/gpt.py: a stack of GPT blocks; a training step with Adam, or the logits of letters,
+-- of which the last ones are held.
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local optim = require "deepc.optim"
@@ -31,6 +32,26 @@ function Block:forward(x)
   return x + self.fc2(self.fc1(self.norm2(x)):gelu { approximate = "tanh" })
 end
 
+-- A whole model, from letters to logits; so many of its results are held while the next one is computed.
+local function logits_side(case, inputs, net)
+  local norm, at = nn.LayerNorm(case.width), dc.iota(("i32[%d]"):format(case.time))
+  local ids = ("i32[%d, %d]"):format(case.batch, case.time)
+  local type = ("logits(ids: %s) -> f32[%d, %d, %d]"):format(ids, case.batch, case.time, case.letters)
+  local embed, place = dc.param(inputs.embed), dc.param(inputs.place)
+  local head = dc.param(inputs.head)
+  local logits = dc.fn(type, function(x)
+    return norm(net(embed:take(x) + place:take(at))):matmul(head)
+  end)
+  local held, calls = {}, 0
+  return function(n)
+    for _ = 1, n do
+      calls = calls + 1
+      held[calls % case.held] = logits(inputs.ids)
+    end
+    return { logits = held[calls % case.held] }
+  end
+end
+
 return frame.serve(function(case, inputs)
   local blocks = {}
   for i = 1, case.layers do
@@ -42,6 +63,9 @@ return frame.serve(function(case, inputs)
     blocks[i] = block
   end
   local net = nn.Sequential(blocks)
+  if case.letters > 0 then
+    return logits_side(case, inputs, net)
+  end
   local opt = optim.Adam(net:parameters(), { lr = 1e-3 })
   local shape = ("f32[%d, %d, %d]"):format(case.batch, case.time, case.width)
   local step = dc.fn(("step(x: %s, y: %s) -> f32[]"):format(shape, shape), function(x, y)

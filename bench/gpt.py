@@ -3,7 +3,11 @@
     scripts/bench gpt [--case PATTERN] [--peer PATTERN] [--threads 1,2] [--rounds N] [--ms N]
 
 Blocks normalise first, attention is causal, gelu is the one with tanh. Also a part of bench compile.
+Cases with letters compute their logits instead, a whole model without training; each call's result is held
+while the next ones are computed, as a script does that collects or prints them: held is how many.
 """
+import contextlib
+
 import frame
 import training
 
@@ -12,20 +16,46 @@ KINDS = {"qkv": (1, 3), "proj": (1, 1), "fc1": (1, 4), "fc2": (4, 1)}  # inputs,
 
 def case(layers, width=256, heads=8, time=64, batch=2):
     return frame.Case(f"{layers} blocks of {width}, {batch} x {time}", later=(3, 2e-2), layers=layers,
-                      width=width, heads=heads, time=time, batch=batch)
+                      width=width, heads=heads, time=time, batch=batch, letters=0, held=1)
 
 
-CASES = [case(12), case(2)]
+def logits(held, layers=2, width=128, heads=4, time=64, batch=16, letters=8000):
+    return frame.Case(f"{letters} letters' logits, {held} held", peers="torch eager|jax", layers=layers, width=width,
+                      heads=heads, time=time, batch=batch, letters=letters, held=held)
+
+
+CASES = [case(12), case(2), logits(1), logits(3)]
 
 
 def inputs(c, rng):
     import numpy as np
-    found = {n: rng.standard_normal((c.batch, c.time, c.width)).astype(np.float32) for n in "xy"}
+    if c.letters:
+        found = {"ids": rng.integers(0, c.letters, (c.batch, c.time)).astype(np.int32),
+                 "embed": rng.standard_normal((c.letters, c.width)).astype(np.float32),
+                 "place": rng.standard_normal((c.time, c.width)).astype(np.float32),
+                 "head": rng.uniform(-c.width ** -0.5, c.width ** -0.5, (c.width, c.letters)).astype(np.float32)}
+    else:
+        found = {n: rng.standard_normal((c.batch, c.time, c.width)).astype(np.float32) for n in "xy"}
     for name, (a, b) in KINDS.items():
         bound = (a * c.width) ** -0.5
         found[name] = rng.uniform(-bound, bound, (c.layers, a * c.width, b * c.width)).astype(np.float32)
         found[name + "_bias"] = rng.uniform(-bound, bound, (c.layers, b * c.width)).astype(np.float32)
     return found
+
+
+def hold(c, logits, around=contextlib.nullcontext):
+    """run(n) of a function whose last results are held."""
+    held, calls = {}, 0
+
+    def run(n):
+        nonlocal calls
+        with around():
+            for _ in range(n):
+                calls += 1
+                held[calls % c.held] = logits()
+        return {"logits": held[calls % c.held]}
+
+    return run
 
 
 def torch_side(c, inputs, compiled=False):
@@ -50,6 +80,10 @@ def torch_side(c, inputs, compiled=False):
             return x + self.fc2(F.gelu(self.fc1(self.norm2(x)), approximate="tanh"))
 
     net = torch.nn.Sequential(*[Block(i) for i in range(c.layers)])
+    if c.letters:
+        ids, embed, place, head = (torch.from_numpy(inputs[n]) for n in ("ids", "embed", "place", "head"))
+        norm = torch.nn.LayerNorm(c.width)
+        return hold(c, lambda: norm(net(embed[ids] + place)) @ head, torch.inference_mode)
     opt = torch.optim.Adam(net.parameters(), lr=1e-3)
     x, y = torch.from_numpy(inputs["x"]), torch.from_numpy(inputs["y"])
 
@@ -66,11 +100,10 @@ def torch_compile(c, inputs):
 def jax_side(c, inputs):
     import jax
     import jax.numpy as jnp
-    block = {k: jnp.asarray(v) for k, v in inputs.items() if k not in "xy"}
+    block = {k: jnp.asarray(inputs[k]) for n in KINDS for k in (n, n + "_bias")}
     ones, none = jnp.ones((c.layers, c.width)), jnp.zeros((c.layers, c.width))
     block.update(g1=ones, g2=ones, b1=none, b2=none)
     params = [{k: v[i] for k, v in block.items()} for i in range(c.layers)]
-    x, y = jnp.asarray(inputs["x"]), jnp.asarray(inputs["y"])
     mask = jnp.triu(jnp.full((c.time, c.time), -1e9), 1)
 
     def norm(x, g, b):
@@ -91,6 +124,18 @@ def jax_side(c, inputs):
             x = block_of(p, x)
         return jnp.mean((x - y) ** 2)
 
+    if c.letters:
+        ids, embed, place, head = (jnp.asarray(inputs[n]) for n in ("ids", "embed", "place", "head"))
+
+        @jax.jit
+        def logits_of(params, ids, embed, place, head):
+            x = embed[ids] + place
+            for p in params:
+                x = block_of(p, x)
+            return norm(x, jnp.ones(c.width), jnp.zeros(c.width)) @ head
+
+        return hold(c, lambda: jax.block_until_ready(logits_of(params, ids, embed, place, head)))
+    x, y = jnp.asarray(inputs["x"]), jnp.asarray(inputs["y"])
     return training.jax_training("adam", 1e-3, loss_of, params, x, y)
 
 

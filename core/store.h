@@ -6,9 +6,9 @@
  *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
  *              address stays for the cell's life.
  *
- * Invariant (contracts.md 3): a store that somebody is about to overwrite is first freed of its
- * handles: dc_store_evict copies the content to a pool store and moves every handle there. So a
- * holder of a tensor never sees a change, and recorded address lists never change either.
+ * Invariant: what a tensor shows is never overwritten. A store of a cell that somebody is about to
+ * write is first freed of its handles: dc_store_evict copies the content to a pool store and moves every
+ * handle there. Other memory that is held is left alone: who would write it takes another store.
  *
  * Freed stores go back to a pool by size; an allocation counts in stats.allocs only when the pool
  * had none. With DEEPC_CHECK=2 every store has 64 guard bytes before and after it, which
@@ -26,7 +26,7 @@ typedef struct dc_store {
     void *mem;
     size_t bytes;
     dc_tensor *shown;      /* handles that show it, linked */
-    bool owned;            /* by a cell or an instance: not given back with the last handle */
+    bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
     uint64_t freed;        /* in the pool: when, among the others */
     struct dc_store *next; /* in the pool, or in the list of live ones */
     struct dc_store *prev;
@@ -69,7 +69,7 @@ void dc_pool_drain(dc_rt *rt); /* freed stores go back to the device */
 void dc_pool_trim(dc_rt *rt);
 void dc_pool_free(dc_rt *rt);
 
-/* A tensor with fresh memory, not cleared; or one that shows `s` (an instance's or cell's). */
+/* A tensor with fresh memory, not cleared; or one that shows `s` (another tensor's, or a cell's). */
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
 dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
 dc_tensor *dc_tensor_retain(dc_tensor *t);

@@ -358,7 +358,7 @@ static dc_status take_rows(dc_batches *b, dc_job *j, int part, dc_tensor *t)
     for (int i = 1; i < t->type.rank; i++)
         b->row[part] *= (size_t)t->type.dim[i];
     b->from[part] = dc_tensor_retain(t);
-    if (t->store->owned)
+    if (t->store->owned) /* by a cell, which is written where it is */
         DC_TRY(dc_store_evict(t->store, j));
     b->rows[part] = dc_tensor_mem(t);
     return DC_OK;

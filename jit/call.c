@@ -1,10 +1,10 @@
 /*
  * Calls of instances, whole or in slices (jobs).
  *
- * A call in order: everybody who holds what is about to be overwritten gets a copy; the addresses
- * of the arguments go into the slots; the recording runs; results are shown. Tensors that callers
- * drop before the next call cost nothing: in the steady state a call allocates neither memory of
- * the device nor of the host.
+ * A call in order: results that somebody holds are left to them, and the memory of the next ones is
+ * taken from the pool; who holds the old value of a cell gets a copy; the addresses of arguments and
+ * results go into the slots; the recording runs. Tensors that callers drop before the next call are
+ * written again: in the steady state a call allocates neither memory of the device nor of the host.
  *
  * From its start to its end a call has the cells that it sets for itself (dc_cell.job). A job also
  * holds a handle on each argument and each other cell, and binds them anew before every slice:
@@ -44,27 +44,27 @@ static void lock_cells(dc_inst *i, bool locked)
     i->locked = locked;
 }
 
-/* Somebody else than the instance holds or shows result r. */
-static bool is_held(const dc_inst *i, uint32_t r)
+/* Somebody else than the instance holds it, or shows its memory. */
+static bool is_held(const dc_tensor *t)
 {
-    const dc_tensor *h = i->handle[r];
-    return i->result[r]->shown != h || (h != NULL && (h->next != NULL || h->refs > 1));
+    return t->refs > 1 || t->next != NULL || t->prev != NULL;
+}
+
+/* What holders see stays as it is, also where the call fails. */
+static dc_status take_results(dc_inst *i, dc_job *j)
+{
+    for (uint32_t r = 0; r < i->exec->desc.nresult; r++) {
+        if (i->result[r] != NULL && is_held(i->result[r]))
+            dc_inst_leave_result(i, r);
+        if (i->result[r] == NULL)
+            DC_TRY(dc_inst_new_result(i, j, r));
+    }
+    return DC_OK;
 }
 
 static dc_status evict_holders(dc_inst *i, dc_job *j)
 {
     const dc_exec *e = i->exec;
-    for (uint32_t r = 0; r < e->desc.nresult; r++) {
-        if (i->result[r] == NULL)
-            DC_TRY(dc_inst_new_result(i, j, r));
-        if (is_held(i, r)) {
-            dc_tensor_release(i->handle[r]);
-            i->handle[r] = NULL;
-            DC_TRY(dc_store_evict(i->result[r], j));
-        }
-        if (i->handle[r] == NULL) /* now, so that nothing can fail after the run */
-            i->handle[r] = dc_tensor_show(i->result[r], &e->result[r]);
-    }
     for (uint32_t s = 0; s < e->desc.nset; s++)
         DC_TRY(dc_store_evict(i->cell[e->desc.set[s]]->store, j));
     return DC_OK;
@@ -108,13 +108,14 @@ static dc_status bind_arena(dc_inst *i, dc_job *j)
 static dc_status bind(dc_inst *i, dc_job *j, const dc_arg *arg)
 {
     const dc_exec *e = i->exec;
+    DC_TRY(take_results(i, j));
     DC_TRY(evict_holders(i, j));
     DC_TRY(bind_arguments(i, j, arg));
     DC_TRY(bind_arena(i, j));
     for (uint32_t c = 0; c < e->desc.ncell; c++)
         i->slot[dc_slot_cell(e, c)] = i->cell[c]->store->mem;
     for (uint32_t r = 0; r < e->desc.nresult; r++)
-        i->slot[dc_slot_result(e, r)] = i->result[r]->mem;
+        i->slot[dc_slot_result(e, r)] = dc_tensor_mem(i->result[r]);
     return DC_OK;
 }
 
@@ -271,7 +272,7 @@ static dc_status give_zeros(dc_inst *i)
     DC_ASSERT(i->rt->device->ops->host, "a device computes nothing");
     for (uint32_t r = 0; r < e->desc.nresult; r++)
         if (dc_type_bytes(&e->result[r]) > 0)
-            memset(i->result[r]->mem, 0, dc_type_bytes(&e->result[r]));
+            memset(dc_tensor_mem(i->result[r]), 0, dc_type_bytes(&e->result[r]));
     i->rt->check_unknown = true;
     return DC_OK;
 }
@@ -372,7 +373,7 @@ static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fa
 static void give_results(dc_inst *i, dc_tensor **out)
 {
     for (uint32_t r = 0; r < i->exec->desc.nresult; r++)
-        out[r] = dc_tensor_retain(i->handle[r]);
+        out[r] = dc_tensor_retain(i->result[r]);
 }
 
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault)

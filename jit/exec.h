@@ -87,8 +87,7 @@ struct dc_inst {
     dc_rt *rt;
     dc_arena mem; /* the arrays below */
     dc_cell **cell;
-    dc_store **result;  /* memory of the results */
-    dc_tensor **handle; /* what calls give out; reused when nobody else holds it, else NULL */
+    dc_tensor **result; /* what the last call gave out; written again unless somebody else holds it */
     dc_store *block;    /* the argument block */
     void *staging;      /* the same on the host */
     void **slot;
@@ -116,8 +115,9 @@ const dc_target *dc_exec_target(const dc_exec *e, uint32_t *skip_passes);
 /* Records, once; what the first call does if nobody did. */
 dc_status dc_inst_prepare(dc_inst *i, dc_job *j);
 
-/* Memory for a result that has none: before the first call, and after dc_inst_detach. */
+/* Memory for a result that has none; and the other way: it is of those who hold it. */
 dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r);
+void dc_inst_leave_result(dc_inst *i, uint32_t r);
 
 /* Of executables being made (jit/build.c). */
 dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */

@@ -20,11 +20,8 @@ static void free_inst(void *what)
     const dc_exec *e = i->exec;
     dc_inst_cancel(i);
     free_recordings(i);
-    for (uint32_t r = 0; r < e->desc.nresult && i->handle != NULL; r++)
-        dc_tensor_release(i->handle[r]);
     for (uint32_t r = 0; r < e->desc.nresult && i->result != NULL; r++)
-        if (i->result[r] != NULL)
-            dc_store_disown(i->result[r]);
+        dc_tensor_release(i->result[r]);
     for (uint32_t c = 0; c < e->desc.ncell && i->cell != NULL; c++)
         dc_cell_release(i->cell[c]);
     if (i->block != NULL)
@@ -46,27 +43,21 @@ uint64_t dc_inst_calls(const dc_inst *i)
     return i->calls;
 }
 
-static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
-{
-    DC_TRY(dc_store_new(rt, j, bytes, out));
-    (*out)->owned = true;
-    return DC_OK;
-}
-
 dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r)
 {
-    return new_owned(i->rt, j, dc_type_bytes(&i->exec->result[r]), &i->result[r]);
+    return dc_tensor_new(i->rt, j, &i->exec->result[r], &i->result[r]);
+}
+
+void dc_inst_leave_result(dc_inst *i, uint32_t r)
+{
+    dc_tensor_release(i->result[r]);
+    i->result[r] = NULL;
 }
 
 void dc_inst_detach(dc_inst *i)
 {
-    for (uint32_t r = 0; r < i->exec->desc.nresult; r++) {
-        dc_tensor_release(i->handle[r]);
-        i->handle[r] = NULL;
-        if (i->result[r] != NULL)
-            dc_store_disown(i->result[r]);
-        i->result[r] = NULL;
-    }
+    for (uint32_t r = 0; r < i->exec->desc.nresult; r++)
+        dc_inst_leave_result(i, r);
 }
 
 static void bind_cells(dc_inst *i, dc_cell *const *cell)
@@ -136,14 +127,14 @@ static dc_status fill_inst(dc_inst *i, dc_job *j, dc_cell *const *cell)
 {
     const dc_exec *e = i->exec;
     i->cell = DC_NEW_ARRAY(&i->mem, dc_cell *, e->desc.ncell);
-    i->result = DC_NEW_ARRAY(&i->mem, dc_store *, e->desc.nresult);
-    i->handle = DC_NEW_ARRAY(&i->mem, dc_tensor *, e->desc.nresult);
+    i->result = DC_NEW_ARRAY(&i->mem, dc_tensor *, e->desc.nresult);
     i->slot = DC_NEW_ARRAY(&i->mem, void *, dc_slot_count(e));
     i->staging = dc_arena_alloc(&i->mem, e->block_bytes);
     bind_cells(i, cell);
     for (uint32_t r = 0; r < e->desc.nresult; r++)
         DC_TRY(dc_inst_new_result(i, j, r));
-    DC_TRY(new_owned(i->rt, j, e->block_bytes, &i->block));
+    DC_TRY(dc_store_new(i->rt, j, e->block_bytes, &i->block));
+    i->block->owned = true;
     return dc_inst_prepare(i, j);
 }
 

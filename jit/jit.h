@@ -132,7 +132,7 @@ typedef struct dc_fault {
 
 /*
  * One call. out[0..nresult-1] receive new references; a later call never changes what they hold
- * (the instance gives the old holder a copy first). Types of the arguments are the caller's duty.
+ * (it takes other memory where they are held). Types of the arguments are the caller's duty.
  * On a fault the status is DC_E_VALUE, no cell has changed, and *fault tells (the job's record is
  * left empty: only the caller knows what the check is about). A call while one of the same instance
  * runs is REENTER, one that reads a cell half written by a failed device TORN.

@@ -68,7 +68,8 @@ dc_status dc_oracle_store(dc_inst *i, dc_job *j, void *const *result)
     for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++) {
         const size_t bytes = dc_type_bytes(&e->result[r]);
         const bool is_result = r < e->desc.nresult;
-        dc_store *to = is_result ? i->result[r] : i->cell[e->desc.set[r - e->desc.nresult]]->store;
+        dc_store *to =
+            is_result ? i->result[r]->store : i->cell[e->desc.set[r - e->desc.nresult]]->store;
         if (bytes > 0)
             DC_TRY(d->ops->upload(d, j, to->mem, result[r], bytes));
     }
@@ -138,7 +139,7 @@ static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, dc_comparison 
     const size_t bytes = dc_type_bytes(t);
     const bool is_result = r < e->desc.nresult;
     const uint32_t s = is_result ? r : e->desc.set[r - e->desc.nresult];
-    const dc_store *at = is_result ? i->result[s] : i->cell[s]->store;
+    const dc_store *at = is_result ? i->result[s]->store : i->cell[s]->store;
     if (bytes == 0)
         return DC_OK;
     DC_TRY(d->ops->download(d, j, c->got, at->mem, bytes));
