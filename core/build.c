@@ -93,6 +93,51 @@ static dc_status join(const site *s, joined *a, int i, int axis, int64_t dim, co
     return DC_OK;
 }
 
+/* The operand with this name at axis k of the result, from i on; n if none has. */
+static int named_at(const site *s, int i, int n, const int *skip, int rank, int k, const char *name)
+{
+    for (; i < n; i++) {
+        const int axis = k - rank + s->in[i]->rank - skip[i];
+        if (axis >= 0 && s->in[i]->name[axis] == name)
+            return i;
+    }
+    return n;
+}
+
+/*
+ * A name at two axes of the result that no operand has at both: [n, 1] and [n] would make [n, n], all pairs
+ * of elements, where element by element was meant.
+ */
+static dc_status check_twice(const site *s, int n, const int *skip, const dc_type *out, int k,
+                             int m)
+{
+    const char *name = out->name[k];
+    const int first = named_at(s, 0, n, skip, out->rank, k, name);
+    const int second = named_at(s, 0, n, skip, out->rank, m, name);
+    for (int i = first; i < n; i = named_at(s, i + 1, n, skip, out->rank, k, name))
+        if (named_at(s, i, i + 1, skip, out->rank, m, name) == i)
+            return DC_OK;
+    char text[DC_TYPE_TEXT];
+    dc_type result = *out;
+    result.dtype = s->in[first]->dtype;
+    dc_type_print(&result, text, sizeof text);
+    return dc_fail(s->j, DC_ERR_NAME_TWICE,
+                   &(dc_fact){.op = s->op,
+                              .axis = {k, m},
+                              .type = {*s->in[first], *s->in[second]},
+                              .word = {name, text},
+                              .operand = second + 1});
+}
+
+static dc_status check_names(const site *s, int n, const int *skip, const dc_type *out)
+{
+    for (int k = 0; k < out->rank; k++)
+        for (int m = k + 1; m < out->rank; m++)
+            if (out->name[k] != NULL && out->name[k] == out->name[m])
+                DC_TRY(check_twice(s, n, skip, out, k, m));
+    return DC_OK;
+}
+
 /*
  * Dims and names of the result of broadcasting the leading axes of operands, all but the last
  * skip[i] of operand i; they align at their right ends, from where they are compared. Fills out's
@@ -114,7 +159,7 @@ static dc_status broadcast(const site *s, int n, const int *skip, dc_type *out)
         out->dim[k] = a.dim;
         out->name[k] = a.name;
     }
-    return DC_OK;
+    return check_names(s, n, skip, out);
 }
 
 /* Puts axes of size 1 in front and stretches to the dims of `to`, which is known to fit. */

@@ -143,6 +143,42 @@ static bool hint_for_names(const dc_err *e, sink *s)
     return true;
 }
 
+static bool hint_for_stretch(const dc_err *e, sink *s)
+{
+    put(s, "only an unnamed axis of size 1 stretches; :rename { ");
+    put(s, e->fact.word[0]);
+    put(s, " = false } drops the name");
+    return true;
+}
+
+/* The type of the second one with the axes behind its own that bring the name to where the first one has it. */
+static bool hint_for_twice(const dc_err *e, sink *s)
+{
+    const dc_type *b = &e->fact.type[1];
+    const int more = e->fact.axis[1] - e->fact.axis[0];
+    if (b->rank > 0 && b->rank + more <= e->fact.type[0].rank) {
+        char type[DC_TYPE_TEXT];
+        dc_type_print(b, type, sizeof type);
+        put(s, "element by element: ");
+        put(s, type);
+        put(s, " as :reshape \"[");
+        for (int k = 0; k < b->rank; k++) {
+            put(s, k > 0 ? ", " : "");
+            if (b->name[k] != NULL)
+                put(s, b->name[k]);
+            else
+                putf(s, "%" PRId64, b->dim[k]);
+        }
+        for (int i = 0; i < more; i++)
+            put(s, ", 1");
+        put(s, "]\"; ");
+    }
+    put(s, "all pairs: one of them with :rename { ");
+    put(s, e->fact.word[0]);
+    put(s, " = false }");
+    return true;
+}
+
 /* One of one axis beside one that has that size elsewhere: [64, 10] and [64]. */
 static bool hint_for_column(const dc_type *a, const dc_type *b, sink *s)
 {
@@ -251,6 +287,12 @@ const char *dc_err_hint(const dc_err *e, char *room, size_t size)
     case DC_ERR_CHANNELS:
     case DC_ERR_CONV_GROUPED:
         found = hint_for_channels(e, &s);
+        break;
+    case DC_ERR_STRETCH:
+        found = hint_for_stretch(e, &s);
+        break;
+    case DC_ERR_NAME_TWICE:
+        found = hint_for_twice(e, &s);
         break;
     case DC_ERR_DTYPE:
         found = hint_for_dtype(e, &s);

@@ -237,6 +237,37 @@ static void join(lua_State *L, spec *s, int i, int which, int64_t size, const ch
         l->name = name;
 }
 
+/* Has an operand this name at both letters? */
+static bool has_both(const spec *s, int p, int q)
+{
+    for (int i = 0; i < s->n; i++) {
+        bool at[2] = {false, false};
+        for (int k = 0; k < s->in[i].n; k++) {
+            const bool named = s->type[i].name[k] == s->letter[p].name;
+            at[0] = at[0] || (named && s->in[i].letter[k] == p);
+            at[1] = at[1] || (named && s->in[i].letter[k] == q);
+        }
+        if (at[0] && at[1])
+            return true;
+    }
+    return false;
+}
+
+/* Axes of "..." broadcast: as in x + y, no name comes to stand at two of them. */
+static void check_names(lua_State *L, const spec *s)
+{
+    for (int p = 0; p < s->nletter; p++)
+        for (int q = p + 1; q < s->nletter; q++) {
+            const letter *a = &s->letter[p], *b = &s->letter[q];
+            char words[DC_TYPE_TEXT];
+            if (!a->rest || !b->rest || a->name == NULL || a->name != b->name || has_both(s, p, q))
+                continue;
+            snprintf(words, sizeof words, "two axes of '...' would both be '%.60s'", a->name);
+            blame(L, s, DC_ERR_NAMES_TEXT, &(dc_fact){.op = "einsum", .word = {words}}, 0, s->n - 1,
+                  NULL);
+        }
+}
+
 /* Puts letters of its own in the place of "..."; n of them. */
 static void fill_rest(lua_State *L, spec *s, list *l, int n)
 {
@@ -511,6 +542,7 @@ static int l_einsum(lua_State *L)
     for (int i = 0; i < s.n; i++)
         for (int k = 0; k < s.in[i].n; k++)
             join(L, &s, i, s.in[i].letter[k], s.type[i].dim[k], s.type[i].name[k]);
+    check_names(L, &s);
     run_steps(L, d, &s);
     return 1;
 }

@@ -325,7 +325,8 @@ static dc_status swapped(dc_job *j, dc_func *f, dc_op op, const dc_val *in, dc_v
     if (dc_ops_2(j, f, op, in[1], in[0], out) == DC_OK)
         return DC_OK;
     const dc_fact was = *e;
-    if (j->err.id == DC_ERR_STRETCH || j->err.id == DC_ERR_DTYPE) /* of one of them */
+    if (j->err.id == DC_ERR_STRETCH || j->err.id == DC_ERR_DTYPE ||
+        j->err.id == DC_ERR_NAME_TWICE) /* of one of them, or of the result */
         return j->err.status;
     for (int i = 0; i < 2; i++) {
         e->axis[i] = was.axis[1 - i];

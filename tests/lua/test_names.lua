@@ -36,6 +36,43 @@ function TestNames:test_elementwise_operations_join_them()
   end)
 end
 
+-- [n, 1] and [n] would make [n, n]: all pairs.
+function TestNames:test_broadcasting_gives_no_name_twice()
+  local z = dc.zeros
+  local twice = "axes 1 and 2 of the result would both be 'n': "
+  raises("sub: " .. twice .. "f32[n=4, n=4]", "DC0305", function() return z "f32[n=4, 1]" - z "f32[n=4]" end)
+  raises("add: " .. twice .. "f32[n=4, n=4]", "DC0305", function() return z "f32[n=4]" + z "f32[n=4, 1]" end)
+  raises("mul: " .. twice .. "f32[n=4, n=4]", "DC0305", function() return z "f32[n=4, 1]" * z "f32[1, n=4]" end)
+  raises("mul: " .. twice .. "f32[n=1, n=1]", "DC0305", function() return z "f32[n=1, 1]" * z "f32[n=1]" end)
+  raises("gt: " .. twice .. "f32[n=4, n=4]", "DC0305", function() return z "f32[n=4, 1]":gt(z "f32[n=4]") end)
+  raises("eq: axes 2 and 3 of the result would both be 'n': f32[b=2, n=4, n=4]", "DC0305", function()
+    return z "f32[b=2, n=4, 1]":eq(z "f32[b=2, 1, n=4]")
+  end)
+  raises("where: " .. twice .. "f32[n=4, n=4]", "DC0305", function()
+    return dc.where(z "bool[n=4]", z "f32[n=4, 1]", 0)
+  end)
+  raises("matmul: " .. twice .. "f32[n=4, n=4]", "DC0305", function()
+    return z "f32[n=4, 1, 2, 3]":matmul(z "f32[n=4, 3, 2]")
+  end)
+  raises("einsum: two axes of '...' would both be 'n'", "DC0305", function()
+    return dc.einsum("..., ... -> ...", z "f32[n=4, 1]", z "f32[n=4]")
+  end)
+  dc.fn("f(p: f32[n, 1], y: f32[n, 1]) -> f32[n, 1]", function(p, y) return p - y end, { n = 4 })
+  raises("sub: " .. twice .. "f32[n=4, n=4]", "DC0305", function()
+    dc.fn("f(p: f32[n, 1], y: f32[n]) -> f32[]", function(p, y) return (p - y):sum() end, { n = 4 })
+  end)
+  check { -- by hand, and where an operand has it twice, they meet
+    { "f32[n=4, 1]", function(x) return x - z "f32[n=4]":reshape "[n, 1]" end, "f32[n=4, 1]" },
+    { "f32[n=4, 1]", function(x) return x - z "f32[n=4]":rename { n = "m" } end, "f32[n=4, m=4]" },
+    { "f32[n=4, 1]", function(x) return x - z "f32[n=4]":rename { n = false } end, "f32[n=4, 4]" },
+    { "f32[n=4, 1]", function(x) return (x - z "f32[4]"):rename { [2] = "n" } end, "f32[n=4, n=4]" },
+    { "f32[n=4, n=4]", function(x) return x - z "f32[n=4]" + z "f32[n=4, 1]" end, "f32[n=4, n=4]" },
+    { "f32[n=4, 2]", function(x) return x:matmul(x:transpose()) end, "f32[n=4, n=4]" },
+    { "f32[n=4, 1]", function(x) return x:expand "[n, n]" end, "f32[n=4, n=4]" },
+    { "f32[n=4, n=4]", function(x) return dc.einsum("..., ... -> ...", x, z "f32[n=4]") end, "f32[n=4, n=4]" },
+  }
+end
+
 function TestNames:test_reductions_drop_them()
   check {
     { "f32[batch=2, t=3, c=4]", function(x) return x:sum(2) end, "f32[batch=2, c=4]" },
