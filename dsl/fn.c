@@ -98,7 +98,20 @@ static const char *title(const dc_sig *sig)
     return sig->name != NULL ? sig->name : "fn";
 }
 
-/* The body's own parameters are those of the signature, in name and number. */
+/* "the function takes 1 parameter, its signature has 2: 'y' is missing" */
+DC_NORETURN static void refuse_count(lua_State *L, dc_dsl *d, int given, const dc_sig *sig)
+{
+    const int n = sig->nparam;
+    const char *text = lua_pushfstring(L, "the function takes %d parameter%s, its signature has %d",
+                                       given, given == 1 ? "" : "s", n);
+    if (given < n)
+        text = lua_pushfstring(L, "%s: '%s' is missing", text, sig->param[given].name);
+    dc_error_fact(L, d, DC_ERR_ARG_COUNT_TEXT, &(dc_fact){.op = title(sig), .word = {text}},
+                  &(dc_blame){.hint = given < n ? "one that is not used may be called _"
+                                                : "the signature declares every parameter"});
+}
+
+/* The body's own parameters are those of the signature, in name and number; one that is not used may be _. */
 static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_sig *sig)
 {
     lua_Debug ar;
@@ -117,13 +130,12 @@ static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_sig *sig)
         dc_error_raisef(L, d, DC_ERR_ARG, title(sig),
                         "the function takes '...'; its parameters are those of its signature");
     if (ar.nparams != sig->nparam)
-        dc_error_fact(L, d, DC_ERR_ARG_COUNT,
-                      &(dc_fact){.op = title(sig), .num = {ar.nparams, sig->nparam}},
-                      &(dc_blame){.hint = "the function has as many parameters as its signature"});
+        refuse_count(L, d, ar.nparams, sig);
     lua_pushvalue(L, idx);
     for (int i = 0; i < sig->nparam; i++) {
         const char *name = lua_getlocal(L, NULL, i + 1);
-        if (name != NULL && *name != '(' && strcmp(name, sig->param[i].name) != 0)
+        if (name != NULL && *name != '(' && strcmp(name, "_") != 0 &&
+            strcmp(name, sig->param[i].name) != 0)
             dc_error_raisef(L, d, DC_ERR_ARG, title(sig),
                             "parameter %d is '%s' in the signature and '%s' in the function", i + 1,
                             sig->param[i].name, name);

@@ -49,7 +49,7 @@ end
 function TestSignature:test_parameters_of_the_body()
   fails("parameter 1 is 'x' in the signature and 'y' in the function", dc.fn, "f(x: f32[])", function(y) return y end)
   fails("the function takes '...'", dc.fn, "f(x: f32[])", function(...) return ... end)
-  fails("arguments: 2 given, 1 declared", dc.fn, "f(x: f32[])", function(x, y) return x, y end)
+  fails("the function takes 2 parameters, its signature has 1", dc.fn, "f(x: f32[])", function(x, y) return x, y end)
   fails("a function is needed, not nil", dc.fn, "f(x: f32[])", nil)
 end
 
