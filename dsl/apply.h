@@ -37,11 +37,12 @@ dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integer
 
 /* An element-wise composite: a method and a function of the module. */
 typedef struct dc_composite {
-    const char *name;
+    dc_binding bound; /* of dc_ops_composite; takes its operands */
     dc_build_fn *build;
-    int n;       /* operands */
     bool as_f32; /* see dc_apply */
 } dc_composite;
+
+int dc_ops_composite(lua_State *L);
 
 dc_build_fn dc_ops_sigmoid, dc_ops_tanh;
 

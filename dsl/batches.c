@@ -510,5 +510,5 @@ void dc_batches_register(lua_State *L, dc_dsl *d)
         lua_setfield(L, -2, "__gc");
     }
     lua_pop(L, 1);
-    dc_lib_add(L, d, fn);
+    dc_lib_inner(L, d, fn);
 }

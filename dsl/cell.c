@@ -221,12 +221,8 @@ static int l_set(lua_State *L)
 
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
-    static const luaL_Reg method[] = {{"set", l_set}, {NULL, NULL}};
-    static const luaL_Reg fn[] = {{"param", l_param}, {"state", l_state}, {NULL, NULL}};
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, method);
-    lua_pop(L, 1);
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding set = {"set", l_set, 2};
+    static const dc_binding fn[] = {{"param", l_param, 2}, {"state", l_state, 2}};
+    dc_lib_add(L, d, methods, &set, 1);
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

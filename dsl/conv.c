@@ -268,12 +268,12 @@ static int l_avg_pool3d(lua_State *L)
 
 void dc_conv_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"conv1d", l_conv1d},         {"conv2d", l_conv2d},
-                                  {"conv3d", l_conv3d},         {"max_pool1d", l_max_pool1d},
-                                  {"max_pool2d", l_max_pool2d}, {"max_pool3d", l_max_pool3d},
-                                  {"avg_pool1d", l_avg_pool1d}, {"avg_pool2d", l_avg_pool2d},
-                                  {"avg_pool3d", l_avg_pool3d}, {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"conv1d", l_conv1d, 3},         {"conv2d", l_conv2d, 3},
+        {"conv3d", l_conv3d, 3},         {"max_pool1d", l_max_pool1d, 3},
+        {"max_pool2d", l_max_pool2d, 3}, {"max_pool3d", l_max_pool3d, 3},
+        {"avg_pool1d", l_avg_pool1d, 3}, {"avg_pool2d", l_avg_pool2d, 3},
+        {"avg_pool3d", l_avg_pool3d, 3},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -283,8 +283,9 @@ static int l_remat(lua_State *L)
 
 void dc_custom_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"custom_grad", l_custom_grad}, {"remat", l_remat}, {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"custom_grad", l_custom_grad, 2},
+        {"remat", l_remat, 1},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -106,11 +106,11 @@ static int l_label(lua_State *L)
 static int l_fail(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const char *const names[] = {"ARG",      "DTYPE",  "DIMS",   "FIELD", "FILE",
-                                        "ASSIGNED", "MISFIT", "FORMAT", NULL};
-    static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT, DC_ERR_DIMS_TEXT,
-                                    DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,  DC_ERR_ASSIGNED,
-                                    DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT};
+    static const char *const names[] = {"ARG",      "DTYPE",  "DIMS",   "FIELD",   "FILE",
+                                        "ASSIGNED", "MISFIT", "FORMAT", "SURPLUS", NULL};
+    static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT,  DC_ERR_DIMS_TEXT,
+                                    DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,   DC_ERR_ASSIGNED,
+                                    DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT};
     const dc_err_id id = ids[luaL_checkoption(L, 1, "ARG", names)];
     const char *op = luaL_optstring(L, 2, NULL);
     dc_operand in[DC_APPLY_IN];
@@ -163,7 +163,7 @@ static int l_entries(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    dc_place_enter(L, dc_dsl_of(L), 1);
+    dc_place_enter(L, dc_dsl_of(L), 1, "");
     return 1;
 }
 
@@ -171,7 +171,8 @@ static int l_entries(lua_State *L)
 static int l_module(lua_State *L)
 {
     luaL_checktype(L, 2, LUA_TTABLE);
-    dc_place_enter(L, dc_dsl_of(L), 2);
+    const char *name = luaL_checkstring(L, 1), *dot = strchr(name, '.');
+    dc_place_enter(L, dc_dsl_of(L), 2, dot != NULL ? dot + 1 : name);
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushvalue(L, 1);
@@ -274,5 +275,5 @@ void dc_data_register(lua_State *L, dc_dsl *d)
                                   {"options", l_options},   {"near", l_near},
                                   {"entries", l_entries},   {"module", l_module},
                                   {"checking", l_checking}, {NULL, NULL}};
-    dc_lib_add(L, d, fn);
+    dc_lib_inner(L, d, fn);
 }

@@ -549,8 +549,8 @@ static int l_einsum(lua_State *L)
 
 void dc_einsum_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"einsum", l_einsum}, {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"einsum", l_einsum, DC_ANY},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -462,5 +462,5 @@ void dc_files_register(lua_State *L, dc_dsl *d)
         lua_setfield(L, -2, "__close");
     }
     lua_pop(L, 1);
-    dc_lib_add(L, d, fn);
+    dc_lib_inner(L, d, fn);
 }

@@ -481,11 +481,12 @@ static int l_tostring(lua_State *L)
 }
 
 /* Methods beside `name`; each gets the context as its first upvalue. */
-static const luaL_Reg methods[] = {{"info", l_info},
-                                   {"check", l_check},
-                                   {"export", dc_export},
-                                   {"start", dc_fnjob_start},
-                                   {NULL, NULL}};
+static const dc_binding methods[] = {
+    {"info", l_info, 1},
+    {"check", l_check, 2},
+    {"export", dc_export, DC_ANY},
+    {"start", dc_fnjob_start, DC_ANY},
+};
 
 static int l_index(lua_State *L)
 {
@@ -496,9 +497,9 @@ static int l_index(lua_State *L)
         lua_pushstring(L, fn->name);
         return 1;
     }
-    for (const luaL_Reg *m = methods; m->name != NULL; m++)
-        if (strcmp(name, m->name) == 0) {
-            dc_lib_push(L, d, m->func);
+    for (size_t i = 0; i < DC_COUNTOF(methods); i++)
+        if (strcmp(name, methods[i].name) == 0) {
+            dc_lib_push(L, d, &methods[i]);
             return 1;
         }
     if (dc_look_push(L, d, name))
@@ -514,9 +515,9 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
                                        {"__tostring", l_tostring},
                                        {"__gc", l_gc},
                                        {NULL, NULL}};
-    static const luaL_Reg fn[] = {{"fn", l_fn}, {NULL, NULL}};
+    static const dc_binding fn = {"fn", l_fn, 4};
     luaL_newmetatable(L, FN);
-    dc_lib_add(L, d, fn_meta);
+    dc_lib_inner(L, d, fn_meta);
     lua_pushboolean(L, 0); /* no script calls its finalizer */
     lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
@@ -526,7 +527,5 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
     dc_guard_register(L, d);
     dc_static_register(L, d, module);
     dc_inside_register(L, d, module);
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    dc_lib_add(L, d, module, &fn, 1);
 }

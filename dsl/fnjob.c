@@ -209,12 +209,12 @@ void dc_fnjob_register(lua_State *L, dc_dsl *d)
 {
     static const luaL_Reg meta[] = {
         {"__gc", l_close}, {"__close", l_close}, {"__tostring", l_tostring}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"poll", l_poll}, {"result", l_result}, {"close", l_close}, {NULL, NULL}};
+    static const dc_binding methods[] = {
+        {"poll", l_poll, 2}, {"result", l_result, 1}, {"close", l_close, 1}};
     luaL_newmetatable(L, JOB);
-    dc_lib_add(L, d, meta);
+    dc_lib_inner(L, d, meta);
     lua_newtable(L);
-    dc_lib_add(L, d, methods);
+    dc_lib_add(L, d, -1, methods, DC_COUNTOF(methods));
     lua_setfield(L, -2, "__index");
     lua_pushboolean(L, 0); /* no script calls its finalizer */
     lua_setfield(L, -2, "__metatable");

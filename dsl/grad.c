@@ -266,8 +266,8 @@ static int l_grad(lua_State *L)
 
 void dc_grad_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"grad", l_grad}, {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"grad", l_grad, 3},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

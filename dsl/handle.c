@@ -361,7 +361,7 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
     dc_error_check(L, d, dc_handle_act(L, d, upload_body, &a), op);
 }
 
-static int l_close(lua_State *L)
+int dc_handle_leave(lua_State *L)
 {
     dc_handle *h = luaL_testudata(L, 1, HANDLE);
     if (h == NULL)
@@ -377,7 +377,7 @@ static int l_close(lua_State *L)
 
 void dc_handle_register(lua_State *L, dc_dsl *d)
 {
-    static const luaL_Reg own[] = {{"__gc", l_gc}, {"__close", l_close}, {NULL, NULL}};
+    static const luaL_Reg own[] = {{"__gc", l_gc}, {"__close", dc_handle_leave}, {NULL, NULL}};
     luaL_newmetatable(L, HANDLE);
-    dc_lib_add(L, d, own);
+    dc_lib_inner(L, d, own);
 }

@@ -180,7 +180,8 @@ static names library[] = {
     {"SpatialMaxPooling", "nn.MaxPool2d(window)"},
     {"SpatialZeroPadding", "nn.Conv2d(inputs, outputs, window, { padding = 1 })"},
     {"TensorDataset", "data.set(x, y)"},
-    {"Upsample", "x:reshape(b, c, h, 1, w, 1):expand(b, c, h, 2, w, 2):reshape(b, c, 2 * h, 2 * w)"},
+    {"Upsample",
+     "x:reshape(b, c, h, 1, w, 1):expand(b, c, h, 2, w, 2):reshape(b, c, 2 * h, 2 * w)"},
     {"View", "a function in nn.Sequential: function(x) return x:reshape(...) end, or nn.Flatten()"},
     {"clip_grad_norm_", "optim.Adam(params, { clip_norm = 1 })"},
     {"clip_grad_value_", "optim.Adam(params, { clip_value = 1 })"},
@@ -217,4 +218,101 @@ const char *dc_hint_library(const char *name)
 const char *dc_hint_function(const char *name)
 {
     return find(functions, DC_COUNTOF(functions), name);
+}
+
+/* ---- surplus arguments ------------------------------------------------------------------------ */
+
+/* What stands for one argument more than a function takes. */
+static names surplus[] = {
+    {"add", "a:add(b):add(c), or a + b + c"},
+    {"argmax", "one axis; x:flatten() makes one of all"},
+    {"argmin", "one axis; x:flatten() makes one of all"},
+    {"concat", "tensors are in a list: dc.concat({ a, b }, axis)"},
+    {"cumsum", "one axis"},
+    {"grad", "several tensors are in a list: dc.grad(loss, { a, b })"},
+    {"item", "x[i]:item() is one of several elements"},
+    {"log_softmax", "one axis; x:flatten(1, 2) makes one of two"},
+    {"matmul", "a:matmul(b):matmul(c)"},
+    {"maximum", "a:maximum(b):maximum(c)"},
+    {"minimum", "a:minimum(b):minimum(c)"},
+    {"mul", "a:mul(b):mul(c), or a * b * c"},
+    {"ones", "dc.full(type, value) has another value"},
+    {"size", "x.shape has all sizes"},
+    {"softmax", "one axis; x:flatten(1, 2) makes one of two"},
+    {"stack", "tensors are in a list: dc.stack({ a, b }, axis)"},
+    {"tensor", "values are in a table: dc.tensor { 1, 2, 3 }"},
+    {"transpose", "x:permute(3, 1, 2) puts all axes in order"},
+    {"zeros", "dc.full(type, value) has another value"},
+};
+
+static bool is_one_of(const char *name, const char *const *list)
+{
+    while (*list != NULL && strcmp(*list, name) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* "{ 1, 'batch' }": the arguments from `from` to `to`, where all are axes. */
+static const char *list_text(lua_State *L, int from, int to)
+{
+    luaL_Buffer b;
+    for (int i = from; i <= to; i++)
+        if (lua_type(L, i) != LUA_TNUMBER && lua_type(L, i) != LUA_TSTRING)
+            return NULL;
+    luaL_buffinit(L, &b);
+    for (int i = from; i <= to; i++) {
+        const bool text = lua_type(L, i) == LUA_TSTRING;
+        luaL_addstring(&b, i == from ? "{ " : ", ");
+        luaL_addstring(&b, text ? "\"" : "");
+        lua_pushvalue(L, i);
+        luaL_addvalue(&b);
+        luaL_addstring(&b, text ? "\"" : "");
+    }
+    luaL_addstring(&b, " }");
+    luaL_pushresult(&b);
+    return lua_tostring(L, -1);
+}
+
+/* "f32[2, 3]" of the numbers that are the first arguments; pushes it. */
+static const char *shape_text(lua_State *L, int top)
+{
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    luaL_addstring(&b, "f32[");
+    for (int i = 1; i <= top && lua_type(L, i) == LUA_TNUMBER; i++) {
+        luaL_addstring(&b, i > 1 ? ", " : "");
+        lua_pushvalue(L, i);
+        luaL_addvalue(&b);
+    }
+    luaL_addstring(&b, "]");
+    luaL_pushresult(&b);
+    return lua_tostring(L, -1);
+}
+
+const char *dc_hint_surplus(lua_State *L, const char *op, int at)
+{
+    static const char *const of_axes[] = {"sum", "prod", "max",  "min",       "mean", "all", "any",
+                                          "var", "std",  "norm", "logsumexp", "flip", NULL};
+    static const char *const keeps[] = {"sum",       "prod",   "max",    "min", "mean",
+                                        "all",       "any",    "var",    "std", "norm",
+                                        "logsumexp", "argmax", "argmin", NULL};
+    static const char *const of_type[] = {"zeros", "ones",    "full", "rand",
+                                          "randn", "randint", "eye",  NULL};
+    const int top = lua_gettop(L);
+    luaL_checkstack(L, top + 8, "an error");
+    if (is_one_of(op, of_type) && lua_type(L, 1) == LUA_TNUMBER)
+        return lua_pushfstring(L, "a type is one text: dc.%s \"%s\"", op, shape_text(L, top));
+    if (is_one_of(op, keeps) && lua_type(L, at) == LUA_TBOOLEAN &&
+        (lua_type(L, 2) == LUA_TNUMBER || lua_type(L, 2) == LUA_TSTRING))
+        return lua_pushfstring(L,
+                               lua_type(L, 2) == LUA_TNUMBER ? "x:%s { axis = %s, keep = %s }"
+                                                             : "x:%s { axis = \"%s\", keep = %s }",
+                               op, luaL_tolstring(L, 2, NULL),
+                               lua_toboolean(L, at) ? "true" : "false");
+    if (strcmp(op, "nn.Sequential") == 0 && lua_type(L, at) == LUA_TTABLE)
+        return "layers are in a table: nn.Sequential { a, b }";
+    const char *list = is_one_of(op, of_axes) ? list_text(L, 2, top) : NULL;
+    if (list != NULL)
+        return lua_pushfstring(L, "several axes are a list: x:%s %s", op, list);
+    return find(surplus, DC_COUNTOF(surplus), op);
 }

@@ -337,8 +337,9 @@ static int l_put(lua_State *L)
 
 void dc_index_register(lua_State *L, dc_dsl *d, int methods)
 {
-    static const luaL_Reg fn[] = {{"slice", l_slice}, {"put", l_put}, {NULL, NULL}};
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"slice", l_slice, 2},
+        {"put", l_put, 4},
+    };
+    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
 }

@@ -134,8 +134,9 @@ void dc_inside_print(lua_State *L, int texts, int first)
 
 void dc_inside_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"dim", l_dim}, {"print", l_print}, {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"dim", l_dim, 1},
+        {"print", l_print, DC_ANY},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -418,13 +418,14 @@ static int l_roll(lua_State *L)
 
 void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
-    static const luaL_Reg of_lists[] = {{"concat", l_concat}, {"stack", l_stack}, {NULL, NULL}};
-    static const luaL_Reg of_one[] = {
-        {"split", l_split}, {"pad", l_pad}, {"flip", l_flip}, {"roll", l_roll}, {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, of_lists);
-    dc_lib_add(L, d, of_one);
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, of_one);
-    lua_pop(L, 2);
+    static const dc_binding of_lists[] = {{"concat", l_concat, 2}, {"stack", l_stack, 2}};
+    static const dc_binding of_one[] = {
+        {"split", l_split, 3},
+        {"pad", l_pad, 3},
+        {"flip", l_flip, 2},
+        {"roll", l_roll, 3},
+    };
+    dc_lib_add(L, d, module, of_lists, DC_COUNTOF(of_lists));
+    dc_lib_add(L, d, module, of_one, DC_COUNTOF(of_one));
+    dc_lib_add(L, d, methods, of_one, DC_COUNTOF(of_one));
 }

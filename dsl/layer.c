@@ -52,5 +52,5 @@ void dc_layer_register(lua_State *L, dc_dsl *d)
                                   {"tracing", l_tracing},
                                   {"trainable", l_trainable},
                                   {NULL, NULL}};
-    dc_lib_add(L, d, fn);
+    dc_lib_inner(L, d, fn);
 }

@@ -15,18 +15,6 @@ static const char CONTEXT[] = "deepc.context";
 static const char MODULE[] = "deepc.module";
 static const char GLOBALS[] = "deepc.globals";
 
-void dc_lib_push(lua_State *L, dc_dsl *d, lua_CFunction fn)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    lua_pushcclosure(L, fn, 1);
-}
-
-void dc_lib_add(lua_State *L, dc_dsl *d, const luaL_Reg *fn)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    luaL_setfuncs(L, fn, 1);
-}
-
 /* ---- what it tells --------------------------------------------------------------------------- */
 
 void dc_lib_set(lua_State *L, const char *name, uint64_t n)
@@ -316,7 +304,8 @@ static dc_dsl *new_context(lua_State *L, dc_rt *rt)
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */
 static void fill_module(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"stats", l_stats}, {"ops", l_ops}, {NULL, NULL}};
+    static const dc_binding fn[] = {{"stats", l_stats, 0}, {"ops", l_ops, 0}};
+    static const luaL_Reg meta_of_module[] = {{"__index", l_no_field}, {NULL, NULL}};
     lua_newtable(L);
     const int methods = lua_gettop(L);
     dc_handle_register(L, d);
@@ -342,10 +331,9 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_fn_register(L, d, module);
     add_written(L, module);
     lua_settop(L, module);
-    dc_lib_add(L, d, fn);
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
     lua_createtable(L, 0, 1);
-    dc_lib_push(L, d, l_no_field);
-    lua_setfield(L, -2, "__index");
+    dc_lib_inner(L, d, meta_of_module);
     lua_setmetatable(L, module);
 }
 

@@ -446,11 +446,15 @@ static int l_plan(lua_State *L)
 
 bool dc_look_push(lua_State *L, dc_dsl *d, const char *name)
 {
-    static const luaL_Reg methods[] = {
-        {"explain", l_explain}, {"kernels", l_kernels}, {"source", l_source}, {"plan", l_plan}};
+    static const dc_binding methods[] = {
+        {"explain", l_explain, 1},
+        {"kernels", l_kernels, 1},
+        {"source", l_source, 3},
+        {"plan", l_plan, 1},
+    };
     for (size_t i = 0; i < DC_COUNTOF(methods); i++)
         if (strcmp(methods[i].name, name) == 0) {
-            dc_lib_push(L, d, methods[i].func);
+            dc_lib_push(L, d, &methods[i]);
             return true;
         }
     return false;

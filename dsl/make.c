@@ -352,10 +352,9 @@ static int l_eye(lua_State *L)
 
 void dc_make_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"tensor", l_tensor}, {"zeros", l_zeros}, {"ones", l_ones},
-                                  {"full", l_full},     {"iota", l_iota},   {"eye", l_eye},
-                                  {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"tensor", l_tensor, 2}, {"zeros", l_zeros, 1}, {"ones", l_ones, 1},
+        {"full", l_full, 2},     {"iota", l_iota, 2},   {"eye", l_eye, 1},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -205,14 +205,9 @@ static int l_transpose(lua_State *L)
 
 void dc_move_register(lua_State *L, dc_dsl *d, int methods)
 {
-    static const luaL_Reg fn[] = {{"reshape", l_reshape},
-                                  {"expand", l_expand},
-                                  {"flatten", l_flatten},
-                                  {"permute", l_permute},
-                                  {"transpose", l_transpose},
-                                  {"rename", l_rename},
-                                  {NULL, NULL}};
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"reshape", l_reshape, DC_ANY}, {"expand", l_expand, DC_ANY},  {"flatten", l_flatten, 3},
+        {"permute", l_permute, DC_ANY}, {"transpose", l_transpose, 3}, {"rename", l_rename, 3},
+    };
+    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
 }

@@ -351,15 +351,24 @@ static dc_status build_ge(dc_job *j, dc_func *f, const void *arg, const dc_val *
 
 /* ---- bindings -------------------------------------------------------------------------------- */
 
-/* Every row: second upvalue its op. */
+static int l_row(lua_State *L);
+
+/* Of every element-wise row of the op table; the others are empty. */
+static const dc_binding row_of_op[DC_OP__COUNT] = {
+/* clang-format off */
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    [DC_OP_##id] = {lua, l_row, n},
+#include "core/ops.def"
+    /* clang-format on */
+};
+
 static int l_row(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_op op = (dc_op)lua_tointeger(L, lua_upvalueindex(2));
+    const dc_op op = (dc_op)(dc_binding_of(L) - row_of_op);
     const dc_op_row *row = dc_op_row_of(op);
     static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
     dc_apply a = {.build = build_row, .arg = &op};
-    /* metamethods of one operand are called with two */
     luaL_checkstack(L, DC_APPLY_IN, "operands");
     if (lua_gettop(L) > row->n)
         lua_settop(L, row->n);
@@ -369,23 +378,27 @@ static int l_row(lua_State *L)
 }
 
 static const dc_composite composites[] = {
-    {"div", build_div, 2, true},     {"floor_div", build_floor_div, 2, false},
-    {"mod", build_mod, 2, false},    {"pow", build_pow, 2, true},
-    {"gt", build_gt, 2, false},      {"ge", build_ge, 2, false},
-    {"relu", build_relu, 1, false},  {"sigmoid", dc_ops_sigmoid, 1, false},
-    {"tanh", dc_ops_tanh, 1, false},
+    {{"div", dc_ops_composite, 2}, build_div, true},
+    {{"floor_div", dc_ops_composite, 2}, build_floor_div, false},
+    {{"mod", dc_ops_composite, 2}, build_mod, false},
+    {{"pow", dc_ops_composite, 2}, build_pow, true},
+    {{"gt", dc_ops_composite, 2}, build_gt, false},
+    {{"ge", dc_ops_composite, 2}, build_ge, false},
+    {{"relu", dc_ops_composite, 1}, build_relu, false},
+    {{"sigmoid", dc_ops_composite, 1}, dc_ops_sigmoid, false},
+    {{"tanh", dc_ops_composite, 1}, dc_ops_tanh, false},
 };
 
-static int l_composite(lua_State *L)
+int dc_ops_composite(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_composite *c = lua_touserdata(L, lua_upvalueindex(2));
+    const dc_composite *c = (const dc_composite *)dc_binding_of(L); /* its first member */
     static const int at[2] = {1, 2};
-    lua_settop(L, c->n);
+    lua_settop(L, c->bound.most);
     const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
                      lua_tonumber(L, 1), lua_tonumber(L, 2)};
     dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32};
-    dc_apply_operands(L, d, &a, c->name, at, c->n);
+    dc_apply_operands(L, d, &a, c->bound.name, at, c->bound.most);
     dc_apply_run(L, d, &a);
     return 1;
 }
@@ -433,29 +446,11 @@ static int l_matmul(lua_State *L)
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-/* One function under a name in both tables. */
-static void publish(lua_State *L, dc_dsl *d, lua_CFunction fn, int64_t which, const char *name,
-                    int methods, int module)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    lua_pushinteger(L, which);
-    lua_pushcclosure(L, fn, 2);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, methods, name);
-    lua_setfield(L, module, name);
-}
-
 void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
                        int module)
 {
-    for (size_t i = 0; i < n; i++) {
-        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-        lua_pushlightuserdata(L, (void *)&rows[i]);
-        lua_pushcclosure(L, l_composite, 2);
-        lua_pushvalue(L, -1);
-        lua_setfield(L, methods, rows[i].name);
-        lua_setfield(L, module, rows[i].name);
-    }
+    for (size_t i = 0; i < n; i++)
+        dc_lib_publish(L, d, &rows[i].bound, methods, module);
 }
 
 static void rename_field(lua_State *L, int table, const char *from, const char *to)
@@ -466,6 +461,7 @@ static void rename_field(lua_State *L, int table, const char *from, const char *
     lua_setfield(L, table, from);
 }
 
+/* Lua calls those of one operand with two, so that they are not counted. */
 static void set_operators(lua_State *L, int methods, int meta)
 {
     static const char *const names[][2] = {
@@ -477,18 +473,25 @@ static void set_operators(lua_State *L, int methods, int meta)
     };
     for (size_t i = 0; i < DC_COUNTOF(names); i++) {
         lua_getfield(L, methods, names[i][1]);
+        const int fn = lua_gettop(L);
+        lua_getupvalue(L, fn, 1);
+        lua_getupvalue(L, fn, 2);
+        const dc_binding *b = lua_touserdata(L, -1);
+        lua_pushcclosure(L, b->fn, 2);
         lua_setfield(L, meta, names[i][0]);
+        lua_settop(L, fn - 1);
     }
 }
 
 void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
 {
+    static const dc_binding fn[] = {{"cast", l_cast, 2}, {"matmul", l_matmul, 2}};
     for (int op = 0; op < DC_OP__COUNT; op++)
-        if (dc_op_is((dc_op)op, DC_CLASS_EW) && op != DC_OP_CAST && op != DC_OP_THREEFRY)
-            publish(L, d, l_row, op, dc_op_row_of((dc_op)op)->name, methods, module);
+        if (row_of_op[op].name != NULL && op != DC_OP_CAST && op != DC_OP_THREEFRY)
+            dc_lib_publish(L, d, &row_of_op[op], methods, module);
     dc_ops_composites(L, d, composites, DC_COUNTOF(composites), methods, module);
-    publish(L, d, l_cast, 0, "cast", methods, module);
-    publish(L, d, l_matmul, 0, "matmul", methods, module);
+    for (size_t i = 0; i < DC_COUNTOF(fn); i++)
+        dc_lib_publish(L, d, &fn[i], methods, module);
     rename_field(L, methods, "not", "bit_not"); /* `not` is a word of Lua */
     rename_field(L, module, "not", "bit_not");
     set_operators(L, methods, meta);

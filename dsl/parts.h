@@ -13,9 +13,11 @@ void dc_einsum_register(lua_State *L, dc_dsl *d, int module);                   
 void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module);          /* join.c */
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module);         /* unary.c */
 void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module);          /* pick.c */
-int dc_pick_put(lua_State *L, dc_dsl *d);                     /* x:put(idx, v, axis) */
-const char *dc_hint_field(const char *name);                  /* hints.c: of a tensor; or NULL */
-const char *dc_hint_function(const char *name);               /* of the module; or NULL */
+int dc_pick_put(lua_State *L, dc_dsl *d);       /* x:put(idx, v, axis) */
+const char *dc_hint_field(const char *name);    /* hints.c: of a tensor; or NULL */
+const char *dc_hint_function(const char *name); /* of the module; or NULL */
+/* What was meant by argument `at`, one more than op takes, and those behind it; pushes it, or NULL. */
+const char *dc_hint_surplus(lua_State *L, const char *op, int at);
 const char *dc_hint_library(const char *name);                /* of nn, optim, data ...; or NULL */
 void dc_index_register(lua_State *L, dc_dsl *d, int methods); /* index.c */
 int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);      /* a[k]: key at 2 */

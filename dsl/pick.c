@@ -220,11 +220,12 @@ static int l_triu(lua_State *L)
 
 void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
-    static const luaL_Reg fn[] = {
-        {"take", l_take}, {"one_hot", l_one_hot}, {"tril", l_tril}, {"triu", l_triu}, {NULL, NULL}};
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, fn);
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 2);
+    static const dc_binding fn[] = {
+        {"take", l_take, 3},
+        {"one_hot", l_one_hot, 3},
+        {"tril", l_tril, 2},
+        {"triu", l_triu, 2},
+    };
+    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

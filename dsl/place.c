@@ -233,9 +233,14 @@ int dc_place_layer(lua_State *L)
     return leave_call(L, LUA_OK, 1);
 }
 
-/* Second upvalue: the function of stdlib/. Yields pass through. */
+/* Upvalues: the context, the function of stdlib/, how many arguments it takes, its name, arguments before those
+ * that the script wrote. Yields pass through. */
 static int enter(lua_State *L)
 {
+    const lua_Integer most = lua_tointeger(L, lua_upvalueindex(3));
+    if (lua_gettop(L) > most)
+        dc_lib_surplus(L, dc_dsl_of(L), lua_tostring(L, lua_upvalueindex(4)), (int)most,
+                       (int)lua_tointeger(L, lua_upvalueindex(5)));
     const int n = lua_gettop(L);
     luaL_checkstack(L, 2, "arguments");
     lua_pushvalue(L, lua_upvalueindex(2));
@@ -244,22 +249,33 @@ static int enter(lua_State *L)
     return leave_layer(L, LUA_OK, 0);
 }
 
-/* Called by the library itself where a layer is called or made; these need no entry. */
-static bool is_inner(const char *name)
+/* Called by the library itself where a layer is made or called. */
+static bool is_of_layer(const char *name)
 {
-    return *name == '_' || strcmp(name, "forward") == 0 || strcmp(name, "init") == 0 ||
-           strcmp(name, "describe") == 0;
+    return strcmp(name, "forward") == 0 || strcmp(name, "init") == 0 || strcmp(name, "__call") == 0;
 }
 
-/* Puts the entry in the place of a function of this name, if it is written in Lua. */
-static void enter_field(lua_State *L, dc_dsl *d, int table, const char *name)
+/* How many arguments the Lua function on top takes. */
+static int parameters(lua_State *L)
+{
+    lua_Debug ar;
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">u", &ar);
+    return ar.isvararg ? DC_ANY : ar.nparams;
+}
+
+/* Puts the entry in the place of the function under the key, if it is written in Lua; errors call it op. */
+static void enter_field(lua_State *L, dc_dsl *d, int table, const char *key, const char *op)
 {
     table = lua_absindex(L, table);
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    lua_pushstring(L, name);
+    lua_pushstring(L, key);
     if (lua_rawget(L, table) == LUA_TFUNCTION && !lua_iscfunction(L, -1)) {
-        lua_pushcclosure(L, enter, 2);
-        lua_pushstring(L, name);
+        lua_pushinteger(L, parameters(L));
+        lua_pushstring(L, op);
+        lua_pushinteger(L, is_of_layer(key));
+        lua_pushcclosure(L, enter, 5);
+        lua_pushstring(L, key);
         lua_insert(L, -2);
         lua_rawset(L, table); /* while it is traversed: the field exists */
         return;
@@ -267,24 +283,45 @@ static void enter_field(lua_State *L, dc_dsl *d, int table, const char *name)
     lua_pop(L, 2);
 }
 
-void dc_place_enter(lua_State *L, dc_dsl *d, int table)
+/*
+ * The functions of a class; what makes or calls a layer is told as the class, `owner`. Or those of a module,
+ * told with its prefix.
+ */
+static void enter_all(lua_State *L, dc_dsl *d, int table, const char *owner, const char *prefix)
 {
     table = lua_absindex(L, table);
-    luaL_checkstack(L, 8, "entries");
     for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
-        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "_";
-        if (lua_type(L, -1) == LUA_TTABLE && *name != '_') {
-            dc_place_enter(L, d, -1); /* a class */
-            if (lua_getmetatable(L, -1)) {
-                lua_getfield(L, -1, "__index");
-                if (lua_type(L, -1) == LUA_TTABLE)
-                    dc_place_enter(L, d, -1);
-                lua_pop(L, 1);
-                enter_field(L, d, -1, "__call");
-                lua_pop(L, 1);
-            }
-        } else if (!is_inner(name)) {
-            enter_field(L, d, table, name);
-        }
+        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "_";
+        const char *op = key;
+        const int value = lua_gettop(L);
+        if (*key == '_')
+            continue;
+        if (owner != NULL && is_of_layer(key))
+            op = owner;
+        else if (*prefix != '\0')
+            op = lua_pushfstring(L, "%s.%s", prefix, key);
+        enter_field(L, d, table, key, op);
+        lua_settop(L, value);
+    }
+}
+
+void dc_place_enter(lua_State *L, dc_dsl *d, int table, const char *prefix)
+{
+    table = lua_absindex(L, table);
+    luaL_checkstack(L, 16, "entries");
+    const int at = lua_gettop(L) + 1; /* the key; its value is behind it */
+    enter_all(L, d, table, NULL, prefix);
+    for (lua_pushnil(L); lua_next(L, table) != 0; lua_settop(L, at)) {
+        const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "_";
+        if (lua_type(L, at + 1) != LUA_TTABLE || *key == '_')
+            continue;
+        const char *owner = lua_pushfstring(L, "%s.%s", prefix, key);
+        enter_all(L, d, at + 1, owner, "");
+        if (!lua_getmetatable(L, at + 1))
+            continue;
+        const int meta = lua_gettop(L);
+        if (lua_getfield(L, meta, "__index") == LUA_TTABLE)
+            enter_all(L, d, -1, NULL, "");
+        enter_field(L, d, meta, "__call", owner);
     }
 }

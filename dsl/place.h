@@ -27,7 +27,10 @@ bool dc_place_by_script(lua_State *L);
 void dc_place_push_name(lua_State *L, int idx);
 /* The __call of layers; second upvalue: a function from the layer to the text of its path. */
 int dc_place_layer(lua_State *L);
-/* Puts C functions before the Lua functions of a module, of its classes and their bases. */
-void dc_place_enter(lua_State *L, dc_dsl *d, int table);
+/*
+ * Puts C functions, which count arguments, before the Lua functions of a module, of its classes and their
+ * bases. prefix: the module as scripts call it, "nn".
+ */
+void dc_place_enter(lua_State *L, dc_dsl *d, int table, const char *prefix);
 
 #endif

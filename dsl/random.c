@@ -305,14 +305,9 @@ static int l_generator(lua_State *L)
 
 void dc_random_register(lua_State *L, dc_dsl *d, int module)
 {
-    static const luaL_Reg fn[] = {{"rand", l_rand},
-                                  {"randn", l_randn},
-                                  {"randint", l_randint},
-                                  {"bernoulli", l_bernoulli},
-                                  {"generator", l_generator},
-                                  {"seed", l_seed},
-                                  {NULL, NULL}};
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    static const dc_binding fn[] = {
+        {"rand", l_rand, 2},           {"randn", l_randn, 2},         {"randint", l_randint, 2},
+        {"bernoulli", l_bernoulli, 2}, {"generator", l_generator, 0}, {"seed", l_seed, 1},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -251,27 +251,29 @@ static dc_status build_cumsum(dc_job *j, dc_func *f, const void *arg, const dc_v
 
 enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8 };
 
+static int l_reduce(lua_State *L);
+
 static const struct row {
-    const char *name;
+    dc_binding bound;
     dc_build_fn *build;
     int flags; /* needs exactly one axis; a bool; an element; takes a correction */
 } rows[] = {
-    {"sum", build_sum, 0},
-    {"prod", build_prod, 0},
-    {"max", build_max, 0},
-    {"min", build_min, 0},
-    {"mean", build_mean, 0},
-    {"all", build_all, BOOL},
-    {"any", build_any, BOOL},
-    {"var", build_var, CORRECTION},
-    {"std", build_std, CORRECTION},
-    {"norm", build_norm, 0},
-    {"logsumexp", build_logsumexp, 0},
-    {"softmax", build_softmax, ONE_AXIS},
-    {"log_softmax", build_log_softmax, ONE_AXIS},
-    {"cumsum", build_cumsum, ONE_AXIS},
-    {"argmax", build_argmax, ONE_AXIS | SOME},
-    {"argmin", build_argmin, ONE_AXIS | SOME},
+    {{"sum", l_reduce, 2}, build_sum, 0},
+    {{"prod", l_reduce, 2}, build_prod, 0},
+    {{"max", l_reduce, 2}, build_max, 0},
+    {{"min", l_reduce, 2}, build_min, 0},
+    {{"mean", l_reduce, 2}, build_mean, 0},
+    {{"all", l_reduce, 2}, build_all, BOOL},
+    {{"any", l_reduce, 2}, build_any, BOOL},
+    {{"var", l_reduce, 2}, build_var, CORRECTION},
+    {{"std", l_reduce, 2}, build_std, CORRECTION},
+    {{"norm", l_reduce, 2}, build_norm, 0},
+    {{"logsumexp", l_reduce, 2}, build_logsumexp, 0},
+    {{"softmax", l_reduce, 2}, build_softmax, ONE_AXIS},
+    {{"log_softmax", l_reduce, 2}, build_log_softmax, ONE_AXIS},
+    {{"cumsum", l_reduce, 2}, build_cumsum, ONE_AXIS},
+    {{"argmax", l_reduce, 2}, build_argmax, ONE_AXIS | SOME},
+    {{"argmin", l_reduce, 2}, build_argmin, ONE_AXIS | SOME},
 };
 
 /* { axis = .., keep = .., correction = .. } at 2 without the correction, which is 0 if not given. */
@@ -293,39 +295,34 @@ static double take_correction(lua_State *L, dc_dsl *d, const char *op)
 static int l_reduce(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const struct row *r = &rows[lua_tointeger(L, lua_upvalueindex(2))];
+    const struct row *r = (const struct row *)dc_binding_of(L); /* its first member */
+    const char *name = r->bound.name;
     static const int at[1] = {1};
-    const dc_handle *h = dc_handle_check(L, d, 1, r->name);
+    const dc_handle *h = dc_handle_check(L, d, 1, name);
     const dc_type t = *dc_handle_type(h);
     axes x = {.mask = 0};
     lua_settop(L, 2);
     if (r->flags & CORRECTION)
-        x.correction = take_correction(L, d, r->name);
-    x.mask = dc_args_axes(L, d, 2, h, r->name, &x.keep);
+        x.correction = take_correction(L, d, name);
+    x.mask = dc_args_axes(L, d, 2, h, name, &x.keep);
     if ((r->flags & ONE_AXIS) && (x.mask == 0 || (x.mask & (x.mask - 1)) != 0))
-        dc_error_raisef(L, d, DC_ERR_ARG, r->name, "one axis is needed, as in x:%s(-1)", r->name);
+        dc_error_raisef(L, d, DC_ERR_ARG, name, "one axis is needed, as in x:%s(-1)", name);
     if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] == 0)
-        dc_error_raisef(L, d, DC_ERR_ARG, r->name, "axis %d of %s has no elements",
+        dc_error_raisef(L, d, DC_ERR_ARG, name, "axis %d of %s has no elements",
                         __builtin_ctz(x.mask) + 1, dc_args_describe(L, 1));
     if ((r->flags & BOOL) && t.dtype != DC_BOOL) {
         const dc_operand in = {.h = dc_handle_test(L, 1), .role = "of", .type = t};
-        dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = r->name, .type = {t}, .word = {"bool"}},
+        dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = name, .type = {t}, .word = {"bool"}},
                       &(dc_blame){.in = &in, .n = 1, .hint = "x:ne(0) tells what is not zero"});
     }
     dc_apply a = {.build = r->build, .arg = &x};
-    dc_apply_operands(L, d, &a, r->name, at, 1);
+    dc_apply_operands(L, d, &a, name, at, 1);
     dc_apply_run(L, d, &a);
     return 1;
 }
 
 void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
-    for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
-        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-        lua_pushinteger(L, (lua_Integer)i);
-        lua_pushcclosure(L, l_reduce, 2);
-        lua_pushvalue(L, -1);
-        lua_setfield(L, methods, rows[i].name);
-        lua_setfield(L, module, rows[i].name);
-    }
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++)
+        dc_lib_publish(L, d, &rows[i].bound, methods, module);
 }

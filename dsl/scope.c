@@ -199,14 +199,14 @@ static int l_tostring(lua_State *L)
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
+    static const dc_binding methods[] = {{"keep", l_keep, DC_ANY}, {"close", l_close, DC_ANY}};
     const char *name = luaL_tolstring(L, 2, NULL);
-    if (strcmp(name, "keep") == 0)
-        dc_lib_push(L, d, l_keep);
-    else if (strcmp(name, "close") == 0)
-        dc_lib_push(L, d, l_close);
-    else
-        dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a scope", name}}, NULL);
-    return 1;
+    for (size_t i = 0; i < DC_COUNTOF(methods); i++)
+        if (strcmp(name, methods[i].name) == 0) {
+            dc_lib_push(L, d, &methods[i]);
+            return 1;
+        }
+    dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a scope", name}}, NULL);
 }
 
 /* ---- round a call ---------------------------------------------------------------------------- */
@@ -249,10 +249,9 @@ void dc_scope_register(lua_State *L, dc_dsl *d, int module)
                                     {"__gc", l_gc},
                                     {"__close", l_leave},
                                     {NULL, NULL}};
-    static const luaL_Reg fn[] = {{"scope", l_scope}, {NULL, NULL}};
+    static const dc_binding fn = {"scope", l_scope, DC_ANY};
     luaL_newmetatable(L, SCOPE);
-    dc_lib_add(L, d, meta);
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 2);
+    dc_lib_inner(L, d, meta);
+    lua_pop(L, 1);
+    dc_lib_add(L, d, module, &fn, 1);
 }

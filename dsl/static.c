@@ -168,11 +168,9 @@ void dc_static_register(lua_State *L, dc_dsl *d, int module)
 {
     static const luaL_Reg meta[] = {
         {"__index", l_index}, {"__newindex", l_newindex}, {"__tostring", l_tostring}, {NULL, NULL}};
-    static const luaL_Reg fn[] = {{"static", l_static}, {NULL, NULL}};
+    static const dc_binding fn = {"static", l_static, 1};
     luaL_newmetatable(L, STATIC);
-    dc_lib_add(L, d, meta);
+    dc_lib_inner(L, d, meta);
     lua_pop(L, 1);
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    dc_lib_add(L, d, module, &fn, 1);
 }

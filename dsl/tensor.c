@@ -261,23 +261,18 @@ static lua_CFunction find_ipairs(lua_State *L)
 
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
 {
-    static const luaL_Reg fn[] = {{"size", l_size},
-                                  {"item", l_item},
-                                  {"totable", l_totable},
-                                  {"clone", l_clone},
-                                  {NULL, NULL}};
+    static const dc_binding fn[] = {
+        {"size", l_size, 2},   {"item", l_item, 1},           {"totable", l_totable, 1},
+        {"clone", l_clone, 1}, {"close", dc_handle_leave, 1},
+    };
     static const luaL_Reg own[] = {
         {"__newindex", l_newindex}, {"__len", l_len},     {"__tostring", l_tostring},
         {"__concat", l_concat},     {"__lt", l_order},    {"__le", l_order},
         {"__eq", l_equal},          {"__pairs", l_pairs}, {NULL, NULL}};
     d->ipairs = find_ipairs(L);
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 1);
+    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
     lua_pushvalue(L, meta);
-    dc_lib_add(L, d, own);
-    lua_getfield(L, -1, "__close");
-    lua_setfield(L, methods, "close");
+    dc_lib_inner(L, d, own);
     lua_pop(L, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushvalue(L, methods);

@@ -37,5 +37,5 @@ void dc_terminal_register(lua_State *L, dc_dsl *d)
 {
     static const luaL_Reg fn[] = {
         {"terminal", l_terminal}, {"clock", l_clock}, {"setting", l_setting}, {NULL, NULL}};
-    dc_lib_add(L, d, fn);
+    dc_lib_inner(L, d, fn);
 }

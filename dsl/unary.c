@@ -240,21 +240,27 @@ static int l_clamp(lua_State *L)
 /* ---- registration ----------------------------------------------------------------------------- */
 
 static const dc_composite rows[] = {
-    {"sign", build_sign, 1, false},   {"ceil", build_ceil, 1, false},
-    {"trunc", build_trunc, 1, false}, {"square", build_square, 1, false},
-    {"rsqrt", build_rsqrt, 1, false}, {"reciprocal", build_reciprocal, 1, true},
-    {"isnan", build_isnan, 1, false}, {"isfinite", build_isfinite, 1, false},
-    {"isinf", build_isinf, 1, false}, {"tan", build_tan, 1, false},
-    {"silu", build_silu, 1, false},   {"softplus", build_softplus, 1, false},
+    {{"sign", dc_ops_composite, 1}, build_sign, false},
+    {{"ceil", dc_ops_composite, 1}, build_ceil, false},
+    {{"trunc", dc_ops_composite, 1}, build_trunc, false},
+    {{"square", dc_ops_composite, 1}, build_square, false},
+    {{"rsqrt", dc_ops_composite, 1}, build_rsqrt, false},
+    {{"reciprocal", dc_ops_composite, 1}, build_reciprocal, true},
+    {{"isnan", dc_ops_composite, 1}, build_isnan, false},
+    {{"isfinite", dc_ops_composite, 1}, build_isfinite, false},
+    {{"isinf", dc_ops_composite, 1}, build_isinf, false},
+    {{"tan", dc_ops_composite, 1}, build_tan, false},
+    {{"silu", dc_ops_composite, 1}, build_silu, false},
+    {{"softplus", dc_ops_composite, 1}, build_softplus, false},
 };
 
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
     dc_ops_composites(L, d, rows, DC_COUNTOF(rows), methods, module);
-    static const luaL_Reg fn[] = {{"clamp", l_clamp}, {"gelu", l_gelu}, {NULL, NULL}};
-    lua_pushvalue(L, methods);
-    dc_lib_add(L, d, fn);
-    lua_pushvalue(L, module);
-    dc_lib_add(L, d, fn);
-    lua_pop(L, 2);
+    static const dc_binding fn[] = {
+        {"clamp", l_clamp, 3},
+        {"gelu", l_gelu, 2},
+    };
+    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
 }

@@ -393,7 +393,7 @@ function files.load(path, into, options)
   local names, all, unread = core.file_list(file)
   local aliases, metadata, ours = read_metadata(all)
   if not list then
-    return take_all(file, names, aliases, unread), metadata, unread
+    return take_all(file, names, aliases, unread), metadata, next(unread) and unread or nil
   end
   local from, cells, missing = match(path, list, names, aliases, options and options.partial or nil)
   core.file_put(file, from, cells, find_turned(path, file, from, cells, ours, linear))
@@ -564,4 +564,4 @@ end
 
 core.entries(Checkpoint)
 
-return files
+return core.entries(files)

@@ -316,4 +316,4 @@ function options.options(list, args)
   return guard(spec, values), rest
 end
 
-return options
+return core.entries(options)

@@ -256,6 +256,9 @@ end
 
 function progress.progress(source, ...)
   local more = table.pack(...)
+  if more.n > 1 and (type(source) == "number" or type(source) == "table" and not getmetatable(source)) then
+    core.fail("SURPLUS", OP, ("%d arguments given, at most 2 are taken"):format(more.n + 1))
+  end
   local o = read_options(more.n <= 1 and more[1] or nil)
   local values, total, size
   if more.n > 1 then -- the values of an iterator such as pairs(t)
@@ -291,4 +294,4 @@ function progress.progress(source, ...)
   end, nil, nil, closer
 end
 
-return progress
+return core.entries(progress)

@@ -36,8 +36,11 @@ function Layer:named_cells() end
 
 ---Training mode, in which every layer begins: dropout drops, `self.training` is true. For this layer and
 ---all below it. Typed functions that call it have a specialisation for each mode.
+---
+---Errors: DC0101 for what is no boolean.
+---@param training? boolean true; false: evaluation mode, as :eval()
 ---@return deepc.nn.Layer # itself
-function Layer:train() end
+function Layer:train(training) end
 
 ---Evaluation mode: dropout does nothing, `self.training` is false. For this layer and all below it.
 ---@return deepc.nn.Layer # itself
@@ -52,8 +55,9 @@ function Layer:freeze() end
 function Layer:unfreeze() end
 
 ---What the layer computes; a class gives its own. Call the layer, not this.
+---@param ... any
 ---@return any # of what it is called with
-function Layer:forward() end
+function Layer:forward(...) end
 
 ---A class of layers: give it :init(...) and :forward(...), then call it to make one.
 ---

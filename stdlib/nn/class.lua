@@ -335,9 +335,17 @@ end
 
 ---Training mode, in which every layer begins: dropout drops, `self.training` is true. For this layer and
 ---all below it. Typed functions that call it have a specialisation for each mode.
+---
+---Errors: DC0101 for what is no boolean.
+---@param training? boolean true; false: evaluation mode, as :eval()
 ---@return deepc.nn.Layer # itself
-function Layer:train()
-  return set_mode(self, "train", nil)
+function Layer:train(training)
+  check_self("train", self)
+  if training ~= nil and type(training) ~= "boolean" then
+    core.fail("ARG", "train", "true or false is taken, not " .. core.describe(training),
+      "net:train() or net:train(true), net:eval() or net:train(false)")
+  end
+  return set_mode(self, "train", training == false or nil)
 end
 
 ---Evaluation mode: dropout does nothing, `self.training` is false. For this layer and all below it.
@@ -373,8 +381,9 @@ function Layer:unfreeze()
 end
 
 ---What the layer computes; a class gives its own. Call the layer, not this.
+---@param ... any
 ---@return any # of what it is called with
-function Layer:forward()
+function Layer:forward(...) -- luacheck: ignore
   core.fail("ARG", getmetatable(self).__name, "the class has no :forward")
 end
 
@@ -468,6 +477,10 @@ function nn.class(name)
       local layer = setmetatable({ _own = {} }, c)
       if c.init then
         c.init(layer, ...)
+      elseif (...) ~= nil then
+        local n = select("#", ...)
+        core.fail("SURPLUS", c.__name, ("%d argument%s given, none is taken"):format(n, n == 1 and "" or "s"),
+          "the class has no :init")
       end
       return layer
     end,

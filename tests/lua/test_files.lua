@@ -414,8 +414,9 @@ function TestModels:test_a_file_that_is_cut_off_while_it_is_read()
   local cells = { a = dc.state("f32[2]", 1), b = dc.state("f32[2]", 1) }
   dc.save(at "x", { a = dc.zeros "f32[2]", b = dc.zeros "f32[2]" })
   local core
+  local _, load = debug.getupvalue(package.loaded["deepc.files"].load, 2) -- behind its entry
   for i = 1, 10 do
-    local name, value = debug.getupvalue(package.loaded["deepc.files"].load, i)
+    local name, value = debug.getupvalue(load, i)
     core = name == "core" and value or core
   end
   local bytes = check.read(at "x")

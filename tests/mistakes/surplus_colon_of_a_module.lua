@@ -1,0 +1,3 @@
+local dc = require "deepc"
+
+print(dc:zeros "f32[3]")
