@@ -346,6 +346,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     dc_dsl *d = new_context(L, rt);
     lua_newtable(L);
     const int module = lua_gettop(L);
+    dc_place_register(L);
     fill_module(L, d, module);
     lua_newtable(L);
     dc_data_register(L, d);

@@ -2,9 +2,12 @@
  * Places: the script line that called us, and the layer it was called in.
  *
  * The line is that of the first Lua function on the stack whose chunk is not one of deepc's own
- * (chunk names "=deepc/..."). The layer is the innermost call of a layer on the stack: a layer's
- * __call is a C function whose first stack slot is the text of its path. So both are right again by
- * themselves after an error was caught.
+ * (chunk names "=deepc/..."). It is among the first few: as many as calls of the library nest. The rest
+ * of the stack is never looked at, however deep a script recurses.
+ *
+ * The layer is the innermost call of a layer: each is a value to be closed in the first stack slot of the
+ * layer's __call, and the last one of a coroutine that is still open is noted under the coroutine. So it is
+ * right again after an error was caught.
  *
  * Whatever scripts call is a C function: a binding, a layer's __call, or a function of stdlib/
  * behind an entry (dc_place_enter). Lua keeps the frame of a function that ends in `return f(x)`
@@ -16,11 +19,18 @@
  */
 #include "dsl/place.h"
 
+#include "dsl/error.h"
 #include "dsl/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/*
+ * Of the stack at most: lua_getstack walks to a level, so many would cost the square. C functions in Lua nest
+ * 200 deep, with one or two functions of the library between two of them.
+ */
+enum { LEVELS = 500 };
 
 typedef struct interned {
     dc_names *names;
@@ -72,32 +82,85 @@ bool dc_place_by_script(lua_State *L)
     return lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && dc_place_is_script(&ar);
 }
 
-/* The path text of a frame of dc_place_layer, or NULL. The function is on top. */
-static const char *path_of(lua_State *L, dc_dsl *d, lua_Debug *ar)
+/* ---- calls of layers ------------------------------------------------------------------------- */
+
+static const char LAYER[] = "deepc.layer";
+
+typedef struct layer_call { /* its user value: the one around it, in the same coroutine */
+    const char *path;       /* interned */
+    int depth;              /* so many are open */
+} layer_call;
+
+enum {
+    DEEPEST = 150
+}; /* layers in layers; Lua's own limit is near 200 C calls and names no line of the script */
+
+/* Pushes the table from coroutines to their innermost calls of layers, which are userdata. */
+static void push_calls(lua_State *L)
 {
-    const char *path = NULL;
-    if (lua_tocfunction(L, -1) == dc_place_layer && lua_getlocal(L, ar, 1) != NULL) {
-        if (lua_type(L, -1) == LUA_TSTRING)
-            path = intern(d, lua_tostring(L, -1));
-        lua_pop(L, 1);
-    }
-    return path;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, LAYER);
 }
+
+/* The text of a path on top becomes a call of that layer, which is open from now on. */
+static void open_call(lua_State *L, dc_dsl *d)
+{
+    const int text = lua_gettop(L), calls = text + 1, call = text + 2;
+    const char *path = intern(d, luaL_checkstring(L, text));
+    push_calls(L);
+    layer_call *c = lua_newuserdatauv(L, sizeof *c, 1);
+    c->path = path;
+    lua_pushthread(L);
+    lua_rawget(L, calls);
+    const layer_call *outer = lua_touserdata(L, -1);
+    c->depth = outer != NULL ? outer->depth + 1 : 1;
+    if (c->depth > DEEPEST)
+        dc_error_raisef(L, d, DC_ERR_REENTER, NULL,
+                        "stack overflow: layers call each other more than %d deep", DEEPEST);
+    lua_setiuservalue(L, call, 1);
+    lua_pushthread(L);
+    lua_pushvalue(L, call);
+    lua_rawset(L, calls);
+    luaL_setmetatable(L, LAYER);
+    lua_replace(L, text);
+    lua_settop(L, text);
+}
+
+/* __close(call, error) */
+static int close_call(lua_State *L)
+{
+    luaL_checkudata(L, 1, LAYER);
+    push_calls(L);
+    lua_pushthread(L);
+    lua_getiuservalue(L, 1, 1);
+    lua_rawset(L, -3);
+    return 0;
+}
+
+static const char *innermost_path(lua_State *L)
+{
+    if (!lua_checkstack(L, 2))
+        return NULL;
+    push_calls(L);
+    lua_pushthread(L);
+    lua_rawget(L, -2);
+    const layer_call *c = lua_touserdata(L, -1);
+    lua_pop(L, 2);
+    return c != NULL ? c->path : NULL;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* Fills in what is still missing in p, from the stack of this thread. */
 static void search(lua_State *on, dc_dsl *d, dc_place *p)
 {
     lua_Debug ar;
-    for (int level = 0; lua_getstack(on, level, &ar); level++) {
-        if (p->where != NULL && p->path != NULL)
+    if (p->path == NULL)
+        p->path = innermost_path(on);
+    for (int level = 0; level < LEVELS && lua_getstack(on, level, &ar); level++) {
+        if (p->where != NULL)
             return;
         lua_getinfo(on, "Sl", &ar);
-        if (p->path == NULL && *ar.what == 'C' && lua_checkstack(on, 2)) {
-            lua_getinfo(on, "f", &ar);
-            p->path = path_of(on, d, &ar);
-            lua_pop(on, 1);
-        }
-        if (p->where == NULL && dc_place_is_script(&ar) && ar.currentline > 0)
+        if (dc_place_is_script(&ar) && ar.currentline > 0)
             p->where = dc_place_intern(d, "%s:%d", ar.short_src, ar.currentline);
     }
 }
@@ -188,7 +251,7 @@ static const char *name_in_frame(lua_State *L, int idx, lua_Debug *ar)
 void dc_place_push_name(lua_State *L, int idx)
 {
     lua_Debug ar;
-    for (int level = 0; lua_getstack(L, level, &ar); level++) {
+    for (int level = 0; level < LEVELS && lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "S", &ar);
         const char *name = dc_place_is_script(&ar) ? name_in_frame(L, idx, &ar) : NULL;
         if (name != NULL) {
@@ -207,14 +270,14 @@ static int leave_layer(lua_State *L, int status, lua_KContext below)
     return lua_gettop(L) - (int)below;
 }
 
-/* Of a layer's :forward; its path is at 1. */
+/* Of a layer's :forward; the call is at 1. */
 static int leave_call(lua_State *L, int status, lua_KContext below)
 {
     const int n = leave_layer(L, status, below);
     dc_dsl *d = dc_dsl_of(L);
     dc_trace *t = n == 0 ? dc_trace_here(L, d) : NULL;
     if (t != NULL)
-        t->silent = intern(d, lua_tostring(L, 1));
+        t->silent = ((const layer_call *)lua_touserdata(L, 1))->path;
     return n;
 }
 
@@ -222,11 +285,13 @@ int dc_place_layer(lua_State *L)
 {
     const int n = lua_gettop(L);
     luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkstack(L, 4, "arguments of a layer");
+    luaL_checkstack(L, 8, "arguments of a layer");
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
-    lua_insert(L, 1); /* where path_of finds it */
+    open_call(L, dc_dsl_of(L));
+    lua_insert(L, 1);
+    lua_toclose(L, 1);
     lua_getfield(L, 2, "forward");
     lua_insert(L, 2);
     lua_callk(L, n, LUA_MULTRET, 1, leave_call);
@@ -324,4 +389,18 @@ void dc_place_enter(lua_State *L, dc_dsl *d, int table, const char *prefix)
             enter_all(L, d, -1, NULL, "");
         enter_field(L, d, meta, "__call", owner);
     }
+}
+
+void dc_place_register(lua_State *L)
+{
+    lua_newtable(L);
+    lua_newtable(L);
+    lua_pushliteral(L, "k"); /* a coroutine that died in a layer takes its calls along */
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, LAYER);
+    luaL_newmetatable(L, LAYER);
+    lua_pushcfunction(L, close_call);
+    lua_setfield(L, -2, "__close");
+    lua_pop(L, 1);
 }

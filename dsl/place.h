@@ -25,6 +25,7 @@ bool dc_place_by_script(lua_State *L);
 /* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil.
  */
 void dc_place_push_name(lua_State *L, int idx);
+void dc_place_register(lua_State *L);
 /* The __call of layers; second upvalue: a function from the layer to the text of its path. */
 int dc_place_layer(lua_State *L);
 /*

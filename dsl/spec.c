@@ -105,7 +105,7 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     lua_toclose(L, -1);
     dc_guard_begin(L, d, t, fn_idx, body_idx);
     t->L = L;
-    t->depth = dc_trace_depth(L);
+    t->finalizing = dc_trace_finalizing(L);
     t->frame = &g->frame;
     t->outer = dc_trace_current(L, d);
     d->trace = t;

@@ -13,7 +13,6 @@
 #include "core/custom.h"
 #include "dsl/fn.h"
 
-#include <limits.h>
 #include <string.h>
 
 static void release_trace(void *t)
@@ -68,15 +67,6 @@ void dc_trace_settle(dc_trace *t)
     t->f = NULL;
 }
 
-int dc_trace_depth(lua_State *L)
-{
-    lua_Debug ar;
-    int n = 0;
-    while (lua_getstack(L, n, &ar))
-        n++;
-    return n;
-}
-
 /* A coroutine that died of an error, or was closed, without running what was to be closed. */
 static bool is_dead(lua_State *L)
 {
@@ -99,19 +89,28 @@ dc_trace *dc_trace_current(lua_State *L, dc_dsl *d)
     return d->trace;
 }
 
+/*
+ * Is a finalizer running? The collector does not run then, and from Lua 5.4.4 on answers with -1. Before, one
+ * that a script has stopped looks the same, so that the stack has to tell: its end that is near.
+ */
+bool dc_trace_finalizing(lua_State *L)
+{
+    enum { LEVELS = 200 };
+    lua_Debug ar;
+    const int runs = lua_gc(L, LUA_GCISRUNNING);
+    for (int level = 0; runs == 0 && level < LEVELS && lua_getstack(L, level, &ar); level++) {
+        lua_getinfo(L, "n", &ar);
+        if (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0)
+            return true;
+    }
+    return runs < 0;
+}
+
+/* Finalizers do not interrupt each other: what was begun in one is not interrupted. */
 dc_trace *dc_trace_here(lua_State *L, dc_dsl *d)
 {
     dc_trace *t = dc_trace_current(L, d);
-    lua_Debug ar;
-    if (t == NULL)
-        return NULL;
-    const int inside = L == t->L ? dc_trace_depth(L) - t->depth : INT_MAX;
-    for (int level = 0; level < inside && lua_getstack(L, level, &ar); level++) {
-        lua_getinfo(L, "n", &ar);
-        if (strcmp(ar.namewhat, "metamethod") == 0 && strcmp(ar.name, "__gc") == 0)
-            return NULL;
-    }
-    return t;
+    return t != NULL && (t->finalizing || !dc_trace_finalizing(L)) ? t : NULL;
 }
 
 /* Of the bytes of a tensor: one that the body makes is another one in each trace. */

@@ -63,7 +63,7 @@ struct dc_trace {
     const char *name;  /* of the function; interned */
     const char *where; /* its body; interned */
     lua_State *L;      /* where the body runs, ... */
-    int depth;         /* ... above so many levels of the stack */
+    bool finalizing;   /* ... begun by a finalizer */
     dc_module *module;
     dc_func *f;
     DC_VEC(dc_ref) arg;
@@ -103,8 +103,8 @@ dc_trace *dc_trace_here(lua_State *L, dc_dsl *d);
  * nothing in a coroutine that an error ends.
  */
 dc_trace *dc_trace_current(lua_State *L, dc_dsl *d);
-/* Levels of the stack of L. */
-int dc_trace_depth(lua_State *L);
+/* Is a finalizer running? */
+bool dc_trace_finalizing(lua_State *L);
 /*
  * What the trace keeps in Lua: a table in the registry while it runs, which then belongs to the
  * specialisation. Pushes it; dc_trace_hold adds the value at idx and returns its number.

@@ -197,6 +197,136 @@ function TestElsewhere:test_a_layer_that_yields()
   lu.assertEquals(co():item(), 2)
 end
 
+-- The layer is the one that runs, whatever raised and was caught, wherever it was resumed.
+TestLayersOpen = {}
+
+function TestLayersOpen:setUp()
+  local nn = require "deepc.nn"
+  local Outer = nn.class "Outer"
+  function Outer:init() self.inner = nn.Linear(3, 2) end
+  self.Outer, self.forward = Outer, function(f) Outer.forward = f end
+end
+
+local function path_of(f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertIsTable(err, tostring(err))
+  return err.path
+end
+
+function TestLayersOpen:test_after_an_error()
+  local net, bad = self.Outer(), dc.zeros "f32[2, 4]"
+  local fails = function() return bad + dc.zeros "f32[2, 3]" end
+  self.forward(function(l, x)
+    lu.assertStrContains(path_of(l.inner, x), ".inner (nn.Linear 3 -> 2)")
+    lu.assertStrContains(path_of(fails), "(Outer)")
+    return fails()
+  end)
+  lu.assertStrContains(path_of(net, bad), "(Outer)")
+  lu.assertNil(path_of(fails))
+  self.forward(function(l, x) return l.inner(x) end)
+  lu.assertStrContains(path_of(net, bad), ".inner (nn.Linear 3 -> 2)")
+  lu.assertNil(path_of(fails))
+end
+
+function TestLayersOpen:test_in_coroutines()
+  local net, bad = self.Outer(), dc.zeros "f32[2, 4]"
+  local fails = function() return bad + dc.zeros "f32[2, 3]" end
+  self.forward(function(_, x)
+    if x == "inside" then
+      lu.assertNil(path_of(coroutine.wrap(fails)))
+    else
+      coroutine.yield()
+    end
+    return fails()
+  end)
+  local function call(x) return net(x) end
+  local first, second, third = coroutine.create(call), coroutine.create(call), coroutine.create(call)
+  lu.assertTrue(coroutine.resume(first, "yield"))
+  lu.assertTrue(coroutine.resume(second, "yield"))
+  lu.assertTrue(coroutine.resume(third, "yield"))
+  lu.assertNil(path_of(fails)) -- they are suspended in their layers
+  local ok, err = coroutine.resume(first)
+  lu.assertFalse(ok)
+  lu.assertStrContains(err.path, "(Outer)")
+  coroutine.close(second) -- closes the layer's call, too
+  lu.assertNil(path_of(fails))
+  lu.assertStrContains(path_of(net, "inside"), "(Outer)")
+  lu.assertNil(path_of(fails))
+  ok, err = coroutine.resume(third)
+  lu.assertFalse(ok)
+  lu.assertStrContains(err.path, "(Outer)")
+end
+
+-- Deep in a recursion an operation costs what it costs elsewhere, and places are right.
+TestDeep = {}
+
+local function deep(n, f, ...)
+  if n == 0 then
+    return f(...)
+  end
+  local a, b = deep(n - 1, f, ...)
+  return a, b
+end
+
+function TestDeep:test_operations()
+  local x = dc.ones "f32[3]"
+  lu.assertEquals(deep(30000, function()
+    local y = x
+    for _ = 1, 500 do
+      y = y * 0.5 + 1
+    end
+    return y
+  end):totable(), { 2, 2, 2 })
+end
+
+function TestDeep:test_places()
+  local err = raised [[
+local net = nn.Linear(3, 2)
+local function down(n)
+  local y = n > 0 and down(n - 1) or net(v)
+  return y
+end
+down(20000)]]
+  lu.assertEquals(err.at, "place.lua:5")
+  lu.assertEquals(err.path, "net (nn.Linear 3 -> 2)")
+end
+
+function TestDeep:test_one_at_each_level()
+  local function down(x, n)
+    if n == 0 then
+      return x
+    end
+    local y = down(x + 1, n - 1)
+    return y - 1
+  end
+  lu.assertEquals(down(dc.zeros "f32[2]", 5000):totable(), { 0, 0 })
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return down(x, 2000) end)
+  lu.assertEquals(f(dc.ones "f32[2]"):totable(), { 1, 1 })
+end
+
+local function overflows(f, ...)
+  local ok, err = pcall(f, ...)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), "stack overflow")
+  lu.assertStrMatches(tostring(err):match "^[^\n]*", ".*test_places%.lua:%d+.*")
+end
+
+function TestDeep:test_endless_recursion()
+  local x = dc.ones "f32[2]"
+  local function rec(a) return rec(a) + 1 end
+  local function busy(a)
+    local b = busy(a + 1)
+    return b
+  end
+  local sig = "f(a: f32[n]) -> f32[n]"
+  overflows(rec, x)
+  overflows(busy, x)
+  overflows(function() dc.fn(sig, function(a) return rec(a) end)(x) end)
+  overflows(function() dc.fn(sig, function(a) return busy(a) end)(x) end)
+  lu.assertEquals((x + 1):totable(), { 2, 2 }) -- and all is well
+end
+
 TestOrigins = {}
 
 function TestOrigins:test_where_operands_were_made()
