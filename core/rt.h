@@ -15,6 +15,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t kernels_cached; /* kernels found in the cache on disk */
     uint64_t kernels_shared; /* kernels of executables that had been compiled for another one */
     uint64_t launches;    /* bundles are one */
+    uint64_t prologues;   /* times that derived values were computed (jit/derived.h) */
     uint64_t calls;       /* calls of compiled functions */
     uint64_t interpreted; /* calls and lazy expressions run by the interpreter */
     uint64_t fallbacks;   /* executables that went to the interpreter because a compiler failed */
@@ -49,6 +50,10 @@ typedef struct dc_rt {
     bool check;             /* `deepc check`: calls of compiled functions give zeros, set nothing */
     bool check_unknown;     /* and have done so: values of the script may not be what they would be */
     bool measure;           /* times of kernels are taken from now on (dc_exec_measure) */
+    struct dc_inst *derived;   /* instances that keep derived values, the last used first */
+    size_t derived_bytes;      /* of all these */
+    size_t cell_bytes;         /* of all cells */
+    void (*give_back)(struct dc_rt *rt); /* memory that nobody needs, when it is short; NULL: none */
     struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
     struct dc_jit *jit;     /* what compilations share (jit/build.c); NULL before the first one */

@@ -226,6 +226,14 @@ void dc_pool_free(dc_rt *rt)
     rt->pool = NULL;
 }
 
+/* All that nobody needs goes back to the device. */
+static void give_back(dc_rt *rt)
+{
+    if (rt->give_back != NULL)
+        rt->give_back(rt);
+    dc_pool_drain(rt);
+}
+
 /* Memory of the device; when there is none, what the pool holds is given back first. */
 static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
 {
@@ -234,7 +242,7 @@ static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
     dc_status status = d->ops->alloc(d, j, bytes, out);
     if (status == DC_E_NOMEM) {
         j->err = before;
-        dc_pool_drain(rt);
+        give_back(rt);
         status = d->ops->alloc(d, j, bytes, out);
     }
     return status;
@@ -247,6 +255,9 @@ dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes)
     if (limit == 0 || (bytes <= limit && rt->held <= limit - bytes))
         return DC_OK;
     dc_pool_drain(rt);
+    if (bytes <= limit && rt->held <= limit - bytes)
+        return DC_OK;
+    give_back(rt);
     if (bytes <= limit && rt->held <= limit - bytes)
         return DC_OK;
     return dc_failf(j, DC_ERR_MEMORY, NULL,
@@ -528,6 +539,7 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     DC_TRY(dc_store_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
     c->store->owned = true;
+    c->rt->cell_bytes += c->store->bytes;
     return clear(c->store, j);
 }
 
@@ -546,6 +558,7 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *lab
         return status;
     }
     c->id = ++rt->next_cell;
+    c->version = 1;
     *out = c;
     return DC_OK;
 }
@@ -560,8 +573,10 @@ void dc_cell_release(dc_cell *c)
 {
     if (c == NULL || --c->refs > 0)
         return;
-    if (c->store != NULL)
+    if (c->store != NULL) {
+        c->rt->cell_bytes -= c->store->bytes;
         dc_store_disown(c->store);
+    }
     dc_xfree(c->label);
     dc_xfree(c);
 }
@@ -587,8 +602,14 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
         return DC_OK;
     DC_TRY(dc_store_evict(c->store, j));
     DC_TRY(copy_store(c->store, j, value->store, c->store->bytes));
-    c->torn = false;
+    dc_cell_written(c, false);
     return DC_OK;
+}
+
+void dc_cell_written(dc_cell *c, bool torn)
+{
+    c->torn = torn;
+    c->version++;
 }
 
 dc_tensor *dc_cell_show(dc_cell *c)

@@ -43,6 +43,7 @@ typedef struct dc_cell {
     uint32_t refs;
     dc_rt *rt;
     uint64_t id; /* unique in the context */
+    uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
     dc_type type;
     dc_store *store;
     char *label;     /* "net.2.weight"; replaced when a path is known */
@@ -88,6 +89,8 @@ void dc_cell_release(dc_cell *c);
 void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
 dc_status dc_cell_write(dc_cell *c, dc_job *j,
                         const dc_tensor *value); /* same type, else CELL_TYPE */
+/* There is another value in the cell's memory, or may be; half of one where it is torn. */
+void dc_cell_written(dc_cell *c, bool torn);
 /* Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. */
 dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads);
 dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */

@@ -283,13 +283,13 @@ static dc_status put_body(dc_job *j, void *arg)
     for (uint32_t i = 0; i < a->n; i++)
         DC_TRY(dc_store_evict(a->cell[i]->store, j));
     for (uint32_t i = 0; i < a->n; i++)
-        a->cell[i]->torn = true;
+        dc_cell_written(a->cell[i], true);
     for (uint32_t i = 0; i < a->n; i++)
         DC_TRY((a->turned[i] ? dc_ststore_read_turned : dc_ststore_read)(a->f->st, j, a->tensor[i],
                                                                          a->cell[i]->store));
     DC_TRY(dc_safetensors_unchanged(a->f->st, j));
     for (uint32_t i = 0; i < a->n; i++)
-        a->cell[i]->torn = false;
+        dc_cell_written(a->cell[i], false);
     return DC_OK;
 }
 

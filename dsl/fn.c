@@ -450,6 +450,8 @@ static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
     dc_lib_set(L, "donated", info.donated);
     dc_lib_set(L, "denied", info.denied);
     dc_lib_set(L, "nodes", info.nodes);
+    dc_lib_set(L, "derived", info.derived);
+    dc_lib_set(L, "derived_bytes", info.derived_bytes);
     lua_pushboolean(L, info.interpreted);
     lua_setfield(L, -2, "interpreted");
 }

@@ -37,6 +37,7 @@ static int l_stats(lua_State *L)
     COUNT(kernels_cached);
     COUNT(kernels_shared);
     COUNT(launches);
+    COUNT(prologues);
     COUNT(calls);
     COUNT(interpreted);
     COUNT(fallbacks);

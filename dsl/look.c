@@ -117,7 +117,8 @@ static void push_lines(lua_State *L, const dc_exec_kernel *k)
 
 static void push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
 {
-    const double calls = k->launches > 0 ? (double)k->calls / k->launches : 0;
+    const uint32_t launches = k->launches > 0 ? k->launches : k->prologue;
+    const double calls = launches > 0 ? (double)k->calls / launches : 0;
     lua_createtable(L, 0, 10);
     lua_pushstring(L, k->name);
     lua_setfield(L, -2, "name");
@@ -257,6 +258,25 @@ static void print_memory(const dc_spec *s, const dc_exec_info *info, dc_text *ou
     print_cells(s, out);
 }
 
+/* "kept          3 values, 44.6 MiB, computed again when what they are made of has changed". */
+static void print_derived(const dc_spec *s, const dc_exec_info *info, dc_text *out)
+{
+    if (info->derived == 0)
+        return;
+    dc_text_printf(out, "     derived       %u value%s, ", info->derived,
+                   info->derived == 1 ? "" : "s");
+    print_bytes(out, info->derived_bytes);
+    dc_text_printf(out,
+                   ", kept from call to call; computed in %u launch%s when what they are made of "
+                   "has changed\n",
+                   info->prologue_launches, info->prologue_launches == 1 ? "" : "es");
+    for (uint32_t i = 0; i < info->derived; i++) {
+        const dc_exec_derived x = dc_exec_derived_of(s->exec, i);
+        dc_text_printf(out, "       %u. %s %s%s%s\n", i + 1, x.op, x.type,
+                       x.where != NULL ? "   " : "", x.where != NULL ? x.where : "");
+    }
+}
+
 /* ---- explain --------------------------------------------------------------------------------- */
 
 static void print_captures(const dc_spec *s, dc_text *out)
@@ -278,8 +298,10 @@ static void print_kernels(const looking *a, dc_text *out)
     for (uint32_t k = 0; k < n; k++) {
         dc_exec_kernel f;
         dc_exec_kernel_of(a->s->exec, k, &f);
-        dc_text_printf(out, "     %3u  %-20s %3u per call  %9.3g MFLOP  %9.3g MB ",
-                       (unsigned)a->number + k, f.name, f.launches, (double)f.flops / 1e6,
+        const bool once = f.launches == 0 && f.prologue > 0;
+        dc_text_printf(out, "     %3u  %-20s %3u %s  %9.3g MFLOP  %9.3g MB ",
+                       (unsigned)a->number + k, f.name, once ? f.prologue : f.launches,
+                       once ? "at times" : "per call", (double)f.flops / 1e6,
                        (double)f.bytes / 1e6);
         for (size_t i = 0; i < DC_COUNTOF(f.where) && f.where[i] != NULL; i++)
             dc_text_printf(out, " %s", f.where[i]);
@@ -322,6 +344,7 @@ static dc_status explain_body(dc_job *j, void *arg)
         dc_text_printf(out, "     per call      %u launches of %u kernels, %u copies\n",
                        info.launches, info.kernels, info.copies);
         print_memory(a->s, &info, out);
+        print_derived(a->s, &info, out);
         print_choices(a, out);
     }
     print_captures(a->s, out);

@@ -271,6 +271,7 @@ static dc_status compile_body(dc_job *j, void *arg)
     uint32_t *set = DC_NEW_ARRAY(&j->scratch, uint32_t, t->cell.n + 1);
     dc_exec_desc desc = {.name = a->fn->name,
                          .nfree = t->arg.n + t->captured.n,
+                         .nfixed = t->captured.n,
                          .ncell = t->cell.n,
                          .nresult = t->result.n,
                          .ncheck = t->check.n,

@@ -75,8 +75,9 @@ static dc_status print(dc_job *j, void *arg)
     line(&r->text, "device", text);
     dc_opts_each(&r->rt->opt, print_setting, &r->text);
     line(&r->text, "name", d->name);
-    dc_text_printf(&r->text, "counts: nfree %u ncell %u nresult %u nset %u ncheck %u\n", d->nfree,
-                   d->ncell, d->nresult, d->nset, d->ncheck);
+    dc_text_printf(&r->text,
+                   "counts: nfree %u ncell %u nresult %u nset %u ncheck %u nfixed %u once %d\n",
+                   d->nfree, d->ncell, d->nresult, d->nset, d->ncheck, d->nfixed, d->once);
     dc_text_puts(&r->text, "set:");
     for (uint32_t i = 0; i < d->nset; i++)
         dc_text_printf(&r->text, " %u", d->set[i]);

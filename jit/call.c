@@ -11,6 +11,7 @@
  * whoever overwrites such a store meanwhile moves the handle's content away first, as for any
  * other holder.
  */
+#include "jit/derived.h"
 #include "jit/exec.h"
 #include "jit/guard.h"
 #include "jit/oracle.h"
@@ -96,12 +97,16 @@ static dc_status bind_arguments(dc_inst *i, dc_job *j, const dc_arg *arg)
 
 static dc_status bind_arena(dc_inst *i, dc_job *j)
 {
-    const size_t bytes = i->exec->info.arena_bytes;
+    const size_t own = dc_align_up(i->exec->info.arena_bytes, DC_PLAN_ALIGN);
+    const size_t bytes = own + dc_derived_in_arena(i);
     i->slot[DC_SLOT_ARENA] = i->block->mem; /* an address even where nothing is kept */
+    i->slot[DC_SLOT_DERIVED] = i->derived != NULL ? i->derived->mem : i->block->mem;
     if (bytes == 0)
         return DC_OK;
     DC_TRY(dc_temps_take(i->rt, j, bytes, &i->slot[DC_SLOT_ARENA], &i->own_arena));
     i->has_arena = true;
+    if (bytes > own)
+        i->slot[DC_SLOT_DERIVED] = (char *)i->slot[DC_SLOT_ARENA] + own;
     return DC_OK;
 }
 
@@ -214,6 +219,8 @@ static dc_status run_all(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         if (guarded)
             DC_TRY(check_guards(i, j));
         i->at++;
+        if (i->at == i->body && dc_derived_any(i))
+            dc_derived_done(i);
         if (i->at < i->nrecording && is_over(i, deadline))
             return DC_OK;
     }
@@ -225,7 +232,7 @@ static void mark_cells(dc_inst *i, bool torn)
 {
     const dc_exec *e = i->exec;
     for (uint32_t s = 0; s < e->desc.nset; s++)
-        i->cell[e->desc.set[s]]->torn = torn;
+        dc_cell_written(i->cell[e->desc.set[s]], torn);
 }
 
 /* The device has not failed in anything that the call began. */
@@ -249,6 +256,7 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         status = finish(i, j);
     i->running = false;
     if (status != DC_OK) { /* a device that fails does not say where */
+        dc_derived_forget(i);
         mark_cells(i, true);
         return status;
     }
@@ -303,7 +311,8 @@ static dc_status begin(dc_inst *i, dc_job *j, const dc_arg *arg)
     DC_TRY(dc_inst_prepare(i, j));
     i->calls++;
     i->rt->stats.calls++;
-    i->at = i->next = 0;
+    i->at = dc_derived_begin(i, j, arg) ? 0 : i->body;
+    i->next = 0;
     lock_cells(i, true);
     return bind(i, j, arg);
 }

@@ -1,15 +1,15 @@
 /*
  * What an executable and an instance are made of; inside jit/ only.
  *
- * Slots of a recording: 0 the argument block, 1 the arena, then one for each free parameter (those
- * of rank 0 stay unused, they live in the block), each cell, each result.
+ * Slots of a recording: 0 the argument block, 1 the arena, 2 derived values, then one for each free
+ * parameter (those of rank 0 stay unused, they live in the block), each cell, each result.
  */
 #ifndef DC_JIT_EXEC_H
 #define DC_JIT_EXEC_H
 
 #include "jit/jit.h"
 
-enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_FIRST };
+enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_DERIVED, DC_SLOT_FIRST };
 
 /* What is known of an item beside what the device needs. */
 typedef struct dc_item_fact {
@@ -33,10 +33,16 @@ typedef struct dc_kept {
     uint32_t nmove;
 } dc_kept;
 
+/* A value that the prologue computes and instances keep (jit/prologue.h). */
+typedef struct dc_derived_value {
+    const char *op, *type, *where; /* for people; no line: NULL */
+    size_t offset, bytes;          /* in the memory of all of them */
+} dc_derived_value;
+
 typedef struct dc_profile { /* DEEPC_DEBUG=time */
     uint64_t *item_ns;      /* one per item; NULL when nothing is measured */
     void *rows;             /* room for the report, which may be printed while nothing can fail */
-    uint64_t calls, call_ns;
+    uint64_t calls, call_ns, prologues;
 } dc_profile;
 
 struct dc_exec {
@@ -66,6 +72,10 @@ struct dc_exec {
     dc_item *item;
     dc_item_fact *fact;
     uint32_t nitem;
+    uint32_t nprologue; /* items of the prologue, a list by itself; the others are the body */
+    dc_derived_value *derived; /* nderived of them: what the prologue computes */
+    uint32_t nderived;
+    bool *derived_from; /* by parameter: the prologue reads it; NULL without prologue */
     uint32_t untouched; /* no cell is written while a run stands at most here (dc_run_info.next) */
     size_t guard;       /* free bytes round each temporary */
     dc_guarded *temp;
@@ -96,6 +106,14 @@ struct dc_inst {
     uint32_t nrecording;
     bool prepared; /* recorded, or left to the interpreter */
     uint64_t calls;
+
+    /* derived values (jit/derived.h) */
+    dc_store *derived;                /* NULL: not kept */
+    bool derived_right;               /* they are those of what the arrays below say */
+    struct dc_inst *newer, *older;    /* in rt->derived, with memory for them */
+    dc_tensor **seen_tensor;          /* by free parameter, of those that the prologue reads */
+    uint64_t *seen_version;           /* by cell */
+    uint32_t body;                    /* recording that the body begins with */
 
     /* of the call or job at hand */
     dc_inst_state state;
@@ -171,19 +189,20 @@ static inline void dc_exec_count_launches(dc_exec *e)
 {
     for (uint32_t i = 0; i < e->nitem; i++) {
         const dc_item *x = &e->item[i];
-        e->info.launches += x->kind == DC_ITEM_LAUNCH || x->kind == DC_ITEM_BUNDLE;
+        const bool launch = x->kind == DC_ITEM_LAUNCH || x->kind == DC_ITEM_BUNDLE;
+        *(i < e->nprologue ? &e->info.prologue_launches : &e->info.launches) += launch;
         i += x->kind == DC_ITEM_BUNDLE ? x->nbody : 0;
     }
 }
 
-/* Copies what item n of e waits for. */
-static inline void dc_exec_set_deps(dc_exec *e, uint32_t n, uint32_t ndep, const uint32_t *dep)
+/* Copies what an item of e waits for. */
+static inline void dc_exec_set_deps(dc_exec *e, dc_item *x, uint32_t ndep, const uint32_t *dep)
 {
     uint32_t *copy = DC_NEW_ARRAY(&e->mem, uint32_t, ndep);
     for (uint32_t d = 0; d < ndep; d++)
         copy[d] = dep[d];
-    e->item[n].ndep = ndep;
-    e->item[n].dep = copy;
+    x->ndep = ndep;
+    x->dep = copy;
 }
 
 #endif

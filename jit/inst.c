@@ -2,7 +2,7 @@
  * Instances, making and freeing: an executable bound to cells, result memory and a recording. Their
  * calls are in jit/call.c.
  */
-#include "jit/exec.h"
+#include "jit/derived.h"
 #include "jit/temps.h"
 
 static void free_recordings(dc_inst *i)
@@ -22,6 +22,9 @@ static void free_inst(void *what)
     free_recordings(i);
     for (uint32_t r = 0; r < e->desc.nresult && i->result != NULL; r++)
         dc_tensor_release(i->result[r]);
+    dc_derived_drop(i);
+    for (uint32_t p = 0; p < e->desc.nfree && i->seen_tensor != NULL; p++)
+        dc_tensor_release(i->seen_tensor[p]);
     for (uint32_t c = 0; c < e->desc.ncell && i->cell != NULL; c++)
         dc_cell_release(i->cell[c]);
     if (i->block != NULL)
@@ -88,7 +91,7 @@ static dc_status record_unit(dc_inst *i, dc_job *j, uint32_t first, uint32_t end
     return status;
 }
 
-/* All in one recording; with guards each item, bodies included, in one of its own. */
+/* The prologue and the body are a recording each; with guards each item is, its bodies included. */
 static dc_status record(dc_inst *i, dc_job *j)
 {
     const dc_exec *e = i->exec;
@@ -98,10 +101,13 @@ static dc_status record(dc_inst *i, dc_job *j)
     i->recorded = DC_NEW_ARRAY(&i->mem, uint32_t, e->nitem + 1);
     for (uint32_t n = 0, end; n < e->nitem; n = end) {
         dc_recording **out = &i->recording[i->nrecording];
-        end = e->guard > 0 ? n + 1 + e->item[n].nbody + e->item[n].nelse : e->nitem;
+        end = e->guard > 0       ? n + 1 + e->item[n].nbody + e->item[n].nelse
+              : n < e->nprologue ? e->nprologue
+                                 : e->nitem;
         DC_TRY(e->guard > 0 ? record_unit(i, j, n, end, out)
-                            : d->ops->record(d, j, e->item, e->nitem, out));
+                            : d->ops->record(d, j, e->item + n, end - n, out));
         i->recorded[++i->nrecording] = end;
+        i->body = end == e->nprologue ? i->nrecording : i->body;
     }
     return DC_OK;
 }

@@ -82,6 +82,8 @@ static size_t room_of(const dc_exec *e, uint32_t slot)
         return e->block_bytes;
     if (slot == DC_SLOT_ARENA)
         return e->info.arena_bytes;
+    if (slot == DC_SLOT_DERIVED)
+        return 0;
     if (slot < dc_slot_result(e, 0))
         return dc_type_bytes(&e->param[slot - DC_SLOT_FIRST]);
     return dc_type_bytes(&e->result[slot - dc_slot_result(e, 0)]);
@@ -217,7 +219,7 @@ static void find_deps(making *m)
     dc_deps *deps = DC_NEW_ARRAY(&m->j->scratch, dc_deps, e->nitem);
     dc_deps_find(&m->j->scratch, m->visit, e->nitem, deps);
     for (uint32_t i = 0; i < e->nitem; i++)
-        dc_exec_set_deps(e, i, deps[i].n, deps[i].at);
+        dc_exec_set_deps(e, &e->item[i], deps[i].n, deps[i].at);
 }
 
 static void fill(making *m)

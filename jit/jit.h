@@ -29,6 +29,8 @@ typedef struct dc_exec_desc {
     const char *name;  /* of the typed function, for logs */
     uint32_t nfree, ncell, nresult, nset, ncheck;
     const uint32_t *set;
+    uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
+    bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse; /* for tests: every temporary has memory of its own */
 } dc_exec_desc;
 
@@ -54,6 +56,9 @@ void dc_exec_release(dc_exec *e);
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {
     uint32_t launches, copies, kernels; /* a bundle is one; distinct kernels */
+    uint32_t derived;          /* values that are kept from call to call (jit/prologue.h) */
+    uint32_t prologue_launches; /* when they are computed; not among `launches` and `copies` */
+    size_t derived_bytes;
     size_t arena_bytes, arena_lower_bound;
     uint32_t donated, denied; /* cells updated in place; through a temporary */
     bool interpreted;         /* runs on the interpreter */
@@ -67,7 +72,8 @@ void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
 typedef struct dc_exec_kernel {
     const char *name;
     uint32_t launches;    /* per call */
-    int64_t flops, bytes; /* per call */
+    uint32_t prologue;    /* launches when derived values are computed */
+    int64_t flops, bytes; /* of all these */
     uint64_t calls, ns;   /* launches that were timed, and what they took */
     const char *where[3]; /* script lines, NULL behind the last one */
 } dc_exec_kernel;
@@ -89,6 +95,14 @@ typedef struct dc_exec_choice {
 } dc_exec_choice;
 
 const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n);
+
+/* Of a value that is kept from call to call (jit/prologue.h): operation, type, script line or NULL. */
+typedef struct dc_exec_derived {
+    const char *op, *type, *where;
+} dc_exec_derived;
+
+/* Value i of info.derived. */
+dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
 
 /* Items in their order: what runs, what it writes and reads. */
 void dc_exec_plan(const dc_exec *e, dc_text *out);

@@ -153,13 +153,28 @@ static dc_status refuse(dc_job *j, need *n, size_t total)
     return dc_fail(j, DC_ERR_MEMORY, &(dc_fact){.op = n->d->name, .word = {s.text}});
 }
 
-static dc_status check(dc_job *j, need *n)
+static size_t total_of(const need *n)
 {
     size_t total = n->temps;
     add(&total, n->cells);
     add(&total, n->arguments);
     add(&total, n->results);
+    return total;
+}
+
+static dc_status check(dc_job *j, need *n)
+{
+    const size_t total = total_of(n);
     return total <= (uint64_t)j->opt->memory ? DC_OK : refuse(j, n, total);
+}
+
+bool dc_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)
+{
+    need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = bytes};
+    if (j->opt->memory == 0)
+        return true;
+    add_interface(&n);
+    return total_of(&n) <= (uint64_t)j->opt->memory;
 }
 
 /* ---- a plan ---------------------------------------------------------------------------------- */

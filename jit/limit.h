@@ -13,6 +13,9 @@
  */
 dc_status dc_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan);
 
+/* Is there room for so much beside the cells, the arguments and the results? */
+bool dc_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes);
+
 /* The same of a function that the interpreter runs, where each value has memory from its node to its last use. */
 dc_status dc_limit_eval(dc_job *j, const dc_exec_desc *d);
 

@@ -37,13 +37,14 @@ void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
         const dc_item *x = &e->item[i];
         if (x->kind != DC_ITEM_LAUNCH || strcmp(x->label, out->name) != 0)
             continue;
-        out->launches++;
+        *(i < e->nprologue ? &out->prologue : &out->launches) += 1;
         out->flops += e->fact[i].flops;
         out->bytes += e->fact[i].bytes;
         out->ns += e->profile.item_ns != NULL ? e->profile.item_ns[i] : 0;
         add_lines(out, &e->fact[i]);
     }
-    out->calls = e->profile.item_ns != NULL ? e->profile.calls * out->launches : 0;
+    if (e->profile.item_ns != NULL)
+        out->calls = e->profile.calls * out->launches + e->profile.prologues * out->prologue;
 }
 
 void dc_exec_measure(dc_exec *e)
@@ -53,7 +54,8 @@ void dc_exec_measure(dc_exec *e)
     e->rt->measure = true;
     if (e->profile.item_ns == NULL && e->nitem > 0) {
         dc_profile_init(e);
-        e->profile.calls = e->profile.call_ns = 0; /* counted without times, so far */
+        e->profile.calls = e->profile.call_ns = e->profile.prologues =
+            0; /* counted without times, so far */
     }
 }
 
@@ -103,12 +105,21 @@ static void print_number(const dc_exec *e, size_t offset, dc_text *out)
     dc_text_puts(out, "nothing");
 }
 
+static void print_derived(const dc_exec *e, size_t offset, dc_text *out)
+{
+    for (uint32_t i = 0; i < e->nderived; i++)
+        if (e->derived[i].offset == offset)
+            dc_text_printf(out, "derived %u", i + 1);
+}
+
 static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
 {
     if (b.slot == DC_SLOT_BLOCK)
         print_number(e, b.offset, out);
     else if (b.slot == DC_SLOT_ARENA)
         dc_text_printf(out, "+%zu", b.offset);
+    else if (b.slot == DC_SLOT_DERIVED)
+        print_derived(e, b.offset, out);
     else if (b.slot < dc_slot_result(e, 0))
         dc_text_puts(out, e->desc.fn->label.at[b.slot - DC_SLOT_FIRST]);
     else
@@ -142,6 +153,9 @@ void dc_exec_plan(const dc_exec *e, dc_text *out)
 {
     uint32_t number = 0, inside = 0; /* launches to come of a bundle */
     for (uint32_t i = 0; i < e->nitem && !e->info.interpreted; i++) {
+        if (e->nprologue > 0 && (i == 0 || i == e->nprologue))
+            dc_text_puts(out, i == 0 ? "      when what it reads has changed:\n"
+                                     : "      at each call:\n");
         if (e->item[i].kind == DC_ITEM_BUNDLE) {
             inside = e->item[i].nbody;
             number++;
@@ -154,6 +168,12 @@ void dc_exec_plan(const dc_exec *e, dc_text *out)
         inside -= inside > 0;
         print_item(e, i, out);
     }
+}
+
+dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i)
+{
+    const dc_derived_value *x = &e->derived[i];
+    return (dc_exec_derived){x->op, x->type, x->where};
 }
 
 const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n)

@@ -9,10 +9,10 @@
 #include <string.h>
 
 /* Whoever adds a field writes it below, or says in this line why not. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 376 && sizeof(dc_item) == 112 &&
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 432 && sizeof(dc_item) == 112 &&
                                        sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
-                                       sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 56 &&
-                                       sizeof(dc_guarded) == 24),
+                                       sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
+                                       sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
                "jit/pack.c packs all fields");
 
 enum { WHERES = DC_COUNTOF(((dc_item_fact *)0)->where) };
@@ -61,6 +61,8 @@ static void put_info(dc_text *out, const dc_exec_info *info)
     put(out, info->donated);
     put(out, info->denied);
     put(out, info->nodes);
+    put(out, info->derived_bytes);
+    put(out, info->prologue_launches);
 }
 
 static bool put_kernels(dc_text *out, const dc_exec *e)
@@ -154,6 +156,22 @@ static void put_memory(dc_text *out, const dc_exec *e)
         put_text(out, e->denied_why[c] != NULL ? e->denied_why[c] : "");
 }
 
+static void put_derived(dc_text *out, const dc_exec *e)
+{
+    put(out, e->nprologue);
+    put(out, e->nderived);
+    for (uint32_t i = 0; i < e->nderived; i++) {
+        const dc_derived_value *x = &e->derived[i];
+        put_text(out, x->op);
+        put_text(out, x->type);
+        put(out, origin_of(e->desc.fn, x->where));
+        put(out, x->offset);
+        put(out, x->bytes);
+    }
+    for (uint32_t i = 0; e->nderived > 0 && i < e->desc.nfree + e->desc.ncell; i++)
+        put(out, e->derived_from[i]);
+}
+
 bool dc_pack(const dc_exec *e, dc_text *out)
 {
     put_info(out, &e->info);
@@ -168,6 +186,7 @@ bool dc_pack(const dc_exec *e, dc_text *out)
     }
     put_choices(out, e);
     put_memory(out, e);
+    put_derived(out, e);
     return true;
 }
 
@@ -281,6 +300,8 @@ static void get_info(reader *r, dc_exec_info *info)
     info->donated = (uint32_t)get(r);
     info->denied = (uint32_t)get(r);
     info->nodes = get(r);
+    info->derived_bytes = get(r);
+    info->prologue_launches = (uint32_t)get(r);
 }
 
 static uint32_t get_kernels(reader *r, dc_kept **kept, dc_packed_kernel **kernel)
@@ -420,6 +441,26 @@ static void get_memory(reader *r, dc_exec *into)
         into->denied_why[c] = get_optional(r);
 }
 
+static void get_derived(reader *r, dc_exec *into)
+{
+    dc_arena *a = &r->e->mem;
+    const dc_exec_desc *d = &r->e->desc;
+    into->nprologue = (uint32_t)get_upto(r, into->nitem);
+    into->nderived = into->info.derived = get_count(r);
+    into->derived = DC_NEW_ARRAY(a, dc_derived_value, into->nderived);
+    for (uint32_t i = 0; i < into->nderived && !r->bad; i++) {
+        dc_derived_value *x = &into->derived[i];
+        x->op = get_text(r);
+        x->type = get_text(r);
+        x->where = get_line(r);
+        x->offset = get(r);
+        x->bytes = get(r);
+    }
+    into->derived_from = DC_NEW_ARRAY(a, bool, d->nfree + d->ncell);
+    for (uint32_t i = 0; into->nderived > 0 && i < d->nfree + d->ncell; i++)
+        into->derived_from[i] = get_upto(r, 1) != 0;
+}
+
 static void fill(dc_exec *e, const dc_exec *from)
 {
     e->info = from->info;
@@ -434,6 +475,10 @@ static void fill(dc_exec *e, const dc_exec *from)
     e->ntemp = from->ntemp;
     e->temp = from->temp;
     e->denied_why = from->denied_why;
+    e->nprologue = from->nprologue;
+    e->derived = from->derived;
+    e->nderived = from->nderived;
+    e->derived_from = from->derived_from;
 }
 
 void dc_unpack_nothing(dc_exec *e)
@@ -455,6 +500,7 @@ bool dc_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kerne
         get_item(&r, into.kept, nkernel, i, &into.item[i], &into.fact[i]);
     get_choices(&r, &into);
     get_memory(&r, &into);
+    get_derived(&r, &into);
     if (r.bad || r.left > 0 || !bundles_are_sound(into.item, into.nitem))
         return false;
     fill(e, &into);

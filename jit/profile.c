@@ -9,8 +9,8 @@
 typedef struct row {
     const dc_item *item;
     const dc_item_fact *fact;
-    uint64_t ns, launches; /* launches per call */
-    int64_t flops, bytes;  /* per call */
+    uint64_t ns, launches; /* launches in all */
+    double flops, bytes;   /* in all */
 } row;
 
 void dc_profile_init(dc_exec *e)
@@ -39,10 +39,11 @@ static uint32_t make_rows(const dc_exec *e, row *rows)
             k++;
         if (k == n)
             rows[n++] = (row){.item = &e->item[i], .fact = &e->fact[i]};
+        const uint64_t times = i < e->nprologue ? e->profile.prologues : e->profile.calls;
         rows[k].ns += e->profile.item_ns[i];
-        rows[k].launches++;
-        rows[k].flops += e->fact[i].flops;
-        rows[k].bytes += e->fact[i].bytes;
+        rows[k].launches += times;
+        rows[k].flops += (double)e->fact[i].flops * (double)times;
+        rows[k].bytes += (double)e->fact[i].bytes * (double)times;
     }
     return n;
 }
@@ -57,12 +58,10 @@ static int by_time(const void *x, const void *y)
 
 static void print_row(const dc_exec *e, const row *r)
 {
-    const double calls = (double)e->profile.calls, ns = (double)r->ns;
-    const double launches = calls * (double)r->launches;
+    const double ns = (double)r->ns, launches = (double)r->launches;
     char rates[64] = "", where[200] = "";
     if (ns > 0 && r->item->kind == DC_ITEM_LAUNCH)
-        snprintf(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", (double)r->flops * calls / ns,
-                 (double)r->bytes * calls / ns);
+        snprintf(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", r->flops / ns, r->bytes / ns);
     for (int i = 0; i < 3 && r->fact->where[i] != NULL; i++) {
         const size_t n = strlen(where);
         snprintf(where + n, sizeof where - n, " %s", r->fact->where[i]);
@@ -94,7 +93,7 @@ void dc_profile_report(dc_exec *e)
         print_row(e, &rows[i]);
     if (p->item_ns != NULL)
         memset(p->item_ns, 0, sizeof *p->item_ns * e->nitem);
-    p->calls = p->call_ns = 0;
+    p->calls = p->call_ns = p->prologues = 0;
 }
 
 void dc_time_report(dc_rt *rt)

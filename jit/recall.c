@@ -75,7 +75,8 @@ static void put_graph(dc_text *out, const dc_func *fn)
 
 static void put_description(dc_text *out, const dc_exec_desc *d)
 {
-    const int64_t counts[] = {d->nfree, d->ncell, d->nresult, d->nset, d->ncheck, d->no_reuse};
+    const int64_t counts[] = {d->nfree,  d->ncell,  d->nresult, d->nset,
+                              d->ncheck, d->nfixed, d->once,    d->no_reuse};
     put_numbers(out, counts, DC_COUNTOF(counts));
     put_bytes(out, d->set, d->nset * sizeof *d->set);
 }
@@ -112,7 +113,7 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
-    dc_text_puts(text, "executable 1\n");
+    dc_text_puts(text, "executable 2\n");
     const bool known = dc_buildid_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);

@@ -1396,14 +1396,16 @@ function dc.print(...) end
 ---What has been compiled of it, one table for each set of sizes.
 ---Counts: kernels, launches, copies, nodes of the graph, cells set in place (donated) and copied (denied).
 ---Bytes: arena_bytes, of temporaries, and arena_lower_bound, the least that any order would need; arena_ratio
----is one by the other. `interpreted` tells whether it runs on the interpreter.
+---is one by the other; derived_bytes, of the `derived` values that are kept from call to call. `interpreted`
+---tells whether it runs on the interpreter.
 ---
 ---    f:info()[1].launches
 ---@return table[] counts and bytes
 function Function:info() end
 
 ---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
----cells are set in place and why others are not, which values are stored and which computed again.
+---cells are set in place and why others are not, which values are kept from call to call, which are stored
+---and which computed again.
 ---
 ---    print(f:explain())
 ---@return string
@@ -1624,8 +1626,9 @@ function dc.progress(source, options) end
 -- ---- Looking at it ----
 
 ---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
----(found compiled already), kernels_cached (found on disk), launches, calls, fallbacks and interpreted (calls and
----programs on the interpreter); realized, lazy_programs, lazy_nodes (now) of code outside typed functions;
+---(found compiled already), kernels_cached (found on disk), launches, prologues (times that values kept from call
+---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); realized,
+---lazy_programs, lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values of cells
 ---copied because somebody held them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
 ---(of DEEPC_COMPARE). And `device`, its name.

@@ -59,6 +59,7 @@ static dc_status build(loading *l, dc_job *j, dc_fvariant *v)
     const dc_exec_desc desc = {.fn = d->fn,
                                .name = l->f->name,
                                .nfree = d->narg + d->ncaptured,
+                               .nfixed = d->ncaptured,
                                .ncell = d->ncell,
                                .nresult = d->nresult + d->nprinted,
                                .nset = d->nset,

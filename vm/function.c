@@ -399,7 +399,7 @@ static dc_status set_body(dc_job *j, void *arg)
         DC_TRY(dev->ops->finish(dev, j));
     if (bytes > 0)
         DC_TRY(dev->ops->upload(dev, j, c->store->mem, m->in->data, bytes));
-    c->torn = false;
+    dc_cell_written(c, false);
     return DC_OK;
 }
 

@@ -91,9 +91,12 @@ static bool read_sets(story *s)
 static bool read_counts(story *s, const char *text)
 {
     dc_exec_desc *d = &s->desc;
-    return sscanf(text, "nfree %u ncell %u nresult %u nset %u ncheck %u", &d->nfree, &d->ncell,
-                  &d->nresult, &d->nset, &d->ncheck) == 5 &&
-           d->nset <= MOST_VALUES;
+    int once = 0;
+    const int n =
+        sscanf(text, "nfree %u ncell %u nresult %u nset %u ncheck %u nfixed %u once %d", &d->nfree,
+               &d->ncell, &d->nresult, &d->nset, &d->ncheck, &d->nfixed, &once);
+    d->once = once != 0;
+    return (n == 5 || n == 7) && d->nfixed <= d->nfree && d->nset <= MOST_VALUES;
 }
 
 /* "word: text"; false if it makes no sense. */

@@ -126,14 +126,16 @@ function dc.print(...) end
 ---What has been compiled of it, one table for each set of sizes.
 ---Counts: kernels, launches, copies, nodes of the graph, cells set in place (donated) and copied (denied).
 ---Bytes: arena_bytes, of temporaries, and arena_lower_bound, the least that any order would need; arena_ratio
----is one by the other. `interpreted` tells whether it runs on the interpreter.
+---is one by the other; derived_bytes, of the `derived` values that are kept from call to call. `interpreted`
+---tells whether it runs on the interpreter.
 ---
 ---    f:info()[1].launches
 ---@return table[] counts and bytes
 function Function:info() end
 
 ---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
----cells are set in place and why others are not, which values are stored and which computed again.
+---cells are set in place and why others are not, which values are kept from call to call, which are stored
+---and which computed again.
 ---
 ---    print(f:explain())
 ---@return string

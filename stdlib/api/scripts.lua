@@ -115,8 +115,9 @@ function dc.progress(source, options) end
 -- ---- Looking at it ----
 
 ---Counters since the context was opened: traces, compiles and compile_ns (nanoseconds), kernels, kernels_shared
----(found compiled already), kernels_cached (found on disk), launches, calls, fallbacks and interpreted (calls and
----programs on the interpreter); realized, lazy_programs, lazy_nodes (now) of code outside typed functions;
+---(found compiled already), kernels_cached (found on disk), launches, prologues (times that values kept from call
+---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); realized,
+---lazy_programs, lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values of cells
 ---copied because somebody held them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
 ---(of DEEPC_COMPARE). And `device`, its name.

@@ -109,6 +109,8 @@ static void choose_sets(batch *b)
         DC_PUSH(b->f->result, chance(b, 40) ? value : update(b, cell, value));
     }
     d->set = set;
+    /* with a prologue, products and sums contract elsewhere than in the function without cells */
+    d->once = strcmp(b->rt->opt.math, "strict") != 0;
     d->no_reuse = chance(b, 25);
     b->plain = (dc_exec_desc){.fn = b->f, .name = "plain", .nfree = b->f->param.n};
     b->plain.nresult = b->f->result.n;
