@@ -2,7 +2,8 @@
 -- per call, the median of some rounds of many calls; and what a steady step allocates.
 --
 --   captures   a function with 0, 5 and 20 captured locals that do not change
---   fields     with a captured table of 100 numbers, looked at in every 16th call
+--   fields     with a captured table of so many numbers; with an object of them, which has a class of ten
+--              methods and a class above it; with 64 of them in eight tables
 --   kernels    kernels of four elements each, each waiting for the one before; the line through the times
 --              gives the cost of a call without any (intercept) and of a kernel
 --   allocates  per step, of the same call again and again and of a training loop over batches:
@@ -54,13 +55,37 @@ for _, n in ipairs { 0, 5, 20 } do
   print(("captures %3d    %7.3f us per call, %6.3f more than without"):format(n, t, t - base))
 end
 
-local cfg = {}
-for i = 1, 100 do
-  cfg["k" .. i] = i
+local function show_fields(what, n, captured)
+  local f = dc.fn("f(v: f32[1]) -> f32[1]", function(v) return v * captured.k1 end)
+  local t = per_call(f, element) * us
+  print(("%-8s %3d    %7.3f us per call, %6.3f more than without"):format(what, n, t, t - base))
 end
-local with_fields = dc.fn("f(v: f32[1]) -> f32[1]", function(v) return v * cfg.k1 end)
-local t = per_call(with_fields, element) * us
-print(("fields   100    %7.3f us per call, %6.3f more than without"):format(t, t - base))
+
+local function numbers(n)
+  local t = {}
+  for i = 1, n do
+    t["k" .. i] = i
+  end
+  return t
+end
+
+for _, n in ipairs { 5, 64, 100, 250 } do
+  show_fields("fields", n, numbers(n))
+end
+local above, class = numbers(10), {}
+above.__index, class.__index = above, class
+for i = 1, 10 do
+  class["method" .. i] = function() end
+end
+setmetatable(class, above)
+for _, n in ipairs { 5, 64 } do
+  show_fields("object", n, setmetatable(numbers(n), class))
+end
+local nested = { k1 = 1 }
+for i = 1, 8 do
+  nested["t" .. i] = numbers(8)
+end
+show_fields("nested", 64, nested)
 
 -- Products of small matrices: each is a kernel of its own.
 local function chain(n)

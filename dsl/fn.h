@@ -198,7 +198,7 @@ int dc_fn_push_results(lua_State *L, const dc_fn *fn, const int64_t *shape, int 
 void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *declared,
                    const dc_type *inside, dc_type *out);
 
-/* ---- guard.c --------------------------------------------------------------------------------- */
+/* ---- guard.c, guard_tables.c, guard_ask.c, guard_text.c --------------------------------------- */
 
 /*
  * While a trace runs, a call hook sees every function; those that were there before the trace are
@@ -207,19 +207,35 @@ void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *dec
  */
 void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx);
 dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
-/* The fields of the plain table at idx, which is called so, are guarded too. */
+/* The fields of the table at idx, which is called so, are guarded too. */
 void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);
 dc_guards *dc_guard_new(void);
 void dc_guard_register(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
 void dc_guard_free(dc_guards *g);
-/* Number of the first local (and field, if asked) that is not what it was; -1 none. */
-int dc_guard_changed(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, bool fields);
+
+/* How much is compared: what each call asks; with tables that are too large for that; with what changes
+ * again and again without effect. */
+typedef enum dc_guard_look { DC_LOOK_CALL, DC_LOOK_OFTEN, DC_LOOK_ALL } dc_guard_look;
+dc_guard_look dc_guard_look_of(const dc_guards *g, uint64_t calls);
+/* Number of the first guard that is not what it was; -1 none. Allocates nothing in Lua. */
+int dc_guard_changed(lua_State *L, dc_dsl *d, dc_guards *g, int refs_idx, dc_guard_look look);
+/* The same for a message, of all there are: what a function names comes first. */
+int dc_guard_blame(lua_State *L, dc_dsl *d, dc_guards *g, int refs_idx);
+/* What differs now is counted as harmless until dc_guard_forget says that the graph is another one; */
+void dc_guard_count(lua_State *L, dc_dsl *d, dc_guards *g, int refs_idx, dc_guard_look look);
+void dc_guard_forget(dc_guards *g);
+/* what the guards of the next trace know of it. */
+void dc_guard_inherit(dc_guards *g, dc_guards *old);
+
 /* "captured field 'cfg.lr' changed from 0.1 to 0.05": raises for guard i after a trace that differed. */
 DC_NORETURN void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, int i,
                                 const char *fn);
 /* The names of what is captured, "a, cfg.lr", for explain. */
 void dc_guard_list(const dc_guards *g, luaL_Buffer *b);
+/* Notes about what is not compared at each call: after the first trace; after one that made no difference. */
+void dc_guard_tell(dc_dsl *d, const dc_guards *g, const char *fn, const char *place);
+void dc_guard_tell_quiet(dc_dsl *d, dc_guards *g, const char *fn);
 
 /* ---- inside.c: dc.print, dc.dim -------------------------------------------------------------- */
 

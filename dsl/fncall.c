@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_EVERY = 16 }; /* calls between two looks at captured tables */
-
 /* ---- the specialisation ---------------------------------------------------------------------- */
 
 static bool same_key(const dc_fn_key *a, const dc_fn_key *b)
@@ -127,13 +125,16 @@ static void ask_guards(lua_State *L, dc_dsl *d, dc_spec *s)
 {
     const int spec = lua_gettop(L);
     lua_getiuservalue(L, spec, DC_SPEC_REFS);
-    const bool fields = s->calls % FIELDS_EVERY == 0;
-    const bool changed = dc_guard_changed(L, d, s->guards, spec + 1, fields) >= 0;
+    const dc_guard_look look = dc_guard_look_of(s->guards, s->calls);
+    const bool changed = dc_guard_changed(L, d, s->guards, spec + 1, look) >= 0;
+    if (changed)
+        dc_guard_count(L, d, s->guards, spec + 1, look);
     lua_settop(L, spec);
     if (!changed && s->calls != 1)
         return;
     const uint64_t calls = s->calls;
     dc_spec_retrace(L, d, 1, spec);
+    dc_guard_tell_quiet(d, s->guards, s->trace->name);
     if (changed && calls > 1 && s->retraces == 64)
         dc_logf(
             &d->rt->log, DC_CH_NOTE,

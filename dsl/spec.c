@@ -375,11 +375,11 @@ static dc_status keep_declared(dc_job *j, void *arg)
     return DC_OK;
 }
 
-/* Static arguments, which begin at idx: what plain tables among them hold is guarded. */
+/* Static arguments, which begin at idx: what tables among them hold is guarded. */
 static void watch_statics(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t, int idx)
 {
     for (int i = 0; i < fn->sig.nparam; i++) {
-        if (fn->sig.param[i].type == NULL && dc_args_is_plain(L, idx + i))
+        if (fn->sig.param[i].type == NULL && lua_type(L, idx + i) == LUA_TTABLE)
             dc_guard_watch(L, d, t, idx + i, fn->sig.param[i].name);
     }
 }
@@ -429,6 +429,7 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
     trace(L, d, fn_idx, s);
     compiling c = {d, fn, s, only_check};
     dc_error_check(L, d, dc_protect(&d->rt->job, compile_body, &c), fn->name);
+    dc_guard_tell(d, s->guards, fn->name, fn->place);
     return s;
 }
 
@@ -481,6 +482,7 @@ static DC_NORETURN void raise_other_graph(lua_State *L, dc_dsl *d, const dc_fn *
 /* The newer trace saw the values of now: its guards and dependencies replace the older ones. */
 static void take_over(lua_State *L, int spec_idx, int again_idx, dc_spec *s, dc_spec *again)
 {
+    dc_guard_inherit(again->guards, s->guards);
     dc_guard_free(s->guards);
     s->guards = again->guards;
     again->guards = NULL;
@@ -513,7 +515,8 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
         return;
     }
     lua_getiuservalue(L, spec_idx, DC_SPEC_REFS);
-    const int changed = dc_guard_changed(L, d, s->guards, -1, true);
+    dc_guard_forget(s->guards);
+    const int changed = dc_guard_blame(L, d, s->guards, -1);
     if (changed >= 0)
         dc_guard_raise(L, d, s->guards, -1, changed, fn->name);
     raise_other_graph(L, d, fn, s, again);

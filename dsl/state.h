@@ -41,6 +41,7 @@ typedef struct dc_dsl {
     dc_scope *scope;            /* the open ones, innermost first */
     uint64_t scopes;            /* made so far */
     lua_CFunction ipairs;       /* its iterator */
+    bool sees_tables;           /* dc_luatable_known */
     void (*closed)(void *);
     void *arg;
     /* interrupt.c; another thread, or a signal handler, reads and writes them */

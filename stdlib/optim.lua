@@ -119,7 +119,7 @@ local elsewhere = {
 -- assigning opt.lr reaches __newindex.
 local function new_meta(name, class, settings, chosen)
   local hint = "its settings are " .. table.concat(settings, ", ")
-  local meta = { __name = name, _class = class }
+  local meta = { __name = name, _class = class, _versioned = true }
 
   local function missing(key, text, instead)
     if chosen[key] then

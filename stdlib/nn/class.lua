@@ -180,10 +180,14 @@ local function depend(layer)
     rawset(layer, "_state", state)
   end
   for key, v in next, own(layer) do
-    if type(v) == "table" and not getmetatable(v) then
+    if type(v) == "table" and not is_layer(v) then
       core.watch(v, ("%s.%s"):format(path_of(layer), tostring(key)))
     end
   end
+  if rawget(layer, "_private") then
+    core.watch(rawget(layer, "_private"), path_of(layer))
+  end
+  core.watch(getmetatable(layer), path_of(layer))
   return state.value
 end
 
@@ -212,6 +216,29 @@ local function has_parts(value)
   return found
 end
 
+-- The layer has other parts, or other settings.
+local function restructure(layer)
+  if rawget(layer, "_state") and not core.tracing() then
+    rawset(layer, "_structure", (rawget(layer, "_structure") or 1) + 1)
+    tell(layer)
+    assign_paths(layer, path_of(layer))
+  end
+end
+
+-- What begins with '_' may change without being another structure; typed functions compare it at each call.
+local function assign_private(layer, key, value)
+  local private = rawget(layer, "_private")
+  if not private then
+    private = {}
+    rawset(layer, "_private", private)
+    restructure(layer)
+    if core.tracing() then
+      core.watch(private, path_of(layer))
+    end
+  end
+  private[key] = value
+end
+
 local function assign(layer, key, value)
   local fields = own(layer)
   if type(key) == "string" and key:sub(1, 1) == "_" then
@@ -219,8 +246,7 @@ local function assign(layer, key, value)
       core.fail("ARG", nil, ("%s.%s: what begins with '_' is no part of a layer, so it would not be trained or saved")
         :format(path_of(layer), key), ("self.%s = ..."):format(key:gsub("^_+", "")))
     end
-    rawset(layer, key, value)
-    return
+    return assign_private(layer, key, value)
   end
   local cell = core.kind(fields[key])
   if cell and cell ~= "tensor" and (core.kind(value) == "tensor" or type(value) == "number") then
@@ -233,10 +259,8 @@ local function assign(layer, key, value)
     forget_paths(before_it, ("%s.%s"):format(layer._path, tostring(key)))
     assign_paths(layer, layer._path)
   end
-  if changed and rawget(layer, "_state") and not core.tracing() then
-    rawset(layer, "_structure", (rawget(layer, "_structure") or 1) + 1)
-    tell(layer)
-    assign_paths(layer, path_of(layer))
+  if changed then
+    restructure(layer)
   end
 end
 
@@ -450,9 +474,13 @@ function nn.class(name)
       return next, own(self)
     end,
     _is_layer = true,
+    _versioned = true, -- guards leave its layers out
   }
   function class.__index(self, key)
     local v = own(self)[key]
+    if v == nil and rawget(self, "_private") then
+      v = rawget(self, "_private")[key]
+    end
     if v ~= nil then
       return v
     end

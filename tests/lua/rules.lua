@@ -23,7 +23,7 @@ end
 
 -- What the script prints, lines behind each other with "; ".
 local function run(script)
-  local printed = {}
+  local printed = setmetatable({}, { __mode = "k" }) -- weak: bodies that print are not traced again for it
   local function show(...)
     local t = table.pack(...)
     for i = 1, t.n do

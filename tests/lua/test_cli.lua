@@ -54,6 +54,26 @@ function TestProgram:test_script_with_arguments()
   os.remove(path)
 end
 
+-- What is not compared at each call is told.
+function TestProgram:test_notes_about_captures()
+  local path = script [[
+    local dc = require "deepc"
+    local list, o = {}, setmetatable({ k = 2, count = 0 }, {})
+    for i = 1, 300 do list[i] = 1 end
+    local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * o.k * list[1] end)
+    for i = 1, 20 do
+      o.count = i
+      f(1)
+    end]]
+  local text, status = run(path)
+  lu.assertEquals(text:gsub("f, [^ ]*:", "f, PLACE:"), table.concat({
+    "[note] f, PLACE: captured 'list' has 300 fields; more than 256 in all are compared at every 16th call only",
+    "[note] f: captured 'o.count' changes without effect and no function that is traced names it: compared now and "
+      .. "then from here on\n" }, "\n"))
+  lu.assertEquals(status, 0)
+  os.remove(path)
+end
+
 -- A script's own variables may have the names of Lua's functions.
 function TestProgram:test_globals_of_a_script()
   local path = script [[

@@ -191,6 +191,290 @@ function TestFields:test_globals()
   rawset(_G, "GUARDED", nil)
 end
 
+-- No call uses what a field of a table held before.
+TestEachCall = {}
+
+function TestEachCall:test_a_field_at_the_very_next_call()
+  local cfg = { lr = 0.5, deep = { er = { k = 1 } }, list = { 2, 3 } }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    return x * cfg.lr * cfg.deep.er.k * cfg.list[#cfg.list]
+  end)
+  for _ = 1, 3 do lu.assertEquals(f(2):item(), 3) end
+  cfg.lr = 0.25
+  fails("captured field 'cfg.lr' changed from 0.5 to 0.25 and changes the graph of 'f'", f, 2)
+  cfg.lr, cfg.deep.er.k = 0.5, 3
+  fails("captured field 'cfg.deep.er.k' changed from 1 to 3", f, 2)
+  cfg.deep.er.k, cfg.list[3] = 1, 5
+  fails("a field of captured 'cfg.list' was added or removed and changes the graph of 'f'", f, 2)
+  cfg.list[3] = nil
+  lu.assertEquals(f(2):item(), 3)
+  cfg.list[2] = nil
+  fails("captured field 'cfg.list[2]' changed from 3 to nil", f, 2)
+  cfg.list = { 2, 3 } -- another table with the same fields
+  lu.assertEquals(f(2):item(), 3)
+  cfg.list[2] = 4
+  fails("captured field 'cfg.list[2]' changed from 3 to 4", f, 2)
+end
+
+function TestEachCall:test_a_local_that_is_another_table()
+  local cfg = { k = 2 }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * cfg.k end)
+  lu.assertEquals(f(1):item(), 2)
+  f(1)
+  cfg = { k = 2 }
+  lu.assertEquals(f(1):item(), 2)
+  cfg.k = 3 -- of the new one
+  fails("captured field 'cfg.k' changed from 2 to 3", f, 1)
+end
+
+function TestEachCall:test_kinds_of_values()
+  local cfg = { n = 2, nan = 0 / 0, zero = 0.0, on = false, text = "a", none = nil }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    local k = #tostring(cfg.n) + (cfg.nan == cfg.nan and 10 or 0) + (1 / cfg.zero > 0 and 0 or 20)
+    return x * (k + (cfg.on and 40 or 0) + (cfg.none and 80 or 0) + #cfg.text)
+  end)
+  for _ = 1, 3 do lu.assertEquals(f(1):item(), 2) end
+  local traces = count "traces"
+  for _ = 1, 40 do lu.assertEquals(f(1):item(), 2) end
+  lu.assertEquals(count "traces", traces) -- nan is what it was
+  for key, value in pairs { n = 2.0, nan = 1, zero = -0.0, on = true, text = ("a"):rep(3), none = true } do
+    local was = cfg[key]
+    cfg[key] = value
+    fails("changes the graph of 'f'", f, 1)
+    cfg[key] = was
+    lu.assertEquals(f(1):item(), 2)
+  end
+  cfg.text = ("a"):rep(60):sub(1, 1) -- an equal text
+  lu.assertEquals(f(1):item(), 2)
+  cfg.text = ("long"):rep(30)
+  fails("changes the graph of 'f'", f, 1)
+end
+
+function TestEachCall:test_functions_in_tables()
+  local lib = { act = function(x) return x * 2 end }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return lib.act(x) end)
+  lu.assertEquals(f(1):item(), 2)
+  function lib.act(x) return x * 3 end
+  fails("captured field 'lib.act' changed from another function to another function", f, 1)
+end
+
+function TestEachCall:test_globals_that_are_named()
+  rawset(_G, "NAMED", 2)
+  rawset(_G, "TABLE", { k = 1 })
+  local f = assert(load [[
+    local dc = ...
+    return dc.fn("f(x: f32[]) -> f32[]", function(x) return x * NAMED * TABLE.k * (rawget(_G, "OTHER") or 1) end)
+  ]])(dc)
+  for _ = 1, 3 do lu.assertEquals(f(3):item(), 6) end
+  rawset(_G, "NAMED", 4)
+  fails("captured global 'NAMED' changed from 2 to 4", f, 3)
+  rawset(_G, "NAMED", 2)
+  rawget(_G, "TABLE").k = 3
+  fails("captured field 'TABLE.k' changed from 1 to 3", f, 3)
+  rawget(_G, "TABLE").k = 1
+  lu.assertEquals(f(3):item(), 6)
+  rawset(_G, "OTHER", 5)
+  fails("a field of captured '_G' was added or removed", f, 3)
+  rawset(_G, "OTHER", nil)
+  local traces = count "traces"
+  for i = 1, 15 do
+    rawset(_G, "UNRELATED" .. i, i)
+    lu.assertEquals(f(3):item(), 6)
+  end
+  lu.assertTrue(count "traces" - traces <= 1) -- what nothing names is looked at in one call of sixteen
+  for i = 1, 15 do rawset(_G, "UNRELATED" .. i, nil) end
+  rawset(_G, "NAMED", nil)
+  rawset(_G, "TABLE", nil)
+end
+
+function TestEachCall:test_a_module_of_the_script()
+  package.loaded["tests.a_module"] = { k = 2 }
+  local m = require "tests.a_module"
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * m.k end)
+  lu.assertEquals(f(3):item(), 6)
+  m.k = 3
+  fails("captured field 'm.k' changed from 2 to 3", f, 3)
+  package.loaded["tests.a_module"] = nil
+end
+
+function TestEachCall:test_a_counter_that_nothing_names()
+  local cfg, said = { k = 2, epoch = 0, log = {} }, {}
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * cfg.k end)
+  for _ = 1, 3 do f(1) end
+  local before = count "traces"
+  for i = 1, 200 do
+    cfg.epoch = i
+    cfg.log[#cfg.log + 1] = i
+    said[i] = f(1):item()
+  end
+  lu.assertTrue(count "traces" - before <= 8, count "traces" - before)
+  lu.assertEquals(said[200], 2)
+  cfg.k = 3 -- in the same table
+  fails("captured field 'cfg.k' changed from 2 to 3", f, 1)
+end
+
+function TestEachCall:test_a_counter_that_is_named()
+  local cfg = { epoch = 0 }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    if cfg.epoch > 50 then return x * 2 end
+    return x
+  end)
+  for i = 1, 50 do
+    cfg.epoch = i
+    lu.assertEquals(f(1):item(), 1)
+  end
+  cfg.epoch = 51
+  fails("captured field 'cfg.epoch' changed from 50 to 51", f, 1)
+end
+
+function TestEachCall:test_keys_that_are_gone_over()
+  local scales = { a = 1, b = 1 }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x)
+    for _, v in pairs(scales) do
+      if v > 3 then x = x * v end
+    end
+    return x
+  end)
+  for i = 1, 3 do
+    scales.a = i
+    lu.assertEquals(f(1):item(), 1)
+  end
+  scales.a = 4
+  fails("captured field 'scales.a' changed from 3 to 4", f, 1)
+end
+
+function TestEachCall:test_more_fields_than_that()
+  local list = {}
+  for i = 1, 300 do list[i] = 1 end
+  local small = { k = 2 }
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * list[7] * small.k end)
+  for _ = 1, 3 do f(1) end
+  small.k = 3
+  fails("captured field 'small.k' changed from 2 to 3", f, 1)
+  small.k = 2
+  list[7] = 5
+  fails("captured field 'list[7]' changed from 1 to 5", until_looked, f, 1)
+end
+
+-- Tables with a metatable: raw fields, the class, the classes above.
+TestObjects = {}
+
+local function class(above)
+  local c = setmetatable({}, { __index = above })
+  c.__index = c
+  return c
+end
+
+function TestObjects:test_a_field_of_an_object()
+  local Point = class()
+  local o = setmetatable({ k = 1 }, Point)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * o.k end)
+  for _ = 1, 3 do lu.assertEquals(f(2):item(), 2) end
+  o.k = 5
+  fails("captured field 'o.k' changed from 1 to 5 and changes the graph of 'f'", f, 2)
+  o.k = 1
+  lu.assertEquals(f(2):item(), 2)
+end
+
+function TestObjects:test_self_of_a_method()
+  local Model = class()
+  function Model.new(k)
+    local model = setmetatable({ k = k, calls = 0 }, Model)
+    model.f = dc.fn("f(x: f32[]) -> f32[]", function(x) return model:scale(x) end)
+    return model
+  end
+  function Model:scale(x) return x * self.k end
+  function Model:run(x)
+    self.calls = self.calls + 1
+    return self.f(x):item()
+  end
+  local m = Model.new(2)
+  local before = count "traces"
+  for i = 1, 300 do
+    lu.assertEquals(m:run(i), 2 * i)
+  end
+  lu.assertTrue(count "traces" - before <= 8, count "traces" - before)
+  m.k = 3
+  fails("captured field 'model.k' changed from 2 to 3", m.run, m, 1)
+end
+
+function TestObjects:test_fields_of_the_class_and_above()
+  local Base = class()
+  Base.k, Base.deep = 2, 7
+  local Derived = class(Base)
+  local o = setmetatable({}, Derived)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * o.k * o.deep end)
+  for _ = 1, 3 do lu.assertEquals(f(1):item(), 14) end
+  Base.k = 3
+  fails("captured field 'o.k' changed from 2 to 3", f, 1)
+  Base.k, Derived.k = 2, 4
+  fails("a field of captured 'o' was added or removed", f, 1)
+  Derived.k = nil
+  o.k = 5
+  fails("a field of captured 'o' was added or removed", f, 1)
+  o.k = nil
+  lu.assertEquals(f(1):item(), 14)
+end
+
+function TestObjects:test_another_class()
+  local A, B = class(), class()
+  function A.scale(_, x) return x * 2 end
+  function B.scale(_, x) return x * 3 end
+  local o = setmetatable({}, A)
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return o:scale(x) end)
+  for _ = 1, 3 do lu.assertEquals(f(1):item(), 2) end
+  setmetatable(o, B)
+  fails("the metatable of captured 'o' changed and changes the graph of 'f'", f, 1)
+  setmetatable(o, A)
+  function A.scale(_, x) return x * 4 end
+  fails("captured field 'o.scale' changed from another function to another function", f, 1)
+end
+
+function TestObjects:test_objects_in_tables_and_in_themselves()
+  local o = setmetatable({ list = { setmetatable({ k = 2 }, class()) } }, class())
+  o.itself = o
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return x * o.itself.list[1].k end)
+  for _ = 1, 3 do lu.assertEquals(f(1):item(), 2) end
+  o.list[1].k = 6
+  fails("captured field 'o.list[1].k' changed from 2 to 6", f, 1)
+end
+
+function TestObjects:test_one_as_a_static_argument()
+  local o = setmetatable({ k = 2 }, class())
+  local f = dc.fn("f(x: f32[], o) -> f32[]", function(x, o) return x * o.k end) -- luacheck: ignore 431
+  for _ = 1, 3 do lu.assertEquals(f(1, o):item(), 2) end
+  o.k = 3
+  fails("captured field 'o.k' changed from 2 to 3", f, 1, o)
+end
+
+function TestObjects:test_weak_tables_keep_nothing_alive()
+  local cache = setmetatable({ {} }, { __mode = "v" })
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return cache and x end)
+  f(1)
+  collectgarbage()
+  collectgarbage()
+  lu.assertNil(cache[1])
+end
+
+function TestObjects:test_a_class_of_layers()
+  local Scale = nn.class "Scale"
+  Scale.k = 2
+  function Scale:init() self._private_k, self.object = 1, setmetatable({ k = 1 }, class()) end
+  function Scale:forward(x) return x * self.k * self._private_k * self.object.k end
+  local layer = Scale()
+  local f = dc.fn("f(x: f32[]) -> f32[]", function(x) return layer(x) end)
+  for _ = 1, 3 do lu.assertEquals(f(1):item(), 2) end
+  Scale.k = 3
+  fails("changed from 2 to 3", f, 1)
+  Scale.k = 2
+  layer._private_k = 5
+  fails("captured field 'layer._private_k' changed from 1 to 5", f, 1)
+  layer._private_k = 1
+  layer.object.k = 5
+  fails("captured field 'layer.object.k' changed from 1 to 5", f, 1)
+  lu.assertEquals(#layer:named_cells(), 0)
+end
+
 TestForbidden = {}
 
 function TestForbidden:test_calls_whose_values_differ()
