@@ -34,13 +34,13 @@ end
 
 -- A whole model, from letters to logits; so many of its results are held while the next one is computed.
 local function logits_side(case, inputs, net)
-  local norm, at = nn.LayerNorm(case.width), dc.iota(("i32[%d]"):format(case.time))
-  local ids = ("i32[%d, %d]"):format(case.batch, case.time)
-  local type = ("logits(ids: %s) -> f32[%d, %d, %d]"):format(ids, case.batch, case.time, case.letters)
+  local norm = nn.LayerNorm(case.width)
+  local letters = ("i32[%d, %d]"):format(case.batch, case.time)
+  local type = ("logits(ids: %s) -> f32[%d, %d, %d]"):format(letters, case.batch, case.time, case.letters)
   local embed, place = dc.param(inputs.embed), dc.param(inputs.place)
   local head = dc.param(inputs.head)
-  local logits = dc.fn(type, function(x)
-    return norm(net(embed:take(x) + place:take(at))):matmul(head)
+  local logits = dc.fn(type, function(ids)
+    return norm(net(embed:take(ids) + place)):matmul(head)
   end)
   local held, calls = {}, 0
   return function(n)

@@ -84,68 +84,82 @@ bool dc_place_by_script(lua_State *L)
 
 /* ---- calls of layers ------------------------------------------------------------------------- */
 
-static const char LAYER[] = "deepc.layer";
+static const char CALLS[] = "calls of layers";
 
-typedef struct layer_call { /* its user value: the one around it, in the same coroutine */
-    const char *path;       /* interned */
-    int depth;              /* so many are open */
+typedef struct layer_call {
+    const char *path; /* interned when somebody asks for it; NULL until then */
+    int depth;        /* so many are open */
 } layer_call;
 
-enum {
-    DEEPEST = 150
-}; /* layers in layers; Lua's own limit is near 200 C calls and names no line of the script */
+/* Its user values: the call around it, in the same coroutine; the text of its path. */
+enum { AROUND = 1, TEXT };
 
-/* Pushes the table from coroutines to their innermost calls of layers, which are userdata. */
+/* Layers in layers. Lua's own limit is near 200 C calls and names no line of the script. */
+enum { DEEPEST = 150 };
+
+/* Pushes the table from coroutines to their innermost calls of layers, and from 1 to the metatable of calls. */
 static void push_calls(lua_State *L)
 {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, LAYER);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, CALLS);
 }
 
 /* The text of a path on top becomes a call of that layer, which is open from now on. */
 static void open_call(lua_State *L, dc_dsl *d)
 {
-    const int text = lua_gettop(L), calls = text + 1, call = text + 2;
-    const char *path = intern(d, luaL_checkstring(L, text));
+    const int text = lua_gettop(L), call = text + 1, calls = text + 2;
+    layer_call *c = lua_newuserdatauv(L, sizeof *c, TEXT);
     push_calls(L);
-    layer_call *c = lua_newuserdatauv(L, sizeof *c, 1);
-    c->path = path;
     lua_pushthread(L);
     lua_rawget(L, calls);
     const layer_call *outer = lua_touserdata(L, -1);
-    c->depth = outer != NULL ? outer->depth + 1 : 1;
+    *c = (layer_call){.depth = outer != NULL ? outer->depth + 1 : 1};
     if (c->depth > DEEPEST)
         dc_error_raisef(L, d, DC_ERR_REENTER, NULL,
                         "stack overflow: layers call each other more than %d deep", DEEPEST);
-    lua_setiuservalue(L, call, 1);
+    lua_setiuservalue(L, call, AROUND);
+    lua_pushvalue(L, text);
+    lua_setiuservalue(L, call, TEXT);
     lua_pushthread(L);
     lua_pushvalue(L, call);
     lua_rawset(L, calls);
-    luaL_setmetatable(L, LAYER);
-    lua_replace(L, text);
+    lua_rawgeti(L, calls, 1);
+    lua_setmetatable(L, call);
+    lua_copy(L, call, text);
     lua_settop(L, text);
 }
 
 /* __close(call, error) */
 static int close_call(lua_State *L)
 {
-    luaL_checkudata(L, 1, LAYER);
     push_calls(L);
     lua_pushthread(L);
-    lua_getiuservalue(L, 1, 1);
+    lua_getiuservalue(L, 1, AROUND);
     lua_rawset(L, -3);
     return 0;
 }
 
-static const char *innermost_path(lua_State *L)
+/* The path of the call on top. */
+static const char *path_of(lua_State *L, dc_dsl *d)
 {
-    if (!lua_checkstack(L, 2))
+    layer_call *c = lua_touserdata(L, -1);
+    if (c == NULL || c->path != NULL)
+        return c != NULL ? c->path : NULL;
+    lua_getiuservalue(L, -1, TEXT);
+    c->path = intern(d, lua_tostring(L, -1));
+    lua_pop(L, 1);
+    return c->path;
+}
+
+static const char *innermost_path(lua_State *L, dc_dsl *d)
+{
+    if (!lua_checkstack(L, 3))
         return NULL;
     push_calls(L);
     lua_pushthread(L);
     lua_rawget(L, -2);
-    const layer_call *c = lua_touserdata(L, -1);
+    const char *path = path_of(L, d);
     lua_pop(L, 2);
-    return c != NULL ? c->path : NULL;
+    return path;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -155,7 +169,7 @@ static void search(lua_State *on, dc_dsl *d, dc_place *p)
 {
     lua_Debug ar;
     if (p->path == NULL)
-        p->path = innermost_path(on);
+        p->path = innermost_path(on, d);
     for (int level = 0; level < LEVELS && lua_getstack(on, level, &ar); level++) {
         if (p->where != NULL)
             return;
@@ -276,8 +290,11 @@ static int leave_call(lua_State *L, int status, lua_KContext below)
     const int n = leave_layer(L, status, below);
     dc_dsl *d = dc_dsl_of(L);
     dc_trace *t = n == 0 ? dc_trace_here(L, d) : NULL;
-    if (t != NULL)
-        t->silent = ((const layer_call *)lua_touserdata(L, 1))->path;
+    if (t != NULL) {
+        lua_pushvalue(L, 1);
+        t->silent = path_of(L, d);
+        lua_pop(L, 1);
+    }
     return n;
 }
 
@@ -398,9 +415,9 @@ void dc_place_register(lua_State *L)
     lua_pushliteral(L, "k"); /* a coroutine that died in a layer takes its calls along */
     lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, LAYER);
-    luaL_newmetatable(L, LAYER);
+    lua_newtable(L);
     lua_pushcfunction(L, close_call);
     lua_setfield(L, -2, "__close");
-    lua_pop(L, 1);
+    lua_rawseti(L, -2, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, CALLS);
 }
