@@ -160,6 +160,25 @@ dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out)
     return DC_OK;
 }
 
+bool dc_lazy_is_numbers(const dc_lazy *n)
+{
+    enum { MOST = 256 }; /* visits: nodes that several read count again */
+    const dc_lazy *todo[DC_LAZY_PENDING];
+    uint32_t ntodo = 0, visits = 0;
+    todo[ntodo++] = n;
+    while (ntodo > 0) {
+        const dc_lazy *x = todo[--ntodo];
+        if (x->kind == DC_LAZY_NUMBER)
+            continue;
+        if (x->kind != DC_LAZY_OP || x->value != NULL || ++visits > MOST ||
+            ntodo + x->nin > DC_LAZY_PENDING)
+            return false;
+        for (uint32_t i = 0; i < x->nin; i++)
+            todo[ntodo++] = x->in[i];
+    }
+    return true;
+}
+
 dc_lazy *dc_lazy_number(dc_rt *rt, dc_dtype t, uint64_t bits)
 {
     const dc_type type = dc_type_scalar(t);

@@ -108,6 +108,9 @@ dc_status dc_lazy_limit(dc_rt *rt, dc_job *j, dc_lazy *n);
 
 /* ---- values (core/realize.c) ---- */
 
+/* Is it a small expression of numbers alone, such as a draw, not computed yet? */
+bool dc_lazy_is_numbers(const dc_lazy *n);
+
 /* Afterwards n->value is there. A failure names the place of the node: dc_lazy_place. */
 dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n);
 /* Of the node that failed last. */

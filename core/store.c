@@ -12,6 +12,7 @@
  */
 #include "core/store.h"
 
+#include "core/lazy.h"
 #include "core/number.h"
 
 #include <string.h>
@@ -533,25 +534,28 @@ void dc_cell_defer(dc_job *j, dc_cell *c)
     dc_job_defer(j, release_cell, c);
 }
 
-static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label)
+static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_lazy *start)
 {
     if (label != NULL && (c->label = copy_text(label)) == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     DC_TRY(dc_store_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
     c->store->owned = true;
     c->rt->cell_bytes += c->store->bytes;
-    return clear(c->store, j);
+    if (start == NULL)
+        return clear(c->store, j);
+    c->start = dc_lazy_retain(start);
+    return DC_OK;
 }
 
-dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
-                      dc_cell **out)
+static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_type *type, const char *label,
+                          bool trainable, struct dc_lazy *start, dc_cell **out)
 {
     dc_cell *c = dc_try_alloc(sizeof *c);
     if (c == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
     dc_cell_defer(j, c);
-    const dc_status status = fill_cell(c, j, label);
+    const dc_status status = fill_cell(c, j, label, start);
     dc_job_keep(j, c);
     if (status != DC_OK) {
         dc_cell_release(c);
@@ -560,6 +564,40 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *lab
     c->id = ++rt->next_cell;
     c->version = 1;
     *out = c;
+    return DC_OK;
+}
+
+dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
+                      dc_cell **out)
+{
+    return new_cell(rt, j, type, label, trainable, NULL, out);
+}
+
+static dc_status fail_type(const dc_cell *c, dc_job *j, const dc_type *value)
+{
+    return dc_fail(
+        j, DC_ERR_CELL_TYPE,
+        &(dc_fact){.type = {c->type, *value}, .word = {c->label == NULL ? "a cell" : c->label}});
+}
+
+dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *type, bool trainable,
+                        struct dc_lazy *n, dc_cell **out)
+{
+    const dc_cell asked = {.type = *type};
+    if (!dc_type_agrees(type, &n->type))
+        return fail_type(&asked, j, &n->type);
+    return new_cell(rt, j, type, NULL, trainable, n, out);
+}
+
+dc_status dc_cell_settle(dc_cell *c, dc_job *j)
+{
+    if (c->start == NULL)
+        return DC_OK;
+    DC_TRY(dc_lazy_realize(c->rt, j, c->start));
+    if (c->start == NULL) /* by a sink of log lines */
+        return DC_OK;
+    DC_TRY(copy_store(c->store, j, c->start->value->store, c->store->bytes));
+    dc_cell_written(c, false);
     return DC_OK;
 }
 
@@ -577,27 +615,26 @@ void dc_cell_release(dc_cell *c)
         c->rt->cell_bytes -= c->store->bytes;
         dc_store_disown(c->store);
     }
+    dc_lazy_release(c->start);
     dc_xfree(c->label);
     dc_xfree(c);
 }
 
-dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads)
+dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads)
 {
     const char *name = c->label != NULL ? c->label : "a cell";
     if (c->job != NULL)
         return dc_fail(j, DC_ERR_JOB, &(dc_fact){.op = op, .word = {name, c->job}});
     if (c->torn && reads)
         return dc_fail(j, DC_ERR_TORN, &(dc_fact){.op = op, .word = {name}});
-    return DC_OK;
+    return reads ? dc_cell_settle(c, j) : DC_OK;
 }
 
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 {
     DC_TRY(dc_cell_check(c, j, NULL, false));
     if (!dc_type_agrees(&c->type, &value->type))
-        return dc_fail(j, DC_ERR_CELL_TYPE,
-                       &(dc_fact){.type = {c->type, value->type},
-                                  .word = {c->label == NULL ? "a cell" : c->label}});
+        return fail_type(c, j, &value->type);
     if (value->store == c->store) /* the value that it has */
         return DC_OK;
     DC_TRY(dc_store_evict(c->store, j));
@@ -608,6 +645,8 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 
 void dc_cell_written(dc_cell *c, bool torn)
 {
+    dc_lazy_release(c->start);
+    c->start = NULL;
     c->torn = torn;
     c->version++;
 }

@@ -46,6 +46,7 @@ typedef struct dc_cell {
     uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
     dc_type type;
     dc_store *store;
+    struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;     /* "net.2.weight"; replaced when a path is known */
     bool trainable;  /* dc.param, not dc.state */
     bool frozen;     /* a parameter that is not trained for a while */
@@ -84,6 +85,12 @@ static inline void *dc_tensor_mem(const dc_tensor *t)
 /* Cells start with zeros. dc_cell_write evicts holders first. */
 dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label, bool trainable,
                       dc_cell **out);
+/*
+ * One that starts with the value of n, of numbers alone, and of the same type, else CELL_TYPE. It is
+ * computed when somebody asks for it (dc_cell_check), or never, if the cell is written before that.
+ */
+dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *t, bool trainable, struct dc_lazy *n,
+                        dc_cell **out);
 dc_cell *dc_cell_retain(dc_cell *c);
 void dc_cell_release(dc_cell *c);
 void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
@@ -92,7 +99,9 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j,
 /* There is another value in the cell's memory, or may be; half of one where it is torn. */
 void dc_cell_written(dc_cell *c, bool torn);
 /* Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. */
-dc_status dc_cell_check(const dc_cell *c, dc_job *j, const char *op, bool reads);
+dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads);
+/* The memory of the cell holds its value, also if that was not computed yet. Who reads has asked already. */
+dc_status dc_cell_settle(dc_cell *c, dc_job *j);
 dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */
 void dc_cell_label(dc_cell *c, const char *label);
 

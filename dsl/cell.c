@@ -19,6 +19,7 @@ typedef struct making {
     dc_handle *h;
     const dc_type *type;
     const dc_tensor *value; /* NULL: zeros */
+    dc_lazy *start;         /* or what is computed when it is needed */
     bool trainable;
 } making;
 
@@ -26,13 +27,23 @@ static dc_status make_body(dc_job *j, void *arg)
 {
     const making *a = arg;
     dc_cell *c;
-    DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
+    if (a->start != NULL)
+        DC_TRY(dc_cell_start(a->d->rt, j, a->type, a->trainable, a->start, &c));
+    else
+        DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
     dc_cell_defer(j, c);
     if (a->value != NULL)
         DC_TRY(dc_cell_write(c, j, a->value));
     dc_job_keep(j, c);
     dc_handle_fill_cell(a->h, c);
     return DC_OK;
+}
+
+/* Initial values that a file may overwrite before anybody reads them; else NULL. */
+static dc_lazy *drawn(lua_State *L, int idx)
+{
+    const dc_handle *h = dc_handle_test(L, idx);
+    return h != NULL && h->kind == DC_HANDLE_LAZY && dc_lazy_is_numbers(h->lazy) ? h->lazy : NULL;
 }
 
 /*
@@ -99,12 +110,12 @@ static int make(lua_State *L, const char *op, bool trainable)
     if (dc_trace_made(L, d, op, &place, &t))
         return 1;
     dc_handle_pressure(L, d);
-    const dc_tensor *value = realized(L, d, 2, &t, op);
+    const dc_tensor *value = drawn(L, 2) != NULL ? NULL : realized(L, d, 2, &t, op);
     dc_handle *h = dc_handle_new(L, d);
     h->origin = dc_place_made(d, place.where);
-    if (value != NULL) /* a finalizer may have closed it */
+    if (!lua_isnil(L, 2) && drawn(L, 2) == NULL) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op), op);
-    making a = {d, h, &t, value, trainable};
+    making a = {d, h, &t, value, drawn(L, 2), trainable};
     if (dc_handle_act(L, d, make_body, &a) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
         const dc_operand in = {.h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};

@@ -33,6 +33,8 @@ static dc_status refuse(const dc_inst *i, dc_job *j)
         return dc_failf(j, DC_ERR_REENTER, e->desc.name, "%s", why[i->state]);
     for (uint32_t c = 0; c < e->desc.ncell; c++)
         DC_TRY(dc_cell_check(i->cell[c], j, e->desc.name, e->cell_read[c]));
+    for (uint32_t s = 0; s < e->desc.nset; s++) /* which keep their values if the call fails */
+        DC_TRY(dc_cell_settle(i->cell[e->desc.set[s]], j));
     return DC_OK;
 }
 

@@ -224,3 +224,90 @@ function TestNamesOfCells:test_set_asks_for_the_names_too()
   refused(function() dc.fn("f(x: f32[b=2]) -> ()", function(x) c:set(x) end) end)
   lu.assertEquals(c:totable(), { 1, 1 })
 end
+
+-- Draws that a cell starts with are computed when somebody reads it.
+TestInitialValues = {}
+
+local function drawn()
+  return dc.param("f32[4, 3]", dc.rand("f32[4, 3]", { seed = 5 }))
+end
+
+-- How many lazy expressions are computed while body runs.
+local function computed(body)
+  local before = dc.stats().realized
+  body()
+  return dc.stats().realized - before
+end
+
+function TestInitialValues:test_computed_when_they_are_read()
+  local p
+  lu.assertEquals(computed(function() p = drawn() end), 0)
+  local want = dc.rand("f32[4, 3]", { seed = 5 }):totable()
+  lu.assertEquals(computed(function() lu.assertEquals(p:totable(), want) end), 1)
+  lu.assertEquals(computed(function() lu.assertEquals(p:totable(), want) end), 0)
+end
+
+function TestInitialValues:test_not_computed_when_something_else_comes_first()
+  lu.assertEquals(computed(function()
+    local p = drawn()
+    p:set(dc.tensor({ { 1, 2, 3 }, { 4, 5, 6 }, { 7, 8, 9 }, { 1, 1, 1 } }))
+    lu.assertEquals(p:totable()[2], { 4, 5, 6 })
+  end), 0)
+end
+
+function TestInitialValues:test_a_file_comes_first()
+  local nn = require "deepc.nn"
+  local path = os.tmpname()
+  local old, new = nn.Linear(8, 4), nil
+  dc.save(path, old)
+  lu.assertEquals(computed(function()
+    new = nn.Linear(8, 4)
+    dc.load(path, new)
+  end), 0)
+  os.remove(path)
+  lu.assertEquals(new.weight:totable(), old.weight:totable())
+  lu.assertEquals(new.bias:totable(), old.bias:totable())
+end
+
+function TestInitialValues:test_order_of_reading_does_not_matter()
+  local function pair(first)
+    dc.seed(9)
+    local a, b = dc.param("f32[5]", dc.randn "f32[5]"), dc.param("f32[5]", dc.randn "f32[5]")
+    local _ = (first == "b" and b or a):totable()
+    return { a:totable(), b:totable() }
+  end
+  lu.assertEquals(pair "a", pair "b")
+end
+
+function TestInitialValues:test_compiled_functions_read_them()
+  local p = drawn()
+  local f = dc.fn("f() -> f32[4, 3]", function() return p * 2 end)
+  lu.assertEquals(f():totable(), (dc.rand("f32[4, 3]", { seed = 5 }) * 2):totable())
+end
+
+function TestInitialValues:test_gradients_and_lazy_code_read_them()
+  local p = drawn()
+  lu.assertEquals(dc.grad((p * p):sum(), p):totable(), (dc.rand("f32[4, 3]", { seed = 5 }) * 2):totable())
+end
+
+function TestInitialValues:test_a_call_that_fails_leaves_them()
+  local p = drawn()
+  local f = dc.fn("f(i: i32[]) -> f32[]", function(i)
+    p:set(dc.zeros "f32[4, 3]")
+    return dc.tensor({ 1, 2 }, "f32[2]"):take(i)
+  end)
+  lu.assertFalse((pcall(f, dc.tensor(7, "i32[]"))))
+  lu.assertEquals(p:totable(), dc.rand("f32[4, 3]", { seed = 5 }):totable())
+  f(dc.tensor(1, "i32[]"))
+  lu.assertEquals(p:totable()[1], { 0, 0, 0 })
+end
+
+function TestInitialValues:test_the_type_is_checked_at_once()
+  fails("[DC0407", dc.param, "f32[2]", dc.rand "f32[3]")
+  fails("[DC0407", dc.state, "f64[3]", dc.rand "f32[3]")
+end
+
+function TestInitialValues:test_values_made_of_tensors_are_computed_at_once()
+  local t = dc.ones("f32[3]"):clone()
+  lu.assertEquals(computed(function() dc.param("f32[3]", t * 2 + 1) end), 1)
+end
