@@ -33,6 +33,14 @@ static void let_go_operands(dc_lazy *n, dc_lazy **dead)
     n->nin = 0;
 }
 
+static void drop_view(dc_lazy *n)
+{
+    if (n->view != NULL)
+        dc_tensor_release(n->view->of);
+    dc_xfree(n->view);
+    n->view = NULL;
+}
+
 static void free_dead(dc_lazy *dead)
 {
     while (dead != NULL) {
@@ -41,6 +49,7 @@ static void free_dead(dc_lazy *dead)
         let_go_operands(n, &dead);
         n->rt->stats.lazy_nodes--;
         dc_tensor_release(n->value);
+        drop_view(n);
         dc_xfree(n);
     }
 }
@@ -64,11 +73,23 @@ void dc_lazy_defer(dc_job *j, dc_lazy *n)
     dc_job_defer(j, release, n);
 }
 
+static void keep_view(dc_lazy *n)
+{
+    dc_lazy_view v;
+    if (!dc_lazy_view_of(n, &v))
+        DC_BUG("a lazy tensor without a value is dropped");
+    n->view = dc_xalloc(sizeof *n->view);
+    *n->view = v;
+    dc_tensor_retain(v.of);
+}
+
 void dc_lazy_drop(dc_lazy *n)
 {
     dc_lazy *dead = NULL;
     if (n->param || (n->kind != DC_LAZY_OP && n->kind != DC_LAZY_PICK))
         return;
+    if (n->value == NULL)
+        keep_view(n);
     n->kind = DC_LAZY_LEAF;
     n->dropped = true;
     n->counts = false;
@@ -418,7 +439,9 @@ dc_status dc_lazy_limit(dc_rt *rt, dc_job *j, dc_lazy *n)
     count(rt, j, n, ops, nodes);
     if (n->ops <= ops && n->nodes <= nodes)
         return DC_OK;
-    if (!n->param)
-        return dc_lazy_realize(rt, j, n);
+    if (!n->param) {
+        dc_lazy_view unread;
+        return dc_lazy_look(rt, j, n, &unread);
+    }
     return dc_fail(j, DC_ERR_LAZY_LONG, &(dc_fact){.num = {DC_LAZY_RECIPE}});
 }

@@ -15,14 +15,24 @@
  * - Which nodes share a program, and whether it is compiled or interpreted, depends on the structure
  *   of the expression and on sizes, not on what was collected or computed before.
  * - Nothing here recurses over an expression: chains may be as long as memory allows.
+ *
+ * Movement of what has a value is a view of it (core/lazyview.c): no program computes it, it is read where
+ * it stands. A part of a value is a leaf of programs, so where it stands is an argument of them.
  */
 #ifndef DC_CORE_LAZY_H
 #define DC_CORE_LAZY_H
 
 #include "core/build.h"
 #include "core/store.h"
+#include "core/view.h"
 
 typedef struct dc_lazy dc_lazy;
+
+/* Elements of a tensor, by steps. */
+typedef struct dc_lazy_view {
+    dc_tensor *of;
+    dc_view at;
+} dc_lazy_view;
 
 typedef enum dc_lazy_kind {
     DC_LAZY_OP,     /* an operation of the op table */
@@ -46,16 +56,18 @@ struct dc_lazy {
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
+    bool part;    /* of the walk `epoch`: a leaf, since it is a part of a value */
     uint32_t nin;
-    uint32_t index;      /* of PICK */
-    uint32_t ops, nodes; /* pending below, this one included; at most so many (dc_lazy_count) */
-    uint32_t uses;       /* as operand, ever */
-    uint64_t serial;     /* in the order of making */
+    uint32_t index;       /* of PICK */
+    uint32_t ops, nodes;  /* pending below, this one included; at most so many (dc_lazy_count) */
+    uint32_t uses;        /* as operand, ever */
+    uint64_t serial;      /* in the order of making */
     dc_lazy_sources from; /* the leaves below; none behind stop_gradient */
-    uint64_t cell;       /* LEAF that was a cell's value: its id, else 0 */
-    uint64_t bits;       /* of NUMBER */
-    dc_type type;        /* with names */
-    dc_tensor *value;    /* realized, or NULL */
+    uint64_t cell;        /* LEAF that was a cell's value: its id, else 0 */
+    uint64_t bits;        /* of NUMBER */
+    dc_type type;         /* with names */
+    dc_tensor *value;     /* realized, or NULL */
+    dc_lazy_view *view;   /* LEAF that was movement of a value; holds `of`. Else NULL */
     const char *where, *path; /* of the script, interned in the context; NULL unknown */
     dc_lazy **in;
     int64_t *attr;
@@ -68,14 +80,16 @@ struct dc_lazy {
 };
 
 enum {
-    DC_LAZY_PENDING = 64,    /* operations: one more without a parameter is realized at once */
-    DC_LAZY_NODES = 512,     /* nodes of the op table: the same */
-    DC_LAZY_RECIPE = 10000,  /* operations of a recipe that stays: one more is an error */
-    DC_LAZY_WORK = 4096      /* element operations that the interpreter does rather than a compiler */
+    DC_LAZY_PENDING = 64,   /* operations: one more without a parameter is realized at once */
+    DC_LAZY_NODES = 512,    /* nodes of the op table: the same */
+    DC_LAZY_RECIPE = 10000, /* operations of a recipe that stays: one more is an error */
+    DC_LAZY_WORK = 4096, /* element operations that the interpreter does rather than a compiler */
+    DC_LAZY_SMALL =
+        16384 /* elements that are copied rather than have a program made for their form */
 };
 
 dc_lazy *dc_lazy_retain(dc_lazy *n);
-void dc_lazy_release(dc_lazy *n); /* NULL is fine */
+void dc_lazy_release(dc_lazy *n);          /* NULL is fine */
 void dc_lazy_defer(dc_job *j, dc_lazy *n); /* dc_job_defer: j releases it */
 
 /* ---- leaves: a new node, owned by the caller ---- */
@@ -113,6 +127,13 @@ bool dc_lazy_is_numbers(const dc_lazy *n);
 
 /* Afterwards n->value is there. A failure names the place of the node: dc_lazy_place. */
 dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n);
+/* To be read where it stands: what n is made of is realized, n itself only if it is no view of that. */
+dc_status dc_lazy_look(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy_view *out);
+/* n elements of a view, from number `first` on, to memory of the host. */
+dc_status dc_lazy_read_view(dc_rt *rt, dc_job *j, const dc_lazy_view *v, int64_t first, int64_t n,
+                            void *to);
+/* It would take many reads of a device's memory. */
+bool dc_lazy_is_far(const dc_rt *rt, const dc_lazy_view *v);
 /* Of the node that failed last. */
 void dc_lazy_place(const dc_rt *rt, const char **where, const char **path);
 
@@ -151,7 +172,7 @@ typedef struct dc_lazy_wrt {
 dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *wrt, int n,
                        bool zero, const char *where, const char *path, dc_lazy **out);
 
-/* ---- shared by core/lazy.c, core/lazywalk.c, core/realize.c and core/lazygrad.c ---- */
+/* ---- shared by core/lazy*.c and core/realize.c ---- */
 
 /*
  * A walk. `recipes`: through nodes that have a value and keep their operands; otherwise such are
@@ -159,14 +180,17 @@ dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *w
  * order, from 1; `inside` how often the others read it.
  */
 typedef struct dc_lazy_walk {
+    dc_rt *rt;
     dc_job *j;
     bool recipes;
     uint64_t epoch;
     DC_VEC(dc_lazy *) order; /* leaves and operations */
     DC_VEC(dc_lazy *) leaf;
+    DC_VEC(dc_lazy_view) view; /* of each leaf; `of` NULL where it has none */
     DC_VEC(dc_lazy *) stack;
-    uint32_t *bucket; /* leaves by memory: places in `leaf` + 1 */
+    uint32_t *bucket; /* leaves with a view by memory: places in `leaf` + 1 */
     uint32_t nbucket;
+    bool *window;   /* by leaf: given as a window; NULL: none is */
     dc_lazy *group; /* met a pick of it without a value: the walk has stopped */
 } dc_lazy_walk;
 
@@ -174,8 +198,14 @@ void dc_lazy_walk_begin(dc_lazy_walk *w, dc_rt *rt, dc_job *j, bool recipes);
 void dc_lazy_walk_add(dc_lazy_walk *w, dc_lazy *root);
 dc_lazy *dc_lazy_walk_real(const dc_lazy_walk *w, dc_lazy *n);
 bool dc_lazy_walk_leaf(const dc_lazy_walk *w, const dc_lazy *n);
+bool dc_lazy_walk_pending(const dc_lazy_walk *w, const dc_lazy *n); /* it was met, and is no leaf */
 /* A new function of m with a parameter for each leaf and no results; refs by number. */
 dc_ref *dc_lazy_walk_write(const dc_lazy_walk *w, dc_module *m, dc_func **out);
+
+/* What has to be realized before the rest of what was met, each before the one in front of it: wholes that a
+ * part is taken of. */
+typedef DC_VEC(dc_lazy *) dc_lazy_list;
+void dc_lazy_wholes(const dc_lazy_walk *w, dc_lazy_list *todo);
 
 typedef struct dc_lazy_entry dc_lazy_entry;
 
@@ -188,7 +218,7 @@ typedef struct dc_lazies { /* of a context: dc_rt.lazy */
     DC_VEC(dc_lazy *) fresh;   /* made by the operation at hand, one reference each */
     uint64_t epoch, serial;
     const char *where, *path; /* of the last failure */
-    dc_lazy_entry **entry; /* programs by structure */
+    dc_lazy_entry **entry;    /* programs by structure */
     uint32_t nentry;
     uint64_t used;
 } dc_lazies;
@@ -206,8 +236,31 @@ dc_lazy *dc_lazy_name(dc_rt *rt, dc_lazy *n, const dc_type *type, const char *wh
 dc_lazy *dc_lazy_keep(dc_rt *rt, dc_lazy *n);
 void dc_lazy_room(dc_rt *rt);
 dc_lazy_sources dc_lazy_source(uint64_t kind, uint64_t number); /* 0: by serial; 1: a cell */
-/* n becomes a leaf, if it is no recipe to keep. */
+/* n becomes a leaf, if it is no recipe to keep. It has a value, or is a view. */
 void dc_lazy_drop(dc_lazy *n);
+
+/* ---- views (core/lazyview.c) ---- */
+
+/* Is n a value, or movement of one that is a view of it? `of` is kept by what is below n. */
+bool dc_lazy_view_of(dc_lazy *n, dc_lazy_view *out);
+/* What has to have a value before n, which has none, can be a view: below n. NULL where it is one, or never
+ * will be. */
+dc_lazy *dc_lazy_beneath(dc_lazy *n);
+/* Gives n, whose view v is, a value without a program: v itself where that is dense and aligned, else a copy
+ * of little; whatever: of much, too, on the host. Otherwise n stays without. */
+dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v, bool whatever);
+/* Somebody has read n: if it is a view, it lets go of its recipe, as dc_lazy_drop. */
+dc_status dc_lazy_settle(dc_rt *rt, dc_job *j, dc_lazy *n);
+
+/*
+ * Windows: a run of memory that a program takes the elements of a view out of. The words say which program
+ * it is; `of` of the tensor begins at an aligned address. write adds a parameter to f.
+ */
+enum { DC_LAZY_WINDOW = DC_MAX_RANK + 1 }; /* words at most */
+bool dc_lazy_has_window(const dc_lazy_view *v);
+int dc_lazy_window_words(const dc_lazy_view *v, uint64_t *word);
+dc_tensor *dc_lazy_window_tensor(const dc_lazy_view *v);
+dc_ref dc_lazy_window_write(dc_func *f, const dc_lazy_view *v);
 /* Members that will be computed together; what replaces them belongs to the operation at hand. */
 void dc_lazy_group(dc_rt *rt, dc_lazy **member, int n);
 /* The operation at hand is whole: gives the caller a reference on each result. */

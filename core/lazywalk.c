@@ -46,7 +46,12 @@ dc_lazy *dc_lazy_walk_real(const dc_lazy_walk *w, dc_lazy *n)
 
 bool dc_lazy_walk_leaf(const dc_lazy_walk *w, const dc_lazy *n)
 {
-    return n->kind != DC_LAZY_OP || (n->value != NULL && !w->recipes);
+    return n->kind != DC_LAZY_OP || ((n->value != NULL || n->part) && !w->recipes);
+}
+
+bool dc_lazy_walk_pending(const dc_lazy_walk *w, const dc_lazy *n)
+{
+    return n->epoch == w->epoch && !dc_lazy_walk_leaf(w, n);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
@@ -57,65 +62,75 @@ static void grow_buckets(dc_lazy_walk *t)
     t->bucket = DC_NEW_ARRAY(&t->j->scratch, uint32_t, n);
     t->nbucket = n;
     for (uint32_t k = 0; k < t->leaf.n; k++) {
-        if (t->leaf.at[k]->value == NULL)
+        if (t->view.at[k].of == NULL)
             continue;
-        uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)t->leaf.at[k]->value->store);
+        uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)t->view.at[k].of->store);
         while (t->bucket[i & (n - 1)] != 0)
             i++;
         t->bucket[i & (n - 1)] = k + 1;
     }
 }
 
+static bool same_memory(const dc_lazy_view *a, const dc_lazy_view *b)
+{
+    return a->of->store == b->of->store && a->of->offset == b->of->offset &&
+           dc_view_same(&a->at, &b->at);
+}
+
 /* A value that is a leaf already, or NULL and its place. */
-static dc_lazy *find_leaf(dc_lazy_walk *t, const dc_lazy *n, uint32_t *place)
+static dc_lazy *find_leaf(dc_lazy_walk *t, const dc_lazy *n, const dc_lazy_view *v, uint32_t *place)
 {
     if (t->leaf.n * 2 >= t->nbucket)
         grow_buckets(t);
-    uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)n->value->store);
+    uint32_t i = (uint32_t)dc_hash_mix(0, (uintptr_t)v->of->store);
     for (;; i++) {
         *place = i & (t->nbucket - 1);
         const uint32_t k = t->bucket[*place];
         if (k == 0)
             return NULL;
         dc_lazy *other = t->leaf.at[k - 1];
-        if (other->value->store == n->value->store && other->cell == n->cell &&
+        if (same_memory(&t->view.at[k - 1], v) && other->cell == n->cell &&
             dc_type_same(&other->type, &n->type))
             return other;
     }
 }
 
-static void add_leaf(dc_lazy_walk *t, dc_lazy *n)
+static void add_leaf(dc_lazy_walk *t, dc_lazy *n, const dc_lazy_view *v)
 {
     uint32_t place = 0;
-    dc_lazy *same = n->value != NULL ? find_leaf(t, n, &place) : NULL;
+    dc_lazy *same = v->of != NULL ? find_leaf(t, n, v, &place) : NULL;
     if (same != NULL) {
         n->number = same->number;
         return;
     }
     DC_PUSH_IN(&t->j->scratch, t->order, n);
     DC_PUSH_IN(&t->j->scratch, t->leaf, n);
+    DC_PUSH_IN(&t->j->scratch, t->view, *v);
     n->number = t->order.n;
-    if (n->value != NULL)
+    if (v->of != NULL)
         t->bucket[place] = t->leaf.n;
 }
 
 /* Leaves are listed at once, operations are left on the stack until their operands are listed. */
 static bool visit(dc_lazy_walk *t, dc_lazy *n)
 {
+    dc_lazy_view v = {0};
     if (n->epoch == t->epoch)
         return false;
     n->epoch = t->epoch;
     n->inside = 0;
     n->number = 0;
+    n->part = dc_lazy_view_of(n, &v) && v.at.cut && n->value == NULL &&
+              (t->rt->device->ops->host || dc_lazy_has_window(&v));
     if (!dc_lazy_walk_leaf(t, n))
         return true;
-    add_leaf(t, n);
+    add_leaf(t, n, &v);
     return false;
 }
 
 void dc_lazy_walk_begin(dc_lazy_walk *t, dc_rt *rt, dc_job *j, bool recipes)
 {
-    *t = (dc_lazy_walk){.j = j, .recipes = recipes, .epoch = ++dc_lazy_of(rt)->epoch};
+    *t = (dc_lazy_walk){.rt = rt, .j = j, .recipes = recipes, .epoch = ++dc_lazy_of(rt)->epoch};
 }
 
 static void push(dc_lazy_walk *t, dc_lazy *n)
@@ -148,8 +163,11 @@ void dc_lazy_walk_add(dc_lazy_walk *t, dc_lazy *root)
 static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_ref *ref)
 {
     const dc_type type = dc_type_make((dc_dtype)n->type.dtype, n->type.rank, n->type.dim);
+    const uint32_t leaf = f->param.n;
     if (dc_lazy_walk_leaf(t, n)) {
-        ref[n->number] = dc_g_param(f, &type, NULL);
+        const bool window = t->window != NULL && t->window[leaf];
+        ref[n->number] =
+            window ? dc_lazy_window_write(f, &t->view.at[leaf]) : dc_g_param(f, &type, NULL);
         return;
     }
     const dc_mark mark = dc_arena_mark(&t->j->scratch);

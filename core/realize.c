@@ -4,8 +4,8 @@
  * to the interpreter where it is little work. Then it runs.
  *
  *   collect   what is pending, operands before users (core/lazywalk.c)
+ *   parts     what parts are taken of comes before them, and is kept; parts of values are leaves
  *   describe  op, types, attributes and operands by number: equal words, equal program
- *   parts     of tensors, small ones, come before what is computed of them
  *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
  *   run       leaves are arguments; results become the values of their nodes
  *
@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-enum { PROGRAMS = 256, SMALL_PART = 16384 };
+enum { PROGRAMS = 256 };
 
 struct dc_lazy_entry {
     uint64_t hash, used;
@@ -39,6 +39,8 @@ typedef struct task {
     DC_VEC(dc_lazy *) result;
     DC_VEC(uint64_t) word;
     int64_t work;
+    bool compiled;
+    dc_tensor **given; /* by leaf, when compiled; NULL of a number */
 } task;
 
 /* ---- collecting ------------------------------------------------------------------------------ */
@@ -53,11 +55,18 @@ static void add_result(task *t, dc_lazy *n)
     DC_PUSH_IN(&t->j->scratch, t->result, n);
 }
 
-/* What the language has a name for and somebody else has read. A copy of memory is not worth it. */
-static bool is_read_elsewhere(const dc_lazy *n)
+/* What the language has a name for and somebody else has read. A copy of memory is not worth it: of movement
+ * it is what is moved. */
+static void add_read_elsewhere(task *t, dc_lazy *n)
 {
-    return n->value == NULL && n->kind == DC_LAZY_OP && n->counts && n->nin > 0 &&
-           n->inside != IS_RESULT && n->uses > n->inside && !dc_op_is((dc_op)n->op, DC_CLASS_MOV);
+    if (!dc_lazy_walk_pending(&t->walk, n) || !n->counts || n->nin == 0 || n->inside == IS_RESULT ||
+        n->uses <= n->inside)
+        return;
+    if (dc_op_is((dc_op)n->op, DC_CLASS_MOV))
+        n = dc_lazy_beneath(n);
+    if (n != NULL && dc_lazy_walk_pending(&t->walk, n) && n->nin > 0 &&
+        !dc_op_is((dc_op)n->op, DC_CLASS_MOV))
+        add_result(t, n);
 }
 
 static void collect_all(task *t, dc_lazy *const *root, uint32_t n)
@@ -72,8 +81,32 @@ static void collect_all(task *t, dc_lazy *const *root, uint32_t n)
         if (dc_lazy_real(root[i])->value == NULL)
             add_result(t, dc_lazy_real(root[i]));
     for (uint32_t i = 0; i < t->walk.order.n; i++)
-        if (is_read_elsewhere(t->walk.order.at[i]))
-            add_result(t, t->walk.order.at[i]);
+        add_read_elsewhere(t, t->walk.order.at[i]);
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static bool may_compile(const dc_rt *rt)
+{
+    return !rt->interpret && rt->lazy_exec != NULL && strcmp(rt->opt.lazy, "eval") != 0;
+}
+
+/* Parts get values, or are given as windows. */
+static dc_status load_parts(task *t)
+{
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++) {
+        dc_lazy *n = t->walk.leaf.at[i];
+        const dc_lazy_view *v = &t->walk.view.at[i];
+        if (v->of == NULL || n->value != NULL)
+            continue;
+        DC_TRY(dc_lazy_load(t->rt, t->j, n, v, !t->compiled || !dc_lazy_has_window(v)));
+        if (n->value != NULL || !t->compiled)
+            continue;
+        if (t->walk.window == NULL)
+            t->walk.window = DC_NEW_ARRAY(&t->j->scratch, bool, t->walk.leaf.n);
+        t->walk.window[i] = true;
+    }
+    return DC_OK;
 }
 
 /* ---- describing ------------------------------------------------------------------------------ */
@@ -83,17 +116,29 @@ static void put(task *t, uint64_t word)
     DC_PUSH_IN(&t->j->scratch, t->word, word);
 }
 
+static void describe_type(task *t, dc_op op, const dc_type *type, uint64_t more)
+{
+    put(t, op | (uint64_t)type->dtype << 8 | (uint64_t)type->rank << 16 | more << 24);
+    for (int i = 0; i < type->rank; i++)
+        put(t, (uint64_t)type->dim[i]);
+}
+
+static void describe_leaf(task *t, const dc_lazy *n, uint32_t leaf)
+{
+    const bool window = t->walk.window != NULL && t->walk.window[leaf];
+    uint64_t word[DC_LAZY_WINDOW];
+    const int nword = window ? dc_lazy_window_words(&t->walk.view.at[leaf], word) : 0;
+    describe_type(t, DC_OP_PARAM, &n->type, window);
+    for (int i = 0; i < nword; i++)
+        put(t, word[i]);
+}
+
 static void describe_node(task *t, const dc_lazy *n)
 {
-    const bool leaf = dc_lazy_walk_leaf(&t->walk, n);
-    const uint64_t op = leaf ? DC_OP_PARAM : n->op;
-    put(t, op | (uint64_t)n->type.dtype << 8 | (uint64_t)n->type.rank << 16 |
-               (leaf ? 0 : (uint64_t)n->nin << 24 | (uint64_t)n->nattr << 40));
-    for (int i = 0; i < n->type.rank; i++)
-        put(t, (uint64_t)n->type.dim[i]);
-    for (uint32_t i = 0; !leaf && i < n->nin; i++)
+    describe_type(t, (dc_op)n->op, &n->type, n->nin | (uint64_t)n->nattr << 16);
+    for (uint32_t i = 0; i < n->nin; i++)
         put(t, dc_lazy_walk_real(&t->walk, n->in[i])->number);
-    for (int i = 0; !leaf && i < n->nattr; i++)
+    for (int i = 0; i < n->nattr; i++)
         put(t, (uint64_t)n->attr[i]);
 }
 
@@ -103,12 +148,8 @@ static int64_t product(int64_t a, int64_t b)
     return dc_mul_ok(a, b, &p) ? p : INT64_MAX;
 }
 
-/*
- * In element operations, roughly. To fill memory with one value is none. A part of a tensor is hardly any, and
- * its place is in the program: parts at other places would each be compiled anew. What is no memory of ours has
- * to be copied whole before the interpreter sees it.
- */
-static int64_t work_of(const dc_lazy *n, bool host)
+/* In element operations, roughly. To fill memory with one value is none. */
+static int64_t work_of(const dc_lazy *n)
 {
     if (n->op == DC_OP_CONST)
         return 0;
@@ -129,19 +170,34 @@ static int64_t work_of(const dc_lazy *n, bool host)
             work = product(work, n->in[0]->type.dim[n->attr[2 + 2 * nb + i]]);
         return work;
     }
-    if ((dc_op)n->op == DC_OP_SLICE && host)
-        return own / 16;
     return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);
+}
+
+static void choose_how(task *t)
+{
+    for (uint32_t i = 0; i < t->walk.order.n; i++) {
+        const dc_lazy *n = t->walk.order.at[i];
+        const bool leaf = dc_lazy_walk_leaf(&t->walk, n);
+        if (!dc_add_ok(t->work, leaf ? 0 : work_of(n), &t->work))
+            t->work = INT64_MAX;
+    }
+    for (uint32_t i = 0; i < t->result.n; i++) /* a view that is to be memory of its own */
+        if (t->result.at[i]->part &&
+            !dc_add_ok(t->work, dc_type_count(&t->result.at[i]->type), &t->work))
+            t->work = INT64_MAX;
+    t->compiled =
+        may_compile(t->rt) && (t->work > DC_LAZY_WORK || strcmp(t->rt->opt.lazy, "compile") == 0);
 }
 
 static void describe(task *t)
 {
-    const bool host = t->rt->device->ops->host;
+    uint32_t leaf = 0;
     for (uint32_t i = 0; i < t->walk.order.n; i++) {
         const dc_lazy *n = t->walk.order.at[i];
-        describe_node(t, n);
-        if (!dc_lazy_walk_leaf(&t->walk, n) && !dc_add_ok(t->work, work_of(n, host), &t->work))
-            t->work = INT64_MAX;
+        if (dc_lazy_walk_leaf(&t->walk, n))
+            describe_leaf(t, n, leaf++);
+        else
+            describe_node(t, n);
     }
     put(t, t->result.n);
     for (uint32_t i = 0; i < t->result.n; i++)
@@ -211,14 +267,6 @@ static dc_lazy_entry **free_place(dc_lazies *l)
     return &l->entry[oldest];
 }
 
-static bool is_compiled(const task *t)
-{
-    const char *how = t->rt->opt.lazy;
-    if (t->rt->interpret || t->rt->lazy_exec == NULL || strcmp(how, "eval") == 0)
-        return false;
-    return t->work > DC_LAZY_WORK || strcmp(how, "compile") == 0;
-}
-
 static dc_status fill_entry(const task *t, dc_lazy_entry *e)
 {
     e->nresult = t->result.n;
@@ -229,7 +277,7 @@ static dc_status fill_entry(const task *t, dc_lazy_entry *e)
     const dc_ref *ref = dc_lazy_walk_write(&t->walk, e->module, &e->fn);
     for (uint32_t i = 0; i < t->result.n; i++)
         DC_PUSH(e->fn->result, ref[t->result.at[i]->number]);
-    if (!is_compiled(t))
+    if (!t->compiled)
         return DC_OK;
     e->exec = t->rt->lazy_exec;
     DC_TRY(e->exec->build(t->rt, t->j, e->fn, &e->program));
@@ -263,8 +311,9 @@ static dc_status new_entry(const task *t, uint64_t hash, dc_lazy_entry **out)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static dc_status read_leaf(const task *t, const dc_lazy *n, const void **out)
+static dc_status read_leaf(const task *t, uint32_t leaf, const void **out)
 {
+    const dc_lazy *n = t->walk.leaf.at[leaf];
     dc_device *dev = t->rt->device;
     const size_t bytes = dc_type_bytes(&n->type);
     if (n->value != NULL && dev->ops->host) {
@@ -273,10 +322,11 @@ static dc_status read_leaf(const task *t, const dc_lazy *n, const void **out)
     }
     void *copy = dc_arena_alloc(&t->j->scratch, bytes);
     *out = copy;
-    if (n->value == NULL)
+    if (t->walk.view.at[leaf].of == NULL)
         dc_bits_store((dc_dtype)n->type.dtype, copy, n->bits);
     else if (bytes > 0)
-        return dev->ops->download(dev, t->j, copy, dc_tensor_mem(n->value), bytes);
+        return dc_lazy_read_view(t->rt, t->j, &t->walk.view.at[leaf], 0, dc_type_count(&n->type),
+                                 copy);
     return DC_OK;
 }
 
@@ -288,7 +338,7 @@ static dc_status interpret(const task *t, const dc_lazy_entry *e, dc_tensor **ma
     const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
     void **result = DC_NEW_ARRAY(&j->scratch, void *, t->result.n);
     for (uint32_t i = 0; i < t->walk.leaf.n; i++)
-        DC_TRY(read_leaf(t, t->walk.leaf.at[i], &param[i]));
+        DC_TRY(read_leaf(t, i, &param[i]));
     for (uint32_t i = 0; i < t->result.n; i++) {
         const dc_type *type = &t->result.at[i]->type;
         DC_TRY(dc_tensor_new(t->rt, j, type, &made[i]));
@@ -312,14 +362,15 @@ static dc_status run_compiled(const task *t, const dc_lazy_entry *e, dc_tensor *
 {
     dc_lazy_arg *arg = DC_NEW_ARRAY(&t->j->scratch, dc_lazy_arg, t->walk.leaf.n);
     for (uint32_t i = 0; i < t->walk.leaf.n; i++)
-        arg[i] = (dc_lazy_arg){t->walk.leaf.at[i]->value, t->walk.leaf.at[i]->bits};
+        arg[i] = (dc_lazy_arg){t->given[i], t->walk.leaf.at[i]->bits};
     return e->exec->run(e->program, t->j, arg, made);
 }
 
 /* While it runs, somebody who hears a line of the log may realize the same nodes. */
 typedef struct holding {
     dc_lazy **node;
-    uint32_t n;
+    dc_tensor **tensor;
+    uint32_t n, ntensor;
 } holding;
 
 static void let_go(void *what)
@@ -327,13 +378,26 @@ static void let_go(void *what)
     holding *h = what;
     while (h->n > 0)
         dc_lazy_release(h->node[--h->n]);
+    while (h->ntensor > 0)
+        dc_tensor_release(h->tensor[--h->ntensor]);
 }
 
-static holding *hold(const task *t)
+static dc_tensor *give_leaf(const task *t, uint32_t i)
+{
+    dc_tensor *value = t->walk.leaf.at[i]->value;
+    if (t->walk.window != NULL && t->walk.window[i])
+        return dc_lazy_window_tensor(&t->walk.view.at[i]);
+    return value != NULL ? dc_tensor_retain(value) : NULL;
+}
+
+static holding *hold(task *t)
 {
     holding *h = DC_NEW(&t->j->scratch, holding);
     h->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->walk.leaf.n + t->result.n);
+    h->tensor = t->given = DC_NEW_ARRAY(&t->j->scratch, dc_tensor *, t->walk.leaf.n);
     dc_job_defer(t->j, let_go, h);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        h->tensor[h->ntensor++] = give_leaf(t, i);
     for (uint32_t i = 0; i < t->walk.leaf.n; i++)
         h->node[h->n++] = dc_lazy_retain(t->walk.leaf.at[i]);
     for (uint32_t i = 0; i < t->result.n; i++)
@@ -385,17 +449,18 @@ static dc_status compute(task *t)
 /* ---- realizing ------------------------------------------------------------------------------- */
 
 /* Gives n the value that the node it stands for has, under its own names. */
-static bool settle(dc_lazy *n)
+static dc_status settle(dc_rt *rt, dc_job *j, dc_lazy *n, bool *done)
 {
     dc_lazy *r = dc_lazy_real(n);
-    if (r->value == NULL && r->kind == DC_LAZY_OP && r->op == DC_OP_RESHAPE &&
-        dc_lazy_real(r->in[0])->value != NULL)
-        r->value = dc_tensor_show(dc_lazy_real(r->in[0])->value->store, &r->type);
+    dc_lazy_view v;
+    if (r->value == NULL && dc_lazy_view_of(r, &v))
+        DC_TRY(
+            dc_lazy_load(rt, j, r, &v, v.at.cut && (!may_compile(rt) || !dc_lazy_has_window(&v))));
     if (r->value == NULL)
-        return false;
-    if (n->value == NULL)
-        n->value = dc_tensor_show(r->value->store, &n->type);
-    return true;
+        *done = false;
+    else if (n->value == NULL)
+        n->value = dc_tensor_part(r->value, &n->type, 0);
+    return DC_OK;
 }
 
 /* Only what was asked for lets go of its operands, so that no gradient is lost by reading a neighbour. */
@@ -407,51 +472,35 @@ static void drop_all(dc_lazy *const *n, uint32_t count)
 }
 
 /*
- * A small part of a tensor, read by what is to be compiled: it is realized before, so that the same of another
- * part is the same program. NULL: there is none.
+ * What has to be realized before is added to todo; nothing is when it is done. asked: by the user; what is not
+ * keeps its operands, unless it is a group.
  */
-static dc_lazy *small_part(const task *t)
-{
-    if (!t->rt->device->ops->host || !is_compiled(t))
-        return NULL;
-    for (uint32_t i = 0; i < t->walk.order.n; i++) {
-        dc_lazy *n = t->walk.order.at[i];
-        if (dc_lazy_walk_leaf(&t->walk, n) || n->op != DC_OP_SLICE ||
-            !dc_lazy_walk_leaf(&t->walk, dc_lazy_real(n->in[0])))
-            continue;
-        const int64_t count = dc_type_count(&n->type);
-        if (count <= SMALL_PART && count < dc_type_count(&n->in[0]->type))
-            return n;
-    }
-    return NULL;
-}
-
-/*
- * *first: what has to be realized before, or NULL when it is done. asked: by the user; what is not keeps its
- * operands, unless it is a group.
- */
-static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy **first)
+static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy_list *todo)
 {
     dc_lazy **root = n->kind == DC_LAZY_GROUP ? n->in : &n;
-    const uint32_t nroot = n->kind == DC_LAZY_GROUP ? n->nin : 1;
+    const uint32_t nroot = n->kind == DC_LAZY_GROUP ? n->nin : 1, before = todo->n;
     task t = {.rt = rt, .j = j};
     bool done = true;
     for (uint32_t i = 0; i < nroot; i++)
-        done = settle(root[i]) && done;
-    *first = NULL;
+        DC_TRY(settle(rt, j, root[i], &done));
     if (!done) {
         collect_all(&t, root, nroot);
-        *first = t.walk.group;
         if (t.walk.group != NULL)
+            DC_PUSH_IN(&j->scratch, *todo, t.walk.group);
+        else
+            dc_lazy_wholes(&t.walk, todo);
+        if (todo->n > before)
             return DC_OK;
+        choose_how(&t);
+        DC_TRY(load_parts(&t));
         describe(&t);
-        if ((*first = small_part(&t)) != NULL)
-            return DC_OK;
         holding *h = hold(&t);
         DC_TRY(compute(&t)); /* when it fails, the entry lets go */
+        done = true;
         for (uint32_t i = 0; i < nroot; i++)
-            if (!settle(root[i]))
-                DC_BUG("a lazy tensor has no value after it was realized");
+            DC_TRY(settle(rt, j, root[i], &done));
+        if (!done)
+            DC_BUG("a lazy tensor has no value after it was realized");
         dc_job_keep(j, h);
         let_go(h);
     }
@@ -460,9 +509,9 @@ static dc_status realize(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked, dc_lazy *
     return DC_OK;
 }
 
-dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)
+static dc_status realize_all(dc_rt *rt, dc_job *j, dc_lazy *n, bool asked)
 {
-    DC_VEC(dc_lazy *) todo = {0};
+    dc_lazy_list todo = {0};
     if (n->value != NULL)
         return DC_OK;
     dc_lazies *l = dc_lazy_of(rt);
@@ -471,15 +520,32 @@ dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)
     l->path = n->path;
     DC_PUSH_IN(&j->scratch, todo, n);
     while (todo.n > 0) {
-        dc_lazy *first;
-        DC_TRY(realize(rt, j, todo.at[todo.n - 1], todo.n == 1, &first));
-        if (first != NULL)
-            DC_PUSH_IN(&j->scratch, todo, first);
-        else
+        const uint32_t last = todo.n - 1;
+        DC_TRY(realize(rt, j, todo.at[last], last == 0 && asked, &todo));
+        if (todo.n == last + 1)
             todo.n--;
     }
     l->where = l->path = NULL;
     dc_arena_rewind(&j->scratch, mark);
+    return DC_OK;
+}
+
+dc_status dc_lazy_realize(dc_rt *rt, dc_job *j, dc_lazy *n)
+{
+    return realize_all(rt, j, n, true);
+}
+
+dc_status dc_lazy_look(dc_rt *rt, dc_job *j, dc_lazy *n, dc_lazy_view *out)
+{
+    while (!dc_lazy_view_of(n, out)) {
+        dc_lazy *first = dc_lazy_beneath(n);
+        DC_TRY(realize_all(rt, j, first != NULL ? first : n, first == NULL));
+    }
+    if (dc_lazy_is_far(rt, out))
+        DC_TRY(realize_all(rt, j, n, true));
+    DC_TRY(dc_lazy_settle(rt, j, n));
+    if (!dc_lazy_view_of(n, out))
+        DC_BUG("a lazy tensor that was realized cannot be read");
     return DC_OK;
 }
 

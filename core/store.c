@@ -368,18 +368,18 @@ void dc_store_disown(dc_store *s)
         dc_store_free(s);
 }
 
-static dc_status copy_store(dc_store *to, dc_job *j, const dc_store *from, size_t bytes)
+dc_status dc_store_fill(dc_store *to, dc_job *j, const void *from, size_t bytes)
 {
     dc_device *d = to->rt->device;
     if (bytes == 0)
         return DC_OK;
     if (d->ops->copy != NULL)
-        return d->ops->copy(d, j, to->mem, from->mem, bytes);
+        return d->ops->copy(d, j, to->mem, from, bytes);
     void *host = dc_try_realloc(NULL, bytes);
     if (host == NULL)
         return dc_fail_memory(j, bytes);
     dc_job_defer(j, dc_xfree, host);
-    dc_status status = d->ops->download(d, j, host, from->mem, bytes);
+    dc_status status = d->ops->download(d, j, host, from, bytes);
     if (status == DC_OK)
         status = d->ops->upload(d, j, to->mem, host, bytes);
     dc_job_keep(j, host);
@@ -394,7 +394,7 @@ dc_status dc_store_evict(dc_store *s, dc_job *j)
         return DC_OK;
     DC_TRY(dc_store_new(s->rt, j, s->bytes, &to));
     dc_job_defer(j, release_store, to);
-    const dc_status status = copy_store(to, j, s, s->bytes);
+    const dc_status status = dc_store_fill(to, j, s->mem, s->bytes);
     dc_job_keep(j, to);
     if (status != DC_OK) {
         dc_store_free(to);
@@ -469,6 +469,16 @@ dc_tensor *dc_tensor_show(dc_store *s, const dc_type *type)
     if (t == NULL)
         dc_nomem();
     show(t, s, type);
+    return t;
+}
+
+dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *type, size_t offset)
+{
+    dc_tensor *t = dc_tensor_show(of->store, type);
+    t->offset = of->offset + offset;
+    DC_ASSERT(t->offset % DC_ALIGN == 0 && t->offset + dc_type_bytes(type) <= of->store->bytes,
+              "%zu bytes shown from byte %zu of %zu", dc_type_bytes(type), t->offset,
+              of->store->bytes);
     return t;
 }
 
@@ -635,10 +645,10 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     DC_TRY(dc_cell_check(c, j, NULL, false));
     if (!dc_type_agrees(&c->type, &value->type))
         return fail_type(c, j, &value->type);
-    if (value->store == c->store) /* the value that it has */
+    if (value->store == c->store) /* the value that it has: of its type there is no other part */
         return DC_OK;
     DC_TRY(dc_store_evict(c->store, j));
-    DC_TRY(copy_store(c->store, j, value->store, c->store->bytes));
+    DC_TRY(dc_store_fill(c->store, j, dc_tensor_mem(value), c->store->bytes));
     dc_cell_written(c, false);
     return DC_OK;
 }

@@ -2,7 +2,8 @@
  * Values. Three things with different lives:
  *
  *   dc_store   memory on the device. Its address never changes.
- *   dc_tensor  an immutable value, reference counted: a handle that shows a store. Handles move.
+ *   dc_tensor  an immutable value, reference counted: a handle that shows a store, or an aligned part of
+ *              it. Handles move.
  *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
  *              address stays for the cell's life.
  *
@@ -32,10 +33,13 @@ typedef struct dc_store {
     struct dc_store *prev;
 } dc_store;
 
+enum { DC_ALIGN = 64 }; /* of memory that devices give out and kernels rely on */
+
 struct dc_tensor {
     uint32_t refs;
     dc_type type; /* with names */
     dc_store *store;
+    size_t offset;          /* in it, in bytes; a multiple of DC_ALIGN */
     dc_tensor *next, *prev; /* among those that show the store */
 };
 
@@ -58,6 +62,8 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
 void dc_store_free(dc_store *s);   /* no handle may show it */
 void dc_store_disown(dc_store *s); /* its owner lets go: freed now, or with the last handle */
 dc_status dc_store_evict(dc_store *s, dc_job *j); /* gives handles a copy elsewhere */
+dc_status dc_store_fill(dc_store *s, dc_job *j, const void *from,
+                        size_t bytes); /* of this device */
 /* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
 dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
 
@@ -74,12 +80,14 @@ void dc_pool_free(dc_rt *rt);
 /* A tensor with fresh memory, not cleared; or one that shows `s` (another tensor's, or a cell's). */
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
 dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
+/* One that shows dense memory of another one, from so many bytes on. */
+dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *t, size_t offset);
 dc_tensor *dc_tensor_retain(dc_tensor *t);
 void dc_tensor_release(dc_tensor *t);          /* NULL is fine */
 void dc_tensor_defer(dc_job *j, dc_tensor *t); /* dc_job_defer: j releases it */
 static inline void *dc_tensor_mem(const dc_tensor *t)
 {
-    return t->store->mem;
+    return (char *)t->store->mem + t->offset;
 }
 
 /* Cells start with zeros. dc_cell_write evicts holders first. */

@@ -15,7 +15,7 @@ typedef struct part {
     const void *what; /* the cell, the tensor */
     const char *name;
     dc_type type;
-    dc_store *store;
+    const void *mem;
 } part;
 
 typedef struct exporting {
@@ -52,12 +52,12 @@ static const char *free_name(exporting *e, dc_job *j, const char *wish)
 }
 
 static const char *name_of(exporting *e, dc_job *j, const void *what, const char *wish,
-                           const dc_type *type, dc_store *store)
+                           const dc_type *type, const void *mem)
 {
     for (uint32_t i = 0; i < e->parts.n; i++)
         if (e->parts.at[i].what == what)
             return e->parts.at[i].name;
-    part p = {what, free_name(e, j, wish), *type, store};
+    part p = {what, free_name(e, j, wish), *type, mem};
     memset(p.type.name, 0, sizeof p.type.name);
     DC_PUSH_IN(&j->scratch, e->parts, p);
     return p.name;
@@ -92,11 +92,11 @@ static void describe_values(exporting *e, dc_job *j, const dc_spec *s, dc_fnfile
     for (uint32_t i = 0; i < v->ncell; i++) {
         const dc_cell *c = t->cell.at[i].cell;
         const char *wish = c->label != NULL ? c->label : c->trainable ? "parameter" : "state";
-        v->cell[i] = name_of(e, j, c, wish, &c->type, c->store);
+        v->cell[i] = name_of(e, j, c, wish, &c->type, c->store->mem);
     }
     for (uint32_t i = 0; i < v->ncaptured; i++) {
         const dc_tensor *x = t->captured.at[i].tensor;
-        v->captured[i] = name_of(e, j, x, "captured", &x->type, x->store);
+        v->captured[i] = name_of(e, j, x, "captured", &x->type, dc_tensor_mem(x));
     }
 }
 
@@ -151,13 +151,13 @@ static dc_status write_file(exporting *e, dc_job *j)
 {
     dc_arena *a = &j->scratch;
     dc_st_item *item = DC_NEW_ARRAY(a, dc_st_item, e->parts.n);
-    dc_store **store = DC_NEW_ARRAY(a, dc_store *, e->parts.n);
+    const void **mem = DC_NEW_ARRAY(a, const void *, e->parts.n);
     dc_st_text *text = DC_NEW_ARRAY(a, dc_st_text, e->nspec + 4);
     char *signature = dc_arena_alloc(a, 4000);
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->parts.n; i++) {
         item[i] = (dc_st_item){e->parts.at[i].name, e->parts.at[i].type};
-        store[i] = e->parts.at[i].store;
+        mem[i] = e->parts.at[i].mem;
     }
     dc_sig_print(&e->fn->sig, NULL, signature, 4000);
     text[n++] = (dc_st_text){"deepc.function", DC_FNFILE_VERSION};
@@ -165,7 +165,7 @@ static dc_status write_file(exporting *e, dc_job *j)
     text[n++] = (dc_st_text){"signature", signature};
     for (uint32_t i = 0; i < e->nspec; i++)
         text[n++] = (dc_st_text){dc_arena_printf(a, "variant.%u", i + 1), e->text[i].s};
-    return dc_ststore_write(j, e->d->rt->device, e->path, item, store, e->parts.n, text, n);
+    return dc_ststore_write(j, e->d->rt->device, e->path, item, mem, e->parts.n, text, n);
 }
 
 static dc_status export_body(dc_job *j, void *arg)

@@ -62,10 +62,11 @@ static dc_status save_body(dc_job *j, void *arg)
             DC_TRY(dc_cell_check(a->value[i].cell, j, "save", true));
     if (a->d->rt->check) /* `deepc check` leaves the world as it is */
         return DC_OK;
-    dc_store **store = DC_NEW_ARRAY(&j->scratch, dc_store *, a->nitem);
+    const void **mem = DC_NEW_ARRAY(&j->scratch, const void *, a->nitem);
     for (uint32_t i = 0; i < a->nitem; i++)
-        store[i] = a->value[i].cell != NULL ? a->value[i].cell->store : a->value[i].tensor->store;
-    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, store, a->nitem, a->text,
+        mem[i] = a->value[i].cell != NULL ? a->value[i].cell->store->mem
+                                          : dc_tensor_mem(a->value[i].tensor);
+    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, mem, a->nitem, a->text,
                             a->ntext);
 }
 

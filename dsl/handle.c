@@ -267,23 +267,42 @@ typedef struct transfer {
     int n;
 } transfer;
 
+static dc_status download_cell(dc_job *j, const transfer *a, size_t size)
+{
+    dc_device *dev = a->d->rt->device;
+    char *to = a->to;
+    DC_TRY(dc_cell_check(a->h->cell, j, NULL, true));
+    for (int i = 0; i < a->n; i++) {
+        const char *from = (const char *)a->h->cell->store->mem + (size_t)a->part[i].from * size;
+        DC_TRY(dev->ops->download(dev, j, to, from, (size_t)a->part[i].count * size));
+        to += (size_t)a->part[i].count * size;
+    }
+    return DC_OK;
+}
+
+/* A view is read where it stands. */
+static dc_status download_view(dc_job *j, const transfer *a, size_t size)
+{
+    dc_lazy_view v;
+    char *to = a->to;
+    if (a->h->kind == DC_HANDLE_LAZY) {
+        DC_TRY(dc_lazy_look(a->d->rt, j, a->h->lazy, &v));
+    } else {
+        DC_TRY(dc_handle_tensor(j, a->h, &v.of));
+        v.at = dc_view_whole(&v.of->type);
+    }
+    for (int i = 0; i < a->n; i++) {
+        DC_TRY(dc_lazy_read_view(a->d->rt, j, &v, a->part[i].from, a->part[i].count, to));
+        to += (size_t)a->part[i].count * size;
+    }
+    return DC_OK;
+}
+
 static dc_status download_body(dc_job *j, void *arg)
 {
     const transfer *a = arg;
-    dc_device *dev = a->d->rt->device;
-    dc_tensor *t = NULL;
-    if (a->h->kind == DC_HANDLE_CELL)
-        DC_TRY(dc_cell_check(a->h->cell, j, NULL, true));
-    else
-        DC_TRY(dc_handle_tensor(j, a->h, &t));
-    const dc_store *s = t != NULL ? t->store : a->h->cell->store;
-    char *to = a->to;
-    for (int i = 0; i < a->n; i++) {
-        const char *from = (const char *)s->mem + a->part[i].from;
-        DC_TRY(dev->ops->download(dev, j, to, from, a->part[i].bytes));
-        to += a->part[i].bytes;
-    }
-    return DC_OK;
+    const size_t size = dc_dtype_size((dc_dtype)dc_handle_type(a->h)->dtype);
+    return a->h->kind == DC_HANDLE_CELL ? download_cell(j, a, size) : download_view(j, a, size);
 }
 
 /* Raises where a handle has no value to read. */
@@ -314,7 +333,7 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
     size_t bytes = 0;
     refuse_traced(L, d, h, op);
     for (int i = 0; i < n; i++)
-        bytes += part[i].bytes;
+        bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
     transfer a = {.d = d, .h = h, .part = part, .n = n};
     a.to = lua_newuserdatauv(L, bytes ? bytes : 1, 0);
     if (dc_handle_act(L, d, download_body, &a) != DC_OK)
@@ -324,7 +343,7 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
 
 const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
 {
-    const dc_part all = {0, dc_type_bytes(dc_handle_type(h))};
+    const dc_part all = {0, dc_type_count(dc_handle_type(h))};
     return dc_handle_read_parts(L, d, h, &all, 1, op);
 }
 
@@ -337,7 +356,7 @@ static dc_status upload_body(dc_job *j, void *arg)
     const size_t bytes = dc_type_bytes(a->type);
     dc_status status = DC_OK;
     if (a->from != NULL)
-        status = dev->ops->upload(dev, j, t->store->mem, a->from, bytes);
+        status = dev->ops->upload(dev, j, dc_tensor_mem(t), a->from, bytes);
     else {
         static const char zeros[4096];
         for (size_t at = 0, n; at < bytes && status == DC_OK; at += n) {

@@ -79,9 +79,9 @@ DC_NORETURN void dc_handle_raise(lua_State *L, dc_dsl *d, const dc_blame *b);
 /* Copies a value or a cell to host memory owned by Lua, pushed as a userdata. Raises while traced.
  */
 const void *dc_handle_read(lua_State *L, dc_dsl *d, dc_handle *h, const char *op);
-/* The same for n stretches of it, put one behind the other; at least one byte is returned. */
+/* The same for n stretches of its elements, put one behind the other; at least one byte is returned. */
 typedef struct dc_part {
-    size_t from, bytes;
+    int64_t from, count;
 } dc_part;
 const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,
                                  const char *op);

@@ -89,7 +89,6 @@ static int list_parts(const table *t, dc_part *part)
 {
     const dc_type *type = t->type;
     const int rank = type->rank, last = rank - 1;
-    const size_t size = dc_dtype_size((dc_dtype)type->dtype);
     const int64_t rows = count_from(t->shown, 0, last);
     int n = 0;
     for (int64_t row = 0; row < rows; row++) {
@@ -100,10 +99,9 @@ static int list_parts(const table *t, dc_part *part)
             stride *= type->dim[k];
         }
         const int64_t half = is_cut(t, last) ? t->shown[last] / 2 : t->shown[last];
-        part[n++] = (dc_part){(size_t)at * size, (size_t)half * size};
+        part[n++] = (dc_part){at, half};
         if (is_cut(t, last))
-            part[n++] =
-                (dc_part){(size_t)(at + type->dim[last] - half) * size, (size_t)half * size};
+            part[n++] = (dc_part){at + type->dim[last] - half, half};
     }
     return n;
 }

@@ -51,24 +51,24 @@ dc_status dc_ststore_read_turned(dc_st_file *f, dc_job *j, const dc_st_tensor *t
 
 typedef struct writing {
     dc_device *dev;
-    dc_store *const *store;
-    void *piece; /* where the memory is not the host's */
+    const void *const *mem; /* of each */
+    void *piece;            /* where the memory is not the host's */
 } writing;
 
 static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t n,
                        const void **bytes)
 {
     const writing *w = ctx;
-    const char *at = (const char *)w->store[item]->mem + from;
+    const char *at = (const char *)w->mem[item] + from;
     *bytes = w->dev->ops->host ? at : w->piece;
     return w->dev->ops->host ? DC_OK : w->dev->ops->download(w->dev, j, w->piece, at, n);
 }
 
 dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc_st_item *item,
-                           dc_store *const *store, uint32_t nitem, const dc_st_text *text,
+                           const void *const *mem, uint32_t nitem, const dc_st_text *text,
                            uint32_t ntext)
 {
-    writing w = {.dev = dev, .store = store};
+    writing w = {.dev = dev, .mem = mem};
     if (!dev->ops->host)
         w.piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
     if (dev->ops->finish != NULL)

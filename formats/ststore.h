@@ -11,9 +11,9 @@ dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_st
 /* The same of a matrix that the file has with its axes the other way round. */
 dc_status dc_ststore_read_turned(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_store *to);
 
-/* Item i is what store[i] holds. */
+/* Item i is what stands at mem[i], of the device. */
 dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc_st_item *item,
-                           dc_store *const *store, uint32_t nitem, const dc_st_text *text,
+                           const void *const *mem, uint32_t nitem, const dc_st_text *text,
                            uint32_t ntext);
 
 #endif
