@@ -167,6 +167,13 @@ dc_lazy *dc_lazy_leaf(dc_rt *rt, dc_tensor *t)
     return n;
 }
 
+dc_lazy *dc_lazy_watch(dc_rt *rt, dc_tensor *t)
+{
+    dc_lazy *n = dc_lazy_leaf(rt, t);
+    n->param = true;
+    return n;
+}
+
 dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out)
 {
     DC_TRY(dc_cell_check(c, j, NULL, true));

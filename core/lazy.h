@@ -52,7 +52,7 @@ struct dc_lazy {
     uint8_t kind; /* dc_lazy_kind */
     uint8_t op;   /* of OP: dc_op */
     uint16_t nattr;
-    bool param;   /* reads a parameter: the recipe stays */
+    bool param;   /* reads a parameter, or what is watched: the recipe stays */
     bool dropped; /* LEAF that was an operation */
     bool call;    /* LEAF that is the result of a compiled function */
     bool counts;  /* what the language calls one operation ends here */
@@ -95,6 +95,8 @@ void dc_lazy_defer(dc_job *j, dc_lazy *n); /* dc_job_defer: j releases it */
 /* ---- leaves: a new node, owned by the caller ---- */
 
 dc_lazy *dc_lazy_leaf(dc_rt *rt, dc_tensor *t); /* retains t */
+/* The same as a start of gradients: what reads it keeps its recipe. */
+dc_lazy *dc_lazy_watch(dc_rt *rt, dc_tensor *t);
 /* The value of a cell now. JOB, TORN. */
 dc_status dc_lazy_read(dc_rt *rt, dc_job *j, dc_cell *c, dc_lazy **out);
 dc_lazy *dc_lazy_number(dc_rt *rt, dc_dtype t, uint64_t bits);

@@ -1,9 +1,13 @@
 /*
  * Gradients: dc.grad(loss, wrt [, { unused = "zero" }]), of a function being traced and of lazy
  * tensors. wrt is a cell or a tensor, or a list of them; the result has the same form.
+ *
+ * x:watch() is a start of gradients outside: what is computed from it keeps its recipe, as what reads a
+ * parameter does.
  */
 #include "core/grad.h"
 
+#include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"
 
@@ -114,8 +118,7 @@ static DC_NORETURN void no_graph(lua_State *L, dc_dsl *d, const dc_handle *loss)
         b.hint = "take the gradient inside it";
     } else if (loss->kind == DC_HANDLE_LAZY) {
         f.word[0] = "loss was computed already, reads no parameter and";
-        b.hint =
-            "take the gradient before its value is read, or make what it depends on a dc.param";
+        b.hint = "x = x:watch() keeps what is computed from x for gradients";
     }
     dc_error_fact(L, d, DC_ERR_GRAD_COMPILED, &f, &b);
 }
@@ -264,10 +267,64 @@ static int l_grad(lua_State *L)
     return 1;
 }
 
-void dc_grad_register(lua_State *L, dc_dsl *d, int module)
+/* ---- starts of gradients --------------------------------------------------------------------- */
+
+typedef struct watching {
+    dc_handle *of, *out;
+} watching;
+
+static dc_status watch_body(dc_job *j, void *arg)
+{
+    const watching *a = arg;
+    dc_rt *rt = a->of->d->rt;
+    dc_lazy *n;
+    DC_TRY(dc_handle_lazy(j, a->of, &n));
+    dc_lazy_defer(j, n);
+    DC_TRY(dc_lazy_realize(rt, j, n));
+    dc_handle_fill_lazy(a->out, dc_lazy_watch(rt, n->value));
+    dc_job_keep(j, n);
+    dc_lazy_release(n);
+    return DC_OK;
+}
+
+static dc_status build_watch(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_ops_1(j, f, DC_OP_STOP, in[0], out);
+}
+
+/* x:watch(): the value of x, with no recipe behind it. Inside a typed function nothing is ever forgotten. */
+static int l_watch(lua_State *L)
+{
+    static const int first[1] = {1};
+    dc_dsl *d = dc_dsl_of(L);
+    watching a = {.of = dc_handle_check(L, d, 1, "watch")};
+    const dc_type t = *dc_handle_type(a.of);
+    const dc_operand in = {.h = a.of, .role = "of", .type = t};
+    if (!dc_dtype_is_float((dc_dtype)t.dtype))
+        dc_error_fact(L, d, DC_ERR_DTYPE,
+                      &(dc_fact){.op = "watch", .type = {t}, .word = {"a float"}, .operand = 1},
+                      &(dc_blame){.op = "watch", .in = &in, .n = 1});
+    if (dc_trace_here(L, d) != NULL) {
+        dc_apply_to(L, d, "watch", first, 1, build_watch, NULL);
+        return 1;
+    }
+    a.out = dc_handle_new(L, d);
+    a.out->origin = dc_place_made(d, dc_place_find(L, d).where);
+    if (dc_handle_act(L, d, watch_body, &a) != DC_OK)
+        dc_handle_raise(L, d, &(dc_blame){.op = "watch", .in = &in, .n = 1});
+    return 1;
+}
+
+void dc_grad_register(lua_State *L, dc_dsl *d, int methods, int module)
 {
     static const dc_binding fn[] = {
         {"grad", l_grad, 3},
     };
+    static const dc_binding both[] = {
+        {"watch", l_watch, 1},
+    };
     dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
+    dc_lib_add(L, d, module, both, DC_COUNTOF(both));
+    dc_lib_add(L, d, methods, both, DC_COUNTOF(both));
 }

@@ -71,8 +71,9 @@ static names fields[] = {
     {"power", "x ^ y"},
     {"ravel", ":flatten()"},
     {"remainder", "x % y"},
-    {"requires_grad",
-     "dc.param(type) makes what is trained; dc.grad takes any tensor of the graph"},
+    {"requires_grad", "dc.param(type) makes what is trained; x = x:watch() is a start of gradients "
+                      "outside functions"},
+    {"requires_grad_", "x = x:watch() is a start of gradients outside typed functions"},
     {"repeat", "a word of Lua; :expand, or dc.concat({ x, x }, axis)"},
     {"scatter", ":put(index, v)"},
     {"select", "x[{ {}, k }]"},

@@ -326,7 +326,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     dc_tensor_register(L, d, methods, meta);
     dc_scope_register(L, d, module);
     dc_cell_register(L, d, methods, module);
-    dc_grad_register(L, d, module);
+    dc_grad_register(L, d, methods, module);
     dc_custom_register(L, d, module);
     dc_conv_register(L, d, module);
     dc_fn_register(L, d, module);

@@ -29,7 +29,7 @@ uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
 void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module); /* cell.c */
 /* A new value of a cell while tracing; of its type. */
 dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
-void dc_grad_register(lua_State *L, dc_dsl *d, int module);   /* grad.c */
+void dc_grad_register(lua_State *L, dc_dsl *d, int methods, int module); /* grad.c */
 void dc_custom_register(lua_State *L, dc_dsl *d, int module); /* custom.c */
 void dc_conv_register(lua_State *L, dc_dsl *d, int module);   /* conv.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);     /* fn.c */

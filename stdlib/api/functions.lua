@@ -219,6 +219,17 @@ function dc.grad(loss, wrt, options) end
 function Tensor:stop_gradient() end
 dc.stop_gradient = Tensor.stop_gradient
 
+---The same values as a start of gradients, for code outside typed functions: what is computed from it keeps
+---its recipe for dc.grad, printed or not, up to 10,000 operations. Nothing is kept of what is behind x.
+---
+---    local x = dc.rand("f32[3]"):watch()
+---    dc.grad((x * x):sum(), x)
+---
+---Errors: DC0202 for integers.
+---@return deepc.Tensor
+function Tensor:watch() end
+dc.watch = Tensor.watch
+
 ---A function with a gradient of its own. forward takes tensors, or anything else, and returns one
 ---tensor; backward takes the gradient of that tensor, the tensor and the arguments, and returns a
 ---gradient for each argument, nil for one that has none. Both run when the result is called in a typed

@@ -268,6 +268,52 @@ function TestGrad:test_with_respect_to_a_tensor()
   lu.assertEquals(dc.grad((r * r):sum(), r):totable(), { 6, 6 })
 end
 
+function TestGrad:test_of_a_chain_of_any_length_from_a_watched_tensor()
+  local function chain(x, n)
+    local y = x
+    for _ = 1, n do
+      y = y * 1.001
+    end
+    return y
+  end
+  local plain = dc.tensor { 1, 2 }
+  fails("is gone", dc.grad, chain(plain, 100):sum(), plain)
+  fails("x = x:watch()", dc.grad, chain(plain, 100):sum(), plain)
+  local x = plain:watch()
+  lu.assertEquals(x:totable(), { 1, 2 })
+  for _, n in ipairs { 1, 63, 64, 65, 100, 500 } do
+    local y = chain(x, n)
+    lu.assertAlmostEquals(dc.grad(y:sum(), x)[1]:item(), 1.001 ^ n, 1e-4 * 1.001 ^ n)
+    tostring(y)
+    lu.assertAlmostEquals(dc.grad(y:sum(), x)[2]:item(), 1.001 ^ n, 1e-4 * 1.001 ^ n)
+  end
+  fails("more than 10000 operations", chain, x, 10001)
+end
+
+function TestGrad:test_a_watched_tensor_is_a_fresh_start()
+  local w = dc.param("f32[2]", { 3, 4 })
+  local x = (w * w):watch()
+  lu.assertEquals(dc.grad((x * x):sum(), x):totable(), { 18, 32 })
+  lu.assertEquals(dc.grad((x * w):sum(), w):totable(), { 9, 16 })
+  local part = x[2]
+  lu.assertEquals(part:item(), 16)
+  lu.assertEquals(dc.grad(part * part, x):totable(), { 0, 32 })
+  local s = dc.tensor { 5, -3 }
+  for _ = 1, 2000 do -- as a recipe this would be too long
+    s = s:watch()
+    s = s - 0.1 * dc.grad(((s - 1) ^ 2):sum(), s)
+  end
+  lu.assertAlmostEquals(s[1]:item(), 1, 1e-5)
+  local c = w:watch()
+  lu.assertEquals(dc.grad((c * c):sum(), c):totable(), { 6, 8 })
+  local f = dc.fn("f(v: f32[2]) -> f32[2]", function(v)
+    local y = (v * 2):watch()
+    return dc.grad((y * y):sum(), y)
+  end)
+  lu.assertEquals(f({ 1, 2 }):totable(), { 4, 8 })
+  fails("watch", function() return dc.tensor({ 1 }, "i32[1]"):watch() end)
+end
+
 function TestGrad:test_gradients_of_gradients()
   local w = dc.param("f32[2]", { 1, 2 })
   local g = dc.grad((w ^ 4):sum(), w)
