@@ -62,6 +62,7 @@ typedef struct action {
     dc_dsl *d;
     const dc_apply *a;
     const dc_place *place;
+    bool by_script; /* whether its results are used is noted */
     dc_handle *out[DC_APPLY_OUT];
 } action;
 
@@ -83,8 +84,11 @@ static dc_status record_body(dc_job *j, void *arg)
         else
             DC_TRY(number(j, t->f, &a->in[i], &in[i]));
     DC_TRY(a->build(j, t->f, a->arg, in, out));
-    for (int i = 0; i < a->nout; i++)
+    for (int i = 0; i < a->nout; i++) {
         dc_handle_trace(x->out[i], t, &out[i]);
+        if (x->by_script)
+            dc_uses_add(&t->uses, x->out[i], a->op, x->place->where);
+    }
     return DC_OK;
 }
 
@@ -120,6 +124,8 @@ static dc_status lazy_body(dc_job *j, void *arg)
     dc_lazy_end(rt, j, out, a->nout, x->place->where, x->place->path, made);
     for (int i = 0; i < a->nout; i++)
         dc_handle_fill_lazy(x->out[i], made[i]);
+    for (int i = 0; i < a->nout && x->by_script; i++)
+        dc_uses_add(&x->d->watch->lazy, x->out[i], a->op, x->place->where);
     dc_status status = DC_OK;
     for (int i = 0; i < a->nout && status == DC_OK; i++)
         status = dc_lazy_limit(rt, j, made[i]);
@@ -145,11 +151,21 @@ static DC_NORETURN void raise(lua_State *L, const action *x, dc_status status)
     dc_handle_raise(L, x->d, &(dc_blame){.op = a->op, .in = a->in, .n = a->n, .place = x->place});
 }
 
+/* Of tensors, and called by the script itself: what the library leaves unused is its own business. */
+static bool is_of_script(lua_State *L, const dc_apply *a)
+{
+    bool tensors = false;
+    for (int i = 0; i < a->n; i++)
+        tensors = tensors || a->in[i].h != NULL;
+    return tensors && dc_place_by_script(L);
+}
+
 void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
 {
     const dc_place place = dc_place_find(L, d);
     action x = {.d = d, .a = a, .place = &place};
     const bool tracing = dc_trace_here(L, d) != NULL;
+    x.by_script = (tracing || d->watch != NULL) && is_of_script(L, a);
     dc_job *j = &d->rt->job;
     if (d->rt->broken)
         dc_error_raisef(L, d, DC_ERR_REENTER, a->op,

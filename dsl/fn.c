@@ -56,6 +56,7 @@ static void drop(dc_fn *fn)
     if (fn->next != NULL)
         fn->next->prev = fn->prev;
     dc_sig_fini(&fn->sig);
+    dc_uses_free(&fn->seen);
 }
 
 static int l_gc(lua_State *L)

@@ -47,6 +47,7 @@ typedef struct dc_fn {
     bool plain;        /* every parameter is a tensor that has to be there: leaves are arguments */
     bool flat_results; /* each result is a tensor */
     bool ready;        /* parsed: sig is owned */
+    dc_uses seen;      /* places of operations of its traces so far */
 } dc_fn;
 
 typedef struct dc_guards dc_guards;
@@ -78,11 +79,11 @@ typedef struct dc_spec {
     uint64_t fingerprint;    /* of what was traced */
     DC_VEC(dc_fn_step) step; /* until the second trace */
     uint64_t calls;
-    uint32_t retraces; /* without a difference */
+    uint32_t retraces;   /* without a difference */
     const char *refused; /* why nothing was compiled, when last waited for; interned, or NULL */
-    const char *why;   /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
-    const char *note;  /* to be logged once it is compiled; interned */
-    uint64_t begun_ns; /* when it was asked for */
+    const char *why;     /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
+    const char *note;    /* to be logged once it is compiled; interned */
+    uint64_t begun_ns;   /* when it was asked for */
 } dc_spec;
 
 /* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */

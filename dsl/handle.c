@@ -9,14 +9,23 @@
 
 #include "dsl/args.h"
 #include "dsl/parts.h"
+#include "dsl/uses.h"
 
 #include <string.h>
 
 static const char HANDLE[] = "deepc.tensor";
 
-dc_handle *dc_handle_test(lua_State *L, int idx)
+dc_handle *dc_handle_look(lua_State *L, int idx)
 {
     return luaL_testudata(L, idx, HANDLE);
+}
+
+dc_handle *dc_handle_test(lua_State *L, int idx)
+{
+    dc_handle *h = luaL_testudata(L, idx, HANDLE);
+    if (h != NULL && h->d->watch != NULL && h->kind != DC_HANDLE_TRACED)
+        dc_uses_mark(h);
+    return h;
 }
 
 const dc_type *dc_handle_type(const dc_handle *h)
@@ -68,6 +77,8 @@ dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
     dc_handle *h = dc_handle_test(L, idx);
     if (h == NULL)
         refuse(L, d, idx, op);
+    if (h->kind == DC_HANDLE_TRACED)
+        dc_uses_mark(h);
     if (h->kind != DC_HANDLE_CLOSED)
         return h;
     if (h->loan) {
@@ -100,7 +111,7 @@ static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
 
 dc_handle *dc_handle_new(lua_State *L, dc_dsl *d)
 {
-    return make(L, d, offsetof(dc_handle, val));
+    return make(L, d, d->watch != NULL ? sizeof(dc_handle) : offsetof(dc_handle, val));
 }
 
 dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d)

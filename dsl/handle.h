@@ -36,6 +36,8 @@ struct dc_handle {
     dc_val val;           /* TRACED only: other kinds end before it */
     uint64_t serial;      /* of the trace */
     const char *fn;       /* name of the function traced; interned */
+    uint32_t
+        use; /* its place in the trace's dc_uses, from 1; 0 none. In `deepc check` of all kinds */
 };
 
 void dc_handle_register(lua_State *L, dc_dsl *d);
@@ -51,7 +53,8 @@ void dc_handle_close(dc_handle *h);
 int dc_handle_leave(lua_State *L); /* x:close() */
 void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);
-dc_handle *dc_handle_test(lua_State *L, int idx);                             /* or NULL */
+dc_handle *dc_handle_test(lua_State *L, int idx); /* or NULL */
+dc_handle *dc_handle_look(lua_State *L, int idx); /* the same; does not count as a use of it */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
 /*
  * memory.c. The collector hears of the memory that has been handed out: before what makes more of it looks at its

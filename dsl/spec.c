@@ -422,11 +422,38 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     lua_settop(L, at);
 }
 
+typedef struct telling {
+    dc_dsl *d;
+    dc_fn *fn;
+    dc_spec *s;
+} telling;
+
+static void tell_note(void *arg, const dc_use *use)
+{
+    const telling *a = arg;
+    dc_logf(&a->d->rt->log, DC_CH_NOTE, "%s, %s: nothing uses the value of %s%s", a->fn->name,
+            use->where, use->op, use->test ? "; as a condition a tensor is always true" : "");
+}
+
+static dc_status tell_body(dc_job *j, void *arg)
+{
+    telling *a = arg;
+    const dc_uses_watch *w = a->d->watch;
+    DC_UNUSED(j);
+    if (w != NULL)
+        dc_uses_end(&a->s->trace->uses, &a->fn->seen, w->tell, w->arg);
+    else
+        dc_uses_end(&a->s->trace->uses, &a->fn->seen, tell_note, a);
+    return DC_OK;
+}
+
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check)
 {
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
+    dc_fn *fn = lua_touserdata(L, fn_idx);
     dc_spec *s = push_spec(L, d, key);
     trace(L, d, fn_idx, s);
+    telling t = {d, fn, s};
+    dc_error_check(L, d, dc_protect(&d->rt->job, tell_body, &t), fn->name);
     compiling c = {d, fn, s, only_check};
     dc_error_check(L, d, dc_protect(&d->rt->job, compile_body, &c), fn->name);
     dc_guard_tell(d, s->guards, fn->name, fn->place);

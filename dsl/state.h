@@ -33,15 +33,16 @@ typedef struct dc_dsl {
     /* memory.c: dc_rt.handed when the collector was last stepped, and ran whole; what that left */
     uint64_t stepped, collected, left;
     uint64_t collections; /* whole ones that it was asked for */
-    dc_handle *live;    /* all that hold something, linked */
-    uint64_t nlive;     /* so many */
-    struct dc_fn *fns;  /* all that own something, linked; as are specialisations */
+    dc_handle *live;      /* all that hold something, linked */
+    uint64_t nlive;       /* so many */
+    struct dc_fn *fns;    /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
-    struct dc_batches *batches; /* loops over data sets that have not ended, linked */
-    dc_scope *scope;            /* the open ones, innermost first */
-    uint64_t scopes;            /* made so far */
-    lua_CFunction ipairs;       /* its iterator */
-    bool sees_tables;           /* dc_luatable_known */
+    struct dc_batches *batches;  /* loops over data sets that have not ended, linked */
+    struct dc_uses_watch *watch; /* for `deepc check`; or NULL */
+    dc_scope *scope;             /* the open ones, innermost first */
+    uint64_t scopes;             /* made so far */
+    lua_CFunction ipairs;        /* its iterator */
+    bool sees_tables;            /* dc_luatable_known */
     void (*closed)(void *);
     void *arg;
     /* interrupt.c; another thread, or a signal handler, reads and writes them */

@@ -55,6 +55,7 @@ void dc_trace_free(dc_trace *t)
     DC_VEC_FREE(t->result);
     DC_VEC_FREE(t->print);
     DC_VEC_FREE(t->dep);
+    dc_uses_free(&t->uses);
     dc_guard_free(t->guards);
     dc_module_free(t->module);
     dc_xfree(t);
@@ -183,6 +184,7 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     case DC_HANDLE_TRACED:
         if (h->serial != t->serial)
             return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.word = {h->fn}});
+        dc_uses_mark(h);
         *out = h->val;
         return DC_OK;
     case DC_HANDLE_CLOSED: /* by a finalizer, since it was looked at */

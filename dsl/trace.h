@@ -5,6 +5,7 @@
 #define DC_DSL_TRACE_H
 
 #include "dsl/error.h"
+#include "dsl/uses.h"
 
 typedef struct dc_trace_cell {
     dc_cell *cell;
@@ -78,8 +79,9 @@ struct dc_trace {
     lua_Hook hook;            /* that was there before the trace */
     int hook_mask, hook_count;
     const char *silent; /* the layer that last returned nothing; interned, NULL: none did */
-    uint32_t draws; /* of the generator, numbered */
-    dc_val call[2]; /* with the first one: keys of a call */
+    uint32_t draws;     /* of the generator, numbered */
+    dc_val call[2];     /* with the first one: keys of a call */
+    dc_uses uses;       /* of results that the script made */
 };
 
 /*

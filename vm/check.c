@@ -10,7 +10,8 @@
 #include "vm/check.h"
 
 #include "dsl/dsl.h"
-#include "dsl/state.h"
+#include "dsl/handle.h"
+#include "dsl/uses.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"
 
@@ -39,7 +40,8 @@ struct dc_check {
     uint64_t deadline;
     uint32_t errors;
     bool over; /* the script is to end: too long, os.exit, a function that did not pass is called */
-    bool late;
+    bool late, ended; /* too long; the script came to its end */
+    dc_uses_watch watch;
     DC_VEC(problem) found;
     DC_VEC(source) source;
 };
@@ -86,6 +88,62 @@ void dc_check_report(dc_check *c, const char *at, const char *code, const char *
 {
     add_problem(c, at, code, sentence, hint);
     c->errors++;
+}
+
+/* Has the lint told something of this line? */
+static bool is_told(const dc_check *c, const char *at)
+{
+    const size_t n = strlen(at);
+    for (uint32_t i = 0; i < c->found.n; i++)
+        if (strncmp(c->found.at[i].text, at, n) == 0 &&
+            strncmp(c->found.at[i].text + n, ": DC090", 7) == 0)
+            return true;
+    return false;
+}
+
+/* Does the line of a place, "train.lua:15", compare with a number by == ? */
+static bool compares(const dc_check *c, const char *at)
+{
+    const char *colon = strrchr(at, ':');
+    for (uint32_t i = 0; i < c->source.n && colon != NULL; i++) {
+        const source *s = &c->source.at[i];
+        const size_t n = (size_t)(colon - at);
+        if (s->lint != NULL && strlen(s->name) == n + 1 && memcmp(s->name + 1, at, n) == 0)
+            return dc_lint_compares(s->lint, atoi(colon + 1));
+    }
+    return false;
+}
+
+/* Nothing uses the results of this operation. */
+static void tell_unused(void *arg, const dc_use *use)
+{
+    dc_check *c = arg;
+    const dc_err_id id = use->test                 ? DC_ERR_UNUSED
+                         : compares(c, use->where) ? DC_ERR_UNUSED_EQUAL
+                                                   : DC_ERR_NONE;
+    char sentence[200], code[16];
+    if (is_told(c, use->where))
+        return;
+    snprintf(sentence, sizeof sentence, "nothing uses the value of %s%s", use->op,
+             id == DC_ERR_UNUSED         ? ": a tensor is always true"
+             : id == DC_ERR_UNUSED_EQUAL ? ": a tensor equals no number"
+                                         : "");
+    snprintf(code, sizeof code, "DC%04d", dc_err_row_of(id)->code);
+    if (id != DC_ERR_NONE)
+        dc_check_report(c, use->where, code, sentence, dc_err_row_of(id)->hint);
+    else
+        add_problem(c, use->where, "warning", sentence, NULL);
+}
+
+/*
+ * Outside traces, where a value may be kept for later: comparisons alone. A script that was stopped might have
+ * come to it, unless there were several.
+ */
+static void tell_lazy(void *arg, const dc_use *use)
+{
+    const dc_check *c = arg;
+    if ((c->ended || use->n > 1) && (use->test || compares(c, use->where)))
+        tell_unused(arg, use);
 }
 
 static int by_place(const void *x, const void *y)
@@ -215,9 +273,19 @@ static void hook(lua_State *L, lua_Debug *ar)
 
 /* ---- what a script would do to the world ----------------------------------------------------- */
 
+/* What is shown, to nobody, counts as used. */
+static void see_arguments(lua_State *L)
+{
+    for (int i = lua_gettop(L); i > 0; i--) {
+        dc_handle *h = dc_handle_look(L, i);
+        if (h != NULL)
+            dc_uses_mark(h);
+    }
+}
+
 static int l_nothing(lua_State *L)
 {
-    DC_UNUSED(L);
+    see_arguments(L);
     return 0;
 }
 
@@ -236,6 +304,7 @@ static int l_exit(lua_State *L)
 /* Upvalues: io.stdout, io.stderr, the method that was there. */
 static int l_write(lua_State *L)
 {
+    see_arguments(L);
     if (lua_rawequal(L, 1, lua_upvalueindex(1)) || lua_rawequal(L, 1, lua_upvalueindex(2))) {
         lua_settop(L, 1);
         return 1;
@@ -249,6 +318,7 @@ static int l_write(lua_State *L)
 /* io.write and io.output; upvalue: io.stdout. */
 static int l_stdout(lua_State *L)
 {
+    see_arguments(L);
     lua_pushvalue(L, lua_upvalueindex(1));
     return 1;
 }
@@ -374,6 +444,14 @@ typedef struct request {
     char **argv; /* the file and what follows */
 } request;
 
+static dc_status unused_body(dc_job *j, void *arg)
+{
+    dc_check *c = arg;
+    DC_UNUSED(j);
+    dc_uses_end(&c->watch.lazy, &c->watch.seen, tell_lazy, c);
+    return DC_OK;
+}
+
 static void run_script(lua_State *L, const request *r)
 {
     dc_check *c = r->c;
@@ -387,6 +465,7 @@ static void run_script(lua_State *L, const request *r)
     lua_sethook(L, hook, LUA_MASKLINE | LUA_MASKCOUNT, COUNT);
     const int status = lua_pcall(L, r->argc - 1, 0, 0);
     lua_sethook(L, NULL, 0, 0);
+    c->ended = status == LUA_OK;
     if (status != LUA_OK)
         report_error(c, L, "error", r->file);
     if (c->late)
@@ -411,7 +490,13 @@ static int run(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &KEY);
     watch_definitions(L);
     silence(L);
+    dc_dsl *d = dc_dsl_in(L);
+    r->c->watch.tell = tell_unused;
+    r->c->watch.arg = r->c;
+    d->watch = &r->c->watch;
     run_script(L, r);
+    d->watch = NULL;
+    dc_protect(&d->rt->job, unused_body, r->c);
     return 0;
 }
 
@@ -427,6 +512,8 @@ static void free_check(dc_check *c)
     }
     DC_VEC_FREE(c->found);
     DC_VEC_FREE(c->source);
+    dc_uses_free(&c->watch.lazy);
+    dc_uses_free(&c->watch.seen);
 }
 
 static int check_file(const request *r)

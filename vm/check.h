@@ -9,6 +9,7 @@
 #define DC_VM_CHECK_H
 
 #include <lua.h>
+#include <stdbool.h>
 
 int dc_check_main(int argc, char **argv); /* behind the word check */
 
@@ -23,6 +24,8 @@ void dc_check_report(dc_check *c, const char *at, const char *code, const char *
 /* NULL where the file cannot be read. */
 dc_lint *dc_lint_open(const char *path);
 void dc_lint_close(dc_lint *l);
+/* Does the line hold == or ~= beside a number? */
+bool dc_lint_compares(const dc_lint *l, int line);
 /* That line of the file is about to run, in the function of ar. */
 void dc_lint_line(dc_lint *l, dc_check *c, lua_State *L, lua_Debug *ar);
 

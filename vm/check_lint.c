@@ -1,6 +1,7 @@
 /*
- * Mistakes that Lua does not show: a tensor as a condition, which is always true (DC0901), and a
- * call whose value is dropped, since tensors never change (DC0902).
+ * Mistakes that Lua does not show: a tensor as a condition, which is always true (DC0901), a call whose
+ * value is dropped, since tensors never change (DC0902), and == with a number, which is never so (DC0903).
+ * Results that have no name are found where nothing uses them (dsl/uses.h), not here.
  *
  * The text of a file tells where a name stands as a condition; what the name holds is looked up when
  * that line runs. `if mask then` is right where mask may be nil. So a name is reported only where it
@@ -9,6 +10,7 @@
  */
 #include "core/file.h"
 #include "dsl/handle.h"
+#include "dsl/uses.h"
 #include "vm/check.h"
 
 #include <ctype.h>
@@ -26,15 +28,15 @@ typedef struct token {
     int n, line;
 } token;
 
-typedef enum rule { CONDITION, BOTH, COMPARED, DROPPED } rule;
+typedef enum rule { CONDITION, BOTH, COMPARED, DROPPED, EQUAL } rule;
 
 /* A place to look at when its line runs: words [path, end) are names joined by dots. */
 typedef struct suspect {
     rule rule;
     int line;
     int path, end;
-    int other, other_end; /* BOTH: the right side */
-    int method;           /* COMPARED, DROPPED */
+    int other, other_end; /* BOTH: the right side; EQUAL: the other one, a name or a literal */
+    int method;           /* COMPARED, DROPPED; EQUAL: the sign */
     bool done;
 } suspect;
 
@@ -295,6 +297,41 @@ static void see_call(dc_lint *l, int i)
         suspect_at(l, (suspect){.rule = DROPPED, .path = i, .end = end, .method = end + 1});
 }
 
+/* One operand of the sign at word i: behind it, or before it; -1 where it is no name and no literal. */
+static int operand_behind(const dc_lint *l, int i, int *end)
+{
+    const token *w = l->word.at;
+    const int at = i + 1, literal = is(&w[at], "-") ? at + 1 : at;
+    *end = w[literal].kind == NUMBER || w[literal].kind == STRING ? literal + 1
+           : w[at].kind == NAME                                   ? path_end(l, at)
+                                                                  : -1;
+    return *end < 0 || goes_on(&w[*end]) || is_one_of(&w[*end], tighter) ? -1 : at;
+}
+
+static int operand_before(const dc_lint *l, int i)
+{
+    static const char *const unary[] = {"-", "~", "#", "not", NULL};
+    const token *w = l->word.at;
+    if (i < 1)
+        return -1;
+    const bool literal = w[i - 1].kind == NUMBER || w[i - 1].kind == STRING;
+    const int at = literal ? i - 1 : path_begin(l, i);
+    return at >= 1 && (is_one_of(&w[at - 1], unary) || is_one_of(&w[at - 1], tighter)) ? -1 : at;
+}
+
+/* acc == 1, 1 ~= acc, acc == best */
+static void see_equality(dc_lint *l, int i)
+{
+    int end;
+    const int left = operand_before(l, i), right = operand_behind(l, i, &end);
+    if (left < 0 || right < 0)
+        return;
+    if (l->word.at[left].kind == NAME)
+        suspect_at(l, (suspect){EQUAL, 0, left, i, right, end, i, false});
+    if (l->word.at[right].kind == NAME)
+        suspect_at(l, (suspect){EQUAL, 0, right, end, left, i, i, false});
+}
+
 static void find_suspects(dc_lint *l)
 {
     for (int i = 0; l->word.at[i].kind != END; i++) {
@@ -302,6 +339,8 @@ static void find_suspects(dc_lint *l)
         const bool opened = i > 0 && is_one_of(&w[-1], openers);
         if (is(w, "and"))
             see_and(l, i);
+        if (is(w, "==") || is(w, "~="))
+            see_equality(l, i);
         if (w->kind != NAME)
             continue;
         if (opened)
@@ -359,18 +398,28 @@ static void push_root(lua_State *L, lua_Debug *ar, const token *t, found *f)
     lua_remove(L, -2);
 }
 
+/* Pushes what a path holds as far as tables go, or nil. */
+static void push_value(const dc_lint *l, lua_State *L, lua_Debug *ar, int path, int end, found *f)
+{
+    push_root(L, ar, &l->word.at[path], f);
+    for (int i = path + 2; i < end; i += 2) {
+        if (lua_type(L, -1) != LUA_TTABLE) {
+            lua_pushnil(L);
+            return;
+        }
+        push_word(L, &l->word.at[i]);
+        lua_rawget(L, -2);
+        *f = (found){0};
+    }
+}
+
 /* The handle that a path holds, which is on top then; nothing is pushed where it holds none. */
 static dc_handle *push_handle(const dc_lint *l, lua_State *L, lua_Debug *ar, int path, int end,
                               found *f)
 {
     const int base = lua_gettop(L);
-    push_root(L, ar, &l->word.at[path], f);
-    for (int i = path + 2; i < end && lua_type(L, -1) == LUA_TTABLE; i += 2) {
-        push_word(L, &l->word.at[i]);
-        lua_rawget(L, -2);
-        *f = (found){0};
-    }
-    dc_handle *h = dc_handle_test(L, -1);
+    push_value(l, L, ar, path, end, f);
+    dc_handle *h = dc_handle_look(L, -1);
     if (h != NULL && h->kind != DC_HANDLE_CLOSED) {
         lua_copy(L, -1, base + 1);
         lua_settop(L, base + 1);
@@ -507,14 +556,35 @@ static bool is_certain(const dc_lint *l, lua_State *L, const dc_handle *h, const
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
+/* The text of the words [from, end). */
+static void print_words(const dc_lint *l, int from, int end, char *out, size_t room)
+{
+    const token *a = &l->word.at[from], *b = &l->word.at[end - 1];
+    snprintf(out, room, "%.*s", (int)(b->at + b->n - a->at), a->at);
+}
+
+static dc_err_id id_of(rule r)
+{
+    switch (r) {
+    case CONDITION:
+    case BOTH:
+    case COMPARED:
+        return DC_ERR_ALWAYS_TRUE;
+    case DROPPED:
+        return DC_ERR_DROPPED;
+    case EQUAL:
+        return DC_ERR_NEVER_EQUAL;
+    }
+    return DC_ERR_NONE;
+}
+
 static void report(const suspect *s, const dc_lint *l, dc_check *c, const lua_Debug *ar)
 {
     char at[LUA_IDSIZE + 20], sentence[200], name[80];
     const token *w = l->word.at;
     snprintf(at, sizeof at, "%s:%d", ar->short_src, s->line);
-    snprintf(name, sizeof name, "%.*s", (int)(w[s->end - 1].at + w[s->end - 1].n - w[s->path].at),
-             w[s->path].at);
-    const dc_err_id id = s->rule == DROPPED ? DC_ERR_DROPPED : DC_ERR_ALWAYS_TRUE;
+    print_words(l, s->path, s->end, name, sizeof name);
+    const dc_err_id id = id_of(s->rule);
     char code[16];
     snprintf(code, sizeof code, "DC%04d", dc_err_row_of(id)->code);
     if (s->rule == DROPPED)
@@ -524,11 +594,27 @@ static void report(const suspect *s, const dc_lint *l, dc_check *c, const lua_De
     else if (s->rule == COMPARED)
         snprintf(sentence, sizeof sentence, "%s:%.*s(...): a tensor is always true", name,
                  w[s->method].n, w[s->method].at);
-    else
+    else if (s->rule == EQUAL) {
+        print_words(l, s->path < s->other ? s->path : s->other,
+                    s->path < s->other ? s->other_end : s->end, name, sizeof name);
+        snprintf(sentence, sizeof sentence, "%s is always %s: a tensor equals no number", name,
+                 is(&w[s->method], "==") ? "false" : "true");
+    } else
         snprintf(sentence, sizeof sentence, "%s: a tensor is always true", name);
     dc_check_report(c, at, code, sentence, dc_err_row_of(id)->hint);
 }
 
+/* Is the other operand a number or a text? */
+static bool is_plain(const suspect *s, const dc_lint *l, lua_State *L, lua_Debug *ar)
+{
+    found f = {0};
+    if (l->word.at[s->other].kind != NAME)
+        return true;
+    push_value(l, L, ar, s->other, s->other_end, &f);
+    return lua_type(L, -1) == LUA_TNUMBER || lua_type(L, -1) == LUA_TSTRING;
+}
+
+/* Pushes the tensor. */
 static bool is_wrong(const suspect *s, const dc_lint *l, lua_State *L, lua_Debug *ar)
 {
     static const char *const effects[] = {"set", "close", "item", "totable", NULL};
@@ -541,9 +627,10 @@ static bool is_wrong(const suspect *s, const dc_lint *l, lua_State *L, lua_Debug
     case CONDITION:
         return is_certain(l, L, h, &f, s->end);
     case BOTH: {
-        const dc_handle *right = push_handle(l, L, ar, s->other, s->other_end, &g);
+        dc_handle *right = push_handle(l, L, ar, s->other, s->other_end, &g);
         if (right == NULL)
             return false;
+        dc_uses_mark(right);
         if (is_bool && dc_handle_type(right)->dtype == DC_BOOL)
             return true;
         lua_pop(L, 1);
@@ -553,6 +640,8 @@ static bool is_wrong(const suspect *s, const dc_lint *l, lua_State *L, lua_Debug
         return true;
     case DROPPED:
         return !is_one_of(&l->word.at[s->method], effects) && is_method(L, &l->word.at[s->method]);
+    case EQUAL:
+        return is_plain(s, l, L, ar);
     }
     return false;
 }
@@ -566,10 +655,21 @@ void dc_lint_line(dc_lint *l, dc_check *c, lua_State *L, lua_Debug *ar)
             continue;
         if (is_wrong(s, l, L, ar)) {
             s->done = true;
+            dc_uses_mark(dc_handle_look(L, base + 1)); /* told here, not where it was made */
             report(s, l, c, ar);
         }
         lua_settop(L, base);
     }
+}
+
+bool dc_lint_compares(const dc_lint *l, int line)
+{
+    const token *w = l->word.at;
+    for (int i = 1; w[i].kind != END; i++)
+        if (w[i].line == line && (is(&w[i], "==") || is(&w[i], "~=")) &&
+            (w[i - 1].kind == NUMBER || w[i + 1].kind == NUMBER || is(&w[i + 1], "-")))
+            return true;
+    return false;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
