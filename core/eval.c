@@ -229,6 +229,27 @@ static void copy(dc_eval_state *s, dc_ref r)
         memcpy(s->value[r], s->value[n->in[0]], (size_t)dc_node_count(n) * size);
 }
 
+/* Where each piece of a join lies in it. */
+static void put_pieces(dc_eval_state *s, dc_ref r)
+{
+    const dc_node *n = dc_node_at(s->f, r);
+    const size_t size = dc_eval_size(s->mode, (dc_dtype)n->dtype);
+    for (int i = 1; i < n->nin; i++) {
+        const dc_node *p = dc_node_at(s->f, n->in[i]);
+        const int64_t *lo = p->attr + 2, *step = lo + n->rank, *dim = step + n->rank;
+        dc_eval_move m = {.rank = n->rank};
+        int64_t base = 0;
+        dc_eval_steps(n->rank, n->dim, m.to);
+        dc_eval_steps(n->rank, dim, m.from);
+        for (int k = 0; k < n->rank; k++) {
+            m.dim[k] = dim[k];
+            base += lo[k] * m.to[k];
+            m.to[k] *= step[k];
+        }
+        dc_eval_move_run(&m, size, (char *)s->value[r] + (size_t)base * size, s->value[n->in[i]]);
+    }
+}
+
 /* ---- sources ---- */
 
 static void iota(dc_eval_state *s, dc_ref r)
@@ -282,6 +303,10 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
         return op == DC_OP_CONV ? dc_eval_conv(s, r) : dc_eval_dot(s, r);
     case DC_CLASS_SAME:
         copy(s, r);
+        return DC_OK;
+    case DC_CLASS_PART:
+        copy(s, r);
+        put_pieces(s, r);
         return DC_OK;
     case DC_CLASS_IDX:
         if (op != DC_OP_GATHER)

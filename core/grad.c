@@ -14,6 +14,7 @@
 
 #include "core/conv.h"
 #include "core/custom.h"
+#include "core/gradsum.h"
 
 typedef struct vjp {
     dc_job *j;
@@ -22,6 +23,7 @@ typedef struct vjp {
     dc_node n;   /* a copy, since making nodes moves the array */
     const bool *active;
     dc_ref *cotangent;
+    const dc_gradpart **part; /* by ref: the last part of its cotangent so far */
 } vjp;
 
 /* A rule runs if an operand wants its part; with one operand it need not ask. */
@@ -34,7 +36,10 @@ static bool wants(const vjp *v, int i)
 static void give(const vjp *v, int i, dc_ref part)
 {
     dc_ref *sum = &v->cotangent[v->n.in[i]];
+    dc_gradpart *p = DC_NEW(&v->j->scratch, dc_gradpart);
     *sum = *sum == 0 ? part : dc_g2(v->f, DC_OP_ADD, *sum, part);
+    *p = (dc_gradpart){part, v->part[v->n.in[i]]};
+    v->part[v->n.in[i]] = p;
 }
 
 static dc_node operand(const vjp *v, int i)
@@ -601,10 +606,12 @@ static dc_status check(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *w
 static dc_ref *walk(dc_job *j, dc_func *f, dc_ref y, dc_ref g, const bool *active, const bool *leaf)
 {
     dc_ref *cotangent = DC_NEW_ARRAY(&j->scratch, dc_ref, y + 1);
+    const dc_gradpart **part = DC_NEW_ARRAY(&j->scratch, const dc_gradpart *, y + 1);
     cotangent[y] = g;
     for (dc_ref r = y; r > 0; r--) {
+        cotangent[r] = dc_gradsum(&j->scratch, f, part[r], cotangent[r]);
         const dc_node *node = dc_node_at(f, r);
-        const vjp v = {j, f, r, cotangent[r], *node, active, cotangent};
+        const vjp v = {j, f, r, cotangent[r], *node, active, cotangent, part};
         bool wanted = false;
         for (int i = 0; i < dc_node_inputs(node); i++)
             wanted = wanted || active[node->in[i]];

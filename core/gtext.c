@@ -20,11 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool any_number(dc_op op)
-{
-    return dc_op_is(op, DC_CLASS_SAME) && dc_op_row_of(op)->n == 0;
-}
-
 /* ---- print ---- */
 
 static bool starts_word(char c)
@@ -312,12 +307,12 @@ static dc_status read_node(parser *p)
     DC_TRY(read_new_number(p));
     DC_TRY(dc_scan_expect(&p->scan, "="));
     DC_TRY(read_op(p, &op));
-    for (int n = any_number(op) ? 1 : dc_op_row_of(op)->n; nin < n; nin++) {
+    for (int n = dc_op_any_number(op) ? 1 : dc_op_row_of(op)->n; nin < n; nin++) {
         if (nin > 0)
             DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_ref(p, &in[nin]));
     }
-    while (any_number(op) && nin < DC_MAX_OPERANDS && dc_scan_accept(&p->scan, ","))
+    while (dc_op_any_number(op) && nin < DC_MAX_OPERANDS && dc_scan_accept(&p->scan, ","))
         DC_TRY(read_ref(p, &in[nin++]));
     DC_TRY(read_attrs(p, attr, &nattr));
     DC_TRY(dc_scan_expect(&p->scan, ":"));
@@ -417,7 +412,7 @@ static dc_status check_node(dc_job *j, const dc_func *f, dc_ref r)
     dc_job inner = {.opt = j->opt, .log = j->log};
     if (n->op >= DC_OP__COUNT || n->dtype >= DC_DTYPE__COUNT || n->rank > DC_MAX_RANK ||
         n->nin > DC_MAX_OPERANDS ||
-        (n->nin != dc_op_row_of((dc_op)n->op)->n && !any_number((dc_op)n->op)))
+        (n->nin != dc_op_row_of((dc_op)n->op)->n && !dc_op_any_number((dc_op)n->op)))
         return illegal(j, f, r, "op %d, dtype %d, rank %d, %d operands", n->op, n->dtype, n->rank,
                        n->nin);
     if (n->op == DC_OP_PARAM)

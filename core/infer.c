@@ -514,6 +514,30 @@ static dc_status shape_BARRIER(const dc_site *s)
     return DC_OK;
 }
 
+/* As many elements as the block that it says it is. */
+static dc_status shape_PIECE(const dc_site *s)
+{
+    const int rank = (s->nattr - 2) / 3;
+    int64_t block = 1, count = 1;
+    if (s->nattr < 2 || s->nattr != 2 + 3 * rank || rank > DC_MAX_RANK)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "%d attributes", s->nattr);
+    for (int i = 0; i < rank; i++)
+        block *= s->attr[2 + 2 * rank + i];
+    for (int i = 0; i < s->in[0].rank; i++)
+        count *= s->in[0].dim[i];
+    if (block != count)
+        return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "another number of elements");
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
+static dc_status shape_JOIN(const dc_site *s)
+{
+    DC_TRY(attr_count(s, 1));
+    copy_dims(s->out, &s->in[0]);
+    return DC_OK;
+}
+
 /* Gradients have the types of their inputs. */
 static dc_status shape_CUSTOM(const dc_site *s)
 {
@@ -556,6 +580,7 @@ static const struct {
 #define CON(id, lua, type, names, grad, lo, hi)    [DC_OP_##id] = {dtype_##type, shape_##id},
 #define IDX(id, lua, n, type, grad, lo, hi)        [DC_OP_##id] = {dtype_##type, shape_##id},
 #define SAME(id, lua, n, grad)                     [DC_OP_##id] = {dtype_first, shape_##id},
+#define PART(id, lua, n)                           [DC_OP_##id] = {dtype_any, shape_##id},
 #include "core/ops.def"
     /* clang-format on */
 };
@@ -570,7 +595,7 @@ static bool needs_want(dc_op op)
 static dc_status result_dtype(const dc_site *s)
 {
     const dc_op_row *row = dc_op_row_of(s->op);
-    if (row->n == 0 && row->cls == DC_CLASS_SAME ? s->nin < 1 : s->nin != row->n)
+    if (dc_op_any_number(s->op) ? s->nin < 1 : s->nin != row->n)
         return dc_failf(s->j, DC_ERR_ARG, row->name, "%d operands given, %d needed", s->nin,
                         row->n);
     if (needs_want(s->op) && s->want == NULL)

@@ -210,6 +210,7 @@ dc_status dc_infer_names(const dc_site *s)
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = names_##names,
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = names_##id,
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = names_first,
+#define PART(id, lua, n)                                 [DC_OP_##id] = names_first,
 #include "core/ops.def"
         /* clang-format on */
     };

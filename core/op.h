@@ -12,6 +12,7 @@ typedef enum dc_op {
 #define CON(id, ...) DC_OP_##id,
 #define IDX(id, ...) DC_OP_##id,
 #define SAME(id, ...) DC_OP_##id,
+#define PART(id, ...) DC_OP_##id,
 #include "core/ops.def"
     DC_OP__COUNT
 } dc_op;
@@ -23,7 +24,8 @@ typedef enum dc_op_class {
     DC_CLASS_SRC,
     DC_CLASS_CON,
     DC_CLASS_IDX,
-    DC_CLASS_SAME
+    DC_CLASS_SAME,
+    DC_CLASS_PART
 } dc_op_class;
 
 enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16, DC_OPF_NEAR = 32 };
@@ -31,7 +33,7 @@ enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OP
 typedef struct dc_op_row {
     const char *name;
     uint8_t cls;     /* dc_op_class */
-    uint8_t n;       /* operands; 0 of class SAME: any number */
+    uint8_t n;       /* operands; 0 of class SAME or PART: any number */
     uint8_t flags;
     uint8_t combine; /* of a reduction: the element-wise op that combines */
     double lo, hi;   /* operands of generated tests */
@@ -42,6 +44,13 @@ bool dc_op_find(const char *name, size_t n, dc_op *out);
 static inline bool dc_op_is(dc_op op, dc_op_class cls)
 {
     return dc_op_row_of(op)->cls == cls;
+}
+
+/* Does it take any number of operands, one at least? */
+static inline bool dc_op_any_number(dc_op op)
+{
+    const dc_op_row *row = dc_op_row_of(op);
+    return row->n == 0 && (row->cls == DC_CLASS_SAME || row->cls == DC_CLASS_PART);
 }
 
 /* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest, 1. */

@@ -611,6 +611,7 @@ static dc_ref simplify_site(const site *s)
     case DC_CLASS_IDX:
         return simplify_index(s);
     case DC_CLASS_SAME: /* walk_node makes them */
+    case DC_CLASS_PART:
         return 0;
     case DC_CLASS_SRC:
         return s->op == DC_OP_IOTA && s->type.dim[s->attr[0]] == 1 ? emit_const(s, 0) : 0;

@@ -76,6 +76,8 @@ static const char *class_name(dc_op op)
         return "indexing";
     case DC_CLASS_SAME:
         return "identity";
+    case DC_CLASS_PART:
+        return "part";
     }
     return "";
 }
@@ -86,6 +88,8 @@ static int l_ops(lua_State *L)
     lua_createtable(L, DC_OP__COUNT, 0);
     for (int op = 0; op < DC_OP__COUNT; op++) {
         const dc_op_row *row = dc_op_row_of((dc_op)op);
+        if (row->cls == DC_CLASS_PART) /* the last rows: no script has them */
+            continue;
         lua_createtable(L, 0, 5);
         lua_pushstring(L, row->name);
         lua_setfield(L, -2, "name");

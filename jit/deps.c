@@ -31,13 +31,13 @@ static uint32_t span(const dc_visit *v)
 
 static bool meet(const dc_access *a, const dc_access *b)
 {
-    return (a->write || b->write) && a->begin < b->end && b->begin < a->end;
+    return (a->write || b->write) && (a->join == 0 || a->join != b->join) && a->begin < b->end && b->begin < a->end;
 }
 
 /* Nothing can depend on `old` that does not depend on `now`, which depends on it. */
 static bool covers(const dc_access *now, const dc_access *old)
 {
-    return now->write && now->begin <= old->begin && now->end >= old->end;
+    return now->write && now->join == 0 && now->begin <= old->begin && now->end >= old->end;
 }
 
 static void add(list *l, uint32_t unit)

@@ -275,7 +275,8 @@ uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf)
     all |= c;
     const uint64_t elements = all & (0 - all);
     const uint64_t bytes = elements * dc_dtype_size((dc_dtype)l->k->buf.at[buf].dtype);
-    return (uint16_t)(bytes > 64 ? 64 : bytes);
+    const uint64_t base = l->k->buf.at[buf].align != 0 ? l->k->buf.at[buf].align : 64;
+    return (uint16_t)(bytes > base ? base : bytes);
 }
 
 bool dc_fl_within(const flattener *l, dc_ix a, uint32_t buf)

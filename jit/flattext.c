@@ -273,6 +273,8 @@ static void put_buffer(printer *p, uint32_t n, uint32_t *nparam)
         dc_text_printf(p->out, " %zu", b->at);
     if (b->mode != (param ? DC_MODE_IN : DC_MODE_OUT))
         dc_text_printf(p->out, " %s", dc_flattext_modes[b->mode]);
+    if (b->align != 0)
+        dc_text_printf(p->out, " align %d", b->align);
     if (b->stream)
         dc_text_puts(p->out, " stream");
     if (b->ahead > 0)

@@ -205,6 +205,9 @@ static dc_status read_buffer_facts(parser *p, dc_buffer *b)
                 continue;
             DC_TRY(read_count(p, INT64_MAX, &number));
             b->at = (size_t)number;
+        } else if (dc_scan_accept(&p->scan, "align")) {
+            DC_TRY(read_count(p, DC_BUFFER_ALIGN, &number));
+            b->align = (uint8_t)number;
         } else if (dc_scan_accept(&p->scan, "stream")) {
             b->stream = true;
         } else if (dc_scan_accept(&p->scan, "ahead")) {

@@ -161,6 +161,7 @@ bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r)
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
     case DC_CLASS_CON:
+    case DC_CLASS_PART:
         break;
     }
     return false;
@@ -256,7 +257,7 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
 /* Stored because of what it is, whatever it costs. */
 static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
 {
-    if (w->level == 0 || w->is_result[r] || is_scatter(w, r))
+    if (w->level == 0 || w->is_result[r] || is_scatter(w, r) || fuse_is_part(w, r))
         return true;
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return false;
@@ -315,6 +316,7 @@ static bool needs_memory(fusing *w, dc_ref r, const demand *d)
 static uint32_t new_group(fusing *w, dc_ref r)
 {
     fuse_group g = {.points = dc_node_count(fuse_at(w, r))};
+    g.g.is_join = fuse_at(w, r)->op == DC_OP_JOIN;
     g.no_rows = is_product(w, r) || w->node[r].on_product;
     g.g.out = DC_NEW_ARRAY(w->a, dc_ref, 1);
     g.g.out[g.g.nout++] = r;
@@ -379,7 +381,8 @@ static void place(fusing *w, dc_ref r)
     }
     x->memory = true;
     fuse_rows rows = {0};
-    uint32_t home = is_scatter(w, r) ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
+    const bool alone = is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN;
+    uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
     if (home == NO_HOME)
         home = new_group(w, r);
     else
@@ -390,6 +393,38 @@ static void place(fusing *w, dc_ref r)
     x->aligned = true;
     if (reduction)
         dc_fuse_add_reduce(w, home, r);
+}
+
+/* The last of the joins of one number is the memory of all of it. */
+static void find_joins(const fusing *w, dc_groups *out)
+{
+    out->join_of = DC_NEW_ARRAY(w->a, dc_ref, w->fn->node.n);
+    for (dc_ref r = w->fn->node.n; r-- > 1;) {
+        const dc_node *n = fuse_at(w, r);
+        if (!w->live[r] || n->op != DC_OP_JOIN)
+            continue;
+        if (out->join_of[r] == 0)
+            out->join_of[r] = r;
+        for (int i = 0; i < n->nin; i++)
+            if (fuse_is_part(w, n->in[i]))
+                out->join_of[n->in[i]] = out->join_of[r];
+    }
+}
+
+dc_window dc_group_window(const dc_groups *g, dc_ref piece)
+{
+    const dc_node *whole = dc_node_at(g->fn, g->join_of[piece]), *n = dc_node_at(g->fn, piece);
+    const int rank = whole->rank;
+    const int64_t *lo = n->attr + 2, *step = lo + rank, *dim = step + rank;
+    dc_window x = {.rank = rank, .dim = dim};
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        x.stride[i] = stride * step[i];
+        x.first += stride * lo[i];
+        x.span += (dim[i] - 1) * x.stride[i];
+        stride *= whole->dim[i];
+    }
+    return x;
 }
 
 static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool bands, uint32_t most,
@@ -421,13 +456,14 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool band
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
     for (dc_ref r = 0; r < fn->node.n; r++)
         out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
+    find_joins(&w, out);
 }
 
 static uint32_t most_buffers(const dc_groups *g)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < g->n; i++)
-        if (g->at[i].nout + g->at[i].nin > most)
+        if (!g->at[i].is_join && g->at[i].nout + g->at[i].nin > most)
             most = g->at[i].nout + g->at[i].nin;
     return most;
 }

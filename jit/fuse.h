@@ -32,6 +32,7 @@ typedef struct dc_group {
     dc_ref *after; /* outputs of other groups that a barrier wants to have been computed */
     dc_ref
         *reduce; /* ascending; each may also be one of `out`. Not by rows: all over the same axes */
+    bool is_join; /* no kernel: its output is made of what other groups store there */
     bool by_rows;
     dc_ref
         shape; /* by rows: a node whose dims before `split` are the rows, the others the columns */
@@ -78,11 +79,22 @@ typedef struct dc_groups {
     uint32_t n;
     dc_group *at;
     uint32_t *group_of; /* by ref: the group that stores it, or DC_NO_GROUP */
+    dc_ref *join_of; /* by ref: of a piece, or of a join with some of the pieces, the whole; else 0 */
     const dc_choice *choice;
     uint32_t nchoice;
 } dc_groups;
 
 #define DC_NO_GROUP UINT32_MAX
+
+/* Where a piece lies in its join: element 0, and how far the last one is from it, in elements. */
+typedef struct dc_window {
+    int64_t first, span;
+    int rank;
+    const int64_t *dim;            /* of the block */
+    int64_t stride[DC_MAX_RANK];   /* in memory, from one of its elements to the next along an axis */
+} dc_window;
+
+dc_window dc_group_window(const dc_groups *g, dc_ref piece);
 
 /* All arrays are in the arena. level 0: every node is a group of its own. */
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out);

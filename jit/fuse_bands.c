@@ -51,6 +51,7 @@ static bool is_aligned_step(const places *p, dc_ref u)
     case DC_CLASS_IDX:
     case DC_CLASS_CON:
     case DC_CLASS_RED:
+    case DC_CLASS_PART:
         break;
     }
     return false;

@@ -20,7 +20,7 @@ enum { COSTLY_OPS = 16, HOMES_MOST = 64 };
 uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
 {
     const dc_node *n = fuse_at(w, r);
-    if (fuse_class(w, r) != DC_CLASS_EW)
+    if (fuse_class(w, r) != DC_CLASS_EW || fuse_is_part(w, r))
         return 0;
     const bool costly = (dc_op_row_of(n->op)->flags & DC_OPF_COSTLY) != 0;
     const dc_dtype t = (dc_dtype)(n->nin > 0 ? fuse_at(w, n->in[n->nin - 1])->dtype : n->dtype);

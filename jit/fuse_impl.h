@@ -61,9 +61,18 @@ static inline const dc_node *fuse_at(const fusing *w, dc_ref r)
     return dc_node_at(w->fn, r);
 }
 
+/* A piece is its operand, stored; a join is memory. */
 static inline dc_op_class fuse_class(const fusing *w, dc_ref r)
 {
-    return (dc_op_class)dc_op_row_of(fuse_at(w, r)->op)->cls;
+    const dc_op op = (dc_op)fuse_at(w, r)->op;
+    return op == DC_OP_PIECE  ? DC_CLASS_EW
+           : op == DC_OP_JOIN ? DC_CLASS_SRC
+                              : (dc_op_class)dc_op_row_of(op)->cls;
+}
+
+static inline bool fuse_is_part(const fusing *w, dc_ref r)
+{
+    return dc_op_is((dc_op)fuse_at(w, r)->op, DC_CLASS_PART);
 }
 
 /* Operands that are read. */

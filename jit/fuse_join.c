@@ -194,7 +194,8 @@ static uint32_t siblings_group(const fusing *w, dc_ref r)
             const fuse_node *y = &w->node[v];
             if (v <= r || y->home >= MANY_HOME || !y->aligned || !dc_fuse_passes(w, v, o))
                 continue;
-            const bool twin = fuse_is_aligned(w, v) && w->node[r].nuser == 0 &&
+            const bool twin = fuse_is_aligned(w, v) &&
+                              (w->node[r].nuser == 0 || fuse_is_part(w, r)) &&
                               dc_fuse_same_shape(w, w->group.at[y->home].g.out[0], r);
             if ((twin || is_of_row(w, r, y->home)) && may_join(w, r, y->home))
                 return y->home;

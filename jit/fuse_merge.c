@@ -71,7 +71,7 @@ static bool has_product(const fusing *w, const fuse_group *x)
 
 static bool same_loops(const fusing *w, const fuse_group *x, const fuse_group *y)
 {
-    if (has_product(w, x) || has_product(w, y) || (x->g.nreduce == 0) != (y->g.nreduce == 0) ||
+    if (x->g.is_join || y->g.is_join || has_product(w, x) || has_product(w, y) || (x->g.nreduce == 0) != (y->g.nreduce == 0) ||
         x->rows != y->rows || x->points != y->points ||
         !dc_fuse_same_shape(w, x->g.out[0], y->g.out[0]))
         return false;

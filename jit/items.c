@@ -133,7 +133,7 @@ static void note_access(making *m, uint32_t item, dc_bind at, const dc_use *use,
         m->whole[cell] |= always && use->writes && use->bytes == room_of(e, at.slot);
         e->cell_read[cell] |= use->reads;
     }
-    room[v->naccess++] = (dc_access){at.slot, use->writes, at.offset, at.offset + use->bytes};
+    room[v->naccess++] = (dc_access){at.slot, use->writes, at.offset, at.offset + use->bytes, 0};
 }
 
 /* `always`: the item is in no body. */

@@ -335,6 +335,7 @@ static bool turn_node(turning *w, dc_ref r)
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
     case DC_CLASS_SAME:
+    case DC_CLASS_PART:
         return false;
     }
     return false;

@@ -20,6 +20,29 @@
 
 /* Positions --------------------------------------------------------------------------------- */
 
+static bool divides(const dc_kernel *k, dc_ix at)
+{
+    const dc_ix_node *x = &k->ix.at[at];
+    for (uint32_t i = 0; i < x->n; i++)
+        if (k->atom.at[x->term[i].atom].kind == DC_ATOM_DIV ||
+            k->atom.at[x->term[i].atom].kind == DC_ATOM_MOD)
+            return true;
+    return false;
+}
+
+dc_ix dc_lower_place(lowering *w, dc_ref out, dc_ix number)
+{
+    if (dc_node_at(w->fn, out)->op != DC_OP_PIECE)
+        return number;
+    const dc_window x = dc_group_window(w->groups, out);
+    dc_ix pos[DC_MAX_RANK], at = dc_ix_const(w->k, 0);
+    dc_lower_delinear(w->k, number, x.rank, x.dim, pos);
+    for (int i = 0; i < x.rank; i++)
+        at = dc_ix_add(w->k, at, dc_ix_mul(w->k, pos[i], x.stride[i]));
+    w->divides |= divides(w->k, at);
+    return at;
+}
+
 dc_ix dc_lower_linear(dc_kernel *k, const dc_node *n, const dc_ix *pos)
 {
     dc_ix at = dc_ix_const(k, 0);
@@ -234,6 +257,7 @@ static dc_vx lower_fresh(lowering *w, dc_ref r, const dc_ix *pos)
     case DC_CLASS_MOV:
         return lower_move(w, n, pos);
     case DC_CLASS_SAME:
+    case DC_CLASS_PART:
         return dc_lower_node(w, n->in[0], pos);
     case DC_CLASS_IDX:
         if (n->op == DC_OP_GATHER)
@@ -466,17 +490,17 @@ static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing 
 }
 
 /* Is a division or remainder left in any map that is used? */
-static bool maps_divide(const dc_kernel *k)
+static bool maps_divide(const lowering *w)
 {
+    const dc_kernel *k = w->k;
+    if (w->divides)
+        return true;
     for (uint32_t v = 1; v < k->vx.n; v++) {
         const dc_vx_node *n = &k->vx.at[v];
         if (n->kind != DC_VX_LOAD && n->kind != DC_VX_INDEX)
             continue;
-        const dc_ix_node *x = &k->ix.at[n->at];
-        for (uint32_t i = 0; i < x->n; i++)
-            if (k->atom.at[x->term[i].atom].kind == DC_ATOM_DIV ||
-                k->atom.at[x->term[i].atom].kind == DC_ATOM_MOD)
-                return true;
+        if (divides(k, n->at))
+            return true;
     }
     return false;
 }
@@ -518,6 +542,13 @@ static const char *kernel_name(const lowering *w, char *name, size_t size)
     return name;
 }
 
+/* A buffer that begins so many elements behind the beginning of memory. */
+static void begins_at(dc_buffer *b, int64_t first)
+{
+    const size_t size = dc_dtype_size((dc_dtype)b->dtype);
+    b->align = (uint64_t)first * size % DC_BUFFER_ALIGN == 0 ? 0 : (uint8_t)size;
+}
+
 static void declare_buffers(lowering *w)
 {
     const dc_group *g = w->group;
@@ -525,7 +556,13 @@ static void declare_buffers(lowering *w)
     for (uint32_t i = 0; i < g->nout; i++) {
         const dc_node *n = dc_node_at(w->fn, g->out[i]);
         snprintf(name, sizeof name, "out%u", i);
-        dc_buffer_new(w->k, name, n->dtype, dc_node_count(n), DC_SCOPE_PARAM, DC_MODE_OUT);
+        const uint32_t b =
+            dc_buffer_new(w->k, name, n->dtype, dc_node_count(n), DC_SCOPE_PARAM, DC_MODE_OUT);
+        if (n->op != DC_OP_PIECE)
+            continue;
+        const dc_window x = dc_group_window(w->groups, g->out[i]);
+        w->k->buf.at[b].count = x.span + 1;
+        begins_at(&w->k->buf.at[b], x.first);
     }
     for (uint32_t i = 0; i < g->nin; i++) {
         const dc_node *n = dc_node_at(w->fn, g->in[i]);
@@ -535,12 +572,14 @@ static void declare_buffers(lowering *w)
     }
 }
 
-static int64_t bytes_touched(const dc_kernel *k)
+static int64_t bytes_touched(const lowering *w)
 {
+    const dc_group *g = w->group;
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < k->buf.n; i++)
-        if (k->buf.at[i].scope == DC_SCOPE_PARAM)
-            bytes += k->buf.at[i].count * (int64_t)dc_dtype_size(k->buf.at[i].dtype);
+    for (uint32_t i = 0; i < g->nout + g->nin; i++) {
+        const dc_node *n = dc_node_at(w->fn, i < g->nout ? g->out[i] : g->in[i - g->nout]);
+        bytes += dc_node_count(n) * (int64_t)dc_dtype_size((dc_dtype)n->dtype);
+    }
     return bytes;
 }
 
@@ -640,7 +679,8 @@ static dc_stmt *lower_position(lowering *w, const dc_node *shape, bool flat)
         dc_ix pos[DC_MAX_RANK];
         dc_lower_at(w, n, shape->rank, shape->dim, w->out_pos, pos);
         const dc_vx v = dc_lower_node(w, g->out[i], pos);
-        store->put[i] = (dc_put){i, at, dc_lower_as_stored(w, v, n->dtype)};
+        store->put[i] =
+            (dc_put){i, dc_lower_place(w, g->out[i], at), dc_lower_as_stored(w, v, n->dtype)};
     }
     return first;
 }
@@ -659,9 +699,10 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     memset(w->buf_of, 0xff, w->fn->node.n * sizeof *w->buf_of);
     memset(w->is_local, 0, w->fn->node.n * sizeof *w->is_local);
     w->guard = (dc_pred){0};
+    w->divides = false;
     w->last = DC_NO_AXIS;
     declare_buffers(w);
-    k->bytes = bytes_touched(k);
+    k->bytes = bytes_touched(w);
     if (is_scatter(w)) {
         lower_scatter(w, flat);
         return k;
@@ -686,12 +727,12 @@ static dc_kernel *lower_as(lowering *w, bool flat)
 dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    lowering w = {.j = j, .group = &groups->at[index], .fn = groups->fn};
+    lowering w = {.j = j, .groups = groups, .group = &groups->at[index], .fn = groups->fn};
     w.buf_of = DC_NEW_ARRAY(&j->scratch, uint32_t, w.fn->node.n);
     w.is_local = DC_NEW_ARRAY(&j->scratch, bool, w.fn->node.n);
 
     dc_kernel *k = lower_as(&w, !is_conv(&w));
-    if (!is_conv(&w) && maps_divide(k)) {
+    if (!is_conv(&w) && maps_divide(&w)) {
         dc_job_keep(j, k);
         dc_kernel_free(k);
         k = lower_as(&w, false);

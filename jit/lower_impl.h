@@ -13,7 +13,8 @@ typedef struct memo_entry {
 
 typedef struct lowering {
     dc_job *j;
-    const dc_group *group;
+    const dc_groups *groups;
+    const dc_group *group; /* of these */
     const dc_func *fn;
     dc_kernel *k;
     uint32_t *buf_of; /* by ref: buffer of an input, or local of a reduction or kept value */
@@ -22,6 +23,7 @@ typedef struct lowering {
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower_conv.c) */
+    bool divides;            /* a store is at a place that has divisions in it */
     dc_pred guard;           /* range tests of the paddings above */
     memo_entry **memo;       /* by ref */
 } lowering;
@@ -42,6 +44,9 @@ dc_vx dc_lower_node(lowering *w, dc_ref r, const dc_ix *pos);
 /* A value, computed of a node of dtype t, as it is in memory; the same brought to dtype t. */
 dc_vx dc_lower_as_stored(lowering *w, dc_vx v, dc_dtype t);
 dc_vx dc_lower_cast(lowering *w, dc_vx v, dc_dtype t);
+
+/* Where an output is stored, of the element with this number. */
+dc_ix dc_lower_place(lowering *w, dc_ref out, dc_ix number);
 
 dc_ix dc_lower_linear(dc_kernel *k, const dc_node *n, const dc_ix *pos);
 void dc_lower_delinear(dc_kernel *k, dc_ix at, int rank, const int64_t *dim, dc_ix *pos);

@@ -137,11 +137,12 @@ typedef struct dc_buffer {
     int64_t count; /* elements */
     int64_t ahead; /* IN: one of the loops that read vectors fetches what is so much further, too;
                       DC_AHEAD_ROW: what the next position reads in its place, wherever that is */
+    uint8_t align;  /* PARAM: bytes that its address is a multiple of; 0: DC_BUFFER_ALIGN */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;
 
-enum { DC_AHEAD_ROW = -1 };
+enum { DC_AHEAD_ROW = -1, DC_BUFFER_ALIGN = 64 };
 
 typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 

@@ -2,7 +2,7 @@
  * The text of a nest back to a kernel.
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
- *   param     = name ":" dtype "[" count "]" ["out" ["stream"] | "inout" | "ahead" (n | "row")]
+ *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["stream" | "ahead" (n | "row")]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]"
  *   statement = "for" name "in" extent ["reduce"] [kind] and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
@@ -229,7 +229,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     char name[sizeof p->k->buf.at->name];
     dc_mode mode = scope == DC_SCOPE_PARAM ? DC_MODE_IN : DC_MODE_OUT;
     dc_dtype t;
-    int64_t count, ahead = 0;
+    int64_t count, ahead = 0, align = 0;
     if (!dc_np_want_name(p, "the name of a buffer", name, sizeof name) ||
         !dc_np_want_char(p, ':') || !dc_np_want_dtype(p, &t) || !dc_np_open(p, '[') ||
         !dc_np_want_integer(p, DC_NP_MAX_COUNT, &count) || !dc_np_close(p, ']'))
@@ -238,6 +238,11 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
         mode = DC_MODE_OUT;
     else if (scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "inout"))
         mode = DC_MODE_INOUT;
+    if (scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "align") &&
+        !dc_np_want_integer(p, DC_BUFFER_ALIGN, &align))
+        return false;
+    if ((align & (align - 1)) != 0 || (align != 0 && align < (int64_t)dc_dtype_size(t)))
+        return dc_np_refuse(p, "an alignment of %d bytes", (int)align);
     const bool stream =
         scope == DC_SCOPE_PARAM && mode == DC_MODE_OUT && dc_np_accept_word(p, "stream");
     if (scope == DC_SCOPE_PARAM && mode == DC_MODE_IN && dc_np_accept_word(p, "ahead")) {
@@ -252,6 +257,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     if (p->k->buf.n == MAX_NAMES)
         return dc_np_refuse(p, "more than %d buffers", MAX_NAMES);
     const uint32_t buf = dc_buffer_new(p->k, name, t, count, scope, mode);
+    p->k->buf.at[buf].align = (uint8_t)align;
     p->k->buf.at[buf].stream = stream;
     p->k->buf.at[buf].ahead = ahead;
     return true;

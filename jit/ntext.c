@@ -474,6 +474,8 @@ static void print_head(const dc_kernel *k, dc_text *out)
         dc_text_puts(out, n++ > 0 ? ", " : "");
         print_buffer(&k->buf.at[i], out);
         dc_text_puts(out, modes[k->buf.at[i].mode]);
+        if (k->buf.at[i].align != 0)
+            dc_text_printf(out, " align %d", k->buf.at[i].align);
         dc_text_puts(out, k->buf.at[i].stream ? " stream" : "");
         if (k->buf.at[i].ahead == DC_AHEAD_ROW)
             dc_text_puts(out, " ahead row");

@@ -5,6 +5,7 @@
 #include "core/gtext.h"
 #include "core/simplify.h"
 #include "jit/guard.h"
+#include "jit/join.h"
 #include "jit/layout.h"
 #include "jit/layout_conv.h"
 #include "jit/limit.h"
@@ -272,7 +273,7 @@ static dc_status lower(dc_job *j, dc_part *x)
     x->cost_ns = DC_NEW_ARRAY(a, uint64_t, x->groups.n);
     x->nkernel = x->groups.n;
     for (uint32_t g = 0; g < x->groups.n; g++) {
-        if (is_empty(x, g))
+        if (is_empty(x, g) || x->groups.at[g].is_join)
             continue;
         DC_TRY(dc_lower(j, &x->groups, g, &x->kernel[g]));
         x->group_fact[g].flops = x->kernel[g]->flops;
@@ -308,8 +309,18 @@ static dc_status plan(dc_compiling *p, dc_part *x)
     return dc_plan_make(p->j, &p->j->scratch, &in, &x->plan);
 }
 
+static void join(dc_compiling *p, dc_part *x)
+{
+    if (p->env->opt.opt < 1 || skips(p, DC_STAGE_join))
+        return;
+    const dc_func *joined = dc_join_pieces(&p->j->scratch, x->fn);
+    x->fn = joined != NULL ? joined : x->fn;
+}
+
 static dc_status plan_parts(dc_compiling *p)
 {
+    for (uint32_t n = 0; n < p->npart; n++)
+        join(p, &p->part[n]); /* sums of many pieces to memory that they are stored in */
     log_graphs(p);
     for (uint32_t n = 0; n < p->npart; n++) {
         DC_TRY(fuse(p, &p->part[n]));     /* graph to groups */

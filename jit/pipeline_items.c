@@ -7,7 +7,7 @@
 /* ---- items ----------------------------------------------------------------------------------- */
 
 /* Derived values are results of the prologue; in the body they stand behind the cells. */
-static dc_bind bind_place(const dc_part *x, dc_place at)
+static dc_bind bind_whole(const dc_part *x, dc_place at)
 {
     const dc_exec *e = x->p->e;
     switch ((dc_place_kind)at.kind) {
@@ -28,6 +28,13 @@ static dc_bind bind_place(const dc_part *x, dc_place at)
         return (dc_bind){DC_SLOT_ARENA, x->plan.temp[at.index].offset};
     }
     DC_BUG("place of kind %d", at.kind);
+}
+
+static dc_bind bind_place(const dc_part *x, dc_place at)
+{
+    dc_bind b = bind_whole(x, at);
+    b.offset += at.at;
+    return b;
 }
 
 static void launch_item(dc_part *x, uint32_t group, dc_item *item, dc_item_fact *fact)

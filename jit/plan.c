@@ -60,14 +60,16 @@ static void add_data_edges(dc_planner *p)
         edge(p, check_vertex(p, c), c + 1 < p->d->ncheck ? check_vertex(p, c + 1) : p->barrier);
 }
 
-/* Marks everything that comes after v, v included. */
-static void mark_after(dc_planner *p, uint32_t v)
+/* Marks everything that comes after any of n vertices, which are included. */
+static void mark_after(dc_planner *p, const uint32_t *v, uint32_t n)
 {
     for (uint32_t i = 0; i < p->nv; i++)
         p->v[i].seen = false;
     p->todo.n = 0;
-    DC_PUSH_IN(p->a, p->todo, v);
-    p->v[v].seen = true;
+    for (uint32_t i = 0; i < n; i++) {
+        DC_PUSH_IN(p->a, p->todo, v[i]);
+        p->v[v[i]].seen = true;
+    }
     while (p->todo.n > 0) {
         const dc_plan_vertex *x = &p->v[p->todo.at[--p->todo.n]];
         for (uint32_t i = 0; i < x->after.n; i++)
@@ -86,7 +88,7 @@ static void add_barrier_edges(dc_planner *p)
             const uint32_t from = producer(p, p->g->at[g].after[i]);
             if (from == DC_NO_GROUP || from == g)
                 continue;
-            mark_after(p, g);
+            mark_after(p, &g, 1);
             if (!p->v[from].seen)
                 edge(p, from, g);
         }
@@ -139,26 +141,51 @@ static void list_wishes(dc_planner *p)
         qsort(p->wishes.at, p->wishes.n, sizeof *p->wishes.at, by_bytes);
 }
 
-/* Vertices other than `except` that read the old value of the cell. */
-static void find_readers(dc_planner *p, uint32_t cell, uint32_t except)
+/* Vertices that read the old value of the cell. */
+static void find_readers(dc_planner *p, uint32_t cell)
 {
     p->readers.n = 0;
     for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v) && v != except; i++)
+        for (uint32_t i = 0; i < reads(p, v); i++)
             if (read_ref(p, v, i) == dc_plan_cell_param(p, cell)) {
                 DC_PUSH_IN(p->a, p->readers, v);
                 break;
             }
 }
 
-static bool group_allows(const dc_planner *p, const dc_plan_wish *w)
+/* The groups that store value r: its own, or those of its pieces. */
+static void find_writers(dc_planner *p, dc_ref r)
 {
-    const dc_group *g = &p->g->at[w->group];
-    for (uint32_t i = 0; i < g->nin; i++)
-        if (g->in[i] == dc_plan_cell_param(p, w->cell) &&
-            !p->in->in_place(p->in->ctx, w->group, w->out, i))
+    p->writers.n = 0;
+    if (dc_plan_node(p, r)->op != DC_OP_JOIN) {
+        DC_PUSH_IN(p->a, p->writers, producer(p, r));
+        return;
+    }
+    for (dc_ref q = 1; q < p->fn->node.n; q++)
+        if (p->g->join_of[q] == r && dc_plan_is_piece(p, q)) {
+            const uint32_t g = producer(p, q);
+            if (p->writers.n == 0 || p->writers.at[p->writers.n - 1] != g)
+                DC_PUSH_IN(p->a, p->writers, g);
+        }
+}
+
+/* May group g, which stores the new value or pieces of it, do so in the cell? */
+static bool group_allows(const dc_planner *p, const dc_plan_wish *w, uint32_t g)
+{
+    const dc_group *x = &p->g->at[g];
+    for (uint32_t i = 0; i < x->nin; i++)
+        if (x->in[i] == dc_plan_cell_param(p, w->cell) &&
+            (g != w->group || !p->in->in_place(p->in->ctx, g, w->out, i)))
             return false;
     return true;
+}
+
+static bool is_writer(const dc_planner *p, uint32_t v)
+{
+    for (uint32_t i = 0; i < p->writers.n; i++)
+        if (p->writers.at[i] == v)
+            return true;
+    return false;
 }
 
 /* Why not, or NULL. */
@@ -168,19 +195,24 @@ static const char *grant(dc_planner *p, const dc_plan_wish *w)
         return "another cell is set to its old value";
     if (dc_plan_has_memory(p->out->home[w->ref]))
         return "its new value is another cell's or result's too";
-    if (!group_allows(p, w))
-        return "its kernel reads the old value elsewhere than it writes";
-    find_readers(p, w->cell, w->group);
-    mark_after(p, w->group);
+    find_writers(p, w->ref);
+    for (uint32_t i = 0; i < p->writers.n; i++)
+        if (!group_allows(p, w, p->writers.at[i]))
+            return "its kernel reads the old value elsewhere than it writes";
+    find_readers(p, w->cell);
+    mark_after(p, p->writers.at, p->writers.n);
     if (p->v[p->barrier].seen)
         return "a check needs the new value";
     for (uint32_t i = 0; i < p->readers.n; i++)
-        if (p->v[p->readers.at[i]].seen)
+        if (p->v[p->readers.at[i]].seen && !is_writer(p, p->readers.at[i]))
             return "a kernel that needs the old value needs the new one too"; /* a circle */
-    for (uint32_t i = 0; i < p->readers.n; i++)
-        edge(p, p->readers.at[i], w->group);
-    edge(p, p->barrier, w->group);
-    p->out->home[w->ref] = (dc_place){DC_PLACE_CELL, w->cell};
+    for (uint32_t k = 0; k < p->writers.n; k++) {
+        for (uint32_t i = 0; i < p->readers.n; i++)
+            if (p->readers.at[i] != p->writers.at[k])
+                edge(p, p->readers.at[i], p->writers.at[k]);
+        edge(p, p->barrier, p->writers.at[k]);
+    }
+    p->out->home[w->ref] = (dc_place){.kind = DC_PLACE_CELL, .index = w->cell};
     p->granted[w->cell] = true;
     return NULL;
 }
@@ -211,9 +243,24 @@ static void place_params(dc_planner *p)
         const dc_ref r = p->fn->param.at[i];
         if (dc_plan_bytes(p, r) == 0)
             continue;
-        p->out->home[r] = i >= nfree                     ? (dc_place){DC_PLACE_CELL, i - nfree}
-                          : dc_plan_node(p, r)->rank > 0 ? (dc_place){DC_PLACE_FREE, i}
-                                                         : (dc_place){DC_PLACE_BLOCK, i};
+        p->out->home[r] = i >= nfree ? (dc_place){.kind = DC_PLACE_CELL, .index = i - nfree}
+                          : dc_plan_node(p, r)->rank > 0
+                              ? (dc_place){.kind = DC_PLACE_FREE, .index = i}
+                              : (dc_place){.kind = DC_PLACE_BLOCK, .index = i};
+    }
+}
+
+/* Pieces lie in their joins. */
+static void place_parts(dc_planner *p)
+{
+    for (dc_ref r = 1; r < p->fn->node.n; r++) {
+        const dc_ref whole = p->g->join_of[r];
+        if (whole == 0 || whole == r)
+            continue;
+        p->out->home[r] = p->out->home[whole];
+        if (dc_plan_is_piece(p, r))
+            p->out->home[r].at = (size_t)dc_group_window(p->g, r).first *
+                                 dc_dtype_size((dc_dtype)dc_plan_node(p, r)->dtype);
     }
 }
 
@@ -224,14 +271,17 @@ static void place_outputs(dc_planner *p)
     for (uint32_t i = 0; i < p->d->nresult; i++) {
         const dc_ref r = p->fn->result.at[i];
         if (!dc_plan_has_memory(p->out->home[r]) && dc_plan_bytes(p, r) > 0)
-            p->out->home[r] = (dc_place){DC_PLACE_RESULT, i};
+            p->out->home[r] = (dc_place){.kind = DC_PLACE_RESULT, .index = i};
     }
     for (uint32_t g = 0; g < p->g->n; g++)
         for (uint32_t i = 0; i < p->g->at[g].nout; i++) {
             const dc_ref r = p->g->at[g].out[i];
-            if (!dc_plan_has_memory(p->out->home[r]) && dc_plan_bytes(p, r) > 0)
-                p->out->home[r] = (dc_place){DC_PLACE_TEMP, dc_plan_new_temp(p, r)};
+            const bool whole = p->g->join_of[r] == 0 || p->g->join_of[r] == r;
+            if (whole && !dc_plan_has_memory(p->out->home[r]) && dc_plan_bytes(p, r) > 0)
+                p->out->home[r] =
+                    (dc_place){.kind = DC_PLACE_TEMP, .index = dc_plan_new_temp(p, r)};
         }
+    place_parts(p);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -261,6 +311,8 @@ static bool in_arena(const dc_planner *p, dc_ref r)
 static int64_t growth(const dc_planner *p, uint32_t v)
 {
     int64_t n = 0;
+    if (v < p->g->n && p->g->at[v].is_join) /* its pieces have been counted */
+        return 0;
     if (v < p->g->n)
         for (uint32_t i = 0; i < p->g->at[v].nout; i++)
             if (in_arena(p, p->g->at[v].out[i]))
@@ -328,6 +380,18 @@ static dc_bundle_temp *temps_to_bundle(dc_planner *p)
     return temp;
 }
 
+/* Is the temporary of r alive from where r is stored? A join is from its first piece on. */
+static bool begins(dc_planner *p, dc_ref r)
+{
+    const dc_ref whole = p->g->join_of[r];
+    if (whole == 0)
+        return true;
+    const bool first = dc_plan_is_piece(p, r) && !p->begun[whole];
+    p->begun[whole] = true;
+    return first;
+}
+
+/* Asked in the order of the plan. */
 static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
 {
     const dc_group *g = v < p->g->n ? &p->g->at[v] : NULL;
@@ -347,7 +411,7 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
     }
     for (uint32_t i = 0; i < nout; i++) {
         x.bytes += dc_plan_bytes(p, g->out[i]);
-        if (in_arena(p, g->out[i]))
+        if (in_arena(p, g->out[i]) && begins(p, g->out[i]))
             out[x.nout++] = p->out->home[g->out[i]].index;
     }
     return x;
@@ -356,8 +420,8 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
 static void make_slots(dc_planner *p)
 {
     dc_bundle_vertex *at = DC_NEW_ARRAY(p->a, dc_bundle_vertex, p->nv);
-    for (uint32_t v = 0; v < p->nv; v++)
-        at[v] = vertex_to_bundle(p, v);
+    for (uint32_t i = 0; i < p->order.n; i++)
+        at[p->order.at[i]] = vertex_to_bundle(p, p->order.at[i]);
     const dc_bundle_in in = {.n = p->nv,
                              .ntemp = p->temps.n,
                              .at = at,
@@ -381,6 +445,7 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     p.granted = DC_NEW_ARRAY(a, bool, d->ncell);
     p.snapshot = DC_NEW_ARRAY(a, uint32_t, d->ncell);
     p.unread = DC_NEW_ARRAY(a, uint32_t, g->fn->node.n);
+    p.begun = DC_NEW_ARRAY(a, bool, g->fn->node.n);
 
     add_data_edges(&p);
     add_barrier_edges(&p);

@@ -37,6 +37,7 @@ typedef enum dc_place_kind {
 typedef struct dc_place {
     uint8_t kind; /* dc_place_kind */
     uint32_t index;
+    size_t at; /* bytes from its beginning: of a piece of a join */
 } dc_place;
 
 /* BUNDLE: the groups that follow are one launch. */

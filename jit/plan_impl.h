@@ -38,8 +38,9 @@ typedef struct dc_planner {
     bool *granted;      /* by cell */
     uint32_t *snapshot; /* by cell: temporary that keeps the old value, or DC_PLAN_NO_TEMP */
     uint32_t *unread;   /* by ref: readers not ordered yet */
+    bool *begun;        /* by ref, of joins: a piece is ordered */
     DC_VEC(dc_plan_wish) wishes;
-    dc_plan_list order, todo, readers; /* the last two are filled again and again */
+    dc_plan_list order, todo, readers, writers; /* all but the first are filled again and again */
     const dc_slot *slot;
     uint32_t nslot;
     DC_VEC(dc_step) steps;
@@ -56,6 +57,11 @@ static inline const dc_node *dc_plan_node(const dc_planner *p, dc_ref r)
 static inline bool dc_plan_is_param(const dc_planner *p, dc_ref r)
 {
     return dc_plan_node(p, r)->op == DC_OP_PARAM;
+}
+
+static inline bool dc_plan_is_piece(const dc_planner *p, dc_ref r)
+{
+    return dc_plan_node(p, r)->op == DC_OP_PIECE;
 }
 
 static inline size_t dc_plan_bytes(const dc_planner *p, dc_ref r)
@@ -97,7 +103,7 @@ static inline uint32_t dc_plan_new_temp(dc_planner *p, dc_ref r)
 
 static inline bool dc_plan_is_empty(const dc_planner *p, uint32_t group)
 {
-    return dc_plan_bytes(p, p->g->at[group].out[0]) == 0;
+    return p->g->at[group].is_join || dc_plan_bytes(p, p->g->at[group].out[0]) == 0;
 }
 
 /* The steps, in the order of p->slot, with copies before and after; how long temporaries live. */

@@ -28,7 +28,8 @@ static void copies_at_start(dc_planner *p)
     for (uint32_t i = 0; i < p->d->nresult; i++) {
         const dc_ref r = p->fn->result.at[i];
         if (dc_plan_is_param(p, r) && dc_plan_bytes(p, r) > 0)
-            copy(p, (dc_place){DC_PLACE_RESULT, i}, p->out->home[r], dc_plan_bytes(p, r));
+            copy(p, (dc_place){.kind = DC_PLACE_RESULT, .index = i}, p->out->home[r],
+                 dc_plan_bytes(p, r));
     }
 }
 
@@ -64,7 +65,8 @@ static void snapshots(dc_planner *p)
             continue;
         const dc_ref r = dc_plan_cell_param(p, c);
         p->snapshot[c] = dc_plan_new_temp(p, r);
-        copy(p, (dc_place){DC_PLACE_TEMP, p->snapshot[c]}, p->out->home[r], dc_plan_bytes(p, r));
+        copy(p, (dc_place){.kind = DC_PLACE_TEMP, .index = p->snapshot[c]}, p->out->home[r],
+             dc_plan_bytes(p, r));
     }
 }
 
@@ -72,7 +74,7 @@ static void copies_at_end(dc_planner *p)
 {
     for (uint32_t i = 0; i < p->d->nresult; i++) {
         const dc_ref r = p->fn->result.at[i];
-        const dc_place to = {DC_PLACE_RESULT, i}, from = p->out->home[r];
+        const dc_place to = {.kind = DC_PLACE_RESULT, .index = i}, from = p->out->home[r];
         if (dc_plan_is_param(p, r) || !dc_plan_has_memory(from) ||
             (from.kind == to.kind && from.index == to.index))
             continue;
@@ -86,8 +88,8 @@ static void copies_at_end(dc_planner *p)
             continue;
         dc_place from = p->out->home[r];
         if (dc_plan_is_cell(p, r, &other) && p->snapshot[other] != DC_PLAN_NO_TEMP)
-            from = (dc_place){DC_PLACE_TEMP, p->snapshot[other]};
-        copy(p, (dc_place){DC_PLACE_CELL, c}, from, dc_plan_bytes(p, r));
+            from = (dc_place){.kind = DC_PLACE_TEMP, .index = p->snapshot[other]};
+        copy(p, (dc_place){.kind = DC_PLACE_CELL, .index = c}, from, dc_plan_bytes(p, r));
     }
 }
 
@@ -132,10 +134,12 @@ void dc_plan_make_steps(dc_planner *p)
 
 /* ---- dependencies ---------------------------------------------------------------------------- */
 
-/* Memory numbered: cells, results, the arena. What no step writes is left out. */
-static void access(dc_planner *p, dc_visit *v, dc_access *room, dc_place at, bool write)
+/* Memory numbered: cells, results, the arena. What no step writes is left out. join: of a piece, which
+ * counts as all of it. */
+static void access(dc_planner *p, dc_visit *v, dc_access *room, dc_place at, bool write,
+                   dc_ref join)
 {
-    dc_access x = {.write = write, .end = SIZE_MAX};
+    dc_access x = {.write = write, .end = SIZE_MAX, .join = join};
     switch ((dc_place_kind)at.kind) {
     case DC_PLACE_NONE:
     case DC_PLACE_BLOCK:
@@ -163,13 +167,13 @@ static dc_visit visit(dc_planner *p, const dc_step *s)
     const dc_group *g = s->kind == DC_STEP_GROUP ? &p->g->at[s->index] : NULL;
     dc_access *room = DC_NEW_ARRAY(p->a, dc_access, g != NULL ? g->nin + g->nout : 2);
     if (g == NULL && s->kind != DC_STEP_BUNDLE) {
-        access(p, &v, room, s->from, false);
-        access(p, &v, room, s->to, s->kind == DC_STEP_COPY);
+        access(p, &v, room, s->from, false, 0);
+        access(p, &v, room, s->to, s->kind == DC_STEP_COPY, 0);
     }
     for (uint32_t i = 0; g != NULL && i < g->nin; i++)
-        access(p, &v, room, p->out->home[g->in[i]], false);
+        access(p, &v, room, p->out->home[g->in[i]], false, 0);
     for (uint32_t i = 0; g != NULL && i < g->nout; i++)
-        access(p, &v, room, p->out->home[g->out[i]], true);
+        access(p, &v, room, p->out->home[g->out[i]], true, p->g->join_of[g->out[i]]);
     v.access = room;
     return v;
 }

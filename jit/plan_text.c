@@ -3,7 +3,7 @@
  */
 #include "jit/plan.h"
 
-static void print_place(const dc_plan *p, dc_place at, dc_text *out)
+static void print_whole(const dc_plan *p, dc_place at, dc_text *out)
 {
     switch ((dc_place_kind)at.kind) {
     case DC_PLACE_NONE:
@@ -25,6 +25,13 @@ static void print_place(const dc_plan *p, dc_place at, dc_text *out)
         dc_text_printf(out, "temp@%zu", p->temp[at.index].offset);
         return;
     }
+}
+
+static void print_place(const dc_plan *p, dc_place at, dc_text *out)
+{
+    print_whole(p, at, out);
+    if (at.at > 0)
+        dc_text_printf(out, "+%zu", at.at);
 }
 
 static void print_group(const dc_plan *p, const dc_group *g, dc_text *out)

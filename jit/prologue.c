@@ -177,6 +177,7 @@ static double ops_of(const splitting *w, dc_ref r)
         return count * STRIDED_OPS;
     case DC_CLASS_SRC:
     case DC_CLASS_SAME:
+    case DC_CLASS_PART:
         break;
     }
     return 0;

@@ -49,6 +49,7 @@ static inline void one_group_each(trial *t)
     const bool *live = dc_func_live(f, &t->arena);
     dc_groups *g = &t->groups;
     *g = (dc_groups){.fn = f, .at = DC_NEW_ARRAY(&t->arena, dc_group, f->node.n)};
+    g->join_of = DC_NEW_ARRAY(&t->arena, dc_ref, f->node.n);
     g->group_of = DC_NEW_ARRAY(&t->arena, uint32_t, f->node.n);
     for (dc_ref r = 0; r < f->node.n; r++) {
         g->group_of[r] = DC_NO_GROUP;

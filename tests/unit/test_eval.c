@@ -452,6 +452,28 @@ static void same(void)
     WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_HOLE, NULL, 0, DIMS(3, 0), 2, &t), IN(NULL), 0, 0);
 }
 
+/* Pieces where they say, in steps and in blocks; a join goes on with another. */
+static void joins(void)
+{
+    static const float three[3] = {7, 8, 9}, two[2] = {4, 5}, one[1] = {6};
+    begin();
+    const dc_ref a = param(DC_F32, 1, DIMS(3)), b = param(DC_F32, 1, DIMS(2));
+    const dc_ref c = param(DC_F32, 1, DIMS(1));
+    const dc_type whole = dc_type_make(DC_F32, 2, DIMS(2, 3));
+    dc_ref in[3] = {dc_g_const(fn, &whole, 1)};
+    in[1] = dc_g_make(fn, DC_OP_PIECE, &a, 1, DIMS(0, 0, 0, 0, 1, 1, 1, 3), 8, NULL);
+    in[2] = dc_g_make(fn, DC_OP_PIECE, &b, 1, DIMS(0, 1, 1, 0, 1, 2, 1, 2), 8, NULL);
+    const dc_ref first = dc_g_make(fn, DC_OP_JOIN, in, 3, DIMS(0), 1, NULL);
+    in[0] = first;
+    in[1] = dc_g_make(fn, DC_OP_PIECE, &c, 1, DIMS(0, 2, 1, 1, 1, 1, 1, 1), 8, NULL);
+    const dc_ref r = dc_g_make(fn, DC_OP_JOIN, in, 2, DIMS(0), 1, NULL);
+    WANT(DC_EVAL_ROUND, r, IN(three, two, one), 7, 8, 9, 4, 6, 5);
+    begin();
+    const dc_ref x = param(DC_F32, 1, DIMS(3));
+    WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_PIECE, &x, 1, DIMS(0, 0, 2, 5, 3), 5, NULL), IN(three),
+         7, 8, 9);
+}
+
 /* A reduction of nothing is the identity; tensors without elements pass through everything. */
 static void nothing(void)
 {
@@ -614,6 +636,7 @@ int main(void)
     products();
     indexing();
     same();
+    joins();
     nothing();
     dots();
     convolutions();

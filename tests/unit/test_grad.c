@@ -323,6 +323,7 @@ static const struct {
 #define SRC(id, lua)                                     [DC_OP_##id] = {"none", RULE_any},
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = {#grad, RULE_##type},
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
+#define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
 #include "core/ops.def"
 };
@@ -487,6 +488,7 @@ static void check_row(dc_op op, uint64_t seed)
             value = indexing(&t, op, rank, shapes[s].dim);
             break;
         case DC_CLASS_SRC:
+        case DC_CLASS_PART:
             break;
         }
         check(&t, value, row->name, seed);
