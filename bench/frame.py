@@ -458,13 +458,13 @@ def start_sides(name, peers, threads, cpus, report):
     return sides
 
 
-def read_options(name, threads, rounds=7):
+def read_options(name, threads, rounds=7, ms=60):
     parser = argparse.ArgumentParser(prog=f"scripts/bench {name}")
     parser.add_argument("--case", default="", help="pattern of the lines to measure")
     parser.add_argument("--peer", default="", help="pattern of the peers to measure")
     parser.add_argument("--threads", default=threads, help="numbers of threads, such as 1,2")
     parser.add_argument("--rounds", type=int, default=rounds)
-    parser.add_argument("--ms", type=float, default=60, help="milliseconds of a turn")
+    parser.add_argument("--ms", type=float, default=ms, help="milliseconds of a turn")
     parser.add_argument("--seed", type=int, help="of the inputs; a fresh one without")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     return parser.parse_args()
