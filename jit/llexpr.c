@@ -135,10 +135,70 @@ static void put_any(dc_lltext *r, dc_fv v)
     dc_lltext_declare(r, "i1 @llvm.vector.reduce.or.v%di1(<%d x i1>)", lanes, lanes);
 }
 
+/* A vector of one constant, %vN.NAME. */
+static void put_bound(dc_lltext *r, dc_fv v, const char *name, const char *type, const char *value)
+{
+    const int lanes = dc_lltext_at(r, v)->lanes;
+    const dc_llname t = dc_lltext_spread(type, lanes);
+    dc_lltext_line(r, "%%v%u.%s0 = insertelement %s poison, %s %s, i32 0", v, name, t.s, type,
+                   value);
+    dc_lltext_line(r,
+                   "%%v%u.%s = shufflevector %s %%v%u.%s0, %s poison, <%d x i32> zeroinitializer",
+                   v, name, t.s, v, name, t.s, lanes);
+}
+
+/*
+ * What the intrinsic means, in vectors, which LLVM would take apart for it: what is out of range is converted as 0
+ * and replaced afterwards.
+ */
+static void put_saturating_lanes(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const dc_fv x = i->in[0];
+    const bool sign = dc_kop_column(i->type) == 1;
+    const int bits = dc_flat_width(r->f, i->type) - sign, wide = bits < 32 ? 32 : 64;
+    const char *source = dc_lltext_scalar(r, dc_lltext_at(r, x)->type, false);
+    const char *number = wide == 32 ? "i32" : "i64";
+    const dc_llname t = dc_lltext_spread(number, i->lanes),
+                    tests = dc_lltext_spread("i1", i->lanes),
+                    to = dc_lltext_type(r, i->type, i->lanes),
+                    from = dc_lltext_spread(source, i->lanes);
+    const double above = (double)((uint64_t)1 << (bits - 1)) * 2;
+    char text[48];
+    snprintf(text, sizeof text, "%.1f", sign ? -above : 0.0);
+    put_bound(r, v, "lo", source, text);
+    snprintf(text, sizeof text, "%.1f", above);
+    put_bound(r, v, "hi", source, text);
+    snprintf(text, sizeof text, "%" PRId64, sign ? (int64_t)(~(uint64_t)0 << bits) : (int64_t)0);
+    put_bound(r, v, "min", number, text);
+    snprintf(text, sizeof text, "%" PRIu64, ~(uint64_t)0 >> (64 - bits));
+    put_bound(r, v, "max", number, text);
+    dc_lltext_line(r, "%%v%u.below = fcmp olt %T, %%v%u.lo", v, x, v);
+    dc_lltext_line(r, "%%v%u.above = fcmp oge %T, %%v%u.hi", v, x, v);
+    dc_lltext_line(r, "%%v%u.fits0 = fcmp oge %T, %%v%u.lo", v, x, v);
+    dc_lltext_line(r, "%%v%u.fits1 = fcmp olt %T, %%v%u.hi", v, x, v);
+    dc_lltext_line(r, "%%v%u.fits = and %s %%v%u.fits0, %%v%u.fits1", v, tests.s, v, v);
+    dc_lltext_line(r, "%%v%u.x = select %s %%v%u.fits, %T, %s zeroinitializer", v, tests.s, v, x,
+                   from.s);
+    dc_lltext_line(r, "%%v%u.n = %s %s %%v%u.x to %s", v, sign || bits < 32 ? "fptosi" : "fptoui",
+                   from.s, v, t.s);
+    dc_lltext_line(r, "%%v%u.m = select %s %%v%u.below, %s %%v%u.min, %s %%v%u.n", v, tests.s, v,
+                   t.s, v, t.s, v);
+    const bool cut = bits + sign < wide;
+    dc_lltext_line(r, "%%v%u%s = select %s %%v%u.above, %s %%v%u.max, %s %%v%u.m", v,
+                   cut ? ".w" : "", tests.s, v, t.s, v, t.s, v);
+    if (cut)
+        dc_lltext_line(r, "%%v%u = trunc %s %%v%u.w to %s", v, t.s, v, to.s);
+}
+
 /* Float to integer saturates; NaN gives 0: exactly the intrinsic. */
 static void put_saturating(dc_lltext *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
+    if (i->lanes > 1) {
+        put_saturating_lanes(r, v);
+        return;
+    }
     const char *what = dc_kop_column(i->type) == 1 ? "fptosi" : "fptoui";
     const char *source = dc_lltext_scalar(r, dc_lltext_at(r, i->in[0])->type, false);
     const dc_llname t = dc_lltext_type(r, i->type, i->lanes),

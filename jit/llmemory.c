@@ -109,10 +109,32 @@ static void put_masked_store(dc_lltext *r, dc_fv v, const char *what, const char
                       m.mangled_address.s, m.type.s, m.address.s, mask_text(i->lanes).s);
 }
 
+/* The lanes backwards: a vector, turned round. */
+static void put_backward_load(dc_lltext *r, dc_fv v)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const char *scalar = dc_lltext_scalar(r, i->type, true);
+    const dc_llname t = dc_lltext_spread(scalar, i->lanes);
+    put_address(r, v, true);
+    dc_lltext_line(r, "%%v%u.q = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", v, scalar, v,
+                   (int64_t)1 - i->lanes);
+    dc_lltext_line(r, "%%v%u.f = load %s, ptr %%v%u.q, align %d", v, t.s, v,
+                   (int)dc_dtype_size((dc_dtype)i->type));
+    dc_text_printf(r->out, "  %%v%u%s = shufflevector %s %%v%u.f, %s poison, <%d x i32> <", v,
+                   raw(i), t.s, v, t.s, (int)i->lanes);
+    for (int n = i->lanes - 1; n >= 0; n--)
+        dc_text_printf(r->out, "i32 %d%s", n, n > 0 ? ", " : ">\n");
+    put_from_memory(r, v);
+}
+
 /* Lanes at a fixed distance: one scalar load each, which was measured no slower than a gather. */
 static void put_strided_load(dc_lltext *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
+    if ((int64_t)i->imm == -1) {
+        put_backward_load(r, v);
+        return;
+    }
     const char *scalar = dc_lltext_scalar(r, i->type, true);
     const dc_llname t = dc_lltext_spread(scalar, i->lanes);
     char last[DC_LLNAME] = "poison";

@@ -103,4 +103,21 @@ function TestDtypes:test_draws_of_all_dtypes()
   lists("bernoulli", "bool", { p = 0.5, seed = 3 })
 end
 
+-- Compiled in vectors, beside the interpreter: what is out of range ends at the range, NaN is 0.
+function TestDtypes.test_casts_of_floats_to_integers()
+  local edges = { 0 / 0, 1 / 0, -1 / 0, 127.5, 128, -128.5, -129, 255.9, 256, -0.5, 65535.5, 65536, 32767.5, 32768,
+    2147483647, 2147483648, -2147483648, 4294967040, 4294967296, 9.3e18, -9.3e18, 1.9e19, 3.7, -3.7 }
+  local values = {}
+  for i = 1, 67 do
+    values[i] = edges[i % #edges + 1]
+  end
+  for _, from in ipairs { "f32", "f64" } do
+    local x = dc.tensor(values, from .. "[67]")
+    for _, to in ipairs { "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64" } do
+      local f = dc.fn(("f(x: %s[67]) -> %s[67]"):format(from, to), function(x) return x:cast(to) end)
+      lu.assertEquals(f(x):cast("i64"):totable(), x:cast(to):cast("i64"):totable(), from .. " to " .. to)
+    end
+  end
+end
+
 return TestDtypes

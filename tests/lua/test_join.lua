@@ -128,6 +128,20 @@ end
 
 TestTurn = {}
 
+-- Rows of vectors, with and without a rest, of each width.
+function TestTurn:test_flip_of_many()
+  for _, dtype in ipairs { "f32", "f16", "u8", "i64", "bool" } do
+    for _, n in ipairs { 64, 67, 128 } do
+      local x = (dc.iota(("i32[3, %d]"):format(n)) * 7 % 5):cast(dtype)
+      local f = dc.fn(("f(x: %s[3, %d]) -> %s[3, %d]"):format(dtype, n, dtype, n), function(x) return x:flip(2) end)
+      local found = f(x):totable()
+      for r, row in ipairs(x:totable()) do
+        for i, v in ipairs(row) do lu.assertEquals(found[r][n + 1 - i], v) end
+      end
+    end
+  end
+end
+
 function TestTurn:test_flip()
   local a = dc.tensor { { 1, 2 }, { 3, 4 } }
   lu.assertEquals(a:flip(1):totable(), { { 3, 4 }, { 1, 2 } })
