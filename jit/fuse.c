@@ -24,15 +24,20 @@
  *   - what is made of a product goes to memory with the product, not into a group by rows;
  *   - large groups: after GROUP_OPS operations, each counted once per position, another begins; after
  *     fewer where the device takes fewer buffers than a kernel would have;
- *   - operands of dot are read many times: only movement and casts are folded into them, and the
- *     right-hand side, which is read as vectors, is always plain memory; so is a left-hand side that
- *     jit/layout.c has turned.
+ *   - operands of dot are read many times: only movement and casts are folded into the left-hand side, and
+ *     casts and scales of parameters into the right-hand side, which is read as vectors; else they are
+ *     plain memory; so is a left-hand side that jit/layout.c has turned.
  */
 #include "core/conv.h"
 #include "jit/fuse_impl.h"
 #include "jit/layout.h"
 
 #include <string.h>
+
+enum {
+    FEW_OF_MANY = 8, /* a row that scales so many times its numbers is small beside them */
+    MADE_STEPS = 8   /* operations that make a right-hand side of a parameter, at most */
+};
 
 /* A scatter has a kernel of its own, with nothing behind it. */
 static bool is_scatter(const fusing *w, dc_ref r)
@@ -126,6 +131,7 @@ typedef struct demand { /* what all users together ask of a node */
     bool aligned;
     bool dot_left, expanded;
     bool plain; /* read as vectors: the right-hand side of a dot, images of a grouped convolution */
+    bool packed;      /* nothing but the former */
     int64_t repeats;  /* by an expand, of each element; else 1 */
     dc_ref broadcast; /* an aligned expand along the columns of its group, 0 none */
 } demand;
@@ -187,7 +193,7 @@ static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
 static demand demand_of(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
-    demand d = {.home = NO_HOME, .aligned = true, .repeats = 1};
+    demand d = {.home = NO_HOME, .aligned = true, .packed = true, .repeats = 1};
     const int64_t count = dc_node_count(fuse_at(w, r));
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
@@ -213,6 +219,7 @@ static demand demand_of(const fusing *w, dc_ref r)
             d.dot_left |= fuse_at(w, u)->in[0] == r;
             d.plain |= fuse_at(w, u)->in[1] == r || is_read_apart(w, u, r);
         }
+        d.packed &= fuse_at(w, u)->op == DC_OP_DOT && fuse_at(w, u)->in[0] != r;
     }
     return d;
 }
@@ -232,6 +239,42 @@ static bool plain_read(const fusing *w, dc_ref r)
         if (w->node[r].memory || is_reduction(w, r))
             return true;
     }
+}
+
+/* A parameter that is one number, or a row of them in a single dim, whatever it is spread over. */
+static bool is_spread_row(const fusing *w, dc_ref r)
+{
+    const int64_t most = dc_node_count(fuse_at(w, r)) / FEW_OF_MANY;
+    while (fuse_at(w, r)->op == DC_OP_EXPAND || fuse_at(w, r)->op == DC_OP_RESHAPE ||
+           fuse_at(w, r)->op == DC_OP_PERMUTE || fuse_at(w, r)->op == DC_OP_CAST)
+        r = fuse_at(w, r)->in[0];
+    const dc_node *n = fuse_at(w, r);
+    int dims = 0;
+    for (int i = 0; i < n->rank; i++)
+        dims += n->dim[i] != 1;
+    return fuse_class(w, r) == DC_CLASS_SRC && dims <= 1 && dc_node_count(n) <= most;
+}
+
+/*
+ * May the right-hand side of a product be made of a parameter where it is read, or packed? By casts, and scaled
+ * by rows of numbers: less than what memory takes. A part of either stands alone.
+ */
+static bool is_made_at_once(const fusing *w, dc_ref r)
+{
+    for (int steps = 0; steps < MADE_STEPS; steps++) {
+        const dc_node *n = fuse_at(w, r);
+        if (n->op == DC_OP_PARAM)
+            return steps > 0;
+        if (n->op == DC_OP_MUL && is_spread_row(w, n->in[0]))
+            r = n->in[1];
+        else if (n->op == DC_OP_MUL && is_spread_row(w, n->in[1]))
+            r = n->in[0];
+        else if (n->op == DC_OP_CAST || n->op == DC_OP_PERMUTE)
+            r = n->in[0];
+        else
+            return false;
+    }
+    return false;
 }
 
 /* Is there no room in a group for an operation at so many positions? */
@@ -260,6 +303,8 @@ static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
     if (w->level == 0 || w->is_result[r] || is_scatter(w, r) || fuse_is_part(w, r))
         return true;
     if (fuse_class(w, r) == DC_CLASS_SAME)
+        return false;
+    if (d->plain && d->packed && is_made_at_once(w, r))
         return false;
     return d->plain || (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
 }

@@ -3,7 +3,8 @@
  * cache_write.
  *
  * The part is what one iteration of a loop touches. Its dims are the axes of the loops further
- * inside that the position depends on; the copy is dense in them, whatever the position is.
+ * inside that the position depends on; the copy is dense in them, whatever the position is. pack copies
+ * what is made of the element, as far as that depends on nothing but these dims: a cast of it, a scaled one.
  */
 #include "jit/move_impl.h"
 
@@ -16,6 +17,8 @@ typedef struct box { /* a part of a buffer */
     dc_ix at;        /* in the buffer copied, by the loops' own axes */
     dc_ix place;     /* in the copy */
     dc_pred pred;    /* tests that the copying stands under */
+    dc_vx load;      /* of the element */
+    dc_vx value;     /* that is copied: it, or what is made of it */
     int n;
     uint32_t axis[MAX_DIMS]; /* outermost first */
     struct box *next;
@@ -85,7 +88,7 @@ static bool order_dims(caching *c, box *b)
            dc_move_refuse(c->v, "the order leaves out %s", k->axis.at[b->axis[done]].name);
 }
 
-static bool make_copy(caching *c, box *b, const char *suffix)
+static bool make_copy(caching *c, box *b, dc_dtype t, const char *suffix)
 {
     dc_kernel *k = c->v->k;
     int64_t count = 1;
@@ -98,7 +101,10 @@ static bool make_copy(caching *c, box *b, const char *suffix)
                                   k->buf.at[c->of].name, MAX_PART);
         count *= dc_max_i64(extent, 1);
     }
-    return dc_move_new_buffer(c->v, &b->buf, c->of, suffix, count);
+    if (!dc_move_new_buffer(c->v, &b->buf, c->of, suffix, count))
+        return false;
+    k->buf.at[b->buf].dtype = t;
+    return true;
 }
 
 static dc_stmt *wrap(dc_kernel *k, const box *b, dc_stmt *set)
@@ -183,10 +189,65 @@ static bool find_tests(caching *c, const dc_access *x, box *b, dc_pred *rest)
                           k->buf.at[c->of].name);
 }
 
+/* Is the value made of parameters, at positions that depend on no loops inside but those over dims? */
+static bool is_made_of_dims(const caching *c, const box *b, dc_vx value)
+{
+    const dc_kernel *k = c->v->k;
+    const bool *part = dc_vx_parts(k, c->v->tmp, value);
+    for (dc_vx i = 1; i <= value; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (!part[i] || n->kind == DC_VX_OP || n->kind == DC_VX_CONST)
+            continue;
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].mode != DC_MODE_IN ||
+            !is_of_dims(c, b, n->at))
+            return false;
+        for (uint32_t t = 0; t < n->pred.n; t++)
+            if (!is_of_dims(c, b, n->pred.range[t].ix))
+                return false;
+    }
+    return true;
+}
+
+/* The one operation of the statement that takes the value; 0: none or several do. */
+static dc_vx only_user(const caching *c, const dc_stmt *s, dc_vx value)
+{
+    const dc_kernel *k = c->v->k;
+    const bool *part = dc_vx_parts(k, c->v->tmp, s->put[0].value);
+    dc_vx found = 0;
+    for (dc_vx i = value + 1; i <= s->put[0].value; i++)
+        for (int o = 0; part[i] && k->vx.at[i].kind == DC_VX_OP && o < k->vx.at[i].n; o++)
+            if (k->vx.at[i].in[o] == value) {
+                if (found != 0 && found != i)
+                    return 0;
+                found = i;
+            }
+    return found;
+}
+
+/* What is made of the load and nothing else that changes in the loop, up to the term of a sum. */
+static dc_vx made_of(const caching *c, const dc_access *x, const box *b)
+{
+    const dc_kernel *k = c->v->k;
+    const dc_stmt *s = x->stmt;
+    dc_vx top = x->load;
+    if (s->kind != DC_STMT_SET || s->nput != 1 || !s->reduces)
+        return top;
+    const dc_vx term = k->vx.at[s->put[0].value].in[1];
+    for (dc_vx u = only_user(c, s, top); u != 0 && u != term; u = only_user(c, s, u)) {
+        const dc_dtype t = (dc_dtype)k->vx.at[u].dtype;
+        if (u == s->put[0].value || dc_dtype_is_short(t) || t == DC_BOOL ||
+            !is_made_of_dims(c, b, u))
+            break;
+        top = u;
+    }
+    return top;
+}
+
 static box *find_box(caching *c, const box *like)
 {
     for (box *b = c->boxes; b != NULL; b = b->next)
         if (b->at == like->at && b->n == like->n &&
+            (b->value == like->value || (b->value == b->load && like->value == like->load)) &&
             memcmp(b->axis, like->axis, (size_t)b->n * sizeof *b->axis) == 0 &&
             b->pred.n == like->pred.n && dc_move_implied(b->pred, like->pred, (dc_pred){0}) &&
             dc_move_implied(like->pred, b->pred, (dc_pred){0}))
@@ -194,16 +255,18 @@ static box *find_box(caching *c, const box *like)
     return NULL;
 }
 
-/* The load, from the copy. */
-static bool read_copy(caching *c, const dc_access *x, dc_vx *out)
+/* The load, or what is made of it, from the copy. */
+static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
 {
     dc_pred rest;
-    box b = {.at = x->at};
+    box b = {.at = x->at, .load = x->load};
     if (!find_dims(c, x, &b) || !order_dims(c, &b) || !find_tests(c, x, &b, &rest))
         return false;
+    const bool computes = c->v->m->kind == DC_MOVE_PACK && rest.n == 0;
+    b.value = computes ? made_of(c, x, &b) : x->load;
     box *found = find_box(c, &b);
     if (found == NULL) {
-        if (!make_copy(c, &b, ".c"))
+        if (!make_copy(c, &b, (dc_dtype)c->v->k->vx.at[b.value].dtype, ".c"))
             return false;
         found = DC_NEW(c->v->tmp, box);
         *found = b;
@@ -212,7 +275,7 @@ static bool read_copy(caching *c, const dc_access *x, dc_vx *out)
             end = &(*end)->next;
         *end = found;
     }
-    *out = dc_vx_load(c->v->k, found->buf, found->place, rest);
+    map->to[b.value] = dc_vx_load(c->v->k, found->buf, found->place, rest);
     return true;
 }
 
@@ -227,7 +290,7 @@ static bool read_copies(caching *c, const dc_access *a, uint32_t n)
         if (a[i].load == 0)
             return dc_move_refuse(c->v, "a matrix instruction reads %s: cache before tensorize",
                                   c->v->k->buf.at[c->of].name);
-        if (!read_copy(c, &a[i], &map.to[a[i].load]))
+        if (!read_copy(c, &a[i], &map))
             return false;
         any = true;
     }
@@ -236,13 +299,32 @@ static bool read_copies(caching *c, const dc_access *a, uint32_t n)
     return true;
 }
 
+/* The value with its loads under the tests that the copying stands under. */
+static void guard_value(caching *c, const box *b, dc_stmt *set)
+{
+    const dc_kernel *k = c->v->k;
+    const bool *part = dc_vx_parts(k, c->v->tmp, b->value);
+    dc_vx_map map = dc_move_vx_map(c->v);
+    for (dc_vx i = 1; i <= b->value; i++) {
+        const dc_vx_node n = k->vx.at[i];
+        dc_pred p = n.pred;
+        if (!part[i] || n.kind != DC_VX_LOAD)
+            continue;
+        for (uint32_t t = 0; i != b->load && t < b->pred.n; t++)
+            p = dc_pred_and(c->v->k, p, b->pred.range[t].ix, b->pred.range[t].n);
+        map.to[i] = dc_vx_load(c->v->k, n.buf, n.at, i == b->load ? b->pred : p);
+    }
+    dc_move_replace(c->v, set, map);
+}
+
 static bool put_copies(caching *c)
 {
     dc_kernel *k = c->v->k;
     dc_stmt *first = NULL, **tail = &first;
     for (const box *b = c->boxes; b != NULL; b = b->next) {
         dc_stmt *set = dc_stmt_set(k, 1);
-        set->put[0] = (dc_put){b->buf, b->place, dc_vx_load(k, c->of, b->at, b->pred)};
+        set->put[0] = (dc_put){b->buf, b->place, b->value};
+        guard_value(c, b, set);
         *tail = wrap(k, b, set);
         if (!rename_dims(c, b, *tail))
             return false;
@@ -413,7 +495,8 @@ static bool write_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
         return true;
     enter(c, loop);
     c->found++;
-    if (!one_position(c, &a, &b) || !is_injective(c, &b) || !make_copy(c, &b, ".w"))
+    if (!one_position(c, &a, &b) || !is_injective(c, &b) ||
+        !make_copy(c, &b, (dc_dtype)v->k->buf.at[c->of].dtype, ".w"))
         return false;
     write_to_copy(c, &a, &b);
     return copy_in(c, &b) && copy_out(c, &b);

@@ -46,13 +46,18 @@ static bool is_own(dc_moving *v, dc_stmt *loop, uint32_t buf)
     return sum || dc_move_written_first(v, loop->body, buf);
 }
 
-/* Is the value 0 where what it loads is? */
-static bool is_plain_load(const dc_kernel *k, dc_vx x)
+/* Is the value 0 where all that it loads is? */
+static bool is_zero_of_zeros(const dc_kernel *k, dc_vx x)
 {
     const dc_vx_node *n = &k->vx.at[x];
-    while (n->kind == DC_VX_OP && n->op == DC_OP_CAST)
-        n = &k->vx.at[n->in[0]];
-    return n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
+    if (n->kind == DC_VX_LOAD)
+        return k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
+    if (n->kind != DC_VX_OP || (n->op != DC_OP_CAST && n->op != DC_OP_MUL))
+        return false;
+    for (int i = 0; i < n->n; i++)
+        if (!is_zero_of_zeros(k, n->in[i]))
+            return false;
+    return true;
 }
 
 /* acc = acc + a * b: zeros add nothing to it. */
@@ -63,8 +68,8 @@ static bool is_sum_of_products(const dc_kernel *k, const dc_stmt *s)
         k->vx.at[sum->in[0]].kind != DC_VX_LOAD)
         return false;
     const dc_vx_node *term = &k->vx.at[sum->in[1]];
-    return term->kind == DC_VX_OP && term->op == DC_OP_MUL && is_plain_load(k, term->in[0]) &&
-           is_plain_load(k, term->in[1]);
+    return term->kind == DC_VX_OP && term->op == DC_OP_MUL && is_zero_of_zeros(k, term->in[0]) &&
+           is_zero_of_zeros(k, term->in[1]);
 }
 
 /* Loads that move along the axis; in a sum over it all, so that both factors are 0. */

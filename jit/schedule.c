@@ -228,6 +228,57 @@ static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
     return schedule_columns(s, p);
 }
 
+/* axes of reshapes ----------------------------------------------------------------------------- */
+
+enum { MIN_PART = 8 }; /* iterations of an axis that are worth a loop of their own */
+
+/* Is it an axis, by itself? Which. */
+static bool is_axis(const dc_kernel *k, dc_ix a, uint32_t *axis)
+{
+    const dc_ix_node *x = &k->ix.at[a];
+    if (x->c != 0 || x->n != 1 || x->term[0].coef != 1 ||
+        k->atom.at[x->term[0].atom].kind != DC_ATOM_AXIS)
+        return false;
+    *axis = k->atom.at[x->term[0].atom].axis;
+    return true;
+}
+
+/* An axis that a load divides by a divisor of its extent, the smallest of them; 0: there is none. */
+static int64_t divided_axis(const dc_kernel *k, dc_ix at, uint32_t *axis)
+{
+    const dc_ix_node *x = &k->ix.at[at];
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &k->atom.at[x->term[i].atom];
+        if (t->kind != DC_ATOM_DIV && t->kind != DC_ATOM_MOD)
+            continue;
+        const int64_t inner = divided_axis(k, t->of, axis);
+        if (inner != 0)
+            return inner;
+        if (is_axis(k, t->of, axis) && t->k >= MIN_PART && t->k < k->axis.at[*axis].extent &&
+            k->axis.at[*axis].extent % t->k == 0)
+            return t->k;
+    }
+    return 0;
+}
+
+/*
+ * Behind a reshape a position has divisions in it, along which nothing is a stride: x[64 * (i / 64) + i % 64].
+ * Where they divide the axis, it becomes two loops.
+ */
+static void split_divided(dc_sketch *s)
+{
+    dc_kernel *k = s->k;
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        uint32_t axis = 0;
+        const dc_vx_node *n = &k->vx.at[v];
+        const bool load = n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
+        const int64_t part = load ? divided_axis(k, n->at, &axis) : 0;
+        if (part > 0 &&
+            dc_move_do(k, &s->why, "split %s %lld", dc_axis_name_of(k, axis).s, (long long)part))
+            v = 0; /* positions are others now */
+    }
+}
+
 /* Bytes of the widest numbers that are computed, at least those of f32. */
 static int widest(const dc_kernel *k)
 {
@@ -242,9 +293,13 @@ static int widest(const dc_kernel *k)
 dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
 {
     dc_sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
-    const dc_shape p = dc_shape_of(k);
+    dc_shape p = dc_shape_of(k);
     if (level < 2)
         return DC_OK;
+    if (!t->simt && !p.by_rows) {
+        split_divided(&s);
+        p = dc_shape_of(k);
+    }
     const bool done = t->simt                       ? dc_schedule_simt(k, t, &p, &s.why)
                       : p.add == NULL && !p.by_rows ? dc_schedule_map(&s, &p)
                       : p.add == NULL               ? dc_schedule_rows(&s, &p)

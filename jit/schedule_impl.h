@@ -74,6 +74,15 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 bool dc_is_product(dc_sketch *s, const dc_shape *p);
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
 
+/* A product of few rows, both operands of which lie along the sum, cut into positions of m.i, n.i and k. */
+typedef struct dc_dots {
+    dc_axis_name m, n, k;
+    int64_t M, block; /* rows, columns of a position */
+    bool apart;       /* what follows the sums has loops of its own */
+} dc_dots;
+
+bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
+
 /* A product whose left operand is seen through a window; *is tells whether it is one. */
 bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
 

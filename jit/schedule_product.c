@@ -31,10 +31,13 @@ enum {
     STREAM_ROWS = 8,      /* of b at a time for each of one or two rows of a, */
     STREAM_K = 128,       /* this many for more, */
     STREAM_COLUMNS = 512, /* and columns of them */
-    WIDE_ROWS = 128,      /* as few rows of a */
-    WIDE_K = 256,         /* and sums as short make little of a panel, */
-    WIDE = 4,             /* so that many are packed at a time */
-    CHEAP = 24,           /* operations of an epilogue that is repeated for each vector of a tile */
+    DOT_ROWS =
+        32, /* so few rows do not pay for turning b round, if they are no more than vectors in a sum */
+    OUTER_K = 64, /* terms in the last of several loops of a sum that can be packed by themselves */
+    WIDE_ROWS = 128, /* as few rows of a */
+    WIDE_K = 256,    /* and sums as short make little of a panel, */
+    WIDE = 4,        /* so that many are packed at a time */
+    CHEAP = 24,      /* operations of an epilogue that is repeated for each vector of a tile */
     LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
     MIDDLE_WORK = 2 << 20, /* that two may share */
     MANY_POSITIONS = 8,
@@ -42,16 +45,21 @@ enum {
 };
 
 typedef struct factor {
-    bool plain; /* a load of a parameter, cast or not, that nothing else in the kernel reads */
+    bool
+        plain; /* a parameter that nothing else in the kernel reads, or is made of one and of less */
+    bool computed; /* it is made of it: by casts, by scales */
     uint32_t buf;
-    dc_strides m, n, k;
-    int64_t bytes, count; /* of the parameter */
+    dc_strides all_m, all_n; /* of all loads */
+    dc_strides m, n, k;      /* of that of the parameter */
+    int64_t bytes, count;
 } factor;
 
 typedef struct product {
     dc_sketch *s;
     dc_axis_name m, n, sum, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* out: outside of m and n */
+    dc_axis_name outer;                                             /* see take_outer */
     int nred, nout;
+    bool has_outer;
     bool has_m;
     int64_t M, N, K;
     factor a, b;
@@ -81,23 +89,40 @@ static int loads_of(const dc_kernel *k, uint32_t buf)
     return n;
 }
 
+/* The load in v of the largest parameter, 0 where there is none. */
+static dc_vx main_load(dc_kernel *k, dc_vx v)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    dc_vx found = 0;
+    for (dc_vx i = 1; i <= v; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (part[i] && n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM &&
+            (found == 0 || k->buf.at[n->buf].count > k->buf.at[k->vx.at[found].buf].count))
+            found = i;
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return found;
+}
+
 static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
 {
     dc_kernel *k = q->s->k;
-    factor f = {.n = dc_strides_of(k, v, p->out[p->nout - 1])};
-    if (p->nout >= 2)
-        f.m = dc_strides_of(k, v, p->out[p->nout - 2]);
-    if (p->nred > 0)
-        f.k = dc_strides_of(k, v, p->red[p->nred - 1]);
-    const dc_vx_node *x = &k->vx.at[v];
-    while (x->kind == DC_VX_OP && x->op == DC_OP_CAST)
-        x = &k->vx.at[x->in[0]];
-    if (x->kind != DC_VX_LOAD || k->buf.at[x->buf].scope != DC_SCOPE_PARAM)
+    const dc_vx load = main_load(k, v);
+    factor f = {.all_n = dc_strides_of(k, v, p->out[p->nout - 1]), .computed = load != v};
+    if (load == 0)
         return f;
-    f.plain = loads_of(k, x->buf) == 1;
-    f.buf = x->buf;
-    f.count = k->buf.at[x->buf].count;
-    f.bytes = f.count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[x->buf].dtype);
+    f.n = dc_strides_of(k, load, p->out[p->nout - 1]);
+    if (p->nout >= 2) {
+        f.m = dc_strides_of(k, load, p->out[p->nout - 2]);
+        f.all_m = dc_strides_of(k, v, p->out[p->nout - 2]);
+    }
+    if (p->nred > 0)
+        f.k = dc_strides_of(k, load, p->red[p->nred - 1]);
+    f.buf = k->vx.at[load].buf;
+    f.plain = loads_of(k, f.buf) == 1;
+    f.count = k->buf.at[f.buf].count;
+    f.bytes = f.count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[f.buf].dtype);
     return f;
 }
 
@@ -147,17 +172,18 @@ static bool read_factors(product *q, const dc_shape *p)
         q->a = q->b = factor_of(q, p, sum.in[1]);
         q->a.plain = q->b.plain = false;
         q->has_m = p->nout >= 2;
-        return q->b.n.one && q->b.n.zero && !q->b.n.far && !q->b.n.none && q->has_m;
+        return q->b.all_n.one && q->b.all_n.zero && !q->b.all_n.far && !q->b.all_n.none && q->has_m;
     }
     q->a = factor_of(q, p, term.in[0]);
     q->b = factor_of(q, p, term.in[1]);
-    if (!still(q->a.n)) {
+    if (!still(q->a.all_n)) {
         const factor f = q->a;
         q->a = q->b;
         q->b = f;
     }
-    q->has_m = p->nout >= 2 && still(q->b.m) && moves(q->a.m);
-    return still(q->a.n) && moves(q->b.n) && (q->b.n.one || (q->b.plain && q->has_m));
+    q->has_m = p->nout >= 2 && still(q->b.all_m) && moves(q->a.m);
+    return still(q->a.all_n) && !q->b.all_n.none && moves(q->has_m ? q->b.n : q->b.all_n) &&
+           (q->b.n.one || (q->b.plain && q->has_m));
 }
 
 static void read_axes(product *q, const dc_shape *p)
@@ -313,7 +339,7 @@ static void blocks_of(product *q)
     } else if (q->nred == 1) {
         q->block_k = piece_of(q->K, q->pack_a ? MAX_K / 4 : MAX_K);
     }
-    if (q->block_k < q->K && !q->streams) {
+    if ((q->block_k < q->K || q->has_outer) && !q->streams) {
         room = (int64_t)q->s->t->l2 / 2 / 4;
         most_n = (q->pack_a ? 16 : 4) * columns;
     }
@@ -405,6 +431,20 @@ static bool make_pieces(product *q, int64_t count, const char *suffix)
     return hoist(q, piece, suffix) && make_apart(q, suffix);
 }
 
+/*
+ * The outer of two loops of a sum: its iterations are pieces, so that the inner one is packed as the only one
+ * would be. A gradient of weights adds up examples and positions, which are apart behind attention.
+ */
+static void take_outer(product *q)
+{
+    if (q->nred != 2 || !q->has_m || q->K < OUTER_K || q->K > 2 * MAX_K || !q->b.plain)
+        return;
+    q->has_outer = true;
+    q->outer = q->red[0];
+    q->red[0] = q->red[1];
+    q->nred = 1;
+}
+
 /* Panels and register tiles: n.i.o, m.i.o, m.i.i, n.i.i. */
 static bool make_tiles(product *q)
 {
@@ -487,9 +527,10 @@ static bool make_registers(product *q)
 static bool apply(product *q)
 {
     char loop[40];
-    const bool pieces = q->block_k < q->K || q->row_apart;
+    const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer;
     snprintf(loop, sizeof loop, "%s.i.o", q->has_m && !q->by_rows ? q->m.s : q->n.s);
-    if (!make_positions(q) || (pieces && !make_pieces(q, q->block_k, ".i")) || !make_tiles(q))
+    if (!make_positions(q) || (q->has_outer && !hoist(q, q->outer.s, ".i")) ||
+        (pieces && !make_pieces(q, q->block_k, ".i")) || !make_tiles(q))
         return false;
     if (!pieces && q->apart) {
         snprintf(loop, sizeof loop, "%s.o", q->red[0].s);
@@ -509,6 +550,24 @@ static bool apply(product *q)
     return make_registers(q) && dc_sketch_grid(q->s);
 }
 
+/* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule_dots.c. */
+static bool is_dots(const product *q)
+{
+    return q->nred == 1 && q->has_m && q->M <= dc_min_i64(DOT_ROWS, q->K / q->s->lanes) &&
+           q->a.k.one && q->b.k.one && !q->b.n.one && q->N > 1;
+}
+
+static bool schedule_dots(product *q)
+{
+    dc_dots d = {.m = q->m, .n = q->n, .k = q->red[0], .M = q->M, .apart = q->apart};
+    q->rows = q->M;
+    q->vectors = 1;
+    q->lanes = dc_sketch_lanes(q->s, q->N);
+    blocks_of(q);
+    d.block = q->block_n;
+    return make_positions(q) && dc_schedule_dots(q->s, &d);
+}
+
 bool dc_is_product(dc_sketch *s, const dc_shape *p)
 {
     product q = {.s = s};
@@ -522,10 +581,14 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
         DC_BUG("%s is no product", s->k->name);
     read_axes(&q, p);
     q.epilogue_reads = epilogue_reads(&q, p);
+    q.apart = epilogue_cost(s->k) > CHEAP;
+    take_outer(&q);
+    if (is_dots(&q))
+        return schedule_dots(&q);
     q.streams = q.nred == 1 && !q.b.n.far && is_large(&q) && q.M < FEW_ROWS;
     tile_of(&q);
     packing_of(&q);
     blocks_of(&q);
-    q.apart = !q.row_apart && epilogue_cost(s->k) > CHEAP;
+    q.apart = q.apart && !q.row_apart;
     return apply(&q);
 }

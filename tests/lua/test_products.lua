@@ -28,7 +28,7 @@ local function check(y, a, b, what)
   local m, n = table.unpack(y.shape)
   lu.assertEquals(y:sum(1):totable(), a:sum(1):matmul(b):totable(), what)
   lu.assertEquals(y:sum(2):totable(), a:matmul(b:sum(2)):totable(), what)
-  for _, at in ipairs { { 1, 1 }, { m, n }, { m // 2, n // 3 + 1 }, { 1, n }, { m, n // 2 } } do
+  for _, at in ipairs { { 1, 1 }, { m, n }, { (m + 1) // 2, n // 3 + 1 }, { 1, n }, { m, (n + 1) // 2 } } do
     lu.assertEquals(y[at[1]][at[2]]:item(), entry(a, b, at[1], at[2]), what)
   end
 end
@@ -52,6 +52,75 @@ function TestProducts.test_layouts()
         lu.assertEquals(f:info()[1].launches, left and (i == 6 or i == 7) and 2 or 1, what)
       end
     end
+  end
+end
+
+-- Both operands along the sum: long enough or not for vectors of it, tails in each axis, an update behind it.
+function TestProducts.test_few_rows_of_turned_operands()
+  for _, m in ipairs { 2, 3, 4, 5, 7, 9, 17, 32 } do
+    for _, size in ipairs { { 64, 300 }, { 600, 512 }, { 21, 530 }, { 5, 600 } } do
+      local n, k = table.unpack(size)
+      local what = ("%d x %d x %d"):format(m, n, k)
+      local a, w = digits(m, k, 1), digits(n, k, 2)
+      local text = "(a: f32[%d, %d], w: f32[%d, %d], c: f32[%d, %d]) -> f32[%d, %d]"
+      local f = dc.fn("plain" .. text:format(m, k, n, k, m, n, m, n), function(a, w, c)
+        return a:matmul(w:transpose()) + c
+      end)
+      local c = digits(m, n, 3)
+      check(f(a, w, c) - c, a, w:transpose(), what)
+      local g = dc.fn("costly" .. text:format(m, k, n, k, m, n, m, n), function(a, w, c)
+        return (a:matmul(w:transpose()) / 64 + c):tanh()
+      end)
+      local expected = (a:matmul(w:transpose()) / 64 + c):tanh()
+      lu.assertTrue((g(a, w, c) - expected):abs():max():item() < 1e-6, what)
+    end
+  end
+end
+
+-- Right-hand sides that are made of parameters while they are packed, streamed or read: no launch of their own.
+function TestProducts.test_operands_of_other_types()
+  local forms = {
+    cast = function(w) return w:cast "f32" end,
+    rows = function(w, s) return w:cast "f32" * s:reshape(-1, 1) end,
+    columns = function(w, _, t) return w:cast "f32" * t end,
+  }
+  for _, size in ipairs { { 1, 100, 300 }, { 3, 600, 300 }, { 11, 530, 520 }, { 40, 70, 33 }, { 130, 600, 257 } } do
+    local m, n, k = table.unpack(size)
+    local a, w = digits(m, k, 1), digits(n, k, 2)
+    for dtype, form in pairs { f16 = "cast", bf16 = "rows", i8 = "columns", u8 = "cast", i32 = "rows" } do
+      for _, turned in ipairs { true, false } do
+        local what = ("%d x %d x %d %s %s"):format(m, n, k, dtype, turned)
+        local stored = (turned and w or w:transpose()):cast(dtype):clone()
+        local rows, columns = table.unpack(stored.shape)
+        local s, t = digits(1, rows, 3):reshape(rows), digits(1, columns, 4):reshape(columns)
+        local text = ("made(a: f32[%d, %d], w: %s[%d, %d], s: f32[%d], t: f32[%d]) -> f32[%d, %d]")
+          :format(m, k, dtype, rows, columns, rows, columns, m, n)
+        local f = dc.fn(text, function(a, w, s, t)
+          local b = forms[form](w, s, t)
+          return a:matmul(turned and b:transpose() or b)
+        end)
+        local b = forms[form](stored, s, t)
+        check(f(a, stored, s, t), a, turned and b:transpose():clone() or b, what)
+        if f:info()[1].launches > 0 then
+          lu.assertEquals(f:info()[1].launches, 1, what)
+        end
+      end
+    end
+  end
+end
+
+-- Sums over examples and positions behind heads, which lie apart: two loops, rows that are two dims of the operand.
+function TestProducts.test_weights_behind_heads()
+  for _, size in ipairs { { 3, 2, 70, 16, 48 }, { 2, 3, 130, 24, 600 }, { 4, 2, 9, 8, 40 } } do
+    local b, h, t, d, n = table.unpack(size)
+    local x, g = digits(b * h * t, d, 1):reshape(b, h, t, d), digits(b * t, n, 2)
+    local text = ("weights(x: f32[%d, %d, %d, %d], g: f32[%d, %d, %d], w: f32[%d, %d]) -> f32[%d, %d]")
+      :format(b, h, t, d, b, t, n, h * d, n, h * d, n)
+    local f = dc.fn(text, function(x, g, w)
+      return dc.grad((x:permute(1, 3, 2, 4):reshape(b, t, h * d):matmul(w) * g):sum(), { w })[1]
+    end)
+    local rows = x:permute(1, 3, 2, 4):reshape(b * t, h * d):clone()
+    check(f(x, g:reshape(b, t, n), dc.zeros(("f32[%d, %d]"):format(h * d, n))), rows:transpose():clone(), g, n)
   end
 end
 
