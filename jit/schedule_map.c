@@ -14,6 +14,7 @@
 enum {
     BLOCKS = 4,      /* of a turned operand, beside each other */
     SAME_SETS = 256, /* elements, of which rows are a multiple that meet in few sets of a cache */
+    SHORT_RUN = 64,  /* elements of an operand that several short axes go through, at most */
     WIDEST = 64,     /* lanes of an instruction at most */
     MANY = 1 << 14,  /* elements from which on four vectors are computed at a time */
     SOME = 1 << 11,  /* two */
@@ -114,6 +115,76 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
            dc_sketch_grid(s);
 }
 
+/* runs of short axes --------------------------------------------------------------------------- */
+
+/*
+ * Which axes walk through memory together: from one of stride 1 on, each with the stride that those before fill.
+ * The inner of them, `most` elements in all at most, are short; -1 where the rest does not go on from there.
+ */
+static int short_run(dc_kernel *k, const dc_shape *p, dc_ix at, int64_t most, bool *is_short)
+{
+    int64_t run = 1;
+    for (int found = 0;; found++) {
+        int next = -1;
+        for (int i = 0; i < p->nout - 1; i++) {
+            bool affine = true;
+            const int64_t step = dc_ix_stride(k, at, p->out[i], &affine);
+            if (affine && !is_short[i] && step == run && k->axis.at[p->out[i]].extent > 1)
+                next = i;
+        }
+        if (next < 0)
+            return -1;
+        if (run * k->axis.at[p->out[next]].extent > most)
+            return found > 0 ? next : -1;
+        run *= k->axis.at[p->out[next]].extent;
+        is_short[next] = true;
+    }
+}
+
+/* The load whose elements lie in short runs, along none of which its result goes; the axis that follows them. */
+static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_short)
+{
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        bool affine = true;
+        memset(is_short, 0, DC_SHAPE_AXES * sizeof *is_short);
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        const int64_t step = dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine);
+        const int axis = affine && step > most ? short_run(k, p, n->at, most, is_short) : -1;
+        if (axis >= 0)
+            return axis;
+    }
+    return -1;
+}
+
+/*
+ * The short axes go inside, round the lanes, which read as many rows, and the axis that follows them in memory
+ * outside of them: so each of these rows is read from one end to the other, once.
+ */
+static bool schedule_runs(dc_sketch *s, const dc_shape *p, int along, const bool *is_short)
+{
+    dc_kernel *k = s->k;
+    const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
+    dc_axis_name order[DC_SHAPE_AXES];
+    int count = 0;
+    if (!do_split(s, &n, s->lanes))
+        return false;
+    for (int i = 0; i < p->nout - 1; i++)
+        order[count++] = dc_axis_name_of(k, p->out[i]);
+    for (int i = 0; i < p->nout; i++) { /* the others, n.o last, go outside of the short ones */
+        const bool last = i == p->nout - 1;
+        for (int j = i - 1; j >= 0 && (last || !is_short[i]); j--)
+            if (is_short[j] && !dc_move_do(k, &s->why, "reorder %s%s %s", last ? n.s : order[i].s,
+                                           last ? ".o" : "", order[j].s))
+                return false;
+    }
+    for (int i = p->nout - 2; i >= along; i--)
+        if (!is_short[i] && !dc_move_do(k, &s->why, "reorder %s.o %s", n.s, order[i].s))
+            return false;
+    return dc_move_do(k, &s->why, "vectorize %s.i", n.s) && dc_sketch_grid(s);
+}
+
 /* others -------------------------------------------------------------------------------------- */
 
 /*
@@ -152,6 +223,10 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *p)
     const int64_t extent = dc_sketch_extent(s, n);
     if (extent < 4)
         return schedule_short(s, p);
+    bool is_short[DC_SHAPE_AXES];
+    const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short) : -1;
+    if (along >= 0)
+        return schedule_runs(s, p, along, is_short);
     const int turned = turned_axis(s->k, p);
     if (turned >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[turned]) >= 4)
         return schedule_turned(s, p, turned);

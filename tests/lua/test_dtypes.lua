@@ -114,7 +114,7 @@ function TestDtypes.test_casts_of_floats_to_integers()
   for _, from in ipairs { "f32", "f64" } do
     local x = dc.tensor(values, from .. "[67]")
     for _, to in ipairs { "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64" } do
-      local f = dc.fn(("f(x: %s[67]) -> %s[67]"):format(from, to), function(x) return x:cast(to) end)
+      local f = dc.fn(("f(a: %s[67]) -> %s[67]"):format(from, to), function(a) return a:cast(to) end)
       lu.assertEquals(f(x):cast("i64"):totable(), x:cast(to):cast("i64"):totable(), from .. " to " .. to)
     end
   end

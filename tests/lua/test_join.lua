@@ -128,12 +128,37 @@ end
 
 TestTurn = {}
 
+-- Kernels of convolutions turned round: runs of short axes, which rules read together (schedule_map.c).
+function TestTurn:test_permute_of_short_axes()
+  for _, case in ipairs { { { 40, 30, 3, 3 }, { 3, 4, 2, 1 } }, { { 33, 70, 2, 3 }, { 4, 3, 2, 1 } },
+    { { 16, 70, 5 }, { 3, 2, 1 } }, { { 70, 3, 3, 20 }, { 3, 2, 4, 1 } }, { { 48, 200, 1, 4 }, { 3, 4, 2, 1 } } } do
+    local dims, perm = case[1], case[2]
+    local type = ("i32[%s]"):format(table.concat(dims, ", "))
+    local count, to, strides = 1, {}, {}
+    for i = #dims, 1, -1 do
+      strides[i], count = count, count * dims[i]
+    end
+    for i, from in ipairs(perm) do to[i] = dims[from] end
+    local x = dc.iota(("i32[%d]"):format(count)):reshape(table.unpack(dims))
+    local f = dc.fn(("f(a: %s) -> i32[%s]"):format(type, table.concat(to, ", ")), function(a)
+      return a:permute(table.unpack(perm))
+    end)
+    for at, v in ipairs(f(x):reshape(count):totable()) do
+      local rest, expected = at - 1, 0
+      for i = #to, 1, -1 do
+        expected, rest = expected + rest % to[i] * strides[perm[i]], rest // to[i]
+      end
+      if v ~= expected then lu.assertEquals(v, expected, type .. " at " .. at) end
+    end
+  end
+end
+
 -- Rows of vectors, with and without a rest, of each width.
 function TestTurn:test_flip_of_many()
   for _, dtype in ipairs { "f32", "f16", "u8", "i64", "bool" } do
     for _, n in ipairs { 64, 67, 128 } do
       local x = (dc.iota(("i32[3, %d]"):format(n)) * 7 % 5):cast(dtype)
-      local f = dc.fn(("f(x: %s[3, %d]) -> %s[3, %d]"):format(dtype, n, dtype, n), function(x) return x:flip(2) end)
+      local f = dc.fn(("f(a: %s[3, %d]) -> %s[3, %d]"):format(dtype, n, dtype, n), function(a) return a:flip(2) end)
       local found = f(x):totable()
       for r, row in ipairs(x:totable()) do
         for i, v in ipairs(row) do lu.assertEquals(found[r][n + 1 - i], v) end
