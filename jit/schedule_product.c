@@ -306,7 +306,8 @@ static void packing_of(product *q)
 {
     const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
     const bool large = is_large(q), across = q->b.n.far;
-    q->pack_b = q->b.plain && q->nred == 1 && !q->streams && (across || large) && q->M >= 2;
+    q->pack_b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2 &&
+                (across || large || (q->b.computed && q->M >= FEW_ROWS));
     q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
                 q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
                 (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
