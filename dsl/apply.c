@@ -71,6 +71,34 @@ static dc_status number(dc_job *j, dc_func *f, const dc_operand *in, dc_val *out
     return dc_b_bits(j, f, &in->type, in->bits, out);
 }
 
+/* The dtype of 16-bit floats among the operands, or `none`. */
+static dc_dtype short_float(const dc_apply *a, const dc_val *in, dc_dtype none)
+{
+    for (int i = 0; i < a->n; i++)
+        if (in[i].type.dtype == DC_F16 || in[i].type.dtype == DC_BF16)
+            return (dc_dtype)in[i].type.dtype;
+    return none;
+}
+
+/* Steps that round to 16 bits each would add up to something else than a kernel, which rounds at its end. */
+static dc_status build_once(dc_job *j, dc_func *f, const dc_apply *a, const dc_val *in, dc_val *out)
+{
+    const dc_dtype t = a->once ? short_float(a, in, DC_F32) : DC_F32;
+    dc_val wide[DC_APPLY_IN];
+    if (t == DC_F32)
+        return a->build(j, f, a->arg, in, out);
+    for (int i = 0; i < a->n; i++) {
+        wide[i] = in[i];
+        if ((dc_dtype)in[i].type.dtype == t)
+            DC_TRY(dc_b_cast(j, f, in[i], DC_F32, &wide[i]));
+    }
+    DC_TRY(a->build(j, f, a->arg, wide, out));
+    for (int i = 0; i < a->nout; i++)
+        if (out[i].type.dtype == DC_F32)
+            DC_TRY(dc_b_cast(j, f, out[i], t, &out[i]));
+    return DC_OK;
+}
+
 static dc_status record_body(dc_job *j, void *arg)
 {
     const action *x = arg;
@@ -83,7 +111,7 @@ static dc_status record_body(dc_job *j, void *arg)
             DC_TRY(dc_trace_value(j, t, a->in[i].h, &in[i]));
         else
             DC_TRY(number(j, t->f, &a->in[i], &in[i]));
-    DC_TRY(a->build(j, t->f, a->arg, in, out));
+    DC_TRY(build_once(j, t->f, a, in, out));
     for (int i = 0; i < a->nout; i++) {
         dc_handle_trace(x->out[i], t, &out[i]);
         if (x->by_script)
@@ -120,7 +148,7 @@ static dc_status lazy_body(dc_job *j, void *arg)
     dc_func *f = dc_lazy_begin(rt, j);
     for (int i = 0; i < a->n; i++)
         DC_TRY(lazy_operand(j, rt, f, &a->in[i], &in[i]));
-    DC_TRY(a->build(j, f, a->arg, in, out));
+    DC_TRY(build_once(j, f, a, in, out));
     dc_lazy_end(rt, j, out, a->nout, x->place->where, x->place->path, made);
     for (int i = 0; i < a->nout; i++)
         dc_handle_fill_lazy(x->out[i], made[i]);

@@ -17,6 +17,7 @@ typedef struct dc_apply {
     dc_operand in[DC_APPLY_IN];
     int n, nout;
     bool as_f32; /* numbers beside integers are f32, for `/` and `^` */
+    bool once;   /* of several steps: floats of 16 bits are f32 between them, and rounded once */
     dc_build_fn *build;
     const void *arg;
 } dc_apply;
@@ -39,7 +40,7 @@ dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integer
 typedef struct dc_composite {
     dc_binding bound; /* of dc_ops_composite; takes its operands */
     dc_build_fn *build;
-    bool as_f32; /* see dc_apply */
+    bool as_f32, once; /* see dc_apply */
 } dc_composite;
 
 int dc_ops_composite(lua_State *L);

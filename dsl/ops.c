@@ -378,15 +378,15 @@ static int l_row(lua_State *L)
 }
 
 static const dc_composite composites[] = {
-    {{"div", dc_ops_composite, 2}, build_div, true},
-    {{"floor_div", dc_ops_composite, 2}, build_floor_div, false},
-    {{"mod", dc_ops_composite, 2}, build_mod, false},
-    {{"pow", dc_ops_composite, 2}, build_pow, true},
-    {{"gt", dc_ops_composite, 2}, build_gt, false},
-    {{"ge", dc_ops_composite, 2}, build_ge, false},
-    {{"relu", dc_ops_composite, 1}, build_relu, false},
-    {{"sigmoid", dc_ops_composite, 1}, dc_ops_sigmoid, false},
-    {{"tanh", dc_ops_composite, 1}, dc_ops_tanh, false},
+    {{"div", dc_ops_composite, 2}, build_div, true, false},
+    {{"floor_div", dc_ops_composite, 2}, build_floor_div, false, true},
+    {{"mod", dc_ops_composite, 2}, build_mod, false, true},
+    {{"pow", dc_ops_composite, 2}, build_pow, true, true},
+    {{"gt", dc_ops_composite, 2}, build_gt, false, false},
+    {{"ge", dc_ops_composite, 2}, build_ge, false, false},
+    {{"relu", dc_ops_composite, 1}, build_relu, false, false},
+    {{"sigmoid", dc_ops_composite, 1}, dc_ops_sigmoid, false, true},
+    {{"tanh", dc_ops_composite, 1}, dc_ops_tanh, false, true},
 };
 
 int dc_ops_composite(lua_State *L)
@@ -397,7 +397,7 @@ int dc_ops_composite(lua_State *L)
     lua_settop(L, c->bound.most);
     const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
                      lua_tonumber(L, 1), lua_tonumber(L, 2)};
-    dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32};
+    dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32, .once = c->once};
     dc_apply_operands(L, d, &a, c->bound.name, at, c->bound.most);
     dc_apply_run(L, d, &a);
     return 1;

@@ -193,7 +193,7 @@ static int l_gelu(lua_State *L)
             dc_error_raisef(L, d, DC_ERR_ARG, "gelu", "approximate is \"tanh\" or \"none\", not %s",
                             dc_args_describe(L, 3));
     }
-    dc_apply a = {.build = build_gelu, .arg = &with_tanh};
+    dc_apply a = {.once = true, .build = build_gelu, .arg = &with_tanh};
     dc_apply_operands(L, d, &a, "gelu", (const int[]){1}, 1);
     dc_apply_run(L, d, &a);
     return 1;
@@ -240,18 +240,18 @@ static int l_clamp(lua_State *L)
 /* ---- registration ----------------------------------------------------------------------------- */
 
 static const dc_composite rows[] = {
-    {{"sign", dc_ops_composite, 1}, build_sign, false},
-    {{"ceil", dc_ops_composite, 1}, build_ceil, false},
-    {{"trunc", dc_ops_composite, 1}, build_trunc, false},
-    {{"square", dc_ops_composite, 1}, build_square, false},
-    {{"rsqrt", dc_ops_composite, 1}, build_rsqrt, false},
-    {{"reciprocal", dc_ops_composite, 1}, build_reciprocal, true},
-    {{"isnan", dc_ops_composite, 1}, build_isnan, false},
-    {{"isfinite", dc_ops_composite, 1}, build_isfinite, false},
-    {{"isinf", dc_ops_composite, 1}, build_isinf, false},
-    {{"tan", dc_ops_composite, 1}, build_tan, false},
-    {{"silu", dc_ops_composite, 1}, build_silu, false},
-    {{"softplus", dc_ops_composite, 1}, build_softplus, false},
+    {{"sign", dc_ops_composite, 1}, build_sign, false, false},
+    {{"ceil", dc_ops_composite, 1}, build_ceil, false, false},
+    {{"trunc", dc_ops_composite, 1}, build_trunc, false, false},
+    {{"square", dc_ops_composite, 1}, build_square, false, false},
+    {{"rsqrt", dc_ops_composite, 1}, build_rsqrt, false, true},
+    {{"reciprocal", dc_ops_composite, 1}, build_reciprocal, true, false},
+    {{"isnan", dc_ops_composite, 1}, build_isnan, false, false},
+    {{"isfinite", dc_ops_composite, 1}, build_isfinite, false, false},
+    {{"isinf", dc_ops_composite, 1}, build_isinf, false, false},
+    {{"tan", dc_ops_composite, 1}, build_tan, false, true},
+    {{"silu", dc_ops_composite, 1}, build_silu, false, true},
+    {{"softplus", dc_ops_composite, 1}, build_softplus, false, true},
 };
 
 void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module)
