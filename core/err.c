@@ -55,6 +55,12 @@ dc_status dc_fail(struct dc_job *j, dc_err_id id, const dc_fact *fact)
     return e->status;
 }
 
+void dc_err_at(struct dc_job *j, const char *where, const char *path)
+{
+    snprintf(j->err.where, sizeof j->err.where, "%s", where != NULL ? where : "");
+    snprintf(j->err.path, sizeof j->err.path, "%s", path != NULL ? path : "");
+}
+
 static const char *moved(const char *p, const dc_err *to, const dc_err *from)
 {
     const uintptr_t at = (uintptr_t)p, text = (uintptr_t)from->text;
@@ -74,6 +80,7 @@ dc_status dc_err_take(struct dc_job *j, const dc_err *from)
     if (j->err.status == DC_OK) {
         dc_fail(j, from->id, &from->fact);
         memcpy(j->err.hint, from->hint, sizeof j->err.hint);
+        dc_err_at(j, from->where, from->path);
     }
     return j->err.status;
 }

@@ -32,6 +32,7 @@ typedef struct dc_err {
     dc_fact fact; /* op and word point into text below */
     char text[512];
     char hint[480]; /* instead of the row's; "" none */
+    char where[160], path[200]; /* of the operation, where that is not what was called; "" */
 } dc_err;
 
 typedef struct dc_err_row {
@@ -50,6 +51,9 @@ dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *f
 
 /* NOMEM for so many bytes at once. */
 dc_status dc_fail_memory(struct dc_job *j, uint64_t bytes);
+
+/* The line and the layer of what failed; NULL unknown. */
+void dc_err_at(struct dc_job *j, const char *where, const char *path);
 
 /* A copy that stays when the job fails again. */
 void dc_err_copy(dc_err *to, const dc_err *from);

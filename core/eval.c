@@ -340,6 +340,8 @@ static dc_status run_all(dc_eval_state *s, const void *const *params, void *cons
             return dc_fail(s->j, DC_ERR_INTERRUPTED, NULL);
         DC_TRY(run_node(s, r, params));
         drop_temps(s);
+        if (s->search != NULL)
+            dc_eval_look(s, r);
         const dc_node *n = dc_node_at(s->f, r);
         for (int i = 0; i < n->nin; i++)
             if (last[n->in[i]] == r)
@@ -358,9 +360,16 @@ static dc_status run_all(dc_eval_state *s, const void *const *params, void *cons
 dc_status dc_eval(dc_job *j, const dc_func *f, dc_eval_mode mode, const void *const *params,
                   void *const *results)
 {
+    return dc_eval_watched(j, f, mode, params, results, NULL);
+}
+
+dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode,
+                          const void *const *params, void *const *results,
+                          struct dc_eval_search *search)
+{
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_eval_state *s = DC_NEW(&j->scratch, dc_eval_state);
-    *s = (dc_eval_state){.j = j, .f = f, .mode = mode};
+    *s = (dc_eval_state){.j = j, .f = f, .mode = mode, .search = search};
     s->value = DC_NEW_ARRAY(&j->scratch, void *, f->node.n);
     s->lent = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     s->n = f->node.n;

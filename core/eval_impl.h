@@ -6,6 +6,7 @@
  *   eval_red.c  reductions and dot
  *   eval_conv.c convolutions
  *   eval_idx.c  gather, scatter
+ *   eval_find.c where infinities and NaN come from
  */
 #ifndef DC_CORE_EVAL_IMPL_H
 #define DC_CORE_EVAL_IMPL_H
@@ -22,6 +23,7 @@ typedef struct dc_eval_state {
     void **value;              /* [n] dense arrays by ref; NULL before and after its life */
     bool *lent;                /* [n] the array is the caller's */
     void *temp[DC_EVAL_TEMPS]; /* memory of the node at work */
+    struct dc_eval_search *search; /* core/eval_find.c; NULL: nobody looks at values */
 } dc_eval_state;
 
 /* Bytes of an element in memory: floats are doubles in the wide mode. */
@@ -57,6 +59,12 @@ typedef struct dc_eval_move {
 
 void dc_eval_move_run(const dc_eval_move *m, size_t size, void *to, const void *from);
 void dc_eval_steps(int rank, const int64_t *dim, int64_t *step); /* of a dense row-major array */
+
+/* dc_eval with a search beside it, and what that does behind node r. */
+dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode,
+                          const void *const *params, void *const *results,
+                          struct dc_eval_search *search);
+void dc_eval_look(dc_eval_state *s, dc_ref r);
 
 /* dst: the array of node r, allocated. */
 void dc_eval_ew(dc_eval_state *s, dc_ref r);

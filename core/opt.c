@@ -36,6 +36,23 @@ static bool read_SIZE(const char *text, int64_t *field)
     return true;
 }
 
+enum { NUMBERS = 1 << 8 };
+
+/* "2", "nan", "nan,2": the number, and NUMBERS. */
+static bool read_CHECK(const char *text, int64_t *field)
+{
+    const bool numbers = strncmp(text, "nan", 3) == 0 && (text[3] == ',' || text[3] == '\0');
+    int64_t level = 0;
+    if (numbers)
+        text += text[3] == ',' ? 4 : 3;
+    if ((*text != '\0' || !numbers) && !read_INT(text, &level))
+        return false;
+    if (level < 0 || level >= NUMBERS)
+        level = NUMBERS - 1; /* no such level; whoever checks settings says so */
+    *field = level | (numbers ? NUMBERS : 0);
+    return true;
+}
+
 static bool read_TEXT(const char *text, char (*field)[256])
 {
     if (strlen(text) >= sizeof *field)
@@ -45,6 +62,11 @@ static bool read_TEXT(const char *text, char (*field)[256])
 }
 
 static void set_INT(int64_t dflt, int64_t *field)
+{
+    *field = dflt;
+}
+
+static void set_CHECK(int64_t dflt, int64_t *field)
 {
     *field = dflt;
 }
@@ -81,6 +103,8 @@ void dc_opts_init(dc_opts *o, const char **bad)
     if (text != NULL && *text != '\0' && !read_##kind(text, &o->id) && is_ours(env)) \
         *bad = env;
 #include "core/opt.def"
+    o->numbers = (o->check & NUMBERS) != 0;
+    o->check &= NUMBERS - 1;
 }
 
 bool dc_opts_files(const dc_opts *o)
@@ -99,7 +123,8 @@ bool dc_opts_compile_known(const dc_opts *o)
 
 static const char wants_INT[] = "a whole number",
                   wants_SIZE[] = "a number of bytes, which may end in K, M, G or T",
-                  wants_TEXT[] = "a text of at most 255 bytes";
+                  wants_TEXT[] = "a text of at most 255 bytes",
+                  wants_CHECK[] = "0, 1 or 2, nan, or nan and one of them: nan,1";
 
 const char *dc_opts_wants(const char *name)
 {
@@ -128,6 +153,14 @@ static const char *show_INT(int64_t v, char *room, size_t size)
     return room;
 }
 
+static const char *show_CHECK(int64_t v, char *room, size_t size)
+{
+    if ((v & NUMBERS) == 0)
+        return show_INT(v, room, size);
+    snprintf(room, size, v == NUMBERS ? "nan" : "nan,%" PRId64, v - NUMBERS);
+    return room;
+}
+
 static const char *show_SIZE(int64_t v, char *room, size_t size)
 {
     return show_INT(v, room, size);
@@ -145,7 +178,9 @@ void dc_opts_each(const dc_opts *o,
                   void *ctx)
 {
     char a[32], b[32];
+    dc_opts shown = *o;
+    shown.check |= o->numbers ? NUMBERS : 0;
 #define OPT(id, env, kind, dflt, help) \
-    see(ctx, env, show_##kind(dflt, a, sizeof a), show_##kind(o->id, b, sizeof b), help);
+    see(ctx, env, show_##kind(dflt, a, sizeof a), show_##kind(shown.id, b, sizeof b), help);
 #include "core/opt.def"
 }

@@ -6,7 +6,9 @@
 
 typedef struct dc_opts {
     const struct dc_heap *heap; /* memory of the host (core/heap.h); NULL: malloc's */
+    bool numbers; /* DEEPC_CHECK=nan, dc.check_numbers: stop where infinities and NaN are made */
 #define DC_OPT_FIELD_INT(id)  int64_t id;
+#define DC_OPT_FIELD_CHECK(id) int64_t id;
 #define DC_OPT_FIELD_SIZE(id) int64_t id;
 #define DC_OPT_FIELD_TEXT(id) char id[256];
 #define OPT(id, env, kind, dflt, help) DC_OPT_FIELD_##kind(id)

@@ -13,7 +13,7 @@
  * that later does not compute it again.
  */
 #include "core/conv.h"
-#include "core/eval.h"
+#include "core/eval_find.h"
 #include "core/lazy.h"
 
 #include <string.h>
@@ -309,6 +309,11 @@ static dc_status new_entry(const task *t, uint64_t hash, dc_lazy_entry **out)
     return DC_OK;
 }
 
+static void free_module(void *m)
+{
+    dc_module_free(m);
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
 
 static dc_status read_leaf(const task *t, uint32_t leaf, const void **out)
@@ -426,6 +431,57 @@ static dc_status run_entry(const task *t, dc_lazy_entry *e, dc_tensor **made)
     return status;
 }
 
+/*
+ * DEEPC_CHECK=nan. The expression is written anew, so that the lines are those of this one, not of the first one
+ * with its structure.
+ */
+static dc_status find_maker(const task *t)
+{
+    dc_job *j = t->j;
+    const bool strict = strcmp(j->opt->math, "strict") == 0;
+    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
+    dc_module *m = dc_module_new();
+    dc_func *f;
+    dc_eval_maker maker;
+    int worst;
+    dc_job_defer(j, free_module, m);
+    const dc_ref *ref = dc_lazy_walk_write(&t->walk, m, &f);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        DC_PUSH(f->result, ref[t->result.at[i]->number]);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        DC_TRY(read_leaf(t, t->walk.leaf.at[i], &param[i]));
+    DC_TRY(dc_eval_find(j, f, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, t->result.n, &maker,
+                        &worst));
+    if (maker.ref != 0) {
+        t->rt->lazy->where = NULL; /* the record has the place */
+        return dc_eval_maker_fail(j, f, &maker, "");
+    }
+    if (worst == 0)
+        return dc_failf(
+            j, DC_ERR_NOT_FINITE, NULL,
+            "a result is not finite, and the interpreter, which rounds in other places, "
+            "gives finite values: an operation is at the edge of its range");
+    return DC_OK;
+}
+
+static dc_status check_numbers(const task *t, dc_tensor *const *made)
+{
+    dc_device *dev = t->rt->device;
+    bool bad = false;
+    for (uint32_t i = 0; i < t->result.n && !bad; i++) {
+        const dc_type *type = &t->result.at[i]->type;
+        const size_t bytes = dc_type_bytes(type);
+        const void *at = dc_tensor_mem(made[i]);
+        if (!dev->ops->host && bytes > 0) {
+            void *copy = dc_arena_alloc(&t->j->scratch, bytes);
+            DC_TRY(dev->ops->download(dev, t->j, copy, at, bytes));
+            at = copy;
+        }
+        bad = dc_eval_worst((dc_dtype)type->dtype, at, dc_type_count(type)) > 0;
+    }
+    return bad ? find_maker(t) : DC_OK;
+}
+
 static dc_status compute(task *t)
 {
     dc_lazy_entry *e;
@@ -434,6 +490,13 @@ static dc_status compute(task *t)
     if ((e = find_entry(t, hash)) == NULL)
         DC_TRY(new_entry(t, hash, &e));
     DC_TRY(run_entry(t, e, made));
+    if (t->rt->opt.numbers && !t->rt->check) {
+        for (uint32_t i = 0; i < t->result.n; i++)
+            dc_tensor_defer(t->j, made[i]);
+        DC_TRY(check_numbers(t, made));
+        for (uint32_t i = 0; i < t->result.n; i++)
+            dc_job_keep(t->j, made[i]);
+    }
     t->rt->stats.realized++;
     for (uint32_t i = 0; i < t->result.n; i++) {
         dc_lazy *n = t->result.at[i];

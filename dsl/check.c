@@ -33,10 +33,11 @@ static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_va
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, l, zero, &low));
     DC_TRY(dc_ops_2(j, f, DC_OP_LE, high, l, &high));
     DC_TRY(dc_ops_2(j, f, DC_OP_OR, low, high, &hit));
-    DC_TRY(dc_b_cast(j, f, l, DC_I32, &l));
+    if (l.type.dtype != DC_I32) /* as large as it is, for the message */
+        DC_TRY(dc_b_cast(j, f, l, DC_I64, &l));
     DC_TRY(dc_ops_number(j, f, l, 0, &zero));
-    DC_TRY(dc_ops_number(j, f, l, -1, &none));
-    DC_TRY(dc_ops_number(j, f, l, (double)count, &end));
+    DC_TRY(dc_ops_number(j, f, at, -1, &none));
+    DC_TRY(dc_ops_number(j, f, at, (double)count, &end));
     const dc_val pick[3] = {hit, at, end};
     DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, pick, 3, &first));
     DC_TRY(dc_b_reduce(j, f, DC_OP_MINR, first, 1, false, &first));
@@ -77,9 +78,21 @@ static dc_status check_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static int64_t read_i32(lua_State *L, dc_dsl *d, int idx, const char *op)
+static int64_t read_integer(lua_State *L, dc_dsl *d, int idx, const char *op)
 {
-    return *(const int32_t *)dc_handle_read(L, d, dc_handle_test(L, idx), op);
+    dc_handle *h = dc_handle_test(L, idx);
+    const void *at = dc_handle_read(L, d, h, op);
+    return (int64_t)dc_bits_load((dc_dtype)dc_handle_type(h)->dtype, at);
+}
+
+/* Positions on the device are i32. */
+static void check_count(lua_State *L, dc_dsl *d, const dc_trace_check *c)
+{
+    const int64_t count = dc_type_count(&c->type);
+    if (count > INT32_MAX)
+        dc_error_raisef(L, d, DC_ERR_ARG, c->op,
+                        "%lld integers; 2147483647 are the most that are looked at together",
+                        (long long)count);
 }
 
 void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
@@ -89,6 +102,7 @@ void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
     c.type = *dc_handle_type(h);
     c.origin = h->origin;
     c.place = dc_place_find(L, d);
+    check_count(L, d, &c);
     dc_apply a = {.build = build_check, .arg = &c.classes};
     dc_apply_operands(L, d, &a, c.op, at, 1);
     a.nout = 2;
@@ -99,9 +113,9 @@ void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
         checking x = {d->trace, c};
         dc_error_check(L, d, dc_protect(&d->rt->job, check_body, &x), c.op);
     } else {
-        const int64_t position = read_i32(L, d, top + 1, c.op);
+        const int64_t position = read_integer(L, d, top + 1, c.op);
         if (position >= 0)
-            dc_check_raise(L, d, &c, dc_handle_test(L, idx), read_i32(L, d, top + 2, c.op),
+            dc_check_raise(L, d, &c, dc_handle_test(L, idx), read_integer(L, d, top + 2, c.op),
                            position);
     }
     lua_settop(L, top);

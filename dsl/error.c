@@ -211,11 +211,14 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
         d->rt->broken = true;
     if (e->id == DC_ERR_INTERRUPTED)
         dc_rt_heard(d->rt);
-    if (blame.place == NULL) {
-        here = dc_place_find(L, d);
+    if (e->where[0] != '\0' || blame.place == NULL) {
+        here = e->where[0] != '\0' ? (dc_place){e->where, e->path[0] != '\0' ? e->path : NULL}
+                                   : dc_place_find(L, d);
         blame.place = &here;
     }
-    if (blame.n == 0 && find_operand(L, &own)) {
+    if (e->where[0] != '\0')
+        blame.n = 0; /* what was called is not what failed */
+    else if (blame.n == 0 && find_operand(L, &own)) {
         blame.in = &own;
         blame.n = 1;
     }

@@ -4,6 +4,7 @@
  * The context is a userdata in the registry, made before anything that it owns, so that its
  * finalizer runs last when the state closes.
  */
+#include "dsl/args.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "dsl/stdlib.h"
@@ -21,6 +22,21 @@ void dc_lib_set(lua_State *L, const char *name, uint64_t n)
 {
     lua_pushinteger(L, (lua_Integer)n);
     lua_setfield(L, -2, name);
+}
+
+/* dc.check_numbers(on): what DEEPC_CHECK=nan does, from now on; whether it did before. */
+static int l_check_numbers(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const bool was = d->rt->opt.numbers;
+    if (!lua_isnoneornil(L, 1)) {
+        if (!lua_isboolean(L, 1))
+            dc_error_raisef(L, d, DC_ERR_ARG, "check_numbers", "true or false is needed, not %s",
+                            dc_args_describe(L, 1));
+        d->rt->opt.numbers = lua_toboolean(L, 1);
+    }
+    lua_pushboolean(L, was);
+    return 1;
 }
 
 /* dc.stats(): counters since the context was opened. */
@@ -309,7 +325,8 @@ static dc_dsl *new_context(lua_State *L, dc_rt *rt)
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */
 static void fill_module(lua_State *L, dc_dsl *d, int module)
 {
-    static const dc_binding fn[] = {{"stats", l_stats, 0}, {"ops", l_ops, 0}};
+    static const dc_binding fn[] = {
+        {"stats", l_stats, 0}, {"ops", l_ops, 0}, {"check_numbers", l_check_numbers, 1}};
     static const luaL_Reg meta_of_module[] = {{"__index", l_no_field}, {NULL, NULL}};
     lua_newtable(L);
     const int methods = lua_gettop(L);

@@ -14,6 +14,7 @@
 #include "jit/derived.h"
 #include "jit/exec.h"
 #include "jit/guard.h"
+#include "jit/numbers.h"
 #include "jit/oracle.h"
 #include "jit/profile.h"
 #include "jit/temps.h"
@@ -163,10 +164,12 @@ static dc_status read_fault(dc_inst *i, dc_job *j, uint32_t n, int64_t position,
 {
     const dc_item_fact *f = &i->exec->fact[n];
     dc_device *d = i->rt->device;
-    int32_t value;
+    const dc_exec *e = i->exec;
+    const dc_type *t = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
+    uint64_t value;
     const char *at = (const char *)i->slot[f->value.slot] + f->value.offset;
-    DC_TRY(d->ops->download(d, j, &value, at, sizeof value));
-    *fault = (dc_fault){(int32_t)f->check, position, value};
+    DC_TRY(d->ops->download(d, j, &value, at, dc_type_bytes(t)));
+    *fault = (dc_fault){(int32_t)f->check, position, dc_oracle_value(e, f->check, &value)};
     return DC_OK;
 }
 
@@ -247,8 +250,12 @@ static dc_status finish(dc_inst *i, dc_job *j)
 static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, dc_fault *fault)
 {
     dc_comparison *beside = NULL;
-    if (i->exec->compare) {
+    void **before = NULL; /* where numbers are checked */
+    if (i->exec->compare)
         DC_TRY(dc_oracle_begin(i, j, &beside));
+    if (dc_numbers_wanted(i))
+        DC_TRY(dc_numbers_begin(i, j, &before));
+    if (beside != NULL || before != NULL) {
         deadline = 0; /* its memory is that of this slice */
         i->stoppable = false;
     }
@@ -270,6 +277,8 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     }
     if (fault->check >= 0)
         return DC_E_VALUE;
+    if (before != NULL)
+        DC_TRY(dc_numbers_check(i, j, before));
     if (*done)
         i->rt->stats.launches += i->exec->info.launches;
     return DC_OK;
@@ -297,6 +306,8 @@ static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
     dc_oracle_fault(i->exec, result, fault);
     if (fault->check >= 0)
         return DC_E_VALUE;
+    if (dc_numbers_wanted(i))
+        DC_TRY(dc_numbers_check_host(i, j, result));
     i->running = true;
     const dc_status status = dc_oracle_store(i, j, result);
     i->running = false;

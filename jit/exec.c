@@ -40,7 +40,7 @@ static const char *wrong_set(const dc_exec_desc *d, uint32_t n)
 dc_status dc_exec_desc_check(dc_job *j, const dc_exec_desc *d, const char *op)
 {
     const dc_func *fn = d->fn;
-    const dc_type number = dc_type_scalar(DC_I32);
+    const dc_type number = dc_type_scalar(DC_I32), wide = dc_type_scalar(DC_I64);
     const char *wrong = NULL;
     if ((uint64_t)d->nfree + d->ncell != fn->param.n ||
         (uint64_t)d->nresult + d->nset + 2 * (uint64_t)d->ncheck != fn->result.n)
@@ -49,7 +49,9 @@ dc_status dc_exec_desc_check(dc_job *j, const dc_exec_desc *d, const char *op)
         wrong = wrong_set(d, n);
     for (uint32_t n = d->nresult + d->nset; n < fn->result.n && wrong == NULL; n++) {
         const dc_type t = dc_node_type(fn, fn->result.at[n]);
-        wrong = dc_type_same(&t, &number) ? NULL : "a check is no i32[]";
+        const bool value = (n - d->nresult - d->nset) % 2 == 1; /* behind its position */
+        if (!dc_type_same(&t, &number) && !(value && dc_type_same(&t, &wide)))
+            wrong = "a check is no i32[]";
     }
     return wrong == NULL ? DC_OK : dc_failf(j, DC_ERR_FORMAT_TEXT, op, "%s", wrong);
 }

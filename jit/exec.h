@@ -105,6 +105,7 @@ struct dc_inst {
     uint32_t *recorded;       /* by recording: its first item; one more: nitem */
     uint32_t nrecording;
     bool prepared; /* recorded, or left to the interpreter */
+    bool unchecked; /* somebody else looks for NaN (jit/numbers.h) */
     uint64_t calls;
 
     /* derived values (jit/derived.h) */

@@ -18,7 +18,7 @@ typedef struct dc_inst dc_inst;
 
 /*
  * Results of fn come in this order: nresult tensors, nset new values of cells, then pairs of checks
- * (position i32[] of the first offender or -1; its value i32[]), two results per check.
+ * (position i32[] of the first offender or -1; its value i32[] or i64[]), two results per check.
  * Parameters: nfree first (arguments and captured tensors, given at each call), then ncell cells.
  * set[i] is the cell (index among the cells) that result nresult + i is stored to. It is donated
  * the cell's own store where that is safe, else goes through a temporary and a copy; either way

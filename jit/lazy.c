@@ -32,6 +32,8 @@ static dc_status build(dc_rt *rt, dc_job *j, const dc_func *f, void **out)
     dc_status status = dc_exec_build(rt, j, &desc, &p->exec);
     if (status == DC_OK)
         status = dc_inst_new(rt, j, p->exec, NULL, &p->inst);
+    if (status == DC_OK)
+        p->inst->unchecked = true; /* core/realize.c does it */
     dc_job_keep(j, p);
     if (status != DC_OK) {
         free_program(p);
@@ -66,6 +68,7 @@ static dc_status run(void *what, dc_job *j, const dc_lazy_arg *arg, dc_tensor **
         return call(p->inst, j, given, out);
     dc_inst *other;
     DC_TRY(dc_inst_new(p->rt, j, p->exec, NULL, &other));
+    other->unchecked = true;
     dc_job_defer(j, free_inst, other);
     const dc_status status = call(other, j, given, out);
     dc_job_keep(j, other);

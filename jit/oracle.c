@@ -1,14 +1,12 @@
 #include "jit/oracle.h"
 
-#include "core/eval.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static dc_eval_mode mode_of(const dc_job *j)
+dc_eval_mode dc_oracle_mode(const dc_job *j)
 {
     return strcmp(j->opt->math, "strict") == 0 ? DC_EVAL_STRICT : DC_EVAL_ROUND;
 }
@@ -33,19 +31,33 @@ static dc_status read_param(dc_inst *i, dc_job *j, uint32_t p, const void **out)
     return bytes > 0 ? d->ops->download(d, j, host, mem, bytes) : DC_OK;
 }
 
+dc_status dc_oracle_params(dc_inst *i, dc_job *j, const void ***out)
+{
+    const dc_func *fn = i->exec->desc.fn;
+    *out = DC_NEW_ARRAY(&j->scratch, const void *, fn->param.n);
+    for (uint32_t p = 0; p < fn->param.n; p++)
+        DC_TRY(read_param(i, j, p, &(*out)[p]));
+    return DC_OK;
+}
+
 dc_status dc_oracle_run(dc_inst *i, dc_job *j, void ***out)
 {
     const dc_exec *e = i->exec;
     const dc_func *fn = e->desc.fn;
-    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, fn->param.n);
+    const void **param;
     void **result = DC_NEW_ARRAY(&j->scratch, void *, fn->result.n);
-    for (uint32_t p = 0; p < fn->param.n; p++)
-        DC_TRY(read_param(i, j, p, &param[p]));
+    DC_TRY(dc_oracle_params(i, j, &param));
     for (uint32_t r = 0; r < fn->result.n; r++)
         result[r] = dc_arena_alloc(&j->scratch, dc_type_bytes(&e->result[r]));
-    DC_TRY(dc_eval(j, fn, mode_of(j), param, result));
+    DC_TRY(dc_eval(j, fn, dc_oracle_mode(j), param, result));
     *out = result;
     return DC_OK;
+}
+
+int64_t dc_oracle_value(const dc_exec *e, uint32_t check, const void *at)
+{
+    const dc_type *t = &e->result[e->desc.nresult + e->desc.nset + 2 * check + 1];
+    return (int64_t)dc_bits_load((dc_dtype)t->dtype, at);
 }
 
 void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault)
@@ -53,9 +65,9 @@ void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault)
     void *const *check = result + e->desc.nresult + e->desc.nset;
     *fault = (dc_fault){.check = -1};
     for (uint32_t c = 0; c < e->desc.ncheck; c++) {
-        const int32_t *position = check[2 * c], *value = check[2 * c + 1];
+        const int32_t *position = check[2 * c];
         if (*position >= 0) {
-            *fault = (dc_fault){(int32_t)c, *position, *value};
+            *fault = (dc_fault){(int32_t)c, *position, dc_oracle_value(e, c, check[2 * c + 1])};
             return;
         }
     }

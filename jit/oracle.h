@@ -5,6 +5,7 @@
 #ifndef DC_JIT_ORACLE_H
 #define DC_JIT_ORACLE_H
 
+#include "core/eval.h"
 #include "jit/exec.h"
 
 /*
@@ -12,6 +13,13 @@
  * that anybody else sees. The instance's arguments are bound already.
  */
 dc_status dc_oracle_run(dc_inst *i, dc_job *j, void ***out);
+
+/* The same in parts: the values of the parameters, on the host, and how the interpreter rounds. */
+dc_status dc_oracle_params(dc_inst *i, dc_job *j, const void ***out);
+dc_eval_mode dc_oracle_mode(const dc_job *j);
+
+/* The integer at `at` that the check is about: i32 or i64. */
+int64_t dc_oracle_value(const dc_exec *e, uint32_t check, const void *at);
 
 /* The first check that failed; check = -1 if none did. */
 void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault);

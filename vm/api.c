@@ -58,7 +58,7 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
 {
     const char *variable = NULL, *wanted = "0, 1 or 2";
     if (opt->check < 0 || opt->check > 2)
-        variable = "DEEPC_CHECK";
+        variable = "DEEPC_CHECK", wanted = "0, 1 or 2, nan, or nan and one of them: nan,1";
     if (opt->opt < 0 || opt->opt > 2)
         variable = "DEEPC_OPT";
     if (opt->cache_size < 1 || opt->cache_size > 1 << 20)
@@ -244,6 +244,9 @@ const char *dc_errmsg(dc_rt *rt)
     const dc_err *e = &rt->job.err;
     if (e->status == DC_OK)
         return "no failure";
-    dc_err_print(e, &(dc_err_scene){0}, 1, rt->message, sizeof rt->message);
+    dc_err_print(e,
+                 &(dc_err_scene){.where = e->where[0] != '\0' ? e->where : NULL,
+                                 .path = e->path[0] != '\0' ? e->path : NULL},
+                 1, rt->message, sizeof rt->message);
     return rt->message;
 }

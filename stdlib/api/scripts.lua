@@ -126,6 +126,20 @@ function dc.progress(source, options) end
 ---@return table<string, number|string>
 function dc.stats() end
 
+---Whether operations that make infinities or NaN are errors from now on, as with `DEEPC_CHECK=nan`: a call
+---whose results or cells hold some is run again on the interpreter, which names the operation, its line and its
+---layer; cells keep their old values. Without an argument nothing changes.
+---
+---    dc.check_numbers(true)
+---    local ok, err = pcall(function() return tostring(dc.zeros "f32[2]":log()) end)
+---    print(err.code, err.op)
+---    dc.check_numbers(false)
+---
+---Errors: DC0702 where such an operation is found.
+---@param on? boolean
+---@return boolean # whether they were before
+function dc.check_numbers(on) end
+
 ---The table of operations: name, class, operands, and the range of generated tests.
 ---
 ---    dc.ops()[1].name

@@ -74,6 +74,27 @@ function TestProgram:test_notes_about_captures()
   os.remove(path)
 end
 
+function TestProgram:test_numbers_are_checked_on_every_device()
+  local path = script [[
+    local dc = require "deepc"
+    local w = dc.state("f32[3]", 1)
+    local f = dc.fn("f(x: f32[3]) -> f32[]", function(x)
+      w:set(w * 2)
+      return (x:log() * 2 + w):sum()
+    end)
+    f { 1, 1, 1 }
+    print(select(2, pcall(f, { 1, 0, 1 })).message:match "[^\n]*")
+    print(w:totable()[1])]]
+  for _, device in ipairs { "cpu", "eval", "sim:cpu", "sim:cuda", "cpu:cc" } do
+    lu.assertStrContains(run(path, "DEEPC_CHECK=nan,1 DEEPC_DEVICE=" .. device),
+      "5: log: -inf at 2, 1 of 3 elements, of f32[3] of 0 to 1; call 2 of 'f'\n2.0\n")
+  end
+  lu.assertStrContains((run("--options", "DEEPC_CHECK=nan")), "nan")
+  lu.assertStrContains(run("-e 'x = 1'", "DEEPC_CHECK=inf"),
+    "DEEPC_CHECK: not 0, 1 or 2, nan, or nan and one of them: nan,1")
+  os.remove(path)
+end
+
 -- A script's own variables may have the names of Lua's functions.
 function TestProgram:test_globals_of_a_script()
   local path = script [[

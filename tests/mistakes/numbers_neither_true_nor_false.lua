@@ -1,0 +1,4 @@
+-- luacheck: ignore
+local dc = require "deepc"
+
+dc.check_numbers "nan"
