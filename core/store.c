@@ -15,6 +15,7 @@
 #include "core/lazy.h"
 #include "core/number.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { GUARD = 64, GUARD_BYTE = 0xa5, DEAD_BYTES = 4096, SMALLEST = 64, NCLASS = 256 };
@@ -664,6 +665,27 @@ void dc_cell_written(dc_cell *c, bool torn)
 dc_tensor *dc_cell_show(dc_cell *c)
 {
     return dc_tensor_show(c->store, &c->type);
+}
+
+static int by_address(const void *x, const void *y)
+{
+    const uintptr_t a = (uintptr_t) * (const dc_cell *const *)x;
+    const uintptr_t b = (uintptr_t) * (const dc_cell *const *)y;
+    return (a > b) - (a < b);
+}
+
+const dc_cell *dc_cells_twice(dc_job *j, dc_cell *const *cell, uint32_t n)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const dc_cell **sorted = DC_NEW_ARRAY(&j->scratch, const dc_cell *, n + 1), *twice = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        sorted[i] = cell[i];
+    if (n > 1)
+        qsort(sorted, n, sizeof *sorted, by_address);
+    for (uint32_t i = 1; i < n && twice == NULL; i++)
+        twice = sorted[i] == sorted[i - 1] ? sorted[i] : NULL;
+    dc_arena_rewind(&j->scratch, mark);
+    return twice;
 }
 
 void dc_cell_label(dc_cell *c, const char *label)

@@ -110,6 +110,8 @@ void dc_cell_written(dc_cell *c, bool torn);
 dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads);
 /* The memory of the cell holds its value, also if that was not computed yet. Who reads has asked already. */
 dc_status dc_cell_settle(dc_cell *c, dc_job *j);
+/* One that stands twice in a list; NULL: none does. */
+const dc_cell *dc_cells_twice(dc_job *j, dc_cell *const *cell, uint32_t n);
 dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */
 void dc_cell_label(dc_cell *c, const char *label);
 

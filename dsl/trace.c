@@ -51,6 +51,7 @@ void dc_trace_free(dc_trace *t)
     DC_VEC_FREE(t->arg);
     DC_VEC_FREE(t->captured);
     DC_VEC_FREE(t->cell);
+    dc_ptrmap_free(&t->known);
     DC_VEC_FREE(t->check);
     DC_VEC_FREE(t->result);
     DC_VEC_FREE(t->print);
@@ -136,18 +137,19 @@ static dc_status capture(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     if (inside)
         DC_TRY(dc_handle_tensor(j, h, &tensor));
     out->type = *dc_handle_type(h);
-    for (uint32_t i = 0; i < t->captured.n; i++) {
-        const dc_trace_capture *known = &t->captured.at[i];
-        if (tensor != NULL ? known->tensor == tensor : known->lazy == h->lazy) {
-            out->ref = known->ref;
-            return DC_OK;
-        }
+    const void *key = tensor != NULL ? (const void *)tensor : h->lazy;
+    uint32_t at;
+    if (dc_ptrmap_find(&t->known, key, &at)) {
+        out->ref = t->captured.at[at].ref;
+        return DC_OK;
     }
     if (inside)
         DC_TRY(content_id(j, tensor, &c.id));
     out->ref = c.ref = dc_g_param(t->f, &out->type, h->origin != NULL ? h->origin : "captured");
     c.tensor = tensor;
     c.lazy = tensor == NULL ? h->lazy : NULL;
+    DC_ROOM(t->captured);
+    dc_ptrmap_add(&t->known, key, t->captured.n);
     DC_PUSH(t->captured, c);
     if (tensor != NULL)
         dc_tensor_retain(tensor);
@@ -158,12 +160,13 @@ static dc_status capture(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
 
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
 {
-    for (uint32_t i = 0; i < t->cell.n; i++)
-        if (t->cell.at[i].cell == c)
-            return &t->cell.at[i];
+    uint32_t at;
+    if (dc_ptrmap_find(&t->known, c, &at))
+        return &t->cell.at[at];
     const dc_val v = {dc_g_param(t->f, &c->type, c->label != NULL ? c->label : "cell"), c->type};
     dc_trace_cell entry = {.cell = c};
     DC_ROOM(t->cell); /* an entry without a value is never seen */
+    dc_ptrmap_add(&t->known, c, t->cell.n);
     DC_PUSH(entry.read, v);
     DC_PUSH(t->cell, entry);
     dc_cell_retain(c);

@@ -4,6 +4,7 @@
 #ifndef DC_DSL_TRACE_H
 #define DC_DSL_TRACE_H
 
+#include "core/ptrmap.h"
 #include "dsl/error.h"
 #include "dsl/uses.h"
 
@@ -70,6 +71,7 @@ struct dc_trace {
     DC_VEC(dc_ref) arg;
     DC_VEC(dc_trace_capture) captured;
     DC_VEC(dc_trace_cell) cell;
+    dc_ptrmap known; /* captured tensors, lazy or not, and cells: where in their lists */
     DC_VEC(dc_trace_check) check;
     DC_VEC(dc_val) result;
     DC_VEC(dc_val) print; /* tensors that dc.print shows at each call */

@@ -63,13 +63,12 @@ void dc_inst_detach(dc_inst *i)
         dc_inst_leave_result(i, r);
 }
 
-static void bind_cells(dc_inst *i, dc_cell *const *cell)
+static void bind_cells(dc_inst *i, dc_job *j, dc_cell *const *cell)
 {
     const dc_exec *e = i->exec;
+    if (dc_cells_twice(j, cell, e->desc.ncell) != NULL)
+        DC_BUG("'%s' is given one cell twice", e->desc.name);
     for (uint32_t c = 0; c < e->desc.ncell; c++) {
-        for (uint32_t k = 0; k < c; k++)
-            if (cell[k] == cell[c])
-                DC_BUG("'%s' is given one cell as %u and %u", e->desc.name, k, c);
         if (!dc_type_same(&cell[c]->type, &e->param[e->desc.nfree + c]))
             DC_BUG("cell %u of '%s' has another type", c, e->desc.name);
         i->cell[c] = dc_cell_retain(cell[c]);
@@ -136,7 +135,7 @@ static dc_status fill_inst(dc_inst *i, dc_job *j, dc_cell *const *cell)
     i->result = DC_NEW_ARRAY(&i->mem, dc_tensor *, e->desc.nresult);
     i->slot = DC_NEW_ARRAY(&i->mem, void *, dc_slot_count(e));
     i->staging = dc_arena_alloc(&i->mem, e->block_bytes);
-    bind_cells(i, cell);
+    bind_cells(i, j, cell);
     for (uint32_t r = 0; r < e->desc.nresult; r++)
         DC_TRY(dc_inst_new_result(i, j, r));
     DC_TRY(dc_store_new(i->rt, j, e->block_bytes, &i->block));

@@ -10,6 +10,8 @@ typedef struct loading {
     dc_function *f;
     dc_st_file *file;
     const char *path;
+    uint32_t
+        *value_at; /* by tensor of the file: its number among the values, from 1; 0: none yet */
 } loading;
 
 #define REFUSE(...) dc_path_fail(j, DC_ERR_FORMAT, l->path, __VA_ARGS__)
@@ -38,15 +40,17 @@ static dc_status value_of(loading *l, dc_job *j, const char *name, bool is_cell,
     DC_TRY(dc_safetensors_readable(l->file, j, t));
     if (!dc_type_same(&t->type, type))
         return REFUSE("tensor '%.80s' has another type than its function", name);
-    for (uint32_t i = 0; i < f->value.n; i++)
-        if (strcmp(f->value.at[i].name, name) == 0) {
-            *out = &f->value.at[i];
-            if (((*out)->cell != NULL) != is_cell)
-                return REFUSE("tensor '%.80s' is of two kinds", name);
-            return DC_OK;
-        }
+    uint32_t n;
+    uint32_t *at = &l->value_at[t - dc_safetensors_tensors(l->file, &n)];
+    if (*at > 0) {
+        *out = &f->value.at[*at - 1];
+        if (((*out)->cell != NULL) != is_cell)
+            return REFUSE("tensor '%.80s' is of two kinds", name);
+        return DC_OK;
+    }
     const dc_fvalue v = {.name = dc_arena_strdup(&f->mem, name)};
     DC_PUSH_IN(&f->mem, f->value, v);
+    *at = f->value.n;
     *out = &f->value.at[f->value.n - 1];
     return fill(l, j, t, *out, is_cell);
 }
@@ -112,11 +116,8 @@ static dc_status bind(loading *l, dc_job *j, dc_fvariant *v)
 /* The same cell twice would be two memories that are one. */
 static dc_status check_cells(loading *l, dc_job *j, dc_cell *const *cell, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (cell[i] == cell[k])
-                return REFUSE("cell '%.80s' is named twice", cell[i]->label);
-    return DC_OK;
+    const dc_cell *twice = dc_cells_twice(j, cell, n);
+    return twice == NULL ? DC_OK : REFUSE("cell '%.80s' is named twice", twice->label);
 }
 
 /* What a file gets wrong has its path; other failures are as they are. */
@@ -191,6 +192,9 @@ dc_status dc_function_read(dc_job *j, dc_function *f, const char *path)
     loading l = {.f = f, .path = path};
     DC_TRY(dc_safetensors_open(j, path, &l.file));
     dc_safetensors_defer(j, l.file);
+    uint32_t n;
+    dc_safetensors_tensors(l.file, &n);
+    l.value_at = DC_NEW_ARRAY(&j->scratch, uint32_t, n + 1);
     DC_TRY(read_texts(&l, j));
     for (uint32_t i = 0; i < f->nvariant; i++)
         DC_TRY(start_variant(&l, j, i, variant_text(l.file, i)));
