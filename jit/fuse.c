@@ -481,6 +481,9 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool band
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.asked = DC_NEW_ARRAY(a, dc_ref, fn->node.n);
     w.counted = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    w.seen = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    w.seen_after = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    w.walk = dc_fuse_walk_new(a, fn->node.n);
     for (uint32_t i = 0; i < fn->result.n; i++)
         w.is_result[fn->result.at[i]] = true;
     for (dc_ref r = 0; r < fn->node.n; r++)
@@ -499,6 +502,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool band
     out->choice = w.choice.at;
     out->nchoice = w.choice.n;
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    out->room = dc_lower_room_new(a, fn->node.n);
     for (dc_ref r = 0; r < fn->node.n; r++)
         out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
     find_joins(&w, out);

@@ -185,7 +185,7 @@ static bool is_wanted(const fusing *w, dc_ref r, uint32_t g)
     return false;
 }
 
-void dc_fuse_drop_outputs(fusing *w, uint32_t g)
+uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g)
 {
     dc_group *x = &w->group.at[g].g;
     uint32_t n = 0;
@@ -195,5 +195,7 @@ void dc_fuse_drop_outputs(fusing *w, uint32_t g)
         if (w->node[r].memory)
             x->out[n++] = r;
     }
+    const uint32_t dropped = x->nout - n;
     x->nout = n;
+    return dropped;
 }

@@ -8,6 +8,7 @@
  */
 #include "jit/fuse_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Rows shorter than LONG_ROW stand beside each other in vectors, where a local for each is no vector. */
@@ -16,7 +17,6 @@ enum { KEPT_BYTES = 1 << 17, LONG_ROW = 32 };
 typedef struct gathering {
     fusing *w;
     uint32_t g;
-    uint32_t *seen, *seen_after; /* by ref: g + 1 when visited for group g */
     DC_VEC(dc_ref) in, after;
 } gathering;
 
@@ -25,9 +25,9 @@ static void gather_after(gathering *v, dc_ref r);
 static void gather(gathering *v, dc_ref r)
 {
     fusing *w = v->w;
-    if (v->seen[r] == v->g + 1)
+    if (w->seen[r] == w->search)
         return;
-    v->seen[r] = v->g + 1;
+    w->seen[r] = w->search;
     const bool elsewhere = w->node[r].memory && w->node[r].home != v->g;
     if (fuse_is_param(w, r) || elsewhere) {
         DC_PUSH_IN(w->a, v->in, r);
@@ -43,9 +43,9 @@ static void gather(gathering *v, dc_ref r)
 static void gather_after(gathering *v, dc_ref r)
 {
     fusing *w = v->w;
-    if (v->seen_after[r] == v->g + 1 || fuse_is_param(w, r))
+    if (w->seen_after[r] == w->search || fuse_is_param(w, r))
         return;
-    v->seen_after[r] = v->g + 1;
+    w->seen_after[r] = w->search;
     if (w->node[r].memory && w->node[r].home != v->g) {
         DC_PUSH_IN(w->a, v->after, r);
         return;
@@ -54,20 +54,23 @@ static void gather_after(gathering *v, dc_ref r)
         gather_after(v, fuse_at(w, r)->in[i]);
 }
 
+void dc_fuse_find_inputs_of(fusing *w, uint32_t g)
+{
+    gathering v = {.w = w, .g = g};
+    dc_group *x = &w->group.at[g].g;
+    w->search++;
+    for (uint32_t i = 0; i < x->nout; i++)
+        gather(&v, x->out[i]);
+    x->in = v.in.at;
+    x->nin = v.in.n;
+    x->after = v.after.at;
+    x->nafter = v.after.n;
+}
+
 void dc_fuse_find_inputs(fusing *w)
 {
-    uint32_t *seen = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
-    uint32_t *seen_after = DC_NEW_ARRAY(w->a, uint32_t, w->fn->node.n);
-    for (uint32_t g = 0; g < w->group.n; g++) {
-        gathering v = {.w = w, .g = g, .seen = seen, .seen_after = seen_after};
-        dc_group *x = &w->group.at[g].g;
-        for (uint32_t i = 0; i < x->nout; i++)
-            gather(&v, x->out[i]);
-        x->in = v.in.at;
-        x->nin = v.in.n;
-        x->after = v.after.at;
-        x->nafter = v.after.n;
-    }
+    for (uint32_t g = 0; g < w->group.n; g++)
+        dc_fuse_find_inputs_of(w, g);
 }
 
 /* Kept values -------------------------------------------------------------------------------- */
@@ -79,8 +82,39 @@ typedef struct parts {
     uint32_t *cost; /* by ref: operations that reading back would save */
     bool *kept;
     dc_choice *choice; /* by ref: times is 0 where there is none */
-    dc_ref last;       /* largest ref met */
+    DC_VEC(dc_ref) met;
 } parts;
+
+static parts *new_parts(fusing *w)
+{
+    dc_arena *a = w->a;
+    parts *p = DC_NEW(a, parts);
+    p->w = w;
+    p->mask = DC_NEW_ARRAY(a, uint32_t, w->fn->node.n);
+    p->cost = DC_NEW_ARRAY(a, uint32_t, w->fn->node.n);
+    p->kept = DC_NEW_ARRAY(a, bool, w->fn->node.n);
+    p->choice = DC_NEW_ARRAY(a, dc_choice, w->fn->node.n);
+    return p;
+}
+
+/* Another group begins. */
+static void forget_parts(parts *p, uint32_t g)
+{
+    for (uint32_t i = 0; i < p->met.n; i++) {
+        const dc_ref r = p->met.at[i];
+        p->mask[r] = p->cost[r] = 0;
+        p->kept[r] = false;
+        p->choice[r] = (dc_choice){0};
+    }
+    p->met.n = 0;
+    p->g = g;
+}
+
+static int by_ref(const void *x, const void *y)
+{
+    const dc_ref a = *(const dc_ref *)x, b = *(const dc_ref *)y;
+    return (a > b) - (a < b);
+}
 
 static bool is_inside(const parts *p, dc_ref r)
 {
@@ -94,9 +128,9 @@ static void need(parts *p, dc_ref r, uint32_t bit)
     const dc_op_class c = fuse_class(p->w, r);
     if (!is_inside(p, r) || (p->mask[r] & bit) != 0)
         return;
+    if (p->mask[r] == 0)
+        DC_PUSH_IN(p->w->a, p->met, r);
     p->mask[r] |= bit;
-    if (r > p->last)
-        p->last = r;
     for (int i = 0; i < fuse_reads(p->w, r) && c != DC_CLASS_RED; i++)
         need(p, fuse_at(p->w, r)->in[i], bit);
 }
@@ -142,47 +176,42 @@ static void weigh(parts *p, dc_ref r)
     p->kept[r] = p->choice[r].stored;
 }
 
-static void find_kept(fusing *w, uint32_t g)
+static void find_kept(parts *p, uint32_t g)
 {
+    fusing *w = p->w;
     uint32_t members = 0;
     for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
         members++;
     w->group.at[g].g.kept = DC_NEW_ARRAY(w->a, dc_ref, members);
     dc_choice *choice = DC_NEW_ARRAY(w->a, dc_choice, members);
     uint32_t nchoice = 0;
-    const dc_mark mark = dc_arena_mark(&w->j->scratch);
     dc_group *x = &w->group.at[g].g;
-    parts p = {.w = w, .g = g};
-    p.mask = DC_NEW_ARRAY(&w->j->scratch, uint32_t, w->fn->node.n);
-    p.cost = DC_NEW_ARRAY(&w->j->scratch, uint32_t, w->fn->node.n);
-    p.kept = DC_NEW_ARRAY(&w->j->scratch, bool, w->fn->node.n);
-    p.choice = DC_NEW_ARRAY(&w->j->scratch, dc_choice, w->fn->node.n);
+    forget_parts(p, g);
     for (uint32_t i = 0; i < x->nreduce; i++)
-        need(&p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
+        need(p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
     for (uint32_t i = 0; i < x->nout; i++)
-        need(&p, dc_group_is_sum(x, i) ? fuse_at(w, x->out[i])->in[0] : x->out[i],
-             1u << x->nreduce);
+        need(p, dc_group_is_sum(x, i) ? fuse_at(w, x->out[i])->in[0] : x->out[i], 1u << x->nreduce);
     int64_t bytes = 0;
     const int64_t columns = w->group.at[g].points / w->group.at[g].rows;
-    for (dc_ref r = 1; r <= p.last; r++) {
-        if (p.mask[r] == 0)
-            continue;
-        weigh(&p, r);
+    if (p->met.n > 1)
+        qsort(p->met.at, p->met.n, sizeof *p->met.at, by_ref);
+    for (uint32_t i = 0; i < p->met.n; i++) {
+        const dc_ref r = p->met.at[i];
+        weigh(p, r);
         const bool point = dc_node_count(fuse_at(w, r)) != w->group.at[g].rows;
         const int64_t more = (point ? columns : 1) * 8;
         const char *but = point && columns < LONG_ROW ? "short rows are side by side"
                           : bytes + more > KEPT_BYTES ? "there is no more room beside a row"
                                                       : NULL;
-        p.choice[r].but = p.kept[r] ? but : NULL;
-        p.kept[r] = p.choice[r].stored = p.kept[r] && but == NULL;
-        if (p.choice[r].times > 1 && !w->node[r].memory)
-            choice[nchoice++] = p.choice[r];
-        if (!p.kept[r])
+        p->choice[r].but = p->kept[r] ? but : NULL;
+        p->kept[r] = p->choice[r].stored = p->kept[r] && but == NULL;
+        if (p->choice[r].times > 1 && !w->node[r].memory)
+            choice[nchoice++] = p->choice[r];
+        if (!p->kept[r])
             continue;
         bytes += more;
         x->kept[x->nkept++] = r;
     }
-    dc_arena_rewind(&w->j->scratch, mark);
     for (uint32_t i = 0; i < nchoice; i++)
         dc_fuse_tell(w, choice[i]);
 }
@@ -200,11 +229,12 @@ void dc_fuse_close(fusing *w)
 {
     dc_fuse_find_inputs(w);
     dc_fuse_merge(w);
+    parts *p = new_parts(w);
     for (uint32_t g = 0; g < w->group.n; g++) {
         fuse_group *x = &w->group.at[g];
         x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || x->g.nsum > 0 || stores_points(w, g));
         if (x->g.by_rows)
-            find_kept(w, g);
+            find_kept(p, g);
     }
     dc_fuse_settle_choices(w);
 }

@@ -49,6 +49,9 @@ typedef struct fusing {
     bool *live, *is_result;
     dc_ref *asked;     /* by ref: the node that was last asked for at these positions */
     uint32_t *counted; /* by ref: the last search that saw it (fuse_cost.c) */
+    uint32_t *seen, *seen_after; /* the same (fuse_close.c) */
+    uint32_t search;             /* the last one there; they are numbered from 1 */
+    struct fuse_walk *walk;      /* of fuse_join.c */
     DC_VEC(dc_choice) choice;
     DC_VEC(fuse_group) group;
     int level;
@@ -129,6 +132,7 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
  * fuse_join.c: a group where a stored node is one more output, or NO_HOME. Where rows->rows comes
  * back above 0 the group has to be split by them.
  */
+struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
 
 bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
@@ -138,6 +142,7 @@ bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s);
 /* fuse_merge.c: joins groups that share what they read. Inputs are known, before and after. */
 void dc_fuse_merge(fusing *w);
 void dc_fuse_find_inputs(fusing *w);
+void dc_fuse_find_inputs_of(fusing *w, uint32_t g); /* after it has taken in another */
 
 /*
  * fuse_bands.c. May the sums of group h, over rows, be added up band by band in group g, which goes by
@@ -146,8 +151,8 @@ void dc_fuse_find_inputs(fusing *w);
 bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h);
 /* What is to be noted of g before the sums of h become outputs of it. */
 void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h);
-/* Outputs that nobody reads any more but the group itself. */
-void dc_fuse_drop_outputs(fusing *w, uint32_t g);
+/* Outputs that nobody reads any more but the group itself; returns how many there were. */
+uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g);
 
 /* fuse_close.c: the rest of each group, once all nodes have a place. */
 void dc_fuse_close(fusing *w);

@@ -9,15 +9,24 @@
 
 /* Cycles ------------------------------------------------------------------------------------- */
 
-typedef struct walk {
+typedef struct fuse_walk {
     const fusing *w;
     dc_ref target;
     uint32_t g;
-    uint8_t *node; /* seen for group g itself (OWN), for another (OTHERS) */
-    bool *group;   /* seen */
+    uint32_t number; /* of the search; what it has seen bears it */
+    uint32_t *own,
+        *other; /* by node, no more groups than nodes: seen for group g itself, for another */
+    uint32_t *group;
 } walk;
 
-enum { OWN = 1, OTHERS = 2 };
+struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes)
+{
+    walk *v = DC_NEW(a, walk);
+    v->own = DC_NEW_ARRAY(a, uint32_t, nodes);
+    v->other = DC_NEW_ARRAY(a, uint32_t, nodes);
+    v->group = DC_NEW_ARRAY(a, uint32_t, nodes);
+    return v;
+}
 
 static bool read_by_group(walk *v, uint32_t h);
 
@@ -29,12 +38,12 @@ static bool read_below(walk *v, dc_ref from, uint32_t h)
 {
     const fusing *w = v->w;
     const uint32_t home = w->node[from].home;
-    const uint8_t seen = h == v->g ? OWN : OTHERS;
+    uint32_t *seen = h == v->g ? v->own : v->other;
     if (from == v->target)
         return h != v->g;
-    if (from < v->target || (v->node[from] & seen) != 0)
+    if (from < v->target || seen[from] == v->number)
         return false;
-    v->node[from] |= seen;
+    seen[from] = v->number;
     if (home < MANY_HOME)
         return home != v->g && read_by_group(v, home);
     for (int i = 0; i < fuse_reads(w, from); i++)
@@ -46,9 +55,9 @@ static bool read_below(walk *v, dc_ref from, uint32_t h)
 static bool read_by_group(walk *v, uint32_t h)
 {
     const fusing *w = v->w;
-    if (v->group[h])
+    if (v->group[h] == v->number)
         return false;
-    v->group[h] = true;
+    v->group[h] = v->number;
     for (dc_ref m = w->group.at[h].member; m != 0; m = w->node[m].next_member)
         for (int i = 0; i < fuse_reads(w, m); i++)
             if (read_below(v, fuse_at(w, m)->in[i], h))
@@ -62,13 +71,12 @@ static bool read_by_group(walk *v, uint32_t h)
  */
 static bool would_cycle(const fusing *w, dc_ref r, uint32_t g)
 {
-    const dc_mark mark = dc_arena_mark(&w->j->scratch);
-    walk v = {.w = w, .target = r, .g = g};
-    v.node = DC_NEW_ARRAY(&w->j->scratch, uint8_t, w->fn->node.n);
-    v.group = DC_NEW_ARRAY(&w->j->scratch, bool, w->group.n);
-    const bool found = read_by_group(&v, g);
-    dc_arena_rewind(&w->j->scratch, mark);
-    return found;
+    walk *v = w->walk;
+    v->w = w;
+    v->target = r;
+    v->g = g;
+    v->number++;
+    return read_by_group(v, g);
 }
 
 /* Fit ---------------------------------------------------------------------------------------- */

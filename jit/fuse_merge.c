@@ -12,9 +12,23 @@
 
 #include <string.h>
 
+/* Readers of one value, up to which they have been looked at. */
+typedef struct cursor {
+    uint32_t list, next;
+} cursor;
+
 typedef struct merging {
     fusing *w;
-    bool *seen; /* by group, of one search */
+    uint32_t *level; /* by group: more than that of any group it waits for */
+    uint32_t *seen, *done,
+        search;  /* by group: the last search that saw it, that was through with it */
+    bool circle; /* levels say nothing */
+    /* Groups that read a value, ascending, with and without reductions apart; one list is of numbers. */
+    uint32_t nlist;
+    uint32_t *first, *reader;
+    uint32_t *skip;  /* by reader: itself, or one behind it that may still be there */
+    uint32_t *least; /* by reader: the size of the smallest from there to the end of its list */
+    DC_VEC(cursor) at;
 } merging;
 
 static uint32_t home_of(const fusing *w, dc_ref r)
@@ -22,17 +36,75 @@ static uint32_t home_of(const fusing *w, dc_ref r)
     return w->node[r].memory ? w->node[r].home : NO_HOME;
 }
 
+/* What group x waits for: its i-th input, or what has to be there before. */
+static uint32_t waited_for(const fusing *w, const dc_group *x, uint32_t i)
+{
+    return home_of(w, i < x->nin ? x->in[i] : x->after[i - x->nin]);
+}
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+typedef struct visit {
+    uint32_t g, next; /* what it waits for and has not been looked at */
+} visit;
+
+/* Barriers are wishes and may close a circle: then levels say nothing. */
+static void find_level(merging *m, uint32_t root)
+{
+    DC_VEC(visit) todo = {0};
+    dc_arena *a = &m->w->j->scratch;
+    m->seen[root] = m->search;
+    DC_PUSH_IN(a, todo, ((visit){root, 0}));
+    while (todo.n > 0) {
+        visit *v = &todo.at[todo.n - 1];
+        const dc_group *x = &m->w->group.at[v->g].g;
+        if (v->next == x->nin + x->nafter) {
+            const uint32_t level = m->level[v->g] + 1;
+            m->done[v->g] = m->search;
+            todo.n--;
+            if (todo.n > 0 && level > m->level[todo.at[todo.n - 1].g])
+                m->level[todo.at[todo.n - 1].g] = level;
+            continue;
+        }
+        const uint32_t h = waited_for(m->w, x, v->next++);
+        if (h == NO_HOME || h == v->g)
+            continue;
+        if (m->seen[h] == m->search) {
+            m->circle |= m->done[h] != m->search;
+            if (m->level[h] + 1 > m->level[v->g])
+                m->level[v->g] = m->level[h] + 1;
+            continue;
+        }
+        m->seen[h] = m->search;
+        DC_PUSH_IN(a, todo, ((visit){h, 0}));
+    }
+}
+
+static void find_levels(merging *m)
+{
+    const dc_mark mark = dc_arena_mark(&m->w->j->scratch);
+    m->search++;
+    m->circle = false;
+    memset(m->level, 0, m->w->group.n * sizeof *m->level);
+    for (uint32_t g = 0; g < m->w->group.n; g++)
+        if (m->seen[g] != m->search)
+            find_level(m, g);
+    dc_arena_rewind(&m->w->j->scratch, mark);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
 /* Does group g read, directly or not, an output of group `from`? */
 static bool waits_for(merging *m, uint32_t g, uint32_t from)
 {
     const dc_group *x = &m->w->group.at[g].g;
     if (g == from)
         return true;
-    if (m->seen[g])
+    if (m->seen[g] == m->search || (m->level[g] <= m->level[from] && !m->circle))
         return false;
-    m->seen[g] = true;
+    m->seen[g] = m->search;
     for (uint32_t i = 0; i < x->nin + x->nafter; i++) {
-        const uint32_t h = home_of(m->w, i < x->nin ? x->in[i] : x->after[i - x->nin]);
+        const uint32_t h = waited_for(m->w, x, i);
         if (h != NO_HOME && waits_for(m, h, from))
             return true;
     }
@@ -41,10 +113,10 @@ static bool waits_for(merging *m, uint32_t g, uint32_t from)
 
 static bool apart(merging *m, uint32_t g, uint32_t h)
 {
-    memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
+    m->search++;
     if (waits_for(m, g, h))
         return false;
-    memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
+    m->search++;
     return !waits_for(m, h, g);
 }
 
@@ -52,17 +124,19 @@ static bool apart(merging *m, uint32_t g, uint32_t h)
 static bool comes_between(merging *m, uint32_t g, uint32_t h)
 {
     const dc_group *y = &m->w->group.at[h].g;
-    memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
+    m->search++;
     if (waits_for(m, g, h))
         return true;
-    memset(m->seen, 0, m->w->group.n * sizeof *m->seen);
+    m->search++;
     for (uint32_t i = 0; i < y->nin + y->nafter; i++) {
-        const uint32_t on = home_of(m->w, i < y->nin ? y->in[i] : y->after[i - y->nin]);
+        const uint32_t on = waited_for(m->w, y, i);
         if (on != NO_HOME && (on != g || i >= y->nin) && waits_for(m, on, g))
             return true;
     }
     return false;
 }
+
+/* ---- what may be merged ---------------------------------------------------------------------- */
 
 static bool has_product(const fusing *w, const fuse_group *x)
 {
@@ -78,12 +152,16 @@ static bool same_loops(const fusing *w, const fuse_group *x, const fuse_group *y
     return x->g.nreduce == 0 || x->rows > 0 || dc_fuse_same_axes(w, x->g.reduce[0], y->g.reduce[0]);
 }
 
-/* An input with an element for each iteration of the loops. */
+/* Elements of an input that has one for each iteration of the loops. */
+static int64_t much_of(const fusing *w, const fuse_group *x)
+{
+    return x->g.nreduce == 0 ? x->points
+                             : dc_node_count(fuse_at(w, fuse_at(w, x->g.reduce[0])->in[0]));
+}
+
 static bool share_much(const fusing *w, const fuse_group *x, const fuse_group *y)
 {
-    const int64_t much = x->g.nreduce == 0
-                             ? x->points
-                             : dc_node_count(fuse_at(w, fuse_at(w, x->g.reduce[0])->in[0]));
+    const int64_t much = much_of(w, x);
     for (uint32_t i = 0; i < x->g.nin; i++)
         for (uint32_t k = 0; k < y->g.nin; k++)
             if (x->g.in[i] == y->g.in[k] && dc_node_count(fuse_at(w, x->g.in[i])) >= much)
@@ -91,11 +169,117 @@ static bool share_much(const fusing *w, const fuse_group *x, const fuse_group *y
     return false;
 }
 
+static bool is_number(const fusing *w, const fuse_group *x)
+{
+    return x->g.nreduce == 0 && fuse_at(w, x->g.out[0])->rank == 0;
+}
+
 /* Of one dtype: what a check of integers needs must not wait for a cell that is written. */
 static bool are_numbers(const fusing *w, const fuse_group *x, const fuse_group *y)
 {
-    const dc_node *a = fuse_at(w, x->g.out[0]), *b = fuse_at(w, y->g.out[0]);
-    return x->g.nreduce == 0 && a->rank == 0 && b->rank == 0 && a->dtype == b->dtype;
+    return is_number(w, x) && is_number(w, y) &&
+           fuse_at(w, x->g.out[0])->dtype == fuse_at(w, y->g.out[0])->dtype;
+}
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+/* The list of those that read r and are like x. */
+static uint32_t list_of(const fuse_group *x, dc_ref r)
+{
+    return 2 * r + (x->g.nreduce > 0);
+}
+
+/* The i-th list that group x is in, i below nin + 1: 0 is of numbers, the last one nobody looks at. */
+static uint32_t found_in(const merging *m, uint32_t g, uint32_t i)
+{
+    const fuse_group *x = &m->w->group.at[g];
+    return i < x->g.nin ? list_of(x, x->g.in[i]) : is_number(m->w, x) ? 0 : m->nlist - 1;
+}
+
+/* From what groups read before anything is merged. */
+static void list_readers(merging *m)
+{
+    const fusing *w = m->w;
+    dc_arena *a = w->a;
+    const uint32_t n = m->nlist = 2 * w->fn->node.n + 1;
+    m->first = DC_NEW_ARRAY(a, uint32_t, n + 1);
+    for (uint32_t g = 0; g < w->group.n; g++)
+        for (uint32_t i = 0; i <= w->group.at[g].g.nin; i++)
+            m->first[found_in(m, g, i) + 1]++;
+    for (uint32_t r = 0; r < n; r++)
+        m->first[r + 1] += m->first[r];
+    uint32_t *next = DC_NEW_ARRAY(a, uint32_t, n);
+    memcpy(next, m->first, n * sizeof *next);
+    m->reader = DC_NEW_ARRAY(a, uint32_t, m->first[n]);
+    m->skip = DC_NEW_ARRAY(a, uint32_t, m->first[n] + 1);
+    for (uint32_t g = 0; g < w->group.n; g++)
+        for (uint32_t i = 0; i <= w->group.at[g].g.nin; i++)
+            m->reader[next[found_in(m, g, i)]++] = g;
+    for (uint32_t k = 0; k <= m->first[n]; k++)
+        m->skip[k] = k;
+    m->least = DC_NEW_ARRAY(a, uint32_t, m->first[n]);
+    for (uint32_t r = 0; r < n; r++)
+        for (uint32_t k = m->first[r + 1], least = UINT32_MAX; k-- > m->first[r];) {
+            const uint32_t size = w->group.at[m->reader[k]].size;
+            m->least[k] = least = size < least ? size : least;
+        }
+}
+
+/* The first reader from k on that has not become part of another group. */
+static uint32_t still_there(merging *m, uint32_t k)
+{
+    const uint32_t end = m->first[m->nlist];
+    while (k < end) {
+        if (m->skip[k] == k && m->w->group.at[m->reader[k]].g.nout > 0)
+            break;
+        if (m->skip[k] == k)
+            m->skip[k] = k + 1;
+        m->skip[k] = m->skip[m->skip[k]];
+        k = m->skip[k];
+    }
+    return k;
+}
+
+static void look_at(merging *m, uint32_t list)
+{
+    for (uint32_t i = 0; i < m->at.n; i++)
+        if (m->at.at[i].list == list)
+            return;
+    DC_PUSH_IN(m->w->a, m->at, ((cursor){list, m->first[list]}));
+}
+
+/* Lists in which groups are that group g might take in: of what it reads and is large enough. */
+static void look_at_all(merging *m, uint32_t g)
+{
+    const fuse_group *x = &m->w->group.at[g];
+    const int64_t much = much_of(m->w, x);
+    for (uint32_t i = 0; i < x->g.nin; i++)
+        if (dc_node_count(fuse_at(m->w, x->g.in[i])) >= much)
+            look_at(m, list_of(x, x->g.in[i]));
+    if (is_number(m->w, x))
+        look_at(m, 0);
+}
+
+/* Behind group h, the next that is in one of these lists, where some are not too large; NO_HOME: none. */
+static uint32_t candidate_behind(merging *m, uint32_t h, uint32_t room)
+{
+    uint32_t best = NO_HOME;
+    for (uint32_t i = 0; i < m->at.n; i++) {
+        cursor *c = &m->at.at[i];
+        const uint32_t end = m->first[c->list + 1];
+        uint32_t low = c->next, high = end;
+        while (low < high) { /* they ascend */
+            const uint32_t k = low + (high - low) / 2;
+            if (m->reader[k] <= h)
+                low = k + 1;
+            else
+                high = k;
+        }
+        c->next = still_there(m, low);
+        if (c->next < end && m->least[c->next] <= room && m->reader[c->next] < best)
+            best = m->reader[c->next];
+    }
+    return best;
 }
 
 static dc_ref *joined(fusing *w, const dc_ref *a, uint32_t na, const dc_ref *b, uint32_t nb)
@@ -146,46 +330,93 @@ static void remove_empty(fusing *w)
             w->node[r].home = to[w->node[r].home];
 }
 
+/* No other group fits in. */
+static bool is_full(const fusing *w, const fuse_group *x)
+{
+    return x->size >= w->most || x->g.nreduce >= DC_FUSE_REDUCTIONS;
+}
+
+static bool may_merge(merging *m, uint32_t g, uint32_t h)
+{
+    const fusing *w = m->w;
+    const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
+    return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_FUSE_REDUCTIONS &&
+           x->size + y->size <= w->most && (share_much(w, x, y) || are_numbers(w, x, y)) &&
+           apart(m, g, h);
+}
+
+/* What the others read stays as it is: they read outputs of h, by whatever kernel they are stored. */
+static void take_in(merging *m, uint32_t g, uint32_t h)
+{
+    const bool level = m->level[g] == m->level[h];
+    merge(m->w, g, h);
+    dc_fuse_find_inputs_of(m->w, g);
+    dc_fuse_find_inputs_of(m->w, h);
+    if (!level)
+        find_levels(m);
+}
+
 static bool merge_alike(merging *m)
 {
     fusing *w = m->w;
     bool any = false;
-    for (uint32_t g = 0; g < w->group.n && w->level > 0; g++)
-        for (uint32_t h = g + 1; h < w->group.n; h++) {
-            const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
-            if (x->g.nout == 0 || y->g.nout == 0 || !same_loops(w, x, y) ||
-                x->g.nreduce + y->g.nreduce > DC_FUSE_REDUCTIONS || x->size + y->size > w->most ||
-                !(share_much(w, x, y) || are_numbers(w, x, y)) || !apart(m, g, h))
+    for (uint32_t g = 0; g < w->group.n && w->level > 0; g++) {
+        const fuse_group *x = &w->group.at[g];
+        m->at.n = 0;
+        if (x->g.nout > 0)
+            look_at_all(m, g);
+        for (uint32_t h = g; !is_full(w, x);) {
+            h = candidate_behind(m, h, w->most - x->size);
+            if (h == NO_HOME)
+                break;
+            if (!may_merge(m, g, h))
                 continue;
-            merge(w, g, h);
+            take_in(m, g, h);
+            look_at_all(m, g);
             any = true;
-            dc_fuse_find_inputs(w);
         }
+    }
     return any;
+}
+
+static bool may_take_sums(merging *m, uint32_t g, uint32_t h)
+{
+    const fusing *w = m->w;
+    const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
+    return y->g.nout > 0 && x->size + y->size <= w->most && dc_fuse_may_take_sums(w, g, h) &&
+           !comes_between(m, g, h);
 }
 
 static bool merge_sums(merging *m)
 {
     fusing *w = m->w;
     bool any = false;
-    for (uint32_t g = 0; g < w->group.n && w->level > 0; g++)
-        for (uint32_t h = 0; h < w->group.n; h++) {
-            const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
-            if (x->g.nout == 0 || y->g.nout == 0 || x->size + y->size > w->most ||
-                !dc_fuse_may_take_sums(w, g, h) || comes_between(m, g, h))
+    for (uint32_t g = 0; g < w->group.n && w->level > 0; g++) {
+        const fuse_group *x = &w->group.at[g];
+        const bool by_rows = w->bands && x->g.nout > 0 && x->rows > 0;
+        for (uint32_t h = 0; by_rows && h < w->group.n; h++) {
+            if (!may_take_sums(m, g, h))
                 continue;
             dc_fuse_note_sums(w, g, h);
-            merge(w, g, h);
-            dc_fuse_drop_outputs(w, g);
+            take_in(m, g, h);
+            if (dc_fuse_drop_outputs(w, g) > 0)
+                dc_fuse_find_inputs(w);
             any = true;
-            dc_fuse_find_inputs(w);
         }
+    }
     return any;
 }
 
 void dc_fuse_merge(fusing *w)
 {
-    merging m = {.w = w, .seen = DC_NEW_ARRAY(w->a, bool, w->group.n)};
+    merging m = {.w = w};
+    if (w->level == 0)
+        return;
+    m.level = DC_NEW_ARRAY(w->a, uint32_t, w->group.n);
+    m.seen = DC_NEW_ARRAY(w->a, uint32_t, w->group.n);
+    m.done = DC_NEW_ARRAY(w->a, uint32_t, w->group.n);
+    find_levels(&m);
+    list_readers(&m);
     const bool alike = merge_alike(&m);
     if (merge_sums(&m) || alike) {
         remove_empty(w);

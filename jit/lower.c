@@ -275,7 +275,7 @@ static dc_vx lower_local(lowering *w, dc_ref r)
 {
     dc_kernel *k = w->k;
     const dc_node *n = dc_node_at(w->fn, r);
-    const uint32_t buf = w->buf_of[r];
+    const uint32_t buf = dc_lower_fact(w, r)->buf;
     const dc_ix at = k->buf.at[buf].count == 1 ? dc_ix_const(k, 0) : w->column;
     const dc_vx v = dc_vx_load(k, buf, at, (dc_pred){0});
     return k->strict && !dc_op_is((dc_op)n->op, DC_CLASS_EW) ? rounded(w, v, n->dtype) : v;
@@ -284,13 +284,13 @@ static dc_vx lower_local(lowering *w, dc_ref r)
 dc_vx dc_lower_node(lowering *w, dc_ref r, const dc_ix *pos)
 {
     const dc_node *n = dc_node_at(w->fn, r);
-    if (w->is_local[r])
+    if (dc_lower_fact(w, r)->is_local)
         return lower_local(w, r);
-    if (w->buf_of[r] != DC_NO_BUF)
+    if (dc_lower_fact(w, r)->buf != DC_NO_BUF)
         return dc_lower_cast(
-            w, dc_vx_load(w->k, w->buf_of[r], dc_lower_linear(w->k, n, pos), w->guard),
+            w, dc_vx_load(w->k, dc_lower_fact(w, r)->buf, dc_lower_linear(w->k, n, pos), w->guard),
             dc_lower_computed(n->dtype));
-    for (memo_entry *e = w->memo[r]; e != NULL; e = e->next)
+    for (memo_entry *e = dc_lower_fact(w, r)->memo; e != NULL; e = e->next)
         if (e->guard == w->guard.range && memcmp(e->pos, pos, n->rank * sizeof *pos) == 0)
             return e->value;
     memo_entry *e = DC_NEW(&w->j->scratch, memo_entry);
@@ -298,8 +298,8 @@ dc_vx dc_lower_node(lowering *w, dc_ref r, const dc_ix *pos)
     if (n->rank > 0)
         memcpy(e->pos, pos, n->rank * sizeof *pos);
     e->value = lower_fresh(w, r, pos);
-    e->next = w->memo[r];
-    w->memo[r] = e;
+    e->next = dc_lower_fact(w, r)->memo;
+    dc_lower_fact(w, r)->memo = e;
     return e->value;
 }
 
@@ -421,8 +421,8 @@ accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term)
     const dc_vx in[2] = {dc_vx_load(k, acc, zero, (dc_pred){0}), dc_lower_cast(w, term, t)};
     x.add->put[0] = (dc_put){acc, zero, dc_vx_op(k, combine, t, in, 2)};
     x.add->reduces = true;
-    w->buf_of[r] = acc;
-    w->is_local[r] = true;
+    dc_lower_fact(w, r)->buf = acc;
+    dc_lower_fact(w, r)->is_local = true;
     return x;
 }
 
@@ -567,7 +567,7 @@ static void declare_buffers(lowering *w)
     for (uint32_t i = 0; i < g->nin; i++) {
         const dc_node *n = dc_node_at(w->fn, g->in[i]);
         snprintf(name, sizeof name, "x%u", i);
-        w->buf_of[g->in[i]] =
+        dc_lower_fact(w, g->in[i])->buf =
             dc_buffer_new(w->k, name, n->dtype, dc_node_count(n), DC_SCOPE_PARAM, DC_MODE_IN);
     }
 }
@@ -657,7 +657,7 @@ static void lower_scatter(lowering *w, bool flat)
 
 void dc_lower_forget(lowering *w)
 {
-    memset(w->memo, 0, w->fn->node.n * sizeof *w->memo);
+    w->room->loop++;
 }
 
 /* The reductions one after the other, then the outputs, at the position w->out_pos of `shape`. */
@@ -695,9 +695,8 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     dc_kernel *k = w->k = dc_kernel_new(kernel_name(w, name, sizeof name));
     dc_job_defer(w->j, free_kernel, k);
     k->strict = strcmp(w->j->opt->math, "strict") == 0;
-    w->memo = DC_NEW_ARRAY(&w->j->scratch, memo_entry *, w->fn->node.n);
-    memset(w->buf_of, 0xff, w->fn->node.n * sizeof *w->buf_of);
-    memset(w->is_local, 0, w->fn->node.n * sizeof *w->is_local);
+    w->room->kernel++;
+    w->room->loop++;
     w->guard = (dc_pred){0};
     w->divides = false;
     w->last = DC_NO_AXIS;
@@ -724,12 +723,21 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     return k;
 }
 
+struct dc_lower_room *dc_lower_room_new(dc_arena *a, uint32_t nodes)
+{
+    struct dc_lower_room *room = DC_NEW(a, struct dc_lower_room);
+    room->fact = DC_NEW_ARRAY(a, lower_fact, nodes);
+    return room;
+}
+
 dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    lowering w = {.j = j, .groups = groups, .group = &groups->at[index], .fn = groups->fn};
-    w.buf_of = DC_NEW_ARRAY(&j->scratch, uint32_t, w.fn->node.n);
-    w.is_local = DC_NEW_ARRAY(&j->scratch, bool, w.fn->node.n);
+    lowering w = {.j = j,
+                  .groups = groups,
+                  .group = &groups->at[index],
+                  .fn = groups->fn,
+                  .room = groups->room};
 
     dc_kernel *k = lower_as(&w, !is_conv(&w));
     if (!is_conv(&w) && maps_divide(&w)) {

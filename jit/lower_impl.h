@@ -11,22 +11,46 @@ typedef struct memo_entry {
     struct memo_entry *next;
 } memo_entry;
 
+/* What is known of a node in one kernel. */
+typedef struct lower_fact {
+    uint32_t kernel, loop; /* what it was written down for; anything else is stale */
+    uint32_t buf;          /* of an input, or local of a reduction or kept value; DC_NO_BUF */
+    bool is_local;         /* which of the two */
+    memo_entry *memo;
+} lower_fact;
+
+/* By ref. Numbered by kernel and loop, since to clear it for each kernel takes the square of a function's size. */
+struct dc_lower_room {
+    uint32_t kernel, loop; /* now */
+    lower_fact *fact;
+};
+
 typedef struct lowering {
     dc_job *j;
     const dc_groups *groups;
     const dc_group *group; /* of these */
     const dc_func *fn;
     dc_kernel *k;
-    uint32_t *buf_of; /* by ref: buffer of an input, or local of a reduction or kept value */
-    bool *is_local;   /* by ref: which of the two */
-    dc_ix column;     /* by rows: where in its row a kept value is wanted */
+    struct dc_lower_room *room;
+    dc_ix column; /* by rows: where in its row a kept value is wanted */
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower_conv.c) */
     bool divides;            /* a store is at a place that has divisions in it */
     dc_pred guard;           /* range tests of the paddings above */
-    memo_entry **memo;       /* by ref */
 } lowering;
+
+static inline lower_fact *dc_lower_fact(const lowering *w, dc_ref r)
+{
+    lower_fact *x = &w->room->fact[r];
+    if (x->kernel != w->room->kernel)
+        *x = (lower_fact){.kernel = w->room->kernel, .loop = w->room->loop, .buf = DC_NO_BUF};
+    if (x->loop != w->room->loop) {
+        x->loop = w->room->loop;
+        x->memo = NULL;
+    }
+    return x;
+}
 
 typedef struct nest { /* loops, the outermost first */
     uint32_t axis[2 * DC_MAX_RANK];

@@ -104,8 +104,8 @@ static void keep(row *x, dc_ref r)
     dc_stmt *set = dc_stmt_set(k, 1);
     set->put[0] = (dc_put){buf, point ? w->column : dc_ix_const(k, 0), v};
     append(x, dc_lower_wrap(k, &c.loops, set));
-    w->buf_of[r] = buf;
-    w->is_local[r] = true;
+    dc_lower_fact(w, r)->buf = buf;
+    dc_lower_fact(w, r)->is_local = true;
 }
 
 /* What is added to a sum over rows at a point. */
@@ -113,7 +113,7 @@ static dc_put add_up(row *x, const columns *c, dc_ref r)
 {
     dc_kernel *k = x->w->k;
     const dc_node *n = dc_node_at(x->w->fn, r);
-    const uint32_t acc = x->w->buf_of[r];
+    const uint32_t acc = dc_lower_fact(x->w, r)->buf;
     const dc_dtype t = dc_lower_computed(n->dtype);
     const dc_vx term = dc_lower_cast(x->w, at_point(x, c, n->in[0]), t);
     const dc_vx in[2] = {dc_vx_load(k, acc, x->w->column, (dc_pred){0}), term};
@@ -189,8 +189,8 @@ static void begin_sums(row *x)
         snprintf(name, sizeof name, "sum%u", w->k->buf.n);
         const uint32_t acc = dc_buffer_new(w->k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
         set->put[i] = (dc_put){acc, w->column, dc_vx_const(w->k, t, dc_op_identity(n->op, t))};
-        w->buf_of[g->sum[i]] = acc;
-        w->is_local[g->sum[i]] = true;
+        dc_lower_fact(w, g->sum[i])->buf = acc;
+        dc_lower_fact(w, g->sum[i])->is_local = true;
     }
     append(x, dc_lower_wrap(w->k, &c.loops, set));
 }
@@ -205,7 +205,7 @@ static void end_sums(row *x, dc_ix band)
     for (uint32_t i = 0; i < g->nout; i++) {
         if (!dc_group_is_sum(g, i))
             continue;
-        const int64_t count = w->k->buf.at[w->buf_of[g->out[i]]].count;
+        const int64_t count = w->k->buf.at[dc_lower_fact(w, g->out[i])->buf].count;
         const dc_ix at = dc_ix_add(w->k, dc_ix_mul(w->k, band, count), w->column);
         const dc_vx v = dc_lower_node(w, g->out[i], c.pos);
         set->put[n++] = (dc_put){

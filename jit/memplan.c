@@ -1,9 +1,11 @@
 #include "jit/memplan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* MANY: boxes, from which on there are fewer tries; MORE: comparisons that shuffled orders may cost */
-enum { TRIES = 64, MANY = 256, MORE = 1 << 21 };
+/* MANY: boxes, from which on there are fewer tries; MORE: comparisons that shuffled orders may cost;
+ * VERY_MANY: from here on comparing each with each takes too long */
+enum { TRIES = 64, MANY = 256, MORE = 1 << 21, VERY_MANY = 2000 };
 
 /* A temporary with its guards. */
 typedef struct box {
@@ -128,18 +130,66 @@ static void place_apart(box *b, uint32_t n)
     }
 }
 
-/* The largest sum over steps; only steps where something begins can be the largest. */
-static size_t live_most(const box *b, uint32_t n)
+static int by_first(const void *x, const void *y)
 {
-    size_t most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        size_t sum = 0;
-        for (uint32_t k = 0; k < n; k++)
-            if (b[k].temp->first <= b[i].temp->first && b[i].temp->first <= b[k].temp->last)
-                sum += b[k].size;
+    const dc_temp *a = (*(box *const *)x)->temp, *b = (*(box *const *)y)->temp;
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return by_size(*(box *const *)x, *(box *const *)y);
+}
+
+static int by_last(const void *x, const void *y)
+{
+    const dc_temp *a = (*(box *const *)x)->temp, *b = (*(box *const *)y)->temp;
+    return (a->last > b->last) - (a->last < b->last);
+}
+
+static box **sorted(dc_arena *a, box *b, uint32_t n, int (*order)(const void *, const void *))
+{
+    box **out = DC_NEW_ARRAY(a, box *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = &b[i];
+    if (n > 1)
+        qsort(out, n, sizeof *out, order);
+    return out;
+}
+
+/* The largest sum over steps; only steps where something begins can be the largest. */
+static size_t live_most(dc_arena *a, box *b, uint32_t n)
+{
+    box **begin = sorted(a, b, n, by_first), **end = sorted(a, b, n, by_last);
+    size_t sum = 0, most = 0;
+    for (uint32_t i = 0, k = 0; i < n; i++) {
+        for (; end[k]->temp->last < begin[i]->temp->first; k++)
+            sum -= end[k]->size;
+        sum += begin[i]->size;
         most = sum > most ? sum : most;
     }
     return most;
+}
+
+/*
+ * Very many, in the order of time: each into the tightest gap that others have left. `alive` are the boxes in
+ * memory now, by offset.
+ */
+static void place_in_time(dc_arena *a, box *b, uint32_t n)
+{
+    box **begin = sorted(a, b, n, by_first), **alive = DC_NEW_ARRAY(a, box *, n);
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        box *x = begin[i];
+        uint32_t kept = 0, at = 0;
+        for (uint32_t k = 0; k < m; k++)
+            if (alive[k]->temp->last >= x->temp->first)
+                alive[kept++] = alive[k];
+        m = kept;
+        x->at = find_gap(x, alive, m);
+        while (at < m && alive[at]->at <= x->at)
+            at++;
+        memmove(alive + at + 1, alive + at, (m - at) * sizeof *alive);
+        alive[at] = x;
+        m++;
+    }
 }
 
 dc_status dc_memplan_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, size_t guard,
@@ -155,9 +205,11 @@ dc_status dc_memplan_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, siz
     }
     if (n > 1)
         qsort(b, n, sizeof *b, by_size);
-    *lower_bound = live_most(b, n);
+    *lower_bound = live_most(a, b, n);
     if (no_reuse)
         place_apart(b, n);
+    else if (n > VERY_MANY)
+        place_in_time(a, b, n);
     else
         place_well(a, b, n, *lower_bound);
     *bytes = 0;

@@ -13,6 +13,7 @@
 #include "jit/plan_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- vertices and edges ---------------------------------------------------------------------- */
 
@@ -38,6 +39,23 @@ static dc_ref read_ref(const dc_planner *p, uint32_t v, uint32_t i)
     return v < p->g->n ? p->g->at[v].in[i] : dc_plan_check_ref(p, v - p->g->n, (int)i);
 }
 
+static void list_readers(dc_planner *p)
+{
+    const uint32_t n = p->fn->node.n;
+    p->first_reader = DC_NEW_ARRAY(p->a, uint32_t, n + 1);
+    for (uint32_t v = 0; v < p->barrier; v++)
+        for (uint32_t i = 0; i < reads(p, v); i++)
+            p->first_reader[read_ref(p, v, i) + 1]++;
+    for (uint32_t r = 0; r < n; r++)
+        p->first_reader[r + 1] += p->first_reader[r];
+    p->reader = DC_NEW_ARRAY(p->a, uint32_t, p->first_reader[n]);
+    uint32_t *next = DC_NEW_ARRAY(p->a, uint32_t, n + 1);
+    memcpy(next, p->first_reader, n * sizeof *next);
+    for (uint32_t v = 0; v < p->barrier; v++)
+        for (uint32_t i = 0; i < reads(p, v); i++)
+            p->reader[next[read_ref(p, v, i)]++] = v;
+}
+
 static uint32_t producer(const dc_planner *p, dc_ref r)
 {
     const uint32_t g = p->g->group_of[r];
@@ -60,21 +78,26 @@ static void add_data_edges(dc_planner *p)
         edge(p, check_vertex(p, c), c + 1 < p->d->ncheck ? check_vertex(p, c + 1) : p->barrier);
 }
 
+/* Does v come after what mark_after was last called for? */
+static bool is_after(const dc_planner *p, uint32_t v)
+{
+    return p->v[v].seen == p->walk;
+}
+
 /* Marks everything that comes after any of n vertices, which are included. */
 static void mark_after(dc_planner *p, const uint32_t *v, uint32_t n)
 {
-    for (uint32_t i = 0; i < p->nv; i++)
-        p->v[i].seen = false;
+    p->walk++;
     p->todo.n = 0;
     for (uint32_t i = 0; i < n; i++) {
         DC_PUSH_IN(p->a, p->todo, v[i]);
-        p->v[v[i]].seen = true;
+        p->v[v[i]].seen = p->walk;
     }
     while (p->todo.n > 0) {
         const dc_plan_vertex *x = &p->v[p->todo.at[--p->todo.n]];
         for (uint32_t i = 0; i < x->after.n; i++)
-            if (!p->v[x->after.at[i]].seen) {
-                p->v[x->after.at[i]].seen = true;
+            if (!is_after(p, x->after.at[i])) {
+                p->v[x->after.at[i]].seen = p->walk;
                 DC_PUSH_IN(p->a, p->todo, x->after.at[i]);
             }
     }
@@ -89,7 +112,7 @@ static void add_barrier_edges(dc_planner *p)
             if (from == DC_NO_GROUP || from == g)
                 continue;
             mark_after(p, &g, 1);
-            if (!p->v[from].seen)
+            if (!is_after(p, from))
                 edge(p, from, g);
         }
 }
@@ -144,13 +167,13 @@ static void list_wishes(dc_planner *p)
 /* Vertices that read the old value of the cell. */
 static void find_readers(dc_planner *p, uint32_t cell)
 {
+    const dc_ref r = dc_plan_cell_param(p, cell);
     p->readers.n = 0;
-    for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v); i++)
-            if (read_ref(p, v, i) == dc_plan_cell_param(p, cell)) {
-                DC_PUSH_IN(p->a, p->readers, v);
-                break;
-            }
+    for (uint32_t i = p->first_reader[r]; i < p->first_reader[r + 1]; i++) {
+        const uint32_t v = p->reader[i], n = p->readers.n;
+        if (n == 0 || p->readers.at[n - 1] != v)
+            DC_PUSH_IN(p->a, p->readers, v);
+    }
 }
 
 /* The groups that store value r: its own, or those of its pieces. */
@@ -201,10 +224,10 @@ static const char *grant(dc_planner *p, const dc_plan_wish *w)
             return "its kernel reads the old value elsewhere than it writes";
     find_readers(p, w->cell);
     mark_after(p, p->writers.at, p->writers.n);
-    if (p->v[p->barrier].seen)
+    if (is_after(p, p->barrier))
         return "a check needs the new value";
     for (uint32_t i = 0; i < p->readers.n; i++)
-        if (p->v[p->readers.at[i]].seen && !is_writer(p, p->readers.at[i]))
+        if (is_after(p, p->readers.at[i]) && !is_writer(p, p->readers.at[i]))
             return "a kernel that needs the old value needs the new one too"; /* a circle */
     for (uint32_t k = 0; k < p->writers.n; k++) {
         for (uint32_t i = 0; i < p->readers.n; i++)
@@ -447,6 +470,7 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     p.unread = DC_NEW_ARRAY(a, uint32_t, g->fn->node.n);
     p.begun = DC_NEW_ARRAY(a, bool, g->fn->node.n);
 
+    list_readers(&p);
     add_data_edges(&p);
     add_barrier_edges(&p);
     decide_donations(&p);

@@ -14,7 +14,7 @@ typedef struct dc_plan_vertex {
     dc_plan_list after; /* vertices that come after this one */
     uint32_t before;    /* of those that come before, how many are not ordered yet */
     bool urgent;        /* a check waits for it */
-    bool seen;          /* of a walk */
+    uint32_t seen;      /* the last walk that came here */
 } dc_plan_vertex;
 
 /* A cell that wants the memory of its new value to be its own. */
@@ -39,6 +39,8 @@ typedef struct dc_planner {
     uint32_t *snapshot; /* by cell: temporary that keeps the old value, or DC_PLAN_NO_TEMP */
     uint32_t *unread;   /* by ref: readers not ordered yet */
     bool *begun;        /* by ref, of joins: a piece is ordered */
+    uint32_t *first_reader, *reader; /* vertices by the ref they read, ascending */
+    uint32_t walk;                   /* the number of the last one */
     DC_VEC(dc_plan_wish) wishes;
     dc_plan_list order, todo, readers, writers; /* all but the first are filled again and again */
     const dc_slot *slot;

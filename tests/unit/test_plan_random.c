@@ -142,6 +142,33 @@ static void test_pack(uint64_t seed)
     CHECK(worst < 1.3);
 }
 
+/* Too many to compare each with each. */
+static void test_pack_many(uint64_t seed)
+{
+    enum { N = 5000 };
+    static dc_temp temp[N];
+    rng r = {seed};
+    trial t;
+    begin(&t);
+    for (uint32_t k = 0; k < N; k++) {
+        const uint32_t first = (uint32_t)rng_below(&r, N);
+        temp[k] = (dc_temp){.bytes = (size_t)rng_below(&r, 4000) + 1,
+                            .first = first,
+                            .last = first + (uint32_t)rng_below(&r, 12)};
+    }
+    t.plan.temp = temp;
+    t.plan.ntemp = N;
+    CHECK_EQ(
+        dc_memplan_pack(&t.job, &t.arena, temp, N, 0, false, &t.plan.bytes, &t.plan.lower_bound),
+        DC_OK);
+    CHECK(!overlap(&t));
+    printf("packing many: %.2f of the lower bound\n",
+           (double)t.plan.bytes / (double)t.plan.lower_bound);
+    CHECK(t.plan.bytes >= t.plan.lower_bound);
+    CHECK((double)t.plan.bytes < 1.5 * (double)t.plan.lower_bound);
+    end(&t);
+}
+
 static void test_too_large(void)
 {
     trial t;
@@ -159,6 +186,7 @@ int main(int argc, char **argv)
     const uint64_t seed = rng_seed(argc, argv, 20);
     test_random(seed, 3000);
     test_pack(seed);
+    test_pack_many(seed);
     test_too_large();
     return t_done();
 }
