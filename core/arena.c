@@ -1,6 +1,7 @@
 #include "core/arena.h"
 
 #include "core/job.h"
+#include "core/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,11 +63,11 @@ char *dc_arena_printf(dc_arena *a, const char *fmt, ...)
         DC_BUG("no format");
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(NULL, 0, fmt, ap);
+    const int n = dc_number_vformat(NULL, 0, fmt, ap);
     va_end(ap);
     char *s = dc_arena_alloc(a, (size_t)n + 1);
     va_start(ap, fmt);
-    vsnprintf(s, (size_t)n + 1, fmt, ap);
+    dc_number_vformat(s, (size_t)n + 1, fmt, ap);
     va_end(ap);
     return s;
 }

@@ -97,7 +97,7 @@ dc_status dc_failf(struct dc_job *j, dc_err_id id, const char *op, const char *f
     char text[400];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    dc_number_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     return dc_fail(j, id, &(dc_fact){.op = op, .word = {text}});
 }

@@ -13,6 +13,7 @@
  * lines out. Hints that follow from the types are worked out here.
  */
 #include "core/err.h"
+#include "core/number.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -42,7 +43,7 @@ static void DC_PRINTF(2, 3) putf(sink *s, const char *fmt, ...)
     char text[64];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    dc_number_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     put(s, text);
 }

@@ -1,4 +1,5 @@
 #include "core/job.h"
+#include "core/number.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +149,7 @@ void dc_bug_at(const char *file, int line, const char *fmt, ...)
     char text[256];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    dc_number_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     if (innermost == NULL) {
         fprintf(stderr, "deepc: bug at %s:%d: %s\n", file, line, text);

@@ -1,6 +1,7 @@
 #include "core/log.h"
 
 #include "core/heap.h"
+#include "core/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ void dc_logf(dc_log *log, dc_channel ch, const char *fmt, ...)
     int n = snprintf(line, sizeof line, "[%s] ", names[ch]);
     va_list ap;
     va_start(ap, fmt);
-    const int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    const int m = dc_number_vformat(line + n, sizeof line - (size_t)n - 1, fmt, ap);
     va_end(ap);
     n += m < (int)sizeof line - n - 2 ? m : (int)sizeof line - n - 2;
     line[n++] = '\n';

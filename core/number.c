@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L /* uselocale */
 /*
  * Elements as text. The C library formats and reads the digits; whatever it puts between them
  * (the locale's decimal point) never leaves this file.
@@ -7,6 +8,8 @@
 #include "core/op.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +128,30 @@ const char *dc_number_sci(double v, int places, char *out)
     snprintf(text, sizeof text, "%.*e", places, v);
     plain_point(text, out);
     return out;
+}
+
+/* Of this thread alone, and only where there is a difference. */
+int dc_number_vformat(char *out, size_t size, const char *fmt, va_list ap)
+{
+    if (strcmp(nl_langinfo(RADIXCHAR), ".") == 0)
+        return vsnprintf(out, size, fmt, ap);
+    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0)
+        return vsnprintf(out, size, fmt, ap);
+    const locale_t before = uselocale(plain);
+    const int n = vsnprintf(out, size, fmt, ap);
+    uselocale(before);
+    freelocale(plain);
+    return n;
+}
+
+int dc_number_format(char *out, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = dc_number_vformat(out, size, fmt, ap);
+    va_end(ap);
+    return n;
 }
 
 const char *dc_number_bytes(uint64_t bytes, char *out)

@@ -449,7 +449,7 @@ static dc_status find_maker(const task *t)
     for (uint32_t i = 0; i < t->result.n; i++)
         DC_PUSH(f->result, ref[t->result.at[i]->number]);
     for (uint32_t i = 0; i < t->walk.leaf.n; i++)
-        DC_TRY(read_leaf(t, t->walk.leaf.at[i], &param[i]));
+        DC_TRY(read_leaf(t, i, &param[i]));
     DC_TRY(dc_eval_find(j, f, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, t->result.n, &maker,
                         &worst));
     if (maker.ref != 0) {

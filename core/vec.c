@@ -1,6 +1,7 @@
 #include "core/vec.h"
 
 #include "core/job.h"
+#include "core/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,11 +121,11 @@ void dc_text_printf(dc_text *t, const char *fmt, ...)
         return;
     t->n = before;
     va_start(ap, fmt);
-    const int n = vsnprintf(NULL, 0, fmt, ap);
+    const int n = dc_number_vformat(NULL, 0, fmt, ap);
     va_end(ap);
     reserve(t, (size_t)n);
     va_start(ap, fmt);
-    vsnprintf(t->s + t->n, (size_t)n + 1, fmt, ap);
+    dc_number_vformat(t->s + t->n, (size_t)n + 1, fmt, ap);
     va_end(ap);
     t->n += (size_t)n;
 }

@@ -17,6 +17,7 @@
  *   entries(class)           the class, its functions entered through C (place.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
+#include "core/number.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"
@@ -100,6 +101,22 @@ static int l_label(lua_State *L)
         dc_error_check(L, d, dc_protect(&d->rt->job, label_body, &a), "label");
     }
     lua_pushstring(L, h->cell->label);
+    return 1;
+}
+
+/* number(format, v): string.format of one number, in no locale. */
+static int l_number(lua_State *L)
+{
+    char out[400];
+    const char *format = luaL_checkstring(L, 1);
+    const size_t n = strlen(format);
+    luaL_argcheck(L,
+                  n > 1 && n < 8 && format[0] == '%' &&
+                      strspn(format + 1, ".0123456789") == n - 2 &&
+                      strchr("aefg", format[n - 1]) != NULL,
+                  1, "a format of one number");
+    dc_number_format(out, sizeof out, format, luaL_checknumber(L, 2));
+    lua_pushstring(L, out);
     return 1;
 }
 
@@ -267,13 +284,22 @@ static int l_seed(lua_State *L)
 
 void dc_data_register(lua_State *L, dc_dsl *d)
 {
-    static const luaL_Reg fn[] = {{"layer", l_layer},       {"name_of", l_name_of},
-                                  {"kind", l_kind},         {"describe", l_describe},
-                                  {"shown", l_shown},       {"label", l_label},
-                                  {"fail", l_fail},         {"check_class", l_check_class},
-                                  {"idx", l_idx},           {"seed", l_seed},
-                                  {"options", l_options},   {"near", l_near},
-                                  {"entries", l_entries},   {"module", l_module},
-                                  {"checking", l_checking}, {NULL, NULL}};
+    static const luaL_Reg fn[] = {{"layer", l_layer},
+                                  {"name_of", l_name_of},
+                                  {"kind", l_kind},
+                                  {"describe", l_describe},
+                                  {"shown", l_shown},
+                                  {"label", l_label},
+                                  {"number", l_number},
+                                  {"fail", l_fail},
+                                  {"check_class", l_check_class},
+                                  {"idx", l_idx},
+                                  {"seed", l_seed},
+                                  {"options", l_options},
+                                  {"near", l_near},
+                                  {"entries", l_entries},
+                                  {"module", l_module},
+                                  {"checking", l_checking},
+                                  {NULL, NULL}};
     dc_lib_inner(L, d, fn);
 }

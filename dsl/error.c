@@ -5,6 +5,7 @@
  */
 #include "dsl/error.h"
 
+#include "core/number.h"
 #include "dsl/trace.h"
 
 #include <stdarg.h>
@@ -41,7 +42,7 @@ static void show_type(const dc_operand *in, char *out, size_t size)
     else if (t == DC_BOOL)
         snprintf(out, size, "%s", in->bits != 0 ? "true" : "false");
     else
-        snprintf(out, size, "%.9g", dc_value_of(t, in->bits));
+        dc_number_format(out, size, "%.9g", dc_value_of(t, in->bits));
 }
 
 static void set_scene(dc_err_scene *s, shown *text, const dc_blame *blame)
@@ -232,7 +233,7 @@ void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const char *op, cons
     char text[400];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    dc_number_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     dc_error_fact(L, d, id, &(dc_fact){.op = op, .word = {text}}, NULL);
 }

@@ -1,5 +1,7 @@
 #include "jit/oracle.h"
 
+#include "core/number.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -129,7 +131,7 @@ static void say(dc_comparison *c, const char *fmt, ...)
     const size_t room = sizeof c->line - c->n;
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(c->line + c->n, room, fmt, ap);
+    const int n = dc_number_vformat(c->line + c->n, room, fmt, ap);
     va_end(ap);
     c->n += (size_t)n < room ? (size_t)n : room - 1;
 }

@@ -1,5 +1,7 @@
 #include "jit/profile.h"
 
+#include "core/number.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +63,8 @@ static void print_row(const dc_exec *e, const row *r)
     const double ns = (double)r->ns, launches = (double)r->launches;
     char rates[64] = "", where[200] = "";
     if (ns > 0 && r->item->kind == DC_ITEM_LAUNCH)
-        snprintf(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", r->flops / ns, r->bytes / ns);
+        dc_number_format(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", r->flops / ns,
+                         r->bytes / ns);
     for (int i = 0; i < 3 && r->fact->where[i] != NULL; i++) {
         const size_t n = strlen(where);
         snprintf(where + n, sizeof where - n, " %s", r->fact->where[i]);

@@ -407,7 +407,7 @@ local function encode(v)
   if math.type(v) == "integer" then
     return ("%d"):format(v)
   elseif type(v) == "number" then
-    return ("%a"):format(v)
+    return core.number("%a", v)
   elseif type(v) == "boolean" then
     return tostring(v)
   elseif type(v) == "string" then

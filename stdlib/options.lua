@@ -137,7 +137,7 @@ local function help_row(o)
   if o.required then
     about = about .. " (required)"
   elseif o.default ~= nil and o.default ~= false and o.default ~= "" then
-    local shown = o.type == "number" and ("%.14g"):format(o.default) or tostring(o.default)
+    local shown = o.type == "number" and core.number("%.14g", o.default) or tostring(o.default)
     about = ("%s (%s)"):format(about, o.type == "flag" and "on; --no-" .. o.name or shown)
   end
   return { left, about }

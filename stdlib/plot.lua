@@ -30,7 +30,7 @@ local function step_of(range, most)
 end
 
 local function label_of(v)
-  return (("%.6g"):format(v))
+  return core.number("%.6g", v)
 end
 
 -- Bounds and ticks of a scale over [low, high], at most so many steps.
@@ -226,25 +226,30 @@ local function escaped(text)
   return (text:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
 end
 
+-- Pixels: numbers are written the same in every locale.
+local function tenths(v)
+  return core.number("%.1f", v)
+end
+
 local svg_of = {
   line = function(s)
-    return ('<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#%06x" stroke-width="%g"/>'):format(
-      s[2], s[3], s[4], s[5], s[6], s[7])
+    return ('<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="#%06x" stroke-width="%s"/>'):format(
+      tenths(s[2]), tenths(s[3]), tenths(s[4]), tenths(s[5]), s[6], core.number("%g", s[7]))
   end,
   lines = function(s)
     local points = {}
     for i, p in ipairs(s[2]) do
-      points[i] = ("%.1f,%.1f"):format(p[1], p[2])
+      points[i] = tenths(p[1]) .. "," .. tenths(p[2])
     end
     if #points == 1 then
-      return ('<circle cx="%.1f" cy="%.1f" r="2" fill="#%06x"/>'):format(s[2][1][1], s[2][1][2], s[3])
+      return ('<circle cx="%s" cy="%s" r="2" fill="#%06x"/>'):format(tenths(s[2][1][1]), tenths(s[2][1][2]), s[3])
     end
-    return ('<polyline points="%s" fill="none" stroke="#%06x" stroke-width="%g" stroke-linejoin="round"/>'):format(
-      table.concat(points, " "), s[3], s[4])
+    return ('<polyline points="%s" fill="none" stroke="#%06x" stroke-width="%s" stroke-linejoin="round"/>'):format(
+      table.concat(points, " "), s[3], core.number("%g", s[4]))
   end,
   text = function(s)
-    return ('<text x="%.1f" y="%.1f" text-anchor="%s" fill="#%06x">%s</text>'):format(s[2], s[3], s[5], s[6],
-      escaped(s[4]))
+    return ('<text x="%s" y="%s" text-anchor="%s" fill="#%06x">%s</text>'):format(tenths(s[2]), tenths(s[3]), s[5],
+      s[6], escaped(s[4]))
   end,
 }
 

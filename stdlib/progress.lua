@@ -30,7 +30,7 @@ local function time_text(seconds)
 end
 
 local function rate_text(rate)
-  return (rate >= 100 and "%.0f" or rate >= 10 and "%.1f" or "%.2f"):format(rate)
+  return core.number(rate >= 100 and "%.0f" or rate >= 10 and "%.1f" or "%.2f", rate)
 end
 
 local function value_text(name, value)
@@ -41,7 +41,7 @@ local function value_text(name, value)
     value = value:item()
   end
   if math.type(value) == "float" then
-    return ("%.4g"):format(value)
+    return core.number("%.4g", value)
   end
   return tostring(value)
 end

@@ -128,7 +128,7 @@ function LeakyReLU:init(slope)
 end
 
 function LeakyReLU:describe()
-  return ("nn.LeakyReLU %g"):format(self.slope)
+  return "nn.LeakyReLU " .. core.number("%g", self.slope)
 end
 
 function LeakyReLU:forward(x)
@@ -150,7 +150,7 @@ function ELU:init(alpha)
 end
 
 function ELU:describe()
-  return ("nn.ELU %g"):format(self.alpha)
+  return "nn.ELU " .. core.number("%g", self.alpha)
 end
 
 function ELU:forward(x)

@@ -88,7 +88,7 @@ function Dropout:init(p)
 end
 
 function Dropout:describe()
-  return ("nn.Dropout %g"):format(self.p)
+  return "nn.Dropout " .. core.number("%g", self.p)
 end
 
 function Dropout:forward(x)
