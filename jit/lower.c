@@ -623,15 +623,18 @@ static void lower_scatter(lowering *w, bool flat)
     const int axis = (int)n->attr[0], nb = (int)n->attr[1], own = i->rank - nb;
     dc_ix pos[DC_MAX_RANK], of[DC_MAX_RANK], from[DC_MAX_RANK];
     nest beside = {0}, along = {0}, updates = {0};
-    dc_stmt *fill = dc_stmt_set(k, 1), *update = dc_stmt_set(k, 1);
+    dc_stmt *fill = dc_stmt_set(k, 1), *update = dc_stmt_set(k, 1), *body = NULL;
     const dc_dtype t = n->dtype;
 
     dc_lower_axes(w, flat, "i", axis, n->dim, false, &beside, pos);
     dc_lower_axes(w, flat, "n", n->rank - axis - 1, n->dim + axis + 1, false, &beside,
                   pos + axis + 1);
-    dc_lower_axes(w, flat, "a", 1, n->dim + axis, false, &along, pos + axis);
-    fill->put[0] = (dc_put){0, dc_lower_linear(k, n, pos),
-                            dc_lower_as_stored(w, dc_lower_node(w, n->in[0], pos), t)};
+    if (!w->updates_only) {
+        dc_lower_axes(w, flat, "a", 1, n->dim + axis, false, &along, pos + axis);
+        fill->put[0] = (dc_put){0, dc_lower_linear(k, n, pos),
+                                dc_lower_as_stored(w, dc_lower_node(w, n->in[0], pos), t)};
+        body = dc_lower_wrap(k, &along, fill);
+    }
 
     memcpy(of, pos, (size_t)axis * sizeof *of);
     dc_lower_axes(w, flat, "k", own, i->dim + nb, false, &updates, of + axis);
@@ -649,10 +652,13 @@ static void lower_scatter(lowering *w, bool flat)
         n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, dc_lower_computed(t), sum, 2);
     update->put[0] = (dc_put){0, to, dc_lower_as_stored(w, v, t)};
 
-    dc_stmt *body = dc_lower_wrap(k, &along, fill);
-    body->next = dc_lower_wrap(k, &updates, update);
+    *(body != NULL ? &body->next : &body) = dc_lower_wrap(k, &updates, update);
     k->root = dc_lower_wrap(k, &beside, body);
     k->flops = operations(w, dc_node_count(dc_node_at(w->fn, n->in[2])));
+    if (w->updates_only) {
+        k->buf.at[0].mode = DC_MODE_INOUT;
+        k->bytes = 2 * dc_node_count(dc_node_at(w->fn, n->in[2])) * (int64_t)dc_dtype_size(t);
+    }
 }
 
 void dc_lower_forget(lowering *w)
@@ -730,14 +736,16 @@ struct dc_lower_room *dc_lower_room_new(dc_arena *a, uint32_t nodes)
     return room;
 }
 
-dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel **out)
+static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool updates_only,
+                       dc_kernel **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     lowering w = {.j = j,
                   .groups = groups,
                   .group = &groups->at[index],
                   .fn = groups->fn,
-                  .room = groups->room};
+                  .room = groups->room,
+                  .updates_only = updates_only};
 
     dc_kernel *k = lower_as(&w, !is_conv(&w));
     if (!is_conv(&w) && maps_divide(&w)) {
@@ -749,4 +757,21 @@ dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel
     dc_arena_rewind(&j->scratch, mark);
     *out = k;
     return DC_OK;
+}
+
+dc_status dc_lower(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel **out)
+{
+    return lower(j, groups, index, false, out);
+}
+
+dc_status dc_lower_updates(dc_job *j, const dc_groups *groups, uint32_t index, dc_kernel **out)
+{
+    return lower(j, groups, index, true, out);
+}
+
+bool dc_lower_is_scatter(const dc_groups *groups, uint32_t index)
+{
+    const dc_group *g = &groups->at[index];
+    return g->nreduce == 1 &&
+           dc_op_is((dc_op)dc_node_at(groups->fn, g->reduce[0])->op, DC_CLASS_IDX);
 }

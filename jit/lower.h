@@ -15,6 +15,13 @@
 dc_status dc_lower(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **out);
 
 /*
+ * The kernel of a scatter whose result is in the memory of what it changes: the updates alone are stored.
+ * For groups that dc_lower_is_scatter says are one.
+ */
+dc_status dc_lower_updates(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **out);
+bool dc_lower_is_scatter(const dc_groups *g, uint32_t index);
+
+/*
  * May input `in` (index into group.in) live in the memory of output `out`? True if every read of it
  * is at the very position that the same iteration stores to, outside any reduction loop.
  */

@@ -36,6 +36,7 @@ typedef struct lowering {
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower_conv.c) */
+    bool updates_only;       /* of a scatter: what it changes is there already */
     bool divides;            /* a store is at a place that has divisions in it */
     dc_pred guard;           /* range tests of the paddings above */
 } lowering;

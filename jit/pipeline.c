@@ -370,6 +370,30 @@ static void log_plan(dc_compiling *p, const dc_part *x)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+static bool same_place(dc_place a, dc_place b)
+{
+    return a.kind == b.kind && a.index == b.index && a.at == b.at;
+}
+
+/* A scatter into the memory of what it changes stores its updates alone. */
+static dc_status lower_in_place(dc_job *j, dc_part *x)
+{
+    for (uint32_t g = 0; g < x->nkernel; g++) {
+        if (x->kernel[g] == NULL || !dc_lower_is_scatter(&x->groups, g))
+            continue;
+        const dc_ref out = x->groups.at[g].out[0], from = dc_node_at(x->fn, out)->in[0];
+        if (!same_place(x->plan.home[out], x->plan.home[from]))
+            continue;
+        dc_kernel_free(x->kernel[g]);
+        x->kernel[g] = NULL;
+        DC_TRY(dc_lower_updates(j, &x->groups, g, &x->kernel[g]));
+        x->group_fact[g].flops = x->kernel[g]->flops;
+        x->group_fact[g].bytes = x->kernel[g]->bytes;
+        x->cost_ns[g] = guess_cost(&x->group_fact[g]);
+    }
+    return DC_OK;
+}
+
 static void collect(dc_compiling *p, dc_part *x)
 {
     for (uint32_t g = 0; g < x->nkernel; g++) {
@@ -398,6 +422,8 @@ static dc_status run_stages(dc_compiling *p)
     DC_TRY(refuse_f64(p));
     DC_TRY(plan_within_limit(
         p)); /* prologue and body; of each: groups, naive nests, steps and places */
+    for (uint32_t n = 0; n < p->npart; n++)
+        DC_TRY(lower_in_place(p->j, &p->part[n])); /* again, where memory is shared */
     for (uint32_t n = 0; n < p->npart; n++)
         collect(p, &p->part[n]);                /* equal nests become one */
     DC_TRY(dc_codegen_schedule(&p->gen, p->j)); /* nest to fast nest */

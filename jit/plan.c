@@ -164,43 +164,112 @@ static void list_wishes(dc_planner *p)
         qsort(p->wishes.at, p->wishes.n, sizeof *p->wishes.at, by_bytes);
 }
 
-/* Vertices that read the old value of the cell. */
-static void find_readers(dc_planner *p, uint32_t cell)
+/* The operand of a scatter that is changed where it is, or 0. */
+static dc_ref changed_by(const dc_planner *p, dc_ref r)
 {
-    const dc_ref r = dc_plan_cell_param(p, cell);
-    p->readers.n = 0;
-    for (uint32_t i = p->first_reader[r]; i < p->first_reader[r + 1]; i++) {
-        const uint32_t v = p->reader[i], n = p->readers.n;
-        if (n == 0 || p->readers.at[n - 1] != v)
-            DC_PUSH_IN(p->a, p->readers, v);
-    }
+    const bool scatter = dc_op_is((dc_op)dc_plan_node(p, r)->op, DC_CLASS_IDX);
+    const dc_ref x = scatter ? dc_plan_node(p, r)->in[0] : 0;
+    return x != 0 && p->becomes[x] == r ? x : 0;
 }
 
-/* The groups that store value r: its own, or those of its pieces. */
+static uint32_t output_of(const dc_planner *p, uint32_t g, dc_ref r)
+{
+    uint32_t out = 0;
+    while (out < p->g->at[g].nout && p->g->at[g].out[out] != r)
+        out++;
+    return out;
+}
+
+/* The groups that store value r, or pieces of it, or what it was before a scatter changed it. */
 static void find_writers(dc_planner *p, dc_ref r)
 {
     p->writers.n = 0;
-    if (dc_plan_node(p, r)->op != DC_OP_JOIN) {
-        DC_PUSH_IN(p->a, p->writers, producer(p, r));
-        return;
-    }
-    for (dc_ref q = 1; q < p->fn->node.n; q++)
-        if (p->g->join_of[q] == r && dc_plan_is_piece(p, q)) {
-            const uint32_t g = producer(p, q);
-            if (p->writers.n == 0 || p->writers.at[p->writers.n - 1] != g)
-                DC_PUSH_IN(p->a, p->writers, g);
+    for (; r != 0; r = changed_by(p, r)) {
+        if (dc_plan_node(p, r)->op != DC_OP_JOIN) {
+            if (producer(p, r) != DC_NO_GROUP)
+                DC_PUSH_IN(p->a, p->writers, producer(p, r));
+            continue;
         }
+        for (dc_ref q = 1; q < p->fn->node.n; q++)
+            if (p->g->join_of[q] == r && dc_plan_is_piece(p, q)) {
+                const uint32_t g = producer(p, q);
+                if (p->writers.n == 0 || p->writers.at[p->writers.n - 1] != g)
+                    DC_PUSH_IN(p->a, p->writers, g);
+            }
+    }
+}
+
+/* Which of its outputs does group g store in the memory of r? nout for pieces. */
+static uint32_t output_in(const dc_planner *p, uint32_t g, dc_ref r)
+{
+    for (; r != 0; r = changed_by(p, r))
+        if (output_of(p, g, r) < p->g->at[g].nout)
+            return output_of(p, g, r);
+    return p->g->at[g].nout;
 }
 
 /* May group g, which stores the new value or pieces of it, do so in the cell? */
 static bool group_allows(const dc_planner *p, const dc_plan_wish *w, uint32_t g)
 {
     const dc_group *x = &p->g->at[g];
+    const uint32_t out = output_in(p, g, w->ref);
     for (uint32_t i = 0; i < x->nin; i++)
         if (x->in[i] == dc_plan_cell_param(p, w->cell) &&
-            (g != w->group || !p->in->in_place(p->in->ctx, g, w->out, i)))
+            (out == x->nout || !p->in->in_place(p->in->ctx, g, out, i)))
             return false;
     return true;
+}
+
+static bool is_kept(const dc_planner *p, dc_ref r)
+{
+    for (uint32_t i = 0; i < p->fn->result.n; i++)
+        if (p->fn->result.at[i] == r)
+            return true;
+    return false;
+}
+
+/* Vertices but `except` that read r. */
+static void find_readers_of(dc_planner *p, dc_ref r, uint32_t except)
+{
+    p->readers.n = 0;
+    for (uint32_t i = p->first_reader[r]; i < p->first_reader[r + 1]; i++) {
+        const uint32_t v = p->reader[i], n = p->readers.n;
+        if (v != except && (n == 0 || p->readers.at[n - 1] != v))
+            DC_PUSH_IN(p->a, p->readers, v);
+    }
+}
+
+/* May group g, a scatter, change value x, which another group stores, where it is? */
+static bool may_change(dc_planner *p, uint32_t g, dc_ref x)
+{
+    const dc_group *s = &p->g->at[g];
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (s->in[i] == x && !p->in->in_place(p->in->ctx, g, 0, i))
+            return false;
+    find_readers_of(p, x, g);
+    mark_after(p, &g, 1);
+    for (uint32_t i = 0; i < p->readers.n; i++)
+        if (is_after(p, p->readers.at[i]))
+            return false;
+    return true;
+}
+
+/* What scatters change and nobody needs afterwards is changed where it is. */
+static void decide_changes(dc_planner *p)
+{
+    for (uint32_t g = 0; g < p->g->n; g++) {
+        const dc_ref r = p->g->at[g].out[0];
+        if (!dc_op_is((dc_op)dc_plan_node(p, r)->op, DC_CLASS_IDX) || dc_plan_bytes(p, r) == 0 ||
+            dc_plan_node(p, r)->op == DC_OP_GATHER)
+            continue;
+        const dc_ref x = dc_plan_node(p, r)->in[0];
+        if (p->g->group_of[x] == DC_NO_GROUP || is_kept(p, x) || p->becomes[x] != 0 ||
+            !may_change(p, g, x))
+            continue;
+        for (uint32_t i = 0; i < p->readers.n; i++)
+            edge(p, p->readers.at[i], g);
+        p->becomes[x] = r;
+    }
 }
 
 static bool is_writer(const dc_planner *p, uint32_t v)
@@ -222,7 +291,7 @@ static const char *grant(dc_planner *p, const dc_plan_wish *w)
     for (uint32_t i = 0; i < p->writers.n; i++)
         if (!group_allows(p, w, p->writers.at[i]))
             return "its kernel reads the old value elsewhere than it writes";
-    find_readers(p, w->cell);
+    find_readers_of(p, dc_plan_cell_param(p, w->cell), UINT32_MAX);
     mark_after(p, p->writers.at, p->writers.n);
     if (is_after(p, p->barrier))
         return "a check needs the new value";
@@ -273,9 +342,15 @@ static void place_params(dc_planner *p)
     }
 }
 
-/* Pieces lie in their joins. */
+/* What is changed where it is lies where its last value does, pieces in their joins. */
 static void place_parts(dc_planner *p)
 {
+    for (dc_ref r = 1; r < p->fn->node.n; r++) {
+        dc_ref last = r;
+        while (p->becomes[last] != 0)
+            last = p->becomes[last];
+        p->out->home[r] = p->out->home[last];
+    }
     for (dc_ref r = 1; r < p->fn->node.n; r++) {
         const dc_ref whole = p->g->join_of[r];
         if (whole == 0 || whole == r)
@@ -300,7 +375,8 @@ static void place_outputs(dc_planner *p)
         for (uint32_t i = 0; i < p->g->at[g].nout; i++) {
             const dc_ref r = p->g->at[g].out[i];
             const bool whole = p->g->join_of[r] == 0 || p->g->join_of[r] == r;
-            if (whole && !dc_plan_has_memory(p->out->home[r]) && dc_plan_bytes(p, r) > 0)
+            if (whole && p->becomes[r] == 0 && !dc_plan_has_memory(p->out->home[r]) &&
+                dc_plan_bytes(p, r) > 0)
                 p->out->home[r] =
                     (dc_place){.kind = DC_PLACE_TEMP, .index = dc_plan_new_temp(p, r)};
         }
@@ -407,6 +483,8 @@ static dc_bundle_temp *temps_to_bundle(dc_planner *p)
 static bool begins(dc_planner *p, dc_ref r)
 {
     const dc_ref whole = p->g->join_of[r];
+    if (changed_by(p, r) != 0)
+        return false;
     if (whole == 0)
         return true;
     const bool first = dc_plan_is_piece(p, r) && !p->begun[whole];
@@ -468,11 +546,13 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     p.granted = DC_NEW_ARRAY(a, bool, d->ncell);
     p.snapshot = DC_NEW_ARRAY(a, uint32_t, d->ncell);
     p.unread = DC_NEW_ARRAY(a, uint32_t, g->fn->node.n);
+    p.becomes = DC_NEW_ARRAY(a, dc_ref, g->fn->node.n);
     p.begun = DC_NEW_ARRAY(a, bool, g->fn->node.n);
 
     list_readers(&p);
     add_data_edges(&p);
     add_barrier_edges(&p);
+    decide_changes(&p);
     decide_donations(&p);
     place_params(&p);
     place_outputs(&p);

@@ -38,6 +38,7 @@ typedef struct dc_planner {
     bool *granted;      /* by cell */
     uint32_t *snapshot; /* by cell: temporary that keeps the old value, or DC_PLAN_NO_TEMP */
     uint32_t *unread;   /* by ref: readers not ordered yet */
+    dc_ref *becomes;    /* by ref: what a scatter makes of it in its memory, 0 nothing */
     bool *begun;        /* by ref, of joins: a piece is ordered */
     uint32_t *first_reader, *reader; /* vertices by the ref they read, ascending */
     uint32_t walk;                   /* the number of the last one */

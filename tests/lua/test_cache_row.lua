@@ -1,0 +1,98 @@
+-- Rows put into a large state: the state is changed where it is, and only the rows are stored.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+local on_eval = (os.getenv "DEEPC_DEVICE" or "cpu") == "eval"
+
+TestCacheRow = {}
+
+-- Bytes that the scatters of f touch in a call, and how many there are.
+local function scattered(f)
+  local bytes, n = 0, 0
+  for _, k in ipairs(f:kernels()) do
+    if k.name:sub(1, 1) == "S" then
+      bytes, n = bytes + k.bytes * k.launches, n + k.launches
+    end
+  end
+  return bytes, n
+end
+
+local function check(f, want_bytes, want_launches)
+  if on_eval then
+    return
+  end
+  local info = f:info()[1]
+  lu.assertEquals({ info.donated, info.denied, info.copies }, { 1, 0, 0 })
+  lu.assertEquals({ scattered(f) }, { want_bytes, want_launches })
+end
+
+-- A key is put at a position that is data, and the same call reads all keys, new and old.
+function TestCacheRow:test_attention_over_a_cache()
+  local keys = dc.state "f32[2, 64, 8]"
+  local f = dc.fn("step(pos: i32[1], k: f32[2, 1, 8], q: f32[2, 8]) -> f32[2, 64], f32[]", function(pos, k, q)
+    local before = keys:sum()
+    keys:set(keys:put(pos, k, 2))
+    return (keys * q:reshape(2, 1, 8)):sum(3):softmax(2), before
+  end)
+  local rows, total = {}, 0
+  for i = 0, 63 do
+    local k, q = dc.rand "f32[2, 1, 8]", dc.rand "f32[2, 8]"
+    local scores, before = f(dc.tensor({ (i * 5) % 64 }, "i32[1]"), k, q)
+    lu.assertAlmostEquals(before:item(), total, 1e-3)
+    rows[(i * 5) % 64 + 1] = k
+    total = total + k:sum():item()
+    if i == 63 then
+      local want = (dc.concat(rows, 2) * q:reshape(2, 1, 8)):sum(3):softmax(2)
+      lu.assertTrue((scores - want):abs():max():item() < 1e-5)
+    end
+  end
+  lu.assertEquals(keys:totable(), dc.concat(rows, 2):totable())
+  check(f, 2 * 2 * 8 * 4, 1)
+end
+
+-- Several puts, one behind the other, with readers of what was there between.
+function TestCacheRow:test_puts_that_follow_one_another()
+  local keys = dc.state "f32[64, 8]"
+  local f = dc.fn("step(pos: i32[2], k: f32[2, 8]) -> f32[8], f32[8]", function(pos, k)
+    local one = keys:put(pos, k)
+    local sum = one:sum(1)
+    local two = one:put(pos + 2, k * 2):put(pos + 4, k * 3)
+    keys:set(two)
+    return sum, two:sum(1)
+  end)
+  local k = dc.ones "f32[2, 8]"
+  local one, two = f(dc.tensor({ 1, 8 }, "i32[2]"), k)
+  lu.assertEquals(one:totable(), (k[1] * 2):totable())
+  lu.assertEquals(two:totable(), (k[1] * 12):totable())
+  one, two = f(dc.tensor({ 3, 10 }, "i32[2]"), k)
+  lu.assertEquals(one:totable(), (k[1] * 10):totable())
+  lu.assertEquals(two:totable(), (k[1] * 14):totable())
+  check(f, 3 * 2 * 2 * 8 * 4, 3)
+end
+
+-- What is computed here and put into is changed where it is, too, unless it is wanted as it was.
+function TestCacheRow:test_temporaries()
+  local function make(keep)
+    return dc.fn("f(pos: i32[2], k: f32[2, 8]) -> f32[64, 8], f32[64, 8]", function(pos, k)
+      local x = (k:sum(1):reshape(1, 8):expand(64, 8)):tanh() * 0
+      local y = x:put(pos, k):put(pos + 1, k * 2)
+      return y, keep and x * 1 or y * 2
+    end)
+  end
+  for _, keep in ipairs { true, false } do
+    local y, x = make(keep)(dc.tensor({ 1, 8 }, "i32[2]"), dc.ones "f32[2, 8]")
+    lu.assertEquals(y:sum():item(), 48)
+    lu.assertEquals(x:sum():item(), keep and 0 or 96)
+  end
+end
+
+-- An update that is made of other rows of the state needs them as they were.
+function TestCacheRow:test_rows_of_the_state_itself()
+  local keys = dc.state "f32[16, 8]"
+  keys:set(dc.rand "f32[16, 8]")
+  local f = dc.fn("f(to: i32[2], from: i32[2])", function(to, from) keys:set(keys:put(to, keys:take(from, 1))) end)
+  local before = keys:totable()
+  f(dc.tensor({ 0, 1 }, "i32[2]"), dc.tensor({ 1, 0 }, "i32[2]"))
+  before[1], before[2] = before[2], before[1]
+  lu.assertEquals(keys:totable(), before)
+end
