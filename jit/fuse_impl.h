@@ -4,7 +4,7 @@
 
 #include "jit/fuse.h"
 
-enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256, DC_FUSE_REDUCTIONS = 8 };
+enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256, DC_FUSE_REDUCTIONS = 8, DC_FUSE_PIECES = 8 };
 
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)
@@ -82,6 +82,15 @@ static inline bool fuse_is_part(const fusing *w, dc_ref r)
 static inline int fuse_reads(const fusing *w, dc_ref r)
 {
     return fuse_class(w, r) == DC_CLASS_SAME ? 1 : fuse_at(w, r)->nin;
+}
+
+/* Does group g store so many pieces that no more should join it? Each may be stored number by number. */
+static inline bool fuse_has_pieces(const fusing *w, const fuse_group *x, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->g.nout; i++)
+        n += fuse_at(w, x->g.out[i])->op == DC_OP_PIECE;
+    return n >= most;
 }
 
 static inline bool fuse_is_param(const fusing *w, dc_ref r)

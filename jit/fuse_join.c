@@ -153,6 +153,8 @@ static usage use_in(const fusing *w, dc_ref r, uint32_t g)
 
 static bool may_join(const fusing *w, dc_ref r, uint32_t g)
 {
+    if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_FUSE_PIECES))
+        return false;
     return !dc_fuse_is_full(w, g, 1) && use_in(w, r, g) != USED_ELSEWHERE && !would_cycle(w, r, g);
 }
 

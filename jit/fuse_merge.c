@@ -145,9 +145,9 @@ static bool has_product(const fusing *w, const fuse_group *x)
 
 static bool same_loops(const fusing *w, const fuse_group *x, const fuse_group *y)
 {
-    if (x->g.is_join || y->g.is_join || has_product(w, x) || has_product(w, y) || (x->g.nreduce == 0) != (y->g.nreduce == 0) ||
-        x->rows != y->rows || x->points != y->points ||
-        !dc_fuse_same_shape(w, x->g.out[0], y->g.out[0]))
+    if (x->g.is_join || y->g.is_join || has_product(w, x) || has_product(w, y) ||
+        (x->g.nreduce == 0) != (y->g.nreduce == 0) || x->rows != y->rows ||
+        x->points != y->points || !dc_fuse_same_shape(w, x->g.out[0], y->g.out[0]))
         return false;
     return x->g.nreduce == 0 || x->rows > 0 || dc_fuse_same_axes(w, x->g.reduce[0], y->g.reduce[0]);
 }
@@ -341,6 +341,7 @@ static bool may_merge(merging *m, uint32_t g, uint32_t h)
     const fusing *w = m->w;
     const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
     return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_FUSE_REDUCTIONS &&
+           !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
            x->size + y->size <= w->most && (share_much(w, x, y) || are_numbers(w, x, y)) &&
            apart(m, g, h);
 }
