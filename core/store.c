@@ -607,7 +607,7 @@ dc_status dc_cell_settle(dc_cell *c, dc_job *j)
     DC_TRY(dc_lazy_realize(c->rt, j, c->start));
     if (c->start == NULL) /* by a sink of log lines */
         return DC_OK;
-    DC_TRY(copy_store(c->store, j, c->start->value->store, c->store->bytes));
+    DC_TRY(dc_store_fill(c->store, j, dc_tensor_mem(c->start->value), c->store->bytes));
     dc_cell_written(c, false);
     return DC_OK;
 }
