@@ -215,11 +215,38 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
     return dc_sketch_grid(s);
 }
 
+/*
+ * Lanes of vectors that go twice at least into each sum, instead of rows side by side, which are apart in memory. Where
+ * rows are stored, too, only those that have a rest beside whole vectors of rows.
+ */
+static int lanes_of_sums(const dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < all->n; i++) {
+        int64_t columns = 1;
+        for (int a = 0; a < all->at[i].n; a++)
+            columns *= all->at[i].extent[a];
+        least = all->at[i].reduces ? dc_min_i64(least, columns) : least;
+    }
+    int lanes = s->lanes;
+    while (lanes > FEW_LANES && least < 2 * lanes)
+        lanes /= 2;
+    const bool whole = dc_sketch_extent(s, p->out[p->nout - 1]) % s->lanes == 0;
+    const bool pays = !p->by_rows || (!whole && least >= s->lanes);
+    return pays && least >= 2 * lanes ? lanes : s->lanes;
+}
+
 bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
 {
     parts all = {0};
     if (!read_parts(s, body_of(s->k, p), &all))
         return p->nout == 0 || dc_sketch_grid(s);
+    if (p->add != NULL && are_short(s, p, &all)) {
+        s->lanes = lanes_of_sums(s, p, &all);
+        all = (parts){0};
+        if (!read_parts(s, body_of(s->k, p), &all))
+            return p->nout == 0 || dc_sketch_grid(s);
+    }
     const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
     /* whole vectors only: lanes of a tail would read what another position writes */
     const bool beside =

@@ -54,3 +54,22 @@ function TestLongSums:test_what_is_exact()
   max, sum = g(dc.iota "f32[100000]" * 0.5)
   lu.assertEquals({ max:item(), sum:item() }, { 49999.5, 0 })
 end
+-- Rows shorter than vectors, with and without a rest of rows: lanes go along the row, or are rows side by side.
+function TestLongSums.test_short_rows()
+  for _, rows in ipairs { 48, 53 } do
+    for columns = 1, 40 do
+      local size = ("[%d, %d]"):format(rows, columns)
+      local x = (dc.iota("i32" .. size) * 7 % 23):cast "f32"
+      local f = dc.fn(("f(a: f32%s) -> f32[%d], f32[%d], f32%s"):format(size, rows, rows, size), function(a)
+        return a:sum(2), a:max(2), a:softmax(2)
+      end)
+      local sum, max, softmax = f(x:clone())
+      lu.assertEquals(sum:totable(), x:cast("i32"):sum(2):cast("f32"):totable(), size)
+      lu.assertEquals(max:totable(), x:cast("i32"):max(2):cast("f32"):totable(), size)
+      lu.assertTrue((softmax:sum(2) - 1):abs():max():item() < 1e-6, size)
+      lu.assertTrue((softmax * (x - max:reshape(-1, 1)):exp():sum { axis = 2, keep = true } - (x - max:reshape(-1, 1))
+        :exp()):abs():max():item() < 1e-6, size)
+    end
+  end
+end
+
