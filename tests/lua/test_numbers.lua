@@ -13,7 +13,8 @@ end
 
 -- The place so many lines behind the caller's.
 local function line_here(more)
-  return "tests/lua/test_numbers.lua:" .. debug.getinfo(2, "l").currentline + more
+  local here = debug.getinfo(2, "Sl")
+  return ("%s:%d"):format(here.short_src, here.currentline + more)
 end
 
 TestNumbers = {}

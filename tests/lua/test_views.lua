@@ -62,6 +62,7 @@ end
 function TestParts:test_of_a_pending_value_compute_it_once()
   local x = computed "f32[300, 784]"
   local net = nn.Sequential { nn.Linear(784, 8), nn.ReLU(), nn.Linear(8, 784) }
+  net(x):sum():item() -- draws the parameters
   for _, move in ipairs {
     function(o) return o:reshape(300, 28, 28) end,
     function(o) return o:transpose() end,
