@@ -1,4 +1,5 @@
 #include "core/job.h"
+
 #include "core/number.h"
 
 #include <setjmp.h>

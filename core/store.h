@@ -46,16 +46,16 @@ struct dc_tensor {
 typedef struct dc_cell {
     uint32_t refs;
     dc_rt *rt;
-    uint64_t id; /* unique in the context */
+    uint64_t id;      /* unique in the context */
     uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
     dc_type type;
     dc_store *store;
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
-    char *label;     /* "net.2.weight"; replaced when a path is known */
-    bool trainable;  /* dc.param, not dc.state */
-    bool frozen;     /* a parameter that is not trained for a while */
-    bool torn;       /* a failed device run may have left half a value */
-    const char *job; /* function whose call or job is about to set it; NULL: none */
+    char *label;           /* "net.2.weight"; replaced when a path is known */
+    bool trainable;        /* dc.param, not dc.state */
+    bool frozen;           /* a parameter that is not trained for a while */
+    bool torn;             /* a failed device run may have left half a value */
+    const char *job;       /* function whose call or job is about to set it; NULL: none */
 } dc_cell;
 
 dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);

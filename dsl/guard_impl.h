@@ -34,8 +34,10 @@ typedef struct dc_guard {
     const void *id;   /* of the captured local */
     const char *name; /* "total", "cfg.lr"; interned */
     dc_guard_shot was;
-    bool named;  /* a function that ran says the name of each field on the way to it, or may compute it */
-    bool seldom; /* compared at long intervals: nothing says its name, and it changed without effect,
+    bool
+        named; /* a function that ran says the name of each field on the way to it, or may compute it */
+    bool
+        seldom; /* compared at long intervals: nothing says its name, and it changed without effect,
                     or is a global */
 } dc_guard;
 

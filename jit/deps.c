@@ -31,7 +31,8 @@ static uint32_t span(const dc_visit *v)
 
 static bool meet(const dc_access *a, const dc_access *b)
 {
-    return (a->write || b->write) && (a->join == 0 || a->join != b->join) && a->begin < b->end && b->begin < a->end;
+    return (a->write || b->write) && (a->join == 0 || a->join != b->join) && a->begin < b->end &&
+           b->begin < a->end;
 }
 
 /* Nothing can depend on `old` that does not depend on `now`, which depends on it. */

@@ -17,7 +17,7 @@ typedef struct dc_access {
     uint32_t mem; /* memories with different numbers are apart */
     bool write;
     size_t begin, end; /* bytes; SIZE_MAX: to its end */
-    uint32_t join;     /* not 0: it writes some of these, apart from what others of this number write */
+    uint32_t join; /* not 0: it writes some of these, apart from what others of this number write */
 } dc_access;
 
 typedef struct dc_visit { /* what an item does */

@@ -47,8 +47,8 @@ typedef struct fusing {
     fuse_node *node;
     dc_ref *user; /* users of node r: user[first_user .. first_user + nuser - 1] */
     bool *live, *is_result;
-    dc_ref *asked;     /* by ref: the node that was last asked for at these positions */
-    uint32_t *counted; /* by ref: the last search that saw it (fuse_cost.c) */
+    dc_ref *asked;               /* by ref: the node that was last asked for at these positions */
+    uint32_t *counted;           /* by ref: the last search that saw it (fuse_cost.c) */
     uint32_t *seen, *seen_after; /* the same (fuse_close.c) */
     uint32_t search;             /* the last one there; they are numbered from 1 */
     struct fuse_walk *walk;      /* of fuse_join.c */

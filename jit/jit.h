@@ -31,7 +31,7 @@ typedef struct dc_exec_desc {
     const uint32_t *set;
     uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
-    bool no_reuse; /* for tests: every temporary has memory of its own */
+    bool no_reuse;   /* for tests: every temporary has memory of its own */
 } dc_exec_desc;
 
 /* FORMAT where the parts do not fit together: of descriptions that come from files. */
@@ -56,7 +56,7 @@ void dc_exec_release(dc_exec *e);
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {
     uint32_t launches, copies, kernels; /* a bundle is one; distinct kernels */
-    uint32_t derived;          /* values that are kept from call to call (jit/prologue.h) */
+    uint32_t derived;           /* values that are kept from call to call (jit/prologue.h) */
     uint32_t prologue_launches; /* when they are computed; not among `launches` and `copies` */
     size_t derived_bytes;
     size_t arena_bytes, arena_lower_bound;

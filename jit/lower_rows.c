@@ -150,8 +150,8 @@ static void store(row *x, bool points)
         for (int d = 0; d < (points ? x->rank : x->split); d++)
             at = dc_ix_add(w->k, dc_ix_mul(w->k, at, x->dim[d]), points ? c.pos[d] : w->out_pos[d]);
         const dc_vx v = points ? at_point(x, &c, g->out[i]) : at_row(x, g->out[i]);
-        set->put[n++] = (dc_put){i, dc_lower_place(w, g->out[i], at),
-                                 dc_lower_as_stored(w, v, node->dtype)};
+        set->put[n++] =
+            (dc_put){i, dc_lower_place(w, g->out[i], at), dc_lower_as_stored(w, v, node->dtype)};
     }
     append(x, dc_lower_wrap(w->k, &c.loops, set));
 }

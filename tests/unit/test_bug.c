@@ -172,7 +172,8 @@ static void test_description(void)
     dc_module_free(m);
     expect_broken(&w, &h);
     check_file(&h, "1 + 0 and 2 + 0");
-    CHECK(has(read_file(h.file), "\ncounts: nfree 1 ncell 0 nresult 2 nset 0 ncheck 0 nfixed 0 once 0\n"));
+    CHECK(has(read_file(h.file),
+              "\ncounts: nfree 1 ncell 0 nresult 2 nset 0 ncheck 0 nfixed 0 once 0\n"));
     expect_replay(replay(h.file, "the counts are not those of its function"), 1);
     slow_close(&w);
 }

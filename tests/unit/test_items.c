@@ -581,9 +581,9 @@ int main(void)
     test_dropped();
     test_fails();
     test_bug();
-    test_refused(write_argument, "item 0 of 'items' writes slot 2");
+    test_refused(write_argument, "item 0 of 'items' writes slot 3");
     test_refused(leave_arena, "item 0 of 'items' leaves slot 1");
-    test_refused(leave_slots, "item 0 of 'items' leaves slot 5");
+    test_refused(leave_slots, "item 0 of 'items' leaves slot 6");
     test_refused(check_late, "check 1 of 'items' may run after a cell was written");
     test_refused(check_around, "loop 0 of 'items' checks and writes a cell");
     return t_done();
