@@ -297,6 +297,16 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
     return d->home < MANY_HOME && w->group.at[d->home].rows > 0 && w->node[r].on_product;
 }
 
+/*
+ * Integers that choose positions are loaded before any test, so an axis along which they lie is cut by its divisors
+ * only: a product of 23 rows would have no tiles. Such a gather is a kernel beside the product.
+ */
+static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
+{
+    return fuse_at(w, r)->op == DC_OP_GATHER && d->home < MANY_HOME &&
+           w->group.at[d->home].no_rows && dc_node_count(fuse_at(w, fuse_at(w, r)->in[1])) > 1;
+}
+
 /* Stored because of what it is, whatever it costs. */
 static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
 {
@@ -306,7 +316,8 @@ static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
         return false;
     if (d->plain && d->packed && is_made_at_once(w, r))
         return false;
-    return d->plain || (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
+    return d->plain || hinders_tiles(w, r, d) ||
+           (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
 }
 
 /* Read where it is wanted, or read under another name. */
@@ -426,7 +437,8 @@ static void place(fusing *w, dc_ref r)
     }
     x->memory = true;
     fuse_rows rows = {0};
-    const bool alone = is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN;
+    const bool alone =
+        is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
     uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
     if (home == NO_HOME)
         home = new_group(w, r);

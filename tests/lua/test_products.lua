@@ -152,3 +152,24 @@ function TestProducts.test_updates()
     lu.assertEquals((new - (w - next * 4 + v)):abs():max():item(), 0)
   end
 end
+
+-- Rows picked by integers behind a product: they lie along the rows, which 23 has no tiles for, so the gather is a
+-- kernel beside it, for every number of rows.
+function TestProducts.test_gather_behind_a_product()
+  local e, w = digits(50, 64, 1), digits(48, 64, 2)
+  for _, rows in ipairs { 1, 7, 23, 24 } do
+    local a, ids = digits(rows, 48, 3), (dc.iota(rows) * 7) % 50
+    local text = "f(e: f32[50, 64], ids: i32[%d], a: f32[%d, 48], w: f32[48, 64]) -> f32[%d, 64]"
+    local f = dc.fn(text:format(rows, rows, rows), function(e, ids, a, w) return e:take(ids) + a:matmul(w) end)
+    check(f(e, ids, a, w) - e:take(ids), a, w, rows)
+    local product = 0
+    for i, k in ipairs(f:kernels()) do
+      if k.name:match "^D_" then
+        product = i
+      end
+    end
+    if rows > 1 and product > 0 then
+      lu.assertNotStrContains(f:source(product, "nest"), "maximum(", false) -- indices are clamped where they pick
+    end
+  end
+end
