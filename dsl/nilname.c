@@ -48,8 +48,7 @@ static bool line_of(const dc_dsl *d, const lua_Debug *ar, char *out)
     if (ar->currentline < 1)
         return false;
     if (*ar->source == '@')
-        return strcmp(d->rt->opt.allow, "all") == 0 &&
-               line_of_file(ar->source + 1, ar->currentline, out);
+        return dc_opts_files(&d->rt->opt) && line_of_file(ar->source + 1, ar->currentline, out);
     return *ar->source != '=' && line_of_text(ar->source, ar->currentline, out);
 }
 

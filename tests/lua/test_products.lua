@@ -168,7 +168,8 @@ function TestProducts.test_gather_behind_a_product()
         product = i
       end
     end
-    if rows > 1 and product > 0 then
+    if rows > 1 and dc.stats().device:match "^cpu" then
+      lu.assertTrue(product > 0, "a product of its own")
       lu.assertNotStrContains(f:source(product, "nest"), "maximum(", false) -- indices are clamped where they pick
     end
   end
