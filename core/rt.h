@@ -15,6 +15,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t kernels_cached; /* kernels found in the cache on disk */
     uint64_t kernels_shared; /* kernels of executables that had been compiled for another one */
     uint64_t launches;    /* bundles are one */
+    uint64_t relayouts;   /* times that the memory of a cell was laid out anew (core/cell_layout.c) */
     uint64_t prologues;   /* times that derived values were computed (jit/derived.h) */
     uint64_t calls;       /* calls of compiled functions */
     uint64_t interpreted; /* calls and lazy expressions run by the interpreter */

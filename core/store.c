@@ -631,13 +631,20 @@ void dc_cell_release(dc_cell *c)
     dc_xfree(c);
 }
 
-dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads)
+dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads)
 {
     const char *name = c->label != NULL ? c->label : "a cell";
     if (c->job != NULL)
         return dc_fail(j, DC_ERR_JOB, &(dc_fact){.op = op, .word = {name, c->job}});
     if (c->torn && reads)
         return dc_fail(j, DC_ERR_TORN, &(dc_fact){.op = op, .word = {name}});
+    return DC_OK;
+}
+
+dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads)
+{
+    DC_TRY(dc_cell_refuse(c, j, op, reads));
+    DC_TRY(dc_cell_relayout(c, j, &(dc_cell_layout){0}));
     return reads ? dc_cell_settle(c, j) : DC_OK;
 }
 
@@ -664,6 +671,7 @@ void dc_cell_written(dc_cell *c, bool torn)
 
 dc_tensor *dc_cell_show(dc_cell *c)
 {
+    DC_ASSERT(!c->layout.turned, "the memory of a cell is laid out as nobody expects");
     return dc_tensor_show(c->store, &c->type);
 }
 

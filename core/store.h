@@ -43,6 +43,15 @@ struct dc_tensor {
     dc_tensor *next, *prev; /* among those that show the store */
 };
 
+/*
+ * How the memory of a cell stands: its axis i is axis axis[i] of the value. Not turned: as the value, which
+ * is what everybody may rely on who has asked (dc_cell_check).
+ */
+typedef struct dc_cell_layout {
+    bool turned;
+    uint8_t axis[DC_MAX_RANK];
+} dc_cell_layout;
+
 typedef struct dc_cell {
     uint32_t refs;
     dc_rt *rt;
@@ -50,6 +59,7 @@ typedef struct dc_cell {
     uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
     dc_type type;
     dc_store *store;
+    dc_cell_layout layout; /* of the store */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
     bool trainable;        /* dc.param, not dc.state */
@@ -106,13 +116,29 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j,
                         const dc_tensor *value); /* same type, else CELL_TYPE */
 /* There is another value in the cell's memory, or may be; half of one where it is torn. */
 void dc_cell_written(dc_cell *c, bool torn);
-/* Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. */
+/*
+ * Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. Afterwards the
+ * memory is laid out as the value.
+ */
 dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads);
+/* The same for who reads and writes the memory as it is laid out. */
+dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads);
 /* The memory of the cell holds its value, also if that was not computed yet. Who reads has asked already. */
 dc_status dc_cell_settle(dc_cell *c, dc_job *j);
 /* One that stands twice in a list; NULL: none does. */
 const dc_cell *dc_cells_twice(dc_job *j, dc_cell *const *cell, uint32_t n);
 dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */
 void dc_cell_label(dc_cell *c, const char *label);
+
+/* ---- layouts (core/cell_layout.c) ---- */
+
+bool dc_cell_layout_same(const dc_cell_layout *a, const dc_cell_layout *b);
+/* Of the memory of a value of type t. */
+dc_type dc_cell_layout_type(const dc_cell_layout *l, const dc_type *t);
+/* Axes of the memory laid out as `from` in the order that `to` wants. */
+void dc_cell_layout_perm(const dc_cell_layout *from, const dc_cell_layout *to, int rank,
+                         int64_t *perm);
+/* The same value in other memory order: copied where the cell is not laid out so. It was asked for before. */
+dc_status dc_cell_relayout(dc_cell *c, dc_job *j, const dc_cell_layout *want);
 
 #endif

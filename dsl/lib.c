@@ -54,6 +54,7 @@ static int l_stats(lua_State *L)
     COUNT(kernels_shared);
     COUNT(launches);
     COUNT(prologues);
+    COUNT(relayouts);
     COUNT(calls);
     COUNT(interpreted);
     COUNT(fallbacks);

@@ -245,6 +245,21 @@ static void print_cells(const dc_spec *s, dc_text *out)
     }
 }
 
+/* A cell's memory in another order: "stored as     f32[3, 3, 64, 64]: net.1.weight, velocity". */
+static void print_layouts(const dc_spec *s, dc_text *out)
+{
+    const dc_trace *t = s->trace;
+    char text[DC_TYPE_TEXT];
+    for (uint32_t c = 0; c < t->cell.n; c++) {
+        const dc_cell *cell = t->cell.at[c].cell;
+        const dc_type memory = dc_cell_layout_type(dc_exec_layout(s->exec, c), &cell->type);
+        if (!dc_exec_layout(s->exec, c)->turned)
+            continue;
+        dc_type_print(&memory, text, sizeof text);
+        dc_text_printf(out, "     laid out      %s as %s, as it is read\n", cell_name(cell), text);
+    }
+}
+
 static void print_memory(const dc_spec *s, const dc_exec_info *info, dc_text *out)
 {
     dc_text_puts(out, "     temporaries   ");
@@ -256,6 +271,7 @@ static void print_memory(const dc_spec *s, const dc_exec_info *info, dc_text *ou
     }
     dc_text_puts(out, "\n");
     print_cells(s, out);
+    print_layouts(s, out);
 }
 
 /* "kept          3 values, 44.6 MiB, computed again when what they are made of has changed". */

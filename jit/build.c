@@ -194,7 +194,7 @@ static dc_status make_build(dc_rt *rt, dc_job *j, dc_exec *e)
 static dc_status start(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
 {
     const uint64_t begun = dc_clock_ns();
-    dc_exec_describe(e, j, d);
+    DC_TRY(dc_exec_describe(e, j, d));
     DC_TRY(read_compare(rt, j, e));
     rt->stats.compiles++;
     if (!rt->interpret)

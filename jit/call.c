@@ -33,10 +33,29 @@ static dc_status refuse(const dc_inst *i, dc_job *j)
     if (i->state != DC_INST_FREE)
         return dc_failf(j, DC_ERR_REENTER, e->desc.name, "%s", why[i->state]);
     for (uint32_t c = 0; c < e->desc.ncell; c++)
-        DC_TRY(dc_cell_check(i->cell[c], j, e->desc.name, e->cell_read[c]));
+        DC_TRY(dc_cell_refuse(i->cell[c], j, e->desc.name, e->cell_read[c]));
+    return DC_OK;
+}
+
+/* Cells that are read or set have a value, laid out as the executable wants it. */
+static dc_status settle_cells(const dc_inst *i, dc_job *j)
+{
+    const dc_exec *e = i->exec;
+    for (uint32_t c = 0; c < e->desc.ncell; c++)
+        if (e->cell_read[c])
+            DC_TRY(dc_cell_settle(i->cell[c], j));
     for (uint32_t s = 0; s < e->desc.nset; s++) /* which keep their values if the call fails */
         DC_TRY(dc_cell_settle(i->cell[e->desc.set[s]], j));
+    for (uint32_t c = 0; c < e->desc.ncell; c++)
+        DC_TRY(dc_cell_relayout(i->cell[c], j, dc_exec_layout(e, c)));
     return DC_OK;
+}
+
+static dc_status ready(const dc_inst *i, dc_job *j)
+{
+    DC_TRY(dc_rt_check(i->rt, j, i->exec->desc.name));
+    DC_TRY(refuse(i, j));
+    return settle_cells(i, j);
 }
 
 static void lock_cells(dc_inst *i, bool locked)
@@ -402,8 +421,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
 {
     dc_exec *e = i->exec;
     *fault = (dc_fault){.check = -1};
-    DC_TRY(dc_rt_check(i->rt, j, e->desc.name));
-    DC_TRY(refuse(i, j));
+    DC_TRY(ready(i, j));
     const bool timed = i->rt->measure || dc_log_on(&i->rt->log, DC_CH_TIME);
     const uint64_t start = timed ? dc_clock_ns() : 0;
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -437,8 +455,7 @@ static dc_status start_job(dc_inst *i, dc_job *j, const dc_arg *arg)
 
 dc_status dc_inst_start(dc_inst *i, dc_job *j, const dc_arg *arg)
 {
-    DC_TRY(dc_rt_check(i->rt, j, i->exec->desc.name));
-    DC_TRY(refuse(i, j));
+    DC_TRY(ready(i, j));
     const dc_mark mark = dc_arena_mark(&j->scratch);
     i->state = DC_INST_BUSY;
     i->spent_ns = 0;

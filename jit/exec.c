@@ -7,6 +7,10 @@
 #include "core/gtext.h"
 #include "jit/build.h"
 #include "jit/profile.h"
+#include "jit/relayout.h"
+#include "jit/skip.h"
+
+#include <string.h>
 
 /* ---- what is known before anything is compiled ----------------------------------------------- */
 
@@ -89,13 +93,33 @@ static void find_reads(dc_exec *e, dc_job *j)
         e->cell_read[i] = live[fn->param.at[e->desc.nfree + i]];
 }
 
-void dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d)
+/* Not for the interpreter, whose kernels read everything equally slowly, nor where sums keep their order. */
+static dc_status lay_out_cells(dc_exec *e, dc_job *j)
+{
+    const dc_opts *opt = &e->rt->opt;
+    dc_skip skip;
+    DC_TRY(dc_skip_parse(j, opt->skip, &skip));
+    if (e->rt->interpret || e->desc.once || opt->opt < 2 || strcmp(opt->math, "strict") == 0 ||
+        dc_skips(skip, DC_STAGE_layout) || dc_skips(skip, DC_STAGE_relayout))
+        return DC_OK;
+    const dc_func *f = dc_relayout(&e->mem, &j->scratch, &e->desc, &e->layout);
+    if (f == NULL)
+        e->layout = NULL;
+    else
+        e->desc.fn = f;
+    return DC_OK;
+}
+
+dc_status dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d)
 {
     copy_desc(e, d);
     j->about = e; /* if it breaks a promise, this is what it was */
     check_desc(&e->desc);
+    e->given = e->desc;
+    DC_TRY(lay_out_cells(e, j));
     describe_values(e);
     find_reads(e, j);
+    return DC_OK;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -172,7 +196,13 @@ void dc_exec_release(dc_exec *e)
 
 const dc_exec_desc *dc_exec_desc_of(const dc_exec *e)
 {
-    return &e->desc;
+    return &e->given;
+}
+
+const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell)
+{
+    static const dc_cell_layout as_value;
+    return e->layout != NULL ? &e->layout[cell] : &as_value;
 }
 
 void dc_exec_info_of(const dc_exec *e, dc_exec_info *out)

@@ -51,7 +51,9 @@ struct dc_exec {
     dc_exec *prev, *next; /* in rt->execs */
     dc_arena mem;         /* everything below that points */
     dc_module *module;
-    dc_exec_desc desc; /* fn is a copy of what was given: the interpreter runs it */
+    dc_exec_desc given; /* fn is a copy */
+    dc_exec_desc desc;  /* the same, fn with cells as they are laid out: the interpreter runs it */
+    dc_cell_layout *layout; /* by cell; NULL: all as their values */
     dc_type *param, *result;
     bool *cell_read;  /* by cell: the function depends on the old value */
     size_t *block_at; /* by free parameter: offset in the argument block */
@@ -63,11 +65,11 @@ struct dc_exec {
     /* compiled; none of it when info.interpreted. To be looked at after dc_exec_wait */
     struct dc_compiled **kernel; /* jit/kernels.h: those in use; NULL where none is yet */
     uint32_t nkernel;
-    dc_kept *kept;            /* nkernel of them; NULL where the interpreter runs it */
-    dc_exec_choice *choice;   /* nchoice of them */
+    dc_kept *kept;          /* nkernel of them; NULL where the interpreter runs it */
+    dc_exec_choice *choice; /* nchoice of them */
     uint32_t nchoice;
-    const char **denied_why;  /* by cell: why it is not set in place; NULL where it is, or not set */
-    dc_program **program; /* jit/items.h: the executable's own */
+    const char **denied_why; /* by cell: why it is not set in place; NULL where it is, or not set */
+    dc_program **program;    /* jit/items.h: the executable's own */
     uint32_t nprogram;
     dc_item *item;
     dc_item_fact *fact;
@@ -97,24 +99,25 @@ struct dc_inst {
     dc_rt *rt;
     dc_arena mem; /* the arrays below */
     dc_cell **cell;
-    dc_tensor **result; /* what the last call gave out; written again unless somebody else holds it */
-    dc_store *block;    /* the argument block */
-    void *staging;      /* the same on the host */
+    dc_tensor *
+        *result;     /* what the last call gave out; written again unless somebody else holds it */
+    dc_store *block; /* the argument block */
+    void *staging;   /* the same on the host */
     void **slot;
     dc_recording **recording; /* one; or one per item, with its body, when guards are checked */
     uint32_t *recorded;       /* by recording: its first item; one more: nitem */
     uint32_t nrecording;
-    bool prepared; /* recorded, or left to the interpreter */
+    bool prepared;  /* recorded, or left to the interpreter */
     bool unchecked; /* somebody else looks for NaN (jit/numbers.h) */
     uint64_t calls;
 
     /* derived values (jit/derived.h) */
-    dc_store *derived;                /* NULL: not kept */
-    bool derived_right;               /* they are those of what the arrays below say */
-    struct dc_inst *newer, *older;    /* in rt->derived, with memory for them */
-    dc_tensor **seen_tensor;          /* by free parameter, of those that the prologue reads */
-    uint64_t *seen_version;           /* by cell */
-    uint32_t body;                    /* recording that the body begins with */
+    dc_store *derived;             /* NULL: not kept */
+    bool derived_right;            /* they are those of what the arrays below say */
+    struct dc_inst *newer, *older; /* in rt->derived, with memory for them */
+    dc_tensor **seen_tensor;       /* by free parameter, of those that the prologue reads */
+    uint64_t *seen_version;        /* by cell */
+    uint32_t body;                 /* recording that the body begins with */
 
     /* of the call or job at hand */
     dc_inst_state state;
@@ -140,7 +143,7 @@ void dc_inst_leave_result(dc_inst *i, uint32_t r);
 
 /* Of executables being made (jit/build.c). */
 dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */
-void dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);
+dc_status dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);
 void dc_exec_free(void *e);            /* whatever state it is in */
 void dc_exec_drop_kernels(dc_exec *e); /* on any thread */
 void dc_exec_destroy(dc_exec *e);      /* nobody knows of it any more */

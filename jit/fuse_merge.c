@@ -169,6 +169,19 @@ static bool share_much(const fusing *w, const fuse_group *x, const fuse_group *y
     return false;
 }
 
+/*
+ * A transposing copy, cast perhaps. It meets an element that others read at another iteration, so nothing
+ * is shared; and where the others overwrite what they read, it would keep them from doing that in place.
+ */
+static bool is_transposing(const fusing *w, const fuse_group *x)
+{
+    dc_ref r = x->g.out[0];
+    while (fuse_at(w, r)->op == DC_OP_CAST && !w->node[fuse_at(w, r)->in[0]].memory)
+        r = fuse_at(w, r)->in[0];
+    const dc_node *n = fuse_at(w, r);
+    return x->g.nout == 1 && n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
+}
+
 static bool is_number(const fusing *w, const fuse_group *x)
 {
     return x->g.nreduce == 0 && fuse_at(w, x->g.out[0])->rank == 0;
@@ -342,8 +355,8 @@ static bool may_merge(merging *m, uint32_t g, uint32_t h)
     const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
     return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_FUSE_REDUCTIONS &&
            !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
-           x->size + y->size <= w->most && (share_much(w, x, y) || are_numbers(w, x, y)) &&
-           apart(m, g, h);
+           is_transposing(w, x) == is_transposing(w, y) && x->size + y->size <= w->most &&
+           (share_much(w, x, y) || are_numbers(w, x, y)) && apart(m, g, h);
 }
 
 /* What the others read stays as it is: they read outputs of h, by whatever kernel they are stored. */

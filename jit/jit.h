@@ -32,6 +32,7 @@ typedef struct dc_exec_desc {
     uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse;   /* for tests: every temporary has memory of its own */
+    bool relayout_small; /* for tests: also cells that are not worth it (jit/relayout.h) */
 } dc_exec_desc;
 
 /* FORMAT where the parts do not fit together: of descriptions that come from files. */
@@ -106,6 +107,8 @@ dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
 
 /* Items in their order: what runs, what it writes and reads. */
 void dc_exec_plan(const dc_exec *e, dc_text *out);
+/* How the memory of a cell is laid out while it is called (jit/relayout.h). */
+const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell);
 /* Why the cell is not set in place; NULL where it is. *set: the function sets it. */
 const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set);
 /* Kernels of the context, of this executable to begin with, are timed from now on. */

@@ -43,6 +43,18 @@ static uint32_t turn_mask(int rank, uint32_t plain)
     return last;
 }
 
+/* Of a permute it is one of what that reads. */
+static dc_ref permute(turning *w, dc_ref r, const int64_t *perm)
+{
+    const dc_node *n = dc_node_at(w->to, r);
+    int64_t both[DC_MAX_RANK];
+    if (n->op != DC_OP_PERMUTE)
+        return dc_g_permute(w->to, r, perm);
+    for (int i = 0; i < n->rank; i++)
+        both[i] = n->attr[perm[i]];
+    return dc_g_permute(w->to, n->in[0], both);
+}
+
 static dc_ref plain_of(turning *w, dc_ref r)
 {
     const int rank = at(w, r)->rank;
@@ -50,7 +62,7 @@ static dc_ref plain_of(turning *w, dc_ref r)
     for (int i = 0; i < rank; i++)
         back[i] = last_axis(rank, i);
     if (w->plain[r] == 0)
-        w->plain[r] = dc_g_permute(w->to, w->last[r], back);
+        w->plain[r] = permute(w, w->last[r], back);
     return w->plain[r];
 }
 
@@ -61,7 +73,7 @@ static dc_ref last_of(turning *w, dc_ref r)
     for (int i = 0; i < rank; i++)
         perm[last_axis(rank, i)] = i;
     if (w->last[r] == 0)
-        w->last[r] = rank < 3 ? w->plain[r] : dc_g_permute(w->to, w->plain[r], perm);
+        w->last[r] = rank < 3 ? w->plain[r] : permute(w, w->plain[r], perm);
     return w->last[r];
 }
 
@@ -94,7 +106,7 @@ static dc_ref turn_kernel(turning *w, dc_ref kernel, dc_conv *c)
     perm[c->n + 1] = c->kernel[0];
     c->kernel[1] = c->n;
     c->kernel[0] = c->n + 1;
-    return dc_g_permute(w->to, plain_of(w, kernel), perm);
+    return permute(w, plain_of(w, kernel), perm);
 }
 
 static void turn_axes(int rank, int64_t *axes)

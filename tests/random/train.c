@@ -145,6 +145,7 @@ static dc_status describe(step *s, dc_job *j, dc_module **m)
                                  .ncell = v->ncell,
                                  .nresult = v->nresult + v->nprinted,
                                  .nset = v->nset,
+                                 .relayout_small = true,
                                  .ncheck = v->ncheck,
                                  .set = v->set};
     if (rng_below(&c->rnd, 2) == 0) {
@@ -188,12 +189,13 @@ static dc_status body(dc_job *j, suite *s)
     DC_TRY(status);
     CHECK(all.donated > 0 || s->interpret);
     CHECK(all.bounded * 4 > all.compared || s->graphs < 100); /* four fifths, of many */
-    printf(
-        "%s: %ld steps, %llu cells in place, %llu by copy, %ld elements, %.1f%% to three digits, "
-        "%llu kernels, %llu fallbacks\n",
-        s->device, s->graphs, (unsigned long long)all.donated, (unsigned long long)all.denied,
-        all.compared, 100.0 * (double)all.bounded / (double)all.compared,
-        (unsigned long long)s->rt->stats.kernels, (unsigned long long)s->rt->stats.fallbacks);
+    printf("%s: %ld steps, %llu laid out, %llu cells in place, %llu by copy, %ld elements, %.1f%% "
+           "to three digits, "
+           "%llu kernels, %llu fallbacks\n",
+           s->device, s->graphs, (unsigned long long)all.laid_out, (unsigned long long)all.donated,
+           (unsigned long long)all.denied, all.compared,
+           100.0 * (double)all.bounded / (double)all.compared,
+           (unsigned long long)s->rt->stats.kernels, (unsigned long long)s->rt->stats.fallbacks);
     return DC_OK;
 }
 
