@@ -1,6 +1,7 @@
 -- deepc's side of bench/resnet.py.
 local dc = require "deepc"
 local nn = require "deepc.nn"
+local optim = require "deepc.optim"
 package.path = (arg[0]:match "^(.*)/" or ".") .. "/?.lua;" .. package.path
 local frame = require "frame"
 
@@ -47,8 +48,28 @@ local function network(case, inputs)
   return nn.Sequential(layers), fc
 end
 
+local function training(case, inputs, net, fc)
+  local b, size = case.batch, case.size
+  local opt = optim.SGD(nn.Sequential({ net, fc }):parameters(), { lr = case.rate, momentum = 0.9 })
+  local step = dc.fn(("step(x: f32[%d, 3, %d, %d], y: i32[%d]) -> f32[]"):format(b, size, size, b), function(x, y)
+    local loss = nn.cross_entropy(fc(net(x):mean { 3, 4 }), y)
+    opt:step(loss)
+    return loss
+  end)
+  return function(n)
+    local loss
+    for _ = 1, n do
+      loss = step(inputs.x, inputs.y)
+    end
+    return { loss = loss }
+  end
+end
+
 return frame.serve(function(case, inputs)
   local net, fc = network(case, inputs)
+  if case.rate > 0 then
+    return training(case, inputs, net, fc)
+  end
   net:eval()
   local f = dc.fn(("f(x: f32[%d, 3, 224, 224]) -> f32[%d, 1000]"):format(case.batch, case.batch), function(x)
     return fc(net(x):mean { 3, 4 })

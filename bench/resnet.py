@@ -1,11 +1,13 @@
-"""ResNet-18 (width 64) in eval mode: one image of 224x224, batch norms with running statistics.
+"""ResNet-18 (width 64): one image of 224x224 in eval mode; training steps with a few small images.
 
     scripts/bench resnet [--case PATTERN] [--peer PATTERN] [--threads 1,2] [--rounds N] [--ms N]
 
-Every side begins with the same weights. PyTorch runs in inference_mode, eager with channels first and
-with channels last, and compiled with channels last.
+Every side begins with the same weights. In eval mode batch norms have running statistics and PyTorch runs in
+inference_mode; training is SGD with momentum, as networks of this kind are trained. PyTorch is eager with
+channels first and with channels last, and compiled with channels last.
 """
 import frame
+from training import torch_training
 
 STAGES = [64, 128, 256, 512]
 
@@ -27,12 +29,20 @@ def convs():
 
 FLOPS = 2 * sum(i * o * k * k * side * side for _, i, o, k, _, side in convs()) + 2 * 512 * 1000
 
-CASES = [frame.Case(f"ResNet-18, batch {n}", flops=n * FLOPS, batch=n, stages=STAGES) for n in (1,)]
+
+def case(label, n, size=224, rate=0.0):
+    flops = n * FLOPS * (size / 224) ** 2
+    return frame.Case(f"ResNet-18, {label}", flops=3 * flops if rate else flops, batch=n, size=size, rate=rate,
+                      stages=STAGES)
+
+
+CASES = [case("batch 1", 1), case("training, 4 of 64x64", 4, 64, 0.001), case("training, 16 of 64x64", 16, 64, 0.001)]
 
 
 def inputs(c, rng):
     import numpy as np
-    found = {"x": rng.standard_normal((c.batch, 3, 224, 224)).astype(np.float32)}
+    found = {"x": rng.standard_normal((c.batch, 3, c.size, c.size)).astype(np.float32),
+             "y": rng.integers(0, 1000, (c.batch,)).astype(np.int32)}
     for name, i, o, k, _, _ in convs():
         found[f"{name}_w"] = (rng.standard_normal((o, i, k, k)) * (2 / (i * k * k)) ** 0.5).astype(np.float32)
         found[f"{name}_scale"] = rng.uniform(0.5, 1, (o,)).astype(np.float32)
@@ -91,6 +101,10 @@ def torch_side(c, inputs, compiled=False, last=False):
     net, x = torch_net(inputs), torch.from_numpy(inputs["x"])
     if last:
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    if c.rate:
+        y = torch.from_numpy(inputs["y"]).long()
+        opt = torch.optim.SGD(net.train().parameters(), lr=c.rate, momentum=0.9)
+        return torch_training(net, opt, lambda x, y: torch.nn.functional.cross_entropy(net(x), y), x, y, compiled)
     call = torch.compile(net) if compiled else net
 
     def run(n):
