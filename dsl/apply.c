@@ -71,13 +71,19 @@ static dc_status number(dc_job *j, dc_func *f, const dc_operand *in, dc_val *out
     return dc_b_bits(j, f, &in->type, in->bits, out);
 }
 
-/* The dtype of 16-bit floats among the operands, or `none`. */
+/* The 16-bit type that all float operands have, else `none`: mixed ones are the operation's error. */
 static dc_dtype short_float(const dc_apply *a, const dc_val *in, dc_dtype none)
 {
-    for (int i = 0; i < a->n; i++)
-        if (in[i].type.dtype == DC_F16 || in[i].type.dtype == DC_BF16)
-            return (dc_dtype)in[i].type.dtype;
-    return none;
+    dc_dtype found = none;
+    for (int i = 0; i < a->n; i++) {
+        const dc_dtype t = (dc_dtype)in[i].type.dtype;
+        if (!dc_dtype_is_float(t))
+            continue;
+        if (dc_dtype_bits(t) != 16 || (found != none && found != t))
+            return none;
+        found = t;
+    }
+    return found;
 }
 
 /* Steps that round to 16 bits each would add up to something else than a kernel, which rounds at its end. */

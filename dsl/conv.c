@@ -232,7 +232,9 @@ static int pool(lua_State *L, const char *op, int n, bool mean)
         p.count_padding = lua_toboolean(L, -1);
     }
     lua_pop(L, 1);
-    dc_apply_to(L, d, op, idx, 1, mean ? build_mean : build_max, &p);
+    dc_apply a = {.once = true, .build = mean ? build_mean : build_max, .arg = &p};
+    dc_apply_operands(L, d, &a, op, idx, 1);
+    dc_apply_run(L, d, &a);
     return 1;
 }
 

@@ -4,6 +4,7 @@
  *   x:sum()   x:sum(2)   x:sum(-1)   x:sum "batch"   x:sum { 1, 2 }
  *   x:sum { axis = 2, keep = true }
  *
+ * Those of several steps are computed in f32 where the operand is a float of 16 bits.
  * The gradient of a square root of nothing but zeros (std, norm) is zero.
  */
 #include "dsl/apply.h"
@@ -249,28 +250,28 @@ static dc_status build_cumsum(dc_job *j, dc_func *f, const void *arg, const dc_v
 
 /* ---- bindings --------------------------------------------------------------------------------- */
 
-enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8 };
+enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8, ONCE = 16 };
 
 static int l_reduce(lua_State *L);
 
 static const struct row {
     dc_binding bound;
     dc_build_fn *build;
-    int flags; /* needs exactly one axis; a bool; an element; takes a correction */
+    int flags; /* needs exactly one axis; a bool; an element; takes a correction; dc_apply.once */
 } rows[] = {
     {{"sum", l_reduce, 2}, build_sum, 0},
     {{"prod", l_reduce, 2}, build_prod, 0},
     {{"max", l_reduce, 2}, build_max, 0},
     {{"min", l_reduce, 2}, build_min, 0},
-    {{"mean", l_reduce, 2}, build_mean, 0},
+    {{"mean", l_reduce, 2}, build_mean, ONCE},
     {{"all", l_reduce, 2}, build_all, BOOL},
     {{"any", l_reduce, 2}, build_any, BOOL},
-    {{"var", l_reduce, 2}, build_var, CORRECTION},
-    {{"std", l_reduce, 2}, build_std, CORRECTION},
-    {{"norm", l_reduce, 2}, build_norm, 0},
-    {{"logsumexp", l_reduce, 2}, build_logsumexp, 0},
-    {{"softmax", l_reduce, 2}, build_softmax, ONE_AXIS},
-    {{"log_softmax", l_reduce, 2}, build_log_softmax, ONE_AXIS},
+    {{"var", l_reduce, 2}, build_var, CORRECTION | ONCE},
+    {{"std", l_reduce, 2}, build_std, CORRECTION | ONCE},
+    {{"norm", l_reduce, 2}, build_norm, ONCE},
+    {{"logsumexp", l_reduce, 2}, build_logsumexp, ONCE},
+    {{"softmax", l_reduce, 2}, build_softmax, ONE_AXIS | ONCE},
+    {{"log_softmax", l_reduce, 2}, build_log_softmax, ONE_AXIS | ONCE},
     {{"cumsum", l_reduce, 2}, build_cumsum, ONE_AXIS},
     {{"argmax", l_reduce, 2}, build_argmax, ONE_AXIS | SOME},
     {{"argmin", l_reduce, 2}, build_argmin, ONE_AXIS | SOME},
@@ -321,7 +322,7 @@ static int l_reduce(lua_State *L)
         dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = name, .type = {t}, .word = {"bool"}},
                       &(dc_blame){.in = &in, .n = 1, .hint = "x:ne(0) tells what is not zero"});
     }
-    dc_apply a = {.build = r->build, .arg = &x};
+    dc_apply a = {.build = r->build, .arg = &x, .once = (r->flags & ONCE) != 0};
     dc_apply_operands(L, d, &a, name, at, 1);
     dc_apply_run(L, d, &a);
     return 1;

@@ -23,7 +23,8 @@ function nn.leaky_relu(x, slope)
   slope = slope or 0.01
   core.check_tensor("leaky_relu", x)
   check_number("leaky_relu", "slope", slope)
-  local y = dc.where(x:gt(0), x, x * slope)
+  local narrow, wide = core.in_f32(x)
+  local y = narrow(dc.where(wide:gt(0), wide, wide * slope))
   return y
 end
 
@@ -37,7 +38,8 @@ function nn.elu(x, alpha)
   alpha = alpha or 1
   core.check_tensor("elu", x)
   check_number("elu", "alpha", alpha)
-  local y = dc.where(x:gt(0), x, x:minimum(0):expm1() * alpha)
+  local narrow, wide = core.in_f32(x)
+  local y = narrow(dc.where(wide:gt(0), wide, wide:minimum(0):expm1() * alpha))
   return y
 end
 

@@ -58,6 +58,29 @@ function core.check_tensor(op, x, what)
     what or "", core.describe(x)), hint)
 end
 
+local short = { f16 = true, bf16 = true }
+
+local function same(x) return x end
+
+-- For functions of several steps, which are rounded once, at their end: what brings the result back, and the operands,
+-- as f32 where they are floats of 16 bits. Operands of several float types are left to the step that refuses them.
+function core.in_f32(x, ...)
+  local dtype, list = x.dtype, table.pack(x, ...)
+  local wide = short[dtype]
+  for i = 2, list.n do
+    wide = wide and not (core.kind(list[i]) and list[i].dtype:match "^b?f%d" and list[i].dtype ~= dtype)
+  end
+  if not wide then
+    return same, x, ...
+  end
+  for i = 1, list.n do
+    if core.kind(list[i]) and list[i].dtype == dtype then
+      list[i] = list[i]:cast "f32"
+    end
+  end
+  return function(y) return (y:cast(dtype)) end, table.unpack(list, 1, list.n)
+end
+
 -- The fields of a layer, or a plain table itself.
 local function fields_of(t)
   return is_layer(t) and own(t) or t

@@ -101,7 +101,8 @@ function Dropout:forward(x)
     return x
   end
   local drawn = dc.rand(("f32[%s]"):format(table.concat(x.shape, ", ")))
-  local y = dc.where(drawn:ge(self.p), x * (1 / (1 - self.p)), 0)
+  local narrow, wide = core.in_f32(x)
+  local y = narrow(dc.where(drawn:ge(self.p), wide * (1 / (1 - self.p)), 0))
   return y
 end
 

@@ -1,7 +1,7 @@
 -- Losses: functions of what a network gives and what it should give.
 --
 -- Each computes one loss per row or element and then reduces them the same way: a mask leaves rows out,
--- and the mean is over those that are in.
+-- and the mean is over those that are in. Floats of 16 bits are f32 on the way, and rounded once, at the end.
 
 local dc = require "deepc"
 local nn = require "deepc.nn.class"
@@ -195,7 +195,8 @@ function nn.cross_entropy(logits, labels, options)
   local column = safe.shape
   column[#column + 1] = 1
   local hit = dc.iota(classes):eq(safe:cast("i32"):reshape(column))
-  local terms, weight = logits:log_softmax(-1), options.weight
+  local narrow, wide, weight = core.in_f32(logits, options.weight)
+  local terms = wide:log_softmax(-1)
   if weight then
     terms = terms * weight
   end
@@ -203,11 +204,12 @@ function nn.cross_entropy(logits, labels, options)
   terms = dc.where(hit, rest > 0 and terms * (1 - classes * rest + rest) or terms, rest > 0 and terms * rest or 0)
   if not kept and not weight and (options.reduction or "mean") == "mean" then
     local rows = labels:reshape(-1).shape[1]
-    local loss = terms:sum() * (-1 / rows)
+    local loss = narrow(terms:sum() * (-1 / rows))
     return loss
   end
   local each = weight and dc.where(hit, weight, 0):sum(-1)
-  local loss = reduce(op, -terms:sum(-1), { mask = kept, reduction = options.reduction }, each, logits, "logits")
+  options = { mask = kept, reduction = options.reduction }
+  local loss = narrow(reduce(op, -terms:sum(-1), options, each, logits, "logits"))
   return loss
 end
 
@@ -224,16 +226,17 @@ end
 ---@param options? { reduction?: "mean"|"sum"|"none", mask?: deepc.Tensor, pos_weight?: deepc.Operand }
 ---@return deepc.Tensor # a scalar
 function nn.bce_with_logits(logits, target, options)
-  local op, x, y = "bce_with_logits", logits, target
-  options = check_loss(op, x, y, options, "pos_weight")
-  local positive, low = options.pos_weight, (-x:abs()):exp():log1p() -- log(1 + exp(-|x|))
+  local op = "bce_with_logits"
+  options = check_loss(op, logits, target, options, "pos_weight")
+  local narrow, x, y, positive = core.in_f32(logits, target, options.pos_weight)
+  local low = (-x:abs()):exp():log1p() -- log(1 + exp(-|x|))
   local losses
   if positive == nil then
     losses = x:maximum(0) - x * y + low
   else
     losses = (1 - y) * x + (1 + (positive - 1) * y) * (low + (-x):maximum(0))
   end
-  local loss = reduce(op, losses, options, nil, x, "prediction")
+  local loss = narrow(reduce(op, losses, options, nil, logits, "prediction"))
   return loss
 end
 
@@ -251,8 +254,9 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.mse_loss(prediction, target, options)
   options = check_loss("mse_loss", prediction, target, options)
-  local off = prediction - target
-  local loss = reduce("mse_loss", off * off, options, nil, prediction, "prediction")
+  local narrow, a, b = core.in_f32(prediction, target)
+  local off = a - b
+  local loss = narrow(reduce("mse_loss", off * off, options, nil, prediction, "prediction"))
   return loss
 end
 
@@ -268,7 +272,8 @@ end
 ---@return deepc.Tensor # a scalar
 function nn.l1_loss(prediction, target, options)
   options = check_loss("l1_loss", prediction, target, options)
-  local loss = reduce("l1_loss", (prediction - target):abs(), options, nil, prediction, "prediction")
+  local narrow, a, b = core.in_f32(prediction, target)
+  local loss = narrow(reduce("l1_loss", (a - b):abs(), options, nil, prediction, "prediction"))
   return loss
 end
 
@@ -290,8 +295,9 @@ function nn.huber_loss(prediction, target, options)
   if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
     core.fail("ARG", op, ("delta is a positive number, not %s"):format(core.shown(delta)))
   end
-  local d = (prediction - target):abs()
+  local narrow, a, b = core.in_f32(prediction, target)
+  local d = (a - b):abs()
   local near = d:minimum(delta)
-  local loss = reduce(op, near * (d - near * 0.5), options, nil, prediction, "prediction")
+  local loss = narrow(reduce(op, near * (d - near * 0.5), options, nil, prediction, "prediction"))
   return loss
 end

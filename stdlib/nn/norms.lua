@@ -64,9 +64,10 @@ function nn.layer_norm(x, sizes, options)
   local eps = options.eps or 1e-5
   check_eps(op, eps)
   local axes = { axis = last_axes(op, x, read_sizes(op, sizes)), keep = true }
-  local centred = x - x:mean(axes)
+  local narrow, wide, weight, bias = core.in_f32(x, options.weight, options.bias)
+  local centred = wide - wide:mean(axes)
   local variance = (centred * centred):mean(axes)
-  local y = affine(centred * (variance + eps):rsqrt(), options.weight, options.bias)
+  local y = narrow(affine(centred * (variance + eps):rsqrt(), weight, bias))
   return y
 end
 
@@ -86,7 +87,8 @@ function nn.rms_norm(x, sizes, options)
   local eps = options.eps or 1e-6
   check_eps(op, eps)
   local axes = { axis = last_axes(op, x, read_sizes(op, sizes)), keep = true }
-  local y = affine(x * ((x * x):mean(axes) + eps):rsqrt(), options.weight)
+  local narrow, wide, weight = core.in_f32(x, options.weight)
+  local y = narrow(affine(wide * ((wide * wide):mean(axes) + eps):rsqrt(), weight))
   return y
 end
 
