@@ -6,7 +6,8 @@
  * earlier. Besides, a write to a cell depends on every check before it, and a check on the check
  * before it, so that the same one reports whatever the order. What follows from other dependencies
  * is left out: deps are the transitive reduction, so a device that respects them in any order
- * computes what the list computes.
+ * computes what the list computes. In lists of more than some thousand items, a dep on one far back may be left that
+ * could be spared.
  */
 #ifndef DC_JIT_DEPS_H
 #define DC_JIT_DEPS_H

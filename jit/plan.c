@@ -4,8 +4,7 @@
  * The order is that of a graph whose vertices are the groups, the checks and one barrier behind all
  * checks. Edges say "before": from the producer of a value to its readers, and for each cell that
  * is donated from every reader of the old value, and from the barrier, to the group that overwrites
- * it. A donation that would close a cycle is denied. Among what is ready the scheduler takes what
- * frees most memory; whatever a check needs goes first, because it holds up every donated writer.
+ * it. A donation that would close a cycle is denied. What remains is put in order (jit/plan_order.c).
  * Then groups that do not wait for each other become one launch (jit/bundle.c), and all of it steps
  * (jit/plan_steps.c).
  */
@@ -23,37 +22,21 @@ static void edge(dc_planner *p, uint32_t from, uint32_t to)
     p->v[to].before++;
 }
 
-static uint32_t check_vertex(const dc_planner *p, uint32_t check)
-{
-    return p->g->n + check;
-}
-
-/* How many values vertex v reads, and the i-th. */
-static uint32_t reads(const dc_planner *p, uint32_t v)
-{
-    return v < p->g->n ? p->g->at[v].nin : v < p->barrier ? 2 : 0;
-}
-
-static dc_ref read_ref(const dc_planner *p, uint32_t v, uint32_t i)
-{
-    return v < p->g->n ? p->g->at[v].in[i] : dc_plan_check_ref(p, v - p->g->n, (int)i);
-}
-
 static void list_readers(dc_planner *p)
 {
     const uint32_t n = p->fn->node.n;
     p->first_reader = DC_NEW_ARRAY(p->a, uint32_t, n + 1);
     for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v); i++)
-            p->first_reader[read_ref(p, v, i) + 1]++;
+        for (uint32_t i = 0; i < dc_plan_reads(p, v); i++)
+            p->first_reader[dc_plan_read(p, v, i) + 1]++;
     for (uint32_t r = 0; r < n; r++)
         p->first_reader[r + 1] += p->first_reader[r];
     p->reader = DC_NEW_ARRAY(p->a, uint32_t, p->first_reader[n]);
     uint32_t *next = DC_NEW_ARRAY(p->a, uint32_t, n + 1);
     memcpy(next, p->first_reader, n * sizeof *next);
     for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v); i++)
-            p->reader[next[read_ref(p, v, i)]++] = v;
+        for (uint32_t i = 0; i < dc_plan_reads(p, v); i++)
+            p->reader[next[dc_plan_read(p, v, i)]++] = v;
 }
 
 static uint32_t producer(const dc_planner *p, dc_ref r)
@@ -68,14 +51,15 @@ static uint32_t producer(const dc_planner *p, dc_ref r)
 static void add_data_edges(dc_planner *p)
 {
     for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v); i++) {
-            const uint32_t from = producer(p, read_ref(p, v, i));
+        for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+            const uint32_t from = producer(p, dc_plan_read(p, v, i));
             if (from != DC_NO_GROUP && from != v)
                 edge(p, from, v);
-            p->unread[read_ref(p, v, i)]++;
+            p->unread[dc_plan_read(p, v, i)]++;
         }
     for (uint32_t c = 0; c < p->d->ncheck; c++) /* the first that fails is the one reported */
-        edge(p, check_vertex(p, c), c + 1 < p->d->ncheck ? check_vertex(p, c + 1) : p->barrier);
+        edge(p, dc_plan_check_vertex(p, c),
+             c + 1 < p->d->ncheck ? dc_plan_check_vertex(p, c + 1) : p->barrier);
 }
 
 /* Does v come after what mark_after was last called for? */
@@ -383,82 +367,6 @@ static void place_outputs(dc_planner *p)
     place_parts(p);
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
-
-static void mark_urgent(dc_planner *p)
-{
-    bool again = p->d->ncheck > 0;
-    for (uint32_t c = 0; c < p->d->ncheck; c++)
-        p->v[check_vertex(p, c)].urgent = true;
-    while (again) {
-        again = false;
-        for (uint32_t v = p->nv; v-- > 0;)
-            for (uint32_t i = 0; i < p->v[v].after.n && !p->v[v].urgent; i++) {
-                const uint32_t w = p->v[v].after.at[i];
-                if (w != p->barrier && p->v[w].urgent)
-                    p->v[v].urgent = again = true;
-            }
-    }
-}
-
-static bool in_arena(const dc_planner *p, dc_ref r)
-{
-    return p->out->home[r].kind == DC_PLACE_TEMP;
-}
-
-/* What the arena's live bytes change by when v runs next. */
-static int64_t growth(const dc_planner *p, uint32_t v)
-{
-    int64_t n = 0;
-    if (v < p->g->n && p->g->at[v].is_join) /* its pieces have been counted */
-        return 0;
-    if (v < p->g->n)
-        for (uint32_t i = 0; i < p->g->at[v].nout; i++)
-            if (in_arena(p, p->g->at[v].out[i]))
-                n += (int64_t)dc_plan_bytes(p, p->g->at[v].out[i]);
-    for (uint32_t i = 0; i < reads(p, v); i++) {
-        const dc_ref r = read_ref(p, v, i);
-        if (in_arena(p, r) && p->unread[r] == 1)
-            n -= (int64_t)dc_plan_bytes(p, r);
-    }
-    return n;
-}
-
-static bool goes_first(const dc_planner *p, uint32_t a, uint32_t b)
-{
-    if (p->v[a].urgent != p->v[b].urgent)
-        return p->v[a].urgent;
-    const int64_t ga = growth(p, a), gb = growth(p, b);
-    return ga != gb ? ga < gb : a < b;
-}
-
-static void make_order(dc_planner *p)
-{
-    dc_plan_list ready = {0};
-    mark_urgent(p);
-    for (uint32_t i = 0; i < p->fn->result.n; i++)
-        p->unread[p->fn->result.at[i]] += i < p->d->nresult + p->d->nset; /* copies at the end */
-    for (uint32_t v = 0; v < p->nv; v++)
-        if (p->v[v].before == 0)
-            DC_PUSH_IN(p->a, ready, v);
-    while (ready.n > 0) {
-        uint32_t best = 0;
-        for (uint32_t i = 1; i < ready.n; i++)
-            if (goes_first(p, ready.at[i], ready.at[best]))
-                best = i;
-        const uint32_t v = ready.at[best];
-        ready.at[best] = ready.at[--ready.n];
-        DC_PUSH_IN(p->a, p->order, v);
-        for (uint32_t i = 0; i < reads(p, v); i++)
-            p->unread[read_ref(p, v, i)]--;
-        for (uint32_t i = 0; i < p->v[v].after.n; i++)
-            if (--p->v[p->v[v].after.at[i]].before == 0)
-                DC_PUSH_IN(p->a, ready, p->v[v].after.at[i]);
-    }
-    if (p->order.n != p->nv)
-        DC_BUG("groups depend on each other in a circle");
-}
-
 /* ---- bundles --------------------------------------------------------------------------------- */
 
 /* Results that end in the arena are copied at the end; so are the values of denied cells. */
@@ -473,9 +381,9 @@ static dc_bundle_temp *temps_to_bundle(dc_planner *p)
             temp[at.index].reads = 1;
     }
     for (uint32_t v = 0; v < p->barrier; v++)
-        for (uint32_t i = 0; i < reads(p, v); i++)
-            if (in_arena(p, read_ref(p, v, i)))
-                temp[p->out->home[read_ref(p, v, i)].index].reads++;
+        for (uint32_t i = 0; i < dc_plan_reads(p, v); i++)
+            if (dc_plan_in_arena(p, dc_plan_read(p, v, i)))
+                temp[p->out->home[dc_plan_read(p, v, i)].index].reads++;
     return temp;
 }
 
@@ -497,7 +405,7 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
 {
     const dc_group *g = v < p->g->n ? &p->g->at[v] : NULL;
     const uint32_t nout = g != NULL ? g->nout : 0;
-    uint32_t *in = DC_NEW_ARRAY(p->a, uint32_t, reads(p, v));
+    uint32_t *in = DC_NEW_ARRAY(p->a, uint32_t, dc_plan_reads(p, v));
     uint32_t *out = DC_NEW_ARRAY(p->a, uint32_t, nout);
     dc_bundle_vertex x = {.launch = p->in->bundles && g != NULL && !dc_plan_is_empty(p, v),
                           .cost_ns = g != NULL && p->in->cost_ns != NULL ? p->in->cost_ns[v] : 0,
@@ -505,14 +413,14 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
                           .after = p->v[v].after.at,
                           .in = in,
                           .out = out};
-    for (uint32_t i = 0; i < reads(p, v); i++) {
-        x.bytes += dc_plan_bytes(p, read_ref(p, v, i));
-        if (in_arena(p, read_ref(p, v, i)))
-            in[x.nin++] = p->out->home[read_ref(p, v, i)].index;
+    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+        x.bytes += dc_plan_bytes(p, dc_plan_read(p, v, i));
+        if (dc_plan_in_arena(p, dc_plan_read(p, v, i)))
+            in[x.nin++] = p->out->home[dc_plan_read(p, v, i)].index;
     }
     for (uint32_t i = 0; i < nout; i++) {
         x.bytes += dc_plan_bytes(p, g->out[i]);
-        if (in_arena(p, g->out[i]) && begins(p, g->out[i]))
+        if (dc_plan_in_arena(p, g->out[i]) && begins(p, g->out[i]))
             out[x.nout++] = p->out->home[g->out[i]].index;
     }
     return x;
@@ -556,7 +464,7 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     decide_donations(&p);
     place_params(&p);
     place_outputs(&p);
-    make_order(&p);
+    dc_plan_make_order(&p);
     make_slots(&p);
     dc_plan_make_steps(&p);
 

@@ -1,6 +1,6 @@
 /*
- * What jit/plan.c, which orders groups and gives values places, hands to jit/plan_steps.c, which makes
- * steps of it.
+ * What jit/plan.c, which gives values places, jit/plan_order.c, which puts groups in order, and
+ * jit/plan_steps.c, which makes steps of them, share.
  */
 #ifndef DC_JIT_PLAN_IMPL_H
 #define DC_JIT_PLAN_IMPL_H
@@ -108,6 +108,30 @@ static inline bool dc_plan_is_empty(const dc_planner *p, uint32_t group)
 {
     return p->g->at[group].is_join || dc_plan_bytes(p, p->g->at[group].out[0]) == 0;
 }
+
+static inline bool dc_plan_in_arena(const dc_planner *p, dc_ref r)
+{
+    return p->out->home[r].kind == DC_PLACE_TEMP;
+}
+
+static inline uint32_t dc_plan_check_vertex(const dc_planner *p, uint32_t check)
+{
+    return p->g->n + check;
+}
+
+/* How many values vertex v reads, and the i-th. */
+static inline uint32_t dc_plan_reads(const dc_planner *p, uint32_t v)
+{
+    return v < p->g->n ? p->g->at[v].nin : v < p->barrier ? 2 : 0;
+}
+
+static inline dc_ref dc_plan_read(const dc_planner *p, uint32_t v, uint32_t i)
+{
+    return v < p->g->n ? p->g->at[v].in[i] : dc_plan_check_ref(p, v - p->g->n, (int)i);
+}
+
+/* Fills p->order: all vertices, each behind those it has to come after. */
+void dc_plan_make_order(dc_planner *p);
 
 /* The steps, in the order of p->slot, with copies before and after; how long temporaries live. */
 void dc_plan_make_steps(dc_planner *p);

@@ -1,12 +1,15 @@
 /*
  * Dependencies of items: random lists with bodies against the definition, tried on every pair.
- * Everything that has to wait does, by a chain of deps; nothing else does; no dep can be spared.
+ * Everything that has to wait does, by a chain of deps; nothing else does; no dep can be spared. In long lists, none on
+ * an item near by.
  * The seed is printed; argument 1 sets it.
  */
 #include "core/vec.h"
+#include "jit/bitset.h"
 #include "jit/deps.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/t.h"
 #include "tests/unit/rng.h"
@@ -35,6 +38,7 @@ static void random_accesses(list *l, dc_visit *v, rng *r)
     for (uint32_t i = 0; i < v->naccess; i++) {
         x[i].mem = (uint32_t)rng_below(r, MEMS);
         x[i].write = rng_below(r, 3) == 0;
+        x[i].join = x[i].write && rng_below(r, 3) == 0 ? 1 + (uint32_t)rng_below(r, 2) : 0;
         x[i].begin = (size_t)rng_below(r, 8);
         x[i].end = rng_below(r, 5) == 0 ? SIZE_MAX : x[i].begin + 1 + (size_t)rng_below(r, 4);
     }
@@ -61,7 +65,8 @@ static void random_list(list *l, uint32_t begin, uint32_t end, int depth, rng *r
 
 static bool overlap(const dc_access *a, const dc_access *b)
 {
-    return a->mem == b->mem && a->begin < b->end && b->begin < a->end;
+    return a->mem == b->mem && a->begin < b->end && b->begin < a->end &&
+           (a->join == 0 || a->join != b->join);
 }
 
 static bool has_to_wait(const dc_visit *a, const dc_visit *b)
@@ -162,10 +167,88 @@ static void test_chain(void)
     dc_arena_free(&a);
 }
 
+/* Long lists, in which items touch what others near by or far off have: by a table of who comes before whom. */
+static bool long_list(uint64_t seed, int places)
+{
+    enum { N = 3000, WORDS = N / 64 + 1, NEAR = 1000 };
+    static uint64_t before[N][WORDS];
+    dc_arena a = {0};
+    rng r = {seed};
+    bool ok = true;
+    dc_access *x = DC_NEW_ARRAY(&a, dc_access, 2 * N);
+    dc_visit *v = DC_NEW_ARRAY(&a, dc_visit, N);
+    dc_deps *deps = DC_NEW_ARRAY(&a, dc_deps, N);
+    for (uint32_t i = 0; i < N; i++) {
+        for (int k = 0; k < 2; k++) {
+            const size_t begin = (size_t)rng_below(&r, places);
+            x[2 * i + (uint32_t)k] =
+                (dc_access){.write = rng_below(&r, 2) == 0,
+                            .begin = begin,
+                            .end = begin + 1 + (size_t)rng_below(&r, i % 50 == 0 ? places : 3)};
+        }
+        v[i] = (dc_visit){.naccess = 2, .access = x + 2 * i};
+    }
+    dc_deps_find(&a, v, N, deps);
+    memset(before, 0, sizeof before);
+    for (uint32_t b = 0; b < N && ok; b++) {
+        for (uint32_t d = 0; d < deps[b].n; d++) { /* by way of later ones? */
+            const uint32_t from = deps[b].at[d];
+            for (uint32_t e = d + 1; e < deps[b].n && b - from < NEAR; e++)
+                ok = ok && (before[deps[b].at[e]][from / 64] >> (from % 64) & 1) == 0;
+            ok = ok && has_to_wait(&v[from], &v[b]);
+        }
+        for (uint32_t d = 0; d < deps[b].n; d++) {
+            const uint32_t from = deps[b].at[d];
+            for (uint32_t w = 0; w < WORDS; w++)
+                before[b][w] |= before[from][w];
+            before[b][from / 64] |= UINT64_C(1) << (from % 64);
+        }
+        for (uint32_t c = 0; c < b && ok; c++)
+            ok = !has_to_wait(&v[c], &v[b]) || (before[b][c / 64] >> (c % 64) & 1) != 0;
+    }
+    dc_arena_free(&a);
+    return CHECK(ok);
+}
+
+static void test_long(uint64_t seed)
+{
+    static const int places[] = {4, 100, 3000, 20000};
+    for (size_t i = 0; i < DC_COUNTOF(places); i++)
+        if (!long_list(seed + i, places[i]))
+            printf("seed %llu, %d places\n", (unsigned long long)seed, places[i]);
+}
+
+/* Members up to a number and from it on, beside a list of bools. */
+static void test_sets(uint64_t seed)
+{
+    rng r = {seed};
+    for (uint32_t n = 1; n <= 300000; n = n < 200 ? n + 1 : n * 7) {
+        dc_arena a = {0};
+        bool *in = DC_NEW_ARRAY(&a, bool, n), ok = true;
+        dc_bitset b = dc_bitset_make(&a, n);
+        for (int i = 0; i < 200 && ok; i++) {
+            const uint32_t x = (uint32_t)rng_below(&r, (int)n), y = (uint32_t)rng_below(&r, (int)n);
+            in[x] = rng_below(&r, 2) == 0;
+            (in[x] ? dc_bitset_add : dc_bitset_drop)(&b, x);
+            uint32_t last = y, first = y;
+            while (last != DC_BITSET_NONE && !in[last])
+                last--;
+            while (first < n && !in[first])
+                first++;
+            ok &= CHECK(dc_bitset_has(&b, y) == in[y]) && CHECK_EQ(dc_bitset_last(&b, y), last) &&
+                  CHECK_EQ(dc_bitset_first(&b, y), first < n ? first : DC_BITSET_NONE);
+        }
+        CHECK_EQ(dc_bitset_first(&b, n), DC_BITSET_NONE);
+        dc_arena_free(&a);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 7);
     test_chain();
     test_random(seed);
+    test_long(seed);
+    test_sets(seed);
     return t_done();
 }
