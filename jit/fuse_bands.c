@@ -144,12 +144,17 @@ static bool saves_much(const fusing *w, uint32_t g, const dc_group *y)
     return false;
 }
 
+bool dc_fuse_may_take_any(const fusing *w, uint32_t g)
+{
+    const fuse_group *x = &w->group.at[g];
+    return w->bands && x->rows > 0 && x->g.nreduce > 0 && x->points >= BAND_POINTS;
+}
+
 bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
 {
     const fuse_group *x = &w->group.at[g];
     const dc_group *y = &w->group.at[h].g;
-    if (!w->bands || x->rows == 0 || x->g.nreduce == 0 || w->group.at[h].rows > 0 ||
-        y->nreduce == 0 || x->points < BAND_POINTS)
+    if (!dc_fuse_may_take_any(w, g) || w->group.at[h].rows > 0 || y->nreduce == 0)
         return false;
     const int64_t bands = bands_of_all(w, g, y), columns = x->points / x->rows;
     const size_t bytes = bytes_of_sums(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;

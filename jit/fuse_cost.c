@@ -104,14 +104,6 @@ void dc_fuse_tell(fusing *w, dc_choice c)
     DC_PUSH_IN(w->a, w->choice, c);
 }
 
-static bool is_told(const fusing *w, const dc_choice *c, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (w->choice.at[i].ref == c->ref && w->choice.at[i].way == c->way)
-            return true;
-    return false;
-}
-
 /* Cheaper to compute again, and stored for another reason: its group is full, say. */
 static bool is_outdone(const fusing *w, const dc_choice *c)
 {
@@ -121,13 +113,19 @@ static bool is_outdone(const fusing *w, const dc_choice *c)
 /* Groups have been merged since: some values are wanted in fewer kernels. */
 void dc_fuse_settle_choices(fusing *w)
 {
+    const dc_mark mark = dc_arena_mark(&w->j->scratch);
+    uint8_t *told =
+        DC_NEW_ARRAY(&w->j->scratch, uint8_t, w->fn->node.n); /* by ref: its ways, bits */
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->choice.n; i++) {
         dc_choice c = w->choice.at[i];
         if (c.way == DC_CHOICE_KERNELS)
             c.times = dc_fuse_count_homes(w, c.ref);
-        if (c.times > 1 && !is_outdone(w, &c) && !is_told(w, &c, n))
-            w->choice.at[n++] = c;
+        if (c.times <= 1 || is_outdone(w, &c) || (told[c.ref] >> c.way & 1) != 0)
+            continue;
+        told[c.ref] |= (uint8_t)(1u << c.way);
+        w->choice.at[n++] = c;
     }
     w->choice.n = n;
+    dc_arena_rewind(&w->j->scratch, mark);
 }

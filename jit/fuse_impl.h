@@ -158,6 +158,7 @@ void dc_fuse_find_inputs_of(fusing *w, uint32_t g); /* after it has taken in ano
  * rows? Whether h waits for g by way of others is for the caller to ask.
  */
 bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h);
+bool dc_fuse_may_take_any(const fusing *w, uint32_t g); /* those of some group */
 /* What is to be noted of g before the sums of h become outputs of it. */
 void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h);
 /* Outputs that nobody reads any more but the group itself; returns how many there were. */

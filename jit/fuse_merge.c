@@ -273,8 +273,8 @@ static void look_at_all(merging *m, uint32_t g)
         look_at(m, 0);
 }
 
-/* Behind group h, the next that is in one of these lists, where some are not too large; NO_HOME: none. */
-static uint32_t candidate_behind(merging *m, uint32_t h, uint32_t room)
+/* From group h on, the next that is in one of these lists, where some are not too large; NO_HOME: none. */
+static uint32_t candidate_from(merging *m, uint32_t h, uint32_t room)
 {
     uint32_t best = NO_HOME;
     for (uint32_t i = 0; i < m->at.n; i++) {
@@ -283,7 +283,7 @@ static uint32_t candidate_behind(merging *m, uint32_t h, uint32_t room)
         uint32_t low = c->next, high = end;
         while (low < high) { /* they ascend */
             const uint32_t k = low + (high - low) / 2;
-            if (m->reader[k] <= h)
+            if (m->reader[k] < h)
                 low = k + 1;
             else
                 high = k;
@@ -380,7 +380,7 @@ static bool merge_alike(merging *m)
         if (x->g.nout > 0)
             look_at_all(m, g);
         for (uint32_t h = g; !is_full(w, x);) {
-            h = candidate_behind(m, h, w->most - x->size);
+            h = candidate_from(m, h + 1, w->most - x->size);
             if (h == NO_HOME)
                 break;
             if (!may_merge(m, g, h))
@@ -401,23 +401,48 @@ static bool may_take_sums(merging *m, uint32_t g, uint32_t h)
            !comes_between(m, g, h);
 }
 
-static bool merge_sums(merging *m)
+/* Lists of the sums of what g reads or stores for each point, from the first one on. */
+static void look_at_points(merging *m, uint32_t g)
+{
+    const fuse_group *x = &m->w->group.at[g];
+    for (uint32_t i = 0; i < x->g.nin + x->g.nout; i++) {
+        const dc_ref r = i < x->g.nin ? x->g.in[i] : x->g.out[i - x->g.nin];
+        if (dc_node_count(fuse_at(m->w, r)) >= x->points)
+            look_at(m, 2 * r + 1);
+    }
+}
+
+/* Takes in what sums group g may; are there any? */
+static bool take_sums(merging *m, uint32_t g)
 {
     fusing *w = m->w;
     bool any = false;
-    for (uint32_t g = 0; g < w->group.n && w->level > 0; g++) {
-        const fuse_group *x = &w->group.at[g];
-        const bool by_rows = w->bands && x->g.nout > 0 && x->rows > 0;
-        for (uint32_t h = 0; by_rows && h < w->group.n; h++) {
-            if (!may_take_sums(m, g, h))
-                continue;
-            dc_fuse_note_sums(w, g, h);
-            take_in(m, g, h);
-            if (dc_fuse_drop_outputs(w, g) > 0)
-                dc_fuse_find_inputs(w);
-            any = true;
-        }
+    m->at.n = 0;
+    look_at_points(m, g);
+    for (uint32_t h = candidate_from(m, 0, UINT32_MAX); h != NO_HOME;
+         h = candidate_from(m, h + 1, UINT32_MAX)) {
+        if (!may_take_sums(m, g, h))
+            continue;
+        dc_fuse_note_sums(w, g, h);
+        take_in(m, g, h);
+        if (dc_fuse_drop_outputs(w, g) > 0)
+            dc_fuse_find_inputs(w);
+        look_at_points(m, g);
+        any = true;
     }
+    return any;
+}
+
+static bool merge_sums(merging *m)
+{
+    const fusing *w = m->w;
+    bool any = false;
+    if (!w->bands)
+        return false;
+    list_readers(m); /* anew: groups read what those that they took in had read */
+    for (uint32_t g = 0; g < w->group.n; g++)
+        if (w->group.at[g].g.nout > 0 && dc_fuse_may_take_any(w, g))
+            any |= take_sums(m, g);
     return any;
 }
 

@@ -1,5 +1,7 @@
 #include "jit/memplan.h"
 
+#include "jit/gaps.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,27 +170,17 @@ static size_t live_most(dc_arena *a, box *b, uint32_t n)
     return most;
 }
 
-/*
- * Very many, in the order of time: each into the tightest gap that others have left. `alive` are the boxes in
- * memory now, by offset.
- */
+/* Very many, in the order of time: each into a gap that others have left. */
 static void place_in_time(dc_arena *a, box *b, uint32_t n)
 {
-    box **begin = sorted(a, b, n, by_first), **alive = DC_NEW_ARRAY(a, box *, n);
-    uint32_t m = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        box *x = begin[i];
-        uint32_t kept = 0, at = 0;
-        for (uint32_t k = 0; k < m; k++)
-            if (alive[k]->temp->last >= x->temp->first)
-                alive[kept++] = alive[k];
-        m = kept;
-        x->at = find_gap(x, alive, m);
-        while (at < m && alive[at]->at <= x->at)
-            at++;
-        memmove(alive + at + 1, alive + at, (m - at) * sizeof *alive);
-        alive[at] = x;
-        m++;
+    box **begin = sorted(a, b, n, by_first), **end = sorted(a, b, n, by_last);
+    dc_gap **piece = DC_NEW_ARRAY(a, dc_gap *, n);
+    dc_gaps gaps = dc_gaps_make(a);
+    for (uint32_t i = 0, k = 0; i < n; i++) {
+        for (; end[k]->temp->last < begin[i]->temp->first; k++)
+            dc_gaps_give(&gaps, piece[end[k] - b]);
+        piece[begin[i] - b] = dc_gaps_take(&gaps, begin[i]->size);
+        begin[i]->at = dc_gap_at(piece[begin[i] - b]);
     }
 }
 

@@ -143,7 +143,7 @@ static void test_pack(uint64_t seed)
 }
 
 /* Too many to compare each with each. */
-static void test_pack_many(uint64_t seed)
+static void test_pack_many(uint64_t seed, int span, int bytes)
 {
     enum { N = 5000 };
     static dc_temp temp[N];
@@ -152,9 +152,9 @@ static void test_pack_many(uint64_t seed)
     begin(&t);
     for (uint32_t k = 0; k < N; k++) {
         const uint32_t first = (uint32_t)rng_below(&r, N);
-        temp[k] = (dc_temp){.bytes = (size_t)rng_below(&r, 4000) + 1,
+        temp[k] = (dc_temp){.bytes = (size_t)rng_below(&r, bytes) + 1,
                             .first = first,
-                            .last = first + (uint32_t)rng_below(&r, 12)};
+                            .last = first + (uint32_t)rng_below(&r, span)};
     }
     t.plan.temp = temp;
     t.plan.ntemp = N;
@@ -186,7 +186,9 @@ int main(int argc, char **argv)
     const uint64_t seed = rng_seed(argc, argv, 20);
     test_random(seed, 3000);
     test_pack(seed);
-    test_pack_many(seed);
+    test_pack_many(seed, 12, 4000);
+    test_pack_many(seed, 3000, 300);
+    test_pack_many(seed, 200, 1 << 20);
     test_too_large();
     return t_done();
 }
