@@ -2,6 +2,7 @@
  * f:export(path [, sizes ...]): a typed function as a file that hosts call without Lua (formats/fnfile.h,
  * vm/function.c). One variant for each of the sizes; without sizes, for each specialisation that is there.
  */
+#include "core/ptrmap.h"
 #include "dsl/args.h"
 #include "dsl/fn.h"
 #include "formats/fnfile.h"
@@ -12,7 +13,6 @@
 
 /* A tensor of the file: what a cell holds, or what was captured. */
 typedef struct part {
-    const void *what; /* the cell, the tensor */
     const char *name;
     dc_type type;
     const void *mem;
@@ -24,42 +24,49 @@ typedef struct exporting {
     const char *path;
     dc_spec **spec;
     uint32_t nspec;
+    dc_names *names;
+    dc_ptrmap taken, part_of; /* names to where they are in `given`; cells and tensors to parts */
     /* in the job's scratch memory */
     DC_VEC(part) parts;
-    dc_text *text; /* by specialisation */
+    DC_VEC(uint32_t) given; /* by name taken: the last number that was put behind it */
+    dc_text *text;          /* by specialisation */
 } exporting;
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool is_taken(const exporting *e, const char *name)
-{
-    for (uint32_t i = 0; i < e->parts.n; i++)
-        if (strcmp(e->parts.at[i].name, name) == 0)
-            return true;
-    return strcmp(name, "__metadata__") == 0;
-}
-
-/* The wish on one line, or with a number where it is taken. */
+/* The wish on one line, or with a number where it is taken: the next after the last one given. */
 static const char *free_name(exporting *e, dc_job *j, const char *wish)
 {
-    char *name = dc_arena_strdup(&j->scratch, wish);
-    for (char *c = name; *c != '\0'; c++)
+    char *line = dc_arena_strdup(&j->scratch, wish);
+    for (char *c = line; *c != '\0'; c++)
         *c = (unsigned char)*c < ' ' ? ' ' : *c;
-    const char *free = name;
-    for (int n = 2; is_taken(e, free); n++)
-        free = dc_arena_printf(&j->scratch, "%s#%d", name, n);
+    const char *name = dc_name_intern_text(e->names, line), *free = name;
+    uint32_t at, other;
+    if (!dc_ptrmap_find(&e->taken, name, &at)) {
+        at = e->given.n;
+        DC_PUSH_IN(&j->scratch, e->given, 1);
+        dc_ptrmap_add(&e->taken, name, at);
+        return name;
+    }
+    do {
+        const char *numbered = dc_arena_printf(&j->scratch, "%s#%u", name, ++e->given.at[at]);
+        free = dc_name_intern_text(e->names, numbered);
+    } while (dc_ptrmap_find(&e->taken, free, &other));
+    DC_PUSH_IN(&j->scratch, e->given, 1);
+    dc_ptrmap_add(&e->taken, free, e->given.n - 1);
     return free;
 }
 
 static const char *name_of(exporting *e, dc_job *j, const void *what, const char *wish,
                            const dc_type *type, const void *mem)
 {
-    for (uint32_t i = 0; i < e->parts.n; i++)
-        if (e->parts.at[i].what == what)
-            return e->parts.at[i].name;
-    part p = {what, free_name(e, j, wish), *type, mem};
+    uint32_t at;
+    if (dc_ptrmap_find(&e->part_of, what, &at))
+        return e->parts.at[at].name;
+    part p = {free_name(e, j, wish), *type, mem};
     memset(p.type.name, 0, sizeof p.type.name);
     DC_PUSH_IN(&j->scratch, e->parts, p);
+    dc_ptrmap_add(&e->part_of, what, e->parts.n - 1);
     return p.name;
 }
 
@@ -140,11 +147,14 @@ static dc_status check_apart(const exporting *e, dc_job *j, uint32_t n)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static void free_texts(void *what)
+static void free_all(void *what)
 {
     exporting *e = what;
     for (uint32_t i = 0; i < e->nspec; i++)
         dc_text_free(&e->text[i]);
+    dc_names_free(e->names);
+    dc_ptrmap_free(&e->taken);
+    dc_ptrmap_free(&e->part_of);
 }
 
 static dc_status write_file(exporting *e, dc_job *j)
@@ -172,7 +182,10 @@ static dc_status export_body(dc_job *j, void *arg)
 {
     exporting *e = arg;
     e->text = DC_NEW_ARRAY(&j->scratch, dc_text, e->nspec);
-    dc_job_defer(j, free_texts, e);
+    e->names = NULL;
+    dc_job_defer(j, free_all, e);
+    e->names = dc_names_new();
+    free_name(e, j, "__metadata__");
     for (uint32_t i = 0; i < e->nspec; i++) {
         dc_spec *s = e->spec[i];
         DC_TRY(dc_spec_ready(e->d, j, s)); /* captured tensors have values then */

@@ -66,14 +66,14 @@ static dc_status refuse(reading *r, const char *what)
     return dc_fail(r->j, DC_ERR_PARSE, &(dc_fact){.num = {r->line}, .word = {what}});
 }
 
-/* Five digits each: no file can ask for much. */
+/* Six digits each: no file can ask for much. */
 static dc_status read_counts(reading *r, const char *text)
 {
     dc_fnfile_variant *v = r->v;
     int end = 0;
     if (r->counted ||
         sscanf(text,
-               "arguments %5u captured %5u cells %5u results %5u printed %5u sets %5u checks %5u%n",
+               "arguments %6u captured %6u cells %6u results %6u printed %6u sets %6u checks %6u%n",
                &v->narg, &v->ncaptured, &v->ncell, &v->nresult, &v->nprinted, &v->nset, &v->ncheck,
                &end) != 7 ||
         text[end] != '\0')

@@ -28,14 +28,14 @@ static void copy_desc(dc_exec *e, const dc_exec_desc *d)
 }
 
 /* NULL, or what is wrong. */
-static const char *wrong_set(const dc_exec_desc *d, uint32_t n)
+static const char *wrong_set(const dc_exec_desc *d, uint32_t n, bool *is_set)
 {
     const dc_func *fn = d->fn;
     if (d->set[n] >= d->ncell)
         return "a cell is set that it has not got";
-    for (uint32_t i = 0; i < n; i++)
-        if (d->set[i] == d->set[n])
-            return "a cell is set twice";
+    if (is_set[d->set[n]])
+        return "a cell is set twice";
+    is_set[d->set[n]] = true;
     const dc_type value = dc_node_type(fn, fn->result.at[d->nresult + n]);
     const dc_type cell = dc_node_type(fn, fn->param.at[d->nfree + d->set[n]]);
     return dc_type_same(&value, &cell) ? NULL : "a cell is set to a value of another type";
@@ -49,8 +49,9 @@ dc_status dc_exec_desc_check(dc_job *j, const dc_exec_desc *d, const char *op)
     if ((uint64_t)d->nfree + d->ncell != fn->param.n ||
         (uint64_t)d->nresult + d->nset + 2 * (uint64_t)d->ncheck != fn->result.n)
         wrong = "the counts are not those of its function";
+    bool *is_set = wrong == NULL ? DC_NEW_ARRAY(&j->scratch, bool, d->ncell) : NULL;
     for (uint32_t n = 0; n < d->nset && wrong == NULL; n++)
-        wrong = wrong_set(d, n);
+        wrong = wrong_set(d, n, is_set);
     for (uint32_t n = d->nresult + d->nset; n < fn->result.n && wrong == NULL; n++) {
         const dc_type t = dc_node_type(fn, fn->result.at[n]);
         const bool value = (n - d->nresult - d->nset) % 2 == 1; /* behind its position */

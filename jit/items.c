@@ -10,6 +10,7 @@ typedef struct making {
     dc_visit *visit;  /* by item */
     bool *whole;      /* by cell: an item that always runs writes all of it */
     bool *cell_write; /* by cell */
+    bool *set;        /* by cell: it may be written */
 } making;
 
 /* ---- what the caller owns -------------------------------------------------------------------- */
@@ -68,14 +69,6 @@ static bool is_cell(const dc_exec *e, uint32_t slot, uint32_t *cell)
     return slot >= dc_slot_cell(e, 0) && slot < dc_slot_result(e, 0);
 }
 
-static bool is_set(const dc_exec *e, uint32_t cell)
-{
-    for (uint32_t s = 0; s < e->desc.nset; s++)
-        if (e->desc.set[s] == cell)
-            return true;
-    return false;
-}
-
 static size_t room_of(const dc_exec *e, uint32_t slot)
 {
     if (slot == DC_SLOT_BLOCK)
@@ -97,7 +90,7 @@ static void check_bind(const making *m, uint32_t item, dc_bind at, const dc_use 
         use->bytes > room_of(e, at.slot) - at.offset)
         DC_BUG("item %u of '%s' leaves slot %u", item, e->desc.name, at.slot);
     const bool own = at.slot == DC_SLOT_ARENA || at.slot >= dc_slot_result(e, 0) ||
-                     (is_cell(e, at.slot, &cell) && is_set(e, cell));
+                     (is_cell(e, at.slot, &cell) && m->set[cell]);
     if (use->writes && !own)
         DC_BUG("item %u of '%s' writes slot %u", item, e->desc.name, at.slot);
 }
@@ -232,6 +225,9 @@ static void fill(making *m)
     e->cell_read = DC_NEW_ARRAY(&e->mem, bool, d->ncell);
     m->whole = DC_NEW_ARRAY(a, bool, d->ncell);
     m->cell_write = DC_NEW_ARRAY(a, bool, d->ncell);
+    m->set = DC_NEW_ARRAY(a, bool, d->ncell);
+    for (uint32_t i = 0; i < e->desc.nset; i++)
+        m->set[e->desc.set[i]] = true;
     m->visit = DC_NEW_ARRAY(a, dc_visit, e->nitem);
     visit_all(m);
     walk(m, 0, e->nitem, false);
