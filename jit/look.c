@@ -105,11 +105,22 @@ static void print_number(const dc_exec *e, size_t offset, dc_text *out)
     dc_text_puts(out, "nothing");
 }
 
+/* Nothing for the first byte of a value. */
+static void print_offset(size_t offset, dc_text *out)
+{
+    if (offset > 0)
+        dc_text_printf(out, "+%zu", offset);
+}
+
 static void print_derived(const dc_exec *e, size_t offset, dc_text *out)
 {
-    for (uint32_t i = 0; i < e->nderived; i++)
-        if (e->derived[i].offset == offset)
-            dc_text_printf(out, "derived %u", i + 1);
+    for (uint32_t i = 0; i < e->nderived; i++) {
+        const dc_derived_value *d = &e->derived[i];
+        if (offset < d->offset || offset >= d->offset + d->bytes)
+            continue;
+        dc_text_printf(out, "derived %u", i + 1);
+        print_offset(offset - d->offset, out);
+    }
 }
 
 static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
@@ -120,10 +131,13 @@ static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
         dc_text_printf(out, "+%zu", b.offset);
     else if (b.slot == DC_SLOT_DERIVED)
         print_derived(e, b.offset, out);
-    else if (b.slot < dc_slot_result(e, 0))
-        dc_text_puts(out, e->desc.fn->label.at[b.slot - DC_SLOT_FIRST]);
-    else
-        dc_text_printf(out, "result %u", b.slot - dc_slot_result(e, 0) + 1);
+    else {
+        if (b.slot < dc_slot_result(e, 0))
+            dc_text_puts(out, e->desc.fn->label.at[b.slot - DC_SLOT_FIRST]);
+        else
+            dc_text_printf(out, "result %u", b.slot - dc_slot_result(e, 0) + 1);
+        print_offset(b.offset, out);
+    }
 }
 
 static void print_binds(const dc_exec *e, const dc_item *x, uint32_t nout, dc_text *out)

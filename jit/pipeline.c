@@ -10,6 +10,7 @@
 #include "jit/layout_conv.h"
 #include "jit/limit.h"
 #include "jit/lower.h"
+#include "jit/offset.h"
 #include "jit/pipeline_impl.h"
 #include "jit/prologue.h"
 #include "jit/recall.h"
@@ -269,6 +270,7 @@ static dc_status lower(dc_job *j, dc_part *x)
     uint32_t *seen = DC_NEW_ARRAY(a, uint32_t, x->fn->node.n);
     x->kernel = DC_NEW_ARRAY(a, dc_kernel *, x->groups.n);
     x->entry_of = DC_NEW_ARRAY(a, uint32_t, x->groups.n);
+    x->begin = DC_NEW_ARRAY(a, const size_t *, x->groups.n);
     x->group_fact = DC_NEW_ARRAY(a, dc_item_fact, x->groups.n);
     x->cost_ns = DC_NEW_ARRAY(a, uint64_t, x->groups.n);
     x->nkernel = x->groups.n;
@@ -398,10 +400,12 @@ static void collect(dc_compiling *p, dc_part *x)
 {
     for (uint32_t g = 0; g < x->nkernel; g++) {
         x->entry_of[g] = DC_NO_ENTRY;
-        if (x->kernel[g] != NULL)
-            dc_stream_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
-        if (x->kernel[g] != NULL)
-            x->entry_of[g] = dc_codegen_add(&p->gen, x->kernel[g]);
+        if (x->kernel[g] == NULL)
+            continue;
+        if (!skips(p, DC_STAGE_offset))
+            x->begin[g] = dc_offset_inputs(p->j, x->kernel[g]);
+        dc_stream_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
+        x->entry_of[g] = dc_codegen_add(&p->gen, x->kernel[g]);
         x->kernel[g] = NULL;
     }
     log_plan(p, x);

@@ -18,7 +18,9 @@ typedef struct dc_part {
     dc_groups groups;
     dc_kernel **kernel; /* by group, as lowered; NULL once codegen has taken it */
     uint32_t nkernel;
-    uint32_t *entry_of;       /* by group, DC_NO_ENTRY where nothing is launched */
+    uint32_t *entry_of; /* by group, DC_NO_ENTRY where nothing is launched */
+    const size_t **
+        begin; /* by group, of its parameters: bytes from their places; NULL: none (jit/offset.h) */
     dc_item_fact *group_fact; /* by group */
     uint64_t *cost_ns;        /* by group: a guess, for one worker */
     dc_plan plan;

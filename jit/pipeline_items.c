@@ -48,6 +48,8 @@ static void launch_item(dc_part *x, uint32_t group, dc_item *item, dc_item_fact 
         bind[i] = bind_place(x, x->plan.home[g->out[i]]);
     for (uint32_t i = 0; i < g->nin; i++)
         bind[g->nout + i] = bind_place(x, x->plan.home[g->in[i]]);
+    for (uint32_t i = 0; i < g->nout + g->nin && x->begin[group] != NULL; i++)
+        bind[i].offset += x->begin[group][i];
     *item = (dc_item){.kind = DC_ITEM_LAUNCH,
                       .program = dc_compiled_program(e->kernel[n]),
                       .entry = dc_compiled_entry(e->kernel[n]),

@@ -176,3 +176,33 @@ function TestSlices:test_gradients_are_linear()
   lu.assertTrue(large.launches < 5 * small.launches)
   lu.assertTrue(more < 5 * less, more .. " beside " .. less)
 end
+
+-- Where a slice begins is part of an address: the steps of a loop written out are kernels of a few kinds, of twice
+-- as many steps the same.
+local function steps(T, width)
+  local w = dc.rand(("f32[%d, %d]"):format(width, width)) * 0.1
+  local f = dc.fn(("f(x: f32[4, %d, %d]) -> f32[4, %d]"):format(T, width, width), function(x)
+    local h = dc.zeros(("f32[4, %d]"):format(width))
+    for i = 1, T do
+      h = (h:matmul(w) + x[{ {}, i }]):tanh()
+    end
+    return h
+  end)
+  local x = dc.rand(("f32[4, %d, %d]"):format(T, width))
+  local h = dc.zeros(("f32[4, %d]"):format(width))
+  for i = 1, T do
+    h = (h:matmul(w) + x[{ {}, i }]):tanh()
+  end
+  check.close(f(x):totable(), h:totable(), 1e-5)
+  return f
+end
+
+function TestSlices:test_kernels_do_not_depend_on_where_slices_begin()
+  for _, width in ipairs { 16, 17 } do
+    local small, large = steps(20, width), steps(40, width)
+    lu.assertEquals(large:info()[1].kernels, small:info()[1].kernels)
+    if not on_eval then
+      lu.assertStrContains(large:plan(), ("x+%d"):format(4 * 5 * width))
+    end
+  end
+end
