@@ -147,8 +147,8 @@ typedef struct dc_lazy_arg {
 } dc_lazy_arg;
 
 typedef struct dc_lazy_exec {
-    /* f is copied. */
-    dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, void **out);
+    /* f is copied. anywhere: by parameter, its memory begins at any element. */
+    dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, void **out);
     /* out[] receives new references to memory that nobody else writes. */
     dc_status (*run)(void *program, dc_job *j, const dc_lazy_arg *arg, dc_tensor **out);
     void (*free)(void *program);
@@ -248,18 +248,27 @@ bool dc_lazy_view_of(dc_lazy *n, dc_lazy_view *out);
 /* What has to have a value before n, which has none, can be a view: below n. NULL where it is one, or never
  * will be. */
 dc_lazy *dc_lazy_beneath(dc_lazy *n);
-/* Gives n, whose view v is, a value without a program: v itself where that is dense and aligned, else a copy
- * of little; whatever: of much, too, on the host. Otherwise n stays without. */
-dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v, bool whatever);
+/* What is copied by the host rather than by a program, or read by one where it stands. */
+typedef enum dc_lazy_copies {
+    DC_LAZY_COPY_LITTLE,
+    DC_LAZY_COPY_PART, /* parts of a million elements, too, that no aligned address begins */
+    DC_LAZY_COPY_ALL
+} dc_lazy_copies;
+/* Gives n, whose view v is, a value without a program: v itself where that is dense and aligned, else such a
+ * copy. Otherwise n stays without. */
+dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v,
+                       dc_lazy_copies copies);
 /* Somebody has read n: if it is a view, it lets go of its recipe, as dc_lazy_drop. */
 dc_status dc_lazy_settle(dc_rt *rt, dc_job *j, dc_lazy *n);
 
 /*
  * Windows: a run of memory that a program takes the elements of a view out of. The words say which program
- * it is; `of` of the tensor begins at an aligned address. write adds a parameter to f.
+ * it is. A window may begin at any element: its tensor is an argument and nothing else. write adds a
+ * parameter to f.
  */
 enum { DC_LAZY_WINDOW = DC_MAX_RANK + 1 }; /* words at most */
 bool dc_lazy_has_window(const dc_lazy_view *v);
+bool dc_lazy_window_aligned(const dc_lazy_view *v);
 int dc_lazy_window_words(const dc_lazy_view *v, uint64_t *word);
 dc_tensor *dc_lazy_window_tensor(const dc_lazy_view *v);
 dc_ref dc_lazy_window_write(dc_func *f, const dc_lazy_view *v);

@@ -2,9 +2,8 @@
  * Views in lazy expressions: what is movement of a value is read where it stands, or given to a program
  * as a window of memory, so that where it stands is no part of the program.
  *
- * A window is a dense run of elements that holds those of the view, from an aligned address on; the
- * program takes them out of it. Its form depends on sizes and steps, and on where in DC_ALIGN bytes the
- * view begins.
+ * A window is a dense run of elements, from the first of those of the view to the last; the program takes
+ * them out of it. Its form depends on sizes and steps, and on whether the view begins at an aligned address.
  */
 #include "core/lazy.h"
 
@@ -185,10 +184,9 @@ static bool find_window(const dc_view *v, window *w)
     return w->nrun <= MOST_RANK;
 }
 
-static int64_t lead_of(const dc_lazy_view *v, const window *w)
+static bool is_aligned(const dc_lazy_view *v, const window *w)
 {
-    const size_t size = size_of(v);
-    return (int64_t)((v->of->offset + (size_t)w->first * size) % DC_ALIGN / size);
+    return (v->of->offset + (size_t)w->first * size_of(v)) % DC_ALIGN == 0;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -218,25 +216,28 @@ static dc_status copy(dc_rt *rt, dc_job *j, const dc_type *type, const dc_lazy_v
     return DC_OK;
 }
 
-/* Worth a copy: a program would be made for its form, or for where in a vector it begins. */
-static bool is_copied(const dc_rt *rt, const dc_lazy_view *v, bool whatever)
+/* Worth a copy: a program would be made for its form, or for where it begins. */
+static bool is_copied(const dc_rt *rt, const dc_lazy_view *v, dc_lazy_copies copies)
 {
     const int64_t n = dc_view_count(&v->at);
+    const bool host = rt->device->ops->host;
     window w;
     if (n <= DC_LAZY_SMALL)
-        return rt->device->ops->host || dc_view_is_dense(&v->at);
-    return rt->device->ops->host && (whatever || (v->at.cut && n <= MOST_COPIED &&
-                                                  find_window(&v->at, &w) && lead_of(v, &w) > 0));
+        return host || dc_view_is_dense(&v->at);
+    if (copies != DC_LAZY_COPY_PART)
+        return host && copies == DC_LAZY_COPY_ALL;
+    return host && v->at.cut && n <= MOST_COPIED && find_window(&v->at, &w) && !is_aligned(v, &w);
 }
 
-dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v, bool whatever)
+dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v,
+                       dc_lazy_copies copies)
 {
     const size_t at = (size_t)v->at.at * size_of(v);
     if (n->value != NULL)
         return DC_OK;
     if (dc_view_is_dense(&v->at) && (v->of->offset + at) % DC_ALIGN == 0 && !is_crumb(v))
         n->value = dc_tensor_part(v->of, &n->type, at);
-    else if (is_copied(rt, v, whatever))
+    else if (is_copied(rt, v, copies))
         DC_TRY(copy(rt, j, &n->type, v, &n->value));
     return DC_OK;
 }
@@ -247,7 +248,7 @@ dc_status dc_lazy_settle(dc_rt *rt, dc_job *j, dc_lazy *n)
     if (n->param || n->kind == DC_LAZY_LEAF || !dc_lazy_view_of(n, &v))
         return DC_OK;
     if (is_crumb(&v))
-        DC_TRY(dc_lazy_load(rt, j, n, &v, false));
+        DC_TRY(dc_lazy_load(rt, j, n, &v, DC_LAZY_COPY_LITTLE));
     dc_lazy_drop(n);
     return DC_OK;
 }
@@ -260,12 +261,18 @@ bool dc_lazy_has_window(const dc_lazy_view *v)
     return find_window(&v->at, &w);
 }
 
+bool dc_lazy_window_aligned(const dc_lazy_view *v)
+{
+    window w;
+    return find_window(&v->at, &w) && is_aligned(v, &w);
+}
+
 int dc_lazy_window_words(const dc_lazy_view *v, uint64_t *word)
 {
     window w;
     int n = 0;
     find_window(&v->at, &w);
-    word[n++] = (uint64_t)lead_of(v, &w);
+    word[n++] = is_aligned(v, &w);
     for (int k = 0; k < v->at.rank; k++)
         word[n++] = (uint64_t)(v->at.dim[k] > 1 ? v->at.stride[k] : 0);
     return n;
@@ -275,9 +282,8 @@ dc_tensor *dc_lazy_window_tensor(const dc_lazy_view *v)
 {
     window w;
     find_window(&v->at, &w);
-    const int64_t lead = lead_of(v, &w), n = lead + w.span;
-    const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &n);
-    return dc_tensor_part(v->of, &type, (size_t)(w.first - lead) * size_of(v));
+    const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &w.span);
+    return dc_tensor_window(v->of, &type, (size_t)w.first * size_of(v));
 }
 
 /* The first n elements of the last axis of r, whose other dims are dim[]; or more, of no meaning. */
@@ -312,12 +318,9 @@ dc_ref dc_lazy_window_write(dc_func *f, const dc_lazy_view *v)
 {
     window w;
     find_window(&v->at, &w);
-    const int64_t lead = lead_of(v, &w), all = lead + w.span, one = 1;
-    const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &all);
+    const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &w.span);
     int64_t dim[DC_MAX_RANK], perm[DC_MAX_RANK], rank = 0;
     dc_ref r = dc_g_param(f, &type, NULL);
-    if (lead > 0)
-        r = dc_g_slice(f, r, &lead, &one, &w.span);
     r = cut_runs(f, r, &w);
     for (int i = 0; i < w.n; i++)
         dim[i] = v->at.dim[w.axis[i]];

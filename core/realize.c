@@ -99,7 +99,9 @@ static dc_status load_parts(task *t)
         const dc_lazy_view *v = &t->walk.view.at[i];
         if (v->of == NULL || n->value != NULL)
             continue;
-        DC_TRY(dc_lazy_load(t->rt, t->j, n, v, !t->compiled || !dc_lazy_has_window(v)));
+        DC_TRY(dc_lazy_load(t->rt, t->j, n, v,
+                            t->compiled && dc_lazy_has_window(v) ? DC_LAZY_COPY_LITTLE
+                                                                 : DC_LAZY_COPY_ALL));
         if (n->value != NULL || !t->compiled)
             continue;
         if (t->walk.window == NULL)
@@ -267,6 +269,15 @@ static dc_lazy_entry **free_place(dc_lazies *l)
     return &l->entry[oldest];
 }
 
+/* By leaf: does its memory begin at any element? */
+static const bool *find_anywhere(const task *t)
+{
+    bool *any = DC_NEW_ARRAY(&t->j->scratch, bool, t->walk.leaf.n);
+    for (uint32_t i = 0; i < t->walk.leaf.n && t->walk.window != NULL; i++)
+        any[i] = t->walk.window[i] && !dc_lazy_window_aligned(&t->walk.view.at[i]);
+    return any;
+}
+
 static dc_status fill_entry(const task *t, dc_lazy_entry *e)
 {
     e->nresult = t->result.n;
@@ -280,7 +291,7 @@ static dc_status fill_entry(const task *t, dc_lazy_entry *e)
     if (!t->compiled)
         return DC_OK;
     e->exec = t->rt->lazy_exec;
-    DC_TRY(e->exec->build(t->rt, t->j, e->fn, &e->program));
+    DC_TRY(e->exec->build(t->rt, t->j, e->fn, find_anywhere(t), &e->program));
     dc_module_free(e->module);
     e->module = NULL;
     e->fn = NULL;
@@ -517,8 +528,10 @@ static dc_status settle(dc_rt *rt, dc_job *j, dc_lazy *n, bool *done)
     dc_lazy *r = dc_lazy_real(n);
     dc_lazy_view v;
     if (r->value == NULL && dc_lazy_view_of(r, &v))
-        DC_TRY(
-            dc_lazy_load(rt, j, r, &v, v.at.cut && (!may_compile(rt) || !dc_lazy_has_window(&v))));
+        DC_TRY(dc_lazy_load(rt, j, r, &v,
+                            v.at.cut && (!may_compile(rt) || !dc_lazy_has_window(&v))
+                                ? DC_LAZY_COPY_ALL
+                                : DC_LAZY_COPY_PART));
     if (r->value == NULL)
         *done = false;
     else if (n->value == NULL)

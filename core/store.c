@@ -473,14 +473,21 @@ dc_tensor *dc_tensor_show(dc_store *s, const dc_type *type)
     return t;
 }
 
-dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *type, size_t offset)
+dc_tensor *dc_tensor_window(const dc_tensor *of, const dc_type *type, size_t offset)
 {
     dc_tensor *t = dc_tensor_show(of->store, type);
     t->offset = of->offset + offset;
-    DC_ASSERT(t->offset % DC_ALIGN == 0 && t->offset + dc_type_bytes(type) <= of->store->bytes,
+    DC_ASSERT(t->offset + dc_type_bytes(type) <= of->store->bytes,
               "%zu bytes shown from byte %zu of %zu", dc_type_bytes(type), t->offset,
               of->store->bytes);
     return t;
+}
+
+dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *type, size_t offset)
+{
+    DC_ASSERT((of->offset + offset) % DC_ALIGN == 0, "a tensor from byte %zu on",
+              of->offset + offset);
+    return dc_tensor_window(of, type, offset);
 }
 
 dc_tensor *dc_tensor_retain(dc_tensor *t)

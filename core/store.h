@@ -39,7 +39,7 @@ struct dc_tensor {
     uint32_t refs;
     dc_type type; /* with names */
     dc_store *store;
-    size_t offset;          /* in it, in bytes; a multiple of DC_ALIGN */
+    size_t offset;          /* in it, in bytes; a multiple of DC_ALIGN, but of a window */
     dc_tensor *next, *prev; /* among those that show the store */
 };
 
@@ -92,6 +92,8 @@ dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out)
 dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
 /* One that shows dense memory of another one, from so many bytes on. */
 dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *t, size_t offset);
+/* The same from any element on: an argument for a program that knows of it, and nothing else. */
+dc_tensor *dc_tensor_window(const dc_tensor *of, const dc_type *t, size_t offset);
 dc_tensor *dc_tensor_retain(dc_tensor *t);
 void dc_tensor_release(dc_tensor *t);          /* NULL is fine */
 void dc_tensor_defer(dc_job *j, dc_tensor *t); /* dc_job_defer: j releases it */

@@ -25,6 +25,10 @@ static void copy_desc(dc_exec *e, const dc_exec_desc *d)
     for (uint32_t i = 0; i < d->nset; i++)
         set[i] = d->set[i];
     e->desc.set = set;
+    bool *anywhere = DC_NEW_ARRAY(&e->mem, bool, d->nfree);
+    for (uint32_t i = 0; i < d->nfree; i++)
+        anywhere[i] = d->anywhere != NULL && d->anywhere[i];
+    e->desc.anywhere = anywhere;
 }
 
 /* NULL, or what is wrong. */

@@ -29,6 +29,8 @@ typedef struct dc_exec_desc {
     const char *name;  /* of the typed function, for logs */
     uint32_t nfree, ncell, nresult, nset, ncheck;
     const uint32_t *set;
+    const bool *
+        anywhere; /* by free parameter: its memory begins at any element; NULL: at multiples of 64 bytes */
     uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse;   /* for tests: every temporary has memory of its own */

@@ -22,10 +22,14 @@ static void free_program(void *what)
     dc_xfree(p);
 }
 
-static dc_status build(dc_rt *rt, dc_job *j, const dc_func *f, void **out)
+static dc_status build(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, void **out)
 {
-    const dc_exec_desc desc = {
-        .fn = f, .name = "lazy", .nfree = f->param.n, .nresult = f->result.n, .once = true};
+    const dc_exec_desc desc = {.fn = f,
+                               .name = "lazy",
+                               .nfree = f->param.n,
+                               .nresult = f->result.n,
+                               .anywhere = anywhere,
+                               .once = true};
     program *p = dc_xalloc(sizeof *p);
     p->rt = rt;
     dc_job_defer(j, free_program, p);

@@ -396,12 +396,25 @@ static dc_status lower_in_place(dc_job *j, dc_part *x)
     return DC_OK;
 }
 
+/* Arguments that begin at any element. */
+static void loosen(const dc_part *x, uint32_t group)
+{
+    const dc_group *g = &x->groups.at[group];
+    for (uint32_t i = 0; i < g->nin; i++) {
+        const dc_place at = x->plan.home[g->in[i]];
+        dc_buffer *b = &x->kernel[group]->buf.at[g->nout + i];
+        if (at.kind == DC_PLACE_FREE && x->desc.anywhere[at.index])
+            b->align = (uint8_t)dc_dtype_size((dc_dtype)b->dtype);
+    }
+}
+
 static void collect(dc_compiling *p, dc_part *x)
 {
     for (uint32_t g = 0; g < x->nkernel; g++) {
         x->entry_of[g] = DC_NO_ENTRY;
         if (x->kernel[g] == NULL)
             continue;
+        loosen(x, g);
         if (!skips(p, DC_STAGE_offset))
             x->begin[g] = dc_offset_inputs(p->j, x->kernel[g]);
         dc_stream_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);

@@ -79,6 +79,7 @@ static void put_description(dc_text *out, const dc_exec_desc *d)
                               d->nfixed, d->once,  d->no_reuse, d->relayout_small};
     put_numbers(out, counts, DC_COUNTOF(counts));
     put_bytes(out, d->set, d->nset * sizeof *d->set);
+    put_bytes(out, d->anywhere, d->nfree * sizeof *d->anywhere);
 }
 
 /*
@@ -113,7 +114,7 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
-    dc_text_puts(text, "executable 2\n");
+    dc_text_puts(text, "executable 3\n");
     const bool known = dc_buildid_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);

@@ -59,6 +59,30 @@ function TestParts:test_share_programs()
   check_parts(function() return y[{ {}, {}, { 299, 1, -2 } }]:permute(3, 2, 1) end, 2, 150)
 end
 
+-- Wherever a part begins: few programs, for those at multiples of 64 bytes and for the others.
+function TestParts:test_share_programs_wherever_they_begin()
+  local x, m = computed "f32[40001]", computed "f32[40, 1001]"
+  local function check(of, want, most)
+    of(1):sum():item()
+    local stats = spent(function()
+      for i = 1, 40 do
+        lu.assertEquals(of(i):sum():item(), want(i))
+      end
+    end)
+    if CPU then
+      lu.assertTrue(stats.compiles <= most, stats.compiles .. " compilations")
+    end
+  end
+  -- the elements are their own positions: a difference is how far the parts are from each other
+  check(function(i) return x[{ { i + 1, 20000 + i } }] - x[{ { 1, 20000 } }] end, function(i) return i * 20000 end, 3)
+  check(function(i) return x[{ { i + 1, 20000 + i } }] - x[{ { i, 19999 + i } }] end, function() return 20000 end, 3)
+  check(function(i) return m[{ {}, { i, i + 499 } }] - m[{ {}, { 1, 500 } }] end,
+    function(i) return (i - 1) * 20000 end, 3)
+  check(function(i) return (m[{ {}, { i, i + 900, 2 } }] - i):max() end, function() return 39 * 1001 + 899 end, 3)
+  check(function(i) return x[{ { 20000 + i, i, -1 } }] - x[{ { 20000 + 2 * i, 2 * i, -1 } }] end,
+    function(i) return -i * 20001 end, 3)
+end
+
 function TestParts:test_of_a_pending_value_compute_it_once()
   local x = computed "f32[300, 784]"
   local net = nn.Sequential { nn.Linear(784, 8), nn.ReLU(), nn.Linear(8, 784) }
