@@ -27,7 +27,10 @@ static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind == DC_STMT_LOOP && k->axis.at[t->axis].reduce) {
-            s->red[s->nred++] = t->axis;
+            if (s->nred < DC_SHAPE_AXES)
+                s->red[s->nred++] = t->axis;
+            else /* of many sums: each by itself */
+                s->by_rows = true;
             read_reduction(k, t->body, s);
         } else if (t->kind == DC_STMT_SET && t->reduces && s->add == NULL) {
             s->add = t;

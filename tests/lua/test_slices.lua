@@ -177,6 +177,23 @@ function TestSlices:test_gradients_are_linear()
   lu.assertTrue(more < 5 * less, more .. " beside " .. less)
 end
 
+-- Sums with three axes each, of which several are one kernel: more axes than an operation has.
+function TestSlices:test_many_sums_in_one_kernel()
+  local T = 24
+  local f = dc.fn(("f(x: f32[4, %d, 8]) -> f32[]"):format(T), function(x)
+    local loss = 0
+    for i = 1, T - 2 do
+      loss = loss + x[{ {}, { i, i + 2 } }]:square():sum()
+    end
+    return loss
+  end)
+  local x, want = dc.rand(("f32[4, %d, 8]"):format(T)), 0
+  for i = 1, T - 2 do
+    want = want + x[{ {}, { i, i + 2 } }]:square():sum():item()
+  end
+  lu.assertAlmostEquals(f(x):item(), want, want * 1e-5)
+end
+
 -- Where a slice begins is part of an address: the steps of a loop written out are kernels of a few kinds, of twice
 -- as many steps the same.
 local function steps(T, width)
