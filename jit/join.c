@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARITY = 100, MANY = 4096 }; /* operands of a join; pieces that are compared two by two */
+enum {
+    ARITY = 100,     /* operands of a join */
+    MANY = 4096,     /* pieces that are compared two by two */
+    EFFORT = 1 << 20 /* pieces looked at, comparisons of two included, before sums stay sums */
+};
 
 /* A block of the whole: element p of an axis lies at lo + p * step. */
 typedef struct block {
@@ -44,6 +48,7 @@ typedef struct joining {
     uint32_t *held;   /* by ref: the first piece that holds it, + 1 */
     bool *seen;       /* by ref: part of a sum that was looked at */
     bool *gone;       /* by ref: part of one that became a join */
+    uint64_t effort;
     dc_ref *map;
     DC_VEC(dc_ref) parts; /* sums and pads of the sum that is being looked at */
     DC_VEC(piece) piece;
@@ -212,10 +217,10 @@ static bool apart(const block *a, const block *b, int rank)
     return false;
 }
 
-static bool all_apart(const joining *w, const sum *s)
+static bool all_apart(joining *w, const sum *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t k = 0; k < i; k++)
+        for (uint32_t k = 0; k < i; k++, w->effort++)
             if (!apart(&w->piece.at[s->first + i].at, &w->piece.at[s->first + k].at, s->rank))
                 return false;
     return true;
@@ -289,17 +294,26 @@ static bool settle(joining *w, sum *s)
     return true;
 }
 
+/* The sums that it is made of are looked at by themselves: pieces of each may be apart. */
+static void take_back(joining *w, const sum *s)
+{
+    w->piece.n = s->first;
+    for (uint32_t i = 0; i < w->parts.n; i++)
+        w->seen[w->parts.at[i]] = false;
+}
+
 static void find_sums(joining *w)
 {
-    for (dc_ref r = w->f->node.n; r-- > 1;) {
+    for (dc_ref r = w->f->node.n; r-- > 1 && w->effort < EFFORT;) {
         const dc_node *n = at(w, r);
         if (!w->live[r] || w->seen[r] || w->leaves[r] == 0 || !combines(w, r) || n->rank == 0)
             continue;
         sum s = {
             .root = r, .rank = n->rank, .dim = n->dim, .fill = w->fill[r], .first = w->piece.n};
         collect(w, &s);
+        w->effort += s.n;
         if (s.n <= DC_JOIN_FEW || !settle(w, &s)) {
-            w->piece.n = s.first;
+            take_back(w, &s);
             continue;
         }
         DC_PUSH_IN(w->a, w->sum, s);

@@ -9,7 +9,8 @@
  *
  * What holds of every join (core/ops.def): its pieces do not overlap and leave no element out. What no
  * piece covers of the sum becomes a piece of its own, or part of a padded one, so that all of them
- * together are no larger than the whole. A few pieces stay a sum, which is computed in the kernels
+ * together are no larger than the whole. Where pieces of a sum overlap, the two that it adds are asked in its place:
+ * layers of pieces, each apart, are as many joins, added up in the order of the sum. A few pieces stay a sum, which is computed in the kernels
  * that use it. Exact: a + 0 remains where the sum adds 0 to an element that may be -0.
  */
 #ifndef DC_JIT_JOIN_H
