@@ -3,6 +3,8 @@
  */
 #include "jit/llmemory.h"
 
+#include "jit/llgather.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,54 +109,6 @@ static void put_masked_store(dc_lltext *r, dc_fv v, const char *what, const char
     dc_text_puts(r->out, ")\n");
     dc_lltext_declare(r, "void @llvm.masked.%s.%s.%s(%s, %s, i32, %s)", what, m.mangled.s,
                       m.mangled_address.s, m.type.s, m.address.s, mask_text(i->lanes).s);
-}
-
-/* The lanes backwards: a vector, turned round. */
-static void put_backward_load(dc_lltext *r, dc_fv v)
-{
-    const dc_finst *i = dc_lltext_at(r, v);
-    const char *scalar = dc_lltext_scalar(r, i->type, true);
-    const dc_llname t = dc_lltext_spread(scalar, i->lanes);
-    put_address(r, v, true);
-    dc_lltext_line(r, "%%v%u.q = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", v, scalar, v,
-                   (int64_t)1 - i->lanes);
-    dc_lltext_line(r, "%%v%u.f = load %s, ptr %%v%u.q, align %d", v, t.s, v,
-                   (int)dc_dtype_size((dc_dtype)i->type));
-    dc_text_printf(r->out, "  %%v%u%s = shufflevector %s %%v%u.f, %s poison, <%d x i32> <", v,
-                   raw(i), t.s, v, t.s, (int)i->lanes);
-    for (int n = i->lanes - 1; n >= 0; n--)
-        dc_text_printf(r->out, "i32 %d%s", n, n > 0 ? ", " : ">\n");
-    put_from_memory(r, v);
-}
-
-/* Lanes at a fixed distance: one scalar load each, which was measured no slower than a gather. */
-static void put_strided_load(dc_lltext *r, dc_fv v)
-{
-    const dc_finst *i = dc_lltext_at(r, v);
-    if ((int64_t)i->imm == -1) {
-        put_backward_load(r, v);
-        return;
-    }
-    const char *scalar = dc_lltext_scalar(r, i->type, true);
-    const dc_llname t = dc_lltext_spread(scalar, i->lanes);
-    char last[DC_LLNAME] = "poison";
-    put_address(r, v, true);
-    for (int n = 0; n < i->lanes; n++) {
-        dc_lltext_line(r, "%%v%u.p%d = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", v, n,
-                       scalar, v, (int64_t)i->imm * n);
-        dc_lltext_line(r, "%%v%u.e%d = load %s, ptr %%v%u.p%d, align %d", v, n, scalar, v, n,
-                       (int)dc_dtype_size((dc_dtype)i->type));
-        const bool whole = n == i->lanes - 1;
-        char next[DC_LLNAME];
-        if (whole)
-            snprintf(next, sizeof next, "%%v%" PRIu32 "%s", v, raw(i));
-        else
-            snprintf(next, sizeof next, "%%v%" PRIu32 ".i%d", v, n);
-        dc_lltext_line(r, "%s = insertelement %s %s, %s %%v%u.e%d, i32 %d", next, t.s, last, scalar,
-                       v, n, n);
-        memcpy(last, next, sizeof last);
-    }
-    put_from_memory(r, v);
 }
 
 static void put_strided_store(dc_lltext *r, dc_fv v)
@@ -318,7 +272,9 @@ static void put_load(dc_lltext *r, dc_fv v)
     const dc_finst *i = dc_lltext_at(r, v);
     char address[DC_LLNAME];
     if (i->lanes > 1 && i->imm != 1) {
-        put_strided_load(r, v);
+        if (!dc_llgather_put(r, v, raw(i)))
+            DC_BUG("%s: a step of lanes that are not known", r->f->name);
+        put_from_memory(r, v);
         return;
     }
     if (i->lanes == 1 && i->in[1] != 0) {
@@ -375,9 +331,14 @@ static void put_store(dc_lltext *r, dc_fv v)
 static void put_spread(dc_lltext *r, dc_fv v)
 {
     char address[DC_LLNAME];
+    const dc_finst *i = dc_lltext_at(r, v);
+    if (i->op == DC_K_GATHER && dc_llgather_put(r, v, raw(i))) {
+        put_from_memory(r, v);
+        return;
+    }
     snprintf(address, sizeof address, "%%v%" PRIu32 ".p", v);
     put_address(r, v, false);
-    if (dc_lltext_at(r, v)->op == DC_K_GATHER) {
+    if (i->op == DC_K_GATHER) {
         put_masked_load(r, v, "gather", address);
         put_from_memory(r, v);
     } else {
