@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_COUNT = 1 << 24, MAX_TEXT = 8 * 24 };
+enum { MAX_TEXT = 8 * 24 };
+
+#define MAX_COUNT ((int64_t)1 << 40)
 
 typedef struct move_row {
     const char *name, *args, *usage;
@@ -94,7 +96,7 @@ static bool is_scope(const char *word)
 static bool read_arg(dc_move *m, const char *want, size_t len, const char *word, const char **why)
 {
     if (strncmp(want, "count", len) == 0) {
-        *why = "a count is a whole number from 1 to 16777216";
+        *why = "a count is a whole number from 1 to 1099511627776";
         return read_count(word, &m->count);
     }
     *why = "a scope is local, thread or group";
@@ -154,6 +156,8 @@ static bool apply(dc_moving *v)
     case DC_MOVE_SPLIT:
     case DC_MOVE_SPLIT_FULL:
         return dc_move_split(v);
+    case DC_MOVE_CUT:
+        return dc_move_cut(v);
     case DC_MOVE_PART:
         return dc_move_part(v);
     case DC_MOVE_REORDER:

@@ -19,6 +19,15 @@ static bool is_named(const dc_moving *v, uint32_t axis)
     return false;
 }
 
+/* Are the places of two accesses in different parts of the buffer? */
+static bool in_other_parts(dc_moving *v, const dc_access *f, const dc_access *g)
+{
+    int64_t lo[2], hi[2];
+    dc_move_range(v, f->at, f->stmt->pred, f->pred, &lo[0], &hi[0]);
+    dc_move_range(v, g->at, g->stmt->pred, g->pred, &lo[1], &hi[1]);
+    return hi[0] + f->hi < lo[1] + g->lo || hi[1] + g->hi < lo[0] + f->lo;
+}
+
 static bool nests_independent(dc_moving *v)
 {
     const dc_kernel *k = v->k;
@@ -28,7 +37,7 @@ static bool nests_independent(dc_moving *v)
             for (uint32_t j = 0; j < all.n; j++) {
                 const dc_access *f = &all.at[i], *g = &all.at[j];
                 if (f->store && f->buf == g->buf && dc_path_has(f->path, t) &&
-                    !dc_path_has(g->path, t))
+                    !dc_path_has(g->path, t) && !in_other_parts(v, f, g))
                     return dc_move_refuse(v,
                                           "the loops at the root depend on each other, they "
                                           "meet in %s",

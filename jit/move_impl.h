@@ -30,6 +30,7 @@ bool dc_move_fuse(dc_moving *v);
 bool dc_move_pad(dc_moving *v);
 bool dc_move_vectorize(dc_moving *v);
 bool dc_move_unroll(dc_moving *v);
+bool dc_move_cut(dc_moving *v);  /* move_cut.c */
 bool dc_move_grid(dc_moving *v); /* move_bind.c */
 bool dc_move_block(dc_moving *v);
 bool dc_move_scope(dc_moving *v);      /* move_scope.c */

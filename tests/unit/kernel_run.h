@@ -175,10 +175,7 @@ static inline void runner_run_range(runner *r, int kernel, int64_t grid, void *c
 /* Positions of the grid of a kernel: the extent of its grid axis, else 1. */
 static inline int64_t grid_of(const dc_kernel *k)
 {
-    for (uint32_t a = 0; a < k->axis.n; a++)
-        if (k->axis.at[a].kind == DC_AXIS_GRID)
-            return k->axis.at[a].extent;
-    return 1;
+    return dc_nest_launch(k).positions;
 }
 
 static inline void runner_close(runner *r)

@@ -154,6 +154,15 @@ static const char map[] = "kernel map(out0: f32[1] out, out1: f32[462] out, x0: 
                           "  out0[0] = x0[3]\n"
                           "}\n";
 
+/* Rows of two inputs beside each other. */
+static const char seam[] =
+    "kernel seam(out0: f32[50] out, x0: f32[15], x1: f32[35]) {\n"
+    "  for i in 5\n"
+    "    for j in 10\n"
+    "      out0[10*i + j] = add(where(test(j in 3), x0[3*i + j if j in 3], -0:f32), "
+    "where(test(j - 3 in 7), x1[7*i + j - 3 if j - 3 in 7], -0:f32))\n"
+    "}\n";
+
 /* Three sums of each column in one loop. */
 static const char together[] =
     "kernel together(out0: f32[10] out, out1: f32[10] out, out2: f32[10] out, x0: f32[370]) {\n"

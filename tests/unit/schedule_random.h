@@ -386,6 +386,7 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
     case DC_MOVE_SPLIT:
     case DC_MOVE_SPLIT_FULL:
     case DC_MOVE_PAD:
+    case DC_MOVE_CUT:
     case DC_MOVE_SPLIT_REDUCE:
         snprintf(out, size, "%s %s %d", name, a, sr_count(m));
         break;

@@ -87,6 +87,7 @@ static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, s
     case DC_MOVE_SPLIT:
     case DC_MOVE_SPLIT_FULL:
     case DC_MOVE_PAD:
+    case DC_MOVE_CUT:
     case DC_MOVE_SPLIT_REDUCE:
         snprintf(text, size, "%s %s %d", name, a, counts[rng_below(r, (int)DC_COUNTOF(counts))]);
         return;
