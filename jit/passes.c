@@ -111,10 +111,24 @@ static bool reads_own(const dc_flat *f, const dc_finst *i)
                                            f->buf.at[i->buf].scope == DC_SCOPE_SCRATCH);
 }
 
+/* An input that an update in place gives the memory of an output. */
+static bool may_be_output(const dc_flat *f, const dc_finst *i)
+{
+    const dc_buffer *in = &f->buf.at[i->buf];
+    for (uint32_t b = 0; b < f->buf.n; b++) {
+        const dc_buffer *out = &f->buf.at[b];
+        if (out->scope == DC_SCOPE_PARAM && out->mode != DC_MODE_IN && out->dtype == in->dtype &&
+            out->count == in->count)
+            return true;
+    }
+    return false;
+}
+
 /*
  * The scope to compute v in: out through loops that it does not depend on. A pure value may leave
  * an `if` on the way to a loop outside it; a load may not, the condition may guard it. A load of the
- * thread's own leaves loops that do not store to its buffer.
+ * thread's own leaves loops that do not store to its buffer. One that a position may overwrite stays with the
+ * positions: before them, a worker would read what another one is storing.
  */
 static uint32_t place_of(const scopes *s, dc_fv v)
 {
@@ -126,6 +140,8 @@ static uint32_t place_of(const scopes *s, dc_fv v)
     for (int n = 0; n < 3; n++)
         if (i->in[n] != 0 && s->home[i->in[n]] > needs)
             needs = s->home[i->in[n]];
+    if (!pure && !own && !s->f->simt && needs == 0 && s->depth > 0 && may_be_output(s->f, i))
+        needs = 1;
     for (uint32_t d = s->depth; d > needs; d--) {
         if (own && s->at[d].op == DC_K_LOOP && s->at[d].stored[i->buf])
             break;

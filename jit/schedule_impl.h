@@ -64,6 +64,13 @@ dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis);
 /* No reduction. */
 bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
 
+/* Loops that all accesses go through as if they were one become one; *p is the new shape. */
+void dc_sketch_merge(dc_sketch *s, dc_shape *p);
+/* The last axis in so many vectors at a time, cut where tests along it change and where vectors end. */
+bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
+/* Several rows at a time, in so many vectors at least. */
+bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors);
+
 /* Vectors of so many lanes to compute at a time along an axis, where there are `all` positions. */
 int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes);
 

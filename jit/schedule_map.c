@@ -215,13 +215,38 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
     return most;
 }
 
-bool dc_schedule_map(dc_sketch *s, const dc_shape *p)
+/* Of a long axis, or of many short ones. */
+static int64_t most_vectors(const dc_sketch *s, const dc_shape *p)
 {
+    int64_t all = 1;
+    for (int i = 0; i < p->nout; i++)
+        all *= dc_sketch_extent(s, p->out[i]);
+    return dc_sketch_vectors(s, all, WIDEST * (int64_t)s->lanes, s->lanes);
+}
+
+/* Vectors that are all masked: what is computed is the most of it. */
+static bool schedule_costly(dc_sketch *s, const dc_shape *p)
+{
+    const uint32_t n = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, n), lanes = dc_sketch_lanes(s, extent);
+    const dc_axis_name name = dc_axis_name_of(s->k, n);
+    int64_t all = 1;
+    for (int i = 0; i < p->nout; i++)
+        all *= dc_sketch_extent(s, p->out[i]);
+    return do_split(s, &name, lanes * dc_sketch_vectors(s, all, extent, lanes)) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
+}
+
+bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
+{
+    dc_shape merged = *shape;
+    const dc_shape *p = &merged;
     if (p->nout == 0)
         return true;
-    const uint32_t n = p->out[p->nout - 1];
-    const int64_t extent = dc_sketch_extent(s, n);
-    if (extent < 4)
+    dc_sketch_merge(s, &merged);
+    const bool costly = is_costly(s->k);
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    if (extent < 4 && costly)
         return schedule_short(s, p);
     bool is_short[DC_SHAPE_AXES];
     const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short) : -1;
@@ -230,11 +255,9 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *p)
     const int turned = turned_axis(s->k, p);
     if (turned >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[turned]) >= 4)
         return schedule_turned(s, p, turned);
-    const int64_t lanes = dc_sketch_lanes(s, extent);
-    const dc_axis_name name = dc_axis_name_of(s->k, n);
-    int64_t all = 1;
-    for (int i = 0; i < p->nout; i++)
-        all *= dc_sketch_extent(s, p->out[i]);
-    return do_split(s, &name, lanes * dc_sketch_vectors(s, all, extent, lanes)) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
+    if (costly)
+        return schedule_costly(s, p);
+    if (2 * extent <= s->lanes && p->nout >= 2)
+        return dc_schedule_short_rows(s, p, most_vectors(s, p));
+    return dc_schedule_vectors(s, p, most_vectors(s, p));
 }
