@@ -147,6 +147,42 @@ static void put_bound(dc_lltext *r, dc_fv v, const char *name, const char *type,
                    v, name, t.s, v, name, t.s, lanes);
 }
 
+/* Least and greatest number of so many bits beside the sign, as %vN.lo and %vN.hi of the source's type. */
+static void put_limits(dc_lltext *r, dc_fv v, const char *source, int bits, bool sign)
+{
+    const double above = (double)((uint64_t)1 << (bits - 1)) * 2;
+    char text[48];
+    snprintf(text, sizeof text, "%.1f", sign ? -above : 0.0);
+    put_bound(r, v, "lo", source, text);
+    snprintf(text, sizeof text, "%.1f", above - 1);
+    put_bound(r, v, "hi", source, text);
+}
+
+/* Where the source holds both limits: a number is brought between them, and NaN replaced afterwards. */
+static void put_clamped_lanes(dc_lltext *r, dc_fv v, const char *source, int bits, bool sign)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const dc_fv x = i->in[0];
+    const bool narrow = bits < 32, cut = dc_flat_width(r->f, i->type) < (narrow ? 32 : 64);
+    const dc_llname t = dc_lltext_spread(narrow ? "i32" : "i64", i->lanes),
+                    tests = dc_lltext_spread("i1", i->lanes),
+                    from = dc_lltext_spread(source, i->lanes);
+    put_limits(r, v, source, bits, sign);
+    dc_lltext_line(r, "%%v%u.above = fcmp ogt %T, %%v%u.lo", v, x, v);
+    dc_lltext_line(r, "%%v%u.l = select %s %%v%u.above, %T, %s %%v%u.lo", v, tests.s, v, x, from.s,
+                   v);
+    dc_lltext_line(r, "%%v%u.below = fcmp olt %s %%v%u.l, %%v%u.hi", v, from.s, v, v);
+    dc_lltext_line(r, "%%v%u.c = select %s %%v%u.below, %s %%v%u.l, %s %%v%u.hi", v, tests.s, v,
+                   from.s, v, from.s, v);
+    dc_lltext_line(r, "%%v%u.n = fptosi %s %%v%u.c to %s", v, from.s, v, t.s);
+    dc_lltext_line(r, "%%v%u.is = fcmp ord %T, %V", v, x, x);
+    dc_lltext_line(r, "%%v%u%s = select %s %%v%u.is, %s %%v%u.n, %s zeroinitializer", v,
+                   cut ? ".w" : "", tests.s, v, t.s, v, t.s);
+    if (cut)
+        dc_lltext_line(r, "%%v%u = trunc %s %%v%u.w to %s", v, t.s, v,
+                       dc_lltext_type(r, i->type, i->lanes).s);
+}
+
 /*
  * What the intrinsic means, in vectors, which LLVM would take apart for it: what is out of range is converted as 0
  * and replaced afterwards.
@@ -165,6 +201,10 @@ static void put_saturating_lanes(dc_lltext *r, dc_fv v)
                     from = dc_lltext_spread(source, i->lanes);
     const double above = (double)((uint64_t)1 << (bits - 1)) * 2;
     char text[48];
+    if (bits <= (dc_lltext_at(r, x)->type == DC_F64 ? 53 : 24)) {
+        put_clamped_lanes(r, v, source, bits, sign);
+        return;
+    }
     snprintf(text, sizeof text, "%.1f", sign ? -above : 0.0);
     put_bound(r, v, "lo", source, text);
     snprintf(text, sizeof text, "%.1f", above);
