@@ -489,14 +489,25 @@ static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing 
     return x.init;
 }
 
-/* Is a division or remainder left in any map that is used? */
+static bool tests_divide(const dc_kernel *k, dc_pred p)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        if (divides(k, p.range[i].ix))
+            return true;
+    return false;
+}
+
+/* Is a division or remainder left in any map that is used, or in a test where nothing is added up? */
 static bool maps_divide(const lowering *w)
 {
     const dc_kernel *k = w->k;
+    const bool is_map = w->group->nreduce == 0 && !w->group->by_rows;
     if (w->divides)
         return true;
     for (uint32_t v = 1; v < k->vx.n; v++) {
         const dc_vx_node *n = &k->vx.at[v];
+        if (is_map && tests_divide(k, n->pred))
+            return true;
         if (n->kind != DC_VX_LOAD && n->kind != DC_VX_INDEX)
             continue;
         if (divides(k, n->at))
