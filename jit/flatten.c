@@ -54,6 +54,21 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
     dc_fb_mem(l->b, &mem);
 }
 
+/* Lanes that the tests of an assignment let through, if these are the first ones whatever the other axes do; else 0. */
+static int first_lanes(const flattener *l, dc_pred p)
+{
+    int64_t on = l->lanes;
+    for (uint32_t i = 0; i < p.n; i++) {
+        const dc_ix_node *x = fl_ix(l, p.range[i].ix);
+        const dc_atom_node *t = x->n == 1 ? &l->k->atom.at[x->term[0].atom] : NULL;
+        if (t == NULL || t->kind != DC_ATOM_AXIS || t->axis != l->vaxis || x->term[0].coef != 1 ||
+            x->c < 0)
+            return 0;
+        on = dc_min_i64(on, p.range[i].n - x->c);
+    }
+    return (int)dc_max_i64(on, 0);
+}
+
 /*
  * Where threads exchange registers all of them compute the values (loads stand under a guard then)
  * and only the active ones store; else everything stands in the IF.
@@ -66,6 +81,7 @@ static void flatten_set(flattener *l, const dc_stmt *s)
     l->now++;
     l->mask = 0;
     l->guard = l->active;
+    l->on = first_lanes(l, s->pred);
     const cond c = dc_fl_cond(l, s->pred);
     const dc_fv when = dc_fl_both(l, l->active, c.all);
     l->guard = shuffles ? when : 0;

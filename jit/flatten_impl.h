@@ -38,6 +38,7 @@ typedef struct flattener {
     int lanes;      /* of the vector axis that is open, else 1 */
     uint32_t vaxis; /* it, or DC_NO_AXIS */
     dc_fv mask;     /* lanes that are computed for; 0 all */
+    int on;         /* the first lanes, that many, are those; 0: others, or it is not known */
     dc_fv guard;    /* scalar condition, not an IF, that loads stand under; 0 none */
     int nested;     /* mask and guard are narrower than those of the assignment */
     dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */

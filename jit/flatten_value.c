@@ -318,8 +318,7 @@ static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 }
 
 /*
- * An unrolled axis along which the position moves by 1, of at least as many steps as there are
- * lanes; its step c is one of a whole block of them. DC_NO_AXIS: there is none.
+ * An unrolled axis along which the position moves by 1. *c is its step; DC_NO_AXIS: there is none.
  */
 static uint32_t axis_of_rows(const flattener *l, dc_ix a, int64_t *c)
 {
@@ -329,8 +328,7 @@ static uint32_t axis_of_rows(const flattener *l, dc_ix a, int64_t *c)
         if (t->kind != DC_ATOM_AXIS || x->term[i].coef != 1 || l->bind[t->axis].kind != BIND_CONST)
             continue;
         *c = l->bind[t->axis].c;
-        if (*c - *c % l->lanes + l->lanes <= l->k->axis.at[t->axis].extent)
-            return t->axis;
+        return t->axis;
     }
     return DC_NO_AXIS;
 }
@@ -351,6 +349,36 @@ static bool is_stored_at(const dc_kernel *k, const dc_stmt *first, dc_ix at)
     return false;
 }
 
+enum { FEW_COLUMNS = 4 }; /* that are not worth a block */
+
+/* Rows `step` apart, as many as lanes, of which the first `rows` are there; columns from place `first` on. */
+typedef struct block {
+    int64_t step, first, columns;
+    int rows;
+} block;
+
+/*
+ * Row r of a block, masked where it has fewer columns than there are lanes.
+ */
+static dc_fv load_row(flattener *l, const dc_vx_node *v, cond under, const block *b, int r)
+{
+    const int n = l->lanes;
+    const dc_ix at = dc_ix_add(l->k, v->at, dc_ix_const(l->k, r * b->step + b->first));
+    dc_finst mem = {.op = DC_K_LOAD,
+                    .lanes = (uint16_t)n,
+                    .imm = 1,
+                    .buf = v->buf,
+                    .align = dc_fl_align(l, at, v->buf),
+                    .in = {index_under(l, under, at, false)}};
+    if (r >= b->rows)
+        return zero_of(l, (dc_dtype)v->dtype, n);
+    if (b->columns < n)
+        mem.in[1] =
+            dc_fb_op2(l->b, DC_K_LT, dc_fb_lanes(l->b, DC_U32, n, 1),
+                      dc_fb_splat(l->b, const_index(l, (want){DC_U32, true}, b->columns), n));
+    return dc_fb_mem(l->b, &mem);
+}
+
 /*
  * Column c of a block of as many rows as there are lanes, each a vector: the block is transposed in
  * registers, log2(lanes) times zipping its first half with its second. All columns of an unrolled
@@ -369,16 +397,14 @@ static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t 
     if (axis == DC_NO_AXIS || dc_ix_stride(l->k, v->at, axis, &affine) != 1 || !affine ||
         is_stored_at(l->k, l->k->root, v->at))
         return 0;
+    const bool whole = dc_fl_within(l, v->at, v->buf);
+    const int64_t left = l->k->axis.at[axis].extent - (c - c % n);
+    const block of = {step, -(c % n), dc_min_i64(left, n), whole ? n : l->on};
+    if (of.columns < FEW_COLUMNS || (!whole && (l->on == 0 || v->pred.n > 0)))
+        return 0;
     dc_fv *row = DC_NEW_ARRAY(&l->j->scratch, dc_fv, 2 * (size_t)n), *next = row + n;
-    for (int r = 0; r < n; r++) {
-        const dc_ix at = dc_ix_add(l->k, v->at, dc_ix_const(l->k, r * step - c % n));
-        row[r] = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
-                                             .lanes = (uint16_t)n,
-                                             .imm = 1,
-                                             .buf = v->buf,
-                                             .align = dc_fl_align(l, at, v->buf),
-                                             .in = {index_under(l, under, at, false)}});
-    }
+    for (int r = 0; r < n; r++)
+        row[r] = load_row(l, v, under, &of, r);
     for (int half = n / 2; half > 0; half /= 2) {
         for (int r = 0; r < n / 2; r++) {
             next[2 * r] = dc_fb_op2(l->b, DC_K_ZIP_LOW, row[r], row[r + n / 2]);
@@ -437,7 +463,7 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
     const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
     const bool whole = l->guard == 0 && dc_fl_within(l, v->at, v->buf);
     const dc_fv own = dc_fl_both(l, c.all, c.lane);
-    dc_fv r = whole && affine ? load_column(l, v, c, step) : 0;
+    dc_fv r = l->guard == 0 && affine ? load_column(l, v, c, step) : 0;
     if (r == 0)
         r = load_spread(l, v, c, whole ? 0 : dc_fl_both(l, dc_fl_both(l, l->guard, l->mask), own));
     if (!whole || own == 0)

@@ -53,6 +53,8 @@ typedef struct dc_chain {
 void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
 /* What stands outermost becomes the launch. */
 bool dc_sketch_grid(dc_sketch *s);
+/* The same of all that stands there. */
+bool dc_sketch_grid_all(dc_sketch *s);
 
 /* How the loads below v move along an axis: which strides occur. */
 typedef struct dc_strides {
@@ -68,6 +70,11 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
 void dc_sketch_merge(dc_sketch *s, dc_shape *p);
 /* The last axis in so many vectors at a time, cut where tests along it change and where vectors end. */
 bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
+/*
+ * The last axis and that at place `at`, along which an operand lies, in blocks of as many rows as lanes; behind
+ * them strips, which are blocks of which a part is masked.
+ */
+bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at);
 /* Several rows at a time, in so many vectors at least. */
 bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors);
 

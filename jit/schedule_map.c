@@ -74,15 +74,6 @@ static bool streams(const dc_kernel *k)
     return false;
 }
 
-/* Lanes that divide both extents, 4 at least; 0: none do. */
-static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
-{
-    int64_t lanes = s->lanes;
-    while (lanes >= 4 && (m % lanes != 0 || n % lanes != 0))
-        lanes /= 2;
-    return lanes >= 4 ? lanes : 0;
-}
-
 /*
  * Blocks of m and n, one inside the other; several along m before the next along n, so that more than
  * a line of each row is read at once. Rows of the result that meet in few places of a cache are as few
@@ -93,12 +84,11 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
     dc_kernel *k = s->k;
     const dc_axis_name m = dc_axis_name_of(k, p->out[at]);
     const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
-    const int64_t block =
-        block_lanes(s, dc_sketch_extent(s, p->out[at]), dc_sketch_extent(s, p->out[p->nout - 1]));
-    const int64_t lanes = block > 0 ? block : s->lanes;
-    const bool apart = dc_sketch_extent(s, p->out[p->nout - 1]) % SAME_SETS != 0;
-    int64_t blocks = block > 0 && (apart || streams(k)) ? BLOCKS : 1;
-    while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0 && blocks > 1)
+    const int64_t lanes = s->lanes, columns = dc_sketch_extent(s, p->out[p->nout - 1]);
+    if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
+        return dc_schedule_turned_strips(s, p, at);
+    int64_t blocks = columns % SAME_SETS != 0 || streams(k) ? BLOCKS : 1;
+    while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
     if (!do_split(s, &m, blocks * lanes) || !do_split(s, &n, lanes))
         return false;
@@ -108,8 +98,6 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
     if (!dc_move_do(k, &s->why, "reorder %s.o %s.i", n.s, m.s) ||
         !dc_move_do(k, &s->why, "vectorize %s.i", n.s))
         return false;
-    if (block == 0)
-        return dc_sketch_grid(s);
     return (blocks == 1 || dc_move_do(k, &s->why, "split %s.i %lld", m.s, (long long)lanes)) &&
            dc_move_do(k, &s->why, "unroll %s.i%s", m.s, blocks > 1 ? ".i" : "") &&
            dc_sketch_grid(s);
@@ -215,6 +203,15 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
     return most;
 }
 
+/* Are positions made of integers that are loaded? Then rows are read where each of them says. */
+static bool picks(const dc_kernel *k)
+{
+    for (uint32_t a = 1; a < k->atom.n; a++)
+        if (k->atom.at[a].kind == DC_ATOM_VALUE)
+            return true;
+    return false;
+}
+
 /* Of a long axis, or of many short ones. */
 static int64_t most_vectors(const dc_sketch *s, const dc_shape *p)
 {
@@ -257,7 +254,7 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
         return schedule_turned(s, p, turned);
     if (costly)
         return schedule_costly(s, p);
-    if (2 * extent <= s->lanes && p->nout >= 2)
+    if (2 * extent <= s->lanes && p->nout >= 2 && !picks(s->k))
         return dc_schedule_short_rows(s, p, most_vectors(s, p));
     return dc_schedule_vectors(s, p, most_vectors(s, p));
 }

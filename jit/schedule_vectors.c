@@ -4,6 +4,7 @@
  *   - Axes that all accesses go through as if they were one become one.
  *   - A long axis is cut where vectors end, so that masks stand in the tail alone, and round the places where
  *     a test along it changes: the seam of two inputs, a border. Elsewhere such tests are decided.
+ *   - Blocks of a turned operand (jit/schedule_map.c) end in strips of fewer rows or columns.
  *   - Rows shorter than half a vector are taken several at a time, as many as fill vectors. Lanes then stand at
  *     constant distances in what is read, which a few loads and shuffles do (jit/llgather.c).
  */
@@ -173,8 +174,7 @@ static cuts cuts_of(dc_kernel *k, uint32_t axis, int64_t lanes)
     return c;
 }
 
-/* All that stands at the root becomes the launch. */
-static bool grid_of_all(dc_sketch *s)
+bool dc_sketch_grid_all(dc_sketch *s)
 {
     dc_kernel *k = s->k;
     const char *names = "";
@@ -200,7 +200,7 @@ bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors)
         axis = name_with(&axis, ".h");
         from = c.at[i];
     }
-    return schedule_piece(s, &axis, extent - from, step) && grid_of_all(s);
+    return schedule_piece(s, &axis, extent - from, step) && dc_sketch_grid_all(s);
 }
 
 /* short rows ----------------------------------------------------------------------------------- */
@@ -245,5 +245,63 @@ bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors)
             return false;
         rows = name_with(&rows, ".i");
     }
-    return schedule_block(s, &rows, &row, dc_min_i64(count, block) * extent) && grid_of_all(s);
+    return schedule_block(s, &rows, &row, dc_min_i64(count, block) * extent) &&
+           dc_sketch_grid_all(s);
+}
+
+/* turned operands ------------------------------------------------------------------------------ */
+
+/* A part of an axis: whole blocks of it, or what is left behind them. */
+typedef struct strip {
+    dc_axis_name axis;
+    int64_t extent; /* 0: there is none of it */
+} strip;
+
+/* Cuts the axis behind its last whole block of the lanes. */
+static bool cut_strips(dc_sketch *s, uint32_t axis, strip part[2])
+{
+    const dc_axis_name name = dc_axis_name_of(s->k, axis);
+    const int64_t extent = dc_sketch_extent(s, axis), rest = extent % s->lanes;
+    part[0] = (strip){name, extent - rest};
+    part[1] = (strip){name, rest};
+    if (rest == 0 || rest == extent)
+        return true;
+    part[0].axis = name_with(&name, ".l");
+    part[1].axis = name_with(&name, ".h");
+    return dc_move_do(s->k, &s->why, "cut %s %lld", name.s, (long long)(extent - rest));
+}
+
+static bool schedule_strip_columns(dc_sketch *s, const strip *n)
+{
+    const int64_t lanes = dc_sketch_lanes(s, n->extent);
+    return n->extent == 0 ||
+           (do_split(s, &n->axis, lanes) &&
+            (lanes == 1 || dc_move_do(s->k, &s->why, "vectorize %s.i", n->axis.s)));
+}
+
+static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const strip *m,
+                                const strip n[2])
+{
+    if (m->extent == 0)
+        return true;
+    if (!do_split(s, &m->axis, dc_min_i64(m->extent, s->lanes)))
+        return false;
+    for (int i = at + 1; i < p->nout - 1; i++)
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s.i", dc_axis_name_of(s->k, p->out[i]).s,
+                        m->axis.s))
+            return false;
+    for (int b = 0; b < 2; b++)
+        if (n[b].extent > 0 &&
+            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n[b].axis.s, m->axis.s))
+            return false;
+    return dc_move_do(s->k, &s->why, "unroll %s.i", m->axis.s);
+}
+
+bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at)
+{
+    strip m[2], n[2];
+    return cut_strips(s, p->out[p->nout - 1], n) && cut_strips(s, p->out[at], m) &&
+           schedule_strip_columns(s, &n[0]) && schedule_strip_columns(s, &n[1]) &&
+           schedule_strip_rows(s, p, at, &m[0], n) && schedule_strip_rows(s, p, at, &m[1], n) &&
+           dc_sketch_grid_all(s);
 }

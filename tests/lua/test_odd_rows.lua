@@ -109,6 +109,44 @@ function TestOddRows.test_dtypes()
   end
 end
 
+local orders = { { 1, 3, 2 }, { 2, 1, 3 }, { 2, 3, 1 }, { 3, 1, 2 }, { 3, 2, 1 } }
+
+local function permuted(dims, order)
+  local list, at, stride = {}, {}, { dims[2] * dims[3], dims[3], 1 }
+  for i = 0, dims[order[1]] - 1 do
+    for j = 0, dims[order[2]] - 1 do
+      for k = 0, dims[order[3]] - 1 do
+        at[order[1]], at[order[2]], at[order[3]] = i, j, k
+        list[#list + 1] = (at[1] * stride[1] + at[2] * stride[2] + at[3]) % 101
+      end
+    end
+  end
+  return list
+end
+
+function TestOddRows.test_permutations()
+  for _, t in ipairs { "f32", "f16", "i8", "i64", "bool" } do
+    for _, dims in ipairs { { 5, 17, 33 }, { 3, 31, 20 }, { 19, 4, 37 }, { 7, 16, 7 }, { 2, 45, 29 } } do
+      local size = table.concat(dims, ", ")
+      local x = (dc.iota(dims[1] * dims[2] * dims[3]) % 101):cast(t):reshape(table.unpack(dims)):clone()
+      local f = dc.fn(("f(a: %s[%s])"):format(t, size), function(a)
+        local found = {}
+        for i, order in ipairs(orders) do found[i] = a:permute(table.unpack(order)) end
+        return table.unpack(found)
+      end)
+      local results = { f(x) }
+      for i, order in ipairs(orders) do
+        local wanted = permuted(dims, order)
+        if t == "bool" then
+          for n, v in ipairs(wanted) do wanted[n] = v > 0 and 1 or 0 end
+        end
+        lu.assertEquals(results[i]:flatten():cast("f32"):totable(), wanted,
+          ("%s of %s[%s]"):format(table.concat(order), t, size))
+      end
+    end
+  end
+end
+
 -- Rows that meet a row, a column, or both; in place, too, where an element must be read once.
 function TestOddRows.test_broadcasts()
   for _, c in ipairs { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 31, 63, 65, 100, 257 } do
