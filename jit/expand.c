@@ -132,6 +132,8 @@ static dc_fv extreme_float(const use *u, bool max)
         return extreme_const(u, max, u->in[1 - n], u->in[n], tie_is_c);
     }
     const dc_fv a = u->in[0], c = u->in[1];
+    if (u->b->ranges)
+        return op2(u, max ? DC_K_MAX : DC_K_MIN, a, c);
     const dc_fv beyond = max ? op2(u, DC_K_LT, a, c) : op2(u, DC_K_LT, c, a);
     const dc_fv zeros = op2(u, max ? DC_K_AND : DC_K_OR, as(u, a, un), as(u, c, un));
     dc_fv r = pick(u, beyond, c, a); /* a where a is NaN */

@@ -169,6 +169,7 @@ typedef struct dc_fbuild {
     uint16_t level;         /* open loops */
     bool half;              /* the target converts between f16 and f32 */
     bool scales;            /* it has DC_K_SCALE */
+    bool ranges;            /* it has DC_K_MIN, DC_K_MAX */
 } dc_fbuild;
 
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */

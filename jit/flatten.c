@@ -422,6 +422,7 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
                    .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n)};
     l.b->half = target != NULL && target->half;
     l.b->scales = target != NULL && target->scales;
+    l.b->ranges = target != NULL && target->ranges;
     dc_status s = flatten_body(&l, target);
     dc_arena_rewind(&j->scratch, mark);
     if (s == DC_OK)

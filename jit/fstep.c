@@ -103,6 +103,8 @@ static float scaled(float a, float b)
 }
 
 PLAIN(scale_f, float, fi_float, dc_f32_bits(scaled(a, b)))
+FLOATS(max, dc_f32_bits, double_bits, dc_op_evalf(DC_OP_MAX, a, b, 0))
+FLOATS(min, dc_f32_bits, double_bits, dc_op_evalf(DC_OP_MIN, a, b, 0))
 FLOATS(lt, SAME_BITS, SAME_BITS, a < b)
 FLOATS(le, SAME_BITS, SAME_BITS, a <= b)
 FLOATS(eq, SAME_BITS, SAME_BITS, a == b)
@@ -278,6 +280,8 @@ static const row rows[DC_K__COUNT] = {
     [DC_K_SQRT] = {sqrt_f, sqrt_d, NULL, NULL},
     [DC_K_FMA] = {fma_f, fma_d, NULL, NULL},
     [DC_K_SCALE] = {scale_f, NULL, NULL, NULL},
+    [DC_K_MIN] = {min_f, min_d, NULL, NULL},
+    [DC_K_MAX] = {max_f, max_d, NULL, NULL},
     [DC_K_AND] = {NULL, NULL, and_s, and_u},
     [DC_K_OR] = {NULL, NULL, or_s, or_u},
     [DC_K_XOR] = {NULL, NULL, xor_s, xor_u},

@@ -76,11 +76,11 @@ static void put_zip(dc_lltext *r, dc_fv v)
     dc_text_puts(r->out, ">\n");
 }
 
-static void put_lanes(dc_lltext *r, int first, int n)
+static void put_lanes(dc_lltext *r, int first, int n, int of)
 {
     dc_text_printf(r->out, ", <%d x i32> <", n);
     for (int k = 0; k < n; k++)
-        dc_text_printf(r->out, "%si32 %d", k > 0 ? ", " : "", first + k);
+        dc_text_printf(r->out, "%si32 %d", k > 0 ? ", " : "", (first + k) % of);
     dc_text_puts(r->out, ">\n");
 }
 
@@ -95,19 +95,56 @@ static dc_llname piece(dc_fv v, int width, int all, int n)
     return s;
 }
 
+/* Piece n of an operand, `one` lanes, %vN.a<n> or %vN.b<n>; where it has fewer, what follows is no matter. */
+static void take_piece(dc_lltext *r, dc_fv v, int operand, int one, int n)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    dc_text_printf(r->out, "  %%v%" PRIu32 ".%c%d = ", v, "ab"[operand], n);
+    if (i->lanes == 1) {
+        dc_text_printf(r->out, "insertelement %s poison, ", dc_lltext_type(r, i->type, one).s);
+        dc_text_printf(r->out, "%s ", dc_lltext_scalar(r, i->type, false));
+        dc_lltext_value(r, i->in[operand]);
+        dc_text_puts(r->out, ", i32 0\n");
+        return;
+    }
+    const dc_llname t = dc_lltext_type(r, i->type, i->lanes);
+    dc_text_printf(r->out, "shufflevector %s ", t.s);
+    dc_lltext_value(r, i->in[operand]);
+    dc_text_printf(r->out, ", %s poison", t.s);
+    put_lanes(r, n * one, one, i->lanes);
+}
+
+static void join_pieces(dc_lltext *r, dc_fv v, int one)
+{
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int all = i->lanes;
+    for (int w = one; w < all; w *= 2)
+        for (int n = 0; n < all / w / 2; n++) {
+            const dc_llname half = dc_lltext_type(r, i->type, w);
+            dc_text_printf(r->out, "  %s = shufflevector %s %s, %s %s", piece(v, 2 * w, all, n).s,
+                           half.s, piece(v, w, all, 2 * n).s, half.s,
+                           piece(v, w, all, 2 * n + 1).s);
+            put_lanes(r, 0, 2 * w, 2 * w);
+        }
+    if (all >= one)
+        return;
+    const dc_llname t = dc_lltext_type(r, i->type, one);
+    if (all == 1) {
+        dc_lltext_line(r, "%%v%u = extractelement %s %s, i32 0", v, t.s, piece(v, one, 1, 0).s);
+        return;
+    }
+    dc_text_printf(r->out, "  %%v%" PRIu32 " = shufflevector %s %s, %s poison", v, t.s,
+                   piece(v, one, all, 0).s, t.s);
+    put_lanes(r, 0, all, one);
+}
+
 /* In pieces of what the machine's instruction takes. */
 static void put_scale(dc_lltext *r, dc_fv v)
 {
-    const dc_finst *i = dc_lltext_at(r, v);
-    const dc_llname t = dc_lltext_type(r, i->type, i->lanes);
-    const int all = i->lanes, one = 16;
+    const int all = dc_lltext_at(r, v)->lanes, one = 16;
     for (int n = 0; n < all / one; n++) {
-        for (int o = 0; o < 2; o++) {
-            dc_text_printf(r->out, "  %%v%" PRIu32 ".%c%d = shufflevector %s ", v, "ab"[o], n, t.s);
-            dc_lltext_value(r, i->in[o]);
-            dc_text_printf(r->out, ", %s poison", t.s);
-            put_lanes(r, n * one, one);
-        }
+        take_piece(r, v, 0, one, n);
+        take_piece(r, v, 1, one, n);
         dc_text_printf(r->out, "  %s = call <16 x float> @llvm.x86.avx512.mask.scalef.ps.512(",
                        piece(v, one, all, n).s);
         dc_lltext_line(r,
@@ -117,14 +154,41 @@ static void put_scale(dc_lltext *r, dc_fv v)
     }
     dc_lltext_declare(r, "<16 x float> @llvm.x86.avx512.mask.scalef.ps.512(<16 x float>, "
                          "<16 x float>, <16 x float>, i16, i32)");
-    for (int w = one; w < all; w *= 2)
-        for (int n = 0; n < all / w / 2; n++) {
-            const dc_llname half = dc_lltext_spread("float", w);
-            dc_text_printf(r->out, "  %s = shufflevector %s %s, %s %s", piece(v, 2 * w, all, n).s,
-                           half.s, piece(v, w, all, 2 * n).s, half.s,
-                           piece(v, w, all, 2 * n + 1).s);
-            put_lanes(r, 0, 2 * w);
-        }
+    join_pieces(r, v, one);
+}
+
+/* The instruction's rule of signs and numbers; of two operands one of which is NaN the sum. */
+static void put_range(dc_lltext *r, dc_fv v)
+{
+    enum { LEAST = 4, MOST = 5 }; /* with the sign of what is picked */
+    const dc_finst *i = dc_lltext_at(r, v);
+    const int width = dc_flat_width(r->f, i->type), all = i->lanes;
+    const int bytes = all * width >= 512   ? 512
+                      : all * width >= 256 ? 256
+                                           : 128,
+              one = bytes / width;
+    const dc_llname t = dc_lltext_type(r, i->type, one);
+    const char *mask = one == 16 ? "i16" : "i8", *mode = bytes == 512 ? ", i32 4" : "";
+    char name[48];
+    snprintf(name, sizeof name, "@llvm.x86.avx512.mask.range.%s.%d", width == 32 ? "ps" : "pd",
+             bytes);
+    for (int n = 0; n < dc_max_i64(all / one, 1); n++) {
+        take_piece(r, v, 0, one, n);
+        take_piece(r, v, 1, one, n);
+        dc_lltext_line(r,
+                       "%%v%u.r%d = call %s %s(%s %%v%u.a%d, %s %%v%u.b%d, i32 %d, %s "
+                       "zeroinitializer, %s -1%s)",
+                       v, n, t.s, name, t.s, v, n, t.s, v, n, i->op == DC_K_MAX ? MOST : LEAST, t.s,
+                       mask, mode);
+        dc_lltext_line(r, "%%v%u.n%d = fcmp uno %s %%v%u.a%d, %%v%u.b%d", v, n, t.s, v, n, v, n);
+        dc_lltext_line(r, "%%v%u.s%d = fadd %s %%v%u.a%d, %%v%u.b%d", v, n, t.s, v, n, v, n);
+        dc_lltext_line(r, "%s = select %s %%v%u.n%d, %s %%v%u.s%d, %s %%v%u.r%d",
+                       piece(v, one, all, n).s, dc_lltext_spread("i1", one).s, v, n, t.s, v, n, t.s,
+                       v, n);
+    }
+    dc_lltext_declare(r, "%s %s(%s, %s, i32, %s, %s%s)", t.s, name, t.s, t.s, t.s, mask,
+                      bytes == 512 ? ", i32" : "");
+    join_pieces(r, v, one);
 }
 
 static void put_any(dc_lltext *r, dc_fv v)
@@ -350,6 +414,8 @@ void dc_llexpr_put(dc_lltext *r, dc_fv v)
             put_zip(r, v);
         else if (i->op == DC_K_SCALE)
             put_scale(r, v);
+        else if (i->op == DC_K_MIN || i->op == DC_K_MAX)
+            put_range(r, v);
         else
             put_table(r, v);
         return;

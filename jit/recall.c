@@ -43,10 +43,21 @@ _Static_assert(sizeof(void *) != 8 || sizeof(dc_target) == 720,
 
 static void put_target(dc_text *out, const dc_target *t)
 {
-    const int64_t numbers[] = {
-        t->simt,        t->no_f64,      t->half,          t->vector_bytes, t->vector_registers,
-        t->bundles,     t->buffers,     t->group_threads, t->lanes,        (int64_t)t->group_bytes,
-        (int64_t)t->l1, (int64_t)t->l2, (int64_t)t->l3};
+    const int64_t numbers[] = {t->simt,
+                               t->no_f64,
+                               t->half,
+                               t->scales,
+                               t->ranges,
+                               t->vector_bytes,
+                               t->vector_registers,
+                               t->bundles,
+                               t->buffers,
+                               t->group_threads,
+                               t->lanes,
+                               (int64_t)t->group_bytes,
+                               (int64_t)t->l1,
+                               (int64_t)t->l2,
+                               (int64_t)t->l3};
     put_numbers(out, numbers, DC_COUNTOF(numbers));
 }
 

@@ -130,7 +130,7 @@ static void detect_native(dc_target *t)
     snprintf(t->name, sizeof t->name, "cpu x86-64-v%d %s", number, model);
     list_features(t->features, sizeof t->features);
     t->half = number >= 3;
-    t->scales = number == 4;
+    t->scales = t->ranges = number == 4;
 }
 
 static dc_status need_x86(dc_job *j)
@@ -218,7 +218,7 @@ static void set_level(const level *l, dc_cpu *cpu)
     t->vector_bytes = l->vector_bytes;
     t->vector_registers = l->vector_registers;
     t->half = l->number >= 3;
-    t->scales = l->number == 4;
+    t->scales = t->ranges = l->number == 4;
 }
 
 dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu)
