@@ -128,6 +128,8 @@ static dc_fv extreme_float(const use *u, bool max)
         uint64_t p;
         if (!dc_fb_is_const(u->b, u->in[n], &p) || isnan(dc_value_of(u->t, p)))
             continue;
+        if (dc_value_of(u->t, p) == (max ? -INFINITY : INFINITY))
+            return u->in[1 - n];
         const bool tie_is_c = max ? p != negative_zero : p == negative_zero;
         return extreme_const(u, max, u->in[1 - n], u->in[n], tie_is_c);
     }

@@ -284,12 +284,65 @@ dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type)
         b, (dc_finst){.op = DC_K_BITCAST, .type = (uint8_t)type, .lanes = i->lanes, .in = {a}});
 }
 
+/* Locals ------------------------------------------------------------------------------------ */
+
+static dc_fkept *kept_at(dc_fbuild *b, uint32_t buf, uint64_t at)
+{
+    return &b->kept[dc_hash_mix(buf, at) % DC_COUNTOF(b->kept)];
+}
+
+static dc_fheld *held_of(dc_fbuild *b, uint32_t buf)
+{
+    while (b->held.n <= buf)
+        DC_PUSH_IN(&b->f->arena, b->held, (dc_fheld){0});
+    return &b->held.at[buf];
+}
+
+/* Does it touch whole lanes of a local, side by side, at a place that is a multiple of them? Which. */
+static bool is_kept(const dc_fbuild *b, const dc_finst *i, uint64_t *at)
+{
+    const dc_fv mask = i->op == DC_K_LOAD ? i->in[1] : i->in[2];
+    return b->f->buf.at[i->buf].scope == DC_SCOPE_LOCAL && mask == 0 &&
+           (i->imm == 1 || i->lanes == 1) && dc_fb_is_const(b, i->in[0], at) && *at % i->lanes == 0;
+}
+
+/* What a store leaves there, until this scope or the next one inside it ends. */
+static void keep(dc_fbuild *b, const dc_finst *i)
+{
+    dc_fheld *h = held_of(b, i->buf);
+    uint64_t at;
+    const bool is = i->op == DC_K_STORE && is_kept(b, i, &at);
+    if (!is || h->since != b->since || h->lanes != i->lanes)
+        *h = (dc_fheld){.since = b->since, .stores = h->stores + 1, .lanes = is ? i->lanes : 0};
+    if (is)
+        *kept_at(b, i->buf, at) = (dc_fkept){
+            .buf = i->buf, .since = b->since, .stores = h->stores, .at = at, .value = i->in[1]};
+}
+
+/* What was stored at the place of a load; 0: nobody knows. */
+static dc_fv kept_of(dc_fbuild *b, const dc_finst *i)
+{
+    uint64_t at;
+    if (i->op != DC_K_LOAD || !is_kept(b, i, &at))
+        return 0;
+    const dc_fheld *h = held_of(b, i->buf);
+    const dc_fkept *e = kept_at(b, i->buf, at);
+    const bool is = e->value != 0 && e->buf == i->buf && e->at == at && e->since == b->since &&
+                    h->since == b->since && e->stores == h->stores && h->lanes == i->lanes;
+    return is ? e->value : 0;
+}
+
 dc_fv dc_fb_mem(dc_fbuild *b, const dc_finst *mem)
 {
     dc_finst i = *mem;
     i.type = b->f->buf.at[i.buf].dtype;
     if (dc_flat_reads_input(b->f, &i))
         return cons(b, i);
+    const dc_fv kept = kept_of(b, &i);
+    if (kept != 0)
+        return kept;
+    if (dc_kop_stores((dc_kop)i.op))
+        keep(b, &i);
     i.level = b->level;
     return append(b, &i);
 }
@@ -316,6 +369,8 @@ dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane)
 static dc_fv open_scope(dc_fbuild *b, const dc_finst *i)
 {
     const dc_fv v = append(b, i);
+    DC_PUSH_IN(&b->f->arena, b->around, b->since);
+    b->since = v;
     DC_PUSH_IN(&b->f->arena, b->scope, b->consed.n);
     DC_PUSH_IN(&b->f->arena, b->opened, v);
     return v;
@@ -344,5 +399,6 @@ void dc_fb_end(dc_fbuild *b)
     }
     if (dc_fb_at(b, b->opened.at[--b->opened.n])->op == DC_K_LOOP)
         b->level--;
+    b->since = b->around.at[--b->around.n];
     append(b, &(dc_finst){.op = DC_K_END});
 }

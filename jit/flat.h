@@ -159,6 +159,17 @@ uint64_t dc_flat_canonical(const dc_flat *f, int type, uint64_t bits);
  * Building, front to back. Every instruction lands at the end. A pure one that an open scope
  * already has is not made again; what is constant of index type or bool is folded.
  */
+typedef struct dc_fkept { /* a place of a local, and the value that was stored there */
+    uint32_t buf, since, stores;
+    uint64_t at;
+    dc_fv value;
+} dc_fkept;
+
+typedef struct dc_fheld { /* stores to a local since then, all of so many lanes at multiples of them */
+    uint32_t since, stores;
+    uint16_t lanes;
+} dc_fheld;
+
 typedef struct dc_fbuild {
     dc_flat *f;
     uint32_t head[1024];    /* hash-consing: chains of what open scopes computed */
@@ -166,7 +177,11 @@ typedef struct dc_fbuild {
     DC_VEC(dc_fv) consed;   /* in the order they were made */
     DC_VEC(uint32_t) scope; /* consed.n when each open scope began */
     DC_VEC(dc_fv) opened;   /* LOOP or IF of each */
+    DC_VEC(dc_fv) around;   /* the scope round each */
     uint16_t level;         /* open loops */
+    dc_fkept kept[256];     /* what locals hold, by buffer and place; see dc_fb_mem */
+    DC_VEC(dc_fheld) held;  /* by buffer: what counts of it */
+    dc_fv since;            /* the innermost open scope, 0: none */
     bool half;              /* the target converts between f16 and f32 */
     bool scales;            /* it has DC_K_SCALE */
     bool ranges;            /* it has DC_K_MIN, DC_K_MAX */
