@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
+enum { MOST_TAIL = 32, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
 /* Assignments ------------------------------------------------------------------------------- */
 
@@ -199,22 +199,80 @@ static void flatten_lanes(flattener *l, const dc_stmt *s)
     l->vaxis = DC_NO_AXIS;
 }
 
+static void flatten_iteration(flattener *l, const dc_stmt *s, int64_t i)
+{
+    l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
+    dc_fl_list(l, s->body);
+}
+
 static void flatten_unrolled(flattener *l, const dc_stmt *s)
 {
-    for (int64_t i = 0; i < l->k->axis.at[s->axis].extent; i++) {
-        l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
-        dc_fl_list(l, s->body);
+    for (int64_t i = 0; i < l->k->axis.at[s->axis].extent; i++)
+        flatten_iteration(l, s, i);
+}
+
+/* Does a test fail in the last iteration of the loop alone? `of`: the tests. */
+static bool fails_last(const flattener *l, dc_pred of, uint32_t axis)
+{
+    const int64_t last = l->k->axis.at[axis].extent - 1;
+    for (uint32_t n = 0; n < of.n; n++) {
+        const dc_ix_node *x = fl_ix(l, of.range[n].ix);
+        int64_t step = 0;
+        for (uint32_t i = 0; i < x->n; i++) {
+            const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+            if (t->kind == DC_ATOM_AXIS && t->axis == axis)
+                step = x->term[i].coef;
+        }
+        if (step > 0 && last > 0 && x->lo >= 0 && x->hi >= of.range[n].n &&
+            x->hi - step < of.range[n].n)
+            return true;
     }
+    return false;
+}
+
+/* How many assignments a loop without loops inside is, where nothing but its last iteration is under a test; else 0. */
+static int64_t tail_size(const flattener *l, const dc_stmt *first, uint32_t axis, bool *tail)
+{
+    int64_t size = 0;
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_TILE)
+            return MOST_TAIL + 1;
+        if (s->kind == DC_STMT_SET) {
+            *tail = *tail || fails_last(l, s->pred, axis);
+            size += s->nput;
+            continue;
+        }
+        const dc_axis *a = &l->k->axis.at[s->axis];
+        const int64_t inside = tail_size(l, s->body, axis, tail);
+        if (a->kind == DC_AXIS_SERIAL && a->extent > 1)
+            return MOST_TAIL + 1;
+        size += inside * (a->kind == DC_AXIS_UNROLL ? a->extent : 1);
+    }
+    return size;
+}
+
+/* Is it one whose last iteration is to be written by itself, so that the others go without tests? */
+static bool has_tail(const flattener *l, const dc_stmt *s)
+{
+    bool tail = false;
+    return !l->b->f->simt && tail_size(l, s->body, s->axis, &tail) <= MOST_TAIL && tail;
 }
 
 static void flatten_loop(flattener *l, const dc_stmt *s)
 {
-    const uint64_t n = (uint64_t)l->k->axis.at[s->axis].extent;
-    const dc_fv counter =
-        dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, 0), dc_fb_const(l->b, DC_INDEX, 1, n));
-    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter};
-    dc_fl_list(l, s->body);
-    dc_fb_end(l->b);
+    const bool tail = has_tail(l, s);
+    const int64_t n = l->k->axis.at[s->axis].extent - tail;
+    if (n == 1) {
+        flatten_iteration(l, s, 0);
+    } else {
+        const dc_fv counter = dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, 0),
+                                         dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)n));
+        l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .c = n};
+        dc_fl_list(l, s->body);
+        dc_fb_end(l->b);
+    }
+    if (tail)
+        flatten_iteration(l, s, n);
 }
 
 static void flatten_axis(flattener *l, const dc_stmt *s)

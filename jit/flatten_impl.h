@@ -13,7 +13,7 @@ typedef enum bind_kind { BIND_NONE, BIND_CONST, BIND_VALUE, BIND_LANES } bind_ki
 
 typedef struct bind {
     bind_kind kind;
-    int64_t c;
+    int64_t c; /* of BIND_VALUE: the first of the last iterations that it is not, 0 for none */
     dc_fv v;
 } bind;
 

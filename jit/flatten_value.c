@@ -188,9 +188,13 @@ static void range_here(const flattener *l, dc_ix a, int64_t *lo, int64_t *hi)
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
         const int64_t coef = x->term[i].coef;
-        const bool fixed = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST;
-        const int64_t low = coef * (fixed ? l->bind[t->axis].c : t->lo);
-        const int64_t high = coef * (fixed ? l->bind[t->axis].c : t->hi);
+        int64_t first = t->lo, last = t->hi;
+        if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST)
+            first = last = l->bind[t->axis].c;
+        if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_VALUE &&
+            l->bind[t->axis].c > 0)
+            last = l->bind[t->axis].c - 1;
+        const int64_t low = coef * first, high = coef * last;
         *lo += dc_min_i64(low, high);
         *hi += dc_max_i64(low, high);
     }
