@@ -132,14 +132,32 @@ static bool takes_long(const dc_sketch *s, dc_vx value)
            s->t->vector_registers >= MANY_REGISTERS;
 }
 
+/*
+ * Vectors that are added up beside each other: as many as hide how long an addition takes, and fill the last round.
+ * What counts is how many are added, how long the rounds wait for each other, and how many are put together at the end.
+ */
+static int64_t vectors_of(const dc_sketch *s, const part *x)
+{
+    const int64_t n = (x->extent[x->along] + s->lanes - 1) / s->lanes;
+    const int64_t slow = takes_long(s, x->value) ? 2 : 1, most = slow * VECTORS;
+    int64_t best = 1, least = INT64_MAX;
+    for (int64_t v = dc_min_i64(most, n); v >= 1; v--) {
+        const int64_t rounds = (n + v - 1) / v;
+        const int64_t cost = rounds * dc_max_i64(v, VECTORS) + v;
+        if (cost < least) {
+            least = cost;
+            best = v;
+        }
+    }
+    return best;
+}
+
 /* The sum of a part, in vectors along one of its axes. */
 static bool schedule_sum(dc_sketch *s, const part *x)
 {
     dc_kernel *k = s->k;
-    int64_t sums = (takes_long(s, x->value) ? 2 : 1) * VECTORS * s->lanes;
+    const int64_t sums = vectors_of(s, x) * s->lanes;
     char last[24];
-    while (sums > s->lanes && x->extent[x->along] % sums != 0)
-        sums /= 2;
     dc_chain sum = {.total = x->value, .n = x->along + 1, .side = sums, .inside = 1};
     memcpy(sum.red, x->axis, (size_t)sum.n * sizeof *sum.red);
     memcpy(sum.extent, x->extent, (size_t)sum.n * sizeof *sum.extent);
