@@ -9,6 +9,7 @@
 #include "jit/move.h"
 #include "jit/schedule_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -130,7 +131,7 @@ static int short_run(dc_kernel *k, const dc_shape *p, dc_ix at, int64_t most, bo
 }
 
 /* The load whose elements lie in short runs, along none of which its result goes; the axis that follows them. */
-static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_short)
+static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_short, dc_ix *at)
 {
     for (dc_vx v = 1; v < k->vx.n; v++) {
         const dc_vx_node *n = &k->vx.at[v];
@@ -140,6 +141,7 @@ static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_shor
             continue;
         const int64_t step = dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine);
         const int axis = affine && step > most ? short_run(k, p, n->at, most, is_short) : -1;
+        *at = n->at;
         if (axis >= 0)
             return axis;
     }
@@ -171,6 +173,95 @@ static bool schedule_runs(dc_sketch *s, const dc_shape *p, int along, const bool
         if (!is_short[i] && !dc_move_do(k, &s->why, "reorder %s.o %s", n.s, order[i].s))
             return false;
     return dc_move_do(k, &s->why, "vectorize %s.i", n.s) && dc_sketch_grid(s);
+}
+
+/* The place of the axis that walks in these steps; -1: there is none. */
+static int axis_of_step(dc_kernel *k, const dc_shape *p, dc_ix at, int64_t step)
+{
+    for (int i = 0; i < p->nout - 1; i++) {
+        bool affine = true;
+        if (dc_ix_stride(k, at, p->out[i], &affine) == step && affine &&
+            k->axis.at[p->out[i]].extent > 1)
+            return i;
+    }
+    return -1;
+}
+
+/* The smallest divisor of the axis that makes whole blocks with a run of short ones; 0: there is none. */
+static int64_t block_part(const dc_sketch *s, int64_t extent, int64_t run, int64_t n)
+{
+    const int64_t lanes = dc_min_i64(s->lanes, block_lanes(s, extent * run, n));
+    for (int64_t part = 1; part < extent && lanes > 0; part++)
+        if (extent % part == 0 && part * run % lanes == 0)
+            return part;
+    return 0;
+}
+
+/* Loop number `from` goes inside those up to number `to`, or outside of them. */
+static bool move_loop(dc_sketch *s, dc_axis_name *loop, int from, int to)
+{
+    while (from != to) {
+        const int outer = from < to ? from : from - 1;
+        const dc_axis_name moved = loop[outer];
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s", loop[outer + 1].s, loop[outer].s))
+            return false;
+        loop[outer] = loop[outer + 1];
+        loop[outer + 1] = moved;
+        from += from < to ? 1 : -1;
+    }
+    return true;
+}
+
+static int loop_of(const dc_axis_name *loop, const char *name)
+{
+    int i = 0;
+    while (strcmp(loop[i].s, name) != 0)
+        i++;
+    return i;
+}
+
+/*
+ * The short axes and a part of the one that follows them become one, directly outside of the last: a matrix whose rows
+ * lie along memory, which can be turned; the rest of that axis are the positions. False, and nothing done, where
+ * blocks do not fit.
+ */
+static bool join_run(dc_sketch *s, const dc_shape *p, dc_ix at, int along, const bool *is_short)
+{
+    dc_kernel *k = s->k;
+    dc_axis_name part[DC_SHAPE_AXES], loop[DC_SHAPE_AXES + 1];
+    int parts = 0;
+    int64_t run = 1;
+    for (int axis = axis_of_step(k, p, at, run); axis != along;
+         axis = axis_of_step(k, p, at, run)) {
+        if (axis < 0 || !is_short[axis])
+            return false;
+        part[parts++] = dc_axis_name_of(k, p->out[axis]);
+        run *= dc_sketch_extent(s, p->out[axis]);
+    }
+    const dc_axis_name outer = dc_axis_name_of(k, p->out[along]);
+    const int64_t block = block_part(s, dc_sketch_extent(s, p->out[along]), run,
+                                     dc_sketch_extent(s, p->out[p->nout - 1]));
+    if (block == 0 || !do_split(s, &outer, block))
+        return false;
+    snprintf(part[parts++].s, sizeof part->s, "%.20s.i", outer.s);
+    for (int i = 0, n = 0; i < p->nout; i++, n++) {
+        loop[n] = dc_axis_name_of(k, p->out[i]);
+        if (i == along) {
+            snprintf(loop[n++].s, sizeof loop->s, "%.20s.o", outer.s);
+            loop[n] = part[parts - 1];
+        }
+    }
+    if (!move_loop(s, loop, loop_of(loop, part[parts - 1].s) - 1, 0))
+        return false;
+    for (int n = 0; n < parts; n++)
+        if (!move_loop(s, loop, loop_of(loop, part[n].s), p->nout - 1 - n))
+            return false;
+    for (int n = parts - 2; n >= 0; n--) {
+        if (!dc_move_do(k, &s->why, "fuse %s %s", part[n + 1].s, part[n].s))
+            return false;
+        part[n] = dc_axis_name_of(k, k->axis.n - 1);
+    }
+    return true;
 }
 
 /* others -------------------------------------------------------------------------------------- */
@@ -246,7 +337,12 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     if (extent < 4 && costly)
         return schedule_short(s, p);
     bool is_short[DC_SHAPE_AXES];
-    const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short) : -1;
+    dc_ix at = 0;
+    const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short, &at) : -1;
+    if (along >= 0 && join_run(s, p, at, along, is_short)) {
+        const dc_shape joined = dc_shape_of(s->k);
+        return schedule_turned(s, &joined, joined.nout - 2);
+    }
     if (along >= 0)
         return schedule_runs(s, p, along, is_short);
     const int turned = turned_axis(s->k, p);
