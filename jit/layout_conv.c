@@ -127,6 +127,52 @@ static bool is_of_kernel(const dc_conv *c)
     return c->in[0] == 1 && c->in[1] == 0 && c->kernel[0] == 1 && c->kernel[1] == 0;
 }
 
+/* ---- taps that meet nothing but padding ---- */
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* The taps of a window of `taps` that meet an element at some position, counted as the window goes: *first, how many. */
+static int64_t taps_that_meet(const dc_conv_dim *d, int64_t taps, int64_t input, int64_t positions,
+                              int64_t *first)
+{
+    const int64_t end = dc_min_i64(taps, floor_div(input - 1 + d->lo, d->dilate) + 1);
+    *first = dc_max_i64(-floor_div((positions - 1) * d->stride - d->lo, d->dilate), 0);
+    return d->dilate_in > 1 ? taps : end - *first;
+}
+
+/*
+ * A convolution with channels last, by the taps that are needed: on an image that is small beside its window many
+ * meet nothing but padding, whatever the position. dim: of the result.
+ */
+static dc_ref conv_of_taps(turning *w, dc_ref input, dc_ref kernel, const dc_conv *all,
+                           const int64_t *dim)
+{
+    const dc_node x = *dc_node_at(w->to, input), k = *dc_node_at(w->to, kernel);
+    int64_t start[DC_CONV_AXES] = {0}, step[DC_CONV_AXES], cut[DC_CONV_AXES];
+    dc_conv c = *all;
+    for (int i = 0; i < 2 + c.n; i++) {
+        cut[i] = k.dim[i];
+        step[i] = 1;
+    }
+    for (int i = 0; i < c.n; i++) {
+        dc_conv_dim *d = &c.dim[i];
+        const int64_t taps = k.dim[c.kernel[2 + i]], n = x.dim[c.in[2 + i]],
+                      positions = dim[c.out[2 + i]];
+        int64_t first;
+        const int64_t left = taps_that_meet(d, taps, n, positions, &first);
+        if (left >= taps || left <= 0 || n == 0 || positions == 0)
+            continue;
+        start[c.kernel[2 + i]] = d->reversed ? taps - first - left : first;
+        cut[c.kernel[2 + i]] = left;
+        d->lo -= first * d->dilate;
+        d->hi = (positions - 1) * d->stride + (left - 1) * d->dilate + 1 - n - d->lo;
+    }
+    return dc_g_conv(w->to, input, dc_g_slice(w->to, kernel, start, step, cut), &c);
+}
+
 /* ---- inputs with holes, as gradients of convolutions with a stride have them ---- */
 
 /*
@@ -176,9 +222,10 @@ static dc_ref one_phase(turning *w, dc_ref input, dc_ref kernel, dc_conv c, cons
                         int64_t which, int64_t *lo)
 {
     const dc_node x = *dc_node_at(w->to, input), k = *dc_node_at(w->to, kernel);
-    int64_t start[DC_CONV_AXES] = {0}, step[DC_CONV_AXES], cut[DC_CONV_AXES];
+    int64_t start[DC_CONV_AXES] = {0}, step[DC_CONV_AXES], cut[DC_CONV_AXES], one[DC_CONV_AXES];
     for (int i = 0; i < 2 + c.n; i++) {
         cut[i] = k.dim[i];
+        one[i] = dim[i];
         step[i] = 1;
         lo[i] = 0;
     }
@@ -195,9 +242,10 @@ static dc_ref one_phase(turning *w, dc_ref input, dc_ref kernel, dc_conv c, cons
         start[ax] = p.first;
         step[ax] = s;
         cut[ax] = p.taps;
+        one[c.out[2 + i]] = (positions - at + s - 1) / s;
         c.dim[i] = p.dim;
     }
-    return dc_g_conv(w->to, input, dc_g_slice(w->to, kernel, start, step, cut), &c);
+    return conv_of_taps(w, input, dc_g_slice(w->to, kernel, start, step, cut), &c, one);
 }
 
 /* The same convolution; phases one by one where the input has holes. dim: of the result. */
@@ -208,7 +256,7 @@ static dc_ref make_conv(turning *w, dc_ref input, dc_ref kernel, const dc_conv *
     int64_t lo[DC_CONV_AXES], step[DC_CONV_AXES];
     dc_ref sum = 0;
     if (phases == 1)
-        return dc_g_conv(w->to, input, kernel, c);
+        return conv_of_taps(w, input, kernel, c, type->dim);
     for (int i = 0; i < 2 + c->n; i++)
         step[i] = 1;
     for (int i = 0; i < c->n; i++)
