@@ -16,6 +16,7 @@ enum {
     BLOCKS = 4,      /* of a turned operand, beside each other */
     SAME_SETS = 256, /* elements, of which rows are a multiple that meet in few sets of a cache */
     SHORT_RUN = 64,  /* elements of an operand that several short axes go through, at most */
+    LINE = 16,       /* elements of a line of a cache */
     WIDEST = 64,     /* lanes of an instruction at most */
     MANY = 1 << 14,  /* elements from which on four vectors are computed at a time */
     SOME = 1 << 11,  /* two */
@@ -146,6 +147,33 @@ static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_shor
             return axis;
     }
     return -1;
+}
+
+/*
+ * Of a load none of whose axes lies along memory, with the last one far apart: the axis that goes on in the smallest
+ * steps, several to a line; -1: there is none.
+ */
+static int near_axis(dc_kernel *k, const dc_shape *p)
+{
+    int found = -1;
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        bool affine = true;
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM ||
+            dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine) <= SHORT_RUN || !affine)
+            continue;
+        int64_t least = LINE;
+        for (int i = 0; i < p->nout - 1; i++) {
+            const int64_t step = dc_ix_stride(k, n->at, p->out[i], &affine);
+            if (!affine || (step != 0 && step < 2))
+                return -1;
+            if (step > 0 && step < least && k->axis.at[p->out[i]].extent >= LINE / step) {
+                least = step;
+                found = i;
+            }
+        }
+    }
+    return found;
 }
 
 /*
@@ -345,6 +373,11 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     }
     if (along >= 0)
         return schedule_runs(s, p, along, is_short);
+    const int near = extent >= s->lanes ? near_axis(s->k, p) : -1;
+    if (near >= 0) {
+        memset(is_short, 0, sizeof is_short);
+        return schedule_runs(s, p, near, is_short);
+    }
     const int turned = turned_axis(s->k, p);
     if (turned >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[turned]) >= 4)
         return schedule_turned(s, p, turned);
