@@ -19,7 +19,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OTHER_REGISTERS = 4, PART_BYTES = 24 << 10, MIN_POSITIONS = 8, MIN_COPY_LANES = 4 };
+enum {
+    OTHER_REGISTERS = 4,
+    PART_BYTES = 24 << 10,
+    MIN_POSITIONS = 8,
+    MIN_COPY_LANES = 4,
+    MIN_PIECE = 16
+};
 
 typedef struct conv {
     dc_sketch *s;
@@ -251,26 +257,93 @@ static int64_t block_rows(const conv *c, int axis)
     return largest_divisor(extent(c, c->p->out[axis]), most);
 }
 
+/*
+ * Channels of the terms that are added up at a time. Each tile of a block reads the whole part of the kernel that
+ * belongs to its vectors; where that is more than the second cache has room for, it comes from there in pieces, for
+ * all tiles before the next.
+ */
+static int64_t piece_of_terms(const conv *c, int64_t block)
+{
+    const int64_t all = extent(c, c->p->red[c->p->nred - 1]), room = (int64_t)c->s->t->l2 / 4;
+    int64_t bytes = c->vectors * c->lanes * 4;
+    for (int i = 0; i < c->p->nred; i++)
+        bytes *= extent(c, c->p->red[i]);
+    if (bytes <= 2 * room || block == 1 || c->p->nred < 2)
+        return all;
+    const int64_t piece = largest_divisor(all, dc_max_i64(all * room / bytes, MIN_PIECE));
+    return piece >= MIN_PIECE ? piece : all;
+}
+
+/* The loop over pieces goes outside of the tiles of a block, which go on from sums that wait. */
+static bool make_pieces(const conv *c, dc_axis_name *red, int64_t count, const char *y,
+                        dc_axis_name *outer)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows, k = c->p->nred - 1;
+    char name[32];
+    if (!dc_move_do(s->k, &s->why, "split %s %lld", red[k].s, (long long)count))
+        return false;
+    snprintf(outer->s, sizeof outer->s, "%.20s.o", red[k].s);
+    for (int i = k - 1; i >= 0; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder_reduce %s %s", outer->s, red[i].s))
+            return false;
+    if (!hoist(c, outer, 1, first))
+        return false;
+    snprintf(name, sizeof name, "%s.o", out_name(c, first).s);
+    if (!dc_sketch_hoist(s, outer, 1, name))
+        return false;
+    snprintf(name, sizeof name, "%s.i", y);
+    snprintf(red[k].s, sizeof red[k].s, "%.*s.i", (int)strlen(outer->s) - 2, outer->s);
+    return dc_sketch_hoist(s, outer, 1, name) && dc_move_do(s->k, &s->why, "subtotal %s", outer->s);
+}
+
+/* Where images are too few for all workers, or too small, vectors of channels are positions, too. */
+static bool share_vectors(const conv *c, const char *y, int64_t block)
+{
+    dc_sketch *s = c->s;
+    const int outer = c->p->nout - 2 - c->rows; /* y, that is split */
+    const dc_axis_name n = out_name(c, c->p->nout - 1);
+    int64_t positions = extent(c, c->p->out[outer]) / block;
+    for (int i = 0; i < outer; i++)
+        positions *= extent(c, c->p->out[i]);
+    if (positions >= MIN_POSITIONS)
+        return true;
+    if (!dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, y))
+        return false;
+    for (int i = outer - 1; i >= 0; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s))
+            return false;
+    return true;
+}
+
 static bool schedule_images(conv *c)
 {
     dc_sketch *s = c->s;
     const int last = c->p->nout - 1, first = last - c->rows;
     const dc_axis_name n = out_name(c, last);
-    dc_axis_name y = {""}, red[DC_SHAPE_AXES];
+    dc_axis_name y = {""}, red[DC_SHAPE_AXES],
+                 part = {""}; /* part: the loop whose iterations copy what they see */
+    int64_t block = 1;
     if (!split_tile(c))
         return false;
     if (first >= 1) { /* blocks of the next axis outside */
         y = out_name(c, first - 1);
-        if (!dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)block_rows(c, first - 1)) ||
-            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, y.s))
+        block = block_rows(c, first - 1);
+        snprintf(part.s, sizeof part.s, "%.20s.o", y.s);
+        if (!dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)block) ||
+            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, y.s) ||
+            !share_vectors(c, y.s, block))
             return false;
     }
     for (int i = 0; i < c->p->nred; i++)
         red[i] = red_name(c, i);
+    const int64_t piece = piece_of_terms(c, block);
+    if (piece < extent(c, c->p->red[c->p->nred - 1]) && !make_pieces(c, red, piece, y.s, &part))
+        return false;
     if (!hoist(c, red, c->p->nred, first))
         return false;
     if (first >= 1 && is_tested(c) &&
-        (!dc_move_do(s->k, &s->why, "window_read %s %s.o", c->buf, y.s) || !finish_copy(c)))
+        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, part.s) || !finish_copy(c)))
         return false;
     return finish_tile(c) && launch(c);
 }
