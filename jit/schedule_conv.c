@@ -165,7 +165,7 @@ static bool split_tile(const conv *c)
     const int last = c->p->nout - 1, first = last - c->rows;
     const dc_axis_name n = out_name(c, last), m = out_name(c, first);
     bool done =
-        dc_move_do(s->k, &s->why, "split %s %lld", n.s, (long long)(c->vectors * c->lanes)) &&
+        dc_move_do(s->k, &s->why, "split_full %s %lld", n.s, (long long)(c->vectors * c->lanes)) &&
         dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)c->height);
     /* vectors of channels go outside the rows of a tile, and outside the tiles of a row */
     for (int i = last - 1; i > first && done; i--)

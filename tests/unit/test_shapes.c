@@ -6,6 +6,10 @@
  *
  *   test_shapes [seed [rounds]]
  */
+#include "core/conv.h"
+
+#include <string.h>
+
 #include "tests/unit/diff.h"
 
 static const int64_t extents[] = {1, 1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 31, 33, 67};
@@ -307,7 +311,8 @@ static void test_cells(rng *r, dc_module *m)
         give(f, dc_g2(f, DC_OP_SUB, b, dc_g_reduce(f, DC_OP_SUM, g, 1)));
         check_cells(r, f, set, 3);
 
-        f = dc_func_new(m, "itself"); /* less its own sums: a kernel that needs a row before it writes */
+        f = dc_func_new(
+            m, "itself"); /* less its own sums: a kernel that needs a row before it writes */
         const dc_ref c = param(f, DC_F32, 2, dg);
         const dc_ref row = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, c, 2), 2, 2, dg);
         const dc_ref column = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, c, 1), 1, 2, dg);
@@ -354,6 +359,65 @@ static void shared(rng *r, dc_module *m, int levels, int64_t n, bool turned)
 }
 
 /* Pads at many distances: as many positions as there are ways through the graph. */
+/* Images that are small beside the window, and of many channels: taps that meet padding alone, sums in pieces. */
+static void image(rng *r, dc_module *m)
+{
+    static const int64_t channels[] = {1, 3, 8, 17, 64, 128, 144};
+    dc_conv c = dc_conv_plain(2);
+    const int64_t in = channels[rng_below(r, DC_COUNTOF(channels))];
+    const int64_t out = in > 64 ? 1 + rng_below(r, 20) : extent(r, 67);
+    const int64_t most = in > 64 ? 4 : 9;
+    int64_t x[4] = {1 + rng_below(r, 2), in, 1 + rng_below(r, (int)most),
+                    1 + rng_below(r, (int)most)};
+    int64_t k[4] = {out, in, 0, 0};
+    for (int i = 0; i < 2; i++) {
+        dc_conv_dim *d = &c.dim[i];
+        *d = (dc_conv_dim){.stride = 1 + rng_below(r, 2),
+                           .lo = rng_below(r, 4),
+                           .hi = rng_below(r, 4),
+                           .dilate_in = 1 + (rng_below(r, 4) == 0),
+                           .dilate = 1 + (rng_below(r, 4) == 0),
+                           .reversed = rng_below(r, 2)};
+        do
+            k[2 + i] = 1 + rng_below(r, 5);
+        while ((k[2 + i] - 1) * d->dilate + 1 > (x[2 + i] - 1) * d->dilate_in + 1 + d->lo + d->hi);
+    }
+    dc_func *f = dc_func_new(m, "image");
+    const dc_ref a = param(f, DC_F32, 4, x), b = param(f, DC_F32, 4, k);
+    const dc_ref y = dc_g_conv(f, a, b, &c);
+    give(f, rng_below(r, 2) ? y : dc_g2(f, DC_OP_MAX, y, dc_g_like(f, y, 0)));
+    attempt(r, f, "image");
+}
+
+/* Short axes that lie along memory, or nearly so, to where another one does. */
+static void short_axes(rng *r, dc_module *m)
+{
+    const int64_t part = 1 + rng_below(r, 4), other = 1 + rng_below(r, 3),
+                  n = 8 * (1 + rng_below(r, 5));
+    int64_t dim[4] = {rng_below(r, 3) == 0 ? extent(r, 67) : n, 4 * (1 + rng_below(r, 6)), part,
+                      other};
+    int64_t start[4] = {0}, step[4] = {1, 1, 1, 1}, cut[4], perm[4] = {2, 3, 1, 0};
+    dc_func *f = dc_func_new(m, "short_axes");
+    dc_ref x = param(f, rng_below(r, 4) ? DC_F32 : DC_F16, 4, dim);
+    memcpy(cut, dim, sizeof cut);
+    for (int i = 2; i < 4; i++)
+        if (rng_below(r, 3) == 0) {
+            start[i] = rng_below(r, (int)dim[i]);
+            cut[i] = 1;
+        }
+    x = dc_g_slice(f, x, start, step, cut);
+    if (rng_below(r, 3) == 0) {
+        perm[0] = 1;
+        perm[2] = 2;
+    }
+    const dc_ref y = dc_g_permute(f, x, perm);
+    give(f, rng_below(r, 2)
+                ? y
+                : dc_g2(f, DC_OP_ADD, y,
+                        param(f, (dc_dtype)dc_node_at(f, y)->dtype, 4, dc_node_at(f, y)->dim)));
+    attempt(r, f, "short axes");
+}
+
 static void many_positions(rng *r, dc_module *m)
 {
     const int64_t n = 100, step[1] = {1}, zero[1] = {0}, longer[1] = {164};
@@ -392,6 +456,8 @@ static dc_status body(dc_job *j, void *arg)
         m = dc_module_new();
         contraction(&r, m);
         reduction(&r, m);
+        image(&r, m);
+        short_axes(&r, m);
         dc_module_free(m);
     }
     return DC_OK;
