@@ -215,6 +215,15 @@ static int axis_of_step(dc_kernel *k, const dc_shape *p, dc_ix at, int64_t step)
     return -1;
 }
 
+/* Lanes that divide both extents, 4 at least; 0: none do. */
+static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
+{
+    int64_t lanes = s->lanes;
+    while (lanes >= 4 && (m % lanes != 0 || n % lanes != 0))
+        lanes /= 2;
+    return lanes >= 4 ? lanes : 0;
+}
+
 /* The smallest divisor of the axis that makes whole blocks with a run of short ones; 0: there is none. */
 static int64_t block_part(const dc_sketch *s, int64_t extent, int64_t run, int64_t n)
 {
