@@ -199,7 +199,7 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     const dc_place place = dc_place_find(L, d);
     action x = {.d = d, .a = a, .place = &place};
     const bool tracing = dc_trace_here(L, d) != NULL;
-    x.by_script = (tracing || d->watch != NULL) && is_of_script(L, a);
+    x.by_script = !a->step && (tracing || d->watch != NULL) && is_of_script(L, a);
     dc_job *j = &d->rt->job;
     if (d->rt->broken)
         dc_error_raisef(L, d, DC_ERR_REENTER, a->op,
@@ -223,7 +223,13 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
 void dc_apply_to(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n, dc_build_fn *build,
                  const void *arg)
 {
-    dc_apply a = {.build = build, .arg = arg};
+    dc_apply_step(L, d, op, idx, n, build, arg, true);
+}
+
+void dc_apply_step(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n,
+                   dc_build_fn *build, const void *arg, bool last)
+{
+    dc_apply a = {.build = build, .arg = arg, .step = !last};
     dc_apply_operands(L, d, &a, op, idx, n);
     dc_apply_run(L, d, &a);
 }

@@ -18,6 +18,7 @@ typedef struct dc_apply {
     int n, nout;
     bool as_f32; /* numbers beside integers are f32, for `/` and `^` */
     bool once;   /* of several steps: floats of 16 bits are f32 between them, and rounded once */
+    bool step;   /* of what the script called: nobody is told that its result is not used */
     dc_build_fn *build;
     const void *arg;
 } dc_apply;
@@ -27,6 +28,9 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a);
 /* Both for the values at idx[0..n-1]: one result. */
 void dc_apply_to(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n, dc_build_fn *build,
                  const void *arg);
+void dc_apply_step(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n,
+                   dc_build_fn *build, const void *arg,
+                   bool last); /* ... which others may follow */
 /* Takes the values at idx[0..n-1] as operands; numbers get the dtype that the tensors have. */
 void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n);
 

@@ -203,6 +203,7 @@ static int l_set(lua_State *L)
     const dc_type own = h->cell->type, *t = &own;
     const dc_place place = dc_place_find(L, d);
     setting a = {.d = d, .cell = h->cell, .place = &place};
+    d->effect = ++d->born;
     const bool plain = dc_args_is_scalar(L, 2);
     if (lua_isnil(L, 2))
         dc_error_raisef(L, d, DC_ERR_ARG, "set",

@@ -514,7 +514,8 @@ static void run_steps(lua_State *L, dc_dsl *d, spec *s)
         product_letters(st.in, st.keep, &st.order);
         if (i == s->n - 1)
             st.order = s->out;
-        dc_apply_to(L, d, "einsum", (const int[]){2, i + 2}, st.n, build_step, &st);
+        dc_apply_step(L, d, "einsum", (const int[]){2, i + 2}, st.n, build_step, &st,
+                      i == s->n - 1);
         lua_replace(L, 2);
         st.in[0] = st.order;
     }

@@ -70,6 +70,7 @@ static void push_texts(lua_State *L, const dc_trace *t)
 static void record_tensors(lua_State *L, dc_dsl *d, dc_trace *t, int n)
 {
     const uint32_t before = t->print.n;
+    d->effect = ++d->born;
     for (int i = 1; i <= n; i++) {
         printing a = {t, dc_handle_test(L, i)};
         if (a.h == NULL)

@@ -128,7 +128,7 @@ static void join(lua_State *L, dc_dsl *d, const char *op, int list, int n, int a
             if (i < n) {
                 lua_rawgeti(L, list, i + 1);
                 const int at[2] = {lua_gettop(L) - 1, lua_gettop(L)};
-                dc_apply_to(L, d, op, at, 2, build_concat, &axis);
+                dc_apply_step(L, d, op, at, 2, build_concat, &axis, n == 2);
             }
             lua_rawseti(L, list, ++to);
             lua_settop(L, list);
@@ -210,7 +210,7 @@ static int l_stack(lua_State *L)
             to.dim[to.rank] = k == axis ? 1 : t.dim[from];
             to.name[to.rank++] = k == axis ? NULL : t.name[from];
         }
-        dc_apply_to(L, d, "stack", (const int[]){4}, 1, build_reshape, &to);
+        dc_apply_step(L, d, "stack", (const int[]){4}, 1, build_reshape, &to, n == 1);
         lua_rawseti(L, 3, i);
         lua_settop(L, 3);
     }

@@ -21,6 +21,7 @@
 
 #include "dsl/error.h"
 #include "dsl/trace.h"
+#include "dsl/uses.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -278,22 +279,22 @@ void dc_place_push_name(lua_State *L, int idx)
 
 /* ---- ways in --------------------------------------------------------------------------------- */
 
-static int leave_layer(lua_State *L, int status, lua_KContext below)
+/* Of a layer's :forward; the call is at 1. There were `born` handles before. */
+static int leave_call(lua_State *L, int status, lua_KContext born)
 {
-    DC_UNUSED(status);
-    return lua_gettop(L) - (int)below;
-}
-
-/* Of a layer's :forward; the call is at 1. */
-static int leave_call(lua_State *L, int status, lua_KContext below)
-{
-    const int n = leave_layer(L, status, below);
+    const int n = lua_gettop(L) - 1;
     dc_dsl *d = dc_dsl_of(L);
     dc_trace *t = n == 0 ? dc_trace_here(L, d) : NULL;
+    DC_UNUSED(status);
     if (t != NULL) {
         lua_pushvalue(L, 1);
         t->silent = path_of(L, d);
         lua_pop(L, 1);
+    } else if (n > 0 && dc_uses_are_told(L, d)) {
+        lua_pushvalue(L, 1);
+        const char *path = path_of(L, d);
+        lua_pop(L, 1);
+        dc_uses_of_call(L, d, n, (uint64_t)born, path);
     }
     return n;
 }
@@ -311,8 +312,20 @@ int dc_place_layer(lua_State *L)
     lua_toclose(L, 1);
     lua_getfield(L, 2, "forward");
     lua_insert(L, 2);
-    lua_callk(L, n, LUA_MULTRET, 1, leave_call);
-    return leave_call(L, LUA_OK, 1);
+    const lua_KContext born = (lua_KContext)dc_dsl_of(L)->born;
+    lua_callk(L, n, LUA_MULTRET, born, leave_call);
+    return leave_call(L, LUA_OK, born);
+}
+
+/* Of a function of stdlib/, which may be called when the context is closed. There were `born` handles before. */
+static int leave(lua_State *L, int status, lua_KContext born)
+{
+    const int n = lua_gettop(L);
+    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    DC_UNUSED(status);
+    if (n > 0 && d->rt != NULL && dc_uses_are_told(L, d))
+        dc_uses_of_call(L, d, n, (uint64_t)born, lua_tostring(L, lua_upvalueindex(4)));
+    return n;
 }
 
 /* Upvalues: the context, the function of stdlib/, how many arguments it takes, its name, arguments before those
@@ -327,8 +340,10 @@ static int enter(lua_State *L)
     luaL_checkstack(L, 2, "arguments");
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
-    lua_callk(L, n, LUA_MULTRET, 0, leave_layer);
-    return leave_layer(L, LUA_OK, 0);
+    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    const lua_KContext born = (lua_KContext)d->born;
+    lua_callk(L, n, LUA_MULTRET, born, leave);
+    return leave(L, LUA_OK, born);
 }
 
 /* Called by the library itself where a layer is made or called. */

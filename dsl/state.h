@@ -28,6 +28,7 @@ typedef struct dc_dsl {
     dc_trace *trace;    /* of the typed function being traced, innermost; or NULL */
     uint64_t serial;    /* of traces made so far */
     uint64_t born;      /* handles made so far */
+    uint64_t effect;    /* `born` when a script last did what outlives its values: set a cell, printed */
     dc_cell *generator; /* of random numbers, see random.c; NULL before the first draw */
     uint64_t seed;      /* what it was started with */
     /* memory.c: dc_rt.handed when the collector was last stepped, and ran whole; what that left */

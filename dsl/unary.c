@@ -213,9 +213,9 @@ static dc_status build_most(dc_job *j, dc_func *f, const void *arg, const dc_val
     return dc_ops_2(j, f, DC_OP_MIN, in[0], in[1], out);
 }
 
-static void limit(lua_State *L, dc_dsl *d, int bound, dc_build_fn *build)
+static void limit(lua_State *L, dc_dsl *d, int bound, dc_build_fn *build, bool last)
 {
-    dc_apply a = {.build = build};
+    dc_apply a = {.build = build, .step = !last};
     if (lua_isnil(L, bound))
         return;
     dc_apply_operands(L, d, &a, "clamp", (const int[]){1, bound}, 2);
@@ -231,8 +231,8 @@ static int l_clamp(lua_State *L)
     if (lua_isnil(L, 2) && lua_isnil(L, 3))
         dc_error_raisef(L, d, DC_ERR_ARG, "clamp", "a bound is needed, as in x:clamp(0, 1)");
     dc_handle_check(L, d, 1, "clamp");
-    limit(L, d, 2, build_least);
-    limit(L, d, 3, build_most);
+    limit(L, d, 2, build_least, lua_isnil(L, 3));
+    limit(L, d, 3, build_most, true);
     lua_settop(L, 1);
     return 1;
 }

@@ -48,6 +48,44 @@ f(dc.ones "f32[4]")
     "f, 6: nothing uses the value of mean" })
 end
 
+function TestUses:test_functions_of_the_library_and_layers()
+  lu.assertEquals(notes [[
+local net = nn.Sequential { nn.Linear(4, 4), nn.ReLU() }
+local f = dc.fn("f(x: f32[4, 4], labels: i32[4]) -> f32[]", function(x, labels)
+  nn.layer_norm(x, 4)
+  local loss = nn.cross_entropy(x, labels) -- luacheck: ignore
+  net(x)
+  dc.stack { x, x, x }
+  dc.concat { x, x, x }
+  dc.einsum("i j, j k, k l -> i l", x, x, x)
+  x:clamp(0, 1)
+  return x:sum()
+end)
+f(dc.ones "f32[4, 4]", dc.zeros "i32[4]")
+]], { "f, 5: nothing uses the value of nn.layer_norm", "f, 6: nothing uses the value of nn.cross_entropy",
+    "f, 7: nothing uses the value of net (nn.Sequential)", "f, 8: nothing uses the value of stack",
+    "f, 9: nothing uses the value of concat", "f, 10: nothing uses the value of einsum",
+    "f, 11: nothing uses the value of clamp" })
+end
+
+-- What sets cells has done something; what gives back an argument has made nothing.
+function TestUses:test_calls_for_what_they_do()
+  lu.assertEquals(notes [[
+local optim = require "deepc.optim"
+local net, norm, drop = nn.Linear(4, 4), nn.BatchNorm2d(3), nn.Dropout(0.5):eval()
+local opt = optim.SGD(net:parameters(), { lr = 0.1, clip_norm = 1 })
+local f = dc.fn("f(x: f32[4, 4], image: f32[1, 3, 2, 2]) -> f32[]", function(x, image)
+  local y = net(x)
+  drop(y)
+  norm(image)
+  local loss = nn.mse_loss(y, x)
+  opt:step(loss)
+  return loss
+end)
+f(dc.ones "f32[4, 4]", dc.ones "f32[1, 3, 2, 2]")
+]], {})
+end
+
 function TestUses:test_what_is_used()
   lu.assertEquals(notes [[
 local s = dc.state("f32[]", 0)
