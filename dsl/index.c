@@ -14,6 +14,7 @@
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"
+#include "dsl/trace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,6 +101,95 @@ static dc_status build_put(dc_job *j, dc_func *f, const void *arg, const dc_val 
     DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, pick, 3, out));
     out->type = in[0].type;
     return DC_OK;
+}
+
+/* ---- a put where positions vary --------------------------------------------------------------- */
+
+/*
+ * Outside typed functions a position is an argument, so that one program serves all: adjacent axes [axis, end),
+ * of which all but the last are cut to one position, are one axis of the whole, and the part is `n` places of it
+ * from `at` on.
+ */
+typedef struct places {
+    const part *p;
+    int axis, end;
+    int64_t at, n, step, size; /* size: of the axis that they are */
+} places;
+
+static int64_t count_at(const part *p, int k)
+{
+    return p->last[k] < p->first[k] ? 0 : (p->last[k] - p->first[k]) / p->step[k] + 1;
+}
+
+static bool find_places(const part *p, places *out)
+{
+    *out = (places){.p = p, .axis = -1, .n = 1, .size = 1};
+    for (int k = 0; k < p->type.rank; k++) {
+        if (p->first[k] == 0 && p->last[k] == p->type.dim[k] - 1 && p->step[k] == 1)
+            continue;
+        if (out->axis < 0)
+            out->axis = out->end = k;
+        if (out->end != k || out->n != 1 || !dc_mul_ok(out->size, p->type.dim[k], &out->size))
+            return false;
+        out->n = count_at(p, k);
+        out->step = p->step[k];
+        out->at = out->at * p->type.dim[k] + p->first[k];
+        out->end = k + 1;
+    }
+    return out->axis >= 0 && out->n > 0 && out->size <= INT32_MAX;
+}
+
+/* Axes [axis, end) as one of n elements. */
+static dc_val as_one_axis(dc_func *f, dc_val v, const places *x, int64_t n)
+{
+    dc_type to = dc_type_scalar((dc_dtype)v.type.dtype);
+    for (int k = 0; k < v.type.rank; k++)
+        if (k < x->axis || k >= x->end)
+            to.dim[to.rank++] = v.type.dim[k];
+        else if (k == x->axis)
+            to.dim[to.rank++] = n;
+    return (dc_val){dc_g_reshape(f, v.ref, to.rank, to.dim), to};
+}
+
+/* The whole, the value, the first place as an i32[]. */
+static dc_status build_put_at(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const places *x = arg;
+    const part *p = x->p;
+    const dc_type want = part_type(p), list = dc_type_make(DC_I32, 1, &x->n);
+    dc_type kept = dc_type_scalar((dc_dtype)p->type.dtype);
+    dc_val v, at = in[2], step;
+    DC_TRY(dc_b_expand(j, f, in[1], &want, &v));
+    for (int k = 0; k < p->type.rank; k++)
+        kept.dim[kept.rank++] = count_at(p, k);
+    v = (dc_val){dc_g_reshape(f, v.ref, kept.rank, kept.dim), kept};
+    if (p->flip != 0)
+        DC_TRY(dc_b_flip(j, f, v, p->flip, &v));
+    DC_TRY(dc_b_expand(j, f, at, &list, &at));
+    if (x->n > 1) {
+        dc_val k;
+        DC_TRY(dc_b_iota(j, f, &list, 0, &k));
+        DC_TRY(dc_ops_number(j, f, k, (double)x->step, &step));
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, k, step, &k));
+        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, at, k, &at));
+    }
+    DC_TRY(dc_b_scatter(j, f, as_one_axis(f, in[0], x, x->size), at, as_one_axis(f, v, x, x->n),
+                        x->axis, out));
+    *out = (dc_val){dc_g_reshape(f, out->ref, p->type.rank, p->type.dim), in[0].type};
+    return DC_OK;
+}
+
+/* Nothing is to be said against v as the value of the part. */
+static bool fits(const part *p, const dc_type *v)
+{
+    const dc_type want = part_type(p);
+    bool fits = v->dtype == want.dtype && v->rank <= want.rank;
+    for (int k = 0; k < v->rank && fits; k++) {
+        const int to = k + want.rank - v->rank;
+        fits = (v->name[k] == NULL || v->name[k] == want.name[to]) &&
+               (v->dim[k] == 1 || v->dim[k] == want.dim[to]);
+    }
+    return fits;
 }
 
 /* ---- parsing --------------------------------------------------------------------------------- */
@@ -282,14 +372,29 @@ static void read_index(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, con
 
 /* ---- bindings -------------------------------------------------------------------------------- */
 
-static void run(lua_State *L, dc_dsl *d, const char *op, int n, dc_build_fn *build, const part *p)
+static void run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const part *p)
+{
+    static const int at[1] = {1};
+    dc_apply a = {.build = build, .arg = p};
+    dc_apply_operands(L, d, &a, op, at, 1);
+    dc_apply_run(L, d, &a);
+}
+
+/* A value that does not fit is told as what the script wrote. */
+static void run_put(lua_State *L, dc_dsl *d, const part *p)
 {
     static const int at[2] = {1, 3};
-    dc_apply a = {.build = build, .arg = p};
-    dc_apply_operands(L, d, &a, op, at, n);
-    if (n == 2) { /* put */
-        a.in[0].role = "of";
-        a.in[1].role = "value";
+    dc_apply a = {.build = build_put, .arg = p};
+    places x;
+    dc_apply_operands(L, d, &a, "put", at, 2);
+    a.in[0].role = "of";
+    a.in[1].role = "value";
+    if (dc_trace_here(L, d) == NULL && find_places(p, &x) && fits(p, &a.in[1].type)) {
+        a.build = build_put_at;
+        a.arg = &x;
+        a.in[a.n++] = (dc_operand){.role = "position",
+                                   .type = dc_type_scalar(DC_I32),
+                                   .bits = dc_bits_of(DC_I32, (double)x.at)};
     }
     dc_apply_run(L, d, &a);
 }
@@ -299,7 +404,7 @@ int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h)
     part p;
     lua_settop(L, 2);
     read_index(L, d, 2, h, "index", &p);
-    run(L, d, "index", 1, build_part, &p);
+    run(L, d, "index", build_part, &p);
     return 1;
 }
 
@@ -315,7 +420,7 @@ static int l_slice(lua_State *L)
                         dc_args_describe(L, 2));
     whole(dc_handle_type(h), &p);
     read_table(L, &(site){d, "slice", &p}, 2);
-    run(L, d, "slice", 1, build_part, &p);
+    run(L, d, "slice", build_part, &p);
     return 1;
 }
 
@@ -331,7 +436,7 @@ static int l_put(lua_State *L)
     if (lua_isnil(L, 3))
         dc_error_raisef(L, d, DC_ERR_ARG, "put", "a value is needed, as in b = a:put({1}, 5)");
     read_index(L, d, 2, h, "put", &p);
-    run(L, d, "put", 2, build_put, &p);
+    run_put(L, d, &p);
     return 1;
 }
 

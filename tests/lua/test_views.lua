@@ -45,6 +45,51 @@ local function check_parts(make, most, n)
   end
 end
 
+-- What is put somewhere, beside what a typed function makes of it, where positions are part of the program.
+function TestParts:test_puts_share_programs()
+  local x, row = computed "f32[40, 6, 8]", computed "f32[6, 8]"
+  local forms = {
+    function(i) return { i }, row end,
+    function(i) return { i, i % 6 + 1 }, row[1] end,
+    function(i) return { i, -(i % 6) - 1, i % 8 + 1 }, i end,
+    function(i) return { {}, i % 6 + 1 }, row[{ {}, { 1, 8 } }][1] end,
+    function(i) return { {}, {}, { i % 4 + 1, i % 4 + 4, 3 } }, row[{ {}, { 1, 2 } }] end,
+    function(i) return { { i + 3, i, -1 } }, row[1] end,
+    function(i) return { i % 40 + 1, { i % 3 + 2, i % 3 + 4 } }, dc.ones "f32[3, 1]" end,
+    function(i) return { { i, i + 1 }, { 1, 2 } }, 7 end, -- two ranges: a program for each place
+  }
+  for number, form in ipairs(forms) do
+    local stats = spent(function()
+      local seen = x
+      for i = 1, 36 do
+        local at, v = form(i)
+        seen = seen:put(at, v)
+        seen:sum():item()
+      end
+    end)
+    lu.assertTrue(number == #forms or stats.lazy_programs <= 10, number .. ": " .. stats.lazy_programs .. " programs")
+    for _, i in ipairs { 1, 2, 17, 36 } do
+      local at, v = form(i)
+      local f = dc.fn("f(a: f32[40, 6, 8]) -> f32[40, 6, 8]", function(a) return a:put(at, v) end)
+      lu.assertEquals(x:put(at, v):totable(), f(x):totable(), number)
+    end
+  end
+end
+
+function TestParts:test_gradients_of_puts()
+  local x, v = computed("f32[5, 4]"):watch(), computed("f32[4]"):watch()
+  for _, i in ipairs { 1, 3, 5 } do
+    local made = (x:put({ i }, v) * dc.iota("f32[20]"):reshape(5, 4)):sum()
+    local dx, dv = table.unpack(dc.grad(made, { x, v }))
+    local want = {}
+    for k = 0, 19 do
+      want[k + 1] = k // 4 == i - 1 and 0 or k
+    end
+    lu.assertEquals(dx:reshape(20):totable(), want)
+    lu.assertEquals(dv:totable(), { 4 * i - 4, 4 * i - 3, 4 * i - 2, 4 * i - 1 })
+  end
+end
+
 function TestParts:test_share_programs()
   local x, y = computed "f32[300, 784]", computed "f32[100, 200, 300]"
   check_parts(function() return x:reshape(300, 28, 28) end, 0)
