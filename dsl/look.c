@@ -234,8 +234,9 @@ static void print_cells(const dc_spec *s, dc_text *out)
     bool set;
     for (uint32_t c = 0; c < t->cell.n; c++)
         if (dc_exec_denied(s->exec, c, &set) == NULL && set)
-            dc_text_printf(out, "%s%s", in_place++ == 0 ? "     set in place  " : ", ",
-                           cell_name(t->cell.at[c].cell));
+            dc_text_printf(out, "%s%s%s", in_place++ == 0 ? "     set in place  " : ", ",
+                           cell_name(t->cell.at[c].cell),
+                           dc_exec_in_part(s->exec, c) ? " (what changes alone)" : "");
     if (in_place > 0)
         dc_text_puts(out, "\n");
     for (uint32_t c = 0; c < t->cell.n; c++) {

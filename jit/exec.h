@@ -69,6 +69,7 @@ struct dc_exec {
     dc_exec_choice *choice; /* nchoice of them */
     uint32_t nchoice;
     const char **denied_why; /* by cell: why it is not set in place; NULL where it is, or not set */
+    bool *in_part;           /* by cell: set in place, and only what changes is stored */
     dc_program **program;    /* jit/items.h: the executable's own */
     uint32_t nprogram;
     dc_item *item;

@@ -113,6 +113,8 @@ void dc_exec_plan(const dc_exec *e, dc_text *out);
 const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell);
 /* Why the cell is not set in place; NULL where it is. *set: the function sets it. */
 const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set);
+/* Is the cell set in place, and what changes stored alone? */
+bool dc_exec_in_part(const dc_exec *e, uint32_t cell);
 /* Kernels of the context, of this executable to begin with, are timed from now on. */
 void dc_exec_measure(dc_exec *e);
 

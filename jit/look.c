@@ -203,3 +203,8 @@ const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set)
         *set = *set || e->desc.set[s] == cell;
     return e->denied_why != NULL && !e->info.interpreted ? e->denied_why[cell] : NULL;
 }
+
+bool dc_exec_in_part(const dc_exec *e, uint32_t cell)
+{
+    return e->in_part != NULL && !e->info.interpreted && e->in_part[cell];
+}

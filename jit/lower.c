@@ -20,7 +20,7 @@
 
 /* Positions --------------------------------------------------------------------------------- */
 
-static bool divides(const dc_kernel *k, dc_ix at)
+bool dc_lower_divides(const dc_kernel *k, dc_ix at)
 {
     const dc_ix_node *x = &k->ix.at[at];
     for (uint32_t i = 0; i < x->n; i++)
@@ -39,7 +39,7 @@ dc_ix dc_lower_place(lowering *w, dc_ref out, dc_ix number)
     dc_lower_delinear(w->k, number, x.rank, x.dim, pos);
     for (int i = 0; i < x.rank; i++)
         at = dc_ix_add(w->k, at, dc_ix_mul(w->k, pos[i], x.stride[i]));
-    w->divides |= divides(w->k, at);
+    w->divides |= dc_lower_divides(w->k, at);
     return at;
 }
 
@@ -510,7 +510,7 @@ static bool maps_divide(const lowering *w)
             return true;
         if (n->kind != DC_VX_LOAD && n->kind != DC_VX_INDEX)
             continue;
-        if (divides(k, n->at))
+        if (dc_lower_divides(k, n->at))
             return true;
     }
     return false;
@@ -723,6 +723,11 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         lower_scatter(w, flat);
         return k;
     }
+    if (w->updates_only) {
+        dc_lower_put(w, flat);
+        k->flops = operations(w, k->bytes / (2 * (int64_t)dc_dtype_size(k->buf.at[0].dtype)));
+        return k;
+    }
     if (g->by_rows) {
         const dc_node *full = dc_node_at(w->fn, g->shape);
         k->root = dc_lower_rows(w, flat);
@@ -780,9 +785,10 @@ dc_status dc_lower_updates(dc_job *j, const dc_groups *groups, uint32_t index, d
     return lower(j, groups, index, true, out);
 }
 
-bool dc_lower_is_scatter(const dc_groups *groups, uint32_t index)
+dc_ref dc_lower_changes(const dc_groups *groups, uint32_t index)
 {
     const dc_group *g = &groups->at[index];
-    return g->nreduce == 1 &&
-           dc_op_is((dc_op)dc_node_at(groups->fn, g->reduce[0])->op, DC_CLASS_IDX);
+    const dc_node *n = dc_node_at(groups->fn, g->nreduce == 1 ? g->reduce[0] : g->out[0]);
+    return dc_op_is((dc_op)n->op, DC_CLASS_IDX) && g->nreduce == 1 ? n->in[0]
+                                                                   : dc_lower_put_in(groups, index);
 }

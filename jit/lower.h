@@ -15,11 +15,12 @@
 dc_status dc_lower(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **out);
 
 /*
- * The kernel of a scatter whose result is in the memory of what it changes: the updates alone are stored.
- * For groups that dc_lower_is_scatter says are one.
+ * A scatter, or a part that is set (where() with a padded constant for a test): the value that the group's only
+ * output is but for that, which it reads; 0 for other groups. Where both are in the same memory, dc_lower_updates
+ * gives the kernel that stores what changes alone.
  */
+dc_ref dc_lower_changes(const dc_groups *g, uint32_t index);
 dc_status dc_lower_updates(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **out);
-bool dc_lower_is_scatter(const dc_groups *g, uint32_t index);
 
 /*
  * May input `in` (index into group.in) live in the memory of output `out`? True if every read of it

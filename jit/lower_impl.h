@@ -36,7 +36,7 @@ typedef struct lowering {
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
     dc_ix loop[DC_MAX_RANK]; /* of a convolution: positions of its loops (jit/lower_conv.c) */
-    bool updates_only;       /* of a scatter: what it changes is there already */
+    bool updates_only;       /* what the group changes a part of is there already */
     bool divides;            /* a store is at a place that has divisions in it */
     dc_pred guard;           /* range tests of the paddings above */
 } lowering;
@@ -98,6 +98,13 @@ void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 /* ... the extents of those over its terms; the term at a position in them. */
 int dc_lower_conv_terms(const dc_func *f, const dc_node *n, int64_t *dim);
 dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
+
+/* Is a division or remainder left in the map? */
+bool dc_lower_divides(const dc_kernel *k, dc_ix at);
+
+/* lower_put.c: what the group changes a part of, 0: nothing; the kernel that stores this part alone. */
+dc_ref dc_lower_put_in(const dc_groups *groups, uint32_t index);
+void dc_lower_put(lowering *w, bool flat);
 
 /* lower_rows.c: a group by rows. */
 dc_stmt *dc_lower_rows(lowering *w, bool flat);

@@ -41,7 +41,7 @@ const size_t *dc_offset_inputs(dc_job *j, dc_kernel *k)
     const extent *x = find_extents(j, k);
     for (uint32_t b = 0; b < k->buf.n; b++) {
         const dc_buffer p = k->buf.at[b];
-        if (p.scope != DC_SCOPE_PARAM || p.mode != DC_MODE_IN || x[b].lo <= 0 ||
+        if (p.scope != DC_SCOPE_PARAM || p.mode == DC_MODE_OUT || x[b].lo <= 0 ||
             x[b].lo >= p.count || x[b].hi < x[b].lo)
             continue;
         begin_at(k, b, &x[b]);

@@ -10,8 +10,8 @@
 #include "jit/nest.h"
 
 /*
- * Inputs of a naive kernel begin at the first element that may be read of them and end behind the last one. By
- * parameter: bytes to add to its address, in the job's scratch memory. Of a place that is a multiple of
+ * Inputs of a naive kernel, and what it changes a part of, begin at the first element that may be touched and end
+ * behind the last one. By parameter: bytes to add to its address, in the job's scratch memory. Of a place that is a multiple of
  * DC_BUFFER_ALIGN the kernel knows as much as before, of others that elements are whole; so there are two kernels
  * at most.
  */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Whoever adds a field writes it below, or says in this line why not. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 512 && sizeof(dc_item) == 112 &&
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 520 && sizeof(dc_item) == 112 &&
                                        sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
@@ -152,8 +152,10 @@ static void put_memory(dc_text *out, const dc_exec *e)
         put(out, e->temp[t].first);
         put(out, e->temp[t].last);
     }
-    for (uint32_t c = 0; c < e->desc.ncell; c++)
+    for (uint32_t c = 0; c < e->desc.ncell; c++) {
         put_text(out, e->denied_why[c] != NULL ? e->denied_why[c] : "");
+        put(out, e->in_part[c]);
+    }
 }
 
 static void put_derived(dc_text *out, const dc_exec *e)
@@ -437,8 +439,11 @@ static void get_memory(reader *r, dc_exec *into)
         g->last = (uint32_t)get(r);
     }
     into->denied_why = DC_NEW_ARRAY(a, const char *, r->e->desc.ncell);
-    for (uint32_t c = 0; c < r->e->desc.ncell; c++)
+    into->in_part = DC_NEW_ARRAY(a, bool, r->e->desc.ncell);
+    for (uint32_t c = 0; c < r->e->desc.ncell; c++) {
         into->denied_why[c] = get_optional(r);
+        into->in_part[c] = get_upto(r, 1) != 0;
+    }
 }
 
 static void get_derived(reader *r, dc_exec *into)
@@ -475,6 +480,7 @@ static void fill(dc_exec *e, const dc_exec *from)
     e->ntemp = from->ntemp;
     e->temp = from->temp;
     e->denied_why = from->denied_why;
+    e->in_part = from->in_part;
     e->nprologue = from->nprologue;
     e->derived = from->derived;
     e->nderived = from->nderived;

@@ -377,15 +377,17 @@ static bool same_place(dc_place a, dc_place b)
     return a.kind == b.kind && a.index == b.index && a.at == b.at;
 }
 
-/* A scatter into the memory of what it changes stores its updates alone. */
+/* What changes a part of a value in the memory of that value stores the part alone. */
 static dc_status lower_in_place(dc_job *j, dc_part *x)
 {
+    x->in_part = DC_NEW_ARRAY(&j->scratch, bool, x->desc.ncell);
     for (uint32_t g = 0; g < x->nkernel; g++) {
-        if (x->kernel[g] == NULL || !dc_lower_is_scatter(&x->groups, g))
+        const dc_ref from = x->kernel[g] != NULL ? dc_lower_changes(&x->groups, g) : 0;
+        const dc_place to = x->plan.home[x->groups.at[g].out[0]];
+        if (from == 0 || !same_place(to, x->plan.home[from]))
             continue;
-        const dc_ref out = x->groups.at[g].out[0], from = dc_node_at(x->fn, out)->in[0];
-        if (!same_place(x->plan.home[out], x->plan.home[from]))
-            continue;
+        if (to.kind == DC_PLACE_CELL)
+            x->in_part[to.index] = true;
         dc_kernel_free(x->kernel[g]);
         x->kernel[g] = NULL;
         DC_TRY(dc_lower_updates(j, &x->groups, g, &x->kernel[g]));

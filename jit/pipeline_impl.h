@@ -23,6 +23,7 @@ typedef struct dc_part {
         begin; /* by group, of its parameters: bytes from their places; NULL: none (jit/offset.h) */
     dc_item_fact *group_fact; /* by group */
     uint64_t *cost_ns;        /* by group: a guess, for one worker */
+    bool *in_part;     /* by cell: what changes is stored alone */
     dc_plan plan;
     bool is_prologue;
 } dc_part;

@@ -244,6 +244,9 @@ static void keep_kernels(dc_compiling *p)
     e->denied_why = DC_NEW_ARRAY(&e->mem, const char *, e->desc.ncell);
     for (uint32_t c = 0; c < e->desc.ncell; c++)
         e->denied_why[c] = body->denied_why[c];
+    e->in_part = DC_NEW_ARRAY(&e->mem, bool, e->desc.ncell);
+    for (uint32_t c = 0; c < e->desc.ncell; c++)
+        e->in_part[c] = p->part[p->npart - 1].in_part[c];
 }
 
 void dc_pipeline_keep(dc_compiling *p)

@@ -1,6 +1,7 @@
 -- Rows put into a large state: the state is changed where it is, and only the rows are stored.
 local lu = require "luaunit"
 local dc = require "deepc"
+local close = require "tests.lua.check".close
 
 local on_eval = (os.getenv "DEEPC_DEVICE" or "cpu") == "eval"
 
@@ -95,4 +96,70 @@ function TestCacheRow:test_rows_of_the_state_itself()
   f(dc.tensor({ 0, 1 }, "i32[2]"), dc.tensor({ 1, 0 }, "i32[2]"))
   before[1], before[2] = before[2], before[1]
   lu.assertEquals(keys:totable(), before)
+end
+
+-- Parts that are no data: what is stored of f32[6, 10, 8], and the same as outside of a function.
+function TestCacheRow:test_constant_positions()
+  local parts = { -- an index, the size of what is put, elements that are stored
+    { { 3 }, "10, 8", 80 },
+    { { -1, 2 }, "8", 8 },
+    { { {}, {}, 7 }, "6, 10", 60 },
+    { { {}, 4 }, "6, 8", 48 },
+    { { { 2, 5 } }, "4, 10, 8", 320 },
+    { { { 2, 6, 2 }, { 1, 10, 3 }, { 3, 4 } }, "3, 4, 2", 24 },
+    { { { 5, 1, -1 }, {}, { 8, 2, -3 } }, "5, 10, 3", 150 },
+    { { 1, 1, 1 }, "", 1 },
+    { { { 1, 3 }, {}, 2 }, "3, 1", 30 }, -- repeated
+  }
+  for n, p in ipairs(parts) do
+    local index, size, stored = p[1], p[2], p[3]
+    local state = dc.state "f32[6, 10, 8]"
+    state:set(dc.rand "f32[6, 10, 8]")
+    local f = dc.fn(("f(v: f32[%s])"):format(size), function(v) state:set(state:put(index, v * 2)) end)
+    for _ = 1, 2 do
+      local v, held, before = dc.rand(("f32[%s]"):format(size)), state * 1, state:totable()
+      f(v)
+      lu.assertEquals(state:totable(), dc.tensor(before):put(index, v * 2):totable(), n)
+      lu.assertEquals(held:totable(), before, n)
+    end
+    if not on_eval then
+      local info = f:info()[1]
+      lu.assertEquals({ info.donated, info.denied, info.copies }, { 1, 0, 0 }, n)
+      lu.assertStrContains(f:explain(), "(what changes alone)")
+      lu.assertEquals(f:kernels()[1].bytes, 2 * 4 * stored, n)
+    end
+  end
+end
+
+-- What reads the state beside it has the old or the new value; what is made of other elements needs a copy.
+function TestCacheRow:test_constant_positions_and_other_readers()
+  local state = dc.state "f32[8, 16]"
+  state:set(dc.rand "f32[8, 16]")
+  local f = dc.fn("f(v: f32[16]) -> f32[16], f32[16], f32[8]", function(v)
+    local old = state:sum(1)
+    local new = state:put({ 3 }, v):put({ 5 }, v + 1)
+    state:set(new)
+    return old, new:sum(1), new[{ {}, 2 }]
+  end)
+  local swap = dc.fn("swap()", function() state:set(state:put({ 2 }, state[3]):put({ 3 }, state[2])) end)
+  local own = dc.fn("own()", function() state:set(state:put({ { 2, 5 } }, state[{ { 2, 5 } }] * 2)) end)
+  local near = dc.fn("near()", function() state:set(state:put({ { 2, 5 } }, state[{ { 1, 4 } }])) end)
+  for _ = 1, 3 do
+    local v, x = dc.rand "f32[16]", dc.tensor(state:totable())
+    local y = x:put({ 3 }, v):put({ 5 }, v + 1)
+    local old, new, column = f(v)
+    close(old:totable(), x:sum(1):totable(), 1e-5)
+    close(new:totable(), y:sum(1):totable(), 1e-5)
+    lu.assertEquals(column:totable(), y[{ {}, 2 }]:totable())
+    lu.assertEquals(state:totable(), y:totable())
+    swap()
+    y = y:put({ 2 }, y[3]):put({ 3 }, y[2])
+    lu.assertEquals(state:totable(), y:totable())
+    own()
+    y = y:put({ { 2, 5 } }, y[{ { 2, 5 } }] * 2)
+    lu.assertEquals(state:totable(), y:totable())
+    near()
+    y = y:put({ { 2, 5 } }, y[{ { 1, 4 } }])
+    lu.assertEquals(state:totable(), y:totable())
+  end
 end
