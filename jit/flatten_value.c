@@ -374,8 +374,6 @@ static dc_fv load_row(flattener *l, const dc_vx_node *v, cond under, const block
                     .buf = v->buf,
                     .align = dc_fl_align(l, at, v->buf),
                     .in = {index_under(l, under, at, false)}};
-    if (r >= b->rows)
-        return zero_of(l, (dc_dtype)v->dtype, n);
     if (b->columns < n)
         mem.in[1] =
             dc_fb_op2(l->b, DC_K_LT, dc_fb_lanes(l->b, DC_U32, n, 1),
@@ -408,7 +406,7 @@ static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t 
         return 0;
     dc_fv *row = DC_NEW_ARRAY(&l->j->scratch, dc_fv, 2 * (size_t)n), *next = row + n;
     for (int r = 0; r < n; r++)
-        row[r] = load_row(l, v, under, &of, r);
+        row[r] = load_row(l, v, under, &of, r % of.rows);
     for (int half = n / 2; half > 0; half /= 2) {
         for (int r = 0; r < n / 2; r++) {
             next[2 * r] = dc_fb_op2(l->b, DC_K_ZIP_LOW, row[r], row[r + n / 2]);

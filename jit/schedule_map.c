@@ -20,6 +20,7 @@ enum {
     WIDEST = 64,     /* lanes of an instruction at most */
     MANY = 1 << 14,  /* elements from which on four vectors are computed at a time */
     SOME = 1 << 11,  /* two */
+    FEW = 1 << 12,   /* too few for the texts of several blocks, which a compiler takes long over */
     MANY_REGISTERS = 32 /* with fewer, two at most */
 };
 
@@ -76,6 +77,15 @@ static bool streams(const dc_kernel *k)
     return false;
 }
 
+/* Of the result. */
+static int64_t elements(const dc_sketch *s, const dc_shape *p)
+{
+    int64_t all = 1;
+    for (int i = 0; i < p->nout; i++)
+        all *= dc_sketch_extent(s, p->out[i]);
+    return all;
+}
+
 /*
  * Blocks of m and n, one inside the other; several along m before the next along n, so that more than
  * a line of each row is read at once. Rows of the result that meet in few places of a cache are as few
@@ -88,7 +98,8 @@ static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
     const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
     const int64_t lanes = s->lanes, columns = dc_sketch_extent(s, p->out[p->nout - 1]);
     if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
-        return dc_schedule_turned_strips(s, p, at);
+        return elements(s, p) < FEW ? dc_schedule_vectors(s, p, 1)
+                                    : dc_schedule_turned_strips(s, p, at);
     int64_t blocks = columns % SAME_SETS != 0 || streams(k) ? BLOCKS : 1;
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
@@ -343,10 +354,7 @@ static bool picks(const dc_kernel *k)
 /* Of a long axis, or of many short ones. */
 static int64_t most_vectors(const dc_sketch *s, const dc_shape *p)
 {
-    int64_t all = 1;
-    for (int i = 0; i < p->nout; i++)
-        all *= dc_sketch_extent(s, p->out[i]);
-    return dc_sketch_vectors(s, all, WIDEST * (int64_t)s->lanes, s->lanes);
+    return dc_sketch_vectors(s, elements(s, p), WIDEST * (int64_t)s->lanes, s->lanes);
 }
 
 /* Vectors that are all masked: what is computed is the most of it. */
@@ -355,10 +363,8 @@ static bool schedule_costly(dc_sketch *s, const dc_shape *p)
     const uint32_t n = p->out[p->nout - 1];
     const int64_t extent = dc_sketch_extent(s, n), lanes = dc_sketch_lanes(s, extent);
     const dc_axis_name name = dc_axis_name_of(s->k, n);
-    int64_t all = 1;
-    for (int i = 0; i < p->nout; i++)
-        all *= dc_sketch_extent(s, p->out[i]);
-    return do_split(s, &name, lanes * dc_sketch_vectors(s, all, extent, lanes)) &&
+    const int64_t vectors = dc_sketch_vectors(s, elements(s, p), extent, lanes);
+    return do_split(s, &name, lanes * vectors) &&
            dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
 }
 

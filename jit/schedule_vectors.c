@@ -13,7 +13,10 @@
 
 #include <stdio.h>
 
-enum { MOST_CUTS = 8, SOME_REGISTERS = 32 };
+enum {
+    MOST_CUTS = 8,
+    BLOCKS = 4 /* of a turned operand, beside each other, at most */
+};
 
 static bool do_split(dc_sketch *s, const dc_axis_name *axis, int64_t n)
 {
@@ -279,12 +282,19 @@ static bool schedule_strip_columns(dc_sketch *s, const strip *n)
             (lanes == 1 || dc_move_do(s->k, &s->why, "vectorize %s.i", n->axis.s)));
 }
 
+/* Blocks along m are beside each other where that many divide it, as those of even extents are. */
 static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const strip *m,
                                 const strip n[2])
 {
+    const int64_t lanes = dc_min_i64(m->extent, s->lanes);
+    /* the corner is not worth the text of a block */
+    const bool few_are_left = m->extent < s->lanes && n[0].extent > 0 && n[1].extent > 0;
+    int64_t blocks = BLOCKS;
     if (m->extent == 0)
         return true;
-    if (!do_split(s, &m->axis, dc_min_i64(m->extent, s->lanes)))
+    while (m->extent % (blocks * lanes) != 0)
+        blocks /= 2;
+    if (!do_split(s, &m->axis, blocks * lanes))
         return false;
     for (int i = at + 1; i < p->nout - 1; i++)
         if (!dc_move_do(s->k, &s->why, "reorder %s %s.i", dc_axis_name_of(s->k, p->out[i]).s,
@@ -294,7 +304,11 @@ static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const s
         if (n[b].extent > 0 &&
             !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n[b].axis.s, m->axis.s))
             return false;
-    return dc_move_do(s->k, &s->why, "unroll %s.i", m->axis.s);
+    if (few_are_left && !dc_move_do(s->k, &s->why, "part %s.i %s.i", m->axis.s, n[0].axis.s))
+        return false;
+    const dc_axis_name block = name_with(&m->axis, ".i");
+    return (blocks == 1 || do_split(s, &block, lanes)) &&
+           dc_move_do(s->k, &s->why, "unroll %s%s", block.s, blocks > 1 ? ".i" : "");
 }
 
 bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at)
