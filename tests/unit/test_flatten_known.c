@@ -52,6 +52,50 @@ static void test_tail(runner *r)
     dc_kernel_free(k);
 }
 
+/* Rows in blocks of 8, tiles of 3 of them and 8 columns in tiles of 3, all of 13 by 8: tails of loops round loops. */
+static void test_tiles(runner *r)
+{
+    static const char text[] =
+        "kernel k(out0: f32[104] out, x0: f32[65], x1: f32[40]) {\n"
+        "  local acc: f32[9]\n"
+        "  for i in 2 grid\n"
+        "    for j in 3\n"
+        "      for t in 3\n"
+        "        for u in 3 unroll\n"
+        "          for v in 3 unroll\n"
+        "            acc[3*u + v] = 0:f32\n"
+        "        for k in 5 reduce\n"
+        "          for u in 3 unroll\n"
+        "            for v in 3 unroll\n"
+        "              acc[3*u + v] add= mul(x0[40*i + 15*t + 5*u + k if 8*i + 3*t + u in 13], "
+        "x1[8*k + 3*j + v]) if 3*j + v in 8\n"
+        "        for u in 3 unroll\n"
+        "          for v in 3 unroll\n"
+        "            out0[64*i + 24*t + 8*u + 3*j + v] = acc[3*u + v] if 8*i + 3*t + u in 13 && "
+        "3*t + u in 8 && 3*j + v in 8\n"
+        "}\n";
+    float x[65], y[40], out[104];
+    dc_kernel *k = NULL;
+    CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK);
+    const int n = runner_add(r, k, 0);
+    for (int i = 0; i < 65; i++)
+        x[i] = (float)(i * 7 % 11 - 5);
+    for (int i = 0; i < 40; i++)
+        y[i] = (float)(i * 5 % 9 - 4);
+    if (runner_build(r)) {
+        CHECK(count_of(r->flat.at[n], DC_K_IF) > 0);
+        runner_run_range(r, n, 2, (void *[]){out, x, y});
+        for (int i = 0; i < 13; i++)
+            for (int j = 0; j < 8; j++) {
+                float sum = 0;
+                for (int l = 0; l < 5; l++)
+                    sum += x[5 * i + l] * y[8 * l + j];
+                CHECK(out[8 * i + j] == sum);
+            }
+    }
+    dc_kernel_free(k);
+}
+
 /* What a local holds is known until something is stored there that lies otherwise, in a loop too. */
 static void test_kept(runner *r)
 {
@@ -101,6 +145,7 @@ static void with_runner(void (*test)(runner *r))
 int main(void)
 {
     with_runner(test_tail);
+    with_runner(test_tiles);
     with_runner(test_kept);
     return t_done();
 }
