@@ -11,7 +11,10 @@ enum {
     ROWS = 32,         /* the same, of sums over columns */
     BANDS = 32,        /* of those, at least as many */
     BAND_ROWS = 256,   /* terms that are added one after the other */
-    MOST_BANDS = 1024
+    MOST_BANDS = 1024,
+    FEW_COLUMNS = 7,    /* that make no vector, */
+    WIDE_ROW = 64,      /* so that half or a quarter as many rows are one */
+    FEW_TERMS = 1 << 13 /* where there are as many numbers */
 };
 
 static bool is_reduced(const dc_node *n, int axis)
@@ -136,17 +139,71 @@ static dc_ref in_two_steps(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, c
     return dc_g_reduce(to, (dc_op)n->op, first, second);
 }
 
+/* ---- few columns ---- */
+
+/* How many columns a matrix of rows has that a reduction drops whole; 0: it drops others. */
+static int64_t columns_of(const dc_node *n, const dc_node *a)
+{
+    int64_t columns = 1;
+    for (int i = 0; i < a->rank; i++) {
+        if (is_reduced(n, i) && columns > 1 && a->dim[i] > 1)
+            return 0;
+        columns *= is_reduced(n, i) ? 1 : a->dim[i];
+    }
+    return columns;
+}
+
+static dc_ref part_of_rows(dc_func *to, dc_ref in, int64_t from, int64_t rows)
+{
+    const int64_t start[2] = {from, 0}, step[2] = {1, 1};
+    const int64_t dim[2] = {rows, dc_node_at(to, in)->dim[1]};
+    return dc_g_slice(to, in, start, step, dim);
+}
+
+/*
+ * Columns too few for vectors: rows that follow each other are one, as wide as several vectors, until there is a sum of each
+ * of its columns. Rows that are left over are summed up by themselves.
+ */
+static dc_ref few_columns(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+{
+    const dc_node *n = dc_node_at(f, r), a = *dc_node_at(to, in);
+    const int64_t columns = columns_of(n, &a), all = dc_node_count(&a);
+    if (columns < 2 || columns > FEW_COLUMNS || all < FEW_TERMS)
+        return 0;
+    const int64_t rows = all / columns, beside = WIDE_ROW / (columns < 3 ? 2 : 4);
+    const int64_t wide = rows / beside;
+    const int64_t parts = dc_max_i64(dc_min_i64(wide / BAND_ROWS, POSITIONS), 1);
+    const int64_t used = wide / parts * parts * beside;
+    const int64_t matrix[2] = {rows, columns}, sums[2] = {parts * beside, columns};
+    const int64_t piece[3] = {parts, wide / parts, beside * columns};
+    const dc_ref m = dc_g_reshape(to, in, 2, matrix);
+    dc_ref sum = dc_g_reshape(to, part_of_rows(to, m, 0, used), 3, piece);
+    sum = dc_g_reduce(to, (dc_op)n->op, sum, 2);
+    dc_func_copy_origin(to, sum, f, r);
+    sum = dc_g_reduce(to, (dc_op)n->op, dc_g_reshape(to, sum, 2, sums), 1);
+    if (used < rows) {
+        const dc_ref rest =
+            dc_g_reduce(to, (dc_op)n->op, part_of_rows(to, m, used, rows - used), 1);
+        dc_func_copy_origin(to, rest, f, r);
+        sum = dc_g2(to, (dc_op)dc_op_row_of((dc_op)n->op)->combine, sum, rest);
+    }
+    return dc_g_reshape(to, sum, n->rank, n->dim);
+}
+
 dc_ref dc_partial_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
 {
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
     if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
         return 0;
-    const int64_t wanted = wanted_parts(f, n, &a);
-    const cut c = wanted > 1 ? best_cut(n, &a, wanted) : (cut){.axis = -1};
-    if (c.axis < 0)
-        return 0;
     const bool narrow = dc_dtype_is_short((dc_dtype)a.dtype);
-    dc_ref sum = in_two_steps(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in, c);
+    dc_ref sum = few_columns(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in);
+    if (sum == 0) {
+        const int64_t wanted = wanted_parts(f, n, &a);
+        const cut c = wanted > 1 ? best_cut(n, &a, wanted) : (cut){.axis = -1};
+        if (c.axis < 0)
+            return 0;
+        sum = in_two_steps(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in, c);
+    }
     if (narrow)
         sum = dc_g_cast(to, sum, (dc_dtype)n->dtype);
     dc_func_copy_origin(to, sum, f, r);

@@ -176,6 +176,23 @@ static void reduction(rng *r, dc_module *m)
     attempt(r, f, "reduction");
 }
 
+/* Many rows of few columns, which are added up side by side, with rows left over. */
+static void test_narrow(rng *r, dc_module *m)
+{
+    static const dc_op ops[] = {DC_OP_SUM, DC_OP_MAXR, DC_OP_MINR};
+    static const dc_dtype types[] = {DC_F32, DC_F32, DC_I32, DC_U8, DC_F16};
+    for (int i = 0; i < 12; i++) {
+        const int64_t columns = 1 + rng_below(r, 9), first = 1 + rng_below(r, 3);
+        const int64_t dim[3] = {first, (8000 + rng_below(r, 9000)) / columns / first, columns};
+        dc_func *f = dc_func_new(m, "narrow");
+        dc_ref x = view(r, f, types[rng_below(r, DC_COUNTOF(types))], 3, dim);
+        if (dc_node_at(f, x)->dtype == DC_F32 && rng_below(r, 2))
+            x = dc_g2(f, DC_OP_MUL, x, param(f, DC_F32, 3, dim));
+        give(f, dc_g_reduce(f, ops[rng_below(r, DC_COUNTOF(ops))], x, rng_below(r, 4) ? 3 : 2));
+        attempt(r, f, "narrow");
+    }
+}
+
 /* Compiled only: the nest interpreter is slow. */
 static void test_long(rng *r, dc_module *m)
 {
@@ -449,6 +466,7 @@ static dc_status body(dc_job *j, void *arg)
     test_short(&r, m);
     test_empty(&r, m);
     test_long(&r, m);
+    test_narrow(&r, m);
     test_cells(&r, m);
     test_products(&r, m, rounds);
     dc_module_free(m);
