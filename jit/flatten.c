@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TAIL = 128, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
+enum { MOST_TAIL = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
 /* Assignments ------------------------------------------------------------------------------- */
 
