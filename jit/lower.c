@@ -492,7 +492,7 @@ static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing 
 static bool tests_divide(const dc_kernel *k, dc_pred p)
 {
     for (uint32_t i = 0; i < p.n; i++)
-        if (divides(k, p.range[i].ix))
+        if (dc_lower_divides(k, p.range[i].ix))
             return true;
     return false;
 }
