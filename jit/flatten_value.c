@@ -457,13 +457,16 @@ static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
 
 /*
  * Where all lanes stay inside the buffer it is read whole, and what the mask excludes is cleared
- * afterwards: masked accesses are slower, and to a local would keep it out of registers.
+ * afterwards: masked accesses are slower, and to a local would keep it out of registers. Not where an output
+ * may lie in the same memory: other positions may be storing what is masked.
  */
 static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
 {
     bool affine;
     const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
-    const bool whole = l->guard == 0 && dc_fl_within(l, v->at, v->buf);
+    const bool shared = l->mask != 0 && l->b->f->buf.at[v->buf].scope == DC_SCOPE_PARAM &&
+                        is_stored_at(l->k, l->k->root, v->at);
+    const bool whole = l->guard == 0 && !shared && dc_fl_within(l, v->at, v->buf);
     const dc_fv own = dc_fl_both(l, c.all, c.lane);
     dc_fv r = l->guard == 0 && affine ? load_column(l, v, c, step) : 0;
     if (r == 0)
