@@ -684,6 +684,31 @@ static void test_guarded_load(runner *r)
     dc_kernel_free(k);
 }
 
+/* What an output may lie in the memory of is read under the mask of its rows: behind them are others' elements. */
+static void test_masked_in_place(runner *r)
+{
+    static const char text[] = "kernel rows(out0: f32[35] out, x0: f32[35], x1: f32[35]) {\n"
+                               "  for i in 4 grid\n"
+                               "    for j in 8 vector\n"
+                               "      out0[7*i + j] = add(x0[7*i + j], x1[j]) if j in 7\n"
+                               "}\n";
+    dc_kernel *k = NULL;
+    dc_flat *f;
+    int masked = 0, whole = 0;
+    if (!CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK))
+        return;
+    CHECK(dc_flatten(&r->job, k, &f) == DC_OK);
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        const dc_finst *x = &f->inst.at[f->order.at[n]];
+        masked += x->op == DC_K_LOAD && x->in[1] != 0;
+        whole += x->op == DC_K_LOAD && x->in[1] == 0;
+    }
+    CHECK_EQ(masked, 1);
+    CHECK_EQ(whole, 1);
+    dc_flat_free(f);
+    dc_kernel_free(k);
+}
+
 static void with_runner(void (*test)(runner *r))
 {
     runner r;
@@ -700,5 +725,6 @@ int main(void)
     with_runner(test_text);
     with_runner(test_rows_ahead);
     with_runner(test_guarded_load);
+    with_runner(test_masked_in_place);
     return t_done();
 }
