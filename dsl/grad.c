@@ -123,6 +123,20 @@ static DC_NORETURN void no_graph(lua_State *L, dc_dsl *d, const dc_handle *loss)
     dc_error_fact(L, d, DC_ERR_GRAD_COMPILED, &f, &b);
 }
 
+/* Is the loss itself what the gradient is taken for, at 2? Then that is 1. */
+static bool is_its_own(lua_State *L, const dc_handle *loss)
+{
+    bool found = dc_handle_test(L, 2) == loss;
+    for (lua_Integer i = 1; lua_type(L, 2) == LUA_TTABLE && !found; i++) {
+        const int type = lua_rawgeti(L, 2, i);
+        found = dc_handle_test(L, -1) == loss;
+        lua_pop(L, 1);
+        if (type == LUA_TNIL)
+            break;
+    }
+    return found;
+}
+
 /* Raises where the loss has no graph to follow. */
 static void check_loss(lua_State *L, dc_dsl *d, const dc_handle *loss)
 {
@@ -135,7 +149,8 @@ static void check_loss(lua_State *L, dc_dsl *d, const dc_handle *loss)
         dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = "grad", .word = {loss->fn}},
                       &(dc_blame){.in = &in, .n = 1});
     }
-    if (tracing || loss->kind != DC_HANDLE_LAZY || loss->lazy->kind == DC_LAZY_LEAF)
+    const bool leaf = loss->kind == DC_HANDLE_LAZY && loss->lazy->kind == DC_LAZY_LEAF;
+    if (tracing || loss->kind != DC_HANDLE_LAZY || (leaf && !is_its_own(L, loss)))
         no_graph(L, d, loss);
 }
 

@@ -290,6 +290,15 @@ function TestGrad:test_of_a_chain_of_any_length_from_a_watched_tensor()
   fails("more than 10000 operations", chain, x, 10001)
 end
 
+function TestGrad:test_of_a_watched_tensor_for_itself()
+  local x, y = dc.tensor(3.0):watch(), dc.tensor(2.0):watch()
+  lu.assertEquals(dc.grad(x, x):item(), 1)
+  local both = dc.grad(x, { y, x }, { unused = "zero" })
+  lu.assertEquals({ both[1]:item(), both[2]:item() }, { 0, 1 })
+  fails("does not depend on 'y'", dc.grad, x, { x, y })
+  fails("was computed already", dc.grad, x, y)
+end
+
 function TestGrad:test_a_watched_tensor_is_a_fresh_start()
   local w = dc.param("f32[2]", { 3, 4 })
   local x = (w * w):watch()
