@@ -8,6 +8,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/prompt.h"
 
+#include "core/number.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/luaerror.h"
@@ -201,12 +202,14 @@ static dc_line_end read_piece(dc_prompt *p)
 static void show_time(const dc_prompt *p, uint64_t ns)
 {
     const double ms = (double)ns / 1e6;
+    char text[DC_NUMBER_TEXT];
     if (!p->terminal || ms < SLOW_MS)
         return;
     if (ms < 10e3)
-        printf("%s%.0f ms%s\n", dc_prompt_dim(p), ms, dc_prompt_plain(p));
+        dc_number_format(text, sizeof text, "%.0f ms", ms);
     else
-        printf("%s%.1f s%s\n", dc_prompt_dim(p), ms / 1e3, dc_prompt_plain(p));
+        dc_number_format(text, sizeof text, "%.1f s", ms / 1e3);
+    printf("%s%s%s\n", dc_prompt_dim(p), text, dc_prompt_plain(p));
 }
 
 static int l_show(lua_State *L)

@@ -2,6 +2,7 @@
  * What begins with a colon at the prompt. Most commands take an expression, which is computed as if
  * it had been entered.
  */
+#include "core/number.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/explain.h"
@@ -118,12 +119,14 @@ static int by_size(const void *a, const void *b)
 
 static void print_duration(uint64_t ns)
 {
+    char text[DC_NUMBER_TEXT];
     if (ns < 10000)
-        printf("%.2f us", (double)ns / 1e3);
+        dc_number_format(text, sizeof text, "%.2f us", (double)ns / 1e3);
     else if (ns < 10000000)
-        printf("%.1f us", (double)ns / 1e3);
+        dc_number_format(text, sizeof text, "%.1f us", (double)ns / 1e3);
     else
-        printf("%.1f ms", (double)ns / 1e6);
+        dc_number_format(text, sizeof text, "%.1f ms", (double)ns / 1e6);
+    fputs(text, stdout);
 }
 
 /*
@@ -248,9 +251,11 @@ static void print_kernel(const dc_prompt *p, lua_Integer i)
     lua_pop(L, 2); /* the kernel still has them */
     const double gflops = number_field(L, "gflops"), gbs = number_field(L, "gbs");
     const double a = share(gflops, p->peak_gflops), b = share(gbs, p->peak_gbs);
-    printf("%3d  %-24s %6.0f %9.3f %8.2f %8.2f %4.0f%%  %s\n", (int)i, name,
-           number_field(L, "calls"), number_field(L, "ms"), gflops, gbs, 100 * (a > b ? a : b),
-           lines != NULL ? lines : "");
+    char numbers[200];
+    dc_number_format(numbers, sizeof numbers, "%6.0f %9.3f %8.2f %8.2f %4.0f%%",
+                     number_field(L, "calls"), number_field(L, "ms"), gflops, gbs,
+                     100 * (a > b ? a : b));
+    printf("%3d  %-24s %s  %s\n", (int)i, name, numbers, lines != NULL ? lines : "");
 }
 
 static bool run_kernels(dc_prompt *p, const char *args)

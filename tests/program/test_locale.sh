@@ -51,4 +51,8 @@ run "$DEEPC" "$dir/read.lua" de_DE.UTF-8 "$dir/plain"
 check "what is written without is read with it" says "read"
 run "$DEEPC" "$dir/read.lua" C "$dir/comma"
 check "what is written with is read without it" says "read"
+printf '%s\n' 'assert(os.setlocale "de_DE.UTF-8")' ':time 1 + 1' 'dc.tensor { 1.5 }' |
+    "$DEEPC" -i >"$dir/prompt" 2>&1
+check "the prompt's times have a point" grep -Eq '[0-9][.][0-9]+ [um]s' "$dir/prompt"
+check "and no comma" sh -c "! grep -Eq '[0-9],[0-9]' '$dir/prompt'"
 closing
