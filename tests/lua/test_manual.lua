@@ -268,7 +268,8 @@ function TestCommands:setUp()
     program = output("pwd"):gsub("\n", "") .. "/" .. program
   end
   self.folder = output("mktemp -d"):gsub("\n", "")
-  self.before = ("cd %s && PATH=%s:$PATH && "):format(quote(self.folder), quote(program:match "^(.*)/" or "."))
+  self.before = ("cd %s && export DEEPC_CACHE=off PATH=%s:$PATH && "):format( -- nothing is compiled already
+    quote(self.folder), quote(program:match "^(.*)/" or "."))
 end
 
 function TestCommands:tearDown()
