@@ -58,6 +58,8 @@ struct dc_exec {
     bool *cell_read;  /* by cell: the function depends on the old value */
     size_t *block_at; /* by free parameter: offset in the argument block */
     size_t block_bytes;
+    void *constant;        /* behind the arguments in the block: of jit/lift.h */
+    size_t constant_bytes; /* 0 until it is compiled */
     bool compare;
 
     struct dc_build *build; /* jit/build.h; NULL when there is nothing to compile */

@@ -5,6 +5,8 @@
 #include "jit/derived.h"
 #include "jit/temps.h"
 
+#include <string.h>
+
 static void free_recordings(dc_inst *i)
 {
     dc_device *d = i->rt->device;
@@ -129,18 +131,32 @@ dc_status dc_inst_prepare(dc_inst *i, dc_job *j)
     return i->prepared ? DC_OK : prepare(i, j);
 }
 
+/* Arguments, which each call writes, and the constants behind them. */
+static dc_status make_block(dc_inst *i, dc_job *j)
+{
+    const dc_exec *e = i->exec;
+    dc_device *d = i->rt->device;
+    const size_t all = e->block_bytes + e->constant_bytes;
+    i->staging = dc_arena_alloc(&i->mem, all);
+    DC_TRY(dc_store_new(i->rt, j, all, &i->block));
+    i->block->owned = true;
+    if (e->constant_bytes == 0)
+        return DC_OK;
+    memcpy((char *)i->staging + e->block_bytes, e->constant, e->constant_bytes);
+    return d->ops->upload(d, j, i->block->mem, i->staging, all);
+}
+
 static dc_status fill_inst(dc_inst *i, dc_job *j, dc_cell *const *cell)
 {
     const dc_exec *e = i->exec;
     i->cell = DC_NEW_ARRAY(&i->mem, dc_cell *, e->desc.ncell);
     i->result = DC_NEW_ARRAY(&i->mem, dc_tensor *, e->desc.nresult);
     i->slot = DC_NEW_ARRAY(&i->mem, void *, dc_slot_count(e));
-    i->staging = dc_arena_alloc(&i->mem, e->block_bytes);
     bind_cells(i, j, cell);
     for (uint32_t r = 0; r < e->desc.nresult; r++)
         DC_TRY(dc_inst_new_result(i, j, r));
-    DC_TRY(dc_store_new(i->rt, j, e->block_bytes, &i->block));
-    i->block->owned = true;
+    DC_TRY(dc_exec_wait(i->rt, j, i->exec));
+    DC_TRY(make_block(i, j));
     return dc_inst_prepare(i, j);
 }
 

@@ -102,7 +102,7 @@ static void print_number(const dc_exec *e, size_t offset, dc_text *out)
             dc_text_puts(out, e->desc.fn->label.at[p]);
             return;
         }
-    dc_text_puts(out, "nothing");
+    dc_text_puts(out, offset < e->block_bytes ? "nothing" : "constants");
 }
 
 /* Nothing for the first byte of a value. */

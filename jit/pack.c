@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Whoever adds a field writes it below, or says in this line why not. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 520 && sizeof(dc_item) == 112 &&
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 536 && sizeof(dc_item) == 112 &&
                                        sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
@@ -143,6 +143,9 @@ static void put_item(dc_text *out, const dc_exec *e, uint32_t i)
 
 static void put_memory(dc_text *out, const dc_exec *e)
 {
+    put(out, e->constant_bytes);
+    if (e->constant_bytes > 0)
+        dc_text_put(out, e->constant, e->constant_bytes);
     put(out, e->untouched);
     put(out, e->guard);
     put(out, e->ntemp);
@@ -427,6 +430,12 @@ static void get_choices(reader *r, dc_exec *into)
 static void get_memory(reader *r, dc_exec *into)
 {
     dc_arena *a = &r->e->mem;
+    into->constant_bytes = get_count_of(r, 1);
+    into->constant = dc_arena_alloc(a, into->constant_bytes);
+    if (into->constant_bytes > 0)
+        memcpy(into->constant, r->at, into->constant_bytes);
+    r->at += into->constant_bytes;
+    r->left -= into->constant_bytes;
     into->untouched = (uint32_t)get(r);
     into->guard = get(r);
     into->ntemp = get_count(r);
@@ -480,6 +489,8 @@ static void fill(dc_exec *e, const dc_exec *from)
     e->ntemp = from->ntemp;
     e->temp = from->temp;
     e->denied_why = from->denied_why;
+    e->constant = from->constant;
+    e->constant_bytes = from->constant_bytes;
     e->in_part = from->in_part;
     e->nprologue = from->nprologue;
     e->derived = from->derived;

@@ -410,17 +410,26 @@ static void loosen(const dc_part *x, uint32_t group)
     }
 }
 
-static void collect(dc_compiling *p, dc_part *x)
+/* Where kernels begin to read, and constants, are taken out of them where that makes them equal. */
+static void make_equal(dc_compiling *p, dc_part *x)
 {
     for (uint32_t g = 0; g < x->nkernel; g++) {
-        x->entry_of[g] = DC_NO_ENTRY;
         if (x->kernel[g] == NULL)
             continue;
         loosen(x, g);
         if (!skips(p, DC_STAGE_offset))
             x->begin[g] = dc_offset_inputs(p->j, x->kernel[g]);
         dc_stream_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
-        x->entry_of[g] = dc_codegen_add(&p->gen, x->kernel[g]);
+    }
+    if (!skips(p, DC_STAGE_lift))
+        x->lifted = dc_lift_constants(p->j, x->kernel, x->nkernel, p->env->target->buffers);
+}
+
+static void collect(dc_compiling *p, dc_part *x)
+{
+    make_equal(p, x);
+    for (uint32_t g = 0; g < x->nkernel; g++) {
+        x->entry_of[g] = x->kernel[g] != NULL ? dc_codegen_add(&p->gen, x->kernel[g]) : DC_NO_ENTRY;
         x->kernel[g] = NULL;
     }
     log_plan(p, x);

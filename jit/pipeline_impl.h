@@ -3,6 +3,7 @@
 #define DC_JIT_PIPELINE_IMPL_H
 
 #include "jit/codegen.h"
+#include "jit/lift.h"
 #include "jit/plan.h"
 
 #define DC_NO_ENTRY UINT32_MAX
@@ -21,9 +22,10 @@ typedef struct dc_part {
     uint32_t *entry_of; /* by group, DC_NO_ENTRY where nothing is launched */
     const size_t **
         begin; /* by group, of its parameters: bytes from their places; NULL: none (jit/offset.h) */
+    const dc_lifted *lifted;  /* by group: constants that it is given; NULL: none is */
     dc_item_fact *group_fact; /* by group */
     uint64_t *cost_ns;        /* by group: a guess, for one worker */
-    bool *in_part;     /* by cell: what changes is stored alone */
+    bool *in_part;            /* by cell: what changes is stored alone */
     dc_plan plan;
     bool is_prologue;
 } dc_part;

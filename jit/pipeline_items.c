@@ -37,19 +37,44 @@ static dc_bind bind_place(const dc_part *x, dc_place at)
     return b;
 }
 
+static const dc_lifted *lifted_of(const dc_part *x, uint32_t group)
+{
+    return x->lifted != NULL && x->lifted[group].n > 0 ? &x->lifted[group] : NULL;
+}
+
+static size_t lifted_bytes(const dc_lifted *l)
+{
+    return l != NULL ? dc_align_up(l->n * dc_dtype_size(l->dtype), DC_PLAN_ALIGN) : 0;
+}
+
+/* Behind those that are there already. */
+static dc_bind bind_lifted(dc_exec *e, const dc_lifted *l)
+{
+    const dc_bind b = {DC_SLOT_BLOCK, e->block_bytes + e->constant_bytes};
+    char *to = (char *)e->constant + e->constant_bytes;
+    for (uint32_t i = 0; i < l->n; i++)
+        dc_bits_store(l->dtype, to + i * dc_dtype_size(l->dtype), l->bits[i]);
+    e->constant_bytes += lifted_bytes(l);
+    return b;
+}
+
 static void launch_item(dc_part *x, uint32_t group, dc_item *item, dc_item_fact *fact)
 {
     dc_exec *e = x->p->e;
     const dc_group *g = &x->groups.at[group];
     const uint32_t n = x->entry_of[group];
     const dc_entry *entry = &x->p->gen.entry.at[n];
-    dc_bind *bind = DC_NEW_ARRAY(&e->mem, dc_bind, g->nout + g->nin);
+    const dc_lifted *lifted = lifted_of(x, group);
+    const uint32_t nbind = g->nout + g->nin + (lifted != NULL);
+    dc_bind *bind = DC_NEW_ARRAY(&e->mem, dc_bind, nbind);
     for (uint32_t i = 0; i < g->nout; i++)
         bind[i] = bind_place(x, x->plan.home[g->out[i]]);
     for (uint32_t i = 0; i < g->nin; i++)
         bind[g->nout + i] = bind_place(x, x->plan.home[g->in[i]]);
     for (uint32_t i = 0; i < g->nout + g->nin && x->begin[group] != NULL; i++)
         bind[i].offset += x->begin[group][i];
+    if (lifted != NULL)
+        bind[nbind - 1] = bind_lifted(e, lifted);
     *item = (dc_item){.kind = DC_ITEM_LAUNCH,
                       .program = dc_compiled_program(e->kernel[n]),
                       .entry = dc_compiled_entry(e->kernel[n]),
@@ -57,7 +82,7 @@ static void launch_item(dc_part *x, uint32_t group, dc_item *item, dc_item_fact 
                       .threads = entry->launch.threads,
                       .scratch = entry->flat->scratch,
                       .cost_ns = x->cost_ns[group],
-                      .nbind = g->nout + g->nin,
+                      .nbind = nbind,
                       .bind = bind,
                       .label = dc_arena_strdup(&e->mem, entry->kernel->name)};
     *fact = x->group_fact[group];
@@ -126,9 +151,20 @@ static void sum_up(dc_exec *e, const dc_part *x)
     info->denied += x->plan.denied;
 }
 
+static void make_room_for_constants(dc_compiling *p)
+{
+    size_t bytes = 0;
+    for (uint32_t n = 0; n < p->npart; n++)
+        for (uint32_t g = 0; g < p->part[n].nkernel; g++)
+            bytes += lifted_bytes(lifted_of(&p->part[n], g));
+    p->e->constant = dc_arena_alloc(&p->e->mem, bytes);
+    p->e->constant_bytes = 0;
+}
+
 void dc_pipeline_make_items(dc_compiling *p)
 {
     dc_exec *e = p->e;
+    make_room_for_constants(p);
     e->nitem = e->ntemp = e->nprologue = 0; /* an attempt before may have run out of memory */
     e->info = (dc_exec_info){.nodes = e->info.nodes};
     for (uint32_t n = 0; n < p->npart; n++) {

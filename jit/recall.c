@@ -125,7 +125,7 @@ bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key 
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
-    dc_text_puts(text, "executable 4\n");
+    dc_text_puts(text, "executable 5\n");
     const bool known = dc_buildid_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);

@@ -189,6 +189,30 @@ function TestSlices:test_gradients_are_linear()
   end
 end
 
+-- Numbers in which the pieces differ are memory: 20 pieces are a few kernels (where a number is 1 there is no product).
+function TestSlices:test_kernels_do_not_depend_on_numbers()
+  for t, margin in pairs { f32 = 1e-5, f64 = 1e-12, f16 = 0.02, bf16 = 0.1 } do
+    local f = dc.fn(("f(x: %s[7], s: %s[]) -> %s[20, 7]"):format(t, t, t), function(x, s)
+      local p = {}
+      for i = 1, 20 do
+        p[i] = ((x * (i / 4)):tanh() + i / 80) * s
+      end
+      return dc.stack(p, 1)
+    end)
+    local x = dc.rand "f32[7]":cast(t)
+    for s = 2, 4 do
+      local y = f(x, s)
+      for i = 1, 20 do
+        check.close(y[i]:totable(), (((x * (i / 4)):tanh() + i / 80) * s):totable(), margin, t)
+      end
+    end
+    if not on_eval then
+      lu.assertTrue(f:info()[1].kernels <= 8, t .. ": " .. f:info()[1].kernels)
+      lu.assertStrContains(f:plan(), "constants")
+    end
+  end
+end
+
 -- Sums with three axes each, of which several are one kernel: more axes than an operation has.
 function TestSlices:test_many_sums_in_one_kernel()
   local T = 24
