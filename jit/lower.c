@@ -13,6 +13,7 @@
  * linear in memory, and a long axis schedules better. Where division or remainder is left over in
  * an access map, the kernel is lowered again with an axis per dim.
  */
+#include "jit/choose.h"
 #include "jit/lower_impl.h"
 
 #include <stdio.h>
@@ -96,11 +97,8 @@ static dc_vx constant(lowering *w, dc_dtype t, uint64_t bits)
 /* The value, computed of a node of dtype t, as it is in memory. */
 dc_vx dc_lower_as_stored(lowering *w, dc_vx v, dc_dtype t)
 {
-    const dc_vx_node *n = &w->k->vx.at[v];
-    const bool widened = n->kind == DC_VX_OP && n->op == DC_OP_CAST;
-    if (widened && dc_dtype_is_short(t) && w->k->vx.at[n->in[0]].dtype == t)
-        return n->in[0];
-    return dc_lower_cast(w, v, t);
+    const dc_vx as_it_was = dc_dtype_is_short(t) ? dc_choose_short(w->k, v, t) : 0;
+    return as_it_was != 0 ? as_it_was : dc_lower_cast(w, v, t);
 }
 
 static dc_vx rounded(lowering *w, dc_vx v, dc_dtype t)
@@ -234,7 +232,9 @@ static dc_vx lower_ew(lowering *w, const dc_node *n, const dc_vx *in)
         const dc_vx from = rounded(w, in[0], dc_node_at(w->fn, n->in[0])->dtype);
         return dc_lower_cast(w, dc_lower_cast(w, from, n->dtype), dc_lower_computed(n->dtype));
     }
-    const dc_vx v = dc_vx_op(w->k, n->op, dc_lower_computed(n->dtype), in, n->nin);
+    dc_vx v = n->op == DC_OP_ADD || n->op == DC_OP_OR ? dc_choose_sum(w->k, in[0], in[1]) : 0;
+    if (v == 0)
+        v = dc_vx_op(w->k, n->op, dc_lower_computed(n->dtype), in, n->nin);
     return w->k->strict ? rounded(w, v, n->dtype) : v;
 }
 

@@ -5,54 +5,10 @@
  * true or false, and what they choose is taken in their place: the parts of x[i - 1] with a border are a border
  * and a copy.
  */
+#include "jit/choose.h"
 #include "jit/move_impl.h"
 
-#include <stdlib.h>
-
 /* Values whose tests are decided --------------------------------------------------------------- */
-
-static bool never(const dc_kernel *k, dc_pred p)
-{
-    for (uint32_t i = 0; i < p.n; i++) {
-        const dc_ix_node *x = &k->ix.at[p.range[i].ix];
-        if (x->hi < 0 || x->lo >= p.range[i].n)
-            return true;
-    }
-    return false;
-}
-
-/* What nothing changes when it is added: -0 of floats. */
-static bool adds_nothing(const dc_kernel *k, dc_vx v)
-{
-    const dc_vx_node *n = &k->vx.at[v];
-    const dc_dtype t = (dc_dtype)n->dtype;
-    const uint64_t minus = dc_dtype_is_float(t) ? (uint64_t)1 << (dc_dtype_bits(t) - 1) : 0;
-    return n->kind == DC_VX_CONST && n->bits == minus;
-}
-
-/* Is it a number of 16 bits, made longer and short again? */
-static bool comes_back(const dc_kernel *k, const dc_vx_node *n)
-{
-    const dc_vx_node *wide = &k->vx.at[n->in[0]];
-    if (n->op != DC_OP_CAST || !dc_dtype_is_short((dc_dtype)n->dtype) || wide->kind != DC_VX_OP ||
-        wide->op != DC_OP_CAST || wide->dtype != DC_F32)
-        return false;
-    return k->vx.at[wide->in[0]].dtype == n->dtype;
-}
-
-/* The operand that an operation gives as it is, 0: it computes something. */
-static dc_vx chosen(const dc_kernel *k, const dc_vx_node *n)
-{
-    if (n->kind != DC_VX_OP)
-        return 0;
-    if (n->op == DC_OP_WHERE && k->vx.at[n->in[0]].kind == DC_VX_TEST) {
-        const dc_pred p = k->vx.at[n->in[0]].pred;
-        return p.n == 0 ? n->in[1] : never(k, p) ? n->in[2] : 0;
-    }
-    if (n->op == DC_OP_ADD)
-        return adds_nothing(k, n->in[0]) ? n->in[1] : adds_nothing(k, n->in[1]) ? n->in[0] : 0;
-    return comes_back(k, n) ? k->vx.at[n->in[0]].in[0] : 0;
-}
 
 /* The value without what is decided in it. */
 static dc_vx decided(dc_kernel *k, dc_vx_map map, dc_vx v)
@@ -62,7 +18,7 @@ static dc_vx decided(dc_kernel *k, dc_vx_map map, dc_vx v)
     dc_vx_node n = k->vx.at[v];
     for (int i = 0; i < n.n; i++)
         n.in[i] = decided(k, map, n.in[i]);
-    const dc_vx is = chosen(k, &n);
+    const dc_vx is = dc_choose_operand(k, &n);
     const dc_vx out = is != 0              ? is
                       : n.kind == DC_VX_OP ? dc_vx_op(k, (dc_op)n.op, (dc_dtype)n.dtype, n.in, n.n)
                                            : v;

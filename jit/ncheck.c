@@ -593,7 +593,7 @@ bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *o
     if (r == RULE_sel && k->vx.at[in[0]].dtype != DC_BOOL)
         return false;
     for (int i = first; i < row->n; i++)
-        if (k->vx.at[in[i]].dtype != t || !takes(r, t) || dc_dtype_is_short(t))
+        if (k->vx.at[in[i]].dtype != t || !takes(r, t) || (dc_dtype_is_short(t) && r != RULE_sel))
             return false;
     *out = (row->flags & DC_OPF_CMP) != 0 ? DC_BOOL : t;
     return true;
