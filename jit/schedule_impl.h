@@ -75,6 +75,8 @@ bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
  * them strips, which are blocks of which a part is masked.
  */
 bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at);
+/* Vectors that so few rows fill as fill any. */
+int64_t dc_sketch_block(const dc_sketch *s, int64_t extent);
 /* Several rows at a time, in so many vectors at least. */
 bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors);
 

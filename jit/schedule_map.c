@@ -13,14 +13,15 @@
 #include <string.h>
 
 enum {
-    BLOCKS = 4,      /* of a turned operand, beside each other */
-    SAME_SETS = 256, /* elements, of which rows are a multiple that meet in few sets of a cache */
-    SHORT_RUN = 64,  /* elements of an operand that several short axes go through, at most */
-    LINE = 16,       /* elements of a line of a cache */
-    WIDEST = 64,     /* lanes of an instruction at most */
-    MANY = 1 << 14,  /* elements from which on four vectors are computed at a time */
-    SOME = 1 << 11,  /* two */
-    FEW = 1 << 12,   /* too few for the texts of several blocks, which a compiler takes long over */
+    BLOCKS = 4,        /* of a turned operand, beside each other */
+    SAME_SETS = 256,   /* elements, of which rows are a multiple that meet in few sets of a cache */
+    SHORT_RUN = 64,    /* elements of an operand that several short axes go through, at most */
+    LINE = 16,         /* elements of a line of a cache */
+    WIDEST = 64,       /* lanes of an instruction at most */
+    MOST_WRITTEN = 16, /* vectors of a block of short rows */
+    MANY = 1 << 14,    /* elements from which on four vectors are computed at a time */
+    SOME = 1 << 11,    /* two */
+    FEW = 1 << 12, /* too few for the texts of several blocks, which a compiler takes long over */
     MANY_REGISTERS = 32 /* with fewer, two at most */
 };
 
@@ -368,6 +369,31 @@ static bool schedule_costly(dc_sketch *s, const dc_shape *p)
            dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
 }
 
+/* Bytes of the widest number in a list of statements that only copies and chooses; 0: it computes. */
+static int copied_bytes(dc_kernel *k, const dc_stmt *first)
+{
+    size_t bytes = 1;
+    for (const dc_stmt *t = first; t != NULL && bytes > 0; t = t->next) {
+        const size_t inside = t->body != NULL ? (size_t)copied_bytes(k, t->body) : 1;
+        bytes = inside == 0 ? 0 : inside > bytes ? inside : bytes;
+        for (uint32_t i = 0; i < t->nput && bytes > 0; i++) {
+            const dc_mark mark = dc_arena_mark(&k->arena);
+            const bool *part = dc_vx_parts(k, &k->arena, t->put[i].value);
+            for (dc_vx v = 1; v <= t->put[i].value && bytes > 0; v++) {
+                const dc_vx_node *n = &k->vx.at[v];
+                const size_t size = dc_dtype_size((dc_dtype)n->dtype);
+                if (part[v])
+                    bytes = n->kind == DC_VX_INDEX || (n->kind == DC_VX_OP && n->op != DC_OP_WHERE)
+                                ? 0
+                            : size > bytes ? size
+                                           : bytes;
+            }
+            dc_arena_rewind(&k->arena, mark);
+        }
+    }
+    return (int)bytes;
+}
+
 bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
 {
     dc_shape merged = *shape;
@@ -398,7 +424,11 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
         return schedule_turned(s, p, turned);
     if (costly)
         return schedule_costly(s, p);
-    if (2 * extent <= s->lanes && p->nout >= 2 && !picks(s->k))
+    const int bytes = copied_bytes(s->k, s->k->root);
+    if (bytes > 0 && !picks(s->k))
+        s->lanes = (int)dc_min_i64(s->t->vector_bytes / bytes, WIDEST);
+    if (2 * extent <= s->lanes && p->nout >= 2 && !picks(s->k) &&
+        dc_sketch_block(s, extent) <= MOST_WRITTEN)
         return dc_schedule_short_rows(s, p, most_vectors(s, p));
     return dc_schedule_vectors(s, p, most_vectors(s, p));
 }

@@ -213,17 +213,22 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Rows of `extent` elements, one behind the other, in vectors that are written out. */
-static bool schedule_block(dc_sketch *s, const dc_axis_name *rows, const dc_axis_name *row,
-                           int64_t elements)
+/* So many rows at a time, one behind the other, in vectors that are written out. */
+static bool schedule_block(dc_sketch *s, const dc_axis_name *rows, int64_t count,
+                           const dc_axis_name *row, int64_t extent)
 {
-    const dc_axis_name all = name_with(rows, ".f");
-    if (!dc_move_do(s->k, &s->why, "fuse %s %s", rows->s, row->s))
+    const dc_axis_name inner = name_with(rows, ".i"), all = name_with(&inner, ".f");
+    if (!do_split(s, rows, count) || !dc_move_do(s->k, &s->why, "fuse %s %s", inner.s, row->s))
         return false;
-    if (elements <= s->lanes)
-        return schedule_tail(s, &all, elements);
+    if (count * extent <= s->lanes)
+        return schedule_tail(s, &all, count * extent);
     return !do_split(s, &all, s->lanes) || (dc_move_do(s->k, &s->why, "unroll %s.o", all.s) &&
                                             dc_move_do(s->k, &s->why, "vectorize %s.i", all.s));
+}
+
+int64_t dc_sketch_block(const dc_sketch *s, int64_t extent)
+{
+    return extent / common_divisor(s->lanes, extent);
 }
 
 bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors)
@@ -239,16 +244,11 @@ bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors)
     if (count % block != 0 && count > block) {
         const dc_axis_name rest = name_with(&rows, ".h");
         if (!dc_move_do(k, &s->why, "cut %s %lld", rows.s, (long long)(count - count % block)) ||
-            !schedule_block(s, &rest, &row, count % block * extent))
+            !schedule_block(s, &rest, count % block, &row, extent))
             return false;
         rows = name_with(&rows, ".l");
     }
-    if (count > block) {
-        if (!do_split(s, &rows, block))
-            return false;
-        rows = name_with(&rows, ".i");
-    }
-    return schedule_block(s, &rows, &row, dc_min_i64(count, block) * extent) &&
+    return schedule_block(s, &rows, dc_min_i64(count, block), &row, extent) &&
            dc_sketch_grid_all(s);
 }
 
