@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TAIL = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
+enum { MOST_AGAIN = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
 /* Assignments ------------------------------------------------------------------------------- */
 
@@ -211,91 +211,111 @@ static void flatten_unrolled(flattener *l, const dc_stmt *s)
         flatten_iteration(l, s, i);
 }
 
-/* How many iterations, the last ones of the loop, are those in which a test of `of` fails; 0: none are, or all. */
-static int64_t tested_last(const flattener *l, dc_pred of, uint32_t axis)
+/* Iterations at both ends of a loop, in which a test fails that does not between them. */
+typedef struct ends {
+    int64_t first, last;
+} ends;
+
+static ends both_ends(ends a, ends b)
 {
-    int64_t most = 0;
+    return (ends){dc_max_i64(a.first, b.first), dc_max_i64(a.last, b.last)};
+}
+
+/* How many steps make up for so much, where that is not all of them; else 0. */
+static int64_t steps_for(int64_t amount, int64_t step, int64_t all)
+{
+    const int64_t n = amount > 0 ? (amount + step - 1) / step : 0;
+    return n < all ? n : 0;
+}
+
+static ends ends_of_test(const flattener *l, dc_pred of, uint32_t axis)
+{
+    const int64_t all = l->k->axis.at[axis].extent;
+    ends e = {0};
     for (uint32_t n = 0; n < of.n; n++) {
         const dc_ix_node *x = fl_ix(l, of.range[n].ix);
-        const int64_t over = x->hi - of.range[n].n + 1;
         int64_t step = 0;
         for (uint32_t i = 0; i < x->n; i++) {
             const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
             if (t->kind == DC_ATOM_AXIS && t->axis == axis)
                 step = x->term[i].coef;
         }
-        if (step <= 0 || x->lo < 0 || over <= 0)
-            continue;
-        const int64_t last = (over + step - 1) / step;
-        if (last < l->k->axis.at[axis].extent)
-            most = dc_max_i64(most, last);
+        if (step > 0)
+            e = both_ends(e, (ends){steps_for(-x->lo, step, all),
+                                    steps_for(x->hi - of.range[n].n + 1, step, all)});
     }
-    return most;
+    return e;
 }
 
-/* The same of the tests of loads that a value is made of. */
-static int64_t loads_last(const flattener *l, dc_vx v, uint32_t axis)
+/* The same of the tests that a value is made of. */
+static ends ends_of_value(const flattener *l, dc_vx v, uint32_t axis)
 {
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     const bool *part = dc_vx_parts(l->k, &l->j->scratch, v);
-    int64_t most = 0;
+    ends e = {0};
     for (dc_vx i = 1; i <= v; i++)
-        if (part[i] && l->k->vx.at[i].kind == DC_VX_LOAD)
-            most = dc_max_i64(most, tested_last(l, l->k->vx.at[i].pred, axis));
+        if (part[i])
+            e = both_ends(e, ends_of_test(l, l->k->vx.at[i].pred, axis));
     dc_arena_rewind(&l->j->scratch, mark);
-    return most;
+    return e;
 }
 
 /* Of all tests in a list of statements; how many assignments it is, repeated ones counted, goes to *size. */
-static int64_t tail_of(const flattener *l, const dc_stmt *first, uint32_t axis, int64_t *size)
+static ends ends_of(const flattener *l, const dc_stmt *first, uint32_t axis, int64_t *size)
 {
-    int64_t most = 0;
+    ends e = {0};
     *size = 0;
     for (const dc_stmt *s = first; s != NULL; s = s->next) {
-        int64_t inside = MOST_TAIL + 1;
+        int64_t inside = MOST_AGAIN + 1;
         if (s->kind == DC_STMT_LOOP) {
-            most = dc_max_i64(most, tail_of(l, s->body, axis, &inside));
-            inside *=
-                l->k->axis.at[s->axis].kind == DC_AXIS_UNROLL ? l->k->axis.at[s->axis].extent : 1;
+            const dc_axis *a = &l->k->axis.at[s->axis];
+            e = both_ends(e, ends_of(l, s->body, axis, &inside));
+            inside *= a->kind == DC_AXIS_UNROLL ? a->extent : 1;
         } else if (s->kind == DC_STMT_SET) {
             inside = s->nput;
-            most = dc_max_i64(most, tested_last(l, s->pred, axis));
+            e = both_ends(e, ends_of_test(l, s->pred, axis));
             for (uint32_t n = 0; n < s->nput; n++)
-                most = dc_max_i64(most, loads_last(l, s->put[n].value, axis));
+                e = both_ends(e, ends_of_value(l, s->put[n].value, axis));
         }
         *size += inside;
     }
-    return most;
+    return e;
 }
 
-/* Iterations that are written once more by themselves, so that the others go without tests. */
-static int64_t own_tail(const flattener *l, const dc_stmt *s)
+/* Which iterations are written once more by themselves, so that those between go without tests. */
+static ends own_ends(const flattener *l, const dc_stmt *s)
 {
     int64_t size;
-    const int64_t last = l->b->f->simt ? 0 : tail_of(l, s->body, s->axis, &size);
-    return last > 0 && size <= MOST_TAIL ? last : 0;
+    const int64_t all = l->k->axis.at[s->axis].extent;
+    if (l->b->f->simt)
+        return (ends){0};
+    const ends e = ends_of(l, s->body, s->axis, &size);
+    return size > MOST_AGAIN || e.first + e.last >= all ? (ends){0} : e;
 }
 
-/* Iterations [from, to) of a loop; `free`: no test fails in them but those that fail in all. */
-static void flatten_part(flattener *l, const dc_stmt *s, int64_t from, int64_t to, bool free)
+/* Iterations [from, to) of a loop. */
+static void flatten_part(flattener *l, const dc_stmt *s, int64_t from, int64_t to)
 {
+    if (from >= to)
+        return;
     if (to - from == 1) {
         flatten_iteration(l, s, from);
         return;
     }
     const dc_fv counter = dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from),
                                      dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to));
-    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .c = free ? to : 0};
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = from, .to = to};
     dc_fl_list(l, s->body);
     dc_fb_end(l->b);
 }
 
 static void flatten_loop(flattener *l, const dc_stmt *s)
 {
-    const int64_t all = l->k->axis.at[s->axis].extent, last = own_tail(l, s);
-    if (last > 0)
-        flatten_part(l, s, 0, all - last, true);
-    flatten_part(l, s, last > 0 ? all - last : 0, all, false);
+    const int64_t all = l->k->axis.at[s->axis].extent;
+    const ends e = own_ends(l, s);
+    flatten_part(l, s, 0, e.first);
+    flatten_part(l, s, e.first, all - e.last);
+    flatten_part(l, s, all - e.last, all);
 }
 
 static void flatten_axis(flattener *l, const dc_stmt *s)

@@ -13,8 +13,9 @@ typedef enum bind_kind { BIND_NONE, BIND_CONST, BIND_VALUE, BIND_LANES } bind_ki
 
 typedef struct bind {
     bind_kind kind;
-    int64_t c; /* of BIND_VALUE: the first of the last iterations that it is not, 0 for none */
+    int64_t c;
     dc_fv v;
+    int64_t from, to; /* of BIND_VALUE: which iterations; to 0: all */
 } bind;
 
 /* A condition: a scalar part and a part by lane; 0 is true. */

@@ -192,8 +192,10 @@ static void range_here(const flattener *l, dc_ix a, int64_t *lo, int64_t *hi)
         if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_CONST)
             first = last = l->bind[t->axis].c;
         if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_VALUE &&
-            l->bind[t->axis].c > 0)
-            last = l->bind[t->axis].c - 1;
+            l->bind[t->axis].to > 0) {
+            first = l->bind[t->axis].from;
+            last = l->bind[t->axis].to - 1;
+        }
         const int64_t low = coef * first, high = coef * last;
         *lo += dc_min_i64(low, high);
         *hi += dc_max_i64(low, high);

@@ -96,6 +96,39 @@ static void test_tiles(runner *r)
     dc_kernel_free(k);
 }
 
+/* A window of 3 on rows of 6, whose first and last positions stand over the edge: those between go without a test. */
+static void test_window(runner *r)
+{
+    static const char text[] = "kernel k(out0: f32[24] out, x0: f32[24]) {\n"
+                               "  local acc: f32[1]\n"
+                               "  for i in 4 grid\n"
+                               "    for j in 6\n"
+                               "      acc[0] = 0:f32\n"
+                               "      for k in 3 reduce unroll\n"
+                               "        acc[0] add= x0[6*i + j + k - 1 if j + k - 1 in 6]\n"
+                               "      out0[6*i + j] = acc[0]\n"
+                               "}\n";
+    float x[24], out[24];
+    dc_kernel *k = NULL;
+    CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK);
+    const int n = runner_add(r, k, 0);
+    const dc_flat *f = r->flat.at[n];
+    for (uint32_t i = 0; i < f->order.n; i++)
+        CHECK(f->inst.at[f->order.at[i]].op != DC_K_LOAD || f->inst.at[f->order.at[i]].in[1] == 0);
+    CHECK_EQ(count_of(f, DC_K_LOOP), 2);
+    CHECK_EQ(count_of(f, DC_K_LT), 0);
+    for (int i = 0; i < 24; i++)
+        x[i] = (float)(i * i % 13);
+    if (runner_build(r)) {
+        runner_run_range(r, n, 4, (void *[]){out, x});
+        for (int i = 0; i < 24; i++) {
+            const int j = i % 6;
+            CHECK(out[i] == (j > 0 ? x[i - 1] : 0) + x[i] + (j < 5 ? x[i + 1] : 0));
+        }
+    }
+    dc_kernel_free(k);
+}
+
 /* What a local holds is known until something is stored there that lies otherwise, in a loop too. */
 static void test_kept(runner *r)
 {
@@ -146,6 +179,7 @@ int main(void)
 {
     with_runner(test_tail);
     with_runner(test_tiles);
+    with_runner(test_window);
     with_runner(test_kept);
     return t_done();
 }
