@@ -12,21 +12,11 @@
 #include "dsl/handle.h"
 #include "dsl/uses.h"
 #include "vm/check.h"
+#include "vm/lint_words.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- words ----------------------------------------------------------------------------------- */
-
-typedef enum kind { END, NAME, KEYWORD, STRING, NUMBER, SIGN } kind;
-
-typedef struct token {
-    kind kind;
-    const char *at;
-    int n, line;
-} token;
 
 typedef enum rule { CONDITION, BOTH, COMPARED, DROPPED, EQUAL } rule;
 
@@ -42,139 +32,9 @@ typedef struct suspect {
 
 struct dc_lint {
     char *text;
-    DC_VEC(token) word;
+    tokens word;
     DC_VEC(suspect) at; /* by line */
 };
-
-static bool is(const token *t, const char *text)
-{
-    return t->kind != STRING && (int)strlen(text) == t->n && memcmp(t->at, text, (size_t)t->n) == 0;
-}
-
-static bool is_one_of(const token *t, const char *const *texts)
-{
-    for (; *texts != NULL; texts++)
-        if (is(t, *texts))
-            return true;
-    return false;
-}
-
-static bool same_word(const token *a, const token *b)
-{
-    return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n) == 0;
-}
-
-/* The end of a long bracket that begins at s, or NULL where none does. */
-static const char *long_end(const char *s)
-{
-    int level = 0;
-    if (*s != '[')
-        return NULL;
-    while (s[1 + level] == '=')
-        level++;
-    if (s[1 + level] != '[')
-        return NULL;
-    for (s += level + 2; *s != '\0'; s++) {
-        int n = 0;
-        if (*s != ']')
-            continue;
-        while (s[1 + n] == '=')
-            n++;
-        if (n == level && s[1 + n] == ']')
-            return s + n + 2;
-    }
-    return s;
-}
-
-static const char *skip_blanks(const char *s, int *line)
-{
-    for (;;) {
-        if (*s == '\n') {
-            ++*line;
-            s++;
-        } else if (isspace((unsigned char)*s)) {
-            s++;
-        } else if (s[0] == '-' && s[1] == '-') {
-            const char *end = long_end(s + 2);
-            if (end == NULL)
-                end = s + strcspn(s, "\n");
-            for (; s < end; s++)
-                *line += *s == '\n';
-        } else {
-            return s;
-        }
-    }
-}
-
-static const char *quoted_end(const char *s)
-{
-    const char quote = *s++;
-    while (*s != '\0' && *s != quote && *s != '\n')
-        s += *s == '\\' && s[1] != '\0' ? 2 : 1;
-    return *s == quote ? s + 1 : s;
-}
-
-static bool is_keyword(const token *t)
-{
-    static const char *const words[] = {"and",   "break", "do",       "else",  "elseif", "end",
-                                        "false", "for",   "function", "goto",  "if",     "in",
-                                        "local", "nil",   "not",      "or",    "repeat", "return",
-                                        "then",  "true",  "until",    "while", NULL};
-    return is_one_of(t, words);
-}
-
-static const char *sign_end(const char *s)
-{
-    static const char *const signs[] = {
-        "...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>"};
-    for (size_t i = 0; i < DC_COUNTOF(signs); i++)
-        if (strncmp(s, signs[i], strlen(signs[i])) == 0)
-            return s + strlen(signs[i]);
-    return s + 1;
-}
-
-/* Kind and end of the word at s, which is no blank. */
-static kind word_at(const char *s, const char **end)
-{
-    const char *from = s, *closed = long_end(s);
-    if (isalpha((unsigned char)*s) || *s == '_') {
-        while (isalnum((unsigned char)*s) || *s == '_')
-            s++;
-        *end = s;
-        return is_keyword(&(token){.at = from, .n = (int)(s - from)}) ? KEYWORD : NAME;
-    }
-    if (isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]))) {
-        while (isalnum((unsigned char)*s) || *s == '.' ||
-               ((*s == '-' || *s == '+') && strchr("eEpP", s[-1]) != NULL))
-            s++;
-        *end = s;
-        return NUMBER;
-    }
-    if (*s == '"' || *s == '\'' || closed != NULL) {
-        *end = closed != NULL ? closed : quoted_end(s);
-        return STRING;
-    }
-    *end = sign_end(s);
-    return SIGN;
-}
-
-static void read_words(dc_lint *l)
-{
-    const char *s = l->text;
-    int line = 1;
-    if (*s == '#')
-        s += strcspn(s, "\n");
-    for (s = skip_blanks(s, &line); *s != '\0'; s = skip_blanks(s, &line)) {
-        token t = {.at = s, .line = line};
-        t.kind = word_at(s, &s);
-        t.n = (int)(s - t.at);
-        for (int i = 0; i < t.n && t.kind == STRING; i++)
-            line += t.at[i] == '\n';
-        DC_PUSH(l->word, t);
-    }
-    for (int i = 0; i < 4; i++) /* so that one may look ahead */
-        DC_PUSH(l->word, ((token){.kind = END, .at = s, .line = line + 1}));
-}
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -183,7 +43,7 @@ static int path_end(const dc_lint *l, int i)
 {
     const token *w = l->word.at;
     i++;
-    while (is(&w[i], ".") && w[i + 1].kind == NAME)
+    while (word_is(&w[i], ".") && w[i + 1].kind == NAME)
         i += 2;
     return i;
 }
@@ -195,9 +55,9 @@ static int path_begin(const dc_lint *l, int i)
     if (i < 1 || w[i - 1].kind != NAME)
         return -1;
     i--;
-    while (i >= 2 && is(&w[i - 1], ".") && w[i - 2].kind == NAME)
+    while (i >= 2 && word_is(&w[i - 1], ".") && w[i - 2].kind == NAME)
         i -= 2;
-    return i >= 1 && (is(&w[i - 1], ".") || is(&w[i - 1], ":")) ? -1 : i;
+    return i >= 1 && (word_is(&w[i - 1], ".") || word_is(&w[i - 1], ":")) ? -1 : i;
 }
 
 static const char *const suffixes[] = {".", "[", "(", ":", "{", NULL};
@@ -209,7 +69,7 @@ static const char *const closers[] = {"then", "do", "and", "or", NULL};
 
 static bool goes_on(const token *t)
 {
-    return t->kind == STRING || is_one_of(t, suffixes);
+    return t->kind == STRING || word_is_one_of(t, suffixes);
 }
 
 /* Behind the parenthesis that word i opens. */
@@ -218,8 +78,8 @@ static int behind(const dc_lint *l, int i)
     const token *w = l->word.at;
     int depth = 0;
     for (; w[i].kind != END; i++) {
-        depth += is(&w[i], "(") || is(&w[i], "{") || is(&w[i], "[");
-        depth -= is(&w[i], ")") || is(&w[i], "}") || is(&w[i], "]");
+        depth += word_is(&w[i], "(") || word_is(&w[i], "{") || word_is(&w[i], "[");
+        depth -= word_is(&w[i], ")") || word_is(&w[i], "}") || word_is(&w[i], "]");
         if (depth == 0)
             return i + 1;
     }
@@ -237,11 +97,11 @@ static void see_condition(dc_lint *l, int i)
 {
     const token *w = l->word.at;
     const int end = path_end(l, i);
-    const bool negated = is(&w[i - 1], "not");
-    const bool until = is(&w[i - 1], "until");
-    if (is(&w[end], "then") || is(&w[end], "do") ||
-        (until && !goes_on(&w[end]) && !is_one_of(&w[end], tighter)) ||
-        (negated && !goes_on(&w[end]) && !is_one_of(&w[end], tighter)))
+    const bool negated = word_is(&w[i - 1], "not");
+    const bool until = word_is(&w[i - 1], "until");
+    if (word_is(&w[end], "then") || word_is(&w[end], "do") ||
+        (until && !goes_on(&w[end]) && !word_is_one_of(&w[end], tighter)) ||
+        (negated && !goes_on(&w[end]) && !word_is_one_of(&w[end], tighter)))
         suspect_at(l, (suspect){.rule = CONDITION, .path = i, .end = end});
 }
 
@@ -250,10 +110,11 @@ static void see_comparison(dc_lint *l, int i)
 {
     const token *w = l->word.at;
     const int end = path_end(l, i);
-    if (!is(&w[end], ":") || !is_one_of(&w[end + 1], comparisons) || !is(&w[end + 2], "("))
+    if (!word_is(&w[end], ":") || !word_is_one_of(&w[end + 1], comparisons) ||
+        !word_is(&w[end + 2], "("))
         return;
     const int next = behind(l, end + 2);
-    if (is_one_of(&w[next], closers) || (is(&w[i - 1], "not") && !goes_on(&w[next])))
+    if (word_is_one_of(&w[next], closers) || (word_is(&w[i - 1], "not") && !goes_on(&w[next])))
         suspect_at(l, (suspect){.rule = COMPARED, .path = i, .end = end, .method = end + 1});
 }
 
@@ -263,10 +124,10 @@ static void see_and(dc_lint *l, int i)
     const token *w = l->word.at;
     const int left = path_begin(l, i), right = i + 1;
     if (left < 1 || w[right].kind != NAME || w[left - 1].kind == NAME ||
-        is_one_of(&w[left - 1], tighter))
+        word_is_one_of(&w[left - 1], tighter))
         return;
     const int end = path_end(l, right);
-    if (!goes_on(&w[end]) && !is_one_of(&w[end], tighter))
+    if (!goes_on(&w[end]) && !word_is_one_of(&w[end], tighter))
         suspect_at(l, (suspect){BOTH, 0, left, i, right, end, 0, false});
 }
 
@@ -281,7 +142,7 @@ static bool begins_statement(const dc_lint *l, int i)
         return true;
     const token *t = &w[i - 1];
     return t->line < w[i].line &&
-           (t->kind == NAME || t->kind == STRING || t->kind == NUMBER || is_one_of(t, before));
+           (t->kind == NAME || t->kind == STRING || t->kind == NUMBER || word_is_one_of(t, before));
 }
 
 /* x:add(1), alone */
@@ -289,11 +150,11 @@ static void see_call(dc_lint *l, int i)
 {
     const token *w = l->word.at;
     const int end = path_end(l, i);
-    if (!is(&w[end], ":") || w[end + 1].kind != NAME || !is(&w[end + 2], "(") ||
+    if (!word_is(&w[end], ":") || w[end + 1].kind != NAME || !word_is(&w[end + 2], "(") ||
         !begins_statement(l, i))
         return;
     const int next = behind(l, end + 2);
-    if (w[next].line > w[next - 1].line && !goes_on(&w[next]) && !is_one_of(&w[next], tighter))
+    if (w[next].line > w[next - 1].line && !goes_on(&w[next]) && !word_is_one_of(&w[next], tighter))
         suspect_at(l, (suspect){.rule = DROPPED, .path = i, .end = end, .method = end + 1});
 }
 
@@ -301,11 +162,11 @@ static void see_call(dc_lint *l, int i)
 static int operand_behind(const dc_lint *l, int i, int *end)
 {
     const token *w = l->word.at;
-    const int at = i + 1, literal = is(&w[at], "-") ? at + 1 : at;
+    const int at = i + 1, literal = word_is(&w[at], "-") ? at + 1 : at;
     *end = w[literal].kind == NUMBER || w[literal].kind == STRING ? literal + 1
            : w[at].kind == NAME                                   ? path_end(l, at)
                                                                   : -1;
-    return *end < 0 || goes_on(&w[*end]) || is_one_of(&w[*end], tighter) ? -1 : at;
+    return *end < 0 || goes_on(&w[*end]) || word_is_one_of(&w[*end], tighter) ? -1 : at;
 }
 
 static int operand_before(const dc_lint *l, int i)
@@ -316,7 +177,9 @@ static int operand_before(const dc_lint *l, int i)
         return -1;
     const bool literal = w[i - 1].kind == NUMBER || w[i - 1].kind == STRING;
     const int at = literal ? i - 1 : path_begin(l, i);
-    return at >= 1 && (is_one_of(&w[at - 1], unary) || is_one_of(&w[at - 1], tighter)) ? -1 : at;
+    return at >= 1 && (word_is_one_of(&w[at - 1], unary) || word_is_one_of(&w[at - 1], tighter))
+               ? -1
+               : at;
 }
 
 /* acc == 1, 1 ~= acc, acc == best */
@@ -336,16 +199,16 @@ static void find_suspects(dc_lint *l)
 {
     for (int i = 0; l->word.at[i].kind != END; i++) {
         const token *w = &l->word.at[i];
-        const bool opened = i > 0 && is_one_of(&w[-1], openers);
-        if (is(w, "and"))
+        const bool opened = i > 0 && word_is_one_of(&w[-1], openers);
+        if (word_is(w, "and"))
             see_and(l, i);
-        if (is(w, "==") || is(w, "~="))
+        if (word_is(w, "==") || word_is(w, "~="))
             see_equality(l, i);
         if (w->kind != NAME)
             continue;
         if (opened)
             see_condition(l, i);
-        if (opened || (i > 0 && (is(&w[-1], "and") || is(&w[-1], "or"))))
+        if (opened || (i > 0 && (word_is(&w[-1], "and") || word_is(&w[-1], "or"))))
             see_comparison(l, i);
         see_call(l, i);
     }
@@ -463,16 +326,17 @@ static bool is_operation(const dc_lint *l, lua_State *L, int i)
     bool operation = false;
     int depth = 0;
     for (; w[i].kind != END && (w[i].line == line || depth > 0); i++) {
-        depth += is(&w[i], "(") || is(&w[i], "{") || is(&w[i], "[");
-        depth -= is(&w[i], ")") || is(&w[i], "}") || is(&w[i], "]");
-        if (depth < 0 || (depth == 0 && (is(&w[i], ",") || is(&w[i], ";"))))
+        depth += word_is(&w[i], "(") || word_is(&w[i], "{") || word_is(&w[i], "[");
+        depth -= word_is(&w[i], ")") || word_is(&w[i], "}") || word_is(&w[i], "]");
+        if (depth < 0 || (depth == 0 && (word_is(&w[i], ",") || word_is(&w[i], ";"))))
             break;
-        if (depth == 0 && is_one_of(&w[i], doubt))
+        if (depth == 0 && word_is_one_of(&w[i], doubt))
             return false;
-        const bool library = is(&w[i], "dc") && is(&w[i + 1], ".") && w[i + 2].kind == NAME;
-        const bool method = is(&w[i], ":") && is_method(L, &w[i + 1]);
+        const bool library =
+            word_is(&w[i], "dc") && word_is(&w[i + 1], ".") && w[i + 2].kind == NAME;
+        const bool method = word_is(&w[i], ":") && is_method(L, &w[i + 1]);
         operation =
-            operation || (depth == 0 && (library || method || is_one_of(&w[i], arithmetic)));
+            operation || (depth == 0 && (library || method || word_is_one_of(&w[i], arithmetic)));
     }
     return operation;
 }
@@ -497,15 +361,15 @@ static bool is_always_set(const dc_lint *l, lua_State *L, const token *name)
     const token *w = l->word.at;
     bool set = false;
     for (int i = 0; w[i].kind != END; i++) {
-        if (w[i].kind != NAME || !same_word(&w[i], name))
+        if (w[i].kind != NAME || !word_same(&w[i], name))
             continue;
-        const bool declared = i > 0 && is(&w[i - 1], "local");
-        if (!is(&w[i + 1], "=")) {
-            if (declared || (is(&w[i + 1], ",") && i > 0 && w[i - 1].line < w[i].line))
+        const bool declared = i > 0 && word_is(&w[i - 1], "local");
+        if (!word_is(&w[i + 1], "=")) {
+            if (declared || (word_is(&w[i + 1], ",") && i > 0 && w[i - 1].line < w[i].line))
                 return false; /* local m; local m, n = ...; m, n = ... */
             continue;
         }
-        if ((i > 0 && is(&w[i - 1], ",") && w[i - 1].line == w[i].line && i > 1 &&
+        if ((i > 0 && word_is(&w[i - 1], ",") && w[i - 1].line == w[i].line && i > 1 &&
              w[i - 2].kind == NAME) ||
             !is_operation(l, L, i + 2))
             return false;
@@ -527,12 +391,12 @@ static bool is_parameter_somewhere(const dc_lint *l, const token *name)
 {
     const token *w = l->word.at;
     for (int i = 0; w[i].kind != END; i++) {
-        if (!is(&w[i], "function"))
+        if (!word_is(&w[i], "function"))
             continue;
-        while (w[i].kind != END && !is(&w[i], "("))
+        while (w[i].kind != END && !word_is(&w[i], "("))
             i++;
-        for (; w[i].kind != END && !is(&w[i], ")"); i++)
-            if (w[i].kind == NAME && same_word(&w[i], name))
+        for (; w[i].kind != END && !word_is(&w[i], ")"); i++)
+            if (w[i].kind == NAME && word_same(&w[i], name))
                 return true;
     }
     return false;
@@ -598,7 +462,7 @@ static void report(const suspect *s, const dc_lint *l, dc_check *c, const lua_De
         print_words(l, s->path < s->other ? s->path : s->other,
                     s->path < s->other ? s->other_end : s->end, name, sizeof name);
         snprintf(sentence, sizeof sentence, "%s is always %s: a tensor equals no number", name,
-                 is(&w[s->method], "==") ? "false" : "true");
+                 word_is(&w[s->method], "==") ? "false" : "true");
     } else
         snprintf(sentence, sizeof sentence, "%s: a tensor is always true", name);
     dc_check_report(c, at, code, sentence, dc_err_row_of(id)->hint);
@@ -639,7 +503,8 @@ static bool is_wrong(const suspect *s, const dc_lint *l, lua_State *L, lua_Debug
     case COMPARED:
         return true;
     case DROPPED:
-        return !is_one_of(&l->word.at[s->method], effects) && is_method(L, &l->word.at[s->method]);
+        return !word_is_one_of(&l->word.at[s->method], effects) &&
+               is_method(L, &l->word.at[s->method]);
     case EQUAL:
         return is_plain(s, l, L, ar);
     }
@@ -666,8 +531,8 @@ bool dc_lint_compares(const dc_lint *l, int line)
 {
     const token *w = l->word.at;
     for (int i = 1; w[i].kind != END; i++)
-        if (w[i].line == line && (is(&w[i], "==") || is(&w[i], "~=")) &&
-            (w[i - 1].kind == NUMBER || w[i + 1].kind == NUMBER || is(&w[i + 1], "-")))
+        if (w[i].line == line && (word_is(&w[i], "==") || word_is(&w[i], "~=")) &&
+            (w[i - 1].kind == NUMBER || w[i + 1].kind == NUMBER || word_is(&w[i + 1], "-")))
             return true;
     return false;
 }
@@ -681,7 +546,7 @@ dc_lint *dc_lint_open(const char *path)
         return NULL;
     dc_lint *l = dc_xalloc(sizeof *l);
     l->text = text;
-    read_words(l);
+    l->word = dc_lint_words(text);
     find_suspects(l);
     return l;
 }
