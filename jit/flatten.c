@@ -9,6 +9,7 @@
  * Tests of an assignment that do not depend on the lane become IF round it, the others masks.
  */
 #include "jit/flatten_impl.h"
+#include "jit/move_impl.h"
 #include "jit/tile.h"
 
 #include <stdlib.h>
@@ -382,6 +383,66 @@ static bool fetches_rows(const dc_kernel *k)
     return false;
 }
 
+typedef struct own_positions {
+    dc_fv lo, begin, end; /* the first position of the nest; those that a worker has of it */
+    bool cut;             /* not all of them are one part */
+} own_positions;
+
+/* Iterations [from, to) of the grid axis. */
+static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, int64_t from,
+                        int64_t to)
+{
+    dc_fbuild *b = l->b;
+    dc_fv begin = p->begin, end = p->end;
+    if (from >= to)
+        return;
+    if (p->cut) {
+        const dc_fv first =
+            dc_fb_op2(b, DC_K_ADD, p->lo, dc_fb_const(b, DC_INDEX, 1, (uint64_t)from));
+        const dc_fv last = dc_fb_op2(b, DC_K_ADD, p->lo, dc_fb_const(b, DC_INDEX, 1, (uint64_t)to));
+        begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, begin, first), first, begin);
+        end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, last, end), last, end);
+    }
+    const dc_fv counter = dc_fb_loop(b, begin, end);
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE,
+                              .v = dc_fb_op2(b, DC_K_SUB, counter, p->lo),
+                              .from = p->cut ? from : 0,
+                              .to = p->cut ? to : 0};
+    if (to - from == 1 && p->cut)
+        l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = from};
+    if (fetches_rows(l->k)) {
+        const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
+        const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
+        l->rows = s->axis;
+        l->next_row =
+            dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), p->lo);
+    }
+    dc_fl_list(l, s->body);
+    dc_fb_end(b);
+    l->next_row = 0;
+}
+
+/*
+ * Is anything read in lanes that do not stand beside each other in memory? Behind a mask that is not known such
+ * lanes are gathered. Elsewhere a mask costs less than the same text twice.
+ */
+static bool reads_apart(flattener *l, const dc_stmt *s)
+{
+    dc_moving v = {.k = l->k, .tmp = &l->j->scratch};
+    const dc_accesses all = dc_move_accesses(&v, s->body, NULL);
+    for (uint32_t i = 0; i < all.n; i++)
+        for (const dc_path *p = all.at[i].path; p != NULL; p = p->up) {
+            bool affine = true;
+            const uint32_t axis = p->loop->axis;
+            if (all.at[i].store || l->k->axis.at[axis].kind != DC_AXIS_VECTOR)
+                continue;
+            const int64_t step = dc_ix_stride(l->k, all.at[i].at, axis, &affine);
+            if (!affine || (step != 0 && step != 1))
+                return true;
+        }
+    return false;
+}
+
 /* The positions of one nest: those of [begin, end) that lie in [first, first + extent). */
 static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alone)
 {
@@ -396,17 +457,12 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     }
     if (dc_fl_late(l, s, begin, end, lo))
         return;
-    const dc_fv counter = dc_fb_loop(b, begin, end);
-    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = dc_fb_op2(b, DC_K_SUB, counter, lo)};
-    if (fetches_rows(l->k)) {
-        const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
-        const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
-        l->rows = s->axis;
-        l->next_row = dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), lo);
-    }
-    dc_fl_list(l, s->body);
-    dc_fb_end(b);
-    l->next_row = 0;
+    const bool cut = !fetches_rows(l->k) && reads_apart(l, s);
+    const ends e = cut ? own_ends(l, s) : (ends){0};
+    const own_positions part = {.lo = lo, .begin = begin, .end = end, .cut = e.first + e.last > 0};
+    worker_part(l, s, &part, 0, e.first);
+    worker_part(l, s, &part, e.first, extent - e.last);
+    worker_part(l, s, &part, extent - e.last, extent);
     l->bind[s->axis] = (bind){0};
 }
 

@@ -189,6 +189,17 @@ static dc_ref laid_out(dc_func *to, const dc_node *n, const dc_ref *operands)
                                s.contracted[0], s.contracted[1]);
 }
 
+/* What reduces axes of one element each is movement; a sum begins with 0, so -0 becomes 0. Else 0. */
+static dc_ref single_term(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+{
+    const dc_node *n = dc_node_at(f, r), *a = dc_node_at(f, n->in[0]);
+    if (dc_op_row_of((dc_op)n->op)->cls != DC_CLASS_RED || dc_node_count(n) != dc_node_count(a) ||
+        dc_node_count(n) == 0)
+        return 0;
+    const dc_ref y = dc_g_reshape(to, dc_g_cast(to, in, (dc_dtype)n->dtype), n->rank, n->dim);
+    return n->op == DC_OP_SUM ? dc_g2(to, DC_OP_ADD, y, dc_g_like(to, y, 0)) : y;
+}
+
 /* Sums of 16-bit floats in memory of f32, which is where a scatter adds. */
 static dc_ref wide_scatter(dc_func *to, const dc_node *n, const dc_ref *in)
 {
@@ -223,7 +234,9 @@ dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
         }
         if (n->nin == 1 && (map[r] = dc_partial_reduce(to, f, r, in[0])) != 0)
             continue;
-        map[r] = n->op == DC_OP_DOT ? laid_out(to, n, in) : 0;
+        map[r] = n->op == DC_OP_DOT ? laid_out(to, n, in)
+                 : n->nin == 1      ? single_term(to, f, r, in[0])
+                                    : 0;
         if (map[r] == 0)
             map[r] = dc_g_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
         dc_func_copy_origin(to, map[r], f, r);

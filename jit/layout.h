@@ -7,7 +7,7 @@
  * element along the contracted axis: where steps along it are far apart, a permute is put in front
  * (dc_layout_is_turned) unless packing does as well. Fusion gives these memory, so such a permute
  * becomes a transposing kernel.
- * A product whose contracted axes are of extent 1 becomes an element-wise one.
+ * A product whose contracted axes are of extent 1 becomes an element-wise one, a reduction of such axes movement.
  * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
  * (jit/partial.h). A new function of the same module.
  */

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, MANY = 1 << 20, MANY_REGISTERS = 32 };
+enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, FEW = 8, MANY = 1 << 20, MANY_REGISTERS = 32 };
 
 typedef struct part {
     dc_axis_name axis[DC_SHAPE_AXES]; /* outermost first */
@@ -230,6 +230,10 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
                 return false;
     if (!dc_move_do(s->k, &s->why, "vectorize %s.i", m.s))
         return false;
+    for (int a = 0; p->add != NULL && all->n == 1 && a < all->at[0].n; a++)
+        if (all->at[0].extent[a] <= FEW && /* sums stay in registers */
+            !dc_move_do(s->k, &s->why, "unroll %s", all->at[0].axis[a].s))
+            return false;
     return dc_sketch_grid(s);
 }
 

@@ -334,7 +334,7 @@ static void test_cells(rng *r, dc_module *m)
         const dc_ref row = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, c, 2), 2, 2, dg);
         const dc_ref column = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, c, 1), 1, 2, dg);
         give(f, dc_g2(f, DC_OP_SUB, dc_g2(f, DC_OP_SUB, c, row), column));
-        check_cells(r, f, set, 0);
+        check_cells(r, f, set, d[0] * d[2] > 1 ? 0 : 1);
 
         f = dc_func_new(m, "turned"); /* read elsewhere than written: by a copy */
         const dc_ref v = param(f, DC_F32, 2, dg);
