@@ -122,7 +122,8 @@ static dc_status random_graphs(dc_job *j, void *arg)
 {
     world *w = arg;
     rng r = {w->seed};
-    for (uint64_t g = 0; g < w->graphs; g++) {
+    /* more of them where none of a few has launches that are split */
+    for (uint64_t g = 0; g < w->graphs || (w->split < w->graphs / 2 && g < 10 * w->graphs); g++) {
         const dc_mark mark = dc_arena_mark(&j->scratch);
         dc_module *m = dc_module_new();
         const dc_status s = try_func(w, graphgen_func(m, w->seed + g, 6 + (int)(g % 12)), &r, 1);
