@@ -75,6 +75,18 @@ local function write_results(file, results)
   out:close()
 end
 
+-- n training steps with the same examples, and the last loss.
+function frame.steps(step, inputs)
+  local x, y = inputs.x, inputs.y
+  return function(n)
+    local loss
+    for _ = 1, n do
+      loss = step(x, y)
+    end
+    return { loss = loss }
+  end
+end
+
 -- Trains a classifier of bytes of images: n steps, the last loss. see(x) is what the network is given.
 function frame.training(case, net, inputs, see)
   local rule = case.rule == "adam" and optim.Adam or optim.SGD
@@ -85,14 +97,7 @@ function frame.training(case, net, inputs, see)
     opt:step(loss)
     return loss
   end)
-  local x, y = inputs.x, inputs.y
-  return function(n)
-    local loss
-    for _ = 1, n do
-      loss = step(x, y)
-    end
-    return { loss = loss }
-  end
+  return frame.steps(step, inputs)
 end
 
 function frame.serve(prepare)

@@ -73,11 +73,5 @@ return frame.serve(function(case, inputs)
     opt:step(loss)
     return loss
   end)
-  return function(n)
-    local loss
-    for _ = 1, n do
-      loss = step(inputs.x, inputs.y)
-    end
-    return { loss = loss }
-  end
+  return frame.steps(step, inputs)
 end)

@@ -56,13 +56,7 @@ local function training(case, inputs, net, fc)
     opt:step(loss)
     return loss
   end)
-  return function(n)
-    local loss
-    for _ = 1, n do
-      loss = step(inputs.x, inputs.y)
-    end
-    return { loss = loss }
-  end
+  return frame.steps(step, inputs)
 end
 
 return frame.serve(function(case, inputs)

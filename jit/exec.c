@@ -108,9 +108,7 @@ static dc_status lay_out_cells(dc_exec *e, dc_job *j)
         dc_skips(skip, DC_STAGE_layout) || dc_skips(skip, DC_STAGE_relayout))
         return DC_OK;
     const dc_func *f = dc_relayout(&e->mem, &j->scratch, &e->desc, &e->layout);
-    if (f == NULL)
-        e->layout = NULL;
-    else
+    if (f != NULL)
         e->desc.fn = f;
     return DC_OK;
 }

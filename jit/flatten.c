@@ -384,28 +384,34 @@ static bool fetches_rows(const dc_kernel *k)
 }
 
 typedef struct own_positions {
-    dc_fv lo, begin, end; /* the first position of the nest; those that a worker has of it */
-    bool cut;             /* not all of them are one part */
+    int64_t first;    /* position of the nest */
+    dc_fv begin, end; /* those that a worker has of it */
+    bool cut;         /* not all of them are one part */
 } own_positions;
+
+/* Those of [*begin, *end) that lie in [from, to). */
+static void keep_within(dc_fbuild *b, dc_fv *begin, dc_fv *end, int64_t from, int64_t to)
+{
+    const dc_fv lo = dc_fb_const(b, DC_INDEX, 1, (uint64_t)from);
+    const dc_fv hi = dc_fb_const(b, DC_INDEX, 1, (uint64_t)to);
+    *begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, *begin, lo), lo, *begin);
+    *end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, hi, *end), hi, *end);
+}
 
 /* Iterations [from, to) of the grid axis. */
 static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, int64_t from,
                         int64_t to)
 {
     dc_fbuild *b = l->b;
+    const dc_fv lo = dc_fb_const(b, DC_INDEX, 1, (uint64_t)p->first);
     dc_fv begin = p->begin, end = p->end;
     if (from >= to)
         return;
-    if (p->cut) {
-        const dc_fv first =
-            dc_fb_op2(b, DC_K_ADD, p->lo, dc_fb_const(b, DC_INDEX, 1, (uint64_t)from));
-        const dc_fv last = dc_fb_op2(b, DC_K_ADD, p->lo, dc_fb_const(b, DC_INDEX, 1, (uint64_t)to));
-        begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, begin, first), first, begin);
-        end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, last, end), last, end);
-    }
+    if (p->cut)
+        keep_within(b, &begin, &end, p->first + from, p->first + to);
     const dc_fv counter = dc_fb_loop(b, begin, end);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE,
-                              .v = dc_fb_op2(b, DC_K_SUB, counter, p->lo),
+                              .v = dc_fb_op2(b, DC_K_SUB, counter, lo),
                               .from = p->cut ? from : 0,
                               .to = p->cut ? to : 0};
     if (to - from == 1 && p->cut)
@@ -414,8 +420,7 @@ static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, 
         const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
         const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
         l->rows = s->axis;
-        l->next_row =
-            dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), p->lo);
+        l->next_row = dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), lo);
     }
     dc_fl_list(l, s->body);
     dc_fb_end(b);
@@ -449,17 +454,14 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     dc_fbuild *b = l->b;
     const int64_t extent = l->k->axis.at[s->axis].extent;
     dc_fv begin = dc_fb_arg(b, DC_KARG_BEGIN), end = dc_fb_arg(b, DC_KARG_END);
-    const dc_fv lo = dc_fb_const(b, DC_INDEX, 1, (uint64_t)first);
-    const dc_fv hi = dc_fb_const(b, DC_INDEX, 1, (uint64_t)(first + extent));
-    if (!alone) {
-        begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, begin, lo), lo, begin);
-        end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, hi, end), hi, end);
-    }
-    if (dc_fl_late(l, s, begin, end, lo))
+    if (!alone)
+        keep_within(b, &begin, &end, first, first + extent);
+    if (dc_fl_late(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first)))
         return;
     const bool cut = !fetches_rows(l->k) && reads_apart(l, s);
     const ends e = cut ? own_ends(l, s) : (ends){0};
-    const own_positions part = {.lo = lo, .begin = begin, .end = end, .cut = e.first + e.last > 0};
+    const own_positions part = {
+        .first = first, .begin = begin, .end = end, .cut = e.first + e.last > 0};
     worker_part(l, s, &part, 0, e.first);
     worker_part(l, s, &part, e.first, extent - e.last);
     worker_part(l, s, &part, extent - e.last, extent);

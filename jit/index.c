@@ -421,6 +421,14 @@ static bool atom_uses(const dc_kernel *k, dc_atom atom, uint32_t axis)
     return dc_ix_uses(k, a->of, axis);
 }
 
+bool dc_ix_any_value(const dc_kernel *k)
+{
+    for (uint32_t a = 0; a < k->atom.n; a++)
+        if (k->atom.at[a].kind == DC_ATOM_VALUE)
+            return true;
+    return false;
+}
+
 bool dc_ix_uses(const dc_kernel *k, dc_ix a, uint32_t axis)
 {
     const dc_ix_node *x = ix_at(k, a);

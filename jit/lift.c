@@ -52,14 +52,6 @@ static bool stmts_are_maps(numbered *x, const dc_stmt *first, bool *seen)
     return true;
 }
 
-static bool reads_positions(const dc_kernel *k)
-{
-    for (uint32_t a = 0; a < k->atom.n; a++)
-        if (k->atom.at[a].kind == DC_ATOM_VALUE)
-            return true;
-    return false;
-}
-
 /* The text of the kernel without its name, constant i being the number i. */
 static const char *print_numbered(lifting *w, numbered *x)
 {
@@ -83,7 +75,7 @@ static const char *print_numbered(lifting *w, numbered *x)
 static void number_constants(lifting *w, numbered *x)
 {
     bool *seen = DC_NEW_ARRAY(&w->j->scratch, bool, x->k->vx.n);
-    if (!reads_positions(x->k) && stmts_are_maps(x, x->k->root, seen) && x->n > 0)
+    if (!dc_ix_any_value(x->k) && stmts_are_maps(x, x->k->root, seen) && x->n > 0)
         x->text = print_numbered(w, x);
 }
 

@@ -226,6 +226,8 @@ bool dc_ix_is_const(const dc_kernel *k, dc_ix a, int64_t *c);
 /* Coefficient of an axis; *affine becomes false where the axis occurs inside a DIV, MOD or VALUE. */
 int64_t dc_ix_stride(const dc_kernel *k, dc_ix a, uint32_t axis, bool *affine);
 bool dc_ix_uses(const dc_kernel *k, dc_ix a, uint32_t axis);
+/* Are places made of integers that are loaded? */
+bool dc_ix_any_value(const dc_kernel *k);
 
 /* Value expressions, hash-consed */
 dc_vx dc_vx_op(dc_kernel *k, dc_op op, dc_dtype t, const dc_vx *in, int n);

@@ -273,7 +273,7 @@ const dc_func *dc_relayout(dc_arena *mem, dc_arena *scratch, const dc_exec_desc 
     if (d->nset == 0 || !has_conv(d->fn))
         return NULL;
     relaying w = {.a = scratch, .d = d, .f = d->fn, .live = dc_func_live(d->fn, scratch)};
-    w.layout = *layout = DC_NEW_ARRAY(mem, dc_cell_layout, d->ncell);
+    w.layout = DC_NEW_ARRAY(mem, dc_cell_layout, d->ncell);
     w.is_set = DC_NEW_ARRAY(scratch, bool, d->ncell);
     w.root = DC_NEW_ARRAY(scratch, dc_ref, n);
     w.of_set = DC_NEW_ARRAY(scratch, dc_cell_layout *, n);
@@ -290,5 +290,6 @@ const dc_func *dc_relayout(dc_arena *mem, dc_arena *scratch, const dc_exec_desc 
     if (!choose_layouts(&w))
         return NULL;
     spread_layouts(&w);
+    *layout = w.layout;
     return make(&w);
 }

@@ -239,7 +239,7 @@ static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
 /* The smallest divisor of the axis that makes whole blocks with a run of short ones; 0: there is none. */
 static int64_t block_part(const dc_sketch *s, int64_t extent, int64_t run, int64_t n)
 {
-    const int64_t lanes = dc_min_i64(s->lanes, block_lanes(s, extent * run, n));
+    const int64_t lanes = block_lanes(s, extent * run, n);
     for (int64_t part = 1; part < extent && lanes > 0; part++)
         if (extent % part == 0 && part * run % lanes == 0)
             return part;
@@ -343,15 +343,6 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
     return most;
 }
 
-/* Are positions made of integers that are loaded? Then rows are read where each of them says. */
-static bool picks(const dc_kernel *k)
-{
-    for (uint32_t a = 1; a < k->atom.n; a++)
-        if (k->atom.at[a].kind == DC_ATOM_VALUE)
-            return true;
-    return false;
-}
-
 /* Of a long axis, or of many short ones. */
 static int64_t most_vectors(const dc_sketch *s, const dc_shape *p)
 {
@@ -425,9 +416,9 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     if (costly)
         return schedule_costly(s, p);
     const int bytes = copied_bytes(s->k, s->k->root);
-    if (bytes > 0 && !picks(s->k))
+    if (bytes > 0 && !dc_ix_any_value(s->k))
         s->lanes = (int)dc_min_i64(s->t->vector_bytes / bytes, WIDEST);
-    if (2 * extent <= s->lanes && p->nout >= 2 && !picks(s->k) &&
+    if (2 * extent <= s->lanes && p->nout >= 2 && !dc_ix_any_value(s->k) &&
         dc_sketch_block(s, extent) <= MOST_WRITTEN)
         return dc_schedule_short_rows(s, p, most_vectors(s, p));
     return dc_schedule_vectors(s, p, most_vectors(s, p));
