@@ -330,6 +330,40 @@ static void after_write(bool done)
     release_all();
 }
 
+/* A cell with values, laid out the other way round, while somebody shows it. */
+static void make_laid_out(void)
+{
+    must(dc_cell_new(rt, job, &small, NULL, true, &cell) == DC_OK, "a cell");
+    must(dc_tensor_new(rt, job, &small, &tensor[0]) == DC_OK, "a tensor");
+    memcpy(dc_tensor_mem(tensor[0]), values, sizeof values);
+    must(dc_cell_write(cell, job, tensor[0]) == DC_OK, "a value");
+    tensor[1] = dc_cell_show(cell);
+}
+
+static dc_status do_relayout(dc_job *j, void *ctx)
+{
+    const dc_cell_layout turned = {.turned = true, .axis = {1, 0}};
+    (void)ctx;
+    return dc_cell_relayout(cell, j, &turned);
+}
+
+static void not_laid_out(void)
+{
+    CHECK(!cell->layout.turned);
+    CHECK_EQ(memcmp(cell->store->mem, values, sizeof values), 0);
+}
+
+static void after_relayout(bool done)
+{
+    const float *got = cell->store->mem;
+    for (int i = 0; i < 6 && done; i++)
+        for (int k = 0; k < 3; k++)
+            CHECK(got[6 * k + i] == values[3 * i + k]);
+    CHECK_EQ(cell->layout.turned, done);
+    CHECK_EQ(memcmp(dc_tensor_mem(tensor[1]), values, sizeof values), 0);
+    release_all();
+}
+
 /* Copies go through the host then. */
 static void take_away_copy(void)
 {
@@ -354,6 +388,7 @@ static void try_core(void)
         {.name = "cell", .body = do_cell, .after = after_cell},
         {"write", make_shown, do_write, not_written, after_write, 0, false, true},
         {"evict", make_shown, do_evict, still_shown, after_write, 0, false, false},
+        {"relayout", make_laid_out, do_relayout, not_laid_out, after_relayout, 0, false, true},
         {"show", make_shown, do_show, still_shown, after_write, 0, false, false},
     };
     for (int other = 0; other < 2; other++) {
@@ -466,7 +501,8 @@ static dc_status do_st_read(dc_job *j, void *ctx)
     (void)ctx;
     float room[6];
     DC_TRY(dc_safetensors_open(j, path, &st_file));
-    DC_TRY(dc_safetensors_read(st_file, j, dc_safetensors_find(st_file, "b"), 0, sizeof room, room));
+    DC_TRY(
+        dc_safetensors_read(st_file, j, dc_safetensors_find(st_file, "b"), 0, sizeof room, room));
     same(room, sizeof room);
     return DC_OK;
 }
