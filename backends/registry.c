@@ -2,10 +2,10 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/opencl/opencl.h"
+#include "core/digits.h"
 #include "core/rt.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static dc_status open_eval(dc_job *j, const char *set, dc_device **out)
@@ -68,11 +68,10 @@ static bool is_of_kind(const struct kind *k, const char *name, uint32_t *number)
         return false;
     if (name[n] == '\0')
         return true;
-    const char *digits = name + n + 1;
-    const size_t len = strspn(digits, "0123456789");
-    if (name[n] != ':' || len == 0 || len > 6 || digits[len] != '\0')
+    uint64_t which;
+    if (name[n] != ':' || !dc_digits_whole(name + n + 1, 999999, &which))
         return false;
-    *number = (uint32_t)strtoul(digits, NULL, 10);
+    *number = (uint32_t)which;
     return true;
 }
 

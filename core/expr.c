@@ -7,6 +7,8 @@
  */
 #include "core/expr.h"
 
+#include "core/digits.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,14 +54,14 @@ static dc_expr_fault read_sum(dc_expr_reader *r);
 static dc_expr_fault read_number(dc_expr_reader *r)
 {
     const char *s = r->at;
-    int64_t v = 0;
-    for (; is_digit(*s); s++)
-        if (!dc_mul_ok(v, 10, &v) || !dc_add_ok(v, *s - '0', &v))
-            return DC_EXPR_LARGE;
+    uint64_t v = 0;
+    const dc_digits d = dc_digits_unsigned(&s, NULL, INT64_MAX, &v);
+    if (d != DC_DIGITS_OK)
+        return d == DC_DIGITS_ZEROS ? DC_EXPR_ZEROS : DC_EXPR_LARGE;
     if (dc_expr_starts_name(*s))
         return DC_EXPR_WORD;
     r->at = s;
-    return add_node(r, DC_EXPR_NUM, v, 0, 0);
+    return add_node(r, DC_EXPR_NUM, (int64_t)v, 0, 0);
 }
 
 static dc_expr_fault read_factor(dc_expr_reader *r)

@@ -48,6 +48,7 @@ typedef enum dc_expr_fault {
     DC_EXPR_NAME,      /* the name at the cursor is not taken */
     DC_EXPR_WORD,      /* neither number nor name: 2n */
     DC_EXPR_SLASH,     /* "/" */
+    DC_EXPR_ZEROS,     /* a number with leading zeros */
     DC_EXPR_LARGE,     /* a number or a value that int64_t does not hold */
     DC_EXPR_ZERO,      /* division by zero */
     DC_EXPR_LONG,      /* more than DC_EXPR_NODES */

@@ -12,6 +12,7 @@
 #include "core/gtext.h"
 
 #include "core/conv.h"
+#include "core/digits.h"
 #include "core/scan.h"
 
 #include <ctype.h>
@@ -145,19 +146,10 @@ static dc_status refuse_as(parser *p, const dc_job *inner)
 static dc_status read_integer(parser *p, int64_t *out)
 {
     dc_scan_skip(&p->scan);
-    const bool negative = *p->scan.at == '-';
-    const char *s = p->scan.at + negative;
-    int64_t v = 0;
-    bool fits = true;
-    if (!isdigit((unsigned char)*s))
+    const dc_digits d = dc_digits_signed(&p->scan.at, NULL, INT64_MIN, INT64_MAX, out);
+    if (d == DC_DIGITS_NONE)
         return dc_scan_expected(&p->scan, "an integer");
-    for (; isdigit((unsigned char)*s); s++)
-        fits = fits && dc_mul_ok(v, 10, &v) && dc_add_ok(v, negative ? '0' - *s : *s - '0', &v);
-    if (!fits)
-        return dc_scan_refuse(&p->scan, "an integer is too large");
-    p->scan.at = s;
-    *out = v;
-    return DC_OK;
+    return d == DC_DIGITS_OK ? DC_OK : dc_scan_refuse(&p->scan, "an integer %s", dc_digits_why(d));
 }
 
 static int hex_digit(char c)

@@ -20,6 +20,16 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* "+05" */
+static int exponent(const char *text)
+{
+    const bool negative = *text == '-';
+    int v = 0;
+    for (text += negative || *text == '+'; is_digit(*text); text++)
+        v = v * 10 + (*text - '0');
+    return negative ? -v : v;
+}
+
 /* The text of printf's %e, of some locale, taken apart. */
 static dc_decimal take_apart(const char *text)
 {
@@ -27,7 +37,7 @@ static dc_decimal take_apart(const char *text)
     for (text += d.negative; *text != '\0' && *text != 'e'; text++)
         if (is_digit(*text) && d.n < DC_NUMBER_DIGITS)
             d.digit[d.n++] = *text;
-    d.exp = *text == 'e' ? (int)strtol(text + 1, NULL, 10) : 0;
+    d.exp = *text == 'e' ? exponent(text + 1) : 0;
     while (d.n > 1 && d.digit[d.n - 1] == '0')
         d.digit[--d.n] = '\0';
     return d;

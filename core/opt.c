@@ -1,6 +1,7 @@
 #include "core/opt.h"
 
-#include <errno.h>
+#include "core/digits.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +9,8 @@
 
 static bool read_INT(const char *text, int64_t *field)
 {
-    char *end;
-    errno = 0;
-    const long long v = strtoll(text, &end, 0);
-    if (errno != 0 || end == text || *end != '\0')
+    int64_t v;
+    if (dc_digits_signed(&text, NULL, INT64_MIN, INT64_MAX, &v) != DC_DIGITS_OK || *text != '\0')
         return false;
     *field = v;
     return true;
@@ -21,13 +20,11 @@ static bool read_INT(const char *text, int64_t *field)
 static bool read_SIZE(const char *text, int64_t *field)
 {
     static const char unit[] = "KMGT";
-    char *end;
-    errno = 0;
-    int64_t v = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || v < 0)
+    int64_t v;
+    if (dc_digits_signed(&text, NULL, 0, INT64_MAX, &v) != DC_DIGITS_OK)
         return false;
-    const char *u = *end != '\0' ? strchr(unit, *end) : NULL;
-    if (*end != '\0' && (u == NULL || end[1] != '\0'))
+    const char *u = *text != '\0' ? strchr(unit, *text) : NULL;
+    if (*text != '\0' && (u == NULL || text[1] != '\0'))
         return false;
     for (const char *k = unit; u != NULL && k <= u; k++)
         if (!dc_mul_ok(v, 1024, &v))

@@ -149,6 +149,8 @@ static dc_status refuse_expr(reader *r, dc_expr_fault fault)
         return refuse(r, "'%s' is neither a size nor a name; a product is 2*n", there);
     case DC_EXPR_SLASH:
         return refuse(r, "sizes are divided by '//', not '/'");
+    case DC_EXPR_ZEROS:
+        return refuse(r, "a size has a leading zero");
     case DC_EXPR_LARGE:
         return refuse(r, "a size is too large");
     case DC_EXPR_ZERO:

@@ -240,6 +240,8 @@ static dc_status refuse_size(reader *r, dc_expr_fault fault)
         return refuse(r, "'%.*s' is neither a size nor a name", shown, r->at);
     case DC_EXPR_SLASH:
         return refuse(r, "sizes are divided by '//', not '/'");
+    case DC_EXPR_ZEROS:
+        return refuse(r, "size '%.*s' has a leading zero", shown, r->at);
     case DC_EXPR_LARGE:
         return n > 0 ? refuse(r, "size '%.*s' is too large", shown, r->at)
                      : refuse(r, "a size is too large");

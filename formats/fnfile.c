@@ -1,5 +1,6 @@
 #include "formats/fnfile.h"
 
+#include "core/digits.h"
 #include "core/gtext.h"
 
 #include <inttypes.h>
@@ -52,13 +53,19 @@ void dc_fnfile_print(const dc_fnfile_variant *v, dc_text *out)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+enum { MOST = 999999 }; /* of each count */
+
+typedef DC_VEC(const char *) names;
+
 typedef struct reading {
     dc_job *j;
     dc_arena *a;
     dc_fnfile_variant *v;
     int64_t line;
     bool counted;
-    uint32_t narg, ncaptured, ncell, nset, ncheck; /* read so far */
+    names arg, captured, cell; /* read so far, as the two below */
+    DC_VEC(uint32_t) set;
+    DC_VEC(dc_fnfile_check) check;
 } reading;
 
 static dc_status refuse(reading *r, const char *what)
@@ -66,67 +73,77 @@ static dc_status refuse(reading *r, const char *what)
     return dc_fail(r->j, DC_ERR_PARSE, &(dc_fact){.num = {r->line}, .word = {what}});
 }
 
-/* Six digits each: no file can ask for much. */
+/* "arguments 1 captured 1 ..." to the end of the text. */
 static dc_status read_counts(reading *r, const char *text)
 {
     dc_fnfile_variant *v = r->v;
-    int end = 0;
-    if (r->counted ||
-        sscanf(text,
-               "arguments %6u captured %6u cells %6u results %6u printed %6u sets %6u checks %6u%n",
-               &v->narg, &v->ncaptured, &v->ncell, &v->nresult, &v->nprinted, &v->nset, &v->ncheck,
-               &end) != 7 ||
-        text[end] != '\0')
-        return refuse(r, "counts expected");
+    const struct {
+        const char *word;
+        uint32_t *to;
+    } row[] = {{"arguments", &v->narg},  {"captured", &v->ncaptured}, {"cells", &v->ncell},
+               {"results", &v->nresult}, {"printed", &v->nprinted},   {"sets", &v->nset},
+               {"checks", &v->ncheck}};
+    if (r->counted)
+        return refuse(r, "counts are there twice");
+    for (size_t i = 0; i < DC_COUNTOF(row); i++) {
+        if ((i > 0 && *text++ != ' ') || !dc_digits_after(&text, row[i].word, MOST, row[i].to))
+            return refuse(r, "counts expected, each a word and a number up to 999999");
+    }
+    if (*text != '\0')
+        return refuse(r, "counts expected and nothing behind them");
     r->counted = true;
-    v->arg = DC_NEW_ARRAY(r->a, const char *, v->narg);
-    v->captured = DC_NEW_ARRAY(r->a, const char *, v->ncaptured);
-    v->cell = DC_NEW_ARRAY(r->a, const char *, v->ncell);
-    v->set = DC_NEW_ARRAY(r->a, uint32_t, v->nset);
-    v->check = DC_NEW_ARRAY(r->a, dc_fnfile_check, v->ncheck);
     return DC_OK;
 }
 
-static dc_status read_name(reading *r, const char *text, const char **list, uint32_t *n,
-                           uint32_t most)
+static dc_status read_name(reading *r, const char *text, names *list, uint32_t most)
 {
-    if (*n >= most)
+    if (list->n >= most)
         return refuse(r, "more names than the counts say");
-    list[(*n)++] = text;
+    DC_PUSH_IN(r->a, *list, text);
     return DC_OK;
 }
 
 static dc_status read_set(reading *r, const char *text)
 {
-    int end = 0;
-    if (r->nset >= r->v->nset)
+    uint64_t cell;
+    if (r->set.n >= r->v->nset)
         return refuse(r, "more cells are set than the counts say");
-    if (sscanf(text, "%9u%n", &r->v->set[r->nset++], &end) != 1 || text[end] != '\0')
+    if (!dc_digits_whole(text, MOST, &cell))
         return refuse(r, "the number of a cell expected");
+    DC_PUSH_IN(r->a, r->set, (uint32_t)cell);
     return DC_OK;
 }
 
-/* "class 0 10 i32[64]", a tab, the operation, a tab, the role. */
+/* "class 0 10 i32[64]": which test, axis, how many are allowed, type. */
+static dc_status read_test(reading *r, const char *text, dc_fnfile_check *c)
+{
+    uint32_t axis;
+    uint64_t classes;
+    c->position = strncmp(text, "position ", 9) == 0;
+    if (!dc_digits_after(&text, c->position ? "position" : "class", DC_MAX_RANK - 1, &axis) ||
+        *text++ != ' ' || dc_digits_unsigned(&text, NULL, INT64_MAX, &classes) != DC_DIGITS_OK ||
+        *text++ != ' ')
+        return refuse(r, "a check expected: class or position, an axis, a number, a type");
+    c->axis = (int)axis;
+    c->classes = (int64_t)classes;
+    DC_TRY(dc_type_parse(r->j, NULL, &text, &c->type));
+    return *text == '\0' ? DC_OK : refuse(r, "a check with more than its type");
+}
+
+/* The test, a tab, the operation, a tab, the role. */
 static dc_status read_check(reading *r, char *text)
 {
-    char kind[10];
-    int at = 0;
+    dc_fnfile_check c = {.position = false};
     char *op = strchr(text, '\t'), *role = op != NULL ? strchr(op + 1, '\t') : NULL;
-    if (r->ncheck >= r->v->ncheck)
+    if (r->check.n >= r->v->ncheck)
         return refuse(r, "more checks than the counts say");
-    dc_fnfile_check *c = &r->v->check[r->ncheck++];
-    if (role == NULL ||
-        sscanf(text, "%9s %4d %18" SCNd64 " %n", kind, &c->axis, &c->classes, &at) != 3)
-        return refuse(r, "a check expected");
+    if (role == NULL)
+        return refuse(r, "a check expected: a test, an operation and a role, with tabs between");
     *op = *role = '\0';
-    c->op = op + 1;
-    c->role = role + 1;
-    c->position = strcmp(kind, "position") == 0;
-    const char *type = text + at;
-    DC_TRY(dc_type_parse(r->j, NULL, &type, &c->type));
-    if (*type != '\0' || c->axis < 0 || c->axis >= DC_MAX_RANK ||
-        (!c->position && strcmp(kind, "class") != 0))
-        return refuse(r, "a check expected");
+    c.op = op + 1;
+    c.role = role + 1;
+    DC_TRY(read_test(r, text, &c));
+    DC_PUSH_IN(r->a, r->check, c);
     return DC_OK;
 }
 
@@ -141,11 +158,11 @@ static dc_status read_line(reading *r, char *word)
     if (strcmp(word, "counts") == 0)
         return read_counts(r, text);
     if (strcmp(word, "argument") == 0)
-        return read_name(r, text, v->arg, &r->narg, v->narg);
+        return read_name(r, text, &r->arg, v->narg);
     if (strcmp(word, "captured") == 0)
-        return read_name(r, text, v->captured, &r->ncaptured, v->ncaptured);
+        return read_name(r, text, &r->captured, v->ncaptured);
     if (strcmp(word, "cell") == 0)
-        return read_name(r, text, v->cell, &r->ncell, v->ncell);
+        return read_name(r, text, &r->cell, v->ncell);
     if (strcmp(word, "set") == 0)
         return read_set(r, text);
     if (strcmp(word, "check") == 0)
@@ -156,9 +173,16 @@ static dc_status read_line(reading *r, char *word)
 static dc_status read_module(reading *r, const char *text, dc_module **module)
 {
     dc_fnfile_variant *v = r->v;
-    if (r->narg != v->narg || r->ncaptured != v->ncaptured || r->ncell != v->ncell ||
-        r->nset != v->nset || r->ncheck != v->ncheck || !r->counted)
+    if (!r->counted)
+        return refuse(r, "counts expected before 'module:'");
+    if (r->arg.n != v->narg || r->captured.n != v->ncaptured || r->cell.n != v->ncell ||
+        r->set.n != v->nset || r->check.n != v->ncheck)
         return refuse(r, "fewer names than the counts say");
+    v->arg = r->arg.at;
+    v->captured = r->captured.at;
+    v->cell = r->cell.at;
+    v->set = r->set.at;
+    v->check = r->check.at;
     DC_TRY(dc_module_parse(r->j, text, module));
     if ((*module)->func.n != 1) {
         dc_module_free(*module);

@@ -21,6 +21,7 @@
  *   func policy(%1: f32[1, 4] "x", ...
  *
  * A file may come from anybody: what dc_fnfile_parse accepts is a legal graph with as many names as the counts say.
+ * Lists grow with the lines of the file, so no count makes it ask for memory that the file has no lines for.
  * Whether the parts fit together is asked by whoever makes an executable of it.
  */
 #ifndef DC_FORMATS_FNFILE_H
@@ -40,7 +41,7 @@ typedef struct dc_fnfile_check {
 } dc_fnfile_check;
 
 typedef struct dc_fnfile_variant {
-    uint32_t narg, ncaptured, ncell, nresult, nprinted, nset, ncheck;
+    uint32_t narg, ncaptured, ncell, nresult, nprinted, nset, ncheck; /* below 2^24: sums fit */
     const char **arg, **captured, **cell; /* names */
     uint32_t *set;
     dc_fnfile_check *check;

@@ -1,5 +1,7 @@
 #include "formats/json.h"
 
+#include "core/digits.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -60,19 +62,22 @@ bool dc_json_whole(dc_json *r, int64_t *out)
 {
     skip_blanks(r);
     const size_t from = r->at;
-    int64_t v = 0;
-    while (r->at < r->n && r->text[r->at] >= '0' && r->text[r->at] <= '9') {
-        if (!dc_mul_ok(v, 10, &v) || !dc_add_ok(v, r->text[r->at] - '0', &v))
-            return fail_at(r, from, "a number beyond 2^63");
-        r->at++;
-    }
-    if (r->at == from)
+    const char *at = r->text + from;
+    uint64_t v = 0;
+    switch (dc_digits_unsigned(&at, r->text + r->n, INT64_MAX, &v)) {
+    case DC_DIGITS_OK:
+        break;
+    case DC_DIGITS_NONE:
         return expected(r, "a whole number");
-    if (r->text[from] == '0' && r->at > from + 1)
+    case DC_DIGITS_ZEROS:
         return fail_at(r, from, "a number with leading zeros");
+    case DC_DIGITS_LARGE:
+        return fail_at(r, from, "a number beyond 2^63");
+    }
+    r->at = (size_t)(at - r->text);
     if (r->at < r->n && memchr(".eE", r->text[r->at], 3) != NULL)
         return fail_at(r, from, "a whole number expected, not a fraction");
-    *out = v;
+    *out = (int64_t)v;
     return true;
 }
 

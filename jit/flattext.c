@@ -1,4 +1,5 @@
 /* The flat form to text, as jit/flattext.h describes it. */
+#include "core/digits.h"
 #include "jit/flattext.h"
 
 #include <inttypes.h>
@@ -74,15 +75,9 @@ static double scaled(double v, int64_t power)
 
 static bool read_hex(dc_dtype t, const char *s, size_t n, uint64_t *bits)
 {
-    *bits = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char c = s[i];
-        const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0)
-            return false;
-        *bits = *bits << 4 | (uint64_t)digit;
-    }
-    return n > 0 && n <= (size_t)dc_dtype_bits(t) / 4;
+    const char *at = s;
+    return n <= (size_t)dc_dtype_bits(t) / 4 && dc_digits_hex(&at, s + n, bits) == DC_DIGITS_OK &&
+           at == s + n;
 }
 
 /* The same on all machines and in all locales, which strtof is not. */

@@ -5,6 +5,7 @@
  *
  * Constants and arguments become instructions in front of all others, each once.
  */
+#include "core/digits.h"
 #include "core/scan.h"
 #include "jit/flattext.h"
 
@@ -89,24 +90,21 @@ static dc_status read_name(parser *p, char *out, size_t size)
 /* Decimal with a sign or hexadecimal; the pattern of 64 bits and whether it is below zero. */
 static bool integer_of(const char *s, size_t n, uint64_t *out, bool *negative)
 {
+    const char *end = s + n;
     const bool hex = n > 2 && s[0] == '0' && s[1] == 'x';
-    const uint64_t base = hex ? 16 : 10;
-    size_t i = hex ? 2 : s[0] == '-';
-    uint64_t v = 0;
-    *negative = s[0] == '-';
-    if (i == n)
-        return false;
-    for (; i < n; i++) {
-        const char c = s[i];
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
-        if (digit >= (int)base || v > (UINT64_MAX - (uint64_t)digit) / base)
-            return false;
-        v = v * base + (uint64_t)digit;
+    dc_digits d;
+    *negative = n > 0 && s[0] == '-';
+    if (hex) {
+        s += 2;
+        d = dc_digits_hex(&s, end, out);
+    } else if (*negative) {
+        int64_t v = 0;
+        d = dc_digits_signed(&s, end, INT64_MIN, -1, &v);
+        *out = (uint64_t)v;
+    } else {
+        d = dc_digits_unsigned(&s, end, UINT64_MAX, out);
     }
-    if (*negative && v > (uint64_t)1 << 63)
-        return false;
-    *out = *negative ? 0 - v : v;
-    return true;
+    return d == DC_DIGITS_OK && s == end;
 }
 
 static dc_status read_integer(parser *p, int64_t *out)

@@ -2,6 +2,7 @@
  * Schedule moves on the nest form (jit/moves.def): their table, their text, and how one is applied:
  * on a copy of the tree, which becomes the kernel's if the move fits.
  */
+#include "core/digits.h"
 #include "jit/move_impl.h"
 #include "jit/tile.h"
 
@@ -81,10 +82,11 @@ static int words_of(const char *text, char word[][24], int most, const char **wh
 
 static bool read_count(const char *word, int64_t *out)
 {
-    *out = 0;
-    for (; *word >= '0' && *word <= '9' && *out <= MAX_COUNT; word++)
-        *out = *out * 10 + (*word - '0');
-    return *word == '\0' && *out >= 1 && *out <= MAX_COUNT;
+    uint64_t count;
+    if (!dc_digits_whole(word, MAX_COUNT, &count) || count < 1)
+        return false;
+    *out = (int64_t)count;
+    return true;
 }
 
 static bool is_scope(const char *word)

@@ -1,4 +1,5 @@
 /* Tokens of the text of a nest, and the places of failures. */
+#include "core/digits.h"
 #include "jit/nparse_impl.h"
 
 #include <stdarg.h>
@@ -136,15 +137,14 @@ bool dc_np_want_name(dc_np *p, const char *what, char *out, size_t size)
 bool dc_np_want_integer(dc_np *p, int64_t most, int64_t *out)
 {
     dc_np_skip(p);
-    if (!dc_np_digit(*p->at))
+    uint64_t v = 0;
+    const dc_digits d = dc_digits_unsigned(&p->at, NULL, (uint64_t)most, &v);
+    *out = (int64_t)v;
+    if (d == DC_DIGITS_NONE)
         return dc_np_expected(p, "a number");
-    *out = 0;
-    for (; dc_np_digit(*p->at); p->at++) {
-        *out = *out * 10 + (*p->at - '0');
-        if (*out > most)
-            return dc_np_refuse(p, "a number beyond %lld", (long long)most);
-    }
-    return true;
+    if (d == DC_DIGITS_LARGE)
+        return dc_np_refuse(p, "a number beyond %lld", (long long)most);
+    return d == DC_DIGITS_OK || dc_np_refuse(p, "a number %s", dc_digits_why(d));
 }
 
 bool dc_np_want_dtype(dc_np *p, dc_dtype *out)

@@ -46,6 +46,9 @@ rule "from outside, jit/jit.h is the whole of jit" \
     "$(grep -nE '# *include "jit/' $(sources dsl vm) /dev/null | grep -v 'jit/jit\.h"')"
 rule "getenv only in core/opt.c" \
     "$(grep -nE '\bgetenv *\(' $(sources $below dsl vm) /dev/null | grep -v '^core/opt\.c:')"
+rule "numbers are read by core/digits.c; floats by jit/flattext.c, and by core/number.c what it printed" \
+    "$(grep -nE '\b(v?[fs]?scanf|strto(l|ul|ll|ull|imax|umax|d|f|ld)|ato(i|l|ll|f)) *\(' $(sources $below dsl vm) /dev/null |
+        grep -vE '^core/number\.c:[0-9]+:.*strtod\(text, NULL\)')"
 rule "no exit or abort outside core/job.c and vm/main.c" \
     "$(grep -nE '\b(abort|exit|_exit|quick_exit) *\(' $(sources $below dsl vm) /dev/null |
         grep -vE '^(core/job\.c|vm/main[a-z_]*\.c):')"

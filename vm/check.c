@@ -9,6 +9,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/check.h"
 
+#include "core/digits.h"
 #include "dsl/dsl.h"
 #include "dsl/handle.h"
 #include "dsl/uses.h"
@@ -18,6 +19,7 @@
 #include <lualib.h>
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,13 @@ static dc_check *check_of(lua_State *L)
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
+/* The number that the text begins with; 0 where it is no line of a file. */
+static int line_of(const char *text)
+{
+    uint64_t n = 0;
+    return dc_digits_unsigned(&text, NULL, INT_MAX, &n) == DC_DIGITS_OK ? (int)n : 0;
+}
+
 static char *copy_of(const char *text)
 {
     char *copy = dc_xalloc(strlen(text) + 1);
@@ -73,7 +82,7 @@ static void add_problem(dc_check *c, const char *at, const char *what, const cha
     const char *colon = strrchr(at, ':');
     problem p = {.file = copy_of(at), .number = (int)c->found.n};
     if (colon != NULL && isdigit((unsigned char)colon[1])) {
-        p.line = atoi(colon + 1);
+        p.line = line_of(colon + 1);
         p.file[colon - at] = '\0';
     }
     const int n = snprintf(text, sizeof text, "%s: %s: %s", at, what, sentence);
@@ -109,7 +118,7 @@ static bool compares(const dc_check *c, const char *at)
         const source *s = &c->source.at[i];
         const size_t n = (size_t)(colon - at);
         if (s->lint != NULL && strlen(s->name) == n + 1 && memcmp(s->name + 1, at, n) == 0)
-            return dc_lint_compares(s->lint, atoi(colon + 1));
+            return dc_lint_compares(s->lint, line_of(colon + 1));
     }
     return false;
 }
@@ -546,21 +555,31 @@ static int check_file(const request *r)
     return c->errors > 0;
 }
 
+/* "5", "0.5": nanoseconds, above 0. */
+static bool read_seconds(const char *text, uint64_t *ns)
+{
+    uint64_t whole;
+    if (dc_digits_unsigned(&text, NULL, 1000000000, &whole) != DC_DIGITS_OK)
+        return false;
+    *ns = whole * 1000000000;
+    if (*text == '.' && isdigit((unsigned char)text[1]))
+        for (uint64_t place = 100000000; isdigit((unsigned char)*++text); place /= 10)
+            *ns += place * (uint64_t)(*text - '0');
+    return *text == '\0' && *ns > 0;
+}
+
 int dc_check_main(int argc, char **argv)
 {
     static const char usage[] = "usage: deepc check [-t SECONDS] FILE [ARGS]\n";
-    double seconds = SECONDS;
+    uint64_t ns = (uint64_t)SECONDS * 1000000000;
     int i = 0;
-    if (argc >= 2 && strcmp(argv[0], "-t") == 0) {
-        char *end;
-        seconds = strtod(argv[1], &end);
-        i = *end == '\0' && seconds > 0 ? 2 : argc;
-    }
+    if (argc >= 2 && strcmp(argv[0], "-t") == 0)
+        i = read_seconds(argv[1], &ns) ? 2 : argc;
     if (i >= argc || argv[i][0] == '-') {
         fputs(usage, stderr);
         return 1;
     }
-    dc_check c = {.deadline = dc_clock_ns() + (uint64_t)(seconds * 1e9)};
+    dc_check c = {.deadline = dc_clock_ns() + ns};
     const request r = {&c, argv[i], argc - i, argv + i};
     const int status = check_file(&r);
     free_check(&c);

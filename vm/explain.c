@@ -6,12 +6,13 @@
  */
 #include "vm/explain.h"
 
+#include "core/digits.h"
 #include "core/err.h"
 #include "vm/pages.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <stdlib.h> /* abs */
 #include <string.h>
 
 enum { NEAREST = 3 };
@@ -34,10 +35,21 @@ static int list_codes(int code[DC_ERR__COUNT])
     return n;
 }
 
+/* -1: no code at all */
+static int read_code(const char *text)
+{
+    uint64_t code;
+    if (tolower((unsigned char)text[0]) == 'd' && tolower((unsigned char)text[1]) == 'c')
+        text += 2;
+    while (text[0] == '0' && text[1] != '\0')
+        text++;
+    return dc_digits_whole(text, 999999, &code) ? (int)code : -1;
+}
+
 static const struct dc_page *page_of(int code)
 {
     for (size_t i = 0; i < dc_pages_count; i++)
-        if (atoi(dc_pages[i].code + 2) == code)
+        if (read_code(dc_pages[i].code) == code)
             return &dc_pages[i];
     return NULL;
 }
@@ -61,16 +73,6 @@ static int print_list(void)
         print_title(code[i]);
     puts("deepc explain CODE tells more, with an example and how to mend it.");
     return 0;
-}
-
-/* -1: no code at all */
-static int read_code(const char *text)
-{
-    if (tolower((unsigned char)text[0]) == 'd' && tolower((unsigned char)text[1]) == 'c')
-        text += 2;
-    if (*text == '\0' || strlen(text) > 6 || strspn(text, "0123456789") != strlen(text))
-        return -1;
-    return atoi(text);
 }
 
 static int unknown(const char *text, int wanted)

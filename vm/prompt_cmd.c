@@ -2,6 +2,7 @@
  * What begins with a colon at the prompt. Most commands take an expression, which is computed as if
  * it had been entered.
  */
+#include "core/digits.h"
 #include "core/number.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
@@ -290,13 +291,21 @@ static const char *last_word(const char *text, size_t *n)
     return text + from;
 }
 
+/* A kernel that there is not where the word, which may have blanks behind it, is no number. */
+static uint64_t number_of(const char *word)
+{
+    uint64_t n = 0;
+    const dc_digits d = dc_digits_unsigned(&word, NULL, INT32_MAX, &n);
+    return d == DC_DIGITS_OK && (*word == '\0' || isspace((unsigned char)*word)) ? n : 0;
+}
+
 /* f [n [form]] */
 static bool run_source(dc_prompt *p, const char *args)
 {
     lua_State *L = p->L;
     size_t n = strlen(args);
     char form[16] = "";
-    long number = 1;
+    uint64_t number = 1;
     if (!need(args, "a typed function, the number of a kernel, and one of nest, flat, text"))
         return true;
     const char *word = last_word(args, &n);
@@ -305,12 +314,12 @@ static bool run_source(dc_prompt *p, const char *args)
         word = last_word(args, &n);
     }
     if (word != NULL && isdigit((unsigned char)*word))
-        number = strtol(word, NULL, 10);
+        number = number_of(word);
     else
         n = form[0] != '\0' ? n : strlen(args);
     if (!push_method(p, args, n, "source"))
         return true;
-    lua_pushinteger(L, number);
+    lua_pushinteger(L, (lua_Integer)number);
     if (form[0] != '\0')
         lua_pushstring(L, form);
     if (dc_prompt_call(p, form[0] != '\0' ? 3 : 2))

@@ -8,6 +8,7 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "vm/replay.h"
 
+#include "core/digits.h"
 #include "core/file.h"
 #include "core/gtext.h"
 #include "core/rt.h"
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 64 << 20, MOST_VALUES = 1 << 16 };
+enum { MOST_BYTES = 64 << 20, MOST_VALUES = 999999 };
 
 /* Sums of floats in another order differ; a wrong kernel differs by more. */
 static const double tolerance = 1e-3;
@@ -75,28 +76,40 @@ static void use_setting(char *text)
     printf("without %s=%s, which the bug was found with\n", text, value);
 }
 
-/* Not before the counts are known, which may come later. */
+/* "0 2 3"; not before the counts are known, which may come later. */
 static bool read_sets(story *s)
 {
-    char *text = s->sets, *end;
+    const char *text = s->sets;
     s->desc.set = s->set = calloc((size_t)s->desc.nset + 1, sizeof *s->set);
-    for (uint32_t n = 0; s->set != NULL && n < s->desc.nset; n++, text = end) {
-        s->set[n] = (uint32_t)strtoul(text, &end, 10);
-        if (end == text)
+    for (uint32_t n = 0; s->set != NULL && n < s->desc.nset; n++) {
+        uint64_t cell;
+        if ((n > 0 && *text++ != ' ') ||
+            dc_digits_unsigned(&text, NULL, MOST_VALUES, &cell) != DC_DIGITS_OK)
             return false;
+        s->set[n] = (uint32_t)cell;
     }
-    return s->set != NULL;
+    return s->set != NULL && *text == '\0';
 }
 
 static bool read_counts(story *s, const char *text)
 {
     dc_exec_desc *d = &s->desc;
-    int once = 0;
-    const int n =
-        sscanf(text, "nfree %u ncell %u nresult %u nset %u ncheck %u nfixed %u once %d", &d->nfree,
-               &d->ncell, &d->nresult, &d->nset, &d->ncheck, &d->nfixed, &once);
+    uint32_t once = 0;
+    const struct {
+        const char *word;
+        uint32_t *to;
+    } row[] = {{"nfree", &d->nfree}, {"ncell", &d->ncell},   {"nresult", &d->nresult},
+               {"nset", &d->nset},   {"ncheck", &d->ncheck}, {"nfixed", &d->nfixed},
+               {"once", &once}};
+    for (size_t i = 0; i < DC_COUNTOF(row); i++) {
+        if (i == 5 && *text == '\0') /* older files end there */
+            break;
+        if ((i > 0 && *text++ != ' ') ||
+            !dc_digits_after(&text, row[i].word, MOST_VALUES, row[i].to))
+            return false;
+    }
     d->once = once != 0;
-    return (n == 5 || n == 7) && d->nfixed <= d->nfree && d->nset <= MOST_VALUES;
+    return *text == '\0' && d->nfixed <= d->nfree;
 }
 
 /* "word: text"; false if it makes no sense. */

@@ -2,6 +2,7 @@
  * The OpenCL library, found at run time, into a table of functions; and the devices it knows.
  */
 #include "backends/opencl/internal.h"
+#include "core/digits.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -122,11 +123,21 @@ static bool refuse(char *why, size_t size, uint32_t number, const char *reason)
     return false;
 }
 
+/* "OpenCL C 1.2 ..." as 12. What is none is older than all. */
+static uint32_t version_of(const char *text)
+{
+    uint32_t major = 0;
+    uint64_t minor = 0;
+    if (!dc_digits_after(&text, "OpenCL C", 99, &major) || *text++ != '.' ||
+        dc_digits_unsigned(&text, NULL, 9, &minor) != DC_DIGITS_OK)
+        return 0;
+    return major * 10 + (uint32_t)minor;
+}
+
 static bool usable(const dc_cl_lib *lib, const dc_cl_place *at, uint32_t number, char *why,
                    size_t size)
 {
     char version[64];
-    int major = 0, minor = 0;
     if (dc_cl_device_number(lib, at, CL_DEVICE_AVAILABLE) == 0)
         return refuse(why, size, number, "is not available");
     if (dc_cl_device_number(lib, at, CL_DEVICE_COMPILER_AVAILABLE) == 0)
@@ -134,7 +145,7 @@ static bool usable(const dc_cl_lib *lib, const dc_cl_place *at, uint32_t number,
     if (dc_cl_device_number(lib, at, CL_DEVICE_ENDIAN_LITTLE) == 0)
         return refuse(why, size, number, "has the other byte order");
     dc_cl_device_text(lib, at, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version);
-    if (sscanf(version, "OpenCL C %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
+    if (version_of(version) < 12)
         return refuse(why, size, number, "is older than OpenCL C 1.2");
     return true;
 }

@@ -195,6 +195,14 @@ end
 function TestProgram:test_settings_that_are_wrong()
   for setting, message in pairs {
     ["DEEPC_THREADS=two"] = "DEEPC_THREADS: not a whole number",
+    ["DEEPC_THREADS=' 2'"] = "DEEPC_THREADS: not a whole number",
+    ["DEEPC_THREADS=+2"] = "DEEPC_THREADS: not a whole number",
+    ["DEEPC_THREADS=0x2"] = "DEEPC_THREADS: not a whole number",
+    ["DEEPC_THREADS=010"] = "DEEPC_THREADS: not a whole number",
+    ["DEEPC_SEED=9223372036854775808"] = "DEEPC_SEED: not a whole number",
+    ["DEEPC_MEMORY=-1"] = "DEEPC_MEMORY: not a number of bytes",
+    ["DEEPC_MEMORY=1MB"] = "DEEPC_MEMORY: not a number of bytes",
+    ["DEEPC_MEMORY=9000000T"] = "DEEPC_MEMORY: not a number of bytes",
     ["DEEPC_THREADS=-3"] = "DEEPC_THREADS: a number of threads, or 0",
     ["DEEPC_PROGRESS=loud"] = "DEEPC_PROGRESS: 'auto', 'bar', 'lines' or 'off'",
     ["DEEPC_OPT=7"] = "DEEPC_OPT: 0, 1 or 2",

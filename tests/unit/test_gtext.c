@@ -111,6 +111,9 @@ static void test_refused(void)
               "line 2: neg: 1 attributes given, 0 needed");
     CHECK_STR(refused("func f() {\n  %1 = const {99999999999999999999} : i32[]"),
               "line 2: an integer is too large");
+    CHECK_STR(refused("func f() {\n  %01 = const {1} : i32[]"), "line 2: an integer has leading zeros");
+    CHECK_STR(refused("func f() {\n  %1 = const {-0} : i32[]"), "line 2: an integer has leading zeros");
+    CHECK_STR(refused("func f() {\n  %1 = const {+1} : i32[]"), "line 2: an integer expected, not '+'");
     CHECK_STR(refused("func f() {\n return %1 }"), "line 2: there is no %1 yet");
     CHECK_STR(refused("func f() {\n return"), "line 2: '}' expected, not the end");
     CHECK_STR(refused("func f() {\n return \x01"), "line 2: '}' expected, not byte 1");

@@ -291,6 +291,8 @@ static const struct {
     {"kernel k(x: f32[])", 1, "a number expected"},
     {"kernel k(x: f32[-1])", 1, "a number expected"},
     {"kernel k(x: f32[99999999999999999999])", 1, "a number beyond 281474976710656"},
+    {"kernel k(x: f32[007])", 1, "a number has leading zeros"},
+    {"kernel k(x: f32[+7])", 1, "a number expected"},
     {"kernel k(x: f32[1] f32)", 1, "')' expected"},
     {"kernel k(x: f32[1],\n  x: f32[2]) {\n}", 2, "two buffers 'x'"},
     {"kernel k(abcdefghijklmnop: f32[1]) {\n}", 1, "has more than 15 letters"},

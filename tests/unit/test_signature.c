@@ -204,6 +204,7 @@ static void test_refusals(void)
         {"f(x: f32[9223372036854775807+1])", "a size is too large"},
         {"f(x: f32[(0-9223372036854775807-1)//(0-1)])", "a size is too large"},
         {"f(x: f32[99999999999999999999])", "a size is too large"},
+        {"f(x: f32[08])", "a size has a leading zero"},
         {"f(x: f32[1,1,1,1,1,1,1,1,1])", "a type has more than 8 axes"},
         {"f(x: f32[...,1,1,1,1,1,1,1,1,1])", "a type has more than 8 axes"},
         {"f(x: {})", "'{}' holds nothing; a record is {w: f32[n]}, a list {f32[n]}"},

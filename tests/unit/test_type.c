@@ -83,6 +83,7 @@ static void test_refused(void)
               "type 'f32[4294967296*4294967296]': a size is too large");
     CHECK_STR(parse("f32[99999999999999999999]"),
               "type 'f32[99999999999999999999]': size '99999999999999999999' is too large");
+    CHECK_STR(parse("f32[2, 08]"), "type 'f32[2, 08]': size '08' has a leading zero");
     CHECK_STR(parse("f32[1,1,1,1,1,1,1,1,1]"), "type 'f32[1,1,1,1,1,1,1,1,1]': more than 8 axes");
     CHECK_STR(parse("f32[4294967296, 4294967296]"),
               "type 'f32[4294967296, 4294967296]': too large to address");
