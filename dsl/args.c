@@ -31,7 +31,7 @@ const char *dc_args_describe(lua_State *L, int idx)
         dc_type_print(dc_handle_type(h), text, sizeof text);
         return lua_pushstring(L, text);
     }
-    if (h != NULL)
+    if (h != NULL || dc_handle_was(L, idx))
         return lua_pushliteral(L, "a closed tensor");
     switch (lua_type(L, idx)) {
     case LUA_TNONE:
@@ -53,6 +53,9 @@ const char *dc_args_describe(lua_State *L, int idx)
 const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op)
 {
     size_t n;
+    if (lua_type(L, idx) != LUA_TSTRING)
+        dc_error_raisef(L, d, DC_ERR_ARG, op, "a string is needed, not %s",
+                        dc_args_describe(L, idx));
     const char *text = lua_tolstring(L, idx, &n);
     if (strlen(text) != n)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a zero byte in the string '%.60s'", text);

@@ -24,11 +24,12 @@
 
 #include <string.h>
 
-static const char ORDER[] = "deepc.order", BATCHES[] = "deepc.batches";
+static const dc_utype ORDER = {"deepc.order"}, BATCHES = {"deepc.batches"};
 
 enum { PARTS = 2, STRETCH_BYTES = 1 << 20, MOST = 16 };
 
 typedef struct shuffled {
+    dc_uhead head;
     int64_t n;
     uint32_t at[];
 } shuffled;
@@ -69,7 +70,8 @@ typedef struct dc_batches {
 } dc_batches;
 
 typedef struct holder { /* the userdata */
-    dc_batches *b;      /* NULL: closed */
+    dc_uhead head;
+    dc_batches *b; /* NULL: closed */
 } holder;
 
 /* ---- orders ---------------------------------------------------------------------------------- */
@@ -81,8 +83,7 @@ static int l_order(lua_State *L)
     const uint64_t seed = (uint64_t)luaL_checkinteger(L, 2),
                    epoch = (uint64_t)luaL_checkinteger(L, 3);
     luaL_argcheck(L, n >= 0 && n < UINT32_MAX, 1, "too many rows");
-    shuffled *s = lua_newuserdatauv(L, sizeof *s + (size_t)n * sizeof s->at[0], 0);
-    luaL_setmetatable(L, ORDER);
+    shuffled *s = dc_udata_new(L, &ORDER, sizeof *s + (size_t)n * sizeof s->at[0], 0);
     s->n = n;
     for (int64_t i = 0; i < n; i++)
         s->at[i] = (uint32_t)i;
@@ -414,7 +415,7 @@ static int l_batches(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 7);
     opening a = {.d = d, .n = luaL_checkinteger(L, 4), .size = luaL_checkinteger(L, 5)};
-    a.order = lua_isnil(L, 3) ? NULL : luaL_checkudata(L, 3, ORDER);
+    a.order = lua_isnil(L, 3) ? NULL : dc_udata_check(L, 3, &ORDER);
     a.last = lasts[luaL_checkoption(L, 6, "drop", words)];
     a.start = luaL_optinteger(L, 7, 0);
     luaL_argcheck(L, a.n >= 0 && (a.order == NULL || a.order->n >= a.n), 4, "rows outside");
@@ -422,9 +423,7 @@ static int l_batches(lua_State *L)
     dc_handle_pressure(L, d);
     rows_at(L, d, 1, a.n);
     rows_at(L, d, 2, a.n);
-    a.h = lua_newuserdatauv(L, sizeof *a.h, 1);
-    a.h->b = NULL;
-    luaL_setmetatable(L, BATCHES);
+    a.h = dc_udata_new(L, &BATCHES, sizeof *a.h, 1);
     lua_pushvalue(L, 3);
     lua_setiuservalue(L, -2, 1);
     for (int part = 0; part < PARTS; part++) /* realized: nothing of the script runs here */
@@ -464,7 +463,7 @@ static dc_handle *new_loan(lua_State *L, dc_dsl *d)
 static int l_next(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    taking a = {.h = luaL_checkudata(L, 1, BATCHES)};
+    taking a = {.h = dc_udata_check(L, 1, &BATCHES)};
     lua_settop(L, 1);
     if (a.h->b == NULL)
         return 0;
@@ -486,7 +485,7 @@ static int l_next(lua_State *L)
 
 static int l_close(lua_State *L)
 {
-    close_holder(luaL_checkudata(L, 1, BATCHES));
+    close_holder(dc_udata_check(L, 1, &BATCHES));
     return 0;
 }
 
@@ -503,12 +502,10 @@ void dc_batches_register(lua_State *L, dc_dsl *d)
     static const luaL_Reg fn[] = {{"order", l_order},         {"batches", l_batches},
                                   {"batch_next", l_next},     {"batch_close", l_close},
                                   {"give_back", l_give_back}, {NULL, NULL}};
-    luaL_newmetatable(L, ORDER);
-    lua_pop(L, 1);
-    if (luaL_newmetatable(L, BATCHES)) {
-        lua_pushcfunction(L, l_close);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_pop(L, 1);
+    dc_udata_register(L, &ORDER);
+    dc_udata_register(L, &BATCHES);
+    lua_pushcfunction(L, l_close);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 2);
     dc_lib_inner(L, d, fn);
 }

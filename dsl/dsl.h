@@ -17,6 +17,9 @@
  */
 int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
 
+/* Is the value at idx a typed function? */
+bool dc_dsl_is_function(lua_State *L, int idx);
+
 /* The context of a state, or NULL. */
 dc_rt *dc_dsl_rt(lua_State *L);
 

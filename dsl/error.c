@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char ERROR[] = "deepc.error";
+static const dc_utype ERROR = {"deepc.error"}; /* of a table: its metatable alone */
 
 /* ---- the record's surroundings ---------------------------------------------------------------- */
 
@@ -184,7 +184,8 @@ static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame 
         scene.hint = name != NULL ? name : scene.hint;
     }
     lua_createtable(L, 0, 12);
-    luaL_setmetatable(L, ERROR);
+    dc_udata_push_meta(L, &ERROR);
+    lua_setmetatable(L, -2);
     snprintf(code, sizeof code, "DC%04d", dc_err_row_of(e->id)->code);
     set_text(L, "code", code);
     set_text(L, "op", e->fact.op);
@@ -256,7 +257,9 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op)
 static int l_tostring(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    lua_getfield(L, 1, "message");
+    lua_pushliteral(L, "message");
+    if (lua_rawget(L, 1) != LUA_TSTRING) /* the script took it away */
+        lua_pushliteral(L, "an error of deepc without a message");
     return 1;
 }
 
@@ -305,9 +308,13 @@ void dc_error_register(lua_State *L, dc_dsl *d)
                                     {"__index", l_index},
                                     {NULL, NULL}};
     DC_UNUSED(d);
-    luaL_newmetatable(L, ERROR);
+    dc_udata_register(L, &ERROR);
     luaL_setfuncs(L, meta, 0);
-    lua_pushstring(L, ERROR);
+    lua_createtable(L, 0, 2); /* for tools that ask getmetatable(e).__tostring of tables before they print one */
+    lua_pushstring(L, ERROR.name);
     lua_setfield(L, -2, "__name");
+    lua_pushcfunction(L, l_tostring);
+    lua_setfield(L, -2, "__tostring");
+    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
 }

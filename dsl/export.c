@@ -213,10 +213,10 @@ static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
     }
     if (top >= 3)
         return;
-    lua_getiuservalue(L, 1, DC_FN_SPECS);
+    dc_fn_push_specs(L, 1);
     for (int i = 1, n = (int)lua_rawlen(L, -1), kept = 0; i <= n; i++) {
         lua_rawgeti(L, list + 1, i);
-        if (dc_fn_still_holds(lua_touserdata(L, -1)))
+        if (dc_fn_still_holds(dc_spec_at(L, -1)))
             lua_rawseti(L, list, ++kept);
         lua_settop(L, list + 1);
     }
@@ -245,7 +245,7 @@ int dc_export(lua_State *L)
     e.spec = lua_newuserdatauv(L, e.nspec * sizeof *e.spec, 0);
     for (uint32_t i = 0; i < e.nspec; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
-        e.spec[i] = lua_touserdata(L, -1);
+        e.spec[i] = dc_spec_at(L, -1);
         lua_pop(L, 1);
     }
     dc_error_check(L, d, dc_handle_act(L, d, export_body, &e), "export");

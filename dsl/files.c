@@ -30,9 +30,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char FILE_TYPE[] = "deepc.file";
+static const dc_utype FILE_TYPE = {"deepc.file"};
 
 typedef struct open_file {
+    dc_uhead head;
     dc_st_file *st; /* NULL: closed */
     char path[200]; /* the end of it, for messages */
 } open_file;
@@ -131,7 +132,7 @@ static int l_save(lua_State *L)
 
 static open_file *check_file(lua_State *L, dc_dsl *d)
 {
-    open_file *f = luaL_checkudata(L, 1, FILE_TYPE);
+    open_file *f = dc_udata_check(L, 1, &FILE_TYPE);
     if (f->st == NULL)
         dc_error_raisef(L, d, DC_ERR_CLOSED, "load", "the file is closed");
     return f;
@@ -153,11 +154,9 @@ static int l_open(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     opening a = {dc_args_text(L, d, 1, "load"), NULL};
-    a.f = lua_newuserdatauv(L, sizeof *a.f, 0);
-    a.f->st = NULL;
+    a.f = dc_udata_new(L, &FILE_TYPE, sizeof *a.f, 0);
     const size_t n = strlen(a.path), most = sizeof a.f->path - 1;
     snprintf(a.f->path, sizeof a.f->path, "%s", n > most ? a.path + n - most : a.path);
-    luaL_setmetatable(L, FILE_TYPE);
     const dc_status status = dc_protect(&d->rt->job, open_body, &a);
     if (status == DC_E_FILE && d->rt->job.err.id == DC_ERR_FILE && d->rt->check) {
         d->rt->check_unknown = true;
@@ -169,7 +168,7 @@ static int l_open(lua_State *L)
 
 static int l_close(lua_State *L)
 {
-    open_file *f = luaL_checkudata(L, 1, FILE_TYPE);
+    open_file *f = dc_udata_check(L, 1, &FILE_TYPE);
     dc_safetensors_close(f->st);
     f->st = NULL;
     return 0;
@@ -456,12 +455,11 @@ void dc_files_register(lua_State *L, dc_dsl *d)
                                   {"note", l_note},
                                   {"refuse_tracing", l_refuse_tracing},
                                   {NULL, NULL}};
-    if (luaL_newmetatable(L, FILE_TYPE)) {
-        lua_pushcfunction(L, l_close);
-        lua_setfield(L, -2, "__gc");
-        lua_pushcfunction(L, l_close);
-        lua_setfield(L, -2, "__close");
-    }
+    dc_udata_register(L, &FILE_TYPE);
+    lua_pushcfunction(L, l_close);
+    lua_setfield(L, -2, "__gc");
+    lua_pushcfunction(L, l_close);
+    lua_setfield(L, -2, "__close");
     lua_pop(L, 1);
     dc_lib_inner(L, d, fn);
 }

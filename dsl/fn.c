@@ -16,13 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char FN[] = "deepc.fn";
+static const dc_utype FN = {"deepc.fn"};
 
 enum { LIMIT = 8 };
 
 dc_fn *dc_fn_check(lua_State *L, int idx)
 {
-    dc_fn *fn = luaL_testudata(L, idx, FN);
+    dc_fn *fn = dc_udata_test(L, idx, &FN);
     if (fn == NULL)
         dc_error_fact(L, dc_dsl_of(L), DC_ERR_ARG,
                       &(dc_fact){.word = {lua_pushfstring(L, "a typed function is needed, not %s",
@@ -34,13 +34,18 @@ dc_fn *dc_fn_check(lua_State *L, int idx)
     return fn;
 }
 
+bool dc_dsl_is_function(lua_State *L, int idx)
+{
+    return dc_udata_test(L, idx, &FN) != NULL;
+}
+
 bool dc_fn_spare(lua_State *L, bool *dying)
 {
     if (*dying)
         return false;
     *dying = true;
-    lua_getmetatable(L, 1);
-    lua_setmetatable(L, 1);
+    if (lua_getmetatable(L, 1))
+        lua_setmetatable(L, 1);
     return true;
 }
 
@@ -61,9 +66,11 @@ static void drop(dc_fn *fn)
 
 static int l_gc(lua_State *L)
 {
-    dc_fn *fn = luaL_checkudata(L, 1, FN);
-    if (!dc_fn_spare(L, &fn->dying))
-        drop(fn);
+    dc_fn *fn = dc_udata_test(L, 1, &FN);
+    if (fn == NULL || dc_fn_spare(L, &fn->dying))
+        return 0;
+    drop(fn);
+    fn->head.type = NULL;
     return 0;
 }
 
@@ -247,7 +254,7 @@ static bool early_key(const dc_fn *fn, dc_fn_key *key)
 static void trace_early(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key)
 {
     const dc_fn *fn = lua_touserdata(L, fn_idx);
-    lua_getiuservalue(L, fn_idx, DC_FN_SPECS);
+    dc_fn_push_specs(L, fn_idx);
     const int list = lua_gettop(L);
     if ((int)lua_rawlen(L, list) >= fn->limit)
         dc_error_raisef(L, d, DC_ERR_LIMIT, fn->name, "more sizes are given than its limit, %d",
@@ -317,11 +324,9 @@ static int l_fn(lua_State *L)
                         "a signature such as \"step(x: f32[64]) -> f32[]\" "
                         "is needed, not %s",
                         dc_args_describe(L, 1));
-    dc_fn *fn = lua_newuserdatauv(L, sizeof *fn, DC_FN__USER);
+    dc_fn *fn = dc_udata_new(L, &FN, sizeof *fn, DC_FN__USER);
     const int at = lua_gettop(L);
-    memset(fn, 0, sizeof *fn);
     fn->d = d;
-    luaL_setmetatable(L, FN);
     parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), fn};
     dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &p), "fn");
     check_body(L, d, 2, &fn->sig);
@@ -462,12 +467,12 @@ static int l_info(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_fn *fn = dc_fn_check(L, 1);
-    lua_getiuservalue(L, 1, DC_FN_SPECS);
+    dc_fn_push_specs(L, 1);
     const int n = (int)lua_rawlen(L, -1);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, -2, i);
-        push_info(L, d, fn, lua_touserdata(L, -1));
+        push_info(L, d, fn, dc_spec_at(L, -1));
         lua_rawseti(L, -3, i);
         lua_pop(L, 1);
     }
@@ -519,14 +524,13 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
                                        {"__gc", l_gc},
                                        {NULL, NULL}};
     static const dc_binding fn = {"fn", l_fn, 4};
-    luaL_newmetatable(L, FN);
+    dc_udata_register(L, &FN);
     dc_lib_inner(L, d, fn_meta);
-    lua_pushboolean(L, 0); /* no script calls its finalizer */
-    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
     dc_spec_register(L, d);
     dc_fn_call_register(L);
     dc_fnjob_register(L, d);
+    dc_look_register(L);
     dc_guard_register(L, d);
     dc_static_register(L, d, module);
     dc_inside_register(L, d, module);

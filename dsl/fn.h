@@ -33,6 +33,7 @@ typedef struct dc_fn_key {
 } dc_fn_key;
 
 typedef struct dc_fn {
+    dc_uhead head;
     dc_dsl *d;
     struct dc_fn *next, *prev; /* in d->fns, while `ready` */
     bool dying;                /* was finalized once and not used since */
@@ -59,6 +60,7 @@ typedef struct dc_fn_step {
 } dc_fn_step;
 
 typedef struct dc_spec {
+    dc_uhead head;
     dc_dsl *d;
     struct dc_spec *next, *prev; /* in d->specs, until it is dropped */
     bool dying;                  /* as of dc_fn */
@@ -95,6 +97,11 @@ typedef struct dc_fn_leaves {
         *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
 } dc_fn_leaves;
 
+/* The list of specialisations of the typed function at idx is pushed. */
+void dc_fn_push_specs(lua_State *L, int idx);
+/* The specialisation at idx, or NULL where there is none any more; one that is in use from now on, or raises. */
+dc_spec *dc_spec_test(lua_State *L, int idx);
+dc_spec *dc_spec_at(lua_State *L, int idx);
 /* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 
@@ -115,6 +122,7 @@ int dc_export(lua_State *L);
 
 /* Pushes the one of this name, or false. */
 bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
+void dc_look_register(lua_State *L);
 
 /* ---- fncall.c: __call ------------------------------------------------------------------------- */
 

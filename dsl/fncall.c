@@ -70,7 +70,7 @@ static const dc_spec *find_nearest(lua_State *L, const dc_fn *fn, int list, cons
     const int n = (int)lua_rawlen(L, list);
     for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
         lua_rawgeti(L, list, i);
-        const dc_spec *s = lua_touserdata(L, -1);
+        const dc_spec *s = dc_spec_at(L, -1);
         const uint64_t distance = dc_spec_distance(&fn->sig, s, key);
         if (nearest == NULL || distance < least) {
             nearest = s;
@@ -92,13 +92,12 @@ void dc_fn_add_spec(lua_State *L, int list, const dc_spec *s)
 dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked)
 {
     char why[300];
-    lua_getiuservalue(L, 1, DC_FN_SPECS);
+    dc_fn_push_specs(L, 1);
     const int list = lua_gettop(L);
     int n = (int)lua_rawlen(L, list);
     for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
         lua_rawgeti(L, list, i);
-        dc_spec *s = lua_touserdata(L, -1);
-        s->dying = false;
+        dc_spec *s = dc_spec_at(L, -1);
         if (same_key(&s->key, key) && dc_fn_still_holds(s)) {
             lua_replace(L, list);
             return s;
@@ -124,7 +123,7 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
 static void ask_guards(lua_State *L, dc_dsl *d, dc_spec *s)
 {
     const int spec = lua_gettop(L);
-    lua_getiuservalue(L, spec, DC_SPEC_REFS);
+    dc_udata_table(L, spec, DC_SPEC_REFS);
     const dc_guard_look look = dc_guard_look_of(s->guards, s->calls);
     const bool changed = dc_guard_changed(L, d, s->guards, spec + 1, look) >= 0;
     if (changed)
@@ -288,9 +287,10 @@ int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, in
 
 /* ---- inside another trace -------------------------------------------------------------------- */
 
-static const char FRAME[] = "deepc.frame";
+static const dc_utype FRAME = {"deepc.frame"};
 
 typedef struct inner {
+    dc_uhead head;
     dc_trace *trace;
     dc_frame frame;
     dc_sig_bind bind;
@@ -298,7 +298,7 @@ typedef struct inner {
 
 static int l_frame_close(lua_State *L)
 {
-    inner *g = luaL_checkudata(L, 1, FRAME);
+    inner *g = dc_udata_check(L, 1, &FRAME);
     if (g->trace != NULL && g->trace->frame == &g->frame)
         g->trace->frame = g->frame.outer;
     g->trace = NULL;
@@ -320,10 +320,10 @@ static void check_depth(lua_State *L, dc_dsl *d, const dc_fn *fn)
 static inner *push_frame(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b)
 {
     check_depth(L, d, fn);
-    inner *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (inner){d->trace, {&fn->sig, NULL, fn->name, L, d->trace->frame}, *b};
-    g->frame.bind = &g->bind;
-    luaL_setmetatable(L, FRAME);
+    inner *g = dc_udata_new(L, &FRAME, sizeof *g, 0);
+    g->trace = d->trace;
+    g->bind = *b;
+    g->frame = (dc_frame){&fn->sig, &g->bind, fn->name, L, d->trace->frame};
     dc_trace_hold(L, d->trace, lua_gettop(L));
     lua_pushthread(L);
     dc_trace_hold(L, d->trace, lua_gettop(L));
@@ -473,7 +473,7 @@ dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *s
         s = fn->last;
         s->dying = false;
         dc_fn_take(L, d, fn, 1, v, &key);
-        lua_getiuservalue(L, 1, DC_FN_SPECS);
+        dc_fn_push_specs(L, 1);
         lua_rawgetp(L, -1, s);
     } else {
         dc_fn_take(L, d, fn, 1, v, &key);
@@ -518,7 +518,7 @@ int dc_fn_call(lua_State *L)
 
 void dc_fn_call_register(lua_State *L)
 {
-    luaL_newmetatable(L, FRAME);
+    dc_udata_register(L, &FRAME);
     lua_pushcfunction(L, l_frame_close);
     lua_setfield(L, -2, "__close");
     lua_pop(L, 1);

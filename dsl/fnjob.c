@@ -10,31 +10,37 @@
 
 #include <string.h>
 
-static const char JOB[] = "deepc.job";
+static const dc_utype JOB = {"deepc.job"};
 
 enum { FUNCTION = 1, SPEC, USER = SPEC }; /* user values, which hold what the job points to */
 
 typedef struct slices {
-    dc_spec *s;       /* NULL: it has ended without results, or they are taken */
+    dc_uhead head;
+    bool open;        /* it has not ended without results, and they are not taken */
     const char *name; /* of the function, interned */
     bool done;
     dc_type out[]; /* of results, under the names of who started it */
 } slices;
 
-/* Its specialisation, unless the context has dropped that. */
-static dc_spec *spec_of(const slices *p)
+/* Its specialisation, unless it has ended or the context has dropped that. The job is at 1. */
+static dc_spec *spec_of(lua_State *L, const slices *p)
 {
-    return p->s != NULL && p->s->d != NULL ? p->s : NULL;
+    if (!p->open)
+        return NULL;
+    lua_getiuservalue(L, 1, SPEC);
+    dc_spec *s = dc_spec_test(L, -1);
+    lua_pop(L, 1);
+    return s;
 }
 
 static int l_close(lua_State *L)
 {
-    slices *p = luaL_testudata(L, 1, JOB);
-    dc_spec *s = p != NULL ? spec_of(p) : NULL;
+    slices *p = dc_udata_test(L, 1, &JOB);
+    dc_spec *s = p != NULL ? spec_of(L, p) : NULL;
     if (s != NULL)
         dc_inst_cancel(s->inst);
     if (p != NULL)
-        p->s = NULL;
+        p->open = false;
     return 0;
 }
 
@@ -64,9 +70,8 @@ int dc_fnjob_start(lua_State *L)
                         "a job is started while a typed function is traced, which happens once");
     dc_handle_pressure(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
-    slices *p = lua_newuserdatauv(L, sizeof *p + s->nout * sizeof *p->out, USER);
-    *p = (slices){.name = fn->name};
-    luaL_setmetatable(L, JOB);
+    slices *p = dc_udata_new(L, &JOB, sizeof *p + s->nout * sizeof *p->out, USER);
+    p->name = fn->name;
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, FUNCTION);
     lua_pushvalue(L, spec);
@@ -81,7 +86,7 @@ int dc_fnjob_start(lua_State *L)
         status = dc_protect(&d->rt->job, start_body, &a);
     }
     dc_error_check(L, d, status, fn->name);
-    p->s = s;
+    p->open = true;
     s->calls++;
     return 1;
 }
@@ -90,14 +95,14 @@ int dc_fnjob_start(lua_State *L)
 
 static slices *check_job(lua_State *L, dc_dsl *d, const char *op)
 {
-    slices *p = luaL_testudata(L, 1, JOB);
+    slices *p = dc_udata_test(L, 1, &JOB);
     if (p == NULL) {
         const char *text = lua_pushfstring(L, "a job is needed, not %s", dc_args_describe(L, 1));
         const char *hint = lua_pushfstring(L, "with a colon: job:%s()", op);
         dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
                       &(dc_blame){.hint = hint});
     }
-    if (spec_of(p) == NULL)
+    if (spec_of(L, p) == NULL)
         dc_error_raisef(
             L, d, DC_ERR_REENTER, op,
             "the job of '%s' has ended: its result was taken, it failed, or it was closed",
@@ -122,10 +127,10 @@ static dc_status poll_body(dc_job *j, void *arg)
 /* Carries it on; raises where it fails, which ends it. */
 static void carry_on(lua_State *L, dc_dsl *d, slices *p, uint64_t ns)
 {
-    polling a = {.s = p->s, .ns = ns};
+    polling a = {.s = spec_of(L, p), .ns = ns};
     const dc_status status = dc_protect(&d->rt->job, poll_body, &a);
     if (status != DC_OK && d->rt->job.err.id != DC_ERR_REENTER) /* else a slice of it is running */
-        p->s = NULL;
+        p->open = false;
     if (status != DC_OK && a.fault.check >= 0)
         dc_fn_raise_fault(L, d, a.s, &a.fault);
     dc_error_check(L, d, status, p->name);
@@ -143,6 +148,7 @@ static int l_poll(lua_State *L)
     const double ms = dc_args_option(L, d, 2, "poll", "ms", 0);
     if (!(ms >= 0))
         dc_error_raisef(L, d, DC_ERR_ARG, "poll", "ms is a number of milliseconds, 0 or more");
+    check_job(L, d, "poll"); /* reading the options may have closed it */
     if (!p->done)
         carry_on(L, d, p, ms < 1e12 ? (uint64_t)(ms * 1e6) : UINT64_MAX);
     lua_pushboolean(L, p->done);
@@ -153,6 +159,7 @@ static int l_poll(lua_State *L)
 
 typedef struct taking {
     slices *p;
+    const dc_spec *s;
     dc_handle **out;
     dc_tensor **made;
 } taking;
@@ -160,7 +167,7 @@ typedef struct taking {
 static dc_status take_body(dc_job *j, void *arg)
 {
     const taking *a = arg;
-    const dc_spec *s = a->p->s;
+    const dc_spec *s = a->s;
     DC_TRY(dc_inst_take(s->inst, j, a->made));
     for (uint32_t i = 0; i < s->nout; i++) {
         memcpy(a->made[i]->type.name, a->p->out[i].name, sizeof a->p->out[i].name);
@@ -177,12 +184,12 @@ static int l_result(lua_State *L)
     slices *p = check_job(L, d, "result");
     if (!p->done)
         carry_on(L, d, p, UINT64_MAX);
-    dc_spec *s = p->s;
+    const dc_spec *s = spec_of(L, p);
     lua_getiuservalue(L, 1, FUNCTION);
     lua_getiuservalue(L, 1, SPEC);
     const dc_fn *fn = dc_fn_check(L, 2);
     luaL_checkstack(L, (int)s->nout + DC_SIG_RESULTS + 24, "results");
-    taking a = {.p = p};
+    taking a = {.p = p, .s = s};
     a.out = lua_newuserdatauv(L, (s->nout + 1) * sizeof *a.out, 0);
     a.made = lua_newuserdatauv(L, (s->nout + 1) * sizeof *a.made, 0);
     const int first = lua_gettop(L) + 1;
@@ -190,18 +197,18 @@ static int l_result(lua_State *L)
         a.out[i] = dc_fn_new_result(L, d, fn);
     check_job(L, d, "result"); /* a finalizer may have closed it */
     const dc_status status = dc_protect(&d->rt->job, take_body, &a);
-    p->s = NULL;
+    p->open = false;
     dc_error_check(L, d, status, fn->name);
     return dc_fn_give(L, fn, s, 3, first);
 }
 
 static int l_tostring(lua_State *L)
 {
-    const slices *p = luaL_checkudata(L, 1, JOB);
+    const slices *p = dc_udata_check(L, 1, &JOB);
     lua_pushfstring(L, "job of %s (%s)", p->name,
-                    spec_of(p) == NULL ? "ended"
-                    : p->done          ? "done"
-                                       : "not done");
+                    spec_of(L, p) == NULL ? "ended"
+                    : p->done             ? "done"
+                                          : "not done");
     return 1;
 }
 
@@ -211,12 +218,10 @@ void dc_fnjob_register(lua_State *L, dc_dsl *d)
         {"__gc", l_close}, {"__close", l_close}, {"__tostring", l_tostring}, {NULL, NULL}};
     static const dc_binding methods[] = {
         {"poll", l_poll, 2}, {"result", l_result, 1}, {"close", l_close, 1}};
-    luaL_newmetatable(L, JOB);
+    dc_udata_register(L, &JOB);
     dc_lib_inner(L, d, meta);
     lua_newtable(L);
     dc_lib_add(L, d, -1, methods, DC_COUNTOF(methods));
     lua_setfield(L, -2, "__index");
-    lua_pushboolean(L, 0); /* no script calls its finalizer */
-    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 1);
 }

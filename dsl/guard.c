@@ -184,15 +184,15 @@ static bool from_outside(lua_State *L, const dc_trace *t, int fn)
 
 /* ---- the hook -------------------------------------------------------------------------------- */
 
-static const char FORBIDDEN[] = "deepc.forbidden";
+static const char FORBIDDEN[] = "functions that no traced body may call";
 static const char *const KEYS[] = {"next", "pairs", "rawget"}; /* go over keys, or compute them */
 
 /* The function on top is one whose value differs from call to call. */
 static void refuse_forbidden(lua_State *L, dc_dsl *d, const dc_trace *t)
 {
-    lua_getfield(L, LUA_REGISTRYINDEX, FORBIDDEN);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
     lua_pushvalue(L, -2);
-    if (lua_rawget(L, -2) == LUA_TSTRING) {
+    if (lua_istable(L, -2) && lua_rawget(L, -2) == LUA_TSTRING) {
         const char *name = lua_tostring(L, -1);
         if (strcmp(name, "coroutine.yield") != 0)
             dc_error_fact(L, d, DC_ERR_FORBIDDEN, &(dc_fact){.word = {name, t->name}},
@@ -216,8 +216,8 @@ static bool goes_over_keys(lua_State *L, int fn)
 {
     lua_Debug caller;
     bool found = false;
-    lua_getfield(L, LUA_REGISTRYINDEX, FORBIDDEN);
-    for (size_t i = 0; i < DC_COUNTOF(KEYS) && !found; i++) {
+    const bool known = lua_rawgetp(L, LUA_REGISTRYINDEX, FORBIDDEN) == LUA_TTABLE;
+    for (size_t i = 0; known && i < DC_COUNTOF(KEYS) && !found; i++) {
         lua_getfield(L, -1, KEYS[i]);
         found = lua_rawequal(L, -1, fn);
         lua_pop(L, 1);
@@ -242,10 +242,8 @@ static void see_call(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
 
 static void on_call(lua_State *L, lua_Debug *ar)
 {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
-    dc_dsl *d = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    dc_trace *t = dc_trace_current(L, d);
+    dc_dsl *d = dc_dsl_in(L);
+    dc_trace *t = d != NULL ? dc_trace_current(L, d) : NULL;
     if (t == NULL) /* in a coroutine that was made while something was traced */
         return;
     if (t->hook != NULL && t->hook != on_call && (t->hook_mask & (1 << ar->event)) != 0)
@@ -395,8 +393,6 @@ void dc_guard_register(lua_State *L, dc_dsl *d)
         lua_getglobal(L, KEYS[i]);
         lua_setfield(L, -2, KEYS[i]);
     }
-    lua_setfield(L, LUA_REGISTRYINDEX, FORBIDDEN);
-    d->sees_tables = dc_luatable_known(L);
-    lua_pushlightuserdata(L, d);
     lua_rawsetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
+    d->sees_tables = dc_luatable_known(L);
 }

@@ -13,16 +13,21 @@
 
 #include <string.h>
 
-static const char HANDLE[] = "deepc.tensor";
+static const dc_utype HANDLE = {"deepc.tensor"};
 
 dc_handle *dc_handle_look(lua_State *L, int idx)
 {
-    return luaL_testudata(L, idx, HANDLE);
+    return dc_udata_test(L, idx, &HANDLE);
+}
+
+bool dc_handle_was(lua_State *L, int idx)
+{
+    return dc_udata_has_meta(L, idx, &HANDLE);
 }
 
 dc_handle *dc_handle_test(lua_State *L, int idx)
 {
-    dc_handle *h = luaL_testudata(L, idx, HANDLE);
+    dc_handle *h = dc_udata_test(L, idx, &HANDLE);
     if (h != NULL && h->d->watch != NULL && h->kind != DC_HANDLE_TRACED)
         dc_uses_mark(h);
     return h;
@@ -51,7 +56,7 @@ static bool is_method(lua_State *L, const char *op)
 {
     const int top = lua_gettop(L);
     bool is = false;
-    luaL_getmetatable(L, HANDLE);
+    dc_udata_push_meta(L, &HANDLE);
     lua_getfield(L, -1, "__index");
     if (lua_getupvalue(L, -1, 2) != NULL && lua_istable(L, -1)) {
         lua_pushstring(L, op);
@@ -64,6 +69,8 @@ static bool is_method(lua_State *L, const char *op)
 DC_NORETURN static void refuse(lua_State *L, dc_dsl *d, int idx, const char *op)
 {
     luaL_checkstack(L, 8, "an error");
+    if (dc_handle_was(L, idx))
+        dc_error_raisef(L, d, DC_ERR_CLOSED, op, "the tensor is closed: it was collected");
     const char *text = lua_pushfstring(L, "a tensor is needed, not %s", dc_args_describe(L, idx));
     const char *hint = NULL;
     if (idx == 1 && lua_type(L, 1) != LUA_TTABLE && dc_place_by_script(L) && is_method(L, op))
@@ -99,13 +106,11 @@ dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
 
 static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
 {
-    dc_handle *h = lua_newuserdatauv(L, size, 0);
-    memset(h, 0, size);
+    dc_handle *h = dc_udata_new(L, &HANDLE, size, 0);
     h->kind = DC_HANDLE_CLOSED;
     h->d = d;
     h->scope = dc_scope_here(L, d);
     h->born = ++d->born;
-    luaL_setmetatable(L, HANDLE);
     return h;
 }
 
@@ -188,7 +193,11 @@ void dc_handle_close_all(dc_dsl *d)
 
 static int l_gc(lua_State *L)
 {
-    dc_handle_close(luaL_checkudata(L, 1, HANDLE));
+    dc_handle *h = dc_udata_test(L, 1, &HANDLE);
+    if (h == NULL)
+        return 0;
+    dc_handle_close(h);
+    h->head.type = NULL;
     return 0;
 }
 
@@ -393,7 +402,9 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 
 int dc_handle_leave(lua_State *L)
 {
-    dc_handle *h = luaL_testudata(L, 1, HANDLE);
+    dc_handle *h = dc_udata_test(L, 1, &HANDLE);
+    if (h == NULL && dc_handle_was(L, 1))
+        return 0;
     if (h == NULL)
         refuse(L, dc_dsl_of(L), 1, "close");
     if (h->kind == DC_HANDLE_CLOSED)
@@ -408,6 +419,6 @@ int dc_handle_leave(lua_State *L)
 void dc_handle_register(lua_State *L, dc_dsl *d)
 {
     static const luaL_Reg own[] = {{"__gc", l_gc}, {"__close", dc_handle_leave}, {NULL, NULL}};
-    luaL_newmetatable(L, HANDLE);
+    dc_udata_register(L, &HANDLE);
     dc_lib_inner(L, d, own);
 }

@@ -18,6 +18,7 @@ typedef enum dc_handle_kind {
 
 /* The userdata behind a tensor, a cell and a traced tensor alike. */
 struct dc_handle {
+    dc_uhead head;
     dc_handle_kind kind;
     bool loan;     /* of a batch: says so when used after closing */
     bool by_scope; /* closed by one */
@@ -54,6 +55,7 @@ int dc_handle_leave(lua_State *L); /* x:close() */
 void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);
 dc_handle *dc_handle_test(lua_State *L, int idx); /* or NULL */
+bool dc_handle_was(lua_State *L, int idx);        /* also one that was finalized */
 dc_handle *dc_handle_look(lua_State *L, int idx); /* the same; does not count as a use of it */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
 /*

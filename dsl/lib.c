@@ -12,9 +12,10 @@
 
 #include <string.h>
 
-static const char CONTEXT[] = "deepc.context";
-static const char MODULE[] = "deepc.module";
-static const char GLOBALS[] = "deepc.globals";
+const dc_utype dc_dsl_type = {"deepc.context"};
+
+/* Keys of the registry: their addresses. */
+static const char CONTEXT[] = "the context", MODULE[] = "the module", GLOBALS[] = "its globals";
 
 /* ---- what it tells --------------------------------------------------------------------------- */
 
@@ -169,7 +170,7 @@ static void push_globals(lua_State *L)
         "rawequal", "rawget",   "rawlen",       "rawset", "require",   "select", "setmetatable",
         "tonumber", "tostring", "type",         "xpcall", "coroutine", "debug",  "io",
         "math",     "os",       "string",       "table",  "utf8"};
-    if (lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS) == LUA_TTABLE)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, GLOBALS) == LUA_TTABLE)
         return;
     lua_pop(L, 1);
     lua_createtable(L, 0, (int)DC_COUNTOF(own));
@@ -186,7 +187,7 @@ static void push_globals(lua_State *L)
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
     lua_pushvalue(L, -1);
-    lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, GLOBALS);
 }
 
 /* Upvalues: the context, the module's number, the internals. */
@@ -293,8 +294,8 @@ static void preload(lua_State *L, dc_dsl *d)
 
 static int l_context_gc(lua_State *L)
 {
-    dc_dsl *d = lua_touserdata(L, 1);
-    if (d->rt == NULL)
+    dc_dsl *d = dc_udata_test(L, 1, &dc_dsl_type);
+    if (d == NULL || d->rt == NULL)
         return 0;
     dc_fn_close_all(d);
     dc_batches_close_all(d);
@@ -310,16 +311,15 @@ static int l_context_gc(lua_State *L)
 
 static dc_dsl *new_context(lua_State *L, dc_rt *rt)
 {
-    dc_dsl *d = lua_newuserdatauv(L, sizeof *d, 0);
-    *d = (dc_dsl){.seed = (uint64_t)rt->opt.seed};
-    if (luaL_newmetatable(L, CONTEXT)) {
-        lua_pushcfunction(L, l_context_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
+    dc_udata_register(L, &dc_dsl_type);
+    lua_pushcfunction(L, l_context_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    dc_dsl *d = dc_udata_new(L, &dc_dsl_type, sizeof *d, 0);
+    d->seed = (uint64_t)rt->opt.seed;
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, d);
-    lua_setfield(L, LUA_REGISTRYINDEX, CONTEXT);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, CONTEXT);
     return d;
 }
 
@@ -363,7 +363,7 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
 int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
 {
     luaL_checkstack(L, 20, "deepc");
-    if (lua_getfield(L, LUA_REGISTRYINDEX, MODULE) == LUA_TTABLE)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, MODULE) == LUA_TTABLE)
         return 1;
     lua_pop(L, 1);
     dc_dsl *d = new_context(L, rt);
@@ -381,7 +381,7 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     lua_settop(L, module);
     guard_exit(L, d);
     lua_pushvalue(L, module);
-    lua_setfield(L, LUA_REGISTRYINDEX, MODULE);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, MODULE);
     rt->stop_lua_ctx = d;
     rt->stop_lua = dc_interrupt_arm;
     d->rt = rt; /* from here on the state owns it */
@@ -398,8 +398,8 @@ void dc_dsl_refuse_closed(lua_State *L)
 
 dc_dsl *dc_dsl_in(lua_State *L)
 {
-    lua_getfield(L, LUA_REGISTRYINDEX, CONTEXT);
-    dc_dsl *d = lua_touserdata(L, -1);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, CONTEXT);
+    dc_dsl *d = dc_udata_test(L, -1, &dc_dsl_type);
     lua_pop(L, 1);
     return d;
 }

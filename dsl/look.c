@@ -17,33 +17,34 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char TEXT[] = "deepc.text";
+static const dc_utype TEXT = {"deepc.text"};
+
+typedef struct text_holder {
+    dc_uhead head;
+    dc_text text;
+} text_holder;
 
 /* ---- texts made in C ------------------------------------------------------------------------- */
 
 static int l_text_gc(lua_State *L)
 {
-    dc_text_free(luaL_checkudata(L, 1, TEXT));
+    text_holder *t = dc_udata_test(L, 1, &TEXT);
+    if (t != NULL)
+        dc_text_free(&t->text);
     return 0;
 }
 
 /* Pushes an empty text that is freed with its userdata. */
 static dc_text *push_text(lua_State *L)
 {
-    dc_text *t = lua_newuserdatauv(L, sizeof *t, 0);
-    *t = (dc_text){0};
-    if (luaL_newmetatable(L, TEXT)) {
-        lua_pushcfunction(L, l_text_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    return t;
+    text_holder *t = dc_udata_new(L, &TEXT, sizeof *t, 0);
+    return &t->text;
 }
 
 /* The text on top becomes a string. */
 static void finish_text(lua_State *L)
 {
-    dc_text *t = lua_touserdata(L, -1);
+    dc_text *t = &((text_holder *)lua_touserdata(L, -1))->text;
     size_t n = t->n;
     while (n > 0 && t->s[n - 1] == '\n')
         n--;
@@ -68,12 +69,11 @@ typedef struct looking {
 /* Pushes the list of specialisations, all of them compiled or refused; returns how many there are. */
 static int push_specs(lua_State *L, dc_dsl *d, const dc_fn *fn)
 {
-    lua_getiuservalue(L, 1, DC_FN_SPECS);
+    dc_fn_push_specs(L, 1);
     const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, list, i);
-        dc_spec *s = lua_touserdata(L, -1);
-        s->dying = false;
+        dc_spec *s = dc_spec_at(L, -1);
         lua_pop(L, 1);
         if (s->exec != NULL)
             dc_spec_wait(L, d, fn, s);
@@ -90,8 +90,7 @@ static bool is_bare(const dc_spec *s)
 static dc_spec *spec_at(lua_State *L, int list, int i)
 {
     lua_rawgeti(L, list, i);
-    dc_spec *s = lua_touserdata(L, -1);
-    s->dying = false;
+    dc_spec *s = dc_spec_at(L, -1);
     lua_pop(L, 1);
     return s;
 }
@@ -483,6 +482,14 @@ static int l_plan(lua_State *L)
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */
+
+void dc_look_register(lua_State *L)
+{
+    dc_udata_register(L, &TEXT);
+    lua_pushcfunction(L, l_text_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+}
 
 bool dc_look_push(lua_State *L, dc_dsl *d, const char *name)
 {

@@ -69,8 +69,11 @@ const char *dc_near_name(lua_State *L, int table, const char *const *more, const
         consider(&n, *more);
     table = lua_absindex(L, table);
     luaL_checkstack(L, 4, "names");
-    for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1))
+    const bool is_table = lua_istable(L, table); /* a metamethod called by hand may get anything */
+    for (lua_pushnil(L); is_table && lua_next(L, table) != 0; lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING)
             consider(&n, lua_tostring(L, -2)); /* the table keeps it */
+    if (!is_table)
+        lua_pop(L, 1);
     return n.found != NULL ? lua_pushfstring(L, "is '%s' meant?", n.found) : NULL;
 }

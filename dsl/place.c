@@ -85,9 +85,11 @@ bool dc_place_by_script(lua_State *L)
 
 /* ---- calls of layers ------------------------------------------------------------------------- */
 
-static const char CALLS[] = "calls of layers";
+static const char CALLS[] = "calls of layers"; /* its address is a key of the registry */
+static const dc_utype CALL = {"deepc.call"};
 
 typedef struct layer_call {
+    dc_uhead head;
     const char *path; /* interned when somebody asks for it; NULL until then */
     int depth;        /* so many are open */
 } layer_call;
@@ -98,22 +100,23 @@ enum { AROUND = 1, TEXT };
 /* Layers in layers. Lua's own limit is near 200 C calls and names no line of the script. */
 enum { DEEPEST = 150 };
 
-/* Pushes the table from coroutines to their innermost calls of layers, and from 1 to the metatable of calls. */
+/* Pushes the table from coroutines to their innermost calls of layers. */
 static void push_calls(lua_State *L)
 {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, CALLS);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, CALLS) != LUA_TTABLE)
+        luaL_error(L, "the registry has lost the calls of layers");
 }
 
 /* The text of a path on top becomes a call of that layer, which is open from now on. */
 static void open_call(lua_State *L, dc_dsl *d)
 {
     const int text = lua_gettop(L), call = text + 1, calls = text + 2;
-    layer_call *c = lua_newuserdatauv(L, sizeof *c, TEXT);
+    layer_call *c = dc_udata_new(L, &CALL, sizeof *c, TEXT);
     push_calls(L);
     lua_pushthread(L);
     lua_rawget(L, calls);
-    const layer_call *outer = lua_touserdata(L, -1);
-    *c = (layer_call){.depth = outer != NULL ? outer->depth + 1 : 1};
+    const layer_call *outer = dc_udata_test(L, -1, &CALL);
+    c->depth = outer != NULL ? outer->depth + 1 : 1;
     if (c->depth > DEEPEST)
         dc_error_raisef(L, d, DC_ERR_REENTER, NULL,
                         "stack overflow: layers call each other more than %d deep", DEEPEST);
@@ -123,8 +126,6 @@ static void open_call(lua_State *L, dc_dsl *d)
     lua_pushthread(L);
     lua_pushvalue(L, call);
     lua_rawset(L, calls);
-    lua_rawgeti(L, calls, 1);
-    lua_setmetatable(L, call);
     lua_copy(L, call, text);
     lua_settop(L, text);
 }
@@ -132,6 +133,7 @@ static void open_call(lua_State *L, dc_dsl *d)
 /* __close(call, error) */
 static int close_call(lua_State *L)
 {
+    dc_udata_check(L, 1, &CALL);
     push_calls(L);
     lua_pushthread(L);
     lua_getiuservalue(L, 1, AROUND);
@@ -142,7 +144,7 @@ static int close_call(lua_State *L)
 /* The path of the call on top. */
 static const char *path_of(lua_State *L, dc_dsl *d)
 {
-    layer_call *c = lua_touserdata(L, -1);
+    layer_call *c = dc_udata_test(L, -1, &CALL);
     if (c == NULL || c->path != NULL)
         return c != NULL ? c->path : NULL;
     lua_getiuservalue(L, -1, TEXT);
@@ -321,7 +323,7 @@ int dc_place_layer(lua_State *L)
 static int leave(lua_State *L, int status, lua_KContext born)
 {
     const int n = lua_gettop(L);
-    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    dc_dsl *d = dc_dsl_of_any(L);
     DC_UNUSED(status);
     if (n > 0 && d->rt != NULL && dc_uses_are_told(L, d))
         dc_uses_of_call(L, d, n, (uint64_t)born, lua_tostring(L, lua_upvalueindex(4)));
@@ -340,7 +342,7 @@ static int enter(lua_State *L)
     luaL_checkstack(L, 2, "arguments");
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
-    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    const dc_dsl *d = dc_dsl_of_any(L);
     const lua_KContext born = (lua_KContext)d->born;
     lua_callk(L, n, LUA_MULTRET, born, leave);
     return leave(L, LUA_OK, born);
@@ -430,9 +432,9 @@ void dc_place_register(lua_State *L)
     lua_pushliteral(L, "k"); /* a coroutine that died in a layer takes its calls along */
     lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
-    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, CALLS);
+    dc_udata_register(L, &CALL);
     lua_pushcfunction(L, close_call);
     lua_setfield(L, -2, "__close");
-    lua_rawseti(L, -2, 1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, CALLS);
+    lua_pop(L, 1);
 }

@@ -14,11 +14,12 @@
 
 #include <string.h>
 
-static const char SCOPE[] = "deepc.scope";
+static const dc_utype SCOPE = {"deepc.scope"};
 
 enum { DEEP = 100 };
 
 struct dc_scope {
+    dc_uhead head;
     dc_dsl *d;
     uint64_t id;
     const lua_State *L; /* the coroutine, which a user value keeps alive */
@@ -76,10 +77,8 @@ static void close_scope(dc_scope *s)
 static dc_scope *push_scope(lua_State *L, dc_dsl *d)
 {
     const dc_place place = dc_place_find(L, d);
-    dc_scope *s = lua_newuserdatauv(L, sizeof *s, 1);
-    memset(s, 0, sizeof *s);
+    dc_scope *s = dc_udata_new(L, &SCOPE, sizeof *s, 1);
     s->d = d;
-    luaL_setmetatable(L, SCOPE);
     lua_pushthread(L);
     lua_setiuservalue(L, -2, 1);
     s->L = L;
@@ -93,7 +92,7 @@ static dc_scope *push_scope(lua_State *L, dc_dsl *d)
 
 static dc_scope *check_scope(lua_State *L, dc_dsl *d, const char *op)
 {
-    dc_scope *s = luaL_testudata(L, 1, SCOPE);
+    dc_scope *s = dc_udata_test(L, 1, &SCOPE);
     if (s == NULL)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a scope is needed, not %s; s:%s(x) has a colon",
                         dc_args_describe(L, 1), op);
@@ -176,21 +175,24 @@ static int l_close(lua_State *L)
 /* __close(scope, error) */
 static int l_leave(lua_State *L)
 {
-    close_scope(luaL_checkudata(L, 1, SCOPE));
+    close_scope(dc_udata_check(L, 1, &SCOPE));
     return 0;
 }
 
 static int l_gc(lua_State *L)
 {
-    dc_scope *s = luaL_checkudata(L, 1, SCOPE);
+    dc_scope *s = dc_udata_test(L, 1, &SCOPE);
+    if (s == NULL)
+        return 0;
     if (s->open)
         unlink_scope(s);
+    s->head.type = NULL;
     return 0;
 }
 
 static int l_tostring(lua_State *L)
 {
-    const dc_scope *s = luaL_checkudata(L, 1, SCOPE);
+    const dc_scope *s = dc_udata_check(L, 1, &SCOPE);
     lua_pushfstring(L, "scope (%s%s%s)", s->open ? "open" : "closed",
                     s->where != NULL ? ", made at " : "", s->where != NULL ? s->where : "");
     return 1;
@@ -214,7 +216,7 @@ static int l_index(lua_State *L)
 /* The scope is at 1, to be closed; results above. */
 static int finish(lua_State *L, int status, lua_KContext ctx)
 {
-    dc_scope *s = luaL_checkudata(L, 1, SCOPE);
+    dc_scope *s = dc_udata_check(L, 1, &SCOPE);
     DC_UNUSED(status);
     DC_UNUSED(ctx);
     if (s->open) {
@@ -250,7 +252,7 @@ void dc_scope_register(lua_State *L, dc_dsl *d, int module)
                                     {"__close", l_leave},
                                     {NULL, NULL}};
     static const dc_binding fn = {"scope", l_scope, DC_ANY};
-    luaL_newmetatable(L, SCOPE);
+    dc_udata_register(L, &SCOPE);
     dc_lib_inner(L, d, meta);
     lua_pop(L, 1);
     dc_lib_add(L, d, module, &fn, 1);

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char SPEC[] = "deepc.specialisation";
-static const char GUARD[] = "deepc.tracing";
+static const dc_utype SPEC = {"deepc.specialisation"}, GUARD = {"deepc.tracing"};
 
 /* ---- specialisations: life ------------------------------------------------------------------- */
 
@@ -44,8 +43,8 @@ static void drop_spec(dc_spec *s)
 
 static int l_spec_gc(lua_State *L)
 {
-    dc_spec *s = luaL_checkudata(L, 1, SPEC);
-    if (!dc_fn_spare(L, &s->dying))
+    dc_spec *s = dc_udata_test(L, 1, &SPEC);
+    if (s != NULL && !dc_fn_spare(L, &s->dying))
         drop_spec(s);
     return 0;
 }
@@ -56,12 +55,28 @@ void dc_spec_close_all(dc_dsl *d)
         drop_spec(d->specs);
 }
 
+void dc_fn_push_specs(lua_State *L, int idx)
+{
+    dc_udata_table(L, idx, DC_FN_SPECS);
+}
+
+dc_spec *dc_spec_test(lua_State *L, int idx)
+{
+    return dc_udata_test(L, idx, &SPEC);
+}
+
+dc_spec *dc_spec_at(lua_State *L, int idx)
+{
+    dc_spec *s = dc_udata_check(L, idx, &SPEC);
+    s->dying = false;
+    return s;
+}
+
 /* An empty one; the caller has its user values to fill. */
 static dc_spec *push_spec(lua_State *L, dc_dsl *d, const dc_fn_key *key)
 {
-    dc_spec *s = lua_newuserdatauv(L, sizeof *s, DC_SPEC__USER);
-    *s = (dc_spec){.key = *key};
-    luaL_setmetatable(L, SPEC);
+    dc_spec *s = dc_udata_new(L, &SPEC, sizeof *s, DC_SPEC__USER);
+    s->key = *key;
     s->d = d;
     s->next = d->specs;
     if (s->next != NULL)
@@ -72,6 +87,7 @@ static dc_spec *push_spec(lua_State *L, dc_dsl *d, const dc_fn_key *key)
 
 /* Ends a trace when it goes out of scope, by an error too. */
 typedef struct scope {
+    dc_uhead head;
     dc_dsl *d;
     dc_trace *trace;
     dc_frame frame;
@@ -79,7 +95,7 @@ typedef struct scope {
 
 static int l_scope_close(lua_State *L)
 {
-    const scope *g = luaL_checkudata(L, 1, GUARD);
+    const scope *g = dc_udata_check(L, 1, &GUARD);
     if (g->d->trace == g->trace) {
         dc_guard_stop(L, g->d, g->trace);
         g->d->trace = g->trace->outer;
@@ -99,9 +115,10 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     lua_pushthread(L); /* the trace may outlive a coroutine that dies */
     lua_rawseti(L, -2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, t);
-    scope *g = lua_newuserdatauv(L, sizeof *g, 0);
-    *g = (scope){d, t, {&fn->sig, &s->key.bind, fn->name, L, NULL}};
-    luaL_setmetatable(L, GUARD);
+    scope *g = dc_udata_new(L, &GUARD, sizeof *g, 0);
+    g->d = d;
+    g->trace = t;
+    g->frame = (dc_frame){&fn->sig, &s->key.bind, fn->name, L, NULL};
     lua_toclose(L, -1);
     dc_guard_begin(L, d, t, fn_idx, body_idx);
     t->L = L;
@@ -611,10 +628,10 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
 void dc_spec_register(lua_State *L, dc_dsl *d)
 {
     DC_UNUSED(d);
-    luaL_newmetatable(L, SPEC);
+    dc_udata_register(L, &SPEC);
     lua_pushcfunction(L, l_spec_gc);
     lua_setfield(L, -2, "__gc");
-    luaL_newmetatable(L, GUARD);
+    dc_udata_register(L, &GUARD);
     lua_pushcfunction(L, l_scope_close);
     lua_setfield(L, -2, "__close");
     lua_pop(L, 2);

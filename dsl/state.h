@@ -10,6 +10,7 @@
 
 #include "core/store.h"
 #include "dsl/dsl.h"
+#include "dsl/udata.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -24,6 +25,7 @@ typedef struct dc_blame dc_blame;
 
 /* Of one context in one lua_State: the first upvalue of every binding. */
 typedef struct dc_dsl {
+    dc_uhead head;
     dc_rt *rt;
     dc_trace *trace;    /* of the typed function being traced, innermost; or NULL */
     uint64_t serial;    /* of traces made so far */
@@ -53,13 +55,24 @@ typedef struct dc_dsl {
     atomic_int hook_mask, hook_count;
 } dc_dsl;
 
+extern const dc_utype dc_dsl_type;
+
 /* Raises: a finalizer of the script calls us after the context was closed. */
 DC_NORETURN void dc_dsl_refuse_closed(lua_State *L);
 
 static inline dc_dsl *dc_dsl_of(lua_State *L)
 {
     dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d->rt == NULL)
+    if (d == NULL || d->head.type != &dc_dsl_type || d->rt == NULL)
+        dc_dsl_refuse_closed(L);
+    return d;
+}
+
+/* The same for what may run after the context was closed: d->rt is NULL then. */
+static inline dc_dsl *dc_dsl_of_any(lua_State *L)
+{
+    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (d == NULL || d->head.type != &dc_dsl_type)
         dc_dsl_refuse_closed(L);
     return d;
 }

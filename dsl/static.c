@@ -11,10 +11,11 @@
 
 #include <string.h>
 
-static const char STATIC[] = "deepc.static";
+static const dc_utype STATIC = {"deepc.static"};
 enum { VALUE = 1, NUMBERS = 2 };
 
 typedef struct dc_static {
+    dc_uhead head;
     dc_static_value now;
     uint64_t count;   /* numbers given out */
     const char *what; /* for messages; interned */
@@ -48,7 +49,7 @@ static void assign(lua_State *L, dc_dsl *d, dc_static *s, int idx)
     const int value = lua_gettop(L);
     s->now.text = dc_place_intern(d, "%.60s", luaL_tolstring(L, value, NULL));
     lua_settop(L, value);
-    lua_getiuservalue(L, idx, NUMBERS);
+    dc_udata_table(L, idx, NUMBERS);
     dc_static_push_key(L, value);
     if (lua_rawget(L, -2) == LUA_TNUMBER) {
         s->now.number = (uint64_t)lua_tointeger(L, -1);
@@ -66,9 +67,8 @@ void dc_static_push(lua_State *L, dc_dsl *d, const char *what)
 {
     const int value = lua_gettop(L);
     luaL_checkstack(L, 10, "a static value");
-    dc_static *s = lua_newuserdatauv(L, sizeof *s, 2);
-    *s = (dc_static){.what = what};
-    luaL_setmetatable(L, STATIC);
+    dc_static *s = dc_udata_new(L, &STATIC, sizeof *s, 2);
+    s->what = what;
     lua_newtable(L);
     lua_setiuservalue(L, -2, NUMBERS);
     lua_pushvalue(L, value);
@@ -113,7 +113,7 @@ static void note(lua_State *L, dc_dsl *d, int idx, const dc_static *s)
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_static *s = luaL_checkudata(L, 1, STATIC);
+    const dc_static *s = dc_udata_check(L, 1, &STATIC);
     const char *name = luaL_tolstring(L, 2, NULL);
     if (strcmp(name, "value") != 0)
         dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a static value", name}},
@@ -126,7 +126,7 @@ static int l_index(lua_State *L)
 static int l_newindex(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_static *s = luaL_checkudata(L, 1, STATIC);
+    dc_static *s = dc_udata_check(L, 1, &STATIC);
     lua_settop(L, 3);
     const char *name = luaL_tolstring(L, 2, NULL);
     if (strcmp(name, "value") != 0)
@@ -147,7 +147,7 @@ static int l_newindex(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    luaL_checkudata(L, 1, STATIC);
+    dc_udata_check(L, 1, &STATIC);
     lua_getiuservalue(L, 1, VALUE);
     lua_pushfstring(L, "static %s", luaL_tolstring(L, -1, NULL));
     return 1;
@@ -169,7 +169,7 @@ void dc_static_register(lua_State *L, dc_dsl *d, int module)
     static const luaL_Reg meta[] = {
         {"__index", l_index}, {"__newindex", l_newindex}, {"__tostring", l_tostring}, {NULL, NULL}};
     static const dc_binding fn = {"static", l_static, 1};
-    luaL_newmetatable(L, STATIC);
+    dc_udata_register(L, &STATIC);
     dc_lib_inner(L, d, meta);
     lua_pop(L, 1);
     dc_lib_add(L, d, module, &fn, 1);

@@ -45,7 +45,7 @@ static bool ends_ipairs(lua_State *L, const dc_dsl *d, const dc_type *t)
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    if (lua_type(L, 2) == LUA_TSTRING) {
+    if (lua_type(L, 2) == LUA_TSTRING && lua_istable(L, lua_upvalueindex(2))) {
         lua_pushvalue(L, 2);
         if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL)
             return 1;
@@ -193,7 +193,7 @@ static int l_tostring(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_handle *h = dc_handle_test(L, 1);
-    if (h != NULL && h->kind == DC_HANDLE_CLOSED) {
+    if (h != NULL ? h->kind == DC_HANDLE_CLOSED : dc_handle_was(L, 1)) {
         lua_pushliteral(L, "(closed tensor)");
         return 1;
     }

@@ -78,7 +78,7 @@ static bool push_method(dc_prompt *p, const char *args, size_t n, const char *me
     lua_State *L = p->L;
     if (!push_value(p, args, n))
         return false;
-    if (luaL_testudata(L, -1, "deepc.fn") == NULL) {
+    if (!dc_dsl_is_function(L, -1)) {
         fail(p, "that is no typed function");
         return false;
     }

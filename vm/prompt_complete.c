@@ -230,7 +230,7 @@ static void add_methods_of_functions(lua_State *L, const wanted *w)
 {
     static const char *const words[] = {"check",   "explain", "export", "info",
                                         "kernels", "plan",    "source", "start"};
-    if (luaL_testudata(L, -1, "deepc.fn") == NULL)
+    if (!dc_dsl_is_function(L, -1))
         return;
     for (size_t i = 0; i < DC_COUNTOF(words); i++)
         add_word(L, w, words[i]);

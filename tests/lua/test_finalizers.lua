@@ -94,7 +94,7 @@ function TestFinalizers:test_a_typed_function_brought_back()
   lu.assertEquals(back({ 1, 2 }):totable(), { 2, 4 })
   collectgarbage()
   lu.assertEquals(back({ 1, 2, 3 }):totable(), { 2, 4, 6 })
-  lu.assertFalse(getmetatable(back))
+  lu.assertEquals(getmetatable(back), "deepc.fn")
 end
 
 -- Calls f with a tensor and a table whose fields close it when they are asked for.

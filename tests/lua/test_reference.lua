@@ -24,7 +24,7 @@ end
 
 -- What Lua sees of a tensor's methods: the second upvalue of __index.
 local function tensor_methods()
-  local _, methods = debug.getupvalue(getmetatable(dc.zeros "f32[]").__index, 2)
+  local _, methods = debug.getupvalue(debug.getmetatable(dc.zeros "f32[]").__index, 2)
   return methods
 end
 
