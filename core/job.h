@@ -26,6 +26,7 @@ typedef struct dc_cleanup {
 } dc_cleanup;
 
 struct dc_exec;
+struct dc_folders;
 
 typedef struct dc_job {
     const dc_opts *opt; /* settings, frozen for the job */
@@ -39,6 +40,7 @@ typedef struct dc_job {
     void *bug_ctx;
     const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
     const atomic_bool *cancel;   /* set by another thread; NULL: nobody can */
+    const struct dc_folders *folders; /* where files may lie (core/folders.h); NULL: anywhere */
 } dc_job;
 
 void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);

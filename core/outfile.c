@@ -2,11 +2,11 @@
 #include "core/outfile.h"
 
 #include "core/file.h"
+#include "core/folders.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,31 +16,13 @@
 struct dc_outfile {
     dc_job *job;
     const char *path; /* as given, for messages */
-    char *target;     /* what is replaced: path, or where the link leads to */
-    char *temp;       /* what is written, once it has a name */
+    int dir;          /* the folder that it stands in; -1 before it is known */
+    const char *name; /* in it: of path, or of where the link leads to */
+    char *temp;       /* beside it, what is written once it has a name */
     int fd;
     bool exists;   /* temp does */
     uint64_t word; /* of names */
 };
-
-dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
-{
-    enum { MOST = 200 };
-    char text[280];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    const size_t n = strlen(path);
-    return dc_fail(j, id, &(dc_fact){.word = {n > MOST ? path + n - MOST : path, text}});
-}
-
-dc_status dc_path_allow(dc_job *j, const char *path)
-{
-    return dc_opts_files(j->opt)
-               ? DC_OK
-               : dc_path_fail(j, DC_ERR_ALLOW, path, "%s", "files may not be opened here");
-}
 
 static dc_status fail_errno(const dc_outfile *f, const char *doing)
 {
@@ -55,8 +37,11 @@ static void abandon(void *what)
         close(f->fd);
     f->fd = -1;
     if (f->exists)
-        unlink(f->temp);
+        unlinkat(f->dir, f->temp, 0);
     f->exists = false;
+    if (f->dir >= 0)
+        close(f->dir);
+    f->dir = -1;
 }
 
 /* The length of the folder in a path, its last slash included. */
@@ -82,40 +67,63 @@ static char *end_of_links(const dc_outfile *f)
     return path;
 }
 
-/* Where the file is to stand. *mode: that of the one it replaces, else as it was. */
-static dc_status find_target(dc_outfile *f, mode_t *mode)
+/* The folder and the name of a path that leads there without links. */
+static dc_status enter(dc_outfile *f, const char *path)
+{
+    const size_t n = folder_of(path);
+    f->name = path + n;
+    if (*f->name == '\0')
+        return dc_path_fail(f->job, DC_ERR_FILE, f->path, "is no name of a file");
+    const char *folder = n == 0 ? "." : dc_arena_printf(&f->job->scratch, "%.*s", (int)n, path);
+    f->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return f->dir >= 0 ? DC_OK : fail_errno(f, "cannot be written");
+}
+
+/* May what is there be replaced? *mode: that of the file. */
+static dc_status check_there(const dc_outfile *f, const struct stat *st, mode_t *mode)
+{
+    if (!S_ISREG(st->st_mode))
+        return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s",
+                            S_ISDIR(st->st_mode) ? "is a directory" : "is not a regular file");
+    *mode = st->st_mode & 0777;
+    return DC_OK;
+}
+
+/* Where the file is to stand: anywhere, at the end of links. *mode: that of the one it replaces, else as it was. */
+static dc_status find_anywhere(dc_outfile *f, mode_t *mode)
 {
     struct stat st;
     char *real = dc_arena_alloc(&f->job->scratch, PATH_MAX);
     if (stat(f->path, &st) == 0) {
-        if (!S_ISREG(st.st_mode))
-            return dc_path_fail(f->job, DC_ERR_FILE, f->path, "%s",
-                                S_ISDIR(st.st_mode) ? "is a directory" : "is not a regular file");
-        if (access(f->path, W_OK) != 0)
+        DC_TRY(check_there(f, &st, mode));
+        if (access(f->path, W_OK) != 0 || realpath(f->path, real) == NULL)
             return fail_errno(f, "cannot be replaced");
-        *mode = st.st_mode & 0777;
-        f->target = realpath(f->path, real);
-        return f->target != NULL ? DC_OK : fail_errno(f, "cannot be replaced");
+        return enter(f, real);
     }
     if (errno != ENOENT)
         return fail_errno(f, "cannot be written");
-    f->target = end_of_links(f);
-    return DC_OK;
+    return enter(f, end_of_links(f));
 }
 
-static const char *folder_text(const dc_outfile *f)
+/* The same beneath the folders of the job, through no link. */
+static dc_status find_beneath(dc_outfile *f, mode_t *mode)
 {
-    const size_t n = folder_of(f->target);
-    return n == 0 ? "." : dc_arena_printf(&f->job->scratch, "%.*s", (int)n, f->target);
+    struct stat st;
+    DC_TRY(dc_folders_enter(f->job, DC_FOLDER_WRITE, f->path, &f->dir, &f->name));
+    DC_TRY(dc_folders_no_link(f->job, f->path, f->dir, f->name));
+    if (fstatat(f->dir, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        DC_TRY(check_there(f, &st, mode));
+        return faccessat(f->dir, f->name, W_OK, 0) == 0 ? DC_OK
+                                                        : fail_errno(f, "cannot be replaced");
+    }
+    return errno == ENOENT ? DC_OK : fail_errno(f, "cannot be written");
 }
 
 /* A name for f->temp that may be free; cut, so that it is no longer than names may be. */
 static void name_temp(dc_outfile *f)
 {
-    const size_t folder = folder_of(f->target);
     f->word = dc_hash_mix(f->word, dc_clock_ns());
-    f->temp = dc_arena_printf(&f->job->scratch, "%.*s.%.200s.%08x", (int)folder, f->target,
-                              f->target + folder, (unsigned)f->word);
+    f->temp = dc_arena_printf(&f->job->scratch, ".%.200s.%08x", f->name, (unsigned)f->word);
 }
 
 enum { TRIES = 100 }; /* to find a name */
@@ -125,7 +133,7 @@ static int open_unnamed(const dc_outfile *f)
 {
 #ifdef O_TMPFILE
     if (access("/proc/self/fd", X_OK) == 0) /* which gives it a name */
-        return open(folder_text(f), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+        return openat(f->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
 #endif
     return -1;
 }
@@ -138,7 +146,7 @@ static dc_status make_temp(dc_outfile *f)
         return DC_OK;
     for (int i = 0; i < TRIES && f->fd < 0; i++) {
         name_temp(f);
-        f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        f->fd = openat(f->dir, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd < 0 && errno != EEXIST)
             break;
     }
@@ -153,7 +161,7 @@ static bool link_temp(dc_outfile *f)
     snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", f->fd);
     for (int i = 0; i < TRIES && !f->exists; i++) {
         name_temp(f);
-        f->exists = linkat(AT_FDCWD, open_file, AT_FDCWD, f->temp, AT_SYMLINK_FOLLOW) == 0;
+        f->exists = linkat(AT_FDCWD, open_file, f->dir, f->temp, AT_SYMLINK_FOLLOW) == 0;
         if (!f->exists && errno != EEXIST)
             break;
     }
@@ -165,12 +173,10 @@ dc_status dc_outfile_open(dc_job *j, const char *path, dc_outfile **out)
     enum { AS_MADE = 07777 };
     dc_outfile *f = DC_NEW(&j->scratch, dc_outfile);
     mode_t mode = AS_MADE;
-    *f = (dc_outfile){.job = j, .path = path, .fd = -1, .word = (uint64_t)getpid()};
+    *f = (dc_outfile){.job = j, .path = path, .dir = -1, .fd = -1, .word = (uint64_t)getpid()};
     DC_TRY(dc_path_allow(j, path));
-    DC_TRY(find_target(f, &mode));
-    if (f->target[folder_of(f->target)] == '\0')
-        return dc_path_fail(j, DC_ERR_FILE, path, "is no name of a file");
     dc_job_defer(j, abandon, f);
+    DC_TRY(j->folders != NULL ? find_beneath(f, &mode) : find_anywhere(f, &mode));
     DC_TRY(make_temp(f));
     if (mode != AS_MADE && fchmod(f->fd, mode) != 0)
         return fail_errno(f, "cannot be written");
@@ -186,7 +192,7 @@ dc_status dc_outfile_write(dc_outfile *f, const void *bytes, size_t n)
 /* The new name is on the disk too; file systems that cannot be asked for that have no choice. */
 static dc_status sync_folder(const dc_outfile *f)
 {
-    const int fd = open(folder_text(f), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return DC_OK; /* a folder that may be written and not read */
     const bool ok = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
@@ -204,7 +210,7 @@ static dc_status commit(dc_outfile *f)
     f->fd = -1;
     if (closed != 0 && errno != EINTR)
         return fail_errno(f, "cannot be written");
-    if (rename(f->temp, f->target) != 0)
+    if (renameat(f->dir, f->temp, f->dir, f->name) != 0)
         return fail_errno(f, "cannot be replaced");
     f->exists = false;
     return sync_folder(f);

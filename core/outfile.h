@@ -4,12 +4,13 @@
  * was. A process that is killed leaves nothing, or where the file system knows no files without a name,
  * a file `.NAME.0a1b2c3d` beside it.
  *
- * A symbolic link is followed: what it leads to is replaced.
+ * A symbolic link is followed: what it leads to is replaced. Of a job with folders (core/folders.h), which follows
+ * none, it is refused.
  */
 #ifndef DC_CORE_OUTFILE_H
 #define DC_CORE_OUTFILE_H
 
-#include "core/job.h"
+#include "core/folders.h"
 
 typedef struct dc_outfile dc_outfile;
 
@@ -23,11 +24,5 @@ dc_status dc_outfile_commit(dc_outfile *f); /* f is gone, whatever becomes of it
 
 /* All three for bytes that are there. */
 dc_status dc_outfile_put(dc_job *j, const char *path, const void *bytes, size_t n);
-
-/* A FILE or FORMAT record about a path: "path: sentence". Of a long path the end is kept. */
-dc_status dc_path_fail(dc_job *j, dc_err_id id, const char *path, const char *fmt, ...)
-    DC_PRINTF(4, 5);
-/* ALLOW where the context may open no files. */
-dc_status dc_path_allow(dc_job *j, const char *path);
 
 #endif

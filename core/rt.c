@@ -5,6 +5,7 @@
  */
 #include "core/rt.h"
 
+#include "core/folders.h"
 #include "core/lazy.h"
 #include "core/store.h"
 #include "core/work.h"
@@ -89,6 +90,7 @@ void dc_rt_free(dc_rt *rt)
     if (rt->device != NULL)
         rt->device->ops->free(rt->device);
     dc_names_free(rt->names);
+    dc_folders_free(rt->folders);
     dc_job_fini(&rt->job);
     dc_xfree(rt);
 }

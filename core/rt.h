@@ -75,6 +75,7 @@ typedef struct dc_rt {
     /* What makes Lua look at it; safe in a signal handler. NULL where no state is attached. */
     void (*stop_lua)(void *ctx);
     void *stop_lua_ctx;
+    struct dc_folders *folders; /* of the scripts (dc_sandbox), which rt->job has; NULL: any path */
     bool broken;        /* after BUG (dc_protect sets it): can only be closed */
     char message[1100];  /* what dc_errmsg gave out last */
 } dc_rt;

@@ -263,7 +263,7 @@ static int l_idx(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s",
                         dc_args_describe(L, 1));
     dc_handle_pressure(L, d);
-    reading a = {d, NULL, lua_tostring(L, 1)};
+    reading a = {d, NULL, dc_args_text(L, d, 1, "idx")};
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "read from %.300s", a.path);
     const dc_status status = dc_protect(&d->rt->job, idx_body, &a);

@@ -11,14 +11,13 @@
  *                                 cell i gets tensor names[i], transposed if turned[i]; all or, where the
  *                                 disk fails on the way, none that can be read (cells that are torn)
  *   file_close(file)
- *   file_exists(path)
+ *   file_exists(op, path)
  *   write_file(op, path, text)
  *   write_png(op, path, width, height, rgb)
  *   near(table, name)             "is 'x' meant?", of the table's keys, or nil
  *   note(text)                    a line of the channel `note`
  *   refuse_tracing(name)          raises inside typed functions
  */
-#define _POSIX_C_SOURCE 200809L /* access */
 #include "core/outfile.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"
@@ -28,7 +27,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const dc_utype FILE_TYPE = {"deepc.file"};
 
@@ -370,9 +368,24 @@ static int l_put(lua_State *L)
     return 0;
 }
 
+typedef struct existing {
+    const char *path;
+    bool there;
+} existing;
+
+static dc_status exists_body(dc_job *j, void *arg)
+{
+    existing *a = arg;
+    return dc_path_exists(j, a->path, &a->there);
+}
+
 static int l_exists(lua_State *L)
 {
-    lua_pushboolean(L, access(dc_args_text(L, dc_dsl_of(L), 1, "load"), F_OK) == 0);
+    dc_dsl *d = dc_dsl_of(L);
+    const char *op = luaL_checkstring(L, 1);
+    existing a = {dc_args_text(L, d, 2, op), false};
+    dc_error_check(L, d, dc_protect(&d->rt->job, exists_body, &a), op);
+    lua_pushboolean(L, a.there);
     return 1;
 }
 

@@ -48,7 +48,8 @@ static bool line_of(const dc_dsl *d, const lua_Debug *ar, char *out)
     if (ar->currentline < 1)
         return false;
     if (*ar->source == '@')
-        return dc_opts_files(&d->rt->opt) && line_of_file(ar->source + 1, ar->currentline, out);
+        return dc_opts_files(&d->rt->opt) && d->rt->folders == NULL &&
+               line_of_file(ar->source + 1, ar->currentline, out);
     return *ar->source != '=' && line_of_text(ar->source, ar->currentline, out);
 }
 

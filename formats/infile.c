@@ -1,20 +1,16 @@
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include "formats/infile.h"
 
-#include "core/outfile.h"
+#include "core/folders.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 dc_status dc_infile_open(dc_job *j, const char *path, int *fd, struct stat *st)
 {
-    DC_TRY(dc_path_allow(j, path));
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe does not wait for its writer */
-    if (*fd < 0)
-        return dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));
+    DC_TRY(dc_path_open(j, path, fd));
     dc_status status = DC_OK;
     if (fstat(*fd, st) != 0)
         status = dc_path_fail(j, DC_ERR_FILE, path, "%s", strerror(errno));

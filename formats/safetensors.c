@@ -14,7 +14,7 @@
 #define _GNU_SOURCE
 #include "formats/safetensors.h"
 
-#include "core/outfile.h"
+#include "core/folders.h"
 #include "formats/infile.h"
 #include "formats/json.h"
 

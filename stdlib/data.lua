@@ -239,14 +239,12 @@ end
 -- The file as it is, or gzipped.
 local function either(path)
   for _, name in ipairs { path, path .. ".gz" } do
-    local file = io and io.open(name, "rb")
-    if file then
-      file:close()
+    if core.file_exists("fashion_mnist", name) then
       return name
     end
   end
-  return io and core.fail("FILE", "fashion_mnist", ("there is no %s, nor with .gz"):format(path),
-    "Debian's package dataset-fashion-mnist has it; { dir = ... } for another place") or path .. ".gz"
+  core.fail("FILE", "fashion_mnist", ("there is no %s, nor with .gz"):format(path),
+    "Debian's package dataset-fashion-mnist has it; { dir = ... } for another place")
 end
 
 ---Fashion-MNIST (Debian: dataset-fashion-mnist): 60,000 rows to train on, 10,000 to test with.

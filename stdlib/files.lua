@@ -544,7 +544,7 @@ end
 function Checkpoint:load()
   check_self("load", self)
   core.refuse_tracing("checkpoint:load")
-  if not core.file_exists(self.path) then
+  if not core.file_exists("load", self.path) then
     return nil
   end
   local saved, sets = split(self.parts)

@@ -90,7 +90,9 @@ dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
 {
     loading a = {.rt = rt, .path = path};
     *out = NULL;
+    rt->job.folders = NULL; /* those bind scripts, not the host */
     const dc_status status = dc_protect(&rt->job, load_body, &a);
+    rt->job.folders = rt->folders;
     if (status == DC_OK)
         *out = a.f;
     else

@@ -488,6 +488,10 @@ end
 
 function TestCheckpoints:test_values_come_back_exactly()
   local ckpt = dc.checkpoint(at "c", {})
+  ckpt.path = {}
+  lu.assertError(ckpt.load, ckpt)
+  lu.assertError(ckpt.save, ckpt)
+  ckpt.path = at "c"
   local kept = {
     i = 3, f = 3.0, third = 1 / 3, big = math.maxinteger, small = math.mininteger, inf = -math.huge,
     yes = true, no = false, text = 'a "text"\n5', empty = "", number = "5",

@@ -80,6 +80,10 @@ static void test_scripts(void)
         "plot.lines(folder .. '/loss.svg', { { y = { 1, 2, 3 } } })",
         "plot.lines(folder .. '/loss.png', { { y = { 1, 2, 3 } } })",
         "dc.checkpoint(there, { w = w }):save()",
+        "dc.checkpoint(there, { w = w }):load()",
+        "dc.checkpoint(folder .. '/nothing', { w = w }):load()",
+        "data.fashion_mnist { dir = folder }",
+        "data.fashion_mnist { dir = folder .. '/nothing' }",
     };
     dc_config cfg = DC_CONFIG_INIT;
     cfg.allow = DC_ALLOW_COMPUTE;
