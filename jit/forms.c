@@ -83,7 +83,7 @@ dc_status dc_form_of(dc_job *j, const char *nest, const dc_form_request *r, dc_t
                         "sim:cuda",
                         r->target);
     DC_TRY(dc_nest_parse(j, nest, &k));
-    dc_status s = dc_nest_check(j, k);
+    dc_status s = dc_nest_check_given(j, k);
     if (s == DC_OK && r->schedule != NULL)
         s = apply_file(j, k, r->schedule);
     else if (s == DC_OK && !r->naive)

@@ -27,7 +27,7 @@ struct dc_target;
 
 bool dc_form_find(const char *name, dc_form *out);
 
-/* PARSE, BUG (not legal), ARG (no such target, a move that does not fit), FILE, BUILD. */
+/* PARSE (also of what is not legal), ARG (no such target, a move that does not fit), FILE, BUILD. */
 dc_status dc_form_of(dc_job *j, const char *nest, const dc_form_request *r, dc_text *out);
 
 /* Inside jit/: of a kernel that is legal and scheduled; skip: passes to leave out. */

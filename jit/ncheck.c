@@ -5,7 +5,8 @@
  *     other as blocks, then lanes; all phases of a block loop by as many threads; no loop inside one
  *     over the same axis; names are unique;
  *   - each axis is used inside a loop over it;
- *   - every load and store that stands under no range test is inside its buffer;
+ *   - every load and store that stands under no range test that can fail is inside its buffer;
+ *   - loops of a text that was given have at least one iteration and something in them;
  *   - dtypes of operands, stores and tiles fit; inputs are not stored to;
  *   - memory: a local belongs to one iteration of the parallel loops, group and thread memory to one
  *     position of the grid, and threads keep to their rows of thread memory.
@@ -39,7 +40,9 @@ typedef struct checking {
     const dc_stmt **home;            /* by buffer: the loop that it belongs to */
     bool *used;                      /* by buffer */
     bool *open;                      /* by axis: is a loop over it round the current point? */
+    uint32_t line;                   /* of the statement, where it was read from a text */
     bool dead;                       /* inside a loop of no iterations */
+    bool given;                      /* by whoever wrote the text: the mistake is theirs */
     uint32_t *seen[2], *ixseen, now; /* the assignment it was checked for: [guarded] by value */
     bool failed;
 } checking;
@@ -55,8 +58,11 @@ static void complain(checking *c, const char *what, const char *which)
 {
     if (!c->failed) {
         char text[200];
-        snprintf(text, sizeof text, "%s: %s", what, which);
-        dc_fail(c->j, DC_ERR_BUG, &(dc_fact){.num = {0}, .word = {c->k->name, text}});
+        snprintf(text, sizeof text, "%s%s%s", what, which[0] != '\0' ? ": " : "", which);
+        if (c->given)
+            dc_fail(c->j, DC_ERR_PARSE, &(dc_fact){.num = {c->line}, .word = {text}});
+        else
+            dc_fail(c->j, DC_ERR_BUG, &(dc_fact){.num = {c->line}, .word = {c->k->name, text}});
     }
     c->failed = true;
 }
@@ -94,6 +100,7 @@ static void check_vector(checking *c, const dc_stmt *loop)
 static phases check_loop(checking *c, const dc_stmt *loop, bool root, bool lanes)
 {
     const phases none = {0, 1};
+    c->line = loop->line;
     if (loop->axis >= c->k->axis.n) {
         complain(c, "no such axis", "");
         return none;
@@ -102,6 +109,10 @@ static phases check_loop(checking *c, const dc_stmt *loop, bool root, bool lanes
     const bool thread = dc_axis_is_thread(a->kind);
     if (a->extent < 0 || a->extent > MAX_COUNT || a->kind > DC_AXIS_LANE)
         complain(c, "no legal axis", a->name);
+    if (c->given && a->extent == 0)
+        complain(c, "a loop of no iterations", a->name);
+    if (c->given && loop->body == NULL)
+        complain(c, "a loop with nothing in it", a->name);
     if (c->open[loop->axis])
         complain(c, "loop inside a loop over the same axis", a->name);
     if (a->kind == DC_AXIS_GRID && !root)
@@ -155,6 +166,16 @@ static void check_root(checking *c)
     for (const dc_stmt *t = c->k->root; t != NULL && grid != NULL; t = t->next)
         if (!is_grid(c->k, t))
             complain(c, "something beside the loop over grid axis", c->k->axis.at[grid->axis].name);
+}
+
+static void check_size(checking *c)
+{
+    const dc_stmt *loop = NULL;
+    const char *what = c->failed ? NULL : dc_nest_too_large(c->k, &loop);
+    if (what == NULL)
+        return;
+    c->line = loop->line;
+    complain(c, what, c->k->axis.at[loop->axis].name);
 }
 
 /* Names and buffers -------------------------------------------------------------------------- */
@@ -333,6 +354,17 @@ static void check_pred(checking *c, dc_pred pred)
         check_ix(c, pred.range[i].ix);
 }
 
+/* Can it fail? What always holds keeps nothing inside of its buffer, and moves leave it out. */
+static bool guards(const dc_kernel *k, dc_pred pred)
+{
+    for (uint32_t i = 0; i < pred.n; i++) {
+        const dc_ix_node *x = &k->ix.at[pred.range[i].ix];
+        if (x->lo < 0 || x->hi >= pred.range[i].n)
+            return true;
+    }
+    return false;
+}
+
 static void check_access(checking *c, const access *a)
 {
     if (a->buf >= c->k->buf.n) {
@@ -413,7 +445,8 @@ static void check_vx(checking *c, dc_vx v, bool guarded)
         check_op(c, n);
         break;
     case DC_VX_LOAD:
-        check_access(c, &(access){.buf = n->buf, .at = n->at, .guarded = guarded || n->pred.n > 0});
+        check_access(
+            c, &(access){.buf = n->buf, .at = n->at, .guarded = guarded || guards(k, n->pred)});
         if (!c->failed && n->dtype != k->buf.at[n->buf].dtype)
             complain(c, "a load of another dtype from", k->buf.at[n->buf].name);
         break;
@@ -422,6 +455,8 @@ static void check_vx(checking *c, dc_vx v, bool guarded)
         break;
     case DC_VX_INDEX:
         check_ix(c, n->at);
+        if (dc_dtype_is_short((dc_dtype)n->dtype))
+            complain(c, "an index as a float of 16 bits", dc_dtype_name((dc_dtype)n->dtype));
         break;
     case DC_VX_TEST:
         break;
@@ -433,7 +468,7 @@ static void check_vx(checking *c, dc_vx v, bool guarded)
 static void check_set(checking *c, const dc_stmt *t)
 {
     const dc_kernel *k = c->k;
-    const bool guarded = t->pred.n > 0;
+    const bool guarded = guards(k, t->pred);
     for (uint32_t i = 0; i < t->nput && !c->failed; i++) {
         const dc_put *p = &t->put[i];
         check_access(c, &(access){.buf = p->buf, .at = p->at, .stores = true, .guarded = guarded});
@@ -449,7 +484,7 @@ static void check_operand(checking *c, const dc_stmt *t, const dc_tile_operand *
                           int64_t cols, dc_dtype want)
 {
     const int64_t down = o->row * (rows - 1), right = o->col * (cols - 1);
-    access a = {.buf = o->buf, .at = o->at, .guarded = t->pred.n > 0};
+    access a = {.buf = o->buf, .at = o->at, .guarded = guards(c->k, t->pred)};
     a.stores = o == &t->tile->c;
     a.lo = dc_min_i64(down, 0) + dc_min_i64(right, 0);
     a.hi = dc_max_i64(down, 0) + dc_max_i64(right, 0);
@@ -526,7 +561,10 @@ static void check_list(checking *c, const dc_stmt *first)
             continue;
         }
         c->now++;
+        c->line = t->line;
         check_pred(c, t->pred);
+        if (c->failed)
+            return;
         if (t->kind == DC_STMT_TILE)
             check_tile(c, t);
         else
@@ -534,10 +572,10 @@ static void check_list(checking *c, const dc_stmt *first)
     }
 }
 
-dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
+static dc_status check_kernel(dc_job *j, const dc_kernel *k, bool given)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    checking c = {.j = j, .k = k};
+    checking c = {.j = j, .k = k, .given = given, .line = given};
     c.open = DC_NEW_ARRAY(&j->scratch, bool, k->axis.n);
     c.used = DC_NEW_ARRAY(&j->scratch, bool, k->buf.n);
     c.home = DC_NEW_ARRAY(&j->scratch, const dc_stmt *, k->buf.n);
@@ -546,6 +584,7 @@ dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
     c.ixseen = DC_NEW_ARRAY(&j->scratch, uint32_t, k->ix.n);
     check_root(&c);
     c.threads = check_shape(&c, k->root, true, false).most;
+    check_size(&c);
     if (!c.failed) {
         check_names(&c);
         check_buffers(&c);
@@ -555,46 +594,12 @@ dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
     return c.failed ? j->err.status : DC_OK;
 }
 
-/* Dtypes of operations ----------------------------------------------------------------------- */
-
-typedef enum rule { RULE_any, RULE_num, RULE_flt, RULE_bits, RULE_int, RULE_u32, RULE_sel } rule;
-
-static const uint8_t rules[] = {
-#define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,
-#include "core/ops.def"
-};
-
-static bool takes(rule r, dc_dtype t)
+dc_status dc_nest_check(dc_job *j, const dc_kernel *k)
 {
-    switch (r) {
-    case RULE_any:
-    case RULE_sel:
-        return true;
-    case RULE_num:
-        return t != DC_BOOL;
-    case RULE_flt:
-        return dc_dtype_is_float(t);
-    case RULE_bits:
-        return !dc_dtype_is_float(t);
-    case RULE_int:
-        return !dc_dtype_is_float(t) && t != DC_BOOL;
-    case RULE_u32:
-        return t == DC_U32;
-    }
-    return false;
+    return check_kernel(j, k, false);
 }
 
-bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *out)
+dc_status dc_nest_check_given(dc_job *j, const dc_kernel *k)
 {
-    const dc_op_row *row = dc_op_row_of(op);
-    const rule r = (rule)rules[op];
-    const int first = r == RULE_sel ? 1 : 0;
-    const dc_dtype t = (dc_dtype)k->vx.at[in[first]].dtype;
-    if (r == RULE_sel && k->vx.at[in[0]].dtype != DC_BOOL)
-        return false;
-    for (int i = first; i < row->n; i++)
-        if (k->vx.at[in[i]].dtype != t || !takes(r, t) || (dc_dtype_is_short(t) && r != RULE_sel))
-            return false;
-    *out = (row->flags & DC_OPF_CMP) != 0 ? DC_BOOL : t;
-    return true;
+    return check_kernel(j, k, true);
 }

@@ -5,6 +5,7 @@
 #include "jit/nest.h"
 
 #include "jit/cons.h"
+#include "jit/ntext.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -319,4 +320,48 @@ dc_launch dc_nest_launch(const dc_kernel *k)
     if (!grid)
         l.positions = 1;
     return l;
+}
+
+/* Dtypes of operations ----------------------------------------------------------------------- */
+
+typedef enum rule { RULE_any, RULE_num, RULE_flt, RULE_bits, RULE_int, RULE_u32, RULE_sel } rule;
+
+static const uint8_t rules[] = {
+#define EW(id, lua, n, flags, type, ...) [DC_OP_##id] = RULE_##type,
+#include "core/ops.def"
+};
+
+static bool takes(rule r, dc_dtype t)
+{
+    switch (r) {
+    case RULE_any:
+    case RULE_sel:
+        return true;
+    case RULE_num:
+        return t != DC_BOOL;
+    case RULE_flt:
+        return dc_dtype_is_float(t);
+    case RULE_bits:
+        return !dc_dtype_is_float(t);
+    case RULE_int:
+        return !dc_dtype_is_float(t) && t != DC_BOOL;
+    case RULE_u32:
+        return t == DC_U32;
+    }
+    return false;
+}
+
+bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *out)
+{
+    const dc_op_row *row = dc_op_row_of(op);
+    const rule r = (rule)rules[op];
+    const int first = r == RULE_sel ? 1 : 0;
+    const dc_dtype t = (dc_dtype)k->vx.at[in[first]].dtype;
+    if (r == RULE_sel && k->vx.at[in[0]].dtype != DC_BOOL)
+        return false;
+    for (int i = first; i < row->n; i++)
+        if (k->vx.at[in[i]].dtype != t || !takes(r, t) || (dc_dtype_is_short(t) && r != RULE_sel))
+            return false;
+    *out = (row->flags & DC_OPF_CMP) != 0 ? DC_BOOL : t;
+    return true;
 }

@@ -171,6 +171,7 @@ typedef struct dc_tile {
 typedef struct dc_stmt {
     uint8_t kind;
     struct dc_stmt *next;
+    uint32_t line;        /* of the text that it was read from; 0: none */
     uint32_t axis;        /* LOOP */
     struct dc_stmt *body; /* LOOP */
     uint32_t nput;        /* SET */
@@ -296,5 +297,7 @@ void dc_nest_print(dc_kernel *k, dc_text *out);
 dc_status dc_nest_parse(dc_job *j, const char *text, dc_kernel **out);
 /* Verifier: BUG record with the reason when something in the header comment does not hold. */
 dc_status dc_nest_check(dc_job *j, const dc_kernel *k);
+/* The same of a text that was written by hand: a PARSE record with the line. */
+dc_status dc_nest_check_given(dc_job *j, const dc_kernel *k);
 
 #endif

@@ -67,6 +67,7 @@ static bool parse_loop(dc_np *p, dc_stmt **out)
     dc_axis a = {.extent = 0};
     uint32_t axis = 0;
     const int64_t indent = p->indent;
+    const uint32_t line = (uint32_t)p->line;
     if (!dc_np_want_word(p, "for") ||
         !dc_np_want_name(p, "the name of an axis", a.name, sizeof a.name) ||
         !dc_np_want_word(p, "in") || !dc_np_want_integer(p, DC_NP_MAX_COUNT, &a.extent))
@@ -75,6 +76,7 @@ static bool parse_loop(dc_np *p, dc_stmt **out)
     if (!find_axis(p, &a, &axis) || !dc_np_next_line(p))
         return false;
     *out = dc_stmt_loop(p->k, axis, NULL);
+    (*out)->line = line;
     return parse_statements(p, indent, &(*out)->body);
 }
 
@@ -119,6 +121,7 @@ static bool parse_set(dc_np *p, dc_stmt **out)
 {
     DC_VEC(dc_put) put = {0};
     dc_stmt *t = *out = dc_stmt_set(p->k, 0);
+    t->line = (uint32_t)p->line;
     const int64_t indent = p->indent;
     bool reduces = false;
     do {
@@ -163,6 +166,7 @@ static bool parse_tile(dc_np *p, dc_stmt **out)
         return dc_np_refuse(p, "no matrix instruction '%s'", name);
     dc_stmt *t = *out = dc_stmt_set(p->k, 0);
     t->kind = DC_STMT_TILE;
+    t->line = (uint32_t)p->line;
     t->tile = DC_NEW(&p->k->arena, dc_tile);
     t->tile->which = (uint32_t)which;
     return dc_np_open(p, '(') && parse_operand(p, &t->tile->c) && dc_np_want_char(p, ',') &&

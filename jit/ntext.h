@@ -21,4 +21,7 @@ bool dc_nest_op_dtype(const dc_kernel *k, dc_op op, const dc_vx *in, dc_dtype *o
 /* put[0] is buf[at] = op(buf[at], term) with an associative op: what `reduces` promises. */
 bool dc_nest_accumulates(const dc_kernel *k, const dc_stmt *t);
 
+/* NULL, or what there is too much of, and the loop where it is. */
+const char *dc_nest_too_large(const dc_kernel *k, const dc_stmt **loop);
+
 #endif

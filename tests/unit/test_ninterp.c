@@ -137,6 +137,17 @@ static const struct {
     {HEAD "  thread r: f32[8]\n  for b in 8 block\n    r[b] = x[b]\n  r[1] = x[0]\n}",
      "a thread leaves its row: r"},
     {HEAD "  local a: f32[99999999999]\n  a[0] = x[0]\n}", "too large for local memory: a"},
+    /* tests that keep nothing out, sizes */
+    {HEAD "  for i in 65\n    o[i] = 0:f32 if i in 65\n}", "k:3: access outside buffer: o"},
+    {HEAD "  for i in 65\n    o[i] = 0:f32 if i in 64\n}", NULL},
+    {HEAD "  for i in 65\n    o[0] = x[i if i in 65]\n}", "access outside buffer: x"},
+    {HEAD "  mma_4x4x4(o[49 by 4, 1], x[0 by 4, 1], x[0 by 4, 1]) if 0 in 1\n}",
+     "access outside buffer: o"},
+    {HEAD "  o[0] = cast.f32(f16(3))\n}", "an index as a float of 16 bits: f16"},
+    {HEAD "  for i in 281474976710656\n    for j in 257\n      o[0] = 0:f32\n}",
+     "k:3: more iterations than can be counted: j"},
+    {HEAD "  for i in 128 unroll\n    for j in 256 unroll\n      o[0] = 0:f32\n}",
+     "k:3: more than 16384 copies by unrolled loops: j"},
     /* tiles */
     {HEAD "  mma_4x4x4(o[0 by 4, 1], x[0 by 4, 1], x[0 by 4, 1])\n}", NULL},
     {HEAD "  mma_4x4x4(o[15 by -4, -1], x[0 by 0, 0], x[48 by 4, 1])\n}", NULL},
@@ -164,6 +175,28 @@ static void check_rule(const dc_kernel *k, const char *says)
         dc_nest_print((dc_kernel *)k, &text);
         printf("    says '%s', should say '%s'\n%s\n", error, says != NULL ? says : "", text.s);
         dc_text_free(&text);
+    }
+}
+
+/* Of a text that was given: the sentence has its line. */
+static void test_given(void)
+{
+    static const struct {
+        const char *text, *says;
+    } given[] = {
+        {HEAD "  for i in 4\n    o[i] = 0:f32\n}", NULL},
+        {HEAD "  for i in 4\n  o[0] = 0:f32\n}", "line 2: a loop with nothing in it: i"},
+        {HEAD "  for i in 1 grid\n  for i in 1 grid\n}", "line 2: a loop with nothing in it: i"},
+        {HEAD "  for i in 64\n    for k in 0 reduce\n      o[i] add= x[k]\n}",
+         "line 3: a loop of no iterations: k"},
+        {HEAD "  for i in 64\n    o[i + 1] = x[i]\n}", "line 3: access outside buffer: o"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(given); i++) {
+        dc_kernel *k = nest_of(given[i].text);
+        const char *says = given[i].says;
+        const dc_status s = dc_nest_check_given(&nest_job, k);
+        CHECK(says == NULL ? s == DC_OK : s == DC_E_VALUE && strcmp(nest_said(), says) == 0);
+        dc_kernel_free(k);
     }
 }
 
@@ -495,11 +528,11 @@ static const struct {
      "in 7])\n}",
      true, 0, "positions 0 and 1 of the grid, axis i read it and store it"},
     /* below tests, ranges are not proved */
-    {PAIR "  for i in 64\n    o[i + 1] = x[i] if i in 64\n}", false, 0, "o[64] of 64"},
-    {PAIR "  for i in 64\n    o[i] = x[i - 1 if i in 64]\n}", false, 0, "x[-1] of 64"},
+    {PAIR "  for i in 64\n    o[i + 1] = x[i] if i - 1 in 63\n}", false, 0, "o[64] of 64"},
+    {PAIR "  for i in 64\n    o[i] = x[i - 1 if i in 63]\n}", false, 0, "x[-1] of 64"},
     {PAIR "  for i in 64\n    o[i] = x[i + 1 if i in 63]\n}", false, 0, NULL},
-    {PAIR "  mma_4x4x4(o[0 by 4, 1], x[0 by 4, 1], x[60 by 4, 1]) if 0 in 1\n}", false, 0,
-     "x[64] of 64"},
+    {PAIR "  for i in 2\n    mma_4x4x4(o[0 by 4, 1], x[0 by 4, 1], x[60 by 4, 1]) if i in 1\n}",
+     false, 0, "x[64] of 64"},
     {PAIR "  mma_4x4x4(o[60 by 4, 1], x[0 by 4, 1], x[60 by 4, 1]) if 1 in 1\n}", false, 0, NULL},
 };
 
@@ -521,6 +554,7 @@ static dc_status body(dc_job *j, void *arg)
     DC_UNUSED(j);
     DC_UNUSED(arg);
     test_rules();
+    test_given();
     test_structures();
     test_launch();
     test_meaning();

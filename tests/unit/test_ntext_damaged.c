@@ -4,9 +4,11 @@
  *
  *   test_ntext_damaged [seed [damaged texts]]
  */
+#include "jit/forms.h"
 #include "jit/fuse.h"
 #include "jit/lower.h"
 #include "jit/ninterp.h"
+#include "jit/target.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ static bool is_small(const dc_kernel *k)
     return count <= MAX_ELEMENTS && work_of(k, k->root) <= MAX_WORK;
 }
 
-static long parsed, legal, ran, failed_runs;
+static long parsed, legal, ran, failed_runs, formed;
 
 /* On memory of exactly the size of each parameter. */
 static void run_damaged(const dc_kernel *k)
@@ -54,6 +56,29 @@ static void run_damaged(const dc_kernel *k)
     for (uint32_t i = 0; i < k->nparam; i++)
         free(mem[i]);
     free(mem);
+}
+
+/* Scheduled for a target it is legal, too, and has all forms but where the target is too small for it. */
+static void form_damaged(const char *text, long number)
+{
+    static const char *const names[] = {"cpu",     "c11",        "opencl",  "cuda",
+                                        "sim:cpu", "sim:opencl", "sim:cuda"};
+    const dc_target *t = dc_target_named(names[number % (long)DC_COUNTOF(names)]);
+    dc_text out = {0};
+    dc_kernel *k;
+    dc_status s = dc_nest_parse(&nest_job, text, &k);
+    if (number / (long)DC_COUNTOF(names) % 4 > 0)
+        s = dc_schedule(&nest_job, k, t, 2);
+    if (!CHECK(s == DC_OK) || !CHECK(dc_nest_check(&nest_job, k) == DC_OK)) {
+        dc_nest_print(k, &out);
+        printf("    %s: %s\n%s%s\n", t->name, nest_said(), text, out.s);
+    }
+    s = dc_form_print(&nest_job, k, t, 0, DC_FORM_TEXT, &out);
+    if (!CHECK(s == DC_OK || s == DC_E_BUILD))
+        printf("    %s: %s\n%s\n", t->name, nest_said(), text);
+    formed += s == DC_OK;
+    dc_text_free(&out);
+    dc_kernel_free(k);
 }
 
 /* Whatever is parsed prints and parses again; what verifies also runs. */
@@ -75,12 +100,13 @@ static dc_status try_damaged(dc_job *j, void *arg)
     } else {
         printf("    %s\n%s\n", nest_said(), a.s);
     }
-    if (dc_nest_check(j, k) == DC_OK) {
+    if (dc_nest_check_given(j, k) == DC_OK) {
         legal++;
         if (is_small(k))
             run_damaged(k);
+        form_damaged(text, legal);
     } else {
-        CHECK(j->err.id == DC_ERR_BUG);
+        CHECK(j->err.id == DC_ERR_PARSE);
     }
     dc_text_free(&a);
     dc_text_free(&b);
@@ -150,8 +176,8 @@ static size_t damage_bytes(rng *r, char *text, size_t n, const char *other)
 /* Words, numbers and lines: much of what comes out can be parsed. */
 static size_t damage_words(rng *r, char *text, size_t n)
 {
-    static const char *const numbers[] = {"0", "1", "2",  "3",  "4",   "5",
-                                          "7", "8", "16", "64", "1000"};
+    static const char *const numbers[] = {
+        "0", "1", "2", "3", "4", "5", "7", "8", "16", "64", "1000", "65536", "281474976710656"};
     static const char *const kinds[] = {"",        " grid",   " block", " lane",
                                         " vector", " unroll", " reduce"};
     size_t at = (size_t)rng_below(r, (int)n + 1), from = (size_t)rng_below(r, (int)n + 1);
@@ -240,6 +266,22 @@ static dc_status collect(dc_job *j, void *arg)
     return DC_OK;
 }
 
+static const char *const kernels[] = {"argmax",  "attention", "lanes", "layer_norm", "product",
+                                      "softmax", "total",     "turn",  "updates"};
+
+/* Those written by hand. */
+static char *read_kernel(const char *name)
+{
+    char path[100], *text = dc_xalloc(MAX_TEXT);
+    snprintf(path, sizeof path, "tests/kernel/%s.nest", name);
+    FILE *in = fopen(path, "rb");
+    if (CHECK(in != NULL)) {
+        CHECK(fread(text, 1, MAX_TEXT, in) < MAX_TEXT);
+        fclose(in);
+    }
+    return text;
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 1);
@@ -247,6 +289,8 @@ int main(int argc, char **argv)
     DC_VEC(const char *) corpus = {0};
     nest_open();
     CHECK(dc_protect(&nest_job, collect, &corpus) == DC_OK);
+    for (size_t i = 0; i < DC_COUNTOF(kernels); i++)
+        DC_PUSH(corpus, read_kernel(kernels[i]));
     const uint32_t made = corpus.n;
     for (int copies = 0; copies < 20; copies++) /* half of the cases */
         for (size_t i = 0; i < DC_COUNTOF(nest_texts); i++)
