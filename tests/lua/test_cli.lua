@@ -249,7 +249,8 @@ function TestProgram:test_kernel()
   text, status = run("kernel " .. path .. " --target abacus")
   lu.assertStrContains(text, "no target 'abacus'; there are cpu, ")
   lu.assertEquals(status, 1)
-  local empty = script "kernel E(out0: f32[6] out) {\n  for i in 6\n    for k in 0 reduce\n      out0[i] add= 1:f32\n}\n"
+  local empty = script("kernel E(out0: f32[6] out) {\n  for i in 6\n    for k in 0 reduce\n" ..
+    "      out0[i] add= 1:f32\n}\n")
   text, status = run("kernel " .. empty)
   lu.assertEquals({ text, status }, { "deepc: " .. empty .. ": line 3: a loop of no iterations: k\n", 1 })
   os.remove(empty)
