@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#if defined(__has_feature) /* clang's way to say it */
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #else

@@ -42,6 +42,14 @@ have_opencl() {
     return 1
 }
 
+have_fuzzer() {
+    command -v clang-14 || return 1
+    for a in /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a; do
+        [ -e "$a" ] && return 0
+    done
+    return 1
+}
+
 need_build() {
     need gcc command -v gcc
     need libc6-dev test -e /usr/include/stdio.h
@@ -59,6 +67,8 @@ need_tests() {
     need lua-unit test -e /usr/share/lua/5.4/luaunit.lua
     need lua-check command -v luacheck
     need ocl-icd-libopencl1 have_opencl
+    need clang-14 command -v clang-14
+    need libclang-rt-14-dev have_fuzzer
     need pocl-opencl-icd test -e /etc/OpenCL/vendors/pocl.icd
 }
 
