@@ -38,7 +38,8 @@ typedef enum dc_status {
     DC_E_NOMEM,  /* no memory, for metadata or for tensors */
     DC_E_DEVICE, /* a device is absent or failed */
     DC_E_BUILD,  /* a kernel did not compile */
-    DC_E_BUG     /* a promise of ours was broken; the context can only be closed */
+    DC_E_BUG,    /* a promise of ours was broken; the context can only be closed */
+    DC_E_STOPPED /* the host, or a deadline, ended it */
 } dc_status;
 
 /* Leave the function when the call fails. Nothing may be owned at that point. */

@@ -35,6 +35,12 @@ typedef struct dc_err {
     char where[160], path[200]; /* of the operation, where that is not what was called; "" */
 } dc_err;
 
+/* Does it say that somebody wanted what ran to end? */
+static inline bool dc_err_ends(dc_err_id id)
+{
+    return id == DC_ERR_INTERRUPTED || id == DC_ERR_STOPPED || id == DC_ERR_OVERDUE;
+}
+
 typedef struct dc_err_row {
     int code;
     dc_status status;

@@ -1,15 +1,17 @@
 /*
  * The context, and the device over plain host memory that `eval` and tests of core/ use.
  *
- * Order of release: lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
+ * Order of release: the thread of deadlines, lazy programs, compilations, pool, device, names, job. Whatever uses the device's memory must be gone.
  */
 #include "core/rt.h"
 
+#include "core/entry.h"
 #include "core/folders.h"
 #include "core/lazy.h"
 #include "core/store.h"
 #include "core/work.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,32 +58,41 @@ dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op)
     return dc_failf(j, DC_ERR_REENTER, op, "the context is broken and can only be closed");
 }
 
-void dc_rt_interrupt(dc_rt *rt, bool insist)
-{
-    if (insist)
-        atomic_store(&rt->insist, true);
-    atomic_store(&rt->interrupt, true);
-    if (rt->stop_lua != NULL)
-        rt->stop_lua(rt->stop_lua_ctx);
-}
-
 void dc_rt_resume(dc_rt *rt)
 {
-    atomic_store(&rt->insist, false);
-    atomic_store(&rt->interrupt, false);
+    const bool insist = atomic_load(&rt->insist);
+    dc_entry_take_back(rt, DC_WHY_HOST | DC_WHY_USER);
+    if (!insist)
+        atomic_store(&rt->interrupt, false);
 }
 
 dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op)
 {
+    const int why = atomic_load(&rt->why);
     dc_rt_heard(rt);
     j->err = (dc_err){0}; /* of the place that noticed */
-    return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = op});
+    if (why & DC_WHY_LATE)
+        return dc_fail(j, DC_ERR_OVERDUE, &(dc_fact){.op = op, .num = {rt->late_ms}});
+    return dc_fail(j, why & DC_WHY_HOST ? DC_ERR_STOPPED : DC_ERR_INTERRUPTED,
+                   &(dc_fact){.op = op});
+}
+
+dc_status dc_rt_told(dc_rt *rt, dc_status status)
+{
+    const dc_err *e = &rt->job.err;
+    char op[80] = "";
+    if (status == DC_OK || e->id != DC_ERR_INTERRUPTED)
+        return status;
+    if (e->fact.op != NULL)
+        snprintf(op, sizeof op, "%s", e->fact.op);
+    return dc_rt_interrupted(rt, &rt->job, e->fact.op != NULL ? op : NULL);
 }
 
 void dc_rt_free(dc_rt *rt)
 {
     if (rt == NULL)
         return;
+    dc_entry_close(rt);
     dc_lazy_close(rt);
     if (rt->free_jit != NULL)
         rt->free_jit(rt);

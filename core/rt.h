@@ -66,12 +66,13 @@ typedef struct dc_rt {
     const char *version;    /* of the program, for reports; NULL unknown */
     void (*on_bug)(void *ctx, const char *file); /* of the host, after a BUG; NULL none */
     void *on_bug_ctx;
-    /*
-     * Somebody wants what runs to end (dc_interrupt): compiled calls, the interpreter and Lua look
-     * at it. `insist`: whoever raises it does not take it back, so that scripts which catch errors
-     * end too. Set from signal handlers and other threads.
-     */
+    /* Requests to end what runs, set from signal handlers and other threads: see core/entry.h. */
     atomic_bool interrupt, insist;
+    atomic_int why;           /* dc_why: who insists */
+    _Atomic uint64_t taken_back; /* so often what insisted was taken back */
+    struct dc_entry *entry;   /* of the host, innermost; NULL outside of all */
+    struct dc_timer *timer;   /* of deadlines; NULL before the first one */
+    int64_t late_ms, call_ms; /* of the deadline that holds; of dc_call and dc_load (dc_deadline) */
     /* What makes Lua look at it; safe in a signal handler. NULL where no state is attached. */
     void (*stop_lua)(void *ctx);
     void *stop_lua_ctx;
@@ -94,18 +95,18 @@ void dc_rt_free(dc_rt *rt); /* all tensors, cells and executables must be gone *
  */
 dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op);
 
-/* From a signal handler or another thread, while the context is open. */
-void dc_rt_interrupt(dc_rt *rt, bool insist);
 /* It has been told; taken back unless somebody insists. */
 static inline void dc_rt_heard(dc_rt *rt)
 {
     if (!atomic_load(&rt->insist))
         atomic_store(&rt->interrupt, false);
 }
-/* Takes it back. */
+/* Takes back what was asked for, but for deadlines. */
 void dc_rt_resume(dc_rt *rt);
-/* The failure of what was ended: takes it back unless somebody insists. */
+/* The failure of what was ended, by who wanted it: takes it back unless somebody insists. */
 dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op);
+/* At the end of an entry: where its failure is that it was interrupted, the record says by whom. */
+dc_status dc_rt_told(dc_rt *rt, dc_status status);
 
 /* A device over malloc that compiles nothing: for `eval` and for tests of core/. */
 dc_device *dc_host_device_new(void);

@@ -196,7 +196,7 @@ static void wait_until_done(dc_work *w, dc_task *t)
 
 bool dc_work_await(dc_work *w, dc_task *t, const atomic_bool *stop)
 {
-    enum { PART_NS = 50000000, SECOND_NS = 1000000000 };
+    enum { PART_NS = 2000000, SECOND_NS = 1000000000 };
     bool wanted = true;
     pthread_mutex_lock(&w->lock);
     while (t->state == DC_TASK_RUNNING && wanted) {

@@ -31,10 +31,22 @@ int dc_dsl_traceback(lua_State *L);
 const char *dc_dsl_error_text(lua_State *L);
 
 /*
- * What runs besides the state's main thread from now on, so that an interruption reaches it;
- * returns what was running before. A coroutine that is resumed without this is not reached.
+ * The host's entry: from dc_dsl_enter to dc_dsl_leave, Lua of L and of the coroutines that it resumes looks by
+ * itself whether it is to end (dsl/interrupt.c); no other thread touches the state meanwhile.
  */
-lua_State *dc_dsl_running(lua_State *L, lua_State *now);
+typedef struct dc_dsl_watch {
+    lua_State *running;
+    lua_Hook hook;
+    int mask, count;
+} dc_dsl_watch;
+
+void dc_dsl_enter(lua_State *L, dc_dsl_watch *w);
+void dc_dsl_leave(lua_State *L, const dc_dsl_watch *w);
+/*
+ * A function for lua_pcall: the error value of an entry that was ended. Argument: the one that there is, which
+ * stays if it is that of somebody who wanted an end.
+ */
+int dc_dsl_ended(lua_State *L);
 
 /* Before the next piece of work: an interruption that nobody received is forgotten. */
 void dc_dsl_resume(lua_State *L);

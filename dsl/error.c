@@ -6,6 +6,7 @@
 #include "dsl/error.h"
 
 #include "core/number.h"
+#include "dsl/interrupt.h"
 #include "dsl/trace.h"
 
 #include <stdarg.h>
@@ -206,13 +207,12 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     dc_place here;
     dc_operand own;
     dc_err failure; /* finalizers of the script that run from here on fail and succeed */
+    dc_interrupt_told(L, d);
     dc_err_copy(&failure, &d->rt->job.err);
     const dc_err *e = &failure;
     luaL_checkstack(L, 20, "an error");
     if (e->id == DC_ERR_BUG || e->status == DC_E_BUG)
         d->rt->broken = true;
-    if (e->id == DC_ERR_INTERRUPTED)
-        dc_rt_heard(d->rt);
     if (e->where[0] != '\0' || blame.place == NULL) {
         here = e->where[0] != '\0' ? (dc_place){e->where, e->path[0] != '\0' ? e->path : NULL}
                                    : dc_place_find(L, d);
@@ -225,6 +225,8 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
         blame.n = 1;
     }
     push_error(L, d, e, &blame);
+    if (dc_err_ends(e->id))
+        dc_interrupt_raised(L, d);
     for (;;)
         lua_error(L);
 }
@@ -250,6 +252,11 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op)
 {
     if (status != DC_OK)
         dc_error_raise(L, d, &(dc_blame){.op = op});
+}
+
+bool dc_error_is(lua_State *L, int idx)
+{
+    return dc_udata_has_meta(L, idx, &ERROR);
 }
 
 /* ---- what an error value does ---------------------------------------------------------------- */

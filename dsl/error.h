@@ -48,4 +48,7 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
  */
 const char *dc_nilname_push(lua_State *L, dc_dsl *d);
 
+/* Is it an error value of ours? */
+bool dc_error_is(lua_State *L, int idx);
+
 #endif

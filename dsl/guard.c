@@ -268,8 +268,7 @@ void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_i
         note_function(L, d, t);
         lua_pop(L, 1);
     }
-    lua_sethook(L, on_call, LUA_MASKCALL | t->hook_mask, t->hook_count);
-    dc_interrupt_rearm(L, d);
+    dc_interrupt_sethook(L, d, on_call, LUA_MASKCALL | t->hook_mask, t->hook_count);
 }
 
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t)
@@ -280,8 +279,7 @@ void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t)
         d->hook_count = t->hook_count;
     }
     if (lua_gethook(L) == on_call)
-        lua_sethook(L, t->hook, t->hook_mask, t->hook_count);
-    dc_interrupt_rearm(L, d);
+        dc_interrupt_sethook(L, d, t->hook, t->hook_mask, t->hook_count);
 }
 
 /* ---- the end of a trace ---------------------------------------------------------------------- */

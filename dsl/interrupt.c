@@ -1,27 +1,161 @@
 /*
- * Interruptions: dc_interrupt sets a flag of the context, from a signal handler or another thread;
- * whatever runs looks at it. Lua does so through a hook that is put in place with the flag, as the
- * stand-alone interpreter of Lua does it, and that raises at the next instruction.
+ * Interruptions: flags of the context (core/entry.h), which signal handlers and other threads set. Lua looks at
+ * them in hooks:
  *
- * Where somebody insists (the second Ctrl-C within a moment), the flag and the hook stay until
- * dc_dsl_resume: the error is raised again wherever a script catches it.
+ *   stop    raises, at each instruction and where a function returns, as long as somebody wants an end. It is put
+ *           in place of whatever hook there is ("armed"), and takes itself away again.
+ *   watch   looks every WATCH instructions and arms. It stands from the begin to the end of an entry of the host
+ *           (dc_pcall), also in the coroutines that run meanwhile, so that nobody else has to touch the state.
+ *
+ * Outside of entries whoever sets a flag arms: as the stand-alone interpreter of Lua does it, which is safe in a
+ * signal handler on the state's thread; of another thread Lua promises no more than that it works in practice.
+ *
+ * One hook is armed at a time, that of what runs: whoever resumes a coroutine takes the hook of the one that waits
+ * away and gives it back later (dc_interrupt_switch). A lock that is only tried guards that, and hooks: who does not
+ * get it leaves the arming to its holder, who looks at the flag after giving it back. So a coroutine that is being
+ * left, and may be freed, is not touched.
+ *
+ * Where somebody insists, the flag and the hook stay until the end of the entry, or dc_dsl_resume: the error is
+ * raised again wherever a script catches it. Handlers of xpcall do not see it (dsl/coroutine.c): Lua calls them
+ * with hooks off.
  */
 #include "dsl/interrupt.h"
 
+#include "core/entry.h"
 #include "dsl/error.h"
+
+#include <sched.h>
+#include <string.h>
+
+enum { WATCH = 10000, ALL = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
+
+static const char ENDED = 0; /* its address: the error value of who insists, in the registry */
+
+static void stop(lua_State *L, lua_Debug *ar);
+
+/* ---- hooks ----------------------------------------------------------------------------------- */
+
+static bool wanted(const dc_dsl *d)
+{
+    return d->rt != NULL && atomic_load(&d->rt->interrupt);
+}
 
 static void put_back(lua_State *L, dc_dsl *d)
 {
     lua_sethook(L, d->hook, d->hook_mask, d->hook_count);
 }
 
-static void poll(lua_State *L, dc_dsl *d)
+/* With the lock. */
+static void put_stop(dc_dsl *d, lua_State *L)
 {
-    dc_rt *rt = d->rt;
-    if (rt == NULL || !atomic_load(&rt->interrupt))
+    const lua_Hook hook = lua_gethook(L);
+    if (hook == stop)
         return;
-    dc_rt_interrupted(rt, &rt->job, NULL);
+    d->hook = hook;
+    d->hook_mask = lua_gethookmask(L);
+    d->hook_count = lua_gethookcount(L);
+    lua_sethook(L, stop, ALL, 1);
+}
+
+static bool try_lock(dc_dsl *d)
+{
+    return !atomic_exchange(&d->arming, true);
+}
+
+/* The holder is another thread that arms, which takes no time. */
+static void lock(dc_dsl *d)
+{
+    while (!try_lock(d))
+        sched_yield();
+}
+
+/*
+ * What the owner of the state names; of others (NULL) what runs, unless it looks by itself. Who could not get the
+ * lock meanwhile has left it to us, so the flag is looked at once more.
+ */
+static void arm(dc_dsl *d, lua_State *own)
+{
+    bool again = true;
+    while (again && wanted(d) && try_lock(d)) {
+        lua_State *L = own != NULL ? own : d->running;
+        const bool may = L != NULL && (own != NULL || d->watched == 0), now = may && wanted(d);
+        if (now)
+            put_stop(d, L);
+        atomic_store(&d->arming, false);
+        again = may && !now;
+    }
+}
+
+static void unlock(dc_dsl *d)
+{
+    lua_State *L = d->running;
+    atomic_store(&d->arming, false);
+    arm(d, L);
+}
+
+void dc_interrupt_arm(void *what)
+{
+    arm(what, NULL);
+}
+
+void dc_interrupt_sethook(lua_State *L, dc_dsl *d, lua_Hook hook, int mask, int count)
+{
+    lock(d);
+    lua_sethook(L, hook, mask, count);
+    unlock(d);
+}
+
+lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count)
+{
+    const lua_Hook hook = lua_gethook(L);
+    *mask = hook == stop ? d->hook_mask : lua_gethookmask(L);
+    *count = hook == stop ? d->hook_count : lua_gethookcount(L);
+    return hook == stop ? d->hook : hook;
+}
+
+/* ---- raising --------------------------------------------------------------------------------- */
+
+static bool has_value(const dc_dsl *d)
+{
+    return atomic_load(&d->rt->insist) && d->ended == atomic_load(&d->rt->taken_back) + 1;
+}
+
+/* What insists is raised often, with one value. */
+static void raise_again(lua_State *L, const dc_dsl *d)
+{
+    if (!has_value(d))
+        return;
+    luaL_checkstack(L, 4, "an error");
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &ENDED);
+    lua_error(L);
+}
+
+void dc_interrupt_poll(lua_State *L, dc_dsl *d)
+{
+    if (!wanted(d))
+        return;
+    raise_again(L, d);
+    d->rt->job.err = (dc_err){0};
+    dc_fail(&d->rt->job, DC_ERR_INTERRUPTED, NULL);
     dc_error_raise(L, d, NULL);
+}
+
+void dc_interrupt_told(lua_State *L, dc_dsl *d)
+{
+    if (d->rt->job.err.id != DC_ERR_INTERRUPTED)
+        return;
+    dc_rt_told(d->rt, d->rt->job.err.status);
+    arm(d, L);
+}
+
+void dc_interrupt_raised(lua_State *L, dc_dsl *d)
+{
+    const uint64_t now = atomic_load(&d->rt->taken_back) + 1;
+    if (!atomic_load(&d->rt->insist))
+        return;
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &ENDED);
+    d->ended = now;
 }
 
 /* Is a C function about to run? It may be the __close that ends a trace: that has to happen. */
@@ -38,42 +172,97 @@ static void stop(lua_State *L, lua_Debug *ar)
         return;
     if (d->rt == NULL || !atomic_load(&d->rt->insist))
         put_back(L, d);
-    poll(L, d);
+    dc_interrupt_poll(L, d);
 }
 
-/* The hook is read last: where it is not ours, mask and count are not either, whoever else arms. */
-static void arm(dc_dsl *d, lua_State *L)
+static void watch(lua_State *L, lua_Debug *ar)
 {
-    const int mask = lua_gethookmask(L), count = lua_gethookcount(L);
-    const lua_Hook hook = lua_gethook(L);
-    if (hook == stop)
+    dc_dsl *d = dc_dsl_in(L);
+    if (d->below != NULL && (d->below_mask & (1 << ar->event)) != 0)
+        d->below(L, ar);
+    if (!wanted(d) || ar->event != LUA_HOOKCOUNT)
         return;
-    d->hook = hook;
-    d->hook_mask = mask;
-    d->hook_count = count;
-    lua_sethook(L, stop, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+    arm(d, L);
+    dc_interrupt_poll(L, d);
 }
 
-void dc_interrupt_arm(void *what)
-{
-    dc_dsl *d = what;
-    lua_State *L = d->running;
-    if (L != NULL)
-        arm(d, L);
-}
+/* ---- who runs -------------------------------------------------------------------------------- */
 
-void dc_interrupt_rearm(lua_State *L, dc_dsl *d)
-{
-    if (d->rt != NULL && atomic_load(&d->rt->interrupt))
-        arm(d, L);
-}
-
-lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count)
+/* The one that runs now has the hook that those have which are watched, or none of ours. */
+static void put_watch(lua_State *L, const dc_dsl *d)
 {
     const lua_Hook hook = lua_gethook(L);
-    *mask = hook == stop ? d->hook_mask : lua_gethookmask(L);
-    *count = hook == stop ? d->hook_count : lua_gethookcount(L);
-    return hook == stop ? d->hook : hook;
+    const int count = d->below_count > 0 && d->below_count < WATCH ? d->below_count : (int)WATCH;
+    if (d->watched > 0 && (hook == NULL || hook == d->below))
+        lua_sethook(L, watch, d->below_mask | LUA_MASKCOUNT, count);
+    else if (d->watched == 0 && hook == watch)
+        lua_sethook(L, NULL, 0, 0);
+}
+
+void dc_interrupt_switch(dc_dsl *d, lua_State *from, lua_State *to)
+{
+    lock(d);
+    if (lua_gethook(from) == stop)
+        put_back(from, d);
+    if (lua_gethook(to) == stop) /* `from` had it when it made this one */
+        lua_sethook(to, lua_gethook(from), lua_gethookmask(from), lua_gethookcount(from));
+    put_watch(to, d);
+    d->running = to;
+    unlock(d);
+}
+
+void dc_dsl_enter(lua_State *L, dc_dsl_watch *w)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    lock(d);
+    if (lua_gethook(L) == stop)
+        put_back(L, d);
+    *w = (dc_dsl_watch){d->running, lua_gethook(L), lua_gethookmask(L), lua_gethookcount(L)};
+    if (d->watched++ == 0) {
+        d->below = w->hook;
+        d->below_mask = w->mask;
+        d->below_count = w->count;
+    }
+    put_watch(L, d);
+    d->running = L;
+    unlock(d);
+}
+
+void dc_dsl_leave(lua_State *L, const dc_dsl_watch *w)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    lock(d);
+    if (lua_gethook(L) == stop)
+        put_back(L, d);
+    if (lua_gethook(L) == watch)
+        lua_sethook(L, w->hook, w->mask, w->count);
+    d->watched--;
+    d->running = w->running;
+    atomic_store(&d->arming, false);
+}
+
+bool dc_interrupt_is_end(lua_State *L, int idx)
+{
+    bool is = false;
+    idx = lua_absindex(L, idx);
+    if (lua_type(L, idx) != LUA_TTABLE || !dc_error_is(L, idx))
+        return false;
+    lua_pushliteral(L, "code");
+    if (lua_rawget(L, idx) == LUA_TSTRING)
+        is = strcmp(lua_tostring(L, -1), "DC0708") == 0;
+    lua_pop(L, 1);
+    return is;
+}
+
+int dc_dsl_ended(lua_State *L)
+{
+    lua_settop(L, 1);
+    dc_dsl *d = dc_dsl_in(L);
+    if (dc_interrupt_is_end(L, 1))
+        return 1;
+    raise_again(L, d);
+    dc_rt_interrupted(d->rt, &d->rt->job, NULL);
+    dc_error_raise(L, d, NULL);
 }
 
 void dc_interrupt_register(lua_State *L, dc_dsl *d)
@@ -91,12 +280,4 @@ void dc_dsl_resume(lua_State *L)
     dc_rt_resume(d->rt);
     if (lua_gethook(L) == stop)
         put_back(L, d);
-}
-
-lua_State *dc_dsl_running(lua_State *L, lua_State *now)
-{
-    dc_dsl *d = dc_dsl_in(L);
-    lua_State *before = d->running;
-    d->running = now;
-    return before;
 }

@@ -1,5 +1,5 @@
 /*
- * Interruptions: Lua code that ends where the host or Ctrl-C asks for it.
+ * Interruptions: Lua code that ends where the host or Ctrl-C asks for it (dsl/interrupt.c).
  */
 #ifndef DC_DSL_INTERRUPT_H
 #define DC_DSL_INTERRUPT_H
@@ -8,10 +8,23 @@
 
 void dc_interrupt_register(lua_State *L, dc_dsl *d);
 void dc_interrupt_arm(void *d); /* in a signal handler too: dc_rt.stop_lua */
-/* For whoever has put another hook in place of ours: puts the one that will raise back. */
-void dc_interrupt_rearm(lua_State *L, dc_dsl *d);
-
+/* lua_sethook for whoever puts another hook in place of ours: the one that will raise comes back. */
+void dc_interrupt_sethook(lua_State *L, dc_dsl *d, lua_Hook hook, int mask, int count);
 /* The hook of L; where an interruption has put its own there, the one that it put away. */
 lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count);
+
+/* Raises where somebody wants what runs to end. */
+void dc_interrupt_poll(lua_State *L, dc_dsl *d);
+/* The failure at hand is about to be raised: where it is an end, it says whose, and Lua will look. */
+void dc_interrupt_told(lua_State *L, dc_dsl *d);
+/* The error value on top is about to be raised: who insists raises it again. */
+void dc_interrupt_raised(lua_State *L, dc_dsl *d);
+/* What runs from now on, in place of `from`. */
+void dc_interrupt_switch(dc_dsl *d, lua_State *from, lua_State *to);
+/* Is the value an error that says that somebody wanted an end? Pushes nothing. */
+bool dc_interrupt_is_end(lua_State *L, int idx);
+
+/* coroutine.c: functions of Lua's libraries in the table of globals, replaced. */
+void dc_coroutine_register(lua_State *L, dc_dsl *d, int globals);
 
 #endif

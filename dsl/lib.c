@@ -380,6 +380,9 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     preload(L, d);
     lua_settop(L, module);
     guard_exit(L, d);
+    lua_pushglobaltable(L);
+    dc_coroutine_register(L, d, lua_gettop(L));
+    lua_pop(L, 1);
     lua_pushvalue(L, module);
     lua_rawsetp(L, LUA_REGISTRYINDEX, MODULE);
     rt->stop_lua_ctx = d;

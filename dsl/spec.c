@@ -342,7 +342,7 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
     waiting a = {d, s};
     dc_job *j = &d->rt->job;
     const dc_status status = dc_protect(j, wait_body, &a);
-    if (status == DC_E_BUG || j->err.id == DC_ERR_INTERRUPTED)
+    if (status == DC_E_BUG || dc_err_ends(j->err.id))
         dc_error_check(L, d, status, fn->name);
     s->refused = NULL;
     if (status == DC_OK)

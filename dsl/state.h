@@ -48,11 +48,15 @@ typedef struct dc_dsl {
     bool sees_tables;            /* dc_luatable_known */
     void (*closed)(void *);
     void *arg;
-    /* interrupt.c; another thread, or a signal handler, reads and writes them */
-    _Atomic(lua_State *)
-        running;            /* the main thread, or a coroutine whose resume the host reports */
-    _Atomic(lua_Hook) hook; /* the one that stood where ours was put */
+    /* interrupt.c; another thread, or a signal handler, reads and writes what is atomic */
+    _Atomic(lua_State *) running; /* the main thread, or the coroutine that runs */
+    _Atomic(lua_Hook) hook;       /* the one that stood where ours was put */
     atomic_int hook_mask, hook_count;
+    atomic_bool arming; /* somebody changes hooks, or what is running */
+    uint64_t ended;     /* dc_rt.taken_back + 1 when the error value was made that insists */
+    int watched;        /* entries of the host that look by themselves */
+    lua_Hook below;     /* the one under theirs */
+    int below_mask, below_count;
 } dc_dsl;
 
 extern const dc_utype dc_dsl_type;

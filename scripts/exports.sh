@@ -34,7 +34,7 @@ in_module() {
 }
 
 for name in $(public); do
-    if [ "$name" = dc_attach ]; then
+    if [ "$name" = dc_attach ] || [ "$name" = dc_pcall ]; then
         check "deepc.so exports $name" in_module $name
     else
         check "libdeepc.so exports $name as DEEPC_1" in_library $name
@@ -53,7 +53,7 @@ openers() { # files of stdlib/ that can be required
     grep -rL --include='*.lua' '^---@meta' stdlib | sed -E 's,^stdlib/,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
 }
 module_names() {
-    [ "$(exported "$module")" = "$({ echo dc_attach; echo luaopen_deepc; openers; } | sort)" ]
+    [ "$(exported "$module")" = "$({ echo dc_attach; echo dc_pcall; echo luaopen_deepc; openers; } | sort)" ]
 }
 no_liblua() {
     ! readelf -d "$1" | grep -q 'NEEDED.*liblua'
@@ -65,7 +65,7 @@ program_lua() {
 }
 check "DEEPC_1 holds only names of vm/deepc.h" only_public
 check "libdeepc.so exports only dc_ names" only_prefixed
-check "deepc.so exports dc_attach and the ways of require alone" module_names
+check "deepc.so exports dc_attach, dc_pcall and the ways of require alone" module_names
 check "deepc.so is not linked to liblua" no_liblua "$module"
 check "libdeepc.so is not linked to liblua" no_liblua "$lib"
 check "deepc exports Lua's interface" program_lua

@@ -2,6 +2,7 @@
  * The part of deepc.h that needs no Lua: contexts. This is where core, jit and the backends meet.
  */
 #include "backends/registry.h"
+#include "core/entry.h"
 #include "core/heap.h"
 #include "core/rt.h"
 #include "jit/jit.h"
@@ -12,7 +13,7 @@
 
 _Static_assert(DC_OK == 0 && DC_E_TYPE == 1 && DC_E_VALUE == 2 && DC_E_STATE == 3 &&
                    DC_E_FILE == 4 && DC_E_NOMEM == 5 && DC_E_DEVICE == 6 && DC_E_BUILD == 7 &&
-                   DC_E_BUG == 8,
+                   DC_E_BUG == 8 && DC_E_STOPPED == 9,
                "statuses are numbered in vm/deepc.h too");
 
 typedef struct opening {
@@ -234,7 +235,25 @@ void dc_close(dc_rt *rt)
 void dc_interrupt(dc_rt *rt)
 {
     if (rt != NULL)
-        dc_rt_interrupt(rt, false);
+        dc_entry_ask(rt, 0);
+}
+
+void dc_stop(dc_rt *rt)
+{
+    if (rt != NULL)
+        dc_entry_ask(rt, DC_WHY_HOST);
+}
+
+void dc_resume(dc_rt *rt)
+{
+    if (rt != NULL)
+        dc_rt_resume(rt);
+}
+
+void dc_deadline(dc_rt *rt, int64_t ms)
+{
+    if (rt != NULL)
+        rt->call_ms = ms;
 }
 
 const char *dc_errmsg(dc_rt *rt)

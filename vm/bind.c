@@ -4,6 +4,7 @@
  */
 #include "vm/bind.h"
 
+#include "core/entry.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"
@@ -96,4 +97,46 @@ DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
         return DC_OK;
     lua_pop(L, 1);
     return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
+}
+
+/* ---- the host's entry ------------------------------------------------------------------------ */
+
+static int raise_text(lua_State *L)
+{
+    lua_pushstring(L, lua_touserdata(L, 1));
+    return lua_error(L);
+}
+
+/* The function and its arguments give way to an error value. */
+static int refuse(lua_State *L, int nargs, const char *text)
+{
+    lua_pop(L, nargs);
+    lua_pushlightuserdata(L,
+                          (void *)(uintptr_t)text); /* made a string where an error can be caught */
+    lua_replace(L, -2);
+    lua_pushcfunction(L, raise_text);
+    lua_insert(L, -2);
+    return lua_pcall(L, 1, 0, 0);
+}
+
+DC_API int dc_pcall(lua_State *L, int nargs, int nresults, int msgh, int64_t ms)
+{
+    dc_entry e;
+    dc_dsl_watch w;
+    dc_rt *rt = lua_checkstack(L, 4) ? dc_dsl_rt(L) : NULL;
+    if (rt == NULL)
+        return refuse(L, nargs, "deepc is not attached to this lua_State");
+    if (dc_entry_begin(rt, &e, ms) != DC_OK)
+        return refuse(L, nargs, dc_errmsg(rt));
+    dc_dsl_enter(L, &w);
+    int status = lua_pcall(L, nargs, nresults, msgh);
+    dc_dsl_leave(L, &w);
+    if (status != LUA_OK && atomic_load(&rt->insist)) {
+        lua_pushcfunction(L, dc_dsl_ended);
+        lua_insert(L, -2);
+        lua_pcall(L, 1, 1, 0);
+        status = DC_E_STOPPED;
+    }
+    dc_entry_end(rt, &e);
+    return status;
 }

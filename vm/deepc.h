@@ -42,7 +42,8 @@ typedef enum dc_status {
     DC_E_NOMEM = 5,  /* no memory, for metadata or for tensors */
     DC_E_DEVICE = 6, /* a device is absent or failed */
     DC_E_BUILD = 7,  /* a kernel did not compile */
-    DC_E_BUG = 8     /* a mistake of deepc; the context can only be closed */
+    DC_E_BUG = 8,    /* a mistake of deepc; the context can only be closed */
+    DC_E_STOPPED = 9 /* dc_stop or a deadline ended it */
 } dc_status;
 #endif
 
@@ -136,11 +137,33 @@ void dc_close(dc_rt *ctx);
 
 /*
  * Ends what the context is doing: a script of its lua_State receives an error, a compiled function
- * returns DC_E_STATE between two kernels; one that has begun to write a parameter or a state comes
- * to its end first. What is not running now ends the next time it runs. May be called by a signal
- * handler or another thread, while the context is open. NULL is fine.
+ * returns DC_E_STATE between two kernels, or parts of a long one; one that has begun to write a parameter or a state
+ * comes to its end first. What is not running now ends the next time it runs. A script may catch the error and
+ * go on: it is asked once. May be called by a signal handler or another thread, while the context is open. NULL is
+ * fine.
  */
 void dc_interrupt(dc_rt *ctx);
+
+/*
+ * Ends what the context is doing, and insists: until the host's entry is reached (dc_pcall, dc_call, dc_load), the
+ * error is raised again wherever a script catches it, in every coroutine and in functions called back from C. The
+ * entry ends with DC_E_STOPPED and "stopped by the host", and takes the request back. What is not running now ends
+ * the next time it runs. Where Lua is run by plain lua_pcall, the request stays until dc_resume, which comes before
+ * anything else that is done with the state, luaL_tolstring of the error included. A compiled function
+ * that has begun to write parameters gets 5 ms to come to its end; if that is not enough, what it was
+ * writing counts as half written, as after a device that failed. Called like dc_interrupt. NULL is fine.
+ */
+void dc_stop(dc_rt *ctx);
+
+/* Takes back what dc_interrupt and dc_stop asked for. From the thread that uses the context, or another one. */
+void dc_resume(dc_rt *ctx);
+
+/*
+ * From now on each dc_call and dc_load of the context may take so many milliseconds; 0: as long as it needs, as in
+ * the beginning. One that takes longer ends as by dc_stop, with DC_E_STOPPED and "ran longer than 5 ms". The first
+ * deadline of a context starts a thread (DC_E_DEVICE where that is impossible, DC_E_NOMEM). From the context's thread.
+ */
+void dc_deadline(dc_rt *ctx, int64_t ms);
 
 /*
  * The text of the last failure: a sentence, then lines with what is known around it (operands, hint,
@@ -172,6 +195,23 @@ const char *dc_errmsg(dc_rt *ctx);
  * The context is then still the caller's.
  */
 dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
+
+/*
+ * The host's entry into Lua: lua_pcall(L, nargs, nresults, msgh) that others can end, of a state with a context. It
+ * ends with DC_E_STOPPED, and an error value as above, where dc_stop asks for it or ms milliseconds have passed (ms <=
+ * 0: no deadline); else with lua_pcall's status. Whatever insisted is taken back. Entries may be nested, by functions
+ * of the host that scripts call: none lasts longer than the one round it, and dc_stop ends all of them.
+ *
+ * Lua looks every 10000 instructions whether it is to end, in a hook that stands as long as the entry; a hook of the
+ * host is called by it. No other thread touches the state, so this is the entry for scripts that the host did not
+ * write. With plain lua_pcall requests put a hook into the state when they come, which is right in a handler of the
+ * same thread, and of another thread what Lua does not promise. Loops of plain Lua run half as fast inside.
+ *
+ * Out of reach: one long call of a C function, of Lua's libraries (a string pattern that backtracks, a sort of very
+ * many values by a C function) or the host's; a finalizer (__gc), since Lua runs it without hooks; coroutines that
+ * were made before the entry and are resumed by lua_resume of the host. Raises nothing. From the state's thread.
+ */
+int dc_pcall(struct lua_State *L, int nargs, int nresults, int msgh, int64_t ms);
 
 /*
  * ---- Functions without Lua ------------------------------------------------------------------------
@@ -248,7 +288,7 @@ void dc_unload(dc_function *fn);
  * DC_E_TYPE: no variant has such arguments; DC_E_VALUE: another number of results, an argument with fewer
  * bytes than its type has, too little room for a result, or an index among the data that is outside its axis;
  * DC_E_STATE: it was interrupted (dc_interrupt), or a state was left half written by a call that failed. In
- * all of these nothing has changed. DC_E_NOMEM, DC_E_DEVICE: states may be half written where the device fails
+ * all of these nothing has changed. DC_E_STOPPED: it was ended by dc_stop or a deadline (dc_deadline). DC_E_NOMEM, DC_E_DEVICE: states may be half written where the device fails
  * on the way; calls refuse them (DC_E_STATE) until dc_function_set. A call that could be made before allocates
  * nothing.
  */

@@ -5,6 +5,8 @@
  */
 #include "vm/function.h"
 
+#include "core/entry.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -86,12 +88,24 @@ static dc_status load_body(dc_job *j, void *arg)
     return dc_function_read(j, f, a->path);
 }
 
+/* An entry of the host. */
+static dc_status enter(dc_rt *rt, dc_status (*body)(dc_job *, void *), void *arg)
+{
+    dc_entry e;
+    dc_status status = dc_entry_begin(rt, &e, rt->call_ms);
+    if (status != DC_OK)
+        return status;
+    status = dc_rt_told(rt, dc_protect(&rt->job, body, arg));
+    dc_entry_end(rt, &e);
+    return status;
+}
+
 dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
 {
     loading a = {.rt = rt, .path = path};
     *out = NULL;
     rt->job.folders = NULL; /* those bind scripts, not the host */
-    const dc_status status = dc_protect(&rt->job, load_body, &a);
+    const dc_status status = enter(rt, load_body, &a);
     rt->job.folders = rt->folders;
     if (status == DC_OK)
         *out = a.f;
@@ -296,7 +310,7 @@ static dc_status call_body(dc_job *j, void *arg)
 dc_status dc_call(dc_function *f, const dc_array *in, size_t nin, dc_array *out, size_t nout)
 {
     calling a = {f, in, out, nin, nout};
-    return dc_protect(&f->rt->job, call_body, &a);
+    return enter(f->rt, call_body, &a);
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */

@@ -375,7 +375,6 @@ int dc_prompt_run(lua_State *L, dc_rt *rt)
         return 1;
     }
     dc_signals_catch(rt, true);
-    dc_signals_watch_coroutines(L);
     rt->measure = true;
     load_library(&p);
     greet(&p);

@@ -6,10 +6,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/signals.h"
 
+#include "core/entry.h"
 #include "dsl/dsl.h"
-
-#include <lauxlib.h>
-#include <lualib.h>
 
 #include <signal.h>
 
@@ -24,7 +22,7 @@ static void on_interrupt(int sig)
     const int n = atomic_fetch_add(&presses, 1);
     if (rt == NULL)
         return;
-    dc_rt_interrupt(rt, n > 0);
+    dc_entry_ask(rt, n > 0 ? DC_WHY_USER : 0);
     if (!at_prompt)
         signal(sig, SIG_DFL);
 }
@@ -57,64 +55,4 @@ void dc_signals_forget(lua_State *L)
 {
     atomic_store(&presses, 0);
     dc_dsl_resume(L);
-}
-
-/* ---- coroutines ------------------------------------------------------------------------------ */
-
-/*
- * Calls the function below its arguments, n values in all, while `co` is what runs. Whatever it
- * raises passes on.
- */
-static int call_running(lua_State *L, lua_State *co, int n)
-{
-    lua_State *outer = dc_dsl_running(L, co);
-    const int status = lua_pcall(L, n - 1, LUA_MULTRET, 0);
-    dc_dsl_running(L, outer);
-    return status == LUA_OK ? lua_gettop(L) : lua_error(L);
-}
-
-/* Upvalue: coroutine.resume. */
-static int l_resume(lua_State *L)
-{
-    lua_State *co = lua_tothread(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    return call_running(L, co != NULL ? co : L, lua_gettop(L));
-}
-
-/* Upvalues: what coroutine.wrap made, its thread. */
-static int l_wrapped(lua_State *L)
-{
-    lua_State *co = lua_tothread(L, lua_upvalueindex(2));
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    return call_running(L, co, lua_gettop(L));
-}
-
-/* Upvalue: coroutine.wrap. */
-static int l_wrap(lua_State *L)
-{
-    lua_settop(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, 1, 1);
-    if (lua_getupvalue(L, 1, 1) == NULL || lua_tothread(L, -1) == NULL) {
-        lua_settop(L, 1);
-        return 1;
-    }
-    lua_pushcclosure(L, l_wrapped, 2);
-    return 1;
-}
-
-void dc_signals_watch_coroutines(lua_State *L)
-{
-    if (lua_getglobal(L, LUA_COLIBNAME) == LUA_TTABLE) {
-        lua_getfield(L, -1, "resume");
-        lua_pushcclosure(L, l_resume, 1);
-        lua_setfield(L, -2, "resume");
-        lua_getfield(L, -1, "wrap");
-        lua_pushcclosure(L, l_wrap, 1);
-        lua_setfield(L, -2, "wrap");
-    }
-    lua_pop(L, 1);
 }

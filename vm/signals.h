@@ -1,5 +1,5 @@
 /*
- * Ctrl-C in the program: SIGINT becomes an interruption of the context (dc_rt_interrupt). Signals
+ * Ctrl-C in the program: SIGINT becomes an interruption of the context (core/entry.h). Signals
  * belong to the process, so this is for the program alone; hosts call dc_interrupt from handlers of
  * their own.
  */
@@ -18,8 +18,5 @@ void dc_signals_leave(void); /* as it was before */
 /* How many came since the last one was forgotten. */
 int dc_signals_pending(void);
 void dc_signals_forget(lua_State *L);
-
-/* Replaces functions of the library coroutine so that interruptions reach running coroutines. */
-void dc_signals_watch_coroutines(lua_State *L);
 
 #endif

@@ -3,7 +3,7 @@
 #include "tests/t.h"
 
 #include "core/base.h"
-#include "core/rt.h"
+#include "core/entry.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 
@@ -133,7 +133,7 @@ static void check_pending(void)
 
 static int l_press(lua_State *L)
 {
-    dc_rt_interrupt(lua_touserdata(L, lua_upvalueindex(1)), true);
+    dc_entry_ask(lua_touserdata(L, lua_upvalueindex(1)), DC_WHY_USER);
     return 0;
 }
 
@@ -160,7 +160,7 @@ static void check_tracing(void)
 /* Between the call of dc.fn and the trace, where no hook runs. */
 static int l_press_and_trace(lua_State *L)
 {
-    dc_rt_interrupt(lua_touserdata(L, lua_upvalueindex(1)), false);
+    dc_entry_ask(lua_touserdata(L, lua_upvalueindex(1)), 0);
     lua_call(L, 2, 0);
     return 0;
 }

@@ -1,0 +1,182 @@
+/*
+ * Functions of Lua's libraries that hide from an interruption what runs, or who wanted it: replaced by some that do
+ * the same and tell (dsl/interrupt.c).
+ *
+ *   coroutine.resume, wrap, close   what runs is another coroutine meanwhile
+ *   xpcall                          its handler does not see an interruption: Lua calls it with hooks off, so
+ *                                   nothing could end it
+ *
+ * resume and wrap are written again after lcorolib.c, so that coroutines nest as deeply as without.
+ */
+#include "dsl/error.h"
+#include "dsl/interrupt.h"
+
+#include <lualib.h>
+
+static dc_dsl *context(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* ---- coroutines ------------------------------------------------------------------------------ */
+
+static lua_State *check_coroutine(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, 1);
+    luaL_argexpected(L, co != NULL, 1, "coroutine");
+    return co;
+}
+
+/* The values on top, n of them, go in; what comes out is on top. How many, or -1: an error value. */
+static int resume(lua_State *L, lua_State *co, int n)
+{
+    dc_dsl *d = context(L);
+    int nresult = 0;
+    if (!lua_checkstack(co, n)) {
+        lua_pushliteral(L, "too many arguments to resume");
+        return -1;
+    }
+    dc_interrupt_poll(L, d);
+    lua_xmove(L, co, n);
+    dc_interrupt_switch(d, L, co);
+    const int status = lua_resume(co, L, n, &nresult);
+    dc_interrupt_switch(d, co, L);
+    if (status != LUA_OK && status != LUA_YIELD) {
+        lua_xmove(co, L, 1);
+        return -1;
+    }
+    if (!lua_checkstack(L, nresult + 1)) {
+        lua_pop(co, nresult);
+        lua_pushliteral(L, "too many results to resume");
+        return -1;
+    }
+    lua_xmove(co, L, nresult);
+    return nresult;
+}
+
+static int l_resume(lua_State *L)
+{
+    lua_State *co = check_coroutine(L);
+    const int n = resume(L, co, lua_gettop(L) - 1);
+    lua_pushboolean(L, n >= 0);
+    lua_insert(L, n >= 0 ? -(n + 1) : -2);
+    return n >= 0 ? n + 1 : 2;
+}
+
+/* The error of a coroutine, or of what it had to close, goes on in who called it. */
+static int pass_error(lua_State *L, lua_State *co)
+{
+    int status = lua_status(co);
+    if (status != LUA_OK && status != LUA_YIELD) {
+        dc_dsl *d = context(L);
+        dc_interrupt_switch(d, L, co);
+        status = lua_resetthread(co);
+        dc_interrupt_switch(d, co, L);
+        lua_xmove(co, L, 1);
+    }
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    return lua_error(L);
+}
+
+/* Upvalues: the context, the coroutine. */
+static int l_wrapped(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, lua_upvalueindex(2));
+    const int n = resume(L, co, lua_gettop(L));
+    return n >= 0 ? n : pass_error(L, co);
+}
+
+static int l_wrap(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_State *co = lua_newthread(L);
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    lua_pushcclosure(L, l_wrapped, 2);
+    return 1;
+}
+
+/* Upvalues: the context, coroutine.close as it was. */
+static int l_close(lua_State *L)
+{
+    lua_State *co = check_coroutine(L);
+    dc_dsl *d = context(L);
+    lua_settop(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    dc_interrupt_switch(d, L, co);
+    const int status = lua_pcall(L, 1, LUA_MULTRET, 0);
+    dc_interrupt_switch(d, co, L);
+    return status == LUA_OK ? lua_gettop(L) : lua_error(L);
+}
+
+/* ---- xpcall ---------------------------------------------------------------------------------- */
+
+/* Upvalue: the handler of the script. */
+static int handle(lua_State *L)
+{
+    lua_settop(L, 1);
+    if (dc_interrupt_is_end(L, 1))
+        return 1;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static int finish(lua_State *L, int status, lua_KContext first)
+{
+    if (status == LUA_OK || status == LUA_YIELD)
+        return lua_gettop(L) - (int)first;
+    lua_pushboolean(L, 0);
+    lua_pushvalue(L, -2);
+    return 2;
+}
+
+static int l_xpcall(lua_State *L)
+{
+    const int n = lua_gettop(L);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, handle, 1);
+    lua_replace(L, 2);
+    lua_pushboolean(L, 1); /* the first result */
+    lua_pushvalue(L, 1);
+    lua_rotate(L, 3, 2);
+    return finish(L, lua_pcallk(L, n - 2, LUA_MULTRET, 2, 2, finish), 2);
+}
+
+/* ---- the libraries --------------------------------------------------------------------------- */
+
+/* Replaces a function of the table on top; upvalues: the context, the one that was there. */
+static void replace(lua_State *L, dc_dsl *d, const char *name, lua_CFunction fn)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushstring(L, name);
+    if (lua_rawget(L, -3) != LUA_TFUNCTION) {
+        lua_pop(L, 2);
+        return;
+    }
+    lua_pushcclosure(L, fn, 2);
+    lua_pushstring(L, name);
+    lua_insert(L, -2);
+    lua_rawset(L, -3);
+}
+
+void dc_coroutine_register(lua_State *L, dc_dsl *d, int globals)
+{
+    lua_pushvalue(L, globals);
+    replace(L, d, "xpcall", l_xpcall);
+    lua_pushliteral(L, LUA_COLIBNAME);
+    if (lua_rawget(L, -2) == LUA_TTABLE) {
+        replace(L, d, "resume", l_resume);
+        replace(L, d, "wrap", l_wrap);
+        replace(L, d, "close", l_close);
+    }
+    lua_pop(L, 2);
+}
