@@ -56,6 +56,14 @@ function TestArguments:test_options()
   check("seed: a seed must be an integer, not nil", "DC0101", dc.seed)
 end
 
+function TestArguments:test_texts()
+  local f = dc.fn("f(y: f32[4]) -> f32[4]", function(y) return y + 1 end)
+  check("export: a string is needed, not nil", "DC0101", f.export, f)
+  check("export: a string is needed, not the number 3", "DC0101", f.export, f, 3)
+  check("source: a string is needed, not true", "DC0101", f.source, f, 1, true)
+  check("source: a string is needed, not true", "DC0101", f.source, f, nil, true)
+end
+
 function TestArguments:test_numbers_beside_tensors()
   local i = dc.zeros "i32[2]"
   check("add: 1.5 does not fit i32", "DC0203", function() return i + 1.5 end)

@@ -165,6 +165,15 @@ function TestJobs:test_captures_and_specialisations()
   lu.assertEquals(f:start({ 1 }):result():totable(), { 2 })
 end
 
+function TestJobs:test_closed_while_its_options_are_read()
+  local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x + 1 end)
+  for _, how in ipairs { "close", "result" } do
+    local job = f:start { 1, 2 }
+    local options = setmetatable({}, { __index = function() job[how](job) end })
+    fails("the job of 'f' has ended", job.poll, job, options)
+  end
+end
+
 function TestJobs:test_mistakes()
   local f = dc.fn("f(x: f32[2]) -> f32[2]", function(x) return x + 1 end)
   fails("arguments: 0 given, 1 declared", f.start, f)

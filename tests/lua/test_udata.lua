@@ -180,7 +180,7 @@ function TestDebug:test_entries_of_the_registry_taken_away()
         function() return dc.fn("f(x: f32[n]) -> f32[n]", function(x) return x + math.abs(-1) end) { 1, 2 } end,
         function() return nn.Linear(2, 2)(dc.ones "f32[1, 2]") end,
         function() return dc.ones "f32[2]" + dc.ones "f32[3]" end,
-        function() for _ in data.batches(dc.ones "f32[4, 2]", dc.ones "f32[4]", { size = 2 }) do end end,
+        function() for _ in data.set(dc.ones "f32[4, 2]", dc.ones "f32[4]"):batches { size = 2 } do end end,
         function() local s <close> = dc.scope() return dc.static(1).value end,
         function() return require "deepc.plot" end,
         function() return tostring(dc.ones "f32[2]") end,
