@@ -20,6 +20,14 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
 /* Is the value at idx a typed function? */
 bool dc_dsl_is_function(lua_State *L, int idx);
 
+/*
+ * The globals of now become those of the library's own modules, for good: what scripts change in theirs later, also
+ * in the tables of Lua's libraries, is theirs alone. Otherwise this happens when the first module is loaded. release:
+ * forgets them, where the state is not attached. May raise (memory).
+ */
+void dc_dsl_capture(lua_State *L);
+void dc_dsl_release(lua_State *L);
+
 /* The context of a state, or NULL. */
 dc_rt *dc_dsl_rt(lua_State *L);
 

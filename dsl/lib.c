@@ -126,8 +126,8 @@ static int l_ops(lua_State *L)
 /* os.exit, which may leave the state open; upvalues: the context, the function that was there. */
 static int l_exit(lua_State *L)
 {
-    const dc_dsl *d = dc_dsl_of(L);
-    if (d->rt != NULL)
+    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (d->rt != NULL) /* it is open */
         dc_jit_stop(d->rt);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
@@ -137,15 +137,16 @@ static int l_exit(lua_State *L)
 
 static void guard_exit(lua_State *L, dc_dsl *d)
 {
+    const int top = lua_gettop(L);
     lua_pushglobaltable(L);
     lua_pushliteral(L, "os");
-    if (lua_rawget(L, -2) == LUA_TTABLE) {
+    if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "exit") == LUA_TFUNCTION) {
         lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-        lua_getfield(L, -2, "exit");
+        lua_insert(L, -2);
         lua_pushcclosure(L, l_exit, 2);
         lua_setfield(L, -2, "exit");
     }
-    lua_pop(L, 2);
+    lua_settop(L, top);
 }
 
 static int l_no_field(lua_State *L)
@@ -159,9 +160,23 @@ static int l_no_field(lua_State *L)
 
 /* ---- stdlib ---------------------------------------------------------------------------------- */
 
+/* The table on top becomes a copy of it. */
+static void copy_table(lua_State *L)
+{
+    const int from = lua_gettop(L);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, from) != 0; lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, from + 1);
+    }
+    lua_remove(L, from);
+}
+
 /*
  * The globals of the library: Lua's own as they were when the first module was loaded, so that a script
- * may call a variable of its own `type` or `next`; all others are the script's.
+ * may call a variable of its own `type` or `next`, or give math.floor another meaning; all others are the
+ * script's.
  */
 static void push_globals(lua_State *L)
 {
@@ -179,6 +194,8 @@ static void push_globals(lua_State *L)
     for (size_t i = 0; i < DC_COUNTOF(own); i++) {
         lua_pushstring(L, own[i]);
         const int kind = lua_rawget(L, -2);
+        if (kind == LUA_TTABLE && strcmp(own[i], "io") != 0) /* io.stderr is where a script says */
+            copy_table(L);
         if (kind == LUA_TFUNCTION || kind == LUA_TTABLE)
             lua_setfield(L, -4, own[i]);
         else
@@ -188,6 +205,20 @@ static void push_globals(lua_State *L)
     lua_setmetatable(L, -2);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, GLOBALS);
+}
+
+void dc_dsl_capture(lua_State *L)
+{
+    luaL_checkstack(L, 12, "deepc");
+    dc_dsl_release(L);
+    push_globals(L);
+    lua_pop(L, 1);
+}
+
+void dc_dsl_release(lua_State *L)
+{
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
 }
 
 /* Upvalues: the context, the module's number, the internals. */
@@ -372,6 +403,8 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     dc_place_register(L);
     fill_module(L, d, module);
     lua_newtable(L);
+    lua_pushstring(L, rt->version);
+    lua_setfield(L, module, "_VERSION");
     dc_data_register(L, d);
     dc_batches_register(L, d);
     dc_files_register(L, d);

@@ -25,6 +25,13 @@ public() { # functions declared in deepc.h
         grep -oE '\bdc_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u
 }
 
+needs_lua() { # those that take a lua_State are in deepc.so
+    case $1 in
+    dc_attach | dc_pcall | dc_sandbox | dc_sandbox_run) true ;;
+    *) false ;;
+    esac
+}
+
 in_library() {
     exported "$lib" | grep -qx "$1@@DEEPC_1"
 }
@@ -34,7 +41,7 @@ in_module() {
 }
 
 for name in $(public); do
-    if [ "$name" = dc_attach ] || [ "$name" = dc_pcall ]; then
+    if needs_lua "$name"; then
         check "deepc.so exports $name" in_module $name
     else
         check "libdeepc.so exports $name as DEEPC_1" in_library $name
@@ -53,7 +60,7 @@ openers() { # files of stdlib/ that can be required
     grep -rL --include='*.lua' '^---@meta' stdlib | sed -E 's,^stdlib/,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
 }
 module_names() {
-    [ "$(exported "$module")" = "$({ echo dc_attach; echo dc_pcall; echo luaopen_deepc; openers; } | sort)" ]
+    [ "$(exported "$module")" = "$({ printf '%s\n' dc_attach dc_pcall dc_sandbox dc_sandbox_run luaopen_deepc; openers; } | sort)" ]
 }
 no_liblua() {
     ! readelf -d "$1" | grep -q 'NEEDED.*liblua'
@@ -65,7 +72,7 @@ program_lua() {
 }
 check "DEEPC_1 holds only names of vm/deepc.h" only_public
 check "libdeepc.so exports only dc_ names" only_prefixed
-check "deepc.so exports dc_attach, dc_pcall and the ways of require alone" module_names
+check "deepc.so exports what needs Lua and the ways of require alone" module_names
 check "deepc.so is not linked to liblua" no_liblua "$module"
 check "libdeepc.so is not linked to liblua" no_liblua "$lib"
 check "deepc exports Lua's interface" program_lua

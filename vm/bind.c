@@ -24,10 +24,7 @@ static int open_dsl(lua_State *L)
 {
     dc_rt *rt = lua_touserdata(L, 1);
     lua_settop(L, 0);
-    dc_dsl_open(L, rt, closed, rt);
-    lua_pushstring(L, DC_VERSION);
-    lua_setfield(L, -2, "_VERSION");
-    return 1;
+    return dc_dsl_open(L, rt, closed, rt);
 }
 
 int luaopen_deepc(lua_State *L);
@@ -69,13 +66,28 @@ static int give_module(lua_State *L)
     return 1;
 }
 
-/* Argument: the context. Opens the module and leaves it in package.preload. */
+/*
+ * Argument: the context. Opens the module and leaves it in package.preload, where its place is made first: once the
+ * module is open the context is the state's, so nothing may fail from there on.
+ */
 static int attach(lua_State *L)
 {
-    open_dsl(L);
+    dc_rt *rt = lua_touserdata(L, 1);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_insert(L, -2);
+    lua_pushnil(L);
     lua_pushcclosure(L, give_module, 1);
+    lua_pushvalue(L, 3);
+    lua_setfield(L, 2, "deepc");
+    dc_dsl_open(L, rt, closed, rt);
+    lua_setupvalue(L, 3, 1);
+    return 0;
+}
+
+/* What attach has begun and not ended is taken back. */
+static int detach(lua_State *L)
+{
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushnil(L);
     lua_setfield(L, -2, "deepc");
     return 0;
 }
@@ -96,6 +108,9 @@ DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
     if (lua_pcall(L, 1, 0, 0) == LUA_OK)
         return DC_OK;
     lua_pop(L, 1);
+    lua_pushcfunction(L, detach);
+    if (lua_pcall(L, 0, 0, 0) != LUA_OK)
+        lua_pop(L, 1);
     return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
 }
 

@@ -214,6 +214,62 @@ dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
 int dc_pcall(struct lua_State *L, int nargs, int nresults, int msgh, int64_t ms);
 
 /*
+ * ---- Scripts of others ----------------------------------------------------------------------------
+ *
+ * What a script may do that the host did not write: everything is off that is not named here. It computes, with
+ * the memory of its context and of its state; it reads and writes no file, sees no clock and no environment, prints
+ * nowhere, and finds no module but deepc's. Devices, threads, processes and the cache are the context's (dc_config):
+ * scripts have no word for them.
+ */
+typedef struct dc_sandbox_options {
+    size_t size;
+    dc_rt *context; /* of dc_open; becomes the state's, as with dc_attach */
+    /*
+     * Folders, lists that end with NULL: files beneath them may be read (dc.load, checkpoints, data.idx), or written
+     * (dc.save, f:export, charts); what is to be saved and loaded stands in both. A path of a script may be absolute or
+     * count from the working directory of now; ".." and symbolic links in it are refused, and so is all that
+     * lies outside, in words that do not tell what is there (DC0805). NULL: none. dc_load and what else the host
+     * does with the context are not bound by them.
+     */
+    const char *const *read, *const *write;
+    bool clock;          /* os.time, os.clock, os.date, os.difftime */
+    size_t memory_limit; /* most bytes of the lua_State itself, what it holds now included; 0: as many as there are */
+    /* What print and dc.print print, a line or more with its end at once. NULL: nothing is printed. */
+    void (*print)(void *print_ctx, const char *text, size_t n);
+    void *print_ctx;
+    /*
+     * The text of a module for `require name`, good until the next call; NULL: there is none. Names are words of
+     * letters, digits, _ and - with dots between them, at most 200 bytes; "deepc" and "deepc.*" are not asked for. The
+     * text is run once, with the script's globals; it is never taken for bytecode.
+     */
+    const char *(*require)(void *require_ctx, const char *name, size_t *n);
+    void *require_ctx;
+} dc_sandbox_options;
+
+#define DC_SANDBOX_INIT                                                                        \
+    {                                                                                          \
+        sizeof(dc_sandbox_options), NULL, NULL, NULL, false, 0, NULL, NULL, NULL, NULL         \
+    }
+
+/*
+ * Makes a lua_State one for scripts of others, and attaches the context: instead of dc_attach. A new one of
+ * luaL_newstate needs no libraries; of one that has some, the globals and the functions of strings are replaced, so
+ * what the host wants its scripts to find is set after this call (lua_setglobal). One state for each script that
+ * is not to see the others. The thread that owns L calls it. Raises nothing; where it fails, L and the context
+ * are as they were: DC_E_STATE as dc_attach; DC_E_FILE: a folder cannot be opened; DC_E_VALUE: o->size is no size
+ * of these options, or folders are named where DC_ALLOW_COMPUTE forbids files; DC_E_NOMEM.
+ */
+dc_status dc_sandbox(struct lua_State *L, const dc_sandbox_options *o);
+
+/*
+ * Runs a script of n bytes in such a state, as text, never as bytecode. Messages call it `name`, which is shown to
+ * the script: no path of the host. DC_E_VALUE: it does not parse, has more than 1 MiB, or raised an error;
+ * DC_E_NOMEM: the state has no memory left for it. Then a string that says why is left on the stack, else nothing.
+ * Raises nothing, and runs no metamethod of an error value. The thread that owns L calls it.
+ */
+dc_status dc_sandbox_run(struct lua_State *L, const char *name, const char *text, size_t n);
+
+/*
  * ---- Functions without Lua ------------------------------------------------------------------------
  *
  * A script writes a typed function to a file, with the values of its parameters and states:
