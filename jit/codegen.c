@@ -271,15 +271,18 @@ static dc_status compile_mine(batch *b, dc_job *j, dc_counts *n)
         return DC_OK;
     dc_compiled **mine = DC_NEW_ARRAY(&g->mem, dc_compiled *, b->n);
     dc_flat **flat = DC_NEW_ARRAY(&g->mem, dc_flat *, b->n);
+    const dc_needs **needs = DC_NEW_ARRAY(&g->mem, const dc_needs *, b->n);
     dc_unit *unit = DC_NEW_ARRAY(&g->mem, dc_unit, b->n);
     uint32_t nunit = 0;
     for (uint32_t i = 0; i < b->n; i++) {
         mine[i] = b->out[b->mine[i]];
         flat[i] = g->entry.at[b->mine[i]].flat;
+        dc_kernels_describe(mine[i], dc_needs_of(flat[i], dc_compiled_text(mine[i])));
+        needs[i] = dc_compiled_needs(mine[i]);
     }
     DC_TRY(show(b, j, flat));
     DC_TRY(go_on(j));
-    DC_TRY(dc_units_make(g->env, j, flat, b->n, unit, &nunit));
+    DC_TRY(dc_units_make(g->env, j, flat, needs, b->n, unit, &nunit));
     for (uint32_t i = 0; i < nunit; i++) {
         dc_kernels_publish(g->env->kernels, mine + unit[i].first, unit[i].n, unit[i].program,
                            unit[i].keyed ? &unit[i].key : NULL);

@@ -16,6 +16,7 @@ struct dc_compiled {
     bool on_disk;
     state state;
     uint32_t users;
+    dc_needs *needs;
     dc_program *program; /* freed with the last of its kernels */
     uint32_t entry;
     dc_compiled *sibling;       /* the next kernel of the program, in a ring */
@@ -39,6 +40,13 @@ dc_kernels *dc_kernels_new(dc_device *d)
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->settled, NULL);
     return t;
+}
+
+static void free_compiled(dc_compiled *c)
+{
+    if (c != NULL)
+        dc_xfree(c->needs);
+    dc_xfree(c);
 }
 
 /* ---- with the lock held ---------------------------------------------------------------------- */
@@ -109,6 +117,12 @@ dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine)
     return c;
 }
 
+void dc_kernels_describe(dc_compiled *c, dc_needs *needs)
+{
+    dc_xfree(c->needs);
+    c->needs = needs;
+}
+
 void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_program *program,
                         const dc_cache_key *disk)
 {
@@ -136,7 +150,7 @@ void dc_kernels_abandon(dc_kernels *t, dc_compiled *c)
     pthread_cond_broadcast(&t->settled);
     pthread_mutex_unlock(&t->lock);
     if (last)
-        dc_xfree(c);
+        free_compiled(c);
 }
 
 bool dc_kernels_wait(dc_kernels *t, dc_compiled *c)
@@ -148,7 +162,7 @@ bool dc_kernels_wait(dc_kernels *t, dc_compiled *c)
     const bool last = !ready && --c->users == 0;
     pthread_mutex_unlock(&t->lock);
     if (last)
-        dc_xfree(c);
+        free_compiled(c);
     return ready;
 }
 
@@ -160,6 +174,11 @@ dc_program *dc_compiled_program(const dc_compiled *c)
 uint32_t dc_compiled_entry(const dc_compiled *c)
 {
     return c->entry;
+}
+
+const dc_needs *dc_compiled_needs(const dc_compiled *c)
+{
+    return c->needs;
 }
 
 dc_cache_key dc_compiled_text(const dc_compiled *c)
@@ -183,7 +202,7 @@ void dc_kernels_release(dc_kernels *t, dc_compiled *c)
         enter_unused(t, c);
     pthread_mutex_unlock(&t->lock);
     if (last && abandoned)
-        dc_xfree(c);
+        free_compiled(c);
 }
 
 /* Takes c, which nobody knows any more, from its siblings; gives its program back if it had none.
@@ -211,7 +230,7 @@ static bool drop_one(dc_kernels *t, uint32_t spare)
     pthread_mutex_unlock(&t->lock);
     if (program != NULL)
         t->device->ops->program_free(t->device, program);
-    dc_xfree(c);
+    free_compiled(c);
     return c != NULL;
 }
 

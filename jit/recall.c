@@ -2,6 +2,7 @@
 
 #include "jit/buildid.h"
 #include "jit/pack.h"
+#include "jit/sound.h"
 #include "jit/unit.h"
 
 #include <string.h>
@@ -166,12 +167,14 @@ static bool load_mine(recalling *r, dc_job *j)
     for (uint32_t i = 0; i < r->e->nkernel; i++) {
         dc_compiled **c = &r->e->kernel[i];
         dc_program *program;
+        dc_needs *needs;
         *c = dc_kernels_claim(env->kernels, r->kernel[i].text, &r->mine[i]);
         r->found.shared += !r->mine[i];
         if (!r->mine[i])
             continue;
-        if (!dc_unit_find(env, j, r->kernel[i].disk, &program))
+        if (!dc_unit_find(env, j, r->kernel[i].disk, r->kernel[i].text, &program, &needs))
             return false;
+        dc_kernels_describe(*c, needs);
         dc_kernels_publish(env->kernels, c, 1, program, &r->kernel[i].disk);
         r->mine[i] = false;
         r->found.cached++;
@@ -198,6 +201,16 @@ static bool load_kernels(recalling *r, dc_job *j)
     dc_job_keep(j, r);
     abandon(r);
     return loaded && wait_for_others(r);
+}
+
+/* Everything is there: the whole is as its kernels and its function want it. */
+static bool is_sound(const dc_exec *e, dc_job *j)
+{
+    const dc_needs **needs = DC_NEW_ARRAY(&j->scratch, const dc_needs *, e->nitem);
+    for (uint32_t i = 0; i < e->nitem; i++)
+        if (e->item[i].kind == DC_ITEM_LAUNCH)
+            needs[i] = dc_compiled_needs(e->kernel[dc_packed_kernel_of(e, i)]);
+    return dc_exec_is_sound(e, needs);
 }
 
 static void set_programs(dc_exec *e)
@@ -227,6 +240,11 @@ static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_
     r->mine = DC_NEW_ARRAY(&j->scratch, bool, e->nkernel);
     if (!load_kernels(r, j))
         return false;
+    if (!is_sound(e, j)) {
+        dc_logf(j->log, DC_CH_CACHE, "%s: what is on disk does not fit, it is compiled",
+                e->desc.name);
+        return false;
+    }
     set_programs(e);
     dc_logf(j->log, DC_CH_CACHE, "%s: found whole, %u launches of %u kernels", e->desc.name,
             e->info.launches, e->nkernel);
@@ -253,6 +271,7 @@ bool dc_recall_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, 
 void dc_recall_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key)
 {
     dc_text *text = dc_job_text(j);
+    DC_ASSERT(is_sound(e, j), "%s would not be found again", e->desc.name);
     if (dc_pack(e, text))
         dc_cache_store(env->cache, j, key, nobody, text->s, text->n);
     dc_job_text_end(j, text);

@@ -22,6 +22,7 @@ typedef struct making {
 typedef struct makings {
     const dc_env *env;
     dc_flat *const *kernel;
+    const dc_needs *const *needs;
     making *at;
     uint32_t n;
     uint32_t *missing; /* those to be compiled, the longest first */
@@ -83,7 +84,7 @@ const char *dc_unit_depends(const dc_env *env, dc_job *j)
     if (env->cache == NULL || d->ops->maker == NULL)
         return NULL;
     dc_text *text = dc_job_text(j);
-    dc_text_printf(text, "program 2\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
+    dc_text_printf(text, "program 3\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
                    t->dialect, env->opt.math);
     d->ops->settings(d, text);
     const char *depends = dc_arena_strdup(&j->scratch, text->s);
@@ -105,28 +106,49 @@ static dc_status write_text(makings *m, dc_job *j, making *k, const char *depend
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* False too where the device refuses what was kept: it is compiled, and replaced. */
+/*
+ * What is kept of a program alone: its code, and behind it what its kernel needs. False too where the device
+ * refuses what was kept: it is compiled, and replaced.
+ */
 static bool load(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source *src,
-                 dc_program **out)
+                 dc_program **out, dc_needs **needs)
 {
     const void *object;
     size_t bytes;
     const dc_cache_maker maker = dc_cache_maker_of(env->cache, j, env->device);
     if (!dc_cache_find(env->cache, j, key, maker, &object, &bytes))
         return false;
-    if (env->device->ops->load(env->device, j, src, object, bytes, out) == DC_OK)
+    *needs = dc_needs_take(object, bytes, &bytes);
+    if (*needs == NULL)
+        return false;
+    dc_job_defer(j, dc_xfree, *needs);
+    const dc_status status = env->device->ops->load(env->device, j, src, object, bytes, out);
+    dc_job_keep(j, *needs);
+    if (status == DC_OK)
         return true;
+    dc_xfree(*needs);
     j->err = (dc_err){0};
     return false;
 }
 
-bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_program **out)
+static bool is_of(const dc_needs *needs, dc_cache_key text)
+{
+    return memcmp(&needs->text, &text, sizeof text) == 0;
+}
+
+bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
+                  dc_program **out, dc_needs **needs)
 {
     static const char *const entry[] = {"entry0"}; /* as render() calls it */
     const dc_source src = {.dialect = env->target->dialect, .entry = entry, .nentry = 1};
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    const bool found = load(env, j, key, &src, out);
+    bool found = load(env, j, key, &src, out, needs);
     dc_arena_rewind(&j->scratch, mark);
+    if (found && !is_of(*needs, text)) {
+        env->device->ops->program_free(env->device, *out);
+        dc_xfree(*needs);
+        found = false;
+    }
     return found;
 }
 
@@ -134,8 +156,21 @@ static bool find(const makings *m, dc_job *j, making *k)
 {
     dc_unit *u = k->unit;
     const dc_source src = source_of(m, k);
-    u->cached = u->keyed && load(m->env, j, u->key, &src, &u->program);
+    dc_needs *needs = NULL;
+    u->cached = u->keyed && load(m->env, j, u->key, &src, &u->program, &needs);
+    if (u->cached)
+        dc_xfree(needs); /* as those of the kernel, whose text the key is made of */
     return u->cached;
+}
+
+static void store(const makings *m, dc_job *j, const making *k, dc_cache_maker maker,
+                  const void *object, size_t bytes)
+{
+    dc_text *entry = dc_job_text(j);
+    dc_text_put(entry, object, bytes);
+    dc_needs_put(m->needs[k->unit->first], entry);
+    dc_cache_store(m->env->cache, j, k->unit->key, maker, entry->s, entry->n);
+    dc_job_text_end(j, entry);
 }
 
 static dc_status compile(const makings *m, dc_job *j, making *k)
@@ -159,7 +194,7 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
             m->kernel[k->unit->first]->name, (double)(dc_clock_ns() - begun) / 1e6, strlen(k->text),
             bytes);
     DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
-    dc_cache_store(m->env->cache, j, k->unit->key, maker, object, bytes);
+    store(m, j, k, maker, object, bytes);
     return DC_OK;
 }
 
@@ -194,14 +229,15 @@ static dc_status make_all(makings *m, dc_job *j)
     return dc_split(j, m->nmissing, compile_piece, m);
 }
 
-dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel, uint32_t n,
-                        dc_unit *unit, uint32_t *nunit)
+dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel,
+                        const dc_needs *const *needs, uint32_t n, dc_unit *unit, uint32_t *nunit)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     makings *m = DC_NEW(&j->scratch, makings);
     const uint32_t each = env->device->ops->one_by_one ? 1 : n;
     m->env = env;
     m->kernel = kernel;
+    m->needs = needs;
     m->at = DC_NEW_ARRAY(&j->scratch, making, n);
     m->missing = DC_NEW_ARRAY(&j->scratch, uint32_t, n);
     for (uint32_t first = 0; first < n; first += each) {

@@ -11,6 +11,7 @@
 
 #include "jit/cache.h"
 #include "jit/flat.h"
+#include "jit/needs.h"
 #include "jit/pipeline.h"
 
 typedef struct dc_unit { /* a program, of kernels first .. first + n - 1 */
@@ -22,16 +23,17 @@ typedef struct dc_unit { /* a program, of kernels first .. first + n - 1 */
 } dc_unit;
 
 /*
- * The program of one kernel that an earlier process has stored by that key. False: it is not there, or
- * the device refuses it.
+ * The program of the kernel `text` that an earlier process has stored by that key, and what it needs, both
+ * the caller's. False: it is not there, it is of another kernel, or the device refuses it.
  */
-bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_program **out);
+bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
+                  dc_program **out, dc_needs **needs);
 
 /* All that programs depend on but their text and compiler; NULL where nothing is kept. */
 const char *dc_unit_depends(const dc_env *env, dc_job *j);
 
-/* unit has room for n. All programs, the caller's from now on, or none. */
-dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel, uint32_t n,
-                        dc_unit *unit, uint32_t *nunit);
+/* By kernel, what it needs; unit has room for n. All programs, the caller's from now on, or none. */
+dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel,
+                        const dc_needs *const *needs, uint32_t n, dc_unit *unit, uint32_t *nunit);
 
 #endif

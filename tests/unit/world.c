@@ -47,14 +47,43 @@ static const dc_target *shim_target(const dc_device *d)
     return of(d)->inner->ops->target(of(d)->inner);
 }
 
+enum { ROUND = 4096, FRESH = 0x5a };
+
 static dc_status shim_alloc(dc_device *d, dc_job *j, size_t bytes, void **out)
 {
-    return of(d)->inner->ops->alloc(of(d)->inner, j, bytes, out);
+    shim *s = of(d);
+    if (s->spilled == NULL)
+        return s->inner->ops->alloc(s->inner, j, bytes, out);
+    char *at;
+    DC_TRY(s->inner->ops->alloc(s->inner, j, bytes + 2 * ROUND, (void **)&at));
+    memset(at, FRESH, bytes + 2 * ROUND);
+    memcpy(at, &bytes, sizeof bytes);
+    *out = at + ROUND;
+    return DC_OK;
+}
+
+/* Is what lies round it as it was? */
+static bool is_whole(const char *at)
+{
+    size_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    for (size_t i = sizeof bytes; i < ROUND; i++)
+        if (at[i] != FRESH)
+            return false;
+    for (size_t i = 0; i < ROUND; i++)
+        if (at[ROUND + bytes + i] != FRESH)
+            return false;
+    return true;
 }
 
 static void shim_release(dc_device *d, void *mem)
 {
-    of(d)->inner->ops->release(of(d)->inner, mem);
+    shim *s = of(d);
+    if (s->spilled != NULL && mem != NULL) {
+        mem = (char *)mem - ROUND;
+        *s->spilled += !is_whole(mem);
+    }
+    s->inner->ops->release(s->inner, mem);
 }
 
 static dc_status shim_upload(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)

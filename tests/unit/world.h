@@ -23,6 +23,8 @@ typedef struct shim {
     uint64_t seed;  /* what is recorded from now on runs in another order; 0: in its own */
     bool no_deps;   /* ... and without regard to dependencies */
     uint64_t runs;
+    uint32_t *
+        spilled; /* not NULL: counts allocations whose surroundings were written to, when they are released */
 } shim;
 
 typedef enum where { ON_EVAL, ON_CPU, ON_NOTHING } where; /* the last compiles nothing */

@@ -1,0 +1,26 @@
+/*
+ * Is a recording that comes from disk one that stays inside of its memory? A sound checksum is no proof:
+ * the bytes may have been written by other hands.
+ *
+ * Held against the description of the function (types of parameters and results, which cells are set, how
+ * many checks there are) and against what its compiled kernels need (jit/needs.h):
+ *   - each launch is given all that its kernel touches, inside of the memory of a slot, aligned as the
+ *     kernel takes for granted, with its positions, threads and scratch;
+ *   - arguments, constants and cells that are not set are never written, cells not before the last check,
+ *     derived values by the prologue alone;
+ *   - each check stands there once; what it and copies touch is inside, too;
+ *   - the arena and the memory for derived values are as large as what lies in them, no larger.
+ *
+ * What is not proved: that values lie where they are looked for. Machine code is code: who may write the
+ * folder of the cache may run what they like with the rights of the user anyway.
+ */
+#ifndef DC_JIT_SOUND_H
+#define DC_JIT_SOUND_H
+
+#include "jit/exec.h"
+#include "jit/needs.h"
+
+/* needs: by item, of a LAUNCH. */
+bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs);
+
+#endif
