@@ -10,12 +10,15 @@
 #include <lua.h>
 
 /*
- * Pushes the module table, makes the modules of stdlib/ known to `require`, and remembers the
- * context in the registry. `closed(arg)` is called when the state closes and nothing of the context
- * is left in it. A second call in the same state pushes the same table and calls nothing.
- * May raise (memory); the context is then not attached.
+ * Pushes the module table, makes the modules of stdlib/ known to `require`. A second call in the same state
+ * pushes the same table. May raise (memory). Nothing works before a context is there:
  */
-int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
+void dc_dsl_open(lua_State *L);
+/*
+ * Gives the state, whose module is open, its context. `closed(arg)` is called when the state closes and nothing of
+ * the context is left in it. Does not raise.
+ */
+void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
 
 /* Is the value at idx a typed function? */
 bool dc_dsl_is_function(lua_State *L, int idx);
@@ -35,8 +38,11 @@ dc_rt *dc_dsl_rt(lua_State *L);
  * Message handler for lua_pcall: leaves error values as they are, adds a traceback to others.
  */
 int dc_dsl_traceback(lua_State *L);
-/* Pushes the text of the error value on top; that of another error where its __tostring raises. */
-const char *dc_dsl_error_text(lua_State *L);
+/*
+ * The text of the error value at idx, as deepc.h tells of dc_error_text: never raises. Where there is not room for
+ * all of it, its beginning; returns the length of all of it.
+ */
+size_t dc_dsl_error_copy(lua_State *L, int idx, char *out, size_t room);
 
 /*
  * The host's entry: from dc_dsl_enter to dc_dsl_leave, Lua of L and of the coroutines that it resumes looks by

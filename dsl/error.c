@@ -317,7 +317,8 @@ void dc_error_register(lua_State *L, dc_dsl *d)
     DC_UNUSED(d);
     dc_udata_register(L, &ERROR);
     luaL_setfuncs(L, meta, 0);
-    lua_createtable(L, 0, 2); /* for tools that ask getmetatable(e).__tostring of tables before they print one */
+    /* For tools that ask getmetatable(e).__tostring of tables before they print one. */
+    lua_createtable(L, 0, 2);
     lua_pushstring(L, ERROR.name);
     lua_setfield(L, -2, "__name");
     lua_pushcfunction(L, l_tostring);

@@ -26,6 +26,8 @@ struct dc_blame {
 };
 
 void dc_error_register(lua_State *L, dc_dsl *d);
+/* Is the value at idx one of ours? Raises and allocates nothing. */
+bool dc_error_is(lua_State *L, int idx);
 /* Raises the record of the context's job. */
 DC_NORETURN void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b);
 /* Makes a record of one sentence and raises it; for mistakes found in dsl/. */
@@ -47,8 +49,5 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
  * returns NULL and pushes nothing where none is found.
  */
 const char *dc_nilname_push(lua_State *L, dc_dsl *d);
-
-/* Is it an error value of ours? */
-bool dc_error_is(lua_State *L, int idx);
 
 #endif

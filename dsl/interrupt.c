@@ -168,7 +168,7 @@ static bool enters_c(lua_State *L, lua_Debug *ar)
 static void stop(lua_State *L, lua_Debug *ar)
 {
     dc_dsl *d = dc_dsl_in(L);
-    if (enters_c(L, ar))
+    if (d == NULL || enters_c(L, ar))
         return;
     if (d->rt == NULL || !atomic_load(&d->rt->insist))
         put_back(L, d);

@@ -340,14 +340,13 @@ static int l_context_gc(lua_State *L)
     return 0;
 }
 
-static dc_dsl *new_context(lua_State *L, dc_rt *rt)
+static dc_dsl *new_context(lua_State *L)
 {
     dc_udata_register(L, &dc_dsl_type);
     lua_pushcfunction(L, l_context_gc);
     lua_setfield(L, -2, "__gc");
     lua_pop(L, 1);
     dc_dsl *d = dc_udata_new(L, &dc_dsl_type, sizeof *d, 0);
-    d->seed = (uint64_t)rt->opt.seed;
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, d);
     lua_rawsetp(L, LUA_REGISTRYINDEX, CONTEXT);
@@ -391,20 +390,18 @@ static void fill_module(lua_State *L, dc_dsl *d, int module)
     lua_setmetatable(L, module);
 }
 
-int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
+void dc_dsl_open(lua_State *L)
 {
     luaL_checkstack(L, 20, "deepc");
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, MODULE) == LUA_TTABLE)
-        return 1;
+        return;
     lua_pop(L, 1);
-    dc_dsl *d = new_context(L, rt);
+    dc_dsl *d = new_context(L);
     lua_newtable(L);
     const int module = lua_gettop(L);
     dc_place_register(L);
     fill_module(L, d, module);
     lua_newtable(L);
-    lua_pushstring(L, rt->version);
-    lua_setfield(L, module, "_VERSION");
     dc_data_register(L, d);
     dc_batches_register(L, d);
     dc_files_register(L, d);
@@ -418,12 +415,17 @@ int dc_dsl_open(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     lua_pop(L, 1);
     lua_pushvalue(L, module);
     lua_rawsetp(L, LUA_REGISTRYINDEX, MODULE);
+}
+
+void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
+{
+    dc_dsl *d = dc_dsl_in(L);
     rt->stop_lua_ctx = d;
     rt->stop_lua = dc_interrupt_arm;
-    d->rt = rt; /* from here on the state owns it */
+    d->seed = (uint64_t)rt->opt.seed;
     d->closed = closed;
     d->arg = arg;
-    return 1;
+    d->rt = rt;
 }
 
 void dc_dsl_refuse_closed(lua_State *L)
@@ -444,23 +446,6 @@ dc_rt *dc_dsl_rt(lua_State *L)
 {
     const dc_dsl *d = dc_dsl_in(L);
     return d != NULL ? d->rt : NULL;
-}
-
-static int to_text(lua_State *L)
-{
-    luaL_tolstring(L, 1, NULL);
-    return 1;
-}
-
-const char *dc_dsl_error_text(lua_State *L)
-{
-    lua_pushcfunction(L, to_text);
-    lua_pushvalue(L, -2);
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK && lua_type(L, -1) != LUA_TSTRING) {
-        lua_pop(L, 1);
-        lua_pushliteral(L, "an error value without a text");
-    }
-    return lua_tostring(L, -1);
 }
 
 int dc_dsl_traceback(lua_State *L)

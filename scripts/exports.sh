@@ -25,13 +25,6 @@ public() { # functions declared in deepc.h
         grep -oE '\bdc_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u
 }
 
-needs_lua() { # those that take a lua_State are in deepc.so
-    case $1 in
-    dc_attach | dc_pcall | dc_sandbox | dc_sandbox_run) true ;;
-    *) false ;;
-    esac
-}
-
 in_library() {
     exported "$lib" | grep -qx "$1@@DEEPC_1"
 }
@@ -40,8 +33,9 @@ in_module() {
     exported "$module" | grep -qx "$1"
 }
 
+of_module=$(grep -o '^ *dc_[a-z0-9_]*;' vm/module.map | tr -d ' ;') # those that need Lua
 for name in $(public); do
-    if needs_lua "$name"; then
+    if echo "$of_module" | grep -qx "$name"; then
         check "deepc.so exports $name" in_module $name
     else
         check "libdeepc.so exports $name as DEEPC_1" in_library $name
@@ -60,7 +54,7 @@ openers() { # files of stdlib/ that can be required
     grep -rL --include='*.lua' '^---@meta' stdlib | sed -E 's,^stdlib/,luaopen_deepc_,; s,(/init)?\.lua$,,' | tr / _
 }
 module_names() {
-    [ "$(exported "$module")" = "$({ printf '%s\n' dc_attach dc_pcall dc_sandbox dc_sandbox_run luaopen_deepc; openers; } | sort)" ]
+    [ "$(exported "$module")" = "$({ echo "$of_module"; echo luaopen_deepc; openers; } | sort)" ]
 }
 no_liblua() {
     ! readelf -d "$1" | grep -q 'NEEDED.*liblua'
@@ -72,7 +66,7 @@ program_lua() {
 }
 check "DEEPC_1 holds only names of vm/deepc.h" only_public
 check "libdeepc.so exports only dc_ names" only_prefixed
-check "deepc.so exports what needs Lua and the ways of require alone" module_names
+check "deepc.so exports what vm/module.map names and the ways of require alone" module_names
 check "deepc.so is not linked to liblua" no_liblua "$module"
 check "libdeepc.so is not linked to liblua" no_liblua "$lib"
 check "deepc exports Lua's interface" program_lua

@@ -204,6 +204,8 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out)
     opening o = {.rt = NULL};
     dc_job first; /* the recovery point until the context has its own */
     dc_opts none = {0};
+    if (out == NULL)
+        return DC_E_VALUE;
     *out = NULL;
     o.misfit = !read_config(cfg, &o.cfg);
     if (o.cfg.alloc != NULL && (o.heap = dc_heap_new(o.cfg.alloc, o.cfg.alloc_ctx)) == NULL)

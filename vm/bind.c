@@ -19,15 +19,26 @@ static void closed(void *rt)
     dc_close(rt);
 }
 
-/* Argument: the context. Returns the module table. */
-static int open_dsl(lua_State *L)
+/* Leaves the module table on the stack; nothing is owned yet. */
+static int open_module(lua_State *L)
 {
-    dc_rt *rt = lua_touserdata(L, 1);
-    lua_settop(L, 0);
-    return dc_dsl_open(L, rt, closed, rt);
+    dc_dsl_open(L);
+    lua_pushstring(L, DC_VERSION);
+    lua_setfield(L, -2, "_VERSION");
+    return 1;
 }
 
 int luaopen_deepc(lua_State *L);
+
+/* The text leaves the context before what may raise. */
+static int refuse(lua_State *L, dc_rt *rt)
+{
+    char text[2000];
+    snprintf(text, sizeof text, "%s", dc_errmsg(rt));
+    dc_close(rt);
+    lua_pushstring(L, text);
+    return lua_error(L);
+}
 
 DC_API int luaopen_deepc(lua_State *L)
 {
@@ -35,18 +46,16 @@ DC_API int luaopen_deepc(lua_State *L)
     dc_rt *rt = dc_dsl_rt(L);
     const bool own = rt == NULL;
     cfg.log = dc_sink_stderr; /* there is no host that could receive it */
-    if (own && dc_open(&cfg, &rt) != DC_OK) {
-        lua_pushstring(L, dc_errmsg(rt));
-        dc_close(rt);
-        return lua_error(L);
-    }
-    lua_pushcfunction(L, open_dsl);
-    lua_pushlightuserdata(L, rt);
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+    if (own && dc_open(&cfg, &rt) != DC_OK)
+        return refuse(L, rt);
+    lua_pushcfunction(L, open_module);
+    if (lua_pcall(L, 0, 1, 0) != LUA_OK) {
         if (own)
             dc_close(rt);
         return lua_error(L);
     }
+    if (own)
+        dc_dsl_own(L, rt, closed, rt);
     return 1;
 }
 
@@ -66,32 +75,20 @@ static int give_module(lua_State *L)
     return 1;
 }
 
-/*
- * Argument: the context. Opens the module and leaves it in package.preload, where its place is made first: once the
- * module is open the context is the state's, so nothing may fail from there on.
- */
+/* Argument: the context. Opens the module and leaves it in package.preload; then the state owns the context. */
 static int attach(lua_State *L)
 {
     dc_rt *rt = lua_touserdata(L, 1);
+    lua_settop(L, 0);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_pushnil(L);
+    open_module(L);
     lua_pushcclosure(L, give_module, 1);
-    lua_pushvalue(L, 3);
-    lua_setfield(L, 2, "deepc");
-    dc_dsl_open(L, rt, closed, rt);
-    lua_setupvalue(L, 3, 1);
-    return 0;
-}
-
-/* What attach has begun and not ended is taken back. */
-static int detach(lua_State *L)
-{
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_pushnil(L);
     lua_setfield(L, -2, "deepc");
+    dc_dsl_own(L, rt, closed, rt);
     return 0;
 }
 
+/* Nothing outside of the lua_pcall allocates in Lua or raises. */
 DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
 {
     if (L == NULL || rt == NULL || rt->broken)
@@ -108,10 +105,19 @@ DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
     if (lua_pcall(L, 1, 0, 0) == LUA_OK)
         return DC_OK;
     lua_pop(L, 1);
-    lua_pushcfunction(L, detach);
-    if (lua_pcall(L, 0, 0, 0) != LUA_OK)
-        lua_pop(L, 1);
     return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
+}
+
+DC_API size_t dc_error_text(lua_State *L, int idx, char *buf, size_t n)
+{
+    static const char none[] = "no lua_State";
+    if (buf == NULL)
+        n = 0;
+    if (L != NULL)
+        return dc_dsl_error_copy(L, idx, buf, n);
+    if (n > 0)
+        snprintf(buf, n, "%s", none);
+    return sizeof none - 1;
 }
 
 /* ---- the host's entry ------------------------------------------------------------------------ */
@@ -123,7 +129,7 @@ static int raise_text(lua_State *L)
 }
 
 /* The function and its arguments give way to an error value. */
-static int refuse(lua_State *L, int nargs, const char *text)
+static int refuse_call(lua_State *L, int nargs, const char *text)
 {
     lua_pop(L, nargs);
     lua_pushlightuserdata(L,
@@ -140,9 +146,9 @@ DC_API int dc_pcall(lua_State *L, int nargs, int nresults, int msgh, int64_t ms)
     dc_dsl_watch w;
     dc_rt *rt = lua_checkstack(L, 4) ? dc_dsl_rt(L) : NULL;
     if (rt == NULL)
-        return refuse(L, nargs, "deepc is not attached to this lua_State");
+        return refuse_call(L, nargs, "deepc is not attached to this lua_State");
     if (dc_entry_begin(rt, &e, ms) != DC_OK)
-        return refuse(L, nargs, dc_errmsg(rt));
+        return refuse_call(L, nargs, dc_errmsg(rt));
     dc_dsl_enter(L, &w);
     int status = lua_pcall(L, nargs, nresults, msgh);
     dc_dsl_leave(L, &w);

@@ -14,6 +14,7 @@
 #include "dsl/handle.h"
 #include "dsl/uses.h"
 #include "vm/deepc.h"
+#include "vm/luaerror.h"
 #include "vm/sink.h"
 
 #include <lualib.h>
@@ -239,7 +240,9 @@ static void report_error(dc_check *c, lua_State *L, const char *kind, const char
         report_record(c, L, idx, file);
     } else if (!is_stop(L, idx)) {
         lua_settop(L, idx);
-        report_text(c, dc_dsl_error_text(L), kind, file);
+        dc_luaerror e;
+        dc_luaerror_read(L, idx, &e);
+        report_text(c, e.text, kind, file);
     }
     lua_settop(L, idx - 1);
 }

@@ -14,7 +14,17 @@
  * by one thread at a time. Nothing here aborts, exits, jumps out with longjmp or writes to stdout
  * or stderr; every failure is a status and a sentence.
  *
- * libdeepc.so holds all of it but dc_attach and luaopen_deepc, which are in deepc.so (they need Lua
+ * Each function tells in brackets from where it may be called, and whether it may raise a Lua error:
+ *
+ *     any thread        at any time
+ *     its thread        the one that uses the context now, with its functions and its lua_State: no other call with
+ *                       any of these runs, so not from the functions of dc_config either
+ *     signal handlers   on any thread, whatever it was doing
+ *
+ * NULL where a context or a function is needed is DC_E_STATE, for any other pointer DC_E_VALUE, but where NULL is
+ * said to be fine; that changes nothing.
+ *
+ * libdeepc.so holds all of it but dc_attach, dc_error_text and luaopen_deepc, which are in deepc.so (they need Lua
  * 5.4, and use the lua_* of whoever loads them). A host that attaches links with both:
  *
  *     cc host.c -l:deepc.so -ldeepc -llua5.4      (-L where they are)
@@ -125,6 +135,7 @@ typedef struct dc_config {
  * (DEEPC_*, `deepc --options` lists them). DC_E_VALUE: a setting says what it cannot, cfg->size is no
  * size of a dc_config, or a member is set that this version does not know; DC_E_DEVICE: the device is not
  * there. *out is then a context that is good for dc_errmsg and dc_close only. DC_E_NOMEM: *out is NULL.
+ * [any thread; raises nothing]
  */
 dc_status dc_open(const dc_config *cfg, dc_rt **out);
 
@@ -132,6 +143,7 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out);
  * Closes a context, its device and its compiled code. To be done before the process ends by exit,
  * which destroys what a compiler on another thread may be using. One that was attached closes with its
  * lua_State: before that this does nothing, and after it ctx is gone. NULL is fine.
+ * [its thread; raises nothing]
  */
 void dc_close(dc_rt *ctx);
 
@@ -139,8 +151,8 @@ void dc_close(dc_rt *ctx);
  * Ends what the context is doing: a script of its lua_State receives an error, a compiled function
  * returns DC_E_STATE between two kernels, or parts of a long one; one that has begun to write a parameter or a state
  * comes to its end first. What is not running now ends the next time it runs. A script may catch the error and
- * go on: it is asked once. May be called by a signal handler or another thread, while the context is open. NULL is
- * fine.
+ * go on: it is asked once. While the context is open; NULL is fine.
+ * [any thread, signal handlers; raises nothing]
  */
 void dc_interrupt(dc_rt *ctx);
 
@@ -168,13 +180,14 @@ void dc_deadline(dc_rt *ctx, int64_t ms);
 /*
  * The text of the last failure: a sentence, then lines with what is known around it (operands, hint,
  * code), as scripts read it; no newline at the end. Valid until the next call with this context.
- * Never NULL.
+ * Never NULL. ctx may be NULL, as dc_open leaves it without memory.
+ * [its thread; raises nothing]
  */
 const char *dc_errmsg(dc_rt *ctx);
 
 /*
- * What deepc raises in Lua is a table that a host finds on the stack after lua_pcall. luaL_tolstring
- * gives its text; its fields, strings unless told otherwise, are
+ * What deepc raises in Lua is a table that a host finds on the stack after lua_pcall. dc_error_text
+ * gives its text, as of any error value; its fields, strings unless told otherwise, are
  *
  *     code       "DC0301"; `deepc explain DC0301` tells about it
  *     op         the operation, "matmul"; nil where the mistake is in none
@@ -192,9 +205,25 @@ const char *dc_errmsg(dc_rt *ctx);
  * Makes `require "deepc"` work in a Lua 5.4 state and gives it the context, which from then on is
  * closed when the state is. Protected: does not raise. One context per state and one state per context:
  * DC_E_STATE if either has one, or the context is no good (NULL, or of a dc_open that failed); DC_E_NOMEM.
- * The context is then still the caller's.
+ * The context is then still the caller's, and it may be tried again.
+ * [the thread of L and of ctx; raises nothing]
  */
 dc_status dc_attach(struct lua_State *L, dc_rt *ctx);
+
+/*
+ * The text of the error value at idx of the stack of L, whatever it is: a string, one of ours, an object of the
+ * script. As snprintf: writes at most n bytes, a zero at the end included, and returns the length of the whole
+ * text. buf may be NULL, L too.
+ *
+ * For printing an error where nothing else may go wrong: luaL_tolstring calls the script's __tostring and allocates,
+ * and ends the process (lua_atpanic) where either fails outside of a lua_pcall. Here an object's __tostring runs in a
+ * call of its own; where it raises, yields, gives no string, or may not run, since an interruption is pending or the
+ * coroutine has died, the text is the field `message` of a table, if that is a string, else
+ * "(error object is a table value)". An interruption that is pending stays so. Needs no memory but for __tostring, and
+ * leaves the stack as it was. A zero byte in the text becomes '?'.
+ * [the thread of L; raises nothing]
+ */
+size_t dc_error_text(struct lua_State *L, int idx, char *buf, size_t n);
 
 /*
  * The host's entry into Lua: lua_pcall(L, nargs, nresults, msgh) that others can end, of a state with a context. It
@@ -329,10 +358,11 @@ typedef struct dc_function dc_function;
  * is not such a file; DC_E_NOMEM: there is no memory, or cfg.memory_limit refuses it; DC_E_DEVICE,
  * DC_E_BUILD: a kernel could not be compiled. *out is NULL then. Several functions may be loaded from one
  * file; each has parameters and states of its own.
+ * [its thread; raises nothing]
  */
 dc_status dc_load(dc_rt *ctx, const char *path, dc_function **out);
 
-/* Frees it; NULL is fine. dc_close does it for those that are left. */
+/* Frees it; NULL is fine. dc_close does it for those that are left. [its thread; raises nothing] */
 void dc_unload(dc_function *fn);
 
 /*
@@ -346,14 +376,16 @@ void dc_unload(dc_function *fn);
  * DC_E_STATE: it was interrupted (dc_interrupt), or a state was left half written by a call that failed. In
  * all of these nothing has changed. DC_E_STOPPED: it was ended by dc_stop or a deadline (dc_deadline). DC_E_NOMEM, DC_E_DEVICE: states may be half written where the device fails
  * on the way; calls refuse them (DC_E_STATE) until dc_function_set. A call that could be made before allocates
- * nothing.
+ * nothing. in, or out, may be NULL where there are none.
+ * [its thread; raises nothing]
  */
 dc_status dc_call(dc_function *fn, const dc_array *in, size_t nin, dc_array *out, size_t nout);
 
 /*
  * What there is: "policy(x: f32[batch, 4]) -> f32[batch, 2]"; numbers count from 0. Of what a number
- * asks for there is none: false. data is NULL, bytes the size of the tensor; name may be NULL. Texts are good
- * until dc_unload.
+ * asks for there is none: false. data is NULL, bytes the size of the tensor; name and out may be NULL. Texts are
+ * good until dc_unload. Of fn = NULL there is nothing, and the signature is "".
+ * [any thread, while fn is loaded; raises nothing]
  */
 const char *dc_function_signature(const dc_function *fn);
 size_t dc_function_variants(const dc_function *fn);
@@ -362,10 +394,11 @@ bool dc_function_argument(const dc_function *fn, size_t variant, size_t number, 
 bool dc_function_result(const dc_function *fn, size_t variant, size_t number, dc_array *out);
 
 /*
- * Parameters and states: those there are, by number; their values, by name ("net.1.weight"). To get one,
- * out->data has out->bytes of room; the other members are filled in. DC_E_VALUE: none is called so, or there is
+ * Parameters and states: those there are, by number (name and out may be NULL); their values, by name
+ * ("net.1.weight"). To get one, out->data has out->bytes of room; the other members are filled in. DC_E_VALUE: none is called so, or there is
  * too little room; DC_E_TYPE: the value is of another type or has too few bytes; DC_E_STATE: a call that
  * failed has left it half written (get only; set makes it whole again). Nothing has changed then.
+ * [its thread; raises nothing]
  */
 bool dc_function_cell(const dc_function *fn, size_t number, const char **name, dc_array *out);
 dc_status dc_function_get(dc_function *fn, const char *name, dc_array *out);

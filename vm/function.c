@@ -70,6 +70,7 @@ void dc_unload(dc_function *f)
 typedef struct loading {
     dc_rt *rt;
     const char *path;
+    dc_function **out;
     dc_function *f;
 } loading;
 
@@ -77,8 +78,9 @@ static dc_status load_body(dc_job *j, void *arg)
 {
     loading *a = arg;
     DC_TRY(dc_rt_check(a->rt, j, NULL));
-    if (a->path == NULL)
-        return dc_failf(j, DC_ERR_ARG, NULL, "a path is needed, not NULL");
+    if (a->path == NULL || a->out == NULL)
+        return dc_failf(j, DC_ERR_ARG, NULL, "%s is needed, not NULL",
+                        a->path == NULL ? "a path" : "a place for the function");
     dc_function *f = a->f = dc_xalloc(sizeof *f);
     f->rt = a->rt;
     f->next = a->rt->functions;
@@ -102,8 +104,11 @@ static dc_status enter(dc_rt *rt, dc_status (*body)(dc_job *, void *), void *arg
 
 dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
 {
-    loading a = {.rt = rt, .path = path};
-    *out = NULL;
+    loading a = {.rt = rt, .path = path, .out = out};
+    if (out != NULL)
+        *out = NULL;
+    if (rt == NULL)
+        return DC_E_STATE;
     rt->job.folders = NULL; /* those bind scripts, not the host */
     const dc_status status = enter(rt, load_body, &a);
     rt->job.folders = rt->folders;
@@ -118,6 +123,8 @@ dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
 
 static void describe(const dc_type *t, dc_array *out)
 {
+    if (out == NULL)
+        return;
     *out = (dc_array){.dtype = (dc_dtype)t->dtype, .rank = t->rank, .bytes = dc_type_bytes(t)};
     for (int i = 0; i < t->rank; i++)
         out->dim[i] = t->dim[i];
@@ -172,6 +179,16 @@ typedef struct calling {
     dc_array *out;
     size_t nin, nout;
 } calling;
+
+/* The first thing that is said of a call. */
+static dc_status check_pointers(dc_job *j, const calling *a)
+{
+    if ((a->in == NULL && a->nin > 0) || (a->out == NULL && a->nout > 0))
+        return dc_failf(j, DC_ERR_ARG, a->f->name, "%zu %s are given as NULL",
+                        a->in == NULL && a->nin > 0 ? a->nin : a->nout,
+                        a->in == NULL && a->nin > 0 ? "arguments" : "results");
+    return DC_OK;
+}
 
 static bool fits(const dc_fvariant *v, const calling *a)
 {
@@ -297,6 +314,7 @@ static dc_status call_body(dc_job *j, void *arg)
     dc_fvariant *v = NULL;
     dc_fault fault;
     DC_TRY(dc_rt_check(a->f->rt, j, a->f->name));
+    DC_TRY(check_pointers(j, a));
     DC_TRY(find(j, a, &v));
     DC_TRY(check_room(j, a, v));
     release_results(v);
@@ -310,25 +328,25 @@ static dc_status call_body(dc_job *j, void *arg)
 dc_status dc_call(dc_function *f, const dc_array *in, size_t nin, dc_array *out, size_t nout)
 {
     calling a = {f, in, out, nin, nout};
-    return enter(f->rt, call_body, &a);
+    return f != NULL ? enter(f->rt, call_body, &a) : DC_E_STATE;
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
 const char *dc_function_signature(const dc_function *f)
 {
-    return f->signature;
+    return f != NULL ? f->signature : "";
 }
 
 size_t dc_function_variants(const dc_function *f)
 {
-    return f->nvariant;
+    return f != NULL ? f->nvariant : 0;
 }
 
 bool dc_function_argument(const dc_function *f, size_t variant, size_t number, const char **name,
                           dc_array *out)
 {
-    if (variant >= f->nvariant || number >= f->variant[variant].file.narg)
+    if (variant >= dc_function_variants(f) || number >= f->variant[variant].file.narg)
         return false;
     if (name != NULL)
         *name = f->variant[variant].file.arg[number];
@@ -338,7 +356,7 @@ bool dc_function_argument(const dc_function *f, size_t variant, size_t number, c
 
 bool dc_function_result(const dc_function *f, size_t variant, size_t number, dc_array *out)
 {
-    if (variant >= f->nvariant || number >= f->variant[variant].file.nresult)
+    if (variant >= dc_function_variants(f) || number >= f->variant[variant].file.nresult)
         return false;
     describe(&f->variant[variant].result_type[number], out);
     return true;
@@ -348,7 +366,7 @@ bool dc_function_result(const dc_function *f, size_t variant, size_t number, dc_
 
 bool dc_function_cell(const dc_function *f, size_t number, const char **name, dc_array *out)
 {
-    for (uint32_t i = 0; i < f->value.n; i++) {
+    for (uint32_t i = 0; f != NULL && i < f->value.n; i++) {
         const dc_fvalue *v = &f->value.at[i];
         if (v->cell == NULL || number-- > 0)
             continue;
@@ -370,6 +388,9 @@ typedef struct moving {
 static dc_status find_cell(dc_job *j, const moving *m, dc_cell **out)
 {
     DC_TRY(dc_rt_check(m->f->rt, j, m->f->name));
+    if (m->name == NULL || (m->in == NULL && m->out == NULL))
+        return dc_failf(j, DC_ERR_ARG, m->f->name, "%s is needed, not NULL",
+                        m->name == NULL ? "a name" : "a tensor");
     for (uint32_t i = 0; i < m->f->value.n; i++)
         if (m->f->value.at[i].cell != NULL && strcmp(m->f->value.at[i].name, m->name) == 0) {
             *out = m->f->value.at[i].cell;
@@ -422,11 +443,11 @@ static dc_status set_body(dc_job *j, void *arg)
 dc_status dc_function_get(dc_function *f, const char *name, dc_array *out)
 {
     moving m = {.f = f, .name = name, .out = out};
-    return dc_protect(&f->rt->job, get_body, &m);
+    return f != NULL ? dc_protect(&f->rt->job, get_body, &m) : DC_E_STATE;
 }
 
 dc_status dc_function_set(dc_function *f, const char *name, const dc_array *value)
 {
     moving m = {.f = f, .name = name, .in = value};
-    return dc_protect(&f->rt->job, set_body, &m);
+    return f != NULL ? dc_protect(&f->rt->job, set_body, &m) : DC_E_STATE;
 }

@@ -43,6 +43,17 @@ static void show_table(lua_State *L)
         lua_pop(L, 1);
 }
 
+void dc_luaerror_read(lua_State *L, int idx, dc_luaerror *e)
+{
+    if (lua_type(L, idx) == LUA_TSTRING) {
+        e->text = lua_tolstring(L, idx, &e->n);
+        return;
+    }
+    e->text = e->room;
+    dc_dsl_error_copy(L, idx, e->room, sizeof e->room);
+    e->n = strlen(e->room);
+}
+
 int dc_luaerror_handler(lua_State *L)
 {
     if (lua_type(L, 1) == LUA_TTABLE && luaL_getmetafield(L, 1, "__tostring") == LUA_TNIL)

@@ -72,8 +72,10 @@ static int report(lua_State *L, int status)
 {
     if (status == LUA_OK)
         return LUA_OK;
-    fprintf(stderr, "deepc: %s\n", dc_dsl_error_text(L));
-    lua_pop(L, 2);
+    dc_luaerror e;
+    dc_luaerror_read(L, -1, &e);
+    fprintf(stderr, "deepc: %.*s\n", (int)e.n, e.text);
+    lua_pop(L, 1);
     return status;
 }
 

@@ -94,15 +94,16 @@ static bool is_interruption(lua_State *L, int idx)
 void dc_prompt_report(dc_prompt *p)
 {
     fflush(stdout);
-    const char *text = dc_dsl_error_text(p->L);
-    size_t n = strlen(text);
-    if (lua_type(p->L, -2) == LUA_TSTRING)
-        n = without_frames(text);
-    else if (is_interruption(p->L, -2))
-        n = strcspn(text, "\n");
-    fprintf(stderr, "%s%.*s%s\n", dc_prompt_red(p), (int)n, text, dc_prompt_plain(p));
+    dc_luaerror e;
+    dc_luaerror_read(p->L, -1, &e);
+    size_t n = e.n;
+    if (lua_type(p->L, -1) == LUA_TSTRING)
+        n = without_frames(e.text);
+    else if (is_interruption(p->L, -1))
+        n = strcspn(e.text, "\n");
+    fprintf(stderr, "%s%.*s%s\n", dc_prompt_red(p), (int)n, e.text, dc_prompt_plain(p));
     fflush(stderr);
-    lua_pop(p->L, 2);
+    lua_pop(p->L, 1);
 }
 
 bool dc_prompt_call(dc_prompt *p, int narg)

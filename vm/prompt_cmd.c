@@ -7,6 +7,7 @@
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/explain.h"
+#include "vm/luaerror.h"
 #include "vm/prompt.h"
 #include "vm/signals.h"
 
@@ -89,9 +90,10 @@ static bool push_method(dc_prompt *p, const char *args, size_t n, const char *me
 
 static void print_text(dc_prompt *p)
 {
-    const char *text = dc_dsl_error_text(p->L);
-    printf("%s\n", text);
-    lua_pop(p->L, 2);
+    dc_luaerror e;
+    dc_luaerror_read(p->L, -1, &e);
+    printf("%s\n", e.text);
+    lua_pop(p->L, 1);
 }
 
 /* ---- about values ---------------------------------------------------------------------------- */

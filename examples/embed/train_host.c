@@ -19,7 +19,8 @@ static const char model[] =
     "  local loss = (net(x) - y):square():mean()\n"
     "  opt:step(loss)\n"
     "  return loss\n"
-    "end)\n";
+    "end)\n"
+    "function train(x, y) return step(x, y):item() end\n";
 
 enum { POINTS = 32, STEPS = 500 };
 
@@ -30,10 +31,12 @@ static void on_log(void *file, const char *channel, const char *text, size_t n)
     fwrite(text, 1, n, file);
 }
 
-/* An error value is a table; its text is what luaL_tolstring gives. */
+/* An error value may be anything; dc_error_text gives its text and never raises an error itself. */
 static int failed(lua_State *L)
 {
-    fprintf(stderr, "train_host: %s\n", luaL_tolstring(L, -1, NULL));
+    char text[2000];
+    dc_error_text(L, -1, text, sizeof text);
+    fprintf(stderr, "train_host: %s\n", text);
     lua_close(L);
     return EXIT_FAILURE;
 }
@@ -50,10 +53,10 @@ static void push_column(lua_State *L, const double *v)
     }
 }
 
-/* One step of training; leaves the loss, a tensor of rank 0, on the stack. */
+/* One step of training; leaves the loss, a number, on the stack. */
 static int train(lua_State *L, const double *x, const double *y)
 {
-    lua_getglobal(L, "step");
+    lua_getglobal(L, "train");
     push_column(L, x);
     push_column(L, y);
     return lua_pcall(L, 2, 1, 0);
@@ -89,9 +92,9 @@ int main(void)
     for (int i = 0; i < STEPS; i++) {
         if (train(L, x, y) != LUA_OK)
             return failed(L);
-        last = strtod(luaL_tolstring(L, -1, NULL), NULL);
+        last = lua_tonumber(L, -1);
         first = i == 0 ? last : first;
-        lua_pop(L, 2);
+        lua_pop(L, 1);
     }
     printf("loss %.4f, after %d steps %.4f\n", first, STEPS, last);
     lua_close(L);
