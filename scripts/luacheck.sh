@@ -7,8 +7,8 @@ if ! command -v luacheck >/dev/null 2>&1; then
 fi
 passed=0
 failed=0
-# tests/mistakes is full of mistakes
-for file in $(find stdlib examples bench tests -name '*.lua' -not -path 'tests/mistakes/*' | sort); do
+# tests/mistakes is full of mistakes, tests/attack/escapes of attempts, many to a file
+for file in $(find stdlib examples bench tests -name '*.lua' -not -path 'tests/mistakes/*' -not -path 'tests/attack/escapes/*' | sort); do
     if out=$(luacheck --quiet --no-color "$file"); then
         passed=$((passed + 1))
     else

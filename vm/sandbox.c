@@ -58,11 +58,16 @@ typedef struct building {
 
 /* ---- memory of the state ---------------------------------------------------------------------- */
 
-/* In front of the state's allocator, which gets its place back when the state closes. */
+/*
+ * In front of the state's allocator, which gets its place back when the state closes. Lua answers a refusal with a
+ * whole collection and asks again. Were it enough that this frees a little, a script at its limit would collect
+ * for each few objects; so after a refusal there has to be an eighth of the limit free.
+ */
 typedef struct limited {
     lua_Alloc fn;
     void *ctx;
     size_t used, most;
+    bool refused;
 } limited;
 
 static void *allocate(void *ctx, void *block, size_t had, size_t want)
@@ -70,8 +75,12 @@ static void *allocate(void *ctx, void *block, size_t had, size_t want)
     limited *m = ctx;
     if (block == NULL)
         had = 0; /* what is in it then is a kind of object */
-    if (want > had && (m->used > m->most || want - had > m->most - m->used))
-        return NULL;
+    if (want > had) {
+        const size_t most = m->refused ? m->most - m->most / 8 : m->most;
+        m->refused = m->used > most || want - had > most - m->used;
+        if (m->refused)
+            return NULL;
+    }
     void *p = m->fn(m->ctx, block, block == NULL ? 0 : had, want);
     if (p != NULL || want == 0)
         m->used += want - had;
