@@ -2,7 +2,7 @@
  * The program: runs scripts as `lua` does, with a context attached.
  *
  *   deepc [-e CODE] [-l MODULE] [-i] [-v] [FILE ARGS | -] | kernel FILE | explain CODE |
- *         cache | --replay FILE | --devices | --options | --help
+ *         sandbox FILE | cache | --replay FILE | --devices | --options | --help
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -17,6 +17,7 @@
 #include "vm/luaerror.h"
 #include "vm/prompt.h"
 #include "vm/replay.h"
+#include "vm/sandbox_main.h"
 #include "vm/signals.h"
 #include "vm/sink.h"
 
@@ -40,9 +41,12 @@ static const char usage[] =
     "  -i          the prompt, after the rest\n"
     "  -v          print the version\n"
     "  --          no more options\n"
-    "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: how long)\n"
+    "  check FILE ARGS  look for mistakes: trace without a device, list what is wrong (-t SECONDS: "
+    "how long)\n"
     "  kernel FILE      schedule a kernel and print one of its forms; deepc kernel tells more\n"
     "  explain DC0301   what the code of an error means; without a code, all codes\n"
+    "  sandbox FILE ARGS  run a script that may compute and print, and nothing else; deepc sandbox "
+    "tells more\n"
     "  cache [--clear]  what the cache of compiled kernels holds; empties it\n"
     "  --replay FILE    run again what a file about a bug tells; ends with 1 if it still fails\n"
     "  --devices        what there is to compute on, and why not\n"
@@ -338,6 +342,8 @@ int main(int argc, char **argv)
         return dc_vm_kernel(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "explain") == 0)
         return dc_vm_explain(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "sandbox") == 0)
+        return dc_sandbox_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "cache") == 0)
         return dc_vm_cache(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
