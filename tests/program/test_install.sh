@@ -129,6 +129,16 @@ run env -C / "$dir/train_host"
 check "it runs" test $status -eq 0
 check "it trains" says "after 500 steps 0.00"
 
+run $cc -std=c11 $strict $sanitize examples/embed/sandbox_host.c -o "$dir/sandbox_host" \
+    $(pkg-config --cflags --libs deepc-lua lua5.4) -Wl,-rpath,"$libdir"
+check "the host of others' scripts is built with one line" test $status -eq 0
+echo 'print(io, require "deepc".ones("f32[3]"):sum())' >"$dir/script.lua"
+run env -C / "$dir/sandbox_host" "$dir/script.lua"
+check "it runs them" says "nil	3"
+echo 'require "deepc".save("x", { x = require "deepc".ones "f32[3]" })' >"$dir/script.lua"
+run env -C "$dir" "$dir/sandbox_host" "$dir/script.lua" "$dir"
+check "and they write nothing" test $status -eq 1 -a ! -e "$dir/x"
+
 run $cc -std=c11 $strict $sanitize examples/embed/run_host.c -o "$dir/run_host" \
     $(pkg-config --cflags --libs deepc) -Wl,-rpath,"$libdir"
 check "the host without Lua is built with one line" test $status -eq 0
@@ -170,7 +180,7 @@ stock=
 page installing ${stock:+"$stock"}
 check "they are some" says " commands, 0 differ"
 page embedding
-check "they are five" says "5 commands, 0 differ"
+check "they are eight" says "8 commands, 0 differ"
 
 # ---- and away again ----
 
