@@ -10,6 +10,7 @@
 #ifndef DC_CORE_DEVICE_H
 #define DC_CORE_DEVICE_H
 
+#include "core/halt.h"
 #include "core/job.h"
 
 typedef struct dc_device dc_device;
@@ -83,7 +84,8 @@ typedef struct dc_item {
 /*
  * Kernel text. For workers every entry is
  *   void entry(void *const *buf, const void *block, void *scratch, int64_t begin, int64_t end)
- * and runs grid positions begin to end - 1; `block` is the argument block. OpenCL C and CUDA C++
+ * and runs grid positions begin to end - 1; `block` is the argument block. In front of `scratch` lies a dc_look, which
+ * kernels with very long loops read. OpenCL C and CUDA C++
  * have entries of their own kind: see jit/render_c.h.
  */
 typedef struct dc_source {
@@ -106,6 +108,7 @@ typedef struct dc_run_info {
     uint64_t *nanoseconds; /* in: NULL, or one counter per item to add to */
     uint64_t deadline_ns;  /* in: of dc_clock_ns(); 0 none. At least one item runs */
     const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
+    dc_halt *halt;         /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
     uint32_t next;         /* in: 0, or from the slice before; out: 0 when the run has ended */
 } dc_run_info;
 

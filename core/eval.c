@@ -113,8 +113,10 @@ void dc_eval_move_run(const dc_eval_move *m, size_t size, void *to, const void *
             return;
     const dc_eval_move o = joined(m);
     const int last = o.rank - 1;
-    int64_t pos[DC_MAX_RANK] = {0}, at_to = 0, at_from = 0;
+    int64_t pos[DC_MAX_RANK] = {0}, at_to = 0, at_from = 0, rows = 0;
     for (;;) {
+        if (rows++ % DC_EVAL_CHUNK == 0)
+            dc_job_look();
         if (last < 0)
             move_row(size, to, 0, 1, from, 0, 1, 1);
         else
@@ -260,6 +262,8 @@ static void iota(dc_eval_state *s, dc_ref r)
     int64_t step[DC_MAX_RANK];
     dc_eval_steps(n->rank, n->dim, step);
     for (int64_t i = 0; i < count; i++) {
+        if (i % DC_EVAL_CHUNK == 0)
+            dc_job_look();
         const int64_t at = i / step[axis] % n->dim[axis];
         if (dc_dtype_is_float(t)) {
             const double v = (double)at;
@@ -363,9 +367,8 @@ dc_status dc_eval(dc_job *j, const dc_func *f, dc_eval_mode mode, const void *co
     return dc_eval_watched(j, f, mode, params, results, NULL);
 }
 
-dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode,
-                          const void *const *params, void *const *results,
-                          struct dc_eval_search *search)
+dc_status dc_eval_watched(dc_job *j, const dc_func *f, dc_eval_mode mode, const void *const *params,
+                          void *const *results, struct dc_eval_search *search)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_eval_state *s = DC_NEW(&j->scratch, dc_eval_state);

@@ -210,6 +210,7 @@ dc_status dc_eval_conv(dc_eval_state *s, dc_ref r)
     DC_TRY(dc_eval_alloc(s, row, sizeof(double), &s->temp[3]));
     for (int64_t i = 0; i < rows; i++) {
         int64_t position[DC_CONV_AXES], left = i;
+        dc_job_look();
         for (int k = v.c.n; k >= 2; k--) {
             position[k] = left % n->dim[v.c.out[k]];
             left /= n->dim[v.c.out[k]];

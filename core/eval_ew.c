@@ -162,6 +162,7 @@ void dc_eval_ew(dc_eval_state *s, dc_ref r)
     const bool floats = dc_dtype_is_float(c.t);
     for (; c.at < count; c.at += DC_EVAL_CHUNK) {
         c.count = dc_min_i64(DC_EVAL_CHUNK, count - c.at);
+        dc_job_look();
         if (n->op == DC_OP_CAST && (floats || dc_dtype_is_float(c.rt)))
             chunk_cast(s, &c, s->value[r]);
         else if (floats)

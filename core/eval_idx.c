@@ -57,6 +57,8 @@ void dc_eval_gather(dc_eval_state *s, dc_ref r)
     for (int64_t o = 0; o < p.outer; o++)
         for (int64_t b = 0; b < p.before; b++)
             for (int64_t k = 0; k < p.own; k++, to += run) {
+                if (k % DC_EVAL_CHUNK == 0)
+                    dc_job_look();
                 const int64_t i =
                     dc_max_i64(0, dc_min_i64(place_of(&p, o * p.own + k), p.axis - 1));
                 memcpy(to, from + (size_t)((o * p.before + b) * p.axis + i) * run, run);
@@ -95,6 +97,8 @@ static void scatter_all(dc_eval_mode mode, dc_op op, dc_dtype t, const picking *
     for (int64_t o = 0; o < p->outer; o++)
         for (int64_t b = 0; b < p->before; b++)
             for (int64_t k = 0; k < p->own; k++) {
+                if (k % DC_EVAL_CHUNK == 0)
+                    dc_job_look();
                 const int64_t row = o * p->before + b, i = place_of(p, o * p->own + k);
                 const int64_t at = (row * p->axis + i) * p->after;
                 const int64_t of = (row * p->own + k) * p->after;

@@ -47,6 +47,7 @@ static double row_f(dc_eval_mode mode, dc_op combine, dc_dtype t, const void *fr
     double x[DC_EVAL_CHUNK];
     for (int64_t i = 0; i < len; i += DC_EVAL_CHUNK) {
         const int64_t n = dc_min_i64(DC_EVAL_CHUNK, len - i);
+        dc_job_look();
         dc_eval_get_f(mode, t, from, at + i, n, x);
         if (combine == DC_OP_ADD)
             for (int64_t k = 0; k < n; k++)
@@ -64,6 +65,7 @@ static uint64_t row_i(dc_op combine, dc_dtype t, dc_dtype rt, const void *from, 
     uint64_t x[DC_EVAL_CHUNK];
     for (int64_t i = 0; i < len; i += DC_EVAL_CHUNK) {
         const int64_t n = dc_min_i64(DC_EVAL_CHUNK, len - i);
+        dc_job_look();
         dc_eval_get_i(t, from, at + i, n, x);
         for (int64_t k = 0; k < n; k++)
             acc = dc_op_eval(combine, rt, rt, (const uint64_t[4]){acc, x[k]});
@@ -103,6 +105,8 @@ dc_status dc_eval_reduce(dc_eval_state *s, dc_ref r)
 }
 
 /* ---- dot ---- */
+
+enum { PART = 1 << 20 };
 
 /* Axes of one operand in the order batch, middle, last, and the products of their extents. */
 typedef struct side {
@@ -198,8 +202,8 @@ static void rows_i(int64_t kn, int64_t n, const uint64_t *a, const uint64_t *b, 
             c[i] += a[k] * b[k * n + i];
 }
 
-void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const void *a, const void *b,
-                  void *c)
+void dc_eval_rows(dc_eval_mode mode, dc_dtype t, int64_t kn, int64_t n, const void *a,
+                  const void *b, void *c)
 {
     if (!dc_dtype_is_float(t))
         rows_i(kn, n, a, b, c);
@@ -223,11 +227,16 @@ dc_status dc_eval_dot(dc_eval_state *s, dc_ref r)
     DC_TRY(pack(s, &a, floats, &s->temp[0]));
     DC_TRY(pack(s, &b, floats, &s->temp[1]));
     DC_TRY(dc_eval_alloc(s, n, sizeof(double), &s->temp[2]));
+    const int64_t part = dc_max_i64(PART / n, 4); /* terms between two looks whether to go on */
     for (int64_t row = 0; row < a.extent[0] * m; row++) {
         const int64_t at_a = row * k, at_b = row / m * k * n;
         memset(s->temp[2], 0, (size_t)n * sizeof(double));
-        dc_eval_rows(s->mode, rt, k, n, (double *)a.data + at_a, (double *)b.data + at_b,
-                     s->temp[2]); /* patterns have the size of doubles */
+        for (int64_t done = 0; done < k; done += part) {
+            dc_job_look();
+            dc_eval_rows(s->mode, rt, dc_min_i64(part, k - done), n, (double *)a.data + at_a + done,
+                         (double *)b.data + at_b + done * n,
+                         s->temp[2]); /* patterns have the size of doubles */
+        }
         if (floats)
             dc_eval_put_f(s->mode, rt, s->value[r], row * n, n, s->temp[2]);
         else

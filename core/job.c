@@ -134,6 +134,15 @@ DC_NORETURN static void unwind(void)
     longjmp(innermost->at, 1);
 }
 
+void dc_job_look(void)
+{
+    if (innermost == NULL || !dc_job_cancelled(innermost->job))
+        return;
+    innermost->job->err = (dc_err){0};
+    dc_fail(innermost->job, DC_ERR_INTERRUPTED, NULL);
+    unwind();
+}
+
 void dc_nomem(void)
 {
     if (innermost == NULL) {

@@ -62,6 +62,12 @@ static inline bool dc_job_cancelled(const dc_job *j)
 }
 
 /*
+ * The same inside of one: unwinds to the entry, with INTERRUPTED. For long loops of work that others may end, which own
+ * nothing that is not on the cleanup list; to be called for some thousand elements at a time.
+ */
+void dc_job_look(void);
+
+/*
  * Something to release if the entry unwinds; dc_job_keep takes it off the list again. Where there is
  * no memory for the list it is released at once. A job of NULL does nothing.
  */

@@ -194,12 +194,18 @@ static void wait_until_done(dc_work *w, dc_task *t)
     pthread_mutex_unlock(&w->lock);
 }
 
-bool dc_work_await(dc_work *w, dc_task *t, const atomic_bool *stop)
+static bool is_under_way(const dc_work *w, const dc_task *t, bool patient)
+{
+    return t->state == DC_TASK_RUNNING ||
+           (patient && t->state == DC_TASK_QUEUED && w->nthread > 0 && !w->stop);
+}
+
+bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop)
 {
     enum { PART_NS = 2000000, SECOND_NS = 1000000000 };
     bool wanted = true;
     pthread_mutex_lock(&w->lock);
-    while (t->state == DC_TASK_RUNNING && wanted) {
+    while (is_under_way(w, t, patient) && wanted) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += PART_NS;

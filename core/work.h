@@ -55,8 +55,11 @@ void dc_work_add(dc_work *w, dc_task *t);
 /* Lets a thread run it. Where no thread can be had, it waits for dc_work_finish. */
 void dc_work_queue(dc_work *w, dc_task *t);
 
-/* Waits while a thread runs the task; false as soon as *stop is true. stop may be NULL. */
-bool dc_work_await(dc_work *w, dc_task *t, const atomic_bool *stop);
+/*
+ * Waits while a thread runs the task; false as soon as *stop is true. stop may be NULL. patient: also until one does,
+ * where there are threads, since what runs here can be ended by nobody.
+ */
+bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop);
 
 /* Runs the task here if nobody has begun it, else waits for its end; settles it. */
 void dc_work_finish(dc_work *w, dc_task *t);

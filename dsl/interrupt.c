@@ -142,10 +142,9 @@ void dc_interrupt_poll(lua_State *L, dc_dsl *d)
 
 void dc_interrupt_told(lua_State *L, dc_dsl *d)
 {
-    if (d->rt->job.err.id != DC_ERR_INTERRUPTED)
-        return;
     dc_rt_told(d->rt, d->rt->job.err.status);
-    arm(d, L);
+    if (dc_err_ends(d->rt->job.err.id))
+        arm(d, L);
 }
 
 void dc_interrupt_raised(lua_State *L, dc_dsl *d)

@@ -275,7 +275,7 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
     if (b == NULL || (b->profiled && !b->pending))
         return DC_OK;
     DC_TRY(dc_rt_check(rt, j, e->desc.name));
-    if (b->pending && !dc_work_await(rt->work, &b->task, j->cancel))
+    if (b->pending && !dc_work_await(rt->work, &b->task, rt->entry != NULL, j->cancel))
         return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
     if (b->pending)
         dc_work_finish(rt->work, &b->task);
@@ -298,6 +298,11 @@ dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **o
     dc_exec *e;
     DC_TRY(make(rt, j, d, &e));
     dc_job_defer(j, dc_exec_free, e);
+    const bool now = strcmp(rt->opt.compile, "now") == 0;
+    if (rt->entry != NULL && e->build != NULL && !now) { /* it may be ended, the compiler not */
+        e->build->queued = true;
+        dc_work_queue(rt->work, &e->build->task);
+    }
     const dc_status status = dc_exec_wait(rt, j, e);
     dc_job_keep(j, e);
     if (status == DC_E_BUG)

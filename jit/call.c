@@ -195,7 +195,7 @@ static dc_status read_fault(dc_inst *i, dc_job *j, uint32_t n, int64_t position,
 static bool is_over(const dc_inst *i, uint64_t deadline)
 {
     return (deadline != 0 && dc_clock_ns() >= deadline) ||
-           (i->stoppable && atomic_load(&i->rt->interrupt));
+           (i->stop != NULL && atomic_load(i->stop));
 }
 
 /* Goes on with recording i->at. Then i->next is 0, or it pauses. */
@@ -207,8 +207,10 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     dc_run_info info = {.fault_item = -1,
                         .nanoseconds = ns != NULL ? ns + first : NULL,
                         .deadline_ns = deadline,
-                        .stop = i->stoppable ? &i->rt->interrupt : NULL,
+                        .stop = i->stop,
+                        .halt = i->endable ? &i->halt : NULL,
                         .next = i->next};
+    i->halt.whole = i->exec->untouched > first ? i->exec->untouched - first : 0;
     const dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, &info);
     i->next = info.next;
     if (info.fault_item >= 0)
@@ -276,7 +278,8 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         DC_TRY(dc_numbers_begin(i, j, &before));
     if (beside != NULL || before != NULL) {
         deadline = 0; /* its memory is that of this slice */
-        i->stoppable = false;
+        i->stop = NULL;
+        i->endable = false;
     }
     i->running = true;
     dc_status status = run_all(i, j, deadline, done, fault);
@@ -285,7 +288,8 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     i->running = false;
     if (status != DC_OK) { /* a device that fails does not say where */
         dc_derived_forget(i);
-        mark_cells(i, true);
+        if (j->err.id != DC_ERR_INTERRUPTED || i->halt.torn)
+            mark_cells(i, true);
         return status;
     }
     if (*done && fault->check < 0)
@@ -368,7 +372,8 @@ static void end_call(dc_inst *i, dc_inst_state state)
         dc_temps_give(i->rt, i->own_arena);
     i->has_arena = false;
     i->own_arena = NULL;
-    i->stoppable = false;
+    i->stop = NULL;
+    i->endable = false;
     lock_cells(i, false);
     for (uint32_t s = 0; i->held != NULL && s < dc_slot_count(i->exec); s++) {
         dc_tensor_release(i->held[s]);
@@ -393,21 +398,38 @@ static uint32_t stands_at(const dc_inst *i)
     return i->nrecording > 0 && i->at < i->nrecording ? i->recorded[i->at] + i->next : 0;
 }
 
-/* One that pauses has been interrupted; where it has written a cell, it goes on to its end. */
+/* What ends a launch in the middle: `asked`, or a deadline of the host. */
+static void make_endable(dc_inst *i, const atomic_bool *asked)
+{
+    i->halt = (dc_halt){.asked = asked, .insist = &i->rt->insist};
+    i->endable = true;
+}
+
+/*
+ * One that pauses has been interrupted. Where it has written a cell it goes on to its end, but when somebody insists:
+ * then it has a little time left, and its cells are half written if that is not enough.
+ */
 static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fault)
 {
     bool done = false;
+    uint64_t deadline = 0;
     if (dc_job_cancelled(j))
         return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
     DC_TRY(begin(i, j, arg));
-    i->stoppable = true;
+    i->stop = &i->rt->interrupt;
+    make_endable(i, &i->rt->interrupt);
     for (;;) {
-        DC_TRY(advance(i, j, 0, &done, fault));
+        DC_TRY(advance(i, j, deadline, &done, fault));
         if (done)
             return DC_OK;
         if (stands_at(i) <= i->exec->untouched)
             return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
-        i->stoppable = false;
+        if (deadline != 0) {
+            mark_cells(i, true);
+            return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
+        }
+        i->stop = atomic_load(&i->rt->insist) ? NULL : &i->rt->insist;
+        deadline = i->stop == NULL ? dc_halt_until(&i->halt) : 0;
     }
 }
 
@@ -501,7 +523,11 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
     i->state = DC_INST_BUSY;
     dc_job_defer(j, drop_call, i);
     bind_held(i);
+    i->stop = &i->rt->insist; /* a job that pauses goes on: it is ended by who insists */
+    make_endable(i, &i->rt->insist);
     const dc_status status = advance(i, j, deadline_of(start, budget_ns), done, fault);
+    i->stop = NULL;
+    i->endable = false;
     dc_job_keep(j, i);
     dc_arena_rewind(&j->scratch, mark);
     count_time(i, start, status != DC_OK || *done);

@@ -126,7 +126,9 @@ struct dc_inst {
     dc_inst_state state;
     bool has_arena;
     dc_store *own_arena; /* NULL: the context's */
-    bool stoppable;      /* a whole call, that an interruption may still end (dc_rt.interrupt) */
+    const atomic_bool *stop; /* makes it pause between two items; NULL: only its deadline does */
+    bool endable;        /* a launch of it may be ended in the middle, as `halt` says */
+    dc_halt halt;
     bool running;        /* the device is at it: what it has written when unwinding is unknown */
     bool locked;         /* the cells that it sets are its own */
     uint32_t at, next;   /* recording, and where in it to go on (dc_run_info.next) */

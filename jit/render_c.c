@@ -4,7 +4,9 @@
  */
 #include "jit/render_c.h"
 
+#include "core/halt.h"
 #include "jit/cexpr.h"
+#include "jit/looks.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,6 +15,8 @@ typedef struct render {
     dc_job *j;
     dc_ctext t;
     int depth;
+    const bool *look;   /* loops of the kernel that ask whether it is to end; or NULL */
+    DC_VEC(dc_fv) open; /* LOOP or IF of each open scope */
 } render;
 
 #define put(r, ...) dc_ctext_put(&(r)->t, __VA_ARGS__)
@@ -114,19 +118,41 @@ static void put_loop(render *r, dc_fv v)
     r->depth++;
 }
 
+/* At the end of an iteration: the kernel may be ended here. */
+static void put_look(render *r, dc_fv opened)
+{
+    if (r->look == NULL || !r->look[opened])
+        return;
+    indent(r);
+    put(r, "if (*look->flag && look->ask(look->ctx)) return;\n");
+}
+
+/* dc_look, in front of the worker's scratch memory. */
+static void put_look_at(render *r)
+{
+    put(r,
+        "    const struct { volatile const u8 *flag; int (*ask)(void *); void *ctx; } *const look "
+        "=\n"
+        "        (const void *)((const u8 *)scratch - %d);\n",
+        DC_LOOK_BYTES);
+}
+
 static void put_alone(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     switch ((int)i->op) {
     case DC_K_LOOP:
+        DC_PUSH_IN(&r->j->scratch, r->open, v);
         put_loop(r, v);
         return;
     case DC_K_IF:
+        DC_PUSH_IN(&r->j->scratch, r->open, v);
         indent(r);
         put(r, "if (%V) {\n", i->in[0]);
         r->depth++;
         return;
     case DC_K_END:
+        put_look(r, r->open.at[--r->open.n]);
         r->depth--;
         indent(r);
         put(r, "}\n");
@@ -222,6 +248,11 @@ static void put_kernel(render *r)
     r->t.d->open(r->t.f, r->t.out);
     for (uint32_t n = 0; n < r->t.f->buf.n; n++)
         put_buffer(r, n);
+    r->open.at = NULL;
+    r->open.n = r->open.cap = 0;
+    r->look = r->t.d == &dc_dialect_c11 ? dc_looks_find(r->t.f, &r->j->scratch) : NULL;
+    if (r->look != NULL)
+        put_look_at(r);
     for (uint32_t n = 0; n < r->t.plan.n;) {
         if (r->t.plan.step[n].loop != 0)
             n = put_lane_loop(r, n);

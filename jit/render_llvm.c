@@ -7,8 +7,10 @@
  */
 #include "jit/render_llvm.h"
 
+#include "core/halt.h"
 #include "jit/llexpr.h"
 #include "jit/llmemory.h"
+#include "jit/looks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,8 +20,9 @@ enum { MOST_TRIPS = 1 << 20 };
 
 typedef struct render {
     dc_lltext t;
-    char block[24]; /* the one being written */
-    bool streams;   /* some kernel stores past the caches */
+    char block[24];   /* the one being written */
+    bool streams;     /* some kernel stores past the caches */
+    const bool *look; /* loops of the kernel that ask whether it is to end; or NULL */
 } render;
 
 static const dc_finst *at(const render *r, dc_fv v)
@@ -73,6 +76,18 @@ static void put_trips(render *r, const dc_finst *loop)
                    (int)(again < MOST_TRIPS ? again : MOST_TRIPS));
 }
 
+/* At the end of an iteration: the kernel may be ended here. */
+static void put_look(render *r, dc_fv loop)
+{
+    dc_lltext_line(&r->t, "%%v%u.flag = load atomic i8, ptr %%look.flag monotonic, align 1", loop);
+    dc_lltext_line(&r->t, "%%v%u.set = icmp ne i8 %%v%u.flag, 0", loop, loop);
+    dc_lltext_line(&r->t, "br i1 %%v%u.set, label %%a%u, label %%t%u", loop, loop, loop);
+    begin_block(r, 'a', loop);
+    dc_lltext_line(&r->t, "%%v%u.told = call i32 %%look.ask(ptr %%look.ctx)", loop);
+    dc_lltext_line(&r->t, "%%v%u.over = icmp ne i32 %%v%u.told, 0", loop, loop);
+    dc_lltext_line(&r->t, "br i1 %%v%u.over, label %%halt, label %%t%u", loop, loop);
+}
+
 static void put_end(render *r, dc_fv opened)
 {
     const dc_finst *i = at(r, opened);
@@ -80,7 +95,10 @@ static void put_end(render *r, dc_fv opened)
         dc_lltext_line(&r->t, "br label %%d%u", opened);
     } else {
         const dc_llname t = dc_lltext_type(&r->t, DC_INDEX, 1);
-        dc_lltext_line(&r->t, "br label %%t%u", opened);
+        if (r->look != NULL && r->look[opened])
+            put_look(r, opened);
+        else
+            dc_lltext_line(&r->t, "br label %%t%u", opened);
         begin_block(r, 't', opened);
         dc_lltext_line(&r->t, "%%v%u.next = add nuw nsw %s %%v%u, 1", opened, t.s, opened);
         dc_lltext_line(&r->t, "%%v%u.more = icmp slt %s %%v%u.next, %V", opened, t.s, opened,
@@ -171,6 +189,18 @@ static void put_fence(render *r, const dc_target *target)
     dc_lltext_declare(&r->t, "void @llvm.x86.sse.sfence()");
 }
 
+/* dc_look, in front of the worker's scratch memory. */
+static void put_look_at(render *r)
+{
+    static const char *const member[] = {"flag", "ask", "ctx"};
+    for (int i = 0; i < 3; i++) {
+        dc_lltext_line(&r->t, "%%look.%s.p = getelementptr i8, ptr %%scratch, i64 %l", member[i],
+                       (int64_t)(8 * i - DC_LOOK_BYTES));
+        dc_lltext_line(&r->t, "%%look.%s = load ptr, ptr %%look.%s.p, align 8", member[i],
+                       member[i]);
+    }
+}
+
 static void put_kernel(render *r, const dc_target *target)
 {
     const dc_mark mark = dc_arena_mark(&r->t.j->scratch);
@@ -181,8 +211,13 @@ static void put_kernel(render *r, const dc_target *target)
     snprintf(r->block, sizeof r->block, "entry");
     dc_text_puts(r->t.out, "entry:\n");
     put_buffers(r);
+    r->look = dc_looks_find(r->t.f, &r->t.j->scratch);
+    if (r->look != NULL)
+        put_look_at(r);
     dc_llmemory_look_ahead(&r->t);
     put_body(r);
+    if (r->look != NULL)
+        dc_text_puts(r->t.out, "  br label %halt\nhalt:\n");
     put_fence(r, target);
     dc_text_puts(r->t.out, "  ret void\n}\n");
     dc_arena_rewind(&r->t.j->scratch, mark);

@@ -17,6 +17,8 @@
 #define _GNU_SOURCE /* sched_getaffinity, madvise */
 #include "backends/cpu/pool.h"
 
+#include "core/halt.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -51,6 +53,7 @@ typedef struct worker {
     uint32_t index;
     void *scratch;
     pthread_t thread;
+    _Alignas(LINE) char before[LINE]; /* room for a dc_look in front of scratch memory of no bytes */
 } worker;
 
 struct dc_cpu_pool {
@@ -333,11 +336,18 @@ dc_cpu_pool *dc_cpu_pool_new(int64_t threads)
     for (uint32_t i = 0; i < width; i++) {
         p->worker[i].pool = p;
         p->worker[i].index = i;
+        p->worker[i].scratch = p->worker[i].before + DC_LOOK_BYTES;
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     return p;
+}
+
+static void free_scratch(worker *w)
+{
+    if (w->scratch != w->before + DC_LOOK_BYTES)
+        dc_free_aligned((char *)w->scratch - DC_LOOK_BYTES);
 }
 
 void dc_cpu_pool_free(dc_cpu_pool *p)
@@ -351,7 +361,7 @@ void dc_cpu_pool_free(dc_cpu_pool *p)
             pthread_join(p->worker[i].thread, NULL);
     }
     for (uint32_t i = 0; i < p->width; i++)
-        dc_free_aligned(p->worker[i].scratch);
+        free_scratch(&p->worker[i]);
     pthread_cond_destroy(&p->wake);
     pthread_cond_destroy(&p->done);
     pthread_mutex_destroy(&p->lock);
@@ -371,13 +381,14 @@ dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes)
         return dc_fail_memory(j, bytes);
     for (uint32_t i = 0; i < p->width; i++) {
         const size_t align = bytes >= HUGE_FROM ? HUGE_PAGE : LINE;
-        void *mem = dc_try_aligned(align, dc_align_up(bytes, align));
+        const size_t room = dc_align_up(bytes + DC_LOOK_BYTES, align);
+        char *mem = dc_try_aligned(align, room);
         if (mem == NULL)
             return dc_fail_memory(j, bytes); /* p->scratch still tells the least */
         if (align == HUGE_PAGE)
-            madvise(mem, dc_align_up(bytes, align), MADV_HUGEPAGE); /* a wish */
-        dc_free_aligned(p->worker[i].scratch);
-        p->worker[i].scratch = mem;
+            madvise(mem, room, MADV_HUGEPAGE); /* a wish */
+        free_scratch(&p->worker[i]);
+        p->worker[i].scratch = mem + DC_LOOK_BYTES;
     }
     p->scratch = bytes;
     return DC_OK;

@@ -29,7 +29,7 @@ void dc_cpu_pool_free(dc_cpu_pool *p);
 
 uint32_t dc_cpu_pool_width(const dc_cpu_pool *p); /* workers, the caller counted */
 
-/* Each worker's scratch holds at least so much from now on, aligned to 64. NOMEM is a status. */
+/* Each worker's scratch holds at least so much from now on, aligned to 64; in front of it is room for a dc_look. NOMEM is a status. */
 dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes);
 
 /* On the calling thread alone. */

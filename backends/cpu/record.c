@@ -24,7 +24,9 @@ enum {
     ROUND = 6,             /* then so many in pieces, and so many whole */
     SOON = 64,             /* runs until the next two rounds, MORE times as many each time ... */
     MORE = 4,
-    LATE = 4096 /* ... but no more than these */
+    LATE = 4096, /* ... but no more than these */
+    SLICE_NS =
+        1000000 /* by the guess, which is too high: a run looks at least so often whether it is to end */
 };
 
 typedef struct step {
@@ -34,6 +36,7 @@ typedef struct step {
     bool certain;   /* that it is to be split */
     uint32_t first; /* of its binds */
     size_t bytes;   /* COPY */
+    int64_t slice;  /* positions that run without a look whether the run is to end */
     int64_t piece;  /* positions that a worker takes at a time, of the launch at hand */
     /* Of the first part of a launch: */
     uint32_t runs, again;  /* since the last trials; when there are new ones */
@@ -55,6 +58,9 @@ typedef struct run {
     dc_cpu_pool *pool;
     void *const *slot; /* NULL where there are no items */
     bool split_all;
+    dc_job *j;
+    dc_halt *halt; /* NULL: nobody ends it */
+    uint32_t last; /* item of the launch at hand, the last one of a bundle */
 } run;
 
 /* Kernels that are launched together; one is a launch as any other. */
@@ -75,6 +81,8 @@ static void resolve(step *s, const dc_item *item, uint32_t first)
     DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
     s->kernel = p->entry[item->entry];
     s->certain = s->cost >= CERTAIN_NS;
+    s->slice =
+        s->cost <= SLICE_NS ? s->grid : dc_max_i64(s->grid / (int64_t)(s->cost / SLICE_NS + 1), 1);
     s->again = SOON;
 }
 
@@ -135,9 +143,28 @@ void dc_cpu_recording_free(dc_device *d, dc_recording *r)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static bool is_halted(const run *x)
+{
+    return x->halt != NULL && dc_halt_now(x->halt, x->last);
+}
+
+/* dc_look.ask */
+static int ask(void *x)
+{
+    return is_halted(x);
+}
+
 static void run_positions(const run *x, const step *s, void *scratch, int64_t begin, int64_t end)
 {
-    s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
+    static const atomic_bool never;
+    dc_look *look = (void *)((char *)scratch - DC_LOOK_BYTES);
+    *look = (dc_look){x->halt != NULL ? x->halt->asked : &never, ask, (void *)(uintptr_t)x};
+    while (end - begin > s->slice && !is_halted(x)) {
+        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, begin + s->slice);
+        begin += s->slice;
+    }
+    if (end - begin <= s->slice && !is_halted(x))
+        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
 }
 
 static int64_t pieces_of(const step *s)
@@ -200,7 +227,8 @@ static void run_timed(const parts *p)
         const uint64_t start = dc_clock_ns();
         run_here(&(parts){p->x, s, 1, p->width});
         const uint64_t ns = dc_clock_ns() - start;
-        s->cost = ns < s->cost ? ns : s->cost;
+        if (!is_halted(p->x))
+            s->cost = ns < s->cost ? ns : s->cost;
     }
 }
 
@@ -267,6 +295,8 @@ static void run_trial(parts *p)
         run_split(p);
     else
         run_timed(p);
+    if (is_halted(p->x))
+        return;
     uint64_t *best = n < ROUND ? &s->split : &s->whole;
     const uint64_t ns = dc_clock_ns() - start;
     *best = n % ROUND == 0 || ns < *best ? ns : *best;
@@ -295,7 +325,8 @@ static void run_parts(parts *p)
 
 static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
 {
-    const run *x = ctx;
+    run *x = ctx;
+    x->last = first + n - 1;
     parts p = {x, &x->r->step[first], n, dc_cpu_pool_width(x->pool)};
     if (p.width == 1 || (n == 1 && p.at[0].grid < 2))
         run_here(&p);
@@ -303,7 +334,7 @@ static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
         run_split(&p);
     else
         run_parts(&p);
-    return DC_OK;
+    return x->halt != NULL && x->halt->cut ? dc_fail(x->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
 }
 
 static dc_status launch(void *ctx, uint32_t i)
@@ -351,7 +382,12 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
 {
     static const dc_walk_ops ops = {launch, copy, check, test, count, bundle};
     const dc_cpu *cpu = (const dc_cpu *)d;
-    run x = {.r = r, .pool = cpu->pool, .slot = slot, .split_all = cpu->split_all};
+    run x = {.r = r,
+             .pool = cpu->pool,
+             .slot = slot,
+             .split_all = cpu->split_all,
+             .j = j,
+             .halt = info != NULL ? info->halt : NULL};
     for (uint32_t b = 0; b < r->nbind; b++)
         r->address[b] = (char *)slot[r->bind[b].slot] + r->bind[b].offset;
     return dc_walk_run(r->walk, j, &ops, &x, info);

@@ -245,8 +245,85 @@ static void check_unattached(void)
     lua_close(L);
 }
 
+/* ---- work of compiled functions and the interpreter -------------------------------------------- */
+
+/* Each takes seconds to hours; one launch, one position, many launches, the interpreter, lazy code. */
+static const char *const kernels[] = {
+    "long(1.5)",
+    "one(3)",
+    "while true do pcall(long, 1.5) end",
+    "local w = dc.ones 'f32[1500, 1500]' for _ = 1, 1e9 do w = w:matmul(w) * 0.001 local y = w:sum():item() end",
+    "local x = dc.iota 'f32[2000000]' while true do pcall(function() x = (x * 1.1):sin() x:sum():item() end) end",
+    "local job = long:start(1.5) while not job:poll { ms = 1e6 } do end",
+    "steady() spin()",
+};
+
+static const char kernel_setup[] =
+    "long = dc.fn('long(k: f32[]) -> f32[]', function(k)\n"
+    "  return (dc.iota 'f32[2000000000000]' * k):sin():sum() end)\n"
+    "one = dc.fn('one(k: i32[]) -> i32[]', function(k)\n"
+    "  return ((dc.iota 'i32[2000000000]' * k) % 1000003):max() end)\n"
+    "w = dc.param('f32[300, 300]', dc.ones 'f32[300, 300]')\n"
+    "steady = dc.fn('steady() -> ()', function() w:set(w:matmul(w) * (1 / 300)) end)\n";
+
+/* Milliseconds from the deadline to the end, the worst of several. */
+static double end_kernel(lua_State *L, dc_rt *ctx, const char *code)
+{
+    double worst = 0;
+    for (int64_t ms = 30; ms < 60; ms += 7) {
+        CHECK_EQ(luaL_loadstring(L, code), LUA_OK);
+        const uint64_t start = dc_clock_ns();
+        CHECK_EQ(dc_pcall(L, 0, 0, 0, ms), DC_E_STOPPED);
+        const double late = (double)(dc_clock_ns() - start) * 1e-6 - (double)ms;
+        worst = late > worst ? late : worst;
+        CHECK(strstr(text_of(L), "ran longer than") != NULL);
+        check_usable(L, ctx, code);
+    }
+    CHECK(lua_run(L, "assert(w[1][1]:item() == 1)"));
+    return worst;
+}
+
+static void check_kernels(const char *device)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state(device, &ctx);
+    const bool eval = strcmp(device, "eval") == 0;
+    CHECK(lua_run(L, kernel_setup));
+    if (!eval)
+        CHECK(lua_run(L, "long:info() one:info() steady()")); /* waits until they are compiled */
+    for (size_t i = eval ? 3 : 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (eval && strstr(kernels[i], "long") != NULL)
+            continue;
+        const double late = end_kernel(L, ctx, kernels[i]);
+        if (getenv("STOP_VERBOSE"))
+            printf("%s: %.1f ms: %s\n", device, late, kernels[i]);
+        CHECK(late < 1500);
+    }
+    lua_close(L);
+}
+
+/* An update that takes long: what it was writing is half written, and good again when it is set. */
+static void check_torn(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("cpu", &ctx);
+    CHECK(lua_run(L, "w = dc.param('f32[64]', dc.zeros 'f32[64]')\n"
+                     "f = dc.fn('f(k: f32[]) -> ()', function(k)\n"
+                     "  w:set(w + (dc.iota 'f32[2000000000000]' * k):sin():sum()) end) f:info()"));
+    CHECK_EQ(run_in(L, "f(1.5)", 30), DC_E_STOPPED);
+    check_usable(L, ctx, "torn");
+    CHECK(lua_run(L, "local ok, err = pcall(function() return w[1]:item() end)\n"
+                     "assert(ok or err.message:find 'half written')\n"
+                     "w:set(dc.ones 'f32[64]') assert(w[1]:item() == 1)"));
+    lua_close(L);
+}
+
 int main(void)
 {
+    check_torn();
+    check_kernels("eval");
+    check_kernels("cpu");
+    check_kernels("cpu:cc");
     check_unattached();
     check_nested();
     check_storm();
