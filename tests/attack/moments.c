@@ -1,0 +1,154 @@
+/*
+ * Stops at random moments in six kinds of work: how long what runs goes on after dc_stop, from another thread, or after
+ * its deadline. After each the context is used.
+ *
+ *     moments [N [SEED]]     N moments for each kind; prints median, 99 % and the longest, in ms
+ *
+ * Termination is what is asserted, within a bound that no machine under load exceeds; the figures are for release
+ * builds on an idle machine.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "core/base.h"
+#include "vm/deepc.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/t.h"
+#include "tests/unit/lua_run.h"
+
+#define BOUND_MS 4000.0
+
+static const char setup[] =
+    "dc, nn, optim = require 'deepc', require 'deepc.nn', require 'deepc.optim'\n"
+    "dc.seed(1)\n"
+    "function spin() local s = 0 while true do s = s + 1 end end\n"
+    "double = dc.fn('double(x: f32[]) -> f32[]', function(x) return x * 2 end)\n"
+    "local net = nn.Sequential { nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10) }\n"
+    "local opt = optim.Adam(net:parameters())\n"
+    "step = dc.fn('step(x: f32[64, 64], y: i32[64]) -> f32[]', function(x, y)\n"
+    "  local loss = nn.cross_entropy(net(x), y) opt:step(loss) return loss end)\n"
+    "x, y = dc.rand('f32[64, 64]', { seed = 1 }), dc.iota 'i32[64]' % 10\n"
+    "long = dc.fn('long(k: f32[]) -> f32[]', function(k)\n"
+    "  return (dc.iota 'f32[2000000000000]' * k):sin():sum() end)\n"
+    "if dc.stats().device ~= 'eval' then long:info() end\n"
+    "assert(double(1):item() == 2 and step(x, y):item() > 0)\n";
+
+typedef struct kind {
+    const char *name, *device, *code;
+} kind;
+
+static const kind kinds[] = {
+    {"Lua in pcall", "eval", "while true do pcall(spin) end"},
+    {"coroutines", "eval",
+     "while true do local co = coroutine.wrap(function() while true do "
+     "coroutine.yield(pcall(string.rep, 'x', 9)) "
+     "end end)\n for _ = 1, 50 do co() end pcall(coroutine.wrap(function() pcall(function() for _ "
+     "= 1, 2000 do end "
+     "end) end)) end"},
+    {"training steps", "cpu", "while true do pcall(step, x, y) end"},
+    {"one long kernel", "cpu", "while true do pcall(long, 1.5) end"},
+    {"interpreter", "eval",
+     "local a = dc.rand('f32[300, 300]', { seed = 2 })\n"
+     "while true do pcall(function() return (a:matmul(a) * 0.01):exp():sum():item() end) end"},
+    {"lazy code and callbacks", "cpu",
+     "local n = 0 while true do pcall(function() n = n % 40 + 1\n"
+     "local t = dc.rand('f32[' .. n * 100 .. ']', { seed = 3 }) for _ = 1, n do t = t * 1.5 + 1 "
+     "end t:sum():item()\n"
+     "table.sort({ 5, 3, 1, 4, 2 }, function(a, b) pcall(string.gsub, 'abc', '.', function(c) "
+     "return c .. a end) "
+     "return a < b end) end) end"},
+};
+
+typedef struct stopper {
+    dc_rt *ctx;
+    uint64_t after;
+    atomic_ullong at;
+} stopper;
+
+static void *stop_then(void *arg)
+{
+    stopper *s = arg;
+    const struct timespec wait = {.tv_sec = (time_t)(s->after / 1000000000u),
+                                  .tv_nsec = (long)(s->after % 1000000000u)};
+    nanosleep(&wait, NULL);
+    atomic_store(&s->at, dc_clock_ns());
+    dc_stop(s->ctx);
+    return NULL;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+/* Every other moment a deadline; how late the end came, in ms. */
+static double end_once(lua_State *L, dc_rt *ctx, const kind *k, uint64_t *state, bool deadline)
+{
+    pthread_t thread;
+    const uint64_t random = next_random(state);
+    stopper s = {.ctx = ctx, .after = random % 12000000u};
+    const int64_t ms = deadline ? (int64_t)(1 + random % 12) : 0;
+    CHECK_EQ(luaL_loadstring(L, k->code), LUA_OK);
+    const uint64_t begun = dc_clock_ns();
+    if (!deadline)
+        CHECK_EQ(pthread_create(&thread, NULL, stop_then, &s), 0);
+    const int status = dc_pcall(L, 0, 0, 0, ms);
+    const uint64_t ended = dc_clock_ns();
+    if (!deadline)
+        pthread_join(thread, NULL);
+    CHECK_EQ(status, DC_E_STOPPED);
+    lua_settop(L, 0);
+    const uint64_t asked = deadline ? begun + (uint64_t)ms * 1000000u : atomic_load(&s.at);
+    return ended > asked ? (double)(ended - asked) * 1e-6 : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void run_kind(const kind *k, int n, uint64_t seed)
+{
+    dc_rt *ctx;
+    dc_config cfg = DC_CONFIG_INIT;
+    cfg.device = k->device;
+    if (!CHECK(dc_open(&cfg, &ctx) == DC_OK)) {
+        dc_close(ctx);
+        return;
+    }
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    CHECK_EQ(dc_attach(L, ctx), DC_OK);
+    CHECK(lua_run(L, setup));
+    double *late = calloc((size_t)n, sizeof *late);
+    for (int i = 0; i < n; i++) {
+        late[i] = end_once(L, ctx, k, &seed, i % 2 == 1);
+        CHECK(lua_run(L, "assert(double(4):item() == 8)"));
+    }
+    CHECK(lua_run(L, "local l = step(x, y):item() assert(l == l and l < 10)"));
+    qsort(late, (size_t)n, sizeof *late, compare);
+    printf("%-24s median %7.3f  99 %% %7.3f  longest %7.3f ms\n", k->name, late[n / 2],
+           late[n * 99 / 100], late[n - 1]);
+    fflush(stdout);
+    CHECK(late[n - 1] < BOUND_MS);
+    free(late);
+    lua_close(L);
+}
+
+int main(int argc, char **argv)
+{
+    const int n = argc > 1 ? atoi(argv[1]) : 100;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    printf("seed %llu\n", (unsigned long long)seed);
+    for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
+        run_kind(&kinds[i], n < 2 ? 2 : n, seed + i);
+    return t_done();
+}
