@@ -23,7 +23,7 @@ bool dc_file_write(int fd, const char *s, size_t n)
 
 char *dc_file_read(const char *path, size_t most)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = fopen(path, "rbe");
     char *text = NULL;
     size_t n = 0, size = 0;
     if (f == NULL)

@@ -1,6 +1,7 @@
 #include "core/job.h"
 
 #include "core/number.h"
+#include "core/owner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,6 +44,13 @@ void dc_job_notice_bug(dc_job *j)
         j->on_bug(j, j->bug_ctx);
 }
 
+dc_status dc_job_refuse_child(dc_job *j)
+{
+    return dc_fail(j, DC_ERR_REENTER,
+                   &(dc_fact){.word = {"this context was opened by another process; open one of "
+                                       "its own after fork"}});
+}
+
 dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -52,6 +60,8 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
     volatile dc_status status = DC_OK;
 
     j->err = (dc_err){0};
+    if (j->owner != NULL && dc_owner_forked(j->owner))
+        return dc_job_refuse_child(j);
     if (setjmp(here.at) == 0) {
         innermost = &here;
         status = body(j, arg);

@@ -41,6 +41,7 @@ typedef struct dc_job {
     const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
     const atomic_bool *cancel;   /* set by another thread; NULL: nobody can */
     const struct dc_folders *folders; /* where files may lie (core/folders.h); NULL: anywhere */
+    const struct dc_owner *owner; /* in another process than its own nothing is run; NULL: anywhere */
 } dc_job;
 
 void dc_job_init(dc_job *j, const dc_opts *opt, dc_log *log);
@@ -52,8 +53,14 @@ void dc_job_fini(dc_job *j);
  */
 void dc_job_notice_bug(dc_job *j);
 
-/* Runs body(arg) with a recovery point. Clears the record first, rewinds scratch afterwards. */
+/*
+ * Runs body(arg) with a recovery point. Clears the record first, rewinds scratch afterwards. STATE, and nothing
+ * is run, in a child of the process that the job belongs to.
+ */
 dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg);
+
+/* What it says then. */
+dc_status dc_job_refuse_child(dc_job *j);
 
 /* Between two stages of something long: is it wanted no more? */
 static inline bool dc_job_cancelled(const dc_job *j)

@@ -24,6 +24,7 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
 {
     dc_job *j = dc_job_here();
     dc_rt *rt = dc_xalloc(sizeof *rt);
+    dc_owner_init(&rt->owner); /* before anything can unwind: dc_rt_free asks it */
     dc_job_defer(j, release_rt, rt);
     rt->opt = *opt;
     if (log != NULL)
@@ -31,6 +32,7 @@ dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log)
     rt->names = dc_names_new();
     rt->pool = dc_pool_new(opt);
     dc_job_init(&rt->job, &rt->opt, &rt->log);
+    rt->job.owner = &rt->owner;
     rt->job.broken = &rt->broken;
     rt->job.cancel = &rt->interrupt;
     dc_job_keep(j, rt);
@@ -90,7 +92,7 @@ dc_status dc_rt_told(dc_rt *rt, dc_status status)
 
 void dc_rt_free(dc_rt *rt)
 {
-    if (rt == NULL)
+    if (rt == NULL || dc_rt_forked(rt))
         return;
     dc_entry_close(rt);
     dc_lazy_close(rt);
@@ -103,6 +105,7 @@ void dc_rt_free(dc_rt *rt)
     dc_names_free(rt->names);
     dc_folders_free(rt->folders);
     dc_job_fini(&rt->job);
+    dc_owner_fini(&rt->owner);
     dc_xfree(rt);
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/graph.h"
+#include "core/owner.h"
 
 typedef struct dc_stats { /* counters since the context was opened; dc.stats() */
     uint64_t traces;      /* bodies of typed functions run */
@@ -35,6 +36,7 @@ typedef struct dc_rt {
     dc_opts opt;
     struct dc_heap *heap; /* of the host, which opt names; whoever closes frees it last. NULL none */
     dc_log log;
+    dc_owner owner;   /* the process that opened it */
     dc_job job;       /* of the calling thread */
     dc_names *names;  /* names of dims, labels */
     dc_device *device; /* where tensors live; eval uses host memory of its own device */
@@ -87,7 +89,16 @@ typedef struct dc_rt {
  */
 dc_rt *dc_rt_new(const dc_opts *opt, const dc_log *log);
 void dc_rt_set_device(dc_rt *rt, dc_device *device, bool interpret);
-void dc_rt_free(dc_rt *rt); /* all tensors, cells and executables must be gone */
+/*
+ * All tensors, cells and executables must be gone. In a child of the process that opened it nothing is freed:
+ * neither what its threads were doing there is known, nor whether a lock will ever be released.
+ */
+void dc_rt_free(dc_rt *rt);
+
+static inline bool dc_rt_forked(const dc_rt *rt)
+{
+    return dc_owner_forked(&rt->owner);
+}
 
 /*
  * STATE in a broken context; what builds or runs something asks first. Delivers what compile

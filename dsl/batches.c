@@ -300,7 +300,7 @@ static void close_stretch(dc_batches *b, stretch *s)
 
 static void close_batches(dc_batches *b)
 {
-    if (b == NULL)
+    if (b == NULL || dc_dsl_gone(b->d))
         return;
     for (int i = 0; i < 2; i++)
         close_stretch(b, &b->stretch[i]);

@@ -166,6 +166,8 @@ void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v)
 void dc_handle_close(dc_handle *h)
 {
     const dc_handle_kind kind = h->kind;
+    if (kind == DC_HANDLE_CLOSED || dc_dsl_gone(h->d))
+        return;
     h->kind = DC_HANDLE_CLOSED;
     h->closed = NULL;
     if (kind != DC_HANDLE_VALUE && kind != DC_HANDLE_LAZY && kind != DC_HANDLE_CELL)

@@ -127,7 +127,7 @@ static int l_ops(lua_State *L)
 static int l_exit(lua_State *L)
 {
     const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d->rt != NULL) /* it is open */
+    if (!dc_dsl_gone(d))
         dc_jit_stop(d->rt);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
@@ -328,10 +328,12 @@ static int l_context_gc(lua_State *L)
     dc_dsl *d = dc_udata_test(L, 1, &dc_dsl_type);
     if (d == NULL || d->rt == NULL)
         return 0;
-    dc_fn_close_all(d);
-    dc_batches_close_all(d);
-    dc_handle_close_all(d);
-    dc_cell_release(d->generator);
+    if (!dc_rt_forked(d->rt)) {
+        dc_fn_close_all(d);
+        dc_batches_close_all(d);
+        dc_handle_close_all(d);
+        dc_cell_release(d->generator);
+    }
     d->generator = NULL;
     d->rt->stop_lua = NULL;
     d->rt = NULL;
@@ -430,6 +432,9 @@ void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
 
 void dc_dsl_refuse_closed(lua_State *L)
 {
+    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (d->rt != NULL)
+        luaL_error(L, "this context was opened by another process; open one of its own after fork");
     luaL_error(L, "deepc is closed: the state that it belongs to is being closed");
     DC_BUG("luaL_error returned");
 }

@@ -31,7 +31,7 @@ static bool line_of_text(const char *text, int number, char *out)
 
 static bool line_of_file(const char *path, int number, char *out)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(path, "re");
     int at = 1;
     bool found = false;
     while (f != NULL && !found && fgets(out, LINE, f) != NULL) {

@@ -20,7 +20,7 @@ static const dc_utype SPEC = {"deepc.specialisation"}, GUARD = {"deepc.tracing"}
 static void drop_spec(dc_spec *s)
 {
     dc_dsl *d = s->d;
-    if (d == NULL)
+    if (d == NULL || dc_dsl_gone(d))
         return;
     if (s->prev != NULL)
         s->prev->next = s->next;

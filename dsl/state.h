@@ -61,13 +61,19 @@ typedef struct dc_dsl {
 
 extern const dc_utype dc_dsl_type;
 
-/* Raises: a finalizer of the script calls us after the context was closed. */
+/* Closed with its state, or of a process that this one was forked from: nothing of it is touched any more. */
+static inline bool dc_dsl_gone(const dc_dsl *d)
+{
+    return d->rt == NULL || dc_rt_forked(d->rt);
+}
+
+/* Raises: a finalizer of the script calls us after the context was closed, or a child of fork does. */
 DC_NORETURN void dc_dsl_refuse_closed(lua_State *L);
 
 static inline dc_dsl *dc_dsl_of(lua_State *L)
 {
     dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d == NULL || d->head.type != &dc_dsl_type || d->rt == NULL)
+    if (d == NULL || d->head.type != &dc_dsl_type || dc_dsl_gone(d))
         dc_dsl_refuse_closed(L);
     return d;
 }

@@ -1,10 +1,11 @@
-#define _POSIX_C_SOURCE 200809L /* mkstemp, mkdir */
+#define _GNU_SOURCE /* mkostemp, mkdir */
 #include "jit/dump.h"
 
 #include "core/file.h"
 #include "jit/render.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static void end_writing(void *what)
 /* Under another name first: several processes may write the same kernel. */
 static dc_status write_file(dc_job *j, writing *w)
 {
-    w->fd = mkstemp(w->temporary);
+    w->fd = mkostemp(w->temporary, O_CLOEXEC);
     if (w->fd < 0)
         return fail_file(j, w->path, errno);
     fchmod(w->fd, 0644);

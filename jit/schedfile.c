@@ -177,7 +177,7 @@ dc_status dc_schedfile_read(dc_job *j, const char *path, dc_schedfile **out)
     const dc_mark mark = dc_arena_mark(&j->scratch);
     char *text = NULL;
     *out = NULL;
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(path, "re");
     if (file == NULL)
         return cannot(j, path, strerror(errno));
     dc_job_defer(j, close_file, file);

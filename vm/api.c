@@ -192,6 +192,8 @@ static bool read_config(const dc_config *cfg, dc_config *out)
 /* The heap is the last of what it gave. */
 static void close_context(dc_rt *rt)
 {
+    if (dc_rt_forked(rt))
+        return;
     dc_heap *heap = rt->heap;
     while (rt->functions != NULL)
         dc_unload(rt->functions);

@@ -94,6 +94,8 @@ DC_API dc_status dc_attach(lua_State *L, dc_rt *rt)
     if (L == NULL || rt == NULL || rt->broken)
         return DC_E_STATE;
     rt->job.err = (dc_err){0};
+    if (dc_rt_forked(rt))
+        return dc_job_refuse_child(&rt->job);
     if (!lua_checkstack(L, 4))
         return dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
     if (dc_dsl_rt(L) != NULL)

@@ -14,6 +14,10 @@
  * by one thread at a time. Nothing here aborts, exits, jumps out with longjmp or writes to stdout
  * or stderr; every failure is a status and a sentence.
  *
+ * A context belongs to the process that opened it. In a child of fork every function refuses it with
+ * DC_E_STATE, in Lua with an error; dc_close, dc_unload and lua_close return at once and leave what it holds
+ * to the end of the child. A child opens a context of its own. No handler of fork or signals is installed.
+ *
  * Each function tells in brackets from where it may be called, and whether it may raise a Lua error:
  *
  *     any thread        at any time
@@ -24,7 +28,7 @@
  * NULL where a context or a function is needed is DC_E_STATE, for any other pointer DC_E_VALUE, but where NULL is
  * said to be fine; that changes nothing.
  *
- * libdeepc.so holds all of it but dc_attach, dc_error_text and luaopen_deepc, which are in deepc.so (they need Lua
+ * libdeepc.so holds all of it but what takes a lua_State, and luaopen_deepc, which are in deepc.so (they need Lua
  * 5.4, and use the lua_* of whoever loads them). A host that attaches links with both:
  *
  *     cc host.c -l:deepc.so -ldeepc -llua5.4      (-L where they are)
@@ -142,7 +146,8 @@ dc_status dc_open(const dc_config *cfg, dc_rt **out);
 /*
  * Closes a context, its device and its compiled code. To be done before the process ends by exit,
  * which destroys what a compiler on another thread may be using. One that was attached closes with its
- * lua_State: before that this does nothing, and after it ctx is gone. NULL is fine.
+ * lua_State: before that this does nothing, and after it ctx is gone. In a child of the process that
+ * opened it nothing is freed, written or waited for. NULL is fine.
  * [its thread; raises nothing]
  */
 void dc_close(dc_rt *ctx);

@@ -49,7 +49,7 @@ static void free_variant(dc_fvariant *v)
 
 void dc_unload(dc_function *f)
 {
-    if (f == NULL)
+    if (f == NULL || dc_rt_forked(f->rt))
         return;
     for (uint32_t i = 0; f->variant != NULL && i < f->nvariant; i++)
         free_variant(&f->variant[i]);

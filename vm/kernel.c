@@ -51,7 +51,7 @@ static dc_status read_file(dc_job *j, command *c)
 {
     char piece[4096];
     size_t n;
-    FILE *in = fopen(c->file, "rb");
+    FILE *in = fopen(c->file, "rbe");
     if (in == NULL)
         return dc_fail(j, DC_ERR_FILE, &(dc_fact){.word = {c->file, strerror(errno)}});
     while ((n = fread(piece, 1, sizeof piece - 1, in)) > 0) {

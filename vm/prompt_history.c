@@ -97,7 +97,7 @@ void dc_history_load(const char *path, void (*see)(void *ctx, const char *piece)
 {
     char *line = NULL;
     size_t room = 0;
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(path, "re");
     if (f == NULL)
         return;
     const int n = count_lines(f);

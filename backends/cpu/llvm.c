@@ -2,6 +2,7 @@
 #include "backends/cpu/llvm.h"
 
 #include "backends/cpu/maker.h"
+#include "core/owner.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -64,7 +65,7 @@ struct dc_llvm {
  * its command line options), and contexts of several threads may do it at once. No other state of
  * ours is outside a context.
  */
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static dc_process_lock opening;
 
 /* Fills in the functions; names the first one that is missing. */
 static const char *resolve(void *handle, api *fn)
@@ -221,11 +222,11 @@ static dc_status refuse_target(const dc_llvm *l, dc_job *j, char *message)
 /* With the lock that is one for the process. */
 static bool open_locked(dc_llvm *l, char *why, size_t size)
 {
-    pthread_mutex_lock(&opening);
+    dc_process_lock_take(&opening);
     const bool found = find_library(l->conf.path, &l->lib, why, size);
     if (found)
         init_x86(&l->lib.fn);
-    pthread_mutex_unlock(&opening);
+    dc_process_lock_drop(&opening);
     return found;
 }
 
@@ -259,9 +260,9 @@ void dc_llvm_close(dc_llvm *l)
         return;
     while (l->nmachine > 0)
         l->lib.fn.DisposeTargetMachine(l->machine[--l->nmachine]);
-    pthread_mutex_lock(&opening);
+    dc_process_lock_take(&opening);
     dlclose(l->lib.handle);
-    pthread_mutex_unlock(&opening);
+    dc_process_lock_drop(&opening);
     pthread_mutex_destroy(&l->lock);
     dc_xfree(l);
 }
