@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { OLDEST = 15, SPARE = 4 };
 
@@ -115,13 +118,50 @@ static bool open_library(const char *name, library *lib, char *why, size_t size)
     return false;
 }
 
+/* Bytes that may still be mapped; SIZE_MAX: there is no limit, or nobody knows. */
+static size_t room_for_maps(struct rlimit *limit)
+{
+    unsigned long pages = 0;
+    FILE *f;
+    if (getrlimit(RLIMIT_AS, limit) != 0 || limit->rlim_cur == RLIM_INFINITY ||
+        (f = fopen("/proc/self/statm", "re")) == NULL)
+        return SIZE_MAX;
+    const bool read = fscanf(f, "%lu", &pages) == 1;
+    fclose(f);
+    const size_t used = pages * (size_t)sysconf(_SC_PAGESIZE);
+    return !read ? SIZE_MAX : limit->rlim_cur > used ? limit->rlim_cur - used : 0;
+}
+
+/*
+ * LLVM ends the process when it gets no memory, so it is opened only where there is room for itself and for
+ * what it does: of its file nearly all is mapped.
+ */
+static bool has_room(const char *path, char *why, size_t size)
+{
+    enum { WORK = 96 << 20, MIB = 1 << 20 };
+    struct stat file;
+    struct rlimit limit;
+    const size_t room = room_for_maps(&limit);
+    if (room == SIZE_MAX || stat(path, &file) != 0 || room >= (size_t)file.st_size + WORK)
+        return true;
+    snprintf(why, size,
+             "%s needs %zu MiB of address space, and %zu are left of the limit of %zu (ulimit -v, "
+             "RLIMIT_AS): raise "
+             "it, or do without the compiler (DEEPC_COMPILE=cache or off)",
+             path, ((size_t)file.st_size + WORK) / MIB, room / MIB, (size_t)limit.rlim_cur / MIB);
+    return false;
+}
+
 static bool find_library(const char *path, library *lib, char *why, size_t size)
 {
     char found[1024];
+    const bool known = dc_maker_find_llvm(path != NULL ? path : "", found, sizeof found);
+    if (known && !has_room(found, why, size))
+        return false;
     if (path != NULL && path[0] != '\0')
         return open_library(path, lib, why, size);
     /* the one that dc_llvm_maker names */
-    if (dc_maker_find_llvm("", found, sizeof found) && open_library(found, lib, why, size))
+    if (known && open_library(found, lib, why, size))
         return true;
     for (size_t i = 0; dc_maker_llvm[i] != NULL; i++)
         if (open_library(dc_maker_llvm[i], lib, why, size))
@@ -232,7 +272,7 @@ static bool open_locked(dc_llvm *l, char *why, size_t size)
 
 dc_status dc_llvm_open(dc_job *j, const dc_llvm_conf *conf, dc_llvm **out)
 {
-    char why[300], *message = NULL;
+    char why[500], *message = NULL;
     dc_llvm *l = dc_xalloc(sizeof *l); /* before anything that unwinding would lose */
     l->conf = *conf;
     if (!open_locked(l, why, sizeof why)) {
