@@ -296,12 +296,14 @@ typedef struct dc_sandbox_options {
 dc_status dc_sandbox(struct lua_State *L, const dc_sandbox_options *o);
 
 /*
- * Runs a script of n bytes in such a state, as text, never as bytecode. Messages call it `name`, which is shown to
- * the script: no path of the host. DC_E_VALUE: it does not parse, has more than 1 MiB, or raised an error;
+ * Runs a script of n bytes in such a state, as text, never as bytecode, through dc_pcall: dc_stop ends it, and so do
+ * ms milliseconds (<= 0: no deadline). Messages call it `name`, which is shown to the script: no path of the
+ * host. DC_E_VALUE: it does not parse, has more than 1 MiB, or raised an error; DC_E_STOPPED: it was ended;
  * DC_E_NOMEM: the state has no memory left for it. Then a string that says why is left on the stack, else nothing.
  * Raises nothing, and runs no metamethod of an error value. The thread that owns L calls it.
  */
-dc_status dc_sandbox_run(struct lua_State *L, const char *name, const char *text, size_t n);
+dc_status dc_sandbox_run(struct lua_State *L, const char *name, const char *text, size_t n,
+                         int64_t ms);
 
 /*
  * ---- Functions without Lua ------------------------------------------------------------------------

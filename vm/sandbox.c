@@ -325,6 +325,7 @@ DC_API dc_status dc_sandbox(lua_State *L, const dc_sandbox_options *options)
 typedef struct running {
     const char *name, *text;
     size_t n;
+    int64_t ms;
     dc_status status;
 } running;
 
@@ -349,20 +350,23 @@ static int run_text(lua_State *L)
     lua_pushfstring(L, "=%s", r->name);
     int status = dc_sandbox_load_text(L, r->text, r->n, lua_tostring(L, -1));
     if (status == LUA_OK)
-        status = lua_pcall(L, 0, 0, 0);
+        status = dc_pcall(L, 0, 0, 0, r->ms);
     if (status == LUA_OK) {
         r->status = DC_OK;
         return 0;
     }
     if (status == LUA_ERRMEM)
         r->status = DC_E_NOMEM;
+    if (status == DC_E_STOPPED)
+        r->status = DC_E_STOPPED;
     to_text(L);
     return 1;
 }
 
-DC_API dc_status dc_sandbox_run(lua_State *L, const char *name, const char *text, size_t n)
+DC_API dc_status dc_sandbox_run(lua_State *L, const char *name, const char *text, size_t n,
+                                int64_t ms)
 {
-    running r = {name, text, n, DC_E_NOMEM};
+    running r = {name, text, n, ms, DC_E_NOMEM};
     if (L == NULL || name == NULL || text == NULL || !lua_checkstack(L, 8))
         return DC_E_STATE;
     const int top = lua_gettop(L);

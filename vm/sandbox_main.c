@@ -1,5 +1,5 @@
 /*
- * deepc sandbox [--read=DIR] [--write=DIR] [--clock] [--memory=SIZE] FILE ARGS
+ * deepc sandbox [--read=DIR] [--write=DIR] [--clock] [--memory=MIB] [--seconds=N] FILE ARGS
  *
  * The program's way to dc_sandbox: what a script may do is what the options name, print goes to stdout, and
  * `require name` runs name.lua from the folder of FILE.
@@ -26,6 +26,7 @@ static const char usage[] = "usage: deepc sandbox [options] FILE [ARGS]\n"
                             "  --write=DIR    it may write files beneath this folder\n"
                             "  --clock        it has os.time, os.clock, os.date\n"
                             "  --memory=MIB   most memory of its Lua state\n"
+                            "  --seconds=N    it ends after so many\n"
                             "`require \"name\"` runs name.lua from the folder of FILE\n";
 
 typedef struct options {
@@ -33,6 +34,7 @@ typedef struct options {
     const char *read[FOLDERS + 1], *write[FOLDERS + 1];
     size_t nread, nwrite;
     const char *file;
+    int64_t ms;   /* 0: no deadline */
     char *module; /* the text that was required last */
 } options;
 
@@ -80,16 +82,21 @@ static bool read_option(options *s, const char *word)
 {
     const char *value;
     char end;
-    unsigned long mib;
+    unsigned long number;
     if (strcmp(word, "--clock") == 0)
         return s->o.clock = true;
     if ((value = value_of(word, "--read=")) != NULL)
         return add_folder(s->read, &s->nread, value);
     if ((value = value_of(word, "--write=")) != NULL)
         return add_folder(s->write, &s->nwrite, value);
-    if ((value = value_of(word, "--memory=")) != NULL && sscanf(value, "%lu%c", &mib, &end) == 1 &&
-        mib > 0 && mib < 1 << 30) {
-        s->o.memory_limit = (size_t)mib << 20;
+    if ((value = value_of(word, "--memory=")) != NULL &&
+        sscanf(value, "%lu%c", &number, &end) == 1 && number > 0 && number < 1 << 30) {
+        s->o.memory_limit = (size_t)number << 20;
+        return true;
+    }
+    if ((value = value_of(word, "--seconds=")) != NULL &&
+        sscanf(value, "%lu%c", &number, &end) == 1 && number > 0 && number < 1 << 30) {
+        s->ms = (int64_t)number * 1000;
         return true;
     }
     return false;
@@ -121,7 +128,7 @@ static int run_script(lua_State *L, const options *s, int argc, char **argv)
     dc_status status = DC_E_NOMEM;
     if (lua_pcall(L, 2, 0, 0) == LUA_OK) {
         dc_signals_catch(dc_dsl_rt(L), false);
-        status = dc_sandbox_run(L, argv[0], text, strlen(text));
+        status = dc_sandbox_run(L, argv[0], text, strlen(text), s->ms);
         dc_signals_leave();
         dc_signals_forget(L);
     }

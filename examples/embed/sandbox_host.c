@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     lua_State *L = open_sandbox(argc > 2 ? argv[2] : NULL);
     int result = EXIT_FAILURE;
     if (L != NULL) {
-        if (dc_sandbox_run(L, "script", text, n) == DC_OK)
+        if (dc_sandbox_run(L, "script", text, n, 10000) == DC_OK) /* ms */
             result = EXIT_SUCCESS;
         else
             fprintf(stderr, "sandbox_host: %s\n", lua_tostring(L, -1));

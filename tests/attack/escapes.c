@@ -260,7 +260,7 @@ static void attempt(host *neighbour, const char *file, const char *title, const 
     memcpy(code, prelude, sizeof prelude - 1);
     memcpy(code + sizeof prelude - 1, text, n);
     const silence s = be_silent();
-    const dc_status status = dc_sandbox_run(h.L, "script", code, sizeof prelude - 1 + n);
+    const dc_status status = dc_sandbox_run(h.L, "script", code, sizeof prelude - 1 + n, 0);
     if (status != DC_OK)
         snprintf(said, sizeof said, "%s", lua_tostring(h.L, -1));
     lua_settop(h.L, 0);
@@ -271,7 +271,8 @@ static void attempt(host *neighbour, const char *file, const char *title, const 
     lua_close(h.L);
     static const char check[] = "assert(found == nil and math.floor(1.5) == 1 and\n"
                                 "require 'deepc'.ones('f32[3]'):sum():item() == 3)";
-    const bool alone = dc_sandbox_run(neighbour->L, "neighbour", check, sizeof check - 1) == DC_OK;
+    const bool alone =
+        dc_sandbox_run(neighbour->L, "neighbour", check, sizeof check - 1, 0) == DC_OK;
     const long printed = be_loud(s);
     free(code);
     const bool good = mark == NULL ? CHECK_EQ(status, DC_OK)

@@ -79,7 +79,7 @@ static void open_host(host *h)
 
 static bool run(host *h, const char *code)
 {
-    const dc_status status = dc_sandbox_run(h->L, "script", code, strlen(code));
+    const dc_status status = dc_sandbox_run(h->L, "script", code, strlen(code), 0);
     if (status != DC_OK)
         printf("%d: %s\n", status, lua_tostring(h->L, -1));
     lua_settop(h->L, 0);
@@ -89,7 +89,7 @@ static bool run(host *h, const char *code)
 /* Runs what has to fail with these words. */
 static void fails(host *h, const char *code, dc_status wanted, const char *words)
 {
-    const dc_status status = dc_sandbox_run(h->L, "script", code, strlen(code));
+    const dc_status status = dc_sandbox_run(h->L, "script", code, strlen(code), 0);
     const char *text = status != DC_OK ? lua_tostring(h->L, -1) : "";
     if (!CHECK_EQ(status, wanted) || !CHECK(text != NULL && strstr(text, words) != NULL))
         printf("%s\n    %s\n", code, text);
@@ -245,10 +245,35 @@ static void test_errors(void)
     large[(1 << 20) + 1] = '\0';
     fails(&h, large, DC_E_VALUE, "a text of 1048577 bytes; at most 1048576 are loaded here");
     free(large);
-    CHECK_EQ(dc_sandbox_run(NULL, "x", "", 0), DC_E_STATE);
-    CHECK_EQ(dc_sandbox_run(h.L, NULL, "", 0), DC_E_STATE);
+    CHECK_EQ(dc_sandbox_run(NULL, "x", "", 0, 0), DC_E_STATE);
+    CHECK_EQ(dc_sandbox_run(h.L, NULL, "", 0, 0), DC_E_STATE);
     CHECK(run(&h, ""));
     CHECK_EQ(lua_gettop(h.L), 0);
+    lua_close(h.L);
+}
+
+/* A deadline that no pcall of the script keeps off. */
+static void test_time(void)
+{
+    static const char *const endless[] = {
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "coroutine.wrap(function() while true do pcall(error) end end)()",
+        "while true do ('x'):rep(100):find(('x?'):rep(15) .. 'y') end",
+        "local t = setmetatable({}, { __close = function() while true do end end })\n"
+        "do local x <close> = t end",
+        "load(function() while true do end end)",
+        "table.sort({ 3, 2, 1 }, function() while true do end end)",
+    };
+    host h;
+    prepare(&h);
+    open_host(&h);
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        CHECK_EQ(dc_sandbox_run(h.L, "script", endless[i], strlen(endless[i]), 30), DC_E_STOPPED);
+        CHECK(lua_type(h.L, -1) == LUA_TSTRING && strstr(lua_tostring(h.L, -1), "30 ms") != NULL);
+        lua_settop(h.L, 0);
+        CHECK(run(&h, "assert(require 'deepc'.ones('f32[2]'):sum():item() == 2)"));
+    }
     lua_close(h.L);
 }
 
@@ -351,6 +376,7 @@ int main(void)
     test_folders();
     test_memory();
     test_errors();
+    test_time();
     test_misuse();
     test_no_memory();
     char command[60];

@@ -17,7 +17,11 @@ end
 --- the metatable of errors
 local dc = require "deepc"
 local _, err = pcall(dc.ones, "f32[-1]")
-assert(type(err) == "table" and not getmetatable(err))
+local shown = tostring(err)
+for key in pairs(getmetatable(err) or {}) do -- a stand-in, which nothing calls
+  getmetatable(err)[key] = function() error "called" end
+end
+assert(tostring(err) == shown and #(err .. "") == #shown)
 refused(function() setmetatable(err, { __tostring = function() error "called" end }) end)
 rawset(err, "message", {})
 rawset(err, "code", print)
