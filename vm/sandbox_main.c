@@ -6,6 +6,7 @@
  */
 #include "vm/sandbox_main.h"
 
+#include "core/digits.h"
 #include "core/file.h"
 #include "core/heap.h"
 #include "vm/sandbox.h"
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FOLDERS = 16 };
+enum { FOLDERS = 16, MOST = 1 << 20 /* MiB, seconds */ };
 
 static const char usage[] = "usage: deepc sandbox [options] FILE [ARGS]\n"
                             "Runs a script that may compute and print, and nothing else\n"
@@ -81,21 +82,20 @@ static const char *value_of(const char *word, const char *option)
 static bool read_option(options *s, const char *word)
 {
     const char *value;
-    char end;
-    unsigned long number;
+    uint64_t number;
     if (strcmp(word, "--clock") == 0)
         return s->o.clock = true;
     if ((value = value_of(word, "--read=")) != NULL)
         return add_folder(s->read, &s->nread, value);
     if ((value = value_of(word, "--write=")) != NULL)
         return add_folder(s->write, &s->nwrite, value);
-    if ((value = value_of(word, "--memory=")) != NULL &&
-        sscanf(value, "%lu%c", &number, &end) == 1 && number > 0 && number < 1 << 30) {
+    if ((value = value_of(word, "--memory=")) != NULL && dc_digits_whole(value, MOST, &number) &&
+        number > 0) {
         s->o.memory_limit = (size_t)number << 20;
         return true;
     }
-    if ((value = value_of(word, "--seconds=")) != NULL &&
-        sscanf(value, "%lu%c", &number, &end) == 1 && number > 0 && number < 1 << 30) {
+    if ((value = value_of(word, "--seconds=")) != NULL && dc_digits_whole(value, MOST, &number) &&
+        number > 0) {
         s->ms = (int64_t)number * 1000;
         return true;
     }
