@@ -101,9 +101,10 @@ static void put_description(dc_text *out, const dc_exec_desc *d)
 static bool no_stage_reads(const char *env)
 {
     static const char *const other[] = {
-        "DEEPC_DEVICE",  "DEEPC_DEBUG", "DEEPC_COMPARE",  "DEEPC_TARGET", "DEEPC_THREADS",
-        "DEEPC_COMPILE", "DEEPC_LAZY",  "DEEPC_SEED",     "DEEPC_CACHE",  "DEEPC_CACHE_SIZE",
-        "DEEPC_HISTORY", "TMPDIR",      "DEEPC_PROGRESS", "DEEPC_LLVM",   "DEEPC_CC",
+        "DEEPC_DEVICE",   "DEEPC_DEBUG",      "DEEPC_COMPARE", "DEEPC_TARGET",
+        "DEEPC_THREADS",  "DEEPC_COMPILE",    "DEEPC_LAZY",    "DEEPC_SEED",
+        "DEEPC_CACHE",    "DEEPC_CACHE_SIZE", "DEEPC_HISTORY", "TMPDIR",
+        "DEEPC_PROGRESS", "DEEPC_LLVM",       "DEEPC_CC",      "DEEPC_COMPILE_SECONDS",
     };
     for (size_t i = 0; i < DC_COUNTOF(other); i++)
         if (strcmp(env, other[i]) == 0)

@@ -64,6 +64,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_OPT";
     if (opt->cache_size < 1 || opt->cache_size > 1 << 20)
         variable = "DEEPC_CACHE_SIZE", wanted = "a number of MiB from 1";
+    if (opt->compile_seconds < 0 || opt->compile_seconds > 1000000)
+        variable = "DEEPC_COMPILE_SECONDS", wanted = "a number of seconds to 1000000, or 0: no limit";
     if (opt->threads < 0)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
     if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0)

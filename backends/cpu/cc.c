@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_WORDS = 64, MAX_PATH = 512, MAX_SAID = 16 << 10 };
@@ -90,7 +91,9 @@ static int start(const words *w, int out, pid_t *pid)
         sigaddset(&usual, SIGPIPE); /* and our host may ignore these */
         posix_spawnattr_setsigmask(&attr, &none);
         posix_spawnattr_setsigdefault(&attr, &usual);
-        posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawnattr_setpgroup(&attr, 0); /* ended with what it has started */
+        posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETPGROUP);
         e = posix_spawn_file_actions_adddup2(&files, out, 1);
         if (e == 0)
             e = posix_spawn_file_actions_adddup2(&files, out, 2);
@@ -114,10 +117,40 @@ static int wait_for(pid_t pid)
     return status;
 }
 
+static void end_group(pid_t pid)
+{
+    kill(-pid, SIGKILL);
+    wait_for(pid);
+}
+
+typedef enum ending { ENDED, LATE, CANCELLED } ending;
+
+/* The same, but ends it where it takes too long or is wanted no more. */
+static ending wait_in_time(const dc_job *j, pid_t pid, int *status)
+{
+    static const struct timespec a_little = {.tv_nsec = 500000};
+    const uint64_t most = (uint64_t)j->opt->compile_seconds * 1000000000, begun = dc_clock_ns();
+    for (;;) {
+        const pid_t who = waitpid(pid, status, WNOHANG);
+        if (who == pid)
+            return ENDED;
+        if (who < 0 && errno != EINTR) {
+            *status = -1;
+            return ENDED;
+        }
+        const bool late = most > 0 && dc_clock_ns() - begun > most;
+        if (late || dc_job_cancelled(j)) {
+            end_group(pid);
+            return late ? LATE : CANCELLED;
+        }
+        nanosleep(&a_little, NULL);
+    }
+}
+
 /* One compilation ------------------------------------------------------------------------------ */
 
 typedef struct build {
-    const dc_cc *cc;
+    dc_cc *cc;
     dc_job *j;
     char folder[MAX_PATH]; /* "" once it is gone */
     char source[MAX_PATH + 8], object[MAX_PATH + 8], log[MAX_PATH + 8];
@@ -200,8 +233,8 @@ static dc_status refuse(build *b, int status)
                     b->cc->command, line[0] != '\0' ? line : "no reason given");
 }
 
-/* An errno when it could not be started, else 0 and what wait_for tells. */
-static int run_compiler(build *b, const words *w, int *status)
+/* An errno when it could not be started, else 0 and what wait_in_time tells. */
+static int run_compiler(build *b, const words *w, int *status, ending *how)
 {
     pid_t pid;
     const int log = new_file(b->log);
@@ -209,11 +242,19 @@ static int run_compiler(build *b, const words *w, int *status)
         return errno;
     const int e = start(w, log, &pid);
     if (e == 0) {
-        *status = wait_for(pid);
+        *how = wait_in_time(b->j, pid, status);
         read_log(b, log);
     }
     close(log);
     return e;
+}
+
+static dc_status refuse_late(const build *b)
+{
+    return dc_failf(b->j, DC_ERR_BUILD, device_name,
+                    "'%.80s' did not end within %lld s, so it was ended and is not started again "
+                    "(DEEPC_COMPILE_SECONDS)",
+                    b->cc->command, (long long)b->j->opt->compile_seconds);
 }
 
 static dc_status make_object(build *b)
@@ -222,6 +263,7 @@ static dc_status make_object(build *b)
     char march[64];
     size_t n = 0;
     int status = 0;
+    ending how = ENDED;
     words w;
     for (; n < DC_COUNTOF(options); n++)
         own[n] = options[n];
@@ -231,11 +273,19 @@ static dc_status make_object(build *b)
     own[n++] = b->object;
     own[n++] = b->source;
     split(&w, b->cc->command, own, n);
-    const int e = run_compiler(b, &w, &status);
+    if (atomic_load(&b->cc->late))
+        return refuse_late(b);
+    const int e = run_compiler(b, &w, &status, &how);
     if (e != 0 || status == 127 << 8) /* 127: what a shell says, and some spawns */
         return dc_failf(b->j, DC_ERR_DEVICE, device_name,
                         "the C compiler '%.80s' cannot be run: %s (DEEPC_CC names another one)",
                         w.at[0], e != 0 ? strerror(e) : "not found");
+    if (how == CANCELLED)
+        return dc_failf(b->j, DC_ERR_REENTER, NULL, "no longer wanted");
+    if (how == LATE) {
+        atomic_store(&b->cc->late, true);
+        return refuse_late(b);
+    }
     if (status == 0 || (status == -1 && access(b->object, R_OK) == 0))
         return DC_OK;
     return refuse(b, status);
@@ -266,7 +316,7 @@ static dc_status translate(build *b, const dc_source *src)
     return make_object(b);
 }
 
-static build *begin(const dc_cc *cc, dc_job *j)
+static build *begin(dc_cc *cc, dc_job *j)
 {
     build *b = DC_NEW(&j->scratch, build);
     b->cc = cc;
@@ -282,8 +332,7 @@ static void end(build *b)
     remove_folder(b);
 }
 
-dc_status dc_cc_compile(const dc_cc *cc, dc_job *j, const dc_source *src, void **entry,
-                        void **library)
+dc_status dc_cc_compile(dc_cc *cc, dc_job *j, const dc_source *src, void **entry, void **library)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     build *b = begin(cc, j);
@@ -318,7 +367,7 @@ static dc_status read_object(build *b, const void **object, size_t *bytes)
     return DC_OK;
 }
 
-dc_status dc_cc_translate(const dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
+dc_status dc_cc_translate(dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
                           size_t *bytes)
 {
     build *b = begin(cc, j);
@@ -329,8 +378,8 @@ dc_status dc_cc_translate(const dc_cc *cc, dc_job *j, const dc_source *src, cons
     return status;
 }
 
-dc_status dc_cc_load(const dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
-                     size_t bytes, void **entry, void **library)
+dc_status dc_cc_load(dc_cc *cc, dc_job *j, const dc_source *src, const void *object, size_t bytes,
+                     void **entry, void **library)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     build *b = begin(cc, j);

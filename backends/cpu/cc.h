@@ -15,22 +15,24 @@ typedef struct dc_cc {
     char command[sizeof((dc_opts *)0)->cc];
     char folder[sizeof((dc_opts *)0)->tmp]; /* that temporary ones are made in */
     const char *march;                      /* of the compiler */
+    atomic_bool late;                       /* it did not end in time: it is not started again */
 } dc_cc;
 
 /*
  * Entries in entry[], as many as src has, and what they live in. DEVICE when the compiler cannot be
- * run, BUILD with its words when it refuses.
+ * run, BUILD with its words when it refuses, or did not end within DEEPC_COMPILE_SECONDS; it is ended then, as it
+ * is when the job is cancelled, with all processes that it has started.
  */
-dc_status dc_cc_compile(const dc_cc *cc, dc_job *j, const dc_source *src, void **entry,
+dc_status dc_cc_compile(dc_cc *cc, dc_job *j, const dc_source *src, void **entry,
                         void **library);
 
 /*
  * The same in two halves (dc_device_ops.translate): the shared object as bytes in the scratch arena;
  * bytes that are written to a temporary folder again and opened. And what the bytes depend on.
  */
-dc_status dc_cc_translate(const dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
+dc_status dc_cc_translate(dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
                           size_t *bytes);
-dc_status dc_cc_load(const dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
+dc_status dc_cc_load(dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
                      size_t bytes, void **entry, void **library);
 void dc_cc_settings(const dc_cc *cc, dc_text *out);
 bool dc_cc_maker(const dc_cc *cc, dc_text *out);

@@ -262,6 +262,23 @@ function TestProgram:test_kernel()
   os.remove(path)
 end
 
+function TestProgram:test_a_compiler_that_hangs()
+  local path = script [[
+local dc = require "deepc"
+local f = dc.fn("f(x: f32[4]) -> f32[]", function(x) return (x * 2):sum() end)
+local g = dc.fn("g(x: f32[4]) -> f32[]", function(x) return (x * x):sum() end)
+print(f(dc.ones "f32[4]"):item(), g(dc.ones "f32[4]"):item(), dc.stats().fallbacks)]]
+  local compiler = script "#!/bin/sh\nexec sleep 600\n"
+  os.execute("chmod 700 " .. compiler)
+  local setting = ("DEEPC_CACHE=off DEEPC_COMPILE=now DEEPC_COMPILE_SECONDS=1 DEEPC_DEVICE=cpu:cc DEEPC_CC=%s"):format(compiler)
+  local text, status = run(path, setting)
+  lu.assertStrContains(text, "did not end within 1 s, so it was ended and is not started again (DEEPC_COMPILE_SECONDS)")
+  lu.assertStrContains(text, "8.0\t4.0\t2\n")
+  lu.assertEquals(status, 0)
+  os.remove(path)
+  os.remove(compiler)
+end
+
 function TestProgram:test_devices_and_options()
   lu.assertStrContains((run "--devices"), "eval")
   lu.assertStrContains((run "--options"), "DEEPC_SEED")

@@ -34,10 +34,13 @@ typedef struct built {
     kernel_fn *entry;
 } built;
 
+static int64_t seconds = 600; /* that a compiler may take */
+static atomic_bool cancelled;
+
 /* One kernel, by a job of its own. Everything temporary lies in `folder`. */
 static built build(const char *command, const char *folder, const char *text, const char *name)
 {
-    dc_opts opt = {0};
+    dc_opts opt = {.compile_seconds = seconds};
     dc_job j;
     dc_cc cc = {.march = "x86-64"};
     built b = {0};
@@ -46,6 +49,7 @@ static built build(const char *command, const char *folder, const char *text, co
     snprintf(cc.command, sizeof cc.command, "%s", command);
     snprintf(cc.folder, sizeof cc.folder, "%s", folder);
     dc_job_init(&j, &opt, NULL);
+    j.cancel = &cancelled;
     b.status = dc_cc_compile(&cc, &j, &src, &entry, &b.library);
     memcpy(&b.entry, &entry, sizeof entry);
     dc_err_render(&j.err, 1, b.words, sizeof b.words);
@@ -133,6 +137,31 @@ static void expect_script(const char *lines, const char *text, dc_status status,
     expect(script, text, status, words);
     unlink(script);
     check_empty(folder);
+}
+
+/* The compiler and what it has started are gone: what they would have made is never there. */
+static void expect_ended(const char *words, dc_status status)
+{
+    char folder[40], late[60], lines[200];
+    make_folder(folder);
+    snprintf(late, sizeof late, "%s/late", folder);
+    snprintf(lines, sizeof lines, "(sleep 3; touch %s) &\nsleep 600", late);
+    const uint64_t begun = dc_clock_ns();
+    expect_script(lines, adds_one, status, words);
+    CHECK(dc_clock_ns() - begun < (uint64_t)60 * 1000000000);
+    sleep(4);
+    CHECK(access(late, F_OK) != 0);
+    check_empty(folder);
+}
+
+static void test_hanging(void)
+{
+    seconds = 1;
+    expect_ended("did not end within 1 s, so it was ended and is not started again", DC_E_BUILD);
+    seconds = 600;
+    atomic_store(&cancelled, true);
+    expect_ended("no longer wanted", DC_E_STATE);
+    atomic_store(&cancelled, false);
 }
 
 static void test_talkative(void)
@@ -286,6 +315,7 @@ int main(int argc, char **argv)
     if (have_cc()) {
         test_words();
         test_talkative();
+        test_hanging();
         test_ignored_children();
         test_nothing_stays();
         test_threads();
