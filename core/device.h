@@ -84,7 +84,7 @@ typedef struct dc_item {
 /*
  * Kernel text. For workers every entry is
  *   void entry(void *const *buf, const void *block, void *scratch, int64_t begin, int64_t end)
- * and runs grid positions begin to end - 1; `block` is the argument block. In front of `scratch` lies a dc_look, which
+ * and runs grid positions begin to end - 1; `block` is the argument block. In front of `scratch` lies the address of a dc_look, which
  * kernels with very long loops read. OpenCL C and CUDA C++
  * have entries of their own kind: see jit/render_c.h.
  */

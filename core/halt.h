@@ -27,7 +27,7 @@ bool dc_halt_now(dc_halt *h, uint32_t item);
 uint64_t dc_halt_until(dc_halt *h);
 
 /*
- * What lies DC_LOOK_BYTES in front of a worker's scratch memory: a kernel that finds *flag set calls ask(ctx), and
+ * Its address lies DC_LOOK_BYTES in front of a worker's scratch memory: a kernel that finds *flag set calls ask(ctx), and
  * returns at once where that is not 0.
  */
 enum { DC_LOOK_BYTES = 64 };
@@ -37,5 +37,10 @@ typedef struct dc_look {
     int (*ask)(void *ctx);
     void *ctx;
 } dc_look;
+
+static inline const dc_look **dc_look_of(void *scratch)
+{
+    return (void *)((char *)scratch - DC_LOOK_BYTES);
+}
 
 #endif

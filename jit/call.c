@@ -401,8 +401,16 @@ static uint32_t stands_at(const dc_inst *i)
 /* What ends a launch in the middle: `asked`, or a deadline of the host. */
 static void make_endable(dc_inst *i, const atomic_bool *asked)
 {
-    i->halt = (dc_halt){.asked = asked, .insist = &i->rt->insist};
+    dc_halt *h = &i->halt;
+    h->asked = asked;
+    h->insist = &i->rt->insist;
     i->endable = true;
+    if (atomic_load_explicit(&h->until, memory_order_relaxed) == 0 &&
+        !atomic_load_explicit(&h->cut, memory_order_relaxed))
+        return; /* as the call before left it, or the first one */
+    atomic_store(&h->until, 0);
+    atomic_store(&h->cut, false);
+    atomic_store(&h->torn, false);
 }
 
 /*

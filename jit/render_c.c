@@ -127,13 +127,13 @@ static void put_look(render *r, dc_fv opened)
     put(r, "if (*look->flag && look->ask(look->ctx)) return;\n");
 }
 
-/* dc_look, in front of the worker's scratch memory. */
+/* The dc_look, whose address lies in front of the worker's scratch memory. */
 static void put_look_at(render *r)
 {
     put(r,
-        "    const struct { volatile const u8 *flag; int (*ask)(void *); void *ctx; } *const look "
-        "=\n"
-        "        (const void *)((const u8 *)scratch - %d);\n",
+        "    struct look { volatile const u8 *flag; int (*ask)(void *); void *ctx; };\n"
+        "    const struct look *const look = *(const struct look *const *)((const u8 *)scratch - "
+        "%d);\n",
         DC_LOOK_BYTES);
 }
 

@@ -189,13 +189,16 @@ static void put_fence(render *r, const dc_target *target)
     dc_lltext_declare(&r->t, "void @llvm.x86.sse.sfence()");
 }
 
-/* dc_look, in front of the worker's scratch memory. */
+/* The dc_look, whose address lies in front of the worker's scratch memory. */
 static void put_look_at(render *r)
 {
     static const char *const member[] = {"flag", "ask", "ctx"};
+    dc_lltext_line(&r->t, "%%look.p = getelementptr i8, ptr %%scratch, i64 %l",
+                   (int64_t)-DC_LOOK_BYTES);
+    dc_lltext_line(&r->t, "%%look = load ptr, ptr %%look.p, align 8");
     for (int i = 0; i < 3; i++) {
-        dc_lltext_line(&r->t, "%%look.%s.p = getelementptr i8, ptr %%scratch, i64 %l", member[i],
-                       (int64_t)(8 * i - DC_LOOK_BYTES));
+        dc_lltext_line(&r->t, "%%look.%s.p = getelementptr i8, ptr %%look, i64 %l", member[i],
+                       (int64_t)(8 * i));
         dc_lltext_line(&r->t, "%%look.%s = load ptr, ptr %%look.%s.p, align 8", member[i],
                        member[i]);
     }

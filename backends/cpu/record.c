@@ -60,6 +60,7 @@ typedef struct run {
     bool split_all;
     dc_job *j;
     dc_halt *halt; /* NULL: nobody ends it */
+    dc_look look;
     uint32_t last; /* item of the launch at hand, the last one of a bundle */
 } run;
 
@@ -154,16 +155,21 @@ static int ask(void *x)
     return is_halted(x);
 }
 
-static void run_positions(const run *x, const step *s, void *scratch, int64_t begin, int64_t end)
+/* A long launch: looks between pieces. */
+static void run_slices(const run *x, const step *s, void *scratch, int64_t begin, int64_t end)
 {
-    static const atomic_bool never;
-    dc_look *look = (void *)((char *)scratch - DC_LOOK_BYTES);
-    *look = (dc_look){x->halt != NULL ? x->halt->asked : &never, ask, (void *)(uintptr_t)x};
-    while (end - begin > s->slice && !is_halted(x)) {
-        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, begin + s->slice);
-        begin += s->slice;
-    }
-    if (end - begin <= s->slice && !is_halted(x))
+    for (; begin < end && !is_halted(x); begin += s->slice)
+        s->kernel(x->r->address + s->first, x->slot[0], scratch, begin,
+                  dc_min_i64(begin + s->slice, end));
+}
+
+static inline void run_positions(const run *x, const step *s, void *scratch, int64_t begin,
+                                 int64_t end)
+{
+    *dc_look_of(scratch) = &x->look;
+    if (s->slice < s->grid)
+        run_slices(x, s, scratch, begin, end);
+    else
         s->kernel(x->r->address + s->first, x->slot[0], scratch, begin, end);
 }
 
@@ -381,6 +387,7 @@ static dc_status count(void *ctx, uint32_t i, int32_t iteration)
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
     static const dc_walk_ops ops = {launch, copy, check, test, count, bundle};
+    static const atomic_bool never;
     const dc_cpu *cpu = (const dc_cpu *)d;
     run x = {.r = r,
              .pool = cpu->pool,
@@ -388,6 +395,7 @@ dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot
              .split_all = cpu->split_all,
              .j = j,
              .halt = info != NULL ? info->halt : NULL};
+    x.look = (dc_look){x.halt != NULL ? x.halt->asked : &never, ask, &x};
     for (uint32_t b = 0; b < r->nbind; b++)
         r->address[b] = (char *)slot[r->bind[b].slot] + r->bind[b].offset;
     return dc_walk_run(r->walk, j, &ops, &x, info);
