@@ -46,7 +46,7 @@ static void push_block(dc_arena *a, size_t bytes)
 void *dc_arena_alloc(dc_arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
-        dc_nomem();
+        dc_nomem(bytes);
     size_t need = dc_align_up(bytes ? bytes : 1, ALIGN);
     if (a->top == NULL || a->top->size - a->used < need)
         push_block(a, need);

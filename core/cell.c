@@ -188,7 +188,7 @@ void dc_cell_label(dc_cell *c, const char *label)
 {
     char *copy = copy_text(label);
     if (copy == NULL && label != NULL)
-        dc_nomem();
+        dc_nomem(0);
     dc_xfree(c->label);
     c->label = copy;
 }

@@ -88,6 +88,8 @@ dc_status dc_err_take(struct dc_job *j, const dc_err *from)
 dc_status dc_fail_memory(struct dc_job *j, uint64_t bytes)
 {
     char size[DC_NUMBER_TEXT];
+    if (dc_job_over_limit(j, bytes))
+        return j->err.status;
     return dc_failf(j, DC_ERR_NOMEM, NULL, ": %s at once could not be had",
                     dc_number_bytes(bytes, size));
 }

@@ -7,11 +7,13 @@
 
 /* Before each block. */
 typedef struct head {
-    _Alignas(16) const dc_heap *heap; /* NULL: malloc's */
-    size_t bytes;                     /* head included */
+    _Alignas(16) dc_heap *heap; /* NULL: malloc's, which counts nothing */
+    size_t bytes;               /* head included */
 } head;
 
-static const dc_heap *heap_here(void)
+#define DEVICE ((size_t)1 << 63) /* in head.bytes: does not count */
+
+static dc_heap *heap_here(void)
 {
     const dc_job *j = dc_job_here();
     return j != NULL && j->opt != NULL ? j->opt->heap : NULL;
@@ -19,33 +21,88 @@ static const dc_heap *heap_here(void)
 
 bool dc_heap_is_given(void)
 {
-    return heap_here() != NULL;
+    const dc_heap *h = heap_here();
+    return h != NULL && h->fn != NULL;
 }
 
 /* ---- the heap itself ------------------------------------------------------------------------- */
 
+static void *give(const dc_heap *h, void *block, size_t had, size_t want)
+{
+    return h != NULL && h->fn != NULL ? h->fn(h->ctx, block, had, want) : realloc(block, want);
+}
+
 dc_heap *dc_heap_new(dc_heap_fn *fn, void *ctx)
 {
-    dc_heap *h = fn(ctx, NULL, 0, sizeof *h);
-    if (h != NULL)
-        *h = (dc_heap){fn, ctx};
+    const dc_heap plan = {.fn = fn, .ctx = ctx};
+    dc_heap *h = give(&plan, NULL, 0, sizeof *h);
+    if (h != NULL) {
+        *h = plan;
+        atomic_init(&h->used, sizeof *h);
+    }
     return h;
+}
+
+/* Whoever takes back the last of malloc's heap frees it. */
+static void uncount(dc_heap *h, size_t bytes)
+{
+    if (atomic_fetch_sub_explicit(&h->used, bytes, memory_order_acq_rel) == bytes && h->fn == NULL)
+        free(h);
 }
 
 void dc_heap_free(dc_heap *h)
 {
     if (h == NULL)
         return;
-    const dc_heap own = *h;
-    own.fn(own.ctx, h, sizeof *h, 0);
+    if (h->fn != NULL)
+        h->fn(h->ctx, h, sizeof *h, 0);
+    else
+        uncount(h, sizeof *h);
+}
+
+void dc_heap_limit(dc_heap *h, size_t limit)
+{
+    h->base = atomic_load(&h->used);
+    h->limit = limit;
+}
+
+void dc_heap_tell_device(dc_heap *h, size_t bytes)
+{
+    if (h != NULL)
+        atomic_store_explicit(&h->device, bytes, memory_order_relaxed);
+}
+
+size_t dc_heap_used(const dc_heap *h)
+{
+    const size_t used = h != NULL ? atomic_load_explicit(&h->used, memory_order_relaxed) : 0;
+    return h != NULL && used > h->base ? used - h->base : 0;
+}
+
+size_t dc_heap_counted(const dc_heap *h)
+{
+    return dc_heap_used(h) +
+           (h != NULL ? atomic_load_explicit(&h->device, memory_order_relaxed) : 0);
+}
+
+/* Counts so many bytes more; false, with nothing counted, where they are above the limit. */
+static bool count(dc_heap *h, size_t bytes)
+{
+    size_t used = atomic_load_explicit(&h->used, memory_order_relaxed);
+    do {
+        const size_t device = atomic_load_explicit(&h->device, memory_order_relaxed);
+        const size_t own = used > h->base ? used - h->base : 0;
+        if (h->limit != 0 &&
+            (device > h->limit || own > h->limit - device || bytes > h->limit - device - own))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&h->used, &used, used + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static void *begin(head *b, const dc_heap *heap, size_t bytes)
+static void *begin(head *b, dc_heap *heap, size_t bytes)
 {
-    if (b == NULL)
-        return NULL;
     b->heap = heap;
     b->bytes = bytes;
     return b + 1;
@@ -53,31 +110,39 @@ static void *begin(head *b, const dc_heap *heap, size_t bytes)
 
 void *dc_try_alloc(size_t bytes)
 {
-    const dc_heap *h = heap_here();
+    dc_heap *h = heap_here();
     const size_t n = bytes + sizeof(head);
-    if (bytes > PTRDIFF_MAX)
+    if (bytes > PTRDIFF_MAX || (h != NULL && !count(h, n)))
         return NULL;
-    if (h == NULL)
-        return begin(calloc(1, n), NULL, n);
-    head *b = h->fn(h->ctx, NULL, 0, n);
-    return b != NULL ? begin(memset(b, 0, n), h, n) : NULL;
+    head *b = h == NULL || h->fn == NULL ? calloc(1, n) : h->fn(h->ctx, NULL, 0, n);
+    if (b != NULL)
+        return begin(h == NULL || h->fn == NULL ? b : memset(b, 0, n), h, n);
+    if (h != NULL)
+        uncount(h, n);
+    return NULL;
 }
 
 void *dc_try_realloc(void *p, size_t bytes)
 {
     head *b = p != NULL ? (head *)p - 1 : NULL;
-    const dc_heap *h = b != NULL ? b->heap : heap_here();
-    const size_t n = bytes + sizeof(head);
-    if (bytes > PTRDIFF_MAX)
+    dc_heap *h = b != NULL ? b->heap : heap_here();
+    const size_t n = bytes + sizeof(head), had = b != NULL ? b->bytes : 0;
+    const size_t more = n > had ? n - had : 0;
+    if (bytes > PTRDIFF_MAX || (h != NULL && more > 0 && !count(h, more)))
         return NULL;
-    return begin(h != NULL ? h->fn(h->ctx, b, b != NULL ? b->bytes : 0, n) : realloc(b, n), h, n);
+    b = give(h, b, had, n);
+    if (b == NULL && h != NULL && more > 0)
+        uncount(h, more);
+    if (b != NULL && h != NULL && had > n)
+        uncount(h, had - n);
+    return b != NULL ? begin(b, h, n) : NULL;
 }
 
 void *dc_xalloc(size_t bytes)
 {
     void *p = dc_try_alloc(bytes);
     if (p == NULL)
-        dc_nomem();
+        dc_nomem(bytes);
     return p;
 }
 
@@ -85,17 +150,34 @@ void *dc_xrealloc(void *p, size_t bytes)
 {
     void *q = dc_try_realloc(p, bytes);
     if (q == NULL)
-        dc_nomem();
+        dc_nomem(bytes);
     return q;
 }
 
 void dc_xfree(void *p)
 {
     head *b = p != NULL ? (head *)p - 1 : NULL;
-    if (b != NULL && b->heap != NULL)
-        b->heap->fn(b->heap->ctx, b, b->bytes, 0);
+    dc_heap *h = b != NULL ? b->heap : NULL;
+    if (h == NULL) {
+        free(b);
+        return;
+    }
+    const size_t bytes = b->bytes;
+    if (h->fn != NULL)
+        h->fn(h->ctx, b, bytes & ~DEVICE, 0);
     else
         free(b);
+    if ((bytes & DEVICE) == 0)
+        uncount(h, bytes);
+}
+
+/* A block that does not count. Of malloc's there is no more to know. */
+static void *try_device(size_t bytes)
+{
+    dc_heap *h = dc_heap_is_given() ? heap_here() : NULL;
+    const size_t n = bytes + sizeof(head);
+    head *b = give(h, NULL, 0, n);
+    return b != NULL ? begin(b, h, h != NULL ? n | DEVICE : n) : NULL;
 }
 
 /* What is given out is preceded by the address of the block that it lies in. */
@@ -103,7 +185,7 @@ void *dc_try_aligned(size_t align, size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - align)
         return NULL;
-    char *block = dc_try_realloc(NULL, bytes + align + sizeof(void *));
+    char *block = try_device(bytes + align + sizeof(void *));
     if (block == NULL)
         return NULL;
     char *p = block + sizeof(void *);

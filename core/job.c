@@ -100,7 +100,7 @@ void dc_job_defer(dc_job *j, void (*release)(void *), void *what)
         return;
     if (j->cleanup.n == j->cleanup.cap && !grow_cleanup(j)) {
         release(what);
-        dc_nomem();
+        dc_nomem(0);
     }
     j->cleanup.at[j->cleanup.n++] = (dc_cleanup){release, what};
 }
@@ -153,14 +153,34 @@ void dc_job_look(void)
     unwind();
 }
 
-void dc_nomem(void)
+bool dc_job_over_limit(dc_job *j, size_t bytes)
+{
+    const dc_heap *h = j->opt != NULL ? j->opt->heap : NULL;
+    char text[4][DC_NUMBER_TEXT];
+    if (h == NULL || h->limit == 0)
+        return false;
+    const size_t used = dc_heap_used(h), all = dc_heap_counted(h);
+    if (all <= h->limit && bytes <= h->limit - all)
+        return false;
+    dc_failf(
+        j, DC_ERR_MEMORY, NULL,
+        "%s more than the %s of tensors, parameters and compiled functions and the %s of graphs "
+        "and other metadata; the limit is %s",
+        dc_number_bytes(bytes, text[0]), dc_number_bytes(all - used, text[1]),
+        dc_number_bytes(used, text[2]), dc_number_bytes(h->limit, text[3]));
+    return true;
+}
+
+void dc_nomem(size_t bytes)
 {
     if (innermost == NULL) {
         fputs("deepc: out of memory outside any entry\n", stderr);
         abort();
     }
-    innermost->job->err = (dc_err){0}; /* an earlier failure was about to be worked round */
-    dc_fail(innermost->job, DC_ERR_NOMEM, NULL);
+    dc_job *j = innermost->job;
+    j->err = (dc_err){0}; /* an earlier failure was about to be worked round */
+    if (!dc_job_over_limit(j, bytes))
+        dc_fail(j, DC_ERR_NOMEM, NULL);
     unwind();
 }
 

@@ -92,6 +92,8 @@ void dc_job_text_end(dc_job *j, dc_text *t);
  */
 dc_job *dc_job_here(void);
 
-DC_NORETURN void dc_nomem(void);
+DC_NORETURN void dc_nomem(size_t bytes); /* so many could not be had; 0: not known */
+/* Would so many bytes more be above the limit of the job's heap? Then the failure is MEMORY and says so. */
+bool dc_job_over_limit(dc_job *j, size_t bytes);
 
 #endif

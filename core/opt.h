@@ -5,7 +5,7 @@
 #include "core/base.h"
 
 typedef struct dc_opts {
-    const struct dc_heap *heap; /* memory of the host (core/heap.h); NULL: malloc's */
+    struct dc_heap *heap; /* of the host, or one that counts (core/heap.h); NULL: malloc's */
     bool numbers; /* DEEPC_CHECK=nan, dc.check_numbers: stop where infinities and NaN are made */
 #define DC_OPT_FIELD_INT(id)  int64_t id;
 #define DC_OPT_FIELD_CHECK(id) int64_t id;

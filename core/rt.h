@@ -34,7 +34,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
 
 typedef struct dc_rt {
     dc_opts opt;
-    struct dc_heap *heap; /* of the host, which opt names; whoever closes frees it last. NULL none */
+    struct dc_heap *heap; /* which opt names; whoever closes frees it last. NULL none */
     dc_log log;
     dc_owner owner;   /* the process that opened it */
     dc_job job;       /* of the calling thread */

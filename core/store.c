@@ -153,9 +153,15 @@ dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what)
 
 /* ---- stores ---- */
 
+void dc_store_tell(const dc_rt *rt)
+{
+    dc_heap_tell_device(rt->heap, rt->held);
+}
+
 static void return_memory(dc_store *s)
 {
     s->rt->held -= capacity_of(s->bytes);
+    dc_store_tell(s->rt);
     s->rt->device->ops->release(s->rt->device, (char *)s->mem - s->rt->pool->guard);
     dc_xfree(s);
 }
@@ -250,22 +256,31 @@ static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
     return status;
 }
 
+/* So much more memory of the device beside all that is held, metadata included? */
+static bool fits(const dc_rt *rt, uint64_t bytes)
+{
+    const uint64_t limit = (uint64_t)rt->opt.memory, used = dc_heap_used(rt->heap);
+    return limit == 0 ||
+           (bytes <= limit && used <= limit - bytes && rt->held <= limit - bytes - used);
+}
+
 dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes)
 {
     const uint64_t limit = (uint64_t)rt->opt.memory;
     char more[DC_NUMBER_TEXT], held[DC_NUMBER_TEXT], most[DC_NUMBER_TEXT];
-    if (limit == 0 || (bytes <= limit && rt->held <= limit - bytes))
+    if (fits(rt, bytes))
         return DC_OK;
     dc_pool_drain(rt);
-    if (bytes <= limit && rt->held <= limit - bytes)
+    if (fits(rt, bytes))
         return DC_OK;
     give_back(rt);
-    if (bytes <= limit && rt->held <= limit - bytes)
+    if (fits(rt, bytes))
         return DC_OK;
     return dc_failf(j, DC_ERR_MEMORY, NULL,
-                    "%s more than the %s that tensors, parameters and compiled functions hold; the "
-                    "limit is %s",
-                    dc_number_bytes(bytes, more), dc_number_bytes(rt->held, held),
+                    "%s more than the %s that tensors, parameters, graphs and compiled functions "
+                    "hold; the limit is %s",
+                    dc_number_bytes(bytes, more),
+                    dc_number_bytes(rt->held + dc_heap_used(rt->heap), held),
                     dc_number_bytes(limit, most));
 }
 
@@ -287,6 +302,7 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
     }
     rt->stats.allocs++;
     rt->held += capacity;
+    dc_store_tell(rt);
     s->rt = rt;
     s->mem = (char *)mem + guard;
     *out = s;
@@ -468,7 +484,7 @@ dc_tensor *dc_tensor_show(dc_store *s, const dc_type *type)
               s->bytes);
     dc_tensor *t = take_handle(s->rt);
     if (t == NULL)
-        dc_nomem();
+        dc_nomem(0);
     show(t, s, type);
     return t;
 }

@@ -78,6 +78,8 @@ dc_status dc_store_fill(dc_store *s, dc_job *j, const void *from,
 dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
 
 /* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
+/* Of whoever changes rt->held: tells it to the heap, which counts it towards the limit. */
+void dc_store_tell(const dc_rt *rt);
 dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* The pool of a context; core/rt.c makes and frees it. */

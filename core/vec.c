@@ -11,7 +11,7 @@ void *dc_vec_grow(void *at, uint32_t *cap, size_t size)
 {
     uint32_t want = *cap ? *cap * 2 : 8;
     if (want <= *cap)
-        dc_nomem();
+        dc_nomem(0);
     void *grown = dc_xrealloc(at, want * size);
     *cap = want;
     return grown;
@@ -21,7 +21,7 @@ void *dc_vec_grow_in(dc_arena *a, void *at, uint32_t *cap, size_t size)
 {
     uint32_t want = *cap ? *cap * 2 : 8;
     if (want <= *cap)
-        dc_nomem();
+        dc_nomem(0);
     void *grown = dc_arena_alloc(a, want * size);
     if (*cap)
         memcpy(grown, at, *cap * size);

@@ -213,6 +213,8 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     luaL_checkstack(L, 20, "an error");
     if (e->id == DC_ERR_BUG || e->status == DC_E_BUG)
         d->rt->broken = true;
+    if (e->status == DC_E_NOMEM)
+        d->hit_limit = true;
     if (e->where[0] != '\0' || blame.place == NULL) {
         here = e->where[0] != '\0' ? (dc_place){e->where, e->path[0] != '\0' ? e->path : NULL}
                                    : dc_place_find(L, d);

@@ -324,6 +324,7 @@ static int l_fn(lua_State *L)
                         "a signature such as \"step(x: f32[64]) -> f32[]\" "
                         "is needed, not %s",
                         dc_args_describe(L, 1));
+    dc_handle_pressure(L, d);
     dc_fn *fn = dc_udata_new(L, &FN, sizeof *fn, DC_FN__USER);
     const int at = lua_gettop(L);
     fn->d = d;

@@ -35,6 +35,8 @@ typedef struct dc_dsl {
     uint64_t seed;      /* what it was started with */
     /* memory.c: dc_rt.handed when the collector was last stepped, and ran whole; what that left */
     uint64_t stepped, collected, left;
+    uint64_t kept;        /* of what counts towards the limit of memory, that left */
+    bool hit_limit;       /* there was no memory since */
     uint64_t collections; /* whole ones that it was asked for */
     dc_handle *live;      /* all that hold something, linked */
     uint64_t nlive;       /* so many */

@@ -19,6 +19,7 @@ void dc_temps_release(dc_rt *rt)
         rt->device->ops->release(rt->device, rt->arena_at);
     rt->stats.bytes_live -= rt->arena_bytes;
     rt->held -= rt->arena_bytes;
+    dc_store_tell(rt);
     rt->arena = NULL;
     rt->arena_at = NULL;
     rt->arena_room = rt->arena_bytes = 0;
@@ -69,6 +70,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
         return status;
     rt->stats.allocs++;
     rt->held += bytes - rt->arena_bytes;
+    dc_store_tell(rt);
     rt->stats.bytes_live += bytes - rt->arena_bytes;
     if (rt->stats.bytes_live > rt->stats.bytes_peak)
         rt->stats.bytes_peak = rt->stats.bytes_live;

@@ -143,8 +143,6 @@ static dc_status configure(dc_job *j, void *arg)
     DC_TRY(take(j, "cache", cfg->cache, rt->opt.cache, sizeof rt->opt.cache));
     if (cfg->threads != 0)
         rt->opt.threads = cfg->threads;
-    if (cfg->memory_limit != 0)
-        rt->opt.memory = (int64_t)(cfg->memory_limit < INT64_MAX ? cfg->memory_limit : INT64_MAX);
     DC_TRY(check_settings(j, &rt->opt));
     DC_TRY(restrict_files(j, cfg, &rt->opt));
     DC_TRY(select_channels(rt));
@@ -152,7 +150,10 @@ static dc_status configure(dc_job *j, void *arg)
         strcpy(rt->opt.device, "eval");
     DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
-    return dc_jit_open(rt, j);
+    DC_TRY(dc_jit_open(rt, j));
+    if (rt->opt.memory != 0)
+        dc_heap_limit(rt->heap, (size_t)rt->opt.memory);
+    return DC_OK;
 }
 
 static dc_status make_context(dc_job *j, void *arg)
@@ -160,8 +161,11 @@ static dc_status make_context(dc_job *j, void *arg)
     opening *o = arg;
     dc_opts opt;
     const dc_log log = {.write = o->cfg.log, .ctx = o->cfg.log_ctx};
-    DC_UNUSED(j);
     dc_opts_init(&opt, &o->bad);
+    if (o->cfg.memory_limit != 0)
+        opt.memory = (int64_t)(o->cfg.memory_limit < INT64_MAX ? o->cfg.memory_limit : INT64_MAX);
+    if (opt.memory != 0 && o->heap == NULL && (o->heap = dc_heap_new(NULL, NULL)) == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
     opt.heap = o->heap;
     o->rt = dc_rt_new(&opt, &log);
     o->rt->heap = o->heap;

@@ -97,11 +97,13 @@ typedef struct dc_config {
     void (*on_bug)(void *bug_ctx, const char *file);
     void *bug_ctx;
     /*
-     * Most bytes of the device's memory that tensors, parameters and compiled functions hold together;
-     * 0: DEEPC_MEMORY, else no limit. A function that needs more by itself is refused when it is
-     * compiled, before anything is allocated; the sentence names its largest values, their types and
-     * the lines of the script that made them. What comes on top later is refused when it is asked for.
-     * Either is DC_E_NOMEM, and what was there before stays as it was.
+     * Most bytes that the context holds: the device's memory of tensors, parameters and compiled functions,
+     * and all metadata (graphs, types, names, files that are read, what a compilation needs), together;
+     * 0: DEEPC_MEMORY, else no limit. What an empty context takes does not count, nor does what `alloc`
+     * below does not cover. A function that needs more by itself is refused when it is compiled, before
+     * anything is allocated; the sentence names its largest values, their types and the lines of the
+     * script that made them. What comes on top later, a graph as it is traced or a file as it is read
+     * too, is refused when it is asked for. Either is DC_E_NOMEM, and what was there before stays.
      */
     size_t memory_limit;
     /*
@@ -362,7 +364,7 @@ typedef struct dc_function dc_function;
 /*
  * Reads a file and compiles all of its variants. The file is not trusted: what it computes is its own
  * matter, but nothing in it leads to other files or outside of its memory. DC_E_FILE: it cannot be read, or
- * is not such a file; DC_E_NOMEM: there is no memory, or cfg.memory_limit refuses it; DC_E_DEVICE,
+ * is not such a file; DC_E_NOMEM: there is no memory, or cfg.memory_limit refuses it, which counts what is read as it grows; DC_E_DEVICE,
  * DC_E_BUILD: a kernel could not be compiled. *out is NULL then. Several functions may be loaded from one
  * file; each has parameters and states of its own.
  * [its thread; raises nothing]

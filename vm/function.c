@@ -81,6 +81,8 @@ static dc_status load_body(dc_job *j, void *arg)
     if (a->path == NULL || a->out == NULL)
         return dc_failf(j, DC_ERR_ARG, NULL, "%s is needed, not NULL",
                         a->path == NULL ? "a path" : "a place for the function");
+    if (a->rt->opt.memory != 0) /* what waits in the pool is room for the file */
+        dc_pool_drain(a->rt);
     dc_function *f = a->f = dc_xalloc(sizeof *f);
     f->rt = a->rt;
     f->next = a->rt->functions;

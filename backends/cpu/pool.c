@@ -327,7 +327,7 @@ dc_cpu_pool *dc_cpu_pool_new(int64_t threads)
     const size_t bytes = workers + width * sizeof(share);
     dc_cpu_pool *p = dc_try_aligned(LINE, bytes);
     if (p == NULL)
-        dc_nomem();
+        dc_nomem(0);
     memset(p, 0, bytes);
     p->width = width;
     p->spins = width <= cores;

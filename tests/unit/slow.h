@@ -154,7 +154,7 @@ static inline dc_status slow_compile(dc_device *d, dc_job *j, const dc_source *s
         status = dc_failf(j, DC_ERR_BUILD, "slow", "the compiler is tired");
         break;
     case SLOW_NOMEM:
-        dc_nomem();
+        dc_nomem(0);
     case SLOW_BUG:
         DC_BUG("%d is not %d", 1, 2);
     case SLOW_LARGE:

@@ -95,7 +95,7 @@ static void run_out(void *ctx, void *to)
 {
     DC_UNUSED(ctx);
     DC_UNUSED(to);
-    dc_nomem();
+    dc_nomem(0);
 }
 
 /* Unwinding out of a run: what it had written is unknown; everything else is as before. */

@@ -2,7 +2,7 @@
  * The limit of memory, as a host with Lua meets it: functions that need too much are refused when they
  * are compiled, before they allocate, with their largest values and lines; tensors when they are made.
  */
-#define _POSIX_C_SOURCE 200809L /* setenv */
+#define _POSIX_C_SOURCE 200809L /* setenv, mkstemp */
 
 #include "tests/t.h"
 
@@ -14,6 +14,7 @@
 #include <lualib.h>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MIB = 1 << 20 };
 
@@ -98,18 +99,107 @@ static void test_tensors(const char *device)
 {
     lua_State *L = open_state(device, 10 * MIB);
     CHECK(runs(L, "dc = require 'deepc'; t = {}\n"
-                  "for i = 1, 8 do t[i] = dc.ones('f32[256, 1024]'):clone() end"));
-    CHECK(rt->held >= 8 * MIB && rt->held <= 10 * MIB);
+                  "for i = 1, 6 do t[i] = dc.ones('f32[256, 1024]'):clone() end"));
+    CHECK(rt->held >= 6 * MIB && rt->held <= 10 * MIB);
     const char *text = run(
         L,
-        "for i = 9, 12 do\n  t[i] = dc.tensor({{1}}, 'f32[1, 1]'):expand({ 256, 1024 }):clone()\n"
+        "for i = 7, 12 do\n  t[i] = dc.tensor({{1}}, 'f32[1, 1]'):expand({ 256, 1024 }):clone()\n"
         "  t[i]:sum():item()\nend");
     CHECK(has(text, "more than the "));
     CHECK(has(text, "the limit is 10.0 MiB"));
+    CHECK(runs(L, "t[9] = nil; t[8] = nil; collectgarbage()"));
     CHECK(runs(L, "for i = 1, 50 do assert(dc.ones('f32[256, 1024]'):sum():item() == 2^18) end"));
     CHECK(runs(L, "t = nil; collectgarbage(); u = dc.ones('f32[1024, 1024]'):clone()\n"
                   "assert(u:sum():item() == 2^20)"));
     CHECK(has(run(L, "v = dc.zeros('f32[4096, 1024]'):clone(); print(v:sum())"), "DC1006"));
+    lua_close(L);
+}
+
+/* ---- metadata ---------------------------------------------------------------------------------- */
+
+typedef struct counted {
+    _Atomic size_t now, most;
+} counted;
+
+static void *count_bytes(void *ctx, void *block, size_t had, size_t want)
+{
+    counted *c = ctx;
+    void *p = NULL;
+    if (want == 0)
+        free(block);
+    else if ((p = realloc(block, want)) == NULL)
+        return NULL;
+    c->now += want - had;
+    if (c->now > c->most)
+        c->most = c->now;
+    return p;
+}
+
+/* A file of one variant with so many nodes, each of a type of its own. */
+static void write_nodes(const char *path, int nodes)
+{
+    dc_text t = {0};
+    dc_text_puts(
+        &t, "{\"__metadata__\":{\"deepc.function\":\"1\",\"name\":\"f\",\"signature\":"
+            "\"f()\",\"variant.1\":\"counts: arguments 1 captured 0 cells 0 results 1 printed 0 "
+            "sets 0 checks 0\\nargument: x\\nmodule:\\nfunc f(%1: f32[1]) {\\n");
+    for (int i = 2; i < nodes; i++)
+        dc_text_printf(&t, "%%%d = add %%%d, %%1 : f32[1]\\n", i, i - 1);
+    dc_text_printf(&t, "return %%%d\\n}\\n\"}}", nodes - 1);
+    FILE *f = fopen(path, "wb");
+    const uint64_t n = t.n;
+    CHECK(f != NULL && fwrite(&n, sizeof n, 1, f) == 1 && fwrite(t.s, 1, t.n, f) == t.n);
+    if (f != NULL)
+        fclose(f);
+    dc_text_free(&t);
+}
+
+/* Nothing of a file that is refused takes more than the limit, not for a moment either, and nothing is left of it. */
+static void test_hostile_file(void)
+{
+    char path[] = "/tmp/test_limit.XXXXXX";
+    const int fd = mkstemp(path);
+    counted c = {0};
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_rt *ctx;
+    dc_function *f;
+    cfg.device = "eval";
+    cfg.memory_limit = 2 * MIB;
+    cfg.alloc = count_bytes;
+    cfg.alloc_ctx = &c;
+    if (!CHECK(fd >= 0) || !CHECK(dc_open(&cfg, &ctx) == DC_OK))
+        return;
+    close(fd);
+    write_nodes(path, 100);
+    CHECK(dc_load(ctx, path, &f) == DC_OK);
+    dc_unload(f);
+    const size_t base = c.now;
+    for (int times = 0; times < 2; times++) {
+        c.most = 0;
+        write_nodes(path, 20000);
+        CHECK_EQ(dc_load(ctx, path, &f), DC_E_NOMEM);
+        CHECK(f == NULL && has(dc_errmsg(ctx), "DC1006") && has(dc_errmsg(ctx), "the limit is 2"));
+        CHECK(c.most > base && c.most <= base + 2 * MIB);
+        CHECK(c.now <= base + 4096);
+    }
+    write_nodes(path, 100);
+    CHECK(dc_load(ctx, path, &f) == DC_OK);
+    dc_close(ctx);
+    CHECK_EQ(c.now, 0);
+    unlink(path);
+}
+
+/* The graph of a function, and expressions outside of any, beside tensors; afterwards all is as before. */
+static void test_graphs(const char *device)
+{
+    lua_State *L = open_state(device, 6 * MIB);
+    CHECK(runs(L, "dc = require 'deepc'; big = dc.ones('f32[512, 1024]'):clone()"));
+    CHECK(has(run(L, "f = dc.fn('f(x: f32[1]) -> f32[1]', function(x)\n"
+                     "  for i = 1, 3e5 do x = x + i end return x end)\nf(dc.ones 'f32[1]')"),
+              "DC1006"));
+    CHECK(rt->held + dc_heap_used(rt->heap) <= 6 * MIB);
+    CHECK(runs(L, "g = dc.fn('g(x: f32[4]) -> f32[4]', function(x) return x * 2 end)\n"
+                  "assert(g(dc.ones 'f32[4]')[2]:item() == 2 and big:sum():item() == 2^19)"));
     lua_close(L);
 }
 
@@ -162,6 +252,9 @@ int main(void)
     test_functions("eval");
     test_tensors("cpu");
     test_tensors("eval");
+    test_hostile_file();
+    test_graphs("cpu");
+    test_graphs("eval");
     test_environment();
     test_size();
     return t_done();

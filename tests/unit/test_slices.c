@@ -449,7 +449,7 @@ static void run_out(void *ctx, void *to)
 {
     DC_UNUSED(ctx);
     DC_UNUSED(to);
-    dc_nomem();
+    dc_nomem(0);
 }
 
 /* A device that unwinds in the middle of a slice. */
