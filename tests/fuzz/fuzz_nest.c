@@ -57,11 +57,8 @@ static dc_status body(dc_job *j, void *arg)
     dc_status s = DC_OK;
     DC_TRY(dc_nest_parse(j, in->text, &k));
     dc_job_defer(j, free_kernel, k);
-    if (dc_nest_check(j, k) == DC_OK)
+    if ((s = dc_nest_check_given(j, k)) == DC_OK)
         s = use(j, k, in->n);
-    else
-        j->err =
-            (dc_err){0}; /* an illegal kernel is a BUG of whoever made it; here it is the input's */
     dc_job_keep(j, k);
     dc_kernel_free(k);
     return s;
