@@ -170,7 +170,7 @@ static dc_status read_open(const idx_file *f, dc_type *type, void **data)
     const int64_t n = dc_type_count(type);
     unsigned char *room = dc_try_realloc(NULL, (size_t)n);
     if (room == NULL)
-        return dc_fail(f->job, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(f->job, (uint64_t)n);
     const dc_status status = read_elements(f, type, room);
     if (status != DC_OK) {
         dc_xfree(room);

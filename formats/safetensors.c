@@ -408,7 +408,7 @@ static dc_status load_header(dc_st_file *f, dc_job *j)
     DC_TRY(read_length(f, j, &n));
     f->header = dc_try_realloc(NULL, n + 1);
     if (f->header == NULL)
-        return dc_fail(j, DC_ERR_NOMEM, NULL);
+        return dc_fail_memory(j, n + 1);
     DC_TRY(dc_infile_read(j, f->path, f->fd, LENGTH, f->header, n, &got));
     if (got < n)
         return REFUSE("truncated: got %zu of %zu bytes of the header", got, n);

@@ -182,6 +182,9 @@ static void test_hostile_file(void)
         CHECK(c.most > base && c.most <= base + 2 * MIB);
         CHECK(c.now <= base + 4096);
     }
+    write_nodes(path, 200000); /* its header alone is more */
+    CHECK_EQ(dc_load(ctx, path, &f), DC_E_NOMEM);
+    CHECK(f == NULL && has(dc_errmsg(ctx), "the limit is 2") && c.now <= base + 4096);
     write_nodes(path, 100);
     CHECK(dc_load(ctx, path, &f) == DC_OK);
     dc_close(ctx);
