@@ -432,8 +432,8 @@ void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
 
 void dc_dsl_refuse_closed(lua_State *L)
 {
-    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
-    if (d->rt != NULL)
+    const dc_dsl *d = dc_udata_test(L, lua_upvalueindex(1), &dc_dsl_type);
+    if (d != NULL && d->rt != NULL)
         luaL_error(L, "this context was opened by another process; open one of its own after fork");
     luaL_error(L, "deepc is closed: the state that it belongs to is being closed");
     DC_BUG("luaL_error returned");

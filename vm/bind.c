@@ -146,6 +146,8 @@ DC_API int dc_pcall(lua_State *L, int nargs, int nresults, int msgh, int64_t ms)
 {
     dc_entry e;
     dc_dsl_watch w;
+    if (L == NULL)
+        return DC_E_STATE;
     dc_rt *rt = lua_checkstack(L, 4) ? dc_dsl_rt(L) : NULL;
     if (rt == NULL)
         return refuse_call(L, nargs, "deepc is not attached to this lua_State");

@@ -170,17 +170,19 @@ void dc_interrupt(dc_rt *ctx);
  * the next time it runs. Where Lua is run by plain lua_pcall, the request stays until dc_resume, which comes before
  * anything else that is done with the state, luaL_tolstring of the error included. A compiled function
  * that has begun to write parameters gets 5 ms to come to its end; if that is not enough, what it was
- * writing counts as half written, as after a device that failed. Called like dc_interrupt. NULL is fine.
+ * writing counts as half written, as after a device that failed. While the context is open; NULL is fine.
+ * [any thread, signal handlers; raises nothing]
  */
 void dc_stop(dc_rt *ctx);
 
-/* Takes back what dc_interrupt and dc_stop asked for. From the thread that uses the context, or another one. */
+/* Takes back what dc_interrupt and dc_stop asked for. NULL is fine. [any thread; raises nothing] */
 void dc_resume(dc_rt *ctx);
 
 /*
  * From now on each dc_call and dc_load of the context may take so many milliseconds; 0: as long as it needs, as in
  * the beginning. One that takes longer ends as by dc_stop, with DC_E_STOPPED and "ran longer than 5 ms". The first
- * deadline of a context starts a thread (DC_E_DEVICE where that is impossible, DC_E_NOMEM). From the context's thread.
+ * deadline of a context starts a thread (DC_E_DEVICE where that is impossible, DC_E_NOMEM). NULL is fine.
+ * [its thread; raises nothing]
  */
 void dc_deadline(dc_rt *ctx, int64_t ms);
 
@@ -245,7 +247,8 @@ size_t dc_error_text(struct lua_State *L, int idx, char *buf, size_t n);
  *
  * Out of reach: one long call of a C function, of Lua's libraries (a string pattern that backtracks, a sort of very
  * many values by a C function) or the host's; a finalizer (__gc), since Lua runs it without hooks; coroutines that
- * were made before the entry and are resumed by lua_resume of the host. Raises nothing. From the state's thread.
+ * were made before the entry and are resumed by lua_resume of the host.
+ * [the thread of L; raises nothing]
  */
 int dc_pcall(struct lua_State *L, int nargs, int nresults, int msgh, int64_t ms);
 
@@ -291,9 +294,10 @@ typedef struct dc_sandbox_options {
  * Makes a lua_State one for scripts of others, and attaches the context: instead of dc_attach. A new one of
  * luaL_newstate needs no libraries; of one that has some, the globals and the functions of strings are replaced, so
  * what the host wants its scripts to find is set after this call (lua_setglobal). One state for each script that
- * is not to see the others. The thread that owns L calls it. Raises nothing; where it fails, L and the context
- * are as they were: DC_E_STATE as dc_attach; DC_E_FILE: a folder cannot be opened; DC_E_VALUE: o->size is no size
- * of these options, or folders are named where DC_ALLOW_COMPUTE forbids files; DC_E_NOMEM.
+ * is not to see the others. Where it fails, L and the context are as they were: DC_E_STATE as dc_attach; DC_E_FILE:
+ * a folder cannot be opened; DC_E_VALUE: o->size is no size of these options, or folders are named where
+ * DC_ALLOW_COMPUTE forbids files; DC_E_NOMEM.
+ * [the thread of L and of the context; raises nothing]
  */
 dc_status dc_sandbox(struct lua_State *L, const dc_sandbox_options *o);
 
@@ -302,7 +306,8 @@ dc_status dc_sandbox(struct lua_State *L, const dc_sandbox_options *o);
  * ms milliseconds (<= 0: no deadline). Messages call it `name`, which is shown to the script: no path of the
  * host. DC_E_VALUE: it does not parse, has more than 1 MiB, or raised an error; DC_E_STOPPED: it was ended;
  * DC_E_NOMEM: the state has no memory left for it. Then a string that says why is left on the stack, else nothing.
- * Raises nothing, and runs no metamethod of an error value. The thread that owns L calls it.
+ * Runs no metamethod of an error value.
+ * [the thread of L; raises nothing]
  */
 dc_status dc_sandbox_run(struct lua_State *L, const char *name, const char *text, size_t n,
                          int64_t ms);

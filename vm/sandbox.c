@@ -367,8 +367,10 @@ DC_API dc_status dc_sandbox_run(lua_State *L, const char *name, const char *text
                                 int64_t ms)
 {
     running r = {name, text, n, ms, DC_E_NOMEM};
-    if (L == NULL || name == NULL || text == NULL || !lua_checkstack(L, 8))
+    if (L == NULL || !lua_checkstack(L, 8))
         return DC_E_STATE;
+    if (name == NULL || text == NULL)
+        return DC_E_VALUE;
     const int top = lua_gettop(L);
     lua_pushcfunction(L, run_text);
     lua_pushlightuserdata(L, &r);

@@ -118,6 +118,29 @@ static void interrupt(void)
     dc_interrupt(broken);
 }
 
+static void stop(void)
+{
+    dc_stop(NULL);
+    dc_stop(failed);
+    dc_stop(broken);
+}
+
+static void resume(void)
+{
+    dc_resume(NULL);
+    dc_resume(failed);
+    dc_resume(broken);
+}
+
+static void deadline(void)
+{
+    dc_deadline(NULL, 5);
+    dc_deadline(failed, INT64_MAX);
+    dc_deadline(good, INT64_MIN);
+    check_unchanged();
+    dc_deadline(good, 0);
+}
+
 static void errmsg(void)
 {
     CHECK(strlen(dc_errmsg(NULL)) > 0 && strlen(dc_errmsg(failed)) > 0 &&
@@ -149,6 +172,44 @@ static void error_text(void)
     char text[4];
     CHECK(dc_error_text(NULL, 1, text, sizeof text) > 3 && strlen(text) == 3);
     CHECK(dc_error_text(NULL, 1, NULL, 7) > 3);
+}
+
+static void pcall_(void)
+{
+    lua_State *L = luaL_newstate(); /* without a context */
+    CHECK(dc_pcall(NULL, 0, 0, 0, 0) == DC_E_STATE);
+    lua_pushboolean(L, 1);
+    CHECK(dc_pcall(L, 0, 0, 0, 0) != LUA_OK && lua_gettop(L) == 1);
+    CHECK(strstr(lua_tostring(L, 1), "not attached") != NULL);
+    lua_close(L);
+}
+
+static void sandbox(void)
+{
+    lua_State *L = luaL_newstate();
+    dc_sandbox_options o = DC_SANDBOX_INIT;
+    CHECK(dc_sandbox(L, NULL) == DC_E_STATE && dc_sandbox(NULL, NULL) == DC_E_STATE);
+    CHECK(dc_sandbox(L, &o) == DC_E_STATE);
+    o.context = failed;
+    CHECK(dc_sandbox(L, &o) == DC_E_STATE);
+    o.context = broken;
+    CHECK(dc_sandbox(L, &o) == DC_E_STATE);
+    o.context = good;
+    CHECK(dc_sandbox(NULL, &o) == DC_E_STATE);
+    o.size = 3;
+    CHECK(dc_sandbox(L, &o) != DC_OK);
+    CHECK_EQ(lua_gettop(L), 0);
+    lua_close(L);
+}
+
+static void sandbox_run(void)
+{
+    lua_State *L = luaL_newstate();
+    CHECK(dc_sandbox_run(NULL, "a", "", 0, 0) == DC_E_STATE);
+    CHECK(dc_sandbox_run(L, NULL, "", 0, 0) == DC_E_VALUE);
+    CHECK(dc_sandbox_run(L, "a", NULL, 0, 0) == DC_E_VALUE);
+    CHECK_EQ(lua_gettop(L), 0);
+    lua_close(L);
 }
 
 static void load(void)
@@ -278,6 +339,9 @@ static const struct {
     {"dc_close", close_},
     {"dc_errmsg", errmsg},
     {"dc_interrupt", interrupt},
+    {"dc_stop", stop},
+    {"dc_resume", resume},
+    {"dc_deadline", deadline},
     {"dc_load", load},
     {"dc_unload", unload},
     {"dc_call", call},
@@ -290,6 +354,9 @@ static const struct {
     {"dc_function_set", set},
     {"dc_attach", attach},
     {"dc_error_text", error_text},
+    {"dc_pcall", pcall_},
+    {"dc_sandbox", sandbox},
+    {"dc_sandbox_run", sandbox_run},
 };
 enum { COUNT = sizeof functions / sizeof *functions };
 

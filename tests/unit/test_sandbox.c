@@ -246,7 +246,7 @@ static void test_errors(void)
     fails(&h, large, DC_E_VALUE, "a text of 1048577 bytes; at most 1048576 are loaded here");
     free(large);
     CHECK_EQ(dc_sandbox_run(NULL, "x", "", 0, 0), DC_E_STATE);
-    CHECK_EQ(dc_sandbox_run(h.L, NULL, "", 0, 0), DC_E_STATE);
+    CHECK_EQ(dc_sandbox_run(h.L, NULL, "", 0, 0), DC_E_VALUE);
     CHECK(run(&h, ""));
     CHECK_EQ(lua_gettop(h.L), 0);
     lua_close(h.L);
