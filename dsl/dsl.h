@@ -62,6 +62,8 @@ void dc_dsl_leave(lua_State *L, const dc_dsl_watch *w);
  */
 int dc_dsl_ended(lua_State *L);
 
+/* Raises where an interruption is wanted: for functions in C that take their time, which no hook ends. */
+void dc_dsl_poll(lua_State *L);
 /* Before the next piece of work: an interruption that nobody received is forgotten. */
 void dc_dsl_resume(lua_State *L);
 

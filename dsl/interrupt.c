@@ -27,7 +27,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum { WATCH = 10000, ALL = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
+enum { WATCH = 1000, ALL = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
 
 static const char ENDED = 0; /* its address: the error value of who insists, in the registry */
 
@@ -138,6 +138,13 @@ void dc_interrupt_poll(lua_State *L, dc_dsl *d)
     d->rt->job.err = (dc_err){0};
     dc_fail(&d->rt->job, DC_ERR_INTERRUPTED, NULL);
     dc_error_raise(L, d, NULL);
+}
+
+void dc_dsl_poll(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    if (d != NULL)
+        dc_interrupt_poll(L, d);
 }
 
 void dc_interrupt_told(lua_State *L, dc_dsl *d)

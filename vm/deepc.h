@@ -240,7 +240,7 @@ size_t dc_error_text(struct lua_State *L, int idx, char *buf, size_t n);
  * 0: no deadline); else with lua_pcall's status. Whatever insisted is taken back. Entries may be nested, by functions
  * of the host that scripts call: none lasts longer than the one round it, and dc_stop ends all of them.
  *
- * Lua looks every 10000 instructions whether it is to end, in a hook that stands as long as the entry; a hook of the
+ * Lua looks every 1000 instructions whether it is to end, in a hook that stands as long as the entry; a hook of the
  * host is called by it. No other thread touches the state, so this is the entry for scripts that the host did not
  * write. With plain lua_pcall requests put a hook into the state when they come, which is right in a handler of the
  * same thread, and of another thread what Lua does not promise. Loops of plain Lua run half as fast inside.

@@ -7,13 +7,16 @@
  */
 #include "vm/match.h"
 
+#include "dsl/dsl.h"
+
 #include <lauxlib.h>
 
 #include <ctype.h>
 #include <string.h>
 
 enum { OPEN = -1, POSITION = -2 };
-enum { DEEPEST = 200 }; /* as in Lua: of recursion, each a frame in C */
+enum { LOOK = 1 << 16 }; /* steps, some 200 us */
+enum { DEEPEST = 200 };  /* as in Lua: of recursion, each a frame in C */
 
 static const char *match(dc_match *m, const char *s, const char *p);
 
@@ -25,6 +28,7 @@ void dc_match_begin(dc_match *m, lua_State *L, const char *s, size_t n, const ch
     m->end = s + n;
     m->stop = pattern + length;
     m->left = (size_t)DC_MATCH_STEPS + 64 * n;
+    m->look = m->left - LOOK;
 }
 
 void dc_match_spend(dc_match *m, size_t n)
@@ -32,6 +36,10 @@ void dc_match_spend(dc_match *m, size_t n)
     if (n > m->left)
         luaL_error(m->L, "the pattern takes too long: it tries too many ways of matching");
     m->left -= n;
+    if (m->left < m->look) {
+        m->look = m->left > LOOK ? m->left - LOOK : 0;
+        dc_dsl_poll(m->L);
+    }
 }
 
 const char *dc_match_at(dc_match *m, const char *s, const char *p)

@@ -1,7 +1,8 @@
 /*
  * Lua's patterns with bounded work. Lua's own matcher backtracks in C, where no hook is called: a pattern of
  * a dozen `a-` against 200 letters runs for hours. This one means the same, counts its steps, and raises when
- * they are used up: a subject of n bytes has DC_MATCH_STEPS + 64 n of them in each call.
+ * they are used up: a subject of n bytes has DC_MATCH_STEPS + 64 n of them in each call. On the way it ends where
+ * an interruption is wanted.
  */
 #ifndef DC_VM_MATCH_H
 #define DC_VM_MATCH_H
@@ -20,6 +21,7 @@ typedef struct dc_match {
     const char *begin, *end; /* of the subject */
     const char *stop;        /* the end of the pattern */
     size_t left;             /* steps */
+    size_t look;             /* where so many are left an interruption is looked for */
     int depth;               /* of the recursion that is left */
     int level;               /* captures, those that are open included */
     struct {

@@ -331,6 +331,38 @@ static int l_randomseed(lua_State *L)
     return original(L);
 }
 
+/* ---- looking for interruptions ---------------------------------------------------------------- */
+
+/*
+ * A call in C is not ended by a hook, and hooks look only every so many instructions: enough for many calls that take
+ * long. So functions whose work grows with what they are given look before they begin. Upvalues: that of the
+ * function, as it knows it; the function.
+ */
+static int l_looking(lua_State *L)
+{
+    dc_dsl_poll(L);
+    return lua_tocfunction(L, lua_upvalueindex(2))(L);
+}
+
+static void look_first(lua_State *L, int globals, const char *library)
+{
+    lua_getfield(L, globals, library);
+    const int table = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, table) != 0;) {
+        const lua_CFunction fn = lua_tocfunction(L, -1);
+        if (fn != NULL) {
+            lua_pushvalue(L, -2);
+            if (lua_getupvalue(L, -2, 1) == NULL)
+                lua_pushnil(L);
+            lua_pushcfunction(L, fn);
+            lua_pushcclosure(L, l_looking, 2);
+            lua_rawset(L, table); /* a field that is there: next goes on */
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
 /* ---- putting them in ------------------------------------------------------------------------- */
 
 /* Puts fn in the place of a function of Lua's, which it calls. */
@@ -370,4 +402,7 @@ void dc_sandbox_base(lua_State *L, int globals, int state)
     lua_getfield(L, globals, "string");
     dc_match_register(L);
     lua_pop(L, 1);
+    look_first(L, globals, "string");
+    look_first(L, globals, "table");
+    look_first(L, globals, "utf8");
 }

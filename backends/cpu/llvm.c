@@ -2,6 +2,7 @@
 #include "backends/cpu/llvm.h"
 
 #include "backends/cpu/maker.h"
+#include "core/digits.h"
 #include "core/owner.h"
 
 #include <dlfcn.h>
@@ -121,12 +122,15 @@ static bool open_library(const char *name, library *lib, char *why, size_t size)
 /* Bytes that may still be mapped; SIZE_MAX: there is no limit, or nobody knows. */
 static size_t room_for_maps(struct rlimit *limit)
 {
-    unsigned long pages = 0;
+    char line[80];
+    const char *at = line;
+    uint64_t pages = 0;
     FILE *f;
     if (getrlimit(RLIMIT_AS, limit) != 0 || limit->rlim_cur == RLIM_INFINITY ||
         (f = fopen("/proc/self/statm", "re")) == NULL)
         return SIZE_MAX;
-    const bool read = fscanf(f, "%lu", &pages) == 1;
+    const bool read = fgets(line, sizeof line, f) != NULL &&
+                      dc_digits_unsigned(&at, NULL, SIZE_MAX / 4096, &pages) == DC_DIGITS_OK;
     fclose(f);
     const size_t used = pages * (size_t)sysconf(_SC_PAGESIZE);
     return !read ? SIZE_MAX : limit->rlim_cur > used ? limit->rlim_cur - used : 0;

@@ -270,7 +270,7 @@ local g = dc.fn("g(x: f32[4]) -> f32[]", function(x) return (x * x):sum() end)
 print(f(dc.ones "f32[4]"):item(), g(dc.ones "f32[4]"):item(), dc.stats().fallbacks)]]
   local compiler = script "#!/bin/sh\nexec sleep 600\n"
   os.execute("chmod 700 " .. compiler)
-  local setting = ("DEEPC_CACHE=off DEEPC_COMPILE=now DEEPC_COMPILE_SECONDS=1 DEEPC_DEVICE=cpu:cc DEEPC_CC=%s"):format(compiler)
+  local setting = "DEEPC_CACHE=off DEEPC_COMPILE=now DEEPC_COMPILE_SECONDS=1 DEEPC_DEVICE=cpu:cc DEEPC_CC=" .. compiler
   local text, status = run(path, setting)
   lu.assertStrContains(text, "did not end within 1 s, so it was ended and is not started again (DEEPC_COMPILE_SECONDS)")
   lu.assertStrContains(text, "8.0\t4.0\t2\n")
