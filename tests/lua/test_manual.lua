@@ -401,7 +401,7 @@ local texts = {
   "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
   "docs/training.md", "docs/files.md", "docs/lazy.md", "docs/installing.md", "docs/embedding.md",
   "examples/embed/README.md",
-  "docs/errors.md", "docs/prompt.md", "docs/devices.md", "docs/schedules.md",
+  "docs/errors.md", "docs/prompt.md", "docs/trust.md", "docs/devices.md", "docs/schedules.md",
   "docs/dependencies.md", "docs/errors/README.md", "docs/reference/README.md",
 }
 
