@@ -10,10 +10,10 @@ local f = dc.fn("f(x: f32[200000]) -> f32[]", function(x) return (x * 2):sum() e
 print(f(dc.ones "f32[200000]"):item())
 EOT2
 
-limited() { # limited LIMIT VALUE COMMAND...
+limited() { # limited LIMIT VALUE COMMAND..., with no descriptors but the first three
     limit=$1 value=$2
     shift 2
-    run sh -c "ulimit $limit $value && exec \"\$@\"" sh "$@"
+    run sh -c "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit $limit $value && exec \"\$@\"" sh "$@"
 }
 
 # Sanitizers reserve address space of their own.
