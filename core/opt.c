@@ -111,7 +111,7 @@ bool dc_opts_files(const dc_opts *o)
 
 bool dc_opts_compile_known(const dc_opts *o)
 {
-    static const char *const words[] = {"", "now", "cache", "off"};
+    static const char *const words[] = {"", "now", "cache", "process", "off"};
     for (size_t i = 0; i < DC_COUNTOF(words); i++)
         if (strcmp(o->compile, words[i]) == 0)
             return true;

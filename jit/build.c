@@ -51,7 +51,7 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     dc_skip skip;
     if (!dc_opts_compile_known(opt))
         return dc_fail(j, DC_ERR_OPTION,
-                       &(dc_fact){.word = {"DEEPC_COMPILE", "'now', 'cache', 'off', or nothing"}});
+                       &(dc_fact){.word = {"DEEPC_COMPILE", "'now', 'cache', 'process', 'off', or nothing"}});
     DC_TRY(dc_skip_parse(j, opt->skip, &skip));
     return opt->dump[0] != '\0' ? dc_dump_open(j, opt->dump) : DC_OK;
 }

@@ -105,6 +105,7 @@ static bool no_stage_reads(const char *env)
         "DEEPC_THREADS",  "DEEPC_COMPILE",    "DEEPC_LAZY",    "DEEPC_SEED",
         "DEEPC_CACHE",    "DEEPC_CACHE_SIZE", "DEEPC_HISTORY", "TMPDIR",
         "DEEPC_PROGRESS", "DEEPC_LLVM",       "DEEPC_CC",      "DEEPC_COMPILE_SECONDS",
+        "DEEPC_COMPILER",
     };
     for (size_t i = 0; i < DC_COUNTOF(other); i++)
         if (strcmp(env, other[i]) == 0)

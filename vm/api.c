@@ -73,7 +73,7 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     if (opt->compare[0] != '\0' && strcmp(opt->compare, "eval") != 0)
         variable = "DEEPC_COMPARE", wanted = "only 'eval' can be compared with";
     if (!dc_opts_compile_known(opt))
-        variable = "DEEPC_COMPILE", wanted = "'now', 'cache', 'off', or nothing";
+        variable = "DEEPC_COMPILE", wanted = "'now', 'cache', 'process', 'off', or nothing";
     if (strcmp(opt->lazy, "auto") != 0 && strcmp(opt->lazy, "compile") != 0 &&
         strcmp(opt->lazy, "eval") != 0)
         variable = "DEEPC_LAZY", wanted = "'auto', 'compile' or 'eval'";
@@ -114,6 +114,9 @@ static dc_status restrict_files(dc_job *j, const dc_config *cfg, dc_opts *opt)
         return refuse(j, "cache", "a folder, where no files may be opened (DC_ALLOW_COMPUTE)");
     if (strcmp(opt->compile, "cache") == 0)
         return refuse(j, "compile", "'cache', where no files may be opened (DC_ALLOW_COMPUTE)");
+    if (strcmp(opt->compile, "process") == 0)
+        return refuse(j, "compile",
+                      "'process', where no processes may be started (DC_ALLOW_COMPUTE)");
     if (strncmp(opt->device, "cpu:cc", 6) == 0)
         return refuse(j, "device",
                       "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");

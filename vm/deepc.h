@@ -124,8 +124,12 @@ typedef struct dc_config {
      * What may be compiled, for hosts that have no room for a compiler or no wish for one. "cache": kernels
      * come from the cache on disk alone, which another process filled; functions with a kernel that is not
      * there run on the interpreter, and a log line says so. "off": everything runs on the interpreter.
+     * "process": LLVM works in a process of its own, the installed program deepc or what DEEPC_COMPILER names,
+     * which starts with the first kernel, ends with the context, and is no more than a log line and the
+     * interpreter's work when it crashes or hangs. It is a child of the host's: a host that waits for any
+     * child may see its end. Not with DC_ALLOW_COMPUTE.
      * NULL: DEEPC_COMPILE, else what is needed is compiled. LLVM ends the process when a malloc of its own fails;
-     * with either word it is never opened.
+     * with any of these words it is not opened in the host's.
      */
     const char *compile;
     uint64_t allow; /* a dc_allow; DEEPC_ALLOW=compute says the same, and nothing takes it back */

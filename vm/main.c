@@ -6,6 +6,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 
+#include "backends/cpu/server.h"
 #include "backends/registry.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
@@ -346,6 +347,8 @@ int main(int argc, char **argv)
         return dc_sandbox_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "cache") == 0)
         return dc_vm_cache(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "--compile-server") == 0) /* for ourselves: not in the usage */
+        return dc_server_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
         return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
     return run(argc, argv);

@@ -21,6 +21,7 @@ static void cpu_free(dc_device *d)
     dc_cpu *cpu = cpu_of(d);
     dc_cpu_pool_free(cpu->pool);
     dc_llvm_close(cpu->llvm);
+    dc_servers_close(cpu->servers);
     DC_VEC_FREE(cpu->reserved);
     dc_xfree(cpu);
 }
@@ -80,6 +81,8 @@ static dc_status cpu_translate(dc_device *d, dc_job *j, const dc_source *src, co
     if (strcmp(src->dialect, "llvm") != 0)
         return dc_failf(j, DC_ERR_BUILD, "cpu", "kernels come as LLVM IR, not as '%s'",
                         src->dialect);
+    if (cpu_of(d)->servers != NULL)
+        return dc_servers_compile(cpu_of(d)->servers, j, src->text, object, bytes);
     DC_TRY(open_llvm(cpu_of(d), j, &llvm));
     return dc_llvm_compile(llvm, j, src->text, object, bytes);
 }
@@ -233,24 +236,7 @@ static const dc_device_ops cc_ops = {
     .commit = dc_cpu_commit,
 };
 
-dc_status dc_cpu_open_cc(dc_job *j, const char *set, dc_device **out)
-{
-    char name[sizeof((dc_target *)0)->name];
-    DC_TRY(dc_cpu_open(j, set, out));
-    dc_cpu *cpu = cpu_of(*out);
-    dc_target *t = &cpu->target;
-    cpu->device.ops = &cc_ops;
-    memcpy(cpu->cc.command, j->opt->cc, sizeof cpu->cc.command);
-    memcpy(cpu->cc.folder, j->opt->tmp, sizeof cpu->cc.folder);
-    cpu->cc.march = cpu->llvm_cpu != NULL ? cpu->llvm_cpu : "native";
-    memcpy(name, t->name, sizeof name);
-    snprintf(t->name, sizeof t->name, "cpu:cc%.50s", name + strlen("cpu"));
-    snprintf(t->dialect, sizeof t->dialect, "c11");
-    t->half = t->scales = t->ranges = false; /* its text has no words for that */
-    return DC_OK;
-}
-
-dc_status dc_cpu_open(dc_job *j, const char *set, dc_device **out)
+static dc_status open_cpu(dc_job *j, const char *set, dc_device **out)
 {
     dc_cpu *cpu = dc_xalloc(sizeof *cpu);
     cpu->device.ops = &ops;
@@ -267,6 +253,36 @@ dc_status dc_cpu_open(dc_job *j, const char *set, dc_device **out)
     }
     *out = &cpu->device;
     return DC_OK;
+}
+
+dc_status dc_cpu_open_cc(dc_job *j, const char *set, dc_device **out)
+{
+    char name[sizeof((dc_target *)0)->name];
+    DC_TRY(open_cpu(j, set, out));
+    dc_cpu *cpu = cpu_of(*out);
+    dc_target *t = &cpu->target;
+    cpu->device.ops = &cc_ops;
+    memcpy(cpu->cc.command, j->opt->cc, sizeof cpu->cc.command);
+    memcpy(cpu->cc.folder, j->opt->tmp, sizeof cpu->cc.folder);
+    cpu->cc.march = cpu->llvm_cpu != NULL ? cpu->llvm_cpu : "native";
+    memcpy(name, t->name, sizeof name);
+    snprintf(t->name, sizeof t->name, "cpu:cc%.50s", name + strlen("cpu"));
+    snprintf(t->dialect, sizeof t->dialect, "c11");
+    t->half = t->scales = t->ranges = false; /* its text has no words for that */
+    return DC_OK;
+}
+
+dc_status dc_cpu_open(dc_job *j, const char *set, dc_device **out)
+{
+    DC_TRY(open_cpu(j, set, out));
+    if (strcmp(j->opt->compile, "process") != 0)
+        return DC_OK;
+    dc_cpu *cpu = cpu_of(*out);
+    const dc_llvm_conf conf = llvm_conf(cpu);
+    const dc_status status = dc_servers_open(j, &conf, j->opt->compiler, &cpu->servers);
+    if (status != DC_OK)
+        cpu_free(*out);
+    return status;
 }
 
 /* --- in a line ---------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "backends/cpu/llvm.h"
 #include "backends/cpu/loader.h"
 #include "backends/cpu/pool.h"
+#include "backends/cpu/server.h"
 #include "core/device.h"
 
 /* Address space of which [mem, mem + open) can be used; the mapping begins at `base`. */
@@ -20,6 +21,7 @@ typedef struct dc_cpu {
     const char *llvm_cpu; /* what LLVM makes code for; NULL: the host with all it has */
     char llvm_path[sizeof((dc_opts *)0)->llvm];
     _Atomic(dc_llvm *) llvm; /* opened by the first compilation, on whatever thread */
+    dc_servers *servers; /* LLVM in processes of their own; NULL: in ours */
     dc_cpu_pool *pool; /* runs launches */
     bool split_all;    /* DEEPC_CHECK=2: split whatever can be */
     DC_VEC(dc_reservation) reserved;
