@@ -11,6 +11,13 @@
  */
 enum { CODE_LEVEL = 1 };
 
+/*
+ * Bytes of text that LLVM is given inside of our process, where it cannot be ended: it takes 0.6 to 1.5 s for
+ * a MiB. Kernels of whole groups of operations have up to 3 MiB; a script can make one of 14 of fifty
+ * transposed operands, and more.
+ */
+enum { MOST_TEXT = 8 << 20 };
+
 static dc_cpu *cpu_of(dc_device *d)
 {
     return (dc_cpu *)d;
@@ -74,6 +81,18 @@ static bool cpu_maker(dc_device *d, dc_text *out)
     return dc_llvm_maker(&conf, out);
 }
 
+static dc_status check_length(dc_job *j, const dc_source *src)
+{
+    const size_t n = strlen(src->text);
+    if (n <= MOST_TEXT)
+        return DC_OK;
+    return dc_failf(
+        j, DC_ERR_BUILD, "cpu",
+        "the text of a kernel has %.1f MiB, and LLVM, which cannot be interrupted, is given %d "
+        "at most; DEEPC_COMPILE=process has it read any",
+        (double)n / (1 << 20), MOST_TEXT >> 20);
+}
+
 static dc_status cpu_translate(dc_device *d, dc_job *j, const dc_source *src, const void **object,
                                size_t *bytes)
 {
@@ -83,6 +102,7 @@ static dc_status cpu_translate(dc_device *d, dc_job *j, const dc_source *src, co
                         src->dialect);
     if (cpu_of(d)->servers != NULL)
         return dc_servers_compile(cpu_of(d)->servers, j, src->text, object, bytes);
+    DC_TRY(check_length(j, src));
     DC_TRY(open_llvm(cpu_of(d), j, &llvm));
     return dc_llvm_compile(llvm, j, src->text, object, bytes);
 }

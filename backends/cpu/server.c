@@ -33,7 +33,7 @@ struct dc_servers {
     char level[8];
     pid_t owner; /* the process that starts them */
     pthread_mutex_t lock;
-    server spare[SPARE]; /* that nobody uses now */
+    server spare[SPARE]; /* not in use now */
     int nspare, lost;
 };
 

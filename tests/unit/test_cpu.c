@@ -241,6 +241,22 @@ static void test_refusals(world *w)
             "cannot");
 }
 
+/* What would keep LLVM for long is not given to it: it cannot be ended. */
+static void test_long_text(world *w)
+{
+    static const char *const k[] = {"k"};
+    static const char rest[] = "\ndefine void @k() {\n  ret void\n}\n";
+    const size_t most = 8u << 20, begin = most - strlen(rest);
+    dc_program *p;
+    char *text = malloc(most + 2);
+    memset(text, ';', begin + 1);
+    strcpy(text + begin + 1, rest);
+    refused(w, &(dc_source){text, "llvm", k, 1}, "is given 8 at most; DEEPC_COMPILE=process");
+    CHECK_EQ(CALL(w, compile, &w->j, &(dc_source){text + 1, "llvm", k, 1}, &p), DC_OK);
+    w->d->ops->program_free(w->d, p);
+    free(text);
+}
+
 static bool open_with(world *w, const char *llvm, const char *set)
 {
     const char *bad;
@@ -461,6 +477,7 @@ int main(void)
     test_no_library("libm.so.6", "is not LLVM");
     if (dc_cpu_describe(&w.opt, "", line, sizeof line)) {
         test_refusals(&w);
+        test_long_text(&w);
         test_targets();
         test_two_devices();
     } else {

@@ -219,6 +219,22 @@ static void test_answers(void)
     close_servers(s, before);
 }
 
+/* The host waits as long as it wants to, so the text may have any length. */
+static void test_long_text(void)
+{
+    const size_t n = 20u << 20;
+    char *text = malloc(n + sizeof good + 1);
+    memset(text, ';', n);
+    text[n] = '\n';
+    strcpy(text + n + 1, good);
+    dc_servers *s = open_servers();
+    const answer a = compile(s, text);
+    CHECK_EQ(a.status, DC_OK);
+    CHECK_EQ(a.value, 7);
+    dc_servers_close(s);
+    free(text);
+}
+
 static void test_fakes(void)
 {
     static const struct {
@@ -453,6 +469,7 @@ int main(int argc, char **argv)
         return t_done();
     }
     test_answers();
+    test_long_text();
     test_fakes();
     test_given_up();
     test_killed_when_idle();
