@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "backends/cpu/loader.h"
+#include "backends/cpu/maker.h"
 #include "backends/cpu/server.h"
 
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -319,6 +321,44 @@ static void test_memory(void)
 #endif
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* MiB: for LLVM itself, what dc_llvm_open wants besides, and the program. */
+static const char *room_to_begin(void)
+{
+    static char mib[24];
+    char path[1024];
+    struct stat file = {0};
+    CHECK(dc_maker_find_llvm("", path, sizeof path) && stat(path, &file) == 0);
+    snprintf(mib, sizeof mib, "%d", (int)(file.st_size >> 20) + 96 + 45);
+    return mib;
+}
+#endif
+
+/* It begins, and then a malloc fails inside of LLVM, which ends the process. */
+static void test_fatal_error(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    T_SKIP("no limit of address space under sanitizers");
+#else
+    enum { LINES = 80000, LINE = 64 };
+    char *text = malloc((LINES + 3) * LINE), *at = text;
+    at += sprintf(at, "define float @entry0(<16 x float> %%v0) {\n");
+    for (int i = 1; i < LINES; i++)
+        at += sprintf(at, "  %%v%d = %s <16 x float> %%v%d, %%v%d\n", i, i % 2 ? "fadd" : "fmul",
+                      i - 1, i > 7 ? i - 7 : 0);
+    sprintf(at, "  %%r = extractelement <16 x float> %%v%d, i32 0\n  ret float %%r\n}\n",
+            LINES - 1);
+    const int before = count_descriptors();
+    dc_servers *s = open_servers();
+    setenv("LIMIT_MIB", room_to_begin(), 1);
+    expect_refused(s, text, "the compiler's process was ended by signal");
+    unsetenv("LIMIT_MIB");
+    expect_good(s);
+    close_servers(s, before);
+    free(text);
+#endif
+}
+
 static void test_cancelled(void)
 {
     const int before = count_descriptors();
@@ -474,6 +514,7 @@ int main(int argc, char **argv)
     test_given_up();
     test_killed_when_idle();
     test_memory();
+    test_fatal_error();
     test_cancelled();
     test_threads();
     test_fork();
