@@ -401,6 +401,18 @@ static void watch_statics(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t,
     }
 }
 
+/*
+ * Ends the scope of a trace, which is at idx, and what is above it. lua_settop of Lua 5.4.3 and 5.4.4 keeps an address
+ * of the stack while it closes a value; the stack moves where a finalizer runs meanwhile.
+ */
+static void pop_scope(lua_State *L, int idx)
+{
+#if LUA_VERSION_NUM > 504 || LUA_VERSION_RELEASE_NUM >= 50403
+    lua_closeslot(L, idx);
+#endif
+    lua_settop(L, idx - 1);
+}
+
 /* Runs the body of the function at fn_idx in the trace of s (on top) and takes its results. */
 static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 {
@@ -437,6 +449,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     lua_getfield(L, -1, "prints");
     lua_setiuservalue(L, at, DC_SPEC_PRINTS);
     dc_trace_commit(L, lua_gettop(L));
+    pop_scope(L, at + 2);
     lua_settop(L, at);
 }
 

@@ -203,6 +203,28 @@ function TestFinalizers:test_a_function_called_by_finalizers_while_it_is_called(
   lu.assertEquals(wrong, 0)
 end
 
+-- A trace ends with values to be closed, when Lua's stack may move: Lua 5.4.4 itself would lose its place.
+function TestFinalizers:test_a_function_traced_again_while_it_is_traced()
+  local n, x = 1, dc.ones "f32[2]"
+  local f = dc.fn("f(v: f32[2]) -> {f32[2]}", function(v)
+    local t = {}
+    for i = 1, n do t[i] = v * i end
+    return t
+  end)
+  lu.assertEquals(#f(x), 1)
+  while_collecting(function()
+    n = n % 180 + 67
+    f(x)
+  end, function()
+    for _ = 1, 300 do
+      local ok, message = pcall(f, x)
+      if not ok then lu.assertStrMatches(tostring(message), ".*captured local 'n'.*") end
+    end
+  end)
+  n = 1
+  lu.assertEquals(f(x)[1]:totable(), { 1, 1 })
+end
+
 function TestFinalizers:test_random_actions_in_finalizers()
   local state = math.tointeger(tonumber(os.getenv "DEEPC_SEED")) or 1
   local function random(n)
