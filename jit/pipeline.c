@@ -14,6 +14,7 @@
 #include "jit/pipeline_impl.h"
 #include "jit/prologue.h"
 #include "jit/recall.h"
+#include "jit/sound.h"
 #include "jit/stream.h"
 
 #include <inttypes.h>
@@ -261,7 +262,8 @@ static bool is_empty(const dc_part *p, uint32_t group)
 /* On one core, at 8 GFLOP/s and 8 GB/s: vector code is up to thirty times as fast. */
 static uint64_t guess_cost(const dc_item_fact *f)
 {
-    return 1 + ((uint64_t)f->flops + (uint64_t)f->bytes) / 8;
+    const uint64_t ns = 1 + ((uint64_t)f->flops + (uint64_t)f->bytes) / 8;
+    return ns < DC_COST_MOST ? ns : DC_COST_MOST;
 }
 
 static dc_status lower(dc_job *j, dc_part *x)

@@ -124,7 +124,7 @@ static bool has_only_its_own(const dc_item *x)
     const bool launch = x->kind == DC_ITEM_LAUNCH;
     return (launch || (x->grid == 0 && x->threads == 0 && x->scratch == 0)) &&
            (x->bytes == 0 || x->kind == DC_ITEM_COPY) &&
-           (x->nbody == 0 || x->kind == DC_ITEM_BUNDLE) && x->cost_ns < (uint64_t)1 << 56;
+           (x->nbody == 0 || x->kind == DC_ITEM_BUNDLE) && x->cost_ns <= DC_COST_MOST;
 }
 
 static bool item_is_sound(judging *g)

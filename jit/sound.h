@@ -20,6 +20,9 @@
 #include "jit/exec.h"
 #include "jit/needs.h"
 
+/* Nanoseconds that an item is guessed to cost, at most: so many of them can be added up. */
+#define DC_COST_MOST (((uint64_t)1 << 56) - 1)
+
 /* needs: by item, of a LAUNCH. */
 bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs);
 

@@ -42,6 +42,27 @@ function TestMemory:test_nothing_to_keep_is_a_ratio_of_one()
 end
 
 -- Values that nobody can reach, of 4 MiB each: how much of them is kept.
+TestHuge = {}
+
+-- With a cache on disk, where a recording is judged as one that comes from there.
+function TestHuge:test_a_tensor_that_no_memory_holds_is_a_message()
+  local script, folder = os.tmpname(), os.tmpname()
+  os.remove(folder)
+  local f <close> = assert(io.open(script, "w"))
+  f:write [[
+    local dc = require "deepc"
+    print(pcall(function() return tostring(dc.ones("f32[4]"):pad { { 10 ^ 18 // 1 | 0, 10 ^ 18 // 1 | 0 } }) end))
+    print(dc.ones("f32[2]"):sum():item())
+  ]]
+  f:close()
+  local p <close> = assert(io.popen(("DEEPC_CACHE='%s' '%s' '%s' 2>&1"):format(folder, arg[-1], script)))
+  local out = p:read "a"
+  os.remove(script)
+  os.execute(("rm -rf '%s'"):format(folder))
+  lu.assertStrContains(out, "out of memory")
+  lu.assertStrContains(out, "\n2.0\n")
+end
+
 TestGarbage = {}
 
 local MIB <const> = 1 << 20
