@@ -35,8 +35,8 @@ enum {
     SECONDS = 60
 };
 
-static const char *const files[] = {"code",  "metatables", "library", "loops",      "memory",
-                                    "files", "world",      "leaving", "cpu_kernels"};
+static const char *const files[] = {"code",  "metatables", "library", "loops", "memory",
+                                    "files", "world",      "leaving", "calls", "cpu_kernels"};
 
 static const char prelude[] = "local function refused(f, words) "
                               "local ok, err = pcall(f) "
