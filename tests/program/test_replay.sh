@@ -56,9 +56,9 @@ refused() {
     check "'$1 set$2': $words" sh -c "cat '$dir/out' '$dir/err' | grep -q '$words'"
 }
 one="nfree 1 ncell 1 nresult 1 nset 1 ncheck"
-refused "not those of its function" "nfree 4294967295 ncell 3 nresult 1 nset 1 ncheck 0" " 0"
-refused "not those of its function" "nfree 1 ncell 1 nresult 4294967295 nset 1 ncheck 1" " 0"
-refused "not those of its function" "$one 2147483648" " 0"
+refused "not a line" "nfree 4294967295 ncell 3 nresult 1 nset 1 ncheck 0" " 0"
+refused "not a line" "nfree 1 ncell 1 nresult 4294967295 nset 1 ncheck 1" " 0"
+refused "not a line" "$one 2147483648" " 0"
 refused "not all of it" "$one 0" ""
 refused "not all of it" "$one 0" " x"
 refused "not got" "$one 0" " 7"
