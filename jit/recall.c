@@ -212,7 +212,7 @@ static bool is_sound(const dc_exec *e, dc_job *j)
     for (uint32_t i = 0; i < e->nitem; i++)
         if (e->item[i].kind == DC_ITEM_LAUNCH)
             needs[i] = dc_compiled_needs(e->kernel[dc_packed_kernel_of(e, i)]);
-    return dc_exec_is_sound(e, needs);
+    return dc_exec_is_sound(e, needs, &j->scratch);
 }
 
 static void set_programs(dc_exec *e)

@@ -7,6 +7,7 @@ typedef struct judging {
     size_t arena, derived;          /* bytes that are touched so far */
     uint32_t checks;                /* items that are checks */
     uint32_t last_check, first_set; /* items; nitem: none */
+    bool *set, *checked;            /* cells that the function sets; checks that had an item */
 } judging;
 
 /* Slots ---------------------------------------------------------------------------------------- */
@@ -38,14 +39,6 @@ static bool is_cell(const dc_exec *e, uint32_t slot)
     return slot >= dc_slot_cell(e, 0) && slot < dc_slot_cell(e, e->desc.ncell);
 }
 
-static bool is_set(const dc_exec *e, uint32_t cell)
-{
-    for (uint32_t i = 0; i < e->desc.nset; i++)
-        if (e->desc.set[i] == cell)
-            return true;
-    return false;
-}
-
 static bool may_write(const judging *g, uint32_t slot)
 {
     const dc_exec *e = g->e;
@@ -55,7 +48,7 @@ static bool may_write(const judging *g, uint32_t slot)
     if (slot == DC_SLOT_DERIVED)
         return prologue;
     if (is_cell(e, slot))
-        return !prologue && is_set(e, slot - dc_slot_cell(e, 0));
+        return !prologue && g->set[slot - dc_slot_cell(e, 0)];
     return !prologue && slot >= dc_slot_result(e, 0);
 }
 
@@ -109,9 +102,9 @@ static bool checks(judging *g, const dc_item *x)
     const dc_exec *e = g->e;
     const dc_item_fact *f = &e->fact[g->at];
     const dc_type *value = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
-    for (uint32_t i = 0; i < g->at; i++)
-        if (e->item[i].kind == DC_ITEM_CHECK && e->fact[i].check == f->check)
-            return false;
+    if (g->checked[f->check])
+        return false;
+    g->checked[f->check] = true;
     g->checks++;
     g->last_check = g->at;
     return touches(g, x->bind[0], sizeof(int32_t), sizeof(int32_t), false) &&
@@ -170,10 +163,14 @@ static bool launches_are_counted(const dc_exec *e)
            counted.info.prologue_launches == e->info.prologue_launches;
 }
 
-bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs)
+bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs, dc_arena *a)
 {
     enum { ROUNDED = 4096 };
     judging g = {.e = e, .needs = needs, .first_set = e->nitem};
+    g.set = DC_NEW_ARRAY(a, bool, e->desc.ncell);
+    g.checked = DC_NEW_ARRAY(a, bool, e->desc.ncheck);
+    for (uint32_t i = 0; i < e->desc.nset; i++)
+        g.set[e->desc.set[i]] = true;
     for (; g.at < e->nitem; g.at++)
         if (!item_is_sound(&g))
             return false;

@@ -23,7 +23,7 @@
 /* Nanoseconds that an item is guessed to cost, at most: so many of them can be added up. */
 #define DC_COST_MOST (((uint64_t)1 << 56) - 1)
 
-/* needs: by item, of a LAUNCH. */
-bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs);
+/* needs: by item, of a LAUNCH. Linear in items and cells; a is for what it marks. */
+bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs, dc_arena *a);
 
 #endif
