@@ -8,8 +8,9 @@
  *   - every load and store that stands under no range test that can fail is inside its buffer;
  *   - loops of a text that was given have at least one iteration and something in them;
  *   - dtypes of operands, stores and tiles fit; inputs are not stored to;
- *   - memory: a local belongs to one iteration of the parallel loops, group and thread memory to one
- *     position of the grid, and threads keep to their rows of thread memory.
+ *   - memory: a buffer that is no parameter and is read is stored to as well; a local belongs to one
+ *     iteration of the parallel loops, group and thread memory to one position of the grid, and
+ *     threads keep to their rows of thread memory.
  * Accesses under range tests and the promise of parallel axes are not proved: the interpreter
  * (jit/ninterp.h) watches them.
  */
@@ -39,6 +40,8 @@ typedef struct checking {
     const dc_stmt *grid, *parallel;  /* innermost loops of these kinds, NULL outside */
     const dc_stmt **home;            /* by buffer: the loop that it belongs to */
     bool *used;                      /* by buffer */
+    bool *stored;                    /* by buffer */
+    uint32_t *read;                  /* by buffer: line of its first load, from 1; 0: none */
     bool *open;                      /* by axis: is a loop over it round the current point? */
     uint32_t line;                   /* of the statement, where it was read from a text */
     bool dead;                       /* inside a loop of no iterations */
@@ -394,6 +397,9 @@ static void check_access(checking *c, const access *a)
                                             : "positions of the grid share",
                  b->name);
     c->used[a->buf] = true;
+    c->stored[a->buf] |= a->stores;
+    if (!a->stores && c->read[a->buf] == 0)
+        c->read[a->buf] = c->line + 1;
     c->home[a->buf] = home;
     const int64_t n = b->count / c->threads;
     if (b->scope == DC_SCOPE_THREAD && !c->dead && (n == 0 || !is_own_row(c, a, n)) &&
@@ -572,12 +578,24 @@ static void check_list(checking *c, const dc_stmt *first)
     }
 }
 
+/* Nothing orders the loads of such a buffer: moves would place them as if it held something. */
+static void check_stored(checking *c)
+{
+    for (uint32_t i = 0; i < c->k->buf.n && !c->failed; i++)
+        if (c->read[i] != 0 && !c->stored[i]) {
+            c->line = c->read[i] - 1;
+            complain(c, "read, but nothing stores to it", c->k->buf.at[i].name);
+        }
+}
+
 static dc_status check_kernel(dc_job *j, const dc_kernel *k, bool given)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     checking c = {.j = j, .k = k, .given = given, .line = given};
     c.open = DC_NEW_ARRAY(&j->scratch, bool, k->axis.n);
     c.used = DC_NEW_ARRAY(&j->scratch, bool, k->buf.n);
+    c.stored = DC_NEW_ARRAY(&j->scratch, bool, k->buf.n);
+    c.read = DC_NEW_ARRAY(&j->scratch, uint32_t, k->buf.n);
     c.home = DC_NEW_ARRAY(&j->scratch, const dc_stmt *, k->buf.n);
     c.seen[0] = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n);
     c.seen[1] = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n);
@@ -589,6 +607,7 @@ static dc_status check_kernel(dc_job *j, const dc_kernel *k, bool given)
         check_names(&c);
         check_buffers(&c);
         check_list(&c, k->root);
+        check_stored(&c);
     }
     dc_arena_rewind(&j->scratch, mark);
     return c.failed ? j->err.status : DC_OK;

@@ -80,6 +80,8 @@ static const struct {
      "axis used outside its loop: i"},
     {HEAD "  x[0] = o[0]\n}", "store to an input: x"},
     /* memory */
+    {HEAD "  local a: f32[1]\n  for i in 4\n    o[i] = a[0]\n}",
+     "read, but nothing stores to it: a"},
     {HEAD "  local a: f32[1]\n  for i in 64 grid\n    a[0] = x[i]\n    o[i] = a[0]\n}", NULL},
     {HEAD "  local a: f32[1]\n  for i in 8 grid\n    a[0] = x[i]\n    o[i] = a[0]\n"
           "  for j in 8 grid\n    a[0] = x[j]\n    o[j + 8] = a[0]\n}",
