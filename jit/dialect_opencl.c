@@ -48,7 +48,8 @@ static void put_parameters(const dc_flat *f, dc_text *out)
         dc_text_printf(out, "%s__global u8 *g%u, u64 o%u", p > 0 ? ", " : "", (unsigned)p,
                        (unsigned)p);
     if (!f->simt)
-        dc_text_printf(out, "%s__global u8 *scratches, i64 positions", f->nparam > 0 ? ", " : "");
+        dc_text_printf(out, "%s__global u8 *scratches, i64 first, i64 last",
+                       f->nparam > 0 ? ", " : "");
 }
 
 static void open_kernel(const dc_flat *f, dc_text *out)
@@ -61,12 +62,15 @@ static void open_kernel(const dc_flat *f, dc_text *out)
     put_parameters(f, out);
     dc_text_puts(out, ")\n{\n");
     if (f->simt) {
-        dc_text_puts(out, "    const u64 group = get_group_id(0), thread = get_local_id(0);\n");
+        dc_text_printf(out,
+                       "    const u64 group = get_global_offset(0) / %u + get_group_id(0);\n"
+                       "    const u64 thread = get_local_id(0);\n",
+                       (unsigned)f->threads);
         return;
     }
     dc_text_puts(out, "    const i64 worker = get_global_id(0), workers = get_global_size(0);\n"
-                      "    const i64 begin = positions * worker / workers;\n"
-                      "    const i64 end = positions * (worker + 1) / workers;\n");
+                      "    const i64 begin = first + (last - first) * worker / workers;\n"
+                      "    const i64 end = first + (last - first) * (worker + 1) / workers;\n");
     if (f->scratch > 0)
         dc_text_printf(out, "    __global u8 *const scratch = scratches + worker * %zu;\n",
                        f->scratch);

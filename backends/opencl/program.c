@@ -137,7 +137,7 @@ void dc_cl_kernel_free(dc_cl *cl, cl_kernel kernel)
     atomic_fetch_sub(&cl->objects, 1);
 }
 
-/* Every parameter of ours has eight bytes: addresses, offsets, the number of positions. */
+/* Every parameter of ours has eight bytes: addresses, offsets, positions. */
 static dc_status check_parameters(dc_cl *cl, dc_job *j, const char *name, cl_kernel kernel)
 {
     cl_uint n = 0;

@@ -2,12 +2,19 @@
  * A recording: for each launch a kernel object of its own, whose arguments are set again only where
  * a slot has moved since the last run. Commands go to a queue that runs them in order, without
  * waiting; what has to be known here (checks, conditions) is read back, and that waits.
+ *
+ * Nothing takes a command back that the queue has. So that a run can be ended, it waits whenever about AHEAD_NS of work
+ * lie in the queue, and launches of more are divided by positions. What work is comes from the guesses of the compiler,
+ * which may be wrong by a factor of a hundred for a device that it knows nothing of; the recording corrects them by how
+ * long it waited.
  */
 #include "backends/opencl/internal.h"
 #include "core/walk.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define AHEAD_NS 4000000.0 /* of work in the queue */
 
 /* A parameter of a launch, or the place of another item. */
 typedef struct place {
@@ -16,9 +23,12 @@ typedef struct place {
 } place;
 
 typedef struct step {
-    cl_kernel kernel; /* LAUNCH */
-    size_t global, local;
-    size_t bytes; /* COPY */
+    cl_kernel kernel;   /* LAUNCH */
+    size_t threads;     /* of a group; 0: positions are shared out by work items */
+    int64_t positions;  /* of a launch */
+    int64_t begin, end; /* workers: the positions that the kernel object has as arguments */
+    double cost;        /* nanoseconds, a guess */
+    size_t bytes;       /* COPY */
     uint32_t first, nbind;
     char *label;
 } step;
@@ -30,6 +40,7 @@ struct dc_recording {
     step *step;
     place *place; /* of all steps, one after the other */
     cl_mem scratch;
+    double scale; /* true nanoseconds for one that was guessed */
 };
 
 /* A run, or a slice of one. */
@@ -41,6 +52,9 @@ typedef struct run {
     uint64_t *spent; /* NULL: nobody asks */
     bool wait;       /* for each command before the next: times are taken, or a deadline counts */
     bool pending;    /* there is something to wait for */
+    dc_halt *halt;   /* NULL: nobody ends it */
+    double queued;   /* nanoseconds of work that were not waited for, by guess and scale */
+    uint64_t since;  /* when the first of them was given */
 } run;
 
 /* --- making --------------------------------------------------------------------------------- */
@@ -95,18 +109,14 @@ static dc_status size_groups(dc_recording *r, dc_job *j, const dc_item *item, st
     dc_cl *cl = r->cl;
     const char *name = item->program->entry[item->entry];
     size_t most = cl->limits.max_group;
-    if (!cl->target.simt) {
-        s->local = 1;
-        s->global = workers(cl, item->grid);
+    if (!cl->target.simt)
         return DC_OK;
-    }
     DC_ASSERT(item->threads > 0, "groups of no threads for '%s'", name);
     cl->lib.fn.GetKernelWorkGroupInfo(s->kernel, cl->at.device, CL_KERNEL_WORK_GROUP_SIZE,
                                       sizeof most, &most, NULL);
     if (item->threads > most)
         return group_too_large(j, item, name, most);
-    s->local = item->threads;
-    s->global = s->local * (size_t)item->grid;
+    s->threads = item->threads;
     return DC_OK;
 }
 
@@ -121,15 +131,28 @@ static dc_status set_argument(dc_cl *cl, dc_job *j, const step *s, uint32_t i, s
     return dc_cl_failed(j, what, error);
 }
 
-/* What follows the buffers of a kernel for workers. */
-static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_item *item, const step *s)
+/* The positions that a kernel for workers goes through; its last two parameters. */
+static dc_status set_positions(dc_cl *cl, dc_job *j, step *s, int64_t begin, int64_t end)
 {
-    const int64_t positions = item->grid;
+    if (s->begin == begin && s->end == end)
+        return DC_OK;
+    s->begin = s->end = -1;
+    DC_TRY(set_argument(cl, j, s, 2 * s->nbind + 1, sizeof begin, &begin));
+    DC_TRY(set_argument(cl, j, s, 2 * s->nbind + 2, sizeof end, &end));
+    s->begin = begin;
+    s->end = end;
+    return DC_OK;
+}
+
+/* What follows the buffers of a kernel for workers. */
+static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_item *item, step *s)
+{
     const cl_mem *scratch = item->scratch > 0 ? &r->scratch : NULL;
     if (r->cl->target.simt)
         return DC_OK;
     DC_TRY(set_argument(r->cl, j, s, 2 * s->nbind, sizeof(cl_mem), scratch));
-    return set_argument(r->cl, j, s, 2 * s->nbind + 1, sizeof positions, &positions);
+    s->begin = s->end = -1;
+    return set_positions(r->cl, j, s, 0, item->grid);
 }
 
 static dc_status make_launch(dc_recording *r, dc_job *j, const dc_item *item, step *s)
@@ -140,7 +163,7 @@ static dc_status make_launch(dc_recording *r, dc_job *j, const dc_item *item, st
     DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
     DC_TRY(dc_cl_kernel_new(cl, j, p->program, p->entry[item->entry], &s->kernel));
     cl->lib.fn.GetKernelInfo(s->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
-    if (n != 2 * s->nbind + (cl->target.simt ? 0 : 2))
+    if (n != 2 * s->nbind + (cl->target.simt ? 0 : 3))
         DC_BUG("kernel '%s' has %u parameters, and %u buffers are given", s->label, n, s->nbind);
     DC_TRY(size_groups(r, j, item, s));
     return set_fixed(r, j, item, s);
@@ -161,6 +184,7 @@ static dc_status fill(dc_recording *r, dc_job *j, const dc_item *item, uint32_t 
 {
     uint32_t first = 0;
     r->walk = dc_walk_new(item, n);
+    r->scale = 1;
     for (uint32_t i = 0; i < n; i++)
         r->nplace += item[i].nbind;
     r->step = dc_xalloc(n * sizeof *r->step);
@@ -171,7 +195,11 @@ static dc_status fill(dc_recording *r, dc_job *j, const dc_item *item, uint32_t 
         DC_TRY(dc_cl_buffer(r->cl, j, scratch, &r->scratch));
     for (uint32_t i = 0; i < n; i++) {
         step *s = &r->step[i];
-        *s = (step){.bytes = item[i].bytes, .first = first, .nbind = item[i].nbind};
+        *s = (step){.positions = item[i].grid,
+                    .cost = (double)item[i].cost_ns,
+                    .bytes = item[i].bytes,
+                    .first = first,
+                    .nbind = item[i].nbind};
         s->label = copy_label(&item[i]);
         for (uint32_t b = 0; b < s->nbind; b++)
             r->place[first++].bind = item[i].bind[b];
@@ -227,6 +255,41 @@ static uint64_t event_ns(const run *c, cl_event event)
     return end > start ? end - start : 0;
 }
 
+/* The queue is empty. A wait for much work tells how good the guesses are; no single one moves the scale far. */
+static void judge_guesses(run *c)
+{
+    const double took = (double)(dc_clock_ns() - c->since);
+    if (c->queued > 0 && (c->queued >= AHEAD_NS / 2 || took >= AHEAD_NS)) {
+        const double off = took / c->queued;
+        const double scale = c->r->scale * (off < 0.5 ? 0.5 : off > 2 ? 2 : off);
+        c->r->scale = scale < 1e-3 ? 1e-3 : scale > 1e3 ? 1e3 : scale;
+    }
+    c->pending = false;
+    c->queued = 0;
+}
+
+static dc_status drain(run *c, uint32_t item)
+{
+    const cl_int error = c->r->cl->lib.fn.Finish(c->queue);
+    if (error != CL_SUCCESS)
+        return failed(c, item, error);
+    judge_guesses(c);
+    return DC_OK;
+}
+
+/* Before a command of so many nanoseconds: is there room in the queue for it, and is the run to go on? */
+static dc_status make_room(run *c, uint32_t item, double ns)
+{
+    if (c->halt == NULL)
+        return DC_OK;
+    if (c->pending && c->queued + ns > AHEAD_NS)
+        DC_TRY(drain(c, item));
+    if (c->queued == 0)
+        c->since = dc_clock_ns();
+    c->queued += ns;
+    return dc_halt_now(c->halt, item) ? dc_fail(c->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
+}
+
 /* After a command was given to the queue; takes the event. */
 static dc_status given(run *c, uint32_t item, cl_event event)
 {
@@ -239,7 +302,7 @@ static dc_status given(run *c, uint32_t item, cl_event event)
             c->spent[item] += event_ns(c, event);
         fn->ReleaseEvent(event);
     } else if (c->wait) {
-        error = fn->Finish(c->queue);
+        return drain(c, item);
     }
     return error == CL_SUCCESS ? DC_OK : failed(c, item, error);
 }
@@ -264,19 +327,48 @@ static dc_status bind_buffers(run *c, const step *s)
     return DC_OK;
 }
 
+/* Positions [begin, end) of a launch. */
+static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
+{
+    dc_cl *cl = c->r->cl;
+    step *s = &c->r->step[item];
+    const bool groups = s->threads > 0;
+    const size_t local = groups ? s->threads : 1;
+    const size_t offset = groups ? local * (size_t)begin : 0;
+    const size_t global = groups ? local * (size_t)(end - begin) : workers(cl, end - begin);
+    cl_event event = NULL;
+    if (!groups)
+        DC_TRY(set_positions(cl, c->j, s, begin, end));
+    const cl_int error =
+        cl->lib.fn.EnqueueNDRangeKernel(c->queue, s->kernel, 1, &offset, &global, &local, 0, NULL,
+                                        c->spent != NULL ? &event : NULL);
+    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
+}
+
+/* Positions that are about AHEAD_NS of work; one for each compute unit at least. */
+static int64_t slice_of(const run *c, const step *s)
+{
+    const double cost = s->cost * c->r->scale;
+    if (c->halt == NULL || cost <= AHEAD_NS)
+        return s->positions;
+    return dc_max_i64((int64_t)((double)s->positions * (AHEAD_NS / cost)),
+                      c->r->cl->limits.compute_units);
+}
+
 static dc_status launch(void *ctx, uint32_t item)
 {
     run *c = ctx;
     const step *s = &c->r->step[item];
-    const dc_cl_api *fn = &c->r->cl->lib.fn;
-    cl_event event = NULL;
-    if (s->global == 0)
+    if (s->positions == 0)
         return DC_OK;
     DC_TRY(bind_buffers(c, s));
-    const cl_int error =
-        fn->EnqueueNDRangeKernel(c->queue, s->kernel, 1, NULL, &s->global, &s->local, 0, NULL,
-                                 c->spent != NULL ? &event : NULL);
-    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
+    for (int64_t begin = 0, end; begin < s->positions; begin = end) {
+        end = dc_min_i64(begin + slice_of(c, s), s->positions);
+        const double part = (double)(end - begin) / (double)s->positions;
+        DC_TRY(make_room(c, item, s->cost * c->r->scale * part));
+        DC_TRY(enqueue(c, item, begin, end));
+    }
+    return DC_OK;
 }
 
 static dc_status copy(void *ctx, uint32_t item)
@@ -285,6 +377,7 @@ static dc_status copy(void *ctx, uint32_t item)
     char *to = address(c, place_of(c, item, 0));
     const char *from = address(c, place_of(c, item, 1));
     cl_event event = NULL;
+    DC_TRY(make_room(c, item, (double)c->r->step[item].bytes * c->r->scale / 4));
     DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[item].bytes,
                               c->spent != NULL ? &event : NULL));
     return given(c, item, event);
@@ -302,7 +395,7 @@ static dc_status read_back(run *c, uint32_t item, void *out, size_t bytes)
     if (error != CL_SUCCESS)
         return failed(c, item, error);
     DC_TRY(given(c, item, event));
-    c->pending = false;
+    judge_guesses(c);
     return DC_OK;
 }
 
@@ -352,6 +445,7 @@ static dc_status end_run(run *c, dc_status status)
     const cl_int error = c->r->cl->lib.fn.Finish(c->queue);
     if (status == DC_OK && error != CL_SUCCESS)
         return dc_cl_failed(c->j, "the end of a run", error);
+    judge_guesses(c);
     return status;
 }
 
@@ -364,6 +458,7 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
     dc_run_info own;
     if (info == NULL)
         return end_run(&c, dc_walk_run(r->walk, j, &ops, &c, NULL));
+    c.halt = info->halt;
     c.spent = info->nanoseconds;
     c.wait = c.spent != NULL || info->deadline_ns != 0;
     if (c.spent != NULL) {

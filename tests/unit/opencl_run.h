@@ -122,17 +122,18 @@ static inline void ocl_get(ocl *w, void *to, const void *from, size_t bytes)
 
 /* stacked: each worker fills its scratch and sums it up; scratch is 64 bytes. */
 static const char *const ocl_for_workers =
-    "__kernel void axpy(" BUFFERS ", __global uchar *scratch, long positions)\n"
-    "{\n" BODY_AXPY "    for (long i = get_global_id(0); i < positions; i += get_global_size(0))\n"
+    "__kernel void axpy(" BUFFERS ", __global uchar *scratch, long first, long last)\n"
+    "{\n" BODY_AXPY
+    "    for (long i = first + get_global_id(0); i < last; i += get_global_size(0))\n"
     "        c[i] = a[i] * block[0] + b[i];\n"
     "}\n"
-    "__kernel void advance(" BUFFERS ", __global uchar *scratch, long positions)\n"
+    "__kernel void advance(" BUFFERS ", __global uchar *scratch, long first, long last)\n"
     "{\n" BODY_ADVANCE "}\n"
     "__kernel void stacked(__global uchar *b0, ulong o0, __global uchar *scratch,\n"
-    "                      long positions)\n"
+    "                      long first, long last)\n"
     "{\n"
     "    __global int *mine = (__global int *)(scratch + 64 * get_global_id(0));\n"
-    "    for (long p = get_global_id(0); p < positions; p += get_global_size(0)) {\n"
+    "    for (long p = first + get_global_id(0); p < last; p += get_global_size(0)) {\n"
     "        for (int i = 0; i < 16; i++)\n"
     "            mine[i] = (int)p + i;\n"
     "        int sum = 0;\n"
@@ -145,7 +146,7 @@ static const char *const ocl_for_workers =
 /* stacked: the same numbers, made by a group whose threads read what others wrote. */
 static const char *const ocl_for_groups =
     "__kernel void axpy(" BUFFERS ")\n"
-    "{\n" BODY_AXPY "    const long i = get_group_id(0);\n"
+    "{\n" BODY_AXPY "    const long i = get_group_id(0) + get_global_offset(0) / 16;\n"
     "    if (get_local_id(0) == 0)\n"
     "        c[i] = a[i] * block[0] + b[i];\n"
     "}\n"
@@ -157,7 +158,8 @@ static const char *const ocl_for_groups =
     "{\n"
     "    __local int all[16];\n"
     "    const int t = (int)get_local_id(0);\n"
-    "    all[15 - t] = (int)get_group_id(0) + t;\n"
+    "    const int group = (int)(get_group_id(0) + get_global_offset(0) / 16);\n"
+    "    all[15 - t] = group + t;\n"
     "    for (int n = 8; n > 0; n /= 2) {\n"
     "        barrier(CLK_LOCAL_MEM_FENCE);\n"
     "        if (t < n)\n"
@@ -165,7 +167,7 @@ static const char *const ocl_for_groups =
     "    }\n"
     "    barrier(CLK_LOCAL_MEM_FENCE);\n"
     "    if (t == 5)\n"
-    "        ((__global int *)(b0 + o0))[get_group_id(0)] = all[0];\n"
+    "        ((__global int *)(b0 + o0))[group] = all[0];\n"
     "}\n";
 
 enum { AXPY, ADVANCE, STACKED, COUNT = 37, THREADS = 16 };

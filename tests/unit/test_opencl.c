@@ -272,6 +272,78 @@ static void test_times(ocl *w, dc_program *p)
     ocl_release(w, mem);
 }
 
+/* Launches, counted by `enqueue`, which raises `asked` at the one that is told. */
+static struct counted {
+    int launches, at;
+    atomic_bool asked, insist;
+    cl_int (*launch)(cl_queue, cl_kernel, cl_uint, const size_t *, const size_t *, const size_t *,
+                     cl_uint, const cl_event *, cl_event *);
+} counted;
+
+static cl_int enqueue(cl_queue q, cl_kernel k, cl_uint n, const size_t *offset,
+                      const size_t *global, const size_t *local, cl_uint waits,
+                      const cl_event *wait, cl_event *out)
+{
+    if (++counted.launches == counted.at)
+        atomic_store(&counted.asked, true);
+    return counted.launch(q, k, n, offset, global, local, waits, wait, out);
+}
+
+/* A launch that is cut in parts: how many of its sums were computed, from the begin on. */
+static int run_parts(ocl *w, dc_recording *r, char *mem, int at, uint32_t whole, dc_status status)
+{
+    int32_t sum[COUNT] = {0};
+    int n = 0, more = 0;
+    dc_halt halt = {.asked = &counted.asked, .insist = &counted.insist, .whole = whole};
+    dc_run_info info = {.halt = &halt};
+    void *const slot[] = {mem};
+    ocl_put(w, mem, sum, sizeof sum);
+    counted.launches = 0;
+    counted.at = at;
+    atomic_store(&counted.asked, at == 0);
+    CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), status);
+    ocl_forget(w);
+    ocl_get(w, sum, mem, sizeof sum);
+    while (n < COUNT && sum[n] == 16 * n + 120)
+        n++;
+    for (int i = n; i < COUNT; i++)
+        more += sum[i] != 0;
+    CHECK_EQ(more, 0);
+    return n;
+}
+
+/* A long launch goes to the device in parts, between which a run can be ended. */
+static void test_ended(ocl *w, dc_program *p)
+{
+    dc_cl *cl = dc_cl_of(w->d);
+    const dc_bind sums[] = {{0, 0}};
+    dc_item item = ocl_launch(p, STACKED, COUNT, 1, sums);
+    item.cost_ns = UINT64_C(1000000000000); /* so far off that a few runs do not correct it */
+    const int parts = (int)((COUNT + cl->limits.compute_units - 1) / cl->limits.compute_units);
+    dc_recording *r = ocl_record(w, &item, 1);
+    char *mem = ocl_alloc(w, COUNT * sizeof(int32_t));
+    counted.launch = cl->lib.fn.EnqueueNDRangeKernel;
+    cl->lib.fn.EnqueueNDRangeKernel = enqueue;
+
+    CHECK_EQ(run_parts(w, r, mem, -1, 1, DC_OK), COUNT);
+    CHECK_EQ(counted.launches, parts);
+    CHECK_EQ(run_parts(w, r, mem, 0, 1, DC_E_STATE), 0);
+    CHECK_EQ(counted.launches, 0);
+    if (parts > 2) {
+        const int n = run_parts(w, r, mem, 2, 1, DC_E_STATE);
+        CHECK_EQ(n, 2 * (int)cl->limits.compute_units);
+        CHECK_EQ(counted.launches, 2);
+        CHECK_EQ(run_parts(w, r, mem, 2, 0, DC_OK), COUNT); /* it writes cells: to its end */
+    }
+    dc_run_info info = {.fault_item = -1};
+    CHECK_EQ(CALL(w, run, &w->j, r, (void *const[]){mem}, &info), DC_OK);
+    CHECK_EQ(counted.launches, parts > 2 ? parts + 1 : 1); /* nobody ends it: one launch */
+
+    cl->lib.fn.EnqueueNDRangeKernel = counted.launch;
+    w->d->ops->recording_free(w->d, r);
+    ocl_release(w, mem);
+}
+
 static void test_empty(ocl *w)
 {
     dc_recording *r = ocl_record(w, NULL, 0);
@@ -300,13 +372,13 @@ static dc_status compile_two(dc_job *j, void *arg)
     static const char *const k[] = {"k"};
     char text[200];
     snprintf(text, sizeof text,
-             "__kernel void k(__global uchar *b, ulong o, __global uchar *s, long n)\n"
+             "__kernel void k(__global uchar *b, ulong o, __global uchar *s, long n, long m)\n"
              "{ *(__global int *)(b + o) = %d; }\n",
              100 + c->number);
     DC_TRY(CALL(c->w, compile, j, (&(dc_source){text, "opencl", k, 1}), &c->own));
     return CALL(c->w, compile, j,
                 (&(dc_source){"__kernel void k(__global uchar *b, ulong o, __global uchar *s, "
-                              "long n) { *(__global int *)(b + o) = 7; }\n",
+                              "long n, long m) { *(__global int *)(b + o) = 7; }\n",
                               "opencl", k, 1}),
                 &c->same);
 }
@@ -495,6 +567,7 @@ static void test_form(const char *target)
         test_launches(&w, p);
         test_control(&w, p);
         test_times(&w, p);
+        test_ended(&w, p);
         w.d->ops->program_free(w.d, p);
         test_cache(&w);
         test_two_devices(&w);

@@ -24,7 +24,7 @@ static void many_buffers(ocl *w, uint32_t n, dc_text *out)
     for (uint32_t i = 0; i < n; i++)
         dc_text_printf(out, "%s__global uchar *b%u, ulong o%u", i > 0 ? ", " : "", i, i);
     if (!w->d->ops->target(w->d)->simt)
-        dc_text_puts(out, ", __global uchar *scratch, long positions");
+        dc_text_puts(out, ", __global uchar *scratch, long first, long last");
     dc_text_puts(out, ") { b0[o0] = 1; }\n");
 }
 
