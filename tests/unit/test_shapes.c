@@ -483,7 +483,7 @@ static dc_status body(dc_job *j, void *arg)
 
 int main(int argc, char **argv)
 {
-    uint64_t opt[2] = {rng_seed(argc, argv, 4711), 40};
+    uint64_t opt[2] = {rng_seed(argc, argv, 4711), 20};
     if (argc > 2)
         opt[1] = strtoull(argv[2], NULL, 0);
     return diff_main(body, opt);
