@@ -62,7 +62,7 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
         const size_t size = dc_dtype_size(dtype), bytes = dc_type_bytes(t);
         const uint64_t bits = dc_args_element(L, d, idx, op, dtype);
         dc_handle *h = dc_handle_new(L, d);
-        char *room = lua_newuserdatauv(L, bytes + 1, 0);
+        char *room = dc_handle_room(L, d, t, op);
         for (size_t at = 0; at < bytes; at += size)
             dc_bits_store(dtype, room + at, bits);
         dc_handle_upload(L, d, h, t, room, op);

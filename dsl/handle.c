@@ -349,15 +349,35 @@ static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
                                           : NULL});
 }
 
+typedef struct looking {
+    dc_handle *h;
+    size_t bytes;
+} looking;
+
+/* Computes what is pending, so that a value that the limit refuses is refused before there is a copy of it. */
+static dc_status look_body(dc_job *j, void *arg)
+{
+    const looking *a = arg;
+    dc_rt *rt = a->h->d->rt;
+    dc_lazy_view v;
+    if (a->h->kind == DC_HANDLE_LAZY)
+        DC_TRY(dc_lazy_look(rt, j, a->h->lazy, &v));
+    return rt->opt.memory != 0 && a->bytes > (uint64_t)rt->opt.memory
+               ? dc_store_admit(rt, j, a->bytes)
+               : DC_OK;
+}
+
 const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,
                                  const char *op)
 {
-    size_t bytes = 0;
+    looking first = {.h = h};
     refuse_traced(L, d, h, op);
     for (int i = 0; i < n; i++)
-        bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
+        first.bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
     transfer a = {.d = d, .h = h, .part = part, .n = n};
-    a.to = lua_newuserdatauv(L, bytes ? bytes : 1, 0);
+    if (dc_handle_act(L, d, look_body, &first) != DC_OK)
+        dc_handle_raise(L, d, &(dc_blame){.op = op});
+    a.to = lua_newuserdatauv(L, first.bytes > 0 ? first.bytes : 1, 0);
     if (dc_handle_act(L, d, download_body, &a) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){.op = op});
     return a.to;
@@ -392,6 +412,24 @@ static dc_status upload_body(dc_job *j, void *arg)
     }
     dc_handle_fill(a->h, t);
     return DC_OK;
+}
+
+typedef struct admitting {
+    dc_dsl *d;
+    size_t bytes;
+} admitting;
+
+static dc_status admit_body(dc_job *j, void *arg)
+{
+    const admitting *a = arg;
+    return dc_store_admit(a->d->rt, j, a->bytes);
+}
+
+void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t, const char *op)
+{
+    admitting a = {.d = d, .bytes = dc_type_bytes(t)};
+    dc_error_check(L, d, dc_handle_act(L, d, admit_body, &a), op);
+    return lua_newuserdatauv(L, a.bytes > 0 ? a.bytes : 1, 0);
 }
 
 void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,

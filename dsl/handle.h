@@ -92,6 +92,11 @@ typedef struct dc_part {
 } dc_part;
 const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc_part *part, int n,
                                  const char *op);
+/*
+ * Host memory for a value of this type, pushed as a userdata: for dc_handle_upload. MEMORY is raised, before anything is
+ * allocated, where the limit has no room for the tensor; at least one byte is returned.
+ */
+void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t, const char *op);
 /* Fills an empty handle with a new tensor of this type, from host memory (NULL: zeros). */
 void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
                       const char *op);

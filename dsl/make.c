@@ -173,9 +173,8 @@ void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, b
     idx = lua_absindex(L, idx);
     if (dtype_only)
         infer_shape(L, &f, idx);
-    const size_t bytes = dc_type_bytes(&f.type);
     dc_handle *h = new_handle(L, d);
-    char *room = f.at = lua_newuserdatauv(L, bytes ? bytes : 1, 0);
+    char *room = f.at = dc_handle_room(L, d, &f.type, op);
     lua_pushvalue(L, idx);
     fill_level(L, &f, 0);
     lua_pop(L, 1);

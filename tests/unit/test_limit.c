@@ -206,6 +206,45 @@ static void test_graphs(const char *device)
     lua_close(L);
 }
 
+static size_t largest; /* that Lua was asked for at once */
+
+static void *watch(void *ctx, void *block, size_t had, size_t want)
+{
+    (void)ctx;
+    (void)had;
+    largest = want > largest ? want : largest;
+    if (want > 0)
+        return realloc(block, want);
+    free(block);
+    return NULL;
+}
+
+/* Values on their way from or to Lua are copied in memory of Lua's: not before the limit was asked. */
+static void test_copies(const char *device)
+{
+    static const char *const code[] = {
+        "dc.tensor({ 1, 2 }, 'bf16[4444444444]')",
+        "dc.tensor(setmetatable({}, { __len = function() return 4444444444 end }), 'f32')",
+        "dc.param('f32[4444444444]', 1)",
+        "dc.state('f32[4444444444]', { 1 })",
+        "dc.zeros('f32[4444444444]'):totable()",
+        "dc.zeros('f32[4444444444]'):clone()",
+        "dc.tensor({ 1 }):expand({ 4444444444 }):totable()",
+    };
+    lua_State *L = open_state(device, 4 * MIB);
+    lua_setallocf(L, watch, NULL);
+    CHECK(runs(L, "dc = require 'deepc'"));
+    for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
+        largest = 0;
+        CHECK(has(run(L, code[i]), "the limit is 4096.0 KiB"));
+        if (!CHECK(largest < MIB))
+            printf("%zu bytes for %s\n", largest, code[i]);
+    }
+    CHECK(runs(L, "assert(dc.tensor({ 1, 2 }):sum():item() == 3)"));
+    CHECK(runs(L, "local t = dc.ones('f32[300000]'):totable(); assert(#t == 300000)"));
+    lua_close(L);
+}
+
 /* The limit of the environment, as scripts have it; a host's own comes before it. */
 static void test_environment(void)
 {
@@ -258,6 +297,8 @@ int main(void)
     test_hostile_file();
     test_graphs("cpu");
     test_graphs("eval");
+    test_copies("cpu");
+    test_copies("eval");
     test_environment();
     test_size();
     return t_done();
