@@ -11,4 +11,10 @@
 bool dc_cons_reserve(dc_kernel *k, dc_cons *c);
 void dc_cons_insert(dc_cons *c, uint64_t hash, uint32_t ref);
 
+/*
+ * Both sets. Nodes know the axes below them, since walking down to ask would visit what is shared once for each of the
+ * ways that lead to it: 2^n for n sums of a value with itself.
+ */
+dc_axes dc_axes_join(dc_kernel *k, dc_axes a, dc_axes b);
+
 #endif

@@ -578,7 +578,8 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
                    .lanes = 1,
                    .vaxis = DC_NO_AXIS,
                    .value = DC_NEW_ARRAY(&j->scratch, dc_fv, k->vx.n),
-                   .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n)};
+                   .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n),
+                   .under = DC_NEW_ARRAY(&j->scratch, struct under *, k->vx.n)};
     l.b->half = target != NULL && target->half;
     l.b->scales = target != NULL && target->scales;
     l.b->ranges = target != NULL && target->ranges;

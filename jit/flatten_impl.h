@@ -44,6 +44,8 @@ typedef struct flattener {
     int nested;     /* mask and guard are narrower than those of the assignment */
     dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */
     uint32_t *epoch, now;
+    struct under **
+        under; /* by vx: computed for this assignment under narrower conditions, if the first says so */
     uint32_t rows;  /* the axis of positions, and */
     dc_fv next_row; /* its next one, or this one where that is the last; 0: nobody wants to know */
     /* simt */

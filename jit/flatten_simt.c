@@ -35,45 +35,8 @@ typedef struct space {
 
 /* Walking expressions ----------------------------------------------------------------------- */
 
-/* Calls see(l, buf, at, store, arg) for every access below a value or index, and in statements. */
+/* see(l, buf, at, store, arg) is called for every access in statements. */
 typedef void (*access_fn)(flattener *l, uint32_t buf, dc_ix at, bool store, void *arg);
-
-static void each_in_vx(flattener *l, dc_vx v, access_fn see, void *arg);
-
-static void each_in_ix(flattener *l, dc_ix a, access_fn see, void *arg)
-{
-    const dc_ix_node x = *fl_ix(l, a);
-    for (uint32_t i = 0; i < x.n; i++) {
-        const dc_atom_node t = l->k->atom.at[x.term[i].atom];
-        if (t.kind == DC_ATOM_VALUE)
-            each_in_vx(l, t.value, see, arg);
-        else if (t.kind != DC_ATOM_AXIS)
-            each_in_ix(l, t.of, see, arg);
-    }
-}
-
-static void each_in_pred(flattener *l, dc_pred p, access_fn see, void *arg)
-{
-    for (uint32_t i = 0; i < p.n; i++)
-        each_in_ix(l, p.range[i].ix, see, arg);
-}
-
-static void each_in_vx(flattener *l, dc_vx v, access_fn see, void *arg)
-{
-    const dc_mark mark = dc_arena_mark(&l->j->scratch);
-    const bool *part = dc_vx_parts(l->k, &l->j->scratch, v);
-    for (dc_vx n = 1; n <= v; n++) {
-        const dc_vx_node *x = &l->k->vx.at[n];
-        if (!part[n])
-            continue;
-        each_in_pred(l, x->pred, see, arg);
-        if (x->kind == DC_VX_LOAD || x->kind == DC_VX_INDEX)
-            each_in_ix(l, x->at, see, arg);
-        if (x->kind == DC_VX_LOAD)
-            see(l, x->buf, x->at, false, arg);
-    }
-    dc_arena_rewind(&l->j->scratch, mark);
-}
 
 /* The first and the last element that an operand touches. */
 static void each_in_tile(flattener *l, const dc_tile_operand *o, int rows, int cols, bool store,
@@ -88,12 +51,26 @@ static void each_in_tile(flattener *l, const dc_tile_operand *o, int rows, int c
 
 static void each_in_set(flattener *l, const dc_stmt *s, access_fn see, void *arg)
 {
-    each_in_pred(l, s->pred, see, arg);
+    const dc_mark mark = dc_arena_mark(&l->j->scratch);
+    const uint32_t nvx = l->k->vx.n;
+    bool *seen = DC_NEW_ARRAY(&l->j->scratch, bool, nvx);
+    dc_pred_mark(l->k, s->pred, seen);
     for (uint32_t n = 0; n < s->nput; n++) {
-        each_in_vx(l, s->put[n].value, see, arg);
-        each_in_ix(l, s->put[n].at, see, arg);
-        see(l, s->put[n].buf, s->put[n].at, true, arg);
+        seen[s->put[n].value] = true;
+        dc_ix_mark(l->k, s->put[n].at, seen);
     }
+    if (s->kind == DC_STMT_TILE) {
+        dc_ix_mark(l->k, s->tile->a.at, seen);
+        dc_ix_mark(l->k, s->tile->b.at, seen);
+        dc_ix_mark(l->k, s->tile->c.at, seen);
+    }
+    dc_vx_mark_parts(l->k, seen);
+    for (dc_vx v = 1; v < nvx; v++)
+        if (seen[v] && l->k->vx.at[v].kind == DC_VX_LOAD)
+            see(l, l->k->vx.at[v].buf, l->k->vx.at[v].at, false, arg);
+    for (uint32_t n = 0; n < s->nput; n++)
+        see(l, s->put[n].buf, s->put[n].at, true, arg);
+    dc_arena_rewind(&l->j->scratch, mark);
     if (s->kind == DC_STMT_TILE) {
         const dc_tile_row *row = dc_tile_row_of(s->tile->which);
         each_in_tile(l, &s->tile->a, row->m, row->k, false, see, arg);

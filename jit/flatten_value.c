@@ -570,18 +570,41 @@ static dc_fv compute(flattener *l, const dc_vx_node *v)
     DC_BUG("value of kind %d", v->kind);
 }
 
+/* A value under conditions that are narrower than those of its assignment, which others may be under too. */
+typedef struct under {
+    struct under *next;
+    uint32_t now;
+    dc_fv mask, guard, v;
+} under;
+
+static dc_fv value_under(flattener *l, dc_vx v)
+{
+    under *u = l->under[v];
+    if (u != NULL && u->now != l->now)
+        u = NULL; /* of another assignment, and so are those behind it */
+    under *const all = u;
+    while (u != NULL && (u->mask != l->mask || u->guard != l->guard))
+        u = u->next;
+    if (u != NULL)
+        return u->v;
+    const dc_fv r = compute(l, &l->k->vx.at[v]);
+    u = DC_NEW(&l->k->arena, under);
+    *u = (under){all, l->now, l->mask, l->guard, r};
+    l->under[v] = u;
+    return r;
+}
+
 /*
  * Once per assignment: an operand that two stores share is read once. What was computed under
- * narrower conditions is not kept, it may lack lanes.
+ * narrower conditions may lack lanes, and is kept for those alone.
  */
 dc_fv dc_fl_value(flattener *l, dc_vx v)
 {
     if (l->epoch[v] == l->now)
         return l->value[v];
-    const dc_fv r = compute(l, &l->k->vx.at[v]);
-    if (l->nested == 0) {
-        l->value[v] = r;
-        l->epoch[v] = l->now;
-    }
-    return r;
+    if (l->nested > 0)
+        return value_under(l, v);
+    l->value[v] = compute(l, &l->k->vx.at[v]);
+    l->epoch[v] = l->now;
+    return l->value[v];
 }

@@ -67,6 +67,54 @@ bool dc_cons_reserve(dc_kernel *k, dc_cons *c)
     return true;
 }
 
+/* Does a hold all of b? */
+static bool axes_hold(dc_axes a, dc_axes b)
+{
+    for (uint32_t i = 0; i < b.nword; i++)
+        if ((b.word[i] & ~(i < a.nword ? a.word[i] : 0)) != 0)
+            return false;
+    return true;
+}
+
+dc_axes dc_axes_join(dc_kernel *k, dc_axes a, dc_axes b)
+{
+    if (axes_hold(a, b))
+        return a;
+    if (axes_hold(b, a))
+        return b;
+    const uint32_t n = a.nword > b.nword ? a.nword : b.nword;
+    uint64_t *word = DC_NEW_ARRAY(&k->arena, uint64_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        word[i] = (i < a.nword ? a.word[i] : 0) | (i < b.nword ? b.word[i] : 0);
+    return (dc_axes){n, word};
+}
+
+static dc_axes axes_of(dc_kernel *k, const dc_ix_node *x)
+{
+    dc_axes all = {0};
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *a = &k->atom.at[x->term[i].atom];
+        uint64_t *word;
+        switch ((dc_atom_kind)a->kind) {
+        case DC_ATOM_AXIS:
+            if (dc_axes_has(all, a->axis))
+                break;
+            word = DC_NEW_ARRAY(&k->arena, uint64_t, a->axis / 64 + 1);
+            word[a->axis / 64] = (uint64_t)1 << a->axis % 64;
+            all = dc_axes_join(k, all, (dc_axes){a->axis / 64 + 1, word});
+            break;
+        case DC_ATOM_DIV:
+        case DC_ATOM_MOD:
+            all = dc_axes_join(k, all, k->ix.at[a->of].axes);
+            break;
+        case DC_ATOM_VALUE:
+            all = dc_axes_join(k, all, k->vx.at[a->value].axes);
+            break;
+        }
+    }
+    return all;
+}
+
 static dc_ix ix_cons(dc_kernel *k, const dc_ix_node *x)
 {
     if (dc_cons_reserve(k, &k->ixcons))
@@ -82,6 +130,7 @@ static dc_ix ix_cons(dc_kernel *k, const dc_ix_node *x)
     if (x->n > 0)
         memcpy(term, x->term, x->n * sizeof *term);
     kept.term = term;
+    kept.axes = axes_of(k, &kept);
     DC_PUSH_IN(&k->arena, k->ix, kept);
     dc_cons_insert(&k->ixcons, h, k->ix.n - 1);
     return k->ix.n - 1;
@@ -397,28 +446,13 @@ bool dc_ix_is_const(const dc_kernel *k, dc_ix a, int64_t *c)
     return true;
 }
 
-static bool vx_uses(const dc_kernel *k, dc_vx v, uint32_t axis)
-{
-    const dc_vx_node *n = &k->vx.at[v];
-    if ((n->kind == DC_VX_LOAD || n->kind == DC_VX_INDEX) && dc_ix_uses(k, n->at, axis))
-        return true;
-    for (uint32_t i = 0; i < n->pred.n; i++)
-        if (dc_ix_uses(k, n->pred.range[i].ix, axis))
-            return true;
-    for (int i = 0; i < n->n; i++)
-        if (vx_uses(k, n->in[i], axis))
-            return true;
-    return false;
-}
-
 static bool atom_uses(const dc_kernel *k, dc_atom atom, uint32_t axis)
 {
     const dc_atom_node *a = &k->atom.at[atom];
     if (a->kind == DC_ATOM_AXIS)
         return a->axis == axis;
-    if (a->kind == DC_ATOM_VALUE)
-        return vx_uses(k, a->value, axis);
-    return dc_ix_uses(k, a->of, axis);
+    return dc_axes_has(a->kind == DC_ATOM_VALUE ? k->vx.at[a->value].axes : k->ix.at[a->of].axes,
+                       axis);
 }
 
 bool dc_ix_any_value(const dc_kernel *k)
@@ -431,11 +465,7 @@ bool dc_ix_any_value(const dc_kernel *k)
 
 bool dc_ix_uses(const dc_kernel *k, dc_ix a, uint32_t axis)
 {
-    const dc_ix_node *x = ix_at(k, a);
-    for (uint32_t i = 0; i < x->n; i++)
-        if (atom_uses(k, x->term[i].atom, axis))
-            return true;
-    return false;
+    return dc_axes_has(ix_at(k, a)->axes, axis);
 }
 
 int64_t dc_ix_stride(const dc_kernel *k, dc_ix a, uint32_t axis, bool *affine)

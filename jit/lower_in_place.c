@@ -5,48 +5,22 @@
  */
 #include "jit/lower.h"
 
-static bool index_reads_only_at(dc_kernel *k, dc_ix a, uint32_t buf, dc_ix at);
-
-static bool pred_reads_only_at(dc_kernel *k, dc_pred p, uint32_t buf, dc_ix at)
-{
-    for (uint32_t i = 0; i < p.n; i++)
-        if (!index_reads_only_at(k, p.range[i].ix, buf, at))
-            return false;
-    return true;
-}
-
-/* Do all loads of buf below v stand at `at`? */
-static bool reads_only_at(dc_kernel *k, dc_vx v, uint32_t buf, dc_ix at)
+/* Do all loads of buf that the statement makes stand at `at`? Those of positions and tests, too. */
+static bool reads_only_at(dc_kernel *k, const dc_stmt *t, uint32_t buf, dc_ix at)
 {
     const dc_mark mark = dc_arena_mark(&k->arena);
-    const bool *part = dc_vx_parts(k, &k->arena, v);
-    bool only = true;
-    for (dc_vx i = 1; i <= v && only; i++) {
-        const dc_vx_node *n = &k->vx.at[i];
-        if (!part[i])
-            continue;
-        only = n->kind != DC_VX_LOAD || n->buf != buf || n->at == at;
-        if (n->kind == DC_VX_LOAD || n->kind == DC_VX_INDEX)
-            only = only && index_reads_only_at(k, n->at, buf, at);
-        only = only && pred_reads_only_at(k, n->pred, buf, at);
+    bool *seen = DC_NEW_ARRAY(&k->arena, bool, k->vx.n), only = true;
+    dc_pred_mark(k, t->pred, seen);
+    for (uint32_t i = 0; i < t->nput; i++) {
+        seen[t->put[i].value] = true;
+        dc_ix_mark(k, t->put[i].at, seen);
     }
+    dc_vx_mark_parts(k, seen);
+    for (dc_vx v = 1; v < k->vx.n && only; v++)
+        only = !seen[v] || k->vx.at[v].kind != DC_VX_LOAD || k->vx.at[v].buf != buf ||
+               k->vx.at[v].at == at;
     dc_arena_rewind(&k->arena, mark);
     return only;
-}
-
-/* The same for integers that a position is made of. */
-static bool index_reads_only_at(dc_kernel *k, dc_ix a, uint32_t buf, dc_ix at)
-{
-    const dc_ix_node x = k->ix.at[a];
-    for (uint32_t i = 0; i < x.n; i++) {
-        const dc_atom_node t = k->atom.at[x.term[i].atom];
-        if (t.kind == DC_ATOM_VALUE && !reads_only_at(k, t.value, buf, at))
-            return false;
-        if ((t.kind == DC_ATOM_DIV || t.kind == DC_ATOM_MOD) &&
-            !index_reads_only_at(k, t.of, buf, at))
-            return false;
-    }
-    return true;
 }
 
 typedef struct allowing { /* input `buf` in the memory of `out`, which is first stored at `at` */
@@ -64,14 +38,8 @@ static bool stmt_allows(dc_kernel *k, const dc_stmt *first, allowing *w)
                 return false;
             continue;
         }
-        const dc_ix at = t->reduces || w->stored ? 0 : w->at;
-        if (!pred_reads_only_at(k, t->pred, w->buf, at))
+        if (!reads_only_at(k, t, w->buf, t->reduces || w->stored ? 0 : w->at))
             return false;
-        for (uint32_t i = 0; i < t->nput; i++) {
-            if (!reads_only_at(k, t->put[i].value, w->buf, at) ||
-                !index_reads_only_at(k, t->put[i].at, w->buf, at))
-                return false;
-        }
         for (uint32_t i = 0; i < t->nput; i++)
             w->stored |= t->put[i].buf == w->out;
     }

@@ -304,47 +304,22 @@ bool *dc_move_axis_set(dc_moving *v)
     return DC_NEW_ARRAY(v->tmp, bool, v->k->axis.n);
 }
 
-static bool pred_uses(const dc_kernel *k, dc_pred p, const bool *set)
+static bool any_of(const dc_kernel *k, dc_axes axes, const bool *set)
 {
-    for (uint32_t i = 0; i < p.n; i++)
-        if (dc_move_ix_uses(k, p.range[i].ix, set))
+    for (uint32_t a = 0; a < k->axis.n && a / 64 < axes.nword; a++)
+        if (dc_axes_has(axes, a) && set[a])
             return true;
     return false;
 }
 
 bool dc_move_vx_uses(const dc_kernel *k, dc_vx a, const bool *set)
 {
-    const dc_vx_node *n = &k->vx.at[a];
-    if ((n->kind == DC_VX_LOAD || n->kind == DC_VX_INDEX) && dc_move_ix_uses(k, n->at, set))
-        return true;
-    for (int i = 0; i < n->n; i++)
-        if (dc_move_vx_uses(k, n->in[i], set))
-            return true;
-    return pred_uses(k, n->pred, set);
-}
-
-static bool atom_uses(const dc_kernel *k, dc_atom atom, const bool *set)
-{
-    const dc_atom_node *t = &k->atom.at[atom];
-    switch ((dc_atom_kind)t->kind) {
-    case DC_ATOM_AXIS:
-        return set[t->axis];
-    case DC_ATOM_DIV:
-    case DC_ATOM_MOD:
-        return dc_move_ix_uses(k, t->of, set);
-    case DC_ATOM_VALUE:
-        return dc_move_vx_uses(k, t->value, set);
-    }
-    return true;
+    return any_of(k, k->vx.at[a].axes, set);
 }
 
 bool dc_move_ix_uses(const dc_kernel *k, dc_ix a, const bool *set)
 {
-    const dc_ix_node *x = &k->ix.at[a];
-    for (uint32_t i = 0; i < x->n; i++)
-        if (atom_uses(k, x->term[i].atom, set))
-            return true;
-    return false;
+    return any_of(k, k->ix.at[a].axes, set);
 }
 
 bool dc_move_ix_loads(const dc_kernel *k, dc_ix a)

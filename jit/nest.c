@@ -94,6 +94,18 @@ static bool vx_same(const dc_vx_node *a, const dc_vx_node *b)
            memcmp(a->in, b->in, sizeof a->in) == 0 && pred_same(a->pred, b->pred);
 }
 
+static dc_axes axes_of(dc_kernel *k, const dc_vx_node *v)
+{
+    dc_axes all = {0};
+    if (v->kind == DC_VX_LOAD || v->kind == DC_VX_INDEX)
+        all = k->ix.at[v->at].axes;
+    for (uint32_t i = 0; i < v->pred.n; i++)
+        all = dc_axes_join(k, all, k->ix.at[v->pred.range[i].ix].axes);
+    for (int i = 0; i < v->n; i++)
+        all = dc_axes_join(k, all, k->vx.at[v->in[i]].axes);
+    return all;
+}
+
 static dc_vx vx_cons(dc_kernel *k, const dc_vx_node *v)
 {
     if (dc_cons_reserve(k, &k->vxcons))
@@ -104,7 +116,9 @@ static dc_vx vx_cons(dc_kernel *k, const dc_vx_node *v)
     for (uint32_t i = (uint32_t)h & mask; k->vxcons.slot[i] != 0; i = (i + 1) & mask)
         if (vx_same(&k->vx.at[k->vxcons.slot[i]], v))
             return k->vxcons.slot[i];
-    DC_PUSH_IN(&k->arena, k->vx, *v);
+    dc_vx_node kept = *v;
+    kept.axes = axes_of(k, v);
+    DC_PUSH_IN(&k->arena, k->vx, kept);
     dc_cons_insert(&k->vxcons, h, k->vx.n - 1);
     return k->vx.n - 1;
 }
@@ -152,14 +166,54 @@ bool *dc_vx_parts(const dc_kernel *k, dc_arena *a, dc_vx v)
     return part;
 }
 
-dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n)
+void dc_ix_mark(const dc_kernel *k, dc_ix a, bool *seen)
+{
+    const dc_ix_node *x = &k->ix.at[a];
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &k->atom.at[x->term[i].atom];
+        if (t->kind == DC_ATOM_VALUE)
+            seen[t->value] = true;
+        else if (t->kind != DC_ATOM_AXIS)
+            dc_ix_mark(k, t->of, seen);
+    }
+}
+
+void dc_pred_mark(const dc_kernel *k, dc_pred p, bool *seen)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        dc_ix_mark(k, p.range[i].ix, seen);
+}
+
+void dc_vx_mark_parts(const dc_kernel *k, bool *seen)
+{
+    for (dc_vx v = k->vx.n; v-- > 1;) { /* as in dc_vx_parts */
+        const dc_vx_node *n = &k->vx.at[v];
+        if (!seen[v])
+            continue;
+        dc_pred_mark(k, n->pred, seen);
+        if (n->kind == DC_VX_LOAD || n->kind == DC_VX_INDEX)
+            dc_ix_mark(k, n->at, seen);
+        for (int i = 0; i < n->n; i++)
+            seen[n->in[i]] = true;
+    }
+}
+
+/* Does 0 <= ix < n hold always, or where a does? */
+static bool is_told(const dc_kernel *k, dc_pred a, dc_ix ix, int64_t n)
 {
     const dc_ix_node *x = &k->ix.at[ix];
     if (x->lo >= 0 && x->hi < n)
-        return a;
+        return true;
     for (uint32_t i = 0; i < a.n; i++)
         if (a.range[i].ix == ix && a.range[i].n <= n)
-            return a;
+            return true;
+    return false;
+}
+
+dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n)
+{
+    if (is_told(k, a, ix, n))
+        return a;
     dc_range *r = DC_NEW_ARRAY(&k->arena, dc_range, a.n + 1);
     if (a.n > 0)
         memcpy(r, a.range, a.n * sizeof *r);
@@ -198,9 +252,13 @@ dc_subst dc_subst_buf(dc_kernel *k, uint32_t buf, dc_ix add)
 
 dc_pred dc_subst_pred(dc_subst *s, dc_pred p)
 {
-    dc_pred out = {0};
-    for (uint32_t i = 0; i < p.n; i++)
-        out = dc_pred_and(s->k, out, dc_subst_ix(s, p.range[i].ix), p.range[i].n);
+    dc_range *r = p.n > 0 ? DC_NEW_ARRAY(&s->k->arena, dc_range, p.n) : NULL;
+    dc_pred out = {0, r};
+    for (uint32_t i = 0; i < p.n; i++) {
+        const dc_ix ix = dc_subst_ix(s, p.range[i].ix);
+        if (!is_told(s->k, out, ix, p.range[i].n))
+            r[out.n++] = (dc_range){ix, p.range[i].n};
+    }
     return out;
 }
 

@@ -73,10 +73,10 @@ typedef enum dc_atom_kind { DC_ATOM_AXIS, DC_ATOM_DIV, DC_ATOM_MOD, DC_ATOM_VALU
 
 typedef struct dc_atom_node {
     uint8_t kind;
-    uint32_t axis; /* AXIS */
-    dc_ix of;      /* DIV, MOD: floor semantics */
-    int64_t k;     /* DIV, MOD: > 0 */
-    dc_vx value;   /* VALUE: an integer, clamped by whoever built it */
+    uint32_t axis;  /* AXIS */
+    dc_ix of;       /* DIV, MOD: floor semantics */
+    int64_t k;      /* DIV, MOD: > 0 */
+    dc_vx value;    /* VALUE: an integer, clamped by whoever built it */
     int64_t lo, hi; /* range, both included */
 } dc_atom_node;
 
@@ -85,11 +85,17 @@ typedef struct dc_term {
     int64_t coef;
 } dc_term;
 
+typedef struct dc_axes { /* a set of axes, as bits; what lies behind the words is not in it */
+    uint32_t nword;
+    const uint64_t *word;
+} dc_axes;
+
 typedef struct dc_ix_node {
     int64_t c;
     uint32_t n;
     const dc_term *term; /* by ascending atom, no zero coefficients */
     int64_t lo, hi;
+    dc_axes axes; /* that occur in it, in integers that are loaded too */
 } dc_ix_node;
 
 typedef struct dc_range { /* 0 <= ix < n */
@@ -117,6 +123,7 @@ typedef struct dc_vx_node {
     dc_ix at;
     dc_pred pred;
     uint64_t bits;
+    dc_axes axes; /* that occur in it */
 } dc_vx_node;
 
 typedef enum dc_scope {
@@ -133,9 +140,9 @@ typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT, DC_MODE_INOUT } dc_mode;
 typedef struct dc_buffer {
     char name[16]; /* "x0", "out0", "acc0" */
     uint8_t dtype, scope, mode;
-    bool stream;   /* OUT, stored once and read later if at all: stores may pass by the caches */
-    int64_t count; /* elements */
-    int64_t ahead; /* IN: one of the loops that read vectors fetches what is so much further, too;
+    bool stream;    /* OUT, stored once and read later if at all: stores may pass by the caches */
+    int64_t count;  /* elements */
+    int64_t ahead;  /* IN: one of the loops that read vectors fetches what is so much further, too;
                       DC_AHEAD_ROW: what the next position reads in its place, wherever that is */
     uint8_t align;  /* PARAM: bytes that its address is a multiple of; 0: DC_BUFFER_ALIGN */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
@@ -177,7 +184,7 @@ typedef struct dc_stmt {
     uint32_t nput;        /* SET */
     dc_put *put;
     dc_pred pred;
-    bool reduces; /* SET: put[0] is acc = acc (combine) value, with op DC_VX_OP at its root */
+    bool reduces;  /* SET: put[0] is acc = acc (combine) value, with op DC_VX_OP at its root */
     dc_tile *tile; /* TILE; stands under pred too */
 } dc_stmt;
 
@@ -189,8 +196,8 @@ typedef struct dc_cons { /* open addressing: refs by hash */
 typedef struct dc_kernel {
     dc_arena arena; /* everything below that points */
     dc_cons ixcons, atomcons, vxcons;
-    char name[64];  /* "E_64_128", "R_64_10"; unique within a program after naming */
-    bool strict;    /* DEEPC_MATH=strict: nothing may be contracted */
+    char name[64]; /* "E_64_128", "R_64_10"; unique within a program after naming */
+    bool strict;   /* DEEPC_MATH=strict: nothing may be contracted */
     DC_VEC(dc_axis) axis;
     DC_VEC(dc_ix_node) ix; /* [0] placeholder */
     DC_VEC(dc_atom_node) atom;
@@ -198,7 +205,7 @@ typedef struct dc_kernel {
     DC_VEC(dc_buffer) buf;
     uint32_t nparam;
     dc_stmt *root;
-    int64_t flops, bytes; /* per launch, for reports */
+    int64_t flops, bytes;       /* per launch, for reports */
     DC_VEC(const char *) moves; /* applied so far, as text */
 } dc_kernel;
 
@@ -227,6 +234,10 @@ bool dc_ix_is_const(const dc_kernel *k, dc_ix a, int64_t *c);
 /* Coefficient of an axis; *affine becomes false where the axis occurs inside a DIV, MOD or VALUE. */
 int64_t dc_ix_stride(const dc_kernel *k, dc_ix a, uint32_t axis, bool *affine);
 bool dc_ix_uses(const dc_kernel *k, dc_ix a, uint32_t axis);
+static inline bool dc_axes_has(dc_axes s, uint32_t axis)
+{
+    return axis / 64 < s.nword && (s.word[axis / 64] >> axis % 64 & 1) != 0;
+}
 /* Are places made of integers that are loaded? */
 bool dc_ix_any_value(const dc_kernel *k);
 
@@ -246,8 +257,16 @@ bool dc_vx_range(const dc_kernel *k, dc_vx v, int64_t *lo, int64_t *hi);
  * ways lead to it. In the arena given.
  */
 bool *dc_vx_parts(const dc_kernel *k, dc_arena *a, dc_vx v);
+/*
+ * The same of several values, through tests and integers that are loaded: seen, by value, begins with what is marked
+ * there, a value by itself, an index or a predicate by the integers that are loaded for it.
+ */
+void dc_ix_mark(const dc_kernel *k, dc_ix a, bool *seen);
+void dc_pred_mark(const dc_kernel *k, dc_pred p, bool *seen);
+void dc_vx_mark_parts(const dc_kernel *k, bool *seen);
 
-uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count, dc_scope s, dc_mode m);
+uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count, dc_scope s,
+                       dc_mode m);
 
 /* a && b; ranges that always hold are dropped. */
 dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n);

@@ -60,15 +60,22 @@ bool dc_np_measure(dc_np *p)
     return fits || dc_np_refuse(p, "expressions nested too deeply");
 }
 
-/* How far from 0 any part of the sum can be. */
+static int64_t distance(int64_t v)
+{
+    return v == INT64_MIN ? INT64_MAX : v < 0 ? -v : v;
+}
+
+/* How far from 0 any part of the sum can be; INT64_MAX is that or more. */
 static int64_t magnitude(const dc_np *p, dc_ix a)
 {
     const dc_ix_node *x = &p->k->ix.at[a];
-    int64_t sum = x->c < 0 ? -x->c : x->c;
+    int64_t sum = distance(x->c);
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_atom_node *at = &p->k->atom.at[x->term[i].atom];
-        const int64_t coef = x->term[i].coef < 0 ? -x->term[i].coef : x->term[i].coef;
-        sum += coef * dc_max_i64(-at->lo, at->hi);
+        const int64_t most = dc_max_i64(distance(at->lo), distance(at->hi));
+        int64_t part;
+        if (!dc_mul_ok(distance(x->term[i].coef), most, &part) || !dc_add_ok(sum, part, &sum))
+            return INT64_MAX;
     }
     return sum;
 }
@@ -105,8 +112,7 @@ static bool parse_int(dc_np *p, dc_ix *out)
         return false;
     if (dc_dtype_is_float((dc_dtype)p->k->vx.at[v].dtype))
         return dc_np_refuse(p, "a float as index");
-    *out = dc_ix_value(p->k, v);
-    return dc_np_close(p, ')') && dc_np_measure(p);
+    return finish_ix(p, out, dc_ix_value(p->k, v)) && dc_np_close(p, ')');
 }
 
 static bool parse_factor(dc_np *p, dc_ix *out)

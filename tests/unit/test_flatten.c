@@ -359,12 +359,9 @@ static dc_kernel *integer_division(void)
 /* A loaded position as an index expression, as lowering would make it. */
 static dc_ix loaded(dc_kernel *k, dc_vx value, int64_t lo, int64_t hi)
 {
-    dc_term *term = DC_NEW(&k->arena, dc_term);
-    DC_PUSH_IN(&k->arena, k->atom,
-               ((dc_atom_node){.kind = DC_ATOM_VALUE, .value = value, .lo = lo, .hi = hi}));
-    *term = (dc_term){k->atom.n - 1, 1};
-    DC_PUSH_IN(&k->arena, k->ix, ((dc_ix_node){.n = 1, .term = term, .lo = lo, .hi = hi}));
-    return k->ix.n - 1;
+    const dc_ix at = dc_ix_value(k, value);
+    CHECK(k->ix.at[at].lo == lo && k->ix.at[at].hi == hi);
+    return at;
 }
 
 static dc_vx clamped(dc_kernel *k, dc_vx v, double lo, double hi)
