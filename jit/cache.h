@@ -1,7 +1,7 @@
 /*
  * The cache on disk: compiled programs and executables by what they were made of.
  *
- * A key is the digest of a text that says everything a program depends on but its compiler: kernel text,
+ * A key is the digest (core/blake2.h) of a text that says everything a program depends on but its compiler: kernel text,
  * target, options. An entry holds the key, who made it, and a checksum over all of it; one that does
  * not add up is as good as absent, and the program that is compiled instead replaces it. So is one
  * that another compiler made, where there is a compiler; where there is none it serves.
