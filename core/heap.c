@@ -99,6 +99,18 @@ static bool count(dc_heap *h, size_t bytes)
     return true;
 }
 
+bool dc_heap_count(size_t bytes, dc_heap **of)
+{
+    *of = heap_here();
+    return *of == NULL || count(*of, bytes);
+}
+
+void dc_heap_uncount(dc_heap *of, size_t bytes)
+{
+    if (of != NULL)
+        uncount(of, bytes);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void *begin(head *b, dc_heap *heap, size_t bytes)

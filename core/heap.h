@@ -45,6 +45,13 @@ void dc_heap_tell_device(dc_heap *h, size_t bytes); /* NULL is fine */
 size_t dc_heap_used(const dc_heap *h);
 size_t dc_heap_counted(const dc_heap *h);
 
+/*
+ * Counts memory that is not from here, code that was mapped, as a block of the heap of the entry that runs; false: it
+ * would be above the limit. *of, which may become NULL, is for the end of it.
+ */
+bool dc_heap_count(size_t bytes, dc_heap **of);
+void dc_heap_uncount(dc_heap *of, size_t bytes); /* NULL is fine */
+
 /* Is the memory of the entry that runs the host's? */
 bool dc_heap_is_given(void);
 

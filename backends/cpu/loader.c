@@ -492,8 +492,13 @@ dc_status dc_loader_load(dc_job *j, const void *object, size_t bytes, const char
     dc_image *image = dc_xalloc(sizeof *image + nentry * sizeof image->entry[0]);
     image->bytes = total;
     image->nentry = nentry;
+    if (!dc_heap_count(total, &image->heap)) {
+        dc_xfree(image);
+        return dc_fail_memory(j, total);
+    }
     void *base = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
+        dc_heap_uncount(image->heap, total);
         dc_xfree(image);
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     }
@@ -512,5 +517,6 @@ void dc_loader_unload(dc_image *image)
     if (image == NULL)
         return;
     munmap(image->base, image->bytes);
+    dc_heap_uncount(image->heap, image->bytes);
     dc_xfree(image);
 }

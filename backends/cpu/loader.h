@@ -12,11 +12,13 @@
 #ifndef DC_BACKENDS_CPU_LOADER_H
 #define DC_BACKENDS_CPU_LOADER_H
 
+#include "core/heap.h"
 #include "core/job.h"
 
 typedef struct dc_image {
     void *base; /* one mapping: text, constants, variables */
     size_t bytes;
+    dc_heap *heap; /* whose limit the mapping counts towards */
     uint32_t nentry;
     void *entry[]; /* in the order asked for */
 } dc_image;

@@ -224,6 +224,43 @@ static void test_missing(dc_job *j, dc_llvm *l, const void *object, size_t n)
     CHECK(strstr(j->err.fact.word[0], "'getpid'") != NULL);
 }
 
+typedef struct counting {
+    const void *object;
+    size_t n;
+    dc_image *im;
+} counting;
+
+static dc_status load_counted(dc_job *j, void *arg)
+{
+    counting *c = arg;
+    return load(j, c->object, c->n, &c->im);
+}
+
+/* The mapping counts towards the limit of the context's memory. */
+static void test_limit(const void *object, size_t n)
+{
+    dc_opts opt = {0};
+    dc_job j;
+    dc_heap *h = opt.heap = dc_heap_new(NULL, NULL);
+    counting c = {object, n, NULL};
+    opt.memory = 1 << 20;
+    dc_job_init(&j, &opt, NULL);
+    dc_heap_limit(h, 1 << 20);
+    if (CHECK_EQ(dc_protect(&j, load_counted, &c), DC_OK)) {
+        const size_t with = dc_heap_used(h), bytes = c.im->bytes;
+        dc_loader_unload(c.im);
+        CHECK(dc_heap_used(h) + bytes < with);
+        CHECK(dc_heap_used(h) + bytes + 4096 > with); /* what lies beside it is little */
+        dc_job_fini(&j);
+        dc_job_init(&j, &opt, NULL);
+        dc_heap_limit(h, bytes);
+        CHECK_EQ(dc_protect(&j, load_counted, &c), DC_E_NOMEM);
+    }
+    dc_job_fini(&j);
+    CHECK_EQ(dc_heap_used(h), 0);
+    dc_heap_free(h);
+}
+
 /* An object in a block of its own size, so that the sanitizer sees a read behind it. */
 static bool try_damaged(dc_job *j, const unsigned char *bytes, size_t n)
 {
@@ -312,6 +349,7 @@ int main(int argc, char **argv)
         test_relocation_kinds(&j, object, n);
         test_two_images(&j, object, n);
         test_missing(&j, l, object, n);
+        test_limit(object, n);
         test_truncated(&j, object, n);
         test_damaged(&j, &r, object, n);
     } else {
