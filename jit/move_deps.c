@@ -221,9 +221,12 @@ static bool is_private(dc_moving *v, const dc_accesses *all, dc_stmt *loop, uint
 
 /* Independence ------------------------------------------------------------------------------- */
 
+/* Where there are more pairs than in any kernel of ours, the answer is that they may meet, and soon. */
 static bool apart_in(dc_moving *v, const dc_accesses *all, const dc_stmt *whole, uint32_t axis,
                      const bool *moves, uint32_t buf)
 {
+    enum { MOST_PAIRS = 1 << 20 };
+    uint32_t pairs = 0;
     for (uint32_t i = 0; i < all->n; i++) {
         const dc_access *f = &all->at[i];
         if (f->buf != buf || !f->store || !dc_path_has(f->path, whole))
@@ -231,7 +234,7 @@ static bool apart_in(dc_moving *v, const dc_accesses *all, const dc_stmt *whole,
         for (uint32_t j = 0; j < all->n; j++) {
             const dc_access *g = &all->at[j];
             if (g->buf == buf && dc_path_has(g->path, whole) &&
-                !dc_move_apart(v, f, g, axis, moves))
+                (++pairs > MOST_PAIRS || !dc_move_apart(v, f, g, axis, moves)))
                 return false;
         }
     }

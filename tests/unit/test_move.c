@@ -445,6 +445,23 @@ static void test_any_text(uint64_t seed)
     }
 }
 
+/* Stores to one buffer at places that are apart: compared each with each where they are not too many. */
+static bool is_vectorized(int stores)
+{
+    const char *why = "";
+    dc_text t = {0};
+    dc_text_printf(&t, "kernel k(x: f32[16], y: f32[%d] out) {\n  for i in 16\n", 16 * stores);
+    for (int n = 0; n < stores; n++)
+        dc_text_printf(&t, "    %sy[i + %d] = x[i]\n", n > 0 ? "& " : "", 16 * n);
+    dc_text_puts(&t, "}\n");
+    dc_kernel *k = parse(t.s);
+    const bool is = dc_move_do(k, &why, "vectorize i");
+    CHECK(is || strstr(why, "they meet in y") != NULL);
+    dc_kernel_free(k);
+    dc_text_free(&t);
+    return is;
+}
+
 static dc_status body(dc_job *j, void *arg)
 {
     const uint64_t *seed = arg;
@@ -454,6 +471,8 @@ static dc_status body(dc_job *j, void *arg)
     for (size_t i = 0; i < DC_COUNTOF(bad); i++)
         test_bad(&bad[i]);
     test_any_text(*seed);
+    CHECK(is_vectorized(500));
+    CHECK(!is_vectorized(4000)); /* a text of 100 KB, which took 8 s */
     return DC_OK;
 }
 
