@@ -21,26 +21,40 @@ bool dc_file_write(int fd, const char *s, size_t n)
     return true;
 }
 
+/* What is left of the file, to be freed whatever is returned. The status is an errno. */
+static int read_rest(FILE *f, size_t most, char **text)
+{
+    size_t n = 0, size = 0;
+    do {
+        const size_t twice = size < most / 4 ? size * 2 + 4096 : most;
+        const size_t more = twice < most ? twice : most;
+        if (more <= size)
+            return getc(f) == EOF && !ferror(f) ? 0 : EFBIG;
+        char *grown = dc_try_realloc(*text, more);
+        if (grown == NULL)
+            return ENOMEM;
+        *text = grown;
+        size = more;
+        errno = EIO; /* of those that say nothing */
+        n += fread(*text + n, 1, size - n - 1, f);
+        if (ferror(f))
+            return errno;
+        (*text)[n] = '\0';
+    } while (n == size - 1);
+    return 0;
+}
+
 char *dc_file_read(const char *path, size_t most)
 {
     FILE *f = fopen(path, "rbe");
     char *text = NULL;
-    size_t n = 0, size = 0;
     if (f == NULL)
         return NULL;
-    do {
-        size = size * 2 + 4096;
-        char *grown = size <= most ? dc_try_realloc(text, size) : NULL;
-        if (grown == NULL) {
-            dc_xfree(text);
-            fclose(f);
-            errno = size <= most ? ENOMEM : EFBIG;
-            return NULL;
-        }
-        text = grown;
-        n += fread(text + n, 1, size - n - 1, f);
-    } while (n == size - 1);
-    text[n] = '\0';
+    const int e = read_rest(f, most, &text);
     fclose(f);
-    return text;
+    if (e == 0)
+        return text;
+    dc_xfree(text);
+    errno = e;
+    return NULL;
 }
