@@ -7,6 +7,10 @@
  *                                   nothing could end it
  *
  * resume and wrap are written again after lcorolib.c, so that coroutines nest as deeply as without.
+ *
+ * Closing: Lua before 5.4.5 counts the C stack of a coroutine that is closed from where it was resumed last, not
+ * from who closes it. A chain of coroutines that close each other would go through the C stack uncounted, so its
+ * bytes are counted here.
  */
 #include "dsl/error.h"
 #include "dsl/interrupt.h"
@@ -101,17 +105,33 @@ static int l_wrap(lua_State *L)
     return 1;
 }
 
+enum { CLOSING = 1 << 18 }; /* bytes of the C stack between the outermost close and the innermost */
+
+/* Notes the outermost close of those that run; raises where they have gone too deep. Returns the note of before. */
+static uintptr_t begin_close(lua_State *L, dc_dsl *d)
+{
+    const volatile char here = 0;
+    const uintptr_t at = (uintptr_t)&here, outer = d->closing;
+    if (outer != 0 && (outer > at ? outer - at : at - outer) > CLOSING)
+        luaL_error(L, "C stack overflow: too many coroutines close each other");
+    if (outer == 0)
+        d->closing = at;
+    return outer;
+}
+
 /* Upvalues: the context, coroutine.close as it was. */
 static int l_close(lua_State *L)
 {
     lua_State *co = check_coroutine(L);
     dc_dsl *d = context(L);
     lua_settop(L, 1);
+    const uintptr_t outer = begin_close(L, d);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
     dc_interrupt_switch(d, L, co);
     const int status = lua_pcall(L, 1, LUA_MULTRET, 0);
     dc_interrupt_switch(d, co, L);
+    d->closing = outer;
     return status == LUA_OK ? lua_gettop(L) : lua_error(L);
 }
 

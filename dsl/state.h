@@ -59,6 +59,7 @@ typedef struct dc_dsl {
     int watched;        /* entries of the host that look by themselves */
     lua_Hook below;     /* the one under theirs */
     int below_mask, below_count;
+    uintptr_t closing; /* coroutine.c: where in the C stack the outermost close runs; 0 none */
 } dc_dsl;
 
 extern const dc_utype dc_dsl_type;

@@ -84,6 +84,30 @@ local co
 co = coroutine.create(function() return coroutine.resume(co) end)
 coroutine.resume(co)
 
+--- coroutines that close each other
+local before
+for _ = 1, 16000 do
+  local inner = before
+  local co = coroutine.create(function()
+    local _ <close> = setmetatable({}, { __close = function() return inner and assert(coroutine.close(inner)) end })
+    coroutine.yield()
+  end)
+  coroutine.resume(co)
+  before = co
+end
+local ok, err = coroutine.close(before)
+assert(not ok and err:find "C stack overflow", err)
+before = nil
+local list = {}
+for i = 1, 50 do
+  list[i] = coroutine.create(function()
+    local _ <close> = setmetatable({}, { __close = function() return i > 1 and assert(coroutine.close(list[i - 1])) end })
+    coroutine.yield()
+  end)
+  coroutine.resume(list[i])
+end
+assert(coroutine.close(list[50]) and coroutine.status(list[1]) == "dead")
+
 --- the main coroutine
 local main = coroutine.running()
 refused(function() assert(coroutine.resume(main)) end)
