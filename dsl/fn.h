@@ -221,6 +221,7 @@ void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *n
 dc_guards *dc_guard_new(void);
 void dc_guard_register(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
+bool dc_guard_is_hook(lua_Hook hook); /* which a coroutine that was made in a trace has, too */
 void dc_guard_free(dc_guards *g);
 
 /* How much is compared: what each call asks; with tables that are too large for that; with what changes

@@ -246,10 +246,18 @@ static void on_call(lua_State *L, lua_Debug *ar)
     dc_trace *t = d != NULL ? dc_trace_current(L, d) : NULL;
     if (t == NULL) /* in a coroutine that was made while something was traced */
         return;
-    if (t->hook != NULL && t->hook != on_call && (t->hook_mask & (1 << ar->event)) != 0)
-        t->hook(L, ar);
+    const dc_trace *first = t; /* of those in each other: under its hook is what was there */
+    while (first->hook == on_call && first->outer != NULL)
+        first = first->outer;
+    if (first->hook != NULL && first->hook != on_call && (first->hook_mask & (1 << ar->event)) != 0)
+        first->hook(L, ar);
     if (dc_trace_here(L, d) != NULL && (ar->event == LUA_HOOKCALL || ar->event == LUA_HOOKTAILCALL))
         see_call(L, d, t, ar);
+}
+
+bool dc_guard_is_hook(lua_Hook hook)
+{
+    return hook == on_call;
 }
 
 void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx)

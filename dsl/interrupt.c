@@ -23,6 +23,7 @@
 
 #include "core/entry.h"
 #include "dsl/error.h"
+#include "dsl/fn.h"
 
 #include <sched.h>
 #include <string.h>
@@ -205,12 +206,19 @@ static void put_watch(lua_State *L, const dc_dsl *d)
         lua_sethook(L, NULL, 0, 0);
 }
 
+/* Has a coroutine a hook that it was born with and that means nothing any more? */
+static bool is_left_over(lua_Hook hook, bool traced)
+{
+    return hook == stop || (!traced && dc_guard_is_hook(hook));
+}
+
 void dc_interrupt_switch(dc_dsl *d, lua_State *from, lua_State *to)
 {
+    const bool traced = dc_trace_current(from, d) != NULL;
     lock(d);
     if (lua_gethook(from) == stop)
         put_back(from, d);
-    if (lua_gethook(to) == stop) /* `from` had it when it made this one */
+    if (is_left_over(lua_gethook(to), traced))
         lua_sethook(to, lua_gethook(from), lua_gethookmask(from), lua_gethookcount(from));
     put_watch(to, d);
     d->running = to;

@@ -51,6 +51,13 @@ static const char *const stubborn[] = {
     "local co = coroutine.wrap(function() local a <close> = setmetatable({}, { __close = spin }) "
     "error 'x' end)\n"
     "pcall(co) spin()",
+    "pcall(dc.fn, 'f(x: f32[]) -> f32[]', function(x) error { coroutine.create(spin) } end)\n"
+    "local _, made = pcall(dc.fn, 'f(x: f32[]) -> f32[]', function(x) error { "
+    "coroutine.create(spin) } end)\n"
+    "coroutine.resume(made[1])",
+    "dc.fn('f(x: f32[]) -> f32[]', function(x) dc.fn('g(y: f32[]) -> f32[]', function(y) spin() "
+    "end) "
+    "end)",
     "table.sort({ 3, 2, 1, 5, 6, 7 }, function() while true do pcall(spin) end end)",
     "local s = ('x'):rep(1000) while true do s:gsub('x', pcall) end",
     "local s = ('x'):rep(1000) s:gsub('x', function() while true do pcall(spin) end end)",
