@@ -4,9 +4,14 @@
  *
  *   coroutine.resume, wrap, close   what runs is another coroutine meanwhile
  *   xpcall                          its handler does not see an interruption: Lua calls it with hooks off, so
- *                                   nothing could end it
+ *                                   nothing could end it; of other errors that a hook raises (dsl/guard.c) it
+ *                                   sees what there is, in a coroutine of its own
  *
- * resume and wrap are written again after lcorolib.c, so that coroutines nest as deeply as without.
+ * resume and wrap are written again after lcorolib.c.
+ *
+ * An error that a hook raises leaves the hooks of a coroutine that dies of it off for good, and what it has to close
+ * runs afterwards. So the body of a coroutine whose variables Lua closes by itself, or those of scripts of others, is
+ * called by a protected call inside the coroutine: its variables are closed there, where hooks are on again.
  *
  * Closing: Lua before 5.4.5 counts the C stack of a coroutine that is closed from where it was resumed last, not
  * from who closes it. A chain of coroutines that close each other would go through the C stack uncounted, so its
@@ -16,6 +21,8 @@
 #include "dsl/interrupt.h"
 
 #include <lualib.h>
+
+#include <string.h>
 
 static dc_dsl *context(lua_State *L)
 {
@@ -94,12 +101,33 @@ static int l_wrapped(lua_State *L)
     return n >= 0 ? n : pass_error(L, co);
 }
 
+static int end_body(lua_State *L, int status, lua_KContext ctx)
+{
+    DC_UNUSED(ctx);
+    return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) : lua_error(L);
+}
+
+/* Upvalue: the function of the script. */
+static int run_body(lua_State *L)
+{
+    const int n = lua_gettop(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    return end_body(L, lua_pcallk(L, n, LUA_MULTRET, 0, 0, end_body), 0);
+}
+
+void dc_dsl_push_body(lua_State *L, int idx)
+{
+    lua_pushvalue(L, idx);
+    lua_pushcclosure(L, run_body, 1);
+}
+
 static int l_wrap(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_State *co = lua_newthread(L);
-    lua_pushvalue(L, 1);
+    dc_dsl_push_body(L, 1);
     lua_xmove(L, co, 1);
     lua_pushcclosure(L, l_wrapped, 2);
     return 1;
@@ -119,12 +147,29 @@ static uintptr_t begin_close(lua_State *L, dc_dsl *d)
     return outer;
 }
 
+/* Did somebody's wish for an end kill the coroutine? Then what it left open stays so: no hook would end it. */
+static bool died_by_end(lua_State *L, lua_State *co)
+{
+    const int status = lua_status(co);
+    if (status == LUA_OK || status == LUA_YIELD || lua_gettop(co) == 0)
+        return false;
+    lua_xmove(co, L, 1);
+    const bool is = dc_interrupt_is_end(L, -1);
+    lua_xmove(L, co, 1);
+    return is;
+}
+
 /* Upvalues: the context, coroutine.close as it was. */
 static int l_close(lua_State *L)
 {
     lua_State *co = check_coroutine(L);
     dc_dsl *d = context(L);
     lua_settop(L, 1);
+    if (died_by_end(L, co)) {
+        lua_pushboolean(L, 0);
+        lua_xmove(co, L, 1);
+        return 2;
+    }
     const uintptr_t outer = begin_close(L, d);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
@@ -137,12 +182,44 @@ static int l_close(lua_State *L)
 
 /* ---- xpcall ---------------------------------------------------------------------------------- */
 
+/* Was the error raised in a hook? Then whatever is called before it is caught runs with hooks off. */
+static bool is_of_hook(lua_State *L)
+{
+    lua_Debug ar;
+    return lua_getstack(L, 0, &ar) != 0 && lua_getinfo(L, "n", &ar) != 0 &&
+           strcmp(ar.namewhat, "hook") == 0;
+}
+
+/* Calls the handler with the error value at 1 in a coroutine of its own, which has hooks. */
+static int handle_apart(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    int n = 0;
+    lua_State *co = lua_newthread(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 2);
+    dc_interrupt_switch(d, L, co);
+    const int status = lua_resume(co, L, 1, &n);
+    dc_interrupt_switch(d, co, L);
+    if (status == LUA_YIELD) { /* no error: a handler would be called for it */
+        lua_pushliteral(L, "attempt to yield across a C-call boundary");
+        return 1;
+    }
+    if (status == LUA_OK && n != 1)
+        lua_settop(co, lua_gettop(co) - n + 1); /* one result */
+    lua_xmove(co, L, 1);
+    return 1;
+}
+
 /* Upvalue: the handler of the script. */
 static int handle(lua_State *L)
 {
     lua_settop(L, 1);
     if (dc_interrupt_is_end(L, 1))
         return 1;
+    if (is_of_hook(L))
+        return handle_apart(L);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, 1, LUA_MULTRET);

@@ -62,6 +62,9 @@ void dc_dsl_leave(lua_State *L, const dc_dsl_watch *w);
  */
 int dc_dsl_ended(lua_State *L);
 
+/* Pushes a function for lua_newthread that calls the one at idx so that what it leaves open is closed with hooks on. */
+void dc_dsl_push_body(lua_State *L, int idx);
+
 /* Raises where an interruption is wanted: for functions in C that take their time, which no hook ends. */
 void dc_dsl_poll(lua_State *L);
 /* Before the next piece of work: an interruption that nobody received is forgotten. */

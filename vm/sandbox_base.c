@@ -10,6 +10,8 @@
  *   string.rep, table.concat, insert, move, remove, sort
  *                   over a bounded number of elements: they are loops in C, which no hook ends
  *   math.randomseed with a seed; without one it would tell the time and an address
+ *   coroutine.create
+ *                   of a body whose variables are closed when it fails, not when the coroutine is
  */
 #include "vm/match.h"
 #include "vm/sandbox.h"
@@ -363,6 +365,17 @@ static void look_first(lua_State *L, int globals, const char *library)
     lua_pop(L, 1);
 }
 
+/* ---- coroutines ------------------------------------------------------------------------------- */
+
+static int l_create(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    dc_dsl_push_body(L, 1);
+    lua_replace(L, 1);
+    return original(L);
+}
+
 /* ---- putting them in ------------------------------------------------------------------------- */
 
 /* Puts fn in the place of a function of Lua's, which it calls. */
@@ -399,6 +412,7 @@ void dc_sandbox_base(lua_State *L, int globals, int state)
     bound(L, globals, "table", "concat", l_concat);
     bound(L, globals, "table", "move", l_move);
     bound(L, globals, "math", "randomseed", l_randomseed);
+    bound(L, globals, "coroutine", "create", l_create);
     lua_getfield(L, globals, "string");
     dc_match_register(L);
     lua_pop(L, 1);

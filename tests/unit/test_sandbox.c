@@ -266,6 +266,12 @@ static void test_time(void)
         "load(function() while true do end end)",
         "table.sort({ 3, 2, 1 }, function() while true do end end)",
         "local s = ('x'):rep(1 << 23) while true do utf8.len(s) s:upper() end",
+        "local function loop() while true do end end\n"
+        "local co = coroutine.create(function()\n"
+        "  local x <close> = setmetatable({}, { __close = loop })\n"
+        "  require 'deepc'.fn('f(x: f32[]) -> f32[]', function() math.random() end)\n"
+        "end)\n"
+        "coroutine.resume(co) coroutine.close(co) loop()",
     };
     host h;
     prepare(&h);

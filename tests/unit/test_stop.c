@@ -51,10 +51,16 @@ static const char *const stubborn[] = {
     "local co = coroutine.wrap(function() local a <close> = setmetatable({}, { __close = spin }) "
     "error 'x' end)\n"
     "pcall(co) spin()",
+    "coroutine.wrap(function() local a <close> = setmetatable({}, { __close = spin }) spin() "
+    "end)()",
+    "local w = coroutine.wrap(function() local a <close> = setmetatable({}, { __close = spin }) "
+    "coroutine.yield() spin() end)\n"
+    "w() pcall(w) spin()",
     "pcall(dc.fn, 'f(x: f32[]) -> f32[]', function(x) error { coroutine.create(spin) } end)\n"
     "local _, made = pcall(dc.fn, 'f(x: f32[]) -> f32[]', function(x) error { "
     "coroutine.create(spin) } end)\n"
     "coroutine.resume(made[1])",
+    "xpcall(dc.fn, spin, 'f(x: f32[]) -> f32[]', function(x) math.random() end)",
     "dc.fn('f(x: f32[]) -> f32[]', function(x) dc.fn('g(y: f32[]) -> f32[]', function(y) spin() "
     "end) "
     "end)",
@@ -178,6 +184,47 @@ static void check_stubborn(void)
     lua_close(L);
 }
 
+/* A coroutine that was ended, and is closed later, when nothing is to end any more. */
+static void check_closed_later(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("eval", &ctx);
+    CHECK_EQ(luaL_loadstring(L, "co = coroutine.create(function()\n"
+                                "  local a <close> = setmetatable({}, { __close = spin }) spin()\n"
+                                "end)\n"
+                                "coroutine.resume(co)"),
+             LUA_OK);
+    CHECK_EQ(dc_pcall(L, 0, 0, 0, 15), DC_E_STOPPED);
+    check_usable(L, ctx, "closed later");
+    CHECK_EQ(luaL_loadstring(L, "assert(coroutine.status(co) == 'dead')\n"
+                                "local ok, err = coroutine.close(co)\n"
+                                "assert(not ok and err.code == 'DC0708')"),
+             LUA_OK);
+    CHECK_EQ(dc_pcall(L, 0, 0, 0, 5000), LUA_OK);
+    lua_close(L);
+}
+
+/* Of an error that a hook raises handlers see what they see of others, once. */
+static void check_handlers(void)
+{
+    dc_rt *ctx;
+    lua_State *L = open_state("eval", &ctx);
+    CHECK(lua_run(L, "local function draws(x) math.random() return x end\n"
+                     "local function try(handler)\n"
+                     "  return xpcall(dc.fn, handler, 'f(x: f32[]) -> f32[]', draws)\n"
+                     "end\n"
+                     "local n = 0\n"
+                     "local ok, text, more = try(function(e) n = n + 1 return e.code, 2 end)\n"
+                     "assert(not ok and text == 'DC0612' and more == nil and n == 1, text)\n"
+                     "ok, text = try(function() end)\n"
+                     "assert(not ok and text == nil)\n"
+                     "ok, text = try(function() coroutine.yield() end)\n"
+                     "assert(not ok and text:find 'attempt to yield', text)\n"
+                     "ok, text = try(function() error('again', 0) end)\n"
+                     "assert(not ok and text == 'again', text)"));
+    lua_close(L);
+}
+
 /* dc_pcall of the function at 1 with the deadline at 2; gives its status and how long it took. */
 static int l_enter(lua_State *L)
 {
@@ -259,8 +306,10 @@ static const char *const kernels[] = {
     "long(1.5)",
     "one(3)",
     "while true do pcall(long, 1.5) end",
-    "local w = dc.ones 'f32[1500, 1500]' for _ = 1, 1e9 do w = w:matmul(w) * 0.001 local y = w:sum():item() end",
-    "local x = dc.iota 'f32[2000000]' while true do pcall(function() x = (x * 1.1):sin() x:sum():item() end) end",
+    "local w = dc.ones 'f32[1500, 1500]' for _ = 1, 1e9 do w = w:matmul(w) * 0.001 local y = "
+    "w:sum():item() end",
+    "local x = dc.iota 'f32[2000000]' while true do pcall(function() x = (x * 1.1):sin() "
+    "x:sum():item() end) end",
     "local job = long:start(1.5) while not job:poll { ms = 1e6 } do end",
     "steady() spin()",
 };
@@ -335,5 +384,7 @@ int main(void)
     check_nested();
     check_storm();
     check_stubborn();
+    check_closed_later();
+    check_handlers();
     return t_done();
 }
