@@ -1,5 +1,6 @@
 /* string.find, match, gmatch and gsub over the matcher that counts (match.h). */
 #define _GNU_SOURCE /* memmem */
+#include "dsl/dsl.h"
 #include "vm/match.h"
 
 #include <lauxlib.h>
@@ -151,6 +152,7 @@ static void add_text(replacing *r, const char *from, const char *to)
 static void add_value(replacing *r, const char *from, const char *to)
 {
     lua_State *L = r->m.L;
+    dc_dsl_poll(L); /* it may be a function in C that takes its time, and so may a metamethod */
     if (r->kind == LUA_TFUNCTION) {
         lua_pushvalue(L, 3);
         lua_call(L, dc_match_push(&r->m, from, to, true), 1);

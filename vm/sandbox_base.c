@@ -7,14 +7,14 @@
  *   setmetatable    without __gc, which would run where nothing can end it
  *   getmetatable    of tables; false for what else has one
  *   collectgarbage  "collect", "count", "step"
- *   string.rep, table.concat, insert, move, remove, sort
- *                   over a bounded number of elements: they are loops in C, which no hook ends
+ *   string.rep      of nothing, in no time; those of table are in sandbox_table.c
  *   math.randomseed with a seed; without one it would tell the time and an address
  *   coroutine.create
  *                   of a body whose variables are closed when it fails, not when the coroutine is
  */
 #include "vm/match.h"
 #include "vm/sandbox.h"
+#include "vm/sandbox_table.h"
 
 #include <lauxlib.h>
 
@@ -150,6 +150,7 @@ static int l_require(lua_State *L)
     const dc_sandbox_state *s = state_of(L);
     size_t length, n = 0;
     const char *name = luaL_checklstring(L, 1, &length);
+    dc_dsl_poll(L);
     lua_settop(L, 1);
     if (strlen(name) != length || length > 200 || !is_module_name(name))
         return luaL_error(L, "'%s' is no name of a module: words with dots between them are", name);
@@ -192,6 +193,7 @@ static int l_print(lua_State *L)
     for (int i = 1; i <= n; i++) {
         if (i > 1)
             luaL_addchar(&b, '\t');
+        dc_dsl_poll(L); /* a __tostring may be a function in C */
         luaL_tolstring(L, i, NULL);
         luaL_addvalue(&b);
     }
@@ -263,22 +265,6 @@ static int original(lua_State *L)
     return lua_gettop(L);
 }
 
-static void check_count(lua_State *L, const char *name, lua_Unsigned n)
-{
-    if (n > DC_SANDBOX_COUNT)
-        luaL_error(L, "%s: %f elements; one call goes over at most %d here", name,
-                   (LUAI_UACNUMBER)n, (int)DC_SANDBOX_COUNT);
-}
-
-/* The length of the list at 1, which Lua's function is going to find too: nothing of the script is asked. */
-static lua_Unsigned list_length(lua_State *L, const char *name)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL)
-        luaL_error(L, "%s: lists have no __len here", name);
-    return lua_rawlen(L, 1);
-}
-
 static int l_rep(lua_State *L)
 {
     size_t n, between;
@@ -289,42 +275,6 @@ static int l_rep(lua_State *L)
         return original(L);
     lua_pushliteral(L, ""); /* nothing, however often: Lua 5.4 counts */
     return 1;
-}
-
-static int l_insert(lua_State *L)
-{
-    check_count(L, "table.insert", list_length(L, "table.insert"));
-    return original(L);
-}
-
-static int l_remove(lua_State *L)
-{
-    check_count(L, "table.remove", list_length(L, "table.remove"));
-    return original(L);
-}
-
-static int l_sort(lua_State *L)
-{
-    check_count(L, "table.sort", list_length(L, "table.sort"));
-    return original(L);
-}
-
-static int l_concat(lua_State *L)
-{
-    const lua_Unsigned n = list_length(L, "table.concat");
-    const lua_Integer first = luaL_optinteger(L, 3, 1),
-                      last = luaL_optinteger(L, 4, (lua_Integer)n);
-    if (last >= first)
-        check_count(L, "table.concat", (lua_Unsigned)last - (lua_Unsigned)first);
-    return original(L);
-}
-
-static int l_move(lua_State *L)
-{
-    const lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
-    if (last >= first)
-        check_count(L, "table.move", (lua_Unsigned)last - (lua_Unsigned)first);
-    return original(L);
 }
 
 static int l_randomseed(lua_State *L)
@@ -346,23 +296,43 @@ static int l_looking(lua_State *L)
     return lua_tocfunction(L, lua_upvalueindex(2))(L);
 }
 
+/* The function on top becomes one that looks. */
+static void make_look(lua_State *L)
+{
+    const lua_CFunction fn = lua_tocfunction(L, -1);
+    if (lua_getupvalue(L, -1, 1) == NULL)
+        lua_pushnil(L);
+    lua_pushcfunction(L, fn);
+    lua_pushcclosure(L, l_looking, 2);
+    lua_replace(L, -2);
+}
+
+/* Those of a library, where the script has it. */
 static void look_first(lua_State *L, int globals, const char *library)
 {
-    lua_getfield(L, globals, library);
-    const int table = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, table) != 0;) {
-        const lua_CFunction fn = lua_tocfunction(L, -1);
-        if (fn != NULL) {
-            lua_pushvalue(L, -2);
-            if (lua_getupvalue(L, -2, 1) == NULL)
-                lua_pushnil(L);
-            lua_pushcfunction(L, fn);
-            lua_pushcclosure(L, l_looking, 2);
-            lua_rawset(L, table); /* a field that is there: next goes on */
+    const int table = lua_gettop(L) + 1;
+    if (lua_getfield(L, globals, library) == LUA_TTABLE)
+        for (lua_pushnil(L); lua_next(L, table) != 0;) {
+            if (lua_iscfunction(L, -1)) {
+                make_look(L);
+                lua_pushvalue(L, -2);
+                lua_insert(L, -2);
+                lua_rawset(L, table); /* a field that is there: next goes on */
+            } else {
+                lua_pop(L, 1);
+            }
         }
-        lua_pop(L, 1);
+    lua_settop(L, table - 1);
+}
+
+static void look_first_in_base(lua_State *L, int globals)
+{
+    static const char *const names[] = {"collectgarbage", "load", "print", "tonumber"};
+    for (size_t i = 0; i < DC_COUNTOF(names); i++) {
+        lua_getfield(L, globals, names[i]);
+        make_look(L);
+        lua_setfield(L, globals, names[i]);
     }
-    lua_pop(L, 1);
 }
 
 /* ---- coroutines ------------------------------------------------------------------------------- */
@@ -406,17 +376,16 @@ void dc_sandbox_base(lua_State *L, int globals, int state)
     lua_setfield(L, globals, "require");
     lua_pop(L, 1);
     bound(L, globals, "string", "rep", l_rep);
-    bound(L, globals, "table", "insert", l_insert);
-    bound(L, globals, "table", "remove", l_remove);
-    bound(L, globals, "table", "sort", l_sort);
-    bound(L, globals, "table", "concat", l_concat);
-    bound(L, globals, "table", "move", l_move);
     bound(L, globals, "math", "randomseed", l_randomseed);
     bound(L, globals, "coroutine", "create", l_create);
     lua_getfield(L, globals, "string");
     dc_match_register(L);
-    lua_pop(L, 1);
+    lua_getfield(L, globals, "table");
+    dc_sandbox_table(L, lua_gettop(L));
+    lua_pop(L, 2);
+    look_first_in_base(L, globals);
     look_first(L, globals, "string");
     look_first(L, globals, "table");
     look_first(L, globals, "utf8");
+    look_first(L, globals, "os");
 }

@@ -266,6 +266,23 @@ static void test_time(void)
         "load(function() while true do end end)",
         "table.sort({ 3, 2, 1 }, function() while true do end end)",
         "local s = ('x'):rep(1 << 23) while true do utf8.len(s) s:upper() end",
+        "local s = ('x = 1 '):rep(170000)\n"
+        "load('local load, s = ... ' .. ('load(s) '):rep(300))(load, s)\n"
+        "while true do end",
+        "local t = {} for i = 1, 200000 do t[i] = {} end\n"
+        "('collect '):rep(100000):gsub('%a+', collectgarbage)",
+        "local a, b, t = ('x'):rep(4e6), ('x'):rep(4e6 - 1) .. 'y', {}\n"
+        "for i = 1, 20000 do t[i] = i % 2 == 0 and a or b end\n"
+        "table.sort(t)",
+        "local t = setmetatable({}, { __lt = rawequal })\n"
+        "local list = {} for i = 1, 1000000 do list[i] = t end\n"
+        "while true do table.sort(list) end",
+        "local t = {} for i = 1, 100000 do t[i] = i end for i = 1, 99999 do t[i] = nil end\n"
+        "table.concat(setmetatable(t, { __index = next }), '', 1, 1000000)",
+        "local t = {} for i = 1, 100000 do t[i] = i end for i = 1, 99999 do t[i] = nil end\n"
+        "table.unpack(setmetatable(t, { __index = next }), 1, 900000)",
+        "local t = {} for i = 1, 100000 do t[i] = i end for i = 1, 99999 do t[i] = nil end\n"
+        "table.move(setmetatable(t, { __index = next }), 1, 1000000, 1, {})",
         "local function loop() while true do end end\n"
         "local co = coroutine.create(function()\n"
         "  local x <close> = setmetatable({}, { __close = loop })\n"
@@ -284,6 +301,43 @@ static void test_time(void)
         lua_settop(h.L, 0);
         CHECK(run(&h, "assert(require 'deepc'.ones('f32[2]'):sum():item() == 2)"));
     }
+    lua_close(h.L);
+}
+
+/* Functions of table over lists with a metatable do what they do over others. */
+static void test_tables(void)
+{
+    host h;
+    prepare(&h);
+    open_host(&h);
+    CHECK(run(
+        &h,
+        "local function same(name, ...)\n"
+        "  local a, b = { 5, 3, 4, 1 }, setmetatable({}, { __index = { 5, 3, 4, 1 } })\n"
+        "  for i = 1, 4 do b[i] = rawget(b, i) or b[i] end\n"
+        "  local x, y = table.pack(pcall(table[name], a, ...)), table.pack(pcall(table[name], b, "
+        "...))\n"
+        "  assert(x.n == y.n and x[1] == y[1], name)\n"
+        "  for i = 2, x[1] and x.n or 1 do\n"
+        "    assert(x[i] == y[i] or x[i] == a and y[i] == b, tostring(x[i]) .. tostring(y[i]))\n"
+        "  end\n"
+        "  for i = 1, 12 do assert(rawget(a, i) == rawget(b, i), name .. i) end\n"
+        "end\n"
+        "for _, at in ipairs { -1, 0, 1, 2, 4, 5, 6, math.maxinteger, math.mininteger } do\n"
+        "  same('insert', at, 7) same('remove', at) same('unpack', at) same('unpack', at, 3)\n"
+        "  same('concat', ',', at) same('concat', '', 1, at) same('move', 1, 3, at)\n"
+        "  same('move', at, 4, 2) same('unpack', 1, at)\n"
+        "end\n"
+        "same('insert', 7) same('insert') same('insert', 1, 2, 3) same('remove') same('unpack')\n"
+        "same('concat') same('concat', ', ') same('sort') same('sort', function(a, b) return a > b "
+        "end)\n"
+        "same('sort', math.ult) same('sort', 5) same('move', 1, 4, 3, {}) same('move', 1) "
+        "same('move', 1, 2)\n"
+        "local list = { ('b'):rep(2000), ('a'):rep(2000), 'c' }\n"
+        "table.sort(list) assert(list[1]:sub(1, 1) == 'a' and list[3] == 'c')\n"
+        "assert(not pcall(table.sort, { 1, 'x' }) and not pcall(table.sort, { {}, {} }))\n"
+        "local t = setmetatable({}, { __newindex = function(t, k, v) rawset(t, k + 1, v) end })\n"
+        "table.insert(t, 'x') assert(t[1] == nil and t[2] == 'x')"));
     lua_close(h.L);
 }
 
@@ -387,6 +441,7 @@ int main(void)
     test_memory();
     test_errors();
     test_time();
+    test_tables();
     test_misuse();
     test_no_memory();
     char command[60];
