@@ -4,6 +4,7 @@
  * through dsl/place.c, which counts their parameters. nil at the end counts as not given.
  */
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
 #include <stdio.h>
@@ -65,10 +66,13 @@ void dc_lib_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int own)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* Upvalues: the context, the row. */
+/* Upvalues: the context, the row. Looks whether it is to end: a loop of Lua's in C may call it, which no hook ends. */
 static int enter(lua_State *L)
 {
     const dc_binding *b = lua_touserdata(L, lua_upvalueindex(2));
+    dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (d != NULL && d->head.type == &dc_dsl_type)
+        dc_interrupt_look(L, d);
     if (lua_gettop(L) > b->most)
         dc_lib_surplus(L, dc_dsl_of(L), b->name, b->most, 0);
     return b->fn(L);

@@ -9,6 +9,7 @@
 #include "dsl/fn.h"
 
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
 #include <inttypes.h>
@@ -273,6 +274,7 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
     const dc_fn *fn = lua_touserdata(L, fn_idx);
     dc_fn_key here = *key;
     luaL_checkstack(L, 8, "sizes");
+    dc_interrupt_look(L, d); /* there may be many choices that trace nothing */
     if (var == fn->sig.nvar) {
         check_sizes(L, d, fn, &here.bind);
         if (early_key(fn, &here))

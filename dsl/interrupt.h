@@ -15,6 +15,12 @@ lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count);
 
 /* Raises where somebody wants what runs to end. */
 void dc_interrupt_poll(lua_State *L, dc_dsl *d);
+/* The same where somebody insists: in functions that C calls often, and at each step of what may be many. */
+static inline void dc_interrupt_look(lua_State *L, dc_dsl *d)
+{
+    if (d->rt != NULL && atomic_load_explicit(&d->rt->insist, memory_order_relaxed))
+        dc_interrupt_poll(L, d);
+}
 /* The failure at hand is about to be raised: where it is an end, it says whose, and Lua will look. */
 void dc_interrupt_told(lua_State *L, dc_dsl *d);
 /* The error value on top is about to be raised: who insists raises it again. */

@@ -10,6 +10,7 @@
  */
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
 #include <inttypes.h>
@@ -147,6 +148,8 @@ static void fill_level(lua_State *L, filling *f, int depth)
                         "%" PRId64 " element%s%s, %" PRId64 " are needed on axis %d", n,
                         n == 1 ? "" : "s", at_place(L, f, depth), f->type.dim[depth], depth + 1);
     for (int64_t i = 1; i <= n; i++) {
+        if (!plain || depth + 1 < f->type.rank) /* many without an element, or by a function in C */
+            dc_interrupt_look(L, f->d);
         f->index[depth] = i;
         if (plain)
             lua_rawgeti(L, idx, i);

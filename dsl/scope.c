@@ -10,6 +10,7 @@
  * scope; numbers are never used again, so a scope that was only collected frees nothing.
  */
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
 #include <string.h>
@@ -64,10 +65,11 @@ static void free_tensors(const dc_scope *s)
     }
 }
 
-/* Those inside it that are still open go first. */
-static void close_scope(dc_scope *s)
+/* Those inside it that are still open go first: many of them, with many tensors, take their time. */
+static void close_scope(lua_State *L, dc_scope *s)
 {
     while (s->open) {
+        dc_interrupt_look(L, s->d);
         dc_scope *inner = of_coroutine(s->d->scope, s->L);
         free_tensors(inner);
         unlink_scope(inner);
@@ -167,7 +169,7 @@ static int l_close(lua_State *L)
     dc_scope *s = check_scope(L, d, "close");
     if (s->open) {
         keep_all(L, s);
-        close_scope(s);
+        close_scope(L, s);
     }
     return lua_gettop(L) - 1;
 }
@@ -175,7 +177,7 @@ static int l_close(lua_State *L)
 /* __close(scope, error) */
 static int l_leave(lua_State *L)
 {
-    close_scope(dc_udata_check(L, 1, &SCOPE));
+    close_scope(L, dc_udata_check(L, 1, &SCOPE));
     return 0;
 }
 
@@ -221,7 +223,7 @@ static int finish(lua_State *L, int status, lua_KContext ctx)
     DC_UNUSED(ctx);
     if (s->open) {
         keep_all(L, s);
-        close_scope(s);
+        close_scope(L, s);
     }
     return lua_gettop(L) - 1;
 }

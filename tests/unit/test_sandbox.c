@@ -283,6 +283,20 @@ static void test_time(void)
         "table.unpack(setmetatable(t, { __index = next }), 1, 900000)",
         "local t = {} for i = 1, 100000 do t[i] = i end for i = 1, 99999 do t[i] = nil end\n"
         "table.move(setmetatable(t, { __index = next }), 1, 1000000, 1, {})",
+        "local dc, t, r = require 'deepc', {}, {} for i = 1, 3000 do t[i] = r end\n"
+        "local u, v = {}, {} for i = 1, 3000 do u[i] = t v[i] = u end\n"
+        "dc.tensor(v, 'f32[3000, 3000, 3000, 0]')",
+        "local mt = { __len = function() return 1 << 40 end, __index = getmetatable }\n"
+        "require 'deepc'.tensor(setmetatable({}, setmetatable(mt, {})), 'f32[1099511627776, 0]')",
+        "local l = {} for i = 1, 1000 do l[i] = i end\n"
+        "require 'deepc'.fn('f(x: f32[a, b, c, d, z]) -> f32[]', print, { a = l, b = l, c = l, d = "
+        "l })",
+        "local dc, t, s = require 'deepc', {}, {}\n"
+        "for i = 1, 10000 do t[i] = dc.zeros 'f32[]' t[i]:item() end\n"
+        "for i = 1, 30000 do s[i] = dc.scope() end\n"
+        "while true do s[1]:close() s[1] = dc.scope() end",
+        "local dc, t = require 'deepc', {} for i = 1, 10000 do t[i] = dc.zeros 'f32[]' end\n"
+        "while true do table.sort(t, dc.add) end",
         "local function loop() while true do end end\n"
         "local co = coroutine.create(function()\n"
         "  local x <close> = setmetatable({}, { __close = loop })\n"
