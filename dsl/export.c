@@ -178,11 +178,12 @@ static dc_status write_file(exporting *e, dc_job *j)
     return dc_ststore_write(j, e->d->rt->device, e->path, item, mem, e->parts.n, text, n);
 }
 
+/* Begins anew where it is run again (dc_handle_act). */
 static dc_status export_body(dc_job *j, void *arg)
 {
     exporting *e = arg;
+    *e = (exporting){.d = e->d, .fn = e->fn, .path = e->path, .spec = e->spec, .nspec = e->nspec};
     e->text = DC_NEW_ARRAY(&j->scratch, dc_text, e->nspec);
-    e->names = NULL;
     dc_job_defer(j, free_all, e);
     e->names = dc_names_new();
     free_name(e, j, "__metadata__");
