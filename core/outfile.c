@@ -1,15 +1,17 @@
-#define _GNU_SOURCE /* realpath, O_DIRECTORY, O_TMPFILE */
+#define _GNU_SOURCE /* realpath, O_DIRECTORY, O_TMPFILE, fdopendir */
 #include "core/outfile.h"
 
 #include "core/file.h"
 #include "core/folders.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,14 +121,35 @@ static dc_status find_beneath(dc_outfile *f, mode_t *mode)
     return errno == ENOENT ? DC_OK : fail_errno(f, "cannot be written");
 }
 
-/* A name for f->temp that may be free; cut, so that it is no longer than names may be. */
-static void name_temp(dc_outfile *f)
+enum {
+    TRIES = 100,     /* to find a name */
+    NAME_KEPT = 200, /* of f->name in f->temp, so that it is no longer than names may be */
+    NAME_ROOM = NAME_KEPT + 24
+};
+
+/* The temporary names of this file, up to their digits. */
+static size_t print_start(const dc_outfile *f, char *out)
 {
-    f->word = dc_hash_mix(f->word, dc_clock_ns());
-    f->temp = dc_arena_printf(&f->job->scratch, ".%.200s.%08x", f->name, (unsigned)f->word);
+    return (size_t)snprintf(out, NAME_ROOM, ".%.*s.deepc-", NAME_KEPT, f->name);
 }
 
-enum { TRIES = 100 }; /* to find a name */
+/* A name for f->temp that may be free. */
+static void name_temp(dc_outfile *f)
+{
+    char start[NAME_ROOM];
+    print_start(f, start);
+    f->word = dc_hash_mix(f->word, dc_clock_ns());
+    f->temp = dc_arena_printf(&f->job->scratch, "%s%08x", start, (unsigned)f->word);
+}
+
+/* Whoever sees the file meanwhile sees that somebody writes it. Where there are no locks, nobody removes it. */
+static bool lock_temp(int fd)
+{
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
 
 /* The descriptor of a file that has no name before the commit; -1 where the system has none. */
 static int open_unnamed(const dc_outfile *f)
@@ -142,19 +165,67 @@ static int open_unnamed(const dc_outfile *f)
 static dc_status make_temp(dc_outfile *f)
 {
     f->fd = open_unnamed(f);
-    if (f->fd >= 0)
+    if (f->fd >= 0) {
+        flock(f->fd, LOCK_EX | LOCK_NB); /* before it has a name; see lock_temp */
         return DC_OK;
+    }
     for (int i = 0; i < TRIES && f->fd < 0; i++) {
         name_temp(f);
         f->fd = openat(f->dir, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd < 0 && errno != EEXIST)
             break;
+        if (f->fd >= 0 && !lock_temp(f->fd)) { /* somebody came between and removes it */
+            close(f->fd);
+            f->fd = -1;
+        }
     }
     f->exists = f->fd >= 0;
     return f->exists ? DC_OK : fail_errno(f, "cannot be written");
 }
 
-/* Gives it one. */
+/* ---- what others left ------------------------------------------------------------------------ */
+
+static bool is_temp(const char *name, const char *start, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    return strncmp(name, start, n) == 0 && strlen(name + n) == 8 && strspn(name + n, digits) == 8;
+}
+
+/* Of a process that is no more, if nobody holds the lock. */
+static void remove_one(const dc_outfile *f, const char *name)
+{
+    struct stat st;
+    if (fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+        st.st_uid != geteuid())
+        return;
+    const int fd = openat(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(f->dir, name, 0);
+    close(fd);
+}
+
+static void remove_left(const dc_outfile *f)
+{
+    char start[NAME_ROOM];
+    const size_t n = print_start(f, start);
+    const int again = openat(f->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    if (d == NULL) {
+        if (again >= 0)
+            close(again);
+        return;
+    }
+    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+        if (is_temp(e->d_name, start, n))
+            remove_one(f, e->d_name);
+    closedir(d);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* Gives a file without a name one. */
 static bool link_temp(dc_outfile *f)
 {
     char open_file[64];
@@ -177,6 +248,7 @@ dc_status dc_outfile_open(dc_job *j, const char *path, dc_outfile **out)
     DC_TRY(dc_path_allow(j, path));
     dc_job_defer(j, abandon, f);
     DC_TRY(j->folders != NULL ? find_beneath(f, &mode) : find_anywhere(f, &mode));
+    remove_left(f);
     DC_TRY(make_temp(f));
     if (mode != AS_MADE && fchmod(f->fd, mode) != 0)
         return fail_errno(f, "cannot be written");
@@ -202,13 +274,10 @@ static dc_status sync_folder(const dc_outfile *f)
     return ok ? DC_OK : fail_errno(f, "is written, but its folder cannot be forced to the disk");
 }
 
+/* Closed after the rename, with the lock: what a close could tell, fsync has told. */
 static dc_status commit(dc_outfile *f)
 {
     if (fsync(f->fd) != 0 || (!f->exists && !link_temp(f)))
-        return fail_errno(f, "cannot be written");
-    const int closed = close(f->fd);
-    f->fd = -1;
-    if (closed != 0 && errno != EINTR)
         return fail_errno(f, "cannot be written");
     if (renameat(f->dir, f->temp, f->dir, f->name) != 0)
         return fail_errno(f, "cannot be replaced");

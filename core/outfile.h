@@ -1,8 +1,11 @@
 /*
  * A file that is replaced whole or not at all: written beside its place without a name or under another
  * one, forced to the disk, then renamed. Until the commit has succeeded, whatever stood there is as it
- * was. A process that is killed leaves nothing, or where the file system knows no files without a name,
- * a file `.NAME.0a1b2c3d` beside it.
+ * was.
+ *
+ * A process that is killed leaves nothing; or, in the moment before the rename and where the file system knows no
+ * files without a name, a file `.NAME.deepc-0a1b2c3d` beside it. It holds a lock (flock) on that file while it
+ * lives, so whoever writes NAME next finds those of the dead without one, and removes them.
  *
  * A symbolic link is followed: what it leads to is replaced. Of a job with folders (core/folders.h), which follows
  * none, it is refused.
