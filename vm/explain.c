@@ -119,9 +119,5 @@ int dc_vm_explain(int argc, char **argv)
             putchar('\n');
         status |= print_page(argv[i]);
     }
-    if (fflush(stdout) != 0) {
-        perror("deepc: stdout");
-        return 1;
-    }
     return status;
 }

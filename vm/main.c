@@ -325,14 +325,10 @@ static int run(int argc, char **argv)
     lua_close(L);
     if (!attached)
         dc_close(c.rt);
-    if (fflush(stdout) != 0) {
-        perror("deepc: stdout");
-        return 1;
-    }
     return c.status;
 }
 
-int main(int argc, char **argv)
+static int choose(int argc, char **argv)
 {
     const int answered = argc == 2 ? answer(argv[1]) : -1;
     if (answered >= 0)
@@ -352,4 +348,15 @@ int main(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
         return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
     return run(argc, argv);
+}
+
+/* Output that is not where it was to go is a failure, whatever else has been done. */
+int main(int argc, char **argv)
+{
+    const int status = choose(argc, argv);
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "deepc: stdout: %s\n", errno != 0 ? strerror(errno) : "cannot be written");
+    return status != 0 ? status : 1;
 }

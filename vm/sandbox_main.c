@@ -170,7 +170,5 @@ int dc_sandbox_main(int argc, char **argv)
     if (L != NULL)
         lua_close(L);
     dc_xfree(s.module);
-    if (fflush(stdout) != 0)
-        return perror("deepc: stdout"), 1;
     return result;
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# How scripts end: os.exit while functions are being compiled on other threads, at several moments of that; errors
-# that are not deepc's own.
+# How the program ends: os.exit while functions are being compiled on other threads, at several moments of that; errors
+# that are not deepc's own; output that cannot be written.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$dir/exit.lua" <<'EOT'
@@ -45,4 +45,19 @@ fails 'fails.lua:2: attempt to call a table value (for iterator '"'for iterator'
     'for p in nn.Linear(2, 1):parameters() do print(p) end'
 fails '{ code = 3, message = "no data" }
 stack traceback:' 'error { message = "no data", code = 3 }'
+
+# A disk that is full; in the middle of the output, and at its end.
+cat >"$dir/print.lua" <<'EOT'
+for i = 1, tonumber(arg[1]) do print(i) end
+EOT
+lost() {
+    run sh -c '"$@" >/dev/full' sh "$@"
+    check "$*: lost output is an error" test "$status" -eq 1
+    check "and told" warns "deepc: stdout: "
+}
+lost "$DEEPC" "$dir/print.lua" 1
+lost "$DEEPC" "$dir/print.lua" 100000
+lost "$DEEPC" --options
+lost "$DEEPC" explain DC0101
+lost "$DEEPC" kernel tests/kernel/softmax.nest
 closing
