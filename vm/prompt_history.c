@@ -1,11 +1,13 @@
 /*
  * What was entered at the prompt, kept in a file: a line for each piece, with \n and \\ for line
  * ends and backslashes in it. Pieces are appended when they are entered, so two prompts may share
- * the file, and a crash loses nothing. A file that has grown is cut when it is read.
+ * the file, and a crash loses nothing. A file that has grown is cut when it is read. A disk that is full leaves
+ * the file as it was.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "vm/prompt.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,27 +45,29 @@ static void decode(char *text)
     *to = '\0';
 }
 
-static void encode(FILE *f, const char *text)
+/* As a line, in memory of malloc; NULL where there is none. */
+static char *encode(const char *text, size_t *n)
 {
+    char *line = malloc(2 * strlen(text) + 1), *to = line;
+    if (line == NULL)
+        return NULL;
     for (; *text != '\0'; text++) {
         if (*text == '\n' || *text == '\\')
-            putc('\\', f);
-        putc(*text == '\n' ? 'n' : *text, f);
+            *to++ = '\\';
+        *to++ = *text == '\n' ? 'n' : *text;
     }
-    putc('\n', f);
+    *to++ = '\n';
+    *n = (size_t)(to - line);
+    return line;
 }
 
 /* Only its owner reads what was entered. */
-static FILE *open_for(const char *path, int how, const char *mode)
+static int open_for(const char *path, int how)
 {
-    const int fd = open(path, how | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd < 0)
-        return NULL;
-    fchmod(fd, S_IRUSR | S_IWUSR);
-    FILE *f = fdopen(fd, mode);
-    if (f == NULL)
-        close(fd);
-    return f;
+    const int fd = open(path, how | O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd >= 0)
+        fchmod(fd, S_IRUSR | S_IWUSR);
+    return fd;
 }
 
 static int count_lines(FILE *f)
@@ -75,21 +79,33 @@ static int count_lines(FILE *f)
     return n;
 }
 
-/* Writes the file again without its first lines; what fails leaves it as it is. */
-static void cut(const char *path, FILE *f, int drop)
+/* What follows the next `drop` lines of f, to `out`; has all of it been read and written? */
+static bool copy_rest(FILE *f, FILE *out, int drop)
 {
-    char next[700];
-    snprintf(next, sizeof next, "%s.%ld", path, (long)getpid());
-    FILE *out = open_for(next, O_WRONLY | O_TRUNC, "w");
-    if (out == NULL)
-        return;
     for (int c; (c = getc(f)) != EOF;) {
         if (drop == 0)
             putc(c, out);
         drop -= c == '\n' && drop > 0;
     }
+    return !ferror(f) && fflush(out) == 0 && !ferror(out);
+}
+
+/* Writes the file again without its first lines; what fails leaves it as it is. */
+static void cut(const char *path, FILE *f, int drop)
+{
+    char next[700];
+    snprintf(next, sizeof next, "%s.%ld", path, (long)getpid());
+    const int fd = open_for(next, O_TRUNC);
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (out == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    bool whole = copy_rest(f, out, drop);
     rewind(f);
-    if (fclose(out) != 0 || rename(next, path) != 0)
+    whole = fclose(out) == 0 && whole;
+    if (!whole || rename(next, path) != 0)
         unlink(next);
 }
 
@@ -112,11 +128,28 @@ void dc_history_load(const char *path, void (*see)(void *ctx, const char *piece)
     fclose(f);
 }
 
+/* A part of a line would become one with the next piece. */
+static void take_back(int fd, ssize_t written)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || st.st_size < written || ftruncate(fd, st.st_size - written) != 0)
+        return;
+}
+
 void dc_history_add(const char *path, const char *piece)
 {
-    FILE *f = open_for(path, O_WRONLY | O_APPEND, "a");
-    if (f == NULL)
-        return;
-    encode(f, piece);
-    fclose(f);
+    size_t n;
+    ssize_t written;
+    const int fd = open_for(path, O_APPEND);
+    char *line = fd >= 0 ? encode(piece, &n) : NULL;
+    if (line != NULL) {
+        do
+            written = write(fd, line, n);
+        while (written < 0 && errno == EINTR);
+        if (written > 0 && (size_t)written < n)
+            take_back(fd, written);
+    }
+    free(line);
+    if (fd >= 0)
+        close(fd);
 }
