@@ -10,7 +10,7 @@
  *
  *     escapes [FILE [NUMBER]]
  */
-#define _GNU_SOURCE /* mkdtemp, strdup, setenv */
+#define _GNU_SOURCE /* memmem, setenv */
 
 #include "vm/deepc.h"
 
@@ -18,7 +18,6 @@
 #include <lua.h>
 #include <lualib.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #include "tests/t.h"
+#include "tests/unit/folder.h"
 
 enum {
     STATE_MEMORY = 32 << 20,
@@ -45,7 +45,6 @@ static const char prelude[] = "local function refused(f, words) "
                               "assert(not words or text:find(words, 1, true), text) "
                               "return text end ";
 
-static char root[] = "/tmp/deepc-escapes-XXXXXX";
 static char policy[100]; /* a function of the host, beside the script's folders */
 
 /* ---- what the host gives ----------------------------------------------------------------------- */
@@ -107,18 +106,10 @@ static int host_secret(lua_State *L)
     return 1;
 }
 
-static const char *beneath(const char *name)
-{
-    static char text[4][200];
-    static int turn;
-    char *out = text[turn = (turn + 1) % 4];
-    snprintf(out, sizeof text[0], "%s/%s", root, name);
-    return out;
-}
-
 static void open_host(host *h, const char *device)
 {
-    const char *const read[] = {beneath("in"), NULL}, *const write[] = {beneath("out"), NULL};
+    const char *const read[] = {folder_path("in"), NULL}, *const write[] = {folder_path("out"),
+                                                                            NULL};
     dc_config cfg = DC_CONFIG_INIT;
     dc_sandbox_options o = DC_SANDBOX_INIT;
     *h = (host){.L = luaL_newstate()};
@@ -144,7 +135,7 @@ static void open_host(host *h, const char *device)
     lua_pushliteral(h->L, "the host's");
     lua_pushcclosure(h->L, host_secret, 1);
     lua_setglobal(h->L, "host_secret");
-    lua_pushstring(h->L, root);
+    lua_pushstring(h->L, folder_root());
     lua_setglobal(h->L, "root");
     CHECK_EQ(dc_load(h->rt, policy, &h->policy), DC_OK);
 }
@@ -159,43 +150,16 @@ static bool policy_answers(host *h)
 
 /* ---- what may not change ------------------------------------------------------------------------ */
 
-static bool has_text(const char *path, const char *wanted)
-{
-    char text[60] = "";
-    FILE *f = fopen(path, "r");
-    if (f == NULL)
-        return false;
-    const bool read = fgets(text, sizeof text, f) != NULL;
-    fclose(f);
-    return read && strcmp(text, wanted) == 0;
-}
-
-static int entries(const char *path)
-{
-    int n = 0;
-    DIR *dir = opendir(path);
-    while (dir != NULL && readdir(dir) != NULL)
-        n++;
-    if (dir != NULL)
-        closedir(dir);
-    return n - 2;
-}
-
 static void make_world(void)
 {
-    CHECK(mkdir(beneath("in"), 0700) == 0 && mkdir(beneath("out"), 0700) == 0);
-    static const char *const texts[][2] = {{"secret", "secret"}, {"in/plain", "plain"}};
-    for (int i = 0; i < 2; i++) {
-        FILE *f = fopen(beneath(texts[i][0]), "w");
-        fputs(texts[i][1], f);
-        fclose(f);
-    }
-    CHECK_EQ(symlink(beneath("secret"), beneath("in/link")), 0);
-    CHECK_EQ(symlink("..", beneath("in/up")), 0);
-    CHECK_EQ(symlink(beneath("made"), beneath("out/dangling")), 0);
-    CHECK_EQ(symlink(beneath("secret"), beneath("out/link")), 0);
-    CHECK_EQ(mkfifo(beneath("in/pipe"), 0600), 0);
-    snprintf(policy, sizeof policy, "%s", beneath("policy.dcfn"));
+    CHECK(mkdir(folder_path("in"), 0700) == 0 && mkdir(folder_path("out"), 0700) == 0);
+    CHECK(folder_put("secret", "secret") && folder_put("in/plain", "plain"));
+    CHECK_EQ(symlink(folder_path("secret"), folder_path("in/link")), 0);
+    CHECK_EQ(symlink("..", folder_path("in/up")), 0);
+    CHECK_EQ(symlink(folder_path("made"), folder_path("out/dangling")), 0);
+    CHECK_EQ(symlink(folder_path("secret"), folder_path("out/link")), 0);
+    CHECK_EQ(mkfifo(folder_path("in/pipe"), 0600), 0);
+    snprintf(policy, sizeof policy, "%s", folder_path("policy.dcfn"));
     lua_State *L = luaL_newstate();
     luaL_openlibs(L);
     dc_config cfg = DC_CONFIG_INIT;
@@ -212,9 +176,8 @@ static void make_world(void)
 
 static bool world_is_whole(void)
 {
-    return entries(root) == 4 && entries(beneath("in")) == 4 &&
-           has_text(beneath("secret"), "secret") && has_text(beneath("in/plain"), "plain") &&
-           has_text(beneath("in/link"), "secret");
+    return folder_entries("") == 4 && folder_entries("in") == 4 && folder_has("secret", "secret") &&
+           folder_has("in/plain", "plain") && folder_has("in/link", "secret");
 }
 
 /* stdout and stderr go to a file while scripts run. */
@@ -225,8 +188,9 @@ typedef struct silence {
 static silence be_silent(void)
 {
     fflush(stdout);
-    silence s = {dup(1), dup(2), open(beneath("in/../printed"), O_RDWR | O_CREAT | O_TRUNC, 0600)};
-    unlink(beneath("printed"));
+    silence s = {dup(1), dup(2),
+                 open(folder_path("in/../printed"), O_RDWR | O_CREAT | O_TRUNC, 0600)};
+    unlink(folder_path("printed"));
     dup2(s.file, 1);
     dup2(s.file, 2);
     return s;
@@ -311,7 +275,7 @@ int main(int argc, char **argv)
 {
     host neighbour;
     int n = 0;
-    if (!CHECK(mkdtemp(root) != NULL))
+    if (!CHECK(folder_make()))
         return t_done();
     setenv("DEEPC_SECRET", "secret", 1);
     make_world();
@@ -322,8 +286,6 @@ int main(int argc, char **argv)
     lua_close(neighbour.L);
     printf("%d attempts\n", n);
     CHECK(argc > 1 || n >= 60);
-    char command[60];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    CHECK_EQ(system(command), 0);
+    CHECK(folder_remove());
     return t_done();
 }

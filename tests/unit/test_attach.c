@@ -12,41 +12,9 @@
 #include <stdlib.h>
 
 #include "tests/t.h"
+#include "tests/unit/hostmem.h"
 
 int luaopen_deepc(lua_State *L);
-
-typedef struct memory {
-    size_t bytes;
-    long n, refused;
-    long first, last; /* these fail; 0: none */
-} memory;
-
-static void *give(void *ctx, void *block, size_t old_size, size_t new_size)
-{
-    memory *m = ctx;
-    old_size = block != NULL ? old_size : 0; /* else it is a kind of object */
-    if (new_size == 0) {
-        free(block);
-        m->bytes -= old_size;
-        return NULL;
-    }
-    const long n = new_size > old_size ? ++m->n : 0; /* what shrinks, Lua takes for granted */
-    if (n > 0 && n >= m->first && n <= m->last) {
-        m->refused++;
-        return NULL;
-    }
-    void *p = realloc(block, new_size);
-    if (p != NULL)
-        m->bytes += new_size - old_size;
-    return p;
-}
-
-static void refuse_from(memory *m, long first, bool alone)
-{
-    m->n = 0;
-    m->first = first;
-    m->last = alone ? first + 1 : 1L << 60; /* Lua tries again when it has collected */
-}
 
 static int on_panic(lua_State *L)
 {
@@ -55,9 +23,9 @@ static int on_panic(lua_State *L)
     exit(1);
 }
 
-static lua_State *new_state(memory *m)
+static lua_State *new_state(hostmem *m)
 {
-    lua_State *L = lua_newstate(give, m);
+    lua_State *L = lua_newstate(hostmem_give, m);
     if (L == NULL)
         exit(1);
     lua_atpanic(L, on_panic);
@@ -96,13 +64,13 @@ static void check_works(lua_State *L, const char *what, long n)
 /* Was there an allocation to refuse? */
 static bool attach(long first, bool alone)
 {
-    memory m = {0};
+    hostmem m = {0};
     lua_State *L = new_state(&m);
     dc_rt *rt = open_context();
     const int top = lua_gettop(L);
-    refuse_from(&m, first, alone);
+    hostmem_refuse(&m, first, alone);
     dc_status status = dc_attach(L, rt);
-    refuse_from(&m, 0, true);
+    hostmem_allow(&m);
     const bool refused = m.refused > 0;
     CHECK_EQ(lua_gettop(L), top);
     if (status != DC_OK) {
@@ -126,14 +94,14 @@ static bool attach(long first, bool alone)
 /* os.exit of a state whose context never came closes the state. */
 static void test_a_state_without_its_context(void)
 {
-    memory m = {0};
+    hostmem m = {0};
     lua_State *L = new_state(&m);
     dc_rt *rt = open_context();
     long n = 1;
     for (;; n++) { /* the last one that fails */
-        refuse_from(&m, n, true);
+        hostmem_refuse(&m, n, true);
         const bool failed = dc_attach(L, rt) != DC_OK;
-        refuse_from(&m, 0, true);
+        hostmem_allow(&m);
         if (!failed)
             break;
     }
@@ -153,12 +121,12 @@ static int open_module(lua_State *L)
 
 static bool require(long first, bool alone)
 {
-    memory m = {0};
+    hostmem m = {0};
     lua_State *L = new_state(&m);
     lua_pushcfunction(L, open_module);
-    refuse_from(&m, first, alone);
+    hostmem_refuse(&m, first, alone);
     const int status = lua_pcall(L, 0, 0, 0);
-    refuse_from(&m, 0, true);
+    hostmem_allow(&m);
     const bool refused = m.refused > 0;
     if (CHECK(status == LUA_OK || (refused && status == LUA_ERRMEM)) && status != LUA_OK) {
         lua_settop(L, 0);
@@ -203,14 +171,14 @@ static const char *const scripts[] = {
 };
 
 /* Calls the chunk on top, which stays, in a state that has its context. */
-static bool run(lua_State *L, memory *m, long first, bool alone, int script)
+static bool run(lua_State *L, hostmem *m, long first, bool alone, int script)
 {
     char text[300];
     lua_pushvalue(L, -1);
-    refuse_from(m, first, alone);
+    hostmem_refuse(m, first, alone);
     const int status = lua_pcall(L, 0, 1, 0);
     dc_error_text(L, -1, text, sizeof text); /* while there is none, too */
-    refuse_from(m, 0, true);
+    hostmem_allow(m);
     const bool refused = m->refused > 0;
     m->refused = 0;
     const bool told = strstr(text, "memory") != NULL || strstr(text, "stack overflow (") != NULL;
@@ -231,7 +199,7 @@ static bool run(lua_State *L, memory *m, long first, bool alone, int script)
 
 static void test_script(int i, bool alone)
 {
-    memory m = {0};
+    hostmem m = {0};
     lua_State *L = new_state(&m);
     CHECK(dc_attach(L, open_context()) == DC_OK);
     CHECK(luaL_loadstring(L, scripts[i]) == LUA_OK);

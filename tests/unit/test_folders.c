@@ -2,7 +2,7 @@
  * Files of a job with folders: what lies beneath them is read and replaced, whatever leads elsewhere is refused
  * with a sentence that does not depend on what is there.
  */
-#define _GNU_SOURCE /* mkdtemp, renameat2 */
+#define _GNU_SOURCE /* renameat2 */
 
 #include "core/folders.h"
 #include "core/outfile.h"
@@ -17,37 +17,9 @@
 #include <unistd.h>
 
 #include "tests/t.h"
+#include "tests/unit/folder.h"
 
 static dc_job job;
-static char root[] = "/tmp/deepc-folders-XXXXXX";
-
-static const char *in_root(const char *name)
-{
-    static char text[8][200];
-    static int turn;
-    char *out = text[turn = (turn + 1) % 8];
-    snprintf(out, sizeof text[0], "%s/%s", root, name);
-    return out;
-}
-
-static void put(const char *name, const char *text)
-{
-    FILE *f = fopen(in_root(name), "w");
-    if (CHECK(f != NULL)) {
-        fputs(text, f);
-        fclose(f);
-    }
-}
-
-static bool has(const char *name, const char *text)
-{
-    char found[100] = "";
-    FILE *f = fopen(in_root(name), "r");
-    const bool read = f != NULL && fgets(found, sizeof found, f) != NULL;
-    if (f != NULL)
-        fclose(f);
-    return text == NULL ? f == NULL : read && strcmp(found, text) == 0;
-}
 
 /* ---- what a script does ---------------------------------------------------------------------- */
 
@@ -127,29 +99,29 @@ static void expect(body *what, const char *path, const char *words)
 
 static void test_inside(void)
 {
-    attempt a = {.path = in_root("in/a/x")};
+    attempt a = {.path = folder_path("in/a/x")};
     CHECK_EQ(dc_protect(&job, read_body, &a), DC_OK);
     CHECK_STR(a.found, "inside");
-    expect(read_body, in_root("in/./a//x"), "");
-    expect(read_body, in_root("in/none"), "801 No such file or directory");
-    expect(read_body, in_root("in/none/x"), "801 No such file or directory");
-    expect(read_body, in_root("in/a/x/y"), "801 Not a directory");
-    expect(read_body, in_root("in/a/x/"), "801 is no name of a file");
-    expect(read_body, in_root("in"), "801 is a directory");
-    expect(read_body, in_root("in/a"), "801 is a directory");
-    expect(read_body, in_root("in/pipe"), "801 is not a regular file");
-    expect(write_body, in_root("out/new"), "");
-    CHECK(has("out/new", "written"));
-    put("out/old", "before");
-    expect(write_body, in_root("out/old"), "");
-    CHECK(has("out/old", "written"));
-    expect(write_body, in_root("out/none/x"), "801 No such file or directory");
-    expect(write_body, in_root("out"), "801 is a directory");
-    expect(write_body, in_root("out/new/"), "801 is no name of a file");
-    a.path = in_root("in/a/x");
+    expect(read_body, folder_path("in/./a//x"), "");
+    expect(read_body, folder_path("in/none"), "801 No such file or directory");
+    expect(read_body, folder_path("in/none/x"), "801 No such file or directory");
+    expect(read_body, folder_path("in/a/x/y"), "801 Not a directory");
+    expect(read_body, folder_path("in/a/x/"), "801 is no name of a file");
+    expect(read_body, folder_path("in"), "801 is a directory");
+    expect(read_body, folder_path("in/a"), "801 is a directory");
+    expect(read_body, folder_path("in/pipe"), "801 is not a regular file");
+    expect(write_body, folder_path("out/new"), "");
+    CHECK(folder_has("out/new", "written"));
+    CHECK(folder_put("out/old", "before"));
+    expect(write_body, folder_path("out/old"), "");
+    CHECK(folder_has("out/old", "written"));
+    expect(write_body, folder_path("out/none/x"), "801 No such file or directory");
+    expect(write_body, folder_path("out"), "801 is a directory");
+    expect(write_body, folder_path("out/new/"), "801 is no name of a file");
+    a.path = folder_path("in/a/x");
     CHECK_EQ(dc_protect(&job, exists_body, &a), DC_OK);
     CHECK(a.there);
-    a.path = in_root("in/none/x");
+    a.path = folder_path("in/none/x");
     CHECK_EQ(dc_protect(&job, exists_body, &a), DC_OK);
     CHECK(!a.there);
 }
@@ -173,8 +145,8 @@ static void test_outside(void)
         "in/a/../../in2/x",
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        expect(read_body, in_root(paths[i]), OUTSIDE_READ);
-        expect(exists_body, in_root(paths[i]), OUTSIDE_READ);
+        expect(read_body, folder_path(paths[i]), OUTSIDE_READ);
+        expect(exists_body, folder_path(paths[i]), OUTSIDE_READ);
     }
     static const char *const absolute[] = {"/etc/passwd",
                                            "/etc/none",
@@ -192,26 +164,26 @@ static void test_outside(void)
         expect(read_body, absolute[i], OUTSIDE_READ);
         expect(write_body, absolute[i], OUTSIDE_WRITE);
     }
-    expect(write_body, in_root("in/a/x"), OUTSIDE_WRITE);
-    expect(write_body, in_root("out/../secret"), OUTSIDE_WRITE);
-    CHECK(has("secret", "secret"));
-    CHECK(has("in/a/x", "inside"));
+    expect(write_body, folder_path("in/a/x"), OUTSIDE_WRITE);
+    expect(write_body, folder_path("out/../secret"), OUTSIDE_WRITE);
+    CHECK(folder_has("secret", "secret"));
+    CHECK(folder_has("in/a/x", "inside"));
 }
 
 static void test_links(void)
 {
     const char *const link = "805 a symbolic link, which is not followed here";
-    expect(read_body, in_root("in/link"), link);
-    expect(read_body, in_root("in/dangling"), link);
-    expect(read_body, in_root("in/up/secret"), link);
-    expect(read_body, in_root("in/up/none"), link);
-    expect(exists_body, in_root("in/up/secret"), link);
-    expect(exists_body, in_root("in/up/none"), link);
-    expect(write_body, in_root("out/link"), link);
-    expect(write_body, in_root("out/dangling"), link);
-    expect(write_body, in_root("out/up/secret"), link);
-    CHECK(has("secret", "secret"));
-    CHECK(has("made", NULL));
+    expect(read_body, folder_path("in/link"), link);
+    expect(read_body, folder_path("in/dangling"), link);
+    expect(read_body, folder_path("in/up/secret"), link);
+    expect(read_body, folder_path("in/up/none"), link);
+    expect(exists_body, folder_path("in/up/secret"), link);
+    expect(exists_body, folder_path("in/up/none"), link);
+    expect(write_body, folder_path("out/link"), link);
+    expect(write_body, folder_path("out/dangling"), link);
+    expect(write_body, folder_path("out/up/secret"), link);
+    CHECK(folder_has("secret", "secret"));
+    CHECK(folder_has("made", NULL));
 }
 
 /* A folder and a link of one name change places while a file beneath it is asked for. */
@@ -229,8 +201,8 @@ static void test_race(void)
 {
     pthread_t thread;
     char path[200];
-    snprintf(path, sizeof path, "%s", in_root("in/b/secret"));
-    int in = open(in_root("in"), O_RDONLY | O_DIRECTORY);
+    snprintf(path, sizeof path, "%s", folder_path("in/b/secret"));
+    int in = open(folder_path("in"), O_RDONLY | O_DIRECTORY);
     if (renameat2(in, "b", in, "c", RENAME_EXCHANGE) != 0) {
         T_SKIP("no exchange of names here");
         return;
@@ -257,24 +229,24 @@ static void test_sets(void)
     const dc_folders *kept = job.folders;
     dc_folders *f = open_folders(none, NULL);
     job.folders = f;
-    expect(read_body, in_root("in/a/x"), "805 files may not be opened here");
-    expect(write_body, in_root("out/new"), "805 files may not be opened here");
+    expect(read_body, folder_path("in/a/x"), "805 files may not be opened here");
+    expect(write_body, folder_path("out/new"), "805 files may not be opened here");
     dc_folders_free(f);
     char before[200];
-    CHECK(getcwd(before, sizeof before) != NULL && chdir(in_root("in")) == 0);
+    CHECK(getcwd(before, sizeof before) != NULL && chdir(folder_path("in")) == 0);
     f = open_folders(here, none);
     CHECK(chdir("/") == 0); /* paths of scripts count from where the host was */
     job.folders = f;
     expect(read_body, "a/x", "");
     expect(read_body, "./a/x", "");
-    expect(read_body, in_root("in/a/x"), "");
+    expect(read_body, folder_path("in/a/x"), "");
     expect(read_body, "../secret", OUTSIDE_READ);
     expect(write_body, "a/y", "805 files may not be written here");
     dc_folders_free(f);
     CHECK(chdir(before) == 0);
     job.folders = NULL;
     const char *const bad[][2] = {
-        {in_root("none"), NULL}, {in_root("secret"), NULL}, {"in/..", NULL}};
+        {folder_path("none"), NULL}, {folder_path("secret"), NULL}, {"in/..", NULL}};
     const char *const why[] = {"801 No such file or directory", "801 Not a directory",
                                "801 a folder is named without '..'"};
     for (int i = 0; i < 3; i++) {
@@ -291,7 +263,7 @@ static void test_all_of_the_disk(void)
     const dc_folders *kept = job.folders;
     dc_folders *f = open_folders(all, all);
     job.folders = f;
-    expect(read_body, in_root("secret"), "");
+    expect(read_body, folder_path("secret"), "");
     expect(read_body, "/proc/self/root/etc/passwd",
            "805 a symbolic link, which is not followed here");
     expect(read_body, "/../etc/passwd", OUTSIDE_READ);
@@ -303,27 +275,20 @@ static void make_world(void)
 {
     static const char *const folders[] = {"in", "in/a", "in/c", "out", "in2"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        CHECK_EQ(mkdir(in_root(folders[i]), 0700), 0);
-    put("secret", "secret");
-    put("in2/x", "beside");
-    put("inside", "beside");
-    put("in/a/x", "inside");
-    put("in/c/secret", "harmless");
-    CHECK_EQ(symlink("..", in_root("in/b")), 0);
-    CHECK_EQ(symlink("..", in_root("in/up")), 0);
-    CHECK_EQ(symlink(in_root("secret"), in_root("in/link")), 0);
-    CHECK_EQ(symlink(in_root("none"), in_root("in/dangling")), 0);
-    CHECK_EQ(symlink(root, in_root("out/up")), 0);
-    CHECK_EQ(symlink(in_root("secret"), in_root("out/link")), 0);
-    CHECK_EQ(symlink(in_root("made"), in_root("out/dangling")), 0);
-    CHECK_EQ(mkfifo(in_root("in/pipe"), 0600), 0);
-}
-
-static void remove_world(void)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    CHECK_EQ(system(command), 0);
+        CHECK_EQ(mkdir(folder_path(folders[i]), 0700), 0);
+    CHECK(folder_put("secret", "secret"));
+    CHECK(folder_put("in2/x", "beside"));
+    CHECK(folder_put("inside", "beside"));
+    CHECK(folder_put("in/a/x", "inside"));
+    CHECK(folder_put("in/c/secret", "harmless"));
+    CHECK_EQ(symlink("..", folder_path("in/b")), 0);
+    CHECK_EQ(symlink("..", folder_path("in/up")), 0);
+    CHECK_EQ(symlink(folder_path("secret"), folder_path("in/link")), 0);
+    CHECK_EQ(symlink(folder_path("none"), folder_path("in/dangling")), 0);
+    CHECK_EQ(symlink(folder_root(), folder_path("out/up")), 0);
+    CHECK_EQ(symlink(folder_path("secret"), folder_path("out/link")), 0);
+    CHECK_EQ(symlink(folder_path("made"), folder_path("out/dangling")), 0);
+    CHECK_EQ(mkfifo(folder_path("in/pipe"), 0600), 0);
 }
 
 int main(void)
@@ -331,12 +296,13 @@ int main(void)
     dc_opts opt;
     dc_log log = {.write = NULL};
     const char *bad;
-    if (!CHECK(mkdtemp(root) != NULL))
+    if (!CHECK(folder_make()))
         return t_done();
     dc_opts_init(&opt, &bad);
     dc_job_init(&job, &opt, &log);
     make_world();
-    const char *const read[] = {in_root("in"), NULL}, *const write[] = {in_root("out"), NULL};
+    const char *const read[] = {folder_path("in"), NULL}, *const write[] = {folder_path("out"),
+                                                                            NULL};
     dc_folders *f = open_folders(read, write);
     job.folders = f;
     test_inside();
@@ -347,8 +313,8 @@ int main(void)
     test_all_of_the_disk();
     dc_folders_free(f);
     job.folders = NULL;
-    expect(read_body, in_root("in/link"), ""); /* without folders links are followed */
+    expect(read_body, folder_path("in/link"), ""); /* without folders links are followed */
     dc_job_fini(&job);
-    remove_world();
+    CHECK(folder_remove());
     return t_done();
 }

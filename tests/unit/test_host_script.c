@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "tests/unit/hostmem.h"
 #include "tests/unit/rng.h"
 
 static const char script[] =
@@ -38,38 +39,6 @@ static const char script[] =
     "os.remove(path)\n"
     "return sum + (ok and 0 or error(err))\n";
 
-/* What a host gives, as lua_Alloc. The context's is asked for by several threads. */
-typedef struct memory {
-    _Atomic size_t bytes;
-    _Atomic long n, refused;
-    long first, last; /* these fail; 0: none */
-} memory;
-
-static void *give(void *ctx, void *block, size_t old_size, size_t new_size)
-{
-    memory *m = ctx;
-    if (new_size == 0) {
-        free(block);
-        m->bytes -= old_size;
-        return NULL;
-    }
-    const long n = new_size > old_size ? ++m->n : 0; /* what shrinks, Lua takes for granted */
-    if (n > 0 && n >= m->first && n <= m->last) {
-        m->refused++;
-        return NULL;
-    }
-    void *p = realloc(block, new_size);
-    if (p != NULL)
-        m->bytes += new_size - old_size;
-    return p;
-}
-
-static void *give_lua(void *ctx, void *block, size_t old_size, size_t new_size)
-{
-    return give(ctx, block, block != NULL ? old_size : 0,
-                new_size); /* else it is a kind of object */
-}
-
 static bool has(const char *text, const char *part)
 {
     return text != NULL && strstr(text, part) != NULL;
@@ -87,15 +56,15 @@ static bool call(lua_State *L, double *result)
 }
 
 /* One state: the script while `tight`, one of the two, is short of memory, then with enough of it. */
-static void visit(memory *host, memory *lua, memory *tight, long first, long last, double want)
+static void visit(hostmem *host, hostmem *lua, hostmem *tight, long first, long last, double want)
 {
     dc_config cfg = DC_CONFIG_INIT;
     dc_rt *rt = NULL;
     double result = 0;
-    lua_State *L = lua_newstate(give_lua, lua);
+    lua_State *L = lua_newstate(hostmem_give, lua);
     luaL_openlibs(L);
     CHECK(luaL_loadstring(L, script) == LUA_OK);
-    cfg.alloc = give;
+    cfg.alloc = hostmem_give;
     cfg.alloc_ctx = host;
     cfg.compile = "off"; /* LLVM does not survive a process without memory; this is not one */
     CHECK(dc_open(&cfg, &rt) == DC_OK && dc_attach(L, rt) == DC_OK);
@@ -103,7 +72,7 @@ static void visit(memory *host, memory *lua, memory *tight, long first, long las
     tight->first = first;
     tight->last = last;
     const bool ran = call(L, &result);
-    tight->first = tight->last = 0;
+    hostmem_allow(tight);
     if (ran) {
         CHECK_NEAR(result, want, 0);
     } else {
@@ -124,14 +93,14 @@ static void visit(memory *host, memory *lua, memory *tight, long first, long las
 /* How many allocations of each the whole takes, and what it gives. */
 static double measure(long *host_n, long *lua_n)
 {
-    memory host = {0}, lua = {0};
+    hostmem host = {0}, lua = {0};
     dc_config cfg = DC_CONFIG_INIT;
     dc_rt *rt = NULL;
     double result = 0;
-    lua_State *L = lua_newstate(give_lua, &lua);
+    lua_State *L = lua_newstate(hostmem_give, &lua);
     luaL_openlibs(L);
     CHECK(luaL_loadstring(L, script) == LUA_OK);
-    cfg.alloc = give;
+    cfg.alloc = hostmem_give;
     cfg.alloc_ctx = &host;
     cfg.compile = "off";
     CHECK(dc_open(&cfg, &rt) == DC_OK && dc_attach(L, rt) == DC_OK);
@@ -177,7 +146,7 @@ int main(int argc, char **argv)
     const double want = measure(&n[0], &n[1]);
     CHECK(n[0] > 100 && n[1] > 100);
     for (int i = 0; i < VISITS; i++) {
-        memory host = {0}, lua = {0};
+        hostmem host = {0}, lua = {0};
         const int which = i % 2;
         const long first = 1 + (long)(rng_next(&r) % (uint64_t)n[which]);
         visit(&host, &lua, which == 0 ? &host : &lua, first, i % 4 < 2 ? first : 1L << 40, want);
