@@ -1,28 +1,9 @@
 -- The program, run as a user runs it.
 local lu = require "luaunit"
 
-local program = arg[-1]
+local program = require "tests.lua.program"
 
-local function quote(s)
-  return "'" .. s:gsub("'", "'\\''") .. "'"
-end
-
--- Runs the program with a shell line of arguments; output and errors together, and the status.
-local function run(line, before)
-  local p = assert(io.popen(("%s %s %s 2>&1; echo \"status $?\""):format(before or "", quote(program), line)))
-  local out = p:read "a"
-  p:close()
-  local text, status = out:match "^(.*)status (%d+)\n$"
-  return text, tonumber(status)
-end
-
-local function script(text)
-  local path = os.tmpname()
-  local f = assert(io.open(path, "w"))
-  f:write(text)
-  f:close()
-  return path
-end
+local run, script = program.run, program.script
 
 TestProgram = {}
 

@@ -2,27 +2,12 @@
 -- compiler's process fails.
 local lu = require "luaunit"
 
-local program = arg[-1]
+local program = require "tests.lua.program"
 
-local function quote(s)
-  return "'" .. s:gsub("'", "'\\''") .. "'"
-end
+local quote, script = program.quote, program.script
 
-local function script(text)
-  local path = os.tmpname()
-  local f = assert(io.open(path, "w"))
-  f:write(text)
-  f:close()
-  return path
-end
-
--- Output and errors together, and the status.
 local function run(settings, path)
-  local line = ("DEEPC_CACHE=off %s %s %s 2>&1; echo \"status $?\""):format(settings, quote(program), path)
-  local p = assert(io.popen(line))
-  local text, status = p:read("a"):match "^(.*)status (%d+)\n$"
-  p:close()
-  return text, tonumber(status)
+  return program.run(path, "DEEPC_CACHE=off " .. settings)
 end
 
 local graphs = [[
@@ -92,7 +77,7 @@ function TestCompileProcess:test_the_next_kernel_gets_another()
   local mark = os.tmpname()
   os.remove(mark)
   local once = ("if mkdir %s 2> /dev/null; then head -c 24 > /dev/null; kill -9 $$; fi\n"):format(mark)
-  local text = with_compiler(once .. ('exec %s "$@"'):format(quote(program)))
+  local text = with_compiler(once .. ('exec %s "$@"'):format(quote(program.path)))
   os.remove(mark)
   lu.assertStrContains(text, "was ended by signal 9 at a kernel")
   lu.assertStrContains(text, "8.0\t4.0\t1\n")
@@ -100,7 +85,7 @@ end
 
 -- Without room for LLVM in the process, which inherits no more than the host gives it.
 function TestCompileProcess:test_limits_of_the_process_alone()
-  local text = with_compiler(('ulimit -v 100000; exec %s "$@"'):format(quote(program)))
+  local text = with_compiler(('ulimit -v 100000; exec %s "$@"'):format(quote(program.path)))
   lu.assertStrContains(text, "8.0\t4.0\t2\n")
   lu.assertStrContains(text, "f falls back to the interpreter: cpu: ")
 end
@@ -119,7 +104,7 @@ end
 -- The part that is the server says nothing and ends where nobody asks.
 function TestCompileProcess:test_the_server_without_a_host()
   local function serve(arguments)
-    local p = assert(io.popen(quote(program) .. " --compile-server " .. arguments .. " < /dev/null 2>&1; echo $?"))
+    local p = assert(io.popen(quote(program.path) .. " --compile-server " .. arguments .. " < /dev/null 2>&1; echo $?"))
     local text = p:read "a"
     p:close()
     return text

@@ -3,20 +3,14 @@
 local lu = require "luaunit"
 local dc = require "deepc"
 
-local program = arg[-1]
+local program = require "tests.lua.program"
 
 -- Runs a script of its own, up to the end of its state; output and errors together, and the status.
 local function run(text, how)
-  local path = os.tmpname()
-  local f = assert(io.open(path, "w"))
-  f:write(text)
-  f:close()
-  local p = assert(io.popen(("'%s' %s '%s' 2>&1; echo \"status $?\""):format(program, how or "", path)))
-  local out = p:read "a"
-  p:close()
+  local path = program.script(text)
+  local said, status = program.run((how or "") .. " " .. path)
   os.remove(path)
-  local said, status = out:match "^(.*)status (%d+)\n$"
-  return said, tonumber(status)
+  return said, status
 end
 
 TestClosing = {}

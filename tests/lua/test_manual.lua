@@ -239,9 +239,7 @@ end
 
 TestCommands = {}
 
-local function quote(text)
-  return "'" .. text:gsub("'", "'\\''") .. "'"
-end
+local quote = require "tests.lua.program".quote
 
 local function output(command)
   local p = assert(io.popen(command))
