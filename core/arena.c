@@ -43,6 +43,15 @@ static void push_block(dc_arena *a, size_t bytes)
     a->total += size;
 }
 
+static void clear_long(unsigned char *p, size_t bytes)
+{
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < DC_PIECE_BYTES ? bytes - at : DC_PIECE_BYTES;
+        memset(p + at, 0, n);
+        dc_job_look();
+    }
+}
+
 void *dc_arena_alloc(dc_arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
@@ -53,7 +62,11 @@ void *dc_arena_alloc(dc_arena *a, size_t bytes)
     void *p = a->top->data + a->used;
     a->used += need;
     ASAN_UNPOISON_MEMORY_REGION(p, bytes);
-    return memset(p, 0, bytes);
+    if (bytes > DC_PIECE_BYTES)
+        clear_long(p, bytes);
+    else
+        memset(p, 0, bytes);
+    return p;
 }
 
 char *dc_arena_strdup(dc_arena *a, const char *s)

@@ -1,7 +1,7 @@
 /*
  * Bump allocation. An arena zeroes what it hands out, never frees single objects and holds no
  * resources. Memory it cannot get unwinds to the recovery point (core/job.h), so callers need no
- * check. In sanitizer builds the unused and rewound parts are poisoned.
+ * check; so does a request to end while it clears much. In sanitizer builds the unused and rewound parts are poisoned.
  */
 #ifndef DC_CORE_ARENA_H
 #define DC_CORE_ARENA_H

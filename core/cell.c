@@ -5,17 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dc_status clear(dc_store *s, dc_job *j)
-{
-    dc_device *d = s->rt->device;
-    static const char zeros[4096];
-    for (size_t at = 0, n; at < s->bytes; at += n) {
-        n = s->bytes - at < sizeof zeros ? s->bytes - at : sizeof zeros;
-        DC_TRY(d->ops->upload(d, j, (char *)s->mem + at, zeros, n));
-    }
-    return DC_OK;
-}
-
 static char *copy_text(const char *s)
 {
     const size_t n = s == NULL ? 0 : strlen(s) + 1;
@@ -41,7 +30,7 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_l
     c->store->owned = true;
     c->rt->cell_bytes += c->store->bytes;
     if (start == NULL)
-        return clear(c->store, j);
+        return dc_store_clear(c->store, j);
     c->start = dc_lazy_retain(start);
     return DC_OK;
 }
@@ -136,6 +125,11 @@ dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads)
     return reads ? dc_cell_settle(c, j) : DC_OK;
 }
 
+const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j)
+{
+    return dc_job_heed(j, j->cancel != NULL ? &c->rt->insist : NULL);
+}
+
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 {
     DC_TRY(dc_cell_check(c, j, NULL, false));
@@ -144,9 +138,11 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     if (value->store == c->store) /* the value that it has: of its type there is no other part */
         return DC_OK;
     DC_TRY(dc_store_evict(c->store, j));
-    DC_TRY(dc_store_fill(c->store, j, dc_tensor_mem(value), c->store->bytes));
-    dc_cell_written(c, false);
-    return DC_OK;
+    const atomic_bool *cancel = dc_cell_writing(c, j);
+    const dc_status status = dc_store_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
+    dc_job_heed(j, cancel);
+    dc_cell_written(c, status != DC_OK);
+    return status;
 }
 
 void dc_cell_written(dc_cell *c, bool torn)

@@ -78,11 +78,14 @@ static dc_status copy_there(dc_cell *c, dc_job *j, const dc_type *now, const int
     return status;
 }
 
-/* Who shows the memory as it is gets a copy of it. */
+/* Who shows the memory as it is gets a copy of it. Nobody ends it: who only reads a cell does not lose its value. */
 static dc_status replace(dc_cell *c, dc_job *j, const dc_tensor *t)
 {
     DC_TRY(dc_store_evict(c->store, j));
-    return dc_store_fill(c->store, j, dc_tensor_mem(t), dc_type_bytes(&t->type));
+    const atomic_bool *cancel = dc_job_heed(j, NULL);
+    const dc_status status = dc_store_fill(c->store, j, dc_tensor_mem(t), dc_type_bytes(&t->type));
+    dc_job_heed(j, cancel);
+    return status;
 }
 
 static dc_status turn(dc_cell *c, dc_job *j, const dc_cell_layout *want)

@@ -120,6 +120,7 @@ typedef struct dc_device_ops {
     /* NOMEM is a status here. Memory is aligned to 64 bytes and not cleared. */
     dc_status (*alloc)(dc_device *d, dc_job *j, size_t bytes, void **out);
     void (*release)(dc_device *d, void *mem);
+    /* These two, and copy: in pieces, INTERRUPTED where the job is to end between two (dc_job_ended). */
     dc_status (*upload)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
     dc_status (*download)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
     /*

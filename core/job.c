@@ -56,6 +56,7 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const uint32_t deferred = j->cleanup.n;
     const struct dc_exec *about = j->about;
+    const atomic_bool *cancel = j->cancel;
     recovery here = {.job = j, .outer = innermost};
     volatile dc_status status = DC_OK;
 
@@ -72,6 +73,7 @@ dc_status dc_protect(dc_job *j, dc_status (*body)(dc_job *, void *), void *arg)
     if (status == DC_E_BUG)
         dc_job_notice_bug(j);
     j->about = about;
+    j->cancel = cancel;
     release_deferred(j, deferred);
     dc_arena_rewind(&j->scratch, mark);
     return status;
@@ -151,6 +153,18 @@ void dc_job_look(void)
     innermost->job->err = (dc_err){0};
     dc_fail(innermost->job, DC_ERR_INTERRUPTED, NULL);
     unwind();
+}
+
+dc_status dc_job_ended(dc_job *j)
+{
+    return j != NULL && dc_job_cancelled(j) ? dc_fail(j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
+}
+
+const atomic_bool *dc_job_heed(dc_job *j, const atomic_bool *cancel)
+{
+    const atomic_bool *before = j->cancel;
+    j->cancel = cancel;
+    return before;
 }
 
 bool dc_job_over_limit(dc_job *j, size_t bytes)

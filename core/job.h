@@ -73,6 +73,15 @@ static inline bool dc_job_cancelled(const dc_job *j)
  * nothing that is not on the cleanup list; to be called for some thousand elements at a time.
  */
 void dc_job_look(void);
+/* And as a status, for who owns what is not on that list. Of NULL, OK. */
+dc_status dc_job_ended(dc_job *j);
+/* Bytes that are moved from one question to the next, 4 MiB: milliseconds, also into memory that is new. */
+#define DC_PIECE_BYTES ((size_t)1 << 22)
+/*
+ * What follows is ended by others than before, or by nobody (NULL), to be put back afterwards: gives j->cancel as it
+ * was. dc_protect puts it back too.
+ */
+const atomic_bool *dc_job_heed(dc_job *j, const atomic_bool *cancel);
 
 /*
  * Something to release if the entry unwinds; dc_job_keep takes it off the list again. Where there is

@@ -104,7 +104,12 @@ dc_status dc_lazy_read_view(dc_rt *rt, dc_job *j, const dc_lazy_view *v, int64_t
     const char *mem = dc_tensor_mem(v->of);
     const int64_t size = (int64_t)size_of(v);
     if (dev->ops->host) {
-        dc_view_read(&v->at, (size_t)size, mem, first, n, to);
+        const int64_t most = (int64_t)DC_PIECE_BYTES / size;
+        for (int64_t at = 0; at < n; at += most) {
+            DC_TRY(at > 0 ? dc_job_ended(j) : DC_OK);
+            dc_view_read(&v->at, (size_t)size, mem, first + at, dc_min_i64(n - at, most),
+                         (char *)to + at * size);
+        }
         return DC_OK;
     }
     for (char *out = to; n > 0;) {

@@ -1,7 +1,8 @@
 /*
  * A file that is replaced whole or not at all: written beside its place without a name or under another
  * one, forced to the disk, then renamed. Until the commit has succeeded, whatever stood there is as it
- * was.
+ * was. A request to end is looked at between pieces, until all is on the disk: then the file is given up as by any
+ * failure.
  *
  * A process that is killed leaves nothing; or, in the moment before the rename and where the file system knows no
  * files without a name, a file `.NAME.deepc-0a1b2c3d` beside it. It holds a lock (flock) on that file while it

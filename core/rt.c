@@ -141,10 +141,15 @@ void dc_host_release(dc_device *d, void *mem)
 
 dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
+    const bool last_first = (uintptr_t)to > (uintptr_t)from;
     DC_UNUSED(d);
-    DC_UNUSED(j);
-    if (bytes > 0)
-        memmove(to, from, bytes);
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = bytes - done < DC_PIECE_BYTES ? bytes - done : DC_PIECE_BYTES;
+        const size_t at = last_first ? bytes - done - n : done;
+        if (done > 0)
+            DC_TRY(dc_job_ended(j));
+        memmove((char *)to + at, (const char *)from + at, n);
+    }
     return DC_OK;
 }
 

@@ -404,6 +404,19 @@ dc_status dc_store_fill(dc_store *to, dc_job *j, const void *from, size_t bytes)
     return status;
 }
 
+dc_status dc_store_clear(dc_store *s, dc_job *j)
+{
+    dc_device *d = s->rt->device;
+    static const char zeros[4096];
+    for (size_t at = 0, n; at < s->bytes; at += n) {
+        n = s->bytes - at < sizeof zeros ? s->bytes - at : sizeof zeros;
+        if (at > 0 && at % DC_PIECE_BYTES == 0)
+            DC_TRY(dc_job_ended(j));
+        DC_TRY(d->ops->upload(d, j, (char *)s->mem + at, zeros, n));
+    }
+    return DC_OK;
+}
+
 dc_status dc_store_evict(dc_store *s, dc_job *j)
 {
     dc_store *to;

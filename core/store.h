@@ -72,8 +72,10 @@ dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
 void dc_store_free(dc_store *s);   /* no handle may show it */
 void dc_store_disown(dc_store *s); /* its owner lets go: freed now, or with the last handle */
 dc_status dc_store_evict(dc_store *s, dc_job *j); /* gives handles a copy elsewhere */
+/* What does not succeed may have written a part. */
 dc_status dc_store_fill(dc_store *s, dc_job *j, const void *from,
-                        size_t bytes); /* of this device */
+                        size_t bytes);            /* of this device */
+dc_status dc_store_clear(dc_store *s, dc_job *j); /* zeros */
 /* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
 dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
 
@@ -118,6 +120,11 @@ void dc_cell_release(dc_cell *c);
 void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
 dc_status dc_cell_write(dc_cell *c, dc_job *j,
                         const dc_tensor *value); /* same type, else CELL_TYPE */
+/*
+ * Its memory is about to be written, and torn where that does not succeed: only who insists ends it. Gives what
+ * dc_job_heed does.
+ */
+const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j);
 /* There is another value in the cell's memory, or may be; half of one where it is torn. */
 void dc_cell_written(dc_cell *c, bool torn);
 /*

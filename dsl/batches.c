@@ -19,6 +19,7 @@
  * the host's are the context's thread's alone: there a stretch is filled when it is needed.
  */
 #include "core/work.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "jit/jit.h"
 
@@ -79,15 +80,20 @@ typedef struct holder { /* the userdata */
 /* Fisher and Yates, with bits of (seed, epoch). A 32-bit number times the range picks. */
 static int l_order(lua_State *L)
 {
+    dc_dsl *d = dc_dsl_of(L);
     const int64_t n = luaL_checkinteger(L, 1);
     const uint64_t seed = (uint64_t)luaL_checkinteger(L, 2),
                    epoch = (uint64_t)luaL_checkinteger(L, 3);
     luaL_argcheck(L, n >= 0 && n < UINT32_MAX, 1, "too many rows");
     shuffled *s = dc_udata_new(L, &ORDER, sizeof *s + (size_t)n * sizeof s->at[0], 0);
     s->n = n;
-    for (int64_t i = 0; i < n; i++)
+    uint32_t looks = 0;
+    for (int64_t i = 0; i < n; i++) {
+        dc_interrupt_poll_often(L, d, &looks);
         s->at[i] = (uint32_t)i;
+    }
     for (int64_t i = n - 1; i > 0; i--) {
+        dc_interrupt_poll_often(L, d, &looks);
         const uint64_t bits = dc_random_bits(seed, epoch, (uint64_t)i);
         const int64_t k = (int64_t)(bits * (uint64_t)(i + 1) >> 32);
         const uint32_t other = s->at[k];
@@ -104,18 +110,22 @@ static int64_t rows_of(const dc_batches *b, int64_t batch)
     return dc_min_i64(b->size, b->n - batch * b->size);
 }
 
-/* Rows on the host: any thread. */
-static void gather(const dc_batches *b, int part, int64_t batch, char *to)
+/* Rows on the host: any thread. A job of NULL: nobody ends it. */
+static dc_status gather(const dc_batches *b, dc_job *j, int part, int64_t batch, char *to)
 {
     const size_t row = b->row[part];
     const int64_t first = batch * b->size, count = rows_of(b, batch);
     const char *rows = b->rows[part];
     if (b->order == NULL)
-        memcpy(to, rows + (size_t)first * row, (size_t)count * row);
-    for (int64_t i = 0; b->order != NULL && i < count; i++)
-        memcpy(to + (size_t)i * row, rows + b->order->at[first + i] * row, row);
+        DC_TRY(dc_host_copy(NULL, j, to, rows + (size_t)first * row, (size_t)count * row));
+    for (int64_t i = 0; b->order != NULL && i < count; i++) {
+        DC_TRY(dc_job_ended(j));
+        DC_TRY(
+            dc_host_copy(NULL, j, to + (size_t)i * row, rows + b->order->at[first + i] * row, row));
+    }
     if (b->last == LAST_PAD)
         memset(to + (size_t)count * row, 0, (size_t)(b->size - count) * row);
+    return DC_OK;
 }
 
 static dc_status copy_rows(dc_device *dev, dc_job *j, char *to, const char *from, size_t bytes)
@@ -156,22 +166,21 @@ static slot *slot_of(dc_batches *b, stretch *s, int i)
 }
 
 /* Told to stop, it leaves `whole` false. */
-static void fill_here(dc_batches *b, stretch *s, const dc_job *j)
+static dc_status fill_here(dc_batches *b, stretch *s, dc_job *j)
 {
     for (int i = 0; i < s->n; i++) {
-        if (j != NULL && dc_job_cancelled(j))
-            return;
+        DC_TRY(dc_job_ended(j));
         for (int part = 0; part < PARTS; part++)
-            gather(b, part, s->first + i, slot_of(b, s, i)->mem[part]);
+            DC_TRY(gather(b, j, part, s->first + i, slot_of(b, s, i)->mem[part]));
     }
     s->whole = true;
+    return DC_OK;
 }
 
 static dc_status fill_body(dc_job *j, void *arg)
 {
     stretch *s = arg;
-    fill_here(s->b, s, j);
-    return DC_OK;
+    return fill_here(s->b, s, j);
 }
 
 static dc_status fill_there(dc_batches *b, dc_job *j, stretch *s)
@@ -259,10 +268,13 @@ static dc_status end(dc_batches *b, dc_job *j, stretch *s)
         return DC_OK;
     if (!rt->device->ops->host)
         DC_TRY(fill_there(b, j, s));
-    else if (s->task.listed)
+    else if (s->task.listed) {
+        if (!dc_work_await(rt->work, &s->task, true, j->cancel))
+            DC_TRY(dc_job_ended(j));
         dc_work_finish(rt->work, &s->task);
+    }
     if (rt->device->ops->host && !s->whole) /* the threads were stopped */
-        fill_here(b, s, NULL);
+        DC_TRY(fill_here(b, s, j));
     s->filling = false;
     return DC_OK;
 }

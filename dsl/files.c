@@ -20,6 +20,7 @@
  */
 #include "core/outfile.h"
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
@@ -174,17 +175,20 @@ static int l_close(lua_State *L)
 
 static int l_list(lua_State *L)
 {
-    const open_file *f = check_file(L, dc_dsl_of(L));
+    dc_dsl *d = dc_dsl_of(L);
+    const open_file *f = check_file(L, d);
     uint32_t n;
     const dc_st_tensor *t = dc_safetensors_tensors(f->st, &n);
     lua_createtable(L, (int)n, 0);
     for (uint32_t i = 0; i < n; i++) {
+        dc_interrupt_poll(L, d);
         lua_pushstring(L, t[i].name);
         lua_rawseti(L, -2, i + 1);
     }
     const dc_st_text *text = dc_safetensors_texts(f->st, &n);
     lua_createtable(L, 0, (int)n);
     for (uint32_t i = 0; i < n; i++) {
+        dc_interrupt_poll(L, d);
         lua_pushstring(L, text[i].value);
         lua_setfield(L, -2, text[i].key);
     }
@@ -282,6 +286,8 @@ static dc_status put_body(dc_job *j, void *arg)
         DC_TRY(dc_store_evict(a->cell[i]->store, j));
     for (uint32_t i = 0; i < a->n; i++)
         dc_cell_written(a->cell[i], true);
+    if (a->n > 0)
+        dc_cell_writing(a->cell[0], j);
     for (uint32_t i = 0; i < a->n; i++)
         DC_TRY((a->turned[i] ? dc_ststore_read_turned : dc_ststore_read)(a->f->st, j, a->tensor[i],
                                                                          a->cell[i]->store));

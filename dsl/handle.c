@@ -395,17 +395,9 @@ static dc_status upload_body(dc_job *j, void *arg)
     dc_device *dev = a->d->rt->device;
     dc_tensor *t;
     DC_TRY(dc_tensor_new(a->d->rt, j, a->type, &t));
-    const size_t bytes = dc_type_bytes(a->type);
-    dc_status status = DC_OK;
-    if (a->from != NULL)
-        status = dev->ops->upload(dev, j, dc_tensor_mem(t), a->from, bytes);
-    else {
-        static const char zeros[4096];
-        for (size_t at = 0, n; at < bytes && status == DC_OK; at += n) {
-            n = bytes - at < sizeof zeros ? bytes - at : sizeof zeros;
-            status = dev->ops->upload(dev, j, (char *)t->store->mem + at, zeros, n);
-        }
-    }
+    const dc_status status = a->from == NULL ? dc_store_clear(t->store, j)
+                                             : dev->ops->upload(dev, j, dc_tensor_mem(t), a->from,
+                                                                dc_type_bytes(a->type));
     if (status != DC_OK) {
         dc_tensor_release(t);
         return status;

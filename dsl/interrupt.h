@@ -21,6 +21,12 @@ static inline void dc_interrupt_look(lua_State *L, dc_dsl *d)
     if (d->rt != NULL && atomic_load_explicit(&d->rt->insist, memory_order_relaxed))
         dc_interrupt_poll(L, d);
 }
+/* The same in one of some thousand calls, for loops over elements; *n counts them. */
+static inline void dc_interrupt_poll_often(lua_State *L, dc_dsl *d, uint32_t *n)
+{
+    if (++*n % 4096 == 0)
+        dc_interrupt_poll(L, d);
+}
 /* The failure at hand is about to be raised: where it is an end, it says whose, and Lua will look. */
 void dc_interrupt_told(lua_State *L, dc_dsl *d);
 /* The error value on top is about to be raised: who insists raises it again. */

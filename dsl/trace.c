@@ -121,9 +121,14 @@ static dc_status content_id(dc_job *j, const dc_tensor *t, uint64_t *out)
     dc_device *dev = t->store->rt->device;
     const size_t bytes = dc_type_bytes(&t->type);
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    void *copy = dc_arena_alloc(&j->scratch, bytes + 8);
+    char *copy = dc_arena_alloc(&j->scratch, bytes + 8);
     DC_TRY(dev->ops->download(dev, j, copy, dc_tensor_mem(t), bytes));
-    *out = dc_hash_bytes(dc_hash_mix(t->type.dtype, bytes), copy, bytes);
+    *out = dc_hash_mix(t->type.dtype, bytes);
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < DC_PIECE_BYTES ? bytes - at : DC_PIECE_BYTES;
+        DC_TRY(dc_job_ended(j));
+        *out = dc_hash_bytes(*out, copy + at, n);
+    }
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;
 }

@@ -19,7 +19,7 @@
 enum {
     CODE_U8 = 0x08,
     DEFLATE_BEST = 1032, /* deflate cannot shrink by more than this factor (zlib's manual) */
-    READ_MAX = 1 << 30   /* gzread takes and returns int */
+    READ_MAX = 1 << 20   /* what takes some milliseconds to unpack */
 };
 
 typedef struct idx_file {
@@ -39,6 +39,7 @@ static dc_status read_bytes(const idx_file *f, void *to, int64_t n, int64_t *got
 {
     *got = 0;
     while (*got < n) {
+        DC_TRY(dc_job_ended(f->job));
         const int want = (int)dc_min_i64(n - *got, READ_MAX);
         const int r = gzread(f->gz, (char *)to + *got, (unsigned)want);
         if (r > 0)

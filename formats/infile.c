@@ -27,9 +27,10 @@ dc_status dc_infile_open(dc_job *j, const char *path, int *fd, struct stat *st)
 dc_status dc_infile_read(dc_job *j, const char *path, int fd, int64_t at, void *to, size_t n,
                          size_t *got)
 {
-    enum { MOST = 1 << 30 }; /* the kernel reads no more than 2 GiB at once */
+    enum { MOST = 1 << 20 }; /* what a slow disk takes some milliseconds for */
     *got = 0;
     while (*got < n) {
+        DC_TRY(dc_job_ended(j));
         const size_t want = n - *got < MOST ? n - *got : MOST;
         const ssize_t k = pread(fd, (char *)to + *got, want, (off_t)at + (off_t)*got);
         if (k < 0 && errno == EINTR)

@@ -254,6 +254,7 @@ static dc_status read_header(dc_st_file *f, dc_job *j, dc_json *r)
     dc_json_expect(r, '{');
     if (!dc_json_accept(r, '}')) {
         do {
+            DC_TRY(dc_job_ended(j));
             DC_TRY(read_entry(f, j, r));
         } while (dc_json_accept(r, ','));
         if (!dc_json_expect(r, '}'))

@@ -114,6 +114,7 @@ static dc_status print_header(writing *w)
     if (w->ntext > 0)
         DC_TRY(print_metadata(w));
     for (uint32_t i = 0; i < w->nitem; i++) {
+        DC_TRY(dc_job_ended(w->job));
         dc_text_puts(&w->header, i > 0 || w->ntext > 0 ? "," : "");
         DC_TRY(print_item(w, w->sorted[i], &at));
     }

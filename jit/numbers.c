@@ -43,12 +43,15 @@ static dc_status write_cells(dc_inst *i, dc_job *j, void *const *from)
 {
     const dc_exec *e = i->exec;
     dc_device *d = i->rt->device;
-    for (uint32_t s = 0; s < e->desc.nset; s++) {
+    const atomic_bool *cancel = dc_job_heed(j, NULL); /* all or none */
+    dc_status status = DC_OK;
+    for (uint32_t s = 0; s < e->desc.nset && status == DC_OK; s++) {
         const size_t bytes = dc_type_bytes(&e->result[e->desc.nresult + s]);
         if (bytes > 0)
-            DC_TRY(d->ops->upload(d, j, mem_of(i, e->desc.nresult + s), from[s], bytes));
+            status = d->ops->upload(d, j, mem_of(i, e->desc.nresult + s), from[s], bytes);
     }
-    return DC_OK;
+    dc_job_heed(j, cancel);
+    return status;
 }
 
 dc_status dc_numbers_begin(dc_inst *i, dc_job *j, void ***before)

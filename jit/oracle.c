@@ -75,17 +75,28 @@ void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault)
     }
 }
 
+/* Ended as a launch is that writes (core/halt.h), with a little time for what is short. */
+static dc_status put(dc_inst *i, dc_job *j, char *to, const char *from, size_t bytes)
+{
+    dc_device *d = i->rt->device;
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < DC_PIECE_BYTES ? bytes - at : DC_PIECE_BYTES;
+        if (at > 0 && i->endable && dc_halt_now(&i->halt, UINT32_MAX))
+            return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
+        DC_TRY(d->ops->upload(d, j, to + at, from + at, n));
+    }
+    return DC_OK;
+}
+
 dc_status dc_oracle_store(dc_inst *i, dc_job *j, void *const *result)
 {
     const dc_exec *e = i->exec;
-    dc_device *d = i->rt->device;
     for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++) {
         const size_t bytes = dc_type_bytes(&e->result[r]);
         const bool is_result = r < e->desc.nresult;
         dc_store *to =
             is_result ? i->result[r]->store : i->cell[e->desc.set[r - e->desc.nresult]]->store;
-        if (bytes > 0)
-            DC_TRY(d->ops->upload(d, j, to->mem, result[r], bytes));
+        DC_TRY(put(i, j, to->mem, result[r], bytes));
     }
     return DC_OK;
 }

@@ -442,14 +442,23 @@ static dc_status set_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
+/* No entry: what was asked for while nothing ran does not end it. */
+static dc_status move(dc_function *f, dc_status (*body)(dc_job *, void *), void *arg)
+{
+    const atomic_bool *cancel = dc_job_heed(&f->rt->job, NULL);
+    const dc_status status = dc_protect(&f->rt->job, body, arg);
+    dc_job_heed(&f->rt->job, cancel);
+    return status;
+}
+
 dc_status dc_function_get(dc_function *f, const char *name, dc_array *out)
 {
     moving m = {.f = f, .name = name, .out = out};
-    return f != NULL ? dc_protect(&f->rt->job, get_body, &m) : DC_E_STATE;
+    return f != NULL ? move(f, get_body, &m) : DC_E_STATE;
 }
 
 dc_status dc_function_set(dc_function *f, const char *name, const dc_array *value)
 {
     moving m = {.f = f, .name = name, .in = value};
-    return f != NULL ? dc_protect(&f->rt->job, set_body, &m) : DC_E_STATE;
+    return f != NULL ? move(f, set_body, &m) : DC_E_STATE;
 }

@@ -348,13 +348,21 @@ static dc_status launch(void *ctx, uint32_t i)
     return bundle(ctx, i, 1);
 }
 
+/* A long one is ended between pieces, as a launch is. */
 static dc_status copy(void *ctx, uint32_t i)
 {
-    const run *x = ctx;
+    run *x = ctx;
     const step *s = &x->r->step[i];
     void *const *at = x->r->address + s->first;
-    if (at[0] != at[1] && s->bytes > 0)
-        memmove(at[0], at[1], s->bytes);
+    const bool last_first = (uintptr_t)at[0] > (uintptr_t)at[1];
+    x->last = i;
+    for (size_t done = 0, n; at[0] != at[1] && done < s->bytes; done += n) {
+        n = s->bytes - done < DC_PIECE_BYTES ? s->bytes - done : DC_PIECE_BYTES;
+        const size_t from = last_first ? s->bytes - done - n : done;
+        if (done > 0 && is_halted(x))
+            return dc_fail(x->j, DC_ERR_INTERRUPTED, NULL);
+        memmove((char *)at[0] + from, (char *)at[1] + from, n);
+    }
     return DC_OK;
 }
 

@@ -124,6 +124,11 @@ void dc_cl_memory_close(dc_cl *cl)
 
 /* --- moving ------------------------------------------------------------------------------- */
 
+static size_t piece_of(size_t bytes)
+{
+    return bytes < DC_PIECE_BYTES ? bytes : DC_PIECE_BYTES;
+}
+
 dc_status dc_cl_upload(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
     dc_cl *cl = dc_cl_of(d);
@@ -131,9 +136,15 @@ dc_status dc_cl_upload(dc_device *d, dc_job *j, void *to, const void *from, size
     if (bytes == 0)
         return DC_OK;
     const cl_mem mem = dc_cl_mem_at(cl, to, &at);
-    const cl_int error =
-        cl->lib.fn.EnqueueWriteBuffer(cl->queue, mem, 1, at, bytes, from, 0, NULL, NULL);
-    return error == CL_SUCCESS ? DC_OK : dc_cl_failed(j, "upload", error);
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = piece_of(bytes - done);
+        DC_TRY(done > 0 ? dc_job_ended(j) : DC_OK);
+        const cl_int error = cl->lib.fn.EnqueueWriteBuffer(
+            cl->queue, mem, 1, at + done, n, (const char *)from + done, 0, NULL, NULL);
+        if (error != CL_SUCCESS)
+            return dc_cl_failed(j, "upload", error);
+    }
+    return DC_OK;
 }
 
 dc_status dc_cl_download(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
@@ -143,9 +154,15 @@ dc_status dc_cl_download(dc_device *d, dc_job *j, void *to, const void *from, si
     if (bytes == 0)
         return DC_OK;
     const cl_mem mem = dc_cl_mem_at(cl, from, &at);
-    const cl_int error =
-        cl->lib.fn.EnqueueReadBuffer(cl->queue, mem, 1, at, bytes, to, 0, NULL, NULL);
-    return error == CL_SUCCESS ? DC_OK : dc_cl_failed(j, "download", error);
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = piece_of(bytes - done);
+        DC_TRY(done > 0 ? dc_job_ended(j) : DC_OK);
+        const cl_int error = cl->lib.fn.EnqueueReadBuffer(cl->queue, mem, 1, at + done, n,
+                                                          (char *)to + done, 0, NULL, NULL);
+        if (error != CL_SUCCESS)
+            return dc_cl_failed(j, "download", error);
+    }
+    return DC_OK;
 }
 
 /* OpenCL refuses to copy within a buffer where the stretches overlap: by way of another one. */
