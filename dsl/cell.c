@@ -7,6 +7,7 @@
  */
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
 #include <stdio.h>
@@ -63,8 +64,11 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
         const uint64_t bits = dc_args_element(L, d, idx, op, dtype);
         dc_handle *h = dc_handle_new(L, d);
         char *room = dc_handle_room(L, d, t, op);
-        for (size_t at = 0; at < bytes; at += size)
+        uint32_t looks = 0;
+        for (size_t at = 0; at < bytes; at += size) {
+            dc_interrupt_poll_often(L, d, &looks);
             dc_bits_store(dtype, room + at, bits);
+        }
         dc_handle_upload(L, d, h, t, room, op);
         lua_pop(L, 1);
         lua_replace(L, idx);

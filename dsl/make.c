@@ -25,6 +25,7 @@ typedef struct filling {
     dc_type type;
     char *at;                   /* where the next element goes */
     int64_t index[DC_MAX_RANK]; /* where we are in the table, from 1 */
+    uint32_t looks;
 } filling;
 
 /* "[2][3]"; pushes it. */
@@ -53,9 +54,10 @@ static int64_t length_of(lua_State *L, const filling *f, int idx, int depth)
 }
 
 /* A plain table whose length is n has no other keys: none behind a hole, no names. */
-static void refuse_keys(lua_State *L, const filling *f, int idx, int64_t n, int depth)
+static void refuse_keys(lua_State *L, filling *f, int idx, int64_t n, int depth)
 {
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
+        dc_interrupt_poll_often(L, f->d, &f->looks);
         const bool inside =
             lua_isinteger(L, -2) && lua_tointeger(L, -2) >= 1 && lua_tointeger(L, -2) <= n;
         if (inside)
@@ -71,7 +73,7 @@ static void refuse_keys(lua_State *L, const filling *f, int idx, int64_t n, int 
 }
 
 /* A table without elements has no shape to infer. */
-static void refuse_empty(lua_State *L, const filling *f, int idx, int depth)
+static void refuse_empty(lua_State *L, filling *f, int idx, int depth)
 {
     if (dc_args_is_plain(L, idx))
         refuse_keys(L, f, idx, 0, depth);
@@ -150,6 +152,7 @@ static void fill_level(lua_State *L, filling *f, int depth)
     for (int64_t i = 1; i <= n; i++) {
         if (!plain || depth + 1 < f->type.rank) /* many without an element, or by a function in C */
             dc_interrupt_look(L, f->d);
+        dc_interrupt_poll_often(L, f->d, &f->looks);
         f->index[depth] = i;
         if (plain)
             lua_rawgeti(L, idx, i);

@@ -4,6 +4,7 @@
  */
 #include "core/number.h"
 #include "dsl/args.h"
+#include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
 #include <stdio.h>
@@ -144,8 +145,15 @@ static int l_item(lua_State *L)
     return 1;
 }
 
-static const char *push_level(lua_State *L, const dc_type *t, int axis, const char *at)
+typedef struct pushing {
+    dc_dsl *d;
+    const dc_type *t;
+    uint32_t looks;
+} pushing;
+
+static const char *push_level(lua_State *L, pushing *p, int axis, const char *at)
 {
+    const dc_type *t = p->t;
     const dc_dtype dtype = (dc_dtype)t->dtype;
     if (axis == t->rank) {
         push_element(L, dtype, at, "totable");
@@ -155,7 +163,8 @@ static const char *push_level(lua_State *L, const dc_type *t, int axis, const ch
     luaL_checkstack(L, 4, "nested tables");
     lua_createtable(L, (int)(n < INT32_MAX ? n : INT32_MAX), 0);
     for (int64_t i = 1; i <= n; i++) {
-        at = push_level(L, t, axis + 1, at);
+        dc_interrupt_poll_often(L, p->d, &p->looks);
+        at = push_level(L, p, axis + 1, at);
         lua_rawseti(L, -2, i);
     }
     return at;
@@ -166,7 +175,8 @@ static int l_totable(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     dc_handle *h = dc_handle_check(L, d, 1, "totable");
     const dc_type t = *dc_handle_type(h);
-    push_level(L, &t, 0, dc_handle_read(L, d, h, "totable"));
+    pushing p = {.d = d, .t = &t};
+    push_level(L, &p, 0, dc_handle_read(L, d, h, "totable"));
     return 1;
 }
 

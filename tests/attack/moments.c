@@ -1,6 +1,6 @@
 /*
- * Stops at random moments in six kinds of work: how long what runs goes on after dc_stop, from another thread, or after
- * its deadline. After each the context is used.
+ * Stops at random moments in seven kinds of work: how long what runs goes on after dc_stop, from another thread, or
+ * after its deadline. After each the context is used.
  *
  *     moments [N [SEED]]     N moments for each kind; prints median, 99 % and the longest, in ms
  *
@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "tests/t.h"
+#include "tests/unit/folder.h"
 #include "tests/unit/lua_run.h"
 
 #define BOUND_MS 4000.0
@@ -41,28 +42,42 @@ static const char setup[] =
 
 typedef struct kind {
     const char *name, *device, *code;
+    const char *before, *after; /* run once; NULL: nothing */
 } kind;
 
 static const kind kinds[] = {
-    {"Lua in pcall", "eval", "while true do pcall(spin) end"},
+    {"Lua in pcall", "eval", "while true do pcall(spin) end", NULL, NULL},
     {"coroutines", "eval",
      "while true do local co = coroutine.wrap(function() while true do "
      "coroutine.yield(pcall(string.rep, 'x', 9)) "
      "end end)\n for _ = 1, 50 do co() end pcall(coroutine.wrap(function() pcall(function() for _ "
      "= 1, 2000 do end "
-     "end) end)) end"},
-    {"training steps", "cpu", "while true do pcall(step, x, y) end"},
-    {"one long kernel", "cpu", "while true do pcall(long, 1.5) end"},
+     "end) end)) end",
+     NULL, NULL},
+    {"training steps", "cpu", "while true do pcall(step, x, y) end", NULL, NULL},
+    {"one long kernel", "cpu", "while true do pcall(long, 1.5) end", NULL, NULL},
     {"interpreter", "eval",
      "local a = dc.rand('f32[300, 300]', { seed = 2 })\n"
-     "while true do pcall(function() return (a:matmul(a) * 0.01):exp():sum():item() end) end"},
+     "while true do pcall(function() return (a:matmul(a) * 0.01):exp():sum():item() end) end",
+     NULL, NULL},
     {"lazy code and callbacks", "cpu",
      "local n = 0 while true do pcall(function() n = n % 40 + 1\n"
      "local t = dc.rand('f32[' .. n * 100 .. ']', { seed = 3 }) for _ = 1, n do t = t * 1.5 + 1 "
      "end t:sum():item()\n"
      "table.sort({ 5, 3, 1, 4, 2 }, function(a, b) pcall(string.gsub, 'abc', '.', function(c) "
      "return c .. a end) "
-     "return a < b end) end) end"},
+     "return a < b end) end) end",
+     NULL, NULL},
+    {"files and tables", "cpu",
+     "turn = turn + 1 local f = work[turn % #work + 1] while true do pcall(f) end",
+     "turn, big = 0, dc.iota 'f32[4000000]' local list, cell = big:totable(), "
+     "dc.state('f32[4000000]', "
+     "big)\n"
+     "work = { function() dc.save(path, { x = big }) end, function() dc.load(path) end,\n"
+     "function() dc.load(path, { x = cell }) end, function() cell:set(big) end,\n"
+     "function() big:clone() end, function() big:totable() end, function() dc.tensor(list) end }\n"
+     "work[1]()",
+     "assert(dc.load(path).x[4000000]:item() == 3999999)"},
 };
 
 typedef struct stopper {
@@ -127,13 +142,17 @@ static void run_kind(const kind *k, int n, uint64_t seed)
     lua_State *L = luaL_newstate();
     luaL_openlibs(L);
     CHECK_EQ(dc_attach(L, ctx), DC_OK);
-    CHECK(lua_run(L, setup));
+    lua_pushstring(L, folder_path("file"));
+    lua_setglobal(L, "path");
+    CHECK(lua_run(L, setup) && (k->before == NULL || lua_run(L, k->before)));
     double *late = calloc((size_t)n, sizeof *late);
     for (int i = 0; i < n; i++) {
         late[i] = end_once(L, ctx, k, &seed, i % 2 == 1);
         CHECK(lua_run(L, "assert(double(4):item() == 8)"));
     }
     CHECK(lua_run(L, "local l = step(x, y):item() assert(l == l and l < 10)"));
+    CHECK(k->after == NULL || lua_run(L, k->after));
+    CHECK(folder_entries("") <= 1);
     qsort(late, (size_t)n, sizeof *late, compare);
     printf("%-24s median %7.3f  99 %% %7.3f  longest %7.3f ms\n", k->name, late[n / 2],
            late[n * 99 / 100], late[n - 1]);
@@ -148,7 +167,10 @@ int main(int argc, char **argv)
     const int n = argc > 1 ? atoi(argv[1]) : 100;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     printf("seed %llu\n", (unsigned long long)seed);
+    if (!CHECK(folder_make()))
+        return t_done();
     for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
         run_kind(&kinds[i], n < 2 ? 2 : n, seed + i);
+    CHECK(folder_remove());
     return t_done();
 }
