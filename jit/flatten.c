@@ -76,6 +76,8 @@ static int first_lanes(const flattener *l, dc_pred p)
  */
 static void flatten_set(flattener *l, const dc_stmt *s)
 {
+    if (fl_is_full(l))
+        return;
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     dc_fv *value = DC_NEW_ARRAY(&l->j->scratch, dc_fv, s->nput);
     const bool shuffles = dc_fl_has_shuffle(l, s);
@@ -158,7 +160,7 @@ static void flatten_tile(flattener *l, const dc_stmt *s)
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     l->now++;
     const cond c = dc_fl_cond(l, s->pred);
-    if (!c.never) {
+    if (!c.never && !fl_is_full(l)) {
         const dc_fv when = dc_fl_both(l, l->active, c.all);
         if (c.lane != 0)
             DC_BUG("%s: a matrix instruction by lanes", l->k->name);
@@ -579,11 +581,13 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
                    .vaxis = DC_NO_AXIS,
                    .value = DC_NEW_ARRAY(&j->scratch, dc_fv, k->vx.n),
                    .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n),
-                   .under = DC_NEW_ARRAY(&j->scratch, struct under *, k->vx.n)};
+                   .under = DC_NEW_ARRAY(&j->scratch, struct fl_under *, k->vx.n)};
     l.b->half = target != NULL && target->half;
     l.b->scales = target != NULL && target->scales;
     l.b->ranges = target != NULL && target->ranges;
     dc_status s = flatten_body(&l, target);
+    if (s == DC_OK && fl_is_full(&l))
+        s = dc_failf(j, DC_ERR_BUILD, k->name, "more instructions than a kernel may have");
     dc_arena_rewind(&j->scratch, mark);
     if (s == DC_OK)
         s = finish(j, f, skip);

@@ -44,10 +44,11 @@ typedef struct flattener {
     int nested;     /* mask and guard are narrower than those of the assignment */
     dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */
     uint32_t *epoch, now;
-    struct under **
+    struct fl_under **
         under; /* by vx: computed for this assignment under narrower conditions, if the first says so */
-    uint32_t rows;  /* the axis of positions, and */
-    dc_fv next_row; /* its next one, or this one where that is the last; 0: nobody wants to know */
+    uint32_t nunder; /* all that were computed so */
+    uint32_t rows;   /* the axis of positions, and */
+    dc_fv next_row;  /* its next one, or this one where that is the last; 0: nobody wants to know */
     /* simt */
     uint32_t threads; /* of a group */
     int warp;         /* threads that shuffle; 0 none */
@@ -55,6 +56,23 @@ typedef struct flattener {
     dc_ix thread_ix;  /* number of the thread as an index expression, in the open thread loops */
     dc_fv active;     /* scalar condition: this thread takes part in the phase; 0 true */
 } flattener;
+
+/* A value under conditions that are narrower than those of its assignment, which others may be under too. */
+typedef struct fl_under {
+    struct fl_under *next;
+    uint32_t now;
+    dc_fv mask, guard, v;
+} fl_under;
+
+/*
+ * Is the text too long to go on? By copies of unrolled loops, or by values that stand under other conditions for each
+ * way that leads to them. What is flattened from then on means nothing, and dc_flatten_for fails.
+ */
+static inline bool fl_is_full(const flattener *l)
+{
+    enum { MOST_INSTRUCTIONS = 1 << 18, MOST_UNDER = 1 << 16 };
+    return l->b->f->inst.n > MOST_INSTRUCTIONS || l->nunder > MOST_UNDER;
+}
 
 static inline const dc_ix_node *fl_ix(const flattener *l, dc_ix a)
 {

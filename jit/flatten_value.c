@@ -570,27 +570,22 @@ static dc_fv compute(flattener *l, const dc_vx_node *v)
     DC_BUG("value of kind %d", v->kind);
 }
 
-/* A value under conditions that are narrower than those of its assignment, which others may be under too. */
-typedef struct under {
-    struct under *next;
-    uint32_t now;
-    dc_fv mask, guard, v;
-} under;
-
 static dc_fv value_under(flattener *l, dc_vx v)
 {
-    under *u = l->under[v];
+    enum { FEW_UNDER = 64 }; /* a value is in the text again where there are more */
+    fl_under *u = l->under[v];
     if (u != NULL && u->now != l->now)
         u = NULL; /* of another assignment, and so are those behind it */
-    under *const all = u;
-    while (u != NULL && (u->mask != l->mask || u->guard != l->guard))
-        u = u->next;
+    fl_under *const all = u;
+    for (int n = 0; u != NULL && (u->mask != l->mask || u->guard != l->guard); n++)
+        u = n < FEW_UNDER ? u->next : NULL;
     if (u != NULL)
         return u->v;
     const dc_fv r = compute(l, &l->k->vx.at[v]);
-    u = DC_NEW(&l->k->arena, under);
-    *u = (under){all, l->now, l->mask, l->guard, r};
+    u = DC_NEW(&l->k->arena, fl_under);
+    *u = (fl_under){all, l->now, l->mask, l->guard, r};
     l->under[v] = u;
+    l->nunder++;
     return r;
 }
 
@@ -602,6 +597,8 @@ dc_fv dc_fl_value(flattener *l, dc_vx v)
 {
     if (l->epoch[v] == l->now)
         return l->value[v];
+    if (fl_is_full(l))
+        return zero_of(l, (dc_dtype)l->k->vx.at[v].dtype, 1);
     if (l->nested > 0)
         return value_under(l, v);
     l->value[v] = compute(l, &l->k->vx.at[v]);
