@@ -66,6 +66,7 @@ need_tests() {
     need lua5.4 command -v lua5.4
     need lua-unit test -e /usr/share/lua/5.4/luaunit.lua
     need lua-check command -v luacheck
+    need valgrind command -v valgrind
     need ocl-icd-libopencl1 have_opencl
     need clang-14 command -v clang-14
     need libclang-rt-14-dev have_fuzzer
