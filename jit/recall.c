@@ -272,8 +272,11 @@ bool dc_recall_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, 
 
 void dc_recall_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key)
 {
+    if (!is_sound(e, j)) {
+        dc_logf(j->log, DC_CH_CACHE, "%s: not stored, it would not be found again", e->desc.name);
+        return;
+    }
     dc_text *text = dc_job_text(j);
-    DC_ASSERT(is_sound(e, j), "%s would not be found again", e->desc.name);
     if (dc_pack(e, text))
         dc_cache_store(env->cache, j, key, nobody, text->s, text->n);
     dc_job_text_end(j, text);
