@@ -141,7 +141,8 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     const atomic_bool *cancel = dc_cell_writing(c, j);
     const dc_status status = dc_store_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
     dc_job_heed(j, cancel);
-    dc_cell_written(c, status != DC_OK);
+    if (status != DC_E_NOMEM) /* then nothing was written */
+        dc_cell_written(c, status != DC_OK);
     return status;
 }
 
