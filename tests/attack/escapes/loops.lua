@@ -101,7 +101,8 @@ before = nil
 local list = {}
 for i = 1, 50 do
   list[i] = coroutine.create(function()
-    local _ <close> = setmetatable({}, { __close = function() return i > 1 and assert(coroutine.close(list[i - 1])) end })
+    local function close() return i > 1 and assert(coroutine.close(list[i - 1])) end
+    local _ <close> = setmetatable({}, { __close = close })
     coroutine.yield()
   end)
   coroutine.resume(list[i])
