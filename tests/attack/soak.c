@@ -192,15 +192,18 @@ int main(int argc, char **argv)
     snprintf(folder, sizeof folder, "%s/soak-XXXXXX", tmp);
     if (mkdtemp(folder) == NULL)
         return 1;
-    const uint64_t until = dc_clock_ns() + (uint64_t)(seconds * 1e9);
-    while (dc_clock_ns() < until || round <= WARM) {
+    const uint64_t start = dc_clock_ns(), until = start + (uint64_t)(seconds * 1e9);
+    const uint64_t warm =
+        start + (uint64_t)(seconds * 1e9 / 4); /* what threads keep for themselves grows */
+    while (dc_clock_ns() < until || first.rss == 0) {
         run_state();
         if (round % 4 == 0)
             run_at_once();
         now = take();
-        if (++round == WARM)
+        const bool begins = ++round >= WARM && first.rss == 0 && dc_clock_ns() >= warm;
+        if (begins)
             first = now;
-        if (round == WARM || round == told)
+        if (begins || round == told)
             tell(round, &now);
         told += round == told ? told : 0;
     }
