@@ -46,7 +46,7 @@ static void push_block(dc_arena *a, size_t bytes)
 static void clear_long(unsigned char *p, size_t bytes)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
-        n = bytes - at < DC_PIECE_BYTES ? bytes - at : DC_PIECE_BYTES;
+        n = dc_piece_of(bytes - at);
         memset(p + at, 0, n);
         dc_job_look();
     }

@@ -168,6 +168,9 @@ struct dc_device {
 };
 
 
+/* memmove in pieces; false: ask(ctx), called between two of them, was not 0, and a part has been moved. */
+bool dc_host_move(void *to, const void *from, size_t bytes, int (*ask)(void *ctx), void *ctx);
+
 /* For devices whose memory is the host's, from malloc and its like. Places may overlap. */
 void dc_host_release(dc_device *d, void *mem);
 dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);

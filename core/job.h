@@ -77,6 +77,10 @@ void dc_job_look(void);
 dc_status dc_job_ended(dc_job *j);
 /* Bytes that are moved from one question to the next, 4 MiB: milliseconds, also into memory that is new. */
 #define DC_PIECE_BYTES ((size_t)1 << 22)
+static inline size_t dc_piece_of(size_t left)
+{
+    return left < DC_PIECE_BYTES ? left : DC_PIECE_BYTES;
+}
 /*
  * What follows is ended by others than before, or by nobody (NULL), to be put back afterwards: gives j->cancel as it
  * was. dc_protect puts it back too.

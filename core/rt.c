@@ -139,18 +139,29 @@ void dc_host_release(dc_device *d, void *mem)
     dc_free_aligned(mem);
 }
 
-dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
+bool dc_host_move(void *to, const void *from, size_t bytes, int (*ask)(void *ctx), void *ctx)
 {
     const bool last_first = (uintptr_t)to > (uintptr_t)from;
-    DC_UNUSED(d);
     for (size_t done = 0, n; done < bytes; done += n) {
-        n = bytes - done < DC_PIECE_BYTES ? bytes - done : DC_PIECE_BYTES;
+        n = dc_piece_of(bytes - done);
         const size_t at = last_first ? bytes - done - n : done;
-        if (done > 0)
-            DC_TRY(dc_job_ended(j));
+        if (done > 0 && ask(ctx) != 0)
+            return false;
         memmove((char *)to + at, (const char *)from + at, n);
     }
-    return DC_OK;
+    return true;
+}
+
+static int is_ended(void *j)
+{
+    return j != NULL && dc_job_cancelled(j);
+}
+
+dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
+{
+    DC_UNUSED(d);
+    return dc_host_move(to, from, bytes, is_ended, j) ? DC_OK
+                                                      : dc_fail(j, DC_ERR_INTERRUPTED, NULL);
 }
 
 static dc_status host_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)

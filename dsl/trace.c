@@ -125,7 +125,7 @@ static dc_status content_id(dc_job *j, const dc_tensor *t, uint64_t *out)
     DC_TRY(dev->ops->download(dev, j, copy, dc_tensor_mem(t), bytes));
     *out = dc_hash_mix(t->type.dtype, bytes);
     for (size_t at = 0, n; at < bytes; at += n) {
-        n = bytes - at < DC_PIECE_BYTES ? bytes - at : DC_PIECE_BYTES;
+        n = dc_piece_of(bytes - at);
         DC_TRY(dc_job_ended(j));
         *out = dc_hash_bytes(*out, copy + at, n);
     }

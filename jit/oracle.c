@@ -80,7 +80,7 @@ static dc_status put(dc_inst *i, dc_job *j, char *to, const char *from, size_t b
 {
     dc_device *d = i->rt->device;
     for (size_t at = 0, n; at < bytes; at += n) {
-        n = bytes - at < DC_PIECE_BYTES ? bytes - at : DC_PIECE_BYTES;
+        n = dc_piece_of(bytes - at);
         if (at > 0 && i->endable && dc_halt_now(&i->halt, UINT32_MAX))
             return dc_fail(j, DC_ERR_INTERRUPTED, NULL);
         DC_TRY(d->ops->upload(d, j, to + at, from + at, n));

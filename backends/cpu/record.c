@@ -354,16 +354,10 @@ static dc_status copy(void *ctx, uint32_t i)
     run *x = ctx;
     const step *s = &x->r->step[i];
     void *const *at = x->r->address + s->first;
-    const bool last_first = (uintptr_t)at[0] > (uintptr_t)at[1];
     x->last = i;
-    for (size_t done = 0, n; at[0] != at[1] && done < s->bytes; done += n) {
-        n = s->bytes - done < DC_PIECE_BYTES ? s->bytes - done : DC_PIECE_BYTES;
-        const size_t from = last_first ? s->bytes - done - n : done;
-        if (done > 0 && is_halted(x))
-            return dc_fail(x->j, DC_ERR_INTERRUPTED, NULL);
-        memmove((char *)at[0] + from, (char *)at[1] + from, n);
-    }
-    return DC_OK;
+    if (at[0] == at[1] || dc_host_move(at[0], at[1], s->bytes, ask, x))
+        return DC_OK;
+    return dc_fail(x->j, DC_ERR_INTERRUPTED, NULL);
 }
 
 static void *first_of(const run *x, uint32_t i)

@@ -124,11 +124,6 @@ void dc_cl_memory_close(dc_cl *cl)
 
 /* --- moving ------------------------------------------------------------------------------- */
 
-static size_t piece_of(size_t bytes)
-{
-    return bytes < DC_PIECE_BYTES ? bytes : DC_PIECE_BYTES;
-}
-
 dc_status dc_cl_upload(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
     dc_cl *cl = dc_cl_of(d);
@@ -137,7 +132,7 @@ dc_status dc_cl_upload(dc_device *d, dc_job *j, void *to, const void *from, size
         return DC_OK;
     const cl_mem mem = dc_cl_mem_at(cl, to, &at);
     for (size_t done = 0, n; done < bytes; done += n) {
-        n = piece_of(bytes - done);
+        n = dc_piece_of(bytes - done);
         DC_TRY(done > 0 ? dc_job_ended(j) : DC_OK);
         const cl_int error = cl->lib.fn.EnqueueWriteBuffer(
             cl->queue, mem, 1, at + done, n, (const char *)from + done, 0, NULL, NULL);
@@ -155,7 +150,7 @@ dc_status dc_cl_download(dc_device *d, dc_job *j, void *to, const void *from, si
         return DC_OK;
     const cl_mem mem = dc_cl_mem_at(cl, from, &at);
     for (size_t done = 0, n; done < bytes; done += n) {
-        n = piece_of(bytes - done);
+        n = dc_piece_of(bytes - done);
         DC_TRY(done > 0 ? dc_job_ended(j) : DC_OK);
         const cl_int error = cl->lib.fn.EnqueueReadBuffer(cl->queue, mem, 1, at + done, n,
                                                           (char *)to + done, 0, NULL, NULL);
