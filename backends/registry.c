@@ -2,8 +2,8 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/opencl/opencl.h"
-#include "core/digits.h"
-#include "core/rt.h"
+#include "core/base/digits.h"
+#include "core/runtime/rt.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef DC_BACKENDS_REGISTRY_H
 #define DC_BACKENDS_REGISTRY_H
 
-#include "core/device.h"
+#include "core/runtime/device.h"
 
 /*
  * Opens the device called `name` with the settings of the job. *interpret: compiled functions run

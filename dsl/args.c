@@ -5,7 +5,7 @@
  */
 #include "dsl/args.h"
 
-#include "core/expr.h"
+#include "core/base/expr.h"
 #include "dsl/error.h"
 
 #include <inttypes.h>

@@ -9,7 +9,7 @@
  *   give_back(x)             ends a loan
  *
  * Memory is planned when the loop begins: two stretches of batches, each with tensors of its own.
- * While the script goes through one, a task (core/work.h) fills the other. A tensor of a stretch is
+ * While the script goes through one, a task (core/runtime/work.h) fills the other. A tensor of a stretch is
  * filled again only when nobody but us shows its memory; if somebody does (an expression that was
  * not computed yet), it is theirs from then on and the stretch gets another. So a loop allocates
  * nothing while it runs unless batches are kept.
@@ -18,7 +18,7 @@
  * an instance owns is left first), the order, and memory of its stretch. Devices whose memory is not
  * the host's are the context's thread's alone: there a stretch is filled when it is needed.
  */
-#include "core/work.h"
+#include "core/runtime/work.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "jit/jit.h"

@@ -7,7 +7,7 @@
  *
  * An option is a number, for all dims of the window, or a list of one for each.
  */
-#include "core/build_conv.h"
+#include "core/graph/build_conv.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"

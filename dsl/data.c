@@ -17,7 +17,7 @@
  *   entries(class)           the class, its functions entered through C (place.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"

@@ -5,7 +5,7 @@
 #ifndef DC_DSL_DSL_H
 #define DC_DSL_DSL_H
 
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 
 #include <lua.h>
 

@@ -10,7 +10,7 @@
  * Everything is checked first, on the operands as they are. Then they are multiplied from left to
  * right, two at a time, each product summed over the letters that nothing behind it reads.
  */
-#include "core/expr.h"
+#include "core/base/expr.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"

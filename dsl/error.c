@@ -1,11 +1,11 @@
 /*
  * Failures as scripts meet them: a table with fields (code, op, at, path, dims, hint, expected, got,
  * operands, message, traceback) that reads as its message wherever text is wanted. The message is
- * made in core/err_text.c; here is what it needs to know of handles and places.
+ * made in core/base/err_text.c; here is what it needs to know of handles and places.
  */
 #include "dsl/error.h"
 
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/interrupt.h"
 #include "dsl/trace.h"
 

@@ -5,7 +5,7 @@
  * that neither allocate nor call; the one thing that can fail, a __tostring of the script, runs in a call of its own,
  * and not at all while an interruption waits, which it would take away from whoever it is meant for.
  */
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/error.h"
 
 #include <stdio.h>

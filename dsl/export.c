@@ -2,7 +2,7 @@
  * f:export(path [, sizes ...]): a typed function as a file that hosts call without Lua (formats/fnfile.h,
  * vm/function.c). One variant for each of the sizes; without sizes, for each specialisation that is there.
  */
-#include "core/ptrmap.h"
+#include "core/base/ptrmap.h"
 #include "dsl/args.h"
 #include "dsl/fn.h"
 #include "formats/fnfile.h"

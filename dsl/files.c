@@ -18,7 +18,7 @@
  *   note(text)                    a line of the channel `note`
  *   refuse_tracing(name)          raises inside typed functions
  */
-#include "core/outfile.h"
+#include "core/base/outfile.h"
 #include "dsl/args.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"

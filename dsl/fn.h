@@ -10,7 +10,7 @@
 #ifndef DC_DSL_FN_H
 #define DC_DSL_FN_H
 
-#include "core/signature.h"
+#include "core/graph/signature.h"
 #include "dsl/trace.h"
 #include "jit/jit.h"
 

@@ -5,7 +5,7 @@
  * x:watch() is a start of gradients outside: what is computed from it keeps its recipe, as what reads a
  * parameter does.
  */
-#include "core/grad.h"
+#include "core/graph/grad.h"
 
 #include "dsl/apply.h"
 #include "dsl/args.h"

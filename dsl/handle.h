@@ -4,8 +4,8 @@
 #ifndef DC_DSL_HANDLE_H
 #define DC_DSL_HANDLE_H
 
-#include "core/build.h"
-#include "core/lazy.h"
+#include "core/graph/build.h"
+#include "core/runtime/lazy.h"
 #include "dsl/state.h"
 
 typedef enum dc_handle_kind {

@@ -1,5 +1,5 @@
 /*
- * Interruptions: flags of the context (core/entry.h), which signal handlers and other threads set. Lua looks at
+ * Interruptions: flags of the context (core/runtime/entry.h), which signal handlers and other threads set. Lua looks at
  * them in hooks:
  *
  *   stop    raises, at each instruction and where a function returns, as long as somebody wants an end. It is put
@@ -21,7 +21,7 @@
  */
 #include "dsl/interrupt.h"
 
-#include "core/entry.h"
+#include "core/runtime/entry.h"
 #include "dsl/error.h"
 #include "dsl/fn.h"
 

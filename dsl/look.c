@@ -9,7 +9,7 @@
  * Kernels are numbered through all specialisations. They are timed from the first f:kernels() on,
  * and always at the prompt.
  */
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/args.h"
 #include "dsl/fn.h"
 

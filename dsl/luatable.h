@@ -9,7 +9,7 @@
 #ifndef DC_DSL_LUATABLE_H
 #define DC_DSL_LUATABLE_H
 
-#include "core/vec.h"
+#include "core/base/vec.h"
 
 #include <lua.h>
 

@@ -19,7 +19,7 @@
  * A collector that the script or the host has stopped stays stopped, and one that runs a finalizer is left
  * alone. Only when no memory is left does it run all the same.
  */
-#include "core/heap.h"
+#include "core/base/heap.h"
 #include "dsl/handle.h"
 
 enum { STEP = 1 << 22, SLACK = 1 << 26, OLD = 8 };

@@ -8,7 +8,7 @@
  * Gradients are taken of the steps as they stand here, so no step may overflow where the whole does
  * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
-#include "core/custom.h"
+#include "core/graph/custom.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/parts.h"
@@ -358,7 +358,7 @@ static const dc_binding row_of_op[DC_OP__COUNT] = {
 /* clang-format off */
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
     [DC_OP_##id] = {lua, l_row, n},
-#include "core/ops.def"
+#include "core/graph/ops.def"
     /* clang-format on */
 };
 

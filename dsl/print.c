@@ -11,7 +11,7 @@
  * with exponents where sizes differ too much for that. Long axes show their ends, and only what is
  * shown is read: it is gathered into a small dense copy first.
  */
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/parts.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /*
- * Random numbers (core/random.h says which): operations like any other, so they are lazy, traced and
+ * Random numbers (core/graph/random.h says which): operations like any other, so they are lazy, traced and
  * compiled like any other.
  *
  *   dc.rand(type, { low =, high =, seed = })      uniform in [low, high)
@@ -13,7 +13,7 @@
  * functions it is fixed when the draw is written, and the generator advances; a traced function
  * reads the generator and sets it once, whatever number of draws there are in it.
  */
-#include "core/random.h"
+#include "core/graph/random.h"
 
 #include "dsl/apply.h"
 #include "dsl/args.h"

@@ -12,7 +12,7 @@
  *
  * More new names than the operand has axes are an error: [a, b] of f32[24] could be many.
  */
-#include "core/expr.h"
+#include "core/base/expr.h"
 #include "dsl/args.h"
 #include "dsl/error.h"
 

@@ -8,7 +8,7 @@
 #ifndef DC_DSL_STATE_H
 #define DC_DSL_STATE_H
 
-#include "core/store.h"
+#include "core/runtime/store.h"
 #include "dsl/dsl.h"
 #include "dsl/udata.h"
 

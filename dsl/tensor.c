@@ -2,7 +2,7 @@
  * What a tensor is to a script besides operations: fields, size, values out of it, printing,
  * and the sentences for what a tensor does not do.
  */
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/args.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"

@@ -10,7 +10,7 @@
  */
 #include "dsl/trace.h"
 
-#include "core/custom.h"
+#include "core/graph/custom.h"
 #include "dsl/fn.h"
 
 #include <string.h>

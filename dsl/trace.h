@@ -4,7 +4,7 @@
 #ifndef DC_DSL_TRACE_H
 #define DC_DSL_TRACE_H
 
-#include "core/ptrmap.h"
+#include "core/base/ptrmap.h"
 #include "dsl/error.h"
 #include "dsl/uses.h"
 

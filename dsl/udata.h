@@ -10,7 +10,7 @@
 #ifndef DC_DSL_UDATA_H
 #define DC_DSL_UDATA_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <lauxlib.h>
 #include <lua.h>

@@ -5,7 +5,7 @@
 #ifndef DC_DSL_USES_H
 #define DC_DSL_USES_H
 
-#include "core/vec.h"
+#include "core/base/vec.h"
 
 #include <lua.h>
 

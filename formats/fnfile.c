@@ -1,7 +1,7 @@
 #include "formats/fnfile.h"
 
-#include "core/digits.h"
-#include "core/gtext.h"
+#include "core/base/digits.h"
+#include "core/graph/gtext.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef DC_FORMATS_IDX_H
 #define DC_FORMATS_IDX_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
 /*
  * The whole file: *type gets u8 and the sizes, *data the elements, to be freed with dc_xfree. A file

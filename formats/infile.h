@@ -2,7 +2,7 @@
 #ifndef DC_FORMATS_INFILE_H
 #define DC_FORMATS_INFILE_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
 struct stat;
 

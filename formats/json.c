@@ -1,6 +1,6 @@
 #include "formats/json.h"
 
-#include "core/digits.h"
+#include "core/base/digits.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #ifndef DC_FORMATS_JSON_H
 #define DC_FORMATS_JSON_H
 
-#include "core/vec.h"
+#include "core/base/vec.h"
 
 typedef struct dc_json {
     char *text;

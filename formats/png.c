@@ -5,7 +5,7 @@
  */
 #include "formats/png.h"
 
-#include "core/outfile.h"
+#include "core/base/outfile.h"
 
 #include <string.h>
 #include <zlib.h>

@@ -2,9 +2,9 @@
 #ifndef DC_FORMATS_PNG_H
 #define DC_FORMATS_PNG_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
-/* rgb has height rows of width pixels of three bytes. Written whole or not at all (core/outfile.h). */
+/* rgb has height rows of width pixels of three bytes. Written whole or not at all (core/base/outfile.h). */
 dc_status dc_png_write(dc_job *j, const char *path, uint32_t width, uint32_t height,
                        const unsigned char *rgb);
 

@@ -14,7 +14,7 @@
 #define _GNU_SOURCE
 #include "formats/safetensors.h"
 
-#include "core/folders.h"
+#include "core/base/folders.h"
 #include "formats/infile.h"
 #include "formats/json.h"
 
@@ -66,7 +66,7 @@ void dc_safetensors_defer(dc_job *j, dc_st_file *f)
 
 static const char *const dtype_name[] = {
 #define DTYPE(id, name, kind, bits) #id,
-#include "core/dtype.def"
+#include "core/base/dtype.def"
 };
 
 const char *dc_safetensors_dtype(dc_dtype t)

@@ -12,7 +12,7 @@
 #ifndef DC_FORMATS_SAFETENSORS_H
 #define DC_FORMATS_SAFETENSORS_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
 typedef struct dc_st_tensor {
     const char *name;
@@ -71,7 +71,7 @@ typedef dc_status dc_st_fetch(dc_job *j, void *ctx, uint32_t item, size_t from, 
 enum { DC_ST_PIECE = 1 << 22 }; /* n of a dc_st_fetch is no more */
 
 /*
- * Writes a file whole or not at all (core/outfile.h). Equal items and texts give equal bytes, in
+ * Writes a file whole or not at all (core/base/outfile.h). Equal items and texts give equal bytes, in
  * whatever order they come: texts are sorted by key, items by size of their elements, large ones
  * first, then by name; data begins at a multiple of 64 and every item at a multiple of its elements.
  * ARG where names or texts are not UTF-8 or occur twice, or are too long together.

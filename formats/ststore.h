@@ -2,7 +2,7 @@
 #ifndef DC_FORMATS_STSTORE_H
 #define DC_FORMATS_STSTORE_H
 
-#include "core/store.h"
+#include "core/runtime/store.h"
 #include "formats/safetensors.h"
 
 /* All of a tensor; `to` is at least as large. What fails may have written a part. */

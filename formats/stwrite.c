@@ -1,5 +1,5 @@
 /* Writing safetensors (formats/safetensors.h). */
-#include "core/outfile.h"
+#include "core/base/outfile.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"
 

@@ -8,10 +8,10 @@
 #ifndef DC_JIT_JIT_H
 #define DC_JIT_JIT_H
 
-#include "core/store.h"
-#include "jit/cache.h"
-#include "jit/forms.h"
-#include "jit/sim.h"
+#include "core/runtime/store.h"
+#include "jit/cache/disk_cache.h"
+#include "jit/compile/kernel_forms.h"
+#include "jit/sim/sim.h"
 
 typedef struct dc_exec dc_exec;
 typedef struct dc_inst dc_inst;
@@ -34,7 +34,7 @@ typedef struct dc_exec_desc {
     uint32_t nfixed; /* the last of the free parameters: tensors that are the same at each call */
     bool once;       /* few calls are expected: nothing is kept from one to the next */
     bool no_reuse;   /* for tests: every temporary has memory of its own */
-    bool relayout_small; /* for tests: also cells that are not worth it (jit/relayout.h) */
+    bool relayout_small; /* for tests: also cells that are not worth it (jit/rewrite/weight_layout.h) */
 } dc_exec_desc;
 
 /* FORMAT where the parts do not fit together: of descriptions that come from files. */
@@ -59,7 +59,7 @@ void dc_exec_release(dc_exec *e);
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {
     uint32_t launches, copies, kernels; /* a bundle is one; distinct kernels */
-    uint32_t derived;           /* values that are kept from call to call (jit/prologue.h) */
+    uint32_t derived;           /* values that are kept from call to call (jit/rewrite/prologue.h) */
     uint32_t prologue_launches; /* when they are computed; not among `launches` and `copies` */
     size_t derived_bytes;
     size_t arena_bytes, arena_lower_bound;
@@ -71,7 +71,7 @@ typedef struct dc_exec_info {
 /* Of one that has been waited for. */
 void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
 
-/* What there is to look at, of one that has been waited for (jit/look.c). */
+/* What there is to look at, of one that has been waited for (jit/compile/exec_report.c). */
 typedef struct dc_exec_kernel {
     const char *name;
     uint32_t launches;    /* per call */
@@ -86,7 +86,7 @@ uint32_t dc_exec_kernel_count(const dc_exec *e);
 void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out);
 /* The text of a kernel, as it was compiled. */
 dc_status dc_exec_source(dc_exec *e, dc_job *j, uint32_t kernel, dc_form form, dc_text *out);
-/* Values that could be computed again or stored, and what was cheaper (jit/fuse.h); NULL: none. */
+/* Values that could be computed again or stored, and what was cheaper (jit/fuse/fuse.h); NULL: none. */
 typedef struct dc_exec_choice {
     const char *op, *type; /* "exp", "f32[64, 10]" */
     const char *times_of;  /* "kernels": what `times` counts */
@@ -99,7 +99,7 @@ typedef struct dc_exec_choice {
 
 const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n);
 
-/* Of a value that is kept from call to call (jit/prologue.h): operation, type, script line or NULL. */
+/* Of a value that is kept from call to call (jit/rewrite/prologue.h): operation, type, script line or NULL. */
 typedef struct dc_exec_derived {
     const char *op, *type, *where;
 } dc_exec_derived;
@@ -109,7 +109,7 @@ dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
 
 /* Items in their order: what runs, what it writes and reads. */
 void dc_exec_plan(const dc_exec *e, dc_text *out);
-/* How the memory of a cell is laid out while it is called (jit/relayout.h). */
+/* How the memory of a cell is laid out while it is called (jit/rewrite/weight_layout.h). */
 const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell);
 /* Why the cell is not set in place; NULL where it is. *set: the function sets it. */
 const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set);

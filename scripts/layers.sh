@@ -44,17 +44,17 @@ rule "no Lua headers in vm/deepc.h and the C API" \
     "$(grep -nE '# *include [<"](lua|lauxlib|lualib|luaconf)\.h' vm/deepc.h vm/api*.[ch] 2>/dev/null)"
 rule "from outside, jit/jit.h is the whole of jit" \
     "$(grep -nE '# *include "jit/' $(sources dsl vm) /dev/null | grep -v 'jit/jit\.h"')"
-rule "getenv only in core/opt.c" \
-    "$(grep -nE '\bgetenv *\(' $(sources $below dsl vm) /dev/null | grep -v '^core/opt\.c:')"
-rule "numbers are read by core/digits.c; floats by jit/flattext.c, and by core/number.c what it printed" \
+rule "getenv only in core/base/opt.c" \
+    "$(grep -nE '\bgetenv *\(' $(sources $below dsl vm) /dev/null | grep -v '^core/base/opt\.c:')"
+rule "numbers are read by core/base/digits.c; floats by jit/flat/flat_print.c, and by core/base/number.c what it printed" \
     "$(grep -nE '\b(v?[fs]?scanf|strto(l|ul|ll|ull|imax|umax|d|f|ld)|ato(i|l|ll|f)) *\(' $(sources $below dsl vm) /dev/null |
-        grep -vE '^core/number\.c:[0-9]+:.*strtod\(text, NULL\)')"
-rule "no exit or abort outside core/job.c and vm/main.c" \
+        grep -vE '^core/base/number\.c:[0-9]+:.*strtod\(text, NULL\)')"
+rule "no exit or abort outside core/base/job.c and vm/main.c" \
     "$(grep -nE '\b(abort|exit|_exit|quick_exit) *\(' $(sources $below dsl vm) /dev/null |
-        grep -vE '^(core/job\.c|vm/main[a-z_]*\.c):')"
-rule "printf to a stream only in core/job.c and the program" \
+        grep -vE '^(core/base/job\.c|vm/main[a-z_]*\.c):')"
+rule "printf to a stream only in core/base/job.c and the program" \
     "$(grep -nE '\b(printf|puts|putchar|perror|fputs|fprintf) *\(' $(sources $below dsl) /dev/null |
-        grep -vE '^core/job\.c:')"
+        grep -vE '^core/base/job\.c:')"
 rule "every C file is listed in CMakeLists.txt" \
     "$(for f in $(find $below dsl vm -name '*.c'); do
         grep -qE "^ *$f *\)?\$" CMakeLists.txt || echo "$f"

@@ -2,9 +2,9 @@
  * The part of deepc.h that needs no Lua: contexts. This is where core, jit and the backends meet.
  */
 #include "backends/registry.h"
-#include "core/entry.h"
-#include "core/heap.h"
-#include "core/rt.h"
+#include "core/base/heap.h"
+#include "core/runtime/entry.h"
+#include "core/runtime/rt.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 

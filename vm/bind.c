@@ -4,7 +4,7 @@
  */
 #include "vm/bind.h"
 
-#include "core/entry.h"
+#include "core/runtime/entry.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"

@@ -2,7 +2,7 @@
 #ifndef DC_VM_BIND_H
 #define DC_VM_BIND_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 struct lua_State;
 

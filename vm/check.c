@@ -9,7 +9,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/check.h"
 
-#include "core/digits.h"
+#include "core/base/digits.h"
 #include "dsl/dsl.h"
 #include "dsl/handle.h"
 #include "dsl/uses.h"

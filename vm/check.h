@@ -9,6 +9,7 @@
 #define DC_VM_CHECK_H
 
 #include <lua.h>
+
 #include <stdbool.h>
 
 int dc_check_main(int argc, char **argv); /* behind the word check */

@@ -8,7 +8,7 @@
  * cannot be: it is no parameter that may be left out, and everything that the file assigns to it is
  * the result of an operation on tensors.
  */
-#include "core/file.h"
+#include "core/base/file.h"
 #include "dsl/handle.h"
 #include "dsl/uses.h"
 #include "vm/check.h"

@@ -46,7 +46,7 @@ extern "C" {
 
 #define DC_VERSION "0.1.0"
 
-#ifndef DC_CORE_BASE_H /* the library's own files have the same from there */
+#ifndef DC_CORE_BASE_BASE_H /* the library's own files have the same from there */
 typedef enum dc_status {
     DC_OK = 0,
     DC_E_TYPE = 1,   /* types, shapes, axes or names do not fit */
@@ -338,7 +338,7 @@ dc_status dc_sandbox_run(struct lua_State *L, const char *name, const char *text
  * States change from call to call as they do in Lua; a step of training is a function like others. All
  * variants of a file share parameters and states.
  */
-#ifndef DC_CORE_TYPE_H /* the library's own files have the same from there */
+#ifndef DC_CORE_BASE_TYPE_H /* the library's own files have the same from there */
 typedef enum dc_dtype {
     DC_BOOL, /* one byte, 0 or 1 */
     DC_I8,

@@ -1,13 +1,13 @@
 /*
  * deepc explain CODE: the page of docs/errors/ about a code, as it is. Without a code, the list of
- * all codes of core/err.def, each with the title of its page.
+ * all codes of core/base/err.def, each with the title of its page.
  *
  * A code is read generously: DC0301, dc0301, 0301, 301.
  */
 #include "vm/explain.h"
 
-#include "core/digits.h"
-#include "core/err.h"
+#include "core/base/digits.h"
+#include "core/base/err.h"
 #include "vm/pages.h"
 
 #include <ctype.h>

@@ -5,7 +5,7 @@
  */
 #include "vm/function.h"
 
-#include "core/entry.h"
+#include "core/runtime/entry.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -64,7 +64,7 @@ static dc_status read_file(dc_job *j, command *c)
                   : DC_OK;
 }
 
-/* The nest: all of the text, or that part of a file of DEEPC_DUMP (jit/dump.c). */
+/* The nest: all of the text, or that part of a file of DEEPC_DUMP (jit/compile/dump.c). */
 static const char *find_nest(dc_text *in)
 {
     static const char heading[] = "==== nest as lowered\n";

@@ -4,7 +4,7 @@
 #ifndef DC_VM_LINT_WORDS_H
 #define DC_VM_LINT_WORDS_H
 
-#include "core/vec.h"
+#include "core/base/vec.h"
 
 #include <string.h>
 

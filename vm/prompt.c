@@ -8,7 +8,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/prompt.h"
 
-#include "core/number.h"
+#include "core/base/number.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 #include "vm/luaerror.h"

@@ -6,7 +6,7 @@
 #ifndef DC_VM_PROMPT_H
 #define DC_VM_PROMPT_H
 
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 
 #include <lua.h>
 

@@ -2,8 +2,8 @@
  * What begins with a colon at the prompt. Most commands take an expression, which is computed as if
  * it had been entered.
  */
-#include "core/digits.h"
-#include "core/number.h"
+#include "core/base/digits.h"
+#include "core/base/number.h"
 #include "dsl/dsl.h"
 #include "jit/jit.h"
 #include "vm/explain.h"

@@ -8,11 +8,11 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "vm/replay.h"
 
-#include "core/digits.h"
-#include "core/file.h"
-#include "core/gtext.h"
-#include "core/rt.h"
-#include "core/store.h"
+#include "core/base/digits.h"
+#include "core/base/file.h"
+#include "core/graph/gtext.h"
+#include "core/runtime/rt.h"
+#include "core/runtime/store.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"

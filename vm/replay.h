@@ -1,4 +1,4 @@
-/* `deepc --replay FILE`: the function of a file about a bug (jit/bug.c), run again. */
+/* `deepc --replay FILE`: the function of a file about a bug (jit/compile/bug_report.c), run again. */
 #ifndef DC_VM_REPLAY_H
 #define DC_VM_REPLAY_H
 

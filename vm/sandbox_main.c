@@ -6,9 +6,9 @@
  */
 #include "vm/sandbox_main.h"
 
-#include "core/digits.h"
-#include "core/file.h"
-#include "core/heap.h"
+#include "core/base/digits.h"
+#include "core/base/file.h"
+#include "core/base/heap.h"
 #include "vm/sandbox.h"
 #include "vm/signals.h"
 #include "vm/sink.h"

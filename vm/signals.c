@@ -6,7 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vm/signals.h"
 
-#include "core/entry.h"
+#include "core/runtime/entry.h"
 #include "dsl/dsl.h"
 
 #include <signal.h>

@@ -1,12 +1,12 @@
 /*
- * Ctrl-C in the program: SIGINT becomes an interruption of the context (core/entry.h). Signals
+ * Ctrl-C in the program: SIGINT becomes an interruption of the context (core/runtime/entry.h). Signals
  * belong to the process, so this is for the program alone; hosts call dc_interrupt from handlers of
  * their own.
  */
 #ifndef DC_VM_SIGNALS_H
 #define DC_VM_SIGNALS_H
 
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 
 #include <lua.h>
 

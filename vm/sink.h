@@ -2,7 +2,7 @@
 #ifndef DC_VM_SINK_H
 #define DC_VM_SINK_H
 
-#include "core/base.h"
+#include "core/base/base.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #include "backends/cpu/cc.h"
 
 #include "backends/cpu/maker.h"
-#include "core/file.h"
+#include "core/base/file.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ enum { MAX_WORDS = 64, MAX_PATH = 512, MAX_SAID = 16 << 10 };
 static const char *const device_name = "cpu:cc";
 
 /*
- * What jit/render_c.h asks for, then what makes good code: vectors come as loops over lanes that
+ * What jit/render/render_c.h asks for, then what makes good code: vectors come as loops over lanes that
  * gcc from -O3 on would unroll before it looks for vectors.
  */
 static const char *const options[] = {

@@ -1,6 +1,6 @@
 /*
  * The system's C compiler as the compiler of kernels: the device `cpu:cc`. C11 text
- * (jit/render_c.h) goes to a temporary folder, the compiler makes a shared object of it, which is
+ * (jit/render/render_c.h) goes to a temporary folder, the compiler makes a shared object of it, which is
  * opened; then the folder is removed. Which compiler is the setting `cc`: a program and options,
  * split at blanks; no shell sees it. The options come after ours, so they win.
  *
@@ -9,7 +9,7 @@
 #ifndef DC_BACKENDS_CPU_CC_H
 #define DC_BACKENDS_CPU_CC_H
 
-#include "core/device.h"
+#include "core/runtime/device.h"
 
 typedef struct dc_cc {
     char command[sizeof((dc_opts *)0)->cc];

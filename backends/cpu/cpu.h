@@ -11,7 +11,7 @@
 #ifndef DC_BACKENDS_CPU_CPU_H
 #define DC_BACKENDS_CPU_CPU_H
 
-#include "core/device.h"
+#include "core/runtime/device.h"
 
 /*
  * DEVICE when the machine is none that code can be generated for, or lacks the instruction set: `set`

@@ -7,7 +7,7 @@
 #include "backends/cpu/loader.h"
 #include "backends/cpu/pool.h"
 #include "backends/cpu/server.h"
-#include "core/device.h"
+#include "core/runtime/device.h"
 
 /* Address space of which [mem, mem + open) can be used; the mapping begins at `base`. */
 typedef struct dc_reservation {

@@ -2,8 +2,8 @@
 #include "backends/cpu/llvm.h"
 
 #include "backends/cpu/maker.h"
-#include "core/digits.h"
-#include "core/owner.h"
+#include "core/base/digits.h"
+#include "core/base/owner.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

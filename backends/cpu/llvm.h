@@ -8,7 +8,7 @@
 #ifndef DC_BACKENDS_CPU_LLVM_H
 #define DC_BACKENDS_CPU_LLVM_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
 typedef struct dc_llvm dc_llvm;
 

@@ -12,8 +12,8 @@
 #ifndef DC_BACKENDS_CPU_LOADER_H
 #define DC_BACKENDS_CPU_LOADER_H
 
-#include "core/heap.h"
-#include "core/job.h"
+#include "core/base/heap.h"
+#include "core/base/job.h"
 
 typedef struct dc_image {
     void *base; /* one mapping: text, constants, variables */

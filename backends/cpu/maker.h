@@ -5,7 +5,7 @@
 #ifndef DC_BACKENDS_CPU_MAKER_H
 #define DC_BACKENDS_CPU_MAKER_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
 /* The usual names of the library, the best known first; NULL at the end. */
 extern const char *const dc_maker_llvm[];

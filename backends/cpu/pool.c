@@ -17,7 +17,7 @@
 #define _GNU_SOURCE /* sched_getaffinity, madvise */
 #include "backends/cpu/pool.h"
 
-#include "core/halt.h"
+#include "core/runtime/halt.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -14,7 +14,7 @@
 #ifndef DC_BACKENDS_CPU_POOL_H
 #define DC_BACKENDS_CPU_POOL_H
 
-#include "core/job.h"
+#include "core/base/job.h"
 
 enum { DC_CPU_POOL_MOST = 64 };
 

@@ -1,6 +1,6 @@
 /*
  * A recording: items with everything resolved that does not move, so that a run only adds the bases
- * of the slots to the offsets and calls. The walk (core/walk.h) knows what comes next; launches go
+ * of the slots to the offsets and calls. The walk (core/runtime/walk.h) knows what comes next; launches go
  * to the pool, those of a bundle together. All arrays are allocated when recording; run() allocates
  * nothing.
  *
@@ -11,7 +11,7 @@
  * the same either way.
  */
 #include "backends/cpu/internal.h"
-#include "core/walk.h"
+#include "core/runtime/walk.h"
 
 #include <string.h>
 

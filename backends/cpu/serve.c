@@ -3,7 +3,7 @@
  * compiles for comes as arguments, what it compiles as requests, one after the other.
  */
 #include "backends/cpu/server.h"
-#include "core/digits.h"
+#include "core/base/digits.h"
 
 #include <errno.h>
 #include <poll.h>

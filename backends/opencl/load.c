@@ -2,7 +2,7 @@
  * The OpenCL library, found at run time, into a table of functions; and the devices it knows.
  */
 #include "backends/opencl/internal.h"
-#include "core/digits.h"
+#include "core/base/digits.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

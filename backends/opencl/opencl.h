@@ -5,7 +5,7 @@
 #ifndef DC_BACKENDS_OPENCL_OPENCL_H
 #define DC_BACKENDS_OPENCL_OPENCL_H
 
-#include "core/device.h"
+#include "core/runtime/device.h"
 
 /* DEVICE when there is no library or no such device, OPTION when DEEPC_TARGET is unknown here. */
 dc_status dc_opencl_open(dc_job *j, uint32_t number, dc_device **out);

@@ -9,7 +9,7 @@
  * long it waited.
  */
 #include "backends/opencl/internal.h"
-#include "core/walk.h"
+#include "core/runtime/walk.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * tmpfs without a page or without a file left.
  */
 #define _GNU_SOURCE /* unshare, mkdtemp, setenv */
-#include "core/type.h"
+#include "core/base/type.h"
 #include "vm/deepc.h"
 #include "vm/prompt.h"
 

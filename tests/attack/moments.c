@@ -8,7 +8,7 @@
  * builds on an idle machine.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/base.h"
+#include "core/base/base.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

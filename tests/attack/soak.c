@@ -5,7 +5,7 @@
  *     soak [SECONDS [FOLDER]]
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/base.h"
+#include "core/base/base.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

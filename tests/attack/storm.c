@@ -6,7 +6,7 @@
  *     storm [SECONDS [SEED]]      for each of the two
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/base.h"
+#include "core/base/base.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

@@ -10,8 +10,8 @@
 #ifndef DC_TESTS_FUZZ_H
 #define DC_TESTS_FUZZ_H
 
-#include "core/graph.h"
-#include "core/job.h"
+#include "core/base/job.h"
+#include "core/graph/graph.h"
 
 typedef struct fuzz_input {
     const unsigned char *at;

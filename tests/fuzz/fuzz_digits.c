@@ -1,8 +1,8 @@
 /* Numbers: the reader of digits beside the C library's, settings of the environment, types, constants of kernels. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
-#include "core/digits.h"
-#include "core/type.h"
-#include "jit/ntext.h"
+#include "core/base/digits.h"
+#include "core/base/type.h"
+#include "jit/nest/nest_print.h"
 
 #include <errno.h>
 #include <inttypes.h>

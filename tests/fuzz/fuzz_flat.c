@@ -1,8 +1,8 @@
 /* Text of flat kernels: what is read prints to a text that reads back the same; what is legal is rendered. */
-#include "jit/flat.h"
-#include "jit/flattext.h"
-#include "jit/render.h"
-#include "jit/target.h"
+#include "jit/flat/flat.h"
+#include "jit/flat/flat_print.h"
+#include "jit/render/render.h"
+#include "jit/sim/sim_target.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Function files. The input is the text of a variant: it is parsed, then a file is made of it with the tensors that it
  * names, loaded on the interpreter or on a simulated device, and called. Another input, a whole file, is loaded as it is.
  */
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "formats/fnfile.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"

@@ -2,9 +2,9 @@
  * Text of graphs: what is read is legal, prints to a text that reads back the same, is legal when it is simplified,
  * and computes the same before and after.
  */
-#include "core/eval.h"
-#include "core/gtext.h"
-#include "core/simplify.h"
+#include "core/eval/eval.h"
+#include "core/graph/gtext.h"
+#include "core/graph/simplify.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef DC_TESTS_FUZZ_LUA_H
 #define DC_TESTS_FUZZ_LUA_H
 
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

@@ -2,19 +2,19 @@
  * Schedules: moves on kernels of tests/kernel, of which the first byte chooses one. After those that are not refused the
  * kernel is legal, is rendered, and computes what it did.
  */
-#include "core/file.h"
-#include "jit/forms.h"
-#include "jit/move.h"
-#include "jit/nest.h"
-#include "jit/ninterp.h"
-#include "jit/ntext.h"
-#include "jit/schedfile.h"
-#include "jit/target.h"
+#include "core/base/file.h"
+#include "jit/compile/kernel_forms.h"
+#include "jit/moves/move.h"
+#include "jit/nest/nest.h"
+#include "jit/nest/nest_print.h"
+#include "jit/schedule/schedule_file.h"
+#include "jit/sim/sim_target.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/unit/nest_interp.h"
 
 static const char *const kernels[] = {"argmax",  "attention", "lanes", "layer_norm", "product",
                                       "softmax", "total",     "turn",  "updates"};

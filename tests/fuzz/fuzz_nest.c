@@ -2,11 +2,11 @@
  * Text of kernels in nest form: what is legal prints to a text that reads back the same, is scheduled for a target
  * to a kernel that is legal, and is rendered for it.
  */
-#include "jit/forms.h"
-#include "jit/nest.h"
-#include "jit/ntext.h"
-#include "jit/schedule.h"
-#include "jit/target.h"
+#include "jit/compile/kernel_forms.h"
+#include "jit/nest/nest.h"
+#include "jit/nest/nest_print.h"
+#include "jit/schedule/schedule.h"
+#include "jit/sim/sim_target.h"
 
 #include <string.h>
 

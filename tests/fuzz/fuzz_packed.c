@@ -1,9 +1,9 @@
 /* An executable as it lies in the cache, for a function with a parameter, a scalar and a cell. */
-#include "core/gtext.h"
-#include "core/rt.h"
-#include "jit/exec.h"
+#include "core/graph/gtext.h"
+#include "core/runtime/rt.h"
+#include "jit/exec/exec.h"
+#include "jit/exec/exec_pack.h"
 #include "jit/jit.h"
-#include "jit/pack.h"
 #include "vm/deepc.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deepc --replay: files about bugs, written here by hand as jit/bug.c writes them.
+# deepc --replay: files about bugs, written here by hand as jit/compile/bug_report.c writes them.
 . "$(dirname "$0")/lib.sh"
 export TMPDIR="$dir"
 
@@ -7,7 +7,7 @@ export TMPDIR="$dir"
 report() {
     cat >"$1" <<EOT
 # deepc --replay FILE runs this again
-error: broken promise at jit/plan.c:1: an example
+error: broken promise at jit/plan/plan.c:1: an example
 version: 0.0.9
 device: cpu, something
 ${4-}
@@ -28,7 +28,7 @@ report "$dir/good" "nfree 1 ncell 1 nresult 1 nset 1 ncheck 0" " 0" "setting: DE
 run "$DEEPC" --replay "$dir/good"
 check "a function without fault ends with 0" test "$status" -eq 0
 check "it says so" says "no failure"
-check "it repeats what was found" says "step: broken promise at jit/plan.c:1: an example"
+check "it repeats what was found" says "step: broken promise at jit/plan/plan.c:1: an example"
 check "and by which version" says "found by version 0.0.9, this is"
 check "settings are used" says "with DEEPC_OPT=0"
 check "results are compared" says "result 1, f32[5]: differs by 0"

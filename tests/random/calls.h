@@ -10,9 +10,9 @@
 #ifndef DC_TESTS_CALLS_H
 #define DC_TESTS_CALLS_H
 
-#include "core/gtext.h"
-#include "jit/build.h"
-#include "jit/cache.h"
+#include "core/graph/gtext.h"
+#include "jit/cache/disk_cache.h"
+#include "jit/compile/compile_job.h"
 
 #include <math.h>
 

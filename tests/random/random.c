@@ -7,7 +7,7 @@
  * After fresh graphs come those of tests/random/corpus.txt: "seed size" a line, those that failed
  * once. The program large_graphs is the same with axes as long as those of small networks.
  */
-#include "core/gtext.h"
+#include "core/graph/gtext.h"
 
 #include "tests/random/suite.h"
 #include "tests/unit/graphgen.h"

@@ -8,7 +8,7 @@
  * was written (without `simplify`). Here it is compiled, with the values of its cells where the script left them.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/outfile.h"
+#include "core/base/outfile.h"
 #include "formats/fnfile.h"
 #include "formats/safetensors.h"
 #include "vm/deepc.h"

@@ -5,7 +5,7 @@
 #ifndef DC_TESTS_CONVGEN_H
 #define DC_TESTS_CONVGEN_H
 
-#include "core/conv.h"
+#include "core/graph/conv.h"
 
 #include "tests/unit/rng.h"
 

@@ -10,23 +10,23 @@
 #define DC_TESTS_DIFF_H
 
 #include "backends/registry.h"
-#include "core/conv.h"
-#include "core/eval.h"
-#include "core/gtext.h"
-#include "core/simplify.h"
-#include "jit/fuse.h"
+#include "core/eval/eval.h"
+#include "core/graph/conv.h"
+#include "core/graph/gtext.h"
+#include "core/graph/simplify.h"
+#include "jit/fuse/fuse.h"
 #include "jit/jit.h"
-#include "jit/layout.h"
-#include "jit/layout_conv.h"
-#include "jit/lower.h"
-#include "jit/ninterp.h"
-#include "jit/schedule.h"
+#include "jit/lower/lower.h"
+#include "jit/rewrite/contraction_layout.h"
+#include "jit/rewrite/conv_layout.h"
+#include "jit/schedule/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/t.h"
 #include "tests/unit/graphgen.h"
+#include "tests/unit/nest_interp.h"
 
 static dc_rt *rt;
 static long compared;

@@ -1,5 +1,5 @@
 /*
- * Random legal kernels in flat form, for renderers: every row of jit/kops.def but those of threads,
+ * Random legal kernels in flat form, for renderers: every row of jit/flat/kops.def but those of threads,
  * every type, scalars and vectors, loops, tests, locals and scratch memory whose accesses overlap.
  * Strict, so that rounding is determined; made so that no NaN's pattern can be seen.
  *
@@ -11,7 +11,7 @@
 #ifndef DC_TESTS_FLAT_RANDOM_H
 #define DC_TESTS_FLAT_RANDOM_H
 
-#include "jit/flat.h"
+#include "jit/flat/flat.h"
 
 #include "tests/unit/rng.h"
 

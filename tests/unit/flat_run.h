@@ -7,7 +7,7 @@
 #ifndef DC_TESTS_FLAT_RUN_H
 #define DC_TESTS_FLAT_RUN_H
 
-#include "jit/finterp.h"
+#include "jit/sim/flat_interp.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,14 +8,14 @@
 #ifndef DC_TESTS_GRAPH_KERNELS_H
 #define DC_TESTS_GRAPH_KERNELS_H
 
-#include "core/simplify.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
-#include "jit/ninterp.h"
-#include "jit/schedule.h"
+#include "core/graph/simplify.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/schedule/schedule.h"
 
 #include "tests/unit/graphgen.h"
 #include "tests/unit/kernel_run.h"
+#include "tests/unit/nest_interp.h"
 
 enum { MAX_PARAMS = 32, MAX_KERNELS = 400, MAX_BATCH = 64, SCHEDULES = 3 };
 

@@ -14,8 +14,8 @@
  * Error terms of second order in u are covered by SLACK. See Higham, Accuracy and Stability of
  * Numerical Algorithms, 2002, chapter 3, "running error analysis".
  */
-#include "core/conv.h"
-#include "core/eval.h"
+#include "core/eval/eval.h"
+#include "core/graph/conv.h"
 
 #include <float.h>
 #include <math.h>

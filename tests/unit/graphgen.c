@@ -4,7 +4,7 @@
  */
 #include "tests/unit/graphgen.h"
 
-#include "core/custom.h"
+#include "core/graph/custom.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static const type_rule rules[DC_OP__COUNT] = {
     [DC_OP_##id] = RULE_##type,
 #define RED(id, lua, combine, type, names, grad, lo, hi) [DC_OP_##id] = RULE_##type,
 #define CON(id, lua, type, names, grad, lo, hi)          [DC_OP_##id] = RULE_##type,
-#include "core/ops.def"
+#include "core/graph/ops.def"
 };
 /* clang-format on */
 

@@ -1,6 +1,6 @@
 #include "tests/unit/itemkit.h"
 
-#include "core/gtext.h"
+#include "core/graph/gtext.h"
 
 #include <stdio.h>
 #include <stdlib.h>

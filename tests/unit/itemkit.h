@@ -1,5 +1,5 @@
 /*
- * Lists of items by hand, for jit/items.h. Kernels come from small functions, each an executable of
+ * Lists of items by hand, for jit/exec/exec_commands.h. Kernels come from small functions, each an executable of
  * one launch whose program is borrowed; what a kernel reads and writes is said by place.
  *
  *   itemkit k = {.w = &w};
@@ -12,7 +12,7 @@
 #ifndef DC_TESTS_ITEMKIT_H
 #define DC_TESTS_ITEMKIT_H
 
-#include "jit/items.h"
+#include "jit/exec/exec_commands.h"
 
 #include "tests/unit/world.h"
 

@@ -10,8 +10,8 @@
 #define DC_TESTS_KERNEL_RUN_H
 
 #include "backends/registry.h"
-#include "jit/flatten.h"
-#include "jit/render.h"
+#include "jit/flat/flatten.h"
+#include "jit/render/render.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #define DC_TESTS_LUA_RUN_H
 
 #include <lauxlib.h>
+
 #include <stdbool.h>
 #include <stdio.h>
 

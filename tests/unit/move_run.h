@@ -5,13 +5,13 @@
 #ifndef DC_TESTS_MOVE_RUN_H
 #define DC_TESTS_MOVE_RUN_H
 
-#include "jit/move.h"
-#include "jit/ninterp.h"
+#include "jit/moves/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/t.h"
+#include "tests/unit/nest_interp.h"
 #include "tests/unit/rng.h"
 
 enum { MAX_PARAMS = 32 };

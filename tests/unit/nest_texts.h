@@ -6,8 +6,8 @@
 #ifndef DC_TESTS_NEST_TEXTS_H
 #define DC_TESTS_NEST_TEXTS_H
 
-#include "jit/ntext.h"
-#include "jit/schedule.h"
+#include "jit/nest/nest_print.h"
+#include "jit/schedule/schedule.h"
 
 #include "tests/t.h"
 

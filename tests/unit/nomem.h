@@ -14,7 +14,7 @@
 #define DC_TESTS_NOMEM_H
 
 #include "backends/registry.h"
-#include "core/store.h"
+#include "core/runtime/store.h"
 #include "jit/jit.h"
 
 #include <limits.h>

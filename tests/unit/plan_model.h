@@ -9,7 +9,7 @@
 #ifndef DC_TESTS_PLAN_MODEL_H
 #define DC_TESTS_PLAN_MODEL_H
 
-#include "jit/memplan.h"
+#include "jit/plan/plan_memory.h"
 
 #include <stdlib.h>
 

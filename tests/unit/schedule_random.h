@@ -7,11 +7,11 @@
 #ifndef DC_TESTS_SCHEDULE_RANDOM_H
 #define DC_TESTS_SCHEDULE_RANDOM_H
 
-#include "core/simplify.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
-#include "jit/move.h"
-#include "jit/tile.h"
+#include "core/graph/simplify.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/moves/move.h"
+#include "jit/nest/matrix_tile.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef DC_TESTS_SHUFFLE_H
 #define DC_TESTS_SHUFFLE_H
 
-#include "core/device.h"
+#include "core/runtime/device.h"
 
 /*
  * The list lies in the arena, with deps that fit the new places. order, unless NULL, receives for

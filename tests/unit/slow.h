@@ -6,8 +6,8 @@
 #define DC_TESTS_SLOW_H
 
 #include "backends/registry.h"
-#include "core/gtext.h"
-#include "core/store.h"
+#include "core/graph/gtext.h"
+#include "core/runtime/store.h"
 #include "jit/jit.h"
 
 #include <pthread.h>

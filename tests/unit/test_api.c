@@ -3,7 +3,7 @@
  * and sentences; two contexts side by side; the log callback.
  */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

@@ -5,7 +5,7 @@
  * function may be called and whether it raises.
  */
 #define _POSIX_C_SOURCE 200809L /* mkstemp */
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

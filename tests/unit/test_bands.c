@@ -1,12 +1,12 @@
 /*
- * Sums over rows beside what goes by those rows (jit/fuse_bands.c): gradients of norms and of a softmax
+ * Sums over rows beside what goes by those rows (jit/fuse/fuse_row_blocks.c): gradients of norms and of a softmax
  * with those of weight and bias, and relatives that look like them but may not be one kernel. Compiled
  * and interpreted (tests/unit/diff.h), for odd extents, several row and column axes, and all float
  * dtypes; and how many groups they become.
  *
  *   test_bands [seed [rounds]]
  */
-#include "jit/fuse.h"
+#include "jit/fuse/fuse.h"
 
 #include "tests/unit/diff.h"
 

@@ -3,7 +3,7 @@
  * ended, beside compilations and calls; and the state closed in the middle of one. For the thread
  * sanitizer too (scripts/tsan).
  */
-#include "core/base.h"
+#include "core/base/base.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

@@ -1,5 +1,5 @@
 /* BLAKE2b of 16 bytes, against digests of Python's hashlib.blake2b(text, digest_size=16). */
-#include "core/blake2.h"
+#include "core/base/blake2.h"
 
 #include <stdio.h>
 #include <string.h>

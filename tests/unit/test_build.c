@@ -1,9 +1,9 @@
 /*
- * core/build.c: result types with names, sentences with operand types and axes, and values of
+ * core/graph/build.c: result types with names, sentences with operand types and axes, and values of
  * broadcast, batched products, means and slices on the interpreter.
  */
-#include "core/eval.h"
-#include "core/gtext.h"
+#include "core/eval/eval.h"
+#include "core/graph/gtext.h"
 
 #include "tests/unit/typed.h"
 

@@ -1,13 +1,13 @@
 /*
- * jit/cache.c, jit/cachedir.c: what was stored is found, by other caches on the same folder too;
+ * jit/cache/disk_cache.c, jit/cache/cache_folder.c: what was stored is found, by other caches on the same folder too;
  * whatever else lies there is not, and is replaced. Executables: a second context finds them whole, or
  * their kernels, with the same bits, whatever became of the files between.
  */
 #define _GNU_SOURCE
-#include "jit/buildid.h"
-#include "jit/cache.h"
-#include "jit/cachedir.h"
-#include "jit/pack.h"
+#include "jit/cache/build_id.h"
+#include "jit/cache/cache_folder.h"
+#include "jit/cache/disk_cache.h"
+#include "jit/exec/exec_pack.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * background, calls what it compiled, and closes while some of it is still being compiled.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/gtext.h"
-#include "core/store.h"
+#include "core/graph/gtext.h"
+#include "core/runtime/store.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 

@@ -1,5 +1,5 @@
 /*
- * backends/cpu and the registry: kernels compile and run through the interface of core/device.h,
+ * backends/cpu and the registry: kernels compile and run through the interface of core/runtime/device.h,
  * failures of the compiler arrive as sentences, runs copy, check and stop.
  */
 #include "backends/cpu/cpu.h"

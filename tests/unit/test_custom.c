@@ -1,9 +1,9 @@
 /*
- * Gradients given by hand and values computed again (core/custom.h): what is refused, any order,
+ * Gradients given by hand and values computed again (core/graph/custom.h): what is refused, any order,
  * bodies inside bodies, the text form, and that recomputation saves memory where it is compiled.
  */
-#include "core/custom.h"
-#include "core/grad.h"
+#include "core/graph/custom.h"
+#include "core/graph/grad.h"
 
 #include "tests/unit/diff.h"
 

@@ -4,9 +4,9 @@
  * an item near by.
  * The seed is printed; argument 1 sets it.
  */
-#include "core/vec.h"
-#include "jit/bitset.h"
-#include "jit/deps.h"
+#include "core/base/vec.h"
+#include "jit/plan/bitset.h"
+#include "jit/plan/command_deps.h"
 
 #include <stdlib.h>
 #include <string.h>

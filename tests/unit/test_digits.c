@@ -1,5 +1,5 @@
-/* core/digits.c: what is a number and what is none, up to the last value that fits. */
-#include "core/digits.h"
+/* core/base/digits.c: what is a number and what is none, up to the last value that fits. */
+#include "core/base/digits.h"
 
 #include "tests/t.h"
 

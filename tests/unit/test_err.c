@@ -1,6 +1,6 @@
 /* Failure records and the text made of them, as hosts without Lua read it. */
-#include "core/err.h"
-#include "core/job.h"
+#include "core/base/err.h"
+#include "core/base/job.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * Special values follow the semantics of the op table: wrapping integers, division by zero, shifts
  * by the width, saturating casts, NaN, infinities, zeros of both signs, subnormals.
  */
-#include "core/conv.h"
-#include "core/custom.h"
-#include "core/eval.h"
+#include "core/eval/eval.h"
+#include "core/graph/conv.h"
+#include "core/graph/custom.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The expansions of jit/expand.c on the device `cpu` (tests/unit/ew_rows.h). */
+/* The expansions of jit/flat/expand.c on the device `cpu` (tests/unit/ew_rows.h). */
 #include "tests/unit/ew_rows.h"
 
 int main(void)

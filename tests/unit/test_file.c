@@ -1,7 +1,7 @@
 /* Whole files as text: sizes round the bound, and what is no file of bytes. */
 #define _POSIX_C_SOURCE 200809L /* mkstemp */
-#include "core/file.h"
-#include "core/heap.h"
+#include "core/base/file.h"
+#include "core/base/heap.h"
 
 #include <errno.h>
 #include <stdio.h>

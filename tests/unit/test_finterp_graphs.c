@@ -4,19 +4,19 @@
  *
  *   test_finterp_graphs [seed [graphs]]
  */
-#include "core/op.h"
-#include "core/simplify.h"
-#include "jit/flatten.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
-#include "jit/ninterp.h"
-#include "jit/schedule.h"
-#include "jit/target.h"
+#include "core/graph/op.h"
+#include "core/graph/simplify.h"
+#include "jit/flat/flatten.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/schedule/schedule.h"
+#include "jit/sim/sim_target.h"
 
 #include <stdlib.h>
 
 #include "tests/unit/flat_run.h"
 #include "tests/unit/graphgen.h"
+#include "tests/unit/nest_interp.h"
 
 enum { MAX_PARAMS = 32, PASSES = 2 };
 

@@ -3,7 +3,7 @@
  * compared with the interpreter of the nest form or with C written out. Each with all passes and
  * with each pass skipped. Values are small integers, so that sums are exact in any order.
  */
-#include "jit/ninterp.h"
+#include "tests/unit/nest_interp.h"
 
 #include "tests/unit/kernel_run.h"
 

@@ -5,13 +5,13 @@
  *
  *   test_flattext [seed [graphs]]
  */
-#include "core/simplify.h"
-#include "jit/flatten.h"
-#include "jit/fuse.h"
-#include "jit/layout.h"
-#include "jit/lower.h"
-#include "jit/schedule.h"
-#include "jit/target.h"
+#include "core/graph/simplify.h"
+#include "jit/flat/flatten.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/rewrite/contraction_layout.h"
+#include "jit/schedule/schedule.h"
+#include "jit/sim/sim_target.h"
 
 #include <stdlib.h>
 

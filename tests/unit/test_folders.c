@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE /* renameat2 */
 
-#include "core/folders.h"
-#include "core/outfile.h"
+#include "core/base/folders.h"
+#include "core/base/outfile.h"
 #include "formats/infile.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /*
- * jit/sound.c: an executable on disk whose words were changed and whose checksum is right again is refused,
+ * jit/exec/exec_bounds.c: an executable on disk whose words were changed and whose checksum is right again is refused,
  * or it stays inside of its memory. Every word of it is changed, in several ways.
  *
  *   test_forged [seed [changes of each word]]
  */
 #define _GNU_SOURCE
-#include "jit/cache.h"
-#include "jit/pack.h"
+#include "jit/cache/disk_cache.h"
+#include "jit/exec/exec_pack.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L /* mkstemp */
 
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

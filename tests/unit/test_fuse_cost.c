@@ -4,9 +4,9 @@
  */
 #include "tests/t.h"
 
-#include "core/gtext.h"
-#include "core/simplify.h"
-#include "jit/fuse.h"
+#include "core/graph/gtext.h"
+#include "core/graph/simplify.h"
+#include "jit/fuse/fuse.h"
 
 #include "tests/unit/graphgen.h"
 #include "tests/unit/rng.h"

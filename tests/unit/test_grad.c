@@ -15,9 +15,9 @@
  * differences with h and h/2. This depends on the function alone, not on the gradient under test;
  * such elements are left out, and there must be few. Conventions at kinks: test_grad_rules.c.
  */
-#include "core/custom.h"
-#include "core/eval.h"
-#include "core/grad.h"
+#include "core/eval/eval.h"
+#include "core/graph/custom.h"
+#include "core/graph/grad.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -325,7 +325,7 @@ static const struct {
 #define SAME(id, lua, n, grad)                           [DC_OP_##id] = {#grad, RULE_any},
 #define PART(id, lua, n)                                 [DC_OP_##id] = {"none", RULE_any},
 #define IDX(id, lua, n, type, grad, lo, hi)              [DC_OP_##id] = {#grad, RULE_any},
-#include "core/ops.def"
+#include "core/graph/ops.def"
 };
 /* clang-format on */
 

@@ -1,8 +1,8 @@
 /*
- * core/graph.c and core/infer.c: consing, origins, clones and hashes; the type, shape and names
+ * core/graph/graph.c and core/graph/infer.c: consing, origins, clones and hashes; the type, shape and names
  * rules with what they refuse.
  */
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 #include "tests/unit/typetext.h"
 

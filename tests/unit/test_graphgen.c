@@ -4,8 +4,8 @@
  * special inputs; the bound is not so wide that it says nothing. The seed is printed; argument 1
  * sets it, argument 2 the number of graphs.
  */
-#include "core/eval.h"
-#include "core/gtext.h"
+#include "core/eval/eval.h"
+#include "core/graph/gtext.h"
 
 #include <math.h>
 #include <stdlib.h>

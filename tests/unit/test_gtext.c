@@ -1,14 +1,15 @@
 /*
- * core/gtext.c: parse(print(x)) prints the same, on written and on random functions; what damaged
+ * core/graph/gtext.c: parse(print(x)) prints the same, on written and on random functions; what damaged
  * text is told; a fuzz loop over mutated text; what the verifier finds.
  *
  *   test_gtext [SEED]
  */
-#include "core/gtext.h"
+#include "tests/t.h"
+
+#include "core/graph/gtext.h"
 
 #include <stdlib.h>
 
-#include "tests/t.h"
 #include "tests/unit/rng.h"
 
 static dc_job job;

@@ -1,9 +1,9 @@
 /*
- * f16 and bf16: every pattern, every tie between two of them and what lies beside it, in core/bits.c,
+ * f16 and bf16: every pattern, every tie between two of them and what lies beside it, in core/base/bits.c,
  * in the interpreter and in kernels on cpu, there with the machine's conversions and without.
  */
-#include "core/eval.h"
-#include "core/gtext.h"
+#include "core/eval/eval.h"
+#include "core/graph/gtext.h"
 
 #include <math.h>
 

@@ -10,19 +10,19 @@
  *   - the kernels are strict, so machine code gives the bits of the flat form's interpreter.
  */
 #include "backends/registry.h"
-#include "jit/finterp.h"
-#include "jit/flatten.h"
-#include "jit/move.h"
-#include "jit/ninterp.h"
-#include "jit/render.h"
-#include "jit/schedfile.h"
-#include "jit/target.h"
+#include "jit/flat/flatten.h"
+#include "jit/moves/move.h"
+#include "jit/render/render.h"
+#include "jit/schedule/schedule_file.h"
+#include "jit/sim/flat_interp.h"
+#include "jit/sim/sim_target.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/t.h"
+#include "tests/unit/nest_interp.h"
 #include "tests/unit/rng.h"
 
 enum { MAX_PARAM = 8, MAX_VARIANTS = 400 };

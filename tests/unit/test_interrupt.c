@@ -2,8 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/t.h"
 
-#include "core/base.h"
-#include "core/entry.h"
+#include "core/base/base.h"
+#include "core/runtime/entry.h"
 #include "dsl/dsl.h"
 #include "vm/deepc.h"
 

@@ -1,12 +1,12 @@
 /*
- * jit/join.c: which sums of padded pieces become joins, how many, and that the function gives the same bits as
+ * jit/rewrite/disjoint_sum.c: which sums of padded pieces become joins, how many, and that the function gives the same bits as
  * before, zeros of both signs included.
  *
  *   test_join [SEED]
  */
-#include "core/eval.h"
-#include "core/gtext.h"
-#include "jit/join.h"
+#include "core/eval/eval.h"
+#include "core/graph/gtext.h"
+#include "jit/rewrite/disjoint_sum.h"
 
 #include <string.h>
 
@@ -125,7 +125,7 @@ static void tiles(void)
     CHECK_EQ(joins_of_parts(p, 40), 1);
 }
 
-/* As core/gradsum.c adds them up: layers of windows that lie apart become joins, then they are added. */
+/* As core/graph/gradsum.c adds them up: layers of windows that lie apart become joins, then they are added. */
 static void layers(void)
 {
     graph g;

@@ -4,7 +4,7 @@
  * uses stay for a while.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "jit/kernels.h"
+#include "jit/exec/kernel_table.h"
 
 #include "tests/unit/slow.h"
 #include "tests/unit/trim.h"

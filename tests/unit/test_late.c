@@ -1,15 +1,15 @@
 /*
- * jit/flatten_late.c: which rows are stored while the next one is computed, and that all give what
+ * jit/flat/flatten_pipelined.c: which rows are stored while the next one is computed, and that all give what
  * the nest means. Machine code on one thread runs them in one range of positions, the interpreter
  * of the flat form each by itself.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 
-#include "jit/finterp.h"
-#include "jit/move.h"
-#include "jit/ninterp.h"
+#include "jit/moves/move.h"
+#include "jit/sim/flat_interp.h"
 
 #include "tests/unit/kernel_run.h"
+#include "tests/unit/nest_interp.h"
 
 enum { ROWS = 5, COLUMNS = 12, ALL = ROWS * COLUMNS };
 

@@ -1,8 +1,8 @@
 /*
- * Lazy expressions through core/lazy.h, as hosts without Lua use them: on the interpreter and with
+ * Lazy expressions through core/runtime/lazy.h, as hosts without Lua use them: on the interpreter and with
  * compiled programs.
  */
-#include "core/lazy.h"
+#include "core/runtime/lazy.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* jit/lift.c: which constants become memory, of how many kernels, and what stays as it is. */
-#include "jit/lift.h"
+/* jit/lower/lift_constants.c: which constants become memory, of how many kernels, and what stays as it is. */
+#include "jit/lower/lift_constants.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include "tests/t.h"
 
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

@@ -1,5 +1,5 @@
 /*
- * Schedule moves (jit/moves.def): where each applies, and why it is refused. After every move the
+ * Schedule moves (jit/moves/moves.def): where each applies, and why it is refused. After every move the
  * verifier and the interpreter of the nest form look at the kernel; results are those of the kernel
  * without moves, bit for bit, unless a move of the list may change the order of additions: then the
  * data are small integers, whose sums are exact in any order. What is refused changes nothing.

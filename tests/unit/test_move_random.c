@@ -6,9 +6,9 @@
  *
  *   test_move_random [seed [graphs]]
  */
-#include "core/simplify.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
+#include "core/graph/simplify.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
 
 #include <math.h>
 

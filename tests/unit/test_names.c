@@ -2,8 +2,8 @@
  * Names of dims, operation by operation: which stay, which are lost, which are refused. A name that
  * stays promises that the axis is the same axis; random chains of movements are run to see that.
  */
-#include "core/eval.h"
-#include "core/gtext.h"
+#include "core/eval/eval.h"
+#include "core/graph/gtext.h"
 
 #include <stdlib.h>
 

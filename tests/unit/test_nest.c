@@ -5,17 +5,18 @@
  */
 #include "tests/t.h"
 
-#include "core/eval.h"
-#include "jit/fuse.h"
-#include "jit/layout.h"
-#include "jit/lower.h"
-#include "jit/move.h"
-#include "jit/ninterp.h"
-#include "jit/schedule.h"
+#include "core/eval/eval.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/moves/move.h"
+#include "jit/rewrite/contraction_layout.h"
+#include "jit/schedule/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/nest_interp.h"
 
 static dc_opts opts;
 static dc_job job;

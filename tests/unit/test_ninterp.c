@@ -2,12 +2,12 @@
  * The verifier and the interpreter of the nest form on texts: what is legal and what it computes;
  * each rule of the verifier broken; each promise that only running can show broken.
  */
-#include "jit/ninterp.h"
-#include "jit/tile.h"
+#include "jit/nest/matrix_tile.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/nest_interp.h"
 #include "tests/unit/nest_texts.h"
 
 /* ---- the verifier ---------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /* Out of memory in core/, formats/ and when contexts are opened; tests/unit/nomem.h tells how. */
 #define _GNU_SOURCE
-#include "core/eval.h"
-#include "core/grad.h"
-#include "core/gtext.h"
-#include "core/signature.h"
-#include "core/simplify.h"
+#include "core/eval/eval.h"
+#include "core/graph/grad.h"
+#include "core/graph/gtext.h"
+#include "core/graph/signature.h"
+#include "core/graph/simplify.h"
 #include "formats/idx.h"
 #include "formats/safetensors.h"
 #include "vm/deepc.h"

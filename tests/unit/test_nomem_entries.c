@@ -5,7 +5,7 @@
  * (unit/test_nomem_host.c: dc_open, and compilations; unit/test_attach.c: allocations of the lua_State.)
  */
 #define _GNU_SOURCE /* mkdtemp */
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

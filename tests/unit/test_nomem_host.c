@@ -2,7 +2,7 @@
  * A host that gives the memory (dc_config.alloc): all that our objects allocate comes from it and goes back
  * to it, on any thread; where it refuses, the status is NOMEM and nothing is lost.
  */
-#include "core/rt.h"
+#include "core/runtime/rt.h"
 #include "vm/deepc.h"
 
 #include "tests/unit/nomem.h"

@@ -3,7 +3,7 @@
  * the status is BUG, nothing is lost, and the context can only be closed.
  */
 #define _GNU_SOURCE /* mkdtemp */
-#include "jit/build.h"
+#include "jit/compile/compile_job.h"
 #include "jit/jit.h"
 
 #include <dirent.h>

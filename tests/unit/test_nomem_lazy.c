@@ -1,6 +1,6 @@
 /* Out of memory in lazy expressions; tests/unit/nomem.h tells how. */
 #define _GNU_SOURCE
-#include "core/lazy.h"
+#include "core/runtime/lazy.h"
 
 #include "tests/unit/nomem.h"
 

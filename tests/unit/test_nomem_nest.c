@@ -3,11 +3,11 @@
  * printed, and while a file of schedules is read.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "jit/ninterp.h"
-#include "jit/schedfile.h"
+#include "jit/schedule/schedule_file.h"
 
 #include <unistd.h>
 
+#include "tests/unit/nest_interp.h"
 #include "tests/unit/nomem.h"
 
 static const char text[] =

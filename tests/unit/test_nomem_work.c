@@ -7,9 +7,9 @@
  * what must hold does not depend on it.
  */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
-#include "jit/bug.h"
-#include "jit/items.h"
-#include "jit/schedfile.h"
+#include "jit/compile/bug_report.h"
+#include "jit/exec/exec_commands.h"
+#include "jit/schedule/schedule_file.h"
 
 #include <dirent.h>
 #include <unistd.h>

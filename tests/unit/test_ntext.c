@@ -5,10 +5,10 @@
  *
  *   test_ntext [seed [graphs]]
  */
-#include "core/simplify.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
-#include "jit/move.h"
+#include "core/graph/simplify.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/moves/move.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,16 +4,16 @@
  *
  *   test_ntext_damaged [seed [damaged texts]]
  */
-#include "jit/forms.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
-#include "jit/ninterp.h"
-#include "jit/target.h"
+#include "jit/compile/kernel_forms.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/sim/sim_target.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/graphgen.h"
+#include "tests/unit/nest_interp.h"
 #include "tests/unit/nest_texts.h"
 
 enum { MAX_TEXT = 6000, MAX_WORK = 3000, MAX_ELEMENTS = 1 << 16 };

@@ -1,8 +1,8 @@
-/* core/number.c: the fewest digits that read back, aligned forms, no trace of the locale. */
+/* core/base/number.c: the fewest digits that read back, aligned forms, no trace of the locale. */
 #define _POSIX_C_SOURCE 200809L
 
-#include "core/number.h"
-#include "core/op.h"
+#include "core/base/number.h"
+#include "core/graph/op.h"
 
 #include <locale.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * The CUDA dialect of jit/render_c.h: kernels written by hand (those of tests/kernel with their
+ * The CUDA dialect of jit/render/render_c.h: kernels written by hand (those of tests/kernel with their
  * schedules for groups among them), random ones in flat form and the kernels of random graphs
  * compile with NVRTC for sm_80 and sm_90. Where there is a driver they
  * run, too, and every bit of their results is that of the interpreter of the flat form (they are
@@ -7,16 +7,16 @@
  *
  *   test_nvrtc [seed [graphs]]
  */
-#include "core/simplify.h"
-#include "jit/finterp.h"
-#include "jit/flatten.h"
-#include "jit/fuse.h"
-#include "jit/lower.h"
-#include "jit/move.h"
-#include "jit/render.h"
-#include "jit/schedfile.h"
-#include "jit/schedule.h"
-#include "jit/target.h"
+#include "core/graph/simplify.h"
+#include "jit/flat/flatten.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
+#include "jit/moves/move.h"
+#include "jit/render/render.h"
+#include "jit/schedule/schedule.h"
+#include "jit/schedule/schedule_file.h"
+#include "jit/sim/flat_interp.h"
+#include "jit/sim/sim_target.h"
 
 #include "tests/t.h"
 #include "tests/unit/flat_random.h"

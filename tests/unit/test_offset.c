@@ -1,5 +1,5 @@
-/* jit/offset.c: kernels before and after, how far the addresses of their inputs move, and what stays as it is. */
-#include "jit/offset.h"
+/* jit/lower/base_offset.c: kernels before and after, how far the addresses of their inputs move, and what stays as it is. */
+#include "jit/lower/base_offset.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* core/op.c: rows, patterns and casts, integer and float corner cases, Threefry's known answers. */
-#include "core/op.h"
+/* core/graph/op.c: rows, patterns and casts, integer and float corner cases, Threefry's known answers. */
+#include "core/graph/op.h"
 
 #include "tests/t.h"
 

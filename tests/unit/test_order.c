@@ -6,8 +6,8 @@
  *
  *   test_order [seed [graphs]]
  */
-#include "jit/exec.h"
-#include "jit/plan.h"
+#include "jit/exec/exec.h"
+#include "jit/plan/plan.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * it, and nothing else.
  */
 #define _GNU_SOURCE /* unshare */
-#include "core/outfile.h"
+#include "core/base/outfile.h"
 
 #include <dirent.h>
 #include <fcntl.h>

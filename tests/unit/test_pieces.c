@@ -3,8 +3,8 @@
  * the old one then, a value is the old one or refused.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/outfile.h"
-#include "core/store.h"
+#include "core/base/outfile.h"
+#include "core/runtime/store.h"
 #include "formats/infile.h"
 #include "formats/ststore.h"
 

@@ -1,11 +1,11 @@
 /*
- * The C family (jit/render_c.h). What the text means is tested on cpu:cc: every element-wise row, and
+ * The C family (jit/render/render_c.h). What the text means is tested on cpu:cc: every element-wise row, and
  * random kernels in flat form against their interpreter, bit for bit, in sanitized kernels where
  * the test is sanitized. What only the text shows is tested on the text.
  *
  *   test_render_c [seed [kernels]]
  */
-#include "jit/finterp.h"
+#include "jit/sim/flat_interp.h"
 
 #include "tests/unit/ew_rows.h"
 #include "tests/unit/flat_random.h"

@@ -1,11 +1,11 @@
 /*
- * Groups by rows (jit/fuse_rows.c): softmax, log-softmax, layer norm, their gradients and less regular
+ * Groups by rows (jit/fuse/fuse_rows.c): softmax, log-softmax, layer norm, their gradients and less regular
  * relatives, compiled, against the interpreter (tests/unit/diff.h) for odd extents, any number of
  * row and column axes, views as operands and all float dtypes; and how many groups they become.
  *
  *   test_rows [seed [rounds]]
  */
-#include "jit/fuse.h"
+#include "jit/fuse/fuse.h"
 
 #include "tests/unit/diff.h"
 

@@ -3,7 +3,7 @@
  * cut at every byte, random changes, files that are replaced whole or not at all.
  */
 #define _GNU_SOURCE
-#include "core/outfile.h"
+#include "core/base/outfile.h"
 #include "formats/safetensors.h"
 
 #include <dirent.h>

@@ -2,8 +2,8 @@
  * exp where one instruction multiplies by powers of two (DC_K_SCALE) and where there is none: the same
  * bits, as machine code and in the interpreter of the flat form.
  */
-#include "jit/finterp.h"
-#include "jit/move.h"
+#include "jit/moves/move.h"
+#include "jit/sim/flat_interp.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Schedules from files: what is read, what is refused, and that a printed schedule applies again. */
 #define _POSIX_C_SOURCE 200809L
-#include "jit/move.h"
-#include "jit/schedfile.h"
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_file.h"
 
 #include <stdlib.h>
 #include <string.h>

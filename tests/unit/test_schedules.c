@@ -12,14 +12,14 @@
  *
  *   test_schedules [SEED [LISTS]]     what fails is printed with as few moves as still fail
  */
-#include "jit/finterp.h"
-#include "jit/flatten.h"
-#include "jit/ninterp.h"
-#include "jit/target.h"
+#include "jit/flat/flatten.h"
+#include "jit/sim/flat_interp.h"
+#include "jit/sim/sim_target.h"
 
 #include <time.h>
 
 #include "tests/unit/kernel_run.h"
+#include "tests/unit/nest_interp.h"
 #include "tests/unit/schedule_random.h"
 
 enum { PROGRAM = 100, FAILURES = 12, MAX_INST = 900, VERBOSE = 2 };

@@ -6,7 +6,7 @@
  *
  *   test_shapes [seed [rounds]]
  */
-#include "core/conv.h"
+#include "core/graph/conv.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * Signatures in full: what is read and how it is printed again, what is refused and in which words,
  * how sizes and names bind, and what a call that does not fit is told.
  */
-#include "core/job.h"
-#include "core/signature.h"
+#include "core/base/job.h"
+#include "core/graph/signature.h"
 
 #include <stdio.h>
 #include <string.h>

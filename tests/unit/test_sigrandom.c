@@ -3,8 +3,8 @@
  * with these types is taken and says the same types again, and a call with one size changed is
  * refused or agrees in another way. Damaged texts are read or refused, nothing else.
  */
-#include "core/job.h"
-#include "core/signature.h"
+#include "core/base/job.h"
+#include "core/graph/signature.h"
 
 #include <stdio.h>
 #include <string.h>

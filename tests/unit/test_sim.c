@@ -5,8 +5,8 @@
  *
  *   test_sim [seed [graphs]]
  */
-#include "jit/sim.h"
-#include "jit/target.h"
+#include "jit/sim/sim.h"
+#include "jit/sim/sim_target.h"
 
 #include "tests/unit/diff.h"
 

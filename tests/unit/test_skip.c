@@ -4,7 +4,7 @@
  *
  *   test_skip [seed [graphs]]
  */
-#include "jit/skip.h"
+#include "jit/compile/stage_skip.h"
 
 #include "tests/unit/diff.h"
 #include "tests/unit/trainstep.h"

@@ -3,7 +3,7 @@
  * arguments, its cells and the arena; who touches what is the job's is told so; a job that is
  * dropped leaves everything as it was, or says that it did not.
  */
-#include "jit/exec.h"
+#include "jit/exec/exec.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /*
- * core/split.c: every piece runs once; the failure with the smallest number is the job's, on whatever
+ * core/runtime/split.c: every piece runs once; the failure with the smallest number is the job's, on whatever
  * thread it was; lines come through; a piece that unwinds leaves no thread behind.
  */
 #define _DEFAULT_SOURCE /* usleep */
 #include "tests/t.h"
 
-#include "core/split.h"
+#include "core/runtime/split.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
  * dc_pcall, and by dc_stop in plain lua_pcall. After each the context is used.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "core/entry.h"
+#include "core/runtime/entry.h"
 #include "vm/deepc.h"
 
 #include <lauxlib.h>

@@ -1,8 +1,8 @@
 /*
- * core/store.c and core/rt.c over the host device: pool, handles and the evict rule, cells, guard
+ * core/runtime/store.c and core/runtime/rt.c over the host device: pool, handles and the evict rule, cells, guard
  * zones, and a device that has no room.
  */
-#include "core/store.h"
+#include "core/runtime/store.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* The arena of a context: it grows where it is, serves whoever runs, and goes back with the last. */
-#include "jit/exec.h"
-#include "jit/temps.h"
+#include "jit/exec/exec.h"
+#include "jit/exec/temp_arena.h"
 
 #include <stdlib.h>
 

@@ -8,8 +8,8 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/internal.h"
 #include "backends/registry.h"
-#include "core/gtext.h"
-#include "jit/exec.h"
+#include "core/graph/gtext.h"
+#include "jit/exec/exec.h"
 #include "vm/deepc.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* core/type.c: the dtype table, printing and parsing types, what a refused type is told, names. */
-#include "core/job.h"
-#include "core/type.h"
+/* core/base/type.c: the dtype table, printing and parsing types, what a refused type is told, names. */
+#include "core/base/job.h"
+#include "core/base/type.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * core/walk: lists with loops and branches run as a recursive reference says, in one piece and in
  * slices; malformed lists are refused; shuffled lists compute what the list computed.
  */
-#include "core/walk.h"
+#include "core/runtime/walk.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
 #ifndef DC_TESTS_TRIM_H
 #define DC_TESTS_TRIM_H
 
-#include "core/rt.h"
-#include "jit/build.h"
-#include "jit/kernels.h"
+#include "core/runtime/rt.h"
+#include "jit/compile/compile_job.h"
+#include "jit/exec/kernel_table.h"
 
 static inline void trim_kernels(dc_rt *rt)
 {

@@ -4,7 +4,7 @@
 #ifndef DC_TESTS_TYPETEXT_H
 #define DC_TESTS_TYPETEXT_H
 
-#include "core/type.h"
+#include "core/base/type.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 #include "tests/unit/world.h"
 
 #include "backends/registry.h"
-#include "core/gtext.h"
-#include "jit/sim.h"
+#include "core/graph/gtext.h"
+#include "jit/sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef DC_TESTS_WORLD_H
 #define DC_TESTS_WORLD_H
 
-#include "core/vec.h"
+#include "core/base/vec.h"
 #include "jit/jit.h"
 
 typedef struct shim {

@@ -1,0 +1,16 @@
+/* Files, as far as several places need the same of them. */
+#ifndef DC_CORE_BASE_FILE_H
+#define DC_CORE_BASE_FILE_H
+
+#include "core/base/base.h"
+
+/* All n bytes to a descriptor, however many calls it takes; false with errno when one fails. */
+bool dc_file_write(int fd, const char *s, size_t n);
+
+/*
+ * What can be read of a file, with a zero behind it, for dc_xfree. NULL with errno where it cannot be
+ * opened; EFBIG where it and the zero are more than `most` bytes; ENOMEM.
+ */
+char *dc_file_read(const char *path, size_t most);
+
+#endif

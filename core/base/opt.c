@@ -1,0 +1,183 @@
+#include "core/base/opt.h"
+
+#include "core/base/digits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_INT(const char *text, int64_t *field)
+{
+    int64_t v;
+    if (dc_digits_signed(&text, NULL, INT64_MIN, INT64_MAX, &v) != DC_DIGITS_OK || *text != '\0')
+        return false;
+    *field = v;
+    return true;
+}
+
+/* 1048576, 1024K, 1M, 1G, 1T. */
+static bool read_SIZE(const char *text, int64_t *field)
+{
+    static const char unit[] = "KMGT";
+    int64_t v;
+    if (dc_digits_signed(&text, NULL, 0, INT64_MAX, &v) != DC_DIGITS_OK)
+        return false;
+    const char *u = *text != '\0' ? strchr(unit, *text) : NULL;
+    if (*text != '\0' && (u == NULL || text[1] != '\0'))
+        return false;
+    for (const char *k = unit; u != NULL && k <= u; k++)
+        if (!dc_mul_ok(v, 1024, &v))
+            return false;
+    *field = v;
+    return true;
+}
+
+enum { NUMBERS = 1 << 8 };
+
+/* "2", "nan", "nan,2": the number, and NUMBERS. */
+static bool read_CHECK(const char *text, int64_t *field)
+{
+    const bool numbers = strncmp(text, "nan", 3) == 0 && (text[3] == ',' || text[3] == '\0');
+    int64_t level = 0;
+    if (numbers)
+        text += text[3] == ',' ? 4 : 3;
+    if ((*text != '\0' || !numbers) && !read_INT(text, &level))
+        return false;
+    if (level < 0 || level >= NUMBERS)
+        level = NUMBERS - 1; /* no such level; whoever checks settings says so */
+    *field = level | (numbers ? NUMBERS : 0);
+    return true;
+}
+
+static bool read_TEXT(const char *text, char (*field)[256])
+{
+    if (strlen(text) >= sizeof *field)
+        return false;
+    strcpy(*field, text);
+    return true;
+}
+
+static void set_INT(int64_t dflt, int64_t *field)
+{
+    *field = dflt;
+}
+
+static void set_CHECK(int64_t dflt, int64_t *field)
+{
+    *field = dflt;
+}
+
+static void set_SIZE(int64_t dflt, int64_t *field)
+{
+    *field = dflt;
+}
+
+static void set_TEXT(const char *dflt, char (*field)[256])
+{
+    strcpy(*field, dflt);
+}
+
+static const char *env_of(const char *name)
+{
+    return getenv(name);
+}
+
+/* What others set for everybody is taken if it fits, else left alone. */
+static bool is_ours(const char *name)
+{
+    return strncmp(name, "DEEPC_", 6) == 0;
+}
+
+void dc_opts_init(dc_opts *o, const char **bad)
+{
+    const char *text;
+    *bad = NULL;
+    o->heap = NULL;
+#define OPT(id, env, kind, dflt, help)                                               \
+    set_##kind(dflt, &o->id);                                                        \
+    text = env_of(env);                                                              \
+    if (text != NULL && *text != '\0' && !read_##kind(text, &o->id) && is_ours(env)) \
+        *bad = env;
+#include "core/base/opt.def"
+    o->numbers = (o->check & NUMBERS) != 0;
+    o->check &= NUMBERS - 1;
+}
+
+bool dc_opts_files(const dc_opts *o)
+{
+    return strcmp(o->allow, "compute") != 0;
+}
+
+bool dc_opts_compile_known(const dc_opts *o)
+{
+    static const char *const words[] = {"", "now", "cache", "process", "off"};
+    for (size_t i = 0; i < DC_COUNTOF(words); i++)
+        if (strcmp(o->compile, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static const char wants_INT[] = "a whole number",
+                  wants_SIZE[] = "a number of bytes, which may end in K, M, G or T",
+                  wants_TEXT[] = "a text of at most 255 bytes",
+                  wants_CHECK[] = "0, 1 or 2, nan, or nan and one of them: nan,1";
+
+const char *dc_opts_wants(const char *name)
+{
+#define OPT(id, env, kind, dflt, help) \
+    if (strcmp(name, env) == 0)        \
+        return wants_##kind;
+#include "core/base/opt.def"
+    return "known";
+}
+
+const char *dc_opts_temporary(void)
+{
+    const char *folder = env_of("TMPDIR");
+    return folder != NULL && *folder != '\0' ? folder : "/tmp";
+}
+
+const char *dc_opts_system(const char *name)
+{
+    const char *text = env_of(name);
+    return text != NULL ? text : "";
+}
+
+static const char *show_INT(int64_t v, char *room, size_t size)
+{
+    snprintf(room, size, "%" PRId64, v);
+    return room;
+}
+
+static const char *show_CHECK(int64_t v, char *room, size_t size)
+{
+    if ((v & NUMBERS) == 0)
+        return show_INT(v, room, size);
+    snprintf(room, size, v == NUMBERS ? "nan" : "nan,%" PRId64, v - NUMBERS);
+    return room;
+}
+
+static const char *show_SIZE(int64_t v, char *room, size_t size)
+{
+    return show_INT(v, room, size);
+}
+
+static const char *show_TEXT(const char *v, char *room, size_t size)
+{
+    (void)room, (void)size;
+    return v;
+}
+
+void dc_opts_each(const dc_opts *o,
+                  void (*see)(void *ctx, const char *env, const char *dflt, const char *now,
+                              const char *help),
+                  void *ctx)
+{
+    char a[32], b[32];
+    dc_opts shown = *o;
+    shown.check |= o->numbers ? NUMBERS : 0;
+#define OPT(id, env, kind, dflt, help) \
+    see(ctx, env, show_##kind(dflt, a, sizeof a), show_##kind(shown.id, b, sizeof b), help);
+#include "core/base/opt.def"
+}

@@ -1,0 +1,406 @@
+/*
+ * Element types, tensor types and their notation, and the table of interned names.
+ *
+ * The parser reads what dc_type_print writes. Its failures quote the type as written (w0) and name
+ * the word at fault (w1).
+ */
+#include "core/base/type.h"
+
+#include "core/base/expr.h"
+#include "core/base/job.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct dtype_row {
+    const char *name;
+    uint8_t kind, bits;
+} dtypes[] = {
+#define DTYPE(id, name, kind, bits) [DC_##id] = {name, DC_KIND_##kind, bits},
+#include "core/base/dtype.def"
+};
+
+const char *dc_dtype_name(dc_dtype t)
+{
+    return dtypes[t].name;
+}
+
+dc_kind dc_dtype_kind(dc_dtype t)
+{
+    return (dc_kind)dtypes[t].kind;
+}
+
+int dc_dtype_bits(dc_dtype t)
+{
+    return dtypes[t].bits;
+}
+
+size_t dc_dtype_size(dc_dtype t)
+{
+    return (size_t)dtypes[t].bits / 8;
+}
+
+int dc_dtype_fraction(dc_dtype t)
+{
+    return t == DC_F64 ? 52 : t == DC_F32 ? 23 : t == DC_F16 ? 10 : t == DC_BF16 ? 7 : 0;
+}
+
+bool dc_dtype_find(const char *name, size_t n, dc_dtype *out)
+{
+    for (int t = 0; t < DC_DTYPE__COUNT; t++)
+        if (strlen(dtypes[t].name) == n && memcmp(dtypes[t].name, name, n) == 0) {
+            *out = (dc_dtype)t;
+            return true;
+        }
+    return false;
+}
+
+dc_type dc_type_scalar(dc_dtype t)
+{
+    return (dc_type){.dtype = (uint8_t)t};
+}
+
+dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim)
+{
+    dc_type type = {.dtype = (uint8_t)t, .rank = (uint8_t)rank};
+    DC_ASSERT(rank >= 0 && rank <= DC_MAX_RANK, "rank %d", rank);
+    for (int i = 0; i < rank; i++)
+        type.dim[i] = dim[i];
+    return type;
+}
+
+int64_t dc_type_count(const dc_type *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++)
+        n *= t->dim[i];
+    return n;
+}
+
+size_t dc_type_bytes(const dc_type *t)
+{
+    return (size_t)dc_type_count(t) * dc_dtype_size((dc_dtype)t->dtype);
+}
+
+bool dc_type_same_shape(const dc_type *a, const dc_type *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
+bool dc_type_agrees(const dc_type *a, const dc_type *b)
+{
+    if (!dc_type_same(a, b))
+        return false;
+    for (int k = 0; k < a->rank; k++)
+        if (a->name[k] != NULL && b->name[k] != NULL && a->name[k] != b->name[k])
+            return false;
+    return true;
+}
+
+bool dc_type_same(const dc_type *a, const dc_type *b)
+{
+    return a->dtype == b->dtype && dc_type_same_shape(a, b);
+}
+
+/* A dim of 0 counts as 1, so that the strides of an empty tensor fit, too. */
+bool dc_dims_fit(int rank, const int64_t *dim, size_t element)
+{
+    int64_t bytes = (int64_t)element;
+    for (int i = 0; i < rank; i++)
+        if (dim[i] < 0 || !dc_mul_ok(bytes, dim[i] ? dim[i] : 1, &bytes))
+            return false;
+    return true;
+}
+
+int dc_type_print(const dc_type *t, char *out, size_t size)
+{
+    size_t n = 0;
+#define PRINT(...) \
+    n += (size_t)snprintf(n < size ? out + n : NULL, n < size ? size - n : 0, __VA_ARGS__)
+    PRINT("%s[", dc_dtype_name((dc_dtype)t->dtype));
+    for (int i = 0; i < t->rank; i++) {
+        PRINT("%s", i ? ", " : "");
+        if (t->name[i] != NULL)
+            PRINT("%s=", t->name[i]);
+        PRINT("%" PRId64, t->dim[i]);
+    }
+    PRINT("]");
+#undef PRINT
+    return (int)n;
+}
+
+void dc_type_position(const dc_type *t, int64_t position, char *out, size_t size)
+{
+    int64_t at[DC_MAX_RANK];
+    int n = 0;
+    if (t->rank < 2 || dc_type_count(t) == 0) {
+        snprintf(out, size, "%" PRId64, position + 1);
+        return;
+    }
+    for (int k = t->rank - 1; k >= 0; k--) {
+        at[k] = position % t->dim[k];
+        position /= t->dim[k];
+    }
+    for (int k = 0; k < t->rank && n < (int)size; k++)
+        n += snprintf(out + n, size - (size_t)n, "%s%" PRId64 "%s", k ? ", " : "[", at[k] + 1,
+                      k == t->rank - 1 ? "]" : "");
+}
+
+/* The cursor of dc_type_parse. */
+typedef struct reader {
+    dc_job *j;
+    dc_names *intern;
+    const char *start, *at;
+} reader;
+
+static void skip_blanks(reader *r)
+{
+    r->at = dc_expr_skip_blanks(r->at);
+}
+
+/* The type as the user wrote it: up to its bracket, or up to where it cannot go on. */
+static size_t quoted_length(const char *s)
+{
+    size_t n = strcspn(s, "[]\n,)({}");
+    if (s[n] == '[')
+        n += strcspn(s + n, "]\n");
+    return s[n] == ']' ? n + 1 : n;
+}
+
+static dc_status refuse(reader *r, const char *fmt, ...) DC_PRINTF(2, 3);
+
+static dc_status refuse(reader *r, const char *fmt, ...)
+{
+    char type[120], reason[240];
+    const size_t n = quoted_length(r->start);
+    snprintf(type, sizeof type, "%.*s", (int)(n < 100 ? n : 100), r->start);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(reason, sizeof reason, fmt, ap);
+    va_end(ap);
+    return dc_fail(r->j, DC_ERR_TYPE_TEXT, &(dc_fact){.word = {type, reason}});
+}
+
+/* `expected` and the word that stands there instead. */
+static dc_status expected(reader *r, const char *what)
+{
+    if (*r->at == '\0')
+        return refuse(r, "%s expected at its end", what);
+    size_t n = dc_expr_name_length(r->at);
+    if (n == 0)
+        while (isdigit((unsigned char)r->at[n]))
+            n++;
+    if (n == 0) /* a character, of several bytes if it is not ASCII */
+        for (n = 1; ((unsigned char)r->at[n] & 0xC0) == 0x80;)
+            n++;
+    return refuse(r, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), r->at);
+}
+
+static dc_status read_dtype(reader *r, dc_type *out)
+{
+    const size_t n = dc_expr_name_length(r->at);
+    dc_dtype t;
+    if (n == 0)
+        return expected(r, "a dtype");
+    if (!dc_dtype_find(r->at, n, &t)) {
+        char known[160] = "";
+        size_t used = 0;
+        for (int i = 0; i < DC_DTYPE__COUNT && used < sizeof known; i++)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                     dc_dtype_name((dc_dtype)i));
+        return refuse(r, "unknown dtype '%.*s'; known are %s", (int)(n < 40 ? n : 40), r->at,
+                      known);
+    }
+    out->dtype = (uint8_t)t;
+    r->at += n;
+    return DC_OK;
+}
+
+/* Why a size cannot be read; r->at is where. */
+static dc_status refuse_size(reader *r, dc_expr_fault fault)
+{
+    size_t n = 0;
+    while (dc_expr_starts_name(r->at[n]) || isdigit((unsigned char)r->at[n]))
+        n++;
+    const int shown = (int)(n < 40 ? n : 40);
+    switch (fault) {
+    case DC_EXPR_CLOSE:
+        return expected(r, "')'");
+    case DC_EXPR_NAME:
+        return refuse(r, "'%.*s' has no size here", shown, r->at);
+    case DC_EXPR_WORD:
+        return refuse(r, "'%.*s' is neither a size nor a name", shown, r->at);
+    case DC_EXPR_SLASH:
+        return refuse(r, "sizes are divided by '//', not '/'");
+    case DC_EXPR_ZEROS:
+        return refuse(r, "size '%.*s' has a leading zero", shown, r->at);
+    case DC_EXPR_LARGE:
+        return n > 0 ? refuse(r, "size '%.*s' is too large", shown, r->at)
+                     : refuse(r, "a size is too large");
+    case DC_EXPR_ZERO:
+        return refuse(r, "a size divides by zero");
+    case DC_EXPR_LONG:
+    case DC_EXPR_DEEP:
+        return refuse(r, "a size is too long");
+    case DC_EXPR_OPERAND:
+    case DC_EXPR_OK:
+    case DC_EXPR_UNKNOWN:
+    case DC_EXPR_NOT_LINEAR:
+        break;
+    }
+    if (*r->at == '-')
+        return refuse(r, "a size is 0 or more, not '-'");
+    return expected(r, "a size");
+}
+
+/* 64, or an expression of numbers. */
+static dc_status read_size(reader *r, int64_t *out)
+{
+    dc_expr_reader in = {.at = r->at};
+    dc_expr_fault fault = dc_expr_read(&in);
+    r->at = in.at;
+    if (fault == DC_EXPR_OK)
+        fault = dc_expr_eval(&(dc_expr){in.n, in.node}, NULL, out);
+    if (fault != DC_EXPR_OK)
+        return refuse_size(r, fault);
+    return *out < 0 ? refuse(r, "a size is 0 or more, not %" PRId64, *out) : DC_OK;
+}
+
+/* 64, batch=64 or 2*32 */
+static dc_status read_dim(reader *r, dc_type *out)
+{
+    const int axis = out->rank;
+    const char *name = r->at;
+    const size_t n = dc_expr_name_length(r->at);
+    if (n > 0) {
+        const int shown = (int)(n < 40 ? n : 40);
+        r->at += n;
+        skip_blanks(r);
+        if (*r->at != '=')
+            return refuse(r, "dim '%.*s' has no size; %.*s=64 gives it one", shown, name, shown,
+                          name);
+        if (r->intern == NULL)
+            return refuse(r, "dim '%.*s' may have no name here", shown, name);
+        r->at++;
+        skip_blanks(r);
+    } else if (strncmp(r->at, "...", 3) == 0) {
+        return refuse(r, "'...' has no sizes here");
+    }
+    if (axis == DC_MAX_RANK)
+        return refuse(r, "more than %d axes", DC_MAX_RANK);
+    DC_TRY(read_size(r, &out->dim[axis]));
+    if (n > 0)
+        out->name[axis] = dc_name_intern(r->intern, name, n);
+    out->rank++;
+    return DC_OK;
+}
+
+static dc_status read_dims(reader *r, dc_type *out)
+{
+    skip_blanks(r);
+    if (*r->at == ']')
+        return DC_OK;
+    for (;;) {
+        skip_blanks(r);
+        DC_TRY(read_dim(r, out));
+        skip_blanks(r);
+        if (*r->at != ',')
+            return DC_OK;
+        r->at++;
+    }
+}
+
+dc_status dc_type_parse(dc_job *j, dc_names *intern, const char **text, dc_type *out)
+{
+    reader r = {.j = j, .intern = intern, .at = *text};
+    dc_type t = {0};
+    skip_blanks(&r);
+    r.start = r.at;
+    DC_TRY(read_dtype(&r, &t));
+    skip_blanks(&r);
+    if (*r.at != '[')
+        return expected(&r, "'['");
+    r.at++;
+    DC_TRY(read_dims(&r, &t));
+    if (*r.at != ']')
+        return expected(&r, "',' or ']'");
+    r.at++;
+    if (!dc_dims_fit(t.rank, t.dim, dc_dtype_size((dc_dtype)t.dtype)))
+        return refuse(&r, "too large to address");
+    *text = r.at;
+    *out = t;
+    return DC_OK;
+}
+
+struct dc_names {
+    dc_arena arena;
+    const char **slot; /* open addressing, a power of two, at most half full */
+    size_t nslot, used;
+};
+
+dc_names *dc_names_new(void)
+{
+    return dc_xalloc(sizeof(dc_names));
+}
+
+void dc_names_free(dc_names *n)
+{
+    if (n == NULL)
+        return;
+    dc_arena_free(&n->arena);
+    dc_xfree(n->slot);
+    dc_xfree(n);
+}
+
+static uint64_t hash_text(const char *s, size_t len)
+{
+    return dc_hash_mix(dc_hash_bytes(0xcbf29ce484222325u, s, len), len);
+}
+
+/* Where the name is or belongs. */
+static const char **find_slot(const char **slot, size_t nslot, const char *s, size_t len)
+{
+    size_t i = hash_text(s, len) & (nslot - 1);
+    while (slot[i] != NULL && (strncmp(slot[i], s, len) != 0 || slot[i][len] != '\0'))
+        i = (i + 1) & (nslot - 1);
+    return &slot[i];
+}
+
+static void grow_names(dc_names *n)
+{
+    const size_t nslot = n->nslot ? n->nslot * 2 : 64;
+    const char **slot = dc_xalloc(nslot * sizeof *slot);
+    for (size_t i = 0; i < n->nslot; i++)
+        if (n->slot[i] != NULL)
+            *find_slot(slot, nslot, n->slot[i], strlen(n->slot[i])) = n->slot[i];
+    dc_xfree(n->slot);
+    n->slot = slot;
+    n->nslot = nslot;
+}
+
+const char *dc_name_intern(dc_names *n, const char *s, size_t len)
+{
+    if ((n->used + 1) * 2 > n->nslot)
+        grow_names(n);
+    const char **at = find_slot(n->slot, n->nslot, s, len);
+    if (*at == NULL) {
+        char *copy = dc_arena_alloc(&n->arena, len + 1); /* zeroed: it ends in '\0' */
+        memcpy(copy, s, len);
+        *at = copy;
+        n->used++;
+    }
+    return *at;
+}
+
+const char *dc_name_intern_text(dc_names *n, const char *s)
+{
+    return s != NULL ? dc_name_intern(n, s, strlen(s)) : NULL;
+}

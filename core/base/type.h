@@ -1,0 +1,80 @@
+/*
+ * Element types and tensor types, and their one notation: f32[batch=64, 784].
+ *
+ * Invariants of a dc_type: rank <= DC_MAX_RANK, dims >= 0, the product of the dims times the element
+ * size fits int64_t (dc_type_check). Names are interned in the context or are NULL; equal names are
+ * equal pointers. Tensors are dense, row-major, without padding.
+ */
+#ifndef DC_CORE_BASE_TYPE_H
+#define DC_CORE_BASE_TYPE_H
+
+#include "core/base/base.h"
+
+typedef enum dc_dtype {
+#define DTYPE(id, name, kind, bits) DC_##id,
+#include "core/base/dtype.def"
+    DC_DTYPE__COUNT
+} dc_dtype;
+
+typedef enum dc_kind { DC_KIND_BOOL, DC_KIND_UINT, DC_KIND_SINT, DC_KIND_FLOAT } dc_kind;
+
+const char *dc_dtype_name(dc_dtype t);
+dc_kind dc_dtype_kind(dc_dtype t);
+int dc_dtype_bits(dc_dtype t);
+size_t dc_dtype_size(dc_dtype t); /* bytes of one element */
+/* Bits of a float behind the point, as stored: 10, 7, 23, 52. Of the others 0. */
+int dc_dtype_fraction(dc_dtype t);
+bool dc_dtype_find(const char *name, size_t n, dc_dtype *out);
+static inline bool dc_dtype_is_float(dc_dtype t)
+{
+    return dc_dtype_kind(t) == DC_KIND_FLOAT;
+}
+static inline bool dc_dtype_is_short(dc_dtype t) /* a float of 16 bits */
+{
+    return t == DC_F16 || t == DC_BF16;
+}
+static inline bool dc_dtype_is_signed(dc_dtype t) /* an integer with a sign */
+{
+    return dc_dtype_kind(t) == DC_KIND_SINT;
+}
+
+typedef struct dc_type {
+    uint8_t dtype; /* dc_dtype */
+    uint8_t rank;
+    int64_t dim[DC_MAX_RANK];
+    const char *name[DC_MAX_RANK]; /* interned, or NULL */
+} dc_type;
+
+enum { DC_TYPE_TEXT = 256 }; /* room that every printed type fits in (it is cut beyond) */
+
+dc_type dc_type_scalar(dc_dtype t);
+dc_type dc_type_make(dc_dtype t, int rank, const int64_t *dim);
+int64_t dc_type_count(const dc_type *t);    /* elements */
+size_t dc_type_bytes(const dc_type *t);
+bool dc_type_same(const dc_type *a, const dc_type *b);       /* dtype and dims; names ignored */
+bool dc_type_agrees(const dc_type *a, const dc_type *b);     /* the same, and no two names differ */
+bool dc_type_same_shape(const dc_type *a, const dc_type *b); /* dims only */
+bool dc_dims_fit(int rank, const int64_t *dim, size_t element); /* may it be addressed? */
+
+/* "f32[batch=64, 784]"; returns what snprintf would. */
+int dc_type_print(const dc_type *t, char *out, size_t size);
+
+/* Where element `position` (from 0) is, counted from 1: "4", or "[2, 3]" where there are several axes. */
+void dc_type_position(const dc_type *t, int64_t position, char *out, size_t size);
+
+/*
+ * Reads one type at *text and moves *text behind it. `intern` gives names their identity (NULL:
+ * names are refused). On failure the job holds TYPE_TEXT with the reason. Every dim has a size, or an
+ * expression of numbers: 64, batch=64, 2*32. Sizes with names in them: core/graph/signature.h.
+ */
+struct dc_job;
+typedef struct dc_names dc_names;
+dc_status dc_type_parse(struct dc_job *j, dc_names *intern, const char **text, dc_type *out);
+
+/* Interned names; they live as long as the table. */
+dc_names *dc_names_new(void);
+void dc_names_free(dc_names *n);
+const char *dc_name_intern(dc_names *n, const char *s, size_t len);
+const char *dc_name_intern_text(dc_names *n, const char *s); /* NULL for NULL */
+
+#endif

@@ -1,0 +1,547 @@
+/*
+ * From what a user writes to nodes: broadcasting, matrix products, means, inferred extents.
+ *
+ * Arguments are checked here, on the types as the user knows them, before anything is inserted; the
+ * nodes that follow are right by construction. Failures name the operation as the user calls it.
+ */
+#include "core/graph/build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static dc_dtype dtype_of(const dc_type *t)
+{
+    return (dc_dtype)t->dtype;
+}
+
+/* One node whose named type follows from the operands' named types. */
+static dc_status make(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, const int64_t *attr,
+                      int nattr, const dc_type *want, dc_val *out)
+{
+    dc_ref refs[4];
+    dc_type types[4], type;
+    for (int i = 0; i < n; i++) {
+        refs[i] = in[i].ref;
+        types[i] = in[i].type;
+    }
+    DC_TRY(dc_infer(j, op, types, n, attr, nattr, want, &type));
+    DC_TRY(dc_make(j, f, op, refs, n, attr, nattr, want, &out->ref));
+    out->type = type;
+    return DC_OK;
+}
+
+static dc_status check_size(dc_job *j, const char *op, const dc_type *t)
+{
+    char text[DC_TYPE_TEXT];
+    if (dc_dims_fit(t->rank, t->dim, dc_dtype_size(dtype_of(t))))
+        return DC_OK;
+    dc_type_print(t, text, sizeof text);
+    return dc_fail(j, DC_ERR_TOO_LARGE, &(dc_fact){.op = op, .word = {text}});
+}
+
+/* ---- broadcasting ---- */
+
+/* What the operands seen so far make of one axis of the result. */
+typedef struct joined {
+    int64_t dim;
+    const char *name;
+    int owner; /* operand that gave dim, -1 none yet ... */
+    int axis;  /* ... and which of its axes */
+} joined;
+
+typedef struct site {
+    dc_job *j;
+    const char *op;
+    const dc_type *const *in; /* the operands' types */
+} site;
+
+/* Axis `axis` of operand i has extent dim, named or not. */
+static dc_status join(const site *s, joined *a, int i, int axis, int64_t dim, const char *name)
+{
+    if (a->owner < 0) {
+        *a = (joined){dim, name, i, axis};
+        return DC_OK;
+    }
+    dc_fact fact = {.op = s->op,
+                    .axis = {a->axis, axis},
+                    .num = {a->dim, dim},
+                    .type = {*s->in[a->owner], *s->in[i]},
+                    .operand = i + 1};
+    const bool left_grows = a->dim == 1 && a->name == NULL, right_grows = dim == 1 && name == NULL;
+    if (a->dim != dim && !left_grows && !right_grows && a->dim != 1 && dim != 1)
+        return dc_fail(s->j, a->axis == axis ? DC_ERR_DIMS : DC_ERR_DIMS_ALIGN, &fact);
+    if (a->name != NULL && name != NULL && a->name != name) {
+        fact.word[0] = a->name;
+        fact.word[1] = name;
+        return dc_fail(s->j, DC_ERR_NAMES, &fact);
+    }
+    if (a->dim != dim && !left_grows && !right_grows) {
+        fact.word[0] = dim == 1 ? name : a->name;
+        fact.num[0] = dim == 1 ? a->dim : dim;
+        fact.axis[0] = dim == 1 ? axis : a->axis;
+        fact.operand = (dim == 1 ? i : a->owner) + 1;
+        return dc_fail(s->j, DC_ERR_STRETCH, &fact);
+    }
+    if (a->dim != dim && left_grows) {
+        a->dim = dim;
+        a->owner = i;
+        a->axis = axis;
+    }
+    if (a->name == NULL)
+        a->name = name;
+    return DC_OK;
+}
+
+/* The operand with this name at axis k of the result, from i on; n if none has. */
+static int named_at(const site *s, int i, int n, const int *skip, int rank, int k, const char *name)
+{
+    for (; i < n; i++) {
+        const int axis = k - rank + s->in[i]->rank - skip[i];
+        if (axis >= 0 && s->in[i]->name[axis] == name)
+            return i;
+    }
+    return n;
+}
+
+/*
+ * A name at two axes of the result that no operand has at both: [n, 1] and [n] would make [n, n], all pairs
+ * of elements, where element by element was meant.
+ */
+static dc_status check_twice(const site *s, int n, const int *skip, const dc_type *out, int k,
+                             int m)
+{
+    const char *name = out->name[k];
+    const int first = named_at(s, 0, n, skip, out->rank, k, name);
+    const int second = named_at(s, 0, n, skip, out->rank, m, name);
+    for (int i = first; i < n; i = named_at(s, i + 1, n, skip, out->rank, k, name))
+        if (named_at(s, i, i + 1, skip, out->rank, m, name) == i)
+            return DC_OK;
+    char text[DC_TYPE_TEXT];
+    dc_type result = *out;
+    result.dtype = s->in[first]->dtype;
+    dc_type_print(&result, text, sizeof text);
+    return dc_fail(s->j, DC_ERR_NAME_TWICE,
+                   &(dc_fact){.op = s->op,
+                              .axis = {k, m},
+                              .type = {*s->in[first], *s->in[second]},
+                              .word = {name, text},
+                              .operand = second + 1});
+}
+
+static dc_status check_names(const site *s, int n, const int *skip, const dc_type *out)
+{
+    for (int k = 0; k < out->rank; k++)
+        for (int m = k + 1; m < out->rank; m++)
+            if (out->name[k] != NULL && out->name[k] == out->name[m])
+                DC_TRY(check_twice(s, n, skip, out, k, m));
+    return DC_OK;
+}
+
+/*
+ * Dims and names of the result of broadcasting the leading axes of operands, all but the last
+ * skip[i] of operand i; they align at their right ends, from where they are compared. Fills out's
+ * rank, dims and names.
+ */
+static dc_status broadcast(const site *s, int n, const int *skip, dc_type *out)
+{
+    int rank = 0;
+    for (int i = 0; i < n; i++)
+        rank = s->in[i]->rank - skip[i] > rank ? s->in[i]->rank - skip[i] : rank;
+    out->rank = (uint8_t)rank;
+    for (int k = rank - 1; k >= 0; k--) {
+        joined a = {.owner = -1};
+        for (int i = 0; i < n; i++) {
+            const int axis = k - rank + s->in[i]->rank - skip[i];
+            if (axis >= 0)
+                DC_TRY(join(s, &a, i, axis, s->in[i]->dim[axis], s->in[i]->name[axis]));
+        }
+        out->dim[k] = a.dim;
+        out->name[k] = a.name;
+    }
+    return check_names(s, n, skip, out);
+}
+
+/* Puts axes of size 1 in front and stretches to the dims of `to`, which is known to fit. */
+static dc_ref stretch(dc_func *f, const dc_val *a, const dc_type *to)
+{
+    int64_t dim[DC_MAX_RANK];
+    const int lead = to->rank - a->type.rank;
+    for (int i = 0; i < to->rank; i++)
+        dim[i] = i < lead ? 1 : a->type.dim[i - lead];
+    return dc_g_expand(f, dc_g_reshape(f, a->ref, to->rank, dim), to->dim);
+}
+
+dc_status dc_b_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out)
+{
+    const char *name = dc_op_row_of(op)->name;
+    dc_type types[4], common = {0};
+    const dc_type *at[4];
+    dc_ref refs[4];
+    dc_dtype t;
+    DC_ASSERT(n == dc_op_row_of(op)->n && n <= 4 && op != DC_OP_CAST, "%s of %d", name, n);
+    for (int i = 0; i < n; i++) {
+        types[i] = in[i].type;
+        at[i] = &types[i];
+    }
+    DC_TRY(dc_infer_dtype(j, op, types, n, NULL, &t));
+    DC_TRY(broadcast(&(site){j, name, at}, n, (const int[4]){0}, &common));
+    for (int i = 0; i < n; i++) {
+        common.dtype = in[i].type.dtype;
+        DC_TRY(check_size(j, name, &common));
+    }
+    common.dtype = (uint8_t)t;
+    DC_TRY(check_size(j, name, &common));
+    for (int i = 0; i < n; i++)
+        refs[i] = stretch(f, &in[i], &common);
+    out->ref = dc_g_make(f, op, refs, n, NULL, 0, NULL);
+    out->type = common;
+    return DC_OK;
+}
+
+dc_status dc_b_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out)
+{
+    dc_type want = a.type;
+    want.dtype = (uint8_t)t;
+    DC_TRY(check_size(j, "cast", &want));
+    out->ref = dc_g_cast(f, a.ref, t);
+    out->type = want;
+    return DC_OK;
+}
+
+dc_status dc_b_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
+{
+    dc_type to = *want, common = {0};
+    char words[40];
+    to.dtype = a.type.dtype;
+    if (a.type.rank > want->rank) {
+        snprintf(words, sizeof words, "%d are wanted", want->rank);
+        return dc_fail(j, DC_ERR_RANK,
+                       &(dc_fact){.op = "expand",
+                                  .num = {a.type.rank},
+                                  .type = {a.type, to},
+                                  .word = {words},
+                                  .operand = 1});
+    }
+    const dc_type *const at[2] = {&a.type, &to};
+    DC_TRY(check_size(j, "expand", &to));
+    DC_TRY(broadcast(&(site){j, "expand", at}, 2, (const int[2]){0}, &common));
+    for (int i = 0; i < to.rank; i++)
+        if (common.dim[i] != to.dim[i]) /* the operand's dim against a wanted 1 */
+            return dc_fail(j, DC_ERR_DIMS,
+                           &(dc_fact){.op = "expand",
+                                      .axis = {i, i},
+                                      .num = {common.dim[i], to.dim[i]},
+                                      .type = {a.type, to},
+                                      .operand = 1});
+    common.dtype = a.type.dtype;
+    out->ref = stretch(f, &a, &common);
+    out->type = common;
+    return DC_OK;
+}
+
+/* ---- products ---- */
+
+/* Numbers of one dtype and at least one axis; short integers are multiplied as i32. */
+static dc_status check_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b)
+{
+    dc_val *const factor[2] = {a, b};
+    const dc_dtype t = dtype_of(&a->type);
+    dc_fact fact = {.op = "matmul", .type = {a->type, b->type}, .operand = 2};
+    if (a->type.dtype != b->type.dtype)
+        return dc_fail(j, DC_ERR_DTYPE_MIX, &fact);
+    for (int i = 0; i < 2; i++) {
+        fact.operand = i + 1;
+        fact.type[0] = factor[i]->type;
+        fact.word[0] = t == DC_BOOL ? "a number" : "at least 1 is needed";
+        if (t == DC_BOOL)
+            return dc_fail(j, DC_ERR_DTYPE, &fact);
+        if (factor[i]->type.rank == 0)
+            return dc_fail(j, DC_ERR_RANK, &fact);
+    }
+    for (int i = 0; i < 2 && !dc_dtype_is_float(t) && dc_dtype_bits(t) < 32; i++)
+        DC_TRY(dc_b_cast(j, f, *factor[i], DC_I32, factor[i]));
+    return DC_OK;
+}
+
+static dc_status check_inner(dc_job *j, const dc_type *a, int left, const dc_type *b, int right)
+{
+    dc_fact fact = {.op = "matmul",
+                    .axis = {left, right},
+                    .num = {a->dim[left], b->dim[right]},
+                    .type = {*a, *b}};
+    if (a->dim[left] != b->dim[right])
+        return dc_fail(j, DC_ERR_INNER, &fact);
+    fact.word[0] = a->name[left];
+    fact.word[1] = b->name[right];
+    if (fact.word[0] != NULL && fact.word[1] != NULL && fact.word[0] != fact.word[1])
+        return dc_fail(j, DC_ERR_NAMES, &fact);
+    return DC_OK;
+}
+
+/* The batch axes of both, stretched to the dims they have in common; *nb counts them. */
+static dc_status join_batches(dc_job *j, dc_func *f, dc_val *a, dc_val *b, int *nb)
+{
+    dc_val *const factor[2] = {a, b};
+    const dc_type *const at[2] = {&a->type, &b->type};
+    dc_type batch = {0};
+    DC_TRY(broadcast(&(site){j, "matmul", at}, 2, (const int[2]){2, 2}, &batch));
+    *nb = batch.rank;
+    for (int i = 0; i < 2; i++) {
+        dc_type to = batch;
+        to.dtype = factor[i]->type.dtype;
+        for (int k = 2; k > 0; k--) {
+            to.dim[to.rank] = factor[i]->type.dim[factor[i]->type.rank - k];
+            to.name[to.rank++] = factor[i]->type.name[factor[i]->type.rank - k];
+        }
+        DC_TRY(check_size(j, "matmul", &to));
+        factor[i]->ref = stretch(f, factor[i], &to);
+        factor[i]->type = to;
+    }
+    return DC_OK;
+}
+
+/* Axis 0 moves to before the last one: m, batch..., n becomes batch..., m, n. */
+static dc_status rows_behind_batch(dc_job *j, dc_func *f, dc_val *a)
+{
+    int64_t perm[DC_MAX_RANK];
+    const int rank = a->type.rank;
+    for (int i = 0; i < rank; i++)
+        perm[i] = i < rank - 2 ? i + 1 : i == rank - 2 ? 0 : i;
+    return dc_b_permute(j, f, *a, perm, rank, a);
+}
+
+static dc_status check_product(dc_job *j, const dc_val *a, const dc_val *b, int nb, int left,
+                               int right)
+{
+    dc_type t = {.dtype = a->type.dtype};
+    for (int i = 0; i < a->type.rank; i++)
+        if (i != left)
+            t.dim[t.rank++] = a->type.dim[i];
+    for (int i = nb; i < b->type.rank; i++)
+        if (i != right)
+            t.dim[t.rank++] = b->type.dim[i];
+    return check_size(j, "matmul", &t);
+}
+
+dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+{
+    int nb = 0, left = a.type.rank - 1, right = b.type.rank < 2 ? 0 : b.type.rank - 2;
+    DC_TRY(check_factors(j, f, &a, &b));
+    DC_TRY(check_inner(j, &a.type, left, &b.type, right));
+    if (a.type.rank > 2 && b.type.rank > 2) {
+        DC_TRY(join_batches(j, f, &a, &b, &nb));
+        left = nb + 1;
+        right = nb;
+    }
+    DC_TRY(check_product(j, &a, &b, nb, left, right));
+    int64_t attr[2 + 2 * DC_MAX_RANK + 2] = {nb, 1};
+    for (int i = 0; i < nb; i++)
+        attr[2 + i] = attr[2 + nb + i] = i;
+    attr[2 + 2 * nb] = left;
+    attr[2 + 2 * nb + 1] = right;
+    DC_TRY(make(j, f, DC_OP_DOT, (dc_val[]){a, b}, 2, attr, 4 + 2 * nb, NULL, out));
+    return a.type.rank == 2 && b.type.rank > 2 ? rows_behind_batch(j, f, out) : DC_OK;
+}
+
+dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
+                   dc_val *out)
+{
+    return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, nattr, NULL, out);
+}
+
+dc_status dc_b_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)
+{
+    const int64_t attr[2] = {axis, 0};
+    return make(j, f, DC_OP_GATHER, (const dc_val[]){a, index}, 2, attr, 2, NULL, out);
+}
+
+dc_status dc_b_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
+                       dc_val *out)
+{
+    const int64_t attr[2] = {axis, 0};
+    const dc_type in[2] = {a.type, index.type};
+    dc_type picked;
+    if (v.type.dtype != a.type.dtype)
+        return dc_fail(j, DC_ERR_DTYPE_MIX, &(dc_fact){.type = {a.type, v.type}, .operand = 3});
+    DC_TRY(dc_infer(j, DC_OP_GATHER, in, 2, attr, 2, NULL, &picked));
+    DC_TRY(dc_b_expand(j, f, v, &picked, &v));
+    return make(j, f, DC_OP_SCATTER, (const dc_val[]){a, index, v}, 3, attr, 2, NULL, out);
+}
+
+/* ---- reductions ---- */
+
+dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
+                      dc_val *out)
+{
+    const int64_t attr = axes;
+    dc_val v;
+    DC_TRY(make(j, f, op, &a, 1, &attr, 1, NULL, &v));
+    if (keep) {
+        dc_type kept = a.type;
+        kept.dtype = v.type.dtype;
+        for (int i = 0; i < kept.rank; i++)
+            if (axes >> i & 1) {
+                kept.dim[i] = 1;
+                kept.name[i] = NULL;
+            }
+        v.ref = dc_g_reshape(f, v.ref, kept.rank, kept.dim);
+        v.type = kept;
+    }
+    *out = v;
+    return DC_OK;
+}
+
+dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
+{
+    double count = 1;
+    if (axes >> a.type.rank != 0)
+        return dc_b_reduce(j, f, DC_OP_SUM, a, axes, keep, out); /* fails: AXIS */
+    for (int i = 0; i < a.type.rank; i++)
+        if (axes >> i & 1)
+            count *= (double)a.type.dim[i];
+    if (!dc_dtype_is_float(dtype_of(&a.type)))
+        DC_TRY(dc_b_cast(j, f, a, DC_F32, &a));
+    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
+    out->ref = dc_g2(f, DC_OP_DIV, out->ref, dc_g_like(f, out->ref, count));
+    return DC_OK;
+}
+
+/* ---- movement and sources ---- */
+
+/* Replaces the one dim of -1 in *want by what the elements of a leave for it. */
+static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
+{
+    int open = -1;
+    for (int i = 0; i < want->rank; i++) {
+        if (want->dim[i] >= 0)
+            continue;
+        if (want->dim[i] < -1 || open >= 0)
+            return dc_failf(j, DC_ERR_ARG, "reshape",
+                            open >= 0 ? "only one size may be -1" : "a size is 0 or more, or -1");
+        open = i;
+    }
+    if (open >= 0)
+        want->dim[open] = 1;
+    DC_TRY(check_size(j, "reshape", want));
+    if (open < 0)
+        return DC_OK;
+    const int64_t rest = dc_type_count(want), n = dc_type_count(a);
+    if (rest == 0)
+        return dc_failf(j, DC_ERR_ARG, "reshape", "-1 beside a size of 0 could be any size");
+    if (n % rest != 0)
+        return dc_failf(j, DC_ERR_ARG, "reshape",
+                        "%" PRId64 " elements are no multiple of %" PRId64
+                        ", the product of the other sizes",
+                        n, rest);
+    want->dim[open] = n / rest;
+    return DC_OK;
+}
+
+dc_status dc_b_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
+{
+    dc_type to = *want, type;
+    to.dtype = a.type.dtype;
+    DC_TRY(fill_dim(j, &a.type, &to));
+    DC_TRY(dc_infer(j, DC_OP_RESHAPE, &a.type, 1, NULL, 0, &to, &type));
+    out->ref = dc_g_reshape(f, a.ref, to.rank, to.dim);
+    out->type = type;
+    return DC_OK;
+}
+
+dc_status dc_b_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out)
+{
+    dc_type type;
+    char words[40];
+    if (n != a.type.rank) {
+        snprintf(words, sizeof words, "%d are listed", n);
+        return dc_fail(j, DC_ERR_RANK,
+                       &(dc_fact){.op = "permute",
+                                  .num = {a.type.rank},
+                                  .type = {a.type},
+                                  .word = {words},
+                                  .operand = 1});
+    }
+    DC_TRY(dc_infer(j, DC_OP_PERMUTE, &a.type, 1, perm, n, NULL, &type));
+    out->ref = dc_g_permute(f, a.ref, perm);
+    out->type = type;
+    return DC_OK;
+}
+
+dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
+                     const int64_t *step, dc_val *out)
+{
+    const int rank = a.type.rank;
+    int64_t attr[2 * DC_MAX_RANK];
+    dc_type want = a.type, type;
+    for (int i = 0; i < rank; i++) {
+        const int64_t dim = a.type.dim[i];
+        if (step[i] < 1)
+            return dc_failf(j, DC_ERR_ARG, "slice", "a step is at least 1");
+        if (first[i] < 0 || first[i] > dim || last[i] >= dim || last[i] < first[i] - 1)
+            return dc_fail(j, DC_ERR_SLICE,
+                           &(dc_fact){.op = "slice",
+                                      .axis = {i},
+                                      .num = {first[i] + 1, last[i] + 1},
+                                      .type = {a.type},
+                                      .operand = 1});
+        attr[i] = first[i];
+        attr[rank + i] = step[i];
+        want.dim[i] = last[i] < first[i] ? 0 : (last[i] - first[i]) / step[i] + 1;
+    }
+    DC_TRY(dc_infer(j, DC_OP_SLICE, &a.type, 1, attr, 2 * rank, &want, &type));
+    out->ref = dc_g_slice(f, a.ref, attr, attr + rank, want.dim);
+    out->type = type;
+    return DC_OK;
+}
+
+dc_status dc_b_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
+{
+    const int64_t attr = axes;
+    return make(j, f, DC_OP_FLIP, &a, 1, &attr, 1, NULL, out);
+}
+
+dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
+{
+    dc_type to = dc_type_scalar(dtype_of(&a.type));
+    DC_UNUSED(j);
+    for (int i = 0; i < a.type.rank; i++) {
+        if (axes >> i & 1)
+            continue;
+        to.dim[to.rank] = a.type.dim[i];
+        to.name[to.rank++] = a.type.name[i];
+    }
+    out->ref = dc_g_reshape(f, a.ref, to.rank, to.dim);
+    out->type = to;
+    return DC_OK;
+}
+
+dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
+                   const dc_type *want, double fill, dc_val *out)
+{
+    const int rank = a.type.rank;
+    int64_t attr[2 * DC_MAX_RANK + 1];
+    for (int i = 0; i < rank; i++) {
+        attr[i] = lo[i];
+        attr[rank + i] = step[i];
+    }
+    attr[2 * rank] = (int64_t)dc_bits_of(dtype_of(&a.type), fill);
+    return make(j, f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, want, out);
+}
+
+dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out)
+{
+    return dc_b_bits(j, f, t, dc_bits_of(dtype_of(t), v), out);
+}
+
+dc_status dc_b_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out)
+{
+    const int64_t attr = (int64_t)bits;
+    return make(j, f, DC_OP_CONST, NULL, 0, &attr, 1, t, out);
+}
+
+dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out)
+{
+    const int64_t attr = axis;
+    return make(j, f, DC_OP_IOTA, NULL, 0, &attr, 1, t, out);
+}

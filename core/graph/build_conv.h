@@ -1,0 +1,31 @@
+/*
+ * Convolutions and pools as users write them: x is [batch, channels, dims...], the last dims are
+ * those that a window runs over and lose their names.
+ */
+#ifndef DC_CORE_GRAPH_BUILD_CONV_H
+#define DC_CORE_GRAPH_BUILD_CONV_H
+
+#include "core/graph/build.h"
+#include "core/graph/conv.h"
+
+/* Axes of c are those of dc_conv_plain. Short integers are added up as i32, as by matmul. */
+dc_status dc_b_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c, dc_val *out);
+
+typedef struct dc_pool {
+    int n; /* dims of the window: the last n of x */
+    int64_t window[DC_CONV_DIMS], stride[DC_CONV_DIMS], lo[DC_CONV_DIMS], hi[DC_CONV_DIMS],
+        dilate[DC_CONV_DIMS];
+    bool count_padding; /* of the mean: zeros around x count as elements */
+} dc_pool;
+
+enum { DC_POOL_WINDOW = 256 }; /* elements of a window along an axis, at most */
+
+/*
+ * The largest element of each window, NaN if one is. Its gradient goes to the first of them, the last
+ * axis fastest. CONV_WINDOW, ARG.
+ */
+dc_status dc_b_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
+/* The mean of each window; of integers f32. */
+dc_status dc_b_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
+
+#endif

@@ -1,0 +1,262 @@
+#include "core/graph/custom.h"
+
+#include "core/graph/grad.h"
+
+static dc_ref hole(dc_func *f, const dc_type *t, int64_t id, int64_t which)
+{
+    const int64_t attr[2] = {id, which};
+    return dc_g_make(f, DC_OP_HOLE, NULL, 0, attr, 2, t);
+}
+
+dc_ref dc_g_barrier(dc_func *f, dc_ref a, dc_ref token)
+{
+    const int64_t id = f->node.n; /* the number that the node gets, since it is a new one */
+    return dc_g_make(f, DC_OP_BARRIER, (dc_ref[]){a, token}, 2, &id, 1, NULL);
+}
+
+int dc_node_inputs(const dc_node *n)
+{
+    return n->op == DC_OP_CUSTOM ? 1 + (int)n->attr[0] : n->op == DC_OP_BARRIER ? 1 : n->nin;
+}
+
+/* ---- pieces of a graph ----------------------------------------------------------------------- */
+
+/* What the roots are made of; of custom nodes, the gradients only if asked for. */
+static bool *made_of(dc_job *j, const dc_func *f, const dc_ref *root, int n, bool gradients)
+{
+    bool *part = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    for (int i = 0; i < n; i++)
+        part[root[i]] = true;
+    for (dc_ref r = f->node.n; r-- > 1;) {
+        const dc_node *x = dc_node_at(f, r);
+        const int nin = gradients ? x->nin : dc_node_inputs(x);
+        for (int i = 0; part[r] && i < nin; i++)
+            part[x->in[i]] = true;
+    }
+    return part;
+}
+
+/* By node: is it one of `from`, or made of one? */
+static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n)
+{
+    bool *does = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    for (int i = 0; i < n; i++)
+        does[from[i]] = true;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        for (int i = 0; i < dc_node_at(f, r)->nin; i++)
+            does[r] = does[r] || does[dc_node_at(f, r)->in[i]];
+    return does;
+}
+
+dc_ref dc_g_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in)
+{
+    const dc_node n = *dc_node_at(from, r);
+    const dc_type t = dc_node_type(from, r);
+    const char *where = to->where, *path = to->path;
+    to->where = to->path = NULL;
+    const dc_ref made = n.op == DC_OP_BARRIER
+                            ? dc_g_barrier(to, in[0], in[1])
+                            : dc_g_make(to, (dc_op)n.op, in, n.nin, n.attr, n.nattr, &t);
+    to->where = where;
+    to->path = path;
+    dc_func_copy_origin(to, made, from, r);
+    return made;
+}
+
+/* Node r of f on what stands for its operands; 0: they stay. */
+static dc_ref again(dc_func *f, dc_ref r, const dc_ref *map)
+{
+    const dc_node *n = dc_node_at(f, r);
+    dc_ref in[DC_MAX_OPERANDS];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = map[n->in[i]] != 0 ? map[n->in[i]] : n->in[i];
+    return dc_g_again(f, f, r, in);
+}
+
+typedef struct change { /* to[i] in the place of from[i] */
+    const dc_ref *from, *to;
+    int n;
+} change;
+
+/* The roots after a change, in place; what does not depend on it is shared. */
+static void replace(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const bool *part = made_of(j, f, root, n, true), *does = depending(j, f, c.from, c.n);
+    const dc_ref end = f->node.n;
+    dc_ref *map = DC_NEW_ARRAY(&j->scratch, dc_ref, end);
+    for (int i = 0; i < c.n; i++)
+        map[c.from[i]] = c.to[i];
+    for (dc_ref r = 1; r < end; r++)
+        if (part[r] && does[r] && map[r] == 0)
+            map[r] = again(f, r, map);
+    for (int i = 0; i < n; i++)
+        root[i] = map[root[i]] != 0 ? map[root[i]] : root[i];
+    dc_arena_rewind(&j->scratch, mark);
+}
+
+static dc_ref replaced(dc_job *j, const dc_custom *c, dc_ref root, const dc_ref *to, int n)
+{
+    replace(j, c->f, (change){c->stand_in, to, n}, &root, 1);
+    return root;
+}
+
+static bool is_float(const dc_func *f, dc_ref r)
+{
+    return dc_dtype_is_float((dc_dtype)dc_node_at(f, r)->dtype);
+}
+
+/*
+ * What the body that made y of the stand-ins read besides, as far as gradients can flow to it: floats
+ * that no stand-in is part of, read by a node that one is part of. Not what is constant.
+ */
+static int captures(dc_job *j, const dc_custom *c, dc_ref y, dc_ref *out, int most)
+{
+    const dc_func *f = c->f;
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    bool *part = made_of(j, f, &y, 1, false);
+    const bool *does = depending(j, f, c->stand_in, c->n);
+    bool *varies = DC_NEW_ARRAY(&j->scratch, bool, f->node.n), *read;
+    read = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
+    int n = 0;
+    for (int i = 0; i < c->n; i++)
+        part[c->stand_in[i]] = false; /* what it reads is no capture */
+    for (dc_ref r = 1; r <= y; r++) {
+        const dc_node *x = dc_node_at(f, r);
+        varies[r] = is_float(f, r) &&
+                    (x->op == DC_OP_PARAM || x->op == DC_OP_BARRIER || x->op == DC_OP_HOLE);
+        for (int i = 0; i < dc_node_inputs(x) && x->op != DC_OP_STOP; i++)
+            varies[r] = varies[r] || (is_float(f, r) && varies[x->in[i]]);
+        for (int i = 0; part[r] && does[r] && x->op != DC_OP_STOP && i < dc_node_inputs(x); i++)
+            read[x->in[i]] = true;
+    }
+    read[y] = true;
+    for (dc_ref r = 1; r <= y; r++)
+        if (read[r] && !does[r] && varies[r]) {
+            if (n < most)
+                out[n] = r;
+            n++;
+        }
+    dc_arena_rewind(&j->scratch, mark);
+    return n;
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+void dc_custom_begin(dc_func *f, const dc_ref *x, int n, dc_custom *out)
+{
+    DC_ASSERT(n <= DC_CUSTOM_INPUTS, "%d inputs", n);
+    *out = (dc_custom){.f = f, .n = n};
+    for (int i = 0; i < n; i++) {
+        out->x[i] = x[i];
+        out->stand_in[i] = dc_g_barrier(f, x[i], x[i]);
+    }
+}
+
+/* Holes of the type of the value. */
+static void make_holes(dc_custom *c)
+{
+    const dc_type t = dc_node_type(c->f, c->y);
+    c->id = c->f->node.n;
+    c->dy = hole(c->f, &t, c->id, 0);
+    c->y_again = hole(c->f, &t, c->id, 1);
+}
+
+dc_status dc_custom_value(dc_job *j, dc_custom *c, dc_ref y, dc_ref *captured)
+{
+    if (captures(j, c, y, captured, 1) > 0)
+        return dc_fail(j, DC_ERR_GRAD_CAPTURED, &(dc_fact){.op = "custom_grad"});
+    c->y = replaced(j, c, y, c->x, c->n);
+    make_holes(c);
+    return DC_OK;
+}
+
+void dc_custom_given(dc_func *f, const dc_ref *x, int n, dc_ref y, dc_custom *out)
+{
+    DC_ASSERT(n <= DC_CUSTOM_INPUTS, "%d inputs", n);
+    *out = (dc_custom){.f = f, .n = n, .y = y};
+    for (int i = 0; i < n; i++)
+        out->x[i] = x[i];
+    make_holes(out);
+}
+
+static dc_status check_gradients(dc_job *j, const dc_custom *c, const dc_ref *dx)
+{
+    for (int i = 0; i < c->n; i++) {
+        if (dx[i] == 0)
+            continue;
+        const dc_type x = dc_node_type(c->f, c->x[i]), d = dc_node_type(c->f, dx[i]);
+        char want[DC_TYPE_TEXT], got[DC_TYPE_TEXT];
+        dc_type_print(&x, want, sizeof want);
+        dc_type_print(&d, got, sizeof got);
+        if (!dc_dtype_is_float((dc_dtype)x.dtype))
+            return dc_failf(j, DC_ERR_GRAD_CUSTOM, "custom_grad",
+                            "argument %d is %s and has no gradient, nil stands for none", i + 1,
+                            want);
+        if (!dc_type_same(&x, &d))
+            return dc_failf(j, DC_ERR_GRAD_CUSTOM, "custom_grad",
+                            "the gradient of argument %d is %s, the argument is %s", i + 1, got,
+                            want);
+    }
+    return DC_OK;
+}
+
+dc_status dc_custom_end(dc_job *j, dc_custom *c, const dc_ref *dx, dc_ref *out)
+{
+    dc_ref in[DC_MAX_OPERANDS] = {c->y};
+    int64_t attr[3] = {c->n, c->id, 0};
+    int nin = 1;
+    DC_TRY(check_gradients(j, c, dx));
+    for (int i = 0; i < c->n; i++)
+        in[nin++] = c->x[i];
+    for (int i = 0; i < c->n; i++)
+        if (dx[i] != 0) {
+            in[nin++] = dx[i];
+            attr[2] |= INT64_C(1) << i;
+        }
+    *out = dc_g_make(c->f, DC_OP_CUSTOM, in, nin, attr, 3, NULL);
+    return DC_OK;
+}
+
+dc_status dc_custom_remat(dc_job *j, dc_custom *c, dc_ref y, dc_ref *out)
+{
+    dc_func *f = c->f;
+    dc_ref wrt[DC_CUSTOM_INPUTS], dx[DC_CUSTOM_INPUTS], later[DC_CUSTOM_INPUTS],
+        part[DC_CUSTOM_INPUTS];
+    int where[DC_CUSTOM_INPUTS], nwrt = 0;
+    const int n = c->n, more = captures(j, c, y, c->x + n, DC_CUSTOM_INPUTS - n);
+    if (n + more > DC_CUSTOM_INPUTS)
+        return dc_failf(j, DC_ERR_ARG, "remat", "the function reads %d tensors, %d is the most",
+                        n + more, DC_CUSTOM_INPUTS);
+    c->y = replaced(j, c, y, c->x, n);
+    make_holes(c);
+    for (int i = 0; i < n; i++)
+        later[i] = dc_g_barrier(f, c->x[i], c->dy);
+    const dc_ref same = replaced(j, c, y, later, n);
+    c->n += more;
+    for (int i = 0; i < c->n; i++) {
+        dx[i] = 0;
+        if (!is_float(f, c->x[i]))
+            continue;
+        where[nwrt] = i;
+        wrt[nwrt++] = i < n ? later[i] : c->x[i];
+    }
+    DC_TRY(dc_grad_pull(j, f, same, c->dy, wrt, nwrt, part));
+    for (int i = 0; i < nwrt; i++)
+        dx[where[i]] = part[i];
+    return dc_custom_end(j, c, dx, out);
+}
+
+void dc_custom_pull(dc_job *j, dc_func *f, dc_ref r, dc_ref cotangent, dc_ref *out)
+{
+    const dc_node n = *dc_node_at(f, r);
+    const dc_type t = dc_node_type(f, r);
+    const int given = n.nin - 1 - (int)n.attr[0];
+    const dc_ref from[2] = {hole(f, &t, n.attr[1], 0), hole(f, &t, n.attr[1], 1)};
+    dc_ref dx[DC_CUSTOM_INPUTS];
+    for (int i = 0; i < given; i++)
+        dx[i] = n.in[1 + n.attr[0] + i];
+    replace(j, f, (change){from, (const dc_ref[]){cotangent, r}, 2}, dx, given);
+    for (int i = 0, at = 0; i < (int)n.attr[0]; i++)
+        out[i] = n.attr[2] >> i & 1 ? dx[at++] : 0;
+}

@@ -1,0 +1,541 @@
+/*
+ * Modules, functions and their nodes; hash-consing; live nodes, clones and hashes.
+ *
+ * Operands of commuting operations are stored in one order: constants last, else by ref. A node
+ * that is made again is found again; only the list of its origins grows (up to MAX_ORIGINS).
+ */
+#include "core/graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ORIGINS = 8 };
+
+static void free_arrays(dc_func *f)
+{
+    DC_VEC_FREE(f->node);
+    DC_VEC_FREE(f->param);
+    DC_VEC_FREE(f->label);
+    DC_VEC_FREE(f->result);
+    DC_VEC_FREE(f->origins);
+    dc_xfree(f->bucket);
+    f->bucket = NULL;
+    f->nbucket = 0;
+}
+
+void dc_func_drop(dc_func *f)
+{
+    dc_module *m = f->module;
+    for (uint32_t i = 0, to = 0; i < m->func.n; i++)
+        if (m->func.at[i] != f)
+            m->func.at[to++] = m->func.at[i];
+    m->func.n--;
+    free_arrays(f);
+}
+
+void dc_func_clear(dc_func *f, dc_mark empty)
+{
+    enum { KEEP = 1024 };
+    f->node.n = f->origins.n = 1;
+    f->param.n = f->label.n = f->result.n = 0;
+    f->where = f->path = NULL;
+    if (f->nbucket > KEEP) {
+        dc_xfree(f->bucket);
+        f->bucket = NULL;
+        f->nbucket = 0;
+    } else if (f->nbucket > 0) {
+        memset(f->bucket, 0, f->nbucket * sizeof *f->bucket);
+    }
+    dc_arena_rewind(&f->module->arena, empty);
+}
+
+void dc_module_free(dc_module *m)
+{
+    if (m == NULL)
+        return;
+    for (uint32_t i = 0; i < m->func.n; i++)
+        free_arrays(m->func.at[i]);
+    DC_VEC_FREE(m->func);
+    dc_names_free(m->names);
+    dc_arena_free(&m->arena);
+    dc_xfree(m);
+}
+
+static void release_module(void *m)
+{
+    dc_module_free(m);
+}
+
+void dc_module_defer(dc_job *j, dc_module *m)
+{
+    dc_job_defer(j, release_module, m);
+}
+
+dc_module *dc_module_new(void)
+{
+    dc_job *j = dc_job_here();
+    dc_module *m = dc_xalloc(sizeof *m);
+    dc_module_defer(j, m);
+    m->names = dc_names_new();
+    dc_job_keep(j, m);
+    return m;
+}
+
+dc_func *dc_func_new(dc_module *m, const char *name)
+{
+    dc_func *f = DC_NEW(&m->arena, dc_func);
+    f->module = m;
+    f->name = dc_name_intern_text(m->names, name == NULL ? "" : name);
+    DC_PUSH(m->func, f); /* from here on the module frees what f holds */
+    DC_PUSH(f->node, (dc_node){0});
+    DC_PUSH(f->origins, (dc_origin){0});
+    return f;
+}
+
+dc_type dc_node_type(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    return dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
+}
+
+int64_t dc_node_count(const dc_node *n)
+{
+    int64_t count = 1;
+    for (int i = 0; i < n->rank; i++)
+        count *= n->dim[i];
+    return count;
+}
+
+/* ---- origins ---- */
+
+void dc_func_from(dc_func *f, const char *where, const char *path)
+{
+    f->where = dc_name_intern_text(f->module->names, where);
+    f->path = dc_name_intern_text(f->module->names, path);
+}
+
+/* Strings are interned in f's module already. */
+static void add_origin(dc_func *f, dc_ref r, const char *where, const char *path)
+{
+    int length = 0;
+    uint32_t last = 0;
+    if (where == NULL && path == NULL)
+        return;
+    for (uint32_t i = f->node.at[r].origin; i != 0; i = f->origins.at[i].next, length++) {
+        if (f->origins.at[i].where == where && f->origins.at[i].path == path)
+            return;
+        last = i;
+    }
+    if (length == MAX_ORIGINS)
+        return;
+    const uint32_t added = f->origins.n;
+    DC_PUSH(f->origins, ((dc_origin){.where = where, .path = path}));
+    if (last == 0)
+        f->node.at[r].origin = added;
+    else
+        f->origins.at[last].next = added;
+}
+
+void dc_func_copy_origin(dc_func *f, dc_ref s, const dc_func *from, dc_ref r)
+{
+    const bool same = f->module == from->module;
+    for (uint32_t i = dc_node_at(from, r)->origin; i != 0; i = from->origins.at[i].next) {
+        const char *where = from->origins.at[i].where, *path = from->origins.at[i].path;
+        add_origin(f, s, same ? where : dc_name_intern_text(f->module->names, where),
+                   same ? path : dc_name_intern_text(f->module->names, path));
+    }
+}
+
+/* ---- hash-consing ---- */
+
+static uint64_t hash_node(const dc_node *n)
+{
+    uint64_t h = dc_hash_mix(n->op, n->dtype);
+    for (int i = 0; i < n->rank; i++)
+        h = dc_hash_mix(h, (uint64_t)n->dim[i]);
+    for (int i = 0; i < n->nin; i++)
+        h = dc_hash_mix(h, n->in[i]);
+    for (int i = 0; i < n->nattr; i++)
+        h = dc_hash_mix(h, (uint64_t)n->attr[i]);
+    return h;
+}
+
+/* n * size bytes; either may be NULL when there are none. */
+static bool same_bytes(const void *a, const void *b, size_t bytes)
+{
+    return bytes == 0 || memcmp(a, b, bytes) == 0;
+}
+
+static bool same_node(const dc_node *a, const dc_node *b)
+{
+    return a->op == b->op && a->dtype == b->dtype && a->rank == b->rank && a->nin == b->nin &&
+           a->nattr == b->nattr && same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim) &&
+           same_bytes(a->in, b->in, a->nin * sizeof *a->in) &&
+           same_bytes(a->attr, b->attr, a->nattr * sizeof *a->attr);
+}
+
+/* Where in the bucket the node is or belongs. */
+static uint32_t find_bucket(const dc_func *f, const dc_node *key)
+{
+    uint32_t i = (uint32_t)hash_node(key) & (f->nbucket - 1);
+    while (f->bucket[i] != 0 && !same_node(&f->node.at[f->bucket[i]], key))
+        i = (i + 1) & (f->nbucket - 1);
+    return i;
+}
+
+static void grow_buckets(dc_func *f)
+{
+    const uint32_t n = f->nbucket ? f->nbucket * 2 : 64;
+    uint32_t *bucket = dc_xalloc(n * sizeof *bucket);
+    dc_xfree(f->bucket);
+    f->bucket = bucket;
+    f->nbucket = n;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        f->bucket[find_bucket(f, &f->node.at[r])] = r;
+}
+
+static const void *copy_in(dc_arena *a, const void *from, size_t bytes)
+{
+    return bytes == 0 ? NULL : memcpy(dc_arena_alloc(a, bytes), from, bytes);
+}
+
+/* Finds the node or adds it. The key points at memory of the caller. */
+static dc_ref cons(dc_func *f, const dc_node *key)
+{
+    if (f->node.n * 2 >= f->nbucket)
+        grow_buckets(f);
+    const uint32_t slot = find_bucket(f, key);
+    dc_ref r = f->bucket[slot];
+    if (r == 0) {
+        dc_arena *a = &f->module->arena;
+        dc_node n = *key;
+        n.origin = 0;
+        n.dim = copy_in(a, key->dim, key->rank * sizeof *key->dim);
+        n.in = copy_in(a, key->in, key->nin * sizeof *key->in);
+        n.attr = copy_in(a, key->attr, key->nattr * sizeof *key->attr);
+        DC_ROOM(f->origins); /* a node is there with its origin or not at all */
+        r = f->node.n;
+        DC_PUSH(f->node, n);
+        f->bucket[slot] = r;
+    }
+    add_origin(f, r, f->where, f->path);
+    return r;
+}
+
+/* Constants come last, so that rules look for them in one place. */
+static bool comes_after(const dc_func *f, dc_ref a, dc_ref b)
+{
+    const bool ca = f->node.at[a].op == DC_OP_CONST, cb = f->node.at[b].op == DC_OP_CONST;
+    return ca != cb ? ca : a > b;
+}
+
+static dc_ref make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
+                   const dc_type *type)
+{
+    dc_ref order[DC_MAX_OPERANDS];
+    for (int i = 0; i < nin; i++)
+        order[i] = in[i];
+    if (dc_op_row_of(op)->flags & DC_OPF_COMM && comes_after(f, in[0], in[1])) {
+        order[0] = in[1];
+        order[1] = in[0];
+    }
+    return cons(f, &(dc_node){.op = (uint8_t)op,
+                              .dtype = type->dtype,
+                              .rank = type->rank,
+                              .nin = (uint8_t)nin,
+                              .nattr = (uint16_t)nattr,
+                              .dim = type->dim,
+                              .in = order,
+                              .attr = attr});
+}
+
+dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
+                  int nattr, const dc_type *want, dc_ref *out)
+{
+    dc_type type, types[DC_MAX_OPERANDS];
+    if (op == DC_OP_PARAM)
+        DC_BUG("parameters are made by dc_g_param");
+    for (int i = 0; i < nin && i < DC_MAX_OPERANDS; i++)
+        types[i] = dc_node_type(f, in[i]);
+    DC_TRY(dc_infer(j, op, types, nin, attr, nattr, want, &type));
+    *out = make(f, op, in, nin, attr, nattr, &type);
+    return DC_OK;
+}
+
+/* ---- for passes ---- */
+
+dc_ref dc_g_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
+                 const dc_type *want)
+{
+    dc_job own = {0};
+    dc_ref r = 0;
+    if (dc_make(&own, f, op, in, nin, attr, nattr, want, &r) != DC_OK) {
+        char text[200];
+        dc_err_render(&own.err, 0, text, sizeof text);
+        DC_BUG("%s", text);
+    }
+    return r;
+}
+
+dc_ref dc_g1(dc_func *f, dc_op op, dc_ref a)
+{
+    return dc_g_make(f, op, &a, 1, NULL, 0, NULL);
+}
+
+dc_ref dc_g2(dc_func *f, dc_op op, dc_ref a, dc_ref b)
+{
+    return dc_g_make(f, op, (dc_ref[]){a, b}, 2, NULL, 0, NULL);
+}
+
+dc_ref dc_g3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c)
+{
+    return dc_g_make(f, op, (dc_ref[]){a, b, c}, 3, NULL, 0, NULL);
+}
+
+dc_ref dc_g_const(dc_func *f, const dc_type *t, double v)
+{
+    const int64_t bits = (int64_t)dc_bits_of((dc_dtype)t->dtype, v);
+    return dc_g_make(f, DC_OP_CONST, NULL, 0, &bits, 1, t);
+}
+
+dc_ref dc_g_like(dc_func *f, dc_ref r, double v)
+{
+    const dc_type t = dc_node_type(f, r);
+    return dc_g_const(f, &t, v);
+}
+
+dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label)
+{
+    const int64_t index = f->param.n;
+    const char *kept = dc_name_intern_text(f->module->names, label);
+    DC_ROOM(f->label); /* node, label and place in the list come together or not at all */
+    DC_ROOM(f->param);
+    const dc_ref r = make(f, DC_OP_PARAM, NULL, 0, &index, 1, t);
+    DC_PUSH(f->label, kept);
+    DC_PUSH(f->param, r);
+    return r;
+}
+
+dc_ref dc_g_cast(dc_func *f, dc_ref a, dc_dtype t)
+{
+    dc_type want = dc_node_type(f, a);
+    if (want.dtype == t)
+        return a;
+    want.dtype = (uint8_t)t;
+    return dc_g_make(f, DC_OP_CAST, &a, 1, NULL, 0, &want);
+}
+
+/* The type of a with other dims; *same tells that they are its own. */
+static dc_type with_dims(const dc_func *f, dc_ref a, int rank, const int64_t *dim, bool *same)
+{
+    const dc_type t = dc_node_type(f, a);
+    const dc_type want = dc_type_make((dc_dtype)t.dtype, rank, dim);
+    *same = dc_type_same(&t, &want);
+    return want;
+}
+
+dc_ref dc_g_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim)
+{
+    bool same;
+    const dc_type want = with_dims(f, a, rank, dim, &same);
+    return same ? a : dc_g_make(f, DC_OP_RESHAPE, &a, 1, NULL, 0, &want);
+}
+
+dc_ref dc_g_permute(dc_func *f, dc_ref a, const int64_t *perm)
+{
+    const int rank = dc_node_at(f, a)->rank;
+    bool same = true;
+    for (int i = 0; i < rank; i++)
+        same = same && perm[i] == i;
+    return same ? a : dc_g_make(f, DC_OP_PERMUTE, &a, 1, perm, rank, NULL);
+}
+
+dc_ref dc_g_expand(dc_func *f, dc_ref a, const int64_t *dim)
+{
+    bool same;
+    const dc_type want = with_dims(f, a, dc_node_at(f, a)->rank, dim, &same);
+    return same ? a : dc_g_make(f, DC_OP_EXPAND, &a, 1, NULL, 0, &want);
+}
+
+/* With equal extents nothing is cut and every element stays where it is. */
+dc_ref dc_g_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *step,
+                  const int64_t *dim)
+{
+    const int rank = dc_node_at(f, a)->rank;
+    int64_t attr[2 * DC_MAX_RANK];
+    bool same;
+    const dc_type want = with_dims(f, a, rank, dim, &same);
+    for (int i = 0; i < rank; i++) {
+        attr[i] = start[i];
+        attr[rank + i] = step[i];
+    }
+    return same ? a : dc_g_make(f, DC_OP_SLICE, &a, 1, attr, 2 * rank, &want);
+}
+
+dc_ref dc_g_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step, const int64_t *dim,
+                uint64_t fill)
+{
+    const int rank = dc_node_at(f, a)->rank;
+    int64_t attr[2 * DC_MAX_RANK + 1];
+    bool same;
+    const dc_type want = with_dims(f, a, rank, dim, &same);
+    for (int i = 0; i < rank; i++) {
+        attr[i] = lo[i];
+        attr[rank + i] = step[i];
+    }
+    attr[2 * rank] = (int64_t)fill;
+    return same ? a : dc_g_make(f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, &want);
+}
+
+dc_ref dc_g_flip(dc_func *f, dc_ref a, uint32_t axes)
+{
+    const int64_t attr = axes;
+    return axes == 0 ? a : dc_g_make(f, DC_OP_FLIP, &a, 1, &attr, 1, NULL);
+}
+
+dc_ref dc_g_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes)
+{
+    const int64_t attr = axes;
+    const bool widens = op == DC_OP_SUM || op == DC_OP_PROD;
+    if (axes == 0 && (!widens || dc_dtype_bits((dc_dtype)dc_node_at(f, a)->dtype) >= 32))
+        return a;
+    return dc_g_make(f, op, &a, 1, &attr, 1, NULL);
+}
+
+dc_ref dc_g_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim)
+{
+    int64_t kept[DC_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        kept[i] = axes >> i & 1 ? 1 : dim[i];
+    return dc_g_expand(f, dc_g_reshape(f, a, rank, kept), dim);
+}
+
+dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb,
+                int nc, const int64_t *lc, const int64_t *rc)
+{
+    int64_t attr[2 + 4 * DC_MAX_RANK] = {nb, nc};
+    int n = 2;
+    const int64_t *const list[4] = {lb, rb, lc, rc};
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < (k < 2 ? nb : nc); i++)
+            attr[n++] = list[k][i];
+    return dc_g_make(f, DC_OP_DOT, (dc_ref[]){a, b}, 2, attr, n, NULL);
+}
+
+dc_ref dc_g_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
+{
+    const int64_t attr[2] = {axis, nb};
+    return dc_g_make(f, DC_OP_GATHER, (dc_ref[]){a, index}, 2, attr, 2, NULL);
+}
+
+/* op: SCATTER or SCATTER_ADD */
+dc_ref dc_g_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis, int nb)
+{
+    const int64_t attr[2] = {axis, nb};
+    return dc_g_make(f, op, (dc_ref[]){a, index, updates}, 3, attr, 2, NULL);
+}
+
+bool dc_is_const(const dc_func *f, dc_ref r, double v)
+{
+    const dc_node *n = dc_node_at(f, r);
+    const dc_dtype t = (dc_dtype)n->dtype;
+    if (n->op != DC_OP_CONST || (uint64_t)n->attr[0] != dc_bits_of(t, v))
+        return false;
+    return dc_value_of(t, (uint64_t)n->attr[0]) == v || v != v; /* 0.5 is no u8, 1e300 no f32 */
+}
+
+/* ---- whole functions ---- */
+
+bool *dc_func_live(const dc_func *f, dc_arena *a)
+{
+    bool *live = DC_NEW_ARRAY(a, bool, f->node.n);
+    for (uint32_t i = 0; i < f->result.n; i++)
+        live[f->result.at[i]] = true;
+    for (dc_ref r = f->node.n; r-- > 1;)
+        for (int i = 0; live[r] && i < f->node.at[r].nin; i++)
+            live[f->node.at[r].in[i]] = true;
+    return live;
+}
+
+uint32_t *dc_func_numbers(const dc_func *f, dc_arena *a)
+{
+    uint32_t *number = DC_NEW_ARRAY(a, uint32_t, f->node.n), n = 0;
+    const bool *live = dc_func_live(f, a);
+    for (uint32_t i = 0; i < f->param.n; i++)
+        number[f->param.at[i]] = ++n;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        if (live[r] && number[r] == 0)
+            number[r] = ++n;
+    return number;
+}
+
+void dc_node_operands(const dc_func *f, const uint32_t *number, dc_ref r, uint32_t *out)
+{
+    const dc_node *n = dc_node_at(f, r);
+    for (int i = 0; i < n->nin; i++)
+        out[i] = number[n->in[i]];
+    if ((dc_op_row_of((dc_op)n->op)->flags & DC_OPF_COMM) == 0 ||
+        (f->node.at[n->in[0]].op == DC_OP_CONST) != (f->node.at[n->in[1]].op == DC_OP_CONST))
+        return;
+    if (out[0] > out[1]) {
+        const uint32_t first = out[0];
+        out[0] = out[1];
+        out[1] = first;
+    }
+}
+
+dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
+{
+    dc_func *f = dc_func_new(to, from->name);
+    const bool *live = dc_func_live(from, &to->arena);
+    if (map == NULL)
+        map = DC_NEW_ARRAY(&to->arena, dc_ref, from->node.n);
+    memset(map, 0, from->node.n * sizeof *map);
+    for (uint32_t i = 0; i < from->param.n; i++) {
+        const dc_type t = dc_node_type(from, from->param.at[i]);
+        map[from->param.at[i]] = dc_g_param(f, &t, from->label.at[i]);
+        dc_func_copy_origin(f, f->param.at[i], from, from->param.at[i]);
+    }
+    for (dc_ref r = 1; r < from->node.n; r++) {
+        const dc_node *n = &from->node.at[r];
+        const dc_type t = dc_node_type(from, r);
+        dc_ref in[DC_MAX_OPERANDS];
+        if (!live[r] || n->op == DC_OP_PARAM)
+            continue;
+        for (int i = 0; i < n->nin; i++)
+            in[i] = map[n->in[i]];
+        const int64_t id = f->node.n; /* of a barrier: canonical again */
+        map[r] =
+            make(f, (dc_op)n->op, in, n->nin, n->op == DC_OP_BARRIER ? &id : n->attr, n->nattr, &t);
+        dc_func_copy_origin(f, map[r], from, r);
+    }
+    for (uint32_t i = 0; i < from->result.n; i++)
+        DC_PUSH(f->result, map[from->result.at[i]]);
+    return f;
+}
+
+static uint64_t hash_numbered(const dc_func *f, const uint32_t *number, dc_ref r)
+{
+    dc_node key = *dc_node_at(f, r);
+    uint32_t in[DC_MAX_OPERANDS];
+    dc_node_operands(f, number, r, in);
+    key.in = in;
+    return hash_node(&key);
+}
+
+uint64_t dc_func_hash(const dc_func *f)
+{
+    dc_arena *a = &f->module->arena;
+    const dc_mark mark = dc_arena_mark(a);
+    const uint32_t *number = dc_func_numbers(f, a);
+    uint64_t h = dc_hash_mix(f->param.n, f->result.n);
+    for (uint32_t i = 0; i < f->param.n; i++)
+        h = dc_hash_mix(h, hash_node(dc_node_at(f, f->param.at[i])));
+    for (dc_ref r = 1; r < f->node.n; r++)
+        if (number[r] > f->param.n)
+            h = dc_hash_mix(h, hash_numbered(f, number, r));
+    for (uint32_t i = 0; i < f->result.n; i++)
+        h = dc_hash_mix(h, number[f->result.at[i]]);
+    dc_arena_rewind(a, mark);
+    return h;
+}

@@ -1,0 +1,147 @@
+/*
+ * Graphs: a module holds functions; a function is closed (parameters to results) and made of
+ * immutable hash-consed nodes in one arena. A ref is the index of a node in its function; operands
+ * have smaller refs than their users, so the array is in topological order. Ref 0 is "none".
+ *
+ * A node's identity is op, attributes, operands, dtype, extents. Names of dims are no part of it
+ * (they live on dc_val, the typed handle); where it came from is in a side table that merging
+ * appends to.
+ */
+#ifndef DC_CORE_GRAPH_GRAPH_H
+#define DC_CORE_GRAPH_GRAPH_H
+
+#include "core/base/job.h"
+#include "core/graph/op.h"
+
+typedef uint32_t dc_ref;
+
+enum {
+    DC_CUSTOM_INPUTS = 62,                      /* of one custom gradient */
+    DC_MAX_OPERANDS = 1 + 2 * DC_CUSTOM_INPUTS /* of a node */
+};
+
+typedef struct dc_node {
+    uint8_t op;    /* dc_op */
+    uint8_t dtype; /* dc_dtype */
+    uint8_t rank;
+    uint8_t nin;
+    uint16_t nattr;
+    uint32_t origin;     /* head of its list in dc_func.origins, 0 none */
+    const int64_t *dim;  /* [rank], in the arena */
+    const dc_ref *in;    /* [nin] */
+    const int64_t *attr; /* [nattr], see core/graph/ops.def */
+} dc_node;
+
+typedef struct dc_origin { /* one place in a script that made a node */
+    const char *where;     /* "train.lua:15", interned in the module */
+    const char *path;      /* "net.2 (nn.Linear 784 -> 10)", or NULL */
+    uint32_t next;
+} dc_origin;
+
+typedef struct dc_func {
+    struct dc_module *module;
+    const char *name;
+    DC_VEC(dc_node) node;     /* [0] is a placeholder */
+    DC_VEC(dc_ref) param;     /* by index; every parameter is a node, used or not */
+    DC_VEC(const char *) label; /* of each parameter: "x", "net.2.weight"; for dumps and messages */
+    DC_VEC(dc_ref) result;
+    DC_VEC(dc_origin) origins; /* [0] is a placeholder */
+    uint32_t *bucket;          /* hash-consing: open addressing over refs */
+    uint32_t nbucket;
+    const char *where, *path;  /* given to nodes made from now on; NULL none */
+} dc_func;
+
+typedef struct dc_module {
+    dc_arena arena;
+    dc_names *names; /* strings of origins and labels */
+    DC_VEC(dc_func *) func;
+} dc_module;
+
+dc_module *dc_module_new(void);
+void dc_module_free(dc_module *m);
+void dc_module_defer(dc_job *j, dc_module *m); /* dc_job_defer: j frees it */
+dc_func *dc_func_new(dc_module *m, const char *name);
+void dc_func_drop(dc_func *f); /* takes a function that nobody needs out of its module */
+/* Empty again; gives back what the arena of its module has handed out since the mark. */
+void dc_func_clear(dc_func *f, dc_mark empty);
+
+static inline const dc_node *dc_node_at(const dc_func *f, dc_ref r)
+{
+    DC_ASSERT(r > 0 && r < f->node.n, "ref %u of %u", r, f->node.n);
+    return &f->node.at[r];
+}
+
+dc_type dc_node_type(const dc_func *f, dc_ref r); /* without names */
+int64_t dc_node_count(const dc_node *n);          /* elements */
+
+/* Where nodes made from now on come from; strings are copied. NULL, NULL: unknown. */
+void dc_func_from(dc_func *f, const char *where, const char *path);
+
+/* Adds the origins of node r of `from` to node s of f (rewriting, cloning). */
+void dc_func_copy_origin(dc_func *f, dc_ref s, const dc_func *from, dc_ref r);
+
+/*
+ * The one way to make a node. dc_infer computes and checks the type; names in the operand types
+ * follow the names rule. `want` gives what operands and attributes do not: the result type of
+ * const, param, iota; the dtype of cast; the dims of reshape, expand, slice, pad (names in it are
+ * taken for reshape). A failure is a record with 0-based axes.
+ */
+dc_status dc_infer(dc_job *j, dc_op op, const dc_type *in, int nin, const int64_t *attr, int nattr,
+                   const dc_type *want, dc_type *out);
+
+/* The dtype rule alone: dtype of the result, extents not looked at. DTYPE, DTYPE_MIX. */
+dc_status dc_infer_dtype(dc_job *j, dc_op op, const dc_type *in, int nin, const dc_type *want,
+                         dc_dtype *out);
+
+/* Every op but param, which dc_g_param makes. */
+dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
+                  int nattr, const dc_type *want, dc_ref *out);
+
+/* For passes, whose nodes are right by construction: a failure is a bug of ours. */
+dc_ref dc_g_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
+                 const dc_type *want);
+dc_ref dc_g1(dc_func *f, dc_op op, dc_ref a);
+dc_ref dc_g2(dc_func *f, dc_op op, dc_ref a, dc_ref b);
+dc_ref dc_g3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c);
+dc_ref dc_g_const(dc_func *f, const dc_type *t, double v); /* the same value everywhere */
+dc_ref dc_g_like(dc_func *f, dc_ref r, double v);          /* const of the type of r */
+dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label);
+dc_ref dc_g_cast(dc_func *f, dc_ref a, dc_dtype t);
+dc_ref dc_g_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim);
+dc_ref dc_g_permute(dc_func *f, dc_ref a, const int64_t *perm);
+dc_ref dc_g_expand(dc_func *f, dc_ref a, const int64_t *dim); /* same rank; size 1 grows */
+dc_ref dc_g_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *step, const int64_t *dim);
+dc_ref dc_g_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step, const int64_t *dim,
+                uint64_t fill);
+dc_ref dc_g_flip(dc_func *f, dc_ref a, uint32_t axes);
+dc_ref dc_g_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes);
+/* The reverse of dropping reduced axes: puts them back with size 1 and stretches to dim. */
+dc_ref dc_g_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim);
+dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb, int nc,
+                const int64_t *lc, const int64_t *rc);
+dc_ref dc_g_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb);
+dc_ref dc_g_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis, int nb);
+
+/* Is the node a constant of this value? */
+bool dc_is_const(const dc_func *f, dc_ref r, double v);
+
+/* live[r] for every ref reachable from the results; in the arena given. */
+bool *dc_func_live(const dc_func *f, dc_arena *a);
+
+/*
+ * Dense numbers from 1 by ref, as dumps and hashes use them: parameters first, then live nodes in
+ * order; 0 for the rest. dc_node_operands gives the numbers of a node's operands in canonical order.
+ */
+uint32_t *dc_func_numbers(const dc_func *f, dc_arena *a);
+void dc_node_operands(const dc_func *f, const uint32_t *number, dc_ref r, uint32_t *out);
+
+/*
+ * Copies what is reachable from the results of `from` into a new function of `to`, keeping every
+ * parameter; consing runs again. map (may be NULL) receives new refs by old ref.
+ */
+dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map);
+
+/* 64-bit hash of the canonical text: op, attributes, operands, types; no names, no lines. */
+uint64_t dc_func_hash(const dc_func *f);
+
+#endif

@@ -1,0 +1,37 @@
+/* What the rules of core/graph/infer.c and core/graph/infer_names.c share. */
+#ifndef DC_CORE_GRAPH_INFER_IMPL_H
+#define DC_CORE_GRAPH_INFER_IMPL_H
+
+#include "core/graph/graph.h"
+
+/* One application of an operation: what comes in, and the type of its result that rules write. */
+typedef struct dc_site {
+    dc_job *j;
+    dc_op op;
+    const dc_type *in;
+    int nin;
+    const int64_t *attr;
+    int nattr;
+    const dc_type *want;
+    dc_type *out;
+} dc_site;
+
+static inline const char *dc_site_name(const dc_site *s)
+{
+    return dc_op_row_of(s->op)->name;
+}
+
+/* The lists of axes of a dot. */
+typedef struct dc_dot_axes {
+    int nb, nc;
+    const int64_t *batch[2], *contracted[2];
+    uint32_t used[2]; /* masks: batch and contracted axes */
+} dc_dot_axes;
+
+/* Reads and checks them. */
+dc_status dc_infer_dot(const dc_site *s, dc_dot_axes *d);
+
+/* Names of the result, whose dtype and dims have been inferred. */
+dc_status dc_infer_names(const dc_site *s);
+
+#endif

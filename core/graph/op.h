@@ -1,0 +1,80 @@
+/* The op table as data, and the scalar meanings that its rows use. */
+#ifndef DC_CORE_GRAPH_OP_H
+#define DC_CORE_GRAPH_OP_H
+
+#include "core/base/type.h"
+
+typedef enum dc_op {
+#define EW(id, ...)  DC_OP_##id,
+#define RED(id, ...) DC_OP_##id,
+#define MOV(id, ...) DC_OP_##id,
+#define SRC(id, ...) DC_OP_##id,
+#define CON(id, ...) DC_OP_##id,
+#define IDX(id, ...) DC_OP_##id,
+#define SAME(id, ...) DC_OP_##id,
+#define PART(id, ...) DC_OP_##id,
+#include "core/graph/ops.def"
+    DC_OP__COUNT
+} dc_op;
+
+typedef enum dc_op_class {
+    DC_CLASS_EW,
+    DC_CLASS_RED,
+    DC_CLASS_MOV,
+    DC_CLASS_SRC,
+    DC_CLASS_CON,
+    DC_CLASS_IDX,
+    DC_CLASS_SAME,
+    DC_CLASS_PART
+} dc_op_class;
+
+enum { DC_OPF_COMM = 1, DC_OPF_ASSOC = 2, DC_OPF_IDEM = 4, DC_OPF_CMP = 8, DC_OPF_COSTLY = 16, DC_OPF_NEAR = 32 };
+
+typedef struct dc_op_row {
+    const char *name;
+    uint8_t cls;     /* dc_op_class */
+    uint8_t n;       /* operands; 0 of class SAME or PART: any number */
+    uint8_t flags;
+    uint8_t combine; /* of a reduction: the element-wise op that combines */
+    double lo, hi;   /* operands of generated tests */
+} dc_op_row;
+
+const dc_op_row *dc_op_row_of(dc_op op);
+bool dc_op_find(const char *name, size_t n, dc_op *out);
+static inline bool dc_op_is(dc_op op, dc_op_class cls)
+{
+    return dc_op_row_of(op)->cls == cls;
+}
+
+/* Does it take any number of operands, one at least? */
+static inline bool dc_op_any_number(dc_op op)
+{
+    const dc_op_row *row = dc_op_row_of(op);
+    return row->n == 0 && (row->cls == DC_CLASS_SAME || row->cls == DC_CLASS_PART);
+}
+
+/* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest, 1. */
+uint64_t dc_op_identity(dc_op reduction, dc_dtype t);
+
+/*
+ * Scalars (core/base/bits.c). A pattern holds one element in the low bits of a uint64_t: the bits of a
+ * float, an integer sign- or zero-extended to 64 bits, 0 or 1 for bool. Conversions are exact or
+ * rounded once, those of 64-bit integers too; only dc_value_of has no more than a double to give.
+ */
+int dc_bits_width(dc_dtype t);                             /* bits in arithmetic: 1 of bool */
+uint64_t dc_bits_canonical(dc_dtype t, uint64_t bits);     /* cut to the width, extended again */
+uint64_t dc_bits_infinity(dc_dtype t);                     /* of a float; with more, NaN */
+uint64_t dc_bits_of(dc_dtype t, double v); /* saturates, truncates, NaN to 0, as :cast does */
+double dc_value_of(dc_dtype t, uint64_t bits);
+uint64_t dc_bits_load(dc_dtype t, const void *at);
+void dc_bits_store(dc_dtype t, void *at, uint64_t bits);
+uint64_t dc_bits_cast(dc_dtype from, dc_dtype to, uint64_t bits);
+
+/* One element-wise operation on patterns. t is the dtype of the last operand, rt of the result. */
+uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in);
+/* The float meaning without rounding, for the wide interpreter. */
+double dc_op_evalf(dc_op op, double a, double b, double c);
+
+uint32_t dc_threefry(uint64_t k0, uint64_t k1, uint64_t c0, uint64_t c1);
+
+#endif

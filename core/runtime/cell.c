@@ -1,0 +1,191 @@
+/* Cells: named places that own a store (core/runtime/store.h). */
+#include "core/runtime/lazy.h"
+#include "core/runtime/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *copy_text(const char *s)
+{
+    const size_t n = s == NULL ? 0 : strlen(s) + 1;
+    char *copy = n ? dc_try_realloc(NULL, n) : NULL;
+    return copy == NULL ? NULL : memcpy(copy, s, n);
+}
+
+static void release_cell(void *c)
+{
+    dc_cell_release(c);
+}
+
+void dc_cell_defer(dc_job *j, dc_cell *c)
+{
+    dc_job_defer(j, release_cell, c);
+}
+
+static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_lazy *start)
+{
+    if (label != NULL && (c->label = copy_text(label)) == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    DC_TRY(dc_store_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
+    c->store->owned = true;
+    c->rt->cell_bytes += c->store->bytes;
+    if (start == NULL)
+        return dc_store_clear(c->store, j);
+    c->start = dc_lazy_retain(start);
+    return DC_OK;
+}
+
+static dc_status new_cell(dc_rt *rt, dc_job *j, const dc_type *type, const char *label,
+                          bool trainable, struct dc_lazy *start, dc_cell **out)
+{
+    dc_cell *c = dc_try_alloc(sizeof *c);
+    if (c == NULL)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    *c = (dc_cell){.refs = 1, .rt = rt, .type = *type, .trainable = trainable};
+    dc_cell_defer(j, c);
+    const dc_status status = fill_cell(c, j, label, start);
+    dc_job_keep(j, c);
+    if (status != DC_OK) {
+        dc_cell_release(c);
+        return status;
+    }
+    c->id = ++rt->next_cell;
+    c->version = 1;
+    *out = c;
+    return DC_OK;
+}
+
+dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *type, const char *label, bool trainable,
+                      dc_cell **out)
+{
+    return new_cell(rt, j, type, label, trainable, NULL, out);
+}
+
+static dc_status fail_type(const dc_cell *c, dc_job *j, const dc_type *value)
+{
+    return dc_fail(
+        j, DC_ERR_CELL_TYPE,
+        &(dc_fact){.type = {c->type, *value}, .word = {c->label == NULL ? "a cell" : c->label}});
+}
+
+dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *type, bool trainable,
+                        struct dc_lazy *n, dc_cell **out)
+{
+    const dc_cell asked = {.type = *type};
+    if (!dc_type_agrees(type, &n->type))
+        return fail_type(&asked, j, &n->type);
+    return new_cell(rt, j, type, NULL, trainable, n, out);
+}
+
+dc_status dc_cell_settle(dc_cell *c, dc_job *j)
+{
+    if (c->start == NULL)
+        return DC_OK;
+    DC_TRY(dc_lazy_realize(c->rt, j, c->start));
+    if (c->start == NULL) /* by a sink of log lines */
+        return DC_OK;
+    DC_TRY(dc_store_fill(c->store, j, dc_tensor_mem(c->start->value), c->store->bytes));
+    dc_cell_written(c, false);
+    return DC_OK;
+}
+
+dc_cell *dc_cell_retain(dc_cell *c)
+{
+    c->refs++;
+    return c;
+}
+
+void dc_cell_release(dc_cell *c)
+{
+    if (c == NULL || --c->refs > 0)
+        return;
+    if (c->store != NULL) {
+        c->rt->cell_bytes -= c->store->bytes;
+        dc_store_disown(c->store);
+    }
+    dc_lazy_release(c->start);
+    dc_xfree(c->label);
+    dc_xfree(c);
+}
+
+dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads)
+{
+    const char *name = c->label != NULL ? c->label : "a cell";
+    if (c->job != NULL)
+        return dc_fail(j, DC_ERR_JOB, &(dc_fact){.op = op, .word = {name, c->job}});
+    if (c->torn && reads)
+        return dc_fail(j, DC_ERR_TORN, &(dc_fact){.op = op, .word = {name}});
+    return DC_OK;
+}
+
+dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads)
+{
+    DC_TRY(dc_cell_refuse(c, j, op, reads));
+    DC_TRY(dc_cell_relayout(c, j, &(dc_cell_layout){0}));
+    return reads ? dc_cell_settle(c, j) : DC_OK;
+}
+
+const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j)
+{
+    return dc_job_heed(j, j->cancel != NULL ? &c->rt->insist : NULL);
+}
+
+dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
+{
+    DC_TRY(dc_cell_check(c, j, NULL, false));
+    if (!dc_type_agrees(&c->type, &value->type))
+        return fail_type(c, j, &value->type);
+    if (value->store == c->store) /* the value that it has: of its type there is no other part */
+        return DC_OK;
+    DC_TRY(dc_store_evict(c->store, j));
+    const atomic_bool *cancel = dc_cell_writing(c, j);
+    const dc_status status = dc_store_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
+    dc_job_heed(j, cancel);
+    if (status != DC_E_NOMEM) /* then nothing was written */
+        dc_cell_written(c, status != DC_OK);
+    return status;
+}
+
+void dc_cell_written(dc_cell *c, bool torn)
+{
+    dc_lazy_release(c->start);
+    c->start = NULL;
+    c->torn = torn;
+    c->version++;
+}
+
+dc_tensor *dc_cell_show(dc_cell *c)
+{
+    DC_ASSERT(!c->layout.turned, "the memory of a cell is laid out as nobody expects");
+    return dc_tensor_show(c->store, &c->type);
+}
+
+static int by_address(const void *x, const void *y)
+{
+    const uintptr_t a = (uintptr_t) * (const dc_cell *const *)x;
+    const uintptr_t b = (uintptr_t) * (const dc_cell *const *)y;
+    return (a > b) - (a < b);
+}
+
+const dc_cell *dc_cells_twice(dc_job *j, dc_cell *const *cell, uint32_t n)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    const dc_cell **sorted = DC_NEW_ARRAY(&j->scratch, const dc_cell *, n + 1), *twice = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        sorted[i] = cell[i];
+    if (n > 1)
+        qsort(sorted, n, sizeof *sorted, by_address);
+    for (uint32_t i = 1; i < n && twice == NULL; i++)
+        twice = sorted[i] == sorted[i - 1] ? sorted[i] : NULL;
+    dc_arena_rewind(&j->scratch, mark);
+    return twice;
+}
+
+void dc_cell_label(dc_cell *c, const char *label)
+{
+    char *copy = copy_text(label);
+    if (copy == NULL && label != NULL)
+        dc_nomem(0);
+    dc_xfree(c->label);
+    c->label = copy;
+}

@@ -1,0 +1,178 @@
+/*
+ * The only door to a machine. A backend fills in dc_device_ops; it sees text, sizes and pointers.
+ *
+ * A device compiles kernel text to a program, and records a list of items to something that can be
+ * run again and again. Addresses are the device's and need not be the host's; arithmetic on them is
+ * that of char *. Items name memory by slot and offset; run() receives the base address of
+ * every slot, so a recording never changes while arguments move from call to call. One slot is the
+ * argument block (per-call scalars).
+ */
+#ifndef DC_CORE_RUNTIME_DEVICE_H
+#define DC_CORE_RUNTIME_DEVICE_H
+
+#include "core/base/job.h"
+#include "core/runtime/halt.h"
+
+typedef struct dc_device dc_device;
+typedef struct dc_program dc_program;
+typedef struct dc_recording dc_recording;
+
+/* What schedules and renderers know of a device. */
+typedef struct dc_target {
+    char name[64];       /* "cpu", then what keys need: "x86-64 znver5" */
+    char triple[64];     /* of the compiler */
+    char features[512];  /* of the compiler: "+avx512f,..." */
+    char dialect[16];    /* of kernel text: "llvm", "c11", "opencl", "cuda", "flat" */
+    bool simt;           /* a launch is groups of threads, not ranges of positions for workers */
+    bool no_f64;         /* it does not compute in f64 */
+    bool half;           /* one instruction converts between f16 and f32 */
+    bool scales;         /* one instruction multiplies 16 f32 by powers of two */
+    bool ranges;         /* one instruction picks the larger of two numbers, -0 below 0 */
+    int vector_bytes;    /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
+    int vector_registers;
+    uint32_t buffers;    /* parameters of a kernel at most; 0: any number */
+    bool bundles;        /* several kernels are one launch: it gets BUNDLE items */
+    int group_threads;   /* simt: threads of a group at most */
+    int lanes;           /* simt: threads that read each other's registers; 0 none */
+    size_t group_bytes;  /* simt: memory that a group shares, at most */
+    size_t l1, l2;       /* bytes of data cache of one core */
+    size_t l3;           /* of the cache that cores share; 0: none, or not known */
+} dc_target;
+
+typedef enum dc_item_kind {
+    DC_ITEM_LAUNCH, /* run entry `entry` of program for positions 0..grid-1 */
+    DC_ITEM_COPY,   /* bytes from bind[1] to bind[0] */
+    DC_ITEM_CHECK,  /* bind[0] is an i32: if >= 0, the run stops and reports this item */
+    DC_ITEM_LOOP,   /* the nbody items that follow, again and again: see dc_item.grid */
+    DC_ITEM_BRANCH, /* bind[0] is a bool: the nbody items that follow, or the nelse after them */
+    DC_ITEM_BUNDLE  /* one launch of the nbody LAUNCH items that follow: none waits for another */
+} dc_item_kind;
+
+typedef struct dc_bind {
+    uint32_t slot;
+    size_t offset;
+} dc_bind;
+
+/*
+ * Items run as if one after the other. `dep` are the positions of those that one really has to wait
+ * for, counted from the begin of the list that it stands in (the whole recording or the body), so
+ * that a device may run the others at the same time. A LOOP, BRANCH or BUNDLE and its body count as
+ * one for those outside; positions count the items of bodies too.
+ */
+typedef struct dc_item {
+    dc_item_kind kind;
+    dc_program *program;
+    uint32_t entry;   /* index into dc_source.entry */
+    int64_t grid;     /* LAUNCH: positions. LOOP: iterations at most */
+    uint32_t threads; /* simt: of a group */
+    size_t scratch;   /* bytes per worker */
+    uint64_t cost_ns; /* LAUNCH: a guess for one worker, so that small ones are not split */
+    uint32_t nbind;
+    /*
+     * LAUNCH: buffers in the order of the kernel's parameters. LOOP: [0] a bool, read before each
+     * iteration, the loop ends when it is false (nbind 0: never); [1] an i32 that receives the
+     * number of the iteration, from 0 (nbind 1: nobody asks).
+     */
+    const dc_bind *bind;
+    size_t bytes;      /* of a copy */
+    const char *label; /* name of the kernel, for the profile */
+    uint32_t nbody, nelse;
+    uint32_t ndep;
+    const uint32_t *dep;
+} dc_item;
+
+/*
+ * Kernel text. For workers every entry is
+ *   void entry(void *const *buf, const void *block, void *scratch, int64_t begin, int64_t end)
+ * and runs grid positions begin to end - 1; `block` is the argument block. In front of `scratch` lies the address of a dc_look, which
+ * kernels with very long loops read. OpenCL C and CUDA C++
+ * have entries of their own kind: see jit/render/render_c.h.
+ */
+typedef struct dc_source {
+    const char *text;
+    const char *dialect; /* dc_target.dialect */
+    const char *const *entry;
+    uint32_t nentry;
+} dc_source;
+
+/*
+ * One run, or a slice of one. A run that has reached its deadline returns between two items, with
+ * `next` where to go on: the position of the next item, 1 at least; neither it nor any item behind
+ * it has begun, but in a LOOP that has been round. run() with the same values and that `next`
+ * continues it (how often loops went round is kept in the recording, which nobody else runs
+ * meanwhile).
+ */
+typedef struct dc_run_info {
+    int32_t fault_item;    /* out: the CHECK item that stopped the run, or -1 */
+    int64_t fault_value;   /* out: what it read */
+    uint64_t *nanoseconds; /* in: NULL, or one counter per item to add to */
+    uint64_t deadline_ns;  /* in: of dc_clock_ns(); 0 none. At least one item runs */
+    const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
+    dc_halt *halt;         /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
+    uint32_t next;         /* in: 0, or from the slice before; out: 0 when the run has ended */
+} dc_run_info;
+
+typedef struct dc_device_ops {
+    const char *name;
+    bool host; /* addresses are the host's: what is there may be read and written directly */
+    void (*free)(dc_device *d);
+    const dc_target *(*target)(const dc_device *d);
+    /* NOMEM is a status here. Memory is aligned to 64 bytes and not cleared. */
+    dc_status (*alloc)(dc_device *d, dc_job *j, size_t bytes, void **out);
+    void (*release)(dc_device *d, void *mem);
+    /* These two, and copy: in pieces, INTERRUPTED where the job is to end between two (dc_job_ended). */
+    dc_status (*upload)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+    dc_status (*download)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+    /*
+     * BUILD or DEVICE with the compiler's words on failure. May be called by several threads at
+     * once, each with a job of its own, and while the context's thread does anything else here.
+     */
+    dc_status (*compile)(dc_device *d, dc_job *j, const dc_source *src, dc_program **out);
+    void (*program_free)(dc_device *d, dc_program *p);
+    /* A kernel alone is compiled as fast as among others, and at the same time as others. */
+    bool one_by_one;
+    /*
+     * compile() in two halves, so that programs can be kept on disk. Between them lie bytes, in the
+     * scratch arena: load() of another process makes the same of them if it has the same target and
+     * `settings` says the same: options of the compiler, the processor. `maker` is the compiler, by
+     * its file and the date of that; it opens none, and is false where there is none or it cannot
+     * tell: what another compiler made of the text is as good then. load() gets a source without
+     * text, and refuses damaged bytes as it would a compiler's. All four or none are NULL; threads
+     * as for compile().
+     */
+    void (*settings)(dc_device *d, dc_text *out);
+    bool (*maker)(dc_device *d, dc_text *out);
+    dc_status (*translate)(dc_device *d, dc_job *j, const dc_source *src, const void **object,
+                           size_t *bytes);
+    dc_status (*load)(dc_device *d, dc_job *j, const dc_source *src, const void *object,
+                      size_t bytes, dc_program **out);
+    /* Items are copied. */
+    dc_status (*record)(dc_device *d, dc_job *j, const dc_item *item, uint32_t n, dc_recording **out);
+    void (*recording_free)(dc_device *d, dc_recording *r);
+    dc_status (*run)(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
+                     dc_run_info *info);
+    /* Between two places of this device; NULL: callers go through the host. */
+    dc_status (*copy)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+    /*
+     * Address space for memory that grows where it is: reserve gives an address, of which the first
+     * `bytes` can be used after commit(bytes). release gives all back. NULL: there is none.
+     */
+    dc_status (*reserve)(dc_device *d, dc_job *j, size_t bytes, void **out);
+    dc_status (*commit)(dc_device *d, dc_job *j, void *mem, size_t bytes);
+    /* Waits for what was begun; DEVICE if it failed. NULL: nothing is ever under way. */
+    dc_status (*finish)(dc_device *d, dc_job *j);
+} dc_device_ops;
+
+struct dc_device {
+    const dc_device_ops *ops;
+};
+
+
+/* memmove in pieces; false: ask(ctx), called between two of them, was not 0, and a part has been moved. */
+bool dc_host_move(void *to, const void *from, size_t bytes, int (*ask)(void *ctx), void *ctx);
+
+/* For devices whose memory is the host's, from malloc and its like. Places may overlap. */
+void dc_host_release(dc_device *d, void *mem);
+dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Gradients of lazy expressions: the recipe of loss is written as a function, core/graph/grad.c adds the
+ * gradients to it, and what was added becomes lazy nodes over those that are there.
+ */
+#include "core/graph/grad.h"
+#include "core/runtime/lazy.h"
+
+#include <string.h>
+
+typedef struct task {
+    dc_rt *rt;
+    dc_job *j;
+    dc_lazy_walk walk;
+    dc_func *f;
+    dc_ref *ref;    /* by number */
+    dc_lazy **node; /* by ref; grows with f */
+    const dc_lazy_wrt *wrt;
+    int n;
+    dc_ref *at, *grad; /* of each wrt, 0 none */
+} task;
+
+/* ---- what is asked for ----------------------------------------------------------------------- */
+
+static const dc_lazy *find_cell(const task *t, const dc_cell *c)
+{
+    const dc_lazy *last = NULL;
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++) {
+        const dc_lazy *n = t->walk.leaf.at[i];
+        if (n->cell == c->id && (last == NULL || n->serial > last->serial))
+            last = n;
+    }
+    return last;
+}
+
+/* The node of loss's recipe that stands for it, or NULL. */
+static const dc_lazy *find(const task *t, const dc_lazy_wrt *w)
+{
+    if (w->cell != NULL)
+        return find_cell(t, w->cell);
+    if (w->node == NULL)
+        return NULL;
+    const dc_lazy *n = dc_lazy_walk_real(&t->walk, w->node);
+    return n->epoch == t->walk.epoch ? n : NULL;
+}
+
+static bool holds(const dc_lazy_sources *all, const dc_lazy_sources *some)
+{
+    return (some->bit[0] & ~all->bit[0]) == 0 && (some->bit[1] & ~all->bit[1]) == 0;
+}
+
+/* Was a leaf computed from it, as far as can be told? What reads a parameter is never dropped. */
+static bool is_behind(const task *t, const dc_lazy_wrt *w)
+{
+    if (w->cell != NULL && w->cell->trainable)
+        return false;
+    if (w->cell == NULL && w->node == NULL)
+        return false;
+    const dc_lazy *n = w->node != NULL ? dc_lazy_walk_real(&t->walk, w->node) : NULL;
+    const dc_lazy_sources from = n != NULL ? n->from : dc_lazy_source(1, w->cell->id);
+    const uint64_t serial = n != NULL ? n->serial : 0;
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++) {
+        const dc_lazy *leaf = t->walk.leaf.at[i];
+        if (leaf->dropped && leaf->serial > serial && holds(&leaf->from, &from))
+            return true;
+    }
+    return false;
+}
+
+static bool reads_call(const task *t)
+{
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        if (t->walk.leaf.at[i]->call)
+            return true;
+    return false;
+}
+
+static dc_status locate(task *t, bool zero)
+{
+    for (int i = 0; i < t->n; i++) {
+        const dc_lazy_wrt *w = &t->wrt[i];
+        const dc_lazy *n = find(t, w);
+        const dc_fact fact = {.op = "grad", .word = {w->name}, .operand = i + 1};
+        if (is_behind(t, w))
+            return dc_fail(t->j, DC_ERR_GRAD_DROPPED, &fact);
+        if (n == NULL && reads_call(t))
+            return dc_fail(t->j, DC_ERR_GRAD_CALL, &fact);
+        if (n == NULL && !zero)
+            return dc_fail(t->j, DC_ERR_GRAD_UNUSED, &fact);
+        t->at[i] = n != NULL ? t->ref[n->number] : 0;
+    }
+    return DC_OK;
+}
+
+/* ---- taking them ----------------------------------------------------------------------------- */
+
+static dc_status differentiate(task *t, dc_ref loss)
+{
+    dc_ref *wrt = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
+    dc_ref *grad = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
+    int m = 0;
+    for (int i = 0; i < t->n; i++)
+        if (t->at[i] != 0)
+            wrt[m++] = t->at[i];
+    DC_TRY(dc_grad(t->j, t->f, loss, wrt, m, grad));
+    m = 0;
+    for (int i = 0; i < t->n; i++)
+        t->grad[i] = t->at[i] != 0 ? grad[m++] : 0;
+    for (int i = 0; i < t->n; i++)
+        if (t->grad[i] == 0)
+            t->grad[i] = dc_g_const(t->f, &t->wrt[i].type, 0);
+    return DC_OK;
+}
+
+/* ---- as lazy nodes --------------------------------------------------------------------------- */
+
+static void add_node(task *t, dc_ref r, const char *where, const char *path)
+{
+    const dc_node *g = dc_node_at(t->f, r);
+    const dc_origin *from = g->origin != 0 ? &t->f->origins.at[g->origin] : NULL;
+    dc_lazy_room(t->rt);
+    dc_lazy *n = t->node[r] = dc_lazy_keep(t->rt, dc_lazy_node(t->rt, t->f, r, t->node));
+    n->where = from != NULL ? dc_name_intern_text(t->rt->names, from->where) : where;
+    n->path = from != NULL ? dc_name_intern_text(t->rt->names, from->path) : path;
+}
+
+static void add_nodes(task *t, const char *where, const char *path)
+{
+    bool *live = DC_NEW_ARRAY(&t->j->scratch, bool, t->f->node.n);
+    for (int i = 0; i < t->n; i++)
+        live[t->grad[i]] = true;
+    t->node = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->f->node.n);
+    for (uint32_t i = t->walk.order.n; i-- > 0;) { /* of equal nodes the first */
+        dc_lazy *n = t->walk.order.at[i];
+        t->node[t->ref[n->number]] = n;
+    }
+    for (dc_ref r = t->f->node.n; r-- > 1;)
+        for (int i = 0; live[r] && t->node[r] == NULL && i < t->f->node.at[r].nin; i++)
+            live[t->f->node.at[r].in[i]] = true;
+    for (dc_ref r = 1; r < t->f->node.n; r++)
+        if (live[r] && t->node[r] == NULL)
+            add_node(t, r, where, path);
+}
+
+static dc_status run(task *t, dc_lazy *loss, bool zero, const char *where, const char *path,
+                     dc_lazy **out)
+{
+    dc_module *m = dc_module_new();
+    dc_module_defer(t->j, m); /* freed with the entry */
+    dc_lazy_walk_begin(&t->walk, t->rt, t->j, true);
+    dc_lazy_walk_add(&t->walk, loss);
+    t->ref = dc_lazy_walk_write(&t->walk, m, &t->f);
+    t->at = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
+    t->grad = DC_NEW_ARRAY(&t->j->scratch, dc_ref, t->n + 1);
+    DC_TRY(locate(t, zero));
+    DC_TRY(differentiate(t, t->ref[dc_lazy_walk_real(&t->walk, loss)->number]));
+    dc_lazy_begin(t->rt, t->j); /* owns what is made from here on */
+    add_nodes(t, where, path);
+    dc_lazy **member = DC_NEW_ARRAY(&t->j->scratch, dc_lazy *, t->n + 1);
+    for (int i = 0; i < t->n; i++)
+        member[i] = dc_lazy_name(t->rt, t->node[t->grad[i]], &t->wrt[i].type, where, path);
+    member[t->n] = loss; /* one without a parameter would lose its recipe */
+    dc_lazy_group(t->rt, member, t->n + loss->param);
+    for (int i = 0; i < t->n; i++)
+        out[i] = member[i];
+    dc_lazy_finish(t->rt, t->j, out, t->n);
+    return DC_OK;
+}
+
+dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *wrt, int n,
+                       bool zero, const char *where, const char *path, dc_lazy **out)
+{
+    task t = {.rt = rt, .j = j, .wrt = wrt, .n = n};
+    return run(&t, loss, zero, where, path, out);
+}

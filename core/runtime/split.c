@@ -1,0 +1,161 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "core/runtime/split.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+enum { MOST_HELPERS = 7, STACK_BYTES = 8 << 20 }; /* compilers recurse deeply */
+
+typedef struct split split;
+
+typedef struct helper {
+    split *of;
+    pthread_t thread;
+    dc_job job;
+    dc_log log;
+    dc_log_buffer said;
+} helper;
+
+struct split {
+    dc_piece piece;
+    void *ctx;
+    uint32_t n;
+    _Atomic uint32_t next;
+    atomic_bool stop;
+    pthread_mutex_t lock;
+    uint32_t failed; /* the smallest piece that failed, n: none */
+    dc_err err;
+    uint32_t nhelper;
+    helper helper[MOST_HELPERS];
+};
+
+typedef struct one {
+    split *s;
+    uint32_t piece;
+} one;
+
+static dc_status run_one(dc_job *j, void *arg)
+{
+    const one *o = arg;
+    return o->s->piece(j, o->s->ctx, o->piece);
+}
+
+static void note_failure(split *s, uint32_t piece, const dc_err *err)
+{
+    pthread_mutex_lock(&s->lock);
+    if (piece < s->failed) {
+        s->failed = piece;
+        dc_err_copy(&s->err, err);
+    }
+    pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->stop, true);
+}
+
+static bool take(split *s, uint32_t *piece)
+{
+    if (atomic_load(&s->stop))
+        return false;
+    *piece = atomic_fetch_add(&s->next, 1);
+    return *piece < s->n;
+}
+
+static void *help(void *arg)
+{
+    helper *h = arg;
+    one o = {.s = h->of};
+    while (take(o.s, &o.piece))
+        if (dc_protect(&h->job, run_one, &o) != DC_OK)
+            note_failure(o.s, o.piece, &h->job.err);
+    return NULL;
+}
+
+static uint32_t allowed_cores(void)
+{
+    cpu_set_t set;
+    const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+/* Without a thread the others do more; signals are for the threads of the host. */
+static void start(split *s, dc_job *j)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    uint32_t wanted = allowed_cores() - 1;
+    if (wanted > s->n - 1)
+        wanted = s->n - 1;
+    if (wanted > MOST_HELPERS)
+        wanted = MOST_HELPERS;
+    if (wanted == 0 || pthread_attr_init(&attr) != 0)
+        return;
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; s->nhelper < wanted; s->nhelper++) {
+        helper *h = &s->helper[s->nhelper];
+        h->of = s;
+        h->log = (dc_log){.on = j->log != NULL ? j->log->on : 0, .write = dc_log_keep};
+        h->log.ctx = &h->said;
+        dc_job_init(&h->job, j->opt, &h->log);
+        h->job.cancel = j->cancel;
+        if (pthread_create(&h->thread, &attr, help, h) != 0)
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+/* Without `log`, lines are lost. */
+static void join(split *s, dc_log *log)
+{
+    dc_log nowhere = {0};
+    for (uint32_t i = 0; i < s->nhelper; i++) {
+        pthread_join(s->helper[i].thread, NULL);
+        dc_job_fini(&s->helper[i].job);
+    }
+    for (uint32_t i = 0; i < s->nhelper; i++)
+        dc_log_deliver(&s->helper[i].said, log != NULL ? log : &nowhere);
+    s->nhelper = 0;
+}
+
+/* Also when the caller's own piece unwinds. */
+static void end(void *arg)
+{
+    split *s = arg;
+    atomic_store(&s->stop, true);
+    join(s, NULL);
+    pthread_mutex_destroy(&s->lock);
+}
+
+static void run_here(split *s, dc_job *j)
+{
+    uint32_t piece;
+    while (take(s, &piece)) {
+        const dc_mark mark = dc_arena_mark(&j->scratch);
+        if (s->piece(j, s->ctx, piece) != DC_OK)
+            note_failure(s, piece, &j->err);
+        dc_arena_rewind(&j->scratch, mark);
+    }
+}
+
+dc_status dc_split(dc_job *j, uint32_t n, dc_piece piece, void *ctx)
+{
+    if (n == 0)
+        return DC_OK;
+    split *s = DC_NEW(&j->scratch, split);
+    s->piece = piece;
+    s->ctx = ctx;
+    s->n = s->failed = n;
+    pthread_mutex_init(&s->lock, NULL);
+    dc_job_defer(j, end, s);
+    start(s, j);
+    run_here(s, j);
+    join(s, j->log);
+    dc_job_keep(j, s);
+    end(s);
+    if (s->failed == n)
+        return DC_OK;
+    dc_err_copy(&j->err, &s->err);
+    return s->err.status;
+}

@@ -1,0 +1,155 @@
+/*
+ * Values. Three things with different lives:
+ *
+ *   dc_store   memory on the device. Its address never changes.
+ *   dc_tensor  an immutable value, reference counted: a handle that shows a store, or an aligned part of
+ *              it. Handles move.
+ *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
+ *              address stays for the cell's life.
+ *
+ * Invariant: what a tensor shows is never overwritten. A store of a cell that somebody is about to
+ * write is first freed of its handles: dc_store_evict copies the content to a pool store and moves every
+ * handle there. Other memory that is held is left alone: who would write it takes another store.
+ *
+ * Freed stores go back to a pool by size; an allocation counts in stats.allocs only when the pool
+ * had none. With DEEPC_CHECK=2 every store has 64 guard bytes before and after it, which
+ * dc_store_guards checks.
+ */
+#ifndef DC_CORE_RUNTIME_STORE_H
+#define DC_CORE_RUNTIME_STORE_H
+
+#include "core/runtime/rt.h"
+
+typedef struct dc_tensor dc_tensor;
+
+typedef struct dc_store {
+    dc_rt *rt;
+    void *mem;
+    size_t bytes;
+    dc_tensor *shown;      /* handles that show it, linked */
+    bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
+    uint64_t freed;        /* in the pool: when, among the others */
+    struct dc_store *next; /* in the pool, or in the list of live ones */
+    struct dc_store *prev;
+} dc_store;
+
+enum { DC_ALIGN = 64 }; /* of memory that devices give out and kernels rely on */
+
+struct dc_tensor {
+    uint32_t refs;
+    dc_type type; /* with names */
+    dc_store *store;
+    size_t offset;          /* in it, in bytes; a multiple of DC_ALIGN, but of a window */
+    dc_tensor *next, *prev; /* among those that show the store */
+};
+
+/*
+ * How the memory of a cell stands: its axis i is axis axis[i] of the value. Not turned: as the value, which
+ * is what everybody may rely on who has asked (dc_cell_check).
+ */
+typedef struct dc_cell_layout {
+    bool turned;
+    uint8_t axis[DC_MAX_RANK];
+} dc_cell_layout;
+
+typedef struct dc_cell {
+    uint32_t refs;
+    dc_rt *rt;
+    uint64_t id;      /* unique in the context */
+    uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
+    dc_type type;
+    dc_store *store;
+    dc_cell_layout layout; /* of the store */
+    struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
+    char *label;           /* "net.2.weight"; replaced when a path is known */
+    bool trainable;        /* dc.param, not dc.state */
+    bool frozen;           /* a parameter that is not trained for a while */
+    bool torn;             /* a failed device run may have left half a value */
+    const char *job;       /* function whose call or job is about to set it; NULL: none */
+} dc_cell;
+
+dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
+void dc_store_free(dc_store *s);   /* no handle may show it */
+void dc_store_disown(dc_store *s); /* its owner lets go: freed now, or with the last handle */
+dc_status dc_store_evict(dc_store *s, dc_job *j); /* gives handles a copy elsewhere */
+/* What does not succeed may have written a part. */
+dc_status dc_store_fill(dc_store *s, dc_job *j, const void *from,
+                        size_t bytes);            /* of this device */
+dc_status dc_store_clear(dc_store *s, dc_job *j); /* zeros */
+/* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
+dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
+
+/* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
+/* Of whoever changes rt->held: tells it to the heap, which counts it towards the limit. */
+void dc_store_tell(const dc_rt *rt);
+dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes);
+
+/* The pool of a context; core/runtime/rt.c makes and frees it. */
+struct dc_pool *dc_pool_new(const dc_opts *opt);
+void dc_pool_drain(dc_rt *rt); /* freed stores go back to the device */
+/* Those go that were not needed since the time before this was last called. */
+void dc_pool_trim(dc_rt *rt);
+void dc_pool_free(dc_rt *rt);
+
+/* A tensor with fresh memory, not cleared; or one that shows `s` (another tensor's, or a cell's). */
+dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
+dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
+/* One that shows dense memory of another one, from so many bytes on. */
+dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *t, size_t offset);
+/* The same from any element on: an argument for a program that knows of it, and nothing else. */
+dc_tensor *dc_tensor_window(const dc_tensor *of, const dc_type *t, size_t offset);
+dc_tensor *dc_tensor_retain(dc_tensor *t);
+void dc_tensor_release(dc_tensor *t);          /* NULL is fine */
+void dc_tensor_defer(dc_job *j, dc_tensor *t); /* dc_job_defer: j releases it */
+static inline void *dc_tensor_mem(const dc_tensor *t)
+{
+    return (char *)t->store->mem + t->offset;
+}
+
+/* Cells start with zeros. dc_cell_write evicts holders first. */
+dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label, bool trainable,
+                      dc_cell **out);
+/*
+ * One that starts with the value of n, of numbers alone, and of the same type, else CELL_TYPE. It is
+ * computed when somebody asks for it (dc_cell_check), or never, if the cell is written before that.
+ */
+dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *t, bool trainable, struct dc_lazy *n,
+                        dc_cell **out);
+dc_cell *dc_cell_retain(dc_cell *c);
+void dc_cell_release(dc_cell *c);
+void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
+dc_status dc_cell_write(dc_cell *c, dc_job *j,
+                        const dc_tensor *value); /* same type, else CELL_TYPE */
+/*
+ * Its memory is about to be written, and torn where that does not succeed: only who insists ends it. Gives what
+ * dc_job_heed does.
+ */
+const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j);
+/* There is another value in the cell's memory, or may be; half of one where it is torn. */
+void dc_cell_written(dc_cell *c, bool torn);
+/*
+ * Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. Afterwards the
+ * memory is laid out as the value.
+ */
+dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads);
+/* The same for who reads and writes the memory as it is laid out. */
+dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads);
+/* The memory of the cell holds its value, also if that was not computed yet. Who reads has asked already. */
+dc_status dc_cell_settle(dc_cell *c, dc_job *j);
+/* One that stands twice in a list; NULL: none does. */
+const dc_cell *dc_cells_twice(dc_job *j, dc_cell *const *cell, uint32_t n);
+dc_tensor *dc_cell_show(dc_cell *c); /* the value now, as an immutable tensor */
+void dc_cell_label(dc_cell *c, const char *label);
+
+/* ---- layouts (core/runtime/cell_layout.c) ---- */
+
+bool dc_cell_layout_same(const dc_cell_layout *a, const dc_cell_layout *b);
+/* Of the memory of a value of type t. */
+dc_type dc_cell_layout_type(const dc_cell_layout *l, const dc_type *t);
+/* Axes of the memory laid out as `from` in the order that `to` wants. */
+void dc_cell_layout_perm(const dc_cell_layout *from, const dc_cell_layout *to, int rank,
+                         int64_t *perm);
+/* The same value in other memory order: copied where the cell is not laid out so. It was asked for before. */
+dc_status dc_cell_relayout(dc_cell *c, dc_job *j, const dc_cell_layout *want);
+
+#endif

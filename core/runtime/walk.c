@@ -1,0 +1,334 @@
+/*
+ * One loop over a position and a stack of frames, so that a run can stop between any two items and
+ * go on later. A frame is the list being run: frame 0 the whole recording, above it one for each
+ * LOOP or side of a BRANCH that the position is inside of.
+ */
+#include "core/runtime/walk.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define NOBODY UINT32_MAX
+
+typedef struct node { /* what is kept of an item */
+    dc_item_kind kind;
+    uint32_t nbind, nbody, nelse;
+    int64_t grid;
+} node;
+
+typedef struct frame {
+    uint32_t owner;    /* the LOOP or BRANCH, or NOBODY */
+    uint32_t end;      /* one past the last item of this list */
+    int64_t iteration; /* LOOP: that runs, or is about to begin */
+} frame;
+
+struct dc_walk {
+    uint32_t n, nframe;
+    uint32_t at;    /* next item; a LOOP in its own frame: before its next iteration */
+    uint32_t depth; /* of the frame in use */
+    frame *frame;
+    node node[];
+};
+
+typedef struct run {
+    dc_walk *w;
+    const dc_walk_ops *ops;
+    void *ctx;
+    uint64_t *spent;
+    uint64_t deadline;
+    const atomic_bool *stop;
+    bool moved; /* something ran in this slice */
+    int32_t found;
+} run;
+
+/* ---- checking a list ------------------------------------------------------------------------- */
+
+static void check_binds(const dc_item *x, uint32_t i)
+{
+    const uint32_t n = x->nbind;
+    bool ok = true;
+    switch (x->kind) {
+    case DC_ITEM_LAUNCH:
+        ok = x->grid >= 0;
+        break;
+    case DC_ITEM_COPY:
+        ok = n == 2;
+        break;
+    case DC_ITEM_CHECK:
+    case DC_ITEM_BRANCH:
+        ok = n == 1;
+        break;
+    case DC_ITEM_LOOP:
+        ok = n <= 2 && x->grid >= 0 && (n < 2 || x->grid <= INT32_MAX);
+        break;
+    case DC_ITEM_BUNDLE:
+        ok = n == 0;
+        break;
+    }
+    if (!ok)
+        DC_BUG("item %u of kind %d has %u binds and grid %" PRId64, i, x->kind, n, x->grid);
+    if (x->nelse > 0 && x->kind != DC_ITEM_BRANCH)
+        DC_BUG("item %u of kind %d has an else", i, x->kind);
+    if (x->nbody > 0 && x->kind != DC_ITEM_BRANCH && x->kind != DC_ITEM_LOOP &&
+        x->kind != DC_ITEM_BUNDLE)
+        DC_BUG("item %u of kind %d has a body", i, x->kind);
+}
+
+/* Item `at` of a list: its deps are begins of units (an item with its bodies) before it. */
+static void check_deps(const dc_item *list, uint32_t at)
+{
+    const dc_item *x = &list[at];
+    for (uint32_t d = 0; d < x->ndep; d++) {
+        uint32_t unit = 0;
+        while (unit < at && unit < x->dep[d])
+            unit += 1 + list[unit].nbody + list[unit].nelse;
+        if (unit != x->dep[d] || unit >= at)
+            DC_BUG("item %u of a list waits for %u", at, x->dep[d]);
+    }
+}
+
+static void check_bundle(const dc_item *item, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i < end; i++)
+        if (item[i].kind != DC_ITEM_LAUNCH || item[i].ndep > 0)
+            DC_BUG("item %u of a bundle is of kind %d and waits for %u others", i, item[i].kind,
+                   item[i].ndep);
+}
+
+/* Items [begin, end) are one list. Returns how deep the bodies in it are nested. */
+static uint32_t check_list(const dc_item *item, uint32_t begin, uint32_t end)
+{
+    uint32_t deepest = 0;
+    for (uint32_t i = begin; i < end;) {
+        const dc_item *x = &item[i];
+        const uint32_t body = i + 1, left = end - body;
+        check_binds(x, i);
+        if (x->nbody > left || x->nelse > left - x->nbody)
+            DC_BUG("the bodies of item %u, %u and %u long, leave its list", i, x->nbody, x->nelse);
+        check_deps(item + begin, i - begin);
+        i = body + x->nbody + x->nelse;
+        if (x->kind == DC_ITEM_BUNDLE)
+            check_bundle(item, body, i);
+        if (x->kind != DC_ITEM_LOOP && x->kind != DC_ITEM_BRANCH)
+            continue;
+        const uint32_t one = check_list(item, body, body + x->nbody);
+        const uint32_t two = check_list(item, body + x->nbody, i);
+        const uint32_t deeper = 1 + (one > two ? one : two);
+        deepest = deeper > deepest ? deeper : deepest;
+    }
+    return deepest;
+}
+
+/* ---- making one ------------------------------------------------------------------------------ */
+
+static void rewind_walk(dc_walk *w)
+{
+    w->at = 0;
+    w->depth = 0;
+    w->frame[0] = (frame){.owner = NOBODY, .end = w->n};
+}
+
+dc_walk *dc_walk_new(const dc_item *item, uint32_t n)
+{
+    const uint32_t nframe = 1 + check_list(item, 0, n);
+    const size_t frames = dc_align_up(sizeof(dc_walk) + n * sizeof(node), sizeof(frame));
+    dc_walk *w = dc_xalloc(frames + nframe * sizeof(frame)); /* one block: nothing to unwind */
+    w->n = n;
+    w->nframe = nframe;
+    w->frame = (frame *)(void *)((char *)w + frames);
+    for (uint32_t i = 0; i < n; i++)
+        w->node[i] = (node){.kind = item[i].kind,
+                            .nbind = item[i].nbind,
+                            .nbody = item[i].nbody,
+                            .nelse = item[i].nelse,
+                            .grid = item[i].grid};
+    rewind_walk(w);
+    return w;
+}
+
+void dc_walk_free(dc_walk *w)
+{
+    dc_xfree(w);
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static void enter(dc_walk *w, uint32_t owner, uint32_t begin, uint32_t end)
+{
+    DC_ASSERT(w->depth + 1 < w->nframe, "item %u is nested too deep", owner);
+    w->frame[++w->depth] = (frame){.owner = owner, .end = end};
+    w->at = begin;
+}
+
+/* Before an iteration, of a loop that is in its own frame. */
+static dc_status next_iteration(run *r, frame *f)
+{
+    dc_walk *w = r->w;
+    const node *x = &w->node[f->owner];
+    bool more = f->iteration < x->grid;
+    if (more && x->nbind > 0)
+        DC_TRY(r->ops->test(r->ctx, f->owner, &more));
+    if (!more) {
+        w->at = f->end;
+        w->depth--;
+        return DC_OK;
+    }
+    w->at = f->owner + 1;
+    return x->nbind > 1 ? r->ops->count(r->ctx, f->owner, (int32_t)f->iteration) : DC_OK;
+}
+
+static dc_status begin_loop(run *r)
+{
+    dc_walk *w = r->w;
+    if (w->frame[w->depth].owner != w->at)
+        enter(w, w->at, w->at, w->at + 1 + w->node[w->at].nbody);
+    return next_iteration(r, &w->frame[w->depth]);
+}
+
+static dc_status choose_side(run *r)
+{
+    dc_walk *w = r->w;
+    const uint32_t owner = w->at, body = owner + 1;
+    const node *x = &w->node[owner];
+    bool yes = false;
+    DC_TRY(r->ops->test(r->ctx, owner, &yes));
+    if (yes)
+        enter(w, owner, body, body + x->nbody);
+    else
+        enter(w, owner, body + x->nbody, body + x->nbody + x->nelse);
+    return DC_OK;
+}
+
+/* The end of a body: a LOOP stands before its next iteration, a BRANCH is behind us. */
+static void end_body(run *r)
+{
+    dc_walk *w = r->w;
+    frame *f = &w->frame[w->depth];
+    const node *x = &w->node[f->owner];
+    w->at = f->owner;
+    if (x->kind == DC_ITEM_LOOP) {
+        f->iteration++;
+        r->moved = true;
+        return;
+    }
+    w->at += 1 + x->nbody + x->nelse;
+    w->depth--;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* As one, or as items of the list that it stands in. */
+static dc_status do_bundle(run *r)
+{
+    dc_walk *w = r->w;
+    const uint32_t first = ++w->at, n = w->node[first - 1].nbody;
+    if (r->ops->bundle == NULL || r->spent != NULL)
+        return DC_OK;
+    w->at += n;
+    r->moved = true;
+    return r->ops->bundle(r->ctx, first, n);
+}
+
+/* Does item w->at, and moves on. */
+static dc_status do_item(run *r)
+{
+    dc_walk *w = r->w;
+    const uint32_t i = w->at;
+    switch (w->node[i].kind) {
+    case DC_ITEM_LAUNCH:
+        w->at++;
+        r->moved = true;
+        return r->ops->launch(r->ctx, i);
+    case DC_ITEM_COPY:
+        w->at++;
+        r->moved = true;
+        return r->ops->copy(r->ctx, i);
+    case DC_ITEM_CHECK:
+        w->at++;
+        return r->ops->check(r->ctx, i, &r->found);
+    case DC_ITEM_LOOP:
+        return begin_loop(r);
+    case DC_ITEM_BRANCH:
+        return choose_side(r);
+    case DC_ITEM_BUNDLE:
+        return do_bundle(r);
+    }
+    DC_BUG("an item of kind %d", w->node[i].kind);
+}
+
+static dc_status do_timed(run *r)
+{
+    const uint32_t i = r->w->at;
+    const uint64_t start = dc_clock_ns();
+    const dc_status status = do_item(r);
+    r->spent[i] += dc_clock_ns() - start;
+    return status;
+}
+
+static bool is_over(const run *r)
+{
+    return (r->deadline != 0 && dc_clock_ns() >= r->deadline) ||
+           (r->stop != NULL && atomic_load_explicit(r->stop, memory_order_relaxed));
+}
+
+/* Until the end, a failure, a CHECK that found something (`at` is then behind it) or a pause. */
+static dc_status go_on(run *r, bool *paused)
+{
+    dc_walk *w = r->w;
+    *paused = false;
+    for (;;) {
+        while (w->at == w->frame[w->depth].end && w->depth > 0)
+            end_body(r);
+        if (w->depth == 0 && w->at == w->n)
+            return DC_OK;
+        if (r->moved && is_over(r)) {
+            *paused = true;
+            return DC_OK;
+        }
+        DC_TRY(r->spent != NULL ? do_timed(r) : do_item(r));
+        if (r->found >= 0)
+            return DC_OK;
+    }
+}
+
+/* What tells a paused run from one that begins; a LOOP at 0 is given as its body. */
+static uint32_t mark_of(const dc_walk *w)
+{
+    return w->at > 0 ? w->at : 1;
+}
+
+static dc_status report(const run *r, dc_job *j, dc_run_info *info)
+{
+    const uint32_t item = r->w->at - 1;
+    if (info == NULL)
+        return dc_failf(j, DC_ERR_DEVICE, NULL, "check %" PRIu32 " of a run found %" PRId32, item,
+                        r->found);
+    info->fault_item = (int32_t)item;
+    info->fault_value = r->found;
+    return DC_OK;
+}
+
+dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, dc_run_info *info)
+{
+    bool paused = false;
+    run r = {.w = w, .ops = ops, .ctx = ctx, .found = -1};
+    if (info != NULL) {
+        info->fault_item = -1;
+        info->fault_value = -1;
+        r.spent = info->nanoseconds;
+        r.deadline = info->deadline_ns;
+        r.stop = info->stop;
+    }
+    if (info == NULL || info->next == 0)
+        rewind_walk(w);
+    else if (info->next != mark_of(w))
+        DC_BUG("a run goes on at item %u, and stands at %u", info->next, mark_of(w));
+    dc_status status = go_on(&r, &paused);
+    if (status == DC_OK && r.found >= 0)
+        status = report(&r, j, info);
+    if (info != NULL)
+        info->next = paused ? mark_of(w) : 0;
+    if (!paused)
+        rewind_walk(w);
+    return status;
+}

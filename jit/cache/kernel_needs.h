@@ -1,0 +1,34 @@
+/*
+ * What a launch of a compiled kernel has to be given: memory for its parameters, positions, threads,
+ * scratch. Taken from the flat form, kept with the machine code, on disk too; a recording that comes
+ * from disk is held against it (jit/exec/exec_bounds.h).
+ */
+#ifndef DC_JIT_CACHE_KERNEL_NEEDS_H
+#define DC_JIT_CACHE_KERNEL_NEEDS_H
+
+#include "jit/cache/disk_cache.h"
+#include "jit/flat/flat.h"
+
+typedef struct dc_need { /* a parameter */
+    uint64_t bytes;      /* from its address on; 0: it is not touched */
+    uint64_t align;      /* its address is a multiple of */
+    uint64_t written;    /* 1: the kernel stores to it */
+} dc_need;
+
+typedef struct dc_needs {
+    uint64_t positions, threads, scratch;
+    dc_cache_key text; /* of the kernel, in the context's table (jit/exec/kernel_table.h) */
+    uint64_t nparam;
+    dc_need param[];
+} dc_needs;
+
+/* From dc_xalloc, as dc_needs_take. */
+dc_needs *dc_needs_of(const dc_flat *f, dc_cache_key text);
+
+/* Behind what is in `out`. */
+void dc_needs_put(const dc_needs *needs, dc_text *out);
+
+/* What was put at the end of n bytes, of which *rest are in front of it; NULL: there is none. */
+dc_needs *dc_needs_take(const void *bytes, size_t n, size_t *rest);
+
+#endif

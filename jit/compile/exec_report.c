@@ -1,0 +1,210 @@
+/*
+ * Executables as people look at them: kernels with their times, texts made again from what was kept
+ * of each kernel, the items as lines.
+ */
+#include "jit/exec/exec.h"
+#include "jit/exec/profile.h"
+#include "jit/moves/move.h"
+#include "jit/nest/nest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+uint32_t dc_exec_kernel_count(const dc_exec *e)
+{
+    return e->kept != NULL && !e->info.interpreted ? e->nkernel : 0;
+}
+
+static void add_lines(dc_exec_kernel *k, const dc_item_fact *f)
+{
+    const int room = (int)DC_COUNTOF(k->where);
+    for (int i = 0; i < (int)DC_COUNTOF(f->where) && f->where[i] != NULL; i++) {
+        int at = 0;
+        while (at < room && k->where[at] != NULL && strcmp(k->where[at], f->where[i]) != 0)
+            at++;
+        if (at < room)
+            k->where[at] = f->where[i];
+    }
+}
+
+void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
+{
+    *out = (dc_exec_kernel){.name = e->kept[kernel].name};
+    for (uint32_t i = 0; i < e->nitem; i++) {
+        const dc_item *x = &e->item[i];
+        if (x->kind != DC_ITEM_LAUNCH || strcmp(x->label, out->name) != 0)
+            continue;
+        *(i < e->nprologue ? &out->prologue : &out->launches) += 1;
+        out->flops += e->fact[i].flops;
+        out->bytes += e->fact[i].bytes;
+        out->ns += e->profile.item_ns != NULL ? e->profile.item_ns[i] : 0;
+        add_lines(out, &e->fact[i]);
+    }
+    if (e->profile.item_ns != NULL)
+        out->calls = e->profile.calls * out->launches + e->profile.prologues * out->prologue;
+}
+
+void dc_exec_measure(dc_exec *e)
+{
+    if (e->rt->measure && e->profile.item_ns != NULL)
+        return;
+    e->rt->measure = true;
+    if (e->profile.item_ns == NULL && e->nitem > 0) {
+        dc_profile_init(e);
+        e->profile.calls = e->profile.call_ns = e->profile.prologues =
+            0; /* counted without times, so far */
+    }
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static void free_kernel(void *k)
+{
+    dc_kernel_free(k);
+}
+
+static dc_status print(dc_job *j, dc_exec *e, dc_kernel *k, const dc_kept *kept, dc_form form,
+                       dc_text *out)
+{
+    const char *why = "";
+    uint32_t skip = 0;
+    const dc_target *t = dc_exec_target(e, &skip);
+    snprintf(k->name, sizeof k->name, "%s", kept->name);
+    for (uint32_t m = 0; m < kept->nmove; m++)
+        if (!dc_move_do(k, &why, "%s", kept->move[m]))
+            DC_BUG("kernel %s: '%s' applied once and does not now: %s", kept->name, kept->move[m],
+                   why);
+    return dc_form_print(j, k, t, skip, form, out);
+}
+
+dc_status dc_exec_source(dc_exec *e, dc_job *j, uint32_t kernel, dc_form form, dc_text *out)
+{
+    const dc_kept *kept = &e->kept[kernel];
+    dc_kernel *k;
+    DC_ASSERT(kernel < dc_exec_kernel_count(e), "kernel %u of %u", kernel, e->nkernel);
+    DC_TRY(dc_nest_parse(j, kept->nest, &k));
+    dc_job_defer(j, free_kernel, k);
+    const dc_status s = print(j, e, k, kept, form, out);
+    dc_job_keep(j, k);
+    dc_kernel_free(k);
+    return s;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static void print_number(const dc_exec *e, size_t offset, dc_text *out)
+{
+    for (uint32_t p = 0; p < e->desc.nfree; p++)
+        if (e->param[p].rank == 0 && e->block_at[p] == offset) {
+            dc_text_puts(out, e->desc.fn->label.at[p]);
+            return;
+        }
+    dc_text_puts(out, offset < e->block_bytes ? "nothing" : "constants");
+}
+
+/* Nothing for the first byte of a value. */
+static void print_offset(size_t offset, dc_text *out)
+{
+    if (offset > 0)
+        dc_text_printf(out, "+%zu", offset);
+}
+
+static void print_derived(const dc_exec *e, size_t offset, dc_text *out)
+{
+    for (uint32_t i = 0; i < e->nderived; i++) {
+        const dc_derived_value *d = &e->derived[i];
+        if (offset < d->offset || offset >= d->offset + d->bytes)
+            continue;
+        dc_text_printf(out, "derived %u", i + 1);
+        print_offset(offset - d->offset, out);
+    }
+}
+
+static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
+{
+    if (b.slot == DC_SLOT_BLOCK)
+        print_number(e, b.offset, out);
+    else if (b.slot == DC_SLOT_ARENA)
+        dc_text_printf(out, "+%zu", b.offset);
+    else if (b.slot == DC_SLOT_DERIVED)
+        print_derived(e, b.offset, out);
+    else {
+        if (b.slot < dc_slot_result(e, 0))
+            dc_text_puts(out, e->desc.fn->label.at[b.slot - DC_SLOT_FIRST]);
+        else
+            dc_text_printf(out, "result %u", b.slot - dc_slot_result(e, 0) + 1);
+        print_offset(b.offset, out);
+    }
+}
+
+static void print_binds(const dc_exec *e, const dc_item *x, uint32_t nout, dc_text *out)
+{
+    for (uint32_t b = 0; b < x->nbind; b++) {
+        dc_text_puts(out, b == 0 ? "" : b == nout ? " <- " : ", ");
+        print_bind(e, x->bind[b], out);
+    }
+}
+
+static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
+{
+    const dc_item *x = &e->item[i];
+    dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
+    if (x->kind == DC_ITEM_LAUNCH)
+        dc_text_printf(out, "%8" PRId64 "  ", x->grid);
+    else
+        dc_text_printf(out, "%8s  ", "");
+    print_binds(e, x, x->kind == DC_ITEM_LAUNCH ? e->fact[i].nout : 1, out);
+    for (int k = 0; k < 3 && e->fact[i].where[k] != NULL; k++)
+        dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", e->fact[i].where[k]);
+    dc_text_puts(out, "\n");
+}
+
+/* A bundle has one number, its launches stand below each other. */
+void dc_exec_plan(const dc_exec *e, dc_text *out)
+{
+    uint32_t number = 0, inside = 0; /* launches to come of a bundle */
+    for (uint32_t i = 0; i < e->nitem && !e->info.interpreted; i++) {
+        if (e->nprologue > 0 && (i == 0 || i == e->nprologue))
+            dc_text_puts(out, i == 0 ? "      when what it reads has changed:\n"
+                                     : "      at each call:\n");
+        if (e->item[i].kind == DC_ITEM_BUNDLE) {
+            inside = e->item[i].nbody;
+            number++;
+            continue;
+        }
+        if (inside > 0 && e->item[i - 1].kind != DC_ITEM_BUNDLE)
+            dc_text_puts(out, "   +  ");
+        else
+            dc_text_printf(out, "%4u  ", inside > 0 ? number : ++number);
+        inside -= inside > 0;
+        print_item(e, i, out);
+    }
+}
+
+dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i)
+{
+    const dc_derived_value *x = &e->derived[i];
+    return (dc_exec_derived){x->op, x->type, x->where};
+}
+
+const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n)
+{
+    *n = e->info.interpreted ? 0 : e->nchoice;
+    return e->choice;
+}
+
+const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set)
+{
+    *set = false;
+    for (uint32_t s = 0; s < e->desc.nset; s++)
+        *set = *set || e->desc.set[s] == cell;
+    return e->denied_why != NULL && !e->info.interpreted ? e->denied_why[cell] : NULL;
+}
+
+bool dc_exec_in_part(const dc_exec *e, uint32_t cell)
+{
+    return e->in_part != NULL && !e->info.interpreted && e->in_part[cell];
+}

@@ -1,0 +1,52 @@
+/* What the stages (jit/compile/pipeline.c) hand to the making of items (jit/compile/pipeline_commands.c). */
+#ifndef DC_JIT_COMPILE_PIPELINE_IMPL_H
+#define DC_JIT_COMPILE_PIPELINE_IMPL_H
+
+#include "jit/compile/codegen.h"
+#include "jit/lower/lift_constants.h"
+#include "jit/plan/plan.h"
+
+#define DC_NO_ENTRY UINT32_MAX
+
+struct dc_compiling;
+
+/* The function, or one of the two that it was split into (jit/rewrite/prologue.h). */
+typedef struct dc_part {
+    const struct dc_compiling *p;
+    const dc_func *fn;
+    dc_exec_desc
+        desc; /* its parameters and results; of a body, derived values are cells behind the others */
+    dc_groups groups;
+    dc_kernel **kernel; /* by group, as lowered; NULL once codegen has taken it */
+    uint32_t nkernel;
+    uint32_t *entry_of; /* by group, DC_NO_ENTRY where nothing is launched */
+    const size_t **
+        begin; /* by group, of its parameters: bytes from their places; NULL: none (jit/lower/base_offset.h) */
+    const dc_lifted *lifted;  /* by group: constants that it is given; NULL: none is */
+    dc_item_fact *group_fact; /* by group */
+    uint64_t *cost_ns;        /* by group: a guess, for one worker */
+    bool *in_part;            /* by cell: what changes is stored alone */
+    dc_plan plan;
+    bool is_prologue;
+} dc_part;
+
+typedef struct dc_compiling {
+    const dc_env *env;
+    dc_job *j;
+    dc_exec *e;
+    dc_counts *counts;
+    const dc_func *fn; /* simplified */
+    dc_part part[2];   /* the prologue, if there is one, and the body */
+    uint32_t npart;
+    size_t derived_bytes;
+    dc_codegen gen;
+    dc_text text; /* of logs */
+} dc_compiling;
+
+/* Steps to what a device records. */
+void dc_pipeline_make_items(dc_compiling *p);
+
+/* For who looks at the executable later (jit/compile/exec_report.c). */
+void dc_pipeline_keep(dc_compiling *p);
+
+#endif

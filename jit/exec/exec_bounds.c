@@ -1,0 +1,181 @@
+#include "jit/exec/exec_bounds.h"
+
+typedef struct judging {
+    const dc_exec *e;
+    const dc_needs *const *needs;
+    uint32_t at;                    /* the item */
+    size_t arena, derived;          /* bytes that are touched so far */
+    uint32_t checks;                /* items that are checks */
+    uint32_t last_check, first_set; /* items; nitem: none */
+    bool *set, *checked;            /* cells that the function sets; checks that had an item */
+} judging;
+
+/* Slots ---------------------------------------------------------------------------------------- */
+
+/* Bytes of a parameter of the function or a result, by its slot; free ones of rank 0 have none. */
+static size_t slot_bytes(const dc_exec *e, uint32_t slot)
+{
+    const dc_exec_desc *d = &e->desc;
+    const uint32_t n = slot - DC_SLOT_FIRST;
+    switch (slot) {
+    case DC_SLOT_BLOCK:
+        return e->block_bytes + e->constant_bytes;
+    case DC_SLOT_ARENA:
+        return e->info.arena_bytes;
+    case DC_SLOT_DERIVED:
+        return e->info.derived_bytes;
+    default:
+        break;
+    }
+    if (n < d->nfree)
+        return e->param[n].rank > 0 ? dc_type_bytes(&e->param[n]) : 0;
+    if (n < d->nfree + d->ncell)
+        return dc_type_bytes(&e->param[n]);
+    return dc_type_bytes(&e->result[n - d->nfree - d->ncell]);
+}
+
+static bool is_cell(const dc_exec *e, uint32_t slot)
+{
+    return slot >= dc_slot_cell(e, 0) && slot < dc_slot_cell(e, e->desc.ncell);
+}
+
+static bool may_write(const judging *g, uint32_t slot)
+{
+    const dc_exec *e = g->e;
+    const bool prologue = g->at < e->nprologue;
+    if (slot == DC_SLOT_ARENA)
+        return true;
+    if (slot == DC_SLOT_DERIVED)
+        return prologue;
+    if (is_cell(e, slot))
+        return !prologue && g->set[slot - dc_slot_cell(e, 0)];
+    return !prologue && slot >= dc_slot_result(e, 0);
+}
+
+static void grow(size_t *most, size_t end)
+{
+    *most = end > *most ? end : *most;
+}
+
+/* Are these bytes inside of their slot, and may they be written if they are? */
+static bool touches(judging *g, dc_bind b, size_t bytes, size_t align, bool write)
+{
+    const size_t all = slot_bytes(g->e, b.slot);
+    if (bytes == 0)
+        return true;
+    if (b.offset > all || bytes > all - b.offset || b.offset % align != 0)
+        return false;
+    if (b.slot == DC_SLOT_ARENA)
+        grow(&g->arena, b.offset + bytes);
+    if (b.slot == DC_SLOT_DERIVED)
+        grow(&g->derived, b.offset + bytes);
+    if (write && is_cell(g->e, b.slot) && g->at < g->first_set)
+        g->first_set = g->at;
+    return !write || may_write(g, b.slot);
+}
+
+/* Items ---------------------------------------------------------------------------------------- */
+
+static bool launches(judging *g, const dc_item *x)
+{
+    const dc_needs *n = g->needs[g->at];
+    if ((uint64_t)x->grid != n->positions || x->threads != n->threads || x->scratch != n->scratch ||
+        x->nbind != n->nparam)
+        return false;
+    for (uint32_t b = 0; b < x->nbind; b++) {
+        const dc_need *p = &n->param[b];
+        const bool write = p->written != 0;
+        if ((write && b >= g->e->fact[g->at].nout) ||
+            !touches(g, x->bind[b], p->bytes, p->align, write))
+            return false;
+    }
+    return true;
+}
+
+static bool copies(judging *g, const dc_item *x)
+{
+    return touches(g, x->bind[0], x->bytes, 1, true) && touches(g, x->bind[1], x->bytes, 1, false);
+}
+
+static bool checks(judging *g, const dc_item *x)
+{
+    const dc_exec *e = g->e;
+    const dc_item_fact *f = &e->fact[g->at];
+    const dc_type *value = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
+    if (g->checked[f->check])
+        return false;
+    g->checked[f->check] = true;
+    g->checks++;
+    g->last_check = g->at;
+    return touches(g, x->bind[0], sizeof(int32_t), sizeof(int32_t), false) &&
+           touches(g, f->value, dc_type_bytes(value), dc_type_bytes(value), false);
+}
+
+/* What only some kinds of items have is 0 in the others. */
+static bool has_only_its_own(const dc_item *x)
+{
+    const bool launch = x->kind == DC_ITEM_LAUNCH;
+    return (launch || (x->grid == 0 && x->threads == 0 && x->scratch == 0)) &&
+           (x->bytes == 0 || x->kind == DC_ITEM_COPY) &&
+           (x->nbody == 0 || x->kind == DC_ITEM_BUNDLE) && x->cost_ns <= DC_COST_MOST;
+}
+
+static bool item_is_sound(judging *g)
+{
+    const dc_item *x = &g->e->item[g->at];
+    if (!has_only_its_own(x))
+        return false;
+    switch (x->kind) {
+    case DC_ITEM_LAUNCH:
+        return launches(g, x);
+    case DC_ITEM_COPY:
+        return copies(g, x);
+    case DC_ITEM_CHECK:
+        return g->at >= g->e->nprologue && checks(g, x);
+    case DC_ITEM_BUNDLE: /* its launches follow */
+        return g->at >= g->e->nprologue || x->nbody < g->e->nprologue - g->at;
+    case DC_ITEM_LOOP:
+    case DC_ITEM_BRANCH:
+        break;
+    }
+    return false;
+}
+
+/* The whole ------------------------------------------------------------------------------------ */
+
+static bool derived_are_sound(judging *g)
+{
+    const dc_exec *e = g->e;
+    for (uint32_t i = 0; i < e->nderived; i++) {
+        const dc_derived_value *x = &e->derived[i];
+        if (x->offset > e->info.derived_bytes || x->bytes > e->info.derived_bytes - x->offset)
+            return false;
+        grow(&g->derived, x->offset + x->bytes);
+    }
+    return true;
+}
+
+static bool launches_are_counted(const dc_exec *e)
+{
+    dc_exec counted = {.item = e->item, .nitem = e->nitem, .nprologue = e->nprologue};
+    dc_exec_count_launches(&counted);
+    return counted.info.launches == e->info.launches &&
+           counted.info.prologue_launches == e->info.prologue_launches;
+}
+
+bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs, dc_arena *a)
+{
+    enum { ROUNDED = 4096 };
+    judging g = {.e = e, .needs = needs, .first_set = e->nitem};
+    g.set = DC_NEW_ARRAY(a, bool, e->desc.ncell);
+    g.checked = DC_NEW_ARRAY(a, bool, e->desc.ncheck);
+    for (uint32_t i = 0; i < e->desc.nset; i++)
+        g.set[e->desc.set[i]] = true;
+    for (; g.at < e->nitem; g.at++)
+        if (!item_is_sound(&g))
+            return false;
+    return derived_are_sound(&g) && launches_are_counted(e) && e->guard == 0 &&
+           g.checks == e->desc.ncheck && (g.checks == 0 || g.last_check < g.first_set) &&
+           e->untouched <= g.first_set && e->info.arena_bytes <= dc_align_up(g.arena, ROUNDED) &&
+           e->info.derived_bytes <= dc_align_up(g.derived, ROUNDED);
+}

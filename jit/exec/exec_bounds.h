@@ -1,0 +1,29 @@
+/*
+ * Is a recording that comes from disk one that stays inside of its memory? A sound checksum is no proof:
+ * the bytes may have been written by other hands.
+ *
+ * Held against the description of the function (types of parameters and results, which cells are set, how
+ * many checks there are) and against what its compiled kernels need (jit/cache/kernel_needs.h):
+ *   - each launch is given all that its kernel touches, inside of the memory of a slot, aligned as the
+ *     kernel takes for granted, with its positions, threads and scratch;
+ *   - arguments, constants and cells that are not set are never written, cells not before the last check,
+ *     derived values by the prologue alone;
+ *   - each check stands there once; what it and copies touch is inside, too;
+ *   - the arena and the memory for derived values are as large as what lies in them, no larger.
+ *
+ * What is not proved: that values lie where they are looked for. Machine code is code: who may write the
+ * folder of the cache may run what they like with the rights of the user anyway.
+ */
+#ifndef DC_JIT_EXEC_EXEC_BOUNDS_H
+#define DC_JIT_EXEC_EXEC_BOUNDS_H
+
+#include "jit/cache/kernel_needs.h"
+#include "jit/exec/exec.h"
+
+/* Nanoseconds that an item is guessed to cost, at most: so many of them can be added up. */
+#define DC_COST_MOST (((uint64_t)1 << 56) - 1)
+
+/* needs: by item, of a LAUNCH. Linear in items and cells; a is for what it marks. */
+bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs, dc_arena *a);
+
+#endif

@@ -1,0 +1,125 @@
+#include "jit/exec/temp_arena.h"
+
+/* Addresses cost nothing: more than any machine's memory where there is so much of them. */
+static const size_t ROOM_MOST = SIZE_MAX >> 24; /* 1 TiB of 64 bits */
+enum { COMMIT_STEP = 1 << 16 };
+
+void dc_temps_retain(dc_rt *rt)
+{
+    rt->arena_users++;
+}
+
+void dc_temps_release(dc_rt *rt)
+{
+    if (--rt->arena_users > 0)
+        return;
+    if (rt->arena != NULL)
+        dc_store_disown(rt->arena);
+    if (rt->arena_at != NULL)
+        rt->device->ops->release(rt->device, rt->arena_at);
+    rt->stats.bytes_live -= rt->arena_bytes;
+    rt->held -= rt->arena_bytes;
+    dc_store_tell(rt);
+    rt->arena = NULL;
+    rt->arena_at = NULL;
+    rt->arena_room = rt->arena_bytes = 0;
+}
+
+static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
+{
+    DC_TRY(dc_store_new(rt, j, bytes, out));
+    (*out)->owned = true;
+    return DC_OK;
+}
+
+/* Leaves arena_at NULL where there are no addresses to be had, which is no failure. */
+static void reserve(dc_rt *rt, dc_job *j, size_t bytes)
+{
+    dc_device *d = rt->device;
+    const dc_err before = j->err;
+    if (d->ops->reserve == NULL || d->ops->commit == NULL || rt->arena != NULL)
+        return;
+    dc_status status = DC_E_NOMEM;
+    for (size_t room = ROOM_MOST; room >= bytes && room >= COMMIT_STEP && status != DC_OK;
+         room /= 4) {
+        status = d->ops->reserve(d, j, room, &rt->arena_at);
+        rt->arena_room = room;
+    }
+    if (status != DC_OK) {
+        rt->arena_at = NULL;
+        rt->arena_room = 0;
+    }
+    j->err = before;
+}
+
+/* When there is no memory, what the pool holds is given back first. */
+static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
+{
+    dc_device *d = rt->device;
+    const dc_err before = j->err;
+    bytes = dc_align_up(bytes, COMMIT_STEP);
+    bytes = bytes < rt->arena_room ? bytes : rt->arena_room;
+    DC_TRY(dc_store_admit(rt, j, bytes - rt->arena_bytes));
+    dc_status status = d->ops->commit(d, j, rt->arena_at, bytes);
+    if (status == DC_E_NOMEM) {
+        j->err = before;
+        dc_pool_drain(rt);
+        status = d->ops->commit(d, j, rt->arena_at, bytes);
+    }
+    if (status != DC_OK)
+        return status;
+    rt->stats.allocs++;
+    rt->held += bytes - rt->arena_bytes;
+    dc_store_tell(rt);
+    rt->stats.bytes_live += bytes - rt->arena_bytes;
+    if (rt->stats.bytes_live > rt->stats.bytes_peak)
+        rt->stats.bytes_peak = rt->stats.bytes_live;
+    rt->arena_bytes = bytes;
+    return DC_OK;
+}
+
+static size_t size_of(const dc_rt *rt)
+{
+    return rt->arena_at != NULL ? rt->arena_bytes : rt->arena != NULL ? rt->arena->bytes : 0;
+}
+
+dc_status dc_temps_grow(dc_rt *rt, dc_job *j, size_t bytes)
+{
+    dc_store *larger;
+    if (bytes <= size_of(rt))
+        return DC_OK;
+    if (rt->arena_at == NULL)
+        reserve(rt, j, bytes);
+    if (rt->arena_at != NULL) /* nothing moves, so it may be in use */
+        return bytes <= rt->arena_room ? commit(rt, j, bytes) : DC_OK;
+    if (rt->arena_busy)
+        return DC_OK;
+    DC_TRY(new_owned(rt, j, bytes, &larger));
+    if (rt->arena != NULL)
+        dc_store_disown(rt->arena);
+    rt->arena = larger;
+    return DC_OK;
+}
+
+dc_status dc_temps_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_store **own)
+{
+    *own = NULL;
+    if (!rt->arena_busy)
+        DC_TRY(dc_temps_grow(rt, j, bytes));
+    if (rt->arena_busy || size_of(rt) < bytes) {
+        DC_TRY(new_owned(rt, j, bytes, own));
+        *mem = (*own)->mem;
+        return DC_OK;
+    }
+    rt->arena_busy = true;
+    *mem = rt->arena_at != NULL ? rt->arena_at : rt->arena->mem;
+    return DC_OK;
+}
+
+void dc_temps_give(dc_rt *rt, dc_store *own)
+{
+    if (own != NULL)
+        dc_store_disown(own);
+    else
+        rt->arena_busy = false;
+}

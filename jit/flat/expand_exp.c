@@ -1,0 +1,236 @@
+/*
+ * Expansions of exp, expm1 and log, and powers of two.
+ *
+ * exp is 2^n * exp(r) with ln 2 in two parts and a minimax polynomial (scripts/minimax; in f64 the
+ * series). The log of f32 follows Cephes (S. Moshier, Methods and Programs for Mathematical Functions,
+ * 1989), that of f64 fdlibm (Sun Microsystems, 1993): the series of atanh, economised. The errors of
+ * f32 were measured over all floats (tests/unit/test_expand.c repeats that on samples).
+ *
+ * n is found by a sum so large that its last bits are integers: bits of 1.5 * 2^23, plus n. With a
+ * multiple of the exponent's bias in it besides, a shift of those bits is a power of two.
+ */
+#include "jit/flat/expand_impl.h"
+
+#include <math.h>
+
+typedef struct kind { /* what f32 and f64 differ in */
+    dc_dtype whole;   /* the signed integers of the same width */
+    int fraction;
+    uint64_t bias;
+    double most, least; /* exp of more is infinite, of less 0 */
+    double shifter;     /* its sum ends in the rounded integer; the low bits are zero */
+    double log2_e;
+    double ln2_high, ln2_low; /* ln 2 = high - low; a product of high and an exponent is exact */
+    double coef[12];
+    int terms;
+} kind;
+
+static const kind f32_kind = {
+    .whole = DC_I32,
+    .fraction = 23,
+    .bias = 127,
+    .most = 0x1.62e42ep6,
+    .least = -104,
+    .shifter = 0x1.8p23,
+    .log2_e = 1.44269504088896341,
+    .ln2_high = 0.693359375,
+    .ln2_low = 2.12194440054690583e-4,
+    .coef = {0.0013814604246, 0.00836871687979, 0.0416683879547, 0.166665206318, 0.499999934481},
+    .terms = 5,
+};
+
+static const kind f64_kind = {
+    .whole = DC_I64,
+    .fraction = 52,
+    .bias = 1023,
+    .most = 0x1.62e42fefa39efp9,
+    .least = -746,
+    .shifter = 0x1.8p52,
+    .log2_e = 0x1.71547652b82fep0,
+    .ln2_high = 0x1.62e42ffp-1,
+    .ln2_low = 0x1.718432a1b0e26p-35,
+    .coef = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320,
+             1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2},
+    .terms = 12,
+};
+
+static const kind *kind_of(const use *u)
+{
+    return u->t == DC_F64 ? &f64_kind : &f32_kind;
+}
+
+/* 2^n, for exponents n of normal numbers, as integers of the float's width. */
+static dc_fv power_of_two(const use *u, dc_fv n)
+{
+    const kind *k = kind_of(u);
+    const dc_fv biased = op2(u, DC_K_ADD, n, bits(u, k->whole, k->bias));
+    return as(u, op2(u, DC_K_SHL, biased, bits(u, k->whole, (uint64_t)k->fraction)), u->t);
+}
+
+dc_fv dc_expand_scale(const use *u, dc_fv x, dc_fv n)
+{
+    const dc_fv half = op2(u, DC_K_SHR, n, bits(u, kind_of(u)->whole, 1));
+    const dc_fv first = op2(u, DC_K_MUL, x, power_of_two(u, half));
+    return op2(u, DC_K_MUL, first, power_of_two(u, op2(u, DC_K_SUB, n, half)));
+}
+
+/* x / ln 2, rounded to an integer n; *sum: a float whose bits end in n + times * bias. */
+static dc_fv exponent_of(const use *u, dc_fv x, uint64_t times, dc_fv *sum)
+{
+    const kind *k = kind_of(u);
+    const dc_fv shifter = flt(u, k->shifter + (double)(times * k->bias));
+    *sum = fma3(u, x, flt(u, k->log2_e), shifter);
+    return op2(u, DC_K_SUB, *sum, shifter);
+}
+
+/* A sum with one bias in it: 2^n where that is a normal number. */
+static dc_fv power_of_sum(const use *u, dc_fv sum)
+{
+    const kind *k = kind_of(u);
+    const dc_fv whole = as(u, sum, k->whole);
+    return as(u, op2(u, DC_K_SHL, whole, bits(u, k->whole, (uint64_t)k->fraction)), u->t);
+}
+
+/* exp(r) - 1 for what is left of x after n times ln 2. */
+static dc_fv reduced(const use *u, dc_fv x, dc_fv n)
+{
+    const kind *k = kind_of(u);
+    dc_fv r = fma3(u, n, flt(u, -k->ln2_high), x);
+    r = fma3(u, n, flt(u, k->ln2_low), r);
+    const dc_fv p = k == &f64_kind ? polynomial(u, r, k->coef, k->terms)
+                                   : polynomial_by_pairs(u, r, k->coef, k->terms);
+    return fma3(u, p, op2(u, DC_K_MUL, r, r), r);
+}
+
+/*
+ * exp(x) = 2^n * exp(r), where one instruction multiplies by 2^n. What is larger than the most that
+ * has an exponential overflows there, so a few more do for infinity.
+ */
+static dc_fv exp_by_scale(const use *u, dc_fv x)
+{
+    dc_fv sum;
+    const dc_fv above = flt(u, 89);
+    x = pick(u, op2(u, DC_K_LT, above, x), above, x); /* NaN stays */
+    const dc_fv n = exponent_of(u, x, 0, &sum);
+    return op2(u, DC_K_SCALE, op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1)), n);
+}
+
+/*
+ * exp(x) = 2^n * exp(r). 2^n may be no normal number, so it is the product of two, of half of n each:
+ * bits that end in n + 2 * bias are halved, which leaves one bias for each of them. What overflows is
+ * picked, not left to the last product: contracted with a sum, that product would not overflow.
+ */
+dc_fv dc_expand_exp(const use *u)
+{
+    const kind *k = kind_of(u);
+    const dc_fv most = flt(u, k->most), least = flt(u, k->least);
+    const dc_fv over = op2(u, DC_K_LT, most, u->in[0]);
+    const dc_fv x = pick(u, op2(u, DC_K_LT, u->in[0], least), least, u->in[0]); /* NaN stays */
+    dc_fv sum;
+    if (u->b->scales && u->t == DC_F32 && u->lanes % 16 == 0)
+        return exp_by_scale(u, x);
+    const dc_fv n = exponent_of(u, x, 2, &sum), whole = as(u, sum, k->whole);
+    const dc_fv half = op2(u, DC_K_SHR, whole, bits(u, k->whole, 1));
+    const dc_fv rest = op2(u, DC_K_SUB, whole, half);
+    const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
+    const dc_fv first = op2(u, DC_K_MUL, p, power_of_sum(u, half));
+    return pick(u, over, flt(u, INFINITY), op2(u, DC_K_MUL, first, power_of_sum(u, rest)));
+}
+
+/* Where 2^n is a normal number. */
+dc_fv dc_expand_exp_near(const use *u, dc_fv x)
+{
+    dc_fv sum;
+    const dc_fv n = exponent_of(u, x, 1, &sum);
+    const dc_fv p = op2(u, DC_K_ADD, reduced(u, x, n), flt(u, 1));
+    return op2(u, DC_K_MUL, p, power_of_sum(u, sum));
+}
+
+/* exp(x) - 1 = (2^n - 1) + 2^n (exp(r) - 1). */
+static dc_fv expm1_of(const use *u, dc_fv p, dc_fv sum)
+{
+    const dc_fv power = power_of_sum(u, sum);
+    return fma3(u, power, p, op2(u, DC_K_SUB, power, flt(u, 1)));
+}
+
+dc_fv dc_expand_expm1_near(const use *u)
+{
+    dc_fv sum;
+    const dc_fv n = exponent_of(u, u->in[0], 1, &sum);
+    return expm1_of(u, reduced(u, u->in[0], n), sum);
+}
+
+/* For so small n one product with ln 2 does: as an f32 it is 10 times as good as others. */
+dc_fv dc_expand_expm1_sum(const use *u, dc_fv x, dc_fv more)
+{
+    dc_fv sum;
+    const dc_fv n = exponent_of(u, op2(u, DC_K_ADD, x, more), 1, &sum);
+    const dc_fv rest = fma3(u, n, flt(u, -0.693147180559945309), x);
+    const dc_fv r = op2(u, DC_K_ADD, rest, more);
+    const dc_fv p = polynomial_by_pairs(u, r, f32_kind.coef, f32_kind.terms);
+    const dc_fv square = op2(u, DC_K_MUL, r, r);
+    return expm1_of(u, op2(u, DC_K_ADD, fma3(u, p, square, more), rest), sum);
+}
+
+/* log(x) = e * ln 2 + log(m), m in sqrt(1/2) .. sqrt(2). */
+static dc_fv log_f32(const use *u)
+{
+    static const double coef[] = {7.0376836292e-2,  -1.1514610310e-1, 1.1676998740e-1,
+                                  -1.2420140846e-1, 1.4249322787e-1,  -1.6668057665e-1,
+                                  2.0000714765e-1,  -2.4999993993e-1, 3.3333331174e-1};
+    const dc_fv x = u->in[0], zero = flt(u, 0), half_root = bits(u, DC_I32, 0x3f3504f3);
+    const dc_fv tiny = op2(u, DC_K_LT, x, bits(u, DC_F32, 0x00800000));
+    const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 8388608)), x);
+    const dc_fv above = op2(u, DC_K_SUB, as(u, normal, DC_I32), half_root);
+    dc_fv e = op2(u, DC_K_SHR, above, bits(u, DC_I32, 23));
+    e = pick(u, tiny, op2(u, DC_K_SUB, e, bits(u, DC_I32, 23)), e);
+    const dc_fv fraction = op2(u, DC_K_AND, above, bits(u, DC_I32, 0x7fffff));
+    const dc_fv m = as(u, op2(u, DC_K_ADD, fraction, half_root), DC_F32);
+    const dc_fv f = op2(u, DC_K_SUB, m, flt(u, 1)), square = op2(u, DC_K_MUL, f, f);
+    const dc_fv n = dc_fb_convert(u->b, e, DC_F32);
+    dc_fv p = polynomial(u, f, coef, (int)DC_COUNTOF(coef));
+    p = op2(u, DC_K_MUL, p, op2(u, DC_K_MUL, f, square));
+    p = fma3(u, n, flt(u, -f32_kind.ln2_low), p);
+    p = fma3(u, square, flt(u, -0.5), p);
+    p = fma3(u, n, flt(u, f32_kind.ln2_high), op2(u, DC_K_ADD, f, p));
+    p = pick(u, op2(u, DC_K_LT, x, flt(u, INFINITY)), p, x); /* infinity and NaN */
+    p = pick(u, op2(u, DC_K_LT, x, zero), bits(u, DC_F32, 0x7fc00000), p);
+    return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
+}
+
+/*
+ * log(x) = e * ln 2 + log(1 + f), 1 + f in sqrt(1/2) .. sqrt(2). With s = f / (2 + f) and h = f^2 / 2,
+ * log(1 + f) = f - (h - s * (h + R(s^2))).
+ */
+static dc_fv log_f64(const use *u)
+{
+    static const double coef[] = {1.479819860511658591e-01, 1.531383769920937332e-01,
+                                  1.818357216161805012e-01, 2.222219843214978396e-01,
+                                  2.857142874366239149e-01, 3.999999999940941908e-01,
+                                  6.666666666666735130e-01};
+    const dc_fv x = u->in[0], zero = flt(u, 0), shift_by = bits(u, DC_I64, 52);
+    const dc_fv half_root = bits(u, DC_I64, 0x3fe6a09e667f3bcd);
+    const dc_fv tiny = op2(u, DC_K_LT, x, flt(u, 0x1p-1022));
+    const dc_fv normal = pick(u, tiny, op2(u, DC_K_MUL, x, flt(u, 0x1p52)), x);
+    const dc_fv above = op2(u, DC_K_SUB, as(u, normal, DC_I64), half_root);
+    dc_fv e = op2(u, DC_K_SHR, above, shift_by);
+    e = pick(u, tiny, op2(u, DC_K_SUB, e, shift_by), e);
+    const dc_fv fraction = op2(u, DC_K_AND, above, bits(u, DC_I64, ((uint64_t)1 << 52) - 1));
+    const dc_fv m = as(u, op2(u, DC_K_ADD, fraction, half_root), DC_F64);
+    const dc_fv f = op2(u, DC_K_SUB, m, flt(u, 1)), n = dc_fb_convert(u->b, e, DC_F64);
+    const dc_fv s = op2(u, DC_K_DIV, f, op2(u, DC_K_ADD, f, flt(u, 2)));
+    const dc_fv h = op2(u, DC_K_MUL, op2(u, DC_K_MUL, f, f), flt(u, 0.5));
+    const dc_fv square = op2(u, DC_K_MUL, s, s);
+    dc_fv r = op2(u, DC_K_MUL, polynomial(u, square, coef, (int)DC_COUNTOF(coef)), square);
+    r = op2(u, DC_K_MUL, s, op2(u, DC_K_ADD, h, r));
+    r = op2(u, DC_K_SUB, h, fma3(u, n, flt(u, -f64_kind.ln2_low), r)); /* small parts first */
+    dc_fv p = fma3(u, n, flt(u, f64_kind.ln2_high), op2(u, DC_K_SUB, f, r));
+    p = pick(u, op2(u, DC_K_LT, x, flt(u, INFINITY)), p, x); /* infinity and NaN */
+    p = pick(u, op2(u, DC_K_LT, x, zero), bits(u, DC_F64, (uint64_t)0x7ff8 << 48), p);
+    return pick(u, op2(u, DC_K_EQ, x, zero), flt(u, -INFINITY), p);
+}
+
+dc_fv dc_expand_log(const use *u)
+{
+    return u->t == DC_F64 ? log_f64(u) : log_f32(u);
+}

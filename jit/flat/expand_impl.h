@@ -1,0 +1,115 @@
+/*
+ * What the files of the expansions share: one use of a row, and short names for formulas. Private to
+ * jit/flat/expand*.c.
+ *
+ *   expand.c       rows whose expansion is the same for all dtypes, and those of f32
+ *   expand_exp.c   exp, expm1, log, powers of two
+ *   expand_erf.c   erf
+ *   expand_f64.c   the remainder of f64
+ *   expand_trig.c  sine and cosine
+ *   expand_half.c  conversions of 16-bit floats
+ *
+ * Functions of floats see f32 and f64 only: 16-bit floats are memory (jit/lower/lower.c).
+ */
+#ifndef DC_JIT_FLAT_EXPAND_IMPL_H
+#define DC_JIT_FLAT_EXPAND_IMPL_H
+
+#include "jit/flat/expand.h"
+
+enum { DC_POLYNOMIAL_TERMS = 20 };
+
+/* One use of a row. */
+typedef struct use {
+    dc_fbuild *b;
+    dc_dtype t, to; /* of the last operand, of the result */
+    int lanes;
+    dc_fv in[4];
+} use;
+
+static inline dc_fv bits(const use *u, dc_dtype t, uint64_t pattern)
+{
+    return dc_fb_const(u->b, t, u->lanes, pattern);
+}
+
+/* A float of the use's dtype. */
+static inline dc_fv flt(const use *u, double v)
+{
+    return bits(u, u->t, dc_bits_of(u->t, v));
+}
+
+static inline dc_fv op1(const use *u, dc_kop op, dc_fv a)
+{
+    return dc_fb_op1(u->b, op, a);
+}
+
+static inline dc_fv op2(const use *u, dc_kop op, dc_fv a, dc_fv c)
+{
+    return dc_fb_op2(u->b, op, a, c);
+}
+
+static inline dc_fv pick(const use *u, dc_fv cond, dc_fv yes, dc_fv no)
+{
+    return dc_fb_op3(u->b, DC_K_SELECT, cond, yes, no);
+}
+
+static inline dc_fv fma3(const use *u, dc_fv a, dc_fv c, dc_fv d)
+{
+    return dc_fb_op3(u->b, DC_K_FMA, a, c, d);
+}
+
+static inline dc_fv as(const use *u, dc_fv a, dc_dtype t)
+{
+    return dc_fb_bitcast(u->b, a, t);
+}
+
+/* coef[0] * x^(n-1) + ... + coef[n-1] */
+static inline dc_fv polynomial(const use *u, dc_fv x, const double *coef, int n)
+{
+    dc_fv r = flt(u, coef[0]);
+    for (int i = 1; i < n; i++)
+        r = fma3(u, r, x, flt(u, coef[i]));
+    return r;
+}
+
+/* The same with a short chain, for a product or two more: pairs of terms, then pairs of those. */
+static inline dc_fv polynomial_by_pairs(const use *u, dc_fv x, const double *coef, int n)
+{
+    dc_fv term[DC_POLYNOMIAL_TERMS] = {0}; /* the lowest first */
+    for (int i = 0; i < n; i++)
+        term[i] = flt(u, coef[n - 1 - i]);
+    for (; n > 3; x = op2(u, DC_K_MUL, x, x)) {
+        for (int i = 0; i < n / 2; i++)
+            term[i] = fma3(u, term[2 * i + 1], x, term[2 * i]);
+        if (n % 2 != 0)
+            term[n / 2] = term[n - 1];
+        n = (n + 1) / 2;
+    }
+    dc_fv r = term[n - 1];
+    for (int i = n - 2; i >= 0; i--)
+        r = fma3(u, r, x, term[i]);
+    return r;
+}
+
+dc_fv dc_expand_exp(const use *u);
+dc_fv dc_expand_exp_near(const use *u, dc_fv x); /* for |x| up to 80 */
+dc_fv dc_expand_expm1_near(const use *u);        /* for |x| up to 40 */
+/* exp(x + more) - 1 of f32, for a small part `more` of a sum of -20 .. 20. */
+dc_fv dc_expand_expm1_sum(const use *u, dc_fv x, dc_fv more);
+dc_fv dc_expand_log(const use *u);
+dc_fv dc_expand_erf(const use *u);
+
+/*
+ * x * 2^n in two steps, so that n may be twice what an exponent may; one rounding, at the second step.
+ * n has integers of the width of the use's dtype, which is x's.
+ */
+dc_fv dc_expand_scale(const use *u, dc_fv x, dc_fv n);
+
+dc_fv dc_expand_rem_f64(const use *u);
+dc_fv dc_expand_sin(const use *u);
+dc_fv dc_expand_cos(const use *u);
+
+/* From f16 or bf16 to f32; to one of them from any other number, which is rounded once. */
+dc_fv dc_expand_widen(const use *u, dc_fv x, dc_dtype from);
+dc_fv dc_expand_shorten(const use *u, dc_fv x, dc_dtype to);
+
+#endif

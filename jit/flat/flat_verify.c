@@ -1,0 +1,361 @@
+/*
+ * Verifier of the flat form: what stands in the comments of jit/flat/flat.h and in the notes of
+ * jit/flat/kops.def. Takes anything that jit/flat/flat_parse.c gives out; what it lets pass can be rendered and
+ * interpreted without further checks of structure and types.
+ */
+#include "jit/flat/flat_print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { MAX_LANES = 1024, MAX_THREADS = 4096, SCRATCH_ALIGN = 64 };
+
+#define MAX_BYTES ((int64_t)1 << 48) /* of a buffer */
+
+typedef struct check {
+    const dc_flat *f;
+    uint32_t *scope_of; /* by value: 1 + the open scope it was computed in; 0 not computed yet */
+    uint32_t *scope;    /* ids of the open scopes */
+    uint32_t depth, next;
+    bool *closed;     /* by scope id */
+    bool *varies;     /* by value: may differ between the threads of a group */
+    bool *divides;    /* by depth: not all threads of the group need come into the scope */
+    uint32_t divided; /* open scopes that do */
+} check;
+
+/* Kernel and buffers ------------------------------------------------------------------------ */
+
+static const char *check_scratch(const dc_flat *f, const dc_buffer *b, int64_t bytes)
+{
+    if (b->at % SCRATCH_ALIGN != 0)
+        return "a buffer in scratch memory is not aligned";
+    if (b->at > f->scratch || (uint64_t)bytes > f->scratch - b->at)
+        return "a buffer lies outside the scratch memory";
+    return NULL;
+}
+
+static const char *check_buffer(const dc_flat *f, uint32_t n)
+{
+    const dc_buffer *b = &f->buf.at[n];
+    int64_t bytes;
+    if (b->dtype >= DC_DTYPE__COUNT || b->mode > DC_MODE_INOUT)
+        return "a buffer has no type";
+    if (b->count < 0 || !dc_mul_ok(b->count, (int64_t)dc_dtype_size((dc_dtype)b->dtype), &bytes) ||
+        bytes > MAX_BYTES)
+        return "a buffer has no size";
+    if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
+        return "a buffer that streams is no output";
+    if (b->ahead != 0 && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < 0))
+        return "a buffer that is fetched ahead is no input";
+    switch ((dc_scope)b->scope) {
+    case DC_SCOPE_PARAM:
+        for (uint32_t m = 0; m < n; m++)
+            if (f->buf.at[m].scope == DC_SCOPE_PARAM && f->buf.at[m].param == b->param)
+                return "two buffers are the same parameter";
+        return b->param < f->nparam ? NULL : "a parameter has no number";
+    case DC_SCOPE_LOCAL:
+        return NULL;
+    case DC_SCOPE_GROUP:
+        return f->simt ? NULL : "workers have no group to share a buffer";
+    case DC_SCOPE_SCRATCH:
+        return f->simt ? "threads of a group have no scratch memory" : check_scratch(f, b, bytes);
+    case DC_SCOPE_THREAD:
+        break;
+    }
+    return "a buffer of a scope that the flat form has not";
+}
+
+static const char *check_heading(const dc_flat *f)
+{
+    uint32_t params = 0;
+    if (f->index_bits != 32 && f->index_bits != 64)
+        return "the index type has neither 32 nor 64 bits";
+    if (f->simt ? f->threads < 1 || f->threads > MAX_THREADS : f->threads > 1)
+        return "no such number of threads";
+    if (f->lanes < 0 || f->lanes > MAX_THREADS || f->positions < 0)
+        return "no such number of lanes or positions";
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        const char *wrong = check_buffer(f, n);
+        params += f->buf.at[n].scope == DC_SCOPE_PARAM;
+        if (wrong != NULL)
+            return wrong;
+    }
+    return params == f->nparam ? NULL : "a parameter has no buffer";
+}
+
+/* Operands and types ------------------------------------------------------------------------ */
+
+static const char *check_operands(const check *c, const dc_finst *i)
+{
+    for (int n = 0; n < 3; n++) {
+        const dc_fv o = i->in[n];
+        if (o == 0)
+            continue;
+        if (o >= c->f->inst.n || c->scope_of[o] == 0)
+            return "an operand is not computed before its user";
+        if (c->closed[c->scope_of[o] - 1])
+            return "an operand belongs to a scope that is closed";
+        if (c->f->inst.at[o].lanes == 0 || dc_kop_stores((dc_kop)c->f->inst.at[o].op))
+            return "an operand has no value";
+    }
+    return NULL;
+}
+
+static bool like(const dc_finst *a, const dc_finst *b)
+{
+    return a->type == b->type && a->lanes == b->lanes;
+}
+
+static bool is_index(const dc_finst *a, int lanes)
+{
+    return (a->type == DC_INDEX || (lanes > 1 && a->type == DC_U32)) && a->lanes == lanes;
+}
+
+static const char *check_leaf(const check *c, const dc_finst *i)
+{
+    if (i->op == DC_K_LANES && (i->type == DC_BOOL || dc_ftype_is_float(i->type)))
+        return "lanes of what is no integer";
+    if (i->op != DC_K_ARG)
+        return NULL;
+    if (i->type != DC_INDEX || i->lanes != 1 || i->imm > DC_KARG_THREAD)
+        return "no such argument";
+    if ((i->imm >= DC_KARG_GROUP) != c->f->simt)
+        return c->f->simt ? "groups have no begin and end" : "workers have no group and thread";
+    return NULL;
+}
+
+static const char *check_mem(const check *c, const dc_finst *i)
+{
+    const bool stores = dc_kop_stores((dc_kop)i->op);
+    const bool spread = i->op == DC_K_GATHER || i->op == DC_K_SCATTER;
+    const dc_fv mask = i->in[stores ? 2 : 1];
+    if (i->buf >= c->f->buf.n || i->type != c->f->buf.at[i->buf].dtype)
+        return "no buffer of that type";
+    if (!stores && i->in[2] != 0 &&
+        (i->op != DC_K_LOAD || i->lanes == 1 || i->imm != 1 || mask != 0 ||
+         c->f->buf.at[i->buf].scope != DC_SCOPE_PARAM || c->f->buf.at[i->buf].mode != DC_MODE_IN ||
+         !is_index(dc_finst_at(c->f, i->in[2]), 1)))
+        return "nothing to fetch ahead";
+    if (spread && i->lanes == 1)
+        return "one lane is not spread";
+    if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), spread ? i->lanes : 1))
+        return "the index is none";
+    if (stores && (i->in[1] == 0 || !like(i, dc_finst_at(c->f, i->in[1]))))
+        return "the value stored is of another type";
+    if (stores && c->f->buf.at[i->buf].scope == DC_SCOPE_PARAM &&
+        c->f->buf.at[i->buf].mode == DC_MODE_IN)
+        return "an input is stored to";
+    if (mask != 0 && (dc_finst_at(c->f, mask)->type != DC_BOOL ||
+                      dc_finst_at(c->f, mask)->lanes != i->lanes || (stores && i->lanes == 1)))
+        return "the mask is none";
+    if (mask != 0 && !spread && i->imm != 1)
+        return "a mask and a step";
+    if (i->align == 0 || (i->align & (i->align - 1)) != 0)
+        return "the alignment is no power of two";
+    return NULL;
+}
+
+static const char *check_conv(const check *c, const dc_finst *i, const dc_finst *a)
+{
+    if (i->op == DC_K_SPLAT)
+        return a->type == i->type && a->lanes == 1 && i->lanes > 1 ? NULL
+                                                                   : "splat of what is no scalar";
+    if (i->op == DC_K_ANY)
+        return a->type == DC_BOOL && a->lanes > 1 && i->type == DC_BOOL && i->lanes == 1
+                   ? NULL
+                   : "any of what is not bool";
+    if (a->lanes != i->lanes)
+        return "lanes differ";
+    if (i->op == DC_K_BITCAST && dc_flat_width(c->f, a->type) != dc_flat_width(c->f, i->type))
+        return "widths differ";
+    const bool half =
+        (a->type == DC_F16 && i->type == DC_F32) || (a->type == DC_F32 && i->type == DC_F16);
+    if (i->op == DC_K_CONVERT && (dc_ftype_is_short(a->type) || dc_ftype_is_short(i->type)) &&
+        !half)
+        return "a conversion of 16-bit floats";
+    return NULL;
+}
+
+static const char *check_same(const dc_kop_row *row, const dc_finst *i, const dc_finst *const *in)
+{
+    for (int n = 0; n < row->n; n++)
+        if (!like(in[n], i))
+            return "operand and result differ in type";
+    if (dc_kop_zips((dc_kop)i->op))
+        return i->lanes % 2 == 0 ? NULL : "halves of an odd number of lanes";
+    if (i->op == DC_K_SCALE && (i->type != DC_F32 || i->lanes % 16 != 0))
+        return "only vectors of 16 f32 are scaled";
+    if (dc_ftype_is_short(i->type))
+        return "arithmetic on 16-bit floats";
+    return row->llvm[dc_kop_column(i->type)][0] != '\0' ? NULL : "an operand of a type without it";
+}
+
+static const char *check_loop(const dc_finst *const *in)
+{
+    if (!is_index(in[0], 1) || !is_index(in[1], 1))
+        return "the bounds of a loop are no index";
+    if (in[0]->op == DC_K_CONST && in[1]->op == DC_K_CONST &&
+        (int64_t)in[0]->imm >= (int64_t)in[1]->imm)
+        return "a loop that never runs"; /* renderers run those of constant bounds at least once */
+    return NULL;
+}
+
+static const char *check_types(const check *c, const dc_finst *i)
+{
+    const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
+    const dc_finst *in[3] = {&c->f->inst.at[i->in[0]], &c->f->inst.at[i->in[1]],
+                             &c->f->inst.at[i->in[2]]};
+    if (row->form != DC_KFORM_MEM)
+        for (int n = 0; n < 3; n++)
+            if ((i->in[n] != 0) != (n < row->n))
+                return "wrong number of operands";
+    switch ((dc_kform)row->form) {
+    case DC_KFORM_LEAF:
+        return check_leaf(c, i);
+    case DC_KFORM_SAME:
+        return check_same(row, i, in);
+    case DC_KFORM_TEST:
+        return like(in[0], in[1]) && i->type == DC_BOOL && i->lanes == in[0]->lanes &&
+                       !dc_ftype_is_short(in[0]->type)
+                   ? NULL
+                   : "operands differ in type";
+    case DC_KFORM_PICK:
+        return in[0]->type == DC_BOOL && in[0]->lanes == i->lanes && like(in[1], i) &&
+                       like(in[2], i)
+                   ? NULL
+                   : "operands differ in type";
+    case DC_KFORM_CONV:
+        return check_conv(c, i, in[0]);
+    case DC_KFORM_LANE:
+        if (!like(in[0], i) || i->lanes != 1)
+            return "operand and result differ in type";
+        return in[1]->type == DC_U32 && in[1]->lanes == 1 ? NULL : "the lane is no u32";
+    case DC_KFORM_MEM:
+        return check_mem(c, i);
+    case DC_KFORM_CTRL:
+        if (i->op == DC_K_LOOP)
+            return check_loop(in);
+        if (i->op == DC_K_IF && !(in[0]->type == DC_BOOL && in[0]->lanes == 1))
+            return "the condition is no bool";
+        return NULL;
+    }
+    return "no such form";
+}
+
+/* Threads that have to come by together ------------------------------------------------------ */
+
+static bool is_meeting(const dc_finst *i)
+{
+    return i->op == DC_K_BARRIER || i->op == DC_K_SHUFFLE;
+}
+
+static const char *check_meeting(const check *c, const dc_finst *i)
+{
+    const bool lanes = i->op == DC_K_SHUFFLE || i->imm == DC_BARRIER_LANES;
+    if (!c->f->simt)
+        return "workers do not meet";
+    if (i->op == DC_K_BARRIER && i->imm > DC_BARRIER_LANES)
+        return "no such barrier";
+    if (lanes && c->f->lanes < 1)
+        return "the group has no lanes";
+    if (c->divided > 0)
+        return "not all threads of the group come by";
+    return NULL;
+}
+
+/* What depends on the number of the thread, on memory or on other lanes. */
+static bool does_vary(const check *c, const dc_finst *i)
+{
+    bool varies = i->op == DC_K_SHUFFLE || dc_kop_loads((dc_kop)i->op) ||
+                  (i->op == DC_K_ARG && i->imm == DC_KARG_THREAD);
+    for (int n = 0; n < 3; n++)
+        varies = varies || (i->in[n] != 0 && c->varies[i->in[n]]);
+    return varies;
+}
+
+/* Order and scopes -------------------------------------------------------------------------- */
+
+static const char *check_shape(const check *c, dc_fv v)
+{
+    if (v == 0 || v >= c->f->inst.n)
+        return "no such instruction";
+    if (c->scope_of[v] != 0)
+        return "an instruction stands twice";
+    const dc_finst *i = &c->f->inst.at[v];
+    if (i->op >= DC_K__COUNT || i->type > DC_INDEX)
+        return "no such operation or type";
+    const bool bare = i->op == DC_K_IF || i->op == DC_K_END || i->op == DC_K_BARRIER;
+    if (bare ? i->lanes != 0 : i->lanes < 1 || i->lanes > MAX_LANES)
+        return "no such number of lanes";
+    if (i->op == DC_K_LOOP && (i->type != DC_INDEX || i->lanes != 1))
+        return "the counter of a loop is no index";
+    return NULL;
+}
+
+static void open_scope(check *c, bool divides)
+{
+    c->scope[++c->depth] = c->next++;
+    c->divides[c->depth] = divides;
+    c->divided += divides;
+}
+
+static const char *check_one(check *c, dc_fv v)
+{
+    const char *wrong = check_shape(c, v);
+    if (wrong != NULL)
+        return wrong;
+    const dc_finst *i = &c->f->inst.at[v];
+    wrong = check_operands(c, i);
+    if (wrong == NULL)
+        wrong = check_types(c, i);
+    if (wrong == NULL && is_meeting(i))
+        wrong = check_meeting(c, i);
+    if (wrong != NULL)
+        return wrong;
+    if (i->op == DC_K_END) {
+        if (c->depth == 0)
+            return "end without a beginning";
+        c->divided -= c->divides[c->depth];
+        c->closed[c->scope[c->depth--]] = true;
+    }
+    c->varies[v] = does_vary(c, i);
+    if (i->op == DC_K_LOOP || i->op == DC_K_IF)
+        open_scope(c, c->varies[v]);
+    c->scope_of[v] = c->scope[c->depth] + 1;
+    return NULL;
+}
+
+static const char *check_body(check *c, uint32_t *at)
+{
+    for (*at = 0; *at < c->f->order.n; ++*at) {
+        const char *wrong = check_one(c, c->f->order.at[*at]);
+        if (wrong != NULL)
+            return wrong;
+    }
+    return c->depth > 0 ? "a scope stays open" : NULL;
+}
+
+dc_status dc_flat_check(dc_job *j, const dc_flat *f)
+{
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    check c = {.f = f,
+               .scope_of = DC_NEW_ARRAY(&j->scratch, uint32_t, f->inst.n),
+               .scope = DC_NEW_ARRAY(&j->scratch, uint32_t, f->order.n + 1),
+               .closed = DC_NEW_ARRAY(&j->scratch, bool, f->order.n + 1),
+               .varies = DC_NEW_ARRAY(&j->scratch, bool, f->inst.n),
+               .divides = DC_NEW_ARRAY(&j->scratch, bool, f->order.n + 1),
+               .next = 1};
+    uint32_t at = f->order.n;
+    const char *wrong = check_heading(f);
+    if (wrong == NULL)
+        wrong = check_body(&c, &at);
+    dc_arena_rewind(&j->scratch, mark);
+    if (wrong == NULL)
+        return DC_OK;
+    char text[200];
+    const dc_fv v = at < f->order.n ? f->order.at[at] : 0;
+    const bool known = v > 0 && v < f->inst.n && f->inst.at[v].op < DC_K__COUNT;
+    snprintf(text, sizeof text, "flat %s, %s at %" PRIu32 ": %s", f->name,
+             known ? dc_kop_row_of((dc_kop)f->inst.at[v].op)->name : "kernel", at, wrong);
+    return dc_fail(j, DC_ERR_BUG, &(dc_fact){.num = {__LINE__}, .word = {__FILE__, text}});
+}

@@ -1,0 +1,606 @@
+/*
+ * Flattening: walks the nest and writes down what one worker does for a range of positions, or one
+ * thread of a group (jit/flat/flatten_simt.c).
+ *
+ *   GRID                 the loop over the worker's positions
+ *   SERIAL, BLOCK, LANE  a loop             UNROLL   the body repeated, the axis a constant
+ *   VECTOR               the axis becomes lanes: what depends on it is a vector, the rest stays scalar
+ *
+ * Tests of an assignment that do not depend on the lane become IF round it, the others masks.
+ */
+#include "jit/flat/flatten_impl.h"
+#include "jit/moves/move_impl.h"
+#include "jit/nest/matrix_tile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_AGAIN = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
+
+/* Assignments ------------------------------------------------------------------------------- */
+
+static void store_value(flattener *l, const dc_put *p, dc_fv v)
+{
+    const dc_ix at = dc_fl_place(l, p->buf, p->at);
+    bool affine;
+    const int64_t step = dc_fl_lane_stride(l, at, &affine);
+    const bool lanes = dc_fl_uses_lanes(l, at);
+    const uint8_t scope = l->b->f->buf.at[p->buf].scope;
+    const bool mine = scope == DC_SCOPE_LOCAL || scope == DC_SCOPE_SCRATCH;
+    const bool whole = mine && dc_fl_within(l, at, p->buf);
+    dc_finst mem = {.op = DC_K_STORE,
+                    .lanes = (uint16_t)(lanes ? l->lanes : 1),
+                    .imm = 1,
+                    .buf = p->buf,
+                    .align = (uint16_t)dc_dtype_size((dc_dtype)l->k->buf.at[p->buf].dtype)};
+    if (!lanes && dc_fb_at(l->b, v)->lanes > 1)
+        DC_BUG("the lanes of %s store to one place", l->k->buf.at[p->buf].name);
+    mem.in[1] = dc_fb_splat(l->b, v, mem.lanes);
+    mem.in[2] = lanes ? l->mask : 0;
+    if (affine && (step == 1 || whole || mem.in[2] == 0)) {
+        mem.imm = (uint64_t)step;
+        mem.align = lanes && step == 1 ? dc_fl_align(l, at, p->buf) : mem.align;
+        mem.in[0] = dc_fl_scalar_index(l, at);
+    } else {
+        mem.op = DC_K_SCATTER;
+        mem.in[0] = dc_fl_lane_index(l, at);
+    }
+    if (whole && mem.op == DC_K_STORE && mem.in[2] != 0) { /* not masked: see load_lanes */
+        dc_finst old = mem;
+        old.op = DC_K_LOAD;
+        old.in[1] = old.in[2] = 0;
+        mem.in[1] = dc_fb_op3(l->b, DC_K_SELECT, l->mask, mem.in[1], dc_fb_mem(l->b, &old));
+        mem.in[2] = 0;
+    }
+    dc_fb_mem(l->b, &mem);
+}
+
+/* Lanes that the tests of an assignment let through, if these are the first ones whatever the other axes do; else 0. */
+static int first_lanes(const flattener *l, dc_pred p)
+{
+    int64_t on = l->lanes;
+    for (uint32_t i = 0; i < p.n; i++) {
+        const dc_ix_node *x = fl_ix(l, p.range[i].ix);
+        const dc_atom_node *t = x->n == 1 ? &l->k->atom.at[x->term[0].atom] : NULL;
+        if (t == NULL || t->kind != DC_ATOM_AXIS || t->axis != l->vaxis || x->term[0].coef != 1 ||
+            x->c < 0)
+            return 0;
+        on = dc_min_i64(on, p.range[i].n - x->c);
+    }
+    return (int)dc_max_i64(on, 0);
+}
+
+/*
+ * Where threads exchange registers all of them compute the values (loads stand under a guard then)
+ * and only the active ones store; else everything stands in the IF.
+ */
+static void flatten_set(flattener *l, const dc_stmt *s)
+{
+    if (fl_is_full(l))
+        return;
+    const dc_mark mark = dc_arena_mark(&l->j->scratch);
+    dc_fv *value = DC_NEW_ARRAY(&l->j->scratch, dc_fv, s->nput);
+    const bool shuffles = dc_fl_has_shuffle(l, s);
+    l->now++;
+    l->mask = 0;
+    l->guard = l->active;
+    l->on = first_lanes(l, s->pred);
+    const cond c = dc_fl_cond(l, s->pred);
+    const dc_fv when = dc_fl_both(l, l->active, c.all);
+    l->guard = shuffles ? when : 0;
+    if (!c.never) {
+        if (when != 0 && !shuffles)
+            dc_fb_if(l->b, when);
+        l->mask = c.lane;
+        for (uint32_t n = 0; n < s->nput; n++)
+            value[n] = dc_fl_value(l, s->put[n].value);
+        if (when != 0 && shuffles)
+            dc_fb_if(l->b, when);
+        for (uint32_t n = 0; n < s->nput; n++)
+            store_value(l, &s->put[n], value[n]);
+        if (when != 0)
+            dc_fb_end(l->b);
+    }
+    l->mask = l->guard = 0;
+    dc_arena_rewind(&l->j->scratch, mark);
+}
+
+/* Matrix instructions ----------------------------------------------------------------------- */
+
+static dc_finst tile_access(flattener *l, dc_kop op, const dc_tile_operand *o, int64_t row,
+                            int64_t col)
+{
+    const dc_ix add = dc_ix_const(l->k, row * o->row + col * o->col);
+    const dc_ix at = dc_fl_place(l, o->buf, dc_ix_add(l->k, o->at, add));
+    return (dc_finst){.op = (uint8_t)op,
+                      .lanes = 1,
+                      .imm = 1,
+                      .buf = o->buf,
+                      .align = (uint16_t)dc_dtype_size(l->k->buf.at[o->buf].dtype),
+                      .in = {dc_fl_scalar_index(l, at)}};
+}
+
+static dc_fv tile_load(flattener *l, const dc_tile_operand *o, int64_t row, int64_t col)
+{
+    const dc_finst mem = tile_access(l, DC_K_LOAD, o, row, col);
+    return dc_fb_mem(l->b, &mem);
+}
+
+/* As arithmetic, since no row has an instruction yet: sums over k in order, for all m x n at once.
+ */
+static void tile_arithmetic(flattener *l, const dc_tile *t)
+{
+    const dc_tile_row *row = dc_tile_row_of(t->which);
+    dc_fv *c = DC_NEW_ARRAY(&l->j->scratch, dc_fv, (size_t)(row->m * row->n));
+    dc_fv *b = DC_NEW_ARRAY(&l->j->scratch, dc_fv, (size_t)row->n);
+    for (int i = 0; i < row->m; i++)
+        for (int n = 0; n < row->n; n++)
+            c[i * row->n + n] = tile_load(l, &t->c, i, n);
+    for (int k = 0; k < row->k; k++) {
+        for (int n = 0; n < row->n; n++)
+            b[n] = tile_load(l, &t->b, k, n);
+        for (int i = 0; i < row->m; i++) {
+            const dc_fv a = tile_load(l, &t->a, i, k);
+            for (int n = 0; n < row->n; n++) {
+                const dc_fv term = dc_fb_op2(l->b, DC_K_MUL, a, b[n]);
+                c[i * row->n + n] = dc_fb_op2(l->b, DC_K_ADD, c[i * row->n + n], term);
+            }
+        }
+    }
+    for (int i = 0; i < row->m; i++)
+        for (int n = 0; n < row->n; n++) {
+            dc_finst mem = tile_access(l, DC_K_STORE, &t->c, i, n);
+            mem.in[1] = c[i * row->n + n];
+            dc_fb_mem(l->b, &mem);
+        }
+}
+
+static void flatten_tile(flattener *l, const dc_stmt *s)
+{
+    const dc_mark mark = dc_arena_mark(&l->j->scratch);
+    l->now++;
+    const cond c = dc_fl_cond(l, s->pred);
+    if (!c.never && !fl_is_full(l)) {
+        const dc_fv when = dc_fl_both(l, l->active, c.all);
+        if (c.lane != 0)
+            DC_BUG("%s: a matrix instruction by lanes", l->k->name);
+        if (when != 0)
+            dc_fb_if(l->b, when);
+        tile_arithmetic(l, s->tile);
+        if (when != 0)
+            dc_fb_end(l->b);
+    }
+    dc_arena_rewind(&l->j->scratch, mark);
+}
+
+/* Loops ------------------------------------------------------------------------------------- */
+
+/* Does every store inside go to another place for each step of the axis? Else it cannot be lanes.
+ */
+static bool moves_every_store(const dc_kernel *k, const dc_stmt *first, uint32_t axis)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_LOOP &&
+            (k->axis.at[s->axis].kind == DC_AXIS_VECTOR || !moves_every_store(k, s->body, axis)))
+            return false;
+        if (s->kind == DC_STMT_TILE)
+            return false;
+        for (uint32_t n = 0; n < s->nput; n++)
+            if (!dc_ix_uses(k, s->put[n].at, axis))
+                return false;
+    }
+    return true;
+}
+
+static void flatten_lanes(flattener *l, const dc_stmt *s)
+{
+    l->bind[s->axis] = (bind){.kind = BIND_LANES};
+    l->lanes = (int)l->k->axis.at[s->axis].extent;
+    l->vaxis = s->axis;
+    dc_fl_list(l, s->body);
+    l->lanes = 1;
+    l->vaxis = DC_NO_AXIS;
+}
+
+static void flatten_iteration(flattener *l, const dc_stmt *s, int64_t i)
+{
+    l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
+    dc_fl_list(l, s->body);
+}
+
+static void flatten_unrolled(flattener *l, const dc_stmt *s)
+{
+    for (int64_t i = 0; i < l->k->axis.at[s->axis].extent; i++)
+        flatten_iteration(l, s, i);
+}
+
+/* Iterations at both ends of a loop, in which a test fails that does not between them. */
+typedef struct ends {
+    int64_t first, last;
+} ends;
+
+static ends both_ends(ends a, ends b)
+{
+    return (ends){dc_max_i64(a.first, b.first), dc_max_i64(a.last, b.last)};
+}
+
+/* How many steps make up for so much, where that is not all of them; else 0. */
+static int64_t steps_for(int64_t amount, int64_t step, int64_t all)
+{
+    const int64_t n = amount > 0 ? (amount + step - 1) / step : 0;
+    return n < all ? n : 0;
+}
+
+static ends ends_of_test(const flattener *l, dc_pred of, uint32_t axis)
+{
+    const int64_t all = l->k->axis.at[axis].extent;
+    ends e = {0};
+    for (uint32_t n = 0; n < of.n; n++) {
+        const dc_ix_node *x = fl_ix(l, of.range[n].ix);
+        int64_t step = 0;
+        for (uint32_t i = 0; i < x->n; i++) {
+            const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+            if (t->kind == DC_ATOM_AXIS && t->axis == axis)
+                step = x->term[i].coef;
+        }
+        if (step > 0)
+            e = both_ends(e, (ends){steps_for(-x->lo, step, all),
+                                    steps_for(x->hi - of.range[n].n + 1, step, all)});
+    }
+    return e;
+}
+
+/* The same of the tests that a value is made of. */
+static ends ends_of_value(const flattener *l, dc_vx v, uint32_t axis)
+{
+    const dc_mark mark = dc_arena_mark(&l->j->scratch);
+    const bool *part = dc_vx_parts(l->k, &l->j->scratch, v);
+    ends e = {0};
+    for (dc_vx i = 1; i <= v; i++)
+        if (part[i])
+            e = both_ends(e, ends_of_test(l, l->k->vx.at[i].pred, axis));
+    dc_arena_rewind(&l->j->scratch, mark);
+    return e;
+}
+
+/* Of all tests in a list of statements; how many assignments it is, repeated ones counted, goes to *size. */
+static ends ends_of(const flattener *l, const dc_stmt *first, uint32_t axis, int64_t *size)
+{
+    ends e = {0};
+    *size = 0;
+    for (const dc_stmt *s = first; s != NULL; s = s->next) {
+        int64_t inside = MOST_AGAIN + 1;
+        if (s->kind == DC_STMT_LOOP) {
+            const dc_axis *a = &l->k->axis.at[s->axis];
+            e = both_ends(e, ends_of(l, s->body, axis, &inside));
+            inside *= a->kind == DC_AXIS_UNROLL ? a->extent : 1;
+        } else if (s->kind == DC_STMT_SET) {
+            inside = s->nput;
+            e = both_ends(e, ends_of_test(l, s->pred, axis));
+            for (uint32_t n = 0; n < s->nput; n++)
+                e = both_ends(e, ends_of_value(l, s->put[n].value, axis));
+        }
+        *size += inside;
+    }
+    return e;
+}
+
+/* Which iterations are written once more by themselves, so that those between go without tests. */
+static ends own_ends(const flattener *l, const dc_stmt *s)
+{
+    int64_t size;
+    const int64_t all = l->k->axis.at[s->axis].extent;
+    if (l->b->f->simt)
+        return (ends){0};
+    const ends e = ends_of(l, s->body, s->axis, &size);
+    return size > MOST_AGAIN || e.first + e.last >= all ? (ends){0} : e;
+}
+
+/* Iterations [from, to) of a loop. */
+static void flatten_part(flattener *l, const dc_stmt *s, int64_t from, int64_t to)
+{
+    if (from >= to)
+        return;
+    if (to - from == 1) {
+        flatten_iteration(l, s, from);
+        return;
+    }
+    const dc_fv counter = dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from),
+                                     dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to));
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = from, .to = to};
+    dc_fl_list(l, s->body);
+    dc_fb_end(l->b);
+}
+
+static void flatten_loop(flattener *l, const dc_stmt *s)
+{
+    const int64_t all = l->k->axis.at[s->axis].extent;
+    const ends e = own_ends(l, s);
+    flatten_part(l, s, 0, e.first);
+    flatten_part(l, s, e.first, all - e.last);
+    flatten_part(l, s, all - e.last, all);
+}
+
+static void flatten_axis(flattener *l, const dc_stmt *s)
+{
+    const dc_axis *a = &l->k->axis.at[s->axis];
+    dc_axis_kind kind = (dc_axis_kind)a->kind;
+    if (kind == DC_AXIS_VECTOR && !moves_every_store(l->k, s->body, s->axis))
+        kind = DC_AXIS_UNROLL;
+    if (a->extent == 1)
+        kind = DC_AXIS_UNROLL;
+    if (a->extent <= 0)
+        return;
+    switch (kind) {
+    case DC_AXIS_GRID:
+        DC_BUG("%s: grid axis %s inside a loop", l->k->name, a->name);
+    case DC_AXIS_SERIAL:
+    case DC_AXIS_BLOCK:
+    case DC_AXIS_LANE:
+        flatten_loop(l, s);
+        break;
+    case DC_AXIS_VECTOR:
+        flatten_lanes(l, s);
+        break;
+    case DC_AXIS_UNROLL:
+        flatten_unrolled(l, s);
+        break;
+    }
+    l->bind[s->axis] = (bind){0};
+}
+
+void dc_fl_stmt(flattener *l, const dc_stmt *s)
+{
+    switch ((dc_stmt_kind)s->kind) {
+    case DC_STMT_LOOP:
+        flatten_axis(l, s);
+        break;
+    case DC_STMT_SET:
+        flatten_set(l, s);
+        break;
+    case DC_STMT_TILE:
+        flatten_tile(l, s);
+        break;
+    }
+}
+
+void dc_fl_list(flattener *l, const dc_stmt *first)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next)
+        dc_fl_stmt(l, s);
+}
+
+/* Workers ----------------------------------------------------------------------------------- */
+
+static bool is_grid(const dc_kernel *k, const dc_stmt *s)
+{
+    return s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID;
+}
+
+static bool fetches_rows(const dc_kernel *k)
+{
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].ahead == DC_AHEAD_ROW)
+            return true;
+    return false;
+}
+
+typedef struct own_positions {
+    int64_t first;    /* position of the nest */
+    dc_fv begin, end; /* those that a worker has of it */
+    bool cut;         /* not all of them are one part */
+} own_positions;
+
+/* Those of [*begin, *end) that lie in [from, to). */
+static void keep_within(dc_fbuild *b, dc_fv *begin, dc_fv *end, int64_t from, int64_t to)
+{
+    const dc_fv lo = dc_fb_const(b, DC_INDEX, 1, (uint64_t)from);
+    const dc_fv hi = dc_fb_const(b, DC_INDEX, 1, (uint64_t)to);
+    *begin = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, *begin, lo), lo, *begin);
+    *end = dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_LT, hi, *end), hi, *end);
+}
+
+/* Iterations [from, to) of the grid axis. */
+static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, int64_t from,
+                        int64_t to)
+{
+    dc_fbuild *b = l->b;
+    const dc_fv lo = dc_fb_const(b, DC_INDEX, 1, (uint64_t)p->first);
+    dc_fv begin = p->begin, end = p->end;
+    if (from >= to)
+        return;
+    if (p->cut)
+        keep_within(b, &begin, &end, p->first + from, p->first + to);
+    const dc_fv counter = dc_fb_loop(b, begin, end);
+    l->bind[s->axis] = (bind){.kind = BIND_VALUE,
+                              .v = dc_fb_op2(b, DC_K_SUB, counter, lo),
+                              .from = p->cut ? from : 0,
+                              .to = p->cut ? to : 0};
+    if (to - from == 1 && p->cut)
+        l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = from};
+    if (fetches_rows(l->k)) {
+        const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
+        const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
+        l->rows = s->axis;
+        l->next_row = dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), lo);
+    }
+    dc_fl_list(l, s->body);
+    dc_fb_end(b);
+    l->next_row = 0;
+}
+
+/*
+ * Is anything read in lanes that do not stand beside each other in memory? Behind a mask that is not known such
+ * lanes are gathered. Elsewhere a mask costs less than the same text twice.
+ */
+static bool reads_apart(flattener *l, const dc_stmt *s)
+{
+    dc_moving v = {.k = l->k, .tmp = &l->j->scratch};
+    const dc_accesses all = dc_move_accesses(&v, s->body, NULL);
+    for (uint32_t i = 0; i < all.n; i++)
+        for (const dc_path *p = all.at[i].path; p != NULL; p = p->up) {
+            bool affine = true;
+            const uint32_t axis = p->loop->axis;
+            if (all.at[i].store || l->k->axis.at[axis].kind != DC_AXIS_VECTOR)
+                continue;
+            const int64_t step = dc_ix_stride(l->k, all.at[i].at, axis, &affine);
+            if (!affine || (step != 0 && step != 1))
+                return true;
+        }
+    return false;
+}
+
+/* The positions of one nest: those of [begin, end) that lie in [first, first + extent). */
+static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alone)
+{
+    dc_fbuild *b = l->b;
+    const int64_t extent = l->k->axis.at[s->axis].extent;
+    dc_fv begin = dc_fb_arg(b, DC_KARG_BEGIN), end = dc_fb_arg(b, DC_KARG_END);
+    if (!alone)
+        keep_within(b, &begin, &end, first, first + extent);
+    if (dc_fl_late(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first)))
+        return;
+    const bool cut = !fetches_rows(l->k) && reads_apart(l, s);
+    const ends e = cut ? own_ends(l, s) : (ends){0};
+    const own_positions part = {
+        .first = first, .begin = begin, .end = end, .cut = e.first + e.last > 0};
+    worker_part(l, s, &part, 0, e.first);
+    worker_part(l, s, &part, e.first, extent - e.last);
+    worker_part(l, s, &part, extent - e.last, extent);
+    l->bind[s->axis] = (bind){0};
+}
+
+static void flatten_workers(flattener *l)
+{
+    const dc_stmt *root = l->k->root;
+    int64_t first = 0;
+    if (root == NULL || !is_grid(l->k, root)) { /* one position: everything is done for it */
+        dc_fb_loop(l->b, dc_fb_arg(l->b, DC_KARG_BEGIN), dc_fb_arg(l->b, DC_KARG_END));
+        dc_fl_list(l, root);
+        dc_fb_end(l->b);
+        return;
+    }
+    for (const dc_stmt *s = root; s != NULL; s = s->next) {
+        if (!is_grid(l->k, s))
+            DC_BUG("%s: a nest without grid beside one with", l->k->name);
+        if (l->k->axis.at[s->axis].extent <= 0)
+            continue;
+        worker_nest(l, s, first, root->next == NULL);
+        first += l->k->axis.at[s->axis].extent;
+    }
+}
+
+/* All of a worker's own; what is large goes to its scratch memory. */
+static void worker_buffers(dc_flat *f)
+{
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        dc_buffer *b = &f->buf.at[n];
+        const size_t bytes = (size_t)b->count * dc_dtype_size((dc_dtype)b->dtype);
+        if (b->scope == DC_SCOPE_PARAM)
+            continue;
+        b->scope = DC_SCOPE_LOCAL;
+        if (bytes <= STACK_BYTES)
+            continue;
+        b->scope = DC_SCOPE_SCRATCH;
+        b->at = f->scratch;
+        f->scratch += dc_align_up(bytes, SCRATCH_ALIGN);
+    }
+}
+
+/* Kernels --------------------------------------------------------------------------------------- */
+
+static void free_flat(void *f)
+{
+    dc_flat_free(f);
+}
+
+/* Can everything be counted in 32 bits, also where a test has yet to fail? */
+static bool fits_32(const dc_kernel *k)
+{
+    const int64_t limit = (int64_t)1 << 30;
+    for (uint32_t i = 1; i < k->ix.n; i++)
+        if (k->ix.at[i].lo < -limit || k->ix.at[i].hi >= limit)
+            return false;
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].count >= limit)
+            return false;
+    return true;
+}
+
+/* On the job's cleanup list. */
+static dc_flat *flat_of(dc_job *j, const dc_kernel *k, bool simt)
+{
+    const dc_launch launch = dc_nest_launch(k);
+    dc_flat *f = dc_xalloc(sizeof *f);
+    dc_job_defer(j, free_flat, f);
+    memcpy(f->name, k->name, sizeof f->name);
+    f->strict = k->strict;
+    f->simt = simt;
+    f->index_bits = simt && fits_32(k) ? 32 : 64;
+    f->threads = simt ? launch.threads : 1;
+    f->positions = launch.positions;
+    f->nparam = k->nparam;
+    for (uint32_t n = 0; n < k->buf.n; n++)
+        DC_PUSH_IN(&f->arena, f->buf, k->buf.at[n]);
+    for (uint32_t n = 0; n < f->buf.n; n++) /* that is said at each load */
+        f->buf.at[n].ahead = dc_max_i64(f->buf.at[n].ahead, 0);
+    return f;
+}
+
+static dc_status flatten_body(flattener *l, const dc_target *t)
+{
+    dc_flat *f = l->b->f;
+    if (!f->simt) {
+        worker_buffers(f);
+        flatten_workers(l);
+        return DC_OK;
+    }
+    DC_TRY(dc_fl_simt_buffers(l, t));
+    dc_fl_simt(l);
+    return DC_OK;
+}
+
+static dc_status finish(dc_job *j, dc_flat *f, uint32_t skip)
+{
+    const bool check = j->opt != NULL && j->opt->check > 0;
+    if (check)
+        DC_TRY(dc_flat_check(j, f));
+    return dc_flat_optimize(j, f, skip, check);
+}
+
+dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint32_t skip,
+                         dc_flat **out)
+{
+    dc_flat *f = flat_of(j, k, target != NULL && target->simt);
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    flattener l = {.j = j,
+                   .k = k,
+                   .b = dc_fb_new(f),
+                   .bind = DC_NEW_ARRAY(&j->scratch, bind, k->axis.n),
+                   .lanes = 1,
+                   .vaxis = DC_NO_AXIS,
+                   .value = DC_NEW_ARRAY(&j->scratch, dc_fv, k->vx.n),
+                   .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n),
+                   .under = DC_NEW_ARRAY(&j->scratch, struct fl_under *, k->vx.n)};
+    l.b->half = target != NULL && target->half;
+    l.b->scales = target != NULL && target->scales;
+    l.b->ranges = target != NULL && target->ranges;
+    dc_status s = flatten_body(&l, target);
+    if (s == DC_OK && fl_is_full(&l))
+        s = dc_failf(j, DC_ERR_BUILD, k->name, "more instructions than a kernel may have");
+    dc_arena_rewind(&j->scratch, mark);
+    if (s == DC_OK)
+        s = finish(j, f, skip);
+    dc_job_keep(j, f);
+    if (s != DC_OK) {
+        dc_flat_free(f);
+        return s;
+    }
+    *out = f;
+    return DC_OK;
+}
+
+dc_status dc_flatten(dc_job *j, dc_kernel *k, dc_flat **out)
+{
+    return dc_flatten_for(j, k, NULL, 0, out);
+}

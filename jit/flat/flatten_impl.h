@@ -1,0 +1,120 @@
+/*
+ * What the files of flattening share: jit/flat/flatten.c, jit/flat/flatten_pipelined.c, jit/flat/flatten_value.c,
+ * jit/flat/flatten_simt.c.
+ */
+#ifndef DC_JIT_FLAT_FLATTEN_IMPL_H
+#define DC_JIT_FLAT_FLATTEN_IMPL_H
+
+#include "jit/flat/expand.h"
+#include "jit/flat/flatten.h"
+
+/* What an axis is at the place being written. */
+typedef enum bind_kind { BIND_NONE, BIND_CONST, BIND_VALUE, BIND_LANES } bind_kind;
+
+typedef struct bind {
+    bind_kind kind;
+    int64_t c;
+    dc_fv v;
+    int64_t from, to; /* of BIND_VALUE: which iterations; to 0: all */
+} bind;
+
+/* A condition: a scalar part and a part by lane; 0 is true. */
+typedef struct cond {
+    bool never;
+    dc_fv all, lane;
+} cond;
+
+/* How a buffer of scope THREAD is kept where threads are threads. */
+typedef enum row_kind {
+    ROW_NONE,    /* the buffer has another scope, or this is a kernel for workers */
+    ROW_PRIVATE, /* each row in its thread; rows of other lanes are read by shuffles */
+    ROW_SHARED   /* in group memory: some read is no shuffle */
+} row_kind;
+
+typedef struct flattener {
+    dc_job *j;
+    dc_kernel *k;
+    dc_fbuild *b;
+    bind *bind;     /* by axis */
+    int lanes;      /* of the vector axis that is open, else 1 */
+    uint32_t vaxis; /* it, or DC_NO_AXIS */
+    dc_fv mask;     /* lanes that are computed for; 0 all */
+    int on;         /* the first lanes, that many, are those; 0: others, or it is not known */
+    dc_fv guard;    /* scalar condition, not an IF, that loads stand under; 0 none */
+    int nested;     /* mask and guard are narrower than those of the assignment */
+    dc_fv *value;   /* by vx: computed for this assignment, if epoch says so */
+    uint32_t *epoch, now;
+    struct fl_under **
+        under; /* by vx: computed for this assignment under narrower conditions, if the first says so */
+    uint32_t nunder; /* all that were computed so */
+    uint32_t rows;   /* the axis of positions, and */
+    dc_fv next_row;  /* its next one, or this one where that is the last; 0: nobody wants to know */
+    /* simt */
+    uint32_t threads; /* of a group */
+    int warp;         /* threads that shuffle; 0 none */
+    uint8_t *row;     /* by buffer: row_kind */
+    dc_ix thread_ix;  /* number of the thread as an index expression, in the open thread loops */
+    dc_fv active;     /* scalar condition: this thread takes part in the phase; 0 true */
+} flattener;
+
+/* A value under conditions that are narrower than those of its assignment, which others may be under too. */
+typedef struct fl_under {
+    struct fl_under *next;
+    uint32_t now;
+    dc_fv mask, guard, v;
+} fl_under;
+
+/*
+ * Is the text too long to go on? By copies of unrolled loops, or by values that stand under other conditions for each
+ * way that leads to them. What is flattened from then on means nothing, and dc_flatten_for fails.
+ */
+static inline bool fl_is_full(const flattener *l)
+{
+    enum { MOST_INSTRUCTIONS = 1 << 18, MOST_UNDER = 1 << 16 };
+    return l->b->f->inst.n > MOST_INSTRUCTIONS || l->nunder > MOST_UNDER;
+}
+
+static inline const dc_ix_node *fl_ix(const flattener *l, dc_ix a)
+{
+    return &l->k->ix.at[a];
+}
+
+/* flatten_value.c: index expressions, conditions, values ------------------------------------ */
+
+/* AND of conditions with the lanes of the wider one, 0 being true. */
+dc_fv dc_fl_both(flattener *l, dc_fv a, dc_fv c);
+
+bool dc_fl_uses_lanes(const flattener *l, dc_ix a);
+/* Stride in the vector axis; *affine false where there is none. */
+int64_t dc_fl_lane_stride(const flattener *l, dc_ix a, bool *affine);
+dc_fv dc_fl_scalar_index(flattener *l, dc_ix a);
+dc_fv dc_fl_lane_index(flattener *l, dc_ix a);
+/* Bytes that the address of element `a` is known to be a multiple of, 64 at most. */
+uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf);
+bool dc_fl_within(const flattener *l, dc_ix a, uint32_t buf);
+/* Where element `at` of a buffer is: in its own memory or, of a row that is private, in the row. */
+dc_ix dc_fl_place(flattener *l, uint32_t buf, dc_ix at);
+cond dc_fl_cond(flattener *l, dc_pred p);
+dc_fv dc_fl_value(flattener *l, dc_vx v);
+
+/* flatten.c: statements ---------------------------------------------------------------------- */
+
+/* Statements without parallel axes inside; block and lane loops as plain loops. */
+void dc_fl_list(flattener *l, const dc_stmt *first);
+void dc_fl_stmt(flattener *l, const dc_stmt *s);
+
+/* flatten_late.c: a loop over rows [begin, end), the first of which is number `first`, if its last part
+ * is to be done a row late; else nothing, and false. */
+bool dc_fl_late(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);
+
+/* flatten_simt.c: what one thread of a group does ------------------------------------------- */
+
+/* Decides how rows are kept and sets scopes of the flat form's buffers. BUILD if the group has not
+ * enough memory. */
+dc_status dc_fl_simt_buffers(flattener *l, const dc_target *t);
+void dc_fl_simt(flattener *l);
+/* Is a load from a private row one of another lane? Then the lane's number in *lane, its place. */
+bool dc_fl_is_foreign(flattener *l, uint32_t buf, dc_ix at);
+bool dc_fl_has_shuffle(flattener *l, const dc_stmt *s);
+
+#endif

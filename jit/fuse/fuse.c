@@ -1,0 +1,548 @@
+/*
+ * Fusion (jit/fuse/fuse.h): decides which nodes get memory and which kernel stores them.
+ *
+ * One walk from users to producers. When a node is met, every user of it has a home: the group it
+ * is computed in (or several), and whether it stands there at the group's own position ("aligned")
+ * or at another one (behind a movement, or under a reduction that is not by rows). Then
+ *
+ *   - a node that needs memory joins the group of a user where it would be aligned, if the shapes
+ *     agree and the group waits for no other that reads the node; else it starts a group;
+ *   - a reduction or product is computed inside a group where all its users are aligned, if that
+ *     group has none yet or goes by the same rows; else it gets memory and a group of its own;
+ *   - other nodes are computed in place where they are used, unless a guard objects.
+ *
+ * A group goes by rows (fuse_rows.c) once it has a reduction over the last axes: softmax, layer norm
+ * and their gradients end as one group each.
+ *
+ * Guards, each against a measured way to be slow:
+ *
+ *   - several homes: computed again only where that costs less than storing (fuse_cost.c);
+ *   - several positions of one group, such as the taps of a stencil: the same;
+ *   - under an expand, where a row would be computed again for each row of the result: the same,
+ *     unless the group goes by those rows;
+ *   - rows: too few of them would leave workers idle (fuse_rows.c);
+ *   - what is made of a product goes to memory with the product, not into a group by rows;
+ *   - large groups: after GROUP_OPS operations, each counted once per position, another begins; after
+ *     fewer where the device takes fewer buffers than a kernel would have;
+ *   - operands of dot are read many times: only movement and casts are folded into the left-hand side, and
+ *     casts and scales of parameters into the right-hand side, which is read as vectors; else they are
+ *     plain memory; so is a left-hand side that jit/rewrite/contraction_layout.c has turned.
+ */
+#include "core/graph/conv.h"
+#include "jit/fuse/fuse_impl.h"
+#include "jit/rewrite/contraction_layout.h"
+
+#include <string.h>
+
+enum {
+    FEW_OF_MANY = 8, /* a row that scales so many times its numbers is small beside them */
+    MADE_STEPS = 8   /* operations that make a right-hand side of a parameter, at most */
+};
+
+/* A scatter has a kernel of its own, with nothing behind it. */
+static bool is_scatter(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_IDX && fuse_at(w, r)->op != DC_OP_GATHER;
+}
+
+static bool is_product(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_CON || is_scatter(w, r);
+}
+
+static bool is_reduction(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_RED || is_product(w, r);
+}
+
+static void find_live(fusing *w)
+{
+    for (uint32_t i = 0; i < w->fn->result.n; i++)
+        w->live[w->fn->result.at[i]] = true;
+    for (dc_ref r = w->fn->node.n; r-- > 1;)
+        for (int i = 0; w->live[r] && i < fuse_reads(w, r); i++)
+            w->live[fuse_at(w, r)->in[i]] = true;
+}
+
+/* Users -------------------------------------------------------------------------------------- */
+
+static void list_users(fusing *w)
+{
+    const uint32_t n = w->fn->node.n;
+    uint32_t total = 0;
+    for (dc_ref r = 1; r < n; r++)
+        for (int i = 0; w->live[r] && i < fuse_reads(w, r); i++, total++)
+            w->node[fuse_at(w, r)->in[i]].nuser++;
+    w->user = DC_NEW_ARRAY(w->a, dc_ref, total + 1);
+    uint32_t next = 0;
+    for (dc_ref r = 1; r < n; r++) {
+        w->node[r].first_user = next;
+        next += w->node[r].nuser;
+        w->node[r].nuser = 0;
+    }
+    for (dc_ref r = 1; r < n; r++)
+        for (int i = 0; w->live[r] && i < fuse_reads(w, r); i++) {
+            fuse_node *x = &w->node[fuse_at(w, r)->in[i]];
+            w->user[x->first_user + x->nuser++] = r;
+        }
+}
+
+/*
+ * What computing r again would repeat, down to memory; constants and iota are free. Where memory is
+ * likely (needs_memory decides later, from the other end) the count starts again.
+ */
+static void measure(fusing *w)
+{
+    for (dc_ref r = 1; r < w->fn->node.n; r++) {
+        fuse_node *x = &w->node[r];
+        if (!w->live[r] || fuse_class(w, r) == DC_CLASS_SRC || is_reduction(w, r))
+            continue;
+        const bool ew = fuse_class(w, r) == DC_CLASS_EW;
+        x->ops = dc_fuse_ops(w, r);
+        x->costly = ew && (dc_op_row_of(fuse_at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
+        for (int i = 0; i < fuse_reads(w, r); i++) {
+            const dc_ref o = fuse_at(w, r)->in[i];
+            const fuse_node *in = &w->node[o];
+            const bool stored =
+                w->is_result[o] || (in->nuser > 1 && fuse_class(w, o) != DC_CLASS_MOV &&
+                                    (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS));
+            fuse_rows rows;
+            if (fuse_at(w, r)->op == DC_OP_EXPAND && in->on_reduction &&
+                dc_fuse_along_columns(w, r, &rows) && rows.columns > RECOMPUTE_OPS)
+                continue; /* once for a row, or stored for it */
+            const bool steps = fuse_is_aligned(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE;
+            x->on_reduction |= steps && (is_reduction(w, o) || (in->on_reduction && !stored));
+            x->on_product |= steps && (is_product(w, o) || (in->on_product && !stored));
+            if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
+                continue;
+            x->ops += in->ops;
+            x->costly |= in->costly;
+        }
+        if (x->ops > GROUP_OPS) /* of expressions that share a lot this counts too many */
+            x->ops = GROUP_OPS;
+    }
+}
+
+/* Homes -------------------------------------------------------------------------------------- */
+
+typedef struct demand { /* what all users together ask of a node */
+    uint32_t home, places;
+    dc_ref position; /* see fuse_node; the node itself where users ask for different ones */
+    bool aligned;
+    bool dot_left, expanded;
+    bool plain; /* read as vectors: the right-hand side of a dot, images of a grouped convolution */
+    bool packed;      /* nothing but the former */
+    int64_t repeats;  /* by an expand, of each element; else 1 */
+    dc_ref broadcast; /* an aligned expand along the columns of its group, 0 none */
+} demand;
+
+/* Does an expand repeat its operand along its last axes only? Which these are. */
+bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows)
+{
+    const dc_node *n = fuse_at(w, u), *a = fuse_at(w, n->in[0]);
+    int split = 0;
+    while (split < n->rank && a->dim[split] == n->dim[split])
+        split++;
+    for (int i = split; i < n->rank; i++)
+        if (a->dim[i] != 1)
+            return false;
+    const int64_t count = dc_node_count(a);
+    *rows = (fuse_rows){u, split, count, count > 0 ? dc_node_count(n) / count : 0};
+    return true;
+}
+
+bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r)
+{
+    fuse_rows rows;
+    (void)r;
+    switch (fuse_class(w, u)) {
+    case DC_CLASS_EW:
+    case DC_CLASS_SAME:
+        return true;
+    case DC_CLASS_MOV:
+        return fuse_at(w, u)->op == DC_OP_RESHAPE ||
+               (fuse_at(w, u)->op == DC_OP_EXPAND && dc_fuse_along_columns(w, u, &rows));
+    case DC_CLASS_RED:
+        return w->node[u].by_row;
+    case DC_CLASS_SRC:
+    case DC_CLASS_IDX:
+    case DC_CLASS_CON:
+    case DC_CLASS_PART:
+        break;
+    }
+    return false;
+}
+
+static bool is_grouped(const dc_node *n)
+{
+    const dc_conv c = dc_conv_of(n);
+    return c.groups > 1 || c.batch_groups > 1; /* gradients of kernels have the latter */
+}
+
+/*
+ * Does a convolution in groups read r, images turned round, with channels far apart? It multiplies element by
+ * element along the channels and copies no windows.
+ */
+static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    return fuse_at(w, user)->op == DC_OP_CONV && is_grouped(fuse_at(w, user)) &&
+           n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
+}
+
+static demand demand_of(const fusing *w, dc_ref r)
+{
+    const fuse_node *x = &w->node[r];
+    demand d = {.home = NO_HOME, .aligned = true, .packed = true, .repeats = 1};
+    const int64_t count = dc_node_count(fuse_at(w, r));
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = w->user[x->first_user + i];
+        const fuse_node *y = &w->node[u];
+        const bool passes = y->aligned && dc_fuse_passes(w, u, r);
+        const bool expand = fuse_at(w, u)->op == DC_OP_EXPAND;
+        const dc_ref position = passes || fuse_is_aligned(w, u) ? y->position : u;
+        d.home = d.home == NO_HOME || d.home == y->home ? y->home : MANY_HOME;
+        d.aligned &= passes;
+        d.expanded |= expand && !passes;
+        if (expand && count > 0)
+            d.repeats = dc_max_i64(d.repeats, dc_node_count(fuse_at(w, u)) / count);
+        if (expand && passes)
+            d.broadcast = u;
+        if (w->asked[position] != r) {
+            w->asked[position] = r;
+            d.position = d.places == 0 ? position : r;
+            d.places += y->places;
+        }
+        d.dot_left |= y->left;
+        d.plain |= y->right;
+        if (fuse_class(w, u) == DC_CLASS_CON) {
+            d.dot_left |= fuse_at(w, u)->in[0] == r;
+            d.plain |= fuse_at(w, u)->in[1] == r || is_read_apart(w, u, r);
+        }
+        d.packed &= fuse_at(w, u)->op == DC_OP_DOT && fuse_at(w, u)->in[0] != r;
+    }
+    return d;
+}
+
+/* Is r, or what it is made of, only movement and casts over memory? */
+static bool plain_read(const fusing *w, dc_ref r)
+{
+    for (;;) {
+        if (fuse_class(w, r) == DC_CLASS_SRC)
+            return true;
+        if (fuse_at(w, r)->op != DC_OP_CAST && fuse_class(w, r) != DC_CLASS_MOV &&
+            fuse_class(w, r) != DC_CLASS_SAME)
+            return false;
+        if (fuse_at(w, r)->op == DC_OP_PAD)
+            return false;
+        r = fuse_at(w, r)->in[0];
+        if (w->node[r].memory || is_reduction(w, r))
+            return true;
+    }
+}
+
+/* A parameter that is one number, or a row of them in a single dim, whatever it is spread over. */
+static bool is_spread_row(const fusing *w, dc_ref r)
+{
+    const int64_t most = dc_node_count(fuse_at(w, r)) / FEW_OF_MANY;
+    while (fuse_at(w, r)->op == DC_OP_EXPAND || fuse_at(w, r)->op == DC_OP_RESHAPE ||
+           fuse_at(w, r)->op == DC_OP_PERMUTE || fuse_at(w, r)->op == DC_OP_CAST)
+        r = fuse_at(w, r)->in[0];
+    const dc_node *n = fuse_at(w, r);
+    int dims = 0;
+    for (int i = 0; i < n->rank; i++)
+        dims += n->dim[i] != 1;
+    return fuse_class(w, r) == DC_CLASS_SRC && dims <= 1 && dc_node_count(n) <= most;
+}
+
+/*
+ * May the right-hand side of a product be made of a parameter where it is read, or packed? By casts, and scaled
+ * by rows of numbers: less than what memory takes. A part of either stands alone.
+ */
+static bool is_made_at_once(const fusing *w, dc_ref r)
+{
+    for (int steps = 0; steps < MADE_STEPS; steps++) {
+        const dc_node *n = fuse_at(w, r);
+        if (n->op == DC_OP_PARAM)
+            return steps > 0;
+        if (n->op == DC_OP_MUL && is_spread_row(w, n->in[0]))
+            r = n->in[1];
+        else if (n->op == DC_OP_MUL && is_spread_row(w, n->in[1]))
+            r = n->in[0];
+        else if (n->op == DC_OP_CAST || n->op == DC_OP_PERMUTE)
+            r = n->in[0];
+        else
+            return false;
+    }
+    return false;
+}
+
+/* Is there no room in a group for an operation at so many positions? */
+bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t places)
+{
+    return g < MANY_HOME && w->group.at[g].size + places > w->most;
+}
+
+/* Can r, repeated along the columns of its group, be computed once for each row there? */
+static bool once_for_row(const fusing *w, dc_ref r, const demand *d, fuse_rows *rows)
+{
+    return d->broadcast != 0 && d->home < MANY_HOME && d->aligned &&
+           (w->node[r].on_reduction || w->group.at[d->home].rows > 0) &&
+           dc_fuse_along_columns(w, d->broadcast, rows) && dc_fuse_may_split(w, d->home, rows);
+}
+
+/* Made of a product, and wanted by a group by rows, where no product is computed. */
+static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
+{
+    return d->home < MANY_HOME && w->group.at[d->home].rows > 0 && w->node[r].on_product;
+}
+
+/*
+ * Integers that choose positions are loaded before any test, so an axis along which they lie is cut by its divisors
+ * only: a product of 23 rows would have no tiles. Such a gather is a kernel beside the product.
+ */
+static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
+{
+    return fuse_at(w, r)->op == DC_OP_GATHER && d->home < MANY_HOME &&
+           w->group.at[d->home].no_rows && dc_node_count(fuse_at(w, fuse_at(w, r)->in[1])) > 1;
+}
+
+/* Stored because of what it is, whatever it costs. */
+static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
+{
+    if (w->level == 0 || w->is_result[r] || is_scatter(w, r) || fuse_is_part(w, r))
+        return true;
+    if (fuse_class(w, r) == DC_CLASS_SAME)
+        return false;
+    if (d->plain && d->packed && is_made_at_once(w, r))
+        return false;
+    return d->plain || hinders_tiles(w, r, d) ||
+           (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
+}
+
+/* Read where it is wanted, or read under another name. */
+static bool is_read(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_SRC || fuse_class(w, r) == DC_CLASS_SAME;
+}
+
+/*
+ * Recompute or store: true if there is a choice, and what it is. A number of rank 0 is computed again
+ * unless it is costly: a loop computes it once.
+ */
+static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
+{
+    const fuse_node *x = &w->node[r];
+    const bool number = dc_node_count(fuse_at(w, r)) <= 1 && !x->costly;
+    const bool repeated = (d->expanded || d->broadcast != 0) && !number;
+    fuse_rows rows;
+    *c = (dc_choice){0};
+    if (is_reduction(w, r))
+        return false;
+    if (repeated && !once_for_row(w, r, d, &rows))
+        *c = dc_fuse_choice(w, r, DC_CHOICE_BROADCAST, d->repeats);
+    if (c->stored)
+        return true;
+    if (d->home == MANY_HOME && (!x->on_reduction || fuse_class(w, r) == DC_CLASS_MOV))
+        *c = dc_fuse_choice(w, r, DC_CHOICE_KERNELS, dc_fuse_count_homes(w, r));
+    else if (d->home < MANY_HOME && d->places > 1 && !number)
+        *c = dc_fuse_choice(w, r, DC_CHOICE_PLACES, d->places);
+    return c->ref != 0;
+}
+
+static bool needs_memory(fusing *w, dc_ref r, const demand *d)
+{
+    dc_choice c;
+    if (must_be_stored(w, r, d))
+        return true;
+    if (is_read(w, r))
+        return false;
+    if (choose(w, r, d, &c)) {
+        dc_fuse_tell(w, c);
+        if (c.stored)
+            return true;
+    }
+    if (d->home == MANY_HOME) /* else its sum would have to be stored */
+        return w->node[r].on_reduction && fuse_class(w, r) != DC_CLASS_MOV;
+    return goes_with_product(w, r, d) || dc_fuse_is_full(w, d->home, d->places);
+}
+
+/* Assignment --------------------------------------------------------------------------------- */
+
+static uint32_t new_group(fusing *w, dc_ref r)
+{
+    fuse_group g = {.points = dc_node_count(fuse_at(w, r))};
+    g.g.is_join = fuse_at(w, r)->op == DC_OP_JOIN;
+    g.no_rows = is_product(w, r) || w->node[r].on_product;
+    g.g.out = DC_NEW_ARRAY(w->a, dc_ref, 1);
+    g.g.out[g.g.nout++] = r;
+    DC_PUSH_IN(w->a, w->group, g);
+    return w->group.n - 1;
+}
+
+static void add_output(fusing *w, uint32_t g, dc_ref r)
+{
+    dc_group *x = &w->group.at[g].g;
+    dc_ref *out = DC_NEW_ARRAY(w->a, dc_ref, x->nout + 1);
+    memcpy(out, x->out, x->nout * sizeof *out);
+    out[x->nout++] = r;
+    x->out = out;
+}
+
+static void settle(fusing *w, dc_ref r, uint32_t home)
+{
+    fuse_node *x = &w->node[r];
+    x->home = home;
+    if (home >= MANY_HOME)
+        return;
+    w->group.at[home].size += x->places;
+    x->next_member = w->group.at[home].member;
+    w->group.at[home].member = r;
+}
+
+/* Computed where it is used. */
+static void stay(fusing *w, dc_ref r, const demand *d)
+{
+    fuse_node *x = &w->node[r];
+    fuse_rows rows;
+    x->left = fuse_class(w, r) == DC_CLASS_SAME && d->dot_left;
+    x->right = fuse_class(w, r) == DC_CLASS_SAME && d->plain;
+    x->aligned = d->aligned;
+    x->places = d->places;
+    x->position = d->position;
+    if ((x->costly || x->ops > RECOMPUTE_OPS) && once_for_row(w, r, d, &rows))
+        dc_fuse_split(w, d->home, &rows);
+    settle(w, r, d->home);
+}
+
+static void place(fusing *w, dc_ref r)
+{
+    fuse_node *x = &w->node[r];
+    const demand d = demand_of(w, r);
+    const bool reduction = is_reduction(w, r);
+
+    if (fuse_is_param(w, r))
+        return;
+    x->places = 1;
+    const bool memory = needs_memory(w, r, &d);
+    if (reduction && !memory && d.home < MANY_HOME && d.aligned &&
+        dc_fuse_may_reduce(w, d.home, r)) {
+        dc_fuse_add_reduce(w, d.home, r);
+        settle(w, r, d.home);
+        return;
+    }
+    if (!reduction && !memory) {
+        stay(w, r, &d);
+        return;
+    }
+    x->memory = true;
+    fuse_rows rows = {0};
+    const bool alone =
+        is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
+    uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
+    if (home == NO_HOME)
+        home = new_group(w, r);
+    else
+        add_output(w, home, r);
+    if (rows.rows > 0)
+        dc_fuse_split(w, home, &rows);
+    settle(w, r, home);
+    x->aligned = true;
+    if (reduction)
+        dc_fuse_add_reduce(w, home, r);
+}
+
+/* The last of the joins of one number is the memory of all of it. */
+static void find_joins(const fusing *w, dc_groups *out)
+{
+    out->join_of = DC_NEW_ARRAY(w->a, dc_ref, w->fn->node.n);
+    for (dc_ref r = w->fn->node.n; r-- > 1;) {
+        const dc_node *n = fuse_at(w, r);
+        if (!w->live[r] || n->op != DC_OP_JOIN)
+            continue;
+        if (out->join_of[r] == 0)
+            out->join_of[r] = r;
+        for (int i = 0; i < n->nin; i++)
+            if (fuse_is_part(w, n->in[i]))
+                out->join_of[n->in[i]] = out->join_of[r];
+    }
+}
+
+dc_window dc_group_window(const dc_groups *g, dc_ref piece)
+{
+    const dc_node *whole = dc_node_at(g->fn, g->join_of[piece]), *n = dc_node_at(g->fn, piece);
+    const int rank = whole->rank;
+    const int64_t *lo = n->attr + 2, *step = lo + rank, *dim = step + rank;
+    dc_window x = {.rank = rank, .dim = dim};
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        x.stride[i] = stride * step[i];
+        x.first += stride * lo[i];
+        x.span += (dim[i] - 1) * x.stride[i];
+        stride *= whole->dim[i];
+    }
+    return x;
+}
+
+static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool bands, uint32_t most,
+                 dc_groups *out)
+{
+    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .bands = bands, .most = most};
+    w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
+    w.live = DC_NEW_ARRAY(a, bool, fn->node.n);
+    w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
+    w.asked = DC_NEW_ARRAY(a, dc_ref, fn->node.n);
+    w.counted = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    w.seen = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    w.seen_after = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    w.walk = dc_fuse_walk_new(a, fn->node.n);
+    for (uint32_t i = 0; i < fn->result.n; i++)
+        w.is_result[fn->result.at[i]] = true;
+    for (dc_ref r = 0; r < fn->node.n; r++)
+        w.node[r].home = NO_HOME;
+    find_live(&w);
+    list_users(&w);
+    measure(&w);
+    for (dc_ref r = fn->node.n; r-- > 1;)
+        if (w.live[r])
+            place(&w, r);
+    dc_fuse_close(&w);
+
+    *out = (dc_groups){.fn = fn, .n = w.group.n, .at = DC_NEW_ARRAY(a, dc_group, w.group.n)};
+    for (uint32_t g = 0; g < w.group.n; g++)
+        out->at[g] = w.group.at[g].g;
+    out->choice = w.choice.at;
+    out->nchoice = w.choice.n;
+    out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
+    out->room = dc_lower_room_new(a, fn->node.n);
+    for (dc_ref r = 0; r < fn->node.n; r++)
+        out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
+    find_joins(&w, out);
+}
+
+static uint32_t most_buffers(const dc_groups *g)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        if (!g->at[i].is_join && g->at[i].nout + g->at[i].nin > most)
+            most = g->at[i].nout + g->at[i].nin;
+    return most;
+}
+
+/* Fewer operations to a group until no group has too many buffers. */
+dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, const dc_target *t,
+                      dc_groups *out)
+{
+    uint32_t most = GROUP_OPS;
+    fuse(j, a, fn, level, !t->simt, most, out);
+    while (t->buffers > 0 && most_buffers(out) > t->buffers && most > 1) {
+        most /= 2;
+        fuse(j, a, fn, level, !t->simt, most, out);
+    }
+    return DC_OK;
+}
+
+dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out)
+{
+    return dc_fuse_for(j, a, fn, level, &(dc_target){0}, out);
+}

@@ -1,0 +1,131 @@
+/*
+ * Recompute or store: what it costs to compute a value again wherever it is wanted, beside what it
+ * costs to write it once and read it back (jit/fuse/fuse.c asks; f:explain() tells).
+ *
+ *     again = (times - 1) * elements * operations of one element
+ *     moved = bytes written and read back
+ *
+ * An operation on 4 bytes counts as much as a byte moved: in a loop over memory some operations for
+ * each element read are hidden, and one that is COSTLY takes as long as several others. What is read
+ * to compute the value is not counted: mostly its users read that anyway.
+ *
+ * Stored is what costs more to compute again. No choice is what is a result, an operand that a product
+ * reads many times, or made of a sum, which would have to be stored in its place.
+ */
+#include "jit/fuse/fuse_impl.h"
+
+enum { COSTLY_OPS = 16, HOMES_MOST = 64 };
+
+/* Of one element, without what is below it. */
+uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    if (fuse_class(w, r) != DC_CLASS_EW || fuse_is_part(w, r))
+        return 0;
+    const bool costly = (dc_op_row_of(n->op)->flags & DC_OPF_COSTLY) != 0;
+    const dc_dtype t = (dc_dtype)(n->nin > 0 ? fuse_at(w, n->in[n->nin - 1])->dtype : n->dtype);
+    return (costly ? COSTLY_OPS : 1) * (dc_dtype_size(t) > 4 ? 2 : 1);
+}
+
+/* Of what is in w->node[r].ops. */
+dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times)
+{
+    return dc_fuse_choice_of(w, r, way, times, w->node[r].ops);
+}
+
+dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_t times,
+                            uint32_t ops)
+{
+    const dc_node *n = fuse_at(w, r);
+    dc_choice c = {.ref = r, .way = (uint8_t)way, .ops = ops, .times = times};
+    c.elements = dc_node_count(n);
+    c.bytes = dc_dtype_size((dc_dtype)n->dtype);
+    c.stored = dc_choice_again(&c) > dc_choice_moved(&c);
+    return c;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+typedef struct homes {
+    const fusing *w;
+    uint32_t search; /* its number: of nodes that it has seen */
+    uint32_t n, found[HOMES_MOST];
+} homes;
+
+static void find_homes(homes *h, dc_ref r)
+{
+    const fuse_node *x = &h->w->node[r];
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = h->w->user[x->first_user + i];
+        const uint32_t home = h->w->node[u].home;
+        uint32_t k = 0;
+        if (home == NO_HOME || h->w->counted[u] == h->search)
+            continue;
+        h->w->counted[u] = h->search;
+        if (home == MANY_HOME) {
+            find_homes(h, u);
+            continue;
+        }
+        while (k < h->n && h->found[k] != home)
+            k++;
+        if (k == h->n && h->n < HOMES_MOST)
+            h->found[h->n++] = home;
+    }
+}
+
+int64_t dc_fuse_count_homes(const fusing *w, dc_ref r)
+{
+    homes h = {.w = w, .search = ++w->counted[0]}; /* no node has that place */
+    find_homes(&h, r);
+    return h.n;
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+/* Whatever uses it is told to be computed again, it goes without saying. */
+static bool goes_with_users(const fusing *w, dc_ref r)
+{
+    const fuse_node *x = &w->node[r];
+    for (uint32_t i = 0; i < x->nuser; i++)
+        if (!w->node[w->user[x->first_user + i]].again)
+            return false;
+    return x->nuser > 0;
+}
+
+void dc_fuse_tell(fusing *w, dc_choice c)
+{
+    fuse_node *x = &w->node[c.ref];
+    x->again = !c.stored;
+    if (c.ops == 0 || (!c.stored && goes_with_users(w, c.ref)))
+        return;
+    while (fuse_class(w, c.ref) == DC_CLASS_MOV || fuse_class(w, c.ref) == DC_CLASS_SAME)
+        c.ref = fuse_at(w, c.ref)->in[0];
+    c.elements = dc_node_count(fuse_at(w, c.ref)); /* what is told of is what was moved */
+    DC_PUSH_IN(w->a, w->choice, c);
+}
+
+/* Cheaper to compute again, and stored for another reason: its group is full, say. */
+static bool is_outdone(const fusing *w, const dc_choice *c)
+{
+    return !c->stored && c->way != DC_CHOICE_ROW && w->node[c->ref].memory;
+}
+
+/* Groups have been merged since: some values are wanted in fewer kernels. */
+void dc_fuse_settle_choices(fusing *w)
+{
+    const dc_mark mark = dc_arena_mark(&w->j->scratch);
+    uint8_t *told =
+        DC_NEW_ARRAY(&w->j->scratch, uint8_t, w->fn->node.n); /* by ref: its ways, bits */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->choice.n; i++) {
+        dc_choice c = w->choice.at[i];
+        if (c.way == DC_CHOICE_KERNELS)
+            c.times = dc_fuse_count_homes(w, c.ref);
+        if (c.times <= 1 || is_outdone(w, &c) || (told[c.ref] >> c.way & 1) != 0)
+            continue;
+        told[c.ref] |= (uint8_t)(1u << c.way);
+        w->choice.at[n++] = c;
+    }
+    w->choice.n = n;
+    dc_arena_rewind(&w->j->scratch, mark);
+}

@@ -1,0 +1,170 @@
+/* What the files of fusion share (jit/fuse/fuse.c tells how it goes). */
+#ifndef DC_JIT_FUSE_FUSE_IMPL_H
+#define DC_JIT_FUSE_FUSE_IMPL_H
+
+#include "jit/fuse/fuse.h"
+
+enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256, DC_FUSE_REDUCTIONS = 8, DC_FUSE_PIECES = 8 };
+
+#define NO_HOME   UINT32_MAX
+#define MANY_HOME (UINT32_MAX - 1)
+
+typedef struct fuse_node {
+    uint32_t home; /* group, NO_HOME (dead), or MANY_HOME */
+    /*
+     * Wanted, in every use, at the place of its own that corresponds to the group's position: of a
+     * node with as many elements as the group has points that is the point, of one with fewer the
+     * piece of the points that shares one of its elements.
+     */
+    bool aligned;
+    bool memory;       /* stored */
+    bool by_row;       /* a reduction over the columns of its group */
+    bool left, right;  /* of class SAME: an operand of dot, as whose its own operand counts */
+    uint32_t ops;      /* element-wise operations repeated when it is computed again: dc_fuse_ops */
+    bool costly;       /* one of them is COSTLY */
+    bool again;        /* it was found cheaper to compute it again than to store it */
+    bool on_reduction; /* a reduction or product stands below, with only aligned steps between */
+    bool on_product;   /* a product does */
+    uint32_t places;   /* at most so many positions of its group where it is computed */
+    dc_ref position;   /* which: those of the group (0), or those that this node asks for */
+    dc_ref next_member; /* of its group, 0 none */
+    uint32_t first_user, nuser;
+} fuse_node;
+
+typedef struct fuse_group {
+    dc_group g;
+    uint32_t size;  /* operations times positions */
+    dc_ref member;  /* first of its nodes, stored or not */
+    int64_t points; /* elements of an output; by rows: of a whole row times rows */
+    int64_t rows;   /* by rows: elements of a reduction over the columns; else 0 */
+    bool no_rows;   /* a product or a reduction over other axes is here, or is to be expected */
+} fuse_group;
+
+typedef struct fusing {
+    dc_job *j;
+    dc_arena *a;
+    const dc_func *fn;
+    fuse_node *node;
+    dc_ref *user; /* users of node r: user[first_user .. first_user + nuser - 1] */
+    bool *live, *is_result;
+    dc_ref *asked;               /* by ref: the node that was last asked for at these positions */
+    uint32_t *counted;           /* by ref: the last search that saw it (fuse_cost.c) */
+    uint32_t *seen, *seen_after; /* the same (fuse_close.c) */
+    uint32_t search;             /* the last one there; they are numbered from 1 */
+    struct fuse_walk *walk;      /* of fuse_join.c */
+    DC_VEC(dc_choice) choice;
+    DC_VEC(fuse_group) group;
+    int level;
+    bool bands;    /* groups by rows may have sums over rows */
+    uint32_t most; /* operations of a group */
+} fusing;
+
+static inline const dc_node *fuse_at(const fusing *w, dc_ref r)
+{
+    return dc_node_at(w->fn, r);
+}
+
+/* A piece is its operand, stored; a join is memory. */
+static inline dc_op_class fuse_class(const fusing *w, dc_ref r)
+{
+    const dc_op op = (dc_op)fuse_at(w, r)->op;
+    return op == DC_OP_PIECE  ? DC_CLASS_EW
+           : op == DC_OP_JOIN ? DC_CLASS_SRC
+                              : (dc_op_class)dc_op_row_of(op)->cls;
+}
+
+static inline bool fuse_is_part(const fusing *w, dc_ref r)
+{
+    return dc_op_is((dc_op)fuse_at(w, r)->op, DC_CLASS_PART);
+}
+
+/* Operands that are read. */
+static inline int fuse_reads(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_SAME ? 1 : fuse_at(w, r)->nin;
+}
+
+/* Does group g store so many pieces that no more should join it? Each may be stored number by number. */
+static inline bool fuse_has_pieces(const fusing *w, const fuse_group *x, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->g.nout; i++)
+        n += fuse_at(w, x->g.out[i])->op == DC_OP_PIECE;
+    return n >= most;
+}
+
+static inline bool fuse_is_param(const fusing *w, dc_ref r)
+{
+    return fuse_at(w, r)->op == DC_OP_PARAM;
+}
+
+/* At the position of its result: element-wise operations, and values under another name. */
+static inline bool fuse_is_aligned(const fusing *w, dc_ref r)
+{
+    const dc_op_class c = fuse_class(w, r);
+    return c == DC_CLASS_EW || c == DC_CLASS_SAME;
+}
+
+/* Does u, itself aligned, ask for its operand r at r's place for the same position? */
+bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r);
+bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t places);
+
+/* A way to see the elements of `shape`, one piece of memory, as rows and columns. */
+typedef struct fuse_rows {
+    dc_ref shape;
+    int split; /* dims before it: rows; the others: columns */
+    int64_t rows, columns;
+} fuse_rows;
+
+/* fuse_cost.c */
+uint32_t dc_fuse_ops(const fusing *w, dc_ref r);
+/* What is cheaper, with the node's own `ops` or with others. */
+dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times);
+dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_t times,
+                            uint32_t ops);
+/* In how many kernels is r wanted, directly or by way of values that several compute? */
+int64_t dc_fuse_count_homes(const fusing *w, dc_ref r);
+void dc_fuse_tell(fusing *w, dc_choice c);
+void dc_fuse_settle_choices(fusing *w);
+
+/* fuse_rows.c */
+/* May group g go by these rows, and by no others from then on? */
+bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows);
+void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows);
+/* May reduction or product r, aligned, be computed in group g? */
+bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r);
+void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r);
+/* The axes along which trailing expand u repeats its operand; false if it is no such expand. */
+bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
+
+/*
+ * fuse_join.c: a group where a stored node is one more output, or NO_HOME. Where rows->rows comes
+ * back above 0 the group has to be split by them.
+ */
+struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
+uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
+
+bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
+/* Are both reductions of operands of one shape, over the same axes? */
+bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s);
+
+/* fuse_merge.c: joins groups that share what they read. Inputs are known, before and after. */
+void dc_fuse_merge(fusing *w);
+void dc_fuse_find_inputs(fusing *w);
+void dc_fuse_find_inputs_of(fusing *w, uint32_t g); /* after it has taken in another */
+
+/*
+ * fuse_bands.c. May the sums of group h, over rows, be added up band by band in group g, which goes by
+ * rows? Whether h waits for g by way of others is for the caller to ask.
+ */
+bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h);
+bool dc_fuse_may_take_any(const fusing *w, uint32_t g); /* those of some group */
+/* What is to be noted of g before the sums of h become outputs of it. */
+void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h);
+/* Outputs that nobody reads any more but the group itself; returns how many there were. */
+uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g);
+
+/* fuse_close.c: the rest of each group, once all nodes have a place. */
+void dc_fuse_close(fusing *w);
+
+#endif

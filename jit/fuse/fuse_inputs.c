@@ -1,0 +1,240 @@
+/*
+ * What is left to say of each group once every node has a place (jit/fuse/fuse.c): what it reads, what it
+ * has to wait for, and, by rows, which values are kept.
+ *
+ * Kept are values that several parts of a row's computation need (each reduction is a part, storing
+ * is the last) and that cost more than reading them back. Of a chain of operations that the same
+ * parts need, only the last value is kept.
+ */
+#include "jit/fuse/fuse_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows shorter than LONG_ROW stand beside each other in vectors, where a local for each is no vector. */
+enum { KEPT_BYTES = 1 << 17, LONG_ROW = 32 };
+
+typedef struct gathering {
+    fusing *w;
+    uint32_t g;
+    DC_VEC(dc_ref) in, after;
+} gathering;
+
+static void gather_after(gathering *v, dc_ref r);
+
+static void gather(gathering *v, dc_ref r)
+{
+    fusing *w = v->w;
+    if (w->seen[r] == w->search)
+        return;
+    w->seen[r] = w->search;
+    const bool elsewhere = w->node[r].memory && w->node[r].home != v->g;
+    if (fuse_is_param(w, r) || elsewhere) {
+        DC_PUSH_IN(w->a, v->in, r);
+        return;
+    }
+    for (int i = 0; i < fuse_reads(w, r); i++)
+        gather(v, fuse_at(w, r)->in[i]);
+    if (fuse_at(w, r)->op == DC_OP_BARRIER)
+        gather_after(v, fuse_at(w, r)->in[1]);
+}
+
+/* What has to be there before r, as far as it has memory. */
+static void gather_after(gathering *v, dc_ref r)
+{
+    fusing *w = v->w;
+    if (w->seen_after[r] == w->search || fuse_is_param(w, r))
+        return;
+    w->seen_after[r] = w->search;
+    if (w->node[r].memory && w->node[r].home != v->g) {
+        DC_PUSH_IN(w->a, v->after, r);
+        return;
+    }
+    for (int i = 0; i < fuse_reads(w, r); i++)
+        gather_after(v, fuse_at(w, r)->in[i]);
+}
+
+void dc_fuse_find_inputs_of(fusing *w, uint32_t g)
+{
+    gathering v = {.w = w, .g = g};
+    dc_group *x = &w->group.at[g].g;
+    w->search++;
+    for (uint32_t i = 0; i < x->nout; i++)
+        gather(&v, x->out[i]);
+    x->in = v.in.at;
+    x->nin = v.in.n;
+    x->after = v.after.at;
+    x->nafter = v.after.n;
+}
+
+void dc_fuse_find_inputs(fusing *w)
+{
+    for (uint32_t g = 0; g < w->group.n; g++)
+        dc_fuse_find_inputs_of(w, g);
+}
+
+/* Kept values -------------------------------------------------------------------------------- */
+
+typedef struct parts {
+    fusing *w;
+    uint32_t g;
+    uint32_t *mask; /* by ref: bit i: reduction i needs it; the bit after the last: storing */
+    uint32_t *cost; /* by ref: operations that reading back would save */
+    bool *kept;
+    dc_choice *choice; /* by ref: times is 0 where there is none */
+    DC_VEC(dc_ref) met;
+} parts;
+
+static parts *new_parts(fusing *w)
+{
+    dc_arena *a = w->a;
+    parts *p = DC_NEW(a, parts);
+    p->w = w;
+    p->mask = DC_NEW_ARRAY(a, uint32_t, w->fn->node.n);
+    p->cost = DC_NEW_ARRAY(a, uint32_t, w->fn->node.n);
+    p->kept = DC_NEW_ARRAY(a, bool, w->fn->node.n);
+    p->choice = DC_NEW_ARRAY(a, dc_choice, w->fn->node.n);
+    return p;
+}
+
+/* Another group begins. */
+static void forget_parts(parts *p, uint32_t g)
+{
+    for (uint32_t i = 0; i < p->met.n; i++) {
+        const dc_ref r = p->met.at[i];
+        p->mask[r] = p->cost[r] = 0;
+        p->kept[r] = false;
+        p->choice[r] = (dc_choice){0};
+    }
+    p->met.n = 0;
+    p->g = g;
+}
+
+static int by_ref(const void *x, const void *y)
+{
+    const dc_ref a = *(const dc_ref *)x, b = *(const dc_ref *)y;
+    return (a > b) - (a < b);
+}
+
+static bool is_inside(const parts *p, dc_ref r)
+{
+    const fuse_node *x = &p->w->node[r];
+    return !fuse_is_param(p->w, r) && !(x->memory && x->home != p->g);
+}
+
+/* r is computed for part `bit`. */
+static void need(parts *p, dc_ref r, uint32_t bit)
+{
+    const dc_op_class c = fuse_class(p->w, r);
+    if (!is_inside(p, r) || (p->mask[r] & bit) != 0)
+        return;
+    if (p->mask[r] == 0)
+        DC_PUSH_IN(p->w->a, p->met, r);
+    p->mask[r] |= bit;
+    for (int i = 0; i < fuse_reads(p->w, r) && c != DC_CLASS_RED; i++)
+        need(p, fuse_at(p->w, r)->in[i], bit);
+}
+
+/* Is there a use of r, inside the group, that is not just the next step of the same chain? */
+static bool ends_chain(const parts *p, dc_ref r)
+{
+    const fuse_node *x = &p->w->node[r];
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = p->w->user[x->first_user + i];
+        if (p->mask[u] == 0)
+            continue;
+        if (++uses > 1 || p->mask[u] != p->mask[r] || fuse_class(p->w, u) != DC_CLASS_EW)
+            return true;
+    }
+    return uses == 0;
+}
+
+static void weigh(parts *p, dc_ref r)
+{
+    const fuse_group *x = &p->w->group.at[p->g];
+    const int64_t count = dc_node_count(fuse_at(p->w, r));
+    const dc_op_class c = fuse_class(p->w, r);
+    if (c == DC_CLASS_RED)
+        return;
+    uint32_t cost = dc_fuse_ops(p->w, r);
+    for (int i = 0; i < fuse_reads(p->w, r); i++) {
+        const dc_ref o = fuse_at(p->w, r)->in[i];
+        const bool of_row = fuse_at(p->w, r)->op == DC_OP_EXPAND &&
+                            dc_node_count(fuse_at(p->w, o)) == x->rows; /* computed once for it */
+        if (p->mask[o] != 0 && !p->kept[o] && !of_row)
+            cost += p->cost[o];
+    }
+    p->cost[r] = cost < GROUP_OPS ? cost : GROUP_OPS;
+    int64_t times = 0;
+    for (uint32_t mask = p->mask[r]; mask != 0; mask &= mask - 1)
+        times++;
+    if (times < 2 || c != DC_CLASS_EW || !p->w->node[r].aligned || p->w->node[r].home != p->g ||
+        (count != x->rows && count != x->points) || !ends_chain(p, r))
+        return;
+    p->choice[r] = dc_fuse_choice_of(p->w, r, DC_CHOICE_ROW, times, cost);
+    p->kept[r] = p->choice[r].stored;
+}
+
+static void find_kept(parts *p, uint32_t g)
+{
+    fusing *w = p->w;
+    uint32_t members = 0;
+    for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
+        members++;
+    w->group.at[g].g.kept = DC_NEW_ARRAY(w->a, dc_ref, members);
+    dc_choice *choice = DC_NEW_ARRAY(w->a, dc_choice, members);
+    uint32_t nchoice = 0;
+    dc_group *x = &w->group.at[g].g;
+    forget_parts(p, g);
+    for (uint32_t i = 0; i < x->nreduce; i++)
+        need(p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
+    for (uint32_t i = 0; i < x->nout; i++)
+        need(p, dc_group_is_sum(x, i) ? fuse_at(w, x->out[i])->in[0] : x->out[i], 1u << x->nreduce);
+    int64_t bytes = 0;
+    const int64_t columns = w->group.at[g].points / w->group.at[g].rows;
+    if (p->met.n > 1)
+        qsort(p->met.at, p->met.n, sizeof *p->met.at, by_ref);
+    for (uint32_t i = 0; i < p->met.n; i++) {
+        const dc_ref r = p->met.at[i];
+        weigh(p, r);
+        const bool point = dc_node_count(fuse_at(w, r)) != w->group.at[g].rows;
+        const int64_t more = (point ? columns : 1) * 8;
+        const char *but = point && columns < LONG_ROW ? "short rows are side by side"
+                          : bytes + more > KEPT_BYTES ? "there is no more room beside a row"
+                                                      : NULL;
+        p->choice[r].but = p->kept[r] ? but : NULL;
+        p->kept[r] = p->choice[r].stored = p->kept[r] && but == NULL;
+        if (p->choice[r].times > 1 && !w->node[r].memory)
+            choice[nchoice++] = p->choice[r];
+        if (!p->kept[r])
+            continue;
+        bytes += more;
+        x->kept[x->nkept++] = r;
+    }
+    for (uint32_t i = 0; i < nchoice; i++)
+        dc_fuse_tell(w, choice[i]);
+}
+
+static bool stores_points(const fusing *w, uint32_t g)
+{
+    const fuse_group *x = &w->group.at[g];
+    for (uint32_t i = 0; i < x->g.nout; i++)
+        if (dc_node_count(fuse_at(w, x->g.out[i])) != x->rows)
+            return true;
+    return false;
+}
+
+void dc_fuse_close(fusing *w)
+{
+    dc_fuse_find_inputs(w);
+    dc_fuse_merge(w);
+    parts *p = new_parts(w);
+    for (uint32_t g = 0; g < w->group.n; g++) {
+        fuse_group *x = &w->group.at[g];
+        x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || x->g.nsum > 0 || stores_points(w, g));
+        if (x->g.by_rows)
+            find_kept(p, g);
+    }
+    dc_fuse_settle_choices(w);
+}

@@ -1,0 +1,224 @@
+/*
+ * Which group a stored node joins as one more output (jit/fuse/fuse.c): that of a user where it stands
+ * at the group's own position, or that of a sibling. Never one that waits for another group that
+ * reads the node.
+ */
+#include "jit/fuse/fuse_impl.h"
+
+#include <string.h>
+
+/* Cycles ------------------------------------------------------------------------------------- */
+
+typedef struct fuse_walk {
+    const fusing *w;
+    dc_ref target;
+    uint32_t g;
+    uint32_t number; /* of the search; what it has seen bears it */
+    uint32_t *own,
+        *other; /* by node, no more groups than nodes: seen for group g itself, for another */
+    uint32_t *group;
+} walk;
+
+struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes)
+{
+    walk *v = DC_NEW(a, walk);
+    v->own = DC_NEW_ARRAY(a, uint32_t, nodes);
+    v->other = DC_NEW_ARRAY(a, uint32_t, nodes);
+    v->group = DC_NEW_ARRAY(a, uint32_t, nodes);
+    return v;
+}
+
+static bool read_by_group(walk *v, uint32_t h);
+
+/*
+ * Does `from`, computed for group h, need the target in another group than g? Nodes older than the
+ * target have no home yet and cannot read it.
+ */
+static bool read_below(walk *v, dc_ref from, uint32_t h)
+{
+    const fusing *w = v->w;
+    const uint32_t home = w->node[from].home;
+    uint32_t *seen = h == v->g ? v->own : v->other;
+    if (from == v->target)
+        return h != v->g;
+    if (from < v->target || seen[from] == v->number)
+        return false;
+    seen[from] = v->number;
+    if (home < MANY_HOME)
+        return home != v->g && read_by_group(v, home);
+    for (int i = 0; i < fuse_reads(w, from); i++)
+        if (read_below(v, fuse_at(w, from)->in[i], h))
+            return true;
+    return false;
+}
+
+static bool read_by_group(walk *v, uint32_t h)
+{
+    const fusing *w = v->w;
+    if (v->group[h] == v->number)
+        return false;
+    v->group[h] = v->number;
+    for (dc_ref m = w->group.at[h].member; m != 0; m = w->node[m].next_member)
+        for (int i = 0; i < fuse_reads(w, m); i++)
+            if (read_below(v, fuse_at(w, m)->in[i], h))
+                return true;
+    return false;
+}
+
+/*
+ * May r be computed in group g? Not if g waits for another group that reads r. A group waits for
+ * all groups that any of its nodes reads: two groups can wait for each other though no node does.
+ */
+static bool would_cycle(const fusing *w, dc_ref r, uint32_t g)
+{
+    walk *v = w->walk;
+    v->w = w;
+    v->target = r;
+    v->g = g;
+    v->number++;
+    return read_by_group(v, g);
+}
+
+/* Fit ---------------------------------------------------------------------------------------- */
+
+bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b)
+{
+    const dc_node *x = fuse_at(w, a), *y = fuse_at(w, b);
+    return x->rank == y->rank &&
+           (x->rank == 0 || memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0);
+}
+
+static bool is_reduction(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_RED || fuse_class(w, r) == DC_CLASS_CON;
+}
+
+/* The expand that repeats user u of a value for each row, in group g; 0 if there is none. */
+static dc_ref expand_of(const fusing *w, dc_ref u, uint32_t g)
+{
+    const fuse_node *x = &w->node[u];
+    if (fuse_at(w, u)->op == DC_OP_EXPAND)
+        return u;
+    for (uint32_t i = 0; i < x->nuser && fuse_at(w, u)->op == DC_OP_RESHAPE; i++) {
+        const dc_ref v = w->user[x->first_user + i];
+        if (fuse_at(w, v)->op == DC_OP_EXPAND && w->node[v].home == g)
+            return v;
+    }
+    return 0;
+}
+
+/* Has r an element for each output, row or point of the group; or is it for each row that user u
+ * repeats, so that the group may be split by those? */
+static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *rows)
+{
+    const fuse_group *x = &w->group.at[g];
+    const int64_t count = dc_node_count(fuse_at(w, r));
+    if (is_reduction(w, r))
+        return dc_fuse_may_reduce(w, g, r);
+    if (x->rows > 0)
+        return count == x->rows || (count == x->points && !w->node[r].on_product);
+    if (dc_fuse_same_shape(w, x->g.out[0], r))
+        return true;
+    const dc_ref expand = expand_of(w, u, g);
+    if (expand != 0 && w->node[r].on_reduction && !w->node[r].on_product &&
+        dc_fuse_along_columns(w, expand, rows) && rows->rows == count &&
+        dc_fuse_may_split(w, g, rows))
+        return true;
+    rows->rows = 0;
+    return false;
+}
+
+/* How r is used inside group g: not at all, only at the place of the group's position, elsewhere. */
+typedef enum { USED_NOT, USED_ALIGNED, USED_ELSEWHERE } usage;
+
+static usage use_in(const fusing *w, dc_ref r, uint32_t g)
+{
+    const fuse_node *x = &w->node[r];
+    usage all = USED_NOT;
+    for (uint32_t k = 0; k < x->nuser; k++) {
+        const dc_ref u = w->user[x->first_user + k];
+        const fuse_node *y = &w->node[u];
+        usage here = USED_NOT;
+        if (y->home == MANY_HOME)
+            here = use_in(w, u, g);
+        else if (y->home == g)
+            here = y->aligned ? USED_ALIGNED : USED_ELSEWHERE;
+        if (here == USED_ELSEWHERE || (here == USED_ALIGNED && !dc_fuse_passes(w, u, r)))
+            return USED_ELSEWHERE;
+        if (here == USED_ALIGNED)
+            all = USED_ALIGNED;
+    }
+    return all;
+}
+
+static bool may_join(const fusing *w, dc_ref r, uint32_t g)
+{
+    if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_FUSE_PIECES))
+        return false;
+    return !dc_fuse_is_full(w, g, 1) && use_in(w, r, g) != USED_ELSEWHERE && !would_cycle(w, r, g);
+}
+
+/* The group of a user of `of`, which is r or a value that is computed in several groups from it. */
+static uint32_t users_group(const fusing *w, dc_ref r, dc_ref of, fuse_rows *rows)
+{
+    const fuse_node *x = &w->node[of];
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = w->user[x->first_user + i];
+        const fuse_node *y = &w->node[u];
+        uint32_t g = NO_HOME;
+        *rows = (fuse_rows){0};
+        if (y->home == NO_HOME || !dc_fuse_passes(w, u, of))
+            continue;
+        if (y->home == MANY_HOME)
+            g = users_group(w, r, u, rows);
+        else if (y->aligned && fits(w, u, r, y->home, rows) && may_join(w, r, y->home))
+            g = y->home;
+        if (g != NO_HOME)
+            return g;
+    }
+    *rows = (fuse_rows){0};
+    return NO_HOME;
+}
+
+/* A value for each row, when something else in group g is made of an operand of it. */
+static bool is_of_row(const fusing *w, dc_ref r, uint32_t g)
+{
+    return w->group.at[g].rows > 0 && !w->node[r].on_product &&
+           w->group.at[g].rows == dc_node_count(fuse_at(w, r));
+}
+
+/*
+ * Outputs that read the same operands at the same positions as others: r joins the group of a
+ * sibling of the same shape (first moments, second moments), if no output uses it, or of one that
+ * goes by rows and has the operand for each row (the logarithm of a sum beside the quotients).
+ */
+static uint32_t siblings_group(const fusing *w, dc_ref r)
+{
+    if (!fuse_is_aligned(w, r))
+        return NO_HOME;
+    for (int i = 0; i < fuse_reads(w, r); i++) {
+        const dc_ref o = fuse_at(w, r)->in[i];
+        const fuse_node *in = &w->node[o];
+        for (uint32_t k = 0; k < in->nuser; k++) {
+            const dc_ref v = w->user[in->first_user + k];
+            const fuse_node *y = &w->node[v];
+            if (v <= r || y->home >= MANY_HOME || !y->aligned || !dc_fuse_passes(w, v, o))
+                continue;
+            const bool twin = fuse_is_aligned(w, v) &&
+                              (w->node[r].nuser == 0 || fuse_is_part(w, r)) &&
+                              dc_fuse_same_shape(w, w->group.at[y->home].g.out[0], r);
+            if ((twin || is_of_row(w, r, y->home)) && may_join(w, r, y->home))
+                return y->home;
+        }
+    }
+    return NO_HOME;
+}
+
+uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows)
+{
+    *rows = (fuse_rows){0};
+    if (w->level == 0)
+        return NO_HOME;
+    const uint32_t g = users_group(w, r, r, rows);
+    return g != NO_HOME ? g : siblings_group(w, r);
+}

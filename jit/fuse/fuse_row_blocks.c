@@ -1,0 +1,206 @@
+/*
+ * Sums over rows beside what goes by those rows (jit/fuse/fuse.h): the gradients of a norm's weight and bias
+ * beside that of its input. By itself each reads the same large values; together they are read once.
+ *
+ * The sums come here in two steps (jit/rewrite/split_reduction.h), the first of which is over the rows of a band. That
+ * one may join a group by rows if
+ *
+ *   - bands are as many rows of the group, in order, and columns its columns;
+ *   - the group's own values are wanted at the same row and column, or for the same row;
+ *   - something large that it reads is read or computed in the group anyway;
+ *   - there are bands enough for workers to share, and the sums of a row stay in a core's cache: they are
+ *     loaded and stored for each row.
+ *
+ * In which order a column is added up is as without the group: rows one after the other, from the
+ * neutral element on, then bands.
+ */
+#include "jit/fuse/fuse_impl.h"
+
+#include <string.h>
+
+enum {
+    BANDS = 8,             /* at least */
+    BAND_POINTS = 1 << 12, /* the same, of all: less is in a near cache anyway */
+    BAND_COLUMNS = 32,
+    BAND_ROWS = 512,     /* at most: longer sums of floats are made as sums of sums */
+    BAND_BYTES = 1 << 17 /* of the sums of a row, at most */
+};
+
+/* Places ------------------------------------------------------------------------------------- */
+
+typedef struct places {
+    const fusing *w;
+    uint32_t g;
+    bool *seen[2]; /* by ref: met where it is not, where it is aligned with g's rows and columns */
+} places;
+
+static bool is_aligned_step(const places *p, dc_ref u)
+{
+    const fuse_group *x = &p->w->group.at[p->g];
+    fuse_rows rows;
+    switch (fuse_class(p->w, u)) {
+    case DC_CLASS_EW:
+    case DC_CLASS_SAME:
+        return true;
+    case DC_CLASS_MOV:
+        if (fuse_at(p->w, u)->op == DC_OP_EXPAND)
+            return dc_fuse_along_columns(p->w, u, &rows) && rows.rows == x->rows &&
+                   rows.rows * rows.columns == x->points;
+        return fuse_at(p->w, u)->op == DC_OP_RESHAPE;
+    case DC_CLASS_SRC:
+    case DC_CLASS_IDX:
+    case DC_CLASS_CON:
+    case DC_CLASS_RED:
+    case DC_CLASS_PART:
+        break;
+    }
+    return false;
+}
+
+/* Is all that r reads of group g read at the same place? */
+static bool reads_aligned(places *p, dc_ref r, bool aligned)
+{
+    const fusing *w = p->w;
+    if (w->node[r].memory || fuse_is_param(w, r))
+        return w->node[r].home != p->g || aligned;
+    if (p->seen[aligned][r])
+        return true;
+    p->seen[aligned][r] = true;
+    const bool step = aligned && is_aligned_step(p, r);
+    for (int i = 0; i < fuse_reads(w, r); i++)
+        if (!reads_aligned(p, fuse_at(w, r)->in[i], step))
+            return false;
+    return w->node[r].home != p->g;
+}
+
+static bool all_aligned(const fusing *w, uint32_t g, uint32_t h)
+{
+    const dc_mark mark = dc_arena_mark(&w->j->scratch);
+    const dc_group *y = &w->group.at[h].g;
+    places p = {.w = w, .g = g};
+    for (int i = 0; i < 2; i++)
+        p.seen[i] = DC_NEW_ARRAY(&w->j->scratch, bool, w->fn->node.n);
+    bool all = true;
+    for (uint32_t i = 0; i < y->nreduce && all; i++)
+        all = reads_aligned(&p, fuse_at(w, y->reduce[i])->in[0], true);
+    dc_arena_rewind(&w->j->scratch, mark);
+    return all;
+}
+
+/* Bands -------------------------------------------------------------------------------------- */
+
+/* How many bands of g's rows r sums up column by column; 0: it does something else. */
+static int64_t bands_of(const fusing *w, uint32_t g, dc_ref r)
+{
+    const fuse_group *x = &w->group.at[g];
+    const dc_node *n = fuse_at(w, r), *a = fuse_at(w, n->in[0]);
+    int64_t count[3] = {1, 1, 1}; /* bands, rows of one, columns */
+    int at = 0;
+    if (fuse_class(w, r) != DC_CLASS_RED)
+        return 0;
+    for (int i = 0; i < a->rank; i++) {
+        const bool summed = (n->attr[0] >> i & 1) != 0;
+        if (a->dim[i] == 1)
+            continue;
+        if (summed != (at == 1))
+            at++;
+        if (at > 2)
+            return 0;
+        count[at] *= a->dim[i];
+    }
+    const bool fits = count[0] * count[1] == x->rows && x->rows * count[2] == x->points;
+    return fits && count[1] > 1 && count[1] <= BAND_ROWS ? count[0] : 0;
+}
+
+static size_t bytes_of_sums(const fusing *w, const dc_group *x, int64_t columns)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < x->nsum; i++)
+        bytes += (size_t)columns * dc_dtype_size((dc_dtype)fuse_at(w, x->sum[i])->dtype);
+    return bytes;
+}
+
+/* Only sums of bands, each an output. */
+static int64_t bands_of_all(const fusing *w, uint32_t g, const dc_group *y)
+{
+    const int64_t bands = y->nreduce > 0 ? bands_of(w, g, y->reduce[0]) : 0;
+    bool all = y->nout == y->nreduce;
+    for (uint32_t i = 0; i < y->nreduce; i++)
+        all = all && w->node[y->reduce[i]].memory && bands_of(w, g, y->reduce[i]) == bands;
+    return all ? bands : 0;
+}
+
+/* Something with an element for each point that both read, or that g stores and h reads. */
+static bool saves_much(const fusing *w, uint32_t g, const dc_group *y)
+{
+    const fuse_group *x = &w->group.at[g];
+    for (uint32_t i = 0; i < y->nin; i++) {
+        bool shared = w->node[y->in[i]].memory && w->node[y->in[i]].home == g;
+        for (uint32_t k = 0; k < x->g.nin; k++)
+            shared |= x->g.in[k] == y->in[i];
+        if (shared && dc_node_count(fuse_at(w, y->in[i])) >= x->points)
+            return true;
+    }
+    return false;
+}
+
+bool dc_fuse_may_take_any(const fusing *w, uint32_t g)
+{
+    const fuse_group *x = &w->group.at[g];
+    return w->bands && x->rows > 0 && x->g.nreduce > 0 && x->points >= BAND_POINTS;
+}
+
+bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
+{
+    const fuse_group *x = &w->group.at[g];
+    const dc_group *y = &w->group.at[h].g;
+    if (!dc_fuse_may_take_any(w, g) || w->group.at[h].rows > 0 || y->nreduce == 0)
+        return false;
+    const int64_t bands = bands_of_all(w, g, y), columns = x->points / x->rows;
+    const size_t bytes = bytes_of_sums(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;
+    return bands >= BANDS && columns >= BAND_COLUMNS && bytes <= BAND_BYTES &&
+           (x->g.bands == 0 || x->g.bands == bands) && saves_much(w, g, y) && all_aligned(w, g, h);
+}
+
+void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h)
+{
+    dc_group *x = &w->group.at[g].g, *y = &w->group.at[h].g;
+    dc_ref *sum = DC_NEW_ARRAY(w->a, dc_ref, x->nsum + y->nreduce);
+    if (x->nsum > 0)
+        memcpy(sum, x->sum, x->nsum * sizeof *sum);
+    memcpy(sum + x->nsum, y->reduce, y->nreduce * sizeof *sum);
+    x->bands = bands_of(w, g, y->reduce[0]);
+    x->sum = sum;
+    x->nsum += y->nreduce;
+    y->nreduce = 0;
+}
+
+/* Outputs ------------------------------------------------------------------------------------ */
+
+/* Does something outside of group g want r, directly or by way of what several groups compute? */
+static bool is_wanted(const fusing *w, dc_ref r, uint32_t g)
+{
+    const fuse_node *x = &w->node[r];
+    for (uint32_t i = 0; i < x->nuser; i++) {
+        const dc_ref u = w->user[x->first_user + i];
+        const uint32_t home = w->node[u].home;
+        if (home == MANY_HOME ? is_wanted(w, u, g) : home != NO_HOME && home != g)
+            return true;
+    }
+    return false;
+}
+
+uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g)
+{
+    dc_group *x = &w->group.at[g].g;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->nout; i++) {
+        const dc_ref r = x->out[i];
+        w->node[r].memory = w->is_result[r] || is_wanted(w, r, g);
+        if (w->node[r].memory)
+            x->out[n++] = r;
+    }
+    const uint32_t dropped = x->nout - n;
+    x->nout = n;
+    return dropped;
+}

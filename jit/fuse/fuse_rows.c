@@ -1,0 +1,103 @@
+/*
+ * Groups by rows, and which reductions a group takes (jit/fuse/fuse.c).
+ *
+ * A group begins with outputs of some number of elements. A reduction over the last axes of its
+ * operand splits it: the elements of the reduction are the rows, those of the operand the points. If
+ * the outputs so far have as many elements as there are rows (layer norm's variance before anything
+ * reads it), each of them has a row behind it from now on; if as many as there are points (softmax's
+ * quotient), they are stored point by point.
+ *
+ * Invariant: once rows > 0 they never change, points = rows * columns, and every reduction of the
+ * group is over the columns. A group with no_rows has at most one product, or reductions of operands
+ * of one shape over the same axes.
+ */
+#include "jit/fuse/fuse_impl.h"
+
+#include <string.h>
+
+/* Rows that are computed whole, one after the other: fewer leave workers idle where there is much. */
+enum { ENOUGH_ROWS = 8, FEW_POINTS = 1 << 16 };
+
+static bool rows_of(const fusing *w, dc_ref r, fuse_rows *out)
+{
+    const dc_node *n = fuse_at(w, r);
+    if (fuse_class(w, r) != DC_CLASS_RED)
+        return false;
+    const dc_node *a = fuse_at(w, n->in[0]);
+    int split = 0;
+    while (split < a->rank && ((n->attr[0] >> split & 1) == 0 || a->dim[split] == 1))
+        split++;
+    int64_t columns = 1;
+    for (int i = split; i < a->rank; i++) {
+        if ((n->attr[0] >> i & 1) == 0 && a->dim[i] != 1)
+            return false;
+        columns *= a->dim[i];
+    }
+    *out = (fuse_rows){n->in[0], split, dc_node_count(n), columns};
+    return columns > 1;
+}
+
+bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows)
+{
+    const fuse_group *x = &w->group.at[g];
+    const int64_t points = rows->rows * rows->columns;
+    if (x->no_rows || rows->columns < 2 || rows->rows < 1)
+        return false;
+    if (x->rows > 0)
+        return x->rows == rows->rows && x->points == points;
+    return x->points == rows->rows ||
+           (x->points == points && (rows->rows >= ENOUGH_ROWS || points <= FEW_POINTS));
+}
+
+void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows)
+{
+    fuse_group *x = &w->group.at[g];
+    if (x->rows > 0)
+        return;
+    x->rows = rows->rows;
+    x->points = rows->rows * rows->columns;
+    x->g.shape = rows->shape;
+    x->g.split = rows->split;
+}
+
+bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s)
+{
+    const dc_node *x = fuse_at(w, r), *y = fuse_at(w, s);
+    if (fuse_class(w, r) != DC_CLASS_RED || fuse_class(w, s) != DC_CLASS_RED ||
+        x->attr[0] != y->attr[0])
+        return false;
+    const dc_node *a = fuse_at(w, x->in[0]), *b = fuse_at(w, y->in[0]);
+    return a->rank == b->rank &&
+           (a->rank == 0 || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0);
+}
+
+bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r)
+{
+    const fuse_group *x = &w->group.at[g];
+    fuse_rows rows;
+    if (x->g.nreduce >= DC_FUSE_REDUCTIONS)
+        return false;
+    if (rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows))
+        return true;
+    if (x->rows > 0 || x->points != dc_node_count(fuse_at(w, r)))
+        return false;
+    return x->g.nreduce == 0 || dc_fuse_same_axes(w, r, x->g.reduce[0]);
+}
+
+void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r)
+{
+    fuse_group *x = &w->group.at[g];
+    dc_ref *reduce = DC_NEW_ARRAY(w->a, dc_ref, x->g.nreduce + 1);
+    fuse_rows rows;
+    reduce[0] = r; /* the walk goes down, so it is the smallest */
+    if (x->g.nreduce > 0)
+        memcpy(reduce + 1, x->g.reduce, x->g.nreduce * sizeof *reduce);
+    x->g.reduce = reduce;
+    x->g.nreduce++;
+    w->node[r].by_row = rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows);
+    w->node[r].aligned = w->node[r].by_row; /* else its operand stands under the reduction */
+    if (w->node[r].by_row)
+        dc_fuse_split(w, g, &rows);
+    else
+        x->no_rows = true;
+}

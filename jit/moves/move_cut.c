@@ -1,0 +1,92 @@
+/*
+ * The move that takes a loop apart into two that follow one another: cut (jit/moves/move_impl.h).
+ *
+ * Iterations keep their order, so any serial loop may be cut. In each part tests along the axis may have become
+ * true or false, and what they choose is taken in their place: the parts of x[i - 1] with a border are a border
+ * and a copy.
+ */
+#include "jit/moves/move_impl.h"
+#include "jit/nest/select_fold.h"
+
+/* Values whose tests are decided --------------------------------------------------------------- */
+
+/* The value without what is decided in it. */
+static dc_vx decided(dc_kernel *k, dc_vx_map map, dc_vx v)
+{
+    if (v < map.n && map.to[v] != 0)
+        return map.to[v];
+    dc_vx_node n = k->vx.at[v];
+    for (int i = 0; i < n.n; i++)
+        n.in[i] = decided(k, map, n.in[i]);
+    const dc_vx is = dc_choose_operand(k, &n);
+    const dc_vx out = is != 0              ? is
+                      : n.kind == DC_VX_OP ? dc_vx_op(k, (dc_op)n.op, (dc_dtype)n.dtype, n.in, n.n)
+                                           : v;
+    if (v < map.n)
+        map.to[v] = out;
+    return out;
+}
+
+static bool reduces(const dc_stmt *first)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->reduces || reduces(s->body))
+            return true;
+    return false;
+}
+
+static void decide(dc_moving *v, dc_stmt *first)
+{
+    dc_vx_map map = dc_move_vx_map(v);
+    for (dc_stmt *s = first; s != NULL; s = s->next) {
+        decide(v, s->body);
+        for (uint32_t i = 0; i < s->nput; i++)
+            s->put[i].value = decided(v->k, map, s->put[i].value);
+    }
+}
+
+/* cut ------------------------------------------------------------------------------------------ */
+
+typedef struct cut_arg {
+    uint32_t low, high;
+    dc_subst in_low, in_high;
+} cut_arg;
+
+static void part_of(dc_moving *v, dc_stmt *loop, uint32_t axis, dc_subst *s)
+{
+    loop->axis = axis;
+    dc_subst_stmt(s, loop->body);
+    if (!reduces(loop->body)) /* a sum shows what it adds to */
+        decide(v, loop->body);
+}
+
+static bool cut_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    cut_arg *c = arg;
+    dc_stmt *low = *slot;
+    dc_stmt *high = dc_stmt_loop(v->k, c->high, dc_stmt_copy(v->k, low->body));
+    high->next = low->next;
+    low->next = high;
+    part_of(v, low, c->low, &c->in_low);
+    part_of(v, high, c->high, &c->in_high);
+    return true;
+}
+
+bool dc_move_cut(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    uint32_t axis;
+    cut_arg c;
+    if (!dc_move_serial_axis(v, 0, &axis))
+        return false;
+    const dc_axis a = k->axis.at[axis];
+    const int64_t at = v->m->count;
+    if (at >= a.extent)
+        return dc_move_refuse(v, "%s has %lld iterations only", a.name, (long long)a.extent);
+    if (!dc_move_new_axis(v, &c.low, at, a.reduce, "%s.l", a.name) ||
+        !dc_move_new_axis(v, &c.high, a.extent - at, a.reduce, "%s.h", a.name))
+        return false;
+    c.in_low = dc_subst_axis(k, axis, dc_ix_axis(k, c.low));
+    c.in_high = dc_subst_axis(k, axis, dc_ix_add(k, dc_ix_axis(k, c.high), dc_ix_const(k, at)));
+    return dc_move_each_loop(v, &k->root, axis, cut_loop, &c);
+}

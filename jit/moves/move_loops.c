@@ -1,0 +1,509 @@
+/*
+ * Schedule moves that change which loops there are and in what order (jit/moves/move_impl.h): split, part,
+ * fuse, pad, reorder, vectorize, unroll.
+ */
+#include "jit/moves/move_impl.h"
+
+enum { MAX_UNROLL = 64, MAX_LANES = 64, MAX_GROWTH = 1 << 20 };
+
+/* split, pad --------------------------------------------------------------------------------- */
+
+typedef struct grow_arg { /* axis becomes `whole`, which may reach beyond its extent */
+    uint32_t axis, outer, inner;
+    dc_ix whole;
+    int64_t extent;
+    bool split, tail;
+    bool *full; /* split_full: by buffer, locals that iterations beyond the extent may change */
+    dc_subst subst;
+} grow_arg;
+
+/* split_full --------------------------------------------------------------------------------- */
+
+/* Would an iteration beyond the extent leave a local? */
+static bool leaves_local(dc_moving *v, const dc_stmt *loop)
+{
+    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
+    for (uint32_t i = 0; i < a.n; i++)
+        if (v->k->buf.at[a.at[i].buf].scope != DC_SCOPE_PARAM &&
+            dc_ix_uses(v->k, a.at[i].at, loop->axis))
+            return true;
+    return false;
+}
+
+/*
+ * May iterations beyond the extent change the local? If nobody sees it: it is used in the loop alone
+ * and stored first, or they add zeros to it.
+ */
+static bool is_own(dc_moving *v, dc_stmt *loop, uint32_t buf)
+{
+    const dc_accesses all = dc_move_accesses(v, v->k->root, NULL);
+    const bool sum = v->k->axis.at[loop->axis].reduce;
+    if (v->k->buf.at[buf].scope == DC_SCOPE_PARAM)
+        return false;
+    for (uint32_t i = 0; i < all.n; i++)
+        if (all.at[i].buf == buf && !sum && !dc_path_has(all.at[i].path, loop))
+            return false;
+    return sum || dc_move_written_first(v, loop->body, buf);
+}
+
+/* Is the value 0 where all that it loads is? */
+static bool is_zero_of_zeros(const dc_kernel *k, dc_vx x)
+{
+    const dc_vx_node *n = &k->vx.at[x];
+    if (n->kind == DC_VX_LOAD)
+        return k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
+    if (n->kind != DC_VX_OP || (n->op != DC_OP_CAST && n->op != DC_OP_MUL))
+        return false;
+    for (int i = 0; i < n->n; i++)
+        if (!is_zero_of_zeros(k, n->in[i]))
+            return false;
+    return true;
+}
+
+/* acc = acc + a * b: zeros add nothing to it. */
+static bool is_sum_of_products(const dc_kernel *k, const dc_stmt *s)
+{
+    const dc_vx_node *sum = &k->vx.at[s->put[0].value];
+    if (!s->reduces || s->nput != 1 || sum->kind != DC_VX_OP || sum->op != DC_OP_ADD ||
+        k->vx.at[sum->in[0]].kind != DC_VX_LOAD)
+        return false;
+    const dc_vx_node *term = &k->vx.at[sum->in[1]];
+    return term->kind == DC_VX_OP && term->op == DC_OP_MUL && is_zero_of_zeros(k, term->in[0]) &&
+           is_zero_of_zeros(k, term->in[1]);
+}
+
+/* Loads that move along the axis; in a sum over it all, so that both factors are 0. */
+static void guard_loads(dc_moving *v, const grow_arg *g, dc_stmt *s)
+{
+    dc_kernel *k = v->k;
+    const dc_accesses a = dc_move_accesses_of(v, s, NULL);
+    dc_vx_map map = dc_move_vx_map(v);
+    for (uint32_t i = 0; i < a.n; i++) {
+        const dc_access *x = &a.at[i];
+        if (x->load != 0 && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
+            (k->axis.at[g->axis].reduce || dc_ix_uses(k, x->at, g->outer) ||
+             dc_ix_uses(k, x->at, g->inner)))
+            map.to[x->load] =
+                dc_vx_load(k, x->buf, x->at, dc_pred_and(k, x->pred, g->whole, g->extent));
+    }
+    dc_move_replace(v, s, map);
+}
+
+/* The test that keeps the loop inside its extent, on loads where that will do. */
+static void guard_tail(dc_moving *v, const grow_arg *g, dc_stmt *first)
+{
+    const dc_kernel *k = v->k;
+    for (dc_stmt *s = first; s != NULL; s = s->next) {
+        if (s->kind == DC_STMT_LOOP) {
+            guard_tail(v, g, s->body);
+            continue;
+        }
+        bool full = g->full != NULL && s->kind == DC_STMT_SET;
+        for (uint32_t i = 0; i < s->nput; i++)
+            full = full && g->full[s->put[i].buf];
+        if (full && (!k->axis.at[g->axis].reduce || is_sum_of_products(k, s)))
+            guard_loads(v, g, s);
+        else
+            s->pred = dc_pred_and(v->k, s->pred, g->whole, g->extent);
+    }
+}
+
+static bool grow_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    grow_arg *s = arg;
+    dc_stmt *loop = *slot;
+    s->full = NULL;
+    if (v->m->kind == DC_MOVE_SPLIT_FULL && s->tail && !leaves_local(v, loop)) {
+        s->full = DC_NEW_ARRAY(v->tmp, bool, v->k->buf.n);
+        for (uint32_t b = 0; b < v->k->buf.n; b++)
+            s->full[b] = is_own(v, loop, b);
+    }
+    dc_subst_stmt(&s->subst, loop->body);
+    if (s->tail)
+        guard_tail(v, s, loop->body);
+    if (s->split)
+        loop->body = dc_stmt_loop(v->k, s->inner, loop->body);
+    loop->axis = s->outer;
+    return true;
+}
+
+static bool value_uses(const dc_kernel *k, dc_atom atom, const bool *set)
+{
+    const dc_atom_node *t = &k->atom.at[atom];
+    if (t->kind == DC_ATOM_AXIS)
+        return false;
+    if (t->kind == DC_ATOM_VALUE)
+        return dc_move_vx_uses(k, t->value, set);
+    const dc_ix_node *x = &k->ix.at[t->of];
+    for (uint32_t i = 0; i < x->n; i++)
+        if (value_uses(k, x->term[i].atom, set))
+            return true;
+    return false;
+}
+
+static bool ix_picks(const dc_kernel *k, dc_ix a, const bool *set)
+{
+    const dc_ix_node *x = &k->ix.at[a];
+    for (uint32_t i = 0; i < x->n; i++)
+        if (value_uses(k, x->term[i].atom, set))
+            return true;
+    return false;
+}
+
+static bool pred_picks(const dc_kernel *k, dc_pred p, const bool *set)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        if (ix_picks(k, p.range[i].ix, set))
+            return true;
+    return false;
+}
+
+/* Does a number or a test that is no access have an integer in it that is loaded along the axis? */
+static bool values_pick(const dc_kernel *k, const bool *set)
+{
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if ((n->kind == DC_VX_INDEX && ix_picks(k, n->at, set)) ||
+            (n->kind == DC_VX_TEST && pred_picks(k, n->pred, set)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Integers that are loaded inside a position are loaded before any test, so their own position may
+ * not leave its buffer.
+ */
+static bool may_have_tail(dc_moving *v, uint32_t axis)
+{
+    const dc_kernel *k = v->k;
+    bool *set = dc_move_axis_set(v);
+    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    set[axis] = true;
+    bool picks = values_pick(k, set);
+    for (uint32_t i = 0; i < all.n && !picks; i++) {
+        const dc_access *x = &all.at[i];
+        picks = ix_picks(k, x->at, set) || pred_picks(k, x->pred, set) ||
+                pred_picks(k, x->stmt->pred, set);
+    }
+    return !picks || dc_move_refuse(v,
+                                    "%s picks integers that positions are made of: only a divisor "
+                                    "of %lld will do",
+                                    k->axis.at[axis].name, (long long)k->axis.at[axis].extent);
+}
+
+bool dc_move_may_grow(dc_moving *v, uint32_t axis)
+{
+    const int64_t extent = v->k->axis.at[axis].extent, n = v->m->count;
+    if (n > MAX_GROWTH && n > extent)
+        return dc_move_refuse(v, "%s has %lld iterations only", v->k->axis.at[axis].name,
+                              (long long)extent);
+    /* positions do not tell its iterations apart: a copy of an input would be read again behind the
+     * store to an output in the same memory */
+    if (extent == 1 && n > 1 && !v->k->axis.at[axis].reduce)
+        return dc_move_refuse(v, "%s has one iteration only", v->k->axis.at[axis].name);
+    return extent % n == 0 || may_have_tail(v, axis);
+}
+
+bool dc_move_split(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    const int64_t n = v->m->count;
+    grow_arg s = {.split = true};
+    if (!dc_move_serial_axis(v, 0, &s.axis) || !dc_move_may_grow(v, s.axis))
+        return false;
+    const dc_axis a = k->axis.at[s.axis];
+    const int64_t outer = (a.extent + n - 1) / n;
+    s.extent = a.extent;
+    s.tail = a.extent % n != 0;
+    if (!dc_move_fits(v, outer * n, dc_max_i64(a.extent, 1)) ||
+        !dc_move_new_axis(v, &s.outer, outer, a.reduce, "%s.o", a.name) ||
+        !dc_move_new_axis(v, &s.inner, n, a.reduce, "%s.i", a.name))
+        return false;
+    s.whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, s.outer), n), dc_ix_axis(k, s.inner));
+    s.subst = dc_subst_axis(k, s.axis, s.whole);
+    return dc_move_each_loop(v, &k->root, s.axis, grow_loop, &s);
+}
+
+bool dc_move_pad(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    const int64_t n = v->m->count;
+    grow_arg s = {0};
+    if (!dc_move_serial_axis(v, 0, &s.axis) || !dc_move_may_grow(v, s.axis))
+        return false;
+    const dc_axis a = k->axis.at[s.axis];
+    const int64_t extent = (a.extent + n - 1) / n * n;
+    s.extent = a.extent;
+    s.tail = extent != a.extent;
+    if (!dc_move_fits(v, extent, dc_max_i64(a.extent, 1)) ||
+        !dc_move_new_axis(v, &s.outer, extent, a.reduce, "%s.p", a.name))
+        return false;
+    s.whole = dc_ix_axis(k, s.outer);
+    s.subst = dc_subst_axis(k, s.axis, s.whole);
+    return dc_move_each_loop(v, &k->root, s.axis, grow_loop, &s);
+}
+
+/* part --------------------------------------------------------------------------------------- */
+
+typedef struct part_arg {
+    uint32_t own, with;
+    int own_n, rest_n;
+    dc_subst subst;
+} part_arg;
+
+static bool part_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    part_arg *p = arg;
+    DC_UNUSED(v);
+    if (dc_move_has_loop((*slot)->body, p->with)) {
+        p->rest_n++;
+        return true;
+    }
+    dc_subst_stmt(&p->subst, (*slot)->body);
+    (*slot)->axis = p->own;
+    p->own_n++;
+    return true;
+}
+
+bool dc_move_part(dc_moving *v)
+{
+    uint32_t axis;
+    part_arg p = {0};
+    if (!dc_move_serial_axis(v, 0, &axis) || !dc_move_axis(v, 1, &p.with))
+        return false;
+    const dc_axis a = v->k->axis.at[axis];
+    if (!dc_move_new_axis(v, &p.own, a.extent, a.reduce, "%s.x", a.name))
+        return false;
+    p.subst = dc_subst_axis(v->k, axis, dc_ix_axis(v->k, p.own));
+    if (!dc_move_each_loop(v, &v->k->root, axis, part_loop, &p))
+        return false;
+    return (p.own_n > 0 && p.rest_n > 0) ||
+           dc_move_refuse(v, "loops over %s all hold a loop over %s, or none does", v->m->arg[0],
+                          v->m->arg[1]);
+}
+
+/* fuse --------------------------------------------------------------------------------------- */
+
+typedef struct fuse_arg {
+    uint32_t outer, inner, fused;
+    dc_ix div, mod;
+    int found;
+} fuse_arg;
+
+static bool holds_alone(const dc_stmt *outer, uint32_t inner)
+{
+    const dc_stmt *b = outer->body;
+    return b != NULL && b->next == NULL && b->kind == DC_STMT_LOOP && b->axis == inner;
+}
+
+static bool fuse_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    fuse_arg *f = arg;
+    dc_stmt *outer = *slot;
+    if (!holds_alone(outer, f->inner))
+        return true; /* this loop over the axis holds something else */
+    f->found++;
+    dc_stmt *body = outer->body->body;
+    dc_subst a = dc_subst_axis(v->k, f->outer, f->div);
+    dc_subst_stmt(&a, body);
+    dc_subst b = dc_subst_axis(v->k, f->inner, f->mod);
+    dc_subst_stmt(&b, body);
+    outer->axis = f->fused;
+    outer->body = body;
+    return true;
+}
+
+bool dc_move_fuse(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    fuse_arg f = {0};
+    if (!dc_move_serial_axis(v, 0, &f.outer) || !dc_move_serial_axis(v, 1, &f.inner))
+        return false;
+    const dc_axis a = k->axis.at[f.outer], b = k->axis.at[f.inner];
+    if (a.reduce != b.reduce)
+        return dc_move_refuse(v, "one of %s and %s is a reduction, the other is not", a.name,
+                              b.name);
+    if (a.extent > 0 && b.extent > (INT64_C(1) << 40) / a.extent)
+        return dc_move_refuse(v, "%s and %s together have too many iterations", a.name, b.name);
+    if (!dc_move_new_axis(v, &f.fused, a.extent * b.extent, a.reduce, "%s.f", a.name))
+        return false;
+    const dc_ix whole = dc_ix_axis(k, f.fused);
+    f.div = dc_ix_div(k, whole, dc_max_i64(b.extent, 1));
+    f.mod = dc_ix_mod(k, whole, dc_max_i64(b.extent, 1));
+    return dc_move_each_loop(v, &k->root, f.outer, fuse_loop, &f) &&
+           (f.found > 0 ||
+            dc_move_refuse(v, "%s is not directly and alone inside %s", b.name, a.name));
+}
+
+/* reorder ------------------------------------------------------------------------------------ */
+
+typedef struct reorder_arg {
+    uint32_t inner, outer; /* inner goes outside outer */
+    int found;
+} reorder_arg;
+
+static dc_stmt **child_loop(dc_stmt *loop, uint32_t axis)
+{
+    for (dc_stmt **s = &loop->body; *s != NULL; s = &(*s)->next)
+        if ((*s)->kind == DC_STMT_LOOP && (*s)->axis == axis)
+            return s;
+    return NULL;
+}
+
+/* Two loops round one sum that reads nothing of what it adds up to: any order is a sum. */
+static bool is_one_sum(dc_moving *v, dc_stmt *loop)
+{
+    const dc_stmt *t = loop->body;
+    while (t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL)
+        t = t->body;
+    if (t == NULL || t->kind != DC_STMT_SET || t->next != NULL || !t->reduces || t->nput != 1)
+        return false;
+    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
+    int loads = 0;
+    for (uint32_t i = 0; i < a.n; i++)
+        loads += a.at[i].buf == t->put[0].buf && !a.at[i].store;
+    return loads == 1;
+}
+
+/* Two loops with nothing beside the inner one: their iterations change places. */
+static bool may_interchange(dc_moving *v, dc_stmt *outer, dc_stmt *inner)
+{
+    const dc_kernel *k = v->k;
+    const dc_axis *o = &k->axis.at[outer->axis], *i = &k->axis.at[inner->axis];
+    dc_moving ask = *v;
+    if (dc_move_independent(&ask, outer, outer))
+        return true;
+    ask.why = NULL;
+    if (dc_move_independent(&ask, outer, inner))
+        return true;
+    if (!o->reduce || !i->reduce || !is_one_sum(v, outer))
+        return dc_move_refuse(v, "%s", ask.why);
+    return v->m->kind == DC_MOVE_REORDER_REDUCE ||
+           dc_move_refuse(v, "the order of additions would change; reorder_reduce allows that");
+}
+
+static bool touched_only_in(const dc_accesses *all, const dc_stmt *loop, uint32_t buf)
+{
+    bool touched = false;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->at[i].buf != buf)
+            continue;
+        if (!dc_path_has(all->at[i].path, loop))
+            return false;
+        touched = true;
+    }
+    return touched;
+}
+
+/*
+ * Locals used in the loop alone get one element per iteration of its axis, outermost, unless they
+ * have them.
+ */
+static bool privatize(dc_moving *v, dc_stmt *loop)
+{
+    dc_kernel *k = v->k;
+    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    for (uint32_t b = 0; b < k->buf.n; b++) {
+        if (k->buf.at[b].scope == DC_SCOPE_PARAM || !touched_only_in(&all, loop, b) ||
+            dc_move_buffer_apart(v, &all, loop, loop->axis, b))
+            continue;
+        if (!dc_move_widen(v, loop, b))
+            return false;
+    }
+    return true;
+}
+
+static bool reorder_loop(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    reorder_arg *r = arg;
+    dc_kernel *k = v->k;
+    dc_stmt *outer = *slot;
+    dc_stmt **at = child_loop(outer, r->inner);
+    if (at == NULL)
+        return true; /* this loop over the axis holds something else */
+    r->found++;
+    dc_stmt *inner = *at;
+    if (outer->body == inner && inner->next == NULL) {
+        if (!may_interchange(v, outer, inner))
+            return false;
+    } else {
+        if (k->axis.at[r->outer].reduce)
+            return dc_move_refuse(v, "%s is a reduction, which cannot be taken apart round %s",
+                                  k->axis.at[r->outer].name, k->axis.at[r->inner].name);
+        if (!dc_move_independent(v, outer, outer) || !privatize(v, outer))
+            return false;
+    }
+
+    dc_stmt *after = inner->next, *rest = outer->next;
+    *at = NULL; /* outer->body is now what stands before */
+    inner->body = dc_stmt_loop(k, r->outer, inner->body);
+    inner->next = after != NULL ? dc_stmt_loop(k, r->outer, after) : rest;
+    if (after != NULL)
+        inner->next->next = rest;
+    if (outer->body != NULL)
+        outer->next = inner;
+    else
+        *slot = inner;
+    return true;
+}
+
+bool dc_move_reorder(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    reorder_arg r = {0};
+    if (!dc_move_serial_axis(v, 0, &r.inner) || !dc_move_serial_axis(v, 1, &r.outer))
+        return false;
+    return dc_move_each_loop(v, &k->root, r.outer, reorder_loop, &r) &&
+           (r.found > 0 || dc_move_refuse(v, "%s is not directly inside %s",
+                                          k->axis.at[r.inner].name, k->axis.at[r.outer].name));
+}
+
+/* vectorize, unroll -------------------------------------------------------------------------- */
+
+static bool may_vectorize(dc_moving *v, dc_stmt **slot, void *arg)
+{
+    const dc_kernel *k = v->k;
+    const uint32_t axis = (*slot)->axis;
+    DC_UNUSED(arg);
+    for (const dc_stmt *t = (*slot)->body; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_SET)
+            return dc_move_refuse(v,
+                                  t->kind == DC_STMT_LOOP ? "there is a loop inside %s"
+                                                          : "there is a matrix instruction in %s",
+                                  k->axis.at[axis].name);
+        for (uint32_t i = 0; i < t->nput; i++)
+            if (!dc_ix_uses(k, t->put[i].at, axis))
+                return dc_move_refuse(v, "all lanes of %s would store to one element of %s",
+                                      k->axis.at[axis].name, k->buf.at[t->put[i].buf].name);
+    }
+    return dc_move_independent(v, *slot, *slot);
+}
+
+bool dc_move_vectorize(dc_moving *v)
+{
+    uint32_t axis;
+    if (!dc_move_serial_axis(v, 0, &axis))
+        return false;
+    dc_axis *a = &v->k->axis.at[axis];
+    if (a->extent < 2 || a->extent > MAX_LANES || (a->extent & (a->extent - 1)) != 0)
+        return dc_move_refuse(v, "lanes are 2 to %d, a power of two, %s has %lld", MAX_LANES,
+                              a->name, (long long)a->extent);
+    if (!dc_move_each_loop(v, &v->k->root, axis, may_vectorize, NULL))
+        return false;
+    v->k->axis.at[axis].kind = DC_AXIS_VECTOR;
+    return true;
+}
+
+bool dc_move_unroll(dc_moving *v)
+{
+    uint32_t axis;
+    if (!dc_move_serial_axis(v, 0, &axis))
+        return false;
+    dc_axis *a = &v->k->axis.at[axis];
+    if (a->extent > MAX_UNROLL)
+        return dc_move_refuse(v, "%s has %lld iterations, at most %d are unrolled", a->name,
+                              (long long)a->extent, MAX_UNROLL);
+    a->kind = DC_AXIS_UNROLL;
+    return true;
+}

@@ -1,0 +1,250 @@
+/*
+ * Scopes of the buffers of a nest, for the schedule moves (jit/moves/move_impl.h): who may reach what
+ * (jit/nest/nest.h), and what becomes of a local once several threads reach it.
+ *
+ * A buffer fits THREAD if one digit of its positions, (at / c) % threads, is the number of the
+ * thread that accesses it, or, in loads, of another lane. That digit then goes to the front.
+ */
+#include "jit/moves/move_impl.h"
+
+#include <string.h>
+
+typedef struct group { /* threads round a place */
+    int64_t threads;
+    dc_ix number;       /* of the thread */
+    uint32_t innermost; /* axis */
+    bool lanes;
+} group;
+
+static group group_of(dc_kernel *k, const dc_path *path)
+{
+    if (path == NULL)
+        return (group){.threads = 1, .number = dc_ix_const(k, 0), .innermost = DC_NO_AXIS};
+    group g = group_of(k, path->up);
+    const dc_axis *a = &k->axis.at[path->loop->axis];
+    if (!dc_axis_is_thread(a->kind))
+        return g;
+    const int64_t extent = a->extent;
+    g.lanes = a->kind == DC_AXIS_LANE;
+    g.number = dc_ix_add(k, dc_ix_mul(k, g.number, extent), dc_ix_axis(k, path->loop->axis));
+    g.threads *= extent;
+    g.innermost = path->loop->axis;
+    return g;
+}
+
+/* The innermost parallel loop round a place, NULL if there is none. */
+static const dc_stmt *parallel_loop(const dc_kernel *k, const dc_path *path)
+{
+    for (; path != NULL; path = path->up) {
+        const uint8_t kind = k->axis.at[path->loop->axis].kind;
+        if (dc_axis_is_thread(kind) || kind == DC_AXIS_GRID)
+            return path->loop;
+    }
+    return NULL;
+}
+
+/* Does one iteration of the same parallel loops see all accesses? */
+static bool fits_local(const dc_kernel *k, const dc_accesses *all, uint32_t buf)
+{
+    const dc_access *one = NULL;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const dc_access *x = &all->at[i];
+        if (x->buf != buf)
+            continue;
+        if (one != NULL && parallel_loop(k, x->path) != parallel_loop(k, one->path))
+            return false;
+        one = x;
+    }
+    return true;
+}
+
+/* Rows for threads ---------------------------------------------------------------------------- */
+
+typedef struct rows {
+    int64_t threads, step; /* the digit is (at / step) % threads */
+    int64_t row;           /* elements of one thread */
+} rows;
+
+/* Does the access stand under a test on the axis? Not all lanes are there then. */
+static bool tests_use(const dc_kernel *k, const dc_access *x, uint32_t axis)
+{
+    for (uint32_t i = 0; i < x->pred.n; i++)
+        if (dc_ix_uses(k, x->pred.range[i].ix, axis))
+            return true;
+    for (uint32_t i = 0; i < x->stmt->pred.n; i++)
+        if (dc_ix_uses(k, x->stmt->pred.range[i].ix, axis))
+            return true;
+    return false;
+}
+
+/* The position in [threads][row]; 0 if this access is not to a row that it may reach. */
+static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
+{
+    const group g = group_of(k, x->path);
+    const int64_t extent = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
+    const bool some = /* a phase for the first ones of them */
+        g.threads == extent && extent < r->threads && r->row == 1;
+    if ((g.threads != r->threads && !some) || x->tile || dc_move_ix_loads(k, x->at))
+        return 0;
+    const dc_ix digit = dc_ix_mod(k, dc_ix_div(k, x->at, r->step), r->threads);
+    const dc_ix place =
+        dc_ix_add(k, dc_ix_mul(k, dc_ix_div(k, x->at, r->step * r->threads), r->step),
+                  dc_ix_mod(k, x->at, r->step));
+    if (digit != g.number) { /* a shuffle: the same group of lanes, the same place for all */
+        const int64_t lanes = some ? r->threads : extent;
+        if (x->store || !g.lanes || tests_use(k, x, g.innermost) ||
+            dc_ix_div(k, digit, lanes) != dc_ix_div(k, g.number, lanes) ||
+            dc_ix_uses(k, place, g.innermost))
+            return 0;
+    }
+    return dc_ix_add(k, dc_ix_mul(k, digit, r->row), place);
+}
+
+/* The step that the innermost thread axis takes in a store. */
+static bool find_rows(dc_kernel *k, const dc_accesses *all, uint32_t buf, rows *r)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        const dc_access *x = &all->at[i];
+        if (x->buf != buf || !x->store)
+            continue;
+        bool affine = true;
+        const group g = group_of(k, x->path);
+        if (g.threads < 2)
+            return false;
+        for (const dc_path *p = x->path; p != NULL; p = p->up) {
+            const dc_axis *a = &k->axis.at[p->loop->axis];
+            if (!dc_axis_is_thread(a->kind) || a->extent < 2)
+                continue;
+            r->step = dc_ix_stride(k, x->at, p->loop->axis, &affine);
+            break;
+        }
+        r->threads = g.threads;
+        if (!affine || r->step < 1)
+            return false;
+        const int64_t all_rows = r->step * r->threads;
+        r->row = (k->buf.at[buf].count + all_rows - 1) / all_rows * r->step;
+        return true;
+    }
+    return false;
+}
+
+/* Gives each thread its row, if every access allows that. */
+static bool make_thread(dc_moving *v, const dc_accesses *all, uint32_t buf)
+{
+    dc_kernel *k = v->k;
+    dc_ix *to = DC_NEW_ARRAY(v->tmp, dc_ix, all->n);
+    rows r = {0};
+    bool moved = false;
+    if (!find_rows(k, all, buf, &r) || r.threads != dc_nest_launch(k).threads)
+        return false;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const dc_access *x = &all->at[i];
+        if (x->buf != buf)
+            continue;
+        to[i] = row_place(k, x, &r);
+        if (to[i] == 0)
+            return false;
+        moved |= to[i] != x->at;
+    }
+    if (moved)
+        dc_move_place(v, all, buf, to);
+    k->buf.at[buf].count = r.threads * r.row;
+    k->buf.at[buf].scope = DC_SCOPE_THREAD;
+    return true;
+}
+
+/* The innermost loop round all accesses to the buffer. */
+static const dc_path *common_loop(const dc_accesses *all, uint32_t buf)
+{
+    const dc_path *common = NULL;
+    bool any = false;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const dc_access *x = &all->at[i];
+        if (x->buf != buf)
+            continue;
+        if (!any)
+            common = x->path;
+        any = true;
+        while (common != NULL && !dc_path_has(x->path, common->loop))
+            common = common->up;
+    }
+    return common;
+}
+
+/* What each iteration of thread loops round all uses had to itself gets an index by them. */
+static bool widen(dc_moving *v, uint32_t buf)
+{
+    dc_kernel *k = v->k;
+    dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    for (const dc_path *p = common_loop(&all, buf); p != NULL; p = p->up) {
+        if (!dc_axis_is_thread(k->axis.at[p->loop->axis].kind) ||
+            dc_move_buffer_apart(v, &all, p->loop, p->loop->axis, buf))
+            continue;
+        if (!dc_move_widen(v, p->loop, buf))
+            return false;
+        all = dc_move_accesses(v, k->root, NULL);
+    }
+    return true;
+}
+
+static bool settle(dc_moving *v, uint32_t buf)
+{
+    dc_kernel *k = v->k;
+    const bool binds = v->m->kind == DC_MOVE_BLOCK || v->m->kind == DC_MOVE_LANE;
+    const uint8_t scope = k->buf.at[buf].scope;
+    dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    if (scope == DC_SCOPE_PARAM || (scope == DC_SCOPE_LOCAL && fits_local(k, &all, buf)) ||
+        (scope == DC_SCOPE_GROUP && !binds))
+        return true;
+    if (scope == DC_SCOPE_LOCAL && !widen(v, buf))
+        return false;
+    all = dc_move_accesses(v, k->root, NULL);
+    if (!make_thread(v, &all, buf))
+        k->buf.at[buf].scope = DC_SCOPE_GROUP;
+    return true;
+}
+
+bool dc_move_settle(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    bool threads = false;
+    for (uint32_t a = 0; a < k->axis.n; a++)
+        threads |= dc_axis_is_thread(k->axis.at[a].kind);
+    for (uint32_t b = 0; b < k->buf.n && threads; b++)
+        if (!settle(v, b))
+            return false;
+    return true;
+}
+
+/* scope -------------------------------------------------------------------------------------- */
+
+bool dc_move_scope(dc_moving *v)
+{
+    dc_kernel *k = v->k;
+    uint32_t buf;
+    if (!dc_move_buffer(v, 0, &buf))
+        return false;
+    dc_buffer *b = &k->buf.at[buf];
+    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    if (b->scope == DC_SCOPE_PARAM)
+        return dc_move_refuse(v, "%s is a parameter, it has no other scope", b->name);
+    if (strcmp(v->m->arg[1], "local") == 0) {
+        if (!fits_local(k, &all, buf))
+            return dc_move_refuse(v,
+                                  "%s is reached from more than one iteration of the parallel "
+                                  "loops",
+                                  b->name);
+        b->scope = DC_SCOPE_LOCAL;
+        return true;
+    }
+    if (strcmp(v->m->arg[1], "thread") == 0)
+        return make_thread(v, &all, buf) ||
+               dc_move_refuse(v, "not every access to %s is to the row of its own thread", b->name);
+    for (const dc_path *p = common_loop(&all, buf); p != NULL; p = p->up)
+        if (dc_axis_is_thread(k->axis.at[p->loop->axis].kind) &&
+            !dc_move_buffer_apart(v, &all, p->loop, p->loop->axis, buf))
+            return dc_move_refuse(v, "threads of %s use the same elements of %s",
+                                  k->axis.at[p->loop->axis].name, b->name);
+    b->scope = DC_SCOPE_GROUP;
+    return true;
+}

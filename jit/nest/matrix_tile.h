@@ -1,0 +1,23 @@
+/* The table of matrix instructions, jit/nest/matrix_tiles.def. */
+#ifndef DC_JIT_NEST_MATRIX_TILE_H
+#define DC_JIT_NEST_MATRIX_TILE_H
+
+#include "core/graph/op.h"
+
+typedef enum dc_tile_id {
+#define TILE(id, ...) DC_TILE_##id,
+#include "jit/nest/matrix_tiles.def"
+    DC_TILE__COUNT
+} dc_tile_id;
+
+typedef struct dc_tile_row {
+    const char *name;
+    int m, n, k;
+    uint8_t c, ab; /* dc_dtype */
+    const char *dialect;
+} dc_tile_row;
+
+const dc_tile_row *dc_tile_row_of(uint32_t which);
+int dc_tile_find(const char *name); /* -1 */
+
+#endif

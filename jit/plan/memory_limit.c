@@ -1,0 +1,260 @@
+#include "jit/plan/memory_limit.h"
+
+#include "core/base/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 4 };
+
+/* Memory that the function needs, for a sentence. */
+typedef struct buffer {
+    size_t bytes;
+    dc_ref ref;
+    uint32_t number; /* of the first among equals, so that texts do not depend on a sort */
+} buffer;
+
+typedef struct need {
+    dc_arena *a;
+    const dc_exec_desc *d;
+    const dc_func *fn;
+    size_t temps, cells, arguments, results;
+    DC_VEC(buffer) buffers;
+} need;
+
+static size_t bytes_of(const dc_func *fn, dc_ref r)
+{
+    const dc_type t = dc_node_type(fn, r);
+    return dc_type_bytes(&t);
+}
+
+/* Sums stay where they are when they are too large to count. */
+static void add(size_t *sum, size_t bytes)
+{
+    *sum = bytes > SIZE_MAX - *sum ? SIZE_MAX : *sum + bytes;
+}
+
+static void note(need *n, dc_ref r)
+{
+    const buffer b = {bytes_of(n->fn, r), r, n->buffers.n};
+    DC_PUSH_IN(n->a, n->buffers, b);
+}
+
+/* What everybody has: arguments and cells, results. */
+static void add_interface(need *n)
+{
+    const dc_exec_desc *d = n->d;
+    for (uint32_t i = 0; i < d->nfree + d->ncell; i++) {
+        add(i < d->nfree ? &n->arguments : &n->cells, bytes_of(n->fn, n->fn->param.at[i]));
+        note(n, n->fn->param.at[i]);
+    }
+    for (uint32_t i = 0; i < d->nresult; i++) {
+        add(&n->results, bytes_of(n->fn, n->fn->result.at[i]));
+        note(n, n->fn->result.at[i]);
+    }
+}
+
+static int by_bytes(const void *x, const void *y)
+{
+    const buffer *a = x, *b = y;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* "mul, train.lua:15"; "parameter net.1.weight"; "argument 'x'". */
+static void describe(const need *n, dc_ref r, char *out, size_t room)
+{
+    const dc_node *node = dc_node_at(n->fn, r);
+    for (uint32_t i = 0; i < n->d->nfree + n->d->ncell; i++)
+        if (n->fn->param.at[i] == r) {
+            const char *label = n->fn->label.at[i] != NULL ? n->fn->label.at[i] : "?";
+            snprintf(out, room, i < n->d->nfree ? "argument '%.60s'" : "%.60s", label);
+            return;
+        }
+    const char *where = node->origin != 0 ? n->fn->origins.at[node->origin].where : NULL;
+    snprintf(out, room, "%s%s%.80s", dc_op_row_of((dc_op)node->op)->name, where != NULL ? ", " : "",
+             where != NULL ? where : "");
+}
+
+/* The sentence as it grows; what does not fit any more is left out. */
+typedef struct sentence {
+    char text[430]; /* a record has room for it and a name */
+    size_t n;
+} sentence;
+
+static bool put(sentence *s, const char *text)
+{
+    const size_t n = strlen(text);
+    if (n >= sizeof s->text - s->n)
+        return false;
+    memcpy(s->text + s->n, text, n + 1);
+    s->n += n;
+    return true;
+}
+
+static void put_bytes(sentence *s, uint64_t bytes, const char *behind)
+{
+    char size[DC_NUMBER_TEXT];
+    put(s, dc_number_bytes(bytes, size));
+    put(s, behind);
+}
+
+static void put_parts(sentence *s, const need *n)
+{
+    const struct {
+        size_t bytes;
+        const char *what;
+    } part[] = {{n->temps, " between its operations"},
+                {n->cells, " in parameters and states"},
+                {n->arguments, " in arguments"},
+                {n->results, " in results"}};
+    const char *before = ": ";
+    for (size_t i = 0; i < DC_COUNTOF(part); i++)
+        if (part[i].bytes > 0) {
+            put(s, before);
+            put_bytes(s, part[i].bytes, part[i].what);
+            before = ", ";
+        }
+}
+
+/* A line for each, the largest first. */
+static void put_buffers(sentence *s, need *n)
+{
+    dc_ref last = 0;
+    uint32_t shown = 0;
+    qsort(n->buffers.at, n->buffers.n, sizeof *n->buffers.at, by_bytes);
+    for (uint32_t i = 0; i < n->buffers.n && shown < SHOWN; i++) {
+        const buffer *b = &n->buffers.at[i];
+        const dc_type t = dc_node_type(n->fn, b->ref);
+        char size[DC_NUMBER_TEXT], type[DC_TYPE_TEXT], what[120], line[DC_TYPE_TEXT + 200];
+        if (b->ref == last) /* a result that is a temporary, too */
+            continue;
+        last = b->ref;
+        dc_type_print(&t, type, sizeof type);
+        describe(n, b->ref, what, sizeof what);
+        snprintf(line, sizeof line, "\n    %-10s %s  %s", dc_number_bytes(b->bytes, size), type,
+                 what);
+        if (!put(s, line))
+            return;
+        shown++;
+    }
+}
+
+static dc_status refuse(dc_job *j, need *n, size_t total)
+{
+    sentence s = {.n = 0};
+    put(&s, "needs ");
+    put_bytes(&s, total, " of memory, the limit is ");
+    put_bytes(&s, (uint64_t)j->opt->memory, "");
+    put_parts(&s, n);
+    put_buffers(&s, n);
+    return dc_fail(j, DC_ERR_MEMORY, &(dc_fact){.op = n->d->name, .word = {s.text}});
+}
+
+static size_t total_of(const need *n)
+{
+    size_t total = n->temps;
+    add(&total, n->cells);
+    add(&total, n->arguments);
+    add(&total, n->results);
+    return total;
+}
+
+static dc_status check(dc_job *j, need *n)
+{
+    const size_t total = total_of(n);
+    return total <= (uint64_t)j->opt->memory ? DC_OK : refuse(j, n, total);
+}
+
+bool dc_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)
+{
+    need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = bytes};
+    if (j->opt->memory == 0)
+        return true;
+    add_interface(&n);
+    return total_of(&n) <= (uint64_t)j->opt->memory;
+}
+
+/* ---- a plan ---------------------------------------------------------------------------------- */
+
+/* The step at which most of the arena is in use: the temporaries of then are what counts. */
+static uint32_t peak_of(need *n, const dc_plan *plan)
+{
+    size_t *alive = DC_NEW_ARRAY(n->a, size_t, plan->nstep + 1);
+    uint32_t peak = 0;
+    for (uint32_t t = 0; t < plan->ntemp; t++)
+        for (uint32_t s = plan->temp[t].first; s <= plan->temp[t].last && s < plan->nstep; s++)
+            alive[s] += plan->temp[t].bytes;
+    for (uint32_t s = 1; s < plan->nstep; s++)
+        if (alive[s] > alive[peak])
+            peak = s;
+    return peak;
+}
+
+dc_status dc_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan)
+{
+    need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = plan->bytes};
+    if (j->opt->memory == 0)
+        return DC_OK;
+    const uint32_t peak = peak_of(&n, plan);
+    for (uint32_t t = 0; t < plan->ntemp; t++)
+        if (plan->temp[t].first <= peak && peak <= plan->temp[t].last)
+            note(&n, plan->temp[t].ref);
+    add_interface(&n);
+    return check(j, &n);
+}
+
+/* ---- the interpreter ------------------------------------------------------------------------- */
+
+/* By ref: the last node that reads it. Results are kept to the end. */
+static dc_ref *last_uses(need *n, const bool *live)
+{
+    dc_ref *last = DC_NEW_ARRAY(n->a, dc_ref, n->fn->node.n);
+    for (dc_ref r = 1; r < n->fn->node.n; r++)
+        for (int i = 0; live[r] && i < dc_node_at(n->fn, r)->nin; i++)
+            last[dc_node_at(n->fn, r)->in[i]] = r;
+    for (uint32_t i = 0; i < n->fn->result.n; i++)
+        last[n->fn->result.at[i]] = n->fn->node.n;
+    return last;
+}
+
+/* Nodes run in their order: what is alive is the sum so far without what was read for the last time. */
+static dc_ref peak_of_eval(need *n, const bool *live, const dc_ref *last)
+{
+    const uint32_t count = n->fn->node.n;
+    dc_ref *ends = DC_NEW_ARRAY(n->a, dc_ref, count + 1); /* by last use: the first of a list */
+    dc_ref *next = DC_NEW_ARRAY(n->a, dc_ref, count);
+    size_t alive = 0;
+    dc_ref peak = 0;
+    for (dc_ref r = 1; r < count && alive < SIZE_MAX; r++) {
+        if (!live[r] || dc_node_at(n->fn, r)->op == DC_OP_PARAM)
+            continue;
+        add(&alive, bytes_of(n->fn, r));
+        next[r] = ends[last[r]];
+        ends[last[r]] = r;
+        if (alive > n->temps) {
+            n->temps = alive;
+            peak = r;
+        }
+        for (dc_ref end = ends[r]; end != 0 && alive < SIZE_MAX; end = next[end])
+            alive -= bytes_of(n->fn, end);
+    }
+    return peak;
+}
+
+dc_status dc_limit_eval(dc_job *j, const dc_exec_desc *d)
+{
+    need n = {.a = &j->scratch, .d = d, .fn = d->fn};
+    if (j->opt->memory == 0)
+        return DC_OK;
+    const bool *live = dc_func_live(d->fn, n.a);
+    const dc_ref *last = last_uses(&n, live);
+    const dc_ref peak = peak_of_eval(&n, live, last);
+    for (dc_ref r = 1; r <= peak; r++)
+        if (live[r] && dc_node_at(d->fn, r)->op != DC_OP_PARAM && last[r] >= peak)
+            note(&n, r);
+    add_interface(&n);
+    return check(j, &n);
+}

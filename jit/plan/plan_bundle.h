@@ -1,0 +1,47 @@
+/*
+ * Which launches of a plan become one (DC_ITEM_BUNDLE): ordered vertices to ordered slots.
+ *
+ * What holds of the slots, for any order given that has every edge going forward:
+ *   - a vertex stands in a later slot than all it has to come after, so no two of a slot depend on
+ *     each other;
+ *   - a slot has several vertices only if all of them are launches;
+ *   - values that are alive at a slot, its own operands and results all at once, take little more
+ *     than the order given needs at its worst.
+ */
+#ifndef DC_JIT_PLAN_PLAN_BUNDLE_H
+#define DC_JIT_PLAN_PLAN_BUNDLE_H
+
+#include "core/base/arena.h"
+
+typedef struct dc_bundle_vertex {
+    bool launch;      /* else a slot of its own */
+    size_t bytes;     /* that it reads and writes */
+    uint64_t cost_ns; /* a guess */
+    uint32_t nafter;  /* vertices that come after it */
+    const uint32_t *after;
+    uint32_t nin, nout; /* temporaries */
+    const uint32_t *in, *out;
+} dc_bundle_vertex;
+
+typedef struct dc_bundle_temp {
+    size_t bytes;
+    uint32_t reads; /* how many of all `in` it is; one more if it is needed at the end */
+} dc_bundle_temp;
+
+typedef struct dc_bundle_in {
+    uint32_t n, ntemp;
+    const dc_bundle_vertex *at; /* by vertex */
+    const uint32_t *order;
+    const dc_bundle_temp *temp;
+    size_t cache; /* of a core: dc_target.l2 */
+} dc_bundle_in;
+
+typedef struct dc_slot {
+    uint32_t n;
+    const uint32_t *vertex;
+} dc_slot;
+
+/* In the arena, as *out says how many. */
+const dc_slot *dc_bundle_make(dc_arena *a, const dc_bundle_in *in, uint32_t *out);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * The order of a plan: of the vertices that wait for nothing any more, what a check needs goes first, because it
+ * holds up every donated writer; then what frees most memory; then what comes first in the function.
+ *
+ * What is ready is a heap. What a vertex frees changes once for each value that it is the last to read: when the
+ * last but one has been ordered.
+ */
+#include "jit/plan/plan_impl.h"
+
+enum { WAITING = UINT32_MAX, ORDERED = UINT32_MAX - 1 };
+
+typedef struct ordering {
+    dc_planner *p;
+    int64_t *growth; /* by vertex: what the arena's live bytes change by when it runs next */
+    uint32_t *at;    /* by vertex: its place in the heap, or one of the above */
+    dc_plan_list heap;
+} ordering;
+
+static void mark_urgent(dc_planner *p)
+{
+    bool again = p->d->ncheck > 0;
+    for (uint32_t c = 0; c < p->d->ncheck; c++)
+        p->v[dc_plan_check_vertex(p, c)].urgent = true;
+    while (again) {
+        again = false;
+        for (uint32_t v = p->nv; v-- > 0;)
+            for (uint32_t i = 0; i < p->v[v].after.n && !p->v[v].urgent; i++) {
+                const uint32_t w = p->v[v].after.at[i];
+                if (w != p->barrier && p->v[w].urgent)
+                    p->v[v].urgent = again = true;
+            }
+    }
+}
+
+static int64_t growth_of(const dc_planner *p, uint32_t v)
+{
+    int64_t n = 0;
+    if (v < p->g->n && p->g->at[v].is_join) /* its pieces have been counted */
+        return 0;
+    if (v < p->g->n)
+        for (uint32_t i = 0; i < p->g->at[v].nout; i++)
+            if (dc_plan_in_arena(p, p->g->at[v].out[i]))
+                n += (int64_t)dc_plan_bytes(p, p->g->at[v].out[i]);
+    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+        const dc_ref r = dc_plan_read(p, v, i);
+        if (dc_plan_in_arena(p, r) && p->unread[r] == 1)
+            n -= (int64_t)dc_plan_bytes(p, r);
+    }
+    return n;
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+static bool goes_first(const ordering *o, uint32_t a, uint32_t b)
+{
+    if (o->p->v[a].urgent != o->p->v[b].urgent)
+        return o->p->v[a].urgent;
+    return o->growth[a] != o->growth[b] ? o->growth[a] < o->growth[b] : a < b;
+}
+
+static void put_at(ordering *o, uint32_t v, uint32_t i)
+{
+    o->heap.at[i] = v;
+    o->at[v] = i;
+}
+
+static void rise(ordering *o, uint32_t v)
+{
+    uint32_t i = o->at[v];
+    for (; i > 0 && goes_first(o, v, o->heap.at[(i - 1) / 2]); i = (i - 1) / 2)
+        put_at(o, o->heap.at[(i - 1) / 2], i);
+    put_at(o, v, i);
+}
+
+static void sink(ordering *o, uint32_t v)
+{
+    uint32_t i = o->at[v];
+    for (;;) {
+        uint32_t k = 2 * i + 1;
+        if (k + 1 < o->heap.n && goes_first(o, o->heap.at[k + 1], o->heap.at[k]))
+            k++;
+        if (k >= o->heap.n || !goes_first(o, o->heap.at[k], v))
+            break;
+        put_at(o, o->heap.at[k], i);
+        i = k;
+    }
+    put_at(o, v, i);
+}
+
+static void push(ordering *o, uint32_t v)
+{
+    DC_PUSH_IN(o->p->a, o->heap, v);
+    o->at[v] = o->heap.n - 1;
+    rise(o, v);
+}
+
+static uint32_t pop(ordering *o)
+{
+    const uint32_t v = o->heap.at[0], last = o->heap.at[--o->heap.n];
+    o->at[v] = ORDERED;
+    if (o->heap.n > 0) {
+        o->at[last] = 0;
+        sink(o, last);
+    }
+    return v;
+}
+
+/* ---- the order ------------------------------------------------------------------------------- */
+
+/* One vertex is left that reads r, or copies do at the end: it will free r. */
+static void last_reader_frees(ordering *o, dc_ref r)
+{
+    const dc_planner *p = o->p;
+    for (uint32_t i = p->first_reader[r]; i < p->first_reader[r + 1]; i++) {
+        const uint32_t v = p->reader[i];
+        if (o->at[v] == ORDERED || (v < p->g->n && p->g->at[v].is_join))
+            continue;
+        o->growth[v] -= (int64_t)dc_plan_bytes(p, r);
+        if (o->at[v] != WAITING)
+            rise(o, v);
+    }
+}
+
+static void take(ordering *o, uint32_t v)
+{
+    dc_planner *p = o->p;
+    DC_PUSH_IN(p->a, p->order, v);
+    for (uint32_t i = 0; i < dc_plan_reads(p, v); i++) {
+        const dc_ref r = dc_plan_read(p, v, i);
+        if (--p->unread[r] == 1 && dc_plan_in_arena(p, r))
+            last_reader_frees(o, r);
+    }
+    for (uint32_t i = 0; i < p->v[v].after.n; i++)
+        if (--p->v[p->v[v].after.at[i]].before == 0)
+            push(o, p->v[v].after.at[i]);
+}
+
+void dc_plan_make_order(dc_planner *p)
+{
+    ordering o = {.p = p,
+                  .growth = DC_NEW_ARRAY(p->a, int64_t, p->nv),
+                  .at = DC_NEW_ARRAY(p->a, uint32_t, p->nv)};
+    mark_urgent(p);
+    for (uint32_t i = 0; i < p->fn->result.n; i++)
+        p->unread[p->fn->result.at[i]] += i < p->d->nresult + p->d->nset; /* copies at the end */
+    for (uint32_t v = 0; v < p->nv; v++) {
+        o.growth[v] = growth_of(p, v);
+        o.at[v] = WAITING;
+    }
+    for (uint32_t v = 0; v < p->nv; v++)
+        if (p->v[v].before == 0)
+            push(&o, v);
+    while (o.heap.n > 0)
+        take(&o, pop(&o));
+    if (p->order.n != p->nv)
+        DC_BUG("groups depend on each other in a circle");
+}

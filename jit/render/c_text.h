@@ -1,0 +1,42 @@
+/*
+ * Words of the C family: types, literals, operands. What jit/render/render_c.c and cexpr.c write with.
+ *
+ * Values are v<n> by their id, buffers b<n>, a lane of a vector is v<n>[l]; constants, splats and the
+ * like are written where they are used.
+ */
+#ifndef DC_JIT_RENDER_C_TEXT_H
+#define DC_JIT_RENDER_C_TEXT_H
+
+#include "jit/render/c_plan.h"
+#include "jit/render/dialect.h"
+
+typedef struct dc_ctext {
+    const dc_dialect *d;
+    const dc_flat *f; /* the kernel being written */
+    dc_text *out;
+    dc_cplan plan; /* of it */
+} dc_ctext;
+
+static inline const dc_finst *dc_ctext_at(const dc_ctext *r, dc_fv v)
+{
+    return dc_finst_at(r->f, v);
+}
+
+/* A bool is a byte in memory. */
+const char *dc_ctext_type(const dc_ctext *r, int type, bool memory);
+
+/* A float, exactly, and in no locale's way. */
+void dc_ctext_float(dc_ctext *r, dc_dtype t, uint64_t bits);
+
+void dc_ctext_literal(dc_ctext *r, int type, uint64_t bits);
+
+/* The value; of a vector the lane l. Binds like a cast or tighter. */
+void dc_ctext_value(dc_ctext *r, dc_fv v);
+
+/* printf with %V: a value (dc_fv); beside it %s, %u (uint32_t), %d, %l (int64_t). */
+void dc_ctext_put(dc_ctext *r, const char *fmt, ...);
+
+/* A bug: the dialect cannot say the instruction. */
+DC_NORETURN void dc_ctext_no_rendering(const dc_ctext *r, const dc_finst *i);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * What differs between the dialects of the C family: one dc_dialect each, for jit/render/render_c.c.
+ *
+ * The text of all of them speaks of the types bool, i8 .. u64, f32, f64, of the loop
+ * LANES(n) over l, and of these functions, which a prelude declares where the language has them not:
+ *   sqrt(x)  fma(a, b, c)                    of f32; sqrt_f64, fma_f64
+ *   f32_of_bits(u32)  bits_of_f32(f32)       patterns; f64_of_bits, bits_of_f64
+ *   i32_of_f32(x) and its like               truncate and saturate, NaN to 0 (dc_dialect_common)
+ * What is about f64 stands in texts that use it.
+ */
+#ifndef DC_JIT_RENDER_DIALECT_H
+#define DC_JIT_RENDER_DIALECT_H
+
+#include "jit/flat/flat.h"
+
+typedef struct dc_dialect {
+    const char *name;        /* dc_target.dialect */
+    const char *prelude;     /* types and functions, before dc_dialect_common */
+    const char *prelude_f64; /* the same of f64 */
+    bool workers, groups;    /* kinds of kernels that can be said in it */
+    const char *global;     /* qualifier of pointers to memory of parameters, with a blank behind */
+    const char *shared;     /* of arrays that a group shares; NULL: there are none */
+    const char *barrier[2]; /* by dc_kbarrier; NULL: cannot be said */
+    /* strict, of f32 and f64: functions "name(", or NULL where operators do */
+    const char *add[2], *sub[2], *mul[2];
+    const char *shuffle; /* "name(" of a value, a lane and how many lanes; or NULL */
+    const char *param;   /* where parameter # begins */
+    /* The entry, and what the arguments of the kernel and `scratch` are. */
+    void (*open)(const dc_flat *f, dc_text *out);
+} dc_dialect;
+
+extern const dc_dialect dc_dialect_c11, dc_dialect_opencl, dc_dialect_cuda;
+extern const char dc_dialect_common[], dc_dialect_common_f64[];
+
+#endif

@@ -1,0 +1,11 @@
+/*
+ * Instructions of a flat form that compute, in LLVM IR: arithmetic, tests, choices, conversions.
+ */
+#ifndef DC_JIT_RENDER_LLVM_EXPR_H
+#define DC_JIT_RENDER_LLVM_EXPR_H
+
+#include "jit/render/llvm_text.h"
+
+void dc_llexpr_put(dc_lltext *r, dc_fv v);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * Instructions of a flat form that touch memory, in LLVM IR: loads, stores, gathers, scatters.
+ */
+#ifndef DC_JIT_RENDER_LLVM_MEMORY_H
+#define DC_JIT_RENDER_LLVM_MEMORY_H
+
+#include "jit/render/llvm_text.h"
+
+/* Which loads of the kernel fetch ahead (dc_buffer.ahead), before the first is put. */
+void dc_llmemory_look_ahead(dc_lltext *r);
+
+void dc_llmemory_put(dc_lltext *r, dc_fv v);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Words and lines of LLVM IR: types, names of intrinsics, values, instructions, declarations. What
+ * jit/render/render_llvm.c, llexpr.c and llmemory.c write with.
+ *
+ * Names: %b<n> buffers; %v<n> values by their id (with suffixes for what one value needs on the
+ * way). Constants are written where they are used. A bool is i1 in registers and a byte in memory.
+ */
+#ifndef DC_JIT_RENDER_LLVM_TEXT_H
+#define DC_JIT_RENDER_LLVM_TEXT_H
+
+#include "jit/flat/flat.h"
+
+typedef struct dc_lltext {
+    dc_job *j;
+    const dc_flat *f; /* the kernel being written */
+    dc_text *out;
+    dc_text declared; /* declarations, each a line, at the end of the module */
+    int vector_bytes; /* of the target */
+    bool *ahead;      /* by instruction: a load that fetches what is ahead, too; NULL: none does */
+} dc_lltext;
+
+enum { DC_LLNAME = 48 };
+
+typedef struct dc_llname {
+    char s[DC_LLNAME];
+} dc_llname;
+
+static inline const dc_finst *dc_lltext_at(const dc_lltext *r, dc_fv v)
+{
+    return dc_finst_at(r->f, v);
+}
+
+/* The type of one lane, in memory or in a register. */
+const char *dc_lltext_scalar(const dc_lltext *r, int type, bool memory);
+
+/* A vector of them, if lanes > 1. */
+dc_llname dc_lltext_spread(const char *scalar, int lanes);
+
+dc_llname dc_lltext_type(const dc_lltext *r, int type, int lanes);
+dc_llname dc_lltext_memory_type(const dc_lltext *r, int type, int lanes);
+
+/* As it is written in the name of an intrinsic: v16f32. */
+dc_llname dc_lltext_mangled(const char *scalar, int lanes);
+
+/* The value's name, or the constant that it is. */
+void dc_lltext_value(dc_lltext *r, dc_fv v);
+
+/*
+ * printf of one line with two more: %T a value with its type, %V a value alone (both dc_fv); beside
+ * them %s, %u (uint32_t), %d, %l (int64_t).
+ */
+void dc_lltext_line(dc_lltext *r, const char *fmt, ...);
+
+/* Once for each text. */
+void dc_lltext_declare(dc_lltext *r, const char *fmt, ...) DC_PRINTF(2, 3);
+
+#endif

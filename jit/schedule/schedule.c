@@ -1,0 +1,313 @@
+/*
+ * Schedules by rule (jit/schedule/schedule.h). Four sketches over the nests that lowering writes:
+ *
+ *   map      no reduction: the last axis in vectors (jit/schedule/schedule_map.c).
+ *   columns  a reduction whose operands are read along the last output axis n with stride 1: sums
+ *            over leading axes. Accumulators in registers, vectors along n, the reduction outside.
+ *   product  the same with an operand that does not move along n (jit/schedule/schedule_contraction.c).
+ *   rows     reductions read along their own axes, and what is stored by rows beside them
+ *            (jit/schedule/schedule_rows.c).
+ *
+ * Where no axis is read along memory, rows and columns are used with lanes that are apart in memory
+ * (one scalar load each): arithmetic is still by vectors, and no sum waits for the one before. What
+ * is left keeps its naive loops. A move that does not apply ends the sketch; what was done before it
+ * stands, since every prefix is a schedule.
+ */
+#include "jit/schedule/schedule.h"
+
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FEW_VECTORS = 4, STRIPS = 8, FEW_POSITIONS = 64 };
+
+static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->kind == DC_STMT_LOOP && k->axis.at[t->axis].reduce) {
+            if (s->nred < DC_SHAPE_AXES)
+                s->red[s->nred++] = t->axis;
+            else /* of many sums: each by itself */
+                s->by_rows = true;
+            read_reduction(k, t->body, s);
+        } else if (t->kind == DC_STMT_SET && t->reduces && s->add == NULL) {
+            s->add = t;
+        }
+    }
+}
+
+dc_shape dc_shape_of(const dc_kernel *k)
+{
+    dc_shape s = {0};
+    const dc_stmt *t = k->root;
+    while (t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL && !k->axis.at[t->axis].reduce) {
+        s.out[s.nout++] = t->axis;
+        t = t->body;
+    }
+    read_reduction(k, t, &s);
+    for (; t != NULL; t = t->next)
+        s.by_rows |= t->kind == DC_STMT_LOOP && !k->axis.at[t->axis].reduce;
+    return s;
+}
+
+dc_axis_name dc_axis_name_of(const dc_kernel *k, uint32_t axis)
+{
+    dc_axis_name n;
+    snprintf(n.s, sizeof n.s, "%s", k->axis.at[axis].name);
+    return n;
+}
+
+int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis)
+{
+    return s->k->axis.at[axis].extent;
+}
+
+int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent)
+{
+    int64_t p = 1;
+    while (p < extent && p < s->lanes)
+        p *= 2;
+    return p;
+}
+
+dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    dc_strides s = {0};
+    for (dc_vx i = 1; i <= v; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (!part[i] || n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        bool affine = true;
+        const int64_t stride = dc_ix_stride(k, n->at, axis, &affine);
+        s.zero |= affine && stride == 0;
+        s.one |= affine && stride == 1;
+        s.far |= affine && stride != 0 && stride != 1;
+        s.none |= !affine;
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return s;
+}
+
+bool dc_sketch_grid(dc_sketch *s)
+{
+    return s->k->root->kind != DC_STMT_LOOP ||
+           dc_move_do(s->k, &s->why, "grid %s", dc_axis_name_of(s->k, s->k->root->axis).s);
+}
+
+/* long sums ---------------------------------------------------------------------------------- */
+
+/* Additions that may follow one another without more ado, a quarter of what is long. */
+enum { CHAIN = 64 };
+
+/* The largest divisor of n from most / 4 to most, as a multiple of `of`; most if there is none. */
+static int64_t fitting_block(int64_t n, int64_t most, int64_t of)
+{
+    for (int64_t b = most - most % of; b >= of && b >= most / 4; b -= of)
+        if (n % b == 0)
+            return b;
+    return most;
+}
+
+void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
+{
+    const dc_vx_node sum = s->k->vx.at[c->total];
+    int64_t terms = c->inside, inner = c->inside, side = c->side, most = CHAIN;
+    int at = c->n - 1; /* the loop to be split */
+    for (int i = 0; i < c->n; i++)
+        terms *= i < at ? c->extent[i] : (c->extent[i] + side - 1) / side;
+    if (sum.op != DC_OP_ADD || !dc_dtype_is_float((dc_dtype)sum.dtype) || c->n == 0 ||
+        terms < 4 * CHAIN)
+        return;
+    while (most * most < terms) /* as many sums as each has terms */
+        most *= 2;
+    while (at > 0 && inner * c->extent[at] <= most * side) {
+        inner *= (c->extent[at--] + side - 1) / side;
+        side = 1;
+    }
+    const int64_t block = fitting_block(c->extent[at], dc_max_i64(most / inner, 1) * side, side);
+    if (block == 1 || c->extent[at] < 2 * block) { /* each iteration of a loop is enough */
+        at = at < c->n - 1 ? at : c->n - 2;
+        if (at >= 0)
+            dc_move_do(s->k, &s->why, "subtotal %s", c->red[at].s);
+        return;
+    }
+    const dc_axis_name r = c->red[at];
+    if (!dc_move_do(s->k, &s->why, "split %s %lld", r.s, (long long)block))
+        return;
+    dc_move_do(s->k, &s->why, "subtotal %s.o", r.s);
+    memmove(&c->red[at + 1], &c->red[at], (size_t)(c->n - at) * sizeof *c->red);
+    memmove(&c->extent[at + 1], &c->extent[at], (size_t)(c->n - at) * sizeof *c->extent);
+    snprintf(c->red[at].s, sizeof c->red[at].s, "%.20s.o", r.s);
+    snprintf(c->red[at + 1].s, sizeof c->red[at].s, "%.20s.i", r.s);
+    c->extent[at] = (c->extent[at] + block - 1) / block;
+    c->extent[at + 1] = block;
+    c->n++;
+}
+
+/* columns ------------------------------------------------------------------------------------ */
+
+bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis)
+{
+    for (int i = 0; i < nred; i++)
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s", red[i].s, axis))
+            return false;
+    return true;
+}
+
+/*
+ * Vectors of a strip of columns: many, so that rows are read in long pieces, but fewer where there
+ * would be little for workers to share.
+ */
+static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vectors)
+{
+    int64_t others = 1, sums = 1, most = s->t->vector_registers / 2;
+    for (int i = 0; i < p->nout - 1; i++)
+        others *= dc_sketch_extent(s, p->out[i]);
+    for (const dc_stmt *add = p->add->next; add != NULL; add = add->next)
+        sums++;
+    most = dc_max_i64(most / sums, 1);
+    while (most > FEW_VECTORS && others * vectors / most < STRIPS)
+        most /= 2;
+    most = dc_min_i64(vectors, most);
+    while (most > 1 && vectors % most != 0)
+        most--;
+    return most;
+}
+
+/* Few positions, as of sums in two steps: strips of columns are positions of their own. */
+static bool grid_of_strips(dc_sketch *s, const dc_shape *p, const dc_axis_name *last)
+{
+    if (p->nout == 2 && dc_sketch_extent(s, p->out[0]) < FEW_POSITIONS) {
+        const dc_axis_name outer = dc_axis_name_of(s->k, p->out[0]);
+        if (!dc_move_do(s->k, &s->why, "fuse %s %s.o", outer.s, last->s))
+            return false;
+    }
+    return dc_sketch_grid(s);
+}
+
+static bool schedule_columns(dc_sketch *s, const dc_shape *p)
+{
+    dc_kernel *k = s->k;
+    dc_chain sum = {.total = p->add->put[0].value, .n = p->nred, .side = 1, .inside = 1};
+    for (int i = 0; i < p->nred; i++) {
+        sum.red[i] = dc_axis_name_of(s->k, p->red[i]);
+        sum.extent[i] = dc_sketch_extent(s, p->red[i]);
+    }
+    dc_sketch_subtotal(s, &sum);
+    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    const int64_t lanes = dc_sketch_lanes(s, extent);
+    const int64_t nv = strip_vectors(s, p, (extent + lanes - 1) / lanes);
+    char tile[32];
+    snprintf(tile, sizeof tile, "%s.i", n.s);
+    return dc_move_do(k, &s->why, "split %s %lld", n.s, (long long)(nv * lanes)) &&
+           dc_sketch_hoist(s, sum.red, sum.n, tile) &&
+           dc_move_do(k, &s->why, "split %s %lld", tile, (long long)lanes) &&
+           dc_move_do(k, &s->why, "vectorize %s.i", tile) &&
+           dc_move_do(k, &s->why, "unroll %s.o", tile) && grid_of_strips(s, p, &n);
+}
+
+/* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
+static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
+{
+    const dc_vx term = s->k->vx.at[p->add->put[0].value].in[1];
+    const int64_t columns = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
+    dc_strides along = {.none = true};
+    if (columns >= 2)
+        along = dc_strides_of(s->k, term, p->out[p->nout - 1]);
+    bool is_conv = false;
+    const bool apart = along.one && along.zero && !along.far && !along.none;
+    const bool done = !p->by_rows && apart && dc_schedule_conv(s, p, &is_conv);
+    if (is_conv)
+        return done;
+    if (!p->by_rows && columns >= 2 && dc_is_product(s, p))
+        return dc_schedule_product(s, p);
+    if (p->by_rows || !along.one || along.far || along.none)
+        return dc_schedule_rows(s, p);
+    return schedule_columns(s, p);
+}
+
+/* axes of reshapes ----------------------------------------------------------------------------- */
+
+enum { MIN_PART = 8 }; /* iterations of an axis that are worth a loop of their own */
+
+/* Is it an axis, by itself? Which. */
+static bool is_axis(const dc_kernel *k, dc_ix a, uint32_t *axis)
+{
+    const dc_ix_node *x = &k->ix.at[a];
+    if (x->c != 0 || x->n != 1 || x->term[0].coef != 1 ||
+        k->atom.at[x->term[0].atom].kind != DC_ATOM_AXIS)
+        return false;
+    *axis = k->atom.at[x->term[0].atom].axis;
+    return true;
+}
+
+/* An axis that a load divides by a divisor of its extent, the smallest of them; 0: there is none. */
+static int64_t divided_axis(const dc_kernel *k, dc_ix at, uint32_t *axis)
+{
+    const dc_ix_node *x = &k->ix.at[at];
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &k->atom.at[x->term[i].atom];
+        if (t->kind != DC_ATOM_DIV && t->kind != DC_ATOM_MOD)
+            continue;
+        const int64_t inner = divided_axis(k, t->of, axis);
+        if (inner != 0)
+            return inner;
+        if (is_axis(k, t->of, axis) && t->k >= MIN_PART && t->k < k->axis.at[*axis].extent &&
+            k->axis.at[*axis].extent % t->k == 0)
+            return t->k;
+    }
+    return 0;
+}
+
+/*
+ * Behind a reshape a position has divisions in it, along which nothing is a stride: x[64 * (i / 64) + i % 64].
+ * Where they divide the axis, it becomes two loops.
+ */
+static void split_divided(dc_sketch *s)
+{
+    dc_kernel *k = s->k;
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        uint32_t axis = 0;
+        const dc_vx_node *n = &k->vx.at[v];
+        const bool load = n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
+        const int64_t part = load ? divided_axis(k, n->at, &axis) : 0;
+        if (part > 0 &&
+            dc_move_do(k, &s->why, "split %s %lld", dc_axis_name_of(k, axis).s, (long long)part))
+            v = 0; /* positions are others now */
+    }
+}
+
+/* Bytes of the widest numbers that are computed, at least those of f32. */
+static int widest(const dc_kernel *k)
+{
+    size_t bytes = 4;
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        if (k->vx.at[v].kind == DC_VX_OP || k->vx.at[v].kind == DC_VX_LOAD)
+            bytes =
+                dc_dtype_size(k->vx.at[v].dtype) > bytes ? dc_dtype_size(k->vx.at[v].dtype) : bytes;
+    return (int)bytes;
+}
+
+dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
+{
+    dc_sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
+    dc_shape p = dc_shape_of(k);
+    if (level < 2)
+        return DC_OK;
+    if (!t->simt && !p.by_rows) {
+        split_divided(&s);
+        p = dc_shape_of(k);
+    }
+    const bool done = t->simt                       ? dc_schedule_simt(k, t, &p, &s.why)
+                      : p.add == NULL && !p.by_rows ? dc_schedule_map(&s, &p)
+                      : p.add == NULL               ? dc_schedule_rows(&s, &p)
+                                                    : schedule_reduction(&s, &p);
+    if (!done)
+        dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s.why);
+    return DC_OK;
+}

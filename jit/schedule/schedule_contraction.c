@@ -1,0 +1,595 @@
+/*
+ * Schedules of products by rule (jit/schedule/schedule.h): sums of a * b where b moves along the last output
+ * axis n and a does not. From the outside in:
+ *
+ *   positions    blocks of m x n, one number for all (fuse), each computed whole by one worker: sums
+ *                need no rule of their own for threads, and nothing is shared while it is packed
+ *   k.o          where the reduction is long, in pieces; the sums of a block wait in a local
+ *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
+ *                has its vectors across memory, so that all m read it from the second cache; or the
+ *                panels of a position before, where few rows and short sums make little of each
+ *   m.i.o        register tiles; rows of a are read where they are, by broadcast. Where b fits into the
+ *                second cache as it is, m.i.o stands outside of n.i.o, and an epilogue that reads several
+ *                matrices (an optimiser's update) follows when all columns of its rows are summed up: it
+ *                goes through each along memory, where tiles would jump from row to row of all at a time
+ *   k            one vector row of b, one element of each row of a, all products
+ *
+ * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
+ * depend on nothing else.
+ */
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_VECTORS = 8,      /* columns of a register tile */
+    MAX_K = 1024,         /* of one panel: with 32 columns an eighth of a second cache of 1 MB */
+    FAR_ROWS = 2048,      /* bytes between rows of b from which on panels in place are slow */
+    FEW_ROWS = 32,        /* fewer rows of a do not pay for packing b */
+    STREAM_ROWS = 8,      /* of b at a time for each of one or two rows of a, */
+    STREAM_K = 128,       /* this many for more, */
+    STREAM_COLUMNS = 512, /* and columns of them */
+    DOT_ROWS =
+        32, /* so few rows do not pay for turning b round, if they are no more than vectors in a sum */
+    OUTER_K = 64, /* terms in the last of several loops of a sum that can be packed by themselves */
+    WIDE_ROWS = 128, /* as few rows of a */
+    WIDE_K = 256,    /* and sums as short make little of a panel, */
+    WIDE = 4,        /* so that many are packed at a time */
+    CHEAP = 24,      /* operations of an epilogue that is repeated for each vector of a tile */
+    LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
+    MIDDLE_WORK = 2 << 20, /* that two may share */
+    MANY_POSITIONS = 8,
+    MOST_POSITIONS = 32
+};
+
+typedef struct factor {
+    bool
+        plain; /* a parameter that nothing else in the kernel reads, or is made of one and of less */
+    bool computed; /* it is made of it: by casts, by scales */
+    uint32_t buf;
+    dc_strides all_m, all_n; /* of all loads */
+    dc_strides m, n, k;      /* of that of the parameter */
+    int64_t bytes, count;
+} factor;
+
+typedef struct product {
+    dc_sketch *s;
+    dc_axis_name m, n, sum, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* out: outside of m and n */
+    dc_axis_name outer;                                             /* see take_outer */
+    int nred, nout;
+    bool has_outer;
+    bool has_m;
+    int64_t M, N, K;
+    factor a, b;
+    int64_t lanes, rows, vectors;      /* register tile */
+    int64_t block_m, block_n, block_k; /* of a position */
+    bool pack_a, pack_b, streams;
+    bool wide;          /* panels of a position are packed together, along memory */
+    bool by_rows;       /* register tiles follow one another along n, not along m */
+    bool apart;         /* the epilogue has loops of its own, for each tile */
+    bool row_apart;     /* or for all columns of its rows */
+    int epilogue_reads; /* matrices */
+} product;
+
+#define TRY(...)                                           \
+    do {                                                   \
+        if (!dc_move_do(q->s->k, &q->s->why, __VA_ARGS__)) \
+            return false;                                  \
+    } while (0)
+
+/* Looking at it ------------------------------------------------------------------------------- */
+
+static int loads_of(const dc_kernel *k, uint32_t buf)
+{
+    int n = 0;
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        n += k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
+    return n;
+}
+
+/* The load in v of the largest parameter, 0 where there is none. */
+static dc_vx main_load(dc_kernel *k, dc_vx v)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    dc_vx found = 0;
+    for (dc_vx i = 1; i <= v; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (part[i] && n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM &&
+            (found == 0 || k->buf.at[n->buf].count > k->buf.at[k->vx.at[found].buf].count))
+            found = i;
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return found;
+}
+
+static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
+{
+    dc_kernel *k = q->s->k;
+    const dc_vx load = main_load(k, v);
+    factor f = {.all_n = dc_strides_of(k, v, p->out[p->nout - 1]), .computed = load != v};
+    if (load == 0)
+        return f;
+    f.n = dc_strides_of(k, load, p->out[p->nout - 1]);
+    if (p->nout >= 2) {
+        f.m = dc_strides_of(k, load, p->out[p->nout - 2]);
+        f.all_m = dc_strides_of(k, v, p->out[p->nout - 2]);
+    }
+    if (p->nred > 0)
+        f.k = dc_strides_of(k, load, p->red[p->nred - 1]);
+    f.buf = k->vx.at[load].buf;
+    f.plain = loads_of(k, f.buf) == 1;
+    f.count = k->buf.at[f.buf].count;
+    f.bytes = f.count * (int64_t)dc_dtype_size((dc_dtype)k->buf.at[f.buf].dtype);
+    return f;
+}
+
+static bool still(dc_strides s)
+{
+    return !s.one && !s.far && !s.none;
+}
+
+static bool moves(dc_strides s)
+{
+    return !s.zero && !s.none && (s.one || s.far);
+}
+
+/* Is there one sum in the nest, and it stands in loops of its own? */
+static bool is_one_sum(const dc_shape *p, const dc_stmt *body)
+{
+    int sums = 0;
+    for (const dc_stmt *t = body; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        int depth = 1;
+        const dc_stmt *in = t->body;
+        for (; in != NULL && in->kind == DC_STMT_LOOP && in->next == NULL; in = in->body)
+            depth++;
+        if (in != p->add || in->next != NULL || depth != p->nred)
+            return false;
+        sums++;
+    }
+    return sums == 1;
+}
+
+/*
+ * a and b of the sum, either way round; of a term that is no product a and b are the term. False
+ * where no part of it stays as n moves, or none moves.
+ */
+static bool read_factors(product *q, const dc_shape *p)
+{
+    const dc_kernel *k = q->s->k;
+    const dc_vx_node sum = k->vx.at[p->add->put[0].value];
+    const dc_vx_node term = k->vx.at[sum.in[1]];
+    const dc_stmt *body = k->root;
+    for (int i = 0; i < p->nout; i++)
+        body = body->body;
+    if (p->nred == 0 || p->nout == 0 || !is_one_sum(p, body))
+        return false;
+    if (term.kind != DC_VX_OP || term.op != DC_OP_MUL) {
+        q->a = q->b = factor_of(q, p, sum.in[1]);
+        q->a.plain = q->b.plain = false;
+        q->has_m = p->nout >= 2;
+        return q->b.all_n.one && q->b.all_n.zero && !q->b.all_n.far && !q->b.all_n.none && q->has_m;
+    }
+    q->a = factor_of(q, p, term.in[0]);
+    q->b = factor_of(q, p, term.in[1]);
+    if (!still(q->a.all_n)) {
+        const factor f = q->a;
+        q->a = q->b;
+        q->b = f;
+    }
+    q->has_m = p->nout >= 2 && still(q->b.all_m) && moves(q->a.m);
+    return still(q->a.all_n) && !q->b.all_n.none && moves(q->has_m ? q->b.n : q->b.all_n) &&
+           (q->b.n.one || (q->b.plain && q->has_m));
+}
+
+static void read_axes(product *q, const dc_shape *p)
+{
+    const dc_kernel *k = q->s->k;
+    q->n = dc_axis_name_of(k, p->out[p->nout - 1]);
+    q->N = dc_sketch_extent(q->s, p->out[p->nout - 1]);
+    q->M = 1;
+    if (q->has_m) {
+        q->m = dc_axis_name_of(k, p->out[p->nout - 2]);
+        q->M = dc_sketch_extent(q->s, p->out[p->nout - 2]);
+    }
+    q->nout = p->nout - 1 - q->has_m;
+    for (int i = 0; i < q->nout; i++)
+        q->out[i] = dc_axis_name_of(k, p->out[i]);
+    q->nred = p->nred;
+    for (int i = 0; i < p->nred; i++)
+        q->red[i] = dc_axis_name_of(k, p->red[i]);
+    snprintf(q->sum.s, sizeof q->sum.s, "%s", k->buf.at[p->add->put[0].buf].name);
+    q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
+}
+
+/*
+ * Instructions between the sum and what is stored: all but a * b and its addition. Apart, Adam's update
+ * took twice as long as in the tile, where divisions and roots of many vectors overlap.
+ */
+static int epilogue_cost(const dc_kernel *k)
+{
+    int all = -2;
+    for (uint32_t v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if (n->kind != DC_VX_OP)
+            continue;
+        const bool one = n->op == DC_OP_DIV || n->op == DC_OP_SQRT;
+        all += !one && (dc_op_row_of(n->op)->flags & DC_OPF_COSTLY) != 0 ? CHEAP : 1;
+    }
+    return all;
+}
+
+/* Is it a matrix that is read where its results are stored? */
+static bool reads_matrix(const product *q, const dc_shape *p, const dc_vx_node *x)
+{
+    dc_kernel *k = q->s->k;
+    bool affine = true;
+    return q->has_m && x->kind == DC_VX_LOAD && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
+           dc_ix_stride(k, x->at, p->out[p->nout - 1], &affine) == 1 &&
+           dc_ix_stride(k, x->at, p->out[p->nout - 2], &affine) == q->N && affine;
+}
+
+/* How many of them the epilogue reads: for Adam's update three. */
+static int epilogue_reads(const product *q, const dc_shape *p)
+{
+    int n = 0;
+    for (uint32_t v = 1; v < q->s->k->vx.n; v++)
+        n += reads_matrix(q, p, &q->s->k->vx.at[v]);
+    return n;
+}
+
+/* Choosing sizes ------------------------------------------------------------------------------- */
+
+/*
+ * A tile keeps its sums, a row of b and one element of a in registers. Of those that fit, the one
+ * whose tiles take least time together, counted as two multiplications or two loads in a cycle, and
+ * no less than four cycles for a row of k: as long as an addition takes. Rows beyond M cost an
+ * address and a test in every step where a is read in place. Where b comes from far, each step waits
+ * for it, so that fewer steps are better: three vectors of eight rows instead of two.
+ */
+static void tile_of(product *q)
+{
+    const int64_t registers = q->s->t->vector_registers;
+    int64_t least = INT64_MAX;
+    q->lanes = dc_sketch_lanes(q->s, q->N);
+    const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, MAX_VECTORS);
+    const int64_t wait = q->streams && q->M % 8 == 0 ? 4 : 1;
+    for (int64_t v = 1; v <= most; v++)
+        for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++) {
+            const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
+            const int64_t step = dc_max_i64(dc_max_i64(r * v, r + 2 * v), 10);
+            const int64_t cost = tiles * (8 * (step + wait) + (q->M % r != 0 ? 2 * r : 0) +
+                                          (q->N % (v * q->lanes) != 0 ? 4 : 0));
+            if (cost < least) {
+                least = cost;
+                q->rows = r;
+                q->vectors = v;
+            }
+        }
+}
+
+/* n in at most so many parts, each a multiple of step but for the last. */
+static int64_t part_of(int64_t n, int64_t parts, int64_t step)
+{
+    const int64_t each = (n + parts - 1) / parts;
+    return (each + step - 1) / step * step;
+}
+
+/* Pieces of k of about that length: equal ones, if nearly as long ones are, since a tail is tested for. */
+static int64_t piece_of(int64_t k, int64_t length)
+{
+    const int64_t least = (k + length - 1) / length;
+    for (int64_t n = least; n <= 2 * least; n++)
+        if (k % n == 0)
+            return k / n;
+    return k <= 2 * length ? k : (k + least - 1) / least;
+}
+
+/* Does b leave the second cache too little room, and are its rows apart? */
+static bool is_large(const product *q)
+{
+    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
+    return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= FAR_ROWS;
+}
+
+/*
+ * b is packed where its vectors lie across memory, or where it leaves the second cache too little
+ * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
+ * some of its rows at a time, all along, to sums that wait in the first cache. a is packed where it
+ * is large and lies across memory: its rows would be as far apart as one step of k is from the next.
+ */
+static void packing_of(product *q)
+{
+    const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
+    const bool large = is_large(q), across = q->b.n.far;
+    q->pack_b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2 &&
+                (across || large || (q->b.computed && q->M >= FEW_ROWS));
+    q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
+                q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
+                (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
+    q->wide = q->pack_b && !across && !q->pack_a && q->M <= WIDE_ROWS && q->K <= WIDE_K &&
+              q->N % (WIDE * q->vectors * q->lanes) == 0;
+    q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= MAX_K &&
+                 q->N * size >= FAR_ROWS && q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
+    q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
+                   q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
+}
+
+/*
+ * Positions: a power of two of them where there is work, along n first, as long as two panels are
+ * left; by single panels where each is packed, since along m each would be packed again. Sums that
+ * wait between pieces of k fill half of the second cache at most.
+ */
+static void blocks_of(product *q)
+{
+    const int64_t columns = q->vectors * q->lanes;
+    int64_t outer = 1, along_n = 1, along_m = 1;
+    for (int i = 0; i < q->nout; i++)
+        outer *= dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->out[i].s));
+    const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
+    const int64_t want = work >= LARGE_WORK ? MANY_POSITIONS : work >= MIDDLE_WORK ? 2 : 1;
+    int64_t room = INT64_MAX, most_n = INT64_MAX;
+    q->block_k = q->K;
+    if (q->streams) {
+        q->block_k = piece_of(q->K, q->M < 3 ? STREAM_ROWS * q->M : STREAM_K);
+        most_n = STREAM_COLUMNS + columns;
+    } else if (q->nred == 1) {
+        q->block_k = piece_of(q->K, q->pack_a ? MAX_K / 4 : MAX_K);
+    }
+    if ((q->block_k < q->K || q->has_outer) && !q->streams) {
+        room = (int64_t)q->s->t->l2 / 2 / 4;
+        most_n = (q->pack_a ? 16 : 4) * columns;
+    }
+    while (q->pack_a && part_of(q->M, along_m, q->rows) > MAX_K / 4)
+        along_m *= 2;
+    while (q->by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
+        along_m *= 2;
+    if (q->row_apart)
+        along_m = (q->M + q->rows - 1) / q->rows;
+    if (q->pack_b && q->block_k == q->K && outer < want && q->N <= MOST_POSITIONS * columns &&
+        want == MANY_POSITIONS)
+        along_n = (q->N + columns - 1) / columns;
+    if (q->wide)
+        along_n = (q->N + WIDE * columns - 1) / (WIDE * columns);
+    while (outer * along_n * along_m < want && q->N / (2 * along_n) >= 2 * columns)
+        along_n *= 2;
+    while (part_of(q->N, along_n, columns) > most_n)
+        along_n *= 2;
+    while (outer * along_n * along_m < want && q->M / (2 * along_m) >= q->rows)
+        along_m *= 2;
+    q->block_n = dc_min_i64(part_of(q->N, along_n, columns), q->N);
+    while (q->block_n * part_of(q->M, along_m, q->rows) > room &&
+           part_of(q->M, along_m, q->rows) > q->rows)
+        along_m *= 2;
+    q->block_m = part_of(q->M, along_m, q->rows);
+}
+
+/* Doing it ------------------------------------------------------------------------------------- */
+
+/* Vectors of the axis, so many beside each other that they are repeated; a loop where there are more. */
+static bool make_lanes(product *q, const char *axis, bool repeat)
+{
+    TRY("split %s %lld", axis, (long long)q->lanes);
+    TRY("vectorize %s.i", axis);
+    if (repeat)
+        TRY("unroll %s.o", axis);
+    return true;
+}
+
+/* Loops in the order: position, m.i, n.i, reduction. */
+static bool make_positions(product *q)
+{
+    dc_axis_name outer[DC_SHAPE_AXES + 2];
+    int n = 0;
+    for (int i = 0; i < q->nout; i++)
+        outer[n++] = q->out[i];
+    if (q->has_m) {
+        TRY("split_full %s %lld", q->m.s, (long long)q->block_m);
+        snprintf(outer[n++].s, sizeof outer->s, "%.20s.o", q->m.s);
+    }
+    TRY("split_full %s %lld", q->n.s, (long long)q->block_n);
+    snprintf(outer[n++].s, sizeof outer->s, "%.20s.o", q->n.s);
+    if (q->has_m)
+        TRY("reorder %s.o %s.i", q->n.s, q->m.s);
+    for (int i = 1; i < n; i++) {
+        TRY("fuse %s %s", outer[0].s, outer[i].s);
+        outer[0] = dc_axis_name_of(q->s->k, q->s->k->axis.n - 1);
+    }
+    return true;
+}
+
+/* The loop over `red` comes to stand outside of those over m and n with the suffix. */
+static bool hoist(product *q, const char *red, const char *suffix)
+{
+    TRY("reorder %s %s%s", red, q->n.s, suffix);
+    if (q->has_m)
+        TRY("reorder %s %s%s", red, q->m.s, suffix);
+    return true;
+}
+
+/* Setting up the sums and the epilogue get loops of their own, in vectors along n. */
+static bool make_apart(product *q, const char *suffix)
+{
+    char own[48];
+    if (q->has_m)
+        TRY("part %s%s %s", q->m.s, suffix, q->red[0].s);
+    TRY("part %s%s %s", q->n.s, suffix, q->red[0].s);
+    snprintf(own, sizeof own, "%s%s.x", q->n.s, suffix);
+    return make_lanes(q, own, false);
+}
+
+/* The reduction in pieces of q->block_k, the loop over which stands outside of the suffix. */
+static bool make_pieces(product *q, int64_t count, const char *suffix)
+{
+    char piece[40];
+    TRY("split_full %s %lld", q->red[0].s, (long long)count);
+    snprintf(piece, sizeof piece, "%s.o", q->red[0].s);
+    snprintf(q->red[0].s, sizeof q->red[0].s, "%.*s.i", (int)strlen(piece) - 2, piece);
+    return hoist(q, piece, suffix) && make_apart(q, suffix);
+}
+
+/*
+ * The outer of two loops of a sum: its iterations are pieces, so that the inner one is packed as the only one
+ * would be. A gradient of weights adds up examples and positions, which are apart behind attention.
+ */
+static void take_outer(product *q)
+{
+    if (q->nred != 2 || !q->has_m || q->K < OUTER_K || q->K > 2 * MAX_K || !q->b.plain)
+        return;
+    q->has_outer = true;
+    q->outer = q->red[0];
+    q->red[0] = q->red[1];
+    q->nred = 1;
+}
+
+/* Panels and register tiles: n.i.o, m.i.o, m.i.i, n.i.i. */
+static bool make_tiles(product *q)
+{
+    if (q->has_m)
+        TRY("split %s.i %lld", q->m.s, (long long)q->rows);
+    TRY("split %s.i %lld", q->n.s, (long long)(q->vectors * q->lanes));
+    if (q->has_m) {
+        TRY("reorder %s.i.o %s.i.i", q->n.s, q->m.s);
+        if (!q->by_rows)
+            TRY("reorder %s.i.o %s.i.o", q->n.s, q->m.s);
+    }
+    return true;
+}
+
+/* Sums that wait in a local go to registers for the time of `loop`. */
+static bool make_sums(product *q, const char *loop)
+{
+    const char *const copies[2] = {"", "2"};
+    char axis[72];
+    TRY("cache_write %s %s", q->sum.s, loop);
+    for (int i = 0; i < 2; i++) {
+        snprintf(axis, sizeof axis, "%s.%s.i.i%s", q->sum.s, q->n.s, copies[i]);
+        if (!make_lanes(q, axis, true))
+            return false;
+        if (q->has_m)
+            TRY("unroll %s.%s.i.i%s", q->sum.s, q->m.s, copies[i]);
+    }
+    return true;
+}
+
+/*
+ * A panel of b: [k][n]. Its vectors are read along n, or along k and transposed. Where few rows of a
+ * make little of it, those of a position are packed together, each row of b for all of them.
+ */
+static bool pack_b(product *q)
+{
+    char axis[72];
+    char name[16];
+    const char *n = q->n.s, *k = q->red[0].s;
+    snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->b.buf].name);
+    if (q->wide)
+        TRY("pack %s %s %s.i.o %s %s.i.i", name, dc_axis_name_of(q->s->k, q->s->k->root->axis).s, n,
+            k, n);
+    else
+        TRY("pack %s %s.i.o %s %s.i.i", name, n, k, n);
+    snprintf(axis, sizeof axis, "%s.%s.i.i", name, n);
+    if (!make_lanes(q, axis, true))
+        return false;
+    if (q->wide)
+        TRY("reorder %s.%s %s.%s.i.o", name, k, name, n);
+    if (q->b.n.one)
+        return true;
+    TRY("split %s.%s %lld", name, k, (long long)q->lanes);
+    TRY("unroll %s.%s.i", name, k);
+    return true;
+}
+
+/* A block of a: [k][m], near together what lies far apart. */
+static bool pack_a(product *q)
+{
+    char name[16];
+    const char *m = q->m.s, *k = q->red[0].s;
+    snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->a.buf].name);
+    TRY("pack %s %.*s.o %s %s.i.o %s.i.i", name, (int)strlen(k) - 2, k, k, m, m);
+    TRY("vectorize %s.%s.i.i", name, m);
+    return true;
+}
+
+static bool make_registers(product *q)
+{
+    char axis[72];
+    snprintf(axis, sizeof axis, "%s.i.i", q->n.s);
+    if (!make_lanes(q, axis, true))
+        return false;
+    if (q->has_m)
+        TRY("unroll %s.i.i", q->m.s);
+    return true;
+}
+
+static bool apply(product *q)
+{
+    char loop[40];
+    const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer;
+    snprintf(loop, sizeof loop, "%s.i.o", q->has_m && !q->by_rows ? q->m.s : q->n.s);
+    if (!make_positions(q) || (q->has_outer && !hoist(q, q->outer.s, ".i")) ||
+        (pieces && !make_pieces(q, q->block_k, ".i")) || !make_tiles(q))
+        return false;
+    if (!pieces && q->apart) {
+        snprintf(loop, sizeof loop, "%s.o", q->red[0].s);
+        if (!make_pieces(q, dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->red[0].s)),
+                         ".i.i"))
+            return false;
+    }
+    for (int i = 0; i < q->nred; i++)
+        if (!hoist(q, q->red[i].s, ".i.i"))
+            return false;
+    if (q->pack_b && !pack_b(q))
+        return false;
+    if (q->pack_a && pieces && !pack_a(q))
+        return false;
+    if ((pieces || q->apart) && !make_sums(q, loop))
+        return false;
+    return make_registers(q) && dc_sketch_grid(q->s);
+}
+
+/* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
+static bool is_dots(const product *q)
+{
+    return q->nred == 1 && q->has_m && q->M <= dc_min_i64(DOT_ROWS, q->K / q->s->lanes) &&
+           q->a.k.one && q->b.k.one && !q->b.n.one && q->N > 1;
+}
+
+static bool schedule_dots(product *q)
+{
+    dc_dots d = {.m = q->m, .n = q->n, .k = q->red[0], .M = q->M, .apart = q->apart};
+    q->rows = q->M;
+    q->vectors = 1;
+    q->lanes = dc_sketch_lanes(q->s, q->N);
+    blocks_of(q);
+    d.block = q->block_n;
+    return make_positions(q) && dc_schedule_dots(q->s, &d);
+}
+
+bool dc_is_product(dc_sketch *s, const dc_shape *p)
+{
+    product q = {.s = s};
+    return read_factors(&q, p);
+}
+
+bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
+{
+    product q = {.s = s};
+    if (!read_factors(&q, p))
+        DC_BUG("%s is no product", s->k->name);
+    read_axes(&q, p);
+    q.epilogue_reads = epilogue_reads(&q, p);
+    q.apart = epilogue_cost(s->k) > CHEAP;
+    take_outer(&q);
+    if (is_dots(&q))
+        return schedule_dots(&q);
+    q.streams = q.nred == 1 && !q.b.n.far && is_large(&q) && q.M < FEW_ROWS;
+    tile_of(&q);
+    packing_of(&q);
+    blocks_of(&q);
+    q.apart = q.apart && !q.row_apart;
+    return apply(&q);
+}

@@ -1,0 +1,423 @@
+/*
+ * Schedules of convolutions by rule (jit/schedule/schedule.h): products whose left operand is seen through a
+ * window, with channels of the result last.
+ *
+ * As of any product, tiles of rows x channels are added up in registers, vectors along the channels.
+ * What differs is the left operand, of which neighbouring rows see the same elements, and zeros round
+ * it: its part is first copied, with its zeros, to where the inner loops read it without tests
+ * (window_read). Two forms:
+ *
+ *   images   rows are positions, terms are taps and channels. A launch position is a block of rows of
+ *            one image; each vector of channels runs over all of them, so that its part of the
+ *            kernel stays near.
+ *   taps     the gradient of a kernel: rows are taps and channels, terms are positions of all images.
+ *            One image after the other is added to sums that stay near.
+ */
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    OTHER_REGISTERS = 4,
+    PART_BYTES = 24 << 10,
+    MIN_POSITIONS = 8,
+    MIN_COPY_LANES = 4,
+    MIN_PIECE = 16
+};
+
+typedef struct conv {
+    dc_sketch *s;
+    const dc_shape *p;
+    dc_vx left; /* the load of the operand that does not move along channels */
+    char buf[24];
+    int64_t lanes, vectors; /* of a tile, along the channels */
+    int rows;               /* out axes that are rows of tiles, whole, but for the first of them */
+    int64_t height;         /* iterations of that one in a tile */
+} conv;
+
+static int64_t extent(const conv *c, uint32_t axis)
+{
+    return dc_sketch_extent(c->s, axis);
+}
+
+static dc_axis_name out_name(const conv *c, int i)
+{
+    return dc_axis_name_of(c->s->k, c->p->out[i]);
+}
+
+static dc_axis_name red_name(const conv *c, int i)
+{
+    return dc_axis_name_of(c->s->k, c->p->red[i]);
+}
+
+/* ---- what kind of product it is ---- */
+
+static dc_vx operand(const dc_kernel *k, dc_vx v)
+{
+    while (k->vx.at[v].kind == DC_VX_OP && k->vx.at[v].op == DC_OP_CAST)
+        v = k->vx.at[v].in[0];
+    return v;
+}
+
+static int64_t stride(const conv *c, uint32_t axis, bool *affine)
+{
+    return dc_ix_stride(c->s->k, c->s->k->vx.at[c->left].at, axis, affine);
+}
+
+static int64_t size_of(int64_t v)
+{
+    return v < 0 ? -v : v;
+}
+
+/* Do an axis of the result and one of the sum move along one dim of the left operand? */
+static bool share_dim(const conv *c, uint32_t out, uint32_t red)
+{
+    bool affine = true;
+    const int64_t so = size_of(stride(c, out, &affine)), sr = size_of(stride(c, red, &affine));
+    return affine && so > 0 && sr > 0 && so < sr * extent(c, red) && sr < so * extent(c, out);
+}
+
+/* The left operand; false where none stands still along the last axis, or it sees no window. */
+static bool find_left(conv *c)
+{
+    dc_kernel *k = c->s->k;
+    const dc_shape *p = c->p;
+    const dc_vx_node term = k->vx.at[k->vx.at[p->add->put[0].value].in[1]];
+    bool windows = false;
+    if (term.kind != DC_VX_OP || term.op != DC_OP_MUL || p->nout < 2)
+        return false;
+    for (int i = 0; i < 2 && c->left == 0; i++) {
+        const dc_vx v = operand(k, term.in[i]);
+        bool affine = true;
+        if (k->vx.at[v].kind == DC_VX_LOAD &&
+            dc_ix_stride(k, k->vx.at[v].at, p->out[p->nout - 1], &affine) == 0 && affine)
+            c->left = v;
+    }
+    for (int o = 0; c->left != 0 && o < p->nout; o++)
+        for (int r = 0; r < p->nred; r++)
+            windows = windows || share_dim(c, p->out[o], p->red[r]);
+    if (windows)
+        snprintf(c->buf, sizeof c->buf, "%s", k->buf.at[k->vx.at[c->left].buf].name);
+    return windows;
+}
+
+/* Do sums run over more of a dim than results do? */
+static bool adds_positions(const conv *c)
+{
+    int64_t out = 1, red = 1;
+    for (int o = 0; o < c->p->nout; o++)
+        for (int r = 0; r < c->p->nred; r++)
+            if (share_dim(c, c->p->out[o], c->p->red[r])) {
+                out *= extent(c, c->p->out[o]);
+                red *= extent(c, c->p->red[r]);
+            }
+    return red > out;
+}
+
+/* ---- tiles ---- */
+
+static int64_t largest_divisor(int64_t n, int64_t most)
+{
+    int64_t d = dc_min_i64(n, most);
+    while (n % d != 0)
+        d--;
+    return d;
+}
+
+/* A divisor where there is one of a fair size, else as few pieces as there can be. */
+static int64_t piece(int64_t n, int64_t most)
+{
+    const int64_t d = largest_divisor(n, most);
+    const int64_t pieces = (n + most - 1) / most;
+    return d * 2 >= dc_min_i64(n, most) ? d : (n + pieces - 1) / pieces;
+}
+
+/* Vectors and rows of a tile. */
+static void choose_tile(conv *c)
+{
+    const dc_shape *p = c->p;
+    const int64_t channels = extent(c, p->out[p->nout - 1]);
+    const int64_t registers = dc_max_i64(c->s->t->vector_registers - OTHER_REGISTERS, 4);
+    c->lanes = dc_sketch_lanes(c->s, channels);
+    const int64_t vectors = (channels + c->lanes - 1) / c->lanes;
+    c->vectors = vectors % 2 == 0 ? 2 : 1;
+    if (vectors % 4 == 0 && extent(c, p->out[p->nout - 2]) * 4 <= registers)
+        c->vectors = 4;
+    const int64_t most = registers / c->vectors;
+    c->rows = 1;
+    c->height = piece(extent(c, p->out[p->nout - 2]), most);
+    int64_t rows = c->height;
+    while (c->height == extent(c, p->out[p->nout - 1 - c->rows]) && c->rows < p->nout - 2) {
+        const int64_t next = largest_divisor(extent(c, p->out[p->nout - 2 - c->rows]), most / rows);
+        if (next < 2)
+            break;
+        c->height = next;
+        rows *= next;
+        c->rows++;
+    }
+}
+
+static bool split_tile(const conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first);
+    bool done =
+        dc_move_do(s->k, &s->why, "split_full %s %lld", n.s, (long long)(c->vectors * c->lanes)) &&
+        dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)c->height);
+    /* vectors of channels go outside the rows of a tile, and outside the tiles of a row */
+    for (int i = last - 1; i > first && done; i--)
+        done = dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s);
+    return done && dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, m.s) &&
+           dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, m.s);
+}
+
+/* These loops over terms, outermost first, go outside the rows of tiles and the out axes from `to` on. */
+static bool hoist(const conv *c, const dc_axis_name *red, int n, int to)
+{
+    const int last = c->p->nout - 1, first = last - c->rows;
+    char name[32];
+    for (int i = last; i >= to; i--) {
+        snprintf(name, sizeof name, i == last || i == first ? "%s.i" : "%s", out_name(c, i).s);
+        if (!dc_sketch_hoist(c->s, red, n, name))
+            return false;
+    }
+    return true;
+}
+
+static bool finish_tile(const conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first);
+    bool done = dc_move_do(s->k, &s->why, "split %s.i %lld", n.s, (long long)c->lanes) &&
+                dc_move_do(s->k, &s->why, "vectorize %s.i.i", n.s) &&
+                dc_move_do(s->k, &s->why, "unroll %s.i.o", n.s);
+    for (int i = last - 1; i > first && done; i--)
+        done = dc_move_do(s->k, &s->why, "unroll %s", out_name(c, i).s);
+    return done && dc_move_do(s->k, &s->why, "unroll %s.i", m.s);
+}
+
+/* Vectors along the last dim of the copy. */
+static bool finish_copy(const conv *c)
+{
+    dc_sketch *s = c->s;
+    char name[48];
+    int dims = 0, axis = -1;
+    for (;; dims++) {
+        snprintf(name, sizeof name, "%s.%d", c->buf, dims);
+        const int next = dc_axis_find(s->k, name);
+        if (next < 0)
+            break;
+        axis = next;
+    }
+    if (axis < 0)
+        return true;
+    int64_t lanes = dc_sketch_lanes(s, s->k->axis.at[axis].extent);
+    while (s->k->axis.at[axis].extent % lanes != 0)
+        lanes /= 2;
+    snprintf(name, sizeof name, "%s.%d", c->buf, dims - 1);
+    return lanes < MIN_COPY_LANES ||
+           (dc_move_do(s->k, &s->why, "split %s %lld", name, (long long)lanes) &&
+            dc_move_do(s->k, &s->why, "vectorize %s.i", name));
+}
+
+/* The loops outside become one, the launch. */
+static bool launch(const conv *c)
+{
+    dc_sketch *s = c->s;
+    while (s->k->root->kind == DC_STMT_LOOP && s->k->root->next == NULL) {
+        const dc_stmt *inner = s->k->root->body;
+        if (inner->kind != DC_STMT_LOOP || inner->next != NULL ||
+            s->k->axis.at[inner->axis].reduce || s->k->axis.at[inner->axis].kind != DC_AXIS_SERIAL)
+            break;
+        if (!dc_move_do(s->k, &s->why, "fuse %s %s", dc_axis_name_of(s->k, s->k->root->axis).s,
+                        dc_axis_name_of(s->k, inner->axis).s))
+            break;
+    }
+    return dc_sketch_grid(s);
+}
+
+/* ---- images ---- */
+
+/* Does the left operand stand under tests: is there padding? */
+static bool is_tested(const conv *c)
+{
+    return c->s->k->vx.at[c->left].pred.n > 0;
+}
+
+/* Rows of positions that a launch position computes: as many as the copy has room for. */
+static int64_t block_rows(const conv *c, int axis)
+{
+    bool affine = true;
+    const int64_t row = size_of(stride(c, c->p->out[axis], &affine)) * 4;
+    const int64_t most = dc_max_i64(PART_BYTES / dc_max_i64(row, 1), 1);
+    return largest_divisor(extent(c, c->p->out[axis]), most);
+}
+
+/*
+ * Channels of the terms that are added up at a time. Each tile of a block reads the whole part of the kernel that
+ * belongs to its vectors; where that is more than the second cache has room for, it comes from there in pieces, for
+ * all tiles before the next.
+ */
+static int64_t piece_of_terms(const conv *c, int64_t block)
+{
+    const int64_t all = extent(c, c->p->red[c->p->nred - 1]), room = (int64_t)c->s->t->l2 / 4;
+    int64_t bytes = c->vectors * c->lanes * 4;
+    for (int i = 0; i < c->p->nred; i++)
+        bytes *= extent(c, c->p->red[i]);
+    if (bytes <= 2 * room || block == 1 || c->p->nred < 2)
+        return all;
+    const int64_t piece = largest_divisor(all, dc_max_i64(all * room / bytes, MIN_PIECE));
+    return piece >= MIN_PIECE ? piece : all;
+}
+
+/* The loop over pieces goes outside of the tiles of a block, which go on from sums that wait. */
+static bool make_pieces(const conv *c, dc_axis_name *red, int64_t count, const char *y,
+                        dc_axis_name *outer)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows, k = c->p->nred - 1;
+    char name[32];
+    if (!dc_move_do(s->k, &s->why, "split %s %lld", red[k].s, (long long)count))
+        return false;
+    snprintf(outer->s, sizeof outer->s, "%.20s.o", red[k].s);
+    for (int i = k - 1; i >= 0; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder_reduce %s %s", outer->s, red[i].s))
+            return false;
+    if (!hoist(c, outer, 1, first))
+        return false;
+    snprintf(name, sizeof name, "%s.o", out_name(c, first).s);
+    if (!dc_sketch_hoist(s, outer, 1, name))
+        return false;
+    snprintf(name, sizeof name, "%s.i", y);
+    snprintf(red[k].s, sizeof red[k].s, "%.*s.i", (int)strlen(outer->s) - 2, outer->s);
+    return dc_sketch_hoist(s, outer, 1, name) && dc_move_do(s->k, &s->why, "subtotal %s", outer->s);
+}
+
+/* Where images are too few for all workers, or too small, vectors of channels are positions, too. */
+static bool share_vectors(const conv *c, const char *y, int64_t block)
+{
+    dc_sketch *s = c->s;
+    const int outer = c->p->nout - 2 - c->rows; /* y, that is split */
+    const dc_axis_name n = out_name(c, c->p->nout - 1);
+    int64_t positions = extent(c, c->p->out[outer]) / block;
+    for (int i = 0; i < outer; i++)
+        positions *= extent(c, c->p->out[i]);
+    if (positions >= MIN_POSITIONS)
+        return true;
+    if (!dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, y))
+        return false;
+    for (int i = outer - 1; i >= 0; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s))
+            return false;
+    return true;
+}
+
+static bool schedule_images(conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows;
+    const dc_axis_name n = out_name(c, last);
+    dc_axis_name y = {""}, red[DC_SHAPE_AXES],
+                 part = {""}; /* part: the loop whose iterations copy what they see */
+    int64_t block = 1;
+    if (!split_tile(c))
+        return false;
+    if (first >= 1) { /* blocks of the next axis outside */
+        y = out_name(c, first - 1);
+        block = block_rows(c, first - 1);
+        snprintf(part.s, sizeof part.s, "%.20s.o", y.s);
+        if (!dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)block) ||
+            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, y.s) ||
+            !share_vectors(c, y.s, block))
+            return false;
+    }
+    for (int i = 0; i < c->p->nred; i++)
+        red[i] = red_name(c, i);
+    const int64_t piece = piece_of_terms(c, block);
+    if (piece < extent(c, c->p->red[c->p->nred - 1]) && !make_pieces(c, red, piece, y.s, &part))
+        return false;
+    if (!hoist(c, red, c->p->nred, first))
+        return false;
+    if (first >= 1 && is_tested(c) &&
+        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, part.s) || !finish_copy(c)))
+        return false;
+    return finish_tile(c) && launch(c);
+}
+
+/* ---- taps ---- */
+
+/* Rows of an image that both operands of a tile have room for near by. */
+static int64_t image_rows(const conv *c, uint32_t y)
+{
+    bool affine = true;
+    const int64_t row = size_of(stride(c, y, &affine)) * 4; /* of the left operand, all channels */
+    const int64_t left =
+        row / dc_max_i64(extent(c, c->p->out[c->p->nout - 1 - c->rows]), 1) * c->height;
+    int64_t right = c->vectors * c->lanes * 4;
+    for (int i = c->p->nred - 1; i >= 0 && c->p->red[i] != y; i--)
+        right *= extent(c, c->p->red[i]);
+    return largest_divisor(extent(c, y), dc_max_i64(PART_BYTES / (left + right), 1));
+}
+
+/* The first of the terms' axes that the window moves along. */
+static int row_axis(const conv *c)
+{
+    for (int r = 0; r < c->p->nred; r++)
+        for (int o = 0; o < c->p->nout; o++)
+            if (share_dim(c, c->p->out[o], c->p->red[r]))
+                return r;
+    return 0;
+}
+
+static bool schedule_taps(conv *c)
+{
+    dc_sketch *s = c->s;
+    const int last = c->p->nout - 1, first = last - c->rows, row = row_axis(c);
+    const dc_axis_name n = out_name(c, last), m = out_name(c, first), y = red_name(c, row);
+    dc_axis_name outer[DC_SHAPE_AXES], inner[DC_SHAPE_AXES];
+    int nouter = 0, ninner = 0;
+    const int64_t rows = image_rows(c, c->p->red[row]);
+    if (!split_tile(c) || !dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)rows))
+        return false;
+    for (int i = 0; i < row; i++)
+        outer[nouter++] = red_name(c, i);
+    snprintf(outer[nouter++].s, sizeof outer->s, "%.20s.o", y.s);
+    snprintf(inner[ninner++].s, sizeof inner->s, "%.20s.i", y.s);
+    for (int i = row + 1; i < c->p->nred; i++)
+        inner[ninner++] = red_name(c, i);
+    /* tiles outermost; the other rows inside, but for what makes positions enough */
+    int64_t positions = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
+                        (extent(c, c->p->out[first]) / c->height);
+    int outside = 0;
+    while (outside < first && positions < MIN_POSITIONS)
+        positions *= extent(c, c->p->out[outside++]);
+    for (int i = first - 1; i >= outside; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s))
+            return false;
+    for (int i = first - 1; i >= outside; i--)
+        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", m.s, out_name(c, i).s))
+            return false;
+    if (!hoist(c, outer, nouter, outside) ||
+        !dc_move_do(s->k, &s->why, "subtotal %s", outer[nouter - 1].s) ||
+        !hoist(c, inner, ninner, first))
+        return false;
+    if (is_tested(c) &&
+        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, outer[nouter - 1].s) ||
+         !finish_copy(c)))
+        return false;
+    return finish_tile(c) && launch(c);
+}
+
+bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is)
+{
+    conv c = {.s = s, .p = p};
+    *is = find_left(&c);
+    if (!*is)
+        return true;
+    choose_tile(&c);
+    return adds_positions(&c) ? schedule_taps(&c) : schedule_images(&c);
+}

@@ -1,0 +1,30 @@
+/*
+ * Schedules from a file (the setting DEEPC_SCHEDULE), for kernels by name:
+ *
+ *   schedule D_64_10_k64     # a kernel's name
+ *     split i1 32
+ *     reorder k i1.i
+ *
+ * A schedule lists moves (jit/moves/moves.def) in their order, one a line; "#" starts a comment. A kernel
+ * that is not in the file is scheduled by the rules (jit/schedule/schedule.h); one that is there without moves
+ * stays as it was lowered.
+ */
+#ifndef DC_JIT_SCHEDULE_SCHEDULE_FILE_H
+#define DC_JIT_SCHEDULE_SCHEDULE_FILE_H
+
+#include "jit/nest/nest.h"
+
+typedef struct dc_schedfile dc_schedfile;
+
+/* FILE or PARSE on failure, with the path and the line. What a move does is not checked here. */
+dc_status dc_schedfile_read(dc_job *j, const char *path, dc_schedfile **out);
+/* The same from text; `name` stands for it in messages. */
+dc_status dc_schedfile_parse(dc_job *j, const char *name, const char *text, dc_schedfile **out);
+/* The moves of a kernel, as dc_move_do takes them; NULL where the file has no schedule for it. */
+const char *const *dc_schedfile_find(const dc_schedfile *f, const char *kernel, uint32_t *n);
+void dc_schedfile_free(dc_schedfile *f);
+
+/* The moves that were applied to k, in the same format. */
+void dc_schedfile_print(const dc_kernel *k, dc_text *out);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * What the files of schedules share: jit/schedule/schedule.c, jit/schedule/schedule_map.c, jit/schedule/schedule_contraction.c for workers,
+ * jit/schedule/schedule_simt.c for groups.
+ */
+#ifndef DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
+#define DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
+
+#include "jit/schedule/schedule.h"
+
+enum { DC_SHAPE_AXES = 2 * DC_MAX_RANK };
+
+typedef struct dc_shape {                            /* of a naive nest */
+    uint32_t out[DC_SHAPE_AXES], red[DC_SHAPE_AXES]; /* axes, outermost first */
+    int nout, nred;
+    const dc_stmt *add; /* the first accumulation, NULL in a map */
+    bool by_rows;       /* beside reductions stand loops that are none */
+} dc_shape;
+
+dc_shape dc_shape_of(const dc_kernel *k);
+
+typedef struct dc_axis_name { /* kept while moves rename axes */
+    char s[24];
+} dc_axis_name;
+
+dc_axis_name dc_axis_name_of(const dc_kernel *k, uint32_t axis);
+
+typedef struct dc_sketch { /* for workers */
+    dc_kernel *k;
+    const dc_target *t;
+    int lanes;       /* of the widest numbers computed */
+    const char *why; /* of the move that did not apply */
+} dc_sketch;
+
+int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
+/* Of a vector along so many iterations: the smallest power of two that holds them, if there is. */
+int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
+/* The loops of a reduction, outermost first, each directly inside axis, go outside it. */
+bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis);
+/* The loops of a reduction. */
+typedef struct dc_chain {
+    dc_vx total;                         /* what is set in them */
+    dc_axis_name red[DC_SHAPE_AXES + 1]; /* outermost first */
+    int64_t extent[DC_SHAPE_AXES + 1];
+    int n;
+    int64_t side;   /* terms of the last of them that are added side by side */
+    int64_t inside; /* terms in further loops inside them */
+} dc_chain;
+
+/*
+ * A long sum of floats becomes a sum of sums, since rounding errors grow with the additions that follow one
+ * another. One of the loops may become two.
+ */
+void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
+/* What stands outermost becomes the launch. */
+bool dc_sketch_grid(dc_sketch *s);
+/* The same of all that stands there. */
+bool dc_sketch_grid_all(dc_sketch *s);
+
+/* How the loads below v move along an axis: which strides occur. */
+typedef struct dc_strides {
+    bool zero, one, far, none; /* none: not affine */
+} dc_strides;
+
+dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis);
+
+/* No reduction. */
+bool dc_schedule_map(dc_sketch *s, const dc_shape *p);
+
+/* Loops that all accesses go through as if they were one become one; *p is the new shape. */
+void dc_sketch_merge(dc_sketch *s, dc_shape *p);
+/* The last axis in so many vectors at a time, cut where tests along it change and where vectors end. */
+bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
+/*
+ * The last axis and that at place `at`, along which an operand lies, in blocks of as many rows as lanes; behind
+ * them strips, which are blocks of which a part is masked.
+ */
+bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at);
+/* Vectors that so few rows fill as fill any. */
+int64_t dc_sketch_block(const dc_sketch *s, int64_t extent);
+/* Several rows at a time, in so many vectors at least. */
+bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors);
+
+/* Vectors of so many lanes to compute at a time along an axis, where there are `all` positions. */
+int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes);
+
+/* Parts under loops over rows: reductions, and stores of whole rows. */
+bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
+
+/* A sum whose terms have a factor that moves along the last output axis and one that does not? */
+bool dc_is_product(dc_sketch *s, const dc_shape *p);
+bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
+
+/* A product of few rows, both operands of which lie along the sum, cut into positions of m.i, n.i and k. */
+typedef struct dc_dots {
+    dc_axis_name m, n, k;
+    int64_t M, block; /* rows, columns of a position */
+    bool apart;       /* what follows the sums has loops of its own */
+} dc_dots;
+
+bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
+
+/* A product whose left operand is seen through a window; *is tells whether it is one. */
+bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
+
+/* Applies the moves of the rules for groups of threads; why: the reason of the move that did not. */
+bool dc_schedule_simt(dc_kernel *k, const dc_target *t, const dc_shape *shape, const char **why);
+
+#endif

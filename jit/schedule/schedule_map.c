@@ -1,0 +1,425 @@
+/*
+ * The rule for kernels without a reduction (jit/schedule/schedule_impl.h): the last axis in vectors, several
+ * at a time where there are many, so that one does not wait for the other.
+ *
+ * An operand that moves by 1 along another axis is turned: blocks of as many rows as there are lanes
+ * are read by rows and transposed in registers, which flattening does for an unrolled axis of rows.
+ * Where blocks do not fit, the same tiles at least use each line of the cache at once.
+ */
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BLOCKS = 4,        /* of a turned operand, beside each other */
+    SAME_SETS = 256,   /* elements, of which rows are a multiple that meet in few sets of a cache */
+    SHORT_RUN = 64,    /* elements of an operand that several short axes go through, at most */
+    LINE = 16,         /* elements of a line of a cache */
+    WIDEST = 64,       /* lanes of an instruction at most */
+    MOST_WRITTEN = 16, /* vectors of a block of short rows */
+    MANY = 1 << 14,    /* elements from which on four vectors are computed at a time */
+    SOME = 1 << 11,    /* two */
+    FEW = 1 << 12, /* too few for the texts of several blocks, which a compiler takes long over */
+    MANY_REGISTERS = 32 /* with fewer, two at most */
+};
+
+static bool is_costly(const dc_kernel *k)
+{
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        if (k->vx.at[v].kind == DC_VX_OP &&
+            (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_COSTLY) != 0)
+            return true;
+    return false;
+}
+
+static bool do_split(dc_sketch *s, const dc_axis_name *axis, int64_t n)
+{
+    return dc_move_do(s->k, &s->why, "split %s %lld", axis->s, (long long)n);
+}
+
+/* The last axis is too short for vectors: lanes along the one before, apart in memory. */
+static bool schedule_short(dc_sketch *s, const dc_shape *p)
+{
+    if (p->nout < 2 || dc_sketch_extent(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
+        return dc_sketch_grid(s);
+    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 2]);
+    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
+    return do_split(s, &m, s->lanes) && dc_move_do(s->k, &s->why, "reorder %s %s.i", n.s, m.s) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", m.s) && dc_sketch_grid(s);
+}
+
+/* turned operands ----------------------------------------------------------------------------- */
+
+/* The place among the axes of one that a load moves along by 1, while it moves far along the last
+ * one; -1: there is none. */
+static int turned_axis(dc_kernel *k, const dc_shape *p)
+{
+    const uint32_t last = p->out[p->nout - 1];
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        bool affine = true;
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        const int64_t step = dc_ix_stride(k, n->at, last, &affine);
+        for (int i = p->nout - 2; i >= 0 && affine && step != 0 && step != 1; i--)
+            if (dc_ix_stride(k, n->at, p->out[i], &affine) == 1 && affine)
+                return i;
+    }
+    return -1;
+}
+
+static bool streams(const dc_kernel *k)
+{
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].stream)
+            return true;
+    return false;
+}
+
+/* Of the result. */
+static int64_t elements(const dc_sketch *s, const dc_shape *p)
+{
+    int64_t all = 1;
+    for (int i = 0; i < p->nout; i++)
+        all *= dc_sketch_extent(s, p->out[i]);
+    return all;
+}
+
+/*
+ * Blocks of m and n, one inside the other; several along m before the next along n, so that more than
+ * a line of each row is read at once. Rows of the result that meet in few places of a cache are as few
+ * as one block has, if they do not go past the caches anyway.
+ */
+static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
+{
+    dc_kernel *k = s->k;
+    const dc_axis_name m = dc_axis_name_of(k, p->out[at]);
+    const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
+    const int64_t lanes = s->lanes, columns = dc_sketch_extent(s, p->out[p->nout - 1]);
+    if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
+        return elements(s, p) < FEW ? dc_schedule_vectors(s, p, 1)
+                                    : dc_schedule_turned_strips(s, p, at);
+    int64_t blocks = columns % SAME_SETS != 0 || streams(k) ? BLOCKS : 1;
+    while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
+        blocks /= 2;
+    if (!do_split(s, &m, blocks * lanes) || !do_split(s, &n, lanes))
+        return false;
+    for (int i = at + 1; i < p->nout - 1; i++)
+        if (!dc_move_do(k, &s->why, "reorder %s %s.i", dc_axis_name_of(k, p->out[i]).s, m.s))
+            return false;
+    if (!dc_move_do(k, &s->why, "reorder %s.o %s.i", n.s, m.s) ||
+        !dc_move_do(k, &s->why, "vectorize %s.i", n.s))
+        return false;
+    return (blocks == 1 || dc_move_do(k, &s->why, "split %s.i %lld", m.s, (long long)lanes)) &&
+           dc_move_do(k, &s->why, "unroll %s.i%s", m.s, blocks > 1 ? ".i" : "") &&
+           dc_sketch_grid(s);
+}
+
+/* runs of short axes --------------------------------------------------------------------------- */
+
+/*
+ * Which axes walk through memory together: from one of stride 1 on, each with the stride that those before fill.
+ * The inner of them, `most` elements in all at most, are short; -1 where the rest does not go on from there.
+ */
+static int short_run(dc_kernel *k, const dc_shape *p, dc_ix at, int64_t most, bool *is_short)
+{
+    int64_t run = 1;
+    for (int found = 0;; found++) {
+        int next = -1;
+        for (int i = 0; i < p->nout - 1; i++) {
+            bool affine = true;
+            const int64_t step = dc_ix_stride(k, at, p->out[i], &affine);
+            if (affine && !is_short[i] && step == run && k->axis.at[p->out[i]].extent > 1)
+                next = i;
+        }
+        if (next < 0)
+            return -1;
+        if (run * k->axis.at[p->out[next]].extent > most)
+            return found > 0 ? next : -1;
+        run *= k->axis.at[p->out[next]].extent;
+        is_short[next] = true;
+    }
+}
+
+/* The load whose elements lie in short runs, along none of which its result goes; the axis that follows them. */
+static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_short, dc_ix *at)
+{
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        bool affine = true;
+        memset(is_short, 0, DC_SHAPE_AXES * sizeof *is_short);
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        const int64_t step = dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine);
+        const int axis = affine && step > most ? short_run(k, p, n->at, most, is_short) : -1;
+        *at = n->at;
+        if (axis >= 0)
+            return axis;
+    }
+    return -1;
+}
+
+/*
+ * Of a load none of whose axes lies along memory, with the last one far apart: the axis that goes on in the smallest
+ * steps, several to a line; -1: there is none.
+ */
+static int near_axis(dc_kernel *k, const dc_shape *p)
+{
+    int found = -1;
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        bool affine = true;
+        if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM ||
+            dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine) <= SHORT_RUN || !affine)
+            continue;
+        int64_t least = LINE;
+        for (int i = 0; i < p->nout - 1; i++) {
+            const int64_t step = dc_ix_stride(k, n->at, p->out[i], &affine);
+            if (!affine || (step != 0 && step < 2))
+                return -1;
+            if (step > 0 && step < least && k->axis.at[p->out[i]].extent >= LINE / step) {
+                least = step;
+                found = i;
+            }
+        }
+    }
+    return found;
+}
+
+/*
+ * The short axes go inside, round the lanes, which read as many rows, and the axis that follows them in memory
+ * outside of them: so each of these rows is read from one end to the other, once.
+ */
+static bool schedule_runs(dc_sketch *s, const dc_shape *p, int along, const bool *is_short)
+{
+    dc_kernel *k = s->k;
+    const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
+    dc_axis_name order[DC_SHAPE_AXES];
+    int count = 0;
+    if (!do_split(s, &n, s->lanes))
+        return false;
+    for (int i = 0; i < p->nout - 1; i++)
+        order[count++] = dc_axis_name_of(k, p->out[i]);
+    for (int i = 0; i < p->nout; i++) { /* the others, n.o last, go outside of the short ones */
+        const bool last = i == p->nout - 1;
+        for (int j = i - 1; j >= 0 && (last || !is_short[i]); j--)
+            if (is_short[j] && !dc_move_do(k, &s->why, "reorder %s%s %s", last ? n.s : order[i].s,
+                                           last ? ".o" : "", order[j].s))
+                return false;
+    }
+    for (int i = p->nout - 2; i >= along; i--)
+        if (!is_short[i] && !dc_move_do(k, &s->why, "reorder %s.o %s", n.s, order[i].s))
+            return false;
+    return dc_move_do(k, &s->why, "vectorize %s.i", n.s) && dc_sketch_grid(s);
+}
+
+/* The place of the axis that walks in these steps; -1: there is none. */
+static int axis_of_step(dc_kernel *k, const dc_shape *p, dc_ix at, int64_t step)
+{
+    for (int i = 0; i < p->nout - 1; i++) {
+        bool affine = true;
+        if (dc_ix_stride(k, at, p->out[i], &affine) == step && affine &&
+            k->axis.at[p->out[i]].extent > 1)
+            return i;
+    }
+    return -1;
+}
+
+/* Lanes that divide both extents, 4 at least; 0: none do. */
+static int64_t block_lanes(const dc_sketch *s, int64_t m, int64_t n)
+{
+    int64_t lanes = s->lanes;
+    while (lanes >= 4 && (m % lanes != 0 || n % lanes != 0))
+        lanes /= 2;
+    return lanes >= 4 ? lanes : 0;
+}
+
+/* The smallest divisor of the axis that makes whole blocks with a run of short ones; 0: there is none. */
+static int64_t block_part(const dc_sketch *s, int64_t extent, int64_t run, int64_t n)
+{
+    const int64_t lanes = block_lanes(s, extent * run, n);
+    for (int64_t part = 1; part < extent && lanes > 0; part++)
+        if (extent % part == 0 && part * run % lanes == 0)
+            return part;
+    return 0;
+}
+
+/* Loop number `from` goes inside those up to number `to`, or outside of them. */
+static bool move_loop(dc_sketch *s, dc_axis_name *loop, int from, int to)
+{
+    while (from != to) {
+        const int outer = from < to ? from : from - 1;
+        const dc_axis_name moved = loop[outer];
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s", loop[outer + 1].s, loop[outer].s))
+            return false;
+        loop[outer] = loop[outer + 1];
+        loop[outer + 1] = moved;
+        from += from < to ? 1 : -1;
+    }
+    return true;
+}
+
+static int loop_of(const dc_axis_name *loop, const char *name)
+{
+    int i = 0;
+    while (strcmp(loop[i].s, name) != 0)
+        i++;
+    return i;
+}
+
+/*
+ * The short axes and a part of the one that follows them become one, directly outside of the last: a matrix whose rows
+ * lie along memory, which can be turned; the rest of that axis are the positions. False, and nothing done, where
+ * blocks do not fit.
+ */
+static bool join_run(dc_sketch *s, const dc_shape *p, dc_ix at, int along, const bool *is_short)
+{
+    dc_kernel *k = s->k;
+    dc_axis_name part[DC_SHAPE_AXES], loop[DC_SHAPE_AXES + 1];
+    int parts = 0;
+    int64_t run = 1;
+    for (int axis = axis_of_step(k, p, at, run); axis != along;
+         axis = axis_of_step(k, p, at, run)) {
+        if (axis < 0 || !is_short[axis])
+            return false;
+        part[parts++] = dc_axis_name_of(k, p->out[axis]);
+        run *= dc_sketch_extent(s, p->out[axis]);
+    }
+    const dc_axis_name outer = dc_axis_name_of(k, p->out[along]);
+    const int64_t block = block_part(s, dc_sketch_extent(s, p->out[along]), run,
+                                     dc_sketch_extent(s, p->out[p->nout - 1]));
+    if (block == 0 || !do_split(s, &outer, block))
+        return false;
+    snprintf(part[parts++].s, sizeof part->s, "%.20s.i", outer.s);
+    for (int i = 0, n = 0; i < p->nout; i++, n++) {
+        loop[n] = dc_axis_name_of(k, p->out[i]);
+        if (i == along) {
+            snprintf(loop[n++].s, sizeof loop->s, "%.20s.o", outer.s);
+            loop[n] = part[parts - 1];
+        }
+    }
+    if (!move_loop(s, loop, loop_of(loop, part[parts - 1].s) - 1, 0))
+        return false;
+    for (int n = 0; n < parts; n++)
+        if (!move_loop(s, loop, loop_of(loop, part[n].s), p->nout - 1 - n))
+            return false;
+    for (int n = parts - 2; n >= 0; n--) {
+        if (!dc_move_do(k, &s->why, "fuse %s %s", part[n + 1].s, part[n].s))
+            return false;
+        part[n] = dc_axis_name_of(k, k->axis.n - 1);
+    }
+    return true;
+}
+
+/* others -------------------------------------------------------------------------------------- */
+
+/*
+ * Random numbers made of a few numbers, as initialisers are: that is done once, and a text of a
+ * hundred instructions for each of four vectors takes a compiler longer than the rest takes to run.
+ */
+static bool is_initialiser(const dc_kernel *k)
+{
+    bool random = false;
+    for (uint32_t v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        random = random || (n->kind == DC_VX_OP && n->op == DC_OP_THREEFRY);
+        if (n->kind == DC_VX_LOAD && k->buf.at[n->buf].count > 1)
+            return false;
+    }
+    return random;
+}
+
+int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes)
+{
+    int64_t most = s->t->vector_registers >= MANY_REGISTERS ? 4 : 2;
+    if (all < MANY)
+        most = all < SOME ? 1 : 2;
+    if (is_initialiser(s->k))
+        most = 1;
+    while (most > 1 && (extent % (most * lanes) != 0 || most * lanes > WIDEST))
+        most /= 2;
+    return most;
+}
+
+/* Of a long axis, or of many short ones. */
+static int64_t most_vectors(const dc_sketch *s, const dc_shape *p)
+{
+    return dc_sketch_vectors(s, elements(s, p), WIDEST * (int64_t)s->lanes, s->lanes);
+}
+
+/* Vectors that are all masked: what is computed is the most of it. */
+static bool schedule_costly(dc_sketch *s, const dc_shape *p)
+{
+    const uint32_t n = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, n), lanes = dc_sketch_lanes(s, extent);
+    const dc_axis_name name = dc_axis_name_of(s->k, n);
+    const int64_t vectors = dc_sketch_vectors(s, elements(s, p), extent, lanes);
+    return do_split(s, &name, lanes * vectors) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
+}
+
+/* Bytes of the widest number in a list of statements that only copies and chooses; 0: it computes. */
+static int copied_bytes(dc_kernel *k, const dc_stmt *first)
+{
+    size_t bytes = 1;
+    for (const dc_stmt *t = first; t != NULL && bytes > 0; t = t->next) {
+        const size_t inside = t->body != NULL ? (size_t)copied_bytes(k, t->body) : 1;
+        bytes = inside == 0 ? 0 : inside > bytes ? inside : bytes;
+        for (uint32_t i = 0; i < t->nput && bytes > 0; i++) {
+            const dc_mark mark = dc_arena_mark(&k->arena);
+            const bool *part = dc_vx_parts(k, &k->arena, t->put[i].value);
+            for (dc_vx v = 1; v <= t->put[i].value && bytes > 0; v++) {
+                const dc_vx_node *n = &k->vx.at[v];
+                const size_t size = dc_dtype_size((dc_dtype)n->dtype);
+                if (part[v])
+                    bytes = n->kind == DC_VX_INDEX || (n->kind == DC_VX_OP && n->op != DC_OP_WHERE)
+                                ? 0
+                            : size > bytes ? size
+                                           : bytes;
+            }
+            dc_arena_rewind(&k->arena, mark);
+        }
+    }
+    return (int)bytes;
+}
+
+bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
+{
+    dc_shape merged = *shape;
+    const dc_shape *p = &merged;
+    if (p->nout == 0)
+        return true;
+    dc_sketch_merge(s, &merged);
+    const bool costly = is_costly(s->k);
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    if (extent < 4 && costly)
+        return schedule_short(s, p);
+    bool is_short[DC_SHAPE_AXES];
+    dc_ix at = 0;
+    const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short, &at) : -1;
+    if (along >= 0 && join_run(s, p, at, along, is_short)) {
+        const dc_shape joined = dc_shape_of(s->k);
+        return schedule_turned(s, &joined, joined.nout - 2);
+    }
+    if (along >= 0)
+        return schedule_runs(s, p, along, is_short);
+    const int near = extent >= s->lanes ? near_axis(s->k, p) : -1;
+    if (near >= 0) {
+        memset(is_short, 0, sizeof is_short);
+        return schedule_runs(s, p, near, is_short);
+    }
+    const int turned = turned_axis(s->k, p);
+    if (turned >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[turned]) >= 4)
+        return schedule_turned(s, p, turned);
+    if (costly)
+        return schedule_costly(s, p);
+    const int bytes = copied_bytes(s->k, s->k->root);
+    if (bytes > 0 && !dc_ix_any_value(s->k))
+        s->lanes = (int)dc_min_i64(s->t->vector_bytes / bytes, WIDEST);
+    if (2 * extent <= s->lanes && p->nout >= 2 && !dc_ix_any_value(s->k) &&
+        dc_sketch_block(s, extent) <= MOST_WRITTEN)
+        return dc_schedule_short_rows(s, p, most_vectors(s, p));
+    return dc_schedule_vectors(s, p, most_vectors(s, p));
+}

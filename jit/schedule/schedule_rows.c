@@ -1,0 +1,278 @@
+/*
+ * The rule for kernels that go through rows (jit/schedule/schedule_impl.h): under the loops over rows stand
+ * parts one after the other, each a loop over the columns round one assignment, which adds up or
+ * stores. Softmax has three: a maximum, a sum of exponentials, quotients; a plain sum has one.
+ *
+ * Each part is put into vectors by itself: sums as partial sums, several vectors of them, added up at
+ * the end; the others along their last axis. A row is read from memory by the first part and from the
+ * cache by those that follow. Where rows are too short for vectors, as many rows as there are lanes go
+ * side by side; so do columns of a scatter, whose updates come one after the other.
+ *
+ * Rows in bands (jit/lower/lower_rows.c) stand one loop deeper, and the launch is over bands.
+ */
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, FEW = 8, MANY = 1 << 20, MANY_REGISTERS = 32 };
+
+typedef struct part {
+    dc_axis_name axis[DC_SHAPE_AXES]; /* outermost first */
+    int64_t extent[DC_SHAPE_AXES];
+    int n;
+    bool reduces;
+    dc_vx value; /* that is set */
+    int along;   /* the axis of vectors; -1: none is worth it */
+} part;
+
+typedef struct parts {
+    part at[MAX_PARTS];
+    int n;
+    int64_t height; /* rows of a band; 0: there are no bands */
+} parts;
+
+/* What stands in the loops over rows; NULL: nothing does. */
+static const dc_stmt *body_of(const dc_kernel *k, const dc_shape *p)
+{
+    const dc_stmt *t = k->root;
+    for (int i = 0; i < p->nout; i++)
+        t = t->body;
+    return t;
+}
+
+/* The innermost axis of a sum that is long enough and read along memory (far: or apart). */
+static int sum_axis(const dc_sketch *s, const part *x, const uint32_t *axis, dc_vx term, bool far)
+{
+    for (int i = x->n - 1; i >= 0; i--) {
+        const dc_strides along = dc_strides_of(s->k, term, axis[i]);
+        if (x->extent[i] >= s->lanes && !along.none && (far || (along.one && !along.far)))
+            return i;
+    }
+    return -1;
+}
+
+static int axis_of_vectors(const dc_sketch *s, const part *x, const uint32_t *axis,
+                           const dc_stmt *set)
+{
+    int64_t terms = 1;
+    for (int i = 0; i < x->n; i++)
+        terms *= x->extent[i];
+    if (!x->reduces)
+        return x->extent[x->n - 1] >= 4 ? x->n - 1 : -1;
+    const dc_vx term = s->k->vx.at[set->put[0].value].in[1];
+    if (terms < 2 * s->lanes)
+        return -1;
+    const int near = sum_axis(s, x, axis, term, false);
+    return near >= 0 ? near : sum_axis(s, x, axis, term, true);
+}
+
+static bool read_part(const dc_sketch *s, const dc_stmt *loop, part *x)
+{
+    uint32_t axis[DC_SHAPE_AXES];
+    *x = (part){0};
+    for (; loop != NULL && loop->kind == DC_STMT_LOOP && x->n < DC_SHAPE_AXES; loop = loop->body) {
+        if (x->n > 0 && loop->next != NULL)
+            return false;
+        axis[x->n] = loop->axis;
+        x->extent[x->n] = dc_sketch_extent(s, loop->axis);
+        x->axis[x->n++] = dc_axis_name_of(s->k, loop->axis);
+    }
+    if (loop == NULL || loop->kind != DC_STMT_SET || loop->next != NULL)
+        return false;
+    x->reduces = loop->reduces;
+    x->value = loop->put[0].value;
+    x->along = axis_of_vectors(s, x, axis, loop);
+    return true;
+}
+
+/* All parts; false where something else stands among them. */
+static bool read_parts(const dc_sketch *s, const dc_stmt *first, parts *all)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        if (t->body->next != NULL && all->height == 0) { /* the rows of a band */
+            all->height = dc_sketch_extent(s, t->axis);
+            if (!read_parts(s, t->body, all))
+                return false;
+        } else if (all->n == MAX_PARTS || !read_part(s, t, &all->at[all->n++])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* each by itself ------------------------------------------------------------------------------ */
+
+/* The sums of `sums` lanes of axis r, by halves once there is one vector of many. */
+static bool add_sums(dc_sketch *s, const char *r, int64_t sums)
+{
+    dc_kernel *k = s->k;
+    char name[24];
+    snprintf(name, sizeof name, "%s", r);
+    while (sums > s->lanes || sums > FEW_LANES) {
+        const int64_t next = sums > s->lanes ? s->lanes : sums / 2;
+        if (!dc_move_do(k, &s->why, "split_reduce %s %lld", name, (long long)next) ||
+            !dc_move_do(k, &s->why, "vectorize %s.i", name) ||
+            !dc_move_do(k, &s->why, "unroll %s.o", name))
+            return false;
+        sums = next;
+        strncat(name, ".j", sizeof name - 1 - strlen(name));
+    }
+    return dc_move_do(k, &s->why, "unroll %s", name);
+}
+
+/* The larger of two floats is several instructions one after the other: NaN, zeros of both signs. */
+static bool takes_long(const dc_sketch *s, dc_vx value)
+{
+    const dc_vx_node *n = &s->k->vx.at[value];
+    return (n->op == DC_OP_MAX || n->op == DC_OP_MIN) && dc_dtype_is_float((dc_dtype)n->dtype) &&
+           s->t->vector_registers >= MANY_REGISTERS;
+}
+
+/*
+ * Vectors that are added up beside each other: as many as hide how long an addition takes, and fill the last round.
+ * What counts is how many are added, how long the rounds wait for each other, and how many are put together at the end.
+ */
+static int64_t vectors_of(const dc_sketch *s, const part *x)
+{
+    const int64_t n = (x->extent[x->along] + s->lanes - 1) / s->lanes;
+    const int64_t slow = takes_long(s, x->value) ? 2 : 1, most = slow * VECTORS;
+    int64_t best = 1, least = INT64_MAX;
+    for (int64_t v = dc_min_i64(most, n); v >= 1; v--) {
+        const int64_t rounds = (n + v - 1) / v;
+        const int64_t cost = rounds * dc_max_i64(v, VECTORS) + v;
+        if (cost < least) {
+            least = cost;
+            best = v;
+        }
+    }
+    return best;
+}
+
+/* The sum of a part, in vectors along one of its axes. */
+static bool schedule_sum(dc_sketch *s, const part *x)
+{
+    dc_kernel *k = s->k;
+    const int64_t sums = vectors_of(s, x) * s->lanes;
+    char last[24];
+    dc_chain sum = {.total = x->value, .n = x->along + 1, .side = sums, .inside = 1};
+    memcpy(sum.red, x->axis, (size_t)sum.n * sizeof *sum.red);
+    memcpy(sum.extent, x->extent, (size_t)sum.n * sizeof *sum.extent);
+    for (int i = sum.n; i < x->n; i++)
+        sum.inside *= x->extent[i];
+    dc_sketch_subtotal(s, &sum);
+    const char *r = sum.red[sum.n - 1].s;
+    snprintf(last, sizeof last, "%.20s.j", r);
+    return dc_move_do(k, &s->why, "split_reduce %s %lld", r, (long long)sums) &&
+           dc_move_do(k, &s->why, "split %s.i %d", r, s->lanes) &&
+           dc_move_do(k, &s->why, "vectorize %s.i.i", r) &&
+           dc_move_do(k, &s->why, "unroll %s.i.o", r) && add_sums(s, last, sums);
+}
+
+static bool schedule_stores(dc_sketch *s, const char *n, int64_t extent, int64_t rows)
+{
+    const int64_t lanes = dc_sketch_lanes(s, extent);
+    return dc_move_do(s->k, &s->why, "split %s %lld", n,
+                      (long long)(lanes * dc_sketch_vectors(s, rows * extent, extent, lanes))) &&
+           dc_move_do(s->k, &s->why, "vectorize %s.i", n);
+}
+
+static bool schedule_each(dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    bool done = true;
+    int64_t rows = 1;
+    for (int i = 0; i < p->nout; i++)
+        rows *= dc_sketch_extent(s, p->out[i]);
+    rows *= dc_max_i64(all->height, 1);
+    for (int i = 0; i < all->n; i++) {
+        const part *x = &all->at[i];
+        if (x->along < 0)
+            continue;
+        const char *name = x->axis[x->along].s;
+        const int64_t extent = x->extent[x->along];
+        done = (x->reduces ? schedule_sum(s, x) : schedule_stores(s, name, extent, rows)) && done;
+    }
+    return p->nout == 0 || (dc_sketch_grid(s) && done);
+}
+
+/* rows side by side --------------------------------------------------------------------------- */
+
+/* Are there too few columns for vectors, but rows? */
+static bool are_short(const dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    if (p->nout == 0 || dc_sketch_extent(s, p->out[p->nout - 1]) < 4)
+        return false;
+    for (int i = 0; i < all->n; i++) {
+        int64_t columns = 1;
+        for (int a = 0; a < all->at[i].n; a++)
+            columns *= all->at[i].extent[a];
+        if (columns >= 2 * s->lanes)
+            return false;
+    }
+    return true;
+}
+
+static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 1]);
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    int64_t lanes = dc_sketch_lanes(s, extent);
+    if (p->add == NULL)
+        lanes *= dc_sketch_vectors(s, MANY, extent, lanes);
+    if (!dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)lanes))
+        return false;
+    for (int i = 0; i < all->n; i++)
+        for (int a = 0; a < all->at[i].n; a++)
+            if (!dc_move_do(s->k, &s->why, "reorder %s %s.i", all->at[i].axis[a].s, m.s))
+                return false;
+    if (!dc_move_do(s->k, &s->why, "vectorize %s.i", m.s))
+        return false;
+    for (int a = 0; p->add != NULL && all->n == 1 && a < all->at[0].n; a++)
+        if (all->at[0].extent[a] <= FEW && /* sums stay in registers */
+            !dc_move_do(s->k, &s->why, "unroll %s", all->at[0].axis[a].s))
+            return false;
+    return dc_sketch_grid(s);
+}
+
+/*
+ * Lanes of vectors that go twice at least into each sum, instead of rows side by side, which are apart in memory. Where
+ * rows are stored, too, only those that have a rest beside whole vectors of rows.
+ */
+static int lanes_of_sums(const dc_sketch *s, const dc_shape *p, const parts *all)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < all->n; i++) {
+        int64_t columns = 1;
+        for (int a = 0; a < all->at[i].n; a++)
+            columns *= all->at[i].extent[a];
+        least = all->at[i].reduces ? dc_min_i64(least, columns) : least;
+    }
+    int lanes = s->lanes;
+    while (lanes > FEW_LANES && least < 2 * lanes)
+        lanes /= 2;
+    const bool whole = dc_sketch_extent(s, p->out[p->nout - 1]) % s->lanes == 0;
+    const bool pays = !p->by_rows || (!whole && least >= s->lanes);
+    return pays && least >= 2 * lanes ? lanes : s->lanes;
+}
+
+bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
+{
+    parts all = {0};
+    if (!read_parts(s, body_of(s->k, p), &all))
+        return p->nout == 0 || dc_sketch_grid(s);
+    if (p->add != NULL && are_short(s, p, &all)) {
+        s->lanes = lanes_of_sums(s, p, &all);
+        all = (parts){0};
+        if (!read_parts(s, body_of(s->k, p), &all))
+            return p->nout == 0 || dc_sketch_grid(s);
+    }
+    const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
+    /* whole vectors only: lanes of a tail would read what another position writes */
+    const bool beside =
+        p->add == NULL && all.height == 0 && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
+    return beside || (p->add != NULL && are_short(s, p, &all)) ? schedule_beside(s, p, &all)
+                                                               : schedule_each(s, p, &all);
+}

@@ -1,0 +1,321 @@
+/*
+ * The last axis of a map in vectors, whatever its extent (jit/schedule/schedule_impl.h).
+ *
+ *   - Axes that all accesses go through as if they were one become one.
+ *   - A long axis is cut where vectors end, so that masks stand in the tail alone, and round the places where
+ *     a test along it changes: the seam of two inputs, a border. Elsewhere such tests are decided.
+ *   - Blocks of a turned operand (jit/schedule/schedule_map.c) end in strips of fewer rows or columns.
+ *   - Rows shorter than half a vector are taken several at a time, as many as fill vectors. Lanes then stand at
+ *     constant distances in what is read, which a few loads and shuffles do (jit/render/llvm_gather.c).
+ */
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <stdio.h>
+
+enum {
+    MOST_CUTS = 8,
+    BLOCKS = 4 /* of a turned operand, beside each other, at most */
+};
+
+static bool do_split(dc_sketch *s, const dc_axis_name *axis, int64_t n)
+{
+    return dc_move_do(s->k, &s->why, "split %s %lld", axis->s, (long long)n);
+}
+
+static dc_axis_name name_with(const dc_axis_name *axis, const char *suffix)
+{
+    dc_axis_name n;
+    snprintf(n.s, sizeof n.s, "%.18s%s", axis->s, suffix);
+    return n;
+}
+
+/* axes that are one ---------------------------------------------------------------------------- */
+
+static bool one_in(dc_kernel *k, dc_ix at, uint32_t outer, uint32_t inner)
+{
+    bool affine = true;
+    const int64_t far = dc_ix_stride(k, at, outer, &affine);
+    const int64_t near = dc_ix_stride(k, at, inner, &affine);
+    return affine && far == near * k->axis.at[inner].extent;
+}
+
+static bool one_in_pred(dc_kernel *k, dc_pred p, uint32_t outer, uint32_t inner)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        if (!one_in(k, p.range[i].ix, outer, inner))
+            return false;
+    return true;
+}
+
+static bool one_in_value(dc_kernel *k, dc_vx v, uint32_t outer, uint32_t inner)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    bool one = true;
+    for (dc_vx i = 1; i <= v && one; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (!part[i])
+            continue;
+        if (n->kind == DC_VX_LOAD || n->kind == DC_VX_INDEX)
+            one = one_in(k, n->at, outer, inner);
+        one = one && one_in_pred(k, n->pred, outer, inner);
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return one;
+}
+
+static bool one_in_stmts(dc_kernel *k, const dc_stmt *first, uint32_t outer, uint32_t inner)
+{
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->tile != NULL || !one_in_pred(k, t->pred, outer, inner) ||
+            !one_in_stmts(k, t->body, outer, inner))
+            return false;
+        for (uint32_t i = 0; i < t->nput; i++)
+            if (!one_in(k, t->put[i].at, outer, inner) ||
+                !one_in_value(k, t->put[i].value, outer, inner))
+                return false;
+    }
+    return true;
+}
+
+void dc_sketch_merge(dc_sketch *s, dc_shape *p)
+{
+    for (int i = p->nout - 2; i >= 0; i--) {
+        const uint32_t outer = p->out[i], inner = p->out[i + 1];
+        if (one_in_stmts(s->k, s->k->root, outer, inner) &&
+            dc_move_do(s->k, &s->why, "fuse %s %s", dc_axis_name_of(s->k, outer).s,
+                       dc_axis_name_of(s->k, inner).s))
+            *p = dc_shape_of(s->k);
+    }
+}
+
+/* pieces --------------------------------------------------------------------------------------- */
+
+/* One vector for all of it, of which some lanes are masked. */
+static bool schedule_tail(dc_sketch *s, const dc_axis_name *axis, int64_t extent)
+{
+    int64_t lanes = 1;
+    while (lanes < extent)
+        lanes *= 2;
+    if (extent == 1 || !do_split(s, axis, lanes))
+        return true; /* as it is: what is picked by integers has no tail */
+    return dc_move_do(s->k, &s->why, "vectorize %s.i", axis->s);
+}
+
+static bool schedule_piece(dc_sketch *s, const dc_axis_name *axis, int64_t extent, int64_t step)
+{
+    const int64_t rest = extent % step;
+    dc_axis_name whole = *axis;
+    if (extent <= step)
+        return schedule_tail(s, axis, extent);
+    if (rest > 0) {
+        const dc_axis_name tail = name_with(axis, ".h");
+        whole = name_with(axis, ".l");
+        if (!dc_move_do(s->k, &s->why, "cut %s %lld", axis->s, (long long)(extent - rest)) ||
+            !schedule_tail(s, &tail, rest))
+            return false;
+    }
+    return do_split(s, &whole, step) && dc_move_do(s->k, &s->why, "vectorize %s.i", whole.s);
+}
+
+typedef struct cuts {
+    int64_t at[MOST_CUTS];
+    int n;
+    bool many;
+} cuts;
+
+static void add_cut(cuts *c, int64_t at, int64_t extent)
+{
+    int i = c->n;
+    if (at <= 0 || at >= extent)
+        return;
+    for (int k = 0; k < c->n; k++)
+        if (c->at[k] == at)
+            return;
+    if (c->n == MOST_CUTS) {
+        c->many = true;
+        return;
+    }
+    for (; i > 0 && c->at[i - 1] > at; i--)
+        c->at[i] = c->at[i - 1];
+    c->at[i] = at;
+    c->n++;
+}
+
+/* Round the iterations of the axis from which on `ix` is not less than `limit` (or less, where it falls). */
+static void add_crossing(dc_kernel *k, cuts *c, dc_ix ix, uint32_t axis, int64_t limit,
+                         int64_t lanes)
+{
+    bool affine = true;
+    const int64_t step = dc_ix_stride(k, ix, axis, &affine);
+    const dc_ix_node *x = &k->ix.at[ix];
+    if (!affine || step == 0 || x->n != 1) /* other axes move the place */
+        return;
+    const int64_t at =
+        step > 0 ? -dc_floor_div(x->c - limit, step) : dc_floor_div(x->c - limit, -step) + 1;
+    const int64_t extent = k->axis.at[axis].extent, begin = dc_floor_div(at, lanes) * lanes;
+    if (at <= 0 || at >= extent)
+        return;
+    add_cut(c, begin, extent);
+    if (begin != at)
+        add_cut(c, begin + lanes, extent);
+}
+
+static cuts cuts_of(dc_kernel *k, uint32_t axis, int64_t lanes)
+{
+    cuts c = {.n = 0};
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        for (uint32_t i = 0; n->kind == DC_VX_TEST && i < n->pred.n; i++) {
+            add_crossing(k, &c, n->pred.range[i].ix, axis, 0, lanes);
+            add_crossing(k, &c, n->pred.range[i].ix, axis, n->pred.range[i].n, lanes);
+        }
+    }
+    if (c.many)
+        c.n = 0;
+    return c;
+}
+
+bool dc_sketch_grid_all(dc_sketch *s)
+{
+    dc_kernel *k = s->k;
+    const char *names = "";
+    for (const dc_stmt *t = k->root; t != NULL; t = t->next)
+        if (t->kind == DC_STMT_LOOP)
+            names = dc_arena_printf(&k->arena, "%s %s", names, k->axis.at[t->axis].name);
+    return names[0] == '\0' || dc_move_do(k, &s->why, "grid%s", names);
+}
+
+bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors)
+{
+    dc_kernel *k = s->k;
+    const uint32_t n = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, n), step = vectors * s->lanes;
+    const cuts c = extent > step ? cuts_of(k, n, s->lanes) : (cuts){.n = 0};
+    dc_axis_name axis = dc_axis_name_of(k, n);
+    int64_t from = 0;
+    for (int i = 0; i < c.n; i++) {
+        const dc_axis_name low = name_with(&axis, ".l");
+        if (!dc_move_do(k, &s->why, "cut %s %lld", axis.s, (long long)(c.at[i] - from)) ||
+            !schedule_piece(s, &low, c.at[i] - from, step))
+            return false;
+        axis = name_with(&axis, ".h");
+        from = c.at[i];
+    }
+    return schedule_piece(s, &axis, extent - from, step) && dc_sketch_grid_all(s);
+}
+
+/* short rows ----------------------------------------------------------------------------------- */
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* So many rows at a time, one behind the other, in vectors that are written out. */
+static bool schedule_block(dc_sketch *s, const dc_axis_name *rows, int64_t count,
+                           const dc_axis_name *row, int64_t extent)
+{
+    const dc_axis_name inner = name_with(rows, ".i"), all = name_with(&inner, ".f");
+    if (!do_split(s, rows, count) || !dc_move_do(s->k, &s->why, "fuse %s %s", inner.s, row->s))
+        return false;
+    if (count * extent <= s->lanes)
+        return schedule_tail(s, &all, count * extent);
+    return !do_split(s, &all, s->lanes) || (dc_move_do(s->k, &s->why, "unroll %s.o", all.s) &&
+                                            dc_move_do(s->k, &s->why, "vectorize %s.i", all.s));
+}
+
+int64_t dc_sketch_block(const dc_sketch *s, int64_t extent)
+{
+    return extent / common_divisor(s->lanes, extent);
+}
+
+bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors)
+{
+    dc_kernel *k = s->k;
+    const dc_axis_name row = dc_axis_name_of(k, p->out[p->nout - 1]);
+    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    const int64_t count = dc_sketch_extent(s, p->out[p->nout - 2]);
+    int64_t block = s->lanes / common_divisor(s->lanes, extent);
+    dc_axis_name rows = dc_axis_name_of(k, p->out[p->nout - 2]);
+    while (block * extent < vectors * s->lanes)
+        block *= 2;
+    if (count % block != 0 && count > block) {
+        const dc_axis_name rest = name_with(&rows, ".h");
+        if (!dc_move_do(k, &s->why, "cut %s %lld", rows.s, (long long)(count - count % block)) ||
+            !schedule_block(s, &rest, count % block, &row, extent))
+            return false;
+        rows = name_with(&rows, ".l");
+    }
+    return schedule_block(s, &rows, dc_min_i64(count, block), &row, extent) &&
+           dc_sketch_grid_all(s);
+}
+
+/* turned operands ------------------------------------------------------------------------------ */
+
+/* A part of an axis: whole blocks of it, or what is left behind them. */
+typedef struct strip {
+    dc_axis_name axis;
+    int64_t extent; /* 0: there is none of it */
+} strip;
+
+/* Cuts the axis behind its last whole block of the lanes. */
+static bool cut_strips(dc_sketch *s, uint32_t axis, strip part[2])
+{
+    const dc_axis_name name = dc_axis_name_of(s->k, axis);
+    const int64_t extent = dc_sketch_extent(s, axis), rest = extent % s->lanes;
+    part[0] = (strip){name, extent - rest};
+    part[1] = (strip){name, rest};
+    if (rest == 0 || rest == extent)
+        return true;
+    part[0].axis = name_with(&name, ".l");
+    part[1].axis = name_with(&name, ".h");
+    return dc_move_do(s->k, &s->why, "cut %s %lld", name.s, (long long)(extent - rest));
+}
+
+static bool schedule_strip_columns(dc_sketch *s, const strip *n)
+{
+    const int64_t lanes = dc_sketch_lanes(s, n->extent);
+    return n->extent == 0 ||
+           (do_split(s, &n->axis, lanes) &&
+            (lanes == 1 || dc_move_do(s->k, &s->why, "vectorize %s.i", n->axis.s)));
+}
+
+/* Blocks along m are beside each other where that many divide it, as those of even extents are. */
+static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const strip *m,
+                                const strip n[2])
+{
+    const int64_t lanes = dc_min_i64(m->extent, s->lanes);
+    /* the corner is not worth the text of a block */
+    const bool few_are_left = m->extent < s->lanes && n[0].extent > 0 && n[1].extent > 0;
+    int64_t blocks = BLOCKS;
+    if (m->extent == 0)
+        return true;
+    while (m->extent % (blocks * lanes) != 0)
+        blocks /= 2;
+    if (!do_split(s, &m->axis, blocks * lanes))
+        return false;
+    for (int i = at + 1; i < p->nout - 1; i++)
+        if (!dc_move_do(s->k, &s->why, "reorder %s %s.i", dc_axis_name_of(s->k, p->out[i]).s,
+                        m->axis.s))
+            return false;
+    for (int b = 0; b < 2; b++)
+        if (n[b].extent > 0 &&
+            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n[b].axis.s, m->axis.s))
+            return false;
+    if (few_are_left && !dc_move_do(s->k, &s->why, "part %s.i %s.i", m->axis.s, n[0].axis.s))
+        return false;
+    const dc_axis_name block = name_with(&m->axis, ".i");
+    return (blocks == 1 || do_split(s, &block, lanes)) &&
+           dc_move_do(s->k, &s->why, "unroll %s%s", block.s, blocks > 1 ? ".i" : "");
+}
+
+bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at)
+{
+    strip m[2], n[2];
+    return cut_strips(s, p->out[p->nout - 1], n) && cut_strips(s, p->out[at], m) &&
+           schedule_strip_columns(s, &n[0]) && schedule_strip_columns(s, &n[1]) &&
+           schedule_strip_rows(s, p, at, &m[0], n) && schedule_strip_rows(s, p, at, &m[1], n) &&
+           dc_sketch_grid_all(s);
+}

@@ -1,0 +1,366 @@
+/*
+ * Memory of the interpreter of the flat form: buffers, loads and stores, and who touched what.
+ *
+ * Shadows. An element that more than one thread or position can reach, and that somebody may write,
+ * has a shadow: its last writer and its last readers. Two touches, one of them a write, race if
+ *   - positions or groups differ: nothing orders these, or
+ *   - threads of a group differ with no barrier of the group between, nor one of lanes that both
+ *     belong to.
+ * Parameters that overlap (an update in place) share their shadows. Those that overlap with none
+ * that is written have none.
+ */
+#include "jit/sim/flat_interp_impl.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { BASE_ALIGN = 64, SPOILT = 0xff };
+
+/* Races ------------------------------------------------------------------------------------- */
+
+static uint32_t run_of(const fi *m, uint32_t thread)
+{
+    return m->f->lanes > 0 ? thread / (uint32_t)m->f->lanes : thread;
+}
+
+/* Did everything that the mark stands for come before now for certain, or was it this thread? */
+static bool is_ordered(const fi *m, const fi_memory *b, const fi_mark *k)
+{
+    const fi_now *now = &m->now;
+    if (k->group == 0)
+        return true;
+    if (k->spread & FI_GROUPS)
+        return false;
+    if (k->group != now->group)
+        return b->scope != DC_SCOPE_PARAM;
+    if (k->epoch != now->epoch)
+        return true;
+    if ((k->spread & FI_RUNS) || run_of(m, k->thread) != now->run)
+        return false;
+    return k->meet < now->meet[now->run] || (k->thread == now->thread && !k->many);
+}
+
+static void note(const fi *m, fi_mark *k, uint8_t spread)
+{
+    const fi_now *now = &m->now;
+    *k = (fi_mark){.group = now->group,
+                   .epoch = now->epoch,
+                   .meet = now->meet[now->run],
+                   .thread = (uint16_t)now->thread,
+                   .spread = spread};
+}
+
+static void note_reader(const fi *m, const fi_memory *b, fi_mark *k)
+{
+    const fi_now *now = &m->now;
+    const bool other_group = k->group != now->group;
+    if (k->group == 0 || (other_group && b->scope != DC_SCOPE_PARAM))
+        note(m, k, 0);
+    else if (other_group)
+        note(m, k, FI_GROUPS);
+    else if (k->epoch != now->epoch)
+        note(m, k, k->spread & FI_GROUPS);
+    else if (run_of(m, k->thread) != now->run)
+        k->spread |= FI_RUNS;
+    else if (k->meet < now->meet[now->run])
+        note(m, k, k->spread);
+    else
+        k->many = k->many || k->thread != now->thread;
+}
+
+static bool report_race(fi *m, const fi_step *s, uint64_t i, const fi_mark *k, const char *did)
+{
+    const char *name = m->f->buf.at[s->buf].name;
+    if (k->group != m->now.group || (k->spread & FI_GROUPS))
+        return dc_fi_fail(m, s, "%s[%" PRIu64 "] races: position %" PRIu32 " %s it too", name, i,
+                          k->group - 1, did);
+    return dc_fi_fail(m, s, "%s[%" PRIu64 "] races: thread %u %s it too, with no barrier between",
+                      name, i, (unsigned)k->thread, did);
+}
+
+static bool touch(fi *m, const fi_step *s, const fi_memory *b, uint64_t i, bool writes)
+{
+    fi_shadow *x = b->shadow + i * b->units;
+    for (uint32_t u = 0; u < b->units; u++) {
+        if (!is_ordered(m, b, &x[u].writer))
+            return report_race(m, s, i, &x[u].writer, "writes");
+        if (writes && !is_ordered(m, b, &x[u].reader))
+            return report_race(m, s, i, &x[u].reader, "reads");
+        if (writes)
+            note(m, &x[u].writer, 0);
+        else
+            note_reader(m, b, &x[u].reader);
+    }
+    return true;
+}
+
+/* Loads and stores -------------------------------------------------------------------------- */
+
+/* Address of an element, NULL after a failure. */
+static inline char *element(fi *m, const fi_step *s, uint64_t i, bool writes)
+{
+    const fi_memory *b = &m->mem[s->buf];
+    i &= UINT64_MAX >> (64 - m->f->index_bits); /* a sum with a lane wraps, too */
+    if (i >= b->count) {
+        dc_fi_fail(m, s, "%s[%" PRId64 "] is outside the buffer of %" PRIu64 " elements",
+                   m->f->buf.at[s->buf].name, (int64_t)i, b->count);
+        return NULL;
+    }
+    if (b->shadow != NULL && !touch(m, s, b, i, writes))
+        return NULL;
+    return b->base + i * b->size;
+}
+
+static inline uint64_t read_pattern(uint8_t dtype, const char *at)
+{
+    if (dtype == DC_F32) {
+        uint32_t bits;
+        memcpy(&bits, at, sizeof bits);
+        return bits;
+    }
+    return dc_bits_load((dc_dtype)dtype, at);
+}
+
+static inline void write_pattern(uint8_t dtype, char *at, uint64_t bits)
+{
+    const uint32_t word = (uint32_t)bits;
+    if (dtype == DC_F32)
+        memcpy(at, &word, sizeof word);
+    else
+        dc_bits_store((dc_dtype)dtype, at, bits);
+}
+
+/* The first address is as aligned as the instruction says, in memory that is itself. */
+static bool check_align(fi *m, const fi_step *s, uint64_t i)
+{
+    if ((i * m->mem[s->buf].size & (uint64_t)(s->align - 1)) == 0)
+        return true;
+    return dc_fi_fail(m, s, "%s[%" PRId64 "] is not aligned to %d bytes", m->f->buf.at[s->buf].name,
+                      (int64_t)i, (int)s->align);
+}
+
+static bool is_on(const fi_step *s, const uint64_t *v, uint32_t mask, int n)
+{
+    return !s->masked || v[mask + (uint32_t)n] != 0;
+}
+
+static bool load(fi *m, const fi_step *s, uint64_t *v)
+{
+    const uint64_t first = v[s->in[0]];
+    if (!s->masked && !check_align(m, s, first))
+        return false;
+    for (int n = 0; n < s->lanes; n++) {
+        v[s->out + n] = 0;
+        if (!is_on(s, v, s->in[1], n))
+            continue;
+        const char *at = element(m, s, first + s->imm * (uint64_t)n, false);
+        if (at == NULL)
+            return false;
+        v[s->out + n] = read_pattern(s->type, at);
+    }
+    return true;
+}
+
+static bool gather(fi *m, const fi_step *s, uint64_t *v)
+{
+    for (int n = 0; n < s->lanes; n++) {
+        v[s->out + n] = 0;
+        if (!is_on(s, v, s->in[1], n))
+            continue;
+        const char *at = element(m, s, v[s->in[0] + n], false);
+        if (at == NULL)
+            return false;
+        v[s->out + n] = read_pattern(s->type, at);
+    }
+    return true;
+}
+
+static bool store(fi *m, const fi_step *s, uint64_t *v)
+{
+    const uint64_t first = v[s->in[0]];
+    if (!s->masked && !check_align(m, s, first))
+        return false;
+    for (int n = 0; n < s->lanes; n++) {
+        if (!is_on(s, v, s->in[2], n))
+            continue;
+        char *at = element(m, s, first + s->imm * (uint64_t)n, true);
+        if (at == NULL)
+            return false;
+        write_pattern(s->type, at, v[s->in[1] + n]);
+    }
+    return true;
+}
+
+static bool scatter(fi *m, const fi_step *s, uint64_t *v)
+{
+    for (int n = 0; n < s->lanes; n++) {
+        if (!is_on(s, v, s->in[2], n))
+            continue;
+        char *at = element(m, s, v[s->in[0] + n], true);
+        if (at == NULL)
+            return false;
+        write_pattern(s->type, at, v[s->in[1] + n]);
+    }
+    return true;
+}
+
+/* One lane, no mask, no more aligned than its type: what most instructions of threads are. */
+static bool load_one(fi *m, const fi_step *s, uint64_t *v)
+{
+    const char *at = element(m, s, v[s->in[0]], false);
+    if (at == NULL)
+        return false;
+    v[s->out] = read_pattern(s->type, at);
+    return true;
+}
+
+static bool store_one(fi *m, const fi_step *s, uint64_t *v)
+{
+    char *at = element(m, s, v[s->in[0]], true);
+    if (at == NULL)
+        return false;
+    write_pattern(s->type, at, v[s->in[1]]);
+    return true;
+}
+
+bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v)
+{
+    const bool one = s->lanes == 1 && !s->masked && s->align <= dc_dtype_size((dc_dtype)s->type);
+    switch ((int)s->op) {
+    case DC_K_LOAD:
+        return one ? load_one : load;
+    case DC_K_GATHER:
+        return gather;
+    case DC_K_STORE:
+        return one ? store_one : store;
+    case DC_K_SCATTER:
+        return scatter;
+    }
+    DC_BUG("%s is no access to memory", dc_kop_row_of((dc_kop)s->op)->name);
+}
+
+/* Buffers ----------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const fi_memory *b)
+{
+    return (size_t)b->count * b->size;
+}
+
+static void *aligned(fi *m, size_t bytes)
+{
+    const uintptr_t p = (uintptr_t)dc_arena_alloc(&m->j->scratch, bytes + BASE_ALIGN);
+    return (void *)dc_align_up(p, BASE_ALIGN);
+}
+
+static bool overlaps(const fi_memory *a, const fi_memory *b)
+{
+    return a->base < b->base + bytes_of(b) && b->base < a->base + bytes_of(a);
+}
+
+/* The parameters that overlap with buffer n, directly or by others: into in[], by buffer. */
+static void find_region(const fi *m, uint32_t n, bool *in)
+{
+    bool more = true;
+    memset(in, 0, m->f->buf.n * sizeof *in);
+    in[n] = true;
+    while (more) {
+        more = false;
+        for (uint32_t a = 0; a < m->f->buf.n; a++)
+            for (uint32_t b = 0; b < m->f->buf.n && !in[a]; b++)
+                if (in[b] && m->mem[a].scope == DC_SCOPE_PARAM && overlaps(&m->mem[a], &m->mem[b]))
+                    in[a] = more = true;
+    }
+}
+
+/* One array of shadows for all of them, a shadow for each unit of 4 bytes, or of 1 if one needs it. */
+static void shadow_region(fi *m, const bool *in)
+{
+    const fi_memory *first = NULL;
+    char *lo = NULL, *hi = NULL;
+    uint32_t unit = 4;
+    for (uint32_t n = 0; n < m->f->buf.n; n++) {
+        fi_memory *b = &m->mem[n];
+        if (!in[n])
+            continue;
+        if (first == NULL || b->base < lo)
+            lo = b->base;
+        if (first == NULL || b->base + bytes_of(b) > hi)
+            hi = b->base + bytes_of(b);
+        first = first != NULL ? first : b;
+        if (b->size % unit != 0 || (uintptr_t)b->base % unit != 0)
+            unit = 1;
+    }
+    fi_shadow *shadow =
+        DC_NEW_ARRAY(&m->j->scratch, fi_shadow, ((size_t)(hi - lo) + unit - 1) / unit);
+    for (uint32_t n = 0; n < m->f->buf.n; n++) {
+        fi_memory *b = &m->mem[n];
+        if (!in[n])
+            continue;
+        b->shadow = shadow + (size_t)(b->base - lo) / unit;
+        b->units = b->size / unit;
+    }
+}
+
+static void shadow_params(fi *m)
+{
+    bool *in = DC_NEW_ARRAY(&m->j->scratch, bool, m->f->buf.n);
+    for (uint32_t n = 0; n < m->f->buf.n; n++) {
+        const bool written =
+            m->mem[n].scope == DC_SCOPE_PARAM && m->f->buf.at[n].mode != DC_MODE_IN;
+        if (!written || m->mem[n].shadow != NULL || m->mem[n].count == 0)
+            continue;
+        find_region(m, n, in);
+        shadow_region(m, in);
+    }
+}
+
+void dc_fi_memory_open(fi *m, void *const *param)
+{
+    const dc_flat *f = m->f;
+    m->mem = DC_NEW_ARRAY(&m->j->scratch, fi_memory, f->buf.n);
+    char *scratch = aligned(m, f->scratch);
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        const dc_buffer *x = &f->buf.at[n];
+        fi_memory *b = &m->mem[n];
+        b->count = (uint64_t)x->count;
+        b->size = (uint32_t)dc_dtype_size((dc_dtype)x->dtype);
+        b->dtype = x->dtype;
+        b->scope = x->scope;
+        switch ((dc_scope)x->scope) {
+        case DC_SCOPE_PARAM:
+            b->base = param[x->param];
+            break;
+        case DC_SCOPE_SCRATCH:
+            b->base = scratch + x->at;
+            break;
+        case DC_SCOPE_GROUP:
+            b->base = aligned(m, bytes_of(b));
+            b->shadow = DC_NEW_ARRAY(&m->j->scratch, fi_shadow, b->count);
+            b->units = 1;
+            break;
+        case DC_SCOPE_LOCAL:
+            b->at = m->local;
+            m->local += dc_align_up(bytes_of(b), BASE_ALIGN);
+            break;
+        case DC_SCOPE_THREAD:
+            DC_BUG("buffer %s of %s has a scope that the flat form has not", x->name, f->name);
+        }
+    }
+    shadow_params(m);
+}
+
+void dc_fi_memory_of(fi *m, const fi_thread *t)
+{
+    for (uint32_t n = 0; n < m->f->buf.n; n++)
+        if (m->mem[n].scope == DC_SCOPE_LOCAL)
+            m->mem[n].base = t->local + m->mem[n].at;
+}
+
+void dc_fi_memory_spoil(fi *m, uint32_t threads)
+{
+    for (uint32_t n = 0; n < m->f->buf.n; n++)
+        if (m->mem[n].scope == DC_SCOPE_GROUP || m->mem[n].scope == DC_SCOPE_SCRATCH)
+            memset(m->mem[n].base, SPOILT, bytes_of(&m->mem[n]));
+    for (uint32_t t = 0; t < threads; t++)
+        memset(m->thread[t].local, SPOILT, m->local);
+}

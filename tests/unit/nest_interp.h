@@ -1,0 +1,21 @@
+/*
+ * Interpreter of the nest form: runs a kernel on host memory, slowly, one iteration after the other.
+ * Schedules are tested with it without any compiler: each prefix of a list of moves must compute the
+ * same. BUG records, naming kernel, buffer and element, report
+ *   - an access outside its buffer;
+ *   - iterations of a grid, block or lane axis that are not independent: one element of a parameter,
+ *     of group or of thread memory touched by two of them, one of which stores. Parameters that share
+ *     memory are seen: elements are told apart by address;
+ *   - a read of local, group or thread memory, or of an output, that nobody has stored (of outputs
+ *     where the kernel has parallel axes);
+ *   - a read of an input whose memory an output has overwritten.
+ */
+#ifndef DC_TESTS_NEST_INTERP_H
+#define DC_TESTS_NEST_INTERP_H
+
+#include "jit/nest/nest.h"
+
+/* mem[i] is the memory of parameter i. The kernel must be legal (dc_nest_check). */
+dc_status dc_nest_run(dc_job *j, const dc_kernel *k, void *const *mem);
+
+#endif
