@@ -296,7 +296,7 @@ static void test_time(void)
         "for i = 1, 30000 do s[i] = dc.scope() end\n"
         "while true do s[1]:close() s[1] = dc.scope() end",
         "local dc, t = require 'deepc', {} for i = 1, 10000 do t[i] = dc.zeros 'f32[]' end\n"
-        "while true do table.sort(t, dc.add) end",
+        "while true do pcall(table.sort, t, dc.add) end", /* on a fast machine it ends: invalid order */
         "local function loop() while true do end end\n"
         "local co = coroutine.create(function()\n"
         "  local x <close> = setmetatable({}, { __close = loop })\n"
