@@ -9,7 +9,7 @@
  *
  * The text of a variant: lines "word: text", then the graph (core/graph/gtext.h). Parameters of the graph are the
  * arguments, the captured tensors and the cells, in this order; its results are the results, those that are
- * only printed, the new values of the cells of `set` and two for each check (jit/jit.h).
+ * only printed, the new values of the cells of `set` and two for each check (jit/base/exec_desc.h).
  *
  *   counts: arguments 1 captured 1 cells 2 results 1 printed 0 sets 1 checks 1
  *   argument: x

@@ -6,7 +6,7 @@
  * into a shorter format, and odd_double, which gives an integer that a double cannot hold a value
  * that every shorter format rounds alike.
  */
-#include "core/graph/op.h"
+#include "core/base/bits.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "core/base/number.h"
 
-#include "core/graph/op.h"
+#include "core/base/bits.h"
 
 #include <inttypes.h>
 #include <langinfo.h>

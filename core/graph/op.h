@@ -2,6 +2,7 @@
 #ifndef DC_CORE_GRAPH_OP_H
 #define DC_CORE_GRAPH_OP_H
 
+#include "core/base/bits.h"
 #include "core/base/type.h"
 
 typedef enum dc_op {
@@ -55,20 +56,6 @@ static inline bool dc_op_any_number(dc_op op)
 
 /* Identity of a reduction as a pattern of the dtype: 0, the smallest, the largest, 1. */
 uint64_t dc_op_identity(dc_op reduction, dc_dtype t);
-
-/*
- * Scalars (core/base/bits.c). A pattern holds one element in the low bits of a uint64_t: the bits of a
- * float, an integer sign- or zero-extended to 64 bits, 0 or 1 for bool. Conversions are exact or
- * rounded once, those of 64-bit integers too; only dc_value_of has no more than a double to give.
- */
-int dc_bits_width(dc_dtype t);                             /* bits in arithmetic: 1 of bool */
-uint64_t dc_bits_canonical(dc_dtype t, uint64_t bits);     /* cut to the width, extended again */
-uint64_t dc_bits_infinity(dc_dtype t);                     /* of a float; with more, NaN */
-uint64_t dc_bits_of(dc_dtype t, double v); /* saturates, truncates, NaN to 0, as :cast does */
-double dc_value_of(dc_dtype t, uint64_t bits);
-uint64_t dc_bits_load(dc_dtype t, const void *at);
-void dc_bits_store(dc_dtype t, void *at, uint64_t bits);
-uint64_t dc_bits_cast(dc_dtype from, dc_dtype to, uint64_t bits);
 
 /* One element-wise operation on patterns. t is the dtype of the last operand, rt of the result. */
 uint64_t dc_op_eval(dc_op op, dc_dtype t, dc_dtype rt, const uint64_t *in);

@@ -1,36 +1,27 @@
 /*
- * How executables come to be: what the compilations of a context share, and the one of an
- * executable, from the moment it is asked for until the executable goes.
+ * How executables are made: the task that compiles one, and the settings of its context, frozen when it is asked for.
  */
 #ifndef DC_JIT_COMPILE_COMPILE_JOB_H
 #define DC_JIT_COMPILE_COMPILE_JOB_H
 
-#include "core/runtime/work.h"
+#include "jit/compile/compile.h"
 #include "jit/compile/pipeline.h"
+#include "jit/exec/exec_task.h"
 
-struct dc_jit {
-    dc_kernels *kernels;
-    struct dc_cache *cache;        /* on disk; NULL none */
-    struct dc_schedfile *schedule; /* DEEPC_SCHEDULE; NULL none */
-};
-
-typedef struct dc_build {
-    dc_task task;
-    dc_exec *exec;
+typedef struct dc_compile_job {
+    dc_exec_task of; /* first: dc_exec.task points to it */
     dc_env env;
     dc_mark described; /* of the executable's memory, before anything compiled is in it */
     dc_counts counts;
-    bool pending;  /* not settled */
-    bool queued;   /* a thread may run it */
-    bool told;     /* somebody has received its failure */
-    bool profiled; /* counters of DEEPC_DEBUG=time are made */
-    bool dropped;  /* nobody wants the executable any more */
-} dc_build;
+} dc_compile_job;
 
-/* The executable is going. false: its compilation is running, and frees it at its end. */
-bool dc_build_end(dc_rt *rt, dc_exec *e);
+/* Opens what compilations share, once (dc_jit_open without lazy expressions). */
+dc_status dc_compile_open(dc_rt *rt, dc_job *j);
 
-/* How lazy expressions are compiled (jit/compile/lazy_exec.c); for dc_rt.lazy_exec. */
-const struct dc_lazy_exec *dc_jit_lazy(void);
+/* Fills in the parts of e that are known before it is compiled (jit/compile/exec_describe.c). */
+dc_status dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);
+
+/* Where a kernel's text is made for; NULL where nothing was compiled. */
+const dc_target *dc_exec_target(const dc_exec *e, uint32_t *skip_passes);
 
 #endif

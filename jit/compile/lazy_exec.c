@@ -1,6 +1,6 @@
 /*
  * Programs of lazy expressions (core/runtime/lazy.h): a function without cells, compiled and bound once, and
- * called with the leaves as arguments. Its results belong to whoever holds them, so a call never has
+ * called with the leaves as arguments. Its results belong to the tensors that hold them, so a call never has
  * to move those of the call before.
  */
 #include "core/runtime/lazy.h"
@@ -79,8 +79,10 @@ static dc_status run(void *what, dc_job *j, const dc_lazy_arg *arg, dc_tensor **
     return status;
 }
 
-const struct dc_lazy_exec *dc_jit_lazy(void)
+dc_status dc_jit_open(dc_rt *rt, dc_job *j)
 {
     static const dc_lazy_exec table = {build, run, free_program};
-    return &table;
+    DC_TRY(dc_compile_open(rt, j));
+    rt->lazy_exec = &table;
+    return DC_OK;
 }

@@ -10,12 +10,12 @@
 #include "jit/exec/red_zone.h"
 #include "jit/lower/base_offset.h"
 #include "jit/lower/lower.h"
+#include "jit/plan/memory_hints.h"
 #include "jit/plan/memory_limit.h"
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
 #include "jit/rewrite/prologue.h"
-#include "jit/schedule/memory_hints.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -213,6 +213,7 @@ static dc_status fuse(dc_compiling *p, dc_part *x)
 {
     const int level = skips(p, DC_STAGE_fuse) ? 0 : (int)p->env->opt.opt;
     DC_TRY(dc_fuse_for(p->j, &p->j->scratch, x->fn, level, p->env->target, &x->groups));
+    dc_lower_prepare(&x->groups, &p->j->scratch);
     log_groups(p, x);
     return DC_OK;
 }

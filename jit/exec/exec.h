@@ -7,7 +7,7 @@
 #ifndef DC_JIT_EXEC_EXEC_H
 #define DC_JIT_EXEC_EXEC_H
 
-#include "jit/jit.h"
+#include "jit/exec/instance.h"
 
 enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_DERIVED, DC_SLOT_FIRST };
 
@@ -62,7 +62,7 @@ struct dc_exec {
     size_t constant_bytes; /* 0 until it is compiled */
     bool compare;
 
-    struct dc_build *build; /* jit/compile/compile_job.h; NULL when there is nothing to compile */
+    struct dc_exec_task *task; /* jit/exec/exec_task.h; NULL when there is nothing to compile */
 
     /* compiled; none of it when info.interpreted. To be looked at after dc_exec_wait */
     struct dc_compiled **kernel; /* jit/exec/kernel_table.h: those in use; NULL where none is yet */
@@ -136,19 +136,16 @@ struct dc_inst {
     dc_tensor **held; /* by slot: arguments and cells read, which move when somebody writes them */
 };
 
-/* Where a kernel's text is made for; NULL where nothing was compiled. */
-const dc_target *dc_exec_target(const dc_exec *e, uint32_t *skip_passes);
-
-/* Records, once; what the first call does if nobody did. */
+/* Waits for the compilation, then records, once (jit/exec/instance_record.c). */
 dc_status dc_inst_prepare(dc_inst *i, dc_job *j);
+void dc_inst_free_recordings(dc_inst *i);
 
-/* Memory for a result that has none; and the other way: it is of those who hold it. */
+/* Gives a result that has no memory new memory; leaves the memory of a result to the tensors that hold it. */
 dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r);
 void dc_inst_leave_result(dc_inst *i, uint32_t r);
 
 /* Of executables being made (jit/compile/compile_job.c). */
 dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */
-dc_status dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);
 void dc_exec_free(void *e);            /* whatever state it is in */
 void dc_exec_drop_kernels(dc_exec *e); /* on any thread */
 void dc_exec_destroy(dc_exec *e);      /* nobody knows of it any more */

@@ -514,7 +514,6 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool band
     out->choice = w.choice.at;
     out->nchoice = w.choice.n;
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
-    out->room = dc_lower_room_new(a, fn->node.n);
     for (dc_ref r = 0; r < fn->node.n; r++)
         out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
     find_joins(&w, out);

@@ -82,7 +82,7 @@ typedef struct dc_groups {
     dc_ref *join_of; /* by ref: of a piece, or of a join with some of the pieces, the whole; else 0 */
     const dc_choice *choice;
     uint32_t nchoice;
-    struct dc_lower_room *room; /* of jit/lower/lower.c, for one group after the other */
+    struct dc_lower_scratch *lower; /* of dc_lower_prepare; NULL: none */
 } dc_groups;
 
 #define DC_NO_GROUP UINT32_MAX
@@ -96,7 +96,6 @@ typedef struct dc_window {
 } dc_window;
 
 dc_window dc_group_window(const dc_groups *g, dc_ref piece);
-struct dc_lower_room *dc_lower_room_new(dc_arena *a, uint32_t nodes);
 
 /* All arrays are in the arena. level 0: every node is a group of its own. */
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out);

@@ -674,7 +674,7 @@ static void lower_scatter(lowering *w, bool flat)
 
 void dc_lower_forget(lowering *w)
 {
-    w->room->loop++;
+    w->scratch->loop++;
 }
 
 /* The reductions one after the other, then the outputs, at the position w->out_pos of `shape`. */
@@ -712,8 +712,8 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     dc_kernel *k = w->k = dc_kernel_new(kernel_name(w, name, sizeof name));
     dc_job_defer(w->j, free_kernel, k);
     k->strict = strcmp(w->j->opt->math, "strict") == 0;
-    w->room->kernel++;
-    w->room->loop++;
+    w->scratch->kernel++;
+    w->scratch->loop++;
     w->guard = (dc_pred){0};
     w->divides = false;
     w->last = DC_NO_AXIS;
@@ -745,11 +745,16 @@ static dc_kernel *lower_as(lowering *w, bool flat)
     return k;
 }
 
-struct dc_lower_room *dc_lower_room_new(dc_arena *a, uint32_t nodes)
+static struct dc_lower_scratch *new_scratch(dc_arena *a, uint32_t nodes)
 {
-    struct dc_lower_room *room = DC_NEW(a, struct dc_lower_room);
-    room->fact = DC_NEW_ARRAY(a, lower_fact, nodes);
-    return room;
+    struct dc_lower_scratch *s = DC_NEW(a, struct dc_lower_scratch);
+    s->fact = DC_NEW_ARRAY(a, lower_fact, nodes);
+    return s;
+}
+
+void dc_lower_prepare(dc_groups *groups, dc_arena *a)
+{
+    groups->lower = new_scratch(a, groups->fn->node.n);
 }
 
 static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool updates_only,
@@ -760,8 +765,10 @@ static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool 
                   .groups = groups,
                   .group = &groups->at[index],
                   .fn = groups->fn,
-                  .room = groups->room,
+                  .scratch = groups->lower,
                   .updates_only = updates_only};
+    if (w.scratch == NULL)
+        w.scratch = new_scratch(&j->scratch, groups->fn->node.n);
 
     dc_kernel *k = lower_as(&w, !is_conv(&w));
     if (!is_conv(&w) && maps_divide(&w)) {

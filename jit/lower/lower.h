@@ -12,6 +12,9 @@
 #include "jit/fuse/fuse.h"
 #include "jit/nest/nest.h"
 
+/* Memory in a for lowering one group after the other; without it each dc_lower takes and clears its own. */
+void dc_lower_prepare(dc_groups *groups, dc_arena *a);
+
 dc_status dc_lower(dc_job *j, const dc_groups *g, uint32_t index, dc_kernel **out);
 
 /*

@@ -20,7 +20,7 @@ typedef struct lower_fact {
 } lower_fact;
 
 /* By ref. Numbered by kernel and loop, since to clear it for each kernel takes the square of a function's size. */
-struct dc_lower_room {
+struct dc_lower_scratch {
     uint32_t kernel, loop; /* now */
     lower_fact *fact;
 };
@@ -31,7 +31,7 @@ typedef struct lowering {
     const dc_group *group; /* of these */
     const dc_func *fn;
     dc_kernel *k;
-    struct dc_lower_room *room;
+    struct dc_lower_scratch *scratch;
     dc_ix column; /* by rows: where in its row a kept value is wanted */
     dc_ix out_pos[DC_MAX_RANK];
     uint32_t last;           /* axis of the loops over outputs, the innermost; DC_NO_AXIS */
@@ -43,11 +43,11 @@ typedef struct lowering {
 
 static inline lower_fact *dc_lower_fact(const lowering *w, dc_ref r)
 {
-    lower_fact *x = &w->room->fact[r];
-    if (x->kernel != w->room->kernel)
-        *x = (lower_fact){.kernel = w->room->kernel, .loop = w->room->loop, .buf = DC_NO_BUF};
-    if (x->loop != w->room->loop) {
-        x->loop = w->room->loop;
+    lower_fact *x = &w->scratch->fact[r];
+    if (x->kernel != w->scratch->kernel)
+        *x = (lower_fact){.kernel = w->scratch->kernel, .loop = w->scratch->loop, .buf = DC_NO_BUF};
+    if (x->loop != w->scratch->loop) {
+        x->loop = w->scratch->loop;
         x->memo = NULL;
     }
     return x;

@@ -22,8 +22,8 @@
 #ifndef DC_JIT_PLAN_PLAN_H
 #define DC_JIT_PLAN_PLAN_H
 
+#include "jit/base/exec_desc.h"
 #include "jit/fuse/fuse.h"
-#include "jit/jit.h"
 
 typedef enum dc_place_kind {
     DC_PLACE_NONE,  /* no memory */

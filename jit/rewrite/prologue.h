@@ -13,7 +13,7 @@
 #ifndef DC_JIT_REWRITE_PROLOGUE_H
 #define DC_JIT_REWRITE_PROLOGUE_H
 
-#include "jit/jit.h"
+#include "jit/base/exec_desc.h"
 
 typedef struct dc_split_func {
     dc_func *prologue, *body; /* of the same module */

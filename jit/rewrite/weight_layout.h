@@ -11,7 +11,8 @@
 #ifndef DC_JIT_REWRITE_WEIGHT_LAYOUT_H
 #define DC_JIT_REWRITE_WEIGHT_LAYOUT_H
 
-#include "jit/jit.h"
+#include "core/runtime/store.h"
+#include "jit/base/exec_desc.h"
 
 /*
  * The layouts of the cells of d, in `mem`, and a function of the same module whose parameters and set results

@@ -10,6 +10,7 @@
 #include "backends/registry.h"
 #include "core/graph/gtext.h"
 #include "jit/exec/exec.h"
+#include "jit/jit.h"
 #include "vm/deepc.h"
 
 #include <pthread.h>

@@ -1,14 +1,11 @@
 /*
- * Executables as people look at them: kernels with their times, texts made again from what was kept
- * of each kernel, the items as lines.
+ * Executables as people look at them: kernels with their times, the items as lines. Texts of kernels:
+ * jit/compile/kernel_source.c.
  */
 #include "jit/exec/exec.h"
 #include "jit/exec/profile.h"
-#include "jit/moves/move.h"
-#include "jit/nest/nest.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -57,40 +54,6 @@ void dc_exec_measure(dc_exec *e)
         e->profile.calls = e->profile.call_ns = e->profile.prologues =
             0; /* counted without times, so far */
     }
-}
-
-/* ---- texts ----------------------------------------------------------------------------------- */
-
-static void free_kernel(void *k)
-{
-    dc_kernel_free(k);
-}
-
-static dc_status print(dc_job *j, dc_exec *e, dc_kernel *k, const dc_kept *kept, dc_form form,
-                       dc_text *out)
-{
-    const char *why = "";
-    uint32_t skip = 0;
-    const dc_target *t = dc_exec_target(e, &skip);
-    snprintf(k->name, sizeof k->name, "%s", kept->name);
-    for (uint32_t m = 0; m < kept->nmove; m++)
-        if (!dc_move_do(k, &why, "%s", kept->move[m]))
-            DC_BUG("kernel %s: '%s' applied once and does not now: %s", kept->name, kept->move[m],
-                   why);
-    return dc_form_print(j, k, t, skip, form, out);
-}
-
-dc_status dc_exec_source(dc_exec *e, dc_job *j, uint32_t kernel, dc_form form, dc_text *out)
-{
-    const dc_kept *kept = &e->kept[kernel];
-    dc_kernel *k;
-    DC_ASSERT(kernel < dc_exec_kernel_count(e), "kernel %u of %u", kernel, e->nkernel);
-    DC_TRY(dc_nest_parse(j, kept->nest, &k));
-    dc_job_defer(j, free_kernel, k);
-    const dc_status s = print(j, e, k, kept, form, out);
-    dc_job_keep(j, k);
-    dc_kernel_free(k);
-    return s;
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */

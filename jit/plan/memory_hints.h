@@ -4,8 +4,8 @@
  * rows are fetched a row ahead: rows are read and stored at some times and computed with at others,
  * and what the machine fetches by itself ends with the row. So are rows that integers choose.
  */
-#ifndef DC_JIT_SCHEDULE_MEMORY_HINTS_H
-#define DC_JIT_SCHEDULE_MEMORY_HINTS_H
+#ifndef DC_JIT_PLAN_MEMORY_HINTS_H
+#define DC_JIT_PLAN_MEMORY_HINTS_H
 
 #include "core/runtime/device.h"
 #include "jit/nest/nest.h"

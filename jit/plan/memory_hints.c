@@ -1,4 +1,4 @@
-#include "jit/schedule/memory_hints.h"
+#include "jit/plan/memory_hints.h"
 
 enum { SHORT_ROW = 1 << 10, LONG_ROW = 1 << 17 }; /* bytes; outside of them nothing is fetched */
 

@@ -1,0 +1,66 @@
+#include "jit/exec/exec_task.h"
+
+#include "jit/exec/profile.h"
+
+/* Channels of compile stages, which report every function, called or not. */
+enum {
+    STAGES = 1u << DC_CH_GRAPH | 1u << DC_CH_FUSE | 1u << DC_CH_KERNEL | 1u << DC_CH_FLAT |
+             1u << DC_CH_SRC | 1u << DC_CH_PLAN
+};
+
+bool dc_exec_task_wants_all(const dc_rt *rt)
+{
+    return rt->opt.dump[0] != '\0' || (rt->log.on & STAGES) != 0;
+}
+
+bool dc_exec_task_end(dc_exec *e)
+{
+    dc_exec_task *t = e->task;
+    if (t == NULL || !t->pending)
+        return true;
+    t->dropped = true;
+    return t->queued && dc_exec_task_wants_all(e->rt) ? false : dc_work_drop(e->rt->work, &t->task);
+}
+
+/*
+ * The next attempt may succeed: memory came back after the failure was returned, or the threads
+ * were stopped (dc_jit_stop) before it was done.
+ */
+static bool may_succeed_now(const dc_exec_task *t)
+{
+    if (t->pending || t->task.status == DC_OK)
+        return false;
+    return atomic_load(&t->task.cancel) || (t->told && t->task.status == DC_E_NOMEM);
+}
+
+static dc_status take_failure(dc_job *j, dc_exec_task *t)
+{
+    t->told = true;
+    if (t->task.status == DC_E_BUG)
+        j->about = t->exec;
+    return dc_err_take(j, &t->task.job.err);
+}
+
+dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e)
+{
+    dc_exec_task *t = e->task;
+    if (t == NULL || (t->profiled && !t->pending))
+        return DC_OK;
+    DC_TRY(dc_rt_check(rt, j, e->desc.name));
+    if (t->pending && !dc_work_await(rt->work, &t->task, rt->entry != NULL, j->cancel))
+        return dc_fail(j, DC_ERR_INTERRUPTED, &(dc_fact){.op = e->desc.name});
+    if (t->pending)
+        dc_work_finish(rt->work, &t->task);
+    if (may_succeed_now(t)) {
+        t->pending = true;
+        t->told = false;
+        dc_work_add(rt->work, &t->task);
+        dc_work_finish(rt->work, &t->task);
+    }
+    if (t->task.status != DC_OK)
+        return take_failure(j, t);
+    if (!t->profiled)
+        dc_profile_init(e);
+    t->profiled = true;
+    return DC_OK;
+}

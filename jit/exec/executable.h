@@ -1,0 +1,85 @@
+/* Executables as others see them: references and facts. Shared, immutable, no pointers to tensors. */
+#ifndef DC_JIT_EXEC_EXECUTABLE_H
+#define DC_JIT_EXEC_EXECUTABLE_H
+
+#include "core/runtime/store.h"
+#include "jit/base/exec_desc.h"
+
+typedef struct dc_exec dc_exec;
+
+/* What an executable was made from; its copy. */
+const dc_exec_desc *dc_exec_desc_of(const dc_exec *e);
+
+dc_exec *dc_exec_retain(dc_exec *e);
+void dc_exec_release(dc_exec *e);
+
+/*
+ * Until the compilation has ended, here if it has not begun, and its failure, if any. A failure for lack of memory is
+ * tried again by the next wait, others stay.
+ */
+dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
+
+/* Facts for dc.stats, :explain and tests. */
+typedef struct dc_exec_info {
+    uint32_t launches, copies, kernels; /* a bundle is one; distinct kernels */
+    uint32_t derived;           /* values that are kept from call to call (jit/rewrite/prologue.h) */
+    uint32_t prologue_launches; /* when they are computed; not among `launches` and `copies` */
+    size_t derived_bytes;
+    size_t arena_bytes, arena_lower_bound;
+    uint32_t donated, denied; /* cells updated in place; through a temporary */
+    bool interpreted;         /* runs on the interpreter */
+    uint64_t nodes;           /* of the graph after simplification */
+} dc_exec_info;
+
+/* Of one that has been waited for. */
+void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
+
+/* What there is to look at, of one that has been waited for (jit/compile/exec_report.c). */
+typedef struct dc_exec_kernel {
+    const char *name;
+    uint32_t launches;    /* per call */
+    uint32_t prologue;    /* launches when derived values are computed */
+    int64_t flops, bytes; /* of all these */
+    uint64_t calls, ns;   /* launches that were timed, and what they took */
+    const char *where[3]; /* script lines, NULL behind the last one */
+} dc_exec_kernel;
+
+/* Distinct kernels, in the order of the numbers below; none where the interpreter runs it. */
+uint32_t dc_exec_kernel_count(const dc_exec *e);
+void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out);
+/* Values that could be computed again or stored, and what was cheaper (jit/fuse/fuse.h); NULL: none. */
+typedef struct dc_exec_choice {
+    const char *op, *type; /* "exp", "f32[64, 10]" */
+    const char *times_of;  /* "kernels": what `times` counts */
+    const char *where;     /* script line, or NULL */
+    const char *but;       /* why it is not stored though that would cost less, or NULL */
+    bool stored;
+    int64_t times;
+    double again, moved; /* operations more if it is not stored; bytes written and read if it is */
+} dc_exec_choice;
+
+const dc_exec_choice *dc_exec_choices(const dc_exec *e, uint32_t *n);
+
+/* Of a value that is kept from call to call (jit/rewrite/prologue.h): operation, type, script line or NULL. */
+typedef struct dc_exec_derived {
+    const char *op, *type, *where;
+} dc_exec_derived;
+
+/* Value i of info.derived. */
+dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
+
+/* Items in their order: what runs, what it writes and reads. */
+void dc_exec_plan(const dc_exec *e, dc_text *out);
+/* How the memory of a cell is laid out while it is called (jit/rewrite/weight_layout.h). */
+const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell);
+/* Why the cell is not set in place; NULL where it is. *set: the function sets it. */
+const char *dc_exec_denied(const dc_exec *e, uint32_t cell, bool *set);
+/* Is the cell set in place, and what changes stored alone? */
+bool dc_exec_in_part(const dc_exec *e, uint32_t cell);
+/* Kernels of the context, of this executable to begin with, are timed from now on. */
+void dc_exec_measure(dc_exec *e);
+
+/* DEEPC_DEBUG=time: one line per kernel: name, calls, ms, GFLOP/s, GB/s, Lua lines. */
+void dc_time_report(dc_rt *rt);
+
+#endif

@@ -1,0 +1,75 @@
+/* What an instance needs before its first call: a compiled executable, recordings, memory for results. */
+#include "jit/exec/exec_task.h"
+#include "jit/exec/temp_arena.h"
+
+void dc_inst_free_recordings(dc_inst *i)
+{
+    dc_device *d = i->rt->device;
+    for (uint32_t r = 0; r < i->nrecording; r++)
+        d->ops->recording_free(d, i->recording[r]);
+    i->nrecording = 0;
+}
+
+/* Items [first, end) of the executable, which begin no list: alone they wait for nothing. */
+static dc_status record_unit(dc_inst *i, dc_job *j, uint32_t first, uint32_t end,
+                             dc_recording **out)
+{
+    dc_device *d = i->rt->device;
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    dc_item *item = DC_NEW_ARRAY(&j->scratch, dc_item, end - first);
+    for (uint32_t n = first; n < end; n++)
+        item[n - first] = i->exec->item[n];
+    item[0].ndep = 0;
+    const dc_status status = d->ops->record(d, j, item, end - first, out);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+/* The prologue and the body are a recording each; with guards each item is, its bodies included. */
+static dc_status record(dc_inst *i, dc_job *j)
+{
+    const dc_exec *e = i->exec;
+    dc_device *d = i->rt->device;
+    dc_inst_free_recordings(i); /* of an attempt that failed */
+    i->recording = DC_NEW_ARRAY(&i->mem, dc_recording *, e->nitem);
+    i->recorded = DC_NEW_ARRAY(&i->mem, uint32_t, e->nitem + 1);
+    for (uint32_t n = 0, end; n < e->nitem; n = end) {
+        dc_recording **out = &i->recording[i->nrecording];
+        end = e->guard > 0       ? n + 1 + e->item[n].nbody + e->item[n].nelse
+              : n < e->nprologue ? e->nprologue
+                                 : e->nitem;
+        DC_TRY(e->guard > 0 ? record_unit(i, j, n, end, out)
+                            : d->ops->record(d, j, e->item + n, end - n, out));
+        i->recorded[++i->nrecording] = end;
+        i->body = end == e->nprologue ? i->nrecording : i->body;
+    }
+    return DC_OK;
+}
+
+/* What needs the executable to be compiled. */
+static dc_status prepare(dc_inst *i, dc_job *j)
+{
+    DC_TRY(dc_exec_wait(i->rt, j, i->exec));
+    if (!i->exec->info.interpreted) {
+        DC_TRY(dc_temps_grow(i->rt, j, i->exec->info.arena_bytes));
+        DC_TRY(record(i, j));
+    }
+    i->prepared = true;
+    return DC_OK;
+}
+
+dc_status dc_inst_prepare(dc_inst *i, dc_job *j)
+{
+    return i->prepared ? DC_OK : prepare(i, j);
+}
+
+dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r)
+{
+    return dc_tensor_new(i->rt, j, &i->exec->result[r], &i->result[r]);
+}
+
+void dc_inst_leave_result(dc_inst *i, uint32_t r)
+{
+    dc_tensor_release(i->result[r]);
+    i->result[r] = NULL;
+}
