@@ -1,18 +1,42 @@
 #!/bin/sh
-# Checks the layering (ARCHITECTURE.md, "Who may include whom") and what goes with it. Every finding
-# is one line; the closing line counts the rules.
+# Checks the layering (ARCHITECTURE.md, "Who may include whom") and what goes with it: layers.sh [BUILD]. With a build
+# folder also that calls go the way includes do. Every finding is one line; the closing line counts the rules.
+build=${1:+$(cd "$1" && pwd)}
 cd "$(dirname "$0")/.." || exit 1
 
-may() { # the rows are the architecture
+# The rows are the architecture: what the files of a folder may include and call. Folders stand above what they use.
+may() {
+    core="core/base core/graph core/eval core/runtime"
     case $1 in
-    core) echo "core" ;;
-    jit) echo "jit core" ;;
-    backends) echo "backends core" ;;
-    formats) echo "formats core" ;;
-    dsl) echo "dsl jit formats core" ;;
-    vm) echo "vm dsl backends jit formats core" ;;
+    core/base) echo "core/base" ;;
+    core/graph) echo "core/base core/graph" ;;
+    core/eval) echo "core/base core/graph core/eval" ;;
+    core/runtime) echo "$core" ;;
+    jit/base) echo "$core jit/base" ;;
+    jit/nest) echo "$core jit/nest jit/moves" ;;
+    jit/moves) echo "$core jit/nest jit/moves" ;;
+    jit/schedule) echo "$core jit/nest jit/moves jit/schedule" ;;
+    jit/rewrite) echo "$core jit/base jit/rewrite" ;;
+    jit/fuse) echo "$core jit/rewrite jit/fuse" ;;
+    jit/lower) echo "$core jit/nest jit/moves jit/fuse jit/lower" ;;
+    jit/flat) echo "$core jit/nest jit/moves jit/flat" ;;
+    jit/render) echo "$core jit/flat jit/render" ;;
+    jit/sim) echo "$core jit/flat jit/sim" ;;
+    jit/plan) echo "$core jit/base jit/nest jit/fuse jit/plan" ;;
+    jit/cache) echo "$core jit/flat jit/cache" ;;
+    jit/exec) echo "$core jit/base jit/plan jit/cache jit/exec" ;;
+    jit/compile | jit) echo "$core jit/[a-z]*" ;;
+    backends) echo "$core backends" ;;
+    formats) echo "$core formats" ;;
+    dsl) echo "$core jit formats dsl" ;;
+    vm) echo "$core jit formats backends dsl vm" ;;
     esac
 }
+
+folders=$(may core/runtime)
+for dir in jit/*/ jit backends formats dsl vm; do
+    folders="$folders ${dir%/}"
+done
 
 passed=0
 failed=0
@@ -31,11 +55,46 @@ sources() {
     find "$@" -name '*.[ch]' -o -name '*.def' | sort
 }
 
-for dir in core jit backends formats dsl vm; do
-    allowed=$(may $dir | tr ' ' '|')
-    rule "$dir includes only $(may $dir)" \
-        "$(grep -nE '^ *# *include "' $(sources $dir) /dev/null | grep -vE "include \"($allowed)/")"
+files_of() { # of a folder with rows for its subfolders its own files alone
+    case $1 in
+    jit | core/* | jit/*) ls "$1"/*.[ch] "$1"/*.def 2>/dev/null ;;
+    *) sources "$1" ;;
+    esac
+}
+
+for dir in $folders; do
+    allowed=$(may "$dir" | tr ' ' '|')
+    [ -n "$allowed" ] || allowed=none
+    rule "$dir includes only $(may "$dir")" \
+        "$(grep -nE '^ *# *include "' $(files_of "$dir") /dev/null | grep -vE "include \"($allowed)/")"
 done
+
+# "caller callee name": calls between files of objects in the build, by folder
+calls() {
+    find "$build" -path '*.dir/*' -name '*.c.o' | grep -E '\.dir/(core|jit|backends|formats|dsl|vm)/' | sort |
+        xargs nm -A | sed -E 's,^[^:]*\.dir/,,' | awk '
+        { sub(/\.c\.o:/, " "); file = $1; folder = file; sub(/\/[^\/]*$/, "", folder) }
+        folder ~ /^(backends|formats|dsl|vm)\// { sub(/\/.*/, "", folder) }
+        $(NF - 1) ~ /^[TDBR]$/ { home[$NF] = folder }
+        $(NF - 1) == "U" { use[folder " " $NF] = 1 }
+        END {
+            for (u in use) {
+                split(u, p, " ")
+                if (p[2] in home && home[p[2]] != p[1])
+                    print p[1], home[p[2]], p[2]
+            }
+        }' | sort
+}
+
+if [ -n "$build" ]; then
+    calls >"$build/calls.txt"
+    rule "calls between folders were found" "$([ "$(wc -l <"$build/calls.txt")" -gt 500 ] || echo "too few")"
+    for dir in $folders; do
+        allowed=$(may "$dir" | tr ' ' '|')
+        rule "$dir calls only $(may "$dir")" \
+            "$(grep "^$dir " "$build/calls.txt" | grep -vE "^[^ ]+ ($allowed)[/ ]")"
+    done
+fi
 
 below='core jit backends formats'
 rule "Lua headers only in dsl and vm" \
