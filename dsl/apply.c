@@ -68,7 +68,7 @@ typedef struct action {
 
 static dc_status number(dc_job *j, dc_func *f, const dc_operand *in, dc_val *out)
 {
-    return dc_b_bits(j, f, &in->type, in->bits, out);
+    return dc_build_bits(j, f, &in->type, in->bits, out);
 }
 
 /* The 16-bit type that all float operands have, else `none`: mixed ones are the operation's error. */
@@ -96,12 +96,12 @@ static dc_status build_once(dc_job *j, dc_func *f, const dc_apply *a, const dc_v
     for (int i = 0; i < a->n; i++) {
         wide[i] = in[i];
         if ((dc_dtype)in[i].type.dtype == t)
-            DC_TRY(dc_b_cast(j, f, in[i], DC_F32, &wide[i]));
+            DC_TRY(dc_build_cast(j, f, in[i], DC_F32, &wide[i]));
     }
     DC_TRY(a->build(j, f, a->arg, wide, out));
     for (int i = 0; i < a->nout; i++)
         if (out[i].type.dtype == DC_F32)
-            DC_TRY(dc_b_cast(j, f, out[i], t, &out[i]));
+            DC_TRY(dc_build_cast(j, f, out[i], t, &out[i]));
     return DC_OK;
 }
 

@@ -372,7 +372,7 @@ static dc_status take_rows(dc_batches *b, dc_job *j, int part, dc_tensor *t)
         b->row[part] *= (size_t)t->type.dim[i];
     b->from[part] = dc_tensor_retain(t);
     if (t->store->owned) /* by a cell, which is written where it is */
-        DC_TRY(dc_store_evict(t->store, j));
+        DC_TRY(dc_storage_evict(t->store, j));
     b->rows[part] = dc_tensor_mem(t);
     return DC_OK;
 }

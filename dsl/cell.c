@@ -185,7 +185,7 @@ static dc_status record_set(dc_job *j, void *arg)
     if (a->value != NULL)
         DC_TRY(dc_trace_value(j, t, a->value, &v));
     else
-        DC_TRY(dc_b_bits(j, t->f, want, a->bits, &v));
+        DC_TRY(dc_build_bits(j, t->f, want, a->bits, &v));
     if (!dc_type_agrees(want, &v.type))
         return dc_fail(
             j, DC_ERR_CELL_TYPE,

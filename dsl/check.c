@@ -14,7 +14,7 @@ static dc_status widen(dc_job *j, dc_func *f, dc_val a, dc_val *out)
     *out = a;
     const dc_dtype t = (dc_dtype)a.type.dtype;
     const bool whole = !dc_dtype_is_float(t) && dc_dtype_bits(t) >= 32;
-    return whole ? DC_OK : dc_b_cast(j, f, a, DC_I32, out);
+    return whole ? DC_OK : dc_build_cast(j, f, a, DC_I32, out);
 }
 
 /* Position of the first integer outside, or -1; and the integer there. */
@@ -24,30 +24,30 @@ static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_va
     const int64_t count = dc_type_count(&in[0].type);
     dc_type flat = dc_type_make((dc_dtype)in[0].type.dtype, 1, &count);
     dc_val l, at, low, high, zero, none, end, hit, first;
-    DC_TRY(dc_b_reshape(j, f, in[0], &flat, &l));
+    DC_TRY(dc_build_reshape(j, f, in[0], &flat, &l));
     DC_TRY(widen(j, f, l, &l));
     flat.dtype = DC_I32;
-    DC_TRY(dc_b_iota(j, f, &flat, 0, &at));
+    DC_TRY(dc_build_iota(j, f, &flat, 0, &at));
     DC_TRY(dc_ops_number(j, f, l, 0, &zero));
     DC_TRY(dc_ops_number(j, f, l, (double)n, &high));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, l, zero, &low));
     DC_TRY(dc_ops_2(j, f, DC_OP_LE, high, l, &high));
     DC_TRY(dc_ops_2(j, f, DC_OP_OR, low, high, &hit));
     if (l.type.dtype != DC_I32) /* as large as it is, for the message */
-        DC_TRY(dc_b_cast(j, f, l, DC_I64, &l));
+        DC_TRY(dc_build_cast(j, f, l, DC_I64, &l));
     DC_TRY(dc_ops_number(j, f, l, 0, &zero));
     DC_TRY(dc_ops_number(j, f, at, -1, &none));
     DC_TRY(dc_ops_number(j, f, at, (double)count, &end));
     const dc_val pick[3] = {hit, at, end};
-    DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, pick, 3, &first));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_MINR, first, 1, false, &first));
+    DC_TRY(dc_build_ew(j, f, DC_OP_WHERE, pick, 3, &first));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_MINR, first, 1, false, &first));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, at, first, &hit));
     const dc_val take[3] = {hit, l, zero};
-    DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, take, 3, &l));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, l, 1, false, &out[1]));
+    DC_TRY(dc_build_ew(j, f, DC_OP_WHERE, take, 3, &l));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, l, 1, false, &out[1]));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, first, end, &hit));
     const dc_val clean[3] = {hit, first, none};
-    return dc_b_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
+    return dc_build_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
 }
 
 void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h, int64_t value,

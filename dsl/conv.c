@@ -126,7 +126,7 @@ static bool wants_same(const reading *r)
 
 static dc_status build_conv(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_conv(j, f, in[0], in[1], arg, out);
+    return dc_build_conv(j, f, in[0], in[1], arg, out);
 }
 
 /* Zeros round x so that the window has a place at each element. */
@@ -197,12 +197,12 @@ static int l_conv3d(lua_State *L)
 
 static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_max_pool(j, f, in[0], arg, out);
+    return dc_build_max_pool(j, f, in[0], arg, out);
 }
 
 static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_mean_pool(j, f, in[0], arg, out);
+    return dc_build_mean_pool(j, f, in[0], arg, out);
 }
 
 static int pool(lua_State *L, const char *op, int n, bool mean)

@@ -364,18 +364,18 @@ static dc_status diagonal(dc_job *j, dc_func *f, dc_val *v, list *l, int a, int 
             perm[to++] = k;
     perm[to] = a;
     perm[to + 1] = b;
-    DC_TRY(dc_b_permute(j, f, *v, perm, rank, v));
+    DC_TRY(dc_build_permute(j, f, *v, perm, rank, v));
     dc_type flat = v->type;
     flat.rank = (uint8_t)(rank - 1);
     flat.dim[to] = n * n;
     flat.name[to] = NULL;
-    *v = (dc_val){dc_g_reshape(f, v->ref, flat.rank, flat.dim), flat};
+    *v = (dc_val){dc_graph_reshape(f, v->ref, flat.rank, flat.dim), flat};
     for (int k = 0; k <= to; k++) {
         first[k] = 0;
         last[k] = flat.dim[k] - 1;
         by[k] = k == to ? n + 1 : 1;
     }
-    DC_TRY(dc_b_slice(j, f, *v, first, last, by, v));
+    DC_TRY(dc_build_slice(j, f, *v, first, last, by, v));
     v->type.name[to] = name;
     take_out(l, b);
     take_out(l, a);
@@ -391,7 +391,7 @@ static dc_status prepare(dc_job *j, dc_func *f, const step *st, int side, dc_val
     *l = st->in[side];
     for (int k = l->n - 1; k >= 0; k--)
         if (v->type.dim[k] != st->s->letter[l->letter[k]].size) {
-            DC_TRY(dc_b_drop(j, f, *v, 1u << k, v));
+            DC_TRY(dc_build_drop(j, f, *v, 1u << k, v));
             take_out(l, k);
         }
     for (int a = 0; a < l->n; a++)
@@ -409,7 +409,7 @@ static dc_status prepare(dc_job *j, dc_func *f, const step *st, int side, dc_val
     for (int k = l->n - 1; k >= 0; k--)
         if (axes >> k & 1)
             take_out(l, k);
-    return dc_b_reduce(j, f, DC_OP_SUM, *v, axes, false, v);
+    return dc_build_reduce(j, f, DC_OP_SUM, *v, axes, false, v);
 }
 
 static int place_of(const list *l, int which)
@@ -433,8 +433,8 @@ static dc_status align(dc_job *j, dc_func *f, dc_val *v, const list *l, const li
         if (at >= 0)
             perm[n++] = at;
     }
-    DC_TRY(dc_b_permute(j, f, *v, perm, n, v));
-    *v = (dc_val){dc_g_reshape(f, v->ref, t.rank, t.dim), t};
+    DC_TRY(dc_build_permute(j, f, *v, perm, n, v));
+    *v = (dc_val){dc_graph_reshape(f, v->ref, t.rank, t.dim), t};
     return DC_OK;
 }
 
@@ -458,7 +458,7 @@ static dc_status contract(dc_job *j, dc_func *f, const dc_val *v, const list *l,
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < (i < 2 ? nb : nc); k++)
             attr[at++] = lists[i][k];
-    return dc_b_dot(j, f, v[0], v[1], attr, at, out);
+    return dc_build_dot(j, f, v[0], v[1], attr, at, out);
 }
 
 static dc_status product(dc_job *j, dc_func *f, const step *st, dc_val *v, const list *l,
@@ -471,7 +471,7 @@ static dc_status product(dc_job *j, dc_func *f, const step *st, dc_val *v, const
     for (int i = 0; i < 2; i++) {
         const dc_dtype t = (dc_dtype)v[i].type.dtype;
         if (!dc_dtype_is_float(t) && dc_dtype_bits(t) < 32)
-            DC_TRY(dc_b_cast(j, f, v[i], DC_I32, &v[i]));
+            DC_TRY(dc_build_cast(j, f, v[i], DC_I32, &v[i]));
     }
     product_letters(l, st->keep, result);
     if ((both & ~st->keep) != 0)

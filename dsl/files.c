@@ -49,7 +49,7 @@ typedef struct saving {
     const char *path;
     dc_st_item *item;
     value *value;
-    uint32_t nitem;
+    uint32_t ncommand;
     dc_st_text *text;
     uint32_t ntext;
 } saving;
@@ -57,16 +57,16 @@ typedef struct saving {
 static dc_status save_body(dc_job *j, void *arg)
 {
     saving *a = arg;
-    for (uint32_t i = 0; i < a->nitem; i++)
+    for (uint32_t i = 0; i < a->ncommand; i++)
         if (a->value[i].cell != NULL)
             DC_TRY(dc_cell_check(a->value[i].cell, j, "save", true));
     if (a->d->rt->check) /* `deepc check` leaves the world as it is */
         return DC_OK;
-    const void **mem = DC_NEW_ARRAY(&j->scratch, const void *, a->nitem);
-    for (uint32_t i = 0; i < a->nitem; i++)
+    const void **mem = DC_NEW_ARRAY(&j->scratch, const void *, a->ncommand);
+    for (uint32_t i = 0; i < a->ncommand; i++)
         mem[i] = a->value[i].cell != NULL ? a->value[i].cell->store->mem
                                           : dc_tensor_mem(a->value[i].tensor);
-    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, mem, a->nitem, a->text,
+    return dc_ststore_write(j, a->d->rt->device, a->path, a->item, mem, a->ncommand, a->text,
                             a->ntext);
 }
 
@@ -107,19 +107,19 @@ static int l_save(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     saving a = {.d = d, .path = dc_args_text(L, d, 1, "save")};
-    a.nitem = length_of(L, 2);
+    a.ncommand = length_of(L, 2);
     a.ntext = length_of(L, 4);
     luaL_checkstack(L, 8, "save");
-    a.item = lua_newuserdatauv(L, a.nitem * sizeof *a.item + 1, 0);
-    a.value = lua_newuserdatauv(L, a.nitem * sizeof *a.value + 1, 0);
+    a.item = lua_newuserdatauv(L, a.ncommand * sizeof *a.item + 1, 0);
+    a.value = lua_newuserdatauv(L, a.ncommand * sizeof *a.value + 1, 0);
     a.text = lua_newuserdatauv(L, a.ntext * sizeof *a.text + 1, 0);
-    memset(a.value, 0, a.nitem * sizeof *a.value);
-    for (uint32_t i = 0; i < a.nitem; i++) {
+    memset(a.value, 0, a.ncommand * sizeof *a.value);
+    for (uint32_t i = 0; i < a.ncommand; i++) {
         dc_handle *h = handle_at(L, d, 3, i, "save");
         if (h->kind != DC_HANDLE_CELL)
             dc_handle_realize(L, d, h, "save");
     }
-    for (uint32_t i = 0; i < a.nitem; i++) /* nothing of the script runs from here on */
+    for (uint32_t i = 0; i < a.ncommand; i++) /* nothing of the script runs from here on */
         fill_value(L, d, &a, i);
     for (uint32_t i = 0; i < a.ntext; i++)
         a.text[i] = (dc_st_text){text_at(L, d, 4, i, "save"), text_at(L, d, 5, i, "save")};
@@ -283,7 +283,7 @@ static dc_status put_body(dc_job *j, void *arg)
     if (dev->ops->finish != NULL)
         DC_TRY(dev->ops->finish(dev, j));
     for (uint32_t i = 0; i < a->n; i++)
-        DC_TRY(dc_store_evict(a->cell[i]->store, j));
+        DC_TRY(dc_storage_evict(a->cell[i]->store, j));
     for (uint32_t i = 0; i < a->n; i++)
         dc_cell_written(a->cell[i], true);
     if (a->n > 0)

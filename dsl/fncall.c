@@ -347,7 +347,7 @@ static dc_status rename_body(dc_job *j, void *arg)
     if (a->from != NULL)
         DC_TRY(dc_trace_value(j, a->t, a->from, &v));
     else
-        DC_TRY(dc_b_bits(j, a->t->f, &a->type, a->bits, &v));
+        DC_TRY(dc_build_bits(j, a->t->f, &a->type, a->bits, &v));
     memcpy(v.type.name, a->type.name, sizeof v.type.name);
     dc_handle_trace(a->to, a->t, &v);
     return DC_OK;

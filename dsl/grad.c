@@ -76,7 +76,7 @@ static dc_status traced_body(dc_job *j, void *arg)
         if (v.ref == 0 && !a->zero)
             return unused(j, i);
         if (v.ref == 0)
-            DC_TRY(dc_b_const(j, t->f, &v.type, 0, &v));
+            DC_TRY(dc_build_const(j, t->f, &v.type, 0, &v));
         dc_handle_trace(a->out[i], t, &v);
     }
     return DC_OK;

@@ -363,7 +363,7 @@ static dc_status look_body(dc_job *j, void *arg)
     if (a->h->kind == DC_HANDLE_LAZY)
         DC_TRY(dc_lazy_look(rt, j, a->h->lazy, &v));
     return rt->opt.memory != 0 && a->bytes > (uint64_t)rt->opt.memory
-               ? dc_store_admit(rt, j, a->bytes)
+               ? dc_storage_admit(rt, j, a->bytes)
                : DC_OK;
 }
 
@@ -395,7 +395,7 @@ static dc_status upload_body(dc_job *j, void *arg)
     dc_device *dev = a->d->rt->device;
     dc_tensor *t;
     DC_TRY(dc_tensor_new(a->d->rt, j, a->type, &t));
-    const dc_status status = a->from == NULL ? dc_store_clear(t->store, j)
+    const dc_status status = a->from == NULL ? dc_storage_clear(t->store, j)
                                              : dev->ops->upload(dev, j, dc_tensor_mem(t), a->from,
                                                                 dc_type_bytes(a->type));
     if (status != DC_OK) {
@@ -414,7 +414,7 @@ typedef struct admitting {
 static dc_status admit_body(dc_job *j, void *arg)
 {
     const admitting *a = arg;
-    return dc_store_admit(a->d->rt, j, a->bytes);
+    return dc_storage_admit(a->d->rt, j, a->bytes);
 }
 
 void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t, const char *op)

@@ -32,10 +32,10 @@ typedef struct part {
 static dc_status build_part(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const part *p = arg;
-    DC_TRY(dc_b_slice(j, f, in[0], p->first, p->last, p->step, out));
+    DC_TRY(dc_build_slice(j, f, in[0], p->first, p->last, p->step, out));
     if (p->flip != 0)
-        DC_TRY(dc_b_flip(j, f, *out, p->flip, out));
-    return p->drop != 0 ? dc_b_drop(j, f, *out, p->drop, out) : DC_OK;
+        DC_TRY(dc_build_flip(j, f, *out, p->flip, out));
+    return p->drop != 0 ? dc_build_drop(j, f, *out, p->drop, out) : DC_OK;
 }
 
 static bool is_whole(const part *p)
@@ -68,12 +68,12 @@ static dc_status spread(dc_job *j, dc_func *f, const part *p, dc_val v, double f
     int from = 0;
     for (int k = 0; k < p->type.rank; k++)
         kept.dim[kept.rank++] = p->drop >> k & 1 ? 1 : v.type.dim[from++];
-    v.ref = dc_g_reshape(f, v.ref, kept.rank, kept.dim);
+    v.ref = dc_graph_reshape(f, v.ref, kept.rank, kept.dim);
     v.type = kept;
     if (p->flip != 0)
-        DC_TRY(dc_b_flip(j, f, v, p->flip, &v));
+        DC_TRY(dc_build_flip(j, f, v, p->flip, &v));
     to.dtype = v.type.dtype;
-    return dc_b_pad(j, f, v, p->first, p->step, &to, fill, out);
+    return dc_build_pad(j, f, v, p->first, p->step, &to, fill, out);
 }
 
 /* where(mask, v, x); a scalar need not be spread. */
@@ -86,19 +86,19 @@ static dc_status build_put(dc_job *j, dc_func *f, const void *arg, const dc_val 
     if (v.type.dtype != in[0].type.dtype)
         return dc_fail(j, DC_ERR_DTYPE_MIX, &(dc_fact){.type = {in[0].type, v.type}, .operand = 2});
     if (v.type.rank > 0 || is_whole(p))
-        DC_TRY(dc_b_expand(j, f, v, &want, &v));
+        DC_TRY(dc_build_expand(j, f, v, &want, &v));
     if (is_whole(p)) {
         DC_TRY(spread(j, f, p, v, 0, out));
         out->type = p->type;
         return DC_OK;
     }
     yes.dtype = DC_BOOL;
-    DC_TRY(dc_b_const(j, f, &yes, 1, &mask));
+    DC_TRY(dc_build_const(j, f, &yes, 1, &mask));
     DC_TRY(spread(j, f, p, mask, 0, &mask));
     if (v.type.rank > 0)
         DC_TRY(spread(j, f, p, v, 0, &v));
     const dc_val pick[3] = {mask, v, in[0]};
-    DC_TRY(dc_b_ew(j, f, DC_OP_WHERE, pick, 3, out));
+    DC_TRY(dc_build_ew(j, f, DC_OP_WHERE, pick, 3, out));
     out->type = in[0].type;
     return DC_OK;
 }
@@ -148,7 +148,7 @@ static dc_val as_one_axis(dc_func *f, dc_val v, const places *x, int64_t n)
             to.dim[to.rank++] = v.type.dim[k];
         else if (k == x->axis)
             to.dim[to.rank++] = n;
-    return (dc_val){dc_g_reshape(f, v.ref, to.rank, to.dim), to};
+    return (dc_val){dc_graph_reshape(f, v.ref, to.rank, to.dim), to};
 }
 
 /* The whole, the value, the first place as an i32[]. */
@@ -159,23 +159,23 @@ static dc_status build_put_at(dc_job *j, dc_func *f, const void *arg, const dc_v
     const dc_type want = part_type(p), list = dc_type_make(DC_I32, 1, &x->n);
     dc_type kept = dc_type_scalar((dc_dtype)p->type.dtype);
     dc_val v, at = in[2], step;
-    DC_TRY(dc_b_expand(j, f, in[1], &want, &v));
+    DC_TRY(dc_build_expand(j, f, in[1], &want, &v));
     for (int k = 0; k < p->type.rank; k++)
         kept.dim[kept.rank++] = count_at(p, k);
-    v = (dc_val){dc_g_reshape(f, v.ref, kept.rank, kept.dim), kept};
+    v = (dc_val){dc_graph_reshape(f, v.ref, kept.rank, kept.dim), kept};
     if (p->flip != 0)
-        DC_TRY(dc_b_flip(j, f, v, p->flip, &v));
-    DC_TRY(dc_b_expand(j, f, at, &list, &at));
+        DC_TRY(dc_build_flip(j, f, v, p->flip, &v));
+    DC_TRY(dc_build_expand(j, f, at, &list, &at));
     if (x->n > 1) {
         dc_val k;
-        DC_TRY(dc_b_iota(j, f, &list, 0, &k));
+        DC_TRY(dc_build_iota(j, f, &list, 0, &k));
         DC_TRY(dc_ops_number(j, f, k, (double)x->step, &step));
         DC_TRY(dc_ops_2(j, f, DC_OP_MUL, k, step, &k));
         DC_TRY(dc_ops_2(j, f, DC_OP_ADD, at, k, &at));
     }
-    DC_TRY(dc_b_scatter(j, f, as_one_axis(f, in[0], x, x->size), at, as_one_axis(f, v, x, x->n),
-                        x->axis, out));
-    *out = (dc_val){dc_g_reshape(f, out->ref, p->type.rank, p->type.dim), in[0].type};
+    DC_TRY(dc_build_scatter(j, f, as_one_axis(f, in[0], x, x->size), at, as_one_axis(f, v, x, x->n),
+                            x->axis, out));
+    *out = (dc_val){dc_graph_reshape(f, out->ref, p->type.rank, p->type.dim), in[0].type};
     return DC_OK;
 }
 

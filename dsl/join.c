@@ -36,7 +36,7 @@ static dc_status build_concat(dc_job *j, dc_func *f, const void *arg, const dc_v
         for (int k = 0; k < DC_MAX_RANK; k++)
             step[k] = 1;
         lo[axis] = i == 0 ? 0 : in[0].type.dim[axis];
-        DC_TRY(dc_b_pad(j, f, in[i], lo, step, &whole, flt ? -0.0 : 0, &v[i]));
+        DC_TRY(dc_build_pad(j, f, in[i], lo, step, &whole, flt ? -0.0 : 0, &v[i]));
         v[i].type.name[axis] = NULL;
     }
     return dc_ops_2(j, f, flt ? DC_OP_ADD : DC_OP_OR, v[0], v[1], out);
@@ -169,7 +169,7 @@ static dc_status build_reshape(dc_job *j, dc_func *f, const void *arg, const dc_
 {
     const dc_type *to = arg; /* with the names that stay */
     DC_UNUSED(j);
-    out->ref = dc_g_reshape(f, in[0].ref, to->rank, to->dim);
+    out->ref = dc_graph_reshape(f, in[0].ref, to->rank, to->dim);
     out->type = *to;
     return DC_OK;
 }
@@ -235,7 +235,7 @@ static dc_status build_cut(dc_job *j, dc_func *f, const void *arg, const dc_val 
     }
     first[c->axis] = c->first;
     last[c->axis] = c->first + c->n - 1;
-    return dc_b_slice(j, f, in[0], first, last, step, out);
+    return dc_build_slice(j, f, in[0], first, last, step, out);
 }
 
 /* Sizes of the parts as a list at 2, from a number of equal ones; how many. */
@@ -307,7 +307,7 @@ static dc_status build_pad(dc_job *j, dc_func *f, const void *arg, const dc_val 
     int64_t step[DC_MAX_RANK];
     for (int k = 0; k < DC_MAX_RANK; k++)
         step[k] = 1;
-    return dc_b_pad(j, f, in[0], p->lo, step, &p->whole, p->fill, out);
+    return dc_build_pad(j, f, in[0], p->lo, step, &p->whole, p->fill, out);
 }
 
 static int64_t margin(lua_State *L, dc_dsl *d, int idx)
@@ -365,7 +365,7 @@ static int l_pad(lua_State *L)
 
 static dc_status build_flip(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_flip(j, f, in[0], *(const uint32_t *)arg, out);
+    return dc_build_flip(j, f, in[0], *(const uint32_t *)arg, out);
 }
 
 /* x:flip()  x:flip(2)  x:flip "t"  x:flip { 1, 2 } */

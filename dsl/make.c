@@ -237,7 +237,7 @@ static dc_status build_const(dc_job *j, dc_func *f, const void *arg, const dc_va
 {
     const rule *r = arg;
     DC_UNUSED(in);
-    return dc_b_bits(j, f, &r->type, r->bits, out);
+    return dc_build_bits(j, f, &r->type, r->bits, out);
 }
 
 static dc_status build_iota(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -247,10 +247,10 @@ static dc_status build_iota(dc_job *j, dc_func *f, const void *arg, const dc_val
     dc_type wide = r->type;
     DC_UNUSED(in);
     if (want == DC_BOOL || dc_dtype_bits(want) >= 32)
-        return dc_b_iota(j, f, &r->type, r->axis, out);
+        return dc_build_iota(j, f, &r->type, r->axis, out);
     wide.dtype = DC_I32;
-    DC_TRY(dc_b_iota(j, f, &wide, r->axis, out));
-    return dc_b_cast(j, f, *out, want, out);
+    DC_TRY(dc_build_iota(j, f, &wide, r->axis, out));
+    return dc_build_cast(j, f, *out, want, out);
 }
 
 /* Is there a position that the dtype does not hold? Floats may round theirs. */
@@ -274,10 +274,10 @@ static dc_status build_eye(dc_job *j, dc_func *f, const void *arg, const dc_val 
     dc_val row, column, same;
     DC_UNUSED(in);
     index.dtype = DC_I32;
-    DC_TRY(dc_b_iota(j, f, &index, 0, &row));
-    DC_TRY(dc_b_iota(j, f, &index, 1, &column));
+    DC_TRY(dc_build_iota(j, f, &index, 0, &row));
+    DC_TRY(dc_build_iota(j, f, &index, 1, &column));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, row, column, &same));
-    return dc_b_cast(j, f, same, (dc_dtype)r->type.dtype, out);
+    return dc_build_cast(j, f, same, (dc_dtype)r->type.dtype, out);
 }
 
 static int run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const rule *r)

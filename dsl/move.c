@@ -17,12 +17,12 @@ static const int first_operand[1] = {1};
 static dc_status build_reshape(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
                                dc_val *out)
 {
-    return dc_b_reshape(j, f, in[0], arg, out);
+    return dc_build_reshape(j, f, in[0], arg, out);
 }
 
 static dc_status build_expand(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_expand(j, f, in[0], arg, out);
+    return dc_build_expand(j, f, in[0], arg, out);
 }
 
 static int l_reshape(lua_State *L)
@@ -162,7 +162,7 @@ static dc_status build_permute(dc_job *j, dc_func *f, const void *arg, const dc_
                                dc_val *out)
 {
     const order *o = arg;
-    return dc_b_permute(j, f, in[0], o->perm, o->n, out);
+    return dc_build_permute(j, f, in[0], o->perm, o->n, out);
 }
 
 /* x:permute(3, 1, 2) or x:permute { 3, 1, 2 } */

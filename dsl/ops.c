@@ -20,31 +20,31 @@
 
 dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out)
 {
-    return dc_b_ew(j, f, op, &a, 1, out);
+    return dc_build_ew(j, f, op, &a, 1, out);
 }
 
 dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out)
 {
     const dc_val in[2] = {a, b};
-    return dc_b_ew(j, f, op, in, 2, out);
+    return dc_build_ew(j, f, op, in, 2, out);
 }
 
 dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out)
 {
     const dc_type t = dc_type_scalar((dc_dtype)like.type.dtype);
-    return dc_b_const(j, f, &t, v, out);
+    return dc_build_const(j, f, &t, v, out);
 }
 
 dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out)
 {
     *out = a;
-    return dc_dtype_is_float((dc_dtype)a.type.dtype) ? DC_OK : dc_b_cast(j, f, a, DC_F32, out);
+    return dc_dtype_is_float((dc_dtype)a.type.dtype) ? DC_OK : dc_build_cast(j, f, a, DC_F32, out);
 }
 
 static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
 {
     const dc_val in[3] = {m, a, b};
-    return dc_b_ew(j, f, DC_OP_WHERE, in, 3, out);
+    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
 }
 
 /* ---- builds ---------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_v
 static dc_status build_row(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const dc_op op = *(const dc_op *)arg;
-    return dc_b_ew(j, f, op, in, dc_op_row_of(op)->n, out);
+    return dc_build_ew(j, f, op, in, dc_op_row_of(op)->n, out);
 }
 
 static dc_status build_div(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -228,8 +228,8 @@ static dc_status by_result(dc_job *j, dc_func *f, const dc_val *a, dc_val *y,
 
 static dc_ref relu_slope(dc_func *f, dc_ref y, dc_ref dy)
 {
-    const dc_ref none = dc_g_like(f, dy, 0);
-    return dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, none, y), dy, none);
+    const dc_ref none = dc_graph_like(f, dy, 0);
+    return dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_LT, none, y), dy, none);
 }
 
 static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -254,8 +254,8 @@ static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out
 
 static dc_ref sigmoid_slope(dc_func *f, dc_ref y, dc_ref dy)
 {
-    const dc_ref rest = dc_g2(f, DC_OP_SUB, dc_g_like(f, y, 1), y);
-    return dc_g2(f, DC_OP_MUL, dy, dc_g2(f, DC_OP_MUL, y, rest));
+    const dc_ref rest = dc_graph_op2(f, DC_OP_SUB, dc_graph_like(f, y, 1), y);
+    return dc_graph_op2(f, DC_OP_MUL, dy, dc_graph_op2(f, DC_OP_MUL, y, rest));
 }
 
 /* 1 / (1 + e) with e = exp(-|a|), or e / (1 + e) for negative a. */
@@ -294,10 +294,10 @@ static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_v
 /* (1 - y) (1 + y), which is exact where 1 - y * y would cancel. */
 static dc_ref tanh_slope(dc_func *f, dc_ref y, dc_ref dy)
 {
-    const dc_ref one = dc_g_like(f, y, 1);
-    const dc_ref product =
-        dc_g2(f, DC_OP_MUL, dc_g2(f, DC_OP_SUB, one, y), dc_g2(f, DC_OP_ADD, one, y));
-    return dc_g2(f, DC_OP_MUL, dy, product);
+    const dc_ref one = dc_graph_like(f, y, 1);
+    const dc_ref product = dc_graph_op2(f, DC_OP_MUL, dc_graph_op2(f, DC_OP_SUB, one, y),
+                                        dc_graph_op2(f, DC_OP_ADD, one, y));
+    return dc_graph_op2(f, DC_OP_MUL, dy, product);
 }
 
 /* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a series. */
@@ -406,7 +406,7 @@ int dc_ops_composite(lua_State *L)
 /* x:cast "f32" */
 static dc_status build_cast(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_cast(j, f, in[0], *(const dc_dtype *)arg, out);
+    return dc_build_cast(j, f, in[0], *(const dc_dtype *)arg, out);
 }
 
 static int l_cast(lua_State *L)
@@ -429,7 +429,7 @@ static int l_cast(lua_State *L)
 static dc_status build_matmul(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     DC_UNUSED(arg);
-    return dc_b_matmul(j, f, in[0], in[1], out);
+    return dc_build_matmul(j, f, in[0], in[1], out);
 }
 
 static int l_matmul(lua_State *L)

@@ -43,7 +43,7 @@ static dc_type integers(lua_State *L, dc_dsl *d, int idx, const char *op)
 
 static dc_status build_take(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_gather(j, f, in[0], in[1], *(const int *)arg, out);
+    return dc_build_gather(j, f, in[0], in[1], *(const int *)arg, out);
 }
 
 /* x:take(idx, axis): the axis, 1 if none is given, gives way to those of idx. */
@@ -73,7 +73,7 @@ static int l_take(lua_State *L)
 
 static dc_status build_put(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
-    return dc_b_scatter(j, f, in[0], in[2], in[1], *(const int *)arg, out); /* x, v, idx */
+    return dc_build_scatter(j, f, in[0], in[2], in[1], *(const int *)arg, out); /* x, v, idx */
 }
 
 /* A number becomes a tensor of the dtype of x, since it stands beside integers, too. */
@@ -128,16 +128,16 @@ static dc_status build_one_hot(dc_job *j, dc_func *f, const void *arg, const dc_
     if (a.type.rank == DC_MAX_RANK)
         return dc_fail(j, DC_ERR_TOO_MANY_AXES, &(dc_fact){.num = {a.type.rank + 1, DC_MAX_RANK}});
     if (dc_dtype_bits((dc_dtype)a.type.dtype) < 32)
-        DC_TRY(dc_b_cast(j, f, a, DC_I32, &a));
+        DC_TRY(dc_build_cast(j, f, a, DC_I32, &a));
     column = a.type;
     column.dim[column.rank] = 1;
     column.name[column.rank++] = NULL;
-    a = (dc_val){dc_g_reshape(f, a.ref, column.rank, column.dim), column};
+    a = (dc_val){dc_graph_reshape(f, a.ref, column.rank, column.dim), column};
     whole = column;
     whole.dim[whole.rank - 1] = h->n;
-    DC_TRY(dc_b_iota(j, f, &whole, whole.rank - 1, &at));
+    DC_TRY(dc_build_iota(j, f, &whole, whole.rank - 1, &at));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, at, out));
-    return h->dtype == DC_BOOL ? DC_OK : dc_b_cast(j, f, *out, h->dtype, out);
+    return h->dtype == DC_BOOL ? DC_OK : dc_build_cast(j, f, *out, h->dtype, out);
 }
 
 /* y:one_hot(n)  y:one_hot(n, "bool"): a new last axis of n, f32 if no dtype is given. */
@@ -184,15 +184,15 @@ static dc_status build_triangle(dc_job *j, dc_func *f, const void *arg, const dc
     at.rank = 2;
     at.dim[0] = in[0].type.dim[rank - 2];
     at.dim[1] = in[0].type.dim[rank - 1];
-    DC_TRY(dc_b_iota(j, f, &at, 0, &row));
-    DC_TRY(dc_b_iota(j, f, &at, 1, &column));
+    DC_TRY(dc_build_iota(j, f, &at, 0, &row));
+    DC_TRY(dc_build_iota(j, f, &at, 1, &column));
     DC_TRY(dc_ops_number(j, f, row, (double)t->k, &k));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, column, row, &column));
     DC_TRY(t->upper ? dc_ops_2(j, f, DC_OP_LE, k, column, &keep)
                     : dc_ops_2(j, f, DC_OP_LE, column, k, &keep));
     DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
     const dc_val pick[3] = {keep, in[0], zero};
-    return dc_b_ew(j, f, DC_OP_WHERE, pick, 3, out);
+    return dc_build_ew(j, f, DC_OP_WHERE, pick, 3, out);
 }
 
 static int triangle_of(lua_State *L, const char *op, bool upper)

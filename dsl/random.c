@@ -37,7 +37,7 @@ static dc_status write_state(dc_job *j, dc_cell *c, const uint32_t *state)
 {
     dc_device *dev = c->rt->device;
     DC_TRY(dc_cell_check(c, j, "seed", false));
-    DC_TRY(dc_store_evict(c->store, j));
+    DC_TRY(dc_storage_evict(c->store, j));
     DC_TRY(dev->ops->upload(dev, j, c->store->mem, state, DC_RANDOM_STATE * sizeof *state));
     dc_cell_written(c, false);
     return DC_OK;

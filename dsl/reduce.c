@@ -22,49 +22,49 @@ typedef struct axes {
 static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
 {
     const dc_val in[3] = {m, a, b};
-    return dc_b_ew(j, f, DC_OP_WHERE, in, 3, out);
+    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
 }
 
 static dc_status build_sum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_reduce(j, f, DC_OP_SUM, in[0], x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_SUM, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_reduce(j, f, DC_OP_MAXR, in[0], x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_MAXR, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_min(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_reduce(j, f, DC_OP_MINR, in[0], x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_MINR, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_prod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_reduce(j, f, DC_OP_PROD, in[0], x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_PROD, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_mean(j, f, in[0], x->mask, x->keep, out);
+    return dc_build_mean(j, f, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_all(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_reduce(j, f, DC_OP_MINR, in[0], x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_MINR, in[0], x->mask, x->keep, out);
 }
 
 static dc_status build_any(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
-    return dc_b_reduce(j, f, DC_OP_MAXR, in[0], x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_MAXR, in[0], x->mask, x->keep, out);
 }
 
 /* ---- positions -------------------------------------------------------------------------------- */
@@ -79,16 +79,16 @@ static dc_status position(dc_job *j, dc_func *f, dc_op op, const axes *x, dc_val
     dc_type t = a.type;
     t.dtype = DC_I32;
     const int axis = __builtin_ctz(x->mask);
-    DC_TRY(dc_b_reduce(j, f, op, a, x->mask, true, &top));
+    DC_TRY(dc_build_reduce(j, f, op, a, x->mask, true, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, top, &hit));
     if (dc_dtype_is_float((dc_dtype)a.type.dtype)) {
         DC_TRY(dc_ops_2(j, f, DC_OP_NE, a, a, &nan));
         DC_TRY(dc_ops_2(j, f, DC_OP_OR, hit, nan, &hit));
     }
-    DC_TRY(dc_b_iota(j, f, &t, axis, &at));
+    DC_TRY(dc_build_iota(j, f, &t, axis, &at));
     DC_TRY(dc_ops_number(j, f, at, (double)(t.dim[axis] - 1), &none));
     DC_TRY(where(j, f, hit, at, none, &at));
-    return dc_b_reduce(j, f, DC_OP_MINR, at, x->mask, x->keep, out);
+    return dc_build_reduce(j, f, DC_OP_MINR, at, x->mask, x->keep, out);
 }
 
 static dc_status build_argmax(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -112,11 +112,11 @@ static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val 
     for (int k = 0; k < in[0].type.rank; k++)
         n *= x->mask >> k & 1 ? (double)in[0].type.dim[k] : 1;
     DC_TRY(dc_ops_float(j, f, in[0], &a));
-    DC_TRY(dc_b_mean(j, f, a, x->mask, true, &mean));
+    DC_TRY(dc_build_mean(j, f, a, x->mask, true, &mean));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, mean, &off));
     off.type = a.type; /* with all names */
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, off, off, &off));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, off, x->mask, x->keep, out));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, off, x->mask, x->keep, out));
     DC_TRY(dc_ops_number(j, f, a, n > x->correction ? n - x->correction : 0, &count));
     return dc_ops_2(j, f, DC_OP_DIV, *out, count, out);
 }
@@ -145,7 +145,7 @@ static dc_status build_norm(dc_job *j, dc_func *f, const void *arg, const dc_val
     dc_val a;
     DC_TRY(dc_ops_float(j, f, in[0], &a));
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &a));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out));
     return root(j, f, *out, out);
 }
 
@@ -155,7 +155,7 @@ static dc_status build_norm(dc_job *j, dc_func *f, const void *arg, const dc_val
 static dc_status shifted(dc_job *j, dc_func *f, const axes *x, dc_val a, dc_val *out)
 {
     dc_val top;
-    DC_TRY(dc_b_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));
     DC_TRY(dc_ops_1(j, f, DC_OP_STOP, top, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, top, out));
     out->type = a.type; /* with all names */
@@ -169,7 +169,7 @@ static dc_status build_softmax(dc_job *j, dc_func *f, const void *arg, const dc_
     dc_val e, sum, one;
     DC_TRY(shifted(j, f, x, in[0], &e));
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
     DC_TRY(dc_ops_number(j, f, sum, 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_DIV, one, sum, &sum)); /* one division for them all */
     return dc_ops_2(j, f, DC_OP_MUL, e, sum, out);
@@ -182,7 +182,7 @@ static dc_status build_log_softmax(dc_job *j, dc_func *f, const void *arg, const
     dc_val a, e, sum;
     DC_TRY(shifted(j, f, x, in[0], &a));
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, a, &e));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG, sum, &sum));
     return dc_ops_2(j, f, DC_OP_SUB, a, sum, out);
 }
@@ -195,7 +195,7 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
     dc_val a = in[0], top, size, inf, finite, zero, sum;
     if (!dc_dtype_is_float((dc_dtype)a.type.dtype)) /* told of the operand as it is */
         return dc_ops_1(j, f, DC_OP_EXP, a, out);
-    DC_TRY(dc_b_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));
     DC_TRY(dc_ops_1(j, f, DC_OP_STOP, top, &top));
     DC_TRY(dc_ops_1(j, f, DC_OP_ABS, top, &size));
     DC_TRY(dc_ops_number(j, f, a, INFINITY, &inf));
@@ -205,10 +205,10 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, top, &sum));
     sum.type = a.type;
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, sum, &sum));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, sum, x->mask, true, &sum));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, sum, x->mask, true, &sum));
     DC_TRY(dc_ops_1(j, f, DC_OP_LOG, sum, &sum));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, sum, top, out));
-    return x->keep ? DC_OK : dc_b_drop(j, f, *out, x->mask, out);
+    return x->keep ? DC_OK : dc_build_drop(j, f, *out, x->mask, out);
 }
 
 /* ---- running sums ----------------------------------------------------------------------------- */
@@ -235,14 +235,14 @@ static dc_status build_cumsum(dc_job *j, dc_func *f, const void *arg, const dc_v
     whole.dim[axis] = t.dim[axis];
     at = whole;
     at.dtype = DC_I32;
-    a = (dc_val){dc_g_reshape(f, in[0].ref, one.rank, one.dim), one};
-    DC_TRY(dc_b_expand(j, f, a, &whole, &a));
-    DC_TRY(dc_b_iota(j, f, &at, axis, &i));
-    DC_TRY(dc_b_iota(j, f, &at, axis + 1, &k));
+    a = (dc_val){dc_graph_reshape(f, in[0].ref, one.rank, one.dim), one};
+    DC_TRY(dc_build_expand(j, f, a, &whole, &a));
+    DC_TRY(dc_build_iota(j, f, &at, axis, &i));
+    DC_TRY(dc_build_iota(j, f, &at, axis + 1, &k));
     DC_TRY(dc_ops_2(j, f, DC_OP_LE, k, i, &k));
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
     DC_TRY(where(j, f, k, a, zero, &a));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, a, 1u << (axis + 1), false, out));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, 1u << (axis + 1), false, out));
     t.dtype = out->type.dtype;
     out->type = t;
     return DC_OK;

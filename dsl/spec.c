@@ -160,7 +160,7 @@ static dc_status argument_body(dc_job *j, void *arg)
 {
     const argument *a = arg;
     dc_trace *t = a->s->trace;
-    const dc_val v = {dc_g_param(t->f, &a->type, a->label), a->type};
+    const dc_val v = {dc_graph_param(t->f, &a->type, a->label), a->type};
     DC_UNUSED(j);
     DC_PUSH(t->arg, v.ref);
     dc_handle_trace(a->h, t, &v);
@@ -198,7 +198,7 @@ static dc_status take_body(dc_job *j, void *arg)
     if (a->h != NULL)
         DC_TRY(dc_trace_value(j, a->t, a->h, &v));
     else
-        DC_TRY(dc_b_bits(j, a->t->f, &a->type, a->bits, &v));
+        DC_TRY(dc_build_bits(j, a->t->f, &a->type, a->bits, &v));
     DC_PUSH(a->t->result, v);
     return DC_OK;
 }

@@ -8,7 +8,7 @@
 #ifndef DC_DSL_STATE_H
 #define DC_DSL_STATE_H
 
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "dsl/dsl.h"
 #include "dsl/udata.h"
 

@@ -150,7 +150,7 @@ static dc_status capture(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
     }
     if (inside)
         DC_TRY(content_id(j, tensor, &c.id));
-    out->ref = c.ref = dc_g_param(t->f, &out->type, h->origin != NULL ? h->origin : "captured");
+    out->ref = c.ref = dc_graph_param(t->f, &out->type, h->origin != NULL ? h->origin : "captured");
     c.tensor = tensor;
     c.lazy = tensor == NULL ? h->lazy : NULL;
     DC_ROOM(t->captured);
@@ -168,7 +168,8 @@ dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c)
     uint32_t at;
     if (dc_ptrmap_find(&t->known, c, &at))
         return &t->cell.at[at];
-    const dc_val v = {dc_g_param(t->f, &c->type, c->label != NULL ? c->label : "cell"), c->type};
+    const dc_val v = {dc_graph_param(t->f, &c->type, c->label != NULL ? c->label : "cell"),
+                      c->type};
     dc_trace_cell entry = {.cell = c};
     DC_ROOM(t->cell); /* an entry without a value is never seen */
     dc_ptrmap_add(&t->known, c, t->cell.n);
@@ -317,7 +318,7 @@ static void move_param(dc_func *to, const dc_func *from, dc_ref r, dc_ref *map)
 {
     const int64_t index = dc_node_at(from, r)->attr[0];
     const dc_type type = dc_node_type(from, r);
-    map[r] = dc_g_param(to, &type, from->label.at[index]);
+    map[r] = dc_graph_param(to, &type, from->label.at[index]);
 }
 
 static void copy_nodes(dc_func *to, const dc_func *from, const bool *live, dc_ref *map)
@@ -333,7 +334,7 @@ static void copy_nodes(dc_func *to, const dc_func *from, const bool *live, dc_re
         }
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
-        map[r] = dc_g_again(to, from, r, in);
+        map[r] = dc_graph_again(to, from, r, in);
     }
 }
 

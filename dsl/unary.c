@@ -14,7 +14,7 @@
 static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
 {
     const dc_val in[3] = {m, a, b};
-    return dc_b_ew(j, f, DC_OP_WHERE, in, 3, out);
+    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
 }
 
 /* 1, -1, or the value itself: zero of either sign, NaN */

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "formats/idx.h"
 
-#include "core/base/folders.h"
+#include "core/base/path.h"
 #include "formats/infile.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "formats/infile.h"
 
-#include "core/base/folders.h"
+#include "core/base/path.h"
 
 #include <errno.h>
 #include <string.h>

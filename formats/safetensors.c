@@ -14,7 +14,7 @@
 #define _GNU_SOURCE
 #include "formats/safetensors.h"
 
-#include "core/base/folders.h"
+#include "core/base/path.h"
 #include "formats/infile.h"
 #include "formats/json.h"
 

@@ -76,8 +76,8 @@ enum { DC_ST_PIECE = 1 << 22 }; /* n of a dc_st_fetch is no more */
  * first, then by name; data begins at a multiple of 64 and every item at a multiple of its elements.
  * ARG where names or texts are not UTF-8 or occur twice, or are too long together.
  */
-dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item, uint32_t nitem,
-                               const dc_st_text *text, uint32_t ntext, dc_st_fetch *fetch,
-                               void *ctx);
+dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item,
+                               uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
+                               dc_st_fetch *fetch, void *ctx);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_store *to)
+dc_status dc_ststore_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to)
 {
     dc_device *dev = to->rt->device;
     const size_t bytes = dc_type_bytes(&t->type);
@@ -38,7 +38,7 @@ static dc_status turn(dc_job *j, const char *from, char *to, size_t rows, size_t
     return DC_OK;
 }
 
-dc_status dc_ststore_read_turned(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_store *to)
+dc_status dc_ststore_read_turned(dc_st_file *f, dc_job *j, const dc_st_tensor *t, dc_storage *to)
 {
     dc_device *dev = to->rt->device;
     const size_t bytes = dc_type_bytes(&t->type);
@@ -71,7 +71,7 @@ static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t 
 }
 
 dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc_st_item *item,
-                           const void *const *mem, uint32_t nitem, const dc_st_text *text,
+                           const void *const *mem, uint32_t ncommand, const dc_st_text *text,
                            uint32_t ntext)
 {
     writing w = {.dev = dev, .mem = mem};
@@ -79,5 +79,5 @@ dc_status dc_ststore_write(dc_job *j, dc_device *dev, const char *path, const dc
         w.piece = dc_arena_alloc(&j->scratch, DC_ST_PIECE);
     if (dev->ops->finish != NULL)
         DC_TRY(dev->ops->finish(dev, j));
-    return dc_safetensors_write(j, path, item, nitem, text, ntext, fetch, &w);
+    return dc_safetensors_write(j, path, item, ncommand, text, ntext, fetch, &w);
 }

@@ -13,7 +13,7 @@ typedef struct writing {
     dc_job *job;
     const char *path;
     const dc_st_item *item;
-    uint32_t nitem;
+    uint32_t ncommand;
     dc_st_text *text; /* sorted */
     uint32_t ntext;
     uint32_t *order;           /* of items, as they are written */
@@ -53,16 +53,16 @@ static dc_status refuse(const writing *w, const char *what, const char *name)
 static dc_status sort(writing *w, const dc_st_text *text)
 {
     dc_arena *a = &w->job->scratch;
-    w->sorted = DC_NEW_ARRAY(a, const dc_st_item *, w->nitem + 1);
+    w->sorted = DC_NEW_ARRAY(a, const dc_st_item *, w->ncommand + 1);
     w->text = DC_NEW_ARRAY(a, dc_st_text, w->ntext + 1);
-    for (uint32_t i = 0; i < w->nitem; i++)
+    for (uint32_t i = 0; i < w->ncommand; i++)
         w->sorted[i] = &w->item[i];
-    qsort(w->sorted, w->nitem, sizeof *w->sorted, by_name);
-    for (uint32_t i = 0; i < w->nitem; i++)
+    qsort(w->sorted, w->ncommand, sizeof *w->sorted, by_name);
+    for (uint32_t i = 0; i < w->ncommand; i++)
         if (strcmp(w->sorted[i]->name, "__metadata__") == 0 ||
             (i > 0 && strcmp(w->sorted[i - 1]->name, w->sorted[i]->name) == 0))
             return refuse(w, "tensor", w->sorted[i]->name);
-    qsort(w->sorted, w->nitem, sizeof *w->sorted, by_place);
+    qsort(w->sorted, w->ncommand, sizeof *w->sorted, by_place);
     if (w->ntext > 0)
         memcpy(w->text, text, w->ntext * sizeof *text);
     qsort(w->text, w->ntext, sizeof *w->text, by_key);
@@ -113,7 +113,7 @@ static dc_status print_header(writing *w)
     dc_text_puts(&w->header, "{");
     if (w->ntext > 0)
         DC_TRY(print_metadata(w));
-    for (uint32_t i = 0; i < w->nitem; i++) {
+    for (uint32_t i = 0; i < w->ncommand; i++) {
         DC_TRY(dc_job_ended(w->job));
         dc_text_puts(&w->header, i > 0 || w->ntext > 0 ? "," : "");
         DC_TRY(print_item(w, w->sorted[i], &at));
@@ -140,14 +140,14 @@ static dc_status write_item(const writing *w, dc_outfile *out, uint32_t i, dc_st
     return DC_OK;
 }
 
-dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item, uint32_t nitem,
-                               const dc_st_text *text, uint32_t ntext, dc_st_fetch *fetch,
-                               void *ctx)
+dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *item,
+                               uint32_t ncommand, const dc_st_text *text, uint32_t ntext,
+                               dc_st_fetch *fetch, void *ctx)
 {
     writing *w = DC_NEW(&j->scratch, writing);
     dc_outfile *out;
     unsigned char length[LENGTH];
-    *w = (writing){.job = j, .path = path, .item = item, .nitem = nitem, .ntext = ntext};
+    *w = (writing){.job = j, .path = path, .item = item, .ncommand = ncommand, .ntext = ntext};
     dc_job_defer_text(j, &w->header);
     DC_TRY(sort(w, text));
     DC_TRY(print_header(w));
@@ -156,7 +156,7 @@ dc_status dc_safetensors_write(dc_job *j, const char *path, const dc_st_item *it
     DC_TRY(dc_outfile_open(j, path, &out));
     DC_TRY(dc_outfile_write(out, length, sizeof length));
     DC_TRY(dc_outfile_write(out, w->header.s, w->header.n));
-    for (uint32_t i = 0; i < nitem; i++)
+    for (uint32_t i = 0; i < ncommand; i++)
         DC_TRY(write_item(w, out, (uint32_t)(w->sorted[i] - item), fetch, ctx));
     return dc_outfile_commit(out);
 }

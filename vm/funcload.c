@@ -1,5 +1,5 @@
 /* Function files (formats/fnfile.h) to executables, instances and cells. */
-#include "core/base/folders.h"
+#include "core/base/path.h"
 #include "formats/ststore.h"
 #include "vm/function.h"
 

@@ -433,7 +433,7 @@ static dc_status set_body(dc_job *j, void *arg)
         return dc_failf(j, DC_ERR_ARG_KIND, m->f->name, "'%.80s' is %s, not %s with %zu bytes",
                         m->name, wanted, given, held(m->in));
     }
-    DC_TRY(dc_store_evict(c->store, j));
+    DC_TRY(dc_storage_evict(c->store, j));
     if (dev->ops->finish != NULL)
         DC_TRY(dev->ops->finish(dev, j));
     if (bytes > 0)

@@ -249,7 +249,7 @@ static int run_command(lua_State *L)
     c->status = run_options(L, c);
     if (c->status == 0)
         c->status = run_rest(L, c);
-    dc_time_report(c->rt);
+    dc_profile_report_all(c->rt);
     return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "core/base/file.h"
 #include "core/graph/gtext.h"
 #include "core/runtime/rt.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 #include "vm/sink.h"

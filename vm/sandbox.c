@@ -5,13 +5,13 @@
  * So the globals are a table of ours, filled from a list of what may be there: what is not named below does not
  * exist for a script, be it added by a later Lua or by the host before. Libraries are opened anew for it,
  * so that no table is shared with the host's own. The modules of deepc get the same globals (dc_dsl_capture);
- * files they open in core/base/folders.c, which is where the script's folders are enforced.
+ * files they open in core/base/path.c, which is where the script's folders are enforced.
  *
  * All of it happens or nothing: what was there is put back where something fails.
  */
 #include "vm/sandbox.h"
 
-#include "core/base/folders.h"
+#include "core/base/path.h"
 
 #include <lauxlib.h>
 #include <lualib.h>

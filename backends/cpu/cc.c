@@ -6,7 +6,7 @@
 #define _GNU_SOURCE /* environ, pipe2 */
 #include "backends/cpu/cc.h"
 
-#include "backends/cpu/maker.h"
+#include "backends/cpu/toolchain.h"
 #include "core/base/file.h"
 
 #include <dlfcn.h>

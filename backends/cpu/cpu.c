@@ -75,7 +75,7 @@ static void cpu_settings(dc_device *d, dc_text *out)
     dc_llvm_settings(&conf, out);
 }
 
-static bool cpu_maker(dc_device *d, dc_text *out)
+static bool cpu_toolchain(dc_device *d, dc_text *out)
 {
     const dc_llvm_conf conf = llvm_conf(cpu_of(d));
     return dc_llvm_maker(&conf, out);
@@ -201,7 +201,7 @@ static void cc_settings(dc_device *d, dc_text *out)
     dc_cc_settings(&cpu_of(d)->cc, out);
 }
 
-static bool cc_maker(dc_device *d, dc_text *out)
+static bool cc_toolchain(dc_device *d, dc_text *out)
 {
     return dc_cc_maker(&cpu_of(d)->cc, out);
 }
@@ -220,7 +220,7 @@ static const dc_device_ops ops = {
     .compile = cpu_compile,
     .one_by_one = true,
     .settings = cpu_settings,
-    .maker = cpu_maker,
+    .toolchain = cpu_toolchain,
     .translate = cpu_translate,
     .load = cpu_load,
     .program_free = cpu_program_free,
@@ -244,7 +244,7 @@ static const dc_device_ops cc_ops = {
     .download = dc_host_copy,
     .compile = cc_compile,
     .settings = cc_settings,
-    .maker = cc_maker,
+    .toolchain = cc_toolchain,
     .translate = cc_translate,
     .load = cc_load,
     .program_free = cpu_program_free,

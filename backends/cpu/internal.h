@@ -54,7 +54,7 @@ dc_status dc_cpu_commit(dc_device *d, dc_job *j, void *mem, size_t bytes);
 void dc_cpu_release(dc_device *d, void *mem);
 
 /* record.c */
-dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                         dc_recording **out);
 void dc_cpu_recording_free(dc_device *d, dc_recording *r);
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,

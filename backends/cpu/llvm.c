@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* dladdr */
 #include "backends/cpu/llvm.h"
 
-#include "backends/cpu/maker.h"
+#include "backends/cpu/toolchain.h"
 #include "core/base/digits.h"
 #include "core/base/owner.h"
 

@@ -32,7 +32,7 @@ void dc_llvm_close(dc_llvm *l);
 dc_status dc_llvm_compile(dc_llvm *l, dc_job *j, const char *text, const void **object,
                           size_t *bytes);
 
-/* What objects depend on besides their text (dc_device_ops.settings, maker); opens nothing. */
+/* What objects depend on besides their text (dc_device_ops.settings, toolchain); opens nothing. */
 void dc_llvm_settings(const dc_llvm_conf *conf, dc_text *out);
 bool dc_llvm_maker(const dc_llvm_conf *conf, dc_text *out);
 

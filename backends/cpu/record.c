@@ -1,5 +1,5 @@
 /*
- * A recording: items with everything resolved that does not move, so that a run only adds the bases
+ * A recording: commands with everything resolved that does not move, so that a run only adds the bases
  * of the slots to the offsets and calls. The walk (core/runtime/walk.h) knows what comes next; launches go
  * to the pool, those of a bundle together. All arrays are allocated when recording; run() allocates
  * nothing.
@@ -56,12 +56,12 @@ struct dc_recording {
 typedef struct run {
     dc_recording *r;
     dc_cpu_pool *pool;
-    void *const *slot; /* NULL where there are no items */
+    void *const *slot; /* NULL where there are no commands */
     bool split_all;
     dc_job *j;
     dc_halt *halt; /* NULL: nobody ends it */
     dc_look look;
-    uint32_t last; /* item of the launch at hand, the last one of a bundle */
+    uint32_t last; /* command of the launch at hand, the last one of a bundle */
 } run;
 
 /* Kernels that are launched together; one is a launch as any other. */
@@ -73,14 +73,15 @@ typedef struct parts {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static void resolve(step *s, const dc_item *item, uint32_t first)
+static void resolve(step *s, const dc_command *command, uint32_t first)
 {
-    *s = (step){.grid = item->grid, .cost = item->cost_ns, .first = first, .bytes = item->bytes};
-    if (item->kind != DC_ITEM_LAUNCH)
+    *s = (step){
+        .grid = command->grid, .cost = command->cost_ns, .first = first, .bytes = command->bytes};
+    if (command->kind != DC_COMMAND_LAUNCH)
         return;
-    const dc_program *p = item->program;
-    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
-    s->kernel = p->entry[item->entry];
+    const dc_program *p = command->program;
+    DC_ASSERT(command->entry < p->nentry, "launch of kernel %u of %u", command->entry, p->nentry);
+    s->kernel = p->entry[command->entry];
     s->certain = s->cost >= CERTAIN_NS;
     s->slice =
         s->cost <= SLICE_NS ? s->grid : dc_max_i64(s->grid / (int64_t)(s->cost / SLICE_NS + 1), 1);
@@ -97,35 +98,35 @@ static void release_recording(void *what)
     dc_xfree(r);
 }
 
-static dc_status fill(dc_recording *r, const dc_cpu *cpu, dc_job *j, const dc_item *item,
+static dc_status fill(dc_recording *r, const dc_cpu *cpu, dc_job *j, const dc_command *command,
                       uint32_t n)
 {
     size_t scratch = 0;
     uint32_t first = 0;
     for (uint32_t i = 0; i < n; i++) {
-        r->nbind += item[i].nbind;
-        if (item[i].scratch > scratch)
-            scratch = item[i].scratch;
+        r->nbind += command[i].nbind;
+        if (command[i].scratch > scratch)
+            scratch = command[i].scratch;
     }
-    r->walk = dc_walk_new(item, n);
+    r->walk = dc_walk_new(command, n);
     r->step = dc_xalloc(n * sizeof *r->step);
     r->bind = dc_xalloc(r->nbind * sizeof *r->bind);
     r->address = dc_xalloc(r->nbind * sizeof *r->address);
     for (uint32_t i = 0; i < n; i++) {
-        resolve(&r->step[i], &item[i], first);
-        if (item[i].nbind > 0)
-            memcpy(r->bind + first, item[i].bind, item[i].nbind * sizeof *r->bind);
-        first += item[i].nbind;
+        resolve(&r->step[i], &command[i], first);
+        if (command[i].nbind > 0)
+            memcpy(r->bind + first, command[i].bind, command[i].nbind * sizeof *r->bind);
+        first += command[i].nbind;
     }
     return dc_cpu_pool_scratch(cpu->pool, j, scratch);
 }
 
-dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                         dc_recording **out)
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     dc_job_defer(j, release_recording, r);
-    const dc_status status = fill(r, (const dc_cpu *)d, j, item, n);
+    const dc_status status = fill(r, (const dc_cpu *)d, j, command, n);
     dc_job_keep(j, r);
     if (status != DC_OK) {
         release_recording(r);

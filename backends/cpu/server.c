@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* dladdr, environ, closefrom */
 #include "backends/cpu/server.h"
 
-#include "backends/cpu/maker.h"
+#include "backends/cpu/toolchain.h"
 
 #include <dlfcn.h>
 #include <errno.h>

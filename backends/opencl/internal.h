@@ -144,7 +144,7 @@ void dc_cl_kernel_free(dc_cl *cl, cl_kernel kernel);
 void dc_cl_programs_close(dc_cl *cl);
 
 /* record.c */
-dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                        dc_recording **out);
 void dc_cl_recording_free(dc_device *d, dc_recording *r);
 dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info);

@@ -16,7 +16,7 @@
 
 #define AHEAD_NS 4000000.0 /* of work in the queue */
 
-/* A parameter of a launch, or the place of another item. */
+/* A parameter of a launch, or the place of another command. */
 typedef struct place {
     dc_bind bind;
     const char *set; /* the address that the kernel object has; NULL: none yet */
@@ -24,7 +24,7 @@ typedef struct place {
 
 typedef struct step {
     cl_kernel kernel;   /* LAUNCH */
-    size_t threads;     /* of a group; 0: positions are shared out by work items */
+    size_t threads;     /* of a group; 0: positions are shared out by work commands */
     int64_t positions;  /* of a launch */
     int64_t begin, end; /* workers: the positions that the kernel object has as arguments */
     double cost;        /* nanoseconds, a guess */
@@ -80,43 +80,44 @@ void dc_cl_recording_free(dc_device *d, dc_recording *r)
         free_recording(r);
 }
 
-/* Work items that share the positions of a kernel for workers out. */
+/* Work commands that share the positions of a kernel for workers out. */
 static size_t workers(const dc_cl *cl, int64_t positions)
 {
     return (size_t)dc_min_i64(positions, (int64_t)cl->limits.compute_units * 4);
 }
 
-static size_t most_scratch(const dc_cl *cl, const dc_item *item, uint32_t n)
+static size_t most_scratch(const dc_cl *cl, const dc_command *command, uint32_t n)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const size_t bytes = item[i].scratch * workers(cl, item[i].grid);
-        if (item[i].kind == DC_ITEM_LAUNCH && bytes > most)
+        const size_t bytes = command[i].scratch * workers(cl, command[i].grid);
+        if (command[i].kind == DC_COMMAND_LAUNCH && bytes > most)
             most = bytes;
     }
     return most;
 }
 
-static dc_status group_too_large(dc_job *j, const dc_item *item, const char *name, size_t most)
+static dc_status group_too_large(dc_job *j, const dc_command *command, const char *name,
+                                 size_t most)
 {
     return dc_failf(j, DC_ERR_BUILD, "opencl",
                     "kernel '%.60s' needs groups of %u threads, the device runs %zu of it at most",
-                    name, item->threads, most);
+                    name, command->threads, most);
 }
 
-static dc_status size_groups(dc_recording *r, dc_job *j, const dc_item *item, step *s)
+static dc_status size_groups(dc_recording *r, dc_job *j, const dc_command *command, step *s)
 {
     dc_cl *cl = r->cl;
-    const char *name = item->program->entry[item->entry];
+    const char *name = command->program->entry[command->entry];
     size_t most = cl->limits.max_group;
     if (!cl->target.simt)
         return DC_OK;
-    DC_ASSERT(item->threads > 0, "groups of no threads for '%s'", name);
+    DC_ASSERT(command->threads > 0, "groups of no threads for '%s'", name);
     cl->lib.fn.GetKernelWorkGroupInfo(s->kernel, cl->at.device, CL_KERNEL_WORK_GROUP_SIZE,
                                       sizeof most, &most, NULL);
-    if (item->threads > most)
-        return group_too_large(j, item, name, most);
-    s->threads = item->threads;
+    if (command->threads > most)
+        return group_too_large(j, command, name, most);
+    s->threads = command->threads;
     return DC_OK;
 }
 
@@ -145,76 +146,77 @@ static dc_status set_positions(dc_cl *cl, dc_job *j, step *s, int64_t begin, int
 }
 
 /* What follows the buffers of a kernel for workers. */
-static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_item *item, step *s)
+static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_command *command, step *s)
 {
-    const cl_mem *scratch = item->scratch > 0 ? &r->scratch : NULL;
+    const cl_mem *scratch = command->scratch > 0 ? &r->scratch : NULL;
     if (r->cl->target.simt)
         return DC_OK;
     DC_TRY(set_argument(r->cl, j, s, 2 * s->nbind, sizeof(cl_mem), scratch));
     s->begin = s->end = -1;
-    return set_positions(r->cl, j, s, 0, item->grid);
+    return set_positions(r->cl, j, s, 0, command->grid);
 }
 
-static dc_status make_launch(dc_recording *r, dc_job *j, const dc_item *item, step *s)
+static dc_status make_launch(dc_recording *r, dc_job *j, const dc_command *command, step *s)
 {
     dc_cl *cl = r->cl;
-    const dc_program *p = item->program;
+    const dc_program *p = command->program;
     cl_uint n = 0;
-    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
-    DC_TRY(dc_cl_kernel_new(cl, j, p->program, p->entry[item->entry], &s->kernel));
+    DC_ASSERT(command->entry < p->nentry, "launch of kernel %u of %u", command->entry, p->nentry);
+    DC_TRY(dc_cl_kernel_new(cl, j, p->program, p->entry[command->entry], &s->kernel));
     cl->lib.fn.GetKernelInfo(s->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
     if (n != 2 * s->nbind + (cl->target.simt ? 0 : 3))
         DC_BUG("kernel '%s' has %u parameters, and %u buffers are given", s->label, n, s->nbind);
-    DC_TRY(size_groups(r, j, item, s));
-    return set_fixed(r, j, item, s);
+    DC_TRY(size_groups(r, j, command, s));
+    return set_fixed(r, j, command, s);
 }
 
-static char *copy_label(const dc_item *item)
+static char *copy_label(const dc_command *command)
 {
-    const char *s = item->label;
-    if (s == NULL && item->kind == DC_ITEM_LAUNCH)
-        s = item->program->entry[item->entry];
+    const char *s = command->label;
+    if (s == NULL && command->kind == DC_COMMAND_LAUNCH)
+        s = command->program->entry[command->entry];
     if (s == NULL)
         return NULL;
     const size_t n = strlen(s) + 1;
     return memcpy(dc_xalloc(n), s, n);
 }
 
-static dc_status fill(dc_recording *r, dc_job *j, const dc_item *item, uint32_t n)
+static dc_status fill(dc_recording *r, dc_job *j, const dc_command *command, uint32_t n)
 {
     uint32_t first = 0;
-    r->walk = dc_walk_new(item, n);
+    r->walk = dc_walk_new(command, n);
     r->scale = 1;
     for (uint32_t i = 0; i < n; i++)
-        r->nplace += item[i].nbind;
+        r->nplace += command[i].nbind;
     r->step = dc_xalloc(n * sizeof *r->step);
     r->nstep = n;
     r->place = dc_xalloc(r->nplace * sizeof *r->place);
-    const size_t scratch = r->cl->target.simt ? 0 : most_scratch(r->cl, item, n);
+    const size_t scratch = r->cl->target.simt ? 0 : most_scratch(r->cl, command, n);
     if (scratch > 0)
         DC_TRY(dc_cl_buffer(r->cl, j, scratch, &r->scratch));
     for (uint32_t i = 0; i < n; i++) {
         step *s = &r->step[i];
-        *s = (step){.positions = item[i].grid,
-                    .cost = (double)item[i].cost_ns,
-                    .bytes = item[i].bytes,
+        *s = (step){.positions = command[i].grid,
+                    .cost = (double)command[i].cost_ns,
+                    .bytes = command[i].bytes,
                     .first = first,
-                    .nbind = item[i].nbind};
-        s->label = copy_label(&item[i]);
+                    .nbind = command[i].nbind};
+        s->label = copy_label(&command[i]);
         for (uint32_t b = 0; b < s->nbind; b++)
-            r->place[first++].bind = item[i].bind[b];
-        if (item[i].kind == DC_ITEM_LAUNCH)
-            DC_TRY(make_launch(r, j, &item[i], s));
+            r->place[first++].bind = command[i].bind[b];
+        if (command[i].kind == DC_COMMAND_LAUNCH)
+            DC_TRY(make_launch(r, j, &command[i], s));
     }
     return DC_OK;
 }
 
-dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n, dc_recording **out)
+dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
+                       dc_recording **out)
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     r->cl = dc_cl_of(d);
     dc_job_defer(j, free_recording, r);
-    const dc_status status = fill(r, j, item, n);
+    const dc_status status = fill(r, j, command, n);
     dc_job_keep(j, r);
     if (status != DC_OK) {
         free_recording(r);
@@ -231,16 +233,16 @@ static char *address(const run *c, const place *p)
     return (char *)c->slot[p->bind.slot] + p->bind.offset;
 }
 
-static place *place_of(const run *c, uint32_t item, uint32_t i)
+static place *place_of(const run *c, uint32_t command, uint32_t i)
 {
-    return &c->r->place[c->r->step[item].first + i];
+    return &c->r->place[c->r->step[command].first + i];
 }
 
 /* "a run, at kernel 'k'" */
-static dc_status failed(const run *c, uint32_t item, cl_int error)
+static dc_status failed(const run *c, uint32_t command, cl_int error)
 {
     char what[96];
-    const char *label = c->r->step[item].label;
+    const char *label = c->r->step[command].label;
     snprintf(what, sizeof what, "a run, at %s%.60s%s", label != NULL ? "kernel '" : "a copy",
              label != NULL ? label : "", label != NULL ? "'" : "");
     return dc_cl_failed(c->j, what, error);
@@ -268,30 +270,30 @@ static void judge_guesses(run *c)
     c->queued = 0;
 }
 
-static dc_status drain(run *c, uint32_t item)
+static dc_status drain(run *c, uint32_t command)
 {
     const cl_int error = c->r->cl->lib.fn.Finish(c->queue);
     if (error != CL_SUCCESS)
-        return failed(c, item, error);
+        return failed(c, command, error);
     judge_guesses(c);
     return DC_OK;
 }
 
 /* Before a command of so many nanoseconds: is there room in the queue for it, and is the run to go on? */
-static dc_status make_room(run *c, uint32_t item, double ns)
+static dc_status make_room(run *c, uint32_t command, double ns)
 {
     if (c->halt == NULL)
         return DC_OK;
     if (c->pending && c->queued + ns > AHEAD_NS)
-        DC_TRY(drain(c, item));
+        DC_TRY(drain(c, command));
     if (c->queued == 0)
         c->since = dc_clock_ns();
     c->queued += ns;
-    return dc_halt_now(c->halt, item) ? dc_fail(c->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
+    return dc_halt_now(c->halt, command) ? dc_fail(c->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
 }
 
 /* After a command was given to the queue; takes the event. */
-static dc_status given(run *c, uint32_t item, cl_event event)
+static dc_status given(run *c, uint32_t command, cl_event event)
 {
     const dc_cl_api *fn = &c->r->cl->lib.fn;
     cl_int error = CL_SUCCESS;
@@ -299,12 +301,12 @@ static dc_status given(run *c, uint32_t item, cl_event event)
     if (event != NULL) {
         error = fn->WaitForEvents(1, &event);
         if (c->spent != NULL && error == CL_SUCCESS)
-            c->spent[item] += event_ns(c, event);
+            c->spent[command] += event_ns(c, event);
         fn->ReleaseEvent(event);
     } else if (c->wait) {
-        return drain(c, item);
+        return drain(c, command);
     }
-    return error == CL_SUCCESS ? DC_OK : failed(c, item, error);
+    return error == CL_SUCCESS ? DC_OK : failed(c, command, error);
 }
 
 static dc_status bind_buffers(run *c, const step *s)
@@ -328,10 +330,10 @@ static dc_status bind_buffers(run *c, const step *s)
 }
 
 /* Positions [begin, end) of a launch. */
-static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
+static dc_status enqueue(run *c, uint32_t command, int64_t begin, int64_t end)
 {
     dc_cl *cl = c->r->cl;
-    step *s = &c->r->step[item];
+    step *s = &c->r->step[command];
     const bool groups = s->threads > 0;
     const size_t local = groups ? s->threads : 1;
     const size_t offset = groups ? local * (size_t)begin : 0;
@@ -342,7 +344,7 @@ static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
     const cl_int error =
         cl->lib.fn.EnqueueNDRangeKernel(c->queue, s->kernel, 1, &offset, &global, &local, 0, NULL,
                                         c->spent != NULL ? &event : NULL);
-    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
+    return error == CL_SUCCESS ? given(c, command, event) : failed(c, command, error);
 }
 
 /* Positions that are about AHEAD_NS of work; one for each compute unit at least. */
@@ -355,74 +357,74 @@ static int64_t slice_of(const run *c, const step *s)
                       c->r->cl->limits.compute_units);
 }
 
-static dc_status launch(void *ctx, uint32_t item)
+static dc_status launch(void *ctx, uint32_t command)
 {
     run *c = ctx;
-    const step *s = &c->r->step[item];
+    const step *s = &c->r->step[command];
     if (s->positions == 0)
         return DC_OK;
     DC_TRY(bind_buffers(c, s));
     for (int64_t begin = 0, end; begin < s->positions; begin = end) {
         end = dc_min_i64(begin + slice_of(c, s), s->positions);
         const double part = (double)(end - begin) / (double)s->positions;
-        DC_TRY(make_room(c, item, s->cost * c->r->scale * part));
-        DC_TRY(enqueue(c, item, begin, end));
+        DC_TRY(make_room(c, command, s->cost * c->r->scale * part));
+        DC_TRY(enqueue(c, command, begin, end));
     }
     return DC_OK;
 }
 
-static dc_status copy(void *ctx, uint32_t item)
+static dc_status copy(void *ctx, uint32_t command)
 {
     run *c = ctx;
-    char *to = address(c, place_of(c, item, 0));
-    const char *from = address(c, place_of(c, item, 1));
+    char *to = address(c, place_of(c, command, 0));
+    const char *from = address(c, place_of(c, command, 1));
     cl_event event = NULL;
-    DC_TRY(make_room(c, item, (double)c->r->step[item].bytes * c->r->scale / 4));
-    DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[item].bytes,
+    DC_TRY(make_room(c, command, (double)c->r->step[command].bytes * c->r->scale / 4));
+    DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[command].bytes,
                               c->spent != NULL ? &event : NULL));
-    return given(c, item, event);
+    return given(c, command, event);
 }
 
 /* Waits for all that was given before. */
-static dc_status read_back(run *c, uint32_t item, void *out, size_t bytes)
+static dc_status read_back(run *c, uint32_t command, void *out, size_t bytes)
 {
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, item, 0)), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, command, 0)), &at);
     const cl_int error = cl->lib.fn.EnqueueReadBuffer(c->queue, mem, 1, at, bytes, out, 0, NULL,
                                                       c->spent != NULL ? &event : NULL);
     if (error != CL_SUCCESS)
-        return failed(c, item, error);
-    DC_TRY(given(c, item, event));
+        return failed(c, command, error);
+    DC_TRY(given(c, command, event));
     judge_guesses(c);
     return DC_OK;
 }
 
-static dc_status check(void *ctx, uint32_t item, int32_t *out)
+static dc_status check(void *ctx, uint32_t command, int32_t *out)
 {
-    return read_back(ctx, item, out, sizeof *out);
+    return read_back(ctx, command, out, sizeof *out);
 }
 
-static dc_status test(void *ctx, uint32_t item, bool *out)
+static dc_status test(void *ctx, uint32_t command, bool *out)
 {
     uint8_t byte = 0;
-    DC_TRY(read_back(ctx, item, &byte, sizeof byte));
+    DC_TRY(read_back(ctx, command, &byte, sizeof byte));
     *out = byte != 0;
     return DC_OK;
 }
 
-static dc_status count(void *ctx, uint32_t item, int32_t iteration)
+static dc_status count(void *ctx, uint32_t command, int32_t iteration)
 {
     run *c = ctx;
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, item, 1)), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, command, 1)), &at);
     const cl_int error =
         cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &iteration, sizeof iteration, at,
                                      sizeof iteration, 0, NULL, c->spent != NULL ? &event : NULL);
-    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
+    return error == CL_SUCCESS ? given(c, command, event) : failed(c, command, error);
 }
 
 static dc_status timed_queue(dc_cl *cl, dc_job *j)
@@ -469,7 +471,7 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
     own = *info;
     own.nanoseconds = NULL;
     const dc_status status = end_run(&c, dc_walk_run(r->walk, j, &ops, &c, &own));
-    info->fault_item = own.fault_item;
+    info->fault_command = own.fault_command;
     info->fault_value = own.fault_value;
     info->next = own.next;
     return status;

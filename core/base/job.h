@@ -40,7 +40,7 @@ typedef struct dc_job {
     void *bug_ctx;
     const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
     const atomic_bool *cancel;   /* set by another thread; NULL: nobody can */
-    const struct dc_folders *folders; /* where files may lie (core/base/folders.h); NULL: anywhere */
+    const struct dc_folders *folders; /* where files may lie (core/base/path.h); NULL: anywhere */
     const struct dc_owner *owner; /* in another process than its own nothing is run; NULL: anywhere */
 } dc_job;
 

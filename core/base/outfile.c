@@ -2,7 +2,7 @@
 #include "core/base/outfile.h"
 
 #include "core/base/file.h"
-#include "core/base/folders.h"
+#include "core/base/path.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,13 +8,13 @@
  * files without a name, a file `.NAME.deepc-0a1b2c3d` beside it. It holds a lock (flock) on that file while it
  * lives, so whoever writes NAME next finds those of the dead without one, and removes them.
  *
- * A symbolic link is followed: what it leads to is replaced. Of a job with folders (core/base/folders.h), which follows
+ * A symbolic link is followed: what it leads to is replaced. Of a job with folders (core/base/path.h), which follows
  * none, it is refused.
  */
 #ifndef DC_CORE_BASE_OUTFILE_H
 #define DC_CORE_BASE_OUTFILE_H
 
-#include "core/base/folders.h"
+#include "core/base/path.h"
 
 typedef struct dc_outfile dc_outfile;
 

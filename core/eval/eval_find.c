@@ -17,8 +17,8 @@
 
 struct dc_eval_search {
     bool *bad;            /* [n] the value has some that are not finite */
-    dc_eval_maker *maker; /* [n] of them at most, in the order of the nodes */
-    uint32_t nmaker;
+    dc_eval_culprit *culprit; /* [n] of them at most, in the order of the nodes */
+    uint32_t nculprit;
 };
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static bool is_made(int value, int before)
     return value > 0 && (before == 0 || (value == 2 && before == 1));
 }
 
-static void count_one(dc_eval_maker *m, int64_t at, double value)
+static void count_one(dc_eval_culprit *m, int64_t at, double value)
 {
     if (m->made++ > 0)
         return;
@@ -93,7 +93,7 @@ static void count_one(dc_eval_maker *m, int64_t at, double value)
 }
 
 /* Element by element. */
-static void count_ew(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_eval_maker *m)
+static void count_ew(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_eval_culprit *m)
 {
     double x[DC_EVAL_CHUNK], in[DC_EVAL_CHUNK];
     int before[DC_EVAL_CHUNK];
@@ -115,7 +115,7 @@ static void count_ew(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_eval
 }
 
 /* An element of the result is made of many. */
-static void count_whole(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_eval_maker *m)
+static void count_whole(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_eval_culprit *m)
 {
     int before = 0;
     const int64_t count = dc_node_count(n);
@@ -138,7 +138,7 @@ static void count_whole(const dc_eval_state *s, const dc_node *n, dc_ref r, dc_e
 void dc_eval_look(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
-    dc_eval_maker m = {.ref = r};
+    dc_eval_culprit m = {.ref = r};
     if (!dc_dtype_is_float((dc_dtype)n->dtype) ||
         worst_of(s->mode, (dc_dtype)n->dtype, s->value[r], dc_node_count(n)) == 0)
         return;
@@ -152,13 +152,13 @@ void dc_eval_look(dc_eval_state *s, dc_ref r)
     for (int o = 0; m.made > 0 && o < n->nin && o < DC_EVAL_FIND_IN; o++)
         m.in[o] = range_of(s, n->in[o]);
     if (m.made > 0)
-        s->search->maker[s->search->nmaker++] = m;
+        s->search->culprit[s->search->nculprit++] = m;
 }
 
 /* ---- what reaches a result ------------------------------------------------------------------- */
 
-static dc_eval_maker first_maker(dc_job *j, const dc_func *f, const struct dc_eval_search *s,
-                                 uint32_t nresult)
+static dc_eval_culprit first_maker(dc_job *j, const dc_func *f, const struct dc_eval_search *s,
+                                   uint32_t nresult)
 {
     bool *reaches = DC_NEW_ARRAY(&j->scratch, bool, f->node.n);
     for (uint32_t i = 0; i < nresult; i++)
@@ -167,17 +167,17 @@ static dc_eval_maker first_maker(dc_job *j, const dc_func *f, const struct dc_ev
         for (int o = 0; reaches[r] && o < dc_node_at(f, r)->nin; o++)
             if (s->bad[dc_node_at(f, r)->in[o]])
                 reaches[dc_node_at(f, r)->in[o]] = true;
-    for (uint32_t i = 0; i < s->nmaker; i++)
-        if (reaches[s->maker[i].ref])
-            return s->maker[i];
-    return (dc_eval_maker){0};
+    for (uint32_t i = 0; i < s->nculprit; i++)
+        if (reaches[s->culprit[i].ref])
+            return s->culprit[i];
+    return (dc_eval_culprit){0};
 }
 
 dc_status dc_eval_find(dc_job *j, const dc_func *f, dc_eval_mode mode, const void *const *params,
-                       uint32_t nresult, dc_eval_maker *out, int *worst)
+                       uint32_t nresult, dc_eval_culprit *out, int *worst)
 {
     struct dc_eval_search s = {.bad = DC_NEW_ARRAY(&j->scratch, bool, f->node.n),
-                               .maker = DC_NEW_ARRAY(&j->scratch, dc_eval_maker, f->node.n)};
+                               .culprit = DC_NEW_ARRAY(&j->scratch, dc_eval_culprit, f->node.n)};
     void **result = DC_NEW_ARRAY(&j->scratch, void *, f->result.n);
     for (uint32_t i = 0; i < f->result.n; i++) {
         const dc_node *n = dc_node_at(f, f->result.at[i]);
@@ -217,7 +217,7 @@ static size_t put_range(const dc_func *f, dc_ref r, const dc_eval_range *range, 
     return at;
 }
 
-void dc_eval_maker_print(const dc_func *f, const dc_eval_maker *m, char *out, size_t size)
+void dc_eval_maker_print(const dc_func *f, const dc_eval_culprit *m, char *out, size_t size)
 {
     const dc_node *n = dc_node_at(f, m->ref);
     const dc_type t = dc_type_make((dc_dtype)n->dtype, n->rank, n->dim);
@@ -237,7 +237,7 @@ void dc_eval_maker_print(const dc_func *f, const dc_eval_maker *m, char *out, si
     }
 }
 
-const char *dc_eval_maker_hint(const dc_func *f, const dc_eval_maker *m)
+const char *dc_eval_maker_hint(const dc_func *f, const dc_eval_culprit *m)
 {
     const dc_node *n = dc_node_at(f, m->ref);
     if (n->dtype == DC_F16 && !isnan(m->value) && n->op != DC_OP_DIV && n->op != DC_OP_LOG)
@@ -259,7 +259,8 @@ const char *dc_eval_maker_hint(const dc_func *f, const dc_eval_maker *m)
     }
 }
 
-dc_status dc_eval_maker_fail(dc_job *j, const dc_func *f, const dc_eval_maker *m, const char *call)
+dc_status dc_eval_culprit_fail(dc_job *j, const dc_func *f, const dc_eval_culprit *m,
+                               const char *call)
 {
     char text[400];
     const dc_node *n = dc_node_at(f, m->ref);

@@ -14,12 +14,12 @@ typedef struct dc_eval_range { /* of an operand */
 } dc_eval_range;
 
 /* An operation that makes infinities or NaN of finite operands, or NaN of operands without NaN. */
-typedef struct dc_eval_maker {
+typedef struct dc_eval_culprit {
     dc_ref ref;          /* 0: there is none */
     int64_t made, first; /* elements, and the first of them */
     double value;        /* what became of that one */
     dc_eval_range in[DC_EVAL_FIND_IN];
-} dc_eval_maker;
+} dc_eval_culprit;
 
 /* What is in an array of floats: 0 finite numbers alone, 1 infinities too, 2 NaN too. */
 int dc_eval_worst(dc_dtype t, const void *at, int64_t count);
@@ -29,13 +29,14 @@ int dc_eval_worst(dc_dtype t, const void *at, int64_t count);
  * or NaN on the way. *worst: the most of these results, as dc_eval_worst.
  */
 dc_status dc_eval_find(dc_job *j, const dc_func *f, dc_eval_mode mode, const void *const *params,
-                       uint32_t nresult, dc_eval_maker *out, int *worst);
+                       uint32_t nresult, dc_eval_culprit *out, int *worst);
 
 /* "2 of 6 elements become -inf, the first at [1, 3]; operand f32[2, 3]: 0 to 3.5" */
-void dc_eval_maker_print(const dc_func *f, const dc_eval_maker *m, char *out, size_t size);
+void dc_eval_maker_print(const dc_func *f, const dc_eval_culprit *m, char *out, size_t size);
 /* What to do about such an operation. */
-const char *dc_eval_maker_hint(const dc_func *f, const dc_eval_maker *m);
+const char *dc_eval_maker_hint(const dc_func *f, const dc_eval_culprit *m);
 /* Fails with NOT_FINITE; call: "in call 3 of 'step'" or "". where, path: NULL those of the node. */
-dc_status dc_eval_maker_fail(dc_job *j, const dc_func *f, const dc_eval_maker *m, const char *call);
+dc_status dc_eval_culprit_fail(dc_job *j, const dc_func *f, const dc_eval_culprit *m,
+                               const char *call);
 
 #endif

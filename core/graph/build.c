@@ -169,10 +169,10 @@ static dc_ref stretch(dc_func *f, const dc_val *a, const dc_type *to)
     const int lead = to->rank - a->type.rank;
     for (int i = 0; i < to->rank; i++)
         dim[i] = i < lead ? 1 : a->type.dim[i - lead];
-    return dc_g_expand(f, dc_g_reshape(f, a->ref, to->rank, dim), to->dim);
+    return dc_graph_expand(f, dc_graph_reshape(f, a->ref, to->rank, dim), to->dim);
 }
 
-dc_status dc_b_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out)
+dc_status dc_build_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out)
 {
     const char *name = dc_op_row_of(op)->name;
     dc_type types[4], common = {0};
@@ -194,22 +194,22 @@ dc_status dc_b_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_v
     DC_TRY(check_size(j, name, &common));
     for (int i = 0; i < n; i++)
         refs[i] = stretch(f, &in[i], &common);
-    out->ref = dc_g_make(f, op, refs, n, NULL, 0, NULL);
+    out->ref = dc_graph_make(f, op, refs, n, NULL, 0, NULL);
     out->type = common;
     return DC_OK;
 }
 
-dc_status dc_b_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out)
+dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out)
 {
     dc_type want = a.type;
     want.dtype = (uint8_t)t;
     DC_TRY(check_size(j, "cast", &want));
-    out->ref = dc_g_cast(f, a.ref, t);
+    out->ref = dc_graph_cast(f, a.ref, t);
     out->type = want;
     return DC_OK;
 }
 
-dc_status dc_b_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
+dc_status dc_build_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
 {
     dc_type to = *want, common = {0};
     char words[40];
@@ -260,7 +260,7 @@ static dc_status check_factors(dc_job *j, dc_func *f, dc_val *a, dc_val *b)
             return dc_fail(j, DC_ERR_RANK, &fact);
     }
     for (int i = 0; i < 2 && !dc_dtype_is_float(t) && dc_dtype_bits(t) < 32; i++)
-        DC_TRY(dc_b_cast(j, f, *factor[i], DC_I32, factor[i]));
+        DC_TRY(dc_build_cast(j, f, *factor[i], DC_I32, factor[i]));
     return DC_OK;
 }
 
@@ -308,7 +308,7 @@ static dc_status rows_behind_batch(dc_job *j, dc_func *f, dc_val *a)
     const int rank = a->type.rank;
     for (int i = 0; i < rank; i++)
         perm[i] = i < rank - 2 ? i + 1 : i == rank - 2 ? 0 : i;
-    return dc_b_permute(j, f, *a, perm, rank, a);
+    return dc_build_permute(j, f, *a, perm, rank, a);
 }
 
 static dc_status check_product(dc_job *j, const dc_val *a, const dc_val *b, int nb, int left,
@@ -324,7 +324,7 @@ static dc_status check_product(dc_job *j, const dc_val *a, const dc_val *b, int 
     return check_size(j, "matmul", &t);
 }
 
-dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
 {
     int nb = 0, left = a.type.rank - 1, right = b.type.rank < 2 ? 0 : b.type.rank - 2;
     DC_TRY(check_factors(j, f, &a, &b));
@@ -344,20 +344,20 @@ dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
     return a.type.rank == 2 && b.type.rank > 2 ? rows_behind_batch(j, f, out) : DC_OK;
 }
 
-dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
-                   dc_val *out)
+dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
+                       dc_val *out)
 {
     return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, nattr, NULL, out);
 }
 
-dc_status dc_b_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)
+dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)
 {
     const int64_t attr[2] = {axis, 0};
     return make(j, f, DC_OP_GATHER, (const dc_val[]){a, index}, 2, attr, 2, NULL, out);
 }
 
-dc_status dc_b_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
-                       dc_val *out)
+dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
+                           dc_val *out)
 {
     const int64_t attr[2] = {axis, 0};
     const dc_type in[2] = {a.type, index.type};
@@ -365,14 +365,14 @@ dc_status dc_b_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, 
     if (v.type.dtype != a.type.dtype)
         return dc_fail(j, DC_ERR_DTYPE_MIX, &(dc_fact){.type = {a.type, v.type}, .operand = 3});
     DC_TRY(dc_infer(j, DC_OP_GATHER, in, 2, attr, 2, NULL, &picked));
-    DC_TRY(dc_b_expand(j, f, v, &picked, &v));
+    DC_TRY(dc_build_expand(j, f, v, &picked, &v));
     return make(j, f, DC_OP_SCATTER, (const dc_val[]){a, index, v}, 3, attr, 2, NULL, out);
 }
 
 /* ---- reductions ---- */
 
-dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
-                      dc_val *out)
+dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
+                          dc_val *out)
 {
     const int64_t attr = axes;
     dc_val v;
@@ -385,25 +385,25 @@ dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, 
                 kept.dim[i] = 1;
                 kept.name[i] = NULL;
             }
-        v.ref = dc_g_reshape(f, v.ref, kept.rank, kept.dim);
+        v.ref = dc_graph_reshape(f, v.ref, kept.rank, kept.dim);
         v.type = kept;
     }
     *out = v;
     return DC_OK;
 }
 
-dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
+dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out)
 {
     double count = 1;
     if (axes >> a.type.rank != 0)
-        return dc_b_reduce(j, f, DC_OP_SUM, a, axes, keep, out); /* fails: AXIS */
+        return dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out); /* fails: AXIS */
     for (int i = 0; i < a.type.rank; i++)
         if (axes >> i & 1)
             count *= (double)a.type.dim[i];
     if (!dc_dtype_is_float(dtype_of(&a.type)))
-        DC_TRY(dc_b_cast(j, f, a, DC_F32, &a));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
-    out->ref = dc_g2(f, DC_OP_DIV, out->ref, dc_g_like(f, out->ref, count));
+        DC_TRY(dc_build_cast(j, f, a, DC_F32, &a));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, axes, keep, out));
+    out->ref = dc_graph_op2(f, DC_OP_DIV, out->ref, dc_graph_like(f, out->ref, count));
     return DC_OK;
 }
 
@@ -438,18 +438,18 @@ static dc_status fill_dim(dc_job *j, const dc_type *a, dc_type *want)
     return DC_OK;
 }
 
-dc_status dc_b_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
+dc_status dc_build_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out)
 {
     dc_type to = *want, type;
     to.dtype = a.type.dtype;
     DC_TRY(fill_dim(j, &a.type, &to));
     DC_TRY(dc_infer(j, DC_OP_RESHAPE, &a.type, 1, NULL, 0, &to, &type));
-    out->ref = dc_g_reshape(f, a.ref, to.rank, to.dim);
+    out->ref = dc_graph_reshape(f, a.ref, to.rank, to.dim);
     out->type = type;
     return DC_OK;
 }
 
-dc_status dc_b_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out)
+dc_status dc_build_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out)
 {
     dc_type type;
     char words[40];
@@ -463,13 +463,13 @@ dc_status dc_b_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int
                                   .operand = 1});
     }
     DC_TRY(dc_infer(j, DC_OP_PERMUTE, &a.type, 1, perm, n, NULL, &type));
-    out->ref = dc_g_permute(f, a.ref, perm);
+    out->ref = dc_graph_permute(f, a.ref, perm);
     out->type = type;
     return DC_OK;
 }
 
-dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
-                     const int64_t *step, dc_val *out)
+dc_status dc_build_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
+                         const int64_t *step, dc_val *out)
 {
     const int rank = a.type.rank;
     int64_t attr[2 * DC_MAX_RANK];
@@ -490,18 +490,18 @@ dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, cons
         want.dim[i] = last[i] < first[i] ? 0 : (last[i] - first[i]) / step[i] + 1;
     }
     DC_TRY(dc_infer(j, DC_OP_SLICE, &a.type, 1, attr, 2 * rank, &want, &type));
-    out->ref = dc_g_slice(f, a.ref, attr, attr + rank, want.dim);
+    out->ref = dc_graph_slice(f, a.ref, attr, attr + rank, want.dim);
     out->type = type;
     return DC_OK;
 }
 
-dc_status dc_b_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
+dc_status dc_build_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
 {
     const int64_t attr = axes;
     return make(j, f, DC_OP_FLIP, &a, 1, &attr, 1, NULL, out);
 }
 
-dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
+dc_status dc_build_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
 {
     dc_type to = dc_type_scalar(dtype_of(&a.type));
     DC_UNUSED(j);
@@ -511,13 +511,13 @@ dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
         to.dim[to.rank] = a.type.dim[i];
         to.name[to.rank++] = a.type.name[i];
     }
-    out->ref = dc_g_reshape(f, a.ref, to.rank, to.dim);
+    out->ref = dc_graph_reshape(f, a.ref, to.rank, to.dim);
     out->type = to;
     return DC_OK;
 }
 
-dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
-                   const dc_type *want, double fill, dc_val *out)
+dc_status dc_build_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
+                       const dc_type *want, double fill, dc_val *out)
 {
     const int rank = a.type.rank;
     int64_t attr[2 * DC_MAX_RANK + 1];
@@ -529,18 +529,18 @@ dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int
     return make(j, f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, want, out);
 }
 
-dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out)
+dc_status dc_build_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out)
 {
-    return dc_b_bits(j, f, t, dc_bits_of(dtype_of(t), v), out);
+    return dc_build_bits(j, f, t, dc_bits_of(dtype_of(t), v), out);
 }
 
-dc_status dc_b_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out)
+dc_status dc_build_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out)
 {
     const int64_t attr = (int64_t)bits;
     return make(j, f, DC_OP_CONST, NULL, 0, &attr, 1, t, out);
 }
 
-dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out)
+dc_status dc_build_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out)
 {
     const int64_t attr = axis;
     return make(j, f, DC_OP_IOTA, NULL, 0, &attr, 1, t, out);

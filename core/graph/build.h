@@ -17,44 +17,46 @@ typedef struct dc_val {
  * Element-wise. Ranks align from the right; an unnamed axis of size 1 stretches; names must agree.
  * DIMS, NAMES, STRETCH, DTYPE_MIX, DTYPE name the operation; axes are those of the result.
  */
-dc_status dc_b_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out);
-dc_status dc_b_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out);
+dc_status dc_build_ew(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, dc_val *out);
+dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out);
 
 /* As NumPy's matmul: the last two axes, the rest broadcasts; rank 1 is a row or a column. */
-dc_status dc_b_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
+dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
 
 /* A product over axes that are given as attributes of dot (core/graph/ops.def). */
-dc_status dc_b_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
-                   dc_val *out);
+dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
+                       dc_val *out);
 
 /* a with those of v at the integers of index; v has the type that gather gives, or stretches. */
-dc_status dc_b_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
-                       dc_val *out);
+dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
+                           dc_val *out);
 /* Elements of a at the integers of index, which stand in the place of the axis. */
-dc_status dc_b_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out);
+dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out);
 
 /* axes is a mask; keep leaves size 1 (unnamed). mean of integers gives f32. */
-dc_status dc_b_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep, dc_val *out);
-dc_status dc_b_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
+dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t axes, bool keep,
+                          dc_val *out);
+dc_status dc_build_mean(dc_job *j, dc_func *f, dc_val a, uint32_t axes, bool keep, dc_val *out);
 
 /* dims of `want`, of which one may be -1; its names go before those of the longest common run. */
-dc_status dc_b_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
-dc_status dc_b_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n, dc_val *out);
-dc_status dc_b_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
+dc_status dc_build_reshape(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
+dc_status dc_build_permute(dc_job *j, dc_func *f, dc_val a, const int64_t *perm, int n,
+                           dc_val *out);
+dc_status dc_build_expand(dc_job *j, dc_func *f, dc_val a, const dc_type *want, dc_val *out);
 /* inclusive 0-based first, last; step >= 1 */
-dc_status dc_b_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
-                     const int64_t *step, dc_val *out);
+dc_status dc_build_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, const int64_t *last,
+                         const int64_t *step, dc_val *out);
 /* Axes of the mask in reverse order. */
-dc_status dc_b_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out);
+dc_status dc_build_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out);
 /* Without these axes, which have size 1. */
-dc_status dc_b_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out);
+dc_status dc_build_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out);
 /* Element p of an axis lands at lo + p * step of the dims of `want`; fill elsewhere. An axis that
    grows loses its name. */
-dc_status dc_b_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
-                   const dc_type *want, double fill, dc_val *out);
-dc_status dc_b_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out);
+dc_status dc_build_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const int64_t *step,
+                       const dc_type *want, double fill, dc_val *out);
+dc_status dc_build_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out);
 /* The same from a pattern, which holds integers that a double does not. */
-dc_status dc_b_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out);
-dc_status dc_b_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out);
+dc_status dc_build_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out);
+dc_status dc_build_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out);
 
 #endif

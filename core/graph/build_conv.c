@@ -13,7 +13,8 @@
 
 enum { DIRECT_TAPS = 32 }; /* more: one axis of the window after the other */
 
-dc_status dc_b_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c, dc_val *out)
+dc_status dc_build_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c,
+                        dc_val *out)
 {
     dc_val in[2] = {x, kernel};
     const dc_dtype t = (dc_dtype)x.type.dtype;
@@ -24,11 +25,11 @@ dc_status dc_b_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_con
         types[i] = in[i].type;
     DC_TRY(dc_infer(j, DC_OP_CONV, types, 2, attr, n, NULL, &type));
     for (int i = 0; i < 2 && !dc_dtype_is_float(t) && dc_dtype_bits(t) < 32; i++) {
-        DC_TRY(dc_b_cast(j, f, in[i], DC_I32, &in[i]));
+        DC_TRY(dc_build_cast(j, f, in[i], DC_I32, &in[i]));
         types[i] = in[i].type;
     }
     DC_TRY(dc_infer(j, DC_OP_CONV, types, 2, attr, n, NULL, &type));
-    out->ref = dc_g_conv(f, in[0].ref, in[1].ref, c);
+    out->ref = dc_graph_conv(f, in[0].ref, in[1].ref, c);
     out->type = type;
     return DC_OK;
 }
@@ -117,7 +118,7 @@ static dc_ref pad(const pooling *v, dc_ref x, double fill)
         step[i] = 1;
     for (int i = 0; i < v->p.n; i++)
         lo[v->first + i] = v->p.lo[i];
-    return dc_g_pad(v->f, x, lo, step, v->room, dc_bits_of(t, fill));
+    return dc_graph_pad(v->f, x, lo, step, v->room, dc_bits_of(t, fill));
 }
 
 /* Where the windows have tap k: starts and steps by axis. */
@@ -139,7 +140,7 @@ static dc_ref tap(const pooling *v, dc_ref padded, int64_t k)
 {
     int64_t start[DC_MAX_RANK], step[DC_MAX_RANK];
     places(v, k, start, step);
-    return dc_g_slice(v->f, padded, start, step, v->dim);
+    return dc_graph_slice(v->f, padded, start, step, v->dim);
 }
 
 /* ---- windows that tile: [.., n, ..] as [.., windows, taps, ..] ---- */
@@ -168,7 +169,7 @@ static dc_ref to_tiles(const pooling *v, dc_ref x, uint32_t *taps)
         step[i] = 1;
         cut[i] = i < v->first ? v->dim[i] : v->dim[i] * v->p.window[i - v->first];
     }
-    return dc_g_reshape(v->f, dc_g_slice(v->f, x, start, step, cut), rank, dim);
+    return dc_graph_reshape(v->f, dc_graph_slice(v->f, x, start, step, cut), rank, dim);
 }
 
 /* The tiled form back to the shape of x; zeros where no window was. */
@@ -179,7 +180,7 @@ static dc_ref from_tiles(const pooling *v, dc_ref tiled)
         step[i] = 1;
         cut[i] = i < v->first ? v->dim[i] : v->dim[i] * v->p.window[i - v->first];
     }
-    return dc_g_pad(v->f, dc_g_reshape(v->f, tiled, v->x.rank, cut), lo, step, v->x.dim, 0);
+    return dc_graph_pad(v->f, dc_graph_reshape(v->f, tiled, v->x.rank, cut), lo, step, v->x.dim, 0);
 }
 
 /* One value for each window, at all its taps. */
@@ -188,7 +189,7 @@ static dc_ref spread(const pooling *v, dc_ref r)
     int64_t dim[DC_MAX_RANK];
     uint32_t taps;
     const int rank = tiled_dims(v, dim, &taps);
-    return dc_g_unreduce(v->f, r, taps, rank, dim);
+    return dc_graph_unreduce(v->f, r, taps, rank, dim);
 }
 
 /* The number of each tap, in the tiled form, as u8. */
@@ -204,11 +205,12 @@ static dc_ref tap_numbers(const pooling *v)
             continue;
         weight /= v->p.window[at++];
         const int64_t axis = i;
-        const dc_ref n = dc_g_make(v->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
-        const dc_ref part = dc_g2(v->f, DC_OP_MUL, n, dc_g_like(v->f, n, (double)weight));
-        sum = sum == 0 ? part : dc_g2(v->f, DC_OP_ADD, sum, part);
+        const dc_ref n = dc_graph_make(v->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
+        const dc_ref part =
+            dc_graph_op2(v->f, DC_OP_MUL, n, dc_graph_like(v->f, n, (double)weight));
+        sum = sum == 0 ? part : dc_graph_op2(v->f, DC_OP_ADD, sum, part);
     }
-    return dc_g_cast(v->f, sum, DC_U8);
+    return dc_graph_cast(v->f, sum, DC_U8);
 }
 
 /* ---- the largest ---- */
@@ -224,10 +226,10 @@ static dc_ref first_tap(const pooling *v, dc_ref padded, dc_ref y)
     dc_func *f = v->f;
     const dc_type type = dc_type_make(DC_U8, v->x.rank, v->dim);
     const int64_t last = taps_of(v) - 1;
-    dc_ref k = dc_g_const(f, &type, (double)last);
+    dc_ref k = dc_graph_const(f, &type, (double)last);
     for (int64_t i = last - 1; i >= 0; i--)
-        k = dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_EQ, tap(v, padded, i), y),
-                  dc_g_const(f, &type, (double)i), k);
+        k = dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_EQ, tap(v, padded, i), y),
+                         dc_graph_const(f, &type, (double)i), k);
     return k;
 }
 
@@ -236,31 +238,32 @@ static dc_ref back_to_taps(const pooling *v, dc_ref k, dc_ref dy)
 {
     dc_func *f = v->f;
     if (v->tiles) {
-        const dc_ref g = spread(v, dy), won = dc_g2(f, DC_OP_EQ, spread(v, k), tap_numbers(v));
-        return from_tiles(v, dc_g3(f, DC_OP_WHERE, won, g, dc_g_like(f, g, 0)));
+        const dc_ref g = spread(v, dy),
+                     won = dc_graph_op2(f, DC_OP_EQ, spread(v, k), tap_numbers(v));
+        return from_tiles(v, dc_graph_op3(f, DC_OP_WHERE, won, g, dc_graph_like(f, g, 0)));
     }
     int64_t start[DC_MAX_RANK], step[DC_MAX_RANK];
     dc_ref sum = 0;
     for (int64_t i = 0; i < taps_of(v); i++) {
-        const dc_ref won = dc_g2(f, DC_OP_EQ, k, dc_g_like(f, k, (double)i));
-        const dc_ref part = dc_g3(f, DC_OP_WHERE, won, dy, dc_g_like(f, dy, 0));
+        const dc_ref won = dc_graph_op2(f, DC_OP_EQ, k, dc_graph_like(f, k, (double)i));
+        const dc_ref part = dc_graph_op3(f, DC_OP_WHERE, won, dy, dc_graph_like(f, dy, 0));
         places(v, i, start, step);
-        const dc_ref there = dc_g_pad(f, part, start, step, v->room, 0);
-        sum = sum == 0 ? there : dc_g2(f, DC_OP_ADD, sum, there);
+        const dc_ref there = dc_graph_pad(f, part, start, step, v->room, 0);
+        sum = sum == 0 ? there : dc_graph_op2(f, DC_OP_ADD, sum, there);
     }
     int64_t lo[DC_MAX_RANK] = {0}, one[DC_MAX_RANK];
     for (int i = 0; i < v->x.rank; i++)
         one[i] = 1;
     for (int i = 0; i < v->p.n; i++)
         lo[v->first + i] = v->p.lo[i];
-    return dc_g_slice(f, sum, lo, one, v->x.dim);
+    return dc_graph_slice(f, sum, lo, one, v->x.dim);
 }
 
 static dc_ref largest(const pooling *v, dc_ref padded)
 {
     dc_ref y = tap(v, padded, 0);
     for (int64_t i = 1; i < taps_of(v); i++)
-        y = dc_g2(v->f, DC_OP_MAX, y, tap(v, padded, i));
+        y = dc_graph_op2(v->f, DC_OP_MAX, y, tap(v, padded, i));
     return y;
 }
 
@@ -301,7 +304,7 @@ static dc_status max_by_axis(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     return DC_OK;
 }
 
-dc_status dc_b_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
+dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
 {
     pooling v;
     DC_TRY(begin(j, f, &x, p, &v));
@@ -328,7 +331,7 @@ static dc_ref sums(const pooling *v, dc_ref padded)
         }
         dc_ref sum = tap(&one, padded, 0);
         for (int64_t t = 1; t < v->p.window[i]; t++)
-            sum = dc_g2(v->f, DC_OP_ADD, sum, tap(&one, padded, t));
+            sum = dc_graph_op2(v->f, DC_OP_ADD, sum, tap(&one, padded, t));
         padded = sum;
     }
     return padded;
@@ -341,27 +344,27 @@ static dc_ref seen(const pooling *v, dc_dtype t)
     dc_type ones = dc_type_make(t, v->x.rank, v->x.dim);
     for (int i = 0; i < v->first; i++)
         one.room[i] = one.dim[i] = ones.dim[i] = 1;
-    return dc_g_expand(v->f, sums(&one, pad(&one, dc_g_const(v->f, &ones, 1), 0)), v->dim);
+    return dc_graph_expand(v->f, sums(&one, pad(&one, dc_graph_const(v->f, &ones, 1), 0)), v->dim);
 }
 
-dc_status dc_b_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
+dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
 {
     pooling v;
     uint32_t taps;
     dc_ref sum;
     if (!dc_dtype_is_float((dc_dtype)x.type.dtype))
-        DC_TRY(dc_b_cast(j, f, x, DC_F32, &x));
+        DC_TRY(dc_build_cast(j, f, x, DC_F32, &x));
     DC_TRY(begin(j, f, &x, p, &v));
     const dc_dtype t = (dc_dtype)x.type.dtype;
     if (v.tiles) {
         const dc_ref tiled = to_tiles(&v, x.ref, &taps);
-        sum = dc_g_reduce(f, DC_OP_SUM, tiled, taps);
+        sum = dc_graph_reduce(f, DC_OP_SUM, tiled, taps);
     } else {
         sum = sums(&v, pad(&v, x.ref, 0));
     }
     const bool differ = v.padded && !p->count_padding;
-    const dc_ref count = differ ? seen(&v, t) : dc_g_like(f, sum, (double)taps_of(&v));
-    out->ref = dc_g2(f, DC_OP_DIV, sum, count);
+    const dc_ref count = differ ? seen(&v, t) : dc_graph_like(f, sum, (double)taps_of(&v));
+    out->ref = dc_graph_op2(f, DC_OP_DIV, sum, count);
     out->type = result_type(&v, &x.type, t);
     return DC_OK;
 }

@@ -9,7 +9,8 @@
 #include "core/graph/conv.h"
 
 /* Axes of c are those of dc_conv_plain. Short integers are added up as i32, as by matmul. */
-dc_status dc_b_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c, dc_val *out);
+dc_status dc_build_conv(dc_job *j, dc_func *f, dc_val x, dc_val kernel, const dc_conv *c,
+                        dc_val *out);
 
 typedef struct dc_pool {
     int n; /* dims of the window: the last n of x */
@@ -24,8 +25,8 @@ enum { DC_POOL_WINDOW = 256 }; /* elements of a window along an axis, at most */
  * The largest element of each window, NaN if one is. Its gradient goes to the first of them, the last
  * axis fastest. CONV_WINDOW, ARG.
  */
-dc_status dc_b_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
+dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
 /* The mean of each window; of integers f32. */
-dc_status dc_b_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
+dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out);
 
 #endif

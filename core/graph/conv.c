@@ -97,11 +97,11 @@ dc_conv dc_conv_of(const dc_node *n)
     return c;
 }
 
-dc_ref dc_g_conv(dc_func *f, dc_ref input, dc_ref kernel, const dc_conv *c)
+dc_ref dc_graph_conv(dc_func *f, dc_ref input, dc_ref kernel, const dc_conv *c)
 {
     int64_t attr[DC_CONV_ATTRS];
     const int n = dc_conv_write(c, attr);
-    return dc_g_make(f, DC_OP_CONV, (dc_ref[]){input, kernel}, 2, attr, n, NULL);
+    return dc_graph_make(f, DC_OP_CONV, (dc_ref[]){input, kernel}, 2, attr, n, NULL);
 }
 
 /* ---- shape ---- */
@@ -214,8 +214,8 @@ static dc_ref regroup(dc_func *f, dc_ref r, int64_t from, int64_t to, int64_t g)
             perm[at++] = group;
         perm[at++] = i + (i >= group);
     }
-    r = dc_g_permute(f, dc_g_reshape(f, r, n.rank + 1, split), perm);
-    return dc_g_reshape(f, r, n.rank, dim);
+    r = dc_graph_permute(f, dc_graph_reshape(f, r, n.rank + 1, split), perm);
+    return dc_graph_reshape(f, r, n.rank, dim);
 }
 
 /*
@@ -245,7 +245,7 @@ static dc_ref input_part(dc_func *f, dc_ref r, dc_ref g)
                                  .reversed = 1 - e->reversed};
     }
     const dc_ref kernel = regroup(f, n.in[1], c.kernel[0], c.kernel[1], groups);
-    const dc_ref part = dc_g_conv(f, g, kernel, &d);
+    const dc_ref part = dc_graph_conv(f, g, kernel, &d);
     return regroup(f, part, c.in[1], c.in[0], c.batch_groups);
 }
 
@@ -276,7 +276,7 @@ static dc_ref kernel_part(dc_func *f, dc_ref r, dc_ref g)
                                  .dilate = e->stride};
         reversed |= e->reversed ? 1u << c.kernel[2 + i] : 0;
     }
-    return dc_g_flip(f, dc_g_conv(f, n.in[0], g, &d), reversed);
+    return dc_graph_flip(f, dc_graph_conv(f, n.in[0], g, &d), reversed);
 }
 
 dc_ref dc_conv_grad(dc_func *f, dc_ref r, dc_ref g, int side)
@@ -284,6 +284,6 @@ dc_ref dc_conv_grad(dc_func *f, dc_ref r, dc_ref g, int side)
     const dc_node n = *dc_node_at(f, r);
     const dc_node *mine = dc_node_at(f, n.in[side]);
     if (dc_node_count(mine) == 0 || dc_node_count(&n) == 0)
-        return dc_g_like(f, n.in[side], 0);
+        return dc_graph_like(f, n.in[side], 0);
     return side == 0 ? input_part(f, r, g) : kernel_part(f, r, g);
 }

@@ -53,7 +53,7 @@ dc_conv dc_conv_of(const dc_node *n); /* of a conv node */
 dc_status dc_conv_shape(dc_job *j, const char *op, const dc_conv *c, const dc_type *input,
                         const dc_type *kernel, dc_type *out);
 
-dc_ref dc_g_conv(dc_func *f, dc_ref input, dc_ref kernel, const dc_conv *c);
+dc_ref dc_graph_conv(dc_func *f, dc_ref input, dc_ref kernel, const dc_conv *c);
 
 /* The part of operand `side` of conv node r, given the cotangent g of r. */
 dc_ref dc_conv_grad(dc_func *f, dc_ref r, dc_ref g, int side);

@@ -5,13 +5,13 @@
 static dc_ref hole(dc_func *f, const dc_type *t, int64_t id, int64_t which)
 {
     const int64_t attr[2] = {id, which};
-    return dc_g_make(f, DC_OP_HOLE, NULL, 0, attr, 2, t);
+    return dc_graph_make(f, DC_OP_HOLE, NULL, 0, attr, 2, t);
 }
 
-dc_ref dc_g_barrier(dc_func *f, dc_ref a, dc_ref token)
+dc_ref dc_graph_barrier(dc_func *f, dc_ref a, dc_ref token)
 {
     const int64_t id = f->node.n; /* the number that the node gets, since it is a new one */
-    return dc_g_make(f, DC_OP_BARRIER, (dc_ref[]){a, token}, 2, &id, 1, NULL);
+    return dc_graph_make(f, DC_OP_BARRIER, (dc_ref[]){a, token}, 2, &id, 1, NULL);
 }
 
 int dc_node_inputs(const dc_node *n)
@@ -48,15 +48,15 @@ static bool *depending(dc_job *j, const dc_func *f, const dc_ref *from, int n)
     return does;
 }
 
-dc_ref dc_g_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in)
+dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in)
 {
     const dc_node n = *dc_node_at(from, r);
     const dc_type t = dc_node_type(from, r);
     const char *where = to->where, *path = to->path;
     to->where = to->path = NULL;
     const dc_ref made = n.op == DC_OP_BARRIER
-                            ? dc_g_barrier(to, in[0], in[1])
-                            : dc_g_make(to, (dc_op)n.op, in, n.nin, n.attr, n.nattr, &t);
+                            ? dc_graph_barrier(to, in[0], in[1])
+                            : dc_graph_make(to, (dc_op)n.op, in, n.nin, n.attr, n.nattr, &t);
     to->where = where;
     to->path = path;
     dc_func_copy_origin(to, made, from, r);
@@ -70,7 +70,7 @@ static dc_ref again(dc_func *f, dc_ref r, const dc_ref *map)
     dc_ref in[DC_MAX_OPERANDS];
     for (int i = 0; i < n->nin; i++)
         in[i] = map[n->in[i]] != 0 ? map[n->in[i]] : n->in[i];
-    return dc_g_again(f, f, r, in);
+    return dc_graph_again(f, f, r, in);
 }
 
 typedef struct change { /* to[i] in the place of from[i] */
@@ -149,7 +149,7 @@ void dc_custom_begin(dc_func *f, const dc_ref *x, int n, dc_custom *out)
     *out = (dc_custom){.f = f, .n = n};
     for (int i = 0; i < n; i++) {
         out->x[i] = x[i];
-        out->stand_in[i] = dc_g_barrier(f, x[i], x[i]);
+        out->stand_in[i] = dc_graph_barrier(f, x[i], x[i]);
     }
 }
 
@@ -214,7 +214,7 @@ dc_status dc_custom_end(dc_job *j, dc_custom *c, const dc_ref *dx, dc_ref *out)
             in[nin++] = dx[i];
             attr[2] |= INT64_C(1) << i;
         }
-    *out = dc_g_make(c->f, DC_OP_CUSTOM, in, nin, attr, 3, NULL);
+    *out = dc_graph_make(c->f, DC_OP_CUSTOM, in, nin, attr, 3, NULL);
     return DC_OK;
 }
 
@@ -231,7 +231,7 @@ dc_status dc_custom_remat(dc_job *j, dc_custom *c, dc_ref y, dc_ref *out)
     c->y = replaced(j, c, y, c->x, n);
     make_holes(c);
     for (int i = 0; i < n; i++)
-        later[i] = dc_g_barrier(f, c->x[i], c->dy);
+        later[i] = dc_graph_barrier(f, c->x[i], c->dy);
     const dc_ref same = replaced(j, c, y, later, n);
     c->n += more;
     for (int i = 0; i < c->n; i++) {

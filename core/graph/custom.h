@@ -16,9 +16,9 @@
 #include "core/graph/graph.h"
 
 /* The value of a; no other node is the same; plans compute it after the token where they can. */
-dc_ref dc_g_barrier(dc_func *f, dc_ref a, dc_ref token);
+dc_ref dc_graph_barrier(dc_func *f, dc_ref a, dc_ref token);
 /* Node r of `from` once more, in `to` on other operands; it comes from where r came from. */
-dc_ref dc_g_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in);
+dc_ref dc_graph_again(dc_func *to, const dc_func *from, dc_ref r, const dc_ref *in);
 
 typedef struct dc_custom {
     dc_func *f;

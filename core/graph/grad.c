@@ -37,7 +37,7 @@ static void give(const vjp *v, int i, dc_ref part)
 {
     dc_ref *sum = &v->cotangent[v->n.in[i]];
     dc_gradpart *p = DC_NEW(&v->j->scratch, dc_gradpart);
-    *sum = *sum == 0 ? part : dc_g2(v->f, DC_OP_ADD, *sum, part);
+    *sum = *sum == 0 ? part : dc_graph_op2(v->f, DC_OP_ADD, *sum, part);
     *p = (dc_gradpart){part, v->part[v->n.in[i]]};
     v->part[v->n.in[i]] = p;
 }
@@ -49,51 +49,55 @@ static dc_node operand(const vjp *v, int i)
 
 static dc_ref zero_like(const vjp *v, dc_ref r)
 {
-    return dc_g_like(v->f, r, 0);
+    return dc_graph_like(v->f, r, 0);
 }
 
 /* ---- element-wise ---- */
 
 static void neg_vjp(const vjp *v)
 {
-    give(v, 0, dc_g1(v->f, DC_OP_NEG, v->g));
+    give(v, 0, dc_graph_op1(v->f, DC_OP_NEG, v->g));
 }
 
 static void abs_vjp(const vjp *v)
 {
     dc_func *f = v->f;
     const dc_ref a = v->n.in[0], zero = zero_like(v, a);
-    const dc_ref negative =
-        dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, a, zero), dc_g1(f, DC_OP_NEG, v->g), zero);
-    give(v, 0, dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, zero, a), v->g, negative));
+    const dc_ref negative = dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_LT, a, zero),
+                                         dc_graph_op1(f, DC_OP_NEG, v->g), zero);
+    give(v, 0, dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_LT, zero, a), v->g, negative));
 }
 
 static void exp_vjp(const vjp *v)
 {
-    give(v, 0, dc_g2(v->f, DC_OP_MUL, v->g, v->r));
+    give(v, 0, dc_graph_op2(v->f, DC_OP_MUL, v->g, v->r));
 }
 
 static void log_vjp(const vjp *v)
 {
-    give(v, 0, dc_g2(v->f, DC_OP_DIV, v->g, v->n.in[0]));
+    give(v, 0, dc_graph_op2(v->f, DC_OP_DIV, v->g, v->n.in[0]));
 }
 
 static void sqrt_vjp(const vjp *v)
 {
-    const dc_ref half = dc_g2(v->f, DC_OP_MUL, v->g, dc_g_like(v->f, v->g, 0.5));
-    give(v, 0, dc_g2(v->f, DC_OP_DIV, half, v->r));
+    const dc_ref half = dc_graph_op2(v->f, DC_OP_MUL, v->g, dc_graph_like(v->f, v->g, 0.5));
+    give(v, 0, dc_graph_op2(v->f, DC_OP_DIV, half, v->r));
 }
 
 static void expm1_vjp(const vjp *v)
 {
     dc_func *f = v->f;
-    give(v, 0, dc_g2(f, DC_OP_MUL, v->g, dc_g2(f, DC_OP_ADD, v->r, dc_g_like(f, v->r, 1))));
+    give(v, 0,
+         dc_graph_op2(f, DC_OP_MUL, v->g,
+                      dc_graph_op2(f, DC_OP_ADD, v->r, dc_graph_like(f, v->r, 1))));
 }
 
 static void log1p_vjp(const vjp *v)
 {
     const dc_ref a = v->n.in[0];
-    give(v, 0, dc_g2(v->f, DC_OP_DIV, v->g, dc_g2(v->f, DC_OP_ADD, a, dc_g_like(v->f, a, 1))));
+    give(v, 0,
+         dc_graph_op2(v->f, DC_OP_DIV, v->g,
+                      dc_graph_op2(v->f, DC_OP_ADD, a, dc_graph_like(v->f, a, 1))));
 }
 
 /* 2 / sqrt(pi) exp(-a^2); the factor is no number of 16 bits, so those are computed in f32. */
@@ -101,28 +105,29 @@ static void erf_vjp(const vjp *v)
 {
     dc_func *f = v->f;
     const dc_dtype t = (dc_dtype)v->n.dtype, wide = dc_dtype_is_short(t) ? DC_F32 : t;
-    const dc_ref a = wide != t ? dc_g_cast(f, v->n.in[0], wide) : v->n.in[0];
-    const dc_ref g = wide != t ? dc_g_cast(f, v->g, wide) : v->g;
-    const dc_ref bell = dc_g1(f, DC_OP_EXP, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_MUL, a, a)));
-    const dc_ref slope = dc_g2(f, DC_OP_MUL, bell, dc_g_like(f, a, 1.1283791670955126));
-    const dc_ref product = dc_g2(f, DC_OP_MUL, g, slope);
-    give(v, 0, wide != t ? dc_g_cast(f, product, t) : product);
+    const dc_ref a = wide != t ? dc_graph_cast(f, v->n.in[0], wide) : v->n.in[0];
+    const dc_ref g = wide != t ? dc_graph_cast(f, v->g, wide) : v->g;
+    const dc_ref bell =
+        dc_graph_op1(f, DC_OP_EXP, dc_graph_op1(f, DC_OP_NEG, dc_graph_op2(f, DC_OP_MUL, a, a)));
+    const dc_ref slope = dc_graph_op2(f, DC_OP_MUL, bell, dc_graph_like(f, a, 1.1283791670955126));
+    const dc_ref product = dc_graph_op2(f, DC_OP_MUL, g, slope);
+    give(v, 0, wide != t ? dc_graph_cast(f, product, t) : product);
 }
 
 static void sin_vjp(const vjp *v)
 {
-    give(v, 0, dc_g2(v->f, DC_OP_MUL, v->g, dc_g1(v->f, DC_OP_COS, v->n.in[0])));
+    give(v, 0, dc_graph_op2(v->f, DC_OP_MUL, v->g, dc_graph_op1(v->f, DC_OP_COS, v->n.in[0])));
 }
 
 static void cos_vjp(const vjp *v)
 {
-    const dc_ref slope = dc_g1(v->f, DC_OP_NEG, dc_g1(v->f, DC_OP_SIN, v->n.in[0]));
-    give(v, 0, dc_g2(v->f, DC_OP_MUL, v->g, slope));
+    const dc_ref slope = dc_graph_op1(v->f, DC_OP_NEG, dc_graph_op1(v->f, DC_OP_SIN, v->n.in[0]));
+    give(v, 0, dc_graph_op2(v->f, DC_OP_MUL, v->g, slope));
 }
 
 static void cast_vjp(const vjp *v)
 {
-    give(v, 0, dc_g_cast(v->f, v->g, (dc_dtype)operand(v, 0).dtype));
+    give(v, 0, dc_graph_cast(v->f, v->g, (dc_dtype)operand(v, 0).dtype));
 }
 
 static void add_vjp(const vjp *v)
@@ -137,14 +142,14 @@ static void sub_vjp(const vjp *v)
     if (wants(v, 0))
         give(v, 0, v->g);
     if (wants(v, 1))
-        give(v, 1, dc_g1(v->f, DC_OP_NEG, v->g));
+        give(v, 1, dc_graph_op1(v->f, DC_OP_NEG, v->g));
 }
 
 static void mul_vjp(const vjp *v)
 {
     for (int i = 0; i < 2; i++)
         if (wants(v, i))
-            give(v, i, dc_g2(v->f, DC_OP_MUL, v->g, v->n.in[1 - i]));
+            give(v, i, dc_graph_op2(v->f, DC_OP_MUL, v->g, v->n.in[1 - i]));
 }
 
 /* d (a / b) / db = -(a / b) / b */
@@ -153,9 +158,11 @@ static void div_vjp(const vjp *v)
     dc_func *f = v->f;
     const dc_ref b = v->n.in[1];
     if (wants(v, 0))
-        give(v, 0, dc_g2(f, DC_OP_DIV, v->g, b));
+        give(v, 0, dc_graph_op2(f, DC_OP_DIV, v->g, b));
     if (wants(v, 1))
-        give(v, 1, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_DIV, dc_g2(f, DC_OP_MUL, v->g, v->r), b)));
+        give(v, 1,
+             dc_graph_op1(f, DC_OP_NEG,
+                          dc_graph_op2(f, DC_OP_DIV, dc_graph_op2(f, DC_OP_MUL, v->g, v->r), b)));
 }
 
 /*
@@ -170,9 +177,10 @@ static void rem_vjp(const vjp *v)
         give(v, 0, v->g);
     if (!wants(v, 1))
         return;
-    const dc_ref q = dc_g2(f, DC_OP_DIV, dc_g2(f, DC_OP_SUB, a, v->r), b);
-    const dc_ref whole = dc_g1(f, DC_OP_FLOOR, dc_g2(f, DC_OP_ADD, q, dc_g_like(f, q, 0.5)));
-    give(v, 1, dc_g1(f, DC_OP_NEG, dc_g2(f, DC_OP_MUL, v->g, whole)));
+    const dc_ref q = dc_graph_op2(f, DC_OP_DIV, dc_graph_op2(f, DC_OP_SUB, a, v->r), b);
+    const dc_ref whole =
+        dc_graph_op1(f, DC_OP_FLOOR, dc_graph_op2(f, DC_OP_ADD, q, dc_graph_like(f, q, 0.5)));
+    give(v, 1, dc_graph_op1(f, DC_OP_NEG, dc_graph_op2(f, DC_OP_MUL, v->g, whole)));
 }
 
 /* The operand that won gets all, equal ones half each. */
@@ -180,13 +188,15 @@ static void win_vjp(const vjp *v, bool larger_wins)
 {
     dc_func *f = v->f;
     const dc_ref a = v->n.in[0], b = v->n.in[1];
-    const dc_ref half = dc_g2(f, DC_OP_MUL, v->g, dc_g_like(f, v->g, 0.5));
-    const dc_ref tie = dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_EQ, a, b), half, zero_like(v, v->g));
+    const dc_ref half = dc_graph_op2(f, DC_OP_MUL, v->g, dc_graph_like(f, v->g, 0.5));
+    const dc_ref tie =
+        dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_EQ, a, b), half, zero_like(v, v->g));
     for (int i = 0; i < 2; i++) {
         const dc_ref mine = i == 0 ? a : b, other = i == 0 ? b : a;
         const dc_ref low = larger_wins ? other : mine, high = larger_wins ? mine : other;
         if (wants(v, i))
-            give(v, i, dc_g3(f, DC_OP_WHERE, dc_g2(f, DC_OP_LT, low, high), v->g, tie));
+            give(v, i,
+                 dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_LT, low, high), v->g, tie));
     }
 }
 
@@ -204,9 +214,9 @@ static void where_vjp(const vjp *v)
 {
     const dc_ref cond = v->n.in[0], zero = zero_like(v, v->g);
     if (wants(v, 1))
-        give(v, 1, dc_g3(v->f, DC_OP_WHERE, cond, v->g, zero));
+        give(v, 1, dc_graph_op3(v->f, DC_OP_WHERE, cond, v->g, zero));
     if (wants(v, 2))
-        give(v, 2, dc_g3(v->f, DC_OP_WHERE, cond, zero, v->g));
+        give(v, 2, dc_graph_op3(v->f, DC_OP_WHERE, cond, zero, v->g));
 }
 
 /* ---- reductions ---- */
@@ -214,7 +224,7 @@ static void where_vjp(const vjp *v)
 static void rsum_vjp(const vjp *v)
 {
     const dc_node in = operand(v, 0);
-    give(v, 0, dc_g_unreduce(v->f, v->g, (uint32_t)v->n.attr[0], in.rank, in.dim));
+    give(v, 0, dc_graph_unreduce(v->f, v->g, (uint32_t)v->n.attr[0], in.rank, in.dim));
 }
 
 /* Elements equal to the result share equally. */
@@ -224,11 +234,13 @@ static void winners_vjp(const vjp *v)
     const dc_node in = operand(v, 0);
     const dc_ref x = v->n.in[0];
     const uint32_t axes = (uint32_t)v->n.attr[0];
-    const dc_ref won = dc_g2(f, DC_OP_EQ, x, dc_g_unreduce(f, v->r, axes, in.rank, in.dim));
-    const dc_ref count = dc_g_reduce(f, DC_OP_SUM, dc_g_cast(f, won, (dc_dtype)in.dtype), axes);
-    const dc_ref share = dc_g2(f, DC_OP_DIV, v->g, count);
-    const dc_ref spread = dc_g_unreduce(f, share, axes, in.rank, in.dim);
-    give(v, 0, dc_g3(f, DC_OP_WHERE, won, spread, zero_like(v, x)));
+    const dc_ref won =
+        dc_graph_op2(f, DC_OP_EQ, x, dc_graph_unreduce(f, v->r, axes, in.rank, in.dim));
+    const dc_ref count =
+        dc_graph_reduce(f, DC_OP_SUM, dc_graph_cast(f, won, (dc_dtype)in.dtype), axes);
+    const dc_ref share = dc_graph_op2(f, DC_OP_DIV, v->g, count);
+    const dc_ref spread = dc_graph_unreduce(f, share, axes, in.rank, in.dim);
+    give(v, 0, dc_graph_op3(f, DC_OP_WHERE, won, spread, zero_like(v, x)));
 }
 
 static void rmax_vjp(const vjp *v)
@@ -252,8 +264,8 @@ static dc_ref shifted(dc_func *f, dc_ref x, int64_t by, bool to_end)
         dim[i] = n.dim[i] - (i == last ? by : 0);
     }
     (to_end ? lo : start)[last] = by;
-    const dc_ref part = dc_g_slice(f, x, start, step, dim);
-    return dc_g_pad(f, part, lo, step, n.dim, dc_bits_of((dc_dtype)n.dtype, 1));
+    const dc_ref part = dc_graph_slice(f, x, start, step, dim);
+    return dc_graph_pad(f, part, lo, step, n.dim, dc_bits_of((dc_dtype)n.dtype, 1));
 }
 
 /* For each element of the last axis, the product of those before it, or behind it. */
@@ -262,10 +274,10 @@ static dc_ref product_beside(dc_func *f, dc_ref x, bool before)
     const dc_node n = *dc_node_at(f, x);
     const int64_t count = n.dim[n.rank - 1];
     if (count <= 1)
-        return dc_g_like(f, x, 1);
+        return dc_graph_like(f, x, 1);
     x = shifted(f, x, 1, before);
     for (int64_t by = 1; by < count; by *= 2)
-        x = dc_g2(f, DC_OP_MUL, x, shifted(f, x, by, before));
+        x = dc_graph_op2(f, DC_OP_MUL, x, shifted(f, x, by, before));
     return x;
 }
 
@@ -299,11 +311,12 @@ static void rprod_vjp(const vjp *v)
         give(v, 0, v->g);
         return;
     }
-    const dc_ref x = dc_g_reshape(f, dc_g_permute(f, v->n.in[0], perm), kept + 1, flat);
+    const dc_ref x = dc_graph_reshape(f, dc_graph_permute(f, v->n.in[0], perm), kept + 1, flat);
     const dc_ref others =
-        dc_g2(f, DC_OP_MUL, product_beside(f, x, true), product_beside(f, x, false));
-    const dc_ref as_in = dc_g_permute(f, dc_g_reshape(f, others, in.rank, moved), back);
-    give(v, 0, dc_g2(f, DC_OP_MUL, dc_g_unreduce(f, v->g, axes, in.rank, in.dim), as_in));
+        dc_graph_op2(f, DC_OP_MUL, product_beside(f, x, true), product_beside(f, x, false));
+    const dc_ref as_in = dc_graph_permute(f, dc_graph_reshape(f, others, in.rank, moved), back);
+    give(v, 0,
+         dc_graph_op2(f, DC_OP_MUL, dc_graph_unreduce(f, v->g, axes, in.rank, in.dim), as_in));
 }
 
 /* ---- movement: every element goes back to where it came from ---- */
@@ -311,7 +324,7 @@ static void rprod_vjp(const vjp *v)
 static void reshape_vjp(const vjp *v)
 {
     const dc_node in = operand(v, 0);
-    give(v, 0, dc_g_reshape(v->f, v->g, in.rank, in.dim));
+    give(v, 0, dc_graph_reshape(v->f, v->g, in.rank, in.dim));
 }
 
 static void permute_vjp(const vjp *v)
@@ -319,7 +332,7 @@ static void permute_vjp(const vjp *v)
     int64_t back[DC_MAX_RANK];
     for (int i = 0; i < v->n.rank; i++)
         back[v->n.attr[i]] = i;
-    give(v, 0, dc_g_permute(v->f, v->g, back));
+    give(v, 0, dc_graph_permute(v->f, v->g, back));
 }
 
 static void expand_vjp(const vjp *v)
@@ -329,13 +342,14 @@ static void expand_vjp(const vjp *v)
     for (int i = 0; i < in.rank; i++)
         if (in.dim[i] != v->n.dim[i])
             grown |= 1u << i;
-    give(v, 0, dc_g_reshape(v->f, dc_g_reduce(v->f, DC_OP_SUM, v->g, grown), in.rank, in.dim));
+    give(v, 0,
+         dc_graph_reshape(v->f, dc_graph_reduce(v->f, DC_OP_SUM, v->g, grown), in.rank, in.dim));
 }
 
 static void slice_vjp(const vjp *v)
 {
     const dc_node in = operand(v, 0);
-    give(v, 0, dc_g_pad(v->f, v->g, v->n.attr, v->n.attr + in.rank, in.dim, 0));
+    give(v, 0, dc_graph_pad(v->f, v->g, v->n.attr, v->n.attr + in.rank, in.dim, 0));
 }
 
 /* An operand without elements may lie anywhere, also where no slice may start. */
@@ -345,12 +359,12 @@ static void pad_vjp(const vjp *v)
     if (dc_node_count(&in) == 0)
         give(v, 0, zero_like(v, v->n.in[0]));
     else
-        give(v, 0, dc_g_slice(v->f, v->g, v->n.attr, v->n.attr + in.rank, in.dim));
+        give(v, 0, dc_graph_slice(v->f, v->g, v->n.attr, v->n.attr + in.rank, in.dim));
 }
 
 static void flip_vjp(const vjp *v)
 {
-    give(v, 0, dc_g_flip(v->f, v->g, (uint32_t)v->n.attr[0]));
+    give(v, 0, dc_graph_flip(v->f, v->g, (uint32_t)v->n.attr[0]));
 }
 
 /* ---- indexing ---- */
@@ -362,9 +376,9 @@ static dc_ref clamped(const vjp *v, int64_t n)
     dc_ref i = v->n.in[1];
     const dc_dtype t = (dc_dtype)dc_node_at(f, i)->dtype;
     if (dc_dtype_kind(t) == DC_KIND_SINT)
-        i = dc_g2(f, DC_OP_MAX, i, dc_g_like(f, i, 0));
+        i = dc_graph_op2(f, DC_OP_MAX, i, dc_graph_like(f, i, 0));
     if (dc_value_of(t, dc_bits_of(t, (double)(n - 1))) == (double)(n - 1)) /* else all are less */
-        i = dc_g2(f, DC_OP_MIN, i, dc_g_like(f, i, (double)(n - 1)));
+        i = dc_graph_op2(f, DC_OP_MIN, i, dc_graph_like(f, i, (double)(n - 1)));
     return i;
 }
 
@@ -373,7 +387,8 @@ static void gather_vjp(const vjp *v)
     const int axis = (int)v->n.attr[0];
     const dc_ref x = v->n.in[0], i = clamped(v, operand(v, 0).dim[axis]);
     give(v, 0,
-         dc_g_scatter(v->f, DC_OP_SCATTER_ADD, zero_like(v, x), i, v->g, axis, (int)v->n.attr[1]));
+         dc_graph_scatter(v->f, DC_OP_SCATTER_ADD, zero_like(v, x), i, v->g, axis,
+                          (int)v->n.attr[1]));
 }
 
 /* What elements of operand 2 get: the cotangent where they went; 0 where they went nowhere. */
@@ -384,8 +399,8 @@ static void updates_vjp(const vjp *v, dc_ref arrived)
         give(v, 2, zero_like(v, v->n.in[2]));
         return;
     }
-    const dc_ref at = dc_g_gather(v->f, v->g, v->n.in[1], axis, nb);
-    give(v, 2, dc_g3(v->f, DC_OP_WHERE, arrived, at, zero_like(v, at)));
+    const dc_ref at = dc_graph_gather(v->f, v->g, v->n.in[1], axis, nb);
+    give(v, 2, dc_graph_op3(v->f, DC_OP_WHERE, arrived, at, zero_like(v, at)));
 }
 
 /* The number of each element of operand 2, and -1 where none is put, tell which one is seen. */
@@ -396,21 +411,21 @@ static void scatter_vjp(const vjp *v)
     const dc_ref x = v->n.in[0], i = v->n.in[1], u = v->n.in[2];
     const dc_node in = operand(v, 2);
     if (wants(v, 0))
-        give(v, 0, dc_g_scatter(f, DC_OP_SCATTER, v->g, i, zero_like(v, u), axis, nb));
+        give(v, 0, dc_graph_scatter(f, DC_OP_SCATTER, v->g, i, zero_like(v, u), axis, nb));
     if (!wants(v, 2))
         return;
     const int64_t count = dc_node_count(&in), along = 0;
     const dc_type line = dc_type_make(DC_I32, 1, &count);
     dc_type board = dc_node_type(f, x);
     board.dtype = line.dtype;
-    const dc_ref number =
-        dc_g_reshape(f, dc_g_make(f, DC_OP_IOTA, NULL, 0, &along, 1, &line), in.rank, in.dim);
+    const dc_ref number = dc_graph_reshape(
+        f, dc_graph_make(f, DC_OP_IOTA, NULL, 0, &along, 1, &line), in.rank, in.dim);
     const dc_ref last =
-        dc_g_scatter(f, DC_OP_SCATTER, dc_g_const(f, &board, -1), i, number, axis, nb);
+        dc_graph_scatter(f, DC_OP_SCATTER, dc_graph_const(f, &board, -1), i, number, axis, nb);
     if (dc_node_count(dc_node_at(f, last)) == 0)
         updates_vjp(v, 0);
     else
-        updates_vjp(v, dc_g2(f, DC_OP_EQ, dc_g_gather(f, last, i, axis, nb), number));
+        updates_vjp(v, dc_graph_op2(f, DC_OP_EQ, dc_graph_gather(f, last, i, axis, nb), number));
 }
 
 static void scatter_add_vjp(const vjp *v)
@@ -423,13 +438,13 @@ static void scatter_add_vjp(const vjp *v)
     if (!wants(v, 2))
         return;
     const dc_node index = *dc_node_at(f, i), in = operand(v, 2);
-    const dc_ref inside = dc_g2(f, DC_OP_EQ, i, clamped(v, operand(v, 0).dim[axis]));
+    const dc_ref inside = dc_graph_op2(f, DC_OP_EQ, i, clamped(v, operand(v, 0).dim[axis]));
     int64_t dim[DC_MAX_RANK];
     for (int k = 0; k < in.rank; k++)
         dim[k] = k < nb                                    ? index.dim[k]
                  : k >= axis && k < axis + index.rank - nb ? index.dim[nb + k - axis]
                                                            : 1;
-    updates_vjp(v, dc_g_expand(f, dc_g_reshape(f, inside, in.rank, dim), in.dim));
+    updates_vjp(v, dc_graph_expand(f, dc_graph_reshape(f, inside, in.rank, dim), in.dim));
 }
 
 /* ---- given by hand ---- */
@@ -493,8 +508,9 @@ static dc_ref dot_part(const vjp *v, const dot_axes *d, int side)
         gb[i] = i;
     for (int i = 0; i < d->nown[other]; i++)
         go[i] = d->nb + (other == 1 ? d->nown[0] : 0) + i;
-    return side == 0 ? dc_g_dot(v->f, v->g, o, d->nb, gb, d->batch[1], d->nown[1], go, d->own[1])
-                     : dc_g_dot(v->f, o, v->g, d->nb, d->batch[0], gb, d->nown[0], d->own[0], go);
+    return side == 0
+               ? dc_graph_dot(v->f, v->g, o, d->nb, gb, d->batch[1], d->nown[1], go, d->own[1])
+               : dc_graph_dot(v->f, o, v->g, d->nb, d->batch[0], gb, d->nown[0], d->own[0], go);
 }
 
 static void dot_vjp(const vjp *v)
@@ -517,7 +533,7 @@ static void dot_vjp(const vjp *v)
                 before += theirs[k] < theirs[i];
             from[d.contracted[side][i]] = contracted_at + before;
         }
-        give(v, side, dc_g_permute(v->f, dot_part(v, &d, side), from));
+        give(v, side, dc_graph_permute(v->f, dot_part(v, &d, side), from));
     }
 }
 
@@ -627,12 +643,12 @@ dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, 
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const bool *active = active_nodes(j, f, loss, wrt, n), *read = read_nodes(j, f, loss);
     const bool *no_leaf = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);
-    const dc_ref *cotangent = walk(j, f, loss, dc_g_like(f, loss, 1), active, no_leaf);
+    const dc_ref *cotangent = walk(j, f, loss, dc_graph_like(f, loss, 1), active, no_leaf);
     for (int i = 0; i < n; i++) {
         out[i] = 0;
         if (wrt[i] > loss || !read[wrt[i]])
             continue;
-        out[i] = cotangent[wrt[i]] != 0 ? cotangent[wrt[i]] : dc_g_like(f, wrt[i], 0);
+        out[i] = cotangent[wrt[i]] != 0 ? cotangent[wrt[i]] : dc_graph_like(f, wrt[i], 0);
     }
     dc_arena_rewind(&j->scratch, mark);
     return DC_OK;

@@ -85,7 +85,7 @@ static void put(layers *w, dc_func *f, uint32_t i)
     layer *x = &w->at.at[k];
     DC_PUSH_IN(w->a, x->slice, i);
     x->end = s->last[w->axis] > x->end ? s->last[w->axis] : x->end;
-    x->sum = x->sum == 0 ? s->ref : dc_g2(f, DC_OP_ADD, x->sum, s->ref);
+    x->sum = x->sum == 0 ? s->ref : dc_graph_op2(f, DC_OP_ADD, x->sum, s->ref);
 }
 
 /* The first axis on which they do not all begin at one place. */
@@ -100,7 +100,7 @@ static int axis_of(const layers *w)
 
 static dc_ref add(dc_func *f, dc_ref sum, dc_ref part)
 {
-    return sum == 0 ? part : dc_g2(f, DC_OP_ADD, sum, part);
+    return sum == 0 ? part : dc_graph_op2(f, DC_OP_ADD, sum, part);
 }
 
 dc_ref dc_gradsum(dc_arena *scratch, dc_func *f, const dc_gradpart *last, dc_ref in_order)

@@ -254,7 +254,7 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
 {
     dc_type type, types[DC_MAX_OPERANDS];
     if (op == DC_OP_PARAM)
-        DC_BUG("parameters are made by dc_g_param");
+        DC_BUG("parameters are made by dc_graph_param");
     for (int i = 0; i < nin && i < DC_MAX_OPERANDS; i++)
         types[i] = dc_node_type(f, in[i]);
     DC_TRY(dc_infer(j, op, types, nin, attr, nattr, want, &type));
@@ -264,8 +264,8 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
 
 /* ---- for passes ---- */
 
-dc_ref dc_g_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
-                 const dc_type *want)
+dc_ref dc_graph_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
+                     int nattr, const dc_type *want)
 {
     dc_job own = {0};
     dc_ref r = 0;
@@ -277,34 +277,34 @@ dc_ref dc_g_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t 
     return r;
 }
 
-dc_ref dc_g1(dc_func *f, dc_op op, dc_ref a)
+dc_ref dc_graph_op1(dc_func *f, dc_op op, dc_ref a)
 {
-    return dc_g_make(f, op, &a, 1, NULL, 0, NULL);
+    return dc_graph_make(f, op, &a, 1, NULL, 0, NULL);
 }
 
-dc_ref dc_g2(dc_func *f, dc_op op, dc_ref a, dc_ref b)
+dc_ref dc_graph_op2(dc_func *f, dc_op op, dc_ref a, dc_ref b)
 {
-    return dc_g_make(f, op, (dc_ref[]){a, b}, 2, NULL, 0, NULL);
+    return dc_graph_make(f, op, (dc_ref[]){a, b}, 2, NULL, 0, NULL);
 }
 
-dc_ref dc_g3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c)
+dc_ref dc_graph_op3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c)
 {
-    return dc_g_make(f, op, (dc_ref[]){a, b, c}, 3, NULL, 0, NULL);
+    return dc_graph_make(f, op, (dc_ref[]){a, b, c}, 3, NULL, 0, NULL);
 }
 
-dc_ref dc_g_const(dc_func *f, const dc_type *t, double v)
+dc_ref dc_graph_const(dc_func *f, const dc_type *t, double v)
 {
     const int64_t bits = (int64_t)dc_bits_of((dc_dtype)t->dtype, v);
-    return dc_g_make(f, DC_OP_CONST, NULL, 0, &bits, 1, t);
+    return dc_graph_make(f, DC_OP_CONST, NULL, 0, &bits, 1, t);
 }
 
-dc_ref dc_g_like(dc_func *f, dc_ref r, double v)
+dc_ref dc_graph_like(dc_func *f, dc_ref r, double v)
 {
     const dc_type t = dc_node_type(f, r);
-    return dc_g_const(f, &t, v);
+    return dc_graph_const(f, &t, v);
 }
 
-dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label)
+dc_ref dc_graph_param(dc_func *f, const dc_type *t, const char *label)
 {
     const int64_t index = f->param.n;
     const char *kept = dc_name_intern_text(f->module->names, label);
@@ -316,13 +316,13 @@ dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label)
     return r;
 }
 
-dc_ref dc_g_cast(dc_func *f, dc_ref a, dc_dtype t)
+dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t)
 {
     dc_type want = dc_node_type(f, a);
     if (want.dtype == t)
         return a;
     want.dtype = (uint8_t)t;
-    return dc_g_make(f, DC_OP_CAST, &a, 1, NULL, 0, &want);
+    return dc_graph_make(f, DC_OP_CAST, &a, 1, NULL, 0, &want);
 }
 
 /* The type of a with other dims; *same tells that they are its own. */
@@ -334,32 +334,32 @@ static dc_type with_dims(const dc_func *f, dc_ref a, int rank, const int64_t *di
     return want;
 }
 
-dc_ref dc_g_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim)
+dc_ref dc_graph_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim)
 {
     bool same;
     const dc_type want = with_dims(f, a, rank, dim, &same);
-    return same ? a : dc_g_make(f, DC_OP_RESHAPE, &a, 1, NULL, 0, &want);
+    return same ? a : dc_graph_make(f, DC_OP_RESHAPE, &a, 1, NULL, 0, &want);
 }
 
-dc_ref dc_g_permute(dc_func *f, dc_ref a, const int64_t *perm)
+dc_ref dc_graph_permute(dc_func *f, dc_ref a, const int64_t *perm)
 {
     const int rank = dc_node_at(f, a)->rank;
     bool same = true;
     for (int i = 0; i < rank; i++)
         same = same && perm[i] == i;
-    return same ? a : dc_g_make(f, DC_OP_PERMUTE, &a, 1, perm, rank, NULL);
+    return same ? a : dc_graph_make(f, DC_OP_PERMUTE, &a, 1, perm, rank, NULL);
 }
 
-dc_ref dc_g_expand(dc_func *f, dc_ref a, const int64_t *dim)
+dc_ref dc_graph_expand(dc_func *f, dc_ref a, const int64_t *dim)
 {
     bool same;
     const dc_type want = with_dims(f, a, dc_node_at(f, a)->rank, dim, &same);
-    return same ? a : dc_g_make(f, DC_OP_EXPAND, &a, 1, NULL, 0, &want);
+    return same ? a : dc_graph_make(f, DC_OP_EXPAND, &a, 1, NULL, 0, &want);
 }
 
 /* With equal extents nothing is cut and every element stays where it is. */
-dc_ref dc_g_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *step,
-                  const int64_t *dim)
+dc_ref dc_graph_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *step,
+                      const int64_t *dim)
 {
     const int rank = dc_node_at(f, a)->rank;
     int64_t attr[2 * DC_MAX_RANK];
@@ -369,11 +369,11 @@ dc_ref dc_g_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *ste
         attr[i] = start[i];
         attr[rank + i] = step[i];
     }
-    return same ? a : dc_g_make(f, DC_OP_SLICE, &a, 1, attr, 2 * rank, &want);
+    return same ? a : dc_graph_make(f, DC_OP_SLICE, &a, 1, attr, 2 * rank, &want);
 }
 
-dc_ref dc_g_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step, const int64_t *dim,
-                uint64_t fill)
+dc_ref dc_graph_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step,
+                    const int64_t *dim, uint64_t fill)
 {
     const int rank = dc_node_at(f, a)->rank;
     int64_t attr[2 * DC_MAX_RANK + 1];
@@ -384,34 +384,34 @@ dc_ref dc_g_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step, co
         attr[rank + i] = step[i];
     }
     attr[2 * rank] = (int64_t)fill;
-    return same ? a : dc_g_make(f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, &want);
+    return same ? a : dc_graph_make(f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, &want);
 }
 
-dc_ref dc_g_flip(dc_func *f, dc_ref a, uint32_t axes)
+dc_ref dc_graph_flip(dc_func *f, dc_ref a, uint32_t axes)
 {
     const int64_t attr = axes;
-    return axes == 0 ? a : dc_g_make(f, DC_OP_FLIP, &a, 1, &attr, 1, NULL);
+    return axes == 0 ? a : dc_graph_make(f, DC_OP_FLIP, &a, 1, &attr, 1, NULL);
 }
 
-dc_ref dc_g_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes)
+dc_ref dc_graph_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes)
 {
     const int64_t attr = axes;
     const bool widens = op == DC_OP_SUM || op == DC_OP_PROD;
     if (axes == 0 && (!widens || dc_dtype_bits((dc_dtype)dc_node_at(f, a)->dtype) >= 32))
         return a;
-    return dc_g_make(f, op, &a, 1, &attr, 1, NULL);
+    return dc_graph_make(f, op, &a, 1, &attr, 1, NULL);
 }
 
-dc_ref dc_g_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim)
+dc_ref dc_graph_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim)
 {
     int64_t kept[DC_MAX_RANK];
     for (int i = 0; i < rank; i++)
         kept[i] = axes >> i & 1 ? 1 : dim[i];
-    return dc_g_expand(f, dc_g_reshape(f, a, rank, kept), dim);
+    return dc_graph_expand(f, dc_graph_reshape(f, a, rank, kept), dim);
 }
 
-dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb,
-                int nc, const int64_t *lc, const int64_t *rc)
+dc_ref dc_graph_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb,
+                    int nc, const int64_t *lc, const int64_t *rc)
 {
     int64_t attr[2 + 4 * DC_MAX_RANK] = {nb, nc};
     int n = 2;
@@ -419,20 +419,21 @@ dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const
     for (int k = 0; k < 4; k++)
         for (int i = 0; i < (k < 2 ? nb : nc); i++)
             attr[n++] = list[k][i];
-    return dc_g_make(f, DC_OP_DOT, (dc_ref[]){a, b}, 2, attr, n, NULL);
+    return dc_graph_make(f, DC_OP_DOT, (dc_ref[]){a, b}, 2, attr, n, NULL);
 }
 
-dc_ref dc_g_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
+dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
 {
     const int64_t attr[2] = {axis, nb};
-    return dc_g_make(f, DC_OP_GATHER, (dc_ref[]){a, index}, 2, attr, 2, NULL);
+    return dc_graph_make(f, DC_OP_GATHER, (dc_ref[]){a, index}, 2, attr, 2, NULL);
 }
 
 /* op: SCATTER or SCATTER_ADD */
-dc_ref dc_g_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis, int nb)
+dc_ref dc_graph_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis,
+                        int nb)
 {
     const int64_t attr[2] = {axis, nb};
-    return dc_g_make(f, op, (dc_ref[]){a, index, updates}, 3, attr, 2, NULL);
+    return dc_graph_make(f, op, (dc_ref[]){a, index, updates}, 3, attr, 2, NULL);
 }
 
 bool dc_is_const(const dc_func *f, dc_ref r, double v)
@@ -493,7 +494,7 @@ dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
     memset(map, 0, from->node.n * sizeof *map);
     for (uint32_t i = 0; i < from->param.n; i++) {
         const dc_type t = dc_node_type(from, from->param.at[i]);
-        map[from->param.at[i]] = dc_g_param(f, &t, from->label.at[i]);
+        map[from->param.at[i]] = dc_graph_param(f, &t, from->label.at[i]);
         dc_func_copy_origin(f, f->param.at[i], from, from->param.at[i]);
     }
     for (dc_ref r = 1; r < from->node.n; r++) {

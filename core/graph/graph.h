@@ -93,34 +93,36 @@ dc_status dc_infer(dc_job *j, dc_op op, const dc_type *in, int nin, const int64_
 dc_status dc_infer_dtype(dc_job *j, dc_op op, const dc_type *in, int nin, const dc_type *want,
                          dc_dtype *out);
 
-/* Every op but param, which dc_g_param makes. */
+/* Every op but param, which dc_graph_param makes. */
 dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
                   int nattr, const dc_type *want, dc_ref *out);
 
 /* For passes, whose nodes are right by construction: a failure is a bug of ours. */
-dc_ref dc_g_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
-                 const dc_type *want);
-dc_ref dc_g1(dc_func *f, dc_op op, dc_ref a);
-dc_ref dc_g2(dc_func *f, dc_op op, dc_ref a, dc_ref b);
-dc_ref dc_g3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c);
-dc_ref dc_g_const(dc_func *f, const dc_type *t, double v); /* the same value everywhere */
-dc_ref dc_g_like(dc_func *f, dc_ref r, double v);          /* const of the type of r */
-dc_ref dc_g_param(dc_func *f, const dc_type *t, const char *label);
-dc_ref dc_g_cast(dc_func *f, dc_ref a, dc_dtype t);
-dc_ref dc_g_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim);
-dc_ref dc_g_permute(dc_func *f, dc_ref a, const int64_t *perm);
-dc_ref dc_g_expand(dc_func *f, dc_ref a, const int64_t *dim); /* same rank; size 1 grows */
-dc_ref dc_g_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *step, const int64_t *dim);
-dc_ref dc_g_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step, const int64_t *dim,
-                uint64_t fill);
-dc_ref dc_g_flip(dc_func *f, dc_ref a, uint32_t axes);
-dc_ref dc_g_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes);
+dc_ref dc_graph_make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
+                     int nattr, const dc_type *want);
+dc_ref dc_graph_op1(dc_func *f, dc_op op, dc_ref a);
+dc_ref dc_graph_op2(dc_func *f, dc_op op, dc_ref a, dc_ref b);
+dc_ref dc_graph_op3(dc_func *f, dc_op op, dc_ref a, dc_ref b, dc_ref c);
+dc_ref dc_graph_const(dc_func *f, const dc_type *t, double v); /* the same value everywhere */
+dc_ref dc_graph_like(dc_func *f, dc_ref r, double v);          /* const of the type of r */
+dc_ref dc_graph_param(dc_func *f, const dc_type *t, const char *label);
+dc_ref dc_graph_cast(dc_func *f, dc_ref a, dc_dtype t);
+dc_ref dc_graph_reshape(dc_func *f, dc_ref a, int rank, const int64_t *dim);
+dc_ref dc_graph_permute(dc_func *f, dc_ref a, const int64_t *perm);
+dc_ref dc_graph_expand(dc_func *f, dc_ref a, const int64_t *dim); /* same rank; size 1 grows */
+dc_ref dc_graph_slice(dc_func *f, dc_ref a, const int64_t *start, const int64_t *step,
+                      const int64_t *dim);
+dc_ref dc_graph_pad(dc_func *f, dc_ref a, const int64_t *lo, const int64_t *step,
+                    const int64_t *dim, uint64_t fill);
+dc_ref dc_graph_flip(dc_func *f, dc_ref a, uint32_t axes);
+dc_ref dc_graph_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes);
 /* The reverse of dropping reduced axes: puts them back with size 1 and stretches to dim. */
-dc_ref dc_g_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim);
-dc_ref dc_g_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb, int nc,
-                const int64_t *lc, const int64_t *rc);
-dc_ref dc_g_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb);
-dc_ref dc_g_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis, int nb);
+dc_ref dc_graph_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim);
+dc_ref dc_graph_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb,
+                    int nc, const int64_t *lc, const int64_t *rc);
+dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb);
+dc_ref dc_graph_scatter(dc_func *f, dc_op op, dc_ref a, dc_ref index, dc_ref updates, int axis,
+                        int nb);
 
 /* Is the node a constant of this value? */
 bool dc_is_const(const dc_func *f, dc_ref r, double v);

@@ -238,7 +238,7 @@ static dc_status read_param(parser *p)
     dc_scan_skip(&p->scan);
     if (*p->scan.at == '"')
         DC_TRY(read_string(p, &label));
-    const dc_ref r = dc_g_param(p->f, &t, label);
+    const dc_ref r = dc_graph_param(p->f, &t, label);
     DC_PUSH_IN(&p->m->arena, p->ref, r);
     return DC_OK;
 }

@@ -48,7 +48,7 @@ static dc_val ew(writer *w, dc_op op, const dc_val *in, int n)
 {
     dc_val out = in[0];
     if (w->status == DC_OK)
-        w->status = dc_b_ew(w->j, w->f, op, in, n, &out);
+        w->status = dc_build_ew(w->j, w->f, op, in, n, &out);
     return out;
 }
 
@@ -72,7 +72,7 @@ static dc_val number(writer *w, dc_dtype t, double v)
     const dc_type type = dc_type_scalar(t);
     dc_val out = {0, type};
     if (w->status == DC_OK)
-        w->status = dc_b_const(w->j, w->f, &type, v, &out);
+        w->status = dc_build_const(w->j, w->f, &type, v, &out);
     return out;
 }
 
@@ -90,7 +90,7 @@ static dc_val cast(writer *w, dc_val a, dc_dtype t)
 {
     dc_val out = a;
     if (w->status == DC_OK && a.type.dtype != t)
-        w->status = dc_b_cast(w->j, w->f, a, t, &out);
+        w->status = dc_build_cast(w->j, w->f, a, t, &out);
     return out;
 }
 
@@ -100,7 +100,7 @@ static dc_val reshape(writer *w, dc_val a, const dc_type *want)
     dc_val out = a;
     t.dtype = a.type.dtype;
     if (w->status == DC_OK)
-        w->status = dc_b_reshape(w->j, w->f, a, &t, &out);
+        w->status = dc_build_reshape(w->j, w->f, a, &t, &out);
     return out;
 }
 
@@ -121,7 +121,7 @@ static dc_val bits(writer *w, const dc_val key[2], int64_t n, uint32_t word)
     const dc_type t = dc_type_make(DC_U32, 1, &n);
     dc_val at = {0, t};
     if (w->status == DC_OK)
-        w->status = dc_b_iota(w->j, w->f, &t, 0, &at);
+        w->status = dc_build_iota(w->j, w->f, &t, 0, &at);
     return threefry(w, key, at, u32(w, word));
 }
 
@@ -133,7 +133,7 @@ static dc_val element(writer *w, dc_val state, int64_t i)
     const dc_type scalar = dc_type_scalar(DC_U32);
     dc_val out = state;
     if (w->status == DC_OK)
-        w->status = dc_b_slice(w->j, w->f, state, &i, &i, &step, &out);
+        w->status = dc_build_slice(w->j, w->f, state, &i, &i, &step, &out);
     return reshape(w, out, &scalar);
 }
 
@@ -147,7 +147,7 @@ dc_status dc_random_call(dc_job *j, dc_func *f, dc_val state, dc_val call[2], dc
     for (uint32_t i = 0; i < 2; i++)
         call[i] = threefry(&w, s, s[2], op2(&w, DC_OP_OR, high, u32(&w, i)));
     if (w.status == DC_OK)
-        w.status = dc_b_iota(j, f, &state.type, 0, &at);
+        w.status = dc_build_iota(j, f, &state.type, 0, &at);
     const dc_val carry = op2(&w, DC_OP_EQ, s[2], u32(&w, UINT32_MAX));
     const dc_val low = op2(&w, DC_OP_EQ, at, u32(&w, 2)), top = op2(&w, DC_OP_EQ, at, u32(&w, 3));
     const dc_val add = op2(&w, DC_OP_OR, low, op2(&w, DC_OP_AND, top, carry));

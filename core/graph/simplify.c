@@ -44,7 +44,7 @@ static dc_ref emit_binary(const site *s, dc_op op, dc_ref a, dc_ref b)
 static dc_ref emit_const(const site *s, uint64_t bits)
 {
     const int64_t attr = (int64_t)bits;
-    return dc_g_make(s->f, DC_OP_CONST, NULL, 0, &attr, 1, &s->type);
+    return dc_graph_make(s->f, DC_OP_CONST, NULL, 0, &attr, 1, &s->type);
 }
 
 /* The same operation on another operand with other attributes. */
@@ -622,7 +622,7 @@ static dc_ref simplify_site(const site *s)
 static dc_ref emit(const site *s)
 {
     const dc_ref r = simplify_site(s);
-    return r != 0 ? r : dc_g_make(s->f, s->op, s->in, s->nin, s->attr, s->nattr, &s->type);
+    return r != 0 ? r : dc_graph_make(s->f, s->op, s->in, s->nin, s->attr, s->nattr, &s->type);
 }
 
 /* Makes node r of `from` again; map holds its operands. */
@@ -632,7 +632,7 @@ static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref
     if (n->op == DC_OP_CUSTOM)
         return map[n->in[0]];
     if (n->op == DC_OP_BARRIER)
-        return dc_g_barrier(to, map[n->in[0]], map[n->in[1]]);
+        return dc_graph_barrier(to, map[n->in[0]], map[n->in[1]]);
     site s = {.f = to,
               .op = (dc_op)n->op,
               .nin = n->nin,
@@ -658,7 +658,7 @@ dc_func *dc_simplify(const dc_func *f)
     dc_func *work = dc_func_new(f->module, f->name);
     for (uint32_t i = 0; i < f->param.n; i++) {
         const dc_type t = dc_node_type(f, f->param.at[i]);
-        map[f->param.at[i]] = dc_g_param(work, &t, f->label.at[i]);
+        map[f->param.at[i]] = dc_graph_param(work, &t, f->label.at[i]);
         dc_func_copy_origin(work, work->param.at[i], f, f->param.at[i]);
     }
     for (dc_ref r = 1; r < f->node.n; r++) {

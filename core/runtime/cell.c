@@ -1,6 +1,6 @@
-/* Cells: named places that own a store (core/runtime/store.h). */
+/* Cells: named places that own a store (core/runtime/storage.h). */
 #include "core/runtime/lazy.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +26,11 @@ static dc_status fill_cell(dc_cell *c, dc_job *j, const char *label, struct dc_l
 {
     if (label != NULL && (c->label = copy_text(label)) == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
-    DC_TRY(dc_store_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
+    DC_TRY(dc_storage_new(c->rt, j, dc_type_bytes(&c->type), &c->store));
     c->store->owned = true;
     c->rt->cell_bytes += c->store->bytes;
     if (start == NULL)
-        return dc_store_clear(c->store, j);
+        return dc_storage_clear(c->store, j);
     c->start = dc_lazy_retain(start);
     return DC_OK;
 }
@@ -84,7 +84,7 @@ dc_status dc_cell_settle(dc_cell *c, dc_job *j)
     DC_TRY(dc_lazy_realize(c->rt, j, c->start));
     if (c->start == NULL) /* by a sink of log lines */
         return DC_OK;
-    DC_TRY(dc_store_fill(c->store, j, dc_tensor_mem(c->start->value), c->store->bytes));
+    DC_TRY(dc_storage_fill(c->store, j, dc_tensor_mem(c->start->value), c->store->bytes));
     dc_cell_written(c, false);
     return DC_OK;
 }
@@ -101,7 +101,7 @@ void dc_cell_release(dc_cell *c)
         return;
     if (c->store != NULL) {
         c->rt->cell_bytes -= c->store->bytes;
-        dc_store_disown(c->store);
+        dc_storage_disown(c->store);
     }
     dc_lazy_release(c->start);
     dc_xfree(c->label);
@@ -137,9 +137,9 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
         return fail_type(c, j, &value->type);
     if (value->store == c->store) /* the value that it has: of its type there is no other part */
         return DC_OK;
-    DC_TRY(dc_store_evict(c->store, j));
+    DC_TRY(dc_storage_evict(c->store, j));
     const atomic_bool *cancel = dc_cell_writing(c, j);
-    const dc_status status = dc_store_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
+    const dc_status status = dc_storage_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
     dc_job_heed(j, cancel);
     if (status != DC_E_NOMEM) /* then nothing was written */
         dc_cell_written(c, status != DC_OK);

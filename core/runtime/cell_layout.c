@@ -53,7 +53,7 @@ static dc_lazy *permuted(dc_cell *c, dc_job *j, const dc_type *now, const int64_
     dc_tensor_defer(j, shown);
     dc_lazy *leaf = dc_lazy_leaf(c->rt, shown), *map[DC_MAX_RANK] = {NULL};
     dc_lazy_defer(j, leaf);
-    const dc_ref p = dc_g_param(f, now, NULL), r = dc_g_permute(f, p, perm);
+    const dc_ref p = dc_graph_param(f, now, NULL), r = dc_graph_permute(f, p, perm);
     map[p] = leaf;
     dc_lazy *n = dc_lazy_node(c->rt, f, r, map);
     dc_job_keep(j, leaf);
@@ -81,9 +81,10 @@ static dc_status copy_there(dc_cell *c, dc_job *j, const dc_type *now, const int
 /* Who shows the memory as it is gets a copy of it. Nobody ends it: who only reads a cell does not lose its value. */
 static dc_status replace(dc_cell *c, dc_job *j, const dc_tensor *t)
 {
-    DC_TRY(dc_store_evict(c->store, j));
+    DC_TRY(dc_storage_evict(c->store, j));
     const atomic_bool *cancel = dc_job_heed(j, NULL);
-    const dc_status status = dc_store_fill(c->store, j, dc_tensor_mem(t), dc_type_bytes(&t->type));
+    const dc_status status =
+        dc_storage_fill(c->store, j, dc_tensor_mem(t), dc_type_bytes(&t->type));
     dc_job_heed(j, cancel);
     return status;
 }

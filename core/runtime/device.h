@@ -1,7 +1,7 @@
 /*
  * The only door to a machine. A backend fills in dc_device_ops; it sees text, sizes and pointers.
  *
- * A device compiles kernel text to a program, and records a list of items to something that can be
+ * A device compiles kernel text to a program, and records a list of commands to something that can be
  * run again and again. Addresses are the device's and need not be the host's; arithmetic on them is
  * that of char *. Items name memory by slot and offset; run() receives the base address of
  * every slot, so a recording never changes while arguments move from call to call. One slot is the
@@ -31,7 +31,7 @@ typedef struct dc_target {
     int vector_bytes;    /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
     int vector_registers;
     uint32_t buffers;    /* parameters of a kernel at most; 0: any number */
-    bool bundles;        /* several kernels are one launch: it gets BUNDLE items */
+    bool bundles;        /* several kernels are one launch: it gets BUNDLE commands */
     int group_threads;   /* simt: threads of a group at most */
     int lanes;           /* simt: threads that read each other's registers; 0 none */
     size_t group_bytes;  /* simt: memory that a group shares, at most */
@@ -39,14 +39,14 @@ typedef struct dc_target {
     size_t l3;           /* of the cache that cores share; 0: none, or not known */
 } dc_target;
 
-typedef enum dc_item_kind {
-    DC_ITEM_LAUNCH, /* run entry `entry` of program for positions 0..grid-1 */
-    DC_ITEM_COPY,   /* bytes from bind[1] to bind[0] */
-    DC_ITEM_CHECK,  /* bind[0] is an i32: if >= 0, the run stops and reports this item */
-    DC_ITEM_LOOP,   /* the nbody items that follow, again and again: see dc_item.grid */
-    DC_ITEM_BRANCH, /* bind[0] is a bool: the nbody items that follow, or the nelse after them */
-    DC_ITEM_BUNDLE  /* one launch of the nbody LAUNCH items that follow: none waits for another */
-} dc_item_kind;
+typedef enum dc_command_kind {
+    DC_COMMAND_LAUNCH, /* run entry `entry` of program for positions 0..grid-1 */
+    DC_COMMAND_COPY,   /* bytes from bind[1] to bind[0] */
+    DC_COMMAND_CHECK,  /* bind[0] is an i32: if >= 0, the run stops and reports this command */
+    DC_COMMAND_LOOP,   /* the nbody commands that follow, again and again: see dc_command.grid */
+    DC_COMMAND_BRANCH, /* bind[0] is a bool: the nbody commands that follow, or the nelse after them */
+    DC_COMMAND_BUNDLE /* one launch of the nbody LAUNCH commands that follow: none waits for another */
+} dc_command_kind;
 
 typedef struct dc_bind {
     uint32_t slot;
@@ -57,10 +57,10 @@ typedef struct dc_bind {
  * Items run as if one after the other. `dep` are the positions of those that one really has to wait
  * for, counted from the begin of the list that it stands in (the whole recording or the body), so
  * that a device may run the others at the same time. A LOOP, BRANCH or BUNDLE and its body count as
- * one for those outside; positions count the items of bodies too.
+ * one for those outside; positions count the commands of bodies too.
  */
-typedef struct dc_item {
-    dc_item_kind kind;
+typedef struct dc_command {
+    dc_command_kind kind;
     dc_program *program;
     uint32_t entry;   /* index into dc_source.entry */
     int64_t grid;     /* LAUNCH: positions. LOOP: iterations at most */
@@ -79,7 +79,7 @@ typedef struct dc_item {
     uint32_t nbody, nelse;
     uint32_t ndep;
     const uint32_t *dep;
-} dc_item;
+} dc_command;
 
 /*
  * Kernel text. For workers every entry is
@@ -96,17 +96,17 @@ typedef struct dc_source {
 } dc_source;
 
 /*
- * One run, or a slice of one. A run that has reached its deadline returns between two items, with
- * `next` where to go on: the position of the next item, 1 at least; neither it nor any item behind
+ * One run, or a slice of one. A run that has reached its deadline returns between two commands, with
+ * `next` where to go on: the position of the next command, 1 at least; neither it nor any command behind
  * it has begun, but in a LOOP that has been round. run() with the same values and that `next`
  * continues it (how often loops went round is kept in the recording, which nobody else runs
  * meanwhile).
  */
 typedef struct dc_run_info {
-    int32_t fault_item;    /* out: the CHECK item that stopped the run, or -1 */
+    int32_t fault_command; /* out: the CHECK command that stopped the run, or -1 */
     int64_t fault_value;   /* out: what it read */
-    uint64_t *nanoseconds; /* in: NULL, or one counter per item to add to */
-    uint64_t deadline_ns;  /* in: of dc_clock_ns(); 0 none. At least one item runs */
+    uint64_t *nanoseconds; /* in: NULL, or one counter per command to add to */
+    uint64_t deadline_ns;  /* in: of dc_clock_ns(); 0 none. At least one command runs */
     const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
     dc_halt *halt;         /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
     uint32_t next;         /* in: 0, or from the slice before; out: 0 when the run has ended */
@@ -134,20 +134,21 @@ typedef struct dc_device_ops {
     /*
      * compile() in two halves, so that programs can be kept on disk. Between them lie bytes, in the
      * scratch arena: load() of another process makes the same of them if it has the same target and
-     * `settings` says the same: options of the compiler, the processor. `maker` is the compiler, by
+     * `settings` says the same: options of the compiler, the processor. `toolchain` is the compiler, by
      * its file and the date of that; it opens none, and is false where there is none or it cannot
      * tell: what another compiler made of the text is as good then. load() gets a source without
      * text, and refuses damaged bytes as it would a compiler's. All four or none are NULL; threads
      * as for compile().
      */
     void (*settings)(dc_device *d, dc_text *out);
-    bool (*maker)(dc_device *d, dc_text *out);
+    bool (*toolchain)(dc_device *d, dc_text *out);
     dc_status (*translate)(dc_device *d, dc_job *j, const dc_source *src, const void **object,
                            size_t *bytes);
     dc_status (*load)(dc_device *d, dc_job *j, const dc_source *src, const void *object,
                       size_t bytes, dc_program **out);
     /* Items are copied. */
-    dc_status (*record)(dc_device *d, dc_job *j, const dc_item *item, uint32_t n, dc_recording **out);
+    dc_status (*record)(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
+                        dc_recording **out);
     void (*recording_free)(dc_device *d, dc_recording *r);
     dc_status (*run)(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                      dc_run_info *info);

@@ -10,13 +10,13 @@ uint64_t dc_halt_until(dc_halt *h)
     return atomic_compare_exchange_strong(&h->until, &until, wanted) ? wanted : until;
 }
 
-bool dc_halt_now(dc_halt *h, uint32_t item)
+bool dc_halt_now(dc_halt *h, uint32_t command)
 {
     if (atomic_load_explicit(&h->cut, memory_order_relaxed))
         return true;
     if (!atomic_load_explicit(h->asked, memory_order_relaxed))
         return false;
-    if (item >= h->whole) {
+    if (command >= h->whole) {
         if (!atomic_load(h->insist) || dc_clock_ns() < dc_halt_until(h))
             return false;
         atomic_store(&h->torn, true);

@@ -2,7 +2,7 @@
  * What ends a run in the middle of a launch. A device asks between pieces of long launches, kernels with long loops ask
  * in them (jit/flat/flat_polls.h).
  *
- * Up to item `whole` nothing that outlives the run is written: there a run ends as soon as somebody asks. From
+ * Up to command `whole` nothing that outlives the run is written: there a run ends as soon as somebody asks. From
  * there on it goes on to its end, unless somebody insists: then it has GRACE_NS left, and what it was
  * writing is half written (`torn`).
  */
@@ -15,13 +15,13 @@
 
 typedef struct dc_halt {
     const atomic_bool *asked, *insist; /* in */
-    uint32_t whole;                    /* in: an item of the recording */
+    uint32_t whole;                    /* in: a command of the recording */
     _Atomic uint64_t until;            /* 0, or when the time is over that insisting leaves */
     atomic_bool cut, torn;             /* out: a launch was ended; one of those that write */
 } dc_halt;
 
-/* Is the launch that ends with this item to end now? Called by several threads at once. */
-bool dc_halt_now(dc_halt *h, uint32_t item);
+/* Is the launch that ends with this command to end now? Called by several threads at once. */
+bool dc_halt_now(dc_halt *h, uint32_t command);
 
 /* When the time is over, from the first question on. */
 uint64_t dc_halt_until(dc_halt *h);

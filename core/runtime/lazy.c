@@ -253,7 +253,7 @@ dc_val dc_lazy_operand(dc_rt *rt, dc_lazy *n)
         if (l->operand.at[i] == n)
             return (dc_val){l->scratch->param.at[i], n->type};
     DC_ROOM(l->operand);
-    const dc_ref r = dc_g_param(l->scratch, &bare, NULL);
+    const dc_ref r = dc_graph_param(l->scratch, &bare, NULL);
     DC_PUSH(l->operand, dc_lazy_retain(n));
     return (dc_val){r, n->type};
 }

@@ -23,7 +23,7 @@
 #define DC_CORE_RUNTIME_LAZY_H
 
 #include "core/graph/build.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "core/runtime/view.h"
 
 typedef struct dc_lazy dc_lazy;

@@ -107,7 +107,7 @@ static dc_status differentiate(task *t, dc_ref loss)
         t->grad[i] = t->at[i] != 0 ? grad[m++] : 0;
     for (int i = 0; i < t->n; i++)
         if (t->grad[i] == 0)
-            t->grad[i] = dc_g_const(t->f, &t->wrt[i].type, 0);
+            t->grad[i] = dc_graph_const(t->f, &t->wrt[i].type, 0);
     return DC_OK;
 }
 

@@ -214,8 +214,8 @@ static dc_status copy(dc_rt *rt, dc_job *j, const dc_type *type, const dc_lazy_v
     if (rt->device->ops->host)
         dc_view_read(&v->at, size_of(v), mem, 0, n, dc_tensor_mem(t));
     else
-        DC_TRY(
-            dc_store_fill(t->store, j, mem + v->at.at * (int64_t)size_of(v), dc_type_bytes(type)));
+        DC_TRY(dc_storage_fill(t->store, j, mem + v->at.at * (int64_t)size_of(v),
+                               dc_type_bytes(type)));
     dc_job_keep(j, t);
     *out = t;
     return DC_OK;
@@ -301,7 +301,7 @@ static dc_ref with_last(dc_func *f, dc_ref r, int rank, int64_t *dim, int64_t n)
     dim[rank - 1] = n;
     if (n == had)
         return r;
-    return n < had ? dc_g_slice(f, r, zero, one, dim) : dc_g_pad(f, r, zero, one, dim, 0);
+    return n < had ? dc_graph_slice(f, r, zero, one, dim) : dc_graph_pad(f, r, zero, one, dim, 0);
 }
 
 /* Axis by axis: rows of the widest step, of each as much as the next steps reach, and so on. */
@@ -312,7 +312,7 @@ static dc_ref cut_runs(dc_func *f, dc_ref r, const window *w)
         r = with_last(f, r, i + 1, dim, w->dim[i] * w->stride[i]);
         dim[i] = w->dim[i];
         dim[i + 1] = w->stride[i];
-        r = dc_g_reshape(f, r, i + 2, dim);
+        r = dc_graph_reshape(f, r, i + 2, dim);
         span -= (w->dim[i] - 1) * w->stride[i];
         r = with_last(f, r, i + 2, dim, span);
     }
@@ -325,22 +325,22 @@ dc_ref dc_lazy_window_write(dc_func *f, const dc_lazy_view *v)
     find_window(&v->at, &w);
     const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &w.span);
     int64_t dim[DC_MAX_RANK], perm[DC_MAX_RANK], rank = 0;
-    dc_ref r = dc_g_param(f, &type, NULL);
+    dc_ref r = dc_graph_param(f, &type, NULL);
     r = cut_runs(f, r, &w);
     for (int i = 0; i < w.n; i++)
         dim[i] = v->at.dim[w.axis[i]];
-    r = dc_g_reshape(f, r, w.n, dim);
+    r = dc_graph_reshape(f, r, w.n, dim);
     for (int k = 0; k < v->at.rank; k++)
         for (int i = 0; i < w.n; i++)
             if (w.axis[i] == k)
                 perm[rank++] = i;
-    r = dc_g_permute(f, r, perm);
+    r = dc_graph_permute(f, r, perm);
     for (int k = 0; k < v->at.rank; k++)
         dim[k] = w.expand >> k & 1 ? 1 : v->at.dim[k];
-    r = dc_g_reshape(f, r, v->at.rank, dim);
+    r = dc_graph_reshape(f, r, v->at.rank, dim);
     if (w.flip != 0)
-        r = dc_g_flip(f, r, w.flip);
-    return w.expand != 0 ? dc_g_expand(f, r, v->at.dim) : r;
+        r = dc_graph_flip(f, r, w.flip);
+    return w.expand != 0 ? dc_graph_expand(f, r, v->at.dim) : r;
 }
 
 /* ---- parts of what is pending ---------------------------------------------------------------- */

@@ -167,7 +167,7 @@ static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_r
     if (dc_lazy_walk_leaf(t, n)) {
         const bool window = t->window != NULL && t->window[leaf];
         ref[n->number] =
-            window ? dc_lazy_window_write(f, &t->view.at[leaf]) : dc_g_param(f, &type, NULL);
+            window ? dc_lazy_window_write(f, &t->view.at[leaf]) : dc_graph_param(f, &type, NULL);
         return;
     }
     const dc_mark mark = dc_arena_mark(&t->j->scratch);
@@ -175,7 +175,7 @@ static void write_node(const dc_lazy_walk *t, dc_func *f, const dc_lazy *n, dc_r
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = ref[dc_lazy_walk_real(t, n->in[i])->number];
     dc_func_from(f, n->where, n->path);
-    ref[n->number] = dc_g_make(f, (dc_op)n->op, in, (int)n->nin, n->attr, n->nattr, &type);
+    ref[n->number] = dc_graph_make(f, (dc_op)n->op, in, (int)n->nin, n->attr, n->nattr, &type);
     dc_arena_rewind(&t->j->scratch, mark);
 }
 

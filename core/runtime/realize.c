@@ -453,7 +453,7 @@ static dc_status find_maker(const task *t)
     const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
     dc_module *m = dc_module_new();
     dc_func *f;
-    dc_eval_maker maker;
+    dc_eval_culprit culprit;
     int worst;
     dc_job_defer(j, free_module, m);
     const dc_ref *ref = dc_lazy_walk_write(&t->walk, m, &f);
@@ -461,11 +461,11 @@ static dc_status find_maker(const task *t)
         DC_PUSH(f->result, ref[t->result.at[i]->number]);
     for (uint32_t i = 0; i < t->walk.leaf.n; i++)
         DC_TRY(read_leaf(t, i, &param[i]));
-    DC_TRY(dc_eval_find(j, f, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, t->result.n, &maker,
+    DC_TRY(dc_eval_find(j, f, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, t->result.n, &culprit,
                         &worst));
-    if (maker.ref != 0) {
+    if (culprit.ref != 0) {
         t->rt->lazy->where = NULL; /* the record has the place */
-        return dc_eval_maker_fail(j, f, &maker, "");
+        return dc_eval_culprit_fail(j, f, &culprit, "");
     }
     if (worst == 0)
         return dc_failf(

@@ -5,10 +5,10 @@
  */
 #include "core/runtime/rt.h"
 
-#include "core/base/folders.h"
+#include "core/base/path.h"
 #include "core/runtime/entry.h"
 #include "core/runtime/lazy.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "core/runtime/work.h"
 
 #include <stdio.h>
@@ -178,11 +178,11 @@ static void host_program_free(dc_device *d, dc_program *p)
     DC_UNUSED(p);
 }
 
-static dc_status host_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+static dc_status host_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                              dc_recording **out)
 {
     DC_UNUSED(d);
-    DC_UNUSED(item);
+    DC_UNUSED(command);
     DC_UNUSED(n);
     *out = NULL;
     return dc_failf(j, DC_ERR_DEVICE, NULL, "device 'host' records nothing");

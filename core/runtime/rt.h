@@ -17,7 +17,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
     uint64_t kernels_shared; /* kernels of executables that had been compiled for another one */
     uint64_t launches;    /* bundles are one */
     uint64_t relayouts;   /* times that the memory of a cell was laid out anew (core/runtime/cell_layout.c) */
-    uint64_t prologues;   /* times that derived values were computed (jit/exec/hoisted_values.h) */
+    uint64_t prologues;   /* times that derived values were computed (jit/exec/derived_values.h) */
     uint64_t calls;       /* calls of compiled functions */
     uint64_t interpreted; /* calls and lazy expressions run by the interpreter */
     uint64_t fallbacks;   /* executables that went to the interpreter because a compiler failed */
@@ -44,7 +44,8 @@ typedef struct dc_rt {
     dc_stats stats;
     struct dc_pool *pool;
     uint64_t next_cell; /* ids of cells */
-    struct dc_store *arena; /* temporaries of whichever instance runs; jit/exec/temp_arena.c grows and frees it */
+    struct dc_storage *
+        arena; /* temporaries of whichever instance runs; jit/exec/temp_arena.c grows and frees it */
     void *arena_at;         /* or address space, on devices that have it: `arena` is then NULL */
     size_t arena_room, arena_bytes; /* of which so much is reserved, and committed */
     size_t held;            /* memory of the device in all, that of the pool included */
@@ -57,7 +58,7 @@ typedef struct dc_rt {
     size_t derived_bytes;      /* of all these */
     size_t cell_bytes;         /* of all cells */
     void (*give_back)(struct dc_rt *rt); /* memory that nobody needs, when it is short; NULL: none */
-    struct dc_exec *execs;  /* executables alive, linked; for dc_time_report */
+    struct dc_exec *execs;               /* executables alive, linked; for dc_profile_report_all */
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
     struct dc_jit *jit;     /* what compilations share (jit/compile/compile_job.c); NULL before the first one */
     void (*free_jit)(struct dc_rt *rt); /* ends both */

@@ -1,5 +1,5 @@
 /*
- * One loop over a position and a stack of frames, so that a run can stop between any two items and
+ * One loop over a position and a stack of frames, so that a run can stop between any two commands and
  * go on later. A frame is the list being run: frame 0 the whole recording, above it one for each
  * LOOP or side of a BRANCH that the position is inside of.
  */
@@ -10,21 +10,21 @@
 
 #define NOBODY UINT32_MAX
 
-typedef struct node { /* what is kept of an item */
-    dc_item_kind kind;
+typedef struct node { /* what is kept of a command */
+    dc_command_kind kind;
     uint32_t nbind, nbody, nelse;
     int64_t grid;
 } node;
 
 typedef struct frame {
     uint32_t owner;    /* the LOOP or BRANCH, or NOBODY */
-    uint32_t end;      /* one past the last item of this list */
+    uint32_t end;      /* one past the last command of this list */
     int64_t iteration; /* LOOP: that runs, or is about to begin */
 } frame;
 
 struct dc_walk {
     uint32_t n, nframe;
-    uint32_t at;    /* next item; a LOOP in its own frame: before its next iteration */
+    uint32_t at;    /* next command; a LOOP in its own frame: before its next iteration */
     uint32_t depth; /* of the frame in use */
     frame *frame;
     node node[];
@@ -43,76 +43,77 @@ typedef struct run {
 
 /* ---- checking a list ------------------------------------------------------------------------- */
 
-static void check_binds(const dc_item *x, uint32_t i)
+static void check_binds(const dc_command *x, uint32_t i)
 {
     const uint32_t n = x->nbind;
     bool ok = true;
     switch (x->kind) {
-    case DC_ITEM_LAUNCH:
+    case DC_COMMAND_LAUNCH:
         ok = x->grid >= 0;
         break;
-    case DC_ITEM_COPY:
+    case DC_COMMAND_COPY:
         ok = n == 2;
         break;
-    case DC_ITEM_CHECK:
-    case DC_ITEM_BRANCH:
+    case DC_COMMAND_CHECK:
+    case DC_COMMAND_BRANCH:
         ok = n == 1;
         break;
-    case DC_ITEM_LOOP:
+    case DC_COMMAND_LOOP:
         ok = n <= 2 && x->grid >= 0 && (n < 2 || x->grid <= INT32_MAX);
         break;
-    case DC_ITEM_BUNDLE:
+    case DC_COMMAND_BUNDLE:
         ok = n == 0;
         break;
     }
     if (!ok)
-        DC_BUG("item %u of kind %d has %u binds and grid %" PRId64, i, x->kind, n, x->grid);
-    if (x->nelse > 0 && x->kind != DC_ITEM_BRANCH)
-        DC_BUG("item %u of kind %d has an else", i, x->kind);
-    if (x->nbody > 0 && x->kind != DC_ITEM_BRANCH && x->kind != DC_ITEM_LOOP &&
-        x->kind != DC_ITEM_BUNDLE)
-        DC_BUG("item %u of kind %d has a body", i, x->kind);
+        DC_BUG("command %u of kind %d has %u binds and grid %" PRId64, i, x->kind, n, x->grid);
+    if (x->nelse > 0 && x->kind != DC_COMMAND_BRANCH)
+        DC_BUG("command %u of kind %d has an else", i, x->kind);
+    if (x->nbody > 0 && x->kind != DC_COMMAND_BRANCH && x->kind != DC_COMMAND_LOOP &&
+        x->kind != DC_COMMAND_BUNDLE)
+        DC_BUG("command %u of kind %d has a body", i, x->kind);
 }
 
-/* Item `at` of a list: its deps are begins of units (an item with its bodies) before it. */
-static void check_deps(const dc_item *list, uint32_t at)
+/* Item `at` of a list: its deps are begins of units (a command with its bodies) before it. */
+static void check_deps(const dc_command *list, uint32_t at)
 {
-    const dc_item *x = &list[at];
+    const dc_command *x = &list[at];
     for (uint32_t d = 0; d < x->ndep; d++) {
         uint32_t unit = 0;
         while (unit < at && unit < x->dep[d])
             unit += 1 + list[unit].nbody + list[unit].nelse;
         if (unit != x->dep[d] || unit >= at)
-            DC_BUG("item %u of a list waits for %u", at, x->dep[d]);
+            DC_BUG("command %u of a list waits for %u", at, x->dep[d]);
     }
 }
 
-static void check_bundle(const dc_item *item, uint32_t begin, uint32_t end)
+static void check_bundle(const dc_command *command, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = begin; i < end; i++)
-        if (item[i].kind != DC_ITEM_LAUNCH || item[i].ndep > 0)
-            DC_BUG("item %u of a bundle is of kind %d and waits for %u others", i, item[i].kind,
-                   item[i].ndep);
+        if (command[i].kind != DC_COMMAND_LAUNCH || command[i].ndep > 0)
+            DC_BUG("command %u of a bundle is of kind %d and waits for %u others", i,
+                   command[i].kind, command[i].ndep);
 }
 
 /* Items [begin, end) are one list. Returns how deep the bodies in it are nested. */
-static uint32_t check_list(const dc_item *item, uint32_t begin, uint32_t end)
+static uint32_t check_list(const dc_command *command, uint32_t begin, uint32_t end)
 {
     uint32_t deepest = 0;
     for (uint32_t i = begin; i < end;) {
-        const dc_item *x = &item[i];
+        const dc_command *x = &command[i];
         const uint32_t body = i + 1, left = end - body;
         check_binds(x, i);
         if (x->nbody > left || x->nelse > left - x->nbody)
-            DC_BUG("the bodies of item %u, %u and %u long, leave its list", i, x->nbody, x->nelse);
-        check_deps(item + begin, i - begin);
+            DC_BUG("the bodies of command %u, %u and %u long, leave its list", i, x->nbody,
+                   x->nelse);
+        check_deps(command + begin, i - begin);
         i = body + x->nbody + x->nelse;
-        if (x->kind == DC_ITEM_BUNDLE)
-            check_bundle(item, body, i);
-        if (x->kind != DC_ITEM_LOOP && x->kind != DC_ITEM_BRANCH)
+        if (x->kind == DC_COMMAND_BUNDLE)
+            check_bundle(command, body, i);
+        if (x->kind != DC_COMMAND_LOOP && x->kind != DC_COMMAND_BRANCH)
             continue;
-        const uint32_t one = check_list(item, body, body + x->nbody);
-        const uint32_t two = check_list(item, body + x->nbody, i);
+        const uint32_t one = check_list(command, body, body + x->nbody);
+        const uint32_t two = check_list(command, body + x->nbody, i);
         const uint32_t deeper = 1 + (one > two ? one : two);
         deepest = deeper > deepest ? deeper : deepest;
     }
@@ -128,20 +129,20 @@ static void rewind_walk(dc_walk *w)
     w->frame[0] = (frame){.owner = NOBODY, .end = w->n};
 }
 
-dc_walk *dc_walk_new(const dc_item *item, uint32_t n)
+dc_walk *dc_walk_new(const dc_command *command, uint32_t n)
 {
-    const uint32_t nframe = 1 + check_list(item, 0, n);
+    const uint32_t nframe = 1 + check_list(command, 0, n);
     const size_t frames = dc_align_up(sizeof(dc_walk) + n * sizeof(node), sizeof(frame));
     dc_walk *w = dc_xalloc(frames + nframe * sizeof(frame)); /* one block: nothing to unwind */
     w->n = n;
     w->nframe = nframe;
     w->frame = (frame *)(void *)((char *)w + frames);
     for (uint32_t i = 0; i < n; i++)
-        w->node[i] = (node){.kind = item[i].kind,
-                            .nbind = item[i].nbind,
-                            .nbody = item[i].nbody,
-                            .nelse = item[i].nelse,
-                            .grid = item[i].grid};
+        w->node[i] = (node){.kind = command[i].kind,
+                            .nbind = command[i].nbind,
+                            .nbody = command[i].nbody,
+                            .nelse = command[i].nelse,
+                            .grid = command[i].grid};
     rewind_walk(w);
     return w;
 }
@@ -155,7 +156,7 @@ void dc_walk_free(dc_walk *w)
 
 static void enter(dc_walk *w, uint32_t owner, uint32_t begin, uint32_t end)
 {
-    DC_ASSERT(w->depth + 1 < w->nframe, "item %u is nested too deep", owner);
+    DC_ASSERT(w->depth + 1 < w->nframe, "command %u is nested too deep", owner);
     w->frame[++w->depth] = (frame){.owner = owner, .end = end};
     w->at = begin;
 }
@@ -206,7 +207,7 @@ static void end_body(run *r)
     frame *f = &w->frame[w->depth];
     const node *x = &w->node[f->owner];
     w->at = f->owner;
-    if (x->kind == DC_ITEM_LOOP) {
+    if (x->kind == DC_COMMAND_LOOP) {
         f->iteration++;
         r->moved = true;
         return;
@@ -217,7 +218,7 @@ static void end_body(run *r)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* As one, or as items of the list that it stands in. */
+/* As one, or as commands of the list that it stands in. */
 static dc_status do_bundle(run *r)
 {
     dc_walk *w = r->w;
@@ -229,31 +230,31 @@ static dc_status do_bundle(run *r)
     return r->ops->bundle(r->ctx, first, n);
 }
 
-/* Does item w->at, and moves on. */
+/* Does command w->at, and moves on. */
 static dc_status do_item(run *r)
 {
     dc_walk *w = r->w;
     const uint32_t i = w->at;
     switch (w->node[i].kind) {
-    case DC_ITEM_LAUNCH:
+    case DC_COMMAND_LAUNCH:
         w->at++;
         r->moved = true;
         return r->ops->launch(r->ctx, i);
-    case DC_ITEM_COPY:
+    case DC_COMMAND_COPY:
         w->at++;
         r->moved = true;
         return r->ops->copy(r->ctx, i);
-    case DC_ITEM_CHECK:
+    case DC_COMMAND_CHECK:
         w->at++;
         return r->ops->check(r->ctx, i, &r->found);
-    case DC_ITEM_LOOP:
+    case DC_COMMAND_LOOP:
         return begin_loop(r);
-    case DC_ITEM_BRANCH:
+    case DC_COMMAND_BRANCH:
         return choose_side(r);
-    case DC_ITEM_BUNDLE:
+    case DC_COMMAND_BUNDLE:
         return do_bundle(r);
     }
-    DC_BUG("an item of kind %d", w->node[i].kind);
+    DC_BUG("a command of kind %d", w->node[i].kind);
 }
 
 static dc_status do_timed(run *r)
@@ -299,11 +300,11 @@ static uint32_t mark_of(const dc_walk *w)
 
 static dc_status report(const run *r, dc_job *j, dc_run_info *info)
 {
-    const uint32_t item = r->w->at - 1;
+    const uint32_t command = r->w->at - 1;
     if (info == NULL)
-        return dc_failf(j, DC_ERR_DEVICE, NULL, "check %" PRIu32 " of a run found %" PRId32, item,
-                        r->found);
-    info->fault_item = (int32_t)item;
+        return dc_failf(j, DC_ERR_DEVICE, NULL, "check %" PRIu32 " of a run found %" PRId32,
+                        command, r->found);
+    info->fault_command = (int32_t)command;
     info->fault_value = r->found;
     return DC_OK;
 }
@@ -313,7 +314,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
     bool paused = false;
     run r = {.w = w, .ops = ops, .ctx = ctx, .found = -1};
     if (info != NULL) {
-        info->fault_item = -1;
+        info->fault_command = -1;
         info->fault_value = -1;
         r.spent = info->nanoseconds;
         r.deadline = info->deadline_ns;
@@ -322,7 +323,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
     if (info == NULL || info->next == 0)
         rewind_walk(w);
     else if (info->next != mark_of(w))
-        DC_BUG("a run goes on at item %u, and stands at %u", info->next, mark_of(w));
+        DC_BUG("a run goes on at command %u, and stands at %u", info->next, mark_of(w));
     dc_status status = go_on(&r, &paused);
     if (status == DC_OK && r.found >= 0)
         status = report(&r, j, info);

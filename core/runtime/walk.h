@@ -1,14 +1,14 @@
 /*
- * The control flow of item lists (core/runtime/device.h), the same for every device: nesting, how often a
+ * The control flow of command lists (core/runtime/device.h), the same for every device: nesting, how often a
  * LOOP goes round, which side of a BRANCH, CHECKs that stop, slices by a deadline. A device brings
  * four or five functions and keeps no position of its own.
  *
- *     record:  r->walk = dc_walk_new(item, n);       checks the list; a malformed one is a BUG
+ *     record:  r->walk = dc_walk_new(command, n);       checks the list; a malformed one is a BUG
  *     run:     return dc_walk_run(r->walk, j, &ops, r, info);
  *     free:    dc_walk_free(r->walk);
  *
  * A walk holds the list's shape and where the run at hand stands, all of it allocated by
- * dc_walk_new; running allocates nothing. It copies what it needs of the items.
+ * dc_walk_new; running allocates nothing. It copies what it needs of the commands.
  */
 #ifndef DC_CORE_RUNTIME_WALK_H
 #define DC_CORE_RUNTIME_WALK_H
@@ -17,18 +17,18 @@
 
 typedef struct dc_walk dc_walk;
 
-/* `item` is the position in the recorded list. What fails ends the run with that status. */
+/* `command` is the position in the recorded list. What fails ends the run with that status. */
 typedef struct dc_walk_ops {
-    dc_status (*launch)(void *ctx, uint32_t item);
-    dc_status (*copy)(void *ctx, uint32_t item);
+    dc_status (*launch)(void *ctx, uint32_t command);
+    dc_status (*copy)(void *ctx, uint32_t command);
     /* CHECK: the i32 at bind[0]. Everything that launches before it is visible. */
-    dc_status (*check)(void *ctx, uint32_t item, int32_t *out);
+    dc_status (*check)(void *ctx, uint32_t command, int32_t *out);
     /* LOOP and BRANCH: the bool at bind[0]. NULL where lists have neither. */
-    dc_status (*test)(void *ctx, uint32_t item, bool *out);
+    dc_status (*test)(void *ctx, uint32_t command, bool *out);
     /* LOOP: the number of the iteration that begins, for the i32 at bind[1]. NULL like `test`. */
-    dc_status (*count)(void *ctx, uint32_t item, int32_t iteration);
+    dc_status (*count)(void *ctx, uint32_t command, int32_t iteration);
     /*
-     * BUNDLE: the n LAUNCH items from `first` on, in any order or at the same time. NULL: they are
+     * BUNDLE: the n LAUNCH commands from `first` on, in any order or at the same time. NULL: they are
      * launched one after the other, as they are while times are taken.
      */
     dc_status (*bundle)(void *ctx, uint32_t first, uint32_t n);
@@ -36,18 +36,18 @@ typedef struct dc_walk_ops {
 
 /*
  * BUG if the list is malformed: a body that leaves its list, binds that do not fit the kind, a dep
- * that is no earlier item of the same list. Takes no job, so put the walk where unwinding finds it.
+ * that is no earlier command of the same list. Takes no job, so put the walk where unwinding finds it.
  */
-dc_walk *dc_walk_new(const dc_item *item, uint32_t n);
+dc_walk *dc_walk_new(const dc_command *command, uint32_t n);
 void dc_walk_free(dc_walk *w);
 
 /*
  * Runs, or goes on with, the list as dc_run_info says: from the begin when info is NULL or
  * info->next is 0, else from where the slice before stopped. A slice ends before a LAUNCH, COPY,
  * CHECK or next iteration, and after at least one LAUNCH, COPY or iteration, so that every run
- * comes to its end. `next` is then the next item's position, 1 at least.
+ * comes to its end. `next` is then the next command's position, 1 at least.
  *
- * A CHECK that finds something ends the run with DC_OK and info->fault_item; without info it is a
+ * A CHECK that finds something ends the run with DC_OK and info->fault_command; without info it is a
  * failure, DEVICE. info->nanoseconds receives the time that each function took; a device that
  * measures in another way passes a copy of info without it.
  */

@@ -58,7 +58,7 @@ static int see(struct dl_phdr_info *o, size_t size, void *arg)
     return 1;
 }
 
-bool dc_buildid_put(dc_text *out)
+bool dc_build_id_put(dc_text *out)
 {
     search s = {.out = out};
     dl_iterate_phdr(see, &s);

@@ -8,6 +8,6 @@
 #include "core/base/vec.h"
 
 /* In hexadecimal digits. False: the linker has written none. */
-bool dc_buildid_put(dc_text *out);
+bool dc_build_id_put(dc_text *out);
 
 #endif

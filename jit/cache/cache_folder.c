@@ -30,7 +30,7 @@ static const char suffix[] = ".dco", unfinished[] = "new-";
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-bool dc_cachedir_place(const dc_opts *opt, char *path, size_t size)
+bool dc_cache_folder_place(const dc_opts *opt, char *path, size_t size)
 {
     const char *base = dc_opts_system("XDG_CACHE_HOME"), *home = dc_opts_system("HOME");
     int n = 0;
@@ -65,7 +65,7 @@ static bool is_private(const struct stat *s)
     return s->st_uid == geteuid() && (s->st_mode & 077) == 0;
 }
 
-int dc_cachedir_open(const char *path, bool make, char *why, size_t size)
+int dc_cache_folder_open(const char *path, bool make, char *why, size_t size)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     struct stat s;
@@ -115,7 +115,7 @@ static void note_use(int file, const struct stat *s)
         return;
 }
 
-void *dc_cachedir_read(int dir, const char *name, size_t *bytes)
+void *dc_cache_folder_read(int dir, const char *name, size_t *bytes)
 {
     struct stat s;
     /* O_NONBLOCK: nobody can make us wait at a pipe */
@@ -150,8 +150,8 @@ static int create(int dir, char *name, size_t size)
     return -1;
 }
 
-bool dc_cachedir_write(int dir, const char *name, const void *head, size_t nhead, const void *body,
-                       size_t nbody)
+bool dc_cache_folder_write(int dir, const char *name, const void *head, size_t nhead,
+                           const void *body, size_t nbody)
 {
     char fresh[64];
     const int file = create(dir, fresh, sizeof fresh);
@@ -189,7 +189,7 @@ static bool ends_as_ours(const char *name)
     return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
-uint64_t dc_cachedir_bytes(uint64_t size)
+uint64_t dc_cache_folder_bytes(uint64_t size)
 {
     return dc_align_up(size, 4096);
 }
@@ -204,7 +204,7 @@ static void see(int dir, const char *name, entries *list, dc_cachedir_use *use)
             unlinkat(dir, name, 0);
         return;
     }
-    entry e = {.bytes = dc_cachedir_bytes((uint64_t)s.st_size), .used = s.st_mtim};
+    entry e = {.bytes = dc_cache_folder_bytes((uint64_t)s.st_size), .used = s.st_mtim};
     if (!ends_as_ours(name) || strlen(name) >= sizeof e.name)
         return;
     strcpy(e.name, name);
@@ -255,7 +255,7 @@ static bool remove_some(int dir, entries *list, uint64_t most, dc_cachedir_use *
     return any;
 }
 
-dc_cachedir_use dc_cachedir_trim(int dir, uint64_t most)
+dc_cachedir_use dc_cache_folder_trim(int dir, uint64_t most)
 {
     enum { MOST_FILES = 1 << 16 };
     dc_cachedir_use use;
@@ -271,7 +271,7 @@ dc_cachedir_use dc_cachedir_trim(int dir, uint64_t most)
     return use;
 }
 
-dc_cachedir_use dc_cachedir_measure(int dir)
+dc_cachedir_use dc_cache_folder_measure(int dir)
 {
-    return dc_cachedir_trim(dir, UINT64_MAX);
+    return dc_cache_folder_trim(dir, UINT64_MAX);
 }

@@ -5,7 +5,7 @@
  *   magic    8 bytes, with the version of this layout
  *   check    digest of all that follows
  *   key      of the entry; its file is named after it
- *   maker    the compiler that made it; 0 where there was none
+ *   toolchain    the compiler that made it; 0 where there was none
  *   bytes    of the data
  *
  * Numbers lie as the machine has them: keys contain the target.
@@ -29,7 +29,7 @@ typedef struct header {
     char magic[8];
     uint64_t check[2];
     dc_cache_key key;
-    dc_cache_maker maker;
+    dc_cache_maker toolchain;
     uint64_t bytes;
 } header;
 
@@ -54,7 +54,7 @@ struct dc_cache {
     pending *first, *last;
     pthread_t writer;
     uint64_t bytes;       /* of all files, once the writer has counted them */
-    dc_cache_maker maker; /* once the device was asked */
+    dc_cache_maker toolchain; /* once the device was asked */
     bool asked;
 };
 
@@ -104,7 +104,7 @@ static void checksum(const header *h, const void *data, uint64_t check[2])
 dc_cache *dc_cache_new(const dc_opts *opt)
 {
     char path[sizeof((dc_cache *)0)->path];
-    if (!dc_cachedir_place(opt, path, sizeof path))
+    if (!dc_cache_folder_place(opt, path, sizeof path))
         return NULL;
     dc_cache *c = dc_xalloc(sizeof *c);
     memcpy(c->path, path, sizeof path);
@@ -122,7 +122,7 @@ static int folder_of(dc_cache *c, dc_job *j)
     char why[200] = "";
     pthread_mutex_lock(&c->lock);
     if (!c->opened)
-        c->dir = dc_cachedir_open(c->path, true, why, sizeof why);
+        c->dir = dc_cache_folder_open(c->path, true, why, sizeof why);
     c->opened = true;
     const int dir = c->dir;
     pthread_mutex_unlock(&c->lock);
@@ -141,17 +141,17 @@ dc_cache_maker dc_cache_maker_of(dc_cache *c, dc_job *j, dc_device *d)
 {
     pthread_mutex_lock(&c->lock);
     const bool asked = c->asked;
-    dc_cache_maker m = c->maker;
+    dc_cache_maker m = c->toolchain;
     pthread_mutex_unlock(&c->lock);
     if (asked) /* it stays as it is */
         return m;
     dc_text *text = dc_job_text(j);
-    m = d->ops->maker(d, text) ? dc_cache_key_of(text->s, text->n) : (dc_cache_maker){{0, 0}};
+    m = d->ops->toolchain(d, text) ? dc_cache_key_of(text->s, text->n) : (dc_cache_maker){{0, 0}};
     dc_job_text_end(j, text);
     pthread_mutex_lock(&c->lock);
     if (!c->asked)
-        c->maker = m;
-    m = c->maker;
+        c->toolchain = m;
+    m = c->toolchain;
     c->asked = true;
     pthread_mutex_unlock(&c->lock);
     return m;
@@ -160,7 +160,7 @@ dc_cache_maker dc_cache_maker_of(dc_cache *c, dc_job *j, dc_device *d)
 /* ---- finding --------------------------------------------------------------------------------- */
 
 /* What is wrong with it, or NULL. */
-static const char *judge(const char *file, size_t bytes, dc_cache_key key, dc_cache_maker maker)
+static const char *judge(const char *file, size_t bytes, dc_cache_key key, dc_cache_maker toolchain)
 {
     header h;
     uint64_t check[2];
@@ -173,25 +173,25 @@ static const char *judge(const char *file, size_t bytes, dc_cache_key key, dc_ca
         return "its length is wrong";
     if (memcmp(&h.key, &key, sizeof key) != 0)
         return "it is of another program";
-    if (dc_cache_maker_known(maker) && memcmp(&h.maker, &maker, sizeof maker) != 0)
+    if (dc_cache_maker_known(toolchain) && memcmp(&h.toolchain, &toolchain, sizeof toolchain) != 0)
         return "another compiler made it";
     checksum(&h, file + sizeof h, check);
     return memcmp(check, h.check, sizeof check) != 0 ? "its checksum is wrong" : NULL;
 }
 
-bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker maker,
+bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
                    const void **data, size_t *bytes)
 {
     char name[NAME];
     size_t n;
     const int dir = folder_of(c, j);
     name_of(key, name);
-    char *file = dir >= 0 ? dc_cachedir_read(dir, name, &n) : NULL;
+    char *file = dir >= 0 ? dc_cache_folder_read(dir, name, &n) : NULL;
     if (file == NULL) {
         dc_logf(j->log, DC_CH_CACHE, "%s: not there", name);
         return false;
     }
-    const char *wrong = judge(file, n, key, maker);
+    const char *wrong = judge(file, n, key, toolchain);
     dc_logf(j->log, DC_CH_CACHE, "%s: %s", name, wrong != NULL ? wrong : "found");
     if (wrong == NULL) {
         dc_job_defer(j, dc_xfree, file); /* the next line may unwind */
@@ -210,14 +210,14 @@ static void write_one(dc_cache *c, const pending *p)
     char name[NAME];
     name_of(p->head.key, name);
     if (c->bytes == 0)
-        c->bytes = dc_cachedir_measure(c->dir).bytes;
-    if (!dc_cachedir_write(c->dir, name, &p->head, sizeof p->head, p->data, p->head.bytes)) {
+        c->bytes = dc_cache_folder_measure(c->dir).bytes;
+    if (!dc_cache_folder_write(c->dir, name, &p->head, sizeof p->head, p->data, p->head.bytes)) {
         c->full = true;
         return;
     }
-    c->bytes += dc_cachedir_bytes(sizeof p->head + p->head.bytes);
+    c->bytes += dc_cache_folder_bytes(sizeof p->head + p->head.bytes);
     if (c->bytes > c->most)
-        c->bytes = dc_cachedir_trim(c->dir, c->most - c->most / 4).bytes;
+        c->bytes = dc_cache_folder_trim(c->dir, c->most - c->most / 4).bytes;
 }
 
 static void *write_all(void *arg)
@@ -256,7 +256,7 @@ static void start_writer(dc_cache *c)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker maker,
+void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
                     const void *data, size_t bytes)
 {
     pending *p = NULL;
@@ -265,7 +265,7 @@ void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker mak
     p = dc_try_alloc(sizeof *p + bytes);
     if (p == NULL)
         return;
-    *p = (pending){.head = {.key = key, .maker = maker, .bytes = bytes}};
+    *p = (pending){.head = {.key = key, .toolchain = toolchain, .bytes = bytes}};
     memcpy(p->head.magic, magic, sizeof magic);
     memcpy(p->data, data, bytes);
     checksum(&p->head, p->data, p->head.check);
@@ -316,14 +316,14 @@ void dc_cache_free(dc_cache *c)
 void dc_cache_look(const dc_opts *opt, bool clear, dc_cache_report *out)
 {
     *out = (dc_cache_report){.most = (uint64_t)opt->cache_size << 20};
-    if (!dc_cachedir_place(opt, out->path, sizeof out->path)) {
+    if (!dc_cache_folder_place(opt, out->path, sizeof out->path)) {
         out->path[0] = '\0';
         return;
     }
-    const int dir = dc_cachedir_open(out->path, false, out->why, sizeof out->why);
+    const int dir = dc_cache_folder_open(out->path, false, out->why, sizeof out->why);
     if (dir < 0)
         return;
-    const dc_cachedir_use use = clear ? dc_cachedir_trim(dir, 0) : dc_cachedir_measure(dir);
+    const dc_cachedir_use use = clear ? dc_cache_folder_trim(dir, 0) : dc_cache_folder_measure(dir);
     out->bytes = use.bytes;
     out->files = use.files;
     close(dir);

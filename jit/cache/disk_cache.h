@@ -32,16 +32,16 @@ dc_cache_key dc_cache_key_of(const char *text, size_t n);
 /* The digest of a compiler; all zeros: there is none, or none was needed. */
 typedef dc_cache_key dc_cache_maker;
 
-/* Of what dc_device_ops.maker says, asked once for the device that the cache is used with. */
+/* Of what dc_device_ops.toolchain says, asked once for the device that the cache is used with. */
 dc_cache_maker dc_cache_maker_of(dc_cache *c, dc_job *j, dc_device *d);
 bool dc_cache_maker_known(dc_cache_maker m);
 
-/* What was stored, in the scratch arena: by that maker, or by anyone where it is none. */
-bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker maker,
+/* What was stored, in the scratch arena: by that toolchain, or by anyone where it is none. */
+bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
                    const void **data, size_t *bytes);
 
 /* In the place of what is there. Copies the data. */
-void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker maker,
+void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
                     const void *data, size_t bytes);
 
 /* For `deepc cache`: what there is; `clear` removes it. Returns a sentence where it cannot be used. */

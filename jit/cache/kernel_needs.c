@@ -5,10 +5,10 @@
 
 static size_t size_of(uint64_t nparam)
 {
-    return sizeof(dc_needs) + nparam * sizeof(dc_need);
+    return sizeof(dc_kernel_needs) + nparam * sizeof(dc_need);
 }
 
-static void touch(const dc_flat *f, uint32_t buf, bool stores, dc_needs *out)
+static void touch(const dc_flat *f, uint32_t buf, bool stores, dc_kernel_needs *out)
 {
     const dc_buffer *b = &f->buf.at[buf];
     if (b->scope != DC_SCOPE_PARAM)
@@ -18,9 +18,9 @@ static void touch(const dc_flat *f, uint32_t buf, bool stores, dc_needs *out)
     n->written = n->written || stores;
 }
 
-dc_needs *dc_needs_of(const dc_flat *f, dc_cache_key text)
+dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text)
 {
-    dc_needs *out = dc_xalloc(size_of(f->nparam));
+    dc_kernel_needs *out = dc_xalloc(size_of(f->nparam));
     out->positions = (uint64_t)f->positions;
     out->threads = f->threads;
     out->scratch = f->scratch;
@@ -38,17 +38,17 @@ dc_needs *dc_needs_of(const dc_flat *f, dc_cache_key text)
     return out;
 }
 
-void dc_needs_put(const dc_needs *needs, dc_text *out)
+void dc_kernel_needs_put(const dc_kernel_needs *needs, dc_text *out)
 {
     const uint64_t bytes = size_of(needs->nparam);
     dc_text_put(out, (const char *)needs, bytes);
     dc_text_put(out, (const char *)&bytes, sizeof bytes);
 }
 
-dc_needs *dc_needs_take(const void *bytes, size_t n, size_t *rest)
+dc_kernel_needs *dc_kernel_needs_take(const void *bytes, size_t n, size_t *rest)
 {
     const char *at = bytes;
-    dc_needs head;
+    dc_kernel_needs head;
     uint64_t size;
     if (n < sizeof size + sizeof head)
         return NULL;
@@ -60,7 +60,7 @@ dc_needs *dc_needs_take(const void *bytes, size_t n, size_t *rest)
     memcpy(&head, at + *rest, sizeof head);
     if (head.nparam != (size - sizeof head) / sizeof(dc_need) || size_of(head.nparam) != size)
         return NULL;
-    dc_needs *out = dc_xalloc(size);
+    dc_kernel_needs *out = dc_xalloc(size);
     memcpy(out, at + *rest, size);
     return out;
 }

@@ -15,20 +15,20 @@ typedef struct dc_need { /* a parameter */
     uint64_t written;    /* 1: the kernel stores to it */
 } dc_need;
 
-typedef struct dc_needs {
+typedef struct dc_kernel_needs {
     uint64_t positions, threads, scratch;
     dc_cache_key text; /* of the kernel, in the context's table (jit/exec/kernel_table.h) */
     uint64_t nparam;
     dc_need param[];
-} dc_needs;
+} dc_kernel_needs;
 
-/* From dc_xalloc, as dc_needs_take. */
-dc_needs *dc_needs_of(const dc_flat *f, dc_cache_key text);
+/* From dc_xalloc, as dc_kernel_needs_take. */
+dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text);
 
 /* Behind what is in `out`. */
-void dc_needs_put(const dc_needs *needs, dc_text *out);
+void dc_kernel_needs_put(const dc_kernel_needs *needs, dc_text *out);
 
 /* What was put at the end of n bytes, of which *rest are in front of it; NULL: there is none. */
-dc_needs *dc_needs_take(const void *bytes, size_t n, size_t *rest);
+dc_kernel_needs *dc_kernel_needs_take(const void *bytes, size_t n, size_t *rest);
 
 #endif

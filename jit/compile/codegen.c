@@ -107,7 +107,7 @@ static void log_moves(dc_codegen *g, dc_job *j, const dc_kernel *k)
     if (!dc_log_on(j->log, DC_CH_KERNEL) || k->moves.n == 0)
         return;
     g->work.n = 0;
-    dc_schedfile_print(k, &g->work);
+    dc_schedule_file_print(k, &g->work);
     dc_log_text(j->log, DC_CH_KERNEL, "its schedule", g->work.s);
 }
 
@@ -119,7 +119,7 @@ static dc_status schedule_from_file(dc_job *j, const dc_env *env, dc_kernel *k, 
     char text[400];
     const char *const *move = NULL;
     if (env->schedule != NULL)
-        move = dc_schedfile_find(env->schedule, k->name, &n);
+        move = dc_schedule_file_find(env->schedule, k->name, &n);
     *found = move != NULL;
     for (uint32_t i = 0; *found && i < n; i++)
         if (!dc_move_do(k, &why, "%s", move[i])) {
@@ -271,18 +271,18 @@ static dc_status compile_mine(batch *b, dc_job *j, dc_counts *n)
         return DC_OK;
     dc_compiled **mine = DC_NEW_ARRAY(&g->mem, dc_compiled *, b->n);
     dc_flat **flat = DC_NEW_ARRAY(&g->mem, dc_flat *, b->n);
-    const dc_needs **needs = DC_NEW_ARRAY(&g->mem, const dc_needs *, b->n);
-    dc_unit *unit = DC_NEW_ARRAY(&g->mem, dc_unit, b->n);
+    const dc_kernel_needs **needs = DC_NEW_ARRAY(&g->mem, const dc_kernel_needs *, b->n);
+    dc_program_unit *unit = DC_NEW_ARRAY(&g->mem, dc_program_unit, b->n);
     uint32_t nunit = 0;
     for (uint32_t i = 0; i < b->n; i++) {
         mine[i] = b->out[b->mine[i]];
         flat[i] = g->entry.at[b->mine[i]].flat;
-        dc_kernels_describe(mine[i], dc_needs_of(flat[i], dc_compiled_text(mine[i])));
+        dc_kernels_describe(mine[i], dc_kernel_needs_of(flat[i], dc_compiled_text(mine[i])));
         needs[i] = dc_compiled_needs(mine[i]);
     }
     DC_TRY(show(b, j, flat));
     DC_TRY(go_on(j));
-    DC_TRY(dc_units_make(g->env, j, flat, needs, b->n, unit, &nunit));
+    DC_TRY(dc_program_build(g->env, j, flat, needs, b->n, unit, &nunit));
     for (uint32_t i = 0; i < nunit; i++) {
         dc_kernels_publish(g->env->kernels, mine + unit[i].first, unit[i].n, unit[i].program,
                            unit[i].keyed ? &unit[i].key : NULL);

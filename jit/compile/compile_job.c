@@ -117,7 +117,7 @@ static dc_status start(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
     if (!rt->interpret)
         return make_build(rt, j, e);
     DC_TRY(dc_func_check(j, e->desc.fn));
-    DC_TRY(dc_limit_eval(j, &e->desc));
+    DC_TRY(dc_memory_limit_eval(j, &e->desc));
     dc_pipeline_log_graph(j, e->desc.name, e->desc.fn);
     e->info.interpreted = true;
     rt->stats.compile_ns += dc_clock_ns() - begun;

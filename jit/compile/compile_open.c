@@ -15,7 +15,7 @@ static void free_jit(dc_rt *rt)
         dc_kernels_free(rt->jit->kernels);
         dc_cache_free(rt->jit->cache);
         if (rt->jit->schedule != NULL)
-            dc_schedfile_free(rt->jit->schedule);
+            dc_schedule_file_free(rt->jit->schedule);
     }
     dc_xfree(rt->jit);
     rt->jit = NULL;
@@ -45,7 +45,7 @@ dc_status dc_compile_open(dc_rt *rt, dc_job *j)
     if (rt->jit == NULL)
         rt->jit = dc_xalloc(sizeof *rt->jit);
     if (rt->jit->schedule == NULL && rt->opt.schedule[0] != '\0')
-        DC_TRY(dc_schedfile_read(j, rt->opt.schedule, &rt->jit->schedule));
+        DC_TRY(dc_schedule_file_read(j, rt->opt.schedule, &rt->jit->schedule));
     if (rt->jit->cache == NULL)
         rt->jit->cache = dc_cache_new(&rt->opt);
     rt->jit->kernels = dc_kernels_new(rt->device);

@@ -17,8 +17,9 @@ enum {
 /* Programs of several kernels are another thing in every executable. */
 static bool is_wanted(const dc_env *env, const dc_job *j)
 {
-    return env->cache != NULL && env->device->ops->one_by_one && env->device->ops->maker != NULL &&
-           env->schedule == NULL && env->opt.dump[0] == '\0' && env->opt.check == 0 &&
+    return env->cache != NULL && env->device->ops->one_by_one &&
+           env->device->ops->toolchain != NULL && env->schedule == NULL &&
+           env->opt.dump[0] == '\0' && env->opt.check == 0 &&
            !dc_skips(env->skip, DC_STAGE_share) && (j->log == NULL || (j->log->on & STAGES) == 0);
 }
 
@@ -122,14 +123,14 @@ static void put_setting(void *ctx, const char *env, const char *dflt, const char
         dc_text_printf(ctx, "%s=%s\n", env, now);
 }
 
-bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key *key)
+bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key *key)
 {
-    const char *depends = is_wanted(env, j) ? dc_unit_depends(env, j) : NULL;
+    const char *depends = is_wanted(env, j) ? dc_program_depends(env, j) : NULL;
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
     dc_text_puts(text, "executable 5\n");
-    const bool known = dc_buildid_put(text);
+    const bool known = dc_build_id_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);
     dc_opts_each(&env->opt, put_setting, text);
@@ -169,12 +170,12 @@ static bool load_mine(recalling *r, dc_job *j)
     for (uint32_t i = 0; i < r->e->nkernel; i++) {
         dc_compiled **c = &r->e->kernel[i];
         dc_program *program;
-        dc_needs *needs;
+        dc_kernel_needs *needs;
         *c = dc_kernels_claim(env->kernels, r->kernel[i].text, &r->mine[i]);
         r->found.shared += !r->mine[i];
         if (!r->mine[i])
             continue;
-        if (!dc_unit_find(env, j, r->kernel[i].disk, r->kernel[i].text, &program, &needs))
+        if (!dc_program_find(env, j, r->kernel[i].disk, r->kernel[i].text, &program, &needs))
             return false;
         dc_kernels_describe(*c, needs);
         dc_kernels_publish(env->kernels, c, 1, program, &r->kernel[i].disk);
@@ -208,20 +209,20 @@ static bool load_kernels(recalling *r, dc_job *j)
 /* Everything is there: the whole is as its kernels and its function want it. */
 static bool is_sound(const dc_exec *e, dc_job *j)
 {
-    const dc_needs **needs = DC_NEW_ARRAY(&j->scratch, const dc_needs *, e->nitem);
-    for (uint32_t i = 0; i < e->nitem; i++)
-        if (e->item[i].kind == DC_ITEM_LAUNCH)
-            needs[i] = dc_compiled_needs(e->kernel[dc_packed_kernel_of(e, i)]);
+    const dc_kernel_needs **needs = DC_NEW_ARRAY(&j->scratch, const dc_kernel_needs *, e->ncommand);
+    for (uint32_t i = 0; i < e->ncommand; i++)
+        if (e->command[i].kind == DC_COMMAND_LAUNCH)
+            needs[i] = dc_compiled_needs(e->kernel[dc_exec_packed_kernel(e, i)]);
     return dc_exec_is_sound(e, needs, &j->scratch);
 }
 
 static void set_programs(dc_exec *e)
 {
-    for (uint32_t i = 0; i < e->nitem; i++) {
-        dc_item *x = &e->item[i];
-        if (x->kind != DC_ITEM_LAUNCH)
+    for (uint32_t i = 0; i < e->ncommand; i++) {
+        dc_command *x = &e->command[i];
+        if (x->kind != DC_COMMAND_LAUNCH)
             continue;
-        const dc_compiled *c = e->kernel[dc_packed_kernel_of(e, i)];
+        const dc_compiled *c = e->kernel[dc_exec_packed_kernel(e, i)];
         x->program = dc_compiled_program(c);
         x->entry = dc_compiled_entry(c);
     }
@@ -233,7 +234,7 @@ static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_
     size_t size;
     dc_packed_kernel *kernel;
     if (!dc_cache_find(env->cache, j, key, nobody, &bytes, &size) ||
-        !dc_unpack(e, bytes, size, &kernel))
+        !dc_exec_unpack(e, bytes, size, &kernel))
         return false;
     recalling *r = DC_NEW(&j->scratch, recalling);
     r->env = env;
@@ -255,13 +256,13 @@ static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_
     return true;
 }
 
-bool dc_recall_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_counts *n)
+bool dc_exec_cache_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_counts *n)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch), before = dc_arena_mark(&e->mem);
     const bool found = find(env, j, e, key, n);
     if (!found) {
         dc_exec_drop_kernels(e);
-        dc_unpack_nothing(e);
+        dc_exec_unpack_nothing(e);
         dc_arena_rewind(&e->mem, before);
     }
     dc_arena_rewind(&j->scratch, mark);
@@ -270,14 +271,14 @@ bool dc_recall_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, 
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
-void dc_recall_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key)
+void dc_exec_cache_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key)
 {
     if (!is_sound(e, j)) {
         dc_logf(j->log, DC_CH_CACHE, "%s: not stored, it would not be found again", e->desc.name);
         return;
     }
     dc_text *text = dc_job_text(j);
-    if (dc_pack(e, text))
+    if (dc_exec_pack(e, text))
         dc_cache_store(env->cache, j, key, nobody, text->s, text->n);
     dc_job_text_end(j, text);
 }

@@ -17,12 +17,12 @@
 #include "jit/compile/pipeline.h"
 
 /* False: executables are not kept. */
-bool dc_recall_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key *key);
+bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key *key);
 
 /* Fills in the compiled part of e. False: it is not there; e is as before. */
-bool dc_recall_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_counts *n);
+bool dc_exec_cache_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_counts *n);
 
 /* Of what the pipeline has filled in. */
-void dc_recall_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key);
+void dc_exec_cache_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_key key);
 
 #endif

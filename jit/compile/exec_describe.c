@@ -63,7 +63,7 @@ static dc_status lay_out_cells(dc_exec *e, dc_job *j)
     if (e->rt->interpret || e->desc.once || opt->opt < 2 || strcmp(opt->math, "strict") == 0 ||
         dc_skips(skip, DC_STAGE_layout) || dc_skips(skip, DC_STAGE_relayout))
         return DC_OK;
-    const dc_func *f = dc_relayout(&e->mem, &j->scratch, &e->desc, &e->layout);
+    const dc_func *f = dc_weight_layout(&e->mem, &j->scratch, &e->desc, &e->layout);
     if (f != NULL)
         e->desc.fn = f;
     return DC_OK;

@@ -29,18 +29,18 @@ bool dc_form_find(const char *name, dc_form *out)
 
 static dc_status apply_file(dc_job *j, dc_kernel *k, const char *path)
 {
-    dc_schedfile *f;
+    dc_schedule_file *f;
     uint32_t n = 0;
     const char *why = "";
-    DC_TRY(dc_schedfile_read(j, path, &f));
-    const char *const *move = dc_schedfile_find(f, k->name, &n);
+    DC_TRY(dc_schedule_file_read(j, path, &f));
+    const char *const *move = dc_schedule_file_find(f, k->name, &n);
     dc_status s = DC_OK;
     if (move == NULL)
         s = dc_failf(j, DC_ERR_ARG, NULL, "%s has no schedule for %s", path, k->name);
     for (uint32_t i = 0; i < n && s == DC_OK; i++)
         if (!dc_move_do(k, &why, "%s", move[i]))
             s = dc_failf(j, DC_ERR_ARG, k->name, "%s: %s: %s", path, move[i], why);
-    dc_schedfile_free(f);
+    dc_schedule_file_free(f);
     return s;
 }
 
@@ -58,7 +58,7 @@ dc_status dc_form_print(dc_job *j, dc_kernel *k, const dc_target *t, uint32_t sk
         return DC_OK;
     }
     if (form == DC_FORM_SCHEDULE) {
-        dc_schedfile_print(k, out);
+        dc_schedule_file_print(k, out);
         return DC_OK;
     }
     DC_TRY(dc_flatten_for(j, k, t, skip, &f));
@@ -75,7 +75,7 @@ dc_status dc_form_print(dc_job *j, dc_kernel *k, const dc_target *t, uint32_t sk
 
 dc_status dc_form_of(dc_job *j, const char *nest, const dc_form_request *r, dc_text *out)
 {
-    const dc_target *t = dc_target_named(r->target);
+    const dc_target *t = dc_sim_target_named(r->target);
     dc_kernel *k;
     if (t == NULL)
         return dc_failf(j, DC_ERR_ARG, NULL,

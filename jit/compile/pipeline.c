@@ -80,8 +80,8 @@ static dc_status simplify(dc_compiling *p)
         p->fn = dc_simplify(p->fn);
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
         if (strcmp(p->env->opt.math, "strict") != 0)
-            p->fn = dc_layout_conv(&p->j->scratch, p->fn);
-        p->fn = dc_layout(&p->j->scratch, p->fn);
+            p->fn = dc_conv_layout(&p->j->scratch, p->fn);
+        p->fn = dc_contraction_layout(&p->j->scratch, p->fn);
     }
     if (p->env->opt.check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));
@@ -219,7 +219,7 @@ static dc_status fuse(dc_compiling *p, dc_part *x)
 }
 
 /* Adds the script lines of node r to f, until there are three. */
-static void add_lines(const dc_func *fn, dc_ref r, dc_item_fact *f)
+static void add_lines(const dc_func *fn, dc_ref r, dc_command_fact *f)
 {
     for (uint32_t o = dc_node_at(fn, r)->origin; o != 0; o = fn->origins.at[o].next) {
         const char *where = fn->origins.at[o].where;
@@ -235,7 +235,7 @@ static void add_lines(const dc_func *fn, dc_ref r, dc_item_fact *f)
 }
 
 /* Lines of everything computed inside group g: from its outputs down to what it reads. */
-static void find_lines(const dc_part *p, uint32_t g, uint32_t *seen, dc_item_fact *f)
+static void find_lines(const dc_part *p, uint32_t g, uint32_t *seen, dc_command_fact *f)
 {
     dc_arena *a = &p->p->j->scratch;
     const dc_group *x = &p->groups.at[g];
@@ -261,7 +261,7 @@ static bool is_empty(const dc_part *p, uint32_t group)
 }
 
 /* On one core, at 8 GFLOP/s and 8 GB/s: vector code is up to thirty times as fast. */
-static uint64_t guess_cost(const dc_item_fact *f)
+static uint64_t guess_cost(const dc_command_fact *f)
 {
     const uint64_t ns = 1 + ((uint64_t)f->flops + (uint64_t)f->bytes) / 8;
     return ns < DC_COST_MOST ? ns : DC_COST_MOST;
@@ -274,7 +274,7 @@ static dc_status lower(dc_job *j, dc_part *x)
     x->kernel = DC_NEW_ARRAY(a, dc_kernel *, x->groups.n);
     x->entry_of = DC_NEW_ARRAY(a, uint32_t, x->groups.n);
     x->begin = DC_NEW_ARRAY(a, const size_t *, x->groups.n);
-    x->group_fact = DC_NEW_ARRAY(a, dc_item_fact, x->groups.n);
+    x->group_fact = DC_NEW_ARRAY(a, dc_command_fact, x->groups.n);
     x->cost_ns = DC_NEW_ARRAY(a, uint64_t, x->groups.n);
     x->nkernel = x->groups.n;
     for (uint32_t g = 0; g < x->groups.n; g++) {
@@ -308,7 +308,7 @@ static dc_status plan(dc_compiling *p, dc_part *x)
                            .cost_ns = x->cost_ns,
                            .cache = p->env->target->l2,
                            .bundles = p->env->target->bundles && !skips(p, DC_STAGE_bundle),
-                           .guard = p->env->opt.check >= 2 ? DC_GUARD_BYTES : 0,
+                           .guard = p->env->opt.check >= 2 ? DC_RED_ZONE_BYTES : 0,
                            .no_reuse = p->e->desc.no_reuse || skips(p, DC_STAGE_reuse)};
     p->e->guard = in.guard;
     return dc_plan_make(p->j, &p->j->scratch, &in, &x->plan);
@@ -318,7 +318,7 @@ static void join(dc_compiling *p, dc_part *x)
 {
     if (p->env->opt.opt < 1 || skips(p, DC_STAGE_join))
         return;
-    const dc_func *joined = dc_join_pieces(&p->j->scratch, x->fn);
+    const dc_func *joined = dc_disjoint_sum(&p->j->scratch, x->fn);
     x->fn = joined != NULL ? joined : x->fn;
 }
 
@@ -349,12 +349,12 @@ static dc_status plan_within_limit(dc_compiling *p)
     split(p, false);
     DC_TRY(plan_parts(p));
     if (p->npart > 1 &&
-        !dc_limit_allows(p->j, &p->e->desc, p->fn, p->derived_bytes + arena_of(p))) {
+        !dc_memory_limit_allows(p->j, &p->e->desc, p->fn, p->derived_bytes + arena_of(p))) {
         split(p, true);
         DC_TRY(plan_parts(p));
     }
     const dc_part *body = &p->part[p->npart - 1];
-    return dc_limit_plan(p->j, &body->desc, body->fn, &body->plan);
+    return dc_memory_limit_plan(p->j, &body->desc, body->fn, &body->plan);
 }
 
 static const char *label_of(const void *ctx, uint32_t group)
@@ -421,8 +421,8 @@ static void make_equal(dc_compiling *p, dc_part *x)
             continue;
         loosen(x, g);
         if (!skips(p, DC_STAGE_offset))
-            x->begin[g] = dc_offset_inputs(p->j, x->kernel[g]);
-        dc_stream_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
+            x->begin[g] = dc_base_offset_inputs(p->j, x->kernel[g]);
+        dc_memory_hints_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
     }
     if (!skips(p, DC_STAGE_lift))
         x->lifted = dc_lift_constants(p->j, x->kernel, x->nkernel, p->env->target->buffers);
@@ -484,11 +484,11 @@ static dc_status run(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
 dc_status dc_pipeline_compile(const dc_env *env, dc_job *j, dc_exec *e, dc_counts *n)
 {
     dc_cache_key key;
-    const bool kept = dc_recall_key(env, j, e, &key);
-    if (kept && dc_recall_find(env, j, e, key, n))
+    const bool kept = dc_exec_cache_key(env, j, e, &key);
+    if (kept && dc_exec_cache_find(env, j, e, key, n))
         return DC_OK;
     DC_TRY(run(env, j, e, n));
     if (kept)
-        dc_recall_store(env, j, e, key);
+        dc_exec_cache_store(env, j, e, key);
     return DC_OK;
 }

@@ -19,7 +19,7 @@ typedef struct dc_env {
     dc_skip skip;
     dc_kernels *kernels;
     struct dc_cache *cache;              /* on disk; NULL none */
-    const struct dc_schedfile *schedule; /* DEEPC_SCHEDULE; NULL none */
+    const struct dc_schedule_file *schedule; /* DEEPC_SCHEDULE; NULL none */
 } dc_env;
 
 typedef struct dc_counts { /* for dc_stats */

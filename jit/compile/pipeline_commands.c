@@ -1,10 +1,10 @@
 /*
- * The end of a compilation: planned steps and compiled kernels become the items of the executable, those
+ * The end of a compilation: planned steps and compiled kernels become the commands of the executable, those
  * of the prologue before those of the body, and what is told of it later is kept.
  */
 #include "jit/compile/pipeline_impl.h"
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- commands ----------------------------------------------------------------------------------- */
 
 /* Derived values are results of the prologue; in the body they stand behind the cells. */
 static dc_bind bind_whole(const dc_part *x, dc_place at)
@@ -58,7 +58,7 @@ static dc_bind bind_lifted(dc_exec *e, const dc_lifted *l)
     return b;
 }
 
-static void launch_item(dc_part *x, uint32_t group, dc_item *item, dc_item_fact *fact)
+static void launch_item(dc_part *x, uint32_t group, dc_command *command, dc_command_fact *fact)
 {
     dc_exec *e = x->p->e;
     const dc_group *g = &x->groups.at[group];
@@ -75,63 +75,64 @@ static void launch_item(dc_part *x, uint32_t group, dc_item *item, dc_item_fact 
         bind[i].offset += x->begin[group][i];
     if (lifted != NULL)
         bind[nbind - 1] = bind_lifted(e, lifted);
-    *item = (dc_item){.kind = DC_ITEM_LAUNCH,
-                      .program = dc_compiled_program(e->kernel[n]),
-                      .entry = dc_compiled_entry(e->kernel[n]),
-                      .grid = entry->launch.positions,
-                      .threads = entry->launch.threads,
-                      .scratch = entry->flat->scratch,
-                      .cost_ns = x->cost_ns[group],
-                      .nbind = nbind,
-                      .bind = bind,
-                      .label = dc_arena_strdup(&e->mem, entry->kernel->name)};
+    *command = (dc_command){.kind = DC_COMMAND_LAUNCH,
+                            .program = dc_compiled_program(e->kernel[n]),
+                            .entry = dc_compiled_entry(e->kernel[n]),
+                            .grid = entry->launch.positions,
+                            .threads = entry->launch.threads,
+                            .scratch = entry->flat->scratch,
+                            .cost_ns = x->cost_ns[group],
+                            .nbind = nbind,
+                            .bind = bind,
+                            .label = dc_arena_strdup(&e->mem, entry->kernel->name)};
     *fact = x->group_fact[group];
     fact->nout = g->nout;
 }
 
-static void copy_item(dc_part *x, const dc_step *s, dc_item *item)
+static void copy_item(dc_part *x, const dc_step *s, dc_command *command)
 {
     dc_bind *bind = DC_NEW_ARRAY(&x->p->e->mem, dc_bind, 2);
     bind[0] = bind_place(x, s->to);
     bind[1] = bind_place(x, s->from);
-    *item = (dc_item){
-        .kind = DC_ITEM_COPY, .nbind = 2, .bind = bind, .bytes = s->bytes, .label = "copy"};
+    *command = (dc_command){
+        .kind = DC_COMMAND_COPY, .nbind = 2, .bind = bind, .bytes = s->bytes, .label = "copy"};
     x->p->e->info.copies += !x->is_prologue;
 }
 
-static void check_item(dc_part *x, const dc_step *s, dc_item *item, dc_item_fact *fact)
+static void check_item(dc_part *x, const dc_step *s, dc_command *command, dc_command_fact *fact)
 {
     dc_bind *bind = DC_NEW_ARRAY(&x->p->e->mem, dc_bind, 1);
     bind[0] = bind_place(x, s->from);
-    *item = (dc_item){.kind = DC_ITEM_CHECK, .nbind = 1, .bind = bind, .label = "check"};
+    *command = (dc_command){.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = bind, .label = "check"};
     fact->check = s->index;
     fact->value = bind_place(x, s->to);
 }
 
-static void part_items(dc_part *x, dc_item *item, dc_item_fact *fact)
+static void part_items(dc_part *x, dc_command *command, dc_command_fact *fact)
 {
     dc_exec *e = x->p->e;
     for (uint32_t i = 0; i < x->plan.nstep; i++) {
         const dc_step *s = &x->plan.step[i];
         switch ((dc_step_kind)s->kind) {
         case DC_STEP_GROUP:
-            launch_item(x, s->index, &item[i], &fact[i]);
+            launch_item(x, s->index, &command[i], &fact[i]);
             break;
         case DC_STEP_COPY:
-            copy_item(x, s, &item[i]);
+            copy_item(x, s, &command[i]);
             break;
         case DC_STEP_BUNDLE:
-            item[i] = (dc_item){.kind = DC_ITEM_BUNDLE, .nbody = s->nbody, .label = "bundle"};
+            command[i] =
+                (dc_command){.kind = DC_COMMAND_BUNDLE, .nbody = s->nbody, .label = "bundle"};
             break;
         case DC_STEP_CHECK:
-            check_item(x, s, &item[i], &fact[i]);
+            check_item(x, s, &command[i], &fact[i]);
             break;
         }
-        dc_exec_set_deps(e, &item[i], s->ndep, s->dep);
+        dc_exec_set_deps(e, &command[i], s->ndep, s->dep);
     }
 }
 
-/* Lifetimes count items, those of the prologue included. */
+/* Lifetimes count commands, those of the prologue included. */
 static void part_temps(const dc_part *x, uint32_t first, dc_guarded *out)
 {
     for (uint32_t t = 0; t < x->plan.ntemp; t++) {
@@ -165,24 +166,24 @@ void dc_pipeline_make_items(dc_compiling *p)
 {
     dc_exec *e = p->e;
     make_room_for_constants(p);
-    e->nitem = e->ntemp = e->nprologue = 0; /* an attempt before may have run out of memory */
+    e->ncommand = e->ntemp = e->nprologue = 0; /* an attempt before may have run out of memory */
     e->info = (dc_exec_info){.nodes = e->info.nodes};
     for (uint32_t n = 0; n < p->npart; n++) {
-        e->nitem += p->part[n].plan.nstep;
+        e->ncommand += p->part[n].plan.nstep;
         e->ntemp += p->part[n].plan.ntemp;
     }
-    e->item = DC_NEW_ARRAY(&e->mem, dc_item, e->nitem);
-    e->fact = DC_NEW_ARRAY(&e->mem, dc_item_fact, e->nitem);
+    e->command = DC_NEW_ARRAY(&e->mem, dc_command, e->ncommand);
+    e->fact = DC_NEW_ARRAY(&e->mem, dc_command_fact, e->ncommand);
     e->temp = DC_NEW_ARRAY(&e->mem, dc_guarded, e->ntemp);
-    for (uint32_t n = 0, item = 0, temp = 0; n < p->npart; n++) {
+    for (uint32_t n = 0, command = 0, temp = 0; n < p->npart; n++) {
         dc_part *x = &p->part[n];
-        part_items(x, e->item + item, e->fact + item);
-        part_temps(x, item, e->temp + temp);
+        part_items(x, e->command + command, e->fact + command);
+        part_temps(x, command, e->temp + temp);
         sum_up(e, x);
-        e->untouched = item + x->plan.first_set;
-        item += x->plan.nstep;
+        e->untouched = command + x->plan.first_set;
+        command += x->plan.nstep;
         temp += x->plan.ntemp;
-        e->nprologue = x->is_prologue ? item : e->nprologue;
+        e->nprologue = x->is_prologue ? command : e->nprologue;
     }
     dc_exec_count_launches(e);
     e->info.kernels = p->gen.entry.n;

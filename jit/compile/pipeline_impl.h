@@ -1,4 +1,4 @@
-/* What the stages (jit/compile/pipeline.c) hand to the making of items (jit/compile/pipeline_commands.c). */
+/* What the stages (jit/compile/pipeline.c) hand to the making of commands (jit/compile/pipeline_commands.c). */
 #ifndef DC_JIT_COMPILE_PIPELINE_IMPL_H
 #define DC_JIT_COMPILE_PIPELINE_IMPL_H
 
@@ -23,7 +23,7 @@ typedef struct dc_part {
     const size_t **
         begin; /* by group, of its parameters: bytes from their places; NULL: none (jit/lower/base_offset.h) */
     const dc_lifted *lifted;  /* by group: constants that it is given; NULL: none is */
-    dc_item_fact *group_fact; /* by group */
+    dc_command_fact *group_fact; /* by group */
     uint64_t *cost_ns;        /* by group: a guess, for one worker */
     bool *in_part;            /* by cell: what changes is stored alone */
     dc_plan plan;

@@ -14,7 +14,7 @@
 
 /* What is made of one unit. */
 typedef struct making {
-    dc_unit *unit;
+    dc_program_unit *unit;
     const char *text;
     const char **entry;
 } making;
@@ -22,7 +22,7 @@ typedef struct making {
 typedef struct makings {
     const dc_env *env;
     dc_flat *const *kernel;
-    const dc_needs *const *needs;
+    const dc_kernel_needs *const *needs;
     making *at;
     uint32_t n;
     uint32_t *missing; /* those to be compiled, the longest first */
@@ -77,11 +77,11 @@ static dc_status render(makings *m, dc_job *j, making *k)
     return status;
 }
 
-const char *dc_unit_depends(const dc_env *env, dc_job *j)
+const char *dc_program_depends(const dc_env *env, dc_job *j)
 {
     const dc_target *t = env->target;
     dc_device *d = env->device;
-    if (env->cache == NULL || d->ops->maker == NULL)
+    if (env->cache == NULL || d->ops->toolchain == NULL)
         return NULL;
     dc_text *text = dc_job_text(j);
     dc_text_printf(text, "program 3\n%s\n%s %s\n%s\n%s\n", t->name, t->triple, t->features,
@@ -111,14 +111,14 @@ static dc_status write_text(makings *m, dc_job *j, making *k, const char *depend
  * refuses what was kept: it is compiled, and replaced.
  */
 static bool load(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source *src,
-                 dc_program **out, dc_needs **needs)
+                 dc_program **out, dc_kernel_needs **needs)
 {
     const void *object;
     size_t bytes;
-    const dc_cache_maker maker = dc_cache_maker_of(env->cache, j, env->device);
-    if (!dc_cache_find(env->cache, j, key, maker, &object, &bytes))
+    const dc_cache_maker toolchain = dc_cache_maker_of(env->cache, j, env->device);
+    if (!dc_cache_find(env->cache, j, key, toolchain, &object, &bytes))
         return false;
-    *needs = dc_needs_take(object, bytes, &bytes);
+    *needs = dc_kernel_needs_take(object, bytes, &bytes);
     if (*needs == NULL)
         return false;
     dc_job_defer(j, dc_xfree, *needs);
@@ -131,13 +131,13 @@ static bool load(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source
     return false;
 }
 
-static bool is_of(const dc_needs *needs, dc_cache_key text)
+static bool is_of(const dc_kernel_needs *needs, dc_cache_key text)
 {
     return memcmp(&needs->text, &text, sizeof text) == 0;
 }
 
-bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
-                  dc_program **out, dc_needs **needs)
+bool dc_program_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
+                     dc_program **out, dc_kernel_needs **needs)
 {
     static const char *const entry[] = {"entry0"}; /* as render() calls it */
     const dc_source src = {.dialect = env->target->dialect, .entry = entry, .nentry = 1};
@@ -154,22 +154,22 @@ bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key t
 
 static bool find(const makings *m, dc_job *j, making *k)
 {
-    dc_unit *u = k->unit;
+    dc_program_unit *u = k->unit;
     const dc_source src = source_of(m, k);
-    dc_needs *needs = NULL;
+    dc_kernel_needs *needs = NULL;
     u->cached = u->keyed && load(m->env, j, u->key, &src, &u->program, &needs);
     if (u->cached)
         dc_xfree(needs); /* as those of the kernel, whose text the key is made of */
     return u->cached;
 }
 
-static void store(const makings *m, dc_job *j, const making *k, dc_cache_maker maker,
+static void store(const makings *m, dc_job *j, const making *k, dc_cache_maker toolchain,
                   const void *object, size_t bytes)
 {
     dc_text *entry = dc_job_text(j);
     dc_text_put(entry, object, bytes);
-    dc_needs_put(m->needs[k->unit->first], entry);
-    dc_cache_store(m->env->cache, j, k->unit->key, maker, entry->s, entry->n);
+    dc_kernel_needs_put(m->needs[k->unit->first], entry);
+    dc_cache_store(m->env->cache, j, k->unit->key, toolchain, entry->s, entry->n);
     dc_job_text_end(j, entry);
 }
 
@@ -183,9 +183,9 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
         return dc_failf(
             j, DC_ERR_BUILD, NULL,
             "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
-    const dc_cache_maker maker =
+    const dc_cache_maker toolchain =
         k->unit->keyed ? dc_cache_maker_of(m->env->cache, j, d) : (dc_cache_maker){{0, 0}};
-    k->unit->keyed = dc_cache_maker_known(maker); /* what nobody made is not kept */
+    k->unit->keyed = dc_cache_maker_known(toolchain); /* what nobody made is not kept */
     if (!k->unit->keyed)
         return d->ops->compile(d, j, &src, &k->unit->program);
     const uint64_t begun = dc_clock_ns();
@@ -194,7 +194,7 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
             m->kernel[k->unit->first]->name, (double)(dc_clock_ns() - begun) / 1e6, strlen(k->text),
             bytes);
     DC_TRY(d->ops->load(d, j, &src, object, bytes, &k->unit->program));
-    store(m, j, k, maker, object, bytes);
+    store(m, j, k, toolchain, object, bytes);
     return DC_OK;
 }
 
@@ -218,7 +218,7 @@ static void add_missing(makings *m, uint32_t k)
 
 static dc_status make_all(makings *m, dc_job *j)
 {
-    const char *depends = dc_unit_depends(m->env, j);
+    const char *depends = dc_program_depends(m->env, j);
     for (uint32_t i = 0; i < m->n; i++) {
         DC_TRY(write_text(m, j, &m->at[i], depends));
         const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -229,8 +229,9 @@ static dc_status make_all(makings *m, dc_job *j)
     return dc_split(j, m->nmissing, compile_piece, m);
 }
 
-dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel,
-                        const dc_needs *const *needs, uint32_t n, dc_unit *unit, uint32_t *nunit)
+dc_status dc_program_build(const dc_env *env, dc_job *j, dc_flat *const *kernel,
+                           const dc_kernel_needs *const *needs, uint32_t n, dc_program_unit *unit,
+                           uint32_t *nunit)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     makings *m = DC_NEW(&j->scratch, makings);
@@ -241,7 +242,7 @@ dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel,
     m->at = DC_NEW_ARRAY(&j->scratch, making, n);
     m->missing = DC_NEW_ARRAY(&j->scratch, uint32_t, n);
     for (uint32_t first = 0; first < n; first += each) {
-        unit[m->n] = (dc_unit){.first = first, .n = each};
+        unit[m->n] = (dc_program_unit){.first = first, .n = each};
         m->at[m->n].unit = &unit[m->n];
         m->n++;
     }

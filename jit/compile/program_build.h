@@ -14,26 +14,27 @@
 #include "jit/compile/pipeline.h"
 #include "jit/flat/flat.h"
 
-typedef struct dc_unit { /* a program, of kernels first .. first + n - 1 */
+typedef struct dc_program_unit { /* a program, of kernels first .. first + n - 1 */
     uint32_t first, n;
     dc_program *program;
     bool cached; /* it was on disk */
     bool keyed;  /* it is there now, or will be, by `key` */
     dc_cache_key key;
-} dc_unit;
+} dc_program_unit;
 
 /*
  * The program of the kernel `text` that an earlier process has stored by that key, and what it needs, both
  * the caller's. False: it is not there, it is of another kernel, or the device refuses it.
  */
-bool dc_unit_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
-                  dc_program **out, dc_needs **needs);
+bool dc_program_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_key text,
+                     dc_program **out, dc_kernel_needs **needs);
 
 /* All that programs depend on but their text and compiler; NULL where nothing is kept. */
-const char *dc_unit_depends(const dc_env *env, dc_job *j);
+const char *dc_program_depends(const dc_env *env, dc_job *j);
 
 /* By kernel, what it needs; unit has room for n. All programs, the caller's from now on, or none. */
-dc_status dc_units_make(const dc_env *env, dc_job *j, dc_flat *const *kernel,
-                        const dc_needs *const *needs, uint32_t n, dc_unit *unit, uint32_t *nunit);
+dc_status dc_program_build(const dc_env *env, dc_job *j, dc_flat *const *kernel,
+                           const dc_kernel_needs *const *needs, uint32_t n, dc_program_unit *unit,
+                           uint32_t *nunit);
 
 #endif

@@ -11,19 +11,19 @@
 
 enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_DERIVED, DC_SLOT_FIRST };
 
-/* What is known of an item beside what the device needs. */
-typedef struct dc_item_fact {
+/* What is known of a command beside what the device needs. */
+typedef struct dc_command_fact {
     const char *where[3]; /* script lines of the nodes inside, or NULL */
     int64_t flops, bytes; /* per launch */
     uint32_t nout;        /* LAUNCH: binds that are written, the first ones */
     uint32_t check;       /* CHECK: its number */
     dc_bind value;        /* CHECK: where the value at fault stands */
-} dc_item_fact;
+} dc_command_fact;
 
 /* A temporary of the arena, for guard zones. */
 typedef struct dc_guarded {
     size_t offset, bytes;
-    uint32_t first, last; /* items between which it is alive */
+    uint32_t first, last; /* commands between which it is alive */
 } dc_guarded;
 
 /* What a distinct kernel can be made from again, to look at. */
@@ -40,7 +40,7 @@ typedef struct dc_derived_value {
 } dc_derived_value;
 
 typedef struct dc_profile { /* DEEPC_DEBUG=time */
-    uint64_t *item_ns;      /* one per item; NULL when nothing is measured */
+    uint64_t *command_ns;   /* one per command; NULL when nothing is measured */
     void *rows;             /* room for the report, which may be printed while nothing can fail */
     uint64_t calls, call_ns, prologues;
 } dc_profile;
@@ -74,10 +74,10 @@ struct dc_exec {
     bool *in_part;           /* by cell: set in place, and only what changes is stored */
     dc_program **program;    /* jit/exec/exec_commands.h: the executable's own */
     uint32_t nprogram;
-    dc_item *item;
-    dc_item_fact *fact;
-    uint32_t nitem;
-    uint32_t nprologue; /* items of the prologue, a list by itself; the others are the body */
+    dc_command *command;
+    dc_command_fact *fact;
+    uint32_t ncommand;
+    uint32_t nprologue; /* commands of the prologue, a list by itself; the others are the body */
     dc_derived_value *derived; /* nderived of them: what the prologue computes */
     uint32_t nderived;
     bool *derived_from; /* by parameter: the prologue reads it; NULL without prologue */
@@ -104,18 +104,18 @@ struct dc_inst {
     dc_cell **cell;
     dc_tensor *
         *result;     /* what the last call gave out; written again unless somebody else holds it */
-    dc_store *block; /* the argument block */
+    dc_storage *block; /* the argument block */
     void *staging;   /* the same on the host */
     void **slot;
-    dc_recording **recording; /* one; or one per item, with its body, when guards are checked */
-    uint32_t *recorded;       /* by recording: its first item; one more: nitem */
+    dc_recording **recording; /* one; or one per command, with its body, when guards are checked */
+    uint32_t *recorded;       /* by recording: its first command; one more: ncommand */
     uint32_t nrecording;
     bool prepared;  /* recorded, or left to the interpreter */
     bool unchecked; /* somebody else looks for NaN (jit/exec/finite_check.h) */
     uint64_t calls;
 
-    /* derived values (jit/exec/hoisted_values.h) */
-    dc_store *derived;             /* NULL: not kept */
+    /* derived values (jit/exec/derived_values.h) */
+    dc_storage *derived;           /* NULL: not kept */
     bool derived_right;            /* they are those of what the arrays below say */
     struct dc_inst *newer, *older; /* in rt->derived, with memory for them */
     dc_tensor **seen_tensor;       /* by free parameter, of those that the prologue reads */
@@ -125,8 +125,8 @@ struct dc_inst {
     /* of the call or job at hand */
     dc_inst_state state;
     bool has_arena;
-    dc_store *own_arena; /* NULL: the context's */
-    const atomic_bool *stop; /* makes it pause between two items; NULL: only its deadline does */
+    dc_storage *own_arena;   /* NULL: the context's */
+    const atomic_bool *stop; /* makes it pause between two commands; NULL: only its deadline does */
     bool endable;        /* a launch of it may be ended in the middle, as `halt` says */
     dc_halt halt;
     bool running;        /* the device is at it: what it has written when unwinding is unknown */
@@ -193,16 +193,16 @@ static inline void dc_exec_lay_block(dc_exec *e)
 /* Those of a bundle are one. */
 static inline void dc_exec_count_launches(dc_exec *e)
 {
-    for (uint32_t i = 0; i < e->nitem; i++) {
-        const dc_item *x = &e->item[i];
-        const bool launch = x->kind == DC_ITEM_LAUNCH || x->kind == DC_ITEM_BUNDLE;
+    for (uint32_t i = 0; i < e->ncommand; i++) {
+        const dc_command *x = &e->command[i];
+        const bool launch = x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_BUNDLE;
         *(i < e->nprologue ? &e->info.prologue_launches : &e->info.launches) += launch;
-        i += x->kind == DC_ITEM_BUNDLE ? x->nbody : 0;
+        i += x->kind == DC_COMMAND_BUNDLE ? x->nbody : 0;
     }
 }
 
-/* Copies what an item of e waits for. */
-static inline void dc_exec_set_deps(dc_exec *e, dc_item *x, uint32_t ndep, const uint32_t *dep)
+/* Copies what a command of e waits for. */
+static inline void dc_exec_set_deps(dc_exec *e, dc_command *x, uint32_t ndep, const uint32_t *dep)
 {
     uint32_t *copy = DC_NEW_ARRAY(&e->mem, uint32_t, ndep);
     for (uint32_t d = 0; d < ndep; d++)

@@ -2,12 +2,12 @@
 
 typedef struct judging {
     const dc_exec *e;
-    const dc_needs *const *needs;
-    uint32_t at;                    /* the item */
+    const dc_kernel_needs *const *needs;
+    uint32_t at;                    /* the command */
     size_t arena, derived;          /* bytes that are touched so far */
-    uint32_t checks;                /* items that are checks */
-    uint32_t last_check, first_set; /* items; nitem: none */
-    bool *set, *checked;            /* cells that the function sets; checks that had an item */
+    uint32_t checks;                /* commands that are checks */
+    uint32_t last_check, first_set; /* commands; ncommand: none */
+    bool *set, *checked;            /* cells that the function sets; checks that had a command */
 } judging;
 
 /* Slots ---------------------------------------------------------------------------------------- */
@@ -76,9 +76,9 @@ static bool touches(judging *g, dc_bind b, size_t bytes, size_t align, bool writ
 
 /* Items ---------------------------------------------------------------------------------------- */
 
-static bool launches(judging *g, const dc_item *x)
+static bool launches(judging *g, const dc_command *x)
 {
-    const dc_needs *n = g->needs[g->at];
+    const dc_kernel_needs *n = g->needs[g->at];
     if ((uint64_t)x->grid != n->positions || x->threads != n->threads || x->scratch != n->scratch ||
         x->nbind != n->nparam)
         return false;
@@ -92,15 +92,15 @@ static bool launches(judging *g, const dc_item *x)
     return true;
 }
 
-static bool copies(judging *g, const dc_item *x)
+static bool copies(judging *g, const dc_command *x)
 {
     return touches(g, x->bind[0], x->bytes, 1, true) && touches(g, x->bind[1], x->bytes, 1, false);
 }
 
-static bool checks(judging *g, const dc_item *x)
+static bool checks(judging *g, const dc_command *x)
 {
     const dc_exec *e = g->e;
-    const dc_item_fact *f = &e->fact[g->at];
+    const dc_command_fact *f = &e->fact[g->at];
     const dc_type *value = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
     if (g->checked[f->check])
         return false;
@@ -111,31 +111,31 @@ static bool checks(judging *g, const dc_item *x)
            touches(g, f->value, dc_type_bytes(value), dc_type_bytes(value), false);
 }
 
-/* What only some kinds of items have is 0 in the others. */
-static bool has_only_its_own(const dc_item *x)
+/* What only some kinds of commands have is 0 in the others. */
+static bool has_only_its_own(const dc_command *x)
 {
-    const bool launch = x->kind == DC_ITEM_LAUNCH;
+    const bool launch = x->kind == DC_COMMAND_LAUNCH;
     return (launch || (x->grid == 0 && x->threads == 0 && x->scratch == 0)) &&
-           (x->bytes == 0 || x->kind == DC_ITEM_COPY) &&
-           (x->nbody == 0 || x->kind == DC_ITEM_BUNDLE) && x->cost_ns <= DC_COST_MOST;
+           (x->bytes == 0 || x->kind == DC_COMMAND_COPY) &&
+           (x->nbody == 0 || x->kind == DC_COMMAND_BUNDLE) && x->cost_ns <= DC_COST_MOST;
 }
 
 static bool item_is_sound(judging *g)
 {
-    const dc_item *x = &g->e->item[g->at];
+    const dc_command *x = &g->e->command[g->at];
     if (!has_only_its_own(x))
         return false;
     switch (x->kind) {
-    case DC_ITEM_LAUNCH:
+    case DC_COMMAND_LAUNCH:
         return launches(g, x);
-    case DC_ITEM_COPY:
+    case DC_COMMAND_COPY:
         return copies(g, x);
-    case DC_ITEM_CHECK:
+    case DC_COMMAND_CHECK:
         return g->at >= g->e->nprologue && checks(g, x);
-    case DC_ITEM_BUNDLE: /* its launches follow */
+    case DC_COMMAND_BUNDLE: /* its launches follow */
         return g->at >= g->e->nprologue || x->nbody < g->e->nprologue - g->at;
-    case DC_ITEM_LOOP:
-    case DC_ITEM_BRANCH:
+    case DC_COMMAND_LOOP:
+    case DC_COMMAND_BRANCH:
         break;
     }
     return false;
@@ -157,21 +157,21 @@ static bool derived_are_sound(judging *g)
 
 static bool launches_are_counted(const dc_exec *e)
 {
-    dc_exec counted = {.item = e->item, .nitem = e->nitem, .nprologue = e->nprologue};
+    dc_exec counted = {.command = e->command, .ncommand = e->ncommand, .nprologue = e->nprologue};
     dc_exec_count_launches(&counted);
     return counted.info.launches == e->info.launches &&
            counted.info.prologue_launches == e->info.prologue_launches;
 }
 
-bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs, dc_arena *a)
+bool dc_exec_is_sound(const dc_exec *e, const dc_kernel_needs *const *needs, dc_arena *a)
 {
     enum { ROUNDED = 4096 };
-    judging g = {.e = e, .needs = needs, .first_set = e->nitem};
+    judging g = {.e = e, .needs = needs, .first_set = e->ncommand};
     g.set = DC_NEW_ARRAY(a, bool, e->desc.ncell);
     g.checked = DC_NEW_ARRAY(a, bool, e->desc.ncheck);
     for (uint32_t i = 0; i < e->desc.nset; i++)
         g.set[e->desc.set[i]] = true;
-    for (; g.at < e->nitem; g.at++)
+    for (; g.at < e->ncommand; g.at++)
         if (!item_is_sound(&g))
             return false;
     return derived_are_sound(&g) && launches_are_counted(e) && e->guard == 0 &&

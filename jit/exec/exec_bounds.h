@@ -20,10 +20,10 @@
 #include "jit/cache/kernel_needs.h"
 #include "jit/exec/exec.h"
 
-/* Nanoseconds that an item is guessed to cost, at most: so many of them can be added up. */
+/* Nanoseconds that a command is guessed to cost, at most: so many of them can be added up. */
 #define DC_COST_MOST (((uint64_t)1 << 56) - 1)
 
-/* needs: by item, of a LAUNCH. Linear in items and cells; a is for what it marks. */
-bool dc_exec_is_sound(const dc_exec *e, const dc_needs *const *needs, dc_arena *a);
+/* needs: by command, of a LAUNCH. Linear in commands and cells; a is for what it marks. */
+bool dc_exec_is_sound(const dc_exec *e, const dc_kernel_needs *const *needs, dc_arena *a);
 
 #endif

@@ -6,9 +6,9 @@
 typedef struct making {
     dc_job *j;
     dc_exec *e;
-    const dc_items *d;
-    dc_visit *visit;  /* by item */
-    bool *whole;      /* by cell: an item that always runs writes all of it */
+    const dc_command_list *d;
+    dc_visit *visit;  /* by command */
+    bool *whole;      /* by cell: a command that always runs writes all of it */
     bool *cell_write; /* by cell */
     bool *set;        /* by cell: it may be written */
 } making;
@@ -23,7 +23,7 @@ static dc_type *copy_types(dc_arena *a, const dc_type *t, uint32_t n)
     return copy;
 }
 
-static void copy_desc(dc_exec *e, const dc_items *d)
+static void copy_desc(dc_exec *e, const dc_command_list *d)
 {
     uint32_t *set = DC_NEW_ARRAY(&e->mem, uint32_t, d->nset);
     for (uint32_t i = 0; i < d->nset; i++)
@@ -40,28 +40,29 @@ static void copy_desc(dc_exec *e, const dc_items *d)
     dc_exec_lay_block(e);
 }
 
-static void copy_items(dc_exec *e, const dc_items *d)
+static void copy_items(dc_exec *e, const dc_command_list *d)
 {
-    e->nitem = d->nitem;
-    e->item = DC_NEW_ARRAY(&e->mem, dc_item, d->nitem);
-    e->fact = DC_NEW_ARRAY(&e->mem, dc_item_fact, d->nitem);
-    for (uint32_t i = 0; i < d->nitem; i++) {
-        const dc_item *from = &d->item[i];
+    e->ncommand = d->ncommand;
+    e->command = DC_NEW_ARRAY(&e->mem, dc_command, d->ncommand);
+    e->fact = DC_NEW_ARRAY(&e->mem, dc_command_fact, d->ncommand);
+    for (uint32_t i = 0; i < d->ncommand; i++) {
+        const dc_command *from = &d->command[i];
         dc_bind *bind = DC_NEW_ARRAY(&e->mem, dc_bind, from->nbind);
         for (uint32_t b = 0; b < from->nbind; b++)
             bind[b] = from->bind[b];
-        e->item[i] = *from;
-        e->item[i].bind = bind;
-        e->item[i].label = dc_arena_strdup(&e->mem, from->label != NULL ? from->label : "item");
+        e->command[i] = *from;
+        e->command[i].bind = bind;
+        e->command[i].label =
+            dc_arena_strdup(&e->mem, from->label != NULL ? from->label : "command");
         if (d->fact != NULL)
             e->fact[i] = d->fact[i];
-        e->info.copies += from->kind == DC_ITEM_COPY;
+        e->info.copies += from->kind == DC_COMMAND_COPY;
     }
     dc_exec_count_launches(e);
     e->info.arena_bytes = e->info.arena_lower_bound = d->arena_bytes;
 }
 
-/* ---- what items do --------------------------------------------------------------------------- */
+/* ---- what commands do --------------------------------------------------------------------------- */
 
 static bool is_cell(const dc_exec *e, uint32_t slot, uint32_t *cell)
 {
@@ -82,44 +83,44 @@ static size_t room_of(const dc_exec *e, uint32_t slot)
     return dc_type_bytes(&e->result[slot - dc_slot_result(e, 0)]);
 }
 
-static void check_bind(const making *m, uint32_t item, dc_bind at, const dc_use *use)
+static void check_bind(const making *m, uint32_t command, dc_bind at, const dc_use *use)
 {
     const dc_exec *e = m->e;
     uint32_t cell;
     if (at.slot >= dc_slot_count(e) || at.offset > room_of(e, at.slot) ||
         use->bytes > room_of(e, at.slot) - at.offset)
-        DC_BUG("item %u of '%s' leaves slot %u", item, e->desc.name, at.slot);
+        DC_BUG("command %u of '%s' leaves slot %u", command, e->desc.name, at.slot);
     const bool own = at.slot == DC_SLOT_ARENA || at.slot >= dc_slot_result(e, 0) ||
                      (is_cell(e, at.slot, &cell) && m->set[cell]);
     if (use->writes && !own)
-        DC_BUG("item %u of '%s' writes slot %u", item, e->desc.name, at.slot);
+        DC_BUG("command %u of '%s' writes slot %u", command, e->desc.name, at.slot);
 }
 
-static dc_use use_of(const dc_items *d, uint32_t item, uint32_t bind)
+static dc_use use_of(const dc_command_list *d, uint32_t command, uint32_t bind)
 {
-    const dc_item *x = &d->item[item];
+    const dc_command *x = &d->command[command];
     switch (x->kind) {
-    case DC_ITEM_LAUNCH:
-        return d->use[item][bind];
-    case DC_ITEM_COPY:
+    case DC_COMMAND_LAUNCH:
+        return d->use[command][bind];
+    case DC_COMMAND_COPY:
         return (dc_use){x->bytes, bind == 1, bind == 0};
-    case DC_ITEM_CHECK:
+    case DC_COMMAND_CHECK:
         return (dc_use){sizeof(int32_t), true, false};
-    case DC_ITEM_LOOP:
-    case DC_ITEM_BRANCH:
-    case DC_ITEM_BUNDLE: /* has none */
+    case DC_COMMAND_LOOP:
+    case DC_COMMAND_BRANCH:
+    case DC_COMMAND_BUNDLE: /* has none */
         return bind == 0 ? (dc_use){1, true, false} : (dc_use){sizeof(int32_t), false, true};
     }
-    DC_BUG("an item of kind %d", x->kind);
+    DC_BUG("a command of kind %d", x->kind);
 }
 
-static void note_access(making *m, uint32_t item, dc_bind at, const dc_use *use, bool always,
+static void note_access(making *m, uint32_t command, dc_bind at, const dc_use *use, bool always,
                         dc_access *room)
 {
     dc_exec *e = m->e;
-    dc_visit *v = &m->visit[item];
+    dc_visit *v = &m->visit[command];
     uint32_t cell;
-    check_bind(m, item, at, use);
+    check_bind(m, command, at, use);
     if (is_cell(e, at.slot, &cell)) {
         v->sets |= use->writes;
         m->cell_write[cell] |= use->writes;
@@ -129,12 +130,12 @@ static void note_access(making *m, uint32_t item, dc_bind at, const dc_use *use,
     room[v->naccess++] = (dc_access){at.slot, use->writes, at.offset, at.offset + use->bytes, 0};
 }
 
-/* `always`: the item is in no body. */
+/* `always`: the command is in no body. */
 static void visit_item(making *m, uint32_t i, bool always)
 {
-    const dc_item *x = &m->e->item[i];
+    const dc_command *x = &m->e->command[i];
     dc_visit *v = &m->visit[i];
-    *v = (dc_visit){.check = x->kind == DC_ITEM_CHECK, .nbody = x->nbody, .nelse = x->nelse};
+    *v = (dc_visit){.check = x->kind == DC_COMMAND_CHECK, .nbody = x->nbody, .nelse = x->nelse};
     dc_access *room = DC_NEW_ARRAY(&m->j->scratch, dc_access, x->nbind + 1);
     v->access = room;
     for (uint32_t b = 0; b < x->nbind; b++) {
@@ -149,8 +150,8 @@ static void visit_item(making *m, uint32_t i, bool always)
 static void visit_all(making *m)
 {
     uint32_t outside = 0; /* where the body that we are in has ended */
-    for (uint32_t i = 0; i < m->e->nitem; i++) {
-        const dc_item *x = &m->e->item[i];
+    for (uint32_t i = 0; i < m->e->ncommand; i++) {
+        const dc_command *x = &m->e->command[i];
         const bool always = i >= outside;
         if (always)
             outside = i + 1 + x->nbody + x->nelse;
@@ -171,12 +172,12 @@ static effects walk(const making *m, uint32_t i, uint32_t end, bool set)
 {
     effects all = {false, set};
     for (; i < end;) {
-        const dc_item *x = &m->e->item[i];
+        const dc_command *x = &m->e->command[i];
         const uint32_t body = i + 1, other = body + x->nbody, next = other + x->nelse;
         if (m->visit[i].check && all.sets)
             DC_BUG("check %u of '%s' may run after a cell was written", i, m->e->desc.name);
         effects one = walk(m, body, other, all.sets), two = walk(m, other, next, all.sets);
-        if (x->kind == DC_ITEM_LOOP && one.checks && one.sets)
+        if (x->kind == DC_COMMAND_LOOP && one.checks && one.sets)
             DC_BUG("loop %u of '%s' checks and writes a cell", i, m->e->desc.name);
         all.checks |= m->visit[i].check || one.checks || two.checks;
         all.sets |= m->visit[i].sets || one.sets || two.sets;
@@ -192,16 +193,16 @@ static effects walk(const making *m, uint32_t i, uint32_t end, bool set)
 static uint32_t find_untouched(const making *m)
 {
     uint32_t loop = 0, end = 0; /* the outermost loop that we are in */
-    for (uint32_t i = 0; i < m->e->nitem; i++) {
-        const dc_item *x = &m->e->item[i];
-        if (i >= end && x->kind == DC_ITEM_LOOP) {
+    for (uint32_t i = 0; i < m->e->ncommand; i++) {
+        const dc_command *x = &m->e->command[i];
+        if (i >= end && x->kind == DC_COMMAND_LOOP) {
             loop = i;
             end = i + 1 + x->nbody;
         }
         if (m->visit[i].sets)
             return i >= end ? i : loop > 0 ? loop - 1 : 0;
     }
-    return m->e->nitem;
+    return m->e->ncommand;
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -209,16 +210,16 @@ static uint32_t find_untouched(const making *m)
 static void find_deps(making *m)
 {
     dc_exec *e = m->e;
-    dc_deps *deps = DC_NEW_ARRAY(&m->j->scratch, dc_deps, e->nitem);
-    dc_deps_find(&m->j->scratch, m->visit, e->nitem, deps);
-    for (uint32_t i = 0; i < e->nitem; i++)
-        dc_exec_set_deps(e, &e->item[i], deps[i].n, deps[i].at);
+    dc_deps *deps = DC_NEW_ARRAY(&m->j->scratch, dc_deps, e->ncommand);
+    dc_command_deps_find(&m->j->scratch, m->visit, e->ncommand, deps);
+    for (uint32_t i = 0; i < e->ncommand; i++)
+        dc_exec_set_deps(e, &e->command[i], deps[i].n, deps[i].at);
 }
 
 static void fill(making *m)
 {
     dc_exec *e = m->e;
-    const dc_items *d = m->d;
+    const dc_command_list *d = m->d;
     dc_arena *a = &m->j->scratch;
     copy_desc(e, d);
     copy_items(e, d);
@@ -228,9 +229,9 @@ static void fill(making *m)
     m->set = DC_NEW_ARRAY(a, bool, d->ncell);
     for (uint32_t i = 0; i < e->desc.nset; i++)
         m->set[e->desc.set[i]] = true;
-    m->visit = DC_NEW_ARRAY(a, dc_visit, e->nitem);
+    m->visit = DC_NEW_ARRAY(a, dc_visit, e->ncommand);
     visit_all(m);
-    walk(m, 0, e->nitem, false);
+    walk(m, 0, e->ncommand, false);
     e->untouched = find_untouched(m);
     find_deps(m);
     dc_profile_init(e);
@@ -241,7 +242,7 @@ static void fill(making *m)
     e->nprogram = d->nprogram;
 }
 
-dc_status dc_exec_from_items(dc_rt *rt, dc_job *j, const dc_items *d, dc_exec **out)
+dc_status dc_exec_from_commands(dc_rt *rt, dc_job *j, const dc_command_list *d, dc_exec **out)
 {
     DC_TRY(dc_rt_check(rt, j, d->name));
     const dc_mark mark = dc_arena_mark(&j->scratch);

@@ -9,17 +9,17 @@
 #include <string.h>
 
 /* Whoever adds a field writes it below, or says in this line why not. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 536 && sizeof(dc_item) == 112 &&
-                                       sizeof(dc_item_fact) == 64 && sizeof(dc_kept) == 32 &&
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 536 && sizeof(dc_command) == 112 &&
+                                       sizeof(dc_command_fact) == 64 && sizeof(dc_kept) == 32 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
                "jit/exec/exec_pack.c packs all fields");
 
-enum { WHERES = DC_COUNTOF(((dc_item_fact *)0)->where) };
+enum { WHERES = DC_COUNTOF(((dc_command_fact *)0)->where) };
 
 /* Of what no kernel has a name for; NULL: the pipeline makes none. */
-static const char *const labels[DC_ITEM_BUNDLE + 1] = {
-    [DC_ITEM_COPY] = "copy", [DC_ITEM_CHECK] = "check", [DC_ITEM_BUNDLE] = "bundle"};
+static const char *const labels[DC_COMMAND_BUNDLE + 1] = {
+    [DC_COMMAND_COPY] = "copy", [DC_COMMAND_CHECK] = "check", [DC_COMMAND_BUNDLE] = "bundle"};
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static void put_choices(dc_text *out, const dc_exec *e)
     }
 }
 
-static void put_fact(dc_text *out, const dc_exec *e, const dc_item_fact *f)
+static void put_fact(dc_text *out, const dc_exec *e, const dc_command_fact *f)
 {
     for (int i = 0; i < WHERES; i++)
         put(out, origin_of(e->desc.fn, f->where[i]));
@@ -123,9 +123,9 @@ static void put_fact(dc_text *out, const dc_exec *e, const dc_item_fact *f)
 
 static void put_item(dc_text *out, const dc_exec *e, uint32_t i)
 {
-    const dc_item *x = &e->item[i];
+    const dc_command *x = &e->command[i];
     put(out, x->kind);
-    put(out, x->kind == DC_ITEM_LAUNCH ? dc_packed_kernel_of(e, i) : 0);
+    put(out, x->kind == DC_COMMAND_LAUNCH ? dc_exec_packed_kernel(e, i) : 0);
     put(out, (uint64_t)x->grid);
     put(out, x->threads);
     put(out, x->scratch);
@@ -177,15 +177,15 @@ static void put_derived(dc_text *out, const dc_exec *e)
         put(out, e->derived_from[i]);
 }
 
-bool dc_pack(const dc_exec *e, dc_text *out)
+bool dc_exec_pack(const dc_exec *e, dc_text *out)
 {
     put_info(out, &e->info);
     if (!put_kernels(out, e))
         return false;
-    put(out, e->nitem);
-    for (uint32_t i = 0; i < e->nitem; i++) {
-        const dc_item_kind kind = e->item[i].kind;
-        if (kind != DC_ITEM_LAUNCH && labels[kind] == NULL)
+    put(out, e->ncommand);
+    for (uint32_t i = 0; i < e->ncommand; i++) {
+        const dc_command_kind kind = e->command[i].kind;
+        if (kind != DC_COMMAND_LAUNCH && labels[kind] == NULL)
             return false;
         put_item(out, e, i);
     }
@@ -195,10 +195,10 @@ bool dc_pack(const dc_exec *e, dc_text *out)
     return true;
 }
 
-uint32_t dc_packed_kernel_of(const dc_exec *e, uint32_t item)
+uint32_t dc_exec_packed_kernel(const dc_exec *e, uint32_t command)
 {
     uint32_t k = 0;
-    while (k < e->nkernel && strcmp(e->kept[k].name, e->item[item].label) != 0)
+    while (k < e->nkernel && strcmp(e->kept[k].name, e->command[command].label) != 0)
         k++;
     return k;
 }
@@ -329,7 +329,7 @@ static uint32_t get_kernels(reader *r, dc_kept **kept, dc_packed_kernel **kernel
     return n;
 }
 
-static void get_fact(reader *r, dc_item_fact *f)
+static void get_fact(reader *r, dc_command_fact *f)
 {
     int n = 0;
     for (int i = 0; i < WHERES; i++) {
@@ -343,31 +343,31 @@ static void get_fact(reader *r, dc_item_fact *f)
     f->value = get_bind(r);
 }
 
-static bool is_sound(const reader *r, const dc_item *x, const dc_item_fact *f)
+static bool is_sound(const reader *r, const dc_command *x, const dc_command_fact *f)
 {
     switch (x->kind) {
-    case DC_ITEM_LAUNCH:
+    case DC_COMMAND_LAUNCH:
         return f->nout <= x->nbind && x->grid >= 0;
-    case DC_ITEM_COPY:
+    case DC_COMMAND_COPY:
         return x->nbind == 2;
-    case DC_ITEM_CHECK:
+    case DC_COMMAND_CHECK:
         return x->nbind == 1 && f->check < r->e->desc.ncheck;
-    case DC_ITEM_BUNDLE:
+    case DC_COMMAND_BUNDLE:
         return x->nbind == 0 && x->nbody > 0;
-    case DC_ITEM_LOOP:
-    case DC_ITEM_BRANCH:
+    case DC_COMMAND_LOOP:
+    case DC_COMMAND_BRANCH:
         break;
     }
     return false;
 }
 
-static void get_item(reader *r, const dc_kept *kept, uint32_t nkernel, uint32_t number, dc_item *x,
-                     dc_item_fact *f)
+static void get_item(reader *r, const dc_kept *kept, uint32_t nkernel, uint32_t number,
+                     dc_command *x, dc_command_fact *f)
 {
     dc_arena *a = &r->e->mem;
-    x->kind = (dc_item_kind)get_upto(r, DC_ITEM_BUNDLE);
+    x->kind = (dc_command_kind)get_upto(r, DC_COMMAND_BUNDLE);
     const uint64_t k = get(r);
-    const bool launch = x->kind == DC_ITEM_LAUNCH;
+    const bool launch = x->kind == DC_COMMAND_LAUNCH;
     r->bad = r->bad || (launch && k >= nkernel);
     if (r->bad)
         return;
@@ -395,15 +395,15 @@ static void get_item(reader *r, const dc_kept *kept, uint32_t nkernel, uint32_t 
 }
 
 /* The launches of a bundle follow it. */
-static bool bundles_are_sound(const dc_item *x, uint32_t n)
+static bool bundles_are_sound(const dc_command *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (x[i].kind != DC_ITEM_BUNDLE)
+        if (x[i].kind != DC_COMMAND_BUNDLE)
             continue;
         if (x[i].nbody >= n - i)
             return false;
         for (uint32_t k = 1; k <= x[i].nbody; k++)
-            if (x[i + k].kind != DC_ITEM_LAUNCH)
+            if (x[i + k].kind != DC_COMMAND_LAUNCH)
                 return false;
     }
     return true;
@@ -459,7 +459,7 @@ static void get_derived(reader *r, dc_exec *into)
 {
     dc_arena *a = &r->e->mem;
     const dc_exec_desc *d = &r->e->desc;
-    into->nprologue = (uint32_t)get_upto(r, into->nitem);
+    into->nprologue = (uint32_t)get_upto(r, into->ncommand);
     into->nderived = into->info.derived = get_count(r);
     into->derived = DC_NEW_ARRAY(a, dc_derived_value, into->nderived);
     for (uint32_t i = 0; i < into->nderived && !r->bad; i++) {
@@ -481,8 +481,8 @@ static void fill(dc_exec *e, const dc_exec *from)
     e->kept = from->kept;
     e->choice = from->choice;
     e->nchoice = from->nchoice;
-    e->nitem = from->nitem;
-    e->item = from->item;
+    e->ncommand = from->ncommand;
+    e->command = from->command;
     e->fact = from->fact;
     e->untouched = from->untouched;
     e->guard = from->guard;
@@ -498,27 +498,27 @@ static void fill(dc_exec *e, const dc_exec *from)
     e->derived_from = from->derived_from;
 }
 
-void dc_unpack_nothing(dc_exec *e)
+void dc_exec_unpack_nothing(dc_exec *e)
 {
     fill(e, &(dc_exec){0});
 }
 
-bool dc_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kernel)
+bool dc_exec_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kernel)
 {
     reader r = {.e = e, .at = bytes, .left = n};
     dc_exec into = {0}; /* only what is packed */
     get_info(&r, &into.info);
     const uint32_t nkernel = get_kernels(&r, &into.kept, kernel);
     into.info.kernels = nkernel;
-    into.nitem = get_count(&r);
-    into.item = DC_NEW_ARRAY(&e->mem, dc_item, into.nitem);
-    into.fact = DC_NEW_ARRAY(&e->mem, dc_item_fact, into.nitem);
-    for (uint32_t i = 0; i < into.nitem && !r.bad; i++)
-        get_item(&r, into.kept, nkernel, i, &into.item[i], &into.fact[i]);
+    into.ncommand = get_count(&r);
+    into.command = DC_NEW_ARRAY(&e->mem, dc_command, into.ncommand);
+    into.fact = DC_NEW_ARRAY(&e->mem, dc_command_fact, into.ncommand);
+    for (uint32_t i = 0; i < into.ncommand && !r.bad; i++)
+        get_item(&r, into.kept, nkernel, i, &into.command[i], &into.fact[i]);
     get_choices(&r, &into);
     get_memory(&r, &into);
     get_derived(&r, &into);
-    if (r.bad || r.left > 0 || !bundles_are_sound(into.item, into.nitem))
+    if (r.bad || r.left > 0 || !bundles_are_sound(into.command, into.ncommand))
         return false;
     fill(e, &into);
     e->kernel = DC_NEW_ARRAY(&e->mem, dc_compiled *, nkernel);

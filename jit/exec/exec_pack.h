@@ -1,5 +1,5 @@
 /*
- * The compiled part of an executable as bytes, and back: items, memory plan, what is kept of each
+ * The compiled part of an executable as bytes, and back: commands, memory plan, what is kept of each
  * kernel to look at; of the kernels themselves the digests that the context's table and the cache on
  * disk know them by. No pointer, no line of a script: those are numbers of the origins of the graph
  * that it was made from, so they are right for every graph with the same numbers.
@@ -15,18 +15,18 @@ typedef struct dc_packed_kernel {
 } dc_packed_kernel;
 
 /* False: one of the kernels is not on disk. */
-bool dc_pack(const dc_exec *e, dc_text *out);
+bool dc_exec_pack(const dc_exec *e, dc_text *out);
 
 /*
  * Fills in what was packed, in e->mem; programs and e->kernel are still to come, for the nkernel
  * kernels of *kernel, in e->mem too. False: the bytes are no packed executable of e's description; e
  * is then as before but for its arena.
  */
-bool dc_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kernel);
+bool dc_exec_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kernel);
 
-void dc_unpack_nothing(dc_exec *e); /* takes it back, but for e->kernel */
+void dc_exec_unpack_nothing(dc_exec *e); /* takes it back, but for e->kernel */
 
-/* LAUNCH: the kernel that item i runs, by its name; nkernel: none. */
-uint32_t dc_packed_kernel_of(const dc_exec *e, uint32_t item);
+/* LAUNCH: the kernel that command i runs, by its name; nkernel: none. */
+uint32_t dc_exec_packed_kernel(const dc_exec *e, uint32_t command);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Executables as people look at them: kernels with their times, the items as lines. Texts of kernels:
+ * Executables as people look at them: kernels with their times, the commands as lines. Texts of kernels:
  * jit/compile/kernel_source.c.
  */
 #include "jit/exec/exec.h"
@@ -15,7 +15,7 @@ uint32_t dc_exec_kernel_count(const dc_exec *e)
     return e->kept != NULL && !e->info.interpreted ? e->nkernel : 0;
 }
 
-static void add_lines(dc_exec_kernel *k, const dc_item_fact *f)
+static void add_lines(dc_exec_kernel *k, const dc_command_fact *f)
 {
     const int room = (int)DC_COUNTOF(k->where);
     for (int i = 0; i < (int)DC_COUNTOF(f->where) && f->where[i] != NULL; i++) {
@@ -30,26 +30,26 @@ static void add_lines(dc_exec_kernel *k, const dc_item_fact *f)
 void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
 {
     *out = (dc_exec_kernel){.name = e->kept[kernel].name};
-    for (uint32_t i = 0; i < e->nitem; i++) {
-        const dc_item *x = &e->item[i];
-        if (x->kind != DC_ITEM_LAUNCH || strcmp(x->label, out->name) != 0)
+    for (uint32_t i = 0; i < e->ncommand; i++) {
+        const dc_command *x = &e->command[i];
+        if (x->kind != DC_COMMAND_LAUNCH || strcmp(x->label, out->name) != 0)
             continue;
         *(i < e->nprologue ? &out->prologue : &out->launches) += 1;
         out->flops += e->fact[i].flops;
         out->bytes += e->fact[i].bytes;
-        out->ns += e->profile.item_ns != NULL ? e->profile.item_ns[i] : 0;
+        out->ns += e->profile.command_ns != NULL ? e->profile.command_ns[i] : 0;
         add_lines(out, &e->fact[i]);
     }
-    if (e->profile.item_ns != NULL)
+    if (e->profile.command_ns != NULL)
         out->calls = e->profile.calls * out->launches + e->profile.prologues * out->prologue;
 }
 
 void dc_exec_measure(dc_exec *e)
 {
-    if (e->rt->measure && e->profile.item_ns != NULL)
+    if (e->rt->measure && e->profile.command_ns != NULL)
         return;
     e->rt->measure = true;
-    if (e->profile.item_ns == NULL && e->nitem > 0) {
+    if (e->profile.command_ns == NULL && e->ncommand > 0) {
         dc_profile_init(e);
         e->profile.calls = e->profile.call_ns = e->profile.prologues =
             0; /* counted without times, so far */
@@ -103,7 +103,7 @@ static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
     }
 }
 
-static void print_binds(const dc_exec *e, const dc_item *x, uint32_t nout, dc_text *out)
+static void print_binds(const dc_exec *e, const dc_command *x, uint32_t nout, dc_text *out)
 {
     for (uint32_t b = 0; b < x->nbind; b++) {
         dc_text_puts(out, b == 0 ? "" : b == nout ? " <- " : ", ");
@@ -113,13 +113,13 @@ static void print_binds(const dc_exec *e, const dc_item *x, uint32_t nout, dc_te
 
 static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
 {
-    const dc_item *x = &e->item[i];
+    const dc_command *x = &e->command[i];
     dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
-    if (x->kind == DC_ITEM_LAUNCH)
+    if (x->kind == DC_COMMAND_LAUNCH)
         dc_text_printf(out, "%8" PRId64 "  ", x->grid);
     else
         dc_text_printf(out, "%8s  ", "");
-    print_binds(e, x, x->kind == DC_ITEM_LAUNCH ? e->fact[i].nout : 1, out);
+    print_binds(e, x, x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout : 1, out);
     for (int k = 0; k < 3 && e->fact[i].where[k] != NULL; k++)
         dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", e->fact[i].where[k]);
     dc_text_puts(out, "\n");
@@ -129,16 +129,16 @@ static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
 void dc_exec_plan(const dc_exec *e, dc_text *out)
 {
     uint32_t number = 0, inside = 0; /* launches to come of a bundle */
-    for (uint32_t i = 0; i < e->nitem && !e->info.interpreted; i++) {
+    for (uint32_t i = 0; i < e->ncommand && !e->info.interpreted; i++) {
         if (e->nprologue > 0 && (i == 0 || i == e->nprologue))
             dc_text_puts(out, i == 0 ? "      when what it reads has changed:\n"
                                      : "      at each call:\n");
-        if (e->item[i].kind == DC_ITEM_BUNDLE) {
-            inside = e->item[i].nbody;
+        if (e->command[i].kind == DC_COMMAND_BUNDLE) {
+            inside = e->command[i].nbody;
             number++;
             continue;
         }
-        if (inside > 0 && e->item[i - 1].kind != DC_ITEM_BUNDLE)
+        if (inside > 0 && e->command[i - 1].kind != DC_COMMAND_BUNDLE)
             dc_text_puts(out, "   +  ");
         else
             dc_text_printf(out, "%4u  ", inside > 0 ? number : ++number);

@@ -14,7 +14,7 @@
 struct dc_jit {
     dc_kernels *kernels;
     struct dc_cache *cache;        /* on disk; NULL none */
-    struct dc_schedfile *schedule; /* DEEPC_SCHEDULE; NULL none */
+    struct dc_schedule_file *schedule; /* DEEPC_SCHEDULE; NULL none */
 };
 
 typedef struct dc_exec_task {

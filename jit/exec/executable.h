@@ -2,7 +2,7 @@
 #ifndef DC_JIT_EXEC_EXECUTABLE_H
 #define DC_JIT_EXEC_EXECUTABLE_H
 
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "jit/base/exec_desc.h"
 
 typedef struct dc_exec dc_exec;
@@ -80,6 +80,6 @@ bool dc_exec_in_part(const dc_exec *e, uint32_t cell);
 void dc_exec_measure(dc_exec *e);
 
 /* DEEPC_DEBUG=time: one line per kernel: name, calls, ms, GFLOP/s, GB/s, Lua lines. */
-void dc_time_report(dc_rt *rt);
+void dc_profile_report_all(dc_rt *rt);
 
 #endif

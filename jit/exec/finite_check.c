@@ -1,13 +1,13 @@
 #include "jit/exec/finite_check.h"
 
 #include "core/eval/eval_find.h"
-#include "jit/exec/eval_fallback.h"
+#include "jit/exec/interpret.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-bool dc_numbers_wanted(const dc_inst *i)
+bool dc_finite_wanted(const dc_inst *i)
 {
     return i->rt->opt.numbers && !i->unchecked && !i->rt->check;
 }
@@ -54,7 +54,7 @@ static dc_status write_cells(dc_inst *i, dc_job *j, void *const *from)
     return status;
 }
 
-dc_status dc_numbers_begin(dc_inst *i, dc_job *j, void ***before)
+dc_status dc_finite_begin(dc_inst *i, dc_job *j, void ***before)
 {
     *before = DC_NEW_ARRAY(&j->scratch, void *, i->exec->desc.nset + 1);
     return read_cells(i, j, *before);
@@ -103,18 +103,18 @@ static dc_status search(dc_inst *i, dc_job *j, uint32_t bad)
 {
     const dc_exec *e = i->exec;
     char call[200];
-    dc_eval_maker maker;
+    dc_eval_culprit maker;
     const void **param;
     int worst;
-    DC_TRY(dc_oracle_params(i, j, &param));
-    DC_TRY(dc_eval_find(j, e->desc.fn, dc_oracle_mode(j), param, looked_at(e), &maker, &worst));
+    DC_TRY(dc_interpret_params(i, j, &param));
+    DC_TRY(dc_eval_find(j, e->desc.fn, dc_interpret_mode(j), param, looked_at(e), &maker, &worst));
     snprintf(call, sizeof call, "; call %" PRIu64 " of '%s'", i->calls, e->desc.name);
     if (maker.ref != 0)
-        return dc_eval_maker_fail(j, e->desc.fn, &maker, call);
+        return dc_eval_culprit_fail(j, e->desc.fn, &maker, call);
     return worst == 0 ? fail_unknown(i, j, bad) : DC_OK;
 }
 
-dc_status dc_numbers_check(dc_inst *i, dc_job *j, void *const *before)
+dc_status dc_finite_check(dc_inst *i, dc_job *j, void *const *before)
 {
     const dc_exec *e = i->exec;
     void **after = DC_NEW_ARRAY(&j->scratch, void *, looked_at(e) + 1);
@@ -131,7 +131,7 @@ dc_status dc_numbers_check(dc_inst *i, dc_job *j, void *const *before)
     return write_cells(i, j, after + e->desc.nresult);
 }
 
-dc_status dc_numbers_check_host(dc_inst *i, dc_job *j, void *const *result)
+dc_status dc_finite_check_host(dc_inst *i, dc_job *j, void *const *result)
 {
     const int bad = first_bad(i, result);
     return bad < 0 ? DC_OK : search(i, j, (uint32_t)bad);

@@ -8,12 +8,12 @@
 
 #include "jit/exec/exec.h"
 
-bool dc_numbers_wanted(const dc_inst *i);
+bool dc_finite_wanted(const dc_inst *i);
 /* Before the run: the values of the cells that it sets, in the job's scratch memory, by number of the set. */
-dc_status dc_numbers_begin(dc_inst *i, dc_job *j, void ***before);
+dc_status dc_finite_begin(dc_inst *i, dc_job *j, void ***before);
 /* After it. NOT_FINITE; cells are restored then. */
-dc_status dc_numbers_check(dc_inst *i, dc_job *j, void *const *before);
+dc_status dc_finite_check(dc_inst *i, dc_job *j, void *const *before);
 /* The same for results of the interpreter that are not stored yet. */
-dc_status dc_numbers_check_host(dc_inst *i, dc_job *j, void *const *result);
+dc_status dc_finite_check_host(dc_inst *i, dc_job *j, void *const *result);
 
 #endif

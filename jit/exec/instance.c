@@ -2,7 +2,7 @@
  * Instances, making and freeing: an executable bound to cells, result memory and a recording. Their
  * calls are in jit/exec/instance_call.c.
  */
-#include "jit/exec/hoisted_values.h"
+#include "jit/exec/derived_values.h"
 #include "jit/exec/temp_arena.h"
 
 #include <string.h>
@@ -22,8 +22,8 @@ static void free_inst(void *what)
     for (uint32_t c = 0; c < e->desc.ncell && i->cell != NULL; c++)
         dc_cell_release(i->cell[c]);
     if (i->block != NULL)
-        dc_store_disown(i->block);
-    dc_temps_release(i->rt);
+        dc_storage_disown(i->block);
+    dc_temp_arena_release(i->rt);
     dc_arena_free(&i->mem);
     dc_exec_release(i->exec);
     dc_xfree(i);
@@ -66,7 +66,7 @@ static dc_status make_block(dc_inst *i, dc_job *j)
     dc_device *d = i->rt->device;
     const size_t all = e->block_bytes + e->constant_bytes;
     i->staging = dc_arena_alloc(&i->mem, all);
-    DC_TRY(dc_store_new(i->rt, j, all, &i->block));
+    DC_TRY(dc_storage_new(i->rt, j, all, &i->block));
     i->block->owned = true;
     if (e->constant_bytes == 0)
         return DC_OK;
@@ -94,7 +94,7 @@ dc_status dc_inst_new(dc_rt *rt, dc_job *j, dc_exec *e, dc_cell *const *cell, dc
     dc_inst *i = dc_xalloc(sizeof *i);
     i->rt = rt;
     i->exec = dc_exec_retain(e);
-    dc_temps_retain(rt);
+    dc_temp_arena_retain(rt);
     dc_job_defer(j, free_inst, i);
     const dc_status status = fill_inst(i, j, cell);
     dc_job_keep(j, i);

@@ -11,10 +11,10 @@
  * whoever overwrites such a store meanwhile moves the handle's content away first, as for any
  * other holder.
  */
-#include "jit/exec/eval_fallback.h"
+#include "jit/exec/derived_values.h"
 #include "jit/exec/exec.h"
 #include "jit/exec/finite_check.h"
-#include "jit/exec/hoisted_values.h"
+#include "jit/exec/interpret.h"
 #include "jit/exec/profile.h"
 #include "jit/exec/red_zone.h"
 #include "jit/exec/temp_arena.h"
@@ -89,7 +89,7 @@ static dc_status evict_holders(dc_inst *i, dc_job *j)
 {
     const dc_exec *e = i->exec;
     for (uint32_t s = 0; s < e->desc.nset; s++)
-        DC_TRY(dc_store_evict(i->cell[e->desc.set[s]]->store, j));
+        DC_TRY(dc_storage_evict(i->cell[e->desc.set[s]]->store, j));
     return DC_OK;
 }
 
@@ -125,7 +125,7 @@ static dc_status bind_arena(dc_inst *i, dc_job *j)
     i->slot[DC_SLOT_DERIVED] = i->derived != NULL ? i->derived->mem : i->block->mem;
     if (bytes == 0)
         return DC_OK;
-    DC_TRY(dc_temps_take(i->rt, j, bytes, &i->slot[DC_SLOT_ARENA], &i->own_arena));
+    DC_TRY(dc_temp_arena_take(i->rt, j, bytes, &i->slot[DC_SLOT_ARENA], &i->own_arena));
     i->has_arena = true;
     if (bytes > own)
         i->slot[DC_SLOT_DERIVED] = (char *)i->slot[DC_SLOT_ARENA] + own;
@@ -178,17 +178,17 @@ static void bind_held(dc_inst *i)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The run stopped at item n, a check that read `position`. */
+/* The run stopped at command n, a check that read `position`. */
 static dc_status read_fault(dc_inst *i, dc_job *j, uint32_t n, int64_t position, dc_fault *fault)
 {
-    const dc_item_fact *f = &i->exec->fact[n];
+    const dc_command_fact *f = &i->exec->fact[n];
     dc_device *d = i->rt->device;
     const dc_exec *e = i->exec;
     const dc_type *t = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
     uint64_t value;
     const char *at = (const char *)i->slot[f->value.slot] + f->value.offset;
     DC_TRY(d->ops->download(d, j, &value, at, dc_type_bytes(t)));
-    *fault = (dc_fault){(int32_t)f->check, position, dc_oracle_value(e, f->check, &value)};
+    *fault = (dc_fault){(int32_t)f->check, position, dc_interpret_value(e, f->check, &value)};
     return DC_OK;
 }
 
@@ -202,9 +202,9 @@ static bool is_over(const dc_inst *i, uint64_t deadline)
 static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_fault *fault)
 {
     const uint32_t first = i->recorded[i->at];
-    uint64_t *ns = i->exec->profile.item_ns;
+    uint64_t *ns = i->exec->profile.command_ns;
     dc_device *d = i->rt->device;
-    dc_run_info info = {.fault_item = -1,
+    dc_run_info info = {.fault_command = -1,
                         .nanoseconds = ns != NULL ? ns + first : NULL,
                         .deadline_ns = deadline,
                         .stop = i->stop,
@@ -213,22 +213,22 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     i->halt.whole = i->exec->untouched > first ? i->exec->untouched - first : 0;
     const dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, &info);
     i->next = info.next;
-    if (info.fault_item >= 0)
-        return read_fault(i, j, first + (uint32_t)info.fault_item, info.fault_value, fault);
+    if (info.fault_command >= 0)
+        return read_fault(i, j, first + (uint32_t)info.fault_command, info.fault_value, fault);
     return status;
 }
 
 static dc_status fill_guards(dc_inst *i, dc_job *j)
 {
     for (uint32_t n = i->recorded[i->at]; n < i->recorded[i->at + 1]; n++)
-        DC_TRY(dc_guard_fill(i, j, i->slot[DC_SLOT_ARENA], n));
+        DC_TRY(dc_red_zone_fill(i, j, i->slot[DC_SLOT_ARENA], n));
     return DC_OK;
 }
 
 static dc_status check_guards(dc_inst *i, dc_job *j)
 {
     for (uint32_t n = i->recorded[i->at]; n < i->recorded[i->at + 1]; n++)
-        DC_TRY(dc_guard_check(i, j, i->slot[DC_SLOT_ARENA], n));
+        DC_TRY(dc_red_zone_check(i, j, i->slot[DC_SLOT_ARENA], n));
     return DC_OK;
 }
 
@@ -273,9 +273,9 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     dc_comparison *beside = NULL;
     void **before = NULL; /* where numbers are checked */
     if (i->exec->compare)
-        DC_TRY(dc_oracle_begin(i, j, &beside));
-    if (dc_numbers_wanted(i))
-        DC_TRY(dc_numbers_begin(i, j, &before));
+        DC_TRY(dc_interpret_begin(i, j, &beside));
+    if (dc_finite_wanted(i))
+        DC_TRY(dc_finite_begin(i, j, &before));
     if (beside != NULL || before != NULL) {
         deadline = 0; /* its memory is that of this slice */
         i->stop = NULL;
@@ -296,12 +296,12 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         mark_cells(i, false);
     if (beside != NULL) {
         lock_cells(i, false); /* the line is heard by somebody who may look at them */
-        DC_TRY(dc_oracle_compare(i, j, beside, fault));
+        DC_TRY(dc_interpret_compare(i, j, beside, fault));
     }
     if (fault->check >= 0)
         return DC_E_VALUE;
     if (before != NULL)
-        DC_TRY(dc_numbers_check(i, j, before));
+        DC_TRY(dc_finite_check(i, j, before));
     if (*done)
         i->rt->stats.launches += i->exec->info.launches;
     return DC_OK;
@@ -325,14 +325,14 @@ static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
     if (i->rt->check)
         return give_zeros(i);
     i->rt->stats.interpreted++;
-    DC_TRY(dc_oracle_run(i, j, &result));
-    dc_oracle_fault(i->exec, result, fault);
+    DC_TRY(dc_interpret_run(i, j, &result));
+    dc_interpret_fault(i->exec, result, fault);
     if (fault->check >= 0)
         return DC_E_VALUE;
-    if (dc_numbers_wanted(i))
-        DC_TRY(dc_numbers_check_host(i, j, result));
+    if (dc_finite_wanted(i))
+        DC_TRY(dc_finite_check_host(i, j, result));
     i->running = true;
-    const dc_status status = dc_oracle_store(i, j, result);
+    const dc_status status = dc_interpret_store(i, j, result);
     i->running = false;
     mark_cells(i, status != DC_OK);
     return status;
@@ -362,14 +362,14 @@ static dc_status advance(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         DC_TRY(interpret(i, j, fault));
         *done = true;
     }
-    return *done ? dc_store_guards(i->rt, j, i->exec->desc.name) : DC_OK;
+    return *done ? dc_storage_guards(i->rt, j, i->exec->desc.name) : DC_OK;
 }
 
 /* Everything that is not the instance's own goes back. */
 static void end_call(dc_inst *i, dc_inst_state state)
 {
     if (i->has_arena)
-        dc_temps_give(i->rt, i->own_arena);
+        dc_temp_arena_give(i->rt, i->own_arena);
     i->has_arena = false;
     i->own_arena = NULL;
     i->stop = NULL;
@@ -392,7 +392,7 @@ static void drop_call(void *what)
     end_call(i, DC_INST_FREE);
 }
 
-/* Where a paused run stands, among the items of the executable. */
+/* Where a paused run stands, among the commands of the executable. */
 static uint32_t stands_at(const dc_inst *i)
 {
     return i->nrecording > 0 && i->at < i->nrecording ? i->recorded[i->at] + i->next : 0;

@@ -16,30 +16,30 @@ static dc_status record_unit(dc_inst *i, dc_job *j, uint32_t first, uint32_t end
 {
     dc_device *d = i->rt->device;
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    dc_item *item = DC_NEW_ARRAY(&j->scratch, dc_item, end - first);
+    dc_command *command = DC_NEW_ARRAY(&j->scratch, dc_command, end - first);
     for (uint32_t n = first; n < end; n++)
-        item[n - first] = i->exec->item[n];
-    item[0].ndep = 0;
-    const dc_status status = d->ops->record(d, j, item, end - first, out);
+        command[n - first] = i->exec->command[n];
+    command[0].ndep = 0;
+    const dc_status status = d->ops->record(d, j, command, end - first, out);
     dc_arena_rewind(&j->scratch, mark);
     return status;
 }
 
-/* The prologue and the body are a recording each; with guards each item is, its bodies included. */
+/* The prologue and the body are a recording each; with guards each command is, its bodies included. */
 static dc_status record(dc_inst *i, dc_job *j)
 {
     const dc_exec *e = i->exec;
     dc_device *d = i->rt->device;
     dc_inst_free_recordings(i); /* of an attempt that failed */
-    i->recording = DC_NEW_ARRAY(&i->mem, dc_recording *, e->nitem);
-    i->recorded = DC_NEW_ARRAY(&i->mem, uint32_t, e->nitem + 1);
-    for (uint32_t n = 0, end; n < e->nitem; n = end) {
+    i->recording = DC_NEW_ARRAY(&i->mem, dc_recording *, e->ncommand);
+    i->recorded = DC_NEW_ARRAY(&i->mem, uint32_t, e->ncommand + 1);
+    for (uint32_t n = 0, end; n < e->ncommand; n = end) {
         dc_recording **out = &i->recording[i->nrecording];
-        end = e->guard > 0       ? n + 1 + e->item[n].nbody + e->item[n].nelse
+        end = e->guard > 0       ? n + 1 + e->command[n].nbody + e->command[n].nelse
               : n < e->nprologue ? e->nprologue
-                                 : e->nitem;
+                                 : e->ncommand;
         DC_TRY(e->guard > 0 ? record_unit(i, j, n, end, out)
-                            : d->ops->record(d, j, e->item + n, end - n, out));
+                            : d->ops->record(d, j, e->command + n, end - n, out));
         i->recorded[++i->nrecording] = end;
         i->body = end == e->nprologue ? i->nrecording : i->body;
     }
@@ -51,7 +51,7 @@ static dc_status prepare(dc_inst *i, dc_job *j)
 {
     DC_TRY(dc_exec_wait(i->rt, j, i->exec));
     if (!i->exec->info.interpreted) {
-        DC_TRY(dc_temps_grow(i->rt, j, i->exec->info.arena_bytes));
+        DC_TRY(dc_temp_arena_grow(i->rt, j, i->exec->info.arena_bytes));
         DC_TRY(record(i, j));
     }
     i->prepared = true;

@@ -16,7 +16,7 @@ struct dc_compiled {
     bool on_disk;
     state state;
     uint32_t users;
-    dc_needs *needs;
+    dc_kernel_needs *needs;
     dc_program *program; /* freed with the last of its kernels */
     uint32_t entry;
     dc_compiled *sibling;       /* the next kernel of the program, in a ring */
@@ -117,7 +117,7 @@ dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine)
     return c;
 }
 
-void dc_kernels_describe(dc_compiled *c, dc_needs *needs)
+void dc_kernels_describe(dc_compiled *c, dc_kernel_needs *needs)
 {
     dc_xfree(c->needs);
     c->needs = needs;
@@ -176,7 +176,7 @@ uint32_t dc_compiled_entry(const dc_compiled *c)
     return c->entry;
 }
 
-const dc_needs *dc_compiled_needs(const dc_compiled *c)
+const dc_kernel_needs *dc_compiled_needs(const dc_compiled *c)
 {
     return c->needs;
 }

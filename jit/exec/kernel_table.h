@@ -32,7 +32,7 @@ void dc_kernels_free(dc_kernels *t); /* nobody uses any */
 dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine);
 
 /* What a launch of it needs, said by whoever claimed it before it is published. Takes it over. */
-void dc_kernels_describe(dc_compiled *c, dc_needs *needs);
+void dc_kernels_describe(dc_compiled *c, dc_kernel_needs *needs);
 
 /*
  * What was claimed is the entries 0.. of a program, in this order. Takes the program over. `disk`: of
@@ -49,7 +49,7 @@ bool dc_kernels_wait(dc_kernels *t, dc_compiled *c);
 
 dc_program *dc_compiled_program(const dc_compiled *c); /* published */
 uint32_t dc_compiled_entry(const dc_compiled *c);
-const dc_needs *dc_compiled_needs(const dc_compiled *c);
+const dc_kernel_needs *dc_compiled_needs(const dc_compiled *c);
 dc_cache_key dc_compiled_text(const dc_compiled *c); /* what it was claimed by */
 /* Of a published one: its program is on disk, alone in it. */
 bool dc_compiled_on_disk(const dc_compiled *c, dc_cache_key *disk);

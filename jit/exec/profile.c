@@ -9,8 +9,8 @@
 
 /* All launches of one kernel from the same lines: one line of the report. */
 typedef struct row {
-    const dc_item *item;
-    const dc_item_fact *fact;
+    const dc_command *command;
+    const dc_command_fact *fact;
     uint64_t ns, launches; /* launches in all */
     double flops, bytes;   /* in all */
 } row;
@@ -18,31 +18,31 @@ typedef struct row {
 void dc_profile_init(dc_exec *e)
 {
     const bool wanted = e->rt->measure || dc_log_on(&e->rt->log, DC_CH_TIME);
-    if (wanted && e->nitem > 0 && e->profile.item_ns == NULL) {
-        e->profile.item_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->nitem);
-        e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->nitem);
+    if (wanted && e->ncommand > 0 && e->profile.command_ns == NULL) {
+        e->profile.command_ns = DC_NEW_ARRAY(&e->mem, uint64_t, e->ncommand);
+        e->profile.rows = DC_NEW_ARRAY(&e->mem, row, e->ncommand);
     }
 }
 
-static bool same_row(const row *r, const dc_item *item, const dc_item_fact *f)
+static bool same_row(const row *r, const dc_command *command, const dc_command_fact *f)
 {
-    return r->item->kind == item->kind && strcmp(r->item->label, item->label) == 0 &&
+    return r->command->kind == command->kind && strcmp(r->command->label, command->label) == 0 &&
            memcmp(r->fact->where, f->where, sizeof f->where) == 0;
 }
 
 static uint32_t make_rows(const dc_exec *e, row *rows)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < e->nitem; i++) {
+    for (uint32_t i = 0; i < e->ncommand; i++) {
         uint32_t k = 0;
-        if (e->item[i].kind == DC_ITEM_BUNDLE)
+        if (e->command[i].kind == DC_COMMAND_BUNDLE)
             continue; /* its launches are timed one by one */
-        while (k < n && !same_row(&rows[k], &e->item[i], &e->fact[i]))
+        while (k < n && !same_row(&rows[k], &e->command[i], &e->fact[i]))
             k++;
         if (k == n)
-            rows[n++] = (row){.item = &e->item[i], .fact = &e->fact[i]};
+            rows[n++] = (row){.command = &e->command[i], .fact = &e->fact[i]};
         const uint64_t times = i < e->nprologue ? e->profile.prologues : e->profile.calls;
-        rows[k].ns += e->profile.item_ns[i];
+        rows[k].ns += e->profile.command_ns[i];
         rows[k].launches += times;
         rows[k].flops += (double)e->fact[i].flops * (double)times;
         rows[k].bytes += (double)e->fact[i].bytes * (double)times;
@@ -55,14 +55,14 @@ static int by_time(const void *x, const void *y)
     const row *a = x, *b = y;
     if (a->ns != b->ns)
         return a->ns > b->ns ? -1 : 1;
-    return a->item < b->item ? -1 : 1;
+    return a->command < b->command ? -1 : 1;
 }
 
 static void print_row(const dc_exec *e, const row *r)
 {
     const double ns = (double)r->ns, launches = (double)r->launches;
     char rates[64] = "", where[200] = "";
-    if (ns > 0 && r->item->kind == DC_ITEM_LAUNCH)
+    if (ns > 0 && r->command->kind == DC_COMMAND_LAUNCH)
         dc_number_format(rates, sizeof rates, "%8.2f GFLOP/s %7.2f GB/s", r->flops / ns,
                          r->bytes / ns);
     for (int i = 0; i < 3 && r->fact->where[i] != NULL; i++) {
@@ -70,7 +70,7 @@ static void print_row(const dc_exec *e, const row *r)
         snprintf(where + n, sizeof where - n, " %s", r->fact->where[i]);
     }
     dc_logf(&e->rt->log, DC_CH_TIME, "  %-24s %8.0f calls %10.3f ms %9.2f us per call %s %s",
-            r->item->label, launches, ns / 1e6, launches > 0 ? ns / 1e3 / launches : 0.0, rates,
+            r->command->label, launches, ns / 1e6, launches > 0 ? ns / 1e3 / launches : 0.0, rates,
             where);
 }
 
@@ -81,7 +81,7 @@ void dc_profile_report(dc_exec *e)
         return;
     uint64_t inside = 0;
     row *rows = p->rows;
-    uint32_t n = p->item_ns != NULL ? make_rows(e, rows) : 0;
+    uint32_t n = p->command_ns != NULL ? make_rows(e, rows) : 0;
     for (uint32_t i = 0; i < n; i++)
         inside += rows[i].ns;
     if (n > 1)
@@ -94,12 +94,12 @@ void dc_profile_report(dc_exec *e)
             e->info.interpreted ? " (interpreter)" : "");
     for (uint32_t i = 0; i < n; i++)
         print_row(e, &rows[i]);
-    if (p->item_ns != NULL)
-        memset(p->item_ns, 0, sizeof *p->item_ns * e->nitem);
+    if (p->command_ns != NULL)
+        memset(p->command_ns, 0, sizeof *p->command_ns * e->ncommand);
     p->calls = p->call_ns = p->prologues = 0;
 }
 
-void dc_time_report(dc_rt *rt)
+void dc_profile_report_all(dc_rt *rt)
 {
     for (;;) { /* what took longest first; a report empties its counters */
         dc_exec *most = NULL;

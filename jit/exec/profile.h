@@ -1,6 +1,6 @@
 /*
  * Times of kernels: DEEPC_DEBUG=time. Counters hang on the executable and are reported when asked
- * (dc_time_report) or when the executable goes. Without the channel no clock is read.
+ * (dc_profile_report_all) or when the executable goes. Without the channel no clock is read.
  */
 #ifndef DC_JIT_EXEC_PROFILE_H
 #define DC_JIT_EXEC_PROFILE_H

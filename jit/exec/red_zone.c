@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { GUARD_BYTE = 0x5a, ZONE_MOST = DC_GUARD_BYTES + 64 };
+enum { GUARD_BYTE = 0x5a, ZONE_MOST = DC_RED_ZONE_BYTES + 64 };
 
 typedef struct zone {
     size_t at, bytes;
@@ -16,7 +16,7 @@ static void zones_of(const dc_exec *e, const dc_guarded *t, zone *z)
     z[1] = (zone){end, dc_align_up(end, 64) - end + e->guard};
 }
 
-dc_status dc_guard_fill(dc_inst *i, dc_job *j, char *arena, uint32_t n)
+dc_status dc_red_zone_fill(dc_inst *i, dc_job *j, char *arena, uint32_t n)
 {
     const dc_exec *e = i->exec;
     dc_device *d = i->rt->device;
@@ -44,10 +44,10 @@ static dc_status check_zone(dc_inst *i, dc_job *j, const char *at, size_t bytes,
     return DC_OK;
 }
 
-dc_status dc_guard_check(dc_inst *i, dc_job *j, char *arena, uint32_t n)
+dc_status dc_red_zone_check(dc_inst *i, dc_job *j, char *arena, uint32_t n)
 {
     const dc_exec *e = i->exec;
-    const char *label = e->item[n].label;
+    const char *label = e->command[n].label;
     for (uint32_t t = 0; t < e->ntemp; t++) {
         zone z[2];
         bool whole = true;
@@ -60,5 +60,5 @@ dc_status dc_guard_check(dc_inst *i, dc_job *j, char *arena, uint32_t n)
             return dc_fail(j, DC_ERR_GUARD,
                            &(dc_fact){.num = {(int64_t)e->temp[t].bytes}, .word = {label}});
     }
-    return dc_store_guards(i->rt, j, label);
+    return dc_storage_guards(i->rt, j, label);
 }

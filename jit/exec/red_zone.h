@@ -7,13 +7,13 @@
 
 #include "jit/exec/exec.h"
 
-enum { DC_GUARD_BYTES = 64 };
+enum { DC_RED_ZONE_BYTES = 64 };
 
-/* Fills the zones of the temporaries that item n makes. `arena` is its memory on the device. */
-dc_status dc_guard_fill(dc_inst *i, dc_job *j, char *arena, uint32_t n);
+/* Fills the zones of the temporaries that command n makes. `arena` is its memory on the device. */
+dc_status dc_red_zone_fill(dc_inst *i, dc_job *j, char *arena, uint32_t n);
 
-/* After item n: zones of the temporaries alive, then those of all stores. GUARD names the kernel.
+/* After command n: zones of the temporaries alive, then those of all stores. GUARD names the kernel.
  */
-dc_status dc_guard_check(dc_inst *i, dc_job *j, char *arena, uint32_t n);
+dc_status dc_red_zone_check(dc_inst *i, dc_job *j, char *arena, uint32_t n);
 
 #endif

@@ -4,30 +4,30 @@
 static const size_t ROOM_MOST = SIZE_MAX >> 24; /* 1 TiB of 64 bits */
 enum { COMMIT_STEP = 1 << 16 };
 
-void dc_temps_retain(dc_rt *rt)
+void dc_temp_arena_retain(dc_rt *rt)
 {
     rt->arena_users++;
 }
 
-void dc_temps_release(dc_rt *rt)
+void dc_temp_arena_release(dc_rt *rt)
 {
     if (--rt->arena_users > 0)
         return;
     if (rt->arena != NULL)
-        dc_store_disown(rt->arena);
+        dc_storage_disown(rt->arena);
     if (rt->arena_at != NULL)
         rt->device->ops->release(rt->device, rt->arena_at);
     rt->stats.bytes_live -= rt->arena_bytes;
     rt->held -= rt->arena_bytes;
-    dc_store_tell(rt);
+    dc_storage_tell(rt);
     rt->arena = NULL;
     rt->arena_at = NULL;
     rt->arena_room = rt->arena_bytes = 0;
 }
 
-static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
+static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out)
 {
-    DC_TRY(dc_store_new(rt, j, bytes, out));
+    DC_TRY(dc_storage_new(rt, j, bytes, out));
     (*out)->owned = true;
     return DC_OK;
 }
@@ -59,7 +59,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
     const dc_err before = j->err;
     bytes = dc_align_up(bytes, COMMIT_STEP);
     bytes = bytes < rt->arena_room ? bytes : rt->arena_room;
-    DC_TRY(dc_store_admit(rt, j, bytes - rt->arena_bytes));
+    DC_TRY(dc_storage_admit(rt, j, bytes - rt->arena_bytes));
     dc_status status = d->ops->commit(d, j, rt->arena_at, bytes);
     if (status == DC_E_NOMEM) {
         j->err = before;
@@ -70,7 +70,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
         return status;
     rt->stats.allocs++;
     rt->held += bytes - rt->arena_bytes;
-    dc_store_tell(rt);
+    dc_storage_tell(rt);
     rt->stats.bytes_live += bytes - rt->arena_bytes;
     if (rt->stats.bytes_live > rt->stats.bytes_peak)
         rt->stats.bytes_peak = rt->stats.bytes_live;
@@ -83,9 +83,9 @@ static size_t size_of(const dc_rt *rt)
     return rt->arena_at != NULL ? rt->arena_bytes : rt->arena != NULL ? rt->arena->bytes : 0;
 }
 
-dc_status dc_temps_grow(dc_rt *rt, dc_job *j, size_t bytes)
+dc_status dc_temp_arena_grow(dc_rt *rt, dc_job *j, size_t bytes)
 {
-    dc_store *larger;
+    dc_storage *larger;
     if (bytes <= size_of(rt))
         return DC_OK;
     if (rt->arena_at == NULL)
@@ -96,16 +96,16 @@ dc_status dc_temps_grow(dc_rt *rt, dc_job *j, size_t bytes)
         return DC_OK;
     DC_TRY(new_owned(rt, j, bytes, &larger));
     if (rt->arena != NULL)
-        dc_store_disown(rt->arena);
+        dc_storage_disown(rt->arena);
     rt->arena = larger;
     return DC_OK;
 }
 
-dc_status dc_temps_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_store **own)
+dc_status dc_temp_arena_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_storage **own)
 {
     *own = NULL;
     if (!rt->arena_busy)
-        DC_TRY(dc_temps_grow(rt, j, bytes));
+        DC_TRY(dc_temp_arena_grow(rt, j, bytes));
     if (rt->arena_busy || size_of(rt) < bytes) {
         DC_TRY(new_owned(rt, j, bytes, own));
         *mem = (*own)->mem;
@@ -116,10 +116,10 @@ dc_status dc_temps_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_store
     return DC_OK;
 }
 
-void dc_temps_give(dc_rt *rt, dc_store *own)
+void dc_temp_arena_give(dc_rt *rt, dc_storage *own)
 {
     if (own != NULL)
-        dc_store_disown(own);
+        dc_storage_disown(own);
     else
         rt->arena_busy = false;
 }

@@ -7,17 +7,17 @@
 #ifndef DC_JIT_EXEC_TEMP_ARENA_H
 #define DC_JIT_EXEC_TEMP_ARENA_H
 
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 
 /* An instance more, or less: with the last one the arena goes back to the device. */
-void dc_temps_retain(dc_rt *rt);
-void dc_temps_release(dc_rt *rt);
+void dc_temp_arena_retain(dc_rt *rt);
+void dc_temp_arena_release(dc_rt *rt);
 
 /* Room for a plan of so many bytes, as long as that needs nobody else's leave. */
-dc_status dc_temps_grow(dc_rt *rt, dc_job *j, size_t bytes);
+dc_status dc_temp_arena_grow(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* *own receives a store where the arena cannot be had, else NULL. Not for 0 bytes. */
-dc_status dc_temps_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_store **own);
-void dc_temps_give(dc_rt *rt, dc_store *own);
+dc_status dc_temp_arena_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_storage **own);
+void dc_temp_arena_give(dc_rt *rt, dc_storage *own);
 
 #endif

@@ -136,9 +136,9 @@ static dc_status pattern_of(parser *p, const operand *o, int type, uint64_t *bit
     bool negative;
     const int shown = (int)(o->n < 40 ? o->n : 40);
     if (dc_ftype_is_float(type)) {
-        if (!dc_flattext_float((dc_dtype)type, o->text, o->n, bits))
+        if (!dc_flat_print_float((dc_dtype)type, o->text, o->n, bits))
             return dc_scan_refuse(&p->scan, "'%.*s' is no %s", shown, o->text,
-                                  dc_flattext_type(type));
+                                  dc_flat_print_type(type));
         return DC_OK;
     }
     if (!integer_of(o->text, o->n, bits, &negative))
@@ -149,7 +149,7 @@ static dc_status pattern_of(parser *p, const operand *o, int type, uint64_t *bit
     const bool fits = negative ? sign && *bits >= least : w == MAX_BITS || *bits >> w == 0;
     if (!fits)
         return dc_scan_refuse(&p->scan, "%.*s does not fit %s", shown, o->text,
-                              dc_flattext_type(type));
+                              dc_flat_print_type(type));
     *bits = dc_flat_canonical(p->f, type, *bits);
     return DC_OK;
 }
@@ -160,7 +160,7 @@ static bool accept_type(parser *p, dc_ftype *out)
     dc_scan_skip(&p->scan);
     const size_t n = word_length(p->scan.at);
     for (int t = 0; t <= DC_INDEX; t++) {
-        const char *name = dc_flattext_type(t);
+        const char *name = dc_flat_print_type(t);
         const size_t k = strlen(name);
         uint64_t lanes = 1;
         bool negative;
@@ -359,7 +359,7 @@ static dc_status settle(parser *p, dc_finst *i, int n, operand *o, const operand
         of = (dc_ftype){p->f->inst.at[other->v].type, p->f->inst.at[other->v].lanes};
     if (o->v == 0) {
         dc_finst c = {.op = DC_K_CONST};
-        const dc_ftype t = o->type.lanes != 0 ? o->type : dc_flattext_operand(i, n, of);
+        const dc_ftype t = o->type.lanes != 0 ? o->type : dc_flat_print_operand(i, n, of);
         if (t.lanes == 0)
             return dc_scan_refuse(&p->scan, "the type of '%.*s' is not known here",
                                   (int)(o->n < 40 ? o->n : 40), o->text);

@@ -22,7 +22,7 @@ static int64_t times(int64_t work, int64_t rounds)
     return dc_mul_ok(work, rounds, &all) ? all : INT64_MAX / 2;
 }
 
-const bool *dc_looks_find(const dc_flat *f, dc_arena *a)
+const bool *dc_flat_polls_find(const dc_flat *f, dc_arena *a)
 {
     bool *looks = DC_NEW_ARRAY(a, bool, f->inst.n), any = false;
     dc_fv *open = DC_NEW_ARRAY(a, dc_fv, f->order.n + 1);

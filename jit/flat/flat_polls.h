@@ -9,6 +9,6 @@
 #include "jit/flat/flat.h"
 
 /* By value: is it a LOOP that looks in each iteration? NULL where none does. In arena a. */
-const bool *dc_looks_find(const dc_flat *f, dc_arena *a);
+const bool *dc_flat_polls_find(const dc_flat *f, dc_arena *a);
 
 #endif

@@ -12,12 +12,12 @@ const char *const dc_flattext_barriers[2] = {"group", "lanes"};
 const char *const dc_flattext_scopes[5] = {"", "local", "thread", "group", "scratch"};
 const char *const dc_flattext_modes[3] = {"in", "out", "inout"};
 
-const char *dc_flattext_type(int type)
+const char *dc_flat_print_type(int type)
 {
     return type == DC_INDEX ? "index" : dc_dtype_name((dc_dtype)type);
 }
 
-dc_ftype dc_flattext_operand(const dc_finst *i, int n, dc_ftype other)
+dc_ftype dc_flat_print_operand(const dc_finst *i, int n, dc_ftype other)
 {
     const dc_ftype own = {i->type, i->lanes}, unknown = {0, 0};
     const dc_ftype flag = {DC_BOOL, i->lanes};
@@ -82,7 +82,7 @@ static bool read_hex(dc_dtype t, const char *s, size_t n, uint64_t *bits)
 }
 
 /* The same on all machines and in all locales, which strtof is not. */
-bool dc_flattext_float(dc_dtype t, const char *s, size_t n, uint64_t *bits)
+bool dc_flat_print_float(dc_dtype t, const char *s, size_t n, uint64_t *bits)
 {
     if (n > 2 && s[0] == '0' && s[1] == 'x')
         return read_hex(t, s + 2, n - 2, bits);
@@ -125,11 +125,11 @@ static void print_float(dc_dtype t, uint64_t bits, dc_text *out)
     const double v = dc_value_of(t, bits);
     if (v == v && v - v == 0) {
         snprintf(s, sizeof s, "%.6g", v);
-        if (!dc_flattext_float(t, s, strlen(s), &again) || again != bits)
+        if (!dc_flat_print_float(t, s, strlen(s), &again) || again != bits)
             snprintf(s, sizeof s, "%.*g", t == DC_F64 ? 17 : 9, v);
         for (char *c = s; *c != '\0'; c++) /* whatever the locale has for a point */
             *c = is_digit(*c) || *c == '-' || *c == '+' || *c == 'e' ? *c : '.';
-        if (dc_flattext_float(t, s, strlen(s), &again) && again == bits) {
+        if (dc_flat_print_float(t, s, strlen(s), &again) && again == bits) {
             dc_text_puts(out, s);
             return;
         }
@@ -150,7 +150,7 @@ typedef struct printer {
 
 static void put_type(printer *p, int type, int lanes)
 {
-    dc_text_puts(p->out, dc_flattext_type(type));
+    dc_text_puts(p->out, dc_flat_print_type(type));
     if (lanes > 1)
         dc_text_printf(p->out, "x%d", lanes);
     dc_text_puts(p->out, " ");
@@ -183,7 +183,7 @@ static void put_operand(printer *p, const dc_finst *i, int n)
         const dc_finst *other = o != 0 ? dc_finst_at(p->f, o) : NULL;
         const bool tells = other != NULL && other->op != DC_K_CONST;
         put_const(p, v,
-                  dc_flattext_operand(
+                  dc_flat_print_operand(
                       i, n, tells ? (dc_ftype){other->type, other->lanes} : (dc_ftype){0, 0}));
     } else {
         dc_text_printf(p->out, "%%%" PRIu32, p->number[i->in[n]]);

@@ -16,7 +16,7 @@
  * THREADS`, `lanes N`, `index BITS` (if not 64), `positions N`, `scratch BYTES`.
  *
  * Values are numbered in the order they stand; constants and arguments stand where they are used.
- * The type of a constant is the one that dc_flattext_operand tells, else it stands before it: `lt
+ * The type of a constant is the one that dc_flat_print_operand tells, else it stands before it: `lt
  * bool i32 3, i32 4`. Floats are decimal if that gives the same bits again, else hexadecimal
  * patterns. '#' begins a comment.
  */
@@ -30,15 +30,15 @@ typedef struct dc_ftype {
 } dc_ftype;
 
 /* What operand n of the instruction has to be. `other`: of the other operand of a comparison. */
-dc_ftype dc_flattext_operand(const dc_finst *i, int n, dc_ftype other);
+dc_ftype dc_flat_print_operand(const dc_finst *i, int n, dc_ftype other);
 
-const char *dc_flattext_type(int type);
+const char *dc_flat_print_type(int type);
 extern const char *const dc_flattext_args[4];     /* dc_karg */
 extern const char *const dc_flattext_barriers[2]; /* dc_kbarrier */
 extern const char *const dc_flattext_scopes[5];   /* dc_scope, "" for PARAM */
 extern const char *const dc_flattext_modes[3];    /* dc_mode */
 
 /* "-1.5e-9", "inf" or "0x7fc00000", all n characters of it. */
-bool dc_flattext_float(dc_dtype t, const char *s, size_t n, uint64_t *bits);
+bool dc_flat_print_float(dc_dtype t, const char *s, size_t n, uint64_t *bits);
 
 #endif

@@ -21,13 +21,13 @@ enum { MOST_AGAIN = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 
 static void store_value(flattener *l, const dc_put *p, dc_fv v)
 {
-    const dc_ix at = dc_fl_place(l, p->buf, p->at);
+    const dc_ix at = dc_flatten_place(l, p->buf, p->at);
     bool affine;
-    const int64_t step = dc_fl_lane_stride(l, at, &affine);
-    const bool lanes = dc_fl_uses_lanes(l, at);
+    const int64_t step = dc_flatten_lane_stride(l, at, &affine);
+    const bool lanes = dc_flatten_uses_lanes(l, at);
     const uint8_t scope = l->b->f->buf.at[p->buf].scope;
     const bool mine = scope == DC_SCOPE_LOCAL || scope == DC_SCOPE_SCRATCH;
-    const bool whole = mine && dc_fl_within(l, at, p->buf);
+    const bool whole = mine && dc_flatten_within(l, at, p->buf);
     dc_finst mem = {.op = DC_K_STORE,
                     .lanes = (uint16_t)(lanes ? l->lanes : 1),
                     .imm = 1,
@@ -39,11 +39,11 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
     mem.in[2] = lanes ? l->mask : 0;
     if (affine && (step == 1 || whole || mem.in[2] == 0)) {
         mem.imm = (uint64_t)step;
-        mem.align = lanes && step == 1 ? dc_fl_align(l, at, p->buf) : mem.align;
-        mem.in[0] = dc_fl_scalar_index(l, at);
+        mem.align = lanes && step == 1 ? dc_flatten_align(l, at, p->buf) : mem.align;
+        mem.in[0] = dc_flatten_scalar_index(l, at);
     } else {
         mem.op = DC_K_SCATTER;
-        mem.in[0] = dc_fl_lane_index(l, at);
+        mem.in[0] = dc_flatten_lane_index(l, at);
     }
     if (whole && mem.op == DC_K_STORE && mem.in[2] != 0) { /* not masked: see load_lanes */
         dc_finst old = mem;
@@ -80,20 +80,20 @@ static void flatten_set(flattener *l, const dc_stmt *s)
         return;
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     dc_fv *value = DC_NEW_ARRAY(&l->j->scratch, dc_fv, s->nput);
-    const bool shuffles = dc_fl_has_shuffle(l, s);
+    const bool shuffles = dc_flatten_has_shuffle(l, s);
     l->now++;
     l->mask = 0;
     l->guard = l->active;
     l->on = first_lanes(l, s->pred);
-    const cond c = dc_fl_cond(l, s->pred);
-    const dc_fv when = dc_fl_both(l, l->active, c.all);
+    const cond c = dc_flatten_cond(l, s->pred);
+    const dc_fv when = dc_flatten_both(l, l->active, c.all);
     l->guard = shuffles ? when : 0;
     if (!c.never) {
         if (when != 0 && !shuffles)
             dc_fb_if(l->b, when);
         l->mask = c.lane;
         for (uint32_t n = 0; n < s->nput; n++)
-            value[n] = dc_fl_value(l, s->put[n].value);
+            value[n] = dc_flatten_value(l, s->put[n].value);
         if (when != 0 && shuffles)
             dc_fb_if(l->b, when);
         for (uint32_t n = 0; n < s->nput; n++)
@@ -111,13 +111,13 @@ static dc_finst tile_access(flattener *l, dc_kop op, const dc_tile_operand *o, i
                             int64_t col)
 {
     const dc_ix add = dc_ix_const(l->k, row * o->row + col * o->col);
-    const dc_ix at = dc_fl_place(l, o->buf, dc_ix_add(l->k, o->at, add));
+    const dc_ix at = dc_flatten_place(l, o->buf, dc_ix_add(l->k, o->at, add));
     return (dc_finst){.op = (uint8_t)op,
                       .lanes = 1,
                       .imm = 1,
                       .buf = o->buf,
                       .align = (uint16_t)dc_dtype_size(l->k->buf.at[o->buf].dtype),
-                      .in = {dc_fl_scalar_index(l, at)}};
+                      .in = {dc_flatten_scalar_index(l, at)}};
 }
 
 static dc_fv tile_load(flattener *l, const dc_tile_operand *o, int64_t row, int64_t col)
@@ -159,9 +159,9 @@ static void flatten_tile(flattener *l, const dc_stmt *s)
 {
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     l->now++;
-    const cond c = dc_fl_cond(l, s->pred);
+    const cond c = dc_flatten_cond(l, s->pred);
     if (!c.never && !fl_is_full(l)) {
-        const dc_fv when = dc_fl_both(l, l->active, c.all);
+        const dc_fv when = dc_flatten_both(l, l->active, c.all);
         if (c.lane != 0)
             DC_BUG("%s: a matrix instruction by lanes", l->k->name);
         if (when != 0)
@@ -197,7 +197,7 @@ static void flatten_lanes(flattener *l, const dc_stmt *s)
     l->bind[s->axis] = (bind){.kind = BIND_LANES};
     l->lanes = (int)l->k->axis.at[s->axis].extent;
     l->vaxis = s->axis;
-    dc_fl_list(l, s->body);
+    dc_flatten_list(l, s->body);
     l->lanes = 1;
     l->vaxis = DC_NO_AXIS;
 }
@@ -205,7 +205,7 @@ static void flatten_lanes(flattener *l, const dc_stmt *s)
 static void flatten_iteration(flattener *l, const dc_stmt *s, int64_t i)
 {
     l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
-    dc_fl_list(l, s->body);
+    dc_flatten_list(l, s->body);
 }
 
 static void flatten_unrolled(flattener *l, const dc_stmt *s)
@@ -308,7 +308,7 @@ static void flatten_part(flattener *l, const dc_stmt *s, int64_t from, int64_t t
     const dc_fv counter = dc_fb_loop(l->b, dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)from),
                                      dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)to));
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter, .from = from, .to = to};
-    dc_fl_list(l, s->body);
+    dc_flatten_list(l, s->body);
     dc_fb_end(l->b);
 }
 
@@ -349,7 +349,7 @@ static void flatten_axis(flattener *l, const dc_stmt *s)
     l->bind[s->axis] = (bind){0};
 }
 
-void dc_fl_stmt(flattener *l, const dc_stmt *s)
+void dc_flatten_stmt(flattener *l, const dc_stmt *s)
 {
     switch ((dc_stmt_kind)s->kind) {
     case DC_STMT_LOOP:
@@ -364,10 +364,10 @@ void dc_fl_stmt(flattener *l, const dc_stmt *s)
     }
 }
 
-void dc_fl_list(flattener *l, const dc_stmt *first)
+void dc_flatten_list(flattener *l, const dc_stmt *first)
 {
     for (const dc_stmt *s = first; s != NULL; s = s->next)
-        dc_fl_stmt(l, s);
+        dc_flatten_stmt(l, s);
 }
 
 /* Workers ----------------------------------------------------------------------------------- */
@@ -424,7 +424,7 @@ static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, 
         l->rows = s->axis;
         l->next_row = dc_fb_op2(b, DC_K_SUB, dc_fb_op3(b, DC_K_SELECT, more, after, counter), lo);
     }
-    dc_fl_list(l, s->body);
+    dc_flatten_list(l, s->body);
     dc_fb_end(b);
     l->next_row = 0;
 }
@@ -458,7 +458,7 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     dc_fv begin = dc_fb_arg(b, DC_KARG_BEGIN), end = dc_fb_arg(b, DC_KARG_END);
     if (!alone)
         keep_within(b, &begin, &end, first, first + extent);
-    if (dc_fl_late(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first)))
+    if (dc_flatten_pipelined(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first)))
         return;
     const bool cut = !fetches_rows(l->k) && reads_apart(l, s);
     const ends e = cut ? own_ends(l, s) : (ends){0};
@@ -476,7 +476,7 @@ static void flatten_workers(flattener *l)
     int64_t first = 0;
     if (root == NULL || !is_grid(l->k, root)) { /* one position: everything is done for it */
         dc_fb_loop(l->b, dc_fb_arg(l->b, DC_KARG_BEGIN), dc_fb_arg(l->b, DC_KARG_END));
-        dc_fl_list(l, root);
+        dc_flatten_list(l, root);
         dc_fb_end(l->b);
         return;
     }
@@ -555,8 +555,8 @@ static dc_status flatten_body(flattener *l, const dc_target *t)
         flatten_workers(l);
         return DC_OK;
     }
-    DC_TRY(dc_fl_simt_buffers(l, t));
-    dc_fl_simt(l);
+    DC_TRY(dc_flatten_simt_buffers(l, t));
+    dc_flatten_simt(l);
     return DC_OK;
 }
 

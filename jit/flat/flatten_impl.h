@@ -82,39 +82,39 @@ static inline const dc_ix_node *fl_ix(const flattener *l, dc_ix a)
 /* flatten_value.c: index expressions, conditions, values ------------------------------------ */
 
 /* AND of conditions with the lanes of the wider one, 0 being true. */
-dc_fv dc_fl_both(flattener *l, dc_fv a, dc_fv c);
+dc_fv dc_flatten_both(flattener *l, dc_fv a, dc_fv c);
 
-bool dc_fl_uses_lanes(const flattener *l, dc_ix a);
+bool dc_flatten_uses_lanes(const flattener *l, dc_ix a);
 /* Stride in the vector axis; *affine false where there is none. */
-int64_t dc_fl_lane_stride(const flattener *l, dc_ix a, bool *affine);
-dc_fv dc_fl_scalar_index(flattener *l, dc_ix a);
-dc_fv dc_fl_lane_index(flattener *l, dc_ix a);
+int64_t dc_flatten_lane_stride(const flattener *l, dc_ix a, bool *affine);
+dc_fv dc_flatten_scalar_index(flattener *l, dc_ix a);
+dc_fv dc_flatten_lane_index(flattener *l, dc_ix a);
 /* Bytes that the address of element `a` is known to be a multiple of, 64 at most. */
-uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf);
-bool dc_fl_within(const flattener *l, dc_ix a, uint32_t buf);
+uint16_t dc_flatten_align(const flattener *l, dc_ix a, uint32_t buf);
+bool dc_flatten_within(const flattener *l, dc_ix a, uint32_t buf);
 /* Where element `at` of a buffer is: in its own memory or, of a row that is private, in the row. */
-dc_ix dc_fl_place(flattener *l, uint32_t buf, dc_ix at);
-cond dc_fl_cond(flattener *l, dc_pred p);
-dc_fv dc_fl_value(flattener *l, dc_vx v);
+dc_ix dc_flatten_place(flattener *l, uint32_t buf, dc_ix at);
+cond dc_flatten_cond(flattener *l, dc_pred p);
+dc_fv dc_flatten_value(flattener *l, dc_vx v);
 
 /* flatten.c: statements ---------------------------------------------------------------------- */
 
 /* Statements without parallel axes inside; block and lane loops as plain loops. */
-void dc_fl_list(flattener *l, const dc_stmt *first);
-void dc_fl_stmt(flattener *l, const dc_stmt *s);
+void dc_flatten_list(flattener *l, const dc_stmt *first);
+void dc_flatten_stmt(flattener *l, const dc_stmt *s);
 
 /* flatten_late.c: a loop over rows [begin, end), the first of which is number `first`, if its last part
  * is to be done a row late; else nothing, and false. */
-bool dc_fl_late(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);
+bool dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);
 
 /* flatten_simt.c: what one thread of a group does ------------------------------------------- */
 
 /* Decides how rows are kept and sets scopes of the flat form's buffers. BUILD if the group has not
  * enough memory. */
-dc_status dc_fl_simt_buffers(flattener *l, const dc_target *t);
-void dc_fl_simt(flattener *l);
+dc_status dc_flatten_simt_buffers(flattener *l, const dc_target *t);
+void dc_flatten_simt(flattener *l);
 /* Is a load from a private row one of another lane? Then the lane's number in *lane, its place. */
-bool dc_fl_is_foreign(flattener *l, uint32_t buf, dc_ix at);
-bool dc_fl_has_shuffle(flattener *l, const dc_stmt *s);
+bool dc_flatten_is_foreign(flattener *l, uint32_t buf, dc_ix at);
+bool dc_flatten_has_shuffle(flattener *l, const dc_stmt *s);
 
 #endif

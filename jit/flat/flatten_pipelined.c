@@ -109,13 +109,13 @@ static const dc_stmt *part_beside(flattener *l, const dc_stmt *first, const dc_s
 static void flatten_some(flattener *l, const dc_stmt *from, const dc_stmt *to)
 {
     for (const dc_stmt *s = from; s != to; s = s->next)
-        dc_fl_stmt(l, s);
+        dc_flatten_stmt(l, s);
 }
 
 static void flatten_turn(flattener *l, const dc_stmt *s, dc_fv counter)
 {
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = counter};
-    dc_fl_list(l, s->body);
+    dc_flatten_list(l, s->body);
     l->bind[s->axis] = (bind){0};
 }
 
@@ -139,7 +139,7 @@ static void flatten_both(flattener *l, uint32_t rows, bind here, bind before, dc
     dc_fb_end(l->b);
 }
 
-bool dc_fl_late(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first)
+bool dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first)
 {
     dc_fbuild *b = l->b;
     const dc_stmt *late = rows->body;

@@ -153,7 +153,7 @@ static bool is_reachable(flattener *l, dc_ix at, int64_t n)
            !uses_kind(l, dc_ix_mod(l->k, at, n), dc_axis_is_thread);
 }
 
-bool dc_fl_is_foreign(flattener *l, uint32_t buf, dc_ix at)
+bool dc_flatten_is_foreign(flattener *l, uint32_t buf, dc_ix at)
 {
     return l->row != NULL && l->row[buf] == ROW_PRIVATE &&
            !is_own(l, at, l->b->f->buf.at[buf].count);
@@ -190,7 +190,7 @@ static dc_status too_large(flattener *l, const char *what, uint64_t need, uint64
                     (unsigned long long)need, what, (unsigned long long)have);
 }
 
-dc_status dc_fl_simt_buffers(flattener *l, const dc_target *t)
+dc_status dc_flatten_simt_buffers(flattener *l, const dc_target *t)
 {
     dc_flat *f = l->b->f;
     size_t bytes = 0;
@@ -219,11 +219,11 @@ dc_status dc_fl_simt_buffers(flattener *l, const dc_target *t)
 static void see_shuffle(flattener *l, uint32_t buf, dc_ix at, bool store, void *arg)
 {
     bool *found = arg;
-    if (!store && dc_fl_is_foreign(l, buf, at))
+    if (!store && dc_flatten_is_foreign(l, buf, at))
         *found = true;
 }
 
-bool dc_fl_has_shuffle(flattener *l, const dc_stmt *s)
+bool dc_flatten_has_shuffle(flattener *l, const dc_stmt *s)
 {
     bool found = false;
     if (l->warp > 0)
@@ -303,12 +303,12 @@ static void by_first_thread(flattener *l, const dc_stmt *first, const dc_stmt *e
 {
     dc_fv when = in->active;
     if (in->size > 1)
-        when = dc_fl_both(l, when,
-                          dc_fb_op2(l->b, DC_K_EQ, in->rel, dc_fb_const(l->b, DC_INDEX, 1, 0)));
+        when = dc_flatten_both(
+            l, when, dc_fb_op2(l->b, DC_K_EQ, in->rel, dc_fb_const(l->b, DC_INDEX, 1, 0)));
     if (when != 0)
         dc_fb_if(l->b, when);
     for (const dc_stmt *s = first; s != end; s = s->next)
-        dc_fl_stmt(l, s);
+        dc_flatten_stmt(l, s);
     if (when != 0)
         dc_fb_end(l->b);
 }
@@ -316,7 +316,7 @@ static void by_first_thread(flattener *l, const dc_stmt *first, const dc_stmt *e
 static bool list_shuffles(flattener *l, const dc_stmt *first)
 {
     for (const dc_stmt *s = first; s != NULL; s = s->next)
-        if (dc_fl_has_shuffle(l, s))
+        if (dc_flatten_has_shuffle(l, s))
             return true;
     return false;
 }
@@ -327,7 +327,7 @@ static void leaf(flattener *l, const dc_stmt *body, dc_fv active)
     if (active != 0 && !in_step)
         dc_fb_if(l->b, active);
     l->active = in_step ? active : 0;
-    dc_fl_list(l, body);
+    dc_flatten_list(l, body);
     l->active = 0;
     if (active != 0 && !in_step)
         dc_fb_end(l->b);
@@ -344,7 +344,7 @@ static void thread_loop(flattener *l, const dc_stmt *s, const space *in)
     if (inside > 1)
         inner.rel = dc_fb_op2(b, DC_K_REM, in->rel, p);
     if (extent * inside < in->size)
-        inner.active = dc_fl_both(l, in->active, dc_fb_op2(b, DC_K_LT, run, n));
+        inner.active = dc_flatten_both(l, in->active, dc_fb_op2(b, DC_K_LT, run, n));
     const dc_ix outer = enter(l, s);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = run};
     if (dc_nest_threads(l->k, s->body) > 1)
@@ -435,7 +435,7 @@ static void group_nest(flattener *l, const dc_stmt *s, int64_t first, const spac
         dc_fb_end(b);
 }
 
-void dc_fl_simt(flattener *l)
+void dc_flatten_simt(flattener *l)
 {
     const dc_stmt *root = l->k->root;
     const bool grid = root != NULL && root->kind == DC_STMT_LOOP &&

@@ -19,7 +19,7 @@ static dc_fv join(flattener *l, dc_kop op, dc_fv a, dc_fv c)
     return dc_fb_op2(l->b, op, dc_fb_splat(l->b, a, n), dc_fb_splat(l->b, c, n));
 }
 
-dc_fv dc_fl_both(flattener *l, dc_fv a, dc_fv c)
+dc_fv dc_flatten_both(flattener *l, dc_fv a, dc_fv c)
 {
     return a == 0 ? c : c == 0 ? a : join(l, DC_K_AND, a, c);
 }
@@ -32,13 +32,13 @@ typedef struct want {
     bool lanes;
 } want;
 
-bool dc_fl_uses_lanes(const flattener *l, dc_ix a)
+bool dc_flatten_uses_lanes(const flattener *l, dc_ix a)
 {
     return l->vaxis != DC_NO_AXIS && dc_ix_uses(l->k, a, l->vaxis);
 }
 
 /* Stride in the vector axis; *affine false where there is none. */
-int64_t dc_fl_lane_stride(const flattener *l, dc_ix a, bool *affine)
+int64_t dc_flatten_lane_stride(const flattener *l, dc_ix a, bool *affine)
 {
     *affine = true;
     return l->vaxis == DC_NO_AXIS ? 0 : dc_ix_stride(l->k, a, l->vaxis, affine);
@@ -104,7 +104,7 @@ static dc_fv atom_value(flattener *l, dc_atom atom, want w)
     case DC_ATOM_MOD:
         return div_value(l, t, w);
     case DC_ATOM_VALUE:
-        return dc_fb_convert(l->b, dc_fl_value(l, t->value), w.type);
+        return dc_fb_convert(l->b, dc_flatten_value(l, t->value), w.type);
     }
     DC_BUG("atom of kind %d", t->kind);
 }
@@ -161,12 +161,12 @@ static dc_fv index_value(flattener *l, dc_ix a, want w)
     return added ? sum : join(l, DC_K_ADD, sum, const_index(l, w, c));
 }
 
-dc_fv dc_fl_scalar_index(flattener *l, dc_ix a)
+dc_fv dc_flatten_scalar_index(flattener *l, dc_ix a)
 {
     return index_value(l, a, (want){DC_INDEX, false});
 }
 
-dc_fv dc_fl_lane_index(flattener *l, dc_ix a)
+dc_fv dc_flatten_lane_index(flattener *l, dc_ix a)
 {
     return dc_fb_splat(l->b, index_value(l, a, (want){narrow(l, a) ? DC_U32 : DC_INDEX, true}),
                        l->lanes);
@@ -214,8 +214,8 @@ static void and_range(flattener *l, cond *c, dc_range r)
         c->never = true;
         return;
     }
-    const bool by_lane = dc_fl_uses_lanes(l, r.ix);
-    const dc_fv v = by_lane ? dc_fl_lane_index(l, r.ix) : dc_fl_scalar_index(l, r.ix);
+    const bool by_lane = dc_flatten_uses_lanes(l, r.ix);
+    const dc_fv v = by_lane ? dc_flatten_lane_index(l, r.ix) : dc_flatten_scalar_index(l, r.ix);
     const int64_t most = dc_min_i64(r.n, x->hi + 1); /* fits the type of v */
     const dc_fv n = const_index(l, (want){dc_fb_at(l->b, v)->type, false}, most);
     const dc_fv test = join(l, DC_K_LT, v, n);
@@ -224,20 +224,20 @@ static void and_range(flattener *l, cond *c, dc_range r)
     if (is_const_bool(l, test, true))
         return;
     if (dc_fb_at(l->b, test)->lanes > 1)
-        c->lane = dc_fl_both(l, c->lane, test);
+        c->lane = dc_flatten_both(l, c->lane, test);
     else
-        c->all = dc_fl_both(l, c->all, test);
+        c->all = dc_flatten_both(l, c->all, test);
 }
 
 /* A test may load the integer it tests; such a load stands under the tests before it. */
-cond dc_fl_cond(flattener *l, dc_pred p)
+cond dc_flatten_cond(flattener *l, dc_pred p)
 {
     const dc_fv mask = l->mask, guard = l->guard;
     cond c = {0};
     for (uint32_t n = 0; n < p.n && !c.never; n++) {
         and_range(l, &c, p.range[n]);
-        l->mask = dc_fl_both(l, mask, c.lane);
-        l->guard = dc_fl_both(l, guard, c.all);
+        l->mask = dc_flatten_both(l, mask, c.lane);
+        l->guard = dc_flatten_both(l, guard, c.all);
     }
     l->mask = mask;
     l->guard = guard;
@@ -248,10 +248,10 @@ cond dc_fl_cond(flattener *l, dc_pred p)
 static dc_fv index_under(flattener *l, cond c, dc_ix a, bool lanes)
 {
     const dc_fv mask = l->mask, guard = l->guard;
-    l->mask = dc_fl_both(l, mask, c.lane);
-    l->guard = dc_fl_both(l, guard, c.all);
+    l->mask = dc_flatten_both(l, mask, c.lane);
+    l->guard = dc_flatten_both(l, guard, c.all);
     l->nested++;
-    const dc_fv v = lanes ? dc_fl_lane_index(l, a) : dc_fl_scalar_index(l, a);
+    const dc_fv v = lanes ? dc_flatten_lane_index(l, a) : dc_flatten_scalar_index(l, a);
     l->nested--;
     l->mask = mask;
     l->guard = guard;
@@ -266,7 +266,7 @@ static dc_fv zero_of(flattener *l, dc_dtype t, int lanes)
 }
 
 /* Bytes that the address of element `a` is known to be a multiple of, 64 at most. */
-uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf)
+uint16_t dc_flatten_align(const flattener *l, dc_ix a, uint32_t buf)
 {
     const dc_ix_node *x = fl_ix(l, a);
     uint64_t all = 64, c = (uint64_t)x->c;
@@ -285,17 +285,17 @@ uint16_t dc_fl_align(const flattener *l, dc_ix a, uint32_t buf)
     return (uint16_t)(bytes > base ? base : bytes);
 }
 
-bool dc_fl_within(const flattener *l, dc_ix a, uint32_t buf)
+bool dc_flatten_within(const flattener *l, dc_ix a, uint32_t buf)
 {
     return fl_ix(l, a)->lo >= 0 && fl_ix(l, a)->hi < l->b->f->buf.at[buf].count;
 }
 
-dc_ix dc_fl_place(flattener *l, uint32_t buf, dc_ix at)
+dc_ix dc_flatten_place(flattener *l, uint32_t buf, dc_ix at)
 {
     if (l->row == NULL || l->row[buf] != ROW_PRIVATE)
         return at;
     const int64_t n = l->b->f->buf.at[buf].count;
-    if (dc_fl_is_foreign(l, buf, at))
+    if (dc_flatten_is_foreign(l, buf, at))
         return dc_ix_mod(l->k, at, n);
     return dc_ix_add(l->k, at, dc_ix_mul(l->k, l->thread_ix, -n));
 }
@@ -303,11 +303,11 @@ dc_ix dc_fl_place(flattener *l, uint32_t buf, dc_ix at)
 static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 {
     const dc_dtype t = (dc_dtype)v->dtype;
-    const dc_fv at = index_under(l, c, v->at, false), lanes = dc_fl_both(l, l->mask, c.lane);
-    dc_fv when = dc_fl_both(l, l->guard, c.all);
+    const dc_fv at = index_under(l, c, v->at, false), lanes = dc_flatten_both(l, l->mask, c.lane);
+    dc_fv when = dc_flatten_both(l, l->guard, c.all);
     if (lanes != 0)
-        when = dc_fl_both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
-    if (l->guard == 0 && dc_fl_within(l, v->at, v->buf))
+        when = dc_flatten_both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
+    if (l->guard == 0 && dc_flatten_within(l, v->at, v->buf))
         when = 0; /* under a guard there are threads beyond the extent of their axis, too */
     dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
                                           .lanes = 1,
@@ -374,7 +374,7 @@ static dc_fv load_row(flattener *l, const dc_vx_node *v, cond under, const block
                     .lanes = (uint16_t)n,
                     .imm = 1,
                     .buf = v->buf,
-                    .align = dc_fl_align(l, at, v->buf),
+                    .align = dc_flatten_align(l, at, v->buf),
                     .in = {index_under(l, under, at, false)}};
     if (b->columns < n)
         mem.in[1] =
@@ -401,7 +401,7 @@ static dc_fv load_column(flattener *l, const dc_vx_node *v, cond under, int64_t 
     if (axis == DC_NO_AXIS || dc_ix_stride(l->k, v->at, axis, &affine) != 1 || !affine ||
         is_stored_at(l->k, l->k->root, v->at))
         return 0;
-    const bool whole = dc_fl_within(l, v->at, v->buf);
+    const bool whole = dc_flatten_within(l, v->at, v->buf);
     const int64_t left = l->k->axis.at[axis].extent - (c - c % n);
     const block of = {step, -(c % n), dc_min_i64(left, n), whole ? n : l->on};
     if (of.columns < FEW_COLUMNS || (!whole && (l->on == 0 || v->pred.n > 0)))
@@ -427,7 +427,7 @@ static dc_fv index_in_next_row(flattener *l, dc_ix at)
     const bind here = l->bind[l->rows];
     l->bind[l->rows] = (bind){.kind = BIND_VALUE, .v = l->next_row};
     l->now++;
-    const dc_fv v = dc_fl_scalar_index(l, at);
+    const dc_fv v = dc_flatten_scalar_index(l, at);
     l->now++;
     l->bind[l->rows] = here;
     return v;
@@ -436,7 +436,7 @@ static dc_fv index_in_next_row(flattener *l, dc_ix at)
 static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
 {
     bool affine;
-    const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
+    const int64_t step = dc_flatten_lane_stride(l, v->at, &affine);
     dc_finst mem = {.op = DC_K_GATHER,
                     .lanes = (uint16_t)l->lanes,
                     .imm = 1,
@@ -446,7 +446,7 @@ static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
     if (affine && (step == 1 || mask == 0)) {
         mem.op = DC_K_LOAD;
         mem.imm = (uint64_t)step;
-        mem.align = step == 1 ? dc_fl_align(l, v->at, v->buf) : mem.align;
+        mem.align = step == 1 ? dc_flatten_align(l, v->at, v->buf) : mem.align;
         mem.in[0] = index_under(l, c, v->at, false);
     } else {
         mem.in[0] = index_under(l, c, v->at, true);
@@ -465,14 +465,15 @@ static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
 static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
 {
     bool affine;
-    const int64_t step = dc_fl_lane_stride(l, v->at, &affine);
+    const int64_t step = dc_flatten_lane_stride(l, v->at, &affine);
     const bool shared = l->mask != 0 && l->b->f->buf.at[v->buf].scope == DC_SCOPE_PARAM &&
                         is_stored_at(l->k, l->k->root, v->at);
-    const bool whole = l->guard == 0 && !shared && dc_fl_within(l, v->at, v->buf);
-    const dc_fv own = dc_fl_both(l, c.all, c.lane);
+    const bool whole = l->guard == 0 && !shared && dc_flatten_within(l, v->at, v->buf);
+    const dc_fv own = dc_flatten_both(l, c.all, c.lane);
     dc_fv r = l->guard == 0 && affine ? load_column(l, v, c, step) : 0;
     if (r == 0)
-        r = load_spread(l, v, c, whole ? 0 : dc_fl_both(l, dc_fl_both(l, l->guard, l->mask), own));
+        r = load_spread(l, v, c,
+                        whole ? 0 : dc_flatten_both(l, dc_flatten_both(l, l->guard, l->mask), own));
     if (!whole || own == 0)
         return r;
     return dc_fb_op3(l->b, DC_K_SELECT, dc_fb_splat(l->b, own, l->lanes), r,
@@ -487,8 +488,8 @@ static dc_fv load_foreign(flattener *l, const dc_vx_node *v, cond c)
 {
     const int64_t n = l->b->f->buf.at[v->buf].count;
     const dc_ix lane = dc_ix_mod(l->k, dc_ix_div(l->k, v->at, n), l->warp);
-    const dc_fv when = dc_fl_both(l, l->guard, c.all);
-    const dc_fv at = dc_fl_scalar_index(l, dc_fl_place(l, v->buf, v->at));
+    const dc_fv when = dc_flatten_both(l, l->guard, c.all);
+    const dc_fv at = dc_flatten_scalar_index(l, dc_flatten_place(l, v->buf, v->at));
     const dc_fv mine = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
                                                    .lanes = 1,
                                                    .imm = 1,
@@ -506,15 +507,15 @@ static dc_fv load_foreign(flattener *l, const dc_vx_node *v, cond c)
 static dc_fv load_value(flattener *l, const dc_vx_node *v)
 {
     l->nested++;
-    const cond c = dc_fl_cond(l, v->pred);
+    const cond c = dc_flatten_cond(l, v->pred);
     l->nested--;
     if (c.never || l->k->buf.at[v->buf].count <= 0)
         return zero_of(l, (dc_dtype)v->dtype, 1);
-    if (l->row != NULL && dc_fl_is_foreign(l, v->buf, v->at))
+    if (l->row != NULL && dc_flatten_is_foreign(l, v->buf, v->at))
         return load_foreign(l, v, c);
     dc_vx_node here = *v;
-    here.at = dc_fl_place(l, v->buf, v->at);
-    return dc_fl_uses_lanes(l, here.at) ? load_lanes(l, &here, c) : load_scalar(l, &here, c);
+    here.at = dc_flatten_place(l, v->buf, v->at);
+    return dc_flatten_uses_lanes(l, here.at) ? load_lanes(l, &here, c) : load_scalar(l, &here, c);
 }
 
 static dc_fv op_value(flattener *l, const dc_vx_node *v)
@@ -522,7 +523,7 @@ static dc_fv op_value(flattener *l, const dc_vx_node *v)
     dc_fv in[4];
     int lanes = 1;
     for (int n = 0; n < v->n; n++) {
-        in[n] = dc_fl_value(l, v->in[n]);
+        in[n] = dc_flatten_value(l, v->in[n]);
         if (dc_fb_at(l->b, in[n])->lanes > 1)
             lanes = dc_fb_at(l->b, in[n])->lanes;
     }
@@ -533,8 +534,8 @@ static dc_fv op_value(flattener *l, const dc_vx_node *v)
 
 static dc_fv position_value(flattener *l, const dc_vx_node *v)
 {
-    const dc_fv i =
-        dc_fl_uses_lanes(l, v->at) ? dc_fl_lane_index(l, v->at) : dc_fl_scalar_index(l, v->at);
+    const dc_fv i = dc_flatten_uses_lanes(l, v->at) ? dc_flatten_lane_index(l, v->at)
+                                                    : dc_flatten_scalar_index(l, v->at);
     const int bits = dc_flat_width(l->b->f, dc_fb_at(l->b, i)->type);
     const dc_dtype with_sign = bits == 32 ? DC_I32 : DC_I64;
     if (dc_fb_at(l->b, i)->type == DC_U32)
@@ -547,9 +548,9 @@ static dc_fv position_value(flattener *l, const dc_vx_node *v)
 static dc_fv test_value(flattener *l, const dc_vx_node *v)
 {
     l->nested++;
-    const cond c = dc_fl_cond(l, v->pred);
+    const cond c = dc_flatten_cond(l, v->pred);
     l->nested--;
-    const dc_fv r = dc_fl_both(l, c.all, c.lane);
+    const dc_fv r = dc_flatten_both(l, c.all, c.lane);
     return r == 0 || c.never ? dc_fb_const(l->b, DC_BOOL, 1, !c.never) : r;
 }
 
@@ -593,7 +594,7 @@ static dc_fv value_under(flattener *l, dc_vx v)
  * Once per assignment: an operand that two stores share is read once. What was computed under
  * narrower conditions may lack lanes, and is kept for those alone.
  */
-dc_fv dc_fl_value(flattener *l, dc_vx v)
+dc_fv dc_flatten_value(flattener *l, dc_vx v)
 {
     if (l->epoch[v] == l->now)
         return l->value[v];

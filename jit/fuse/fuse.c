@@ -317,7 +317,7 @@ static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
     if (d->plain && d->packed && is_made_at_once(w, r))
         return false;
     return d->plain || hinders_tiles(w, r, d) ||
-           (d->dot_left && (!plain_read(w, r) || dc_layout_is_turned(w->fn, r)));
+           (d->dot_left && (!plain_read(w, r) || dc_contraction_layout_is_transposed(w->fn, r)));
 }
 
 /* Read where it is wanted, or read under another name. */

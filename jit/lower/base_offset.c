@@ -35,7 +35,7 @@ static void begin_at(dc_kernel *k, uint32_t buf, const extent *x)
     dc_subst_stmt(&s, k->root);
 }
 
-const size_t *dc_offset_inputs(dc_job *j, dc_kernel *k)
+const size_t *dc_base_offset_inputs(dc_job *j, dc_kernel *k)
 {
     size_t *bytes = DC_NEW_ARRAY(&j->scratch, size_t, k->nparam);
     const extent *x = find_extents(j, k);

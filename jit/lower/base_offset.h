@@ -15,6 +15,6 @@
  * DC_BUFFER_ALIGN the kernel knows as much as before, of others that elements are whole; so there are two kernels
  * at most.
  */
-const size_t *dc_offset_inputs(dc_job *j, dc_kernel *k);
+const size_t *dc_base_offset_inputs(dc_job *j, dc_kernel *k);
 
 #endif

@@ -97,7 +97,7 @@ static dc_vx constant(lowering *w, dc_dtype t, uint64_t bits)
 /* The value, computed of a node of dtype t, as it is in memory. */
 dc_vx dc_lower_as_stored(lowering *w, dc_vx v, dc_dtype t)
 {
-    const dc_vx as_it_was = dc_dtype_is_short(t) ? dc_choose_short(w->k, v, t) : 0;
+    const dc_vx as_it_was = dc_dtype_is_short(t) ? dc_select_short(w->k, v, t) : 0;
     return as_it_was != 0 ? as_it_was : dc_lower_cast(w, v, t);
 }
 
@@ -232,7 +232,7 @@ static dc_vx lower_ew(lowering *w, const dc_node *n, const dc_vx *in)
         const dc_vx from = rounded(w, in[0], dc_node_at(w->fn, n->in[0])->dtype);
         return dc_lower_cast(w, dc_lower_cast(w, from, n->dtype), dc_lower_computed(n->dtype));
     }
-    dc_vx v = n->op == DC_OP_ADD || n->op == DC_OP_OR ? dc_choose_sum(w->k, in[0], in[1]) : 0;
+    dc_vx v = n->op == DC_OP_ADD || n->op == DC_OP_OR ? dc_select_sum(w->k, in[0], in[1]) : 0;
     if (v == 0)
         v = dc_vx_op(w->k, n->op, dc_lower_computed(n->dtype), in, n->nin);
     return w->k->strict ? rounded(w, v, n->dtype) : v;

@@ -18,7 +18,7 @@ static dc_vx decided(dc_kernel *k, dc_vx_map map, dc_vx v)
     dc_vx_node n = k->vx.at[v];
     for (int i = 0; i < n.n; i++)
         n.in[i] = decided(k, map, n.in[i]);
-    const dc_vx is = dc_choose_operand(k, &n);
+    const dc_vx is = dc_select_operand(k, &n);
     const dc_vx out = is != 0              ? is
                       : n.kind == DC_VX_OP ? dc_vx_op(k, (dc_op)n.op, (dc_dtype)n.dtype, n.in, n.n)
                                            : v;

@@ -8,8 +8,8 @@
  * Makes room for one more. True when the table was renewed and is empty: the caller inserts all
  * its refs again.
  */
-bool dc_cons_reserve(dc_kernel *k, dc_cons *c);
-void dc_cons_insert(dc_cons *c, uint64_t hash, uint32_t ref);
+bool dc_hash_cons_reserve(dc_kernel *k, dc_hash_cons *c);
+void dc_hash_cons_insert(dc_hash_cons *c, uint64_t hash, uint32_t ref);
 
 /*
  * Both sets. Nodes know the axes below them, since walking down to ask would visit what is shared once for each of the

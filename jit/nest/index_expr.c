@@ -47,7 +47,7 @@ static bool ix_same(const dc_ix_node *a, const dc_ix_node *b)
     return true;
 }
 
-void dc_cons_insert(dc_cons *c, uint64_t hash, uint32_t ref)
+void dc_hash_cons_insert(dc_hash_cons *c, uint64_t hash, uint32_t ref)
 {
     for (uint32_t i = (uint32_t)hash & (c->nslot - 1);; i = (i + 1) & (c->nslot - 1))
         if (c->slot[i] == 0) {
@@ -57,7 +57,7 @@ void dc_cons_insert(dc_cons *c, uint64_t hash, uint32_t ref)
         }
 }
 
-bool dc_cons_reserve(dc_kernel *k, dc_cons *c)
+bool dc_hash_cons_reserve(dc_kernel *k, dc_hash_cons *c)
 {
     if (c->used * 2 < c->nslot)
         return false;
@@ -117,9 +117,9 @@ static dc_axes axes_of(dc_kernel *k, const dc_ix_node *x)
 
 static dc_ix ix_cons(dc_kernel *k, const dc_ix_node *x)
 {
-    if (dc_cons_reserve(k, &k->ixcons))
+    if (dc_hash_cons_reserve(k, &k->ixcons))
         for (uint32_t r = 1; r < k->ix.n; r++)
-            dc_cons_insert(&k->ixcons, ix_hash(&k->ix.at[r]), r);
+            dc_hash_cons_insert(&k->ixcons, ix_hash(&k->ix.at[r]), r);
     const uint64_t h = ix_hash(x);
     const uint32_t mask = k->ixcons.nslot - 1;
     for (uint32_t i = (uint32_t)h & mask; k->ixcons.slot[i] != 0; i = (i + 1) & mask)
@@ -132,7 +132,7 @@ static dc_ix ix_cons(dc_kernel *k, const dc_ix_node *x)
     kept.term = term;
     kept.axes = axes_of(k, &kept);
     DC_PUSH_IN(&k->arena, k->ix, kept);
-    dc_cons_insert(&k->ixcons, h, k->ix.n - 1);
+    dc_hash_cons_insert(&k->ixcons, h, k->ix.n - 1);
     return k->ix.n - 1;
 }
 
@@ -144,9 +144,9 @@ static uint64_t atom_hash(const dc_atom_node *a)
 
 static dc_atom atom_cons(dc_kernel *k, const dc_atom_node *a)
 {
-    if (dc_cons_reserve(k, &k->atomcons))
+    if (dc_hash_cons_reserve(k, &k->atomcons))
         for (uint32_t r = 1; r < k->atom.n; r++)
-            dc_cons_insert(&k->atomcons, atom_hash(&k->atom.at[r]), r);
+            dc_hash_cons_insert(&k->atomcons, atom_hash(&k->atom.at[r]), r);
     const uint64_t h = atom_hash(a);
     const uint32_t mask = k->atomcons.nslot - 1;
     for (uint32_t i = (uint32_t)h & mask; k->atomcons.slot[i] != 0; i = (i + 1) & mask) {
@@ -156,7 +156,7 @@ static dc_atom atom_cons(dc_kernel *k, const dc_atom_node *a)
             return k->atomcons.slot[i];
     }
     DC_PUSH_IN(&k->arena, k->atom, *a);
-    dc_cons_insert(&k->atomcons, h, k->atom.n - 1);
+    dc_hash_cons_insert(&k->atomcons, h, k->atom.n - 1);
     return k->atom.n - 1;
 }
 

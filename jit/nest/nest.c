@@ -108,9 +108,9 @@ static dc_axes axes_of(dc_kernel *k, const dc_vx_node *v)
 
 static dc_vx vx_cons(dc_kernel *k, const dc_vx_node *v)
 {
-    if (dc_cons_reserve(k, &k->vxcons))
+    if (dc_hash_cons_reserve(k, &k->vxcons))
         for (uint32_t r = 1; r < k->vx.n; r++)
-            dc_cons_insert(&k->vxcons, vx_hash(&k->vx.at[r]), r);
+            dc_hash_cons_insert(&k->vxcons, vx_hash(&k->vx.at[r]), r);
     const uint64_t h = vx_hash(v);
     const uint32_t mask = k->vxcons.nslot - 1;
     for (uint32_t i = (uint32_t)h & mask; k->vxcons.slot[i] != 0; i = (i + 1) & mask)
@@ -119,7 +119,7 @@ static dc_vx vx_cons(dc_kernel *k, const dc_vx_node *v)
     dc_vx_node kept = *v;
     kept.axes = axes_of(k, v);
     DC_PUSH_IN(&k->arena, k->vx, kept);
-    dc_cons_insert(&k->vxcons, h, k->vx.n - 1);
+    dc_hash_cons_insert(&k->vxcons, h, k->vx.n - 1);
     return k->vx.n - 1;
 }
 

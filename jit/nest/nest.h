@@ -188,14 +188,14 @@ typedef struct dc_stmt {
     dc_tile *tile; /* TILE; stands under pred too */
 } dc_stmt;
 
-typedef struct dc_cons { /* open addressing: refs by hash */
+typedef struct dc_hash_cons { /* open addressing: refs by hash */
     uint32_t *slot;
     uint32_t nslot, used;
-} dc_cons;
+} dc_hash_cons;
 
 typedef struct dc_kernel {
     dc_arena arena; /* everything below that points */
-    dc_cons ixcons, atomcons, vxcons;
+    dc_hash_cons ixcons, atomcons, vxcons;
     char name[64]; /* "E_64_128", "R_64_10"; unique within a program after naming */
     bool strict;   /* DEEPC_MATH=strict: nothing may be contracted */
     DC_VEC(dc_axis) axis;

@@ -40,7 +40,7 @@ static dc_vx before_widening(const dc_kernel *k, dc_vx v, dc_dtype t)
                                                                                           : 0;
 }
 
-dc_vx dc_choose_operand(const dc_kernel *k, const dc_vx_node *n)
+dc_vx dc_select_operand(const dc_kernel *k, const dc_vx_node *n)
 {
     if (n->kind != DC_VX_OP)
         return 0;
@@ -93,7 +93,7 @@ static bool tests_exclude(dc_kernel *k, dc_vx a, dc_vx b)
     return false;
 }
 
-dc_vx dc_choose_sum(dc_kernel *k, dc_vx a, dc_vx b)
+dc_vx dc_select_sum(dc_kernel *k, dc_vx a, dc_vx b)
 {
     pieces p, q;
     if (!read_pieces(k, a, &p) || !read_pieces(k, b, &q))
@@ -130,7 +130,7 @@ static dc_vx short_of(dc_kernel *k, dc_vx v, dc_dtype t, int *left)
     return in[2] != 0 ? dc_vx_op(k, DC_OP_WHERE, t, in, 3) : 0;
 }
 
-dc_vx dc_choose_short(dc_kernel *k, dc_vx v, dc_dtype t)
+dc_vx dc_select_short(dc_kernel *k, dc_vx v, dc_dtype t)
 {
     int left = 4 * MOST_PIECES;
     return short_of(k, v, t, &left);

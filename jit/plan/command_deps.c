@@ -28,12 +28,12 @@ typedef struct point { /* where an access begins or ends */
     size_t at;
 } point;
 
-/* One list: its items, bodies included as parts of their heads, are units. */
+/* One list: its commands, bodies included as parts of their heads, are units. */
 typedef struct list {
     dc_arena *a;
     const dc_visit *v;
     uint32_t nunit;
-    uint32_t *head; /* by unit: position of its first item */
+    uint32_t *head; /* by unit: position of its first command */
     const point *point;
     uint32_t npoint;
     dc_bitset begins; /* points at which a segment begins */
@@ -241,7 +241,7 @@ static void visit_unit(list *l, uint32_t unit, dc_deps *out)
         l->check = unit;
 }
 
-void dc_deps_find(dc_arena *a, const dc_visit *v, uint32_t n, dc_deps *out)
+void dc_command_deps_find(dc_arena *a, const dc_visit *v, uint32_t n, dc_deps *out)
 {
     list l = {.a = a, .v = v, .check = NONE};
     for (uint32_t i = 0; i < n; i += span(&v[i]))
@@ -258,8 +258,8 @@ void dc_deps_find(dc_arena *a, const dc_visit *v, uint32_t n, dc_deps *out)
         visit_unit(&l, unit, out);
     for (uint32_t i = 0; i < n; i += span(&v[i])) {
         if (v[i].nbody > 0)
-            dc_deps_find(a, v + i + 1, v[i].nbody, out + i + 1);
+            dc_command_deps_find(a, v + i + 1, v[i].nbody, out + i + 1);
         if (v[i].nelse > 0)
-            dc_deps_find(a, v + i + 1 + v[i].nbody, v[i].nelse, out + i + 1 + v[i].nbody);
+            dc_command_deps_find(a, v + i + 1 + v[i].nbody, v[i].nelse, out + i + 1 + v[i].nbody);
     }
 }

@@ -1,12 +1,12 @@
 /*
- * What each item of a list really has to wait for: dc_item.dep (core/runtime/device.h) out of what the
- * items read and write.
+ * What each command of a list really has to wait for: dc_command.dep (core/runtime/device.h) out of what the
+ * commands read and write.
  *
- * Of two items that touch the same memory, at least one of them writing, the later depends on the
+ * Of two commands that touch the same memory, at least one of them writing, the later depends on the
  * earlier. Besides, a write to a cell depends on every check before it, and a check on the check
  * before it, so that the same one reports whatever the order. What follows from other dependencies
  * is left out: deps are the transitive reduction, so a device that respects them in any order
- * computes what the list computes. In lists of more than some thousand items, a dep on one far back may be left that
+ * computes what the list computes. In lists of more than some thousand commands, a dep on one far back may be left that
  * could be spared.
  */
 #ifndef DC_JIT_PLAN_COMMAND_DEPS_H
@@ -21,20 +21,21 @@ typedef struct dc_access {
     uint32_t join; /* not 0: it writes some of these, apart from what others of this number write */
 } dc_access;
 
-typedef struct dc_visit { /* what an item does */
+typedef struct dc_visit { /* what a command does */
     uint32_t naccess;
     const dc_access *access;
     bool check;            /* it may stop the run */
     bool sets;             /* it writes a cell */
-    uint32_t nbody, nelse; /* LOOP, BRANCH, BUNDLE: of the items that follow, those inside */
+    uint32_t nbody, nelse; /* LOOP, BRANCH, BUNDLE: of the commands that follow, those inside */
 } dc_visit;
 
 typedef struct dc_deps {
     uint32_t n;
-    const uint32_t *at; /* ascending; counted from the begin of the list that the item stands in */
+    const uint32_t
+        *at; /* ascending; counted from the begin of the list that the command stands in */
 } dc_deps;
 
-/* out: one for each of the n items. What is inside an item counts as done by it. */
-void dc_deps_find(dc_arena *a, const dc_visit *v, uint32_t n, dc_deps *out);
+/* out: one for each of the n commands. What is inside a command counts as done by it. */
+void dc_command_deps_find(dc_arena *a, const dc_visit *v, uint32_t n, dc_deps *out);
 
 #endif

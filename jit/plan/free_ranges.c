@@ -4,11 +4,11 @@
 
 enum { EXACT = 64, CLASSES = EXACT * (65 - 6), TRIES = 16 };
 
-struct dc_gap {
+struct dc_free_range {
     size_t at, size;
     bool taken;
-    struct dc_gap *below, *above;   /* in memory */
-    struct dc_gap *before, *behind; /* among gaps of a class */
+    struct dc_free_range *below, *above;   /* in memory */
+    struct dc_free_range *before, *behind; /* among gaps of a class */
 };
 
 /* Sizes of one class differ by less than a 64th. */
@@ -21,34 +21,35 @@ static uint32_t class_of(size_t size)
     return EXACT * (shift + 1) + (uint32_t)((n >> shift) - EXACT);
 }
 
-dc_gaps dc_gaps_make(dc_arena *a)
+dc_free_ranges dc_free_ranges_make(dc_arena *a)
 {
-    return (dc_gaps){
-        .a = a, .of_class = DC_NEW_ARRAY(a, dc_gap *, CLASSES), .some = dc_bitset_make(a, CLASSES)};
+    return (dc_free_ranges){.a = a,
+                            .of_class = DC_NEW_ARRAY(a, dc_free_range *, CLASSES),
+                            .some = dc_bitset_make(a, CLASSES)};
 }
 
-size_t dc_gap_at(const dc_gap *piece)
+size_t dc_free_range_at(const dc_free_range *piece)
 {
     return piece->at;
 }
 
-static dc_gap *new_piece(dc_gaps *g)
+static dc_free_range *new_piece(dc_free_ranges *g)
 {
-    dc_gap *p = g->spare;
+    dc_free_range *p = g->spare;
     if (p == NULL)
-        return DC_NEW(g->a, dc_gap);
+        return DC_NEW(g->a, dc_free_range);
     g->spare = p->behind;
-    *p = (dc_gap){.size = 0};
+    *p = (dc_free_range){.size = 0};
     return p;
 }
 
-static void drop_piece(dc_gaps *g, dc_gap *p)
+static void drop_piece(dc_free_ranges *g, dc_free_range *p)
 {
     p->behind = g->spare;
     g->spare = p;
 }
 
-static void open_gap(dc_gaps *g, dc_gap *p)
+static void open_gap(dc_free_ranges *g, dc_free_range *p)
 {
     const uint32_t c = class_of(p->size);
     p->taken = false;
@@ -60,7 +61,7 @@ static void open_gap(dc_gaps *g, dc_gap *p)
     dc_bitset_add(&g->some, c);
 }
 
-static void close_gap(dc_gaps *g, dc_gap *p)
+static void close_gap(dc_free_ranges *g, dc_free_range *p)
 {
     const uint32_t c = class_of(p->size);
     if (p->before != NULL)
@@ -75,31 +76,31 @@ static void close_gap(dc_gaps *g, dc_gap *p)
 }
 
 /* The tightest of the first few of a class that are large enough. */
-static dc_gap *tightest_in(const dc_gaps *g, uint32_t class, size_t size)
+static dc_free_range *tightest_in(const dc_free_ranges *g, uint32_t class, size_t size)
 {
-    dc_gap *best = NULL, *p = g->of_class[class];
+    dc_free_range *best = NULL, *p = g->of_class[class];
     for (int i = 0; p != NULL && i < TRIES; i++, p = p->behind)
         if (p->size >= size && (best == NULL || p->size < best->size))
             best = p;
     return best;
 }
 
-static dc_gap *find(const dc_gaps *g, size_t size)
+static dc_free_range *find(const dc_free_ranges *g, size_t size)
 {
     const uint32_t own = class_of(size), next = dc_bitset_first(&g->some, own + 1);
-    dc_gap *best = tightest_in(g, own, size);
+    dc_free_range *best = tightest_in(g, own, size);
     if (best == NULL && next != DC_BITSET_NONE)
         best = tightest_in(g, next, size);
     return best;
 }
 
-static dc_gap *add_on_top(dc_gaps *g, size_t size)
+static dc_free_range *add_on_top(dc_free_ranges *g, size_t size)
 {
-    dc_gap *p = new_piece(g);
-    *p = (dc_gap){.at = g->last != NULL ? g->last->at + g->last->size : 0,
-                  .size = size,
-                  .taken = true,
-                  .below = g->last};
+    dc_free_range *p = new_piece(g);
+    *p = (dc_free_range){.at = g->last != NULL ? g->last->at + g->last->size : 0,
+                         .size = size,
+                         .taken = true,
+                         .below = g->last};
     if (g->last != NULL)
         g->last->above = p;
     g->last = p;
@@ -107,19 +108,20 @@ static dc_gap *add_on_top(dc_gaps *g, size_t size)
 }
 
 /* What is left above the first `size` bytes of p stays a gap. */
-static void cut(dc_gaps *g, dc_gap *p, size_t size)
+static void cut(dc_free_ranges *g, dc_free_range *p, size_t size)
 {
-    dc_gap *rest = new_piece(g);
-    *rest = (dc_gap){.at = p->at + size, .size = p->size - size, .below = p, .above = p->above};
+    dc_free_range *rest = new_piece(g);
+    *rest =
+        (dc_free_range){.at = p->at + size, .size = p->size - size, .below = p, .above = p->above};
     p->above->below = rest;
     p->above = rest;
     p->size = size;
     open_gap(g, rest);
 }
 
-dc_gap *dc_gaps_take(dc_gaps *g, size_t size)
+dc_free_range *dc_free_ranges_take(dc_free_ranges *g, size_t size)
 {
-    dc_gap *p = find(g, size);
+    dc_free_range *p = find(g, size);
     if (p == NULL)
         return add_on_top(g, size);
     close_gap(g, p);
@@ -129,7 +131,7 @@ dc_gap *dc_gaps_take(dc_gaps *g, size_t size)
 }
 
 /* p and the gap above it are one. */
-static void join(dc_gaps *g, dc_gap *p, dc_gap *above)
+static void join(dc_free_ranges *g, dc_free_range *p, dc_free_range *above)
 {
     p->size += above->size;
     p->above = above->above;
@@ -137,14 +139,14 @@ static void join(dc_gaps *g, dc_gap *p, dc_gap *above)
     drop_piece(g, above);
 }
 
-void dc_gaps_give(dc_gaps *g, dc_gap *p)
+void dc_free_ranges_give(dc_free_ranges *g, dc_free_range *p)
 {
     if (p->above != NULL && !p->above->taken) {
         close_gap(g, p->above);
         join(g, p, p->above);
     }
     if (p->below != NULL && !p->below->taken) {
-        dc_gap *below = p->below;
+        dc_free_range *below = p->below;
         close_gap(g, below);
         if (p->above != NULL) {
             join(g, below, p);

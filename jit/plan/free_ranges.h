@@ -8,20 +8,20 @@
 
 #include "jit/plan/bitset.h"
 
-typedef struct dc_gap dc_gap; /* a piece: a gap, or taken */
+typedef struct dc_free_range dc_free_range; /* a piece: a gap, or taken */
 
-typedef struct dc_gaps {
+typedef struct dc_free_ranges {
     dc_arena *a;
-    dc_gap *last;      /* the piece that reaches highest, which is no gap */
-    dc_gap **of_class; /* a list of gaps for each class of sizes */
+    dc_free_range *last;      /* the piece that reaches highest, which is no gap */
+    dc_free_range **of_class; /* a list of gaps for each class of sizes */
     dc_bitset some;    /* classes that have any */
-    dc_gap *spare;     /* pieces of nothing, to be used again */
-} dc_gaps;
+    dc_free_range *spare; /* pieces of nothing, to be used again */
+} dc_free_ranges;
 
-dc_gaps dc_gaps_make(dc_arena *a);
-/* `size` bytes, a multiple of DC_PLAN_ALIGN; they begin at dc_gap_at. */
-dc_gap *dc_gaps_take(dc_gaps *g, size_t size);
-size_t dc_gap_at(const dc_gap *piece);
-void dc_gaps_give(dc_gaps *g, dc_gap *piece);
+dc_free_ranges dc_free_ranges_make(dc_arena *a);
+/* `size` bytes, a multiple of DC_PLAN_ALIGN; they begin at dc_free_range_at. */
+dc_free_range *dc_free_ranges_take(dc_free_ranges *g, size_t size);
+size_t dc_free_range_at(const dc_free_range *piece);
+void dc_free_ranges_give(dc_free_ranges *g, dc_free_range *piece);
 
 #endif

@@ -105,7 +105,7 @@ static void mark_rows(dc_kernel *k, size_t large)
  * A kernel that touches less than the last cache holds leaves its results there. One that touches
  * more leaves their ends, whoever reads them begins at the other one.
  */
-void dc_stream_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const dc_target *t)
+void dc_memory_hints_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const dc_target *t)
 {
     if (t->simt || t->l3 == 0 || (size_t)k->bytes < t->l3)
         return;

@@ -12,6 +12,6 @@
 #include "jit/plan/plan.h"
 
 /* Marks buffers of the kernel that group g was lowered to. Before equal kernels are joined. */
-void dc_stream_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const dc_target *t);
+void dc_memory_hints_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, const dc_target *t);
 
 #endif

@@ -168,7 +168,7 @@ static dc_status check(dc_job *j, need *n)
     return total <= (uint64_t)j->opt->memory ? DC_OK : refuse(j, n, total);
 }
 
-bool dc_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)
+bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)
 {
     need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = bytes};
     if (j->opt->memory == 0)
@@ -193,7 +193,8 @@ static uint32_t peak_of(need *n, const dc_plan *plan)
     return peak;
 }
 
-dc_status dc_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan)
+dc_status dc_memory_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn,
+                               const dc_plan *plan)
 {
     need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = plan->bytes};
     if (j->opt->memory == 0)
@@ -244,7 +245,7 @@ static dc_ref peak_of_eval(need *n, const bool *live, const dc_ref *last)
     return peak;
 }
 
-dc_status dc_limit_eval(dc_job *j, const dc_exec_desc *d)
+dc_status dc_memory_limit_eval(dc_job *j, const dc_exec_desc *d)
 {
     need n = {.a = &j->scratch, .d = d, .fn = d->fn};
     if (j->opt->memory == 0)

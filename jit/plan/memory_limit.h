@@ -11,12 +11,13 @@
  * MEMORY where the plan's arena, the cells, the arguments and the results are more than opt->memory; the
  * sentence has the largest of them with type, operation and line. Nothing where there is no limit.
  */
-dc_status dc_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan);
+dc_status dc_memory_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn,
+                               const dc_plan *plan);
 
 /* Is there room for so much beside the cells, the arguments and the results? */
-bool dc_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes);
+bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes);
 
 /* The same of a function that the interpreter runs, where each value has memory from its node to its last use. */
-dc_status dc_limit_eval(dc_job *j, const dc_exec_desc *d);
+dc_status dc_memory_limit_eval(dc_job *j, const dc_exec_desc *d);
 
 #endif

@@ -437,7 +437,7 @@ static void make_slots(dc_planner *p)
                              .order = p->order.at,
                              .temp = temps_to_bundle(p),
                              .cache = p->in->cache};
-    p->slot = dc_bundle_make(p->a, &in, &p->nslot);
+    p->slot = dc_plan_bundle(p->a, &in, &p->nslot);
 }
 
 dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *out)
@@ -472,8 +472,8 @@ dc_status dc_plan_make(dc_job *j, dc_arena *a, const dc_plan_in *in, dc_plan *ou
     out->nstep = p.steps.n;
     out->temp = p.temps.at;
     out->ntemp = p.temps.n;
-    DC_TRY(dc_memplan_pack(j, a, out->temp, out->ntemp, in->guard, in->no_reuse, &out->bytes,
-                           &out->lower_bound));
+    DC_TRY(dc_plan_memory_pack(j, a, out->temp, out->ntemp, in->guard, in->no_reuse, &out->bytes,
+                               &out->lower_bound));
     dc_plan_find_deps(&p);
     return DC_OK;
 }

@@ -134,7 +134,7 @@ static void put(bundling *b, uint32_t vertex)
             b->earliest[v->after[i]] = s + 1;
 }
 
-const dc_slot *dc_bundle_make(dc_arena *a, const dc_bundle_in *in, uint32_t *out)
+const dc_slot *dc_plan_bundle(dc_arena *a, const dc_bundle_in *in, uint32_t *out)
 {
     bundling b = {.a = a, .in = in};
     b.earliest = DC_NEW_ARRAY(a, uint32_t, in->n);

@@ -1,5 +1,5 @@
 /*
- * Which launches of a plan become one (DC_ITEM_BUNDLE): ordered vertices to ordered slots.
+ * Which launches of a plan become one (DC_COMMAND_BUNDLE): ordered vertices to ordered slots.
  *
  * What holds of the slots, for any order given that has every edge going forward:
  *   - a vertex stands in a later slot than all it has to come after, so no two of a slot depend on
@@ -42,6 +42,6 @@ typedef struct dc_slot {
 } dc_slot;
 
 /* In the arena, as *out says how many. */
-const dc_slot *dc_bundle_make(dc_arena *a, const dc_bundle_in *in, uint32_t *out);
+const dc_slot *dc_plan_bundle(dc_arena *a, const dc_bundle_in *in, uint32_t *out);
 
 #endif

@@ -174,18 +174,18 @@ static size_t live_most(dc_arena *a, box *b, uint32_t n)
 static void place_in_time(dc_arena *a, box *b, uint32_t n)
 {
     box **begin = sorted(a, b, n, by_first), **end = sorted(a, b, n, by_last);
-    dc_gap **piece = DC_NEW_ARRAY(a, dc_gap *, n);
-    dc_gaps gaps = dc_gaps_make(a);
+    dc_free_range **piece = DC_NEW_ARRAY(a, dc_free_range *, n);
+    dc_free_ranges gaps = dc_free_ranges_make(a);
     for (uint32_t i = 0, k = 0; i < n; i++) {
         for (; end[k]->temp->last < begin[i]->temp->first; k++)
-            dc_gaps_give(&gaps, piece[end[k] - b]);
-        piece[begin[i] - b] = dc_gaps_take(&gaps, begin[i]->size);
-        begin[i]->at = dc_gap_at(piece[begin[i] - b]);
+            dc_free_ranges_give(&gaps, piece[end[k] - b]);
+        piece[begin[i] - b] = dc_free_ranges_take(&gaps, begin[i]->size);
+        begin[i]->at = dc_free_range_at(piece[begin[i] - b]);
     }
 }
 
-dc_status dc_memplan_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, size_t guard,
-                          bool no_reuse, size_t *bytes, size_t *lower_bound)
+dc_status dc_plan_memory_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, size_t guard,
+                              bool no_reuse, size_t *bytes, size_t *lower_bound)
 {
     box *b = DC_NEW_ARRAY(a, box, n);
     int64_t total = 0;

@@ -16,7 +16,7 @@
  * on both sides. *bytes is what the arena needs, *lower_bound the largest sum of what is alive at
  * one step. A total that cannot be addressed is a failure.
  */
-dc_status dc_memplan_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, size_t guard,
-                          bool no_reuse, size_t *bytes, size_t *lower_bound);
+dc_status dc_plan_memory_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n, size_t guard,
+                              bool no_reuse, size_t *bytes, size_t *lower_bound);
 
 #endif

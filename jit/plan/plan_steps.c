@@ -189,7 +189,7 @@ void dc_plan_find_deps(dc_planner *p)
         if (v[i].sets)
             p->out->first_set = i;
     }
-    dc_deps_find(p->a, v, n, deps);
+    dc_command_deps_find(p->a, v, n, deps);
     for (uint32_t i = 0; i < n; i++) {
         p->steps.at[i].ndep = deps[i].n;
         p->steps.at[i].dep = deps[i].at;

@@ -10,9 +10,9 @@
 #include "jit/render/c_text.h"
 
 /* What v computes or loads; of a vector its lane l. */
-void dc_cexpr_put(dc_ctext *r, dc_fv v);
+void dc_c_expr_put(dc_c_text *r, dc_fv v);
 
 /* The element of a buffer that a load or store touches; of a vector that of its lane l. */
-void dc_cexpr_element(dc_ctext *r, const dc_finst *i);
+void dc_c_expr_element(dc_c_text *r, const dc_finst *i);
 
 #endif

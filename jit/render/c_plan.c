@@ -9,7 +9,7 @@
 typedef struct planner {
     const dc_flat *f;
     dc_arena *a;
-    dc_cplan p;
+    dc_c_plan p;
     uint32_t *loop;        /* by value: the loop it stands in */
     uint32_t loops;        /* so far */
     DC_VEC(dc_fv) pending; /* the loop being gathered */
@@ -195,7 +195,7 @@ static void find_arrays(planner *p)
     }
 }
 
-dc_cplan dc_cplan_make(dc_arena *a, const dc_flat *f)
+dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f)
 {
     planner p = {.f = f, .a = a, .loop = DC_NEW_ARRAY(a, uint32_t, f->inst.n)};
     p.p.step = DC_NEW_ARRAY(a, dc_cstep, f->order.n);

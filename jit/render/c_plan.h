@@ -21,14 +21,14 @@ typedef struct dc_cstep {
     uint32_t loop; /* its number; 0: a statement by itself */
 } dc_cstep;
 
-typedef struct dc_cplan {
+typedef struct dc_c_plan {
     dc_cstep *step; /* what is written, in order */
     uint32_t n;
     bool *array;    /* by value: an array */
     dc_fv *product; /* by value: the operand that is written as a product in its place; 0 none */
-} dc_cplan;
+} dc_c_plan;
 
-dc_cplan dc_cplan_make(dc_arena *a, const dc_flat *f);
+dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f);
 
 /* Has no statement: its users write what it is. */
 static inline bool dc_cplan_inline(const dc_finst *i)

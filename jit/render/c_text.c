@@ -9,7 +9,7 @@
 
 /* Types -------------------------------------------------------------------------------------- */
 
-const char *dc_ctext_type(const dc_ctext *r, int type, bool memory)
+const char *dc_c_text_type(const dc_c_text *r, int type, bool memory)
 {
     if (type == DC_INDEX)
         return r->f->index_bits == 32 ? "u32" : "u64";
@@ -23,7 +23,7 @@ const char *dc_ctext_type(const dc_ctext *r, int type, bool memory)
 /* Literals ----------------------------------------------------------------------------------- */
 
 /* Of a size below 10000 and a multiple of 1/64: the decimal digits that it has. */
-static void put_decimal(dc_ctext *r, double size)
+static void put_decimal(dc_c_text *r, double size)
 {
     const uint32_t whole = (uint32_t)size;
     uint32_t digits = (uint32_t)((size - whole) * 64) * 15625;
@@ -33,7 +33,7 @@ static void put_decimal(dc_ctext *r, double size)
     dc_text_printf(r->out, "%" PRIu32 ".%0*" PRIu32, whole, n, digits);
 }
 
-void dc_ctext_float(dc_ctext *r, dc_dtype t, uint64_t bits)
+void dc_c_text_float(dc_c_text *r, dc_dtype t, uint64_t bits)
 {
     const int width = dc_dtype_bits(t), fraction = dc_dtype_fraction(t);
     const int bias = (1 << (width - 2 - fraction)) - 1;
@@ -55,7 +55,7 @@ void dc_ctext_float(dc_ctext *r, dc_dtype t, uint64_t bits)
     dc_text_puts(r->out, bits != magnitude ? ")" : "");
 }
 
-static void put_index(dc_ctext *r, uint64_t bits)
+static void put_index(dc_c_text *r, uint64_t bits)
 {
     if (r->f->index_bits == 32)
         dc_text_printf(r->out, "%" PRIu32 "u", (uint32_t)bits);
@@ -67,7 +67,7 @@ static void put_index(dc_ctext *r, uint64_t bits)
         dc_text_printf(r->out, "0x%" PRIx64, bits);
 }
 
-void dc_ctext_literal(dc_ctext *r, int type, uint64_t bits)
+void dc_c_text_literal(dc_c_text *r, int type, uint64_t bits)
 {
     switch (type) {
     case DC_INDEX:
@@ -93,17 +93,17 @@ void dc_ctext_literal(dc_ctext *r, int type, uint64_t bits)
         return;
     }
     if (dc_ftype_is_number(type))
-        dc_ctext_float(r, (dc_dtype)type, bits);
+        dc_c_text_float(r, (dc_dtype)type, bits);
     else
         dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
 }
 
 /* l * step, in the type of the lanes. */
-static void put_lanes(dc_ctext *r, const dc_finst *i)
+static void put_lanes(dc_c_text *r, const dc_finst *i)
 {
     if (dc_ftype_is_float(i->type) || i->type == DC_BOOL)
         DC_BUG("%s: lanes of %s", r->f->name, dc_dtype_name((dc_dtype)i->type));
-    const char *t = dc_ctext_type(r, i->type, false);
+    const char *t = dc_c_text_type(r, i->type, false);
     const bool wide = dc_flat_width(r->f, i->type) == 64;
     if (i->imm == 1) {
         dc_text_printf(r->out, "(%s)l", t);
@@ -119,7 +119,7 @@ static void put_lanes(dc_ctext *r, const dc_finst *i)
 /* Operands ----------------------------------------------------------------------------------- */
 
 /* `begin` and `end` are i64, `group` and `thread` u64. */
-static void put_argument(dc_ctext *r, const dc_finst *i)
+static void put_argument(dc_c_text *r, const dc_finst *i)
 {
     static const char *const names[] = {"begin", "end", "group", "thread"};
     const bool thread = i->imm == DC_KARG_GROUP || i->imm == DC_KARG_THREAD;
@@ -127,16 +127,16 @@ static void put_argument(dc_ctext *r, const dc_finst *i)
     if (thread != r->f->simt)
         DC_BUG("%s: no argument %s here", r->f->name, names[i->imm]);
     if (!same)
-        dc_text_printf(r->out, "(%s)", dc_ctext_type(r, DC_INDEX, false));
+        dc_text_printf(r->out, "(%s)", dc_c_text_type(r, DC_INDEX, false));
     dc_text_puts(r->out, names[i->imm]);
 }
 
-void dc_ctext_value(dc_ctext *r, dc_fv v)
+void dc_c_text_value(dc_c_text *r, dc_fv v)
 {
     const dc_finst *i = dc_ctext_at(r, v);
     switch ((int)i->op) {
     case DC_K_CONST:
-        dc_ctext_literal(r, i->type, i->imm);
+        dc_c_text_literal(r, i->type, i->imm);
         return;
     case DC_K_LANES:
         put_lanes(r, i);
@@ -145,7 +145,7 @@ void dc_ctext_value(dc_ctext *r, dc_fv v)
         put_argument(r, i);
         return;
     case DC_K_SPLAT:
-        dc_ctext_value(r, i->in[0]);
+        dc_c_text_value(r, i->in[0]);
         return;
     }
     dc_text_printf(r->out, "v%" PRIu32 "%s", v, r->plan.array[v] ? "[l]" : "");
@@ -154,19 +154,19 @@ void dc_ctext_value(dc_ctext *r, dc_fv v)
 static bool put_own(void *renderer, char letter, dc_fv v)
 {
     if (letter == 'V')
-        dc_ctext_value(renderer, v);
+        dc_c_text_value(renderer, v);
     return letter == 'V';
 }
 
-void dc_ctext_put(dc_ctext *r, const char *fmt, ...)
+void dc_c_text_put(dc_c_text *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    dc_fput(r->out, fmt, ap, put_own, r);
+    dc_render_format(r->out, fmt, ap, put_own, r);
     va_end(ap);
 }
 
-void dc_ctext_no_rendering(const dc_ctext *r, const dc_finst *i)
+void dc_c_text_no_rendering(const dc_c_text *r, const dc_finst *i)
 {
     DC_BUG("%s: %s has no rendering for its type in %s", r->f->name,
            dc_kop_row_of((dc_kop)i->op)->name, r->d->name);

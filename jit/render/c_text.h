@@ -10,33 +10,33 @@
 #include "jit/render/c_plan.h"
 #include "jit/render/dialect.h"
 
-typedef struct dc_ctext {
+typedef struct dc_c_text {
     const dc_dialect *d;
     const dc_flat *f; /* the kernel being written */
     dc_text *out;
-    dc_cplan plan; /* of it */
-} dc_ctext;
+    dc_c_plan plan; /* of it */
+} dc_c_text;
 
-static inline const dc_finst *dc_ctext_at(const dc_ctext *r, dc_fv v)
+static inline const dc_finst *dc_ctext_at(const dc_c_text *r, dc_fv v)
 {
     return dc_finst_at(r->f, v);
 }
 
 /* A bool is a byte in memory. */
-const char *dc_ctext_type(const dc_ctext *r, int type, bool memory);
+const char *dc_c_text_type(const dc_c_text *r, int type, bool memory);
 
 /* A float, exactly, and in no locale's way. */
-void dc_ctext_float(dc_ctext *r, dc_dtype t, uint64_t bits);
+void dc_c_text_float(dc_c_text *r, dc_dtype t, uint64_t bits);
 
-void dc_ctext_literal(dc_ctext *r, int type, uint64_t bits);
+void dc_c_text_literal(dc_c_text *r, int type, uint64_t bits);
 
 /* The value; of a vector the lane l. Binds like a cast or tighter. */
-void dc_ctext_value(dc_ctext *r, dc_fv v);
+void dc_c_text_value(dc_c_text *r, dc_fv v);
 
 /* printf with %V: a value (dc_fv); beside it %s, %u (uint32_t), %d, %l (int64_t). */
-void dc_ctext_put(dc_ctext *r, const char *fmt, ...);
+void dc_c_text_put(dc_c_text *r, const char *fmt, ...);
 
 /* A bug: the dialect cannot say the instruction. */
-DC_NORETURN void dc_ctext_no_rendering(const dc_ctext *r, const dc_finst *i);
+DC_NORETURN void dc_c_text_no_rendering(const dc_c_text *r, const dc_finst *i);
 
 #endif

@@ -6,6 +6,6 @@
 
 #include "jit/render/llvm_text.h"
 
-void dc_llexpr_put(dc_lltext *r, dc_fv v);
+void dc_llvm_expr_put(dc_llvm_text *r, dc_fv v);
 
 #endif

@@ -47,7 +47,7 @@ static uint64_t apply(dc_kop op, uint64_t a, uint64_t b, bool *done)
 }
 
 /* The lanes of a vector of indices or tests where they depend on nothing, else NULL. In the scratch arena. */
-static uint64_t *known(const dc_lltext *r, dc_fv v)
+static uint64_t *known(const dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     bool done = is_counted(i->type) && i->level == 0;
@@ -72,7 +72,7 @@ typedef struct places {
     uint64_t *at;
 } places;
 
-static bool places_of(const dc_lltext *r, dc_fv v, places *p)
+static bool places_of(const dc_llvm_text *r, dc_fv v, places *p)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     places other;
@@ -97,7 +97,7 @@ static bool places_of(const dc_lltext *r, dc_fv v, places *p)
 /* What is loaded ----------------------------------------------------------------------------- */
 
 typedef struct gather {
-    dc_lltext *r;
+    dc_llvm_text *r;
     dc_fv v;
     const char *type;   /* of an element in memory */
     int lanes, part;    /* of all; of a register */
@@ -113,7 +113,7 @@ static bool is_on(const gather *g, int lane)
 /* Distances from the least place of a lane that is on, and the address of that. False: no lane is. */
 static bool put_address(gather *g, const places *p)
 {
-    dc_lltext *r = g->r;
+    dc_llvm_text *r = g->r;
     const dc_finst *i = dc_lltext_at(r, g->v);
     const int type = p->base != 0 ? dc_lltext_at(r, p->base)->type : DC_INDEX;
     const int unused = 64 - dc_flat_width(r->f, type);
@@ -128,16 +128,16 @@ static bool put_address(gather *g, const places *p)
         g->at[n] = (int64_t)((p->at[n] - p->at[least]) << unused) >> unused;
     const int64_t first = (int64_t)(p->at[least] << unused) >> unused;
     if (p->base == 0) {
-        dc_lltext_line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, i64 %l", g->v, g->type,
-                       i->buf, first);
+        dc_llvm_text_line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, i64 %l", g->v,
+                          g->type, i->buf, first);
         return true;
     }
-    dc_lltext_line(r, "%%v%u.s = add %T, %l", g->v, p->base, first);
+    dc_llvm_text_line(r, "%%v%u.s = add %T, %l", g->v, p->base, first);
     if (unused > 0)
-        dc_lltext_line(r, "%%v%u.x = zext %s %%v%u.s to i64", g->v,
-                       dc_lltext_scalar(r, type, false), g->v);
-    dc_lltext_line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, i64 %%v%u.%s", g->v, g->type,
-                   i->buf, g->v, unused > 0 ? "x" : "s");
+        dc_llvm_text_line(r, "%%v%u.x = zext %s %%v%u.s to i64", g->v,
+                          dc_llvm_text_scalar(r, type, false), g->v);
+    dc_llvm_text_line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, i64 %%v%u.%s", g->v,
+                      g->type, i->buf, g->v, unused > 0 ? "x" : "s");
     return true;
 }
 
@@ -196,8 +196,8 @@ static void put_type(const gather *g, int lanes)
 
 static void put_place(gather *g, const char *name, int64_t at)
 {
-    dc_lltext_line(g->r, "%s.p = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", name, g->type,
-                   g->v, at);
+    dc_llvm_text_line(g->r, "%s.p = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", name, g->type,
+                      g->v, at);
 }
 
 static int element_size(const gather *g)
@@ -266,12 +266,12 @@ static void put_by_lane(gather *g, const char *name, int lane)
             continue;
         snprintf(one, sizeof one, "%.32s.e%d", name, n - lane);
         put_place(g, one, g->at[n]);
-        dc_lltext_line(g->r, "%s = load %s, ptr %s.p, align %d", one, g->type, one,
-                       element_size(g));
+        dc_llvm_text_line(g->r, "%s = load %s, ptr %s.p, align %d", one, g->type, one,
+                          element_size(g));
         dc_text_printf(g->r->out, "  %s%s = insertelement ", n == last ? name : one,
                        n == last ? "" : ".i");
         put_type(g, g->part);
-        dc_lltext_line(g->r, "%s, %s %s, i32 %d", sum, g->type, one, n - lane);
+        dc_llvm_text_line(g->r, "%s, %s %s, i32 %d", sum, g->type, one, n - lane);
         snprintf(sum, sizeof sum, "%.40s.i", one);
     }
 }
@@ -338,12 +338,12 @@ static void put_gather(gather *g, const char *suffix)
     put_together(g, part, n, whole.s);
 }
 
-bool dc_llgather_put(dc_lltext *r, dc_fv v, const char *suffix)
+bool dc_llvm_gather_put(dc_llvm_text *r, dc_fv v, const char *suffix)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     const dc_mark mark = dc_arena_mark(&r->j->scratch);
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)i->type);
-    gather g = {.r = r, .v = v, .type = dc_lltext_scalar(r, i->type, true), .lanes = i->lanes};
+    gather g = {.r = r, .v = v, .type = dc_llvm_text_scalar(r, i->type, true), .lanes = i->lanes};
     g.part = (int)dc_min_i64(i->lanes, dc_max_i64(r->vector_bytes / size, 1));
     places p = {0};
     const bool done = read_places(&g, &p) && put_address(&g, &p);

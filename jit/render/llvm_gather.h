@@ -11,6 +11,6 @@
  * Loads a vector, a GATHER or a LOAD with a step, to %v<v><suffix>. False, and nothing is put, where the
  * distances or the mask are not known.
  */
-bool dc_llgather_put(dc_lltext *r, dc_fv v, const char *suffix);
+bool dc_llvm_gather_put(dc_llvm_text *r, dc_fv v, const char *suffix);
 
 #endif

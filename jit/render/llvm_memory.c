@@ -11,31 +11,32 @@
 
 enum { LINE = 64 }; /* bytes of the cache's */
 
-static void put_address(dc_lltext *r, dc_fv v, bool inside)
+static void put_address(dc_llvm_text *r, dc_fv v, bool inside)
 {
     const dc_finst *i = dc_lltext_at(r, v);
-    dc_lltext_line(r, "%%v%u.p = getelementptr%s %s, ptr %%b%u, %T", v, inside ? " inbounds" : "",
-                   dc_lltext_scalar(r, i->type, true), i->buf, i->in[0]);
+    dc_llvm_text_line(r, "%%v%u.p = getelementptr%s %s, ptr %%b%u, %T", v,
+                      inside ? " inbounds" : "", dc_llvm_text_scalar(r, i->type, true), i->buf,
+                      i->in[0]);
 }
 
 /* Bytes of memory to bool and back; other types are the same in both. */
-static void put_from_memory(dc_lltext *r, dc_fv v)
+static void put_from_memory(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     if (i->type == DC_BOOL)
-        dc_lltext_line(r, "%%v%u = icmp ne %s %%v%u.b, %s", v,
-                       dc_lltext_memory_type(r, i->type, i->lanes).s, v,
-                       i->lanes > 1 ? "zeroinitializer" : "0");
+        dc_llvm_text_line(r, "%%v%u = icmp ne %s %%v%u.b, %s", v,
+                          dc_llvm_text_memory_type(r, i->type, i->lanes).s, v,
+                          i->lanes > 1 ? "zeroinitializer" : "0");
 }
 
 /* Name of the value to store, as it is in memory. */
-static dc_llname put_to_memory(dc_lltext *r, dc_fv v)
+static dc_llname put_to_memory(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     dc_llname s;
     if (i->type == DC_BOOL)
-        dc_lltext_line(r, "%%v%u.b = zext %T to %s", v, i->in[1],
-                       dc_lltext_memory_type(r, i->type, i->lanes).s);
+        dc_llvm_text_line(r, "%%v%u.b = zext %T to %s", v, i->in[1],
+                          dc_llvm_text_memory_type(r, i->type, i->lanes).s);
     snprintf(s.s, DC_LLNAME, "%%v%" PRIu32 ".b", v);
     return s;
 }
@@ -48,14 +49,14 @@ static const char *raw(const dc_finst *i)
 
 static dc_llname mask_text(int lanes)
 {
-    return dc_lltext_spread("i1", lanes);
+    return dc_llvm_text_spread("i1", lanes);
 }
 
-static void put_mask(dc_lltext *r, dc_fv mask, int lanes)
+static void put_mask(dc_llvm_text *r, dc_fv mask, int lanes)
 {
     dc_text_printf(r->out, "%s ", mask_text(lanes).s);
     if (mask != 0) {
-        dc_lltext_value(r, mask);
+        dc_llvm_text_value(r, mask);
         return;
     }
     dc_text_puts(r->out, "<");
@@ -69,18 +70,18 @@ typedef struct masked {
     dc_llname type, address, mangled, mangled_address;
 } masked;
 
-static masked masked_of(dc_lltext *r, const dc_finst *i)
+static masked masked_of(dc_llvm_text *r, const dc_finst *i)
 {
-    const char *scalar = dc_lltext_scalar(r, i->type, true);
+    const char *scalar = dc_llvm_text_scalar(r, i->type, true);
     const int addresses = i->op == DC_K_GATHER || i->op == DC_K_SCATTER ? i->lanes : 1;
-    return (masked){.type = dc_lltext_spread(scalar, i->lanes),
-                    .address = dc_lltext_spread("ptr", addresses),
-                    .mangled = dc_lltext_mangled(scalar, i->lanes),
-                    .mangled_address = dc_lltext_mangled("ptr", addresses)};
+    return (masked){.type = dc_llvm_text_spread(scalar, i->lanes),
+                    .address = dc_llvm_text_spread("ptr", addresses),
+                    .mangled = dc_llvm_text_mangled(scalar, i->lanes),
+                    .mangled_address = dc_llvm_text_mangled("ptr", addresses)};
 }
 
 /* masked.load or masked.gather: the address is %v.p, one or one by lane. */
-static void put_masked_load(dc_lltext *r, dc_fv v, const char *what, const char *address)
+static void put_masked_load(dc_llvm_text *r, dc_fv v, const char *what, const char *address)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     const masked m = masked_of(r, i);
@@ -89,11 +90,12 @@ static void put_masked_load(dc_lltext *r, dc_fv v, const char *what, const char 
                    i->align);
     put_mask(r, i->in[1], i->lanes);
     dc_text_printf(r->out, ", %s zeroinitializer)\n", m.type.s);
-    dc_lltext_declare(r, "%s @llvm.masked.%s.%s.%s(%s, i32, %s, %s)", m.type.s, what, m.mangled.s,
-                      m.mangled_address.s, m.address.s, mask_text(i->lanes).s, m.type.s);
+    dc_llvm_text_declare(r, "%s @llvm.masked.%s.%s.%s(%s, i32, %s, %s)", m.type.s, what,
+                         m.mangled.s, m.mangled_address.s, m.address.s, mask_text(i->lanes).s,
+                         m.type.s);
 }
 
-static void put_masked_store(dc_lltext *r, dc_fv v, const char *what, const char *address)
+static void put_masked_store(dc_llvm_text *r, dc_fv v, const char *what, const char *address)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     const masked m = masked_of(r, i);
@@ -103,29 +105,29 @@ static void put_masked_store(dc_lltext *r, dc_fv v, const char *what, const char
     if (i->type == DC_BOOL)
         dc_text_puts(r->out, value.s);
     else
-        dc_lltext_value(r, i->in[1]);
+        dc_llvm_text_value(r, i->in[1]);
     dc_text_printf(r->out, ", %s %s, i32 %d, ", m.address.s, address, i->align);
     put_mask(r, i->in[2], i->lanes);
     dc_text_puts(r->out, ")\n");
-    dc_lltext_declare(r, "void @llvm.masked.%s.%s.%s(%s, %s, i32, %s)", what, m.mangled.s,
-                      m.mangled_address.s, m.type.s, m.address.s, mask_text(i->lanes).s);
+    dc_llvm_text_declare(r, "void @llvm.masked.%s.%s.%s(%s, %s, i32, %s)", what, m.mangled.s,
+                         m.mangled_address.s, m.type.s, m.address.s, mask_text(i->lanes).s);
 }
 
-static void put_strided_store(dc_lltext *r, dc_fv v)
+static void put_strided_store(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
-    const char *scalar = dc_lltext_scalar(r, i->type, true);
-    const dc_llname t = dc_lltext_spread(scalar, i->lanes), value = put_to_memory(r, v);
+    const char *scalar = dc_llvm_text_scalar(r, i->type, true);
+    const dc_llname t = dc_llvm_text_spread(scalar, i->lanes), value = put_to_memory(r, v);
     put_address(r, v, true);
     for (int n = 0; n < i->lanes; n++) {
         if (i->type == DC_BOOL)
-            dc_lltext_line(r, "%%v%u.e%d = extractelement %s %s, i32 %d", v, n, t.s, value.s, n);
+            dc_llvm_text_line(r, "%%v%u.e%d = extractelement %s %s, i32 %d", v, n, t.s, value.s, n);
         else
-            dc_lltext_line(r, "%%v%u.e%d = extractelement %T, i32 %d", v, n, i->in[1], n);
-        dc_lltext_line(r, "%%v%u.p%d = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", v, n,
-                       scalar, v, (int64_t)i->imm * n);
-        dc_lltext_line(r, "store %s %%v%u.e%d, ptr %%v%u.p%d, align %d", scalar, v, n, v, n,
-                       (int)dc_dtype_size((dc_dtype)i->type));
+            dc_llvm_text_line(r, "%%v%u.e%d = extractelement %T, i32 %d", v, n, i->in[1], n);
+        dc_llvm_text_line(r, "%%v%u.p%d = getelementptr inbounds %s, ptr %%v%u.p, i64 %l", v, n,
+                          scalar, v, (int64_t)i->imm * n);
+        dc_llvm_text_line(r, "store %s %%v%u.e%d, ptr %%v%u.p%d, align %d", scalar, v, n, v, n,
+                          (int)dc_dtype_size((dc_dtype)i->type));
     }
 }
 
@@ -133,22 +135,22 @@ static void put_strided_store(dc_lltext *r, dc_fv v)
  * Of one lane: element 0 is read instead, in order not to branch, and not used. Another thread may
  * be writing it; what is undefined then is the value alone.
  */
-static void put_load_if(dc_lltext *r, dc_fv v)
+static void put_load_if(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
-    const char *type = dc_lltext_scalar(r, i->type, true),
-               *index = dc_lltext_scalar(r, DC_INDEX, true);
-    dc_lltext_line(r, "%%v%u.i = select %T, %T, %s 0", v, i->in[1], i->in[0], index);
-    dc_lltext_line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, %s %%v%u.i", v, type, i->buf,
-                   index, v);
-    dc_lltext_line(r, "%%v%u.r = load %s, ptr %%v%u.p, align %d", v, type, v, (int)i->align);
-    dc_lltext_line(r, "%%v%u%s = select %T, %s %%v%u.r, %s zeroinitializer", v, raw(i), i->in[1],
-                   type, v, type);
+    const char *type = dc_llvm_text_scalar(r, i->type, true),
+               *index = dc_llvm_text_scalar(r, DC_INDEX, true);
+    dc_llvm_text_line(r, "%%v%u.i = select %T, %T, %s 0", v, i->in[1], i->in[0], index);
+    dc_llvm_text_line(r, "%%v%u.p = getelementptr inbounds %s, ptr %%b%u, %s %%v%u.i", v, type,
+                      i->buf, index, v);
+    dc_llvm_text_line(r, "%%v%u.r = load %s, ptr %%v%u.p, align %d", v, type, v, (int)i->align);
+    dc_llvm_text_line(r, "%%v%u%s = select %T, %s %%v%u.r, %s zeroinitializer", v, raw(i), i->in[1],
+                      type, v, type);
     put_from_memory(r, v);
 }
 
 /* Is more than one buffer fetched ahead? Then not all of it fits the first cache, where rows are kept. */
-static bool fetches_several(const dc_lltext *r)
+static bool fetches_several(const dc_llvm_text *r)
 {
     int n = 0;
     for (uint32_t b = 0; b < r->f->buf.n; b++)
@@ -160,26 +162,26 @@ static bool fetches_several(const dc_lltext *r)
  * Lines of the cache that lie ahead of a vector, or elsewhere; past the end of a buffer that does
  * nothing.
  */
-static void put_ahead(dc_lltext *r, dc_fv v)
+static void put_ahead(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)i->type);
     const int64_t ahead = i->in[2] != 0 ? 0 : r->f->buf.at[i->buf].ahead * size;
     const char *from = i->in[2] != 0 ? "n" : "p";
     if (i->in[2] != 0)
-        dc_lltext_line(r, "%%v%u.n = getelementptr %s, ptr %%b%u, %T", v,
-                       dc_lltext_scalar(r, i->type, true), i->buf, i->in[2]);
+        dc_llvm_text_line(r, "%%v%u.n = getelementptr %s, ptr %%b%u, %T", v,
+                          dc_llvm_text_scalar(r, i->type, true), i->buf, i->in[2]);
     for (int64_t at = 0; at < i->lanes * size; at += LINE) {
-        dc_lltext_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.%s, i64 %l", v, at, v, from,
-                       ahead + at);
-        dc_lltext_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 %d, i32 1)", v, at,
-                       fetches_several(r) ? 2 : 3);
+        dc_llvm_text_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.%s, i64 %l", v, at, v, from,
+                          ahead + at);
+        dc_llvm_text_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 %d, i32 1)", v,
+                          at, fetches_several(r) ? 2 : 3);
     }
-    dc_lltext_declare(r, "void @llvm.prefetch.p0(ptr, i32, i32, i32)");
+    dc_llvm_text_declare(r, "void @llvm.prefetch.p0(ptr, i32, i32, i32)");
 }
 
 /* By instruction: the innermost loop that it stands in. */
-static dc_fv *loops_of(const dc_lltext *r)
+static dc_fv *loops_of(const dc_llvm_text *r)
 {
     dc_fv *loop = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->inst.n);
     dc_fv *open = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->order.n + 1);
@@ -198,7 +200,7 @@ static dc_fv *loops_of(const dc_lltext *r)
     return loop;
 }
 
-static bool is_whole(const dc_lltext *r, const dc_finst *i)
+static bool is_whole(const dc_llvm_text *r, const dc_finst *i)
 {
     return i->op == DC_K_LOAD && i->lanes > 1 && i->imm == 1 && i->in[1] == 0 &&
            r->f->buf.at[i->buf].ahead > 0;
@@ -208,7 +210,7 @@ static bool is_whole(const dc_lltext *r, const dc_finst *i)
  * By loop: how many stores past the caches it does. None where they stand under a condition: then another
  * row is computed meanwhile (jit/flat/flatten_pipelined.c).
  */
-static uint32_t *streams_of(const dc_lltext *r, const dc_fv *loop)
+static uint32_t *streams_of(const dc_llvm_text *r, const dc_fv *loop)
 {
     uint32_t *busy = DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
     dc_fv *open = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->order.n + 1);
@@ -227,7 +229,7 @@ static uint32_t *streams_of(const dc_lltext *r, const dc_fv *loop)
 }
 
 /* The loop, of those that read buffer b whole, in which memory has least to do so far; of equals the last. */
-static dc_fv idlest_loop(const dc_lltext *r, const dc_fv *loop, const uint32_t *busy, uint32_t b)
+static dc_fv idlest_loop(const dc_llvm_text *r, const dc_fv *loop, const uint32_t *busy, uint32_t b)
 {
     dc_fv best = 0;
     for (uint32_t n = 0; n < r->f->order.n; n++) {
@@ -244,7 +246,7 @@ static dc_fv idlest_loop(const dc_lltext *r, const dc_fv *loop, const uint32_t *
  * what is stored past the caches shall come one after the other, while the rest of the row is computed;
  * a single one is fetched by the last loop, since memory reads and writes at the same time.
  */
-void dc_llmemory_look_ahead(dc_lltext *r)
+void dc_llvm_memory_prefetch(dc_llvm_text *r)
 {
     bool any = false;
     r->ahead = NULL;
@@ -267,12 +269,12 @@ void dc_llmemory_look_ahead(dc_lltext *r)
     }
 }
 
-static void put_load(dc_lltext *r, dc_fv v)
+static void put_load(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     char address[DC_LLNAME];
     if (i->lanes > 1 && i->imm != 1) {
-        if (!dc_llgather_put(r, v, raw(i)))
+        if (!dc_llvm_gather_put(r, v, raw(i)))
             DC_BUG("%s: a step of lanes that are not known", r->f->name);
         put_from_memory(r, v);
         return;
@@ -286,8 +288,8 @@ static void put_load(dc_lltext *r, dc_fv v)
     if (i->in[1] != 0)
         put_masked_load(r, v, "load", address);
     else
-        dc_lltext_line(r, "%%v%u%s = load %s, ptr %s, align %d", v, raw(i),
-                       dc_lltext_memory_type(r, i->type, i->lanes).s, address, (int)i->align);
+        dc_llvm_text_line(r, "%%v%u%s = load %s, ptr %s, align %d", v, raw(i),
+                          dc_llvm_text_memory_type(r, i->type, i->lanes).s, address, (int)i->align);
     put_from_memory(r, v);
     if (i->in[2] != 0 || (r->ahead != NULL && r->ahead[v]))
         put_ahead(r, v);
@@ -297,14 +299,14 @@ static void put_load(dc_lltext *r, dc_fv v)
  * Only whole vectors at their own alignment: code generation has nothing for the others. What is
  * wider than a register is stored in several.
  */
-static bool passes_by(const dc_lltext *r, const dc_finst *i)
+static bool passes_by(const dc_llvm_text *r, const dc_finst *i)
 {
     const int bytes = i->lanes * (int)dc_dtype_size((dc_dtype)i->type);
     const int whole = bytes < r->vector_bytes ? bytes : r->vector_bytes;
     return r->f->buf.at[i->buf].stream && i->lanes > 1 && whole >= 16 && i->align >= whole;
 }
 
-static void put_store(dc_lltext *r, dc_fv v)
+static void put_store(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     char address[DC_LLNAME];
@@ -318,21 +320,21 @@ static void put_store(dc_lltext *r, dc_fv v)
         put_masked_store(r, v, "store", address);
     } else if (i->type == DC_BOOL) {
         const dc_llname value = put_to_memory(r, v);
-        dc_lltext_line(r, "store %s %s, ptr %s, align %d",
-                       dc_lltext_memory_type(r, i->type, i->lanes).s, value.s, address,
-                       (int)i->align);
+        dc_llvm_text_line(r, "store %s %s, ptr %s, align %d",
+                          dc_llvm_text_memory_type(r, i->type, i->lanes).s, value.s, address,
+                          (int)i->align);
     } else {
-        dc_lltext_line(r, "store %T, ptr %s, align %d%s", i->in[1], address, (int)i->align,
-                       passes_by(r, i) ? ", !nontemporal !0" : "");
+        dc_llvm_text_line(r, "store %T, ptr %s, align %d%s", i->in[1], address, (int)i->align,
+                          passes_by(r, i) ? ", !nontemporal !0" : "");
     }
 }
 
 /* One address by lane. */
-static void put_spread(dc_lltext *r, dc_fv v)
+static void put_spread(dc_llvm_text *r, dc_fv v)
 {
     char address[DC_LLNAME];
     const dc_finst *i = dc_lltext_at(r, v);
-    if (i->op == DC_K_GATHER && dc_llgather_put(r, v, raw(i))) {
+    if (i->op == DC_K_GATHER && dc_llvm_gather_put(r, v, raw(i))) {
         put_from_memory(r, v);
         return;
     }
@@ -346,7 +348,7 @@ static void put_spread(dc_lltext *r, dc_fv v)
     }
 }
 
-void dc_llmemory_put(dc_lltext *r, dc_fv v)
+void dc_llvm_memory_put(dc_llvm_text *r, dc_fv v)
 {
     switch ((int)dc_lltext_at(r, v)->op) {
     case DC_K_LOAD:

@@ -7,8 +7,8 @@
 #include "jit/render/llvm_text.h"
 
 /* Which loads of the kernel fetch ahead (dc_buffer.ahead), before the first is put. */
-void dc_llmemory_look_ahead(dc_lltext *r);
+void dc_llvm_memory_prefetch(dc_llvm_text *r);
 
-void dc_llmemory_put(dc_lltext *r, dc_fv v);
+void dc_llvm_memory_put(dc_llvm_text *r, dc_fv v);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Types -------------------------------------------------------------------------------------- */
 
-const char *dc_lltext_scalar(const dc_lltext *r, int type, bool memory)
+const char *dc_llvm_text_scalar(const dc_llvm_text *r, int type, bool memory)
 {
     if (type == DC_F32 || type == DC_F64)
         return type == DC_F32 ? "float" : "double";
@@ -29,7 +29,7 @@ const char *dc_lltext_scalar(const dc_lltext *r, int type, bool memory)
     return "i64";
 }
 
-dc_llname dc_lltext_spread(const char *scalar, int lanes)
+dc_llname dc_llvm_text_spread(const char *scalar, int lanes)
 {
     dc_llname t;
     char *at = t.s;
@@ -51,17 +51,17 @@ dc_llname dc_lltext_spread(const char *scalar, int lanes)
     return t;
 }
 
-dc_llname dc_lltext_type(const dc_lltext *r, int type, int lanes)
+dc_llname dc_llvm_text_type(const dc_llvm_text *r, int type, int lanes)
 {
-    return dc_lltext_spread(dc_lltext_scalar(r, type, false), lanes);
+    return dc_llvm_text_spread(dc_llvm_text_scalar(r, type, false), lanes);
 }
 
-dc_llname dc_lltext_memory_type(const dc_lltext *r, int type, int lanes)
+dc_llname dc_llvm_text_memory_type(const dc_llvm_text *r, int type, int lanes)
 {
-    return dc_lltext_spread(dc_lltext_scalar(r, type, true), lanes);
+    return dc_llvm_text_spread(dc_llvm_text_scalar(r, type, true), lanes);
 }
 
-dc_llname dc_lltext_mangled(const char *scalar, int lanes)
+dc_llname dc_llvm_text_mangled(const char *scalar, int lanes)
 {
     dc_llname t;
     const char *s = strcmp(scalar, "float") == 0    ? "f32"
@@ -90,7 +90,7 @@ static uint64_t double_pattern(uint32_t f)
     return v.u;
 }
 
-static void put_pattern(dc_lltext *r, uint64_t bits)
+static void put_pattern(dc_llvm_text *r, uint64_t bits)
 {
     char text[19] = "0x";
     for (int i = 0; i < 16; i++)
@@ -98,7 +98,7 @@ static void put_pattern(dc_lltext *r, uint64_t bits)
     dc_text_put(r->out, text, 18);
 }
 
-static void put_scalar_const(dc_lltext *r, int type, uint64_t bits)
+static void put_scalar_const(dc_llvm_text *r, int type, uint64_t bits)
 {
     switch (type) {
     case DC_BOOL:
@@ -117,7 +117,7 @@ static void put_scalar_const(dc_lltext *r, int type, uint64_t bits)
     dc_text_printf(r->out, "%" PRId64, (int64_t)bits);
 }
 
-static void put_const(dc_lltext *r, const dc_finst *i)
+static void put_const(dc_llvm_text *r, const dc_finst *i)
 {
     if (i->lanes == 1) {
         put_scalar_const(r, i->type, i->imm);
@@ -129,14 +129,14 @@ static void put_const(dc_lltext *r, const dc_finst *i)
     }
     dc_text_puts(r->out, "<");
     for (int n = 0; n < i->lanes; n++) {
-        dc_text_printf(r->out, "%s%s ", n > 0 ? ", " : "", dc_lltext_scalar(r, i->type, false));
+        dc_text_printf(r->out, "%s%s ", n > 0 ? ", " : "", dc_llvm_text_scalar(r, i->type, false));
         const uint64_t bits = i->op == DC_K_CONST ? i->imm : i->imm * (uint64_t)n;
         put_scalar_const(r, i->type, dc_flat_canonical(r->f, i->type, bits));
     }
     dc_text_puts(r->out, ">");
 }
 
-void dc_lltext_value(dc_lltext *r, dc_fv v)
+void dc_llvm_text_value(dc_llvm_text *r, dc_fv v)
 {
     const dc_finst *i = dc_lltext_at(r, v);
     if (i->op == DC_K_CONST || i->op == DC_K_LANES)
@@ -149,27 +149,27 @@ void dc_lltext_value(dc_lltext *r, dc_fv v)
 
 static bool put_own(void *renderer, char letter, dc_fv v)
 {
-    dc_lltext *r = renderer;
+    dc_llvm_text *r = renderer;
     const dc_finst *i = dc_lltext_at(r, v);
     if (letter == 'T')
-        dc_text_printf(r->out, "%s ", dc_lltext_type(r, i->type, i->lanes).s);
+        dc_text_printf(r->out, "%s ", dc_llvm_text_type(r, i->type, i->lanes).s);
     else if (letter != 'V')
         return false;
-    dc_lltext_value(r, v);
+    dc_llvm_text_value(r, v);
     return true;
 }
 
-void dc_lltext_line(dc_lltext *r, const char *fmt, ...)
+void dc_llvm_text_line(dc_llvm_text *r, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
     dc_text_puts(r->out, "  ");
-    dc_fput(r->out, fmt, ap, put_own, r);
+    dc_render_format(r->out, fmt, ap, put_own, r);
     dc_text_puts(r->out, "\n");
     va_end(ap);
 }
 
-void dc_lltext_declare(dc_lltext *r, const char *fmt, ...)
+void dc_llvm_text_declare(dc_llvm_text *r, const char *fmt, ...)
 {
     char text[512];
     va_list ap;

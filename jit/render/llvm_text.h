@@ -10,14 +10,14 @@
 
 #include "jit/flat/flat.h"
 
-typedef struct dc_lltext {
+typedef struct dc_llvm_text {
     dc_job *j;
     const dc_flat *f; /* the kernel being written */
     dc_text *out;
     dc_text declared; /* declarations, each a line, at the end of the module */
     int vector_bytes; /* of the target */
     bool *ahead;      /* by instruction: a load that fetches what is ahead, too; NULL: none does */
-} dc_lltext;
+} dc_llvm_text;
 
 enum { DC_LLNAME = 48 };
 
@@ -25,33 +25,33 @@ typedef struct dc_llname {
     char s[DC_LLNAME];
 } dc_llname;
 
-static inline const dc_finst *dc_lltext_at(const dc_lltext *r, dc_fv v)
+static inline const dc_finst *dc_lltext_at(const dc_llvm_text *r, dc_fv v)
 {
     return dc_finst_at(r->f, v);
 }
 
 /* The type of one lane, in memory or in a register. */
-const char *dc_lltext_scalar(const dc_lltext *r, int type, bool memory);
+const char *dc_llvm_text_scalar(const dc_llvm_text *r, int type, bool memory);
 
 /* A vector of them, if lanes > 1. */
-dc_llname dc_lltext_spread(const char *scalar, int lanes);
+dc_llname dc_llvm_text_spread(const char *scalar, int lanes);
 
-dc_llname dc_lltext_type(const dc_lltext *r, int type, int lanes);
-dc_llname dc_lltext_memory_type(const dc_lltext *r, int type, int lanes);
+dc_llname dc_llvm_text_type(const dc_llvm_text *r, int type, int lanes);
+dc_llname dc_llvm_text_memory_type(const dc_llvm_text *r, int type, int lanes);
 
 /* As it is written in the name of an intrinsic: v16f32. */
-dc_llname dc_lltext_mangled(const char *scalar, int lanes);
+dc_llname dc_llvm_text_mangled(const char *scalar, int lanes);
 
 /* The value's name, or the constant that it is. */
-void dc_lltext_value(dc_lltext *r, dc_fv v);
+void dc_llvm_text_value(dc_llvm_text *r, dc_fv v);
 
 /*
  * printf of one line with two more: %T a value with its type, %V a value alone (both dc_fv); beside
  * them %s, %u (uint32_t), %d, %l (int64_t).
  */
-void dc_lltext_line(dc_lltext *r, const char *fmt, ...);
+void dc_llvm_text_line(dc_llvm_text *r, const char *fmt, ...);
 
 /* Once for each text. */
-void dc_lltext_declare(dc_lltext *r, const char *fmt, ...) DC_PRINTF(2, 3);
+void dc_llvm_text_declare(dc_llvm_text *r, const char *fmt, ...) DC_PRINTF(2, 3);
 
 #endif

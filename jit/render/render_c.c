@@ -13,13 +13,13 @@
 
 typedef struct render {
     dc_job *j;
-    dc_ctext t;
+    dc_c_text t;
     int depth;
     const bool *look;   /* loops of the kernel that ask whether it is to end; or NULL */
     DC_VEC(dc_fv) open; /* LOOP or IF of each open scope */
 } render;
 
-#define put(r, ...) dc_ctext_put(&(r)->t, __VA_ARGS__)
+#define put(r, ...) dc_c_text_put(&(r)->t, __VA_ARGS__)
 
 static const dc_finst *at(const render *r, dc_fv v)
 {
@@ -28,7 +28,7 @@ static const dc_finst *at(const render *r, dc_fv v)
 
 static const char *type_name(const render *r, int type, bool memory)
 {
-    return dc_ctext_type(&r->t, type, memory);
+    return dc_c_text_type(&r->t, type, memory);
 }
 
 static const char *signed_index(const render *r)
@@ -48,7 +48,7 @@ static void put_store(render *r, const dc_finst *i)
 {
     if (i->in[2] != 0)
         put(r, "if (%V) ", i->in[2]);
-    dc_cexpr_element(&r->t, i);
+    dc_c_expr_element(&r->t, i);
     put(r, " = %V;\n", i->in[1]);
 }
 
@@ -64,7 +64,7 @@ static void put_statement(render *r, dc_fv v)
         put(r, "v%u[l] = ", v);
     else
         put(r, "const %s v%u = ", type_name(r, i->type, false), v);
-    dc_cexpr_put(&r->t, v);
+    dc_c_expr_put(&r->t, v);
     put(r, ";\n");
 }
 
@@ -83,7 +83,7 @@ static void put_barrier(render *r, const dc_finst *i)
 {
     const char *barrier = r->t.d->barrier[i->imm == DC_BARRIER_LANES];
     if (barrier == NULL || !r->t.f->simt)
-        dc_ctext_no_rendering(&r->t, i);
+        dc_c_text_no_rendering(&r->t, i);
     indent(r);
     put(r, "%s;\n", barrier);
 }
@@ -92,7 +92,7 @@ static void put_bound(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     if (i->op == DC_K_CONST)
-        dc_ctext_literal(&r->t, i->type, i->imm);
+        dc_c_text_literal(&r->t, i->type, i->imm);
     else if (i->op == DC_K_ARG && i->imm == DC_KARG_END && r->t.f->index_bits == 64)
         put(r, "end");
     else
@@ -242,7 +242,7 @@ static void put_kernel(render *r)
     const dc_mark mark = dc_arena_mark(&r->j->scratch);
     if (!(r->t.f->simt ? r->t.d->groups : r->t.d->workers))
         DC_BUG("%s: kernels of %s are of the other kind", r->t.f->name, r->t.d->name);
-    r->t.plan = dc_cplan_make(&r->j->scratch, r->t.f);
+    r->t.plan = dc_c_plan_make(&r->j->scratch, r->t.f);
     r->depth = 1;
     put(r, "\n");
     r->t.d->open(r->t.f, r->t.out);
@@ -250,7 +250,7 @@ static void put_kernel(render *r)
         put_buffer(r, n);
     r->open.at = NULL;
     r->open.n = r->open.cap = 0;
-    r->look = r->t.d == &dc_dialect_c11 ? dc_looks_find(r->t.f, &r->j->scratch) : NULL;
+    r->look = r->t.d == &dc_dialect_c11 ? dc_flat_polls_find(r->t.f, &r->j->scratch) : NULL;
     if (r->look != NULL)
         put_look_at(r);
     for (uint32_t n = 0; n < r->t.plan.n;) {

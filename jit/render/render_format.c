@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-void dc_fput(dc_text *out, const char *fmt, va_list ap, dc_fput_value *value, void *renderer)
+void dc_render_format(dc_text *out, const char *fmt, va_list ap, dc_fput_value *value,
+                      void *renderer)
 {
     for (const char *p = fmt; *p != '\0'; p++) {
         if (*p != '%' || p[1] == '%') {

@@ -13,6 +13,7 @@
 typedef bool dc_fput_value(void *renderer, char letter, dc_fv v);
 
 /* ap is used up: its owner only ends it. */
-void dc_fput(dc_text *out, const char *fmt, va_list ap, dc_fput_value *value, void *renderer);
+void dc_render_format(dc_text *out, const char *fmt, va_list ap, dc_fput_value *value,
+                      void *renderer);
 
 #endif

@@ -19,7 +19,7 @@
 enum { MOST_TRIPS = 1 << 20 };
 
 typedef struct render {
-    dc_lltext t;
+    dc_llvm_text t;
     char block[24];   /* the one being written */
     bool streams;     /* some kernel stores past the caches */
     const bool *look; /* loops of the kernel that ask whether it is to end; or NULL */
@@ -42,23 +42,23 @@ static void begin_block(render *r, char letter, dc_fv v)
 static void put_loop(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
-    const dc_llname t = dc_lltext_type(&r->t, DC_INDEX, 1);
+    const dc_llname t = dc_llvm_text_type(&r->t, DC_INDEX, 1);
     char from[24];
     memcpy(from, r->block, sizeof from);
     if (at(r, i->in[0])->op != DC_K_CONST || at(r, i->in[1])->op != DC_K_CONST) {
-        dc_lltext_line(&r->t, "%%v%u.any = icmp slt %T, %V", v, i->in[0], i->in[1]);
-        dc_lltext_line(&r->t, "br i1 %%v%u.any, label %%l%u, label %%d%u", v, v, v);
+        dc_llvm_text_line(&r->t, "%%v%u.any = icmp slt %T, %V", v, i->in[0], i->in[1]);
+        dc_llvm_text_line(&r->t, "br i1 %%v%u.any, label %%l%u, label %%d%u", v, v, v);
     } else {
-        dc_lltext_line(&r->t, "br label %%l%u", v);
+        dc_llvm_text_line(&r->t, "br label %%l%u", v);
     }
     begin_block(r, 'l', v);
-    dc_lltext_line(&r->t, "%%v%u = phi %s [ %V, %%%s ], [ %%v%u.next, %%t%u ]", v, t.s, i->in[0],
-                   from, v, v);
+    dc_llvm_text_line(&r->t, "%%v%u = phi %s [ %V, %%%s ], [ %%v%u.next, %%t%u ]", v, t.s, i->in[0],
+                      from, v, v);
 }
 
 static void put_if(render *r, dc_fv v)
 {
-    dc_lltext_line(&r->t, "br %T, label %%l%u, label %%d%u", at(r, v)->in[0], v, v);
+    dc_llvm_text_line(&r->t, "br %T, label %%l%u, label %%d%u", at(r, v)->in[0], v, v);
     begin_block(r, 'l', v);
 }
 
@@ -79,30 +79,31 @@ static void put_trips(render *r, const dc_finst *loop)
 /* At the end of an iteration: the kernel may be ended here. */
 static void put_look(render *r, dc_fv loop)
 {
-    dc_lltext_line(&r->t, "%%v%u.flag = load atomic i8, ptr %%look.flag monotonic, align 1", loop);
-    dc_lltext_line(&r->t, "%%v%u.set = icmp ne i8 %%v%u.flag, 0", loop, loop);
-    dc_lltext_line(&r->t, "br i1 %%v%u.set, label %%a%u, label %%t%u", loop, loop, loop);
+    dc_llvm_text_line(&r->t, "%%v%u.flag = load atomic i8, ptr %%look.flag monotonic, align 1",
+                      loop);
+    dc_llvm_text_line(&r->t, "%%v%u.set = icmp ne i8 %%v%u.flag, 0", loop, loop);
+    dc_llvm_text_line(&r->t, "br i1 %%v%u.set, label %%a%u, label %%t%u", loop, loop, loop);
     begin_block(r, 'a', loop);
-    dc_lltext_line(&r->t, "%%v%u.told = call i32 %%look.ask(ptr %%look.ctx)", loop);
-    dc_lltext_line(&r->t, "%%v%u.over = icmp ne i32 %%v%u.told, 0", loop, loop);
-    dc_lltext_line(&r->t, "br i1 %%v%u.over, label %%halt, label %%t%u", loop, loop);
+    dc_llvm_text_line(&r->t, "%%v%u.told = call i32 %%look.ask(ptr %%look.ctx)", loop);
+    dc_llvm_text_line(&r->t, "%%v%u.over = icmp ne i32 %%v%u.told, 0", loop, loop);
+    dc_llvm_text_line(&r->t, "br i1 %%v%u.over, label %%halt, label %%t%u", loop, loop);
 }
 
 static void put_end(render *r, dc_fv opened)
 {
     const dc_finst *i = at(r, opened);
     if (i->op == DC_K_IF) {
-        dc_lltext_line(&r->t, "br label %%d%u", opened);
+        dc_llvm_text_line(&r->t, "br label %%d%u", opened);
     } else {
-        const dc_llname t = dc_lltext_type(&r->t, DC_INDEX, 1);
+        const dc_llname t = dc_llvm_text_type(&r->t, DC_INDEX, 1);
         if (r->look != NULL && r->look[opened])
             put_look(r, opened);
         else
-            dc_lltext_line(&r->t, "br label %%t%u", opened);
+            dc_llvm_text_line(&r->t, "br label %%t%u", opened);
         begin_block(r, 't', opened);
-        dc_lltext_line(&r->t, "%%v%u.next = add nuw nsw %s %%v%u, 1", opened, t.s, opened);
-        dc_lltext_line(&r->t, "%%v%u.more = icmp slt %s %%v%u.next, %V", opened, t.s, opened,
-                       i->in[1]);
+        dc_llvm_text_line(&r->t, "%%v%u.next = add nuw nsw %s %%v%u, 1", opened, t.s, opened);
+        dc_llvm_text_line(&r->t, "%%v%u.more = icmp slt %s %%v%u.next, %V", opened, t.s, opened,
+                          i->in[1]);
         dc_text_printf(r->t.out,
                        "  br i1 %%v%" PRIu32 ".more, label %%l%" PRIu32 ", label %%d%" PRIu32,
                        opened, opened, opened);
@@ -118,14 +119,14 @@ static void put_inst(render *r, dc_fv v)
     case DC_KFORM_LEAF:
         return;
     case DC_KFORM_MEM:
-        dc_llmemory_put(&r->t, v);
+        dc_llvm_memory_put(&r->t, v);
         return;
     case DC_KFORM_SAME:
     case DC_KFORM_TEST:
     case DC_KFORM_PICK:
     case DC_KFORM_CONV:
     case DC_KFORM_LANE:
-        dc_llexpr_put(&r->t, v);
+        dc_llvm_expr_put(&r->t, v);
         return;
     case DC_KFORM_CTRL:
         break;
@@ -140,18 +141,19 @@ static void put_buffers(render *r)
     for (uint32_t n = 0; n < r->t.f->buf.n; n++) {
         const dc_buffer *b = &r->t.f->buf.at[n];
         if (b->scope == DC_SCOPE_LOCAL) {
-            dc_lltext_line(&r->t, "%%b%u = alloca [%l x %s], align 64", n,
-                           b->count > 0 ? b->count : 1, dc_lltext_scalar(&r->t, b->dtype, true));
+            dc_llvm_text_line(&r->t, "%%b%u = alloca [%l x %s], align 64", n,
+                              b->count > 0 ? b->count : 1,
+                              dc_llvm_text_scalar(&r->t, b->dtype, true));
             continue;
         }
         if (b->scope == DC_SCOPE_SCRATCH) {
-            dc_lltext_line(&r->t, "%%b%u = getelementptr inbounds i8, ptr %%scratch, i64 %l", n,
-                           (int64_t)b->at);
+            dc_llvm_text_line(&r->t, "%%b%u = getelementptr inbounds i8, ptr %%scratch, i64 %l", n,
+                              (int64_t)b->at);
             continue;
         }
-        dc_lltext_line(&r->t, "%%b%u.p = getelementptr inbounds ptr, ptr %%buf, i64 %u", n,
-                       b->param);
-        dc_lltext_line(&r->t, "%%b%u = load ptr, ptr %%b%u.p, align 8", n, n);
+        dc_llvm_text_line(&r->t, "%%b%u.p = getelementptr inbounds ptr, ptr %%buf, i64 %u", n,
+                          b->param);
+        dc_llvm_text_line(&r->t, "%%b%u = load ptr, ptr %%b%u.p, align 8", n, n);
     }
 }
 
@@ -185,22 +187,22 @@ static void put_fence(render *r, const dc_target *target)
     r->streams |= streams;
     if (!streams || strncmp(target->triple, "x86_64", 6) != 0)
         return;
-    dc_lltext_line(&r->t, "call void @llvm.x86.sse.sfence()");
-    dc_lltext_declare(&r->t, "void @llvm.x86.sse.sfence()");
+    dc_llvm_text_line(&r->t, "call void @llvm.x86.sse.sfence()");
+    dc_llvm_text_declare(&r->t, "void @llvm.x86.sse.sfence()");
 }
 
 /* The dc_look, whose address lies in front of the worker's scratch memory. */
 static void put_look_at(render *r)
 {
     static const char *const member[] = {"flag", "ask", "ctx"};
-    dc_lltext_line(&r->t, "%%look.p = getelementptr i8, ptr %%scratch, i64 %l",
-                   (int64_t)-DC_LOOK_BYTES);
-    dc_lltext_line(&r->t, "%%look = load ptr, ptr %%look.p, align 8");
+    dc_llvm_text_line(&r->t, "%%look.p = getelementptr i8, ptr %%scratch, i64 %l",
+                      (int64_t)-DC_LOOK_BYTES);
+    dc_llvm_text_line(&r->t, "%%look = load ptr, ptr %%look.p, align 8");
     for (int i = 0; i < 3; i++) {
-        dc_lltext_line(&r->t, "%%look.%s.p = getelementptr i8, ptr %%look, i64 %l", member[i],
-                       (int64_t)(8 * i));
-        dc_lltext_line(&r->t, "%%look.%s = load ptr, ptr %%look.%s.p, align 8", member[i],
-                       member[i]);
+        dc_llvm_text_line(&r->t, "%%look.%s.p = getelementptr i8, ptr %%look, i64 %l", member[i],
+                          (int64_t)(8 * i));
+        dc_llvm_text_line(&r->t, "%%look.%s = load ptr, ptr %%look.%s.p, align 8", member[i],
+                          member[i]);
     }
 }
 
@@ -214,10 +216,10 @@ static void put_kernel(render *r, const dc_target *target)
     snprintf(r->block, sizeof r->block, "entry");
     dc_text_puts(r->t.out, "entry:\n");
     put_buffers(r);
-    r->look = dc_looks_find(r->t.f, &r->t.j->scratch);
+    r->look = dc_flat_polls_find(r->t.f, &r->t.j->scratch);
     if (r->look != NULL)
         put_look_at(r);
-    dc_llmemory_look_ahead(&r->t);
+    dc_llvm_memory_prefetch(&r->t);
     put_body(r);
     if (r->look != NULL)
         dc_text_puts(r->t.out, "  br label %halt\nhalt:\n");

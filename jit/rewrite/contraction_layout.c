@@ -76,11 +76,11 @@ static dc_ref turned_dot(dc_func *to, const sides *s, const dc_ref *in, int side
         batch[i] = where[s->batch[side][i]];
     for (int i = 0; i < s->nc; i++)
         contracted[i] = where[s->contracted[side][i]];
-    const dc_ref moved = dc_g_permute(to, in[side], perm);
-    return side == 0 ? dc_g_dot(to, moved, in[1], s->nb, batch, s->batch[1], s->nc, contracted,
-                                s->contracted[1])
-                     : dc_g_dot(to, in[0], moved, s->nb, s->batch[0], batch, s->nc,
-                                s->contracted[0], contracted);
+    const dc_ref moved = dc_graph_permute(to, in[side], perm);
+    return side == 0 ? dc_graph_dot(to, moved, in[1], s->nb, batch, s->batch[1], s->nc, contracted,
+                                    s->contracted[1])
+                     : dc_graph_dot(to, in[0], moved, s->nb, s->batch[0], batch, s->nc,
+                                    s->contracted[0], contracted);
 }
 
 /* One side with its axes in the order batch, free; beside axes of extent 1 for those of the other side. */
@@ -101,7 +101,8 @@ static dc_ref spread(dc_func *to, const sides *s, const dc_node *n, dc_ref in, i
         dim[i < s->nb ? i : from + i - s->nb] = a->dim[perm[i]];
     for (int i = 0; i < s->nc; i++)
         perm[k++] = s->contracted[side][i];
-    return dc_g_expand(to, dc_g_reshape(to, dc_g_permute(to, in, perm), n->rank, dim), n->dim);
+    return dc_graph_expand(to, dc_graph_reshape(to, dc_graph_permute(to, in, perm), n->rank, dim),
+                           n->dim);
 }
 
 /* Is a matrix of `sum` rows of m elements better turned before a product adds up along the rows? */
@@ -110,7 +111,7 @@ static bool pays_turning(int64_t sum, int64_t m)
     return sum * m >= LARGE_LEFT && (sum >= LONG_SUM || m % SAME_SETS == 0);
 }
 
-bool dc_layout_is_turned(const dc_func *f, dc_ref r)
+bool dc_contraction_layout_is_transposed(const dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
     if (n->op != DC_OP_PERMUTE || n->attr[n->rank - 1] == n->rank - 1)
@@ -122,10 +123,10 @@ bool dc_layout_is_turned(const dc_func *f, dc_ref r)
 static dc_ref outer_product(dc_func *to, const sides *s, const dc_node *n, const dc_ref *in)
 {
     const dc_dtype t = (dc_dtype)n->dtype;
-    const dc_ref a = dc_g_cast(to, spread(to, s, n, in[0], 0), t);
-    const dc_ref b = dc_g_cast(to, spread(to, s, n, in[1], 1), t);
-    const dc_ref y = dc_g2(to, DC_OP_MUL, a, b);
-    return dc_g2(to, DC_OP_ADD, y, dc_g_like(to, y, 0));
+    const dc_ref a = dc_graph_cast(to, spread(to, s, n, in[0], 0), t);
+    const dc_ref b = dc_graph_cast(to, spread(to, s, n, in[1], 1), t);
+    const dc_ref y = dc_graph_op2(to, DC_OP_MUL, a, b);
+    return dc_graph_op2(to, DC_OP_ADD, y, dc_graph_like(to, y, 0));
 }
 
 static bool is_single_term(const dc_node *a, const sides *s)
@@ -185,8 +186,8 @@ static dc_ref laid_out(dc_func *to, const dc_node *n, const dc_ref *operands)
             return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
     }
     return !through ? 0
-                    : dc_g_dot(to, in[0], in[1], s.nb, s.batch[0], s.batch[1], s.nc,
-                               s.contracted[0], s.contracted[1]);
+                    : dc_graph_dot(to, in[0], in[1], s.nb, s.batch[0], s.batch[1], s.nc,
+                                   s.contracted[0], s.contracted[1]);
 }
 
 /* What reduces axes of one element each is movement; a sum begins with 0, so -0 becomes 0. Else 0. */
@@ -196,26 +197,28 @@ static dc_ref single_term(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     if (dc_op_row_of((dc_op)n->op)->cls != DC_CLASS_RED || dc_node_count(n) != dc_node_count(a) ||
         dc_node_count(n) == 0)
         return 0;
-    const dc_ref y = dc_g_reshape(to, dc_g_cast(to, in, (dc_dtype)n->dtype), n->rank, n->dim);
-    return n->op == DC_OP_SUM ? dc_g2(to, DC_OP_ADD, y, dc_g_like(to, y, 0)) : y;
+    const dc_ref y =
+        dc_graph_reshape(to, dc_graph_cast(to, in, (dc_dtype)n->dtype), n->rank, n->dim);
+    return n->op == DC_OP_SUM ? dc_graph_op2(to, DC_OP_ADD, y, dc_graph_like(to, y, 0)) : y;
 }
 
 /* Sums of 16-bit floats in memory of f32, which is where a scatter adds. */
 static dc_ref wide_scatter(dc_func *to, const dc_node *n, const dc_ref *in)
 {
-    const dc_ref wide[3] = {dc_g_cast(to, in[0], DC_F32), in[1], dc_g_cast(to, in[2], DC_F32)};
-    const dc_ref sum = dc_g_make(to, n->op, wide, 3, n->attr, n->nattr, NULL);
-    return dc_g_cast(to, sum, (dc_dtype)n->dtype);
+    const dc_ref wide[3] = {dc_graph_cast(to, in[0], DC_F32), in[1],
+                            dc_graph_cast(to, in[2], DC_F32)};
+    const dc_ref sum = dc_graph_make(to, n->op, wide, 3, n->attr, n->nattr, NULL);
+    return dc_graph_cast(to, sum, (dc_dtype)n->dtype);
 }
 
-dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
+dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f)
 {
     dc_func *to = dc_func_new(f->module, f->name);
     dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     const bool *live = dc_func_live(f, scratch);
     for (uint32_t i = 0; i < f->param.n; i++) {
         const dc_type t = dc_node_type(f, f->param.at[i]);
-        map[f->param.at[i]] = dc_g_param(to, &t, f->label.at[i]);
+        map[f->param.at[i]] = dc_graph_param(to, &t, f->label.at[i]);
         dc_func_copy_origin(to, map[f->param.at[i]], f, f->param.at[i]);
     }
     for (dc_ref r = 1; r < f->node.n; r++) {
@@ -232,13 +235,13 @@ dc_func *dc_layout(dc_arena *scratch, const dc_func *f)
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
-        if (n->nin == 1 && (map[r] = dc_partial_reduce(to, f, r, in[0])) != 0)
+        if (n->nin == 1 && (map[r] = dc_split_reduction(to, f, r, in[0])) != 0)
             continue;
         map[r] = n->op == DC_OP_DOT ? laid_out(to, n, in)
                  : n->nin == 1      ? single_term(to, f, r, in[0])
                                     : 0;
         if (map[r] == 0)
-            map[r] = dc_g_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
+            map[r] = dc_graph_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
         dc_func_copy_origin(to, map[r], f, r);
     }
     for (uint32_t i = 0; i < f->result.n; i++)

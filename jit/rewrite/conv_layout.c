@@ -49,10 +49,10 @@ static dc_ref permute(turning *w, dc_ref r, const int64_t *perm)
     const dc_node *n = dc_node_at(w->to, r);
     int64_t both[DC_MAX_RANK];
     if (n->op != DC_OP_PERMUTE)
-        return dc_g_permute(w->to, r, perm);
+        return dc_graph_permute(w->to, r, perm);
     for (int i = 0; i < n->rank; i++)
         both[i] = n->attr[perm[i]];
-    return dc_g_permute(w->to, n->in[0], both);
+    return dc_graph_permute(w->to, n->in[0], both);
 }
 
 static dc_ref plain_of(turning *w, dc_ref r)
@@ -170,7 +170,7 @@ static dc_ref conv_of_taps(turning *w, dc_ref input, dc_ref kernel, const dc_con
         d->lo -= first * d->dilate;
         d->hi = (positions - 1) * d->stride + (left - 1) * d->dilate + 1 - n - d->lo;
     }
-    return dc_g_conv(w->to, input, dc_g_slice(w->to, kernel, start, step, cut), &c);
+    return dc_graph_conv(w->to, input, dc_graph_slice(w->to, kernel, start, step, cut), &c);
 }
 
 /* ---- inputs with holes, as gradients of convolutions with a stride have them ---- */
@@ -245,7 +245,7 @@ static dc_ref one_phase(turning *w, dc_ref input, dc_ref kernel, dc_conv c, cons
         one[c.out[2 + i]] = (positions - at + s - 1) / s;
         c.dim[i] = p.dim;
     }
-    return conv_of_taps(w, input, dc_g_slice(w->to, kernel, start, step, cut), &c, one);
+    return conv_of_taps(w, input, dc_graph_slice(w->to, kernel, start, step, cut), &c, one);
 }
 
 /* The same convolution; phases one by one where the input has holes. dim: of the result. */
@@ -265,10 +265,10 @@ static dc_ref make_conv(turning *w, dc_ref input, dc_ref kernel, const dc_conv *
         const dc_ref part = one_phase(w, input, kernel, *c, type->dim, p, lo);
         if (part == 0)
             continue;
-        const dc_ref there = dc_g_pad(w->to, part, lo, step, type->dim, 0);
-        sum = sum == 0 ? there : dc_g2(w->to, DC_OP_ADD, sum, there);
+        const dc_ref there = dc_graph_pad(w->to, part, lo, step, type->dim, 0);
+        sum = sum == 0 ? there : dc_graph_op2(w->to, DC_OP_ADD, sum, there);
     }
-    return sum != 0 ? sum : dc_g_const(w->to, type, 0);
+    return sum != 0 ? sum : dc_graph_const(w->to, type, 0);
 }
 
 static bool turn_conv(turning *w, dc_ref r)
@@ -294,8 +294,8 @@ static bool turn_conv(turning *w, dc_ref r)
         back[c.out[i]] = made;
         c.out[i] = made;
     }
-    const dc_ref made = dc_g_conv(w->to, last_of(w, n->in[0]), last_of(w, n->in[1]), &c);
-    w->plain[r] = dc_g_permute(w->to, made, back);
+    const dc_ref made = dc_graph_conv(w->to, last_of(w, n->in[0]), last_of(w, n->in[1]), &c);
+    w->plain[r] = dc_graph_permute(w->to, made, back);
     return true;
 }
 
@@ -316,7 +316,7 @@ static void turn_ew(turning *w, dc_ref r)
     dc_ref in[4];
     for (int i = 0; i < n->nin; i++)
         in[i] = last_of(w, n->in[i]);
-    set_last(w, r, dc_g_make(w->to, (dc_op)n->op, in, n->nin, NULL, 0, &want));
+    set_last(w, r, dc_graph_make(w->to, (dc_op)n->op, in, n->nin, NULL, 0, &want));
 }
 
 /* Batch and channels may be dropped, both or one: then what is left has no channels to speak of. */
@@ -325,7 +325,7 @@ static void turn_reduce(turning *w, dc_ref r)
     const dc_node *n = at(w, r), *a = at(w, n->in[0]);
     const uint32_t mask = (uint32_t)n->attr[0];
     const dc_ref made =
-        dc_g_reduce(w->to, (dc_op)n->op, w->last[n->in[0]], turn_mask(a->rank, mask));
+        dc_graph_reduce(w->to, (dc_op)n->op, w->last[n->in[0]], turn_mask(a->rank, mask));
     int64_t back[DC_MAX_RANK];
     if ((mask & 3) == 0 && n->rank >= 3) {
         set_last(w, r, made);
@@ -335,7 +335,7 @@ static void turn_reduce(turning *w, dc_ref r)
     const int first = (mask & 1) == 0;     /* where they belong */
     for (int i = 0; i < n->rank; i++)
         back[i] = !channels || i < first ? i : i == first ? n->rank - 1 : i - 1;
-    w->plain[r] = dc_g_permute(w->to, made, back);
+    w->plain[r] = dc_graph_permute(w->to, made, back);
 }
 
 static bool turn_move(turning *w, dc_ref r)
@@ -351,10 +351,10 @@ static bool turn_move(turning *w, dc_ref r)
     case DC_OP_RESHAPE:
         if (n->dim[0] != a->dim[0] || n->dim[1] != a->dim[1])
             return false;
-        set_last(w, r, dc_g_reshape(w->to, in, rank, dim));
+        set_last(w, r, dc_graph_reshape(w->to, in, rank, dim));
         return true;
     case DC_OP_EXPAND:
-        set_last(w, r, dc_g_expand(w->to, in, dim));
+        set_last(w, r, dc_graph_expand(w->to, in, dim));
         return true;
     case DC_OP_SLICE:
     case DC_OP_PAD:
@@ -362,11 +362,11 @@ static bool turn_move(turning *w, dc_ref r)
         turn(rank, n->attr + rank, step);
         set_last(w, r,
                  n->op == DC_OP_SLICE
-                     ? dc_g_slice(w->to, in, start, step, dim)
-                     : dc_g_pad(w->to, in, start, step, dim, (uint64_t)n->attr[2 * rank]));
+                     ? dc_graph_slice(w->to, in, start, step, dim)
+                     : dc_graph_pad(w->to, in, start, step, dim, (uint64_t)n->attr[2 * rank]));
         return true;
     case DC_OP_FLIP:
-        set_last(w, r, dc_g_flip(w->to, in, turn_mask(rank, (uint32_t)n->attr[0])));
+        set_last(w, r, dc_graph_flip(w->to, in, turn_mask(rank, (uint32_t)n->attr[0])));
         return true;
     default:
         return false;
@@ -407,7 +407,7 @@ static void copy_node(turning *w, dc_ref r)
     dc_ref in[DC_MAX_OPERANDS];
     for (int i = 0; i < n->nin; i++)
         in[i] = plain_of(w, n->in[i]);
-    w->plain[r] = dc_g_again(w->to, w->f, r, in);
+    w->plain[r] = dc_graph_again(w->to, w->f, r, in);
 }
 
 static bool has_conv(const dc_func *f, const bool *live)
@@ -418,7 +418,7 @@ static bool has_conv(const dc_func *f, const bool *live)
     return false;
 }
 
-const dc_func *dc_layout_conv(dc_arena *scratch, const dc_func *f)
+const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f)
 {
     const bool *live = dc_func_live(f, scratch);
     if (!has_conv(f, live))
@@ -430,7 +430,7 @@ const dc_func *dc_layout_conv(dc_arena *scratch, const dc_func *f)
     for (uint32_t i = 0; i < f->param.n; i++) {
         const dc_ref r = f->param.at[i];
         const dc_type t = dc_node_type(f, r);
-        w.plain[r] = dc_g_param(w.to, &t, f->label.at[i]);
+        w.plain[r] = dc_graph_param(w.to, &t, f->label.at[i]);
         dc_func_copy_origin(w.to, w.plain[r], f, r);
     }
     for (dc_ref r = 1; r < f->node.n; r++) {

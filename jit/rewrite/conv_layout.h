@@ -16,6 +16,6 @@
 
 #include "core/graph/graph.h"
 
-const dc_func *dc_layout_conv(dc_arena *scratch, const dc_func *f);
+const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f);
 
 #endif

@@ -347,16 +347,17 @@ static void make_piece(joining *w, uint32_t number, dc_ref value)
     const int rank = s->rank;
     int64_t attr[2 + 3 * DC_MAX_RANK] = {p->sum, number};
     if (p->padded)
-        value = dc_g_pad(w->to, dc_g_reshape(w->to, value, rank, p->inside.dim), p->inside.lo,
-                         p->inside.step, p->at.dim, s->fill);
+        value = dc_graph_pad(w->to, dc_graph_reshape(w->to, value, rank, p->inside.dim),
+                             p->inside.lo, p->inside.step, p->at.dim, s->fill);
     value = without_reshapes(w->to, value);
     const dc_dtype t = (dc_dtype)dc_node_at(w->to, value)->dtype;
     if (dc_dtype_is_float(t) && s->fill == 0 && p->value != 0)
-        value = dc_g2(w->to, DC_OP_ADD, value, dc_g_like(w->to, value, 0)); /* -0 + 0 is +0 */
+        value = dc_graph_op2(w->to, DC_OP_ADD, value,
+                             dc_graph_like(w->to, value, 0)); /* -0 + 0 is +0 */
     memcpy(attr + 2, p->at.lo, (size_t)rank * sizeof *attr);
     memcpy(attr + 2 + rank, p->at.step, (size_t)rank * sizeof *attr);
     memcpy(attr + 2 + 2 * rank, p->at.dim, (size_t)rank * sizeof *attr);
-    p->made = dc_g_make(w->to, DC_OP_PIECE, &value, 1, attr, 2 + 3 * rank, NULL);
+    p->made = dc_graph_make(w->to, DC_OP_PIECE, &value, 1, attr, 2 + 3 * rank, NULL);
 }
 
 static dc_ref make_join(joining *w, const sum *s)
@@ -364,19 +365,19 @@ static dc_ref make_join(joining *w, const sum *s)
     const dc_type whole = dc_node_type(w->f, s->root);
     const int64_t attr = s - w->sum.at, fill = (int64_t)s->fill;
     dc_ref in[1 + ARITY];
-    in[0] = dc_g_make(w->to, DC_OP_CONST, NULL, 0, &fill, 1, &whole);
+    in[0] = dc_graph_make(w->to, DC_OP_CONST, NULL, 0, &fill, 1, &whole);
     int n = 1;
     for (uint32_t i = s->first; i < s->first + s->n; i++) {
         piece *p = &w->piece.at[i];
         if (p->value == 0) {
             dc_type gap = whole;
             memcpy(gap.dim, p->at.dim, (size_t)s->rank * sizeof *gap.dim);
-            make_piece(w, i, dc_g_make(w->to, DC_OP_CONST, NULL, 0, &fill, 1, &gap));
+            make_piece(w, i, dc_graph_make(w->to, DC_OP_CONST, NULL, 0, &fill, 1, &gap));
         }
         in[n++] = p->made;
         if (n <= ARITY && i + 1 < s->first + s->n)
             continue;
-        in[0] = dc_g_make(w->to, DC_OP_JOIN, in, n, &attr, 1, NULL);
+        in[0] = dc_graph_make(w->to, DC_OP_JOIN, in, n, &attr, 1, NULL);
         n = 1;
     }
     return in[0];
@@ -391,7 +392,7 @@ static dc_ref again(joining *w, dc_ref r)
         return make_join(w, &w->sum.at[w->sum_of[r] - 1]);
     for (int i = 0; i < n->nin; i++)
         in[i] = w->map[n->in[i]];
-    return dc_g_make(w->to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
+    return dc_graph_make(w->to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
 }
 
 /* Pieces stand right behind what they hold, before its other users: fusion goes the other way. */
@@ -400,7 +401,7 @@ static void make_again(joining *w)
     const dc_func *f = w->f;
     for (uint32_t i = 0; i < f->param.n; i++) {
         const dc_type t = dc_node_type(f, f->param.at[i]);
-        w->map[f->param.at[i]] = dc_g_param(w->to, &t, f->label.at[i]);
+        w->map[f->param.at[i]] = dc_graph_param(w->to, &t, f->label.at[i]);
         dc_func_copy_origin(w->to, w->map[f->param.at[i]], f, f->param.at[i]);
     }
     for (dc_ref r = 1; r < f->node.n; r++) {
@@ -417,7 +418,7 @@ static void make_again(joining *w)
         DC_PUSH(w->to->result, w->map[f->result.at[i]]);
 }
 
-dc_func *dc_join_pieces(dc_arena *scratch, const dc_func *f)
+dc_func *dc_disjoint_sum(dc_arena *scratch, const dc_func *f)
 {
     joining w = {.a = scratch, .f = f, .live = dc_func_live(f, scratch)};
     const uint32_t n = f->node.n;

@@ -20,6 +20,6 @@
 
 enum { DC_JOIN_FEW = 8 }; /* pieces that stay a sum */
 
-dc_func *dc_join_pieces(dc_arena *scratch, const dc_func *f);
+dc_func *dc_disjoint_sum(dc_arena *scratch, const dc_func *f);
 
 #endif

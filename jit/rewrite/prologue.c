@@ -225,7 +225,7 @@ static bool is_plain(const splitting *w, dc_ref u, int i)
     dc_ref r = at(w, u)->in[i];
     if (class_of(w, u) != DC_CLASS_CON || i > 0)
         return class_of(w, u) == DC_CLASS_CON;
-    if (dc_layout_is_turned(w->f, r))
+    if (dc_contraction_layout_is_transposed(w->f, r))
         return true;
     while (at(w, r)->op == DC_OP_CAST ||
            (class_of(w, r) == DC_CLASS_MOV && at(w, r)->op != DC_OP_PAD))
@@ -311,7 +311,7 @@ static dc_func *begin_func(const splitting *w, dc_ref *map)
     for (uint32_t i = 0; i < w->f->param.n; i++) {
         const dc_ref r = w->f->param.at[i];
         const dc_type t = dc_node_type(w->f, r);
-        map[r] = dc_g_param(to, &t, w->f->label.at[i]);
+        map[r] = dc_graph_param(to, &t, w->f->label.at[i]);
         dc_func_copy_origin(to, map[r], w->f, r);
     }
     return to;
@@ -327,7 +327,7 @@ static void copy_nodes(const splitting *w, dc_func *to, const bool *wanted, dc_r
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(w->f, r);
-        map[r] = dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
+        map[r] = dc_graph_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
         dc_func_copy_origin(to, map[r], w->f, r);
     }
 }
@@ -365,7 +365,7 @@ static void make_body(splitting *w, dc_split_func *out)
         const dc_ref r = w->value.at[i];
         const dc_type t = dc_node_type(f, r);
         snprintf(label, sizeof label, "derived %u", i + 1);
-        map[r] = dc_g_param(out->body, &t, label);
+        map[r] = dc_graph_param(out->body, &t, label);
         dc_func_copy_origin(out->body, map[r], f, r);
     }
     copy_nodes(w, out->body, reach(w, f->result.at, f->result.n, w->derived), map);

@@ -2,7 +2,7 @@
  * Call-invariant code motion: what depends on constants, on cells that the function does not set and on
  * captured tensors alone is computed by a function of its own, the prologue. Its results, the derived
  * values, are parameters of what is left, the body. Instances keep them and run the prologue again when
- * something that it reads has changed (jit/exec/hoisted_values.h).
+ * something that it reads has changed (jit/exec/derived_values.h).
  *
  * Both have the parameters of the function; the body has one more for each derived value, behind them.
  * The same nodes are computed, so the results are the same up to the contraction of a product and a sum

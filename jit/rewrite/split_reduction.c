@@ -133,10 +133,10 @@ static dc_ref in_two_steps(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, c
             left++;
         dim[o++] = i == c.axis ? a.dim[i] / c.parts : a.dim[i];
     }
-    const dc_ref parts = c.parts > 1 ? dc_g_reshape(to, in, a.rank + 1, dim) : in;
-    const dc_ref first = dc_g_reduce(to, (dc_op)n->op, parts, axes);
+    const dc_ref parts = c.parts > 1 ? dc_graph_reshape(to, in, a.rank + 1, dim) : in;
+    const dc_ref first = dc_graph_reduce(to, (dc_op)n->op, parts, axes);
     dc_func_copy_origin(to, first, f, r);
-    return dc_g_reduce(to, (dc_op)n->op, first, second);
+    return dc_graph_reduce(to, (dc_op)n->op, first, second);
 }
 
 /* ---- few columns ---- */
@@ -157,7 +157,7 @@ static dc_ref part_of_rows(dc_func *to, dc_ref in, int64_t from, int64_t rows)
 {
     const int64_t start[2] = {from, 0}, step[2] = {1, 1};
     const int64_t dim[2] = {rows, dc_node_at(to, in)->dim[1]};
-    return dc_g_slice(to, in, start, step, dim);
+    return dc_graph_slice(to, in, start, step, dim);
 }
 
 /*
@@ -176,36 +176,36 @@ static dc_ref few_columns(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     const int64_t used = wide / parts * parts * beside;
     const int64_t matrix[2] = {rows, columns}, sums[2] = {parts * beside, columns};
     const int64_t piece[3] = {parts, wide / parts, beside * columns};
-    const dc_ref m = dc_g_reshape(to, in, 2, matrix);
-    dc_ref sum = dc_g_reshape(to, part_of_rows(to, m, 0, used), 3, piece);
-    sum = dc_g_reduce(to, (dc_op)n->op, sum, 2);
+    const dc_ref m = dc_graph_reshape(to, in, 2, matrix);
+    dc_ref sum = dc_graph_reshape(to, part_of_rows(to, m, 0, used), 3, piece);
+    sum = dc_graph_reduce(to, (dc_op)n->op, sum, 2);
     dc_func_copy_origin(to, sum, f, r);
-    sum = dc_g_reduce(to, (dc_op)n->op, dc_g_reshape(to, sum, 2, sums), 1);
+    sum = dc_graph_reduce(to, (dc_op)n->op, dc_graph_reshape(to, sum, 2, sums), 1);
     if (used < rows) {
         const dc_ref rest =
-            dc_g_reduce(to, (dc_op)n->op, part_of_rows(to, m, used, rows - used), 1);
+            dc_graph_reduce(to, (dc_op)n->op, part_of_rows(to, m, used, rows - used), 1);
         dc_func_copy_origin(to, rest, f, r);
-        sum = dc_g2(to, (dc_op)dc_op_row_of((dc_op)n->op)->combine, sum, rest);
+        sum = dc_graph_op2(to, (dc_op)dc_op_row_of((dc_op)n->op)->combine, sum, rest);
     }
-    return dc_g_reshape(to, sum, n->rank, n->dim);
+    return dc_graph_reshape(to, sum, n->rank, n->dim);
 }
 
-dc_ref dc_partial_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+dc_ref dc_split_reduction(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
 {
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
     if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
         return 0;
     const bool narrow = dc_dtype_is_short((dc_dtype)a.dtype);
-    dc_ref sum = few_columns(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in);
+    dc_ref sum = few_columns(to, f, r, narrow ? dc_graph_cast(to, in, DC_F32) : in);
     if (sum == 0) {
         const int64_t wanted = wanted_parts(f, n, &a);
         const cut c = wanted > 1 ? best_cut(n, &a, wanted) : (cut){.axis = -1};
         if (c.axis < 0)
             return 0;
-        sum = in_two_steps(to, f, r, narrow ? dc_g_cast(to, in, DC_F32) : in, c);
+        sum = in_two_steps(to, f, r, narrow ? dc_graph_cast(to, in, DC_F32) : in, c);
     }
     if (narrow)
-        sum = dc_g_cast(to, sum, (dc_dtype)n->dtype);
+        sum = dc_graph_cast(to, sum, (dc_dtype)n->dtype);
     dc_func_copy_origin(to, sum, f, r);
     return sum;
 }

@@ -9,6 +9,6 @@
 #include "core/graph/graph.h"
 
 /* Reduction r of a function in another one, where its operand is `in`; 0: one step will do. */
-dc_ref dc_partial_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in);
+dc_ref dc_split_reduction(dc_func *to, const dc_func *f, dc_ref r, dc_ref in);
 
 #endif

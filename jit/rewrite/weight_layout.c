@@ -184,11 +184,11 @@ static void make_params(relaying *w)
         const uint32_t cell = cell_of(w, r);
         const dc_cell_layout none = {0}, *l = cell == NO_CELL ? &none : &w->layout[cell];
         const dc_type t = dc_node_type(w->f, r), memory = dc_cell_layout_type(l, &t);
-        const dc_ref made = dc_g_param(w->to, &memory, w->f->label.at[i]);
+        const dc_ref made = dc_graph_param(w->to, &memory, w->f->label.at[i]);
         int64_t perm[DC_MAX_RANK];
         dc_func_copy_origin(w->to, made, w->f, r);
         dc_cell_layout_perm(l, &none, t.rank, perm);
-        w->plain[r] = dc_g_permute(w->to, made, perm);
+        w->plain[r] = dc_graph_permute(w->to, made, perm);
         w->turned[r] = w->want[r] != NULL && dc_cell_layout_same(w->want[r], l) ? made : 0;
     }
 }
@@ -199,7 +199,7 @@ static dc_ref permuted(relaying *w, dc_ref plain, const dc_cell_layout *to)
     const dc_node *n = dc_node_at(w->to, plain);
     int64_t perm[DC_MAX_RANK];
     dc_cell_layout_perm(&none, to, n->rank, perm);
-    return dc_g_permute(w->to, plain, perm);
+    return dc_graph_permute(w->to, plain, perm);
 }
 
 /* Node r, whose plain form there is, in the order of what it updates. */
@@ -210,9 +210,9 @@ static dc_ref turned(relaying *w, dc_ref r)
     const dc_type t = dc_node_type(w->f, r), memory = dc_cell_layout_type(l, &t);
     dc_ref in[DC_MAX_OPERANDS];
     if (n->op == DC_OP_EXPAND)
-        return dc_g_expand(w->to, permuted(w, w->plain[n->in[0]], l), memory.dim);
+        return dc_graph_expand(w->to, permuted(w, w->plain[n->in[0]], l), memory.dim);
     if (n->op == DC_OP_CONST)
-        return dc_g_make(w->to, DC_OP_CONST, NULL, 0, n->attr, n->nattr, &memory);
+        return dc_graph_make(w->to, DC_OP_CONST, NULL, 0, n->attr, n->nattr, &memory);
     if (!is_ew(w, r))
         return permuted(w, w->plain[r], l);
     for (int i = 0; i < n->nin; i++) {
@@ -221,7 +221,7 @@ static dc_ref turned(relaying *w, dc_ref r)
                     ? w->turned[x]
                     : permuted(w, w->plain[x], l);
     }
-    return dc_g_make(w->to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &memory);
+    return dc_graph_make(w->to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &memory);
 }
 
 static void make_node(relaying *w, dc_ref r)
@@ -229,7 +229,7 @@ static void make_node(relaying *w, dc_ref r)
     dc_ref in[DC_MAX_OPERANDS];
     for (int i = 0; i < at(w, r)->nin; i++)
         in[i] = w->plain[at(w, r)->in[i]];
-    w->plain[r] = dc_g_again(w->to, w->f, r, in);
+    w->plain[r] = dc_graph_again(w->to, w->f, r, in);
 }
 
 static const dc_func *make(relaying *w)
@@ -266,8 +266,8 @@ static bool has_conv(const dc_func *f)
     return false;
 }
 
-const dc_func *dc_relayout(dc_arena *mem, dc_arena *scratch, const dc_exec_desc *d,
-                           dc_cell_layout **layout)
+const dc_func *dc_weight_layout(dc_arena *mem, dc_arena *scratch, const dc_exec_desc *d,
+                                dc_cell_layout **layout)
 {
     const uint32_t n = d->fn->node.n;
     if (d->nset == 0 || !has_conv(d->fn))

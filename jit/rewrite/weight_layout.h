@@ -11,14 +11,14 @@
 #ifndef DC_JIT_REWRITE_WEIGHT_LAYOUT_H
 #define DC_JIT_REWRITE_WEIGHT_LAYOUT_H
 
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "jit/base/exec_desc.h"
 
 /*
  * The layouts of the cells of d, in `mem`, and a function of the same module whose parameters and set results
  * have the types of such memory. NULL: all stay as they are.
  */
-const dc_func *dc_relayout(dc_arena *mem, dc_arena *scratch, const dc_exec_desc *d,
-                           dc_cell_layout **layout);
+const dc_func *dc_weight_layout(dc_arena *mem, dc_arena *scratch, const dc_exec_desc *d,
+                                dc_cell_layout **layout);
 
 #endif

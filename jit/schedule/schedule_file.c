@@ -14,17 +14,17 @@ typedef struct schedule {
     DC_VEC(const char *) move;
 } schedule;
 
-struct dc_schedfile {
+struct dc_schedule_file {
     dc_arena arena; /* everything below that points */
     DC_VEC(schedule) schedule;
 };
 
 static void release(void *f)
 {
-    dc_schedfile_free(f);
+    dc_schedule_file_free(f);
 }
 
-void dc_schedfile_free(dc_schedfile *f)
+void dc_schedule_file_free(dc_schedule_file *f)
 {
     if (f == NULL)
         return;
@@ -49,7 +49,7 @@ static dc_status refuse(dc_job *j, int64_t line, const char *name, const char *w
     return dc_fail(j, DC_ERR_PARSE, &(dc_fact){.num = {line}, .word = {words}});
 }
 
-static schedule *find(const dc_schedfile *f, const char *kernel)
+static schedule *find(const dc_schedule_file *f, const char *kernel)
 {
     for (uint32_t i = 0; i < f->schedule.n; i++)
         if (strcmp(f->schedule.at[i].kernel, kernel) == 0)
@@ -78,7 +78,7 @@ static bool trim(const char *s, const char *end, char *out, size_t size)
     return true;
 }
 
-static dc_status parse_line(dc_job *j, dc_schedfile *f, const char *name, int64_t line,
+static dc_status parse_line(dc_job *j, dc_schedule_file *f, const char *name, int64_t line,
                             const char *text)
 {
     static const char opening[] = "schedule ";
@@ -103,7 +103,7 @@ static dc_status parse_line(dc_job *j, dc_schedfile *f, const char *name, int64_
     return DC_OK;
 }
 
-static dc_status parse_text(dc_job *j, dc_schedfile *f, const char *name, const char *text)
+static dc_status parse_text(dc_job *j, dc_schedule_file *f, const char *name, const char *text)
 {
     char line[MAX_LINE];
     for (int64_t number = 1; *text != '\0'; number++) {
@@ -119,15 +119,16 @@ static dc_status parse_text(dc_job *j, dc_schedfile *f, const char *name, const 
     return DC_OK;
 }
 
-dc_status dc_schedfile_parse(dc_job *j, const char *name, const char *text, dc_schedfile **out)
+dc_status dc_schedule_file_parse(dc_job *j, const char *name, const char *text,
+                                 dc_schedule_file **out)
 {
-    dc_schedfile *f = dc_xalloc(sizeof *f);
+    dc_schedule_file *f = dc_xalloc(sizeof *f);
     *out = NULL;
     dc_job_defer(j, release, f);
     const dc_status s = parse_text(j, f, name, text);
     dc_job_keep(j, f);
     if (s != DC_OK) {
-        dc_schedfile_free(f);
+        dc_schedule_file_free(f);
         return s;
     }
     *out = f;
@@ -172,7 +173,7 @@ static dc_status read_all(dc_job *j, const char *path, FILE *file, char **out)
     return DC_OK;
 }
 
-dc_status dc_schedfile_read(dc_job *j, const char *path, dc_schedfile **out)
+dc_status dc_schedule_file_read(dc_job *j, const char *path, dc_schedule_file **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     char *text = NULL;
@@ -185,14 +186,14 @@ dc_status dc_schedfile_read(dc_job *j, const char *path, dc_schedfile **out)
     dc_job_keep(j, file);
     fclose(file);
     if (s == DC_OK)
-        s = dc_schedfile_parse(j, path, text, out);
+        s = dc_schedule_file_parse(j, path, text, out);
     dc_arena_rewind(&j->scratch, mark);
     return s;
 }
 
 /* Use ---------------------------------------------------------------------------------------- */
 
-const char *const *dc_schedfile_find(const dc_schedfile *f, const char *kernel, uint32_t *n)
+const char *const *dc_schedule_file_find(const dc_schedule_file *f, const char *kernel, uint32_t *n)
 {
     static const char *const none[1] = {NULL};
     const schedule *s = find(f, kernel);
@@ -202,7 +203,7 @@ const char *const *dc_schedfile_find(const dc_schedfile *f, const char *kernel, 
     return s->move.n > 0 ? s->move.at : none;
 }
 
-void dc_schedfile_print(const dc_kernel *k, dc_text *out)
+void dc_schedule_file_print(const dc_kernel *k, dc_text *out)
 {
     dc_text_printf(out, "schedule %s\n", k->name);
     for (uint32_t i = 0; i < k->moves.n; i++)

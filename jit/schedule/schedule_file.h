@@ -14,17 +14,19 @@
 
 #include "jit/nest/nest.h"
 
-typedef struct dc_schedfile dc_schedfile;
+typedef struct dc_schedule_file dc_schedule_file;
 
 /* FILE or PARSE on failure, with the path and the line. What a move does is not checked here. */
-dc_status dc_schedfile_read(dc_job *j, const char *path, dc_schedfile **out);
+dc_status dc_schedule_file_read(dc_job *j, const char *path, dc_schedule_file **out);
 /* The same from text; `name` stands for it in messages. */
-dc_status dc_schedfile_parse(dc_job *j, const char *name, const char *text, dc_schedfile **out);
+dc_status dc_schedule_file_parse(dc_job *j, const char *name, const char *text,
+                                 dc_schedule_file **out);
 /* The moves of a kernel, as dc_move_do takes them; NULL where the file has no schedule for it. */
-const char *const *dc_schedfile_find(const dc_schedfile *f, const char *kernel, uint32_t *n);
-void dc_schedfile_free(dc_schedfile *f);
+const char *const *dc_schedule_file_find(const dc_schedule_file *f, const char *kernel,
+                                         uint32_t *n);
+void dc_schedule_file_free(dc_schedule_file *f);
 
 /* The moves that were applied to k, in the same format. */
-void dc_schedfile_print(const dc_kernel *k, dc_text *out);
+void dc_schedule_file_print(const dc_kernel *k, dc_text *out);
 
 #endif

@@ -25,8 +25,8 @@ struct dc_program {
 };
 
 struct dc_recording {
-    dc_item *item; /* binds copied, nothing else that points */
-    uint32_t nitem;
+    dc_command *command; /* binds copied, nothing else that points */
+    uint32_t ncommand;
     dc_bind *bind;
     void **address; /* room for the binds of a launch */
     dc_walk *walk;
@@ -125,7 +125,7 @@ static void sim_program_free(dc_device *d, dc_program *p)
 static void release_recording(void *what)
 {
     dc_recording *r = what;
-    dc_xfree(r->item);
+    dc_xfree(r->command);
     dc_xfree(r->bind);
     dc_xfree(r->address);
     if (r->walk != NULL)
@@ -134,19 +134,19 @@ static void release_recording(void *what)
 }
 
 /* Does the launch give the kernel what its text asks for? */
-static dc_status check_launch(const sim *d, dc_job *j, const dc_item *item)
+static dc_status check_launch(const sim *d, dc_job *j, const dc_command *command)
 {
-    DC_ASSERT(item->entry < item->program->nentry, "launch of kernel %u of %u", item->entry,
-              item->program->nentry);
-    const dc_flat *f = item->program->entry[item->entry];
+    DC_ASSERT(command->entry < command->program->nentry, "launch of kernel %u of %u",
+              command->entry, command->program->nentry);
+    const dc_flat *f = command->program->entry[command->entry];
     const char *wrong = NULL;
-    if (item->nbind != f->nparam)
+    if (command->nbind != f->nparam)
         wrong = "parameters";
-    else if (f->positions != 0 && item->grid != f->positions)
+    else if (f->positions != 0 && command->grid != f->positions)
         wrong = "positions";
-    else if (f->simt && item->threads != f->threads)
+    else if (f->simt && command->threads != f->threads)
         wrong = "threads";
-    else if (item->scratch < f->scratch)
+    else if (command->scratch < f->scratch)
         wrong = "scratch memory";
     else if (f->simt != d->target->simt)
         wrong = "threads or workers";
@@ -156,38 +156,39 @@ static dc_status check_launch(const sim *d, dc_job *j, const dc_item *item)
                     f->name, wrong);
 }
 
-static dc_status fill(dc_recording *r, const sim *d, dc_job *j, const dc_item *item, uint32_t n)
+static dc_status fill(dc_recording *r, const sim *d, dc_job *j, const dc_command *command,
+                      uint32_t n)
 {
     uint32_t nbind = 0, most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        nbind += item[i].nbind;
-        most = item[i].nbind > most ? item[i].nbind : most;
-        if (item[i].kind == DC_ITEM_LAUNCH)
-            DC_TRY(check_launch(d, j, &item[i]));
+        nbind += command[i].nbind;
+        most = command[i].nbind > most ? command[i].nbind : most;
+        if (command[i].kind == DC_COMMAND_LAUNCH)
+            DC_TRY(check_launch(d, j, &command[i]));
     }
-    r->nitem = n;
-    r->item = dc_xalloc(n * sizeof *r->item);
+    r->ncommand = n;
+    r->command = dc_xalloc(n * sizeof *r->command);
     r->bind = dc_xalloc(nbind * sizeof *r->bind);
     r->address = dc_xalloc(most * sizeof *r->address);
     dc_bind *bind = r->bind;
     for (uint32_t i = 0; i < n; i++) {
-        r->item[i] = item[i];
-        r->item[i].bind = bind;
-        r->item[i].dep = NULL;
-        if (item[i].nbind > 0)
-            memcpy(bind, item[i].bind, item[i].nbind * sizeof *bind);
-        bind += item[i].nbind;
+        r->command[i] = command[i];
+        r->command[i].bind = bind;
+        r->command[i].dep = NULL;
+        if (command[i].nbind > 0)
+            memcpy(bind, command[i].bind, command[i].nbind * sizeof *bind);
+        bind += command[i].nbind;
     }
-    r->walk = dc_walk_new(item, n);
+    r->walk = dc_walk_new(command, n);
     return DC_OK;
 }
 
-static dc_status sim_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+static dc_status sim_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                             dc_recording **out)
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     dc_job_defer(j, release_recording, r);
-    const dc_status s = fill(r, (const sim *)d, j, item, n);
+    const dc_status s = fill(r, (const sim *)d, j, command, n);
     dc_job_keep(j, r);
     if (s != DC_OK) {
         release_recording(r);
@@ -212,18 +213,18 @@ typedef struct run { /* context of the walk */
     void *const *slot;
 } run;
 
-static void *address_of(const run *x, uint32_t item, uint32_t bind)
+static void *address_of(const run *x, uint32_t command, uint32_t bind)
 {
-    const dc_bind *b = &x->r->item[item].bind[bind];
+    const dc_bind *b = &x->r->command[command].bind[bind];
     return (char *)x->slot[b->slot] + b->offset;
 }
 
-static dc_status run_launch(void *ctx, uint32_t item)
+static dc_status run_launch(void *ctx, uint32_t command)
 {
     const run *x = ctx;
-    const dc_item *i = &x->r->item[item];
+    const dc_command *i = &x->r->command[command];
     for (uint32_t n = 0; n < i->nbind; n++)
-        x->r->address[n] = address_of(x, item, n);
+        x->r->address[n] = address_of(x, command, n);
     return dc_flat_run(x->j, i->program->entry[i->entry], x->r->address, 0, i->grid);
 }
 
@@ -235,29 +236,29 @@ static dc_status run_bundle(void *ctx, uint32_t first, uint32_t n)
     return DC_OK;
 }
 
-static dc_status run_copy(void *ctx, uint32_t item)
+static dc_status run_copy(void *ctx, uint32_t command)
 {
     const run *x = ctx;
-    if (x->r->item[item].bytes > 0)
-        memmove(address_of(x, item, 0), address_of(x, item, 1), x->r->item[item].bytes);
+    if (x->r->command[command].bytes > 0)
+        memmove(address_of(x, command, 0), address_of(x, command, 1), x->r->command[command].bytes);
     return DC_OK;
 }
 
-static dc_status run_check(void *ctx, uint32_t item, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t command, int32_t *out)
 {
-    memcpy(out, address_of(ctx, item, 0), sizeof *out);
+    memcpy(out, address_of(ctx, command, 0), sizeof *out);
     return DC_OK;
 }
 
-static dc_status run_test(void *ctx, uint32_t item, bool *out)
+static dc_status run_test(void *ctx, uint32_t command, bool *out)
 {
-    *out = *(const unsigned char *)address_of(ctx, item, 0) != 0;
+    *out = *(const unsigned char *)address_of(ctx, command, 0) != 0;
     return DC_OK;
 }
 
-static dc_status run_count(void *ctx, uint32_t item, int32_t iteration)
+static dc_status run_count(void *ctx, uint32_t command, int32_t iteration)
 {
-    memcpy(address_of(ctx, item, 1), &iteration, sizeof iteration);
+    memcpy(address_of(ctx, command, 1), &iteration, sizeof iteration);
     return DC_OK;
 }
 
@@ -307,7 +308,7 @@ dc_status dc_sim_open(dc_job *j, const char *name, dc_device **out)
         .run = sim_run,
         .copy = dc_host_copy,
     };
-    const dc_target *t = dc_sim_is(name) ? dc_target_named(name) : NULL;
+    const dc_target *t = dc_sim_is(name) ? dc_sim_target_named(name) : NULL;
     if (t == NULL)
         return dc_failf(j, DC_ERR_DEVICE, NULL,
                         "no device is called '%.40s'; there are sim:cpu, sim:cuda, sim:opencl",

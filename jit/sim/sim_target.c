@@ -73,7 +73,7 @@ static const dc_target targets[] = {
      .l2 = 4096 * KIB},
 };
 
-const dc_target *dc_target_named(const char *name)
+const dc_target *dc_sim_target_named(const char *name)
 {
     for (size_t i = 0; i < DC_COUNTOF(targets); i++)
         if (strcmp(targets[i].name, name) == 0)

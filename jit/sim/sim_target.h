@@ -9,6 +9,6 @@
 #include "core/runtime/device.h"
 
 /* "cpu", "c11", "opencl", "cuda", "sim:cpu", "sim:opencl", "sim:cuda"; NULL for others. */
-const dc_target *dc_target_named(const char *name);
+const dc_target *dc_sim_target_named(const char *name);
 
 #endif

@@ -35,7 +35,7 @@ static dc_status render(dc_job *j, const dc_flat *f)
 {
     static const char *const names[] = {"cpu", "c11", "opencl", "cuda"};
     for (size_t i = 0; i < DC_COUNTOF(names); i++) {
-        const dc_target *t = dc_target_named(names[i]);
+        const dc_target *t = dc_sim_target_named(names[i]);
         if (t == NULL || t->simt != f->simt)
             continue;
         dc_text *out = dc_job_text(j);

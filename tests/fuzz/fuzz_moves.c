@@ -28,7 +28,7 @@ static void free_kernel(void *k)
 
 static void free_file(void *f)
 {
-    dc_schedfile_free(f);
+    dc_schedule_file_free(f);
 }
 
 static dc_status read_kernel(dc_job *j, unsigned number, dc_kernel **out)
@@ -89,8 +89,8 @@ static dc_status render(dc_job *j, dc_kernel *k, size_t n)
 {
     static const char *const names[] = {"cpu", "cuda", "sim:cpu", "opencl"};
     dc_text *out = dc_job_text(j);
-    DC_TRY(
-        dc_form_print(j, k, dc_target_named(names[n % DC_COUNTOF(names)]), 0, DC_FORM_TEXT, out));
+    DC_TRY(dc_form_print(j, k, dc_sim_target_named(names[n % DC_COUNTOF(names)]), 0, DC_FORM_TEXT,
+                         out));
     dc_job_text_end(j, out);
     return DC_OK;
 }
@@ -99,13 +99,13 @@ static dc_status body(dc_job *j, void *arg)
 {
     const fuzz_input *in = arg;
     const char *why = "", *moves = in->text + 1;
-    dc_schedfile *f;
+    dc_schedule_file *f;
     dc_kernel *k;
     uint32_t n, done = 0;
-    DC_TRY(dc_schedfile_parse(j, "input", moves, &f));
+    DC_TRY(dc_schedule_file_parse(j, "input", moves, &f));
     dc_job_defer(j, free_file, f);
     DC_TRY(read_kernel(j, in->at[0], &k));
-    const char *const *move = dc_schedfile_find(f, k->name, &n);
+    const char *const *move = dc_schedule_file_find(f, k->name, &n);
     if (move == NULL || n > MOVES)
         return DC_OK;
     const bool runs = elements(k) <= ELEMENTS;

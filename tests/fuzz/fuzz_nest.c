@@ -37,7 +37,7 @@ static void come_back(dc_job *j, dc_kernel *k)
 static dc_status use(dc_job *j, dc_kernel *k, size_t n)
 {
     static const char *const names[] = {"cpu", "c11", "opencl", "cuda", "sim:cpu", "sim:cuda"};
-    const dc_target *t = dc_target_named(names[n % DC_COUNTOF(names)]);
+    const dc_target *t = dc_sim_target_named(names[n % DC_COUNTOF(names)]);
     come_back(j, k);
     if (n % 7 != 0) {
         DC_TRY(dc_schedule(j, k, t, 2));

@@ -53,7 +53,7 @@ static dc_status body(dc_job *j, void *arg)
     dc_packed_kernel *kernel;
     DC_UNUSED(j);
     e.mem = (dc_arena){0};
-    dc_unpack(&e, in->at, in->n, &kernel);
+    dc_exec_unpack(&e, in->at, in->n, &kernel);
     dc_arena_free(&e.mem);
     return DC_OK;
 }

@@ -104,7 +104,8 @@ static inline dc_status calls_upload(calls *b, const dc_type *t, const void *byt
                                       dc_type_bytes(t));
 }
 
-static inline dc_status calls_download(calls *b, const dc_store *from, const dc_type *t, void *out)
+static inline dc_status calls_download(calls *b, const dc_storage *from, const dc_type *t,
+                                       void *out)
 {
     if (dc_type_bytes(t) == 0)
         return DC_OK;
@@ -112,7 +113,7 @@ static inline dc_status calls_download(calls *b, const dc_store *from, const dc_
 }
 
 /* Does the device's memory hold these bytes? Says what does not. */
-static inline dc_status calls_expect(calls *b, const dc_store *got, const dc_type *t,
+static inline dc_status calls_expect(calls *b, const dc_storage *got, const dc_type *t,
                                      const void *want, const char *what, uint32_t number)
 {
     const dc_mark mark = dc_arena_mark(&b->j->scratch);
@@ -239,7 +240,7 @@ static inline dc_status calls_choose_args(calls *b, dc_tensor **in)
 }
 
 /* Takes what there is, within its bound, for what is expected from now on. */
-static inline dc_status calls_accept(calls *b, const dc_store *got, uint32_t r)
+static inline dc_status calls_accept(calls *b, const dc_storage *got, uint32_t r)
 {
     const dc_type *t = &b->result_type[r];
     DC_TRY(calls_download(b, got, t, b->result[r]));

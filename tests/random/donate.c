@@ -22,7 +22,7 @@ static void make_params(batch *b, const dc_func *g, uint32_t first, uint32_t n, 
 {
     for (uint32_t i = first; i < n; i++) {
         const dc_type t = dc_node_type(g, g->param.at[i]);
-        map[g->param.at[i]] = dc_g_param(b->f, &t, "x");
+        map[g->param.at[i]] = dc_graph_param(b->f, &t, "x");
     }
 }
 
@@ -32,7 +32,7 @@ static void make_cell_params(batch *b, rng *r, const dc_func *g, uint32_t first,
     make_params(b, g, first, g->param.n, map);
     for (int i = 0; i < MORE_CELLS; i++) {
         const dc_type t = dc_node_type(g, 1 + (dc_ref)rng_below(r, (int)g->node.n - 1));
-        dc_g_param(b->f, &t, "cell");
+        dc_graph_param(b->f, &t, "cell");
     }
 }
 
@@ -90,7 +90,7 @@ static dc_ref update(batch *b, dc_ref cell, dc_ref value)
     const dc_op op = n->dtype == DC_BOOL ? logical[rng_below(&b->rnd, DC_COUNTOF(logical))]
                                          : numeric[rng_below(&b->rnd, DC_COUNTOF(numeric))];
     const uint32_t axes = (uint32_t)rng_below(&b->rnd, 1 << n->rank);
-    return dc_g2(b->f, op, value, chance(b, 65) ? dc_g_flip(b->f, cell, axes) : cell);
+    return dc_graph_op2(b->f, op, value, chance(b, 65) ? dc_graph_flip(b->f, cell, axes) : cell);
 }
 
 /* Most cells are set to a value of their type, which becomes a result behind the others. */

@@ -47,8 +47,8 @@ static inline void suite_append(dc_func *to, const dc_func *from, dc_ref *map)
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         map[r] = n->op == DC_OP_PARAM
-                     ? dc_g_param(to, &t, "x")
-                     : dc_g_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
+                     ? dc_graph_param(to, &t, "x")
+                     : dc_graph_make(to, (dc_op)n->op, in, n->nin, n->attr, n->nattr, &t);
     }
 }
 

@@ -278,7 +278,7 @@ static dc_status apply(const analysis *x, dc_op op, dc_ref r, const double *cons
         const dc_node *o = dc_node_at(x->f, n->in[i]);
         const bool integers = i == 1 && dc_op_is(op, DC_CLASS_IDX); /* as they are */
         const dc_type t = dc_type_make(integers ? o->dtype : DC_F32, o->rank, o->dim);
-        operand[i] = dc_g_param(f, &t, "x");
+        operand[i] = dc_graph_param(f, &t, "x");
     }
     for (int i = 0; i < n->nattr; i++)
         attr[i] = n->attr[i];

@@ -178,7 +178,7 @@ static dc_ref stretch(gen *g, dc_ref r, const dims *d)
     dims ones = {.rank = d->rank};
     for (int i = 0; i < d->rank; i++)
         ones.dim[i] = i < d->rank - from.rank ? 1 : from.dim[i - (d->rank - from.rank)];
-    return dc_g_expand(g->f, dc_g_reshape(g->f, r, ones.rank, ones.dim), d->dim);
+    return dc_graph_expand(g->f, dc_graph_reshape(g->f, r, ones.rank, ones.dim), d->dim);
 }
 
 static dc_ref source(gen *g, dc_dtype t, const dims *d)
@@ -188,14 +188,14 @@ static dc_ref source(gen *g, dc_dtype t, const dims *d)
     if (g->f->param.n < MAX_PARAMS && chance(g, 60)) {
         char label[8];
         snprintf(label, sizeof label, "p%u", g->f->param.n);
-        return dc_g_param(g->f, &type, label);
+        return dc_graph_param(g->f, &type, label);
     }
     if (counts && d->rank > 0 && chance(g, 40)) {
         const int64_t axis = below(g, d->rank);
-        return dc_g_make(g->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
+        return dc_graph_make(g->f, DC_OP_IOTA, NULL, 0, &axis, 1, &type);
     }
-    return dc_g_const(g->f, &type,
-                      dc_dtype_is_float(t) ? below(g, 33) * 0.25 - 4 : below(g, 40) - 8);
+    return dc_graph_const(g->f, &type,
+                          dc_dtype_is_float(t) ? below(g, 33) * 0.25 - 4 : below(g, 40) - 8);
 }
 
 /* A node of this dtype and these dims: one that is there, one adapted, or a new one. */
@@ -207,7 +207,7 @@ static dc_ref fetch(gen *g, dc_dtype t, const dims *d)
         const int64_t count = dc_node_count(n);
         if (n->dtype != t) {
             if (fits(n, d) && chance(g, 20))
-                return dc_g_cast(g->f, r, t);
+                return dc_graph_cast(g->f, r, t);
             continue;
         }
         if (fits(n, d))
@@ -215,7 +215,7 @@ static dc_ref fetch(gen *g, dc_dtype t, const dims *d)
         if (stretches(n, d) && chance(g, 70))
             return stretch(g, r, d);
         if (count == count_of(d) && chance(g, 70))
-            return dc_g_reshape(g->f, r, d->rank, d->dim);
+            return dc_graph_reshape(g->f, r, d->rank, d->dim);
     }
     return source(g, t, d);
 }
@@ -225,8 +225,8 @@ static dc_ref tamed(gen *g, dc_ref r, const dc_op_row *row, int percent)
 {
     if (!dc_dtype_is_float(dc_node_at(g->f, r)->dtype) || !chance(g, percent))
         return r;
-    const dc_ref low = dc_g2(g->f, DC_OP_MAX, r, dc_g_like(g->f, r, (float)row->lo));
-    return dc_g2(g->f, DC_OP_MIN, low, dc_g_like(g->f, low, (float)row->hi));
+    const dc_ref low = dc_graph_op2(g->f, DC_OP_MAX, r, dc_graph_like(g->f, r, (float)row->lo));
+    return dc_graph_op2(g->f, DC_OP_MIN, low, dc_graph_like(g->f, low, (float)row->hi));
 }
 
 /* ---- one step per class ---- */
@@ -253,7 +253,7 @@ static void step_element_wise(gen *g)
         in[i] = tamed(g, in[i], row, percent);
     }
     const dc_type want = type_of(dtype_for(g, RULE_any), &d);
-    dc_g_make(g->f, op, in, row->n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
+    dc_graph_make(g->f, op, in, row->n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
 }
 
 static void step_reduction(gen *g)
@@ -263,7 +263,7 @@ static void step_reduction(gen *g)
     const dims d = g->f->node.n > 1 ? dims_of(g, any_node(g)) : random_dims(g);
     const dc_ref a = fetch(g, t, &d);
     const int64_t axes = below(g, 1 << d.rank);
-    dc_g_make(g->f, op, &a, 1, &axes, 1, NULL);
+    dc_graph_make(g->f, op, &a, 1, &axes, 1, NULL);
 }
 
 /* x op its own reduction over the last axes, as in softmax and layer norm. */
@@ -275,13 +275,13 @@ static void step_rows(gen *g)
     const dc_ref a = fetch(g, t, &d);
     const int columns = d.rank > 0 ? 1 + below(g, d.rank) : 0;
     const int64_t axes = ((INT64_C(1) << columns) - 1) << (d.rank - columns);
-    const dc_ref sum = dc_g_make(g->f, op, &a, 1, &axes, 1, NULL);
-    const dc_ref wide = dc_g_unreduce(g->f, sum, (uint64_t)axes, d.rank, d.dim);
+    const dc_ref sum = dc_graph_make(g->f, op, &a, 1, &axes, 1, NULL);
+    const dc_ref wide = dc_graph_unreduce(g->f, sum, (uint64_t)axes, d.rank, d.dim);
     const dc_ref other = fetch(g, (dc_dtype)dc_node_at(g->f, sum)->dtype, &d);
     if (dc_node_at(g->f, sum)->dtype != DC_BOOL)
-        dc_g2(g->f, with, other, wide);
+        dc_graph_op2(g->f, with, other, wide);
     else
-        dc_g2(g->f, DC_OP_EQ, other, wide);
+        dc_graph_op2(g->f, DC_OP_EQ, other, wide);
 }
 
 static void shuffle(gen *g, int n, int64_t *perm)
@@ -308,7 +308,7 @@ static void do_reshape(gen *g, dc_ref r)
     for (int64_t p = 2; left > 1; p++)
         for (; left % p == 0; left /= p)
             to.dim[below(g, to.rank)] *= p;
-    dc_g_reshape(g->f, r, to.rank, to.dim);
+    dc_graph_reshape(g->f, r, to.rank, to.dim);
 }
 
 static void do_expand(gen *g, dc_ref r)
@@ -318,14 +318,14 @@ static void do_expand(gen *g, dc_ref r)
         const int at = below(g, d.rank + 1);
         memmove(d.dim + at + 1, d.dim + at, (size_t)(d.rank - at) * sizeof *d.dim);
         d.dim[at] = 1;
-        r = dc_g_reshape(g->f, r, ++d.rank, d.dim);
+        r = dc_graph_reshape(g->f, r, ++d.rank, d.dim);
     }
     for (int i = 0; i < d.rank; i++) {
         const int64_t n = extent(g);
         if (d.dim[i] == 1 && count_of(&d) * n <= g->most)
             d.dim[i] = n;
     }
-    dc_g_expand(g->f, r, d.dim);
+    dc_graph_expand(g->f, r, d.dim);
 }
 
 static void do_slice(gen *g, dc_ref r)
@@ -338,7 +338,7 @@ static void do_slice(gen *g, dc_ref r)
         const int64_t most = (d.dim[i] - start[i] + step[i] - 1) / step[i];
         d.dim[i] = most == 0 || chance(g, 3) ? 0 : 1 + below(g, (int)most);
     }
-    dc_g_slice(g->f, r, start, step, d.dim);
+    dc_graph_slice(g->f, r, start, step, d.dim);
 }
 
 static void do_pad(gen *g, dc_ref r)
@@ -353,14 +353,14 @@ static void do_pad(gen *g, dc_ref r)
         d.dim[i] = lo[i] + (n == 0 ? 0 : (n - 1) * step[i] + 1) + below(g, 3);
     }
     if (count_of(&d) <= g->most)
-        dc_g_pad(g->f, r, lo, step, d.dim, dc_bits_of(t, below(g, 9) - 2));
+        dc_graph_pad(g->f, r, lo, step, d.dim, dc_bits_of(t, below(g, 9) - 2));
 }
 
 static void do_permute(gen *g, dc_ref r)
 {
     int64_t perm[DC_MAX_RANK];
     shuffle(g, dc_node_at(g->f, r)->rank, perm);
-    dc_g_permute(g->f, r, perm);
+    dc_graph_permute(g->f, r, perm);
 }
 
 static void step_movement(gen *g)
@@ -372,13 +372,13 @@ static void step_movement(gen *g)
         const int64_t id[3] = {1, below(g, 3), 0};
         switch (below(g, 4)) {
         case 0:
-            dc_g_make(g->f, DC_OP_CUSTOM, pair, 2, id, 3, NULL);
+            dc_graph_make(g->f, DC_OP_CUSTOM, pair, 2, id, 3, NULL);
             return;
         case 1:
-            dc_g_make(g->f, DC_OP_HOLE, NULL, 0, id, 2, &t);
+            dc_graph_make(g->f, DC_OP_HOLE, NULL, 0, id, 2, &t);
             return;
         default:
-            dc_g_barrier(g->f, pair[0], pair[1]);
+            dc_graph_barrier(g->f, pair[0], pair[1]);
             return;
         }
     }
@@ -399,7 +399,7 @@ static void step_movement(gen *g)
         do_pad(g, r);
         return;
     case DC_OP_FLIP:
-        dc_g_flip(g->f, r, (uint32_t)below(g, 1 << dc_node_at(g->f, r)->rank));
+        dc_graph_flip(g->f, r, (uint32_t)below(g, 1 << dc_node_at(g->f, r)->rank));
         return;
     default:
         break;
@@ -416,7 +416,7 @@ static void step_conv(gen *g)
     d[0].rank = d[1].rank = 2 + c.n;
     const dc_ref x = tamed(g, fetch(g, t, &d[0]), dc_op_row_of(DC_OP_CONV), 60);
     const dc_ref w = tamed(g, fetch(g, t, &d[1]), dc_op_row_of(DC_OP_CONV), 60);
-    dc_g_conv(g->f, x, w, &c);
+    dc_graph_conv(g->f, x, w, &c);
 }
 
 /* Axes of an existing node become batch, contracted or own; the other operand is made to fit. */
@@ -458,7 +458,7 @@ static void step_dot(gen *g)
         attr[2 + 2 * nb + nc + i] = place[nb + i];
     }
     const dc_ref b = tamed(g, fetch(g, t, &db), dc_op_row_of(op), 60);
-    dc_g_make(g->f, op, (const dc_ref[]){a, b}, 2, attr, 2 + 2 * (nb + nc), NULL);
+    dc_graph_make(g->f, op, (const dc_ref[]){a, b}, 2, attr, 2 + 2 * (nb + nc), NULL);
 }
 
 /* Gather or scatter along an axis of an existing node; some integers are outside. */
@@ -485,11 +485,12 @@ static void step_index(gen *g)
     const dc_dtype kind = (const dc_dtype[]){DC_I32, DC_I32, DC_U32, DC_U8}[below(g, 4)];
     dc_ref i = fetch(g, kind, &index);
     if (chance(g, 70)) /* inside, or near */
-        i = dc_g2(g->f, DC_OP_REM, i, dc_g_like(g->f, i, (double)(d.dim[axis] + below(g, 3))));
+        i = dc_graph_op2(g->f, DC_OP_REM, i,
+                         dc_graph_like(g->f, i, (double)(d.dim[axis] + below(g, 3))));
     if (op == DC_OP_GATHER)
-        dc_g_gather(g->f, x, i, axis, nb);
+        dc_graph_gather(g->f, x, i, axis, nb);
     else
-        dc_g_scatter(g->f, op, x, i, fetch(g, t, &picked), axis, nb);
+        dc_graph_scatter(g->f, op, x, i, fetch(g, t, &picked), axis, nb);
 }
 
 /* ---- the whole ---- */

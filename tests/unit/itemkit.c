@@ -22,16 +22,16 @@ uint32_t itemkit_kernel(itemkit *k, const char *text)
     dc_module_free(m);
     must(k->nkernel < ITEMKIT_MANY, "room for a kernel");
     dc_exec *e = world_build(k->w, text, &s);
-    must(e->nitem == 1 && e->item[0].kind == DC_ITEM_LAUNCH, text);
+    must(e->ncommand == 1 && e->command[0].kind == DC_COMMAND_LAUNCH, text);
     k->kernel[k->nkernel] = e;
     return k->nkernel++;
 }
 
-static uint32_t push(itemkit *k, dc_item item)
+static uint32_t push(itemkit *k, dc_command command)
 {
-    must(k->desc.nitem < ITEMKIT_MANY, "room for an item");
-    k->item[k->desc.nitem] = item;
-    return k->desc.nitem++;
+    must(k->desc.ncommand < ITEMKIT_MANY, "room for a command");
+    k->command[k->desc.ncommand] = command;
+    return k->desc.ncommand++;
 }
 
 static dc_bind *copy_binds(itemkit *k, const dc_bind *bind, uint32_t n)
@@ -56,82 +56,82 @@ static uint32_t param_of(const dc_exec *e, dc_bind at)
 uint32_t itemkit_launch(itemkit *k, uint32_t kernel, const dc_bind *to, const dc_bind *from)
 {
     const dc_exec *e = k->kernel[kernel];
-    dc_item item = e->item[0];
-    dc_bind *bind = DC_NEW_ARRAY(&k->mem, dc_bind, item.nbind);
-    dc_use *use = DC_NEW_ARRAY(&k->mem, dc_use, item.nbind);
-    for (uint32_t b = 0; b < item.nbind; b++) {
-        const dc_bind at = item.bind[b];
+    dc_command command = e->command[0];
+    dc_bind *bind = DC_NEW_ARRAY(&k->mem, dc_bind, command.nbind);
+    dc_use *use = DC_NEW_ARRAY(&k->mem, dc_use, command.nbind);
+    for (uint32_t b = 0; b < command.nbind; b++) {
+        const dc_bind at = command.bind[b];
         const bool out = at.slot >= dc_slot_result(e, 0);
         const uint32_t n = out ? at.slot - dc_slot_result(e, 0) : param_of(e, at);
         bind[b] = out ? to[n] : from[n];
         use[b] = (dc_use){dc_type_bytes(out ? &e->result[n] : &e->param[n]), !out, out};
     }
-    item.bind = bind;
-    item.dep = NULL;
-    item.ndep = 0;
-    const uint32_t at = push(k, item);
+    command.bind = bind;
+    command.dep = NULL;
+    command.ndep = 0;
+    const uint32_t at = push(k, command);
     k->use[at] = use;
     return at;
 }
 
 uint32_t itemkit_copy(itemkit *k, dc_bind to, dc_bind from, size_t bytes)
 {
-    return push(k, (dc_item){.kind = DC_ITEM_COPY,
-                             .nbind = 2,
-                             .bind = copy_binds(k, (dc_bind[]){to, from}, 2),
-                             .bytes = bytes,
-                             .label = "copy"});
+    return push(k, (dc_command){.kind = DC_COMMAND_COPY,
+                                .nbind = 2,
+                                .bind = copy_binds(k, (dc_bind[]){to, from}, 2),
+                                .bytes = bytes,
+                                .label = "copy"});
 }
 
 uint32_t itemkit_check(itemkit *k, uint32_t number, dc_bind position, dc_bind value)
 {
-    const uint32_t at = push(k, (dc_item){.kind = DC_ITEM_CHECK,
-                                          .nbind = 1,
-                                          .bind = copy_binds(k, &position, 1),
-                                          .label = "check"});
-    k->fact[at] = (dc_item_fact){.check = number, .value = value};
+    const uint32_t at = push(k, (dc_command){.kind = DC_COMMAND_CHECK,
+                                             .nbind = 1,
+                                             .bind = copy_binds(k, &position, 1),
+                                             .label = "check"});
+    k->fact[at] = (dc_command_fact){.check = number, .value = value};
     return at;
 }
 
 uint32_t itemkit_loop(itemkit *k, int64_t most, const dc_bind *bind, uint32_t nbind)
 {
-    return push(k, (dc_item){.kind = DC_ITEM_LOOP,
-                             .grid = most,
-                             .nbind = nbind,
-                             .bind = copy_binds(k, bind, nbind),
-                             .label = "loop"});
+    return push(k, (dc_command){.kind = DC_COMMAND_LOOP,
+                                .grid = most,
+                                .nbind = nbind,
+                                .bind = copy_binds(k, bind, nbind),
+                                .label = "loop"});
 }
 
 uint32_t itemkit_branch(itemkit *k, dc_bind which)
 {
-    return push(k, (dc_item){.kind = DC_ITEM_BRANCH,
-                             .nbind = 1,
-                             .bind = copy_binds(k, &which, 1),
-                             .label = "branch"});
+    return push(k, (dc_command){.kind = DC_COMMAND_BRANCH,
+                                .nbind = 1,
+                                .bind = copy_binds(k, &which, 1),
+                                .label = "branch"});
 }
 
-void itemkit_end(itemkit *k, uint32_t item)
+void itemkit_end(itemkit *k, uint32_t command)
 {
-    k->item[item].nbody = k->desc.nitem - item - 1;
+    k->command[command].nbody = k->desc.ncommand - command - 1;
 }
 
 void itemkit_else(itemkit *k, uint32_t branch)
 {
-    k->item[branch].nelse = k->desc.nitem - branch - 1 - k->item[branch].nbody;
+    k->command[branch].nelse = k->desc.ncommand - branch - 1 - k->command[branch].nbody;
 }
 
 static dc_status make(itemkit *k, dc_job *j, dc_exec **out)
 {
-    k->desc.item = k->item;
+    k->desc.command = k->command;
     k->desc.use = k->use;
     k->desc.fact = k->fact;
-    return dc_exec_from_items(k->w->rt, j, &k->desc, out);
+    return dc_exec_from_commands(k->w->rt, j, &k->desc, out);
 }
 
 dc_exec *itemkit_exec(itemkit *k)
 {
     dc_exec *e = NULL;
-    must(make(k, k->w->j, &e) == DC_OK, "an executable of items");
+    must(make(k, k->w->j, &e) == DC_OK, "an executable of commands");
     return e;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Lists of items by hand, for jit/exec/exec_commands.h. Kernels come from small functions, each an executable of
+ * Lists of commands by hand, for jit/exec/exec_commands.h. Kernels come from small functions, each an executable of
  * one launch whose program is borrowed; what a kernel reads and writes is said by place.
  *
  *   itemkit k = {.w = &w};
@@ -20,19 +20,19 @@ enum { ITEMKIT_MANY = 32 };
 
 typedef struct itemkit {
     world *w;
-    dc_items desc; /* what the kit does not know: name, params, results, arena_bytes ... */
+    dc_command_list desc; /* what the kit does not know: name, params, results, arena_bytes ... */
     dc_arena mem;
     dc_exec *kernel[ITEMKIT_MANY];
     uint32_t nkernel;
-    dc_item item[ITEMKIT_MANY];
+    dc_command command[ITEMKIT_MANY];
     const dc_use *use[ITEMKIT_MANY];
-    dc_item_fact fact[ITEMKIT_MANY];
+    dc_command_fact fact[ITEMKIT_MANY];
 } itemkit;
 
 /* Of one group; all parameters are free. Returns its number. */
 uint32_t itemkit_kernel(itemkit *k, const char *text);
 
-/* by result and by parameter of the function; they return the item's position */
+/* by result and by parameter of the function; they return the command's position */
 uint32_t itemkit_launch(itemkit *k, uint32_t kernel, const dc_bind *to, const dc_bind *from);
 uint32_t itemkit_copy(itemkit *k, dc_bind to, dc_bind from, size_t bytes);
 uint32_t itemkit_check(itemkit *k, uint32_t number, dc_bind position, dc_bind value);
@@ -40,7 +40,7 @@ uint32_t itemkit_loop(itemkit *k, int64_t most, const dc_bind *bind, uint32_t nb
 uint32_t itemkit_branch(itemkit *k, dc_bind which);
 
 /* Items since then are its body; of a branch: the first call ends the body, the second the else. */
-void itemkit_end(itemkit *k, uint32_t item);
+void itemkit_end(itemkit *k, uint32_t command);
 void itemkit_else(itemkit *k, uint32_t branch);
 
 /* Exits on failure. try: for lists that are refused. */

@@ -147,14 +147,14 @@ static inline void runner_run_range(runner *r, int kernel, int64_t grid, void *c
         ASAN_POISON_MEMORY_REGION((char *)slot[s] + GUARD + bytes[s], room[s] - GUARD - bytes[s]);
         bind[b->param] = (dc_bind){s, GUARD};
     }
-    const dc_item item = {.kind = DC_ITEM_LAUNCH,
-                          .program = r->program,
-                          .entry = (uint32_t)kernel,
-                          .grid = grid,
-                          .nbind = f->nparam,
-                          .bind = bind,
-                          .scratch = f->scratch,
-                          .label = f->name};
+    const dc_command item = {.kind = DC_COMMAND_LAUNCH,
+                             .program = r->program,
+                             .entry = (uint32_t)kernel,
+                             .grid = grid,
+                             .nbind = f->nparam,
+                             .bind = bind,
+                             .scratch = f->scratch,
+                             .label = f->name};
     dc_recording *recording = NULL;
     dc_run_info info = {0};
     CHECK(ops->record(r->device, &r->job, &item, 1, &recording) == DC_OK);

@@ -14,7 +14,7 @@
 #define DC_TESTS_NOMEM_H
 
 #include "backends/registry.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "jit/jit.h"
 
 #include <limits.h>

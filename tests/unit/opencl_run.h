@@ -183,20 +183,20 @@ static inline dc_program *ocl_compile(ocl *w)
     return p;
 }
 
-static inline dc_item ocl_launch(dc_program *p, uint32_t entry, int64_t grid, uint32_t nbind,
-                                 const dc_bind *bind)
+static inline dc_command ocl_launch(dc_program *p, uint32_t entry, int64_t grid, uint32_t nbind,
+                                    const dc_bind *bind)
 {
-    return (dc_item){.kind = DC_ITEM_LAUNCH,
-                     .program = p,
-                     .entry = entry,
-                     .grid = grid,
-                     .threads = THREADS,
-                     .scratch = entry == STACKED ? 64 : 0,
-                     .nbind = nbind,
-                     .bind = bind};
+    return (dc_command){.kind = DC_COMMAND_LAUNCH,
+                        .program = p,
+                        .entry = entry,
+                        .grid = grid,
+                        .threads = THREADS,
+                        .scratch = entry == STACKED ? 64 : 0,
+                        .nbind = nbind,
+                        .bind = bind};
 }
 
-static inline dc_recording *ocl_record(ocl *w, const dc_item *item, uint32_t n)
+static inline dc_recording *ocl_record(ocl *w, const dc_command *item, uint32_t n)
 {
     dc_recording *r = NULL;
     if (!CHECK_EQ(CALL(w, record, &w->j, item, n, &r), DC_OK))

@@ -1,5 +1,5 @@
 /*
- * A list of items in another order that its deps allow, to show that they say all that matters:
+ * A list of commands in another order that its deps allow, to show that they say all that matters:
  * what a device computes from it must be the same. Every LOOP and BRANCH stays in one piece; the
  * lists of its bodies are shuffled too.
  */
@@ -10,12 +10,12 @@
 
 /*
  * The list lies in the arena, with deps that fit the new places. order, unless NULL, receives for
- * each place the item that stood there before: facts kept beside items move along with it.
+ * each place the command that stood there before: facts kept beside commands move along with it.
  */
-dc_item *shuffle_items(dc_arena *a, const dc_item *item, uint32_t n, uint64_t seed,
-                       uint32_t *order);
+dc_command *shuffle_items(dc_arena *a, const dc_command *command, uint32_t n, uint64_t seed,
+                          uint32_t *order);
 
 /* Whether such an order keeps every list together and every dep before what waits for it. */
-bool shuffle_is_legal(const dc_item *item, uint32_t n, const uint32_t *order);
+bool shuffle_is_legal(const dc_command *command, uint32_t n, const uint32_t *order);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "backends/registry.h"
 #include "core/graph/gtext.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "jit/jit.h"
 
 #include <pthread.h>
@@ -87,10 +87,10 @@ static inline dc_status slow_download(dc_device *d, dc_job *j, void *to, const v
     return slow_of(d)->inner->ops->download(slow_of(d)->inner, j, to, from, n);
 }
 
-static inline dc_status slow_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+static inline dc_status slow_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                                     dc_recording **out)
 {
-    return slow_of(d)->inner->ops->record(slow_of(d)->inner, j, item, n, out);
+    return slow_of(d)->inner->ops->record(slow_of(d)->inner, j, command, n, out);
 }
 
 static inline void slow_recording_free(dc_device *d, dc_recording *r)
@@ -180,7 +180,7 @@ static inline slow *slow_new(dc_device *inner)
     s->ops.download = slow_download;
     s->ops.compile = slow_compile;
     s->ops.one_by_one = false; /* so that compilations can be counted */
-    s->ops.maker = NULL;
+    s->ops.toolchain = NULL;
     s->ops.translate = NULL;
     s->ops.load = NULL;
     s->ops.program_free = slow_program_free;

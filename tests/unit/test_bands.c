@@ -46,30 +46,31 @@ static shape shape_new(rng *r, dc_module *m)
 static dc_ref full(const shape *s, dc_dtype t)
 {
     const dc_type type = dc_type_make(t, s->rank, s->dim);
-    return dc_g_param(s->f, &type, "x");
+    return dc_graph_param(s->f, &type, "x");
 }
 
 /* A row of numbers, one for each column, for all rows. */
 static dc_ref weight(const shape *s, dc_dtype t)
 {
     const dc_type type = dc_type_make(t, s->rank - s->split, s->dim + s->split);
-    return dc_g_unreduce(s->f, dc_g_param(s->f, &type, "w"), (1u << s->split) - 1, s->rank, s->dim);
+    return dc_graph_unreduce(s->f, dc_graph_param(s->f, &type, "w"), (1u << s->split) - 1, s->rank,
+                             s->dim);
 }
 
 static dc_ref over_columns(const shape *s, dc_op op, dc_ref x)
 {
     const uint32_t axes = ((1u << s->rank) - 1) & ~((1u << s->split) - 1);
-    return dc_g_unreduce(s->f, dc_g_reduce(s->f, op, x, axes), axes, s->rank, s->dim);
+    return dc_graph_unreduce(s->f, dc_graph_reduce(s->f, op, x, axes), axes, s->rank, s->dim);
 }
 
 static dc_ref two(const shape *s, dc_op op, dc_ref a, dc_ref b)
 {
-    return dc_g2(s->f, op, a, b);
+    return dc_graph_op2(s->f, op, a, b);
 }
 
 static dc_ref scaled(const shape *s, dc_ref a, double by)
 {
-    return two(s, DC_OP_MUL, a, dc_g_like(s->f, a, by));
+    return two(s, DC_OP_MUL, a, dc_graph_like(s->f, a, by));
 }
 
 static void give(const shape *s, dc_ref r)
@@ -81,9 +82,9 @@ static void give(const shape *s, dc_ref r)
 static void give_sum(rng *r, const shape *s, dc_op op, dc_ref x)
 {
     const int64_t dim[] = {s->bands, s->height, s->columns};
-    const dc_ref parts = dc_g_reduce(s->f, op, dc_g_reshape(s->f, x, 3, dim), 2);
+    const dc_ref parts = dc_graph_reduce(s->f, op, dc_graph_reshape(s->f, x, 3, dim), 2);
     const bool whole = op == DC_OP_SUM && rng_below(r, 2); /* maxima of maxima are simplified */
-    give(s, whole ? dc_g_reduce(s->f, op, parts, 1) : parts);
+    give(s, whole ? dc_graph_reduce(s->f, op, parts, 1) : parts);
 }
 
 /* Groups with sums of bands, and how many sums. */
@@ -118,9 +119,10 @@ static void attempt(rng *r, const shape *s, const char *what, uint32_t want)
 static dc_ref norm_gradient(const shape *s, dc_ref x, dc_ref dy, dc_ref w, dc_ref *h)
 {
     const dc_ref square = over_columns(s, DC_OP_SUM, two(s, DC_OP_MUL, x, x));
-    const dc_ref by = dc_g1(s->f, DC_OP_SQRT,
-                            dc_g2(s->f, DC_OP_ADD, scaled(s, square, 1.0 / (double)s->columns),
-                                  dc_g_like(s->f, square, 0.5)));
+    const dc_ref by =
+        dc_graph_op1(s->f, DC_OP_SQRT,
+                     dc_graph_op2(s->f, DC_OP_ADD, scaled(s, square, 1.0 / (double)s->columns),
+                                  dc_graph_like(s->f, square, 0.5)));
     const dc_ref g = two(s, DC_OP_MUL, dy, w);
     *h = two(s, DC_OP_DIV, x, by);
     const dc_ref along = over_columns(s, DC_OP_SUM, two(s, DC_OP_MUL, g, *h));
@@ -156,7 +158,8 @@ static void test_stored(rng *r, dc_module *m)
 {
     const shape s = shape_new(r, m);
     const dc_ref x = full(&s, DC_F32);
-    const dc_ref e = dc_g1(s.f, DC_OP_EXP, two(&s, DC_OP_SUB, x, over_columns(&s, DC_OP_MAXR, x)));
+    const dc_ref e =
+        dc_graph_op1(s.f, DC_OP_EXP, two(&s, DC_OP_SUB, x, over_columns(&s, DC_OP_MAXR, x)));
     const dc_ref y = two(&s, DC_OP_DIV, e, over_columns(&s, DC_OP_SUM, e));
     give(&s, y);
     give_sum(r, &s, rng_below(r, 2) ? DC_OP_SUM : DC_OP_MAXR, y);
@@ -170,16 +173,17 @@ static void test_apart(rng *r, dc_module *m)
     dc_ref h;
     dc_ref x = full(&s, DC_F32), dy = full(&s, DC_F32);
     give(&s, norm_gradient(&s, x, dy, weight(&s, DC_F32), &h));
-    give_sum(r, &s, DC_OP_SUM, two(&s, DC_OP_MUL, dy, dc_g_flip(s.f, h, 1)));
+    give_sum(r, &s, DC_OP_SUM, two(&s, DC_OP_MUL, dy, dc_graph_flip(s.f, h, 1)));
     if (s.rows > 1 && s.split == 1)
         attempt(r, &s, "rows in another order", 0);
 
     s = shape_new(r, m);
     x = full(&s, DC_F32);
     const int64_t dim[] = {s.bands, s.height, s.columns};
-    const dc_ref all = dc_g_reduce(s.f, DC_OP_SUM, dc_g_reshape(s.f, x, 3, dim), 2);
-    const dc_ref one = dc_g_reduce(s.f, DC_OP_MAXR, all, 3);
-    const dc_ref wide = dc_g_reshape(s.f, dc_g_unreduce(s.f, one, 7, 3, dim), s.rank, s.dim);
+    const dc_ref all = dc_graph_reduce(s.f, DC_OP_SUM, dc_graph_reshape(s.f, x, 3, dim), 2);
+    const dc_ref one = dc_graph_reduce(s.f, DC_OP_MAXR, all, 3);
+    const dc_ref wide =
+        dc_graph_reshape(s.f, dc_graph_unreduce(s.f, one, 7, 3, dim), s.rank, s.dim);
     const dc_ref off = two(&s, DC_OP_SUB, x, wide);
     give(&s, two(&s, DC_OP_SUB, off, over_columns(&s, DC_OP_MAXR, off)));
     give(&s, all);

@@ -10,19 +10,19 @@
 static const char *ew(dc_op op, const char *a, const char *b)
 {
     dc_val out, in[2] = {val(a), val(b)};
-    return told(dc_b_ew(&job, f, op, in, 2, &out), &out);
+    return told(dc_build_ew(&job, f, op, in, 2, &out), &out);
 }
 
 static const char *where(const char *a, const char *b, const char *c)
 {
     dc_val out, in[3] = {val(a), val(b), val(c)};
-    return told(dc_b_ew(&job, f, DC_OP_WHERE, in, 3, &out), &out);
+    return told(dc_build_ew(&job, f, DC_OP_WHERE, in, 3, &out), &out);
 }
 
 static const char *matmul(const char *a, const char *b)
 {
     dc_val out;
-    return told(dc_b_matmul(&job, f, val(a), val(b), &out), &out);
+    return told(dc_build_matmul(&job, f, val(a), val(b), &out), &out);
 }
 
 static void test_broadcast(void)
@@ -53,7 +53,7 @@ static void test_broadcast(void)
               "add: a tensor of f32[4294967296, 4294967296] is too large to address");
 
     dc_val out, in[2] = {val("f32[64, n=784]"), val("f32[10]")};
-    CHECK(dc_b_ew(&job, f, DC_OP_MUL, in, 2, &out) == DC_E_TYPE);
+    CHECK(dc_build_ew(&job, f, DC_OP_MUL, in, 2, &out) == DC_E_TYPE);
     const dc_fact *fact = &job.err.fact;
     CHECK_STR(fact->op, "mul");
     CHECK_EQ(job.err.id, DC_ERR_DIMS_ALIGN);
@@ -97,7 +97,7 @@ static void test_matmul(void)
 static const char *reduce(dc_op op, const char *a, uint32_t axes, bool keep)
 {
     dc_val out;
-    return told(dc_b_reduce(&job, f, op, val(a), axes, keep, &out), &out);
+    return told(dc_build_reduce(&job, f, op, val(a), axes, keep, &out), &out);
 }
 
 static void test_reduce(void)
@@ -109,8 +109,8 @@ static void test_reduce(void)
     CHECK_STR(reduce(DC_OP_SUM, "bool[2, 3]", 3, false), "i32[]");
     CHECK_STR(reduce(DC_OP_SUM, "f32[2, 3]", 4, false),
               "sum: axis 3 of f32[2, 3]: axes are 1 to 2, -1 is the last, or a name");
-    CHECK_STR(told(dc_b_mean(&job, f, val("u8[n=2, 3]"), 2, false, &out), &out), "f32[n=2]");
-    CHECK_STR(told(dc_b_mean(&job, f, val("f32[n=2, 3]"), 1, true, &out), &out), "f32[1, 3]");
+    CHECK_STR(told(dc_build_mean(&job, f, val("u8[n=2, 3]"), 2, false, &out), &out), "f32[n=2]");
+    CHECK_STR(told(dc_build_mean(&job, f, val("f32[n=2, 3]"), 1, true, &out), &out), "f32[1, 3]");
 }
 
 static const char *reshape(const char *a, const char *want, int open)
@@ -119,14 +119,14 @@ static const char *reshape(const char *a, const char *want, int open)
     dc_type t = type(want);
     if (open >= 0)
         t.dim[open] = -1;
-    return told(dc_b_reshape(&job, f, val(a), &t, &out), &out);
+    return told(dc_build_reshape(&job, f, val(a), &t, &out), &out);
 }
 
 static const char *expand(const char *a, const char *want)
 {
     dc_val out;
     const dc_type t = type(want);
-    return told(dc_b_expand(&job, f, val(a), &t, &out), &out);
+    return told(dc_build_expand(&job, f, val(a), &t, &out), &out);
 }
 
 static void test_movement(void)
@@ -143,7 +143,7 @@ static void test_movement(void)
     CHECK_STR(reshape("f32[0]", "f32[0, 0]", 1),
               "reshape: -1 beside a size of 0 could be any size");
     dc_type two = {.rank = 2, .dim = {-1, -1}};
-    CHECK_STR(told(dc_b_reshape(&job, f, val("f32[6]"), &two, &out), &out),
+    CHECK_STR(told(dc_build_reshape(&job, f, val("f32[6]"), &two, &out), &out),
               "reshape: only one size may be -1");
 
     CHECK_STR(expand("f32[10]", "f32[64, 10]"), "f32[64, 10]");
@@ -154,21 +154,21 @@ static void test_movement(void)
     CHECK_STR(expand("f32[1, 1]", "f32[5]"), "expand: f32[1, 1] has 2 axes, 1 are wanted");
 
     const int64_t perm[] = {1, 0};
-    CHECK_STR(told(dc_b_permute(&job, f, val("f32[n=2, k=3]"), perm, 2, &out), &out),
+    CHECK_STR(told(dc_build_permute(&job, f, val("f32[n=2, k=3]"), perm, 2, &out), &out),
               "f32[k=3, n=2]");
-    CHECK_STR(told(dc_b_permute(&job, f, val("f32[2, 3, 4]"), perm, 2, &out), &out),
+    CHECK_STR(told(dc_build_permute(&job, f, val("f32[2, 3, 4]"), perm, 2, &out), &out),
               "permute: f32[2, 3, 4] has 3 axes, 2 are listed");
     const dc_type t = type("f32[n=2]");
-    CHECK_STR(told(dc_b_const(&job, f, &t, 0.5, &out), &out), "f32[n=2]");
+    CHECK_STR(told(dc_build_const(&job, f, &t, 0.5, &out), &out), "f32[n=2]");
     CHECK(dc_is_const(f, out.ref, 0.5));
-    CHECK_STR(told(dc_b_iota(&job, f, &t, 0, &out), &out), "f32[n=2]");
-    CHECK_STR(told(dc_b_cast(&job, f, val("u8[n=2]"), DC_F32, &out), &out), "f32[n=2]");
+    CHECK_STR(told(dc_build_iota(&job, f, &t, 0, &out), &out), "f32[n=2]");
+    CHECK_STR(told(dc_build_cast(&job, f, val("u8[n=2]"), DC_F32, &out), &out), "f32[n=2]");
 }
 
 static const char *slice(const char *a, int64_t first, int64_t last, int64_t step)
 {
     dc_val out;
-    return told(dc_b_slice(&job, f, val(a), &first, &last, &step, &out), &out);
+    return told(dc_build_slice(&job, f, val(a), &first, &last, &step, &out), &out);
 }
 
 static void test_slice(void)
@@ -219,7 +219,7 @@ static void check_batches(const char *left, const char *right, bool lb, bool rb)
     dc_val out;
     const dc_val a = fresh(left), b = val(right);
     const int na = (lb ? B : 1) * M * K;
-    CHECK(dc_b_matmul(&job, f, a, b, &out) == DC_OK);
+    CHECK(dc_build_matmul(&job, f, a, b, &out) == DC_OK);
     const float *got = values(&out);
     for (int i = 0; i < (lb || rb ? B : 1); i++)
         for (int m = 0; m < M; m++)
@@ -238,7 +238,7 @@ static void test_values(void)
     dc_val in[2];
     in[0] = fresh("f32[2, 1]");
     in[1] = val("f32[3]");
-    CHECK(dc_b_ew(&job, f, DC_OP_SUB, in, 2, &out) == DC_OK);
+    CHECK(dc_build_ew(&job, f, DC_OP_SUB, in, 2, &out) == DC_OK);
     const float *got = values(&out);
     for (int i = 0; i < 6; i++)
         CHECK_NEAR(got[i], (float)(i / 3 - (2 + i % 3)), 0);
@@ -250,14 +250,14 @@ static void test_values(void)
     check_batches("f32[2, 3, 4]", "f32[1, 4, 5]", true, false);
 
     dc_val a = fresh("f32[2, 3]");
-    CHECK(dc_b_mean(&job, f, a, 1, false, &out) == DC_OK);
+    CHECK(dc_build_mean(&job, f, a, 1, false, &out) == DC_OK);
     CHECK_NEAR(values(&out)[1], 2.5, 0);
     a = fresh("f32[0, 3]");
-    CHECK(dc_b_mean(&job, f, a, 1, false, &out) == DC_OK);
+    CHECK(dc_build_mean(&job, f, a, 1, false, &out) == DC_OK);
     CHECK(isnan(values(&out)[0]));
     const int64_t first[] = {1, 0}, last[] = {1, 2}, step[] = {1, 2};
     a = fresh("f32[2, 3]");
-    CHECK(dc_b_slice(&job, f, a, first, last, step, &out) == DC_OK);
+    CHECK(dc_build_slice(&job, f, a, first, last, step, &out) == DC_OK);
     got = values(&out);
     CHECK(got[0] == 3 && got[1] == 5);
 }

@@ -624,7 +624,7 @@ static bool unpacks(dc_exec *e, const void *bytes, size_t n)
     dc_packed_kernel *kernel;
     const dc_exec before = *e;
     const dc_mark mark = dc_arena_mark(&e->mem);
-    const bool good = dc_unpack(e, bytes, n, &kernel);
+    const bool good = dc_exec_unpack(e, bytes, n, &kernel);
     dc_arena_rewind(&e->mem, mark);
     const dc_arena mem = e->mem;
     *e = before;
@@ -643,7 +643,7 @@ static dc_status unpack_damaged(dc_job *j, void *ctx)
     const unpacking *u = ctx;
     dc_exec *e = u->e;
     dc_text text = {0};
-    CHECK(dc_pack(e, &text));
+    CHECK(dc_exec_pack(e, &text));
     CHECK(unpacks(e, text.s, text.n));
     for (size_t n = 0; n < text.n; n++)
         CHECK(!unpacks(e, text.s, n));
@@ -678,7 +678,7 @@ static void test_pack(rng *r)
 {
     world w;
     dc_text id = {0};
-    CHECK(dc_buildid_put(&id) && id.n >= 16);
+    CHECK(dc_build_id_put(&id) && id.n >= 16);
     dc_text_free(&id);
     world_open(&w, ON_CPU, &opt, "");
     dc_exec *e = world_build(&w, module, &(signature){.nfree = 1, .nresult = 2});

@@ -4,7 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "core/graph/gtext.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
 

@@ -77,8 +77,8 @@ static void test_values(rng *r)
         convgen(r, &c, xd, wd);
         const dc_type xt = dc_type_make(DC_F64, 2 + c.n, xd),
                       wt = dc_type_make(DC_F64, 2 + c.n, wd);
-        const dc_ref a = dc_g_param(f, &xt, "x"), b = dc_g_param(f, &wt, "w");
-        const dc_ref out = dc_g_conv(f, a, b, &c);
+        const dc_ref a = dc_graph_param(f, &xt, "x"), b = dc_graph_param(f, &wt, "w");
+        const dc_ref out = dc_graph_conv(f, a, b, &c);
         const dc_node n = *dc_node_at(f, out);
         DC_PUSH(f->result, out);
         fill(r, dc_type_count(&xt), x);

@@ -129,16 +129,21 @@ static void test_launches(world *w, dc_program *p)
     const dc_bind abc[] = {{1, 0}, {1, COUNT * sizeof(float)}, {2, OFFSET}};
     const dc_bind out[] = {{2, 0}};
     const dc_bind last[] = {{1, 0}};
-    dc_item items[] = {
-        {.kind = DC_ITEM_LAUNCH, .program = p, .entry = 0, .grid = GROUPS, .nbind = 3, .bind = abc},
-        {.kind = DC_ITEM_LAUNCH,
+    dc_command items[] = {
+        {.kind = DC_COMMAND_LAUNCH,
+         .program = p,
+         .entry = 0,
+         .grid = GROUPS,
+         .nbind = 3,
+         .bind = abc},
+        {.kind = DC_COMMAND_LAUNCH,
          .program = p,
          .entry = 1,
          .grid = 1,
          .scratch = 4096,
          .nbind = 1,
          .bind = out},
-        {.kind = DC_ITEM_LAUNCH, .program = p, .entry = 2, .grid = 1, .nbind = 1, .bind = last},
+        {.kind = DC_COMMAND_LAUNCH, .program = p, .entry = 2, .grid = 1, .nbind = 1, .bind = last},
     };
     dc_recording *r;
     if (!CHECK_EQ(CALL(w, record, &w->j, items, 3, &r), DC_OK))
@@ -167,10 +172,10 @@ static void test_launches(world *w, dc_program *p)
 static void test_copy_check(world *w)
 {
     const dc_bind first[] = {{2, 0}, {1, 4}}, checked[] = {{1, 0}}, second[] = {{2, 4}, {1, 8}};
-    const dc_item items[] = {
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = first, .bytes = 4},
-        {.kind = DC_ITEM_CHECK, .nbind = 1, .bind = checked},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = second, .bytes = 4},
+    const dc_command items[] = {
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = first, .bytes = 4},
+        {.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = checked},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = second, .bytes = 4},
     };
     dc_recording *r;
     if (!CHECK_EQ(CALL(w, record, &w->j, items, 3, &r), DC_OK))
@@ -180,13 +185,13 @@ static void test_copy_check(world *w)
     dc_run_info info = {.nanoseconds = spent};
     void *const slot[] = {NULL, in, out};
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
-    CHECK_EQ(info.fault_item, -1);
+    CHECK_EQ(info.fault_command, -1);
     CHECK(out[0] == 10 && out[1] == 20);
     CHECK(spent[0] > 0 && spent[2] > 0);
 
     in[0] = 17, in[1] = 11, in[2] = 21, info.nanoseconds = NULL;
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
-    CHECK_EQ(info.fault_item, 1);
+    CHECK_EQ(info.fault_command, 1);
     CHECK_EQ(info.fault_value, 17);
     CHECK(out[0] == 11 && out[1] == 20);
 

@@ -19,12 +19,12 @@ static void begin(void)
 static dc_ref param(dc_dtype t, int rank, int64_t a, int64_t b)
 {
     const dc_type type = dc_type_make(t, rank, (const int64_t[]){a, b});
-    return dc_g_param(fn, &type, "x");
+    return dc_graph_param(fn, &type, "x");
 }
 
 static dc_ref sum(dc_ref r)
 {
-    return dc_g_reduce(fn, DC_OP_SUM, r, (1u << dc_node_at(fn, r)->rank) - 1);
+    return dc_graph_reduce(fn, DC_OP_SUM, r, (1u << dc_node_at(fn, r)->rank) - 1);
 }
 
 static dc_ref grad1(dc_ref loss, dc_ref wrt)
@@ -66,7 +66,7 @@ static dc_ref straight(dc_ref x, bool none)
     dc_custom c;
     dc_ref captured, out = 0;
     dc_custom_begin(fn, &x, 1, &c);
-    CHECK_EQ(dc_custom_value(&rt->job, &c, dc_g1(fn, DC_OP_FLOOR, c.stand_in[0]), &captured),
+    CHECK_EQ(dc_custom_value(&rt->job, &c, dc_graph_op1(fn, DC_OP_FLOOR, c.stand_in[0]), &captured),
              DC_OK);
     const dc_ref dx = none ? 0 : c.dy;
     CHECK_EQ(dc_custom_end(&rt->job, &c, &dx, &out), DC_OK);
@@ -79,8 +79,8 @@ static void test_by_hand(void)
     begin();
     const dc_ref a = param(DC_F32, 1, 2, 0), s = straight(a, false);
     WANT(s, IN(x), 1, -3);
-    WANT(grad1(sum(dc_g2(fn, DC_OP_MUL, s, a)), a), IN(x), 2.5f, -5.25f);
-    WANT(grad1(sum(dc_g2(fn, DC_OP_MUL, straight(a, true), a)), a), IN(x), 1, -3);
+    WANT(grad1(sum(dc_graph_op2(fn, DC_OP_MUL, s, a)), a), IN(x), 2.5f, -5.25f);
+    WANT(grad1(sum(dc_graph_op2(fn, DC_OP_MUL, straight(a, true), a)), a), IN(x), 1, -3);
     WANT(grad1(sum(straight(s, false)), a), IN(x), 1, 1); /* two in a row */
     dc_module_free(module);
 }
@@ -95,9 +95,10 @@ static void test_orders(void)
     begin();
     const dc_ref a = param(DC_F32, 0, 0, 0);
     dc_custom_begin(fn, &a, 1, &c);
-    CHECK_EQ(dc_custom_value(&rt->job, &c, dc_g1(fn, DC_OP_EXP, c.stand_in[0]), &captured), DC_OK);
-    const dc_ref dx =
-        dc_g2(fn, DC_OP_MUL, c.dy, dc_g2(fn, DC_OP_MUL, c.y_again, dc_g_like(fn, a, 2)));
+    CHECK_EQ(dc_custom_value(&rt->job, &c, dc_graph_op1(fn, DC_OP_EXP, c.stand_in[0]), &captured),
+             DC_OK);
+    const dc_ref dx = dc_graph_op2(fn, DC_OP_MUL, c.dy,
+                                   dc_graph_op2(fn, DC_OP_MUL, c.y_again, dc_graph_like(fn, a, 2)));
     CHECK_EQ(dc_custom_end(&rt->job, &c, &dx, &y), DC_OK);
     const dc_ref first = grad1(y, a), second = grad1(first, a), third = grad1(second, a);
     WANT(y, IN(x), e);
@@ -113,21 +114,21 @@ static void test_refusals(void)
     dc_ref captured = 0, out;
     begin();
     const dc_ref a = param(DC_F32, 1, 2, 0), w = param(DC_F32, 1, 2, 0), i = param(DC_I32, 1, 2, 0);
-    const dc_ref ew = dc_g1(fn, DC_OP_EXP, w), in[2] = {a, i};
+    const dc_ref ew = dc_graph_op1(fn, DC_OP_EXP, w), in[2] = {a, i};
     dc_custom_begin(fn, in, 2, &c);
-    dc_ref y = dc_g2(fn, DC_OP_MUL, c.stand_in[0], ew);
+    dc_ref y = dc_graph_op2(fn, DC_OP_MUL, c.stand_in[0], ew);
     expect(dc_custom_value(&rt->job, &c, y, &captured), DC_ERR_GRAD_CAPTURED,
            "custom_grad: the forward function reads a tensor that is none of its arguments: its "
            "gradient would be lost");
     CHECK_EQ(captured, ew);
-    y = dc_g2(fn, DC_OP_MUL, c.stand_in[0], a); /* also what is an argument elsewhere */
+    y = dc_graph_op2(fn, DC_OP_MUL, c.stand_in[0], a); /* also what is an argument elsewhere */
     CHECK(dc_custom_value(&rt->job, &c, y, &captured) != DC_OK);
     CHECK_EQ(captured, a);
     CHECK(dc_custom_value(&rt->job, &c, w, &captured) != DC_OK);
     rt->job.err = (dc_err){0};
-    y = dc_g2(fn, DC_OP_MUL, c.stand_in[0], dc_g1(fn, DC_OP_STOP, w));
-    y = dc_g2(fn, DC_OP_ADD, y, dc_g_cast(fn, i, DC_F32));
-    y = dc_g2(fn, DC_OP_ADD, y, dc_g_like(fn, y, 3));
+    y = dc_graph_op2(fn, DC_OP_MUL, c.stand_in[0], dc_graph_op1(fn, DC_OP_STOP, w));
+    y = dc_graph_op2(fn, DC_OP_ADD, y, dc_graph_cast(fn, i, DC_F32));
+    y = dc_graph_op2(fn, DC_OP_ADD, y, dc_graph_like(fn, y, 3));
     CHECK_EQ(dc_custom_value(&rt->job, &c, y, &captured), DC_OK);
     expect(dc_custom_end(&rt->job, &c, (dc_ref[]){sum(a), 0}, &out), DC_ERR_GRAD_CUSTOM,
            "custom_grad: the gradient of argument 1 is f32[], the argument is f32[2]");
@@ -159,14 +160,15 @@ static dc_ref remat(const dc_ref *x, int n, dc_ref (*body)(const dc_ref *x, dc_r
 /* exp(x * w) * w, with w and exp(w) captured */
 static dc_ref captures(const dc_ref *x, dc_ref w)
 {
-    const dc_ref e = dc_g1(fn, DC_OP_EXP, w);
-    return dc_g2(fn, DC_OP_MUL, dc_g1(fn, DC_OP_EXP, dc_g2(fn, DC_OP_MUL, x[0], w)),
-                 dc_g2(fn, DC_OP_ADD, e, w));
+    const dc_ref e = dc_graph_op1(fn, DC_OP_EXP, w);
+    return dc_graph_op2(fn, DC_OP_MUL,
+                        dc_graph_op1(fn, DC_OP_EXP, dc_graph_op2(fn, DC_OP_MUL, x[0], w)),
+                        dc_graph_op2(fn, DC_OP_ADD, e, w));
 }
 
 static dc_ref nested(const dc_ref *x, dc_ref w)
 {
-    return dc_g2(fn, DC_OP_MUL, remat(x, 1, captures, w), x[0]);
+    return dc_graph_op2(fn, DC_OP_MUL, remat(x, 1, captures, w), x[0]);
 }
 
 /* The same gradients, first and second, as without. */
@@ -177,20 +179,20 @@ static void test_remat(void)
     const dc_ref a = param(DC_F32, 2, 4, 8), w = param(DC_F32, 2, 4, 8), wrt[2] = {a, w};
     for (int again = 0; again < 2; again++) {
         const dc_ref plain =
-            sum(again ? dc_g2(fn, DC_OP_MUL, captures(&a, w), a) : captures(&a, w));
+            sum(again ? dc_graph_op2(fn, DC_OP_MUL, captures(&a, w), a) : captures(&a, w));
         const dc_ref once_more = sum(remat(&a, 1, again ? nested : captures, w));
         dc_ref g[2][2], h[2][2];
         for (int k = 0; k < 2; k++) {
             CHECK_EQ(dc_grad(&rt->job, fn, k ? once_more : plain, wrt, 2, g[k]), DC_OK);
-            const dc_ref both = dc_g2(fn, DC_OP_MUL, g[k][0], g[k][1]);
+            const dc_ref both = dc_graph_op2(fn, DC_OP_MUL, g[k][0], g[k][1]);
             CHECK_EQ(dc_grad(&rt->job, fn, sum(both), wrt, 2, h[k]), DC_OK);
         }
         CHECK(g[0][0] != g[1][0]);
         fn->result.n = 0;
         DC_PUSH(fn->result, once_more);
         for (int i = 0; i < 2; i++) {
-            DC_PUSH(fn->result, dc_g2(fn, DC_OP_SUB, g[0][i], g[1][i]));
-            DC_PUSH(fn->result, dc_g2(fn, DC_OP_SUB, h[0][i], h[1][i]));
+            DC_PUSH(fn->result, dc_graph_op2(fn, DC_OP_SUB, g[0][i], g[1][i]));
+            DC_PUSH(fn->result, dc_graph_op2(fn, DC_OP_SUB, h[0][i], h[1][i]));
             DC_PUSH(fn->result, h[1][i]);
         }
         CHECK(count(fn, DC_OP_CUSTOM) > again && count(fn, DC_OP_HOLE) > 0);
@@ -251,10 +253,11 @@ static dc_ref layers(const dc_ref *x, dc_ref more)
     dc_ref h = x[0];
     DC_UNUSED(more);
     for (int i = 0; i < PER_BODY; i++) {
-        const dc_ref p = dc_g_dot(fn, h, weight[next_layer++], 0, NULL, NULL, 1,
-                                  (const int64_t[]){1}, (const int64_t[]){0});
-        const dc_ref one = dc_g_like(fn, p, 1);
-        h = dc_g2(fn, DC_OP_DIV, one, dc_g2(fn, DC_OP_ADD, dc_g1(fn, DC_OP_EXP, p), one));
+        const dc_ref p = dc_graph_dot(fn, h, weight[next_layer++], 0, NULL, NULL, 1,
+                                      (const int64_t[]){1}, (const int64_t[]){0});
+        const dc_ref one = dc_graph_like(fn, p, 1);
+        h = dc_graph_op2(fn, DC_OP_DIV, one,
+                         dc_graph_op2(fn, DC_OP_ADD, dc_graph_op1(fn, DC_OP_EXP, p), one));
     }
     return h;
 }

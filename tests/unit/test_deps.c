@@ -1,7 +1,7 @@
 /*
- * Dependencies of items: random lists with bodies against the definition, tried on every pair.
+ * Dependencies of commands: random lists with bodies against the definition, tried on every pair.
  * Everything that has to wait does, by a chain of deps; nothing else does; no dep can be spared. In long lists, none on
- * an item near by.
+ * a command near by.
  * The seed is printed; argument 1 sets it.
  */
 #include "core/base/vec.h"
@@ -135,7 +135,7 @@ static void test_random(uint64_t seed)
         rng r = {seed + i};
         list l = {.n = (uint32_t)rng_below(&r, MANY)};
         random_list(&l, 0, l.n, 0, &r);
-        dc_deps_find(&l.arena, l.v, l.n, l.deps);
+        dc_command_deps_find(&l.arena, l.v, l.n, l.deps);
         ok = right(l.v, l.deps, l.n);
         for (uint32_t k = 0; k < l.n; k++) {
             found += l.deps[k].n;
@@ -159,15 +159,15 @@ static void test_chain(void)
     dc_deps *deps = DC_NEW_ARRAY(&a, dc_deps, N);
     for (uint32_t i = 0; i < N; i++)
         v[i] = (dc_visit){.naccess = 1, .access = &cell};
-    dc_deps_find(&a, v, N, deps);
+    dc_command_deps_find(&a, v, N, deps);
     CHECK_EQ(deps[0].n, 0);
     for (uint32_t i = 1; i < N; i++)
         CHECK(deps[i].n == 1 && deps[i].at[0] == i - 1);
-    dc_deps_find(&a, v, 0, deps); /* nothing to do */
+    dc_command_deps_find(&a, v, 0, deps); /* nothing to do */
     dc_arena_free(&a);
 }
 
-/* Long lists, in which items touch what others near by or far off have: by a table of who comes before whom. */
+/* Long lists, in which commands touch what others near by or far off have: by a table of who comes before whom. */
 static bool long_list(uint64_t seed, int places)
 {
     enum { N = 3000, WORDS = N / 64 + 1, NEAR = 1000 };
@@ -188,7 +188,7 @@ static bool long_list(uint64_t seed, int places)
         }
         v[i] = (dc_visit){.naccess = 2, .access = x + 2 * i};
     }
-    dc_deps_find(&a, v, N, deps);
+    dc_command_deps_find(&a, v, N, deps);
     memset(before, 0, sizeof before);
     for (uint32_t b = 0; b < N && ok; b++) {
         for (uint32_t d = 0; d < deps[b].n; d++) { /* by way of later ones? */

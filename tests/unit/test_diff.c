@@ -93,7 +93,7 @@ static dc_func *one_node(dc_module *m, dc_op op, dc_dtype t, dc_dtype to, const 
         }
         if (row->cls == DC_CLASS_IDX)
             index_operand(&ti, i, to, dim[0] % 2);
-        in[i] = dc_g_param(f, &ti, "x");
+        in[i] = dc_graph_param(f, &ti, "x");
     }
     if (op == DC_OP_DOT) { /* contracts axes 1, 2 with 2, 1 */
         memcpy(attr, (const int64_t[]){0, 2, 1, 2, 2, 1}, 6 * sizeof *attr);

@@ -174,10 +174,10 @@ static void check_ew(const ew_case *c)
         for (int k = 0; k < count; k++)
             dc_bits_store(t, mem[i] + (size_t)k * dc_dtype_size(t), in[i]);
         params[i] = mem[i];
-        refs[i] = dc_g_param(f, &type, "x");
+        refs[i] = dc_graph_param(f, &type, "x");
     }
     const dc_type want = dc_type_make(c->rt, 1, (const int64_t[]){count});
-    r = dc_g_make(f, c->op, refs, n, NULL, 0, c->op == DC_OP_CAST ? &want : NULL);
+    r = dc_graph_make(f, c->op, refs, n, NULL, 0, c->op == DC_OP_CAST ? &want : NULL);
     DC_PUSH(f->result, r);
     CHECK_EQ(dc_eval(&job, f, DC_EVAL_ROUND, params, results), DC_OK);
     got[0] = dc_bits_load(c->rt, out + 2 * dc_dtype_size(c->rt));
@@ -207,7 +207,7 @@ static void begin(void)
 static dc_ref param(dc_dtype t, int rank, const int64_t *dim)
 {
     const dc_type type = dc_type_make(t, rank, dim);
-    return dc_g_param(fn, &type, "x");
+    return dc_graph_param(fn, &type, "x");
 }
 
 /* Evaluates the one result and compares with `want`: exact, or any NaN for NaN. */
@@ -246,21 +246,22 @@ static void sources(void)
 {
     const dc_type t23 = dc_type_make(DC_F32, 2, DIMS(2, 3)), i3 = dc_type_make(DC_I32, 1, DIMS(3));
     begin();
-    WANT(DC_EVAL_ROUND, dc_g_const(fn, &t23, 0.1), IN(NULL), 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f);
+    WANT(DC_EVAL_ROUND, dc_graph_const(fn, &t23, 0.1), IN(NULL), 0.1f, 0.1f, 0.1f, 0.1f, 0.1f,
+         0.1f);
     begin();
-    WANT(DC_EVAL_ROUND, dc_g_const(fn, &i3, -7), IN(NULL), -7, -7, -7);
+    WANT(DC_EVAL_ROUND, dc_graph_const(fn, &i3, -7), IN(NULL), -7, -7, -7);
     begin();
-    WANT(DC_EVAL_WIDE, dc_g_const(fn, &t23, 0.5), IN(NULL), 0.5, 0.5, 0.5, 0.5, 0.5, 0.5);
+    WANT(DC_EVAL_WIDE, dc_graph_const(fn, &t23, 0.5), IN(NULL), 0.5, 0.5, 0.5, 0.5, 0.5, 0.5);
     begin();
     WANT(DC_EVAL_ROUND, param(DC_F32, 2, DIMS(2, 3)), IN(six), 1, 2, 3, 4, 5, 6);
     begin();
-    dc_ref r = dc_g_make(fn, DC_OP_IOTA, NULL, 0, DIMS(0), 1, &t23);
+    dc_ref r = dc_graph_make(fn, DC_OP_IOTA, NULL, 0, DIMS(0), 1, &t23);
     WANT(DC_EVAL_ROUND, r, IN(NULL), 0, 0, 0, 1, 1, 1);
     begin();
-    r = dc_g_make(fn, DC_OP_IOTA, NULL, 0, DIMS(1), 1, &t23);
+    r = dc_graph_make(fn, DC_OP_IOTA, NULL, 0, DIMS(1), 1, &t23);
     WANT(DC_EVAL_WIDE, r, IN(NULL), 0, 1, 2, 0, 1, 2);
     begin();
-    r = dc_g_make(fn, DC_OP_IOTA, NULL, 0, DIMS(0), 1, &i3);
+    r = dc_graph_make(fn, DC_OP_IOTA, NULL, 0, DIMS(0), 1, &i3);
     WANT(DC_EVAL_ROUND, r, IN(NULL), 0, 1, 2);
 }
 
@@ -269,33 +270,33 @@ static void movement(void)
     static const uint8_t bytes[6] = {1, 2, 3, 4, 5, 255};
     begin();
     dc_ref x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_reshape(fn, x, 3, DIMS(3, 1, 2)), IN(six), 1, 2, 3, 4, 5, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_reshape(fn, x, 3, DIMS(3, 1, 2)), IN(six), 1, 2, 3, 4, 5, 6);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_permute(fn, x, DIMS(1, 0)), IN(six), 1, 4, 2, 5, 3, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_permute(fn, x, DIMS(1, 0)), IN(six), 1, 4, 2, 5, 3, 6);
     begin();
     x = param(DC_F32, 3, DIMS(1, 2, 3)); /* result axis i is operand axis perm[i]: [3, 1, 2] */
-    WANT(DC_EVAL_ROUND, dc_g_permute(fn, x, DIMS(2, 0, 1)), IN(six), 1, 4, 2, 5, 3, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_permute(fn, x, DIMS(2, 0, 1)), IN(six), 1, 4, 2, 5, 3, 6);
     begin();
     x = param(DC_U8, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_permute(fn, x, DIMS(1, 0)), IN(bytes), 1, 4, 2, 5, 3, 255);
+    WANT(DC_EVAL_ROUND, dc_graph_permute(fn, x, DIMS(1, 0)), IN(bytes), 1, 4, 2, 5, 3, 255);
     begin();
     x = param(DC_F32, 3, DIMS(2, 1, 3));
-    WANT(DC_EVAL_ROUND, dc_g_expand(fn, x, DIMS(2, 2, 3)), IN(six), 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5,
-         6);
+    WANT(DC_EVAL_ROUND, dc_graph_expand(fn, x, DIMS(2, 2, 3)), IN(six), 1, 2, 3, 1, 2, 3, 4, 5, 6,
+         4, 5, 6);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_slice(fn, x, DIMS(1, 0), DIMS(1, 2), DIMS(1, 2)), IN(six), 4, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_slice(fn, x, DIMS(1, 0), DIMS(1, 2), DIMS(1, 2)), IN(six), 4, 6);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    dc_ref r = dc_g_pad(fn, x, DIMS(1, 0), DIMS(1, 2), DIMS(3, 6), dc_f32_bits(9));
+    dc_ref r = dc_graph_pad(fn, x, DIMS(1, 0), DIMS(1, 2), DIMS(3, 6), dc_f32_bits(9));
     WANT(DC_EVAL_ROUND, r, IN(six), 9, 9, 9, 9, 9, 9, 1, 9, 2, 9, 3, 9, 4, 9, 5, 9, 6, 9);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_flip(fn, x, 2), IN(six), 3, 2, 1, 6, 5, 4);
+    WANT(DC_EVAL_ROUND, dc_graph_flip(fn, x, 2), IN(six), 3, 2, 1, 6, 5, 4);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_flip(fn, x, 3), IN(six), 6, 5, 4, 3, 2, 1);
+    WANT(DC_EVAL_ROUND, dc_graph_flip(fn, x, 3), IN(six), 6, 5, 4, 3, 2, 1);
 }
 
 static void movement_wide(void)
@@ -303,14 +304,14 @@ static void movement_wide(void)
     static const double wide[3] = {0.1, 0.2, 1e-50};
     begin();
     dc_ref x = param(DC_F32, 1, DIMS(3));
-    WANT(DC_EVAL_WIDE, dc_g_flip(fn, x, 1), IN(wide), 1e-50, 0.2, 0.1);
+    WANT(DC_EVAL_WIDE, dc_graph_flip(fn, x, 1), IN(wide), 1e-50, 0.2, 0.1);
     begin();
     x = param(DC_F32, 1, DIMS(3));
-    WANT(DC_EVAL_WIDE, dc_g_pad(fn, x, DIMS(1), DIMS(1), DIMS(5), dc_f32_bits(-1)), IN(wide), -1,
-         0.1, 0.2, 1e-50, -1);
+    WANT(DC_EVAL_WIDE, dc_graph_pad(fn, x, DIMS(1), DIMS(1), DIMS(5), dc_f32_bits(-1)), IN(wide),
+         -1, 0.1, 0.2, 1e-50, -1);
     begin();
     x = param(DC_F32, 1, DIMS(3));
-    WANT(DC_EVAL_WIDE, dc_g1(fn, DC_OP_NEG, x), IN(wide), -0.1, -0.2, -1e-50);
+    WANT(DC_EVAL_WIDE, dc_graph_op1(fn, DC_OP_NEG, x), IN(wide), -0.1, -0.2, -1e-50);
 }
 
 static void reductions(void)
@@ -321,40 +322,40 @@ static void reductions(void)
     static const float nans[4] = {1, NAN, 3, -INFINITY}, zeros[2] = {-0.0f, -0.0f};
     begin();
     dc_ref x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_SUM, x, 1), IN(six), 5, 7, 9);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_SUM, x, 1), IN(six), 5, 7, 9);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_SUM, x, 2), IN(six), 6, 15);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_SUM, x, 2), IN(six), 6, 15);
     begin();
     x = param(DC_F32, 3, DIMS(1, 2, 3));
-    WANT(DC_EVAL_STRICT, dc_g_reduce(fn, DC_OP_SUM, x, 7), IN(six), 21);
+    WANT(DC_EVAL_STRICT, dc_graph_reduce(fn, DC_OP_SUM, x, 7), IN(six), 21);
     begin();
     x = param(DC_F32, 1, DIMS(2)); /* what is added up starts from +0 */
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_SUM, x, 1), IN(zeros), 0.0);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_SUM, x, 1), IN(zeros), 0.0);
     begin();
     x = param(DC_U8, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_SUM, x, 2), IN(bytes), 510, 3);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_SUM, x, 2), IN(bytes), 510, 3);
     begin();
     x = param(DC_BOOL, 1, DIMS(4));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_SUM, x, 1), IN(flags), 3);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_SUM, x, 1), IN(flags), 3);
     begin();
     x = param(DC_I32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_SUM, x, 2), IN(ints), I_MIN, -1);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_SUM, x, 2), IN(ints), I_MIN, -1);
     begin();
     x = param(DC_F32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_MAXR, x, 2), IN(nans), NAN, 3);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_MAXR, x, 2), IN(nans), NAN, 3);
     begin();
     x = param(DC_F32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_MINR, x, 2), IN(nans), NAN, -INF);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_MINR, x, 2), IN(nans), NAN, -INF);
     begin();
     x = param(DC_I32, 1, DIMS(4));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_MAXR, x, 1), IN(ints), I_MAX);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_MAXR, x, 1), IN(ints), I_MAX);
     begin();
     x = param(DC_U8, 1, DIMS(4));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_MINR, x, 1), IN(bytes), 1);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_MINR, x, 1), IN(bytes), 1);
     begin();
     x = param(DC_BOOL, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_MINR, x, 2), IN(flags), 0, 1);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_MINR, x, 2), IN(flags), 0, 1);
 }
 
 static void products(void)
@@ -364,22 +365,22 @@ static void products(void)
     static const int32_t ints[3] = {65536, 65536, 3};
     begin();
     dc_ref x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 1), IN(signs), 4, -1, -0.0);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_PROD, x, 1), IN(signs), 4, -1, -0.0);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_STRICT, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(signs), -6, -0.0);
+    WANT(DC_EVAL_STRICT, dc_graph_reduce(fn, DC_OP_PROD, x, 2), IN(signs), -6, -0.0);
     begin();
     x = param(DC_U8, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(bytes), 40000, 600);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_PROD, x, 2), IN(bytes), 40000, 600);
     begin();
     x = param(DC_BOOL, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(flags), 1, 0);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_PROD, x, 2), IN(flags), 1, 0);
     begin();
     x = param(DC_I32, 1, DIMS(3));
-    WANT(DC_EVAL_ROUND, dc_g_reduce(fn, DC_OP_PROD, x, 1), IN(ints), 0);
+    WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, DC_OP_PROD, x, 1), IN(ints), 0);
     begin();
     x = param(DC_F32, 2, DIMS(2, 0));
-    WANT(DC_EVAL_WIDE, dc_g_reduce(fn, DC_OP_PROD, x, 2), IN(NULL), 1, 1);
+    WANT(DC_EVAL_WIDE, dc_graph_reduce(fn, DC_OP_PROD, x, 2), IN(NULL), 1, 1);
 }
 
 /* Integers outside: the nearest for gather, nothing for scatter; the last wins, sums are in order. */
@@ -391,44 +392,44 @@ static void indexing(void)
     static const uint32_t far[1] = {4294967295u};
     begin();
     dc_ref x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_I32, 1, DIMS(4));
-    WANT(DC_EVAL_ROUND, dc_g_gather(fn, x, i, 0, 0), IN(rows, at), 5, 6, 1, 2, 1, 2, 5, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_gather(fn, x, i, 0, 0), IN(rows, at), 5, 6, 1, 2, 1, 2, 5, 6);
     begin();
     x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_U32, 1, DIMS(1));
-    WANT(DC_EVAL_ROUND, dc_g_gather(fn, x, i, 1, 0), IN(rows, far), 2, 4, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_gather(fn, x, i, 1, 0), IN(rows, far), 2, 4, 6);
     begin();
     x = param(DC_F32, 2, DIMS(2, 3)), i = param(DC_U8, 1, DIMS(2));
-    WANT(DC_EVAL_STRICT, dc_g_gather(fn, x, i, 1, 1), IN(rows, twice), 2, 5);
+    WANT(DC_EVAL_STRICT, dc_graph_gather(fn, x, i, 1, 1), IN(rows, twice), 2, 5);
     begin();
     x = param(DC_F32, 2, DIMS(1, 6)), i = param(DC_I32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_WIDE, dc_g_gather(fn, x, i, 1, 0), IN(((double[]){1, 2, 3, 4, 5, 6}), at), 3, 1, 1,
-         6);
+    WANT(DC_EVAL_WIDE, dc_graph_gather(fn, x, i, 1, 0), IN(((double[]){1, 2, 3, 4, 5, 6}), at), 3,
+         1, 1, 6);
     begin();
     x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_U8, 1, DIMS(2));
     dc_ref u = param(DC_F32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(rows, twice, four), 1, 2,
-         30, 40, 5, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(rows, twice, four),
+         1, 2, 30, 40, 5, 6);
     begin();
     x = param(DC_F32, 2, DIMS(3, 2)), i = param(DC_U8, 1, DIMS(2));
     u = param(DC_F32, 2, DIMS(2, 2));
-    WANT(DC_EVAL_STRICT, dc_g_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(rows, twice, four),
-         1, 2, 43, 64, 5, 6);
+    WANT(DC_EVAL_STRICT, dc_graph_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0),
+         IN(rows, twice, four), 1, 2, 43, 64, 5, 6);
     begin();
     x = param(DC_F32, 1, DIMS(6)), i = param(DC_I32, 1, DIMS(4)), u = param(DC_F32, 1, DIMS(4));
-    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(rows, at, four), 21,
-         2, 13, 4, 5, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(rows, at, four),
+         21, 2, 13, 4, 5, 6);
     begin();
     x = param(DC_I32, 1, DIMS(4)), i = param(DC_U32, 1, DIMS(1)), u = param(DC_I32, 1, DIMS(1));
-    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(at, far, at), 2, 0,
-         -1, 7);
+    WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER_ADD, x, i, u, 0, 0), IN(at, far, at), 2,
+         0, -1, 7);
     begin();
     x = param(DC_F32, 2, DIMS(0, 2)), i = param(DC_I32, 1, DIMS(0));
     u = param(DC_F32, 2, DIMS(0, 2));
-    end(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(NULL, NULL, NULL), 0,
+    end(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(NULL, NULL, NULL), 0,
         NULL);
     begin();
     x = param(DC_F32, 1, DIMS(6)), i = param(DC_I32, 1, DIMS(0)), u = param(DC_F32, 1, DIMS(0));
-    WANT(DC_EVAL_ROUND, dc_g_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(rows, NULL, NULL), 1, 2,
-         3, 4, 5, 6);
+    WANT(DC_EVAL_ROUND, dc_graph_scatter(fn, DC_OP_SCATTER, x, i, u, 0, 0), IN(rows, NULL, NULL), 1,
+         2, 3, 4, 5, 6);
 }
 
 /* The value is that of the first operand; a hole is 0 until something is put there. */
@@ -438,18 +439,18 @@ static void same(void)
     static const uint8_t flags[2] = {1, 0};
     begin();
     dc_ref a = param(DC_F32, 1, DIMS(2)), b = param(DC_F32, 1, DIMS(1));
-    WANT(DC_EVAL_ROUND, dc_g_barrier(fn, a, b), IN(x, y), 1.5, -0.0);
+    WANT(DC_EVAL_ROUND, dc_graph_barrier(fn, a, b), IN(x, y), 1.5, -0.0);
     begin();
     a = param(DC_BOOL, 1, DIMS(2));
-    WANT(DC_EVAL_STRICT, dc_g_barrier(fn, a, a), IN(flags), 1, 0);
+    WANT(DC_EVAL_STRICT, dc_graph_barrier(fn, a, a), IN(flags), 1, 0);
     begin();
     a = param(DC_F32, 1, DIMS(2)), b = param(DC_F32, 1, DIMS(1));
     dc_ref in[3] = {a, b, b};
-    WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_CUSTOM, in, 3, DIMS(1, 0, 1), 3, NULL), IN(x, y), 1.5,
-         -0.0);
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_CUSTOM, in, 3, DIMS(1, 0, 1), 3, NULL), IN(x, y),
+         1.5, -0.0);
     begin();
     const dc_type t = dc_type_make(DC_F32, 1, DIMS(2));
-    WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_HOLE, NULL, 0, DIMS(3, 0), 2, &t), IN(NULL), 0, 0);
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_HOLE, NULL, 0, DIMS(3, 0), 2, &t), IN(NULL), 0, 0);
 }
 
 /* Pieces where they say, in steps and in blocks; a join goes on with another. */
@@ -460,18 +461,18 @@ static void joins(void)
     const dc_ref a = param(DC_F32, 1, DIMS(3)), b = param(DC_F32, 1, DIMS(2));
     const dc_ref c = param(DC_F32, 1, DIMS(1));
     const dc_type whole = dc_type_make(DC_F32, 2, DIMS(2, 3));
-    dc_ref in[3] = {dc_g_const(fn, &whole, 1)};
-    in[1] = dc_g_make(fn, DC_OP_PIECE, &a, 1, DIMS(0, 0, 0, 0, 1, 1, 1, 3), 8, NULL);
-    in[2] = dc_g_make(fn, DC_OP_PIECE, &b, 1, DIMS(0, 1, 1, 0, 1, 2, 1, 2), 8, NULL);
-    const dc_ref first = dc_g_make(fn, DC_OP_JOIN, in, 3, DIMS(0), 1, NULL);
+    dc_ref in[3] = {dc_graph_const(fn, &whole, 1)};
+    in[1] = dc_graph_make(fn, DC_OP_PIECE, &a, 1, DIMS(0, 0, 0, 0, 1, 1, 1, 3), 8, NULL);
+    in[2] = dc_graph_make(fn, DC_OP_PIECE, &b, 1, DIMS(0, 1, 1, 0, 1, 2, 1, 2), 8, NULL);
+    const dc_ref first = dc_graph_make(fn, DC_OP_JOIN, in, 3, DIMS(0), 1, NULL);
     in[0] = first;
-    in[1] = dc_g_make(fn, DC_OP_PIECE, &c, 1, DIMS(0, 2, 1, 1, 1, 1, 1, 1), 8, NULL);
-    const dc_ref r = dc_g_make(fn, DC_OP_JOIN, in, 2, DIMS(0), 1, NULL);
+    in[1] = dc_graph_make(fn, DC_OP_PIECE, &c, 1, DIMS(0, 2, 1, 1, 1, 1, 1, 1), 8, NULL);
+    const dc_ref r = dc_graph_make(fn, DC_OP_JOIN, in, 2, DIMS(0), 1, NULL);
     WANT(DC_EVAL_ROUND, r, IN(three, two, one), 7, 8, 9, 4, 6, 5);
     begin();
     const dc_ref x = param(DC_F32, 1, DIMS(3));
-    WANT(DC_EVAL_ROUND, dc_g_make(fn, DC_OP_PIECE, &x, 1, DIMS(0, 0, 2, 5, 3), 5, NULL), IN(three),
-         7, 8, 9);
+    WANT(DC_EVAL_ROUND, dc_graph_make(fn, DC_OP_PIECE, &x, 1, DIMS(0, 0, 2, 5, 3), 5, NULL),
+         IN(three), 7, 8, 9);
 }
 
 /* A reduction of nothing is the identity; tensors without elements pass through everything. */
@@ -485,28 +486,32 @@ static void nothing(void)
             begin();
             const dc_ref x = param(dtypes[t], 2, DIMS(2, 0));
             const double v = identity[i][t];
-            WANT(DC_EVAL_ROUND, dc_g_reduce(fn, ops[i], x, 2), IN(NULL), v, v);
+            WANT(DC_EVAL_ROUND, dc_graph_reduce(fn, ops[i], x, 2), IN(NULL), v, v);
         }
     begin();
     dc_ref a = param(DC_F32, 2, DIMS(2, 0)), b = param(DC_F32, 2, DIMS(0, 2));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(NULL, NULL), 0,
-         0, 0, 0);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(NULL, NULL),
+         0, 0, 0, 0);
     begin();
     a = param(DC_F32, 1, DIMS(0));
-    WANT(DC_EVAL_ROUND, dc_g_pad(fn, a, DIMS(1), DIMS(1), DIMS(2), dc_f32_bits(3)), IN(NULL), 3, 3);
+    WANT(DC_EVAL_ROUND, dc_graph_pad(fn, a, DIMS(1), DIMS(1), DIMS(2), dc_f32_bits(3)), IN(NULL), 3,
+         3);
     begin();
     a = param(DC_F32, 2, DIMS(0, 3));
-    dc_ref r = dc_g_flip(fn, dc_g_permute(fn, dc_g1(fn, DC_OP_NEG, a), DIMS(1, 0)), 2);
-    r = dc_g_slice(fn, dc_g_expand(fn, dc_g_reshape(fn, r, 3, DIMS(1, 0, 3)), DIMS(2, 0, 3)),
-                   DIMS(0, 0, 1), DIMS(1, 1, 1), DIMS(2, 0, 2));
+    dc_ref r =
+        dc_graph_flip(fn, dc_graph_permute(fn, dc_graph_op1(fn, DC_OP_NEG, a), DIMS(1, 0)), 2);
+    r = dc_graph_slice(
+        fn, dc_graph_expand(fn, dc_graph_reshape(fn, r, 3, DIMS(1, 0, 3)), DIMS(2, 0, 3)),
+        DIMS(0, 0, 1), DIMS(1, 1, 1), DIMS(2, 0, 2));
     end(DC_EVAL_ROUND, r, IN(NULL), 0, NULL);
     begin();
     a = param(DC_F32, 2, DIMS(2, 0)), b = param(DC_F32, 2, DIMS(0, 2));
-    WANT(DC_EVAL_WIDE, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(NULL, NULL), 0, 0,
-         0, 0);
+    WANT(DC_EVAL_WIDE, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(NULL, NULL),
+         0, 0, 0, 0);
     begin();
     a = param(DC_I32, 2, DIMS(1, 0)), b = param(DC_I32, 2, DIMS(0, 1));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(NULL, NULL), 0);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(NULL, NULL),
+         0);
 }
 
 static void dots(void)
@@ -516,35 +521,36 @@ static void dots(void)
     static const uint8_t bytes[4] = {16, 1, 2, 3}, more[2] = {16, 5};
     begin();
     dc_ref a = param(DC_F32, 2, DIMS(2, 3)), b = param(DC_F32, 2, DIMS(3, 2));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(six, b6), 0.5,
-         13, 2, 28);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(six, b6),
+         0.5, 13, 2, 28);
     begin();
     a = param(DC_F32, 2, DIMS(2, 3)), b = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_STRICT, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(1)), IN(six, b6), -2,
-         12, -2, 28.5);
+    WANT(DC_EVAL_STRICT, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(1)), IN(six, b6),
+         -2, 12, -2, 28.5);
     begin(); /* batch over the second axis of a and the first of b */
     a = param(DC_F32, 2, DIMS(3, 2)), b = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 1, DIMS(1), DIMS(0), 1, DIMS(0), DIMS(1)), IN(six, b6),
-         -4, 24);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 1, DIMS(1), DIMS(0), 1, DIMS(0), DIMS(1)),
+         IN(six, b6), -4, 24);
     begin(); /* two contracted axes, paired crosswise */
     a = param(DC_F32, 2, DIMS(3, 2)), b = param(DC_F32, 2, DIMS(2, 3));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 2, DIMS(0, 1), DIMS(1, 0)), IN(six, b6),
-         1 * 1 + 2 * 2 + 3 * 0 + 4 * 0.5 + 5 * -1 + 6 * 3);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 2, DIMS(0, 1), DIMS(1, 0)),
+         IN(six, b6), 1 * 1 + 2 * 2 + 3 * 0 + 4 * 0.5 + 5 * -1 + 6 * 3);
     begin(); /* an outer product */
     a = param(DC_F32, 1, DIMS(2)), b = param(DC_F32, 1, DIMS(3));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 0, NULL, NULL), IN(six, b6), 1, 0, -1, 2,
-         0, -2);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 0, NULL, NULL), IN(six, b6), 1, 0, -1,
+         2, 0, -2);
     begin(); /* scalars */
     a = param(DC_F32, 0, NULL), b = param(DC_F32, 0, NULL);
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 0, NULL, NULL), IN(six + 2, b6 + 3), 6);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 0, NULL, NULL), IN(six + 2, b6 + 3),
+         6);
     begin();
     a = param(DC_I32, 2, DIMS(2, 2)), b = param(DC_I32, 1, DIMS(2));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(ints, two), 0,
-         -2);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(ints, two),
+         0, -2);
     begin();
     a = param(DC_U8, 2, DIMS(2, 2)), b = param(DC_U8, 1, DIMS(2));
-    WANT(DC_EVAL_ROUND, dc_g_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(bytes, more), 5,
-         47);
+    WANT(DC_EVAL_ROUND, dc_graph_dot(fn, a, b, 0, NULL, NULL, 1, DIMS(1), DIMS(0)), IN(bytes, more),
+         5, 47);
 }
 
 static void convolutions(void)
@@ -553,12 +559,12 @@ static void convolutions(void)
     dc_conv c = dc_conv_plain(1);
     begin();
     dc_ref a = param(DC_F32, 3, DIMS(1, 1, 6)), b = param(DC_F32, 3, DIMS(1, 1, 3));
-    WANT(DC_EVAL_ROUND, dc_g_conv(fn, a, b, &c), IN(six, taps), -1, 0, 1, 2);
+    WANT(DC_EVAL_ROUND, dc_graph_conv(fn, a, b, &c), IN(six, taps), -1, 0, 1, 2);
     c.dim[0].stride = 2;
     c.dim[0].lo = 1;
     begin();
     a = param(DC_F32, 3, DIMS(1, 1, 6)), b = param(DC_F32, 3, DIMS(1, 1, 3));
-    WANT(DC_EVAL_ROUND, dc_g_conv(fn, a, b, &c), IN(six, taps), -2, 0, 2);
+    WANT(DC_EVAL_ROUND, dc_graph_conv(fn, a, b, &c), IN(six, taps), -2, 0, 2);
 }
 
 /* 1 + 2^-24 - 1: lost if rounded on the way, kept in double. */
@@ -572,12 +578,12 @@ static void modes(void)
         const void *b = mode == DC_EVAL_WIDE ? (const void *)wones : ones;
         begin();
         dc_ref p = param(DC_F32, 1, DIMS(3));
-        WANT((dc_eval_mode)mode, dc_g_reduce(fn, DC_OP_SUM, p, 1), IN(a), kept[mode]);
+        WANT((dc_eval_mode)mode, dc_graph_reduce(fn, DC_OP_SUM, p, 1), IN(a), kept[mode]);
         begin();
         p = param(DC_F32, 1, DIMS(3));
         const dc_ref q = param(DC_F32, 1, DIMS(3));
-        WANT((dc_eval_mode)mode, dc_g_dot(fn, p, q, 0, NULL, NULL, 1, DIMS(0), DIMS(0)), IN(a, b),
-             kept[mode]);
+        WANT((dc_eval_mode)mode, dc_graph_dot(fn, p, q, 0, NULL, NULL, 1, DIMS(0), DIMS(0)),
+             IN(a, b), kept[mode]);
     }
 }
 
@@ -589,8 +595,8 @@ static void larger(void)
     for (int i = 0; i < N; i++)
         x[i] = (float)(i % 17) - 8;
     begin();
-    const dc_ref a = param(DC_F32, 1, DIMS(N)), twice = dc_g2(fn, DC_OP_ADD, a, a);
-    const dc_ref sum = dc_g_reduce(fn, DC_OP_SUM, dc_g2(fn, DC_OP_MUL, twice, a), 1);
+    const dc_ref a = param(DC_F32, 1, DIMS(N)), twice = dc_graph_op2(fn, DC_OP_ADD, a, a);
+    const dc_ref sum = dc_graph_reduce(fn, DC_OP_SUM, dc_graph_op2(fn, DC_OP_MUL, twice, a), 1);
     const dc_ref out[3] = {twice, a, twice};
     for (int i = 0; i < 3; i++)
         DC_PUSH(fn->result, out[i]);
@@ -616,8 +622,8 @@ static void no_memory(void)
     double out;
     begin();
     const dc_ref a = param(DC_F32, 1, DIMS(1));
-    const dc_ref r = dc_g_expand(fn, dc_g1(fn, DC_OP_NEG, a), DIMS(huge));
-    DC_PUSH(fn->result, dc_g_reduce(fn, DC_OP_SUM, r, 1));
+    const dc_ref r = dc_graph_expand(fn, dc_graph_op1(fn, DC_OP_NEG, a), DIMS(huge));
+    DC_PUSH(fn->result, dc_graph_reduce(fn, DC_OP_SUM, r, 1));
     CHECK_EQ(dc_eval(&job, fn, DC_EVAL_WIDE, IN(&one), (void *const[]){&out}), DC_E_NOMEM);
     CHECK_EQ(job.cleanup.n, 0);
     job.err = (dc_err){0};

@@ -59,12 +59,12 @@ static void test_time(where on)
         dc_tensor_release(out[1]);
     }
     CHECK(w.said.s == NULL); /* not before it is asked for */
-    dc_time_report(w.rt);
+    dc_profile_report_all(w.rt);
     CHECK(w.said.s != NULL && strstr(w.said.s, "[time] step: 3 calls, ") == w.said.s);
     if (on == ON_CPU)
         CHECK(strstr(w.said.s, " GFLOP/s") != NULL);
     const size_t n = w.said.n;
-    dc_time_report(w.rt);
+    dc_profile_report_all(w.rt);
     CHECK_EQ(w.said.n, n); /* counting starts again */
     dc_tensor_release(g);
     dc_inst_free(i);

@@ -149,7 +149,7 @@ static void test_graphs(uint64_t seed, uint64_t graphs)
         const dc_mark mark = dc_arena_mark(&flat_job.scratch);
         dc_module *m = dc_module_new();
         try_graph(dc_simplify(graphgen_func(m, seed + g, 4 + (int)(g % 20))),
-                  dc_target_named(names[g % DC_COUNTOF(names)]), seed + g);
+                  dc_sim_target_named(names[g % DC_COUNTOF(names)]), seed + g);
         dc_module_free(m);
         dc_arena_rewind(&flat_job.scratch, mark);
     }

@@ -555,13 +555,13 @@ static void test_in_place(runner *r)
             mem[p][at] = (float)(at + 100 * p);
     }
     const dc_bind bind[4] = {{1, 0}, {2, 0}, {1, 0}, {2, 0}};
-    const dc_item item = {.kind = DC_ITEM_LAUNCH,
-                          .program = r->program,
-                          .entry = (uint32_t)n,
-                          .grid = 2,
-                          .nbind = 4,
-                          .bind = bind,
-                          .label = "inplace"};
+    const dc_command item = {.kind = DC_COMMAND_LAUNCH,
+                             .program = r->program,
+                             .entry = (uint32_t)n,
+                             .grid = 2,
+                             .nbind = 4,
+                             .bind = bind,
+                             .label = "inplace"};
     dc_recording *recording;
     dc_run_info info = {0};
     const dc_device_ops *ops = r->device->ops;

@@ -172,7 +172,7 @@ static void try_kernel(dc_kernel *k, const dc_target *t, uint32_t skip, rng *r)
 static void try_graph(const dc_func *f, uint64_t seed, rng *r)
 {
     static const char *const names[] = {"cpu", "sim:cpu", "sim:cuda", "sim:opencl"};
-    const dc_target *t = dc_target_named(names[seed % DC_COUNTOF(names)]);
+    const dc_target *t = dc_sim_target_named(names[seed % DC_COUNTOF(names)]);
     dc_groups gs;
     if (!CHECK(dc_fuse(&flat_job, &flat_job.scratch, f, seed % 3 == 0 ? 0 : 2, &gs) == DC_OK))
         return;
@@ -193,7 +193,7 @@ static void test_graphs(uint64_t seed, uint64_t graphs, rng *r)
         const dc_mark mark = dc_arena_mark(&flat_job.scratch);
         dc_module *m = dc_module_new();
         const dc_func *f = dc_simplify(graphgen_func(m, seed + g, 4 + (int)(g % 20)));
-        try_graph(dc_layout(&flat_job.scratch, f), seed + g, r);
+        try_graph(dc_contraction_layout(&flat_job.scratch, f), seed + g, r);
         dc_module_free(m);
         dc_arena_rewind(&flat_job.scratch, mark);
     }

@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE /* renameat2 */
 
-#include "core/base/folders.h"
 #include "core/base/outfile.h"
+#include "core/base/path.h"
 #include "formats/infile.h"
 
 #include <errno.h>

@@ -67,7 +67,7 @@ static dc_ref add_param(trial *t, int rank, const int64_t *dim, double lo, doubl
         DC_BUG("trial is too large");
     for (int64_t i = 0; i < n; i++)
         t->value[at][i] = rng_uniform(&t->rnd, lo, hi);
-    return dc_g_param(t->f, &type, "x");
+    return dc_graph_param(t->f, &type, "x");
 }
 
 static dc_ref add_wrt(trial *t, int rank, const int64_t *dim)
@@ -82,7 +82,7 @@ static dc_ref add_flags(trial *t, int rank, const int64_t *dim)
     uint8_t *flag = (uint8_t *)t->value[t->f->param.n];
     for (int64_t i = 0; i < dc_type_count(&type); i++)
         flag[i] = (uint8_t)rng_below(&t->rnd, 2);
-    return dc_g_param(t->f, &type, "flags");
+    return dc_graph_param(t->f, &type, "flags");
 }
 
 /* ---- operands that reach the operation in different ways; values stay within lo..hi ---- */
@@ -97,12 +97,12 @@ static dc_ref broadcast(trial *t, int rank, const int64_t *dim)
     int64_t small[DC_MAX_RANK];
     for (int i = 0; i < rank; i++)
         small[i] = rng_below(&t->rnd, 2) ? 1 : dim[i];
-    return dc_g_expand(t->f, add_wrt(t, rank, small), dim);
+    return dc_graph_expand(t->f, add_wrt(t, rank, small), dim);
 }
 
 static dc_ref spread_scalar(trial *t, int rank, const int64_t *dim)
 {
-    return dc_g_unreduce(t->f, add_wrt(t, 0, NULL), (1u << rank) - 1, rank, dim);
+    return dc_graph_unreduce(t->f, add_wrt(t, 0, NULL), (1u << rank) - 1, rank, dim);
 }
 
 static void shuffle(trial *t, int n, int64_t *perm)
@@ -123,7 +123,7 @@ static dc_ref permuted(trial *t, int rank, const int64_t *dim)
     shuffle(t, rank, perm);
     for (int i = 0; i < rank; i++)
         from[perm[i]] = dim[i];
-    return dc_g_permute(t->f, add_wrt(t, rank, from), perm);
+    return dc_graph_permute(t->f, add_wrt(t, rank, from), perm);
 }
 
 /* A mean over a new axis. */
@@ -133,8 +133,8 @@ static dc_ref reduced(trial *t, int rank, const int64_t *dim)
     const int at = rng_below(&t->rnd, rank + 1);
     for (int i = 0; i <= rank; i++)
         more[i] = i < at ? dim[i] : i == at ? 2 : dim[i - 1];
-    const dc_ref sum = dc_g_reduce(t->f, DC_OP_SUM, add_wrt(t, rank + 1, more), 1u << at);
-    return dc_g2(t->f, DC_OP_MUL, sum, dc_g_like(t->f, sum, 0.5));
+    const dc_ref sum = dc_graph_reduce(t->f, DC_OP_SUM, add_wrt(t, rank + 1, more), 1u << at);
+    return dc_graph_op2(t->f, DC_OP_MUL, sum, dc_graph_like(t->f, sum, 0.5));
 }
 
 static dc_ref sliced(trial *t, int rank, const int64_t *dim)
@@ -145,7 +145,7 @@ static dc_ref sliced(trial *t, int rank, const int64_t *dim)
         step[i] = 1 + rng_below(&t->rnd, 2);
         from[i] = start[i] + (dim[i] - 1) * step[i] + 1 + rng_below(&t->rnd, 2);
     }
-    return dc_g_slice(t->f, add_wrt(t, rank, from), start, step, dim);
+    return dc_graph_slice(t->f, add_wrt(t, rank, from), start, step, dim);
 }
 
 /* The first along axis 0 is the fill, which is inside lo..hi. */
@@ -159,20 +159,20 @@ static dc_ref padded(trial *t, int rank, const int64_t *dim)
         from[i] = i == 0 ? dim[i] - 1 : dim[i];
     }
     const float fill = (float)rng_uniform(&t->rnd, t->lo, t->hi);
-    return dc_g_pad(t->f, add_wrt(t, rank, from), lo, step, dim, dc_f32_bits(fill));
+    return dc_graph_pad(t->f, add_wrt(t, rank, from), lo, step, dim, dc_f32_bits(fill));
 }
 
 static dc_ref flipped(trial *t, int rank, const int64_t *dim)
 {
     const uint32_t axes = (uint32_t)rng_below(&t->rnd, 1 << rank);
-    return dc_g_flip(t->f, add_wrt(t, rank, dim), axes);
+    return dc_graph_flip(t->f, add_wrt(t, rank, dim), axes);
 }
 
 static dc_ref reshaped(trial *t, int rank, const int64_t *dim)
 {
     const dc_type type = dc_type_make(DC_F32, rank, dim);
     const int64_t n = dc_type_count(&type);
-    return dc_g_reshape(t->f, add_wrt(t, 1, &n), rank, dim);
+    return dc_graph_reshape(t->f, add_wrt(t, 1, &n), rank, dim);
 }
 
 static dc_ref (*const ways[])(trial *, int, const int64_t *) = {
@@ -251,7 +251,8 @@ static dc_ref weighted_sum(trial *t, dc_ref r)
     double *value = t->value[t->f->param.n - 1];
     for (int64_t i = 0; i < dc_node_count(&n); i++)
         value[i] = rng_below(&t->rnd, 2) ? value[i] : -value[i];
-    return dc_g_reduce(t->f, DC_OP_SUM, dc_g2(t->f, DC_OP_MUL, r, w), (1u << n.rank) - 1);
+    return dc_graph_reduce(t->f, DC_OP_SUM, dc_graph_op2(t->f, DC_OP_MUL, r, w),
+                           (1u << n.rank) - 1);
 }
 
 static bool first_order(trial *t, dc_ref loss, dc_ref *gradient)
@@ -273,7 +274,7 @@ static bool second_order(trial *t, const dc_ref *gradient)
         if (gradient[i] == 0)
             continue;
         const dc_ref part = weighted_sum(t, gradient[i]);
-        loss = loss == 0 ? part : dc_g2(t->f, DC_OP_ADD, loss, part);
+        loss = loss == 0 ? part : dc_graph_op2(t->f, DC_OP_ADD, loss, part);
     }
     return loss == 0 || first_order(t, loss, again);
 }
@@ -342,14 +343,14 @@ static dc_ref element_wise(trial *t, dc_op op, int rank, const int64_t *dim)
             in[i] = in[i - 1];
         else
             in[i] = operand(t, rank, dim);
-    return dc_g_make(t->f, op, in, n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
+    return dc_graph_make(t->f, op, in, n, NULL, 0, op == DC_OP_CAST ? &want : NULL);
 }
 
 static dc_ref reduction(trial *t, dc_op op, int rank, const int64_t *dim)
 {
     const int64_t axes = rng_below(&t->rnd, 1 << rank);
     const dc_ref a = operand(t, rank, dim);
-    return dc_g_make(t->f, op, &a, 1, &axes, 1, NULL);
+    return dc_graph_make(t->f, op, &a, 1, &axes, 1, NULL);
 }
 
 /* A movement operation that gives [dim]: what `operand` puts in front of others, on its own. */
@@ -380,7 +381,7 @@ static dc_ref convolution(trial *t)
     int64_t dim[2][DC_CONV_AXES];
     convgen(&t->rnd, &c, dim[0], dim[1]);
     const dc_ref x = operand(t, 2 + c.n, dim[0]);
-    return dc_g_conv(t->f, x, operand(t, 2 + c.n, dim[1]), &c);
+    return dc_graph_conv(t->f, x, operand(t, 2 + c.n, dim[1]), &c);
 }
 
 /* Each side: its own axes, batch and contracted ones (of shared extents) in any order. */
@@ -405,7 +406,7 @@ static dc_ref contraction(trial *t, dc_op op)
             attr[2 + 2 * nb + side * nc + i] = place[nb + i];
         in[side] = side == 1 && rng_below(&t->rnd, 2) ? operand(t, rank, dim) : plain(t, rank, dim);
     }
-    return dc_g_make(t->f, op, in, 2, attr, 2 + 2 * (nb + nc), NULL);
+    return dc_graph_make(t->f, op, in, 2, attr, 2 + 2 * (nb + nc), NULL);
 }
 
 /* Integers for an axis, now and then one outside. */
@@ -415,7 +416,7 @@ static dc_ref add_integers(trial *t, int rank, const int64_t *dim, int64_t axis)
     int32_t *at = (int32_t *)t->value[t->f->param.n];
     for (int64_t i = 0; i < dc_type_count(&type); i++)
         at[i] = (int32_t)rng_below(&t->rnd, (int)axis + 2) - 1;
-    return dc_g_param(t->f, &type, "i");
+    return dc_graph_param(t->f, &type, "i");
 }
 
 static dc_ref indexing(trial *t, dc_op op, int rank, const int64_t *shape)
@@ -433,8 +434,8 @@ static dc_ref indexing(trial *t, dc_op op, int rank, const int64_t *shape)
         picked[i] = i < axis ? dim[i] : i < axis + own ? index[nb + i - axis] : dim[i + 1 - own];
     const dc_ref x = operand(t, rank, dim), i = add_integers(t, nb + own, index, dim[axis]);
     if (op == DC_OP_GATHER)
-        return dc_g_gather(t->f, x, i, axis, nb);
-    return dc_g_scatter(t->f, op, x, i, operand(t, n, picked), axis, nb);
+        return dc_graph_gather(t->f, x, i, axis, nb);
+    return dc_graph_scatter(t->f, op, x, i, operand(t, n, picked), axis, nb);
 }
 
 /* a * exp(b) with its gradient written out, or the same computed again. */
@@ -445,15 +446,15 @@ static dc_ref custom(trial *t, int rank, const int64_t *dim)
     dc_custom c;
     dc_ref out = 0, captured = 0;
     dc_custom_begin(f, x, 2, &c);
-    const dc_ref e = dc_g1(f, DC_OP_EXP, c.stand_in[1]);
-    const dc_ref y = dc_g2(f, DC_OP_MUL, c.stand_in[0], e);
+    const dc_ref e = dc_graph_op1(f, DC_OP_EXP, c.stand_in[1]);
+    const dc_ref y = dc_graph_op2(f, DC_OP_MUL, c.stand_in[0], e);
     if (rng_below(&t->rnd, 2)) {
         CHECK_EQ(dc_custom_remat(&t->job, &c, y, &out), DC_OK);
         return out;
     }
     CHECK_EQ(dc_custom_value(&t->job, &c, y, &captured), DC_OK);
-    const dc_ref dx[2] = {dc_g2(f, DC_OP_MUL, c.dy, dc_g1(f, DC_OP_EXP, x[1])),
-                          dc_g2(f, DC_OP_MUL, c.dy, c.y_again)};
+    const dc_ref dx[2] = {dc_graph_op2(f, DC_OP_MUL, c.dy, dc_graph_op1(f, DC_OP_EXP, x[1])),
+                          dc_graph_op2(f, DC_OP_MUL, c.dy, c.y_again)};
     CHECK_EQ(dc_custom_end(&t->job, &c, dx, &out), DC_OK);
     return out;
 }
@@ -481,8 +482,8 @@ static void check_row(dc_op op, uint64_t seed)
             break;
         case DC_CLASS_SAME:
             value = op == DC_OP_CUSTOM ? custom(&t, rank, shapes[s].dim)
-                                       : dc_g_barrier(t.f, operand(&t, rank, shapes[s].dim),
-                                                      operand(&t, rank, shapes[s].dim));
+                                       : dc_graph_barrier(t.f, operand(&t, rank, shapes[s].dim),
+                                                          operand(&t, rank, shapes[s].dim));
             break;
         case DC_CLASS_IDX:
             value = indexing(&t, op, rank, shapes[s].dim);
@@ -509,15 +510,15 @@ static void network(uint64_t seed)
                  b = add_wrt(&t, 1, (const int64_t[]){4});
     const dc_ref v = add_wrt(&t, 2, (const int64_t[]){4, 3});
     const int64_t d34[2] = {3, 4}, d33[2] = {3, 3};
-    dc_ref h = dc_g_dot(f, x, w, 0, NULL, NULL, 1, first, zero);
-    h = dc_g2(f, DC_OP_ADD, h, dc_g_unreduce(f, b, 1, 2, d34));
-    h = dc_g2(f, DC_OP_MAX, h, dc_g_like(f, h, 0));
-    const dc_ref z = dc_g_dot(f, h, v, 0, NULL, NULL, 1, first, zero);
-    const dc_ref top = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_MAXR, z, 2), 2, 2, d33);
-    const dc_ref e = dc_g1(f, DC_OP_EXP, dc_g2(f, DC_OP_SUB, z, top));
-    const dc_ref p =
-        dc_g2(f, DC_OP_DIV, e, dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, e, 2), 2, 2, d33));
-    check(&t, dc_g1(f, DC_OP_LOG, p), "network", seed);
+    dc_ref h = dc_graph_dot(f, x, w, 0, NULL, NULL, 1, first, zero);
+    h = dc_graph_op2(f, DC_OP_ADD, h, dc_graph_unreduce(f, b, 1, 2, d34));
+    h = dc_graph_op2(f, DC_OP_MAX, h, dc_graph_like(f, h, 0));
+    const dc_ref z = dc_graph_dot(f, h, v, 0, NULL, NULL, 1, first, zero);
+    const dc_ref top = dc_graph_unreduce(f, dc_graph_reduce(f, DC_OP_MAXR, z, 2), 2, 2, d33);
+    const dc_ref e = dc_graph_op1(f, DC_OP_EXP, dc_graph_op2(f, DC_OP_SUB, z, top));
+    const dc_ref p = dc_graph_op2(
+        f, DC_OP_DIV, e, dc_graph_unreduce(f, dc_graph_reduce(f, DC_OP_SUM, e, 2), 2, 2, d33));
+    check(&t, dc_graph_op1(f, DC_OP_LOG, p), "network", seed);
 }
 
 int main(int argc, char **argv)

@@ -13,12 +13,12 @@ static dc_func *fn;
 static dc_ref param(int rank, int64_t n)
 {
     const dc_type type = dc_type_make(DC_F32, rank, &n);
-    return dc_g_param(fn, &type, "x");
+    return dc_graph_param(fn, &type, "x");
 }
 
 static dc_ref sum1(dc_ref r)
 {
-    return dc_g_reduce(fn, DC_OP_SUM, r, 1);
+    return dc_graph_reduce(fn, DC_OP_SUM, r, 1);
 }
 
 static void want(dc_ref r, const void *const *params, int n, const float *value)
@@ -49,22 +49,22 @@ static dc_ref grad1(dc_ref loss, dc_ref wrt)
 static void conventions(void)
 {
     static const float x[4] = {-2, 0, 3, 3}, y[4] = {-2, -1, 3, 5};
-    const dc_ref a = param(1, 4), b = param(1, 4), zero = dc_g_like(fn, a, 0);
+    const dc_ref a = param(1, 4), b = param(1, 4), zero = dc_graph_like(fn, a, 0);
     dc_ref both[2], out[2];
-    WANT(grad1(sum1(dc_g1(fn, DC_OP_ABS, a)), a), IN(x, y), -1, 0, 1, 1);
-    WANT(grad1(sum1(dc_g2(fn, DC_OP_MAX, a, zero)), a), IN(x, y), 0, 0.5f, 1, 1);
+    WANT(grad1(sum1(dc_graph_op1(fn, DC_OP_ABS, a)), a), IN(x, y), -1, 0, 1, 1);
+    WANT(grad1(sum1(dc_graph_op2(fn, DC_OP_MAX, a, zero)), a), IN(x, y), 0, 0.5f, 1, 1);
     both[0] = a, both[1] = b;
-    CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_MAX, a, b)), both, 2, out), DC_OK);
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_graph_op2(fn, DC_OP_MAX, a, b)), both, 2, out), DC_OK);
     WANT(out[0], IN(x, y), 0.5f, 1, 0.5f, 0);
     WANT(out[1], IN(x, y), 0.5f, 0, 0.5f, 1);
-    CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_MIN, a, b)), both, 2, out), DC_OK);
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_graph_op2(fn, DC_OP_MIN, a, b)), both, 2, out), DC_OK);
     WANT(out[0], IN(x, y), 0.5f, 0, 0.5f, 1);
     WANT(out[1], IN(x, y), 0.5f, 1, 0.5f, 0);
-    WANT(grad1(dc_g_reduce(fn, DC_OP_MAXR, a, 1), a), IN(x, y), 0, 0, 0.5f, 0.5f);
-    WANT(grad1(dc_g_reduce(fn, DC_OP_MINR, a, 1), a), IN(x, y), 1, 0, 0, 0);
+    WANT(grad1(dc_graph_reduce(fn, DC_OP_MAXR, a, 1), a), IN(x, y), 0, 0, 0.5f, 0.5f);
+    WANT(grad1(dc_graph_reduce(fn, DC_OP_MINR, a, 1), a), IN(x, y), 1, 0, 0, 0);
     /* rem: the quotient is whole, and that of the remainder */
     const float p[4] = {7, -7, 6, 1.4f}, q[4] = {2, 2, 2, 0.1f};
-    CHECK_EQ(dc_grad(&job, fn, sum1(dc_g2(fn, DC_OP_REM, a, b)), both, 2, out), DC_OK);
+    CHECK_EQ(dc_grad(&job, fn, sum1(dc_graph_op2(fn, DC_OP_REM, a, b)), both, 2, out), DC_OK);
     WANT(out[0], IN(p, q), 1, 1, 1, 1);
     WANT(out[1], IN(p, q), -3, 3, -3, -13); /* 1.4 / 0.1 rounds to 14 */
 }
@@ -73,7 +73,7 @@ static void conventions(void)
 static void products(void)
 {
     static const float none[4] = {2, 3, -1, 4}, one[4] = {2, 0, -1, 4}, two[4] = {0, 3, -1, 0};
-    const dc_ref a = param(1, 4), p = dc_g_reduce(fn, DC_OP_PROD, a, 1), g = grad1(p, a);
+    const dc_ref a = param(1, 4), p = dc_graph_reduce(fn, DC_OP_PROD, a, 1), g = grad1(p, a);
     WANT(g, IN(none), -12, -8, 24, -6);
     WANT(g, IN(one), 0, -8, 0, 0);
     WANT(g, IN(two), 0, 0, 0, 0);
@@ -82,7 +82,7 @@ static void products(void)
     WANT(h, IN(two), -3, 0, 0, -3);
     const dc_ref scalar = param(0, 0);
     static const float three[1] = {3};
-    WANT(grad1(dc_g_reduce(fn, DC_OP_PROD, scalar, 0), scalar), IN(none, three), 1);
+    WANT(grad1(dc_graph_reduce(fn, DC_OP_PROD, scalar, 0), scalar), IN(none, three), 1);
 }
 
 /* What scatter puts there twice has a slope only where it stays. */
@@ -92,9 +92,9 @@ static void overwritten(void)
     static const int32_t at[4] = {1, 2, 1, 9};
     const dc_ref a = param(1, 3), b = param(1, 4);
     const dc_type four = dc_type_make(DC_I32, 1, (const int64_t[]){4});
-    const dc_ref i = dc_g_param(fn, &four, "i");
-    const dc_ref s = dc_g_scatter(fn, DC_OP_SCATTER, a, i, b, 0, 0);
-    const dc_ref both[2] = {a, b}, loss = sum1(dc_g2(fn, DC_OP_MUL, s, s));
+    const dc_ref i = dc_graph_param(fn, &four, "i");
+    const dc_ref s = dc_graph_scatter(fn, DC_OP_SCATTER, a, i, b, 0, 0);
+    const dc_ref both[2] = {a, b}, loss = sum1(dc_graph_op2(fn, DC_OP_MUL, s, s));
     dc_ref out[2];
     CHECK_EQ(dc_grad(&job, fn, loss, both, 2, out), DC_OK);
     WANT(out[0], IN(x, u, at), 2, 0, 0);
@@ -106,24 +106,27 @@ static void flat(void)
 {
     static const float x[2] = {0.5f, 2.5f};
     const dc_ref a = param(1, 2), b = param(1, 2);
-    const dc_ref up = dc_g2(fn, DC_OP_LT, a, dc_g_like(fn, a, 1));
-    WANT(grad1(sum1(dc_g1(fn, DC_OP_FLOOR, a)), a), IN(x, x), 0, 0);
-    WANT(grad1(sum1(dc_g1(fn, DC_OP_STOP, a)), a), IN(x, x), 0, 0);
-    WANT(grad1(sum1(dc_g_cast(fn, up, DC_F32)), a), IN(x, x), 0, 0);
-    WANT(grad1(sum1(dc_g_cast(fn, dc_g_cast(fn, a, DC_I32), DC_F32)), a), IN(x, x), 0, 0);
-    WANT(grad1(sum1(dc_g2(fn, DC_OP_MUL, a, dc_g1(fn, DC_OP_STOP, a))), a), IN(x, x), 0.5f, 2.5f);
-    WANT(grad1(sum1(dc_g2(fn, DC_OP_MUL, a, dc_g1(fn, DC_OP_FLOOR, a))), a), IN(x, x), 0, 2);
-    WANT(grad1(sum1(dc_g3(fn, DC_OP_WHERE, up, a, dc_g1(fn, DC_OP_NEG, a))), a), IN(x, x), 1, -1);
+    const dc_ref up = dc_graph_op2(fn, DC_OP_LT, a, dc_graph_like(fn, a, 1));
+    WANT(grad1(sum1(dc_graph_op1(fn, DC_OP_FLOOR, a)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_graph_op1(fn, DC_OP_STOP, a)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_graph_cast(fn, up, DC_F32)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_graph_cast(fn, dc_graph_cast(fn, a, DC_I32), DC_F32)), a), IN(x, x), 0, 0);
+    WANT(grad1(sum1(dc_graph_op2(fn, DC_OP_MUL, a, dc_graph_op1(fn, DC_OP_STOP, a))), a), IN(x, x),
+         0.5f, 2.5f);
+    WANT(grad1(sum1(dc_graph_op2(fn, DC_OP_MUL, a, dc_graph_op1(fn, DC_OP_FLOOR, a))), a), IN(x, x),
+         0, 2);
+    WANT(grad1(sum1(dc_graph_op3(fn, DC_OP_WHERE, up, a, dc_graph_op1(fn, DC_OP_NEG, a))), a),
+         IN(x, x), 1, -1);
     CHECK_EQ(grad1(sum1(a), b), 0);
-    CHECK_EQ(grad1(sum1(a), dc_g1(fn, DC_OP_EXP, a)), 0); /* made after the loss */
+    CHECK_EQ(grad1(sum1(a), dc_graph_op1(fn, DC_OP_EXP, a)), 0); /* made after the loss */
 }
 
 static void any_node(void)
 {
     static const float x[2] = {3, 5};
-    const dc_ref a = param(1, 2), sq = dc_g2(fn, DC_OP_MUL, a, a);
-    const dc_ref other = dc_g1(fn, DC_OP_EXP, a);
-    const dc_ref loss = sum1(dc_g2(fn, DC_OP_ADD, dc_g2(fn, DC_OP_MUL, sq, sq), a));
+    const dc_ref a = param(1, 2), sq = dc_graph_op2(fn, DC_OP_MUL, a, a);
+    const dc_ref other = dc_graph_op1(fn, DC_OP_EXP, a);
+    const dc_ref loss = sum1(dc_graph_op2(fn, DC_OP_ADD, dc_graph_op2(fn, DC_OP_MUL, sq, sq), a));
     const dc_ref wrt[6] = {a, sq, loss, a, other, sq};
     dc_ref out[6];
     CHECK_EQ(dc_grad(&job, fn, loss, wrt, 6, out), DC_OK);
@@ -147,17 +150,17 @@ static void empty(void)
     static const float one[1] = {2};
     const dc_ref a = param(1, 0), s = param(0, 0);
     const dc_ref wide =
-        dc_g_pad(fn, a, (const int64_t[]){9}, (const int64_t[]){1}, (const int64_t[]){3}, 0);
+        dc_graph_pad(fn, a, (const int64_t[]){9}, (const int64_t[]){1}, (const int64_t[]){3}, 0);
     CHECK_EQ(dc_node_count(dc_node_at(fn, grad1(sum1(wide), a))), 0);
-    CHECK_EQ(dc_node_count(dc_node_at(fn, grad1(dc_g_reduce(fn, DC_OP_MAXR, a, 1), a))), 0);
-    const dc_ref none = dc_g_unreduce(fn, s, 1, 1, (const int64_t[]){0});
-    WANT(grad1(sum1(dc_g2(fn, DC_OP_MUL, none, a)), s), IN(one, one), 0);
+    CHECK_EQ(dc_node_count(dc_node_at(fn, grad1(dc_graph_reduce(fn, DC_OP_MAXR, a, 1), a))), 0);
+    const dc_ref none = dc_graph_unreduce(fn, s, 1, 1, (const int64_t[]){0});
+    WANT(grad1(sum1(dc_graph_op2(fn, DC_OP_MUL, none, a)), s), IN(one, one), 0);
 }
 
 static void refusals(void)
 {
     const dc_ref a = param(1, 2);
-    const dc_ref i = dc_g_cast(fn, a, DC_I32);
+    const dc_ref i = dc_graph_cast(fn, a, DC_I32);
     dc_ref out;
     CHECK_EQ(dc_grad(&job, fn, a, &a, 1, &out), DC_E_TYPE);
     CHECK_EQ(job.err.id, DC_ERR_GRAD_SCALAR);
@@ -174,7 +177,7 @@ static void refusals(void)
 static void origins(void)
 {
     dc_func_from(fn, "train.lua:3", NULL);
-    const dc_ref a = param(1, 2), e = dc_g1(fn, DC_OP_EXP, a);
+    const dc_ref a = param(1, 2), e = dc_graph_op1(fn, DC_OP_EXP, a);
     dc_func_from(fn, "train.lua:9", NULL);
     const dc_ref loss = sum1(e), g = grad1(loss, a);
     const uint32_t origin = dc_node_at(fn, g)->origin;

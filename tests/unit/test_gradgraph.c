@@ -52,11 +52,11 @@ static dc_ref loss_of(dc_func *f)
         const dc_node n = *dc_node_at(f, r);
         if (!is_float(f, r))
             continue;
-        const dc_ref sum = dc_g_reduce(f, DC_OP_SUM, r, (1u << n.rank) - 1);
+        const dc_ref sum = dc_graph_reduce(f, DC_OP_SUM, r, (1u << n.rank) - 1);
         const double count = (double)dc_max_i64(dc_node_count(&n), 1);
-        const dc_ref of = dc_g2(f, DC_OP_DIV, sum, dc_g_like(f, sum, count));
-        const dc_ref mean = dc_g_cast(f, of, DC_F32);
-        loss = loss == 0 ? mean : dc_g2(f, DC_OP_ADD, loss, mean);
+        const dc_ref of = dc_graph_op2(f, DC_OP_DIV, sum, dc_graph_like(f, sum, count));
+        const dc_ref mean = dc_graph_cast(f, of, DC_F32);
+        loss = loss == 0 ? mean : dc_graph_op2(f, DC_OP_ADD, loss, mean);
     }
     return loss;
 }

@@ -11,7 +11,7 @@ static dc_module *module;
 static dc_ref param(dc_func *f, const char *t)
 {
     const dc_type made = type(t);
-    return dc_g_param(f, &made, NULL);
+    return dc_graph_param(f, &made, NULL);
 }
 
 static const char *type_of(const dc_func *f, dc_ref r)
@@ -56,22 +56,22 @@ static void test_consing(void)
     dc_func *f = dc_func_new(module, "consing");
     const dc_ref a = param(f, "f32[4]"), b = param(f, "f32[4]");
     CHECK(a != b && a != 0);
-    const dc_ref sum = dc_g2(f, DC_OP_ADD, a, b);
-    CHECK_EQ(dc_g2(f, DC_OP_ADD, b, a), sum);
-    CHECK(dc_g2(f, DC_OP_SUB, a, b) != dc_g2(f, DC_OP_SUB, b, a));
-    const dc_ref one = dc_g_like(f, a, 1);
-    CHECK_EQ(dc_node_at(f, dc_g2(f, DC_OP_MUL, one, sum))->in[1], one); /* constants last */
-    CHECK_EQ(dc_g_like(f, b, 1), one);
+    const dc_ref sum = dc_graph_op2(f, DC_OP_ADD, a, b);
+    CHECK_EQ(dc_graph_op2(f, DC_OP_ADD, b, a), sum);
+    CHECK(dc_graph_op2(f, DC_OP_SUB, a, b) != dc_graph_op2(f, DC_OP_SUB, b, a));
+    const dc_ref one = dc_graph_like(f, a, 1);
+    CHECK_EQ(dc_node_at(f, dc_graph_op2(f, DC_OP_MUL, one, sum))->in[1], one); /* constants last */
+    CHECK_EQ(dc_graph_like(f, b, 1), one);
     CHECK(dc_is_const(f, one, 1) && !dc_is_const(f, one, 2) && !dc_is_const(f, a, 1));
-    const dc_ref zero = dc_g_like(f, a, -0.0);
+    const dc_ref zero = dc_graph_like(f, a, -0.0);
     CHECK(dc_is_const(f, zero, -0.0) && !dc_is_const(f, zero, 0.0));
     const dc_type small = type("u8[]");
-    CHECK(!dc_is_const(f, dc_g_const(f, &small, 0.5), 0.5));
+    CHECK(!dc_is_const(f, dc_graph_const(f, &small, 0.5), 0.5));
     uint32_t made = 0;
     for (int round = 0; round < 2; round++) { /* the second finds all of the first */
         dc_ref r = a;
         for (int i = 0; i < 1000; i++)
-            r = dc_g2(f, i & 1 ? DC_OP_MUL : DC_OP_SUB, r, i % 3 ? a : b);
+            r = dc_graph_op2(f, i & 1 ? DC_OP_MUL : DC_OP_SUB, r, i % 3 ? a : b);
         if (round > 0)
             CHECK_EQ(f->node.n, made);
         made = f->node.n;
@@ -86,25 +86,26 @@ static void test_helpers(void)
     dc_func *f = dc_func_new(module, "helpers");
     const dc_ref a = param(f, "f32[2, 3]"), u = param(f, "u8[2, 3]");
     const int64_t d23[] = {2, 3}, d6[] = {6}, d32[] = {3, 2}, zeros[] = {0, 0}, ones[] = {1, 1};
-    CHECK_EQ(dc_g_reshape(f, a, 2, d23), a);
-    CHECK_STR(type_of(f, dc_g_reshape(f, a, 1, d6)), "f32[6]");
-    CHECK_EQ(dc_g_permute(f, a, (const int64_t[]){0, 1}), a);
-    CHECK_STR(type_of(f, dc_g_permute(f, a, (const int64_t[]){1, 0})), "f32[3, 2]");
-    CHECK_EQ(dc_g_expand(f, a, d23), a);
-    CHECK_EQ(dc_g_slice(f, a, zeros, ones, d23), a);
-    CHECK_STR(type_of(f, dc_g_slice(f, a, zeros, (const int64_t[]){1, 2}, (const int64_t[]){2, 2})),
-              "f32[2, 2]");
-    CHECK_EQ(dc_g_pad(f, a, zeros, ones, d23, 0), a);
-    CHECK_STR(type_of(f, dc_g_pad(f, a, ones, ones, (const int64_t[]){4, 5}, 0)), "f32[4, 5]");
-    CHECK_EQ(dc_g_flip(f, a, 0), a);
-    CHECK_EQ(dc_g_cast(f, a, DC_F32), a);
-    CHECK_EQ(dc_g_reduce(f, DC_OP_SUM, a, 0), a);
-    CHECK_STR(type_of(f, dc_g_reduce(f, DC_OP_SUM, u, 0)), "i32[2, 3]");
-    const dc_ref row = dc_g_reduce(f, DC_OP_SUM, a, 2);
+    CHECK_EQ(dc_graph_reshape(f, a, 2, d23), a);
+    CHECK_STR(type_of(f, dc_graph_reshape(f, a, 1, d6)), "f32[6]");
+    CHECK_EQ(dc_graph_permute(f, a, (const int64_t[]){0, 1}), a);
+    CHECK_STR(type_of(f, dc_graph_permute(f, a, (const int64_t[]){1, 0})), "f32[3, 2]");
+    CHECK_EQ(dc_graph_expand(f, a, d23), a);
+    CHECK_EQ(dc_graph_slice(f, a, zeros, ones, d23), a);
+    CHECK_STR(
+        type_of(f, dc_graph_slice(f, a, zeros, (const int64_t[]){1, 2}, (const int64_t[]){2, 2})),
+        "f32[2, 2]");
+    CHECK_EQ(dc_graph_pad(f, a, zeros, ones, d23, 0), a);
+    CHECK_STR(type_of(f, dc_graph_pad(f, a, ones, ones, (const int64_t[]){4, 5}, 0)), "f32[4, 5]");
+    CHECK_EQ(dc_graph_flip(f, a, 0), a);
+    CHECK_EQ(dc_graph_cast(f, a, DC_F32), a);
+    CHECK_EQ(dc_graph_reduce(f, DC_OP_SUM, a, 0), a);
+    CHECK_STR(type_of(f, dc_graph_reduce(f, DC_OP_SUM, u, 0)), "i32[2, 3]");
+    const dc_ref row = dc_graph_reduce(f, DC_OP_SUM, a, 2);
     CHECK_STR(type_of(f, row), "f32[2]");
-    CHECK_STR(type_of(f, dc_g_unreduce(f, row, 2, 2, d23)), "f32[2, 3]");
-    const dc_ref b = dc_g_reshape(f, a, 2, d32);
-    CHECK_STR(type_of(f, dc_g_dot(f, a, b, 0, NULL, NULL, 1, (const int64_t[]){1}, zeros)),
+    CHECK_STR(type_of(f, dc_graph_unreduce(f, row, 2, 2, d23)), "f32[2, 3]");
+    const dc_ref b = dc_graph_reshape(f, a, 2, d32);
+    CHECK_STR(type_of(f, dc_graph_dot(f, a, b, 0, NULL, NULL, 1, (const int64_t[]){1}, zeros)),
               "f32[2, 2]");
     CHECK_EQ(dc_node_count(dc_node_at(f, a)), 6);
 }
@@ -124,11 +125,11 @@ static void test_origins(void)
     const dc_ref a = param(f, "f32[4]");
     CHECK_EQ(count_origins(f, a), 0);
     dc_func_from(f, where, "net.1");
-    const dc_ref r = dc_g1(f, DC_OP_NEG, a);
+    const dc_ref r = dc_graph_op1(f, DC_OP_NEG, a);
     where[6] = '2'; /* the string was copied */
     dc_func_from(f, where, NULL);
-    CHECK_EQ(dc_g1(f, DC_OP_NEG, a), r);
-    CHECK_EQ(dc_g1(f, DC_OP_NEG, a), r);
+    CHECK_EQ(dc_graph_op1(f, DC_OP_NEG, a), r);
+    CHECK_EQ(dc_graph_op1(f, DC_OP_NEG, a), r);
     CHECK_EQ(count_origins(f, r), 2);
     const dc_origin *first = &f->origins.at[f->node.at[r].origin];
     CHECK_STR(first->where, "a.lua:1");
@@ -144,7 +145,7 @@ static void test_origins(void)
     for (int i = 0; i < 100; i++) { /* the list is cut */
         snprintf(where, sizeof where, "%d", i);
         dc_func_from(f, where, NULL);
-        dc_g1(f, DC_OP_NEG, a);
+        dc_graph_op1(f, DC_OP_NEG, a);
     }
     CHECK_EQ(count_origins(f, r), 8);
 }
@@ -155,11 +156,11 @@ static dc_func *sample(dc_module *m, const char *name, bool late)
     dc_func *f = dc_func_new(m, name);
     const dc_ref a = param(f, "f32[4]");
     const dc_ref early = late ? 0 : param(f, "f32[4]");
-    const dc_ref e = dc_g1(f, DC_OP_EXP, a);
+    const dc_ref e = dc_graph_op1(f, DC_OP_EXP, a);
     if (!late)
-        dc_g1(f, DC_OP_LOG, a);
+        dc_graph_op1(f, DC_OP_LOG, a);
     const dc_ref b = late ? param(f, "f32[4]") : early;
-    DC_PUSH(f->result, dc_g2(f, DC_OP_ADD, e, b));
+    DC_PUSH(f->result, dc_graph_op2(f, DC_OP_ADD, e, b));
     return f;
 }
 
@@ -179,7 +180,7 @@ static void test_clone_and_hash(void)
     CHECK_EQ(map[g->result.at[0]], c->result.at[0]);
     CHECK(dc_func_hash(c) == dc_func_hash(g));
     dc_func *h = sample(module, "three", false);
-    h->result.at[0] = dc_g1(h, DC_OP_NEG, h->result.at[0]);
+    h->result.at[0] = dc_graph_op1(h, DC_OP_NEG, h->result.at[0]);
     CHECK(dc_func_hash(h) != dc_func_hash(f));
     dc_func *p = sample(module, "four", false);
     param(p, "f32[4]"); /* unused parameters count */
@@ -368,7 +369,7 @@ static void test_names_of_reshape(void)
 static dc_status bad_pass(dc_job *j, void *f)
 {
     DC_UNUSED(j);
-    dc_g2(f, DC_OP_ADD, param(f, "f32[2]"), param(f, "f32[3]"));
+    dc_graph_op2(f, DC_OP_ADD, param(f, "f32[2]"), param(f, "f32[3]"));
     return DC_OK;
 }
 

@@ -114,9 +114,11 @@ static void by_hand(void)
     dc_module *m = dc_module_new();
     dc_func *f = dc_func_new(m, "hand");
     const dc_type t = dc_type_make(DC_F32, 1, (const int64_t[]){3});
-    const dc_ref a = dc_g_param(f, &t, "a"), b = dc_g_param(f, &t, "b"), c = dc_g_param(f, &t, "c");
-    const dc_ref sum = dc_g2(f, DC_OP_ADD, a, b), product = dc_g2(f, DC_OP_MUL, sum, c);
-    const dc_ref same = dc_g2(f, DC_OP_LT, product, sum);
+    const dc_ref a = dc_graph_param(f, &t, "a"), b = dc_graph_param(f, &t, "b"),
+                 c = dc_graph_param(f, &t, "c");
+    const dc_ref sum = dc_graph_op2(f, DC_OP_ADD, a, b),
+                 product = dc_graph_op2(f, DC_OP_MUL, sum, c);
+    const dc_ref same = dc_graph_op2(f, DC_OP_LT, product, sum);
     DC_PUSH(f->result, product);
     DC_PUSH(f->result, same);
     DC_PUSH(f->result, a);

@@ -139,22 +139,22 @@ static void grow(rng *r, dc_func *f)
     int64_t dim[DC_MAX_RANK], at[2 * DC_MAX_RANK + 1];
     switch (rng_below(r, 10)) {
     case 0:
-        dc_g1(f, DC_OP_EXP, a);
+        dc_graph_op1(f, DC_OP_EXP, a);
         return;
     case 1:
-        dc_g2(f, ew, a, dc_g_like(f, a, rng_uniform(r, -2, 2)));
+        dc_graph_op2(f, ew, a, dc_graph_like(f, a, rng_uniform(r, -2, 2)));
         return;
     case 2:
-        dc_g_reduce(f, DC_OP_MINR, a, (uint32_t)rng_below(r, 1 << rank));
+        dc_graph_reduce(f, DC_OP_MINR, a, (uint32_t)rng_below(r, 1 << rank));
         return;
     case 3:
         for (int i = 0; i < rank; i++)
             at[i] = rank - 1 - i;
-        dc_g_permute(f, a, at);
+        dc_graph_permute(f, a, at);
         return;
     case 4:
         dim[0] = dc_type_count(&t);
-        dc_g_reshape(f, a, 1, dim);
+        dc_graph_reshape(f, a, 1, dim);
         return;
     case 5:
         for (int i = 0; i < rank; i++) {
@@ -163,20 +163,20 @@ static void grow(rng *r, dc_func *f)
             dim[i] = t.dim[i] * 2 + 3;
         }
         if (dc_type_count(&t) < 10000)
-            dc_g_pad(f, a, at, at + rank, dim, 0);
+            dc_graph_pad(f, a, at, at + rank, dim, 0);
         return;
     case 6:
-        dc_g_flip(f, a, (uint32_t)rng_below(r, 1 << rank));
+        dc_graph_flip(f, a, (uint32_t)rng_below(r, 1 << rank));
         return;
     case 7:
         if (rank < 3)
-            dc_g_dot(f, a, a, 0, NULL, NULL, 0, NULL, NULL);
+            dc_graph_dot(f, a, a, 0, NULL, NULL, 0, NULL, NULL);
         return;
     default:
         for (dc_ref b = 1; b < f->node.n; b++) {
             const dc_type u = dc_node_type(f, b);
             if (b != a && dc_type_same(&t, &u)) {
-                dc_g2(f, ew, b, a);
+                dc_graph_op2(f, ew, b, a);
                 return;
             }
         }
@@ -192,12 +192,12 @@ static dc_module *random_module(rng *r)
             dc_type t = {.dtype = DC_F32, .rank = (uint8_t)rng_below(r, 4)};
             for (int a = 0; a < t.rank; a++)
                 t.dim[a] = rng_below(r, 4);
-            dc_g_param(f, &t, rng_below(r, 2) ? "x" : NULL);
+            dc_graph_param(f, &t, rng_below(r, 2) ? "x" : NULL);
         }
         for (int i = rng_below(r, 20); i > 0; i--)
             grow(r, f);
         const dc_type late = {.dtype = DC_F32, .rank = 1, .dim = {2}};
-        dc_g_param(f, &late, "late"); /* a parameter behind the nodes */
+        dc_graph_param(f, &late, "late"); /* a parameter behind the nodes */
         for (int i = rng_below(r, 3); i > 0; i--)
             DC_PUSH(f->result, pick(r, f));
     }

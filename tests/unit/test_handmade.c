@@ -311,14 +311,14 @@ static dc_kernel *schedule(const struct handmade *h, const char *const *move, ui
 static void add_variants(const struct handmade *h, bool groups)
 {
     char path[200];
-    dc_schedfile *f;
+    dc_schedule_file *f;
     uint32_t n = 0;
     snprintf(path, sizeof path, "tests/kernel/%s.%s", h->name, groups ? "simt" : "cpu");
-    if (!CHECK_EQ(dc_schedfile_read(&job, path, &f), DC_OK)) {
+    if (!CHECK_EQ(dc_schedule_file_read(&job, path, &f), DC_OK)) {
         complain(path, "");
         return;
     }
-    const char *const *move = dc_schedfile_find(f, h->name, &n);
+    const char *const *move = dc_schedule_file_find(f, h->name, &n);
     CHECK(move != NULL && n > 0);
     for (uint32_t i = groups ? 1 : 0; i <= n && nvariants < MAX_VARIANTS; i++) {
         variant *v = &variants[nvariants];
@@ -333,7 +333,7 @@ static void add_variants(const struct handmade *h, bool groups)
         snprintf(v->k->name, sizeof v->k->name, "%.30s_%s%u", h->name, groups ? "g" : "w", i);
         nvariants++;
     }
-    dc_schedfile_free(f);
+    dc_schedule_file_free(f);
 }
 
 static void free_variants(void)
@@ -397,7 +397,7 @@ static memory run_flat(const variant *v, const dc_flat *f, const char *where)
 
 static void test_flat(const char *target)
 {
-    const dc_target *t = dc_target_named(target);
+    const dc_target *t = dc_sim_target_named(target);
     memory first = {0};
     for (uint32_t i = 0; i < nvariants; i++) {
         const variant *v = &variants[i];
@@ -434,15 +434,15 @@ static void run_on_device(dc_device *d, dc_program *p, uint32_t entry, const var
         bind[n] = (dc_bind){n + 1, 0};
     }
     CHECK_EQ(ops->alloc(d, &job, 64, &slot[0]), DC_OK);
-    const dc_item item = {.kind = DC_ITEM_LAUNCH,
-                          .program = p,
-                          .entry = entry,
-                          .grid = f->positions,
-                          .threads = f->threads,
-                          .scratch = f->scratch,
-                          .nbind = m.n,
-                          .bind = bind,
-                          .label = f->name};
+    const dc_command item = {.kind = DC_COMMAND_LAUNCH,
+                             .program = p,
+                             .entry = entry,
+                             .grid = f->positions,
+                             .threads = f->threads,
+                             .scratch = f->scratch,
+                             .nbind = m.n,
+                             .bind = bind,
+                             .label = f->name};
     if (!CHECK_EQ(ops->record(d, &job, &item, 1, &r), DC_OK) ||
         !CHECK_EQ(ops->run(d, &job, r, slot, &info), DC_OK))
         complain(where, v->label);

@@ -78,7 +78,7 @@ static void open_trial(trial *t, const dc_opts *opt, uint64_t seed)
     if (device != NULL)
         CHECK(world_device(&t->w, device));
     t->k.w = &t->w;
-    t->k.desc.name = "items";
+    t->k.desc.name = "commands";
     t->w.dev->seed = seed;
 }
 
@@ -581,10 +581,10 @@ int main(void)
     test_dropped();
     test_fails();
     test_bug();
-    test_refused(write_argument, "item 0 of 'items' writes slot 3");
-    test_refused(leave_arena, "item 0 of 'items' leaves slot 1");
-    test_refused(leave_slots, "item 0 of 'items' leaves slot 6");
-    test_refused(check_late, "check 1 of 'items' may run after a cell was written");
-    test_refused(check_around, "loop 0 of 'items' checks and writes a cell");
+    test_refused(write_argument, "command 0 of 'commands' writes slot 3");
+    test_refused(leave_arena, "command 0 of 'commands' leaves slot 1");
+    test_refused(leave_slots, "command 0 of 'commands' leaves slot 6");
+    test_refused(check_late, "check 1 of 'commands' may run after a cell was written");
+    test_refused(check_around, "loop 0 of 'commands' checks and writes a cell");
     return t_done();
 }

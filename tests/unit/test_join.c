@@ -34,20 +34,20 @@ static void begin(graph *g)
     const dc_type whole = dc_type_make(DC_F32, 2, whole_dim);
     *g = (graph){.m = dc_module_new()};
     g->f = dc_func_new(g->m, "joined");
-    g->x = dc_g_param(g->f, &whole, "x");
+    g->x = dc_graph_param(g->f, &whole, "x");
 }
 
 /* x in this part, times its number, padded to the whole. */
 static dc_ref piece(graph *g, const part *p)
 {
-    dc_ref r = dc_g_slice(g->f, g->x, p->lo, p->step, p->n);
-    r = dc_g2(g->f, DC_OP_MUL, r, dc_g_like(g->f, r, ++g->n));
-    return dc_g_pad(g->f, r, p->lo, p->step, whole_dim, 0);
+    dc_ref r = dc_graph_slice(g->f, g->x, p->lo, p->step, p->n);
+    r = dc_graph_op2(g->f, DC_OP_MUL, r, dc_graph_like(g->f, r, ++g->n));
+    return dc_graph_pad(g->f, r, p->lo, p->step, whole_dim, 0);
 }
 
 static dc_ref plus(graph *g, dc_ref a, dc_ref b)
 {
-    return dc_g2(g->f, DC_OP_ADD, a, b);
+    return dc_graph_op2(g->f, DC_OP_ADD, a, b);
 }
 
 static uint32_t count(const dc_func *f, dc_op op)
@@ -66,13 +66,13 @@ static void run(const dc_func *f, const float *x, float *out)
     CHECK(dc_eval(&job, f, DC_EVAL_ROUND, param, result) == DC_OK);
 }
 
-/* The joins of the sum; -1: none, and NULL is what dc_join_pieces gives. */
+/* The joins of the sum; -1: none, and NULL is what dc_disjoint_sum gives. */
 static int joins_of(graph *g, dc_ref sum)
 {
     static float x[ALL], want[ALL], got[ALL];
     int n = -1;
     DC_PUSH(g->f->result, sum);
-    dc_func *f = dc_join_pieces(&job.scratch, g->f);
+    dc_func *f = dc_disjoint_sum(&job.scratch, g->f);
     if (f != NULL) {
         for (int i = 0; i < ALL; i++)
             x[i] = i % 5 == 0 ? -0.0f : (float)(i % 7) - 3.25f;

@@ -28,13 +28,13 @@ static dc_status build_body(dc_job *j, void *arg)
     for (int i = 0; i < m->n; i++)
         in[i] = dc_lazy_operand(m->w->rt, m->in[i]);
     if (m->want != NULL)
-        DC_TRY(dc_b_reshape(j, f, in[0], m->want, out));
+        DC_TRY(dc_build_reshape(j, f, in[0], m->want, out));
     else if (m->op == DC_OP_SUM)
-        DC_TRY(dc_b_reduce(j, f, m->op, in[0], (1u << in[0].type.rank) - 1, false, out));
+        DC_TRY(dc_build_reduce(j, f, m->op, in[0], (1u << in[0].type.rank) - 1, false, out));
     else
-        DC_TRY(dc_b_ew(j, f, m->op, in, m->n, out));
+        DC_TRY(dc_build_ew(j, f, m->op, in, m->n, out));
     if (m->nout == 2)
-        DC_TRY(dc_b_ew(j, f, DC_OP_NEG, out, 1, &out[1]));
+        DC_TRY(dc_build_ew(j, f, DC_OP_NEG, out, 1, &out[1]));
     dc_lazy_end(m->w->rt, j, out, m->nout, "a.lua:7", NULL, m->out);
     return DC_OK;
 }

@@ -41,7 +41,7 @@ static void test_elementwise(void)
     };
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         dc_val out, in[2] = {val(rows[i].a), val(rows[i].b)};
-        CHECK_STR(told(dc_b_ew(&job, f, DC_OP_ADD, in, 2, &out), &out), rows[i].out);
+        CHECK_STR(told(dc_build_ew(&job, f, DC_OP_ADD, in, 2, &out), &out), rows[i].out);
     }
 }
 
@@ -65,13 +65,13 @@ static void test_three(void)
     };
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         dc_val out, in[3] = {val(rows[i].in[0]), val(rows[i].in[1]), val(rows[i].in[2])};
-        CHECK_STR(told(dc_b_ew(&job, f, DC_OP_WHERE, in, 3, &out), &out), rows[i].out);
+        CHECK_STR(told(dc_build_ew(&job, f, DC_OP_WHERE, in, 3, &out), &out), rows[i].out);
     }
     const dc_type one = type("f32[n=2, 3]");
-    dc_val out, in = {dc_g_param(f, &one, NULL), one};
-    CHECK_STR(told(dc_b_ew(&job, f, DC_OP_EXP, &in, 1, &out), &out), "f32[n=2, 3]");
-    CHECK_STR(told(dc_b_cast(&job, f, in, DC_I32, &out), &out), "i32[n=2, 3]");
-    CHECK_STR(told(dc_b_ew(&job, f, DC_OP_STOP, &in, 1, &out), &out), "f32[n=2, 3]");
+    dc_val out, in = {dc_graph_param(f, &one, NULL), one};
+    CHECK_STR(told(dc_build_ew(&job, f, DC_OP_EXP, &in, 1, &out), &out), "f32[n=2, 3]");
+    CHECK_STR(told(dc_build_cast(&job, f, in, DC_I32, &out), &out), "i32[n=2, 3]");
+    CHECK_STR(told(dc_build_ew(&job, f, DC_OP_STOP, &in, 1, &out), &out), "f32[n=2, 3]");
 }
 
 static void test_products(void)
@@ -101,7 +101,7 @@ static void test_products(void)
     };
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         dc_val out;
-        CHECK_STR(told(dc_b_matmul(&job, f, val(rows[i].a), val(rows[i].b), &out), &out),
+        CHECK_STR(told(dc_build_matmul(&job, f, val(rows[i].a), val(rows[i].b), &out), &out),
                   rows[i].out);
     }
 }
@@ -147,7 +147,8 @@ static void test_reshape(void)
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         const dc_type want = type(rows[i].b);
         dc_val out;
-        if (!CHECK_STR(told(dc_b_reshape(&job, f, val(rows[i].a), &want, &out), &out), rows[i].out))
+        if (!CHECK_STR(told(dc_build_reshape(&job, f, val(rows[i].a), &want, &out), &out),
+                       rows[i].out))
             printf("    %s to %s\n", rows[i].a, rows[i].b);
         dc_type node; /* the graph's own rule says the same */
         const dc_type from = type(rows[i].a);
@@ -172,7 +173,7 @@ static void test_expand(void)
     for (size_t i = 0; i < DC_COUNTOF(rows); i++) {
         const dc_type want = type(rows[i].b);
         dc_val out;
-        CHECK_STR(told(dc_b_expand(&job, f, val(rows[i].a), &want, &out), &out), rows[i].out);
+        CHECK_STR(told(dc_build_expand(&job, f, val(rows[i].a), &want, &out), &out), rows[i].out);
     }
 }
 
@@ -215,15 +216,15 @@ static void test_axes(void)
         for (int k = 0; k < n; k++)
             perm[k] = rows[i].axes[k] - '1';
         if (strcmp(op, "permute") == 0)
-            status = dc_b_permute(&job, f, a, perm, n, &out);
+            status = dc_build_permute(&job, f, a, perm, n, &out);
         else if (strcmp(op, "flip") == 0)
-            status = dc_b_flip(&job, f, a, mask, &out);
+            status = dc_build_flip(&job, f, a, mask, &out);
         else if (strcmp(op, "drop") == 0)
-            status = dc_b_drop(&job, f, a, mask, &out);
+            status = dc_build_drop(&job, f, a, mask, &out);
         else if (strncmp(op, "mean", 4) == 0)
-            status = dc_b_mean(&job, f, a, mask, op[4] != '\0', &out);
+            status = dc_build_mean(&job, f, a, mask, op[4] != '\0', &out);
         else
-            status = dc_b_reduce(&job, f, DC_OP_SUM, a, mask, *op == 'k', &out);
+            status = dc_build_reduce(&job, f, DC_OP_SUM, a, mask, *op == 'k', &out);
         CHECK_STR(told(status, &out), rows[i].out);
     }
 }
@@ -245,7 +246,8 @@ static void test_parts(void)
         snprintf(a, sizeof a, "f32[a=2, b=%d]", (int)slices[i].n);
         const int64_t first[2] = {0, slices[i].first}, last[2] = {1, slices[i].last},
                       step[2] = {1, slices[i].step};
-        CHECK_STR(told(dc_b_slice(&job, f, val(a), first, last, step, &out), &out), slices[i].out);
+        CHECK_STR(told(dc_build_slice(&job, f, val(a), first, last, step, &out), &out),
+                  slices[i].out);
     }
     static const struct {
         int64_t lo, step;
@@ -259,7 +261,7 @@ static void test_parts(void)
         dc_val out;
         const int64_t lo[2] = {0, pads[i].lo}, step[2] = {1, pads[i].step};
         const dc_type want = type(pads[i].want);
-        CHECK_STR(told(dc_b_pad(&job, f, val("f32[a=2, b=3]"), lo, step, &want, 0, &out), &out),
+        CHECK_STR(told(dc_build_pad(&job, f, val("f32[a=2, b=3]"), lo, step, &want, 0, &out), &out),
                   pads[i].out);
     }
 }
@@ -268,8 +270,8 @@ static void test_sources(void)
 {
     const dc_type t = type("i32[a=2, 3]");
     dc_val out;
-    CHECK_STR(told(dc_b_const(&job, f, &t, 1, &out), &out), "i32[a=2, 3]");
-    CHECK_STR(told(dc_b_iota(&job, f, &t, 1, &out), &out), "i32[a=2, 3]");
+    CHECK_STR(told(dc_build_const(&job, f, &t, 1, &out), &out), "i32[a=2, 3]");
+    CHECK_STR(told(dc_build_iota(&job, f, &t, 1, &out), &out), "i32[a=2, 3]");
 }
 
 /* ---- what a name promises ---- */
@@ -311,7 +313,7 @@ static dc_status random_move(dc_val *v)
     case 0:
     case 1:
         random_shape(&v->type, &want);
-        return dc_b_reshape(&job, f, *v, &want, v);
+        return dc_build_reshape(&job, f, *v, &want, v);
     case 2:
         for (int i = rank - 1; i > 0; i--) {
             const int k = rng_below(&dice, i + 1);
@@ -319,24 +321,24 @@ static dc_status random_move(dc_val *v)
             a[i] = a[k];
             a[k] = swap;
         }
-        return dc_b_permute(&job, f, *v, a, rank, v);
+        return dc_build_permute(&job, f, *v, a, rank, v);
     case 3:
         for (int i = 0; i < rank; i++) {
             a[i] = rng_below(&dice, 4) > 0 ? 0 : rng_below(&dice, (int)v->type.dim[i] + 1);
             b[i] = rng_below(&dice, 4) > 0 ? v->type.dim[i] - 1 : v->type.dim[i] - 2;
             b[i] = b[i] < a[i] - 1 ? a[i] - 1 : b[i];
         }
-        return dc_b_slice(&job, f, *v, a, b, one, v);
+        return dc_build_slice(&job, f, *v, a, b, one, v);
     case 4:
         for (int i = 0; i < rank; i++) {
             a[i] = rng_below(&dice, 4) == 0;
             want.dim[i] += a[i] + (rng_below(&dice, 4) == 0);
         }
-        return dc_type_count(&want) < MOST / 4 ? dc_b_pad(&job, f, *v, a, one, &want, -1, v)
+        return dc_type_count(&want) < MOST / 4 ? dc_build_pad(&job, f, *v, a, one, &want, -1, v)
                                                : DC_OK;
     default:
-        return rank > 1 ? dc_b_reduce(&job, f, DC_OP_MAXR, *v, 1u << rng_below(&dice, rank),
-                                      rng_below(&dice, 2) > 0, v)
+        return rank > 1 ? dc_build_reduce(&job, f, DC_OP_MAXR, *v, 1u << rng_below(&dice, rank),
+                                          rng_below(&dice, 2) > 0, v)
                         : DC_OK;
     }
 }

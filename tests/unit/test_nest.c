@@ -131,7 +131,7 @@ static bool close_enough(const dc_func *f, dc_ref r, const void *got, const void
 static uint32_t run_all(dc_func *built, int level)
 {
     const dc_mark mark = dc_arena_mark(&job.scratch);
-    dc_func *f = dc_layout(&job.scratch, built);
+    dc_func *f = dc_contraction_layout(&job.scratch, built);
     dc_groups gs;
     CHECK(dc_fuse(&job, &job.scratch, f, level, &gs) == DC_OK);
     void **mem = make_memory(f);
@@ -194,25 +194,27 @@ static dc_func *dense(dc_module *m, int64_t rows, int64_t in, int64_t out)
 {
     dc_func *f = dc_func_new(m, "dense");
     const dc_type tx = f32(2, rows, in, 0), tw = f32(2, in, out, 0), tb = f32(1, out, 0, 0);
-    const dc_ref x = dc_g_param(f, &tx, "x"), w = dc_g_param(f, &tw, "w");
-    const dc_ref b = dc_g_param(f, &tb, "b");
+    const dc_ref x = dc_graph_param(f, &tx, "x"), w = dc_graph_param(f, &tw, "w");
+    const dc_ref b = dc_graph_param(f, &tb, "b");
     const int64_t one[1] = {1}, zero[1] = {0}, row[2] = {1, out}, full[2] = {rows, out};
-    const dc_ref y = dc_g_dot(f, x, w, 0, NULL, NULL, 1, one, zero);
-    const dc_ref a = dc_g2(f, DC_OP_ADD, y, dc_g_expand(f, dc_g_reshape(f, b, 2, row), full));
-    const dc_ref h = dc_g2(f, DC_OP_MAX, a, dc_g_like(f, a, 0));
-    const dc_ref top = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_MAXR, h, 2), 2, 2, full);
-    const dc_ref e = dc_g1(f, DC_OP_EXP, dc_g2(f, DC_OP_SUB, h, top));
-    const dc_ref sum = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, e, 2), 2, 2, full);
-    const dc_ref p = dc_g2(f, DC_OP_DIV, e, sum);
-    const dc_ref dw = dc_g_dot(f, x, p, 0, NULL, NULL, 1, zero, zero);
-    const dc_ref dx = dc_g_dot(f, p, w, 0, NULL, NULL, 1, one, one);
-    const dc_ref db = dc_g_reduce(f, DC_OP_SUM, p, 1);
-    const dc_ref neww = dc_g2(f, DC_OP_SUB, w, dc_g2(f, DC_OP_MUL, dw, dc_g_like(f, dw, 0.1)));
+    const dc_ref y = dc_graph_dot(f, x, w, 0, NULL, NULL, 1, one, zero);
+    const dc_ref a =
+        dc_graph_op2(f, DC_OP_ADD, y, dc_graph_expand(f, dc_graph_reshape(f, b, 2, row), full));
+    const dc_ref h = dc_graph_op2(f, DC_OP_MAX, a, dc_graph_like(f, a, 0));
+    const dc_ref top = dc_graph_unreduce(f, dc_graph_reduce(f, DC_OP_MAXR, h, 2), 2, 2, full);
+    const dc_ref e = dc_graph_op1(f, DC_OP_EXP, dc_graph_op2(f, DC_OP_SUB, h, top));
+    const dc_ref sum = dc_graph_unreduce(f, dc_graph_reduce(f, DC_OP_SUM, e, 2), 2, 2, full);
+    const dc_ref p = dc_graph_op2(f, DC_OP_DIV, e, sum);
+    const dc_ref dw = dc_graph_dot(f, x, p, 0, NULL, NULL, 1, zero, zero);
+    const dc_ref dx = dc_graph_dot(f, p, w, 0, NULL, NULL, 1, one, one);
+    const dc_ref db = dc_graph_reduce(f, DC_OP_SUM, p, 1);
+    const dc_ref neww =
+        dc_graph_op2(f, DC_OP_SUB, w, dc_graph_op2(f, DC_OP_MUL, dw, dc_graph_like(f, dw, 0.1)));
     DC_PUSH(f->result, p);
     DC_PUSH(f->result, neww);
     DC_PUSH(f->result, dx);
     DC_PUSH(f->result, db);
-    DC_PUSH(f->result, dc_g_reduce(f, DC_OP_SUM, dx, 3));
+    DC_PUSH(f->result, dc_graph_reduce(f, DC_OP_SUM, dx, 3));
     return f;
 }
 
@@ -220,17 +222,17 @@ static dc_func *movements(dc_module *m)
 {
     dc_func *f = dc_func_new(m, "movements");
     const dc_type t = f32(3, 3, 4, 5);
-    const dc_ref x = dc_g_param(f, &t, "x");
+    const dc_ref x = dc_graph_param(f, &t, "x");
     const int64_t perm[3] = {2, 0, 1}, flat[2] = {5, 12}, lo[2] = {1, 2}, two[2] = {2, 1};
     const int64_t padded[2] = {10, 15}, start[2] = {0, 3}, cut[2] = {5, 11};
-    const dc_ref y = dc_g_reshape(f, dc_g_permute(f, x, perm), 2, flat);
-    const dc_ref p = dc_g_pad(f, y, lo, two, padded, dc_bits_of(DC_F32, 2));
-    const dc_ref s = dc_g_slice(f, p, start, two, cut);
-    const dc_ref fl = dc_g_flip(f, s, 2);
+    const dc_ref y = dc_graph_reshape(f, dc_graph_permute(f, x, perm), 2, flat);
+    const dc_ref p = dc_graph_pad(f, y, lo, two, padded, dc_bits_of(DC_F32, 2));
+    const dc_ref s = dc_graph_slice(f, p, start, two, cut);
+    const dc_ref fl = dc_graph_flip(f, s, 2);
     DC_PUSH(f->result, p);
     DC_PUSH(f->result, fl);
-    DC_PUSH(f->result, dc_g_reduce(f, DC_OP_SUM, dc_g2(f, DC_OP_MUL, fl, s), 1));
-    DC_PUSH(f->result, dc_g_reduce(f, DC_OP_MINR, dc_g_reshape(f, x, 2, flat), 2));
+    DC_PUSH(f->result, dc_graph_reduce(f, DC_OP_SUM, dc_graph_op2(f, DC_OP_MUL, fl, s), 1));
+    DC_PUSH(f->result, dc_graph_reduce(f, DC_OP_MINR, dc_graph_reshape(f, x, 2, flat), 2));
     return f;
 }
 
@@ -238,9 +240,9 @@ static dc_func *batched(dc_module *m)
 {
     dc_func *f = dc_func_new(m, "batched");
     const dc_type ta = f32(3, 3, 9, 17), tb = f32(3, 3, 17, 33);
-    const dc_ref a = dc_g_param(f, &ta, "a"), b = dc_g_param(f, &tb, "b");
+    const dc_ref a = dc_graph_param(f, &ta, "a"), b = dc_graph_param(f, &tb, "b");
     const int64_t zero[1] = {0}, one[1] = {1}, two[1] = {2};
-    DC_PUSH(f->result, dc_g_dot(f, a, b, 1, zero, zero, 1, two, one));
+    DC_PUSH(f->result, dc_graph_dot(f, a, b, 1, zero, zero, 1, two, one));
     return f;
 }
 
@@ -256,8 +258,8 @@ static void test_refusals(dc_module *m)
     dc_func *f = dc_func_new(m, "product");
     const dc_type ta = f32(2, 70, 30, 0), tb = f32(2, 30, 70, 0);
     const int64_t zero[1] = {0}, one[1] = {1};
-    DC_PUSH(f->result, dc_g_dot(f, dc_g_param(f, &ta, "a"), dc_g_param(f, &tb, "b"), 0, NULL, NULL,
-                                1, one, zero));
+    DC_PUSH(f->result, dc_graph_dot(f, dc_graph_param(f, &ta, "a"), dc_graph_param(f, &tb, "b"), 0,
+                                    NULL, NULL, 1, one, zero));
     CHECK(dc_fuse(&job, &job.scratch, f, 2, &gs) == DC_OK);
     dc_kernel *k;
     CHECK(dc_lower(&job, &gs, 0, &k) == DC_OK);
@@ -283,16 +285,18 @@ static void test_counts(dc_module *m)
     const dc_type tx = f32(2, 64, 784, 0), tg = f32(2, 64, 128, 0), tw = f32(2, 784, 128, 0);
     const int64_t zero[1] = {0};
     dc_func *f = dc_func_new(m, "update");
-    const dc_ref x = dc_g_param(f, &tx, "x"), g = dc_g_param(f, &tg, "g");
-    const dc_ref w = dc_g_param(f, &tw, "w"), mom = dc_g_param(f, &tw, "m");
-    const dc_ref vel = dc_g_param(f, &tw, "v");
-    const dc_ref dw = dc_g_dot(f, x, g, 0, NULL, NULL, 1, zero, zero);
-    const dc_ref newm = dc_g2(f, DC_OP_ADD, dc_g2(f, DC_OP_MUL, mom, dc_g_like(f, mom, 0.9)),
-                              dc_g2(f, DC_OP_MUL, dw, dc_g_like(f, dw, 0.1)));
-    const dc_ref newv = dc_g2(f, DC_OP_ADD, dc_g2(f, DC_OP_MUL, vel, dc_g_like(f, mom, 0.99)),
-                              dc_g2(f, DC_OP_MUL, dw, dw));
-    const dc_ref step = dc_g2(f, DC_OP_DIV, newm, dc_g1(f, DC_OP_SQRT, newv));
-    DC_PUSH(f->result, dc_g2(f, DC_OP_SUB, w, step));
+    const dc_ref x = dc_graph_param(f, &tx, "x"), g = dc_graph_param(f, &tg, "g");
+    const dc_ref w = dc_graph_param(f, &tw, "w"), mom = dc_graph_param(f, &tw, "m");
+    const dc_ref vel = dc_graph_param(f, &tw, "v");
+    const dc_ref dw = dc_graph_dot(f, x, g, 0, NULL, NULL, 1, zero, zero);
+    const dc_ref newm =
+        dc_graph_op2(f, DC_OP_ADD, dc_graph_op2(f, DC_OP_MUL, mom, dc_graph_like(f, mom, 0.9)),
+                     dc_graph_op2(f, DC_OP_MUL, dw, dc_graph_like(f, dw, 0.1)));
+    const dc_ref newv =
+        dc_graph_op2(f, DC_OP_ADD, dc_graph_op2(f, DC_OP_MUL, vel, dc_graph_like(f, mom, 0.99)),
+                     dc_graph_op2(f, DC_OP_MUL, dw, dw));
+    const dc_ref step = dc_graph_op2(f, DC_OP_DIV, newm, dc_graph_op1(f, DC_OP_SQRT, newv));
+    DC_PUSH(f->result, dc_graph_op2(f, DC_OP_SUB, w, step));
     DC_PUSH(f->result, newm);
     DC_PUSH(f->result, newv);
     CHECK(dc_fuse(&job, &job.scratch, f, 2, &gs) == DC_OK);
@@ -309,12 +313,12 @@ static void test_counts(dc_module *m)
 
     /* relu in the epilogue and its mask for the gradient: two outputs of one kernel */
     dc_func *h = dc_func_new(m, "relu");
-    const dc_ref a = dc_g_param(h, &tx, "x"), b = dc_g_param(h, &tw, "w");
+    const dc_ref a = dc_graph_param(h, &tx, "x"), b = dc_graph_param(h, &tw, "w");
     const int64_t one[1] = {1};
-    const dc_ref y = dc_g_dot(h, a, b, 0, NULL, NULL, 1, one, zero);
-    const dc_ref z = dc_g2(h, DC_OP_MAX, y, dc_g_like(h, y, 0));
+    const dc_ref y = dc_graph_dot(h, a, b, 0, NULL, NULL, 1, one, zero);
+    const dc_ref z = dc_graph_op2(h, DC_OP_MAX, y, dc_graph_like(h, y, 0));
     DC_PUSH(h->result, z);
-    DC_PUSH(h->result, dc_g2(h, DC_OP_LT, dc_g_like(h, y, 0), y));
+    DC_PUSH(h->result, dc_graph_op2(h, DC_OP_LT, dc_graph_like(h, y, 0), y));
     CHECK(dc_fuse(&job, &job.scratch, h, 2, &gs) == DC_OK);
     CHECK_EQ(gs.n, 1);
 }
@@ -325,9 +329,9 @@ static void test_few_buffers(dc_module *m)
     dc_groups gs;
     dc_func *f = dc_func_new(m, "forty");
     const dc_type t = f32(1, 5, 0, 0);
-    dc_ref sum = dc_g_param(f, &t, "x");
+    dc_ref sum = dc_graph_param(f, &t, "x");
     for (int i = 1; i < 40; i++)
-        sum = dc_g2(f, DC_OP_ADD, sum, dc_g_param(f, &t, "x"));
+        sum = dc_graph_op2(f, DC_OP_ADD, sum, dc_graph_param(f, &t, "x"));
     DC_PUSH(f->result, sum);
     CHECK(dc_fuse_for(&job, &job.scratch, f, 2, &(dc_target){0}, &gs) == DC_OK);
     CHECK_EQ(gs.n, 1);

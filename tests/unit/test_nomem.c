@@ -64,7 +64,7 @@ static void make_params(void)
     for (int i = 0; i < 8; i++) {
         const char *const where[8] = {NULL, "a:1", "a:2", "a:3", "a:4", "a:5", "a:6", "a:7"};
         dc_func_from(step.fn, where[i], NULL);
-        dc_g_param(step.fn, &(dc_type){.dtype = DC_F32, .rank = 1, .dim = {i}}, "first");
+        dc_graph_param(step.fn, &(dc_type){.dtype = DC_F32, .rank = 1, .dim = {i}}, "first");
     }
     CHECK(step.fn->param.n == step.fn->param.cap && step.fn->origins.n == step.fn->origins.cap);
     asked = 0;
@@ -76,7 +76,8 @@ static dc_status do_param(dc_job *j, void *ctx)
     (void)j;
     (void)ctx;
     dc_func_from(step.fn, second ? "b.lua:2" : "a.lua:1", NULL);
-    dc_g_param(step.fn, &(dc_type){.dtype = second ? DC_F32 : DC_I32}, second ? "whole" : "half");
+    dc_graph_param(step.fn, &(dc_type){.dtype = second ? DC_F32 : DC_I32},
+                   second ? "whole" : "half");
     return DC_OK;
 }
 
@@ -297,7 +298,7 @@ static dc_status do_write(dc_job *j, void *ctx)
 static dc_status do_evict(dc_job *j, void *ctx)
 {
     (void)ctx;
-    return dc_store_evict(cell->store, j);
+    return dc_storage_evict(cell->store, j);
 }
 
 static dc_status do_show(dc_job *j, void *ctx)

@@ -35,9 +35,9 @@ static dc_status do_build(dc_job *j, void *ctx)
     dc_job_defer(j, (void (*)(void *))dc_lazy_release, p);
     dc_func *f = dc_lazy_begin(rt, j);
     const dc_val x = dc_lazy_operand(rt, lazy.x);
-    DC_TRY(dc_b_ew(j, f, DC_OP_MUL, (dc_val[]){x, dc_lazy_operand(rt, p)}, 2, &v));
-    DC_TRY(dc_b_ew(j, f, DC_OP_ADD, (dc_val[]){v, x}, 2, &v));
-    DC_TRY(dc_b_reduce(j, f, DC_OP_SUM, v, 1, false, &s));
+    DC_TRY(dc_build_ew(j, f, DC_OP_MUL, (dc_val[]){x, dc_lazy_operand(rt, p)}, 2, &v));
+    DC_TRY(dc_build_ew(j, f, DC_OP_ADD, (dc_val[]){v, x}, 2, &v));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, v, 1, false, &s));
     dc_lazy_end(rt, j, (dc_val[]){v, s}, 2, "a.lua:1", "net.1", made);
     lazy.y = made[0];
     lazy.loss = made[1];

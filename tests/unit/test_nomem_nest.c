@@ -25,7 +25,7 @@ static const char text[] =
     "}\n";
 
 static dc_kernel *kernel;
-static dc_schedfile *schedules;
+static dc_schedule_file *schedules;
 static float out[8], x[64];
 static int32_t at[8] = {5, 3, 1, 64, -1, 0, 60, 2};
 static char path[] = "/tmp/test_nomem_nest.XXXXXX";
@@ -56,15 +56,15 @@ static void after_nest(bool done)
 static dc_status do_schedules(dc_job *j, void *ctx)
 {
     (void)ctx;
-    return dc_schedfile_read(j, path, &schedules);
+    return dc_schedule_file_read(j, path, &schedules);
 }
 
 static void after_schedules(bool done)
 {
     uint32_t n;
     if (done)
-        CHECK(dc_schedfile_find(schedules, "k19", &n) != NULL && n == 2);
-    dc_schedfile_free(schedules);
+        CHECK(dc_schedule_file_find(schedules, "k19", &n) != NULL && n == 2);
+    dc_schedule_file_free(schedules);
     schedules = NULL;
 }
 

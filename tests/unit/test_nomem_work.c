@@ -1,6 +1,6 @@
 /*
  * Out of memory (tests/unit/nomem.h tells how) where test_nomem_jit does not look: compilations on
- * other threads, executables out of items, the simulated devices, schedules from a file, reports of
+ * other threads, executables out of commands, the simulated devices, schedules from a file, reports of
  * bugs.
  *
  * The order of allocations is that of the threads, so which one fails is not the same in each run;
@@ -67,7 +67,7 @@ static dc_status do_forsake(dc_job *j, void *ctx)
     return DC_OK;
 }
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- commands ----------------------------------------------------------------------------------- */
 
 static const float *values(void)
 {
@@ -83,24 +83,24 @@ static dc_status do_items(dc_job *j, void *ctx)
     static const dc_type type[] = {{.dtype = DC_F32, .rank = 1, .dim = {N}}};
     static const dc_bind in[] = {{DC_SLOT_ARENA, 0}, {DC_SLOT_FIRST, 0}};
     static const dc_bind around[] = {{DC_SLOT_FIRST + 1, 0}, {DC_SLOT_ARENA, 0}};
-    static const dc_item item[] = {
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = in, .bytes = N * 4, .label = "in"},
-        {.kind = DC_ITEM_LOOP, .grid = 3, .nbody = 1, .label = "loop"},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = around, .bytes = N * 4, .label = "out"},
+    static const dc_command command[] = {
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = in, .bytes = N * 4, .label = "in"},
+        {.kind = DC_COMMAND_LOOP, .grid = 3, .nbody = 1, .label = "loop"},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = around, .bytes = N * 4, .label = "out"},
     };
-    const dc_items d = {.name = "items",
-                        .nfree = 1,
-                        .nresult = 1,
-                        .param = type,
-                        .result = type,
-                        .nitem = DC_COUNTOF(item),
-                        .item = item,
-                        .arena_bytes = 64};
+    const dc_command_list d = {.name = "commands",
+                               .nfree = 1,
+                               .nresult = 1,
+                               .param = type,
+                               .result = type,
+                               .ncommand = DC_COUNTOF(command),
+                               .command = command,
+                               .arena_bytes = 64};
     const dc_arg arg = {.tensor = argument};
     dc_fault fault;
     (void)ctx;
     if (exec == NULL)
-        DC_TRY(dc_exec_from_items(rt, j, &d, &exec));
+        DC_TRY(dc_exec_from_commands(rt, j, &d, &exec));
     if (inst == NULL)
         DC_TRY(dc_inst_new(rt, j, exec, NULL, &inst));
     return dc_inst_call(inst, j, &arg, out, &fault);
@@ -130,21 +130,21 @@ static void after_items(bool done)
 /* ---- a file with schedules ------------------------------------------------------------------- */
 
 static char folder[] = "/tmp/deepc-test-nomem-XXXXXX", path[64];
-static dc_schedfile *file;
+static dc_schedule_file *file;
 
 static dc_status do_schedules(dc_job *j, void *ctx)
 {
     (void)ctx;
-    return dc_schedfile_read(j, path, &file);
+    return dc_schedule_file_read(j, path, &file);
 }
 
 static void after_schedules(bool done)
 {
     uint32_t n = 0;
-    if (done && CHECK(dc_schedfile_find(file, "b", &n) != NULL))
+    if (done && CHECK(dc_schedule_file_find(file, "b", &n) != NULL))
         CHECK_EQ(n, 2);
     if (done)
-        dc_schedfile_free(file);
+        dc_schedule_file_free(file);
     file = NULL;
 }
 
@@ -234,7 +234,7 @@ static void test_world(const char *device, const char *dump, int most)
          .body = do_forsake,
          .after = after_exec,
          .most = most / 2},
-        {.name = "  items",
+        {.name = "  commands",
          .before = make_argument,
          .body = do_items,
          .after = after_items,

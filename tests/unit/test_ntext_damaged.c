@@ -63,7 +63,7 @@ static void form_damaged(const char *text, long number)
 {
     static const char *const names[] = {"cpu",     "c11",        "opencl",  "cuda",
                                         "sim:cpu", "sim:opencl", "sim:cuda"};
-    const dc_target *t = dc_target_named(names[number % (long)DC_COUNTOF(names)]);
+    const dc_target *t = dc_sim_target_named(names[number % (long)DC_COUNTOF(names)]);
     dc_text out = {0};
     dc_kernel *k;
     dc_status s = dc_nest_parse(&nest_job, text, &k);

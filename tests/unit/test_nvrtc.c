@@ -133,7 +133,7 @@ static void add_scheduled(world *w, const char *name)
 {
     char path[100], text[4000];
     const char *why = NULL;
-    dc_schedfile *schedule = NULL;
+    dc_schedule_file *schedule = NULL;
     dc_kernel *k = NULL;
     dc_flat *f = NULL;
     uint32_t n = 0;
@@ -145,20 +145,20 @@ static void add_scheduled(world *w, const char *name)
     fclose(file);
     snprintf(path, sizeof path, "tests/kernel/%s.simt", name);
     bool ok = CHECK(dc_nest_parse(&w->j, text, &k) == DC_OK) &&
-              CHECK(dc_schedfile_read(&w->j, path, &schedule) == DC_OK);
-    const char *const *move = ok ? dc_schedfile_find(schedule, k->name, &n) : NULL;
+              CHECK(dc_schedule_file_read(&w->j, path, &schedule) == DC_OK);
+    const char *const *move = ok ? dc_schedule_file_find(schedule, k->name, &n) : NULL;
     for (uint32_t i = 0; i < n; i++)
         ok = CHECK(dc_move_do(k, &why, "%s", move[i])) && ok;
-    if (ok && CHECK(dc_flatten_for(&w->j, k, dc_target_named("cuda"), 0, &f) == DC_OK))
+    if (ok && CHECK(dc_flatten_for(&w->j, k, dc_sim_target_named("cuda"), 0, &f) == DC_OK))
         add(w, f);
-    dc_schedfile_free(schedule);
+    dc_schedule_file_free(schedule);
     dc_kernel_free(k);
 }
 
 /* A kernel of a graph, as lowered or scheduled for groups. */
 static void add_group(world *w, const dc_groups *g, uint32_t group, bool scheduled)
 {
-    const dc_target *t = dc_target_named("cuda");
+    const dc_target *t = dc_sim_target_named("cuda");
     dc_kernel *k;
     dc_flat *f = NULL;
     if (!CHECK(dc_lower(&w->j, g, group, &k) == DC_OK))
@@ -289,8 +289,8 @@ static void test_all(world *w)
     nvrtc n;
     for (uint32_t k = 0; k < w->flat.n; k++)
         run_one(w, NULL, NULL, k);
-    CHECK(dc_render(&w->j, (const dc_flat *const *)w->flat.at, w->flat.n, dc_target_named("cuda"),
-                    &text) == DC_OK);
+    CHECK(dc_render(&w->j, (const dc_flat *const *)w->flat.at, w->flat.n,
+                    dc_sim_target_named("cuda"), &text) == DC_OK);
     if (nvrtc_open(&n)) {
         printf("    NVRTC %d.%d, %u kernels\n", n.major, n.minor, w->flat.n);
         for (size_t i = 0; i < DC_COUNTOF(arch); i++) {

@@ -58,7 +58,7 @@ static void check_one(const example *e)
     dc_kernel *k = nest_of(e->before);
     if (k == NULL)
         return;
-    const size_t *bytes = dc_offset_inputs(&nest_job, k);
+    const size_t *bytes = dc_base_offset_inputs(&nest_job, k);
     for (uint32_t p = 0; p < k->nparam; p++)
         CHECK_EQ(bytes[p], e->bytes[p]);
     if (!CHECK(dc_nest_check(&nest_job, k) == DC_OK))

@@ -109,10 +109,10 @@ static void test_launches(ocl *w, dc_program *p)
     const dc_bind axpy[] = {{1, 0}, {1, COUNT * sizeof(float)}, {0, 8}, {2, OFFSET}};
     const dc_bind sums[] = {{2, OFFSET + COUNT * sizeof(float)}};
     const dc_bind copy[] = {{2, 0}, {1, 4}};
-    dc_item items[] = {
+    dc_command items[] = {
         ocl_launch(p, AXPY, COUNT, 4, axpy),
         ocl_launch(p, STACKED, COUNT, 1, sums),
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = copy, .bytes = 8},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = copy, .bytes = 8},
         ocl_launch(p, AXPY, 0, 4, axpy),
     };
     dc_recording *r = ocl_record(w, items, 4);
@@ -154,27 +154,27 @@ static void test_launches(ocl *w, dc_program *p)
 static void test_check(ocl *w)
 {
     const dc_bind first[] = {{1, 0}, {0, 4}}, checked[] = {{0, 0}}, second[] = {{1, 4}, {0, 8}};
-    const dc_item items[] = {
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = first, .bytes = 4},
-        {.kind = DC_ITEM_CHECK, .nbind = 1, .bind = checked},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = second, .bytes = 4},
+    const dc_command items[] = {
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = first, .bytes = 4},
+        {.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = checked},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = second, .bytes = 4},
     };
     dc_recording *r = ocl_record(w, items, 3);
     int32_t in[3] = {-1, 10, 20}, out[2] = {0, 0};
     char *from = ocl_alloc(w, sizeof in), *to = ocl_alloc(w, sizeof out);
     ocl_put(w, from, in, sizeof in);
     ocl_put(w, to, out, sizeof out);
-    dc_run_info info = {.fault_item = 3};
+    dc_run_info info = {.fault_command = 3};
     void *const slot[] = {from, to};
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
-    CHECK_EQ(info.fault_item, -1);
+    CHECK_EQ(info.fault_command, -1);
     ocl_get(w, out, to, sizeof out);
     CHECK(out[0] == 10 && out[1] == 20);
 
     in[0] = 17, in[1] = 11, in[2] = 21;
     ocl_put(w, from, in, sizeof in);
     CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
-    CHECK_EQ(info.fault_item, 1);
+    CHECK_EQ(info.fault_command, 1);
     CHECK_EQ(info.fault_value, 17);
     ocl_get(w, out, to, sizeof out);
     CHECK(out[0] == 11 && out[1] == 20);
@@ -199,7 +199,7 @@ static void run_slices(ocl *w, dc_recording *r, void *const *slot, uint64_t dead
     int slices = 0;
     do {
         CHECK_EQ(CALL(w, run, &w->j, r, slot, &info), DC_OK);
-        CHECK_EQ(info.fault_item, -1);
+        CHECK_EQ(info.fault_command, -1);
         slices++;
     } while (info.next != 0 && slices < 100);
     CHECK_EQ(info.next, 0);
@@ -217,12 +217,12 @@ static void test_control(ocl *w, dc_program *p)
     const dc_bind step[] = {AT(x), AT(iteration), AT(going), AT(limit)};
     const dc_bind side[] = {AT(side)}, one[] = {AT(taken), AT(one)}, two[] = {AT(taken), AT(two)};
 #undef AT
-    const dc_item items[] = {
-        {.kind = DC_ITEM_LOOP, .grid = 50, .nbind = 2, .bind = loop, .nbody = 1},
+    const dc_command items[] = {
+        {.kind = DC_COMMAND_LOOP, .grid = 50, .nbind = 2, .bind = loop, .nbody = 1},
         ocl_launch(p, ADVANCE, 1, 4, step),
-        {.kind = DC_ITEM_BRANCH, .nbind = 1, .bind = side, .nbody = 1, .nelse = 1},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = one, .bytes = 4},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = two, .bytes = 4},
+        {.kind = DC_COMMAND_BRANCH, .nbind = 1, .bind = side, .nbody = 1, .nelse = 1},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = one, .bytes = 4},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = two, .bytes = 4},
     };
     dc_recording *r = ocl_record(w, items, 5);
     char *mem = ocl_alloc(w, sizeof(state));
@@ -251,9 +251,9 @@ static void test_control(ocl *w, dc_program *p)
 static void test_times(ocl *w, dc_program *p)
 {
     const dc_bind sums[] = {{0, 0}}, copy[] = {{0, 4096}, {0, 0}};
-    const dc_item items[] = {
+    const dc_command items[] = {
         ocl_launch(p, STACKED, COUNT, 1, sums),
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = copy, .bytes = 64},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = copy, .bytes = 64},
         ocl_launch(p, STACKED, 0, 1, sums),
     };
     dc_recording *r = ocl_record(w, items, 3);
@@ -317,7 +317,7 @@ static void test_ended(ocl *w, dc_program *p)
 {
     dc_cl *cl = dc_cl_of(w->d);
     const dc_bind sums[] = {{0, 0}};
-    dc_item item = ocl_launch(p, STACKED, COUNT, 1, sums);
+    dc_command item = ocl_launch(p, STACKED, COUNT, 1, sums);
     item.cost_ns = UINT64_C(1000000000000); /* so far off that a few runs do not correct it */
     const int parts = (int)((COUNT + cl->limits.compute_units - 1) / cl->limits.compute_units);
     dc_recording *r = ocl_record(w, &item, 1);
@@ -335,7 +335,7 @@ static void test_ended(ocl *w, dc_program *p)
         CHECK_EQ(counted.launches, 2);
         CHECK_EQ(run_parts(w, r, mem, 2, 0, DC_OK), COUNT); /* it writes cells: to its end */
     }
-    dc_run_info info = {.fault_item = -1};
+    dc_run_info info = {.fault_command = -1};
     CHECK_EQ(CALL(w, run, &w->j, r, (void *const[]){mem}, &info), DC_OK);
     CHECK_EQ(counted.launches, parts > 2 ? parts + 1 : 1); /* nobody ends it: one launch */
 
@@ -415,7 +415,7 @@ static void test_threads(ocl *w)
     char *mem = ocl_alloc(w, 4);
     void *const slot[] = {mem};
     for (int i = 0; i < started; i++) {
-        const dc_item item = ocl_launch(i % 2 == 0 ? c[i].own : c[i].same, 0, 1, 1, bind);
+        const dc_command item = ocl_launch(i % 2 == 0 ? c[i].own : c[i].same, 0, 1, 1, bind);
         dc_recording *r = ocl_record(w, &item, 1);
         int32_t v = 0;
         CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_OK);

@@ -52,7 +52,7 @@ static void test_refusals(ocl *w)
 static void test_large_group(ocl *w, dc_program *p)
 {
     const dc_bind sums[] = {{0, 0}};
-    dc_item item = ocl_launch(p, STACKED, COUNT, 1, sums);
+    dc_command item = ocl_launch(p, STACKED, COUNT, 1, sums);
     dc_recording *r;
     const int objects = atomic_load(&dc_cl_of(w->d)->objects);
     item.threads = 1 << 20;
@@ -208,10 +208,10 @@ static dc_status use_device(dc_job *j, void *arg)
     const int32_t minus = -1;
     const dc_source src = {ocl_for_workers, "opencl", ocl_entries, 3};
     DC_TRY(CALL(w, compile, j, &src, &h->p));
-    const dc_item items[] = {
+    const dc_command items[] = {
         ocl_launch(h->p, STACKED, COUNT, 1, sums),
-        {.kind = DC_ITEM_CHECK, .nbind = 1, .bind = checked},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = copy, .bytes = sizeof h->out},
+        {.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = checked},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = copy, .bytes = sizeof h->out},
     };
     DC_TRY(CALL(w, alloc, j, 8192, &h->mem));
     DC_TRY(CALL(w, upload, j, (char *)h->mem + 8000, &minus, sizeof minus));

@@ -1,5 +1,5 @@
 /*
- * Dependencies of items say all that matters: random functions with donations run on the CPU in the
+ * Dependencies of commands say all that matters: random functions with donations run on the CPU in the
  * order of the plan, in random orders that the dependencies allow, and in slices; every bit must
  * agree, call after call. Orders that ignore the dependencies must be found out. Arenas stay close
  * to what they could not do without. The seed is printed.
@@ -146,9 +146,9 @@ static void look(const trial *t)
     const double ratio = dc_plan_ratio(info->arena_bytes, info->arena_lower_bound);
     worst_ratio = ratio > worst_ratio ? ratio : worst_ratio;
     CHECK(!info->interpreted && ratio >= 1.0);
-    items_seen += t->exec->nitem;
-    for (uint32_t n = 0; n < t->exec->nitem; n++)
-        deps_seen += t->exec->item[n].ndep;
+    items_seen += t->exec->ncommand;
+    for (uint32_t n = 0; n < t->exec->ncommand; n++)
+        deps_seen += t->exec->command[n].ndep;
 }
 
 static bool test_all_ways(trial *t, uint64_t seed)
@@ -212,10 +212,10 @@ int main(int argc, char **argv)
             return t_done(); /* what the failed call held is not given back */
         world_close(&w);
     }
-    printf(
-        "%u graphs, %u of them torn by other orders; %.2f deps per item; arenas at worst %.2f of "
-        "what is alive at once\n",
-        graphs_run, graphs_torn, (double)deps_seen / (double)items_seen, worst_ratio);
+    printf("%u graphs, %u of them torn by other orders; %.2f deps per command; arenas at worst "
+           "%.2f of "
+           "what is alive at once\n",
+           graphs_run, graphs_torn, (double)deps_seen / (double)items_seen, worst_ratio);
     CHECK(graphs_torn * 4 > graphs_run); /* the test would notice */
     CHECK(worst_ratio < 1.3);
     return t_done();

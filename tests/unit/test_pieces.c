@@ -4,7 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "core/base/outfile.h"
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 #include "formats/infile.h"
 #include "formats/ststore.h"
 

@@ -23,7 +23,8 @@ static void random_function(trial *t, rng *r)
     for (uint32_t p = 0; p < 3 + t->desc.nfree + t->desc.ncell; p++) {
         /* three constants, so that every type has a value; then the parameters */
         const int k = p < 3 ? (int)p : rng_below(r, 3);
-        made[k][n[k]++] = p < 3 ? dc_g_const(f, &types[k], 7.0) : dc_g_param(f, &types[k], NULL);
+        made[k][n[k]++] =
+            p < 3 ? dc_graph_const(f, &types[k], 7.0) : dc_graph_param(f, &types[k], NULL);
         if (p >= 3 + t->desc.nfree)
             type_of_cell[p - 3 - t->desc.nfree] = k;
     }
@@ -34,11 +35,11 @@ static void random_function(trial *t, rng *r)
         if (n[k] == MANY || n[2] == MANY)
             break;
         if (what == 0 && k < 2)
-            made[2][n[2]++] = dc_g_reduce(f, DC_OP_MAXR, a, (1u << (k + 1)) - 1);
+            made[2][n[2]++] = dc_graph_reduce(f, DC_OP_MAXR, a, (1u << (k + 1)) - 1);
         else if (what < 3)
-            made[k][n[k]++] = dc_g1(f, unary[rng_below(r, 2)], a);
+            made[k][n[k]++] = dc_graph_op1(f, unary[rng_below(r, 2)], a);
         else
-            made[k][n[k]++] = dc_g2(f, binary[rng_below(r, 3)], a, b);
+            made[k][n[k]++] = dc_graph_op2(f, binary[rng_below(r, 3)], a, b);
     }
     t->desc.nresult = (uint32_t)rng_below(r, 4);
     for (uint32_t i = 0; i < t->desc.nresult; i++) {
@@ -129,8 +130,8 @@ static void test_pack(uint64_t seed)
         }
         t.plan.temp = temp;
         t.plan.ntemp = n;
-        CHECK_EQ(dc_memplan_pack(&t.job, &t.arena, temp, n, 0, false, &t.plan.bytes,
-                                 &t.plan.lower_bound),
+        CHECK_EQ(dc_plan_memory_pack(&t.job, &t.arena, temp, n, 0, false, &t.plan.bytes,
+                                     &t.plan.lower_bound),
                  DC_OK);
         CHECK(!overlap(&t));
         CHECK(t.plan.bytes >= t.plan.lower_bound);
@@ -158,9 +159,9 @@ static void test_pack_many(uint64_t seed, int span, int bytes)
     }
     t.plan.temp = temp;
     t.plan.ntemp = N;
-    CHECK_EQ(
-        dc_memplan_pack(&t.job, &t.arena, temp, N, 0, false, &t.plan.bytes, &t.plan.lower_bound),
-        DC_OK);
+    CHECK_EQ(dc_plan_memory_pack(&t.job, &t.arena, temp, N, 0, false, &t.plan.bytes,
+                                 &t.plan.lower_bound),
+             DC_OK);
     CHECK(!overlap(&t));
     printf("packing many: %.2f of the lower bound\n",
            (double)t.plan.bytes / (double)t.plan.lower_bound);
@@ -176,7 +177,7 @@ static void test_too_large(void)
         {.bytes = INT64_MAX / 2}, {.bytes = INT64_MAX / 2}, {.bytes = INT64_MAX / 2}};
     size_t bytes, lower;
     begin(&t);
-    CHECK_EQ(dc_memplan_pack(&t.job, &t.arena, temp, 3, 0, true, &bytes, &lower), DC_E_VALUE);
+    CHECK_EQ(dc_plan_memory_pack(&t.job, &t.arena, temp, 3, 0, true, &bytes, &lower), DC_E_VALUE);
     CHECK_EQ(t.job.err.id, DC_ERR_TOO_LARGE);
     end(&t);
 }

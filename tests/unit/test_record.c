@@ -104,20 +104,20 @@ static dc_device *dev;
  */
 static dc_recording *record(dc_program *p)
 {
-    const dc_item item[] = {
-        {.kind = DC_ITEM_LOOP, .grid = 9, .nbody = 7, BINDS(AT(again), AT(counter))},
+    const dc_command command[] = {
+        {.kind = DC_COMMAND_LOOP, .grid = 9, .nbody = 7, BINDS(AT(again), AT(counter))},
         {.program = p, .entry = 0, .grid = WIDE, .scratch = 100, BINDS(AT(a), AT(counter))},
         {.program = p, .entry = 1, .grid = 1, BINDS(AT(again), AT(counter))},
-        {.kind = DC_ITEM_BRANCH, .nbody = 1, .nelse = 1, BINDS(AT(side))},
+        {.kind = DC_COMMAND_BRANCH, .nbody = 1, .nelse = 1, BINDS(AT(side))},
         {.program = p, .entry = 0, .grid = WIDE, .scratch = 100, BINDS(AT(b), AT(counter))},
-        {.kind = DC_ITEM_COPY, .bytes = WIDE * 4, BINDS(AT(b), AT(a))},
-        {.kind = DC_ITEM_LOOP, .grid = 3, .nbody = 1},
+        {.kind = DC_COMMAND_COPY, .bytes = WIDE * 4, BINDS(AT(b), AT(a))},
+        {.kind = DC_COMMAND_LOOP, .grid = 3, .nbody = 1},
         {.program = p, .entry = 0, .grid = WIDE, .scratch = 100, BINDS(AT(b), AT(counter))},
-        {.kind = DC_ITEM_CHECK, BINDS(AT(fault))},
+        {.kind = DC_COMMAND_CHECK, BINDS(AT(fault))},
         {.program = p, .entry = 0, .grid = WIDE, .scratch = 100, BINDS(AT(a), AT(counter))},
     };
     dc_recording *r = NULL;
-    CHECK_EQ(CALL(record, &job, item, DC_COUNTOF(item), &r), DC_OK);
+    CHECK_EQ(CALL(record, &job, command, DC_COUNTOF(command), &r), DC_OK);
     return r;
 }
 
@@ -173,7 +173,7 @@ static void run_all(dc_recording *r, bool sliced)
         } while (info.next != 0 && slices < 1000);
         CHECK(slices == 1 || (sliced && slices > 1));
         CHECK(!sliced || !want.again || slices > 30);
-        CHECK_EQ(info.fault_item, want.fault < 0 ? -1 : 8);
+        CHECK_EQ(info.fault_command, want.fault < 0 ? -1 : 8);
         CHECK_EQ(info.fault_value, want.fault);
         CHECK(memcmp(&want, &got, sizeof got) == 0);
         CHECK((ns[9] > 0) == (want.fault < 0));
@@ -188,13 +188,13 @@ static void test_chosen(dc_program *p)
     int32_t k[16] = {3};
     void *const slot[] = {k, got};
     for (int certain = 0; certain < 2; certain++) {
-        const dc_item item = {.program = p,
-                              .grid = MANY,
-                              .scratch = 100,
-                              .cost_ns = certain ? 1000000000 : 0,
-                              BINDS({1, 0}, {0, 0})};
+        const dc_command command = {.program = p,
+                                    .grid = MANY,
+                                    .scratch = 100,
+                                    .cost_ns = certain ? 1000000000 : 0,
+                                    BINDS({1, 0}, {0, 0})};
         dc_recording *r = NULL;
-        CHECK_EQ(CALL(record, &job, &item, 1, &r), DC_OK);
+        CHECK_EQ(CALL(record, &job, &command, 1, &r), DC_OK);
         memset(got, 0, sizeof got);
         memset(want, 0, sizeof want);
         for (int turn = 0; turn < 6; turn++) {

@@ -357,12 +357,12 @@ static void test_in_place(void)
     runner_add_flat(&r, f);
     if (runner_build(&r)) {
         const dc_device_ops *ops = r.device->ops;
-        const dc_item item = {.kind = DC_ITEM_LAUNCH,
-                              .program = r.program,
-                              .grid = 3,
-                              .nbind = 4,
-                              .bind = bind,
-                              .label = "in place"};
+        const dc_command item = {.kind = DC_COMMAND_LAUNCH,
+                                 .program = r.program,
+                                 .grid = 3,
+                                 .nbind = 4,
+                                 .bind = bind,
+                                 .label = "in place"};
         for (int i = 0; i < 24; i++)
             x[i] = (float)i, y[i] = (float)(i + 100);
         CHECK(ops->record(r.device, &r.job, &item, 1, &recording) == DC_OK);

@@ -44,34 +44,34 @@ static dc_ref operand(rng *r, const rows *s, dc_dtype t)
         turned[perm[i]] = s->dim[i];
     }
     if (!by)
-        return dc_g_param(s->f, &type, "x");
+        return dc_graph_param(s->f, &type, "x");
     type = dc_type_make(t, s->rank, turned);
-    return dc_g_permute(s->f, dc_g_param(s->f, &type, "x"), perm);
+    return dc_graph_permute(s->f, dc_graph_param(s->f, &type, "x"), perm);
 }
 
 static dc_ref reduced(const rows *s, dc_op op, dc_ref a)
 {
-    return dc_g_reduce(s->f, op, a, s->axes);
+    return dc_graph_reduce(s->f, op, a, s->axes);
 }
 
 static dc_ref spread(const rows *s, dc_ref row)
 {
-    return dc_g_unreduce(s->f, row, s->axes, s->rank, s->dim);
+    return dc_graph_unreduce(s->f, row, s->axes, s->rank, s->dim);
 }
 
 static dc_ref sub(const rows *s, dc_ref a, dc_ref b)
 {
-    return dc_g2(s->f, DC_OP_SUB, a, b);
+    return dc_graph_op2(s->f, DC_OP_SUB, a, b);
 }
 
 static dc_ref mul(const rows *s, dc_ref a, dc_ref b)
 {
-    return dc_g2(s->f, DC_OP_MUL, a, b);
+    return dc_graph_op2(s->f, DC_OP_MUL, a, b);
 }
 
 static dc_ref scaled(const rows *s, dc_ref a, double by)
 {
-    return mul(s, a, dc_g_like(s->f, a, by));
+    return mul(s, a, dc_graph_like(s->f, a, by));
 }
 
 static void give(const rows *s, dc_ref r)
@@ -81,15 +81,15 @@ static void give(const rows *s, dc_ref r)
 
 static dc_ref softmax(const rows *s, dc_ref x)
 {
-    const dc_ref e = dc_g1(s->f, DC_OP_EXP, sub(s, x, spread(s, reduced(s, DC_OP_MAXR, x))));
-    return dc_g2(s->f, DC_OP_DIV, e, spread(s, reduced(s, DC_OP_SUM, e)));
+    const dc_ref e = dc_graph_op1(s->f, DC_OP_EXP, sub(s, x, spread(s, reduced(s, DC_OP_MAXR, x))));
+    return dc_graph_op2(s->f, DC_OP_DIV, e, spread(s, reduced(s, DC_OP_SUM, e)));
 }
 
 static dc_ref log_softmax(const rows *s, dc_ref x)
 {
     const dc_ref c = sub(s, x, spread(s, reduced(s, DC_OP_MAXR, x)));
-    const dc_ref sum = reduced(s, DC_OP_SUM, dc_g1(s->f, DC_OP_EXP, c));
-    return sub(s, c, spread(s, dc_g1(s->f, DC_OP_LOG, sum)));
+    const dc_ref sum = reduced(s, DC_OP_SUM, dc_graph_op1(s->f, DC_OP_EXP, c));
+    return sub(s, c, spread(s, dc_graph_op1(s->f, DC_OP_LOG, sum)));
 }
 
 /* Centred, over the root of the variance; *deviation is that root. */
@@ -101,8 +101,9 @@ static dc_ref normalized(const rows *s, dc_ref x, dc_ref *deviation)
     const dc_ref mean = scaled(s, reduced(s, DC_OP_SUM, x), 1.0 / (double)n);
     const dc_ref c = sub(s, x, spread(s, mean));
     const dc_ref var = scaled(s, reduced(s, DC_OP_SUM, mul(s, c, c)), 1.0 / (double)n);
-    *deviation = dc_g1(s->f, DC_OP_SQRT, dc_g2(s->f, DC_OP_ADD, var, dc_g_like(s->f, var, 1e-3)));
-    return dc_g2(s->f, DC_OP_DIV, c, spread(s, *deviation));
+    *deviation = dc_graph_op1(s->f, DC_OP_SQRT,
+                              dc_graph_op2(s->f, DC_OP_ADD, var, dc_graph_like(s->f, var, 1e-3)));
+    return dc_graph_op2(s->f, DC_OP_DIV, c, spread(s, *deviation));
 }
 
 static uint32_t groups_of(const dc_func *f, bool *by_rows)
@@ -149,7 +150,7 @@ static void test_forward(rng *r, dc_module *m)
     s = rows_new(r, m);
     dc_ref deviation;
     const dc_ref y = normalized(&s, operand(r, &s, DC_F32), &deviation);
-    give(&s, dc_g2(s.f, DC_OP_ADD, mul(&s, y, operand(r, &s, DC_F32)), y));
+    give(&s, dc_graph_op2(s.f, DC_OP_ADD, mul(&s, y, operand(r, &s, DC_F32)), y));
     if (rng_below(r, 2))
         give(&s, deviation); /* a result for each row */
     attempt(r, &s, "layer norm", 1);
@@ -171,7 +172,7 @@ static void test_backward(rng *r, dc_module *m)
     const dc_ref a = spread(&s, scaled(&s, reduced(&s, DC_OP_SUM, g), 0.125));
     const dc_ref b = spread(&s, scaled(&s, reduced(&s, DC_OP_SUM, mul(&s, g, h)), 0.125));
     const dc_ref dx = sub(&s, sub(&s, g, a), mul(&s, h, b));
-    give(&s, dc_g2(s.f, DC_OP_DIV, dx, spread(&s, deviation)));
+    give(&s, dc_graph_op2(s.f, DC_OP_DIV, dx, spread(&s, deviation)));
     attempt(r, &s, "gradient of layer norm", 1);
 }
 
@@ -181,10 +182,10 @@ static void test_mixed(rng *r, dc_module *m)
     rows s = rows_new(r, m);
     const dc_ref x = operand(r, &s, DC_F32), y = softmax(&s, x);
     const dc_ref top = reduced(&s, DC_OP_MAXR, x), mean = scaled(&s, reduced(&s, DC_OP_SUM, y), 2);
-    give(&s, dc_g2(s.f, DC_OP_ADD, top, mean));
-    give(&s, dc_g1(s.f, DC_OP_EXP, sub(&s, x, spread(&s, top))));
+    give(&s, dc_graph_op2(s.f, DC_OP_ADD, top, mean));
+    give(&s, dc_graph_op1(s.f, DC_OP_EXP, sub(&s, x, spread(&s, top))));
     if (rng_below(r, 2))
-        give(&s, dc_g_reduce(s.f, DC_OP_SUM, y, 1)); /* over the first axis */
+        give(&s, dc_graph_reduce(s.f, DC_OP_SUM, y, 1)); /* over the first axis */
     attempt(r, &s, "values for rows", 0);
 
     s = rows_new(r, m);
@@ -202,8 +203,8 @@ static void test_mixed(rng *r, dc_module *m)
     s = rows_new(r, m);
     const dc_ref v = operand(r, &s, DC_F32);
     const dc_ref w = mul(&s, v, spread(&s, reduced(&s, DC_OP_SUM, v)));
-    give(&s, dc_g_reduce(s.f, DC_OP_SUM, w, (1u << s.rank) - 1)); /* over all */
-    give(&s, dc_g_flip(s.f, w, 1));
+    give(&s, dc_graph_reduce(s.f, DC_OP_SUM, w, (1u << s.rank) - 1)); /* over all */
+    give(&s, dc_graph_flip(s.f, w, 1));
     attempt(r, &s, "read elsewhere", 0);
 }
 

@@ -400,7 +400,7 @@ static void test_mutations(rng *r)
 
 typedef struct content {
     const dc_st_item *item;
-    uint32_t nitem;
+    uint32_t ncommand;
     const dc_st_text *text;
     uint32_t ntext;
     const unsigned char *const *bytes;
@@ -421,7 +421,7 @@ static dc_status fetch(dc_job *j, void *ctx, uint32_t item, size_t from, size_t 
 static dc_status write_body(dc_job *j, void *arg)
 {
     content *c = arg;
-    return dc_safetensors_write(j, path, c->item, c->nitem, c->text, c->ntext, fetch, c);
+    return dc_safetensors_write(j, path, c->item, c->ncommand, c->text, c->ntext, fetch, c);
 }
 
 static dc_status write_file(content *c)
@@ -467,8 +467,8 @@ static void check_items(const content *c)
 {
     uint32_t n;
     const dc_st_tensor *t = dc_safetensors_tensors(file, &n);
-    CHECK_EQ(n, c->nitem);
-    for (uint32_t i = 0; i < c->nitem; i++) {
+    CHECK_EQ(n, c->ncommand);
+    for (uint32_t i = 0; i < c->ncommand; i++) {
         unsigned char room[1024];
         const dc_st_tensor *found = dc_safetensors_find(file, c->item[i].name);
         if (!CHECK(found != NULL))

@@ -18,26 +18,26 @@ static void test_read(void)
                                "schedule E_64\n"
                                "schedule R_8\n"
                                "  unroll k";
-    dc_schedfile *f = NULL;
+    dc_schedule_file *f = NULL;
     uint32_t n = 9;
-    if (!CHECK(dc_schedfile_parse(&nest_job, "file", text, &f) == DC_OK)) {
+    if (!CHECK(dc_schedule_file_parse(&nest_job, "file", text, &f) == DC_OK)) {
         printf("    %s\n", nest_said());
         return;
     }
-    const char *const *move = dc_schedfile_find(f, "D_64_10_k64", &n);
+    const char *const *move = dc_schedule_file_find(f, "D_64_10_k64", &n);
     if (CHECK(move != NULL && n == 2)) {
         CHECK_STR(move[0], "split i1 32");
         CHECK_STR(move[1], "reorder k i1.i");
     }
-    CHECK(dc_schedfile_find(f, "E_64", &n) != NULL && n == 0);
-    move = dc_schedfile_find(f, "R_8", &n);
+    CHECK(dc_schedule_file_find(f, "E_64", &n) != NULL && n == 0);
+    move = dc_schedule_file_find(f, "R_8", &n);
     CHECK(move != NULL && n == 1 && strcmp(move[0], "unroll k") == 0);
-    CHECK(dc_schedfile_find(f, "R_9", &n) == NULL && n == 0);
-    dc_schedfile_free(f);
-    dc_schedfile_free(NULL);
-    CHECK(dc_schedfile_parse(&nest_job, "file", "", &f) == DC_OK);
-    CHECK(dc_schedfile_find(f, "", &n) == NULL);
-    dc_schedfile_free(f);
+    CHECK(dc_schedule_file_find(f, "R_9", &n) == NULL && n == 0);
+    dc_schedule_file_free(f);
+    dc_schedule_file_free(NULL);
+    CHECK(dc_schedule_file_parse(&nest_job, "file", "", &f) == DC_OK);
+    CHECK(dc_schedule_file_find(f, "", &n) == NULL);
+    dc_schedule_file_free(f);
 }
 
 static void test_refusals(void)
@@ -55,8 +55,8 @@ static void test_refusals(void)
         {"schedule a\n  unroll k 7\n", "line 2: file: "},
     };
     for (size_t i = 0; i < DC_COUNTOF(bad); i++) {
-        dc_schedfile *f = NULL;
-        const dc_status s = dc_schedfile_parse(&nest_job, "file", bad[i].text, &f);
+        dc_schedule_file *f = NULL;
+        const dc_status s = dc_schedule_file_parse(&nest_job, "file", bad[i].text, &f);
         CHECK(s == DC_E_VALUE && nest_job.err.id == DC_ERR_PARSE && f == NULL);
         const char *error = nest_said();
         if (!CHECK(strncmp(error, bad[i].says, strlen(bad[i].says)) == 0))
@@ -64,8 +64,8 @@ static void test_refusals(void)
     }
     char line[400] = "schedule ";
     memset(line + 9, 'a', 300);
-    dc_schedfile *f = NULL;
-    CHECK(dc_schedfile_parse(&nest_job, "file", line, &f) != DC_OK && f == NULL);
+    dc_schedule_file *f = NULL;
+    CHECK(dc_schedule_file_parse(&nest_job, "file", line, &f) != DC_OK && f == NULL);
     CHECK(strstr(nest_said(), "line 1: file: a line that is too long") != NULL);
 }
 
@@ -79,7 +79,7 @@ static void test_file(void)
 {
     char path[] = "/tmp/test_schedfile.XXXXXX";
     const int fd = mkstemp(path);
-    dc_schedfile *f = NULL;
+    dc_schedule_file *f = NULL;
     uint32_t n;
     if (!CHECK(fd >= 0))
         return;
@@ -90,22 +90,22 @@ static void test_file(void)
     for (int i = 0; i < 2000; i++)
         dc_text_printf(&text, "schedule k%d\n  split i %d\n", i, i + 2);
     CHECK(write_file(path, text.s, text.n));
-    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_OK);
-    const char *const *move = f != NULL ? dc_schedfile_find(f, "k1999", &n) : NULL;
+    CHECK(dc_schedule_file_read(&nest_job, path, &f) == DC_OK);
+    const char *const *move = f != NULL ? dc_schedule_file_find(f, "k1999", &n) : NULL;
     CHECK(move != NULL && n == 1 && strcmp(move[0], "split i 2001") == 0);
-    dc_schedfile_free(f);
+    dc_schedule_file_free(f);
     dc_text_free(&text);
 
     CHECK(write_file(path, "schedule a\n  unroll\n", 20));
-    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_E_VALUE && f == NULL);
+    CHECK(dc_schedule_file_read(&nest_job, path, &f) == DC_E_VALUE && f == NULL);
     CHECK(strstr(nest_said(), path) != NULL);
     CHECK(write_file(path, "schedule a\n\0 unroll i", 20));
-    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_E_FILE && f == NULL);
+    CHECK(dc_schedule_file_read(&nest_job, path, &f) == DC_E_FILE && f == NULL);
     CHECK(strstr(nest_said(), "not a text") != NULL);
     unlink(path);
-    CHECK(dc_schedfile_read(&nest_job, path, &f) == DC_E_FILE && f == NULL);
+    CHECK(dc_schedule_file_read(&nest_job, path, &f) == DC_E_FILE && f == NULL);
     CHECK(strstr(nest_said(), "No such file") != NULL);
-    CHECK(dc_schedfile_read(&nest_job, "/tmp", &f) == DC_E_FILE && f == NULL);
+    CHECK(dc_schedule_file_read(&nest_job, "/tmp", &f) == DC_E_FILE && f == NULL);
     nest_said();
 }
 
@@ -116,7 +116,7 @@ static void test_again(void)
     static const char *const source = "kernel E_64(o: f32[64] out, x: f32[64]) {\n"
                                       "  for i in 64\n    o[i] = neg(x[i])\n}";
     dc_kernel *k, *again;
-    dc_schedfile *f = NULL;
+    dc_schedule_file *f = NULL;
     dc_text text = {0}, a = {0}, b = {0};
     const char *why = "";
     uint32_t n = 0;
@@ -124,17 +124,17 @@ static void test_again(void)
     CHECK(dc_nest_parse(&nest_job, source, &again) == DC_OK);
     for (size_t i = 0; i < DC_COUNTOF(moves); i++)
         CHECK(dc_move_do(k, &why, "%s", moves[i]));
-    dc_schedfile_print(k, &text);
+    dc_schedule_file_print(k, &text);
     CHECK_STR(text.s, "schedule E_64\n  split i 8\n  unroll i.i\n");
-    CHECK(dc_schedfile_parse(&nest_job, "printed", text.s, &f) == DC_OK);
-    const char *const *move = dc_schedfile_find(f, "E_64", &n);
+    CHECK(dc_schedule_file_parse(&nest_job, "printed", text.s, &f) == DC_OK);
+    const char *const *move = dc_schedule_file_find(f, "E_64", &n);
     CHECK_EQ(n, 2);
     for (uint32_t i = 0; i < n; i++)
         CHECK(dc_move_do(again, &why, "%s", move[i]));
     dc_nest_print(k, &a);
     dc_nest_print(again, &b);
     CHECK_STR(b.s, a.s);
-    dc_schedfile_free(f);
+    dc_schedule_file_free(f);
     dc_kernel_free(k);
     dc_kernel_free(again);
     dc_text_free(&text);

@@ -290,7 +290,7 @@ static dc_status through_flat(scheduled *c, const char *target, dc_flat **f)
 static dc_status to_flat(scheduled *c, const char *target, uint32_t skip)
 {
     dc_flat *f = NULL;
-    const dc_status s = dc_flatten_for(&job, c->k, dc_target_named(target), skip, &f);
+    const dc_status s = dc_flatten_for(&job, c->k, dc_sim_target_named(target), skip, &f);
     if (s == DC_E_BUILD && is_too_large()) {
         job.err = (dc_err){0};
         total.large++;
@@ -384,8 +384,8 @@ static dc_status show_body(dc_job *j, void *arg)
     dc_text text = {0};
     const char *target = strchr(c->failure->stage, ' ');
     dc_nest_print(c->k, &text);
-    if (target != NULL && dc_target_named(target + 1) != NULL &&
-        dc_flatten_for(j, c->k, dc_target_named(target + 1), 0, &f) == DC_OK)
+    if (target != NULL && dc_sim_target_named(target + 1) != NULL &&
+        dc_flatten_for(j, c->k, dc_sim_target_named(target + 1), 0, &f) == DC_OK)
         dc_flat_print(f, &text);
     printf("%s", text.s);
     dc_flat_free(f);

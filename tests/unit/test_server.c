@@ -5,8 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "backends/cpu/loader.h"
-#include "backends/cpu/maker.h"
 #include "backends/cpu/server.h"
+#include "backends/cpu/toolchain.h"
 
 #include <dirent.h>
 #include <errno.h>

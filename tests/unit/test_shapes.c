@@ -27,7 +27,7 @@ static int64_t extent(rng *r, int64_t most)
 static dc_ref param(dc_func *f, dc_dtype t, int rank, const int64_t *dim)
 {
     const dc_type type = dc_type_make(t, rank, dim);
-    return dc_g_param(f, &type, "x");
+    return dc_graph_param(f, &type, "x");
 }
 
 static void give(dc_func *f, dc_ref r)
@@ -62,14 +62,14 @@ static dc_ref view(rng *r, dc_func *f, dc_dtype t, int rank, const int64_t *dim)
             perm[i] = (i + 1) % rank;
             d[perm[i]] = dim[i];
         }
-        return dc_g_permute(f, param(f, t, rank, d), perm);
+        return dc_graph_permute(f, param(f, t, rank, d), perm);
     }
     case 1:
-        return dc_g_slice(f, param(f, t, rank, d), a, step, dim);
+        return dc_graph_slice(f, param(f, t, rank, d), a, step, dim);
     case 2:
-        return dc_g_pad(f, param(f, t, rank, d), a, step, dim, dc_bits_of(t, 1));
+        return dc_graph_pad(f, param(f, t, rank, d), a, step, dim, dc_bits_of(t, 1));
     case 3:
-        return dc_g_flip(f, param(f, t, rank, dim), (uint32_t)rng_below(r, 1 << rank));
+        return dc_graph_flip(f, param(f, t, rank, dim), (uint32_t)rng_below(r, 1 << rank));
     default:
         return param(f, t, rank, dim);
     }
@@ -87,9 +87,10 @@ static void product(rng *r, dc_module *m, int64_t rows, int64_t inner, int64_t c
     dc_func *f = dc_func_new(m, "product");
     const dc_ref a = how & 4 ? view(r, f, t, 2, da) : param(f, t, 2, da);
     const dc_ref b = how & 8 ? view(r, f, t, 2, db) : param(f, t, 2, db);
-    const dc_ref y = dc_g_dot(f, a, b, 0, NULL, NULL, 1, ca, cb);
+    const dc_ref y = dc_graph_dot(f, a, b, 0, NULL, NULL, 1, ca, cb);
     const dc_ref old = param(f, t, 2, dy);
-    give(f, rng_below(r, 2) ? y : dc_g2(f, DC_OP_MAX, dc_g2(f, DC_OP_ADD, old, y), old));
+    give(f,
+         rng_below(r, 2) ? y : dc_graph_op2(f, DC_OP_MAX, dc_graph_op2(f, DC_OP_ADD, old, y), old));
     attempt(r, f, "product");
 }
 
@@ -137,7 +138,8 @@ static void contraction(rng *r, dc_module *m)
     dc_func *f = dc_func_new(m, "contraction");
     for (int s = 0; s < 2; s++)
         in[s] = rank[s] > 0 ? view(r, f, t, rank[s], dim[s]) : param(f, t, 0, NULL);
-    give(f, dc_g_dot(f, in[0], in[1], nb, place[0], place[1], nc, place[0] + nb, place[1] + nb));
+    give(f,
+         dc_graph_dot(f, in[0], in[1], nb, place[0], place[1], nc, place[0] + nb, place[1] + nb));
     attempt(r, f, "contraction");
 }
 
@@ -160,19 +162,20 @@ static void reduction(rng *r, dc_module *m)
     dc_func *f = dc_func_new(m, "reduction");
     dc_ref x = view(r, f, t, rank, dim);
     if (t == DC_F32 && rng_below(r, 2))
-        x = dc_g1(f, DC_OP_EXP, x);
+        x = dc_graph_op1(f, DC_OP_EXP, x);
     if (rng_below(r, 2)) { /* times something that is the same along every other axis */
         int64_t thin[DC_MAX_RANK];
         for (int i = 0; i < rank; i++)
             thin[i] = i % 2 ? 1 : dim[i];
-        x = dc_g2(f, DC_OP_MUL, x, dc_g_expand(f, param(f, t, rank, thin), dim));
+        x = dc_graph_op2(f, DC_OP_MUL, x, dc_graph_expand(f, param(f, t, rank, thin), dim));
     }
-    const dc_ref y = dc_g_reduce(f, ops[rng_below(r, DC_COUNTOF(ops))], x, axes);
+    const dc_ref y = dc_graph_reduce(f, ops[rng_below(r, DC_COUNTOF(ops))], x, axes);
     const dc_dtype sum = (dc_dtype)dc_node_at(f, y)->dtype;
     const dc_ref old = param(f, sum, n, kept);
-    give(f, rng_below(r, 2) ? y : dc_g2(f, DC_OP_SUB, old, y));
+    give(f, rng_below(r, 2) ? y : dc_graph_op2(f, DC_OP_SUB, old, y));
     if (rng_below(r, 2)) /* and back to where it came from */
-        give(f, dc_g2(f, DC_OP_ADD, dc_g_cast(f, x, sum), dc_g_unreduce(f, y, axes, rank, dim)));
+        give(f, dc_graph_op2(f, DC_OP_ADD, dc_graph_cast(f, x, sum),
+                             dc_graph_unreduce(f, y, axes, rank, dim)));
     attempt(r, f, "reduction");
 }
 
@@ -187,8 +190,8 @@ static void test_narrow(rng *r, dc_module *m)
         dc_func *f = dc_func_new(m, "narrow");
         dc_ref x = view(r, f, types[rng_below(r, DC_COUNTOF(types))], 3, dim);
         if (dc_node_at(f, x)->dtype == DC_F32 && rng_below(r, 2))
-            x = dc_g2(f, DC_OP_MUL, x, param(f, DC_F32, 3, dim));
-        give(f, dc_g_reduce(f, ops[rng_below(r, DC_COUNTOF(ops))], x, rng_below(r, 4) ? 3 : 2));
+            x = dc_graph_op2(f, DC_OP_MUL, x, param(f, DC_F32, 3, dim));
+        give(f, dc_graph_reduce(f, ops[rng_below(r, DC_COUNTOF(ops))], x, rng_below(r, 4) ? 3 : 2));
         attempt(r, f, "narrow");
     }
 }
@@ -203,7 +206,7 @@ static void test_long(rng *r, dc_module *m)
             const dc_mark mark = dc_arena_mark(&rt->job.scratch);
             dc_func *f = dc_func_new(m, "long");
             const dc_ref x = param(f, DC_F32, 2, dim[i]);
-            give(f, dc_g_reduce(f, DC_OP_SUM, dc_g2(f, DC_OP_MUL, x, x), axes));
+            give(f, dc_graph_reduce(f, DC_OP_SUM, dc_graph_op2(f, DC_OP_MUL, x, x), axes));
             const problem p = prepare(f, r, false);
             CHECK(run_compiled(&p) == DC_OK && compare(&p, "long axis"));
             dc_arena_rewind(&rt->job.scratch, mark);
@@ -218,12 +221,12 @@ static void test_empty(rng *r, dc_module *m)
         dc_func *f = dc_func_new(m, "empty");
         const dc_ref x = param(f, DC_F32, 3, d);
         for (uint32_t axes = 0; axes < 8; axes++) /* sums over nothing are 0 */
-            give(f, dc_g_reduce(f, DC_OP_SUM, x, axes));
-        give(f, dc_g_reduce(f, DC_OP_MAXR, x, 1u << i % 3));
+            give(f, dc_graph_reduce(f, DC_OP_SUM, x, axes));
+        give(f, dc_graph_reduce(f, DC_OP_MAXR, x, 1u << i % 3));
         const int64_t db[2] = {d[2], 3};
-        give(f, dc_g_dot(f, x, param(f, DC_F32, 2, db), 0, NULL, NULL, 1, two, (int64_t[]){0}));
+        give(f, dc_graph_dot(f, x, param(f, DC_F32, 2, db), 0, NULL, NULL, 1, two, (int64_t[]){0}));
         const int64_t dc[2] = {4, d[1]};
-        give(f, dc_g_dot(f, param(f, DC_F32, 2, dc), x, 0, NULL, NULL, 1, one, one));
+        give(f, dc_graph_dot(f, param(f, DC_F32, 2, dc), x, 0, NULL, NULL, 1, one, one));
         attempt(r, f, "no elements");
     }
 }
@@ -238,11 +241,13 @@ static void test_dtypes(rng *r, dc_module *m)
         for (int u = 0; u < DC_DTYPE__COUNT; u++) {
             dc_func *f = dc_func_new(m, "dtypes");
             const dc_ref x = param(f, (dc_dtype)t, 2, dim), y = param(f, (dc_dtype)u, 2, dim);
-            const dc_ref mask = dc_g2(f, DC_OP_LT, dc_g_cast(f, x, (dc_dtype)u), y);
-            const dc_ref odd = dc_g_cast(f, y, DC_BOOL);
+            const dc_ref mask = dc_graph_op2(f, DC_OP_LT, dc_graph_cast(f, x, (dc_dtype)u), y);
+            const dc_ref odd = dc_graph_cast(f, y, DC_BOOL);
             for (int to = 0; to < DC_DTYPE__COUNT; to++) {
-                const dc_ref a = dc_g_cast(f, x, (dc_dtype)to), b = dc_g_cast(f, y, (dc_dtype)to);
-                give(f, dc_g3(f, DC_OP_WHERE, mask, a, dc_g3(f, DC_OP_WHERE, odd, b, a)));
+                const dc_ref a = dc_graph_cast(f, x, (dc_dtype)to),
+                             b = dc_graph_cast(f, y, (dc_dtype)to);
+                give(f, dc_graph_op3(f, DC_OP_WHERE, mask, a,
+                                     dc_graph_op3(f, DC_OP_WHERE, odd, b, a)));
             }
             attempt(r, f, "dtypes");
         }
@@ -256,9 +261,9 @@ static void test_short(rng *r, dc_module *m)
             const int64_t dim[3] = {2, n, last}, row[3] = {1, 1, last};
             dc_func *f = dc_func_new(m, "short");
             const dc_ref x = view(r, f, DC_F32, 3, dim);
-            const dc_ref b = dc_g_expand(f, param(f, DC_F32, 3, row), dim);
-            give(f, dc_g1(f, DC_OP_EXP, dc_g2(f, DC_OP_MUL, x, b)));
-            give(f, dc_g2(f, DC_OP_LT, x, b));
+            const dc_ref b = dc_graph_expand(f, param(f, DC_F32, 3, row), dim);
+            give(f, dc_graph_op1(f, DC_OP_EXP, dc_graph_op2(f, DC_OP_MUL, x, b)));
+            give(f, dc_graph_op2(f, DC_OP_LT, x, b));
             attempt(r, f, "short last axis");
         }
 }
@@ -320,25 +325,25 @@ static void test_cells(rng *r, dc_module *m)
         const dc_ref w = param(f, DC_F32, 2, dw), mom = param(f, DC_F32, 2, dw);
         const dc_ref b = param(f, DC_F32, 1, dw + 1), x = param(f, DC_F32, 2, dx);
         const dc_ref g = param(f, DC_F32, 2, dg);
-        const dc_ref dot = dc_g_dot(f, x, g, 0, NULL, NULL, 1, zero, zero);
-        const dc_ref next =
-            dc_g2(f, DC_OP_ADD, dc_g2(f, DC_OP_MUL, mom, dc_g_like(f, mom, 0.5)), dot);
-        give(f, dc_g2(f, DC_OP_SUB, w, dc_g2(f, DC_OP_MUL, next, w)));
+        const dc_ref dot = dc_graph_dot(f, x, g, 0, NULL, NULL, 1, zero, zero);
+        const dc_ref next = dc_graph_op2(
+            f, DC_OP_ADD, dc_graph_op2(f, DC_OP_MUL, mom, dc_graph_like(f, mom, 0.5)), dot);
+        give(f, dc_graph_op2(f, DC_OP_SUB, w, dc_graph_op2(f, DC_OP_MUL, next, w)));
         give(f, next);
-        give(f, dc_g2(f, DC_OP_SUB, b, dc_g_reduce(f, DC_OP_SUM, g, 1)));
+        give(f, dc_graph_op2(f, DC_OP_SUB, b, dc_graph_reduce(f, DC_OP_SUM, g, 1)));
         check_cells(r, f, set, 3);
 
         f = dc_func_new(
             m, "itself"); /* less its own sums: a kernel that needs a row before it writes */
         const dc_ref c = param(f, DC_F32, 2, dg);
-        const dc_ref row = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, c, 2), 2, 2, dg);
-        const dc_ref column = dc_g_unreduce(f, dc_g_reduce(f, DC_OP_SUM, c, 1), 1, 2, dg);
-        give(f, dc_g2(f, DC_OP_SUB, dc_g2(f, DC_OP_SUB, c, row), column));
+        const dc_ref row = dc_graph_unreduce(f, dc_graph_reduce(f, DC_OP_SUM, c, 2), 2, 2, dg);
+        const dc_ref column = dc_graph_unreduce(f, dc_graph_reduce(f, DC_OP_SUM, c, 1), 1, 2, dg);
+        give(f, dc_graph_op2(f, DC_OP_SUB, dc_graph_op2(f, DC_OP_SUB, c, row), column));
         check_cells(r, f, set, d[0] * d[2] > 1 ? 0 : 1);
 
         f = dc_func_new(m, "turned"); /* read elsewhere than written: by a copy */
         const dc_ref v = param(f, DC_F32, 2, dg);
-        give(f, dc_g2(f, DC_OP_ADD, v, dc_g_flip(f, v, 3)));
+        give(f, dc_graph_op2(f, DC_OP_ADD, v, dc_graph_flip(f, v, 3)));
         check_cells(r, f, set, d[0] * d[2] > 1 ? 0 : 1);
     }
 }
@@ -351,10 +356,10 @@ static void two_ways(rng *r, dc_module *m)
     const int64_t dp[1] = {3}, dq[2] = {4, 3};
     dc_func *f = dc_func_new(m, "two ways");
     const dc_ref p = param(f, DC_F32, 1, dp), q = param(f, DC_F32, 2, dq);
-    const dc_ref y = dc_g1(f, DC_OP_EXP, q);
-    const dc_ref s = dc_g2(f, DC_OP_ADD, p, dc_g_reduce(f, DC_OP_SUM, y, 1));
-    const dc_ref v = dc_g1(f, DC_OP_NEG, p);
-    const dc_ref z = dc_g2(f, DC_OP_ADD, y, dc_g_unreduce(f, v, 1, 2, dq));
+    const dc_ref y = dc_graph_op1(f, DC_OP_EXP, q);
+    const dc_ref s = dc_graph_op2(f, DC_OP_ADD, p, dc_graph_reduce(f, DC_OP_SUM, y, 1));
+    const dc_ref v = dc_graph_op1(f, DC_OP_NEG, p);
+    const dc_ref z = dc_graph_op2(f, DC_OP_ADD, y, dc_graph_unreduce(f, v, 1, 2, dq));
     give(f, y);
     give(f, s);
     give(f, v);
@@ -368,8 +373,9 @@ static void shared(rng *r, dc_module *m, int levels, int64_t n, bool turned)
     dc_func *f = dc_func_new(m, "shared");
     dc_ref v = param(f, DC_F32, 1, &n);
     for (int i = 0; i < levels; i++) {
-        const dc_ref half = dc_g2(f, DC_OP_MUL, v, dc_g_like(f, v, 0.5));
-        v = dc_g2(f, DC_OP_ADD, half, dc_g2(f, DC_OP_MIN, half, turned ? dc_g_flip(f, v, 1) : v));
+        const dc_ref half = dc_graph_op2(f, DC_OP_MUL, v, dc_graph_like(f, v, 0.5));
+        v = dc_graph_op2(f, DC_OP_ADD, half,
+                         dc_graph_op2(f, DC_OP_MIN, half, turned ? dc_graph_flip(f, v, 1) : v));
     }
     give(f, v);
     attempt(r, f, "shared");
@@ -401,8 +407,8 @@ static void image(rng *r, dc_module *m)
     }
     dc_func *f = dc_func_new(m, "image");
     const dc_ref a = param(f, DC_F32, 4, x), b = param(f, DC_F32, 4, k);
-    const dc_ref y = dc_g_conv(f, a, b, &c);
-    give(f, rng_below(r, 2) ? y : dc_g2(f, DC_OP_MAX, y, dc_g_like(f, y, 0)));
+    const dc_ref y = dc_graph_conv(f, a, b, &c);
+    give(f, rng_below(r, 2) ? y : dc_graph_op2(f, DC_OP_MAX, y, dc_graph_like(f, y, 0)));
     attempt(r, f, "image");
 }
 
@@ -422,16 +428,16 @@ static void short_axes(rng *r, dc_module *m)
             start[i] = rng_below(r, (int)dim[i]);
             cut[i] = 1;
         }
-    x = dc_g_slice(f, x, start, step, cut);
+    x = dc_graph_slice(f, x, start, step, cut);
     if (rng_below(r, 3) == 0) {
         perm[0] = 1;
         perm[2] = 2;
     }
-    const dc_ref y = dc_g_permute(f, x, perm);
-    give(f, rng_below(r, 2)
-                ? y
-                : dc_g2(f, DC_OP_ADD, y,
-                        param(f, (dc_dtype)dc_node_at(f, y)->dtype, 4, dc_node_at(f, y)->dim)));
+    const dc_ref y = dc_graph_permute(f, x, perm);
+    give(f, rng_below(r, 2) ? y
+                            : dc_graph_op2(f, DC_OP_ADD, y,
+                                           param(f, (dc_dtype)dc_node_at(f, y)->dtype, 4,
+                                                 dc_node_at(f, y)->dim)));
     attempt(r, f, "short axes");
 }
 
@@ -442,10 +448,10 @@ static void many_positions(rng *r, dc_module *m)
     dc_ref v = param(f, DC_F32, 1, &n);
     for (int i = 0; i < 12; i++) {
         const int64_t lo[1] = {(1 << (i % 6)) + i / 6};
-        const dc_ref moved = dc_g_pad(f, v, lo, step, longer, 0);
-        v = dc_g2(f, DC_OP_SUB, v, dc_g_slice(f, moved, zero, step, &n));
+        const dc_ref moved = dc_graph_pad(f, v, lo, step, longer, 0);
+        v = dc_graph_op2(f, DC_OP_SUB, v, dc_graph_slice(f, moved, zero, step, &n));
         if (i % 3 == 2)
-            v = dc_g2(f, DC_OP_MUL, v, dc_g_like(f, v, 0.25));
+            v = dc_graph_op2(f, DC_OP_MUL, v, dc_graph_like(f, v, 0.25));
     }
     give(f, v);
     attempt(r, f, "positions");

@@ -20,7 +20,7 @@ static void test_names(dc_job *j)
                                           "sim:cpu", "sim:opencl", "sim:cuda"};
     dc_device *d = NULL;
     for (size_t i = 0; i < DC_COUNTOF(targets); i++) {
-        const dc_target *t = dc_target_named(targets[i]);
+        const dc_target *t = dc_sim_target_named(targets[i]);
         if (!CHECK(t != NULL))
             continue;
         CHECK_STR(t->name, targets[i]);
@@ -28,7 +28,7 @@ static void test_names(dc_job *j)
         CHECK(t->simt == (t->group_threads > 0));
         CHECK((strncmp(t->name, "sim:", 4) == 0) == (strcmp(t->dialect, "flat") == 0));
     }
-    CHECK(dc_target_named("sim:") == NULL);
+    CHECK(dc_sim_target_named("sim:") == NULL);
     CHECK(dc_sim_open(j, "sim:abacus", &d) == DC_E_DEVICE);
     CHECK(d == NULL);
     j->err = (dc_err){0};
@@ -99,18 +99,18 @@ static void close_machine(machine *m)
         1, 4 * (n) \
     }
 
-static dc_item launch_of(const machine *m, uint32_t entry, uint32_t nbind, const dc_bind *bind)
+static dc_command launch_of(const machine *m, uint32_t entry, uint32_t nbind, const dc_bind *bind)
 {
-    return (dc_item){.kind = DC_ITEM_LAUNCH,
-                     .program = m->p,
-                     .entry = entry,
-                     .grid = 1,
-                     .nbind = nbind,
-                     .bind = bind,
-                     .label = entries[entry]};
+    return (dc_command){.kind = DC_COMMAND_LAUNCH,
+                        .program = m->p,
+                        .entry = entry,
+                        .grid = 1,
+                        .nbind = nbind,
+                        .bind = bind,
+                        .label = entries[entry]};
 }
 
-static dc_status run_items(dc_job *j, machine *m, const dc_item *item, uint32_t n,
+static dc_status run_items(dc_job *j, machine *m, const dc_command *item, uint32_t n,
                            dc_run_info *info)
 {
     dc_recording *r;
@@ -132,14 +132,14 @@ static void test_control(dc_job *j)
     const dc_bind add[] = {AT(0), AT(0), AT(1)}, less[] = {AT(3), AT(0), AT(2)};
     const dc_bind loop[] = {AT(3), AT(4)}, branch[] = {AT(3)};
     const dc_bind yes[] = {AT(5), AT(0)}, no[] = {AT(5), AT(4)}, check[] = {AT(5)};
-    const dc_item item[] = {
-        {.kind = DC_ITEM_LOOP, .grid = 100, .nbind = 2, .bind = loop, .nbody = 2},
+    const dc_command item[] = {
+        {.kind = DC_COMMAND_LOOP, .grid = 100, .nbind = 2, .bind = loop, .nbody = 2},
         launch_of(&m, ADD, 3, add),
         launch_of(&m, LESS, 3, less),
-        {.kind = DC_ITEM_BRANCH, .nbind = 1, .bind = branch, .nbody = 1, .nelse = 1},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = yes, .bytes = 4},
-        {.kind = DC_ITEM_COPY, .nbind = 2, .bind = no, .bytes = 4},
-        {.kind = DC_ITEM_CHECK, .nbind = 1, .bind = check},
+        {.kind = DC_COMMAND_BRANCH, .nbind = 1, .bind = branch, .nbody = 1, .nelse = 1},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = yes, .bytes = 4},
+        {.kind = DC_COMMAND_COPY, .nbind = 2, .bind = no, .bytes = 4},
+        {.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = check},
     };
     uint64_t ns[DC_COUNTOF(item)] = {0};
     dc_run_info info = {.nanoseconds = ns};
@@ -149,13 +149,13 @@ static void test_control(dc_job *j)
     CHECK_EQ(m.number[0], 21);
     CHECK_EQ(m.number[4], 6);
     CHECK_EQ(m.number[5], 6);
-    CHECK_EQ(info.fault_item, 6);
+    CHECK_EQ(info.fault_command, 6);
     CHECK_EQ(info.fault_value, 6);
     CHECK(ns[1] > 0);
     close_machine(&m);
 }
 
-static void refused(dc_job *j, machine *m, dc_item item, dc_status status, const char *part)
+static void refused(dc_job *j, machine *m, dc_command item, dc_status status, const char *part)
 {
     char said[700];
     dc_run_info info = {0};
@@ -172,7 +172,7 @@ static void test_launches(dc_job *j)
     if (!open_machine(j, &m))
         return;
     const dc_bind bind[] = {AT(0), AT(8), AT(9)};
-    dc_item wide = launch_of(&m, WIDE, 1, bind);
+    dc_command wide = launch_of(&m, WIDE, 1, bind);
     wide.grid = 8;
     wide.scratch = 64;
     CHECK(run_items(j, &m, &wide, 1, NULL) == DC_OK);

@@ -220,11 +220,11 @@ static void test_origins(void)
     dc_module *m = dc_module_new();
     dc_func *f = dc_func_new(m, "f");
     const dc_type t = {.dtype = DC_F32};
-    const dc_ref x = dc_g_param(f, &t, "x");
+    const dc_ref x = dc_graph_param(f, &t, "x");
     dc_func_from(f, "a.lua:1", NULL);
-    const dc_ref e = dc_g1(f, DC_OP_EXP, x);
+    const dc_ref e = dc_graph_op1(f, DC_OP_EXP, x);
     dc_func_from(f, "a.lua:2", "net.1");
-    DC_PUSH(f->result, dc_g2(f, DC_OP_MUL, e, dc_g_like(f, e, 1)));
+    DC_PUSH(f->result, dc_graph_op2(f, DC_OP_MUL, e, dc_graph_like(f, e, 1)));
     const dc_func *s = dc_simplify(f);
     const dc_node *n = dc_node_at(s, s->result.at[0]);
     CHECK_EQ(n->op, DC_OP_EXP);
@@ -259,7 +259,7 @@ static dc_ref pick_like(rng *r, dc_func *f, const dc_type *t)
         if (dc_type_same(&u, t))
             return a;
     }
-    return dc_g_const(f, t, special(r));
+    return dc_graph_const(f, t, special(r));
 }
 
 static void grow_ew(rng *r, dc_func *f)
@@ -302,11 +302,11 @@ static void grow_move(rng *r, dc_func *f)
     int64_t dim[DC_MAX_RANK], start[DC_MAX_RANK], step[DC_MAX_RANK], perm[DC_MAX_RANK];
     if (kind == 0) {
         random_dims(r, &t, dim);
-        dc_g_reshape(f, a, rank, dim);
+        dc_graph_reshape(f, a, rank, dim);
     } else if (kind == 1 && rank < 4) {
         for (int i = 0, at = rng_below(r, rank + 1); i < rank + 1; i++)
             dim[i] = i == at ? 1 : t.dim[i - (i > at)];
-        dc_g_reshape(f, a, rank + 1, dim);
+        dc_graph_reshape(f, a, rank + 1, dim);
     } else if (kind == 2) {
         for (int i = 0; i < rank; i++)
             perm[i] = i;
@@ -316,12 +316,12 @@ static void grow_move(rng *r, dc_func *f)
             perm[i] = perm[other];
             perm[other] = p;
         }
-        dc_g_make(f, DC_OP_PERMUTE, &a, 1, perm, rank, NULL);
+        dc_graph_make(f, DC_OP_PERMUTE, &a, 1, perm, rank, NULL);
     } else if (kind == 3) {
         for (int i = 0; i < rank; i++)
             dim[i] = t.dim[i] == 1 ? rng_below(r, 4) : t.dim[i];
         if (dc_type_count(&t) < 64)
-            dc_g_expand(f, a, dim);
+            dc_graph_expand(f, a, dim);
     } else if (kind == 4) {
         for (int i = 0; i < rank; i++) {
             start[i] = t.dim[i] > 1 ? rng_below(r, (int)t.dim[i]) : 0;
@@ -329,7 +329,7 @@ static void grow_move(rng *r, dc_func *f)
             dim[i] =
                 t.dim[i] == 0 ? 0 : rng_below(r, (int)((t.dim[i] - 1 - start[i]) / step[i]) + 2);
         }
-        dc_g_slice(f, a, start, step, dim);
+        dc_graph_slice(f, a, start, step, dim);
     } else if (kind == 5) {
         for (int i = 0; i < rank; i++) {
             start[i] = rng_below(r, 2);
@@ -337,9 +337,9 @@ static void grow_move(rng *r, dc_func *f)
             dim[i] = start[i] + (t.dim[i] > 0 ? (t.dim[i] - 1) * step[i] + 1 : 0) + rng_below(r, 2);
         }
         if (dc_type_count(&t) < 64)
-            dc_g_pad(f, a, start, step, dim, dc_bits_of((dc_dtype)t.dtype, special(r)));
+            dc_graph_pad(f, a, start, step, dim, dc_bits_of((dc_dtype)t.dtype, special(r)));
     } else if (kind == 6) {
-        dc_g_flip(f, a, (uint32_t)rng_below(r, 1 << rank));
+        dc_graph_flip(f, a, (uint32_t)rng_below(r, 1 << rank));
     }
 }
 
@@ -353,14 +353,14 @@ static void grow_other(rng *r, dc_func *f)
     switch (rng_below(r, 4)) {
     case 0:
     case 1:
-        dc_g_reduce(f, op, a, (uint32_t)rng_below(r, 1 << t.rank));
+        dc_graph_reduce(f, op, a, (uint32_t)rng_below(r, 1 << t.rank));
         return;
     case 2:
-        dc_g_make(f, DC_OP_IOTA, NULL, 0, &zero, 1, &positions);
+        dc_graph_make(f, DC_OP_IOTA, NULL, 0, &zero, 1, &positions);
         return;
     case 3:
         if (t.rank == 2 && t.dtype != DC_BOOL)
-            dc_g_dot(f, a, a, 0, NULL, NULL, 1, &zero, &zero);
+            dc_graph_dot(f, a, a, 0, NULL, NULL, 1, &zero, &zero);
         return;
     }
 }
@@ -373,7 +373,7 @@ static dc_func *random_func(rng *r, dc_module *m)
         t.rank = (uint8_t)rng_below(r, 4);
         for (int a = 0; a < t.rank; a++)
             t.dim[a] = rng_below(r, 8) ? 1 + rng_below(r, 3) : 0;
-        dc_g_param(f, &t, NULL);
+        dc_graph_param(f, &t, NULL);
     }
     for (int i = 5 + rng_below(r, 40); i > 0; i--) {
         const int kind = rng_below(r, 8);

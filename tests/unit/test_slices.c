@@ -517,7 +517,7 @@ static void test_time(void)
     start(&t);
     CHECK(poll(&t, -1));
     take(&t);
-    dc_time_report(t.w.rt);
+    dc_profile_report_all(t.w.rt);
     CHECK(t.w.said.s != NULL && strstr(t.w.said.s, "[time] chain: 1 calls, ") == t.w.said.s);
     close_trial(&t);
 }

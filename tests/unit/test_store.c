@@ -1,8 +1,8 @@
 /*
- * core/runtime/store.c and core/runtime/rt.c over the host device: pool, handles and the evict rule, cells, guard
+ * core/runtime/storage.c and core/runtime/rt.c over the host device: pool, handles and the evict rule, cells, guard
  * zones, and a device that has no room.
  */
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static dc_cell *cell(const char *label)
     return c;
 }
 
-static int handles_of(const dc_store *s)
+static int handles_of(const dc_storage *s)
 {
     int n = 0;
     const dc_tensor *before = NULL;
@@ -64,26 +64,26 @@ static int handles_of(const dc_store *s)
 
 static void test_pool(void)
 {
-    dc_store *s;
-    CHECK(dc_store_new(rt, job, 100, &s) == DC_OK);
+    dc_storage *s;
+    CHECK(dc_storage_new(rt, job, 100, &s) == DC_OK);
     void *mem = s->mem;
     CHECK_EQ((uintptr_t)mem % 64, 0);
     const uint64_t allocs = rt->stats.allocs;
     CHECK(rt->stats.bytes_live >= 100 && rt->stats.bytes_live <= 128);
-    dc_store_free(s);
+    dc_storage_free(s);
     CHECK_EQ(rt->stats.bytes_live, 0);
-    CHECK(dc_store_new(rt, job, 97, &s) == DC_OK); /* the same class */
+    CHECK(dc_storage_new(rt, job, 97, &s) == DC_OK); /* the same class */
     CHECK(s->mem == mem);
     CHECK_EQ(s->bytes, 97);
     CHECK_EQ(rt->stats.allocs, allocs);
-    dc_store_free(s);
-    CHECK(dc_store_new(rt, job, 1000, &s) == DC_OK);
+    dc_storage_free(s);
+    CHECK(dc_storage_new(rt, job, 1000, &s) == DC_OK);
     CHECK_EQ(rt->stats.allocs, allocs + 1);
-    dc_store_free(s);
+    dc_storage_free(s);
     dc_pool_drain(rt);
-    CHECK(dc_store_new(rt, job, 100, &s) == DC_OK);
+    CHECK(dc_storage_new(rt, job, 100, &s) == DC_OK);
     CHECK_EQ(rt->stats.allocs, allocs + 2);
-    dc_store_free(s);
+    dc_storage_free(s);
     CHECK(rt->stats.bytes_peak >= 1000);
 }
 
@@ -96,29 +96,29 @@ static uint64_t waits(void)
 static void test_trim(void)
 {
     enum { N = 48, MIB = 1 << 20 };
-    dc_store *s[N];
+    dc_storage *s[N];
     dc_pool_drain(rt);
     for (int i = 0; i < N; i++)
-        CHECK(dc_store_new(rt, job, 4 * MIB, &s[i]) == DC_OK);
+        CHECK(dc_storage_new(rt, job, 4 * MIB, &s[i]) == DC_OK);
     for (int i = 0; i < N; i++)
-        dc_store_free(s[i]);
+        dc_storage_free(s[i]);
     CHECK_EQ(waits(), 4 * N * MIB);
     const uint64_t allocs = rt->stats.allocs;
     for (int i = 0; i < N; i++) /* as much of another size: the first go */
-        CHECK(dc_store_new(rt, job, 5 * MIB, &s[i]) == DC_OK);
+        CHECK(dc_storage_new(rt, job, 5 * MIB, &s[i]) == DC_OK);
     CHECK_EQ(rt->stats.allocs, allocs + N);
     for (int i = 0; i < N; i++)
-        dc_store_free(s[i]);
-    CHECK(dc_store_new(rt, job, 6 * MIB, &s[0]) == DC_OK);
+        dc_storage_free(s[i]);
+    CHECK(dc_storage_new(rt, job, 6 * MIB, &s[0]) == DC_OK);
     CHECK(waits() <= 5 * N * MIB);
-    CHECK(dc_store_new(rt, job, 5 * MIB, &s[1]) == DC_OK); /* freed last: still there */
+    CHECK(dc_storage_new(rt, job, 5 * MIB, &s[1]) == DC_OK); /* freed last: still there */
     CHECK_EQ(rt->stats.allocs, allocs + N + 1);
     dc_pool_trim(rt); /* as many may be needed again */
     CHECK(waits() > 64 * MIB);
     dc_pool_trim(rt); /* they were not */
     CHECK(waits() <= 64 * MIB);
-    dc_store_free(s[0]);
-    dc_store_free(s[1]);
+    dc_storage_free(s[0]);
+    dc_storage_free(s[1]);
     dc_pool_drain(rt);
     CHECK_EQ(waits(), 0);
 }
@@ -126,32 +126,32 @@ static void test_trim(void)
 /* Every size: a store of its class holds it and at most a third more. */
 static void test_classes(void)
 {
-    dc_store *s[64];
+    dc_storage *s[64];
     size_t bytes = 0;
     for (int i = 0; i < 64; i++, bytes += bytes / 2 + 1) {
         if (bytes > 1 << 26)
             bytes = 0;
         const uint64_t before = rt->stats.bytes_live;
-        CHECK(dc_store_new(rt, job, bytes, &s[i]) == DC_OK);
+        CHECK(dc_storage_new(rt, job, bytes, &s[i]) == DC_OK);
         const uint64_t held = rt->stats.bytes_live - before;
         CHECK(held >= bytes && (held == 64 || held * 4 <= bytes * 5 + 4 * 64));
         memset(s[i]->mem, i, held < 4096 ? held : 4096);
     }
     for (int i = 0; i < 64; i++)
-        dc_store_free(s[i]);
+        dc_storage_free(s[i]);
     CHECK_EQ(rt->stats.bytes_live, 0);
     dc_pool_drain(rt);
-    CHECK(dc_store_new(rt, job, SIZE_MAX / 8, &s[0]) == DC_E_NOMEM);
+    CHECK(dc_storage_new(rt, job, SIZE_MAX / 8, &s[0]) == DC_E_NOMEM);
     CHECK_EQ(job->err.id, DC_ERR_NOMEM);
     job->err = (dc_err){0};
-    CHECK(dc_store_new(rt, job, SIZE_MAX, &s[0]) == DC_E_NOMEM);
+    CHECK(dc_storage_new(rt, job, SIZE_MAX, &s[0]) == DC_E_NOMEM);
     job->err = (dc_err){0};
 }
 
 static void test_handles(void)
 {
     dc_tensor *a = tensor(7);
-    dc_store *s = a->store;
+    dc_storage *s = a->store;
     dc_tensor *b = dc_tensor_show(s, &type4), *c = dc_tensor_show(s, &type4);
     CHECK_EQ(handles_of(s), 3);
     CHECK(dc_tensor_retain(b) == b);
@@ -169,15 +169,15 @@ static void test_handles(void)
 
 static void test_evict(void)
 {
-    dc_store *s;
-    CHECK(dc_store_new(rt, job, 16, &s) == DC_OK);
+    dc_storage *s;
+    CHECK(dc_storage_new(rt, job, 16, &s) == DC_OK);
     s->owned = true;
-    CHECK(dc_store_evict(s, job) == DC_OK); /* nobody looks: nothing happens */
+    CHECK(dc_storage_evict(s, job) == DC_OK); /* nobody looks: nothing happens */
     CHECK_EQ(rt->stats.moved_out, 0);
     int32_t *mem = s->mem;
     mem[3] = 5;
     dc_tensor *a = dc_tensor_show(s, &type4), *b = dc_tensor_show(s, &type4);
-    CHECK(dc_store_evict(s, job) == DC_OK);
+    CHECK(dc_storage_evict(s, job) == DC_OK);
     CHECK_EQ(rt->stats.moved_out, 1);
     CHECK(s->mem == mem && s->shown == NULL); /* the address stays */
     mem[3] = 6;
@@ -185,7 +185,7 @@ static void test_evict(void)
     CHECK_EQ(value_of(a), 5);
     CHECK_EQ(handles_of(a->store), 2);
     dc_tensor *c = dc_tensor_show(s, &type4);
-    CHECK(dc_store_evict(s, job) == DC_OK);
+    CHECK(dc_storage_evict(s, job) == DC_OK);
     mem[3] = 7;
     CHECK_EQ(value_of(b), 5);
     CHECK_EQ(value_of(c), 6);
@@ -194,14 +194,14 @@ static void test_evict(void)
     dc_tensor_release(a);
     dc_tensor_release(c);
     dc_tensor *d = dc_tensor_show(s, &type4);
-    dc_store_disown(s); /* now d's alone */
+    dc_storage_disown(s); /* now d's alone */
     CHECK_EQ(value_of(d), 7);
     CHECK(rt->stats.bytes_live > 0);
     dc_tensor_release(d);
     CHECK_EQ(rt->stats.bytes_live, 0);
-    CHECK(dc_store_new(rt, job, 16, &s) == DC_OK);
+    CHECK(dc_storage_new(rt, job, 16, &s) == DC_OK);
     s->owned = true;
-    dc_store_disown(s); /* nobody's: freed now */
+    dc_storage_disown(s); /* nobody's: freed now */
     CHECK_EQ(rt->stats.bytes_live, 0);
 }
 
@@ -262,7 +262,7 @@ static void test_empty(void)
     CHECK(dc_cell_new(rt, job, &none, "empty", false, &c) == DC_OK);
     CHECK(dc_cell_write(c, job, t) == DC_OK);
     dc_tensor *shown = dc_cell_show(c);
-    CHECK(dc_store_evict(c->store, job) == DC_OK);
+    CHECK(dc_storage_evict(c->store, job) == DC_OK);
     dc_tensor_release(shown);
     dc_tensor_release(t);
     dc_cell_release(c);
@@ -271,14 +271,14 @@ static void test_empty(void)
 static bool guards_hold(void)
 {
     job->err = (dc_err){0};
-    return dc_store_guards(rt, job, "k1") == DC_OK;
+    return dc_storage_guards(rt, job, "k1") == DC_OK;
 }
 
 static void test_guards(void)
 {
     for (size_t bytes = 0; bytes < 300; bytes += 37) {
-        dc_store *s;
-        CHECK(dc_store_new(rt, job, bytes, &s) == DC_OK);
+        dc_storage *s;
+        CHECK(dc_storage_new(rt, job, bytes, &s) == DC_OK);
         char *mem = s->mem;
         memset(mem, 1, bytes);
         CHECK(guards_hold());
@@ -293,7 +293,7 @@ static void test_guards(void)
             *outside[i] = was;
             CHECK(guards_hold());
         }
-        dc_store_free(s);
+        dc_storage_free(s);
         CHECK(guards_hold());
         if (bytes > 0) { /* written after it was freed */
             const char was = mem[bytes - 1];
@@ -344,16 +344,16 @@ static void test_no_room(void)
     host->ops->free(host);
     dc_rt_set_device(rt, &d->base, true);
 
-    dc_store *s, *big;
-    CHECK(dc_store_new(rt, job, 64, &s) == DC_OK);
-    dc_store_free(s);
-    CHECK(dc_store_new(rt, job, 1000, &s) == DC_OK);
-    dc_store_free(s);
+    dc_storage *s, *big;
+    CHECK(dc_storage_new(rt, job, 64, &s) == DC_OK);
+    dc_storage_free(s);
+    CHECK(dc_storage_new(rt, job, 1000, &s) == DC_OK);
+    dc_storage_free(s);
     dc_tensor *t = tensor(3); /* finds the first one */
     CHECK_EQ(d->room, 1);
-    CHECK(dc_store_new(rt, job, 5000, &big) == DC_OK);
+    CHECK(dc_storage_new(rt, job, 5000, &big) == DC_OK);
     CHECK_EQ(d->room, 0);
-    CHECK(dc_store_new(rt, job, 9000, &s) == DC_OK); /* the pool is given back */
+    CHECK(dc_storage_new(rt, job, 9000, &s) == DC_OK); /* the pool is given back */
     CHECK_EQ(job->err.status, DC_OK);
     CHECK_EQ(d->room, 0);
     const uint64_t live = rt->stats.bytes_live;
@@ -363,16 +363,16 @@ static void test_no_room(void)
     job->err = (dc_err){0};
     CHECK(dc_cell_new(rt, job, &type4, "c", true, &c) == DC_E_NOMEM && c == NULL);
     job->err = (dc_err){0};
-    CHECK(dc_store_evict(t->store, job) == DC_E_NOMEM); /* and all is as before */
+    CHECK(dc_storage_evict(t->store, job) == DC_E_NOMEM); /* and all is as before */
     job->err = (dc_err){0};
     CHECK_EQ(value_of(t), 3);
     CHECK_EQ(rt->stats.bytes_live, live);
-    dc_store_free(s);
-    dc_store *old = t->store;
-    CHECK(dc_store_evict(t->store, job) == DC_OK);
+    dc_storage_free(s);
+    dc_storage *old = t->store;
+    CHECK(dc_storage_evict(t->store, job) == DC_OK);
     CHECK_EQ(value_of(t), 3);
-    dc_store_free(old);
-    dc_store_free(big);
+    dc_storage_free(old);
+    dc_storage_free(big);
     dc_tensor_release(t);
 }
 

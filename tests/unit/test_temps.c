@@ -92,32 +92,32 @@ static void test_too_much(void)
 {
     world w;
     void *mem;
-    dc_store *own;
+    dc_storage *own;
     world_open(&w, ON_CPU, NULL, "");
-    dc_temps_retain(w.rt);
-    CHECK_EQ(dc_temps_take(w.rt, w.j, 1000, &mem, &own), DC_OK);
+    dc_temp_arena_retain(w.rt);
+    CHECK_EQ(dc_temp_arena_take(w.rt, w.j, 1000, &mem, &own), DC_OK);
     CHECK(own == NULL && (uintptr_t)mem % 64 == 0);
     memset(mem, 1, 1000);
     void *mine;
-    dc_store *second;
-    CHECK_EQ(dc_temps_take(w.rt, w.j, 1000, &mine, &second), DC_OK);
+    dc_storage *second;
+    CHECK_EQ(dc_temp_arena_take(w.rt, w.j, 1000, &mine, &second), DC_OK);
     CHECK(second != NULL && mine != mem);
     memset(mine, 2, 1000);
     CHECK_EQ(((unsigned char *)mem)[999], 1);
-    CHECK_EQ(dc_temps_grow(w.rt, w.j, 100000), DC_OK); /* under the user's feet */
+    CHECK_EQ(dc_temp_arena_grow(w.rt, w.j, 100000), DC_OK); /* under the user's feet */
     CHECK_EQ(((unsigned char *)mem)[999], 1);
-    dc_temps_give(w.rt, second);
+    dc_temp_arena_give(w.rt, second);
     CHECK(w.rt->arena_busy);
-    CHECK_EQ(dc_temps_take(w.rt, w.j, SIZE_MAX / 2, &mine, &second), DC_E_NOMEM);
+    CHECK_EQ(dc_temp_arena_take(w.rt, w.j, SIZE_MAX / 2, &mine, &second), DC_E_NOMEM);
     CHECK_EQ(world_failure(&w), DC_ERR_NOMEM);
-    dc_temps_give(w.rt, NULL);
-    CHECK_EQ(dc_temps_take(w.rt, w.j, SIZE_MAX / 2, &mine, &second), DC_E_NOMEM);
+    dc_temp_arena_give(w.rt, NULL);
+    CHECK_EQ(dc_temp_arena_take(w.rt, w.j, SIZE_MAX / 2, &mine, &second), DC_E_NOMEM);
     CHECK_EQ(world_failure(&w), DC_ERR_NOMEM);
     CHECK(!w.rt->arena_busy);
-    CHECK_EQ(dc_temps_take(w.rt, w.j, 100000, &mem, &own), DC_OK);
+    CHECK_EQ(dc_temp_arena_take(w.rt, w.j, 100000, &mem, &own), DC_OK);
     CHECK(own == NULL);
-    dc_temps_give(w.rt, own);
-    dc_temps_release(w.rt);
+    dc_temp_arena_give(w.rt, own);
+    dc_temp_arena_release(w.rt);
     world_close(&w);
 }
 

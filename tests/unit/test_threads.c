@@ -108,8 +108,8 @@ static dc_status try_func(world *w, const dc_func *f, rng *r, int turns)
             graphgen_input(r, &t, false, dc_tensor_mem(in[i]));
     }
     if (s == DC_OK) {
-        for (uint32_t i = 0; i < e->nitem; i++)
-            w->split += e->item[i].kind == DC_ITEM_LAUNCH && e->item[i].grid > 1;
+        for (uint32_t i = 0; i < e->ncommand; i++)
+            w->split += e->command[i].kind == DC_COMMAND_LAUNCH && e->command[i].grid > 1;
         s = run_each(w, e, &p, in, turns);
     }
     for (uint32_t i = 0; i < f->param.n; i++)

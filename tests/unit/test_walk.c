@@ -14,16 +14,16 @@ enum { MOST = 64, NMEM = 24, TRACE = 60000 };
 
 /* A device of integers: slots do not matter, offsets are indices into mem. */
 typedef struct machine {
-    const dc_item *item;
+    const dc_command *command;
     int32_t mem[NMEM];
-    uint32_t trace[TRACE]; /* what ran: item and what it saw */
+    uint32_t trace[TRACE]; /* what ran: command and what it saw */
     uint32_t ntrace, bundles;
     uint32_t fail_at; /* trace position at which a launch fails; 0 never */
 } machine;
 
 static int32_t *at(machine *m, uint32_t i, uint32_t bind)
 {
-    return &m->mem[m->item[i].bind[bind].offset];
+    return &m->mem[m->command[i].bind[bind].offset];
 }
 
 static void note(machine *m, uint32_t what, int32_t value)
@@ -38,8 +38,8 @@ static void note(machine *m, uint32_t what, int32_t value)
 static dc_status launch(void *ctx, uint32_t i)
 {
     machine *m = ctx;
-    uint32_t h = (uint32_t)*at(m, i, 0) * 31 + m->item[i].entry;
-    for (uint32_t b = 1; b < m->item[i].nbind; b++)
+    uint32_t h = (uint32_t)*at(m, i, 0) * 31 + m->command[i].entry;
+    for (uint32_t b = 1; b < m->command[i].nbind; b++)
         h = (h ^ (uint32_t)*at(m, i, b)) * 2654435761u;
     *at(m, i, 0) = (int32_t)(h >> 1);
     note(m, i, *at(m, i, 0));
@@ -69,7 +69,7 @@ static dc_status test(void *ctx, uint32_t i, bool *out)
     machine *m = ctx;
     const int32_t x = *at(m, i, 0);
     note(m, i, x);
-    *out = m->item[i].kind == DC_ITEM_LOOP ? x % 5 != 0 : x % 2 == 0;
+    *out = m->command[i].kind == DC_COMMAND_LOOP ? x % 5 != 0 : x % 2 == 0;
     return DC_OK;
 }
 
@@ -96,24 +96,24 @@ static const dc_walk_ops ops = {launch, copy, check, test, count, NULL},
 /* The reference: recursion. Returns the fault, or -1. */
 static int64_t reference(machine *m, uint32_t begin, uint32_t end)
 {
-    for (uint32_t i = begin; i < end; i += 1 + m->item[i].nbody + m->item[i].nelse) {
-        const dc_item *x = &m->item[i];
+    for (uint32_t i = begin; i < end; i += 1 + m->command[i].nbody + m->command[i].nelse) {
+        const dc_command *x = &m->command[i];
         const uint32_t body = i + 1, other = body + x->nbody;
         int64_t fault = -1;
         int32_t found = -1;
         bool yes = true;
         switch (x->kind) {
-        case DC_ITEM_LAUNCH:
+        case DC_COMMAND_LAUNCH:
             launch(m, i);
             break;
-        case DC_ITEM_COPY:
+        case DC_COMMAND_COPY:
             copy(m, i);
             break;
-        case DC_ITEM_CHECK:
+        case DC_COMMAND_CHECK:
             check(m, i, &found);
             fault = found >= 0 ? (int64_t)i : -1;
             break;
-        case DC_ITEM_LOOP:
+        case DC_COMMAND_LOOP:
             for (int64_t k = 0; k < x->grid && fault < 0; k++) {
                 if (x->nbind > 0)
                     test(m, i, &yes);
@@ -124,11 +124,11 @@ static int64_t reference(machine *m, uint32_t begin, uint32_t end)
                 fault = reference(m, body, other);
             }
             break;
-        case DC_ITEM_BRANCH:
+        case DC_COMMAND_BRANCH:
             test(m, i, &yes);
             fault = yes ? reference(m, body, other) : reference(m, other, other + x->nelse);
             break;
-        case DC_ITEM_BUNDLE:
+        case DC_COMMAND_BUNDLE:
             reference(m, body, other);
             break;
         }
@@ -142,7 +142,7 @@ static int64_t reference(machine *m, uint32_t begin, uint32_t end)
 
 typedef struct making {
     rng r;
-    dc_item item[MOST];
+    dc_command command[MOST];
     dc_bind bind[MOST][3];
     uint32_t dep[MOST][MOST];
     uint32_t n;
@@ -164,49 +164,49 @@ static uint32_t bundle_of(making *m, uint32_t room)
     const uint32_t n = (uint32_t)dc_min_i64(1 + rng_below(&m->r, NMEM), room);
     for (uint32_t k = 0; k < n; k++, m->n++) {
         m->bind[m->n][0] = (dc_bind){0, k};
-        m->item[m->n] =
-            (dc_item){.kind = DC_ITEM_LAUNCH, .entry = m->n, .nbind = 1, .bind = m->bind[m->n]};
+        m->command[m->n] = (dc_command){
+            .kind = DC_COMMAND_LAUNCH, .entry = m->n, .nbind = 1, .bind = m->bind[m->n]};
     }
     return n;
 }
 
 static void make_item(making *m, int depth, uint32_t end)
 {
-    static const dc_item_kind kinds[] = {DC_ITEM_LAUNCH, DC_ITEM_LAUNCH, DC_ITEM_COPY,
-                                         DC_ITEM_CHECK,  DC_ITEM_BUNDLE, DC_ITEM_LOOP,
-                                         DC_ITEM_BRANCH};
+    static const dc_command_kind kinds[] = {DC_COMMAND_LAUNCH, DC_COMMAND_LAUNCH, DC_COMMAND_COPY,
+                                            DC_COMMAND_CHECK,  DC_COMMAND_BUNDLE, DC_COMMAND_LOOP,
+                                            DC_COMMAND_BRANCH};
     const uint32_t i = m->n++;
-    dc_item x = {.kind = kinds[rng_below(&m->r, depth < 4 ? 7 : 5)], .bind = m->bind[i]};
+    dc_command x = {.kind = kinds[rng_below(&m->r, depth < 4 ? 7 : 5)], .bind = m->bind[i]};
     for (int b = 0; b < 3; b++)
         m->bind[i][b] = (dc_bind){0, (size_t)rng_below(&m->r, NMEM)};
-    if (x.kind == DC_ITEM_CHECK && !m->checks)
-        x.kind = DC_ITEM_LAUNCH;
+    if (x.kind == DC_COMMAND_CHECK && !m->checks)
+        x.kind = DC_COMMAND_LAUNCH;
     switch (x.kind) {
-    case DC_ITEM_LAUNCH:
+    case DC_COMMAND_LAUNCH:
         x.nbind = 1 + (uint32_t)rng_below(&m->r, 3);
         x.entry = i;
         break;
-    case DC_ITEM_COPY:
+    case DC_COMMAND_COPY:
         x.nbind = 2;
         break;
-    case DC_ITEM_CHECK:
+    case DC_COMMAND_CHECK:
         x.nbind = 1;
         break;
-    case DC_ITEM_LOOP:
+    case DC_COMMAND_LOOP:
         x.nbind = (uint32_t)rng_below(&m->r, 3);
         x.grid = rng_below(&m->r, 5);
         x.nbody = body_of(m, depth, end - m->n);
         break;
-    case DC_ITEM_BRANCH:
+    case DC_COMMAND_BRANCH:
         x.nbind = 1;
         x.nbody = body_of(m, depth, (end - m->n) / 2);
         x.nelse = body_of(m, depth, end - m->n);
         break;
-    case DC_ITEM_BUNDLE:
+    case DC_COMMAND_BUNDLE:
         x.nbody = bundle_of(m, end - m->n);
         break;
     }
-    m->item[i] = x;
+    m->command[i] = x;
 }
 
 static void make_list(making *m, int depth, uint32_t room)
@@ -224,11 +224,11 @@ static void make(making *m, uint64_t seed, bool checks)
     make_list(m, 0, 1 + (uint32_t)rng_below(&m->r, MOST));
 }
 
-static void start(machine *m, const dc_item *item, uint64_t seed)
+static void start(machine *m, const dc_command *command, uint64_t seed)
 {
     rng r = {seed};
     memset(m, 0, sizeof *m);
-    m->item = item;
+    m->command = command;
     for (int i = 0; i < NMEM; i++)
         m->mem[i] = (int32_t)(rng_next(&r) >> 40);
 }
@@ -250,7 +250,7 @@ static uint32_t run_sliced(dc_walk *w, const dc_walk_ops *by, machine *m, uint32
         info->deadline_ns = slices < many ? 1 : 0;
         CHECK_EQ(dc_walk_run(w, NULL, by, m, info), DC_OK);
         slices++;
-        if (info->next != 0 && m->ntrace == before && info->fault_item < 0)
+        if (info->next != 0 && m->ntrace == before && info->fault_command < 0)
             many = many > 0 ? many - 1 : 0; /* an iteration that did nothing */
     } while (info->next != 0 && slices < 100000);
     return slices;
@@ -265,28 +265,28 @@ static const char *said(const dc_job *j)
     return text;
 }
 
-static void try_list(const dc_item *item, uint32_t n, const dc_walk_ops *by, uint64_t seed)
+static void try_list(const dc_command *command, uint32_t n, const dc_walk_ops *by, uint64_t seed)
 {
-    dc_walk *w = dc_walk_new(item, n);
+    dc_walk *w = dc_walk_new(command, n);
     dc_run_info info = {0};
-    start(&want, item, seed);
+    start(&want, command, seed);
     const int64_t fault = reference(&want, 0, n);
 
-    start(&got, item, seed);
+    start(&got, command, seed);
     CHECK_EQ(dc_walk_run(w, NULL, by, &got, &info), DC_OK);
-    CHECK_EQ(info.fault_item, fault);
+    CHECK_EQ(info.fault_command, fault);
     CHECK_EQ(info.next, 0);
     CHECK(same(&want, &got));
 
-    start(&got, item, seed);
+    start(&got, command, seed);
     const uint32_t slices = run_sliced(w, by, &got, UINT32_MAX, &info);
-    CHECK_EQ(info.fault_item, fault);
+    CHECK_EQ(info.fault_command, fault);
     CHECK(same(&want, &got));
     for (uint32_t k = 1; k < slices && k < 40; k++) {
-        start(&got, item, seed);
+        start(&got, command, seed);
         info = (dc_run_info){0};
         run_sliced(w, by, &got, k, &info);
-        CHECK_EQ(info.fault_item, fault);
+        CHECK_EQ(info.fault_command, fault);
         if (!CHECK(same(&want, &got)))
             break;
     }
@@ -300,10 +300,10 @@ static void test_random(uint64_t seed)
     for (uint64_t k = 0; k < 600; k++) {
         make(&m, seed + k, k % 3 == 0);
         for (uint32_t i = 0; i < m.n; i++) {
-            loops += m.item[i].kind == DC_ITEM_LOOP;
-            branches += m.item[i].kind == DC_ITEM_BRANCH;
+            loops += m.command[i].kind == DC_COMMAND_LOOP;
+            branches += m.command[i].kind == DC_COMMAND_BRANCH;
         }
-        try_list(m.item, m.n, k % 2 == 0 ? &ops : &together, seed ^ k);
+        try_list(m.command, m.n, k % 2 == 0 ? &ops : &together, seed ^ k);
         bundles += got.bundles;
     }
     CHECK(loops > 300 && branches > 300 && bundles > 300);
@@ -311,60 +311,62 @@ static void test_random(uint64_t seed)
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-#define LAUNCH(to)                                                    \
-    {                                                                 \
-        .kind = DC_ITEM_LAUNCH, .nbind = 1, .bind = (const dc_bind[]) \
-        {                                                             \
-            {                                                         \
-                0, to                                                 \
-            }                                                         \
-        }                                                             \
+#define LAUNCH(to)                                                       \
+    {                                                                    \
+        .kind = DC_COMMAND_LAUNCH, .nbind = 1, .bind = (const dc_bind[]) \
+        {                                                                \
+            {                                                            \
+                0, to                                                    \
+            }                                                            \
+        }                                                                \
     }
-#define CHECKED(from)                                                \
-    {                                                                \
-        .kind = DC_ITEM_CHECK, .nbind = 1, .bind = (const dc_bind[]) \
-        {                                                            \
-            {                                                        \
-                0, from                                              \
-            }                                                        \
-        }                                                            \
+#define CHECKED(from)                                                   \
+    {                                                                   \
+        .kind = DC_COMMAND_CHECK, .nbind = 1, .bind = (const dc_bind[]) \
+        {                                                               \
+            {                                                           \
+                0, from                                                 \
+            }                                                           \
+        }                                                               \
     }
-#define FOR(times, body)                                   \
-    {                                                      \
-        .kind = DC_ITEM_LOOP, .grid = times, .nbody = body \
+#define FOR(times, body)                                      \
+    {                                                         \
+        .kind = DC_COMMAND_LOOP, .grid = times, .nbody = body \
     }
-#define WHILE(cond, times, body)                                                                  \
-    {                                                                                             \
-        .kind = DC_ITEM_LOOP, .grid = times, .nbody = body, .nbind = 2, .bind = (const dc_bind[]) \
-        {                                                                                         \
-            {0, cond},                                                                            \
-            {                                                                                     \
-                0, 1                                                                              \
-            }                                                                                     \
-        }                                                                                         \
+#define WHILE(cond, times, body)                                           \
+    {                                                                      \
+        .kind = DC_COMMAND_LOOP, .grid = times, .nbody = body, .nbind = 2, \
+        .bind = (const dc_bind[])                                          \
+        {                                                                  \
+            {0, cond},                                                     \
+            {                                                              \
+                0, 1                                                       \
+            }                                                              \
+        }                                                                  \
     }
-#define IF(cond, yes, no)                                                                        \
-    {                                                                                            \
-        .kind = DC_ITEM_BRANCH, .nbody = yes, .nelse = no, .nbind = 1, .bind = (const dc_bind[]) \
-        {                                                                                        \
-            {                                                                                    \
-                0, cond                                                                          \
-            }                                                                                    \
-        }                                                                                        \
+#define IF(cond, yes, no)                                                 \
+    {                                                                     \
+        .kind = DC_COMMAND_BRANCH, .nbody = yes, .nelse = no, .nbind = 1, \
+        .bind = (const dc_bind[])                                         \
+        {                                                                 \
+            {                                                             \
+                0, cond                                                   \
+            }                                                             \
+        }                                                                 \
     }
 
-static uint32_t launches(const machine *m, uint32_t item)
+static uint32_t launches(const machine *m, uint32_t command)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->ntrace; i += 2)
-        n += m->trace[i] == item;
+        n += m->trace[i] == command;
     return n;
 }
 
-static void run_once(const dc_item *item, uint32_t n, int32_t first, dc_run_info *info)
+static void run_once(const dc_command *command, uint32_t n, int32_t first, dc_run_info *info)
 {
-    dc_walk *w = dc_walk_new(item, n);
-    start(&got, item, 1);
+    dc_walk *w = dc_walk_new(command, n);
+    start(&got, command, 1);
     got.mem[0] = first;
     CHECK_EQ(dc_walk_run(w, NULL, &ops, &got, info), DC_OK);
     dc_walk_free(w);
@@ -372,19 +374,19 @@ static void run_once(const dc_item *item, uint32_t n, int32_t first, dc_run_info
 
 static void test_counts(void)
 {
-    const dc_item nested[] = {FOR(7, 4), FOR(0, 1), LAUNCH(2), FOR(3, 1), LAUNCH(3), LAUNCH(4)};
+    const dc_command nested[] = {FOR(7, 4), FOR(0, 1), LAUNCH(2), FOR(3, 1), LAUNCH(3), LAUNCH(4)};
     run_once(nested, DC_COUNTOF(nested), 1, NULL);
     CHECK_EQ(launches(&got, 2), 0);
     CHECK_EQ(launches(&got, 4), 21);
     CHECK_EQ(launches(&got, 5), 1);
 
-    const dc_item empty[] = {FOR(1000, 0), IF(0, 0, 0), FOR(5, 1), FOR(0, 0)};
+    const dc_command empty[] = {FOR(1000, 0), IF(0, 0, 0), FOR(5, 1), FOR(0, 0)};
     run_once(empty, DC_COUNTOF(empty), 1, NULL);
     CHECK_EQ(got.ntrace, 2); /* the test of the branch */
     run_once(NULL, 0, 1, NULL);
     CHECK_EQ(got.ntrace, 0);
 
-    const dc_item loop[] = {WHILE(0, 100, 1), LAUNCH(2), LAUNCH(3)};
+    const dc_command loop[] = {WHILE(0, 100, 1), LAUNCH(2), LAUNCH(3)};
     run_once(loop, DC_COUNTOF(loop), 5, NULL); /* 5: false */
     CHECK_EQ(launches(&got, 1), 0);
     CHECK_EQ(launches(&got, 2), 1);
@@ -392,7 +394,7 @@ static void test_counts(void)
     CHECK_EQ(launches(&got, 1), 100);
     CHECK_EQ(got.mem[1], 99);
 
-    const dc_item branch[] = {IF(0, 2, 1), LAUNCH(2), LAUNCH(3), LAUNCH(4), LAUNCH(5)};
+    const dc_command branch[] = {IF(0, 2, 1), LAUNCH(2), LAUNCH(3), LAUNCH(4), LAUNCH(5)};
     run_once(branch, DC_COUNTOF(branch), 2, NULL);
     CHECK_EQ(launches(&got, 1) + launches(&got, 2), 2);
     CHECK_EQ(launches(&got, 3), 0);
@@ -408,25 +410,25 @@ static void test_faults(void)
     dc_job j;
     dc_opts opt = {0};
     dc_job_init(&j, &opt, NULL);
-    const dc_item list[] = {FOR(9, 3), IF(1, 1, 1), CHECKED(0), CHECKED(0), LAUNCH(2)};
+    const dc_command list[] = {FOR(9, 3), IF(1, 1, 1), CHECKED(0), CHECKED(0), LAUNCH(2)};
     dc_run_info info = {0};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));
     start(&got, list, 1);
     got.mem[0] = 13; /* a fault, whichever side runs */
     got.mem[1] = 2;
     CHECK_EQ(dc_walk_run(w, &j, &ops, &got, &info), DC_OK);
-    CHECK_EQ(info.fault_item, 2);
+    CHECK_EQ(info.fault_command, 2);
     CHECK_EQ(info.fault_value, 13);
     CHECK_EQ(info.next, 0);
     got.mem[1] = 3;
     CHECK_EQ(dc_walk_run(w, &j, &ops, &got, &info), DC_OK); /* the other side, from the begin */
-    CHECK_EQ(info.fault_item, 3);
+    CHECK_EQ(info.fault_command, 3);
     CHECK_EQ(launches(&got, 4), 0);
     CHECK_EQ(dc_walk_run(w, &j, &ops, &got, NULL), DC_E_DEVICE);
     CHECK(strstr(said(&j), "check 3 of a run found 13") != NULL);
     got.mem[0] = 1;
     CHECK_EQ(dc_walk_run(w, &j, &ops, &got, &info), DC_OK);
-    CHECK_EQ(info.fault_item, -1);
+    CHECK_EQ(info.fault_command, -1);
     CHECK_EQ(launches(&got, 4), 1);
     dc_walk_free(w);
     dc_job_fini(&j);
@@ -435,7 +437,7 @@ static void test_faults(void)
 /* A launch that fails ends the run; the next one begins at the begin. */
 static void test_failure(void)
 {
-    const dc_item list[] = {LAUNCH(2), FOR(5, 1), LAUNCH(3), LAUNCH(4)};
+    const dc_command list[] = {LAUNCH(2), FOR(5, 1), LAUNCH(3), LAUNCH(4)};
     dc_run_info info = {0};
     dc_walk *w = dc_walk_new(list, DC_COUNTOF(list));
     start(&got, list, 1);
@@ -461,7 +463,7 @@ static dc_status slow_launch(void *ctx, uint32_t i)
 
 static void test_times(void)
 {
-    const dc_item list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
+    const dc_command list[] = {LAUNCH(2), FOR(3, 1), LAUNCH(3), IF(0, 0, 1), LAUNCH(4)};
     const dc_walk_ops slow = {slow_launch, copy, check, test, count, bundle};
     uint64_t ns[5] = {0};
     dc_run_info info = {.nanoseconds = ns};
@@ -486,7 +488,7 @@ static void test_times(void)
 /* ---- refused lists --------------------------------------------------------------------------- */
 
 typedef struct listing {
-    const dc_item *item;
+    const dc_command *command;
     uint32_t n;
 } listing;
 
@@ -494,16 +496,16 @@ static dc_status make_walk(dc_job *j, void *arg)
 {
     const listing *l = arg;
     DC_UNUSED(j);
-    dc_walk_free(dc_walk_new(l->item, l->n));
+    dc_walk_free(dc_walk_new(l->command, l->n));
     return DC_OK;
 }
 
-static void refused(const dc_item *item, uint32_t n, const char *part)
+static void refused(const dc_command *command, uint32_t n, const char *part)
 {
     dc_job j;
     dc_opts opt = {0};
     dc_job_init(&j, &opt, NULL);
-    CHECK_EQ(dc_protect(&j, make_walk, &(listing){item, n}), DC_E_BUG);
+    CHECK_EQ(dc_protect(&j, make_walk, &(listing){command, n}), DC_E_BUG);
     if (!CHECK(strstr(said(&j), part) != NULL))
         printf("said: %s\n", said(&j));
     dc_job_fini(&j);
@@ -513,57 +515,59 @@ static void test_refusals(void)
 {
     static const dc_bind b[3];
     static const uint32_t zero[] = {0}, one[] = {1}, two[] = {2};
-    refused((dc_item[]){FOR(1, 1)}, 1, "leave its list");
-    refused((dc_item[]){FOR(1, 1), FOR(1, 1), LAUNCH(0)}, 3, "leave its list");
-    refused((dc_item[]){IF(0, UINT32_MAX, 2), LAUNCH(0)}, 2, "leave its list");
-    refused((dc_item[]){{.kind = DC_ITEM_COPY, .nbind = 1, .bind = b}}, 1, "1 binds");
-    refused((dc_item[]){{.kind = DC_ITEM_CHECK, .nbind = 2, .bind = b}}, 1, "2 binds");
-    refused((dc_item[]){{.kind = DC_ITEM_BRANCH}}, 1, "0 binds");
-    refused((dc_item[]){{.kind = DC_ITEM_LOOP, .nbind = 3, .bind = b}}, 1, "3 binds");
-    refused((dc_item[]){{.kind = DC_ITEM_LAUNCH, .grid = -1}}, 1, "grid -1");
-    refused((dc_item[]){{.kind = DC_ITEM_LAUNCH, .nbody = 1}, LAUNCH(0)}, 2, "has a body");
-    refused((dc_item[]){{.kind = DC_ITEM_LOOP, .nelse = 1}, LAUNCH(0)}, 2, "has an else");
-    refused((dc_item[]){{.ndep = 1, .dep = zero}}, 1, "waits for 0");
-    refused((dc_item[]){{0}, {.ndep = 1, .dep = one}}, 2, "waits for 1");
-    refused((dc_item[]){FOR(2, 1), LAUNCH(0), {.ndep = 1, .dep = one}}, 3, "waits for 1");
-    refused((dc_item[]){{0}, FOR(2, 1), {.ndep = 1, .dep = zero}}, 3, "waits for 0");
-    refused((dc_item[]){{0}, FOR(2, 1), LAUNCH(0), {.ndep = 1, .dep = two}}, 4, "waits for 2");
-    refused((dc_item[]){{.kind = DC_ITEM_BUNDLE, .nbind = 1, .bind = b}}, 1, "1 binds");
-    refused((dc_item[]){{.kind = DC_ITEM_BUNDLE, .nbody = 1}, FOR(1, 0)}, 2, "of a bundle");
-    refused((dc_item[]){{.kind = DC_ITEM_BUNDLE, .nbody = 2}, LAUNCH(0), {.ndep = 1, .dep = zero}},
+    refused((dc_command[]){FOR(1, 1)}, 1, "leave its list");
+    refused((dc_command[]){FOR(1, 1), FOR(1, 1), LAUNCH(0)}, 3, "leave its list");
+    refused((dc_command[]){IF(0, UINT32_MAX, 2), LAUNCH(0)}, 2, "leave its list");
+    refused((dc_command[]){{.kind = DC_COMMAND_COPY, .nbind = 1, .bind = b}}, 1, "1 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_CHECK, .nbind = 2, .bind = b}}, 1, "2 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_BRANCH}}, 1, "0 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nbind = 3, .bind = b}}, 1, "3 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_LAUNCH, .grid = -1}}, 1, "grid -1");
+    refused((dc_command[]){{.kind = DC_COMMAND_LAUNCH, .nbody = 1}, LAUNCH(0)}, 2, "has a body");
+    refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nelse = 1}, LAUNCH(0)}, 2, "has an else");
+    refused((dc_command[]){{.ndep = 1, .dep = zero}}, 1, "waits for 0");
+    refused((dc_command[]){{0}, {.ndep = 1, .dep = one}}, 2, "waits for 1");
+    refused((dc_command[]){FOR(2, 1), LAUNCH(0), {.ndep = 1, .dep = one}}, 3, "waits for 1");
+    refused((dc_command[]){{0}, FOR(2, 1), {.ndep = 1, .dep = zero}}, 3, "waits for 0");
+    refused((dc_command[]){{0}, FOR(2, 1), LAUNCH(0), {.ndep = 1, .dep = two}}, 4, "waits for 2");
+    refused((dc_command[]){{.kind = DC_COMMAND_BUNDLE, .nbind = 1, .bind = b}}, 1, "1 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_BUNDLE, .nbody = 1}, FOR(1, 0)}, 2, "of a bundle");
+    refused((dc_command[]){{.kind = DC_COMMAND_BUNDLE, .nbody = 2},
+                           LAUNCH(0),
+                           {.ndep = 1, .dep = zero}},
             3, "of a bundle");
     /* and these are fine */
-    const dc_item good[] = {
+    const dc_command good[] = {
         LAUNCH(0), FOR(2, 2), LAUNCH(1), {.ndep = 1, .dep = zero}, {.ndep = 1, .dep = one}};
     dc_walk_free(dc_walk_new(good, DC_COUNTOF(good)));
 }
 
 /* ---- shuffled lists -------------------------------------------------------------------------- */
 
-/* Bit k: some item of the unit may touch mem[k]; `written` the same for changes. */
-static void touched_by(const dc_item *item, uint32_t i, uint32_t *touched, uint32_t *written)
+/* Bit k: some command of the unit may touch mem[k]; `written` the same for changes. */
+static void touched_by(const dc_command *command, uint32_t i, uint32_t *touched, uint32_t *written)
 {
-    const dc_item *x = &item[i];
+    const dc_command *x = &command[i];
     for (uint32_t b = 0; b < x->nbind; b++)
         *touched |= 1u << x->bind[b].offset;
-    if (x->kind == DC_ITEM_LAUNCH || x->kind == DC_ITEM_COPY)
+    if (x->kind == DC_COMMAND_LAUNCH || x->kind == DC_COMMAND_COPY)
         *written |= 1u << x->bind[0].offset;
-    if (x->kind == DC_ITEM_LOOP && x->nbind > 1)
+    if (x->kind == DC_COMMAND_LOOP && x->nbind > 1)
         *written |= 1u << x->bind[1].offset;
     for (uint32_t k = i + 1; k < i + 1 + x->nbody + x->nelse; k++)
-        touched_by(item, k, touched, written);
+        touched_by(command, k, touched, written);
 }
 
 static void find_deps(making *m, uint32_t begin, uint32_t end)
 {
-    for (uint32_t i = begin; i < end; i += 1 + m->item[i].nbody + m->item[i].nelse) {
-        dc_item *x = &m->item[i];
+    for (uint32_t i = begin; i < end; i += 1 + m->command[i].nbody + m->command[i].nelse) {
+        dc_command *x = &m->command[i];
         uint32_t touched = 0, written = 0;
-        touched_by(m->item, i, &touched, &written);
+        touched_by(m->command, i, &touched, &written);
         x->dep = m->dep[i];
-        for (uint32_t k = begin; k < i; k += 1 + m->item[k].nbody + m->item[k].nelse) {
+        for (uint32_t k = begin; k < i; k += 1 + m->command[k].nbody + m->command[k].nelse) {
             uint32_t t = 0, v = 0;
-            touched_by(m->item, k, &t, &v);
+            touched_by(m->command, k, &t, &v);
             if ((t & written) != 0 || (v & touched) != 0)
                 m->dep[i][x->ndep++] = k - begin;
         }
@@ -572,7 +576,7 @@ static void find_deps(making *m, uint32_t begin, uint32_t end)
     }
 }
 
-static bool runs_alike(const dc_item *a, const dc_item *b, uint32_t n, uint64_t seed)
+static bool runs_alike(const dc_command *a, const dc_command *b, uint32_t n, uint64_t seed)
 {
     dc_walk *w = dc_walk_new(a, n), *v = dc_walk_new(b, n);
     start(&want, a, seed);
@@ -592,23 +596,24 @@ static void test_shuffled(uint64_t seed)
     for (uint64_t k = 0; k < 300; k++) {
         make(&m, seed + k, false);
         find_deps(&m, 0, m.n);
-        const dc_item *other = shuffle_items(&a, m.item, m.n, seed + 3 * k, order);
+        const dc_command *other = shuffle_items(&a, m.command, m.n, seed + 3 * k, order);
         uint64_t seen = 0;
         for (uint32_t i = 0; i < m.n; i++) {
             moved += order[i] != i;
             seen |= (uint64_t)1 << order[i];
-            CHECK(other[i].kind == m.item[order[i]].kind && other[i].bind == m.item[order[i]].bind);
+            CHECK(other[i].kind == m.command[order[i]].kind &&
+                  other[i].bind == m.command[order[i]].bind);
         }
         CHECK_EQ(__builtin_popcountll(seen), m.n);
-        CHECK(shuffle_is_legal(m.item, m.n, order));
-        CHECK(runs_alike(m.item, other, m.n, seed ^ k));
+        CHECK(shuffle_is_legal(m.command, m.n, order));
+        CHECK(runs_alike(m.command, other, m.n, seed ^ k));
         for (uint32_t i = 0; i < m.n; i++) /* and a list that says too little is found out */
-            m.item[i].ndep = 0;
-        other = shuffle_items(&a, m.item, m.n, seed + 3 * k, order);
-        CHECK(shuffle_is_legal(m.item, m.n, order));
+            m.command[i].ndep = 0;
+        other = shuffle_items(&a, m.command, m.n, seed + 3 * k, order);
+        CHECK(shuffle_is_legal(m.command, m.n, order));
         find_deps(&m, 0, m.n);
-        illegal += !shuffle_is_legal(m.item, m.n, order);
-        caught += !runs_alike(m.item, other, m.n, seed ^ k);
+        illegal += !shuffle_is_legal(m.command, m.n, order);
+        caught += !runs_alike(m.command, other, m.n, seed ^ k);
     }
     CHECK(moved > 1000);
     CHECK(caught > 100);

@@ -19,17 +19,17 @@ const size_t trainstep_bytes[] = {sizeof(float),   sizeof(float) * STEP_ROWS *ST
 
 static dc_status ew1(dc_job *j, trainstep *s, dc_op op, dc_val a, dc_val *out)
 {
-    return dc_b_ew(j, s->fn, op, &a, 1, out);
+    return dc_build_ew(j, s->fn, op, &a, 1, out);
 }
 
 static dc_status ew2(dc_job *j, trainstep *s, dc_op op, dc_val a, dc_val b, dc_val *out)
 {
-    return dc_b_ew(j, s->fn, op, (dc_val[]){a, b}, 2, out);
+    return dc_build_ew(j, s->fn, op, (dc_val[]){a, b}, 2, out);
 }
 
 static dc_status ew3(dc_job *j, trainstep *s, dc_op op, dc_val a, dc_val b, dc_val c, dc_val *out)
 {
-    return dc_b_ew(j, s->fn, op, (dc_val[]){a, b, c}, 3, out);
+    return dc_build_ew(j, s->fn, op, (dc_val[]){a, b, c}, 3, out);
 }
 
 static dc_status make_params(dc_job *j, trainstep *s)
@@ -44,7 +44,7 @@ static dc_status make_params(dc_job *j, trainstep *s)
     for (size_t i = 0; i < DC_COUNTOF(params); i++) {
         const char *text = params[i].type;
         DC_TRY(dc_type_parse(j, s->module->names, &text, &s->param[i].type));
-        s->param[i].ref = dc_g_param(s->fn, &s->param[i].type, params[i].label);
+        s->param[i].ref = dc_graph_param(s->fn, &s->param[i].type, params[i].label);
     }
     return DC_OK;
 }
@@ -55,25 +55,25 @@ static dc_status make_hits(dc_job *j, trainstep *s, dc_val *hit)
     const dc_type ids = dc_type_make(DC_I32, 2, (int64_t[]){STEP_ROWS, STEP_CLASSES});
     const dc_type upright = dc_type_make(DC_I32, 2, (int64_t[]){STEP_ROWS, 1});
     dc_val column, y;
-    DC_TRY(dc_b_iota(j, s->fn, &ids, 1, &column));
-    DC_TRY(dc_b_reshape(j, s->fn, s->param[1], &upright, &y));
+    DC_TRY(dc_build_iota(j, s->fn, &ids, 1, &column));
+    DC_TRY(dc_build_reshape(j, s->fn, s->param[1], &upright, &y));
     return ew2(j, s, DC_OP_EQ, y, column, hit);
 }
 
 static dc_status make_loss(dc_job *j, trainstep *s)
 {
     dc_val v, sum, shifted, hit, zero;
-    DC_TRY(dc_b_reduce(j, s->fn, DC_OP_MAXR, s->logits, 2, true, &v));
+    DC_TRY(dc_build_reduce(j, s->fn, DC_OP_MAXR, s->logits, 2, true, &v));
     DC_TRY(ew2(j, s, DC_OP_SUB, s->logits, v, &shifted));
     DC_TRY(ew1(j, s, DC_OP_EXP, shifted, &v));
-    DC_TRY(dc_b_reduce(j, s->fn, DC_OP_SUM, v, 2, true, &v));
+    DC_TRY(dc_build_reduce(j, s->fn, DC_OP_SUM, v, 2, true, &v));
     DC_TRY(ew1(j, s, DC_OP_LOG, v, &sum));
     DC_TRY(ew2(j, s, DC_OP_SUB, sum, shifted, &v));
     DC_TRY(make_hits(j, s, &hit));
-    DC_TRY(dc_b_const(j, s->fn, &(dc_type){.dtype = DC_F32}, 0, &zero));
+    DC_TRY(dc_build_const(j, s->fn, &(dc_type){.dtype = DC_F32}, 0, &zero));
     DC_TRY(ew3(j, s, DC_OP_WHERE, hit, v, zero, &v));
-    DC_TRY(dc_b_reduce(j, s->fn, DC_OP_SUM, v, 2, false, &v));
-    DC_TRY(dc_b_mean(j, s->fn, v, 1, false, &v));
+    DC_TRY(dc_build_reduce(j, s->fn, DC_OP_SUM, v, 2, false, &v));
+    DC_TRY(dc_build_mean(j, s->fn, v, 1, false, &v));
     s->loss = v.ref;
     return DC_OK;
 }
@@ -84,7 +84,7 @@ dc_status trainstep_forward(dc_job *j, trainstep *s)
     s->fn = dc_func_new(s->module, "step");
     DC_TRY(make_params(j, s));
     dc_func_from(s->fn, "train.lua:7", "net.1");
-    DC_TRY(dc_b_matmul(j, s->fn, s->param[0], s->param[3], &v));
+    DC_TRY(dc_build_matmul(j, s->fn, s->param[0], s->param[3], &v));
     DC_TRY(ew2(j, s, DC_OP_ADD, v, s->param[4], &s->logits));
     dc_func_from(s->fn, "train.lua:8", NULL);
     return make_loss(j, s);
@@ -95,13 +95,13 @@ static dc_status make_check(dc_job *j, trainstep *s)
 {
     const dc_type row = dc_type_make(DC_I32, 1, (int64_t[]){STEP_ROWS});
     dc_val zero, none, bad, at, least;
-    DC_TRY(dc_b_const(j, s->fn, &(dc_type){.dtype = DC_I32}, 0, &zero));
-    DC_TRY(dc_b_const(j, s->fn, &(dc_type){.dtype = DC_I32}, -1, &none));
+    DC_TRY(dc_build_const(j, s->fn, &(dc_type){.dtype = DC_I32}, 0, &zero));
+    DC_TRY(dc_build_const(j, s->fn, &(dc_type){.dtype = DC_I32}, -1, &none));
     DC_TRY(ew2(j, s, DC_OP_LT, s->param[1], zero, &bad));
-    DC_TRY(dc_b_iota(j, s->fn, &row, 0, &at));
+    DC_TRY(dc_build_iota(j, s->fn, &row, 0, &at));
     DC_TRY(ew3(j, s, DC_OP_WHERE, bad, at, none, &at));
-    DC_TRY(dc_b_reduce(j, s->fn, DC_OP_MAXR, at, 1, false, &at));
-    DC_TRY(dc_b_reduce(j, s->fn, DC_OP_MINR, s->param[1], 1, false, &least));
+    DC_TRY(dc_build_reduce(j, s->fn, DC_OP_MAXR, at, 1, false, &at));
+    DC_TRY(dc_build_reduce(j, s->fn, DC_OP_MINR, s->param[1], 1, false, &least));
     DC_PUSH(s->fn->result, at.ref);
     DC_PUSH(s->fn->result, least.ref);
     return DC_OK;

@@ -14,7 +14,7 @@ static dc_func *f;
 static inline dc_val val(const char *s)
 {
     const dc_type t = type(s);
-    return (dc_val){dc_g_param(f, &t, NULL), t};
+    return (dc_val){dc_graph_param(f, &t, NULL), t};
 }
 
 /* The type of the value, or the sentence. What is made must agree with its node. */

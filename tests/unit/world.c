@@ -113,7 +113,7 @@ static void shim_settings(dc_device *d, dc_text *out)
 
 static bool shim_maker(dc_device *d, dc_text *out)
 {
-    return of(d)->inner->ops->maker(of(d)->inner, out);
+    return of(d)->inner->ops->toolchain(of(d)->inner, out);
 }
 
 static dc_status shim_translate(dc_device *d, dc_job *j, const dc_source *src, const void **object,
@@ -133,20 +133,20 @@ static void shim_program_free(dc_device *d, dc_program *p)
     of(d)->inner->ops->program_free(of(d)->inner, p);
 }
 
-static const dc_item *in_another_order(shim *s, dc_arena *a, const dc_item *item, uint32_t n,
-                                       uint32_t *order)
+static const dc_command *in_another_order(shim *s, dc_arena *a, const dc_command *command,
+                                          uint32_t n, uint32_t *order)
 {
     if (!s->no_deps)
-        return shuffle_items(a, item, n, s->seed, order);
-    dc_item *free_items = DC_NEW_ARRAY(a, dc_item, n);
+        return shuffle_items(a, command, n, s->seed, order);
+    dc_command *free_items = DC_NEW_ARRAY(a, dc_command, n);
     for (uint32_t i = 0; i < n; i++) {
-        free_items[i] = item[i];
+        free_items[i] = command[i];
         free_items[i].ndep = 0;
     }
     return shuffle_items(a, free_items, n, s->seed, order);
 }
 
-static dc_status shim_record(dc_device *d, dc_job *j, const dc_item *item, uint32_t n,
+static dc_status shim_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                              dc_recording **out)
 {
     shim *s = of(d);
@@ -155,9 +155,9 @@ static dc_status shim_record(dc_device *d, dc_job *j, const dc_item *item, uint3
     r->n = n;
     if (s->seed != 0) {
         r->order = calloc(n + 1, sizeof *r->order);
-        item = in_another_order(s, &a, item, n, r->order);
+        command = in_another_order(s, &a, command, n, r->order);
     }
-    const dc_status status = s->inner->ops->record(s->inner, j, item, n, &r->inner);
+    const dc_status status = s->inner->ops->record(s->inner, j, command, n, &r->inner);
     dc_arena_free(&a);
     if (status != DC_OK) {
         free(r->order);
@@ -185,8 +185,8 @@ static dc_status shim_run(dc_device *d, dc_job *j, dc_recording *r, void *const 
     if (s->fail_run)
         return dc_failf(j, DC_ERR_DEVICE, NULL, "the fan stopped");
     const dc_status status = s->inner->ops->run(s->inner, j, r->inner, slot, info);
-    if (info->fault_item >= 0 && r->order != NULL)
-        info->fault_item = (int32_t)r->order[info->fault_item];
+    if (info->fault_command >= 0 && r->order != NULL)
+        info->fault_command = (int32_t)r->order[info->fault_command];
     if (s->spoil != NULL)
         *s->spoil ^= 1;
     s->spoil = NULL;
@@ -221,10 +221,10 @@ static void be_like(shim *s, dc_device *inner)
     s->inner = inner;
     s->ops.host = inner->ops->host;
     s->ops.one_by_one = inner->ops->one_by_one;
-    s->ops.settings = inner->ops->maker != NULL ? shim_settings : NULL;
-    s->ops.maker = inner->ops->maker != NULL ? shim_maker : NULL;
-    s->ops.translate = inner->ops->maker != NULL ? shim_translate : NULL;
-    s->ops.load = inner->ops->maker != NULL ? shim_load : NULL;
+    s->ops.settings = inner->ops->toolchain != NULL ? shim_settings : NULL;
+    s->ops.toolchain = inner->ops->toolchain != NULL ? shim_maker : NULL;
+    s->ops.translate = inner->ops->toolchain != NULL ? shim_translate : NULL;
+    s->ops.load = inner->ops->toolchain != NULL ? shim_load : NULL;
     s->ops.copy = inner->ops->copy != NULL ? shim_copy : NULL;
     s->ops.finish = inner->ops->finish != NULL ? shim_finish : NULL;
 }
@@ -376,7 +376,7 @@ void world_release(dc_tensor **t, uint32_t n)
     }
 }
 
-static float load(const dc_store *s, int i)
+static float load(const dc_storage *s, int i)
 {
     float x;
     dc_device *d = s->rt->device;

@@ -1,7 +1,7 @@
 /*
  * A context for tests of executables and instances, over a device that stands behind a shim: it
  * forwards everything and can be told to call back, to fail, to write where it should not, or to
- * run items in another order that their dependencies allow.
+ * run commands in another order that their dependencies allow.
  */
 #ifndef DC_TESTS_WORLD_H
 #define DC_TESTS_WORLD_H

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* dlinfo */
-#include "backends/cpu/maker.h"
+#include "backends/cpu/toolchain.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>

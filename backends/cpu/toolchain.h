@@ -1,9 +1,9 @@
 /*
  * Which compiler would make the code, without opening it: the file it is in, with its size and date.
- * What the cache on disk asks; see dc_device_ops.maker.
+ * What the cache on disk asks; see dc_device_ops.toolchain.
  */
-#ifndef DC_BACKENDS_CPU_MAKER_H
-#define DC_BACKENDS_CPU_MAKER_H
+#ifndef DC_BACKENDS_CPU_TOOLCHAIN_H
+#define DC_BACKENDS_CPU_TOOLCHAIN_H
 
 #include "core/base/job.h"
 

@@ -7,8 +7,8 @@
  * its use, leads out of it. What lies outside is refused before the file system is asked: the same sentence
  * (ALLOW), whether there is such a file or not.
  */
-#ifndef DC_CORE_BASE_FOLDERS_H
-#define DC_CORE_BASE_FOLDERS_H
+#ifndef DC_CORE_BASE_PATH_H
+#define DC_CORE_BASE_PATH_H
 
 #include "core/base/job.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* O_PATH, O_DIRECTORY */
-#include "core/base/folders.h"
+#include "core/base/path.h"
 
 #include "core/base/heap.h"
 

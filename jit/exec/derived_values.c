@@ -1,4 +1,4 @@
-#include "jit/exec/hoisted_values.h"
+#include "jit/exec/derived_values.h"
 
 enum { ALWAYS = 64 << 20 };
 
@@ -32,7 +32,7 @@ void dc_derived_drop(dc_inst *i)
         return;
     unlink_inst(i);
     i->rt->derived_bytes -= i->derived->bytes;
-    dc_store_disown(i->derived);
+    dc_storage_disown(i->derived);
     i->derived = NULL;
 }
 
@@ -50,7 +50,7 @@ static void drop_idle(dc_rt *rt, size_t most)
     }
 }
 
-/* What dc_store_new calls when memory is short. */
+/* What dc_storage_new calls when memory is short. */
 static void give_back(dc_rt *rt)
 {
     drop_idle(rt, 0);
@@ -64,7 +64,7 @@ static void take(dc_inst *i, dc_job *j)
     const dc_err before = j->err;
     drop_idle(rt, bytes < most ? most - bytes : 0);
     rt->give_back = give_back;
-    if (dc_store_new(rt, j, bytes, &i->derived) != DC_OK) {
+    if (dc_storage_new(rt, j, bytes, &i->derived) != DC_OK) {
         i->derived = NULL;
         j->err = before;
         return;

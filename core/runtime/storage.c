@@ -10,7 +10,7 @@
  *
  * and the first DEAD_BYTES of a store that waits in the pool count as guard bytes, too.
  */
-#include "core/runtime/store.h"
+#include "core/runtime/storage.h"
 
 #include "core/base/number.h"
 #include "core/runtime/lazy.h"
@@ -22,7 +22,7 @@ enum { GUARD = 64, GUARD_BYTE = 0xa5, DEAD_BYTES = 4096, SMALLEST = 64, NCLASS =
 enum { SPARE = 1 << 26 }; /* so many bytes may always wait */
 
 typedef struct store_list {
-    dc_store *first, *last;
+    dc_storage *first, *last;
 } store_list;
 
 typedef struct dc_pool {
@@ -65,7 +65,7 @@ static size_t capacity_of(size_t bytes)
     return class_bytes(bytes, &cls);
 }
 
-static void link_store(store_list *list, dc_store *s)
+static void link_store(store_list *list, dc_storage *s)
 {
     s->prev = NULL;
     s->next = list->first;
@@ -76,7 +76,7 @@ static void link_store(store_list *list, dc_store *s)
     list->first = s;
 }
 
-static void unlink_store(store_list *list, dc_store *s)
+static void unlink_store(store_list *list, dc_storage *s)
 {
     if (s->prev != NULL)
         s->prev->next = s->next;
@@ -92,8 +92,8 @@ static void unlink_store(store_list *list, dc_store *s)
 /* ---- guards ---- */
 
 /* Calls act on each run of bytes round the content of s that nobody may write. */
-static dc_status each_guard(dc_store *s, dc_job *j, bool dead,
-                            dc_status (*act)(dc_store *, dc_job *, char *, size_t))
+static dc_status each_guard(dc_storage *s, dc_job *j, bool dead,
+                            dc_status (*act)(dc_storage *, dc_job *, char *, size_t))
 {
     char *mem = s->mem;
     const size_t capacity = capacity_of(s->bytes);
@@ -103,7 +103,7 @@ static dc_status each_guard(dc_store *s, dc_job *j, bool dead,
     return act(s, j, mem + s->bytes, capacity + GUARD - s->bytes);
 }
 
-static dc_status fill_run(dc_store *s, dc_job *j, char *at, size_t bytes)
+static dc_status fill_run(dc_storage *s, dc_job *j, char *at, size_t bytes)
 {
     dc_device *d = s->rt->device;
     char pattern[256];
@@ -115,7 +115,7 @@ static dc_status fill_run(dc_store *s, dc_job *j, char *at, size_t bytes)
     return DC_OK;
 }
 
-static dc_status check_run(dc_store *s, dc_job *j, char *at, size_t bytes)
+static dc_status check_run(dc_storage *s, dc_job *j, char *at, size_t bytes)
 {
     dc_device *d = s->rt->device;
     unsigned char seen[256];
@@ -129,7 +129,7 @@ static dc_status check_run(dc_store *s, dc_job *j, char *at, size_t bytes)
     return DC_OK;
 }
 
-static dc_status check_list(dc_store *s, dc_job *j, bool dead, const char *what)
+static dc_status check_list(dc_storage *s, dc_job *j, bool dead, const char *what)
 {
     for (; s != NULL; s = s->next) {
         const dc_status status = each_guard(s, j, dead, check_run);
@@ -140,7 +140,7 @@ static dc_status check_list(dc_store *s, dc_job *j, bool dead, const char *what)
     return DC_OK;
 }
 
-dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what)
+dc_status dc_storage_guards(dc_rt *rt, dc_job *j, const char *what)
 {
     dc_pool *p = rt->pool;
     if (p->guard == 0)
@@ -153,21 +153,21 @@ dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what)
 
 /* ---- stores ---- */
 
-void dc_store_tell(const dc_rt *rt)
+void dc_storage_tell(const dc_rt *rt)
 {
     dc_heap_tell_device(rt->heap, rt->held);
 }
 
-static void return_memory(dc_store *s)
+static void return_memory(dc_storage *s)
 {
     s->rt->held -= capacity_of(s->bytes);
-    dc_store_tell(s->rt);
+    dc_storage_tell(s->rt);
     s->rt->device->ops->release(s->rt->device, (char *)s->mem - s->rt->pool->guard);
     dc_xfree(s);
 }
 
 /* Takes it out of the pool. */
-static dc_store *wake(dc_pool *p, int cls, dc_store *s)
+static dc_storage *wake(dc_pool *p, int cls, dc_storage *s)
 {
     unlink_store(&p->dead[cls], s);
     p->waiting -= capacity_of(s->bytes);
@@ -213,7 +213,7 @@ void dc_pool_trim(dc_rt *rt)
 static void give_up_live(dc_rt *rt)
 {
     while (rt->pool->live.first != NULL) {
-        dc_store *s = rt->pool->live.first;
+        dc_storage *s = rt->pool->live.first;
         for (dc_tensor *t = s->shown, *next; t != NULL; t = next) {
             next = t->next;
             dc_xfree(t);
@@ -264,7 +264,7 @@ static bool fits(const dc_rt *rt, uint64_t bytes)
            (bytes <= limit && used <= limit - bytes && rt->held <= limit - bytes - used);
 }
 
-dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes)
+dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes)
 {
     const uint64_t limit = (uint64_t)rt->opt.memory;
     char more[DC_NUMBER_TEXT], held[DC_NUMBER_TEXT], most[DC_NUMBER_TEXT];
@@ -284,12 +284,12 @@ dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes)
                     dc_number_bytes(limit, most));
 }
 
-static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **out)
+static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_storage **out)
 {
     const size_t guard = rt->pool->guard;
     trim(rt, rt->pool->peak[0] > rt->pool->peak[1] ? rt->pool->peak[0] : rt->pool->peak[1]);
-    DC_TRY(dc_store_admit(rt, j, capacity));
-    dc_store *s = dc_try_alloc(sizeof *s);
+    DC_TRY(dc_storage_admit(rt, j, capacity));
+    dc_storage *s = dc_try_alloc(sizeof *s);
     void *mem;
     if (s == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
@@ -302,7 +302,7 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
     }
     rt->stats.allocs++;
     rt->held += capacity;
-    dc_store_tell(rt);
+    dc_storage_tell(rt);
     s->rt = rt;
     s->mem = (char *)mem + guard;
     *out = s;
@@ -311,27 +311,27 @@ static dc_status fresh_store(dc_rt *rt, dc_job *j, size_t capacity, dc_store **o
 
 static void release_store(void *s)
 {
-    dc_store_free(s);
+    dc_storage_free(s);
 }
 
-static dc_status fill_guards(dc_store *s, dc_job *j)
+static dc_status fill_guards(dc_storage *s, dc_job *j)
 {
     dc_job_defer(j, release_store, s);
     const dc_status status = each_guard(s, j, false, fill_run);
     dc_job_keep(j, s);
     if (status != DC_OK)
-        dc_store_free(s);
+        dc_storage_free(s);
     return status;
 }
 
-dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out)
+dc_status dc_storage_new(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out)
 {
     dc_pool *p = rt->pool;
     int cls;
     if (bytes > SIZE_MAX / 4)
         return dc_fail_memory(j, bytes);
     const size_t capacity = class_bytes(bytes, &cls);
-    dc_store *s = p->dead[cls].first;
+    dc_storage *s = p->dead[cls].first;
     if (s != NULL)
         wake(p, cls, s);
     else
@@ -356,7 +356,7 @@ static dc_status fill_dead(dc_job *j, void *s)
     return each_guard(s, j, true, fill_run);
 }
 
-void dc_store_free(dc_store *s)
+void dc_storage_free(dc_storage *s)
 {
     dc_rt *rt = s->rt;
     int cls;
@@ -378,14 +378,14 @@ void dc_store_free(dc_store *s)
     link_store(&rt->pool->dead[cls], s);
 }
 
-void dc_store_disown(dc_store *s)
+void dc_storage_disown(dc_storage *s)
 {
     s->owned = false;
     if (s->shown == NULL)
-        dc_store_free(s);
+        dc_storage_free(s);
 }
 
-dc_status dc_store_fill(dc_store *to, dc_job *j, const void *from, size_t bytes)
+dc_status dc_storage_fill(dc_storage *to, dc_job *j, const void *from, size_t bytes)
 {
     dc_device *d = to->rt->device;
     if (bytes == 0)
@@ -404,7 +404,7 @@ dc_status dc_store_fill(dc_store *to, dc_job *j, const void *from, size_t bytes)
     return status;
 }
 
-dc_status dc_store_clear(dc_store *s, dc_job *j)
+dc_status dc_storage_clear(dc_storage *s, dc_job *j)
 {
     dc_device *d = s->rt->device;
     static const char zeros[4096];
@@ -417,17 +417,17 @@ dc_status dc_store_clear(dc_store *s, dc_job *j)
     return DC_OK;
 }
 
-dc_status dc_store_evict(dc_store *s, dc_job *j)
+dc_status dc_storage_evict(dc_storage *s, dc_job *j)
 {
-    dc_store *to;
+    dc_storage *to;
     if (s->shown == NULL)
         return DC_OK;
-    DC_TRY(dc_store_new(s->rt, j, s->bytes, &to));
+    DC_TRY(dc_storage_new(s->rt, j, s->bytes, &to));
     dc_job_defer(j, release_store, to);
-    const dc_status status = dc_store_fill(to, j, s->mem, s->bytes);
+    const dc_status status = dc_storage_fill(to, j, s->mem, s->bytes);
     dc_job_keep(j, to);
     if (status != DC_OK) {
-        dc_store_free(to);
+        dc_storage_free(to);
         return status;
     }
     for (dc_tensor *t = s->shown; t != NULL; t = t->next)
@@ -440,7 +440,7 @@ dc_status dc_store_evict(dc_store *s, dc_job *j)
 
 /* ---- tensors ---- */
 
-static void show(dc_tensor *t, dc_store *s, const dc_type *type)
+static void show(dc_tensor *t, dc_storage *s, const dc_type *type)
 {
     *t = (dc_tensor){.refs = 1, .type = *type, .store = s, .next = s->shown};
     if (s->shown != NULL)
@@ -475,12 +475,12 @@ static void leave_handle(dc_rt *rt, dc_tensor *t)
 
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **out)
 {
-    dc_store *s;
+    dc_storage *s;
     dc_tensor *t = take_handle(rt);
     if (t == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     dc_job_defer(j, dc_xfree, t);
-    const dc_status status = dc_store_new(rt, j, dc_type_bytes(type), &s);
+    const dc_status status = dc_storage_new(rt, j, dc_type_bytes(type), &s);
     dc_job_keep(j, t);
     if (status != DC_OK) {
         dc_xfree(t);
@@ -491,7 +491,7 @@ dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **o
     return DC_OK;
 }
 
-dc_tensor *dc_tensor_show(dc_store *s, const dc_type *type)
+dc_tensor *dc_tensor_show(dc_storage *s, const dc_type *type)
 {
     DC_ASSERT(dc_type_bytes(type) <= s->bytes, "%zu bytes shown of %zu", dc_type_bytes(type),
               s->bytes);
@@ -529,7 +529,7 @@ void dc_tensor_release(dc_tensor *t)
 {
     if (t == NULL || --t->refs > 0)
         return;
-    dc_store *s = t->store;
+    dc_storage *s = t->store;
     if (t->prev != NULL)
         t->prev->next = t->next;
     else
@@ -538,7 +538,7 @@ void dc_tensor_release(dc_tensor *t)
         t->next->prev = t->prev;
     leave_handle(s->rt, t);
     if (s->shown == NULL && !s->owned)
-        dc_store_free(s);
+        dc_storage_free(s);
 }
 
 static void release_tensor(void *t)

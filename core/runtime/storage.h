@@ -1,44 +1,44 @@
 /*
  * Values. Three things with different lives:
  *
- *   dc_store   memory on the device. Its address never changes.
+ *   dc_storage   memory on the device. Its address never changes.
  *   dc_tensor  an immutable value, reference counted: a handle that shows a store, or an aligned part of
  *              it. Handles move.
  *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
  *              address stays for the cell's life.
  *
  * Invariant: what a tensor shows is never overwritten. A store of a cell that somebody is about to
- * write is first freed of its handles: dc_store_evict copies the content to a pool store and moves every
+ * write is first freed of its handles: dc_storage_evict copies the content to a pool store and moves every
  * handle there. Other memory that is held is left alone: who would write it takes another store.
  *
  * Freed stores go back to a pool by size; an allocation counts in stats.allocs only when the pool
  * had none. With DEEPC_CHECK=2 every store has 64 guard bytes before and after it, which
- * dc_store_guards checks.
+ * dc_storage_guards checks.
  */
-#ifndef DC_CORE_RUNTIME_STORE_H
-#define DC_CORE_RUNTIME_STORE_H
+#ifndef DC_CORE_RUNTIME_STORAGE_H
+#define DC_CORE_RUNTIME_STORAGE_H
 
 #include "core/runtime/rt.h"
 
 typedef struct dc_tensor dc_tensor;
 
-typedef struct dc_store {
+typedef struct dc_storage {
     dc_rt *rt;
     void *mem;
     size_t bytes;
     dc_tensor *shown;      /* handles that show it, linked */
     bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
     uint64_t freed;        /* in the pool: when, among the others */
-    struct dc_store *next; /* in the pool, or in the list of live ones */
-    struct dc_store *prev;
-} dc_store;
+    struct dc_storage *next; /* in the pool, or in the list of live ones */
+    struct dc_storage *prev;
+} dc_storage;
 
 enum { DC_ALIGN = 64 }; /* of memory that devices give out and kernels rely on */
 
 struct dc_tensor {
     uint32_t refs;
     dc_type type; /* with names */
-    dc_store *store;
+    dc_storage *store;
     size_t offset;          /* in it, in bytes; a multiple of DC_ALIGN, but of a window */
     dc_tensor *next, *prev; /* among those that show the store */
 };
@@ -58,7 +58,7 @@ typedef struct dc_cell {
     uint64_t id;      /* unique in the context */
     uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
     dc_type type;
-    dc_store *store;
+    dc_storage *store;
     dc_cell_layout layout; /* of the store */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
@@ -68,21 +68,21 @@ typedef struct dc_cell {
     const char *job;       /* function whose call or job is about to set it; NULL: none */
 } dc_cell;
 
-dc_status dc_store_new(dc_rt *rt, dc_job *j, size_t bytes, dc_store **out);
-void dc_store_free(dc_store *s);   /* no handle may show it */
-void dc_store_disown(dc_store *s); /* its owner lets go: freed now, or with the last handle */
-dc_status dc_store_evict(dc_store *s, dc_job *j); /* gives handles a copy elsewhere */
+dc_status dc_storage_new(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out);
+void dc_storage_free(dc_storage *s);   /* no handle may show it */
+void dc_storage_disown(dc_storage *s); /* its owner lets go: freed now, or with the last handle */
+dc_status dc_storage_evict(dc_storage *s, dc_job *j); /* gives handles a copy elsewhere */
 /* What does not succeed may have written a part. */
-dc_status dc_store_fill(dc_store *s, dc_job *j, const void *from,
-                        size_t bytes);            /* of this device */
-dc_status dc_store_clear(dc_store *s, dc_job *j); /* zeros */
+dc_status dc_storage_fill(dc_storage *s, dc_job *j, const void *from,
+                          size_t bytes);              /* of this device */
+dc_status dc_storage_clear(dc_storage *s, dc_job *j); /* zeros */
 /* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
-dc_status dc_store_guards(dc_rt *rt, dc_job *j, const char *what);
+dc_status dc_storage_guards(dc_rt *rt, dc_job *j, const char *what);
 
 /* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
 /* Of whoever changes rt->held: tells it to the heap, which counts it towards the limit. */
-void dc_store_tell(const dc_rt *rt);
-dc_status dc_store_admit(dc_rt *rt, dc_job *j, size_t bytes);
+void dc_storage_tell(const dc_rt *rt);
+dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* The pool of a context; core/runtime/rt.c makes and frees it. */
 struct dc_pool *dc_pool_new(const dc_opts *opt);
@@ -93,7 +93,7 @@ void dc_pool_free(dc_rt *rt);
 
 /* A tensor with fresh memory, not cleared; or one that shows `s` (another tensor's, or a cell's). */
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
-dc_tensor *dc_tensor_show(dc_store *s, const dc_type *t);
+dc_tensor *dc_tensor_show(dc_storage *s, const dc_type *t);
 /* One that shows dense memory of another one, from so many bytes on. */
 dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *t, size_t offset);
 /* The same from any element on: an argument for a program that knows of it, and nothing else. */

@@ -10,8 +10,8 @@
  * instances are dropped; and all instances of a context together keep no more than twice what its cells
  * hold and 64 MiB, but for the one that runs: the longest unused go first.
  */
-#ifndef DC_JIT_EXEC_HOISTED_VALUES_H
-#define DC_JIT_EXEC_HOISTED_VALUES_H
+#ifndef DC_JIT_EXEC_DERIVED_VALUES_H
+#define DC_JIT_EXEC_DERIVED_VALUES_H
 
 #include "jit/exec/exec.h"
 #include "jit/plan/plan.h"

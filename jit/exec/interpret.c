@@ -1,4 +1,4 @@
-#include "jit/exec/eval_fallback.h"
+#include "jit/exec/interpret.h"
 
 #include "core/base/number.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-dc_eval_mode dc_oracle_mode(const dc_job *j)
+dc_eval_mode dc_interpret_mode(const dc_job *j)
 {
     return strcmp(j->opt->math, "strict") == 0 ? DC_EVAL_STRICT : DC_EVAL_ROUND;
 }
@@ -33,7 +33,7 @@ static dc_status read_param(dc_inst *i, dc_job *j, uint32_t p, const void **out)
     return bytes > 0 ? d->ops->download(d, j, host, mem, bytes) : DC_OK;
 }
 
-dc_status dc_oracle_params(dc_inst *i, dc_job *j, const void ***out)
+dc_status dc_interpret_params(dc_inst *i, dc_job *j, const void ***out)
 {
     const dc_func *fn = i->exec->desc.fn;
     *out = DC_NEW_ARRAY(&j->scratch, const void *, fn->param.n);
@@ -42,34 +42,34 @@ dc_status dc_oracle_params(dc_inst *i, dc_job *j, const void ***out)
     return DC_OK;
 }
 
-dc_status dc_oracle_run(dc_inst *i, dc_job *j, void ***out)
+dc_status dc_interpret_run(dc_inst *i, dc_job *j, void ***out)
 {
     const dc_exec *e = i->exec;
     const dc_func *fn = e->desc.fn;
     const void **param;
     void **result = DC_NEW_ARRAY(&j->scratch, void *, fn->result.n);
-    DC_TRY(dc_oracle_params(i, j, &param));
+    DC_TRY(dc_interpret_params(i, j, &param));
     for (uint32_t r = 0; r < fn->result.n; r++)
         result[r] = dc_arena_alloc(&j->scratch, dc_type_bytes(&e->result[r]));
-    DC_TRY(dc_eval(j, fn, dc_oracle_mode(j), param, result));
+    DC_TRY(dc_eval(j, fn, dc_interpret_mode(j), param, result));
     *out = result;
     return DC_OK;
 }
 
-int64_t dc_oracle_value(const dc_exec *e, uint32_t check, const void *at)
+int64_t dc_interpret_value(const dc_exec *e, uint32_t check, const void *at)
 {
     const dc_type *t = &e->result[e->desc.nresult + e->desc.nset + 2 * check + 1];
     return (int64_t)dc_bits_load((dc_dtype)t->dtype, at);
 }
 
-void dc_oracle_fault(const dc_exec *e, void *const *result, dc_fault *fault)
+void dc_interpret_fault(const dc_exec *e, void *const *result, dc_fault *fault)
 {
     void *const *check = result + e->desc.nresult + e->desc.nset;
     *fault = (dc_fault){.check = -1};
     for (uint32_t c = 0; c < e->desc.ncheck; c++) {
         const int32_t *position = check[2 * c];
         if (*position >= 0) {
-            *fault = (dc_fault){(int32_t)c, *position, dc_oracle_value(e, c, check[2 * c + 1])};
+            *fault = (dc_fault){(int32_t)c, *position, dc_interpret_value(e, c, check[2 * c + 1])};
             return;
         }
     }
@@ -88,13 +88,13 @@ static dc_status put(dc_inst *i, dc_job *j, char *to, const char *from, size_t b
     return DC_OK;
 }
 
-dc_status dc_oracle_store(dc_inst *i, dc_job *j, void *const *result)
+dc_status dc_interpret_store(dc_inst *i, dc_job *j, void *const *result)
 {
     const dc_exec *e = i->exec;
     for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++) {
         const size_t bytes = dc_type_bytes(&e->result[r]);
         const bool is_result = r < e->desc.nresult;
-        dc_store *to =
+        dc_storage *to =
             is_result ? i->result[r]->store : i->cell[e->desc.set[r - e->desc.nresult]]->store;
         DC_TRY(put(i, j, to->mem, result[r], bytes));
     }
@@ -164,7 +164,7 @@ static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, dc_comparison 
     const size_t bytes = dc_type_bytes(t);
     const bool is_result = r < e->desc.nresult;
     const uint32_t s = is_result ? r : e->desc.set[r - e->desc.nresult];
-    const dc_store *at = is_result ? i->result[s]->store : i->cell[s]->store;
+    const dc_storage *at = is_result ? i->result[s]->store : i->cell[s]->store;
     if (bytes == 0)
         return DC_OK;
     DC_TRY(d->ops->download(d, j, c->got, at->mem, bytes));
@@ -181,7 +181,7 @@ static dc_status compare_value(dc_inst *i, dc_job *j, uint32_t r, dc_comparison 
     return DC_OK;
 }
 
-dc_status dc_oracle_begin(dc_inst *i, dc_job *j, dc_comparison **out)
+dc_status dc_interpret_begin(dc_inst *i, dc_job *j, dc_comparison **out)
 {
     const dc_exec *e = i->exec;
     dc_comparison *c = DC_NEW(&j->scratch, dc_comparison);
@@ -189,16 +189,16 @@ dc_status dc_oracle_begin(dc_inst *i, dc_job *j, dc_comparison **out)
     for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++)
         largest = dc_type_bytes(&e->result[r]) > largest ? dc_type_bytes(&e->result[r]) : largest;
     c->got = dc_arena_alloc(&j->scratch, largest);
-    DC_TRY(dc_oracle_run(i, j, &c->expect));
+    DC_TRY(dc_interpret_run(i, j, &c->expect));
     *out = c;
     return DC_OK;
 }
 
-dc_status dc_oracle_compare(dc_inst *i, dc_job *j, dc_comparison *c, const dc_fault *got)
+dc_status dc_interpret_compare(dc_inst *i, dc_job *j, dc_comparison *c, const dc_fault *got)
 {
     const dc_exec *e = i->exec;
     dc_fault want;
-    dc_oracle_fault(e, c->expect, &want);
+    dc_interpret_fault(e, c->expect, &want);
     say(c, "%s call %" PRIu64 ":", e->desc.name, i->calls);
     if (want.check >= 0 || got->check >= 0)
         say(c, " check eval %d at %" PRId64 ", %s %d at %" PRId64, want.check, want.position,
