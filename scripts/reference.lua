@@ -1,4 +1,4 @@
--- Writes what is made of the annotations in stdlib/: the pages of docs/reference/, and library/ for
+-- Writes what is made of the annotations in stdlib/: the pages of docs/reference/; with `library DIR`, DIR for
 -- editors. Run by scripts/reference; a test compares (tests/lua/test_reference.lua).
 --
 -- Loaded with the argument "texts" it returns them, by path, and writes nothing.
@@ -86,7 +86,7 @@ local function index(modules)
     "# Reference",
     "",
     "Every public name, with its types. `:help NAME` at the prompt and `require \"deepc.help\"(name)` show",
-    "the same; editors that know LuaCATS (the Lua language server) read `library/`.",
+    "the same; editors that know LuaCATS (the Lua language server) read share/deepc/library of an installation.",
     "",
   }
   for _, module in ipairs(modules) do
@@ -183,26 +183,38 @@ end
 
 -- ---- all of it ----
 
-local function texts()
-  local modules, list = help.modules(), {}
-  for _, module in ipairs(modules) do
-    local entries = {}
-    for _, e in ipairs(help.entries()) do
-      entries[#entries + 1] = e.module == module and e or nil
-    end
-    list[("docs/reference/%s.md"):format(module)] = page(module, entries)
-    list[("library/%s.lua"):format(module:gsub("%.", "/"))] = module ~= "deepc" and stub(module, entries) or nil
+local function entries_of(module)
+  local list = {}
+  for _, e in ipairs(help.entries()) do
+    list[#list + 1] = e.module == module and e or nil
   end
-  list["docs/reference/README.md"] = index(modules)
-  list["library/deepc.lua"] = stub_of_C()
   return list
 end
 
-if ... == "texts" then
-  return texts()
+local function pages()
+  local list = { ["docs/reference/README.md"] = index(help.modules()) }
+  for _, module in ipairs(help.modules()) do
+    list[("docs/reference/%s.md"):format(module)] = page(module, entries_of(module))
+  end
+  return list
 end
 
-for path, text in pairs(texts()) do
+local function stubs(folder)
+  local list = { [folder .. "/deepc.lua"] = stub_of_C() }
+  for _, module in ipairs(help.modules()) do
+    if module ~= "deepc" then
+      list[("%s/%s.lua"):format(folder, (module:gsub("%.", "/")))] = stub(module, entries_of(module))
+    end
+  end
+  return list
+end
+
+local what, folder = ...
+if what == "texts" then
+  return pages()
+end
+
+for path, text in pairs(what == "library" and stubs(folder) or pages()) do
   local f = assert(io.open(path, "wb"))
   f:write(text)
   f:close()
