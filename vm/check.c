@@ -32,13 +32,7 @@ typedef struct problem {
     int line, number; /* in the order of finding */
 } problem;
 
-typedef struct source {
-    char *name; /* of the chunk: "@train.lua" */
-    dc_lint *lint;
-} source;
-
-struct dc_check {
-    lua_State *L;
+typedef struct dc_check {
     dc_rt *rt;
     uint64_t deadline;
     uint32_t errors;
@@ -46,8 +40,7 @@ struct dc_check {
     bool late, ended; /* too long; the script came to its end */
     dc_uses_watch watch;
     DC_VEC(problem) found;
-    DC_VEC(source) source;
-};
+} dc_check;
 
 static const char KEY = 0; /* its address: where the registry has the dc_check */
 static const char STOPPED[] = "the script is at its end";
@@ -93,56 +86,25 @@ static void add_problem(dc_check *c, const char *at, const char *what, const cha
     DC_PUSH(c->found, p);
 }
 
-void dc_check_report(dc_check *c, const char *at, const char *code, const char *sentence,
-                     const char *hint)
+static void report_mistake(dc_check *c, const char *at, const char *code, const char *sentence,
+                           const char *hint)
 {
     add_problem(c, at, code, sentence, hint);
     c->errors++;
 }
 
-/* Has the lint told something of this line? */
-static bool is_told(const dc_check *c, const char *at)
-{
-    const size_t n = strlen(at);
-    for (uint32_t i = 0; i < c->found.n; i++)
-        if (strncmp(c->found.at[i].text, at, n) == 0 &&
-            strncmp(c->found.at[i].text + n, ": DC090", 7) == 0)
-            return true;
-    return false;
-}
-
-/* Does the line of a place, "train.lua:15", compare with a number by == ? */
-static bool compares(const dc_check *c, const char *at)
-{
-    const char *colon = strrchr(at, ':');
-    for (uint32_t i = 0; i < c->source.n && colon != NULL; i++) {
-        const source *s = &c->source.at[i];
-        const size_t n = (size_t)(colon - at);
-        if (s->lint != NULL && strlen(s->name) == n + 1 && memcmp(s->name + 1, at, n) == 0)
-            return dc_lint_compares(s->lint, line_of(colon + 1));
-    }
-    return false;
-}
-
-/* Nothing uses the results of this operation. */
+/* Nothing uses the results of this operation: of a comparison, they were most likely a condition. */
 static void tell_unused(void *arg, const dc_use *use)
 {
-    dc_check *c = arg;
-    const dc_err_id id = use->test                 ? DC_ERR_UNUSED
-                         : compares(c, use->where) ? DC_ERR_UNUSED_EQUAL
-                                                   : DC_ERR_NONE;
+    const dc_err_row *row = dc_err_row_of(DC_ERR_UNUSED);
     char sentence[200], code[16];
-    if (is_told(c, use->where))
-        return;
     snprintf(sentence, sizeof sentence, "nothing uses the value of %s%s", use->op,
-             id == DC_ERR_UNUSED         ? ": a tensor is always true"
-             : id == DC_ERR_UNUSED_EQUAL ? ": a tensor equals no number"
-                                         : "");
-    snprintf(code, sizeof code, "DC%04d", dc_err_row_of(id)->code);
-    if (id != DC_ERR_NONE)
-        dc_check_report(c, use->where, code, sentence, dc_err_row_of(id)->hint);
+             use->test ? ": a tensor is always true" : "");
+    snprintf(code, sizeof code, "DC%04d", row->code);
+    if (use->test)
+        report_mistake(arg, use->where, code, sentence, row->hint);
     else
-        add_problem(c, use->where, "warning", sentence, NULL);
+        add_problem(arg, use->where, "warning", sentence, NULL);
 }
 
 /*
@@ -152,7 +114,7 @@ static void tell_unused(void *arg, const dc_use *use)
 static void tell_lazy(void *arg, const dc_use *use)
 {
     const dc_check *c = arg;
-    if ((c->ended || use->n > 1) && (use->test || compares(c, use->where)))
+    if ((c->ended || use->n > 1) && use->test)
         tell_unused(arg, use);
 }
 
@@ -195,7 +157,7 @@ static void report_record(dc_check *c, lua_State *L, int idx, const char *file)
     if (at != NULL && strncmp(message, at, n) == 0 && message[n] == ':')
         message += n + 1 + (message[n + 1] == ' ');
     snprintf(sentence, sizeof sentence, "%.*s", (int)strcspn(message, "\n"), message);
-    dc_check_report(c, at != NULL ? at : file, code, sentence, hint);
+    report_mistake(c, at != NULL ? at : file, code, sentence, hint);
 }
 
 /* Lua's own: "train.lua:3: attempt to ...". */
@@ -221,7 +183,7 @@ static void report_text(dc_check *c, const char *text, const char *kind, const c
         add_problem(c, at, "note", line,
                     "the script stopped here; values are not computed by deepc check");
     else
-        dc_check_report(c, at, kind, line, NULL);
+        report_mistake(c, at, kind, line, NULL);
 }
 
 static bool is_stop(lua_State *L, int idx)
@@ -256,31 +218,14 @@ static DC_NORETURN void stop(lua_State *L)
 
 /* ---- the hook -------------------------------------------------------------------------------- */
 
-static dc_lint *lint_of(dc_check *c, const char *name)
-{
-    for (uint32_t i = c->source.n; i-- > 0;)
-        if (strcmp(c->source.at[i].name, name) == 0)
-            return c->source.at[i].lint;
-    const source s = {copy_of(name), dc_lint_open(name + 1)};
-    DC_PUSH(c->source, s);
-    return s.lint;
-}
-
 static void hook(lua_State *L, lua_Debug *ar)
 {
     dc_check *c = check_of(L);
-    if (!c->over && ar->event == LUA_HOOKCOUNT && dc_clock_ns() > c->deadline)
+    DC_UNUSED(ar);
+    if (!c->over && dc_clock_ns() > c->deadline)
         c->over = c->late = true;
     if (c->over)
         stop(L);
-    if (ar->event != LUA_HOOKLINE)
-        return;
-    lua_getinfo(L, "S", ar);
-    if (*ar->source != '@')
-        return;
-    dc_lint *l = lint_of(c, ar->source);
-    if (l != NULL)
-        dc_lint_line(l, c, L, ar);
 }
 
 /* ---- what a script would do to the world ----------------------------------------------------- */
@@ -474,7 +419,7 @@ static void run_script(lua_State *L, const request *r)
     luaL_checkstack(L, r->argc, "arguments");
     for (int i = 1; i < r->argc; i++)
         lua_pushstring(L, r->argv[i]);
-    lua_sethook(L, hook, LUA_MASKLINE | LUA_MASKCOUNT, COUNT);
+    lua_sethook(L, hook, LUA_MASKCOUNT, COUNT);
     const int status = lua_pcall(L, r->argc - 1, 0, 0);
     lua_sethook(L, NULL, 0, 0);
     c->ended = status == LUA_OK;
@@ -518,12 +463,7 @@ static void free_check(dc_check *c)
         dc_xfree(c->found.at[i].file);
         dc_xfree(c->found.at[i].text);
     }
-    for (uint32_t i = 0; i < c->source.n; i++) {
-        dc_xfree(c->source.at[i].name);
-        dc_lint_close(c->source.at[i].lint);
-    }
     DC_VEC_FREE(c->found);
-    DC_VEC_FREE(c->source);
     dc_uses_free(&c->watch.lazy);
     dc_uses_free(&c->watch.seen);
 }
@@ -540,7 +480,7 @@ static int check_file(const request *r)
         return 1;
     }
     c->rt->check = true;
-    lua_State *L = c->L = luaL_newstate();
+    lua_State *L = luaL_newstate();
     if (L == NULL) {
         fputs("deepc: out of memory\n", stderr);
         dc_close(c->rt);

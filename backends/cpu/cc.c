@@ -393,12 +393,12 @@ dc_status dc_cc_load(dc_cc *cc, dc_job *j, const dc_source *src, const void *obj
     return status;
 }
 
-bool dc_cc_maker(const dc_cc *cc, dc_text *out)
+bool dc_cc_toolchain(const dc_cc *cc, dc_text *out)
 {
     char path[1024];
     words w;
     split(&w, cc->command, NULL, 0);
-    if (!dc_maker_find_program(w.at[0], path, sizeof path) || !dc_maker_put(path, out))
+    if (!dc_toolchain_find_program(w.at[0], path, sizeof path) || !dc_toolchain_put(path, out))
         return false;
     dc_text_printf(out, "%s\n", cc->command);
     return true;
@@ -410,7 +410,7 @@ void dc_cc_settings(const dc_cc *cc, dc_text *out)
     for (size_t i = 0; i < DC_COUNTOF(options); i++)
         dc_text_printf(out, " %s", options[i]);
     dc_text_puts(out, "\n");
-    dc_maker_put_processor(out);
+    dc_toolchain_put_processor(out);
 }
 
 void dc_cc_unload(void *library)

@@ -35,7 +35,7 @@ dc_status dc_cc_translate(dc_cc *cc, dc_job *j, const dc_source *src, const void
 dc_status dc_cc_load(dc_cc *cc, dc_job *j, const dc_source *src, const void *object,
                      size_t bytes, void **entry, void **library);
 void dc_cc_settings(const dc_cc *cc, dc_text *out);
-bool dc_cc_maker(const dc_cc *cc, dc_text *out);
+bool dc_cc_toolchain(const dc_cc *cc, dc_text *out);
 void dc_cc_unload(void *library);
 
 /* One line, "cc: cc (Debian 12.2.0-14) 12.2.0", or why there is none; false then. */

@@ -78,7 +78,7 @@ static void cpu_settings(dc_device *d, dc_text *out)
 static bool cpu_toolchain(dc_device *d, dc_text *out)
 {
     const dc_llvm_conf conf = llvm_conf(cpu_of(d));
-    return dc_llvm_maker(&conf, out);
+    return dc_llvm_toolchain(&conf, out);
 }
 
 static dc_status check_length(dc_job *j, const dc_source *src)
@@ -203,7 +203,7 @@ static void cc_settings(dc_device *d, dc_text *out)
 
 static bool cc_toolchain(dc_device *d, dc_text *out)
 {
-    return dc_cc_maker(&cpu_of(d)->cc, out);
+    return dc_cc_toolchain(&cpu_of(d)->cc, out);
 }
 
 /* --- the device --------------------------------------------------------------------------- */

@@ -159,16 +159,16 @@ static bool has_room(const char *path, char *why, size_t size)
 static bool find_library(const char *path, library *lib, char *why, size_t size)
 {
     char found[1024];
-    const bool known = dc_maker_find_llvm(path != NULL ? path : "", found, sizeof found);
+    const bool known = dc_toolchain_find_llvm(path != NULL ? path : "", found, sizeof found);
     if (known && !has_room(found, why, size))
         return false;
     if (path != NULL && path[0] != '\0')
         return open_library(path, lib, why, size);
-    /* the one that dc_llvm_maker names */
+    /* the one that dc_llvm_toolchain names */
     if (known && open_library(found, lib, why, size))
         return true;
-    for (size_t i = 0; dc_maker_llvm[i] != NULL; i++)
-        if (open_library(dc_maker_llvm[i], lib, why, size))
+    for (size_t i = 0; dc_toolchain_llvm[i] != NULL; i++)
+        if (open_library(dc_toolchain_llvm[i], lib, why, size))
             return true;
     snprintf(why, size,
              "no LLVM library of version %d or later is installed (Debian: apt-get install "
@@ -177,10 +177,10 @@ static bool find_library(const char *path, library *lib, char *why, size_t size)
     return false;
 }
 
-bool dc_llvm_maker(const dc_llvm_conf *conf, dc_text *out)
+bool dc_llvm_toolchain(const dc_llvm_conf *conf, dc_text *out)
 {
     char path[1024];
-    return dc_maker_find_llvm(conf->path, path, sizeof path) && dc_maker_put(path, out);
+    return dc_toolchain_find_llvm(conf->path, path, sizeof path) && dc_toolchain_put(path, out);
 }
 
 void dc_llvm_settings(const dc_llvm_conf *conf, dc_text *out)
@@ -188,7 +188,7 @@ void dc_llvm_settings(const dc_llvm_conf *conf, dc_text *out)
     dc_text_printf(out, "%s %s %s %d\n", conf->passes != NULL ? conf->passes : usual_passes,
                    conf->triple, conf->cpu != NULL ? conf->cpu : "host", conf->level);
     if (conf->cpu == NULL)
-        dc_maker_put_processor(out);
+        dc_toolchain_put_processor(out);
 }
 
 bool dc_llvm_probe(const char *path, char *line, size_t size)

@@ -34,7 +34,7 @@ dc_status dc_llvm_compile(dc_llvm *l, dc_job *j, const char *text, const void **
 
 /* What objects depend on besides their text (dc_device_ops.settings, toolchain); opens nothing. */
 void dc_llvm_settings(const dc_llvm_conf *conf, dc_text *out);
-bool dc_llvm_maker(const dc_llvm_conf *conf, dc_text *out);
+bool dc_llvm_toolchain(const dc_llvm_conf *conf, dc_text *out);
 
 /* One line, "LLVM 19.1.7, /usr/lib/...", or why there is none; false then. Keeps nothing open. */
 bool dc_llvm_probe(const char *path, char *line, size_t size);

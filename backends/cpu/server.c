@@ -58,7 +58,7 @@ static bool find_program(const char *wanted, char *path)
     char self[PATH_MAX];
     Dl_info where;
     if (wanted[0] != '\0')
-        return dc_maker_find_program(wanted, path, PATH_MAX);
+        return dc_toolchain_find_program(wanted, path, PATH_MAX);
     if (dladdr(&here, &where) != 0 && where.dli_fname != NULL)
         for (size_t i = 0; i < DC_COUNTOF(up); i++)
             if (is_beside(where.dli_fname, up[i], path))

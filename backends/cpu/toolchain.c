@@ -13,7 +13,7 @@
 #endif
 
 /* 19 is Debian's, and what tests run on; then newer ones, then older ones. */
-const char *const dc_maker_llvm[] = {"libLLVM.so.19.1",
+const char *const dc_toolchain_llvm[] = {"libLLVM.so.19.1",
                                      "libLLVM-19.so.1",
                                      "libLLVM-19.so",
                                      "libLLVM.so.20.1",
@@ -59,13 +59,13 @@ static bool find_library(char *path, size_t size)
         return false;
     if (dlinfo(self, RTLD_DI_SERINFOSIZE, dirs) == 0 && dirs->dls_size <= sizeof room &&
         dlinfo(self, RTLD_DI_SERINFO, dirs) == 0)
-        for (size_t i = 0; dc_maker_llvm[i] != NULL && !found; i++)
-            found = find_in(dirs, dc_maker_llvm[i], path, size);
+        for (size_t i = 0; dc_toolchain_llvm[i] != NULL && !found; i++)
+            found = find_in(dirs, dc_toolchain_llvm[i], path, size);
     dlclose(self);
     return found;
 }
 
-bool dc_maker_find_llvm(const char *wanted, char *path, size_t size)
+bool dc_toolchain_find_llvm(const char *wanted, char *path, size_t size)
 {
     if (wanted[0] == '\0')
         return find_library(path, size);
@@ -73,7 +73,7 @@ bool dc_maker_find_llvm(const char *wanted, char *path, size_t size)
     return strchr(wanted, '/') != NULL && (size_t)n < size && is_file(path);
 }
 
-bool dc_maker_find_program(const char *name, char *path, size_t size)
+bool dc_toolchain_find_program(const char *name, char *path, size_t size)
 {
     const char *at = dc_opts_system("PATH");
     if (strchr(name, '/') != NULL)
@@ -88,7 +88,7 @@ bool dc_maker_find_program(const char *name, char *path, size_t size)
     return false;
 }
 
-bool dc_maker_put(const char *path, dc_text *out)
+bool dc_toolchain_put(const char *path, dc_text *out)
 {
     struct stat s;
     if (stat(path, &s) != 0)
@@ -98,7 +98,7 @@ bool dc_maker_put(const char *path, dc_text *out)
     return true;
 }
 
-void dc_maker_put_processor(dc_text *out)
+void dc_toolchain_put_processor(dc_text *out)
 {
 #if defined(__x86_64__)
     unsigned a = 0, b = 0, c = 0, d = 0;

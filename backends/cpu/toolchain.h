@@ -8,21 +8,21 @@
 #include "core/base/job.h"
 
 /* The usual names of the library, the best known first; NULL at the end. */
-extern const char *const dc_maker_llvm[];
+extern const char *const dc_toolchain_llvm[];
 
 /*
  * The file of LLVM: `wanted`, or the first usual name that is in a folder where the system looks
  * for libraries. False: it is not there, or elsewhere, where only opening finds it.
  */
-bool dc_maker_find_llvm(const char *wanted, char *path, size_t size);
+bool dc_toolchain_find_llvm(const char *wanted, char *path, size_t size);
 
 /* The file of a program, by PATH. */
-bool dc_maker_find_program(const char *name, char *path, size_t size);
+bool dc_toolchain_find_program(const char *name, char *path, size_t size);
 
 /* "PATH SIZE SECONDS.NANOSECONDS". */
-bool dc_maker_put(const char *path, dc_text *out);
+bool dc_toolchain_put(const char *path, dc_text *out);
 
 /* What the processor says of itself, as far as compilers look at it. */
-void dc_maker_put_processor(dc_text *out);
+void dc_toolchain_put_processor(dc_text *out);
 
 #endif

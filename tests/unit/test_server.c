@@ -328,7 +328,7 @@ static const char *room_to_begin(void)
     static char mib[24];
     char path[1024];
     struct stat file = {0};
-    CHECK(dc_maker_find_llvm("", path, sizeof path) && stat(path, &file) == 0);
+    CHECK(dc_toolchain_find_llvm("", path, sizeof path) && stat(path, &file) == 0);
     snprintf(mib, sizeof mib, "%d", (int)(file.st_size >> 20) + 96 + 45);
     return mib;
 }
