@@ -1,6 +1,7 @@
 /*
- * Numbers are words of 8 bytes, texts their length and their bytes. Reading checks every count and
- * number that something is indexed with: a sound checksum is no proof of sound bytes.
+ * The tables say which fields are packed, once for writing and for reading. Numbers are words of 8 bytes, texts
+ * and lists begin with their length. Reading checks every count and every number that something is indexed
+ * with: a correct checksum does not prove correct bytes.
  */
 #include "jit/exec/exec_pack.h"
 
@@ -8,80 +9,240 @@
 
 #include <string.h>
 
-/* Whoever adds a field writes it below, or says in this line why not. */
+/* A new field needs a row below, or a reason here why it has none. */
 _Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 536 && sizeof(dc_command) == 112 &&
                                        sizeof(dc_command_fact) == 64 && sizeof(dc_kept) == 32 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
                "jit/exec/exec_pack.c packs all fields");
 
-enum { WHERES = DC_COUNTOF(((dc_command_fact *)0)->where) };
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Of what no kernel has a name for; NULL: the pipeline makes none. */
-static const char *const labels[DC_COMMAND_BUNDLE + 1] = {
-    [DC_COMMAND_COPY] = "copy", [DC_COMMAND_CHECK] = "check", [DC_COMMAND_BUNDLE] = "bundle"};
+typedef enum form {
+    NUMBER, /* an integer or a double */
+    TEXT,
+    OPTIONAL, /* a text or NULL */
+    LINE,     /* a line of the script or NULL, as the number of an origin of the graph */
+    LIST      /* of structures, or of bytes */
+} form;
+
+typedef struct record record;
+
+typedef struct field {
+    form form;
+    bool slot;        /* NUMBER: a slot of the recording */
+    bool own;         /* LIST: its count is packed in front of it */
+    uint64_t most;    /* NUMBER: the largest; 0: what fits `size` */
+    size_t at, size;  /* in the structure */
+    const record *of; /* LIST: elements; NULL: bytes */
+    size_t count_at, count_size;
+    size_t more_at; /* LIST: what is added to the count; 0: nothing */
+} field;
+
+struct record {
+    size_t size; /* of the structure */
+    uint32_t n;
+    const field *field;
+};
+
+#define SIZE(type, name)      sizeof(((type *)0)->name)
+#define AT(type, name)        .at = offsetof(type, name), .size = SIZE(type, name)
+#define F(type, name)         .form = NUMBER, AT(type, name)
+#define UPTO(type, name, max) F(type, name), .most = (max)
+#define SLOT(type, name)      F(type, name), .slot = true
+#define AS(how, type, name)   .form = how, AT(type, name)
+#define COUNT(type, name)     .count_at = offsetof(type, name), .count_size = SIZE(type, name)
+#define KNOWN(type, name, count, elements) \
+    .form = LIST, AT(type, name), COUNT(type, count), .of = (elements)
+#define OWN(type, name, count, elements) KNOWN(type, name, count, elements), .own = true
+#define RECORD(name, type) \
+    static const record name = {sizeof(type), DC_COUNTOF(name##_fields), name##_fields}
+
+static const field texts_fields[] = {{.form = TEXT, .size = sizeof(char *)}};
+RECORD(texts, char *);
+static const field reasons_fields[] = {{.form = OPTIONAL, .size = sizeof(char *)}};
+RECORD(reasons, char *);
+static const field flags_fields[] = {{.form = NUMBER, .size = sizeof(bool), .most = 1}};
+RECORD(flags, bool);
+static const field numbers_fields[] = {{.form = NUMBER, .size = sizeof(uint32_t)}};
+RECORD(numbers, uint32_t);
+
+static const field bind_fields[] = {{SLOT(dc_bind, slot)}, {F(dc_bind, offset)}};
+RECORD(bind, dc_bind);
+
+static const field digest_fields[] = {
+    {F(dc_packed_kernel, text.word[0])},
+    {F(dc_packed_kernel, text.word[1])},
+    {F(dc_packed_kernel, disk.word[0])},
+    {F(dc_packed_kernel, disk.word[1])},
+};
+RECORD(digest, dc_packed_kernel);
+
+static const field kept_fields[] = {
+    {AS(TEXT, dc_kept, name)},
+    {AS(TEXT, dc_kept, nest)},
+    {OWN(dc_kept, move, nmove, &texts)},
+};
+RECORD(kept, dc_kept);
+
+static const field command_fields[] = {
+    {UPTO(dc_command, kind, DC_COMMAND_BUNDLE)},
+    {AS(TEXT, dc_command, label)}, /* of a launch: its kernel's name */
+    {UPTO(dc_command, grid, INT64_MAX)},
+    {F(dc_command, threads)},
+    {F(dc_command, scratch)},
+    {F(dc_command, cost_ns)},
+    {F(dc_command, bytes)},
+    {F(dc_command, nbody)},
+    {OWN(dc_command, bind, nbind, &bind)},
+    {OWN(dc_command, dep, ndep, &numbers)},
+};
+RECORD(command, dc_command);
+
+static const field fact_fields[] = {
+    {AS(LINE, dc_command_fact, where[0])}, {AS(LINE, dc_command_fact, where[1])},
+    {AS(LINE, dc_command_fact, where[2])}, {F(dc_command_fact, flops)},
+    {F(dc_command_fact, bytes)},           {F(dc_command_fact, nout)},
+    {F(dc_command_fact, check)},           {SLOT(dc_command_fact, value.slot)},
+    {F(dc_command_fact, value.offset)},
+};
+RECORD(fact, dc_command_fact);
+
+static const field choice_fields[] = {
+    {AS(TEXT, dc_exec_choice, op)},       {AS(TEXT, dc_exec_choice, type)},
+    {AS(TEXT, dc_exec_choice, times_of)}, {AS(LINE, dc_exec_choice, where)},
+    {AS(OPTIONAL, dc_exec_choice, but)},  {UPTO(dc_exec_choice, stored, 1)},
+    {F(dc_exec_choice, times)},           {F(dc_exec_choice, again)},
+    {F(dc_exec_choice, moved)},
+};
+RECORD(choice, dc_exec_choice);
+
+static const field temp_fields[] = {
+    {F(dc_guarded, offset)},
+    {F(dc_guarded, bytes)},
+    {F(dc_guarded, first)},
+    {F(dc_guarded, last)},
+};
+RECORD(temp, dc_guarded);
+
+static const field derived_fields[] = {
+    {AS(TEXT, dc_derived_value, op)},    {AS(TEXT, dc_derived_value, type)},
+    {AS(LINE, dc_derived_value, where)}, {F(dc_derived_value, offset)},
+    {F(dc_derived_value, bytes)},
+};
+RECORD(derived, dc_derived_value);
+
+static const field exec_fields[] = {
+    {F(dc_exec, info.launches)},
+    {F(dc_exec, info.copies)},
+    {F(dc_exec, info.kernels)},
+    {F(dc_exec, info.derived)},
+    {F(dc_exec, info.prologue_launches)},
+    {F(dc_exec, info.derived_bytes)},
+    {F(dc_exec, info.arena_bytes)},
+    {F(dc_exec, info.arena_lower_bound)},
+    {F(dc_exec, info.donated)},
+    {F(dc_exec, info.denied)},
+    {F(dc_exec, info.nodes)},
+    {OWN(dc_exec, kept, nkernel, &kept)},
+    {OWN(dc_exec, command, ncommand, &command)},
+    {KNOWN(dc_exec, fact, ncommand, &fact)},
+    {OWN(dc_exec, choice, nchoice, &choice)},
+    {OWN(dc_exec, constant, constant_bytes, NULL)},
+    {F(dc_exec, untouched)},
+    {F(dc_exec, guard)},
+    {OWN(dc_exec, temp, ntemp, &temp)},
+    {KNOWN(dc_exec, denied_why, desc.ncell, &reasons)},
+    {KNOWN(dc_exec, in_part, desc.ncell, &flags)},
+    {F(dc_exec, nprologue)},
+    {OWN(dc_exec, derived, nderived, &derived)},
+    {KNOWN(dc_exec, derived_from, desc.nfree, &flags), .more_at = offsetof(dc_exec, desc.ncell)},
+};
+RECORD(exec, dc_exec);
+
+/* ---- what holds ------------------------------------------------------------------------------ */
+
+uint32_t dc_exec_packed_kernel(const dc_exec *e, uint32_t item_at)
+{
+    uint32_t k = 0;
+    while (k < e->nkernel && strcmp(e->kept[k].name, e->command[item_at].label) != 0)
+        k++;
+    return k;
+}
+
+/* The launches of a bundle follow it. */
+static bool bundle_is_sound(const dc_exec *e, uint32_t at)
+{
+    const uint32_t n = e->command[at].nbody;
+    if (e->command[at].nbind > 0 || n == 0 || n >= e->ncommand - at)
+        return false;
+    for (uint32_t k = 1; k <= n; k++)
+        if (e->command[at + k].kind != DC_COMMAND_LAUNCH)
+            return false;
+    return true;
+}
+
+static bool item_is_sound(const dc_exec *e, uint32_t at)
+{
+    const dc_command *x = &e->command[at];
+    const dc_command_fact *f = &e->fact[at];
+    for (uint32_t d = 0; d < x->ndep; d++)
+        if (x->dep[d] >= at)
+            return false;
+    switch (x->kind) {
+    case DC_COMMAND_LAUNCH:
+        return f->nout <= x->nbind && dc_exec_packed_kernel(e, at) < e->nkernel;
+    case DC_COMMAND_COPY:
+        return x->nbind == 2;
+    case DC_COMMAND_CHECK:
+        return x->nbind == 1 && f->check < e->desc.ncheck;
+    case DC_COMMAND_BUNDLE:
+        return bundle_is_sound(e, at);
+    case DC_COMMAND_LOOP: /* the pipeline makes none */
+    case DC_COMMAND_BRANCH:
+        break;
+    }
+    return false;
+}
+
+static bool is_sound(const dc_exec *e)
+{
+    for (uint32_t i = 0; i < e->ncommand; i++)
+        if (!item_is_sound(e, i))
+            return false;
+    return e->nprologue <= e->ncommand && e->info.kernels == e->nkernel &&
+           e->info.derived == e->nderived;
+}
+
+/* Of a list of the structure x. */
+static uint64_t count_of(const field *f, const char *x)
+{
+    uint64_t n = 0;
+    uint32_t more = 0;
+    memcpy(&n, x + f->count_at, f->count_size);
+    if (f->more_at > 0)
+        memcpy(&more, x + f->more_at, sizeof more);
+    return n + more;
+}
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void put(dc_text *out, uint64_t v)
+typedef struct writer {
+    const dc_exec *e;
+    dc_text *out;
+} writer;
+
+static void put(writer *w, uint64_t v)
 {
-    dc_text_put(out, (const char *)&v, sizeof v);
+    dc_text_put(w->out, (const char *)&v, sizeof v);
 }
 
-static void put_real(dc_text *out, double v)
+static void put_text(writer *w, const char *s)
 {
-    dc_text_put(out, (const char *)&v, sizeof v);
-}
-
-static void put_text(dc_text *out, const char *s)
-{
-    const size_t n = strlen(s);
-    put(out, n);
-    dc_text_put(out, s, n);
-}
-
-static void put_key(dc_text *out, dc_cache_key key)
-{
-    put(out, key.word[0]);
-    put(out, key.word[1]);
-}
-
-static void put_bind(dc_text *out, dc_bind b)
-{
-    put(out, b.slot);
-    put(out, b.offset);
-}
-
-static void put_info(dc_text *out, const dc_exec_info *info)
-{
-    put(out, info->launches);
-    put(out, info->copies);
-    put(out, info->arena_bytes);
-    put(out, info->arena_lower_bound);
-    put(out, info->donated);
-    put(out, info->denied);
-    put(out, info->nodes);
-    put(out, info->derived_bytes);
-    put(out, info->prologue_launches);
-}
-
-static bool put_kernels(dc_text *out, const dc_exec *e)
-{
-    put(out, e->nkernel);
-    for (uint32_t i = 0; i < e->nkernel; i++) {
-        const dc_kept *k = &e->kept[i];
-        dc_cache_key disk;
-        if (!dc_compiled_on_disk(e->kernel[i], &disk))
-            return false;
-        put_key(out, dc_compiled_text(e->kernel[i]));
-        put_key(out, disk);
-        put_text(out, k->name);
-        put_text(out, k->nest);
-        put(out, k->nmove);
-        for (uint32_t m = 0; m < k->nmove; m++)
-            put_text(out, k->move[m]);
-    }
-    return true;
+    const size_t n = s != NULL ? strlen(s) : 0;
+    put(w, n);
+    if (n > 0)
+        dc_text_put(w->out, s, n);
 }
 
 /* The first origin with these words; words are the same in the graph and in what was made of it. */
@@ -93,435 +254,170 @@ static uint64_t origin_of(const dc_func *fn, const char *where)
     return 0;
 }
 
-static void put_choices(dc_text *out, const dc_exec *e)
+static void put_record(writer *w, const record *rec, const char *x);
+
+static void put_list(writer *w, const field *f, const char *x, const char *list)
 {
-    put(out, e->nchoice);
-    for (uint32_t i = 0; i < e->nchoice; i++) {
-        const dc_exec_choice *c = &e->choice[i];
-        put_text(out, c->op);
-        put_text(out, c->type);
-        put_text(out, c->times_of);
-        put(out, origin_of(e->desc.fn, c->where));
-        put_text(out, c->but != NULL ? c->but : "");
-        put(out, c->stored);
-        put(out, (uint64_t)c->times);
-        put_real(out, c->again);
-        put_real(out, c->moved);
-    }
+    const uint64_t n = count_of(f, x);
+    if (f->own)
+        put(w, n);
+    if (f->of == NULL && n > 0)
+        dc_text_put(w->out, list, n);
+    for (uint64_t i = 0; f->of != NULL && i < n; i++)
+        if (list != NULL)
+            put_record(w, f->of, list + i * f->of->size);
+        else
+            put(w, 0); /* derived_from: without prologue */
 }
 
-static void put_fact(dc_text *out, const dc_exec *e, const dc_command_fact *f)
+static void put_record(writer *w, const record *rec, const char *x)
 {
-    for (int i = 0; i < WHERES; i++)
-        put(out, origin_of(e->desc.fn, f->where[i]));
-    put(out, (uint64_t)f->flops);
-    put(out, (uint64_t)f->bytes);
-    put(out, f->nout);
-    put(out, f->check);
-    put_bind(out, f->value);
-}
-
-static void put_item(dc_text *out, const dc_exec *e, uint32_t i)
-{
-    const dc_command *x = &e->command[i];
-    put(out, x->kind);
-    put(out, x->kind == DC_COMMAND_LAUNCH ? dc_exec_packed_kernel(e, i) : 0);
-    put(out, (uint64_t)x->grid);
-    put(out, x->threads);
-    put(out, x->scratch);
-    put(out, x->cost_ns);
-    put(out, x->bytes);
-    put(out, x->nbody);
-    put(out, x->nbind);
-    for (uint32_t b = 0; b < x->nbind; b++)
-        put_bind(out, x->bind[b]);
-    put(out, x->ndep);
-    for (uint32_t d = 0; d < x->ndep; d++)
-        put(out, x->dep[d]);
-    put_fact(out, e, &e->fact[i]);
-}
-
-static void put_memory(dc_text *out, const dc_exec *e)
-{
-    put(out, e->constant_bytes);
-    if (e->constant_bytes > 0)
-        dc_text_put(out, e->constant, e->constant_bytes);
-    put(out, e->untouched);
-    put(out, e->guard);
-    put(out, e->ntemp);
-    for (uint32_t t = 0; t < e->ntemp; t++) {
-        put(out, e->temp[t].offset);
-        put(out, e->temp[t].bytes);
-        put(out, e->temp[t].first);
-        put(out, e->temp[t].last);
+    for (const field *f = rec->field; f < rec->field + rec->n; f++) {
+        uint64_t number = 0;
+        const char *to = NULL;
+        memcpy(f->form == NUMBER ? (void *)&number : (void *)&to, x + f->at, f->size);
+        if (f->form == NUMBER)
+            put(w, number);
+        else if (f->form == LINE)
+            put(w, origin_of(w->e->desc.fn, to));
+        else if (f->form == LIST)
+            put_list(w, f, x, to);
+        else
+            put_text(w, to);
     }
-    for (uint32_t c = 0; c < e->desc.ncell; c++) {
-        put_text(out, e->denied_why[c] != NULL ? e->denied_why[c] : "");
-        put(out, e->in_part[c]);
-    }
-}
-
-static void put_derived(dc_text *out, const dc_exec *e)
-{
-    put(out, e->nprologue);
-    put(out, e->nderived);
-    for (uint32_t i = 0; i < e->nderived; i++) {
-        const dc_derived_value *x = &e->derived[i];
-        put_text(out, x->op);
-        put_text(out, x->type);
-        put(out, origin_of(e->desc.fn, x->where));
-        put(out, x->offset);
-        put(out, x->bytes);
-    }
-    for (uint32_t i = 0; e->nderived > 0 && i < e->desc.nfree + e->desc.ncell; i++)
-        put(out, e->derived_from[i]);
 }
 
 bool dc_exec_pack(const dc_exec *e, dc_text *out)
 {
-    put_info(out, &e->info);
-    if (!put_kernels(out, e))
-        return false;
-    put(out, e->ncommand);
-    for (uint32_t i = 0; i < e->ncommand; i++) {
-        const dc_command_kind kind = e->command[i].kind;
-        if (kind != DC_COMMAND_LAUNCH && labels[kind] == NULL)
+    writer w = {e, out};
+    put_record(&w, &exec, (const char *)e);
+    for (uint32_t i = 0; i < e->nkernel; i++) {
+        dc_packed_kernel k = {.text = dc_compiled_text(e->kernel[i])};
+        if (!dc_compiled_on_disk(e->kernel[i], &k.disk))
             return false;
-        put_item(out, e, i);
+        put_record(&w, &digest, (const char *)&k);
     }
-    put_choices(out, e);
-    put_memory(out, e);
-    put_derived(out, e);
-    return true;
-}
-
-uint32_t dc_exec_packed_kernel(const dc_exec *e, uint32_t command)
-{
-    uint32_t k = 0;
-    while (k < e->nkernel && strcmp(e->kept[k].name, e->command[command].label) != 0)
-        k++;
-    return k;
+    return is_sound(e);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Once `bad`, everything is 0 and nothing is read any more. */
 typedef struct reader {
-    dc_exec *e;
+    const dc_exec_desc *desc;
+    uint64_t slots;
+    dc_arena *mem;
     const char *at;
     size_t left;
     bool bad;
 } reader;
 
-static uint64_t get(reader *r)
+/* A number of at most `most`. */
+static uint64_t get(reader *r, uint64_t most)
 {
     uint64_t v = 0;
-    if (r->bad || r->left < sizeof v) {
-        r->bad = true;
+    r->bad = r->bad || r->left < sizeof v;
+    if (r->bad)
         return 0;
-    }
     memcpy(&v, r->at, sizeof v);
     r->at += sizeof v;
     r->left -= sizeof v;
-    return v;
-}
-
-/* A number of at most `most`. */
-static uint64_t get_upto(reader *r, uint64_t most)
-{
-    const uint64_t v = get(r);
-    r->bad = r->bad || v > most;
+    r->bad = v > most;
     return r->bad ? 0 : v;
 }
 
 /* How many there are of something that takes `each` bytes at least; so many are left. */
-static uint32_t get_count_of(reader *r, size_t each)
+static uint64_t get_count(reader *r, size_t each)
 {
-    const uint64_t n = get(r);
+    const uint64_t n = get(r, UINT32_MAX);
     r->bad = r->bad || n > r->left / each;
-    return r->bad ? 0 : (uint32_t)n;
+    return r->bad ? 0 : n;
 }
 
-static uint32_t get_count(reader *r)
+static uint64_t get_number(reader *r, const field *f)
 {
-    return get_count_of(r, sizeof(uint64_t));
+    const uint64_t fits = UINT64_MAX >> (64 - 8 * f->size);
+    return get(r, f->slot ? r->slots - 1 : f->most > 0 ? f->most : fits);
 }
 
-static char *get_text(reader *r)
+/* The next n bytes, and a 0 behind them. */
+static char *get_bytes(reader *r, uint64_t n)
 {
-    const uint32_t n = get_count_of(r, 1);
-    char *s = dc_arena_alloc(&r->e->mem, n + 1);
+    char *s = dc_arena_alloc(r->mem, n + 1);
     memcpy(s, r->at, n);
     r->at += n;
     r->left -= n;
     return s;
 }
 
-static const char *get_optional(reader *r)
-{
-    const char *s = get_text(r);
-    return s[0] != '\0' ? s : NULL;
-}
-
-static double get_real(reader *r)
-{
-    const uint64_t bits = get(r);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-/* A line of the script, or NULL. */
 static const char *get_line(reader *r)
 {
-    const dc_func *fn = r->e->desc.fn;
-    const uint64_t o = get_upto(r, fn->origins.n - 1);
+    const dc_func *fn = r->desc->fn;
+    const uint64_t o = get(r, fn->origins.n - 1);
     return o > 0 ? fn->origins.at[o].where : NULL;
 }
 
-static dc_cache_key get_key(reader *r)
-{
-    dc_cache_key key;
-    key.word[0] = get(r);
-    key.word[1] = get(r);
-    return key;
-}
+static void get_record(reader *r, const record *rec, char *x);
 
-static dc_bind get_bind(reader *r)
+static void *get_list(reader *r, const field *f, char *x)
 {
-    dc_bind b;
-    b.slot = (uint32_t)get_upto(r, dc_slot_count(r->e) - 1);
-    b.offset = get(r);
-    return b;
-}
-
-static void get_info(reader *r, dc_exec_info *info)
-{
-    *info = (dc_exec_info){0};
-    info->launches = (uint32_t)get(r);
-    info->copies = (uint32_t)get(r);
-    info->arena_bytes = get(r);
-    info->arena_lower_bound = get(r);
-    info->donated = (uint32_t)get(r);
-    info->denied = (uint32_t)get(r);
-    info->nodes = get(r);
-    info->derived_bytes = get(r);
-    info->prologue_launches = (uint32_t)get(r);
-}
-
-static uint32_t get_kernels(reader *r, dc_kept **kept, dc_packed_kernel **kernel)
-{
-    dc_arena *a = &r->e->mem;
-    const uint32_t n = get_count(r);
-    *kept = DC_NEW_ARRAY(a, dc_kept, n);
-    *kernel = DC_NEW_ARRAY(a, dc_packed_kernel, n);
-    for (uint32_t i = 0; i < n && !r->bad; i++) {
-        dc_kept *k = &(*kept)[i];
-        (*kernel)[i].text = get_key(r);
-        (*kernel)[i].disk = get_key(r);
-        k->name = get_text(r);
-        k->nest = get_text(r);
-        k->nmove = get_count(r);
-        k->move = DC_NEW_ARRAY(a, const char *, k->nmove);
-        for (uint32_t m = 0; m < k->nmove; m++)
-            k->move[m] = get_text(r);
+    if (f->own) {
+        const uint64_t own = get_count(r, f->of != NULL ? f->of->n * sizeof(uint64_t) : 1);
+        memcpy(x + f->count_at, &own, f->count_size);
     }
-    return n;
+    const uint64_t n = count_of(f, x);
+    if (f->of == NULL)
+        return get_bytes(r, n);
+    char *list = dc_arena_alloc(r->mem, n * f->of->size);
+    for (uint64_t i = 0; i < n && !r->bad; i++)
+        get_record(r, f->of, list + i * f->of->size);
+    return list;
 }
 
-static void get_fact(reader *r, dc_command_fact *f)
+static void get_record(reader *r, const record *rec, char *x)
 {
-    int n = 0;
-    for (int i = 0; i < WHERES; i++) {
-        f->where[n] = get_line(r);
-        n += f->where[n] != NULL;
-    }
-    f->flops = (int64_t)get(r);
-    f->bytes = (int64_t)get(r);
-    f->nout = (uint32_t)get(r);
-    f->check = (uint32_t)get(r);
-    f->value = get_bind(r);
-}
-
-static bool is_sound(const reader *r, const dc_command *x, const dc_command_fact *f)
-{
-    switch (x->kind) {
-    case DC_COMMAND_LAUNCH:
-        return f->nout <= x->nbind && x->grid >= 0;
-    case DC_COMMAND_COPY:
-        return x->nbind == 2;
-    case DC_COMMAND_CHECK:
-        return x->nbind == 1 && f->check < r->e->desc.ncheck;
-    case DC_COMMAND_BUNDLE:
-        return x->nbind == 0 && x->nbody > 0;
-    case DC_COMMAND_LOOP:
-    case DC_COMMAND_BRANCH:
-        break;
-    }
-    return false;
-}
-
-static void get_item(reader *r, const dc_kept *kept, uint32_t nkernel, uint32_t number,
-                     dc_command *x, dc_command_fact *f)
-{
-    dc_arena *a = &r->e->mem;
-    x->kind = (dc_command_kind)get_upto(r, DC_COMMAND_BUNDLE);
-    const uint64_t k = get(r);
-    const bool launch = x->kind == DC_COMMAND_LAUNCH;
-    r->bad = r->bad || (launch && k >= nkernel);
-    if (r->bad)
-        return;
-    x->label = launch ? kept[k].name : labels[x->kind];
-    x->grid = (int64_t)get(r);
-    x->threads = (uint32_t)get(r);
-    x->scratch = get(r);
-    x->cost_ns = get(r);
-    x->bytes = get(r);
-    x->nbody = (uint32_t)get(r);
-    x->nbind = get_count(r);
-    dc_bind *bind = DC_NEW_ARRAY(a, dc_bind, x->nbind);
-    for (uint32_t b = 0; b < x->nbind; b++)
-        bind[b] = get_bind(r);
-    x->bind = bind;
-    x->ndep = get_count(r);
-    uint32_t *dep = DC_NEW_ARRAY(a, uint32_t, x->ndep);
-    for (uint32_t d = 0; d < x->ndep; d++) {
-        dep[d] = (uint32_t)get(r);
-        r->bad = r->bad || dep[d] >= number;
-    }
-    x->dep = dep;
-    get_fact(r, f);
-    r->bad = r->bad || !is_sound(r, x, f);
-}
-
-/* The launches of a bundle follow it. */
-static bool bundles_are_sound(const dc_command *x, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (x[i].kind != DC_COMMAND_BUNDLE)
-            continue;
-        if (x[i].nbody >= n - i)
-            return false;
-        for (uint32_t k = 1; k <= x[i].nbody; k++)
-            if (x[i + k].kind != DC_COMMAND_LAUNCH)
-                return false;
-    }
-    return true;
-}
-
-static void get_choices(reader *r, dc_exec *into)
-{
-    into->nchoice = get_count(r);
-    into->choice = DC_NEW_ARRAY(&r->e->mem, dc_exec_choice, into->nchoice);
-    for (uint32_t i = 0; i < into->nchoice && !r->bad; i++) {
-        dc_exec_choice *c = &into->choice[i];
-        c->op = get_text(r);
-        c->type = get_text(r);
-        c->times_of = get_text(r);
-        c->where = get_line(r);
-        c->but = get_optional(r);
-        c->stored = get(r) != 0;
-        c->times = (int64_t)get(r);
-        c->again = get_real(r);
-        c->moved = get_real(r);
+    for (const field *f = rec->field; f < rec->field + rec->n && !r->bad; f++) {
+        const uint64_t number = f->form == NUMBER ? get_number(r, f) : 0;
+        const void *to = NULL;
+        if (f->form == LINE)
+            to = get_line(r);
+        else if (f->form == LIST)
+            to = get_list(r, f, x);
+        else if (f->form != NUMBER)
+            to = get_bytes(r, get_count(r, 1));
+        if (f->form == OPTIONAL && *(const char *)to == '\0')
+            to = NULL;
+        memcpy(x + f->at, f->form == NUMBER ? (const void *)&number : (const void *)&to, f->size);
     }
 }
 
-static void get_memory(reader *r, dc_exec *into)
+/* What the table has of an executable, and no more. */
+static void copy_fields(dc_exec *to, const dc_exec *from)
 {
-    dc_arena *a = &r->e->mem;
-    into->constant_bytes = get_count_of(r, 1);
-    into->constant = dc_arena_alloc(a, into->constant_bytes);
-    if (into->constant_bytes > 0)
-        memcpy(into->constant, r->at, into->constant_bytes);
-    r->at += into->constant_bytes;
-    r->left -= into->constant_bytes;
-    into->untouched = (uint32_t)get(r);
-    into->guard = get(r);
-    into->ntemp = get_count(r);
-    into->temp = DC_NEW_ARRAY(a, dc_guarded, into->ntemp);
-    for (uint32_t t = 0; t < into->ntemp; t++) {
-        dc_guarded *g = &into->temp[t];
-        g->offset = get(r);
-        g->bytes = get(r);
-        g->first = (uint32_t)get(r);
-        g->last = (uint32_t)get(r);
+    for (const field *f = exec_fields; f < exec_fields + exec.n; f++) {
+        memcpy((char *)to + f->at, (const char *)from + f->at, f->size);
+        if (f->own)
+            memcpy((char *)to + f->count_at, (const char *)from + f->count_at, f->count_size);
     }
-    into->denied_why = DC_NEW_ARRAY(a, const char *, r->e->desc.ncell);
-    into->in_part = DC_NEW_ARRAY(a, bool, r->e->desc.ncell);
-    for (uint32_t c = 0; c < r->e->desc.ncell; c++) {
-        into->denied_why[c] = get_optional(r);
-        into->in_part[c] = get_upto(r, 1) != 0;
-    }
-}
-
-static void get_derived(reader *r, dc_exec *into)
-{
-    dc_arena *a = &r->e->mem;
-    const dc_exec_desc *d = &r->e->desc;
-    into->nprologue = (uint32_t)get_upto(r, into->ncommand);
-    into->nderived = into->info.derived = get_count(r);
-    into->derived = DC_NEW_ARRAY(a, dc_derived_value, into->nderived);
-    for (uint32_t i = 0; i < into->nderived && !r->bad; i++) {
-        dc_derived_value *x = &into->derived[i];
-        x->op = get_text(r);
-        x->type = get_text(r);
-        x->where = get_line(r);
-        x->offset = get(r);
-        x->bytes = get(r);
-    }
-    into->derived_from = DC_NEW_ARRAY(a, bool, d->nfree + d->ncell);
-    for (uint32_t i = 0; into->nderived > 0 && i < d->nfree + d->ncell; i++)
-        into->derived_from[i] = get_upto(r, 1) != 0;
-}
-
-static void fill(dc_exec *e, const dc_exec *from)
-{
-    e->info = from->info;
-    e->kept = from->kept;
-    e->choice = from->choice;
-    e->nchoice = from->nchoice;
-    e->ncommand = from->ncommand;
-    e->command = from->command;
-    e->fact = from->fact;
-    e->untouched = from->untouched;
-    e->guard = from->guard;
-    e->ntemp = from->ntemp;
-    e->temp = from->temp;
-    e->denied_why = from->denied_why;
-    e->constant = from->constant;
-    e->constant_bytes = from->constant_bytes;
-    e->in_part = from->in_part;
-    e->nprologue = from->nprologue;
-    e->derived = from->derived;
-    e->nderived = from->nderived;
-    e->derived_from = from->derived_from;
 }
 
 void dc_exec_unpack_nothing(dc_exec *e)
 {
-    fill(e, &(dc_exec){0});
+    copy_fields(e, &(dc_exec){0});
 }
 
 bool dc_exec_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **kernel)
 {
-    reader r = {.e = e, .at = bytes, .left = n};
-    dc_exec into = {0}; /* only what is packed */
-    get_info(&r, &into.info);
-    const uint32_t nkernel = get_kernels(&r, &into.kept, kernel);
-    into.info.kernels = nkernel;
-    into.ncommand = get_count(&r);
-    into.command = DC_NEW_ARRAY(&e->mem, dc_command, into.ncommand);
-    into.fact = DC_NEW_ARRAY(&e->mem, dc_command_fact, into.ncommand);
-    for (uint32_t i = 0; i < into.ncommand && !r.bad; i++)
-        get_item(&r, into.kept, nkernel, i, &into.command[i], &into.fact[i]);
-    get_choices(&r, &into);
-    get_memory(&r, &into);
-    get_derived(&r, &into);
-    if (r.bad || r.left > 0 || !bundles_are_sound(into.command, into.ncommand))
+    dc_exec read = {.desc = e->desc};
+    reader r = {&e->desc, dc_slot_count(e), &e->mem, bytes, n, false};
+    get_record(&r, &exec, (char *)&read);
+    *kernel = DC_NEW_ARRAY(&e->mem, dc_packed_kernel, read.nkernel);
+    for (uint32_t i = 0; i < read.nkernel; i++)
+        get_record(&r, &digest, (char *)&(*kernel)[i]);
+    if (r.bad || r.left > 0 || !is_sound(&read))
         return false;
-    fill(e, &into);
-    e->kernel = DC_NEW_ARRAY(&e->mem, dc_compiled *, nkernel);
-    e->nkernel = nkernel; /* what is not NULL has to be released */
+    dc_compiled **none = DC_NEW_ARRAY(&e->mem, dc_compiled *, read.nkernel);
+    copy_fields(e, &read);
+    e->kernel = none; /* what is not NULL has to be released */
     return true;
 }
