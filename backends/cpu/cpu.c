@@ -114,12 +114,7 @@ static dc_status cpu_load(dc_device *d, dc_job *j, const dc_source *src, const v
     DC_UNUSED(d);
     dc_program *p = dc_xalloc(sizeof *p);
     dc_job_defer(j, dc_xfree, p);
-    const dc_status status = dc_loader_load(j, object, bytes, src->entry, src->nentry, &image);
-    dc_job_keep(j, p);
-    if (status != DC_OK) {
-        dc_xfree(p);
-        return status;
-    }
+    DC_TRY(dc_job_settle(j, p, dc_loader_load(j, object, bytes, src->entry, src->nentry, &image)));
     p->image = image;
     p->nentry = image->nentry;
     p->entry = (dc_cpu_kernel *)(void *)image->entry; /* POSIX: as wide as pointers to data */
@@ -171,12 +166,9 @@ static dc_status cc_program(dc_cpu *cpu, dc_job *j, const dc_source *src, const 
     const dc_status status = object != NULL
                                  ? dc_cc_load(&cpu->cc, j, src, object, bytes, entry, &p->library)
                                  : dc_cc_compile(&cpu->cc, j, src, entry, &p->library);
-    dc_job_keep(j, p);
-    if (status != DC_OK)
-        program_free(p);
-    else
-        *out = p;
-    return status;
+    DC_TRY(dc_job_settle(j, p, status));
+    *out = p;
+    return DC_OK;
 }
 
 static dc_status cc_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
@@ -208,53 +200,17 @@ static bool cc_toolchain(dc_device *d, dc_text *out)
 
 /* --- the device --------------------------------------------------------------------------- */
 
-static const dc_device_ops ops = {
-    .name = "cpu",
-    .host = true,
-    .free = cpu_free,
-    .target = cpu_target,
-    .alloc = dc_cpu_alloc,
-    .release = dc_cpu_release,
-    .upload = dc_host_copy,
-    .download = dc_host_copy,
-    .compile = cpu_compile,
-    .one_by_one = true,
-    .settings = cpu_settings,
-    .toolchain = cpu_toolchain,
-    .translate = cpu_translate,
-    .load = cpu_load,
-    .program_free = cpu_program_free,
-    .record = dc_cpu_record,
-    .recording_free = dc_cpu_recording_free,
-    .run = dc_cpu_run,
-    .copy = dc_host_copy,
-    .reserve = dc_cpu_reserve,
-    .commit = dc_cpu_commit,
-};
+/* One machine with two compilers, whose functions begin with the word. */
+#define OPS(compiler)                                                                          \
+    .free = cpu_free, .target = cpu_target, .alloc = dc_cpu_alloc, .release = dc_cpu_release,  \
+    DC_HOST_MEMORY_OPS, .compile = compiler##_compile, .settings = compiler##_settings,        \
+    .toolchain = compiler##_toolchain, .translate = compiler##_translate, .load = compiler##_load, \
+    .program_free = cpu_program_free, .record = dc_cpu_record,                                 \
+    .recording_free = dc_cpu_recording_free, .run = dc_cpu_run, .reserve = dc_cpu_reserve,     \
+    .commit = dc_cpu_commit
 
-/* The same machine, with another compiler. */
-static const dc_device_ops cc_ops = {
-    .name = "cpu:cc",
-    .host = true,
-    .free = cpu_free,
-    .target = cpu_target,
-    .alloc = dc_cpu_alloc,
-    .release = dc_cpu_release,
-    .upload = dc_host_copy,
-    .download = dc_host_copy,
-    .compile = cc_compile,
-    .settings = cc_settings,
-    .toolchain = cc_toolchain,
-    .translate = cc_translate,
-    .load = cc_load,
-    .program_free = cpu_program_free,
-    .record = dc_cpu_record,
-    .recording_free = dc_cpu_recording_free,
-    .run = dc_cpu_run,
-    .copy = dc_host_copy,
-    .reserve = dc_cpu_reserve,
-    .commit = dc_cpu_commit,
-};
+static const dc_device_ops ops = {OPS(cpu), .name = "cpu", .one_by_one = true};
+static const dc_device_ops cc_ops = {OPS(cc), .name = "cpu:cc"};
 
 static dc_status open_cpu(dc_job *j, const char *set, dc_device **out)
 {
@@ -266,11 +222,7 @@ static dc_status open_cpu(dc_job *j, const char *set, dc_device **out)
     const dc_status status = dc_host_detect(j, set, cpu);
     if (status == DC_OK)
         cpu->pool = dc_cpu_pool_new(j->opt->threads);
-    dc_job_keep(j, cpu);
-    if (status != DC_OK) {
-        dc_xfree(cpu);
-        return status;
-    }
+    DC_TRY(dc_job_settle(j, cpu, status));
     *out = &cpu->device;
     return DC_OK;
 }

@@ -48,7 +48,7 @@ struct dc_recording {
     uint32_t nbind;
     dc_walk *walk;
     step *step;
-    dc_bind *bind;  /* of all steps, one after the other */
+    const dc_bind *bind; /* of all steps, one after the other; in the walk */
     void **address; /* of each bind, in the run at hand */
 };
 
@@ -93,30 +93,24 @@ static void release_recording(void *what)
     dc_recording *r = what;
     dc_walk_free(r->walk);
     dc_xfree(r->step);
-    dc_xfree(r->bind);
     dc_xfree(r->address);
     dc_xfree(r);
 }
 
-static dc_status fill(dc_recording *r, const dc_cpu *cpu, dc_job *j, const dc_command *command,
-                      uint32_t n)
+static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j,
+                              const dc_command *command, uint32_t n)
 {
     size_t scratch = 0;
     uint32_t first = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        r->nbind += command[i].nbind;
-        if (command[i].scratch > scratch)
-            scratch = command[i].scratch;
-    }
     r->walk = dc_walk_new(command, n);
+    r->nbind = dc_walk_bind_count(r->walk);
+    r->bind = r->nbind > 0 ? dc_walk_binds(r->walk, 0) : NULL;
     r->step = dc_xalloc(n * sizeof *r->step);
-    r->bind = dc_xalloc(r->nbind * sizeof *r->bind);
     r->address = dc_xalloc(r->nbind * sizeof *r->address);
     for (uint32_t i = 0; i < n; i++) {
         resolve(&r->step[i], &command[i], first);
-        if (command[i].nbind > 0)
-            memcpy(r->bind + first, command[i].bind, command[i].nbind * sizeof *r->bind);
         first += command[i].nbind;
+        scratch = command[i].scratch > scratch ? command[i].scratch : scratch;
     }
     return dc_cpu_pool_scratch(cpu->pool, j, scratch);
 }
@@ -126,12 +120,7 @@ dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *command, uint
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     dc_job_defer(j, release_recording, r);
-    const dc_status status = fill(r, (const dc_cpu *)d, j, command, n);
-    dc_job_keep(j, r);
-    if (status != DC_OK) {
-        release_recording(r);
-        return status;
-    }
+    DC_TRY(dc_job_settle(j, r, record_items(r, (const dc_cpu *)d, j, command, n)));
     *out = r;
     return DC_OK;
 }

@@ -16,12 +16,6 @@
 
 #define AHEAD_NS 4000000.0 /* of work in the queue */
 
-/* A parameter of a launch, or the place of another command. */
-typedef struct place {
-    dc_bind bind;
-    const char *set; /* the address that the kernel object has; NULL: none yet */
-} place;
-
 typedef struct step {
     cl_kernel kernel;   /* LAUNCH */
     size_t threads;     /* of a group; 0: positions are shared out by work commands */
@@ -36,9 +30,10 @@ typedef struct step {
 struct dc_recording {
     dc_cl *cl;
     dc_walk *walk;
-    uint32_t nstep, nplace;
+    uint32_t nstep;
     step *step;
-    place *place; /* of all steps, one after the other */
+    const char *
+        *set; /* by bind, of all steps: the address that the kernel object has; NULL: none yet */
     cl_mem scratch;
     double scale; /* true nanoseconds for one that was guessed */
 };
@@ -69,7 +64,7 @@ static void free_recording(void *what)
     dc_cl_buffer_release(r->cl, r->scratch);
     dc_walk_free(r->walk);
     dc_xfree(r->step);
-    dc_xfree(r->place);
+    dc_xfree(r->set);
     dc_xfree(r);
 }
 
@@ -181,16 +176,14 @@ static char *copy_label(const dc_command *command)
     return memcpy(dc_xalloc(n), s, n);
 }
 
-static dc_status fill(dc_recording *r, dc_job *j, const dc_command *command, uint32_t n)
+static dc_status record_items(dc_recording *r, dc_job *j, const dc_command *command, uint32_t n)
 {
     uint32_t first = 0;
     r->walk = dc_walk_new(command, n);
     r->scale = 1;
-    for (uint32_t i = 0; i < n; i++)
-        r->nplace += command[i].nbind;
     r->step = dc_xalloc(n * sizeof *r->step);
     r->nstep = n;
-    r->place = dc_xalloc(r->nplace * sizeof *r->place);
+    r->set = dc_xalloc(dc_walk_bind_count(r->walk) * sizeof *r->set);
     const size_t scratch = r->cl->target.simt ? 0 : most_scratch(r->cl, command, n);
     if (scratch > 0)
         DC_TRY(dc_cl_buffer(r->cl, j, scratch, &r->scratch));
@@ -202,8 +195,7 @@ static dc_status fill(dc_recording *r, dc_job *j, const dc_command *command, uin
                     .first = first,
                     .nbind = command[i].nbind};
         s->label = copy_label(&command[i]);
-        for (uint32_t b = 0; b < s->nbind; b++)
-            r->place[first++].bind = command[i].bind[b];
+        first += s->nbind;
         if (command[i].kind == DC_COMMAND_LAUNCH)
             DC_TRY(make_launch(r, j, &command[i], s));
     }
@@ -216,26 +208,17 @@ dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *command, uint3
     dc_recording *r = dc_xalloc(sizeof *r);
     r->cl = dc_cl_of(d);
     dc_job_defer(j, free_recording, r);
-    const dc_status status = fill(r, j, command, n);
-    dc_job_keep(j, r);
-    if (status != DC_OK) {
-        free_recording(r);
-        return status;
-    }
+    DC_TRY(dc_job_settle(j, r, record_items(r, j, command, n)));
     *out = r;
     return DC_OK;
 }
 
 /* --- running -------------------------------------------------------------------------------- */
 
-static char *address(const run *c, const place *p)
+static char *address_of(const run *c, uint32_t command, uint32_t i)
 {
-    return (char *)c->slot[p->bind.slot] + p->bind.offset;
-}
-
-static place *place_of(const run *c, uint32_t command, uint32_t i)
-{
-    return &c->r->place[c->r->step[command].first + i];
+    const dc_bind *b = &dc_walk_binds(c->r->walk, command)[i];
+    return (char *)c->slot[b->slot] + b->offset;
 }
 
 /* "a run, at kernel 'k'" */
@@ -309,22 +292,22 @@ static dc_status given(run *c, uint32_t command, cl_event event)
     return error == CL_SUCCESS ? DC_OK : failed(c, command, error);
 }
 
-static dc_status bind_buffers(run *c, const step *s)
+static dc_status bind_buffers(run *c, uint32_t command)
 {
     dc_cl *cl = c->r->cl;
+    const step *s = &c->r->step[command];
     for (uint32_t i = 0; i < s->nbind; i++) {
-        place *p = &c->r->place[s->first + i];
-        const char *now = address(c, p);
+        const char **set = &c->r->set[s->first + i], *now = address_of(c, command, i);
         uint64_t offset;
         size_t at;
-        if (p->set == now)
+        if (*set == now)
             continue;
         const cl_mem mem = dc_cl_mem_at(cl, now, &at);
         offset = at;
-        p->set = NULL;
+        *set = NULL;
         DC_TRY(set_argument(cl, c->j, s, 2 * i, sizeof mem, &mem));
         DC_TRY(set_argument(cl, c->j, s, 2 * i + 1, sizeof offset, &offset));
-        p->set = now;
+        *set = now;
     }
     return DC_OK;
 }
@@ -363,7 +346,7 @@ static dc_status launch(void *ctx, uint32_t command)
     const step *s = &c->r->step[command];
     if (s->positions == 0)
         return DC_OK;
-    DC_TRY(bind_buffers(c, s));
+    DC_TRY(bind_buffers(c, command));
     for (int64_t begin = 0, end; begin < s->positions; begin = end) {
         end = dc_min_i64(begin + slice_of(c, s), s->positions);
         const double part = (double)(end - begin) / (double)s->positions;
@@ -376,8 +359,8 @@ static dc_status launch(void *ctx, uint32_t command)
 static dc_status copy(void *ctx, uint32_t command)
 {
     run *c = ctx;
-    char *to = address(c, place_of(c, command, 0));
-    const char *from = address(c, place_of(c, command, 1));
+    char *to = address_of(c, command, 0);
+    const char *from = address_of(c, command, 1);
     cl_event event = NULL;
     DC_TRY(make_room(c, command, (double)c->r->step[command].bytes * c->r->scale / 4));
     DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[command].bytes,
@@ -391,7 +374,7 @@ static dc_status read_back(run *c, uint32_t command, void *out, size_t bytes)
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, command, 0)), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, command, 0), &at);
     const cl_int error = cl->lib.fn.EnqueueReadBuffer(c->queue, mem, 1, at, bytes, out, 0, NULL,
                                                       c->spent != NULL ? &event : NULL);
     if (error != CL_SUCCESS)
@@ -420,7 +403,7 @@ static dc_status count(void *ctx, uint32_t command, int32_t iteration)
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address(c, place_of(c, command, 1)), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, command, 1), &at);
     const cl_int error =
         cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &iteration, sizeof iteration, at,
                                      sizeof iteration, 0, NULL, c->spent != NULL ? &event : NULL);

@@ -107,15 +107,31 @@ void dc_job_defer(dc_job *j, void (*release)(void *), void *what)
     j->cleanup.at[j->cleanup.n++] = (dc_cleanup){release, what};
 }
 
-void dc_job_keep(dc_job *j, void *what)
+/* Takes the last entry for `what` off the list; its function, NULL where there is none. */
+static void (*take_off(dc_job *j, const void *what))(void *)
 {
     for (uint32_t i = j != NULL ? j->cleanup.n : 0; i-- > 0;)
         if (j->cleanup.at[i].what == what) {
+            void (*release)(void *) = j->cleanup.at[i].release;
             for (; i + 1 < j->cleanup.n; i++)
                 j->cleanup.at[i] = j->cleanup.at[i + 1];
             j->cleanup.n--;
-            return;
+            return release;
         }
+    return NULL;
+}
+
+void dc_job_keep(dc_job *j, void *what)
+{
+    take_off(j, what);
+}
+
+dc_status dc_job_settle(dc_job *j, void *what, dc_status status)
+{
+    void (*release)(void *) = take_off(j, what);
+    if (status != DC_OK && release != NULL)
+        release(what);
+    return status;
 }
 
 static void free_text(void *t)

@@ -93,6 +93,8 @@ const atomic_bool *dc_job_heed(dc_job *j, const atomic_bool *cancel);
  */
 void dc_job_defer(dc_job *j, void (*release)(void *), void *what);
 void dc_job_keep(dc_job *j, void *what);
+/* dc_job_keep, but releases `what` where the status is a failure; gives the status. */
+dc_status dc_job_settle(dc_job *j, void *what, dc_status status);
 void dc_job_defer_text(dc_job *j, dc_text *t); /* dc_job_defer: j frees it */
 
 /* An empty text that j frees if the entry unwinds, and its end otherwise. */

@@ -175,5 +175,8 @@ bool dc_host_move(void *to, const void *from, size_t bytes, int (*ask)(void *ctx
 /* For devices whose memory is the host's, from malloc and its like. Places may overlap. */
 void dc_host_release(dc_device *d, void *mem);
 dc_status dc_host_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
+/* Their rows of dc_device_ops. */
+#define DC_HOST_MEMORY_OPS \
+    .host = true, .upload = dc_host_copy, .download = dc_host_copy, .copy = dc_host_copy
 
 #endif

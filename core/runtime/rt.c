@@ -208,19 +208,16 @@ dc_device *dc_host_device_new(void)
 {
     static const dc_device_ops ops = {
         .name = "host",
-        .host = true,
         .free = host_free,
         .target = host_target,
         .alloc = host_alloc,
         .release = dc_host_release,
-        .upload = dc_host_copy,
-        .download = dc_host_copy,
         .compile = host_compile,
         .program_free = host_program_free,
         .record = host_record,
         .recording_free = host_recording_free,
         .run = host_run,
-        .copy = dc_host_copy,
+        DC_HOST_MEMORY_OPS,
     };
     dc_device *d = dc_xalloc(sizeof *d);
     d->ops = &ops;

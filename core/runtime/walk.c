@@ -14,6 +14,7 @@ typedef struct node { /* what is kept of a command */
     dc_command_kind kind;
     uint32_t nbind, nbody, nelse;
     int64_t grid;
+    const dc_bind *bind; /* in the walk */
 } node;
 
 typedef struct frame {
@@ -133,16 +134,26 @@ dc_walk *dc_walk_new(const dc_command *command, uint32_t n)
 {
     const uint32_t nframe = 1 + check_list(command, 0, n);
     const size_t frames = dc_align_up(sizeof(dc_walk) + n * sizeof(node), sizeof(frame));
-    dc_walk *w = dc_xalloc(frames + nframe * sizeof(frame)); /* one block: nothing to unwind */
+    const size_t binds = frames + nframe * sizeof(frame);
+    size_t nbind = 0;
+    for (uint32_t i = 0; i < n; i++)
+        nbind += command[i].nbind;
+    dc_walk *w = dc_xalloc(binds + nbind * sizeof(dc_bind)); /* one block: nothing to unwind */
+    dc_bind *bind = (dc_bind *)(void *)((char *)w + binds);
     w->n = n;
     w->nframe = nframe;
     w->frame = (frame *)(void *)((char *)w + frames);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         w->node[i] = (node){.kind = command[i].kind,
                             .nbind = command[i].nbind,
                             .nbody = command[i].nbody,
                             .nelse = command[i].nelse,
-                            .grid = command[i].grid};
+                            .grid = command[i].grid,
+                            .bind = bind};
+        if (command[i].nbind > 0)
+            memcpy(bind, command[i].bind, command[i].nbind * sizeof *bind);
+        bind += command[i].nbind;
+    }
     rewind_walk(w);
     return w;
 }
@@ -150,6 +161,17 @@ dc_walk *dc_walk_new(const dc_command *command, uint32_t n)
 void dc_walk_free(dc_walk *w)
 {
     dc_xfree(w);
+}
+
+const dc_bind *dc_walk_binds(const dc_walk *w, uint32_t command)
+{
+    return w->node[command].bind;
+}
+
+uint32_t dc_walk_bind_count(const dc_walk *w)
+{
+    const node *last = w->n > 0 ? &w->node[w->n - 1] : NULL;
+    return last != NULL ? (uint32_t)(last->bind + last->nbind - w->node->bind) : 0;
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */

@@ -40,6 +40,9 @@ typedef struct dc_walk_ops {
  */
 dc_walk *dc_walk_new(const dc_command *command, uint32_t n);
 void dc_walk_free(dc_walk *w);
+/* The binds of a command, copied into the walk: those of all commands follow one another there, and so many they are. */
+const dc_bind *dc_walk_binds(const dc_walk *w, uint32_t command);
+uint32_t dc_walk_bind_count(const dc_walk *w);
 
 /*
  * Runs, or goes on with, the list as dc_run_info says: from the begin when info is NULL or

@@ -25,9 +25,7 @@ struct dc_program {
 };
 
 struct dc_recording {
-    dc_command *command; /* binds copied, nothing else that points */
-    uint32_t ncommand;
-    dc_bind *bind;
+    dc_command *command; /* binds in the walk, nothing else that points */
     void **address; /* room for the binds of a launch */
     dc_walk *walk;
 };
@@ -101,14 +99,8 @@ static dc_status sim_compile(dc_device *d, dc_job *j, const dc_source *src, dc_p
                         src->dialect);
     dc_program *p = dc_xalloc(sizeof *p);
     dc_job_defer(j, release_program, p);
-    dc_status s = read_kernels(p, j, src->text);
-    if (s == DC_OK)
-        s = find_entries(p, j, src);
-    dc_job_keep(j, p);
-    if (s != DC_OK) {
-        release_program(p);
-        return s;
-    }
+    const dc_status s = read_kernels(p, j, src->text);
+    DC_TRY(dc_job_settle(j, p, s == DC_OK ? find_entries(p, j, src) : s));
     *out = p;
     return DC_OK;
 }
@@ -126,10 +118,8 @@ static void release_recording(void *what)
 {
     dc_recording *r = what;
     dc_xfree(r->command);
-    dc_xfree(r->bind);
     dc_xfree(r->address);
-    if (r->walk != NULL)
-        dc_walk_free(r->walk);
+    dc_walk_free(r->walk);
     dc_xfree(r);
 }
 
@@ -156,30 +146,23 @@ static dc_status check_launch(const sim *d, dc_job *j, const dc_command *command
                     f->name, wrong);
 }
 
-static dc_status fill(dc_recording *r, const sim *d, dc_job *j, const dc_command *command,
-                      uint32_t n)
+static dc_status record_items(dc_recording *r, const sim *d, dc_job *j, const dc_command *command,
+                              uint32_t n)
 {
-    uint32_t nbind = 0, most = 0;
+    uint32_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        nbind += command[i].nbind;
         most = command[i].nbind > most ? command[i].nbind : most;
         if (command[i].kind == DC_COMMAND_LAUNCH)
             DC_TRY(check_launch(d, j, &command[i]));
     }
-    r->ncommand = n;
     r->command = dc_xalloc(n * sizeof *r->command);
-    r->bind = dc_xalloc(nbind * sizeof *r->bind);
     r->address = dc_xalloc(most * sizeof *r->address);
-    dc_bind *bind = r->bind;
+    r->walk = dc_walk_new(command, n);
     for (uint32_t i = 0; i < n; i++) {
         r->command[i] = command[i];
-        r->command[i].bind = bind;
+        r->command[i].bind = dc_walk_binds(r->walk, i);
         r->command[i].dep = NULL;
-        if (command[i].nbind > 0)
-            memcpy(bind, command[i].bind, command[i].nbind * sizeof *bind);
-        bind += command[i].nbind;
     }
-    r->walk = dc_walk_new(command, n);
     return DC_OK;
 }
 
@@ -188,12 +171,7 @@ static dc_status sim_record(dc_device *d, dc_job *j, const dc_command *command, 
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     dc_job_defer(j, release_recording, r);
-    const dc_status s = fill(r, (const sim *)d, j, command, n);
-    dc_job_keep(j, r);
-    if (s != DC_OK) {
-        release_recording(r);
-        return s;
-    }
+    DC_TRY(dc_job_settle(j, r, record_items(r, (const sim *)d, j, command, n)));
     *out = r;
     return DC_OK;
 }
@@ -294,19 +272,16 @@ dc_status dc_sim_open(dc_job *j, const char *name, dc_device **out)
 {
     static const dc_device_ops ops = {
         .name = "sim",
-        .host = true,
         .free = sim_free,
         .target = sim_target,
         .alloc = sim_alloc,
         .release = dc_host_release,
-        .upload = dc_host_copy,
-        .download = dc_host_copy,
         .compile = sim_compile,
         .program_free = sim_program_free,
         .record = sim_record,
         .recording_free = sim_recording_free,
         .run = sim_run,
-        .copy = dc_host_copy,
+        DC_HOST_MEMORY_OPS,
     };
     const dc_target *t = dc_sim_is(name) ? dc_sim_target_named(name) : NULL;
     if (t == NULL)

@@ -146,11 +146,31 @@ static void test_rows(void)
     }
 }
 
+static void count_release(void *n)
+{
+    ++*(int *)n;
+}
+
+/* Something is released where a status is a failure, and then or never again. */
+static void test_settled(void)
+{
+    int kept = 0, lost = 0;
+    dc_job_defer(&job, count_release, &kept);
+    dc_job_defer(&job, count_release, &lost);
+    CHECK_EQ(dc_job_settle(&job, &kept, DC_OK), DC_OK);
+    CHECK_EQ(dc_job_settle(&job, &lost, DC_E_FILE), DC_E_FILE);
+    CHECK_EQ(dc_job_settle(&job, &lost, DC_E_FILE), DC_E_FILE);
+    CHECK_EQ(kept, 0);
+    CHECK_EQ(lost, 1);
+    CHECK_EQ(job.cleanup.n, 0);
+}
+
 int main(void)
 {
     static const dc_opts opt;
     dc_job_init(&job, &opt, NULL);
     test_first_failure_stays();
+    test_settled();
     test_all_parts();
     test_little_room();
     test_hints();

@@ -405,6 +405,24 @@ static void test_counts(void)
     CHECK_EQ(launches(&got, 4), 1);
 }
 
+/* Those of all commands follow one another; the list may go. */
+static void test_binds(void)
+{
+    dc_bind bind[3] = {{1, 64}, {2, 128}, {3, 192}};
+    const dc_command list[] = {{.kind = DC_COMMAND_LAUNCH, .nbind = 2, .bind = bind},
+                               {.kind = DC_COMMAND_LAUNCH},
+                               {.kind = DC_COMMAND_CHECK, .nbind = 1, .bind = bind + 2}};
+    dc_walk *w = dc_walk_new(list, DC_COUNTOF(list)), *none = dc_walk_new(NULL, 0);
+    memset(bind, 0, sizeof bind);
+    CHECK_EQ(dc_walk_bind_count(w), 3);
+    CHECK_EQ(dc_walk_binds(w, 0)[1].offset, 128);
+    CHECK(dc_walk_binds(w, 2) == dc_walk_binds(w, 0) + 2);
+    CHECK_EQ(dc_walk_binds(w, 2)->slot, 3);
+    CHECK_EQ(dc_walk_bind_count(none), 0);
+    dc_walk_free(w);
+    dc_walk_free(none);
+}
+
 static void test_faults(void)
 {
     dc_job j;
@@ -625,6 +643,7 @@ int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, dc_clock_ns());
     test_counts();
+    test_binds();
     test_faults();
     test_failure();
     test_times();
