@@ -23,6 +23,8 @@ dc_status dc_scan_expected(dc_scan *p, const char *what)
         return dc_scan_refuse(p, "%s expected, not the end", what);
     if (n > 0)
         return dc_scan_refuse(p, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), p->at);
+    if (c == '\n')
+        return dc_scan_refuse(p, "%s expected, not the end of the line", what);
     if (c < ' ' || c > '~')
         return dc_scan_refuse(p, "%s expected, not byte %d", what, c);
     return dc_scan_refuse(p, "%s expected, not '%c'", what, c);
@@ -57,4 +59,17 @@ dc_status dc_scan_expect(dc_scan *p, const char *token)
         return DC_OK;
     snprintf(what, sizeof what, "'%s'", token);
     return dc_scan_expected(p, what);
+}
+
+dc_status dc_scan_name(dc_scan *p, const char *what, char *out, size_t size)
+{
+    const size_t n = p->word(p->at);
+    if (n == 0 || (*p->at >= '0' && *p->at <= '9'))
+        return dc_scan_expected(p, what);
+    if (n >= size)
+        return dc_scan_refuse(p, "%s has more than %zu letters", what, size - 1);
+    memcpy(out, p->at, n);
+    out[n] = '\0';
+    p->at += n;
+    return DC_OK;
 }

@@ -74,15 +74,7 @@ static int accept_one(parser *p, const char *const *words, size_t n)
 static dc_status read_name(parser *p, char *out, size_t size)
 {
     dc_scan_skip(&p->scan);
-    const size_t n = word_length(p->scan.at);
-    if (n == 0 || (*p->scan.at >= '0' && *p->scan.at <= '9'))
-        return dc_scan_expected(&p->scan, "a name");
-    if (n >= size)
-        return dc_scan_refuse(&p->scan, "a name is longer than %zu characters", size - 1);
-    memcpy(out, p->scan.at, n);
-    out[n] = '\0';
-    p->scan.at += n;
-    return DC_OK;
+    return dc_scan_name(&p->scan, "a name", out, size);
 }
 
 /* Numbers ----------------------------------------------------------------------------------- */

@@ -67,7 +67,7 @@ static bool parse_loop(dc_np *p, dc_stmt **out)
     dc_axis a = {.extent = 0};
     uint32_t axis = 0;
     const int64_t indent = p->indent;
-    const uint32_t line = (uint32_t)p->line;
+    const uint32_t line = (uint32_t)p->scan.line;
     if (!dc_np_want_word(p, "for") ||
         !dc_np_want_name(p, "the name of an axis", a.name, sizeof a.name) ||
         !dc_np_want_word(p, "in") || !dc_np_want_integer(p, DC_NP_MAX_COUNT, &a.extent))
@@ -89,7 +89,7 @@ static bool parse_assign(dc_np *p, bool first, dc_op *op)
         if (!first || !dc_op_find(w.s, (size_t)w.n, op) ||
             (dc_op_row_of(*op)->flags & DC_OPF_ASSOC) == 0)
             return dc_np_expected(p, first ? "'=' or an operation that accumulates" : "'='");
-        p->at += w.n;
+        p->scan.at += w.n;
     }
     return dc_np_want_char(p, '=');
 }
@@ -121,7 +121,7 @@ static bool parse_set(dc_np *p, dc_stmt **out)
 {
     DC_VEC(dc_put) put = {0};
     dc_stmt *t = *out = dc_stmt_set(p->k, 0);
-    t->line = (uint32_t)p->line;
+    t->line = (uint32_t)p->scan.line;
     const int64_t indent = p->indent;
     bool reduces = false;
     do {
@@ -166,7 +166,7 @@ static bool parse_tile(dc_np *p, dc_stmt **out)
         return dc_np_refuse(p, "no matrix instruction '%s'", name);
     dc_stmt *t = *out = dc_stmt_set(p->k, 0);
     t->kind = DC_STMT_TILE;
-    t->line = (uint32_t)p->line;
+    t->line = (uint32_t)p->scan.line;
     t->tile = DC_NEW(&p->k->arena, dc_tile);
     t->tile->which = (uint32_t)which;
     return dc_np_open(p, '(') && parse_operand(p, &t->tile->c) && dc_np_want_char(p, ',') &&
@@ -185,7 +185,7 @@ static bool parse_temp_line(dc_np *p)
         return dc_np_refuse(p, "t%u is the next value", p->temp.n);
     if (!dc_np_want_char(p, '=') || !dc_np_value(p, &v) || !dc_np_next_line(p))
         return false;
-    DC_PUSH_IN(&p->j->scratch, p->temp, v);
+    DC_PUSH_IN(&p->scan.j->scratch, p->temp, v);
     return true;
 }
 
@@ -200,7 +200,7 @@ static bool parse_statement(dc_np *p, dc_stmt **out)
         if (!parse_temp_line(p))
             return false;
         w = dc_np_word(p);
-        if (p->indent != indent || *p->at == '}')
+        if (p->indent != indent || *p->scan.at == '}')
             return dc_np_refuse(p, "a store expected on the line after t%u", p->temp.n - 1);
     }
     return w.n > 0 && dc_np_behind(w) == '(' ? parse_tile(p, out) : parse_set(p, out);
@@ -211,11 +211,11 @@ static bool parse_statements(dc_np *p, int64_t outside, dc_stmt **out)
 {
     const int64_t indent = p->indent;
     bool parsed = true;
-    if (p->indent <= outside || *p->at == '}' || *p->at == '\0')
+    if (p->indent <= outside || *p->scan.at == '}' || *p->scan.at == '\0')
         return true;
     if (++p->nested > MAX_LOOPS)
         return dc_np_refuse(p, "loops nested too deeply");
-    while (parsed && p->indent > outside && *p->at != '}' && *p->at != '\0') {
+    while (parsed && p->indent > outside && *p->scan.at != '}' && *p->scan.at != '\0') {
         if (p->indent != indent)
             return dc_np_refuse(p, "indented unlike the lines above");
         parsed = parse_statement(p, out);
@@ -270,7 +270,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
 static bool parse_params(dc_np *p)
 {
     dc_np_skip(p);
-    if (*p->at == ')')
+    if (*p->scan.at == ')')
         return dc_np_close(p, ')');
     do
         if (!parse_buffer(p, DC_SCOPE_PARAM))
@@ -282,7 +282,7 @@ static bool parse_params(dc_np *p)
 static bool parse_head(dc_np *p)
 {
     dc_np_skip(p);
-    if ((*p->at == '\n' && !dc_np_next_line(p)) || !dc_np_want_word(p, "kernel") ||
+    if ((*p->scan.at == '\n' && !dc_np_next_line(p)) || !dc_np_want_word(p, "kernel") ||
         !dc_np_want_name(p, "the name of a kernel", p->k->name, sizeof p->k->name) ||
         !dc_np_open(p, '('))
         return false;
@@ -308,7 +308,7 @@ static bool parse_memory(dc_np *p)
                 scope = scopes[i].scope;
         if (scope == none)
             return true;
-        p->at += w.n;
+        p->scan.at += w.n;
         if (!parse_buffer(p, scope) || !dc_np_next_line(p))
             return false;
     }
@@ -319,7 +319,7 @@ static bool parse_kernel(dc_np *p)
     if (!parse_head(p) || !parse_memory(p) || !parse_statements(p, -1, &p->k->root) ||
         !dc_np_want_char(p, '}') || !dc_np_next_line(p))
         return false;
-    return *p->at == '\0' || dc_np_expected(p, "the end of the text");
+    return *p->scan.at == '\0' || dc_np_expected(p, "the end of the text");
 }
 
 static void release_kernel(void *k)
@@ -330,7 +330,7 @@ static void release_kernel(void *k)
 dc_status dc_nest_parse(dc_job *j, const char *text, dc_kernel **out)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    dc_np p = {.j = j, .k = dc_kernel_new(""), .at = text, .line = 1};
+    dc_np p = {.scan = {j, text, 1, dc_np_word_length}, .k = dc_kernel_new("")};
     *out = NULL;
     dc_job_defer(j, release_kernel, p.k);
     dc_np_measure(&p);

@@ -6,6 +6,7 @@
 #ifndef DC_JIT_NEST_NEST_PARSE_IMPL_H
 #define DC_JIT_NEST_NEST_PARSE_IMPL_H
 
+#include "core/base/scan.h"
 #include "jit/nest/nest_print.h"
 
 /* Elements of a buffer, extent of an axis; how far an index expression can be from 0. */
@@ -13,15 +14,12 @@
 #define DC_NP_MAX_INDEX ((int64_t)1 << 56)
 
 typedef struct dc_np {
-    dc_job *j;
+    dc_scan scan;
     dc_kernel *k;
-    const char *at;
-    int64_t line;
     int64_t indent; /* of the current line */
     int open;       /* brackets round the current place: lines may end there */
     int nested;     /* expressions and loops round the current place */
-    bool failed;
-    DC_VEC(dc_vx) temp;      /* in j->scratch, as the two below */
+    DC_VEC(dc_vx) temp;      /* in scratch memory, as the two below */
     DC_VEC(uint16_t) vdepth; /* by value, by index expression: expressions inside each other */
     DC_VEC(uint16_t) idepth;
 } dc_np;
@@ -37,7 +35,7 @@ static inline bool dc_np_digit(char c)
 }
 
 /* Always false. */
-bool dc_np_refuse(dc_np *p, const char *fmt, ...) DC_PRINTF(2, 3);
+#define dc_np_refuse(p, ...) (dc_scan_refuse(&(p)->scan, __VA_ARGS__) == DC_OK)
 bool dc_np_expected(dc_np *p, const char *what);
 
 /* Blanks and a comment; ends of lines too where a bracket is open. */
@@ -45,6 +43,7 @@ void dc_np_skip(dc_np *p);
 /* To the next line that is not empty; false where something is left of this one. */
 bool dc_np_next_line(dc_np *p);
 
+size_t dc_np_word_length(const char *s);
 dc_np_token dc_np_word(dc_np *p); /* the next one, which stays there */
 bool dc_np_is(dc_np_token w, const char *text);
 bool dc_np_is_temp(dc_np_token w); /* t0, t1 ... */

@@ -30,7 +30,7 @@ static bool measure_vx(dc_np *p, const dc_vx_node *n)
     uint32_t d = max_u32(p->idepth.at[n->at], pred_depth(p, n->pred));
     for (int i = 0; i < n->n; i++)
         d = max_u32(d, p->vdepth.at[n->in[i]]);
-    DC_PUSH_IN(&p->j->scratch, p->vdepth, (uint16_t)(d + 1));
+    DC_PUSH_IN(&p->scan.j->scratch, p->vdepth, (uint16_t)(d + 1));
     return d < MAX_DEPTH;
 }
 
@@ -44,7 +44,7 @@ static bool measure_ix(dc_np *p, const dc_ix_node *x)
         else if (a->kind != DC_ATOM_AXIS)
             d = max_u32(d, p->idepth.at[a->of]);
     }
-    DC_PUSH_IN(&p->j->scratch, p->idepth, (uint16_t)(d + 1));
+    DC_PUSH_IN(&p->scan.j->scratch, p->idepth, (uint16_t)(d + 1));
     return d < MAX_DEPTH;
 }
 
@@ -120,17 +120,17 @@ static bool parse_factor(dc_np *p, dc_ix *out)
     char name[sizeof p->k->axis.at->name];
     int64_t c;
     dc_np_skip(p);
-    if (dc_np_digit(*p->at)) {
+    if (dc_np_digit(*p->scan.at)) {
         if (!dc_np_want_integer(p, DC_NP_MAX_INDEX, &c))
             return false;
         *out = dc_ix_const(p->k, c);
         return dc_np_measure(p);
     }
-    if (*p->at == '(')
+    if (*p->scan.at == '(')
         return dc_np_open(p, '(') && dc_np_index(p, out) && dc_np_close(p, ')');
     const dc_np_token w = dc_np_word(p);
     if (dc_np_is(w, "int") && dc_np_behind(w) == '(') {
-        p->at += w.n;
+        p->scan.at += w.n;
         return parse_int(p, out);
     }
     if (!dc_np_want_name(p, "an index", name, sizeof name))
@@ -150,10 +150,10 @@ static bool parse_product(dc_np *p, dc_ix *out)
         dc_ix right;
         int64_t c;
         dc_np_skip(p);
-        const char op = *p->at;
+        const char op = *p->scan.at;
         if (op != '*' && op != '/' && op != '%')
             return true;
-        p->at++;
+        p->scan.at++;
         if (!parse_factor(p, &right))
             return false;
         if (op == '*' && dc_ix_is_const(p->k, *out, &c))
@@ -178,10 +178,10 @@ static bool parse_sum(dc_np *p, dc_ix *out)
     for (;;) {
         dc_ix b;
         dc_np_skip(p);
-        const char op = *p->at;
+        const char op = *p->scan.at;
         if (op != '+' && op != '-')
             return true;
-        p->at++;
+        p->scan.at++;
         if (!parse_product(p, &b) || (op == '-' && !mul_ix(p, &b, -1)) || !add_ix(p, out, b))
             return false;
     }
@@ -205,9 +205,9 @@ static bool parse_tests(dc_np *p, dc_pred *out)
             return false;
         DC_PUSH_IN(&p->k->arena, range, r);
         dc_np_skip(p);
-        if (strncmp(p->at, "&&", 2) != 0)
+        if (strncmp(p->scan.at, "&&", 2) != 0)
             break;
-        p->at += 2;
+        p->scan.at += 2;
     } while (true);
     *out = (dc_pred){range.n, range.at};
     return true;
@@ -278,7 +278,7 @@ static bool parse_test_value(dc_np *p, dc_vx *out)
     if (!dc_np_open(p, '('))
         return false;
     dc_np_skip(p);
-    if ((*p->at != ')' && !parse_tests(p, &pred)) || !dc_np_close(p, ')'))
+    if ((*p->scan.at != ')' && !parse_tests(p, &pred)) || !dc_np_close(p, ')'))
         return false;
     *out = dc_vx_test(p->k, pred);
     return true;
@@ -289,7 +289,7 @@ static bool parse_call(dc_np *p, dc_vx *out)
     const dc_np_token w = dc_np_word(p);
     dc_dtype t = DC_BOOL;
     dc_op op;
-    p->at += w.n;
+    p->scan.at += w.n;
     if (dc_np_is(w, "test"))
         return parse_test_value(p, out);
     if (dc_dtype_find(w.s, (size_t)w.n, &t))
@@ -311,7 +311,7 @@ bool dc_np_is_temp(dc_np_token w)
 
 bool dc_np_temp_number(dc_np *p, int64_t *number)
 {
-    p->at++;
+    p->scan.at++;
     return dc_np_want_integer(p, UINT32_MAX, number);
 }
 
@@ -331,7 +331,7 @@ static bool parse_const(dc_np *p, dc_vx *out)
     const char *why;
     uint64_t bits;
     dc_dtype t;
-    if (!dc_const_parse(&p->at, &t, &bits, &why))
+    if (!dc_const_parse(&p->scan.at, &t, &bits, &why))
         return dc_np_refuse(p, "%s", why);
     *out = dc_vx_const(p->k, t, bits);
     return true;
@@ -356,7 +356,7 @@ static bool parse_atom(dc_np *p, dc_vx *out)
     if (!dc_np_is(w, "true") && !dc_np_is(w, "false"))
         return dc_np_expected(p, "a value");
     *out = dc_vx_const(p->k, DC_BOOL, dc_np_is(w, "true"));
-    p->at += w.n;
+    p->scan.at += w.n;
     return true;
 }
 

@@ -332,7 +332,7 @@ static void test_parser_refusals(void)
         {"kernel a () {\n  barrier all\n}", "'group' or 'lanes' expected, not 'all'"},
         {"kernel a () {\n  %1 = splat f32x0 1\n}", "a type expected, not 'f32x0'"},
         {"kernel a_name_that_is_longer_than_any_kernel_of_this_form_can_ever_be_named () {}",
-         "longer than 63 characters"},
+         "more than 63 letters"},
         {"kernel a () {\n \x01 }", "not byte 1"},
     };
     for (size_t i = 0; i < DC_COUNTOF(cases); i++) {

@@ -281,13 +281,13 @@ static const struct {
     int line;
     const char *says;
 } refusals[] = {
-    {"", 1, "'kernel' expected, not the end of the text"},
+    {"", 1, "'kernel' expected, not the end"},
     {"\n\n# only this", 3, "'kernel' expected"},
     {"kernel", 1, "the name of a kernel expected"},
     {"kernel 9", 1, "the name of a kernel expected, not '9'"},
     {"kernel k(", 1, "the name of a buffer expected"},
     {"kernel k(x)", 1, "':' expected, not ')'"},
-    {"kernel k(x: f17[1])", 1, "a dtype expected, not 'f17[1])'"},
+    {"kernel k(x: f17[1])", 1, "a dtype expected, not 'f17'"},
     {"kernel k(x: f32[])", 1, "a number expected"},
     {"kernel k(x: f32[-1])", 1, "a number expected"},
     {"kernel k(x: f32[99999999999999999999])", 1, "a number beyond 281474976710656"},
@@ -298,7 +298,7 @@ static const struct {
     {"kernel k(abcdefghijklmnop: f32[1]) {\n}", 1, "has more than 15 letters"},
     {"kernel k() strict strict {\n}", 1, "'{' expected, not 'strict'"},
     {"kernel k() { }", 1, "the end of the line expected, not '}'"},
-    {"kernel k() {\n", 2, "'}' expected, not the end of the text"},
+    {"kernel k() {\n", 2, "'}' expected, not the end"},
     {"kernel k() {\n} }", 2, "the end of the line expected"},
     {"kernel k() {\n}\nkernel", 3, "the end of the text expected, not 'kernel'"},
     {HEAD "  local x: f32[1]\n}", 2, "two buffers 'x'"},
@@ -315,9 +315,9 @@ static const struct {
     {HEAD "  o[j] = 1:f32\n}", 2, "no loop over 'j'"},
     {HEAD "  o[] = 1:f32\n}", 2, "an index expected, not ']'"},
     {HEAD "  o[0 = 1:f32\n}", 2, "']' expected, not '='"},
-    {HEAD "  o[0] 1:f32\n}", 2, "'=' expected, not '1:f32'"},
-    {HEAD "  o[0] sub= 1:f32\n}", 2, "'=' or an operation that accumulates expected, not 'sub='"},
-    {HEAD "  o[0] = x[0]\n  & o[1] add= x[0]\n}", 3, "'=' expected, not 'add='"},
+    {HEAD "  o[0] 1:f32\n}", 2, "'=' expected, not '1'"},
+    {HEAD "  o[0] sub= 1:f32\n}", 2, "'=' or an operation that accumulates expected, not 'sub'"},
+    {HEAD "  o[0] = x[0]\n  & o[1] add= x[0]\n}", 3, "'=' expected, not 'add'"},
     {HEAD "  o[0] = x[0] if 0 in 1\n  & o[1] = x[0]\n}", 3,
      "the tests stand behind the last store"},
     {HEAD "  & o[1] = x[0]\n}", 2, "a buffer expected, not '&'"},
@@ -354,11 +354,11 @@ static const struct {
     {HEAD "  o[0] = x[0] if 0 in -1\n}", 2, "a number expected"},
     {HEAD "  o[0] = x[0] if 0 in 1 &&\n}", 2, "an index expected"},
     {HEAD "  mma_9x9x9(o[0 by 1, 1], x[0 by 1, 1], x[0 by 1, 1])\n}", 2, "no matrix instruction"},
-    {HEAD "  mma_4x4x4(o[0], x[0 by 1, 1], x[0 by 1, 1])\n}", 2, "'by' expected, not '],'"},
-    {HEAD "  mma_4x4x4(o[0 by 1], x[0 by 1, 1], x[0 by 1, 1])\n}", 2, "',' expected, not '],'"},
+    {HEAD "  mma_4x4x4(o[0], x[0 by 1, 1], x[0 by 1, 1])\n}", 2, "'by' expected, not ']'"},
+    {HEAD "  mma_4x4x4(o[0 by 1], x[0 by 1, 1], x[0 by 1, 1])\n}", 2, "',' expected, not ']'"},
     {HEAD "  mma_4x4x4(o[0 by 4, 1], x[0 by 1, 1])\n}", 2, "',' expected, not ')'"},
-    {HEAD "  o[0] = \x01\n}", 2, "a value expected, not bytes that are no text"},
-    {HEAD "  \xff[0] = x[0]\n}", 2, "a buffer expected, not bytes"},
+    {HEAD "  o[0] = \x01\n}", 2, "a value expected, not byte 1"},
+    {HEAD "  \xff[0] = x[0]\n}", 2, "a buffer expected, not byte 255"},
 };
 
 static void check_refused(const char *text, int line, const char *says)
