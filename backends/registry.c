@@ -46,7 +46,7 @@ static const struct kind {
     {"opencl", dc_opencl_open, dc_opencl_describe, dc_opencl_count},
 };
 
-static dc_status unknown(dc_job *j, const char *name)
+static dc_status unknown_device(dc_job *j, const char *name)
 {
     char known[128];
     size_t n = 0;
@@ -106,7 +106,7 @@ dc_status dc_backend_open(dc_job *j, const char *name, dc_device **out, bool *in
     for (size_t i = 0; i < DC_COUNTOF(kinds); i++)
         if (is_of_kind(&kinds[i], name, &number))
             return kinds[i].open(j, number, out);
-    return unknown(j, name);
+    return unknown_device(j, name);
 }
 
 bool dc_backend_describe(const dc_opts *opt, const char *name, char *line, size_t size)

@@ -68,7 +68,7 @@ typedef struct reading {
     DC_VEC(dc_fnfile_check) check;
 } reading;
 
-static dc_status refuse(reading *r, const char *what)
+static dc_status refuse_line(reading *r, const char *what)
 {
     return dc_fail(r->j, DC_ERR_PARSE, &(dc_fact){.num = {r->line}, .word = {what}});
 }
@@ -84,13 +84,13 @@ static dc_status read_counts(reading *r, const char *text)
                {"results", &v->nresult}, {"printed", &v->nprinted},   {"sets", &v->nset},
                {"checks", &v->ncheck}};
     if (r->counted)
-        return refuse(r, "counts are there twice");
+        return refuse_line(r, "counts are there twice");
     for (size_t i = 0; i < DC_COUNTOF(row); i++) {
         if ((i > 0 && *text++ != ' ') || !dc_digits_after(&text, row[i].word, MOST, row[i].to))
-            return refuse(r, "counts expected, each a word and a number up to 999999");
+            return refuse_line(r, "counts expected, each a word and a number up to 999999");
     }
     if (*text != '\0')
-        return refuse(r, "counts expected and nothing behind them");
+        return refuse_line(r, "counts expected and nothing behind them");
     r->counted = true;
     return DC_OK;
 }
@@ -98,7 +98,7 @@ static dc_status read_counts(reading *r, const char *text)
 static dc_status read_name(reading *r, const char *text, names *list, uint32_t most)
 {
     if (list->n >= most)
-        return refuse(r, "more names than the counts say");
+        return refuse_line(r, "more names than the counts say");
     DC_PUSH_IN(r->a, *list, text);
     return DC_OK;
 }
@@ -107,9 +107,9 @@ static dc_status read_set(reading *r, const char *text)
 {
     uint64_t cell;
     if (r->set.n >= r->v->nset)
-        return refuse(r, "more cells are set than the counts say");
+        return refuse_line(r, "more cells are set than the counts say");
     if (!dc_digits_whole(text, MOST, &cell))
-        return refuse(r, "the number of a cell expected");
+        return refuse_line(r, "the number of a cell expected");
     DC_PUSH_IN(r->a, r->set, (uint32_t)cell);
     return DC_OK;
 }
@@ -123,11 +123,11 @@ static dc_status read_test(reading *r, const char *text, dc_fnfile_check *c)
     if (!dc_digits_after(&text, c->position ? "position" : "class", DC_MAX_RANK - 1, &axis) ||
         *text++ != ' ' || dc_digits_unsigned(&text, NULL, INT64_MAX, &classes) != DC_DIGITS_OK ||
         *text++ != ' ')
-        return refuse(r, "a check expected: class or position, an axis, a number, a type");
+        return refuse_line(r, "a check expected: class or position, an axis, a number, a type");
     c->axis = (int)axis;
     c->classes = (int64_t)classes;
     DC_TRY(dc_type_parse(r->j, NULL, &text, &c->type));
-    return *text == '\0' ? DC_OK : refuse(r, "a check with more than its type");
+    return *text == '\0' ? DC_OK : refuse_line(r, "a check with more than its type");
 }
 
 /* The test, a tab, the operation, a tab, the role. */
@@ -136,9 +136,10 @@ static dc_status read_check(reading *r, char *text)
     dc_fnfile_check c = {.position = false};
     char *op = strchr(text, '\t'), *role = op != NULL ? strchr(op + 1, '\t') : NULL;
     if (r->check.n >= r->v->ncheck)
-        return refuse(r, "more checks than the counts say");
+        return refuse_line(r, "more checks than the counts say");
     if (role == NULL)
-        return refuse(r, "a check expected: a test, an operation and a role, with tabs between");
+        return refuse_line(r,
+                           "a check expected: a test, an operation and a role, with tabs between");
     *op = *role = '\0';
     c.op = op + 1;
     c.role = role + 1;
@@ -152,7 +153,7 @@ static dc_status read_line(reading *r, char *word)
     dc_fnfile_variant *v = r->v;
     char *text = strstr(word, ": ");
     if (text == NULL)
-        return refuse(r, "'word: text' expected");
+        return refuse_line(r, "'word: text' expected");
     *text = '\0';
     text += 2;
     if (strcmp(word, "counts") == 0)
@@ -167,17 +168,17 @@ static dc_status read_line(reading *r, char *word)
         return read_set(r, text);
     if (strcmp(word, "check") == 0)
         return read_check(r, text);
-    return refuse(r, "an unknown word");
+    return refuse_line(r, "an unknown word");
 }
 
 static dc_status read_module(reading *r, const char *text, dc_module **module)
 {
     dc_fnfile_variant *v = r->v;
     if (!r->counted)
-        return refuse(r, "counts expected before 'module:'");
+        return refuse_line(r, "counts expected before 'module:'");
     if (r->arg.n != v->narg || r->captured.n != v->ncaptured || r->cell.n != v->ncell ||
         r->set.n != v->nset || r->check.n != v->ncheck)
-        return refuse(r, "fewer names than the counts say");
+        return refuse_line(r, "fewer names than the counts say");
     v->arg = r->arg.at;
     v->captured = r->captured.at;
     v->cell = r->cell.at;
@@ -186,7 +187,7 @@ static dc_status read_module(reading *r, const char *text, dc_module **module)
     DC_TRY(dc_module_parse(r->j, text, module));
     if ((*module)->func.n != 1) {
         dc_module_free(*module);
-        return refuse(r, "one function expected");
+        return refuse_line(r, "one function expected");
     }
     v->fn = (*module)->func.at[0];
     return DC_OK;
@@ -205,5 +206,5 @@ dc_status dc_fnfile_parse(dc_job *j, dc_arena *a, const char *text, dc_fnfile_va
             return read_module(&r, end + 1, module);
         DC_TRY(read_line(&r, at));
     }
-    return refuse(&r, "'module:' expected");
+    return refuse_line(&r, "'module:' expected");
 }

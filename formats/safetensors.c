@@ -93,7 +93,7 @@ typedef struct shown {
     char s[64];
 } shown;
 
-static shown show(const char *name)
+static shown shown_name(const char *name)
 {
     shown out;
     size_t n = 0;
@@ -174,7 +174,7 @@ static bool read_fields(dc_json *r, entry *e, const char **what)
 static dc_status check_entry(const dc_st_file *f, dc_job *j, const char *name, const entry *e,
                              dc_st_tensor *out)
 {
-    const shown s = show(name);
+    const shown s = shown_name(name);
     dc_dtype dtype;
     if (e->dtype == NULL || e->rank < 0 || !e->has_offsets)
         return REFUSE("tensor '%s' has no %s", s.s,
@@ -236,7 +236,7 @@ static dc_status read_entry(dc_st_file *f, dc_job *j, dc_json *r)
         ok = is_metadata ? read_metadata(f, r, &what) : read_fields(r, &e, &what);
     if (!ok && what != NULL)
         return is_metadata ? REFUSE("__metadata__ %s", what)
-                           : REFUSE("tensor '%s' %s", show(name).s, what);
+                           : REFUSE("tensor '%s' %s", shown_name(name).s, what);
     if (!ok)
         return REFUSE("header: %s", r->why);
     if (is_metadata)
@@ -296,11 +296,11 @@ static dc_status check_places(dc_st_file *f, dc_job *j)
     for (uint32_t i = 0; i < f->tensor.n; i++) {
         const dc_st_tensor *t = &f->tensor.at[i];
         if (t->at < at)
-            return REFUSE("tensors '%s' and '%s' overlap", show(f->tensor.at[i - 1].name).s,
-                          show(t->name).s);
+            return REFUSE("tensors '%s' and '%s' overlap", shown_name(f->tensor.at[i - 1].name).s,
+                          shown_name(t->name).s);
         if (t->at > at)
             return REFUSE("%" PRId64 " bytes before tensor '%s' belong to no tensor", t->at - at,
-                          show(t->name).s);
+                          shown_name(t->name).s);
         at = t->at + t->bytes;
     }
     if (at != f->st.st_size)
@@ -317,10 +317,10 @@ static dc_status check_names(dc_st_file *f, dc_job *j)
         qsort(f->text.at, f->text.n, sizeof *f->text.at, by_key);
     for (uint32_t i = 1; i < f->tensor.n; i++)
         if (by_name(&f->tensor.at[i - 1], &f->tensor.at[i]) == 0)
-            return REFUSE("tensor '%s' occurs twice", show(f->tensor.at[i].name).s);
+            return REFUSE("tensor '%s' occurs twice", shown_name(f->tensor.at[i].name).s);
     for (uint32_t i = 1; i < f->text.n; i++)
         if (by_key(&f->text.at[i - 1], &f->text.at[i]) == 0)
-            return REFUSE("__metadata__ '%s' occurs twice", show(f->text.at[i].key).s);
+            return REFUSE("__metadata__ '%s' occurs twice", shown_name(f->text.at[i].key).s);
     return DC_OK;
 }
 
@@ -336,7 +336,7 @@ static dc_status check_bools(const dc_st_file *f, dc_job *j, const dc_st_tensor 
     for (size_t i = 0; i < n; i++)
         if (b[i] > 1)
             return REFUSE("tensor '%s' is bool and has a byte 0x%02x at element %zu",
-                          show(t->name).s, b[i], from + i);
+                          shown_name(t->name).s, b[i], from + i);
     return DC_OK;
 }
 
@@ -469,7 +469,7 @@ dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_te
 {
     return t->unread == NULL ? DC_OK
                              : REFUSE("tensor '%s' has dtype '%s', which is not read",
-                                      show(t->name).s, show(t->unread).s);
+                                      shown_name(t->name).s, shown_name(t->unread).s);
 }
 
 dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
@@ -480,7 +480,8 @@ dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, s
               "%zu bytes from %zu on", n, from);
     DC_TRY(dc_infile_read(j, f->path, f->fd, t->at + (int64_t)from, to, n, &got));
     if (got < n)
-        return REFUSE("tensor '%s' has been cut off since the file was opened", show(t->name).s);
+        return REFUSE("tensor '%s' has been cut off since the file was opened",
+                      shown_name(t->name).s);
     return is_bool(t) ? check_bools(f, j, t, from, to, n) : DC_OK;
 }
 

@@ -41,7 +41,7 @@ static int by_key(const void *x, const void *y)
     return strcmp(a->key, b->key);
 }
 
-static dc_status refuse(const writing *w, const char *what, const char *name)
+static dc_status refuse_name(const writing *w, const char *what, const char *name)
 {
     return dc_failf(w->job, DC_ERR_ARG, NULL, "%s '%.60s' %s", what, name,
                     strcmp(name, "__metadata__") == 0
@@ -61,14 +61,14 @@ static dc_status sort(writing *w, const dc_st_text *text)
     for (uint32_t i = 0; i < w->ncommand; i++)
         if (strcmp(w->sorted[i]->name, "__metadata__") == 0 ||
             (i > 0 && strcmp(w->sorted[i - 1]->name, w->sorted[i]->name) == 0))
-            return refuse(w, "tensor", w->sorted[i]->name);
+            return refuse_name(w, "tensor", w->sorted[i]->name);
     qsort(w->sorted, w->ncommand, sizeof *w->sorted, by_place);
     if (w->ntext > 0)
         memcpy(w->text, text, w->ntext * sizeof *text);
     qsort(w->text, w->ntext, sizeof *w->text, by_key);
     for (uint32_t i = 1; i < w->ntext; i++)
         if (strcmp(w->text[i - 1].key, w->text[i].key) == 0)
-            return refuse(w, "metadata", w->text[i].key);
+            return refuse_name(w, "metadata", w->text[i].key);
     return DC_OK;
 }
 

@@ -24,7 +24,8 @@ typedef struct opening {
     bool misfit;     /* cfg is none of this library */
 } opening;
 
-static dc_status take(dc_job *j, const char *variable, const char *value, char *field, size_t size)
+static dc_status copy_setting(dc_job *j, const char *variable, const char *value, char *field,
+                              size_t size)
 {
     if (value == NULL)
         return DC_OK;
@@ -96,7 +97,7 @@ static dc_status open_device(dc_job *j, const char *name, dc_device **out, bool 
     return dc_sim_open(j, name, out);
 }
 
-static dc_status refuse(dc_job *j, const char *setting, const char *why)
+static dc_status refuse_setting(dc_job *j, const char *setting, const char *why)
 {
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {setting, why}});
 }
@@ -105,21 +106,23 @@ static dc_status refuse(dc_job *j, const char *setting, const char *why)
 static dc_status restrict_files(dc_job *j, const dc_config *cfg, dc_opts *opt)
 {
     if (cfg->allow > DC_ALLOW_COMPUTE)
-        return refuse(j, "dc_config.allow", "no dc_allow that this version knows");
+        return refuse_setting(j, "dc_config.allow", "no dc_allow that this version knows");
     if (cfg->allow == DC_ALLOW_COMPUTE)
         strcpy(opt->allow, "compute");
     if (dc_opts_files(opt))
         return DC_OK;
     if (cfg->cache != NULL && strcmp(cfg->cache, "off") != 0)
-        return refuse(j, "cache", "a folder, where no files may be opened (DC_ALLOW_COMPUTE)");
+        return refuse_setting(j, "cache",
+                              "a folder, where no files may be opened (DC_ALLOW_COMPUTE)");
     if (strcmp(opt->compile, "cache") == 0)
-        return refuse(j, "compile", "'cache', where no files may be opened (DC_ALLOW_COMPUTE)");
+        return refuse_setting(j, "compile",
+                              "'cache', where no files may be opened (DC_ALLOW_COMPUTE)");
     if (strcmp(opt->compile, "process") == 0)
-        return refuse(j, "compile",
-                      "'process', where no processes may be started (DC_ALLOW_COMPUTE)");
+        return refuse_setting(j, "compile",
+                              "'process', where no processes may be started (DC_ALLOW_COMPUTE)");
     if (strncmp(opt->device, "cpu:cc", 6) == 0)
-        return refuse(j, "device",
-                      "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");
+        return refuse_setting(j, "device",
+                              "'cpu:cc', where no processes may be started (DC_ALLOW_COMPUTE)");
     strcpy(opt->cache, "off");
     strcpy(opt->history, "off");
     opt->dump[0] = opt->schedule[0] = '\0';
@@ -140,10 +143,10 @@ static dc_status configure(dc_job *j, void *arg)
             &(dc_fact){.word = {"dc_config.size", "not that of a dc_config of this version or "
                                                   "an earlier one; DC_CONFIG_INIT sets it"}});
     DC_TRY(readable(j, o->bad));
-    DC_TRY(take(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
-    DC_TRY(take(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
-    DC_TRY(take(j, "compile", cfg->compile, rt->opt.compile, sizeof rt->opt.compile));
-    DC_TRY(take(j, "cache", cfg->cache, rt->opt.cache, sizeof rt->opt.cache));
+    DC_TRY(copy_setting(j, "device", cfg->device, rt->opt.device, sizeof rt->opt.device));
+    DC_TRY(copy_setting(j, "debug", cfg->debug, rt->opt.debug, sizeof rt->opt.debug));
+    DC_TRY(copy_setting(j, "compile", cfg->compile, rt->opt.compile, sizeof rt->opt.compile));
+    DC_TRY(copy_setting(j, "cache", cfg->cache, rt->opt.cache, sizeof rt->opt.cache));
     if (cfg->threads != 0)
         rt->opt.threads = cfg->threads;
     DC_TRY(check_settings(j, &rt->opt));

@@ -31,7 +31,7 @@ static int open_module(lua_State *L)
 int luaopen_deepc(lua_State *L);
 
 /* The text leaves the context before what may raise. */
-static int refuse(lua_State *L, dc_rt *rt)
+static int raise_and_close(lua_State *L, dc_rt *rt)
 {
     char text[2000];
     snprintf(text, sizeof text, "%s", dc_errmsg(rt));
@@ -47,7 +47,7 @@ DC_API int luaopen_deepc(lua_State *L)
     const bool own = rt == NULL;
     cfg.log = dc_sink_stderr; /* there is no host that could receive it */
     if (own && dc_open(&cfg, &rt) != DC_OK)
-        return refuse(L, rt);
+        return raise_and_close(L, rt);
     lua_pushcfunction(L, open_module);
     if (lua_pcall(L, 0, 1, 0) != LUA_OK) {
         if (own)

@@ -296,7 +296,7 @@ static int l_open(lua_State *L)
     return lua_gettop(L);
 }
 
-static void replace(lua_State *L, const char *library, const char *name, lua_CFunction fn)
+static void replace_function(lua_State *L, const char *library, const char *name, lua_CFunction fn)
 {
     if (lua_getglobal(L, library) == LUA_TTABLE) {
         lua_pushcfunction(L, fn);
@@ -338,11 +338,11 @@ static void silence(lua_State *L)
     lua_pushcfunction(L, l_nothing);
     lua_setglobal(L, "print");
     silence_files(L);
-    replace(L, "io", "read", l_nothing);
-    replace(L, "os", "exit", l_exit);
-    replace(L, "os", "execute", l_true);
-    replace(L, "os", "remove", l_true);
-    replace(L, "os", "rename", l_true);
+    replace_function(L, "io", "read", l_nothing);
+    replace_function(L, "os", "exit", l_exit);
+    replace_function(L, "os", "execute", l_true);
+    replace_function(L, "os", "remove", l_true);
+    replace_function(L, "os", "rename", l_true);
 }
 
 /* ---- definitions ----------------------------------------------------------------------------- */
@@ -431,7 +431,7 @@ static void run_script(lua_State *L, const request *r)
 }
 
 /* Argument: the request. */
-static int run(lua_State *L)
+static int check_script(lua_State *L)
 {
     const request *r = lua_touserdata(L, 1);
     luaL_openlibs(L);
@@ -486,7 +486,7 @@ static int check_file(const request *r)
         dc_close(c->rt);
         return 1;
     }
-    lua_pushcfunction(L, run);
+    lua_pushcfunction(L, check_script);
     lua_pushlightuserdata(L, (void *)(uintptr_t)r);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         report_error(c, L, "error", r->file);

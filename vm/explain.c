@@ -75,7 +75,7 @@ static int print_list(void)
     return 0;
 }
 
-static int unknown(const char *text, int wanted)
+static int unknown_code(const char *text, int wanted)
 {
     int code[DC_ERR__COUNT];
     const int n = list_codes(code);
@@ -102,7 +102,7 @@ static int print_page(const char *text)
     while (i < n && code[i] != wanted)
         i++;
     if (i == n)
-        return unknown(text, wanted);
+        return unknown_code(text, wanted);
     const struct dc_page *p = page_of(wanted);
     if (p != NULL)
         fwrite(p->text, 1, p->size, stdout);

@@ -18,7 +18,8 @@ typedef struct loading {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static dc_status fill(loading *l, dc_job *j, const dc_st_tensor *t, dc_fvalue *v, bool is_cell)
+static dc_status load_value(loading *l, dc_job *j, const dc_st_tensor *t, dc_fvalue *v,
+                            bool is_cell)
 {
     dc_function *f = l->f;
     if (is_cell) {
@@ -52,12 +53,12 @@ static dc_status value_of(loading *l, dc_job *j, const char *name, bool is_cell,
     DC_PUSH_IN(&f->mem, f->value, v);
     *at = f->value.n;
     *out = &f->value.at[f->value.n - 1];
-    return fill(l, j, t, *out, is_cell);
+    return load_value(l, j, t, *out, is_cell);
 }
 
 /* ---- variants -------------------------------------------------------------------------------- */
 
-static dc_status build(loading *l, dc_job *j, dc_fvariant *v)
+static dc_status build_variant(loading *l, dc_job *j, dc_fvariant *v)
 {
     const dc_fnfile_variant *d = &v->file;
     const dc_exec_desc desc = {.fn = d->fn,
@@ -140,7 +141,7 @@ static dc_status start_variant(loading *l, dc_job *j, uint32_t number, const cha
     if (status != DC_OK)
         return blame_file(l, j, number, status);
     dc_module_defer(j, module);
-    status = build(l, j, v);
+    status = build_variant(l, j, v);
     if (status != DC_OK)
         return blame_file(l, j, number, status);
     keep_types(l->f, v);

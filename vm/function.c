@@ -93,7 +93,7 @@ static dc_status load_body(dc_job *j, void *arg)
 }
 
 /* An entry of the host. */
-static dc_status enter(dc_rt *rt, dc_status (*body)(dc_job *, void *), void *arg)
+static dc_status run_entry(dc_rt *rt, dc_status (*body)(dc_job *, void *), void *arg)
 {
     dc_entry e;
     dc_status status = dc_entry_begin(rt, &e, rt->call_ms);
@@ -112,7 +112,7 @@ dc_status dc_load(dc_rt *rt, const char *path, dc_function **out)
     if (rt == NULL)
         return DC_E_STATE;
     rt->job.folders = NULL; /* those bind scripts, not the host */
-    const dc_status status = enter(rt, load_body, &a);
+    const dc_status status = run_entry(rt, load_body, &a);
     rt->job.folders = rt->folders;
     if (status == DC_OK)
         *out = a.f;
@@ -192,7 +192,7 @@ static dc_status check_pointers(dc_job *j, const calling *a)
     return DC_OK;
 }
 
-static bool fits(const dc_fvariant *v, const calling *a)
+static bool takes_arguments(const dc_fvariant *v, const calling *a)
 {
     bool same = v->file.narg == a->nin;
     for (size_t i = 0; same && i < a->nin; i++)
@@ -200,7 +200,7 @@ static bool fits(const dc_fvariant *v, const calling *a)
     return same;
 }
 
-static dc_status refuse(dc_job *j, const calling *a)
+static dc_status fail_no_variant(dc_job *j, const calling *a)
 {
     const dc_function *f = a->f;
     char given[120], known[240];
@@ -217,15 +217,15 @@ static dc_status refuse(dc_job *j, const calling *a)
                     "no variant for arguments (%s); it was exported for %s", given, known);
 }
 
-static dc_status find(dc_job *j, const calling *a, dc_fvariant **out)
+static dc_status find_variant(dc_job *j, const calling *a, dc_fvariant **out)
 {
     dc_function *f = a->f;
     for (uint32_t i = 0; i < f->nvariant; i++)
-        if (fits(&f->variant[i], a)) {
+        if (takes_arguments(&f->variant[i], a)) {
             *out = &f->variant[i];
             return DC_OK;
         }
-    return refuse(j, a);
+    return fail_no_variant(j, a);
 }
 
 /* How much memory there is, to read or to fill. */
@@ -267,7 +267,7 @@ static dc_status take_arguments(dc_job *j, const calling *a, dc_fvariant *v)
 }
 
 /* Where a result is shown that nobody gave room for. */
-static dc_status show(dc_job *j, dc_fvariant *v, size_t i, dc_device *dev, void **at)
+static dc_status show_result(dc_job *j, dc_fvariant *v, size_t i, dc_device *dev, void **at)
 {
     const size_t bytes = dc_type_bytes(&v->result_type[i]);
     *at = dc_tensor_mem(v->out[i]);
@@ -289,7 +289,7 @@ static dc_status give_results(dc_job *j, const calling *a, dc_fvariant *v)
         const size_t bytes = dc_type_bytes(&v->result_type[i]);
         describe(&v->result_type[i], &a->out[i]);
         if (at == NULL)
-            DC_TRY(show(j, v, i, dev, &at));
+            DC_TRY(show_result(j, v, i, dev, &at));
         else if (bytes > 0)
             DC_TRY(dev->ops->download(dev, j, at, dc_tensor_mem(v->out[i]), bytes));
         a->out[i].data = at;
@@ -317,7 +317,7 @@ static dc_status call_body(dc_job *j, void *arg)
     dc_fault fault;
     DC_TRY(dc_rt_check(a->f->rt, j, a->f->name));
     DC_TRY(check_pointers(j, a));
-    DC_TRY(find(j, a, &v));
+    DC_TRY(find_variant(j, a, &v));
     DC_TRY(check_room(j, a, v));
     release_results(v);
     DC_TRY(take_arguments(j, a, v));
@@ -330,7 +330,7 @@ static dc_status call_body(dc_job *j, void *arg)
 dc_status dc_call(dc_function *f, const dc_array *in, size_t nin, dc_array *out, size_t nout)
 {
     calling a = {f, in, out, nin, nout};
-    return f != NULL ? enter(f->rt, call_body, &a) : DC_E_STATE;
+    return f != NULL ? run_entry(f->rt, call_body, &a) : DC_E_STATE;
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */

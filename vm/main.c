@@ -73,7 +73,7 @@ static void print_option(void *ctx, const char *env, const char *dflt, const cha
 }
 
 /* Prints the error value on top. */
-static int report(lua_State *L, int status)
+static int report_error(lua_State *L, int status)
 {
     if (status == LUA_OK)
         return LUA_OK;
@@ -98,13 +98,13 @@ static int docall(lua_State *L, int narg, int nresult)
     dc_signals_leave();
     dc_signals_forget(L);
     lua_remove(L, base);
-    return report(L, status);
+    return report_error(L, status);
 }
 
 static int run_text(lua_State *L, const char *text, const char *name)
 {
     const int status = luaL_loadbuffer(L, text, strlen(text), name);
-    return status == LUA_OK ? docall(L, 0, 0) : report(L, status);
+    return status == LUA_OK ? docall(L, 0, 0) : report_error(L, status);
 }
 
 /* MODULE, or NAME=MODULE. */
@@ -125,7 +125,7 @@ static int run_file(lua_State *L, const char *name, int argc, char **argv)
 {
     const int status = luaL_loadfile(L, name);
     if (status != LUA_OK)
-        return report(L, status);
+        return report_error(L, status);
     luaL_checkstack(L, argc, "too many arguments");
     for (int i = 0; i < argc; i++)
         lua_pushstring(L, argv[i]);
@@ -158,7 +158,7 @@ static int missing(const char *option)
     return 1;
 }
 
-static int unknown(const char *option)
+static int unknown_option(const char *option)
 {
     fprintf(stderr, "deepc: no option '%s'\n%s", option, usage);
     return 1;
@@ -195,7 +195,7 @@ static bool read_options(command *c)
                 return false;
             }
         } else {
-            c->status = unknown(a);
+            c->status = unknown_option(a);
             return false;
         }
     }
@@ -297,7 +297,7 @@ static int answer(const char *question)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_program(int argc, char **argv)
 {
     dc_config cfg = DC_CONFIG_INIT;
     command c = {.argc = argc, .argv = argv, .status = 1};
@@ -319,7 +319,7 @@ static int run(int argc, char **argv)
     }
     lua_pushcfunction(L, run_command);
     lua_pushlightuserdata(L, &c);
-    if (report(L, lua_pcall(L, 1, 0, 0)) != LUA_OK && c.status == 0)
+    if (report_error(L, lua_pcall(L, 1, 0, 0)) != LUA_OK && c.status == 0)
         c.status = 1;
     const bool attached = dc_dsl_rt(L) != NULL;
     lua_close(L);
@@ -347,7 +347,7 @@ static int choose(int argc, char **argv)
         return dc_server_main(argc - 2, argv + 2);
     if (argc >= 2 && strcmp(argv[1], "--replay") == 0)
         return argc == 3 ? dc_replay(argv[2]) : missing("--replay");
-    return run(argc, argv);
+    return run_program(argc, argv);
 }
 
 /* Output that is not where it was to go is a failure, whatever else has been done. */

@@ -147,7 +147,7 @@ static bool is_in_set(dc_match *m, int c, const char *p, const char *last)
 }
 
 /* Is the character at s one of the item from p to end? */
-static bool fits(dc_match *m, const char *s, const char *p, const char *end)
+static bool item_matches(dc_match *m, const char *s, const char *p, const char *end)
 {
     if (s >= m->end)
         return false;
@@ -169,7 +169,7 @@ static bool fits(dc_match *m, const char *s, const char *p, const char *end)
 static const char *most(dc_match *m, const char *s, const char *p, const char *end)
 {
     ptrdiff_t n = 0;
-    while (fits(m, s + n, p, end)) {
+    while (item_matches(m, s + n, p, end)) {
         dc_match_spend(m, 1);
         n++;
     }
@@ -187,7 +187,7 @@ static const char *least(dc_match *m, const char *s, const char *p, const char *
         const char *to = match(m, s, end + 1);
         if (to != NULL)
             return to;
-        if (!fits(m, s, p, end))
+        if (!item_matches(m, s, p, end))
             return NULL;
         s++;
     }
@@ -281,7 +281,7 @@ static const char *item(dc_match *m, const char **s, const char **p, bool *next)
         return most(m, *s, *p, end);
     if (sign == '-')
         return least(m, *s, *p, end);
-    const bool fit = fits(m, *s, *p, end);
+    const bool fit = item_matches(m, *s, *p, end);
     if (sign == '+')
         return fit ? most(m, *s + 1, *p, end) : NULL;
     if (sign == '?') {

@@ -220,7 +220,7 @@ static int l_show(lua_State *L)
 }
 
 /* Of the values above `base`; the first is kept. */
-static void show(dc_prompt *p, int base)
+static void show_values(dc_prompt *p, int base)
 {
     lua_State *L = p->L;
     const int n = lua_gettop(L) - base;
@@ -246,7 +246,7 @@ static void run_piece(dc_prompt *p, const char *text)
     switch (load(L, text)) {
     case WHOLE:
         if (dc_prompt_call(p, 0))
-            show(p, base);
+            show_values(p, base);
         show_time(p, dc_clock_ns() - start);
         break;
     case UNFINISHED: /* the input ended */

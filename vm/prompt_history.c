@@ -91,7 +91,7 @@ static bool copy_rest(FILE *f, FILE *out, int drop)
 }
 
 /* Writes the file again without its first lines; what fails leaves it as it is. */
-static void cut(const char *path, FILE *f, int drop)
+static void drop_lines(const char *path, FILE *f, int drop)
 {
     char next[700];
     snprintf(next, sizeof next, "%s.%ld", path, (long)getpid());
@@ -118,7 +118,7 @@ void dc_history_load(const char *path, void (*see)(void *ctx, const char *piece)
         return;
     const int n = count_lines(f);
     if (n > 2 * KEPT)
-        cut(path, f, n - KEPT);
+        drop_lines(path, f, n - KEPT);
     for (int i = 0; getline(&line, &room, f) >= 0; i++) {
         decode(line);
         if (i >= n - KEPT && *line != '\0')

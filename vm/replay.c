@@ -167,7 +167,7 @@ static uint64_t next(uint64_t *state)
 }
 
 /* Floats in -1..1, small integers; the same for the same number of the parameter. */
-static void fill(const dc_type *t, uint32_t number, char *at)
+static void draw_values(const dc_type *t, uint32_t number, char *at)
 {
     const dc_dtype dtype = (dc_dtype)t->dtype;
     const int64_t n = dc_type_count(t);
@@ -185,7 +185,7 @@ static dc_status make_tensor(dc_rt *rt, dc_job *j, const dc_type *t, uint32_t nu
 {
     const size_t bytes = dc_type_bytes(t);
     void *host = dc_arena_alloc(&j->scratch, bytes);
-    fill(t, number, host);
+    draw_values(t, number, host);
     DC_TRY(dc_tensor_new(rt, j, t, out));
     return rt->device->ops->upload(rt->device, j, dc_tensor_mem(*out), host, bytes);
 }
@@ -203,7 +203,7 @@ typedef struct playing {
     outcome *result;
 } playing;
 
-static dc_status build(playing *p, dc_job *j)
+static dc_status build_function(playing *p, dc_job *j)
 {
     dc_exec_desc d = p->s->desc;
     DC_TRY(dc_module_parse(j, p->s->module, &p->module));
@@ -264,7 +264,7 @@ static dc_status read_values(playing *p, dc_job *j)
 static dc_status play_body(dc_job *j, void *arg)
 {
     playing *p = arg;
-    DC_TRY(build(p, j));
+    DC_TRY(build_function(p, j));
     const dc_func *fn = p->module->func.at[0];
     DC_TRY(make_values(p, j, fn));
     dc_arg *value = DC_NEW_ARRAY(&j->scratch, dc_arg, fn->param.n + 1);
@@ -275,7 +275,7 @@ static dc_status play_body(dc_job *j, void *arg)
     return read_values(p, j);
 }
 
-static void release(playing *p)
+static void release_playing(playing *p)
 {
     const dc_exec_desc *d = &p->s->desc;
     const uint32_t nin =
@@ -311,7 +311,7 @@ static void play(const story *s, const char *device, outcome *o)
     snprintf(o->why, sizeof o->why, "%s", dc_errmsg(p.rt));
     if (o->fault.check >= 0) /* of the values, not of deepc */
         o->status = DC_OK;
-    release(&p);
+    release_playing(&p);
     dc_close(p.rt);
 }
 
@@ -366,7 +366,7 @@ static bool compare(const story *s, const outcome *got, const outcome *want)
     return same;
 }
 
-static bool report(const story *s, const outcome *got, const outcome *want)
+static bool report_outcome(const story *s, const outcome *got, const outcome *want)
 {
     if (got->status != DC_OK)
         printf("it fails: %s\n", got->why);
@@ -388,7 +388,7 @@ int dc_replay(const char *path)
         printf("%s: %s\nfound by version %s, this is %s\n", s.name, s.error, s.version, DC_VERSION);
         play(&s, NULL, &got);
         play(&s, "eval", &want);
-        well = report(&s, &got, &want);
+        well = report_outcome(&s, &got, &want);
         drop(&got);
         drop(&want);
     }

@@ -180,7 +180,7 @@ static void seed_random(lua_State *L, int globals, const dc_rt *rt)
 }
 
 /* Argument: the building. */
-static int build(lua_State *L)
+static int build_globals(lua_State *L)
 {
     building *b = lua_touserdata(L, 1);
     luaL_checkstack(L, 20, "sandbox");
@@ -216,10 +216,10 @@ static int forget(lua_State *L)
 }
 
 /* Arguments: the building, its globals, "" and the metatable that strings had. Puts those back if it fails. */
-static int replace(lua_State *L)
+static int replace_globals(lua_State *L)
 {
     building *b = lua_touserdata(L, 1);
-    lua_pushcfunction(L, build);
+    lua_pushcfunction(L, build_globals);
     lua_pushvalue(L, 1);
     if (lua_pcall(L, 1, 0, 0) == LUA_OK) {
         b->status = DC_OK;
@@ -235,13 +235,13 @@ static int replace(lua_State *L)
     return 0;
 }
 
-static int enter(lua_State *L)
+static int push_and_replace(lua_State *L)
 {
     lua_pushglobaltable(L);
     lua_pushliteral(L, "");
     if (!lua_getmetatable(L, 3))
         lua_pushnil(L);
-    return replace(L);
+    return replace_globals(L);
 }
 
 /* ---- the entry -------------------------------------------------------------------------------- */
@@ -302,7 +302,7 @@ DC_API dc_status dc_sandbox(lua_State *L, const dc_sandbox_options *options)
     if (!lua_checkstack(L, 8))
         b.status = dc_fail(&rt->job, DC_ERR_NOMEM, NULL);
     if (b.status == DC_OK) {
-        lua_pushcfunction(L, enter);
+        lua_pushcfunction(L, push_and_replace);
         lua_pushlightuserdata(L, &b);
         if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
             lua_pop(L, 1);

@@ -60,7 +60,7 @@ static void get(lua_State *L, int list, lua_Integer i)
 }
 
 /* list[to] = from[i] */
-static void copy(lua_State *L, int from, lua_Integer i, int list, lua_Integer to)
+static void copy_item(lua_State *L, int from, lua_Integer i, int list, lua_Integer to)
 {
     get(L, from, i);
     lua_seti(L, list, to);
@@ -75,7 +75,7 @@ static int l_insert(lua_State *L)
     const lua_Integer pos = n == 2 ? e : luaL_checkinteger(L, 2);
     luaL_argcheck(L, (lua_Unsigned)pos - 1u < (lua_Unsigned)e, 2, "position out of bounds");
     for (lua_Integer i = e; i > pos; i--)
-        copy(L, 1, i - 1, 1, i);
+        copy_item(L, 1, i - 1, 1, i);
     lua_seti(L, 1, pos);
     return 0;
 }
@@ -91,7 +91,7 @@ static int l_remove(lua_State *L)
     lua_settop(L, 1);
     get(L, 1, pos);
     for (; pos < size; pos++)
-        copy(L, 1, pos + 1, 1, pos);
+        copy_item(L, 1, pos + 1, 1, pos);
     lua_pushnil(L);
     lua_seti(L, 1, pos);
     return 1;
@@ -140,10 +140,10 @@ static int l_move(lua_State *L)
         luaL_argcheck(L, at <= LUA_MAXINTEGER - n + 1, 4, "destination wrap around");
         if (at > last || at <= first || (to != 1 && !lua_compare(L, 1, to, LUA_OPEQ)))
             for (lua_Integer i = 0; i < n; i++)
-                copy(L, 1, first + i, to, at + i);
+                copy_item(L, 1, first + i, to, at + i);
         else
             for (lua_Integer i = n - 1; i >= 0; i--)
-                copy(L, 1, first + i, to, at + i);
+                copy_item(L, 1, first + i, to, at + i);
     }
     lua_pushvalue(L, to);
     return 1;

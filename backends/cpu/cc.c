@@ -75,7 +75,7 @@ static void split(words *w, const char *command, const char *const *own, size_t 
 /* Processes ----------------------------------------------------------------------------------- */
 
 /* Runs it with what it prints going to a file; an errno when it could not be started. */
-static int start(const words *w, int out, pid_t *pid)
+static int start_compiler(const words *w, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -222,7 +222,7 @@ static const char *telling_line(const build *b)
     return strncmp(line, b->folder, n) == 0 && line[n] == '/' ? line + n + 1 : line;
 }
 
-static dc_status refuse(build *b, int status)
+static dc_status fail_build(build *b, int status)
 {
     dc_log_text(b->j->log, DC_CH_SRC, "the compiler's words", b->said);
     const char *line = telling_line(b);
@@ -240,7 +240,7 @@ static int run_compiler(build *b, const words *w, int *status, ending *how)
     const int log = new_file(b->log);
     if (log < 0)
         return errno;
-    const int e = start(w, log, &pid);
+    const int e = start_compiler(w, log, &pid);
     if (e == 0) {
         *how = wait_in_time(b->j, pid, status);
         read_log(b, log);
@@ -288,7 +288,7 @@ static dc_status make_object(build *b)
     }
     if (status == 0 || (status == -1 && access(b->object, R_OK) == 0))
         return DC_OK;
-    return refuse(b, status);
+    return fail_build(b, status);
 }
 
 static dc_status load(build *b, const dc_source *src, void **entry, void **library)
@@ -316,7 +316,7 @@ static dc_status translate(build *b, const dc_source *src)
     return make_object(b);
 }
 
-static build *begin(dc_cc *cc, dc_job *j)
+static build *begin_build(dc_cc *cc, dc_job *j)
 {
     build *b = DC_NEW(&j->scratch, build);
     b->cc = cc;
@@ -326,7 +326,7 @@ static build *begin(dc_cc *cc, dc_job *j)
     return b;
 }
 
-static void end(build *b)
+static void end_build(build *b)
 {
     dc_job_keep(b->j, b);
     remove_folder(b);
@@ -335,11 +335,11 @@ static void end(build *b)
 dc_status dc_cc_compile(dc_cc *cc, dc_job *j, const dc_source *src, void **entry, void **library)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    build *b = begin(cc, j);
+    build *b = begin_build(cc, j);
     dc_status status = translate(b, src);
     if (status == DC_OK)
         status = load(b, src, entry, library);
-    end(b);
+    end_build(b);
     dc_arena_rewind(&j->scratch, mark);
     return status;
 }
@@ -370,11 +370,11 @@ static dc_status read_object(build *b, const void **object, size_t *bytes)
 dc_status dc_cc_translate(dc_cc *cc, dc_job *j, const dc_source *src, const void **object,
                           size_t *bytes)
 {
-    build *b = begin(cc, j);
+    build *b = begin_build(cc, j);
     dc_status status = translate(b, src);
     if (status == DC_OK)
         status = read_object(b, object, bytes);
-    end(b);
+    end_build(b);
     return status;
 }
 
@@ -382,13 +382,13 @@ dc_status dc_cc_load(dc_cc *cc, dc_job *j, const dc_source *src, const void *obj
                      void **entry, void **library)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    build *b = begin(cc, j);
+    build *b = begin_build(cc, j);
     dc_status status = make_folder(b);
     if (status == DC_OK)
         status = write_file(b, b->object, object, bytes);
     if (status == DC_OK)
         status = load(b, src, entry, library);
-    end(b);
+    end_build(b);
     dc_arena_rewind(&j->scratch, mark);
     return status;
 }
@@ -431,7 +431,7 @@ bool dc_cc_probe(const char *command, char *line, size_t size)
         snprintf(line, size, "%s: %s", w.at[0], strerror(errno));
         return false;
     }
-    const int e = start(&w, ends[1], &pid);
+    const int e = start_compiler(&w, ends[1], &pid);
     close(ends[1]);
     size_t n = 0;
     for (ssize_t got = 1; e == 0 && got > 0;) { /* to the end, or it would wait for us */

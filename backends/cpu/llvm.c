@@ -72,7 +72,7 @@ struct dc_llvm {
 static dc_process_lock opening;
 
 /* Fills in the functions; names the first one that is missing. */
-static const char *resolve(void *handle, api *fn)
+static const char *resolve_symbols(void *handle, api *fn)
 {
     for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
         void *p = dlsym(handle, symbols[i].name);
@@ -102,7 +102,7 @@ static bool open_library(const char *name, library *lib, char *why, size_t size)
         snprintf(why, size, "%s", text != NULL ? text : name);
         return false;
     }
-    const char *missing = resolve(lib->handle, &lib->fn);
+    const char *missing = resolve_symbols(lib->handle, &lib->fn);
     if (lib->fn.GetVersion == NULL && lib->fn.ContextCreate == NULL) {
         snprintf(why, size, "%s is not LLVM", name);
     } else {
@@ -353,7 +353,7 @@ static void see_diagnostic(void *info, void *arg)
 }
 
 /* "kernel:3:5: error: ..." without the quoted source line behind it. */
-static dc_status refuse(dc_job *j, const char *what, const char *words)
+static dc_status fail_build(dc_job *j, const char *what, const char *words)
 {
     const char *s = words != NULL ? words : "no reason given";
     return dc_failf(j, DC_ERR_BUILD, "cpu", "%s: %.*s", what, (int)strcspn(s, "\n"), s);
@@ -364,10 +364,10 @@ static dc_status parse(build *b, dc_job *j, const char *text)
     void *in = b->fn->CreateMemoryBufferWithMemoryRange(text, strlen(text), "kernel", 1);
     if (b->fn->ParseIRInContext(b->context, in, &b->module, &b->message) != 0) {
         b->module = NULL;
-        return refuse(j, "the compiler cannot read a kernel", b->message);
+        return fail_build(j, "the compiler cannot read a kernel", b->message);
     }
     if (b->fn->VerifyModule(b->module, VERIFY_RETURN, &b->message) != 0)
-        return refuse(j, "the compiler finds a kernel illegal", b->message);
+        return fail_build(j, "the compiler finds a kernel illegal", b->message);
     if (b->message != NULL) /* the verifier gives an empty one */
         b->fn->DisposeMessage(b->message);
     b->message = NULL;
@@ -381,18 +381,18 @@ static dc_status optimize(build *b, dc_job *j)
     if (error == NULL)
         return DC_OK;
     char *text = b->fn->GetErrorMessage(error);
-    refuse(j, "the compiler's passes failed", text);
+    fail_build(j, "the compiler's passes failed", text);
     b->fn->DisposeErrorMessage(text);
     return DC_E_BUILD;
 }
 
-static dc_status emit(build *b, dc_job *j)
+static dc_status emit_object(build *b, dc_job *j)
 {
     if (b->fn->TargetMachineEmitToMemoryBuffer(b->machine, b->module, TYPE_OBJECT, &b->message,
                                                &b->object) != 0)
-        return refuse(j, "the compiler cannot write an object", b->message);
+        return fail_build(j, "the compiler cannot write an object", b->message);
     if (b->words[0] != '\0')
-        return refuse(j, "the compiler cannot generate code", b->words);
+        return fail_build(j, "the compiler cannot generate code", b->words);
     return DC_OK;
 }
 
@@ -409,7 +409,7 @@ static dc_status run_build(build *b, dc_job *j, const char *text)
     b->fn->SetTarget(b->module, b->llvm->conf.triple);
     b->fn->SetModuleDataLayout(b->module, b->layout);
     DC_TRY(optimize(b, j));
-    return emit(b, j);
+    return emit_object(b, j);
 }
 
 dc_status dc_llvm_compile(dc_llvm *l, dc_job *j, const char *text, const void **object,

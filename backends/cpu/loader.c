@@ -452,7 +452,7 @@ static const Elf64_Sym *find_entry(const loading *l, const char *entry)
     return NULL;
 }
 
-static dc_status fill(loading *l, dc_image *image, const char *const *entry, uint32_t nentry)
+static dc_status write_image(loading *l, dc_image *image, const char *const *entry, uint32_t nentry)
 {
     copy_sections(l);
     write_linkage(l);
@@ -503,7 +503,7 @@ dc_status dc_loader_load(dc_job *j, const void *object, size_t bytes, const char
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     }
     image->base = l.base = base;
-    const dc_status status = fill(&l, image, entry, nentry);
+    const dc_status status = write_image(&l, image, entry, nentry);
     if (status != DC_OK) {
         dc_loader_unload(image);
         return status;

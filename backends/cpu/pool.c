@@ -151,7 +151,7 @@ static void move_aside(dc_cpu_pool *p)
 }
 
 /* Counts a worker in, unless the work `number` is over. */
-static bool enter(dc_cpu_pool *p, uint32_t number)
+static bool join_work(dc_cpu_pool *p, uint32_t number)
 {
     uint64_t word = atomic_load(&p->word);
     while (number_of(word) == number && (word & OPEN) != 0)
@@ -201,7 +201,7 @@ static void *run_worker(void *arg)
     for (uint32_t seen = 0;;) {
         seen = await_work(p, seen);
         move_aside(p);
-        if (!enter(p, seen))
+        if (!join_work(p, seen))
             continue;
         const bool stop = p->stop;
         if (!stop) {
@@ -275,7 +275,7 @@ static void close_work(dc_cpu_pool *p)
 }
 
 /* Cuts 0..n-1 into shares of whole steps. */
-static void cut(dc_cpu_pool *p, int64_t n, int64_t step)
+static void cut_shares(dc_cpu_pool *p, int64_t n, int64_t step)
 {
     const int64_t pieces = (n - 1) / step + 1;
     p->step = step;
@@ -309,7 +309,7 @@ void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n
     p->ctx = ctx;
     p->rounding = rounding();
     atomic_store(&p->core, sched_getcpu());
-    cut(p, n, step);
+    cut_shares(p, n, step);
     open_work(p, p->nshare - 1);
     take_part(p, &p->worker[0]);
     close_work(p);

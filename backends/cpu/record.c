@@ -73,7 +73,7 @@ typedef struct parts {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static void resolve(step *s, const dc_command *command, uint32_t first)
+static void set_step(step *s, const dc_command *command, uint32_t first)
 {
     *s = (step){
         .grid = command->grid, .cost = command->cost_ns, .first = first, .bytes = command->bytes};
@@ -108,7 +108,7 @@ static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j,
     r->step = dc_xalloc(n * sizeof *r->step);
     r->address = dc_xalloc(r->nbind * sizeof *r->address);
     for (uint32_t i = 0; i < n; i++) {
-        resolve(&r->step[i], &command[i], first);
+        set_step(&r->step[i], &command[i], first);
         first += command[i].nbind;
         scratch = command[i].scratch > scratch ? command[i].scratch : scratch;
     }
@@ -248,7 +248,7 @@ static int64_t wish_of(const parts *p, const step *s, uint64_t each)
 }
 
 /* Cuts all parts; the number of pieces. */
-static int64_t cut(const parts *p)
+static int64_t cut_parts(const parts *p)
 {
     const uint64_t most = PIECES * (uint64_t)p->width, cost = cost_of(p);
     const uint64_t each = cost / most > PIECE_NS ? cost / most : PIECE_NS;
@@ -274,7 +274,7 @@ static bool cost_is_certain(const parts *p)
 
 static void run_split(parts *p)
 {
-    const int64_t pieces = cut(p);
+    const int64_t pieces = cut_parts(p);
     if (pieces < 2)
         run_here(p);
     else
@@ -319,7 +319,7 @@ static void run_parts(parts *p)
         run_here(p);
 }
 
-static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
+static dc_status run_bundle(void *ctx, uint32_t first, uint32_t n)
 {
     run *x = ctx;
     x->last = first + n - 1;
@@ -333,13 +333,13 @@ static dc_status bundle(void *ctx, uint32_t first, uint32_t n)
     return x->halt != NULL && x->halt->cut ? dc_fail(x->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
 }
 
-static dc_status launch(void *ctx, uint32_t i)
+static dc_status run_launch(void *ctx, uint32_t i)
 {
-    return bundle(ctx, i, 1);
+    return run_bundle(ctx, i, 1);
 }
 
 /* A long one is ended between pieces, as a launch is. */
-static dc_status copy(void *ctx, uint32_t i)
+static dc_status run_copy(void *ctx, uint32_t i)
 {
     run *x = ctx;
     const step *s = &x->r->step[i];
@@ -355,13 +355,13 @@ static void *first_of(const run *x, uint32_t i)
     return x->r->address[x->r->step[i].first];
 }
 
-static dc_status check(void *ctx, uint32_t i, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t i, int32_t *out)
 {
     memcpy(out, first_of(ctx, i), sizeof *out);
     return DC_OK;
 }
 
-static dc_status test(void *ctx, uint32_t i, bool *out)
+static dc_status run_test(void *ctx, uint32_t i, bool *out)
 {
     uint8_t byte;
     memcpy(&byte, first_of(ctx, i), 1);
@@ -369,7 +369,7 @@ static dc_status test(void *ctx, uint32_t i, bool *out)
     return DC_OK;
 }
 
-static dc_status count(void *ctx, uint32_t i, int32_t iteration)
+static dc_status run_count(void *ctx, uint32_t i, int32_t iteration)
 {
     const run *x = ctx;
     memcpy(x->r->address[x->r->step[i].first + 1], &iteration, sizeof iteration);
@@ -378,7 +378,8 @@ static dc_status count(void *ctx, uint32_t i, int32_t iteration)
 
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
-    static const dc_walk_ops ops = {launch, copy, check, test, count, bundle};
+    static const dc_walk_ops ops = {run_launch, run_copy,  run_check,
+                                    run_test,   run_count, run_bundle};
     static const atomic_bool never;
     const dc_cpu *cpu = (const dc_cpu *)d;
     run x = {.r = r,

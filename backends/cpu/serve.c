@@ -54,7 +54,7 @@ static bool receive(void *to, size_t n)
     return true;
 }
 
-static bool put(const void *from, size_t n)
+static bool send_all(const void *from, size_t n)
 {
     const char *at = from;
     while (n > 0) {
@@ -72,7 +72,7 @@ static bool put(const void *from, size_t n)
 static bool answer(uint32_t kind, const void *bytes, size_t n)
 {
     const dc_server_head head = {.magic = DC_SERVER_MAGIC, .kind = kind, .bytes = n};
-    return put(&head, sizeof head) && put(bytes, n);
+    return send_all(&head, sizeof head) && send_all(bytes, n);
 }
 
 /* The next text, in the scratch arena; NULL when there is none. */

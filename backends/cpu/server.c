@@ -135,7 +135,7 @@ static int spawn(const dc_servers *s, int socket, pid_t *pid)
     return e;
 }
 
-static int start(const dc_servers *s, server *out)
+static int start_server(const dc_servers *s, server *out)
 {
     int end[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0)
@@ -161,7 +161,7 @@ static pid_t wait_for(pid_t pid, int *status, int how)
  * Ends it within `grace` ms, if it does not end by itself, and reaps it. What waitpid tells; -1 where the host
  * has asked first, and the number may be another process's.
  */
-static int end(const dc_servers *s, server it, int grace)
+static int end_server(const dc_servers *s, server it, int grace)
 {
     static const struct timespec a_little = {.tv_nsec = 1000000};
     int status = -1;
@@ -186,7 +186,7 @@ void dc_servers_close(dc_servers *s)
     if (s == NULL)
         return;
     while (s->nspare > 0)
-        end(s, s->spare[--s->nspare], 0);
+        end_server(s, s->spare[--s->nspare], 0);
     pthread_mutex_destroy(&s->lock);
     dc_xfree(s);
 }
@@ -216,7 +216,7 @@ static void give_back(dc_servers *s, server it)
         s->spare[s->nspare++] = it;
     pthread_mutex_unlock(&s->lock);
     if (!room)
-        end(s, it, 0);
+        end_server(s, it, 0);
 }
 
 /* Counts one more lost, or none: how many there are. */
@@ -228,18 +228,18 @@ static int count_lost(dc_servers *s, int more)
     return n;
 }
 
-static dc_status take(dc_servers *s, dc_job *j, server *out)
+static dc_status take_server(dc_servers *s, dc_job *j, server *out)
 {
     while (take_spare(s, out)) {
         if (is_quiet(*out))
             return DC_OK;
-        end(s, *out, 0);
+        end_server(s, *out, 0);
     }
     if (count_lost(s, 0) >= MOST_LOST)
         return dc_failf(j, DC_ERR_BUILD, "cpu",
                         "the compiler's process was lost %d times and is not started again",
                         MOST_LOST);
-    const int e = start(s, out);
+    const int e = start_server(s, out);
     if (e == 0)
         return DC_OK;
     count_lost(s, 1);
@@ -263,7 +263,7 @@ typedef struct talk {
 static void hang_up(void *what)
 {
     talk *t = what;
-    end(t->all, t->with, 0);
+    end_server(t->all, t->with, 0);
 }
 
 static ending wait_until(const talk *t, short events)
@@ -287,7 +287,7 @@ static bool is_over(ssize_t moved)
     return moved == 0 || (moved < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-static ending put(const talk *t, const void *from, size_t n)
+static ending send_all(const talk *t, const void *from, size_t n)
 {
     const char *at = from;
     while (n > 0) {
@@ -327,9 +327,9 @@ static ending ask(talk *t, const char *text, dc_server_head *head)
                                     .seconds = (uint32_t)seconds,
                                     .bytes = strlen(text)};
     t->until = seconds > 0 ? dc_clock_ns() + (uint64_t)seconds * 1000000000 : 0;
-    ending how = put(t, &request, sizeof request);
+    ending how = send_all(t, &request, sizeof request);
     if (how == DONE)
-        how = put(t, text, request.bytes);
+        how = send_all(t, text, request.bytes);
     if (how == DONE)
         how = receive(t, head, sizeof *head);
     if (how == DONE && (head->magic != DC_SERVER_MAGIC || head->kind < DC_SERVER_OBJECT ||
@@ -367,7 +367,7 @@ static dc_status lose(talk *t, ending how)
     dc_job_keep(t->j, t);
     if (how != CANCELLED)
         count_lost(t->all, 1);
-    return tell_lost(t->j, how, end(t->all, t->with, how == GONE ? GRACE_MS : 0));
+    return tell_lost(t->j, how, end_server(t->all, t->with, how == GONE ? GRACE_MS : 0));
 }
 
 dc_status dc_servers_compile(dc_servers *s, dc_job *j, const char *text, const void **object,
@@ -377,7 +377,7 @@ dc_status dc_servers_compile(dc_servers *s, dc_job *j, const char *text, const v
     talk *t = DC_NEW(&j->scratch, talk);
     t->all = s;
     t->j = j;
-    DC_TRY(take(s, j, &t->with));
+    DC_TRY(take_server(s, j, &t->with));
     dc_job_defer(j, hang_up, t);
     ending how = ask(t, text, &head);
     char *answer = NULL;

@@ -45,7 +45,7 @@ dc_status dc_cl_failed(dc_job *j, const char *what, cl_int error)
 
 /* --- the library -------------------------------------------------------------------------- */
 
-static const char *resolve(dc_cl_lib *lib)
+static const char *resolve_symbols(dc_cl_lib *lib)
 {
     for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
         void *p = dlsym(lib->handle, symbols[i].name);
@@ -77,7 +77,7 @@ bool dc_cl_lib_open(const char *path, dc_cl_lib *lib, char *why, size_t size)
                      usual_name);
         return false;
     }
-    const char *missing = resolve(lib);
+    const char *missing = resolve_symbols(lib);
     if (missing == NULL)
         return true;
     snprintf(why, size, "%s has no %s: OpenCL 1.2 is needed", name, missing);
@@ -117,7 +117,7 @@ static uint32_t count_devices(const dc_cl_lib *lib, uint32_t number, dc_cl_place
     return n;
 }
 
-static bool refuse(char *why, size_t size, uint32_t number, const char *reason)
+static bool refuse_device(char *why, size_t size, uint32_t number, const char *reason)
 {
     snprintf(why, size, "device opencl:%u %s", number, reason);
     return false;
@@ -139,14 +139,14 @@ static bool usable(const dc_cl_lib *lib, const dc_cl_place *at, uint32_t number,
 {
     char version[64];
     if (dc_cl_device_number(lib, at, CL_DEVICE_AVAILABLE) == 0)
-        return refuse(why, size, number, "is not available");
+        return refuse_device(why, size, number, "is not available");
     if (dc_cl_device_number(lib, at, CL_DEVICE_COMPILER_AVAILABLE) == 0)
-        return refuse(why, size, number, "has no compiler");
+        return refuse_device(why, size, number, "has no compiler");
     if (dc_cl_device_number(lib, at, CL_DEVICE_ENDIAN_LITTLE) == 0)
-        return refuse(why, size, number, "has the other byte order");
+        return refuse_device(why, size, number, "has the other byte order");
     dc_cl_device_text(lib, at, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version);
     if (version_of(version) < 12)
-        return refuse(why, size, number, "is older than OpenCL C 1.2");
+        return refuse_device(why, size, number, "is older than OpenCL C 1.2");
     return true;
 }
 

@@ -174,7 +174,7 @@ static char *copy_text(const char *s)
     return memcpy(dc_xalloc(n), s, n);
 }
 
-static dc_status build(dc_program *p, dc_job *j, const char *text)
+static dc_status build_text(dc_program *p, dc_job *j, const char *text)
 {
     dc_cl *cl = p->cl;
     const dc_cl_api *fn = &cl->lib.fn;
@@ -197,12 +197,12 @@ static dc_status find_or_build(dc_program *p, dc_job *j, const char *text)
     p->program = find_built(p->cl, hash, text);
     if (p->program != NULL)
         return DC_OK;
-    DC_TRY(build(p, j, text));
+    DC_TRY(build_text(p, j, text));
     keep_built(p->cl, hash, copy_text(text), p->program);
     return DC_OK;
 }
 
-static dc_status fill(dc_program *p, dc_job *j, const dc_source *src)
+static dc_status make_entries(dc_program *p, dc_job *j, const dc_source *src)
 {
     p->entry = dc_xalloc(src->nentry * sizeof *p->entry);
     p->nentry = src->nentry;
@@ -228,7 +228,7 @@ dc_status dc_cl_compile(dc_device *d, dc_job *j, const dc_source *src, dc_progra
     dc_program *p = dc_xalloc(sizeof *p);
     p->cl = dc_cl_of(d);
     dc_job_defer(j, free_program, p);
-    const dc_status status = fill(p, j, src);
+    const dc_status status = make_entries(p, j, src);
     dc_job_keep(j, p);
     dc_arena_rewind(&j->scratch, mark);
     if (status != DC_OK) {

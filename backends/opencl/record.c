@@ -340,7 +340,7 @@ static int64_t slice_of(const run *c, const step *s)
                       c->r->cl->limits.compute_units);
 }
 
-static dc_status launch(void *ctx, uint32_t command)
+static dc_status run_launch(void *ctx, uint32_t command)
 {
     run *c = ctx;
     const step *s = &c->r->step[command];
@@ -356,7 +356,7 @@ static dc_status launch(void *ctx, uint32_t command)
     return DC_OK;
 }
 
-static dc_status copy(void *ctx, uint32_t command)
+static dc_status run_copy(void *ctx, uint32_t command)
 {
     run *c = ctx;
     char *to = address_of(c, command, 0);
@@ -384,12 +384,12 @@ static dc_status read_back(run *c, uint32_t command, void *out, size_t bytes)
     return DC_OK;
 }
 
-static dc_status check(void *ctx, uint32_t command, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t command, int32_t *out)
 {
     return read_back(ctx, command, out, sizeof *out);
 }
 
-static dc_status test(void *ctx, uint32_t command, bool *out)
+static dc_status run_test(void *ctx, uint32_t command, bool *out)
 {
     uint8_t byte = 0;
     DC_TRY(read_back(ctx, command, &byte, sizeof byte));
@@ -397,7 +397,7 @@ static dc_status test(void *ctx, uint32_t command, bool *out)
     return DC_OK;
 }
 
-static dc_status count(void *ctx, uint32_t command, int32_t iteration)
+static dc_status run_count(void *ctx, uint32_t command, int32_t iteration)
 {
     run *c = ctx;
     const dc_cl *cl = c->r->cl;
@@ -436,8 +436,11 @@ static dc_status end_run(run *c, dc_status status)
 
 dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info)
 {
-    static const dc_walk_ops ops = {
-        .launch = launch, .copy = copy, .check = check, .test = test, .count = count};
+    static const dc_walk_ops ops = {.launch = run_launch,
+                                    .copy = run_copy,
+                                    .check = run_check,
+                                    .test = run_test,
+                                    .count = run_count};
     dc_cl *cl = dc_cl_of(d);
     run c = {.r = r, .j = j, .slot = slot, .queue = cl->queue};
     dc_run_info own;
