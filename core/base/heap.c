@@ -85,7 +85,7 @@ size_t dc_heap_counted(const dc_heap *h)
 }
 
 /* Counts so many bytes more; false, with nothing counted, where they are above the limit. */
-static bool count(dc_heap *h, size_t bytes)
+static bool count_bytes(dc_heap *h, size_t bytes)
 {
     size_t used = atomic_load_explicit(&h->used, memory_order_relaxed);
     do {
@@ -102,7 +102,7 @@ static bool count(dc_heap *h, size_t bytes)
 bool dc_heap_count(size_t bytes, dc_heap **of)
 {
     *of = heap_here();
-    return *of == NULL || count(*of, bytes);
+    return *of == NULL || count_bytes(*of, bytes);
 }
 
 void dc_heap_uncount(dc_heap *of, size_t bytes)
@@ -113,7 +113,7 @@ void dc_heap_uncount(dc_heap *of, size_t bytes)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static void *begin(head *b, dc_heap *heap, size_t bytes)
+static void *begin_block(head *b, dc_heap *heap, size_t bytes)
 {
     b->heap = heap;
     b->bytes = bytes;
@@ -124,11 +124,11 @@ void *dc_try_alloc(size_t bytes)
 {
     dc_heap *h = heap_here();
     const size_t n = bytes + sizeof(head);
-    if (bytes > PTRDIFF_MAX || (h != NULL && !count(h, n)))
+    if (bytes > PTRDIFF_MAX || (h != NULL && !count_bytes(h, n)))
         return NULL;
     head *b = h == NULL || h->fn == NULL ? calloc(1, n) : h->fn(h->ctx, NULL, 0, n);
     if (b != NULL)
-        return begin(h == NULL || h->fn == NULL ? b : memset(b, 0, n), h, n);
+        return begin_block(h == NULL || h->fn == NULL ? b : memset(b, 0, n), h, n);
     if (h != NULL)
         uncount(h, n);
     return NULL;
@@ -140,14 +140,14 @@ void *dc_try_realloc(void *p, size_t bytes)
     dc_heap *h = b != NULL ? b->heap : heap_here();
     const size_t n = bytes + sizeof(head), had = b != NULL ? b->bytes : 0;
     const size_t more = n > had ? n - had : 0;
-    if (bytes > PTRDIFF_MAX || (h != NULL && more > 0 && !count(h, more)))
+    if (bytes > PTRDIFF_MAX || (h != NULL && more > 0 && !count_bytes(h, more)))
         return NULL;
     b = give(h, b, had, n);
     if (b == NULL && h != NULL && more > 0)
         uncount(h, more);
     if (b != NULL && h != NULL && had > n)
         uncount(h, had - n);
-    return b != NULL ? begin(b, h, n) : NULL;
+    return b != NULL ? begin_block(b, h, n) : NULL;
 }
 
 void *dc_xalloc(size_t bytes)
@@ -189,7 +189,7 @@ static void *try_device(size_t bytes)
     dc_heap *h = dc_heap_is_given() ? heap_here() : NULL;
     const size_t n = bytes + sizeof(head);
     head *b = give(h, NULL, 0, n);
-    return b != NULL ? begin(b, h, h != NULL ? n | DEVICE : n) : NULL;
+    return b != NULL ? begin_block(b, h, h != NULL ? n | DEVICE : n) : NULL;
 }
 
 /* What is given out is preceded by the address of the block that it lies in. */

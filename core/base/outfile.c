@@ -73,7 +73,7 @@ static char *end_of_links(const dc_outfile *f)
 }
 
 /* The folder and the name of a path that leads there without links. */
-static dc_status enter(dc_outfile *f, const char *path)
+static dc_status open_folder(dc_outfile *f, const char *path)
 {
     const size_t n = folder_of(path);
     f->name = path + n;
@@ -103,11 +103,11 @@ static dc_status find_anywhere(dc_outfile *f, mode_t *mode)
         DC_TRY(check_there(f, &st, mode));
         if (access(f->path, W_OK) != 0 || realpath(f->path, real) == NULL)
             return fail_errno(f, "cannot be replaced");
-        return enter(f, real);
+        return open_folder(f, real);
     }
     if (errno != ENOENT)
         return fail_errno(f, "cannot be written");
-    return enter(f, end_of_links(f));
+    return open_folder(f, end_of_links(f));
 }
 
 /* The same beneath the folders of the job, through no link. */

@@ -46,7 +46,7 @@ dc_status dc_path_allow(dc_job *j, const char *path)
 }
 
 /* One sentence for all that is outside; it depends on the path and the folders alone. */
-static dc_status refuse(dc_job *j, dc_folder_use use, const char *path)
+static dc_status refuse_path(dc_job *j, dc_folder_use use, const char *path)
 {
     const dc_folders *f = j->folders;
     bool any = false;
@@ -107,7 +107,7 @@ static char *whole_path(dc_job *j, const char *cwd, const char *path)
 }
 
 /* The longest folder that a whole path lies beneath, or is; NULL none. */
-static const folder *find(const dc_folders *f, dc_folder_use use, const char *path)
+static const folder *find_folder(const dc_folders *f, dc_folder_use use, const char *path)
 {
     const folder *best = NULL;
     for (size_t i = 0; i < f->n; i++) {
@@ -144,7 +144,7 @@ static size_t length_of(const char *const *list)
     return n;
 }
 
-static void release(void *f)
+static void release_folders(void *f)
 {
     dc_folders_free(f);
 }
@@ -154,7 +154,7 @@ dc_status dc_folders_new(dc_job *j, const char *const *read, const char *const *
 {
     const size_t nread = length_of(read), nwrite = length_of(write);
     dc_folders *f = dc_xalloc(sizeof *f + (nread + nwrite) * sizeof *f->at);
-    dc_job_defer(j, release, f);
+    dc_job_defer(j, release_folders, f);
     char *cwd = dc_arena_alloc(&j->scratch, PATH_MAX);
     if (getcwd(cwd, PATH_MAX) == NULL || cwd[0] != '/')
         cwd[0] = '\0';
@@ -211,10 +211,10 @@ dc_status dc_folders_enter(dc_job *j, dc_folder_use use, const char *path, int *
                            const char **name)
 {
     char *at = whole_path(j, j->folders->cwd, path);
-    const folder *in = at != NULL ? find(j->folders, use, at) : NULL;
+    const folder *in = at != NULL ? find_folder(j->folders, use, at) : NULL;
     *dir = -1;
     if (in == NULL)
-        return refuse(j, use, path);
+        return refuse_path(j, use, path);
     if (path[0] != '\0' && path[strlen(path) - 1] == '/')
         return dc_path_fail(j, DC_ERR_FILE, path, "is no name of a file");
     *dir = fcntl(in->fd, F_DUPFD_CLOEXEC, 0);

@@ -182,7 +182,7 @@ static dc_eval_move map_of(const dc_node *n, const dc_node *in, int64_t *base_to
     return m;
 }
 
-static void fill(dc_eval_state *s, const dc_node *n, void *to, uint64_t bits)
+static void fill_value(dc_eval_state *s, const dc_node *n, void *to, uint64_t bits)
 {
     const dc_dtype t = (dc_dtype)n->dtype;
     const size_t size = dc_eval_size(s->mode, t);
@@ -211,7 +211,7 @@ static void move(dc_eval_state *s, dc_ref r)
     char *to = s->value[r];
     const char *from = s->value[n->in[0]];
     if (n->op == DC_OP_PAD)
-        fill(s, n, to, (uint64_t)n->attr[2 * n->rank]);
+        fill_value(s, n, to, (uint64_t)n->attr[2 * n->rank]);
     if (dc_node_count(n) == 0 || dc_node_count(in) == 0)
         return; /* no address outside an array is formed; one of nothing may be NULL */
     if (n->op == DC_OP_RESHAPE) {
@@ -223,7 +223,7 @@ static void move(dc_eval_state *s, dc_ref r)
     dc_eval_move_run(&m, size, to + (size_t)base_to * size, from + (size_t)base_from * size);
 }
 
-static void copy(dc_eval_state *s, dc_ref r)
+static void copy_value(dc_eval_state *s, dc_ref r)
 {
     const dc_node *n = dc_node_at(s->f, r);
     const size_t size = dc_eval_size(s->mode, (dc_dtype)n->dtype);
@@ -299,17 +299,17 @@ static dc_status run_node(dc_eval_state *s, dc_ref r, const void *const *params)
         return DC_OK;
     case DC_CLASS_SRC:
         if (op == DC_OP_CONST || op == DC_OP_HOLE)
-            fill(s, n, s->value[r], op == DC_OP_CONST ? (uint64_t)n->attr[0] : 0);
+            fill_value(s, n, s->value[r], op == DC_OP_CONST ? (uint64_t)n->attr[0] : 0);
         else
             iota(s, r);
         return DC_OK;
     case DC_CLASS_CON:
         return op == DC_OP_CONV ? dc_eval_conv(s, r) : dc_eval_dot(s, r);
     case DC_CLASS_SAME:
-        copy(s, r);
+        copy_value(s, r);
         return DC_OK;
     case DC_CLASS_PART:
-        copy(s, r);
+        copy_value(s, r);
         put_pieces(s, r);
         return DC_OK;
     case DC_CLASS_IDX:

@@ -57,7 +57,7 @@ typedef struct site {
 } site;
 
 /* Axis `axis` of operand i has extent dim, named or not. */
-static dc_status join(const site *s, joined *a, int i, int axis, int64_t dim, const char *name)
+static dc_status join_axis(const site *s, joined *a, int i, int axis, int64_t dim, const char *name)
 {
     if (a->owner < 0) {
         *a = (joined){dim, name, i, axis};
@@ -154,7 +154,7 @@ static dc_status broadcast(const site *s, int n, const int *skip, dc_type *out)
         for (int i = 0; i < n; i++) {
             const int axis = k - rank + s->in[i]->rank - skip[i];
             if (axis >= 0)
-                DC_TRY(join(s, &a, i, axis, s->in[i]->dim[axis], s->in[i]->name[axis]));
+                DC_TRY(join_axis(s, &a, i, axis, s->in[i]->dim[axis], s->in[i]->name[axis]));
         }
         out->dim[k] = a.dim;
         out->name[k] = a.name;

@@ -67,7 +67,7 @@ static dc_status check_dim(dc_job *j, const dc_type *x, const dc_pool *p, int i)
     return DC_OK;
 }
 
-static dc_status begin(dc_job *j, dc_func *f, const dc_val *x, const dc_pool *p, pooling *out)
+static dc_status begin_pool(dc_job *j, dc_func *f, const dc_val *x, const dc_pool *p, pooling *out)
 {
     const dc_type *t = &x->type;
     if (t->rank != 2 + p->n) {
@@ -296,7 +296,7 @@ static dc_status max_by_axis(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
             one.dilate[k] = here ? p->dilate[k] : 1;
         }
         pooling v;
-        DC_TRY(begin(j, f, &x, &one, &v));
+        DC_TRY(begin_pool(j, f, &x, &one, &v));
         DC_TRY(max_direct(j, &v, x.ref, &x.ref));
         x.type = result_type(&v, &x.type, (dc_dtype)x.type.dtype);
     }
@@ -307,7 +307,7 @@ static dc_status max_by_axis(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
 dc_status dc_build_max_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, dc_val *out)
 {
     pooling v;
-    DC_TRY(begin(j, f, &x, p, &v));
+    DC_TRY(begin_pool(j, f, &x, p, &v));
     const dc_type type = result_type(&v, &x.type, (dc_dtype)x.type.dtype);
     if (taps_of(&v) > DIRECT_TAPS && p->n > 1)
         return max_by_axis(j, f, x, p, out);
@@ -354,7 +354,7 @@ dc_status dc_build_mean_pool(dc_job *j, dc_func *f, dc_val x, const dc_pool *p, 
     dc_ref sum;
     if (!dc_dtype_is_float((dc_dtype)x.type.dtype))
         DC_TRY(dc_build_cast(j, f, x, DC_F32, &x));
-    DC_TRY(begin(j, f, &x, p, &v));
+    DC_TRY(begin_pool(j, f, &x, p, &v));
     const dc_dtype t = (dc_dtype)x.type.dtype;
     if (v.tiles) {
         const dc_ref tiled = to_tiles(&v, x.ref, &taps);

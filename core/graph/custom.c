@@ -79,7 +79,7 @@ typedef struct change { /* to[i] in the place of from[i] */
 } change;
 
 /* The roots after a change, in place; what does not depend on it is shared. */
-static void replace(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
+static void replace_nodes(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const bool *part = made_of(j, f, root, n, true), *does = depending(j, f, c.from, c.n);
@@ -97,7 +97,7 @@ static void replace(dc_job *j, dc_func *f, change c, dc_ref *root, int n)
 
 static dc_ref replaced(dc_job *j, const dc_custom *c, dc_ref root, const dc_ref *to, int n)
 {
-    replace(j, c->f, (change){c->stand_in, to, n}, &root, 1);
+    replace_nodes(j, c->f, (change){c->stand_in, to, n}, &root, 1);
     return root;
 }
 
@@ -256,7 +256,7 @@ void dc_custom_pull(dc_job *j, dc_func *f, dc_ref r, dc_ref cotangent, dc_ref *o
     dc_ref dx[DC_CUSTOM_INPUTS];
     for (int i = 0; i < given; i++)
         dx[i] = n.in[1 + n.attr[0] + i];
-    replace(j, f, (change){from, (const dc_ref[]){cotangent, r}, 2}, dx, given);
+    replace_nodes(j, f, (change){from, (const dc_ref[]){cotangent, r}, 2}, dx, given);
     for (int i = 0, at = 0; i < (int)n.attr[0]; i++)
         out[i] = n.attr[2] >> i & 1 ? dx[at++] : 0;
 }

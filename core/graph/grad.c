@@ -601,7 +601,7 @@ static void run_rule(const vjp *v)
     f->path = path;
 }
 
-static dc_status check(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *wrt, int n)
+static dc_status check_request(dc_job *j, const dc_func *f, dc_ref loss, const dc_ref *wrt, int n)
 {
     const dc_type t = dc_node_type(f, loss);
     if (t.rank != 0 || !dc_dtype_is_float((dc_dtype)t.dtype))
@@ -639,7 +639,7 @@ static dc_ref *walk(dc_job *j, dc_func *f, dc_ref y, dc_ref g, const bool *activ
 
 dc_status dc_grad(dc_job *j, dc_func *f, dc_ref loss, const dc_ref *wrt, int n, dc_ref *out)
 {
-    DC_TRY(check(j, f, loss, wrt, n));
+    DC_TRY(check_request(j, f, loss, wrt, n));
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const bool *active = active_nodes(j, f, loss, wrt, n), *read = read_nodes(j, f, loss);
     const bool *no_leaf = DC_NEW_ARRAY(&j->scratch, bool, loss + 1);

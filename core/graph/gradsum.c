@@ -74,7 +74,7 @@ static bool has_room(const layers *w, const layer *x, const slice *s)
     return true;
 }
 
-static void put(layers *w, dc_func *f, uint32_t i)
+static void place_slice(layers *w, dc_func *f, uint32_t i)
 {
     const slice *s = &w->slice[i];
     uint32_t k = 0;
@@ -125,7 +125,7 @@ dc_ref dc_gradsum(dc_arena *scratch, dc_func *f, const dc_gradpart *last, dc_ref
     qsort(w.slice, w.n, sizeof *w.slice, by_begin);
     w.axis = axis_of(&w);
     for (uint32_t i = 0; i < w.n; i++)
-        put(&w, f, i);
+        place_slice(&w, f, i);
     for (uint32_t k = 0; k < w.at.n; k++)
         sum = add(f, sum, w.at.at[k].sum);
     return sum;

@@ -333,8 +333,8 @@ static outcome add_axis(dc_type *out, int64_t size, const char *name)
 }
 
 /* *at: the dim that decided. */
-static outcome resolve(const dc_sig_bind *b, const dc_sig_type *t, bool outside, dc_type *out,
-                       const dc_dim **at)
+static outcome resolve_type(const dc_sig_bind *b, const dc_sig_type *t, bool outside, dc_type *out,
+                            const dc_dim **at)
 {
     *out = dc_type_scalar(t->dtype);
     for (int k = 0; k < t->ndim; k++) {
@@ -359,13 +359,13 @@ static outcome resolve(const dc_sig_bind *b, const dc_sig_type *t, bool outside,
 bool dc_sig_resolve(const dc_sig_bind *b, const dc_sig_type *t, dc_type *out)
 {
     const dc_dim *at;
-    return resolve(b, t, false, out, &at) == FITS;
+    return resolve_type(b, t, false, out, &at) == FITS;
 }
 
 bool dc_sig_resolve_outside(const dc_sig_bind *b, const dc_sig_type *t, dc_type *out)
 {
     const dc_dim *at;
-    return resolve(b, t, true, out, &at) == FITS;
+    return resolve_type(b, t, true, out, &at) == FITS;
 }
 
 /* ---- is it a definition? ---- */
@@ -377,9 +377,9 @@ typedef struct checker {
     unsigned known; /* variables that a call finds, as bits */
 } checker;
 
-static dc_status refuse(const checker *c, const char *fmt, ...) DC_PRINTF(2, 3);
+static dc_status refuse_signature(const checker *c, const char *fmt, ...) DC_PRINTF(2, 3);
 
-static dc_status refuse(const checker *c, const char *fmt, ...)
+static dc_status refuse_signature(const checker *c, const char *fmt, ...)
 {
     char text[180], reason[240];
     va_list ap;
@@ -444,7 +444,8 @@ static dc_status check_known(checker *c, const dc_sig_type *t)
         while ((open >> v & 1) == 0)
             v++;
         dc_expr_print(d->expr, c->s->var, text, sizeof text);
-        return refuse(c, "the size of '%.40s' cannot be found from %s", c->s->var[v], text);
+        return refuse_signature(c, "the size of '%.40s' cannot be found from %s", c->s->var[v],
+                                text);
     }
     return DC_OK;
 }
@@ -480,7 +481,7 @@ static dc_status check_size(checker *c, const dc_sig_type *t)
     const dc_dim *d = NULL;
     char text[120] = "";
     int64_t size = 0;
-    const outcome o = resolve(c->b, t, false, &full, &d);
+    const outcome o = resolve_type(c->b, t, false, &full, &d);
     if (d != NULL)
         dc_sig_dim_print(c->s, NULL, d, text, sizeof text);
     switch (o) {
@@ -489,15 +490,15 @@ static dc_status check_size(checker *c, const dc_sig_type *t)
         return DC_OK;
     case NEGATIVE:
         size_of(c->b, d, &size);
-        return refuse(c, "%s is %" PRId64 "; a size is 0 or more", text, size);
+        return refuse_signature(c, "%s is %" PRId64 "; a size is 0 or more", text, size);
     case ZERO:
-        return refuse(c, "%s divides by zero", text);
+        return refuse_signature(c, "%s divides by zero", text);
     case TOO_MANY:
-        return refuse(c, "a type has more than %d axes", DC_MAX_RANK);
+        return refuse_signature(c, "a type has more than %d axes", DC_MAX_RANK);
     case TOO_LARGE:
         break;
     }
-    return refuse(c, "a type is too large to address");
+    return refuse_signature(c, "a type is too large to address");
 }
 
 dc_status dc_sig_check(dc_job *j, const dc_sig *s, dc_sig_bind *b)
@@ -509,7 +510,7 @@ dc_status dc_sig_check(dc_job *j, const dc_sig *s, dc_sig_bind *b)
     solver x = {.s = s, .b = b, .miss = &miss};
     if (!match_all(&x)) {
         dc_sig_miss_print(s, &miss, 1, text, sizeof text);
-        return refuse(&c, "%s", text);
+        return refuse_signature(&c, "%s", text);
     }
     for (int v = 0; v < s->nvar; v++)
         c.known |= b->size[v] >= 0 ? 1u << v : 0;

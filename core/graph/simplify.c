@@ -1,8 +1,8 @@
 /*
  * Simplification: one walk over the live nodes in order, which makes each again in a new function,
- * from operands that are simple already. emit() is that maker: it folds constants, tries the rules
+ * from operands that are simple already. emit_site() is that maker: it folds constants, tries the rules
  * (core/graph/simplify.def for element-wise operations, one small function per movement operation and
- * reduction below), and only then adds a node. What a rule builds goes through emit() again.
+ * reduction below), and only then adds a node. What a rule builds goes through emit_site() again.
  *
  * The walk leaves behind nodes that lost their last user, so the result is cloned once more.
  */
@@ -24,7 +24,7 @@ typedef struct site {
     dc_type type;
 } site;
 
-static dc_ref emit(const site *s);
+static dc_ref emit_site(const site *s);
 
 static const dc_node *operand(const site *s, int i)
 {
@@ -33,12 +33,12 @@ static const dc_node *operand(const site *s, int i)
 
 static dc_ref emit_unary(const site *s, dc_op op, dc_ref a)
 {
-    return emit(&(site){.f = s->f, .op = op, .in = {a}, .nin = 1, .type = s->type});
+    return emit_site(&(site){.f = s->f, .op = op, .in = {a}, .nin = 1, .type = s->type});
 }
 
 static dc_ref emit_binary(const site *s, dc_op op, dc_ref a, dc_ref b)
 {
-    return emit(&(site){.f = s->f, .op = op, .in = {a, b}, .nin = 2, .type = s->type});
+    return emit_site(&(site){.f = s->f, .op = op, .in = {a, b}, .nin = 2, .type = s->type});
 }
 
 static dc_ref emit_const(const site *s, uint64_t bits)
@@ -50,18 +50,18 @@ static dc_ref emit_const(const site *s, uint64_t bits)
 /* The same operation on another operand with other attributes. */
 static dc_ref emit_again(const site *s, dc_ref a, const int64_t *attr, int nattr)
 {
-    return emit(&(site){.f = s->f,
-                        .op = s->op,
-                        .in = {a},
-                        .nin = 1,
-                        .attr = attr,
-                        .nattr = nattr,
-                        .type = s->type});
+    return emit_site(&(site){.f = s->f,
+                             .op = s->op,
+                             .in = {a},
+                             .nin = 1,
+                             .attr = attr,
+                             .nattr = nattr,
+                             .type = s->type});
 }
 
 static dc_ref emit_reshape(const site *s, dc_ref a)
 {
-    return emit(&(site){.f = s->f, .op = DC_OP_RESHAPE, .in = {a}, .nin = 1, .type = s->type});
+    return emit_site(&(site){.f = s->f, .op = DC_OP_RESHAPE, .in = {a}, .nin = 1, .type = s->type});
 }
 
 /* ---- facts ---- */
@@ -350,7 +350,7 @@ static dc_ref simplify_where(const site *s)
         t.in[0] = c->in[0];
         t.in[1] = s->in[2];
         t.in[2] = s->in[1];
-        return emit(&t);
+        return emit_site(&t);
     }
     return 0;
 }
@@ -619,7 +619,7 @@ static dc_ref simplify_site(const site *s)
     return 0;
 }
 
-static dc_ref emit(const site *s)
+static dc_ref emit_site(const site *s)
 {
     const dc_ref r = simplify_site(s);
     return r != 0 ? r : dc_graph_make(s->f, s->op, s->in, s->nin, s->attr, s->nattr, &s->type);
@@ -641,7 +641,7 @@ static dc_ref walk_node(dc_func *to, const dc_func *from, dc_ref r, const dc_ref
               .type = dc_node_type(from, r)};
     for (int i = 0; i < n->nin; i++)
         s.in[i] = map[n->in[i]];
-    return emit(&s);
+    return emit_site(&s);
 }
 
 static bool is_shared(const dc_func *f, dc_ref r)

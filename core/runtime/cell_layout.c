@@ -79,7 +79,7 @@ static dc_status copy_there(dc_cell *c, dc_job *j, const dc_type *now, const int
 }
 
 /* Who shows the memory as it is gets a copy of it. Nobody ends it: who only reads a cell does not lose its value. */
-static dc_status replace(dc_cell *c, dc_job *j, const dc_tensor *t)
+static dc_status replace_value(dc_cell *c, dc_job *j, const dc_tensor *t)
 {
     DC_TRY(dc_storage_evict(c->store, j));
     const atomic_bool *cancel = dc_job_heed(j, NULL);
@@ -99,7 +99,7 @@ static dc_status turn(dc_cell *c, dc_job *j, const dc_cell_layout *want)
     DC_TRY(c->rt->device->ops->host ? copy_here(c, j, &now, &then, perm, &t)
                                     : copy_there(c, j, &now, perm, &t));
     dc_tensor_defer(j, t);
-    const dc_status status = replace(c, j, t);
+    const dc_status status = replace_value(c, j, t);
     dc_job_keep(j, t);
     dc_tensor_release(t);
     c->rt->stats.relayouts += status == DC_OK;

@@ -63,14 +63,14 @@ void dc_lazy_release(dc_lazy *n)
     free_dead(dead);
 }
 
-static void release(void *n)
+static void release_lazy(void *n)
 {
     dc_lazy_release(n);
 }
 
 void dc_lazy_defer(dc_job *j, dc_lazy *n)
 {
-    dc_job_defer(j, release, n);
+    dc_job_defer(j, release_lazy, n);
 }
 
 static void keep_view(dc_lazy *n)
@@ -421,7 +421,7 @@ static void count_node(dc_job *j, counting *c, dc_lazy *n, uint64_t epoch)
 }
 
 /* n->ops and n->nodes are upper bounds where operands are shared. Makes them exact, up to the most. */
-static void count(dc_rt *rt, dc_job *j, dc_lazy *n, uint32_t most_ops, uint32_t most_nodes)
+static void count_exactly(dc_rt *rt, dc_job *j, dc_lazy *n, uint32_t most_ops, uint32_t most_nodes)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch);
     const uint64_t epoch = ++rt->lazy->epoch;
@@ -443,7 +443,7 @@ dc_status dc_lazy_limit(dc_rt *rt, dc_job *j, dc_lazy *n)
     const uint32_t nodes = n->param ? DC_LAZY_RECIPE * 16 : DC_LAZY_NODES;
     if (n->ops <= ops && n->nodes <= nodes)
         return DC_OK;
-    count(rt, j, n, ops, nodes);
+    count_exactly(rt, j, n, ops, nodes);
     if (n->ops <= ops && n->nodes <= nodes)
         return DC_OK;
     if (!n->param) {

@@ -33,7 +33,7 @@ static const dc_lazy *find_cell(const task *t, const dc_cell *c)
 }
 
 /* The node of loss's recipe that stands for it, or NULL. */
-static const dc_lazy *find(const task *t, const dc_lazy_wrt *w)
+static const dc_lazy *find_start(const task *t, const dc_lazy_wrt *w)
 {
     if (w->cell != NULL)
         return find_cell(t, w->cell);
@@ -78,7 +78,7 @@ static dc_status locate(task *t, bool zero)
 {
     for (int i = 0; i < t->n; i++) {
         const dc_lazy_wrt *w = &t->wrt[i];
-        const dc_lazy *n = find(t, w);
+        const dc_lazy *n = find_start(t, w);
         const dc_fact fact = {.op = "grad", .word = {w->name}, .operand = i + 1};
         if (is_behind(t, w))
             return dc_fail(t->j, DC_ERR_GRAD_DROPPED, &fact);
@@ -141,8 +141,8 @@ static void add_nodes(task *t, const char *where, const char *path)
             add_node(t, r, where, path);
 }
 
-static dc_status run(task *t, dc_lazy *loss, bool zero, const char *where, const char *path,
-                     dc_lazy **out)
+static dc_status make_gradients(task *t, dc_lazy *loss, bool zero, const char *where,
+                                const char *path, dc_lazy **out)
 {
     dc_module *m = dc_module_new();
     dc_module_defer(t->j, m); /* freed with the entry */
@@ -170,5 +170,5 @@ dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *w
                        bool zero, const char *where, const char *path, dc_lazy **out)
 {
     task t = {.rt = rt, .j = j, .wrt = wrt, .n = n};
-    return run(&t, loss, zero, where, path, out);
+    return make_gradients(&t, loss, zero, where, path, out);
 }

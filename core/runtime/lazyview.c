@@ -203,8 +203,8 @@ static bool is_crumb(const dc_lazy_view *v)
     return n <= DC_LAZY_SMALL && n <= dc_type_count(&v->of->type) / 8;
 }
 
-static dc_status copy(dc_rt *rt, dc_job *j, const dc_type *type, const dc_lazy_view *v,
-                      dc_tensor **out)
+static dc_status copy_view(dc_rt *rt, dc_job *j, const dc_type *type, const dc_lazy_view *v,
+                           dc_tensor **out)
 {
     const int64_t n = dc_view_count(&v->at);
     const char *mem = dc_tensor_mem(v->of);
@@ -243,7 +243,7 @@ dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v,
     if (dc_view_is_dense(&v->at) && (v->of->offset + at) % DC_ALIGN == 0 && !is_crumb(v))
         n->value = dc_tensor_part(v->of, &n->type, at);
     else if (is_copied(rt, v, copies))
-        DC_TRY(copy(rt, j, &n->type, v, &n->value));
+        DC_TRY(copy_view(rt, j, &n->type, v, &n->value));
     return DC_OK;
 }
 

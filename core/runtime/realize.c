@@ -113,16 +113,16 @@ static dc_status load_parts(task *t)
 
 /* ---- describing ------------------------------------------------------------------------------ */
 
-static void put(task *t, uint64_t word)
+static void push_word(task *t, uint64_t word)
 {
     DC_PUSH_IN(&t->j->scratch, t->word, word);
 }
 
 static void describe_type(task *t, dc_op op, const dc_type *type, uint64_t more)
 {
-    put(t, op | (uint64_t)type->dtype << 8 | (uint64_t)type->rank << 16 | more << 24);
+    push_word(t, op | (uint64_t)type->dtype << 8 | (uint64_t)type->rank << 16 | more << 24);
     for (int i = 0; i < type->rank; i++)
-        put(t, (uint64_t)type->dim[i]);
+        push_word(t, (uint64_t)type->dim[i]);
 }
 
 static void describe_leaf(task *t, const dc_lazy *n, uint32_t leaf)
@@ -132,16 +132,16 @@ static void describe_leaf(task *t, const dc_lazy *n, uint32_t leaf)
     const int nword = window ? dc_lazy_window_words(&t->walk.view.at[leaf], word) : 0;
     describe_type(t, DC_OP_PARAM, &n->type, window);
     for (int i = 0; i < nword; i++)
-        put(t, word[i]);
+        push_word(t, word[i]);
 }
 
 static void describe_node(task *t, const dc_lazy *n)
 {
     describe_type(t, (dc_op)n->op, &n->type, n->nin | (uint64_t)n->nattr << 16);
     for (uint32_t i = 0; i < n->nin; i++)
-        put(t, dc_lazy_walk_real(&t->walk, n->in[i])->number);
+        push_word(t, dc_lazy_walk_real(&t->walk, n->in[i])->number);
     for (int i = 0; i < n->nattr; i++)
-        put(t, (uint64_t)n->attr[i]);
+        push_word(t, (uint64_t)n->attr[i]);
 }
 
 static int64_t product(int64_t a, int64_t b)
@@ -201,9 +201,9 @@ static void describe(task *t)
         else
             describe_node(t, n);
     }
-    put(t, t->result.n);
+    push_word(t, t->result.n);
     for (uint32_t i = 0; i < t->result.n; i++)
-        put(t, t->result.at[i]->number);
+        push_word(t, t->result.at[i]->number);
 }
 
 static uint64_t hash_words(const task *t)

@@ -52,7 +52,7 @@ static void note_failure(split *s, uint32_t piece, const dc_err *err)
     atomic_store(&s->stop, true);
 }
 
-static bool take(split *s, uint32_t *piece)
+static bool take_piece(split *s, uint32_t *piece)
 {
     if (atomic_load(&s->stop))
         return false;
@@ -64,7 +64,7 @@ static void *help(void *arg)
 {
     helper *h = arg;
     one o = {.s = h->of};
-    while (take(o.s, &o.piece))
+    while (take_piece(o.s, &o.piece))
         if (dc_protect(&h->job, run_one, &o) != DC_OK)
             note_failure(o.s, o.piece, &h->job.err);
     return NULL;
@@ -78,7 +78,7 @@ static uint32_t allowed_cores(void)
 }
 
 /* Without a thread the others do more; signals are for the threads of the host. */
-static void start(split *s, dc_job *j)
+static void start_helpers(split *s, dc_job *j)
 {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -107,7 +107,7 @@ static void start(split *s, dc_job *j)
 }
 
 /* Without `log`, lines are lost. */
-static void join(split *s, dc_log *log)
+static void join_helpers(split *s, dc_log *log)
 {
     dc_log nowhere = {0};
     for (uint32_t i = 0; i < s->nhelper; i++) {
@@ -120,18 +120,18 @@ static void join(split *s, dc_log *log)
 }
 
 /* Also when the caller's own piece unwinds. */
-static void end(void *arg)
+static void end_split(void *arg)
 {
     split *s = arg;
     atomic_store(&s->stop, true);
-    join(s, NULL);
+    join_helpers(s, NULL);
     pthread_mutex_destroy(&s->lock);
 }
 
 static void run_here(split *s, dc_job *j)
 {
     uint32_t piece;
-    while (take(s, &piece)) {
+    while (take_piece(s, &piece)) {
         const dc_mark mark = dc_arena_mark(&j->scratch);
         if (s->piece(j, s->ctx, piece) != DC_OK)
             note_failure(s, piece, &j->err);
@@ -148,12 +148,12 @@ dc_status dc_split(dc_job *j, uint32_t n, dc_piece piece, void *ctx)
     s->ctx = ctx;
     s->n = s->failed = n;
     pthread_mutex_init(&s->lock, NULL);
-    dc_job_defer(j, end, s);
-    start(s, j);
+    dc_job_defer(j, end_split, s);
+    start_helpers(s, j);
     run_here(s, j);
-    join(s, j->log);
+    join_helpers(s, j->log);
     dc_job_keep(j, s);
-    end(s);
+    end_split(s);
     if (s->failed == n)
         return DC_OK;
     dc_err_copy(&j->err, &s->err);

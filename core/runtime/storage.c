@@ -257,7 +257,7 @@ static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
 }
 
 /* So much more memory of the device beside all that is held, metadata included? */
-static bool fits(const dc_rt *rt, uint64_t bytes)
+static bool is_below_limit(const dc_rt *rt, uint64_t bytes)
 {
     const uint64_t limit = (uint64_t)rt->opt.memory, used = dc_heap_used(rt->heap);
     return limit == 0 ||
@@ -268,13 +268,13 @@ dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes)
 {
     const uint64_t limit = (uint64_t)rt->opt.memory;
     char more[DC_NUMBER_TEXT], held[DC_NUMBER_TEXT], most[DC_NUMBER_TEXT];
-    if (fits(rt, bytes))
+    if (is_below_limit(rt, bytes))
         return DC_OK;
     dc_pool_drain(rt);
-    if (fits(rt, bytes))
+    if (is_below_limit(rt, bytes))
         return DC_OK;
     give_back(rt);
-    if (fits(rt, bytes))
+    if (is_below_limit(rt, bytes))
         return DC_OK;
     return dc_failf(j, DC_ERR_MEMORY, NULL,
                     "%s more than the %s that tensors, parameters, graphs and compiled functions "
@@ -440,7 +440,7 @@ dc_status dc_storage_evict(dc_storage *s, dc_job *j)
 
 /* ---- tensors ---- */
 
-static void show(dc_tensor *t, dc_storage *s, const dc_type *type)
+static void add_shown(dc_tensor *t, dc_storage *s, const dc_type *type)
 {
     *t = (dc_tensor){.refs = 1, .type = *type, .store = s, .next = s->shown};
     if (s->shown != NULL)
@@ -486,7 +486,7 @@ dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *type, dc_tensor **o
         dc_xfree(t);
         return status;
     }
-    show(t, s, type);
+    add_shown(t, s, type);
     *out = t;
     return DC_OK;
 }
@@ -498,7 +498,7 @@ dc_tensor *dc_tensor_show(dc_storage *s, const dc_type *type)
     dc_tensor *t = take_handle(s->rt);
     if (t == NULL)
         dc_nomem(0);
-    show(t, s, type);
+    add_shown(t, s, type);
     return t;
 }
 

@@ -176,7 +176,7 @@ uint32_t dc_walk_bind_count(const dc_walk *w)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-static void enter(dc_walk *w, uint32_t owner, uint32_t begin, uint32_t end)
+static void enter_body(dc_walk *w, uint32_t owner, uint32_t begin, uint32_t end)
 {
     DC_ASSERT(w->depth + 1 < w->nframe, "command %u is nested too deep", owner);
     w->frame[++w->depth] = (frame){.owner = owner, .end = end};
@@ -204,7 +204,7 @@ static dc_status begin_loop(run *r)
 {
     dc_walk *w = r->w;
     if (w->frame[w->depth].owner != w->at)
-        enter(w, w->at, w->at, w->at + 1 + w->node[w->at].nbody);
+        enter_body(w, w->at, w->at, w->at + 1 + w->node[w->at].nbody);
     return next_iteration(r, &w->frame[w->depth]);
 }
 
@@ -216,9 +216,9 @@ static dc_status choose_side(run *r)
     bool yes = false;
     DC_TRY(r->ops->test(r->ctx, owner, &yes));
     if (yes)
-        enter(w, owner, body, body + x->nbody);
+        enter_body(w, owner, body, body + x->nbody);
     else
-        enter(w, owner, body + x->nbody, body + x->nbody + x->nelse);
+        enter_body(w, owner, body + x->nbody, body + x->nbody + x->nelse);
     return DC_OK;
 }
 
@@ -320,7 +320,7 @@ static uint32_t mark_of(const dc_walk *w)
     return w->at > 0 ? w->at : 1;
 }
 
-static dc_status report(const run *r, dc_job *j, dc_run_info *info)
+static dc_status report_check(const run *r, dc_job *j, dc_run_info *info)
 {
     const uint32_t command = r->w->at - 1;
     if (info == NULL)
@@ -348,7 +348,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
         DC_BUG("a run goes on at command %u, and stands at %u", info->next, mark_of(w));
     dc_status status = go_on(&r, &paused);
     if (status == DC_OK && r.found >= 0)
-        status = report(&r, j, info);
+        status = report_check(&r, j, info);
     if (info != NULL)
         info->next = paused ? mark_of(w) : 0;
     if (!paused)

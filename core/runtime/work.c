@@ -41,7 +41,7 @@ dc_work *dc_work_new(dc_log *log)
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* State is RUNNING: the task belongs to this thread. */
-static void run(dc_task *t)
+static void run_task(dc_task *t)
 {
     const uint64_t start = dc_clock_ns();
     dc_job_init(&t->job, t->opt, &t->log);
@@ -64,7 +64,7 @@ static void run_unlocked(dc_work *w, dc_task *t)
 {
     set_state(w, t, DC_TASK_RUNNING);
     pthread_mutex_unlock(&w->lock);
-    run(t);
+    run_task(t);
     pthread_mutex_lock(&w->lock);
     set_state(w, t, DC_TASK_DONE);
 }
