@@ -1,6 +1,6 @@
 #include "backends/cpu/cpu.h"
 
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * compiler. The level of the psABI, the model and the features name all that generated code depends
  * on, which makes them fit for keys.
  */
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * The OpenCL library, found at run time, into a table of functions; and the devices it knows.
  */
-#include "backends/opencl/internal.h"
+#include "backends/opencl/cl_impl.h"
 #include "core/base/digits.h"
 
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  * The device: which of the library's it is, what schedules and renderers need to know of it, and the
  * table of its functions.
  */
-#include "backends/opencl/internal.h"
+#include "backends/opencl/cl_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>

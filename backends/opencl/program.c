@@ -2,7 +2,7 @@
  * OpenCL C to programs. A text that was built lately is not built again: the device keeps the last
  * few programs with their texts. Several threads may compile at once.
  */
-#include "backends/opencl/internal.h"
+#include "backends/opencl/cl_impl.h"
 
 #include <stdio.h>
 #include <string.h>

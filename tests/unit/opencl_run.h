@@ -15,7 +15,7 @@
 #error "mkdtemp, nftw, setenv: the test defines _XOPEN_SOURCE 700 first"
 #endif
 
-#include "backends/opencl/internal.h"
+#include "backends/opencl/cl_impl.h"
 
 #include <ftw.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * failures of the compiler arrive as sentences, runs copy, check and stop.
  */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 #include "backends/registry.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * DEEPC_DEVICE=cpu:cc runs the same kernels from C.
  */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 #include "backends/registry.h"
 
 #include "tests/t.h"

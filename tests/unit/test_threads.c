@@ -6,7 +6,7 @@
  *   test_threads [seed [graphs]]        DEEPC_DEVICE=cpu:cc: from C
  */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 #include "backends/registry.h"
 #include "core/graph/gtext.h"
 #include "jit/exec/exec.h"

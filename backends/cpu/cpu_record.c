@@ -1,5 +1,5 @@
 /*
- * A recording: commands with everything resolved that does not move, so that a run only adds the bases
+ * A recording: items with everything resolved that does not move, so that a run only adds the bases
  * of the slots to the offsets and calls. The walk (core/runtime/walk.h) knows what comes next; launches go
  * to the pool, those of a bundle together. All arrays are allocated when recording; run() allocates
  * nothing.
@@ -10,7 +10,7 @@
  * times in pieces and some times whole, and the better way stays, until it is tried again. Results are
  * the same either way.
  */
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 #include "core/runtime/walk.h"
 
 #include <string.h>
@@ -56,12 +56,12 @@ struct dc_recording {
 typedef struct run {
     dc_recording *r;
     dc_cpu_pool *pool;
-    void *const *slot; /* NULL where there are no commands */
+    void *const *slot; /* NULL where there are no items */
     bool split_all;
     dc_job *j;
     dc_halt *halt; /* NULL: nobody ends it */
     dc_look look;
-    uint32_t last; /* command of the launch at hand, the last one of a bundle */
+    uint32_t last; /* item of the launch at hand, the last one of a bundle */
 } run;
 
 /* Kernels that are launched together; one is a launch as any other. */
@@ -73,15 +73,14 @@ typedef struct parts {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static void set_step(step *s, const dc_command *command, uint32_t first)
+static void set_step(step *s, const dc_command *item, uint32_t first)
 {
-    *s = (step){
-        .grid = command->grid, .cost = command->cost_ns, .first = first, .bytes = command->bytes};
-    if (command->kind != DC_COMMAND_LAUNCH)
+    *s = (step){.grid = item->grid, .cost = item->cost_ns, .first = first, .bytes = item->bytes};
+    if (item->kind != DC_COMMAND_LAUNCH)
         return;
-    const dc_program *p = command->program;
-    DC_ASSERT(command->entry < p->nentry, "launch of kernel %u of %u", command->entry, p->nentry);
-    s->kernel = p->entry[command->entry];
+    const dc_program *p = item->program;
+    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
+    s->kernel = p->entry[item->entry];
     s->certain = s->cost >= CERTAIN_NS;
     s->slice =
         s->cost <= SLICE_NS ? s->grid : dc_max_i64(s->grid / (int64_t)(s->cost / SLICE_NS + 1), 1);
@@ -97,30 +96,30 @@ static void release_recording(void *what)
     dc_xfree(r);
 }
 
-static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j,
-                              const dc_command *command, uint32_t n)
+static dc_status record_items(dc_recording *r, const dc_cpu *cpu, dc_job *j, const dc_command *item,
+                              uint32_t n)
 {
     size_t scratch = 0;
     uint32_t first = 0;
-    r->walk = dc_walk_new(command, n);
+    r->walk = dc_walk_new(item, n);
     r->nbind = dc_walk_bind_count(r->walk);
     r->bind = r->nbind > 0 ? dc_walk_binds(r->walk, 0) : NULL;
     r->step = dc_xalloc(n * sizeof *r->step);
     r->address = dc_xalloc(r->nbind * sizeof *r->address);
     for (uint32_t i = 0; i < n; i++) {
-        set_step(&r->step[i], &command[i], first);
-        first += command[i].nbind;
-        scratch = command[i].scratch > scratch ? command[i].scratch : scratch;
+        set_step(&r->step[i], &item[i], first);
+        first += item[i].nbind;
+        scratch = item[i].scratch > scratch ? item[i].scratch : scratch;
     }
     return dc_cpu_pool_scratch(cpu->pool, j, scratch);
 }
 
-dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
+dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *item, uint32_t n,
                         dc_recording **out)
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     dc_job_defer(j, release_recording, r);
-    DC_TRY(dc_job_settle(j, r, record_items(r, (const dc_cpu *)d, j, command, n)));
+    DC_TRY(dc_job_settle(j, r, record_items(r, (const dc_cpu *)d, j, item, n)));
     *out = r;
     return DC_OK;
 }

@@ -1,5 +1,5 @@
 /* deepc cache: where compiled kernels are kept, how many, and how much room they take. */
-#include "vm/cache.h"
+#include "vm/cache_main.h"
 
 #include "jit/jit.h"
 

@@ -8,7 +8,7 @@
  * which may be wrong by a factor of a hundred for a device that it knows nothing of; the recording corrects them by how
  * long it waited.
  */
-#include "backends/opencl/internal.h"
+#include "backends/opencl/cl_impl.h"
 #include "core/runtime/walk.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 typedef struct step {
     cl_kernel kernel;   /* LAUNCH */
-    size_t threads;     /* of a group; 0: positions are shared out by work commands */
+    size_t threads;     /* of a group; 0: positions are shared out by work items */
     int64_t positions;  /* of a launch */
     int64_t begin, end; /* workers: the positions that the kernel object has as arguments */
     double cost;        /* nanoseconds, a guess */
@@ -75,44 +75,43 @@ void dc_cl_recording_free(dc_device *d, dc_recording *r)
         free_recording(r);
 }
 
-/* Work commands that share the positions of a kernel for workers out. */
+/* Work items that share the positions of a kernel for workers out. */
 static size_t workers(const dc_cl *cl, int64_t positions)
 {
     return (size_t)dc_min_i64(positions, (int64_t)cl->limits.compute_units * 4);
 }
 
-static size_t most_scratch(const dc_cl *cl, const dc_command *command, uint32_t n)
+static size_t most_scratch(const dc_cl *cl, const dc_command *item, uint32_t n)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const size_t bytes = command[i].scratch * workers(cl, command[i].grid);
-        if (command[i].kind == DC_COMMAND_LAUNCH && bytes > most)
+        const size_t bytes = item[i].scratch * workers(cl, item[i].grid);
+        if (item[i].kind == DC_COMMAND_LAUNCH && bytes > most)
             most = bytes;
     }
     return most;
 }
 
-static dc_status group_too_large(dc_job *j, const dc_command *command, const char *name,
-                                 size_t most)
+static dc_status group_too_large(dc_job *j, const dc_command *item, const char *name, size_t most)
 {
     return dc_failf(j, DC_ERR_BUILD, "opencl",
                     "kernel '%.60s' needs groups of %u threads, the device runs %zu of it at most",
-                    name, command->threads, most);
+                    name, item->threads, most);
 }
 
-static dc_status size_groups(dc_recording *r, dc_job *j, const dc_command *command, step *s)
+static dc_status size_groups(dc_recording *r, dc_job *j, const dc_command *item, step *s)
 {
     dc_cl *cl = r->cl;
-    const char *name = command->program->entry[command->entry];
+    const char *name = item->program->entry[item->entry];
     size_t most = cl->limits.max_group;
     if (!cl->target.simt)
         return DC_OK;
-    DC_ASSERT(command->threads > 0, "groups of no threads for '%s'", name);
+    DC_ASSERT(item->threads > 0, "groups of no threads for '%s'", name);
     cl->lib.fn.GetKernelWorkGroupInfo(s->kernel, cl->at.device, CL_KERNEL_WORK_GROUP_SIZE,
                                       sizeof most, &most, NULL);
-    if (command->threads > most)
-        return group_too_large(j, command, name, most);
-    s->threads = command->threads;
+    if (item->threads > most)
+        return group_too_large(j, item, name, most);
+    s->threads = item->threads;
     return DC_OK;
 }
 
@@ -141,91 +140,91 @@ static dc_status set_positions(dc_cl *cl, dc_job *j, step *s, int64_t begin, int
 }
 
 /* What follows the buffers of a kernel for workers. */
-static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_command *command, step *s)
+static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_command *item, step *s)
 {
-    const cl_mem *scratch = command->scratch > 0 ? &r->scratch : NULL;
+    const cl_mem *scratch = item->scratch > 0 ? &r->scratch : NULL;
     if (r->cl->target.simt)
         return DC_OK;
     DC_TRY(set_argument(r->cl, j, s, 2 * s->nbind, sizeof(cl_mem), scratch));
     s->begin = s->end = -1;
-    return set_positions(r->cl, j, s, 0, command->grid);
+    return set_positions(r->cl, j, s, 0, item->grid);
 }
 
-static dc_status make_launch(dc_recording *r, dc_job *j, const dc_command *command, step *s)
+static dc_status make_launch(dc_recording *r, dc_job *j, const dc_command *item, step *s)
 {
     dc_cl *cl = r->cl;
-    const dc_program *p = command->program;
+    const dc_program *p = item->program;
     cl_uint n = 0;
-    DC_ASSERT(command->entry < p->nentry, "launch of kernel %u of %u", command->entry, p->nentry);
-    DC_TRY(dc_cl_kernel_new(cl, j, p->program, p->entry[command->entry], &s->kernel));
+    DC_ASSERT(item->entry < p->nentry, "launch of kernel %u of %u", item->entry, p->nentry);
+    DC_TRY(dc_cl_kernel_new(cl, j, p->program, p->entry[item->entry], &s->kernel));
     cl->lib.fn.GetKernelInfo(s->kernel, CL_KERNEL_NUM_ARGS, sizeof n, &n, NULL);
     if (n != 2 * s->nbind + (cl->target.simt ? 0 : 3))
         DC_BUG("kernel '%s' has %u parameters, and %u buffers are given", s->label, n, s->nbind);
-    DC_TRY(size_groups(r, j, command, s));
-    return set_fixed(r, j, command, s);
+    DC_TRY(size_groups(r, j, item, s));
+    return set_fixed(r, j, item, s);
 }
 
-static char *copy_label(const dc_command *command)
+static char *copy_label(const dc_command *item)
 {
-    const char *s = command->label;
-    if (s == NULL && command->kind == DC_COMMAND_LAUNCH)
-        s = command->program->entry[command->entry];
+    const char *s = item->label;
+    if (s == NULL && item->kind == DC_COMMAND_LAUNCH)
+        s = item->program->entry[item->entry];
     if (s == NULL)
         return NULL;
     const size_t n = strlen(s) + 1;
     return memcpy(dc_xalloc(n), s, n);
 }
 
-static dc_status record_items(dc_recording *r, dc_job *j, const dc_command *command, uint32_t n)
+static dc_status record_items(dc_recording *r, dc_job *j, const dc_command *item, uint32_t n)
 {
     uint32_t first = 0;
-    r->walk = dc_walk_new(command, n);
+    r->walk = dc_walk_new(item, n);
     r->scale = 1;
     r->step = dc_xalloc(n * sizeof *r->step);
     r->nstep = n;
     r->set = dc_xalloc(dc_walk_bind_count(r->walk) * sizeof *r->set);
-    const size_t scratch = r->cl->target.simt ? 0 : most_scratch(r->cl, command, n);
+    const size_t scratch = r->cl->target.simt ? 0 : most_scratch(r->cl, item, n);
     if (scratch > 0)
         DC_TRY(dc_cl_buffer(r->cl, j, scratch, &r->scratch));
     for (uint32_t i = 0; i < n; i++) {
         step *s = &r->step[i];
-        *s = (step){.positions = command[i].grid,
-                    .cost = (double)command[i].cost_ns,
-                    .bytes = command[i].bytes,
+        *s = (step){.positions = item[i].grid,
+                    .cost = (double)item[i].cost_ns,
+                    .bytes = item[i].bytes,
                     .first = first,
-                    .nbind = command[i].nbind};
-        s->label = copy_label(&command[i]);
+                    .nbind = item[i].nbind};
+        s->label = copy_label(&item[i]);
         first += s->nbind;
-        if (command[i].kind == DC_COMMAND_LAUNCH)
-            DC_TRY(make_launch(r, j, &command[i], s));
+        if (item[i].kind == DC_COMMAND_LAUNCH)
+            DC_TRY(make_launch(r, j, &item[i], s));
     }
     return DC_OK;
 }
 
-dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
+dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *item, uint32_t n,
                        dc_recording **out)
 {
     dc_recording *r = dc_xalloc(sizeof *r);
     r->cl = dc_cl_of(d);
     dc_job_defer(j, free_recording, r);
-    DC_TRY(dc_job_settle(j, r, record_items(r, j, command, n)));
+    DC_TRY(dc_job_settle(j, r, record_items(r, j, item, n)));
     *out = r;
     return DC_OK;
 }
 
 /* --- running -------------------------------------------------------------------------------- */
 
-static char *address_of(const run *c, uint32_t command, uint32_t i)
+static char *address_of(const run *c, uint32_t item, uint32_t i)
 {
-    const dc_bind *b = &dc_walk_binds(c->r->walk, command)[i];
+    const dc_bind *b = &dc_walk_binds(c->r->walk, item)[i];
     return (char *)c->slot[b->slot] + b->offset;
 }
 
 /* "a run, at kernel 'k'" */
-static dc_status failed(const run *c, uint32_t command, cl_int error)
+static dc_status failed(const run *c, uint32_t item, cl_int error)
 {
     char what[96];
-    const char *label = c->r->step[command].label;
+    const char *label = c->r->step[item].label;
     snprintf(what, sizeof what, "a run, at %s%.60s%s", label != NULL ? "kernel '" : "a copy",
              label != NULL ? label : "", label != NULL ? "'" : "");
     return dc_cl_failed(c->j, what, error);
@@ -253,30 +252,30 @@ static void judge_guesses(run *c)
     c->queued = 0;
 }
 
-static dc_status drain(run *c, uint32_t command)
+static dc_status drain(run *c, uint32_t item)
 {
     const cl_int error = c->r->cl->lib.fn.Finish(c->queue);
     if (error != CL_SUCCESS)
-        return failed(c, command, error);
+        return failed(c, item, error);
     judge_guesses(c);
     return DC_OK;
 }
 
 /* Before a command of so many nanoseconds: is there room in the queue for it, and is the run to go on? */
-static dc_status make_room(run *c, uint32_t command, double ns)
+static dc_status make_room(run *c, uint32_t item, double ns)
 {
     if (c->halt == NULL)
         return DC_OK;
     if (c->pending && c->queued + ns > AHEAD_NS)
-        DC_TRY(drain(c, command));
+        DC_TRY(drain(c, item));
     if (c->queued == 0)
         c->since = dc_clock_ns();
     c->queued += ns;
-    return dc_halt_now(c->halt, command) ? dc_fail(c->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
+    return dc_halt_now(c->halt, item) ? dc_fail(c->j, DC_ERR_INTERRUPTED, NULL) : DC_OK;
 }
 
 /* After a command was given to the queue; takes the event. */
-static dc_status given(run *c, uint32_t command, cl_event event)
+static dc_status given(run *c, uint32_t item, cl_event event)
 {
     const dc_cl_api *fn = &c->r->cl->lib.fn;
     cl_int error = CL_SUCCESS;
@@ -284,20 +283,20 @@ static dc_status given(run *c, uint32_t command, cl_event event)
     if (event != NULL) {
         error = fn->WaitForEvents(1, &event);
         if (c->spent != NULL && error == CL_SUCCESS)
-            c->spent[command] += event_ns(c, event);
+            c->spent[item] += event_ns(c, event);
         fn->ReleaseEvent(event);
     } else if (c->wait) {
-        return drain(c, command);
+        return drain(c, item);
     }
-    return error == CL_SUCCESS ? DC_OK : failed(c, command, error);
+    return error == CL_SUCCESS ? DC_OK : failed(c, item, error);
 }
 
-static dc_status bind_buffers(run *c, uint32_t command)
+static dc_status bind_buffers(run *c, uint32_t item)
 {
     dc_cl *cl = c->r->cl;
-    const step *s = &c->r->step[command];
+    const step *s = &c->r->step[item];
     for (uint32_t i = 0; i < s->nbind; i++) {
-        const char **set = &c->r->set[s->first + i], *now = address_of(c, command, i);
+        const char **set = &c->r->set[s->first + i], *now = address_of(c, item, i);
         uint64_t offset;
         size_t at;
         if (*set == now)
@@ -313,10 +312,10 @@ static dc_status bind_buffers(run *c, uint32_t command)
 }
 
 /* Positions [begin, end) of a launch. */
-static dc_status enqueue(run *c, uint32_t command, int64_t begin, int64_t end)
+static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
 {
     dc_cl *cl = c->r->cl;
-    step *s = &c->r->step[command];
+    step *s = &c->r->step[item];
     const bool groups = s->threads > 0;
     const size_t local = groups ? s->threads : 1;
     const size_t offset = groups ? local * (size_t)begin : 0;
@@ -327,7 +326,7 @@ static dc_status enqueue(run *c, uint32_t command, int64_t begin, int64_t end)
     const cl_int error =
         cl->lib.fn.EnqueueNDRangeKernel(c->queue, s->kernel, 1, &offset, &global, &local, 0, NULL,
                                         c->spent != NULL ? &event : NULL);
-    return error == CL_SUCCESS ? given(c, command, event) : failed(c, command, error);
+    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
 }
 
 /* Positions that are about AHEAD_NS of work; one for each compute unit at least. */
@@ -340,74 +339,74 @@ static int64_t slice_of(const run *c, const step *s)
                       c->r->cl->limits.compute_units);
 }
 
-static dc_status run_launch(void *ctx, uint32_t command)
+static dc_status run_launch(void *ctx, uint32_t item)
 {
     run *c = ctx;
-    const step *s = &c->r->step[command];
+    const step *s = &c->r->step[item];
     if (s->positions == 0)
         return DC_OK;
-    DC_TRY(bind_buffers(c, command));
+    DC_TRY(bind_buffers(c, item));
     for (int64_t begin = 0, end; begin < s->positions; begin = end) {
         end = dc_min_i64(begin + slice_of(c, s), s->positions);
         const double part = (double)(end - begin) / (double)s->positions;
-        DC_TRY(make_room(c, command, s->cost * c->r->scale * part));
-        DC_TRY(enqueue(c, command, begin, end));
+        DC_TRY(make_room(c, item, s->cost * c->r->scale * part));
+        DC_TRY(enqueue(c, item, begin, end));
     }
     return DC_OK;
 }
 
-static dc_status run_copy(void *ctx, uint32_t command)
+static dc_status run_copy(void *ctx, uint32_t item)
 {
     run *c = ctx;
-    char *to = address_of(c, command, 0);
-    const char *from = address_of(c, command, 1);
+    char *to = address_of(c, item, 0);
+    const char *from = address_of(c, item, 1);
     cl_event event = NULL;
-    DC_TRY(make_room(c, command, (double)c->r->step[command].bytes * c->r->scale / 4));
-    DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[command].bytes,
+    DC_TRY(make_room(c, item, (double)c->r->step[item].bytes * c->r->scale / 4));
+    DC_TRY(dc_cl_enqueue_copy(c->r->cl, c->j, c->queue, to, from, c->r->step[item].bytes,
                               c->spent != NULL ? &event : NULL));
-    return given(c, command, event);
+    return given(c, item, event);
 }
 
 /* Waits for all that was given before. */
-static dc_status read_back(run *c, uint32_t command, void *out, size_t bytes)
+static dc_status read_back(run *c, uint32_t item, void *out, size_t bytes)
 {
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, command, 0), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 0), &at);
     const cl_int error = cl->lib.fn.EnqueueReadBuffer(c->queue, mem, 1, at, bytes, out, 0, NULL,
                                                       c->spent != NULL ? &event : NULL);
     if (error != CL_SUCCESS)
-        return failed(c, command, error);
-    DC_TRY(given(c, command, event));
+        return failed(c, item, error);
+    DC_TRY(given(c, item, event));
     judge_guesses(c);
     return DC_OK;
 }
 
-static dc_status run_check(void *ctx, uint32_t command, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t item, int32_t *out)
 {
-    return read_back(ctx, command, out, sizeof *out);
+    return read_back(ctx, item, out, sizeof *out);
 }
 
-static dc_status run_test(void *ctx, uint32_t command, bool *out)
+static dc_status run_test(void *ctx, uint32_t item, bool *out)
 {
     uint8_t byte = 0;
-    DC_TRY(read_back(ctx, command, &byte, sizeof byte));
+    DC_TRY(read_back(ctx, item, &byte, sizeof byte));
     *out = byte != 0;
     return DC_OK;
 }
 
-static dc_status run_count(void *ctx, uint32_t command, int32_t iteration)
+static dc_status run_count(void *ctx, uint32_t item, int32_t iteration)
 {
     run *c = ctx;
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, command, 1), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 1), &at);
     const cl_int error =
         cl->lib.fn.EnqueueFillBuffer(c->queue, mem, &iteration, sizeof iteration, at,
                                      sizeof iteration, 0, NULL, c->spent != NULL ? &event : NULL);
-    return error == CL_SUCCESS ? given(c, command, event) : failed(c, command, error);
+    return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
 }
 
 static dc_status timed_queue(dc_cl *cl, dc_job *j)

@@ -7,7 +7,7 @@
  * none is given out twice; the table of those alive is therefore sorted by appending, and an address
  * seen before stands for the same memory as long as that is alive.
  */
-#include "backends/opencl/internal.h"
+#include "backends/opencl/cl_impl.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * `deepc check FILE`: see vm/check.h.
+ * `deepc check FILE`: see vm/check_main.h.
  *
  * The script runs with a context in which nothing is compiled and calls of typed functions return
  * zeros of the declared types (dc_rt.check). What it would do to the world, it does not: printing,
@@ -7,7 +7,7 @@
  * does not pass is reported where it is defined, and the script goes on to the next one.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "vm/check.h"
+#include "vm/check_main.h"
 
 #include "core/base/digits.h"
 #include "dsl/dsl.h"

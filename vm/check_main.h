@@ -5,8 +5,8 @@
  *   train.lua:15: DC0301: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
  *     hint: 28 * 28 = 784; :flatten(2) first?
  */
-#ifndef DC_VM_CHECK_H
-#define DC_VM_CHECK_H
+#ifndef DC_VM_CHECK_MAIN_H
+#define DC_VM_CHECK_MAIN_H
 
 int dc_check_main(int argc, char **argv); /* behind the word check */
 

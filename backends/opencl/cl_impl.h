@@ -1,6 +1,6 @@
 /* What the files of this folder share. */
-#ifndef DC_BACKENDS_OPENCL_INTERNAL_H
-#define DC_BACKENDS_OPENCL_INTERNAL_H
+#ifndef DC_BACKENDS_OPENCL_CL_IMPL_H
+#define DC_BACKENDS_OPENCL_CL_IMPL_H
 
 #include "backends/opencl/opencl.h"
 
@@ -117,7 +117,7 @@ const char *dc_cl_error(cl_int error, char spare[32]);
 /* A DEVICE record: "what: CL_NAME". */
 dc_status dc_cl_failed(dc_job *j, const char *what, cl_int error);
 
-/* memory.c */
+/* cl_memory.c */
 dc_status dc_cl_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);
 void dc_cl_release(dc_device *d, void *mem);
 dc_status dc_cl_upload(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
@@ -143,8 +143,8 @@ dc_status dc_cl_kernel_new(dc_cl *cl, dc_job *j, cl_program program, const char 
 void dc_cl_kernel_free(dc_cl *cl, cl_kernel kernel);
 void dc_cl_programs_close(dc_cl *cl);
 
-/* record.c */
-dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
+/* cl_record.c */
+dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *item, uint32_t n,
                        dc_recording **out);
 void dc_cl_recording_free(dc_device *d, dc_recording *r);
 dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot, dc_run_info *info);

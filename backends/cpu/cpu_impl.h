@@ -1,6 +1,6 @@
 /* What the files of this folder share. */
-#ifndef DC_BACKENDS_CPU_INTERNAL_H
-#define DC_BACKENDS_CPU_INTERNAL_H
+#ifndef DC_BACKENDS_CPU_CPU_IMPL_H
+#define DC_BACKENDS_CPU_CPU_IMPL_H
 
 #include "backends/cpu/cc.h"
 #include "backends/cpu/llvm.h"
@@ -47,14 +47,14 @@ dc_status dc_host_detect(dc_job *j, const char *set, dc_cpu *cpu);
 dc_status dc_host_choose(dc_job *j, const char *set, int machine, dc_cpu *cpu);
 const char *dc_host_sets(char *out, size_t size); /* those that this machine has, in words */
 
-/* memory.c */
+/* cpu_memory.c */
 dc_status dc_cpu_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);
 dc_status dc_cpu_reserve(dc_device *d, dc_job *j, size_t bytes, void **out);
 dc_status dc_cpu_commit(dc_device *d, dc_job *j, void *mem, size_t bytes);
 void dc_cpu_release(dc_device *d, void *mem);
 
-/* record.c */
-dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
+/* cpu_record.c */
+dc_status dc_cpu_record(dc_device *d, dc_job *j, const dc_command *item, uint32_t n,
                         dc_recording **out);
 void dc_cpu_recording_free(dc_device *d, dc_recording *r);
 dc_status dc_cpu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,

@@ -6,7 +6,7 @@
  * one per context as a rule. A host that gives the memory itself has none: addresses are not its to give.
  */
 #define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
-#include "backends/cpu/internal.h"
+#include "backends/cpu/cpu_impl.h"
 
 #include <string.h>
 #include <sys/mman.h>
