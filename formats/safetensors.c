@@ -427,12 +427,7 @@ dc_status dc_safetensors_open(dc_job *j, const char *path, dc_st_file **out)
     dc_safetensors_defer(j, f);
     f->path = dc_xalloc(strlen(path) + 1);
     strcpy(f->path, path);
-    const dc_status status = load_header(f, j);
-    dc_job_keep(j, f);
-    if (status != DC_OK) {
-        dc_safetensors_close(f);
-        return status;
-    }
+    DC_TRY(dc_job_settle(j, f, load_header(f, j)));
     *out = f;
     return DC_OK;
 }

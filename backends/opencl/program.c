@@ -228,13 +228,9 @@ dc_status dc_cl_compile(dc_device *d, dc_job *j, const dc_source *src, dc_progra
     dc_program *p = dc_xalloc(sizeof *p);
     p->cl = dc_cl_of(d);
     dc_job_defer(j, free_program, p);
-    const dc_status status = make_entries(p, j, src);
-    dc_job_keep(j, p);
+    const dc_status status = dc_job_settle(j, p, make_entries(p, j, src));
     dc_arena_rewind(&j->scratch, mark);
-    if (status != DC_OK) {
-        free_program(p);
-        return status;
-    }
+    DC_TRY(status);
     *out = p;
     return DC_OK;
 }

@@ -572,13 +572,9 @@ dc_status dc_flat_parse(dc_job *j, const char **text, dc_flat **out)
     f->index_bits = 64;
     f->threads = 1;
     DC_PUSH_IN(&f->arena, f->inst, (dc_finst){0});
-    const dc_status s = read_kernel(&p);
+    const dc_status s = dc_job_settle(j, f, read_kernel(&p));
     dc_arena_rewind(&j->scratch, mark);
-    dc_job_keep(j, f);
-    if (s != DC_OK) {
-        dc_flat_free(f);
-        return s;
-    }
+    DC_TRY(s);
     *text = p.scan.at;
     *out = f;
     return DC_OK;

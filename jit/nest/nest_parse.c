@@ -334,13 +334,9 @@ dc_status dc_nest_parse(dc_job *j, const char *text, dc_kernel **out)
     *out = NULL;
     dc_job_defer(j, release_kernel, p.k);
     dc_np_measure(&p);
-    const bool parsed = parse_kernel(&p);
-    dc_job_keep(j, p.k);
+    const dc_status status = dc_job_settle(j, p.k, parse_kernel(&p) ? DC_OK : j->err.status);
     dc_arena_rewind(&j->scratch, mark);
-    if (!parsed) {
-        dc_kernel_free(p.k);
-        return j->err.status;
-    }
+    DC_TRY(status);
     *out = p.k;
     return DC_OK;
 }
