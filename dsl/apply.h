@@ -4,6 +4,7 @@
 #ifndef DC_DSL_APPLY_H
 #define DC_DSL_APPLY_H
 
+#include "dsl/binding.h"
 #include "dsl/error.h"
 
 typedef dc_status dc_build_fn(dc_job *j, dc_func *f, const void *arg, const dc_val *in,

@@ -19,6 +19,7 @@
  * the host's are the context's thread's alone: there a stretch is filled when it is needed.
  */
 #include "core/runtime/work.h"
+#include "dsl/binding.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "jit/jit.h"

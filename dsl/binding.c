@@ -4,6 +4,7 @@
  * through dsl/place.c, which counts their parameters. nil at the end counts as not given.
  */
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 
@@ -106,4 +107,10 @@ void dc_lib_inner(lua_State *L, dc_dsl *d, const luaL_Reg *fn)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     luaL_setfuncs(L, fn, 1);
+}
+
+void dc_lib_set(lua_State *L, const char *name, uint64_t n)
+{
+    lua_pushinteger(L, (lua_Integer)n);
+    lua_setfield(L, -2, name);
 }

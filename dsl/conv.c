@@ -10,6 +10,7 @@
 #include "core/graph/build_conv.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <inttypes.h>

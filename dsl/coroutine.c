@@ -18,6 +18,7 @@
  * bytes are counted here.
  */
 #include "dsl/error.h"
+#include "dsl/host.h"
 #include "dsl/interrupt.h"
 
 #include <lualib.h>

@@ -12,6 +12,7 @@
 #include "core/graph/custom.h"
 
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <stdio.h>

@@ -20,6 +20,7 @@
 #include "core/base/number.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 #include "formats/idx.h"
 

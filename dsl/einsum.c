@@ -13,6 +13,7 @@
 #include "core/base/expr.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <ctype.h>

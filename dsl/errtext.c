@@ -7,6 +7,7 @@
  */
 #include "core/base/number.h"
 #include "dsl/error.h"
+#include "dsl/host.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -20,6 +20,7 @@
  */
 #include "core/base/outfile.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "formats/png.h"

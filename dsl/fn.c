@@ -9,6 +9,8 @@
 #include "dsl/fn.h"
 
 #include "dsl/args.h"
+#include "dsl/binding.h"
+#include "dsl/dsl.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 

@@ -6,6 +6,7 @@
  * A job that is closed, or collected, before its results are taken is cancelled.
  */
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/fn.h"
 
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "dsl/handle.h"
 
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 #include "dsl/uses.h"
 

@@ -13,6 +13,7 @@
  */
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 #include "dsl/trace.h"
 

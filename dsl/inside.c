@@ -8,6 +8,7 @@
  * in a table: { { "x", false }, ... } where false stands for the next tensor.
  */
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/fn.h"
 
 #include <inttypes.h>

@@ -24,6 +24,7 @@
 #include "core/runtime/entry.h"
 #include "dsl/error.h"
 #include "dsl/fn.h"
+#include "dsl/host.h"
 
 #include <sched.h>
 #include <string.h>

@@ -9,6 +9,7 @@
  */
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <inttypes.h>

@@ -7,6 +7,7 @@
  *   tracing()                 is a typed function being traced?
  *   trainable(cell, whether)  of a parameter; a state is never trained
  */
+#include "dsl/binding.h"
 #include "dsl/fn.h"
 #include "dsl/parts.h"
 

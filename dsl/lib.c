@@ -1,10 +1,9 @@
 /*
  * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
- *
- * The context is a userdata in the registry, made before anything that it owns, so that its
- * finalizer runs last when the state closes.
  */
 #include "dsl/args.h"
+#include "dsl/binding.h"
+#include "dsl/dsl.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "dsl/stdlib.h"
@@ -12,18 +11,10 @@
 
 #include <string.h>
 
-const dc_utype dc_dsl_type = {"deepc.context"};
-
 /* Keys of the registry: their addresses. */
-static const char CONTEXT[] = "the context", MODULE[] = "the module", GLOBALS[] = "its globals";
+static const char MODULE[] = "the module", GLOBALS[] = "its globals";
 
 /* ---- what it tells --------------------------------------------------------------------------- */
-
-void dc_lib_set(lua_State *L, const char *name, uint64_t n)
-{
-    lua_pushinteger(L, (lua_Integer)n);
-    lua_setfield(L, -2, name);
-}
 
 /* dc.check_numbers(on): what DEEPC_CHECK=nan does, from now on; whether it did before. */
 static int l_check_numbers(lua_State *L)
@@ -342,19 +333,6 @@ static int l_context_gc(lua_State *L)
     return 0;
 }
 
-static dc_dsl *new_context(lua_State *L)
-{
-    dc_udata_register(L, &dc_dsl_type);
-    lua_pushcfunction(L, l_context_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
-    dc_dsl *d = dc_udata_new(L, &dc_dsl_type, sizeof *d, 0);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, d);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, CONTEXT);
-    return d;
-}
-
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */
 static void fill_module(lua_State *L, dc_dsl *d, int module)
 {
@@ -398,7 +376,7 @@ void dc_dsl_open(lua_State *L)
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, MODULE) == LUA_TTABLE)
         return;
     lua_pop(L, 1);
-    dc_dsl *d = new_context(L);
+    dc_dsl *d = dc_dsl_new(L, l_context_gc);
     lua_newtable(L);
     const int module = lua_gettop(L);
     dc_place_register(L);
@@ -428,23 +406,6 @@ void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     d->closed = closed;
     d->arg = arg;
     d->rt = rt;
-}
-
-void dc_dsl_refuse_closed(lua_State *L)
-{
-    const dc_dsl *d = dc_udata_test(L, lua_upvalueindex(1), &dc_dsl_type);
-    if (d != NULL && d->rt != NULL)
-        luaL_error(L, "this context was opened by another process; open one of its own after fork");
-    luaL_error(L, "deepc is closed: the state that it belongs to is being closed");
-    DC_BUG("luaL_error returned");
-}
-
-dc_dsl *dc_dsl_in(lua_State *L)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, CONTEXT);
-    dc_dsl *d = dc_udata_test(L, -1, &dc_dsl_type);
-    lua_pop(L, 1);
-    return d;
 }
 
 dc_rt *dc_dsl_rt(lua_State *L)

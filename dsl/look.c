@@ -11,6 +11,7 @@
  */
 #include "core/base/number.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/fn.h"
 
 #include <inttypes.h>

@@ -11,6 +11,7 @@
 #include "core/graph/custom.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <math.h>

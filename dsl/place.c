@@ -19,6 +19,7 @@
  */
 #include "dsl/place.h"
 
+#include "dsl/binding.h"
 #include "dsl/error.h"
 #include "dsl/trace.h"
 #include "dsl/uses.h"

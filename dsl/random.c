@@ -17,6 +17,7 @@
 
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <math.h>

@@ -10,6 +10,7 @@
  * scope; numbers are never used again, so a scope that was only collected frees nothing.
  */
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 

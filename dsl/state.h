@@ -8,14 +8,13 @@
 #ifndef DC_DSL_STATE_H
 #define DC_DSL_STATE_H
 
+#include "core/runtime/rt.h"
 #include "core/runtime/storage.h"
-#include "dsl/dsl.h"
 #include "dsl/udata.h"
 
 #include <lauxlib.h>
 #include <lua.h>
 
-#include <limits.h>
 #include <stdatomic.h>
 
 typedef struct dc_trace dc_trace;
@@ -90,38 +89,10 @@ static inline dc_dsl *dc_dsl_of_any(lua_State *L)
     return d;
 }
 
-/* That of a state, where no binding of ours is called; or NULL. */
+/* The context of a state, where no binding is running; or NULL. */
 dc_dsl *dc_dsl_in(lua_State *L);
 
-/*
- * A function that scripts call. More arguments than `most` are an error (dsl/binding.c); of a method, x of
- * x:name() is one. Rows live as long as the program; a binding finds its own in dc_binding_of.
- */
-typedef struct dc_binding {
-    const char *name;
-    lua_CFunction fn;
-    int most;
-} dc_binding;
-
-enum { DC_ANY = INT_MAX }; /* the function reads all there are */
-
-static inline const dc_binding *dc_binding_of(lua_State *L)
-{
-    return lua_touserdata(L, lua_upvalueindex(2));
-}
-
-/* Adds functions to a table; dc_lib_publish adds one to two. */
-void dc_lib_add(lua_State *L, dc_dsl *d, int table, const dc_binding *rows, size_t n);
-void dc_lib_publish(lua_State *L, dc_dsl *d, const dc_binding *b, int methods, int module);
-void dc_lib_push(lua_State *L, dc_dsl *d, const dc_binding *b);
-/* Adds what Lua or stdlib/ alone calls, whose arguments nobody counts, to the table on top. */
-void dc_lib_inner(lua_State *L, dc_dsl *d, const luaL_Reg *fn);
-/*
- * Raises where more than `most` arguments are on the stack, but for nil at the end. The script did not write
- * the first `own` of them, nor x of x:name().
- */
-void dc_lib_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int own);
-/* t[name] = n for the table on top. */
-void dc_lib_set(lua_State *L, const char *name, uint64_t n);
+/* Makes the context, which is in the registry from now on; pushes nothing. gc: its finalizer. */
+dc_dsl *dc_dsl_new(lua_State *L, lua_CFunction gc);
 
 #endif

@@ -7,6 +7,7 @@
  * A static object gives every value that it ever had a number. A specialisation remembers which one
  * it had, so asking whether it still holds is a comparison of two integers. Layers keep their structure and mode in one.
  */
+#include "dsl/binding.h"
 #include "dsl/fn.h"
 
 #include <string.h>

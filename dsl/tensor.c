@@ -4,6 +4,7 @@
  */
 #include "core/base/number.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 

@@ -6,6 +6,7 @@
  *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
  */
 #define _DEFAULT_SOURCE
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <sys/ioctl.h>

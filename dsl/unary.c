@@ -6,6 +6,7 @@
  */
 #include "dsl/apply.h"
 #include "dsl/args.h"
+#include "dsl/binding.h"
 #include "dsl/parts.h"
 
 #include <math.h>

@@ -6,6 +6,7 @@
  * any table in C, the one named `class` in stdlib/. Layers and optimisers there keep their parts in
  * `_own`, settings in `_own.hyper`.
  */
+#include "dsl/dsl.h"
 #include "dsl/handle.h"
 #include "vm/prompt.h"
 
