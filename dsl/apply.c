@@ -44,7 +44,7 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
                           &(dc_blame){.hint = lua_pushfstring(L, "with a colon: x:%s(y)", op)});
         if (dc_handle_test(L, idx[i]) == NULL)
             dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor or a number is needed, not %s",
-                            dc_args_describe(L, idx[i]));
+                            dc_handle_describe(L, idx[i]));
         in->h = dc_handle_check(L, d, idx[i], op);
         in->type = *dc_handle_type(in->h);
     }

@@ -13,49 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* By the name of its metatable, if it has one: "an nn.Linear", "a Block"; else by its type. */
-static const char *describe_class(lua_State *L, int idx)
-{
-    const char *name = luaL_typename(L, idx);
-    if (luaL_getmetafield(L, idx, "__name") == LUA_TSTRING)
-        name = lua_tostring(L, -1);
-    const bool vowel = strchr("aeiou", *name) != NULL || strncmp(name, "nn.", 3) == 0;
-    return lua_pushfstring(L, "%s %s", vowel ? "an" : "a", name);
-}
-
-const char *dc_args_describe(lua_State *L, int idx)
-{
-    char text[DC_TYPE_TEXT];
-    dc_handle *h = dc_handle_test(L, idx);
-    if (h != NULL && h->kind != DC_HANDLE_CLOSED) {
-        dc_type_print(dc_handle_type(h), text, sizeof text);
-        return lua_pushstring(L, text);
-    }
-    if (h != NULL || dc_handle_was(L, idx))
-        return lua_pushliteral(L, "a closed tensor");
-    switch (lua_type(L, idx)) {
-    case LUA_TNONE:
-    case LUA_TNIL:
-        return lua_pushliteral(L, "nil");
-    case LUA_TBOOLEAN:
-        return lua_pushstring(L, lua_toboolean(L, idx) ? "true" : "false");
-    case LUA_TNUMBER:
-        return lua_pushfstring(L, "the number %s",
-                               isnan(lua_tonumber(L, idx)) ? "nan" : luaL_tolstring(L, idx, NULL));
-    case LUA_TSTRING:
-        snprintf(text, sizeof text, "the string '%.60s'", lua_tostring(L, idx));
-        return lua_pushstring(L, text);
-    default:
-        return describe_class(L, idx);
-    }
-}
-
 const char *dc_args_text(lua_State *L, dc_dsl *d, int idx, const char *op)
 {
     size_t n;
     if (lua_type(L, idx) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a string is needed, not %s",
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     const char *text = lua_tolstring(L, idx, &n);
     if (strlen(text) != n)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a zero byte in the string '%.60s'", text);
@@ -87,7 +50,7 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
 {
     if (lua_type(L, idx) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out};
     if (dc_protect(&d->rt->job, parse_body, &a) == DC_OK)
         return;
@@ -136,7 +99,7 @@ int dc_args_axis_of(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const ch
         return named_axis(L, d, idx, t, op);
     if (lua_type(L, idx) != LUA_TNUMBER)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "an axis is needed, a number or a name, not %s",
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     const int64_t axis = dc_args_integer(L, d, idx, op, "an axis");
     if (axis >= 1 && axis <= t->rank)
         return (int)axis - 1;
@@ -188,7 +151,7 @@ uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, cons
     dc_args_options(L, d, idx, op, (const char *const[]){"axis", "keep", NULL});
     if (lua_getfield(L, idx, "keep") != LUA_TNIL && lua_type(L, -1) != LUA_TBOOLEAN)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "keep must be true or false, not %s",
-                        dc_args_describe(L, -1));
+                        dc_handle_describe(L, -1));
     *keep = lua_toboolean(L, -1);
     if (lua_getfield(L, idx, "axis") == LUA_TNIL)
         mask = all;
@@ -212,7 +175,7 @@ static double read_number(lua_State *L, dc_dsl *d, int idx, const char *op, cons
 {
     if (lua_type(L, idx) != LUA_TNUMBER)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be a number, not %s", what,
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     return lua_tonumber(L, idx);
 }
 
@@ -221,11 +184,11 @@ int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const 
     int exact;
     if (lua_type(L, idx) != LUA_TNUMBER)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be an integer, not %s", what,
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     const lua_Integer n = lua_tointegerx(L, idx, &exact);
     if (!exact)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "%s must be an integer, not %s", what,
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     return n;
 }
 
@@ -246,7 +209,7 @@ void dc_args_options(lua_State *L, dc_dsl *d, int idx, const char *op, const cha
         return;
     if (lua_type(L, idx) != LUA_TTABLE)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "options are a table, not %s",
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     luaL_checkstack(L, 8, "options");
     for (lua_pushnil(L); lua_next(L, idx) != 0; lua_pop(L, 1)) {
         int i = 0;
@@ -311,7 +274,7 @@ bool dc_args_fits(lua_State *L, int idx, dc_dtype t, uint64_t *bits)
 static const char *element_text(lua_State *L, int idx)
 {
     if (lua_type(L, idx) != LUA_TNUMBER)
-        return dc_args_describe(L, idx);
+        return dc_handle_describe(L, idx);
     return isnan(lua_tonumber(L, idx)) ? lua_pushliteral(L, "nan") : luaL_tolstring(L, idx, NULL);
 }
 

@@ -38,7 +38,5 @@ DC_NORETURN void dc_args_refuse_element(lua_State *L, dc_dsl *d, int idx, const 
                                         dc_dtype t, const char *where);
 /* A table without a metatable? */
 bool dc_args_is_plain(lua_State *L, int idx);
-/* "a string", "nil", "f32[2, 3]" for sentences; pushes it. */
-const char *dc_args_describe(lua_State *L, int idx);
 
 #endif

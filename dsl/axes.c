@@ -58,7 +58,7 @@ void dc_axes_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const cha
         dc_args_axis_of(L, d, lua_gettop(L), t, op); /* raises */
     if (!lua_isnil(L, -1))
         dc_error_raisef(L, d, DC_ERR_ARG, op, "an axis is a number or a name, not %s",
-                        dc_args_describe(L, lua_gettop(L)));
+                        dc_handle_describe(L, lua_gettop(L)));
     lua_pop(L, 1);
 }
 

@@ -118,7 +118,7 @@ static bool wants_same(const reading *r)
     if (text && strcmp(lua_tostring(r->L, -1), "same") != 0)
         dc_error_raisef(r->L, r->d, DC_ERR_ARG, r->op,
                         "padding is a number, a list or \"same\", not %s",
-                        dc_args_describe(r->L, lua_gettop(r->L)));
+                        dc_handle_describe(r->L, lua_gettop(r->L)));
     lua_pop(r->L, 1);
     return text;
 }
@@ -229,7 +229,7 @@ static int pool(lua_State *L, const char *op, int n, bool mean)
     if (push_option(&r, "count_padding")) {
         if (lua_type(L, -1) != LUA_TBOOLEAN)
             dc_error_raisef(L, d, DC_ERR_ARG, op, "count_padding must be true or false, not %s",
-                            dc_args_describe(L, lua_gettop(L)));
+                            dc_handle_describe(L, lua_gettop(L)));
         p.count_padding = lua_toboolean(L, -1);
     }
     lua_pop(L, 1);

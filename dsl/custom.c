@@ -182,7 +182,7 @@ static void run_forward(lua_State *L, custom *x)
     if (results != 1 || dc_handle_test(L, x->n + 1) == NULL)
         dc_error_raisef(L, x->d, DC_ERR_GRAD_CUSTOM, x->op,
                         "the forward function returns %s, one tensor is needed",
-                        results == 1 ? dc_args_describe(L, x->n + 1)
+                        results == 1 ? dc_handle_describe(L, x->n + 1)
                                      : lua_pushfstring(L, "%d values", results));
     x->y = dc_handle_check(L, x->d, x->n + 1, x->op);
 }
@@ -204,7 +204,7 @@ static void read_gradients(lua_State *L, custom *x, int first)
                             tensor ? "the backward function%s returns %s as gradient of argument %d"
                                    : "the backward function%s returns %s for argument %d, which is "
                                      "no tensor: nil stands for none",
-                            at, dc_args_describe(L, first + i), i + 1);
+                            at, dc_handle_describe(L, first + i), i + 1);
         if (tensor)
             x->made[k++] = none ? NULL : dc_handle_check(L, x->d, first + i, x->op);
     }
@@ -255,7 +255,7 @@ static void check_callable(lua_State *L, dc_dsl *d, int idx, const char *op, con
         return;
     if (luaL_getmetafield(L, idx, "__call") == LUA_TNIL)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "%s is a function, not %s", what,
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     lua_pop(L, 1);
 }
 

@@ -62,7 +62,7 @@ static int l_kind(lua_State *L)
 static int l_describe(lua_State *L)
 {
     lua_settop(L, 1);
-    dc_args_describe(L, 1);
+    dc_handle_describe(L, 1);
     return 1;
 }
 
@@ -74,7 +74,7 @@ static int l_shown(lua_State *L)
     else if (lua_type(L, 1) == LUA_TSTRING)
         lua_pushfstring(L, "'%s'", lua_tostring(L, 1));
     else
-        dc_args_describe(L, 1);
+        dc_handle_describe(L, 1);
     return 1;
 }
 
@@ -262,7 +262,7 @@ static int l_idx(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     if (lua_type(L, 1) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s",
-                        dc_args_describe(L, 1));
+                        dc_handle_describe(L, 1));
     dc_handle_pressure(L, d);
     reading a = {d, NULL, dc_args_text(L, d, 1, "idx")};
     a.h = dc_handle_new(L, d);

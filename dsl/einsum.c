@@ -529,7 +529,7 @@ static int l_einsum(lua_State *L)
     if (lua_type(L, 1) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, "einsum",
                         "a text such as \"b i, i o -> b o\" is needed, not %s",
-                        dc_args_describe(L, 1));
+                        dc_handle_describe(L, 1));
     spec s = {.d = d, .text = dc_args_text(L, d, 1, "einsum")};
     read_text(L, &s);
     if (lua_gettop(L) - 1 != s.n)

@@ -29,7 +29,7 @@ dc_fn *dc_fn_check(lua_State *L, int idx)
     if (fn == NULL)
         dc_error_fact(L, dc_dsl_of(L), DC_ERR_ARG,
                       &(dc_fact){.word = {lua_pushfstring(L, "a typed function is needed, not %s",
-                                                          dc_args_describe(L, idx))}},
+                                                          dc_handle_describe(L, idx))}},
                       &(dc_blame){.hint = "its methods have a colon: f:explain()"});
     if (!fn->ready)
         luaL_error(L, "the typed function was never made");
@@ -129,7 +129,7 @@ static void check_body(lua_State *L, dc_dsl *d, int idx, const dc_sig *sig)
     if (lua_type(L, idx) != LUA_TFUNCTION) {
         if (!luaL_getmetafield(L, idx, "__call"))
             dc_error_raisef(L, d, DC_ERR_ARG, "fn", "a function is needed, not %s",
-                            dc_args_describe(L, idx));
+                            dc_handle_describe(L, idx));
         lua_pop(L, 1);
         return;
     }
@@ -327,7 +327,7 @@ static int l_fn(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "fn",
                         "a signature such as \"step(x: f32[64]) -> f32[]\" "
                         "is needed, not %s",
-                        dc_args_describe(L, 1));
+                        dc_handle_describe(L, 1));
     dc_handle_pressure(L, d);
     dc_fn *fn = dc_udata_new(L, &FN, sizeof *fn, DC_FN__USER);
     const int at = lua_gettop(L);

@@ -98,7 +98,7 @@ static slices *check_job(lua_State *L, dc_dsl *d, const char *op)
 {
     slices *p = dc_udata_test(L, 1, &JOB);
     if (p == NULL) {
-        const char *text = lua_pushfstring(L, "a job is needed, not %s", dc_args_describe(L, 1));
+        const char *text = lua_pushfstring(L, "a job is needed, not %s", dc_handle_describe(L, 1));
         const char *hint = lua_pushfstring(L, "with a colon: job:%s()", op);
         dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
                       &(dc_blame){.hint = hint});

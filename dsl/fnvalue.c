@@ -29,7 +29,7 @@ typedef struct walk {
 static DC_NORETURN void refuse(walk *w, const char *what, int idx, const char *declared)
 {
     char text[480];
-    const char *given = dc_args_describe(w->L, idx);
+    const char *given = dc_handle_describe(w->L, idx);
     snprintf(text, sizeof text, "%s%s%s is %s, %s", w->result ? "" : "argument '", w->path,
              w->result ? "" : "'", given, what);
     dc_error_fact(w->L, w->d, w->result ? DC_ERR_RESULT_KIND : DC_ERR_ARG_KIND,
@@ -217,7 +217,7 @@ static DC_NORETURN void wrong_leaf(lua_State *L, dc_dsl *d, const dc_fn *fn, con
     const int idx = v->idx[i];
     dc_handle *h = dc_handle_test(L, idx);
     const bool tensor = h != NULL && h->kind != DC_HANDLE_CLOSED;
-    const char *given = dc_args_describe(L, idx), *hint = NULL;
+    const char *given = dc_handle_describe(L, idx), *hint = NULL;
     dc_sig_type_print(&fn->sig, b, v->declared[i], declared, sizeof declared);
     if (miss != NULL && miss->kind != DC_MISS_DTYPE && miss->kind != DC_MISS_RANK)
         dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);
@@ -457,7 +457,7 @@ static DC_NORETURN void wrong_result(lua_State *L, dc_dsl *d, const dc_fn *fn, c
     const bool tensor = h != NULL && h->kind != DC_HANDLE_CLOSED;
     const dc_sig_type *want = v->declared[i];
     dc_sig_type_print(&fn->sig, b, want, type, sizeof type);
-    snprintf(given, sizeof given, "%s", dc_args_describe(L, v->idx[i]));
+    snprintf(given, sizeof given, "%s", dc_handle_describe(L, v->idx[i]));
     if (miss != NULL && miss->kind != DC_MISS_DTYPE && miss->kind != DC_MISS_RANK &&
         miss->kind != DC_MISS_SIZE)
         dc_sig_miss_print(&fn->sig, miss, 1, words, sizeof words);

@@ -165,7 +165,7 @@ static bool zeros_wanted(lua_State *L, dc_dsl *d, int idx)
     const bool given = lua_getfield(L, idx, "unused") != LUA_TNIL;
     if (given && (lua_type(L, -1) != LUA_TSTRING || strcmp(lua_tostring(L, -1), "zero") != 0))
         dc_error_raisef(L, d, DC_ERR_ARG, "grad", "unused is \"zero\" or nothing, not %s",
-                        dc_args_describe(L, -1));
+                        dc_handle_describe(L, -1));
     lua_pop(L, 1);
     return given;
 }
@@ -176,7 +176,7 @@ static void refuse_class(lua_State *L, dc_dsl *d)
     if (!luaL_getmetafield(L, 2, "__name"))
         return;
     const char *text =
-        lua_pushfstring(L, "a list of parameters is needed, not %s", dc_args_describe(L, 2));
+        lua_pushfstring(L, "a list of parameters is needed, not %s", dc_handle_describe(L, 2));
     dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = "grad", .word = {text}},
                   &(dc_blame){.hint = "net:parameters() gives those of a layer"});
 }

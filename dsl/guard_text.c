@@ -37,7 +37,7 @@ static const char *describe(lua_State *L, const dc_guard_shot *s, int refs)
     if (s->type == LUA_TSTRING)
         return lua_pushfstring(L, "'%s'", lua_tostring(L, -1));
     if (s->type == LUA_TUSERDATA)
-        return dc_args_describe(L, lua_gettop(L));
+        return dc_handle_describe(L, lua_gettop(L));
     return s->type == LUA_TTABLE ? "another table" : "another function";
 }
 

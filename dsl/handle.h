@@ -41,7 +41,8 @@ struct dc_handle {
         use; /* its place in the trace's dc_uses, from 1; 0 none. In `deepc check` of all kinds */
 };
 
-void dc_handle_register(lua_State *L, dc_dsl *d);
+extern const dc_utype dc_handle_utype;
+void dc_handle_register(lua_State *L, dc_dsl *d); /* leaves the metatable on the stack */
 /* Pushes an empty handle that may become a value or a cell; or one for a traced tensor. */
 dc_handle *dc_handle_new(lua_State *L, dc_dsl *d);
 dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d);
@@ -58,6 +59,8 @@ dc_handle *dc_handle_test(lua_State *L, int idx); /* or NULL */
 bool dc_handle_was(lua_State *L, int idx);        /* also one that was finalized */
 dc_handle *dc_handle_look(lua_State *L, int idx); /* the same; does not count as a use of it */
 dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op); /* open, or raises */
+/* "a string", "nil", "f32[2, 3]" for sentences; pushes it. */
+const char *dc_handle_describe(lua_State *L, int idx);
 /*
  * memory.c. The collector hears of the memory that has been handed out: before what makes more of it looks at its
  * operands, since finalizers may run. And a whole collection, where there is no more memory.

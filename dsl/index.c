@@ -220,7 +220,7 @@ static int64_t integer(lua_State *L, const site *s, int idx, const char *what)
         if (exact)
             return k;
     }
-    snprintf(text, sizeof text, "%s must be an integer, not %s", what, dc_args_describe(L, idx));
+    snprintf(text, sizeof text, "%s must be an integer, not %s", what, dc_handle_describe(L, idx));
     if (h == NULL)
         dc_error_raisef(L, s->d, DC_ERR_INDEX_TEXT, s->op, "%s", text);
     const bool mask = h->kind != DC_HANDLE_CLOSED && dc_handle_type(h)->dtype == DC_BOOL;
@@ -418,7 +418,7 @@ static int l_slice(lua_State *L)
     if (lua_type(L, 2) != LUA_TTABLE)
         dc_error_raisef(L, d, DC_ERR_ARG, "slice",
                         "a table of ranges such as { batch = { 1, 16 } } is needed, not %s",
-                        dc_args_describe(L, 2));
+                        dc_handle_describe(L, 2));
     whole(dc_handle_type(h), &p);
     read_table(L, &(site){d, "slice", &p}, 2);
     run(L, d, "slice", build_part, &p);

@@ -21,7 +21,7 @@ static int l_dim(lua_State *L)
     const dc_trace *t = dc_trace_here(L, d);
     if (lua_type(L, 1) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, "dim", "the name of a dim is needed, not %s",
-                        dc_args_describe(L, 1));
+                        dc_handle_describe(L, 1));
     const char *name = lua_tostring(L, 1);
     if (t == NULL || t->frame == NULL)
         dc_error_raisef(L, d, DC_ERR_DIM, "dim",

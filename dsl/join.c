@@ -88,7 +88,7 @@ static int check_list(lua_State *L, dc_dsl *d, const char *op, dc_type *first)
     if (lua_type(L, 1) != LUA_TTABLE)
         dc_error_raisef(L, d, DC_ERR_ARG, op,
                         "a list of tensors is needed, as in dc.%s({ a, b }, 1), not %s", op,
-                        dc_args_describe(L, 1));
+                        dc_handle_describe(L, 1));
     const size_t n = lua_rawlen(L, 1);
     if (n == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a list of at least one tensor is needed");
@@ -98,7 +98,7 @@ static int check_list(lua_State *L, dc_dsl *d, const char *op, dc_type *first)
         if (dc_handle_test(L, -1) == NULL)
             dc_error_raisef(L, d, DC_ERR_ARG, op,
                             "element %d of the list is %s, a tensor is needed", (int)i,
-                            dc_args_describe(L, -1));
+                            dc_handle_describe(L, -1));
         const dc_type t = *dc_handle_type(dc_handle_check(L, d, lua_gettop(L), op));
         if (i == 1)
             *first = t;
@@ -350,7 +350,7 @@ static int l_pad(lua_State *L)
     if (lua_type(L, 2) != LUA_TTABLE)
         dc_error_raisef(L, d, DC_ERR_ARG, "pad",
                         "a table of margins such as { [2] = {1, 1} } is needed, not %s",
-                        dc_args_describe(L, 2));
+                        dc_handle_describe(L, 2));
     if (!lua_isnil(L, 3))
         p.fill = dc_value_of((dc_dtype)t.dtype, dc_args_element(L, d, 3, "pad", (dc_dtype)t.dtype));
     dc_axes_check(L, d, 2, &t, "pad");

@@ -24,7 +24,7 @@ static int l_check_numbers(lua_State *L)
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_isboolean(L, 1))
             dc_error_raisef(L, d, DC_ERR_ARG, "check_numbers", "true or false is needed, not %s",
-                            dc_args_describe(L, 1));
+                            dc_handle_describe(L, 1));
         d->rt->opt.numbers = lua_toboolean(L, 1);
     }
     lua_pushboolean(L, was);

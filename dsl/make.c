@@ -122,7 +122,7 @@ static void fill_element(lua_State *L, filling *f, int idx)
             hint = "tonumber(text) makes a number of it";
         const char *text = lua_pushfstring(L, "%s is needed%s, not %s",
                                            t == DC_BOOL ? "true or false" : "a number",
-                                           at_place(L, f, depth), dc_args_describe(L, idx));
+                                           at_place(L, f, depth), dc_handle_describe(L, idx));
         dc_error_fact(L, f->d, DC_ERR_LITERAL, &(dc_fact){.op = f->op, .word = {text}},
                       &(dc_blame){.hint = hint});
     }
@@ -140,7 +140,7 @@ static void fill_level(lua_State *L, filling *f, int depth)
     if (lua_type(L, idx) != LUA_TTABLE)
         dc_error_raisef(L, f->d, DC_ERR_LITERAL, f->op,
                         "a table of %" PRId64 " is needed%s, not %s", f->type.dim[depth],
-                        at_place(L, f, depth), dc_args_describe(L, idx));
+                        at_place(L, f, depth), dc_handle_describe(L, idx));
     luaL_checkstack(L, 8, "nested tables");
     const int64_t n = length_of(L, f, idx, depth);
     const bool plain = dc_args_is_plain(L, idx);
@@ -198,7 +198,7 @@ static void refuse_value(lua_State *L, dc_dsl *d)
     else if (lua_type(L, 1) == LUA_TSTRING)
         hint = "values first, then the type: dc.tensor({ 7, 2 }, \"i32\"); dc.zeros takes a type";
     const char *text =
-        lua_pushfstring(L, "a table or a number is needed, not %s", dc_args_describe(L, 1));
+        lua_pushfstring(L, "a table or a number is needed, not %s", dc_handle_describe(L, 1));
     dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = "tensor", .word = {text}},
                   &(dc_blame){.hint = hint});
 }

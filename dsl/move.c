@@ -111,7 +111,7 @@ static void read_name(lua_State *L, dc_dsl *d, const char **out)
     if (n == 0 || n != lua_rawlen(L, idx) || (*text >= '0' && *text <= '9'))
         dc_error_raisef(L, d, DC_ERR_ARG, "rename",
                         "a name is letters, digits and _, or false for none; not %s",
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     naming a = {d->rt->names, text, out};
     dc_error_check(L, d, dc_protect(&d->rt->job, intern_body, &a), "rename");
 }
@@ -129,7 +129,7 @@ static int l_rename(lua_State *L)
         lua_pushvalue(L, 3);
         if (lua_type(L, 2) != LUA_TSTRING && lua_type(L, 2) != LUA_TNUMBER)
             dc_error_raisef(L, d, DC_ERR_ARG, "rename", "an axis is a number or a name, not %s",
-                            dc_args_describe(L, 2));
+                            dc_handle_describe(L, 2));
         if (lua_isnil(L, 3))
             read_name(L, d, &to.name[0]); /* raises */
         dc_args_axis_of(L, d, 2, &from, "rename");
@@ -140,7 +140,7 @@ static int l_rename(lua_State *L)
     if (lua_type(L, 2) != LUA_TTABLE)
         dc_error_raisef(L, d, DC_ERR_ARG, "rename",
                         "a table such as { batch = \"rows\" } is needed, not %s",
-                        dc_args_describe(L, 2));
+                        dc_handle_describe(L, 2));
     dc_axes_check(L, d, 2, &from, "rename");
     for (int k = 0; k < from.rank; k++) {
         dc_axes_push(L, d, 2, &from, k, "rename");

@@ -418,7 +418,7 @@ static int l_cast(lua_State *L)
     dc_handle_check(L, d, 1, "cast");
     if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
         dc_error_raisef(L, d, DC_ERR_ARG, "cast", "a dtype such as \"f32\" is needed, not %s",
-                        dc_args_describe(L, 2));
+                        dc_handle_describe(L, 2));
     static const int at[1] = {1};
     dc_apply a = {.build = build_cast, .arg = &t};
     dc_apply_operands(L, d, &a, "cast", at, 1);

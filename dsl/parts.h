@@ -43,7 +43,6 @@ void dc_files_register(lua_State *L, dc_dsl *d);    /* files.c: internals on top
 void dc_terminal_register(lua_State *L, dc_dsl *d); /* terminal.c: internals on top */
 void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta); /* tensor.c */
 void dc_scope_register(lua_State *L, dc_dsl *d, int module);             /* scope.c */
-uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d); /* number of the innermost, 0 none */
 int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h);   /* print.c: pushes text */
 
 #endif

@@ -25,7 +25,7 @@ static dc_type integers(lua_State *L, dc_dsl *d, int idx, const char *op)
     }
     if (dc_handle_test(L, idx) == NULL)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor of positions from 0 is needed, not %s",
-                        dc_args_describe(L, idx));
+                        dc_handle_describe(L, idx));
     dc_handle *h = dc_handle_check(L, d, idx, op);
     const dc_type t = *dc_handle_type(h);
     const dc_kind kind = dc_dtype_kind((dc_dtype)t.dtype);
@@ -155,7 +155,7 @@ static int l_one_hot(lua_State *L)
     const char *name = lua_type(L, 3) == LUA_TSTRING ? lua_tostring(L, 3) : "";
     if (!lua_isnil(L, 3) && !dc_dtype_find(name, strlen(name), &h.dtype))
         dc_error_raisef(L, d, DC_ERR_ARG, "one_hot", "a dtype such as \"f32\" is needed, not %s",
-                        dc_args_describe(L, 3));
+                        dc_handle_describe(L, 3));
     if (dc_type_count(&t) > 0)
         dc_check_index(L, d, 1,
                        (dc_trace_check){.id = DC_ERR_POSITION,

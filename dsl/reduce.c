@@ -311,12 +311,12 @@ static int l_reduce(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, name, "one axis is needed, as in x:%s(-1)", name);
     if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] == 0)
         dc_error_raisef(L, d, DC_ERR_ARG, name, "axis %d of %s has no elements",
-                        __builtin_ctz(x.mask) + 1, dc_args_describe(L, 1));
+                        __builtin_ctz(x.mask) + 1, dc_handle_describe(L, 1));
     if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] > INT32_MAX)
         dc_error_raisef(
             L, d, DC_ERR_ARG, name,
             "axis %d of %s has %lld elements; positions are i32, which ends at 2147483647",
-            __builtin_ctz(x.mask) + 1, dc_args_describe(L, 1),
+            __builtin_ctz(x.mask) + 1, dc_handle_describe(L, 1),
             (long long)t.dim[__builtin_ctz(x.mask)]);
     if ((r->flags & BOOL) && t.dtype != DC_BOOL) {
         const dc_operand in = {.h = dc_handle_test(L, 1), .role = "of", .type = t};

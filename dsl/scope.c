@@ -13,36 +13,13 @@
 #include "dsl/binding.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
+#include "dsl/scope.h"
 
 #include <string.h>
 
 static const dc_utype SCOPE = {"deepc.scope"};
 
 enum { DEEP = 100 };
-
-struct dc_scope {
-    dc_uhead head;
-    dc_dsl *d;
-    uint64_t id;
-    const lua_State *L; /* the coroutine, which a user value keeps alive */
-    dc_scope *next;     /* of the open ones of all coroutines, innermost first */
-    bool open;
-    const char *where; /* it was made; interned or NULL */
-};
-
-/* The innermost open one of a coroutine, from s on. */
-static dc_scope *of_coroutine(dc_scope *s, const lua_State *L)
-{
-    while (s != NULL && s->L != L)
-        s = s->next;
-    return s;
-}
-
-uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d)
-{
-    const dc_scope *s = of_coroutine(d->scope, L);
-    return s != NULL ? s->id : 0;
-}
 
 static void unlink_scope(dc_scope *s)
 {
@@ -71,7 +48,7 @@ static void close_scope(lua_State *L, dc_scope *s)
 {
     while (s->open) {
         dc_interrupt_look(L, s->d);
-        dc_scope *inner = of_coroutine(s->d->scope, s->L);
+        dc_scope *inner = dc_scope_of(s->d->scope, s->L);
         free_tensors(inner);
         unlink_scope(inner);
     }
@@ -98,7 +75,7 @@ static dc_scope *check_scope(lua_State *L, dc_dsl *d, const char *op)
     dc_scope *s = dc_udata_test(L, 1, &SCOPE);
     if (s == NULL)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a scope is needed, not %s; s:%s(x) has a colon",
-                        dc_args_describe(L, 1), op);
+                        dc_handle_describe(L, 1), op);
     return s;
 }
 
@@ -106,8 +83,8 @@ static dc_scope *check_scope(lua_State *L, dc_dsl *d, const char *op)
 
 static bool is_inside(const dc_scope *s, uint64_t id)
 {
-    for (const dc_scope *at = of_coroutine(s->d->scope, s->L); at != NULL;
-         at = at == s ? NULL : of_coroutine(at->next, s->L))
+    for (const dc_scope *at = dc_scope_of(s->d->scope, s->L); at != NULL;
+         at = at == s ? NULL : dc_scope_of(at->next, s->L))
         if (at->id == id)
             return true;
     return false;
@@ -115,7 +92,7 @@ static bool is_inside(const dc_scope *s, uint64_t id)
 
 static void keep_handle(dc_scope *s, dc_handle *h)
 {
-    const dc_scope *outer = of_coroutine(s->next, s->L);
+    const dc_scope *outer = dc_scope_of(s->next, s->L);
     if (h->kind != DC_HANDLE_CLOSED && is_inside(s, h->scope))
         h->scope = outer != NULL ? outer->id : 0;
 }
@@ -236,7 +213,7 @@ static int l_scope(lua_State *L)
     const bool call = !lua_isnoneornil(L, 1);
     if (call && lua_type(L, 1) != LUA_TFUNCTION)
         dc_error_raisef(L, d, DC_ERR_ARG, "scope", "a function is needed, or nothing, not %s",
-                        dc_args_describe(L, 1));
+                        dc_handle_describe(L, 1));
     luaL_checkstack(L, 8, "a scope");
     push_scope(L, d);
     if (!call)

@@ -279,7 +279,8 @@ void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
     static const luaL_Reg own[] = {
         {"__newindex", l_newindex}, {"__len", l_len},     {"__tostring", l_tostring},
         {"__concat", l_concat},     {"__lt", l_order},    {"__le", l_order},
-        {"__eq", l_equal},          {"__pairs", l_pairs}, {NULL, NULL}};
+        {"__eq", l_equal},          {"__pairs", l_pairs}, {"__close", dc_handle_leave},
+        {NULL, NULL}};
     d->ipairs = find_ipairs(L);
     dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
     lua_pushvalue(L, meta);

@@ -192,7 +192,7 @@ static int l_gelu(lua_State *L)
         with_tanh = strcmp(text, "tanh") == 0;
         if (!with_tanh && strcmp(text, "none") != 0)
             dc_error_raisef(L, d, DC_ERR_ARG, "gelu", "approximate is \"tanh\" or \"none\", not %s",
-                            dc_args_describe(L, 3));
+                            dc_handle_describe(L, 3));
     }
     dc_apply a = {.once = true, .build = build_gelu, .arg = &with_tanh};
     dc_apply_operands(L, d, &a, "gelu", (const int[]){1}, 1);
