@@ -105,6 +105,11 @@ static dc_status build_once(dc_job *j, dc_func *f, const dc_apply *a, const dc_v
     return DC_OK;
 }
 
+static bool is_test(const dc_handle *h)
+{
+    return dc_handle_type(h)->dtype == DC_BOOL;
+}
+
 static dc_status record_body(dc_job *j, void *arg)
 {
     const action *x = arg;
@@ -121,7 +126,7 @@ static dc_status record_body(dc_job *j, void *arg)
     for (int i = 0; i < a->nout; i++) {
         dc_handle_trace(x->out[i], t, &out[i]);
         if (x->by_script)
-            dc_uses_add(&t->uses, x->out[i], a->op, x->place->where);
+            dc_uses_add(&t->uses, x->out[i], a->op, x->place->where, is_test(x->out[i]));
     }
     return DC_OK;
 }
@@ -159,7 +164,8 @@ static dc_status lazy_body(dc_job *j, void *arg)
     for (int i = 0; i < a->nout; i++)
         dc_handle_fill_lazy(x->out[i], made[i]);
     for (int i = 0; i < a->nout && x->by_script; i++)
-        dc_uses_add(&x->d->watch->lazy, x->out[i], a->op, x->place->where);
+        dc_uses_add(&x->d->watch->lazy, x->out[i], a->op, x->place->where,
+                    is_test(x->out[i]));
     dc_status status = DC_OK;
     for (int i = 0; i < a->nout && status == DC_OK; i++)
         status = dc_lazy_limit(rt, j, made[i]);

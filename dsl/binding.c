@@ -1,7 +1,7 @@
 /*
  * Functions that scripts call: each knows how many arguments it takes, and more are an error, so that none
  * is ignored. Functions in C are rows of dc_binding behind one entry; functions of stdlib/ are entered
- * through dsl/place.c, which counts their parameters. nil at the end counts as not given.
+ * through stdlib_entry.c, which counts their parameters. nil at the end counts as not given.
  */
 #include "dsl/args.h"
 #include "dsl/binding.h"

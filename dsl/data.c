@@ -22,6 +22,7 @@
 #include "dsl/args.h"
 #include "dsl/binding.h"
 #include "dsl/parts.h"
+#include "dsl/stdlib_entry.h"
 #include "formats/idx.h"
 
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static int l_layer(lua_State *L)
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushvalue(L, 1);
-    lua_pushcclosure(L, dc_place_layer, 2);
+    lua_pushcclosure(L, dc_stdlib_call_layer, 2);
     return 1;
 }
 
@@ -181,7 +182,7 @@ static int l_entries(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    dc_place_enter(L, dc_dsl_of(L), 1, "");
+    dc_stdlib_enter(L, dc_dsl_of(L), 1, "");
     return 1;
 }
 
@@ -190,7 +191,7 @@ static int l_module(lua_State *L)
 {
     luaL_checktype(L, 2, LUA_TTABLE);
     const char *name = luaL_checkstring(L, 1), *dot = strchr(name, '.');
-    dc_place_enter(L, dc_dsl_of(L), 2, dot != NULL ? dot + 1 : name);
+    dc_stdlib_enter(L, dc_dsl_of(L), 2, dot != NULL ? dot + 1 : name);
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushvalue(L, 1);

@@ -11,6 +11,7 @@
 #define DC_DSL_FN_H
 
 #include "core/graph/signature.h"
+#include "dsl/error.h"
 #include "dsl/trace.h"
 #include "jit/jit.h"
 
@@ -212,16 +213,15 @@ void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *dec
 /*
  * While a trace runs, a call hook sees every function; those that were there before the trace are
  * noted with the values of their captured locals. dc_guard_begin pushes nothing; dc_guard_end makes
- * guards of what was noted and raises where a captured local was assigned.
+ * guards of what was noted, in t->guards, and raises where a captured local was assigned.
  */
 void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx);
-dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
+void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
 /* The fields of the table at idx, which is called so, are guarded too. */
 void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);
 dc_guards *dc_guard_new(void);
 void dc_guard_register(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
-bool dc_guard_is_hook(lua_Hook hook); /* which a coroutine that was made in a trace has, too */
 void dc_guard_free(dc_guards *g);
 
 /* How much is compared: what each call asks; with tables that are too large for that; with what changes

@@ -255,11 +255,6 @@ static void on_call(lua_State *L, lua_Debug *ar)
         see_call(L, d, t, ar);
 }
 
-bool dc_guard_is_hook(lua_Hook hook)
-{
-    return hook == on_call;
-}
-
 void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx)
 {
     body_idx = lua_absindex(L, body_idx);
@@ -336,7 +331,7 @@ void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *n
     dc_guard_add(L, d, t->guards, &(dc_guard_part){.todo = &todo});
 }
 
-dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs)
+void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs)
 {
     static const char *const done[] = {"seen", "reach", "body"};
     dc_guards *g = t->guards;
@@ -349,7 +344,6 @@ dc_guards *dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, in
     }
     dc_guard_tables(L, d, g, refs);
     t->guards = NULL;
-    return g;
 }
 
 dc_guards *dc_guard_new(void)
@@ -401,4 +395,5 @@ void dc_guard_register(lua_State *L, dc_dsl *d)
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, FORBIDDEN);
     d->sees_tables = dc_luatable_known(L);
+    d->trace_hook = on_call;
 }

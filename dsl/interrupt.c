@@ -23,120 +23,20 @@
 
 #include "core/runtime/entry.h"
 #include "dsl/error.h"
-#include "dsl/fn.h"
 #include "dsl/host.h"
+#include "dsl/trace.h"
 
-#include <sched.h>
 #include <string.h>
 
-enum { WATCH = 1000, ALL = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
-
-static const char ENDED = 0; /* its address: the error value of who insists, in the registry */
-
-static void stop(lua_State *L, lua_Debug *ar);
-
-/* ---- hooks ----------------------------------------------------------------------------------- */
-
-static bool wanted(const dc_dsl *d)
-{
-    return d->rt != NULL && atomic_load(&d->rt->interrupt);
-}
-
-static void put_back(lua_State *L, dc_dsl *d)
-{
-    lua_sethook(L, d->hook, d->hook_mask, d->hook_count);
-}
-
-/* With the lock. */
-static void put_stop(dc_dsl *d, lua_State *L)
-{
-    const lua_Hook hook = lua_gethook(L);
-    if (hook == stop)
-        return;
-    d->hook = hook;
-    d->hook_mask = lua_gethookmask(L);
-    d->hook_count = lua_gethookcount(L);
-    lua_sethook(L, stop, ALL, 1);
-}
-
-static bool try_lock(dc_dsl *d)
-{
-    return !atomic_exchange(&d->arming, true);
-}
-
-/* The holder is another thread that arms, which takes no time. */
-static void lock(dc_dsl *d)
-{
-    while (!try_lock(d))
-        sched_yield();
-}
-
-/*
- * What the owner of the state names; of others (NULL) what runs, unless it looks by itself. Who could not get the
- * lock meanwhile has left it to us, so the flag is looked at once more.
- */
-static void arm(dc_dsl *d, lua_State *own)
-{
-    bool again = true;
-    while (again && wanted(d) && try_lock(d)) {
-        lua_State *L = own != NULL ? own : d->running;
-        const bool may = L != NULL && (own != NULL || d->watched == 0), now = may && wanted(d);
-        if (now)
-            put_stop(d, L);
-        atomic_store(&d->arming, false);
-        again = may && !now;
-    }
-}
-
-static void unlock(dc_dsl *d)
-{
-    lua_State *L = d->running;
-    atomic_store(&d->arming, false);
-    arm(d, L);
-}
-
-void dc_interrupt_arm(void *what)
-{
-    arm(what, NULL);
-}
-
-void dc_interrupt_sethook(lua_State *L, dc_dsl *d, lua_Hook hook, int mask, int count)
-{
-    lock(d);
-    lua_sethook(L, hook, mask, count);
-    unlock(d);
-}
-
-lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count)
-{
-    const lua_Hook hook = lua_gethook(L);
-    *mask = hook == stop ? d->hook_mask : lua_gethookmask(L);
-    *count = hook == stop ? d->hook_count : lua_gethookcount(L);
-    return hook == stop ? d->hook : hook;
-}
+enum { WATCH = 1000 };
 
 /* ---- raising --------------------------------------------------------------------------------- */
 
-static bool has_value(const dc_dsl *d)
-{
-    return atomic_load(&d->rt->insist) && d->ended == atomic_load(&d->rt->taken_back) + 1;
-}
-
-/* What insists is raised often, with one value. */
-static void raise_again(lua_State *L, const dc_dsl *d)
-{
-    if (!has_value(d))
-        return;
-    luaL_checkstack(L, 4, "an error");
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &ENDED);
-    lua_error(L);
-}
-
 void dc_interrupt_poll(lua_State *L, dc_dsl *d)
 {
-    if (!wanted(d))
+    if (!dc_interrupt_wanted(d))
         return;
-    raise_again(L, d);
+    dc_interrupt_raise_again(L, d);
     d->rt->job.err = (dc_err){0};
     dc_fail(&d->rt->job, DC_ERR_INTERRUPTED, NULL);
     dc_error_raise(L, d, NULL);
@@ -147,23 +47,6 @@ void dc_dsl_poll(lua_State *L)
     dc_dsl *d = dc_dsl_in(L);
     if (d != NULL)
         dc_interrupt_poll(L, d);
-}
-
-void dc_interrupt_told(lua_State *L, dc_dsl *d)
-{
-    dc_rt_told(d->rt, d->rt->job.err.status);
-    if (dc_err_ends(d->rt->job.err.id))
-        arm(d, L);
-}
-
-void dc_interrupt_raised(lua_State *L, dc_dsl *d)
-{
-    const uint64_t now = atomic_load(&d->rt->taken_back) + 1;
-    if (!atomic_load(&d->rt->insist))
-        return;
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &ENDED);
-    d->ended = now;
 }
 
 /* Is a C function about to run? It may be the __close that ends a trace: that has to happen. */
@@ -179,7 +62,7 @@ static void stop(lua_State *L, lua_Debug *ar)
     if (d == NULL || enters_c(L, ar))
         return;
     if (d->rt == NULL || !atomic_load(&d->rt->insist))
-        put_back(L, d);
+        dc_interrupt_put_back(L, d);
     dc_interrupt_poll(L, d);
 }
 
@@ -188,9 +71,9 @@ static void watch(lua_State *L, lua_Debug *ar)
     dc_dsl *d = dc_dsl_in(L);
     if (d->below != NULL && (d->below_mask & (1 << ar->event)) != 0)
         d->below(L, ar);
-    if (!wanted(d) || ar->event != LUA_HOOKCOUNT)
+    if (!dc_interrupt_wanted(d) || ar->event != LUA_HOOKCOUNT)
         return;
-    arm(d, L);
+    dc_interrupt_arm_in(d, L);
     dc_interrupt_poll(L, d);
 }
 
@@ -208,30 +91,30 @@ static void put_watch(lua_State *L, const dc_dsl *d)
 }
 
 /* Has a coroutine a hook that it was born with and that means nothing any more? */
-static bool is_left_over(lua_Hook hook, bool traced)
+static bool is_left_over(const dc_dsl *d, lua_Hook hook, bool traced)
 {
-    return hook == stop || (!traced && dc_guard_is_hook(hook));
+    return hook == stop || (!traced && hook != NULL && hook == d->trace_hook);
 }
 
 void dc_interrupt_switch(dc_dsl *d, lua_State *from, lua_State *to)
 {
     const bool traced = dc_trace_current(from, d) != NULL;
-    lock(d);
+    dc_interrupt_lock(d);
     if (lua_gethook(from) == stop)
-        put_back(from, d);
-    if (is_left_over(lua_gethook(to), traced))
+        dc_interrupt_put_back(from, d);
+    if (is_left_over(d, lua_gethook(to), traced))
         lua_sethook(to, lua_gethook(from), lua_gethookmask(from), lua_gethookcount(from));
     put_watch(to, d);
     d->running = to;
-    unlock(d);
+    dc_interrupt_unlock(d);
 }
 
 void dc_dsl_enter(lua_State *L, dc_dsl_watch *w)
 {
     dc_dsl *d = dc_dsl_in(L);
-    lock(d);
+    dc_interrupt_lock(d);
     if (lua_gethook(L) == stop)
-        put_back(L, d);
+        dc_interrupt_put_back(L, d);
     *w = (dc_dsl_watch){d->running, lua_gethook(L), lua_gethookmask(L), lua_gethookcount(L)};
     if (d->watched++ == 0) {
         d->below = w->hook;
@@ -240,15 +123,15 @@ void dc_dsl_enter(lua_State *L, dc_dsl_watch *w)
     }
     put_watch(L, d);
     d->running = L;
-    unlock(d);
+    dc_interrupt_unlock(d);
 }
 
 void dc_dsl_leave(lua_State *L, const dc_dsl_watch *w)
 {
     dc_dsl *d = dc_dsl_in(L);
-    lock(d);
+    dc_interrupt_lock(d);
     if (lua_gethook(L) == stop)
-        put_back(L, d);
+        dc_interrupt_put_back(L, d);
     if (lua_gethook(L) == watch)
         lua_sethook(L, w->hook, w->mask, w->count);
     d->watched--;
@@ -275,7 +158,7 @@ int dc_dsl_ended(lua_State *L)
     dc_dsl *d = dc_dsl_in(L);
     if (dc_interrupt_is_end(L, 1))
         return 1;
-    raise_again(L, d);
+    dc_interrupt_raise_again(L, d);
     dc_rt_interrupted(d->rt, &d->rt->job, NULL);
     dc_error_raise(L, d, NULL);
 }
@@ -284,6 +167,7 @@ void dc_interrupt_register(lua_State *L, dc_dsl *d)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     d->running = lua_tothread(L, -1);
+    d->stop_hook = stop;
     lua_pop(L, 1);
 }
 
@@ -294,5 +178,5 @@ void dc_dsl_resume(lua_State *L)
         return;
     dc_rt_resume(d->rt);
     if (lua_gethook(L) == stop)
-        put_back(L, d);
+        dc_interrupt_put_back(L, d);
 }

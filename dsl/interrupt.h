@@ -36,6 +36,19 @@ void dc_interrupt_switch(dc_dsl *d, lua_State *from, lua_State *to);
 /* Is the value an error that says that somebody wanted an end? Pushes nothing. */
 bool dc_interrupt_is_end(lua_State *L, int idx);
 
+/* ---- between interrupt_arm.c and interrupt.c ---- */
+
+/* Does anything ask for an end? */
+bool dc_interrupt_wanted(const dc_dsl *d);
+/* Guards hooks and dc_dsl.running. Unlocking arms what runs where an end was asked for meanwhile. */
+void dc_interrupt_lock(dc_dsl *d);
+void dc_interrupt_unlock(dc_dsl *d);
+/* Arms `own`, or what runs (NULL), where an end is asked for; and gives L the hook back that was replaced. */
+void dc_interrupt_arm_in(dc_dsl *d, lua_State *own);
+void dc_interrupt_put_back(lua_State *L, dc_dsl *d);
+/* Raises the error value of the end that is insisted on, if there is one already. */
+void dc_interrupt_raise_again(lua_State *L, const dc_dsl *d);
+
 /* coroutine.c: functions of Lua's libraries in the table of globals, replaced. */
 void dc_coroutine_register(lua_State *L, dc_dsl *d, int globals);
 

@@ -4,6 +4,7 @@
 #ifndef DC_DSL_PARTS_H
 #define DC_DSL_PARTS_H
 
+#include "dsl/error.h"
 #include "dsl/trace.h"
 
 void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta); /* ops.c */

@@ -10,7 +10,7 @@
  * right again after an error was caught.
  *
  * Whatever scripts call is a C function: a binding, a layer's __call, or a function of stdlib/
- * behind an entry (dc_place_enter). Lua keeps the frame of a function that ends in `return f(x)`
+ * behind an entry (stdlib_entry.c). Lua keeps the frame of a function that ends in `return f(x)`
  * where f is a C function, so tail calls of the library do not lose the script's line.
  *
  * A coroutine has a stack of its own. What it runs may have no script's function on it
@@ -19,10 +19,7 @@
  */
 #include "dsl/place.h"
 
-#include "dsl/binding.h"
-#include "dsl/error.h"
 #include "dsl/trace.h"
-#include "dsl/uses.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,15 +88,12 @@ static const dc_utype CALL = {"deepc.call"};
 
 typedef struct layer_call {
     dc_uhead head;
-    const char *path; /* interned when somebody asks for it; NULL until then */
+    const char *path; /* interned when it is first asked for; NULL until then */
     int depth;        /* so many are open */
 } layer_call;
 
 /* Its user values: the call around it, in the same coroutine; the text of its path. */
 enum { AROUND = 1, TEXT };
-
-/* Layers in layers. Lua's own limit is near 200 C calls and names no line of the script. */
-enum { DEEPEST = 150 };
 
 /* Pushes the table from coroutines to their innermost calls of layers. */
 static void push_calls(lua_State *L)
@@ -108,8 +102,7 @@ static void push_calls(lua_State *L)
         luaL_error(L, "the registry has lost the calls of layers");
 }
 
-/* The text of a path on top becomes a call of that layer, which is open from now on. */
-static void open_call(lua_State *L, dc_dsl *d)
+bool dc_place_open_layer(lua_State *L)
 {
     const int text = lua_gettop(L), call = text + 1, calls = text + 2;
     layer_call *c = dc_udata_new(L, &CALL, sizeof *c, TEXT);
@@ -118,9 +111,8 @@ static void open_call(lua_State *L, dc_dsl *d)
     lua_rawget(L, calls);
     const layer_call *outer = dc_udata_test(L, -1, &CALL);
     c->depth = outer != NULL ? outer->depth + 1 : 1;
-    if (c->depth > DEEPEST)
-        dc_error_raisef(L, d, DC_ERR_REENTER, NULL,
-                        "stack overflow: layers call each other more than %d deep", DEEPEST);
+    if (c->depth > DC_PLACE_LAYERS)
+        return false;
     lua_setiuservalue(L, call, AROUND);
     lua_pushvalue(L, text);
     lua_setiuservalue(L, call, TEXT);
@@ -129,6 +121,7 @@ static void open_call(lua_State *L, dc_dsl *d)
     lua_rawset(L, calls);
     lua_copy(L, call, text);
     lua_settop(L, text);
+    return true;
 }
 
 /* __close(call, error) */
@@ -142,8 +135,7 @@ static int close_call(lua_State *L)
     return 0;
 }
 
-/* The path of the call on top. */
-static const char *path_of(lua_State *L, dc_dsl *d)
+const char *dc_place_layer_path(lua_State *L, dc_dsl *d)
 {
     layer_call *c = dc_udata_test(L, -1, &CALL);
     if (c == NULL || c->path != NULL)
@@ -161,7 +153,7 @@ static const char *innermost_path(lua_State *L, dc_dsl *d)
     push_calls(L);
     lua_pushthread(L);
     lua_rawget(L, -2);
-    const char *path = path_of(L, d);
+    const char *path = dc_place_layer_path(L, d);
     lua_pop(L, 2);
     return path;
 }
@@ -278,152 +270,6 @@ void dc_place_push_name(lua_State *L, int idx)
         }
     }
     lua_pushnil(L);
-}
-
-/* ---- ways in --------------------------------------------------------------------------------- */
-
-/* Of a layer's :forward; the call is at 1. There were `born` handles before. */
-static int leave_call(lua_State *L, int status, lua_KContext born)
-{
-    const int n = lua_gettop(L) - 1;
-    dc_dsl *d = dc_dsl_of(L);
-    dc_trace *t = n == 0 ? dc_trace_here(L, d) : NULL;
-    DC_UNUSED(status);
-    if (t != NULL) {
-        lua_pushvalue(L, 1);
-        t->silent = path_of(L, d);
-        lua_pop(L, 1);
-    } else if (n > 0 && dc_uses_are_told(L, d)) {
-        lua_pushvalue(L, 1);
-        const char *path = path_of(L, d);
-        lua_pop(L, 1);
-        dc_uses_of_call(L, d, n, (uint64_t)born, path);
-    }
-    return n;
-}
-
-int dc_place_layer(lua_State *L)
-{
-    const int n = lua_gettop(L);
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkstack(L, 8, "arguments of a layer");
-    lua_pushvalue(L, lua_upvalueindex(2));
-    lua_pushvalue(L, 1);
-    lua_call(L, 1, 1);
-    open_call(L, dc_dsl_of(L));
-    lua_insert(L, 1);
-    lua_toclose(L, 1);
-    lua_getfield(L, 2, "forward");
-    lua_insert(L, 2);
-    const lua_KContext born = (lua_KContext)dc_dsl_of(L)->born;
-    lua_callk(L, n, LUA_MULTRET, born, leave_call);
-    return leave_call(L, LUA_OK, born);
-}
-
-/* Of a function of stdlib/, which may be called when the context is closed. There were `born` handles before. */
-static int leave(lua_State *L, int status, lua_KContext born)
-{
-    const int n = lua_gettop(L);
-    dc_dsl *d = dc_dsl_of_any(L);
-    DC_UNUSED(status);
-    if (n > 0 && d->rt != NULL && dc_uses_are_told(L, d))
-        dc_uses_of_call(L, d, n, (uint64_t)born, lua_tostring(L, lua_upvalueindex(4)));
-    return n;
-}
-
-/* Upvalues: the context, the function of stdlib/, how many arguments it takes, its name, arguments before those
- * that the script wrote. Yields pass through. */
-static int enter(lua_State *L)
-{
-    const lua_Integer most = lua_tointeger(L, lua_upvalueindex(3));
-    if (lua_gettop(L) > most)
-        dc_lib_surplus(L, dc_dsl_of(L), lua_tostring(L, lua_upvalueindex(4)), (int)most,
-                       (int)lua_tointeger(L, lua_upvalueindex(5)));
-    const int n = lua_gettop(L);
-    luaL_checkstack(L, 2, "arguments");
-    lua_pushvalue(L, lua_upvalueindex(2));
-    lua_insert(L, 1);
-    const dc_dsl *d = dc_dsl_of_any(L);
-    const lua_KContext born = (lua_KContext)d->born;
-    lua_callk(L, n, LUA_MULTRET, born, leave);
-    return leave(L, LUA_OK, born);
-}
-
-/* Called by the library itself where a layer is made or called. */
-static bool is_of_layer(const char *name)
-{
-    return strcmp(name, "forward") == 0 || strcmp(name, "init") == 0 || strcmp(name, "__call") == 0;
-}
-
-/* How many arguments the Lua function on top takes. */
-static int parameters(lua_State *L)
-{
-    lua_Debug ar;
-    lua_pushvalue(L, -1);
-    lua_getinfo(L, ">u", &ar);
-    return ar.isvararg ? DC_ANY : ar.nparams;
-}
-
-/* Puts the entry in the place of the function under the key, if it is written in Lua; errors call it op. */
-static void enter_field(lua_State *L, dc_dsl *d, int table, const char *key, const char *op)
-{
-    table = lua_absindex(L, table);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    lua_pushstring(L, key);
-    if (lua_rawget(L, table) == LUA_TFUNCTION && !lua_iscfunction(L, -1)) {
-        lua_pushinteger(L, parameters(L));
-        lua_pushstring(L, op);
-        lua_pushinteger(L, is_of_layer(key));
-        lua_pushcclosure(L, enter, 5);
-        lua_pushstring(L, key);
-        lua_insert(L, -2);
-        lua_rawset(L, table); /* while it is traversed: the field exists */
-        return;
-    }
-    lua_pop(L, 2);
-}
-
-/*
- * The functions of a class; what makes or calls a layer is told as the class, `owner`. Or those of a module,
- * told with its prefix.
- */
-static void enter_all(lua_State *L, dc_dsl *d, int table, const char *owner, const char *prefix)
-{
-    table = lua_absindex(L, table);
-    for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
-        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "_";
-        const char *op = key;
-        const int value = lua_gettop(L);
-        if (*key == '_')
-            continue;
-        if (owner != NULL && is_of_layer(key))
-            op = owner;
-        else if (*prefix != '\0')
-            op = lua_pushfstring(L, "%s.%s", prefix, key);
-        enter_field(L, d, table, key, op);
-        lua_settop(L, value);
-    }
-}
-
-void dc_place_enter(lua_State *L, dc_dsl *d, int table, const char *prefix)
-{
-    table = lua_absindex(L, table);
-    luaL_checkstack(L, 16, "entries");
-    const int at = lua_gettop(L) + 1; /* the key; its value is behind it */
-    enter_all(L, d, table, NULL, prefix);
-    for (lua_pushnil(L); lua_next(L, table) != 0; lua_settop(L, at)) {
-        const char *key = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : "_";
-        if (lua_type(L, at + 1) != LUA_TTABLE || *key == '_')
-            continue;
-        const char *owner = lua_pushfstring(L, "%s.%s", prefix, key);
-        enter_all(L, d, at + 1, owner, "");
-        if (!lua_getmetatable(L, at + 1))
-            continue;
-        const int meta = lua_gettop(L);
-        if (lua_getfield(L, meta, "__index") == LUA_TTABLE)
-            enter_all(L, d, -1, NULL, "");
-        enter_field(L, d, meta, "__call", owner);
-    }
 }
 
 void dc_place_register(lua_State *L)

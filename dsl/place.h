@@ -26,12 +26,14 @@ bool dc_place_by_script(lua_State *L);
  */
 void dc_place_push_name(lua_State *L, int idx);
 void dc_place_register(lua_State *L);
-/* The __call of layers; second upvalue: a function from the layer to the text of its path. */
-int dc_place_layer(lua_State *L);
 /*
- * Puts C functions, which count arguments, before the Lua functions of a module, of its classes and their
- * bases. prefix: the module as scripts call it, "nn".
+ * Calls of layers that are open, in each coroutine. dc_place_open_layer replaces the text of a path on top by
+ * a value to be closed; false, with more on the stack, where DC_PLACE_LAYERS are open: Lua's own limit is near
+ * 200 C calls and names no line of the script.
  */
-void dc_place_enter(lua_State *L, dc_dsl *d, int table, const char *prefix);
+enum { DC_PLACE_LAYERS = 150 };
+bool dc_place_open_layer(lua_State *L);
+/* The path of the call on top, interned; NULL where it is something else. */
+const char *dc_place_layer_path(lua_State *L, dc_dsl *d);
 
 #endif

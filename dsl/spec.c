@@ -142,7 +142,7 @@ static dc_status begin_body(dc_job *j, void *arg)
     const beginning *a = arg;
     DC_UNUSED(j);
     a->s->trace = dc_trace_new(a->d, a->fn->name, a->where);
-    a->s->trace->guards = dc_guard_new();
+    a->s->trace->guards = a->s->guards = dc_guard_new();
     a->d->rt->stats.traces++;
     return DC_OK;
 }
@@ -445,7 +445,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     keeping k = {s, v};
     dc_error_check(L, d, dc_protect(&d->rt->job, keep_declared, &k), fn->name);
     lua_getiuservalue(L, at, DC_SPEC_REFS);
-    s->guards = dc_guard_end(L, d, s->trace, fn->name, lua_gettop(L));
+    dc_guard_end(L, d, s->trace, fn->name, lua_gettop(L));
     lua_getfield(L, -1, "prints");
     lua_setiuservalue(L, at, DC_SPEC_PRINTS);
     dc_trace_commit(L, lua_gettop(L));

@@ -58,6 +58,8 @@ typedef struct dc_dsl {
     int watched;        /* entries of the host that look by themselves */
     lua_Hook below;     /* the one under theirs */
     int below_mask, below_count;
+    lua_Hook stop_hook;  /* interrupt.c: the one that raises */
+    lua_Hook trace_hook; /* guard.c: of a trace; a coroutine that was made in one has it, too */
     uintptr_t closing; /* coroutine.c: where in the C stack the outermost close runs; 0 none */
 } dc_dsl;
 

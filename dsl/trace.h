@@ -5,7 +5,8 @@
 #define DC_DSL_TRACE_H
 
 #include "core/base/ptrmap.h"
-#include "dsl/error.h"
+#include "dsl/handle.h"
+#include "dsl/place.h"
 #include "dsl/uses.h"
 
 typedef struct dc_trace_cell {
@@ -77,7 +78,7 @@ struct dc_trace {
     DC_VEC(dc_val) print; /* tensors that dc.print shows at each call */
     DC_VEC(dc_trace_dep) dep;
     const dc_frame *frame;    /* innermost */
-    struct dc_guards *guards; /* captured locals noted so far (dsl/guard.c) */
+    struct dc_guards *guards; /* captured locals noted so far (guard.c); the specialisation's */
     lua_Hook hook;            /* that was there before the trace */
     int hook_mask, hook_count;
     const char *silent; /* the layer that last returned nothing; interned, NULL: none did */

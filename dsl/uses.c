@@ -4,9 +4,8 @@
 
 #include <stdlib.h>
 
-void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where)
+void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test)
 {
-    const bool test = dc_handle_type(h)->dtype == DC_BOOL;
     if (where == NULL || u->folded)
         return;
     DC_PUSH(u->at, ((dc_use){where, op, u->at.n, 1, test, false}));
@@ -31,28 +30,6 @@ void dc_uses_mark(dc_handle *h)
     dc_uses *u = uses_of(h);
     if (u != NULL && !u->folded && h->use <= u->at.n)
         u->at.at[h->use - 1].used = true;
-}
-
-bool dc_uses_are_told(lua_State *L, dc_dsl *d)
-{
-    return (d->watch != NULL || dc_trace_here(L, d) != NULL) && dc_place_by_script(L);
-}
-
-void dc_uses_of_call(lua_State *L, dc_dsl *d, int n, uint64_t born, const char *name)
-{
-    const dc_trace *t = dc_trace_here(L, d);
-    if (name == NULL || d->effect > born)
-        return;
-    for (int i = lua_gettop(L) - n + 1; i <= lua_gettop(L); i++) {
-        dc_handle *h = dc_handle_look(L, i);
-        if (h == NULL || h->born <= born)
-            continue;
-        const bool here = t != NULL ? h->kind == DC_HANDLE_TRACED && h->serial == t->serial
-                                    : h->kind == DC_HANDLE_LAZY;
-        if (here && h->use == 0)
-            dc_uses_add(t != NULL ? &d->trace->uses : &d->watch->lazy, h,
-                        dc_name_intern_text(d->rt->names, name), dc_place_find(L, d).where);
-    }
 }
 
 void dc_uses_free(dc_uses *u)

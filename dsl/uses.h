@@ -26,15 +26,8 @@ typedef struct dc_uses {
     bool folded;
 } dc_uses;
 
-/*
- * The n results on top of the stack of what the script has called by this name: those that were made since `born`
- * handles were, unless it did something besides (dc_dsl.effect).
- */
-void dc_uses_of_call(lua_State *L, dc_dsl *d, int n, uint64_t born, const char *name);
-/* Does anybody hear of what is not used? */
-bool dc_uses_are_told(lua_State *L, dc_dsl *d);
-/* A result of op at this place, for which h stands from now on. */
-void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where);
+/* h becomes a result of op at this place; test: it is a tensor of bool. */
+void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test);
 /* Something reads h. */
 void dc_uses_mark(dc_handle *h);
 void dc_uses_free(dc_uses *u);
