@@ -19,70 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const dc_utype FN = {"deepc.fn"};
-
 enum { LIMIT = 8 };
-
-dc_fn *dc_fn_check(lua_State *L, int idx)
-{
-    dc_fn *fn = dc_udata_test(L, idx, &FN);
-    if (fn == NULL)
-        dc_error_fact(L, dc_dsl_of(L), DC_ERR_ARG,
-                      &(dc_fact){.word = {lua_pushfstring(L, "a typed function is needed, not %s",
-                                                          dc_handle_describe(L, idx))}},
-                      &(dc_blame){.hint = "its methods have a colon: f:explain()"});
-    if (!fn->ready)
-        luaL_error(L, "the typed function was never made");
-    fn->dying = false;
-    return fn;
-}
-
-bool dc_dsl_is_function(lua_State *L, int idx)
-{
-    return dc_udata_test(L, idx, &FN) != NULL;
-}
-
-bool dc_fn_spare(lua_State *L, bool *dying)
-{
-    if (*dying)
-        return false;
-    *dying = true;
-    if (lua_getmetatable(L, 1))
-        lua_setmetatable(L, 1);
-    return true;
-}
-
-static void drop(dc_fn *fn)
-{
-    if (!fn->ready)
-        return;
-    fn->ready = false;
-    if (fn->prev != NULL)
-        fn->prev->next = fn->next;
-    else
-        fn->d->fns = fn->next;
-    if (fn->next != NULL)
-        fn->next->prev = fn->prev;
-    dc_sig_fini(&fn->sig);
-    dc_uses_free(&fn->seen);
-}
-
-static int l_gc(lua_State *L)
-{
-    dc_fn *fn = dc_udata_test(L, 1, &FN);
-    if (fn == NULL || dc_fn_spare(L, &fn->dying))
-        return 0;
-    drop(fn);
-    fn->head.type = NULL;
-    return 0;
-}
-
-void dc_fn_close_all(dc_dsl *d)
-{
-    dc_spec_close_all(d);
-    while (d->fns != NULL)
-        drop(d->fns);
-}
 
 /* ---- definition ------------------------------------------------------------------------------ */
 
@@ -180,63 +117,6 @@ static void describe(dc_dsl *d, dc_fn *fn, const char *where)
 
 /* ---- sizes given ------------------------------------------------------------------------------ */
 
-typedef struct giving {
-    const dc_sig *sig;
-    dc_sig_bind *bind;
-    const char *name;
-    int64_t size;
-} giving;
-
-static dc_status give_body(dc_job *j, void *arg)
-{
-    const giving *a = arg;
-    return dc_sig_give(j, a->sig, a->bind, a->name, a->size);
-}
-
-static void give(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name,
-                 int64_t n)
-{
-    giving a = {&fn->sig, b, name, n};
-    dc_error_check(L, d, dc_protect(&d->rt->job, give_body, &a), fn->name);
-}
-
-static dc_status check_sizes_body(dc_job *j, void *arg)
-{
-    const giving *a = arg;
-    return dc_sig_check(j, a->sig, a->bind);
-}
-
-/* All sizes are given: is it a definition, and which others follow? */
-static void check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b)
-{
-    giving a = {.sig = &fn->sig, .bind = b};
-    dc_error_check(L, d, dc_protect(&d->rt->job, check_sizes_body, &a), fn->name);
-}
-
-/* Adds the lengths of the lists of this type to the key (-1: not known); false where a size is missing. */
-static bool shape_of(const dc_sig_type *t, int64_t length, dc_fn_key *key, int *leaves)
-{
-    dc_type out;
-    switch (t->kind) {
-    case DC_SHAPE_TENSOR:
-        return ++*leaves <= DC_SIG_LEAVES && dc_sig_resolve(&key->bind, t, &out);
-    case DC_SHAPE_RECORD:
-        for (int f = 0; f < t->nfield; f++)
-            if (!shape_of(t->field[f].type, length, key, leaves))
-                return false;
-        return true;
-    case DC_SHAPE_LIST:
-        if (length < 0 || length > DC_SIG_LEAVES || key->nshape == DC_FN_SHAPE)
-            return false;
-        key->shape[key->nshape++] = length;
-        for (int64_t i = 0; i < length; i++)
-            if (!shape_of(t->of, length, key, leaves))
-                return false;
-        return true;
-    }
-    return false;
-}
-
 /* The key that can be traced without a call: optional arguments are left out. */
 static bool early_key(const dc_fn *fn, dc_fn_key *key)
 {
@@ -248,7 +128,7 @@ static bool early_key(const dc_fn *fn, dc_fn_key *key)
             return false;
         if (p->optional)
             key->shape[key->nshape++] = 0;
-        else if (!shape_of(p->type, -1, key, &leaves))
+        else if (!dc_fn_add_lengths(p->type, -1, key, &leaves))
             return false;
     }
     return true;
@@ -278,7 +158,7 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
     luaL_checkstack(L, 8, "sizes");
     dc_interrupt_look(L, d); /* there may be many choices that trace nothing */
     if (var == fn->sig.nvar) {
-        check_sizes(L, d, fn, &here.bind);
+        dc_fn_check_sizes(L, d, fn, &here.bind);
         if (early_key(fn, &here))
             trace_early(L, d, fn_idx, &here);
         return;
@@ -291,13 +171,13 @@ static void each_choice(lua_State *L, dc_dsl *d, int fn_idx, int idx, int var, c
         for (lua_Integer i = 1, n = luaL_len(L, list); i <= n; i++) {
             lua_geti(L, list, i);
             here = *key;
-            give(L, d, fn, &here.bind, fn->sig.var[var],
+            dc_fn_give_size(L, d, fn, &here.bind, fn->sig.var[var],
                  dc_args_integer(L, d, list + 1, "fn", fn->sig.var[var]));
             lua_settop(L, list);
             each_choice(L, d, fn_idx, idx, var + 1, &here);
         }
     } else {
-        give(L, d, fn, &here.bind, fn->sig.var[var],
+        dc_fn_give_size(L, d, fn, &here.bind, fn->sig.var[var],
              dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[var]));
         each_choice(L, d, fn_idx, idx, var + 1, &here);
     }
@@ -311,7 +191,7 @@ static void read_given(lua_State *L, dc_dsl *d, dc_fn *fn, int idx)
     dc_sig_begin(&fn->sig, &fn->given);
     for (int v = 0; v < fn->sig.nvar && !lua_isnil(L, idx); v++) {
         if (lua_getfield(L, idx, fn->sig.var[v]) == LUA_TNUMBER) {
-            give(L, d, fn, &fn->given, fn->sig.var[v],
+            dc_fn_give_size(L, d, fn, &fn->given, fn->sig.var[v],
                  dc_args_integer(L, d, lua_gettop(L), "fn", fn->sig.var[v]));
             fn->has_given = true;
         }
@@ -329,7 +209,7 @@ static int l_fn(lua_State *L)
                         "is needed, not %s",
                         dc_handle_describe(L, 1));
     dc_handle_pressure(L, d);
-    dc_fn *fn = dc_udata_new(L, &FN, sizeof *fn, DC_FN__USER);
+    dc_fn *fn = dc_udata_new(L, &dc_fn_type, sizeof *fn, DC_FN__USER);
     const int at = lua_gettop(L);
     fn->d = d;
     parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), fn};
@@ -353,71 +233,7 @@ static int l_fn(lua_State *L)
     return 1;
 }
 
-/* ---- looking at them ------------------------------------------------------------------------- */
-
-/* The key of a check by the table at idx; false where it does not tell enough. */
-static bool check_key(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
-                      dc_fn_key *key)
-{
-    int leaves = 0;
-    for (int i = 0; i < fn->sig.nparam; i++) {
-        const dc_sig_param *p = &fn->sig.param[i];
-        const bool given = lua_getfield(L, idx, p->name) != LUA_TNIL;
-        const int value = lua_gettop(L);
-        int64_t length = -1;
-        if (key->nshape == DC_FN_SHAPE)
-            return false;
-        if (p->type == NULL) {
-            key->shape[key->nshape++] = dc_fn_number_static(L, d, fn, 1, i, value);
-        } else {
-            if (given && lua_type(L, value) == LUA_TNUMBER)
-                length = dc_args_integer(L, d, value, op, p->name);
-            if (length > DC_SIG_LEAVES)
-                dc_error_raisef(L, d, DC_ERR_ARG, op,
-                                "%s = %" PRId64 ": more than %d tensors in all", p->name, length,
-                                DC_SIG_LEAVES);
-            if (p->optional)
-                key->shape[key->nshape++] = given;
-            if ((!p->optional || given) && !shape_of(p->type, length, key, &leaves))
-                return false;
-        }
-        lua_settop(L, value - 1);
-    }
-    return true;
-}
-
-/* Names of dims and of parameters. */
-static void check_names(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op)
-{
-    const char *known[DC_SIG_VARS + DC_SIG_PARAMS + 1];
-    int n = 0;
-    for (int v = 0; v < fn->sig.nvar; v++)
-        known[n++] = fn->sig.var[v];
-    for (int i = 0; i < fn->sig.nparam; i++)
-        known[n++] = fn->sig.param[i].name;
-    known[n] = NULL;
-    dc_args_options(L, d, idx, op, known);
-}
-
-/* Static parameters by name, as lengths of lists; optional parameters are there if their name is given. */
-void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op, dc_fn_key *key)
-{
-    *key = (dc_fn_key){.nshape = 0};
-    check_names(L, d, fn, idx, op);
-    dc_sig_begin(&fn->sig, &key->bind);
-    for (int v = 0; v < fn->sig.nvar; v++) {
-        if (lua_getfield(L, idx, fn->sig.var[v]) != LUA_TNIL)
-            give(L, d, fn, &key->bind, fn->sig.var[v],
-                 dc_args_integer(L, d, lua_gettop(L), op, fn->sig.var[v]));
-        lua_pop(L, 1);
-    }
-    check_sizes(L, d, fn, &key->bind);
-    if (!check_key(L, d, fn, idx, op, key)) {
-        char text[800];
-        dc_sig_print(&fn->sig, &key->bind, text, sizeof text);
-        dc_error_raisef(L, d, DC_ERR_ARG, op, "not every size is known: %s", text);
-    }
-}
+/* ---- methods ------------------------------------------------------------------------- */
 
 /*
  * f:check { batch = 64 }: traces and checks for these sizes; nothing is compiled or computed.
@@ -526,13 +342,17 @@ void dc_fn_register(lua_State *L, dc_dsl *d, int module)
     static const luaL_Reg fn_meta[] = {{"__call", dc_fn_call},
                                        {"__index", l_index},
                                        {"__tostring", l_tostring},
-                                       {"__gc", l_gc},
+                                       {"__gc", dc_fn_gc},
                                        {NULL, NULL}};
     static const dc_binding fn = {"fn", l_fn, 4};
-    dc_udata_register(L, &FN);
+    dc_udata_register(L, &dc_fn_type);
     dc_lib_inner(L, d, fn_meta);
     lua_pop(L, 1);
-    dc_spec_register(L, d);
+    dc_udata_register(L, &dc_spec_type);
+    lua_pushcfunction(L, dc_spec_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    dc_spec_register(L);
     dc_fn_call_register(L);
     dc_fnjob_register(L, d);
     dc_look_register(L);

@@ -98,17 +98,40 @@ typedef struct dc_fn_leaves {
         *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
 } dc_fn_leaves;
 
+/* ---- fnobject.c ------------------------------------------------------------------------------- */
+
+extern const dc_utype dc_fn_type, dc_spec_type;
+int dc_fn_gc(lua_State *L);
+int dc_spec_gc(lua_State *L);
+/* Raises where the value at idx is no typed function. */
+dc_fn *dc_fn_check(lua_State *L, int idx);
 /* The list of specialisations of the typed function at idx is pushed. */
 void dc_fn_push_specs(lua_State *L, int idx);
+/* An empty one is pushed; the caller has its user values to fill. */
+dc_spec *dc_spec_push(lua_State *L, dc_dsl *d, const dc_fn_key *key);
+/* Frees what it owns; it is at none of its lists any more. */
+void dc_spec_drop(dc_spec *s);
 /* The specialisation at idx, or NULL where there is none any more; one that is in use from now on, or raises. */
 dc_spec *dc_spec_test(lua_State *L, int idx);
 dc_spec *dc_spec_at(lua_State *L, int idx);
-/* Raises where the value at idx is no typed function. */
-dc_fn *dc_fn_check(lua_State *L, int idx);
+void dc_fn_close_all(dc_dsl *d);
 
+/* ---- fnkey.c ---------------------------------------------------------------------------------- */
+
+/* Gives the size of this name n; all sizes are given: is it a definition, and which others follow? Raise. */
+void dc_fn_give_size(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name,
+                     int64_t n);
+void dc_fn_check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b);
+/* Adds the lengths of the lists of this type to the key (-1: not known); false where a size is missing. */
+bool dc_fn_add_lengths(const dc_sig_type *t, int64_t length, dc_fn_key *key, int *leaves);
 /* The key that the table at idx tells, as f:check takes it. Raises for op. */
 void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
                   dc_fn_key *key);
+/* Of sizes, arguments and static values, how many differ from the key's; sizes also by how much, in the lower half. */
+uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key);
+/* What of two keys differs, for logs: "batch 64 -> 32". */
+void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
+                        size_t room);
 
 /* ---- fnjob.c: f:start ------------------------------------------------------------------------- */
 
@@ -154,17 +177,9 @@ bool dc_fn_still_holds(const dc_spec *s);
 void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
 void dc_fn_call_register(lua_State *L);
 
-/*
- * The first finalizer of the userdata at 1 does no more than to order a second one, which runs when
- * nothing refers to it still: finalizers of scripts may have brought it back, and Lua may run the
- * first one in the middle of a call. True the first time.
- */
-bool dc_fn_spare(lua_State *L, bool *dying);
-
 /* ---- spec.c ---------------------------------------------------------------------------------- */
 
-void dc_spec_register(lua_State *L, dc_dsl *d);
-void dc_spec_close_all(dc_dsl *d);
+void dc_spec_register(lua_State *L);
 /* Traces and checks the function at fn_idx for this key, begins to compile it unless `only_check`;
  * pushes the specialisation. */
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);
@@ -174,12 +189,6 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
 bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s);
 /* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
-/* Of sizes, arguments and static values, how many differ from the key's; sizes also by how much, in the lower half. */
-uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key);
-/* What of two keys differs, for logs: "batch 64 -> 32". */
-void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
-                        size_t room);
-
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
 
 /* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */

@@ -1,5 +1,5 @@
 /*
- * What guards are made of: shared by guard.c (noting, while a body is traced), guard_tables.c (captured
+ * What guards are made of: shared by guard_value.c, guard.c (noting, while a body is traced), guard_tables.c (captured
  * tables, when the trace ends), guard_ask.c (is it still the same?) and guard_text.c (what changed).
  */
 #ifndef DC_DSL_GUARD_IMPL_H
@@ -84,7 +84,7 @@ struct dc_guards {
     bool iterated;       /* the body went over keys: any of them may matter */
 };
 
-/* ---- values (guard.c) ---- */
+/* ---- guard_value.c ---- */
 
 dc_guard_shot dc_guard_look_at(lua_State *L, int idx);
 bool dc_guard_same(lua_State *L, int idx, const dc_guard_shot *s, int refs);

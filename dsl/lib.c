@@ -4,6 +4,7 @@
 #include "dsl/args.h"
 #include "dsl/binding.h"
 #include "dsl/dsl.h"
+#include "dsl/fn.h"
 #include "dsl/interrupt.h"
 #include "dsl/parts.h"
 #include "dsl/stdlib.h"

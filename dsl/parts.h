@@ -34,7 +34,6 @@ void dc_grad_register(lua_State *L, dc_dsl *d, int methods, int module); /* grad
 void dc_custom_register(lua_State *L, dc_dsl *d, int module); /* custom.c */
 void dc_conv_register(lua_State *L, dc_dsl *d, int module);   /* conv.c */
 void dc_fn_register(lua_State *L, dc_dsl *d, int module);     /* fn.c */
-void dc_fn_close_all(dc_dsl *d);
 void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: internals on top */
 void dc_data_register(lua_State *L, dc_dsl *d);  /* data.c: internals on top */
 /* batches.c: internals on top */

@@ -13,77 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const dc_utype SPEC = {"deepc.specialisation"}, GUARD = {"deepc.tracing"};
-
-/* ---- specialisations: life ------------------------------------------------------------------- */
-
-static void drop_spec(dc_spec *s)
-{
-    dc_dsl *d = s->d;
-    if (d == NULL || dc_dsl_gone(d))
-        return;
-    if (s->prev != NULL)
-        s->prev->next = s->next;
-    else
-        d->specs = s->next;
-    if (s->next != NULL)
-        s->next->prev = s->prev;
-    dc_inst_free(s->inst);
-    dc_exec_release(s->exec);
-    dc_trace_free(s->trace);
-    dc_guard_free(s->guards);
-    dc_xfree(s->arg);
-    dc_xfree(s->type);
-    dc_xfree(s->out);
-    dc_xfree(s->out_declared);
-    DC_VEC_FREE(s->dep);
-    DC_VEC_FREE(s->step);
-    *s = (dc_spec){0};
-}
-
-static int l_spec_gc(lua_State *L)
-{
-    dc_spec *s = dc_udata_test(L, 1, &SPEC);
-    if (s != NULL && !dc_fn_spare(L, &s->dying))
-        drop_spec(s);
-    return 0;
-}
-
-void dc_spec_close_all(dc_dsl *d)
-{
-    while (d->specs != NULL)
-        drop_spec(d->specs);
-}
-
-void dc_fn_push_specs(lua_State *L, int idx)
-{
-    dc_udata_table(L, idx, DC_FN_SPECS);
-}
-
-dc_spec *dc_spec_test(lua_State *L, int idx)
-{
-    return dc_udata_test(L, idx, &SPEC);
-}
-
-dc_spec *dc_spec_at(lua_State *L, int idx)
-{
-    dc_spec *s = dc_udata_check(L, idx, &SPEC);
-    s->dying = false;
-    return s;
-}
-
-/* An empty one; the caller has its user values to fill. */
-static dc_spec *push_spec(lua_State *L, dc_dsl *d, const dc_fn_key *key)
-{
-    dc_spec *s = dc_udata_new(L, &SPEC, sizeof *s, DC_SPEC__USER);
-    s->key = *key;
-    s->d = d;
-    s->next = d->specs;
-    if (s->next != NULL)
-        s->next->prev = s;
-    d->specs = s;
-    return s;
-}
+static const dc_utype GUARD = {"deepc.tracing"};
 
 /* Ends a trace when it goes out of scope, by an error too. */
 typedef struct scope {
@@ -481,7 +411,7 @@ static dc_status tell_body(dc_job *j, void *arg)
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check)
 {
     dc_fn *fn = lua_touserdata(L, fn_idx);
-    dc_spec *s = push_spec(L, d, key);
+    dc_spec *s = dc_spec_push(L, d, key);
     trace(L, d, fn_idx, s);
     telling t = {d, fn, s};
     dc_error_check(L, d, dc_protect(&d->rt->job, tell_body, &t), fn->name);
@@ -562,13 +492,13 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     dc_spec *s = lua_touserdata(L, spec_idx);
     spec_idx = lua_absindex(L, spec_idx);
     const int top = lua_gettop(L);
-    dc_spec *again = push_spec(L, d, &s->key);
+    dc_spec *again = dc_spec_push(L, d, &s->key);
     trace(L, d, fn_idx, again);
     comparing c = {d, again, s->step.n > 0};
     dc_error_check(L, d, dc_protect(&d->rt->job, compare_body, &c), fn->name);
     if (again->fingerprint == s->fingerprint) {
         take_over(L, spec_idx, top + 1, s, again);
-        drop_spec(again);
+        dc_spec_drop(again);
         lua_settop(L, top);
         return;
     }
@@ -580,73 +510,12 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     raise_other_graph(L, d, fn, s, again);
 }
 
-/* ---- differences ----------------------------------------------------------------------------- */
-
-/* A size, or that there is none, behind n bytes of out; how many more are needed. */
-static size_t put_size(char *out, size_t room, size_t n, int64_t size)
-{
-    if (n >= room)
-        return 0;
-    return (size_t)(size < 0 ? snprintf(out + n, room - n, "not given")
-                             : snprintf(out + n, room - n, "%lld", (long long)size));
-}
-
-uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key)
-{
-    const dc_sig_bind *x = &a->key.bind, *y = &key->bind;
-    uint64_t count = memcmp(x->rest_size, y->rest_size, sizeof x->rest_size) != 0, by = 0;
-    for (int v = 0; v < sig->nvar; v++) {
-        const int64_t p = x->size[v], q = y->size[v];
-        count += p != q;
-        by += p > q ? (uint64_t)(p - q) : (uint64_t)(q - p);
-    }
-    for (int i = 0; i < a->key.nshape && i < key->nshape; i++)
-        count += a->key.shape[i] != key->shape[i];
-    for (uint32_t i = 0; i < a->dep.n; i++)
-        count += a->dep.at[i].now->number != a->dep.at[i].then.number;
-    return count << 32 | (by < UINT32_MAX ? by : UINT32_MAX);
-}
-
-void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
-                        size_t room)
-{
-    const dc_fn *fn = lua_touserdata(L, fn_idx);
-    size_t n = 0;
-    *out = '\0';
-    for (int v = 0; v < fn->sig.nvar && n < room; v++)
-        if (a->key.bind.size[v] != key->bind.size[v]) {
-            n += (size_t)snprintf(out + n, room - n, "%s%s ", n ? ", " : "", fn->sig.var[v]);
-            n += put_size(out, room, n, a->key.bind.size[v]);
-            if (n < room)
-                n += (size_t)snprintf(out + n, room - n, " -> ");
-            n += put_size(out, room, n, key->bind.size[v]);
-        }
-    if (n == 0 &&
-        (a->key.bind.rest != key->bind.rest ||
-         memcmp(a->key.bind.rest_size, key->bind.rest_size, sizeof key->bind.rest_size) != 0))
-        n += (size_t)snprintf(out + n, room - n, "the dims of '...'");
-    if (n == 0) {
-        dc_fn_shape_difference(L, fn, fn_idx, a->key.shape, key->shape, out, room);
-        n = strlen(out);
-    }
-    for (uint32_t i = 0; n == 0 && i < a->dep.n; i++) {
-        const dc_trace_dep *dep = &a->dep.at[i];
-        if (dep->now->number != dep->then.number)
-            n += (size_t)snprintf(out + n, room - n, "%s: %s -> %s", dep->what, dep->then.text,
-                                  dep->now->text);
-    }
-}
-
 /* ---- registration ---------------------------------------------------------------------------- */
 
-void dc_spec_register(lua_State *L, dc_dsl *d)
+void dc_spec_register(lua_State *L)
 {
-    DC_UNUSED(d);
-    dc_udata_register(L, &SPEC);
-    lua_pushcfunction(L, l_spec_gc);
-    lua_setfield(L, -2, "__gc");
     dc_udata_register(L, &GUARD);
     lua_pushcfunction(L, l_scope_close);
     lua_setfield(L, -2, "__close");
-    lua_pop(L, 2);
+    lua_pop(L, 1);
 }
