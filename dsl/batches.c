@@ -20,8 +20,9 @@
  */
 #include "core/runtime/work.h"
 #include "dsl/binding.h"
+#include "dsl/internals.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 #include "jit/jit.h"
 
 #include <string.h>

@@ -3,10 +3,10 @@
  * is ignored. Functions in C are rows of dc_binding behind one entry; functions of stdlib/ are entered
  * through stdlib_entry.c, which counts their parameters. nil at the end counts as not given.
  */
-#include "dsl/args.h"
 #include "dsl/binding.h"
+#include "dsl/error.h"
+#include "dsl/hints.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "dsl/args.h"
 #include "dsl/binding.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * completes (dc_trace.check).
  */
 #include "dsl/apply.h"
+#include "dsl/ops.h"
 #include "dsl/trace.h"
 
 #include <string.h>

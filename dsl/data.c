@@ -21,7 +21,9 @@
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/binding.h"
-#include "dsl/parts.h"
+#include "dsl/hints.h"
+#include "dsl/internals.h"
+#include "dsl/ops.h"
 #include "dsl/stdlib_entry.h"
 #include "formats/idx.h"
 
@@ -162,7 +164,7 @@ static int l_near(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
-    if (dc_near_name(L, 1, NULL, luaL_checkstring(L, 2)) == NULL)
+    if (dc_hint_spelling(L, 1, NULL, luaL_checkstring(L, 2)) == NULL)
         lua_pushnil(L);
     return 1;
 }
@@ -174,7 +176,7 @@ static int l_unknown(lua_State *L)
     const char *hint = dc_hint_library(name);
     dc_error_fact(L, d, DC_ERR_FIELD,
                   &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}},
-                  &(dc_blame){.hint = hint != NULL ? hint : dc_near_name(L, 1, NULL, name)});
+                  &(dc_blame){.hint = hint != NULL ? hint : dc_hint_spelling(L, 1, NULL, name)});
 }
 
 /* entries(class): the same, its functions behind entries (place.c); for what no module lists. */

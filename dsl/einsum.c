@@ -14,7 +14,7 @@
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/binding.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -36,11 +36,6 @@ DC_NORETURN void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const ch
 /* Makes a record from facts and raises it. */
 DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact,
                                const dc_blame *b);
-/*
- * A hint for a name that does not exist: the nearest of the table's keys and of `more` (ends with
- * NULL; may be NULL). Pushes it, or returns NULL.
- */
-const char *dc_near_name(lua_State *L, int table, const char *const *more, const char *name);
 /* Raises if the status is a failure. */
 void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
 

@@ -21,8 +21,11 @@
 #include "core/base/outfile.h"
 #include "dsl/args.h"
 #include "dsl/binding.h"
+#include "dsl/error.h"
+#include "dsl/hints.h"
+#include "dsl/internals.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
+#include "dsl/trace.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
 
@@ -440,7 +443,7 @@ static int l_write_png(lua_State *L)
 static int l_near(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    return dc_near_name(L, 1, NULL, luaL_checkstring(L, 2)) != NULL;
+    return dc_hint_spelling(L, 1, NULL, luaL_checkstring(L, 2)) != NULL;
 }
 
 static int l_note(lua_State *L)

@@ -10,9 +10,7 @@
 
 #include "dsl/args.h"
 #include "dsl/binding.h"
-#include "dsl/dsl.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
 
 #include <inttypes.h>
 #include <limits.h>

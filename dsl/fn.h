@@ -133,6 +133,9 @@ uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *
 void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
                         size_t room);
 
+void dc_fn_register(lua_State *L, dc_dsl *d, int module);
+void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: adds to the internals on top */
+
 /* ---- fnjob.c: f:start ------------------------------------------------------------------------- */
 
 int dc_fnjob_start(lua_State *L);

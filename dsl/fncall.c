@@ -7,6 +7,7 @@
  */
 #include "dsl/args.h"
 #include "dsl/fn.h"
+#include "dsl/ops.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * The userdata of typed functions and of specialisations: what they own, and when it is freed. All that own
  * something are in lists of the context, which frees what is left when its state closes.
  */
-#include "dsl/dsl.h"
 #include "dsl/fn.h"
 
 const dc_utype dc_fn_type = {"deepc.fn"}, dc_spec_type = {"deepc.specialisation"};
@@ -21,11 +20,6 @@ dc_fn *dc_fn_check(lua_State *L, int idx)
         luaL_error(L, "the typed function was never made");
     fn->dying = false;
     return fn;
-}
-
-bool dc_dsl_is_function(lua_State *L, int idx)
-{
-    return dc_udata_test(L, idx, &dc_fn_type) != NULL;
 }
 
 /*

@@ -6,7 +6,7 @@
  */
 #include "dsl/args.h"
 #include "dsl/fn.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * Where names are that other libraries have and deepc has not: the hint of DC0110.
  */
-#include "dsl/parts.h"
+#include "dsl/hints.h"
 
 #include <string.h>
 

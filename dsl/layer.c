@@ -9,7 +9,7 @@
  */
 #include "dsl/binding.h"
 #include "dsl/fn.h"
-#include "dsl/parts.h"
+#include "dsl/trace.h"
 
 static int l_static(lua_State *L)
 {

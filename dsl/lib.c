@@ -4,9 +4,13 @@
 #include "dsl/args.h"
 #include "dsl/binding.h"
 #include "dsl/dsl.h"
+#include "dsl/error.h"
 #include "dsl/fn.h"
+#include "dsl/hints.h"
+#include "dsl/internals.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
+#include "dsl/scope.h"
 #include "dsl/stdlib.h"
 #include "jit/jit.h"
 
@@ -147,7 +151,7 @@ static int l_no_field(lua_State *L)
     const char *name = luaL_tolstring(L, 2, NULL);
     const char *hint = dc_hint_function(name);
     dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"deepc", name}},
-                  &(dc_blame){.hint = hint != NULL ? hint : dc_near_name(L, 1, NULL, name)});
+                  &(dc_blame){.hint = hint != NULL ? hint : dc_hint_spelling(L, 1, NULL, name)});
 }
 
 /* ---- stdlib ---------------------------------------------------------------------------------- */
@@ -413,6 +417,11 @@ dc_rt *dc_dsl_rt(lua_State *L)
 {
     const dc_dsl *d = dc_dsl_in(L);
     return d != NULL ? d->rt : NULL;
+}
+
+bool dc_dsl_is_function(lua_State *L, int idx)
+{
+    return dc_udata_test(L, idx, &dc_fn_type) != NULL;
 }
 
 int dc_dsl_traceback(lua_State *L)

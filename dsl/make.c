@@ -12,7 +12,7 @@
 #include "dsl/args.h"
 #include "dsl/binding.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,9 +2,12 @@
  * Misspelt names: of the names that there are, the one that was meant. A letter changed, left out,
  * put in, or two swapped count as one; letters of another case as none.
  */
-#include "dsl/error.h"
+#include "dsl/hints.h"
+
+#include <lauxlib.h>
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { LONGEST = 32 };
@@ -59,7 +62,7 @@ static void consider(nearest *n, const char *candidate)
     }
 }
 
-const char *dc_near_name(lua_State *L, int table, const char *const *more, const char *name)
+const char *dc_hint_spelling(lua_State *L, int table, const char *const *more, const char *name)
 {
     const int length = (int)strlen(name);
     nearest n = {.name = name, .least = length < 3 ? 1 : length < 6 ? 2 : 3};

@@ -8,11 +8,12 @@
  * Gradients are taken of the steps as they stand here, so no step may overflow where the whole does
  * not: infinity times a zero gradient is NaN, and `where` does not stop it.
  */
+#include "dsl/ops.h"
+
 #include "core/graph/custom.h"
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/binding.h"
-#include "dsl/parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,7 +12,7 @@
  * shown is read: it is gathered into a small dense copy first.
  */
 #include "core/base/number.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <inttypes.h>
 #include <math.h>

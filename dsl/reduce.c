@@ -10,7 +10,7 @@
 #include "dsl/apply.h"
 #include "dsl/args.h"
 #include "dsl/binding.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <math.h>
 

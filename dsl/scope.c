@@ -11,8 +11,8 @@
  */
 #include "dsl/args.h"
 #include "dsl/binding.h"
+#include "dsl/error.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
 #include "dsl/scope.h"
 
 #include <string.h>

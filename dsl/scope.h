@@ -32,4 +32,6 @@ static inline uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d)
     return s != NULL ? s->id : 0;
 }
 
+void dc_scope_register(lua_State *L, dc_dsl *d, int module);
+
 #endif

@@ -5,8 +5,9 @@
 #include "core/base/number.h"
 #include "dsl/args.h"
 #include "dsl/binding.h"
+#include "dsl/hints.h"
 #include "dsl/interrupt.h"
-#include "dsl/parts.h"
+#include "dsl/ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static const char *field_hint(lua_State *L, const char *name)
 {
     static const char *const fields[] = {"shape", "dtype", NULL};
     const char *known = dc_hint_field(name);
-    return known != NULL ? known : dc_near_name(L, lua_upvalueindex(2), fields, name);
+    return known != NULL ? known : dc_hint_spelling(L, lua_upvalueindex(2), fields, name);
 }
 
 static void push_shape(lua_State *L, const dc_type *t)

@@ -7,7 +7,7 @@
  */
 #define _DEFAULT_SOURCE
 #include "dsl/binding.h"
-#include "dsl/parts.h"
+#include "dsl/internals.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

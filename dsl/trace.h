@@ -87,15 +87,6 @@ struct dc_trace {
     dc_uses uses;       /* of results that the script made */
 };
 
-/*
- * Tests the integers of the tensor at idx: now, or when a call of the function being traced
- * completes (check.c). Of the test: id, op, role, classes, axis. Raises.
- */
-void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check test);
-/* Raises for an integer at a position (from 0) of the tensor h, or of that the test tells of. */
-DC_NORETURN void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
-                                int64_t value, int64_t position);
-
 dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where);
 void dc_trace_free(dc_trace *t);
 /*
