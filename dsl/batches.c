@@ -19,10 +19,10 @@
  * the host's are the context's thread's alone: there a stretch is filled when it is needed.
  */
 #include "core/runtime/work.h"
-#include "dsl/binding.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/interrupt.h"
 #include "dsl/internals.h"
-#include "dsl/interrupt.h"
-#include "dsl/ops.h"
+#include "dsl/ops/ops.h"
 #include "jit/jit.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef DC_DSL_DSL_H
 #define DC_DSL_DSL_H
 
-#include "dsl/host.h"
+#include "dsl/base/host.h"
 
 #include <lua.h>
 

@@ -19,13 +19,13 @@
  *   refuse_tracing(name)          raises inside typed functions
  */
 #include "core/base/outfile.h"
-#include "dsl/args.h"
-#include "dsl/binding.h"
-#include "dsl/error.h"
-#include "dsl/hints.h"
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/error.h"
+#include "dsl/base/hints.h"
+#include "dsl/base/interrupt.h"
+#include "dsl/base/trace.h"
 #include "dsl/internals.h"
-#include "dsl/interrupt.h"
-#include "dsl/trace.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
 

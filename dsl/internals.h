@@ -4,7 +4,7 @@
 #ifndef DC_DSL_INTERNALS_H
 #define DC_DSL_INTERNALS_H
 
-#include "dsl/state.h"
+#include "dsl/base/state.h"
 
 void dc_data_register(lua_State *L, dc_dsl *d);
 void dc_files_register(lua_State *L, dc_dsl *d);

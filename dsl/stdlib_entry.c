@@ -2,11 +2,11 @@
  * Entries of what is written in Lua: functions of stdlib/ behind a C function that counts arguments, and the
  * __call of layers. Both note which of their results a script uses.
  */
-#include "dsl/binding.h"
-#include "dsl/error.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/error.h"
+#include "dsl/base/trace.h"
+#include "dsl/base/uses.h"
 #include "dsl/stdlib_entry.h"
-#include "dsl/trace.h"
-#include "dsl/uses.h"
 
 #include <string.h>
 

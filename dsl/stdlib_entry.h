@@ -4,7 +4,7 @@
 #ifndef DC_DSL_STDLIB_ENTRY_H
 #define DC_DSL_STDLIB_ENTRY_H
 
-#include "dsl/state.h"
+#include "dsl/base/state.h"
 
 /* The __call of layers; second upvalue: a function from the layer to the text of its path. */
 int dc_stdlib_call_layer(lua_State *L);

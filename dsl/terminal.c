@@ -6,7 +6,7 @@
  *   setting()     DEEPC_PROGRESS: "auto", "bar", "lines" or "off"
  */
 #define _DEFAULT_SOURCE
-#include "dsl/binding.h"
+#include "dsl/base/binding.h"
 #include "dsl/internals.h"
 
 #include <sys/ioctl.h>

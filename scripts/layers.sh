@@ -28,13 +28,16 @@ may() {
     jit/compile | jit) echo "$core jit/[a-z]*" ;;
     backends) echo "$core backends" ;;
     formats) echo "$core formats" ;;
-    dsl) echo "$core jit formats dsl" ;;
+    dsl/base) echo "$core jit formats dsl/base" ;;
+    dsl/ops) echo "$core jit formats dsl/base dsl/ops" ;;
+    dsl/fn) echo "$core jit formats dsl/base dsl/ops dsl/fn" ;;
+    dsl) echo "$core jit formats dsl dsl/base dsl/ops dsl/fn" ;;
     vm) echo "$core jit formats backends dsl vm" ;;
     esac
 }
 
 folders=$(may core/runtime)
-for dir in jit/*/ jit backends formats dsl vm; do
+for dir in jit/*/ jit backends formats dsl/*/ dsl vm; do
     folders="$folders ${dir%/}"
 done
 
@@ -57,7 +60,7 @@ sources() {
 
 files_of() { # of a folder with rows for its subfolders its own files alone
     case $1 in
-    jit | core/* | jit/*) ls "$1"/*.[ch] "$1"/*.def 2>/dev/null ;;
+    jit | dsl | core/* | jit/* | dsl/*) ls "$1"/*.[ch] "$1"/*.def 2>/dev/null ;;
     *) sources "$1" ;;
     esac
 }
@@ -74,7 +77,7 @@ calls() {
     find "$build" -path '*.dir/*' -name '*.c.o' | grep -E '\.dir/(core|jit|backends|formats|dsl|vm)/' | sort |
         xargs nm -A | sed -E 's,^[^:]*\.dir/,,' | awk '
         { sub(/\.c\.o:/, " "); file = $1; folder = file; sub(/\/[^\/]*$/, "", folder) }
-        folder ~ /^(backends|formats|dsl|vm)\// { sub(/\/.*/, "", folder) }
+        folder ~ /^(backends|formats|vm)\// { sub(/\/.*/, "", folder) }
         $(NF - 1) ~ /^[TDBR]$/ { home[$NF] = folder }
         $(NF - 1) == "U" { use[folder " " $NF] = 1 }
         END {

@@ -10,9 +10,9 @@
 #include "vm/check_main.h"
 
 #include "core/base/digits.h"
+#include "dsl/base/handle.h"
+#include "dsl/base/uses.h"
 #include "dsl/dsl.h"
-#include "dsl/handle.h"
-#include "dsl/uses.h"
 #include "vm/deepc.h"
 #include "vm/luaerror.h"
 #include "vm/sink.h"

@@ -6,8 +6,8 @@
  * any table in C, the one named `class` in stdlib/. Layers and optimisers there keep their parts in
  * `_own`, settings in `_own.hyper`.
  */
+#include "dsl/base/handle.h"
 #include "dsl/dsl.h"
-#include "dsl/handle.h"
 #include "vm/prompt.h"
 
 #include <ctype.h>

@@ -2,7 +2,7 @@
  * Values as the prompt shows them: as `print` would, but tables with what is in them, two levels
  * deep, keys in order, long ones cut.
  */
-#include "dsl/handle.h"
+#include "dsl/base/handle.h"
 #include "vm/prompt.h"
 
 #include <stdio.h>

@@ -513,7 +513,7 @@ end
 
 -- A name with a hint is a name that is not there.
 function TestHints:test_none_of_them_exists()
-  local f = io.open "dsl/hints.c"
+  local f = io.open "dsl/base/hints.c"
   if f == nil then lu.skip "the source is not here" end
   local text = f:read "a"
   f:close()

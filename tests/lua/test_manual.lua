@@ -395,7 +395,8 @@ local function exists(path)
 end
 
 local texts = {
-  "README.md", "ARCHITECTURE.md", "HACKING.md", "core/README.md", "jit/README.md", "dsl/README.md", "vm/README.md",
+  "README.md", "ARCHITECTURE.md", "HACKING.md", "core/README.md", "jit/README.md", "dsl/README.md",
+  "dsl/base/README.md", "dsl/ops/README.md", "dsl/fn/README.md", "vm/README.md",
   "stdlib/README.md", "tests/README.md", "docs/language.md", "docs/types.md", "docs/tensors.md", "docs/functions.md",
   "docs/training.md", "docs/files.md", "docs/lazy.md", "docs/installing.md", "docs/embedding.md",
   "examples/embed/README.md",
@@ -451,7 +452,7 @@ end
 -- The table of a folder, or of the one above, names each of its files.
 function TestNames:test_tables_of_folders()
   local folders = { "dsl", "vm", "stdlib" }
-  for folder in io.popen(("cd '%s' && ls -d core/*/ jit/*/"):format(root)):lines() do
+  for folder in io.popen(("cd '%s' && ls -d core/*/ jit/*/ dsl/*/"):format(root)):lines() do
     folders[#folders + 1] = folder:sub(1, -2)
   end
   lu.assertTrue(#folders > 10)

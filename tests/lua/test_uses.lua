@@ -1,4 +1,4 @@
--- Results that nothing uses: notes where a function is traced, once for each line (dsl/uses.h).
+-- Results that nothing uses: notes where a function is traced, once for each line (dsl/base/uses.h).
 -- What `deepc check` makes of them: tests/mistakes/check_finds_*.lua.
 local lu = require "luaunit"
 

@@ -212,7 +212,7 @@ static dc_status call_script(world *w)
     return run_for(w, training, 0);
 }
 
-/* What f:export does is begun again after a collection (dsl/memory.c). */
+/* What f:export does is begun again after a collection (dsl/base/collector.c). */
 static dc_status call_export(world *w)
 {
     return run_for(w,

@@ -1,0 +1,97 @@
+/*
+ * When the collector of Lua runs because of memory that it cannot see: that of tensors, and of what is not
+ * computed yet. A handle is a small userdata to it, whatever hangs on it.
+ *
+ * It is asked before an operation makes its results, not behind: the value that the variable of a loop held
+ * before the last call is garbage then, while behind the call two are held. So each result of `x = f(x)` is seen
+ * alive once only, and dies young where there are generations.
+ *
+ *   often    a step for each STEP bytes handed out
+ *   seldom   whole, where more is held than twice what the last whole collection left, and SLACK: so much at
+ *            most is held that nobody can reach, however old it became
+ *   at last  whole, after OLD times as much was handed out, since much of what was left may have been dropped
+ *   limited  whole, where a limit is set and half of what the last whole collection left free of it is taken, by
+ *            graphs and functions too; and behind an error for lack of memory, whose makings are garbage then
+ *
+ * Lua's own memory counts as held, since going through it is what a collection costs. Work is therefore in
+ * proportion to what is handed out, however much is alive.
+ *
+ * A collector that the script or the host has stopped stays stopped, and one that runs a finalizer is left
+ * alone. Only when no memory is left does it run all the same.
+ */
+#include "core/base/heap.h"
+#include "dsl/base/handle.h"
+
+enum { STEP = 1 << 22, SLACK = 1 << 26, OLD = 8 };
+
+/* Most of it is of tensors; lazy expressions are nodes of about this size. */
+static uint64_t held(const dc_rt *rt)
+{
+    return rt->stats.bytes_live + rt->stats.lazy_nodes * sizeof(dc_lazy);
+}
+
+static uint64_t towards_limit(const dc_rt *rt)
+{
+    return rt->stats.bytes_live + dc_heap_used(rt->heap);
+}
+
+void dc_handle_collect(lua_State *L, dc_dsl *d)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    if (d->hit_limit) /* what finalizers have let go of is garbage of the next one */
+        lua_gc(L, LUA_GCCOLLECT);
+    if (d->rt->opt.memory != 0) /* metadata may need what waits */
+        dc_pool_drain(d->rt);
+    else
+        dc_pool_trim(d->rt);
+    d->collections++;
+    d->left = held(d->rt);
+    d->kept = towards_limit(d->rt);
+    d->hit_limit = false;
+    d->collected = d->stepped = d->rt->handed;
+}
+
+static bool is_near_limit(const dc_dsl *d)
+{
+    const uint64_t limit = (uint64_t)d->rt->opt.memory;
+    if (limit == 0)
+        return false;
+    const uint64_t left = d->kept < limit ? (limit - d->kept) / 2 : 0;
+    return towards_limit(d->rt) > d->kept + (left > limit / 16 ? left : limit / 16);
+}
+
+void dc_handle_make_room(dc_dsl *d)
+{
+    if (d->rt->opt.memory != 0 && dc_heap_counted(d->rt->heap) > (uint64_t)d->rt->opt.memory / 2)
+        dc_pool_drain(d->rt);
+}
+
+void dc_handle_pressure(lua_State *L, dc_dsl *d)
+{
+    const dc_rt *rt = d->rt;
+    const uint64_t since = rt->handed - d->stepped;
+    if (d->hit_limit || (is_near_limit(d) && lua_gc(L, LUA_GCISRUNNING) == 1)) {
+        dc_handle_collect(L, d);
+        return;
+    }
+    if (since < STEP || lua_gc(L, LUA_GCISRUNNING) != 1)
+        return;
+    if (held(rt) < d->left) /* more than that cannot have been alive */
+        d->left = held(rt);
+    const uint64_t room = SLACK + d->left + ((uint64_t)lua_gc(L, LUA_GCCOUNT) << 10);
+    if (held(rt) > d->left + room || rt->handed - d->collected > OLD * room) {
+        dc_handle_collect(L, d);
+        return;
+    }
+    d->stepped = rt->handed;
+    lua_gc(L, LUA_GCSTEP, (int)(since >> 10 < 1 << 20 ? since >> 10 : 1 << 20));
+}
+
+dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg)
+{
+    const dc_status status = dc_protect(&d->rt->job, body, arg);
+    if (status != DC_E_NOMEM)
+        return status;
+    dc_handle_collect(L, d); /* what the script no longer needs may be enough */
+    return dc_protect(&d->rt->job, body, arg);
+}

@@ -1,0 +1,319 @@
+/*
+ * Where names are that other libraries have and deepc has not: the hint of DC0110.
+ */
+#include "dsl/base/hints.h"
+
+#include <string.h>
+
+typedef const char *const names[2];
+
+/* Of a tensor. */
+static names fields[] = {
+    {"T", ":transpose()"},
+    {"addmm", "a + b:matmul(c)"},
+    {"amax", ":max(axis)"},
+    {"amin", ":min(axis)"},
+    {"argsort", "there is no sorting yet; :argmax(axis) is the first of a descending order"},
+    {"astype", ":cast \"f32\""},
+    {"backward", "opt:step(loss) takes the gradients, or dc.grad(loss, params)"},
+    {"bmm", ":matmul multiplies the last two axes of each"},
+    {"bool", ":cast \"bool\", or x:ne(0)"},
+    {"broadcast_to", ":expand"},
+    {"cat", "dc.concat({ a, b }, axis)"},
+    {"chunk", ":split(n, axis)"},
+    {"clip", ":clamp(lo, hi)"},
+    {"contiguous", "every tensor is"},
+    {"copy", ":clone()"},
+    {"cpu", "tensors are where the context computes; :totable() gives their values"},
+    {"cuda", "DEEPC_DEVICE says where to compute; deepc --devices lists what there is"},
+    {"cumprod", "x:log():cumsum(axis):exp() where all are positive"},
+    {"data", "x itself; p:set(v) gives a parameter another value"},
+    {"detach", "dc.stop_gradient(x)"},
+    {"device", "dc.stats().device"},
+    {"diag", "dc.einsum(\"i i -> i\", x)"},
+    {"diagonal", "dc.einsum(\"i i -> i\", x)"},
+    {"dim", "#x.shape"},
+    {"dot", ":matmul"},
+    {"double", ":cast \"f64\""},
+    {"equal", ":eq(y), and :eq(y):all()"},
+    {"elu", "nn.elu(x), of require \"deepc.nn\""},
+    {"erfc", "1 - x:erf()"},
+    {"exp2", "2 ^ x"},
+    {"fill", "dc.full(type, value)"},
+    {"float", ":cast \"f32\""},
+    {"gather", ":take(idx, axis)"},
+    {"grad", "dc.grad(loss, params) gives gradients"},
+    {"half", ":cast \"f16\""},
+    {"index_select", ":take(idx, axis)"},
+    {"int", ":cast \"i32\""},
+    {"invert", "~x"},
+    {"is_contiguous", "every tensor is"},
+    {"length", "#x, or x:size(axis)"},
+    {"log10", "x:log() / math.log(10)"},
+    {"log2", "x:log() / math.log(2)"},
+    {"long", ":cast \"i64\""},
+    {"masked_fill", "dc.where(mask, value, x)"},
+    {"masked_select", "dc.where(mask, x, 0) keeps the shape"},
+    {"mm", ":matmul"},
+    {"movedim", ":permute"},
+    {"multiply", ":mul"},
+    {"mv", ":matmul"},
+    {"nDimension", "#x.shape"},
+    {"nElement", "the product of x.shape"},
+    {"narrow", "x[{ {first, last} }], or :slice { axis = {first, last} }"},
+    {"ndim", "#x.shape"},
+    {"negative", "-x"},
+    {"new", "dc.zeros(type)"},
+    {"nonzero", "x:ne(0), which keeps the shape"},
+    {"numel", "the product of x.shape"},
+    {"numpy", ":totable()"},
+    {"outer", "dc.einsum(\"i, j -> i j\", a, b)"},
+    {"power", "x ^ y"},
+    {"ravel", ":flatten()"},
+    {"remainder", "x % y"},
+    {"requires_grad", "dc.param(type) makes what is trained; x = x:watch() is a start of gradients "
+                      "outside functions"},
+    {"requires_grad_", "x = x:watch() is a start of gradients outside typed functions"},
+    {"repeat", "a word of Lua; :expand, or dc.concat({ x, x }, axis)"},
+    {"scatter", ":put(index, v)"},
+    {"select", "x[{ {}, k }]"},
+    {"sigmoid_", "x:sigmoid()"},
+    {"sort", "there is no sorting yet"},
+    {"squeeze", ":reshape"},
+    {"sub_", "x - y"},
+    {"subtract", "x - y"},
+    {"swapaxes", ":transpose(a, b)"},
+    {"t", ":transpose()"},
+    {"tile", ":expand, or dc.concat({ x, x }, axis)"},
+    {"to", ":cast \"f32\" changes the dtype"},
+    {"tolist", ":totable()"},
+    {"topk", "there is no sorting yet; :argmax(axis) is the first"},
+    {"type", ".dtype, or :cast \"f32\""},
+    {"unsqueeze", ":reshape"},
+    {"value", ":item() of one element, :totable() of all"},
+    {"view", ":reshape"},
+    {"view_as", ":reshape(y.shape)"},
+};
+
+/* Of the module. */
+static names functions[] = {
+    {"Tensor", "dc.tensor"},
+    {"arange", "dc.iota(n) counts 0..n-1"},
+    {"array", "dc.tensor"},
+    {"asarray", "dc.tensor"},
+    {"bmm", "a:matmul(b)"},
+    {"cat", "dc.concat({ a, b }, axis)"},
+    {"concatenate", "dc.concat({ a, b }, axis)"},
+    {"clip", "x:clamp(lo, hi)"},
+    {"compile", "dc.fn(signature, f)"},
+    {"cross_entropy", "nn.cross_entropy, of require \"deepc.nn\""},
+    {"dot", "a:matmul(b)"},
+    {"empty", "dc.zeros(type)"},
+    {"expand_dims", "x:reshape"},
+    {"full_like", "dc.full(x, value)"},
+    {"from_numpy", "dc.tensor(table)"},
+    {"jit", "dc.fn(signature, f)"},
+    {"hstack", "dc.concat({ a, b }, 2)"},
+    {"linspace", "a + (b - a) * dc.iota(\"f32[n]\") / (n - 1)"},
+    {"manualSeed", "dc.seed(n)"},
+    {"manual_seed", "dc.seed(n)"},
+    {"matMul", "a:matmul(b)"},
+    {"mm", "a:matmul(b)"},
+    {"mse_loss", "nn.mse_loss, of require \"deepc.nn\""},
+    {"nn", "require \"deepc.nn\""},
+    {"no_grad", "gradients are taken where dc.grad is called; dc.stop_gradient(x) cuts one off"},
+    {"optim", "require \"deepc.optim\""},
+    {"outer", "dc.einsum(\"i, j -> i j\", a, b)"},
+    {"permute", "x:permute"},
+    {"power", "x ^ y"},
+    {"rand_like", "dc.rand(x)"},
+    {"randn_like", "dc.randn(x)"},
+    {"randperm", "set:batches { size = n, shuffle = true } shuffles rows"},
+    {"range", "dc.iota(n) counts 0..n-1"},
+    {"reshape", "x:reshape"},
+    {"set_grad_enabled", "gradients are taken where dc.grad is called"},
+    {"squeeze", "x:reshape"},
+    {"swapaxes", "x:transpose(a, b)"},
+    {"tensordot", "dc.einsum"},
+    {"transpose", "x:transpose"},
+    {"unsqueeze", "x:reshape"},
+    {"vstack", "dc.concat({ a, b }, 1)"},
+    {"zeros_like", "dc.zeros(x)"},
+    {"ones_like", "dc.ones(x)"},
+};
+
+/* Of the modules of the library; what is only spelt in another way is found without. */
+static names library[] = {
+    {"BCECriterion", "nn.bce_with_logits(logits, target), without a sigmoid before it"},
+    {"BCELoss", "nn.bce_with_logits(logits, target), without a sigmoid before it"},
+    {"BCEWithLogitsLoss", "nn.bce_with_logits(logits, target)"},
+    {"BatchNorm1d", "nn.LayerNorm(n); nn.BatchNorm2d is for images"},
+    {"BatchNormalization", "nn.LayerNorm(n); nn.BatchNorm2d is for images"},
+    {"ClassNLLCriterion", "nn.cross_entropy(logits, labels), without a softmax before it"},
+    {"Conv1d", "nn.Conv2d with a height of 1"},
+    {"ConvTranspose2d", "enlarge x by :reshape, :expand, :reshape, then nn.Conv2d"},
+    {"CrossEntropyCriterion", "nn.cross_entropy(logits, labels)"},
+    {"CrossEntropyLoss", "nn.cross_entropy(logits, labels)"},
+    {"DataLoader", "data.set(x, y):batches { size = 64, shuffle = true }"},
+    {"Dropout2d", "nn.Dropout(p)"},
+    {"GRU", "a layer of one's own, nn.class; a loop over the steps becomes part of the graph"},
+    {"HuberLoss", "nn.huber_loss(prediction, target)"},
+    {"L1Loss", "nn.l1_loss(prediction, target)"},
+    {"AbsCriterion", "nn.l1_loss(prediction, target)"},
+    {"LookupTable", "nn.Embedding(count, size)"},
+    {"LogSoftMax", "nn.LogSoftmax(axis)"},
+    {"LSTM", "a layer of one's own, nn.class; a loop over the steps becomes part of the graph"},
+    {"MSECriterion", "nn.mse_loss(prediction, target)"},
+    {"MSELoss", "nn.mse_loss(prediction, target)"},
+    {"Module", "nn.class \"Name\" makes a class of layers"},
+    {"ModuleList", "a plain table of layers as a field of the layer"},
+    {"MultiheadAttention", "a layer of one's own: examples/characters.lua has one"},
+    {"NLLLoss", "nn.cross_entropy(logits, labels), without a softmax before it"},
+    {"Parameter", "dc.param(type, init)"},
+    {"RNN", "a layer of one's own, nn.class; a loop over the steps becomes part of the graph"},
+    {"Reshape", "a function in nn.Sequential: function(x) return x:reshape(...) end"},
+    {"SmoothL1Criterion", "nn.huber_loss(prediction, target)"},
+    {"SmoothL1Loss", "nn.huber_loss(prediction, target)"},
+    {"SoftMax", "nn.Softmax(axis)"},
+    {"SpatialAveragePooling", "nn.AvgPool2d(window)"},
+    {"SpatialBatchNormalization", "nn.BatchNorm2d(channels)"},
+    {"SpatialConvolution", "nn.Conv2d(inputs, outputs, window)"},
+    {"SpatialMaxPooling", "nn.MaxPool2d(window)"},
+    {"SpatialZeroPadding", "nn.Conv2d(inputs, outputs, window, { padding = 1 })"},
+    {"TensorDataset", "data.set(x, y)"},
+    {"Upsample",
+     "x:reshape(b, c, h, 1, w, 1):expand(b, c, h, 2, w, 2):reshape(b, c, 2 * h, 2 * w)"},
+    {"View", "a function in nn.Sequential: function(x) return x:reshape(...) end, or nn.Flatten()"},
+    {"clip_grad_norm_", "optim.Adam(params, { clip_norm = 1 })"},
+    {"clip_grad_value_", "optim.Adam(params, { clip_value = 1 })"},
+    {"nll_loss", "nn.cross_entropy(logits, labels), without a softmax before it"},
+    {"lr_scheduler", "require \"deepc.schedules\""},
+    {"sgd", "optim.SGD(params, options), and opt:step(loss)"},
+    {"xavier", "xavier_uniform, xavier_normal"},
+    {"kaiming", "kaiming_uniform, kaiming_normal"},
+    {"he", "kaiming_uniform, kaiming_normal"},
+    {"glorot_uniform", "xavier_uniform"},
+    {"glorot_normal", "xavier_normal"},
+    {"he_uniform", "kaiming_uniform"},
+    {"he_normal", "kaiming_normal"},
+};
+
+static const char *find(names *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i][0], name) == 0)
+            return list[i][1];
+    return NULL;
+}
+
+const char *dc_hint_field(const char *name)
+{
+    return find(fields, DC_COUNTOF(fields), name);
+}
+
+const char *dc_hint_library(const char *name)
+{
+    return find(library, DC_COUNTOF(library), name);
+}
+
+const char *dc_hint_function(const char *name)
+{
+    return find(functions, DC_COUNTOF(functions), name);
+}
+
+/* ---- surplus arguments ------------------------------------------------------------------------ */
+
+/* What stands for one argument more than a function takes. */
+static names surplus[] = {
+    {"add", "a:add(b):add(c), or a + b + c"},
+    {"argmax", "one axis; x:flatten() makes one of all"},
+    {"argmin", "one axis; x:flatten() makes one of all"},
+    {"concat", "tensors are in a list: dc.concat({ a, b }, axis)"},
+    {"cumsum", "one axis"},
+    {"grad", "several tensors are in a list: dc.grad(loss, { a, b })"},
+    {"item", "x[i]:item() is one of several elements"},
+    {"log_softmax", "one axis; x:flatten(1, 2) makes one of two"},
+    {"matmul", "a:matmul(b):matmul(c)"},
+    {"maximum", "a:maximum(b):maximum(c)"},
+    {"minimum", "a:minimum(b):minimum(c)"},
+    {"mul", "a:mul(b):mul(c), or a * b * c"},
+    {"ones", "dc.full(type, value) has another value"},
+    {"size", "x.shape has all sizes"},
+    {"softmax", "one axis; x:flatten(1, 2) makes one of two"},
+    {"stack", "tensors are in a list: dc.stack({ a, b }, axis)"},
+    {"tensor", "values are in a table: dc.tensor { 1, 2, 3 }"},
+    {"transpose", "x:permute(3, 1, 2) puts all axes in order"},
+    {"zeros", "dc.full(type, value) has another value"},
+};
+
+static bool is_one_of(const char *name, const char *const *list)
+{
+    while (*list != NULL && strcmp(*list, name) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* "{ 1, 'batch' }": the arguments from `from` to `to`, where all are axes. */
+static const char *list_text(lua_State *L, int from, int to)
+{
+    luaL_Buffer b;
+    for (int i = from; i <= to; i++)
+        if (lua_type(L, i) != LUA_TNUMBER && lua_type(L, i) != LUA_TSTRING)
+            return NULL;
+    luaL_buffinit(L, &b);
+    for (int i = from; i <= to; i++) {
+        const bool text = lua_type(L, i) == LUA_TSTRING;
+        luaL_addstring(&b, i == from ? "{ " : ", ");
+        luaL_addstring(&b, text ? "\"" : "");
+        lua_pushvalue(L, i);
+        luaL_addvalue(&b);
+        luaL_addstring(&b, text ? "\"" : "");
+    }
+    luaL_addstring(&b, " }");
+    luaL_pushresult(&b);
+    return lua_tostring(L, -1);
+}
+
+/* "f32[2, 3]" of the numbers that are the first arguments; pushes it. */
+static const char *shape_text(lua_State *L, int top)
+{
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    luaL_addstring(&b, "f32[");
+    for (int i = 1; i <= top && lua_type(L, i) == LUA_TNUMBER; i++) {
+        luaL_addstring(&b, i > 1 ? ", " : "");
+        lua_pushvalue(L, i);
+        luaL_addvalue(&b);
+    }
+    luaL_addstring(&b, "]");
+    luaL_pushresult(&b);
+    return lua_tostring(L, -1);
+}
+
+const char *dc_hint_surplus(lua_State *L, const char *op, int at)
+{
+    static const char *const of_axes[] = {"sum", "prod", "max",  "min",       "mean", "all", "any",
+                                          "var", "std",  "norm", "logsumexp", "flip", NULL};
+    static const char *const keeps[] = {"sum",       "prod",   "max",    "min", "mean",
+                                        "all",       "any",    "var",    "std", "norm",
+                                        "logsumexp", "argmax", "argmin", NULL};
+    static const char *const of_type[] = {"zeros", "ones",    "full", "rand",
+                                          "randn", "randint", "eye",  NULL};
+    const int top = lua_gettop(L);
+    luaL_checkstack(L, top + 8, "an error");
+    if (is_one_of(op, of_type) && lua_type(L, 1) == LUA_TNUMBER)
+        return lua_pushfstring(L, "a type is one text: dc.%s \"%s\"", op, shape_text(L, top));
+    if (is_one_of(op, keeps) && lua_type(L, at) == LUA_TBOOLEAN &&
+        (lua_type(L, 2) == LUA_TNUMBER || lua_type(L, 2) == LUA_TSTRING))
+        return lua_pushfstring(L,
+                               lua_type(L, 2) == LUA_TNUMBER ? "x:%s { axis = %s, keep = %s }"
+                                                             : "x:%s { axis = \"%s\", keep = %s }",
+                               op, luaL_tolstring(L, 2, NULL),
+                               lua_toboolean(L, at) ? "true" : "false");
+    if (strcmp(op, "nn.Sequential") == 0 && lua_type(L, at) == LUA_TTABLE)
+        return "layers are in a table: nn.Sequential { a, b }";
+    const char *list = is_one_of(op, of_axes) ? list_text(L, 2, top) : NULL;
+    if (list != NULL)
+        return lua_pushfstring(L, "several axes are a list: x:%s %s", op, list);
+    return find(surplus, DC_COUNTOF(surplus), op);
+}

@@ -1,0 +1,100 @@
+#include "dsl/base/uses.h"
+
+#include "dsl/base/trace.h"
+
+#include <stdlib.h>
+
+void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test)
+{
+    if (where == NULL || u->folded)
+        return;
+    DC_PUSH(u->at, ((dc_use){where, op, u->at.n, 1, test, false}));
+    h->use = u->at.n;
+}
+
+/* Where the results that h is one of are noted; NULL nowhere, or no more. */
+static dc_uses *uses_of(const dc_handle *h)
+{
+    if (h->kind != DC_HANDLE_TRACED)
+        return &h->d->watch->lazy;
+    for (dc_trace *t = h->d->trace; t != NULL; t = t->outer)
+        if (t->serial == h->serial)
+            return &t->uses;
+    return NULL;
+}
+
+void dc_uses_mark(dc_handle *h)
+{
+    if ((h->kind != DC_HANDLE_TRACED && h->d->watch == NULL) || h->use == 0)
+        return;
+    dc_uses *u = uses_of(h);
+    if (u != NULL && !u->folded && h->use <= u->at.n)
+        u->at.at[h->use - 1].used = true;
+}
+
+void dc_uses_free(dc_uses *u)
+{
+    DC_VEC_FREE(u->at);
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const dc_use *a = x, *b = y;
+    const uintptr_t p = (uintptr_t)a->where, q = (uintptr_t)b->where;
+    const uintptr_t v = (uintptr_t)a->op, w = (uintptr_t)b->op;
+    return p != q ? (p > q) - (p < q) : (v > w) - (v < w);
+}
+
+static int by_order(const void *x, const void *y)
+{
+    const dc_use *a = x, *b = y;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static void sort(dc_uses *u, int (*order)(const void *, const void *))
+{
+    if (u->at.n > 1)
+        qsort(u->at.at, u->at.n, sizeof *u->at.at, order);
+}
+
+static void fold(dc_uses *u)
+{
+    uint32_t n = 0;
+    sort(u, by_place);
+    for (uint32_t i = 0; i < u->at.n; i++) {
+        const dc_use use = u->at.at[i];
+        dc_use *last = n > 0 ? &u->at.at[n - 1] : NULL;
+        if (last == NULL || by_place(last, &use) != 0) {
+            u->at.at[n++] = use;
+            continue;
+        }
+        last->n += use.n;
+        last->used = last->used || use.used;
+        last->test = last->test && use.test;
+        last->order = use.order < last->order ? use.order : last->order;
+    }
+    u->at.n = n;
+    u->folded = true;
+}
+
+static bool is_known(const dc_uses *seen, uint32_t n, const dc_use *use)
+{
+    return n > 0 && bsearch(use, seen->at.at, n, sizeof *use, by_place) != NULL;
+}
+
+void dc_uses_end(dc_uses *u, dc_uses *seen, dc_uses_tell *tell, void *arg)
+{
+    const uint32_t known = seen->at.n;
+    fold(u);
+    sort(u, by_order);
+    for (uint32_t i = 0; i < u->at.n; i++) {
+        const dc_use *use = &u->at.at[i];
+        if (is_known(seen, known, use))
+            continue;
+        if (!use->used)
+            tell(arg, use);
+        DC_PUSH(seen->at, *use);
+    }
+    sort(seen, by_place);
+    DC_VEC_FREE(u->at);
+}

@@ -1,0 +1,50 @@
+/*
+ * Which results of operations a script uses. One that nothing reads was most likely a condition: a tensor
+ * is always true.
+ */
+#ifndef DC_DSL_BASE_USES_H
+#define DC_DSL_BASE_USES_H
+
+#include "core/base/vec.h"
+
+#include <lua.h>
+
+typedef struct dc_dsl dc_dsl;
+typedef struct dc_handle dc_handle;
+
+/* Results of one operation at one line. */
+typedef struct dc_use {
+    const char *where, *op; /* interned; static */
+    uint32_t order, n;      /* of the first of them; how many */
+    bool test;              /* they are of bool */
+    bool used;
+} dc_use;
+
+/* While it is written one for each result; folded: one for each place, sorted by place. */
+typedef struct dc_uses {
+    DC_VEC(dc_use) at;
+    bool folded;
+} dc_uses;
+
+/* h becomes a result of op at this place; test: it is a tensor of bool. */
+void dc_uses_add(dc_uses *u, dc_handle *h, const char *op, const char *where, bool test);
+/* Something reads h. */
+void dc_uses_mark(dc_handle *h);
+void dc_uses_free(dc_uses *u);
+
+typedef void dc_uses_tell(void *arg, const dc_use *use);
+
+/* The lazy results outside typed functions, for `deepc check`, which hears of all that is not used. */
+typedef struct dc_uses_watch {
+    dc_uses lazy, seen;
+    dc_uses_tell *tell;
+    void *arg;
+} dc_uses_watch;
+
+/*
+ * Calls tell for each place whose results nothing used, in the order of the script, but for those that were
+ * seen before; all are seen from then on. Empties u.
+ */
+void dc_uses_end(dc_uses *u, dc_uses *seen, dc_uses_tell *tell, void *arg);
+
+#endif

@@ -1,0 +1,276 @@
+/*
+ * Typed functions and their specialisations, between dsl/fn/fn.c (definition), fncall.c (calls), spec.c
+ * (tracing), fnvalue.c (arguments and results as leaves) and guard_trace.c (captures).
+ *
+ * What a call means is decided by its key: sizes of dims, which optional arguments are there, how
+ * long lists are, and which values static parameters have. Two specialisations of one key differ in
+ * the values of static objects (dc.static, states of layers) that their traces read; the one whose
+ * values are those of now is called.
+ */
+#ifndef DC_DSL_FN_FN_H
+#define DC_DSL_FN_FN_H
+
+#include "core/graph/signature.h"
+#include "dsl/base/error.h"
+#include "dsl/base/trace.h"
+#include "jit/jit.h"
+
+/*
+ * User values of a dc_fn. SPECS: a list, and each under its address. STATICS: the values of static
+ * parameters and their numbers. MADE: cells that its traces made, by place and order.
+ */
+enum { DC_FN_BODY = 1, DC_FN_SPECS, DC_FN_STATICS, DC_FN_MADE, DC_FN__USER = DC_FN_MADE };
+/* Of a dc_spec. REFS: what guards hold (guard_trace.c). PRINTS: texts of dc.print. */
+enum { DC_SPEC_REFS = 1, DC_SPEC_PRINTS, DC_SPEC__USER = DC_SPEC_PRINTS };
+
+enum { DC_FN_SHAPE = 64 }; /* optional arguments, lists and statics, and what lists hold */
+
+/* Presence (0 or 1) of each optional parameter, length of each list, number of each static value;
+ * in the order in which a walk over the parameters meets them. */
+typedef struct dc_fn_key {
+    dc_sig_bind bind;
+    int nshape;
+    int64_t shape[DC_FN_SHAPE];
+} dc_fn_key;
+
+typedef struct dc_fn {
+    dc_uhead head;
+    dc_dsl *d;
+    struct dc_fn *next, *prev; /* in d->fns, while `ready` */
+    bool dying;                /* was finalized once and not used since */
+    dc_sig sig;
+    const char *name;     /* interned, as are the next two */
+    const char *place;    /* ", train.lua:12", or "" */
+    const char *origin;   /* of results */
+    struct dc_spec *last; /* called last; held by DC_FN_SPECS */
+    int limit;
+    dc_sig_bind given; /* by the third argument of dc.fn, if has_given */
+    bool has_given;
+    bool plain;        /* every parameter is a tensor that has to be there: leaves are arguments */
+    bool flat_results; /* each result is a tensor */
+    bool ready;        /* parsed: sig is owned */
+    dc_uses seen;      /* places of operations of its traces so far */
+} dc_fn;
+
+typedef struct dc_guards dc_guards;
+
+/* A node of the first trace, to tell where the second one differs. */
+typedef struct dc_fn_step {
+    uint64_t hash;
+    const char *where; /* interned in the context */
+} dc_fn_step;
+
+typedef struct dc_spec {
+    dc_uhead head;
+    dc_dsl *d;
+    struct dc_spec *next, *prev; /* in d->specs, until it is dropped */
+    bool dying;                  /* as of dc_fn */
+    dc_trace *trace;
+    dc_exec *exec;
+    dc_inst *inst;
+    dc_arg *arg;   /* leaves of declared parameters, then captured tensors */
+    dc_type *type; /* of the leaves, as the last caller gave them: a call like it is known */
+    uint32_t nleaf, nresult; /* leaves of arguments; leaves of results, without what is printed */
+    uint32_t nout;           /* results and what is printed */
+    dc_fn_key key;           /* with the names of the caller it was made for */
+    dc_type *out;            /* of result leaves, under the names of the last caller */
+    const dc_sig_type **out_declared; /* NULL where nothing is declared */
+    int nout_shape;
+    int64_t out_shape[DC_FN_SHAPE]; /* lengths of lists among the results */
+    DC_VEC(dc_trace_dep) dep;
+    dc_guards *guards;
+    uint64_t fingerprint;    /* of what was traced */
+    DC_VEC(dc_fn_step) step; /* until the second trace */
+    uint64_t calls;
+    uint32_t retraces;   /* without a difference */
+    const char *refused; /* why nothing was compiled, when last waited for; interned, or NULL */
+    const char *why;     /* it was made: "batch 64 -> 32"; NULL: the first. Interned */
+    const char *note;    /* to be logged once it is compiled; interned */
+    uint64_t begun_ns;   /* when it was asked for */
+} dc_spec;
+
+/* Arguments of a call taken apart: where each leaf is on the stack, and what it should be. */
+typedef struct dc_fn_leaves {
+    int n;
+    int idx[DC_SIG_LEAVES];
+    const dc_sig_type *declared[DC_SIG_LEAVES];
+    const char
+        *label[DC_SIG_LEAVES]; /* "x", "p.w", "xs[2]"; interned, or NULL where only asked for */
+} dc_fn_leaves;
+
+/* ---- fnobject.c ------------------------------------------------------------------------------ */
+
+extern const dc_utype dc_fn_type, dc_spec_type;
+int dc_fn_gc(lua_State *L);
+int dc_spec_gc(lua_State *L);
+/* Raises where the value at idx is no typed function. */
+dc_fn *dc_fn_check(lua_State *L, int idx);
+/* The list of specialisations of the typed function at idx is pushed. */
+void dc_fn_push_specs(lua_State *L, int idx);
+/* An empty one is pushed; the caller has its user values to fill. */
+dc_spec *dc_spec_push(lua_State *L, dc_dsl *d, const dc_fn_key *key);
+/* Frees what it owns; it is at none of its lists any more. */
+void dc_spec_drop(dc_spec *s);
+/* The specialisation at idx, or NULL where there is none any more; one that is in use from now on, or raises. */
+dc_spec *dc_spec_test(lua_State *L, int idx);
+dc_spec *dc_spec_at(lua_State *L, int idx);
+void dc_fn_close_all(dc_dsl *d);
+
+/* ---- fnkey.c --------------------------------------------------------------------------------- */
+
+/* Gives the size of this name n; all sizes are given: is it a definition, and which others follow? Raise. */
+void dc_fn_give_size(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name,
+                     int64_t n);
+void dc_fn_check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b);
+/* Adds the lengths of the lists of this type to the key (-1: not known); false where a size is missing. */
+bool dc_fn_add_lengths(const dc_sig_type *t, int64_t length, dc_fn_key *key, int *leaves);
+/* The key that the table at idx tells, as f:check takes it. Raises for op. */
+void dc_fn_key_of(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx, const char *op,
+                  dc_fn_key *key);
+/* Of sizes, arguments and static values, how many differ from the key's; sizes also by how much, in the lower half. */
+uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *key);
+/* What of two keys differs, for logs: "batch 64 -> 32". */
+void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
+                        size_t room);
+
+void dc_fn_register(lua_State *L, dc_dsl *d, int module);
+void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: adds to the internals on top */
+
+/* ---- fnjob.c: f:start ------------------------------------------------------------------------ */
+
+int dc_fnjob_start(lua_State *L);
+void dc_fnjob_register(lua_State *L, dc_dsl *d);
+
+/* ---- export.c: f:export ---------------------------------------------------------------------- */
+
+int dc_export(lua_State *L);
+
+/* ---- fnreport.c: methods that look at a typed function --------------------------------------- */
+
+/* Pushes the one of this name, or false. */
+bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
+void dc_look_register(lua_State *L);
+
+/* ---- fncall.c: __call ------------------------------------------------------------------------ */
+
+int dc_fn_call(lua_State *L);
+/* Checks the number of arguments at 2...; absent ones become nil. */
+void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn);
+/*
+ * The specialisation that a call with the arguments at 2... runs, outside of traces; it is left on the
+ * stack, at *spec_idx. Cells and lazy tensors among the arguments become their values.
+ */
+dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec_idx);
+/* Fills s->arg. Between this and the run nothing may allocate in Lua: finalizers may call the function. */
+void dc_fn_set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
+                         const dc_fn_leaves *v);
+/* Pushes an empty handle for a result. */
+dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn);
+/* Pushes what the function returns; handles of its results, what it prints behind them, are at first... */
+int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first);
+DC_NORETURN void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s,
+                                   const dc_fault *fault);
+/*
+ * The specialisation of the function at 1 for the key, made if need be; leaves it on the stack. asked: by
+ * name, so that a new one is no news.
+ */
+dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked);
+/* Are the static objects that it read what they were? */
+bool dc_fn_still_holds(const dc_spec *s);
+void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
+void dc_fn_call_register(lua_State *L);
+
+/* ---- spec.c ---------------------------------------------------------------------------------- */
+
+void dc_spec_register(lua_State *L);
+/* Traces and checks the function at fn_idx for this key, begins to compile it unless `only_check`;
+ * pushes the specialisation. */
+dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);
+/* Traces again. Raises where the graph is another one; `why` names what was seen to change. */
+void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
+/* For whoever looks at it: waits for the executable. False: it is refused. */
+bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s);
+/* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
+dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
+/* ---- fnvalue.c ------------------------------------------------------------------------------- */
+
+/* Takes the arguments at 2... apart; leaves inside tables are pushed. Raises. */
+void dc_fn_take(lua_State *L, dc_dsl *d, dc_fn *fn, int fn_idx, dc_fn_leaves *v, dc_fn_key *key);
+/* The number of the static value at idx: the same for equal values. */
+int64_t dc_fn_number_static(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx, int param,
+                            int idx);
+/* Binds the sizes of key->bind by the tensors among the leaves, makes tensors of tables. Raises. */
+void dc_fn_bind(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key);
+/* The first difference of two shapes: "k 2 -> 3", "length of list xs 2 -> 4", "m is given now". */
+void dc_fn_shape_difference(lua_State *L, const dc_fn *fn, int fn_idx, const int64_t *a,
+                            const int64_t *b, char *out, size_t room);
+/* Pushes one argument per parameter for a key; leaf(ctx, L, declared, label) pushes each tensor. */
+typedef void dc_fn_leaf(void *ctx, lua_State *L, const dc_sig_type *declared, const char *label);
+void dc_fn_push_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, int fn_idx,
+                          const dc_fn_key *key, dc_fn_leaf *leaf, void *ctx);
+/*
+ * Takes the results at idx..idx+n-1 apart and checks them against the declared types; numbers that
+ * stand for scalars count as leaves. Leaves inside tables are pushed. Raises.
+ */
+void dc_fn_take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *bind, int idx, int n,
+                        dc_fn_leaves *v, int64_t *shape, int *nshape);
+/* Puts results together: leaf i is at first + i; pushes the values, returns their number. */
+int dc_fn_push_results(lua_State *L, const dc_fn *fn, const int64_t *shape, int first, int nleaf);
+/* The type of result leaf i outside, under the caller's names. `inside`: as traced. */
+void dc_fn_outside(const dc_fn *fn, const dc_sig_bind *b, const dc_sig_type *declared,
+                   const dc_type *inside, dc_type *out);
+
+/* ---- guard_trace.c, guard_tables.c, guard_compare.c, guard_text.c ---------------------------- */
+
+/*
+ * While a trace runs, a call hook sees every function; those that were there before the trace are
+ * noted with the values of their captured locals. dc_guard_begin pushes nothing; dc_guard_end makes
+ * guards of what was noted, in t->guards, and raises where a captured local was assigned.
+ */
+void dc_guard_begin(lua_State *L, dc_dsl *d, dc_trace *t, int fn_idx, int body_idx);
+void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs_idx);
+/* The fields of the table at idx, which is called so, are guarded too. */
+void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);
+dc_guards *dc_guard_new(void);
+void dc_guard_register(lua_State *L, dc_dsl *d);
+void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
+void dc_guard_free(dc_guards *g);
+
+/* How much is compared: what each call asks; with tables that are too large for that; with what changes
+ * again and again without effect. */
+typedef enum dc_guard_look { DC_LOOK_CALL, DC_LOOK_OFTEN, DC_LOOK_ALL } dc_guard_look;
+dc_guard_look dc_guard_look_of(const dc_guards *g, uint64_t calls);
+/* Number of the first guard that is not what it was; -1 none. Allocates nothing in Lua. */
+int dc_guard_changed(lua_State *L, dc_dsl *d, dc_guards *g, int refs_idx, dc_guard_look look);
+/* The same for a message, of all there are: what a function names comes first. */
+int dc_guard_blame(lua_State *L, dc_dsl *d, dc_guards *g, int refs_idx);
+/* What differs now is counted as harmless until dc_guard_forget says that the graph is another one; */
+void dc_guard_count(lua_State *L, dc_dsl *d, dc_guards *g, int refs_idx, dc_guard_look look);
+void dc_guard_forget(dc_guards *g);
+/* what the guards of the next trace know of it. */
+void dc_guard_inherit(dc_guards *g, dc_guards *old);
+
+/* "captured field 'cfg.lr' changed from 0.1 to 0.05": raises for guard i after a trace that differed. */
+DC_NORETURN void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs_idx, int i,
+                                const char *fn);
+/* The names of what is captured, "a, cfg.lr", for explain. */
+void dc_guard_list(const dc_guards *g, luaL_Buffer *b);
+/* Notes about what is not compared at each call: after the first trace; after one that made no difference. */
+void dc_guard_tell(dc_dsl *d, const dc_guards *g, const char *fn, const char *place);
+void dc_guard_tell_quiet(dc_dsl *d, dc_guards *g, const char *fn);
+
+/* ---- dim_print.c: dc.print, dc.dim ----------------------------------------------------------- */
+
+void dc_inside_register(lua_State *L, dc_dsl *d, int module);
+/* Shows what dc.print asked for: tensors at first..., texts of the table at idx. */
+void dc_inside_print(lua_State *L, int texts_idx, int first);
+
+/* ---- static.c -------------------------------------------------------------------------------- */
+
+void dc_static_register(lua_State *L, dc_dsl *d, int module);
+/* Pushes what stands for the value at idx as a key of a table. */
+void dc_static_push_key(lua_State *L, int idx);
+/* Pushes a static object whose value is on top (replaces it). */
+void dc_static_push(lua_State *L, dc_dsl *d, const char *what);
+
+#endif

@@ -1,0 +1,526 @@
+/*
+ * Calls of typed functions. A call binds sizes, finds the specialisation for them or makes one, asks
+ * whether what it captured is still the same, and runs it. A call like the one before (the same types,
+ * nothing static changed) finds its specialisation by comparing types.
+ *
+ * A typed function called while another is traced is checked and becomes part of that one.
+ */
+#include "dsl/base/args.h"
+#include "dsl/fn/fn.h"
+#include "dsl/ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the specialisation ---------------------------------------------------------------------- */
+
+static bool same_key(const dc_fn_key *a, const dc_fn_key *b)
+{
+    return memcmp(a->bind.size, b->bind.size, sizeof a->bind.size) == 0 &&
+           a->bind.rest == b->bind.rest &&
+           (a->bind.rest <= 0 || memcmp(a->bind.rest_size, b->bind.rest_size,
+                                        sizeof *a->bind.rest_size * (size_t)a->bind.rest) == 0) &&
+           a->nshape == b->nshape &&
+           memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->nshape) == 0;
+}
+
+bool dc_fn_still_holds(const dc_spec *s)
+{
+    for (uint32_t i = 0; i < s->dep.n; i++)
+        if (s->dep.at[i].now->number != s->dep.at[i].then.number)
+            return false;
+    return true;
+}
+
+static bool same_type(const dc_type *a, const dc_type *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dim, b->dim, sizeof *a->dim * a->rank) == 0 &&
+           memcmp(a->name, b->name, sizeof *a->name * a->rank) == 0;
+}
+
+/* Are the arguments like those of the call before? Numbers stand for any scalar. */
+static bool like_last(lua_State *L, const dc_fn *fn)
+{
+    const dc_spec *s = fn->last;
+    if (!fn->plain || s == NULL || s->calls == 0)
+        return false;
+    for (int i = 0; i < fn->sig.nparam; i++) {
+        const dc_handle *h = dc_handle_test(L, i + 2);
+        if (h == NULL && s->type[i].rank == 0 && dc_args_is_scalar(L, i + 2))
+            continue;
+        if (h == NULL || h->kind == DC_HANDLE_CLOSED || !same_type(dc_handle_type(h), &s->type[i]))
+            return false;
+    }
+    return dc_fn_still_holds(s);
+}
+
+static DC_NORETURN void refuse_more(lua_State *L, dc_dsl *d, const dc_fn *fn, const char *why,
+                                    int n)
+{
+    const char *text = lua_pushfstring(
+        L, "%d specialisations are compiled, which is its limit; the next one: %s", n, why);
+    dc_error_fact(L, d, DC_ERR_LIMIT, &(dc_fact){.op = fn->name, .word = {text}}, NULL);
+}
+
+/* Of the specialisations in the list the one that differs least from the key; of equal ones the last called. */
+static const dc_spec *find_nearest(lua_State *L, const dc_fn *fn, int list, const dc_fn_key *key)
+{
+    const dc_spec *nearest = fn->last;
+    uint64_t least = nearest != NULL ? dc_spec_distance(&fn->sig, nearest, key) : UINT64_MAX;
+    const int n = (int)lua_rawlen(L, list);
+    for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
+        lua_rawgeti(L, list, i);
+        const dc_spec *s = dc_spec_at(L, -1);
+        const uint64_t distance = dc_spec_distance(&fn->sig, s, key);
+        if (nearest == NULL || distance < least) {
+            nearest = s;
+            least = distance;
+        }
+    }
+    return nearest;
+}
+
+/* Adds the specialisation on top to the list. */
+void dc_fn_add_spec(lua_State *L, int list, const dc_spec *s)
+{
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, list, s);
+}
+
+dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked)
+{
+    char why[300];
+    dc_fn_push_specs(L, 1);
+    const int list = lua_gettop(L);
+    int n = (int)lua_rawlen(L, list);
+    for (int i = 1; i <= n; i++, lua_pop(L, 1)) {
+        lua_rawgeti(L, list, i);
+        dc_spec *s = dc_spec_at(L, -1);
+        if (same_key(&s->key, key) && dc_fn_still_holds(s)) {
+            lua_replace(L, list);
+            return s;
+        }
+    }
+    if (n > 0)
+        dc_spec_difference(L, 1, find_nearest(L, fn, list, key), key, why, sizeof why);
+    if (n >= fn->limit)
+        refuse_more(L, d, fn, why, n);
+    const uint64_t begun = dc_clock_ns();
+    dc_spec *s = dc_spec_make(L, d, 1, key, false);
+    s->begun_ns = begun;
+    s->why = n > 0 ? dc_place_intern(d, "%s", why) : NULL;
+    if (n > 0 && !asked)
+        s->note =
+            dc_place_intern(d, "%s%s: specialisation %d: %s", fn->name, fn->place, n + 1, why);
+    dc_fn_add_spec(L, list, s);
+    lua_replace(L, list);
+    return s;
+}
+
+/* What it captured, against now. The specialisation is on top. */
+static void ask_guards(lua_State *L, dc_dsl *d, dc_spec *s)
+{
+    const int spec = lua_gettop(L);
+    dc_udata_table(L, spec, DC_SPEC_REFS);
+    const dc_guard_look look = dc_guard_look_of(s->guards, s->calls);
+    const bool changed = dc_guard_changed(L, d, s->guards, spec + 1, look) >= 0;
+    if (changed)
+        dc_guard_count(L, d, s->guards, spec + 1, look);
+    lua_settop(L, spec);
+    if (!changed && s->calls != 1)
+        return;
+    const uint64_t calls = s->calls;
+    dc_spec_retrace(L, d, 1, spec);
+    dc_guard_tell_quiet(d, s->guards, s->trace->name);
+    if (changed && calls > 1 && s->retraces == 64)
+        dc_logf(
+            &d->rt->log, DC_CH_NOTE,
+            "%s was traced again 64 times since a captured value changes at each call; its graph "
+            "does not depend on it",
+            s->trace->name);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+typedef struct calling {
+    dc_dsl *d;
+    dc_spec *s;
+    dc_handle **out;
+    dc_tensor **made;
+    dc_fault fault;
+} calling;
+
+static dc_status call_body(dc_job *j, void *arg)
+{
+    calling *a = arg;
+    dc_spec *s = a->s;
+    a->fault = (dc_fault){.check = -1};
+    DC_TRY(dc_spec_ready(a->d, j, s));
+    DC_TRY(dc_inst_call(s->inst, j, s->arg, a->made, &a->fault));
+    for (uint32_t i = 0; i < s->nout; i++) {
+        memcpy(a->made[i]->type.name, s->out[i].name, sizeof s->out[i].name);
+        dc_handle_fill(a->out[i], a->made[i]);
+    }
+    return DC_OK;
+}
+
+typedef struct showing {
+    dc_handle *cell, *out;
+} showing;
+
+static dc_status show_body(dc_job *j, void *arg)
+{
+    const showing *a = arg;
+    DC_TRY(dc_cell_check(a->cell->cell, j, NULL, true));
+    dc_handle_fill(a->out, dc_cell_show(a->cell->cell));
+    return DC_OK;
+}
+
+/* A cell among the arguments becomes its value; a lazy tensor gets one. */
+static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
+{
+    dc_handle *h = dc_handle_test(L, idx);
+    if (h != NULL && h->kind == DC_HANDLE_LAZY)
+        dc_handle_realize(L, d, h, fn->name);
+    if (h == NULL || h->kind != DC_HANDLE_CELL)
+        return;
+    showing a = {h, dc_handle_new(L, d)};
+    dc_handle_check(L, d, idx, fn->name); /* a finalizer may have closed it */
+    a.out->origin = h->origin;
+    dc_error_check(L, d, dc_protect(&d->rt->job, show_body, &a), fn->name);
+    lua_replace(L, idx);
+}
+
+static DC_NORETURN void refuse_leaked(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_handle *h)
+{
+    const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
+    dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = fn->name, .word = {h->fn}},
+                  &(dc_blame){.in = &in, .n = 1});
+}
+
+/* Between this and the call nothing may allocate in Lua: a finalizer may call the same function. */
+static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_type *declared,
+                         int idx, dc_arg *arg)
+{
+    if (dc_handle_test(L, idx) == NULL) {
+        *arg = (dc_arg){.bits = dc_args_element(L, d, idx, fn->name, declared->dtype)};
+        return;
+    }
+    dc_handle *h = dc_handle_check(L, d, idx, fn->name);
+    *arg = (dc_arg){.tensor = dc_handle_held(h)};
+    if (arg->tensor == NULL)
+        refuse_leaked(L, d, fn, h);
+}
+
+void dc_fn_set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
+                         const dc_fn_leaves *v)
+{
+    for (int i = 0; i < v->n; i++)
+        set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
+}
+
+void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fault *fault)
+{
+    const dc_trace_check *c = &s->trace->check.at[fault->check];
+    dc_check_raise(L, d, c, NULL, fault->value, fault->position);
+}
+
+/* The types that results have for this caller, and those of a call like this one. */
+static void name_results(const dc_fn *fn, dc_spec *s, const dc_fn_key *key)
+{
+    for (uint32_t i = 0; i < s->nresult; i++)
+        dc_fn_outside(fn, &key->bind, s->out_declared[i], &s->trace->result.at[i].type, &s->out[i]);
+    for (uint32_t i = s->nresult; i < s->nout; i++) /* printed under the names inside */
+        s->out[i] = s->trace->result.at[i].type;
+}
+
+dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    dc_handle *h = dc_handle_new(L, d);
+    h->origin = fn->origin;
+    h->compiled = fn->name;
+    return h;
+}
+
+static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
+{
+    calling a = {.d = d, .s = s};
+    luaL_checkstack(L, (int)s->nout + 16, "a call");
+    if (s->nout > DC_SIG_RESULTS) {
+        a.out = lua_newuserdatauv(L, s->nout * sizeof *a.out, 0);
+        a.made = lua_newuserdatauv(L, s->nout * sizeof *a.made, 0);
+    }
+    dc_handle *out[DC_SIG_RESULTS];
+    dc_tensor *made[DC_SIG_RESULTS];
+    a.out = a.out != NULL ? a.out : out;
+    a.made = a.made != NULL ? a.made : made;
+    const int first = lua_gettop(L) + 1;
+    for (uint32_t i = 0; i < s->nout; i++) {
+        a.out[i] = dc_fn_new_result(L, d, fn);
+    }
+    dc_fn_set_arguments(L, d, fn, s, v);
+    dc_status status = dc_protect(&d->rt->job, call_body, &a);
+    if (status == DC_E_NOMEM) {
+        dc_handle_collect(L, d); /* a finalizer may call the same function */
+        dc_fn_set_arguments(L, d, fn, s, v);
+        status = dc_protect(&d->rt->job, call_body, &a);
+    }
+    if (status != DC_OK && a.fault.check >= 0)
+        dc_fn_raise_fault(L, d, s, &a.fault);
+    dc_error_check(L, d, status, fn->name);
+    s->calls++;
+    return first;
+}
+
+int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first)
+{
+    if (s->nout > s->nresult) {
+        lua_getiuservalue(L, spec_idx, DC_SPEC_PRINTS);
+        dc_inside_print(L, lua_gettop(L), first + (int)s->nresult);
+    }
+    if (s->nout == s->nresult && fn->flat_results)
+        return (int)s->nresult;
+    return dc_fn_push_results(L, fn, s->out_shape, first, (int)s->nresult);
+}
+
+/* ---- inside another trace -------------------------------------------------------------------- */
+
+static const dc_utype FRAME = {"deepc.frame"};
+
+typedef struct inner {
+    dc_uhead head;
+    dc_trace *trace;
+    dc_frame frame;
+    dc_sig_bind bind;
+} inner;
+
+static int l_frame_close(lua_State *L)
+{
+    inner *g = dc_udata_check(L, 1, &FRAME);
+    if (g->trace != NULL && g->trace->frame == &g->frame)
+        g->trace->frame = g->frame.outer;
+    g->trace = NULL;
+    return 0;
+}
+
+/* A recursion that a static parameter ends is fine; Lua's own limit is near 200 C calls. */
+static void check_depth(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    enum { DEEPEST = 50 };
+    int depth = 0;
+    for (const dc_frame *f = d->trace->frame; f != NULL; f = f->outer)
+        depth += f->sig == &fn->sig;
+    if (depth > DEEPEST)
+        dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
+                        "it calls itself more than %d deep while it is traced", DEEPEST);
+}
+
+static inner *push_frame(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b)
+{
+    check_depth(L, d, fn);
+    inner *g = dc_udata_new(L, &FRAME, sizeof *g, 0);
+    g->trace = d->trace;
+    g->bind = *b;
+    g->frame = (dc_frame){&fn->sig, &g->bind, fn->name, L, d->trace->frame};
+    dc_trace_hold(L, d->trace, lua_gettop(L));
+    lua_pushthread(L);
+    dc_trace_hold(L, d->trace, lua_gettop(L));
+    lua_pop(L, 1);
+    lua_toclose(L, -1);
+    d->trace->frame = &g->frame;
+    return g;
+}
+
+typedef struct renaming {
+    dc_trace *t;
+    dc_handle *from, *to;
+    dc_type type;
+    uint64_t bits;
+} renaming;
+
+static dc_status rename_body(dc_job *j, void *arg)
+{
+    const renaming *a = arg;
+    dc_val v;
+    if (a->from != NULL)
+        DC_TRY(dc_trace_value(j, a->t, a->from, &v));
+    else
+        DC_TRY(dc_build_bits(j, a->t->f, &a->type, a->bits, &v));
+    memcpy(v.type.name, a->type.name, sizeof v.type.name);
+    dc_handle_trace(a->to, a->t, &v);
+    return DC_OK;
+}
+
+/* Pushes the tensor or number at idx as a traced tensor of this type (its names are what changes). */
+static void push_renamed(lua_State *L, dc_dsl *d, const char *op, int idx, const dc_type *type,
+                         const char *origin)
+{
+    renaming a = {.t = d->trace, .from = dc_handle_test(L, idx), .type = *type};
+    if (a.from == NULL)
+        a.bits = dc_args_element(L, d, idx, op, (dc_dtype)type->dtype);
+    a.to = dc_handle_new_traced(L, d);
+    a.to->origin = origin != NULL || a.from == NULL ? origin : a.from->origin;
+    dc_error_check(L, d, dc_protect(&d->rt->job, rename_body, &a), op);
+}
+
+typedef struct inlining {
+    dc_dsl *d;
+    const dc_fn *fn;
+    const dc_fn_leaves *v;
+    const dc_sig_bind *bind;
+    int next;
+} inlining;
+
+static void push_inner(void *ctx, lua_State *L, const dc_sig_type *declared, const char *label)
+{
+    inlining *a = ctx;
+    dc_type type;
+    if (!dc_sig_resolve(a->bind, declared, &type))
+        DC_BUG("argument '%s' of '%s' has no size", label, a->fn->name);
+    const char *origin =
+        dc_place_intern(a->d, "argument '%s' of %s%s", label, a->fn->name, a->fn->place);
+    push_renamed(L, a->d, a->fn->name, a->v->idx[a->next++], &type, origin);
+}
+
+/* Results under the caller's names, from `first` on. */
+static void rename_results(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b,
+                           const dc_fn_leaves *v)
+{
+    luaL_checkstack(L, v->n + 8, "results");
+    for (int i = 0; i < v->n; i++) {
+        const dc_handle *h = dc_handle_test(L, v->idx[i]);
+        dc_type out;
+        if (h != NULL)
+            dc_fn_outside(fn, b, v->declared[i], dc_handle_type(h), &out);
+        else
+            out = dc_type_scalar(v->declared[i]->dtype);
+        push_renamed(L, d, fn->name, v->idx[i], &out, NULL);
+    }
+}
+
+/* Part of the function being traced: its body, between two checks. */
+static int inline_call(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_leaves *v,
+                       const dc_fn_key *key)
+{
+    int64_t shape[DC_FN_SHAPE];
+    int nshape;
+    inner *g = push_frame(L, d, fn, &key->bind);
+    inlining a = {d, fn, v, &key->bind, 0};
+    const int base = lua_gettop(L);
+    dc_fn_leaves *results = lua_newuserdatauv(L, sizeof *results, 0);
+    lua_getiuservalue(L, 1, DC_FN_BODY);
+    dc_fn_push_arguments(L, d, fn, 1, key, push_inner, &a);
+    lua_call(L, fn->sig.nparam, LUA_MULTRET);
+    const int n = lua_gettop(L) - base - 1;
+    dc_fn_take_results(L, d, fn, &g->bind, base + 2, n, results, shape, &nshape);
+    const int first = lua_gettop(L) + 1;
+    rename_results(L, d, fn, &g->bind, results);
+    return dc_fn_push_results(L, fn, shape, first, results->n);
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+/* Optional arguments at the end may be left out. */
+static void check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    const int given = lua_gettop(L) - 1, most = fn->sig.nparam;
+    int least = most;
+    while (least > 0 && fn->sig.param[least - 1].optional)
+        least--;
+    if (given < least || given > most)
+        dc_error_fact(L, d, DC_ERR_ARG_COUNT, &(dc_fact){.op = fn->name, .num = {given, most}},
+                      NULL);
+    lua_settop(L, most + 1);
+}
+
+static void check_bound(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_fn_leaves *v,
+                        const dc_sig_bind *b)
+{
+    for (int i = 0; i < v->n; i++) {
+        dc_type t;
+        if (dc_sig_resolve(b, v->declared[i], &t))
+            continue;
+        char text[DC_TYPE_TEXT];
+        dc_sig_type_print(&fn->sig, b, v->declared[i], text, sizeof text);
+        dc_error_raisef(L, d, DC_ERR_ARG, fn->name, "no argument tells the sizes of '%s': %s",
+                        v->label[i], text);
+    }
+}
+
+/* A call like no other before it: binds and finds. Leaves the specialisation on the stack. */
+static dc_spec *look_up(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, dc_fn_key *key)
+{
+    check_bound(L, d, fn, v, &key->bind);
+    return dc_fn_find(L, d, fn, key, false);
+}
+
+static void remember_types(lua_State *L, dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        const dc_handle *h = dc_handle_test(L, v->idx[i]);
+        s->type[i] = h != NULL ? *dc_handle_type(h) : dc_type_scalar(v->declared[i]->dtype);
+    }
+    fn->last = s;
+}
+
+dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec_idx)
+{
+    dc_fn_key key;
+    dc_spec *s;
+    if (like_last(L, fn)) {
+        s = fn->last;
+        s->dying = false;
+        dc_fn_take(L, d, fn, 1, v, &key);
+        dc_fn_push_specs(L, 1);
+        lua_rawgetp(L, -1, s);
+    } else {
+        dc_fn_take(L, d, fn, 1, v, &key);
+        dc_sig_begin(&fn->sig, &key.bind);
+        dc_fn_bind(L, d, fn, v, &key);
+        s = look_up(L, d, fn, v, &key);
+        remember_types(L, fn, s, v);
+        name_results(fn, s, &key);
+    }
+    *spec_idx = lua_gettop(L);
+    ask_guards(L, d, s);
+    for (int i = 0; i < v->n; i++)
+        show_cell(L, d, fn, v->idx[i]);
+    return s;
+}
+
+void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn)
+{
+    check_count(L, d, fn);
+    luaL_checkstack(L, DC_SIG_RESULTS + 24, "a call");
+}
+
+int dc_fn_call(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_fn *fn = dc_fn_check(L, 1);
+    dc_fn_leaves v;
+    int spec;
+    dc_fn_check_count(L, d, fn);
+    if (dc_trace_here(L, d) != NULL) {
+        dc_fn_key key;
+        dc_fn_take(L, d, fn, 1, &v, &key);
+        dc_sig_begin(&fn->sig, &key.bind);
+        dc_fn_bind(L, d, fn, &v, &key);
+        return inline_call(L, d, fn, &v, &key);
+    }
+    dc_handle_pressure(L, d);
+    dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
+    const int first = run(L, d, fn, s, &v);
+    return dc_fn_give(L, fn, s, spec, first);
+}
+
+void dc_fn_call_register(lua_State *L)
+{
+    dc_udata_register(L, &FRAME);
+    lua_pushcfunction(L, l_frame_close);
+    lua_setfield(L, -2, "__close");
+    lua_pop(L, 1);
+}

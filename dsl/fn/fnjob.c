@@ -1,0 +1,228 @@
+/*
+ * f:start: a call in slices, a job. It is begun as any call (dsl/fn/fncall.c) and carried on by job:poll, for about
+ * so long each time; job:result gives what the call returns. The instance, and the cells that it sets, are the
+ * job's from start to end; what holds meanwhile is told in jit/jit.h.
+ *
+ * A job that is closed, or collected, before its results are taken is cancelled.
+ */
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/fn/fn.h"
+
+#include <string.h>
+
+static const dc_utype JOB = {"deepc.job"};
+
+enum { FUNCTION = 1, SPEC, USER = SPEC }; /* user values, which hold what the job points to */
+
+typedef struct slices {
+    dc_uhead head;
+    bool open;        /* it has not ended without results, and they are not taken */
+    const char *name; /* of the function, interned */
+    bool done;
+    dc_type out[]; /* of results, under the names of who started it */
+} slices;
+
+/* Its specialisation, unless it has ended or the context has dropped that. The job is at 1. */
+static dc_spec *spec_of(lua_State *L, const slices *p)
+{
+    if (!p->open)
+        return NULL;
+    lua_getiuservalue(L, 1, SPEC);
+    dc_spec *s = dc_spec_test(L, -1);
+    lua_pop(L, 1);
+    return s;
+}
+
+static int l_close(lua_State *L)
+{
+    slices *p = dc_udata_test(L, 1, &JOB);
+    dc_spec *s = p != NULL ? spec_of(L, p) : NULL;
+    if (s != NULL)
+        dc_inst_cancel(s->inst);
+    if (p != NULL)
+        p->open = false;
+    return 0;
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+typedef struct starting {
+    dc_dsl *d;
+    dc_spec *s;
+} starting;
+
+static dc_status start_body(dc_job *j, void *arg)
+{
+    const starting *a = arg;
+    DC_TRY(dc_spec_ready(a->d, j, a->s));
+    return dc_inst_start(a->s->inst, j, a->s->arg);
+}
+
+int dc_fnjob_start(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_fn *fn = dc_fn_check(L, 1);
+    dc_fn_leaves v;
+    int spec;
+    dc_fn_check_count(L, d, fn);
+    if (dc_trace_here(L, d) != NULL)
+        dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
+                        "a job is started while a typed function is traced, which happens once");
+    dc_handle_pressure(L, d);
+    dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
+    slices *p = dc_udata_new(L, &JOB, sizeof *p + s->nout * sizeof *p->out, USER);
+    p->name = fn->name;
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, FUNCTION);
+    lua_pushvalue(L, spec);
+    lua_setiuservalue(L, -2, SPEC);
+    memcpy(p->out, s->out, s->nout * sizeof *p->out);
+    starting a = {d, s};
+    dc_fn_set_arguments(L, d, fn, s, &v);
+    dc_status status = dc_protect(&d->rt->job, start_body, &a);
+    if (status == DC_E_NOMEM) {
+        dc_handle_collect(L, d);
+        dc_fn_set_arguments(L, d, fn, s, &v);
+        status = dc_protect(&d->rt->job, start_body, &a);
+    }
+    dc_error_check(L, d, status, fn->name);
+    p->open = true;
+    s->calls++;
+    return 1;
+}
+
+/* ---- poll ------------------------------------------------------------------------------------ */
+
+static slices *check_job(lua_State *L, dc_dsl *d, const char *op)
+{
+    slices *p = dc_udata_test(L, 1, &JOB);
+    if (p == NULL) {
+        const char *text = lua_pushfstring(L, "a job is needed, not %s", dc_handle_describe(L, 1));
+        const char *hint = lua_pushfstring(L, "with a colon: job:%s()", op);
+        dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = op, .word = {text}},
+                      &(dc_blame){.hint = hint});
+    }
+    if (spec_of(L, p) == NULL)
+        dc_error_raisef(
+            L, d, DC_ERR_REENTER, op,
+            "the job of '%s' has ended: its result was taken, it failed, or it was closed",
+            p->name);
+    return p;
+}
+
+typedef struct polling {
+    dc_spec *s;
+    uint64_t ns;
+    bool done;
+    dc_fault fault;
+} polling;
+
+static dc_status poll_body(dc_job *j, void *arg)
+{
+    polling *a = arg;
+    a->fault = (dc_fault){.check = -1};
+    return dc_inst_poll(a->s->inst, j, a->ns, &a->done, &a->fault);
+}
+
+/* Carries it on; raises where it fails, which ends it. */
+static void carry_on(lua_State *L, dc_dsl *d, slices *p, uint64_t ns)
+{
+    polling a = {.s = spec_of(L, p), .ns = ns};
+    const dc_status status = dc_protect(&d->rt->job, poll_body, &a);
+    if (status != DC_OK && d->rt->job.err.id != DC_ERR_REENTER) /* else a slice of it is running */
+        p->open = false;
+    if (status != DC_OK && a.fault.check >= 0)
+        dc_fn_raise_fault(L, d, a.s, &a.fault);
+    dc_error_check(L, d, status, p->name);
+    p->done = a.done;
+}
+
+/* job:poll { ms = 2 }; without, one kernel. */
+static int l_poll(lua_State *L)
+{
+    static const char *const known[] = {"ms", NULL};
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 2);
+    slices *p = check_job(L, d, "poll");
+    dc_args_options(L, d, 2, "poll", known);
+    const double ms = dc_args_option(L, d, 2, "poll", "ms", 0);
+    if (!(ms >= 0))
+        dc_error_raisef(L, d, DC_ERR_ARG, "poll", "ms is a number of milliseconds, 0 or more");
+    check_job(L, d, "poll"); /* reading the options may have closed it */
+    if (!p->done)
+        carry_on(L, d, p, ms < 1e12 ? (uint64_t)(ms * 1e6) : UINT64_MAX);
+    lua_pushboolean(L, p->done);
+    return 1;
+}
+
+/* ---- result ---------------------------------------------------------------------------------- */
+
+typedef struct taking {
+    slices *p;
+    const dc_spec *s;
+    dc_handle **out;
+    dc_tensor **made;
+} taking;
+
+static dc_status take_body(dc_job *j, void *arg)
+{
+    const taking *a = arg;
+    const dc_spec *s = a->s;
+    DC_TRY(dc_inst_take(s->inst, j, a->made));
+    for (uint32_t i = 0; i < s->nout; i++) {
+        memcpy(a->made[i]->type.name, a->p->out[i].name, sizeof a->p->out[i].name);
+        dc_handle_fill(a->out[i], a->made[i]);
+    }
+    return DC_OK;
+}
+
+/* job:result(): runs what is left, and gives what the call returns; the job is over then. */
+static int l_result(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 1);
+    slices *p = check_job(L, d, "result");
+    if (!p->done)
+        carry_on(L, d, p, UINT64_MAX);
+    const dc_spec *s = spec_of(L, p);
+    lua_getiuservalue(L, 1, FUNCTION);
+    lua_getiuservalue(L, 1, SPEC);
+    const dc_fn *fn = dc_fn_check(L, 2);
+    luaL_checkstack(L, (int)s->nout + DC_SIG_RESULTS + 24, "results");
+    taking a = {.p = p, .s = s};
+    a.out = lua_newuserdatauv(L, (s->nout + 1) * sizeof *a.out, 0);
+    a.made = lua_newuserdatauv(L, (s->nout + 1) * sizeof *a.made, 0);
+    const int first = lua_gettop(L) + 1;
+    for (uint32_t i = 0; i < s->nout; i++)
+        a.out[i] = dc_fn_new_result(L, d, fn);
+    check_job(L, d, "result"); /* a finalizer may have closed it */
+    const dc_status status = dc_protect(&d->rt->job, take_body, &a);
+    p->open = false;
+    dc_error_check(L, d, status, fn->name);
+    return dc_fn_give(L, fn, s, 3, first);
+}
+
+static int l_tostring(lua_State *L)
+{
+    const slices *p = dc_udata_check(L, 1, &JOB);
+    lua_pushfstring(L, "job of %s (%s)", p->name,
+                    spec_of(L, p) == NULL ? "ended"
+                    : p->done             ? "done"
+                                          : "not done");
+    return 1;
+}
+
+void dc_fnjob_register(lua_State *L, dc_dsl *d)
+{
+    static const luaL_Reg meta[] = {
+        {"__gc", l_close}, {"__close", l_close}, {"__tostring", l_tostring}, {NULL, NULL}};
+    static const dc_binding methods[] = {
+        {"poll", l_poll, 2}, {"result", l_result, 1}, {"close", l_close, 1}};
+    dc_udata_register(L, &JOB);
+    dc_lib_inner(L, d, meta);
+    lua_newtable(L);
+    dc_lib_add(L, d, -1, methods, DC_COUNTOF(methods));
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}

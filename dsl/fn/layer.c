@@ -1,0 +1,57 @@
+/*
+ * What layers need of the language beyond internals.c: their state as a static value, tables to look at,
+ * parameters that are not trained for a while.
+ *
+ *   static(value, what)       a static object; `what` is the layer's path
+ *   watch(table, name)        the function being traced depends on the fields of the table
+ *   tracing()                 is a typed function being traced?
+ *   trainable(cell, whether)  of a parameter; a state is never trained
+ */
+#include "dsl/base/binding.h"
+#include "dsl/base/trace.h"
+#include "dsl/fn/fn.h"
+
+static int l_static(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *what = dc_place_intern(d, "%s", luaL_checkstring(L, 2));
+    lua_settop(L, 1);
+    dc_static_push(L, d, what);
+    return 1;
+}
+
+static int l_watch(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    dc_trace *t = dc_trace_here(L, d);
+    if (t != NULL)
+        dc_guard_watch(L, d, t, 1, dc_place_intern(d, "%s", luaL_checkstring(L, 2)));
+    return 0;
+}
+
+static int l_tracing(lua_State *L)
+{
+    lua_pushboolean(L, dc_trace_here(L, dc_dsl_of(L)) != NULL);
+    return 1;
+}
+
+static int l_trainable(lua_State *L)
+{
+    const dc_handle *h = dc_handle_test(L, 1);
+    if (h != NULL && h->kind == DC_HANDLE_CELL && (h->cell->trainable || h->cell->frozen)) {
+        h->cell->trainable = lua_toboolean(L, 2);
+        h->cell->frozen = !h->cell->trainable;
+    }
+    return 0;
+}
+
+void dc_layer_register(lua_State *L, dc_dsl *d)
+{
+    static const luaL_Reg fn[] = {{"static", l_static},
+                                  {"watch", l_watch},
+                                  {"tracing", l_tracing},
+                                  {"trainable", l_trainable},
+                                  {NULL, NULL}};
+    dc_lib_inner(L, d, fn);
+}

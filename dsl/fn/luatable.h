@@ -1,0 +1,29 @@
+/*
+ * Whether a Lua table is still what it was, for less than a nanosecond per field: its memory is
+ * compared with a copy. Equal bytes are equal content, so `same` is never wrong when it says yes; when it
+ * says no, the table may only be laid out anew, and whoever asks looks at it through Lua's API.
+ *
+ * The layout is that of Lua 5.4, which is no part of its API. dc_luatable_known looks at a table made
+ * for this when deepc is opened; in a Lua with another layout every answer is no.
+ */
+#ifndef DC_DSL_FN_LUATABLE_H
+#define DC_DSL_FN_LUATABLE_H
+
+#include "core/base/vec.h"
+
+#include <lua.h>
+
+/* What a table held. What its slots refer to has to be kept alive by somebody else. */
+typedef struct dc_luatable {
+    const void *metatable;
+    size_t array_bytes, hash_bytes;
+    DC_VEC(char) copy; /* of both parts */
+    bool taken;
+} dc_luatable;
+
+bool dc_luatable_known(lua_State *L);
+/* at: lua_topointer of the table. Only where the layout is known. */
+void dc_luatable_take(dc_luatable *t, const void *at);
+bool dc_luatable_same(const dc_luatable *t, const void *at);
+
+#endif

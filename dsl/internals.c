@@ -1,0 +1,309 @@
+/*
+ * What the modules of stdlib/ need beyond the public functions; they receive it as a table that
+ * scripts never see.
+ *
+ *   layer(text)              the __call of layers; text(layer) is what errors say of it
+ *   name_of(value)           the name of the script's variable that holds it, or nil
+ *   kind(value)              "param", "state", "tensor" or nil
+ *   describe(value)          what errors call it: "nil", "the number 3", "f32[2]", "an nn.Linear"
+ *   shown(value)             the same, where numbers and texts need no word: "3", "'x'"
+ *   label(cell [, text])     the name of a cell
+ *   fail(row, op, text, hint, role, tensor, ...)
+ *   check_class(labels, n, op)   a run-time test that all labels are in 0..n-1
+ *   idx(path)                a file as a tensor
+ *   seed()                   that of the context
+ *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
+ *   near(table, name)        "is 'epochs' meant?" of the keys of a table, or nil
+ *   entries(class)           the class, its functions entered through C (place.c)
+ *   module(name, table)      the same of a module, in which an unknown name is an error
+ */
+#include "core/base/number.h"
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/hints.h"
+#include "dsl/internals.h"
+#include "dsl/ops/apply.h"
+#include "dsl/ops/ops.h"
+#include "dsl/stdlib_entry.h"
+#include "formats/idx.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- layers, names, failures ------------------------------------------------------------------
+ */
+
+static int l_layer(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, dc_stdlib_call_layer, 2);
+    return 1;
+}
+
+static int l_name_of(lua_State *L)
+{
+    dc_place_push_name(L, 1);
+    return 1;
+}
+
+static int l_kind(lua_State *L)
+{
+    const dc_handle *h = dc_handle_test(L, 1);
+    if (h == NULL)
+        lua_pushnil(L);
+    else if (h->kind == DC_HANDLE_CELL)
+        lua_pushstring(L, h->cell->trainable ? "param" : "state");
+    else
+        lua_pushliteral(L, "tensor");
+    return 1;
+}
+
+static int l_describe(lua_State *L)
+{
+    lua_settop(L, 1);
+    dc_handle_describe(L, 1);
+    return 1;
+}
+
+static int l_shown(lua_State *L)
+{
+    lua_settop(L, 1);
+    if (lua_type(L, 1) == LUA_TNUMBER)
+        lua_pushstring(L, isnan(lua_tonumber(L, 1)) ? "nan" : luaL_tolstring(L, 1, NULL));
+    else if (lua_type(L, 1) == LUA_TSTRING)
+        lua_pushfstring(L, "'%s'", lua_tostring(L, 1));
+    else
+        dc_handle_describe(L, 1);
+    return 1;
+}
+
+typedef struct labelling {
+    dc_cell *cell;
+    const char *text;
+} labelling;
+
+static dc_status label_body(dc_job *j, void *arg)
+{
+    const labelling *a = arg;
+    DC_UNUSED(j);
+    dc_cell_label(a->cell, a->text);
+    return DC_OK;
+}
+
+static int l_label(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_handle *h = dc_handle_check(L, d, 1, "label");
+    if (h->kind != DC_HANDLE_CELL)
+        return 0;
+    if (!lua_isnoneornil(L, 2)) { /* false takes it away */
+        labelling a = {h->cell, lua_toboolean(L, 2) ? luaL_checkstring(L, 2) : NULL};
+        dc_error_check(L, d, dc_protect(&d->rt->job, label_body, &a), "label");
+    }
+    lua_pushstring(L, h->cell->label);
+    return 1;
+}
+
+/* number(format, v): string.format of one number, in no locale. */
+static int l_number(lua_State *L)
+{
+    char out[400];
+    const char *format = luaL_checkstring(L, 1);
+    const size_t n = strlen(format);
+    luaL_argcheck(L,
+                  n > 1 && n < 8 && format[0] == '%' &&
+                      strspn(format + 1, ".0123456789") == n - 2 &&
+                      strchr("aefg", format[n - 1]) != NULL,
+                  1, "a format of one number");
+    dc_number_format(out, sizeof out, format, luaL_checknumber(L, 2));
+    lua_pushstring(L, out);
+    return 1;
+}
+
+static int l_fail(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    static const char *const names[] = {"ARG",      "DTYPE",  "DIMS",   "FIELD",   "FILE",
+                                        "ASSIGNED", "MISFIT", "FORMAT", "SURPLUS", NULL};
+    static const dc_err_id ids[] = {DC_ERR_ARG,        DC_ERR_DTYPE_TEXT,  DC_ERR_DIMS_TEXT,
+                                    DC_ERR_FIELD_TEXT, DC_ERR_FILE_TEXT,   DC_ERR_ASSIGNED,
+                                    DC_ERR_MISFIT,     DC_ERR_FORMAT_TEXT, DC_ERR_ARG_COUNT_TEXT};
+    const dc_err_id id = ids[luaL_checkoption(L, 1, "ARG", names)];
+    const char *op = luaL_optstring(L, 2, NULL);
+    dc_operand in[DC_APPLY_IN];
+    int n = 0;
+    for (int i = 5; i < lua_gettop(L) && n < DC_APPLY_IN; i += 2) {
+        dc_handle *h = dc_handle_test(L, i + 1);
+        if (h != NULL && h->kind != DC_HANDLE_CLOSED)
+            in[n++] =
+                (dc_operand){.h = h, .role = luaL_checkstring(L, i), .type = *dc_handle_type(h)};
+    }
+    dc_error_fact(L, d, id, &(dc_fact){.op = op, .word = {luaL_checkstring(L, 3)}},
+                  &(dc_blame){.in = in, .n = n, .hint = luaL_optstring(L, 4, NULL)});
+}
+
+/* options(op, table, "name" ...): refuses what is no table of these names; nil is. */
+static int l_options(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *known[16] = {0};
+    const char *op = luaL_checkstring(L, 1);
+    luaL_argcheck(L, lua_gettop(L) - 2 < (int)DC_COUNTOF(known), 1, "too many options");
+    for (int i = 3; i <= lua_gettop(L); i++)
+        known[i - 3] = luaL_checkstring(L, i);
+    luaL_checkstack(L, 8, "options");
+    dc_args_options(L, d, 2, op, known);
+    return 0;
+}
+
+static int l_near(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    if (dc_hint_spelling(L, 1, NULL, luaL_checkstring(L, 2)) == NULL)
+        lua_pushnil(L);
+    return 1;
+}
+
+static int l_unknown(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = luaL_tolstring(L, 2, NULL);
+    const char *hint = dc_hint_library(name);
+    dc_error_fact(L, d, DC_ERR_FIELD,
+                  &(dc_fact){.word = {lua_tostring(L, lua_upvalueindex(2)), name}},
+                  &(dc_blame){.hint = hint != NULL ? hint : dc_hint_spelling(L, 1, NULL, name)});
+}
+
+/* entries(class): the same, its functions behind entries (place.c); for what no module lists. */
+static int l_entries(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    dc_stdlib_enter(L, dc_dsl_of(L), 1, "");
+    return 1;
+}
+
+/* module(name, table): the table behind entries, in which reading an unknown name is an error. */
+static int l_module(lua_State *L)
+{
+    luaL_checktype(L, 2, LUA_TTABLE);
+    const char *name = luaL_checkstring(L, 1), *dot = strchr(name, '.');
+    dc_stdlib_enter(L, dc_dsl_of(L), 2, dot != NULL ? dot + 1 : name);
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, l_unknown, 2);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, 2);
+    lua_settop(L, 2);
+    return 1;
+}
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+static int l_check_class(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 3);
+    dc_check_index(L, d, 1,
+                   (dc_trace_check){.id = DC_ERR_CLASS,
+                                    .classes = luaL_checkinteger(L, 2),
+                                    .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
+                                    .role = "labels"});
+    return 0;
+}
+
+/* ---- files and batches ----------------------------------------------------------------------- */
+
+typedef struct reading {
+    dc_dsl *d;
+    dc_handle *h;
+    const char *path;
+} reading;
+
+static dc_status idx_body(dc_job *j, void *arg)
+{
+    const reading *a = arg;
+    dc_device *dev = a->d->rt->device;
+    dc_type type;
+    void *data;
+    dc_tensor *t;
+    DC_TRY(dc_idx_read(j, a->path, &type, &data));
+    dc_job_defer(j, dc_xfree, data);
+    DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
+    dc_tensor_defer(j, t);
+    DC_TRY(dev->ops->upload(dev, j, t->store->mem, data, dc_type_bytes(&type)));
+    dc_job_keep(j, t);
+    dc_handle_fill(a->h, t);
+    return DC_OK;
+}
+
+/* For `deepc check`, a file that is missing: what the name says of sets like MNIST, all zero. */
+static void stand_in(lua_State *L, dc_dsl *d, const reading *a)
+{
+    const bool test = strstr(a->path, "t10k") != NULL || strstr(a->path, "test") != NULL;
+    dc_type t = {.dtype = DC_U8, .rank = 3, .dim = {test ? 10000 : 60000, 28, 28}};
+    if (strstr(a->path, "label") != NULL)
+        t.rank = 1;
+    d->rt->check_unknown = true;
+    dc_handle_upload(L, d, a->h, &t, NULL, "idx");
+}
+
+static int l_checking(lua_State *L)
+{
+    lua_pushboolean(L, dc_dsl_of(L)->rt->check);
+    return 1;
+}
+
+static int l_idx(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    if (lua_type(L, 1) != LUA_TSTRING)
+        dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s",
+                        dc_handle_describe(L, 1));
+    dc_handle_pressure(L, d);
+    reading a = {d, NULL, dc_args_text(L, d, 1, "idx")};
+    a.h = dc_handle_new(L, d);
+    a.h->origin = dc_place_intern(d, "read from %.300s", a.path);
+    const dc_status status = dc_protect(&d->rt->job, idx_body, &a);
+    if (status == DC_E_FILE && d->rt->check) {
+        stand_in(L, d, &a);
+    } else if (status != DC_OK) {
+        d->rt->job.err.fact.op = "idx";
+        dc_error_raise(L, d, NULL);
+    }
+    return 1;
+}
+
+static int l_seed(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)dc_dsl_of(L)->seed);
+    return 1;
+}
+
+void dc_data_register(lua_State *L, dc_dsl *d)
+{
+    static const luaL_Reg fn[] = {{"layer", l_layer},
+                                  {"name_of", l_name_of},
+                                  {"kind", l_kind},
+                                  {"describe", l_describe},
+                                  {"shown", l_shown},
+                                  {"label", l_label},
+                                  {"number", l_number},
+                                  {"fail", l_fail},
+                                  {"check_class", l_check_class},
+                                  {"idx", l_idx},
+                                  {"seed", l_seed},
+                                  {"options", l_options},
+                                  {"near", l_near},
+                                  {"entries", l_entries},
+                                  {"module", l_module},
+                                  {"checking", l_checking},
+                                  {NULL, NULL}};
+    dc_lib_inner(L, d, fn);
+}

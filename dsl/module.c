@@ -1,0 +1,437 @@
+/*
+ * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
+ */
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/error.h"
+#include "dsl/base/hints.h"
+#include "dsl/base/interrupt.h"
+#include "dsl/base/scope.h"
+#include "dsl/dsl.h"
+#include "dsl/fn/fn.h"
+#include "dsl/internals.h"
+#include "dsl/ops/ops.h"
+#include "dsl/stdlib.h"
+#include "jit/jit.h"
+
+#include <string.h>
+
+/* Keys of the registry: their addresses. */
+static const char MODULE[] = "the module", GLOBALS[] = "its globals";
+
+/* ---- what it tells --------------------------------------------------------------------------- */
+
+/* dc.check_numbers(on): what DEEPC_CHECK=nan does, from now on; whether it did before. */
+static int l_check_numbers(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const bool was = d->rt->opt.numbers;
+    if (!lua_isnoneornil(L, 1)) {
+        if (!lua_isboolean(L, 1))
+            dc_error_raisef(L, d, DC_ERR_ARG, "check_numbers", "true or false is needed, not %s",
+                            dc_handle_describe(L, 1));
+        d->rt->opt.numbers = lua_toboolean(L, 1);
+    }
+    lua_pushboolean(L, was);
+    return 1;
+}
+
+/* dc.stats(): counters since the context was opened. */
+static int l_stats(lua_State *L)
+{
+    dc_rt *rt = dc_dsl_of(L)->rt;
+    const dc_stats *s = &rt->stats;
+    dc_jit_settle(rt);
+    lua_newtable(L);
+#define COUNT(field) dc_lib_set(L, #field, s->field)
+    COUNT(traces);
+    COUNT(compiles);
+    COUNT(kernels);
+    COUNT(kernels_cached);
+    COUNT(kernels_shared);
+    COUNT(launches);
+    COUNT(prologues);
+    COUNT(relayouts);
+    COUNT(calls);
+    COUNT(interpreted);
+    COUNT(fallbacks);
+    COUNT(allocs);
+    COUNT(moved_out);
+    COUNT(bytes_live);
+    COUNT(bytes_peak);
+    COUNT(compile_ns);
+    COUNT(realized);
+    COUNT(lazy_programs);
+    COUNT(lazy_nodes);
+#undef COUNT
+    dc_lib_set(L, "handles", dc_dsl_of(L)->nlive);
+    dc_lib_set(L, "collections", dc_dsl_of(L)->collections);
+    lua_pushnumber(L, s->compare_max);
+    lua_setfield(L, -2, "compare_max");
+    lua_pushstring(L, rt->opt.device);
+    lua_setfield(L, -2, "device");
+    return 1;
+}
+
+static const char *class_name(dc_op op)
+{
+    switch ((dc_op_class)dc_op_row_of(op)->cls) {
+    case DC_CLASS_EW:
+        return "element-wise";
+    case DC_CLASS_RED:
+        return "reduction";
+    case DC_CLASS_MOV:
+        return "movement";
+    case DC_CLASS_SRC:
+        return "source";
+    case DC_CLASS_CON:
+        return "contraction";
+    case DC_CLASS_IDX:
+        return "indexing";
+    case DC_CLASS_SAME:
+        return "identity";
+    case DC_CLASS_PART:
+        return "part";
+    }
+    return "";
+}
+
+/* dc.ops(): the op table as a list of { name, class, operands, low, high }. */
+static int l_ops(lua_State *L)
+{
+    lua_createtable(L, DC_OP__COUNT, 0);
+    for (int op = 0; op < DC_OP__COUNT; op++) {
+        const dc_op_row *row = dc_op_row_of((dc_op)op);
+        if (row->cls == DC_CLASS_PART) /* the last rows: no script has them */
+            continue;
+        lua_createtable(L, 0, 5);
+        lua_pushstring(L, row->name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, class_name((dc_op)op));
+        lua_setfield(L, -2, "class");
+        dc_lib_set(L, "operands", row->n);
+        lua_pushnumber(L, row->lo);
+        lua_setfield(L, -2, "low");
+        lua_pushnumber(L, row->hi);
+        lua_setfield(L, -2, "high");
+        lua_rawseti(L, -2, op + 1);
+    }
+    return 1;
+}
+
+/* os.exit, which may leave the state open; upvalues: the context, the function that was there. */
+static int l_exit(lua_State *L)
+{
+    const dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
+    if (!dc_dsl_gone(d))
+        dc_jit_stop(d->rt);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static void guard_exit(lua_State *L, dc_dsl *d)
+{
+    const int top = lua_gettop(L);
+    lua_pushglobaltable(L);
+    lua_pushliteral(L, "os");
+    if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "exit") == LUA_TFUNCTION) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_insert(L, -2);
+        lua_pushcclosure(L, l_exit, 2);
+        lua_setfield(L, -2, "exit");
+    }
+    lua_settop(L, top);
+}
+
+static int l_no_field(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = luaL_tolstring(L, 2, NULL);
+    const char *hint = dc_hint_function(name);
+    dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"deepc", name}},
+                  &(dc_blame){.hint = hint != NULL ? hint : dc_hint_spelling(L, 1, NULL, name)});
+}
+
+/* ---- stdlib ---------------------------------------------------------------------------------- */
+
+/* The table on top becomes a copy of it. */
+static void copy_table(lua_State *L)
+{
+    const int from = lua_gettop(L);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, from) != 0; lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, from + 1);
+    }
+    lua_remove(L, from);
+}
+
+/*
+ * The globals of the library: Lua's own as they were when the first module was loaded, so that a script
+ * may call a variable of its own `type` or `next`, or give math.floor another meaning; all others are the
+ * script's.
+ */
+static void push_globals(lua_State *L)
+{
+    static const char *const own[] = {
+        "assert",   "error",    "getmetatable", "ipairs", "next",      "pairs",  "pcall",
+        "rawequal", "rawget",   "rawlen",       "rawset", "require",   "select", "setmetatable",
+        "tonumber", "tostring", "type",         "xpcall", "coroutine", "debug",  "io",
+        "math",     "os",       "string",       "table",  "utf8"};
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, GLOBALS) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, (int)DC_COUNTOF(own));
+    lua_createtable(L, 0, 1);
+    lua_pushglobaltable(L);
+    for (size_t i = 0; i < DC_COUNTOF(own); i++) {
+        lua_pushstring(L, own[i]);
+        const int kind = lua_rawget(L, -2);
+        if (kind == LUA_TTABLE && strcmp(own[i], "io") != 0) /* io.stderr is where a script says */
+            copy_table(L);
+        if (kind == LUA_TFUNCTION || kind == LUA_TTABLE)
+            lua_setfield(L, -4, own[i]);
+        else
+            lua_pop(L, 1);
+    }
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, GLOBALS);
+}
+
+void dc_dsl_capture(lua_State *L)
+{
+    luaL_checkstack(L, 12, "deepc");
+    dc_dsl_release(L);
+    push_globals(L);
+    lua_pop(L, 1);
+}
+
+void dc_dsl_release(lua_State *L)
+{
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
+}
+
+/* Upvalues: the context, the module's number, the internals. */
+static int l_load(lua_State *L)
+{
+    luaL_checkstack(L, 8, "deepc");
+    const struct dc_stdlib_module *m = &dc_stdlib_modules[lua_tointeger(L, lua_upvalueindex(2))];
+    if (luaL_loadbufferx(L, (const char *)m->text, m->size, m->chunkname, "t") != LUA_OK)
+        return lua_error(L);
+    push_globals(L);
+    lua_setupvalue(L, -2, 1); /* _ENV */
+    lua_pushstring(L, m->name);
+    lua_pushvalue(L, lua_upvalueindex(3));
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+/* Functions of the module that are written in Lua: the file is run when one is first called. */
+static const struct {
+    const char *name, *module;
+} written_in_lua[] = {
+    {"checkpoint", "deepc.files"},  {"load", "deepc.files"}, {"options", "deepc.options"},
+    {"progress", "deepc.progress"}, {"save", "deepc.files"},
+};
+
+static int leave_written(lua_State *L, int status, lua_KContext ctx)
+{
+    DC_UNUSED(status);
+    DC_UNUSED(ctx);
+    return lua_gettop(L);
+}
+
+/* Upvalues: the context, the row. */
+static int l_written(lua_State *L)
+{
+    const int row = (int)lua_tointeger(L, lua_upvalueindex(2));
+    const int n = lua_gettop(L);
+    luaL_checkstack(L, 4, "arguments");
+    if (luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE) &&
+        lua_getfield(L, -1, written_in_lua[row].module) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+        lua_getfield(L, -1, written_in_lua[row].module);
+        lua_call(L, 0, 1);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, n + 1, written_in_lua[row].module);
+    }
+    lua_getfield(L, -1, written_in_lua[row].name);
+    lua_insert(L, 1);
+    lua_settop(L, n + 1);
+    lua_callk(L, n, LUA_MULTRET, 0, leave_written);
+    return leave_written(L, LUA_OK, 0);
+}
+
+static void add_written(lua_State *L, int module)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    for (size_t i = 0; i < DC_COUNTOF(written_in_lua); i++) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_pushinteger(L, (lua_Integer)i);
+        lua_pushcclosure(L, l_written, 2);
+        lua_setfield(L, module, written_in_lua[i].name);
+    }
+}
+
+/* source(module): the text of a module of stdlib/, for deepc.help. */
+static int l_source(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    for (size_t i = 0; i < dc_stdlib_count; i++)
+        if (strcmp(dc_stdlib_modules[i].name, name) == 0) {
+            lua_pushlstring(L, (const char *)dc_stdlib_modules[i].text, dc_stdlib_modules[i].size);
+            return 1;
+        }
+    return luaL_error(L, "no module %s", name);
+}
+
+/* A file of annotations alone is no module. */
+static bool is_meta(const struct dc_stdlib_module *m)
+{
+    return strncmp((const char *)m->text, "---@meta", 8) == 0;
+}
+
+/* The internals are on top. */
+static void preload(lua_State *L, dc_dsl *d)
+{
+    const int internals = lua_gettop(L);
+    lua_pushcfunction(L, l_source);
+    lua_setfield(L, internals, "source");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    for (size_t i = 0; i < dc_stdlib_count; i++) {
+        if (is_meta(&dc_stdlib_modules[i]))
+            continue;
+        lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+        lua_pushinteger(L, (lua_Integer)i);
+        lua_pushvalue(L, internals);
+        lua_pushcclosure(L, l_load, 3);
+        lua_setfield(L, -2, dc_stdlib_modules[i].name);
+    }
+    lua_pop(L, 1);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int l_context_gc(lua_State *L)
+{
+    dc_dsl *d = dc_udata_test(L, 1, &dc_dsl_type);
+    if (d == NULL || d->rt == NULL)
+        return 0;
+    if (!dc_rt_forked(d->rt)) {
+        dc_fn_close_all(d);
+        dc_batches_close_all(d);
+        dc_handle_close_all(d);
+        dc_cell_release(d->generator);
+    }
+    d->generator = NULL;
+    d->rt->stop_lua = NULL;
+    d->rt = NULL;
+    if (d->closed != NULL)
+        d->closed(d->arg);
+    return 0;
+}
+
+/* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */
+static void fill_module(lua_State *L, dc_dsl *d, int module)
+{
+    static const dc_binding fn[] = {
+        {"stats", l_stats, 0}, {"ops", l_ops, 0}, {"check_numbers", l_check_numbers, 1}};
+    static const luaL_Reg meta_of_module[] = {{"__index", l_no_field}, {NULL, NULL}};
+    lua_newtable(L);
+    const int methods = lua_gettop(L);
+    dc_handle_register(L, d);
+    const int meta = lua_gettop(L);
+    dc_error_register(L, d);
+    dc_interrupt_register(L, d);
+    dc_ops_register(L, d, methods, module, meta);
+    dc_reduce_register(L, d, methods, module);
+    dc_move_register(L, d, methods);
+    dc_index_register(L, d, methods);
+    dc_einsum_register(L, d, module);
+    dc_unary_register(L, d, methods, module);
+    dc_join_register(L, d, methods, module);
+    dc_pick_register(L, d, methods, module);
+    dc_make_register(L, d, module);
+    dc_random_register(L, d, module);
+    dc_tensor_register(L, d, methods, meta);
+    dc_scope_register(L, d, module);
+    dc_cell_register(L, d, methods, module);
+    dc_grad_register(L, d, methods, module);
+    dc_custom_register(L, d, module);
+    dc_conv_register(L, d, module);
+    dc_fn_register(L, d, module);
+    add_written(L, module);
+    lua_settop(L, module);
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
+    lua_createtable(L, 0, 1);
+    dc_lib_inner(L, d, meta_of_module);
+    lua_setmetatable(L, module);
+}
+
+void dc_dsl_open(lua_State *L)
+{
+    luaL_checkstack(L, 20, "deepc");
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, MODULE) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    dc_dsl *d = dc_dsl_new(L, l_context_gc);
+    lua_newtable(L);
+    const int module = lua_gettop(L);
+    dc_place_register(L);
+    fill_module(L, d, module);
+    lua_newtable(L);
+    dc_data_register(L, d);
+    dc_batches_register(L, d);
+    dc_files_register(L, d);
+    dc_layer_register(L, d);
+    dc_terminal_register(L, d);
+    preload(L, d);
+    lua_settop(L, module);
+    guard_exit(L, d);
+    lua_pushglobaltable(L);
+    dc_coroutine_register(L, d, lua_gettop(L));
+    lua_pop(L, 1);
+    lua_pushvalue(L, module);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, MODULE);
+}
+
+void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    rt->stop_lua_ctx = d;
+    rt->stop_lua = dc_interrupt_arm;
+    d->seed = (uint64_t)rt->opt.seed;
+    d->closed = closed;
+    d->arg = arg;
+    d->rt = rt;
+}
+
+dc_rt *dc_dsl_rt(lua_State *L)
+{
+    const dc_dsl *d = dc_dsl_in(L);
+    return d != NULL ? d->rt : NULL;
+}
+
+bool dc_dsl_is_function(lua_State *L, int idx)
+{
+    return dc_udata_test(L, idx, &dc_fn_type) != NULL;
+}
+
+int dc_dsl_traceback(lua_State *L)
+{
+    const char *text = lua_tostring(L, 1);
+    if (text == NULL) {
+        if (lua_type(L, 1) == LUA_TTABLE || lua_type(L, 1) == LUA_TUSERDATA)
+            return 1;
+        text = luaL_tolstring(L, 1, NULL);
+    }
+    luaL_traceback(L, L, text, 1);
+    return 1;
+}

@@ -1,0 +1,241 @@
+/*
+ * One operation, in one of two ways: recorded in the function being traced, or as a lazy tensor
+ * (core/runtime/lazy.h), which is computed when somebody wants its value, or when much is pending.
+ */
+#include "dsl/ops/apply.h"
+
+#include "dsl/base/args.h"
+#include "dsl/base/trace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const roles[3][3] = {{"of"}, {"left", "right"}, {"first", "second", "third"}};
+
+/* A number takes the dtype of the tensors beside it; the condition of `where` is not beside them. */
+static dc_dtype dtype_for_numbers(const dc_apply *a)
+{
+    for (int i = a->n - 1; i >= (a->n == 3); i--) {
+        const dc_dtype t = (dc_dtype)a->in[i].type.dtype;
+        if (a->in[i].h != NULL)
+            return a->as_f32 && !dc_dtype_is_float(t) ? DC_F32 : t;
+    }
+    return DC_F32;
+}
+
+void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, const int *idx, int n)
+{
+    a->op = op;
+    a->n = n;
+    a->nout = 1;
+    for (int i = 0; i < n; i++) {
+        dc_operand *in = &a->in[i];
+        *in = (dc_operand){.role = roles[n - 1][i], .idx = idx[i]};
+        const int type = lua_type(L, idx[i]);
+        if (type == LUA_TNUMBER || type == LUA_TBOOLEAN)
+            continue;
+        if (type == LUA_TTABLE)
+            dc_error_raisef(L, d, DC_ERR_ARG, op,
+                            "a tensor or a number is needed, not a table; "
+                            "dc.tensor makes one of it");
+        if (i > 0 && lua_isnone(L, idx[i]) && dc_handle_test(L, idx[0]) != NULL)
+            dc_error_fact(L, d, DC_ERR_ARG,
+                          &(dc_fact){.op = op, .word = {"a second tensor or number is needed"}},
+                          &(dc_blame){.hint = lua_pushfstring(L, "with a colon: x:%s(y)", op)});
+        if (dc_handle_test(L, idx[i]) == NULL)
+            dc_error_raisef(L, d, DC_ERR_ARG, op, "a tensor or a number is needed, not %s",
+                            dc_handle_describe(L, idx[i]));
+        in->h = dc_handle_check(L, d, idx[i], op);
+        in->type = *dc_handle_type(in->h);
+    }
+    for (int i = 0; i < n; i++)
+        if (a->in[i].h == NULL) {
+            const dc_dtype t = n == 3 && i == 0 ? DC_BOOL : dtype_for_numbers(a);
+            a->in[i].type = dc_type_scalar(t);
+            a->in[i].bits = dc_args_element(L, d, idx[i], op, t);
+        }
+}
+
+/* ---- acting ---------------------------------------------------------------------------------- */
+
+typedef struct action {
+    dc_dsl *d;
+    const dc_apply *a;
+    const dc_place *place;
+    bool by_script; /* whether its results are used is noted */
+    dc_handle *out[DC_APPLY_OUT];
+} action;
+
+static dc_status number(dc_job *j, dc_func *f, const dc_operand *in, dc_val *out)
+{
+    return dc_build_bits(j, f, &in->type, in->bits, out);
+}
+
+/* The 16-bit type that all float operands have, else `none`: mixed ones are the operation's error. */
+static dc_dtype short_float(const dc_apply *a, const dc_val *in, dc_dtype none)
+{
+    dc_dtype found = none;
+    for (int i = 0; i < a->n; i++) {
+        const dc_dtype t = (dc_dtype)in[i].type.dtype;
+        if (!dc_dtype_is_float(t))
+            continue;
+        if (dc_dtype_bits(t) != 16 || (found != none && found != t))
+            return none;
+        found = t;
+    }
+    return found;
+}
+
+/* Steps that round to 16 bits each would add up to something else than a kernel, which rounds at its end. */
+static dc_status build_once(dc_job *j, dc_func *f, const dc_apply *a, const dc_val *in, dc_val *out)
+{
+    const dc_dtype t = a->once ? short_float(a, in, DC_F32) : DC_F32;
+    dc_val wide[DC_APPLY_IN];
+    if (t == DC_F32)
+        return a->build(j, f, a->arg, in, out);
+    for (int i = 0; i < a->n; i++) {
+        wide[i] = in[i];
+        if ((dc_dtype)in[i].type.dtype == t)
+            DC_TRY(dc_build_cast(j, f, in[i], DC_F32, &wide[i]));
+    }
+    DC_TRY(a->build(j, f, a->arg, wide, out));
+    for (int i = 0; i < a->nout; i++)
+        if (out[i].type.dtype == DC_F32)
+            DC_TRY(dc_build_cast(j, f, out[i], t, &out[i]));
+    return DC_OK;
+}
+
+static bool is_test(const dc_handle *h)
+{
+    return dc_handle_type(h)->dtype == DC_BOOL;
+}
+
+static dc_status record_body(dc_job *j, void *arg)
+{
+    const action *x = arg;
+    const dc_apply *a = x->a;
+    dc_trace *t = x->d->trace;
+    dc_val in[DC_APPLY_IN], out[DC_APPLY_OUT];
+    dc_func_from(t->f, x->place->where, x->place->path);
+    for (int i = 0; i < a->n; i++)
+        if (a->in[i].h != NULL)
+            DC_TRY(dc_trace_value(j, t, a->in[i].h, &in[i]));
+        else
+            DC_TRY(number(j, t->f, &a->in[i], &in[i]));
+    DC_TRY(build_once(j, t->f, a, in, out));
+    for (int i = 0; i < a->nout; i++) {
+        dc_handle_trace(x->out[i], t, &out[i]);
+        if (x->by_script)
+            dc_uses_add(&t->uses, x->out[i], a->op, x->place->where, is_test(x->out[i]));
+    }
+    return DC_OK;
+}
+
+/* A number that the operation is made of is part of the graph; others are arguments. */
+static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand *in, dc_val *out)
+{
+    const dc_dtype t = (dc_dtype)in->type.dtype;
+    dc_lazy *n;
+    if (in->h == NULL && dc_lazy_is_plain(t, in->bits))
+        return number(j, f, in, out);
+    if (in->h != NULL)
+        DC_TRY(dc_handle_lazy(j, in->h, &n));
+    else
+        n = dc_lazy_number(rt, t, in->bits);
+    dc_lazy_defer(j, n);
+    *out = dc_lazy_operand(rt, n);
+    dc_job_keep(j, n);
+    dc_lazy_release(n);
+    return DC_OK;
+}
+
+static dc_status lazy_body(dc_job *j, void *arg)
+{
+    const action *x = arg;
+    const dc_apply *a = x->a;
+    dc_rt *rt = x->d->rt;
+    dc_val in[DC_APPLY_IN], out[DC_APPLY_OUT];
+    dc_lazy *made[DC_APPLY_OUT];
+    dc_func *f = dc_lazy_begin(rt, j);
+    for (int i = 0; i < a->n; i++)
+        DC_TRY(lazy_operand(j, rt, f, &a->in[i], &in[i]));
+    DC_TRY(build_once(j, f, a, in, out));
+    dc_lazy_end(rt, j, out, a->nout, x->place->where, x->place->path, made);
+    for (int i = 0; i < a->nout; i++)
+        dc_handle_fill_lazy(x->out[i], made[i]);
+    for (int i = 0; i < a->nout && x->by_script; i++)
+        dc_uses_add(&x->d->watch->lazy, x->out[i], a->op, x->place->where,
+                    is_test(x->out[i]));
+    dc_status status = DC_OK;
+    for (int i = 0; i < a->nout && status == DC_OK; i++)
+        status = dc_lazy_limit(rt, j, made[i]);
+    return status;
+}
+
+/* An attempt that failed may have filled some. */
+static void empty_results(const action *x)
+{
+    for (int i = 0; i < x->a->nout; i++)
+        dc_handle_close(x->out[i]);
+}
+
+/* What fails is the operation, or one before it that it realized. */
+static DC_NORETURN void raise(lua_State *L, const action *x, dc_status status)
+{
+    const dc_apply *a = x->a;
+    const char *where, *path;
+    empty_results(x);
+    dc_lazy_place(x->d->rt, &where, &path);
+    if (status != DC_E_BUG && where == NULL)
+        x->d->rt->job.err.fact.op = a->op; /* not that of a step of it */
+    dc_handle_raise(L, x->d, &(dc_blame){.op = a->op, .in = a->in, .n = a->n, .place = x->place});
+}
+
+/* Of tensors, and called by the script itself: what the library leaves unused is its own business. */
+static bool is_of_script(lua_State *L, const dc_apply *a)
+{
+    bool tensors = false;
+    for (int i = 0; i < a->n; i++)
+        tensors = tensors || a->in[i].h != NULL;
+    return tensors && dc_place_by_script(L);
+}
+
+void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
+{
+    const dc_place place = dc_place_find(L, d);
+    action x = {.d = d, .a = a, .place = &place};
+    const bool tracing = dc_trace_here(L, d) != NULL;
+    x.by_script = !a->step && (tracing || d->watch != NULL) && is_of_script(L, a);
+    dc_job *j = &d->rt->job;
+    if (d->rt->broken)
+        dc_error_raisef(L, d, DC_ERR_REENTER, a->op,
+                        "the context is broken and can only be closed");
+    if (!tracing)
+        dc_handle_pressure(L, d);
+    for (int i = 0; i < a->nout; i++) {
+        x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
+        x.out[i]->origin = dc_place_made(d, place.where);
+    }
+    dc_status status = dc_protect(j, tracing ? record_body : lazy_body, &x);
+    if (status == DC_E_NOMEM && !tracing) {
+        empty_results(&x);
+        dc_handle_collect(L, d);
+        status = dc_protect(j, lazy_body, &x);
+    }
+    if (status != DC_OK)
+        raise(L, &x, status);
+}
+
+void dc_apply_to(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n, dc_build_fn *build,
+                 const void *arg)
+{
+    dc_apply_step(L, d, op, idx, n, build, arg, true);
+}
+
+void dc_apply_step(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n,
+                   dc_build_fn *build, const void *arg, bool last)
+{
+    dc_apply a = {.build = build, .arg = arg, .step = !last};
+    dc_apply_operands(L, d, &a, op, idx, n);
+    dc_apply_run(L, d, &a);
+}

@@ -1,0 +1,345 @@
+/*
+ * Gradients: dc.grad(loss, wrt [, { unused = "zero" }]), of a function being traced and of lazy
+ * tensors. wrt is a cell or a tensor, or a list of them; the result has the same form.
+ *
+ * x:watch() is a start of gradients outside: what is computed from it keeps its recipe, as what reads a
+ * parameter does.
+ */
+#include "core/graph/grad.h"
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/ops/apply.h"
+#include "dsl/ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct gradient {
+    dc_dsl *d;
+    dc_handle *loss;
+    dc_handle **wrt, **out;
+    int n;
+    bool zero, list, tracing;
+    const dc_place *place;
+} gradient;
+
+/* ---- while tracing --------------------------------------------------------------------------- */
+
+/* Every version of every wrt, in order; first[i] is where those of wrt i begin. */
+static dc_status list_versions(dc_job *j, const gradient *a, dc_ref **refs, int *first)
+{
+    dc_trace *t = a->d->trace;
+    int total = 0;
+    for (int i = 0; i < a->n; i++)
+        total += a->wrt[i]->kind == DC_HANDLE_CELL
+                     ? (int)dc_trace_cell_of(t, a->wrt[i]->cell)->read.n
+                     : 1;
+    *refs = DC_NEW_ARRAY(&j->scratch, dc_ref, total + 1);
+    total = 0;
+    for (int i = 0; i < a->n; i++) {
+        first[i] = total;
+        if (a->wrt[i]->kind == DC_HANDLE_CELL) {
+            const dc_trace_cell *c = dc_trace_cell_of(t, a->wrt[i]->cell);
+            for (uint32_t k = 0; k < c->read.n; k++)
+                (*refs)[total++] = c->read.at[k].ref;
+        } else {
+            dc_val v;
+            DC_TRY(dc_trace_value(j, t, a->wrt[i], &v));
+            (*refs)[total++] = v.ref;
+        }
+    }
+    first[a->n] = total;
+    return DC_OK;
+}
+
+static dc_status unused(dc_job *j, int i)
+{
+    return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .operand = i + 1});
+}
+
+static dc_status traced_body(dc_job *j, void *arg)
+{
+    const gradient *a = arg;
+    dc_trace *t = a->d->trace;
+    dc_val loss;
+    dc_ref *refs;
+    int *first = DC_NEW_ARRAY(&j->scratch, int, a->n + 1);
+    dc_func_from(t->f, a->place->where, a->place->path);
+    DC_TRY(dc_trace_value(j, t, a->loss, &loss));
+    DC_TRY(list_versions(j, a, &refs, first));
+    dc_ref *out = DC_NEW_ARRAY(&j->scratch, dc_ref, first[a->n] + 1);
+    DC_TRY(dc_grad(j, t->f, loss.ref, refs, first[a->n], out));
+    for (int i = 0; i < a->n; i++) {
+        dc_val v = {0, *dc_handle_type(a->wrt[i])};
+        for (int k = first[i]; k < first[i + 1]; k++)
+            v.ref = out[k] != 0 ? out[k] : v.ref; /* the last version that the loss read */
+        if (v.ref == 0 && !a->zero)
+            return unused(j, i);
+        if (v.ref == 0)
+            DC_TRY(dc_build_const(j, t->f, &v.type, 0, &v));
+        dc_handle_trace(a->out[i], t, &v);
+    }
+    return DC_OK;
+}
+
+/* ---- outside --------------------------------------------------------------------------------- */
+
+static dc_status lazy_body(dc_job *j, void *arg)
+{
+    const gradient *a = arg;
+    dc_rt *rt = a->d->rt;
+    dc_lazy_wrt *wrt = DC_NEW_ARRAY(&j->scratch, dc_lazy_wrt, a->n + 1);
+    dc_lazy **out = DC_NEW_ARRAY(&j->scratch, dc_lazy *, a->n + 1);
+    for (int i = 0; i < a->n; i++) {
+        dc_handle *h = a->wrt[i];
+        if (h->kind == DC_HANDLE_TRACED)
+            return dc_fail(j, DC_ERR_LEAKED, &(dc_fact){.op = "grad", .word = {h->fn}});
+        wrt[i] = (dc_lazy_wrt){.node = h->lazy,
+                               .cell = h->kind == DC_HANDLE_CELL ? h->cell : NULL,
+                               .type = *dc_handle_type(h)};
+    }
+    DC_TRY(dc_lazy_grad(rt, j, a->loss->lazy, wrt, a->n, a->zero, a->place->where, a->place->path,
+                        out));
+    for (int i = 0; i < a->n; i++)
+        dc_handle_fill_lazy(a->out[i], out[i]);
+    for (int i = 0; i < a->n; i++)
+        DC_TRY(dc_lazy_limit(rt, j, a->out[i]->lazy));
+    return DC_OK;
+}
+
+static DC_NORETURN void no_graph(lua_State *L, dc_dsl *d, const dc_handle *loss)
+{
+    const dc_operand in = {
+        .h = (dc_handle *)(uintptr_t)loss, .role = "loss", .type = *dc_handle_type(loss)};
+    dc_blame b = {.op = "grad", .in = &in, .n = 1};
+    dc_fact f = {.op = "grad", .word = {"loss"}};
+    if (loss->compiled != NULL) {
+        f.word[0] = lua_pushfstring(L, "loss is a result of compiled '%s' and", loss->compiled);
+        b.hint = "take the gradient inside it";
+    } else if (loss->kind == DC_HANDLE_LAZY) {
+        f.word[0] = "loss was computed already, reads no parameter and";
+        b.hint = "x = x:watch() keeps what is computed from x for gradients";
+    }
+    dc_error_fact(L, d, DC_ERR_GRAD_COMPILED, &f, &b);
+}
+
+/* Is the loss itself what the gradient is taken for, at 2? Then that is 1. */
+static bool is_its_own(lua_State *L, const dc_handle *loss)
+{
+    bool found = dc_handle_test(L, 2) == loss;
+    for (lua_Integer i = 1; lua_type(L, 2) == LUA_TTABLE && !found; i++) {
+        const int type = lua_rawgeti(L, 2, i);
+        found = dc_handle_test(L, -1) == loss;
+        lua_pop(L, 1);
+        if (type == LUA_TNIL)
+            break;
+    }
+    return found;
+}
+
+/* Raises where the loss has no graph to follow. */
+static void check_loss(lua_State *L, dc_dsl *d, const dc_handle *loss)
+{
+    const bool tracing = dc_trace_here(L, d) != NULL;
+    if (loss->kind == DC_HANDLE_TRACED && tracing && loss->serial == d->trace->serial)
+        return;
+    if (loss->kind == DC_HANDLE_TRACED) {
+        const dc_operand in = {
+            .h = (dc_handle *)(uintptr_t)loss, .role = "loss", .type = *dc_handle_type(loss)};
+        dc_error_fact(L, d, DC_ERR_LEAKED, &(dc_fact){.op = "grad", .word = {loss->fn}},
+                      &(dc_blame){.in = &in, .n = 1});
+    }
+    const bool leaf = loss->kind == DC_HANDLE_LAZY && loss->lazy->kind == DC_LAZY_LEAF;
+    if (tracing || loss->kind != DC_HANDLE_LAZY || (leaf && !is_its_own(L, loss)))
+        no_graph(L, d, loss);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static bool zeros_wanted(lua_State *L, dc_dsl *d, int idx)
+{
+    dc_args_options(L, d, idx, "grad", (const char *const[]){"unused", NULL});
+    if (lua_isnil(L, idx))
+        return false;
+    const bool given = lua_getfield(L, idx, "unused") != LUA_TNIL;
+    if (given && (lua_type(L, -1) != LUA_TSTRING || strcmp(lua_tostring(L, -1), "zero") != 0))
+        dc_error_raisef(L, d, DC_ERR_ARG, "grad", "unused is \"zero\" or nothing, not %s",
+                        dc_handle_describe(L, -1));
+    lua_pop(L, 1);
+    return given;
+}
+
+/* A layer is a table and no list. */
+static void refuse_class(lua_State *L, dc_dsl *d)
+{
+    if (!luaL_getmetafield(L, 2, "__name"))
+        return;
+    const char *text =
+        lua_pushfstring(L, "a list of parameters is needed, not %s", dc_handle_describe(L, 2));
+    dc_error_fact(L, d, DC_ERR_ARG, &(dc_fact){.op = "grad", .word = {text}},
+                  &(dc_blame){.hint = "net:parameters() gives those of a layer"});
+}
+
+/* The list at 2, or the one thing there; the results go to the table at 5. */
+static void read_wrt(lua_State *L, gradient *a)
+{
+    enum { MOST = 100000 };
+    a->list = lua_type(L, 2) == LUA_TTABLE;
+    if (a->list)
+        refuse_class(L, a->d);
+    const lua_Integer n = a->list ? luaL_len(L, 2) : 1;
+    if (n < 0 || n > MOST)
+        dc_error_raisef(L, a->d, DC_ERR_ARG, "grad", "a list of at most %d is needed, not of %lld",
+                        MOST, (long long)n);
+    a->n = (int)n;
+    a->wrt = lua_newuserdatauv(L, ((size_t)a->n + 1) * 2 * sizeof(dc_handle *), 0);
+    a->out = a->wrt + a->n + 1;
+    lua_createtable(L, a->n, 0);
+    for (int i = 0; i < a->n; i++) {
+        if (a->list)
+            lua_geti(L, 2, i + 1);
+        else
+            lua_pushvalue(L, 2);
+        a->wrt[i] = dc_handle_check(L, a->d, lua_gettop(L), "grad");
+        lua_pop(L, 1);
+        a->out[i] = a->tracing ? dc_handle_new_traced(L, a->d) : dc_handle_new(L, a->d);
+        lua_rawseti(L, 5, i + 1);
+    }
+}
+
+static dc_status act(lua_State *L, gradient *a)
+{
+    dc_job *j = &a->d->rt->job;
+    if (a->tracing)
+        return dc_protect(j, traced_body, a);
+    dc_status status = dc_protect(j, lazy_body, a);
+    if (status != DC_OK)
+        for (int i = 0; i < a->n; i++)
+            dc_handle_close(a->out[i]);
+    if (status == DC_E_NOMEM) {
+        dc_handle_collect(L, a->d);
+        status = dc_protect(j, lazy_body, a);
+    }
+    return status;
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* How the script calls what number i of wrt is: the cell's path, a variable, its place in the list. */
+static const char *name_of(lua_State *L, const gradient *a, int i)
+{
+    const dc_handle *h = a->wrt[i];
+    if (h->kind == DC_HANDLE_CELL && h->cell->label != NULL)
+        return h->cell->label;
+    if (a->list)
+        lua_geti(L, 2, i + 1);
+    else
+        lua_pushvalue(L, 2);
+    dc_place_push_name(L, lua_gettop(L));
+    if (lua_type(L, -1) == LUA_TSTRING)
+        return lua_pushfstring(L, "'%s'", lua_tostring(L, -1));
+    if (a->list)
+        return lua_pushfstring(L, "number %d of the list", i + 1);
+    return h->kind == DC_HANDLE_CELL ? "the cell" : "the tensor";
+}
+
+static DC_NORETURN void raise_failure(lua_State *L, dc_dsl *d, const gradient *a)
+{
+    dc_err *e = &d->rt->job.err;
+    const int at = e->fact.operand;
+    dc_operand in[2] = {{.h = a->loss, .role = "loss", .type = *dc_handle_type(a->loss)}};
+    int n = 1;
+    luaL_checkstack(L, 8, "a failure");
+    if (at > 0 && at <= a->n && a->wrt[at - 1]->kind != DC_HANDLE_CLOSED) {
+        dc_handle *h = a->wrt[at - 1];
+        e->fact.word[0] = name_of(L, a, at - 1); /* stays on the stack */
+        in[n++] = (dc_operand){.h = h, .role = "wrt", .type = *dc_handle_type(h)};
+    }
+    dc_handle_raise(L, d, &(dc_blame){.op = "grad", .in = in, .n = n, .place = a->place});
+}
+
+static int l_grad(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    lua_settop(L, 3);
+    gradient a = {.d = d, .loss = dc_handle_check(L, d, 1, "grad")};
+    check_loss(L, d, a.loss);
+    a.tracing = a.loss->kind == DC_HANDLE_TRACED;
+    if (!a.tracing)
+        dc_handle_pressure(L, d);
+    a.zero = zeros_wanted(L, d, 3);
+    read_wrt(L, &a);
+    const dc_place place = dc_place_find(L, d);
+    a.place = &place;
+    for (int i = 0; i < a.n && place.where != NULL; i++)
+        a.out[i]->origin = dc_place_intern(d, "gradient taken at %s", place.where);
+    a.loss = dc_handle_check(L, d, 1, "grad"); /* a finalizer may have closed it */
+    if (act(L, &a) != DC_OK)
+        raise_failure(L, d, &a);
+    lua_settop(L, 5);
+    if (!a.list)
+        lua_rawgeti(L, 5, 1);
+    return 1;
+}
+
+/* ---- starts of gradients --------------------------------------------------------------------- */
+
+typedef struct watching {
+    dc_handle *of, *out;
+} watching;
+
+static dc_status watch_body(dc_job *j, void *arg)
+{
+    const watching *a = arg;
+    dc_rt *rt = a->of->d->rt;
+    dc_lazy *n;
+    DC_TRY(dc_handle_lazy(j, a->of, &n));
+    dc_lazy_defer(j, n);
+    DC_TRY(dc_lazy_realize(rt, j, n));
+    dc_handle_fill_lazy(a->out, dc_lazy_watch(rt, n->value));
+    dc_job_keep(j, n);
+    dc_lazy_release(n);
+    return DC_OK;
+}
+
+static dc_status build_watch(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_ops_1(j, f, DC_OP_STOP, in[0], out);
+}
+
+/* x:watch(): the value of x, with no recipe behind it. Inside a typed function nothing is ever forgotten. */
+static int l_watch(lua_State *L)
+{
+    static const int first[1] = {1};
+    dc_dsl *d = dc_dsl_of(L);
+    watching a = {.of = dc_handle_check(L, d, 1, "watch")};
+    const dc_type t = *dc_handle_type(a.of);
+    const dc_operand in = {.h = a.of, .role = "of", .type = t};
+    if (!dc_dtype_is_float((dc_dtype)t.dtype))
+        dc_error_fact(L, d, DC_ERR_DTYPE,
+                      &(dc_fact){.op = "watch", .type = {t}, .word = {"a float"}, .operand = 1},
+                      &(dc_blame){.op = "watch", .in = &in, .n = 1});
+    if (dc_trace_here(L, d) != NULL) {
+        dc_apply_to(L, d, "watch", first, 1, build_watch, NULL);
+        return 1;
+    }
+    a.out = dc_handle_new(L, d);
+    a.out->origin = dc_place_made(d, dc_place_find(L, d).where);
+    if (dc_handle_act(L, d, watch_body, &a) != DC_OK)
+        dc_handle_raise(L, d, &(dc_blame){.op = "watch", .in = &in, .n = 1});
+    return 1;
+}
+
+void dc_grad_register(lua_State *L, dc_dsl *d, int methods, int module)
+{
+    static const dc_binding fn[] = {
+        {"grad", l_grad, 3},
+    };
+    static const dc_binding both[] = {
+        {"watch", l_watch, 1},
+    };
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
+    dc_lib_add(L, d, module, both, DC_COUNTOF(both));
+    dc_lib_add(L, d, methods, both, DC_COUNTOF(both));
+}

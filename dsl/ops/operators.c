@@ -1,0 +1,499 @@
+/*
+ * Element-wise operations: a method and a function of the module for every row of the op table,
+ * the operators, and composites of rows where the language means more than one row does:
+ *
+ *   /  and ^   integers become f32
+ *   // and %   floor, as in Lua (rows div and rem truncate)
+ *
+ * Gradients are taken of the steps as they stand here, so no step may overflow where the whole does
+ * not: infinity times a zero gradient is NaN, and `where` does not stop it.
+ */
+#include "core/graph/custom.h"
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/ops/apply.h"
+#include "dsl/ops/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out)
+{
+    return dc_build_ew(j, f, op, &a, 1, out);
+}
+
+dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[2] = {a, b};
+    return dc_build_ew(j, f, op, in, 2, out);
+}
+
+dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out)
+{
+    const dc_type t = dc_type_scalar((dc_dtype)like.type.dtype);
+    return dc_build_const(j, f, &t, v, out);
+}
+
+dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out)
+{
+    *out = a;
+    return dc_dtype_is_float((dc_dtype)a.type.dtype) ? DC_OK : dc_build_cast(j, f, a, DC_F32, out);
+}
+
+static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[3] = {m, a, b};
+    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
+}
+
+/* ---- builds ---------------------------------------------------------------------------------- */
+
+static dc_status build_row(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const dc_op op = *(const dc_op *)arg;
+    return dc_build_ew(j, f, op, in, dc_op_row_of(op)->n, out);
+}
+
+static dc_status build_div(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val a, b;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(dc_ops_float(j, f, in[1], &b));
+    return dc_ops_2(j, f, DC_OP_DIV, a, b, out);
+}
+
+/* Is the remainder r (of a signed division by b) to be moved by b? r != 0 and of the other sign. */
+static dc_status other_sign(dc_job *j, dc_func *f, dc_val r, dc_val b, dc_val *out)
+{
+    dc_val zero, r_neg, b_neg, not_zero, b_not_zero;
+    DC_TRY(dc_ops_number(j, f, r, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, r, zero, &r_neg));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, b, zero, &b_neg));
+    DC_TRY(dc_ops_2(j, f, DC_OP_XOR, r_neg, b_neg, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, r, zero, &not_zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, b, zero, &b_not_zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_AND, *out, not_zero, out));
+    return dc_ops_2(j, f, DC_OP_AND, *out, b_not_zero, out);
+}
+
+static bool is_unsigned(dc_val a)
+{
+    return dc_dtype_kind((dc_dtype)a.type.dtype) == DC_KIND_UINT;
+}
+
+static dc_status build_floor_div(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                 dc_val *out)
+{
+    dc_val q, r, move, one, less;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, in[0], in[1], &q));
+    if (dc_dtype_is_float((dc_dtype)q.type.dtype))
+        return dc_ops_1(j, f, DC_OP_FLOOR, q, out);
+    *out = q;
+    if (is_unsigned(q))
+        return DC_OK;
+    DC_TRY(dc_ops_2(j, f, DC_OP_REM, in[0], in[1], &r));
+    DC_TRY(other_sign(j, f, r, in[1], &move));
+    DC_TRY(dc_ops_number(j, f, q, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, q, one, &less));
+    return where(j, f, move, less, q, out);
+}
+
+static dc_status build_mod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val r, move, more;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_2(j, f, DC_OP_REM, in[0], in[1], &r));
+    *out = r;
+    if (is_unsigned(r))
+        return DC_OK;
+    DC_TRY(other_sign(j, f, r, in[1], &move));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, r, in[1], &more));
+    return where(j, f, move, more, r, out);
+}
+
+/* a to the n-th by squaring; n >= 1. */
+static dc_status whole_power(dc_job *j, dc_func *f, dc_val a, int n, dc_val *out)
+{
+    if (n == 1) {
+        *out = a;
+        return DC_OK;
+    }
+    dc_val half;
+    DC_TRY(whole_power(j, f, a, n / 2, &half));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, half, half, out));
+    return n % 2 ? dc_ops_2(j, f, DC_OP_MUL, *out, a, out) : DC_OK;
+}
+
+/* The operands of a power where they are numbers. */
+typedef struct power {
+    bool base_known, known;
+    double base, value;
+} power;
+
+enum { WHOLE_POWER = 1024 }; /* up to here by squaring */
+
+static dc_status number_power(dc_job *j, dc_func *f, dc_val a, double n, dc_val *out)
+{
+    dc_val one, zero;
+    if (n == 0.5)
+        return dc_ops_1(j, f, DC_OP_SQRT, a, out);
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    if (n == 0) { /* 1 in the shape of a, whatever is in it */
+        DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+        DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, out));
+        return where(j, f, *out, one, one, out);
+    }
+    DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
+    return n > 0 ? DC_OK : dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
+}
+
+/* exp(b log a), a > 0 */
+static dc_status positive_power(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out)
+{
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, a, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, b, out));
+    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+}
+
+/* Negative bases have whole powers: p is |a|^b, out has its sign, or is NaN. */
+static dc_status negative_base(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val p, dc_val *out)
+{
+    dc_val zero, two, nan, neg, whole, odd, minus;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 2, &two));
+    DC_TRY(dc_ops_number(j, f, a, NAN, &nan));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, &neg));
+    DC_TRY(dc_ops_1(j, f, DC_OP_FLOOR, b, &whole));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, whole, b, &whole));
+    DC_TRY(dc_ops_2(j, f, DC_OP_REM, b, two, &odd));
+    DC_TRY(dc_ops_2(j, f, DC_OP_NE, odd, zero, &odd));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, p, &minus));
+    DC_TRY(where(j, f, odd, minus, p, &minus));
+    DC_TRY(where(j, f, whole, minus, nan, &minus));
+    return where(j, f, neg, minus, p, out);
+}
+
+/* Of 0: 0^0 is 1, 0^b is 0 or infinite. Its gradients are zero. */
+static dc_status power_of_zero(dc_job *j, dc_func *f, dc_val b, dc_val *out)
+{
+    dc_val zero, one, inf, test;
+    DC_TRY(dc_ops_number(j, f, b, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, b, 1, &one));
+    DC_TRY(dc_ops_number(j, f, b, INFINITY, &inf));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, b, zero, &test));
+    DC_TRY(where(j, f, test, inf, zero, out));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &test));
+    return where(j, f, test, one, *out, out);
+}
+
+static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const power *e = arg;
+    const bool whole = e->value == floor(e->value) && fabs(e->value) <= WHOLE_POWER;
+    dc_val a, b, zero, one, is_zero, p, of_zero;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    if (e->known && (whole || e->value == 0.5))
+        return number_power(j, f, a, e->value, out);
+    DC_TRY(dc_ops_float(j, f, in[1], &b));
+    if (e->base_known && e->base > 0)
+        return positive_power(j, f, a, b, out);
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &is_zero));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &p));
+    DC_TRY(where(j, f, is_zero, one, p, &p));
+    DC_TRY(positive_power(j, f, p, b, &p));
+    DC_TRY(negative_base(j, f, a, b, p, &p));
+    DC_TRY(power_of_zero(j, f, b, &of_zero));
+    return where(j, f, is_zero, of_zero, p, out);
+}
+
+/*
+ * The value *y of a with a gradient that is made of the value alone, slope(y) times the cotangent, so that
+ * nobody has to keep what the value was made of.
+ */
+static dc_status by_result(dc_job *j, dc_func *f, const dc_val *a, dc_val *y,
+                           dc_ref (*slope)(dc_func *f, dc_ref y, dc_ref dy))
+{
+    dc_custom c;
+    if (!dc_dtype_is_float((dc_dtype)a->type.dtype))
+        return DC_OK;
+    dc_custom_given(f, &a->ref, 1, y->ref, &c);
+    const dc_ref dx = slope(f, c.y_again, c.dy);
+    return dc_custom_end(j, &c, &dx, &y->ref);
+}
+
+static dc_ref relu_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref none = dc_graph_like(f, dy, 0);
+    return dc_graph_op3(f, DC_OP_WHERE, dc_graph_op2(f, DC_OP_LT, none, y), dy, none);
+}
+
+static dc_status build_relu(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val zero;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MAX, in[0], zero, out));
+    return by_result(j, f, &in[0], out, relu_slope);
+}
+
+/* Is a negative, and exp(-|a|), which never overflows. */
+static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out)
+{
+    dc_val zero, minus;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, neg));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, &minus));
+    DC_TRY(where(j, f, *neg, a, minus, out));
+    return dc_ops_1(j, f, DC_OP_EXP, *out, out);
+}
+
+static dc_ref sigmoid_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref rest = dc_graph_op2(f, DC_OP_SUB, dc_graph_like(f, y, 1), y);
+    return dc_graph_op2(f, DC_OP_MUL, dy, dc_graph_op2(f, DC_OP_MUL, y, rest));
+}
+
+/* 1 / (1 + e) with e = exp(-|a|), or e / (1 + e) for negative a. */
+dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val one, e, neg, top;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
+    DC_TRY(decay(j, f, in[0], &neg, &e));
+    DC_TRY(where(j, f, neg, e, one, &top));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, e, out));
+    return by_result(j, f, &in[0], out, sigmoid_slope);
+}
+
+/* The series of tanh up to a^9, for |a| < 1/4; beyond, of a value that does no harm. */
+static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_val *out)
+{
+    static const double c[] = {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1};
+    dc_val limit, zero, k, u;
+    DC_TRY(dc_ops_number(j, f, a, 0.25, &limit));
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &u));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, u, limit, small));
+    DC_TRY(where(j, f, *small, a, zero, &a));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &u));
+    DC_TRY(dc_ops_number(j, f, a, c[0], out));
+    for (size_t i = 1; i < DC_COUNTOF(c); i++) {
+        DC_TRY(dc_ops_number(j, f, a, c[i], &k));
+        DC_TRY(dc_ops_2(j, f, DC_OP_MUL, *out, u, out));
+        DC_TRY(dc_ops_2(j, f, DC_OP_ADD, *out, k, out));
+    }
+    return dc_ops_2(j, f, DC_OP_MUL, *out, a, out);
+}
+
+/* (1 - y) (1 + y), which is exact where 1 - y * y would cancel. */
+static dc_ref tanh_slope(dc_func *f, dc_ref y, dc_ref dy)
+{
+    const dc_ref one = dc_graph_like(f, y, 1);
+    const dc_ref product = dc_graph_op2(f, DC_OP_MUL, dc_graph_op2(f, DC_OP_SUB, one, y),
+                                        dc_graph_op2(f, DC_OP_ADD, one, y));
+    return dc_graph_op2(f, DC_OP_MUL, dy, product);
+}
+
+/* (1 - e) / (1 + e) with e = exp(-2|a|) and the sign of a; near 0, where that cancels, a series. */
+dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    dc_val one, twice, neg, e, up, down, minus, small, series;
+    DC_UNUSED(arg);
+    DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, in[0], in[0], &twice));
+    DC_TRY(decay(j, f, twice, &neg, &e));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, one, e, &up));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &down));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, up, down, out));
+    DC_TRY(dc_ops_1(j, f, DC_OP_NEG, *out, &minus));
+    DC_TRY(where(j, f, neg, minus, *out, out));
+    DC_TRY(small_tanh(j, f, in[0], &small, &series));
+    DC_TRY(where(j, f, small, series, *out, out));
+    return by_result(j, f, &in[0], out, tanh_slope);
+}
+
+/* a > b is b < a; what is said of it is said of a and b. */
+static dc_status swapped(dc_job *j, dc_func *f, dc_op op, const dc_val *in, dc_val *out)
+{
+    dc_fact *e = &j->err.fact;
+    if (dc_ops_2(j, f, op, in[1], in[0], out) == DC_OK)
+        return DC_OK;
+    const dc_fact was = *e;
+    if (j->err.id == DC_ERR_STRETCH || j->err.id == DC_ERR_DTYPE ||
+        j->err.id == DC_ERR_NAME_TWICE) /* of one of them, or of the result */
+        return j->err.status;
+    for (int i = 0; i < 2; i++) {
+        e->axis[i] = was.axis[1 - i];
+        e->num[i] = was.num[1 - i];
+        e->type[i] = was.type[1 - i];
+        e->word[i] = was.word[1 - i];
+    }
+    return j->err.status;
+}
+
+static dc_status build_gt(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return swapped(j, f, DC_OP_LT, in, out);
+}
+
+static dc_status build_ge(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return swapped(j, f, DC_OP_LE, in, out);
+}
+
+/* ---- bindings -------------------------------------------------------------------------------- */
+
+static int l_row(lua_State *L);
+
+/* Of every element-wise row of the op table; the others are empty. */
+static const dc_binding row_of_op[DC_OP__COUNT] = {
+/* clang-format off */
+#define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
+    [DC_OP_##id] = {lua, l_row, n},
+#include "core/graph/ops.def"
+    /* clang-format on */
+};
+
+static int l_row(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_op op = (dc_op)(dc_binding_of(L) - row_of_op);
+    const dc_op_row *row = dc_op_row_of(op);
+    static const int at[DC_APPLY_IN] = {1, 2, 3, 4};
+    dc_apply a = {.build = build_row, .arg = &op};
+    luaL_checkstack(L, DC_APPLY_IN, "operands");
+    if (lua_gettop(L) > row->n)
+        lua_settop(L, row->n);
+    dc_apply_operands(L, d, &a, row->name, at, row->n);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+static const dc_composite composites[] = {
+    {{"div", dc_ops_composite, 2}, build_div, true, false},
+    {{"floor_div", dc_ops_composite, 2}, build_floor_div, false, true},
+    {{"mod", dc_ops_composite, 2}, build_mod, false, true},
+    {{"pow", dc_ops_composite, 2}, build_pow, true, true},
+    {{"gt", dc_ops_composite, 2}, build_gt, false, false},
+    {{"ge", dc_ops_composite, 2}, build_ge, false, false},
+    {{"relu", dc_ops_composite, 1}, build_relu, false, false},
+    {{"sigmoid", dc_ops_composite, 1}, dc_ops_sigmoid, false, true},
+    {{"tanh", dc_ops_composite, 1}, dc_ops_tanh, false, true},
+};
+
+int dc_ops_composite(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const dc_composite *c = (const dc_composite *)dc_binding_of(L); /* its first member */
+    static const int at[2] = {1, 2};
+    lua_settop(L, c->bound.most);
+    const power e = {lua_type(L, 1) == LUA_TNUMBER, lua_type(L, 2) == LUA_TNUMBER,
+                     lua_tonumber(L, 1), lua_tonumber(L, 2)};
+    dc_apply a = {.build = c->build, .arg = &e, .as_f32 = c->as_f32, .once = c->once};
+    dc_apply_operands(L, d, &a, c->bound.name, at, c->bound.most);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* x:cast "f32" */
+static dc_status build_cast(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return dc_build_cast(j, f, in[0], *(const dc_dtype *)arg, out);
+}
+
+static int l_cast(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
+    dc_dtype t;
+    dc_handle_check(L, d, 1, "cast");
+    if (name == NULL || !dc_dtype_find(name, strlen(name), &t))
+        dc_error_raisef(L, d, DC_ERR_ARG, "cast", "a dtype such as \"f32\" is needed, not %s",
+                        dc_handle_describe(L, 2));
+    static const int at[1] = {1};
+    dc_apply a = {.build = build_cast, .arg = &t};
+    dc_apply_operands(L, d, &a, "cast", at, 1);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* a:matmul(b) */
+static dc_status build_matmul(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_UNUSED(arg);
+    return dc_build_matmul(j, f, in[0], in[1], out);
+}
+
+static int l_matmul(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    static const int at[2] = {1, 2};
+    dc_apply a = {.build = build_matmul};
+    dc_handle_check(L, d, 1, "matmul");
+    dc_handle_check(L, d, 2, "matmul");
+    dc_apply_operands(L, d, &a, "matmul", at, 2);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
+                       int module)
+{
+    for (size_t i = 0; i < n; i++)
+        dc_lib_publish(L, d, &rows[i].bound, methods, module);
+}
+
+static void rename_field(lua_State *L, int table, const char *from, const char *to)
+{
+    lua_getfield(L, table, from);
+    lua_setfield(L, table, to);
+    lua_pushnil(L);
+    lua_setfield(L, table, from);
+}
+
+/* Lua calls those of one operand with two, so that they are not counted. */
+static void set_operators(lua_State *L, int methods, int meta)
+{
+    static const char *const names[][2] = {
+        {"__add", "add"},        {"__sub", "sub"},         {"__mul", "mul"},
+        {"__div", "div"},        {"__idiv", "floor_div"},  {"__mod", "mod"},
+        {"__pow", "pow"},        {"__unm", "neg"},         {"__band", "bit_and"},
+        {"__bor", "bit_or"},     {"__bxor", "bit_xor"},    {"__bnot", "bit_not"},
+        {"__shl", "shift_left"}, {"__shr", "shift_right"},
+    };
+    for (size_t i = 0; i < DC_COUNTOF(names); i++) {
+        lua_getfield(L, methods, names[i][1]);
+        const int fn = lua_gettop(L);
+        lua_getupvalue(L, fn, 1);
+        lua_getupvalue(L, fn, 2);
+        const dc_binding *b = lua_touserdata(L, -1);
+        lua_pushcclosure(L, b->fn, 2);
+        lua_setfield(L, meta, names[i][0]);
+        lua_settop(L, fn - 1);
+    }
+}
+
+void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
+{
+    static const dc_binding fn[] = {{"cast", l_cast, 2}, {"matmul", l_matmul, 2}};
+    for (int op = 0; op < DC_OP__COUNT; op++)
+        if (row_of_op[op].name != NULL && op != DC_OP_CAST && op != DC_OP_THREEFRY)
+            dc_lib_publish(L, d, &row_of_op[op], methods, module);
+    dc_ops_composites(L, d, composites, DC_COUNTOF(composites), methods, module);
+    for (size_t i = 0; i < DC_COUNTOF(fn); i++)
+        dc_lib_publish(L, d, &fn[i], methods, module);
+    rename_field(L, methods, "not", "bit_not"); /* `not` is a word of Lua */
+    rename_field(L, module, "not", "bit_not");
+    set_operators(L, methods, meta);
+}

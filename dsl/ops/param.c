@@ -1,0 +1,245 @@
+/*
+ * Cells: dc.param, dc.state, cell:set.
+ *
+ * A cell is made at once, also while a function is traced. Outside, set writes it; inside, set only
+ * leaves a new version in the trace, and the cell changes when a call of the compiled function
+ * ends.
+ */
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/base/interrupt.h"
+#include "dsl/ops/apply.h"
+#include "dsl/ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+typedef struct making {
+    dc_dsl *d;
+    dc_handle *h;
+    const dc_type *type;
+    const dc_tensor *value; /* NULL: zeros */
+    dc_lazy *start;         /* or what is computed when it is needed */
+    bool trainable;
+} making;
+
+static dc_status make_body(dc_job *j, void *arg)
+{
+    const making *a = arg;
+    dc_cell *c;
+    if (a->start != NULL)
+        DC_TRY(dc_cell_start(a->d->rt, j, a->type, a->trainable, a->start, &c));
+    else
+        DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
+    dc_cell_defer(j, c);
+    if (a->value != NULL)
+        DC_TRY(dc_cell_write(c, j, a->value));
+    dc_job_keep(j, c);
+    dc_handle_fill_cell(a->h, c);
+    return DC_OK;
+}
+
+/* Initial values that a file may overwrite before anybody reads them; else NULL. */
+static dc_lazy *drawn(lua_State *L, int idx)
+{
+    const dc_handle *h = dc_handle_test(L, idx);
+    return h != NULL && h->kind == DC_HANDLE_LAZY && dc_lazy_is_numbers(h->lazy) ? h->lazy : NULL;
+}
+
+/*
+ * Leaves a realized tensor for what stands at idx: a tensor, a cell's value, a table, a number that
+ * fills the type. NULL for nil.
+ */
+static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)
+{
+    switch (lua_type(L, idx)) {
+    case LUA_TNIL:
+    case LUA_TNONE:
+        return NULL;
+    case LUA_TNUMBER:
+    case LUA_TBOOLEAN: {
+        const dc_dtype dtype = (dc_dtype)t->dtype;
+        const size_t size = dc_dtype_size(dtype), bytes = dc_type_bytes(t);
+        const uint64_t bits = dc_args_element(L, d, idx, op, dtype);
+        dc_handle *h = dc_handle_new(L, d);
+        char *room = dc_handle_room(L, d, t, op);
+        uint32_t looks = 0;
+        for (size_t at = 0; at < bytes; at += size) {
+            dc_interrupt_poll_often(L, d, &looks);
+            dc_bits_store(dtype, room + at, bits);
+        }
+        dc_handle_upload(L, d, h, t, room, op);
+        lua_pop(L, 1);
+        lua_replace(L, idx);
+        return h->tensor;
+    }
+    case LUA_TTABLE:
+        dc_make_from_table(L, d, idx, t, false, op);
+        lua_replace(L, idx);
+        return dc_handle_test(L, idx)->tensor;
+    default:
+        break;
+    }
+    dc_handle *h = dc_handle_check(L, d, idx, op);
+    if (h->kind == DC_HANDLE_CELL || h->kind == DC_HANDLE_TRACED) {
+        const dc_type own = *dc_handle_type(h);
+        const void *from = dc_handle_read(L, d, h, op); /* raises where there is no value */
+        dc_handle *copy = dc_handle_new(L, d);
+        dc_handle_upload(L, d, copy, &own, from, op);
+        lua_replace(L, idx);
+        return copy->tensor;
+    }
+    return dc_handle_realize(L, d, h, op);
+}
+
+/*
+ * dc.param(type, init): a tensor, a table or a number; zeros without. A tensor in the place of the type stands
+ * for it, and alone for the value, too.
+ */
+static int make(lua_State *L, const char *op, bool trainable)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    dc_type t;
+    lua_settop(L, 2);
+    dc_args_like(L, d, 1, op, &t);
+    if (dc_handle_test(L, 1) != NULL && lua_isnil(L, 2)) {
+        lua_pushvalue(L, 1);
+        lua_replace(L, 2);
+    }
+    if (trainable && !dc_dtype_is_float((dc_dtype)t.dtype))
+        dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = op, .type = {t}, .word = {"a float"}},
+                      &(dc_blame){.hint = "dc.state is not trained"});
+    const dc_place place = dc_place_find(L, d);
+    if (dc_trace_made(L, d, op, &place, &t))
+        return 1;
+    dc_handle_pressure(L, d);
+    const dc_tensor *value = drawn(L, 2) != NULL ? NULL : realized(L, d, 2, &t, op);
+    dc_handle *h = dc_handle_new(L, d);
+    h->origin = dc_place_made(d, place.where);
+    if (!lua_isnil(L, 2) && drawn(L, 2) == NULL) /* a finalizer may have closed or computed it */
+        value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op), op);
+    making a = {d, h, &t, value, drawn(L, 2), trainable};
+    if (dc_handle_act(L, d, make_body, &a) != DC_OK) {
+        dc_handle *v = dc_handle_test(L, 2);
+        const dc_operand in = {.h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
+        d->rt->job.err.fact.op = op;
+        dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
+    }
+    dc_trace_keep(L, d, op, &place);
+    return 1;
+}
+
+static int l_param(lua_State *L)
+{
+    return make(L, "param", true);
+}
+
+static int l_state(lua_State *L)
+{
+    return make(L, "state", false);
+}
+
+/* ---- setting --------------------------------------------------------------------------------- */
+
+typedef struct setting {
+    dc_dsl *d;
+    dc_cell *cell;
+    dc_handle *value;        /* while tracing */
+    const dc_tensor *tensor; /* outside */
+    uint64_t bits;           /* while tracing, without value */
+    const dc_place *place;
+} setting;
+
+static const char *name_of(const dc_cell *c)
+{
+    return c->label != NULL ? c->label : "a cell";
+}
+
+static dc_status write_body(dc_job *j, void *arg)
+{
+    const setting *a = arg;
+    return dc_cell_write(a->cell, j, a->tensor);
+}
+
+dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
+{
+    dc_val leaf;
+    DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
+    leaf.type = c->type;
+    dc_trace_cell *entry = dc_trace_cell_of(t, c);
+    DC_PUSH(entry->read, leaf);
+    entry->set = v;
+    entry->is_set = true;
+    return DC_OK;
+}
+
+static dc_status record_set(dc_job *j, void *arg)
+{
+    const setting *a = arg;
+    dc_trace *t = a->d->trace;
+    const dc_type *want = &a->cell->type;
+    dc_val v;
+    dc_trace_cell_of(t, a->cell); /* so that cells are numbered in the order of the script */
+    dc_func_from(t->f, a->place->where, a->place->path);
+    if (a->value != NULL)
+        DC_TRY(dc_trace_value(j, t, a->value, &v));
+    else
+        DC_TRY(dc_build_bits(j, t->f, want, a->bits, &v));
+    if (!dc_type_agrees(want, &v.type))
+        return dc_fail(
+            j, DC_ERR_CELL_TYPE,
+            &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});
+    return dc_cell_record(j, t, a->cell, v);
+}
+
+static int l_set(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const bool alone = lua_isnone(L, 2);
+    lua_settop(L, 2);
+    dc_handle *h = dc_handle_check(L, d, 1, "set");
+    if (h->kind != DC_HANDLE_CELL)
+        dc_error_fact(L, d, DC_ERR_IMMUTABLE, NULL,
+                      &(dc_blame){.hint = alone
+                                              ? "with a colon: p:set(value); cells have :set"
+                                              : "cells have :set; dc.state(type, init) makes one"});
+    const dc_type own = h->cell->type, *t = &own;
+    const dc_place place = dc_place_find(L, d);
+    setting a = {.d = d, .cell = h->cell, .place = &place};
+    d->effect = ++d->born;
+    const bool plain = dc_args_is_scalar(L, 2);
+    if (lua_isnil(L, 2))
+        dc_error_raisef(L, d, DC_ERR_ARG, "set",
+                        "a tensor, a table or a number is needed, not nil");
+    const bool tracing = dc_trace_here(L, d) != NULL;
+    if (tracing && plain)
+        a.bits = dc_args_element(L, d, 2, "set", (dc_dtype)t->dtype);
+    else if (tracing && dc_handle_test(L, 2) != NULL)
+        a.value = dc_handle_check(L, d, 2, "set");
+    else
+        a.tensor = realized(L, d, 2, t, "set");
+    if (tracing && !plain && a.value == NULL)
+        a.value = dc_handle_test(L, 2);
+    a.cell = dc_handle_check(L, d, 1, "set")->cell; /* a finalizer may have closed it */
+    if (dc_protect(&d->rt->job, tracing ? record_set : write_body, &a) != DC_OK) {
+        dc_operand in[2] = {{.h = h, .role = "cell", .type = *t}};
+        const dc_handle *v = dc_handle_test(L, 2);
+        int n = 1;
+        if (v != NULL && v->kind != DC_HANDLE_CLOSED)
+            in[n++] = (dc_operand){
+                .h = dc_handle_test(L, 2), .role = "value", .type = *dc_handle_type(v)};
+        d->rt->job.err.fact.op = "set";
+        dc_error_raise(L, d, &(dc_blame){.op = "set", .in = in, .n = n, .place = &place});
+    }
+    return 0;
+}
+
+void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module)
+{
+    static const dc_binding set = {"set", l_set, 2};
+    static const dc_binding fn[] = {{"param", l_param, 2}, {"state", l_state, 2}};
+    dc_lib_add(L, d, methods, &set, 1);
+    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
+}

@@ -1,0 +1,336 @@
+/*
+ * Reductions and what is made of them: sum, mean, argmax, softmax, cumsum and the like.
+ *
+ *   x:sum()   x:sum(2)   x:sum(-1)   x:sum "batch"   x:sum { 1, 2 }
+ *   x:sum { axis = 2, keep = true }
+ *
+ * Those of several steps are computed in f32 where the operand is a float of 16 bits.
+ * The gradient of a square root of nothing but zeros (std, norm) is zero.
+ */
+#include "dsl/base/args.h"
+#include "dsl/base/binding.h"
+#include "dsl/ops/apply.h"
+#include "dsl/ops/ops.h"
+
+#include <math.h>
+
+typedef struct axes {
+    uint32_t mask;
+    bool keep;
+    double correction; /* of var and std */
+} axes;
+
+static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[3] = {m, a, b};
+    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
+}
+
+static dc_status build_sum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_reduce(j, f, DC_OP_SUM, in[0], x->mask, x->keep, out);
+}
+
+static dc_status build_max(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_reduce(j, f, DC_OP_MAXR, in[0], x->mask, x->keep, out);
+}
+
+static dc_status build_min(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_reduce(j, f, DC_OP_MINR, in[0], x->mask, x->keep, out);
+}
+
+static dc_status build_prod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_reduce(j, f, DC_OP_PROD, in[0], x->mask, x->keep, out);
+}
+
+static dc_status build_mean(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_mean(j, f, in[0], x->mask, x->keep, out);
+}
+
+static dc_status build_all(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_reduce(j, f, DC_OP_MINR, in[0], x->mask, x->keep, out);
+}
+
+static dc_status build_any(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    return dc_build_reduce(j, f, DC_OP_MAXR, in[0], x->mask, x->keep, out);
+}
+
+/* ---- positions -------------------------------------------------------------------------------- */
+
+/*
+ * Position of the largest or smallest element along one axis, the first of several: the least
+ * position at which the element is the extreme, or is NaN.
+ */
+static dc_status position(dc_job *j, dc_func *f, dc_op op, const axes *x, dc_val a, dc_val *out)
+{
+    dc_val top, hit, nan, at, none;
+    dc_type t = a.type;
+    t.dtype = DC_I32;
+    const int axis = __builtin_ctz(x->mask);
+    DC_TRY(dc_build_reduce(j, f, op, a, x->mask, true, &top));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, top, &hit));
+    if (dc_dtype_is_float((dc_dtype)a.type.dtype)) {
+        DC_TRY(dc_ops_2(j, f, DC_OP_NE, a, a, &nan));
+        DC_TRY(dc_ops_2(j, f, DC_OP_OR, hit, nan, &hit));
+    }
+    DC_TRY(dc_build_iota(j, f, &t, axis, &at));
+    DC_TRY(dc_ops_number(j, f, at, (double)(t.dim[axis] - 1), &none));
+    DC_TRY(where(j, f, hit, at, none, &at));
+    return dc_build_reduce(j, f, DC_OP_MINR, at, x->mask, x->keep, out);
+}
+
+static dc_status build_argmax(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return position(j, f, DC_OP_MAXR, arg, in[0], out);
+}
+
+static dc_status build_argmin(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    return position(j, f, DC_OP_MINR, arg, in[0], out);
+}
+
+/* ---- squares ---------------------------------------------------------------------------------- */
+
+/* The sum of squares of the distances from the mean, by the count less the correction. */
+static dc_status build_var(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a, mean, off, count;
+    double n = 1;
+    for (int k = 0; k < in[0].type.rank; k++)
+        n *= x->mask >> k & 1 ? (double)in[0].type.dim[k] : 1;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(dc_build_mean(j, f, a, x->mask, true, &mean));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, mean, &off));
+    off.type = a.type; /* with all names */
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, off, off, &off));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, off, x->mask, x->keep, out));
+    DC_TRY(dc_ops_number(j, f, a, n > x->correction ? n - x->correction : 0, &count));
+    return dc_ops_2(j, f, DC_OP_DIV, *out, count, out);
+}
+
+/* The root, whose gradient at 0 is 0. */
+static dc_status root(dc_job *j, dc_func *f, dc_val a, dc_val *out)
+{
+    dc_val zero, one, none;
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_number(j, f, a, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &none));
+    DC_TRY(where(j, f, none, one, a, out));
+    DC_TRY(dc_ops_1(j, f, DC_OP_SQRT, *out, out));
+    return where(j, f, none, zero, *out, out);
+}
+
+static dc_status build_std(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    DC_TRY(build_var(j, f, arg, in, out));
+    return root(j, f, *out, out);
+}
+
+static dc_status build_norm(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a;
+    DC_TRY(dc_ops_float(j, f, in[0], &a));
+    DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &a));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, x->mask, x->keep, out));
+    return root(j, f, *out, out);
+}
+
+/* ---- sums of exponentials --------------------------------------------------------------------- */
+
+/* a - max(a), with the maximum as a constant for gradients, which cancels out of them. */
+static dc_status shifted(dc_job *j, dc_func *f, const axes *x, dc_val a, dc_val *out)
+{
+    dc_val top;
+    DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));
+    DC_TRY(dc_ops_1(j, f, DC_OP_STOP, top, &top));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, top, out));
+    out->type = a.type; /* with all names */
+    return DC_OK;
+}
+
+static dc_status build_softmax(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                               dc_val *out)
+{
+    const axes *x = arg;
+    dc_val e, sum, one;
+    DC_TRY(shifted(j, f, x, in[0], &e));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, e, &e));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
+    DC_TRY(dc_ops_number(j, f, sum, 1, &one));
+    DC_TRY(dc_ops_2(j, f, DC_OP_DIV, one, sum, &sum)); /* one division for them all */
+    return dc_ops_2(j, f, DC_OP_MUL, e, sum, out);
+}
+
+static dc_status build_log_softmax(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                   dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a, e, sum;
+    DC_TRY(shifted(j, f, x, in[0], &a));
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, a, &e));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, e, x->mask, true, &sum));
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, sum, &sum));
+    return dc_ops_2(j, f, DC_OP_SUB, a, sum, out);
+}
+
+/* log(sum(exp(a))); the maximum is taken out where it is finite. */
+static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const dc_val *in,
+                                 dc_val *out)
+{
+    const axes *x = arg;
+    dc_val a = in[0], top, size, inf, finite, zero, sum;
+    if (!dc_dtype_is_float((dc_dtype)a.type.dtype)) /* told of the operand as it is */
+        return dc_ops_1(j, f, DC_OP_EXP, a, out);
+    DC_TRY(dc_build_reduce(j, f, DC_OP_MAXR, a, x->mask, true, &top));
+    DC_TRY(dc_ops_1(j, f, DC_OP_STOP, top, &top));
+    DC_TRY(dc_ops_1(j, f, DC_OP_ABS, top, &size));
+    DC_TRY(dc_ops_number(j, f, a, INFINITY, &inf));
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LT, size, inf, &finite));
+    DC_TRY(where(j, f, finite, top, zero, &top));
+    DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, top, &sum));
+    sum.type = a.type;
+    DC_TRY(dc_ops_1(j, f, DC_OP_EXP, sum, &sum));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, sum, x->mask, true, &sum));
+    DC_TRY(dc_ops_1(j, f, DC_OP_LOG, sum, &sum));
+    DC_TRY(dc_ops_2(j, f, DC_OP_ADD, sum, top, out));
+    return x->keep ? DC_OK : dc_build_drop(j, f, *out, x->mask, out);
+}
+
+/* ---- running sums ----------------------------------------------------------------------------- */
+
+/*
+ * Element i is the sum of those up to i: a reduction over a second copy of the axis, of which those
+ * behind i are left out. As many additions as the square of the axis, but no memory for them.
+ */
+static dc_status build_cumsum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+{
+    const axes *x = arg;
+    const int axis = __builtin_ctz(x->mask);
+    dc_type t = in[0].type, one = in[0].type, whole, at;
+    dc_val a, i, k, zero;
+    if (t.rank == DC_MAX_RANK)
+        return dc_fail(j, DC_ERR_TOO_MANY_AXES, &(dc_fact){.num = {t.rank + 1, DC_MAX_RANK}});
+    one.rank = (uint8_t)(t.rank + 1);
+    for (int d = one.rank - 1; d > axis; d--)
+        one.dim[d] = t.dim[d - 1];
+    one.dim[axis] = 1;
+    for (int d = 0; d < one.rank; d++)
+        one.name[d] = NULL;
+    whole = one;
+    whole.dim[axis] = t.dim[axis];
+    at = whole;
+    at.dtype = DC_I32;
+    a = (dc_val){dc_graph_reshape(f, in[0].ref, one.rank, one.dim), one};
+    DC_TRY(dc_build_expand(j, f, a, &whole, &a));
+    DC_TRY(dc_build_iota(j, f, &at, axis, &i));
+    DC_TRY(dc_build_iota(j, f, &at, axis + 1, &k));
+    DC_TRY(dc_ops_2(j, f, DC_OP_LE, k, i, &k));
+    DC_TRY(dc_ops_number(j, f, a, 0, &zero));
+    DC_TRY(where(j, f, k, a, zero, &a));
+    DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, 1u << (axis + 1), false, out));
+    t.dtype = out->type.dtype;
+    out->type = t;
+    return DC_OK;
+}
+
+/* ---- bindings --------------------------------------------------------------------------------- */
+
+enum { ONE_AXIS = 1, BOOL = 2, SOME = 4, CORRECTION = 8, ONCE = 16 };
+
+static int l_reduce(lua_State *L);
+
+static const struct row {
+    dc_binding bound;
+    dc_build_fn *build;
+    int flags; /* needs exactly one axis; a bool; an element; takes a correction; dc_apply.once */
+} rows[] = {
+    {{"sum", l_reduce, 2}, build_sum, 0},
+    {{"prod", l_reduce, 2}, build_prod, 0},
+    {{"max", l_reduce, 2}, build_max, 0},
+    {{"min", l_reduce, 2}, build_min, 0},
+    {{"mean", l_reduce, 2}, build_mean, ONCE},
+    {{"all", l_reduce, 2}, build_all, BOOL},
+    {{"any", l_reduce, 2}, build_any, BOOL},
+    {{"var", l_reduce, 2}, build_var, CORRECTION | ONCE},
+    {{"std", l_reduce, 2}, build_std, CORRECTION | ONCE},
+    {{"norm", l_reduce, 2}, build_norm, ONCE},
+    {{"logsumexp", l_reduce, 2}, build_logsumexp, ONCE},
+    {{"softmax", l_reduce, 2}, build_softmax, ONE_AXIS | ONCE},
+    {{"log_softmax", l_reduce, 2}, build_log_softmax, ONE_AXIS | ONCE},
+    {{"cumsum", l_reduce, 2}, build_cumsum, ONE_AXIS},
+    {{"argmax", l_reduce, 2}, build_argmax, ONE_AXIS | SOME},
+    {{"argmin", l_reduce, 2}, build_argmin, ONE_AXIS | SOME},
+};
+
+/* { axis = .., keep = .., correction = .. } at 2 without the correction, which is 0 if not given. */
+static double take_correction(lua_State *L, dc_dsl *d, const char *op)
+{
+    if (lua_type(L, 2) != LUA_TTABLE || lua_rawlen(L, 2) > 0)
+        return 0;
+    dc_args_options(L, d, 2, op, (const char *const[]){"axis", "keep", "correction", NULL});
+    const double correction = dc_args_option(L, d, 2, op, "correction", 0);
+    lua_createtable(L, 0, 2);
+    lua_getfield(L, 2, "axis");
+    lua_setfield(L, -2, "axis");
+    lua_getfield(L, 2, "keep");
+    lua_setfield(L, -2, "keep");
+    lua_replace(L, 2);
+    return correction;
+}
+
+static int l_reduce(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_of(L);
+    const struct row *r = (const struct row *)dc_binding_of(L); /* its first member */
+    const char *name = r->bound.name;
+    static const int at[1] = {1};
+    const dc_handle *h = dc_handle_check(L, d, 1, name);
+    const dc_type t = *dc_handle_type(h);
+    axes x = {.mask = 0};
+    lua_settop(L, 2);
+    if (r->flags & CORRECTION)
+        x.correction = take_correction(L, d, name);
+    x.mask = dc_args_axes(L, d, 2, h, name, &x.keep);
+    if ((r->flags & ONE_AXIS) && (x.mask == 0 || (x.mask & (x.mask - 1)) != 0))
+        dc_error_raisef(L, d, DC_ERR_ARG, name, "one axis is needed, as in x:%s(-1)", name);
+    if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] == 0)
+        dc_error_raisef(L, d, DC_ERR_ARG, name, "axis %d of %s has no elements",
+                        __builtin_ctz(x.mask) + 1, dc_handle_describe(L, 1));
+    if ((r->flags & SOME) && t.dim[__builtin_ctz(x.mask)] > INT32_MAX)
+        dc_error_raisef(
+            L, d, DC_ERR_ARG, name,
+            "axis %d of %s has %lld elements; positions are i32, which ends at 2147483647",
+            __builtin_ctz(x.mask) + 1, dc_handle_describe(L, 1),
+            (long long)t.dim[__builtin_ctz(x.mask)]);
+    if ((r->flags & BOOL) && t.dtype != DC_BOOL) {
+        const dc_operand in = {.h = dc_handle_test(L, 1), .role = "of", .type = t};
+        dc_error_fact(L, d, DC_ERR_DTYPE, &(dc_fact){.op = name, .type = {t}, .word = {"bool"}},
+                      &(dc_blame){.in = &in, .n = 1, .hint = "x:ne(0) tells what is not zero"});
+    }
+    dc_apply a = {.build = r->build, .arg = &x, .once = (r->flags & ONCE) != 0};
+    dc_apply_operands(L, d, &a, name, at, 1);
+    dc_apply_run(L, d, &a);
+    return 1;
+}
+
+void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module)
+{
+    for (size_t i = 0; i < DC_COUNTOF(rows); i++)
+        dc_lib_publish(L, d, &rows[i].bound, methods, module);
+}
