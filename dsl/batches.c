@@ -27,9 +27,10 @@
 
 #include <string.h>
 
-static const dc_utype ORDER = {"deepc.order"}, BATCHES = {"deepc.batches"};
-
 enum { PARTS = 2, STRETCH_BYTES = 1 << 20, MOST = 16 };
+
+const dc_utype dc_order_type = {"deepc.order"};
+const dc_utype dc_batches_type = {"deepc.batches"};
 
 typedef struct shuffled {
     dc_uhead head;
@@ -87,7 +88,7 @@ static int l_order(lua_State *L)
     const uint64_t seed = (uint64_t)luaL_checkinteger(L, 2),
                    epoch = (uint64_t)luaL_checkinteger(L, 3);
     luaL_argcheck(L, n >= 0 && n < UINT32_MAX, 1, "too many rows");
-    shuffled *s = dc_udata_new(L, &ORDER, sizeof *s + (size_t)n * sizeof s->at[0], 0);
+    shuffled *s = dc_udata_new(L, &dc_order_type, sizeof *s + (size_t)n * sizeof s->at[0], 0);
     s->n = n;
     uint32_t looks = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -429,7 +430,7 @@ static int l_batches(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 7);
     opening a = {.d = d, .n = luaL_checkinteger(L, 4), .size = luaL_checkinteger(L, 5)};
-    a.order = lua_isnil(L, 3) ? NULL : dc_udata_check(L, 3, &ORDER);
+    a.order = lua_isnil(L, 3) ? NULL : dc_udata_check(L, 3, &dc_order_type);
     a.last = lasts[luaL_checkoption(L, 6, "drop", words)];
     a.start = luaL_optinteger(L, 7, 0);
     luaL_argcheck(L, a.n >= 0 && (a.order == NULL || a.order->n >= a.n), 4, "rows outside");
@@ -437,7 +438,7 @@ static int l_batches(lua_State *L)
     dc_handle_pressure(L, d);
     rows_at(L, d, 1, a.n);
     rows_at(L, d, 2, a.n);
-    a.h = dc_udata_new(L, &BATCHES, sizeof *a.h, 1);
+    a.h = dc_udata_new(L, &dc_batches_type, sizeof *a.h, 1);
     lua_pushvalue(L, 3);
     lua_setiuservalue(L, -2, 1);
     for (int part = 0; part < PARTS; part++) /* realized: nothing of the script runs here */
@@ -477,7 +478,7 @@ static dc_handle *new_loan(lua_State *L, dc_dsl *d)
 static int l_next(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    taking a = {.h = dc_udata_check(L, 1, &BATCHES)};
+    taking a = {.h = dc_udata_check(L, 1, &dc_batches_type)};
     lua_settop(L, 1);
     if (a.h->b == NULL)
         return 0;
@@ -499,7 +500,7 @@ static int l_next(lua_State *L)
 
 static int l_close(lua_State *L)
 {
-    close_holder(dc_udata_check(L, 1, &BATCHES));
+    close_holder(dc_udata_check(L, 1, &dc_batches_type));
     return 0;
 }
 
@@ -511,15 +512,18 @@ static int l_give_back(lua_State *L)
     return 0;
 }
 
-void dc_batches_register(lua_State *L, dc_dsl *d)
-{
-    static const luaL_Reg fn[] = {{"order", l_order},         {"batches", l_batches},
-                                  {"batch_next", l_next},     {"batch_close", l_close},
-                                  {"give_back", l_give_back}, {NULL, NULL}};
-    dc_udata_register(L, &ORDER);
-    dc_udata_register(L, &BATCHES);
-    lua_pushcfunction(L, l_close);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 2);
-    dc_lib_inner(L, d, fn);
-}
+static const dc_binding of_batches[] = {
+    {"__gc", l_close, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_batches_methods = DC_BINDINGS(of_batches);
+
+static const dc_binding bindings[] = {
+    {"order", l_order, DC_ANY, DC_IN_LIBRARY},
+    {"batches", l_batches, DC_ANY, DC_IN_LIBRARY},
+    {"batch_next", l_next, DC_ANY, DC_IN_LIBRARY},
+    {"batch_close", l_close, DC_ANY, DC_IN_LIBRARY},
+    {"give_back", l_give_back, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_batches_bindings = DC_BINDINGS(bindings);

@@ -33,7 +33,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const dc_utype FILE_TYPE = {"deepc.file"};
+const dc_utype dc_file_type = {"deepc.file"};
 
 typedef struct open_file {
     dc_uhead head;
@@ -135,7 +135,7 @@ static int l_save(lua_State *L)
 
 static open_file *check_file(lua_State *L, dc_dsl *d)
 {
-    open_file *f = dc_udata_check(L, 1, &FILE_TYPE);
+    open_file *f = dc_udata_check(L, 1, &dc_file_type);
     if (f->st == NULL)
         dc_error_raisef(L, d, DC_ERR_CLOSED, "load", "the file is closed");
     return f;
@@ -157,7 +157,7 @@ static int l_open(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     opening a = {dc_args_text(L, d, 1, "load"), NULL};
-    a.f = dc_udata_new(L, &FILE_TYPE, sizeof *a.f, 0);
+    a.f = dc_udata_new(L, &dc_file_type, sizeof *a.f, 0);
     const size_t n = strlen(a.path), most = sizeof a.f->path - 1;
     snprintf(a.f->path, sizeof a.f->path, "%s", n > most ? a.path + n - most : a.path);
     const dc_status status = dc_protect(&d->rt->job, open_body, &a);
@@ -171,7 +171,7 @@ static int l_open(lua_State *L)
 
 static int l_close(lua_State *L)
 {
-    open_file *f = dc_udata_check(L, 1, &FILE_TYPE);
+    open_file *f = dc_udata_check(L, 1, &dc_file_type);
     dc_safetensors_close(f->st);
     f->st = NULL;
     return 0;
@@ -462,27 +462,27 @@ static int l_refuse_tracing(lua_State *L)
     return 0;
 }
 
-void dc_files_register(lua_State *L, dc_dsl *d)
-{
-    static const luaL_Reg fn[] = {{"file_save", l_save},
-                                  {"file_open", l_open},
-                                  {"file_list", l_list},
-                                  {"file_shape", l_shape},
-                                  {"file_take", l_take},
-                                  {"file_put", l_put},
-                                  {"file_close", l_close},
-                                  {"file_exists", l_exists},
-                                  {"write_file", l_write_file},
-                                  {"write_png", l_write_png},
-                                  {"near", l_near},
-                                  {"note", l_note},
-                                  {"refuse_tracing", l_refuse_tracing},
-                                  {NULL, NULL}};
-    dc_udata_register(L, &FILE_TYPE);
-    lua_pushcfunction(L, l_close);
-    lua_setfield(L, -2, "__gc");
-    lua_pushcfunction(L, l_close);
-    lua_setfield(L, -2, "__close");
-    lua_pop(L, 1);
-    dc_lib_inner(L, d, fn);
-}
+static const dc_binding of_file[] = {
+    {"__gc", l_close, DC_ANY, DC_IN_META},
+    {"__close", l_close, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_file_methods = DC_BINDINGS(of_file);
+
+static const dc_binding bindings[] = {
+    {"file_save", l_save, DC_ANY, DC_IN_LIBRARY},
+    {"file_open", l_open, DC_ANY, DC_IN_LIBRARY},
+    {"file_list", l_list, DC_ANY, DC_IN_LIBRARY},
+    {"file_shape", l_shape, DC_ANY, DC_IN_LIBRARY},
+    {"file_take", l_take, DC_ANY, DC_IN_LIBRARY},
+    {"file_put", l_put, DC_ANY, DC_IN_LIBRARY},
+    {"file_close", l_close, DC_ANY, DC_IN_LIBRARY},
+    {"file_exists", l_exists, DC_ANY, DC_IN_LIBRARY},
+    {"write_file", l_write_file, DC_ANY, DC_IN_LIBRARY},
+    {"write_png", l_write_png, DC_ANY, DC_IN_LIBRARY},
+    {"near", l_near, DC_ANY, DC_IN_LIBRARY},
+    {"note", l_note, DC_ANY, DC_IN_LIBRARY},
+    {"refuse_tracing", l_refuse_tracing, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_file_bindings = DC_BINDINGS(bindings);

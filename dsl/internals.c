@@ -160,15 +160,6 @@ static int l_options(lua_State *L)
     return 0;
 }
 
-static int l_near(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 2);
-    if (dc_hint_spelling(L, 1, NULL, luaL_checkstring(L, 2)) == NULL)
-        lua_pushnil(L);
-    return 1;
-}
-
 static int l_unknown(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -286,24 +277,22 @@ static int l_seed(lua_State *L)
     return 1;
 }
 
-void dc_data_register(lua_State *L, dc_dsl *d)
-{
-    static const luaL_Reg fn[] = {{"layer", l_layer},
-                                  {"name_of", l_name_of},
-                                  {"kind", l_kind},
-                                  {"describe", l_describe},
-                                  {"shown", l_shown},
-                                  {"label", l_label},
-                                  {"number", l_number},
-                                  {"fail", l_fail},
-                                  {"check_class", l_check_class},
-                                  {"idx", l_idx},
-                                  {"seed", l_seed},
-                                  {"options", l_options},
-                                  {"near", l_near},
-                                  {"entries", l_entries},
-                                  {"module", l_module},
-                                  {"checking", l_checking},
-                                  {NULL, NULL}};
-    dc_lib_inner(L, d, fn);
-}
+static const dc_binding bindings[] = {
+    {"layer", l_layer, DC_ANY, DC_IN_LIBRARY},
+    {"name_of", l_name_of, DC_ANY, DC_IN_LIBRARY},
+    {"kind", l_kind, DC_ANY, DC_IN_LIBRARY},
+    {"describe", l_describe, DC_ANY, DC_IN_LIBRARY},
+    {"shown", l_shown, DC_ANY, DC_IN_LIBRARY},
+    {"label", l_label, DC_ANY, DC_IN_LIBRARY},
+    {"number", l_number, DC_ANY, DC_IN_LIBRARY},
+    {"fail", l_fail, DC_ANY, DC_IN_LIBRARY},
+    {"check_class", l_check_class, DC_ANY, DC_IN_LIBRARY},
+    {"idx", l_idx, DC_ANY, DC_IN_LIBRARY},
+    {"seed", l_seed, DC_ANY, DC_IN_LIBRARY},
+    {"options", l_options, DC_ANY, DC_IN_LIBRARY},
+    {"entries", l_entries, DC_ANY, DC_IN_LIBRARY},
+    {"module", l_module, DC_ANY, DC_IN_LIBRARY},
+    {"checking", l_checking, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_internal_bindings = DC_BINDINGS(bindings);

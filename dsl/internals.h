@@ -1,15 +1,16 @@
 /*
- * What stdlib/ needs and scripts do not see: each adds its functions to the table on top.
+ * What stdlib/ needs and scripts do not see.
  */
 #ifndef DC_DSL_INTERNALS_H
 #define DC_DSL_INTERNALS_H
 
-#include "dsl/base/state.h"
+#include "dsl/base/binding.h"
 
-void dc_data_register(lua_State *L, dc_dsl *d);
-void dc_files_register(lua_State *L, dc_dsl *d);
-void dc_terminal_register(lua_State *L, dc_dsl *d);
-void dc_batches_register(lua_State *L, dc_dsl *d);
+extern const dc_bindings dc_internal_bindings, dc_file_bindings, dc_batches_bindings,
+    dc_terminal_bindings;
+extern const dc_utype dc_file_type, dc_order_type, dc_batches_type;
+extern const dc_bindings dc_file_methods, dc_batches_methods;
+
 void dc_batches_close_all(dc_dsl *d);
 
 #endif

@@ -43,7 +43,7 @@ static int l_stats(lua_State *L)
     const dc_stats *s = &rt->stats;
     dc_jit_settle(rt);
     lua_newtable(L);
-#define COUNT(field) dc_lib_set(L, #field, s->field)
+#define COUNT(field) dc_binding_set_number(L, #field, s->field)
     COUNT(traces);
     COUNT(compiles);
     COUNT(kernels);
@@ -64,8 +64,8 @@ static int l_stats(lua_State *L)
     COUNT(lazy_programs);
     COUNT(lazy_nodes);
 #undef COUNT
-    dc_lib_set(L, "handles", dc_dsl_of(L)->nlive);
-    dc_lib_set(L, "collections", dc_dsl_of(L)->collections);
+    dc_binding_set_number(L, "handles", dc_dsl_of(L)->nlive);
+    dc_binding_set_number(L, "collections", dc_dsl_of(L)->collections);
     lua_pushnumber(L, s->compare_max);
     lua_setfield(L, -2, "compare_max");
     lua_pushstring(L, rt->opt.device);
@@ -109,7 +109,7 @@ static int l_ops(lua_State *L)
         lua_setfield(L, -2, "name");
         lua_pushstring(L, class_name((dc_op)op));
         lua_setfield(L, -2, "class");
-        dc_lib_set(L, "operands", row->n);
+        dc_binding_set_number(L, "operands", row->n);
         lua_pushnumber(L, row->lo);
         lua_setfield(L, -2, "low");
         lua_pushnumber(L, row->hi);
@@ -302,8 +302,6 @@ static bool is_meta(const struct dc_stdlib_module *m)
 static void preload(lua_State *L, dc_dsl *d)
 {
     const int internals = lua_gettop(L);
-    lua_pushcfunction(L, l_source);
-    lua_setfield(L, internals, "source");
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     for (size_t i = 0; i < dc_stdlib_count; i++) {
         if (is_meta(&dc_stdlib_modules[i]))
@@ -338,41 +336,70 @@ static int l_context_gc(lua_State *L)
     return 0;
 }
 
+static const dc_binding of_module[] = {
+    {"stats", l_stats, 0, DC_IN_MODULE},
+    {"ops", l_ops, 0, DC_IN_MODULE},
+    {"check_numbers", l_check_numbers, 1, DC_IN_MODULE},
+    {"source", l_source, 1, DC_IN_LIBRARY},
+};
+static const dc_bindings module_bindings = DC_BINDINGS(of_module);
+
+/* Every function in C that scripts and stdlib/ call. Of two with one name the later one is found. */
+static const dc_bindings *const all[] = {
+    &dc_operator_bindings[0], &dc_operator_bindings[1], &dc_operator_bindings[2],
+    &dc_reduce_bindings,      &dc_movement_bindings,    &dc_subscript_bindings,
+    &dc_einsum_bindings,      &dc_unary_bindings[0],    &dc_unary_bindings[1],
+    &dc_concat_bindings,      &dc_gather_bindings,      &dc_make_bindings,
+    &dc_rand_bindings,        &dc_tensor_bindings,      &dc_scope_bindings,
+    &dc_param_bindings,       &dc_gradient_bindings,    &dc_custom_grad_bindings,
+    &dc_conv_pool_bindings,   &dc_static_bindings,      &dc_dim_print_bindings,
+    &dc_fn_bindings,          &module_bindings,         &dc_internal_bindings,
+    &dc_batches_bindings,     &dc_file_bindings,        &dc_layer_bindings,
+    &dc_terminal_bindings,
+};
+
+/* Every type of userdata but the context, and its own functions. */
+static const struct {
+    const dc_utype *type;
+    const dc_bindings *methods;
+} types[] = {
+    {&dc_layer_call_type, &dc_layer_call_methods},
+    {&dc_handle_utype, &dc_handle_methods},
+    {&dc_error_type, &dc_error_methods},
+    {&dc_scope_type, &dc_scope_methods},
+    {&dc_fn_type, &dc_fn_methods},
+    {&dc_spec_type, &dc_spec_methods},
+    {&dc_tracing_type, &dc_tracing_methods},
+    {&dc_frame_type, &dc_frame_methods},
+    {&dc_fnjob_type, &dc_fnjob_methods},
+    {&dc_fntext_type, &dc_fntext_methods},
+    {&dc_static_type, &dc_static_methods},
+    {&dc_order_type, NULL},
+    {&dc_batches_type, &dc_batches_methods},
+    {&dc_file_type, &dc_file_methods},
+};
+
 /* Every upvalue that a finalizer of ours needs is the context itself, so it outlives them. */
-static void fill_module(lua_State *L, dc_dsl *d, int module)
+static void fill_module(lua_State *L, dc_dsl *d, int module, int library)
 {
-    static const dc_binding fn[] = {
-        {"stats", l_stats, 0}, {"ops", l_ops, 0}, {"check_numbers", l_check_numbers, 1}};
-    static const luaL_Reg meta_of_module[] = {{"__index", l_no_field}, {NULL, NULL}};
+    dc_binding_tables to = {.module = module, .library = library};
+    for (size_t i = 0; i < DC_COUNTOF(types); i++)
+        dc_binding_add_type(L, d, types[i].type, types[i].methods);
     lua_newtable(L);
-    const int methods = lua_gettop(L);
-    dc_handle_register(L, d);
-    const int meta = lua_gettop(L);
-    dc_error_register(L, d);
-    dc_interrupt_register(L, d);
-    dc_ops_register(L, d, methods, module, meta);
-    dc_reduce_register(L, d, methods, module);
-    dc_move_register(L, d, methods);
-    dc_index_register(L, d, methods);
-    dc_einsum_register(L, d, module);
-    dc_unary_register(L, d, methods, module);
-    dc_join_register(L, d, methods, module);
-    dc_pick_register(L, d, methods, module);
-    dc_make_register(L, d, module);
-    dc_random_register(L, d, module);
-    dc_tensor_register(L, d, methods, meta);
-    dc_scope_register(L, d, module);
-    dc_cell_register(L, d, methods, module);
-    dc_grad_register(L, d, methods, module);
-    dc_custom_register(L, d, module);
-    dc_conv_register(L, d, module);
-    dc_fn_register(L, d, module);
+    to.methods = lua_gettop(L);
+    dc_udata_push_meta(L, &dc_handle_utype);
+    to.meta = lua_gettop(L);
+    for (size_t i = 0; i < DC_COUNTOF(all); i++)
+        dc_binding_add(L, d, all[i], &to);
+    dc_operators_open(L, to.methods, module, to.meta);
+    dc_tensor_open(L, d, to.methods, to.meta);
     add_written(L, module);
-    lua_settop(L, module);
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
     lua_createtable(L, 0, 1);
-    dc_lib_inner(L, d, meta_of_module);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushcclosure(L, l_no_field, 1);
+    lua_setfield(L, -2, "__index");
     lua_setmetatable(L, module);
+    lua_settop(L, library);
 }
 
 void dc_dsl_open(lua_State *L)
@@ -384,19 +411,17 @@ void dc_dsl_open(lua_State *L)
     dc_dsl *d = dc_dsl_new(L, l_context_gc);
     lua_newtable(L);
     const int module = lua_gettop(L);
-    dc_place_register(L);
-    fill_module(L, d, module);
     lua_newtable(L);
-    dc_data_register(L, d);
-    dc_batches_register(L, d);
-    dc_files_register(L, d);
-    dc_layer_register(L, d);
-    dc_terminal_register(L, d);
+    fill_module(L, d, module, module + 1);
     preload(L, d);
     lua_settop(L, module);
+    dc_place_open(L);
+    dc_error_open(L);
+    dc_interrupt_open(L, d);
+    dc_guard_open(L, d);
     guard_exit(L, d);
     lua_pushglobaltable(L);
-    dc_coroutine_register(L, d, lua_gettop(L));
+    dc_coroutine_open(L, d, lua_gettop(L));
     lua_pop(L, 1);
     lua_pushvalue(L, module);
     lua_rawsetp(L, LUA_REGISTRYINDEX, MODULE);

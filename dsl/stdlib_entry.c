@@ -106,8 +106,8 @@ static int enter(lua_State *L)
 {
     const lua_Integer most = lua_tointeger(L, lua_upvalueindex(3));
     if (lua_gettop(L) > most)
-        dc_lib_surplus(L, dc_dsl_of(L), lua_tostring(L, lua_upvalueindex(4)), (int)most,
-                       (int)lua_tointeger(L, lua_upvalueindex(5)));
+        dc_binding_surplus(L, dc_dsl_of(L), lua_tostring(L, lua_upvalueindex(4)), (int)most,
+                           (int)lua_tointeger(L, lua_upvalueindex(5)));
     const int n = lua_gettop(L);
     luaL_checkstack(L, 2, "arguments");
     lua_pushvalue(L, lua_upvalueindex(2));

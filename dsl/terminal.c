@@ -34,9 +34,10 @@ static int l_setting(lua_State *L)
     return 1;
 }
 
-void dc_terminal_register(lua_State *L, dc_dsl *d)
-{
-    static const luaL_Reg fn[] = {
-        {"terminal", l_terminal}, {"clock", l_clock}, {"setting", l_setting}, {NULL, NULL}};
-    dc_lib_inner(L, d, fn);
-}
+static const dc_binding bindings[] = {
+    {"terminal", l_terminal, DC_ANY, DC_IN_LIBRARY},
+    {"clock", l_clock, DC_ANY, DC_IN_LIBRARY},
+    {"setting", l_setting, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_terminal_bindings = DC_BINDINGS(bindings);

@@ -55,7 +55,7 @@ DC_NORETURN static void refuse(lua_State *L, dc_dsl *d, const char *op, int most
                   &(dc_blame){.op = op, .hint = hint});
 }
 
-void dc_lib_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int own)
+void dc_binding_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int own)
 {
     int given = lua_gettop(L);
     while (given > most && lua_isnil(L, given))
@@ -75,41 +75,96 @@ static int enter(lua_State *L)
     if (d != NULL && d->head.type == &dc_dsl_type)
         dc_interrupt_look(L, d);
     if (lua_gettop(L) > b->most)
-        dc_lib_surplus(L, dc_dsl_of(L), b->name, b->most, 0);
+        dc_binding_surplus(L, dc_dsl_of(L), b->name, b->most, 0);
     return b->fn(L);
 }
 
-void dc_lib_push(lua_State *L, dc_dsl *d, const dc_binding *b)
+static void push_counted(lua_State *L, dc_dsl *d, const dc_binding *b)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushlightuserdata(L, (void *)b);
     lua_pushcclosure(L, enter, 2);
 }
 
-void dc_lib_add(lua_State *L, dc_dsl *d, int table, const dc_binding *rows, size_t n)
+static void push_uncounted(lua_State *L, dc_dsl *d, const dc_binding *b)
 {
-    table = lua_absindex(L, table);
-    for (size_t i = 0; i < n; i++) {
-        dc_lib_push(L, d, &rows[i]);
-        lua_setfield(L, table, rows[i].name);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
+    lua_pushcclosure(L, b->fn, 1);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static const dc_binding *row_at(const dc_bindings *b, size_t i)
+{
+    return (const dc_binding *)((const char *)b->first + i * b->size);
+}
+
+/* The function on top becomes a field of the table, if there is one. */
+static void set_field(lua_State *L, int table, const char *name)
+{
+    if (table == 0)
+        return;
+    lua_pushvalue(L, -1);
+    lua_setfield(L, table, name);
+}
+
+void dc_binding_add(lua_State *L, dc_dsl *d, const dc_bindings *b, const dc_binding_tables *to)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const dc_binding *row = row_at(b, i);
+        if (row->in & DC_IN_BOTH) {
+            push_counted(L, d, row);
+            set_field(L, row->in & DC_IN_MODULE ? to->module : 0, row->name);
+            set_field(L, row->in & DC_IN_METHODS ? to->methods : 0, row->name);
+            lua_pop(L, 1);
+        }
+        if (row->in & (DC_IN_META | DC_IN_LIBRARY)) {
+            push_uncounted(L, d, row);
+            set_field(L, row->in & DC_IN_META ? to->meta : to->library, row->name);
+            lua_pop(L, 1);
+        }
     }
 }
 
-void dc_lib_publish(lua_State *L, dc_dsl *d, const dc_binding *b, int methods, int module)
+static bool has_methods(const dc_bindings *b)
 {
-    dc_lib_push(L, d, b);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, methods, b->name);
-    lua_setfield(L, module, b->name);
+    bool found = false;
+    for (size_t i = 0; i < b->n; i++) {
+        if (strcmp(row_at(b, i)->name, "__index") == 0)
+            return false;
+        found = found || (row_at(b, i)->in & DC_IN_METHODS) != 0;
+    }
+    return found;
 }
 
-void dc_lib_inner(lua_State *L, dc_dsl *d, const luaL_Reg *fn)
+void dc_binding_add_type(lua_State *L, dc_dsl *d, const dc_utype *type, const dc_bindings *rows)
 {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d);
-    luaL_setfuncs(L, fn, 1);
+    dc_udata_register(L, type);
+    dc_binding_tables to = {.meta = lua_gettop(L)};
+    if (rows != NULL && has_methods(rows)) {
+        lua_newtable(L);
+        to.methods = lua_gettop(L);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, to.meta, "__index");
+    }
+    if (rows != NULL)
+        dc_binding_add(L, d, rows, &to);
+    lua_settop(L, to.meta - 1);
 }
 
-void dc_lib_set(lua_State *L, const char *name, uint64_t n)
+bool dc_binding_find(lua_State *L, dc_dsl *d, const dc_bindings *b, const char *name)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const dc_binding *row = row_at(b, i);
+        if ((row->in & DC_IN_METHODS) && strcmp(row->name, name) == 0) {
+            push_counted(L, d, row);
+            return true;
+        }
+    }
+    return false;
+}
+
+void dc_binding_set_number(lua_State *L, const char *name, uint64_t n)
 {
     lua_pushinteger(L, (lua_Integer)n);
     lua_setfield(L, -2, name);

@@ -266,7 +266,7 @@ static void replace(lua_State *L, dc_dsl *d, const char *name, lua_CFunction fn)
     lua_rawset(L, -3);
 }
 
-void dc_coroutine_register(lua_State *L, dc_dsl *d, int globals)
+void dc_coroutine_open(lua_State *L, dc_dsl *d, int globals)
 {
     lua_pushvalue(L, globals);
     replace(L, d, "xpcall", l_xpcall);

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const dc_utype ERROR = {"deepc.error"}; /* of a table: its metatable alone */
+const dc_utype dc_error_type = {"deepc.error"};
 
 /* ---- the record's surroundings ---------------------------------------------------------------- */
 
@@ -185,7 +185,7 @@ static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame 
         scene.hint = name != NULL ? name : scene.hint;
     }
     lua_createtable(L, 0, 12);
-    dc_udata_push_meta(L, &ERROR);
+    dc_udata_push_meta(L, &dc_error_type);
     lua_setmetatable(L, -2);
     snprintf(code, sizeof code, "DC%04d", dc_err_row_of(e->id)->code);
     set_text(L, "code", code);
@@ -258,7 +258,7 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op)
 
 bool dc_error_is(lua_State *L, int idx)
 {
-    return dc_udata_has_meta(L, idx, &ERROR);
+    return dc_udata_has_meta(L, idx, &dc_error_type);
 }
 
 /* ---- what an error value does ---------------------------------------------------------------- */
@@ -309,19 +309,21 @@ static int l_index(lua_State *L)
     return 1;
 }
 
-void dc_error_register(lua_State *L, dc_dsl *d)
+static const dc_binding of_error[] = {
+    {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"__concat", l_concat, DC_ANY, DC_IN_META},
+    {"__len", l_len, DC_ANY, DC_IN_META},
+    {"__index", l_index, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_error_methods = DC_BINDINGS(of_error);
+
+void dc_error_open(lua_State *L)
 {
-    static const luaL_Reg meta[] = {{"__tostring", l_tostring},
-                                    {"__concat", l_concat},
-                                    {"__len", l_len},
-                                    {"__index", l_index},
-                                    {NULL, NULL}};
-    DC_UNUSED(d);
-    dc_udata_register(L, &ERROR);
-    luaL_setfuncs(L, meta, 0);
     /* For tools that ask getmetatable(e).__tostring of tables before they print one. */
+    dc_udata_push_meta(L, &dc_error_type);
     lua_createtable(L, 0, 2);
-    lua_pushstring(L, ERROR.name);
+    lua_pushstring(L, dc_error_type.name);
     lua_setfield(L, -2, "__name");
     lua_pushcfunction(L, l_tostring);
     lua_setfield(L, -2, "__tostring");

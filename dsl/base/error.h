@@ -25,7 +25,9 @@ struct dc_blame {
     const char *expected, *got;
 };
 
-void dc_error_register(lua_State *L, dc_dsl *d);
+extern const dc_utype dc_error_type; /* of a table: its metatable alone */
+extern const dc_bindings dc_error_methods;
+void dc_error_open(lua_State *L);
 /* Is the value at idx one of ours? Raises and allocates nothing. */
 bool dc_error_is(lua_State *L, int idx);
 /* Raises the record of the context's job. */

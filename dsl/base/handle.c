@@ -147,6 +147,7 @@ dc_tensor *dc_handle_held(const dc_handle *h)
     return h->kind == DC_HANDLE_VALUE ? h->tensor : NULL;
 }
 
+/* Its upvalue, the context, outlives the handles. */
 static int l_gc(lua_State *L)
 {
     dc_handle *h = dc_udata_test(L, 1, &dc_handle_utype);
@@ -157,10 +158,8 @@ static int l_gc(lua_State *L)
     return 0;
 }
 
-void dc_handle_register(lua_State *L, dc_dsl *d)
-{
-    dc_udata_register(L, &dc_handle_utype);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, d); /* kept for the handles, which its finalizer closes */
-    lua_pushcclosure(L, l_gc, 1);
-    lua_setfield(L, -2, "__gc");
-}
+static const dc_binding of_handle[] = {
+    {"__gc", l_gc, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_handle_methods = DC_BINDINGS(of_handle);

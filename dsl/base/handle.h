@@ -6,7 +6,7 @@
 
 #include "core/graph/build.h"
 #include "core/runtime/lazy.h"
-#include "dsl/base/state.h"
+#include "dsl/base/binding.h"
 
 typedef enum dc_handle_kind {
     DC_HANDLE_CLOSED, /* nothing yet, or no more */
@@ -42,7 +42,7 @@ struct dc_handle {
 };
 
 extern const dc_utype dc_handle_utype;
-void dc_handle_register(lua_State *L, dc_dsl *d); /* leaves the metatable on the stack */
+extern const dc_bindings dc_handle_methods;
 /* Pushes an empty handle that may become a value or a cell; or one for a traced tensor. */
 dc_handle *dc_handle_new(lua_State *L, dc_dsl *d);
 dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d);

@@ -163,7 +163,7 @@ int dc_dsl_ended(lua_State *L)
     dc_error_raise(L, d, NULL);
 }
 
-void dc_interrupt_register(lua_State *L, dc_dsl *d)
+void dc_interrupt_open(lua_State *L, dc_dsl *d)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     d->running = lua_tothread(L, -1);

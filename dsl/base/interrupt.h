@@ -6,7 +6,7 @@
 
 #include "dsl/base/state.h"
 
-void dc_interrupt_register(lua_State *L, dc_dsl *d);
+void dc_interrupt_open(lua_State *L, dc_dsl *d);
 void dc_interrupt_arm(void *d); /* in a signal handler too: dc_rt.stop_lua */
 /* lua_sethook for whoever puts another hook in place of ours: the one that will raise comes back. */
 void dc_interrupt_sethook(lua_State *L, dc_dsl *d, lua_Hook hook, int mask, int count);
@@ -50,6 +50,6 @@ void dc_interrupt_put_back(lua_State *L, dc_dsl *d);
 void dc_interrupt_raise_again(lua_State *L, const dc_dsl *d);
 
 /* coroutine.c: functions of Lua's libraries in the table of globals, replaced. */
-void dc_coroutine_register(lua_State *L, dc_dsl *d, int globals);
+void dc_coroutine_open(lua_State *L, dc_dsl *d, int globals);
 
 #endif

@@ -84,7 +84,8 @@ bool dc_place_by_script(lua_State *L)
 /* ---- calls of layers ------------------------------------------------------------------------- */
 
 static const char CALLS[] = "calls of layers"; /* its address is a key of the registry */
-static const dc_utype CALL = {"deepc.call"};
+
+const dc_utype dc_layer_call_type = {"deepc.call"};
 
 typedef struct layer_call {
     dc_uhead head;
@@ -105,11 +106,11 @@ static void push_calls(lua_State *L)
 bool dc_place_open_layer(lua_State *L)
 {
     const int text = lua_gettop(L), call = text + 1, calls = text + 2;
-    layer_call *c = dc_udata_new(L, &CALL, sizeof *c, TEXT);
+    layer_call *c = dc_udata_new(L, &dc_layer_call_type, sizeof *c, TEXT);
     push_calls(L);
     lua_pushthread(L);
     lua_rawget(L, calls);
-    const layer_call *outer = dc_udata_test(L, -1, &CALL);
+    const layer_call *outer = dc_udata_test(L, -1, &dc_layer_call_type);
     c->depth = outer != NULL ? outer->depth + 1 : 1;
     if (c->depth > DC_PLACE_LAYERS)
         return false;
@@ -127,7 +128,7 @@ bool dc_place_open_layer(lua_State *L)
 /* __close(call, error) */
 static int close_call(lua_State *L)
 {
-    dc_udata_check(L, 1, &CALL);
+    dc_udata_check(L, 1, &dc_layer_call_type);
     push_calls(L);
     lua_pushthread(L);
     lua_getiuservalue(L, 1, AROUND);
@@ -137,7 +138,7 @@ static int close_call(lua_State *L)
 
 const char *dc_place_layer_path(lua_State *L, dc_dsl *d)
 {
-    layer_call *c = dc_udata_test(L, -1, &CALL);
+    layer_call *c = dc_udata_test(L, -1, &dc_layer_call_type);
     if (c == NULL || c->path != NULL)
         return c != NULL ? c->path : NULL;
     lua_getiuservalue(L, -1, TEXT);
@@ -272,7 +273,13 @@ void dc_place_push_name(lua_State *L, int idx)
     lua_pushnil(L);
 }
 
-void dc_place_register(lua_State *L)
+static const dc_binding of_call[] = {
+    {"__close", close_call, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_layer_call_methods = DC_BINDINGS(of_call);
+
+void dc_place_open(lua_State *L)
 {
     lua_newtable(L);
     lua_newtable(L);
@@ -280,8 +287,4 @@ void dc_place_register(lua_State *L)
     lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
     lua_rawsetp(L, LUA_REGISTRYINDEX, CALLS);
-    dc_udata_register(L, &CALL);
-    lua_pushcfunction(L, close_call);
-    lua_setfield(L, -2, "__close");
-    lua_pop(L, 1);
 }

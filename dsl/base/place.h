@@ -4,7 +4,7 @@
 #ifndef DC_DSL_BASE_PLACE_H
 #define DC_DSL_BASE_PLACE_H
 
-#include "dsl/base/state.h"
+#include "dsl/base/binding.h"
 
 /* Where a script called us: interned in the context, NULL unknown. */
 typedef struct dc_place {
@@ -25,7 +25,9 @@ bool dc_place_by_script(lua_State *L);
 /* The name of the script's variable that holds the value at idx, innermost first; pushes it or nil.
  */
 void dc_place_push_name(lua_State *L, int idx);
-void dc_place_register(lua_State *L);
+extern const dc_utype dc_layer_call_type;
+extern const dc_bindings dc_layer_call_methods;
+void dc_place_open(lua_State *L);
 /*
  * Calls of layers that are open, in each coroutine. dc_place_open_layer replaces the text of a path on top by
  * a value to be closed; false, with more on the stack, where DC_PLACE_LAYERS are open: Lua's own limit is near

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-static const dc_utype SCOPE = {"deepc.scope"};
+const dc_utype dc_scope_type = {"deepc.scope"};
 
 enum { DEEP = 100 };
 
@@ -57,7 +57,7 @@ static void close_scope(lua_State *L, dc_scope *s)
 static dc_scope *push_scope(lua_State *L, dc_dsl *d)
 {
     const dc_place place = dc_place_find(L, d);
-    dc_scope *s = dc_udata_new(L, &SCOPE, sizeof *s, 1);
+    dc_scope *s = dc_udata_new(L, &dc_scope_type, sizeof *s, 1);
     s->d = d;
     lua_pushthread(L);
     lua_setiuservalue(L, -2, 1);
@@ -72,7 +72,7 @@ static dc_scope *push_scope(lua_State *L, dc_dsl *d)
 
 static dc_scope *check_scope(lua_State *L, dc_dsl *d, const char *op)
 {
-    dc_scope *s = dc_udata_test(L, 1, &SCOPE);
+    dc_scope *s = dc_udata_test(L, 1, &dc_scope_type);
     if (s == NULL)
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a scope is needed, not %s; s:%s(x) has a colon",
                         dc_handle_describe(L, 1), op);
@@ -155,13 +155,13 @@ static int l_close(lua_State *L)
 /* __close(scope, error) */
 static int l_leave(lua_State *L)
 {
-    close_scope(L, dc_udata_check(L, 1, &SCOPE));
+    close_scope(L, dc_udata_check(L, 1, &dc_scope_type));
     return 0;
 }
 
 static int l_gc(lua_State *L)
 {
-    dc_scope *s = dc_udata_test(L, 1, &SCOPE);
+    dc_scope *s = dc_udata_test(L, 1, &dc_scope_type);
     if (s == NULL)
         return 0;
     if (s->open)
@@ -172,7 +172,7 @@ static int l_gc(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    const dc_scope *s = dc_udata_check(L, 1, &SCOPE);
+    const dc_scope *s = dc_udata_check(L, 1, &dc_scope_type);
     lua_pushfstring(L, "scope (%s%s%s)", s->open ? "open" : "closed",
                     s->where != NULL ? ", made at " : "", s->where != NULL ? s->where : "");
     return 1;
@@ -181,13 +181,9 @@ static int l_tostring(lua_State *L)
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    static const dc_binding methods[] = {{"keep", l_keep, DC_ANY}, {"close", l_close, DC_ANY}};
     const char *name = luaL_tolstring(L, 2, NULL);
-    for (size_t i = 0; i < DC_COUNTOF(methods); i++)
-        if (strcmp(name, methods[i].name) == 0) {
-            dc_lib_push(L, d, &methods[i]);
-            return 1;
-        }
+    if (dc_binding_find(L, d, &dc_scope_methods, name))
+        return 1;
     dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a scope", name}}, NULL);
 }
 
@@ -196,7 +192,7 @@ static int l_index(lua_State *L)
 /* The scope is at 1, to be closed; results above. */
 static int finish(lua_State *L, int status, lua_KContext ctx)
 {
-    dc_scope *s = dc_udata_check(L, 1, &SCOPE);
+    dc_scope *s = dc_udata_check(L, 1, &dc_scope_type);
     DC_UNUSED(status);
     DC_UNUSED(ctx);
     if (s->open) {
@@ -224,16 +220,16 @@ static int l_scope(lua_State *L)
     return finish(L, LUA_OK, 0);
 }
 
-void dc_scope_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const luaL_Reg meta[] = {{"__index", l_index},
-                                    {"__tostring", l_tostring},
-                                    {"__gc", l_gc},
-                                    {"__close", l_leave},
-                                    {NULL, NULL}};
-    static const dc_binding fn = {"scope", l_scope, DC_ANY};
-    dc_udata_register(L, &SCOPE);
-    dc_lib_inner(L, d, meta);
-    lua_pop(L, 1);
-    dc_lib_add(L, d, module, &fn, 1);
-}
+static const dc_binding of_scope[] = {
+    {"keep", l_keep, DC_ANY, DC_IN_METHODS},  {"close", l_close, DC_ANY, DC_IN_METHODS},
+    {"__index", l_index, DC_ANY, DC_IN_META}, {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"__gc", l_gc, DC_ANY, DC_IN_META},       {"__close", l_leave, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_scope_methods = DC_BINDINGS(of_scope);
+
+static const dc_binding bindings[] = {
+    {"scope", l_scope, DC_ANY, DC_IN_MODULE},
+};
+
+const dc_bindings dc_scope_bindings = DC_BINDINGS(bindings);

@@ -5,7 +5,7 @@
 #ifndef DC_DSL_BASE_SCOPE_H
 #define DC_DSL_BASE_SCOPE_H
 
-#include "dsl/base/state.h"
+#include "dsl/base/binding.h"
 
 struct dc_scope {
     dc_uhead head;
@@ -32,6 +32,7 @@ static inline uint64_t dc_scope_here(const lua_State *L, const dc_dsl *d)
     return s != NULL ? s->id : 0;
 }
 
-void dc_scope_register(lua_State *L, dc_dsl *d, int module);
+extern const dc_utype dc_scope_type;
+extern const dc_bindings dc_scope_methods, dc_scope_bindings;
 
 #endif

@@ -134,11 +134,9 @@ void dc_inside_print(lua_State *L, int texts, int first)
     }
 }
 
-void dc_inside_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const dc_binding fn[] = {
-        {"dim", l_dim, 1},
-        {"print", l_print, DC_ANY},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"dim", l_dim, 1, DC_IN_MODULE},
+    {"print", l_print, DC_ANY, DC_IN_MODULE},
+};
+
+const dc_bindings dc_dim_print_bindings = DC_BINDINGS(bindings);

@@ -263,20 +263,20 @@ static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
         return;
     }
     dc_exec_info_of(s->exec, &info);
-    dc_lib_set(L, "launches", info.launches);
-    dc_lib_set(L, "copies", info.copies);
-    dc_lib_set(L, "kernels", info.kernels);
-    dc_lib_set(L, "arena_bytes", info.arena_bytes);
-    dc_lib_set(L, "arena_lower_bound", info.arena_lower_bound);
+    dc_binding_set_number(L, "launches", info.launches);
+    dc_binding_set_number(L, "copies", info.copies);
+    dc_binding_set_number(L, "kernels", info.kernels);
+    dc_binding_set_number(L, "arena_bytes", info.arena_bytes);
+    dc_binding_set_number(L, "arena_lower_bound", info.arena_lower_bound);
     lua_pushnumber(L, info.arena_lower_bound == 0
                           ? 1.0
                           : (double)info.arena_bytes / (double)info.arena_lower_bound);
     lua_setfield(L, -2, "arena_ratio");
-    dc_lib_set(L, "donated", info.donated);
-    dc_lib_set(L, "denied", info.denied);
-    dc_lib_set(L, "nodes", info.nodes);
-    dc_lib_set(L, "derived", info.derived);
-    dc_lib_set(L, "derived_bytes", info.derived_bytes);
+    dc_binding_set_number(L, "donated", info.donated);
+    dc_binding_set_number(L, "denied", info.denied);
+    dc_binding_set_number(L, "nodes", info.nodes);
+    dc_binding_set_number(L, "derived", info.derived);
+    dc_binding_set_number(L, "derived_bytes", info.derived_bytes);
     lua_pushboolean(L, info.interpreted);
     lua_setfield(L, -2, "interpreted");
 }
@@ -307,14 +307,6 @@ static int l_tostring(lua_State *L)
     return 1;
 }
 
-/* Methods beside `name`; each gets the context as its first upvalue. */
-static const dc_binding methods[] = {
-    {"info", l_info, 1},
-    {"check", l_check, 2},
-    {"export", dc_export, DC_ANY},
-    {"start", dc_fnjob_start, DC_ANY},
-};
-
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
@@ -324,38 +316,31 @@ static int l_index(lua_State *L)
         lua_pushstring(L, fn->name);
         return 1;
     }
-    for (size_t i = 0; i < DC_COUNTOF(methods); i++)
-        if (strcmp(name, methods[i].name) == 0) {
-            dc_lib_push(L, d, &methods[i]);
-            return 1;
-        }
-    if (dc_look_push(L, d, name))
+    if (dc_binding_find(L, d, &dc_fn_methods, name))
         return 1;
     dc_error_fact(L, d, DC_ERR_FIELD,
                   &(dc_fact){.word = {"a typed function", luaL_tolstring(L, 2, NULL)}}, NULL);
 }
 
-void dc_fn_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const luaL_Reg fn_meta[] = {{"__call", dc_fn_call},
-                                       {"__index", l_index},
-                                       {"__tostring", l_tostring},
-                                       {"__gc", dc_fn_gc},
-                                       {NULL, NULL}};
-    static const dc_binding fn = {"fn", l_fn, 4};
-    dc_udata_register(L, &dc_fn_type);
-    dc_lib_inner(L, d, fn_meta);
-    lua_pop(L, 1);
-    dc_udata_register(L, &dc_spec_type);
-    lua_pushcfunction(L, dc_spec_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
-    dc_spec_register(L);
-    dc_fn_call_register(L);
-    dc_fnjob_register(L, d);
-    dc_look_register(L);
-    dc_guard_register(L, d);
-    dc_static_register(L, d, module);
-    dc_inside_register(L, d, module);
-    dc_lib_add(L, d, module, &fn, 1);
-}
+static const dc_binding of_fn[] = {
+    {"info", l_info, 1, DC_IN_METHODS},
+    {"check", l_check, 2, DC_IN_METHODS},
+    {"export", dc_export, DC_ANY, DC_IN_METHODS},
+    {"start", dc_fnjob_start, DC_ANY, DC_IN_METHODS},
+    {"explain", dc_fnreport_explain, 1, DC_IN_METHODS},
+    {"kernels", dc_fnreport_kernels, 1, DC_IN_METHODS},
+    {"source", dc_fnreport_source, 3, DC_IN_METHODS},
+    {"plan", dc_fnreport_plan, 1, DC_IN_METHODS},
+    {"__call", dc_fn_call, DC_ANY, DC_IN_META},
+    {"__index", l_index, DC_ANY, DC_IN_META},
+    {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"__gc", dc_fn_gc, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_fn_methods = DC_BINDINGS(of_fn);
+
+static const dc_binding bindings[] = {
+    {"fn", l_fn, 4, DC_IN_MODULE},
+};
+
+const dc_bindings dc_fn_bindings = DC_BINDINGS(bindings);

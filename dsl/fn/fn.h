@@ -100,9 +100,7 @@ typedef struct dc_fn_leaves {
 
 /* ---- fnobject.c ------------------------------------------------------------------------------ */
 
-extern const dc_utype dc_fn_type, dc_spec_type;
 int dc_fn_gc(lua_State *L);
-int dc_spec_gc(lua_State *L);
 /* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 /* The list of specialisations of the typed function at idx is pushed. */
@@ -133,13 +131,16 @@ uint64_t dc_spec_distance(const dc_sig *sig, const dc_spec *a, const dc_fn_key *
 void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_key *key, char *out,
                         size_t room);
 
-void dc_fn_register(lua_State *L, dc_dsl *d, int module);
-void dc_layer_register(lua_State *L, dc_dsl *d); /* layer.c: adds to the internals on top */
+extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindings,
+    dc_layer_bindings;
+extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
+    dc_fntext_type, dc_static_type;
+extern const dc_bindings dc_fn_methods, dc_spec_methods, dc_tracing_methods, dc_frame_methods,
+    dc_fnjob_methods, dc_fntext_methods, dc_static_methods;
 
 /* ---- fnjob.c: f:start ------------------------------------------------------------------------ */
 
 int dc_fnjob_start(lua_State *L);
-void dc_fnjob_register(lua_State *L, dc_dsl *d);
 
 /* ---- export.c: f:export ---------------------------------------------------------------------- */
 
@@ -147,9 +148,10 @@ int dc_export(lua_State *L);
 
 /* ---- fnreport.c: methods that look at a typed function --------------------------------------- */
 
-/* Pushes the one of this name, or false. */
-bool dc_look_push(lua_State *L, dc_dsl *d, const char *name);
-void dc_look_register(lua_State *L);
+int dc_fnreport_explain(lua_State *L);
+int dc_fnreport_kernels(lua_State *L);
+int dc_fnreport_source(lua_State *L);
+int dc_fnreport_plan(lua_State *L);
 
 /* ---- fncall.c: __call ------------------------------------------------------------------------ */
 
@@ -178,11 +180,9 @@ dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bo
 /* Are the static objects that it read what they were? */
 bool dc_fn_still_holds(const dc_spec *s);
 void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
-void dc_fn_call_register(lua_State *L);
 
 /* ---- spec.c ---------------------------------------------------------------------------------- */
 
-void dc_spec_register(lua_State *L);
 /* Traces and checks the function at fn_idx for this key, begins to compile it unless `only_check`;
  * pushes the specialisation. */
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);
@@ -232,7 +232,7 @@ void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs
 /* The fields of the table at idx, which is called so, are guarded too. */
 void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name);
 dc_guards *dc_guard_new(void);
-void dc_guard_register(lua_State *L, dc_dsl *d);
+void dc_guard_open(lua_State *L, dc_dsl *d);
 void dc_guard_stop(lua_State *L, dc_dsl *d, dc_trace *t); /* restores the hook; in any case */
 void dc_guard_free(dc_guards *g);
 
@@ -261,13 +261,11 @@ void dc_guard_tell_quiet(dc_dsl *d, dc_guards *g, const char *fn);
 
 /* ---- dim_print.c: dc.print, dc.dim ----------------------------------------------------------- */
 
-void dc_inside_register(lua_State *L, dc_dsl *d, int module);
 /* Shows what dc.print asked for: tensors at first..., texts of the table at idx. */
 void dc_inside_print(lua_State *L, int texts_idx, int first);
 
 /* ---- static.c -------------------------------------------------------------------------------- */
 
-void dc_static_register(lua_State *L, dc_dsl *d, int module);
 /* Pushes what stands for the value at idx as a key of a table. */
 void dc_static_push_key(lua_State *L, int idx);
 /* Pushes a static object whose value is on top (replaces it). */

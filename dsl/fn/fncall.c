@@ -288,7 +288,7 @@ int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, in
 
 /* ---- inside another trace -------------------------------------------------------------------- */
 
-static const dc_utype FRAME = {"deepc.frame"};
+const dc_utype dc_frame_type = {"deepc.frame"};
 
 typedef struct inner {
     dc_uhead head;
@@ -299,7 +299,7 @@ typedef struct inner {
 
 static int l_frame_close(lua_State *L)
 {
-    inner *g = dc_udata_check(L, 1, &FRAME);
+    inner *g = dc_udata_check(L, 1, &dc_frame_type);
     if (g->trace != NULL && g->trace->frame == &g->frame)
         g->trace->frame = g->frame.outer;
     g->trace = NULL;
@@ -321,7 +321,7 @@ static void check_depth(lua_State *L, dc_dsl *d, const dc_fn *fn)
 static inner *push_frame(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_bind *b)
 {
     check_depth(L, d, fn);
-    inner *g = dc_udata_new(L, &FRAME, sizeof *g, 0);
+    inner *g = dc_udata_new(L, &dc_frame_type, sizeof *g, 0);
     g->trace = d->trace;
     g->bind = *b;
     g->frame = (dc_frame){&fn->sig, &g->bind, fn->name, L, d->trace->frame};
@@ -517,10 +517,8 @@ int dc_fn_call(lua_State *L)
     return dc_fn_give(L, fn, s, spec, first);
 }
 
-void dc_fn_call_register(lua_State *L)
-{
-    dc_udata_register(L, &FRAME);
-    lua_pushcfunction(L, l_frame_close);
-    lua_setfield(L, -2, "__close");
-    lua_pop(L, 1);
-}
+static const dc_binding of_frame[] = {
+    {"__close", l_frame_close, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_frame_methods = DC_BINDINGS(of_frame);

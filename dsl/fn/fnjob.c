@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-static const dc_utype JOB = {"deepc.job"};
+const dc_utype dc_fnjob_type = {"deepc.job"};
 
 enum { FUNCTION = 1, SPEC, USER = SPEC }; /* user values, which hold what the job points to */
 
@@ -36,7 +36,7 @@ static dc_spec *spec_of(lua_State *L, const slices *p)
 
 static int l_close(lua_State *L)
 {
-    slices *p = dc_udata_test(L, 1, &JOB);
+    slices *p = dc_udata_test(L, 1, &dc_fnjob_type);
     dc_spec *s = p != NULL ? spec_of(L, p) : NULL;
     if (s != NULL)
         dc_inst_cancel(s->inst);
@@ -71,7 +71,7 @@ int dc_fnjob_start(lua_State *L)
                         "a job is started while a typed function is traced, which happens once");
     dc_handle_pressure(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
-    slices *p = dc_udata_new(L, &JOB, sizeof *p + s->nout * sizeof *p->out, USER);
+    slices *p = dc_udata_new(L, &dc_fnjob_type, sizeof *p + s->nout * sizeof *p->out, USER);
     p->name = fn->name;
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, FUNCTION);
@@ -96,7 +96,7 @@ int dc_fnjob_start(lua_State *L)
 
 static slices *check_job(lua_State *L, dc_dsl *d, const char *op)
 {
-    slices *p = dc_udata_test(L, 1, &JOB);
+    slices *p = dc_udata_test(L, 1, &dc_fnjob_type);
     if (p == NULL) {
         const char *text = lua_pushfstring(L, "a job is needed, not %s", dc_handle_describe(L, 1));
         const char *hint = lua_pushfstring(L, "with a colon: job:%s()", op);
@@ -205,7 +205,7 @@ static int l_result(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    const slices *p = dc_udata_check(L, 1, &JOB);
+    const slices *p = dc_udata_check(L, 1, &dc_fnjob_type);
     lua_pushfstring(L, "job of %s (%s)", p->name,
                     spec_of(L, p) == NULL ? "ended"
                     : p->done             ? "done"
@@ -213,16 +213,10 @@ static int l_tostring(lua_State *L)
     return 1;
 }
 
-void dc_fnjob_register(lua_State *L, dc_dsl *d)
-{
-    static const luaL_Reg meta[] = {
-        {"__gc", l_close}, {"__close", l_close}, {"__tostring", l_tostring}, {NULL, NULL}};
-    static const dc_binding methods[] = {
-        {"poll", l_poll, 2}, {"result", l_result, 1}, {"close", l_close, 1}};
-    dc_udata_register(L, &JOB);
-    dc_lib_inner(L, d, meta);
-    lua_newtable(L);
-    dc_lib_add(L, d, -1, methods, DC_COUNTOF(methods));
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
+static const dc_binding of_job[] = {
+    {"poll", l_poll, 2, DC_IN_METHODS},       {"result", l_result, 1, DC_IN_METHODS},
+    {"close", l_close, 1, DC_IN_METHODS},     {"__gc", l_close, DC_ANY, DC_IN_META},
+    {"__close", l_close, DC_ANY, DC_IN_META}, {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_fnjob_methods = DC_BINDINGS(of_job);

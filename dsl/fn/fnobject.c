@@ -88,7 +88,7 @@ void dc_spec_drop(dc_spec *s)
     *s = (dc_spec){0};
 }
 
-int dc_spec_gc(lua_State *L)
+static int spec_gc(lua_State *L)
 {
     dc_spec *s = dc_udata_test(L, 1, &dc_spec_type);
     if (s != NULL && !spare(L, &s->dying))
@@ -132,3 +132,9 @@ void dc_fn_close_all(dc_dsl *d)
     while (d->fns != NULL)
         drop_fn(d->fns);
 }
+
+static const dc_binding of_spec[] = {
+    {"__gc", spec_gc, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_spec_methods = DC_BINDINGS(of_spec);

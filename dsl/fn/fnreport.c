@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const dc_utype TEXT = {"deepc.text"};
+const dc_utype dc_fntext_type = {"deepc.text"};
 
 typedef struct text_holder {
     dc_uhead head;
@@ -29,7 +29,7 @@ typedef struct text_holder {
 
 static int l_text_gc(lua_State *L)
 {
-    text_holder *t = dc_udata_test(L, 1, &TEXT);
+    text_holder *t = dc_udata_test(L, 1, &dc_fntext_type);
     if (t != NULL)
         dc_text_free(&t->text);
     return 0;
@@ -38,7 +38,7 @@ static int l_text_gc(lua_State *L)
 /* Pushes an empty text that is freed with its userdata. */
 static dc_text *push_text(lua_State *L)
 {
-    text_holder *t = dc_udata_new(L, &TEXT, sizeof *t, 0);
+    text_holder *t = dc_udata_new(L, &dc_fntext_type, sizeof *t, 0);
     return &t->text;
 }
 
@@ -124,11 +124,11 @@ static void push_kernel(lua_State *L, const dc_exec_kernel *k, int spec)
     lua_setfield(L, -2, "name");
     push_lines(L, k);
     lua_setfield(L, -2, "lines");
-    dc_lib_set(L, "specialisation", (uint64_t)spec);
-    dc_lib_set(L, "launches", k->launches);
-    dc_lib_set(L, "flops", (uint64_t)k->flops);
-    dc_lib_set(L, "bytes", (uint64_t)k->bytes);
-    dc_lib_set(L, "calls", k->calls);
+    dc_binding_set_number(L, "specialisation", (uint64_t)spec);
+    dc_binding_set_number(L, "launches", k->launches);
+    dc_binding_set_number(L, "flops", (uint64_t)k->flops);
+    dc_binding_set_number(L, "bytes", (uint64_t)k->bytes);
+    dc_binding_set_number(L, "calls", k->calls);
     set_number(L, "ms", (double)k->ns / 1e6);
     set_number(L, "gflops", k->ns > 0 ? (double)k->flops * calls / (double)k->ns : 0);
     set_number(L, "gbs", k->ns > 0 ? (double)k->bytes * calls / (double)k->ns : 0);
@@ -142,7 +142,7 @@ static dc_status measure_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static int l_kernels(lua_State *L)
+int dc_fnreport_kernels(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_fn *fn = dc_fn_check(L, 1);
@@ -188,7 +188,7 @@ static dc_form read_form(lua_State *L, dc_dsl *d, int idx)
     return form;
 }
 
-static int l_source(lua_State *L)
+int dc_fnreport_source(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_fn *fn = dc_fn_check(L, 1);
@@ -470,40 +470,20 @@ static int push_page(lua_State *L, dc_status (*part)(dc_job *, void *))
     return 1;
 }
 
-static int l_explain(lua_State *L)
+int dc_fnreport_explain(lua_State *L)
 {
     lua_settop(L, 1);
     return push_page(L, explain_body);
 }
 
-static int l_plan(lua_State *L)
+int dc_fnreport_plan(lua_State *L)
 {
     lua_settop(L, 1);
     return push_page(L, plan_body);
 }
 
-/* ---- registration ---------------------------------------------------------------------------- */
+static const dc_binding of_text[] = {
+    {"__gc", l_text_gc, DC_ANY, DC_IN_META},
+};
 
-void dc_look_register(lua_State *L)
-{
-    dc_udata_register(L, &TEXT);
-    lua_pushcfunction(L, l_text_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_pop(L, 1);
-}
-
-bool dc_look_push(lua_State *L, dc_dsl *d, const char *name)
-{
-    static const dc_binding methods[] = {
-        {"explain", l_explain, 1},
-        {"kernels", l_kernels, 1},
-        {"source", l_source, 3},
-        {"plan", l_plan, 1},
-    };
-    for (size_t i = 0; i < DC_COUNTOF(methods); i++)
-        if (strcmp(methods[i].name, name) == 0) {
-            dc_lib_push(L, d, &methods[i]);
-            return true;
-        }
-    return false;
-}
+const dc_bindings dc_fntext_methods = DC_BINDINGS(of_text);

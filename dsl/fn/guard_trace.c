@@ -237,7 +237,7 @@ void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs
 
 /* The functions whose values differ from call to call, and those that go over keys, as they are when deepc
  * is opened. */
-void dc_guard_register(lua_State *L, dc_dsl *d)
+void dc_guard_open(lua_State *L, dc_dsl *d)
 {
     static const char *const names[][2] = {
         {"math", "random"}, {"math", "randomseed"}, {"os", "time"},  {"os", "clock"},

@@ -46,12 +46,11 @@ static int l_trainable(lua_State *L)
     return 0;
 }
 
-void dc_layer_register(lua_State *L, dc_dsl *d)
-{
-    static const luaL_Reg fn[] = {{"static", l_static},
-                                  {"watch", l_watch},
-                                  {"tracing", l_tracing},
-                                  {"trainable", l_trainable},
-                                  {NULL, NULL}};
-    dc_lib_inner(L, d, fn);
-}
+static const dc_binding bindings[] = {
+    {"static", l_static, DC_ANY, DC_IN_LIBRARY},
+    {"watch", l_watch, DC_ANY, DC_IN_LIBRARY},
+    {"tracing", l_tracing, DC_ANY, DC_IN_LIBRARY},
+    {"trainable", l_trainable, DC_ANY, DC_IN_LIBRARY},
+};
+
+const dc_bindings dc_layer_bindings = DC_BINDINGS(bindings);

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const dc_utype GUARD = {"deepc.tracing"};
+const dc_utype dc_tracing_type = {"deepc.tracing"};
 
 /* Ends a trace when it goes out of scope, by an error too. */
 typedef struct scope {
@@ -25,7 +25,7 @@ typedef struct scope {
 
 static int l_scope_close(lua_State *L)
 {
-    const scope *g = dc_udata_check(L, 1, &GUARD);
+    const scope *g = dc_udata_check(L, 1, &dc_tracing_type);
     if (g->d->trace == g->trace) {
         dc_guard_stop(L, g->d, g->trace);
         g->d->trace = g->trace->outer;
@@ -45,7 +45,7 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     lua_pushthread(L); /* the trace may outlive a coroutine that dies */
     lua_rawseti(L, -2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, t);
-    scope *g = dc_udata_new(L, &GUARD, sizeof *g, 0);
+    scope *g = dc_udata_new(L, &dc_tracing_type, sizeof *g, 0);
     g->d = d;
     g->trace = t;
     g->frame = (dc_frame){&fn->sig, &s->key.bind, fn->name, L, NULL};
@@ -510,12 +510,8 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     raise_other_graph(L, d, fn, s, again);
 }
 
-/* ---- registration ---------------------------------------------------------------------------- */
+static const dc_binding of_tracing[] = {
+    {"__close", l_scope_close, DC_ANY, DC_IN_META},
+};
 
-void dc_spec_register(lua_State *L)
-{
-    dc_udata_register(L, &GUARD);
-    lua_pushcfunction(L, l_scope_close);
-    lua_setfield(L, -2, "__close");
-    lua_pop(L, 1);
-}
+const dc_bindings dc_tracing_methods = DC_BINDINGS(of_tracing);

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static const dc_utype STATIC = {"deepc.static"};
+const dc_utype dc_static_type = {"deepc.static"};
 enum { VALUE = 1, NUMBERS = 2 };
 
 typedef struct dc_static {
@@ -68,7 +68,7 @@ void dc_static_push(lua_State *L, dc_dsl *d, const char *what)
 {
     const int value = lua_gettop(L);
     luaL_checkstack(L, 10, "a static value");
-    dc_static *s = dc_udata_new(L, &STATIC, sizeof *s, 2);
+    dc_static *s = dc_udata_new(L, &dc_static_type, sizeof *s, 2);
     s->what = what;
     lua_newtable(L);
     lua_setiuservalue(L, -2, NUMBERS);
@@ -114,7 +114,7 @@ static void note(lua_State *L, dc_dsl *d, int idx, const dc_static *s)
 static int l_index(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_static *s = dc_udata_check(L, 1, &STATIC);
+    const dc_static *s = dc_udata_check(L, 1, &dc_static_type);
     const char *name = luaL_tolstring(L, 2, NULL);
     if (strcmp(name, "value") != 0)
         dc_error_fact(L, d, DC_ERR_FIELD, &(dc_fact){.word = {"a static value", name}},
@@ -127,7 +127,7 @@ static int l_index(lua_State *L)
 static int l_newindex(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_static *s = dc_udata_check(L, 1, &STATIC);
+    dc_static *s = dc_udata_check(L, 1, &dc_static_type);
     lua_settop(L, 3);
     const char *name = luaL_tolstring(L, 2, NULL);
     if (strcmp(name, "value") != 0)
@@ -148,7 +148,7 @@ static int l_newindex(lua_State *L)
 
 static int l_tostring(lua_State *L)
 {
-    dc_udata_check(L, 1, &STATIC);
+    dc_udata_check(L, 1, &dc_static_type);
     lua_getiuservalue(L, 1, VALUE);
     lua_pushfstring(L, "static %s", luaL_tolstring(L, -1, NULL));
     return 1;
@@ -165,13 +165,16 @@ static int l_static(lua_State *L)
     return 1;
 }
 
-void dc_static_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const luaL_Reg meta[] = {
-        {"__index", l_index}, {"__newindex", l_newindex}, {"__tostring", l_tostring}, {NULL, NULL}};
-    static const dc_binding fn = {"static", l_static, 1};
-    dc_udata_register(L, &STATIC);
-    dc_lib_inner(L, d, meta);
-    lua_pop(L, 1);
-    dc_lib_add(L, d, module, &fn, 1);
-}
+static const dc_binding of_static[] = {
+    {"__index", l_index, DC_ANY, DC_IN_META},
+    {"__newindex", l_newindex, DC_ANY, DC_IN_META},
+    {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_static_methods = DC_BINDINGS(of_static);
+
+static const dc_binding bindings[] = {
+    {"static", l_static, 1, DC_IN_MODULE},
+};
+
+const dc_bindings dc_static_bindings = DC_BINDINGS(bindings);

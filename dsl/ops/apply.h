@@ -52,8 +52,4 @@ int dc_ops_composite(lua_State *L);
 
 dc_build_fn dc_ops_sigmoid, dc_ops_tanh;
 
-/* The rows live as long as the program. */
-void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
-                       int module);
-
 #endif

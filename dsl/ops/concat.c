@@ -417,16 +417,10 @@ static int l_roll(lua_State *L)
     return 1;
 }
 
-void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module)
-{
-    static const dc_binding of_lists[] = {{"concat", l_concat, 2}, {"stack", l_stack, 2}};
-    static const dc_binding of_one[] = {
-        {"split", l_split, 3},
-        {"pad", l_pad, 3},
-        {"flip", l_flip, 2},
-        {"roll", l_roll, 3},
-    };
-    dc_lib_add(L, d, module, of_lists, DC_COUNTOF(of_lists));
-    dc_lib_add(L, d, module, of_one, DC_COUNTOF(of_one));
-    dc_lib_add(L, d, methods, of_one, DC_COUNTOF(of_one));
-}
+static const dc_binding bindings[] = {
+    {"concat", l_concat, 2, DC_IN_MODULE}, {"stack", l_stack, 2, DC_IN_MODULE},
+    {"split", l_split, 3, DC_IN_BOTH},     {"pad", l_pad, 3, DC_IN_BOTH},
+    {"flip", l_flip, 2, DC_IN_BOTH},       {"roll", l_roll, 3, DC_IN_BOTH},
+};
+
+const dc_bindings dc_concat_bindings = DC_BINDINGS(bindings);

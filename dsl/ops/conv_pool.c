@@ -269,14 +269,12 @@ static int l_avg_pool3d(lua_State *L)
     return pool(L, "avg_pool3d", 3, true);
 }
 
-void dc_conv_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const dc_binding fn[] = {
-        {"conv1d", l_conv1d, 3},         {"conv2d", l_conv2d, 3},
-        {"conv3d", l_conv3d, 3},         {"max_pool1d", l_max_pool1d, 3},
-        {"max_pool2d", l_max_pool2d, 3}, {"max_pool3d", l_max_pool3d, 3},
-        {"avg_pool1d", l_avg_pool1d, 3}, {"avg_pool2d", l_avg_pool2d, 3},
-        {"avg_pool3d", l_avg_pool3d, 3},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"conv1d", l_conv1d, 3, DC_IN_MODULE},         {"conv2d", l_conv2d, 3, DC_IN_MODULE},
+    {"conv3d", l_conv3d, 3, DC_IN_MODULE},         {"max_pool1d", l_max_pool1d, 3, DC_IN_MODULE},
+    {"max_pool2d", l_max_pool2d, 3, DC_IN_MODULE}, {"max_pool3d", l_max_pool3d, 3, DC_IN_MODULE},
+    {"avg_pool1d", l_avg_pool1d, 3, DC_IN_MODULE}, {"avg_pool2d", l_avg_pool2d, 3, DC_IN_MODULE},
+    {"avg_pool3d", l_avg_pool3d, 3, DC_IN_MODULE},
+};
+
+const dc_bindings dc_conv_pool_bindings = DC_BINDINGS(bindings);

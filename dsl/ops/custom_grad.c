@@ -282,11 +282,9 @@ static int l_remat(lua_State *L)
     return 1;
 }
 
-void dc_custom_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const dc_binding fn[] = {
-        {"custom_grad", l_custom_grad, 2},
-        {"remat", l_remat, 1},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"custom_grad", l_custom_grad, 2, DC_IN_MODULE},
+    {"remat", l_remat, 1, DC_IN_MODULE},
+};
+
+const dc_bindings dc_custom_grad_bindings = DC_BINDINGS(bindings);

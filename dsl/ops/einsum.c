@@ -549,10 +549,8 @@ static int l_einsum(lua_State *L)
     return 1;
 }
 
-void dc_einsum_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const dc_binding fn[] = {
-        {"einsum", l_einsum, DC_ANY},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"einsum", l_einsum, DC_ANY, DC_IN_MODULE},
+};
+
+const dc_bindings dc_einsum_bindings = DC_BINDINGS(bindings);

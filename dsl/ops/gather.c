@@ -219,14 +219,11 @@ static int l_triu(lua_State *L)
     return triangle_of(L, "triu", true);
 }
 
-void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module)
-{
-    static const dc_binding fn[] = {
-        {"take", l_take, 3},
-        {"one_hot", l_one_hot, 3},
-        {"tril", l_tril, 2},
-        {"triu", l_triu, 2},
-    };
-    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"take", l_take, 3, DC_IN_BOTH},
+    {"one_hot", l_one_hot, 3, DC_IN_BOTH},
+    {"tril", l_tril, 2, DC_IN_BOTH},
+    {"triu", l_triu, 2, DC_IN_BOTH},
+};
+
+const dc_bindings dc_gather_bindings = DC_BINDINGS(bindings);

@@ -331,15 +331,9 @@ static int l_watch(lua_State *L)
     return 1;
 }
 
-void dc_grad_register(lua_State *L, dc_dsl *d, int methods, int module)
-{
-    static const dc_binding fn[] = {
-        {"grad", l_grad, 3},
-    };
-    static const dc_binding both[] = {
-        {"watch", l_watch, 1},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-    dc_lib_add(L, d, module, both, DC_COUNTOF(both));
-    dc_lib_add(L, d, methods, both, DC_COUNTOF(both));
-}
+static const dc_binding bindings[] = {
+    {"grad", l_grad, 3, DC_IN_MODULE},
+    {"watch", l_watch, 1, DC_IN_BOTH},
+};
+
+const dc_bindings dc_gradient_bindings = DC_BINDINGS(bindings);

@@ -356,11 +356,10 @@ static int l_eye(lua_State *L)
     return run(L, d, "eye", build_eye, &r);
 }
 
-void dc_make_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const dc_binding fn[] = {
-        {"tensor", l_tensor, 2}, {"zeros", l_zeros, 1}, {"ones", l_ones, 1},
-        {"full", l_full, 2},     {"iota", l_iota, 2},   {"eye", l_eye, 1},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"tensor", l_tensor, 2, DC_IN_MODULE}, {"zeros", l_zeros, 1, DC_IN_MODULE},
+    {"ones", l_ones, 1, DC_IN_MODULE},     {"full", l_full, 2, DC_IN_MODULE},
+    {"iota", l_iota, 2, DC_IN_MODULE},     {"eye", l_eye, 1, DC_IN_MODULE},
+};
+
+const dc_bindings dc_make_bindings = DC_BINDINGS(bindings);

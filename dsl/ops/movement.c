@@ -204,11 +204,10 @@ static int l_transpose(lua_State *L)
     return 1;
 }
 
-void dc_move_register(lua_State *L, dc_dsl *d, int methods)
-{
-    static const dc_binding fn[] = {
-        {"reshape", l_reshape, DC_ANY}, {"expand", l_expand, DC_ANY},  {"flatten", l_flatten, 3},
-        {"permute", l_permute, DC_ANY}, {"transpose", l_transpose, 3}, {"rename", l_rename, 3},
-    };
-    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"reshape", l_reshape, DC_ANY, DC_IN_METHODS}, {"expand", l_expand, DC_ANY, DC_IN_METHODS},
+    {"flatten", l_flatten, 3, DC_IN_METHODS},      {"permute", l_permute, DC_ANY, DC_IN_METHODS},
+    {"transpose", l_transpose, 3, DC_IN_METHODS},  {"rename", l_rename, 3, DC_IN_METHODS},
+};
+
+const dc_bindings dc_movement_bindings = DC_BINDINGS(bindings);

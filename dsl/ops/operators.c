@@ -354,11 +354,11 @@ static dc_status build_ge(dc_job *j, dc_func *f, const void *arg, const dc_val *
 
 static int l_row(lua_State *L);
 
-/* Of every element-wise row of the op table; the others are empty. */
+/* Of every element-wise row of the op table; the others are empty. `cast` is replaced below. */
 static const dc_binding row_of_op[DC_OP__COUNT] = {
 /* clang-format off */
 #define EW(id, lua, n, flags, type, names, shape, grad, evalf, evali, expand, lo, hi) \
-    [DC_OP_##id] = {lua, l_row, n},
+    [DC_OP_##id] = {lua, l_row, n, DC_OP_##id != DC_OP_THREEFRY ? DC_IN_BOTH : 0},
 #include "core/graph/ops.def"
     /* clang-format on */
 };
@@ -379,15 +379,15 @@ static int l_row(lua_State *L)
 }
 
 static const dc_composite composites[] = {
-    {{"div", dc_ops_composite, 2}, build_div, true, false},
-    {{"floor_div", dc_ops_composite, 2}, build_floor_div, false, true},
-    {{"mod", dc_ops_composite, 2}, build_mod, false, true},
-    {{"pow", dc_ops_composite, 2}, build_pow, true, true},
-    {{"gt", dc_ops_composite, 2}, build_gt, false, false},
-    {{"ge", dc_ops_composite, 2}, build_ge, false, false},
-    {{"relu", dc_ops_composite, 1}, build_relu, false, false},
-    {{"sigmoid", dc_ops_composite, 1}, dc_ops_sigmoid, false, true},
-    {{"tanh", dc_ops_composite, 1}, dc_ops_tanh, false, true},
+    {{"div", dc_ops_composite, 2, DC_IN_BOTH}, build_div, true, false},
+    {{"floor_div", dc_ops_composite, 2, DC_IN_BOTH}, build_floor_div, false, true},
+    {{"mod", dc_ops_composite, 2, DC_IN_BOTH}, build_mod, false, true},
+    {{"pow", dc_ops_composite, 2, DC_IN_BOTH}, build_pow, true, true},
+    {{"gt", dc_ops_composite, 2, DC_IN_BOTH}, build_gt, false, false},
+    {{"ge", dc_ops_composite, 2, DC_IN_BOTH}, build_ge, false, false},
+    {{"relu", dc_ops_composite, 1, DC_IN_BOTH}, build_relu, false, false},
+    {{"sigmoid", dc_ops_composite, 1, DC_IN_BOTH}, dc_ops_sigmoid, false, true},
+    {{"tanh", dc_ops_composite, 1, DC_IN_BOTH}, dc_ops_tanh, false, true},
 };
 
 int dc_ops_composite(lua_State *L)
@@ -445,14 +445,18 @@ static int l_matmul(lua_State *L)
     return 1;
 }
 
-/* ---- registration ---------------------------------------------------------------------------- */
+static const dc_binding others[] = {
+    {"cast", l_cast, 2, DC_IN_BOTH},
+    {"matmul", l_matmul, 2, DC_IN_BOTH},
+};
 
-void dc_ops_composites(lua_State *L, dc_dsl *d, const dc_composite *rows, size_t n, int methods,
-                       int module)
-{
-    for (size_t i = 0; i < n; i++)
-        dc_lib_publish(L, d, &rows[i].bound, methods, module);
-}
+const dc_bindings dc_operator_bindings[] = {
+    DC_BINDINGS(row_of_op),
+    {&composites[0].bound, DC_COUNTOF(composites), sizeof composites[0]},
+    DC_BINDINGS(others),
+};
+
+/* ---- metamethods ----------------------------------------------------------------------------- */
 
 static void rename_field(lua_State *L, int table, const char *from, const char *to)
 {
@@ -484,15 +488,8 @@ static void set_operators(lua_State *L, int methods, int meta)
     }
 }
 
-void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta)
+void dc_operators_open(lua_State *L, int methods, int module, int meta)
 {
-    static const dc_binding fn[] = {{"cast", l_cast, 2}, {"matmul", l_matmul, 2}};
-    for (int op = 0; op < DC_OP__COUNT; op++)
-        if (row_of_op[op].name != NULL && op != DC_OP_CAST && op != DC_OP_THREEFRY)
-            dc_lib_publish(L, d, &row_of_op[op], methods, module);
-    dc_ops_composites(L, d, composites, DC_COUNTOF(composites), methods, module);
-    for (size_t i = 0; i < DC_COUNTOF(fn); i++)
-        dc_lib_publish(L, d, &fn[i], methods, module);
     rename_field(L, methods, "not", "bit_not"); /* `not` is a word of Lua */
     rename_field(L, module, "not", "bit_not");
     set_operators(L, methods, meta);

@@ -8,21 +8,15 @@
 #include "dsl/base/error.h"
 #include "dsl/base/trace.h"
 
-void dc_ops_register(lua_State *L, dc_dsl *d, int methods, int module, int meta);
-void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module);
-void dc_move_register(lua_State *L, dc_dsl *d, int methods);
-void dc_einsum_register(lua_State *L, dc_dsl *d, int module);
-void dc_join_register(lua_State *L, dc_dsl *d, int methods, int module);
-void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module);
-void dc_pick_register(lua_State *L, dc_dsl *d, int methods, int module);
-void dc_index_register(lua_State *L, dc_dsl *d, int methods);
-void dc_make_register(lua_State *L, dc_dsl *d, int module);
-void dc_random_register(lua_State *L, dc_dsl *d, int module);
-void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module);
-void dc_grad_register(lua_State *L, dc_dsl *d, int methods, int module);
-void dc_custom_register(lua_State *L, dc_dsl *d, int module);
-void dc_conv_register(lua_State *L, dc_dsl *d, int module);
-void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta);
+extern const dc_bindings dc_operator_bindings[3], dc_unary_bindings[2];
+extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_bindings,
+    dc_einsum_bindings, dc_concat_bindings, dc_gather_bindings, dc_make_bindings, dc_rand_bindings,
+    dc_tensor_bindings, dc_param_bindings, dc_gradient_bindings, dc_custom_grad_bindings,
+    dc_conv_pool_bindings;
+
+/* What no row says: metamethods that are methods, too; fields by name; what `not` is called. */
+void dc_operators_open(lua_State *L, int methods, int module, int meta);
+void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta);
 
 int dc_pick_put(lua_State *L, dc_dsl *d);                  /* x:put(idx, v, axis) */
 int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);   /* a[k]: key at 2 */

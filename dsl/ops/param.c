@@ -236,10 +236,10 @@ static int l_set(lua_State *L)
     return 0;
 }
 
-void dc_cell_register(lua_State *L, dc_dsl *d, int methods, int module)
-{
-    static const dc_binding set = {"set", l_set, 2};
-    static const dc_binding fn[] = {{"param", l_param, 2}, {"state", l_state, 2}};
-    dc_lib_add(L, d, methods, &set, 1);
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"set", l_set, 2, DC_IN_METHODS},
+    {"param", l_param, 2, DC_IN_MODULE},
+    {"state", l_state, 2, DC_IN_MODULE},
+};
+
+const dc_bindings dc_param_bindings = DC_BINDINGS(bindings);

@@ -303,11 +303,10 @@ static int l_generator(lua_State *L)
     return 1;
 }
 
-void dc_random_register(lua_State *L, dc_dsl *d, int module)
-{
-    static const dc_binding fn[] = {
-        {"rand", l_rand, 2},           {"randn", l_randn, 2},         {"randint", l_randint, 2},
-        {"bernoulli", l_bernoulli, 2}, {"generator", l_generator, 0}, {"seed", l_seed, 1},
-    };
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"rand", l_rand, 2, DC_IN_MODULE},           {"randn", l_randn, 2, DC_IN_MODULE},
+    {"randint", l_randint, 2, DC_IN_MODULE},     {"bernoulli", l_bernoulli, 2, DC_IN_MODULE},
+    {"generator", l_generator, 0, DC_IN_MODULE}, {"seed", l_seed, 1, DC_IN_MODULE},
+};
+
+const dc_bindings dc_rand_bindings = DC_BINDINGS(bindings);

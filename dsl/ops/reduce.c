@@ -260,22 +260,22 @@ static const struct row {
     dc_build_fn *build;
     int flags; /* needs exactly one axis; a bool; an element; takes a correction; dc_apply.once */
 } rows[] = {
-    {{"sum", l_reduce, 2}, build_sum, 0},
-    {{"prod", l_reduce, 2}, build_prod, 0},
-    {{"max", l_reduce, 2}, build_max, 0},
-    {{"min", l_reduce, 2}, build_min, 0},
-    {{"mean", l_reduce, 2}, build_mean, ONCE},
-    {{"all", l_reduce, 2}, build_all, BOOL},
-    {{"any", l_reduce, 2}, build_any, BOOL},
-    {{"var", l_reduce, 2}, build_var, CORRECTION | ONCE},
-    {{"std", l_reduce, 2}, build_std, CORRECTION | ONCE},
-    {{"norm", l_reduce, 2}, build_norm, ONCE},
-    {{"logsumexp", l_reduce, 2}, build_logsumexp, ONCE},
-    {{"softmax", l_reduce, 2}, build_softmax, ONE_AXIS | ONCE},
-    {{"log_softmax", l_reduce, 2}, build_log_softmax, ONE_AXIS | ONCE},
-    {{"cumsum", l_reduce, 2}, build_cumsum, ONE_AXIS},
-    {{"argmax", l_reduce, 2}, build_argmax, ONE_AXIS | SOME},
-    {{"argmin", l_reduce, 2}, build_argmin, ONE_AXIS | SOME},
+    {{"sum", l_reduce, 2, DC_IN_BOTH}, build_sum, 0},
+    {{"prod", l_reduce, 2, DC_IN_BOTH}, build_prod, 0},
+    {{"max", l_reduce, 2, DC_IN_BOTH}, build_max, 0},
+    {{"min", l_reduce, 2, DC_IN_BOTH}, build_min, 0},
+    {{"mean", l_reduce, 2, DC_IN_BOTH}, build_mean, ONCE},
+    {{"all", l_reduce, 2, DC_IN_BOTH}, build_all, BOOL},
+    {{"any", l_reduce, 2, DC_IN_BOTH}, build_any, BOOL},
+    {{"var", l_reduce, 2, DC_IN_BOTH}, build_var, CORRECTION | ONCE},
+    {{"std", l_reduce, 2, DC_IN_BOTH}, build_std, CORRECTION | ONCE},
+    {{"norm", l_reduce, 2, DC_IN_BOTH}, build_norm, ONCE},
+    {{"logsumexp", l_reduce, 2, DC_IN_BOTH}, build_logsumexp, ONCE},
+    {{"softmax", l_reduce, 2, DC_IN_BOTH}, build_softmax, ONE_AXIS | ONCE},
+    {{"log_softmax", l_reduce, 2, DC_IN_BOTH}, build_log_softmax, ONE_AXIS | ONCE},
+    {{"cumsum", l_reduce, 2, DC_IN_BOTH}, build_cumsum, ONE_AXIS},
+    {{"argmax", l_reduce, 2, DC_IN_BOTH}, build_argmax, ONE_AXIS | SOME},
+    {{"argmin", l_reduce, 2, DC_IN_BOTH}, build_argmin, ONE_AXIS | SOME},
 };
 
 /* { axis = .., keep = .., correction = .. } at 2 without the correction, which is 0 if not given. */
@@ -329,8 +329,4 @@ static int l_reduce(lua_State *L)
     return 1;
 }
 
-void dc_reduce_register(lua_State *L, dc_dsl *d, int methods, int module)
-{
-    for (size_t i = 0; i < DC_COUNTOF(rows); i++)
-        dc_lib_publish(L, d, &rows[i].bound, methods, module);
-}
+const dc_bindings dc_reduce_bindings = {&rows[0].bound, DC_COUNTOF(rows), sizeof rows[0]};

@@ -441,11 +441,9 @@ static int l_put(lua_State *L)
     return 1;
 }
 
-void dc_index_register(lua_State *L, dc_dsl *d, int methods)
-{
-    static const dc_binding fn[] = {
-        {"slice", l_slice, 2},
-        {"put", l_put, 4},
-    };
-    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
-}
+static const dc_binding bindings[] = {
+    {"slice", l_slice, 2, DC_IN_METHODS},
+    {"put", l_put, 4, DC_IN_METHODS},
+};
+
+const dc_bindings dc_subscript_bindings = DC_BINDINGS(bindings);

@@ -271,22 +271,21 @@ static lua_CFunction find_ipairs(lua_State *L)
     return f;
 }
 
-void dc_tensor_register(lua_State *L, dc_dsl *d, int methods, int meta)
+static const dc_binding bindings[] = {
+    {"size", l_size, 2, DC_IN_METHODS},           {"item", l_item, 1, DC_IN_METHODS},
+    {"totable", l_totable, 1, DC_IN_METHODS},     {"clone", l_clone, 1, DC_IN_METHODS},
+    {"close", dc_handle_leave, 1, DC_IN_METHODS}, {"__newindex", l_newindex, DC_ANY, DC_IN_META},
+    {"__len", l_len, DC_ANY, DC_IN_META},         {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"__concat", l_concat, DC_ANY, DC_IN_META},   {"__lt", l_order, DC_ANY, DC_IN_META},
+    {"__le", l_order, DC_ANY, DC_IN_META},        {"__eq", l_equal, DC_ANY, DC_IN_META},
+    {"__pairs", l_pairs, DC_ANY, DC_IN_META},     {"__close", dc_handle_leave, DC_ANY, DC_IN_META},
+};
+
+const dc_bindings dc_tensor_bindings = DC_BINDINGS(bindings);
+
+void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta)
 {
-    static const dc_binding fn[] = {
-        {"size", l_size, 2},   {"item", l_item, 1},           {"totable", l_totable, 1},
-        {"clone", l_clone, 1}, {"close", dc_handle_leave, 1},
-    };
-    static const luaL_Reg own[] = {
-        {"__newindex", l_newindex}, {"__len", l_len},     {"__tostring", l_tostring},
-        {"__concat", l_concat},     {"__lt", l_order},    {"__le", l_order},
-        {"__eq", l_equal},          {"__pairs", l_pairs}, {"__close", dc_handle_leave},
-        {NULL, NULL}};
     d->ipairs = find_ipairs(L);
-    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
-    lua_pushvalue(L, meta);
-    dc_lib_inner(L, d, own);
-    lua_pop(L, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushvalue(L, methods);
     lua_pushcclosure(L, l_index, 2);

@@ -241,27 +241,26 @@ static int l_clamp(lua_State *L)
 /* ---- registration ----------------------------------------------------------------------------- */
 
 static const dc_composite rows[] = {
-    {{"sign", dc_ops_composite, 1}, build_sign, false, false},
-    {{"ceil", dc_ops_composite, 1}, build_ceil, false, false},
-    {{"trunc", dc_ops_composite, 1}, build_trunc, false, false},
-    {{"square", dc_ops_composite, 1}, build_square, false, false},
-    {{"rsqrt", dc_ops_composite, 1}, build_rsqrt, false, true},
-    {{"reciprocal", dc_ops_composite, 1}, build_reciprocal, true, false},
-    {{"isnan", dc_ops_composite, 1}, build_isnan, false, false},
-    {{"isfinite", dc_ops_composite, 1}, build_isfinite, false, false},
-    {{"isinf", dc_ops_composite, 1}, build_isinf, false, false},
-    {{"tan", dc_ops_composite, 1}, build_tan, false, true},
-    {{"silu", dc_ops_composite, 1}, build_silu, false, true},
-    {{"softplus", dc_ops_composite, 1}, build_softplus, false, true},
+    {{"sign", dc_ops_composite, 1, DC_IN_BOTH}, build_sign, false, false},
+    {{"ceil", dc_ops_composite, 1, DC_IN_BOTH}, build_ceil, false, false},
+    {{"trunc", dc_ops_composite, 1, DC_IN_BOTH}, build_trunc, false, false},
+    {{"square", dc_ops_composite, 1, DC_IN_BOTH}, build_square, false, false},
+    {{"rsqrt", dc_ops_composite, 1, DC_IN_BOTH}, build_rsqrt, false, true},
+    {{"reciprocal", dc_ops_composite, 1, DC_IN_BOTH}, build_reciprocal, true, false},
+    {{"isnan", dc_ops_composite, 1, DC_IN_BOTH}, build_isnan, false, false},
+    {{"isfinite", dc_ops_composite, 1, DC_IN_BOTH}, build_isfinite, false, false},
+    {{"isinf", dc_ops_composite, 1, DC_IN_BOTH}, build_isinf, false, false},
+    {{"tan", dc_ops_composite, 1, DC_IN_BOTH}, build_tan, false, true},
+    {{"silu", dc_ops_composite, 1, DC_IN_BOTH}, build_silu, false, true},
+    {{"softplus", dc_ops_composite, 1, DC_IN_BOTH}, build_softplus, false, true},
 };
 
-void dc_unary_register(lua_State *L, dc_dsl *d, int methods, int module)
-{
-    dc_ops_composites(L, d, rows, DC_COUNTOF(rows), methods, module);
-    static const dc_binding fn[] = {
-        {"clamp", l_clamp, 3},
-        {"gelu", l_gelu, 2},
-    };
-    dc_lib_add(L, d, methods, fn, DC_COUNTOF(fn));
-    dc_lib_add(L, d, module, fn, DC_COUNTOF(fn));
-}
+static const dc_binding others[] = {
+    {"clamp", l_clamp, 3, DC_IN_BOTH},
+    {"gelu", l_gelu, 2, DC_IN_BOTH},
+};
+
+const dc_bindings dc_unary_bindings[] = {
+    {&rows[0].bound, DC_COUNTOF(rows), sizeof rows[0]},
+    DC_BINDINGS(others),
+};
