@@ -21,6 +21,7 @@
 #include "core/runtime/work.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/run.h"
 #include "dsl/internals.h"
 #include "dsl/ops/ops.h"
 #include "jit/jit.h"
@@ -443,7 +444,7 @@ static int l_batches(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     for (int part = 0; part < PARTS; part++) /* realized: nothing of the script runs here */
         a.from[part] = rows_at(L, d, part + 1, a.n);
-    if (dc_handle_act(L, d, open_body, &a) != DC_OK) {
+    if (dc_run_again(L, d, open_body, &a) != DC_OK) {
         dc_err failure;
         dc_err_copy(&failure, &d->rt->job.err);
         close_holder(a.h);
@@ -490,7 +491,7 @@ static int l_next(lua_State *L)
     dc_handle *mask = a.h->b != NULL && a.h->b->full != NULL ? new_loan(L, d) : NULL;
     if (a.h->b == NULL) /* a finalizer has closed it */
         return 0;
-    dc_error_check(L, d, dc_protect(&d->rt->job, next_body, &a), "batches");
+    dc_run(L, d, next_body, &a, "batches");
     dc_handle_fill(x, dc_tensor_retain(a.slot->t[0]));
     dc_handle_fill(y, dc_tensor_retain(a.slot->t[1]));
     if (mask != NULL)

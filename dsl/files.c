@@ -24,6 +24,7 @@
 #include "dsl/base/error.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "dsl/internals.h"
 #include "formats/png.h"
@@ -127,7 +128,7 @@ static int l_save(lua_State *L)
         fill_value(L, d, &a, i);
     for (uint32_t i = 0; i < a.ntext; i++)
         a.text[i] = (dc_st_text){text_at(L, d, 4, i, "save"), text_at(L, d, 5, i, "save")};
-    dc_error_check(L, d, dc_protect(&d->rt->job, save_body, &a), "save");
+    dc_run(L, d, save_body, &a, "save");
     return 0;
 }
 
@@ -257,7 +258,7 @@ static int l_take(lua_State *L)
     a.t = find(L, a.f, luaL_checkstring(L, 2));
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "'%.60s' of %s", a.t->name, a.f->path);
-    dc_error_check(L, d, dc_handle_act(L, d, take_body, &a), "load");
+    dc_error_check(L, d, dc_run_again(L, d, take_body, &a), "load");
     return 1;
 }
 
@@ -374,7 +375,7 @@ static int l_put(lua_State *L)
         lua_pop(L, 1);
         check_fit(L, d, a.f, a.tensor[i], h->cell, a.turned[i]);
     }
-    dc_error_check(L, d, dc_protect(&d->rt->job, put_body, &a), "load");
+    dc_run(L, d, put_body, &a, "load");
     return 0;
 }
 
@@ -394,7 +395,7 @@ static int l_exists(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
     existing a = {dc_args_text(L, d, 2, op), false};
-    dc_error_check(L, d, dc_protect(&d->rt->job, exists_body, &a), op);
+    dc_run(L, d, exists_body, &a, op);
     lua_pushboolean(L, a.there);
     return 1;
 }
@@ -423,7 +424,7 @@ static int l_write_file(lua_State *L)
     const char *op = luaL_checkstring(L, 1);
     writing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
     a.bytes = luaL_checklstring(L, 3, &a.n);
-    dc_error_check(L, d, dc_protect(&d->rt->job, write_body, &a), op);
+    dc_run(L, d, write_body, &a, op);
     return 0;
 }
 
@@ -436,7 +437,7 @@ static int l_write_png(lua_State *L)
     a.height = (uint32_t)luaL_checkinteger(L, 4);
     a.bytes = luaL_checklstring(L, 5, &a.n);
     luaL_argcheck(L, a.width > 0 && a.n == (size_t)a.width * a.height * 3, 5, "pixels");
-    dc_error_check(L, d, dc_protect(&d->rt->job, write_body, &a), op);
+    dc_run(L, d, write_body, &a, op);
     return 0;
 }
 

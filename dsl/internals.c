@@ -17,11 +17,13 @@
  *   entries(class)           the class, its functions entered through C (place.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
+#include "dsl/internals.h"
+
 #include "core/base/number.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/hints.h"
-#include "dsl/internals.h"
+#include "dsl/base/run.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 #include "dsl/stdlib_entry.h"
@@ -102,7 +104,7 @@ static int l_label(lua_State *L)
         return 0;
     if (!lua_isnoneornil(L, 2)) { /* false takes it away */
         labelling a = {h->cell, lua_toboolean(L, 2) ? luaL_checkstring(L, 2) : NULL};
-        dc_error_check(L, d, dc_protect(&d->rt->job, label_body, &a), "label");
+        dc_run(L, d, label_body, &a, "label");
     }
     lua_pushstring(L, h->cell->label);
     return 1;

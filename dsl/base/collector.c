@@ -86,12 +86,3 @@ void dc_handle_pressure(lua_State *L, dc_dsl *d)
     d->stepped = rt->handed;
     lua_gc(L, LUA_GCSTEP, (int)(since >> 10 < 1 << 20 ? since >> 10 : 1 << 20));
 }
-
-dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg)
-{
-    const dc_status status = dc_protect(&d->rt->job, body, arg);
-    if (status != DC_E_NOMEM)
-        return status;
-    dc_handle_collect(L, d); /* what the script no longer needs may be enough */
-    return dc_protect(&d->rt->job, body, arg);
-}

@@ -7,13 +7,13 @@
 #include "dsl/base/handle.h"
 #include "dsl/base/place.h"
 
-typedef struct dc_operand {
+struct dc_operand {
     dc_handle *h;     /* NULL: a number */
     const char *role; /* "left" */
     int idx;          /* on the stack */
     uint64_t bits;    /* of a number, of dtype type.dtype */
     dc_type type;
-} dc_operand;
+};
 
 /* What the sentence of a failure is surrounded by. */
 struct dc_blame {

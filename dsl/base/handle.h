@@ -69,8 +69,6 @@ void dc_handle_pressure(lua_State *L, dc_dsl *d);
 void dc_handle_collect(lua_State *L, dc_dsl *d);
 /* Before a graph grows that is not traced again where memory is short: what waits in the pool is given back. */
 void dc_handle_make_room(dc_dsl *d);
-/* dc_protect; where there is no memory, again after a full collection. */
-dc_status dc_handle_act(lua_State *L, dc_dsl *d, dc_status (*body)(dc_job *, void *), void *arg);
 
 /*
  * The tensor behind a value or a lazy tensor, realized now if it has to be; the handle keeps it.

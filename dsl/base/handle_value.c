@@ -3,6 +3,7 @@
  * had is raised.
  */
 #include "dsl/base/error.h"
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "dsl/base/uses.h"
 
@@ -109,7 +110,7 @@ dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h, const char *
     realizing a = {.h = h, .t = dc_handle_held(h)};
     if (a.t != NULL)
         return a.t;
-    if (dc_handle_act(L, d, realize_body, &a) != DC_OK)
+    if (dc_run_again(L, d, realize_body, &a) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){.op = op});
     return a.t;
 }
@@ -244,10 +245,10 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
     for (int i = 0; i < n; i++)
         first.bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
     transfer a = {.d = d, .h = h, .part = part, .n = n};
-    if (dc_handle_act(L, d, look_body, &first) != DC_OK)
+    if (dc_run_again(L, d, look_body, &first) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){.op = op});
     a.to = lua_newuserdatauv(L, first.bytes > 0 ? first.bytes : 1, 0);
-    if (dc_handle_act(L, d, download_body, &a) != DC_OK)
+    if (dc_run_again(L, d, download_body, &a) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){.op = op});
     return a.to;
 }
@@ -289,7 +290,7 @@ static dc_status admit_body(dc_job *j, void *arg)
 void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t, const char *op)
 {
     admitting a = {.d = d, .bytes = dc_type_bytes(t)};
-    dc_error_check(L, d, dc_handle_act(L, d, admit_body, &a), op);
+    dc_error_check(L, d, dc_run_again(L, d, admit_body, &a), op);
     return lua_newuserdatauv(L, a.bytes > 0 ? a.bytes : 1, 0);
 }
 
@@ -298,5 +299,5 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
     dc_handle_pressure(L, d);
-    dc_error_check(L, d, dc_handle_act(L, d, upload_body, &a), op);
+    dc_error_check(L, d, dc_run_again(L, d, upload_body, &a), op);
 }

@@ -15,6 +15,7 @@
 #include "core/base/expr.h"
 #include "dsl/base/args.h"
 #include "dsl/base/error.h"
+#include "dsl/base/run.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -207,7 +208,7 @@ void dc_shape_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op,
     *out = dc_type_scalar((dc_dtype)from->dtype);
     if (n == 2 && lua_type(L, 2) == LUA_TSTRING) {
         shaping s = {d->rt->names, op, dc_args_text(L, d, 2, op), from, out, 0};
-        dc_error_check(L, d, dc_protect(&d->rt->job, text_body, &s), op);
+        dc_run(L, d, text_body, &s, op);
         return;
     }
     if (n == 2 && lua_type(L, 2) == LUA_TTABLE) {

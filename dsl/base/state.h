@@ -21,6 +21,7 @@ typedef struct dc_trace dc_trace;
 typedef struct dc_handle dc_handle;
 typedef struct dc_scope dc_scope;
 typedef struct dc_blame dc_blame;
+typedef struct dc_operand dc_operand;
 
 /* Of one context in one lua_State: the first upvalue of every binding. */
 typedef struct dc_dsl {

@@ -10,6 +10,7 @@
  */
 #include "core/graph/custom.h"
 #include "dsl/base/error.h"
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 
 #include <string.h>
@@ -152,6 +153,26 @@ dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out)
         break;
     }
     return dc_failf(j, DC_ERR_CLOSED, NULL, "the tensor is closed");
+}
+
+typedef struct reading {
+    dc_trace *t;
+    const dc_operand *in;
+    dc_val out;
+} reading;
+
+static dc_status read_body(dc_job *j, void *arg)
+{
+    reading *a = arg;
+    return a->in->h != NULL ? dc_trace_value(j, a->t, a->in->h, &a->out)
+                            : dc_build_bits(j, a->t->f, &a->in->type, a->in->bits, &a->out);
+}
+
+dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in, const char *op)
+{
+    reading a = {.t = t, .in = in};
+    dc_run(L, t->d, read_body, &a, op);
+    return a.out;
 }
 
 /* ---- what it keeps in Lua --------------------------------------------------------------------- */

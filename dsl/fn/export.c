@@ -4,6 +4,7 @@
  */
 #include "core/base/ptrmap.h"
 #include "dsl/base/args.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 #include "formats/fnfile.h"
 #include "formats/ststore.h"
@@ -249,6 +250,6 @@ int dc_export(lua_State *L)
         e.spec[i] = dc_spec_at(L, -1);
         lua_pop(L, 1);
     }
-    dc_error_check(L, d, dc_handle_act(L, d, export_body, &e), "export");
+    dc_error_check(L, d, dc_run_again(L, d, export_body, &e), "export");
     return 0;
 }

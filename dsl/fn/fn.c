@@ -11,6 +11,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/run.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -211,7 +212,7 @@ static int l_fn(lua_State *L)
     const int at = lua_gettop(L);
     fn->d = d;
     parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), fn};
-    dc_error_check(L, d, dc_protect(&d->rt->job, parse_body, &p), "fn");
+    dc_run(L, d, parse_body, &p, "fn");
     check_body(L, d, 2, &fn->sig);
     dc_args_options(L, d, 3, "fn", (const char *const *)fn->sig.var);
     dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", NULL});

@@ -12,6 +12,7 @@
 
 #include "core/graph/signature.h"
 #include "dsl/base/error.h"
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "jit/jit.h"
 
@@ -163,9 +164,12 @@ void dc_fn_check_count(lua_State *L, dc_dsl *d, const dc_fn *fn);
  * stack, at *spec_idx. Cells and lazy tensors among the arguments become their values.
  */
 dc_spec *dc_fn_begin(lua_State *L, dc_dsl *d, dc_fn *fn, dc_fn_leaves *v, int *spec_idx);
-/* Fills s->arg. Between this and the run nothing may allocate in Lua: finalizers may call the function. */
-void dc_fn_set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
-                         const dc_fn_leaves *v);
+/*
+ * Fills s->arg and runs body: between these nothing may allocate in Lua, since finalizers may call the function.
+ * Both again after a whole collection where there is no memory.
+ */
+dc_status dc_fn_act(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v,
+                    dc_run_body *body, void *arg);
 /* Pushes an empty handle for a result. */
 dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn);
 /* Pushes what the function returns; handles of its results, what it prints behind them, are at first... */

@@ -6,6 +6,7 @@
  * A typed function called while another is traced is checked and becomes part of that one.
  */
 #include "dsl/base/args.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 #include "dsl/ops/ops.h"
 
@@ -190,7 +191,7 @@ static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
     showing a = {h, dc_handle_new(L, d)};
     dc_handle_check(L, d, idx, fn->name); /* a finalizer may have closed it */
     a.out->origin = h->origin;
-    dc_error_check(L, d, dc_protect(&d->rt->job, show_body, &a), fn->name);
+    dc_run(L, d, show_body, &a, fn->name);
     lua_replace(L, idx);
 }
 
@@ -215,8 +216,8 @@ static void set_argument(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
         refuse_leaked(L, d, fn, h);
 }
 
-void dc_fn_set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
-                         const dc_fn_leaves *v)
+static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
+                          const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++)
         set_argument(L, d, fn, v->declared[i], v->idx[i], &s->arg[i]);
@@ -245,6 +246,19 @@ dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn)
     return h;
 }
 
+dc_status dc_fn_act(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v,
+                    dc_run_body *body, void *arg)
+{
+    set_arguments(L, d, fn, s, v);
+    dc_status status = dc_protect(&d->rt->job, body, arg);
+    if (status == DC_E_NOMEM) {
+        dc_handle_collect(L, d); /* a finalizer may call the same function */
+        set_arguments(L, d, fn, s, v);
+        status = dc_protect(&d->rt->job, body, arg);
+    }
+    return status;
+}
+
 static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
 {
     calling a = {.d = d, .s = s};
@@ -261,13 +275,7 @@ static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn
     for (uint32_t i = 0; i < s->nout; i++) {
         a.out[i] = dc_fn_new_result(L, d, fn);
     }
-    dc_fn_set_arguments(L, d, fn, s, v);
-    dc_status status = dc_protect(&d->rt->job, call_body, &a);
-    if (status == DC_E_NOMEM) {
-        dc_handle_collect(L, d); /* a finalizer may call the same function */
-        dc_fn_set_arguments(L, d, fn, s, v);
-        status = dc_protect(&d->rt->job, call_body, &a);
-    }
+    const dc_status status = dc_fn_act(L, d, fn, s, v, call_body, &a);
     if (status != DC_OK && a.fault.check >= 0)
         dc_fn_raise_fault(L, d, s, &a.fault);
     dc_error_check(L, d, status, fn->name);
@@ -334,36 +342,18 @@ static inner *push_frame(lua_State *L, dc_dsl *d, const dc_fn *fn, const dc_sig_
     return g;
 }
 
-typedef struct renaming {
-    dc_trace *t;
-    dc_handle *from, *to;
-    dc_type type;
-    uint64_t bits;
-} renaming;
-
-static dc_status rename_body(dc_job *j, void *arg)
-{
-    const renaming *a = arg;
-    dc_val v;
-    if (a->from != NULL)
-        DC_TRY(dc_trace_value(j, a->t, a->from, &v));
-    else
-        DC_TRY(dc_build_bits(j, a->t->f, &a->type, a->bits, &v));
-    memcpy(v.type.name, a->type.name, sizeof v.type.name);
-    dc_handle_trace(a->to, a->t, &v);
-    return DC_OK;
-}
-
 /* Pushes the tensor or number at idx as a traced tensor of this type (its names are what changes). */
 static void push_renamed(lua_State *L, dc_dsl *d, const char *op, int idx, const dc_type *type,
                          const char *origin)
 {
-    renaming a = {.t = d->trace, .from = dc_handle_test(L, idx), .type = *type};
-    if (a.from == NULL)
-        a.bits = dc_args_element(L, d, idx, op, (dc_dtype)type->dtype);
-    a.to = dc_handle_new_traced(L, d);
-    a.to->origin = origin != NULL || a.from == NULL ? origin : a.from->origin;
-    dc_error_check(L, d, dc_protect(&d->rt->job, rename_body, &a), op);
+    dc_operand in = {.h = dc_handle_test(L, idx), .type = *type};
+    if (in.h == NULL)
+        in.bits = dc_args_element(L, d, idx, op, (dc_dtype)type->dtype);
+    dc_handle *to = dc_handle_new_traced(L, d);
+    to->origin = origin != NULL || in.h == NULL ? origin : in.h->origin;
+    dc_val v = dc_trace_operand(L, d->trace, &in, op);
+    memcpy(v.type.name, type->name, sizeof v.type.name);
+    dc_handle_trace(to, d->trace, &v);
 }
 
 typedef struct inlining {

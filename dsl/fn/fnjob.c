@@ -79,13 +79,7 @@ int dc_fnjob_start(lua_State *L)
     lua_setiuservalue(L, -2, SPEC);
     memcpy(p->out, s->out, s->nout * sizeof *p->out);
     starting a = {d, s};
-    dc_fn_set_arguments(L, d, fn, s, &v);
-    dc_status status = dc_protect(&d->rt->job, start_body, &a);
-    if (status == DC_E_NOMEM) {
-        dc_handle_collect(L, d);
-        dc_fn_set_arguments(L, d, fn, s, &v);
-        status = dc_protect(&d->rt->job, start_body, &a);
-    }
+    const dc_status status = dc_fn_act(L, d, fn, s, &v, start_body, &a);
     dc_error_check(L, d, status, fn->name);
     p->open = true;
     s->calls++;

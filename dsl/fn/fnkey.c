@@ -2,6 +2,7 @@
  * Keys of typed functions: from tables of sizes that a script gives, and what of two keys differs.
  */
 #include "dsl/base/args.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 
 #include <inttypes.h>
@@ -13,33 +14,28 @@
 typedef struct giving {
     const dc_sig *sig;
     dc_sig_bind *bind;
-    const char *name;
+    const char *name; /* NULL: all are given */
     int64_t size;
 } giving;
 
 static dc_status give_body(dc_job *j, void *arg)
 {
     const giving *a = arg;
-    return dc_sig_give(j, a->sig, a->bind, a->name, a->size);
+    return a->name == NULL ? dc_sig_check(j, a->sig, a->bind)
+                           : dc_sig_give(j, a->sig, a->bind, a->name, a->size);
 }
 
 void dc_fn_give_size(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, const char *name,
                  int64_t n)
 {
     giving a = {&fn->sig, b, name, n};
-    dc_error_check(L, d, dc_protect(&d->rt->job, give_body, &a), fn->name);
-}
-
-static dc_status check_sizes_body(dc_job *j, void *arg)
-{
-    const giving *a = arg;
-    return dc_sig_check(j, a->sig, a->bind);
+    dc_run(L, d, give_body, &a, fn->name);
 }
 
 void dc_fn_check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b)
 {
     giving a = {.sig = &fn->sig, .bind = b};
-    dc_error_check(L, d, dc_protect(&d->rt->job, check_sizes_body, &a), fn->name);
+    dc_run(L, d, give_body, &a, fn->name);
 }
 
 /* ---- from tables ----------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "core/base/number.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 
 #include <inttypes.h>
@@ -158,7 +159,7 @@ int dc_fnreport_kernels(lua_State *L)
             push_kernel(L, &facts, i);
             lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
         }
-        dc_error_check(L, d, dc_protect(&d->rt->job, measure_body, &a), fn->name);
+        dc_run(L, d, measure_body, &a, fn->name);
     }
     return 1;
 }
@@ -209,7 +210,7 @@ int dc_fnreport_source(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "source", "no kernel %" PRId64 "; '%s' has %" PRId64,
                         wanted, fn->name, count);
     a.out = push_text(L);
-    dc_error_check(L, d, dc_protect(&d->rt->job, source_body, &a), fn->name);
+    dc_run(L, d, source_body, &a, fn->name);
     finish_text(L);
     return 1;
 }
@@ -435,20 +436,19 @@ static const char *push_guards(lua_State *L, const dc_spec *s)
 static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
                        dc_status (*part)(dc_job *, void *))
 {
-    dc_job *j = &d->rt->job;
     const int n = push_specs(L, d, fn), list = lua_gettop(L);
     looking a = {.d = d, .fn = fn, .out = push_text(L), .number = n};
     int first = 1;
-    dc_error_check(L, d, dc_protect(j, begin_body, &a), fn->name);
+    dc_run(L, d, begin_body, &a, fn->name);
     for (int i = 1; i <= n; i++) {
         a.s = spec_at(L, list, i);
         a.number = i;
-        dc_error_check(L, d, dc_protect(j, heading_body, &a), fn->name);
+        dc_run(L, d, heading_body, &a, fn->name);
         a.number = first;
         if (is_bare(a.s))
             continue;
         a.guards = push_guards(L, a.s);
-        dc_error_check(L, d, dc_protect(j, part, &a), fn->name);
+        dc_run(L, d, part, &a, fn->name);
         lua_pop(L, 1);
         first += (int)dc_exec_kernel_count(a.s->exec);
     }

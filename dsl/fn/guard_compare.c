@@ -7,6 +7,7 @@
  * function that ran says, is compared at intervals that grow, so that a counter in an object which the body
  * never reads does not trace it again at each call.
  */
+#include "dsl/base/run.h"
 #include "dsl/fn/guard_impl.h"
 
 dc_guard_look dc_guard_look_of(const dc_guards *g, uint64_t calls)
@@ -122,24 +123,11 @@ static found look_through(lua_State *L, const dc_guards *g, const dc_guard_table
     return f;
 }
 
-typedef struct imaging {
-    dc_guard_table *t;
-} imaging;
-
-static dc_status image_body(dc_job *j, void *arg)
-{
-    const imaging *a = arg;
-    DC_UNUSED(j);
-    dc_luatable_take(&a->t->image, a->t->at);
-    return DC_OK;
-}
-
-/* Fields that were added are kept alive by nobody: no image may hold them. */
+/* Fields that were added may be collected: no image may hold them. */
 static void take_image(lua_State *L, dc_dsl *d, dc_guard_table *t, uint32_t have)
 {
-    imaging a = {t};
     if (d->sees_tables && !t->cut && !has_more(L, have))
-        dc_error_check(L, d, dc_protect(&d->rt->job, image_body, &a), "fn");
+        dc_guard_take_image(L, d, t);
 }
 
 /* Number of the guard, or -1. */
@@ -196,11 +184,6 @@ int dc_guard_blame(lua_State *L, dc_dsl *d, dc_guards *g, int refs)
 
 /* ---- harmless changes ------------------------------------------------------------------------ */
 
-typedef struct counting {
-    dc_guards *g;
-    dc_guard_harmless one;
-} counting;
-
 static dc_guard_harmless *find(dc_guards *g, const char *name, bool added)
 {
     for (uint32_t i = 0; i < g->harmless.n; i++)
@@ -209,22 +192,14 @@ static dc_guard_harmless *find(dc_guards *g, const char *name, bool added)
     return NULL;
 }
 
-static dc_status count_body(dc_job *j, void *arg)
-{
-    const counting *a = arg;
-    dc_guard_harmless *h = find(a->g, a->one.name, a->one.added);
-    DC_UNUSED(j);
-    if (h != NULL)
-        h->times++;
-    else if (a->g->harmless.n < 64)
-        DC_PUSH(a->g->harmless, a->one);
-    return DC_OK;
-}
-
 static void count(lua_State *L, dc_dsl *d, dc_guards *g, const char *name, bool added)
 {
-    counting a = {g, {.name = name, .added = added, .times = 1}};
-    dc_error_check(L, d, dc_protect(&d->rt->job, count_body, &a), "fn");
+    const dc_guard_harmless one = {.name = name, .added = added, .times = 1};
+    dc_guard_harmless *h = find(g, name, added);
+    if (h != NULL)
+        h->times++;
+    else if (g->harmless.n < 64)
+        DC_PUSH_OR_RAISE(L, d, "fn", g->harmless, one);
 }
 
 void dc_guard_count(lua_State *L, dc_dsl *d, dc_guards *g, int refs, dc_guard_look look)

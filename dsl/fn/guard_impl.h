@@ -6,6 +6,7 @@
 #define DC_DSL_FN_GUARD_IMPL_H
 
 #include "dsl/base/args.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 #include "dsl/fn/luatable.h"
 
@@ -94,13 +95,8 @@ static inline bool dc_guard_has_address(int type)
 {
     return type != LUA_TNIL && type != LUA_TBOOLEAN && type != LUA_TNUMBER;
 }
-/* Adds what is not NULL. Raises. */
-typedef struct dc_guard_part {
-    const dc_guard *local, *field;
-    const dc_guard_table *table;
-    const dc_guard_todo *todo;
-} dc_guard_part;
-void dc_guard_add(lua_State *L, dc_dsl *d, dc_guards *g, const dc_guard_part *part);
+/* Takes the image of a table that is guarded whole, by which it is compared. Raises. */
+void dc_guard_take_image(lua_State *L, dc_dsl *d, dc_guard_table *t);
 /* Pushes what the guard is about, as it is now. */
 void dc_guard_push_local(lua_State *L, const dc_guard *g, int refs);
 void dc_guard_push_field(lua_State *L, const dc_guard *g, int refs);

@@ -8,6 +8,7 @@
  * guards keep what they compare alive, and Lua's library and deepc's. Of globals, which are many, those count
  * whose names a function that ran says.
  */
+#include "dsl/base/run.h"
 #include "dsl/fn/guard_impl.h"
 
 #include <inttypes.h>
@@ -117,7 +118,7 @@ static void enqueue(const walk *w, int idx, dc_guard_todo todo)
     if (todo.depth >= (todo.named ? DEEPEST : DEEPEST_UNNAMED) || !is_guarded(w->L, idx))
         return;
     todo.ref = dc_guard_ref(w->L, w->refs, idx);
-    dc_guard_add(w->L, w->d, w->g, &(dc_guard_part){.todo = &todo});
+    DC_PUSH_OR_RAISE(w->L, w->d, "fn", w->g->todo, todo);
 }
 
 /* The class of the object at idx; its fields are called as the object's. */
@@ -146,7 +147,7 @@ static void guard_field(const walk *w, const dc_guard_todo *at, int holder)
                             .was = dc_guard_keep(L, key + 1, w->refs),
                             .named = named,
                             .seldom = at->globals && !named};
-    dc_guard_add(L, w->d, w->g, &(dc_guard_part){.field = &field});
+    DC_PUSH_OR_RAISE(L, w->d, "fn", w->g->field, field);
     const dc_guard_todo inside = {
         .name = name, .named = named, .depth = at->depth + 1, .globals = index && at->globals};
     enqueue(w, key + 1, inside);
@@ -203,7 +204,7 @@ static void guard_table(const walk *w, const dc_guard_todo *at)
         guard_field(w, at, at->ref);
     }
     t.count = g->field.n - t.first;
-    dc_guard_add(L, w->d, g, &(dc_guard_part){.table = &t});
+    DC_PUSH_OR_RAISE(L, w->d, "fn", g->table, t);
     enqueue_class(w, table, at);
 }
 
@@ -237,26 +238,9 @@ static void enqueue_locals(const walk *w)
     }
 }
 
-typedef struct imaging {
-    dc_guards *g;
-} imaging;
-
-static dc_status image_body(dc_job *j, void *arg)
-{
-    const imaging *a = arg;
-    DC_UNUSED(j);
-    for (uint32_t i = 0; i < a->g->table.n; i++) {
-        dc_guard_table *t = &a->g->table.at[i];
-        if (!t->cut)
-            dc_luatable_take(&t->image, t->at);
-    }
-    return DC_OK;
-}
-
 void dc_guard_tables(lua_State *L, dc_dsl *d, dc_guards *g, int refs)
 {
     const walk w = {L, d, g, refs};
-    imaging a = {g};
     luaL_checkstack(L, 16, "captured tables");
     begin_tables(L, refs);
     enqueue_locals(&w);
@@ -264,6 +248,6 @@ void dc_guard_tables(lua_State *L, dc_dsl *d, dc_guards *g, int refs)
     visit(&w, false);
     lua_pushnil(L);
     lua_setfield(L, refs, "tables");
-    if (d->sees_tables)
-        dc_error_check(L, d, dc_protect(&d->rt->job, image_body, &a), "fn");
+    for (uint32_t i = 0; i < g->table.n; i++)
+        dc_guard_take_image(L, d, &g->table.at[i]);
 }

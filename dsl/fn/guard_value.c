@@ -2,6 +2,7 @@
  * Lists of guards, and the values in them. A value is kept by type and bits, or by address while the table of
  * references holds it; so asking whether it is the same costs no allocation.
  */
+#include "dsl/base/run.h"
 #include "dsl/fn/guard_impl.h"
 
 #include <string.h>
@@ -88,33 +89,6 @@ void dc_guard_free(dc_guards *g)
     dc_xfree(g);
 }
 
-typedef struct adding {
-    dc_guards *g;
-    const dc_guard_part *part;
-} adding;
-
-static dc_status add_body(dc_job *j, void *arg)
-{
-    const adding *a = arg;
-    const dc_guard_part *p = a->part;
-    DC_UNUSED(j);
-    if (p->local != NULL)
-        DC_PUSH(a->g->local, *p->local);
-    if (p->field != NULL)
-        DC_PUSH(a->g->field, *p->field);
-    if (p->table != NULL)
-        DC_PUSH(a->g->table, *p->table);
-    if (p->todo != NULL)
-        DC_PUSH(a->g->todo, *p->todo);
-    return DC_OK;
-}
-
-void dc_guard_add(lua_State *L, dc_dsl *d, dc_guards *g, const dc_guard_part *part)
-{
-    adding a = {g, part};
-    dc_error_check(L, d, dc_protect(&d->rt->job, add_body, &a), "fn");
-}
-
 bool dc_guard_take_once(lua_State *L, int refs, const char *set, int idx)
 {
     lua_getfield(L, refs, set);
@@ -136,4 +110,18 @@ void dc_guard_push_local(lua_State *L, const dc_guard *g, int refs)
     if (lua_getupvalue(L, -1, g->key) == NULL)
         lua_pushnil(L);
     lua_remove(L, -2);
+}
+
+static dc_status image_body(dc_job *j, void *arg)
+{
+    dc_guard_table *t = arg;
+    DC_UNUSED(j);
+    dc_luatable_take(&t->image, t->at);
+    return DC_OK;
+}
+
+void dc_guard_take_image(lua_State *L, dc_dsl *d, dc_guard_table *t)
+{
+    if (d->sees_tables && !t->cut)
+        dc_run(L, d, image_body, t, "fn");
 }

@@ -8,6 +8,7 @@
  * compared by fingerprint and never compiled.
  */
 #include "dsl/base/args.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 
 #include <stdio.h>
@@ -109,40 +110,22 @@ static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, 
         dc_error_raisef(L, a->d, DC_ERR_ARG_KIND, a->fn->name,
                         "argument '%s' of type %s has no size", label, text);
     }
-    dc_error_check(L, a->d, dc_protect(&a->d->rt->job, argument_body, a), a->fn->name);
+    dc_run(L, a->d, argument_body, a, a->fn->name);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
-
-typedef struct taking {
-    dc_trace *t;
-    dc_handle *h;
-    dc_type type;
-    uint64_t bits;
-} taking;
-
-static dc_status take_body(dc_job *j, void *arg)
-{
-    const taking *a = arg;
-    dc_val v;
-    if (a->h != NULL)
-        DC_TRY(dc_trace_value(j, a->t, a->h, &v));
-    else
-        DC_TRY(dc_build_bits(j, a->t->f, &a->type, a->bits, &v));
-    DC_PUSH(a->t->result, v);
-    return DC_OK;
-}
 
 static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t,
                          const dc_fn_leaves *v)
 {
     for (int i = 0; i < v->n; i++) {
-        taking a = {.t = t, .h = dc_handle_test(L, v->idx[i])};
-        if (a.h == NULL) {
-            a.type = dc_type_scalar(v->declared[i]->dtype);
-            a.bits = dc_args_element(L, d, v->idx[i], fn->name, v->declared[i]->dtype);
+        dc_operand in = {.h = dc_handle_test(L, v->idx[i])};
+        if (in.h == NULL) {
+            in.type = dc_type_scalar(v->declared[i]->dtype);
+            in.bits = dc_args_element(L, d, v->idx[i], fn->name, v->declared[i]->dtype);
         }
-        dc_error_check(L, d, dc_protect(&d->rt->job, take_body, &a), fn->name);
+        const dc_val result = dc_trace_operand(L, t, &in, fn->name);
+        DC_PUSH_OR_RAISE(L, d, fn->name, t->result, result);
     }
 }
 
@@ -353,7 +336,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     const char *where = dc_place_of_function(L, d, at + 1);
     beginning b = {d, fn, s, where};
     dc_handle_make_room(d);
-    dc_error_check(L, d, dc_protect(&d->rt->job, begin_body, &b), fn->name);
+    dc_run(L, d, begin_body, &b, fn->name);
     push_scope(L, d, fn, s, fn_idx, at + 1); /* at + 2; results from at + 3 on */
     dc_trace_push_refs(L, s->trace);
     lua_pushvalue(L, -1);
@@ -373,7 +356,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     dc_fn_take_results(L, d, fn, &bind, at + 4, n, v, s->out_shape, &s->nout_shape);
     take_results(L, d, fn, s->trace, v);
     keeping k = {s, v};
-    dc_error_check(L, d, dc_protect(&d->rt->job, keep_declared, &k), fn->name);
+    dc_run(L, d, keep_declared, &k, fn->name);
     lua_getiuservalue(L, at, DC_SPEC_REFS);
     dc_guard_end(L, d, s->trace, fn->name, lua_gettop(L));
     lua_getfield(L, -1, "prints");
@@ -414,9 +397,9 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
     dc_spec *s = dc_spec_push(L, d, key);
     trace(L, d, fn_idx, s);
     telling t = {d, fn, s};
-    dc_error_check(L, d, dc_protect(&d->rt->job, tell_body, &t), fn->name);
+    dc_run(L, d, tell_body, &t, fn->name);
     compiling c = {d, fn, s, only_check};
-    dc_error_check(L, d, dc_protect(&d->rt->job, compile_body, &c), fn->name);
+    dc_run(L, d, compile_body, &c, fn->name);
     dc_guard_tell(d, s->guards, fn->name, fn->place);
     return s;
 }
@@ -495,7 +478,7 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     dc_spec *again = dc_spec_push(L, d, &s->key);
     trace(L, d, fn_idx, again);
     comparing c = {d, again, s->step.n > 0};
-    dc_error_check(L, d, dc_protect(&d->rt->job, compare_body, &c), fn->name);
+    dc_run(L, d, compare_body, &c, fn->name);
     if (again->fingerprint == s->fingerprint) {
         take_over(L, spec_idx, top + 1, s, again);
         dc_spec_drop(again);

@@ -8,6 +8,7 @@
  * it had, so asking whether it still holds is a comparison of two integers. Layers keep their structure and mode in one.
  */
 #include "dsl/base/binding.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 
 #include <string.h>
@@ -84,19 +85,6 @@ static void refuse_tensor(lua_State *L, dc_dsl *d, int idx)
                         "a tensor is no static value; captured tensors are inputs by themselves");
 }
 
-typedef struct noting {
-    dc_trace *t;
-    dc_trace_dep dep;
-} noting;
-
-static dc_status note_body(dc_job *j, void *arg)
-{
-    noting *a = arg;
-    DC_UNUSED(j);
-    DC_PUSH(a->t->dep, a->dep);
-    return DC_OK;
-}
-
 /* The trace depends on the value of the object at idx. */
 static void note(lua_State *L, dc_dsl *d, int idx, const dc_static *s)
 {
@@ -107,8 +95,7 @@ static void note(lua_State *L, dc_dsl *d, int idx, const dc_static *s)
         if (t->dep.at[i].now == &s->now)
             return;
     dc_trace_hold(L, t, idx);
-    noting a = {t, {&s->now, s->now, s->what}};
-    dc_error_check(L, d, dc_protect(&d->rt->job, note_body, &a), "static");
+    DC_PUSH_OR_RAISE(L, d, "static", t->dep, ((dc_trace_dep){&s->now, s->now, s->what}));
 }
 
 static int l_index(lua_State *L)

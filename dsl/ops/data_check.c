@@ -3,6 +3,7 @@
  * answer comes at once; inside, the test becomes part of the graph and is looked at when a call
  * completes (dc_trace.check).
  */
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
@@ -66,19 +67,6 @@ void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle 
                   &(dc_blame){.in = &in, .n = 1, .place = &c->place});
 }
 
-typedef struct checking {
-    dc_trace *trace;
-    dc_trace_check check;
-} checking;
-
-static dc_status check_body(dc_job *j, void *arg)
-{
-    const checking *a = arg;
-    DC_UNUSED(j);
-    DC_PUSH(a->trace->check, a->check);
-    return DC_OK;
-}
-
 static int64_t read_integer(lua_State *L, dc_dsl *d, int idx, const char *op)
 {
     dc_handle *h = dc_handle_test(L, idx);
@@ -111,8 +99,7 @@ void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
     if (dc_trace_here(L, d) != NULL) {
         c.position = dc_handle_test(L, top + 1)->val.ref;
         c.value = dc_handle_test(L, top + 2)->val.ref;
-        checking x = {d->trace, c};
-        dc_error_check(L, d, dc_protect(&d->rt->job, check_body, &x), c.op);
+        DC_PUSH_OR_RAISE(L, d, c.op, d->trace->check, c);
     } else {
         const int64_t position = read_integer(L, d, top + 1, c.op);
         if (position >= 0)

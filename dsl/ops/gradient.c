@@ -8,6 +8,7 @@
 #include "core/graph/grad.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/run.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -326,7 +327,7 @@ static int l_watch(lua_State *L)
     }
     a.out = dc_handle_new(L, d);
     a.out->origin = dc_place_made(d, dc_place_find(L, d).where);
-    if (dc_handle_act(L, d, watch_body, &a) != DC_OK)
+    if (dc_run_again(L, d, watch_body, &a) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){.op = "watch", .in = &in, .n = 1});
     return 1;
 }

@@ -8,6 +8,7 @@
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
+#include "dsl/base/run.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -121,7 +122,7 @@ static int make(lua_State *L, const char *op, bool trainable)
     if (!lua_isnil(L, 2) && drawn(L, 2) == NULL) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op), op);
     making a = {d, h, &t, value, drawn(L, 2), trainable};
-    if (dc_handle_act(L, d, make_body, &a) != DC_OK) {
+    if (dc_run_again(L, d, make_body, &a) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
         const dc_operand in = {.h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
         d->rt->job.err.fact.op = op;

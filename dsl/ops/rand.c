@@ -16,6 +16,7 @@
 #include "core/graph/random.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/run.h"
 #include "dsl/ops/apply.h"
 #include "dsl/ops/ops.h"
 
@@ -67,7 +68,7 @@ static dc_status start_body(dc_job *j, void *arg)
 static void need_generator(lua_State *L, dc_dsl *d, const char *op)
 {
     if (d->generator == NULL)
-        dc_error_check(L, d, dc_handle_act(L, d, start_body, d), op);
+        dc_error_check(L, d, dc_run_again(L, d, start_body, d), op);
 }
 
 typedef struct advancing {
@@ -172,7 +173,7 @@ static int run(lua_State *L, dc_dsl *d, draw *w, dc_apply *a)
         if (dc_trace_here(L, d) != NULL)
             w->traced = d;
         else
-            dc_error_check(L, d, dc_handle_act(L, d, advance_body, &x), a->op);
+            dc_error_check(L, d, dc_run_again(L, d, advance_body, &x), a->op);
     }
     a->in[0] = scalar(DC_U32, x.key[0]);
     a->in[1] = scalar(DC_U32, x.key[1]);
@@ -290,7 +291,7 @@ static int l_seed(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_REENTER, "seed",
                         "inside '%s' it would act once, when that is traced", d->trace->name);
     d->seed = seed;
-    dc_error_check(L, d, dc_handle_act(L, d, start_body, d), "seed");
+    dc_error_check(L, d, dc_run_again(L, d, start_body, d), "seed");
     return 0;
 }
 
