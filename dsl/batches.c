@@ -10,11 +10,11 @@
  *
  * Memory is planned when the loop begins: two stretches of batches, each with tensors of its own.
  * While the script goes through one, a task (core/runtime/work.h) fills the other. A tensor of a stretch is
- * filled again only when nobody but us shows its memory; if somebody does (an expression that was
- * not computed yet), it is theirs from then on and the stretch gets another. So a loop allocates
+ * filled again only while the stretch alone refers to its memory; if something else does (an expression
+ * that was not computed yet), the memory is left to it and the stretch allocates another. So a loop allocates
  * nothing while it runs unless batches are kept.
  *
- * The task touches three things: the rows, whose memory is nobody's to write (a store that a cell or
+ * The task touches three things: the rows, whose memory is read-only meanwhile (a store that a cell or
  * an instance owns is left first), the order, and memory of its stretch. Devices whose memory is not
  * the host's are the context's thread's alone: there a stretch is filled when it is needed.
  */
@@ -114,7 +114,7 @@ static int64_t rows_of(const dc_batches *b, int64_t batch)
     return dc_min_i64(b->size, b->n - batch * b->size);
 }
 
-/* Rows on the host: any thread. A job of NULL: nobody ends it. */
+/* Rows on the host: any thread. With a job of NULL it is not interrupted. */
 static dc_status gather(const dc_batches *b, dc_job *j, int part, int64_t batch, char *to)
 {
     const size_t row = b->row[part];

@@ -207,7 +207,7 @@ static int l_list(lua_State *L)
     return 3;
 }
 
-static const dc_st_tensor *find(lua_State *L, const open_file *f, const char *name)
+static const dc_st_tensor *find_tensor(lua_State *L, const open_file *f, const char *name)
 {
     const dc_st_tensor *t = dc_safetensors_find(f->st, name);
     if (t == NULL)
@@ -218,7 +218,7 @@ static const dc_st_tensor *find(lua_State *L, const open_file *f, const char *na
 static int l_shape(lua_State *L)
 {
     const open_file *f = check_file(L, dc_dsl_of(L));
-    const dc_type *t = &find(L, f, luaL_checkstring(L, 2))->type;
+    const dc_type *t = &find_tensor(L, f, luaL_checkstring(L, 2))->type;
     lua_createtable(L, t->rank, 0);
     for (int i = 0; i < t->rank; i++) {
         lua_pushinteger(L, t->dim[i]);
@@ -255,7 +255,7 @@ static int l_take(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     dc_handle_pressure(L, d);
     taking a = {.d = d, .f = check_file(L, d)};
-    a.t = find(L, a.f, luaL_checkstring(L, 2));
+    a.t = find_tensor(L, a.f, luaL_checkstring(L, 2));
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "'%.60s' of %s", a.t->name, a.f->path);
     dc_error_check(L, d, dc_run_again(L, d, take_body, &a), "load");
@@ -365,7 +365,7 @@ static int l_put(lua_State *L)
     for (uint32_t i = 0; i < a.n; i++) {
         const dc_handle *h = handle_at(L, d, 3, i, "load");
         luaL_argcheck(L, h->kind == DC_HANDLE_CELL, 3, "cells are needed");
-        a.tensor[i] = find(L, a.f, text_at(L, d, 2, i, "load"));
+        a.tensor[i] = find_tensor(L, a.f, text_at(L, d, 2, i, "load"));
         a.cell[i] = h->cell;
         if (lua_istable(L, 4))
             lua_rawgeti(L, 4, i + 1);

@@ -102,7 +102,7 @@ static int leave(lua_State *L, int status, lua_KContext born)
 
 /* Upvalues: the context, the function of stdlib/, how many arguments it takes, its name, arguments before those
  * that the script wrote. Yields pass through. */
-static int enter(lua_State *L)
+static int call_function(lua_State *L)
 {
     const lua_Integer most = lua_tointeger(L, lua_upvalueindex(3));
     if (lua_gettop(L) > most)
@@ -143,7 +143,7 @@ static void enter_field(lua_State *L, dc_dsl *d, int table, const char *key, con
         lua_pushinteger(L, parameters(L));
         lua_pushstring(L, op);
         lua_pushinteger(L, is_of_layer(key));
-        lua_pushcclosure(L, enter, 5);
+        lua_pushcclosure(L, call_function, 5);
         lua_pushstring(L, key);
         lua_insert(L, -2);
         lua_rawset(L, table); /* while it is traversed: the field exists */

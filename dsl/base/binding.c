@@ -68,7 +68,7 @@ void dc_binding_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int o
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /* Upvalues: the context, the row. Looks whether it is to end: a loop of Lua's in C may call it, which no hook ends. */
-static int enter(lua_State *L)
+static int call_counted(lua_State *L)
 {
     const dc_binding *b = lua_touserdata(L, lua_upvalueindex(2));
     dc_dsl *d = lua_touserdata(L, lua_upvalueindex(1));
@@ -83,7 +83,7 @@ static void push_counted(lua_State *L, dc_dsl *d, const dc_binding *b)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, d);
     lua_pushlightuserdata(L, (void *)b);
-    lua_pushcclosure(L, enter, 2);
+    lua_pushcclosure(L, call_counted, 2);
 }
 
 static void push_uncounted(lua_State *L, dc_dsl *d, const dc_binding *b)

@@ -8,7 +8,7 @@
  *
  *   often    a step for each STEP bytes handed out
  *   seldom   whole, where more is held than twice what the last whole collection left, and SLACK: so much at
- *            most is held that nobody can reach, however old it became
+ *            most is held that is unreachable, however old it became
  *   at last  whole, after OLD times as much was handed out, since much of what was left may have been dropped
  *   limited  whole, where a limit is set and half of what the last whole collection left free of it is taken, by
  *            graphs and functions too; and behind an error for lack of memory, whose makings are garbage then

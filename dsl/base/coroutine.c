@@ -148,7 +148,7 @@ static uintptr_t begin_close(lua_State *L, dc_dsl *d)
     return outer;
 }
 
-/* Did somebody's wish for an end kill the coroutine? Then what it left open stays so: no hook would end it. */
+/* Was the coroutine ended by an interruption? Then what it left open stays so: no hook would end it. */
 static bool died_by_end(lua_State *L, lua_State *co)
 {
     const int status = lua_status(co);

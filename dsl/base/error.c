@@ -272,7 +272,7 @@ static int l_tostring(lua_State *L)
     return 1;
 }
 
-static int l_concat(lua_State *L)
+static int l_concat_text(lua_State *L)
 {
     luaL_tolstring(L, 1, NULL);
     luaL_tolstring(L, 2, NULL);
@@ -311,7 +311,7 @@ static int l_index(lua_State *L)
 
 static const dc_binding of_error[] = {
     {"__tostring", l_tostring, DC_ANY, DC_IN_META},
-    {"__concat", l_concat, DC_ANY, DC_IN_META},
+    {"__concat", l_concat_text, DC_ANY, DC_IN_META},
     {"__len", l_len, DC_ANY, DC_IN_META},
     {"__index", l_index, DC_ANY, DC_IN_META},
 };

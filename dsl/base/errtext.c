@@ -3,7 +3,7 @@
  *
  * It is asked for when things went wrong, so nothing here can raise: a value is looked at through functions of Lua
  * that neither allocate nor call; the one thing that can fail, a __tostring of the script, runs in a call of its own,
- * and not at all while an interruption waits, which it would take away from whoever it is meant for.
+ * and not at all while an interruption is pending, which it would consume.
  */
 #include "core/base/number.h"
 #include "dsl/base/error.h"

@@ -45,7 +45,7 @@ const dc_type *dc_handle_type(const dc_handle *h)
         return &h->cell->type;
     case DC_HANDLE_TRACED:
         return &h->val.type;
-    case DC_HANDLE_CLOSED: /* by a finalizer, since it was looked at; whoever uses its value fails */
+    case DC_HANDLE_CLOSED: /* by a finalizer, since it was looked at; using its value fails */
         return &none;
     }
     return &none;

@@ -198,7 +198,7 @@ static names library[] = {
     {"he_normal", "kaiming_normal"},
 };
 
-static const char *find(names *list, size_t n, const char *name)
+static const char *find_hint(names *list, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(list[i][0], name) == 0)
@@ -208,17 +208,17 @@ static const char *find(names *list, size_t n, const char *name)
 
 const char *dc_hint_field(const char *name)
 {
-    return find(fields, DC_COUNTOF(fields), name);
+    return find_hint(fields, DC_COUNTOF(fields), name);
 }
 
 const char *dc_hint_library(const char *name)
 {
-    return find(library, DC_COUNTOF(library), name);
+    return find_hint(library, DC_COUNTOF(library), name);
 }
 
 const char *dc_hint_function(const char *name)
 {
-    return find(functions, DC_COUNTOF(functions), name);
+    return find_hint(functions, DC_COUNTOF(functions), name);
 }
 
 /* ---- surplus arguments ------------------------------------------------------------------------ */
@@ -315,5 +315,5 @@ const char *dc_hint_surplus(lua_State *L, const char *op, int at)
     const char *list = is_one_of(op, of_axes) ? list_text(L, 2, top) : NULL;
     if (list != NULL)
         return lua_pushfstring(L, "several axes are a list: x:%s %s", op, list);
-    return find(surplus, DC_COUNTOF(surplus), op);
+    return find_hint(surplus, DC_COUNTOF(surplus), op);
 }

@@ -28,7 +28,7 @@ void dc_dsl_enter(lua_State *L, dc_dsl_watch *w);
 void dc_dsl_leave(lua_State *L, const dc_dsl_watch *w);
 /*
  * A function for lua_pcall: the error value of an entry that was ended. Argument: the one that there is, which
- * stays if it is that of somebody who wanted an end.
+ * stays if it is that of an interruption.
  */
 int dc_dsl_ended(lua_State *L);
 
@@ -37,7 +37,7 @@ void dc_dsl_push_body(lua_State *L, int idx);
 
 /* Raises where an interruption is wanted: for functions in C that take their time, which no hook ends. */
 void dc_dsl_poll(lua_State *L);
-/* Before the next piece of work: an interruption that nobody received is forgotten. */
+/* Before the next piece of work: an interruption that was not delivered is dropped. */
 void dc_dsl_resume(lua_State *L);
 
 #endif

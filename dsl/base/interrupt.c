@@ -2,20 +2,20 @@
  * Interruptions: flags of the context (core/runtime/entry.h), which signal handlers and other threads set. Lua looks at
  * them in hooks:
  *
- *   stop    raises, at each instruction and where a function returns, as long as somebody wants an end. It is put
+ *   stop    raises, at each instruction and where a function returns, while an interruption is requested. It is put
  *           in place of whatever hook there is ("armed"), and takes itself away again.
  *   watch   looks every WATCH instructions and arms. It stands from the begin to the end of an entry of the host
- *           (dc_pcall), also in the coroutines that run meanwhile, so that nobody else has to touch the state.
+ *           (dc_pcall), also in the coroutines that run meanwhile, so that no other thread touches the state.
  *
- * Outside of entries whoever sets a flag arms: as the stand-alone interpreter of Lua does it, which is safe in a
+ * Outside of entries the thread or handler that sets a flag arms: as the stand-alone interpreter of Lua does it, which is safe in a
  * signal handler on the state's thread; of another thread Lua promises no more than that it works in practice.
  *
- * One hook is armed at a time, that of what runs: whoever resumes a coroutine takes the hook of the one that waits
- * away and gives it back later (dc_interrupt_switch). A lock that is only tried guards that, and hooks: who does not
- * get it leaves the arming to its holder, who looks at the flag after giving it back. So a coroutine that is being
+ * One hook is armed at a time, that of what runs: resuming a coroutine takes the hook of the one that waits
+ * away and gives it back later (dc_interrupt_switch). A try-lock guards that, and hooks: a thread that does not
+ * get it leaves the arming to the holder, which looks at the flag after the release. So a coroutine that is being
  * left, and may be freed, is not touched.
  *
- * Where somebody insists, the flag and the hook stay until the end of the entry, or dc_dsl_resume: the error is
+ * Where the interruption is persistent (dc_rt.insist), the flag and the hook stay until the end of the entry, or dc_dsl_resume: the error is
  * raised again wherever a script catches it. Handlers of xpcall do not see it (dsl/base/coroutine.c): Lua calls them
  * with hooks off.
  */

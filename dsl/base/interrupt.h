@@ -8,14 +8,14 @@
 
 void dc_interrupt_open(lua_State *L, dc_dsl *d);
 void dc_interrupt_arm(void *d); /* in a signal handler too: dc_rt.stop_lua */
-/* lua_sethook for whoever puts another hook in place of ours: the one that will raise comes back. */
+/* lua_sethook for hooks of others: one that was armed is put over it again. */
 void dc_interrupt_sethook(lua_State *L, dc_dsl *d, lua_Hook hook, int mask, int count);
 /* The hook of L; where an interruption has put its own there, the one that it put away. */
 lua_Hook dc_interrupt_below(lua_State *L, dc_dsl *d, int *mask, int *count);
 
-/* Raises where somebody wants what runs to end. */
+/* Raises where an interruption is requested. */
 void dc_interrupt_poll(lua_State *L, dc_dsl *d);
-/* The same where somebody insists: in functions that C calls often, and at each step of what may be many. */
+/* The same for a persistent one: in functions that C calls often, and at each step of what may be many. */
 static inline void dc_interrupt_look(lua_State *L, dc_dsl *d)
 {
     if (d->rt != NULL && atomic_load_explicit(&d->rt->insist, memory_order_relaxed))
@@ -29,11 +29,11 @@ static inline void dc_interrupt_poll_often(lua_State *L, dc_dsl *d, uint32_t *n)
 }
 /* The failure at hand is about to be raised: where it is an end, it says whose, and Lua will look. */
 void dc_interrupt_told(lua_State *L, dc_dsl *d);
-/* The error value on top is about to be raised: who insists raises it again. */
+/* The error value on top is about to be raised: a persistent interruption raises it again. */
 void dc_interrupt_raised(lua_State *L, dc_dsl *d);
 /* What runs from now on, in place of `from`. */
 void dc_interrupt_switch(dc_dsl *d, lua_State *from, lua_State *to);
-/* Is the value an error that says that somebody wanted an end? Pushes nothing. */
+/* Is the value the error of an interruption? Pushes nothing. */
 bool dc_interrupt_is_end(lua_State *L, int idx);
 
 /* ---- between interrupt_arm.c and interrupt.c ---- */

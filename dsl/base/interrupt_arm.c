@@ -10,7 +10,8 @@
 
 enum { ALL = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
 
-static const char ENDED = 0; /* its address: the error value of who insists, in the registry */
+static const char ENDED =
+    0; /* its address: the error value of a persistent interruption, in the registry */
 
 bool dc_interrupt_wanted(const dc_dsl *d)
 {
@@ -114,7 +115,7 @@ static bool has_value(const dc_dsl *d)
     return atomic_load(&d->rt->insist) && d->ended == atomic_load(&d->rt->taken_back) + 1;
 }
 
-/* What insists is raised often, with one value. */
+/* A persistent interruption is raised often, with one value. */
 void dc_interrupt_raise_again(lua_State *L, const dc_dsl *d)
 {
     if (!has_value(d))

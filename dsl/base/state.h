@@ -54,8 +54,9 @@ typedef struct dc_dsl {
     _Atomic(lua_State *) running; /* the main thread, or the coroutine that runs */
     _Atomic(lua_Hook) hook;       /* the one that stood where ours was put */
     atomic_int hook_mask, hook_count;
-    atomic_bool arming; /* somebody changes hooks, or what is running */
-    uint64_t ended;     /* dc_rt.taken_back + 1 when the error value was made that insists */
+    atomic_bool arming; /* lock of hooks and of `running` */
+    uint64_t
+        ended; /* dc_rt.taken_back + 1 when the error value of a persistent interruption was made */
     int watched;        /* entries of the host that look by themselves */
     lua_Hook below;     /* the one under theirs */
     int below_mask, below_count;

@@ -58,8 +58,8 @@ static const char *free_name(exporting *e, dc_job *j, const char *wish)
     return free;
 }
 
-static const char *name_of(exporting *e, dc_job *j, const void *what, const char *wish,
-                           const dc_type *type, const void *mem)
+static const char *unique_name(exporting *e, dc_job *j, const void *what, const char *wish,
+                               const dc_type *type, const void *mem)
 {
     uint32_t at;
     if (dc_ptrmap_find(&e->part_of, what, &at))
@@ -100,15 +100,15 @@ static void describe_values(exporting *e, dc_job *j, const dc_spec *s, dc_fnfile
     for (uint32_t i = 0; i < v->ncell; i++) {
         const dc_cell *c = t->cell.at[i].cell;
         const char *wish = c->label != NULL ? c->label : c->trainable ? "parameter" : "state";
-        v->cell[i] = name_of(e, j, c, wish, &c->type, c->store->mem);
+        v->cell[i] = unique_name(e, j, c, wish, &c->type, c->store->mem);
     }
     for (uint32_t i = 0; i < v->ncaptured; i++) {
         const dc_tensor *x = t->captured.at[i].tensor;
-        v->captured[i] = name_of(e, j, x, "captured", &x->type, dc_tensor_mem(x));
+        v->captured[i] = unique_name(e, j, x, "captured", &x->type, dc_tensor_mem(x));
     }
 }
 
-static void describe(exporting *e, dc_job *j, const dc_spec *s, dc_text *out)
+static void describe_spec(exporting *e, dc_job *j, const dc_spec *s, dc_text *out)
 {
     const dc_exec_desc *d = dc_exec_desc_of(s->exec);
     dc_fnfile_variant v = {.narg = s->nleaf,
@@ -194,7 +194,7 @@ static dc_status export_body(dc_job *j, void *arg)
         DC_TRY(check_apart(e, j, i));
         for (uint32_t c = 0; c < s->trace->cell.n; c++)
             DC_TRY(dc_cell_check(s->trace->cell.at[c].cell, j, "export", true));
-        describe(e, j, s, &e->text[i]);
+        describe_spec(e, j, s, &e->text[i]);
     }
     return e->d->rt->check ? DC_OK : write_file(e, j);
 }

@@ -98,7 +98,7 @@ static int read_limit(lua_State *L, dc_dsl *d, int idx)
     return n < INT_MAX ? (int)n : INT_MAX;
 }
 
-static void describe(dc_dsl *d, dc_fn *fn, const char *where)
+static void name_function(dc_dsl *d, dc_fn *fn, const char *where)
 {
     const dc_sig *sig = &fn->sig;
     fn->name = sig->name != NULL ? sig->name : dc_place_intern(d, "function");
@@ -217,7 +217,7 @@ static int l_fn(lua_State *L)
     dc_args_options(L, d, 3, "fn", (const char *const *)fn->sig.var);
     dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", NULL});
     fn->limit = read_limit(L, d, 4);
-    describe(d, fn, dc_place_find(L, d).where);
+    name_function(d, fn, dc_place_find(L, d).where);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, at, DC_FN_BODY);
     for (int i = DC_FN_BODY + 1; i <= DC_FN__USER; i++) {

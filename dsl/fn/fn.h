@@ -178,7 +178,7 @@ DC_NORETURN void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s,
                                    const dc_fault *fault);
 /*
  * The specialisation of the function at 1 for the key, made if need be; leaves it on the stack. asked: by
- * name, so that a new one is no news.
+ * name; a new one is not logged.
  */
 dc_spec *dc_fn_find(lua_State *L, dc_dsl *d, dc_fn *fn, const dc_fn_key *key, bool asked);
 /* Are the static objects that it read what they were? */
@@ -192,9 +192,9 @@ void dc_fn_add_spec(lua_State *L, int list_idx, const dc_spec *s);
 dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key, bool only_check);
 /* Traces again. Raises where the graph is another one; `why` names what was seen to change. */
 void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
-/* For whoever looks at it: waits for the executable. False: it is refused. */
+/* Before it is shown: waits for the executable. False: it is refused. */
 bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s);
-/* For whoever calls it: waits for the executable, makes the instance. Inside dc_protect. */
+/* Before it is called: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
 

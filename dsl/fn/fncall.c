@@ -249,17 +249,16 @@ dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn)
 dc_status dc_fn_act(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v,
                     dc_run_body *body, void *arg)
 {
-    set_arguments(L, d, fn, s, v);
-    dc_status status = dc_protect(&d->rt->job, body, arg);
-    if (status == DC_E_NOMEM) {
-        dc_handle_collect(L, d); /* a finalizer may call the same function */
+    for (bool again = false;; again = true) {
         set_arguments(L, d, fn, s, v);
-        status = dc_protect(&d->rt->job, body, arg);
+        const dc_status status = dc_protect(&d->rt->job, body, arg);
+        if (status != DC_E_NOMEM || again)
+            return status;
+        dc_handle_collect(L, d); /* a finalizer may call the same function */
     }
-    return status;
 }
 
-static int run(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
+static int run_spec(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const dc_fn_leaves *v)
 {
     calling a = {.d = d, .s = s};
     luaL_checkstack(L, (int)s->nout + 16, "a call");
@@ -503,7 +502,7 @@ int dc_fn_call(lua_State *L)
     }
     dc_handle_pressure(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
-    const int first = run(L, d, fn, s, &v);
+    const int first = run_spec(L, d, fn, s, &v);
     return dc_fn_give(L, fn, s, spec, first);
 }
 

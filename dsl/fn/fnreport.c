@@ -411,7 +411,7 @@ static dc_status heading_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static dc_status begin_body(dc_job *j, void *arg)
+static dc_status title_body(dc_job *j, void *arg)
 {
     const looking *a = arg;
     const char *made = a->number == 1 ? "specialisation" : "specialisations";
@@ -439,7 +439,7 @@ static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
     const int n = push_specs(L, d, fn), list = lua_gettop(L);
     looking a = {.d = d, .fn = fn, .out = push_text(L), .number = n};
     int first = 1;
-    dc_run(L, d, begin_body, &a, fn->name);
+    dc_run(L, d, title_body, &a, fn->name);
     for (int i = 1; i <= n; i++) {
         a.s = spec_at(L, list, i);
         a.number = i;

@@ -184,7 +184,7 @@ int dc_guard_blame(lua_State *L, dc_dsl *d, dc_guards *g, int refs)
 
 /* ---- harmless changes ------------------------------------------------------------------------ */
 
-static dc_guard_harmless *find(dc_guards *g, const char *name, bool added)
+static dc_guard_harmless *find_harmless(dc_guards *g, const char *name, bool added)
 {
     for (uint32_t i = 0; i < g->harmless.n; i++)
         if (g->harmless.at[i].name == name && g->harmless.at[i].added == added)
@@ -195,7 +195,7 @@ static dc_guard_harmless *find(dc_guards *g, const char *name, bool added)
 static void count(lua_State *L, dc_dsl *d, dc_guards *g, const char *name, bool added)
 {
     const dc_guard_harmless one = {.name = name, .added = added, .times = 1};
-    dc_guard_harmless *h = find(g, name, added);
+    dc_guard_harmless *h = find_harmless(g, name, added);
     if (h != NULL)
         h->times++;
     else if (g->harmless.n < 64)
@@ -239,7 +239,7 @@ void dc_guard_forget(dc_guards *g)
 /* Where keys are gone over, any of them may be read. */
 static bool is_quiet(dc_guards *g, const char *name, bool added)
 {
-    const dc_guard_harmless *h = g->iterated ? NULL : find(g, name, added);
+    const dc_guard_harmless *h = g->iterated ? NULL : find_harmless(g, name, added);
     return h != NULL && h->times >= DC_GUARD_HARMLESS;
 }
 

@@ -56,7 +56,7 @@ static void add_words(lua_State *L, int set)
     }
 }
 
-static bool is_library(lua_State *L, int fn)
+static bool function_is_library(lua_State *L, int fn)
 {
     lua_Debug ar;
     lua_pushvalue(L, fn);
@@ -71,7 +71,7 @@ void dc_guard_collect_names(lua_State *L, int refs)
     const int set = lua_gettop(L);
     lua_getfield(L, refs, "seen");
     for (lua_pushnil(L); lua_next(L, set + 1) != 0; lua_settop(L, set + 2)) {
-        if (is_library(L, set + 2))
+        if (function_is_library(L, set + 2))
             continue;
         writing w = {.begun = false};
         lua_pushvalue(L, set + 2);

@@ -86,7 +86,7 @@ static void leave_out(lua_State *L, int set, int idx)
         }
 }
 
-static bool is_library(const char *name)
+static bool module_is_library(const char *name)
 {
     static const char *const of_lua[] = {"package", "coroutine", "table", "io",   "os",
                                          "string",  "math",      "utf8",  "debug"};
@@ -103,7 +103,7 @@ static void begin_tables(lua_State *L, int refs)
     const int set = lua_gettop(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     for (lua_pushnil(L); lua_next(L, set + 1) != 0; lua_settop(L, set + 2)) {
-        if (lua_type(L, set + 2) == LUA_TSTRING && is_library(lua_tostring(L, set + 2)))
+        if (lua_type(L, set + 2) == LUA_TSTRING && module_is_library(lua_tostring(L, set + 2)))
             leave_out(L, set, set + 3);
     }
     lua_settop(L, set);

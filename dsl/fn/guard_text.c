@@ -21,7 +21,7 @@ static const char *describe_number(lua_State *L, const dc_guard_shot *s)
 }
 
 /* "0.1", "'relu'", "f32[2]", "a table"; pushes things. */
-static const char *describe(lua_State *L, const dc_guard_shot *s, int refs)
+static const char *describe_shot(lua_State *L, const dc_guard_shot *s, int refs)
 {
     switch (s->type) {
     case LUA_TNIL:
@@ -112,7 +112,8 @@ void dc_guard_raise(lua_State *L, dc_dsl *d, const dc_guards *g, int refs, int i
     dc_guard_shot now = dc_guard_look_at(L, -1);
     if (dc_guard_has_address(now.type))
         now.ref = dc_guard_ref(L, refs, lua_gettop(L));
-    const char *was_text = describe(L, &w->was, refs), *now_text = describe(L, &now, refs);
+    const char *was_text = describe_shot(L, &w->was, refs),
+               *now_text = describe_shot(L, &now, refs);
     const char *text =
         lua_pushfstring(L, "captured %s '%s' changed from %s to %s and changes the graph of '%s'",
                         local                    ? "local"

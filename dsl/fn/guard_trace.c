@@ -100,7 +100,7 @@ static void refuse_forbidden(lua_State *L, dc_dsl *d, const dc_trace *t)
     lua_pop(L, 2);
 }
 
-static bool is_library(lua_State *L, lua_Debug *ar)
+static bool frame_is_library(lua_State *L, lua_Debug *ar)
 {
     lua_getinfo(L, "S", ar);
     return strncmp(ar->source, "=deepc/", 7) == 0;
@@ -118,7 +118,7 @@ static bool goes_over_keys(lua_State *L, int fn)
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return found && lua_getstack(L, 1, &caller) && !is_library(L, &caller);
+    return found && lua_getstack(L, 1, &caller) && !frame_is_library(L, &caller);
 }
 
 static void see_call(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
@@ -130,7 +130,7 @@ static void see_call(lua_State *L, dc_dsl *d, dc_trace *t, lua_Debug *ar)
         refuse_forbidden(L, d, t);
         if (t->guards != NULL && !t->guards->iterated) /* NULL: the trace is being closed */
             t->guards->iterated = goes_over_keys(L, fn);
-    } else if (first_time(L, t, fn) && !is_library(L, ar) && from_outside(L, t, fn))
+    } else if (first_time(L, t, fn) && !frame_is_library(L, ar) && from_outside(L, t, fn))
         note_function(L, d, t);
     lua_settop(L, fn - 1);
 }

@@ -1,7 +1,7 @@
 /*
  * Whether a Lua table is still what it was, for less than a nanosecond per field: its memory is
  * compared with a copy. Equal bytes are equal content, so `same` is never wrong when it says yes; when it
- * says no, the table may only be laid out anew, and whoever asks looks at it through Lua's API.
+ * says no, the table may only be laid out anew, and the caller compares it through Lua's API.
  *
  * The layout is that of Lua 5.4, which is no part of its API. dc_luatable_known looks at a table made
  * for this when deepc is opened; in a Lua with another layout every answer is no.
@@ -13,7 +13,7 @@
 
 #include <lua.h>
 
-/* What a table held. What its slots refer to has to be kept alive by somebody else. */
+/* What a table held. What its slots refer to is kept alive by the caller. */
 typedef struct dc_luatable {
     const void *metatable;
     size_t array_bytes, hash_bytes;

@@ -57,7 +57,7 @@ static void enter_userdata(lua_State *L, walk *w, int at)
     lua_pop(L, 1);
 }
 
-static void enter(lua_State *L, walk *w)
+static void enter_value(lua_State *L, walk *w)
 {
     const int at = lua_gettop(L);
     if (lua_getmetatable(L, at))
@@ -87,7 +87,7 @@ void dc_reach_push(lua_State *L)
     add(L, &w);
     for (lua_Integer i = 1; i <= w.n; i++) {
         lua_rawgeti(L, w.queue, i);
-        enter(L, &w);
+        enter_value(L, &w);
     }
     lua_settop(L, w.found);
     lua_replace(L, from);

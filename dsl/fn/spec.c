@@ -68,7 +68,7 @@ typedef struct beginning {
     const char *where;
 } beginning;
 
-static dc_status begin_body(dc_job *j, void *arg)
+static dc_status begin_trace_body(dc_job *j, void *arg)
 {
     const beginning *a = arg;
     DC_UNUSED(j);
@@ -336,7 +336,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     const char *where = dc_place_of_function(L, d, at + 1);
     beginning b = {d, fn, s, where};
     dc_handle_make_room(d);
-    dc_run(L, d, begin_body, &b, fn->name);
+    dc_run(L, d, begin_trace_body, &b, fn->name);
     push_scope(L, d, fn, s, fn_idx, at + 1); /* at + 2; results from at + 3 on */
     dc_trace_push_refs(L, s->trace);
     lua_pushvalue(L, -1);

@@ -1,6 +1,6 @@
 /*
  * One operation, in one of two ways: recorded in the function being traced, or as a lazy tensor
- * (core/runtime/lazy.h), which is computed when somebody wants its value, or when much is pending.
+ * (core/runtime/lazy.h), which is computed when its value is read, or when much is pending.
  */
 #include "dsl/ops/apply.h"
 

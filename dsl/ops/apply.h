@@ -19,7 +19,7 @@ typedef struct dc_apply {
     int n, nout;
     bool as_f32; /* numbers beside integers are f32, for `/` and `^` */
     bool once;   /* of several steps: floats of 16 bits are f32 between them, and rounded once */
-    bool step;   /* of what the script called: nobody is told that its result is not used */
+    bool step;   /* of what the script called: that its result is not used is not reported */
     dc_build_fn *build;
     const void *arg;
 } dc_apply;
@@ -38,6 +38,7 @@ void dc_apply_operands(lua_State *L, dc_dsl *d, dc_apply *a, const char *op, con
 /* Steps of composites. */
 dc_status dc_ops_1(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val *out);
 dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *out);
+dc_status dc_ops_where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out);
 dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out); /* a scalar */
 dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out); /* integers become f32 */
 

@@ -46,7 +46,7 @@ static DC_NORETURN void raise(lua_State *L, const custom *x)
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static dc_status begin_body(dc_job *j, void *arg)
+static dc_status begin_custom_body(dc_job *j, void *arg)
 {
     custom *x = arg;
     dc_trace *t = x->d->trace;
@@ -153,7 +153,7 @@ static void push_stand_ins(lua_State *L, custom *x)
         x->made[k] = dc_handle_new_traced(L, x->d);
         x->made[k++]->origin = dc_place_intern(x->d, "argument %d of %s", i + 1, x->op);
     }
-    act(L, x, begin_body);
+    act(L, x, begin_custom_body);
 }
 
 static dc_handle *push_traced(lua_State *L, const custom *x, const char *what)

@@ -384,7 +384,7 @@ static dc_status diagonal(dc_job *j, dc_func *f, dc_val *v, list *l, int a, int 
     return DC_OK;
 }
 
-/* Without axes that broadcast, without repetitions, summed over letters that nobody reads. */
+/* Without axes that broadcast, without repetitions, summed over letters that no other operand and no result has. */
 static dc_status prepare(dc_job *j, dc_func *f, const step *st, int side, dc_val *v, list *l)
 {
     const uint64_t read = st->keep | (st->n == 2 ? mask_of(&st->in[1 - side]) : 0);

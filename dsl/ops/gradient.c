@@ -227,7 +227,7 @@ static dc_status act(lua_State *L, gradient *a)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* How the script calls what number i of wrt is: the cell's path, a variable, its place in the list. */
-static const char *name_of(lua_State *L, const gradient *a, int i)
+static const char *wrt_name(lua_State *L, const gradient *a, int i)
 {
     const dc_handle *h = a->wrt[i];
     if (h->kind == DC_HANDLE_CELL && h->cell->label != NULL)
@@ -253,7 +253,7 @@ static DC_NORETURN void raise_failure(lua_State *L, dc_dsl *d, const gradient *a
     luaL_checkstack(L, 8, "a failure");
     if (at > 0 && at <= a->n && a->wrt[at - 1]->kind != DC_HANDLE_CLOSED) {
         dc_handle *h = a->wrt[at - 1];
-        e->fact.word[0] = name_of(L, a, at - 1); /* stays on the stack */
+        e->fact.word[0] = wrt_name(L, a, at - 1); /* stays on the stack */
         in[n++] = (dc_operand){.h = h, .role = "wrt", .type = *dc_handle_type(h)};
     }
     dc_handle_raise(L, d, &(dc_blame){.op = "grad", .in = in, .n = n, .place = a->place});

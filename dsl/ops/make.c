@@ -281,7 +281,7 @@ static dc_status build_eye(dc_job *j, dc_func *f, const void *arg, const dc_val 
     return dc_build_cast(j, f, same, (dc_dtype)r->type.dtype, out);
 }
 
-static int run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const rule *r)
+static int apply_rule(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const rule *r)
 {
     dc_apply a = {.op = op, .nout = 1, .build = build, .arg = r};
     dc_apply_run(L, d, &a);
@@ -294,7 +294,7 @@ static int constant(lua_State *L, const char *op, double v)
     rule r;
     dc_args_like(L, d, 1, op, &r.type);
     r.bits = dc_bits_of((dc_dtype)r.type.dtype, v);
-    return run(L, d, op, build_const, &r);
+    return apply_rule(L, d, op, build_const, &r);
 }
 
 static int l_zeros(lua_State *L)
@@ -314,7 +314,7 @@ static int l_full(lua_State *L)
     lua_settop(L, 2);
     dc_args_like(L, d, 1, "full", &r.type);
     r.bits = dc_args_element(L, d, 2, "full", (dc_dtype)r.type.dtype);
-    return run(L, d, "full", build_const, &r);
+    return apply_rule(L, d, "full", build_const, &r);
 }
 
 /* Positions 0, 1, 2 ... along an axis (the last); a number n is short for i32[n]. */
@@ -339,7 +339,7 @@ static int l_iota(lua_State *L)
         dc_error_fact(L, d, DC_ERR_DTYPE,
                       &(dc_fact){.op = "iota", .type = {r.type}, .word = {"a number"}}, NULL);
     check_positions(L, d, &r);
-    return run(L, d, "iota", build_iota, &r);
+    return apply_rule(L, d, "iota", build_iota, &r);
 }
 
 static int l_eye(lua_State *L)
@@ -353,7 +353,7 @@ static int l_eye(lua_State *L)
             &(dc_fact){
                 .op = "eye", .type = {r.type}, .num = {r.type.rank}, .word = {"2 are needed"}},
             NULL);
-    return run(L, d, "eye", build_eye, &r);
+    return apply_rule(L, d, "eye", build_eye, &r);
 }
 
 static const dc_binding bindings[] = {

@@ -30,6 +30,12 @@ dc_status dc_ops_2(dc_job *j, dc_func *f, dc_op op, dc_val a, dc_val b, dc_val *
     return dc_build_ew(j, f, op, in, 2, out);
 }
 
+dc_status dc_ops_where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
+{
+    const dc_val in[3] = {m, a, b};
+    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
+}
+
 dc_status dc_ops_number(dc_job *j, dc_func *f, dc_val like, double v, dc_val *out)
 {
     const dc_type t = dc_type_scalar((dc_dtype)like.type.dtype);
@@ -40,12 +46,6 @@ dc_status dc_ops_float(dc_job *j, dc_func *f, dc_val a, dc_val *out)
 {
     *out = a;
     return dc_dtype_is_float((dc_dtype)a.type.dtype) ? DC_OK : dc_build_cast(j, f, a, DC_F32, out);
-}
-
-static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
-{
-    const dc_val in[3] = {m, a, b};
-    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
 }
 
 /* ---- builds ---------------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static dc_status build_floor_div(dc_job *j, dc_func *f, const void *arg, const d
     DC_TRY(other_sign(j, f, r, in[1], &move));
     DC_TRY(dc_ops_number(j, f, q, 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, q, one, &less));
-    return where(j, f, move, less, q, out);
+    return dc_ops_where(j, f, move, less, q, out);
 }
 
 static dc_status build_mod(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -112,7 +112,7 @@ static dc_status build_mod(dc_job *j, dc_func *f, const void *arg, const dc_val 
         return DC_OK;
     DC_TRY(other_sign(j, f, r, in[1], &move));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, r, in[1], &more));
-    return where(j, f, move, more, r, out);
+    return dc_ops_where(j, f, move, more, r, out);
 }
 
 /* a to the n-th by squaring; n >= 1. */
@@ -145,7 +145,7 @@ static dc_status number_power(dc_job *j, dc_func *f, dc_val a, double n, dc_val 
     if (n == 0) { /* 1 in the shape of a, whatever is in it */
         DC_TRY(dc_ops_number(j, f, a, 0, &zero));
         DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, out));
-        return where(j, f, *out, one, one, out);
+        return dc_ops_where(j, f, *out, one, one, out);
     }
     DC_TRY(whole_power(j, f, a, (int)fabs(n), out));
     return n > 0 ? DC_OK : dc_ops_2(j, f, DC_OP_DIV, one, *out, out);
@@ -172,9 +172,9 @@ static dc_status negative_base(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val
     DC_TRY(dc_ops_2(j, f, DC_OP_REM, b, two, &odd));
     DC_TRY(dc_ops_2(j, f, DC_OP_NE, odd, zero, &odd));
     DC_TRY(dc_ops_1(j, f, DC_OP_NEG, p, &minus));
-    DC_TRY(where(j, f, odd, minus, p, &minus));
-    DC_TRY(where(j, f, whole, minus, nan, &minus));
-    return where(j, f, neg, minus, p, out);
+    DC_TRY(dc_ops_where(j, f, odd, minus, p, &minus));
+    DC_TRY(dc_ops_where(j, f, whole, minus, nan, &minus));
+    return dc_ops_where(j, f, neg, minus, p, out);
 }
 
 /* Of 0: 0^0 is 1, 0^b is 0 or infinite. Its gradients are zero. */
@@ -185,9 +185,9 @@ static dc_status power_of_zero(dc_job *j, dc_func *f, dc_val b, dc_val *out)
     DC_TRY(dc_ops_number(j, f, b, 1, &one));
     DC_TRY(dc_ops_number(j, f, b, INFINITY, &inf));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, b, zero, &test));
-    DC_TRY(where(j, f, test, inf, zero, out));
+    DC_TRY(dc_ops_where(j, f, test, inf, zero, out));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, b, zero, &test));
-    return where(j, f, test, one, *out, out);
+    return dc_ops_where(j, f, test, one, *out, out);
 }
 
 static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -205,16 +205,16 @@ static dc_status build_pow(dc_job *j, dc_func *f, const void *arg, const dc_val 
     DC_TRY(dc_ops_number(j, f, a, 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &is_zero));
     DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &p));
-    DC_TRY(where(j, f, is_zero, one, p, &p));
+    DC_TRY(dc_ops_where(j, f, is_zero, one, p, &p));
     DC_TRY(positive_power(j, f, p, b, &p));
     DC_TRY(negative_base(j, f, a, b, p, &p));
     DC_TRY(power_of_zero(j, f, b, &of_zero));
-    return where(j, f, is_zero, of_zero, p, out);
+    return dc_ops_where(j, f, is_zero, of_zero, p, out);
 }
 
 /*
  * The value *y of a with a gradient that is made of the value alone, slope(y) times the cotangent, so that
- * nobody has to keep what the value was made of.
+ * the operands are not kept for it.
  */
 static dc_status by_result(dc_job *j, dc_func *f, const dc_val *a, dc_val *y,
                            dc_ref (*slope)(dc_func *f, dc_ref y, dc_ref dy))
@@ -249,7 +249,7 @@ static dc_status decay(dc_job *j, dc_func *f, dc_val a, dc_val *neg, dc_val *out
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, a, zero, neg));
     DC_TRY(dc_ops_1(j, f, DC_OP_NEG, a, &minus));
-    DC_TRY(where(j, f, *neg, a, minus, out));
+    DC_TRY(dc_ops_where(j, f, *neg, a, minus, out));
     return dc_ops_1(j, f, DC_OP_EXP, *out, out);
 }
 
@@ -266,7 +266,7 @@ dc_status dc_ops_sigmoid(dc_job *j, dc_func *f, const void *arg, const dc_val *i
     DC_UNUSED(arg);
     DC_TRY(dc_ops_number(j, f, in[0], 1, &one));
     DC_TRY(decay(j, f, in[0], &neg, &e));
-    DC_TRY(where(j, f, neg, e, one, &top));
+    DC_TRY(dc_ops_where(j, f, neg, e, one, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &e));
     DC_TRY(dc_ops_2(j, f, DC_OP_DIV, top, e, out));
     return by_result(j, f, &in[0], out, sigmoid_slope);
@@ -281,7 +281,7 @@ static dc_status small_tanh(dc_job *j, dc_func *f, dc_val a, dc_val *small, dc_v
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
     DC_TRY(dc_ops_1(j, f, DC_OP_ABS, a, &u));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, u, limit, small));
-    DC_TRY(where(j, f, *small, a, zero, &a));
+    DC_TRY(dc_ops_where(j, f, *small, a, zero, &a));
     DC_TRY(dc_ops_2(j, f, DC_OP_MUL, a, a, &u));
     DC_TRY(dc_ops_number(j, f, a, c[0], out));
     for (size_t i = 1; i < DC_COUNTOF(c); i++) {
@@ -313,9 +313,9 @@ dc_status dc_ops_tanh(dc_job *j, dc_func *f, const void *arg, const dc_val *in, 
     DC_TRY(dc_ops_2(j, f, DC_OP_ADD, one, e, &down));
     DC_TRY(dc_ops_2(j, f, DC_OP_DIV, up, down, out));
     DC_TRY(dc_ops_1(j, f, DC_OP_NEG, *out, &minus));
-    DC_TRY(where(j, f, neg, minus, *out, out));
+    DC_TRY(dc_ops_where(j, f, neg, minus, *out, out));
     DC_TRY(small_tanh(j, f, in[0], &small, &series));
-    DC_TRY(where(j, f, small, series, *out, out));
+    DC_TRY(dc_ops_where(j, f, small, series, *out, out));
     return by_result(j, f, &in[0], out, tanh_slope);
 }
 

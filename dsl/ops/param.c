@@ -42,7 +42,7 @@ static dc_status make_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-/* Initial values that a file may overwrite before anybody reads them; else NULL. */
+/* Initial values that a file may overwrite before they are read; else NULL. */
 static dc_lazy *drawn(lua_State *L, int idx)
 {
     const dc_handle *h = dc_handle_test(L, idx);
@@ -153,7 +153,7 @@ typedef struct setting {
     const dc_place *place;
 } setting;
 
-static const char *name_of(const dc_cell *c)
+static const char *cell_name(const dc_cell *c)
 {
     return c->label != NULL ? c->label : "a cell";
 }
@@ -191,7 +191,7 @@ static dc_status record_set(dc_job *j, void *arg)
     if (!dc_type_agrees(want, &v.type))
         return dc_fail(
             j, DC_ERR_CELL_TYPE,
-            &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {name_of(a->cell)}});
+            &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {cell_name(a->cell)}});
     return dc_cell_record(j, t, a->cell, v);
 }
 

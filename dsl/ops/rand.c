@@ -64,7 +64,7 @@ static dc_status start_body(dc_job *j, void *arg)
     return start(j, arg);
 }
 
-/* The cell is made when somebody first asks for it. */
+/* The cell is made at the first draw. */
 static void need_generator(lua_State *L, dc_dsl *d, const char *op)
 {
     if (d->generator == NULL)
@@ -165,7 +165,7 @@ static bool read_seed(lua_State *L, dc_dsl *d, const char *op, uint32_t key[2])
 }
 
 /* The numbers of the kind are in a->in[2] and [3]. */
-static int run(lua_State *L, dc_dsl *d, draw *w, dc_apply *a)
+static int apply_draw(lua_State *L, dc_dsl *d, draw *w, dc_apply *a)
 {
     advancing x = {.d = d};
     if (!read_seed(L, d, a->op, x.key)) {
@@ -208,7 +208,7 @@ static int draw_float(lua_State *L, kind k, const char *op, const char *const *k
     w.plain = x == first && y == second;
     a.in[2] = scalar(t, dc_bits_of(t, x));
     a.in[3] = scalar(t, dc_bits_of(t, y));
-    return run(L, d, &w, &a);
+    return apply_draw(L, d, &w, &a);
 }
 
 static int l_rand(lua_State *L)
@@ -259,7 +259,7 @@ static int l_randint(lua_State *L)
                         (long long)high - 1);
     a.in[2] = scalar(t, (uint64_t)low);
     a.in[3] = scalar(DC_U32, (uint64_t)high - (uint64_t)low);
-    return run(L, d, &w, &a);
+    return apply_draw(L, d, &w, &a);
 }
 
 static int l_bernoulli(lua_State *L)
@@ -278,7 +278,7 @@ static int l_bernoulli(lua_State *L)
     if (!(p >= 0 && p <= 1))
         dc_error_raisef(L, d, DC_ERR_ARG, a.op, "p is %g, a probability is 0 to 1", p);
     a.in[2] = a.in[3] = scalar(DC_F32, dc_bits_of(DC_F32, p));
-    return run(L, d, &w, &a);
+    return apply_draw(L, d, &w, &a);
 }
 
 /* ---- its state ------------------------------------------------------------------------------- */

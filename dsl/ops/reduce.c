@@ -20,12 +20,6 @@ typedef struct axes {
     double correction; /* of var and std */
 } axes;
 
-static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
-{
-    const dc_val in[3] = {m, a, b};
-    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
-}
-
 static dc_status build_sum(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const axes *x = arg;
@@ -88,7 +82,7 @@ static dc_status position(dc_job *j, dc_func *f, dc_op op, const axes *x, dc_val
     }
     DC_TRY(dc_build_iota(j, f, &t, axis, &at));
     DC_TRY(dc_ops_number(j, f, at, (double)(t.dim[axis] - 1), &none));
-    DC_TRY(where(j, f, hit, at, none, &at));
+    DC_TRY(dc_ops_where(j, f, hit, at, none, &at));
     return dc_build_reduce(j, f, DC_OP_MINR, at, x->mask, x->keep, out);
 }
 
@@ -129,9 +123,9 @@ static dc_status root(dc_job *j, dc_func *f, dc_val a, dc_val *out)
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
     DC_TRY(dc_ops_number(j, f, a, 1, &one));
     DC_TRY(dc_ops_2(j, f, DC_OP_EQ, a, zero, &none));
-    DC_TRY(where(j, f, none, one, a, out));
+    DC_TRY(dc_ops_where(j, f, none, one, a, out));
     DC_TRY(dc_ops_1(j, f, DC_OP_SQRT, *out, out));
-    return where(j, f, none, zero, *out, out);
+    return dc_ops_where(j, f, none, zero, *out, out);
 }
 
 static dc_status build_std(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
@@ -202,7 +196,7 @@ static dc_status build_logsumexp(dc_job *j, dc_func *f, const void *arg, const d
     DC_TRY(dc_ops_number(j, f, a, INFINITY, &inf));
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, size, inf, &finite));
-    DC_TRY(where(j, f, finite, top, zero, &top));
+    DC_TRY(dc_ops_where(j, f, finite, top, zero, &top));
     DC_TRY(dc_ops_2(j, f, DC_OP_SUB, a, top, &sum));
     sum.type = a.type;
     DC_TRY(dc_ops_1(j, f, DC_OP_EXP, sum, &sum));
@@ -242,7 +236,7 @@ static dc_status build_cumsum(dc_job *j, dc_func *f, const void *arg, const dc_v
     DC_TRY(dc_build_iota(j, f, &at, axis + 1, &k));
     DC_TRY(dc_ops_2(j, f, DC_OP_LE, k, i, &k));
     DC_TRY(dc_ops_number(j, f, a, 0, &zero));
-    DC_TRY(where(j, f, k, a, zero, &a));
+    DC_TRY(dc_ops_where(j, f, k, a, zero, &a));
     DC_TRY(dc_build_reduce(j, f, DC_OP_SUM, a, 1u << (axis + 1), false, out));
     t.dtype = out->type.dtype;
     out->type = t;

@@ -373,7 +373,7 @@ static void read_index(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, con
 
 /* ---- bindings -------------------------------------------------------------------------------- */
 
-static void run(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const part *p)
+static void apply_part(lua_State *L, dc_dsl *d, const char *op, dc_build_fn *build, const part *p)
 {
     static const int at[1] = {1};
     dc_apply a = {.build = build, .arg = p};
@@ -405,7 +405,7 @@ int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h)
     part p;
     lua_settop(L, 2);
     read_index(L, d, 2, h, "index", &p);
-    run(L, d, "index", build_part, &p);
+    apply_part(L, d, "index", build_part, &p);
     return 1;
 }
 
@@ -421,7 +421,7 @@ static int l_slice(lua_State *L)
                         dc_handle_describe(L, 2));
     whole(dc_handle_type(h), &p);
     read_table(L, &(site){d, "slice", &p}, 2);
-    run(L, d, "slice", build_part, &p);
+    apply_part(L, d, "slice", build_part, &p);
     return 1;
 }
 

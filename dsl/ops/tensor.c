@@ -212,7 +212,7 @@ static int l_tostring(lua_State *L)
     return dc_print_value(L, d, dc_handle_check(L, d, 1, "tostring"));
 }
 
-static int l_concat(lua_State *L)
+static int l_concat_text(lua_State *L)
 {
     luaL_tolstring(L, 1, NULL);
     luaL_tolstring(L, 2, NULL);
@@ -272,13 +272,20 @@ static lua_CFunction find_ipairs(lua_State *L)
 }
 
 static const dc_binding bindings[] = {
-    {"size", l_size, 2, DC_IN_METHODS},           {"item", l_item, 1, DC_IN_METHODS},
-    {"totable", l_totable, 1, DC_IN_METHODS},     {"clone", l_clone, 1, DC_IN_METHODS},
-    {"close", dc_handle_leave, 1, DC_IN_METHODS}, {"__newindex", l_newindex, DC_ANY, DC_IN_META},
-    {"__len", l_len, DC_ANY, DC_IN_META},         {"__tostring", l_tostring, DC_ANY, DC_IN_META},
-    {"__concat", l_concat, DC_ANY, DC_IN_META},   {"__lt", l_order, DC_ANY, DC_IN_META},
-    {"__le", l_order, DC_ANY, DC_IN_META},        {"__eq", l_equal, DC_ANY, DC_IN_META},
-    {"__pairs", l_pairs, DC_ANY, DC_IN_META},     {"__close", dc_handle_leave, DC_ANY, DC_IN_META},
+    {"size", l_size, 2, DC_IN_METHODS},
+    {"item", l_item, 1, DC_IN_METHODS},
+    {"totable", l_totable, 1, DC_IN_METHODS},
+    {"clone", l_clone, 1, DC_IN_METHODS},
+    {"close", dc_handle_leave, 1, DC_IN_METHODS},
+    {"__newindex", l_newindex, DC_ANY, DC_IN_META},
+    {"__len", l_len, DC_ANY, DC_IN_META},
+    {"__tostring", l_tostring, DC_ANY, DC_IN_META},
+    {"__concat", l_concat_text, DC_ANY, DC_IN_META},
+    {"__lt", l_order, DC_ANY, DC_IN_META},
+    {"__le", l_order, DC_ANY, DC_IN_META},
+    {"__eq", l_equal, DC_ANY, DC_IN_META},
+    {"__pairs", l_pairs, DC_ANY, DC_IN_META},
+    {"__close", dc_handle_leave, DC_ANY, DC_IN_META},
 };
 
 const dc_bindings dc_tensor_bindings = DC_BINDINGS(bindings);

@@ -12,12 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-static dc_status where(dc_job *j, dc_func *f, dc_val m, dc_val a, dc_val b, dc_val *out)
-{
-    const dc_val in[3] = {m, a, b};
-    return dc_build_ew(j, f, DC_OP_WHERE, in, 3, out);
-}
-
 /* 1, -1, or the value itself: zero of either sign, NaN */
 static dc_status build_sign(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
@@ -30,10 +24,10 @@ static dc_status build_sign(dc_job *j, dc_func *f, const void *arg, const dc_val
         dc_val minus;
         DC_TRY(dc_ops_1(j, f, DC_OP_NEG, one, &minus));
         DC_TRY(dc_ops_2(j, f, DC_OP_LT, in[0], zero, &test));
-        DC_TRY(where(j, f, test, minus, rest, &rest));
+        DC_TRY(dc_ops_where(j, f, test, minus, rest, &rest));
     }
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, zero, in[0], &test));
-    return where(j, f, test, one, rest, out);
+    return dc_ops_where(j, f, test, one, rest, out);
 }
 
 static dc_status ceil_of(dc_job *j, dc_func *f, dc_val a, dc_val *out)
@@ -57,7 +51,7 @@ static dc_status build_trunc(dc_job *j, dc_func *f, const void *arg, const dc_va
     DC_TRY(ceil_of(j, f, in[0], &up));
     DC_TRY(dc_ops_number(j, f, in[0], 0, &zero));
     DC_TRY(dc_ops_2(j, f, DC_OP_LT, in[0], zero, &neg));
-    return where(j, f, neg, up, down, out);
+    return dc_ops_where(j, f, neg, up, down, out);
 }
 
 static dc_status build_square(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
