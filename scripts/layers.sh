@@ -75,7 +75,10 @@ done
 # "caller callee name": calls between files of objects in the build, by folder
 calls() {
     find "$build" -path '*.dir/*' -name '*.c.o' | grep -E '\.dir/(core|jit|backends|formats|dsl|vm)/' | sort |
-        xargs nm -A | sed -E 's,^[^:]*\.dir/,,' | awk '
+        while read -r object; do # those whose sources are still there
+            source=${object##*.dir/}
+            [ -f "${source%.o}" ] && echo "$object"
+        done | xargs nm -A | sed -E 's,^[^:]*\.dir/,,' | awk '
         { sub(/\.c\.o:/, " "); file = $1; folder = file; sub(/\/[^\/]*$/, "", folder) }
         folder ~ /^(backends|formats|vm)\// { sub(/\/.*/, "", folder) }
         $(NF - 1) ~ /^[TDBR]$/ { home[$NF] = folder }
