@@ -9,8 +9,8 @@
  * Tests of an assignment that do not depend on the lane become IF round it, the others masks.
  */
 #include "jit/flat/flatten_impl.h"
-#include "jit/moves/move_impl.h"
 #include "jit/nest/matrix_tile.h"
+#include "jit/nest/nest_access.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -435,8 +435,8 @@ static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, 
  */
 static bool reads_apart(flattener *l, const dc_stmt *s)
 {
-    dc_moving v = {.k = l->k, .tmp = &l->j->scratch};
-    const dc_accesses all = dc_move_accesses(&v, s->body, NULL);
+    dc_nest_edit v = {.k = l->k, .tmp = &l->j->scratch};
+    const dc_accesses all = dc_nest_accesses(&v, s->body, NULL);
     for (uint32_t i = 0; i < all.n; i++)
         for (const dc_path *p = all.at[i].path; p != NULL; p = p->up) {
             bool affine = true;

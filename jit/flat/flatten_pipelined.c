@@ -12,7 +12,7 @@
  * the parts before P, and by P only at the place that L has read in the same turn.
  */
 #include "jit/flat/flatten_impl.h"
-#include "jit/moves/move_impl.h"
+#include "jit/nest/nest_access.h"
 
 static bool is_serial(const dc_kernel *k, const dc_stmt *s)
 {
@@ -70,11 +70,11 @@ static bool turns_apart(dc_kernel *k, dc_ix at, uint32_t axis)
 
 static dc_accesses accesses_of(flattener *l, const dc_stmt *s)
 {
-    dc_moving v = {.k = l->k, .tmp = &l->j->scratch};
+    dc_nest_edit v = {.k = l->k, .tmp = &l->j->scratch};
     dc_stmt *one = DC_NEW(&l->j->scratch, dc_stmt);
     *one = *s;
     one->next = NULL;
-    return dc_move_accesses(&v, one, NULL);
+    return dc_nest_accesses(&v, one, NULL);
 }
 
 /* Does every element of the worker's that `late` reads outlive the parts from `first` to `with`? */

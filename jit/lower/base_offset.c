@@ -1,6 +1,6 @@
 #include "jit/lower/base_offset.h"
 
-#include "jit/moves/move_impl.h"
+#include "jit/nest/nest_disjoint.h"
 
 typedef struct extent {
     int64_t lo, hi; /* elements that are read, both included */
@@ -10,14 +10,14 @@ typedef struct extent {
 static extent *find_extents(dc_job *j, dc_kernel *k)
 {
     extent *x = DC_NEW_ARRAY(&j->scratch, extent, k->buf.n);
-    dc_moving v = {.k = k, .tmp = &j->scratch};
-    const dc_accesses all = dc_move_accesses(&v, k->root, NULL);
+    dc_nest_edit v = {.k = k, .tmp = &j->scratch};
+    const dc_accesses all = dc_nest_accesses(&v, k->root, NULL);
     for (uint32_t b = 0; b < k->buf.n; b++)
         x[b] = (extent){INT64_MAX, -1};
     for (uint32_t i = 0; i < all.n; i++) {
         const dc_access *a = &all.at[i];
         int64_t lo, hi;
-        dc_move_range(&v, a->at, a->pred, a->stmt->pred, &lo, &hi);
+        dc_nest_range(&v, a->at, a->pred, a->stmt->pred, &lo, &hi);
         x[a->buf].lo = dc_min_i64(x[a->buf].lo, lo);
         x[a->buf].hi = dc_max_i64(x[a->buf].hi, hi);
     }

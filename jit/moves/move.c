@@ -152,53 +152,53 @@ bool dc_move_parse(const char *text, dc_move *out, const char **why)
 
 /* Applying ----------------------------------------------------------------------------------- */
 
-static bool apply(dc_moving *v)
+static bool apply(dc_nest_edit *v, const dc_move *m)
 {
-    switch (v->m->kind) {
+    switch (m->kind) {
     case DC_MOVE_SPLIT:
     case DC_MOVE_SPLIT_FULL:
-        return dc_move_split(v);
+        return dc_move_split(v, m);
     case DC_MOVE_CUT:
-        return dc_move_cut(v);
+        return dc_move_cut(v, m);
     case DC_MOVE_PART:
-        return dc_move_part(v);
+        return dc_move_part(v, m);
     case DC_MOVE_REORDER:
     case DC_MOVE_REORDER_REDUCE:
-        return dc_move_reorder(v);
+        return dc_move_reorder(v, m);
     case DC_MOVE_FUSE:
-        return dc_move_fuse(v);
+        return dc_move_fuse(v, m);
     case DC_MOVE_PAD:
-        return dc_move_pad(v);
+        return dc_move_pad(v, m);
     case DC_MOVE_VECTORIZE:
-        return dc_move_vectorize(v);
+        return dc_move_vectorize(v, m);
     case DC_MOVE_UNROLL:
-        return dc_move_unroll(v);
+        return dc_move_unroll(v, m);
     case DC_MOVE_GRID:
-        return dc_move_grid(v);
+        return dc_move_grid(v, m);
     case DC_MOVE_BLOCK:
     case DC_MOVE_LANE:
-        return dc_move_block(v);
+        return dc_move_block(v, m);
     case DC_MOVE_SCOPE:
-        return dc_move_scope(v);
+        return dc_move_scope(v, m);
     case DC_MOVE_CACHE_READ:
     case DC_MOVE_PACK:
-        return dc_move_cache_read(v);
+        return dc_move_cache_read(v, m);
     case DC_MOVE_CACHE_WRITE:
-        return dc_move_cache_write(v);
+        return dc_move_cache_write(v, m);
     case DC_MOVE_COMPUTE_AT:
-        return dc_move_compute_at(v);
+        return dc_move_compute_at(v, m);
     case DC_MOVE_SPLIT_REDUCE:
-        return dc_move_split_reduce(v);
+        return dc_move_split_reduce(v, m);
     case DC_MOVE_SUBTOTAL:
-        return dc_move_subtotal(v);
+        return dc_move_subtotal(v, m);
     case DC_MOVE_WINDOW_READ:
-        return dc_move_window_read(v);
+        return dc_move_window_read(v, m);
     case DC_MOVE_TENSORIZE:
-        return dc_move_tensorize(v);
+        return dc_move_tensorize(v, m);
     case DC_MOVE__COUNT:
         break;
     }
-    DC_BUG("move %d", (int)v->m->kind);
+    DC_BUG("move %d", (int)m->kind);
 }
 
 typedef struct state { /* what a refused move puts back */
@@ -208,7 +208,7 @@ typedef struct state { /* what a refused move puts back */
     uint32_t naxis, nbuf;
 } state;
 
-static state save(dc_moving *v)
+static state save(dc_nest_edit *v)
 {
     dc_kernel *k = v->k;
     state s = {.root = k->root, .naxis = k->axis.n, .nbuf = k->buf.n};
@@ -239,10 +239,11 @@ static bool apply_checked(dc_kernel *k, const dc_move *m, const char **why)
 {
     dc_job *j = dc_job_here();
     dc_arena own = {0};
-    dc_moving v = {.k = k, .m = m, .tmp = j != NULL ? &j->scratch : &own};
+    dc_nest_edit v = {.k = k, .tmp = j != NULL ? &j->scratch : &own};
     const dc_mark mark = dc_arena_mark(v.tmp);
     const state before = save(&v);
-    const bool done = apply(&v) && dc_move_stands(&v) && dc_move_settle(&v) && dc_move_keeps(&v);
+    const bool done =
+        apply(&v, m) && dc_move_stands(&v) && dc_move_settle(&v, m) && dc_move_keeps(&v);
     if (!done)
         restore(k, &before);
     dc_arena_rewind(v.tmp, mark);

@@ -11,34 +11,34 @@ enum { MAX_THREADS = 1024 };
 /* grid --------------------------------------------------------------------------------------- */
 
 /* Is the axis among the arguments? */
-static bool is_named(const dc_moving *v, uint32_t axis)
+static bool is_named(const dc_kernel *k, const dc_move *m, uint32_t axis)
 {
-    for (int i = 0; i < v->m->n; i++)
-        if (strcmp(v->m->arg[i], v->k->axis.at[axis].name) == 0)
+    for (int i = 0; i < m->n; i++)
+        if (strcmp(m->arg[i], k->axis.at[axis].name) == 0)
             return true;
     return false;
 }
 
 /* Are the places of two accesses in different parts of the buffer? */
-static bool in_other_parts(dc_moving *v, const dc_access *f, const dc_access *g)
+static bool in_other_parts(dc_nest_edit *v, const dc_access *f, const dc_access *g)
 {
     int64_t lo[2], hi[2];
-    dc_move_range(v, f->at, f->stmt->pred, f->pred, &lo[0], &hi[0]);
-    dc_move_range(v, g->at, g->stmt->pred, g->pred, &lo[1], &hi[1]);
+    dc_nest_range(v, f->at, f->stmt->pred, f->pred, &lo[0], &hi[0]);
+    dc_nest_range(v, g->at, g->stmt->pred, g->pred, &lo[1], &hi[1]);
     return hi[0] + f->hi < lo[1] + g->lo || hi[1] + g->hi < lo[0] + f->lo;
 }
 
-static bool nests_independent(dc_moving *v)
+static bool nests_independent(dc_nest_edit *v)
 {
     const dc_kernel *k = v->k;
-    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     for (const dc_stmt *t = k->root; t != NULL; t = t->next)
         for (uint32_t i = 0; i < all.n; i++)
             for (uint32_t j = 0; j < all.n; j++) {
                 const dc_access *f = &all.at[i], *g = &all.at[j];
                 if (f->store && f->buf == g->buf && dc_path_has(f->path, t) &&
                     !dc_path_has(g->path, t) && !in_other_parts(v, f, g))
-                    return dc_move_refuse(v,
+                    return dc_nest_refuse(v,
                                           "the loops at the root depend on each other, they "
                                           "meet in %s",
                                           k->buf.at[f->buf].name);
@@ -46,37 +46,37 @@ static bool nests_independent(dc_moving *v)
     return true;
 }
 
-static bool may_be_grid(dc_moving *v, dc_stmt *loop)
+static bool may_be_grid(dc_nest_edit *v, const dc_move *m, dc_stmt *loop)
 {
     const dc_kernel *k = v->k;
     if (loop->kind != DC_STMT_LOOP)
-        return dc_move_refuse(v, "there is more than loops at the root");
+        return dc_nest_refuse(v, "there is more than loops at the root");
     const dc_axis *a = &k->axis.at[loop->axis];
-    if (!is_named(v, loop->axis))
-        return dc_move_refuse(v, "%s is a loop at the root too: grid takes all of them", a->name);
+    if (!is_named(k, m, loop->axis))
+        return dc_nest_refuse(v, "%s is a loop at the root too: grid takes all of them", a->name);
     if (a->reduce)
-        return dc_move_refuse(v, "%s is a reduction, its iterations add up", a->name);
-    return dc_move_independent(v, loop, loop);
+        return dc_nest_refuse(v, "%s is a reduction, its iterations add up", a->name);
+    return dc_nest_independent(v, loop, loop);
 }
 
-bool dc_move_grid(dc_moving *v)
+bool dc_move_grid(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     uint32_t axis;
-    for (int i = 0; i < v->m->n; i++) {
-        if (!dc_move_serial_axis(v, i, &axis))
+    for (int i = 0; i < m->n; i++) {
+        if (!dc_move_serial_axis(v, m, i, &axis))
             return false;
         bool at_root = false;
         for (const dc_stmt *t = k->root; t != NULL; t = t->next) {
             at_root |= t->kind == DC_STMT_LOOP && t->axis == axis;
-            if (t->kind == DC_STMT_LOOP && dc_move_has_loop(t->body, axis))
-                return dc_move_refuse(v, "%s also stands inside another loop", v->m->arg[i]);
+            if (t->kind == DC_STMT_LOOP && dc_nest_has_loop(t->body, axis))
+                return dc_nest_refuse(v, "%s also stands inside another loop", m->arg[i]);
         }
         if (!at_root)
-            return dc_move_refuse(v, "%s is not an outermost loop", v->m->arg[i]);
+            return dc_nest_refuse(v, "%s is not an outermost loop", m->arg[i]);
     }
     for (dc_stmt *t = k->root; t != NULL; t = t->next)
-        if (!may_be_grid(v, t))
+        if (!may_be_grid(v, m, t))
             return false;
     if (k->root->next != NULL && !nests_independent(v))
         return false;
@@ -100,10 +100,10 @@ static bool has_threads(const dc_kernel *k, const dc_stmt *first)
  * What belongs to one iteration of the loop and is shared by threads inside it needs a copy for
  * each iteration once these run at the same time.
  */
-static bool spread(dc_moving *v, dc_stmt *loop)
+static bool spread(dc_nest_edit *v, dc_stmt *loop)
 {
     dc_kernel *k = v->k;
-    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     for (uint32_t b = 0; b < k->buf.n; b++) {
         const bool shared =
             k->buf.at[b].scope == DC_SCOPE_GROUP || k->buf.at[b].scope == DC_SCOPE_THREAD;
@@ -113,35 +113,35 @@ static bool spread(dc_moving *v, dc_stmt *loop)
                 inside |= dc_path_has(all.at[i].path, loop);
                 outside |= !dc_path_has(all.at[i].path, loop);
             }
-        if (!shared || !inside || outside || dc_move_buffer_apart(v, &all, loop, loop->axis, b))
+        if (!shared || !inside || outside || dc_nest_buffer_apart(v, &all, loop, loop->axis, b))
             continue;
-        if (!dc_move_widen(v, loop, b))
+        if (!dc_nest_widen(v, loop, b))
             return false;
     }
     return true;
 }
 
-static bool bind_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool bind_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     DC_UNUSED(arg);
-    return dc_move_independent(v, *slot, *slot) && spread(v, *slot);
+    return dc_nest_independent(v, *slot, *slot) && spread(v, *slot);
 }
 
-bool dc_move_block(dc_moving *v)
+bool dc_move_block(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     uint32_t axis;
-    if (!dc_move_serial_axis(v, 0, &axis))
+    if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
     dc_axis *a = &k->axis.at[axis];
     if (a->reduce)
-        return dc_move_refuse(v, "%s is a reduction, its iterations add up", a->name);
+        return dc_nest_refuse(v, "%s is a reduction, its iterations add up", a->name);
     if (a->extent < 1 || a->extent > MAX_THREADS)
-        return dc_move_refuse(v, "a group has 1 to %d threads, %s has %lld iterations", MAX_THREADS,
+        return dc_nest_refuse(v, "a group has 1 to %d threads, %s has %lld iterations", MAX_THREADS,
                               a->name, (long long)a->extent);
-    if (!dc_move_each_loop(v, &k->root, axis, bind_loop, NULL))
+    if (!dc_nest_each_loop(v, &k->root, axis, bind_loop, NULL))
         return false;
-    k->axis.at[axis].kind = v->m->kind == DC_MOVE_LANE ? DC_AXIS_LANE : DC_AXIS_BLOCK;
+    k->axis.at[axis].kind = m->kind == DC_MOVE_LANE ? DC_AXIS_LANE : DC_AXIS_BLOCK;
     return true;
 }
 
@@ -152,7 +152,7 @@ typedef struct standing { /* what is round a list */
     int64_t threads;
 } standing;
 
-static bool list_stands(dc_moving *v, const dc_stmt *first, standing round);
+static bool list_stands(dc_nest_edit *v, const dc_stmt *first, standing round);
 
 /* Threads that the phases in a list are divided among, of the least and the most. */
 static void count_threads(const dc_kernel *k, const dc_stmt *first, int64_t *least, int64_t *most)
@@ -172,26 +172,26 @@ static void count_threads(const dc_kernel *k, const dc_stmt *first, int64_t *lea
 }
 
 /* A block loop with thread loops inside. */
-static bool block_stands(dc_moving *v, const dc_stmt *loop)
+static bool block_stands(dc_nest_edit *v, const dc_stmt *loop)
 {
     const char *name = v->k->axis.at[loop->axis].name;
     int64_t least = INT64_MAX, most = 0;
     for (const dc_stmt *t = loop->body; t != NULL; t = t->next)
         if (t->kind != DC_STMT_LOOP)
-            return dc_move_refuse(v, "beside parallel loops in the block %s stand only loops",
+            return dc_nest_refuse(v, "beside parallel loops in the block %s stand only loops",
                                   name);
     count_threads(v->k, loop->body, &least, &most);
-    return least == most || dc_move_refuse(v,
+    return least == most || dc_nest_refuse(v,
                                            "parallel loops that follow one another in the block "
                                            "%s have %lld and %lld threads",
                                            name, (long long)least, (long long)most);
 }
 
-static bool thread_loop_stands(dc_moving *v, const dc_stmt *loop, standing *round)
+static bool thread_loop_stands(dc_nest_edit *v, const dc_stmt *loop, standing *round)
 {
     const dc_axis *a = &v->k->axis.at[loop->axis];
     if (round->lane != NULL)
-        return dc_move_refuse(v, "%s is parallel inside %s, whose iterations are lanes", a->name,
+        return dc_nest_refuse(v, "%s is parallel inside %s, whose iterations are lanes", a->name,
                               round->lane->name);
     if (a->kind == DC_AXIS_LANE)
         round->lane = a;
@@ -199,22 +199,22 @@ static bool thread_loop_stands(dc_moving *v, const dc_stmt *loop, standing *roun
         return false;
     round->threads *= a->extent;
     return round->threads <= MAX_THREADS ||
-           dc_move_refuse(v, "the group would have %lld threads, at most %d are allowed",
+           dc_nest_refuse(v, "the group would have %lld threads, at most %d are allowed",
                           (long long)round->threads, MAX_THREADS);
 }
 
-static bool loop_stands(dc_moving *v, const dc_stmt *loop, standing round)
+static bool loop_stands(dc_nest_edit *v, const dc_stmt *loop, standing round)
 {
     const dc_axis *a = &v->k->axis.at[loop->axis];
     if (dc_axis_is_thread(a->kind) && !thread_loop_stands(v, loop, &round))
         return false;
     for (const dc_stmt *t = loop->body; t != NULL && a->kind == DC_AXIS_VECTOR; t = t->next)
         if (t->kind != DC_STMT_SET)
-            return dc_move_refuse(v, "inside the vector %s stand only assignments", a->name);
+            return dc_nest_refuse(v, "inside the vector %s stand only assignments", a->name);
     return list_stands(v, loop->body, round);
 }
 
-static bool list_stands(dc_moving *v, const dc_stmt *first, standing round)
+static bool list_stands(dc_nest_edit *v, const dc_stmt *first, standing round)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next)
         if (t->kind == DC_STMT_LOOP && !loop_stands(v, t, round))
@@ -227,7 +227,7 @@ static bool is_grid(const dc_kernel *k, const dc_stmt *t)
     return t->kind == DC_STMT_LOOP && k->axis.at[t->axis].kind == DC_AXIS_GRID;
 }
 
-bool dc_move_stands(dc_moving *v)
+bool dc_move_stands(dc_nest_edit *v)
 {
     const dc_kernel *k = v->k;
     bool grid = false, other = false;
@@ -236,26 +236,26 @@ bool dc_move_stands(dc_moving *v)
         other |= !is_grid(k, t);
     }
     if (grid && other)
-        return dc_move_refuse(v, "beside the grid nothing else stands at the root");
+        return dc_nest_refuse(v, "beside the grid nothing else stands at the root");
     return list_stands(v, k->root, (standing){.threads = 1});
 }
 
 /* The promise --------------------------------------------------------------------------------- */
 
-static bool list_keeps(dc_moving *v, dc_stmt *first)
+static bool list_keeps(dc_nest_edit *v, dc_stmt *first)
 {
     for (dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind != DC_STMT_LOOP)
             continue;
         const uint8_t kind = v->k->axis.at[t->axis].kind;
         const bool serial = kind == DC_AXIS_SERIAL || kind == DC_AXIS_UNROLL;
-        if ((!serial && !dc_move_independent(v, t, t)) || !list_keeps(v, t->body))
+        if ((!serial && !dc_nest_independent(v, t, t)) || !list_keeps(v, t->body))
             return false;
     }
     return true;
 }
 
-bool dc_move_keeps(dc_moving *v)
+bool dc_move_keeps(dc_nest_edit *v)
 {
     return list_keeps(v, v->k->root);
 }

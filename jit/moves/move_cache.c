@@ -25,7 +25,8 @@ typedef struct box { /* a part of a buffer */
 } box;
 
 typedef struct caching {
-    dc_moving *v;
+    dc_nest_edit *v;
+    const dc_move *m;
     uint32_t of; /* the buffer */
     dc_stmt *loop;
     bool *inner; /* axes of loops inside */
@@ -40,15 +41,15 @@ static bool find_dims(caching *c, const dc_access *x, box *b)
 {
     const dc_kernel *k = c->v->k;
     b->n = 0;
-    if (dc_move_ix_loads(k, x->at))
-        return dc_move_refuse(c->v, "positions in %s depend on integers that are loaded",
+    if (dc_ix_loads(k, x->at))
+        return dc_nest_refuse(c->v, "positions in %s depend on integers that are loaded",
                               k->buf.at[c->of].name);
     for (const dc_path *p = x->path; p != NULL; p = p->up) {
         const uint32_t axis = p->loop->axis;
         if (!dc_ix_uses(k, x->at, axis))
             continue;
         if (b->n == MAX_DIMS)
-            return dc_move_refuse(c->v, "the part of %s has more than %d dims",
+            return dc_nest_refuse(c->v, "the part of %s has more than %d dims",
                                   k->buf.at[c->of].name, MAX_DIMS);
         memmove(b->axis + 1, b->axis, (size_t)b->n++ * sizeof *b->axis);
         b->axis[0] = axis;
@@ -68,24 +69,24 @@ static bool order_dims(caching *c, box *b)
 {
     const dc_kernel *k = c->v->k;
     int done = 0;
-    if (c->v->m->n == 2)
+    if (c->m->n == 2)
         return true;
-    for (int i = 2; i < c->v->m->n; i++) {
-        const char *name = c->v->m->arg[i];
+    for (int i = 2; i < c->m->n; i++) {
+        const char *name = c->m->arg[i];
         int at = done;
         while (at < b->n && strcmp(k->axis.at[b->axis[at]].name, name) != 0)
             at++;
         if (at == b->n && is_single(c, name))
             continue;
         if (at == b->n)
-            return dc_move_refuse(c->v, "%s is no dim of what is read of %s (or named twice)", name,
+            return dc_nest_refuse(c->v, "%s is no dim of what is read of %s (or named twice)", name,
                                   k->buf.at[c->of].name);
         const uint32_t axis = b->axis[at];
         memmove(b->axis + done + 1, b->axis + done, (size_t)(at - done) * sizeof *b->axis);
         b->axis[done++] = axis;
     }
     return done == b->n ||
-           dc_move_refuse(c->v, "the order leaves out %s", k->axis.at[b->axis[done]].name);
+           dc_nest_refuse(c->v, "the order leaves out %s", k->axis.at[b->axis[done]].name);
 }
 
 static bool make_copy(caching *c, box *b, dc_dtype t, const char *suffix)
@@ -97,7 +98,7 @@ static bool make_copy(caching *c, box *b, dc_dtype t, const char *suffix)
         const int64_t extent = k->axis.at[b->axis[i]].extent;
         b->place = dc_ix_add(k, b->place, dc_ix_mul(k, dc_ix_axis(k, b->axis[i]), count));
         if (extent > MAX_PART / count)
-            return dc_move_refuse(c->v, "the part of %s has more than %d elements",
+            return dc_nest_refuse(c->v, "the part of %s has more than %d elements",
                                   k->buf.at[c->of].name, MAX_PART);
         count *= dc_max_i64(extent, 1);
     }
@@ -130,12 +131,12 @@ static bool rename_dims(caching *c, const box *b, dc_stmt *first)
     return true;
 }
 
-static bool opens(dc_moving *v, uint32_t *of, uint32_t *axis)
+static bool opens(dc_nest_edit *v, const dc_move *m, uint32_t *of, uint32_t *axis)
 {
-    if (!dc_move_buffer(v, 0, of) || !dc_move_axis(v, 1, axis))
+    if (!dc_move_buffer(v, m, 0, of) || !dc_move_axis(v, m, 1, axis))
         return false;
     return v->k->axis.at[*axis].kind != DC_AXIS_VECTOR ||
-           dc_move_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
+           dc_nest_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
                           v->k->axis.at[*axis].name);
 }
 
@@ -143,20 +144,20 @@ static void enter(caching *c, dc_stmt *loop)
 {
     c->loop = loop;
     c->boxes = NULL;
-    c->inner = dc_move_axis_set(c->v);
-    dc_move_axes_of(loop->body, c->inner);
+    c->inner = dc_nest_axis_set(c->v);
+    dc_nest_axes_of(loop->body, c->inner);
 }
 
 /* Does the test depend on no loop inside but those over dims? */
 static bool is_of_dims(const caching *c, const box *b, dc_ix test)
 {
     const dc_kernel *k = c->v->k;
-    bool *others = dc_move_axis_set(c->v);
+    bool *others = dc_nest_axis_set(c->v);
     for (uint32_t i = 0; i < k->axis.n; i++)
         others[i] = i < k->axis.n && c->inner[i];
     for (int i = 0; i < b->n; i++)
         others[b->axis[i]] = false;
-    return !dc_move_ix_loads(k, test) && !dc_move_ix_uses(k, test, others);
+    return !dc_ix_loads(k, test) && !dc_ix_uses_any(k, test, others);
 }
 
 /* cache_read, pack --------------------------------------------------------------------------- */
@@ -181,9 +182,9 @@ static bool find_tests(caching *c, const dc_access *x, box *b, dc_pred *rest)
         all = all && can;
     }
     int64_t lo, hi;
-    dc_move_range(c->v, x->at, b->pred, (dc_pred){0}, &lo, &hi);
+    dc_nest_range(c->v, x->at, b->pred, (dc_pred){0}, &lo, &hi);
     return all || (lo >= 0 && hi < k->buf.at[c->of].count) ||
-           dc_move_refuse(c->v,
+           dc_nest_refuse(c->v,
                           "the copy would read outside of %s: its loads stand under tests on "
                           "other loops",
                           k->buf.at[c->of].name);
@@ -249,8 +250,8 @@ static box *find_box(caching *c, const box *like)
         if (b->at == like->at && b->n == like->n &&
             (b->value == like->value || (b->value == b->load && like->value == like->load)) &&
             memcmp(b->axis, like->axis, (size_t)b->n * sizeof *b->axis) == 0 &&
-            b->pred.n == like->pred.n && dc_move_implied(b->pred, like->pred, (dc_pred){0}) &&
-            dc_move_implied(like->pred, b->pred, (dc_pred){0}))
+            b->pred.n == like->pred.n && dc_pred_implied(b->pred, like->pred, (dc_pred){0}) &&
+            dc_pred_implied(like->pred, b->pred, (dc_pred){0}))
             return b;
     return NULL;
 }
@@ -262,7 +263,7 @@ static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
     box b = {.at = x->at, .load = x->load};
     if (!find_dims(c, x, &b) || !order_dims(c, &b) || !find_tests(c, x, &b, &rest))
         return false;
-    const bool computes = c->v->m->kind == DC_MOVE_PACK && rest.n == 0;
+    const bool computes = c->m->kind == DC_MOVE_PACK && rest.n == 0;
     b.value = computes ? made_of(c, x, &b) : x->load;
     box *found = find_box(c, &b);
     if (found == NULL) {
@@ -282,20 +283,20 @@ static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
 /* All loads of one statement; a[0 .. n - 1] are its accesses. */
 static bool read_copies(caching *c, const dc_access *a, uint32_t n)
 {
-    dc_vx_map map = dc_move_vx_map(c->v);
+    dc_vx_map map = dc_nest_vx_map(c->v);
     bool any = false;
     for (uint32_t i = 0; i < n; i++) {
         if (a[i].buf != c->of)
             continue;
         if (a[i].load == 0)
-            return dc_move_refuse(c->v, "a matrix instruction reads %s: cache before tensorize",
+            return dc_nest_refuse(c->v, "a matrix instruction reads %s: cache before tensorize",
                                   c->v->k->buf.at[c->of].name);
         if (!read_copy(c, &a[i], &map))
             return false;
         any = true;
     }
     if (any)
-        dc_move_replace(c->v, a[0].stmt, map);
+        dc_nest_replace(c->v, a[0].stmt, map);
     return true;
 }
 
@@ -304,7 +305,7 @@ static void guard_value(caching *c, const box *b, dc_stmt *set)
 {
     const dc_kernel *k = c->v->k;
     const bool *part = dc_vx_parts(k, c->v->tmp, b->value);
-    dc_vx_map map = dc_move_vx_map(c->v);
+    dc_vx_map map = dc_nest_vx_map(c->v);
     for (dc_vx i = 1; i <= b->value; i++) {
         const dc_vx_node n = k->vx.at[i];
         dc_pred p = n.pred;
@@ -314,7 +315,7 @@ static void guard_value(caching *c, const box *b, dc_stmt *set)
             p = dc_pred_and(c->v->k, p, b->pred.range[t].ix, b->pred.range[t].n);
         map.to[i] = dc_vx_load(c->v->k, n.buf, n.at, i == b->load ? b->pred : p);
     }
-    dc_move_replace(c->v, set, map);
+    dc_nest_replace(c->v, set, map);
 }
 
 static bool put_copies(caching *c)
@@ -336,23 +337,23 @@ static bool put_copies(caching *c)
 }
 
 /* Is the buffer only used where loops inside have iterations? Else there may be nothing to copy. */
-static bool all_run(dc_moving *v, const dc_accesses *a, uint32_t buf)
+static bool all_run(dc_nest_edit *v, const dc_accesses *a, uint32_t buf)
 {
     for (uint32_t i = 0; i < a->n; i++)
         for (const dc_path *p = a->at[i].path; p != NULL && a->at[i].buf == buf; p = p->up)
             if (v->k->axis.at[p->loop->axis].extent == 0)
-                return dc_move_refuse(v, "%s has no iterations", v->k->axis.at[p->loop->axis].name);
+                return dc_nest_refuse(v, "%s has no iterations", v->k->axis.at[p->loop->axis].name);
     return true;
 }
 
-static bool read_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool read_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     caching *c = arg;
-    const dc_accesses a = dc_move_accesses(v, (*slot)->body, NULL);
-    if (!dc_move_loads(&a, c->of))
+    const dc_accesses a = dc_nest_accesses(v, (*slot)->body, NULL);
+    if (!dc_access_loads(&a, c->of))
         return true;
-    if (dc_move_stores(&a, c->of))
-        return dc_move_refuse(v, "iterations of %s also store to %s",
+    if (dc_access_stores(&a, c->of))
+        return dc_nest_refuse(v, "iterations of %s also store to %s",
                               v->k->axis.at[(*slot)->axis].name, v->k->buf.at[c->of].name);
     if (!all_run(v, &a, c->of))
         return false;
@@ -367,13 +368,12 @@ static bool read_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return put_copies(c);
 }
 
-bool dc_move_cache_read(dc_moving *v)
+bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
-    caching c = {.v = v};
-    return opens(v, &c.of, &axis) && dc_move_each_loop(v, &v->k->root, axis, read_in_loop, &c) &&
-           (c.found > 0 ||
-            dc_move_refuse(v, "nothing inside %s reads %s", v->m->arg[1], v->m->arg[0]));
+    caching c = {.v = v, .m = m};
+    return opens(v, m, &c.of, &axis) && dc_nest_each_loop(v, &v->k->root, axis, read_in_loop, &c) &&
+           (c.found > 0 || dc_nest_refuse(v, "nothing inside %s reads %s", m->arg[1], m->arg[0]));
 }
 
 /* cache_write -------------------------------------------------------------------------------- */
@@ -381,7 +381,7 @@ bool dc_move_cache_read(dc_moving *v)
 /* Every access at one position, under the tests that the first store stands under. */
 static bool one_position(caching *c, const dc_accesses *a, box *b)
 {
-    dc_moving *v = c->v;
+    dc_nest_edit *v = c->v;
     const char *name = v->k->buf.at[c->of].name;
     const dc_access *one = NULL;
     for (uint32_t i = 0; i < a->n && one == NULL; i++)
@@ -394,30 +394,30 @@ static bool one_position(caching *c, const dc_accesses *a, box *b)
         if (x->buf != c->of)
             continue;
         if (x->tile)
-            return dc_move_refuse(v, "a matrix instruction works on %s", name);
+            return dc_nest_refuse(v, "a matrix instruction works on %s", name);
         if (x->at != b->at)
-            return dc_move_refuse(v, "%s is used at more than one position", name);
-        if (!dc_move_implied(b->pred, x->stmt->pred, x->pred))
-            return dc_move_refuse(v, "uses of %s stand under different tests", name);
+            return dc_nest_refuse(v, "%s is used at more than one position", name);
+        if (!dc_pred_implied(b->pred, x->stmt->pred, x->pred))
+            return dc_nest_refuse(v, "uses of %s stand under different tests", name);
     }
     if (!find_dims(c, one, b))
         return false;
     for (uint32_t i = 0; i < b->pred.n; i++)
         if (!is_of_dims(c, b, b->pred.range[i].ix))
-            return dc_move_refuse(v, "a store to %s stands under a test on another loop", name);
+            return dc_nest_refuse(v, "a store to %s stands under a test on another loop", name);
     return true;
 }
 
 /* Is each element of the box another one of the buffer? */
 static bool is_injective(caching *c, const box *b)
 {
-    dc_moving *v = c->v;
-    bool *dims = dc_move_axis_set(v);
+    dc_nest_edit *v = c->v;
+    bool *dims = dc_nest_axis_set(v);
     for (int i = 0; i < b->n; i++)
         dims[b->axis[i]] = true;
     for (int i = 0; i < b->n; i++)
-        if (!dc_move_distinct(v, b->at, b->pred, b->axis[i], dims))
-            return dc_move_refuse(v, "iterations of %s may store to the same element of %s",
+        if (!dc_nest_distinct(v, b->at, b->pred, b->axis[i], dims))
+            return dc_nest_refuse(v, "iterations of %s may store to the same element of %s",
                                   v->k->axis.at[b->axis[i]].name, v->k->buf.at[c->of].name);
     return true;
 }
@@ -425,7 +425,7 @@ static bool is_injective(caching *c, const box *b)
 static void write_to_copy(caching *c, const dc_accesses *a, const box *b)
 {
     dc_kernel *k = c->v->k;
-    dc_vx_map map = dc_move_vx_map(c->v);
+    dc_vx_map map = dc_nest_vx_map(c->v);
     const dc_stmt *done = NULL;
     for (uint32_t i = 0; i < a->n; i++)
         if (a->at[i].buf == c->of && a->at[i].load != 0)
@@ -435,7 +435,7 @@ static void write_to_copy(caching *c, const dc_accesses *a, const box *b)
         if (x->buf != c->of)
             continue;
         if (x->load != 0 && x->stmt != done)
-            dc_move_replace(c->v, x->stmt, map);
+            dc_nest_replace(c->v, x->stmt, map);
         if (x->store) {
             x->stmt->put[x->put].buf = b->buf;
             x->stmt->put[x->put].at = b->place;
@@ -447,12 +447,12 @@ static void write_to_copy(caching *c, const dc_accesses *a, const box *b)
 /* What the iteration goes on from, where it does not begin anew. */
 static bool copy_in(caching *c, const box *b)
 {
-    dc_moving *v = c->v;
+    dc_nest_edit *v = c->v;
     dc_kernel *k = v->k;
-    if (dc_move_written_first(v, c->loop->body, b->buf))
+    if (dc_nest_written_first(v, c->loop->body, b->buf))
         return true;
     if (k->buf.at[c->of].scope == DC_SCOPE_PARAM)
-        return dc_move_refuse(v, "an iteration of %s does not surely store what it reads of %s",
+        return dc_nest_refuse(v, "an iteration of %s does not surely store what it reads of %s",
                               k->axis.at[c->loop->axis].name, k->buf.at[c->of].name);
     dc_stmt *set = dc_stmt_set(k, 1);
     set->put[0] = (dc_put){b->buf, b->place, dc_vx_load(k, c->of, b->at, (dc_pred){0})};
@@ -469,7 +469,7 @@ static bool copy_in(caching *c, const box *b)
 
 static bool copy_out(caching *c, const box *b)
 {
-    dc_moving *v = c->v;
+    dc_nest_edit *v = c->v;
     dc_kernel *k = v->k;
     dc_stmt *set = dc_stmt_set(k, 1), **end = &c->loop->body;
     set->put[0] = (dc_put){c->of, b->at, dc_vx_load(k, b->buf, b->place, (dc_pred){0})};
@@ -477,21 +477,21 @@ static bool copy_out(caching *c, const box *b)
     while (*end != NULL)
         end = &(*end)->next;
     *end = wrap(k, b, set);
-    if (!dc_move_written_first(v, c->loop->body, b->buf))
-        return dc_move_refuse(v,
+    if (!dc_nest_written_first(v, c->loop->body, b->buf))
+        return dc_nest_refuse(v,
                               "an iteration of %s does not surely store what it reads or leaves "
                               "in %s",
                               k->axis.at[c->loop->axis].name, k->buf.at[c->of].name);
     return rename_dims(c, b, *end);
 }
 
-static bool write_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool write_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     caching *c = arg;
     dc_stmt *loop = *slot;
-    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
+    const dc_accesses a = dc_nest_accesses(v, loop->body, NULL);
     box b = {0};
-    if (!dc_move_stores(&a, c->of))
+    if (!dc_access_stores(&a, c->of))
         return true;
     enter(c, loop);
     c->found++;
@@ -502,11 +502,12 @@ static bool write_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return copy_in(c, &b) && copy_out(c, &b);
 }
 
-bool dc_move_cache_write(dc_moving *v)
+bool dc_move_cache_write(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
-    caching c = {.v = v};
-    return opens(v, &c.of, &axis) && dc_move_each_loop(v, &v->k->root, axis, write_in_loop, &c) &&
+    caching c = {.v = v, .m = m};
+    return opens(v, m, &c.of, &axis) &&
+           dc_nest_each_loop(v, &v->k->root, axis, write_in_loop, &c) &&
            (c.found > 0 ||
-            dc_move_refuse(v, "nothing inside %s stores to %s", v->m->arg[1], v->m->arg[0]));
+            dc_nest_refuse(v, "nothing inside %s stores to %s", m->arg[1], m->arg[0]));
 }

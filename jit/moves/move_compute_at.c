@@ -16,17 +16,17 @@ typedef struct filling {
 
 /* Finding ------------------------------------------------------------------------------------ */
 
-static bool fills(dc_moving *v, dc_stmt *t, uint32_t buf)
+static bool fills(dc_nest_edit *v, dc_stmt *t, uint32_t buf)
 {
     dc_stmt *const next = t->next;
     t->next = NULL;
-    const dc_accesses a = dc_move_accesses(v, t, NULL);
+    const dc_accesses a = dc_nest_accesses(v, t, NULL);
     t->next = next;
-    return dc_move_stores(&a, buf);
+    return dc_access_stores(&a, buf);
 }
 
 /* The run of statements that fill the buffer, directly before a loop over the axis. */
-static bool find_fill(dc_moving *v, filling *f, dc_stmt **list)
+static bool find_fill(dc_nest_edit *v, filling *f, dc_stmt **list)
 {
     dc_stmt **first = NULL;
     for (dc_stmt **s = list; *s != NULL; s = &(*s)->next) {
@@ -49,22 +49,22 @@ static bool find_fill(dc_moving *v, filling *f, dc_stmt **list)
 /* Legality ----------------------------------------------------------------------------------- */
 
 /* Do all accesses to the buffer in the statement stay at the digit of its iteration? */
-static bool stays(dc_moving *v, const filling *f, const dc_accesses *a, uint32_t axis)
+static bool stays(dc_nest_edit *v, const filling *f, const dc_accesses *a, uint32_t axis)
 {
     dc_kernel *k = v->k;
     for (uint32_t i = 0; i < a->n; i++) {
         const dc_access *x = &a->at[i];
         if (x->buf != f->buf)
             continue;
-        if (x->tile || dc_move_ix_loads(k, x->at) ||
+        if (x->tile || dc_ix_loads(k, x->at) ||
             dc_ix_mod(k, dc_ix_div(k, x->at, f->step), f->extent) != dc_ix_axis(k, axis))
-            return dc_move_refuse(v, "an iteration of %s does not keep to its own part of %s",
+            return dc_nest_refuse(v, "an iteration of %s does not keep to its own part of %s",
                                   k->axis.at[axis].name, k->buf.at[f->buf].name);
     }
     return true;
 }
 
-static bool find_step(dc_moving *v, filling *f, const dc_accesses *a, uint32_t axis)
+static bool find_step(dc_nest_edit *v, filling *f, const dc_accesses *a, uint32_t axis)
 {
     const dc_kernel *k = v->k;
     bool affine = true;
@@ -76,48 +76,48 @@ static bool find_step(dc_moving *v, filling *f, const dc_accesses *a, uint32_t a
         }
     if (k->axis.at[axis].extent < 2)
         f->step = 1;
-    return (affine && f->step > 0) || dc_move_refuse(v, "%s does not run over a dim of %s",
+    return (affine && f->step > 0) || dc_nest_refuse(v, "%s does not run over a dim of %s",
                                                      k->axis.at[axis].name, k->buf.at[f->buf].name);
 }
 
 /* Nothing but the buffer may pass between two statements whose iterations take turns. */
-static bool apart_but(dc_moving *v, const filling *f, const dc_accesses *a, const dc_accesses *b)
+static bool apart_but(dc_nest_edit *v, const filling *f, const dc_accesses *a, const dc_accesses *b)
 {
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t j = 0; j < b->n; j++)
             if (a->at[i].buf == b->at[j].buf && a->at[i].buf != f->buf &&
                 (a->at[i].store || b->at[j].store))
-                return dc_move_refuse(v, "what fills %s and %s also meet in %s",
+                return dc_nest_refuse(v, "what fills %s and %s also meet in %s",
                                       v->k->buf.at[f->buf].name, v->k->axis.at[f->axis].name,
                                       v->k->buf.at[a->at[i].buf].name);
     return true;
 }
 
-static bool may_fill(dc_moving *v, const filling *f, const dc_stmt *t)
+static bool may_fill(dc_nest_edit *v, const filling *f, const dc_stmt *t)
 {
     const dc_kernel *k = v->k;
     const char *name = k->buf.at[f->buf].name;
     if (t->kind != DC_STMT_LOOP)
-        return dc_move_refuse(v, "%s is also filled outside of loops", name);
+        return dc_nest_refuse(v, "%s is also filled outside of loops", name);
     const dc_axis *a = &k->axis.at[t->axis];
     if (a->kind != DC_AXIS_SERIAL)
-        return dc_move_refuse(v, "%s, which fills %s, is no serial loop", a->name, name);
+        return dc_nest_refuse(v, "%s, which fills %s, is no serial loop", a->name, name);
     if (a->extent != f->extent)
-        return dc_move_refuse(v, "%s, which fills %s, has %lld iterations, %s has %lld", a->name,
+        return dc_nest_refuse(v, "%s, which fills %s, has %lld iterations, %s has %lld", a->name,
                               name, (long long)a->extent, k->axis.at[f->axis].name,
                               (long long)f->extent);
-    return !dc_move_has_loop(t->body, f->axis) ||
-           dc_move_refuse(v, "what fills %s itself loops over %s", name, k->axis.at[f->axis].name);
+    return !dc_nest_has_loop(t->body, f->axis) ||
+           dc_nest_refuse(v, "what fills %s itself loops over %s", name, k->axis.at[f->axis].name);
 }
 
-static dc_accesses accesses_of(dc_moving *v, dc_stmt *loop)
+static dc_accesses accesses_of(dc_nest_edit *v, dc_stmt *loop)
 {
     dc_stmt alone = *loop;
     alone.next = NULL;
-    return dc_move_accesses(v, &alone, NULL);
+    return dc_nest_accesses(v, &alone, NULL);
 }
 
-static bool is_legal(dc_moving *v, filling *f)
+static bool is_legal(dc_nest_edit *v, filling *f)
 {
     const dc_accesses into = accesses_of(v, f->loop);
     for (dc_stmt *t = *f->first; t != f->loop; t = t->next) {
@@ -139,7 +139,7 @@ static bool is_legal(dc_moving *v, filling *f)
 
 /* Moving ------------------------------------------------------------------------------------- */
 
-static void move_in(dc_moving *v, const filling *f)
+static void move_in(dc_nest_edit *v, const filling *f)
 {
     dc_stmt *head = NULL, **tail = &head;
     for (dc_stmt *t = *f->first; t != f->loop; t = t->next) {
@@ -155,10 +155,10 @@ static void move_in(dc_moving *v, const filling *f)
 }
 
 /* If an iteration has the buffer to itself, the digit is no longer needed. */
-static void shrink(dc_moving *v, const filling *f)
+static void shrink(dc_nest_edit *v, const filling *f)
 {
     dc_kernel *k = v->k;
-    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     const int64_t whole = f->step * f->extent;
     dc_ix *to = DC_NEW_ARRAY(v->tmp, dc_ix, all.n);
     for (uint32_t i = 0; i < all.n; i++) {
@@ -170,23 +170,23 @@ static void shrink(dc_moving *v, const filling *f)
         to[i] =
             dc_ix_add(k, dc_ix_mul(k, dc_ix_div(k, at, whole), f->step), dc_ix_mod(k, at, f->step));
     }
-    if (!dc_move_written_first(v, f->loop->body, f->buf))
+    if (!dc_nest_written_first(v, f->loop->body, f->buf))
         return; /* what an iteration leaves there is read when the loop is entered again */
-    dc_move_place(v, &all, f->buf, to);
+    dc_nest_place(v, &all, f->buf, to);
     k->buf.at[f->buf].count = (k->buf.at[f->buf].count + whole - 1) / whole * f->step;
 }
 
-bool dc_move_compute_at(dc_moving *v)
+bool dc_move_compute_at(dc_nest_edit *v, const dc_move *m)
 {
     filling f = {0};
-    if (!dc_move_buffer(v, 0, &f.buf) || !dc_move_serial_axis(v, 1, &f.axis))
+    if (!dc_move_buffer(v, m, 0, &f.buf) || !dc_move_serial_axis(v, m, 1, &f.axis))
         return false;
     if (v->k->buf.at[f.buf].scope == DC_SCOPE_PARAM)
-        return dc_move_refuse(v, "%s is a parameter, not a local", v->m->arg[0]);
+        return dc_nest_refuse(v, "%s is a parameter, not a local", m->arg[0]);
     f.extent = v->k->axis.at[f.axis].extent;
     if (f.extent == 0 || !find_fill(v, &f, &v->k->root))
-        return dc_move_refuse(v, "nothing that fills %s stands directly before a loop over %s",
-                              v->m->arg[0], v->m->arg[1]);
+        return dc_nest_refuse(v, "nothing that fills %s stands directly before a loop over %s",
+                              m->arg[0], m->arg[1]);
     if (!is_legal(v, &f))
         return false;
     move_in(v, &f);

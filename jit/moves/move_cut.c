@@ -35,9 +35,9 @@ static bool reduces(const dc_stmt *first)
     return false;
 }
 
-static void decide(dc_moving *v, dc_stmt *first)
+static void decide(dc_nest_edit *v, dc_stmt *first)
 {
-    dc_vx_map map = dc_move_vx_map(v);
+    dc_vx_map map = dc_nest_vx_map(v);
     for (dc_stmt *s = first; s != NULL; s = s->next) {
         decide(v, s->body);
         for (uint32_t i = 0; i < s->nput; i++)
@@ -52,7 +52,7 @@ typedef struct cut_arg {
     dc_subst in_low, in_high;
 } cut_arg;
 
-static void part_of(dc_moving *v, dc_stmt *loop, uint32_t axis, dc_subst *s)
+static void part_of(dc_nest_edit *v, dc_stmt *loop, uint32_t axis, dc_subst *s)
 {
     loop->axis = axis;
     dc_subst_stmt(s, loop->body);
@@ -60,7 +60,7 @@ static void part_of(dc_moving *v, dc_stmt *loop, uint32_t axis, dc_subst *s)
         decide(v, loop->body);
 }
 
-static bool cut_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool cut_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     cut_arg *c = arg;
     dc_stmt *low = *slot;
@@ -72,21 +72,21 @@ static bool cut_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return true;
 }
 
-bool dc_move_cut(dc_moving *v)
+bool dc_move_cut(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     uint32_t axis;
     cut_arg c;
-    if (!dc_move_serial_axis(v, 0, &axis))
+    if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
     const dc_axis a = k->axis.at[axis];
-    const int64_t at = v->m->count;
+    const int64_t at = m->count;
     if (at >= a.extent)
-        return dc_move_refuse(v, "%s has %lld iterations only", a.name, (long long)a.extent);
+        return dc_nest_refuse(v, "%s has %lld iterations only", a.name, (long long)a.extent);
     if (!dc_move_new_axis(v, &c.low, at, a.reduce, "%s.l", a.name) ||
         !dc_move_new_axis(v, &c.high, a.extent - at, a.reduce, "%s.h", a.name))
         return false;
     c.in_low = dc_subst_axis(k, axis, dc_ix_axis(k, c.low));
     c.in_high = dc_subst_axis(k, axis, dc_ix_add(k, dc_ix_axis(k, c.high), dc_ix_const(k, at)));
-    return dc_move_each_loop(v, &k->root, axis, cut_loop, &c);
+    return dc_nest_each_loop(v, &k->root, axis, cut_loop, &c);
 }

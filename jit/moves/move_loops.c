@@ -12,7 +12,7 @@ typedef struct grow_arg { /* axis becomes `whole`, which may reach beyond its ex
     uint32_t axis, outer, inner;
     dc_ix whole;
     int64_t extent;
-    bool split, tail;
+    bool split, tail, zeros; /* zeros: split_full */
     bool *full; /* split_full: by buffer, locals that iterations beyond the extent may change */
     dc_subst subst;
 } grow_arg;
@@ -20,9 +20,9 @@ typedef struct grow_arg { /* axis becomes `whole`, which may reach beyond its ex
 /* split_full --------------------------------------------------------------------------------- */
 
 /* Would an iteration beyond the extent leave a local? */
-static bool leaves_local(dc_moving *v, const dc_stmt *loop)
+static bool leaves_local(dc_nest_edit *v, const dc_stmt *loop)
 {
-    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
+    const dc_accesses a = dc_nest_accesses(v, loop->body, NULL);
     for (uint32_t i = 0; i < a.n; i++)
         if (v->k->buf.at[a.at[i].buf].scope != DC_SCOPE_PARAM &&
             dc_ix_uses(v->k, a.at[i].at, loop->axis))
@@ -34,16 +34,16 @@ static bool leaves_local(dc_moving *v, const dc_stmt *loop)
  * May iterations beyond the extent change the local? If nobody sees it: it is used in the loop alone
  * and stored first, or they add zeros to it.
  */
-static bool is_own(dc_moving *v, dc_stmt *loop, uint32_t buf)
+static bool is_own(dc_nest_edit *v, dc_stmt *loop, uint32_t buf)
 {
-    const dc_accesses all = dc_move_accesses(v, v->k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, v->k->root, NULL);
     const bool sum = v->k->axis.at[loop->axis].reduce;
     if (v->k->buf.at[buf].scope == DC_SCOPE_PARAM)
         return false;
     for (uint32_t i = 0; i < all.n; i++)
         if (all.at[i].buf == buf && !sum && !dc_path_has(all.at[i].path, loop))
             return false;
-    return sum || dc_move_written_first(v, loop->body, buf);
+    return sum || dc_nest_written_first(v, loop->body, buf);
 }
 
 /* Is the value 0 where all that it loads is? */
@@ -73,11 +73,11 @@ static bool is_sum_of_products(const dc_kernel *k, const dc_stmt *s)
 }
 
 /* Loads that move along the axis; in a sum over it all, so that both factors are 0. */
-static void guard_loads(dc_moving *v, const grow_arg *g, dc_stmt *s)
+static void guard_loads(dc_nest_edit *v, const grow_arg *g, dc_stmt *s)
 {
     dc_kernel *k = v->k;
-    const dc_accesses a = dc_move_accesses_of(v, s, NULL);
-    dc_vx_map map = dc_move_vx_map(v);
+    const dc_accesses a = dc_nest_accesses_of(v, s, NULL);
+    dc_vx_map map = dc_nest_vx_map(v);
     for (uint32_t i = 0; i < a.n; i++) {
         const dc_access *x = &a.at[i];
         if (x->load != 0 && k->buf.at[x->buf].scope == DC_SCOPE_PARAM &&
@@ -86,11 +86,11 @@ static void guard_loads(dc_moving *v, const grow_arg *g, dc_stmt *s)
             map.to[x->load] =
                 dc_vx_load(k, x->buf, x->at, dc_pred_and(k, x->pred, g->whole, g->extent));
     }
-    dc_move_replace(v, s, map);
+    dc_nest_replace(v, s, map);
 }
 
 /* The test that keeps the loop inside its extent, on loads where that will do. */
-static void guard_tail(dc_moving *v, const grow_arg *g, dc_stmt *first)
+static void guard_tail(dc_nest_edit *v, const grow_arg *g, dc_stmt *first)
 {
     const dc_kernel *k = v->k;
     for (dc_stmt *s = first; s != NULL; s = s->next) {
@@ -108,12 +108,12 @@ static void guard_tail(dc_moving *v, const grow_arg *g, dc_stmt *first)
     }
 }
 
-static bool grow_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool grow_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     grow_arg *s = arg;
     dc_stmt *loop = *slot;
     s->full = NULL;
-    if (v->m->kind == DC_MOVE_SPLIT_FULL && s->tail && !leaves_local(v, loop)) {
+    if (s->zeros && s->tail && !leaves_local(v, loop)) {
         s->full = DC_NEW_ARRAY(v->tmp, bool, v->k->buf.n);
         for (uint32_t b = 0; b < v->k->buf.n; b++)
             s->full[b] = is_own(v, loop, b);
@@ -133,7 +133,7 @@ static bool value_uses(const dc_kernel *k, dc_atom atom, const bool *set)
     if (t->kind == DC_ATOM_AXIS)
         return false;
     if (t->kind == DC_ATOM_VALUE)
-        return dc_move_vx_uses(k, t->value, set);
+        return dc_vx_uses_any(k, t->value, set);
     const dc_ix_node *x = &k->ix.at[t->of];
     for (uint32_t i = 0; i < x->n; i++)
         if (value_uses(k, x->term[i].atom, set))
@@ -174,11 +174,11 @@ static bool values_pick(const dc_kernel *k, const bool *set)
  * Integers that are loaded inside a position are loaded before any test, so their own position may
  * not leave its buffer.
  */
-static bool may_have_tail(dc_moving *v, uint32_t axis)
+static bool may_have_tail(dc_nest_edit *v, uint32_t axis)
 {
     const dc_kernel *k = v->k;
-    bool *set = dc_move_axis_set(v);
-    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    bool *set = dc_nest_axis_set(v);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     set[axis] = true;
     bool picks = values_pick(k, set);
     for (uint32_t i = 0; i < all.n && !picks; i++) {
@@ -186,62 +186,62 @@ static bool may_have_tail(dc_moving *v, uint32_t axis)
         picks = ix_picks(k, x->at, set) || pred_picks(k, x->pred, set) ||
                 pred_picks(k, x->stmt->pred, set);
     }
-    return !picks || dc_move_refuse(v,
+    return !picks || dc_nest_refuse(v,
                                     "%s picks integers that positions are made of: only a divisor "
                                     "of %lld will do",
                                     k->axis.at[axis].name, (long long)k->axis.at[axis].extent);
 }
 
-bool dc_move_may_grow(dc_moving *v, uint32_t axis)
+bool dc_move_may_grow(dc_nest_edit *v, uint32_t axis, int64_t n)
 {
-    const int64_t extent = v->k->axis.at[axis].extent, n = v->m->count;
+    const int64_t extent = v->k->axis.at[axis].extent;
     if (n > MAX_GROWTH && n > extent)
-        return dc_move_refuse(v, "%s has %lld iterations only", v->k->axis.at[axis].name,
+        return dc_nest_refuse(v, "%s has %lld iterations only", v->k->axis.at[axis].name,
                               (long long)extent);
     /* positions do not tell its iterations apart: a copy of an input would be read again behind the
      * store to an output in the same memory */
     if (extent == 1 && n > 1 && !v->k->axis.at[axis].reduce)
-        return dc_move_refuse(v, "%s has one iteration only", v->k->axis.at[axis].name);
+        return dc_nest_refuse(v, "%s has one iteration only", v->k->axis.at[axis].name);
     return extent % n == 0 || may_have_tail(v, axis);
 }
 
-bool dc_move_split(dc_moving *v)
+bool dc_move_split(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    const int64_t n = v->m->count;
-    grow_arg s = {.split = true};
-    if (!dc_move_serial_axis(v, 0, &s.axis) || !dc_move_may_grow(v, s.axis))
+    const int64_t n = m->count;
+    grow_arg s = {.split = true, .zeros = m->kind == DC_MOVE_SPLIT_FULL};
+    if (!dc_move_serial_axis(v, m, 0, &s.axis) || !dc_move_may_grow(v, s.axis, n))
         return false;
     const dc_axis a = k->axis.at[s.axis];
     const int64_t outer = (a.extent + n - 1) / n;
     s.extent = a.extent;
     s.tail = a.extent % n != 0;
-    if (!dc_move_fits(v, outer * n, dc_max_i64(a.extent, 1)) ||
+    if (!dc_nest_fits(v, outer * n, dc_max_i64(a.extent, 1)) ||
         !dc_move_new_axis(v, &s.outer, outer, a.reduce, "%s.o", a.name) ||
         !dc_move_new_axis(v, &s.inner, n, a.reduce, "%s.i", a.name))
         return false;
     s.whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, s.outer), n), dc_ix_axis(k, s.inner));
     s.subst = dc_subst_axis(k, s.axis, s.whole);
-    return dc_move_each_loop(v, &k->root, s.axis, grow_loop, &s);
+    return dc_nest_each_loop(v, &k->root, s.axis, grow_loop, &s);
 }
 
-bool dc_move_pad(dc_moving *v)
+bool dc_move_pad(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    const int64_t n = v->m->count;
+    const int64_t n = m->count;
     grow_arg s = {0};
-    if (!dc_move_serial_axis(v, 0, &s.axis) || !dc_move_may_grow(v, s.axis))
+    if (!dc_move_serial_axis(v, m, 0, &s.axis) || !dc_move_may_grow(v, s.axis, n))
         return false;
     const dc_axis a = k->axis.at[s.axis];
     const int64_t extent = (a.extent + n - 1) / n * n;
     s.extent = a.extent;
     s.tail = extent != a.extent;
-    if (!dc_move_fits(v, extent, dc_max_i64(a.extent, 1)) ||
+    if (!dc_nest_fits(v, extent, dc_max_i64(a.extent, 1)) ||
         !dc_move_new_axis(v, &s.outer, extent, a.reduce, "%s.p", a.name))
         return false;
     s.whole = dc_ix_axis(k, s.outer);
     s.subst = dc_subst_axis(k, s.axis, s.whole);
-    return dc_move_each_loop(v, &k->root, s.axis, grow_loop, &s);
+    return dc_nest_each_loop(v, &k->root, s.axis, grow_loop, &s);
 }
 
 /* part --------------------------------------------------------------------------------------- */
@@ -252,11 +252,11 @@ typedef struct part_arg {
     dc_subst subst;
 } part_arg;
 
-static bool part_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool part_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     part_arg *p = arg;
     DC_UNUSED(v);
-    if (dc_move_has_loop((*slot)->body, p->with)) {
+    if (dc_nest_has_loop((*slot)->body, p->with)) {
         p->rest_n++;
         return true;
     }
@@ -266,21 +266,21 @@ static bool part_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return true;
 }
 
-bool dc_move_part(dc_moving *v)
+bool dc_move_part(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
     part_arg p = {0};
-    if (!dc_move_serial_axis(v, 0, &axis) || !dc_move_axis(v, 1, &p.with))
+    if (!dc_move_serial_axis(v, m, 0, &axis) || !dc_move_axis(v, m, 1, &p.with))
         return false;
     const dc_axis a = v->k->axis.at[axis];
     if (!dc_move_new_axis(v, &p.own, a.extent, a.reduce, "%s.x", a.name))
         return false;
     p.subst = dc_subst_axis(v->k, axis, dc_ix_axis(v->k, p.own));
-    if (!dc_move_each_loop(v, &v->k->root, axis, part_loop, &p))
+    if (!dc_nest_each_loop(v, &v->k->root, axis, part_loop, &p))
         return false;
     return (p.own_n > 0 && p.rest_n > 0) ||
-           dc_move_refuse(v, "loops over %s all hold a loop over %s, or none does", v->m->arg[0],
-                          v->m->arg[1]);
+           dc_nest_refuse(v, "loops over %s all hold a loop over %s, or none does", m->arg[0],
+                          m->arg[1]);
 }
 
 /* fuse --------------------------------------------------------------------------------------- */
@@ -297,7 +297,7 @@ static bool holds_alone(const dc_stmt *outer, uint32_t inner)
     return b != NULL && b->next == NULL && b->kind == DC_STMT_LOOP && b->axis == inner;
 }
 
-static bool fuse_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool fuse_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     fuse_arg *f = arg;
     dc_stmt *outer = *slot;
@@ -314,32 +314,33 @@ static bool fuse_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return true;
 }
 
-bool dc_move_fuse(dc_moving *v)
+bool dc_move_fuse(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     fuse_arg f = {0};
-    if (!dc_move_serial_axis(v, 0, &f.outer) || !dc_move_serial_axis(v, 1, &f.inner))
+    if (!dc_move_serial_axis(v, m, 0, &f.outer) || !dc_move_serial_axis(v, m, 1, &f.inner))
         return false;
     const dc_axis a = k->axis.at[f.outer], b = k->axis.at[f.inner];
     if (a.reduce != b.reduce)
-        return dc_move_refuse(v, "one of %s and %s is a reduction, the other is not", a.name,
+        return dc_nest_refuse(v, "one of %s and %s is a reduction, the other is not", a.name,
                               b.name);
     if (a.extent > 0 && b.extent > (INT64_C(1) << 40) / a.extent)
-        return dc_move_refuse(v, "%s and %s together have too many iterations", a.name, b.name);
+        return dc_nest_refuse(v, "%s and %s together have too many iterations", a.name, b.name);
     if (!dc_move_new_axis(v, &f.fused, a.extent * b.extent, a.reduce, "%s.f", a.name))
         return false;
     const dc_ix whole = dc_ix_axis(k, f.fused);
     f.div = dc_ix_div(k, whole, dc_max_i64(b.extent, 1));
     f.mod = dc_ix_mod(k, whole, dc_max_i64(b.extent, 1));
-    return dc_move_each_loop(v, &k->root, f.outer, fuse_loop, &f) &&
+    return dc_nest_each_loop(v, &k->root, f.outer, fuse_loop, &f) &&
            (f.found > 0 ||
-            dc_move_refuse(v, "%s is not directly and alone inside %s", b.name, a.name));
+            dc_nest_refuse(v, "%s is not directly and alone inside %s", b.name, a.name));
 }
 
 /* reorder ------------------------------------------------------------------------------------ */
 
 typedef struct reorder_arg {
     uint32_t inner, outer; /* inner goes outside outer */
+    bool reduce;           /* additions may change their order */
     int found;
 } reorder_arg;
 
@@ -352,14 +353,14 @@ static dc_stmt **child_loop(dc_stmt *loop, uint32_t axis)
 }
 
 /* Two loops round one sum that reads nothing of what it adds up to: any order is a sum. */
-static bool is_one_sum(dc_moving *v, dc_stmt *loop)
+static bool is_one_sum(dc_nest_edit *v, dc_stmt *loop)
 {
     const dc_stmt *t = loop->body;
     while (t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL)
         t = t->body;
     if (t == NULL || t->kind != DC_STMT_SET || t->next != NULL || !t->reduces || t->nput != 1)
         return false;
-    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
+    const dc_accesses a = dc_nest_accesses(v, loop->body, NULL);
     int loads = 0;
     for (uint32_t i = 0; i < a.n; i++)
         loads += a.at[i].buf == t->put[0].buf && !a.at[i].store;
@@ -367,20 +368,20 @@ static bool is_one_sum(dc_moving *v, dc_stmt *loop)
 }
 
 /* Two loops with nothing beside the inner one: their iterations change places. */
-static bool may_interchange(dc_moving *v, dc_stmt *outer, dc_stmt *inner)
+static bool may_interchange(dc_nest_edit *v, dc_stmt *outer, dc_stmt *inner, bool reduce)
 {
     const dc_kernel *k = v->k;
     const dc_axis *o = &k->axis.at[outer->axis], *i = &k->axis.at[inner->axis];
-    dc_moving ask = *v;
-    if (dc_move_independent(&ask, outer, outer))
+    dc_nest_edit ask = *v;
+    if (dc_nest_independent(&ask, outer, outer))
         return true;
     ask.why = NULL;
-    if (dc_move_independent(&ask, outer, inner))
+    if (dc_nest_independent(&ask, outer, inner))
         return true;
     if (!o->reduce || !i->reduce || !is_one_sum(v, outer))
-        return dc_move_refuse(v, "%s", ask.why);
-    return v->m->kind == DC_MOVE_REORDER_REDUCE ||
-           dc_move_refuse(v, "the order of additions would change; reorder_reduce allows that");
+        return dc_nest_refuse(v, "%s", ask.why);
+    return reduce ||
+           dc_nest_refuse(v, "the order of additions would change; reorder_reduce allows that");
 }
 
 static bool touched_only_in(const dc_accesses *all, const dc_stmt *loop, uint32_t buf)
@@ -400,21 +401,21 @@ static bool touched_only_in(const dc_accesses *all, const dc_stmt *loop, uint32_
  * Locals used in the loop alone get one element per iteration of its axis, outermost, unless they
  * have them.
  */
-static bool privatize(dc_moving *v, dc_stmt *loop)
+static bool privatize(dc_nest_edit *v, dc_stmt *loop)
 {
     dc_kernel *k = v->k;
-    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     for (uint32_t b = 0; b < k->buf.n; b++) {
         if (k->buf.at[b].scope == DC_SCOPE_PARAM || !touched_only_in(&all, loop, b) ||
-            dc_move_buffer_apart(v, &all, loop, loop->axis, b))
+            dc_nest_buffer_apart(v, &all, loop, loop->axis, b))
             continue;
-        if (!dc_move_widen(v, loop, b))
+        if (!dc_nest_widen(v, loop, b))
             return false;
     }
     return true;
 }
 
-static bool reorder_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool reorder_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     reorder_arg *r = arg;
     dc_kernel *k = v->k;
@@ -425,13 +426,13 @@ static bool reorder_loop(dc_moving *v, dc_stmt **slot, void *arg)
     r->found++;
     dc_stmt *inner = *at;
     if (outer->body == inner && inner->next == NULL) {
-        if (!may_interchange(v, outer, inner))
+        if (!may_interchange(v, outer, inner, r->reduce))
             return false;
     } else {
         if (k->axis.at[r->outer].reduce)
-            return dc_move_refuse(v, "%s is a reduction, which cannot be taken apart round %s",
+            return dc_nest_refuse(v, "%s is a reduction, which cannot be taken apart round %s",
                                   k->axis.at[r->outer].name, k->axis.at[r->inner].name);
-        if (!dc_move_independent(v, outer, outer) || !privatize(v, outer))
+        if (!dc_nest_independent(v, outer, outer) || !privatize(v, outer))
             return false;
     }
 
@@ -448,61 +449,61 @@ static bool reorder_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return true;
 }
 
-bool dc_move_reorder(dc_moving *v)
+bool dc_move_reorder(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    reorder_arg r = {0};
-    if (!dc_move_serial_axis(v, 0, &r.inner) || !dc_move_serial_axis(v, 1, &r.outer))
+    reorder_arg r = {.reduce = m->kind == DC_MOVE_REORDER_REDUCE};
+    if (!dc_move_serial_axis(v, m, 0, &r.inner) || !dc_move_serial_axis(v, m, 1, &r.outer))
         return false;
-    return dc_move_each_loop(v, &k->root, r.outer, reorder_loop, &r) &&
-           (r.found > 0 || dc_move_refuse(v, "%s is not directly inside %s",
+    return dc_nest_each_loop(v, &k->root, r.outer, reorder_loop, &r) &&
+           (r.found > 0 || dc_nest_refuse(v, "%s is not directly inside %s",
                                           k->axis.at[r.inner].name, k->axis.at[r.outer].name));
 }
 
 /* vectorize, unroll -------------------------------------------------------------------------- */
 
-static bool may_vectorize(dc_moving *v, dc_stmt **slot, void *arg)
+static bool may_vectorize(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     const dc_kernel *k = v->k;
     const uint32_t axis = (*slot)->axis;
     DC_UNUSED(arg);
     for (const dc_stmt *t = (*slot)->body; t != NULL; t = t->next) {
         if (t->kind != DC_STMT_SET)
-            return dc_move_refuse(v,
+            return dc_nest_refuse(v,
                                   t->kind == DC_STMT_LOOP ? "there is a loop inside %s"
                                                           : "there is a matrix instruction in %s",
                                   k->axis.at[axis].name);
         for (uint32_t i = 0; i < t->nput; i++)
             if (!dc_ix_uses(k, t->put[i].at, axis))
-                return dc_move_refuse(v, "all lanes of %s would store to one element of %s",
+                return dc_nest_refuse(v, "all lanes of %s would store to one element of %s",
                                       k->axis.at[axis].name, k->buf.at[t->put[i].buf].name);
     }
-    return dc_move_independent(v, *slot, *slot);
+    return dc_nest_independent(v, *slot, *slot);
 }
 
-bool dc_move_vectorize(dc_moving *v)
+bool dc_move_vectorize(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
-    if (!dc_move_serial_axis(v, 0, &axis))
+    if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
     dc_axis *a = &v->k->axis.at[axis];
     if (a->extent < 2 || a->extent > MAX_LANES || (a->extent & (a->extent - 1)) != 0)
-        return dc_move_refuse(v, "lanes are 2 to %d, a power of two, %s has %lld", MAX_LANES,
+        return dc_nest_refuse(v, "lanes are 2 to %d, a power of two, %s has %lld", MAX_LANES,
                               a->name, (long long)a->extent);
-    if (!dc_move_each_loop(v, &v->k->root, axis, may_vectorize, NULL))
+    if (!dc_nest_each_loop(v, &v->k->root, axis, may_vectorize, NULL))
         return false;
     v->k->axis.at[axis].kind = DC_AXIS_VECTOR;
     return true;
 }
 
-bool dc_move_unroll(dc_moving *v)
+bool dc_move_unroll(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
-    if (!dc_move_serial_axis(v, 0, &axis))
+    if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
     dc_axis *a = &v->k->axis.at[axis];
     if (a->extent > MAX_UNROLL)
-        return dc_move_refuse(v, "%s has %lld iterations, at most %d are unrolled", a->name,
+        return dc_nest_refuse(v, "%s has %lld iterations, at most %d are unrolled", a->name,
                               (long long)a->extent, MAX_UNROLL);
     a->kind = DC_AXIS_UNROLL;
     return true;

@@ -28,7 +28,7 @@ static dc_stmt **find_chain(dc_kernel *k, dc_stmt **first, uint32_t axis)
             continue;
         const bool reduce = k->axis.at[(*s)->axis].reduce;
         if ((*s)->axis == axis ||
-            (reduce && chain_bottom(*s) != NULL && dc_move_has_loop((*s)->body, axis)))
+            (reduce && chain_bottom(*s) != NULL && dc_nest_has_loop((*s)->body, axis)))
             return s;
         dc_stmt **found = find_chain(k, &(*s)->body, axis);
         if (found != NULL)
@@ -60,7 +60,7 @@ static dc_stmt *accumulate(dc_kernel *k, uint32_t buf, dc_ix at, dc_op combine, 
 }
 
 /* Is it acc = acc (combine) term, and nothing of acc in the term? */
-static bool is_plain(dc_moving *v, dc_stmt *bottom)
+static bool is_plain(dc_nest_edit *v, dc_stmt *bottom)
 {
     const dc_kernel *k = v->k;
     const dc_put p = bottom->put[0];
@@ -68,7 +68,7 @@ static bool is_plain(dc_moving *v, dc_stmt *bottom)
     if (sum.kind != DC_VX_OP || sum.n != 2)
         return false;
     const dc_vx_node *acc = &k->vx.at[sum.in[0]];
-    const dc_accesses a = dc_move_accesses_of(v, bottom, NULL);
+    const dc_accesses a = dc_nest_accesses_of(v, bottom, NULL);
     int loads = 0;
     for (uint32_t i = 0; i < a.n; i++)
         loads += a.at[i].buf == p.buf && !a.at[i].store;
@@ -77,28 +77,28 @@ static bool is_plain(dc_moving *v, dc_stmt *bottom)
 }
 
 /* The tests that depend on no loop of the chain. */
-static dc_pred outer_tests(dc_moving *v, const dc_stmt *chain, dc_pred p)
+static dc_pred outer_tests(dc_nest_edit *v, const dc_stmt *chain, dc_pred p)
 {
-    bool *inside = dc_move_axis_set(v);
+    bool *inside = dc_nest_axis_set(v);
     dc_pred out = {0};
     inside[chain->axis] = true;
-    dc_move_axes_of(chain->body, inside);
+    dc_nest_axes_of(chain->body, inside);
     for (uint32_t i = 0; i < p.n; i++)
-        if (!dc_move_ix_loads(v->k, p.range[i].ix) && !dc_move_ix_uses(v->k, p.range[i].ix, inside))
+        if (!dc_ix_loads(v->k, p.range[i].ix) && !dc_ix_uses_any(v->k, p.range[i].ix, inside))
             out = dc_pred_and(v->k, out, p.range[i].ix, p.range[i].n);
     return out;
 }
 
-static bool name_part(dc_moving *v, uint32_t of, uint32_t *part, dc_dtype t, int64_t count)
+static bool name_part(dc_nest_edit *v, uint32_t of, uint32_t *part, dc_dtype t, int64_t count)
 {
     dc_kernel *k = v->k;
     char name[32];
     snprintf(name, sizeof name, "%.8s.%u", k->buf.at[of].name, k->buf.n);
     for (uint32_t b = 0; b < k->buf.n; b++)
         if (strcmp(k->buf.at[b].name, name) == 0)
-            return dc_move_refuse(v, "there is a buffer %s already", name);
+            return dc_nest_refuse(v, "there is a buffer %s already", name);
     if (strlen(name) >= sizeof k->buf.at->name)
-        return dc_move_refuse(v, "the name %s of a buffer would be too long", name);
+        return dc_nest_refuse(v, "the name %s of a buffer would be too long", name);
     *part = dc_buffer_new(k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
     return true;
 }
@@ -113,47 +113,48 @@ static void rename_loop(dc_stmt *chain, uint32_t axis, uint32_t outer)
         }
 }
 
-static bool may_split(dc_moving *v, uint32_t axis, dc_stmt *chain, dc_stmt *bottom, uint64_t *zero)
+static bool may_split(dc_nest_edit *v, uint32_t axis, dc_stmt *chain, dc_stmt *bottom,
+                      int64_t parts, uint64_t *zero)
 {
     const dc_kernel *k = v->k;
     const char *name = k->axis.at[axis].name;
     int64_t at;
     if (bottom == NULL || !k->axis.at[axis].reduce)
-        return dc_move_refuse(v,
+        return dc_nest_refuse(v,
                               "%s is in no chain of reduction loops with one sum inside and "
                               "nothing else",
                               name);
-    if (v->m->count < 2)
-        return dc_move_refuse(v, "one partial sum is no split");
+    if (parts < 2)
+        return dc_nest_refuse(v, "one partial sum is no split");
     if (!is_plain(v, bottom) || !identity_of((dc_op)k->vx.at[bottom->put[0].value].op,
                                              (dc_dtype)k->vx.at[bottom->put[0].value].dtype, zero))
-        return dc_move_refuse(
+        return dc_nest_refuse(
             v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
     if (!dc_ix_is_const(k, bottom->put[0].at, &at))
-        return dc_move_refuse(v, "the sum over %s is not one element", name);
+        return dc_nest_refuse(v, "the sum over %s is not one element", name);
     for (const dc_stmt *t = chain; t != bottom; t = t->body)
         if (k->axis.at[t->axis].kind == DC_AXIS_VECTOR)
-            return dc_move_refuse(v, "%s is vectorized", k->axis.at[t->axis].name);
+            return dc_nest_refuse(v, "%s is vectorized", k->axis.at[t->axis].name);
     return true;
 }
 
-bool dc_move_split_reduce(dc_moving *v)
+bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    const int64_t f = v->m->count;
+    const int64_t f = m->count;
     uint32_t axis, outer, inner, last, part = 0;
     uint64_t zero = 0;
-    if (!dc_move_serial_axis(v, 0, &axis))
+    if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
     const dc_axis a = k->axis.at[axis];
     dc_stmt **slot = find_chain(k, &k->root, axis);
     dc_stmt *bottom = slot != NULL ? chain_bottom(*slot) : NULL;
-    if (slot == NULL || !may_split(v, axis, *slot, bottom, &zero))
+    if (slot == NULL || !may_split(v, axis, *slot, bottom, f, &zero))
         return false;
     const dc_put old = bottom->put[0];
     const dc_vx_node sum = k->vx.at[old.value];
     const int64_t rounds = (a.extent + f - 1) / f;
-    if (!dc_move_may_grow(v, axis) || !dc_move_fits(v, rounds * f, dc_max_i64(a.extent, 1)) ||
+    if (!dc_move_may_grow(v, axis, f) || !dc_nest_fits(v, rounds * f, dc_max_i64(a.extent, 1)) ||
         !dc_move_new_axis(v, &outer, rounds, true, "%s.o", a.name) ||
         !dc_move_new_axis(v, &inner, f, false, "%s.i", a.name) || /* sums apart: no reduction */
         !dc_move_new_axis(v, &last, f, true, "%s.j", a.name) ||
@@ -201,28 +202,29 @@ static dc_stmt *chain_sums(dc_stmt *loop)
 }
 
 /* Can it be one of those that are added up by themselves first? */
-static bool may_total(dc_moving *v, const dc_stmt *chain, dc_stmt *sums, dc_stmt *one)
+static bool may_total(dc_nest_edit *v, const dc_stmt *chain, dc_stmt *sums, dc_stmt *one)
 {
     const dc_kernel *k = v->k;
     const char *name = k->axis.at[chain->axis].name;
     const dc_vx_node sum = k->vx.at[one->put[0].value];
-    const dc_accesses a = dc_move_accesses_of(v, one, NULL);
+    const dc_accesses a = dc_nest_accesses_of(v, one, NULL);
     uint64_t zero;
     if (!is_plain(v, one) || !identity_of((dc_op)sum.op, (dc_dtype)sum.dtype, &zero))
-        return dc_move_refuse(
+        return dc_nest_refuse(
             v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
     for (const dc_stmt *other = sums; other != NULL; other = other->next)
         if (other != one &&
-            (other->put[0].buf == one->put[0].buf || dc_move_loads(&a, other->put[0].buf)))
-            return dc_move_refuse(v, "the sums inside %s depend on each other", name);
+            (other->put[0].buf == one->put[0].buf || dc_access_loads(&a, other->put[0].buf)))
+            return dc_nest_refuse(v, "the sums inside %s depend on each other", name);
     for (const dc_stmt *s = chain; s->kind == DC_STMT_LOOP; s = s->body)
         if (!k->axis.at[s->axis].reduce || dc_ix_uses(k, one->put[0].at, s->axis))
-            return dc_move_refuse(v, "%s makes sums of its own", k->axis.at[s->axis].name);
+            return dc_nest_refuse(v, "%s makes sums of its own", k->axis.at[s->axis].name);
     return true;
 }
 
 /* The sum becomes one of its own; *init and *total are what is to stand before and behind the chain. */
-static bool total_one(dc_moving *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init, dc_stmt **total)
+static bool total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init,
+                      dc_stmt **total)
 {
     dc_kernel *k = v->k;
     const dc_put old = one->put[0];
@@ -250,11 +252,11 @@ static bool total_one(dc_moving *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init
  * The chain of reduction loops at the slot makes sums of its own, which are added to those it made. Returns
  * the last statement of what stands there now; NULL: refused.
  */
-static dc_stmt *total_chain(dc_moving *v, dc_stmt **slot)
+static dc_stmt *total_chain(dc_nest_edit *v, dc_stmt **slot)
 {
     dc_stmt *chain = *slot, *sums = chain_sums(chain), *last = chain;
     if (sums == NULL) {
-        dc_move_refuse(v, "other things than sums stand inside %s",
+        dc_nest_refuse(v, "other things than sums stand inside %s",
                        v->k->axis.at[chain->axis].name);
         return NULL;
     }
@@ -276,7 +278,7 @@ static dc_stmt *total_chain(dc_moving *v, dc_stmt **slot)
 }
 
 /* All outermost reduction loops of a list; *found counts them. */
-static bool total_all(dc_moving *v, dc_stmt **first, int *found)
+static bool total_all(dc_nest_edit *v, dc_stmt **first, int *found)
 {
     for (dc_stmt **s = first; *s != NULL; s = &(*s)->next) {
         if ((*s)->kind != DC_STMT_LOOP)
@@ -296,32 +298,33 @@ static bool total_all(dc_moving *v, dc_stmt **first, int *found)
     return true;
 }
 
-static bool total_in_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool total_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     const dc_axis *a = &v->k->axis.at[(*slot)->axis];
     return a->reduce ? total_all(v, &(*slot)->body, arg)
-                     : dc_move_refuse(v, "%s is no reduction loop", a->name);
+                     : dc_nest_refuse(v, "%s is no reduction loop", a->name);
 }
 
-bool dc_move_subtotal(dc_moving *v)
+bool dc_move_subtotal(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
     int found = 0;
-    return dc_move_serial_axis(v, 0, &axis) &&
-           dc_move_each_loop(v, &v->k->root, axis, total_in_loop, &found) &&
-           (found > 0 || dc_move_refuse(v, "no reduction loop is inside %s", v->m->arg[0]));
+    return dc_move_serial_axis(v, m, 0, &axis) &&
+           dc_nest_each_loop(v, &v->k->root, axis, total_in_loop, &found) &&
+           (found > 0 || dc_nest_refuse(v, "no reduction loop is inside %s", m->arg[0]));
 }
 
 /* tensorize ---------------------------------------------------------------------------------- */
 
 typedef struct tiling {
+    uint32_t which; /* dc_tile_id */
     const dc_tile_row *row;
     uint32_t axis[3]; /* m, n, k */
     dc_stmt *set;
     int found;
 } tiling;
 
-static bool find_nest(dc_moving *v, dc_stmt *loop, tiling *t)
+static bool find_nest(dc_nest_edit *v, dc_stmt *loop, tiling *t)
 {
     static const char *const roles = "mnk";
     const dc_kernel *k = v->k;
@@ -329,17 +332,17 @@ static bool find_nest(dc_moving *v, dc_stmt *loop, tiling *t)
     for (int i = 0; i < 3; i++, loop = loop->body) {
         const dc_axis *a = &k->axis.at[loop->axis];
         if (a->kind != DC_AXIS_SERIAL || a->extent != want[i])
-            return dc_move_refuse(v, "%s wants a serial loop %c of extent %d, %s has %lld",
+            return dc_nest_refuse(v, "%s wants a serial loop %c of extent %d, %s has %lld",
                                   t->row->name, roles[i], want[i], a->name, (long long)a->extent);
         t->axis[i] = loop->axis;
     }
     t->set = loop;
     return (loop != NULL && loop->next == NULL && loop->kind == DC_STMT_SET && loop->nput == 1) ||
-           dc_move_refuse(v, "there is more than one assignment in the loops");
+           dc_nest_refuse(v, "there is more than one assignment in the loops");
 }
 
 /* Operand moving along axes r (rows) and c (columns) and not along `still`. */
-static bool find_operand(dc_moving *v, const tiling *t, uint32_t buf, dc_ix at, int r, int c,
+static bool find_operand(dc_nest_edit *v, const tiling *t, uint32_t buf, dc_ix at, int r, int c,
                          dc_tile_operand *out)
 {
     dc_kernel *k = v->k;
@@ -378,35 +381,35 @@ static bool overlaps(const dc_tile_operand *o, int rows, int cols)
     return false;
 }
 
-static bool match(dc_moving *v, const tiling *t, dc_tile *tile)
+static bool match(dc_nest_edit *v, const tiling *t, dc_tile *tile)
 {
     const dc_kernel *k = v->k;
     const dc_put p = t->set->put[0];
     const dc_vx_node sum = k->vx.at[p.value];
     if (sum.kind != DC_VX_OP || sum.op != DC_OP_ADD || sum.dtype != t->row->c)
-        return dc_move_refuse(v, "the assignment is no sum in the dtype of %s", t->row->name);
+        return dc_nest_refuse(v, "the assignment is no sum in the dtype of %s", t->row->name);
     const dc_vx_node acc = k->vx.at[sum.in[0]], mul = k->vx.at[sum.in[1]];
     if (acc.kind != DC_VX_LOAD || acc.buf != p.buf || acc.at != p.at || acc.pred.n != 0 ||
         mul.kind != DC_VX_OP || mul.op != DC_OP_MUL)
-        return dc_move_refuse(v, "the assignment is not c = c + a * b");
+        return dc_nest_refuse(v, "the assignment is not c = c + a * b");
     const dc_vx_node *a = factor_of(k, t, mul.in[0]), *b = factor_of(k, t, mul.in[1]);
     if (a == NULL || b == NULL)
-        return dc_move_refuse(v, "a and b are not plain loads of the dtype of %s", t->row->name);
+        return dc_nest_refuse(v, "a and b are not plain loads of the dtype of %s", t->row->name);
     if (a->buf == p.buf || b->buf == p.buf)
-        return dc_move_refuse(v, "%s is both an operand and the result", k->buf.at[p.buf].name);
+        return dc_nest_refuse(v, "%s is both an operand and the result", k->buf.at[p.buf].name);
     const dc_vx_node left = *a, right = *b;
     if (!find_operand(v, t, p.buf, p.at, 0, 1, &tile->c))
-        return dc_move_refuse(v, "positions in %s are not linear in m and n, or depend on k",
+        return dc_nest_refuse(v, "positions in %s are not linear in m and n, or depend on k",
                               k->buf.at[p.buf].name);
     if (overlaps(&tile->c, t->row->m, t->row->n))
-        return dc_move_refuse(v, "elements of the tile lie at one place in %s",
+        return dc_nest_refuse(v, "elements of the tile lie at one place in %s",
                               k->buf.at[p.buf].name);
     if (find_operand(v, t, left.buf, left.at, 0, 2, &tile->a) &&
         find_operand(v, t, right.buf, right.at, 2, 1, &tile->b))
         return true;
     return (find_operand(v, t, right.buf, right.at, 0, 2, &tile->a) &&
             find_operand(v, t, left.buf, left.at, 2, 1, &tile->b)) ||
-           dc_move_refuse(v, "a is not linear in m and k alone, or b in k and n");
+           dc_nest_refuse(v, "a is not linear in m and k alone, or b in k and n");
 }
 
 static bool holds_two(const dc_stmt *loop)
@@ -419,13 +422,13 @@ static bool holds_two(const dc_stmt *loop)
     return true;
 }
 
-static bool tensorize_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool tensorize_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     tiling *t = arg;
     dc_kernel *k = v->k;
     dc_stmt *loop = *slot;
-    bool *set = dc_move_axis_set(v);
-    dc_tile tile = {.which = (uint32_t)dc_tile_find(v->m->arg[1])};
+    bool *set = dc_nest_axis_set(v);
+    dc_tile tile = {.which = t->which};
     if (!holds_two(loop))
         return true; /* this loop over the axis holds something else */
     if (!find_nest(v, loop, t) || !match(v, t, &tile))
@@ -433,8 +436,8 @@ static bool tensorize_loop(dc_moving *v, dc_stmt **slot, void *arg)
     for (int i = 0; i < 3; i++)
         set[t->axis[i]] = true;
     for (uint32_t i = 0; i < t->set->pred.n; i++)
-        if (dc_move_ix_uses(k, t->set->pred.range[i].ix, set))
-            return dc_move_refuse(v, "the assignment stands under a test on the loops of the tile");
+        if (dc_ix_uses_any(k, t->set->pred.range[i].ix, set))
+            return dc_nest_refuse(v, "the assignment stands under a test on the loops of the tile");
     dc_stmt *s = DC_NEW(&k->arena, dc_stmt);
     s->kind = DC_STMT_TILE;
     s->pred = t->set->pred;
@@ -446,15 +449,16 @@ static bool tensorize_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return true;
 }
 
-bool dc_move_tensorize(dc_moving *v)
+bool dc_move_tensorize(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
-    tiling t = {.row = dc_tile_row_of((uint32_t)dc_tile_find(v->m->arg[1]))};
-    if (!dc_move_serial_axis(v, 0, &axis))
+    const uint32_t which = (uint32_t)dc_tile_find(m->arg[1]);
+    tiling t = {.which = which, .row = dc_tile_row_of(which)};
+    if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
-    return dc_move_each_loop(v, &v->k->root, axis, tensorize_loop, &t) &&
-           (t.found > 0 || dc_move_refuse(v,
+    return dc_nest_each_loop(v, &v->k->root, axis, tensorize_loop, &t) &&
+           (t.found > 0 || dc_nest_refuse(v,
                                           "%s is not the outermost of three loops with nothing "
                                           "beside them",
-                                          v->m->arg[0]));
+                                          m->arg[0]));
 }

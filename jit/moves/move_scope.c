@@ -84,7 +84,7 @@ static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
     const int64_t extent = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
     const bool some = /* a phase for the first ones of them */
         g.threads == extent && extent < r->threads && r->row == 1;
-    if ((g.threads != r->threads && !some) || x->tile || dc_move_ix_loads(k, x->at))
+    if ((g.threads != r->threads && !some) || x->tile || dc_ix_loads(k, x->at))
         return 0;
     const dc_ix digit = dc_ix_mod(k, dc_ix_div(k, x->at, r->step), r->threads);
     const dc_ix place =
@@ -129,7 +129,7 @@ static bool find_rows(dc_kernel *k, const dc_accesses *all, uint32_t buf, rows *
 }
 
 /* Gives each thread its row, if every access allows that. */
-static bool make_thread(dc_moving *v, const dc_accesses *all, uint32_t buf)
+static bool make_thread(dc_nest_edit *v, const dc_accesses *all, uint32_t buf)
 {
     dc_kernel *k = v->k;
     dc_ix *to = DC_NEW_ARRAY(v->tmp, dc_ix, all->n);
@@ -147,7 +147,7 @@ static bool make_thread(dc_moving *v, const dc_accesses *all, uint32_t buf)
         moved |= to[i] != x->at;
     }
     if (moved)
-        dc_move_place(v, all, buf, to);
+        dc_nest_place(v, all, buf, to);
     k->buf.at[buf].count = r.threads * r.row;
     k->buf.at[buf].scope = DC_SCOPE_THREAD;
     return true;
@@ -172,78 +172,78 @@ static const dc_path *common_loop(const dc_accesses *all, uint32_t buf)
 }
 
 /* What each iteration of thread loops round all uses had to itself gets an index by them. */
-static bool widen(dc_moving *v, uint32_t buf)
+static bool widen(dc_nest_edit *v, uint32_t buf)
 {
     dc_kernel *k = v->k;
-    dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     for (const dc_path *p = common_loop(&all, buf); p != NULL; p = p->up) {
         if (!dc_axis_is_thread(k->axis.at[p->loop->axis].kind) ||
-            dc_move_buffer_apart(v, &all, p->loop, p->loop->axis, buf))
+            dc_nest_buffer_apart(v, &all, p->loop, p->loop->axis, buf))
             continue;
-        if (!dc_move_widen(v, p->loop, buf))
+        if (!dc_nest_widen(v, p->loop, buf))
             return false;
-        all = dc_move_accesses(v, k->root, NULL);
+        all = dc_nest_accesses(v, k->root, NULL);
     }
     return true;
 }
 
-static bool settle(dc_moving *v, uint32_t buf)
+static bool settle(dc_nest_edit *v, uint32_t buf, bool binds)
 {
     dc_kernel *k = v->k;
-    const bool binds = v->m->kind == DC_MOVE_BLOCK || v->m->kind == DC_MOVE_LANE;
     const uint8_t scope = k->buf.at[buf].scope;
-    dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     if (scope == DC_SCOPE_PARAM || (scope == DC_SCOPE_LOCAL && fits_local(k, &all, buf)) ||
         (scope == DC_SCOPE_GROUP && !binds))
         return true;
     if (scope == DC_SCOPE_LOCAL && !widen(v, buf))
         return false;
-    all = dc_move_accesses(v, k->root, NULL);
+    all = dc_nest_accesses(v, k->root, NULL);
     if (!make_thread(v, &all, buf))
         k->buf.at[buf].scope = DC_SCOPE_GROUP;
     return true;
 }
 
-bool dc_move_settle(dc_moving *v)
+bool dc_move_settle(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
+    const bool binds = m->kind == DC_MOVE_BLOCK || m->kind == DC_MOVE_LANE;
     bool threads = false;
     for (uint32_t a = 0; a < k->axis.n; a++)
         threads |= dc_axis_is_thread(k->axis.at[a].kind);
     for (uint32_t b = 0; b < k->buf.n && threads; b++)
-        if (!settle(v, b))
+        if (!settle(v, b, binds))
             return false;
     return true;
 }
 
 /* scope -------------------------------------------------------------------------------------- */
 
-bool dc_move_scope(dc_moving *v)
+bool dc_move_scope(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     uint32_t buf;
-    if (!dc_move_buffer(v, 0, &buf))
+    if (!dc_move_buffer(v, m, 0, &buf))
         return false;
     dc_buffer *b = &k->buf.at[buf];
-    const dc_accesses all = dc_move_accesses(v, k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     if (b->scope == DC_SCOPE_PARAM)
-        return dc_move_refuse(v, "%s is a parameter, it has no other scope", b->name);
-    if (strcmp(v->m->arg[1], "local") == 0) {
+        return dc_nest_refuse(v, "%s is a parameter, it has no other scope", b->name);
+    if (strcmp(m->arg[1], "local") == 0) {
         if (!fits_local(k, &all, buf))
-            return dc_move_refuse(v,
+            return dc_nest_refuse(v,
                                   "%s is reached from more than one iteration of the parallel "
                                   "loops",
                                   b->name);
         b->scope = DC_SCOPE_LOCAL;
         return true;
     }
-    if (strcmp(v->m->arg[1], "thread") == 0)
+    if (strcmp(m->arg[1], "thread") == 0)
         return make_thread(v, &all, buf) ||
-               dc_move_refuse(v, "not every access to %s is to the row of its own thread", b->name);
+               dc_nest_refuse(v, "not every access to %s is to the row of its own thread", b->name);
     for (const dc_path *p = common_loop(&all, buf); p != NULL; p = p->up)
         if (dc_axis_is_thread(k->axis.at[p->loop->axis].kind) &&
-            !dc_move_buffer_apart(v, &all, p->loop, p->loop->axis, buf))
-            return dc_move_refuse(v, "threads of %s use the same elements of %s",
+            !dc_nest_buffer_apart(v, &all, p->loop, p->loop->axis, buf))
+            return dc_nest_refuse(v, "threads of %s use the same elements of %s",
                                   k->axis.at[p->loop->axis].name, b->name);
     b->scope = DC_SCOPE_GROUP;
     return true;

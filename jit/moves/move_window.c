@@ -34,7 +34,7 @@ typedef struct dim { /* of the copy: (sum of part) - lo, 0 .. extent - 1 */
 } dim;
 
 typedef struct window {
-    dc_moving *v;
+    dc_nest_edit *v;
     uint32_t of;
     bool *inner; /* axes of loops inside */
     dc_ix at;
@@ -59,13 +59,13 @@ static bool inner_terms(const window *w, dc_ix a, part *out, int *n)
     const dc_kernel *k = w->v->k;
     const dc_ix_node *x = &k->ix.at[a];
     *n = 0;
-    if (dc_move_ix_loads(k, a))
+    if (dc_ix_loads(k, a))
         return false;
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_atom_node *t = &k->atom.at[x->term[i].atom];
         if (t->kind == DC_ATOM_AXIS && !w->inner[t->axis])
             continue;
-        if (t->kind != DC_ATOM_AXIS && !dc_move_ix_uses(k, t->of, w->inner))
+        if (t->kind != DC_ATOM_AXIS && !dc_ix_uses_any(k, t->of, w->inner))
             continue;
         if (t->kind != DC_ATOM_AXIS || *n == MAX_TERMS)
             return false;
@@ -107,7 +107,7 @@ static bool add_tested(window *w, dc_range r)
 {
     dim d = {.tested = true, .test = {.n = r.n}};
     if (!inner_terms(w, r.ix, d.part, &d.n))
-        return dc_move_refuse(w->v, "a test of %s is no sum of axes", name_of(w));
+        return dc_nest_refuse(w->v, "a test of %s is no sum of axes", name_of(w));
     if (d.n == 0) {
         w->rest = dc_pred_and(w->v->k, w->rest, r.ix, r.n);
         return true;
@@ -117,12 +117,12 @@ static bool add_tested(window *w, dc_range r)
         const int64_t coef = at < 0 ? 0 : w->left[at].coef;
         if (at < 0 || coef % d.part[i].coef != 0 || coef / d.part[i].coef <= 0 ||
             (i > 0 && coef / d.part[i].coef != d.unit))
-            return dc_move_refuse(w->v, "a test of %s is along no dim", name_of(w));
+            return dc_nest_refuse(w->v, "a test of %s is along no dim", name_of(w));
         d.unit = coef / d.part[i].coef;
         w->left[at] = w->left[--w->nleft];
     }
     if (w->n == MAX_DIMS)
-        return dc_move_refuse(w->v, "more than %d dims", MAX_DIMS);
+        return dc_nest_refuse(w->v, "more than %d dims", MAX_DIMS);
     d.test.ix = without(w->v->k, r.ix, d.part, d.n);
     measure(w->v->k, &d);
     w->dim[w->n++] = d;
@@ -150,7 +150,7 @@ static bool add_left(window *w)
         const bool same = d != NULL && p.coef % d->unit == 0 && d->n < MAX_TERMS &&
                           size_of(p.coef) < d->unit * d->extent;
         if (!same && w->n == MAX_DIMS)
-            return dc_move_refuse(w->v, "more than %d dims", MAX_DIMS);
+            return dc_nest_refuse(w->v, "more than %d dims", MAX_DIMS);
         if (!same) {
             d = &w->dim[w->n++];
             *d = (dim){.unit = size_of(p.coef)};
@@ -177,7 +177,7 @@ static bool find_dims(window *w)
     w->n = 0;
     w->rest = (dc_pred){0};
     if (!inner_terms(w, w->at, w->left, &w->nleft))
-        return dc_move_refuse(w->v, "positions in %s are not linear in the axes inside",
+        return dc_nest_refuse(w->v, "positions in %s are not linear in the axes inside",
                               name_of(w));
     for (uint32_t i = 0; i < w->pred.n; i++)
         if (!add_tested(w, w->pred.range[i]))
@@ -192,14 +192,14 @@ static bool find_dims(window *w)
 
 static bool make_copy(window *w)
 {
-    dc_moving *v = w->v;
+    dc_nest_edit *v = w->v;
     int64_t count = 1;
     if (w->n > 0 && w->dim[w->n - 1].tested && w->dim[w->n - 1].extent >= WHOLE)
         w->dim[w->n - 1].extent = (w->dim[w->n - 1].extent + WHOLE - 1) / WHOLE * WHOLE;
     for (int i = w->n - 1; i >= 0; i--) {
         w->dim[i].step = count;
         if (w->dim[i].extent > MAX_PART / count)
-            return dc_move_refuse(v, "the part of %s has more than %d elements", name_of(w),
+            return dc_nest_refuse(v, "the part of %s has more than %d elements", name_of(w),
                                   MAX_PART);
         count *= w->dim[i].extent;
     }
@@ -241,9 +241,9 @@ static bool stays_inside(window *w, dc_ix from, dc_pred pred)
         from = dc_ix_add(k, from, dc_ix_mul(k, tested, -d->unit));
         more += d->unit * (d->test.n - 1);
     }
-    dc_move_range(w->v, from, pred, (dc_pred){0}, &lo, &hi);
+    dc_nest_range(w->v, from, pred, (dc_pred){0}, &lo, &hi);
     return (lo >= 0 && hi + more < k->buf.at[w->of].count) ||
-           dc_move_refuse(w->v, "the copy would read outside of %s", name_of(w));
+           dc_nest_refuse(w->v, "the copy would read outside of %s", name_of(w));
 }
 
 /* The loops that fill it. False if they would read outside the buffer. */
@@ -280,41 +280,41 @@ static bool find_load(window *w, const dc_accesses *a)
         if (x->buf != w->of)
             continue;
         if (x->load == 0)
-            return dc_move_refuse(w->v, "iterations also store to %s", name_of(w));
+            return dc_nest_refuse(w->v, "iterations also store to %s", name_of(w));
         if (w->at != 0 && (w->at != x->at || w->pred.range != x->pred.range))
-            return dc_move_refuse(w->v, "%s is read at more than one position", name_of(w));
+            return dc_nest_refuse(w->v, "%s is read at more than one position", name_of(w));
         w->at = x->at;
         w->pred = x->pred;
         for (const dc_path *p = x->path; p != NULL; p = p->up)
             if (w->v->k->axis.at[p->loop->axis].extent == 0)
-                return dc_move_refuse(w->v, "%s has no iterations",
+                return dc_nest_refuse(w->v, "%s has no iterations",
                                       w->v->k->axis.at[p->loop->axis].name);
     }
     return true;
 }
 
-static bool in_loop(dc_moving *v, dc_stmt **slot, void *arg)
+static bool in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 {
     window *w = arg;
     dc_stmt *loop = *slot, *first;
-    const dc_accesses a = dc_move_accesses(v, loop->body, NULL);
-    if (!dc_move_loads(&a, w->of))
+    const dc_accesses a = dc_nest_accesses(v, loop->body, NULL);
+    if (!dc_access_loads(&a, w->of))
         return true;
     if (w->buf != 0)
-        return dc_move_refuse(v, "several loops read %s", name_of(w));
-    w->inner = dc_move_axis_set(v);
-    dc_move_axes_of(loop->body, w->inner);
+        return dc_nest_refuse(v, "several loops read %s", name_of(w));
+    w->inner = dc_nest_axis_set(v);
+    dc_nest_axes_of(loop->body, w->inner);
     if (!find_load(w, &a) || !find_dims(w) || !make_copy(w) || !fill(w, &first))
         return false;
     const dc_ix place = read_place(w);
     const dc_stmt *done = NULL;
-    dc_vx_map map = dc_move_vx_map(v);
+    dc_vx_map map = dc_nest_vx_map(v);
     for (uint32_t i = 0; i < a.n; i++)
         if (a.at[i].buf == w->of)
             map.to[a.at[i].load] = dc_vx_load(v->k, w->buf, place, (dc_pred){0});
     for (uint32_t i = 0; i < a.n; i++)
         if (a.at[i].buf == w->of && a.at[i].stmt != done) {
-            dc_move_replace(v, a.at[i].stmt, map);
+            dc_nest_replace(v, a.at[i].stmt, map);
             done = a.at[i].stmt;
         }
     dc_stmt **end = &first;
@@ -325,19 +325,18 @@ static bool in_loop(dc_moving *v, dc_stmt **slot, void *arg)
     return true;
 }
 
-bool dc_move_window_read(dc_moving *v)
+bool dc_move_window_read(dc_nest_edit *v, const dc_move *m)
 {
     uint32_t axis;
     window w = {.v = v};
-    if (!dc_move_buffer(v, 0, &w.of) || !dc_move_axis(v, 1, &axis))
+    if (!dc_move_buffer(v, m, 0, &w.of) || !dc_move_axis(v, m, 1, &axis))
         return false;
     if (v->k->buf.at[w.of].scope != DC_SCOPE_PARAM || v->k->buf.at[w.of].mode != DC_MODE_IN)
-        return dc_move_refuse(v, "%s is no input: what is there depends on what was stored",
+        return dc_nest_refuse(v, "%s is no input: what is there depends on what was stored",
                               name_of(&w));
     if (v->k->axis.at[axis].kind == DC_AXIS_VECTOR)
-        return dc_move_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
+        return dc_nest_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
                               v->k->axis.at[axis].name);
-    return dc_move_each_loop(v, &v->k->root, axis, in_loop, &w) &&
-           (w.buf != 0 ||
-            dc_move_refuse(v, "nothing inside %s reads %s", v->m->arg[1], v->m->arg[0]));
+    return dc_nest_each_loop(v, &v->k->root, axis, in_loop, &w) &&
+           (w.buf != 0 || dc_nest_refuse(v, "nothing inside %s reads %s", m->arg[1], m->arg[0]));
 }

@@ -1,8 +1,6 @@
-/*
- * Walks over a nest for the schedule moves (jit/moves/move_impl.h): its loops, its accesses with the
- * loops round them, names, rewriting of loads.
- */
-#include "jit/moves/move_impl.h"
+/* Walks over a nest: its loops, its accesses with the loops around them; rewriting of loads. */
+#include "jit/nest/nest_access.h"
+
 #include "jit/nest/matrix_tile.h"
 
 #include <stdarg.h>
@@ -11,9 +9,7 @@
 
 enum { MAX_LOCAL = 1 << 26 }; /* elements */
 
-/* Names -------------------------------------------------------------------------------------- */
-
-bool dc_move_refuse(dc_moving *v, const char *fmt, ...)
+bool dc_nest_refuse(dc_nest_edit *v, const char *fmt, ...)
 {
     char text[200];
     va_list ap;
@@ -26,102 +22,10 @@ bool dc_move_refuse(dc_moving *v, const char *fmt, ...)
     return false;
 }
 
-bool dc_move_axis(dc_moving *v, int i, uint32_t *axis)
-{
-    const int found = dc_axis_find(v->k, v->m->arg[i]);
-    if (found < 0 || !dc_move_has_loop(v->k->root, (uint32_t)found))
-        return dc_move_refuse(v, "there is no loop over %s", v->m->arg[i]);
-    *axis = (uint32_t)found;
-    return true;
-}
-
-bool dc_move_serial_axis(dc_moving *v, int i, uint32_t *axis)
-{
-    static const char *const kinds[] = {"serial",   "the grid",          "vectorized",
-                                        "unrolled", "threads (a block)", "threads (lanes)"};
-    if (!dc_move_axis(v, i, axis))
-        return false;
-    const dc_axis *a = &v->k->axis.at[*axis];
-    return a->kind == DC_AXIS_SERIAL ||
-           dc_move_refuse(v, "%s takes a serial axis, %s is %s", dc_move_name(v->m->kind), a->name,
-                          kinds[a->kind]);
-}
-
-bool dc_move_buffer(dc_moving *v, int i, uint32_t *buf)
-{
-    for (uint32_t b = 0; b < v->k->buf.n; b++)
-        if (strcmp(v->k->buf.at[b].name, v->m->arg[i]) == 0) {
-            *buf = b;
-            return true;
-        }
-    return dc_move_refuse(v, "there is no buffer %s", v->m->arg[i]);
-}
-
-static bool fits_axis(dc_moving *v, const char *name)
-{
-    const size_t room = sizeof v->k->axis.at->name;
-    return strlen(name) < room ||
-           dc_move_refuse(v, "the name %s of an axis would be longer than %d", name, (int)room - 1);
-}
-
-bool dc_move_new_axis(dc_moving *v, uint32_t *axis, int64_t extent, bool reduce, const char *fmt,
-                      ...)
-{
-    char name[80];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(name, sizeof name, fmt, ap);
-    va_end(ap);
-    if (!fits_axis(v, name))
-        return false;
-    if (dc_axis_find(v->k, name) >= 0)
-        return dc_move_refuse(v, "there is an axis %s already", name);
-    *axis = dc_axis_new(v->k, name, extent, reduce);
-    return true;
-}
-
-bool dc_move_copy_axis(dc_moving *v, uint32_t *axis, uint32_t buf, uint32_t of)
-{
-    char name[80];
-    const dc_axis a = v->k->axis.at[of];
-    const char *prefix = v->k->buf.at[buf].name;
-    snprintf(name, sizeof name, "%s.%s", prefix, a.name);
-    for (unsigned n = 2; dc_axis_find(v->k, name) >= 0; n++)
-        snprintf(name, sizeof name, "%s.%s%u", prefix, a.name, n);
-    if (!fits_axis(v, name))
-        return false;
-    *axis = dc_axis_new(v->k, name, a.extent, false);
-    return true;
-}
-
-static bool buffer_exists(const dc_kernel *k, const char *name)
-{
-    for (uint32_t b = 0; b < k->buf.n; b++)
-        if (strcmp(k->buf.at[b].name, name) == 0)
-            return true;
-    return false;
-}
-
-bool dc_move_new_buffer(dc_moving *v, uint32_t *buf, uint32_t like, const char *suffix,
-                        int64_t count)
-{
-    char name[80];
-    dc_kernel *k = v->k;
-    const dc_buffer b = k->buf.at[like];
-    snprintf(name, sizeof name, "%s%s", b.name, suffix);
-    for (unsigned n = 2; buffer_exists(k, name); n++)
-        snprintf(name, sizeof name, "%s%s%u", b.name, suffix, n);
-    if (strlen(name) >= sizeof b.name)
-        return dc_move_refuse(v, "the name %s of a buffer would be longer than %d", name,
-                              (int)sizeof b.name - 1);
-    *buf = dc_buffer_new(k, name, (dc_dtype)b.dtype, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
-    return true;
-}
-
 /* Accesses ----------------------------------------------------------------------------------- */
 
 typedef struct gathering {
-    dc_moving *v;
+    dc_nest_edit *v;
     dc_stmt *stmt;
     const dc_path *path;
     bool *seen; /* by value */
@@ -227,14 +131,14 @@ static void gather_list(gathering *g, dc_stmt *first, const dc_path *up)
     }
 }
 
-dc_accesses dc_move_accesses(dc_moving *v, dc_stmt *first, const dc_path *up)
+dc_accesses dc_nest_accesses(dc_nest_edit *v, dc_stmt *first, const dc_path *up)
 {
     gathering g = {.v = v};
     gather_list(&g, first, up);
     return g.out;
 }
 
-dc_accesses dc_move_accesses_of(dc_moving *v, dc_stmt *stmt, const dc_path *up)
+dc_accesses dc_nest_accesses_of(dc_nest_edit *v, dc_stmt *stmt, const dc_path *up)
 {
     gathering g = {.v = v, .stmt = stmt, .path = up};
     gather_stmt(&g);
@@ -249,7 +153,7 @@ bool dc_path_has(const dc_path *path, const dc_stmt *loop)
     return false;
 }
 
-bool dc_move_loads(const dc_accesses *a, uint32_t buf)
+bool dc_access_loads(const dc_accesses *a, uint32_t buf)
 {
     for (uint32_t i = 0; i < a->n; i++)
         if (a->at[i].buf == buf && !a->at[i].store)
@@ -257,7 +161,7 @@ bool dc_move_loads(const dc_accesses *a, uint32_t buf)
     return false;
 }
 
-bool dc_move_stores(const dc_accesses *a, uint32_t buf)
+bool dc_access_stores(const dc_accesses *a, uint32_t buf)
 {
     for (uint32_t i = 0; i < a->n; i++)
         if (a->at[i].buf == buf && a->at[i].store)
@@ -267,7 +171,7 @@ bool dc_move_stores(const dc_accesses *a, uint32_t buf)
 
 /* Loops and axes ----------------------------------------------------------------------------- */
 
-bool dc_move_each_loop(dc_moving *v, dc_stmt **first, uint32_t axis, dc_loop_fn see, void *arg)
+bool dc_nest_each_loop(dc_nest_edit *v, dc_stmt **first, uint32_t axis, dc_loop_fn see, void *arg)
 {
     for (dc_stmt **s = first; *s != NULL; s = &(*s)->next) {
         if ((*s)->kind != DC_STMT_LOOP)
@@ -275,31 +179,31 @@ bool dc_move_each_loop(dc_moving *v, dc_stmt **first, uint32_t axis, dc_loop_fn 
         if ((*s)->axis == axis) {
             if (!see(v, s, arg))
                 return false;
-        } else if (!dc_move_each_loop(v, &(*s)->body, axis, see, arg)) {
+        } else if (!dc_nest_each_loop(v, &(*s)->body, axis, see, arg)) {
             return false;
         }
     }
     return true;
 }
 
-bool dc_move_has_loop(const dc_stmt *first, uint32_t axis)
+bool dc_nest_has_loop(const dc_stmt *first, uint32_t axis)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next)
-        if (t->kind == DC_STMT_LOOP && (t->axis == axis || dc_move_has_loop(t->body, axis)))
+        if (t->kind == DC_STMT_LOOP && (t->axis == axis || dc_nest_has_loop(t->body, axis)))
             return true;
     return false;
 }
 
-void dc_move_axes_of(const dc_stmt *first, bool *set)
+void dc_nest_axes_of(const dc_stmt *first, bool *set)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next)
         if (t->kind == DC_STMT_LOOP) {
             set[t->axis] = true;
-            dc_move_axes_of(t->body, set);
+            dc_nest_axes_of(t->body, set);
         }
 }
 
-bool *dc_move_axis_set(dc_moving *v)
+bool *dc_nest_axis_set(dc_nest_edit *v)
 {
     return DC_NEW_ARRAY(v->tmp, bool, v->k->axis.n);
 }
@@ -312,24 +216,24 @@ static bool any_of(const dc_kernel *k, dc_axes axes, const bool *set)
     return false;
 }
 
-bool dc_move_vx_uses(const dc_kernel *k, dc_vx a, const bool *set)
+bool dc_vx_uses_any(const dc_kernel *k, dc_vx a, const bool *set)
 {
     return any_of(k, k->vx.at[a].axes, set);
 }
 
-bool dc_move_ix_uses(const dc_kernel *k, dc_ix a, const bool *set)
+bool dc_ix_uses_any(const dc_kernel *k, dc_ix a, const bool *set)
 {
     return any_of(k, k->ix.at[a].axes, set);
 }
 
-bool dc_move_ix_loads(const dc_kernel *k, dc_ix a)
+bool dc_ix_loads(const dc_kernel *k, dc_ix a)
 {
     const dc_ix_node *x = &k->ix.at[a];
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_atom_node *t = &k->atom.at[x->term[i].atom];
         if (t->kind == DC_ATOM_VALUE)
             return true;
-        if (t->kind != DC_ATOM_AXIS && dc_move_ix_loads(k, t->of))
+        if (t->kind != DC_ATOM_AXIS && dc_ix_loads(k, t->of))
             return true;
     }
     return false;
@@ -337,12 +241,12 @@ bool dc_move_ix_loads(const dc_kernel *k, dc_ix a)
 
 /* Rewriting ---------------------------------------------------------------------------------- */
 
-dc_vx_map dc_move_vx_map(dc_moving *v)
+dc_vx_map dc_nest_vx_map(dc_nest_edit *v)
 {
     return (dc_vx_map){DC_NEW_ARRAY(v->tmp, dc_vx, v->k->vx.n), v->k->vx.n};
 }
 
-void dc_move_replace(dc_moving *v, dc_stmt *stmt, dc_vx_map map)
+void dc_nest_replace(dc_nest_edit *v, dc_stmt *stmt, dc_vx_map map)
 {
     dc_kernel *k = v->k;
     dc_subst s = dc_subst_axis(k, DC_NO_AXIS, dc_ix_const(k, 0));
@@ -353,12 +257,12 @@ void dc_move_replace(dc_moving *v, dc_stmt *stmt, dc_vx_map map)
     stmt->next = next;
 }
 
-bool dc_move_widen(dc_moving *v, dc_stmt *loop, uint32_t buf)
+bool dc_nest_widen(dc_nest_edit *v, dc_stmt *loop, uint32_t buf)
 {
     dc_kernel *k = v->k;
     const int64_t extent = k->axis.at[loop->axis].extent, count = k->buf.at[buf].count;
     if (count > 0 && extent > MAX_LOCAL / count)
-        return dc_move_refuse(v, "%s would get an element for each iteration of %s, too many",
+        return dc_nest_refuse(v, "%s would get an element for each iteration of %s, too many",
                               k->buf.at[buf].name, k->axis.at[loop->axis].name);
     dc_subst s = dc_subst_buf(k, buf, dc_ix_mul(k, dc_ix_axis(k, loop->axis), count));
     dc_subst_stmt(&s, loop->body);
@@ -366,9 +270,9 @@ bool dc_move_widen(dc_moving *v, dc_stmt *loop, uint32_t buf)
     return true;
 }
 
-void dc_move_place(dc_moving *v, const dc_accesses *all, uint32_t buf, const dc_ix *to)
+void dc_nest_place(dc_nest_edit *v, const dc_accesses *all, uint32_t buf, const dc_ix *to)
 {
-    dc_vx_map map = dc_move_vx_map(v);
+    dc_vx_map map = dc_nest_vx_map(v);
     const dc_stmt *done = NULL; /* accesses of a statement follow one another */
     for (uint32_t i = 0; i < all->n; i++)
         if (all->at[i].buf == buf && all->at[i].load != 0)
@@ -378,7 +282,7 @@ void dc_move_place(dc_moving *v, const dc_accesses *all, uint32_t buf, const dc_
         if (x->buf != buf)
             continue;
         if (x->load != 0 && x->stmt != done)
-            dc_move_replace(v, x->stmt, map);
+            dc_nest_replace(v, x->stmt, map);
         done = x->stmt;
     }
     for (uint32_t i = 0; i < all->n; i++) /* last: replacing goes over these positions too */
@@ -386,12 +290,12 @@ void dc_move_place(dc_moving *v, const dc_accesses *all, uint32_t buf, const dc_
             all->at[i].stmt->put[all->at[i].put].at = to[i];
 }
 
-bool dc_move_fits(dc_moving *v, int64_t a, int64_t b)
+bool dc_nest_fits(dc_nest_edit *v, int64_t a, int64_t b)
 {
     const dc_kernel *k = v->k;
     const int64_t times = a / b + 1, limit = INT64_MAX / 4;
     for (uint32_t i = 1; i < k->ix.n; i++)
         if (k->ix.at[i].lo < -limit / times || k->ix.at[i].hi > limit / times)
-            return dc_move_refuse(v, "positions would leave 64 bits");
+            return dc_nest_refuse(v, "positions would leave 64 bits");
     return true;
 }

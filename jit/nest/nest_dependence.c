@@ -1,12 +1,13 @@
 /*
- * Which iterations meet in memory, for the schedule moves (jit/moves/move_impl.h). What cannot be proved
- * is taken for a dependence.
+ * Which iterations touch the same memory. What cannot be proved is taken for a dependence.
  *
- * Two proofs: positions of different iterations are apart (move_apart.c), or the buffer is private
- * to an iteration, because each iteration writes what it reads. The latter is found by following
+ * Two proofs: positions of different iterations are disjoint (jit/nest/nest_disjoint.c), or the buffer is
+ * private to an iteration, because each iteration writes what it reads. The latter is found by following
  * the stores of a list of statements in order.
  */
-#include "jit/moves/move_impl.h"
+#include "jit/nest/nest_dependence.h"
+
+#include "jit/nest/nest_disjoint.h"
 
 #include <stdlib.h>
 
@@ -38,12 +39,12 @@ static int64_t written_from(const fact *f)
 }
 
 typedef struct following {
-    dc_moving *v;
+    dc_nest_edit *v;
     uint32_t buf;
     DC_VEC(fact) fact;
 } following;
 
-bool dc_move_implied(dc_pred p, dc_pred a, dc_pred b)
+bool dc_pred_implied(dc_pred p, dc_pred a, dc_pred b)
 {
     for (uint32_t i = 0; i < p.n; i++) {
         bool found = false;
@@ -79,7 +80,7 @@ static bool is_written_in(const following *w, const fact *f, const dc_access *x)
             return false;
         if (!last)
             digit = dc_ix_mod(k, digit, next / step);
-        dc_move_range(w->v, digit, x->stmt->pred, x->pred, &lo, &hi);
+        dc_nest_range(w->v, digit, x->stmt->pred, x->pred, &lo, &hi);
         if (lo < 0 || hi >= f->dim[i].count)
             return false;
         for (int j = 0; j < i; j++) /* one axis after the other is replaced */
@@ -90,7 +91,7 @@ static bool is_written_in(const following *w, const fact *f, const dc_access *x)
         at = dc_subst_ix(&s, at);
         to[i] = digit;
     }
-    return at == x->at && dc_move_implied(tests, x->stmt->pred, x->pred);
+    return at == x->at && dc_pred_implied(tests, x->stmt->pred, x->pred);
 }
 
 static bool is_written(const following *w, const dc_access *x)
@@ -100,14 +101,14 @@ static bool is_written(const following *w, const dc_access *x)
         const fact *f = &w->fact.at[i];
         const int64_t span = written_from(f);
         int64_t lo, hi;
-        if (!dc_move_implied(f->pred, x->stmt->pred, x->pred)) {
+        if (!dc_pred_implied(f->pred, x->stmt->pred, x->pred)) {
             if (f->tested && is_written_in(w, f, x))
                 return true;
             continue;
         }
         if (f->at == x->at && !x->tile)
             return true;
-        dc_move_range(w->v, dc_ix_add(k, x->at, dc_ix_mul(k, f->base, -1)), x->stmt->pred, x->pred,
+        dc_nest_range(w->v, dc_ix_add(k, x->at, dc_ix_mul(k, f->base, -1)), x->stmt->pred, x->pred,
                       &lo, &hi);
         if ((lo + x->lo >= 0 && hi + x->hi < span) || is_written_in(w, f, x))
             return true;
@@ -118,7 +119,7 @@ static bool is_written(const following *w, const dc_access *x)
 static bool pred_loads(const dc_kernel *k, dc_pred p)
 {
     for (uint32_t i = 0; i < p.n; i++)
-        if (dc_move_ix_loads(k, p.range[i].ix))
+        if (dc_ix_loads(k, p.range[i].ix))
             return true;
     return false;
 }
@@ -126,14 +127,14 @@ static bool pred_loads(const dc_kernel *k, dc_pred p)
 static bool follow_stmt(following *w, dc_stmt *t, const dc_path *path)
 {
     const dc_kernel *k = w->v->k;
-    const dc_accesses a = dc_move_accesses_of(w->v, t, path);
+    const dc_accesses a = dc_nest_accesses_of(w->v, t, path);
     for (uint32_t i = 0; i < a.n; i++)
         if (a.at[i].buf == w->buf && !a.at[i].store && !is_written(w, &a.at[i]))
             return false;
     for (uint32_t i = 0; i < a.n; i++) {
         const dc_access *x = &a.at[i];
-        if (x->buf != w->buf || !x->store || t->kind == DC_STMT_TILE ||
-            dc_move_ix_loads(k, x->at) || pred_loads(k, t->pred))
+        if (x->buf != w->buf || !x->store || t->kind == DC_STMT_TILE || dc_ix_loads(k, x->at) ||
+            pred_loads(k, t->pred))
             continue;
         const fact f = {.at = x->at, .pred = t->pred, .base = x->at};
         DC_PUSH_IN(w->v->tmp, w->fact, f);
@@ -199,7 +200,7 @@ static bool follow_list(following *w, dc_stmt *first)
     return true;
 }
 
-bool dc_move_written_first(dc_moving *v, dc_stmt *first, uint32_t buf)
+bool dc_nest_written_first(dc_nest_edit *v, dc_stmt *first, uint32_t buf)
 {
     following w = {.v = v, .buf = buf};
     return follow_list(&w, first);
@@ -213,16 +214,16 @@ static bool touched_outside(const dc_accesses *a, const dc_stmt *loop, uint32_t 
     return false;
 }
 
-static bool is_private(dc_moving *v, const dc_accesses *all, dc_stmt *loop, uint32_t buf)
+static bool is_private(dc_nest_edit *v, const dc_accesses *all, dc_stmt *loop, uint32_t buf)
 {
     return v->k->buf.at[buf].scope != DC_SCOPE_PARAM && !touched_outside(all, loop, buf) &&
-           dc_move_written_first(v, loop->body, buf);
+           dc_nest_written_first(v, loop->body, buf);
 }
 
 /* Independence ------------------------------------------------------------------------------- */
 
 /* Where there are more pairs than in any kernel of ours, the answer is that they may meet, and soon. */
-static bool apart_in(dc_moving *v, const dc_accesses *all, const dc_stmt *whole, uint32_t axis,
+static bool apart_in(dc_nest_edit *v, const dc_accesses *all, const dc_stmt *whole, uint32_t axis,
                      const bool *moves, uint32_t buf)
 {
     enum { MOST_PAIRS = 1 << 20 };
@@ -234,7 +235,7 @@ static bool apart_in(dc_moving *v, const dc_accesses *all, const dc_stmt *whole,
         for (uint32_t j = 0; j < all->n; j++) {
             const dc_access *g = &all->at[j];
             if (g->buf == buf && dc_path_has(g->path, whole) &&
-                (++pairs > MOST_PAIRS || !dc_move_apart(v, f, g, axis, moves)))
+                (++pairs > MOST_PAIRS || !dc_access_apart(v, f, g, axis, moves)))
                 return false;
         }
     }
@@ -242,16 +243,16 @@ static bool apart_in(dc_moving *v, const dc_accesses *all, const dc_stmt *whole,
 }
 
 /* Axes of loops inside, but for the one. */
-static const bool *axes_inside(dc_moving *v, const dc_stmt *whole, uint32_t axis)
+static const bool *axes_inside(dc_nest_edit *v, const dc_stmt *whole, uint32_t axis)
 {
-    bool *moves = dc_move_axis_set(v);
+    bool *moves = dc_nest_axis_set(v);
     moves[whole->axis] = true;
-    dc_move_axes_of(whole->body, moves);
+    dc_nest_axes_of(whole->body, moves);
     moves[axis] = false;
     return moves;
 }
 
-bool dc_move_buffer_apart(dc_moving *v, const dc_accesses *all, dc_stmt *whole, uint32_t axis,
+bool dc_nest_buffer_apart(dc_nest_edit *v, const dc_accesses *all, dc_stmt *whole, uint32_t axis,
                           uint32_t buf)
 {
     return apart_in(v, all, whole, axis, axes_inside(v, whole, axis), buf);
@@ -267,9 +268,9 @@ static bool never(const dc_kernel *k, const dc_path *path)
 }
 
 /* Without those in loops of no iterations. */
-static dc_accesses living(dc_moving *v)
+static dc_accesses living(dc_nest_edit *v)
 {
-    const dc_accesses all = dc_move_accesses(v, v->k->root, NULL);
+    const dc_accesses all = dc_nest_accesses(v, v->k->root, NULL);
     dc_accesses out = {0};
     for (uint32_t i = 0; i < all.n; i++)
         if (!never(v->k, all.at[i].path))
@@ -277,7 +278,7 @@ static dc_accesses living(dc_moving *v)
     return out;
 }
 
-bool dc_move_independent(dc_moving *v, dc_stmt *whole, dc_stmt *loop)
+bool dc_nest_independent(dc_nest_edit *v, dc_stmt *whole, dc_stmt *loop)
 {
     dc_kernel *k = v->k;
     const dc_accesses all = living(v);
@@ -286,7 +287,7 @@ bool dc_move_independent(dc_moving *v, dc_stmt *whole, dc_stmt *loop)
         return true;
     for (uint32_t b = 0; b < k->buf.n; b++)
         if (!apart_in(v, &all, whole, loop->axis, moves, b) && !is_private(v, &all, loop, b))
-            return dc_move_refuse(v, "iterations of %s depend on each other, they meet in %s",
+            return dc_nest_refuse(v, "iterations of %s depend on each other, they meet in %s",
                                   k->axis.at[loop->axis].name, k->buf.at[b].name);
     return true;
 }

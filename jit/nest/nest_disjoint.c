@@ -1,6 +1,6 @@
 /*
- * Ranges of positions, and whether positions of different iterations of a loop are apart
- * (jit/moves/move_impl.h).
+ * Ranges of positions, and whether positions of different iterations of a loop are disjoint: a dependence
+ * test on mixed-radix digits.
  *
  * The difference of two positions is a sum of digits: coefficient times a number from a range, one
  * for each axis that may differ between the two accesses, or for each sum that a test bounds as a
@@ -9,7 +9,7 @@
  * group of its own is the same in both accesses if they meet; if such digits tell the iterations of
  * the loop apart, they do not meet. A digit that is a tested sum is looked into in the same way.
  */
-#include "jit/moves/move_impl.h"
+#include "jit/nest/nest_disjoint.h"
 
 #include <stdlib.h>
 
@@ -55,7 +55,7 @@ static span tested(const dc_kernel *k, dc_range r)
     return (span){dc_max_i64(0, x->lo), dc_min_i64(r.n - 1, x->hi)};
 }
 
-void dc_move_range(dc_moving *v, dc_ix a, dc_pred p, dc_pred q, int64_t *lo, int64_t *hi)
+void dc_nest_range(dc_nest_edit *v, dc_ix a, dc_pred p, dc_pred q, int64_t *lo, int64_t *hi)
 {
     dc_kernel *k = v->k;
     span plus = {0, 0};
@@ -91,7 +91,7 @@ typedef struct digits {
 } digits;
 
 typedef struct asking {
-    dc_moving *v;
+    dc_nest_edit *v;
     uint32_t axis;
     const bool *own;    /* by axis: the one */
     const bool *moves;  /* by axis: those that differ between the accesses */
@@ -106,14 +106,14 @@ static bool atom_uses(const dc_kernel *k, dc_atom atom, const bool *set)
     const dc_atom_node *t = &k->atom.at[atom];
     if (t->kind == DC_ATOM_AXIS)
         return set[t->axis];
-    return t->kind == DC_ATOM_VALUE ? dc_move_vx_uses(k, t->value, set)
-                                    : dc_move_ix_uses(k, t->of, set);
+    return t->kind == DC_ATOM_VALUE ? dc_vx_uses_any(k, t->value, set)
+                                    : dc_ix_uses_any(k, t->of, set);
 }
 
 static bool atom_loads(const dc_kernel *k, dc_atom atom)
 {
     const dc_atom_node *t = &k->atom.at[atom];
-    return t->kind == DC_ATOM_VALUE || (t->kind != DC_ATOM_AXIS && dc_move_ix_loads(k, t->of));
+    return t->kind == DC_ATOM_VALUE || (t->kind != DC_ATOM_AXIS && dc_ix_loads(k, t->of));
 }
 
 static void push_digit(digits *d, digit x, int sign)
@@ -131,10 +131,10 @@ static dc_ix take_sums(asking *q, digits *d, dc_ix at, int side, dc_ix but)
     for (int t = 0; t < 2; t++)
         for (uint32_t i = 0; i < q->test[side][t].n; i++) {
             const dc_range r = q->test[side][t].range[i];
-            const bool own = dc_move_ix_uses(k, r.ix, q->own);
+            const bool own = dc_ix_uses_any(k, r.ix, q->own);
             const span s = tested(k, r);
             int64_t times;
-            if (r.ix == but || s.lo > s.hi || (!own && !dc_move_ix_uses(k, r.ix, q->moves)))
+            if (r.ix == but || s.lo > s.hi || (!own && !dc_ix_uses_any(k, r.ix, q->moves)))
                 continue;
             const dc_ix rest = take_out(k, at, r.ix, &times);
             if (rest == 0)
@@ -360,7 +360,7 @@ static bool join_digits(asking *q)
 static void keep_countable(asking *q)
 {
     const dc_kernel *k = q->v->k;
-    bool *others = dc_move_axis_set(q->v);
+    bool *others = dc_nest_axis_set(q->v);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < k->axis.n; i++)
         others[i] = i != q->axis;
@@ -427,11 +427,11 @@ static bool is_apart(asking *q, const dc_access *a, const dc_access *b)
     return tell_apart(q);
 }
 
-bool dc_move_apart(dc_moving *v, const dc_access *a, const dc_access *b, uint32_t axis,
-                   const bool *moves)
+bool dc_access_apart(dc_nest_edit *v, const dc_access *a, const dc_access *b, uint32_t axis,
+                     const bool *moves)
 {
     const dc_mark mark = dc_arena_mark(v->tmp);
-    bool *own = dc_move_axis_set(v), is = false;
+    bool *own = dc_nest_axis_set(v), is = false;
     own[axis] = true;
     asking q = {.v = v,
                 .axis = axis,
@@ -446,12 +446,12 @@ bool dc_move_apart(dc_moving *v, const dc_access *a, const dc_access *b, uint32_
     return is;
 }
 
-bool dc_move_distinct(dc_moving *v, dc_ix at, dc_pred p, uint32_t axis, const bool *with)
+bool dc_nest_distinct(dc_nest_edit *v, dc_ix at, dc_pred p, uint32_t axis, const bool *with)
 {
-    bool *moves = dc_move_axis_set(v);
+    bool *moves = dc_nest_axis_set(v);
     for (uint32_t i = 0; i < v->k->axis.n; i++)
         moves[i] = with[i] && i != axis;
     dc_stmt stmt = {.pred = p};
     const dc_access x = {.at = at, .stmt = &stmt};
-    return v->k->axis.at[axis].extent < 2 || dc_move_apart(v, &x, &x, axis, moves);
+    return v->k->axis.at[axis].extent < 2 || dc_access_apart(v, &x, &x, axis, moves);
 }
