@@ -71,6 +71,22 @@ static int accept_one(parser *p, const char *const *words, size_t n)
     return -1;
 }
 
+typedef struct word {
+    const char *s;
+    size_t n;
+} word;
+
+/* A name, of any length. */
+static dc_status read_label(parser *p, word *out)
+{
+    dc_scan_skip(&p->scan);
+    *out = (word){p->scan.at, word_length(p->scan.at)};
+    if (out->n == 0 || (*out->s >= '0' && *out->s <= '9'))
+        return dc_scan_expected(&p->scan, "a name");
+    p->scan.at += out->n;
+    return DC_OK;
+}
+
 static dc_status read_name(parser *p, char *out, size_t size)
 {
     dc_scan_skip(&p->scan);
@@ -215,8 +231,10 @@ static dc_status read_buffer(parser *p)
 {
     dc_buffer b = {0};
     dc_ftype t;
+    word name;
     int64_t number;
-    DC_TRY(read_name(p, b.name, sizeof b.name));
+    DC_TRY(read_label(p, &name));
+    b.name = dc_arena_printf(&p->f->arena, "%.*s", (int)name.n, name.s);
     if (dc_scan_accept(&p->scan, "@"))
         DC_TRY(read_count(p, UINT32_MAX, &number));
     DC_TRY(dc_scan_expect(&p->scan, ":"));
@@ -368,17 +386,18 @@ static dc_status settle(parser *p, dc_finst *i, int n, operand *o, const operand
 
 static dc_status read_buffer_use(parser *p, uint32_t *out)
 {
-    char name[sizeof(dc_buffer){0}.name];
+    word name;
     int64_t at = -1;
-    DC_TRY(read_name(p, name, sizeof name));
+    DC_TRY(read_label(p, &name));
     if (dc_scan_accept(&p->scan, "@"))
         DC_TRY(read_count(p, UINT32_MAX, &at));
     for (uint32_t n = 0; n < p->f->buf.n; n++)
-        if ((at < 0 || at == n) && strcmp(p->f->buf.at[n].name, name) == 0) {
+        if ((at < 0 || at == n) && strlen(p->f->buf.at[n].name) == name.n &&
+            memcmp(p->f->buf.at[n].name, name.s, name.n) == 0) {
             *out = n;
             return DC_OK;
         }
-    return dc_scan_refuse(&p->scan, "no buffer '%s'", name);
+    return dc_scan_refuse(&p->scan, "no buffer '%.*s'", (int)name.n, name.s);
 }
 
 static dc_status read_mem(parser *p, dc_finst *i)

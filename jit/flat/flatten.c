@@ -542,8 +542,10 @@ static dc_flat *flat_of(dc_job *j, const dc_kernel *k, bool simt)
     f->nparam = k->nparam;
     for (uint32_t n = 0; n < k->buf.n; n++)
         DC_PUSH_IN(&f->arena, f->buf, k->buf.at[n]);
-    for (uint32_t n = 0; n < f->buf.n; n++) /* that is said at each load */
-        f->buf.at[n].ahead = dc_max_i64(f->buf.at[n].ahead, 0);
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        f->buf.at[n].name = dc_arena_strdup(&f->arena, k->buf.at[n].name);
+        f->buf.at[n].ahead = dc_max_i64(f->buf.at[n].ahead, 0); /* a row: each load says it */
+    }
     return f;
 }
 

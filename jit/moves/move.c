@@ -228,7 +228,7 @@ static void restore(dc_kernel *k, const state *s)
     k->root = s->root;
     k->buf.n = s->nbuf;
     for (uint32_t i = s->naxis; i < k->axis.n; i++)
-        k->axis.at[i].name[0] = '\0';
+        k->axis.at[i].name = "";
     if (s->naxis > 0)
         memcpy(k->axis.at, s->axis, s->naxis * sizeof *s->axis);
     if (s->nbuf > 0)

@@ -102,9 +102,7 @@ static bool make_copy(caching *c, box *b, dc_dtype t, const char *suffix)
                                   k->buf.at[c->of].name, MAX_PART);
         count *= dc_max_i64(extent, 1);
     }
-    if (!dc_move_new_buffer(c->v, &b->buf, c->of, suffix, count))
-        return false;
-    k->buf.at[b->buf].dtype = t;
+    b->buf = dc_move_new_buffer(c->v, c->of, suffix, t, count);
     return true;
 }
 
@@ -116,19 +114,16 @@ static dc_stmt *wrap(dc_kernel *k, const box *b, dc_stmt *set)
 }
 
 /* The loops over the dims of the box run over axes of their own. */
-static bool rename_dims(caching *c, const box *b, dc_stmt *first)
+static void rename_dims(caching *c, const box *b, dc_stmt *first)
 {
     for (int i = 0; i < b->n; i++) {
-        uint32_t axis;
-        if (!dc_move_copy_axis(c->v, &axis, c->of, b->axis[i]))
-            return false;
+        const uint32_t axis = dc_move_copy_axis(c->v, c->of, b->axis[i]);
         dc_subst s = dc_subst_axis(c->v->k, b->axis[i], dc_ix_axis(c->v->k, axis));
         dc_subst_stmt(&s, first);
         for (dc_stmt *t = first; t->kind == DC_STMT_LOOP; t = t->body)
             if (t->axis == b->axis[i])
                 t->axis = axis;
     }
-    return true;
 }
 
 static bool opens(dc_nest_edit *v, const dc_move *m, uint32_t *of, uint32_t *axis)
@@ -318,7 +313,7 @@ static void guard_value(caching *c, const box *b, dc_stmt *set)
     dc_nest_replace(c->v, set, map);
 }
 
-static bool put_copies(caching *c)
+static void put_copies(caching *c)
 {
     dc_kernel *k = c->v->k;
     dc_stmt *first = NULL, **tail = &first;
@@ -327,13 +322,11 @@ static bool put_copies(caching *c)
         set->put[0] = (dc_put){b->buf, b->place, b->value};
         guard_value(c, b, set);
         *tail = wrap(k, b, set);
-        if (!rename_dims(c, b, *tail))
-            return false;
+        rename_dims(c, b, *tail);
         tail = &(*tail)->next;
     }
     *tail = c->loop->body;
     c->loop->body = first;
-    return true;
 }
 
 /* Is the buffer only used where loops inside have iterations? Else there may be nothing to copy. */
@@ -365,7 +358,8 @@ static bool read_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
         if (!read_copies(c, &a.at[i], n))
             return false;
     }
-    return put_copies(c);
+    put_copies(c);
+    return true;
 }
 
 bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m)
@@ -462,9 +456,9 @@ static bool copy_in(caching *c, const box *b)
     c->loop->body = nest;
     dc_stmt *rest = nest->next;
     nest->next = NULL;
-    const bool named = rename_dims(c, b, nest);
+    rename_dims(c, b, nest);
     nest->next = rest;
-    return named;
+    return true;
 }
 
 static bool copy_out(caching *c, const box *b)
@@ -482,7 +476,8 @@ static bool copy_out(caching *c, const box *b)
                               "an iteration of %s does not surely store what it reads or leaves "
                               "in %s",
                               k->axis.at[c->loop->axis].name, k->buf.at[c->of].name);
-    return rename_dims(c, b, *end);
+    rename_dims(c, b, *end);
+    return true;
 }
 
 static bool write_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)

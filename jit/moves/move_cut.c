@@ -83,8 +83,8 @@ bool dc_move_cut(dc_nest_edit *v, const dc_move *m)
     const int64_t at = m->count;
     if (at >= a.extent)
         return dc_nest_refuse(v, "%s has %lld iterations only", a.name, (long long)a.extent);
-    if (!dc_move_new_axis(v, &c.low, at, a.reduce, "%s.l", a.name) ||
-        !dc_move_new_axis(v, &c.high, a.extent - at, a.reduce, "%s.h", a.name))
+    if (!dc_move_new_axis(v, &c.low, at, a.reduce, a.name, "l") ||
+        !dc_move_new_axis(v, &c.high, a.extent - at, a.reduce, a.name, "h"))
         return false;
     c.in_low = dc_subst_axis(k, axis, dc_ix_axis(k, c.low));
     c.in_high = dc_subst_axis(k, axis, dc_ix_add(k, dc_ix_axis(k, c.high), dc_ix_const(k, at)));

@@ -48,14 +48,17 @@ bool dc_move_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis);
 bool dc_move_serial_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis);
 bool dc_move_buffer(dc_nest_edit *v, const dc_move *m, int i, uint32_t *buf);
 
-/* New ones; false where the name would be cut or is taken. */
-bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, int64_t extent, bool reduce, const char *fmt,
-                      ...) DC_PRINTF(5, 6);
-/* "NAME<suffix>", then with 2, 3, ... behind it. */
-bool dc_move_new_buffer(dc_nest_edit *v, uint32_t *buf, uint32_t like, const char *suffix,
-                        int64_t count);
-/* "BUF.<axis>", then with 2, 3, ... behind it. */
-bool dc_move_copy_axis(dc_nest_edit *v, uint32_t *axis, uint32_t buf, uint32_t of);
+/* A new axis "<prefix>.<suffix>"; false where the name is taken. */
+bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, int64_t extent, bool reduce,
+                      const char *prefix, const char *suffix);
+/* One for a loop that copies, "BUF.<axis>", then with 2, 3, ... behind it; as long as `of`. */
+uint32_t dc_move_copy_axis(dc_nest_edit *v, uint32_t buf, uint32_t of);
+/* A new local "<like><suffix>", then with 2, 3, ... behind it. */
+uint32_t dc_move_new_buffer(dc_nest_edit *v, uint32_t like, const char *suffix, dc_dtype t,
+                            int64_t count);
+
+/* A new local "<of>.<number>" for partial results; of long names the first letters. */
+uint32_t dc_move_new_part(dc_nest_edit *v, uint32_t of, dc_dtype t, int64_t count);
 
 /* May the axis, in pieces of n, run beyond its extent? move_loops.c */
 bool dc_move_may_grow(dc_nest_edit *v, uint32_t axis, int64_t n);

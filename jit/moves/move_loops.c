@@ -217,8 +217,8 @@ bool dc_move_split(dc_nest_edit *v, const dc_move *m)
     s.extent = a.extent;
     s.tail = a.extent % n != 0;
     if (!dc_nest_fits(v, outer * n, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &s.outer, outer, a.reduce, "%s.o", a.name) ||
-        !dc_move_new_axis(v, &s.inner, n, a.reduce, "%s.i", a.name))
+        !dc_move_new_axis(v, &s.outer, outer, a.reduce, a.name, "o") ||
+        !dc_move_new_axis(v, &s.inner, n, a.reduce, a.name, "i"))
         return false;
     s.whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, s.outer), n), dc_ix_axis(k, s.inner));
     s.subst = dc_subst_axis(k, s.axis, s.whole);
@@ -237,7 +237,7 @@ bool dc_move_pad(dc_nest_edit *v, const dc_move *m)
     s.extent = a.extent;
     s.tail = extent != a.extent;
     if (!dc_nest_fits(v, extent, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &s.outer, extent, a.reduce, "%s.p", a.name))
+        !dc_move_new_axis(v, &s.outer, extent, a.reduce, a.name, "p"))
         return false;
     s.whole = dc_ix_axis(k, s.outer);
     s.subst = dc_subst_axis(k, s.axis, s.whole);
@@ -273,7 +273,7 @@ bool dc_move_part(dc_nest_edit *v, const dc_move *m)
     if (!dc_move_serial_axis(v, m, 0, &axis) || !dc_move_axis(v, m, 1, &p.with))
         return false;
     const dc_axis a = v->k->axis.at[axis];
-    if (!dc_move_new_axis(v, &p.own, a.extent, a.reduce, "%s.x", a.name))
+    if (!dc_move_new_axis(v, &p.own, a.extent, a.reduce, a.name, "x"))
         return false;
     p.subst = dc_subst_axis(v->k, axis, dc_ix_axis(v->k, p.own));
     if (!dc_nest_each_loop(v, &v->k->root, axis, part_loop, &p))
@@ -326,7 +326,7 @@ bool dc_move_fuse(dc_nest_edit *v, const dc_move *m)
                               b.name);
     if (a.extent > 0 && b.extent > (INT64_C(1) << 40) / a.extent)
         return dc_nest_refuse(v, "%s and %s together have too many iterations", a.name, b.name);
-    if (!dc_move_new_axis(v, &f.fused, a.extent * b.extent, a.reduce, "%s.f", a.name))
+    if (!dc_move_new_axis(v, &f.fused, a.extent * b.extent, a.reduce, a.name, "f"))
         return false;
     const dc_ix whole = dc_ix_axis(k, f.fused);
     f.div = dc_ix_div(k, whole, dc_max_i64(b.extent, 1));

@@ -4,8 +4,6 @@
  */
 #include "jit/moves/move_impl.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 bool dc_move_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis)
@@ -39,41 +37,24 @@ bool dc_move_buffer(dc_nest_edit *v, const dc_move *m, int i, uint32_t *buf)
     return dc_nest_refuse(v, "there is no buffer %s", m->arg[i]);
 }
 
-static bool fits_axis(dc_nest_edit *v, const char *name)
+bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, int64_t extent, bool reduce,
+                      const char *prefix, const char *suffix)
 {
-    const size_t room = sizeof v->k->axis.at->name;
-    return strlen(name) < room ||
-           dc_nest_refuse(v, "the name %s of an axis would be longer than %d", name, (int)room - 1);
-}
-
-bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, int64_t extent, bool reduce, const char *fmt,
-                      ...)
-{
-    char name[80];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(name, sizeof name, fmt, ap);
-    va_end(ap);
-    if (!fits_axis(v, name))
-        return false;
+    const char *name = dc_arena_printf(v->tmp, "%s.%s", prefix, suffix);
     if (dc_axis_find(v->k, name) >= 0)
         return dc_nest_refuse(v, "there is an axis %s already", name);
     *axis = dc_axis_new(v->k, name, extent, reduce);
     return true;
 }
 
-bool dc_move_copy_axis(dc_nest_edit *v, uint32_t *axis, uint32_t buf, uint32_t of)
+uint32_t dc_move_copy_axis(dc_nest_edit *v, uint32_t buf, uint32_t of)
 {
-    char name[80];
     const dc_axis a = v->k->axis.at[of];
     const char *prefix = v->k->buf.at[buf].name;
-    snprintf(name, sizeof name, "%s.%s", prefix, a.name);
+    const char *name = dc_arena_printf(v->tmp, "%s.%s", prefix, a.name);
     for (unsigned n = 2; dc_axis_find(v->k, name) >= 0; n++)
-        snprintf(name, sizeof name, "%s.%s%u", prefix, a.name, n);
-    if (!fits_axis(v, name))
-        return false;
-    *axis = dc_axis_new(v->k, name, a.extent, false);
-    return true;
+        name = dc_arena_printf(v->tmp, "%s.%s%u", prefix, a.name, n);
+    return dc_axis_new(v->k, name, a.extent, false);
 }
 
 static bool buffer_exists(const dc_kernel *k, const char *name)
@@ -84,18 +65,24 @@ static bool buffer_exists(const dc_kernel *k, const char *name)
     return false;
 }
 
-bool dc_move_new_buffer(dc_nest_edit *v, uint32_t *buf, uint32_t like, const char *suffix,
-                        int64_t count)
+uint32_t dc_move_new_buffer(dc_nest_edit *v, uint32_t like, const char *suffix, dc_dtype t,
+                            int64_t count)
 {
-    char name[80];
     dc_kernel *k = v->k;
     const dc_buffer b = k->buf.at[like];
-    snprintf(name, sizeof name, "%s%s", b.name, suffix);
+    const char *name = dc_arena_printf(v->tmp, "%s%s", b.name, suffix);
     for (unsigned n = 2; buffer_exists(k, name); n++)
-        snprintf(name, sizeof name, "%s%s%u", b.name, suffix, n);
-    if (strlen(name) >= sizeof b.name)
-        return dc_nest_refuse(v, "the name %s of a buffer would be longer than %d", name,
-                              (int)sizeof b.name - 1);
-    *buf = dc_buffer_new(k, name, (dc_dtype)b.dtype, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
-    return true;
+        name = dc_arena_printf(v->tmp, "%s%s%u", b.name, suffix, n);
+    return dc_buffer_new(k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
+}
+
+uint32_t dc_move_new_part(dc_nest_edit *v, uint32_t of, dc_dtype t, int64_t count)
+{
+    dc_kernel *k = v->k;
+    const char *name = k->buf.at[of].name;
+    unsigned n = k->buf.n;
+    const char *part = dc_arena_printf(v->tmp, "%.8s.%u", name, n);
+    while (buffer_exists(k, part))
+        part = dc_arena_printf(v->tmp, "%.8s.%u", name, ++n);
+    return dc_buffer_new(k, part, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
 }

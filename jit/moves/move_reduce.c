@@ -4,7 +4,6 @@
 #include "jit/moves/move_impl.h"
 #include "jit/nest/matrix_tile.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* split_reduce ------------------------------------------------------------------------------- */
@@ -89,20 +88,6 @@ static dc_pred outer_tests(dc_nest_edit *v, const dc_stmt *chain, dc_pred p)
     return out;
 }
 
-static bool name_part(dc_nest_edit *v, uint32_t of, uint32_t *part, dc_dtype t, int64_t count)
-{
-    dc_kernel *k = v->k;
-    char name[32];
-    snprintf(name, sizeof name, "%.8s.%u", k->buf.at[of].name, k->buf.n);
-    for (uint32_t b = 0; b < k->buf.n; b++)
-        if (strcmp(k->buf.at[b].name, name) == 0)
-            return dc_nest_refuse(v, "there is a buffer %s already", name);
-    if (strlen(name) >= sizeof k->buf.at->name)
-        return dc_nest_refuse(v, "the name %s of a buffer would be too long", name);
-    *part = dc_buffer_new(k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
-    return true;
-}
-
 /* The loop over the axis becomes one over `outer`, here and nowhere else. */
 static void rename_loop(dc_stmt *chain, uint32_t axis, uint32_t outer)
 {
@@ -142,7 +127,7 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     const int64_t f = m->count;
-    uint32_t axis, outer, inner, last, part = 0;
+    uint32_t axis, outer, inner, last;
     uint64_t zero = 0;
     if (!dc_move_serial_axis(v, m, 0, &axis))
         return false;
@@ -155,11 +140,11 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
     const dc_vx_node sum = k->vx.at[old.value];
     const int64_t rounds = (a.extent + f - 1) / f;
     if (!dc_move_may_grow(v, axis, f) || !dc_nest_fits(v, rounds * f, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &outer, rounds, true, "%s.o", a.name) ||
-        !dc_move_new_axis(v, &inner, f, false, "%s.i", a.name) || /* sums apart: no reduction */
-        !dc_move_new_axis(v, &last, f, true, "%s.j", a.name) ||
-        !name_part(v, old.buf, &part, (dc_dtype)sum.dtype, f))
+        !dc_move_new_axis(v, &outer, rounds, true, a.name, "o") ||
+        !dc_move_new_axis(v, &inner, f, false, a.name, "i") || /* sums apart: no reduction */
+        !dc_move_new_axis(v, &last, f, true, a.name, "j"))
         return false;
+    const uint32_t part = dc_move_new_part(v, old.buf, (dc_dtype)sum.dtype, f);
     const dc_ix lane = dc_ix_axis(k, inner);
 
     /* part[i] = identity */
@@ -223,7 +208,7 @@ static bool may_total(dc_nest_edit *v, const dc_stmt *chain, dc_stmt *sums, dc_s
 }
 
 /* The sum becomes one of its own; *init and *total are what is to stand before and behind the chain. */
-static bool total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init,
+static void total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init,
                       dc_stmt **total)
 {
     dc_kernel *k = v->k;
@@ -234,10 +219,8 @@ static bool total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **i
     const dc_pred tests = outer_tests(v, chain, one->pred), pred = one->pred;
     dc_stmt *next = one->next;
     uint64_t zero = 0;
-    uint32_t part;
+    const uint32_t part = dc_move_new_part(v, old.buf, t, 1);
     identity_of((dc_op)sum.op, t, &zero);
-    if (!name_part(v, old.buf, &part, t, 1))
-        return false;
     *init = dc_stmt_set(k, 1);
     (*init)->put[0] = (dc_put){part, at, dc_vx_const(k, t, zero)};
     *one = *accumulate(k, part, at, (dc_op)sum.op, sum.in[1]);
@@ -245,7 +228,6 @@ static bool total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **i
     one->next = next;
     *total = accumulate(k, old.buf, old.at, (dc_op)sum.op, dc_vx_load(k, part, at, (dc_pred){0}));
     (*total)->pred = tests;
-    return true;
 }
 
 /*
@@ -265,8 +247,7 @@ static dc_stmt *total_chain(dc_nest_edit *v, dc_stmt **slot)
             return NULL;
     for (dc_stmt *s = sums; s != NULL; s = s->next) {
         dc_stmt *init, *total;
-        if (!total_one(v, chain, s, &init, &total))
-            return NULL;
+        total_one(v, chain, s, &init, &total);
         init->next = chain;
         *slot = init;
         slot = &init->next;

@@ -204,9 +204,11 @@ static bool make_copy(window *w)
         count *= w->dim[i].extent;
     }
     for (int i = 0; i < w->n; i++)
-        if (!dc_move_new_axis(v, &w->dim[i].axis, w->dim[i].extent, false, "%s.%d", name_of(w), i))
+        if (!dc_move_new_axis(v, &w->dim[i].axis, w->dim[i].extent, false, name_of(w),
+                              dc_arena_printf(v->tmp, "%d", i)))
             return false;
-    return dc_move_new_buffer(v, &w->buf, w->of, ".w", count);
+    w->buf = dc_move_new_buffer(v, w->of, ".w", (dc_dtype)v->k->buf.at[w->of].dtype, count);
+    return true;
 }
 
 /* Where the loops that were there read the copy. */

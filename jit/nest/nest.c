@@ -38,8 +38,8 @@ void dc_kernel_free(dc_kernel *k)
 
 uint32_t dc_axis_new(dc_kernel *k, const char *name, int64_t extent, bool reduce)
 {
-    dc_axis a = {.extent = extent, .reduce = reduce};
-    snprintf(a.name, sizeof a.name, "%s", name);
+    const dc_axis a = {
+        .name = dc_arena_strdup(&k->arena, name), .extent = extent, .reduce = reduce};
     DC_PUSH_IN(&k->arena, k->axis, a);
     return k->axis.n - 1;
 }
@@ -56,7 +56,7 @@ uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count
                        dc_mode m)
 {
     dc_buffer b = {.dtype = (uint8_t)t, .scope = (uint8_t)s, .mode = (uint8_t)m, .count = count};
-    snprintf(b.name, sizeof b.name, "%s", name);
+    b.name = dc_arena_strdup(&k->arena, name);
     if (s == DC_SCOPE_PARAM)
         b.param = k->nparam++;
     DC_PUSH_IN(&k->arena, k->buf, b);

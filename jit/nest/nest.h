@@ -63,7 +63,7 @@ static inline bool dc_axis_is_thread(uint8_t kind)
 }
 
 typedef struct dc_axis {
-    char name[24]; /* unique in the kernel: "m", "n.o", "k" */
+    const char *name; /* unique in the kernel: "m", "n.o", "k" */
     int64_t extent;
     uint8_t kind; /* dc_axis_kind */
     bool reduce;  /* its iterations are added up; order matters to rounding */
@@ -138,7 +138,7 @@ typedef enum dc_scope {
 typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT, DC_MODE_INOUT } dc_mode;
 
 typedef struct dc_buffer {
-    char name[16]; /* "x0", "out0", "acc0" */
+    const char *name; /* unique in the kernel: "x0", "out0", "acc0" */
     uint8_t dtype, scope, mode;
     bool stream;    /* OUT, stored once and read later if at all: stores may pass by the caches */
     int64_t count;  /* elements */

@@ -65,13 +65,14 @@ static bool find_axis(dc_np *p, const dc_axis *a, uint32_t *out)
 static bool parse_loop(dc_np *p, dc_stmt **out)
 {
     dc_axis a = {.extent = 0};
+    dc_np_token name;
     uint32_t axis = 0;
     const int64_t indent = p->indent;
     const uint32_t line = (uint32_t)p->scan.line;
-    if (!dc_np_want_word(p, "for") ||
-        !dc_np_want_name(p, "the name of an axis", a.name, sizeof a.name) ||
+    if (!dc_np_want_word(p, "for") || !dc_np_want_label(p, "the name of an axis", &name) ||
         !dc_np_want_word(p, "in") || !dc_np_want_integer(p, DC_NP_MAX_COUNT, &a.extent))
         return false;
+    a.name = dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s);
     parse_axis_words(p, &a);
     if (!find_axis(p, &a, &axis) || !dc_np_next_line(p))
         return false;
@@ -230,12 +231,12 @@ static bool parse_statements(dc_np *p, int64_t outside, dc_stmt **out)
 
 static bool parse_buffer(dc_np *p, dc_scope scope)
 {
-    char name[sizeof p->k->buf.at->name];
+    dc_np_token name;
     dc_mode mode = scope == DC_SCOPE_PARAM ? DC_MODE_IN : DC_MODE_OUT;
     dc_dtype t;
     int64_t count, ahead = 0, align = 0;
-    if (!dc_np_want_name(p, "the name of a buffer", name, sizeof name) ||
-        !dc_np_want_char(p, ':') || !dc_np_want_dtype(p, &t) || !dc_np_open(p, '[') ||
+    if (!dc_np_want_label(p, "the name of a buffer", &name) || !dc_np_want_char(p, ':') ||
+        !dc_np_want_dtype(p, &t) || !dc_np_open(p, '[') ||
         !dc_np_want_integer(p, DC_NP_MAX_COUNT, &count) || !dc_np_close(p, ']'))
         return false;
     if (scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "out"))
@@ -256,11 +257,12 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
             return false;
     }
     for (uint32_t i = 0; i < p->k->buf.n; i++)
-        if (strcmp(p->k->buf.at[i].name, name) == 0)
-            return dc_np_refuse(p, "two buffers '%s'", name);
+        if (dc_np_is(name, p->k->buf.at[i].name))
+            return dc_np_refuse(p, "two buffers '%.*s'", name.n, name.s);
     if (p->k->buf.n == MAX_NAMES)
         return dc_np_refuse(p, "more than %d buffers", MAX_NAMES);
-    const uint32_t buf = dc_buffer_new(p->k, name, t, count, scope, mode);
+    const uint32_t buf = dc_buffer_new(p->k, dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s),
+                                       t, count, scope, mode);
     p->k->buf.at[buf].align = (uint8_t)align;
     p->k->buf.at[buf].stream = stream;
     p->k->buf.at[buf].ahead = ahead;

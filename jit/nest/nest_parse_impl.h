@@ -55,6 +55,8 @@ bool dc_np_open(dc_np *p, char c); /* a bracket */
 bool dc_np_close(dc_np *p, char c);
 bool dc_np_accept_word(dc_np *p, const char *text);
 bool dc_np_want_word(dc_np *p, const char *text);
+/* A name, of any length. */
+bool dc_np_want_label(dc_np *p, const char *what, dc_np_token *out);
 /* A name into `out`, which has room for size - 1 bytes. */
 bool dc_np_want_name(dc_np *p, const char *what, char *out, size_t size);
 bool dc_np_want_integer(dc_np *p, int64_t most, int64_t *out); /* digits, up to most */

@@ -117,7 +117,6 @@ static bool parse_int(dc_np *p, dc_ix *out)
 
 static bool parse_factor(dc_np *p, dc_ix *out)
 {
-    char name[sizeof p->k->axis.at->name];
     int64_t c;
     dc_np_skip(p);
     if (dc_np_digit(*p->scan.at)) {
@@ -128,18 +127,19 @@ static bool parse_factor(dc_np *p, dc_ix *out)
     }
     if (*p->scan.at == '(')
         return dc_np_open(p, '(') && dc_np_index(p, out) && dc_np_close(p, ')');
-    const dc_np_token w = dc_np_word(p);
+    dc_np_token w = dc_np_word(p);
     if (dc_np_is(w, "int") && dc_np_behind(w) == '(') {
         p->scan.at += w.n;
         return parse_int(p, out);
     }
-    if (!dc_np_want_name(p, "an index", name, sizeof name))
+    if (!dc_np_want_label(p, "an index", &w))
         return false;
-    const int axis = dc_axis_find(p->k, name);
-    if (axis < 0)
-        return dc_np_refuse(p, "no loop over '%s'", name);
-    *out = dc_ix_axis(p->k, (uint32_t)axis);
-    return dc_np_measure(p);
+    for (uint32_t i = 0; i < p->k->axis.n; i++)
+        if (dc_np_is(w, p->k->axis.at[i].name)) {
+            *out = dc_ix_axis(p->k, i);
+            return dc_np_measure(p);
+        }
+    return dc_np_refuse(p, "no loop over '%.*s'", w.n, w.s);
 }
 
 static bool parse_product(dc_np *p, dc_ix *out)
@@ -223,15 +223,15 @@ bool dc_np_guard(dc_np *p, dc_pred *out)
 
 bool dc_np_buffer(dc_np *p, uint32_t *out)
 {
-    char name[sizeof p->k->buf.at->name];
-    if (!dc_np_want_name(p, "a buffer", name, sizeof name))
+    dc_np_token w;
+    if (!dc_np_want_label(p, "a buffer", &w))
         return false;
     for (uint32_t i = 0; i < p->k->buf.n; i++)
-        if (strcmp(p->k->buf.at[i].name, name) == 0) {
+        if (dc_np_is(w, p->k->buf.at[i].name)) {
             *out = i;
             return true;
         }
-    return dc_np_refuse(p, "no buffer '%s'", name);
+    return dc_np_refuse(p, "no buffer '%.*s'", w.n, w.s);
 }
 
 static bool parse_load(dc_np *p, dc_vx *out)

@@ -104,6 +104,15 @@ bool dc_np_want_word(dc_np *p, const char *text)
     return dc_np_accept_word(p, text) || dc_np_expected(p, what);
 }
 
+bool dc_np_want_label(dc_np *p, const char *what, dc_np_token *out)
+{
+    *out = dc_np_word(p);
+    if (out->n == 0)
+        return dc_np_expected(p, what);
+    p->scan.at += out->n;
+    return true;
+}
+
 bool dc_np_want_name(dc_np *p, const char *what, char *out, size_t size)
 {
     dc_np_skip(p);

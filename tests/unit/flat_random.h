@@ -328,7 +328,7 @@ static inline void add_buffer(flat_maker *m, const char *prefix, int t, dc_scope
                               dc_mode mode)
 {
     dc_buffer b = {.dtype = (uint8_t)t, .scope = (uint8_t)scope, .mode = (uint8_t)mode};
-    snprintf(b.name, sizeof b.name, "%s%d", prefix, t);
+    b.name = dc_arena_printf(&m->f->arena, "%s%d", prefix, t);
     b.count = scope == DC_SCOPE_PARAM ? FLAT_COUNT * FLAT_POSITIONS : FLAT_LOCAL;
     if (scope == DC_SCOPE_PARAM)
         b.param = m->f->nparam++;

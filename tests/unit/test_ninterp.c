@@ -229,9 +229,9 @@ static void test_structures(void)
     k->buf.at[1].param = 7;
     check_rule(k, "parameters are not numbered in their order");
     k->buf.at[1].param = 1;
-    strcpy(k->buf.at[3].name, "x");
+    k->buf.at[3].name = "x";
     check_rule(k, "two buffers of one name: x");
-    strcpy(k->buf.at[3].name, "a");
+    k->buf.at[3].name = "a";
     k->axis.at[0].extent = 65; /* behind the back of index expressions */
     check_rule(k, "the range of an index is wrong: i");
     k->axis.at[0].extent = 64;
