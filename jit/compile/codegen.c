@@ -122,7 +122,7 @@ static dc_status schedule_from_file(dc_job *j, const dc_env *env, dc_kernel *k, 
         move = dc_schedule_file_find(env->schedule, k->name, &n);
     *found = move != NULL;
     for (uint32_t i = 0; *found && i < n; i++)
-        if (!dc_move_do(k, &why, "%s", move[i])) {
+        if (!dc_move_apply_text(k, move[i], &why)) {
             snprintf(text, sizeof text, "%.200s: kernel %s: '%s' does not apply: %s",
                      env->opt.schedule, k->name, move[i], why);
             return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_SCHEDULE", text}});

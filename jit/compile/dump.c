@@ -2,6 +2,7 @@
 #include "jit/compile/dump.h"
 
 #include "core/base/file.h"
+#include "jit/moves/move.h"
 #include "jit/render/render.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static dc_status print_forms(dc_job *j, const dc_env *env, dc_entry *e, dc_text 
     dc_text_puts(out, e->lowered);
     heading(out, "schedule");
     for (uint32_t i = 0; i < e->kernel->moves.n; i++)
-        dc_text_printf(out, "%s\n", e->kernel->moves.at[i]);
+        dc_text_printf(out, "%s\n", dc_move_print(e->kernel, e->kernel->moves.at[i], &j->scratch));
     heading(out, "nest scheduled");
     dc_nest_print(e->kernel, out);
     heading(out, "flat");
@@ -62,7 +63,7 @@ static uint64_t mix_text(uint64_t h, const char *text)
     return h;
 }
 
-static uint64_t hash_of(const dc_env *env, const dc_entry *e)
+static uint64_t hash_of(dc_job *j, const dc_env *env, const dc_entry *e)
 {
     uint64_t h = mix_text(0, e->text);
     h = mix_text(h, env->target->name);
@@ -72,7 +73,7 @@ static uint64_t hash_of(const dc_env *env, const dc_entry *e)
     h = dc_hash_mix(h, (uint64_t)env->opt.opt);
     if (env->schedule != NULL)
         for (uint32_t i = 0; i < e->kernel->moves.n; i++)
-            h = mix_text(h, e->kernel->moves.at[i]);
+            h = mix_text(h, dc_move_print(e->kernel, e->kernel->moves.at[i], &j->scratch));
     return h;
 }
 
@@ -117,7 +118,7 @@ dc_status dc_dump_kernel(dc_job *j, const dc_env *env, dc_entry *e)
     writing *w = DC_NEW(&j->scratch, writing);
     w->fd = -1;
     snprintf(w->path, sizeof w->path, "%s/%s-%016" PRIx64 ".txt", env->opt.dump, e->base,
-             hash_of(env, e));
+             hash_of(j, env, e));
     snprintf(w->temporary, sizeof w->temporary, "%s/.deepc-XXXXXX", env->opt.dump);
     dc_job_defer(j, end_writing, w);
     dc_status status = print_forms(j, env, e, &w->text);

@@ -38,7 +38,7 @@ static dc_status apply_file(dc_job *j, dc_kernel *k, const char *path)
     if (move == NULL)
         s = dc_failf(j, DC_ERR_ARG, NULL, "%s has no schedule for %s", path, k->name);
     for (uint32_t i = 0; i < n && s == DC_OK; i++)
-        if (!dc_move_do(k, &why, "%s", move[i]))
+        if (!dc_move_apply_text(k, move[i], &why))
             s = dc_failf(j, DC_ERR_ARG, k->name, "%s: %s: %s", path, move[i], why);
     dc_schedule_file_free(f);
     return s;

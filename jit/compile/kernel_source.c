@@ -18,7 +18,7 @@ static dc_status print(dc_job *j, dc_exec *e, dc_kernel *k, const dc_kept *kept,
     const dc_target *t = dc_exec_target(e, &skip);
     snprintf(k->name, sizeof k->name, "%s", kept->name);
     for (uint32_t m = 0; m < kept->nmove; m++)
-        if (!dc_move_do(k, &why, "%s", kept->move[m]))
+        if (!dc_move_apply_text(k, kept->move[m], &why))
             DC_BUG("kernel %s: '%s' applied once and does not now: %s", kept->name, kept->move[m],
                    why);
     return dc_form_print(j, k, t, skip, form, out);

@@ -1,6 +1,10 @@
 /*
- * Schedule moves as data (jit/moves/moves.def). dc_move_do checks legality: a move that does not fit
- * leaves the kernel as it was and returns false with the reason, which lives as long as the kernel.
+ * Schedule moves as data (jit/moves/moves.def). Applying one checks that it is legal: a move that does not
+ * fit leaves the kernel as it was, with the reason.
+ *
+ * A move names axes and buffers by their index in the kernel. These stay valid: moves append to k->axis and
+ * k->buf and rename nothing. Where a move replaces a loop, the old axis stays without a loop over it, and
+ * is refused from then on. Text is for files, dumps and messages.
  */
 #ifndef DC_JIT_MOVES_MOVE_H
 #define DC_JIT_MOVES_MOVE_H
@@ -13,20 +17,36 @@ typedef enum dc_move_kind {
     DC_MOVE__COUNT
 } dc_move_kind;
 
-enum { DC_MOVE_ARGS = 7 };
+enum { DC_MOVE_AXES = 7 };
 
-typedef struct dc_move {
+typedef struct dc_move { /* what the kind has no argument for is 0 */
     dc_move_kind kind;
-    int n;                      /* arguments */
-    char arg[DC_MOVE_ARGS][24]; /* as written: axes, a buffer, ... */
-    int64_t count;              /* the one that is a number */
+    uint32_t buf;
+    uint32_t naxis, axis[DC_MOVE_AXES]; /* in the order of the text */
+    int64_t count;
+    dc_scope scope;
+    uint32_t tile; /* dc_tile_id */
 } dc_move;
 
-/* From text, printf-like; applies it and appends the text to k->moves. */
-bool dc_move_do(dc_kernel *k, const char **why, const char *fmt, ...) DC_PRINTF(3, 4);
-/* Any bytes will do; *why is static. */
-bool dc_move_parse(const char *text, dc_move *out, const char **why);
 const char *dc_move_name(dc_move_kind kind);
+const char *dc_move_args(dc_move_kind kind); /* "axis count" */
 bool dc_move_reassociates(dc_move_kind kind);
+
+/*
+ * Applies a move and appends it to k->moves. The axes that it makes are those from the old k->axis.n on, in
+ * the order in which its meaning in moves.def names them; false with the reason, which is static or in
+ * the kernel.
+ */
+bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why);
+/* The same from text. */
+bool dc_move_apply_text(dc_kernel *k, const char *text, const char **why);
+
+/*
+ * A move from any bytes; *why as above. k NULL: the form is checked, axes and buffers are not looked up
+ * and stay 0.
+ */
+bool dc_move_parse(dc_kernel *k, const char *text, dc_move *out, const char **why);
+/* The text of a move of the kernel, in the arena. */
+const char *dc_move_print(const dc_kernel *k, const dc_move *m, dc_arena *a);
 
 #endif

@@ -4,17 +4,15 @@
  */
 #include "jit/moves/move_impl.h"
 
-#include <string.h>
-
 enum { MAX_THREADS = 1024 };
 
 /* grid --------------------------------------------------------------------------------------- */
 
 /* Is the axis among the arguments? */
-static bool is_named(const dc_kernel *k, const dc_move *m, uint32_t axis)
+static bool is_named(const dc_move *m, uint32_t axis)
 {
-    for (int i = 0; i < m->n; i++)
-        if (strcmp(m->arg[i], k->axis.at[axis].name) == 0)
+    for (uint32_t i = 0; i < m->naxis; i++)
+        if (m->axis[i] == axis)
             return true;
     return false;
 }
@@ -52,7 +50,7 @@ static bool may_be_grid(dc_nest_edit *v, const dc_move *m, dc_stmt *loop)
     if (loop->kind != DC_STMT_LOOP)
         return dc_nest_refuse(v, "there is more than loops at the root");
     const dc_axis *a = &k->axis.at[loop->axis];
-    if (!is_named(k, m, loop->axis))
+    if (!is_named(m, loop->axis))
         return dc_nest_refuse(v, "%s is a loop at the root too: grid takes all of them", a->name);
     if (a->reduce)
         return dc_nest_refuse(v, "%s is a reduction, its iterations add up", a->name);
@@ -62,18 +60,19 @@ static bool may_be_grid(dc_nest_edit *v, const dc_move *m, dc_stmt *loop)
 bool dc_move_grid(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    uint32_t axis;
-    for (int i = 0; i < m->n; i++) {
-        if (!dc_move_serial_axis(v, m, i, &axis))
+    for (uint32_t i = 0; i < m->naxis; i++) {
+        const uint32_t axis = m->axis[i];
+        if (!dc_move_has_serial_axis(v, m, axis))
             return false;
         bool at_root = false;
         for (const dc_stmt *t = k->root; t != NULL; t = t->next) {
             at_root |= t->kind == DC_STMT_LOOP && t->axis == axis;
             if (t->kind == DC_STMT_LOOP && dc_nest_has_loop(t->body, axis))
-                return dc_nest_refuse(v, "%s also stands inside another loop", m->arg[i]);
+                return dc_nest_refuse(v, "%s also stands inside another loop",
+                                      k->axis.at[axis].name);
         }
         if (!at_root)
-            return dc_nest_refuse(v, "%s is not an outermost loop", m->arg[i]);
+            return dc_nest_refuse(v, "%s is not an outermost loop", k->axis.at[axis].name);
     }
     for (dc_stmt *t = k->root; t != NULL; t = t->next)
         if (!may_be_grid(v, m, t))
@@ -130,8 +129,8 @@ static bool bind_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 bool dc_move_block(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    uint32_t axis;
-    if (!dc_move_serial_axis(v, m, 0, &axis))
+    const uint32_t axis = m->axis[0];
+    if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     dc_axis *a = &k->axis.at[axis];
     if (a->reduce)

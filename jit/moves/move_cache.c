@@ -57,11 +57,10 @@ static bool find_dims(caching *c, const dc_access *x, box *b)
     return true;
 }
 
-/* Is it the name of a loop inside that has but one iteration? */
-static bool is_single(const caching *c, const char *name)
+/* Is it a loop inside that has but one iteration? */
+static bool is_single(const caching *c, uint32_t axis)
 {
-    const int axis = dc_axis_find(c->v->k, name);
-    return axis >= 0 && c->inner[axis] && c->v->k->axis.at[axis].extent == 1;
+    return c->inner[axis] && c->v->k->axis.at[axis].extent == 1;
 }
 
 /* The order given: every dim, once. */
@@ -69,19 +68,18 @@ static bool order_dims(caching *c, box *b)
 {
     const dc_kernel *k = c->v->k;
     int done = 0;
-    if (c->m->n == 2)
+    if (c->m->naxis == 1)
         return true;
-    for (int i = 2; i < c->m->n; i++) {
-        const char *name = c->m->arg[i];
+    for (uint32_t i = 1; i < c->m->naxis; i++) {
+        const uint32_t axis = c->m->axis[i];
         int at = done;
-        while (at < b->n && strcmp(k->axis.at[b->axis[at]].name, name) != 0)
+        while (at < b->n && b->axis[at] != axis)
             at++;
-        if (at == b->n && is_single(c, name))
+        if (at == b->n && is_single(c, axis))
             continue;
         if (at == b->n)
-            return dc_nest_refuse(c->v, "%s is no dim of what is read of %s (or named twice)", name,
-                                  k->buf.at[c->of].name);
-        const uint32_t axis = b->axis[at];
+            return dc_nest_refuse(c->v, "%s is no dim of what is read of %s (or named twice)",
+                                  k->axis.at[axis].name, k->buf.at[c->of].name);
         memmove(b->axis + done + 1, b->axis + done, (size_t)(at - done) * sizeof *b->axis);
         b->axis[done++] = axis;
     }
@@ -126,13 +124,17 @@ static void rename_dims(caching *c, const box *b, dc_stmt *first)
     }
 }
 
-static bool opens(dc_nest_edit *v, const dc_move *m, uint32_t *of, uint32_t *axis)
+static bool may_copy(dc_nest_edit *v, const dc_move *m)
 {
-    if (!dc_move_buffer(v, m, 0, of) || !dc_move_axis(v, m, 1, axis))
+    const uint32_t axis = m->axis[0];
+    if (!dc_move_has_buffer(v, m->buf) || !dc_move_has_axis(v, axis))
         return false;
-    return v->k->axis.at[*axis].kind != DC_AXIS_VECTOR ||
+    for (uint32_t i = 1; i < m->naxis; i++)
+        if (m->axis[i] >= v->k->axis.n)
+            return dc_nest_refuse(v, "there is no axis number %u", m->axis[i]);
+    return v->k->axis.at[axis].kind != DC_AXIS_VECTOR ||
            dc_nest_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
-                          v->k->axis.at[*axis].name);
+                          v->k->axis.at[axis].name);
 }
 
 static void enter(caching *c, dc_stmt *loop)
@@ -364,10 +366,11 @@ static bool read_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    caching c = {.v = v, .m = m};
-    return opens(v, m, &c.of, &axis) && dc_nest_each_loop(v, &v->k->root, axis, read_in_loop, &c) &&
-           (c.found > 0 || dc_nest_refuse(v, "nothing inside %s reads %s", m->arg[1], m->arg[0]));
+    const uint32_t axis = m->axis[0];
+    caching c = {.v = v, .m = m, .of = m->buf};
+    return may_copy(v, m) && dc_nest_each_loop(v, &v->k->root, axis, read_in_loop, &c) &&
+           (c.found > 0 || dc_nest_refuse(v, "nothing inside %s reads %s", v->k->axis.at[axis].name,
+                                          v->k->buf.at[c.of].name));
 }
 
 /* cache_write -------------------------------------------------------------------------------- */
@@ -499,10 +502,9 @@ static bool write_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_cache_write(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    caching c = {.v = v, .m = m};
-    return opens(v, m, &c.of, &axis) &&
-           dc_nest_each_loop(v, &v->k->root, axis, write_in_loop, &c) &&
-           (c.found > 0 ||
-            dc_nest_refuse(v, "nothing inside %s stores to %s", m->arg[1], m->arg[0]));
+    const uint32_t axis = m->axis[0];
+    caching c = {.v = v, .m = m, .of = m->buf};
+    return may_copy(v, m) && dc_nest_each_loop(v, &v->k->root, axis, write_in_loop, &c) &&
+           (c.found > 0 || dc_nest_refuse(v, "nothing inside %s stores to %s",
+                                          v->k->axis.at[axis].name, v->k->buf.at[c.of].name));
 }

@@ -178,15 +178,15 @@ static void shrink(dc_nest_edit *v, const filling *f)
 
 bool dc_move_compute_at(dc_nest_edit *v, const dc_move *m)
 {
-    filling f = {0};
-    if (!dc_move_buffer(v, m, 0, &f.buf) || !dc_move_serial_axis(v, m, 1, &f.axis))
+    filling f = {.buf = m->buf, .axis = m->axis[0]};
+    if (!dc_move_has_buffer(v, f.buf) || !dc_move_has_serial_axis(v, m, f.axis))
         return false;
     if (v->k->buf.at[f.buf].scope == DC_SCOPE_PARAM)
-        return dc_nest_refuse(v, "%s is a parameter, not a local", m->arg[0]);
+        return dc_nest_refuse(v, "%s is a parameter, not a local", v->k->buf.at[f.buf].name);
     f.extent = v->k->axis.at[f.axis].extent;
     if (f.extent == 0 || !find_fill(v, &f, &v->k->root))
         return dc_nest_refuse(v, "nothing that fills %s stands directly before a loop over %s",
-                              m->arg[0], m->arg[1]);
+                              v->k->buf.at[f.buf].name, v->k->axis.at[f.axis].name);
     if (!is_legal(v, &f))
         return false;
     move_in(v, &f);

@@ -75,16 +75,16 @@ static bool cut_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 bool dc_move_cut(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    uint32_t axis;
+    const uint32_t axis = m->axis[0];
     cut_arg c;
-    if (!dc_move_serial_axis(v, m, 0, &axis))
+    if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     const dc_axis a = k->axis.at[axis];
     const int64_t at = m->count;
     if (at >= a.extent)
         return dc_nest_refuse(v, "%s has %lld iterations only", a.name, (long long)a.extent);
-    if (!dc_move_new_axis(v, &c.low, at, a.reduce, a.name, "l") ||
-        !dc_move_new_axis(v, &c.high, a.extent - at, a.reduce, a.name, "h"))
+    if (!dc_move_new_axis(v, &c.low, axis, at, a.reduce, "l") ||
+        !dc_move_new_axis(v, &c.high, axis, a.extent - at, a.reduce, "h"))
         return false;
     c.in_low = dc_subst_axis(k, axis, dc_ix_axis(k, c.low));
     c.in_high = dc_subst_axis(k, axis, dc_ix_add(k, dc_ix_axis(k, c.high), dc_ix_const(k, at)));

@@ -13,26 +13,9 @@
 #include "jit/nest/nest_dependence.h"
 #include "jit/nest/nest_disjoint.h"
 
-/* Moves, by file ----------------------------------------------------------------------------- */
-
-bool dc_move_split(dc_nest_edit *v, const dc_move *m); /* move_loops.c */
-bool dc_move_part(dc_nest_edit *v, const dc_move *m);
-bool dc_move_reorder(dc_nest_edit *v, const dc_move *m);
-bool dc_move_fuse(dc_nest_edit *v, const dc_move *m);
-bool dc_move_pad(dc_nest_edit *v, const dc_move *m);
-bool dc_move_vectorize(dc_nest_edit *v, const dc_move *m);
-bool dc_move_unroll(dc_nest_edit *v, const dc_move *m);
-bool dc_move_cut(dc_nest_edit *v, const dc_move *m);  /* move_cut.c */
-bool dc_move_grid(dc_nest_edit *v, const dc_move *m); /* move_bind.c */
-bool dc_move_block(dc_nest_edit *v, const dc_move *m);
-bool dc_move_scope(dc_nest_edit *v, const dc_move *m);      /* move_scope.c */
-bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m); /* move_cache.c */
-bool dc_move_cache_write(dc_nest_edit *v, const dc_move *m);
-bool dc_move_compute_at(dc_nest_edit *v, const dc_move *m);   /* move_compute_at.c */
-bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m); /* move_reduce.c */
-bool dc_move_subtotal(dc_nest_edit *v, const dc_move *m);
-bool dc_move_tensorize(dc_nest_edit *v, const dc_move *m);
-bool dc_move_window_read(dc_nest_edit *v, const dc_move *m); /* move_window.c */
+/* Applies a move; false with the reason. */
+#define MOVE(id, name, function, ...) bool dc_move_##function(dc_nest_edit *v, const dc_move *m);
+#include "jit/moves/moves.def"
 
 /* Do parallel, vector and grid loops stand as jit/nest/nest.h says? move_bind.c */
 bool dc_move_stands(dc_nest_edit *v);
@@ -41,16 +24,18 @@ bool dc_move_keeps(dc_nest_edit *v);
 /* Gives locals that several threads reach to them: a row each, or all to the group. move_scope.c */
 bool dc_move_settle(dc_nest_edit *v, const dc_move *m);
 
-/* Names, move_name.c -------------------------------------------------------------------------------------- */
+/* Axes and buffers, move_name.c -------------------------------------------------------------- */
 
-/* Argument i as an axis that some loop runs over, as a buffer; false with the reason. */
-bool dc_move_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis);
-bool dc_move_serial_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis);
-bool dc_move_buffer(dc_nest_edit *v, const dc_move *m, int i, uint32_t *buf);
+/* Does some loop run over the axis; a serial one; is there such a buffer? False with the reason. */
+bool dc_move_has_axis(dc_nest_edit *v, uint32_t axis);
+bool dc_move_has_serial_axis(dc_nest_edit *v, const dc_move *m, uint32_t axis);
+bool dc_move_has_buffer(dc_nest_edit *v, uint32_t buf);
 
-/* A new axis "<prefix>.<suffix>"; false where the name is taken. */
-bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, int64_t extent, bool reduce,
-                      const char *prefix, const char *suffix);
+/* A new axis "<of>.<suffix>"; false where the name is taken. */
+bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, uint32_t of, int64_t extent, bool reduce,
+                      const char *suffix);
+/* One for a loop over a dim of a copy, "BUF.<number>"; false where the name is taken. */
+bool dc_move_dim_axis(dc_nest_edit *v, uint32_t *axis, uint32_t buf, int dim, int64_t extent);
 /* One for a loop that copies, "BUF.<axis>", then with 2, 3, ... behind it; as long as `of`. */
 uint32_t dc_move_copy_axis(dc_nest_edit *v, uint32_t buf, uint32_t of);
 /* A new local "<like><suffix>", then with 2, 3, ... behind it. */

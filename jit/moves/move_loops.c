@@ -209,16 +209,16 @@ bool dc_move_split(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     const int64_t n = m->count;
-    grow_arg s = {.split = true, .zeros = m->kind == DC_MOVE_SPLIT_FULL};
-    if (!dc_move_serial_axis(v, m, 0, &s.axis) || !dc_move_may_grow(v, s.axis, n))
+    grow_arg s = {.axis = m->axis[0], .split = true, .zeros = m->kind == DC_MOVE_SPLIT_FULL};
+    if (!dc_move_has_serial_axis(v, m, s.axis) || !dc_move_may_grow(v, s.axis, n))
         return false;
     const dc_axis a = k->axis.at[s.axis];
     const int64_t outer = (a.extent + n - 1) / n;
     s.extent = a.extent;
     s.tail = a.extent % n != 0;
     if (!dc_nest_fits(v, outer * n, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &s.outer, outer, a.reduce, a.name, "o") ||
-        !dc_move_new_axis(v, &s.inner, n, a.reduce, a.name, "i"))
+        !dc_move_new_axis(v, &s.outer, s.axis, outer, a.reduce, "o") ||
+        !dc_move_new_axis(v, &s.inner, s.axis, n, a.reduce, "i"))
         return false;
     s.whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, s.outer), n), dc_ix_axis(k, s.inner));
     s.subst = dc_subst_axis(k, s.axis, s.whole);
@@ -229,15 +229,15 @@ bool dc_move_pad(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     const int64_t n = m->count;
-    grow_arg s = {0};
-    if (!dc_move_serial_axis(v, m, 0, &s.axis) || !dc_move_may_grow(v, s.axis, n))
+    grow_arg s = {.axis = m->axis[0]};
+    if (!dc_move_has_serial_axis(v, m, s.axis) || !dc_move_may_grow(v, s.axis, n))
         return false;
     const dc_axis a = k->axis.at[s.axis];
     const int64_t extent = (a.extent + n - 1) / n * n;
     s.extent = a.extent;
     s.tail = extent != a.extent;
     if (!dc_nest_fits(v, extent, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &s.outer, extent, a.reduce, a.name, "p"))
+        !dc_move_new_axis(v, &s.outer, s.axis, extent, a.reduce, "p"))
         return false;
     s.whole = dc_ix_axis(k, s.outer);
     s.subst = dc_subst_axis(k, s.axis, s.whole);
@@ -268,19 +268,19 @@ static bool part_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_part(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    part_arg p = {0};
-    if (!dc_move_serial_axis(v, m, 0, &axis) || !dc_move_axis(v, m, 1, &p.with))
+    const uint32_t axis = m->axis[0];
+    part_arg p = {.with = m->axis[1]};
+    if (!dc_move_has_serial_axis(v, m, axis) || !dc_move_has_axis(v, p.with))
         return false;
     const dc_axis a = v->k->axis.at[axis];
-    if (!dc_move_new_axis(v, &p.own, a.extent, a.reduce, a.name, "x"))
+    if (!dc_move_new_axis(v, &p.own, axis, a.extent, a.reduce, "x"))
         return false;
     p.subst = dc_subst_axis(v->k, axis, dc_ix_axis(v->k, p.own));
     if (!dc_nest_each_loop(v, &v->k->root, axis, part_loop, &p))
         return false;
     return (p.own_n > 0 && p.rest_n > 0) ||
-           dc_nest_refuse(v, "loops over %s all hold a loop over %s, or none does", m->arg[0],
-                          m->arg[1]);
+           dc_nest_refuse(v, "loops over %s all hold a loop over %s, or none does", a.name,
+                          v->k->axis.at[p.with].name);
 }
 
 /* fuse --------------------------------------------------------------------------------------- */
@@ -317,8 +317,8 @@ static bool fuse_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 bool dc_move_fuse(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    fuse_arg f = {0};
-    if (!dc_move_serial_axis(v, m, 0, &f.outer) || !dc_move_serial_axis(v, m, 1, &f.inner))
+    fuse_arg f = {.outer = m->axis[0], .inner = m->axis[1]};
+    if (!dc_move_has_serial_axis(v, m, f.outer) || !dc_move_has_serial_axis(v, m, f.inner))
         return false;
     const dc_axis a = k->axis.at[f.outer], b = k->axis.at[f.inner];
     if (a.reduce != b.reduce)
@@ -326,7 +326,7 @@ bool dc_move_fuse(dc_nest_edit *v, const dc_move *m)
                               b.name);
     if (a.extent > 0 && b.extent > (INT64_C(1) << 40) / a.extent)
         return dc_nest_refuse(v, "%s and %s together have too many iterations", a.name, b.name);
-    if (!dc_move_new_axis(v, &f.fused, a.extent * b.extent, a.reduce, a.name, "f"))
+    if (!dc_move_new_axis(v, &f.fused, f.outer, a.extent * b.extent, a.reduce, "f"))
         return false;
     const dc_ix whole = dc_ix_axis(k, f.fused);
     f.div = dc_ix_div(k, whole, dc_max_i64(b.extent, 1));
@@ -452,8 +452,9 @@ static bool reorder_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 bool dc_move_reorder(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    reorder_arg r = {.reduce = m->kind == DC_MOVE_REORDER_REDUCE};
-    if (!dc_move_serial_axis(v, m, 0, &r.inner) || !dc_move_serial_axis(v, m, 1, &r.outer))
+    reorder_arg r = {
+        .inner = m->axis[0], .outer = m->axis[1], .reduce = m->kind == DC_MOVE_REORDER_REDUCE};
+    if (!dc_move_has_serial_axis(v, m, r.inner) || !dc_move_has_serial_axis(v, m, r.outer))
         return false;
     return dc_nest_each_loop(v, &k->root, r.outer, reorder_loop, &r) &&
            (r.found > 0 || dc_nest_refuse(v, "%s is not directly inside %s",
@@ -483,8 +484,8 @@ static bool may_vectorize(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_vectorize(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    if (!dc_move_serial_axis(v, m, 0, &axis))
+    const uint32_t axis = m->axis[0];
+    if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     dc_axis *a = &v->k->axis.at[axis];
     if (a->extent < 2 || a->extent > MAX_LANES || (a->extent & (a->extent - 1)) != 0)
@@ -498,8 +499,8 @@ bool dc_move_vectorize(dc_nest_edit *v, const dc_move *m)
 
 bool dc_move_unroll(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    if (!dc_move_serial_axis(v, m, 0, &axis))
+    const uint32_t axis = m->axis[0];
+    if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     dc_axis *a = &v->k->axis.at[axis];
     if (a->extent > MAX_UNROLL)

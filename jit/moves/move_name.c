@@ -1,50 +1,57 @@
 /*
- * Arguments of moves as axes and buffers of the kernel, and names of those that moves make
- * (jit/moves/move_impl.h).
+ * Axes and buffers of moves: are they as a move needs them, and new ones with their names (jit/moves/move_impl.h).
  */
 #include "jit/moves/move_impl.h"
 
 #include <string.h>
 
-bool dc_move_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis)
+bool dc_move_has_axis(dc_nest_edit *v, uint32_t axis)
 {
-    const int found = dc_axis_find(v->k, m->arg[i]);
-    if (found < 0 || !dc_nest_has_loop(v->k->root, (uint32_t)found))
-        return dc_nest_refuse(v, "there is no loop over %s", m->arg[i]);
-    *axis = (uint32_t)found;
-    return true;
+    const bool known = axis < v->k->axis.n;
+    return (known && dc_nest_has_loop(v->k->root, axis)) ||
+           dc_nest_refuse(v, "there is no loop over %s",
+                          known ? v->k->axis.at[axis].name : "an axis that was not made");
 }
 
-bool dc_move_serial_axis(dc_nest_edit *v, const dc_move *m, int i, uint32_t *axis)
+bool dc_move_has_serial_axis(dc_nest_edit *v, const dc_move *m, uint32_t axis)
 {
     static const char *const kinds[] = {"serial",   "the grid",          "vectorized",
                                         "unrolled", "threads (a block)", "threads (lanes)"};
-    if (!dc_move_axis(v, m, i, axis))
+    if (!dc_move_has_axis(v, axis))
         return false;
-    const dc_axis *a = &v->k->axis.at[*axis];
+    const dc_axis *a = &v->k->axis.at[axis];
     return a->kind == DC_AXIS_SERIAL ||
            dc_nest_refuse(v, "%s takes a serial axis, %s is %s", dc_move_name(m->kind), a->name,
                           kinds[a->kind]);
 }
 
-bool dc_move_buffer(dc_nest_edit *v, const dc_move *m, int i, uint32_t *buf)
+bool dc_move_has_buffer(dc_nest_edit *v, uint32_t buf)
 {
-    for (uint32_t b = 0; b < v->k->buf.n; b++)
-        if (strcmp(v->k->buf.at[b].name, m->arg[i]) == 0) {
-            *buf = b;
-            return true;
-        }
-    return dc_nest_refuse(v, "there is no buffer %s", m->arg[i]);
+    return buf < v->k->buf.n || dc_nest_refuse(v, "there is no buffer number %u", buf);
 }
 
-bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, int64_t extent, bool reduce,
-                      const char *prefix, const char *suffix)
+static bool new_axis(dc_nest_edit *v, uint32_t *axis, const char *name, int64_t extent, bool reduce)
 {
-    const char *name = dc_arena_printf(v->tmp, "%s.%s", prefix, suffix);
     if (dc_axis_find(v->k, name) >= 0)
         return dc_nest_refuse(v, "there is an axis %s already", name);
     *axis = dc_axis_new(v->k, name, extent, reduce);
     return true;
+}
+
+bool dc_move_new_axis(dc_nest_edit *v, uint32_t *axis, uint32_t of, int64_t extent, bool reduce,
+                      const char *suffix)
+{
+    const char *name = dc_arena_printf(v->tmp, "%s.%s", v->k->axis.at[of].name, suffix);
+    if (!new_axis(v, axis, name, extent, reduce))
+        return false;
+    v->k->axis.at[*axis].of = of;
+    return true;
+}
+
+bool dc_move_dim_axis(dc_nest_edit *v, uint32_t *axis, uint32_t buf, int dim, int64_t extent)
+{
+    const char *name = dc_arena_printf(v->tmp, "%s.%d", v->k->buf.at[buf].name, dim);
+    return new_axis(v, axis, name, extent, false);
 }
 
 uint32_t dc_move_copy_axis(dc_nest_edit *v, uint32_t buf, uint32_t of)
@@ -54,7 +61,9 @@ uint32_t dc_move_copy_axis(dc_nest_edit *v, uint32_t buf, uint32_t of)
     const char *name = dc_arena_printf(v->tmp, "%s.%s", prefix, a.name);
     for (unsigned n = 2; dc_axis_find(v->k, name) >= 0; n++)
         name = dc_arena_printf(v->tmp, "%s.%s%u", prefix, a.name, n);
-    return dc_axis_new(v->k, name, a.extent, false);
+    const uint32_t axis = dc_axis_new(v->k, name, a.extent, false);
+    v->k->axis.at[axis].of = of;
+    return axis;
 }
 
 static bool buffer_exists(const dc_kernel *k, const char *name)

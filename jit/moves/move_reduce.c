@@ -127,9 +127,10 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     const int64_t f = m->count;
-    uint32_t axis, outer, inner, last;
+    const uint32_t axis = m->axis[0];
+    uint32_t outer, inner, last;
     uint64_t zero = 0;
-    if (!dc_move_serial_axis(v, m, 0, &axis))
+    if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     const dc_axis a = k->axis.at[axis];
     dc_stmt **slot = find_chain(k, &k->root, axis);
@@ -140,9 +141,9 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
     const dc_vx_node sum = k->vx.at[old.value];
     const int64_t rounds = (a.extent + f - 1) / f;
     if (!dc_move_may_grow(v, axis, f) || !dc_nest_fits(v, rounds * f, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &outer, rounds, true, a.name, "o") ||
-        !dc_move_new_axis(v, &inner, f, false, a.name, "i") || /* sums apart: no reduction */
-        !dc_move_new_axis(v, &last, f, true, a.name, "j"))
+        !dc_move_new_axis(v, &outer, axis, rounds, true, "o") ||
+        !dc_move_new_axis(v, &inner, axis, f, false, "i") || /* sums apart: no reduction */
+        !dc_move_new_axis(v, &last, axis, f, true, "j"))
         return false;
     const uint32_t part = dc_move_new_part(v, old.buf, (dc_dtype)sum.dtype, f);
     const dc_ix lane = dc_ix_axis(k, inner);
@@ -288,11 +289,12 @@ static bool total_in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_subtotal(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
+    const uint32_t axis = m->axis[0];
     int found = 0;
-    return dc_move_serial_axis(v, m, 0, &axis) &&
+    return dc_move_has_serial_axis(v, m, axis) &&
            dc_nest_each_loop(v, &v->k->root, axis, total_in_loop, &found) &&
-           (found > 0 || dc_nest_refuse(v, "no reduction loop is inside %s", m->arg[0]));
+           (found > 0 ||
+            dc_nest_refuse(v, "no reduction loop is inside %s", v->k->axis.at[axis].name));
 }
 
 /* tensorize ---------------------------------------------------------------------------------- */
@@ -432,14 +434,13 @@ static bool tensorize_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_tensorize(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    const uint32_t which = (uint32_t)dc_tile_find(m->arg[1]);
-    tiling t = {.which = which, .row = dc_tile_row_of(which)};
-    if (!dc_move_serial_axis(v, m, 0, &axis))
+    const uint32_t axis = m->axis[0];
+    tiling t = {.which = m->tile, .row = dc_tile_row_of(m->tile)};
+    if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     return dc_nest_each_loop(v, &v->k->root, axis, tensorize_loop, &t) &&
            (t.found > 0 || dc_nest_refuse(v,
                                           "%s is not the outermost of three loops with nothing "
                                           "beside them",
-                                          m->arg[0]));
+                                          v->k->axis.at[axis].name));
 }

@@ -7,8 +7,6 @@
  */
 #include "jit/moves/move_impl.h"
 
-#include <string.h>
-
 typedef struct group { /* threads round a place */
     int64_t threads;
     dc_ix number;       /* of the thread */
@@ -221,14 +219,14 @@ bool dc_move_settle(dc_nest_edit *v, const dc_move *m)
 bool dc_move_scope(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
-    uint32_t buf;
-    if (!dc_move_buffer(v, m, 0, &buf))
+    const uint32_t buf = m->buf;
+    if (!dc_move_has_buffer(v, buf))
         return false;
     dc_buffer *b = &k->buf.at[buf];
     const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     if (b->scope == DC_SCOPE_PARAM)
         return dc_nest_refuse(v, "%s is a parameter, it has no other scope", b->name);
-    if (strcmp(m->arg[1], "local") == 0) {
+    if (m->scope == DC_SCOPE_LOCAL) {
         if (!fits_local(k, &all, buf))
             return dc_nest_refuse(v,
                                   "%s is reached from more than one iteration of the parallel "
@@ -237,7 +235,7 @@ bool dc_move_scope(dc_nest_edit *v, const dc_move *m)
         b->scope = DC_SCOPE_LOCAL;
         return true;
     }
-    if (strcmp(m->arg[1], "thread") == 0)
+    if (m->scope == DC_SCOPE_THREAD)
         return make_thread(v, &all, buf) ||
                dc_nest_refuse(v, "not every access to %s is to the row of its own thread", b->name);
     for (const dc_path *p = common_loop(&all, buf); p != NULL; p = p->up)

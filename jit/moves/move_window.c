@@ -204,8 +204,7 @@ static bool make_copy(window *w)
         count *= w->dim[i].extent;
     }
     for (int i = 0; i < w->n; i++)
-        if (!dc_move_new_axis(v, &w->dim[i].axis, w->dim[i].extent, false, name_of(w),
-                              dc_arena_printf(v->tmp, "%d", i)))
+        if (!dc_move_dim_axis(v, &w->dim[i].axis, w->of, i, w->dim[i].extent))
             return false;
     w->buf = dc_move_new_buffer(v, w->of, ".w", (dc_dtype)v->k->buf.at[w->of].dtype, count);
     return true;
@@ -329,9 +328,9 @@ static bool in_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
 
 bool dc_move_window_read(dc_nest_edit *v, const dc_move *m)
 {
-    uint32_t axis;
-    window w = {.v = v};
-    if (!dc_move_buffer(v, m, 0, &w.of) || !dc_move_axis(v, m, 1, &axis))
+    const uint32_t axis = m->axis[0];
+    window w = {.v = v, .of = m->buf};
+    if (!dc_move_has_buffer(v, w.of) || !dc_move_has_axis(v, axis))
         return false;
     if (v->k->buf.at[w.of].scope != DC_SCOPE_PARAM || v->k->buf.at[w.of].mode != DC_MODE_IN)
         return dc_nest_refuse(v, "%s is no input: what is there depends on what was stored",
@@ -340,5 +339,6 @@ bool dc_move_window_read(dc_nest_edit *v, const dc_move *m)
         return dc_nest_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
                               v->k->axis.at[axis].name);
     return dc_nest_each_loop(v, &v->k->root, axis, in_loop, &w) &&
-           (w.buf != 0 || dc_nest_refuse(v, "nothing inside %s reads %s", m->arg[1], m->arg[0]));
+           (w.buf != 0 ||
+            dc_nest_refuse(v, "nothing inside %s reads %s", v->k->axis.at[axis].name, name_of(&w)));
 }

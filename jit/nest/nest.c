@@ -38,8 +38,10 @@ void dc_kernel_free(dc_kernel *k)
 
 uint32_t dc_axis_new(dc_kernel *k, const char *name, int64_t extent, bool reduce)
 {
-    const dc_axis a = {
-        .name = dc_arena_strdup(&k->arena, name), .extent = extent, .reduce = reduce};
+    const dc_axis a = {.name = dc_arena_strdup(&k->arena, name),
+                       .extent = extent,
+                       .reduce = reduce,
+                       .of = DC_NO_AXIS};
     DC_PUSH_IN(&k->arena, k->axis, a);
     return k->axis.n - 1;
 }

@@ -67,6 +67,7 @@ typedef struct dc_axis {
     int64_t extent;
     uint8_t kind; /* dc_axis_kind */
     bool reduce;  /* its iterations are added up; order matters to rounding */
+    uint32_t of;  /* the axis that a move made it of; DC_NO_AXIS: none */
 } dc_axis;
 
 typedef enum dc_atom_kind { DC_ATOM_AXIS, DC_ATOM_DIV, DC_ATOM_MOD, DC_ATOM_VALUE } dc_atom_kind;
@@ -205,8 +206,8 @@ typedef struct dc_kernel {
     DC_VEC(dc_buffer) buf;
     uint32_t nparam;
     dc_stmt *root;
-    int64_t flops, bytes;       /* per launch, for reports */
-    DC_VEC(const char *) moves; /* applied so far, as text */
+    int64_t flops, bytes;                 /* per launch, for reports */
+    DC_VEC(const struct dc_move *) moves; /* applied so far (jit/moves/move.h) */
 } dc_kernel;
 
 dc_kernel *dc_kernel_new(const char *name);

@@ -15,10 +15,8 @@
  */
 #include "jit/schedule/schedule.h"
 
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { FEW_VECTORS = 4, STRIPS = 8, FEW_POSITIONS = 64 };
@@ -52,13 +50,6 @@ dc_shape dc_shape_of(const dc_kernel *k)
     return s;
 }
 
-dc_axis_name dc_axis_name_of(const dc_kernel *k, uint32_t axis)
-{
-    dc_axis_name n;
-    snprintf(n.s, sizeof n.s, "%s", k->axis.at[axis].name);
-    return n;
-}
-
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis)
 {
     return s->k->axis.at[axis].extent;
@@ -90,12 +81,6 @@ dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
     }
     dc_arena_rewind(&k->arena, mark);
     return s;
-}
-
-bool dc_sketch_grid(dc_sketch *s)
-{
-    return s->k->root->kind != DC_STMT_LOOP ||
-           dc_move_do(s->k, &s->why, "grid %s", dc_axis_name_of(s->k, s->k->root->axis).s);
 }
 
 /* long sums ---------------------------------------------------------------------------------- */
@@ -132,17 +117,17 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
     if (block == 1 || c->extent[at] < 2 * block) { /* each iteration of a loop is enough */
         at = at < c->n - 1 ? at : c->n - 2;
         if (at >= 0)
-            dc_move_do(s->k, &s->why, "subtotal %s", c->red[at].s);
+            dc_do_subtotal(s, c->red[at]);
         return;
     }
-    const dc_axis_name r = c->red[at];
-    if (!dc_move_do(s->k, &s->why, "split %s %lld", r.s, (long long)block))
+    dc_split r;
+    if (!dc_do_split(s, c->red[at], block, &r))
         return;
-    dc_move_do(s->k, &s->why, "subtotal %s.o", r.s);
+    dc_do_subtotal(s, r.o);
     memmove(&c->red[at + 1], &c->red[at], (size_t)(c->n - at) * sizeof *c->red);
     memmove(&c->extent[at + 1], &c->extent[at], (size_t)(c->n - at) * sizeof *c->extent);
-    snprintf(c->red[at].s, sizeof c->red[at].s, "%.20s.o", r.s);
-    snprintf(c->red[at + 1].s, sizeof c->red[at].s, "%.20s.i", r.s);
+    c->red[at] = r.o;
+    c->red[at + 1] = r.i;
     c->extent[at] = (c->extent[at] + block - 1) / block;
     c->extent[at + 1] = block;
     c->n++;
@@ -150,10 +135,10 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
 
 /* columns ------------------------------------------------------------------------------------ */
 
-bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis)
+bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis)
 {
     for (int i = 0; i < nred; i++)
-        if (!dc_move_do(s->k, &s->why, "reorder %s %s", red[i].s, axis))
+        if (!dc_do_reorder(s, red[i], axis))
             return false;
     return true;
 }
@@ -179,36 +164,30 @@ static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vect
 }
 
 /* Few positions, as of sums in two steps: strips of columns are positions of their own. */
-static bool grid_of_strips(dc_sketch *s, const dc_shape *p, const dc_axis_name *last)
+static bool grid_of_strips(dc_sketch *s, const dc_shape *p, uint32_t strips)
 {
-    if (p->nout == 2 && dc_sketch_extent(s, p->out[0]) < FEW_POSITIONS) {
-        const dc_axis_name outer = dc_axis_name_of(s->k, p->out[0]);
-        if (!dc_move_do(s->k, &s->why, "fuse %s %s.o", outer.s, last->s))
-            return false;
-    }
+    uint32_t all;
+    if (p->nout == 2 && dc_sketch_extent(s, p->out[0]) < FEW_POSITIONS &&
+        !dc_do_fuse(s, p->out[0], strips, &all))
+        return false;
     return dc_sketch_grid(s);
 }
 
 static bool schedule_columns(dc_sketch *s, const dc_shape *p)
 {
-    dc_kernel *k = s->k;
     dc_chain sum = {.total = p->add->put[0].value, .n = p->nred, .side = 1, .inside = 1};
     for (int i = 0; i < p->nred; i++) {
-        sum.red[i] = dc_axis_name_of(s->k, p->red[i]);
+        sum.red[i] = p->red[i];
         sum.extent[i] = dc_sketch_extent(s, p->red[i]);
     }
     dc_sketch_subtotal(s, &sum);
-    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
-    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
-    const int64_t lanes = dc_sketch_lanes(s, extent);
+    const uint32_t n = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, n), lanes = dc_sketch_lanes(s, extent);
     const int64_t nv = strip_vectors(s, p, (extent + lanes - 1) / lanes);
-    char tile[32];
-    snprintf(tile, sizeof tile, "%s.i", n.s);
-    return dc_move_do(k, &s->why, "split %s %lld", n.s, (long long)(nv * lanes)) &&
-           dc_sketch_hoist(s, sum.red, sum.n, tile) &&
-           dc_move_do(k, &s->why, "split %s %lld", tile, (long long)lanes) &&
-           dc_move_do(k, &s->why, "vectorize %s.i", tile) &&
-           dc_move_do(k, &s->why, "unroll %s.o", tile) && grid_of_strips(s, p, &n);
+    dc_split strip, vectors;
+    return dc_do_split(s, n, nv * lanes, &strip) && dc_sketch_hoist(s, sum.red, sum.n, strip.i) &&
+           dc_do_split(s, strip.i, lanes, &vectors) && dc_do_vectorize(s, vectors.i) &&
+           dc_do_unroll(s, vectors.o) && grid_of_strips(s, p, strip.o);
 }
 
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
@@ -276,8 +255,8 @@ static void split_divided(dc_sketch *s)
         const dc_vx_node *n = &k->vx.at[v];
         const bool load = n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
         const int64_t part = load ? divided_axis(k, n->at, &axis) : 0;
-        if (part > 0 &&
-            dc_move_do(k, &s->why, "split %s %lld", dc_axis_name_of(k, axis).s, (long long)part))
+        dc_split both;
+        if (part > 0 && dc_do_split(s, axis, part, &both))
             v = 0; /* positions are others now */
     }
 }
@@ -303,7 +282,7 @@ dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
         split_divided(&s);
         p = dc_shape_of(k);
     }
-    const bool done = t->simt                       ? dc_schedule_simt(k, t, &p, &s.why)
+    const bool done = t->simt                       ? dc_schedule_simt(&s, &p)
                       : p.add == NULL && !p.by_rows ? dc_schedule_map(&s, &p)
                       : p.add == NULL               ? dc_schedule_rows(&s, &p)
                                                     : schedule_reduction(&s, &p);

@@ -17,10 +17,8 @@
  * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
  * depend on nothing else.
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -56,8 +54,11 @@ typedef struct factor {
 
 typedef struct product {
     dc_sketch *s;
-    dc_axis_name m, n, sum, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* out: outside of m and n */
-    dc_axis_name outer;                                             /* see take_outer */
+    uint32_t m, n, red[DC_SHAPE_AXES], out[DC_SHAPE_AXES]; /* axes; out: outside of m and n */
+    uint32_t outer;                                        /* see take_outer */
+    uint32_t piece;                                        /* the loop over pieces of red[0] */
+    dc_split tm, tn;                                       /* m and n in register tiles */
+    uint32_t sum;                                          /* the buffer */
     int nred, nout;
     bool has_outer;
     bool has_m;
@@ -73,10 +74,10 @@ typedef struct product {
     int epilogue_reads; /* matrices */
 } product;
 
-#define TRY(...)                                           \
-    do {                                                   \
-        if (!dc_move_do(q->s->k, &q->s->why, __VA_ARGS__)) \
-            return false;                                  \
+#define TRY(...)          \
+    do {                  \
+        if (!__VA_ARGS__) \
+            return false; \
     } while (0)
 
 /* Looking at it ------------------------------------------------------------------------------- */
@@ -188,21 +189,15 @@ static bool read_factors(product *q, const dc_shape *p)
 
 static void read_axes(product *q, const dc_shape *p)
 {
-    const dc_kernel *k = q->s->k;
-    q->n = dc_axis_name_of(k, p->out[p->nout - 1]);
-    q->N = dc_sketch_extent(q->s, p->out[p->nout - 1]);
-    q->M = 1;
-    if (q->has_m) {
-        q->m = dc_axis_name_of(k, p->out[p->nout - 2]);
-        q->M = dc_sketch_extent(q->s, p->out[p->nout - 2]);
-    }
+    q->n = p->out[p->nout - 1];
+    q->N = dc_sketch_extent(q->s, q->n);
+    q->m = q->has_m ? p->out[p->nout - 2] : DC_NO_AXIS;
+    q->M = q->has_m ? dc_sketch_extent(q->s, q->m) : 1;
     q->nout = p->nout - 1 - q->has_m;
-    for (int i = 0; i < q->nout; i++)
-        q->out[i] = dc_axis_name_of(k, p->out[i]);
+    memcpy(q->out, p->out, sizeof q->out);
     q->nred = p->nred;
-    for (int i = 0; i < p->nred; i++)
-        q->red[i] = dc_axis_name_of(k, p->red[i]);
-    snprintf(q->sum.s, sizeof q->sum.s, "%s", k->buf.at[p->add->put[0].buf].name);
+    memcpy(q->red, p->red, sizeof q->red);
+    q->sum = p->add->put[0].buf;
     q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
 }
 
@@ -329,7 +324,7 @@ static void blocks_of(product *q)
     const int64_t columns = q->vectors * q->lanes;
     int64_t outer = 1, along_n = 1, along_m = 1;
     for (int i = 0; i < q->nout; i++)
-        outer *= dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->out[i].s));
+        outer *= dc_sketch_extent(q->s, q->out[i]);
     const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
     const int64_t want = work >= LARGE_WORK ? MANY_POSITIONS : work >= MIDDLE_WORK ? 2 : 1;
     int64_t room = INT64_MAX, most_n = INT64_MAX;
@@ -371,65 +366,62 @@ static void blocks_of(product *q)
 /* Doing it ------------------------------------------------------------------------------------- */
 
 /* Vectors of the axis, so many beside each other that they are repeated; a loop where there are more. */
-static bool make_lanes(product *q, const char *axis, bool repeat)
+static bool make_lanes(product *q, uint32_t axis, bool repeat)
 {
-    TRY("split %s %lld", axis, (long long)q->lanes);
-    TRY("vectorize %s.i", axis);
-    if (repeat)
-        TRY("unroll %s.o", axis);
-    return true;
+    dc_split v;
+    TRY(dc_do_split(q->s, axis, q->lanes, &v));
+    TRY(dc_do_vectorize(q->s, v.i));
+    return !repeat || dc_do_unroll(q->s, v.o);
 }
 
-/* Loops in the order: position, m.i, n.i, reduction. */
+/* Loops in the order: position, m, n, reduction; m and n are those of a position. */
 static bool make_positions(product *q)
 {
-    dc_axis_name outer[DC_SHAPE_AXES + 2];
-    int n = 0;
+    uint32_t outer[DC_SHAPE_AXES + 2];
+    dc_split m, n;
+    int count = 0;
     for (int i = 0; i < q->nout; i++)
-        outer[n++] = q->out[i];
+        outer[count++] = q->out[i];
     if (q->has_m) {
-        TRY("split_full %s %lld", q->m.s, (long long)q->block_m);
-        snprintf(outer[n++].s, sizeof outer->s, "%.20s.o", q->m.s);
+        TRY(dc_do_split_full(q->s, q->m, q->block_m, &m));
+        outer[count++] = m.o;
+        q->m = m.i;
     }
-    TRY("split_full %s %lld", q->n.s, (long long)q->block_n);
-    snprintf(outer[n++].s, sizeof outer->s, "%.20s.o", q->n.s);
+    TRY(dc_do_split_full(q->s, q->n, q->block_n, &n));
+    outer[count++] = n.o;
+    q->n = n.i;
     if (q->has_m)
-        TRY("reorder %s.o %s.i", q->n.s, q->m.s);
-    for (int i = 1; i < n; i++) {
-        TRY("fuse %s %s", outer[0].s, outer[i].s);
-        outer[0] = dc_axis_name_of(q->s->k, q->s->k->axis.n - 1);
-    }
+        TRY(dc_do_reorder(q->s, n.o, q->m));
+    for (int i = 1; i < count; i++)
+        TRY(dc_do_fuse(q->s, outer[0], outer[i], &outer[0]));
     return true;
 }
 
-/* The loop over `red` comes to stand outside of those over m and n with the suffix. */
-static bool hoist(product *q, const char *red, const char *suffix)
+/* The loop over `red` comes to stand outside of those over m and n. */
+static bool hoist(product *q, uint32_t red, uint32_t m, uint32_t n)
 {
-    TRY("reorder %s %s%s", red, q->n.s, suffix);
-    if (q->has_m)
-        TRY("reorder %s %s%s", red, q->m.s, suffix);
-    return true;
+    TRY(dc_do_reorder(q->s, red, n));
+    return !q->has_m || dc_do_reorder(q->s, red, m);
 }
 
 /* Setting up the sums and the epilogue get loops of their own, in vectors along n. */
-static bool make_apart(product *q, const char *suffix)
+static bool make_apart(product *q, uint32_t m, uint32_t n)
 {
-    char own[48];
+    uint32_t own;
     if (q->has_m)
-        TRY("part %s%s %s", q->m.s, suffix, q->red[0].s);
-    TRY("part %s%s %s", q->n.s, suffix, q->red[0].s);
-    snprintf(own, sizeof own, "%s%s.x", q->n.s, suffix);
+        TRY(dc_do_part(q->s, m, q->red[0], &own));
+    TRY(dc_do_part(q->s, n, q->red[0], &own));
     return make_lanes(q, own, false);
 }
 
-/* The reduction in pieces of q->block_k, the loop over which stands outside of the suffix. */
-static bool make_pieces(product *q, int64_t count, const char *suffix)
+/* The reduction in pieces of so many terms, the loop over which stands outside of m and n. */
+static bool make_pieces(product *q, int64_t count, uint32_t m, uint32_t n)
 {
-    char piece[40];
-    TRY("split_full %s %lld", q->red[0].s, (long long)count);
-    snprintf(piece, sizeof piece, "%s.o", q->red[0].s);
-    snprintf(q->red[0].s, sizeof q->red[0].s, "%.*s.i", (int)strlen(piece) - 2, piece);
-    return hoist(q, piece, suffix) && make_apart(q, suffix);
+    dc_split pieces;
+    TRY(dc_do_split_full(q->s, q->red[0], count, &pieces));
+    q->piece = pieces.o;
+    q->red[0] = pieces.i;
+    return hoist(q, q->piece, m, n) && make_apart(q, m, n);
 }
 
 /*
@@ -446,32 +438,27 @@ static void take_outer(product *q)
     q->nred = 1;
 }
 
-/* Panels and register tiles: n.i.o, m.i.o, m.i.i, n.i.i. */
+/* Panels and register tiles: tn.o, tm.o, tm.i, tn.i. */
 static bool make_tiles(product *q)
 {
     if (q->has_m)
-        TRY("split %s.i %lld", q->m.s, (long long)q->rows);
-    TRY("split %s.i %lld", q->n.s, (long long)(q->vectors * q->lanes));
-    if (q->has_m) {
-        TRY("reorder %s.i.o %s.i.i", q->n.s, q->m.s);
-        if (!q->by_rows)
-            TRY("reorder %s.i.o %s.i.o", q->n.s, q->m.s);
-    }
-    return true;
+        TRY(dc_do_split(q->s, q->m, q->rows, &q->tm));
+    TRY(dc_do_split(q->s, q->n, q->vectors * q->lanes, &q->tn));
+    if (!q->has_m)
+        return true;
+    TRY(dc_do_reorder(q->s, q->tn.o, q->tm.i));
+    return q->by_rows || dc_do_reorder(q->s, q->tn.o, q->tm.o);
 }
 
-/* Sums that wait in a local go to registers for the time of `loop`. */
-static bool make_sums(product *q, const char *loop)
+/* Sums that wait in a local go to registers for the time of `loop`: they are copied in, and out. */
+static bool make_sums(product *q, uint32_t loop)
 {
-    const char *const copies[2] = {"", "2"};
-    char axis[72];
-    TRY("cache_write %s %s", q->sum.s, loop);
+    uint32_t made;
+    TRY(dc_do_cache_write(q->s, q->sum, loop, &made));
     for (int i = 0; i < 2; i++) {
-        snprintf(axis, sizeof axis, "%s.%s.i.i%s", q->sum.s, q->n.s, copies[i]);
-        if (!make_lanes(q, axis, true))
-            return false;
+        TRY(make_lanes(q, dc_sketch_copy_of(q->s, made, q->tn.i, i), true));
         if (q->has_m)
-            TRY("unroll %s.%s.i.i%s", q->sum.s, q->m.s, copies[i]);
+            TRY(dc_do_unroll(q->s, dc_sketch_copy_of(q->s, made, q->tm.i, i)));
     }
     return true;
 }
@@ -482,65 +469,52 @@ static bool make_sums(product *q, const char *loop)
  */
 static bool pack_b(product *q)
 {
-    char axis[72];
-    char name[16];
-    const char *n = q->n.s, *k = q->red[0].s;
-    snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->b.buf].name);
+    const uint32_t wide[3] = {q->tn.o, q->red[0], q->tn.i}, k = q->red[0];
+    uint32_t made;
+    dc_split rows;
     if (q->wide)
-        TRY("pack %s %s %s.i.o %s %s.i.i", name, dc_axis_name_of(q->s->k, q->s->k->root->axis).s, n,
-            k, n);
+        TRY(dc_do_pack(q->s, q->b.buf, q->s->k->root->axis, wide, 3, &made));
     else
-        TRY("pack %s %s.i.o %s %s.i.i", name, n, k, n);
-    snprintf(axis, sizeof axis, "%s.%s.i.i", name, n);
-    if (!make_lanes(q, axis, true))
-        return false;
+        TRY(dc_do_pack(q->s, q->b.buf, q->tn.o, wide + 1, 2, &made));
+    TRY(make_lanes(q, dc_sketch_copy_of(q->s, made, q->tn.i, 0), true));
     if (q->wide)
-        TRY("reorder %s.%s %s.%s.i.o", name, k, name, n);
+        TRY(dc_do_reorder(q->s, dc_sketch_copy_of(q->s, made, k, 0),
+                          dc_sketch_copy_of(q->s, made, q->tn.o, 0)));
     if (q->b.n.one)
         return true;
-    TRY("split %s.%s %lld", name, k, (long long)q->lanes);
-    TRY("unroll %s.%s.i", name, k);
-    return true;
+    TRY(dc_do_split(q->s, dc_sketch_copy_of(q->s, made, k, 0), q->lanes, &rows));
+    return dc_do_unroll(q->s, rows.i);
 }
 
 /* A block of a: [k][m], near together what lies far apart. */
 static bool pack_a(product *q)
 {
-    char name[16];
-    const char *m = q->m.s, *k = q->red[0].s;
-    snprintf(name, sizeof name, "%s", q->s->k->buf.at[q->a.buf].name);
-    TRY("pack %s %.*s.o %s %s.i.o %s.i.i", name, (int)strlen(k) - 2, k, k, m, m);
-    TRY("vectorize %s.%s.i.i", name, m);
-    return true;
+    const uint32_t dims[3] = {q->red[0], q->tm.o, q->tm.i};
+    uint32_t made;
+    TRY(dc_do_pack(q->s, q->a.buf, q->piece, dims, 3, &made));
+    return dc_do_vectorize(q->s, dc_sketch_copy_of(q->s, made, q->tm.i, 0));
 }
 
 static bool make_registers(product *q)
 {
-    char axis[72];
-    snprintf(axis, sizeof axis, "%s.i.i", q->n.s);
-    if (!make_lanes(q, axis, true))
-        return false;
-    if (q->has_m)
-        TRY("unroll %s.i.i", q->m.s);
-    return true;
+    TRY(make_lanes(q, q->tn.i, true));
+    return !q->has_m || dc_do_unroll(q->s, q->tm.i);
 }
 
 static bool apply(product *q)
 {
-    char loop[40];
     const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer;
-    snprintf(loop, sizeof loop, "%s.i.o", q->has_m && !q->by_rows ? q->m.s : q->n.s);
-    if (!make_positions(q) || (q->has_outer && !hoist(q, q->outer.s, ".i")) ||
-        (pieces && !make_pieces(q, q->block_k, ".i")) || !make_tiles(q))
+    if (!make_positions(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
+        (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || !make_tiles(q))
         return false;
+    uint32_t loop = q->has_m && !q->by_rows ? q->tm.o : q->tn.o;
     if (!pieces && q->apart) {
-        snprintf(loop, sizeof loop, "%s.o", q->red[0].s);
-        if (!make_pieces(q, dc_sketch_extent(q->s, (uint32_t)dc_axis_find(q->s->k, q->red[0].s)),
-                         ".i.i"))
+        if (!make_pieces(q, dc_sketch_extent(q->s, q->red[0]), q->tm.i, q->tn.i))
             return false;
+        loop = q->piece;
     }
     for (int i = 0; i < q->nred; i++)
-        if (!hoist(q, q->red[i].s, ".i.i"))
+        if (!hoist(q, q->red[i], q->tm.i, q->tn.i))
             return false;
     if (q->pack_b && !pack_b(q))
         return false;
@@ -560,13 +534,17 @@ static bool is_dots(const product *q)
 
 static bool schedule_dots(product *q)
 {
-    dc_dots d = {.m = q->m, .n = q->n, .k = q->red[0], .M = q->M, .apart = q->apart};
+    dc_dots d = {.k = q->red[0], .M = q->M, .apart = q->apart};
     q->rows = q->M;
     q->vectors = 1;
     q->lanes = dc_sketch_lanes(q->s, q->N);
     blocks_of(q);
     d.block = q->block_n;
-    return make_positions(q) && dc_schedule_dots(q->s, &d);
+    if (!make_positions(q))
+        return false;
+    d.m = q->m;
+    d.n = q->n;
+    return dc_schedule_dots(q->s, &d);
 }
 
 bool dc_is_product(dc_sketch *s, const dc_shape *p)

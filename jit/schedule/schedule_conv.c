@@ -13,10 +13,8 @@
  *   taps     the gradient of a kernel: rows are taps and channels, terms are positions of all images.
  *            One image after the other is added to sums that stay near.
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -31,7 +29,8 @@ typedef struct conv {
     dc_sketch *s;
     const dc_shape *p;
     dc_vx left; /* the load of the operand that does not move along channels */
-    char buf[24];
+    uint32_t buf;
+    dc_split n, m;          /* channels, and the first of the rows, in tiles */
     int64_t lanes, vectors; /* of a tile, along the channels */
     int rows;               /* out axes that are rows of tiles, whole, but for the first of them */
     int64_t height;         /* iterations of that one in a tile */
@@ -40,16 +39,6 @@ typedef struct conv {
 static int64_t extent(const conv *c, uint32_t axis)
 {
     return dc_sketch_extent(c->s, axis);
-}
-
-static dc_axis_name out_name(const conv *c, int i)
-{
-    return dc_axis_name_of(c->s->k, c->p->out[i]);
-}
-
-static dc_axis_name red_name(const conv *c, int i)
-{
-    return dc_axis_name_of(c->s->k, c->p->red[i]);
 }
 
 /* ---- what kind of product it is ---- */
@@ -99,7 +88,7 @@ static bool find_left(conv *c)
         for (int r = 0; r < p->nred; r++)
             windows = windows || share_dim(c, p->out[o], p->red[r]);
     if (windows)
-        snprintf(c->buf, sizeof c->buf, "%s", k->buf.at[k->vx.at[c->left].buf].name);
+        c->buf = k->vx.at[c->left].buf;
     return windows;
 }
 
@@ -159,29 +148,25 @@ static void choose_tile(conv *c)
     }
 }
 
-static bool split_tile(const conv *c)
+static bool split_tile(conv *c)
 {
     dc_sketch *s = c->s;
     const int last = c->p->nout - 1, first = last - c->rows;
-    const dc_axis_name n = out_name(c, last), m = out_name(c, first);
-    bool done =
-        dc_move_do(s->k, &s->why, "split_full %s %lld", n.s, (long long)(c->vectors * c->lanes)) &&
-        dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)c->height);
+    bool done = dc_do_split_full(s, c->p->out[last], c->vectors * c->lanes, &c->n) &&
+                dc_do_split(s, c->p->out[first], c->height, &c->m);
     /* vectors of channels go outside the rows of a tile, and outside the tiles of a row */
     for (int i = last - 1; i > first && done; i--)
-        done = dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s);
-    return done && dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, m.s) &&
-           dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, m.s);
+        done = dc_do_reorder(s, c->n.o, c->p->out[i]);
+    return done && dc_do_reorder(s, c->n.o, c->m.i) && dc_do_reorder(s, c->n.o, c->m.o);
 }
 
 /* These loops over terms, outermost first, go outside the rows of tiles and the out axes from `to` on. */
-static bool hoist(const conv *c, const dc_axis_name *red, int n, int to)
+static bool hoist(const conv *c, const uint32_t *red, int n, int to)
 {
     const int last = c->p->nout - 1, first = last - c->rows;
-    char name[32];
     for (int i = last; i >= to; i--) {
-        snprintf(name, sizeof name, i == last || i == first ? "%s.i" : "%s", out_name(c, i).s);
-        if (!dc_sketch_hoist(c->s, red, n, name))
+        const uint32_t axis = i == last ? c->n.i : i == first ? c->m.i : c->p->out[i];
+        if (!dc_sketch_hoist(c->s, red, n, axis))
             return false;
     }
     return true;
@@ -191,37 +176,30 @@ static bool finish_tile(const conv *c)
 {
     dc_sketch *s = c->s;
     const int last = c->p->nout - 1, first = last - c->rows;
-    const dc_axis_name n = out_name(c, last), m = out_name(c, first);
-    bool done = dc_move_do(s->k, &s->why, "split %s.i %lld", n.s, (long long)c->lanes) &&
-                dc_move_do(s->k, &s->why, "vectorize %s.i.i", n.s) &&
-                dc_move_do(s->k, &s->why, "unroll %s.i.o", n.s);
+    dc_split v;
+    bool done =
+        dc_do_split(s, c->n.i, c->lanes, &v) && dc_do_vectorize(s, v.i) && dc_do_unroll(s, v.o);
     for (int i = last - 1; i > first && done; i--)
-        done = dc_move_do(s->k, &s->why, "unroll %s", out_name(c, i).s);
-    return done && dc_move_do(s->k, &s->why, "unroll %s.i", m.s);
+        done = dc_do_unroll(s, c->p->out[i]);
+    return done && dc_do_unroll(s, c->m.i);
 }
 
-/* Vectors along the last dim of the copy. */
-static bool finish_copy(const conv *c)
+/* What each iteration of `loop` sees of the left operand is copied, in vectors along the last dim. */
+static bool copy_window(const conv *c, uint32_t loop)
 {
     dc_sketch *s = c->s;
-    char name[48];
-    int dims = 0, axis = -1;
-    for (;; dims++) {
-        snprintf(name, sizeof name, "%s.%d", c->buf, dims);
-        const int next = dc_axis_find(s->k, name);
-        if (next < 0)
-            break;
-        axis = next;
-    }
-    if (axis < 0)
+    const uint32_t made = s->k->axis.n;
+    dc_split v;
+    if (!dc_do_window_read(s, c->buf, loop))
+        return false;
+    const uint32_t last = s->k->axis.n - 1;
+    if (last < made) /* one element */
         return true;
-    int64_t lanes = dc_sketch_lanes(s, s->k->axis.at[axis].extent);
-    while (s->k->axis.at[axis].extent % lanes != 0)
+    const int64_t count = dc_sketch_extent(s, last);
+    int64_t lanes = dc_sketch_lanes(s, count);
+    while (count % lanes != 0)
         lanes /= 2;
-    snprintf(name, sizeof name, "%s.%d", c->buf, dims - 1);
-    return lanes < MIN_COPY_LANES ||
-           (dc_move_do(s->k, &s->why, "split %s %lld", name, (long long)lanes) &&
-            dc_move_do(s->k, &s->why, "vectorize %s.i", name));
+    return lanes < MIN_COPY_LANES || (dc_do_split(s, last, lanes, &v) && dc_do_vectorize(s, v.i));
 }
 
 /* The loops outside become one, the launch. */
@@ -230,11 +208,11 @@ static bool launch(const conv *c)
     dc_sketch *s = c->s;
     while (s->k->root->kind == DC_STMT_LOOP && s->k->root->next == NULL) {
         const dc_stmt *inner = s->k->root->body;
+        uint32_t one;
         if (inner->kind != DC_STMT_LOOP || inner->next != NULL ||
             s->k->axis.at[inner->axis].reduce || s->k->axis.at[inner->axis].kind != DC_AXIS_SERIAL)
             break;
-        if (!dc_move_do(s->k, &s->why, "fuse %s %s", dc_axis_name_of(s->k, s->k->root->axis).s,
-                        dc_axis_name_of(s->k, inner->axis).s))
+        if (!dc_do_fuse(s, s->k->root->axis, inner->axis, &one))
             break;
     }
     return dc_sketch_grid(s);
@@ -275,43 +253,36 @@ static int64_t piece_of_terms(const conv *c, int64_t block)
 }
 
 /* The loop over pieces goes outside of the tiles of a block, which go on from sums that wait. */
-static bool make_pieces(const conv *c, dc_axis_name *red, int64_t count, const char *y,
-                        dc_axis_name *outer)
+static bool make_pieces(const conv *c, uint32_t *red, int64_t count, uint32_t rows, uint32_t *outer)
 {
     dc_sketch *s = c->s;
-    const int last = c->p->nout - 1, first = last - c->rows, k = c->p->nred - 1;
-    char name[32];
-    if (!dc_move_do(s->k, &s->why, "split %s %lld", red[k].s, (long long)count))
+    const int first = c->p->nout - 1 - c->rows, k = c->p->nred - 1;
+    dc_split pieces;
+    if (!dc_do_split(s, red[k], count, &pieces))
         return false;
-    snprintf(outer->s, sizeof outer->s, "%.20s.o", red[k].s);
+    *outer = pieces.o;
     for (int i = k - 1; i >= 0; i--)
-        if (!dc_move_do(s->k, &s->why, "reorder_reduce %s %s", outer->s, red[i].s))
+        if (!dc_do_reorder_reduce(s, *outer, red[i]))
             return false;
-    if (!hoist(c, outer, 1, first))
-        return false;
-    snprintf(name, sizeof name, "%s.o", out_name(c, first).s);
-    if (!dc_sketch_hoist(s, outer, 1, name))
-        return false;
-    snprintf(name, sizeof name, "%s.i", y);
-    snprintf(red[k].s, sizeof red[k].s, "%.*s.i", (int)strlen(outer->s) - 2, outer->s);
-    return dc_sketch_hoist(s, outer, 1, name) && dc_move_do(s->k, &s->why, "subtotal %s", outer->s);
+    red[k] = pieces.i;
+    return hoist(c, outer, 1, first) && dc_sketch_hoist(s, outer, 1, c->m.o) &&
+           dc_sketch_hoist(s, outer, 1, rows) && dc_do_subtotal(s, *outer);
 }
 
 /* Where images are too few for all workers, or too small, vectors of channels are positions, too. */
-static bool share_vectors(const conv *c, const char *y, int64_t block)
+static bool share_vectors(const conv *c, uint32_t blocks, int64_t block)
 {
     dc_sketch *s = c->s;
-    const int outer = c->p->nout - 2 - c->rows; /* y, that is split */
-    const dc_axis_name n = out_name(c, c->p->nout - 1);
+    const int outer = c->p->nout - 2 - c->rows; /* that is split in blocks */
     int64_t positions = extent(c, c->p->out[outer]) / block;
     for (int i = 0; i < outer; i++)
         positions *= extent(c, c->p->out[i]);
     if (positions >= MIN_POSITIONS)
         return true;
-    if (!dc_move_do(s->k, &s->why, "reorder %s.o %s.o", n.s, y))
+    if (!dc_do_reorder(s, c->n.o, blocks))
         return false;
     for (int i = outer - 1; i >= 0; i--)
-        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s))
+        if (!dc_do_reorder(s, c->n.o, c->p->out[i]))
             return false;
     return true;
 }
@@ -319,31 +290,26 @@ static bool share_vectors(const conv *c, const char *y, int64_t block)
 static bool schedule_images(conv *c)
 {
     dc_sketch *s = c->s;
-    const int last = c->p->nout - 1, first = last - c->rows;
-    const dc_axis_name n = out_name(c, last);
-    dc_axis_name y = {""}, red[DC_SHAPE_AXES],
-                 part = {""}; /* part: the loop whose iterations copy what they see */
+    const int first = c->p->nout - 1 - c->rows;
+    dc_split y = {DC_NO_AXIS, DC_NO_AXIS};
+    uint32_t red[DC_SHAPE_AXES], part; /* part: the loop whose iterations copy what they see */
     int64_t block = 1;
     if (!split_tile(c))
         return false;
     if (first >= 1) { /* blocks of the next axis outside */
-        y = out_name(c, first - 1);
         block = block_rows(c, first - 1);
-        snprintf(part.s, sizeof part.s, "%.20s.o", y.s);
-        if (!dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)block) ||
-            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n.s, y.s) ||
-            !share_vectors(c, y.s, block))
+        if (!dc_do_split(s, c->p->out[first - 1], block, &y) || !dc_do_reorder(s, c->n.o, y.i) ||
+            !share_vectors(c, y.o, block))
             return false;
     }
-    for (int i = 0; i < c->p->nred; i++)
-        red[i] = red_name(c, i);
+    part = y.o;
+    memcpy(red, c->p->red, sizeof red);
     const int64_t piece = piece_of_terms(c, block);
-    if (piece < extent(c, c->p->red[c->p->nred - 1]) && !make_pieces(c, red, piece, y.s, &part))
+    if (piece < extent(c, c->p->red[c->p->nred - 1]) && !make_pieces(c, red, piece, y.i, &part))
         return false;
     if (!hoist(c, red, c->p->nred, first))
         return false;
-    if (first >= 1 && is_tested(c) &&
-        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, part.s) || !finish_copy(c)))
+    if (first >= 1 && is_tested(c) && !copy_window(c, part))
         return false;
     return finish_tile(c) && launch(c);
 }
@@ -377,18 +343,18 @@ static bool schedule_taps(conv *c)
 {
     dc_sketch *s = c->s;
     const int last = c->p->nout - 1, first = last - c->rows, row = row_axis(c);
-    const dc_axis_name n = out_name(c, last), m = out_name(c, first), y = red_name(c, row);
-    dc_axis_name outer[DC_SHAPE_AXES], inner[DC_SHAPE_AXES];
+    uint32_t outer[DC_SHAPE_AXES], inner[DC_SHAPE_AXES];
     int nouter = 0, ninner = 0;
+    dc_split y;
     const int64_t rows = image_rows(c, c->p->red[row]);
-    if (!split_tile(c) || !dc_move_do(s->k, &s->why, "split %s %lld", y.s, (long long)rows))
+    if (!split_tile(c) || !dc_do_split(s, c->p->red[row], rows, &y))
         return false;
     for (int i = 0; i < row; i++)
-        outer[nouter++] = red_name(c, i);
-    snprintf(outer[nouter++].s, sizeof outer->s, "%.20s.o", y.s);
-    snprintf(inner[ninner++].s, sizeof inner->s, "%.20s.i", y.s);
+        outer[nouter++] = c->p->red[i];
+    outer[nouter++] = y.o;
+    inner[ninner++] = y.i;
     for (int i = row + 1; i < c->p->nred; i++)
-        inner[ninner++] = red_name(c, i);
+        inner[ninner++] = c->p->red[i];
     /* tiles outermost; the other rows inside, but for what makes positions enough */
     int64_t positions = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
                         (extent(c, c->p->out[first]) / c->height);
@@ -396,18 +362,15 @@ static bool schedule_taps(conv *c)
     while (outside < first && positions < MIN_POSITIONS)
         positions *= extent(c, c->p->out[outside++]);
     for (int i = first - 1; i >= outside; i--)
-        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", n.s, out_name(c, i).s))
+        if (!dc_do_reorder(s, c->n.o, c->p->out[i]))
             return false;
     for (int i = first - 1; i >= outside; i--)
-        if (!dc_move_do(s->k, &s->why, "reorder %s.o %s", m.s, out_name(c, i).s))
+        if (!dc_do_reorder(s, c->m.o, c->p->out[i]))
             return false;
-    if (!hoist(c, outer, nouter, outside) ||
-        !dc_move_do(s->k, &s->why, "subtotal %s", outer[nouter - 1].s) ||
+    if (!hoist(c, outer, nouter, outside) || !dc_do_subtotal(s, y.o) ||
         !hoist(c, inner, ninner, first))
         return false;
-    if (is_tested(c) &&
-        (!dc_move_do(s->k, &s->why, "window_read %s %s", c->buf, outer[nouter - 1].s) ||
-         !finish_copy(c)))
+    if (is_tested(c) && !copy_window(c, y.o))
         return false;
     return finish_tile(c) && launch(c);
 }

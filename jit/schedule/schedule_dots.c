@@ -7,18 +7,9 @@
  * result is one vector of partial sums, which are added up at the end of the row. Every row of W is read once,
  * from one end to the other.
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
-#include <stdio.h>
-
-enum { MOST_ROWS = 6, LAST_LANES = 4 };
-
-#define TRY(...)                                     \
-    do {                                             \
-        if (!dc_move_do(s->k, &s->why, __VA_ARGS__)) \
-            return false;                            \
-    } while (0)
+enum { MOST_ROWS = 6, LAST_LANES = 4, MAX_HALVINGS = 8 };
 
 /* Rows of a tile: all where they are few, else a number that divides them, if there is one. */
 static int64_t rows_of(int64_t m)
@@ -38,65 +29,57 @@ static int64_t columns_of(const dc_sketch *s, int64_t rows, int64_t n)
     return c;
 }
 
-/* The sum over k in vectors, whose lanes are added up by halves; last: the axis that adds the rest. */
-static bool split_sum(dc_sketch *s, const char *k, dc_axis_name *last)
+typedef struct halves { /* of a sum: partial sums of it, of these sums, and so on */
+    dc_partial at[MAX_HALVINGS];
+    int n;
+    uint32_t last; /* the axis that adds what is left */
+} halves;
+
+/* The sum over k in vectors, whose lanes are added up by halves. */
+static bool split_sum(dc_sketch *s, uint32_t k, halves *h)
 {
     int64_t lanes = s->lanes;
-    TRY("split_reduce %s %lld", k, (long long)lanes);
-    snprintf(last->s, sizeof last->s, "%.18s.j", k);
-    for (; lanes > LAST_LANES; lanes /= 2) {
-        TRY("split_reduce %s %lld", last->s, (long long)lanes / 2);
-        char next[32];
-        snprintf(next, sizeof next, "%s.j", last->s);
-        snprintf(last->s, sizeof last->s, "%.23s", next);
+    h->n = 0;
+    h->last = k;
+    for (;; lanes /= 2) {
+        if (!dc_do_split_reduce(s, h->last, lanes, &h->at[h->n]))
+            return false;
+        h->last = h->at[h->n++].j;
+        if (lanes <= LAST_LANES || h->n == MAX_HALVINGS)
+            return true;
     }
-    return true;
 }
 
 /* Lanes of the partial sums. */
-static bool bind_sum(dc_sketch *s, const char *k)
+static bool bind_sum(dc_sketch *s, const halves *h)
 {
-    char name[24];
-    TRY("vectorize %s.i", k);
-    snprintf(name, sizeof name, "%.18s.j", k);
-    for (int64_t lanes = s->lanes; lanes > LAST_LANES; lanes /= 2) {
-        char next[32];
-        TRY("vectorize %s.i", name);
-        TRY("unroll %s.o", name);
-        snprintf(next, sizeof next, "%s.j", name);
-        snprintf(name, sizeof name, "%.23s", next);
-    }
-    TRY("unroll %s", name);
-    return true;
+    for (int i = 0; i < h->n; i++)
+        if (!dc_do_vectorize(s, h->at[i].i) || (i > 0 && !dc_do_unroll(s, h->at[i].o)))
+            return false;
+    return dc_do_unroll(s, h->last);
 }
 
 /* What follows the sums gets loops of its own, in vectors along n. */
-static bool part_epilogue(dc_sketch *s, const dc_dots *d, const char *last)
+static bool part_epilogue(dc_sketch *s, const dc_dots *d, const halves *h)
 {
-    TRY("reorder %s %s.i", last, d->n.s);
-    TRY("reorder %s %s.i", last, d->m.s);
-    TRY("part %s.i %s.o", d->m.s, d->k.s);
-    TRY("part %s.i %s.o", d->n.s, d->k.s);
-    TRY("split %s.i.x %lld", d->n.s, (long long)dc_sketch_lanes(s, d->block));
-    TRY("vectorize %s.i.x.i", d->n.s);
-    return true;
+    const uint32_t sum = h->at[0].o;
+    uint32_t m, n;
+    dc_split lanes;
+    return dc_do_reorder(s, h->last, d->n) && dc_do_reorder(s, h->last, d->m) &&
+           dc_do_part(s, d->m, sum, &m) && dc_do_part(s, d->n, sum, &n) &&
+           dc_do_split(s, n, dc_sketch_lanes(s, d->block), &lanes) && dc_do_vectorize(s, lanes.i);
 }
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d)
 {
     const int64_t rows = rows_of(d->M), columns = columns_of(s, rows, d->block);
-    dc_axis_name last;
-    if (!split_sum(s, d->k.s, &last) || (d->apart && !part_epilogue(s, d, last.s)))
+    halves h;
+    dc_split m, n;
+    if (!split_sum(s, d->k, &h) || (d->apart && !part_epilogue(s, d, &h)))
         return false;
-    TRY("split %s.i %lld", d->m.s, (long long)rows);
-    TRY("split %s.i %lld", d->n.s, (long long)columns);
-    TRY("reorder %s.i.o %s.i.i", d->n.s, d->m.s);
-    TRY("reorder %s.i.o %s.i.o", d->n.s, d->m.s);
-    TRY("reorder %s.o %s.i.i", d->k.s, d->n.s);
-    TRY("reorder %s.o %s.i.i", d->k.s, d->m.s);
-    if (!bind_sum(s, d->k.s))
-        return false;
-    TRY("unroll %s.i.i", d->n.s);
-    TRY("unroll %s.i.i", d->m.s);
-    return dc_sketch_grid(s);
+    const uint32_t k = h.at[0].o;
+    return dc_do_split(s, d->m, rows, &m) && dc_do_split(s, d->n, columns, &n) &&
+           dc_do_reorder(s, n.o, m.i) && dc_do_reorder(s, n.o, m.o) && dc_do_reorder(s, k, n.i) &&
+           dc_do_reorder(s, k, m.i) && bind_sum(s, &h) && dc_do_unroll(s, n.i) &&
+           dc_do_unroll(s, m.i) && dc_sketch_grid(s);
 }

@@ -96,7 +96,7 @@ static dc_status parse_line(dc_job *j, dc_schedule_file *f, const char *name, in
     }
     if (f->schedule.n == 0)
         return refuse(j, line, name, "'schedule' and the name of a kernel expected", text);
-    if (!dc_move_parse(text, &move, &why))
+    if (!dc_move_parse(NULL, text, &move, &why))
         return refuse(j, line, name, why, text);
     const char *kept = dc_arena_strdup(&f->arena, text);
     DC_PUSH_IN(&f->arena, f->schedule.at[f->schedule.n - 1].move, kept);
@@ -205,7 +205,9 @@ const char *const *dc_schedule_file_find(const dc_schedule_file *f, const char *
 
 void dc_schedule_file_print(const dc_kernel *k, dc_text *out)
 {
+    dc_arena a = {0};
     dc_text_printf(out, "schedule %s\n", k->name);
     for (uint32_t i = 0; i < k->moves.n; i++)
-        dc_text_printf(out, "  %s\n", k->moves.at[i]);
+        dc_text_printf(out, "  %s\n", dc_move_print(k, k->moves.at[i], &a));
+    dc_arena_free(&a);
 }

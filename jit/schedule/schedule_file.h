@@ -21,7 +21,7 @@ dc_status dc_schedule_file_read(dc_job *j, const char *path, dc_schedule_file **
 /* The same from text; `name` stands for it in messages. */
 dc_status dc_schedule_file_parse(dc_job *j, const char *name, const char *text,
                                  dc_schedule_file **out);
-/* The moves of a kernel, as dc_move_do takes them; NULL where the file has no schedule for it. */
+/* The moves of a kernel, as dc_move_apply_text takes them; NULL where the file has no schedule for it. */
 const char *const *dc_schedule_file_find(const dc_schedule_file *f, const char *kernel,
                                          uint32_t *n);
 void dc_schedule_file_free(dc_schedule_file *f);

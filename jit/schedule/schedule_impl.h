@@ -18,12 +18,6 @@ typedef struct dc_shape {                            /* of a naive nest */
 
 dc_shape dc_shape_of(const dc_kernel *k);
 
-typedef struct dc_axis_name { /* kept while moves rename axes */
-    char s[24];
-} dc_axis_name;
-
-dc_axis_name dc_axis_name_of(const dc_kernel *k, uint32_t axis);
-
 typedef struct dc_sketch { /* for workers */
     dc_kernel *k;
     const dc_target *t;
@@ -31,15 +25,54 @@ typedef struct dc_sketch { /* for workers */
     const char *why; /* of the move that did not apply */
 } dc_sketch;
 
+/* Moves, schedule_moves.c: false with the reason in `why` --------------------------------------- */
+
+typedef struct
+    dc_split { /* an axis in two, outer and inner; of a cut, the first part and the rest */
+    uint32_t o, i;
+} dc_split;
+
+typedef struct
+    dc_partial { /* a reduction in partial ones: over o of each i, and over all of them, j */
+    uint32_t o, i, j;
+} dc_partial;
+
+bool dc_do_split(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out);
+bool dc_do_split_full(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out);
+bool dc_do_cut(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out);
+bool dc_do_split_reduce(dc_sketch *s, uint32_t axis, int64_t n, dc_partial *out);
+bool dc_do_part(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own);
+bool dc_do_fuse(dc_sketch *s, uint32_t outer, uint32_t inner, uint32_t *fused);
+bool dc_do_reorder(dc_sketch *s, uint32_t inner, uint32_t outer);
+bool dc_do_reorder_reduce(dc_sketch *s, uint32_t inner, uint32_t outer);
+bool dc_do_vectorize(dc_sketch *s, uint32_t axis);
+bool dc_do_unroll(dc_sketch *s, uint32_t axis);
+bool dc_do_block(dc_sketch *s, uint32_t axis);
+bool dc_do_grid(dc_sketch *s, uint32_t axis);
+bool dc_do_subtotal(dc_sketch *s, uint32_t axis);
+/* *made: the first axis of the loops that copy. */
+bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
+                uint32_t *made);
+bool dc_do_cache_write(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made);
+bool dc_do_window_read(dc_sketch *s, uint32_t buf, uint32_t axis);
+/* Number `which` of the axes from `made` on that copy along `axis`; DC_NO_AXIS: there is none. */
+uint32_t dc_sketch_copy_of(const dc_sketch *s, uint32_t made, uint32_t axis, int which);
+/* The outermost loop becomes the launch, where a loop is outermost. */
+bool dc_sketch_grid(dc_sketch *s);
+/* All outermost loops do. */
+bool dc_sketch_grid_all(dc_sketch *s);
+
+/* Sketches ------------------------------------------------------------------------------------ */
+
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
 /* Of a vector along so many iterations: the smallest power of two that holds them, if there is. */
 int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
 /* The loops of a reduction, outermost first, each directly inside axis, go outside it. */
-bool dc_sketch_hoist(dc_sketch *s, const dc_axis_name *red, int nred, const char *axis);
+bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis);
 /* The loops of a reduction. */
 typedef struct dc_chain {
-    dc_vx total;                         /* what is set in them */
-    dc_axis_name red[DC_SHAPE_AXES + 1]; /* outermost first */
+    dc_vx total;                     /* what is set in them */
+    uint32_t red[DC_SHAPE_AXES + 1]; /* outermost first */
     int64_t extent[DC_SHAPE_AXES + 1];
     int n;
     int64_t side;   /* terms of the last of them that are added side by side */
@@ -51,11 +84,6 @@ typedef struct dc_chain {
  * another. One of the loops may become two.
  */
 void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
-/* What stands outermost becomes the launch. */
-bool dc_sketch_grid(dc_sketch *s);
-/* The same of all that stands there. */
-bool dc_sketch_grid_all(dc_sketch *s);
-
 /* How the loads below v move along an axis: which strides occur. */
 typedef struct dc_strides {
     bool zero, one, far, none; /* none: not affine */
@@ -90,9 +118,9 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 bool dc_is_product(dc_sketch *s, const dc_shape *p);
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
 
-/* A product of few rows, both operands of which lie along the sum, cut into positions of m.i, n.i and k. */
+/* A product of few rows, both operands of which lie along the sum: loops m, n and k of a position. */
 typedef struct dc_dots {
-    dc_axis_name m, n, k;
+    uint32_t m, n, k;
     int64_t M, block; /* rows, columns of a position */
     bool apart;       /* what follows the sums has loops of its own */
 } dc_dots;
@@ -102,7 +130,7 @@ bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
 /* A product whose left operand is seen through a window; *is tells whether it is one. */
 bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
 
-/* Applies the moves of the rules for groups of threads; why: the reason of the move that did not. */
-bool dc_schedule_simt(dc_kernel *k, const dc_target *t, const dc_shape *shape, const char **why);
+/* For groups of threads. */
+bool dc_schedule_simt(dc_sketch *s, const dc_shape *shape);
 
 #endif

@@ -6,10 +6,8 @@
  * are read by rows and transposed in registers, which flattening does for an unrolled axis of rows.
  * Where blocks do not fit, the same tiles at least use each line of the cache at once.
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -34,20 +32,15 @@ static bool is_costly(const dc_kernel *k)
     return false;
 }
 
-static bool do_split(dc_sketch *s, const dc_axis_name *axis, int64_t n)
-{
-    return dc_move_do(s->k, &s->why, "split %s %lld", axis->s, (long long)n);
-}
-
 /* The last axis is too short for vectors: lanes along the one before, apart in memory. */
 static bool schedule_short(dc_sketch *s, const dc_shape *p)
 {
     if (p->nout < 2 || dc_sketch_extent(s, p->out[p->nout - 2]) < s->lanes || !is_costly(s->k))
         return dc_sketch_grid(s);
-    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 2]);
-    const dc_axis_name n = dc_axis_name_of(s->k, p->out[p->nout - 1]);
-    return do_split(s, &m, s->lanes) && dc_move_do(s->k, &s->why, "reorder %s %s.i", n.s, m.s) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", m.s) && dc_sketch_grid(s);
+    dc_split m;
+    return dc_do_split(s, p->out[p->nout - 2], s->lanes, &m) &&
+           dc_do_reorder(s, p->out[p->nout - 1], m.i) && dc_do_vectorize(s, m.i) &&
+           dc_sketch_grid(s);
 }
 
 /* turned operands ----------------------------------------------------------------------------- */
@@ -94,27 +87,25 @@ static int64_t elements(const dc_sketch *s, const dc_shape *p)
  */
 static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
 {
-    dc_kernel *k = s->k;
-    const dc_axis_name m = dc_axis_name_of(k, p->out[at]);
-    const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
     const int64_t lanes = s->lanes, columns = dc_sketch_extent(s, p->out[p->nout - 1]);
+    dc_split m, n, block;
     if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
         return elements(s, p) < FEW ? dc_schedule_vectors(s, p, 1)
                                     : dc_schedule_turned_strips(s, p, at);
-    int64_t blocks = columns % SAME_SETS != 0 || streams(k) ? BLOCKS : 1;
+    int64_t blocks = columns % SAME_SETS != 0 || streams(s->k) ? BLOCKS : 1;
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
-    if (!do_split(s, &m, blocks * lanes) || !do_split(s, &n, lanes))
+    if (!dc_do_split(s, p->out[at], blocks * lanes, &m) ||
+        !dc_do_split(s, p->out[p->nout - 1], lanes, &n))
         return false;
     for (int i = at + 1; i < p->nout - 1; i++)
-        if (!dc_move_do(k, &s->why, "reorder %s %s.i", dc_axis_name_of(k, p->out[i]).s, m.s))
+        if (!dc_do_reorder(s, p->out[i], m.i))
             return false;
-    if (!dc_move_do(k, &s->why, "reorder %s.o %s.i", n.s, m.s) ||
-        !dc_move_do(k, &s->why, "vectorize %s.i", n.s))
+    if (!dc_do_reorder(s, n.o, m.i) || !dc_do_vectorize(s, n.i))
         return false;
-    return (blocks == 1 || dc_move_do(k, &s->why, "split %s.i %lld", m.s, (long long)lanes)) &&
-           dc_move_do(k, &s->why, "unroll %s.i%s", m.s, blocks > 1 ? ".i" : "") &&
-           dc_sketch_grid(s);
+    if (blocks == 1)
+        return dc_do_unroll(s, m.i) && dc_sketch_grid(s);
+    return dc_do_split(s, m.i, lanes, &block) && dc_do_unroll(s, block.i) && dc_sketch_grid(s);
 }
 
 /* runs of short axes --------------------------------------------------------------------------- */
@@ -194,25 +185,18 @@ static int near_axis(dc_kernel *k, const dc_shape *p)
  */
 static bool schedule_runs(dc_sketch *s, const dc_shape *p, int along, const bool *is_short)
 {
-    dc_kernel *k = s->k;
-    const dc_axis_name n = dc_axis_name_of(k, p->out[p->nout - 1]);
-    dc_axis_name order[DC_SHAPE_AXES];
-    int count = 0;
-    if (!do_split(s, &n, s->lanes))
+    const int last = p->nout - 1;
+    dc_split n;
+    if (!dc_do_split(s, p->out[last], s->lanes, &n))
         return false;
-    for (int i = 0; i < p->nout - 1; i++)
-        order[count++] = dc_axis_name_of(k, p->out[i]);
-    for (int i = 0; i < p->nout; i++) { /* the others, n.o last, go outside of the short ones */
-        const bool last = i == p->nout - 1;
-        for (int j = i - 1; j >= 0 && (last || !is_short[i]); j--)
-            if (is_short[j] && !dc_move_do(k, &s->why, "reorder %s%s %s", last ? n.s : order[i].s,
-                                           last ? ".o" : "", order[j].s))
+    for (int i = 0; i <= last; i++) /* the others, n.o last, go outside of the short ones */
+        for (int j = i - 1; j >= 0 && (i == last || !is_short[i]); j--)
+            if (is_short[j] && !dc_do_reorder(s, i == last ? n.o : p->out[i], p->out[j]))
                 return false;
-    }
-    for (int i = p->nout - 2; i >= along; i--)
-        if (!is_short[i] && !dc_move_do(k, &s->why, "reorder %s.o %s", n.s, order[i].s))
+    for (int i = last - 1; i >= along; i--)
+        if (!is_short[i] && !dc_do_reorder(s, n.o, p->out[i]))
             return false;
-    return dc_move_do(k, &s->why, "vectorize %s.i", n.s) && dc_sketch_grid(s);
+    return dc_do_vectorize(s, n.i) && dc_sketch_grid(s);
 }
 
 /* The place of the axis that walks in these steps; -1: there is none. */
@@ -247,12 +231,12 @@ static int64_t block_part(const dc_sketch *s, int64_t extent, int64_t run, int64
 }
 
 /* Loop number `from` goes inside those up to number `to`, or outside of them. */
-static bool move_loop(dc_sketch *s, dc_axis_name *loop, int from, int to)
+static bool move_loop(dc_sketch *s, uint32_t *loop, int from, int to)
 {
     while (from != to) {
         const int outer = from < to ? from : from - 1;
-        const dc_axis_name moved = loop[outer];
-        if (!dc_move_do(s->k, &s->why, "reorder %s %s", loop[outer + 1].s, loop[outer].s))
+        const uint32_t moved = loop[outer];
+        if (!dc_do_reorder(s, loop[outer + 1], loop[outer]))
             return false;
         loop[outer] = loop[outer + 1];
         loop[outer + 1] = moved;
@@ -261,10 +245,10 @@ static bool move_loop(dc_sketch *s, dc_axis_name *loop, int from, int to)
     return true;
 }
 
-static int loop_of(const dc_axis_name *loop, const char *name)
+static int loop_of(const uint32_t *loop, uint32_t axis)
 {
     int i = 0;
-    while (strcmp(loop[i].s, name) != 0)
+    while (loop[i] != axis)
         i++;
     return i;
 }
@@ -277,39 +261,37 @@ static int loop_of(const dc_axis_name *loop, const char *name)
 static bool join_run(dc_sketch *s, const dc_shape *p, dc_ix at, int along, const bool *is_short)
 {
     dc_kernel *k = s->k;
-    dc_axis_name part[DC_SHAPE_AXES], loop[DC_SHAPE_AXES + 1];
+    uint32_t part[DC_SHAPE_AXES], loop[DC_SHAPE_AXES + 1];
+    dc_split split;
     int parts = 0;
     int64_t run = 1;
     for (int axis = axis_of_step(k, p, at, run); axis != along;
          axis = axis_of_step(k, p, at, run)) {
         if (axis < 0 || !is_short[axis])
             return false;
-        part[parts++] = dc_axis_name_of(k, p->out[axis]);
+        part[parts++] = p->out[axis];
         run *= dc_sketch_extent(s, p->out[axis]);
     }
-    const dc_axis_name outer = dc_axis_name_of(k, p->out[along]);
     const int64_t block = block_part(s, dc_sketch_extent(s, p->out[along]), run,
                                      dc_sketch_extent(s, p->out[p->nout - 1]));
-    if (block == 0 || !do_split(s, &outer, block))
+    if (block == 0 || !dc_do_split(s, p->out[along], block, &split))
         return false;
-    snprintf(part[parts++].s, sizeof part->s, "%.20s.i", outer.s);
+    part[parts++] = split.i;
     for (int i = 0, n = 0; i < p->nout; i++, n++) {
-        loop[n] = dc_axis_name_of(k, p->out[i]);
+        loop[n] = p->out[i];
         if (i == along) {
-            snprintf(loop[n++].s, sizeof loop->s, "%.20s.o", outer.s);
-            loop[n] = part[parts - 1];
+            loop[n++] = split.o;
+            loop[n] = split.i;
         }
     }
-    if (!move_loop(s, loop, loop_of(loop, part[parts - 1].s) - 1, 0))
+    if (!move_loop(s, loop, loop_of(loop, split.o), 0))
         return false;
     for (int n = 0; n < parts; n++)
-        if (!move_loop(s, loop, loop_of(loop, part[n].s), p->nout - 1 - n))
+        if (!move_loop(s, loop, loop_of(loop, part[n]), p->nout - 1 - n))
             return false;
-    for (int n = parts - 2; n >= 0; n--) {
-        if (!dc_move_do(k, &s->why, "fuse %s %s", part[n + 1].s, part[n].s))
+    for (int n = parts - 2; n >= 0; n--)
+        if (!dc_do_fuse(s, part[n + 1], part[n], &part[n]))
             return false;
-        part[n] = dc_axis_name_of(k, k->axis.n - 1);
-    }
     return true;
 }
 
@@ -354,10 +336,9 @@ static bool schedule_costly(dc_sketch *s, const dc_shape *p)
 {
     const uint32_t n = p->out[p->nout - 1];
     const int64_t extent = dc_sketch_extent(s, n), lanes = dc_sketch_lanes(s, extent);
-    const dc_axis_name name = dc_axis_name_of(s->k, n);
     const int64_t vectors = dc_sketch_vectors(s, elements(s, p), extent, lanes);
-    return do_split(s, &name, lanes * vectors) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", name.s) && dc_sketch_grid(s);
+    dc_split v;
+    return dc_do_split(s, n, lanes * vectors, &v) && dc_do_vectorize(s, v.i) && dc_sketch_grid(s);
 }
 
 /* Bytes of the widest number in a list of statements that only copies and chooses; 0: it computes. */

@@ -10,16 +10,14 @@
  *
  * Rows in bands (jit/lower/lower_rows.c) stand one loop deeper, and the launch is over bands.
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, FEW = 8, MANY = 1 << 20, MANY_REGISTERS = 32 };
 
 typedef struct part {
-    dc_axis_name axis[DC_SHAPE_AXES]; /* outermost first */
+    uint32_t axis[DC_SHAPE_AXES]; /* outermost first */
     int64_t extent[DC_SHAPE_AXES];
     int n;
     bool reduces;
@@ -43,18 +41,17 @@ static const dc_stmt *body_of(const dc_kernel *k, const dc_shape *p)
 }
 
 /* The innermost axis of a sum that is long enough and read along memory (far: or apart). */
-static int sum_axis(const dc_sketch *s, const part *x, const uint32_t *axis, dc_vx term, bool far)
+static int sum_axis(const dc_sketch *s, const part *x, dc_vx term, bool far)
 {
     for (int i = x->n - 1; i >= 0; i--) {
-        const dc_strides along = dc_strides_of(s->k, term, axis[i]);
+        const dc_strides along = dc_strides_of(s->k, term, x->axis[i]);
         if (x->extent[i] >= s->lanes && !along.none && (far || (along.one && !along.far)))
             return i;
     }
     return -1;
 }
 
-static int axis_of_vectors(const dc_sketch *s, const part *x, const uint32_t *axis,
-                           const dc_stmt *set)
+static int axis_of_vectors(const dc_sketch *s, const part *x, const dc_stmt *set)
 {
     int64_t terms = 1;
     for (int i = 0; i < x->n; i++)
@@ -64,26 +61,24 @@ static int axis_of_vectors(const dc_sketch *s, const part *x, const uint32_t *ax
     const dc_vx term = s->k->vx.at[set->put[0].value].in[1];
     if (terms < 2 * s->lanes)
         return -1;
-    const int near = sum_axis(s, x, axis, term, false);
-    return near >= 0 ? near : sum_axis(s, x, axis, term, true);
+    const int near = sum_axis(s, x, term, false);
+    return near >= 0 ? near : sum_axis(s, x, term, true);
 }
 
 static bool read_part(const dc_sketch *s, const dc_stmt *loop, part *x)
 {
-    uint32_t axis[DC_SHAPE_AXES];
     *x = (part){0};
     for (; loop != NULL && loop->kind == DC_STMT_LOOP && x->n < DC_SHAPE_AXES; loop = loop->body) {
         if (x->n > 0 && loop->next != NULL)
             return false;
-        axis[x->n] = loop->axis;
         x->extent[x->n] = dc_sketch_extent(s, loop->axis);
-        x->axis[x->n++] = dc_axis_name_of(s->k, loop->axis);
+        x->axis[x->n++] = loop->axis;
     }
     if (loop == NULL || loop->kind != DC_STMT_SET || loop->next != NULL)
         return false;
     x->reduces = loop->reduces;
     x->value = loop->put[0].value;
-    x->along = axis_of_vectors(s, x, axis, loop);
+    x->along = axis_of_vectors(s, x, loop);
     return true;
 }
 
@@ -107,21 +102,18 @@ static bool read_parts(const dc_sketch *s, const dc_stmt *first, parts *all)
 /* each by itself ------------------------------------------------------------------------------ */
 
 /* The sums of `sums` lanes of axis r, by halves once there is one vector of many. */
-static bool add_sums(dc_sketch *s, const char *r, int64_t sums)
+static bool add_sums(dc_sketch *s, uint32_t r, int64_t sums)
 {
-    dc_kernel *k = s->k;
-    char name[24];
-    snprintf(name, sizeof name, "%s", r);
     while (sums > s->lanes || sums > FEW_LANES) {
         const int64_t next = sums > s->lanes ? s->lanes : sums / 2;
-        if (!dc_move_do(k, &s->why, "split_reduce %s %lld", name, (long long)next) ||
-            !dc_move_do(k, &s->why, "vectorize %s.i", name) ||
-            !dc_move_do(k, &s->why, "unroll %s.o", name))
+        dc_partial half;
+        if (!dc_do_split_reduce(s, r, next, &half) || !dc_do_vectorize(s, half.i) ||
+            !dc_do_unroll(s, half.o))
             return false;
         sums = next;
-        strncat(name, ".j", sizeof name - 1 - strlen(name));
+        r = half.j;
     }
-    return dc_move_do(k, &s->why, "unroll %s", name);
+    return dc_do_unroll(s, r);
 }
 
 /* The larger of two floats is several instructions one after the other: NaN, zeros of both signs. */
@@ -155,29 +147,26 @@ static int64_t vectors_of(const dc_sketch *s, const part *x)
 /* The sum of a part, in vectors along one of its axes. */
 static bool schedule_sum(dc_sketch *s, const part *x)
 {
-    dc_kernel *k = s->k;
     const int64_t sums = vectors_of(s, x) * s->lanes;
-    char last[24];
     dc_chain sum = {.total = x->value, .n = x->along + 1, .side = sums, .inside = 1};
+    dc_partial r;
+    dc_split vectors;
     memcpy(sum.red, x->axis, (size_t)sum.n * sizeof *sum.red);
     memcpy(sum.extent, x->extent, (size_t)sum.n * sizeof *sum.extent);
     for (int i = sum.n; i < x->n; i++)
         sum.inside *= x->extent[i];
     dc_sketch_subtotal(s, &sum);
-    const char *r = sum.red[sum.n - 1].s;
-    snprintf(last, sizeof last, "%.20s.j", r);
-    return dc_move_do(k, &s->why, "split_reduce %s %lld", r, (long long)sums) &&
-           dc_move_do(k, &s->why, "split %s.i %d", r, s->lanes) &&
-           dc_move_do(k, &s->why, "vectorize %s.i.i", r) &&
-           dc_move_do(k, &s->why, "unroll %s.i.o", r) && add_sums(s, last, sums);
+    return dc_do_split_reduce(s, sum.red[sum.n - 1], sums, &r) &&
+           dc_do_split(s, r.i, s->lanes, &vectors) && dc_do_vectorize(s, vectors.i) &&
+           dc_do_unroll(s, vectors.o) && add_sums(s, r.j, sums);
 }
 
-static bool schedule_stores(dc_sketch *s, const char *n, int64_t extent, int64_t rows)
+static bool schedule_stores(dc_sketch *s, uint32_t n, int64_t extent, int64_t rows)
 {
     const int64_t lanes = dc_sketch_lanes(s, extent);
-    return dc_move_do(s->k, &s->why, "split %s %lld", n,
-                      (long long)(lanes * dc_sketch_vectors(s, rows * extent, extent, lanes))) &&
-           dc_move_do(s->k, &s->why, "vectorize %s.i", n);
+    const int64_t vectors = dc_sketch_vectors(s, rows * extent, extent, lanes);
+    dc_split v;
+    return dc_do_split(s, n, lanes * vectors, &v) && dc_do_vectorize(s, v.i);
 }
 
 static bool schedule_each(dc_sketch *s, const dc_shape *p, const parts *all)
@@ -191,9 +180,10 @@ static bool schedule_each(dc_sketch *s, const dc_shape *p, const parts *all)
         const part *x = &all->at[i];
         if (x->along < 0)
             continue;
-        const char *name = x->axis[x->along].s;
         const int64_t extent = x->extent[x->along];
-        done = (x->reduces ? schedule_sum(s, x) : schedule_stores(s, name, extent, rows)) && done;
+        done = (x->reduces ? schedule_sum(s, x)
+                           : schedule_stores(s, x->axis[x->along], extent, rows)) &&
+               done;
     }
     return p->nout == 0 || (dc_sketch_grid(s) && done);
 }
@@ -217,22 +207,23 @@ static bool are_short(const dc_sketch *s, const dc_shape *p, const parts *all)
 
 static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
 {
-    const dc_axis_name m = dc_axis_name_of(s->k, p->out[p->nout - 1]);
-    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    const uint32_t m = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, m);
+    dc_split rows;
     int64_t lanes = dc_sketch_lanes(s, extent);
     if (p->add == NULL)
         lanes *= dc_sketch_vectors(s, MANY, extent, lanes);
-    if (!dc_move_do(s->k, &s->why, "split %s %lld", m.s, (long long)lanes))
+    if (!dc_do_split(s, m, lanes, &rows))
         return false;
     for (int i = 0; i < all->n; i++)
         for (int a = 0; a < all->at[i].n; a++)
-            if (!dc_move_do(s->k, &s->why, "reorder %s %s.i", all->at[i].axis[a].s, m.s))
+            if (!dc_do_reorder(s, all->at[i].axis[a], rows.i))
                 return false;
-    if (!dc_move_do(s->k, &s->why, "vectorize %s.i", m.s))
+    if (!dc_do_vectorize(s, rows.i))
         return false;
     for (int a = 0; p->add != NULL && all->n == 1 && a < all->at[0].n; a++)
         if (all->at[0].extent[a] <= FEW && /* sums stay in registers */
-            !dc_move_do(s->k, &s->why, "unroll %s", all->at[0].axis[a].s))
+            !dc_do_unroll(s, all->at[0].axis[a]))
             return false;
     return dc_sketch_grid(s);
 }

@@ -8,70 +8,65 @@
  *
  * Tiles in shared memory are schedules written by hand so far (tests/kernel).
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum { THREADS = 256, MANY_OUTPUTS = 1024, LONG_REDUCTION = 128 };
 
-/* One axis for all outputs; its name in *all. */
-static bool fuse_outputs(dc_kernel *k, const dc_shape *p, dc_axis_name *all, const char **why)
+/* One axis for all outputs. */
+static bool fuse_outputs(dc_sketch *s, const dc_shape *p, uint32_t *all)
 {
-    *all = dc_axis_name_of(k, p->out[0]);
-    for (int i = 1; i < p->nout; i++) {
-        const dc_axis_name next = dc_axis_name_of(k, p->out[i]);
-        if (!dc_move_do(k, why, "fuse %s %s", all->s, next.s))
+    *all = p->out[0];
+    for (int i = 1; i < p->nout; i++)
+        if (!dc_do_fuse(s, *all, p->out[i], all))
             return false;
-        snprintf(all->s, sizeof all->s, "%s", k->axis.at[k->axis.n - 1].name);
-    }
     return true;
 }
 
-static int64_t product(const dc_kernel *k, const uint32_t *axis, int n)
+static int64_t product(const dc_sketch *s, const uint32_t *axis, int n)
 {
     int64_t p = 1;
     for (int i = 0; i < n; i++)
-        p *= k->axis.at[axis[i]].extent;
+        p *= dc_sketch_extent(s, axis[i]);
     return p;
 }
 
-static bool schedule_flat(dc_kernel *k, int threads, const dc_shape *p, const char **why)
+static bool schedule_flat(dc_sketch *s, int threads, const dc_shape *p)
 {
-    dc_axis_name all;
+    const int64_t outputs = product(s, p->out, p->nout);
+    uint32_t all;
+    dc_split groups;
     if (p->nout == 0)
         return true;
-    if (!fuse_outputs(k, p, &all, why))
+    if (!fuse_outputs(s, p, &all))
         return false;
-    if (product(k, p->out, p->nout) <= threads)
-        return dc_move_do(k, why, "block %s", all.s);
-    return dc_move_do(k, why, "split %s %d", all.s, threads) &&
-           dc_move_do(k, why, "grid %s.o", all.s) && dc_move_do(k, why, "block %s.i", all.s);
+    if (outputs <= threads)
+        return dc_do_block(s, all);
+    return dc_do_split(s, all, threads, &groups) && dc_do_grid(s, groups.o) &&
+           dc_do_block(s, groups.i);
 }
 
-static bool schedule_shared(dc_kernel *k, int threads, const dc_shape *p, const char **why)
+static bool schedule_shared(dc_sketch *s, int threads, const dc_shape *p)
 {
-    const dc_axis_name r = dc_axis_name_of(k, p->red[p->nred - 1]);
-    dc_axis_name all = {""};
-    if (!dc_move_do(k, why, "split_reduce %s %d", r.s, threads))
+    uint32_t all;
+    dc_partial r;
+    if (!dc_do_split_reduce(s, p->red[p->nred - 1], threads, &r))
         return false;
     /* the partial sums come to stand outside of all the reduction's loops */
-    bool ok = dc_move_do(k, why, "reorder %s.i %s.o", r.s, r.s);
+    bool ok = dc_do_reorder(s, r.i, r.o);
     for (int i = p->nred - 2; i >= 0 && ok; i--)
-        ok = dc_move_do(k, why, "reorder %s.i %s", r.s, dc_axis_name_of(k, p->red[i]).s);
-    if (!ok || !dc_move_do(k, why, "block %s.i", r.s))
+        ok = dc_do_reorder(s, r.i, p->red[i]);
+    if (!ok || !dc_do_block(s, r.i))
         return false;
     if (p->nout == 0)
         return true;
-    return fuse_outputs(k, p, &all, why) && dc_move_do(k, why, "grid %s", all.s);
+    return fuse_outputs(s, p, &all) && dc_do_grid(s, all);
 }
 
-bool dc_schedule_simt(dc_kernel *k, const dc_target *t, const dc_shape *p, const char **why)
+bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
 {
-    const int threads = t->group_threads < THREADS ? t->group_threads : THREADS;
-    const bool few = p->nred > 0 && product(k, p->out, p->nout) < MANY_OUTPUTS;
-    if (few && k->axis.at[p->red[p->nred - 1]].extent >= LONG_REDUCTION)
-        return schedule_shared(k, threads, p, why);
-    return schedule_flat(k, threads, p, why);
+    const int threads = s->t->group_threads < THREADS ? s->t->group_threads : THREADS;
+    const bool few = p->nred > 0 && product(s, p->out, p->nout) < MANY_OUTPUTS;
+    if (few && dc_sketch_extent(s, p->red[p->nred - 1]) >= LONG_REDUCTION)
+        return schedule_shared(s, threads, p);
+    return schedule_flat(s, threads, p);
 }

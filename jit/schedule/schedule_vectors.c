@@ -8,27 +8,12 @@
  *   - Rows shorter than half a vector are taken several at a time, as many as fill vectors. Lanes then stand at
  *     constant distances in what is read, which a few loads and shuffles do (jit/render/llvm_gather.c).
  */
-#include "jit/moves/move.h"
 #include "jit/schedule/schedule_impl.h"
-
-#include <stdio.h>
 
 enum {
     MOST_CUTS = 8,
     BLOCKS = 4 /* of a turned operand, beside each other, at most */
 };
-
-static bool do_split(dc_sketch *s, const dc_axis_name *axis, int64_t n)
-{
-    return dc_move_do(s->k, &s->why, "split %s %lld", axis->s, (long long)n);
-}
-
-static dc_axis_name name_with(const dc_axis_name *axis, const char *suffix)
-{
-    dc_axis_name n;
-    snprintf(n.s, sizeof n.s, "%.18s%s", axis->s, suffix);
-    return n;
-}
 
 /* axes that are one ---------------------------------------------------------------------------- */
 
@@ -83,40 +68,43 @@ void dc_sketch_merge(dc_sketch *s, dc_shape *p)
 {
     for (int i = p->nout - 2; i >= 0; i--) {
         const uint32_t outer = p->out[i], inner = p->out[i + 1];
-        if (one_in_stmts(s->k, s->k->root, outer, inner) &&
-            dc_move_do(s->k, &s->why, "fuse %s %s", dc_axis_name_of(s->k, outer).s,
-                       dc_axis_name_of(s->k, inner).s))
+        uint32_t one;
+        if (one_in_stmts(s->k, s->k->root, outer, inner) && dc_do_fuse(s, outer, inner, &one))
             *p = dc_shape_of(s->k);
     }
 }
 
 /* pieces --------------------------------------------------------------------------------------- */
 
-/* One vector for all of it, of which some lanes are masked. */
-static bool schedule_tail(dc_sketch *s, const dc_axis_name *axis, int64_t extent)
+/* The axis in vectors of n lanes, or so many vectors. */
+static bool make_vectors(dc_sketch *s, uint32_t axis, int64_t n)
 {
-    int64_t lanes = 1;
-    while (lanes < extent)
-        lanes *= 2;
-    if (extent == 1 || !do_split(s, axis, lanes))
-        return true; /* as it is: what is picked by integers has no tail */
-    return dc_move_do(s->k, &s->why, "vectorize %s.i", axis->s);
+    dc_split v;
+    return dc_do_split(s, axis, n, &v) && dc_do_vectorize(s, v.i);
 }
 
-static bool schedule_piece(dc_sketch *s, const dc_axis_name *axis, int64_t extent, int64_t step)
+/* One vector for all of it, of which some lanes are masked. */
+static bool schedule_tail(dc_sketch *s, uint32_t axis, int64_t extent)
+{
+    int64_t lanes = 1;
+    dc_split v;
+    while (lanes < extent)
+        lanes *= 2;
+    if (extent == 1 || !dc_do_split(s, axis, lanes, &v))
+        return true; /* as it is: what is picked by integers has no tail */
+    return dc_do_vectorize(s, v.i);
+}
+
+static bool schedule_piece(dc_sketch *s, uint32_t axis, int64_t extent, int64_t step)
 {
     const int64_t rest = extent % step;
-    dc_axis_name whole = *axis;
+    dc_split parts = {.o = axis};
     if (extent <= step)
         return schedule_tail(s, axis, extent);
-    if (rest > 0) {
-        const dc_axis_name tail = name_with(axis, ".h");
-        whole = name_with(axis, ".l");
-        if (!dc_move_do(s->k, &s->why, "cut %s %lld", axis->s, (long long)(extent - rest)) ||
-            !schedule_tail(s, &tail, rest))
-            return false;
-    }
-    return do_split(s, &whole, step) && dc_move_do(s->k, &s->why, "vectorize %s.i", whole.s);
+    if (rest > 0 &&
+        (!dc_do_cut(s, axis, extent - rest, &parts) || !schedule_tail(s, parts.i, rest)))
+        return false;
+    return make_vectors(s, parts.o, step);
 }
 
 typedef struct cuts {
@@ -177,33 +165,21 @@ static cuts cuts_of(dc_kernel *k, uint32_t axis, int64_t lanes)
     return c;
 }
 
-bool dc_sketch_grid_all(dc_sketch *s)
-{
-    dc_kernel *k = s->k;
-    const char *names = "";
-    for (const dc_stmt *t = k->root; t != NULL; t = t->next)
-        if (t->kind == DC_STMT_LOOP)
-            names = dc_arena_printf(&k->arena, "%s %s", names, k->axis.at[t->axis].name);
-    return names[0] == '\0' || dc_move_do(k, &s->why, "grid%s", names);
-}
-
 bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors)
 {
-    dc_kernel *k = s->k;
-    const uint32_t n = p->out[p->nout - 1];
-    const int64_t extent = dc_sketch_extent(s, n), step = vectors * s->lanes;
-    const cuts c = extent > step ? cuts_of(k, n, s->lanes) : (cuts){.n = 0};
-    dc_axis_name axis = dc_axis_name_of(k, n);
+    uint32_t axis = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, axis), step = vectors * s->lanes;
+    const cuts c = extent > step ? cuts_of(s->k, axis, s->lanes) : (cuts){.n = 0};
     int64_t from = 0;
     for (int i = 0; i < c.n; i++) {
-        const dc_axis_name low = name_with(&axis, ".l");
-        if (!dc_move_do(k, &s->why, "cut %s %lld", axis.s, (long long)(c.at[i] - from)) ||
-            !schedule_piece(s, &low, c.at[i] - from, step))
+        dc_split parts;
+        if (!dc_do_cut(s, axis, c.at[i] - from, &parts) ||
+            !schedule_piece(s, parts.o, c.at[i] - from, step))
             return false;
-        axis = name_with(&axis, ".h");
+        axis = parts.i;
         from = c.at[i];
     }
-    return schedule_piece(s, &axis, extent - from, step) && dc_sketch_grid_all(s);
+    return schedule_piece(s, axis, extent - from, step) && dc_sketch_grid_all(s);
 }
 
 /* short rows ----------------------------------------------------------------------------------- */
@@ -214,16 +190,15 @@ static int64_t common_divisor(int64_t a, int64_t b)
 }
 
 /* So many rows at a time, one behind the other, in vectors that are written out. */
-static bool schedule_block(dc_sketch *s, const dc_axis_name *rows, int64_t count,
-                           const dc_axis_name *row, int64_t extent)
+static bool schedule_block(dc_sketch *s, uint32_t rows, int64_t count, uint32_t row, int64_t extent)
 {
-    const dc_axis_name inner = name_with(rows, ".i"), all = name_with(&inner, ".f");
-    if (!do_split(s, rows, count) || !dc_move_do(s->k, &s->why, "fuse %s %s", inner.s, row->s))
+    uint32_t all;
+    dc_split block, v;
+    if (!dc_do_split(s, rows, count, &block) || !dc_do_fuse(s, block.i, row, &all))
         return false;
     if (count * extent <= s->lanes)
-        return schedule_tail(s, &all, count * extent);
-    return !do_split(s, &all, s->lanes) || (dc_move_do(s->k, &s->why, "unroll %s.o", all.s) &&
-                                            dc_move_do(s->k, &s->why, "vectorize %s.i", all.s));
+        return schedule_tail(s, all, count * extent);
+    return !dc_do_split(s, all, s->lanes, &v) || (dc_do_unroll(s, v.o) && dc_do_vectorize(s, v.i));
 }
 
 int64_t dc_sketch_block(const dc_sketch *s, int64_t extent)
@@ -233,53 +208,53 @@ int64_t dc_sketch_block(const dc_sketch *s, int64_t extent)
 
 bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors)
 {
-    dc_kernel *k = s->k;
-    const dc_axis_name row = dc_axis_name_of(k, p->out[p->nout - 1]);
-    const int64_t extent = dc_sketch_extent(s, p->out[p->nout - 1]);
+    const uint32_t row = p->out[p->nout - 1];
+    const int64_t extent = dc_sketch_extent(s, row);
     const int64_t count = dc_sketch_extent(s, p->out[p->nout - 2]);
     int64_t block = s->lanes / common_divisor(s->lanes, extent);
-    dc_axis_name rows = dc_axis_name_of(k, p->out[p->nout - 2]);
+    uint32_t rows = p->out[p->nout - 2];
     while (block * extent < vectors * s->lanes)
         block *= 2;
     if (count % block != 0 && count > block) {
-        const dc_axis_name rest = name_with(&rows, ".h");
-        if (!dc_move_do(k, &s->why, "cut %s %lld", rows.s, (long long)(count - count % block)) ||
-            !schedule_block(s, &rest, count % block, &row, extent))
+        dc_split parts;
+        if (!dc_do_cut(s, rows, count - count % block, &parts) ||
+            !schedule_block(s, parts.i, count % block, row, extent))
             return false;
-        rows = name_with(&rows, ".l");
+        rows = parts.o;
     }
-    return schedule_block(s, &rows, dc_min_i64(count, block), &row, extent) &&
-           dc_sketch_grid_all(s);
+    return schedule_block(s, rows, dc_min_i64(count, block), row, extent) && dc_sketch_grid_all(s);
 }
 
 /* turned operands ------------------------------------------------------------------------------ */
 
 /* A part of an axis: whole blocks of it, or what is left behind them. */
 typedef struct strip {
-    dc_axis_name axis;
-    int64_t extent; /* 0: there is none of it */
+    uint32_t axis;
+    int64_t extent;   /* 0: there is none of it */
+    dc_split vectors; /* of columns */
 } strip;
 
 /* Cuts the axis behind its last whole block of the lanes. */
 static bool cut_strips(dc_sketch *s, uint32_t axis, strip part[2])
 {
-    const dc_axis_name name = dc_axis_name_of(s->k, axis);
     const int64_t extent = dc_sketch_extent(s, axis), rest = extent % s->lanes;
-    part[0] = (strip){name, extent - rest};
-    part[1] = (strip){name, rest};
+    dc_split parts;
+    part[0] = (strip){.axis = axis, .extent = extent - rest};
+    part[1] = (strip){.axis = axis, .extent = rest};
     if (rest == 0 || rest == extent)
         return true;
-    part[0].axis = name_with(&name, ".l");
-    part[1].axis = name_with(&name, ".h");
-    return dc_move_do(s->k, &s->why, "cut %s %lld", name.s, (long long)(extent - rest));
+    if (!dc_do_cut(s, axis, extent - rest, &parts))
+        return false;
+    part[0].axis = parts.o;
+    part[1].axis = parts.i;
+    return true;
 }
 
-static bool schedule_strip_columns(dc_sketch *s, const strip *n)
+static bool schedule_strip_columns(dc_sketch *s, strip *n)
 {
     const int64_t lanes = dc_sketch_lanes(s, n->extent);
-    return n->extent == 0 ||
-           (do_split(s, &n->axis, lanes) &&
-            (lanes == 1 || dc_move_do(s->k, &s->why, "vectorize %s.i", n->axis.s)));
+    return n->extent == 0 || (dc_do_split(s, n->axis, lanes, &n->vectors) &&
+                              (lanes == 1 || dc_do_vectorize(s, n->vectors.i)));
 }
 
 /* Blocks along m are beside each other where that many divide it, as those of even extents are. */
@@ -290,25 +265,25 @@ static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const s
     /* the corner is not worth the text of a block */
     const bool few_are_left = m->extent < s->lanes && n[0].extent > 0 && n[1].extent > 0;
     int64_t blocks = BLOCKS;
+    uint32_t corner;
+    dc_split rows, block;
     if (m->extent == 0)
         return true;
     while (m->extent % (blocks * lanes) != 0)
         blocks /= 2;
-    if (!do_split(s, &m->axis, blocks * lanes))
+    if (!dc_do_split(s, m->axis, blocks * lanes, &rows))
         return false;
     for (int i = at + 1; i < p->nout - 1; i++)
-        if (!dc_move_do(s->k, &s->why, "reorder %s %s.i", dc_axis_name_of(s->k, p->out[i]).s,
-                        m->axis.s))
+        if (!dc_do_reorder(s, p->out[i], rows.i))
             return false;
     for (int b = 0; b < 2; b++)
-        if (n[b].extent > 0 &&
-            !dc_move_do(s->k, &s->why, "reorder %s.o %s.i", n[b].axis.s, m->axis.s))
+        if (n[b].extent > 0 && !dc_do_reorder(s, n[b].vectors.o, rows.i))
             return false;
-    if (few_are_left && !dc_move_do(s->k, &s->why, "part %s.i %s.i", m->axis.s, n[0].axis.s))
+    if (few_are_left && !dc_do_part(s, rows.i, n[0].vectors.i, &corner))
         return false;
-    const dc_axis_name block = name_with(&m->axis, ".i");
-    return (blocks == 1 || do_split(s, &block, lanes)) &&
-           dc_move_do(s->k, &s->why, "unroll %s%s", block.s, blocks > 1 ? ".i" : "");
+    if (blocks == 1)
+        return dc_do_unroll(s, rows.i);
+    return dc_do_split(s, rows.i, lanes, &block) && dc_do_unroll(s, block.i);
 }
 
 bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at)

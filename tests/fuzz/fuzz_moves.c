@@ -111,7 +111,7 @@ static dc_status body(dc_job *j, void *arg)
     const bool runs = elements(k) <= ELEMENTS;
     const double *want = runs ? run(j, k, "") : NULL;
     for (uint32_t i = 0; i < n; i++)
-        done += dc_move_do(k, &why, "%s", move[i]);
+        done += dc_move_apply_text(k, move[i], &why);
     if (done == 0)
         return DC_OK;
     if (dc_nest_check(j, k) != DC_OK)

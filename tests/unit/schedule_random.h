@@ -323,7 +323,7 @@ static inline bool sr_do(sr_maker *m, const char *move)
     if (m->stop || m->list->n == SR_MOVES)
         return false;
     m->tried++;
-    if (!dc_move_do(m->k, &why, "%s", move)) {
+    if (!dc_move_apply_text(m->k, move, &why)) {
         if (m->refused != NULL)
             m->refused(move, why);
         return false;

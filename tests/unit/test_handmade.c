@@ -141,10 +141,14 @@ static const struct handmade {
     bool exact;
     int terms;
 } kernels[] = {
-    {"softmax", softmax, false, 100},    {"layer_norm", layer_norm, false, 48},
-    {"attention", attention, false, 40}, {"argmax", argmax, true, 1},
-    {"product", product, true, 64},      {"total", total, true, 4000},
-    {"updates", updates, true, 2},       {"lanes", lanes, true, 16},
+    {"softmax", softmax, false, 100},
+    {"layer_norm", layer_norm, false, 48},
+    {"attention", attention, false, 40},
+    {"argmax", argmax, true, 1},
+    {"product", product, true, 64},
+    {"total", total, true, 4000},
+    {"updates", updates, true, 2},
+    {"lanes", lanes, true, 16},
     {"turn", turn, true, 2},
 };
 
@@ -292,9 +296,9 @@ static dc_kernel *schedule(const struct handmade *h, const char *const *move, ui
     for (uint32_t i = 0; i < n && k != NULL; i++) {
         const char *why = "";
         dc_move m;
-        CHECK(dc_move_parse(move[i], &m, &why));
+        CHECK(dc_move_parse(NULL, move[i], &m, &why));
         *reassociated |= dc_move_reassociates(m.kind);
-        if (!CHECK(dc_move_do(k, &why, "%s", move[i]))) {
+        if (!CHECK(dc_move_apply_text(k, move[i], &why))) {
             printf("%s: %s: %s\n", h->name, move[i], why);
             dc_kernel_free(k);
             return NULL;

@@ -103,7 +103,7 @@ static dc_kernel *kernel_of(runner *r, const example *e, float *want, float *x)
     if (!CHECK(dc_nest_parse(&r->job, e->text, &k) == DC_OK))
         return NULL;
     CHECK(dc_nest_run(&r->job, k, (void *[]){want, x}) == DC_OK);
-    CHECK(dc_move_do(k, &why, "grid i"));
+    CHECK(dc_move_apply_text(k, "grid i", &why));
     return k;
 }
 

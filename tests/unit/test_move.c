@@ -152,7 +152,8 @@ static void test_good(const list *l)
     for (char *m; (m = next_move(&rest)) != NULL;) {
         dc_move parsed;
         const char *why = "";
-        if (!CHECK(dc_move_parse(m, &parsed, &why)) || !CHECK(dc_move_do(k, &why, "%s", m))) {
+        if (!CHECK(dc_move_parse(NULL, m, &parsed, &why)) ||
+            !CHECK(dc_move_apply_text(k, m, &why))) {
             printf("    %s: %s\n", m, why);
             print_kernel(k);
             break;
@@ -192,7 +193,8 @@ static const refusal bad[] = {
     {product, "", "scope acc shared", "a scope is local, thread or group"},
     {product, "", "tensorize m mma_3x3x3", "no such matrix instruction"},
     {product, "", "split m\001 4", "letters, digits"},
-    {product, "", "split a234567890123456789012345 4", "at most 23 characters"},
+    {product, "", "split a234567890123456789012345 4",
+     "there is no loop over a234567890123456789012345"},
     {product, "", "pack x0 m a b c d e f", "at most eight words"},
     /* of names */
     {product, "", "split z 4", "there is no loop over z"},
@@ -400,11 +402,11 @@ static void test_bad(const refusal *r)
         return;
     }
     for (char *m; (m = next_move(&rest)) != NULL;)
-        dc_move_do(k, &why, "%s", m);
+        dc_move_apply_text(k, m, &why);
     char *before = text_of(k);
     const uint32_t nmoves = k->moves.n;
     why = "";
-    if (!CHECK(!dc_move_do(k, &why, "%s", r->move)))
+    if (!CHECK(!dc_move_apply_text(k, r->move, &why)))
         print_kernel(k);
     if (!CHECK(*why != '\0' && strstr(why, r->why) != NULL))
         printf("    %s: \"%s\", not \"%s\"\n", r->move, why, r->why);
@@ -443,9 +445,9 @@ static void test_any_text(uint64_t seed)
         text[n] = '\0';
         dc_move m;
         const char *why = NULL;
-        const bool is = dc_move_parse(text, &m, &why);
+        const bool is = dc_move_parse(NULL, text, &m, &why);
         CHECK(is || (why != NULL && *why != '\0'));
-        CHECK(!is || (m.kind < DC_MOVE__COUNT && m.n >= 1 && m.n <= DC_MOVE_ARGS));
+        CHECK(!is || (m.kind < DC_MOVE__COUNT && m.naxis <= DC_MOVE_AXES));
     }
 }
 
@@ -459,7 +461,7 @@ static bool is_vectorized(int stores)
         dc_text_printf(&t, "    %sy[i + %d] = x[i]\n", n > 0 ? "& " : "", 16 * n);
     dc_text_puts(&t, "}\n");
     dc_kernel *k = parse(t.s);
-    const bool is = dc_move_do(k, &why, "vectorize i");
+    const bool is = dc_move_apply_text(k, "vectorize i", &why);
     CHECK(is || strstr(why, "they meet in y") != NULL);
     dc_kernel_free(k);
     dc_text_free(&t);

@@ -176,11 +176,11 @@ static void move_about(dc_kernel *plain, dc_kernel *k, uint64_t seed)
         const char *why = "";
         dc_move m;
         any_move(&r, k, reassociate, text, sizeof text);
-        if (!dc_move_parse(text, &m, &why))
+        if (!dc_move_parse(NULL, text, &m, &why))
             continue;
         tried[m.kind]++;
         char *before = i % 4 == 0 ? text_of(k) : NULL;
-        const bool is = dc_move_do(k, &why, "%s", text);
+        const bool is = dc_move_apply_text(k, text, &why);
         if (before != NULL && !is) {
             char *after = text_of(k);
             CHECK_STR(after, before);

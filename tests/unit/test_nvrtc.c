@@ -148,7 +148,7 @@ static void add_scheduled(world *w, const char *name)
               CHECK(dc_schedule_file_read(&w->j, path, &schedule) == DC_OK);
     const char *const *move = ok ? dc_schedule_file_find(schedule, k->name, &n) : NULL;
     for (uint32_t i = 0; i < n; i++)
-        ok = CHECK(dc_move_do(k, &why, "%s", move[i])) && ok;
+        ok = CHECK(dc_move_apply_text(k, move[i], &why)) && ok;
     if (ok && CHECK(dc_flatten_for(&w->j, k, dc_sim_target_named("cuda"), 0, &f) == DC_OK))
         add(w, f);
     dc_schedule_file_free(schedule);

@@ -32,10 +32,11 @@ static dc_kernel *kernel_of(runner *r, const form *m)
              t, t, t, m->op == DC_OP_MAX ? "maximum" : "minimum");
     CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK);
     if (m->lanes > 1) {
-        CHECK(dc_move_do(k, &why, "split i %d", m->lanes));
-        CHECK(dc_move_do(k, &why, "vectorize i.i"));
+        CHECK(
+            dc_move_apply_text(k, dc_arena_printf(&r->job.scratch, "split i %d", m->lanes), &why));
+        CHECK(dc_move_apply_text(k, "vectorize i.i", &why));
     }
-    CHECK(dc_move_do(k, &why, m->lanes > 1 ? "grid i.o" : "grid i"));
+    CHECK(dc_move_apply_text(k, m->lanes > 1 ? "grid i.o" : "grid i", &why));
     return k;
 }
 

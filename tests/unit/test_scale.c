@@ -51,9 +51,9 @@ static dc_kernel *kernel_of(runner *r, int lanes)
     dc_kernel *k = NULL;
     const char *why = "";
     CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK);
-    CHECK(dc_move_do(k, &why, "split i %d", lanes));
-    CHECK(dc_move_do(k, &why, "vectorize i.i"));
-    CHECK(dc_move_do(k, &why, "grid i.o"));
+    CHECK(dc_move_apply_text(k, dc_arena_printf(&r->job.scratch, "split i %d", lanes), &why));
+    CHECK(dc_move_apply_text(k, "vectorize i.i", &why));
+    CHECK(dc_move_apply_text(k, "grid i.o", &why));
     return k;
 }
 

@@ -123,14 +123,14 @@ static void test_again(void)
     CHECK(dc_nest_parse(&nest_job, source, &k) == DC_OK);
     CHECK(dc_nest_parse(&nest_job, source, &again) == DC_OK);
     for (size_t i = 0; i < DC_COUNTOF(moves); i++)
-        CHECK(dc_move_do(k, &why, "%s", moves[i]));
+        CHECK(dc_move_apply_text(k, moves[i], &why));
     dc_schedule_file_print(k, &text);
     CHECK_STR(text.s, "schedule E_64\n  split i 8\n  unroll i.i\n");
     CHECK(dc_schedule_file_parse(&nest_job, "printed", text.s, &f) == DC_OK);
     const char *const *move = dc_schedule_file_find(f, "E_64", &n);
     CHECK_EQ(n, 2);
     for (uint32_t i = 0; i < n; i++)
-        CHECK(dc_move_do(again, &why, "%s", move[i]));
+        CHECK(dc_move_apply_text(again, move[i], &why));
     dc_nest_print(k, &a);
     dc_nest_print(again, &b);
     CHECK_STR(b.s, a.s);

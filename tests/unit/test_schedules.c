@@ -120,8 +120,7 @@ typedef struct scheduled { /* one source, one list of moves */
 static bool is_rounded(const dc_kernel *k)
 {
     for (uint32_t v = 1; v < k->vx.n; v++)
-        if (k->vx.at[v].kind == DC_VX_OP &&
-            (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_NEAR))
+        if (k->vx.at[v].kind == DC_VX_OP && (dc_op_row_of(k->vx.at[v].op)->flags & DC_OPF_NEAR))
             return true;
     return false;
 }
@@ -189,8 +188,8 @@ static dc_status apply(scheduled *c)
     for (int i = 0; i < c->list->n && c->failure->stage[0] == '\0'; i++) {
         const char *why;
         dc_move m;
-        CHECK(dc_move_parse(c->list->move[i], &m, &why));
-        if (!dc_move_do(c->k, &why, "%s", c->list->move[i]))
+        CHECK(dc_move_parse(NULL, c->list->move[i], &m, &why));
+        if (!dc_move_apply_text(c->k, c->list->move[i], &why))
             continue;
         c->reassociated |= dc_move_reassociates(m.kind);
         if (dc_nest_check(&job, c->k) != DC_OK)

@@ -1,0 +1,155 @@
+/*
+ * Schedule moves as rules apply them (jit/schedule/schedule_impl.h): a function for each, which hands back the
+ * axes that the move made.
+ */
+#include "jit/moves/move.h"
+#include "jit/schedule/schedule_impl.h"
+
+#include <string.h>
+
+static bool apply(dc_sketch *s, const dc_move *m)
+{
+    return dc_move_apply(s->k, m, &s->why);
+}
+
+static bool on_axis(dc_sketch *s, dc_move_kind kind, uint32_t axis)
+{
+    return apply(s, &(dc_move){.kind = kind, .naxis = 1, .axis = {axis}});
+}
+
+static bool on_two(dc_sketch *s, dc_move_kind kind, uint32_t a, uint32_t b)
+{
+    return apply(s, &(dc_move){.kind = kind, .naxis = 2, .axis = {a, b}});
+}
+
+/* One that takes a count and makes two axes. */
+static bool in_two(dc_sketch *s, dc_move_kind kind, uint32_t axis, int64_t n, dc_split *out)
+{
+    const uint32_t made = s->k->axis.n;
+    *out = (dc_split){made, made + 1};
+    return apply(s, &(dc_move){.kind = kind, .naxis = 1, .axis = {axis}, .count = n});
+}
+
+bool dc_do_split(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out)
+{
+    return in_two(s, DC_MOVE_SPLIT, axis, n, out);
+}
+
+bool dc_do_split_full(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out)
+{
+    return in_two(s, DC_MOVE_SPLIT_FULL, axis, n, out);
+}
+
+bool dc_do_cut(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out)
+{
+    return in_two(s, DC_MOVE_CUT, axis, n, out);
+}
+
+bool dc_do_split_reduce(dc_sketch *s, uint32_t axis, int64_t n, dc_partial *out)
+{
+    const uint32_t made = s->k->axis.n;
+    const dc_move m = {.kind = DC_MOVE_SPLIT_REDUCE, .naxis = 1, .axis = {axis}, .count = n};
+    *out = (dc_partial){made, made + 1, made + 2};
+    return apply(s, &m);
+}
+
+bool dc_do_part(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own)
+{
+    *own = s->k->axis.n;
+    return on_two(s, DC_MOVE_PART, axis, with);
+}
+
+bool dc_do_fuse(dc_sketch *s, uint32_t outer, uint32_t inner, uint32_t *fused)
+{
+    *fused = s->k->axis.n;
+    return on_two(s, DC_MOVE_FUSE, outer, inner);
+}
+
+bool dc_do_reorder(dc_sketch *s, uint32_t inner, uint32_t outer)
+{
+    return on_two(s, DC_MOVE_REORDER, inner, outer);
+}
+
+bool dc_do_reorder_reduce(dc_sketch *s, uint32_t inner, uint32_t outer)
+{
+    return on_two(s, DC_MOVE_REORDER_REDUCE, inner, outer);
+}
+
+bool dc_do_vectorize(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_VECTORIZE, axis);
+}
+
+bool dc_do_unroll(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_UNROLL, axis);
+}
+
+bool dc_do_block(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_BLOCK, axis);
+}
+
+bool dc_do_subtotal(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_SUBTOTAL, axis);
+}
+
+bool dc_do_grid(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_GRID, axis);
+}
+
+/* Copies -------------------------------------------------------------------------------------- */
+
+bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
+                uint32_t *made)
+{
+    dc_move m = {.kind = DC_MOVE_PACK, .buf = buf, .naxis = 1 + (uint32_t)n, .axis = {axis}};
+    memcpy(m.axis + 1, dim, (size_t)n * sizeof *dim);
+    *made = s->k->axis.n;
+    return apply(s, &m);
+}
+
+bool dc_do_cache_write(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made)
+{
+    *made = s->k->axis.n;
+    return apply(s,
+                 &(dc_move){.kind = DC_MOVE_CACHE_WRITE, .buf = buf, .naxis = 1, .axis = {axis}});
+}
+
+bool dc_do_window_read(dc_sketch *s, uint32_t buf, uint32_t axis)
+{
+    return apply(s,
+                 &(dc_move){.kind = DC_MOVE_WINDOW_READ, .buf = buf, .naxis = 1, .axis = {axis}});
+}
+
+uint32_t dc_sketch_copy_of(const dc_sketch *s, uint32_t made, uint32_t axis, int which)
+{
+    for (uint32_t a = made; a < s->k->axis.n; a++)
+        if (s->k->axis.at[a].of == axis && which-- == 0)
+            return a;
+    return DC_NO_AXIS;
+}
+
+/* The launch ---------------------------------------------------------------------------------- */
+
+bool dc_sketch_grid(dc_sketch *s)
+{
+    return s->k->root->kind != DC_STMT_LOOP || dc_do_grid(s, s->k->root->axis);
+}
+
+bool dc_sketch_grid_all(dc_sketch *s)
+{
+    dc_move m = {.kind = DC_MOVE_GRID};
+    for (const dc_stmt *t = s->k->root; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        if (m.naxis == DC_MOVE_AXES) {
+            s->why = "a move has at most eight words";
+            return false;
+        }
+        m.axis[m.naxis++] = t->axis;
+    }
+    return m.naxis == 0 || apply(s, &m);
+}
