@@ -354,6 +354,13 @@ function TestCommands:test_tables()
   local page = "docs/schedules.md"
   lu.assertItemsEquals(table_words(page, "channel"), rows("core/base/log.h", '%f[%w]CH%(%u+, "(%l+)"'))
   lu.assertEquals(table_words(page, "move"), rows("jit/moves/moves.def", '\nMOVE%([%u_]+, *"([%l_]+)"'))
+  for name, args in read("jit/moves/moves.def"):gmatch '\nMOVE%([%u_]+, *"([%l_]+)", *[%l_]+, *"([%l .]+)"' do
+    local written = assert(read(page):match("\n| `" .. name .. " ([%u .]+)` |"), name)
+    written = written:gsub("BUF", "buffer"):gsub("%f[%w]N%f[%W]", "count"):gsub("%f[%w]S%f[%W]", "scope")
+    written = written:gsub("ROW", "tile"):gsub("%f[%w]%u+%f[%W]", "axis"):gsub(" %.%.%.$", " axis...")
+    lu.assertEquals(written, args, name)
+    lu.assertStrContains(read("tests/fuzz/dict/moves"), '"\\x0a' .. name .. " ")
+  end
   local settings = read("HACKING.md"):match "\n| setting |.-\n\n"
   for _, setting in ipairs(rows("core/base/opt.def", '\nOPT%(%l+, *"([%u_]+)"')) do
     lu.assertStrContains(settings, "`" .. setting)

@@ -320,7 +320,7 @@ static inline int64_t sr_work(const dc_kernel *k, const dc_stmt *first)
 static inline bool sr_do(sr_maker *m, const char *move)
 {
     const char *why = "";
-    if (m->stop || m->list->n == SR_MOVES)
+    if (m->stop || m->list->n == SR_MOVES || strlen(move) + 1 >= sizeof m->list->move[0])
         return false;
     m->tried++;
     if (!dc_move_apply_text(m->k, move, &why)) {
@@ -374,69 +374,81 @@ static inline void sr_inner(sr_maker *m, const dc_stmt *in, int most, char *out,
     }
 }
 
-/* One move that may fit, in text. */
-static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t size)
+static inline void sr_put(char *out, size_t size, const char *word)
+{
+    const size_t used = strlen(out);
+    snprintf(out + used, size - used, " %s", word);
+}
+
+/* What one argument may be that is no axis. */
+static inline const char *sr_other(sr_maker *m, const char *kind, char *number, size_t size)
 {
     static const char *const scopes[] = {"local", "thread", "group"};
+    if (strncmp(kind, "buffer", 6) == 0)
+        return sr_buffer(m);
+    if (strncmp(kind, "scope", 5) == 0)
+        return scopes[rng_below(m->r, 3)];
+    if (strncmp(kind, "tile", 4) == 0)
+        return dc_tile_row_of((uint32_t)rng_below(m->r, DC_TILE__COUNT))->name;
+    snprintf(number, size, "%d", sr_count(m));
+    return number;
+}
+
+/* The axes: a loop, one around it, unless the row wants others. */
+static inline void sr_pair(sr_maker *m, dc_move_kind kind, const dc_stmt *pair[2])
+{
     const int at = rng_below(m->r, m->t.n);
-    const dc_stmt *loop = m->t.loop[at], *up = m->t.up[at];
-    const char *name = dc_move_name(kind), *a = sr_name(m, loop);
-    const char *b = up != NULL ? sr_name(m, up) : a;
-    switch (kind) {
-    case DC_MOVE_SPLIT:
-    case DC_MOVE_SPLIT_FULL:
-    case DC_MOVE_PAD:
-    case DC_MOVE_CUT:
-    case DC_MOVE_SPLIT_REDUCE:
-        snprintf(out, size, "%s %s %d", name, a, sr_count(m));
-        break;
-    case DC_MOVE_REORDER:
-    case DC_MOVE_REORDER_REDUCE:
-        snprintf(out, size, "%s %s %s", name, a, b);
-        break;
-    case DC_MOVE_PART:
-        snprintf(out, size, "%s %s %s", name, a, sr_name(m, m->t.loop[rng_below(m->r, m->t.n)]));
-        break;
-    case DC_MOVE_FUSE:
-        snprintf(out, size, "%s %s %s", name, b, a);
-        break;
-    case DC_MOVE_VECTORIZE:
-    case DC_MOVE_UNROLL:
-    case DC_MOVE_BLOCK:
-    case DC_MOVE_LANE:
-    case DC_MOVE_SUBTOTAL:
-        snprintf(out, size, "%s %s", name, a);
-        break;
-    case DC_MOVE_GRID:
-        snprintf(out, size, "%s", name);
-        for (int i = 0; i < m->t.n; i++)
-            if (m->t.up[i] == NULL) {
-                const size_t used = strlen(out);
-                snprintf(out + used, size - used, " %s", sr_name(m, m->t.loop[i]));
-            }
-        break;
-    case DC_MOVE_SCOPE:
-        snprintf(out, size, "%s %s %s", name, sr_buffer(m), scopes[rng_below(m->r, 3)]);
-        break;
-    case DC_MOVE_CACHE_READ:
-    case DC_MOVE_PACK:
-        snprintf(out, size, "%s %s %s", name, sr_buffer(m), a);
-        if (kind == DC_MOVE_PACK || rng_below(m->r, 3) == 0)
-            sr_inner(m, loop, 1 + rng_below(m->r, 3), out, size);
-        break;
-    case DC_MOVE_CACHE_WRITE:
-    case DC_MOVE_WINDOW_READ:
-    case DC_MOVE_COMPUTE_AT:
-        snprintf(out, size, "%s %s %s", name, sr_buffer(m), a);
-        break;
-    case DC_MOVE_TENSORIZE:
-        snprintf(out, size, "%s %s %s", name, a,
-                 dc_tile_row_of((uint32_t)rng_below(m->r, DC_TILE__COUNT))->name);
-        break;
-    case DC_MOVE__COUNT:
-        break;
+    const dc_stmt *loop = m->t.loop[at], *up = m->t.up[at] != NULL ? m->t.up[at] : loop;
+    pair[0] = kind == DC_MOVE_FUSE ? up : loop;
+    pair[1] = kind == DC_MOVE_FUSE   ? loop
+              : kind == DC_MOVE_PART ? m->t.loop[rng_below(m->r, m->t.n)]
+                                     : up;
+}
+
+/* One move of any row that may fit, in text: by the kinds of its arguments. */
+static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t size)
+{
+    const char *args = dc_move_args(kind);
+    const bool copies = strncmp(args, "buffer", 6) == 0;
+    const dc_stmt *pair[2];
+    char number[16];
+    int axes = 0;
+    sr_pair(m, kind, pair);
+    snprintf(out, size, "%s", dc_move_name(kind));
+    for (int i = 0; kind == DC_MOVE_GRID && i < m->t.n; i++)
+        if (m->t.up[i] == NULL)
+            sr_put(out, size, sr_name(m, m->t.loop[i]));
+    if (kind == DC_MOVE_GRID)
+        return;
+    for (; *args != '\0'; args += strcspn(args, " "), args += strspn(args, " ")) {
+        const bool is_axis = strncmp(args, "axis", 4) == 0, repeats = is_axis && args[4] == '.';
+        if (is_axis && copies && axes > 0) { /* dims */
+            if (!repeats || rng_below(m->r, 3) == 0)
+                sr_inner(m, pair[0], 1 + rng_below(m->r, 3), out, size);
+            return;
+        }
+        sr_put(out, size,
+               is_axis ? sr_name(m, pair[axes++]) : sr_other(m, args, number, sizeof number));
     }
 }
+
+/* How often each row is proposed when loops get their shape, when they become parallel, and late. */
+typedef struct sr_weights {
+    int shape[DC_MOVE__COUNT], bound[DC_MOVE__COUNT], late[DC_MOVE__COUNT];
+} sr_weights;
+
+static const sr_weights sr_weight = {
+#define W(id, s, b, l) .shape[DC_MOVE_##id] = s, .bound[DC_MOVE_##id] = b, .late[DC_MOVE_##id] = l
+    W(SPLIT, 4, 1, 1),      W(SPLIT_FULL, 3, 1, 1),   W(CUT, 1, 1, 1),
+    W(PART, 2, 1, 1),       W(REORDER, 5, 1, 1),      W(REORDER_REDUCE, 2, 0, 1),
+    W(FUSE, 2, 1, 1),       W(PAD, 1, 1, 1),          W(VECTORIZE, 0, 2, 5),
+    W(UNROLL, 0, 2, 3),     W(GRID, 0, 3, 2),         W(BLOCK, 0, 8, 5),
+    W(LANE, 0, 4, 3),       W(SCOPE, 0, 2, 4),        W(CACHE_READ, 4, 2, 2),
+    W(PACK, 1, 1, 1),       W(WINDOW_READ, 1, 1, 1),  W(CACHE_WRITE, 2, 1, 1),
+    W(COMPUTE_AT, 3, 1, 1), W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
+    W(TENSORIZE, 2, 1, 1),
+#undef W
+};
 
 static inline void sr_any(sr_maker *m, const int *weight)
 {
@@ -463,7 +475,7 @@ static inline void sr_some(sr_maker *m, int n, const int *weight)
 /* A loop in pieces of a team, which become threads. */
 static inline void sr_team_loop(sr_maker *m, const dc_stmt *loop)
 {
-    char a[24], move[200], inner[32];
+    char a[80], move[200], inner[96];
     const bool reduce = m->k->axis.at[loop->axis].reduce,
                lane = rng_below(m->r, 8) == 0 ? !m->lanes : m->lanes;
     const char *bind = lane ? "lane" : "block";
@@ -520,13 +532,6 @@ static inline void sr_teams(sr_maker *m)
 /* A random list for kernel k, which it is applied to. */
 static inline void sr_make(sr_maker *m)
 {
-    /* spl ful par reo r_r fus pad vec unr gri blo lan sco c_r pac w_r c_w c_a s_r sub ten */
-    static const int shape[DC_MOVE__COUNT] = {4, 3, 2, 5, 2, 2, 1, 0, 0, 0, 0,
-                                              0, 0, 4, 1, 2, 3, 3, 2, 1, 2};
-    static const int bound[DC_MOVE__COUNT] = {1, 1, 1, 1, 0, 1, 1, 2, 2, 3, 8,
-                                              4, 2, 2, 1, 1, 1, 1, 1, 1, 1};
-    static const int late[DC_MOVE__COUNT] = {1, 1, 1, 1, 1, 1, 1, 5, 3, 2, 5,
-                                             3, 4, 2, 1, 1, 1, 1, 1, 1, 1};
     static const int grid[DC_MOVE__COUNT] = {[DC_MOVE_GRID] = 1};
     static const int teams[] = {2, 4, 4, 8, 8, 16, 32};
     rng *r = m->r;
@@ -537,18 +542,18 @@ static inline void sr_make(sr_maker *m)
         const int64_t extent = sr_extent(m, m->t.loop[rng_below(r, m->t.n)]);
         m->team = extent > 1 && extent <= 32 ? (int)extent : m->team;
     }
-    sr_some(m, rng_below(r, 3) ? rng_below(r, 12) : 0, shape);
+    sr_some(m, rng_below(r, 3) ? rng_below(r, 12) : 0, sr_weight.shape);
     if (rng_below(r, 2))
         sr_some(m, 1, grid);
     if (rng_below(r, 4))
         sr_teams(m);
-    sr_some(m, rng_below(r, 8), bound);
+    sr_some(m, rng_below(r, 8), sr_weight.bound);
     if (rng_below(r, 2))
         sr_teams(m);
-    sr_some(m, rng_below(r, 12), late);
+    sr_some(m, rng_below(r, 12), sr_weight.late);
     if (rng_below(r, 2))
         sr_some(m, 1, grid);
-    sr_some(m, rng_below(r, 4), late);
+    sr_some(m, rng_below(r, 4), sr_weight.late);
 }
 
 #endif

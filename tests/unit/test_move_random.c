@@ -70,59 +70,52 @@ static bool fits_often(dc_move_kind kind)
            kind == DC_MOVE_CACHE_WRITE || kind == DC_MOVE_SCOPE || kind == DC_MOVE_UNROLL;
 }
 
-/* Mostly what could fit. */
-static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, size_t size)
+/* What an argument that is no axis may be. */
+static const char *any_other(rng *r, const dc_kernel *k, const char *kind, char *number,
+                             size_t size)
 {
     static const int counts[] = {1, 2, 2, 3, 4, 4, 5, 7, 8, 16, 32};
     static const char *const scopes[] = {"local", "thread", "group"};
+    if (strncmp(kind, "buffer", 6) == 0)
+        return any_buffer(r, k);
+    if (strncmp(kind, "scope", 5) == 0)
+        return scopes[rng_below(r, 3)];
+    if (strncmp(kind, "tile", 4) == 0)
+        return "mma_4x4x4";
+    snprintf(number, size, "%d", counts[rng_below(r, (int)DC_COUNTOF(counts))]);
+    return number;
+}
+
+/* Axis i of the move: of two loops inside each other for those that take two. */
+static const char *any_arg_axis(rng *r, const dc_kernel *k, dc_move_kind kind, const picked *p,
+                                int i)
+{
+    const bool inner_first = kind == DC_MOVE_REORDER || kind == DC_MOVE_REORDER_REDUCE;
+    if (strncmp(dc_move_args(kind), "axis axis", 9) != 0 || kind == DC_MOVE_GRID)
+        return any_axis(r, k);
+    return name_of(k, (i == 0) == inner_first ? p->inside : p->loop);
+}
+
+/* Mostly what could fit: any row, by the kinds of its arguments. */
+static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, size_t size)
+{
     dc_move_kind kind;
     do
         kind = (dc_move_kind)rng_below(r, DC_MOVE__COUNT);
     while ((dc_move_reassociates(kind) && !reassociate) ||
            (fits_often(kind) && rng_below(r, 5) > 0));
-    const char *name = dc_move_name(kind), *a = any_axis(r, k), *b = any_axis(r, k);
-    const char *buf = any_buffer(r, k);
     const picked p = any_loop(r, k);
-    switch (kind) {
-    case DC_MOVE_SPLIT:
-    case DC_MOVE_SPLIT_FULL:
-    case DC_MOVE_PAD:
-    case DC_MOVE_CUT:
-    case DC_MOVE_SPLIT_REDUCE:
-        snprintf(text, size, "%s %s %d", name, a, counts[rng_below(r, (int)DC_COUNTOF(counts))]);
-        return;
-    case DC_MOVE_REORDER:
-    case DC_MOVE_REORDER_REDUCE:
-        snprintf(text, size, "%s %s %s", name, name_of(k, p.inside), name_of(k, p.loop));
-        return;
-    case DC_MOVE_FUSE:
-    case DC_MOVE_PART:
-        snprintf(text, size, "%s %s %s", name, name_of(k, p.loop), name_of(k, p.inside));
-        return;
-    case DC_MOVE_SCOPE:
-        snprintf(text, size, "%s %s %s", name, buf, scopes[rng_below(r, 3)]);
-        return;
-    case DC_MOVE_PACK:
-        snprintf(text, size, "%s %s %s %s %s", name, buf, a, b, any_axis(r, k));
-        return;
-    case DC_MOVE_CACHE_READ:
-    case DC_MOVE_WINDOW_READ:
-    case DC_MOVE_CACHE_WRITE:
-    case DC_MOVE_COMPUTE_AT:
-        snprintf(text, size, "%s %s %s", name, buf, a);
-        return;
-    case DC_MOVE_TENSORIZE:
-        snprintf(text, size, "%s %s mma_4x4x4", name, a);
-        return;
-    case DC_MOVE_VECTORIZE:
-    case DC_MOVE_UNROLL:
-    case DC_MOVE_GRID:
-    case DC_MOVE_BLOCK:
-    case DC_MOVE_LANE:
-    case DC_MOVE_SUBTOTAL:
-    case DC_MOVE__COUNT:
-        snprintf(text, size, "%s %s", name, a);
-        return;
+    size_t n = (size_t)snprintf(text, size, "%s", dc_move_name(kind));
+    int axes = 0;
+    for (const char *args = dc_move_args(kind); *args != '\0' && n < size;
+         args += strcspn(args, " "), args += strspn(args, " ")) {
+        char number[16];
+        const bool is_axis = strncmp(args, "axis", 4) == 0;
+        if (is_axis && args[4] == '.' && (kind != DC_MOVE_PACK || rng_below(r, 2)))
+            break;
+        n += (size_t)snprintf(text + n, size - n, " %s",
+                              is_axis ? any_arg_axis(r, k, kind, &p, axes++)
+                                      : any_other(r, k, args, number, sizeof number));
     }
 }
 
@@ -172,7 +165,7 @@ static void move_about(dc_kernel *plain, dc_kernel *k, uint64_t seed)
     const int64_t limit = 8 * work_of(plain, plain->root) + 2000;
     bool exact = true;
     for (int i = 0, done = 0; i < 12 * MAX_MOVES && done < MAX_MOVES; i++) {
-        char text[160];
+        char text[400];
         const char *why = "";
         dc_move m;
         any_move(&r, k, reassociate, text, sizeof text);

@@ -542,6 +542,33 @@ static void try_list(uint64_t seed, program *p)
     free(s.text);
 }
 
+/* Every row is proposed at some time, in a form that is read as a move of that row. */
+static void test_rows(uint64_t seed)
+{
+    static sr_list list;
+    dc_kernel *k = NULL;
+    rng r = {seed};
+    if (!CHECK(dc_nest_parse(&job, sr_written[0], &k) == DC_OK))
+        return;
+    sr_maker m = {.r = &r, .k = k, .team = 4, .list = &list, .t = sr_tree_of(k)};
+    for (dc_move_kind kind = 0; kind < DC_MOVE__COUNT; kind++) {
+        char text[200];
+        const char *why = "";
+        dc_move move;
+        bool is = false;
+        CHECK(sr_weight.shape[kind] + sr_weight.bound[kind] + sr_weight.late[kind] > 0);
+        for (int i = 0; i < 20 && !is; i++) {
+            sr_propose(&m, kind, text, sizeof text);
+            is = dc_move_parse(k, text, &move, &why);
+        }
+        if (!CHECK(is && move.kind == kind))
+            printf("    %s: %s\n", text, why);
+        else
+            CHECK_STR(dc_move_print(k, &move, &k->arena), text);
+    }
+    dc_kernel_free(k);
+}
+
 int main(int argc, char **argv)
 {
     const char *bad;
@@ -554,6 +581,7 @@ int main(int argc, char **argv)
     dc_opts_init(&opts, &bad);
     opts.check = 1;
     dc_job_init(&job, &opts, NULL);
+    test_rows(seed);
     for (uint64_t i = 0; i < lists; i++)
         try_list(seed + i, &p[i % 8 == 0]);
     finish_program(&p[0]);
