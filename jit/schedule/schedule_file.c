@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LINE = 256, MAX_BYTES = 1 << 24 };
+enum { MAX_LINE = 4096, MAX_BYTES = 1 << 24 };
 
 typedef struct schedule {
     const char *kernel;

@@ -278,6 +278,37 @@ static void test_refusals(dc_module *m)
     dc_kernel_free(k);
 }
 
+/* Rules make the same moves whatever the length of names is. */
+static void test_long_names(void)
+{
+    static const char *const name[2][5] = {
+        {"m", "n", "k", "x0", "x1"},
+        {"an.axis.whose.name.is.so.long.that.no.word.had.it.before",
+         "columns.of.the.right.operand.i", "terms.of.the.sum.o.i.o.i.o.i",
+         "the.left.operand.of.all", "the.right.operand.of.all"}};
+    dc_kernel *k[2];
+    for (int i = 0; i < 2; i++) {
+        const char *const *a = name[i];
+        const char *text = dc_arena_printf(
+            &job.scratch,
+            "kernel k(out0: f32[48000] out, %s: f32[360000], %s: f32[480000]) {\n"
+            "  local acc: f32[1]\n  for %s in 120\n    for %s in 400\n      acc[0] = 0:f32\n"
+            "      for %s in 3000 reduce\n        acc[0] add= mul(%s[3000*%s + %s], %s[400*%s + "
+            "%s])\n"
+            "      out0[400*%s + %s] = acc[0]\n}\n",
+            a[3], a[4], a[0], a[1], a[2], a[3], a[0], a[2], a[4], a[2], a[1], a[0], a[1]);
+        CHECK(dc_nest_parse(&job, text, &k[i]) == DC_OK);
+        CHECK(dc_schedule(&job, k[i], &target, 2) == DC_OK);
+        CHECK(dc_nest_check(&job, k[i]) == DC_OK);
+    }
+    CHECK(k[0]->moves.n > 15);
+    CHECK_EQ(k[1]->moves.n, k[0]->moves.n);
+    for (uint32_t i = 0; i < k[0]->moves.n && i < k[1]->moves.n; i++)
+        CHECK(memcmp(k[0]->moves.at[i], k[1]->moves.at[i], sizeof(dc_move)) == 0);
+    dc_kernel_free(k[0]);
+    dc_kernel_free(k[1]);
+}
+
 /* What fusion must find: counts of groups that data flow allows. */
 static void test_counts(dc_module *m)
 {
@@ -357,6 +388,7 @@ static dc_status body(dc_job *j, void *arg)
     run_all(batched(m), 2);
     test_refusals(m);
     test_counts(m);
+    test_long_names();
     test_few_buffers(m);
     dc_module_free(m);
     return DC_OK;

@@ -62,8 +62,8 @@ static void test_refusals(void)
         if (!CHECK(strncmp(error, bad[i].says, strlen(bad[i].says)) == 0))
             printf("    says '%s', should say '%s'\n", error, bad[i].says);
     }
-    char line[400] = "schedule ";
-    memset(line + 9, 'a', 300);
+    char line[5000] = "schedule ";
+    memset(line + 9, 'a', sizeof line - 10);
     dc_schedule_file *f = NULL;
     CHECK(dc_schedule_file_parse(&nest_job, "file", line, &f) != DC_OK && f == NULL);
     CHECK(strstr(nest_said(), "line 1: file: a line that is too long") != NULL);
@@ -109,6 +109,31 @@ static void test_file(void)
     nest_said();
 }
 
+/* A name that made words of a schedule too long comes back from its text. */
+static void test_long_name(void)
+{
+    dc_kernel *k;
+    dc_move m;
+    const char *why = "";
+    CHECK(dc_nest_parse(
+              &nest_job,
+              "kernel k(o: f32[64] out) {\n  for an.axis.with.a.name.of.many.letters in 64\n"
+              "    o[an.axis.with.a.name.of.many.letters] = 1:f32\n}",
+              &k) == DC_OK);
+    CHECK(dc_move_apply_text(k, "split an.axis.with.a.name.of.many.letters 8", &why));
+    CHECK(dc_move_apply_text(k, "vectorize an.axis.with.a.name.of.many.letters.i", &why));
+    CHECK_STR(dc_move_print(k, k->moves.at[1], &k->arena),
+              "vectorize an.axis.with.a.name.of.many.letters.i");
+    /* by its handle: the axis that the first move made inside */
+    m = (dc_move){.kind = DC_MOVE_GRID, .naxis = 1, .axis = {1}};
+    CHECK(dc_move_apply(k, &m, &why));
+    m.axis[0] = 0; /* split: no loop is over it */
+    CHECK(!dc_move_apply(k, &m, &why) && strstr(why, "there is no loop over an.axis") != NULL);
+    m.axis[0] = 99;
+    CHECK(!dc_move_apply(k, &m, &why) && strstr(why, "an axis that was not made") != NULL);
+    dc_kernel_free(k);
+}
+
 /* The moves of a kernel as text, read again, applied to the kernel as it was. */
 static void test_again(void)
 {
@@ -150,6 +175,7 @@ static dc_status body(dc_job *j, void *arg)
     test_refusals();
     test_file();
     test_again();
+    test_long_name();
     return DC_OK;
 }
 
