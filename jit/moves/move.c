@@ -74,8 +74,8 @@ bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why)
     dc_nest_edit v = {.k = k, .tmp = j != NULL ? &j->scratch : &own};
     const dc_mark mark = dc_arena_mark(v.tmp);
     const state before = save(&v);
-    const bool done = rows[m->kind].apply(&v, m) && dc_move_stands(&v) && dc_move_settle(&v, m) &&
-                      dc_move_keeps(&v);
+    const bool done = rows[m->kind].apply(&v, m) && dc_move_check_nesting(&v) &&
+                      dc_move_settle_scopes(&v, m) && dc_move_check_independence(&v);
     if (!done)
         restore(k, &before);
     dc_arena_rewind(v.tmp, mark);

@@ -1,6 +1,6 @@
 /*
  * Schedule moves that make loops parallel (jit/moves/move_impl.h): grid, block, lane; and how parallel
- * loops may stand (jit/nest/nest.h).
+ * loops may be nested (jit/nest/nest.h).
  */
 #include "jit/moves/move_impl.h"
 
@@ -17,8 +17,8 @@ static bool is_named(const dc_move *m, uint32_t axis)
     return false;
 }
 
-/* Are the places of two accesses in different parts of the buffer? */
-static bool in_other_parts(dc_nest_edit *v, const dc_access *f, const dc_access *g)
+/* Are the elements that two accesses touch in disjoint ranges of the buffer? */
+static bool ranges_disjoint(dc_nest_edit *v, const dc_access *f, const dc_access *g)
 {
     int64_t lo[2], hi[2];
     dc_nest_range(v, f->at, f->stmt->pred, f->pred, &lo[0], &hi[0]);
@@ -35,7 +35,7 @@ static bool nests_independent(dc_nest_edit *v)
             for (uint32_t j = 0; j < all.n; j++) {
                 const dc_access *f = &all.at[i], *g = &all.at[j];
                 if (f->store && f->buf == g->buf && dc_path_has(f->path, t) &&
-                    !dc_path_has(g->path, t) && !in_other_parts(v, f, g))
+                    !dc_path_has(g->path, t) && !ranges_disjoint(v, f, g))
                     return dc_nest_refuse(v,
                                           "the loops at the root depend on each other, they "
                                           "meet in %s",
@@ -96,8 +96,8 @@ static bool has_threads(const dc_kernel *k, const dc_stmt *first)
 }
 
 /*
- * What belongs to one iteration of the loop and is shared by threads inside it needs a copy for
- * each iteration once these run at the same time.
+ * Group and thread memory that is used in one iteration of the loop only gets a copy for each iteration, since
+ * iterations now run at the same time.
  */
 static bool spread(dc_nest_edit *v, dc_stmt *loop)
 {
@@ -144,16 +144,16 @@ bool dc_move_block(dc_nest_edit *v, const dc_move *m)
     return true;
 }
 
-/* How parallel loops may stand --------------------------------------------------------------- */
+/* Nesting ------------------------------------------------------------------------------------- */
 
-typedef struct standing { /* what is round a list */
+typedef struct nesting { /* of the loops around a list */
     const dc_axis *lane;
     int64_t threads;
-} standing;
+} nesting;
 
-static bool list_stands(dc_nest_edit *v, const dc_stmt *first, standing round);
+static bool check_list(dc_nest_edit *v, const dc_stmt *first, nesting around);
 
-/* Threads that the phases in a list are divided among, of the least and the most. */
+/* The least and the most threads that execute a phase in the list. */
 static void count_threads(const dc_kernel *k, const dc_stmt *first, int64_t *least, int64_t *most)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
@@ -171,7 +171,7 @@ static void count_threads(const dc_kernel *k, const dc_stmt *first, int64_t *lea
 }
 
 /* A block loop with thread loops inside. */
-static bool block_stands(dc_nest_edit *v, const dc_stmt *loop)
+static bool check_block(dc_nest_edit *v, const dc_stmt *loop)
 {
     const char *name = v->k->axis.at[loop->axis].name;
     int64_t least = INT64_MAX, most = 0;
@@ -186,37 +186,37 @@ static bool block_stands(dc_nest_edit *v, const dc_stmt *loop)
                                            name, (long long)least, (long long)most);
 }
 
-static bool thread_loop_stands(dc_nest_edit *v, const dc_stmt *loop, standing *round)
+static bool check_thread_loop(dc_nest_edit *v, const dc_stmt *loop, nesting *around)
 {
     const dc_axis *a = &v->k->axis.at[loop->axis];
-    if (round->lane != NULL)
+    if (around->lane != NULL)
         return dc_nest_refuse(v, "%s is parallel inside %s, whose iterations are lanes", a->name,
-                              round->lane->name);
+                              around->lane->name);
     if (a->kind == DC_AXIS_LANE)
-        round->lane = a;
-    else if (has_threads(v->k, loop->body) && !block_stands(v, loop))
+        around->lane = a;
+    else if (has_threads(v->k, loop->body) && !check_block(v, loop))
         return false;
-    round->threads *= a->extent;
-    return round->threads <= MAX_THREADS ||
+    around->threads *= a->extent;
+    return around->threads <= MAX_THREADS ||
            dc_nest_refuse(v, "the group would have %lld threads, at most %d are allowed",
-                          (long long)round->threads, MAX_THREADS);
+                          (long long)around->threads, MAX_THREADS);
 }
 
-static bool loop_stands(dc_nest_edit *v, const dc_stmt *loop, standing round)
+static bool check_loop(dc_nest_edit *v, const dc_stmt *loop, nesting around)
 {
     const dc_axis *a = &v->k->axis.at[loop->axis];
-    if (dc_axis_is_thread(a->kind) && !thread_loop_stands(v, loop, &round))
+    if (dc_axis_is_thread(a->kind) && !check_thread_loop(v, loop, &around))
         return false;
     for (const dc_stmt *t = loop->body; t != NULL && a->kind == DC_AXIS_VECTOR; t = t->next)
         if (t->kind != DC_STMT_SET)
             return dc_nest_refuse(v, "inside the vector %s stand only assignments", a->name);
-    return list_stands(v, loop->body, round);
+    return check_list(v, loop->body, around);
 }
 
-static bool list_stands(dc_nest_edit *v, const dc_stmt *first, standing round)
+static bool check_list(dc_nest_edit *v, const dc_stmt *first, nesting around)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next)
-        if (t->kind == DC_STMT_LOOP && !loop_stands(v, t, round))
+        if (t->kind == DC_STMT_LOOP && !check_loop(v, t, around))
             return false;
     return true;
 }
@@ -226,7 +226,7 @@ static bool is_grid(const dc_kernel *k, const dc_stmt *t)
     return t->kind == DC_STMT_LOOP && k->axis.at[t->axis].kind == DC_AXIS_GRID;
 }
 
-bool dc_move_stands(dc_nest_edit *v)
+bool dc_move_check_nesting(dc_nest_edit *v)
 {
     const dc_kernel *k = v->k;
     bool grid = false, other = false;
@@ -236,25 +236,25 @@ bool dc_move_stands(dc_nest_edit *v)
     }
     if (grid && other)
         return dc_nest_refuse(v, "beside the grid nothing else stands at the root");
-    return list_stands(v, k->root, (standing){.threads = 1});
+    return check_list(v, k->root, (nesting){.threads = 1});
 }
 
-/* The promise --------------------------------------------------------------------------------- */
+/* Independence -------------------------------------------------------------------------------- */
 
-static bool list_keeps(dc_nest_edit *v, dc_stmt *first)
+static bool check_independence(dc_nest_edit *v, dc_stmt *first)
 {
     for (dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind != DC_STMT_LOOP)
             continue;
         const uint8_t kind = v->k->axis.at[t->axis].kind;
         const bool serial = kind == DC_AXIS_SERIAL || kind == DC_AXIS_UNROLL;
-        if ((!serial && !dc_nest_independent(v, t, t)) || !list_keeps(v, t->body))
+        if ((!serial && !dc_nest_independent(v, t, t)) || !check_independence(v, t->body))
             return false;
     }
     return true;
 }
 
-bool dc_move_keeps(dc_nest_edit *v)
+bool dc_move_check_independence(dc_nest_edit *v)
 {
-    return list_keeps(v, v->k->root);
+    return check_independence(v, v->k->root);
 }

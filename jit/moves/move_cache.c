@@ -1,10 +1,11 @@
 /*
- * Schedule moves that keep a part of a buffer near (jit/moves/move_impl.h): cache_read, pack,
+ * Schedule moves that copy a part of a buffer to a local (jit/moves/move_impl.h): cache_read, pack,
  * cache_write.
  *
  * The part is what one iteration of a loop touches. Its dims are the axes of the loops further
- * inside that the position depends on; the copy is dense in them, whatever the position is. pack copies
- * what is made of the element, as far as that depends on nothing but these dims: a cast of it, a scaled one.
+ * inside that the position depends on; the copy is dense in them, whatever the strides in the buffer are. pack
+ * copies a value computed of the element, such as a cast or a scaled element, where that depends on nothing
+ * but these dims.
  */
 #include "jit/moves/move_impl.h"
 
@@ -14,11 +15,11 @@ enum { MAX_DIMS = 16, MAX_PART = 1 << 24 };
 
 typedef struct box { /* a part of a buffer */
     uint32_t buf;    /* the copy */
-    dc_ix at;        /* in the buffer copied, by the loops' own axes */
-    dc_ix place;     /* in the copy */
-    dc_pred pred;    /* tests that the copying stands under */
+    dc_ix at;        /* position in the buffer copied, by the axes of the loops inside */
+    dc_ix place;     /* position in the copy */
+    dc_pred pred;    /* under which elements are copied */
     dc_vx load;      /* of the element */
-    dc_vx value;     /* that is copied: it, or what is made of it */
+    dc_vx value;     /* that is copied: the load, or a value computed of it */
     int n;
     uint32_t axis[MAX_DIMS]; /* outermost first */
     struct box *next;
@@ -36,7 +37,7 @@ typedef struct caching {
 
 /* Dims --------------------------------------------------------------------------------------- */
 
-/* Axes inside the loop that the position depends on, as their loops are nested. */
+/* Axes inside the loop that the position depends on, in the order of their loops. */
 static bool find_dims(caching *c, const dc_access *x, box *b)
 {
     const dc_kernel *k = c->v->k;
@@ -63,7 +64,7 @@ static bool is_single(const caching *c, uint32_t axis)
     return c->inner[axis] && c->v->k->axis.at[axis].extent == 1;
 }
 
-/* The order given: every dim, once. */
+/* Puts dims in the order given, which has each of them once. */
 static bool order_dims(caching *c, box *b)
 {
     const dc_kernel *k = c->v->k;
@@ -111,7 +112,7 @@ static dc_stmt *wrap(dc_kernel *k, const box *b, dc_stmt *set)
     return set;
 }
 
-/* The loops over the dims of the box run over axes of their own. */
+/* Gives the copying loops over the dims of the box axes of their own. */
 static void rename_dims(caching *c, const box *b, dc_stmt *first)
 {
     for (int i = 0; i < b->n; i++) {
@@ -145,7 +146,7 @@ static void enter(caching *c, dc_stmt *loop)
     dc_nest_axes_of(loop->body, c->inner);
 }
 
-/* Does the test depend on no loop inside but those over dims? */
+/* Does the test depend on no loop inside other than those over dims? */
 static bool is_of_dims(const caching *c, const box *b, dc_ix test)
 {
     const dc_kernel *k = c->v->k;
@@ -160,8 +161,8 @@ static bool is_of_dims(const caching *c, const box *b, dc_ix test)
 /* cache_read, pack --------------------------------------------------------------------------- */
 
 /*
- * The tests that the copying can make: those of the load and of its assignment that depend on
- * nothing but dims. If others are left out, the position has to be inside without them.
+ * The tests to copy under: those of the load and of its assignment that depend on nothing but dims. Where
+ * others are left out, the position has to be inside the buffer without them.
  */
 static bool find_tests(caching *c, const dc_access *x, box *b, dc_pred *rest)
 {
@@ -187,8 +188,8 @@ static bool find_tests(caching *c, const dc_access *x, box *b, dc_pred *rest)
                           k->buf.at[c->of].name);
 }
 
-/* Is the value made of parameters, at positions that depend on no loops inside but those over dims? */
-static bool is_made_of_dims(const caching *c, const box *b, dc_vx value)
+/* Is the value computed of parameters, at positions that depend on no loops inside other than those over dims? */
+static bool depends_on_dims(const caching *c, const box *b, dc_vx value)
 {
     const dc_kernel *k = c->v->k;
     const bool *part = dc_vx_parts(k, c->v->tmp, value);
@@ -206,7 +207,7 @@ static bool is_made_of_dims(const caching *c, const box *b, dc_vx value)
     return true;
 }
 
-/* The one operation of the statement that takes the value; 0: none or several do. */
+/* The only operation of the statement that uses the value; 0: none or several do. */
 static dc_vx only_user(const caching *c, const dc_stmt *s, dc_vx value)
 {
     const dc_kernel *k = c->v->k;
@@ -222,8 +223,8 @@ static dc_vx only_user(const caching *c, const dc_stmt *s, dc_vx value)
     return found;
 }
 
-/* What is made of the load and nothing else that changes in the loop, up to the term of a sum. */
-static dc_vx made_of(const caching *c, const dc_access *x, const box *b)
+/* The largest value that depends on the load and nothing else that changes in the loop, below the term of a reduction. */
+static dc_vx largest_user(const caching *c, const dc_access *x, const box *b)
 {
     const dc_kernel *k = c->v->k;
     const dc_stmt *s = x->stmt;
@@ -234,7 +235,7 @@ static dc_vx made_of(const caching *c, const dc_access *x, const box *b)
     for (dc_vx u = only_user(c, s, top); u != 0 && u != term; u = only_user(c, s, u)) {
         const dc_dtype t = (dc_dtype)k->vx.at[u].dtype;
         if (u == s->put[0].value || dc_dtype_is_short(t) || t == DC_BOOL ||
-            !is_made_of_dims(c, b, u))
+            !depends_on_dims(c, b, u))
             break;
         top = u;
     }
@@ -253,7 +254,7 @@ static box *find_box(caching *c, const box *like)
     return NULL;
 }
 
-/* The load, or what is made of it, from the copy. */
+/* Replaces the load, or the value computed of it, by a load of the copy. */
 static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
 {
     dc_pred rest;
@@ -261,7 +262,7 @@ static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
     if (!find_dims(c, x, &b) || !order_dims(c, &b) || !find_tests(c, x, &b, &rest))
         return false;
     const bool computes = c->m->kind == DC_MOVE_PACK && rest.n == 0;
-    b.value = computes ? made_of(c, x, &b) : x->load;
+    b.value = computes ? largest_user(c, x, &b) : x->load;
     box *found = find_box(c, &b);
     if (found == NULL) {
         if (!make_copy(c, &b, (dc_dtype)c->v->k->vx.at[b.value].dtype, ".c"))
@@ -297,7 +298,7 @@ static bool read_copies(caching *c, const dc_access *a, uint32_t n)
     return true;
 }
 
-/* The value with its loads under the tests that the copying stands under. */
+/* Puts the loads of the value under the tests of the box. */
 static void guard_value(caching *c, const box *b, dc_stmt *set)
 {
     const dc_kernel *k = c->v->k;
@@ -331,7 +332,7 @@ static void put_copies(caching *c)
     c->loop->body = first;
 }
 
-/* Is the buffer only used where loops inside have iterations? Else there may be nothing to copy. */
+/* Do all loops inside around uses of the buffer have iterations? Else there may be nothing to copy. */
 static bool all_run(dc_nest_edit *v, const dc_accesses *a, uint32_t buf)
 {
     for (uint32_t i = 0; i < a->n; i++)
@@ -375,7 +376,7 @@ bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m)
 
 /* cache_write -------------------------------------------------------------------------------- */
 
-/* Every access at one position, under the tests that the first store stands under. */
+/* Are all accesses at one position, under tests that imply those of the first store? */
 static bool one_position(caching *c, const dc_accesses *a, box *b)
 {
     dc_nest_edit *v = c->v;
@@ -405,7 +406,7 @@ static bool one_position(caching *c, const dc_accesses *a, box *b)
     return true;
 }
 
-/* Is each element of the box another one of the buffer? */
+/* Do different elements of the box belong to different elements of the buffer? */
 static bool is_injective(caching *c, const box *b)
 {
     dc_nest_edit *v = c->v;
@@ -441,7 +442,7 @@ static void write_to_copy(caching *c, const dc_accesses *a, const box *b)
     }
 }
 
-/* What the iteration goes on from, where it does not begin anew. */
+/* Loads the copy first, where an iteration reads elements before it stores them. */
 static bool copy_in(caching *c, const box *b)
 {
     dc_nest_edit *v = c->v;

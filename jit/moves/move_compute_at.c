@@ -1,9 +1,9 @@
 /*
- * compute_at: loops that fill a local move into the loop that reads it (jit/moves/move_impl.h).
+ * compute_at: the loops that produce a local move into the loop that consumes it (jit/moves/move_impl.h).
  *
- * One dim of the local is the digit (at / step) % extent of its positions; where the loops that
- * fill it and the loop that follows each stay at the digit of their own iteration, they can take
- * turns.
+ * One dim of the local is the digit (at / step) % extent of its positions. Where each iteration of the
+ * producing loops and of the consuming loop only accesses the digit of its own number, their iterations can be
+ * interleaved.
  */
 #include "jit/moves/move_impl.h"
 
@@ -48,7 +48,7 @@ static bool find_fill(dc_nest_edit *v, filling *f, dc_stmt **list)
 
 /* Legality ----------------------------------------------------------------------------------- */
 
-/* Do all accesses to the buffer in the statement stay at the digit of its iteration? */
+/* Do all accesses to the buffer in the statement have the number of the iteration as their digit? */
 static bool stays(dc_nest_edit *v, const filling *f, const dc_accesses *a, uint32_t axis)
 {
     dc_kernel *k = v->k;
@@ -80,7 +80,7 @@ static bool find_step(dc_nest_edit *v, filling *f, const dc_accesses *a, uint32_
                                                      k->axis.at[axis].name, k->buf.at[f->buf].name);
 }
 
-/* Nothing but the buffer may pass between two statements whose iterations take turns. */
+/* Is there no dependence between two statements other than through the buffer? */
 static bool apart_but(dc_nest_edit *v, const filling *f, const dc_accesses *a, const dc_accesses *b)
 {
     for (uint32_t i = 0; i < a->n; i++)
@@ -154,7 +154,7 @@ static void move_in(dc_nest_edit *v, const filling *f)
     *f->first = f->loop;
 }
 
-/* If an iteration has the buffer to itself, the digit is no longer needed. */
+/* Where the buffer is private to an iteration, it loses the dim. */
 static void shrink(dc_nest_edit *v, const filling *f)
 {
     dc_kernel *k = v->k;

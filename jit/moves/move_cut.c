@@ -1,23 +1,23 @@
 /*
- * The move that takes a loop apart into two that follow one another: cut (jit/moves/move_impl.h).
+ * The move cut: loop splitting (index-set splitting), one loop becomes two that follow one another
+ * (jit/moves/move_impl.h).
  *
- * Iterations keep their order, so any serial loop may be cut. In each part tests along the axis may have become
- * true or false, and what they choose is taken in their place: the parts of x[i - 1] with a border are a border
- * and a copy.
+ * Iterations keep their order, so any serial loop may be cut. In each part tests on the axis may be always true or
+ * always false, and selects on them are folded: of x[i - 1] with a border one part is the border, the other a copy.
  */
 #include "jit/moves/move_impl.h"
 #include "jit/nest/select_fold.h"
 
-/* Values whose tests are decided --------------------------------------------------------------- */
+/* Folding of selects --------------------------------------------------------------------------- */
 
-/* The value without what is decided in it. */
-static dc_vx decided(dc_kernel *k, dc_vx_map map, dc_vx v)
+/* The value, its constant selects folded. */
+static dc_vx folded(dc_kernel *k, dc_vx_map map, dc_vx v)
 {
     if (v < map.n && map.to[v] != 0)
         return map.to[v];
     dc_vx_node n = k->vx.at[v];
     for (int i = 0; i < n.n; i++)
-        n.in[i] = decided(k, map, n.in[i]);
+        n.in[i] = folded(k, map, n.in[i]);
     const dc_vx is = dc_select_operand(k, &n);
     const dc_vx out = is != 0              ? is
                       : n.kind == DC_VX_OP ? dc_vx_op(k, (dc_op)n.op, (dc_dtype)n.dtype, n.in, n.n)
@@ -35,13 +35,13 @@ static bool reduces(const dc_stmt *first)
     return false;
 }
 
-static void decide(dc_nest_edit *v, dc_stmt *first)
+static void fold_selects(dc_nest_edit *v, dc_stmt *first)
 {
     dc_vx_map map = dc_nest_vx_map(v);
     for (dc_stmt *s = first; s != NULL; s = s->next) {
-        decide(v, s->body);
+        fold_selects(v, s->body);
         for (uint32_t i = 0; i < s->nput; i++)
-            s->put[i].value = decided(v->k, map, s->put[i].value);
+            s->put[i].value = folded(v->k, map, s->put[i].value);
     }
 }
 
@@ -56,8 +56,8 @@ static void part_of(dc_nest_edit *v, dc_stmt *loop, uint32_t axis, dc_subst *s)
 {
     loop->axis = axis;
     dc_subst_stmt(s, loop->body);
-    if (!reduces(loop->body)) /* a sum shows what it adds to */
-        decide(v, loop->body);
+    if (!reduces(loop->body)) /* a reduction keeps its operation at the root */
+        fold_selects(v, loop->body);
 }
 
 static bool cut_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)

@@ -1,9 +1,8 @@
 /*
  * What the files of the schedule moves share. jit/moves/move.c runs every move on a copy of the tree and
- * puts the kernel back where it is refused, at whatever point; so moves may check while they
- * rewrite. After a move it checks how parallel loops may stand (dc_move_stands), gives buffers that
- * threads now share another scope (dc_move_settle), and checks that iterations of parallel loops are
- * still independent (dc_move_keeps).
+ * restores the kernel where it is refused, at whatever point; so moves may check while they rewrite.
+ * After a move it checks how parallel loops are nested, gives buffers that threads now share another
+ * scope, and checks that iterations of parallel loops are still independent.
  */
 #ifndef DC_JIT_MOVES_MOVE_IMPL_H
 #define DC_JIT_MOVES_MOVE_IMPL_H
@@ -17,12 +16,12 @@
 #define MOVE(id, name, function, ...) bool dc_move_##function(dc_nest_edit *v, const dc_move *m);
 #include "jit/moves/moves.def"
 
-/* Do parallel, vector and grid loops stand as jit/nest/nest.h says? move_bind.c */
-bool dc_move_stands(dc_nest_edit *v);
-/* Are iterations of parallel and vector loops independent, as they were promised to be? */
-bool dc_move_keeps(dc_nest_edit *v);
-/* Gives locals that several threads reach to them: a row each, or all to the group. move_scope.c */
-bool dc_move_settle(dc_nest_edit *v, const dc_move *m);
+/* Are parallel, vector and grid loops nested as jit/nest/nest.h says? move_bind.c */
+bool dc_move_check_nesting(dc_nest_edit *v);
+/* Are iterations of parallel and vector loops independent, as their kinds promise? */
+bool dc_move_check_independence(dc_nest_edit *v);
+/* Locals that several threads access get another scope: a row for each thread, or group memory. move_scope.c */
+bool dc_move_settle_scopes(dc_nest_edit *v, const dc_move *m);
 
 /* Axes and buffers, move_name.c -------------------------------------------------------------- */
 

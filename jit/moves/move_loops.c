@@ -31,8 +31,8 @@ static bool leaves_local(dc_nest_edit *v, const dc_stmt *loop)
 }
 
 /*
- * May iterations beyond the extent change the local? If nobody sees it: it is used in the loop alone
- * and stored first, or they add zeros to it.
+ * May iterations beyond the extent change the local? If the change has no effect: it is used in the loop
+ * alone and stored before it is read, or zeros are added to it.
  */
 static bool is_own(dc_nest_edit *v, dc_stmt *loop, uint32_t buf)
 {
@@ -60,8 +60,8 @@ static bool is_zero_of_zeros(const dc_kernel *k, dc_vx x)
     return true;
 }
 
-/* acc = acc + a * b: zeros add nothing to it. */
-static bool is_sum_of_products(const dc_kernel *k, const dc_stmt *s)
+/* acc = acc + a * b, a contraction: zeros add nothing to it. */
+static bool is_contraction(const dc_kernel *k, const dc_stmt *s)
 {
     const dc_vx_node *sum = &k->vx.at[s->put[0].value];
     if (!s->reduces || s->nput != 1 || sum->kind != DC_VX_OP || sum->op != DC_OP_ADD ||
@@ -72,7 +72,7 @@ static bool is_sum_of_products(const dc_kernel *k, const dc_stmt *s)
            is_zero_of_zeros(k, term->in[1]);
 }
 
-/* Loads that move along the axis; in a sum over it all, so that both factors are 0. */
+/* Puts a test on loads that depend on the axis; in a reduction over it on all, so that both factors are 0. */
 static void guard_loads(dc_nest_edit *v, const grow_arg *g, dc_stmt *s)
 {
     dc_kernel *k = v->k;
@@ -101,7 +101,7 @@ static void guard_tail(dc_nest_edit *v, const grow_arg *g, dc_stmt *first)
         bool full = g->full != NULL && s->kind == DC_STMT_SET;
         for (uint32_t i = 0; i < s->nput; i++)
             full = full && g->full[s->put[i].buf];
-        if (full && (!k->axis.at[g->axis].reduce || is_sum_of_products(k, s)))
+        if (full && (!k->axis.at[g->axis].reduce || is_contraction(k, s)))
             guard_loads(v, g, s);
         else
             s->pred = dc_pred_and(v->k, s->pred, g->whole, g->extent);
@@ -158,7 +158,7 @@ static bool pred_picks(const dc_kernel *k, dc_pred p, const bool *set)
     return false;
 }
 
-/* Does a number or a test that is no access have an integer in it that is loaded along the axis? */
+/* Does a value or test that is no access depend on an integer that is loaded along the axis? */
 static bool values_pick(const dc_kernel *k, const bool *set)
 {
     for (dc_vx v = 1; v < k->vx.n; v++) {
@@ -171,8 +171,8 @@ static bool values_pick(const dc_kernel *k, const bool *set)
 }
 
 /*
- * Integers that are loaded inside a position are loaded before any test, so their own position may
- * not leave its buffer.
+ * Indices that are loaded are loaded before any test, so their own position may not leave its
+ * buffer.
  */
 static bool may_have_tail(dc_nest_edit *v, uint32_t axis)
 {
@@ -198,8 +198,8 @@ bool dc_move_may_grow(dc_nest_edit *v, uint32_t axis, int64_t n)
     if (n > MAX_GROWTH && n > extent)
         return dc_nest_refuse(v, "%s has %lld iterations only", v->k->axis.at[axis].name,
                               (long long)extent);
-    /* positions do not tell its iterations apart: a copy of an input would be read again behind the
-     * store to an output in the same memory */
+    /* positions do not depend on an axis of extent 1: later iterations would read an input again after
+     * the store to an output in the same memory */
     if (extent == 1 && n > 1 && !v->k->axis.at[axis].reduce)
         return dc_nest_refuse(v, "%s has one iteration only", v->k->axis.at[axis].name);
     return extent % n == 0 || may_have_tail(v, axis);
@@ -302,7 +302,7 @@ static bool fuse_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
     fuse_arg *f = arg;
     dc_stmt *outer = *slot;
     if (!holds_alone(outer, f->inner))
-        return true; /* this loop over the axis holds something else */
+        return true; /* another loop over the same axis */
     f->found++;
     dc_stmt *body = outer->body->body;
     dc_subst a = dc_subst_axis(v->k, f->outer, f->div);
@@ -352,8 +352,8 @@ static dc_stmt **child_loop(dc_stmt *loop, uint32_t axis)
     return NULL;
 }
 
-/* Two loops round one sum that reads nothing of what it adds up to: any order is a sum. */
-static bool is_one_sum(dc_nest_edit *v, dc_stmt *loop)
+/* Two loops around one reduction that does not read its result otherwise: iterations may run in any order. */
+static bool is_one_reduction(dc_nest_edit *v, dc_stmt *loop)
 {
     const dc_stmt *t = loop->body;
     while (t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL)
@@ -367,7 +367,7 @@ static bool is_one_sum(dc_nest_edit *v, dc_stmt *loop)
     return loads == 1;
 }
 
-/* Two loops with nothing beside the inner one: their iterations change places. */
+/* Interchange of two perfectly nested loops. */
 static bool may_interchange(dc_nest_edit *v, dc_stmt *outer, dc_stmt *inner, bool reduce)
 {
     const dc_kernel *k = v->k;
@@ -378,7 +378,7 @@ static bool may_interchange(dc_nest_edit *v, dc_stmt *outer, dc_stmt *inner, boo
     ask.why = NULL;
     if (dc_nest_independent(&ask, outer, inner))
         return true;
-    if (!o->reduce || !i->reduce || !is_one_sum(v, outer))
+    if (!o->reduce || !i->reduce || !is_one_reduction(v, outer))
         return dc_nest_refuse(v, "%s", ask.why);
     return reduce ||
            dc_nest_refuse(v, "the order of additions would change; reorder_reduce allows that");
@@ -398,8 +398,8 @@ static bool touched_only_in(const dc_accesses *all, const dc_stmt *loop, uint32_
 }
 
 /*
- * Locals used in the loop alone get one element per iteration of its axis, outermost, unless they
- * have them.
+ * Locals used in the loop alone get one element per iteration of its axis, as the outermost dim, unless
+ * iterations use different elements already.
  */
 static bool privatize(dc_nest_edit *v, dc_stmt *loop)
 {
@@ -422,7 +422,7 @@ static bool reorder_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
     dc_stmt *outer = *slot;
     dc_stmt **at = child_loop(outer, r->inner);
     if (at == NULL)
-        return true; /* this loop over the axis holds something else */
+        return true; /* another loop over the same axis */
     r->found++;
     dc_stmt *inner = *at;
     if (outer->body == inner && inner->next == NULL) {
@@ -437,7 +437,7 @@ static bool reorder_loop(dc_nest_edit *v, dc_stmt **slot, void *arg)
     }
 
     dc_stmt *after = inner->next, *rest = outer->next;
-    *at = NULL; /* outer->body is now what stands before */
+    *at = NULL; /* outer->body is now what precedes the inner loop */
     inner->body = dc_stmt_loop(k, r->outer, inner->body);
     inner->next = after != NULL ? dc_stmt_loop(k, r->outer, after) : rest;
     if (after != NULL)

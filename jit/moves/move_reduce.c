@@ -1,5 +1,6 @@
 /*
- * Schedule moves on sums (jit/moves/move_impl.h): partial sums, matrix instructions.
+ * Schedule moves on reductions (jit/moves/move_impl.h): split_reduce, which Halide and TVM call rfactor, subtotal,
+ * tensorize.
  */
 #include "jit/moves/move_impl.h"
 #include "jit/nest/matrix_tile.h"
@@ -58,7 +59,7 @@ static dc_stmt *accumulate(dc_kernel *k, uint32_t buf, dc_ix at, dc_op combine, 
     return set;
 }
 
-/* Is it acc = acc (combine) term, and nothing of acc in the term? */
+/* Is it acc = acc (combine) term, where the term does not read acc? */
 static bool is_plain(dc_nest_edit *v, dc_stmt *bottom)
 {
     const dc_kernel *k = v->k;
@@ -142,7 +143,7 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
     const int64_t rounds = (a.extent + f - 1) / f;
     if (!dc_move_may_grow(v, axis, f) || !dc_nest_fits(v, rounds * f, dc_max_i64(a.extent, 1)) ||
         !dc_move_new_axis(v, &outer, axis, rounds, true, "o") ||
-        !dc_move_new_axis(v, &inner, axis, f, false, "i") || /* sums apart: no reduction */
+        !dc_move_new_axis(v, &inner, axis, f, false, "i") || /* partial results: no reduction */
         !dc_move_new_axis(v, &last, axis, f, true, "j"))
         return false;
     const uint32_t part = dc_move_new_part(v, old.buf, (dc_dtype)sum.dtype, f);
@@ -175,7 +176,7 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
 
 /* subtotal ----------------------------------------------------------------------------------- */
 
-/* The sums in the innermost loop of a chain; NULL where anything else stands in its loops. */
+/* The reductions in the innermost loop of a chain; NULL where its loops contain anything else. */
 static dc_stmt *chain_sums(dc_stmt *loop)
 {
     dc_stmt *first = loop->body;
@@ -187,7 +188,7 @@ static dc_stmt *chain_sums(dc_stmt *loop)
     return first;
 }
 
-/* Can it be one of those that are added up by themselves first? */
+/* May the reduction get a partial result of its own? */
 static bool may_total(dc_nest_edit *v, const dc_stmt *chain, dc_stmt *sums, dc_stmt *one)
 {
     const dc_kernel *k = v->k;
@@ -208,7 +209,7 @@ static bool may_total(dc_nest_edit *v, const dc_stmt *chain, dc_stmt *sums, dc_s
     return true;
 }
 
-/* The sum becomes one of its own; *init and *total are what is to stand before and behind the chain. */
+/* The reduction goes to a new local; *init sets it before the chain, *total combines it with the old result after it. */
 static void total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **init,
                       dc_stmt **total)
 {
@@ -232,8 +233,8 @@ static void total_one(dc_nest_edit *v, dc_stmt *chain, dc_stmt *one, dc_stmt **i
 }
 
 /*
- * The chain of reduction loops at the slot makes sums of its own, which are added to those it made. Returns
- * the last statement of what stands there now; NULL: refused.
+ * The reductions of the chain of loops at the slot get partial results. Returns the last statement that replaces the
+ * chain; NULL: refused.
  */
 static dc_stmt *total_chain(dc_nest_edit *v, dc_stmt **slot)
 {
@@ -324,17 +325,17 @@ static bool find_nest(dc_nest_edit *v, dc_stmt *loop, tiling *t)
            dc_nest_refuse(v, "there is more than one assignment in the loops");
 }
 
-/* Operand moving along axes r (rows) and c (columns) and not along `still`. */
+/* The operand, if it is linear in the axes r (rows) and c (columns) and invariant in the third. */
 static bool find_operand(dc_nest_edit *v, const tiling *t, uint32_t buf, dc_ix at, int r, int c,
                          dc_tile_operand *out)
 {
     dc_kernel *k = v->k;
     bool affine = true;
-    const int still = 3 - r - c;
+    const int invariant = 3 - r - c;
     const int64_t step[3] = {dc_ix_stride(k, at, t->axis[0], &affine),
                              dc_ix_stride(k, at, t->axis[1], &affine),
                              dc_ix_stride(k, at, t->axis[2], &affine)};
-    if (!affine || step[still] != 0)
+    if (!affine || step[invariant] != 0)
         return false;
     for (int i = 0; i < 3; i++)
         at = dc_ix_add(k, at, dc_ix_mul(k, dc_ix_axis(k, t->axis[i]), -step[i]));
@@ -354,7 +355,7 @@ static const dc_vx_node *factor_of(const dc_kernel *k, const tiling *t, dc_vx x)
     return n->kind == DC_VX_LOAD && n->pred.n == 0 && n->dtype == t->row->ab ? n : NULL;
 }
 
-/* Do two elements lie at one place? */
+/* Do two elements have the same position? */
 static bool overlaps(const dc_tile_operand *o, int rows, int cols)
 {
     for (int i = 0; i < rows; i++)

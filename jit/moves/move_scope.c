@@ -1,13 +1,13 @@
 /*
- * Scopes of the buffers of a nest, for the schedule moves (jit/moves/move_impl.h): who may reach what
- * (jit/nest/nest.h), and what becomes of a local once several threads reach it.
+ * Scopes of the buffers of a nest, for the schedule moves (jit/moves/move_impl.h): which threads may access
+ * what (jit/nest/nest.h), and the scope of a local that several threads access.
  *
  * A buffer fits THREAD if one digit of its positions, (at / c) % threads, is the number of the
- * thread that accesses it, or, in loads, of another lane. That digit then goes to the front.
+ * thread that accesses it, or, in loads, of another lane. That digit becomes its outermost dim.
  */
 #include "jit/moves/move_impl.h"
 
-typedef struct group { /* threads round a place */
+typedef struct group { /* the threads around a statement */
     int64_t threads;
     dc_ix number;       /* of the thread */
     uint32_t innermost; /* axis */
@@ -30,7 +30,7 @@ static group group_of(dc_kernel *k, const dc_path *path)
     return g;
 }
 
-/* The innermost parallel loop round a place, NULL if there is none. */
+/* The innermost parallel loop around a statement, NULL if there is none. */
 static const dc_stmt *parallel_loop(const dc_kernel *k, const dc_path *path)
 {
     for (; path != NULL; path = path->up) {
@@ -41,7 +41,7 @@ static const dc_stmt *parallel_loop(const dc_kernel *k, const dc_path *path)
     return NULL;
 }
 
-/* Does one iteration of the same parallel loops see all accesses? */
+/* Are all accesses in the same innermost parallel loop? */
 static bool fits_local(const dc_kernel *k, const dc_accesses *all, uint32_t buf)
 {
     const dc_access *one = NULL;
@@ -63,7 +63,7 @@ typedef struct rows {
     int64_t row;           /* elements of one thread */
 } rows;
 
-/* Does the access stand under a test on the axis? Not all lanes are there then. */
+/* Is the access under a test on the axis? Then some lanes may not execute it. */
 static bool tests_use(const dc_kernel *k, const dc_access *x, uint32_t axis)
 {
     for (uint32_t i = 0; i < x->pred.n; i++)
@@ -75,12 +75,12 @@ static bool tests_use(const dc_kernel *k, const dc_access *x, uint32_t axis)
     return false;
 }
 
-/* The position in [threads][row]; 0 if this access is not to a row that it may reach. */
+/* The position in [threads][row]; 0: the access is not to a row that its thread may access. */
 static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
 {
     const group g = group_of(k, x->path);
     const int64_t extent = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
-    const bool some = /* a phase for the first ones of them */
+    const bool some = /* a phase that only the first of the threads execute */
         g.threads == extent && extent < r->threads && r->row == 1;
     if ((g.threads != r->threads && !some) || x->tile || dc_ix_loads(k, x->at))
         return 0;
@@ -98,7 +98,7 @@ static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
     return dc_ix_add(k, dc_ix_mul(k, digit, r->row), place);
 }
 
-/* The step that the innermost thread axis takes in a store. */
+/* Finds the digit by the stride of the innermost thread axis in a store. */
 static bool find_rows(dc_kernel *k, const dc_accesses *all, uint32_t buf, rows *r)
 {
     for (uint32_t i = 0; i < all->n; i++) {
@@ -126,7 +126,7 @@ static bool find_rows(dc_kernel *k, const dc_accesses *all, uint32_t buf, rows *
     return false;
 }
 
-/* Gives each thread its row, if every access allows that. */
+/* Makes the scope THREAD, if every access allows that. */
 static bool make_thread(dc_nest_edit *v, const dc_accesses *all, uint32_t buf)
 {
     dc_kernel *k = v->k;
@@ -151,7 +151,7 @@ static bool make_thread(dc_nest_edit *v, const dc_accesses *all, uint32_t buf)
     return true;
 }
 
-/* The innermost loop round all accesses to the buffer. */
+/* The innermost loop around all accesses to the buffer. */
 static const dc_path *common_loop(const dc_accesses *all, uint32_t buf)
 {
     const dc_path *common = NULL;
@@ -169,7 +169,7 @@ static const dc_path *common_loop(const dc_accesses *all, uint32_t buf)
     return common;
 }
 
-/* What each iteration of thread loops round all uses had to itself gets an index by them. */
+/* A buffer that was private to iterations of thread loops around all its uses gets a dim for each of these loops. */
 static bool widen(dc_nest_edit *v, uint32_t buf)
 {
     dc_kernel *k = v->k;
@@ -201,7 +201,7 @@ static bool settle(dc_nest_edit *v, uint32_t buf, bool binds)
     return true;
 }
 
-bool dc_move_settle(dc_nest_edit *v, const dc_move *m)
+bool dc_move_settle_scopes(dc_nest_edit *v, const dc_move *m)
 {
     dc_kernel *k = v->k;
     const bool binds = m->kind == DC_MOVE_BLOCK || m->kind == DC_MOVE_LANE;

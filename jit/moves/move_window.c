@@ -1,11 +1,11 @@
 /*
- * The schedule move window_read (jit/moves/move_impl.h): a loop copies all that its iteration sees of a
- * buffer through windows.
+ * The schedule move window_read (jit/moves/move_impl.h): a loop copies all that its iteration reads of a
+ * buffer through sliding windows.
  *
  * cache_read has a dim for each axis that a position depends on, so where windows overlap it holds
- * elements several times. Here axes that move along the same dim of the buffer, a position and a tap
- * of the window, share one dim of the copy, which has each element once. What the tests of the load
- * say is outside (padding) is there, too, as zeros, and the loads from the copy need no test.
+ * elements several times. Here axes that move along the same dim of the buffer, an output index and a
+ * tap of the window, share one dim of the copy, which has each element once. Padding, where the tests of the load
+ * fail, is copied as zeros, so the loads from the copy need no test.
  *
  * Dims are found in the tests, 0 <= 2*x + q - 1 < 28, where all axes are in the position with one
  * factor; then in what is left of the position, where factors that overlap belong to one dim. Where the
@@ -134,7 +134,7 @@ static int64_t size_of(int64_t coef)
     return coef < 0 ? -coef : coef;
 }
 
-/* What no test speaks of: factors by size; one that steps less than a dim is long belongs to it. */
+/* The axes in no test, by size of their factors; one whose step is smaller than the span of a dim belongs to it. */
 static bool add_left(window *w)
 {
     const dc_kernel *k = w->v->k;

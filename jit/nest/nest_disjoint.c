@@ -90,7 +90,7 @@ typedef struct digits {
     int64_t c;
 } digits;
 
-typedef struct asking {
+typedef struct query {
     dc_nest_edit *v;
     uint32_t axis;
     const bool *own;    /* by axis: the one */
@@ -99,7 +99,7 @@ typedef struct asking {
     dc_pred test[2][2]; /* of both accesses */
     dc_atom *found;     /* digits that are the same in both if they meet */
     uint32_t nfound;
-} asking;
+} query;
 
 static bool atom_uses(const dc_kernel *k, dc_atom atom, const bool *set)
 {
@@ -125,7 +125,7 @@ static void push_digit(digits *d, digit x, int sign)
 }
 
 /* Sums that are tested, but for `but`, become digits; what is left of the position. */
-static dc_ix take_sums(asking *q, digits *d, dc_ix at, int side, dc_ix but)
+static dc_ix take_sums(query *q, digits *d, dc_ix at, int side, dc_ix but)
 {
     dc_kernel *k = q->v->k;
     for (int t = 0; t < 2; t++)
@@ -146,7 +146,7 @@ static dc_ix take_sums(asking *q, digits *d, dc_ix at, int side, dc_ix but)
     return at;
 }
 
-static digits digits_of(asking *q, dc_ix at, int side, dc_ix but)
+static digits digits_of(query *q, dc_ix at, int side, dc_ix but)
 {
     dc_kernel *k = q->v->k;
     const uint32_t room = k->ix.at[at].n + q->test[side][0].n + q->test[side][1].n;
@@ -183,7 +183,7 @@ static bool same_common(const digits *f, const digits *g)
 }
 
 /* The digits of f - g; those with the loop's axis in them have to be in both. */
-static bool subtract(asking *q, const digits *f, const digits *g, digits *out)
+static bool subtract(query *q, const digits *f, const digits *g, digits *out)
 {
     uint32_t pairs = 0, own = 0;
     *out = (digits){.at = DC_NEW_ARRAY(q->v->tmp, digit, f->n + g->n), .c = f->c - g->c};
@@ -234,7 +234,7 @@ static int64_t furthest(int64_t lo, int64_t hi)
 }
 
 /* By digit: the least that it and all larger ones can make but 0. */
-static int64_t *least_of(asking *q, const digits *d)
+static int64_t *least_of(query *q, const digits *d)
 {
     int64_t *least = DC_NEW_ARRAY(q->v->tmp, int64_t, d->n + 1), step = 0;
     least[d->n] = INT64_MAX;
@@ -247,9 +247,9 @@ static int64_t *least_of(asking *q, const digits *d)
     return least;
 }
 
-static void find_digits(asking *q, digits *d, int64_t lo, int64_t hi, int depth);
+static void find_digits(query *q, digits *d, int64_t lo, int64_t hi, int depth);
 
-static bool is_found(const asking *q, dc_atom atom)
+static bool is_found(const query *q, dc_atom atom)
 {
     for (uint32_t n = 0; n < q->nfound; n++)
         if (q->found[n] == atom)
@@ -258,7 +258,7 @@ static bool is_found(const asking *q, dc_atom atom)
 }
 
 /* The digit is the same in both accesses if they meet. */
-static void found(asking *q, const digit *x, int depth)
+static void found(query *q, const digit *x, int depth)
 {
     if (x->atom != 0 && !is_found(q, x->atom))
         q->found[q->nfound++] = x->atom;
@@ -271,7 +271,7 @@ static void found(asking *q, const digit *x, int depth)
 }
 
 /* lo..hi: what else is in the difference. */
-static void find_digits(asking *q, digits *d, int64_t lo, int64_t hi, int depth)
+static void find_digits(query *q, digits *d, int64_t lo, int64_t hi, int depth)
 {
     if (d->n == 0)
         return;
@@ -322,7 +322,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Terms of the sum that use the axis and are not found; one of them in *atom. */
-static uint32_t unknown_in(const asking *q, dc_ix a, dc_atom *atom)
+static uint32_t unknown_in(const query *q, dc_ix a, dc_atom *atom)
 {
     const dc_kernel *k = q->v->k;
     const dc_ix_node *x = &k->ix.at[a];
@@ -339,7 +339,7 @@ static uint32_t unknown_in(const asking *q, dc_ix a, dc_atom *atom)
  * A remainder that is found and the quotient beside it make the sum that they are of; what alone is
  * not known of that sum is found, too. True where it is the axis itself.
  */
-static bool join_digits(asking *q)
+static bool join_digits(query *q)
 {
     dc_kernel *k = q->v->k;
     for (uint32_t n = 0; n < q->nfound; n++) {
@@ -357,7 +357,7 @@ static bool join_digits(asking *q)
 }
 
 /* Only those that depend on nothing but the axis, so that they can be counted. */
-static void keep_countable(asking *q)
+static void keep_countable(query *q)
 {
     const dc_kernel *k = q->v->k;
     bool *others = dc_nest_axis_set(q->v);
@@ -371,7 +371,7 @@ static void keep_countable(asking *q)
 }
 
 /* Do the digits found differ between any two iterations? */
-static bool tell_apart(asking *q)
+static bool tell_apart(query *q)
 {
     const dc_kernel *k = q->v->k;
     const int64_t extent = k->axis.at[q->axis].extent;
@@ -412,7 +412,7 @@ static bool never_meet(const digits *d, int64_t lo, int64_t hi)
     return lo > 0 || hi < 0;
 }
 
-static bool is_apart(asking *q, const dc_access *a, const dc_access *b)
+static bool is_apart(query *q, const dc_access *a, const dc_access *b)
 {
     const digits f = digits_of(q, a->at, 0, 0), g = digits_of(q, b->at, 1, 0);
     digits d;
@@ -433,11 +433,11 @@ bool dc_access_apart(dc_nest_edit *v, const dc_access *a, const dc_access *b, ui
     const dc_mark mark = dc_arena_mark(v->tmp);
     bool *own = dc_nest_axis_set(v), is = false;
     own[axis] = true;
-    asking q = {.v = v,
-                .axis = axis,
-                .own = own,
-                .moves = moves,
-                .test = {{a->stmt->pred, a->pred}, {b->stmt->pred, b->pred}}};
+    query q = {.v = v,
+               .axis = axis,
+               .own = own,
+               .moves = moves,
+               .test = {{a->stmt->pred, a->pred}, {b->stmt->pred, b->pred}}};
     for (int whole = 0; whole < 2 && !is; whole++) {
         q.whole = whole != 0;
         is = is_apart(&q, a, b);
