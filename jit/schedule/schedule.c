@@ -9,7 +9,7 @@
  *            (jit/schedule/schedule_rows.c).
  *
  * Where no axis is read along memory, rows and columns are used with lanes that are apart in memory
- * (one scalar load each): arithmetic is still by vectors, and no sum waits for the one before. What
+ * (one scalar load each): arithmetic is by vectors, and accumulators are independent. What
  * is left keeps its naive loops. A move that does not apply ends the sketch; what was done before it
  * stands, since every prefix is a schedule.
  */
@@ -83,9 +83,9 @@ dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
     return s;
 }
 
-/* long sums ---------------------------------------------------------------------------------- */
+/* Blocked summation -------------------------------------------------------------------------- */
 
-/* Additions that may follow one another without more ado, a quarter of what is long. */
+/* Additions of one chain; reductions of four times as many are long. */
 enum { CHAIN = 64 };
 
 /* The largest divisor of n from most / 4 to most, as a multiple of `of`; most if there is none. */
@@ -133,7 +133,7 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
     c->n++;
 }
 
-/* columns ------------------------------------------------------------------------------------ */
+/* Columns ------------------------------------------------------------------------------------ */
 
 bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis)
 {
@@ -145,7 +145,7 @@ bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis)
 
 /*
  * Vectors of a strip of columns: many, so that rows are read in long pieces, but fewer where there
- * would be little for workers to share.
+ * would be few work items for threads.
  */
 static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vectors)
 {
@@ -163,7 +163,7 @@ static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vect
     return most;
 }
 
-/* Few positions, as of sums in two steps: strips of columns are positions of their own. */
+/* Where work items are few, as of reductions in two steps, strips of columns are work items. */
 static bool grid_of_strips(dc_sketch *s, const dc_shape *p, uint32_t strips)
 {
     uint32_t all;

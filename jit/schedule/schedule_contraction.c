@@ -1,17 +1,17 @@
 /*
- * Schedules of products by rule (jit/schedule/schedule.h): sums of a * b where b moves along the last output
- * axis n and a does not. From the outside in:
+ * Schedules of contractions by rule (jit/schedule/schedule.h): reductions of a * b where b depends on the last
+ * output axis n and a does not. From the outside in:
  *
- *   positions    blocks of m x n, one number for all (fuse), each computed whole by one worker: sums
- *                need no rule of their own for threads, and nothing is shared while it is packed
- *   k.o          where the reduction is long, in pieces; the sums of a block wait in a local
+ *   work items   blocks of m x n, numbered by one axis (fuse), each computed by one thread: threads
+ *                share no accumulators and no packed panels
+ *   k.o          where the reduction is long, in pieces; the accumulators of a block wait in a local
  *   n.i.o        panels as wide as a register tile; a panel of b is packed here where b is large, or
- *                has its vectors across memory, so that all m read it from the second cache; or the
- *                panels of a position before, where few rows and short sums make little of each
- *   m.i.o        register tiles; rows of a are read where they are, by broadcast. Where b fits into the
- *                second cache as it is, m.i.o stands outside of n.i.o, and an epilogue that reads several
- *                matrices (an optimiser's update) follows when all columns of its rows are summed up: it
- *                goes through each along memory, where tiles would jump from row to row of all at a time
+ *                is strided along n, so that all m read it from L2; or all panels of a work item are packed
+ *                before, where few rows and short reductions use each of them little
+ *   m.i.o        register tiles; rows of a are read in place, by broadcast. Where b fits into
+ *                L2 as it is, m.i.o is outside of n.i.o, and an epilogue that reads several
+ *                matrices (an optimiser's update) follows after all columns of its rows: it
+ *                reads each matrix contiguously, not tile by tile
  *   k            one vector row of b, one element of each row of a, all products
  *
  * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
@@ -23,20 +23,20 @@
 
 enum {
     MAX_VECTORS = 8,      /* columns of a register tile */
-    MAX_K = 1024,         /* of one panel: with 32 columns an eighth of a second cache of 1 MB */
+    MAX_K = 1024,         /* of one panel: with 32 columns an eighth of an L2 of 1 MB */
     FAR_ROWS = 2048,      /* bytes between rows of b from which on panels in place are slow */
     FEW_ROWS = 32,        /* fewer rows of a do not pay for packing b */
     STREAM_ROWS = 8,      /* of b at a time for each of one or two rows of a, */
     STREAM_K = 128,       /* this many for more, */
     STREAM_COLUMNS = 512, /* and columns of them */
     DOT_ROWS =
-        32, /* so few rows do not pay for turning b round, if they are no more than vectors in a sum */
+        32, /* so few rows do not pay for transposing b, if they are no more than vectors in a reduction */
     OUTER_K = 64, /* terms in the last of several loops of a sum that can be packed by themselves */
     WIDE_ROWS = 128, /* as few rows of a */
     WIDE_K = 256,    /* and sums as short make little of a panel, */
     WIDE = 4,        /* so that many are packed at a time */
     CHEAP = 24,      /* operations of an epilogue that is repeated for each vector of a tile */
-    LARGE_WORK = 32 << 20, /* additions in a product that several workers share in any case */
+    LARGE_WORK = 32 << 20, /* additions in a contraction that several threads share in any case */
     MIDDLE_WORK = 2 << 20, /* that two may share */
     MANY_POSITIONS = 8,
     MOST_POSITIONS = 32
@@ -65,9 +65,9 @@ typedef struct product {
     int64_t M, N, K;
     factor a, b;
     int64_t lanes, rows, vectors;      /* register tile */
-    int64_t block_m, block_n, block_k; /* of a position */
+    int64_t block_m, block_n, block_k; /* of a work item */
     bool pack_a, pack_b, streams;
-    bool wide;          /* panels of a position are packed together, along memory */
+    bool wide;          /* panels of a work item are packed together, along memory */
     bool by_rows;       /* register tiles follow one another along n, not along m */
     bool apart;         /* the epilogue has loops of its own, for each tile */
     bool row_apart;     /* or for all columns of its rows */
@@ -365,7 +365,7 @@ static void blocks_of(product *q)
 
 /* Doing it ------------------------------------------------------------------------------------- */
 
-/* Vectors of the axis, so many beside each other that they are repeated; a loop where there are more. */
+/* Vectors along the axis; the loop over them is unrolled if `repeat`. */
 static bool make_lanes(product *q, uint32_t axis, bool repeat)
 {
     dc_split v;
@@ -374,8 +374,8 @@ static bool make_lanes(product *q, uint32_t axis, bool repeat)
     return !repeat || dc_do_unroll(q->s, v.o);
 }
 
-/* Loops in the order: position, m, n, reduction; m and n are those of a position. */
-static bool make_positions(product *q)
+/* Loops in the order: work items, m, n, reduction; m and n are those of a work item. */
+static bool make_work_items(product *q)
 {
     uint32_t outer[DC_SHAPE_AXES + 2];
     dc_split m, n;
@@ -397,14 +397,14 @@ static bool make_positions(product *q)
     return true;
 }
 
-/* The loop over `red` comes to stand outside of those over m and n. */
+/* Interchanges the loop over `red` with those over n and m, which are outside it. */
 static bool hoist(product *q, uint32_t red, uint32_t m, uint32_t n)
 {
     TRY(dc_do_reorder(q->s, red, n));
     return !q->has_m || dc_do_reorder(q->s, red, m);
 }
 
-/* Setting up the sums and the epilogue get loops of their own, in vectors along n. */
+/* Loop distribution: initialization and epilogue get loops of their own, in vectors along n. */
 static bool make_apart(product *q, uint32_t m, uint32_t n)
 {
     uint32_t own;
@@ -414,7 +414,7 @@ static bool make_apart(product *q, uint32_t m, uint32_t n)
     return make_lanes(q, own, false);
 }
 
-/* The reduction in pieces of so many terms, the loop over which stands outside of m and n. */
+/* The reduction in pieces of `count` terms; the loop over pieces goes outside of m and n. */
 static bool make_pieces(product *q, int64_t count, uint32_t m, uint32_t n)
 {
     dc_split pieces;
@@ -450,7 +450,7 @@ static bool make_tiles(product *q)
     return q->by_rows || dc_do_reorder(q->s, q->tn.o, q->tm.o);
 }
 
-/* Sums that wait in a local go to registers for the time of `loop`: they are copied in, and out. */
+/* Accumulators that wait in a local are kept in registers in each iteration of `loop`: copied in, and out. */
 static bool make_sums(product *q, uint32_t loop)
 {
     uint32_t made;
@@ -465,7 +465,7 @@ static bool make_sums(product *q, uint32_t loop)
 
 /*
  * A panel of b: [k][n]. Its vectors are read along n, or along k and transposed. Where few rows of a
- * make little of it, those of a position are packed together, each row of b for all of them.
+ * use a panel, those of a work item are packed together, each row of b for all of them.
  */
 static bool pack_b(product *q)
 {
@@ -486,7 +486,7 @@ static bool pack_b(product *q)
     return dc_do_unroll(q->s, rows.i);
 }
 
-/* A block of a: [k][m], near together what lies far apart. */
+/* A block of a: [k][m], contiguous where a is strided. */
 static bool pack_a(product *q)
 {
     const uint32_t dims[3] = {q->red[0], q->tm.o, q->tm.i};
@@ -504,7 +504,7 @@ static bool make_registers(product *q)
 static bool apply(product *q)
 {
     const bool pieces = q->block_k < q->K || q->row_apart || q->has_outer;
-    if (!make_positions(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
+    if (!make_work_items(q) || (q->has_outer && !hoist(q, q->outer, q->m, q->n)) ||
         (pieces && !make_pieces(q, q->block_k, q->m, q->n)) || !make_tiles(q))
         return false;
     uint32_t loop = q->has_m && !q->by_rows ? q->tm.o : q->tn.o;
@@ -540,7 +540,7 @@ static bool schedule_dots(product *q)
     q->lanes = dc_sketch_lanes(q->s, q->N);
     blocks_of(q);
     d.block = q->block_n;
-    if (!make_positions(q))
+    if (!make_work_items(q))
         return false;
     d.m = q->m;
     d.n = q->n;

@@ -1,17 +1,16 @@
 /*
- * Schedules of convolutions by rule (jit/schedule/schedule.h): products whose left operand is seen through a
- * window, with channels of the result last.
+ * Schedules of convolutions by rule (jit/schedule/schedule.h): contractions whose left operand is read through a
+ * sliding window, with channels of the result last.
  *
- * As of any product, tiles of rows x channels are added up in registers, vectors along the channels.
- * What differs is the left operand, of which neighbouring rows see the same elements, and zeros round
- * it: its part is first copied, with its zeros, to where the inner loops read it without tests
+ * As of any contraction, tiles of rows x channels are accumulated in registers, vectors along the channels.
+ * What differs is the left operand, of which neighbouring rows read the same elements, and its padding:
+ * its part is first copied, with zeros as padding, to a local that the inner loops read without tests
  * (window_read). Two forms:
  *
- *   images   rows are positions, terms are taps and channels. A launch position is a block of rows of
- *            one image; each vector of channels runs over all of them, so that its part of the
- *            kernel stays near.
- *   taps     the gradient of a kernel: rows are taps and channels, terms are positions of all images.
- *            One image after the other is added to sums that stay near.
+ *   images   rows are pixels, terms are taps and channels. A work item is a block of rows of one image; each
+ *            vector of channels runs over all of them, so that its part of the kernel stays in cache.
+ *   taps     the gradient of a kernel: rows are taps and channels, terms are the pixels of all images.
+ *            One image after the other is added to accumulators that stay in cache.
  */
 #include "jit/schedule/schedule_impl.h"
 
@@ -160,7 +159,7 @@ static bool split_tile(conv *c)
     return done && dc_do_reorder(s, c->n.o, c->m.i) && dc_do_reorder(s, c->n.o, c->m.o);
 }
 
-/* These loops over terms, outermost first, go outside the rows of tiles and the out axes from `to` on. */
+/* Interchanges loops over terms, outermost first, with the rows of tiles and the out axes from `to` on. */
 static bool hoist(const conv *c, const uint32_t *red, int n, int to)
 {
     const int last = c->p->nout - 1, first = last - c->rows;
@@ -184,7 +183,7 @@ static bool finish_tile(const conv *c)
     return done && dc_do_unroll(s, c->m.i);
 }
 
-/* What each iteration of `loop` sees of the left operand is copied, in vectors along the last dim. */
+/* Each iteration of `loop` copies what it reads of the left operand, in vectors along the last dim. */
 static bool copy_window(const conv *c, uint32_t loop)
 {
     dc_sketch *s = c->s;
@@ -202,7 +201,7 @@ static bool copy_window(const conv *c, uint32_t loop)
     return lanes < MIN_COPY_LANES || (dc_do_split(s, last, lanes, &v) && dc_do_vectorize(s, v.i));
 }
 
-/* The loops outside become one, the launch. */
+/* Fuses the outermost loops to the launch. */
 static bool launch(const conv *c)
 {
     dc_sketch *s = c->s;
@@ -226,7 +225,7 @@ static bool is_tested(const conv *c)
     return c->s->k->vx.at[c->left].pred.n > 0;
 }
 
-/* Rows of positions that a launch position computes: as many as the copy has room for. */
+/* Rows of an image that a work item computes: as many as the copy has room for. */
 static int64_t block_rows(const conv *c, int axis)
 {
     bool affine = true;
@@ -237,7 +236,7 @@ static int64_t block_rows(const conv *c, int axis)
 
 /*
  * Channels of the terms that are added up at a time. Each tile of a block reads the whole part of the kernel that
- * belongs to its vectors; where that is more than the second cache has room for, it comes from there in pieces, for
+ * belongs to its vectors; where that is more than fits into L2, it is read in pieces, each for
  * all tiles before the next.
  */
 static int64_t piece_of_terms(const conv *c, int64_t block)
@@ -252,7 +251,7 @@ static int64_t piece_of_terms(const conv *c, int64_t block)
     return piece >= MIN_PIECE ? piece : all;
 }
 
-/* The loop over pieces goes outside of the tiles of a block, which go on from sums that wait. */
+/* The loop over pieces goes outside of the tiles of a block, whose accumulators wait in a local. */
 static bool make_pieces(const conv *c, uint32_t *red, int64_t count, uint32_t rows, uint32_t *outer)
 {
     dc_sketch *s = c->s;
@@ -269,7 +268,7 @@ static bool make_pieces(const conv *c, uint32_t *red, int64_t count, uint32_t ro
            dc_sketch_hoist(s, outer, 1, rows) && dc_do_subtotal(s, *outer);
 }
 
-/* Where images are too few for all workers, or too small, vectors of channels are positions, too. */
+/* Where images are too few for all threads, or too small, vectors of channels are work items, too. */
 static bool share_vectors(const conv *c, uint32_t blocks, int64_t block)
 {
     dc_sketch *s = c->s;
@@ -355,7 +354,7 @@ static bool schedule_taps(conv *c)
     inner[ninner++] = y.i;
     for (int i = row + 1; i < c->p->nred; i++)
         inner[ninner++] = c->p->red[i];
-    /* tiles outermost; the other rows inside, but for what makes positions enough */
+    /* tiles outermost; of the other rows as many outside as make enough work items */
     int64_t positions = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
                         (extent(c, c->p->out[first]) / c->height);
     int outside = 0;

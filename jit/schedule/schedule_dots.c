@@ -1,11 +1,10 @@
 /*
- * Schedules of products with few rows whose matrix is stored the other way round: rows of both operands
- * lie along the sum (jit/schedule/schedule.h), as in x W' with a weight of [out, in].
+ * Schedules of contractions with few rows and a transposed matrix: both operands are contiguous along k
+ * (jit/schedule/schedule.h), as in x W' with a weight of [out, in].
  *
- * Panels of W would have to be transposed, which takes longer than the few products made of each. Instead
- * the sum goes in vectors, in a tile of so many rows by so many columns of the result: an element of the
- * result is one vector of partial sums, which are added up at the end of the row. Every row of W is read once,
- * from one end to the other.
+ * Panels of W would have to be transposed, which takes longer than the few multiplications with each. Instead
+ * vectors lie along k, in a tile of rows by columns of the result: an element of the result is one vector of
+ * partial sums, which are added up at the end. Every row of W is read once, contiguously.
  */
 #include "jit/schedule/schedule_impl.h"
 
@@ -29,13 +28,13 @@ static int64_t columns_of(const dc_sketch *s, int64_t rows, int64_t n)
     return c;
 }
 
-typedef struct halves { /* of a sum: partial sums of it, of these sums, and so on */
+typedef struct halves { /* of a reduction: partial ones, partial ones of these, and so on */
     dc_partial at[MAX_HALVINGS];
     int n;
-    uint32_t last; /* the axis that adds what is left */
+    uint32_t last; /* the axis that combines what is left */
 } halves;
 
-/* The sum over k in vectors, whose lanes are added up by halves. */
+/* The reduction over k in vectors, whose lanes are combined by halves. */
 static bool split_sum(dc_sketch *s, uint32_t k, halves *h)
 {
     int64_t lanes = s->lanes;
@@ -59,7 +58,7 @@ static bool bind_sum(dc_sketch *s, const halves *h)
     return dc_do_unroll(s, h->last);
 }
 
-/* What follows the sums gets loops of its own, in vectors along n. */
+/* Loop distribution: the epilogue gets loops of its own, in vectors along n. */
 static bool part_epilogue(dc_sketch *s, const dc_dots *d, const halves *h)
 {
     const uint32_t sum = h->at[0].o;

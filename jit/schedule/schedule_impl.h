@@ -1,6 +1,6 @@
 /*
- * What the files of schedules share: jit/schedule/schedule.c, jit/schedule/schedule_map.c, jit/schedule/schedule_contraction.c for workers,
- * jit/schedule/schedule_simt.c for groups.
+ * What the rules share: the moves that they apply (schedule_moves.c), and their entry points, for threads of a CPU,
+ * and of schedule_simt.c for groups of threads.
  */
 #ifndef DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
 #define DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
@@ -18,7 +18,7 @@ typedef struct dc_shape {                            /* of a naive nest */
 
 dc_shape dc_shape_of(const dc_kernel *k);
 
-typedef struct dc_sketch { /* for workers */
+typedef struct dc_sketch { /* a kernel while a rule schedules it */
     dc_kernel *k;
     const dc_target *t;
     int lanes;       /* of the widest numbers computed */
@@ -67,7 +67,7 @@ bool dc_sketch_grid_all(dc_sketch *s);
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis);
 /* Of a vector along so many iterations: the smallest power of two that holds them, if there is. */
 int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent);
-/* The loops of a reduction, outermost first, each directly inside axis, go outside it. */
+/* Interchanges the loops of a reduction, outermost first, each directly inside axis, with it. */
 bool dc_sketch_hoist(dc_sketch *s, const uint32_t *red, int nred, uint32_t axis);
 /* The loops of a reduction. */
 typedef struct dc_chain {
@@ -80,8 +80,8 @@ typedef struct dc_chain {
 } dc_chain;
 
 /*
- * A long sum of floats becomes a sum of sums, since rounding errors grow with the additions that follow one
- * another. One of the loops may become two.
+ * Blocked summation: a long reduction of floats gets partial results, since rounding errors grow with the length
+ * of a chain of additions. One of the loops may become two.
  */
 void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
 /* How the loads below v move along an axis: which strides occur. */
@@ -99,16 +99,16 @@ void dc_sketch_merge(dc_sketch *s, dc_shape *p);
 /* The last axis in so many vectors at a time, cut where tests along it change and where vectors end. */
 bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
 /*
- * The last axis and that at place `at`, along which an operand lies, in blocks of as many rows as lanes; behind
- * them strips, which are blocks of which a part is masked.
+ * The last axis and axis number `at`, along which an operand is contiguous, in square blocks of the vector
+ * length; after them partial blocks, masked.
  */
-bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at);
-/* Vectors that so few rows fill as fill any. */
+bool dc_schedule_transposed_strips(dc_sketch *s, const dc_shape *p, int at);
+/* The number of vectors that the fewest rows of the extent fill without a rest. */
 int64_t dc_sketch_block(const dc_sketch *s, int64_t extent);
 /* Several rows at a time, in so many vectors at least. */
 bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors);
 
-/* Vectors of so many lanes to compute at a time along an axis, where there are `all` positions. */
+/* Vectors of so many lanes to compute at a time along an axis, where the result has `all` elements. */
 int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes);
 
 /* Parts under loops over rows: reductions, and stores of whole rows. */
@@ -118,11 +118,11 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 bool dc_is_product(dc_sketch *s, const dc_shape *p);
 bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
 
-/* A product of few rows, both operands of which lie along the sum: loops m, n and k of a position. */
+/* A contraction of few rows, both operands of which are contiguous along k: loops m, n and k of a work item. */
 typedef struct dc_dots {
     uint32_t m, n, k;
-    int64_t M, block; /* rows, columns of a position */
-    bool apart;       /* what follows the sums has loops of its own */
+    int64_t M, block; /* rows, columns of a work item */
+    bool apart;       /* the epilogue has loops of its own */
 } dc_dots;
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);

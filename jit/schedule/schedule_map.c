@@ -2,7 +2,7 @@
  * The rule for kernels without a reduction (jit/schedule/schedule_impl.h): the last axis in vectors, several
  * at a time where there are many, so that one does not wait for the other.
  *
- * An operand that moves by 1 along another axis is turned: blocks of as many rows as there are lanes
+ * An operand that is contiguous along another axis is transposed: blocks of as many rows as there are lanes
  * are read by rows and transposed in registers, which flattening does for an unrolled axis of rows.
  * Where blocks do not fit, the same tiles at least use each line of the cache at once.
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    BLOCKS = 4,        /* of a turned operand, beside each other */
+    BLOCKS = 4,        /* of a transposed operand, beside each other */
     SAME_SETS = 256,   /* elements, of which rows are a multiple that meet in few sets of a cache */
     SHORT_RUN = 64,    /* elements of an operand that several short axes go through, at most */
     LINE = 16,         /* elements of a line of a cache */
@@ -43,11 +43,11 @@ static bool schedule_short(dc_sketch *s, const dc_shape *p)
            dc_sketch_grid(s);
 }
 
-/* turned operands ----------------------------------------------------------------------------- */
+/* transposed operands ----------------------------------------------------------------------------- */
 
-/* The place among the axes of one that a load moves along by 1, while it moves far along the last
- * one; -1: there is none. */
-static int turned_axis(dc_kernel *k, const dc_shape *p)
+/* The number of an axis along which a load is contiguous while it is strided along the last one; -1: there is
+ * none. */
+static int transposed_axis(dc_kernel *k, const dc_shape *p)
 {
     const uint32_t last = p->out[p->nout - 1];
     for (dc_vx v = 1; v < k->vx.n; v++) {
@@ -85,13 +85,13 @@ static int64_t elements(const dc_sketch *s, const dc_shape *p)
  * a line of each row is read at once. Rows of the result that meet in few places of a cache are as few
  * as one block has, if they do not go past the caches anyway.
  */
-static bool schedule_turned(dc_sketch *s, const dc_shape *p, int at)
+static bool schedule_transposed(dc_sketch *s, const dc_shape *p, int at)
 {
     const int64_t lanes = s->lanes, columns = dc_sketch_extent(s, p->out[p->nout - 1]);
     dc_split m, n, block;
     if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
         return elements(s, p) < FEW ? dc_schedule_vectors(s, p, 1)
-                                    : dc_schedule_turned_strips(s, p, at);
+                                    : dc_schedule_transposed_strips(s, p, at);
     int64_t blocks = columns % SAME_SETS != 0 || streams(s->k) ? BLOCKS : 1;
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
@@ -180,7 +180,7 @@ static int near_axis(dc_kernel *k, const dc_shape *p)
 }
 
 /*
- * The short axes go inside, round the lanes, which read as many rows, and the axis that follows them in memory
+ * The short axes go inside, around the lanes, which read as many rows, and the axis that follows them in memory
  * outside of them: so each of these rows is read from one end to the other, once.
  */
 static bool schedule_runs(dc_sketch *s, const dc_shape *p, int along, const bool *is_short)
@@ -255,7 +255,7 @@ static int loop_of(const uint32_t *loop, uint32_t axis)
 
 /*
  * The short axes and a part of the one that follows them become one, directly outside of the last: a matrix whose rows
- * lie along memory, which can be turned; the rest of that axis are the positions. False, and nothing done, where
+ * lie along memory, which can be transposed; the rest of that axis are the positions. False, and nothing done, where
  * blocks do not fit.
  */
 static bool join_run(dc_sketch *s, const dc_shape *p, dc_ix at, int along, const bool *is_short)
@@ -382,7 +382,7 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short, &at) : -1;
     if (along >= 0 && join_run(s, p, at, along, is_short)) {
         const dc_shape joined = dc_shape_of(s->k);
-        return schedule_turned(s, &joined, joined.nout - 2);
+        return schedule_transposed(s, &joined, joined.nout - 2);
     }
     if (along >= 0)
         return schedule_runs(s, p, along, is_short);
@@ -391,9 +391,9 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
         memset(is_short, 0, sizeof is_short);
         return schedule_runs(s, p, near, is_short);
     }
-    const int turned = turned_axis(s->k, p);
-    if (turned >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[turned]) >= 4)
-        return schedule_turned(s, p, turned);
+    const int transposed = transposed_axis(s->k, p);
+    if (transposed >= 0 && extent >= s->lanes && dc_sketch_extent(s, p->out[transposed]) >= 4)
+        return schedule_transposed(s, p, transposed);
     if (costly)
         return schedule_costly(s, p);
     const int bytes = copied_bytes(s->k, s->k->root);

@@ -1,6 +1,6 @@
 /*
  * The rule for kernels that go through rows (jit/schedule/schedule_impl.h): under the loops over rows stand
- * parts one after the other, each a loop over the columns round one assignment, which adds up or
+ * parts one after the other, each a loop over the columns around one assignment, which adds up or
  * stores. Softmax has three: a maximum, a sum of exponentials, quotients; a plain sum has one.
  *
  * Each part is put into vectors by itself: sums as partial sums, several vectors of them, added up at
@@ -101,7 +101,7 @@ static bool read_parts(const dc_sketch *s, const dc_stmt *first, parts *all)
 
 /* each by itself ------------------------------------------------------------------------------ */
 
-/* The sums of `sums` lanes of axis r, by halves once there is one vector of many. */
+/* Combines `sums` partial results along axis r, by halves once they fill one vector. */
 static bool add_sums(dc_sketch *s, uint32_t r, int64_t sums)
 {
     while (sums > s->lanes || sums > FEW_LANES) {
@@ -144,7 +144,7 @@ static int64_t vectors_of(const dc_sketch *s, const part *x)
     return best;
 }
 
-/* The sum of a part, in vectors along one of its axes. */
+/* The reduction of a part, in vectors along one of its axes. */
 static bool schedule_sum(dc_sketch *s, const part *x)
 {
     const int64_t sums = vectors_of(s, x) * s->lanes;

@@ -51,7 +51,7 @@ static bool schedule_shared(dc_sketch *s, int threads, const dc_shape *p)
     dc_partial r;
     if (!dc_do_split_reduce(s, p->red[p->nred - 1], threads, &r))
         return false;
-    /* the partial sums come to stand outside of all the reduction's loops */
+    /* partial sums go outside of all loops of the reduction */
     bool ok = dc_do_reorder(s, r.i, r.o);
     for (int i = p->nred - 2; i >= 0 && ok; i--)
         ok = dc_do_reorder(s, r.i, p->red[i]);

@@ -2,9 +2,9 @@
  * The last axis of a map in vectors, whatever its extent (jit/schedule/schedule_impl.h).
  *
  *   - Axes that all accesses go through as if they were one become one.
- *   - A long axis is cut where vectors end, so that masks stand in the tail alone, and round the places where
+ *   - A long axis is cut where vectors end, so that only the tail is masked, and around the places where
  *     a test along it changes: the seam of two inputs, a border. Elsewhere such tests are decided.
- *   - Blocks of a turned operand (jit/schedule/schedule_map.c) end in strips of fewer rows or columns.
+ *   - Blocks of a transposed operand (jit/schedule/schedule_map.c) end in strips of fewer rows or columns.
  *   - Rows shorter than half a vector are taken several at a time, as many as fill vectors. Lanes then stand at
  *     constant distances in what is read, which a few loads and shuffles do (jit/render/llvm_gather.c).
  */
@@ -12,7 +12,7 @@
 
 enum {
     MOST_CUTS = 8,
-    BLOCKS = 4 /* of a turned operand, beside each other, at most */
+    BLOCKS = 4 /* of a transposed operand, beside each other, at most */
 };
 
 /* axes that are one ---------------------------------------------------------------------------- */
@@ -225,7 +225,7 @@ bool dc_schedule_short_rows(dc_sketch *s, const dc_shape *p, int64_t vectors)
     return schedule_block(s, rows, dc_min_i64(count, block), row, extent) && dc_sketch_grid_all(s);
 }
 
-/* turned operands ------------------------------------------------------------------------------ */
+/* transposed operands ------------------------------------------------------------------------------ */
 
 /* A part of an axis: whole blocks of it, or what is left behind them. */
 typedef struct strip {
@@ -286,7 +286,7 @@ static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const s
     return dc_do_split(s, rows.i, lanes, &block) && dc_do_unroll(s, block.i);
 }
 
-bool dc_schedule_turned_strips(dc_sketch *s, const dc_shape *p, int at)
+bool dc_schedule_transposed_strips(dc_sketch *s, const dc_shape *p, int at)
 {
     strip m[2], n[2];
     return cut_strips(s, p->out[p->nout - 1], n) && cut_strips(s, p->out[at], m) &&
