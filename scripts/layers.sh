@@ -13,13 +13,13 @@ may() {
     core/eval) echo "core/base core/graph core/eval" ;;
     core/runtime) echo "$core" ;;
     jit/base) echo "$core jit/base" ;;
-    jit/nest) echo "$core jit/nest jit/moves" ;;
+    jit/nest) echo "$core jit/base jit/nest" ;;
     jit/moves) echo "$core jit/nest jit/moves" ;;
     jit/schedule) echo "$core jit/nest jit/moves jit/schedule" ;;
     jit/rewrite) echo "$core jit/base jit/rewrite" ;;
     jit/fuse) echo "$core jit/rewrite jit/fuse" ;;
-    jit/lower) echo "$core jit/nest jit/moves jit/fuse jit/lower" ;;
-    jit/flat) echo "$core jit/nest jit/moves jit/flat" ;;
+    jit/lower) echo "$core jit/nest jit/fuse jit/lower" ;;
+    jit/flat) echo "$core jit/nest jit/flat" ;;
     jit/render) echo "$core jit/flat jit/render" ;;
     jit/sim) echo "$core jit/flat jit/sim" ;;
     jit/plan) echo "$core jit/base jit/nest jit/fuse jit/plan" ;;
