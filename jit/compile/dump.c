@@ -46,8 +46,10 @@ static dc_status print_forms(dc_job *j, const dc_env *env, dc_entry *e, dc_text 
     heading(out, "nest as lowered");
     dc_text_puts(out, e->lowered);
     heading(out, "schedule");
-    for (uint32_t i = 0; i < e->kernel->moves.n; i++)
-        dc_text_printf(out, "%s\n", dc_move_print(e->kernel, e->kernel->moves.at[i], &j->scratch));
+    for (uint32_t i = 0; i < e->kernel->moves.n; i++) {
+        dc_move_print(e->kernel, e->kernel->moves.at[i], out);
+        dc_text_puts(out, "\n");
+    }
     heading(out, "nest scheduled");
     dc_nest_print(e->kernel, out);
     heading(out, "flat");
@@ -73,7 +75,7 @@ static uint64_t hash_of(dc_job *j, const dc_env *env, const dc_entry *e)
     h = dc_hash_mix(h, (uint64_t)env->opt.opt);
     if (env->schedule != NULL)
         for (uint32_t i = 0; i < e->kernel->moves.n; i++)
-            h = mix_text(h, dc_move_print(e->kernel, e->kernel->moves.at[i], &j->scratch));
+            h = mix_text(h, dc_move_text(e->kernel, e->kernel->moves.at[i], &j->scratch));
     return h;
 }
 

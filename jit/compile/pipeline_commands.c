@@ -277,7 +277,7 @@ static void keep_kernels(dc_compiling *p)
         k->nmove = from->kernel->moves.n;
         k->move = DC_NEW_ARRAY(&e->mem, const char *, k->nmove);
         for (uint32_t m = 0; m < k->nmove; m++)
-            k->move[m] = dc_move_print(from->kernel, from->kernel->moves.at[m], &e->mem);
+            k->move[m] = dc_move_text(from->kernel, from->kernel->moves.at[m], &e->mem);
     }
     e->denied_why = DC_NEW_ARRAY(&e->mem, const char *, e->desc.ncell);
     for (uint32_t c = 0; c < e->desc.ncell; c++)

@@ -46,7 +46,8 @@ bool dc_move_apply_text(dc_kernel *k, const char *text, const char **why);
  * and stay 0.
  */
 bool dc_move_parse(dc_kernel *k, const char *text, dc_move *out, const char **why);
-/* The text of a move of the kernel, in the arena. */
-const char *dc_move_print(const dc_kernel *k, const dc_move *m, dc_arena *a);
+/* A move of the kernel as text; the same in an arena. */
+void dc_move_print(const dc_kernel *k, const dc_move *m, dc_text *out);
+const char *dc_move_text(const dc_kernel *k, const dc_move *m, dc_arena *a);
 
 #endif

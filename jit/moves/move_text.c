@@ -6,6 +6,7 @@
 #include "jit/moves/move.h"
 #include "jit/nest/matrix_tile.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_WORDS = DC_MOVE_AXES + 1 };
@@ -216,24 +217,52 @@ bool dc_move_parse(dc_kernel *k, const char *text, dc_move *out, const char **wh
 
 /* Printing ------------------------------------------------------------------------------------ */
 
-const char *dc_move_print(const dc_kernel *k, const dc_move *m, dc_arena *a)
+/* Word i of the text of a move, a number in `digits`; NULL: it has no more. */
+static const char *word_at(const dc_kernel *k, const dc_move *m, uint32_t i, char digits[24])
 {
-    const char *args = dc_move_args(m->kind), *out = dc_move_name(m->kind);
-    uint32_t axes = 0;
-    while (*args != '\0') {
-        size_t len;
-        const char *want = next_arg(&args, &len);
-        const bool is_axis = is_kind(want, len, "axis");
-        if (is_axis && axes == m->naxis)
-            break; /* the end of those that repeat */
-        if (is_kind(want, len, "count"))
-            out = dc_arena_printf(a, "%s %lld", out, (long long)m->count);
-        else
-            out = dc_arena_printf(a, "%s %s", out,
-                                  is_axis                        ? k->axis.at[m->axis[axes++]].name
-                                  : is_kind(want, len, "buffer") ? k->buf.at[m->buf].name
-                                  : is_kind(want, len, "scope")  ? scopes[m->scope]
-                                                                 : dc_tile_row_of(m->tile)->name);
+    const char *args = dc_move_args(m->kind), *want = args;
+    const uint32_t first = strncmp(args, "buffer", 6) == 0 ? 1 : 0;
+    size_t len = 0;
+    if (i == 0)
+        return dc_move_name(m->kind);
+    for (uint32_t n = 0; n < i && *want != '\0'; n++)
+        want = next_arg(&args, &len);
+    if (*want == '\0')
+        return NULL;
+    if (is_kind(want, len, "buffer"))
+        return k->buf.at[m->buf].name;
+    if (is_kind(want, len, "scope"))
+        return scopes[m->scope];
+    if (is_kind(want, len, "tile"))
+        return dc_tile_row_of(m->tile)->name;
+    if (is_kind(want, len, "axis"))
+        return i - 1 - first < m->naxis ? k->axis.at[m->axis[i - 1 - first]].name : NULL;
+    snprintf(digits, 24, "%lld", (long long)m->count);
+    return digits;
+}
+
+void dc_move_print(const dc_kernel *k, const dc_move *m, dc_text *out)
+{
+    char digits[24];
+    const char *w;
+    for (uint32_t i = 0; (w = word_at(k, m, i, digits)) != NULL; i++)
+        dc_text_printf(out, "%s%s", i > 0 ? " " : "", w);
+}
+
+const char *dc_move_text(const dc_kernel *k, const dc_move *m, dc_arena *a)
+{
+    char digits[24];
+    const char *w;
+    size_t n = 0;
+    for (uint32_t i = 0; (w = word_at(k, m, i, digits)) != NULL; i++)
+        n += strlen(w) + 1;
+    char *out = dc_arena_alloc(a, n), *end = out;
+    for (uint32_t i = 0; (w = word_at(k, m, i, digits)) != NULL; i++) {
+        if (i > 0)
+            *end++ = ' ';
+        memcpy(end, w, strlen(w));
+        end += strlen(w);
     }
+    *end = '\0';
     return out;
 }

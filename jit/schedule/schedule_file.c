@@ -205,9 +205,10 @@ const char *const *dc_schedule_file_find(const dc_schedule_file *f, const char *
 
 void dc_schedule_file_print(const dc_kernel *k, dc_text *out)
 {
-    dc_arena a = {0};
     dc_text_printf(out, "schedule %s\n", k->name);
-    for (uint32_t i = 0; i < k->moves.n; i++)
-        dc_text_printf(out, "  %s\n", dc_move_print(k, k->moves.at[i], &a));
-    dc_arena_free(&a);
+    for (uint32_t i = 0; i < k->moves.n; i++) {
+        dc_text_puts(out, "  ");
+        dc_move_print(k, k->moves.at[i], out);
+        dc_text_puts(out, "\n");
+    }
 }

@@ -27,13 +27,13 @@ typedef struct dc_sketch { /* a kernel while a rule schedules it */
 
 /* Moves, schedule_moves.c: false with the reason in `why` --------------------------------------- */
 
-typedef struct
-    dc_split { /* an axis in two, outer and inner; of a cut, the first part and the rest */
+/* An axis in two, outer and inner; of a cut, the first iterations and the others. */
+typedef struct dc_split {
     uint32_t o, i;
 } dc_split;
 
-typedef struct
-    dc_partial { /* a reduction in partial ones: over o of each i, and over all of them, j */
+/* A reduction over an axis in partial ones: o is reduced for each i, then j over all of them. */
+typedef struct dc_partial {
     uint32_t o, i, j;
 } dc_partial;
 

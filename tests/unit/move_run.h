@@ -73,7 +73,7 @@ static inline void print_kernel(dc_kernel *k)
     dc_nest_print(k, &t);
     printf("%s", t.s);
     for (uint32_t i = 0; i < k->moves.n; i++)
-        printf("    %s\n", dc_move_print(k, k->moves.at[i], &job.scratch));
+        printf("    %s\n", dc_move_text(k, k->moves.at[i], &job.scratch));
     dc_text_free(&t);
 }
 

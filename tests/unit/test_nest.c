@@ -59,7 +59,7 @@ static uint32_t run_group(const dc_groups *gs, uint32_t g, void **mem, uint32_t 
     CHECK(dc_schedule(&job, plan, &target, 2) == DC_OK);
     const char *why = "";
     for (uint32_t i = 0; i < plan->moves.n && i < moves; i++)
-        CHECK(dc_move_apply_text(k, dc_move_print(plan, plan->moves.at[i], &job.scratch), &why));
+        CHECK(dc_move_apply_text(k, dc_move_text(plan, plan->moves.at[i], &job.scratch), &why));
     CHECK(dc_nest_check(&job, k) == DC_OK);
     void *param[64];
     uint32_t n = 0;

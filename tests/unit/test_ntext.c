@@ -52,7 +52,7 @@ static void round_trips(const dc_groups *gs, uint32_t g, bool strict)
     dc_kernel *back = nest_of(text.s);
     round_trip(k);
     for (uint32_t i = 0; i < plan->moves.n; i++) {
-        const char *move = dc_move_print(plan, plan->moves.at[i], &nest_job.scratch);
+        const char *move = dc_move_text(plan, plan->moves.at[i], &nest_job.scratch);
         CHECK(dc_move_apply_text(k, move, &why));
         CHECK(back != NULL && dc_move_apply_text(back, move, &why));
         round_trip(k);

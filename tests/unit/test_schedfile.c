@@ -122,7 +122,7 @@ static void test_long_name(void)
               &k) == DC_OK);
     CHECK(dc_move_apply_text(k, "split an.axis.with.a.name.of.many.letters 8", &why));
     CHECK(dc_move_apply_text(k, "vectorize an.axis.with.a.name.of.many.letters.i", &why));
-    CHECK_STR(dc_move_print(k, k->moves.at[1], &k->arena),
+    CHECK_STR(dc_move_text(k, k->moves.at[1], &k->arena),
               "vectorize an.axis.with.a.name.of.many.letters.i");
     /* by its handle: the axis that the first move made inside */
     m = (dc_move){.kind = DC_MOVE_GRID, .naxis = 1, .axis = {1}};

@@ -564,7 +564,7 @@ static void test_rows(uint64_t seed)
         if (!CHECK(is && move.kind == kind))
             printf("    %s: %s\n", text, why);
         else
-            CHECK_STR(dc_move_print(k, &move, &k->arena), text);
+            CHECK_STR(dc_move_text(k, &move, &k->arena), text);
     }
     dc_kernel_free(k);
 }
