@@ -1,4 +1,44 @@
-/* What the files of fusion share (jit/fuse/fuse.c tells how it goes). */
+/*
+ * The model of fusion, and what its files share. jit/fuse/fuse.c has the walk that applies it.
+ *
+ * Iteration space. A group is one loop nest over `points` iterations in row-major order. In a row-wise
+ * group they are `rows` rows of equally many columns, and a reduction over the columns is computed
+ * once for each row. Any other reduction, and a contraction, brings axes of its own, which only its
+ * operands see.
+ *
+ * Access map. Which element of a node the iteration p computes or reads. Elements are numbered in
+ * row-major order too, so one family of maps covers what element-wise chains, norms and their
+ * gradients do:
+ *
+ *   blocked   p -> p / d, where d is the number of points divided by the number of elements.
+ *             d = 1: the identity; d = columns: one element for each row, a broadcast along it.
+ *   other     anything else: permuted, sliced, padded, gathered, broadcast along leading axes, or below axes
+ *             that a reduction brings. Such a map has the name of the node that begins it; two
+ *             uses under the same name read the same element.
+ *
+ * Element-wise operations pass their map on to their operands. From a blocked map a reshape, a
+ * broadcast along trailing axes and a row-wise reduction make a blocked one (dc_fuse_keeps_blocked). A node
+ * is computed once an iteration for each different map under which its group reads it.
+ *
+ * Sharing a group:
+ *
+ *   - A stored node may be an output of a group that reads it under blocked maps only, if it has an
+ *     element for each point or each row. Then it is computed and stored once.
+ *   - A reduction may be computed in a group that reads it so, if it is over the columns of a
+ *     row-wise group, or the group may still become row-wise with these columns, or all its
+ *     reductions are over the same axes.
+ *   - Two groups become one if their iteration spaces are equal and they read a large value under
+ *     the same map, or one sums up over blocks of the rows of the other (fuse_row_blocks.c).
+ *   - Never where one group would wait for another that waits for it.
+ *
+ * Cost. One unit: an operation on 4 bytes counts as much as a byte read or written. A value with
+ * several maps, or in several groups, is recomputed if the operations that this repeats cost less
+ * than the bytes that storing it moves (fuse_cost.c). Launches need no unit: sharing a group always
+ * saves one, and no other choice adds one that would not be there.
+ *
+ * Of the ways that are known, this is the (points, columns) pair of TorchInductor with the affine maps
+ * of XLA reduced to what row-major order keeps; decisions are made in one walk instead of by priority.
+ */
 #ifndef DC_JIT_FUSE_FUSE_IMPL_H
 #define DC_JIT_FUSE_FUSE_IMPL_H
 
