@@ -208,7 +208,7 @@ static const char *times_of(dc_choice_way way)
     switch (way) {
     case DC_CHOICE_KERNELS:
         return "kernels";
-    case DC_CHOICE_PLACES:
+    case DC_CHOICE_MAPS:
         return "positions";
     case DC_CHOICE_BROADCAST:
         return "places of a broadcast";

@@ -1,14 +1,13 @@
 /*
  * Fusion (jit/fuse/fuse.h): decides which nodes get memory and which kernel stores them.
  *
- * One walk from users to producers. When a node is met, every user of it has a home: the group it
- * is computed in (or several), and whether it stands there at the group's own position ("aligned")
- * or at another one (behind a movement, or under a reduction that is not by rows). Then
+ * One walk from users to producers (the model: fuse_impl.h). When a node is met, every user of it has a home:
+ * the group it is computed in (or several), and an access map in it. Then
  *
- *   - a node that needs memory joins the group of a user where it would be aligned, if the shapes
- *     agree and the group waits for no other that reads the node; else it starts a group;
- *   - a reduction or product is computed inside a group where all its users are aligned, if that
- *     group has none yet or goes by the same rows; else it gets memory and a group of its own;
+ *   - a stored node joins the group of a user that reads it under blocked maps, if the shapes agree
+ *     and the group waits for no other that reads the node; else it starts a group;
+ *   - a reduction or product that all its users read under blocked maps of one group is computed
+ *     there, if that group has none yet or goes by the same rows; else it is stored by a group of its own;
  *   - other nodes are computed in place where they are used, unless a guard objects.
  *
  * A group goes by rows (fuse_rows.c) once it has a reduction over the last axes: softmax, layer norm
@@ -17,12 +16,12 @@
  * Guards, each against a measured way to be slow:
  *
  *   - several homes: computed again only where that costs less than storing (fuse_cost.c);
- *   - several positions of one group, such as the taps of a stencil: the same;
+ *   - several maps in one group, such as the taps of a stencil: the same;
  *   - under an expand, where a row would be computed again for each row of the result: the same,
  *     unless the group goes by those rows;
  *   - rows: too few of them would leave workers idle (fuse_rows.c);
  *   - what is made of a product goes to memory with the product, not into a group by rows;
- *   - large groups: after GROUP_OPS operations, each counted once per position, another begins; after
+ *   - large groups: after GROUP_OPS operations, each counted once per map, another begins; after
  *     fewer where the device takes fewer buffers than a kernel would have;
  *   - operands of dot are read many times: only movement and casts are folded into the left-hand side, and
  *     casts and scales of parameters into the right-hand side, which is read as vectors; else they are
@@ -110,7 +109,7 @@ static void measure(fusing *w)
             if (fuse_at(w, r)->op == DC_OP_EXPAND && in->on_reduction &&
                 dc_fuse_along_columns(w, r, &rows) && rows.columns > RECOMPUTE_OPS)
                 continue; /* once for a row, or stored for it */
-            const bool steps = fuse_is_aligned(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE;
+            const bool steps = fuse_keeps_map(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE;
             x->on_reduction |= steps && (is_reduction(w, o) || (in->on_reduction && !stored));
             x->on_product |= steps && (is_product(w, o) || (in->on_product && !stored));
             if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
@@ -126,14 +125,13 @@ static void measure(fusing *w)
 /* Homes -------------------------------------------------------------------------------------- */
 
 typedef struct demand { /* what all users together ask of a node */
-    uint32_t home, places;
-    dc_ref position; /* see fuse_node; the node itself where users ask for different ones */
-    bool aligned;
+    uint32_t home, maps;
+    dc_ref map; /* see fuse_node */
     bool dot_left, expanded;
     bool plain; /* read as vectors: the right-hand side of a dot, images of a grouped convolution */
     bool packed;      /* nothing but the former */
     int64_t repeats;  /* by an expand, of each element; else 1 */
-    dc_ref broadcast; /* an aligned expand along the columns of its group, 0 none */
+    dc_ref broadcast; /* an expand along trailing axes, under a blocked map; 0 none */
 } demand;
 
 /* Does an expand repeat its operand along its last axes only? Which these are. */
@@ -151,19 +149,18 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows)
     return true;
 }
 
-bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r)
+bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r)
 {
     fuse_rows rows;
-    (void)r;
-    switch (fuse_class(w, u)) {
+    switch (fuse_class(w, r)) {
     case DC_CLASS_EW:
     case DC_CLASS_SAME:
         return true;
     case DC_CLASS_MOV:
-        return fuse_at(w, u)->op == DC_OP_RESHAPE ||
-               (fuse_at(w, u)->op == DC_OP_EXPAND && dc_fuse_along_columns(w, u, &rows));
+        return fuse_at(w, r)->op == DC_OP_RESHAPE ||
+               (fuse_at(w, r)->op == DC_OP_EXPAND && dc_fuse_along_columns(w, r, &rows));
     case DC_CLASS_RED:
-        return w->node[u].by_row;
+        return dc_fuse_is_row_wise(w, r);
     case DC_CLASS_SRC:
     case DC_CLASS_IDX:
     case DC_CLASS_CON:
@@ -193,25 +190,24 @@ static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
 static demand demand_of(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
-    demand d = {.home = NO_HOME, .aligned = true, .packed = true, .repeats = 1};
+    demand d = {.home = NO_HOME, .packed = true, .repeats = 1};
     const int64_t count = dc_node_count(fuse_at(w, r));
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const fuse_node *y = &w->node[u];
-        const bool passes = y->aligned && dc_fuse_passes(w, u, r);
+        const bool blocked = fuse_reads_blocked(w, u);
         const bool expand = fuse_at(w, u)->op == DC_OP_EXPAND;
-        const dc_ref position = passes || fuse_is_aligned(w, u) ? y->position : u;
+        const dc_ref map = blocked || fuse_keeps_map(w, u) ? y->map : u;
         d.home = d.home == NO_HOME || d.home == y->home ? y->home : MANY_HOME;
-        d.aligned &= passes;
-        d.expanded |= expand && !passes;
+        d.expanded |= expand && !blocked;
         if (expand && count > 0)
             d.repeats = dc_max_i64(d.repeats, dc_node_count(fuse_at(w, u)) / count);
-        if (expand && passes)
+        if (expand && blocked)
             d.broadcast = u;
-        if (w->asked[position] != r) {
-            w->asked[position] = r;
-            d.position = d.places == 0 ? position : r;
-            d.places += y->places;
+        if (w->asked[map] != r) {
+            w->asked[map] = r;
+            d.map = d.maps == 0 ? map : r;
+            d.maps += y->maps;
         }
         d.dot_left |= y->left;
         d.plain |= y->right;
@@ -236,7 +232,7 @@ static bool plain_read(const fusing *w, dc_ref r)
         if (fuse_at(w, r)->op == DC_OP_PAD)
             return false;
         r = fuse_at(w, r)->in[0];
-        if (w->node[r].memory || is_reduction(w, r))
+        if (w->node[r].stored || is_reduction(w, r))
             return true;
     }
 }
@@ -277,16 +273,16 @@ static bool is_made_at_once(const fusing *w, dc_ref r)
     return false;
 }
 
-/* Is there no room in a group for an operation at so many positions? */
-bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t places)
+/* Is there no room in a group for an operation under so many maps? */
+bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t maps)
 {
-    return g < MANY_HOME && w->group.at[g].size + places > w->most;
+    return g < MANY_HOME && w->group.at[g].size + maps > w->most;
 }
 
 /* Can r, repeated along the columns of its group, be computed once for each row there? */
 static bool once_for_row(const fusing *w, dc_ref r, const demand *d, fuse_rows *rows)
 {
-    return d->broadcast != 0 && d->home < MANY_HOME && d->aligned &&
+    return d->broadcast != 0 && d->home < MANY_HOME && d->map == FUSE_BLOCKED &&
            (w->node[r].on_reduction || w->group.at[d->home].rows > 0) &&
            dc_fuse_along_columns(w, d->broadcast, rows) && dc_fuse_may_split(w, d->home, rows);
 }
@@ -345,8 +341,8 @@ static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
         return true;
     if (d->home == MANY_HOME && (!x->on_reduction || fuse_class(w, r) == DC_CLASS_MOV))
         *c = dc_fuse_choice(w, r, DC_CHOICE_KERNELS, dc_fuse_count_homes(w, r));
-    else if (d->home < MANY_HOME && d->places > 1 && !number)
-        *c = dc_fuse_choice(w, r, DC_CHOICE_PLACES, d->places);
+    else if (d->home < MANY_HOME && d->maps > 1 && !number)
+        *c = dc_fuse_choice(w, r, DC_CHOICE_MAPS, d->maps);
     return c->ref != 0;
 }
 
@@ -364,7 +360,7 @@ static bool needs_memory(fusing *w, dc_ref r, const demand *d)
     }
     if (d->home == MANY_HOME) /* else its sum would have to be stored */
         return w->node[r].on_reduction && fuse_class(w, r) != DC_CLASS_MOV;
-    return goes_with_product(w, r, d) || dc_fuse_is_full(w, d->home, d->places);
+    return goes_with_product(w, r, d) || dc_fuse_is_full(w, d->home, d->maps);
 }
 
 /* Assignment --------------------------------------------------------------------------------- */
@@ -395,7 +391,7 @@ static void settle(fusing *w, dc_ref r, uint32_t home)
     x->home = home;
     if (home >= MANY_HOME)
         return;
-    w->group.at[home].size += x->places;
+    w->group.at[home].size += x->maps;
     x->next_member = w->group.at[home].member;
     w->group.at[home].member = r;
 }
@@ -407,9 +403,8 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     fuse_rows rows;
     x->left = fuse_class(w, r) == DC_CLASS_SAME && d->dot_left;
     x->right = fuse_class(w, r) == DC_CLASS_SAME && d->plain;
-    x->aligned = d->aligned;
-    x->places = d->places;
-    x->position = d->position;
+    x->map = d->map;
+    x->maps = d->maps;
     if ((x->costly || x->ops > RECOMPUTE_OPS) && once_for_row(w, r, d, &rows))
         dc_fuse_split(w, d->home, &rows);
     settle(w, r, d->home);
@@ -423,19 +418,19 @@ static void place(fusing *w, dc_ref r)
 
     if (fuse_is_param(w, r))
         return;
-    x->places = 1;
-    const bool memory = needs_memory(w, r, &d);
-    if (reduction && !memory && d.home < MANY_HOME && d.aligned &&
+    x->maps = 1;
+    const bool stored = needs_memory(w, r, &d);
+    if (reduction && !stored && d.home < MANY_HOME && d.map == FUSE_BLOCKED &&
         dc_fuse_may_reduce(w, d.home, r)) {
         dc_fuse_add_reduce(w, d.home, r);
         settle(w, r, d.home);
         return;
     }
-    if (!reduction && !memory) {
+    if (!reduction && !stored) {
         stay(w, r, &d);
         return;
     }
-    x->memory = true;
+    x->stored = true;
     fuse_rows rows = {0};
     const bool alone =
         is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
@@ -447,7 +442,6 @@ static void place(fusing *w, dc_ref r)
     if (rows.rows > 0)
         dc_fuse_split(w, home, &rows);
     settle(w, r, home);
-    x->aligned = true;
     if (reduction)
         dc_fuse_add_reduce(w, home, r);
 }
@@ -515,7 +509,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool band
     out->nchoice = w.choice.n;
     out->group_of = DC_NEW_ARRAY(a, uint32_t, fn->node.n);
     for (dc_ref r = 0; r < fn->node.n; r++)
-        out->group_of[r] = w.node[r].memory ? w.node[r].home : DC_NO_GROUP;
+        out->group_of[r] = w.node[r].stored ? w.node[r].home : DC_NO_GROUP;
     find_joins(&w, out);
 }
 

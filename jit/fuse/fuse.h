@@ -46,7 +46,7 @@ typedef struct dc_group {
 /* A value that could be computed again wherever it is wanted, or stored (jit/fuse/fuse_cost.c). */
 typedef enum dc_choice_way {
     DC_CHOICE_KERNELS,   /* wanted in several kernels */
-    DC_CHOICE_PLACES,    /* at several positions of one */
+    DC_CHOICE_MAPS,      /* under several access maps in one */
     DC_CHOICE_BROADCAST, /* repeated along other axes */
     DC_CHOICE_ROW        /* in several parts of a row's computation; stored: kept beside the row */
 } dc_choice_way;

@@ -87,7 +87,7 @@ static bool goes_with_users(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
     for (uint32_t i = 0; i < x->nuser; i++)
-        if (!w->node[w->user[x->first_user + i]].again)
+        if (!w->node[w->user[x->first_user + i]].recomputed)
             return false;
     return x->nuser > 0;
 }
@@ -95,7 +95,7 @@ static bool goes_with_users(const fusing *w, dc_ref r)
 void dc_fuse_tell(fusing *w, dc_choice c)
 {
     fuse_node *x = &w->node[c.ref];
-    x->again = !c.stored;
+    x->recomputed = !c.stored;
     if (c.ops == 0 || (!c.stored && goes_with_users(w, c.ref)))
         return;
     while (fuse_class(w, c.ref) == DC_CLASS_MOV || fuse_class(w, c.ref) == DC_CLASS_SAME)
@@ -107,7 +107,7 @@ void dc_fuse_tell(fusing *w, dc_choice c)
 /* Cheaper to compute again, and stored for another reason: its group is full, say. */
 static bool is_outdone(const fusing *w, const dc_choice *c)
 {
-    return !c->stored && c->way != DC_CHOICE_ROW && w->node[c->ref].memory;
+    return !c->stored && c->way != DC_CHOICE_ROW && w->node[c->ref].stored;
 }
 
 /* Groups have been merged since: some values are wanted in fewer kernels. */

@@ -49,24 +49,19 @@ enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256, DC_FUSE_REDUCTIONS = 8, DC_FUSE_PIECE
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)
 
+#define FUSE_BLOCKED ((dc_ref)0) /* no node has this number */
+
 typedef struct fuse_node {
     uint32_t home; /* group, NO_HOME (dead), or MANY_HOME */
-    /*
-     * Wanted, in every use, at the place of its own that corresponds to the group's position: of a
-     * node with as many elements as the group has points that is the point, of one with fewer the
-     * piece of the points that shares one of its elements.
-     */
-    bool aligned;
-    bool memory;       /* stored */
-    bool by_row;       /* a reduction over the columns of its group */
-    bool left, right;  /* of class SAME: an operand of dot, as whose its own operand counts */
-    uint32_t ops;      /* element-wise operations repeated when it is computed again: dc_fuse_ops */
-    bool costly;       /* one of them is COSTLY */
-    bool again;        /* it was found cheaper to compute it again than to store it */
-    bool on_reduction; /* a reduction or product stands below, with only aligned steps between */
-    bool on_product;   /* a product does */
-    uint32_t places;   /* at most so many positions of its group where it is computed */
-    dc_ref position;   /* which: those of the group (0), or those that this node asks for */
+    dc_ref map;    /* under which its users read it: FUSE_BLOCKED, or the name of another */
+    uint32_t maps; /* how many different ones; map is the node itself where there are several */
+    bool stored;
+    bool recomputed;  /* this was found cheaper than storing it */
+    bool left, right; /* of class SAME: an operand of dot, as whose its own operand counts */
+    uint32_t ops;     /* element-wise operations repeated when it is recomputed: dc_fuse_ops */
+    bool costly;      /* one of them is COSTLY */
+    bool on_reduction; /* an epilogue: element-wise steps and reshapes of a reduction or product */
+    bool on_product;   /* of a product */
     dc_ref next_member; /* of its group, 0 none */
     uint32_t first_user, nuser;
 } fuse_node;
@@ -87,11 +82,11 @@ typedef struct fusing {
     fuse_node *node;
     dc_ref *user; /* users of node r: user[first_user .. first_user + nuser - 1] */
     bool *live, *is_result;
-    dc_ref *asked;               /* by ref: the node that was last asked for at these positions */
+    dc_ref *asked;               /* by map: the node that was last asked for under it */
     uint32_t *counted;           /* by ref: the last search that saw it (fuse_cost.c) */
-    uint32_t *seen, *seen_after; /* the same (fuse_close.c) */
+    uint32_t *seen, *seen_after; /* the same (fuse_inputs.c) */
     uint32_t search;             /* the last one there; they are numbered from 1 */
-    struct fuse_walk *walk;      /* of fuse_join.c */
+    struct fuse_walk *walk;      /* of fuse_outputs.c */
     DC_VEC(dc_choice) choice;
     DC_VEC(fuse_group) group;
     int level;
@@ -138,16 +133,22 @@ static inline bool fuse_is_param(const fusing *w, dc_ref r)
     return fuse_at(w, r)->op == DC_OP_PARAM;
 }
 
-/* At the position of its result: element-wise operations, and values under another name. */
-static inline bool fuse_is_aligned(const fusing *w, dc_ref r)
+/* Does r read its operands under the map of its result? Element-wise operations, other names do. */
+static inline bool fuse_keeps_map(const fusing *w, dc_ref r)
 {
     const dc_op_class c = fuse_class(w, r);
     return c == DC_CLASS_EW || c == DC_CLASS_SAME;
 }
 
-/* Does u, itself aligned, ask for its operand r at r's place for the same position? */
-bool dc_fuse_passes(const fusing *w, dc_ref u, dc_ref r);
-bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t places);
+/* Does r, under a blocked map, read its operands under blocked maps? */
+bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r);
+/* Does user u, as it stands in its group, read its operands under blocked maps? */
+static inline bool fuse_reads_blocked(const fusing *w, dc_ref u)
+{
+    return w->node[u].map == FUSE_BLOCKED && dc_fuse_keeps_blocked(w, u);
+}
+
+bool dc_fuse_is_full(const fusing *w, uint32_t g, uint32_t maps);
 
 /* A way to see the elements of `shape`, one piece of memory, as rows and columns. */
 typedef struct fuse_rows {
@@ -168,17 +169,19 @@ void dc_fuse_tell(fusing *w, dc_choice c);
 void dc_fuse_settle_choices(fusing *w);
 
 /* fuse_rows.c */
+/* Is r a reduction over the columns of its group? */
+bool dc_fuse_is_row_wise(const fusing *w, dc_ref r);
 /* May group g go by these rows, and by no others from then on? */
 bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows);
 void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows);
-/* May reduction or product r, aligned, be computed in group g? */
+/* May reduction or product r, under a blocked map, be computed in group g? */
 bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r);
 void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r);
 /* The axes along which trailing expand u repeats its operand; false if it is no such expand. */
 bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
 
 /*
- * fuse_join.c: a group where a stored node is one more output, or NO_HOME. Where rows->rows comes
+ * fuse_outputs.c: a group where a stored node is one more output, or NO_HOME. Where rows->rows comes
  * back above 0 the group has to be split by them.
  */
 struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
@@ -188,13 +191,13 @@ bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b);
 /* Are both reductions of operands of one shape, over the same axes? */
 bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s);
 
-/* fuse_merge.c: joins groups that share what they read. Inputs are known, before and after. */
+/* fuse_siblings.c: joins groups that share what they read. Inputs are known, before and after. */
 void dc_fuse_merge(fusing *w);
 void dc_fuse_find_inputs(fusing *w);
 void dc_fuse_find_inputs_of(fusing *w, uint32_t g); /* after it has taken in another */
 
 /*
- * fuse_bands.c. May the sums of group h, over rows, be added up band by band in group g, which goes by
+ * fuse_row_blocks.c. May the sums of group h, over rows, be added up band by band in group g, which goes by
  * rows? Whether h waits for g by way of others is for the caller to ask.
  */
 bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h);
@@ -204,7 +207,7 @@ void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h);
 /* Outputs that nobody reads any more but the group itself; returns how many there were. */
 uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g);
 
-/* fuse_close.c: the rest of each group, once all nodes have a place. */
+/* fuse_inputs.c: the rest of each group, once all nodes have a place. */
 void dc_fuse_close(fusing *w);
 
 #endif

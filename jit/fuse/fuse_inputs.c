@@ -28,7 +28,7 @@ static void gather(gathering *v, dc_ref r)
     if (w->seen[r] == w->search)
         return;
     w->seen[r] = w->search;
-    const bool elsewhere = w->node[r].memory && w->node[r].home != v->g;
+    const bool elsewhere = w->node[r].stored && w->node[r].home != v->g;
     if (fuse_is_param(w, r) || elsewhere) {
         DC_PUSH_IN(w->a, v->in, r);
         return;
@@ -46,7 +46,7 @@ static void gather_after(gathering *v, dc_ref r)
     if (w->seen_after[r] == w->search || fuse_is_param(w, r))
         return;
     w->seen_after[r] = w->search;
-    if (w->node[r].memory && w->node[r].home != v->g) {
+    if (w->node[r].stored && w->node[r].home != v->g) {
         DC_PUSH_IN(w->a, v->after, r);
         return;
     }
@@ -119,7 +119,7 @@ static int by_ref(const void *x, const void *y)
 static bool is_inside(const parts *p, dc_ref r)
 {
     const fuse_node *x = &p->w->node[r];
-    return !fuse_is_param(p->w, r) && !(x->memory && x->home != p->g);
+    return !fuse_is_param(p->w, r) && !(x->stored && x->home != p->g);
 }
 
 /* r is computed for part `bit`. */
@@ -169,7 +169,7 @@ static void weigh(parts *p, dc_ref r)
     int64_t times = 0;
     for (uint32_t mask = p->mask[r]; mask != 0; mask &= mask - 1)
         times++;
-    if (times < 2 || c != DC_CLASS_EW || !p->w->node[r].aligned || p->w->node[r].home != p->g ||
+    if (times < 2 || c != DC_CLASS_EW || p->w->node[r].map != FUSE_BLOCKED || p->w->node[r].home != p->g ||
         (count != x->rows && count != x->points) || !ends_chain(p, r))
         return;
     p->choice[r] = dc_fuse_choice_of(p->w, r, DC_CHOICE_ROW, times, cost);
@@ -205,7 +205,7 @@ static void find_kept(parts *p, uint32_t g)
                                                       : NULL;
         p->choice[r].but = p->kept[r] ? but : NULL;
         p->kept[r] = p->choice[r].stored = p->kept[r] && but == NULL;
-        if (p->choice[r].times > 1 && !w->node[r].memory)
+        if (p->choice[r].times > 1 && !w->node[r].stored)
             choice[nchoice++] = p->choice[r];
         if (!p->kept[r])
             continue;

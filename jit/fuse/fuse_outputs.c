@@ -1,6 +1,6 @@
 /*
- * Which group a stored node joins as one more output (jit/fuse/fuse.c): that of a user where it stands
- * at the group's own position, or that of a sibling. Never one that waits for another group that
+ * Which group a stored node joins as one more output (jit/fuse/fuse.c): that of a user that reads it
+ * under a blocked map, or that of a sibling. Never one that waits for another group that
  * reads the node.
  */
 #include "jit/fuse/fuse_impl.h"
@@ -128,25 +128,25 @@ static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *row
     return false;
 }
 
-/* How r is used inside group g: not at all, only at the place of the group's position, elsewhere. */
-typedef enum { USED_NOT, USED_ALIGNED, USED_ELSEWHERE } usage;
+/* Under which maps group g reads r: none, blocked ones alone, others too. */
+typedef enum { READ_NOT, READ_BLOCKED, READ_OTHERWISE } reading;
 
-static usage use_in(const fusing *w, dc_ref r, uint32_t g)
+static reading read_in(const fusing *w, dc_ref r, uint32_t g)
 {
     const fuse_node *x = &w->node[r];
-    usage all = USED_NOT;
+    reading all = READ_NOT;
     for (uint32_t k = 0; k < x->nuser; k++) {
         const dc_ref u = w->user[x->first_user + k];
         const fuse_node *y = &w->node[u];
-        usage here = USED_NOT;
+        reading here = READ_NOT;
         if (y->home == MANY_HOME)
-            here = use_in(w, u, g);
+            here = read_in(w, u, g);
         else if (y->home == g)
-            here = y->aligned ? USED_ALIGNED : USED_ELSEWHERE;
-        if (here == USED_ELSEWHERE || (here == USED_ALIGNED && !dc_fuse_passes(w, u, r)))
-            return USED_ELSEWHERE;
-        if (here == USED_ALIGNED)
-            all = USED_ALIGNED;
+            here = y->map == FUSE_BLOCKED ? READ_BLOCKED : READ_OTHERWISE;
+        if (here == READ_OTHERWISE || (here == READ_BLOCKED && !dc_fuse_keeps_blocked(w, u)))
+            return READ_OTHERWISE;
+        if (here == READ_BLOCKED)
+            all = READ_BLOCKED;
     }
     return all;
 }
@@ -155,7 +155,7 @@ static bool may_join(const fusing *w, dc_ref r, uint32_t g)
 {
     if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_FUSE_PIECES))
         return false;
-    return !dc_fuse_is_full(w, g, 1) && use_in(w, r, g) != USED_ELSEWHERE && !would_cycle(w, r, g);
+    return !dc_fuse_is_full(w, g, 1) && read_in(w, r, g) != READ_OTHERWISE && !would_cycle(w, r, g);
 }
 
 /* The group of a user of `of`, which is r or a value that is computed in several groups from it. */
@@ -167,11 +167,11 @@ static uint32_t users_group(const fusing *w, dc_ref r, dc_ref of, fuse_rows *row
         const fuse_node *y = &w->node[u];
         uint32_t g = NO_HOME;
         *rows = (fuse_rows){0};
-        if (y->home == NO_HOME || !dc_fuse_passes(w, u, of))
+        if (y->home == NO_HOME || !dc_fuse_keeps_blocked(w, u))
             continue;
         if (y->home == MANY_HOME)
             g = users_group(w, r, u, rows);
-        else if (y->aligned && fits(w, u, r, y->home, rows) && may_join(w, r, y->home))
+        else if (y->map == FUSE_BLOCKED && fits(w, u, r, y->home, rows) && may_join(w, r, y->home))
             g = y->home;
         if (g != NO_HOME)
             return g;
@@ -194,7 +194,7 @@ static bool is_of_row(const fusing *w, dc_ref r, uint32_t g)
  */
 static uint32_t siblings_group(const fusing *w, dc_ref r)
 {
-    if (!fuse_is_aligned(w, r))
+    if (!fuse_keeps_map(w, r))
         return NO_HOME;
     for (int i = 0; i < fuse_reads(w, r); i++) {
         const dc_ref o = fuse_at(w, r)->in[i];
@@ -202,9 +202,9 @@ static uint32_t siblings_group(const fusing *w, dc_ref r)
         for (uint32_t k = 0; k < in->nuser; k++) {
             const dc_ref v = w->user[in->first_user + k];
             const fuse_node *y = &w->node[v];
-            if (v <= r || y->home >= MANY_HOME || !y->aligned || !dc_fuse_passes(w, v, o))
+            if (v <= r || y->home >= MANY_HOME || !fuse_reads_blocked(w, v))
                 continue;
-            const bool twin = fuse_is_aligned(w, v) &&
+            const bool twin = fuse_keeps_map(w, v) &&
                               (w->node[r].nuser == 0 || fuse_is_part(w, r)) &&
                               dc_fuse_same_shape(w, w->group.at[y->home].g.out[0], r);
             if ((twin || is_of_row(w, r, y->home)) && may_join(w, r, y->home))

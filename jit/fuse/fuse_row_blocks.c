@@ -26,63 +26,51 @@ enum {
     BAND_BYTES = 1 << 17 /* of the sums of a row, at most */
 };
 
-/* Places ------------------------------------------------------------------------------------- */
+/* Maps --------------------------------------------------------------------------------------- */
 
-typedef struct places {
+typedef struct maps {
     const fusing *w;
     uint32_t g;
-    bool *seen[2]; /* by ref: met where it is not, where it is aligned with g's rows and columns */
-} places;
+    bool *seen[2]; /* by ref: met under another map, under a blocked one of g's rows */
+} maps;
 
-static bool is_aligned_step(const places *p, dc_ref u)
+/* Of broadcasts only the one along the columns of g keeps a map blocked in its rows. */
+static bool keeps_rows(const maps *p, dc_ref u)
 {
     const fuse_group *x = &p->w->group.at[p->g];
     fuse_rows rows;
-    switch (fuse_class(p->w, u)) {
-    case DC_CLASS_EW:
-    case DC_CLASS_SAME:
-        return true;
-    case DC_CLASS_MOV:
-        if (fuse_at(p->w, u)->op == DC_OP_EXPAND)
-            return dc_fuse_along_columns(p->w, u, &rows) && rows.rows == x->rows &&
-                   rows.rows * rows.columns == x->points;
-        return fuse_at(p->w, u)->op == DC_OP_RESHAPE;
-    case DC_CLASS_SRC:
-    case DC_CLASS_IDX:
-    case DC_CLASS_CON:
-    case DC_CLASS_RED:
-    case DC_CLASS_PART:
-        break;
-    }
-    return false;
+    if (fuse_at(p->w, u)->op == DC_OP_EXPAND)
+        return dc_fuse_along_columns(p->w, u, &rows) && rows.rows == x->rows &&
+               rows.rows * rows.columns == x->points;
+    return fuse_class(p->w, u) != DC_CLASS_RED && dc_fuse_keeps_blocked(p->w, u);
 }
 
-/* Is all that r reads of group g read at the same place? */
-static bool reads_aligned(places *p, dc_ref r, bool aligned)
+/* Is all that r reads of group g read under a blocked map of its rows, as r itself is? */
+static bool reads_blocked(maps *p, dc_ref r, bool blocked)
 {
     const fusing *w = p->w;
-    if (w->node[r].memory || fuse_is_param(w, r))
-        return w->node[r].home != p->g || aligned;
-    if (p->seen[aligned][r])
+    if (w->node[r].stored || fuse_is_param(w, r))
+        return w->node[r].home != p->g || blocked;
+    if (p->seen[blocked][r])
         return true;
-    p->seen[aligned][r] = true;
-    const bool step = aligned && is_aligned_step(p, r);
+    p->seen[blocked][r] = true;
+    const bool step = blocked && keeps_rows(p, r);
     for (int i = 0; i < fuse_reads(w, r); i++)
-        if (!reads_aligned(p, fuse_at(w, r)->in[i], step))
+        if (!reads_blocked(p, fuse_at(w, r)->in[i], step))
             return false;
     return w->node[r].home != p->g;
 }
 
-static bool all_aligned(const fusing *w, uint32_t g, uint32_t h)
+static bool all_blocked(const fusing *w, uint32_t g, uint32_t h)
 {
     const dc_mark mark = dc_arena_mark(&w->j->scratch);
     const dc_group *y = &w->group.at[h].g;
-    places p = {.w = w, .g = g};
+    maps p = {.w = w, .g = g};
     for (int i = 0; i < 2; i++)
         p.seen[i] = DC_NEW_ARRAY(&w->j->scratch, bool, w->fn->node.n);
     bool all = true;
     for (uint32_t i = 0; i < y->nreduce && all; i++)
-        all = reads_aligned(&p, fuse_at(w, y->reduce[i])->in[0], true);
+        all = reads_blocked(&p, fuse_at(w, y->reduce[i])->in[0], true);
     dc_arena_rewind(&w->j->scratch, mark);
     return all;
 }
@@ -126,7 +114,7 @@ static int64_t bands_of_all(const fusing *w, uint32_t g, const dc_group *y)
     const int64_t bands = y->nreduce > 0 ? bands_of(w, g, y->reduce[0]) : 0;
     bool all = y->nout == y->nreduce;
     for (uint32_t i = 0; i < y->nreduce; i++)
-        all = all && w->node[y->reduce[i]].memory && bands_of(w, g, y->reduce[i]) == bands;
+        all = all && w->node[y->reduce[i]].stored && bands_of(w, g, y->reduce[i]) == bands;
     return all ? bands : 0;
 }
 
@@ -135,7 +123,7 @@ static bool saves_much(const fusing *w, uint32_t g, const dc_group *y)
 {
     const fuse_group *x = &w->group.at[g];
     for (uint32_t i = 0; i < y->nin; i++) {
-        bool shared = w->node[y->in[i]].memory && w->node[y->in[i]].home == g;
+        bool shared = w->node[y->in[i]].stored && w->node[y->in[i]].home == g;
         for (uint32_t k = 0; k < x->g.nin; k++)
             shared |= x->g.in[k] == y->in[i];
         if (shared && dc_node_count(fuse_at(w, y->in[i])) >= x->points)
@@ -159,7 +147,7 @@ bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
     const int64_t bands = bands_of_all(w, g, y), columns = x->points / x->rows;
     const size_t bytes = bytes_of_sums(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;
     return bands >= BANDS && columns >= BAND_COLUMNS && bytes <= BAND_BYTES &&
-           (x->g.bands == 0 || x->g.bands == bands) && saves_much(w, g, y) && all_aligned(w, g, h);
+           (x->g.bands == 0 || x->g.bands == bands) && saves_much(w, g, y) && all_blocked(w, g, h);
 }
 
 void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h)
@@ -196,8 +184,8 @@ uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g)
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->nout; i++) {
         const dc_ref r = x->out[i];
-        w->node[r].memory = w->is_result[r] || is_wanted(w, r, g);
-        if (w->node[r].memory)
+        w->node[r].stored = w->is_result[r] || is_wanted(w, r, g);
+        if (w->node[r].stored)
             x->out[n++] = r;
     }
     const uint32_t dropped = x->nout - n;

@@ -37,6 +37,12 @@ static bool rows_of(const fusing *w, dc_ref r, fuse_rows *out)
     return columns > 1;
 }
 
+bool dc_fuse_is_row_wise(const fusing *w, dc_ref r)
+{
+    const uint32_t g = w->node[r].home;
+    return fuse_class(w, r) == DC_CLASS_RED && g < MANY_HOME && w->group.at[g].rows > 0;
+}
+
 bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows)
 {
     const fuse_group *x = &w->group.at[g];
@@ -94,9 +100,7 @@ void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r)
         memcpy(reduce + 1, x->g.reduce, x->g.nreduce * sizeof *reduce);
     x->g.reduce = reduce;
     x->g.nreduce++;
-    w->node[r].by_row = rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows);
-    w->node[r].aligned = w->node[r].by_row; /* else its operand stands under the reduction */
-    if (w->node[r].by_row)
+    if (rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows))
         dc_fuse_split(w, g, &rows);
     else
         x->no_rows = true;

@@ -33,7 +33,7 @@ typedef struct merging {
 
 static uint32_t home_of(const fusing *w, dc_ref r)
 {
-    return w->node[r].memory ? w->node[r].home : NO_HOME;
+    return w->node[r].stored ? w->node[r].home : NO_HOME;
 }
 
 /* What group x waits for: its i-th input, or what has to be there before. */
@@ -176,7 +176,7 @@ static bool share_much(const fusing *w, const fuse_group *x, const fuse_group *y
 static bool is_transposing(const fusing *w, const fuse_group *x)
 {
     dc_ref r = x->g.out[0];
-    while (fuse_at(w, r)->op == DC_OP_CAST && !w->node[fuse_at(w, r)->in[0]].memory)
+    while (fuse_at(w, r)->op == DC_OP_CAST && !w->node[fuse_at(w, r)->in[0]].stored)
         r = fuse_at(w, r)->in[0];
     const dc_node *n = fuse_at(w, r);
     return x->g.nout == 1 && n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
