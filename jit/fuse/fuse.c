@@ -33,11 +33,6 @@
 
 #include <string.h>
 
-enum {
-    FEW_OF_MANY = 8, /* a row that scales so many times its numbers is small beside them */
-    MADE_STEPS = 8   /* operations that make a right-hand side of a parameter, at most */
-};
-
 /* A scatter has a kernel of its own, with nothing behind it. */
 static bool is_scatter(const fusing *w, dc_ref r)
 {
@@ -103,11 +98,12 @@ static void measure(fusing *w)
             const dc_ref o = fuse_at(w, r)->in[i];
             const fuse_node *in = &w->node[o];
             const bool stored =
-                w->is_result[o] || (in->nuser > 1 && fuse_class(w, o) != DC_CLASS_MOV &&
-                                    (in->costly || in->on_reduction || in->ops > RECOMPUTE_OPS));
+                w->is_result[o] ||
+                (in->nuser > 1 && fuse_class(w, o) != DC_CLASS_MOV &&
+                 (in->costly || in->on_reduction || in->ops > DC_TUNE_RECOMPUTE_OPS));
             fuse_rows rows;
             if (fuse_at(w, r)->op == DC_OP_EXPAND && in->on_reduction &&
-                dc_fuse_along_columns(w, r, &rows) && rows.columns > RECOMPUTE_OPS)
+                dc_fuse_along_columns(w, r, &rows) && rows.columns > DC_TUNE_REPEATED_COLUMNS)
                 continue; /* once for a row, or stored for it */
             const bool steps = fuse_keeps_map(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE;
             x->on_reduction |= steps && (is_reduction(w, o) || (in->on_reduction && !stored));
@@ -117,8 +113,8 @@ static void measure(fusing *w)
             x->ops += in->ops;
             x->costly |= in->costly;
         }
-        if (x->ops > GROUP_OPS) /* of expressions that share a lot this counts too many */
-            x->ops = GROUP_OPS;
+        if (x->ops > DC_TUNE_GROUP_OPS) /* of expressions that share a lot this counts too many */
+            x->ops = DC_TUNE_GROUP_OPS;
     }
 }
 
@@ -240,7 +236,7 @@ static bool plain_read(const fusing *w, dc_ref r)
 /* A parameter that is one number, or a row of them in a single dim, whatever it is spread over. */
 static bool is_spread_row(const fusing *w, dc_ref r)
 {
-    const int64_t most = dc_node_count(fuse_at(w, r)) / FEW_OF_MANY;
+    const int64_t most = dc_node_count(fuse_at(w, r)) / DC_TUNE_SCALE_SHARE;
     while (fuse_at(w, r)->op == DC_OP_EXPAND || fuse_at(w, r)->op == DC_OP_RESHAPE ||
            fuse_at(w, r)->op == DC_OP_PERMUTE || fuse_at(w, r)->op == DC_OP_CAST)
         r = fuse_at(w, r)->in[0];
@@ -257,7 +253,7 @@ static bool is_spread_row(const fusing *w, dc_ref r)
  */
 static bool is_made_at_once(const fusing *w, dc_ref r)
 {
-    for (int steps = 0; steps < MADE_STEPS; steps++) {
+    for (int steps = 0; steps < DC_TUNE_OPERAND_STEPS; steps++) {
         const dc_node *n = fuse_at(w, r);
         if (n->op == DC_OP_PARAM)
             return steps > 0;
@@ -405,7 +401,7 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     x->right = fuse_class(w, r) == DC_CLASS_SAME && d->plain;
     x->map = d->map;
     x->maps = d->maps;
-    if ((x->costly || x->ops > RECOMPUTE_OPS) && once_for_row(w, r, d, &rows))
+    if ((x->costly || x->ops > DC_TUNE_RECOMPUTE_OPS) && once_for_row(w, r, d, &rows))
         dc_fuse_split(w, d->home, &rows);
     settle(w, r, d->home);
 }
@@ -526,7 +522,7 @@ static uint32_t most_buffers(const dc_groups *g)
 dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, const dc_target *t,
                       dc_groups *out)
 {
-    uint32_t most = GROUP_OPS;
+    uint32_t most = DC_TUNE_GROUP_OPS;
     fuse(j, a, fn, level, !t->simt, most, out);
     while (t->buffers > 0 && most_buffers(out) > t->buffers && most > 1) {
         most /= 2;

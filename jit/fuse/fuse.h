@@ -38,8 +38,8 @@ typedef struct dc_group {
         shape; /* by rows: a node whose dims before `split` are the rows, the others the columns */
     int split;
     dc_ref
-        *kept; /* by rows, ascending: computed once for a row or its points, used several times */
-    dc_ref *sum;   /* by rows: those of `out` that are sums over the rows of a band */
+        *kept;   /* by rows, ascending: computed once for a row or its points, used several times */
+    dc_ref *sum; /* by rows: those of `out` that are sums over the rows of a band */
     int64_t bands; /* of equally many rows; 0 where there are no such sums */
 } dc_group;
 
@@ -79,7 +79,8 @@ typedef struct dc_groups {
     uint32_t n;
     dc_group *at;
     uint32_t *group_of; /* by ref: the group that stores it, or DC_NO_GROUP */
-    dc_ref *join_of; /* by ref: of a piece, or of a join with some of the pieces, the whole; else 0 */
+    dc_ref
+        *join_of; /* by ref: of a piece, or of a join with some of the pieces, the whole; else 0 */
     const dc_choice *choice;
     uint32_t nchoice;
     struct dc_lower_scratch *lower; /* of dc_lower_prepare; NULL: none */
@@ -91,8 +92,8 @@ typedef struct dc_groups {
 typedef struct dc_window {
     int64_t first, span;
     int rank;
-    const int64_t *dim;            /* of the block */
-    int64_t stride[DC_MAX_RANK];   /* in memory, from one of its elements to the next along an axis */
+    const int64_t *dim;          /* of the block */
+    int64_t stride[DC_MAX_RANK]; /* in memory, from one of its elements to the next along an axis */
 } dc_window;
 
 dc_window dc_group_window(const dc_groups *g, dc_ref piece);

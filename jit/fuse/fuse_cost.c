@@ -14,8 +14,6 @@
  */
 #include "jit/fuse/fuse_impl.h"
 
-enum { COSTLY_OPS = 16, HOMES_MOST = 64 };
-
 /* Of one element, without what is below it. */
 uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
 {
@@ -24,7 +22,7 @@ uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
         return 0;
     const bool costly = (dc_op_row_of(n->op)->flags & DC_OPF_COSTLY) != 0;
     const dc_dtype t = (dc_dtype)(n->nin > 0 ? fuse_at(w, n->in[n->nin - 1])->dtype : n->dtype);
-    return (costly ? COSTLY_OPS : 1) * (dc_dtype_size(t) > 4 ? 2 : 1);
+    return (costly ? DC_TUNE_COSTLY_OPS : 1) * (dc_dtype_size(t) > 4 ? 2 : 1);
 }
 
 /* Of what is in w->node[r].ops. */
@@ -49,7 +47,7 @@ dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_
 typedef struct homes {
     const fusing *w;
     uint32_t search; /* its number: of nodes that it has seen */
-    uint32_t n, found[HOMES_MOST];
+    uint32_t n, found[DC_TUNE_HOMES_COUNTED];
 } homes;
 
 static void find_homes(homes *h, dc_ref r)
@@ -68,7 +66,7 @@ static void find_homes(homes *h, dc_ref r)
         }
         while (k < h->n && h->found[k] != home)
             k++;
-        if (k == h->n && h->n < HOMES_MOST)
+        if (k == h->n && h->n < DC_TUNE_HOMES_COUNTED)
             h->found[h->n++] = home;
     }
 }

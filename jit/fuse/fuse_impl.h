@@ -43,8 +43,7 @@
 #define DC_JIT_FUSE_FUSE_IMPL_H
 
 #include "jit/fuse/fuse.h"
-
-enum { RECOMPUTE_OPS = 8, GROUP_OPS = 256, DC_FUSE_REDUCTIONS = 8, DC_FUSE_PIECES = 8 };
+#include "jit/tuning.h"
 
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)
@@ -56,12 +55,12 @@ typedef struct fuse_node {
     dc_ref map;    /* under which its users read it: FUSE_BLOCKED, or the name of another */
     uint32_t maps; /* how many different ones; map is the node itself where there are several */
     bool stored;
-    bool recomputed;  /* this was found cheaper than storing it */
-    bool left, right; /* of class SAME: an operand of dot, as whose its own operand counts */
-    uint32_t ops;     /* element-wise operations repeated when it is recomputed: dc_fuse_ops */
-    bool costly;      /* one of them is COSTLY */
-    bool on_reduction; /* an epilogue: element-wise steps and reshapes of a reduction or product */
-    bool on_product;   /* of a product */
+    bool recomputed;    /* this was found cheaper than storing it */
+    bool left, right;   /* of class SAME: an operand of dot, as whose its own operand counts */
+    uint32_t ops;       /* element-wise operations repeated when it is recomputed: dc_fuse_ops */
+    bool costly;        /* one of them is COSTLY */
+    bool on_reduction;  /* an epilogue: element-wise steps and reshapes of a reduction or product */
+    bool on_product;    /* of a product */
     dc_ref next_member; /* of its group, 0 none */
     uint32_t first_user, nuser;
 } fuse_node;

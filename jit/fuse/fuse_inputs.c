@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows shorter than LONG_ROW stand beside each other in vectors, where a local for each is no vector. */
-enum { KEPT_BYTES = 1 << 17, LONG_ROW = 32 };
-
 typedef struct gathering {
     fusing *w;
     uint32_t g;
@@ -165,12 +162,12 @@ static void weigh(parts *p, dc_ref r)
         if (p->mask[o] != 0 && !p->kept[o] && !of_row)
             cost += p->cost[o];
     }
-    p->cost[r] = cost < GROUP_OPS ? cost : GROUP_OPS;
+    p->cost[r] = cost < DC_TUNE_GROUP_OPS ? cost : DC_TUNE_GROUP_OPS;
     int64_t times = 0;
     for (uint32_t mask = p->mask[r]; mask != 0; mask &= mask - 1)
         times++;
-    if (times < 2 || c != DC_CLASS_EW || p->w->node[r].map != FUSE_BLOCKED || p->w->node[r].home != p->g ||
-        (count != x->rows && count != x->points) || !ends_chain(p, r))
+    if (times < 2 || c != DC_CLASS_EW || p->w->node[r].map != FUSE_BLOCKED ||
+        p->w->node[r].home != p->g || (count != x->rows && count != x->points) || !ends_chain(p, r))
         return;
     p->choice[r] = dc_fuse_choice_of(p->w, r, DC_CHOICE_ROW, times, cost);
     p->kept[r] = p->choice[r].stored;
@@ -200,9 +197,9 @@ static void find_kept(parts *p, uint32_t g)
         weigh(p, r);
         const bool point = dc_node_count(fuse_at(w, r)) != w->group.at[g].rows;
         const int64_t more = (point ? columns : 1) * 8;
-        const char *but = point && columns < LONG_ROW ? "short rows are side by side"
-                          : bytes + more > KEPT_BYTES ? "there is no more room beside a row"
-                                                      : NULL;
+        const char *but = point && columns < DC_TUNE_LONG_ROW ? "short rows are side by side"
+                          : bytes + more > DC_TUNE_ROW_BYTES  ? "there is no more room beside a row"
+                                                              : NULL;
         p->choice[r].but = p->kept[r] ? but : NULL;
         p->kept[r] = p->choice[r].stored = p->kept[r] && but == NULL;
         if (p->choice[r].times > 1 && !w->node[r].stored)

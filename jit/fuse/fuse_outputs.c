@@ -153,7 +153,7 @@ static reading read_in(const fusing *w, dc_ref r, uint32_t g)
 
 static bool may_join(const fusing *w, dc_ref r, uint32_t g)
 {
-    if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_FUSE_PIECES))
+    if (fuse_is_part(w, r) && fuse_has_pieces(w, &w->group.at[g], DC_TUNE_GROUP_PIECES))
         return false;
     return !dc_fuse_is_full(w, g, 1) && read_in(w, r, g) != READ_OTHERWISE && !would_cycle(w, r, g);
 }

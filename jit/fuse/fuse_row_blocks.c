@@ -18,14 +18,6 @@
 
 #include <string.h>
 
-enum {
-    BANDS = 8,             /* at least */
-    BAND_POINTS = 1 << 12, /* the same, of all: less is in a near cache anyway */
-    BAND_COLUMNS = 32,
-    BAND_ROWS = 512,     /* at most: longer sums of floats are made as sums of sums */
-    BAND_BYTES = 1 << 17 /* of the sums of a row, at most */
-};
-
 /* Maps --------------------------------------------------------------------------------------- */
 
 typedef struct maps {
@@ -77,6 +69,10 @@ static bool all_blocked(const fusing *w, uint32_t g, uint32_t h)
 
 /* Bands -------------------------------------------------------------------------------------- */
 
+/* What jit/rewrite/split_reduction.c makes can be taken in; blocks are a divisor, up to twice as long. */
+_Static_assert(DC_TUNE_BLOCKS_LEAST >= DC_TUNE_WORK_ITEMS, "row blocks for all threads");
+enum { MOST_ROWS = 2 * DC_TUNE_CHAIN_TERMS };
+
 /* How many bands of g's rows r sums up column by column; 0: it does something else. */
 static int64_t bands_of(const fusing *w, uint32_t g, dc_ref r)
 {
@@ -97,7 +93,7 @@ static int64_t bands_of(const fusing *w, uint32_t g, dc_ref r)
         count[at] *= a->dim[i];
     }
     const bool fits = count[0] * count[1] == x->rows && x->rows * count[2] == x->points;
-    return fits && count[1] > 1 && count[1] <= BAND_ROWS ? count[0] : 0;
+    return fits && count[1] > 1 && count[1] <= MOST_ROWS ? count[0] : 0;
 }
 
 static size_t bytes_of_sums(const fusing *w, const dc_group *x, int64_t columns)
@@ -135,7 +131,7 @@ static bool saves_much(const fusing *w, uint32_t g, const dc_group *y)
 bool dc_fuse_may_take_any(const fusing *w, uint32_t g)
 {
     const fuse_group *x = &w->group.at[g];
-    return w->bands && x->rows > 0 && x->g.nreduce > 0 && x->points >= BAND_POINTS;
+    return w->bands && x->rows > 0 && x->g.nreduce > 0 && x->points >= DC_TUNE_BLOCK_POINTS;
 }
 
 bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
@@ -146,8 +142,9 @@ bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
         return false;
     const int64_t bands = bands_of_all(w, g, y), columns = x->points / x->rows;
     const size_t bytes = bytes_of_sums(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;
-    return bands >= BANDS && columns >= BAND_COLUMNS && bytes <= BAND_BYTES &&
-           (x->g.bands == 0 || x->g.bands == bands) && saves_much(w, g, y) && all_blocked(w, g, h);
+    return bands >= DC_TUNE_WORK_ITEMS && columns >= DC_TUNE_LONG_ROW &&
+           bytes <= DC_TUNE_ROW_BYTES && (x->g.bands == 0 || x->g.bands == bands) &&
+           saves_much(w, g, y) && all_blocked(w, g, h);
 }
 
 void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h)

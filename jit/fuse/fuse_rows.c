@@ -15,9 +15,6 @@
 
 #include <string.h>
 
-/* Rows that are computed whole, one after the other: fewer leave workers idle where there is much. */
-enum { ENOUGH_ROWS = 8, FEW_POINTS = 1 << 16 };
-
 static bool rows_of(const fusing *w, dc_ref r, fuse_rows *out)
 {
     const dc_node *n = fuse_at(w, r);
@@ -51,8 +48,8 @@ bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows)
         return false;
     if (x->rows > 0)
         return x->rows == rows->rows && x->points == points;
-    return x->points == rows->rows ||
-           (x->points == points && (rows->rows >= ENOUGH_ROWS || points <= FEW_POINTS));
+    return x->points == rows->rows || (x->points == points && (rows->rows >= DC_TUNE_WORK_ITEMS ||
+                                                               points <= DC_TUNE_SMALL_SPACE));
 }
 
 void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows)
@@ -81,7 +78,7 @@ bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r)
 {
     const fuse_group *x = &w->group.at[g];
     fuse_rows rows;
-    if (x->g.nreduce >= DC_FUSE_REDUCTIONS)
+    if (x->g.nreduce >= DC_TUNE_GROUP_REDUCTIONS)
         return false;
     if (rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows))
         return true;

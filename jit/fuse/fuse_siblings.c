@@ -346,14 +346,14 @@ static void remove_empty(fusing *w)
 /* No other group fits in. */
 static bool is_full(const fusing *w, const fuse_group *x)
 {
-    return x->size >= w->most || x->g.nreduce >= DC_FUSE_REDUCTIONS;
+    return x->size >= w->most || x->g.nreduce >= DC_TUNE_GROUP_REDUCTIONS;
 }
 
 static bool may_merge(merging *m, uint32_t g, uint32_t h)
 {
     const fusing *w = m->w;
     const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
-    return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_FUSE_REDUCTIONS &&
+    return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_TUNE_GROUP_REDUCTIONS &&
            !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
            is_transposing(w, x) == is_transposing(w, y) && x->size + y->size <= w->most &&
            (share_much(w, x, y) || are_numbers(w, x, y)) && apart(m, g, h);

@@ -1,5 +1,7 @@
 #include "jit/lower/lift_constants.h"
 
+#include "jit/tuning.h"
+
 #include <string.h>
 
 enum { MOST = 64 }; /* constants of a kernel */
@@ -102,13 +104,13 @@ static bool same_constants(const numbered *x, const numbered *y)
 /* Are there more than a few different ones among those of one text? */
 static bool are_many(const lifting *w, uint32_t first)
 {
-    const numbered *found[DC_LIFT_FEW];
+    const numbered *found[DC_TUNE_LIFT_KERNELS];
     uint32_t n = 0;
     for (uint32_t m = first + 1; m != 0; m = w->of[m - 1].next) {
         uint32_t i = 0;
         while (i < n && !same_constants(found[i], &w->of[m - 1]))
             i++;
-        if (i == DC_LIFT_FEW)
+        if (i == DC_TUNE_LIFT_KERNELS)
             return true;
         if (i == n)
             found[n++] = &w->of[m - 1];
@@ -203,7 +205,7 @@ const dc_lifted *dc_lift_constants(dc_job *j, dc_kernel *const *kernel, uint32_t
     w.of = DC_NEW_ARRAY(&j->scratch, numbered, n);
     w.out = DC_NEW_ARRAY(&j->scratch, dc_lifted, n);
     uint32_t *first = DC_NEW_ARRAY(&j->scratch, uint32_t, n);
-    for (uint32_t i = 0; i < n && n > DC_LIFT_FEW; i++) {
+    for (uint32_t i = 0; i < n && n > DC_TUNE_LIFT_KERNELS; i++) {
         w.of[i].k = kernel[i];
         if (kernel[i] != NULL)
             number_constants(&w, &w.of[i]);

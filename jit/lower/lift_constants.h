@@ -9,8 +9,6 @@
 #include "core/base/job.h"
 #include "jit/nest/nest.h"
 
-enum { DC_LIFT_FEW = 8 }; /* kernels that may differ so and stay as they are */
-
 typedef struct
     dc_lifted { /* of a kernel: what its last parameter shows; n = 0: it has no other than before */
     uint32_t n;

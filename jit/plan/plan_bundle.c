@@ -9,13 +9,7 @@
 #include "jit/plan/plan_bundle.h"
 
 #include "core/base/vec.h"
-
-enum {
-    NEAR_SHARE = 4,     /* a cache's share that may come between a value and its readers */
-    LONG_NS = 20000000, /* of guesses, which are up to thirty times too high */
-    MORE_SHARE = 8,     /* of the memory that the order given needs, what bundles may add */
-    MORE_BYTES = 1 << 18
-};
+#include "jit/tuning.h"
 
 typedef struct slot {
     DC_VEC(uint32_t) vertex;
@@ -70,9 +64,9 @@ static size_t peak_of_order(bundling *b)
 static bool may_join(const bundling *b, const dc_bundle_vertex *v, uint32_t s, size_t passed)
 {
     const slot *x = &b->slot.at[s];
-    const size_t near = b->in->cache / NEAR_SHARE;
+    const size_t near = b->in->cache / DC_TUNE_BUNDLE_NEAR;
     const bool close = s + 1 == b->slot.n || v->bytes <= near || passed <= near;
-    return x->open && close && x->cost_ns + v->cost_ns <= LONG_NS;
+    return x->open && close && x->cost_ns + v->cost_ns <= DC_TUNE_BUNDLE_NS;
 }
 
 /* The first slot that v may join, where its results have room from then on; none: their number. */
@@ -141,7 +135,9 @@ const dc_slot *dc_plan_bundle(dc_arena *a, const dc_bundle_in *in, uint32_t *out
     b.unread = DC_NEW_ARRAY(a, uint32_t, in->ntemp);
     b.last = DC_NEW_ARRAY(a, uint32_t, in->ntemp);
     const size_t peak = peak_of_order(&b);
-    b.most = peak + (peak / MORE_SHARE > MORE_BYTES ? peak / MORE_SHARE : MORE_BYTES);
+    b.most =
+        peak + (peak / DC_TUNE_BUNDLE_SHARE > DC_TUNE_BUNDLE_BYTES ? peak / DC_TUNE_BUNDLE_SHARE
+                                                                   : DC_TUNE_BUNDLE_BYTES);
     for (uint32_t i = 0; i < in->n; i++)
         put(&b, in->order[i]);
     dc_slot *made = DC_NEW_ARRAY(a, dc_slot, b.slot.n);

@@ -1,13 +1,10 @@
 #include "jit/plan/plan_memory.h"
 
 #include "jit/plan/free_ranges.h"
+#include "jit/tuning.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* MANY: boxes, from which on there are fewer tries; MORE: comparisons that shuffled orders may cost;
- * VERY_MANY: from here on comparing each with each takes too long */
-enum { TRIES = 64, MANY = 256, MORE = 1 << 21, VERY_MANY = 2000 };
 
 /* A temporary with its guards. */
 typedef struct box {
@@ -103,9 +100,10 @@ static void place_well(dc_arena *a, box *b, uint32_t n, size_t lower_bound)
 {
     box **order = DC_NEW_ARRAY(a, box *, n), **others = DC_NEW_ARRAY(a, box *, n);
     size_t *best_at = DC_NEW_ARRAY(a, size_t, n), best = SIZE_MAX;
-    const uint64_t work = (uint64_t)n * n / ((uint64_t)MANY * MANY);
-    const uint64_t tries = 1 + TRIES / (work + 1);
-    const uint64_t more = MORE / ((uint64_t)n * n + MORE / 1024 + 1);
+    const uint64_t work = (uint64_t)n * n / ((uint64_t)DC_TUNE_ARENA_MANY * DC_TUNE_ARENA_MANY);
+    const uint64_t tries = 1 + DC_TUNE_ARENA_TRIES / (work + 1);
+    const uint64_t more =
+        DC_TUNE_ARENA_COMPARED / ((uint64_t)n * n + DC_TUNE_ARENA_COMPARED / 1024 + 1);
     uint64_t state = 0;
     for (uint32_t i = 0; i < n; i++)
         order[i] = &b[i];
@@ -200,7 +198,7 @@ dc_status dc_plan_memory_pack(dc_job *j, dc_arena *a, dc_temp *temp, uint32_t n,
     *lower_bound = live_most(a, b, n);
     if (no_reuse)
         place_apart(b, n);
-    else if (n > VERY_MANY)
+    else if (n > DC_TUNE_ARENA_VERY_MANY)
         place_in_time(a, b, n);
     else
         place_well(a, b, n, *lower_bound);

@@ -1,16 +1,9 @@
 #include "jit/rewrite/contraction_layout.h"
 
 #include "jit/rewrite/split_reduction.h"
+#include "jit/tuning.h"
 
 #include <string.h>
-
-enum {
-    MIN_ROWS = 8,
-    LARGE_LEFT = 1 << 18, /* elements of a left-hand side that may be turned */
-    LONG_SUM = 1024,      /* if the sum is that long, */
-    SAME_SETS = 512,      /* or rows so far apart that they meet in few places of a cache, */
-    MUCH_WORK = 1 << 27   /* and so many products are made of it */
-};
 
 typedef struct sides {
     int nb, nc;
@@ -108,7 +101,8 @@ static dc_ref spread(dc_func *to, const sides *s, const dc_node *n, dc_ref in, i
 /* Is a matrix of `sum` rows of m elements better turned before a product adds up along the rows? */
 static bool pays_turning(int64_t sum, int64_t m)
 {
-    return sum * m >= LARGE_LEFT && (sum >= LONG_SUM || m % SAME_SETS == 0);
+    return sum * m >= DC_TUNE_LEFT_ELEMENTS &&
+           (sum >= DC_TUNE_LEFT_TERMS || m % DC_TUNE_LEFT_SETS == 0);
 }
 
 bool dc_contraction_layout_is_transposed(const dc_func *f, dc_ref r)
@@ -178,11 +172,11 @@ static dc_ref laid_out(dc_func *to, const dc_node *n, const dc_ref *operands)
     const int64_t rows = free_count(a, &s, 0, &left), columns = free_count(b, &s, 1, &right);
     const int last = last_free(&s, b->rank);
     const bool packs = s.nc == 1 && left > 0 && right == 1;
-    if (last >= 0 && last != b->rank - 1 && rows >= MIN_ROWS && !packs)
+    if (last >= 0 && last != b->rank - 1 && rows >= DC_TUNE_RIGHT_ROWS && !packs)
         return turned_dot(to, &s, in, 1, last);
     if (s.nc == 1 && a->rank > 0 && is_free(&s, 0, a->rank - 1)) {
         const int64_t sum = a->dim[s.contracted[0][0]];
-        if (rows * sum * columns >= MUCH_WORK && pays_turning(sum, a->dim[a->rank - 1]))
+        if (rows * sum * columns >= DC_TUNE_LEFT_WORK && pays_turning(sum, a->dim[a->rank - 1]))
             return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
     }
     return !through ? 0

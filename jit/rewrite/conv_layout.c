@@ -2,6 +2,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
+#include "jit/tuning.h"
 
 #include <string.h>
 
@@ -202,19 +203,18 @@ static phase phase_of(const dc_conv_dim *d, int64_t at, int64_t window, int64_t 
     return p;
 }
 
-enum { MAX_PHASES = 16 };
-
 /* How many phases, where the window moves by single steps; 1 where there are no holes. */
 static int64_t phases_of(const dc_conv *c)
 {
     int64_t n = 1;
     for (int i = 0; i < c->n; i++) {
         const dc_conv_dim *d = &c->dim[i];
-        if (d->dilate_in > MAX_PHASES || (d->dilate_in > 1 && (d->stride > 1 || d->dilate > 1)))
+        if (d->dilate_in > DC_TUNE_CONV_PHASES ||
+            (d->dilate_in > 1 && (d->stride > 1 || d->dilate > 1)))
             return 1;
         n *= d->dilate_in;
     }
-    return n <= MAX_PHASES ? n : 1;
+    return n <= DC_TUNE_CONV_PHASES ? n : 1;
 }
 
 /* Phase `which` of a convolution with channels last; 0 where it is all zeros. Where it stands: lo. */

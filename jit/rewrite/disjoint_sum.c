@@ -4,14 +4,12 @@
  */
 #include "jit/rewrite/disjoint_sum.h"
 
+#include "jit/tuning.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ARITY = 100,     /* operands of a join */
-    MANY = 4096,     /* pieces that are compared two by two */
-    EFFORT = 1 << 20 /* pieces looked at, comparisons of two included, before sums stay sums */
-};
+enum { ARITY = 100 }; /* operands of a join */
 
 /* A block of the whole: element p of an axis lies at lo + p * step. */
 typedef struct block {
@@ -287,7 +285,7 @@ static bool settle(joining *w, sum *s)
     while (s->along < s->rank && !lie_along(w, s, s->along, sorted))
         s->along++;
     if (cover_all(w, s))
-        return s->along < s->rank || (s->n <= MANY && all_apart(w, s));
+        return s->along < s->rank || (s->n <= DC_TUNE_JOIN_COMPARED && all_apart(w, s));
     if (s->along == s->rank)
         return false;
     fill_gaps(w, s, sorted);
@@ -304,7 +302,7 @@ static void take_back(joining *w, const sum *s)
 
 static void find_sums(joining *w)
 {
-    for (dc_ref r = w->f->node.n; r-- > 1 && w->effort < EFFORT;) {
+    for (dc_ref r = w->f->node.n; r-- > 1 && w->effort < DC_TUNE_JOIN_EFFORT;) {
         const dc_node *n = at(w, r);
         if (!w->live[r] || w->seen[r] || w->leaves[r] == 0 || !combines(w, r) || n->rank == 0)
             continue;
@@ -312,7 +310,7 @@ static void find_sums(joining *w)
             .root = r, .rank = n->rank, .dim = n->dim, .fill = w->fill[r], .first = w->piece.n};
         collect(w, &s);
         w->effort += s.n;
-        if (s.n <= DC_JOIN_FEW || !settle(w, &s)) {
+        if (s.n <= DC_TUNE_JOIN_PIECES || !settle(w, &s)) {
             take_back(w, &s);
             continue;
         }

@@ -18,8 +18,6 @@
 
 #include "core/graph/graph.h"
 
-enum { DC_JOIN_FEW = 8 }; /* pieces that stay a sum */
-
 dc_func *dc_disjoint_sum(dc_arena *scratch, const dc_func *f);
 
 #endif

@@ -6,16 +6,9 @@
 #include "jit/rewrite/prologue.h"
 
 #include "jit/rewrite/contraction_layout.h"
+#include "jit/tuning.h"
 
 #include <stdio.h>
-
-enum {
-    COSTLY_OPS = 16,  /* as in jit/fuse/fuse_cost.c */
-    STRIDED_OPS = 4,  /* an element that is read out of order */
-    READ_OPS = 4,     /* computing a value costs as much as reading one that is kept */
-    SMALL = 1 << 20,  /* bytes that may be kept whatever they are made of */
-    SEARCH_MOST = 512 /* nodes that are looked at to find out what a value costs */
-};
 
 typedef struct asking { /* somebody who varies reads r, invariant, or what is made of it */
     dc_ref r;
@@ -166,15 +159,15 @@ static double ops_of(const splitting *w, dc_ref r)
     const double count = (double)dc_node_count(n);
     switch (class_of(w, r)) {
     case DC_CLASS_EW:
-        return count * (dc_op_row_of((dc_op)n->op)->flags & DC_OPF_COSTLY ? COSTLY_OPS : 1);
+        return count * (dc_op_row_of((dc_op)n->op)->flags & DC_OPF_COSTLY ? DC_TUNE_COSTLY_OPS : 1);
     case DC_CLASS_RED:
         return (double)dc_node_count(at(w, n->in[0]));
     case DC_CLASS_MOV:
-        return is_turned(n) ? count * STRIDED_OPS : 0;
+        return is_turned(n) ? count * DC_TUNE_STRIDED_OPS : 0;
     case DC_CLASS_CON: /* at least a term for each element of an operand */
         return (double)dc_node_count(at(w, n->in[0])) + (double)dc_node_count(at(w, n->in[1]));
     case DC_CLASS_IDX:
-        return count * STRIDED_OPS;
+        return count * DC_TUNE_STRIDED_OPS;
     case DC_CLASS_SRC:
     case DC_CLASS_SAME:
     case DC_CLASS_PART:
@@ -206,7 +199,7 @@ static cost cost_of(splitting *w, dc_ref r)
         const dc_node *n = at(w, x);
         if (w->search[x] == w->nsearch)
             continue;
-        if (++seen > SEARCH_MOST)
+        if (++seen > DC_TUNE_COST_NODES)
             return (cost){.ops = 1e300, .bytes = SIZE_MAX / 4, .combines = true};
         w->search[x] = w->nsearch;
         add_cost(w, x, &c);
@@ -249,9 +242,10 @@ static bool is_worth(splitting *w, const asking *x)
     if (!x->plain && class_of(w, r) == DC_CLASS_MOV && !is_turned(n))
         return false;
     const cost c = cost_of(w, r);
-    const bool light = !c.turned && !c.combines && c.ops < READ_OPS * count;
+    const bool light = !c.turned && !c.combines && c.ops < DC_TUNE_READ_OPS * count;
     const size_t most = x->of_dot && light ? c.bytes : 2 * c.bytes;
-    return (x->plain || !light) && (bytes_of(w, r) <= most || bytes_of(w, r) <= SMALL);
+    return (x->plain || !light) &&
+           (bytes_of(w, r) <= most || bytes_of(w, r) <= DC_TUNE_DERIVED_BYTES);
 }
 
 /* Node u reads its operand i. */

@@ -1,21 +1,6 @@
 #include "jit/rewrite/split_reduction.h"
 
-/* Sums over columns are shared by strips of them; so only larger ones are cut, unless parts of them may
- * join what goes by the rows (jit/fuse/fuse_row_blocks.c). */
-enum {
-    LARGE = 1 << 17,   /* terms in all; */
-    LARGE_COLUMNS = 8, /* of sums over columns so many times that */
-    STRIP = 256,       /* columns that one worker sums */
-    POSITIONS = 64,    /* wanted */
-    TERMS = 1 << 14,   /* of a part at least */
-    ROWS = 32,         /* the same, of sums over columns */
-    BANDS = 32,        /* of those, at least as many */
-    BAND_ROWS = 256,   /* terms that are added one after the other */
-    MOST_BANDS = 1024,
-    FEW_COLUMNS = 7,    /* that make no vector, */
-    WIDE_ROW = 64,      /* so that half or a quarter as many rows are one */
-    FEW_TERMS = 1 << 13 /* where there are as many numbers */
-};
+#include "jit/tuning.h"
 
 static bool is_reduced(const dc_node *n, int axis)
 {
@@ -54,16 +39,19 @@ static int64_t wanted_parts(const dc_func *f, const dc_node *n, const dc_node *a
         else
             results *= a->dim[i];
     const bool columns = over_columns(n, a);
-    if (terms * results < LARGE)
+    if (terms * results < DC_TUNE_SPLIT_POINTS)
         return 1;
-    if (columns && terms * results < LARGE_COLUMNS * (int64_t)LARGE &&
+    if (columns && terms * results < DC_TUNE_SPLIT_COLUMNS * (int64_t)DC_TUNE_SPLIT_POINTS &&
         !goes_by_rows(f, terms, results))
         return 1;
-    const int64_t have = columns ? (results + STRIP - 1) / STRIP : results;
-    int64_t parts = POSITIONS / have;
+    const int64_t have =
+        columns ? (results + DC_TUNE_SPLIT_STRIP - 1) / DC_TUNE_SPLIT_STRIP : results;
+    int64_t parts = DC_TUNE_SPLIT_ITEMS / have;
     if (columns)
-        parts = dc_max_i64(parts, dc_max_i64(BANDS, dc_min_i64(terms / BAND_ROWS, MOST_BANDS)));
-    return dc_min_i64(parts, terms / (columns ? ROWS : TERMS));
+        parts = dc_max_i64(
+            parts, dc_max_i64(DC_TUNE_BLOCKS_LEAST,
+                              dc_min_i64(terms / DC_TUNE_CHAIN_TERMS, DC_TUNE_BLOCKS_MOST)));
+    return dc_min_i64(parts, terms / (columns ? DC_TUNE_BLOCK_ROWS : DC_TUNE_SPLIT_TERMS));
 }
 
 static int64_t largest_divisor(int64_t n, int64_t most)
@@ -168,11 +156,12 @@ static dc_ref few_columns(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
 {
     const dc_node *n = dc_node_at(f, r), a = *dc_node_at(to, in);
     const int64_t columns = columns_of(n, &a), all = dc_node_count(&a);
-    if (columns < 2 || columns > FEW_COLUMNS || all < FEW_TERMS)
+    if (columns < 2 || columns > DC_TUNE_NARROW_COLUMNS || all < DC_TUNE_NARROW_POINTS)
         return 0;
-    const int64_t rows = all / columns, beside = WIDE_ROW / (columns < 3 ? 2 : 4);
+    const int64_t rows = all / columns, beside = DC_TUNE_NARROW_ROW / (columns < 3 ? 2 : 4);
     const int64_t wide = rows / beside;
-    const int64_t parts = dc_max_i64(dc_min_i64(wide / BAND_ROWS, POSITIONS), 1);
+    const int64_t parts =
+        dc_max_i64(dc_min_i64(wide / DC_TUNE_CHAIN_TERMS, DC_TUNE_SPLIT_ITEMS), 1);
     const int64_t used = wide / parts * parts * beside;
     const int64_t matrix[2] = {rows, columns}, sums[2] = {parts * beside, columns};
     const int64_t piece[3] = {parts, wide / parts, beside * columns};

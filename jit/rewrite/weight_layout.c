@@ -7,10 +7,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
-
-enum {
-    SMALL = 16 << 10
-}; /* bytes that are turned round in less time than a kernel takes to start */
+#include "jit/tuning.h"
 
 #define NO_CELL UINT32_MAX
 
@@ -147,7 +144,7 @@ static bool choose_layouts(relaying *w)
         const dc_type t = dc_node_type(w->f, k);
         const dc_cell_layout l = layout_for(&c);
         if (cell == NO_CELL || !w->is_set[cell] || !is_forward(&c) || !changes(&l, at(w, k)) ||
-            (dc_type_bytes(&t) < SMALL && !w->d->relayout_small))
+            (dc_type_bytes(&t) < DC_TUNE_RELAYOUT_BYTES && !w->d->relayout_small))
             continue;
         dc_cell_layout **of = &w->of_set[root_of(w, k)];
         if (*of == NULL) {

@@ -7,6 +7,7 @@
 #include "core/eval/eval.h"
 #include "core/graph/gtext.h"
 #include "jit/rewrite/disjoint_sum.h"
+#include "jit/tuning.h"
 
 #include <string.h>
 
@@ -104,7 +105,7 @@ static void whole_columns(void)
         p[i] = (part){{0, 2 * i}, {1, 1}, {ROWS, 2}};
     CHECK_EQ(joins_of_parts(p, 20), 1);
     CHECK_EQ(joins_of_parts(p, 12), 1); /* what none covers is filled */
-    CHECK_EQ(joins_of_parts(p, DC_JOIN_FEW), -1);
+    CHECK_EQ(joins_of_parts(p, DC_TUNE_JOIN_PIECES), -1);
     for (int i = 0; i < 20; i++) /* rows 3 to 8 of them, every second column */
         p[i] = (part){{3, i}, {1, 20}, {6, 2}};
     CHECK_EQ(joins_of_parts(p, 20), -1); /* gaps, and no axis along which they lie */

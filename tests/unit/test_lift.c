@@ -1,11 +1,12 @@
 /* jit/lower/lift_constants.c: which constants become memory, of how many kernels, and what stays as it is. */
 #include "jit/lower/lift_constants.h"
+#include "jit/tuning.h"
 
 #include <string.h>
 
 #include "tests/unit/nest_texts.h"
 
-enum { MANY = DC_LIFT_FEW + 1 };
+enum { MANY = DC_TUNE_LIFT_KERNELS + 1 };
 
 /* Kernels of one text, with the first `%s` another number in each; taken over by lifted(). */
 typedef struct family {
@@ -81,7 +82,7 @@ static void unchanged(family f, uint32_t buffers)
 
 static void what_stays(void)
 {
-    unchanged(family_of(MAP, DC_LIFT_FEW), 0);
+    unchanged(family_of(MAP, DC_TUNE_LIFT_KERNELS), 0);
     unchanged(family_of(MAP, MANY), 2); /* no room for another parameter */
     family same = family_of(MAP, 2);    /* many kernels, few numbers */
     for (uint32_t i = 0; i < MANY; i++)
