@@ -23,31 +23,11 @@
  *   - what is made of a product goes to memory with the product, not into a group by rows;
  *   - large groups: after GROUP_OPS operations, each counted once per map, another begins; after
  *     fewer where the device takes fewer buffers than a kernel would have;
- *   - operands of dot are read many times: only movement and casts are folded into the left-hand side, and
- *     casts and scales of parameters into the right-hand side, which is read as vectors; else they are
- *     plain memory; so is a left-hand side that jit/rewrite/contraction_layout.c has turned.
+ *   - operands of contractions are read many times, and are plain memory (fuse_operands.c).
  */
-#include "core/graph/conv.h"
 #include "jit/fuse/fuse_impl.h"
-#include "jit/rewrite/contraction_layout.h"
 
 #include <string.h>
-
-/* A scatter has a kernel of its own, with nothing behind it. */
-static bool is_scatter(const fusing *w, dc_ref r)
-{
-    return fuse_class(w, r) == DC_CLASS_IDX && fuse_at(w, r)->op != DC_OP_GATHER;
-}
-
-static bool is_product(const fusing *w, dc_ref r)
-{
-    return fuse_class(w, r) == DC_CLASS_CON || is_scatter(w, r);
-}
-
-static bool is_reduction(const fusing *w, dc_ref r)
-{
-    return fuse_class(w, r) == DC_CLASS_RED || is_product(w, r);
-}
 
 static void find_live(fusing *w)
 {
@@ -81,51 +61,13 @@ static void list_users(fusing *w)
         }
 }
 
-/*
- * What computing r again would repeat, down to memory; constants and iota are free. Where memory is
- * likely (needs_memory decides later, from the other end) the count starts again.
- */
-static void measure(fusing *w)
-{
-    for (dc_ref r = 1; r < w->fn->node.n; r++) {
-        fuse_node *x = &w->node[r];
-        if (!w->live[r] || fuse_class(w, r) == DC_CLASS_SRC || is_reduction(w, r))
-            continue;
-        const bool ew = fuse_class(w, r) == DC_CLASS_EW;
-        x->ops = dc_fuse_ops(w, r);
-        x->costly = ew && (dc_op_row_of(fuse_at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
-        for (int i = 0; i < fuse_reads(w, r); i++) {
-            const dc_ref o = fuse_at(w, r)->in[i];
-            const fuse_node *in = &w->node[o];
-            const bool stored =
-                w->is_result[o] ||
-                (in->nuser > 1 && fuse_class(w, o) != DC_CLASS_MOV &&
-                 (in->costly || in->on_reduction || in->ops > DC_TUNE_RECOMPUTE_OPS));
-            fuse_rows rows;
-            if (fuse_at(w, r)->op == DC_OP_EXPAND && in->on_reduction &&
-                dc_fuse_along_columns(w, r, &rows) && rows.columns > DC_TUNE_REPEATED_COLUMNS)
-                continue; /* once for a row, or stored for it */
-            const bool steps = fuse_keeps_map(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE;
-            x->on_reduction |= steps && (is_reduction(w, o) || (in->on_reduction && !stored));
-            x->on_product |= steps && (is_product(w, o) || (in->on_product && !stored));
-            if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
-                continue;
-            x->ops += in->ops;
-            x->costly |= in->costly;
-        }
-        if (x->ops > DC_TUNE_GROUP_OPS) /* of expressions that share a lot this counts too many */
-            x->ops = DC_TUNE_GROUP_OPS;
-    }
-}
-
 /* Homes -------------------------------------------------------------------------------------- */
 
 typedef struct demand { /* what all users together ask of a node */
     uint32_t home, maps;
     dc_ref map; /* see fuse_node */
-    bool dot_left, expanded;
-    bool plain; /* read as vectors: the right-hand side of a dot, images of a grouped convolution */
-    bool packed;      /* nothing but the former */
+    uint8_t operand;  /* bits of fuse_operand */
+    bool expanded;    /* by a broadcast that keeps no blocked map */
     int64_t repeats;  /* by an expand, of each element; else 1 */
     dc_ref broadcast; /* an expand along trailing axes, under a blocked map; 0 none */
 } demand;
@@ -166,27 +108,10 @@ bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r)
     return false;
 }
 
-static bool is_grouped(const dc_node *n)
-{
-    const dc_conv c = dc_conv_of(n);
-    return c.groups > 1 || c.batch_groups > 1; /* gradients of kernels have the latter */
-}
-
-/*
- * Does a convolution in groups read r, images turned round, with channels far apart? It multiplies element by
- * element along the channels and copies no windows.
- */
-static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
-{
-    const dc_node *n = fuse_at(w, r);
-    return fuse_at(w, user)->op == DC_OP_CONV && is_grouped(fuse_at(w, user)) &&
-           n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
-}
-
 static demand demand_of(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
-    demand d = {.home = NO_HOME, .packed = true, .repeats = 1};
+    demand d = {.home = NO_HOME, .repeats = 1};
     const int64_t count = dc_node_count(fuse_at(w, r));
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
@@ -205,68 +130,9 @@ static demand demand_of(const fusing *w, dc_ref r)
             d.map = d.maps == 0 ? map : r;
             d.maps += y->maps;
         }
-        d.dot_left |= y->left;
-        d.plain |= y->right;
-        if (fuse_class(w, u) == DC_CLASS_CON) {
-            d.dot_left |= fuse_at(w, u)->in[0] == r;
-            d.plain |= fuse_at(w, u)->in[1] == r || is_read_apart(w, u, r);
-        }
-        d.packed &= fuse_at(w, u)->op == DC_OP_DOT && fuse_at(w, u)->in[0] != r;
+        d.operand |= dc_fuse_operand_of(w, u, r);
     }
     return d;
-}
-
-/* Is r, or what it is made of, only movement and casts over memory? */
-static bool plain_read(const fusing *w, dc_ref r)
-{
-    for (;;) {
-        if (fuse_class(w, r) == DC_CLASS_SRC)
-            return true;
-        if (fuse_at(w, r)->op != DC_OP_CAST && fuse_class(w, r) != DC_CLASS_MOV &&
-            fuse_class(w, r) != DC_CLASS_SAME)
-            return false;
-        if (fuse_at(w, r)->op == DC_OP_PAD)
-            return false;
-        r = fuse_at(w, r)->in[0];
-        if (w->node[r].stored || is_reduction(w, r))
-            return true;
-    }
-}
-
-/* A parameter that is one number, or a row of them in a single dim, whatever it is spread over. */
-static bool is_spread_row(const fusing *w, dc_ref r)
-{
-    const int64_t most = dc_node_count(fuse_at(w, r)) / DC_TUNE_SCALE_SHARE;
-    while (fuse_at(w, r)->op == DC_OP_EXPAND || fuse_at(w, r)->op == DC_OP_RESHAPE ||
-           fuse_at(w, r)->op == DC_OP_PERMUTE || fuse_at(w, r)->op == DC_OP_CAST)
-        r = fuse_at(w, r)->in[0];
-    const dc_node *n = fuse_at(w, r);
-    int dims = 0;
-    for (int i = 0; i < n->rank; i++)
-        dims += n->dim[i] != 1;
-    return fuse_class(w, r) == DC_CLASS_SRC && dims <= 1 && dc_node_count(n) <= most;
-}
-
-/*
- * May the right-hand side of a product be made of a parameter where it is read, or packed? By casts, and scaled
- * by rows of numbers: less than what memory takes. A part of either stands alone.
- */
-static bool is_made_at_once(const fusing *w, dc_ref r)
-{
-    for (int steps = 0; steps < DC_TUNE_OPERAND_STEPS; steps++) {
-        const dc_node *n = fuse_at(w, r);
-        if (n->op == DC_OP_PARAM)
-            return steps > 0;
-        if (n->op == DC_OP_MUL && is_spread_row(w, n->in[0]))
-            r = n->in[1];
-        else if (n->op == DC_OP_MUL && is_spread_row(w, n->in[1]))
-            r = n->in[0];
-        else if (n->op == DC_OP_CAST || n->op == DC_OP_PERMUTE)
-            r = n->in[0];
-        else
-            return false;
-    }
-    return false;
 }
 
 /* Is there no room in a group for an operation under so many maps? */
@@ -302,14 +168,11 @@ static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
 /* Stored because of what it is, whatever it costs. */
 static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
 {
-    if (w->level == 0 || w->is_result[r] || is_scatter(w, r) || fuse_is_part(w, r))
+    if (w->level == 0 || w->is_result[r] || fuse_is_scatter(w, r) || fuse_is_part(w, r))
         return true;
     if (fuse_class(w, r) == DC_CLASS_SAME)
         return false;
-    if (d->plain && d->packed && is_made_at_once(w, r))
-        return false;
-    return d->plain || hinders_tiles(w, r, d) ||
-           (d->dot_left && (!plain_read(w, r) || dc_contraction_layout_is_transposed(w->fn, r)));
+    return dc_fuse_stores_operand(w, r, d->operand) || hinders_tiles(w, r, d);
 }
 
 /* Read where it is wanted, or read under another name. */
@@ -329,7 +192,7 @@ static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
     const bool repeated = (d->expanded || d->broadcast != 0) && !number;
     fuse_rows rows;
     *c = (dc_choice){0};
-    if (is_reduction(w, r))
+    if (fuse_is_reduction(w, r))
         return false;
     if (repeated && !once_for_row(w, r, d, &rows))
         *c = dc_fuse_choice(w, r, DC_CHOICE_BROADCAST, d->repeats);
@@ -365,7 +228,7 @@ static uint32_t new_group(fusing *w, dc_ref r)
 {
     fuse_group g = {.points = dc_node_count(fuse_at(w, r))};
     g.g.is_join = fuse_at(w, r)->op == DC_OP_JOIN;
-    g.no_rows = is_product(w, r) || w->node[r].on_product;
+    g.no_rows = fuse_is_product(w, r) || w->node[r].on_product;
     g.g.out = DC_NEW_ARRAY(w->a, dc_ref, 1);
     g.g.out[g.g.nout++] = r;
     DC_PUSH_IN(w->a, w->group, g);
@@ -397,11 +260,11 @@ static void stay(fusing *w, dc_ref r, const demand *d)
 {
     fuse_node *x = &w->node[r];
     fuse_rows rows;
-    x->left = fuse_class(w, r) == DC_CLASS_SAME && d->dot_left;
-    x->right = fuse_class(w, r) == DC_CLASS_SAME && d->plain;
+    if (fuse_class(w, r) == DC_CLASS_SAME)
+        x->operand = d->operand & (OPERAND_LEFT | OPERAND_VECTORS);
     x->map = d->map;
     x->maps = d->maps;
-    if ((x->costly || x->ops > DC_TUNE_RECOMPUTE_OPS) && once_for_row(w, r, d, &rows))
+    if (fuse_is_heavy(x) && once_for_row(w, r, d, &rows))
         dc_fuse_split(w, d->home, &rows);
     settle(w, r, d->home);
 }
@@ -410,7 +273,7 @@ static void place(fusing *w, dc_ref r)
 {
     fuse_node *x = &w->node[r];
     const demand d = demand_of(w, r);
-    const bool reduction = is_reduction(w, r);
+    const bool reduction = fuse_is_reduction(w, r);
 
     if (fuse_is_param(w, r))
         return;
@@ -429,7 +292,7 @@ static void place(fusing *w, dc_ref r)
     x->stored = true;
     fuse_rows rows = {0};
     const bool alone =
-        is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
+        fuse_is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);
     uint32_t home = alone ? NO_HOME : dc_fuse_group_to_join(w, r, &rows);
     if (home == NO_HOME)
         home = new_group(w, r);
@@ -492,7 +355,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool band
         w.node[r].home = NO_HOME;
     find_live(&w);
     list_users(&w);
-    measure(&w);
+    dc_fuse_measure(&w);
     for (dc_ref r = fn->node.n; r-- > 1;)
         if (w.live[r])
             place(&w, r);

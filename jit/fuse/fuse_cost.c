@@ -25,6 +25,62 @@ uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
     return (costly ? DC_TUNE_COSTLY_OPS : 1) * (dc_dtype_size(t) > 4 ? 2 : 1);
 }
 
+/* ---- estimates before the walk --------------------------------------------------------------- */
+
+/*
+ * The walk goes from users to producers, so what a value costs to recompute has to be known before it
+ * is decided what below it is stored. This file alone says what is expected there.
+ */
+static bool is_expected_stored(const fusing *w, dc_ref r)
+{
+    const fuse_node *x = &w->node[r];
+    return w->is_result[r] || (x->nuser > 1 && fuse_class(w, r) != DC_CLASS_MOV &&
+                               (x->on_reduction || fuse_is_heavy(x)));
+}
+
+/* Does r repeat an epilogue of a reduction along so many columns that it is computed once for a row? */
+static bool is_expected_once(const fusing *w, dc_ref r)
+{
+    fuse_rows rows;
+    return fuse_at(w, r)->op == DC_OP_EXPAND && w->node[fuse_at(w, r)->in[0]].on_reduction &&
+           dc_fuse_along_columns(w, r, &rows) && rows.columns > DC_TUNE_REPEATED_COLUMNS;
+}
+
+static void measure_operand(fusing *w, dc_ref r, int i)
+{
+    fuse_node *x = &w->node[r];
+    const dc_ref o = fuse_at(w, r)->in[i];
+    const fuse_node *in = &w->node[o];
+    const bool stored = is_expected_stored(w, o);
+    if (fuse_keeps_map(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE) {
+        x->on_reduction |= fuse_is_reduction(w, o) || (in->on_reduction && !stored);
+        x->on_product |= fuse_is_product(w, o) || (in->on_product && !stored);
+    }
+    if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
+        return;
+    x->ops += in->ops;
+    x->costly |= in->costly;
+}
+
+/* What recomputing each node would repeat, down to what is expected stored; constants and iota are free. */
+void dc_fuse_measure(fusing *w)
+{
+    for (dc_ref r = 1; r < w->fn->node.n; r++) {
+        fuse_node *x = &w->node[r];
+        if (!w->live[r] || fuse_class(w, r) == DC_CLASS_SRC || fuse_is_reduction(w, r))
+            continue;
+        const bool ew = fuse_class(w, r) == DC_CLASS_EW;
+        x->ops = dc_fuse_ops(w, r);
+        x->costly = ew && (dc_op_row_of(fuse_at(w, r)->op)->flags & DC_OPF_COSTLY) != 0;
+        for (int i = 0; i < fuse_reads(w, r) && !is_expected_once(w, r); i++)
+            measure_operand(w, r, i);
+        if (x->ops > DC_TUNE_GROUP_OPS) /* of expressions that share a lot this counts too many */
+            x->ops = DC_TUNE_GROUP_OPS;
+    }
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
 /* Of what is in w->node[r].ops. */
 dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times)
 {

@@ -48,6 +48,13 @@
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)
 
+/* How users read a node; "as vectors" a contraction reads its right operand, or images of a grouped one. */
+enum fuse_operand {
+    OPERAND_LEFT = 1,    /* as the left operand of a contraction, element by element */
+    OPERAND_VECTORS = 2, /* as vectors, by a contraction */
+    OPERAND_OTHER = 4    /* otherwise than as the right operand of a dot */
+};
+
 #define FUSE_BLOCKED ((dc_ref)0) /* no node has this number */
 
 typedef struct fuse_node {
@@ -56,7 +63,7 @@ typedef struct fuse_node {
     uint32_t maps; /* how many different ones; map is the node itself where there are several */
     bool stored;
     bool recomputed;    /* this was found cheaper than storing it */
-    bool left, right;   /* of class SAME: an operand of dot, as whose its own operand counts */
+    uint8_t operand;    /* of class SAME: bits of fuse_operand, which hold for its own operand */
     uint32_t ops;       /* element-wise operations repeated when it is recomputed: dc_fuse_ops */
     bool costly;        /* one of them is COSTLY */
     bool on_reduction;  /* an epilogue: element-wise steps and reshapes of a reduction or product */
@@ -105,6 +112,28 @@ static inline dc_op_class fuse_class(const fusing *w, dc_ref r)
     return op == DC_OP_PIECE  ? DC_CLASS_EW
            : op == DC_OP_JOIN ? DC_CLASS_SRC
                               : (dc_op_class)dc_op_row_of(op)->cls;
+}
+
+/* A scatter has a kernel of its own, with nothing behind it. */
+static inline bool fuse_is_scatter(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_IDX && fuse_at(w, r)->op != DC_OP_GATHER;
+}
+
+static inline bool fuse_is_product(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_CON || fuse_is_scatter(w, r);
+}
+
+static inline bool fuse_is_reduction(const fusing *w, dc_ref r)
+{
+    return fuse_class(w, r) == DC_CLASS_RED || fuse_is_product(w, r);
+}
+
+/* More than is expected to be recomputed wherever it is used. */
+static inline bool fuse_is_heavy(const fuse_node *x)
+{
+    return x->costly || x->ops > DC_TUNE_RECOMPUTE_OPS;
 }
 
 static inline bool fuse_is_part(const fusing *w, dc_ref r)
@@ -156,7 +185,8 @@ typedef struct fuse_rows {
     int64_t rows, columns;
 } fuse_rows;
 
-/* fuse_cost.c */
+/* fuse_cost.c: ops, costly, on_reduction and on_product of all nodes, before any has a place. */
+void dc_fuse_measure(fusing *w);
 uint32_t dc_fuse_ops(const fusing *w, dc_ref r);
 /* What is cheaper, with the node's own `ops` or with others. */
 dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times);
@@ -166,6 +196,10 @@ dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_
 int64_t dc_fuse_count_homes(const fusing *w, dc_ref r);
 void dc_fuse_tell(fusing *w, dc_choice c);
 void dc_fuse_settle_choices(fusing *w);
+
+/* fuse_operands.c: how u reads r; is an operand that is read so stored? */
+uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r);
+bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand);
 
 /* fuse_rows.c */
 /* Is r a reduction over the columns of its group? */

@@ -88,11 +88,6 @@ bool dc_fuse_same_shape(const fusing *w, dc_ref a, dc_ref b)
            (x->rank == 0 || memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0);
 }
 
-static bool is_reduction(const fusing *w, dc_ref r)
-{
-    return fuse_class(w, r) == DC_CLASS_RED || fuse_class(w, r) == DC_CLASS_CON;
-}
-
 /* The expand that repeats user u of a value for each row, in group g; 0 if there is none. */
 static dc_ref expand_of(const fusing *w, dc_ref u, uint32_t g)
 {
@@ -113,7 +108,7 @@ static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *row
 {
     const fuse_group *x = &w->group.at[g];
     const int64_t count = dc_node_count(fuse_at(w, r));
-    if (is_reduction(w, r))
+    if (fuse_is_reduction(w, r))
         return dc_fuse_may_reduce(w, g, r);
     if (x->rows > 0)
         return count == x->rows || (count == x->points && !w->node[r].on_product);

@@ -105,7 +105,13 @@ static bool pays_turning(int64_t sum, int64_t m)
            (sum >= DC_TUNE_LEFT_TERMS || m % DC_TUNE_LEFT_SETS == 0);
 }
 
-bool dc_contraction_layout_is_transposed(const dc_func *f, dc_ref r)
+bool dc_layout_folds(const dc_func *f, dc_ref r)
+{
+    const dc_op op = (dc_op)dc_node_at(f, r)->op;
+    return op == DC_OP_CAST || (dc_op_is(op, DC_CLASS_MOV) && op != DC_OP_PAD);
+}
+
+bool dc_layout_is_transposed(const dc_func *f, dc_ref r)
 {
     const dc_node *n = dc_node_at(f, r);
     if (n->op != DC_OP_PERMUTE || n->attr[n->rank - 1] == n->rank - 1)

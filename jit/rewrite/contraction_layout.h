@@ -5,7 +5,7 @@
  * axis a side, one contracted); for others a permute is put in front, worth its pass over the operand
  * as soon as the left-hand side has a few rows (RIGHT_ROWS of jit/tuning.def). The left-hand side is read element by
  * element along the contracted axis: where steps along it are far apart, a permute is put in front
- * (dc_contraction_layout_is_transposed) unless packing does as well. Fusion gives these memory, so such a permute
+ * (dc_layout_is_transposed) unless packing does as well. Fusion gives these memory, so such a permute
  * becomes a transposing kernel.
  * A product whose contracted axes are of extent 1 becomes an element-wise one, a reduction of such axes movement.
  * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
@@ -21,7 +21,13 @@
  * was last? Reading it as it was, rows of cache lines would come and go unused: packed in a product it
  * would be read, and the other operand packed, once for each few hundred rows of the sum.
  */
-bool dc_contraction_layout_is_transposed(const dc_func *f, dc_ref r);
+bool dc_layout_is_transposed(const dc_func *f, dc_ref r);
+
+/*
+ * Does a contraction fold r, on its left, into its reads, where it is not such a permute? Casts, and movement
+ * but padding. Fusion (jit/fuse/fuse_operands.c) and the prologue ask both.
+ */
+bool dc_layout_folds(const dc_func *f, dc_ref r);
 
 dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f);
 

@@ -210,18 +210,17 @@ static cost cost_of(splitting *w, dc_ref r)
 }
 
 /*
- * Does user u read operand i as plain memory, which would be written at each call? Movement and casts
- * of a left-hand side are folded into the product (jit/fuse/fuse.c).
+ * Does user u read operand i as plain memory, which would be written at each call? The same question
+ * as fusion asks of a left operand (jit/fuse/fuse_operands.c), here of what is made of memory alone.
  */
 static bool is_plain(const splitting *w, dc_ref u, int i)
 {
     dc_ref r = at(w, u)->in[i];
     if (class_of(w, u) != DC_CLASS_CON || i > 0)
         return class_of(w, u) == DC_CLASS_CON;
-    if (dc_contraction_layout_is_transposed(w->f, r))
+    if (dc_layout_is_transposed(w->f, r))
         return true;
-    while (at(w, r)->op == DC_OP_CAST ||
-           (class_of(w, r) == DC_CLASS_MOV && at(w, r)->op != DC_OP_PAD))
+    while (dc_layout_folds(w->f, r))
         r = at(w, r)->in[0];
     return class_of(w, r) != DC_CLASS_SRC;
 }

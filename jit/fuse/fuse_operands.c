@@ -1,0 +1,94 @@
+/*
+ * Operands of contractions (jit/fuse/fuse.c). A contraction reads each element many times, so what is
+ * computed for an operand is stored first, but for what reading does anyway:
+ *
+ *   - the left operand is read element by element: casts and movement of what is stored are folded into its
+ *     reads, unless jit/rewrite/contraction_layout.c has transposed a large matrix for it;
+ *   - the right operand of a dot is read as vectors, or packed: a parameter may be cast and scaled there.
+ */
+#include "core/graph/conv.h"
+#include "jit/fuse/fuse_impl.h"
+#include "jit/rewrite/contraction_layout.h"
+
+static bool is_grouped(const dc_node *n)
+{
+    const dc_conv c = dc_conv_of(n);
+    return c.groups > 1 || c.batch_groups > 1; /* gradients of kernels have the latter */
+}
+
+/*
+ * Does a convolution in groups read r, transposed images with strided channels? It multiplies element by
+ * element along the channels and copies no windows.
+ */
+static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    return fuse_at(w, user)->op == DC_OP_CONV && is_grouped(fuse_at(w, user)) &&
+           n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
+}
+
+uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, u);
+    if (fuse_class(w, u) != DC_CLASS_CON)
+        return w->node[u].operand | OPERAND_OTHER;
+    const bool left = n->in[0] == r;
+    return (uint8_t)((left ? OPERAND_LEFT : 0) | (left || n->op != DC_OP_DOT ? OPERAND_OTHER : 0) |
+                     (n->in[1] == r || is_read_apart(w, u, r) ? OPERAND_VECTORS : 0));
+}
+
+/* Is r, or what it is made of, only what a left operand folds into its reads over memory? */
+static bool is_folded(const fusing *w, dc_ref r)
+{
+    while (fuse_class(w, r) != DC_CLASS_SRC) {
+        if (fuse_class(w, r) != DC_CLASS_SAME && !dc_layout_folds(w->fn, r))
+            return false;
+        r = fuse_at(w, r)->in[0];
+        if (w->node[r].stored || fuse_is_reduction(w, r))
+            return true;
+    }
+    return true;
+}
+
+/* A parameter that is one number, or a row of them in a single dim, whatever it is spread over. */
+static bool is_spread_row(const fusing *w, dc_ref r)
+{
+    const int64_t most = dc_node_count(fuse_at(w, r)) / DC_TUNE_SCALE_SHARE;
+    while (fuse_at(w, r)->op == DC_OP_EXPAND || fuse_at(w, r)->op == DC_OP_RESHAPE ||
+           fuse_at(w, r)->op == DC_OP_PERMUTE || fuse_at(w, r)->op == DC_OP_CAST)
+        r = fuse_at(w, r)->in[0];
+    const dc_node *n = fuse_at(w, r);
+    int dims = 0;
+    for (int i = 0; i < n->rank; i++)
+        dims += n->dim[i] != 1;
+    return fuse_class(w, r) == DC_CLASS_SRC && dims <= 1 && dc_node_count(n) <= most;
+}
+
+/*
+ * May the right operand of a dot be made of a parameter where it is read, or packed? By casts, and scaled
+ * by rows of numbers: less than what memory takes. A part of either is stored by itself.
+ */
+static bool is_made_at_once(const fusing *w, dc_ref r)
+{
+    for (int steps = 0; steps < DC_TUNE_OPERAND_STEPS; steps++) {
+        const dc_node *n = fuse_at(w, r);
+        if (n->op == DC_OP_PARAM)
+            return steps > 0;
+        if (n->op == DC_OP_MUL && is_spread_row(w, n->in[0]))
+            r = n->in[1];
+        else if (n->op == DC_OP_MUL && is_spread_row(w, n->in[1]))
+            r = n->in[0];
+        else if (n->op == DC_OP_CAST || n->op == DC_OP_PERMUTE)
+            r = n->in[0];
+        else
+            return false;
+    }
+    return false;
+}
+
+bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand)
+{
+    if ((operand & OPERAND_VECTORS) != 0)
+        return (operand & OPERAND_OTHER) != 0 || !is_made_at_once(w, r);
+    return (operand & OPERAND_LEFT) != 0 && (!is_folded(w, r) || dc_layout_is_transposed(w->fn, r));
+}
