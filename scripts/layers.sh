@@ -15,10 +15,10 @@ may() {
     jit/base) echo "$core jit/base" ;;
     jit/nest) echo "$core jit/base jit/nest" ;;
     jit/moves) echo "$core jit/nest jit/moves" ;;
-    jit/schedule) echo "$core jit/nest jit/moves jit/schedule" ;;
+    jit/schedule) echo "$core jit/base jit/nest jit/moves jit/schedule" ;;
     jit/rewrite) echo "$core jit/base jit/rewrite" ;;
-    jit/fuse) echo "$core jit/rewrite jit/fuse" ;;
-    jit/lower) echo "$core jit/nest jit/fuse jit/lower" ;;
+    jit/fuse) echo "$core jit/base jit/rewrite jit/fuse" ;;
+    jit/lower) echo "$core jit/base jit/nest jit/fuse jit/lower" ;;
     jit/flat) echo "$core jit/nest jit/flat" ;;
     jit/render) echo "$core jit/flat jit/render" ;;
     jit/sim) echo "$core jit/flat jit/sim" ;;

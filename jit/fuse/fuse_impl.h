@@ -43,7 +43,7 @@
 #define DC_JIT_FUSE_FUSE_IMPL_H
 
 #include "jit/fuse/fuse.h"
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)

@@ -1,6 +1,6 @@
 #include "jit/lower/lift_constants.h"
 
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "jit/plan/plan_bundle.h"
 
 #include "core/base/vec.h"
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 typedef struct slot {
     DC_VEC(uint32_t) vertex;

@@ -1,7 +1,7 @@
 #include "jit/plan/plan_memory.h"
 
+#include "jit/base/tuning.h"
 #include "jit/plan/free_ranges.h"
-#include "jit/tuning.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "jit/rewrite/contraction_layout.h"
 
+#include "jit/base/tuning.h"
 #include "jit/rewrite/split_reduction.h"
-#include "jit/tuning.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * right-hand side of a dot is read as vectors along its last free axis. Where
  * that axis is not the last of its memory, the schedule transposes while it packs (products of one free
  * axis a side, one contracted); for others a permute is put in front, worth its pass over the operand
- * as soon as the left-hand side has a few rows (RIGHT_ROWS of jit/tuning.def). The left-hand side is read element by
+ * as soon as the left-hand side has a few rows (RIGHT_ROWS of jit/base/tuning.def). The left-hand side is read element by
  * element along the contracted axis: where steps along it are far apart, a permute is put in front
  * (dc_layout_is_transposed) unless packing does as well. Fusion gives these memory, so such a permute
  * becomes a transposing kernel.

@@ -2,7 +2,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "jit/rewrite/disjoint_sum.h"
 
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 #include <stdlib.h>
 #include <string.h>

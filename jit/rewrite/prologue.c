@@ -5,8 +5,8 @@
  */
 #include "jit/rewrite/prologue.h"
 
+#include "jit/base/tuning.h"
 #include "jit/rewrite/contraction_layout.h"
-#include "jit/tuning.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #include "jit/rewrite/split_reduction.h"
 
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 static bool is_reduced(const dc_node *n, int axis)
 {

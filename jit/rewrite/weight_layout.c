@@ -7,7 +7,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 #define NO_CELL UINT32_MAX
 

@@ -6,8 +6,8 @@
  */
 #include "core/eval/eval.h"
 #include "core/graph/gtext.h"
+#include "jit/base/tuning.h"
 #include "jit/rewrite/disjoint_sum.h"
-#include "jit/tuning.h"
 
 #include <string.h>
 

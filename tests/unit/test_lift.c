@@ -1,6 +1,6 @@
 /* jit/lower/lift_constants.c: which constants become memory, of how many kernels, and what stays as it is. */
 #include "jit/lower/lift_constants.h"
-#include "jit/tuning.h"
+#include "jit/base/tuning.h"
 
 #include <string.h>
 
