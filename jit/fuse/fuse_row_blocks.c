@@ -15,6 +15,7 @@
  * neutral element on, then bands.
  */
 #include "jit/fuse/fuse_impl.h"
+#include "jit/rewrite/split_reduction.h"
 
 #include <string.h>
 
@@ -74,26 +75,14 @@ _Static_assert(DC_TUNE_BLOCKS_LEAST >= DC_TUNE_WORK_ITEMS, "row blocks for all t
 enum { MOST_ROWS = 2 * DC_TUNE_CHAIN_TERMS };
 
 /* How many bands of g's rows r sums up column by column; 0: it does something else. */
-static int64_t bands_of(const fusing *w, uint32_t g, dc_ref r)
+static int64_t blocks_of(const fusing *w, uint32_t g, dc_ref r)
 {
     const fuse_group *x = &w->group.at[g];
-    const dc_node *n = fuse_at(w, r), *a = fuse_at(w, n->in[0]);
-    int64_t count[3] = {1, 1, 1}; /* bands, rows of one, columns */
-    int at = 0;
-    if (fuse_class(w, r) != DC_CLASS_RED)
+    dc_split_blocks b;
+    if (!dc_split_is_of_blocks(w->fn, r, &b))
         return 0;
-    for (int i = 0; i < a->rank; i++) {
-        const bool summed = (n->attr[0] >> i & 1) != 0;
-        if (a->dim[i] == 1)
-            continue;
-        if (summed != (at == 1))
-            at++;
-        if (at > 2)
-            return 0;
-        count[at] *= a->dim[i];
-    }
-    const bool fits = count[0] * count[1] == x->rows && x->rows * count[2] == x->points;
-    return fits && count[1] > 1 && count[1] <= MOST_ROWS ? count[0] : 0;
+    const bool fits = b.blocks * b.rows == x->rows && x->rows * b.columns == x->points;
+    return fits && b.rows <= MOST_ROWS ? b.blocks : 0;
 }
 
 static size_t bytes_of_sums(const fusing *w, const dc_group *x, int64_t columns)
@@ -105,12 +94,12 @@ static size_t bytes_of_sums(const fusing *w, const dc_group *x, int64_t columns)
 }
 
 /* Only sums of bands, each an output. */
-static int64_t bands_of_all(const fusing *w, uint32_t g, const dc_group *y)
+static int64_t blocks_of_all(const fusing *w, uint32_t g, const dc_group *y)
 {
-    const int64_t bands = y->nreduce > 0 ? bands_of(w, g, y->reduce[0]) : 0;
+    const int64_t bands = y->nreduce > 0 ? blocks_of(w, g, y->reduce[0]) : 0;
     bool all = y->nout == y->nreduce;
     for (uint32_t i = 0; i < y->nreduce; i++)
-        all = all && w->node[y->reduce[i]].stored && bands_of(w, g, y->reduce[i]) == bands;
+        all = all && w->node[y->reduce[i]].stored && blocks_of(w, g, y->reduce[i]) == bands;
     return all ? bands : 0;
 }
 
@@ -140,7 +129,7 @@ bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
     const dc_group *y = &w->group.at[h].g;
     if (!dc_fuse_may_take_any(w, g) || w->group.at[h].rows > 0 || y->nreduce == 0)
         return false;
-    const int64_t bands = bands_of_all(w, g, y), columns = x->points / x->rows;
+    const int64_t bands = blocks_of_all(w, g, y), columns = x->points / x->rows;
     const size_t bytes = bytes_of_sums(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;
     return bands >= DC_TUNE_WORK_ITEMS && columns >= DC_TUNE_LONG_ROW &&
            bytes <= DC_TUNE_ROW_BYTES && (x->g.bands == 0 || x->g.bands == bands) &&
@@ -154,7 +143,7 @@ void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h)
     if (x->nsum > 0)
         memcpy(sum, x->sum, x->nsum * sizeof *sum);
     memcpy(sum + x->nsum, y->reduce, y->nreduce * sizeof *sum);
-    x->bands = bands_of(w, g, y->reduce[0]);
+    x->bands = blocks_of(w, g, y->reduce[0]);
     x->sum = sum;
     x->nsum += y->nreduce;
     y->nreduce = 0;

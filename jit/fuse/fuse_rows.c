@@ -12,26 +12,17 @@
  * of one shape over the same axes.
  */
 #include "jit/fuse/fuse_impl.h"
+#include "jit/rewrite/split_reduction.h"
 
 #include <string.h>
 
 static bool rows_of(const fusing *w, dc_ref r, fuse_rows *out)
 {
-    const dc_node *n = fuse_at(w, r);
-    if (fuse_class(w, r) != DC_CLASS_RED)
+    dc_split_rows x;
+    if (!dc_split_is_row_wise(w->fn, r, &x))
         return false;
-    const dc_node *a = fuse_at(w, n->in[0]);
-    int split = 0;
-    while (split < a->rank && ((n->attr[0] >> split & 1) == 0 || a->dim[split] == 1))
-        split++;
-    int64_t columns = 1;
-    for (int i = split; i < a->rank; i++) {
-        if ((n->attr[0] >> i & 1) == 0 && a->dim[i] != 1)
-            return false;
-        columns *= a->dim[i];
-    }
-    *out = (fuse_rows){n->in[0], split, dc_node_count(n), columns};
-    return columns > 1;
+    *out = (fuse_rows){fuse_at(w, r)->in[0], x.split, x.rows, x.columns};
+    return true;
 }
 
 bool dc_fuse_is_row_wise(const fusing *w, dc_ref r)

@@ -235,7 +235,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f)
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
-        if (n->nin == 1 && (map[r] = dc_split_reduction(to, f, r, in[0])) != 0)
+        if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0])) != 0)
             continue;
         map[r] = n->op == DC_OP_DOT ? laid_out(to, n, in)
                  : n->nin == 1      ? single_term(to, f, r, in[0])

@@ -16,21 +16,57 @@ static bool over_columns(const dc_node *n, const dc_node *a)
     return !is_reduced(n, last);
 }
 
-/* Is there a reduction by rows of so many rows and columns, which could make a part of the sums? */
-static bool goes_by_rows(const dc_func *f, int64_t rows, int64_t columns)
+bool dc_split_is_row_wise(const dc_func *f, dc_ref r, dc_split_rows *out)
 {
-    for (dc_ref r = 1; r < f->node.n; r++) {
-        const dc_node *n = dc_node_at(f, r);
-        if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || dc_node_count(n) != rows)
-            continue;
-        const dc_node *a = dc_node_at(f, n->in[0]);
-        if (dc_node_count(a) == rows * columns && a->rank > 0 && is_reduced(n, a->rank - 1))
-            return true;
+    const dc_node *n = dc_node_at(f, r);
+    if (!dc_op_is((dc_op)n->op, DC_CLASS_RED))
+        return false;
+    const dc_node *a = dc_node_at(f, n->in[0]);
+    int split = 0;
+    while (split < a->rank && (!is_reduced(n, split) || a->dim[split] == 1))
+        split++;
+    int64_t columns = 1;
+    for (int i = split; i < a->rank; i++) {
+        if (!is_reduced(n, i) && a->dim[i] != 1)
+            return false;
+        columns *= a->dim[i];
     }
+    *out = (dc_split_rows){split, dc_node_count(n), columns};
+    return columns > 1;
+}
+
+bool dc_split_is_of_blocks(const dc_func *f, dc_ref r, dc_split_blocks *out)
+{
+    const dc_node *n = dc_node_at(f, r);
+    if (!dc_op_is((dc_op)n->op, DC_CLASS_RED))
+        return false;
+    const dc_node *a = dc_node_at(f, n->in[0]);
+    int64_t count[3] = {1, 1, 1};
+    int at = 0;
+    for (int i = 0; i < a->rank; i++) {
+        if (a->dim[i] == 1)
+            continue;
+        if (is_reduced(n, i) != (at == 1))
+            at++;
+        if (at > 2)
+            return false;
+        count[at] *= a->dim[i];
+    }
+    *out = (dc_split_blocks){count[0], count[1], count[2]};
+    return count[1] > 1;
+}
+
+/* Is there a row-wise reduction of so many rows and columns, whose kernel could take in partial sums? */
+static bool has_row_wise(const dc_func *f, int64_t rows, int64_t columns)
+{
+    dc_split_rows x;
+    for (dc_ref r = 1; r < f->node.n; r++)
+        if (dc_split_is_row_wise(f, r, &x) && x.rows == rows && x.columns == columns)
+            return true;
     return false;
 }
 
-static int64_t wanted_parts(const dc_func *f, const dc_node *n, const dc_node *a)
+static int64_t count_parts(const dc_func *f, const dc_node *n, const dc_node *a)
 {
     int64_t results = 1, terms = 1;
     for (int i = 0; i < a->rank; i++)
@@ -42,7 +78,7 @@ static int64_t wanted_parts(const dc_func *f, const dc_node *n, const dc_node *a
     if (terms * results < DC_TUNE_SPLIT_POINTS)
         return 1;
     if (columns && terms * results < DC_TUNE_SPLIT_COLUMNS * (int64_t)DC_TUNE_SPLIT_POINTS &&
-        !goes_by_rows(f, terms, results))
+        !has_row_wise(f, terms, results))
         return 1;
     const int64_t have =
         columns ? (results + DC_TUNE_SPLIT_STRIP - 1) / DC_TUNE_SPLIT_STRIP : results;
@@ -179,7 +215,7 @@ static dc_ref few_columns(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     return dc_graph_reshape(to, sum, n->rank, n->dim);
 }
 
-dc_ref dc_split_reduction(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+dc_ref dc_split_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
 {
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
     if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
@@ -187,8 +223,8 @@ dc_ref dc_split_reduction(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     const bool narrow = dc_dtype_is_short((dc_dtype)a.dtype);
     dc_ref sum = few_columns(to, f, r, narrow ? dc_graph_cast(to, in, DC_F32) : in);
     if (sum == 0) {
-        const int64_t wanted = wanted_parts(f, n, &a);
-        const cut c = wanted > 1 ? best_cut(n, &a, wanted) : (cut){.axis = -1};
+        const int64_t parts = count_parts(f, n, &a);
+        const cut c = parts > 1 ? best_cut(n, &a, parts) : (cut){.axis = -1};
         if (c.axis < 0)
             return 0;
         sum = in_two_steps(to, f, r, narrow ? dc_graph_cast(to, in, DC_F32) : in, c);
