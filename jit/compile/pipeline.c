@@ -181,15 +181,15 @@ static void log_groups(dc_compiling *p, const dc_part *part)
             dc_text_printf(&p->text, "; %s %%%u",
                            dc_op_row_of(dc_node_at(part->fn, x->reduce[i])->op)->name,
                            number[x->reduce[i]]);
-        if (x->by_rows)
-            dc_text_puts(&p->text, "; by rows");
-        if (x->nsum > 0) {
-            dc_text_printf(&p->text, ", in %" PRId64 " bands of which are summed", x->bands);
-            print_refs(number, x->sum, x->nsum, &p->text);
+        if (x->row_wise)
+            dc_text_puts(&p->text, "; row-wise");
+        if (x->npartial > 0) {
+            dc_text_printf(&p->text, ", in %" PRId64 " row blocks with sums", x->blocks);
+            print_refs(number, x->partial, x->npartial, &p->text);
         }
-        if (x->nkept > 0) {
-            dc_text_puts(&p->text, ", keeps");
-            print_refs(number, x->kept, x->nkept, &p->text);
+        if (x->nbuffered > 0) {
+            dc_text_puts(&p->text, ", buffers");
+            print_refs(number, x->buffered, x->nbuffered, &p->text);
         }
         dc_text_puts(&p->text, "\n");
     }

@@ -7,20 +7,20 @@
  *   - a stored node joins the group of a user that reads it under blocked maps, if the shapes agree
  *     and the group waits for no other that reads the node; else it starts a group;
  *   - a reduction or product that all its users read under blocked maps of one group is computed
- *     there, if that group has none yet or goes by the same rows; else it is stored by a group of its own;
+ *     there, if that group has none yet or has the same rows; else it is stored by a group of its own;
  *   - other nodes are computed in place where they are used, unless a guard objects.
  *
- * A group goes by rows (fuse_rows.c) once it has a reduction over the last axes: softmax, layer norm
+ * A group becomes row-wise (fuse_rows.c) once it has a reduction over the last axes: softmax, layer norm
  * and their gradients end as one group each.
  *
  * Guards, each against a measured way to be slow:
  *
- *   - several homes: computed again only where that costs less than storing (fuse_cost.c);
+ *   - several homes: recomputed only where that costs less than storing (fuse_cost.c);
  *   - several maps in one group, such as the taps of a stencil: the same;
- *   - under an expand, where a row would be computed again for each row of the result: the same,
- *     unless the group goes by those rows;
+ *   - under an expand, where a row would be recomputed for each row of the result: the same,
+ *     unless the group is row-wise with those rows;
  *   - rows: too few of them would leave workers idle (fuse_rows.c);
- *   - what is made of a product goes to memory with the product, not into a group by rows;
+ *   - the epilogue of a product is stored with the product, not in a row-wise group;
  *   - large groups: after GROUP_OPS operations, each counted once per map, another begins; after
  *     fewer where the device takes fewer buffers than a kernel would have;
  *   - operands of contractions are read many times, and are plain memory (fuse_operands.c).
@@ -146,10 +146,11 @@ static bool once_for_row(const fusing *w, dc_ref r, const demand *d, fuse_rows *
 {
     return d->broadcast != 0 && d->home < MANY_HOME && d->map == FUSE_BLOCKED &&
            (w->node[r].on_reduction || w->group.at[d->home].rows > 0) &&
-           dc_fuse_along_columns(w, d->broadcast, rows) && dc_fuse_may_split(w, d->home, rows);
+           dc_fuse_along_columns(w, d->broadcast, rows) &&
+           dc_fuse_may_be_row_wise(w, d->home, rows);
 }
 
-/* Made of a product, and wanted by a group by rows, where no product is computed. */
+/* The epilogue of a product, read by a row-wise group, where no product is computed. */
 static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
 {
     return d->home < MANY_HOME && w->group.at[d->home].rows > 0 && w->node[r].on_product;
@@ -162,7 +163,8 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
 static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
 {
     return fuse_at(w, r)->op == DC_OP_GATHER && d->home < MANY_HOME &&
-           w->group.at[d->home].no_rows && dc_node_count(fuse_at(w, fuse_at(w, r)->in[1])) > 1;
+           w->group.at[d->home].never_row_wise &&
+           dc_node_count(fuse_at(w, fuse_at(w, r)->in[1])) > 1;
 }
 
 /* Stored because of what it is, whatever it costs. */
@@ -175,14 +177,14 @@ static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
     return dc_fuse_stores_operand(w, r, d->operand) || hinders_tiles(w, r, d);
 }
 
-/* Read where it is wanted, or read under another name. */
+/* Read where it is used, or read under another name. */
 static bool is_read(const fusing *w, dc_ref r)
 {
     return fuse_class(w, r) == DC_CLASS_SRC || fuse_class(w, r) == DC_CLASS_SAME;
 }
 
 /*
- * Recompute or store: true if there is a choice, and what it is. A number of rank 0 is computed again
+ * Recompute or store: true if there is a choice, and what it is. A number of rank 0 is recomputed
  * unless it is costly: a loop computes it once.
  */
 static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
@@ -213,7 +215,7 @@ static bool needs_memory(fusing *w, dc_ref r, const demand *d)
     if (is_read(w, r))
         return false;
     if (choose(w, r, d, &c)) {
-        dc_fuse_tell(w, c);
+        dc_fuse_record(w, c);
         if (c.stored)
             return true;
     }
@@ -228,7 +230,7 @@ static uint32_t new_group(fusing *w, dc_ref r)
 {
     fuse_group g = {.points = dc_node_count(fuse_at(w, r))};
     g.g.is_join = fuse_at(w, r)->op == DC_OP_JOIN;
-    g.no_rows = fuse_is_product(w, r) || w->node[r].on_product;
+    g.never_row_wise = fuse_is_product(w, r) || w->node[r].on_product;
     g.g.out = DC_NEW_ARRAY(w->a, dc_ref, 1);
     g.g.out[g.g.nout++] = r;
     DC_PUSH_IN(w->a, w->group, g);
@@ -265,7 +267,7 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     x->map = d->map;
     x->maps = d->maps;
     if (fuse_is_heavy(x) && once_for_row(w, r, d, &rows))
-        dc_fuse_split(w, d->home, &rows);
+        dc_fuse_make_row_wise(w, d->home, &rows);
     settle(w, r, d->home);
 }
 
@@ -299,7 +301,7 @@ static void place(fusing *w, dc_ref r)
     else
         add_output(w, home, r);
     if (rows.rows > 0)
-        dc_fuse_split(w, home, &rows);
+        dc_fuse_make_row_wise(w, home, &rows);
     settle(w, r, home);
     if (reduction)
         dc_fuse_add_reduce(w, home, r);
@@ -337,10 +339,10 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece)
     return x;
 }
 
-static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool bands, uint32_t most,
-                 dc_groups *out)
+static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool row_blocks,
+                 uint32_t most, dc_groups *out)
 {
-    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .bands = bands, .most = most};
+    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .row_blocks = row_blocks, .most = most};
     w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
     w.live = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);

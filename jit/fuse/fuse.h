@@ -6,16 +6,16 @@
  *      element-wise or movement node is computed inside the groups that use it. Parameters and
  *      constants are read where needed and belong to no group.
  *
- * A group is one loop nest. Its outputs have one element for each of its rows; reductions and
- * products are evaluated at each row, one after the other. In a group by rows the reduced axes are
- * the last ones of `shape`, so that a row of it lies in one piece: outputs may also have one element
- * for each of its points (rows times columns), a later reduction may read what an earlier one gave,
- * and values that several of them need are kept for the row (`kept`).
+ * A group is one loop nest. Its outputs have one element for each of its points; reductions and
+ * products are evaluated at each point, one after the other. In a row-wise group the reduced axes are
+ * the last ones of `shape`, so that a row of it lies in one piece: outputs have an element for each row or
+ * for each point (rows times columns), a later reduction may read what an earlier one gave, and
+ * values that several of them need are buffered for the row.
  *
- * A group by rows may also have sums over its rows: the gradients of a norm's weight and bias beside
- * that of its input. They are sums of bands, which are so many rows in a row: one worker goes through
- * a band whole and adds each row up, while it has it, to a sum for each column. Such a sum is an output
- * with an element for each band and column; what adds the bands up is another group.
+ * A row-wise group may also have partial sums over its rows: the gradients of a norm's weight and bias
+ * beside that of its input. Rows that follow one another form blocks of equally many. One thread goes through
+ * a block whole and adds each row up, while it has it, to a sum for each column. Such a sum is an output
+ * with an element for each block and column; what adds the blocks up is another group.
  *
  * A result that is itself a parameter has no group. Groups are not ordered; jit/plan/plan.c orders them.
  */
@@ -26,29 +26,28 @@
 #include "core/runtime/device.h"
 
 typedef struct dc_group {
-    uint32_t nout, nin, nafter, nreduce, nkept, nsum;
-    dc_ref *out;   /* stored; of one shape, unless by rows */
+    uint32_t nout, nin, nafter, nreduce, nbuffered, npartial;
+    dc_ref *out;   /* stored; of one shape, unless row-wise */
     dc_ref *in;    /* read: parameters and outputs of other groups */
     dc_ref *after; /* outputs of other groups that a barrier wants to have been computed */
+    dc_ref *reduce; /* ascending; each may be one of `out`. Not row-wise: all over the same axes */
+    bool is_join;   /* no kernel: its output is made of what other groups store there */
+    bool row_wise;
     dc_ref
-        *reduce; /* ascending; each may also be one of `out`. Not by rows: all over the same axes */
-    bool is_join; /* no kernel: its output is made of what other groups store there */
-    bool by_rows;
-    dc_ref
-        shape; /* by rows: a node whose dims before `split` are the rows, the others the columns */
+        shape; /* row-wise: a node whose dims before `split` are the rows, the others the columns */
     int split;
-    dc_ref
-        *kept;   /* by rows, ascending: computed once for a row or its points, used several times */
-    dc_ref *sum; /* by rows: those of `out` that are sums over the rows of a band */
-    int64_t bands; /* of equally many rows; 0 where there are no such sums */
+    dc_ref *
+        buffered; /* row-wise, ascending: computed once for a row or its points, read several times */
+    dc_ref *partial; /* row-wise: those of `out` that are sums over the rows of a block */
+    int64_t blocks;  /* of equally many rows; 0 where there are no such sums */
 } dc_group;
 
-/* A value that could be computed again wherever it is wanted, or stored (jit/fuse/fuse_cost.c). */
+/* A value that can be recomputed at each use, or stored (jit/fuse/fuse_cost.c). */
 typedef enum dc_choice_way {
-    DC_CHOICE_KERNELS,   /* wanted in several kernels */
+    DC_CHOICE_KERNELS,   /* read in several kernels */
     DC_CHOICE_MAPS,      /* under several access maps in one */
     DC_CHOICE_BROADCAST, /* repeated along other axes */
-    DC_CHOICE_ROW        /* in several parts of a row's computation; stored: kept beside the row */
+    DC_CHOICE_ROW        /* in several reductions of a row; stored: in a buffer for it */
 } dc_choice_way;
 
 typedef struct dc_choice {
@@ -101,15 +100,15 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece);
 /* All arrays are in the arena. level 0: every node is a group of its own. */
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out);
 
-/* The same for a device: at most so many buffers to a group; bands for workers only. */
+/* The same for a device: at most so many buffers to a group; row blocks for workers alone. */
 dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, const dc_target *t,
                       dc_groups *out);
 
-/* Is output `out` of the group a sum over the rows of its bands? */
-static inline bool dc_group_is_sum(const dc_group *g, uint32_t out)
+/* Is output `out` of the group a sum over the rows of its blocks? */
+static inline bool dc_group_is_partial(const dc_group *g, uint32_t out)
 {
-    for (uint32_t i = 0; i < g->nsum; i++)
-        if (g->sum[i] == g->out[out])
+    for (uint32_t i = 0; i < g->npartial; i++)
+        if (g->partial[i] == g->out[out])
             return true;
     return false;
 }

@@ -1,6 +1,6 @@
 /*
- * Recompute or store: what it costs to compute a value again wherever it is wanted, beside what it
- * costs to write it once and read it back (jit/fuse/fuse.c asks; f:explain() tells).
+ * Recompute or store: what it costs to compute a value again at each use, beside what it costs to write
+ * it once and read it back (jit/fuse/fuse.c asks; f:explain() prints).
  *
  *     again = (times - 1) * elements * operations of one element
  *     moved = bytes written and read back
@@ -9,7 +9,7 @@
  * each element read are hidden, and one that is COSTLY takes as long as several others. What is read
  * to compute the value is not counted: mostly its users read that anyway.
  *
- * Stored is what costs more to compute again. No choice is what is a result, an operand that a product
+ * Stored is what costs more to recompute. There is no choice for what is a result, an operand that a product
  * reads many times, or made of a sum, which would have to be stored in its place.
  */
 #include "jit/fuse/fuse_impl.h"
@@ -134,9 +134,9 @@ int64_t dc_fuse_count_homes(const fusing *w, dc_ref r)
     return h.n;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what f:explain() prints ------------------------------------------------------------------ */
 
-/* Whatever uses it is told to be computed again, it goes without saying. */
+/* Not recorded where all its users are recorded as recomputed. */
 static bool goes_with_users(const fusing *w, dc_ref r)
 {
     const fuse_node *x = &w->node[r];
@@ -146,7 +146,7 @@ static bool goes_with_users(const fusing *w, dc_ref r)
     return x->nuser > 0;
 }
 
-void dc_fuse_tell(fusing *w, dc_choice c)
+void dc_fuse_record(fusing *w, dc_choice c)
 {
     fuse_node *x = &w->node[c.ref];
     x->recomputed = !c.stored;
@@ -154,30 +154,30 @@ void dc_fuse_tell(fusing *w, dc_choice c)
         return;
     while (fuse_class(w, c.ref) == DC_CLASS_MOV || fuse_class(w, c.ref) == DC_CLASS_SAME)
         c.ref = fuse_at(w, c.ref)->in[0];
-    c.elements = dc_node_count(fuse_at(w, c.ref)); /* what is told of is what was moved */
+    c.elements = dc_node_count(fuse_at(w, c.ref)); /* the value below a movement is named */
     DC_PUSH_IN(w->a, w->choice, c);
 }
 
-/* Cheaper to compute again, and stored for another reason: its group is full, say. */
+/* Cheaper to recompute, and stored for another reason. */
 static bool is_outdone(const fusing *w, const dc_choice *c)
 {
     return !c->stored && c->way != DC_CHOICE_ROW && w->node[c->ref].stored;
 }
 
-/* Groups have been merged since: some values are wanted in fewer kernels. */
+/* Groups have been merged since: some values are read in fewer kernels. */
 void dc_fuse_settle_choices(fusing *w)
 {
     const dc_mark mark = dc_arena_mark(&w->j->scratch);
-    uint8_t *told =
+    uint8_t *recorded =
         DC_NEW_ARRAY(&w->j->scratch, uint8_t, w->fn->node.n); /* by ref: its ways, bits */
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->choice.n; i++) {
         dc_choice c = w->choice.at[i];
         if (c.way == DC_CHOICE_KERNELS)
             c.times = dc_fuse_count_homes(w, c.ref);
-        if (c.times <= 1 || is_outdone(w, &c) || (told[c.ref] >> c.way & 1) != 0)
+        if (c.times <= 1 || is_outdone(w, &c) || (recorded[c.ref] >> c.way & 1) != 0)
             continue;
-        told[c.ref] |= (uint8_t)(1u << c.way);
+        recorded[c.ref] |= (uint8_t)(1u << c.way);
         w->choice.at[n++] = c;
     }
     w->choice.n = n;

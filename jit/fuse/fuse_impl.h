@@ -42,8 +42,8 @@
 #ifndef DC_JIT_FUSE_FUSE_IMPL_H
 #define DC_JIT_FUSE_FUSE_IMPL_H
 
-#include "jit/fuse/fuse.h"
 #include "jit/base/tuning.h"
+#include "jit/fuse/fuse.h"
 
 #define NO_HOME   UINT32_MAX
 #define MANY_HOME (UINT32_MAX - 1)
@@ -74,11 +74,11 @@ typedef struct fuse_node {
 
 typedef struct fuse_group {
     dc_group g;
-    uint32_t size;  /* operations times positions */
-    dc_ref member;  /* first of its nodes, stored or not */
-    int64_t points; /* elements of an output; by rows: of a whole row times rows */
-    int64_t rows;   /* by rows: elements of a reduction over the columns; else 0 */
-    bool no_rows;   /* a product or a reduction over other axes is here, or is to be expected */
+    uint32_t size;       /* operations times positions */
+    dc_ref member;       /* first of its nodes, stored or not */
+    int64_t points;      /* of the iteration space */
+    int64_t rows;        /* row-wise: elements of a reduction over the columns; else 0 */
+    bool never_row_wise; /* it has a product, an epilogue of one, or a reduction over other axes */
 } fuse_group;
 
 typedef struct fusing {
@@ -96,8 +96,8 @@ typedef struct fusing {
     DC_VEC(dc_choice) choice;
     DC_VEC(fuse_group) group;
     int level;
-    bool bands;    /* groups by rows may have sums over rows */
-    uint32_t most; /* operations of a group */
+    bool row_blocks; /* row-wise groups may have partial sums over rows */
+    uint32_t most;   /* operations of a group */
 } fusing;
 
 static inline const dc_node *fuse_at(const fusing *w, dc_ref r)
@@ -170,7 +170,7 @@ static inline bool fuse_keeps_map(const fusing *w, dc_ref r)
 
 /* Does r, under a blocked map, read its operands under blocked maps? */
 bool dc_fuse_keeps_blocked(const fusing *w, dc_ref r);
-/* Does user u, as it stands in its group, read its operands under blocked maps? */
+/* Does user u, under its own map, read its operands under blocked maps? */
 static inline bool fuse_reads_blocked(const fusing *w, dc_ref u)
 {
     return w->node[u].map == FUSE_BLOCKED && dc_fuse_keeps_blocked(w, u);
@@ -192,9 +192,9 @@ uint32_t dc_fuse_ops(const fusing *w, dc_ref r);
 dc_choice dc_fuse_choice(const fusing *w, dc_ref r, dc_choice_way way, int64_t times);
 dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_t times,
                             uint32_t ops);
-/* In how many kernels is r wanted, directly or by way of values that several compute? */
+/* In how many kernels is r read, directly or by values that several compute? */
 int64_t dc_fuse_count_homes(const fusing *w, dc_ref r);
-void dc_fuse_tell(fusing *w, dc_choice c);
+void dc_fuse_record(fusing *w, dc_choice c);
 void dc_fuse_settle_choices(fusing *w);
 
 /* fuse_operands.c: how u reads r; is an operand that is read so stored? */
@@ -204,9 +204,9 @@ bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand);
 /* fuse_rows.c */
 /* Is r a reduction over the columns of its group? */
 bool dc_fuse_is_row_wise(const fusing *w, dc_ref r);
-/* May group g go by these rows, and by no others from then on? */
-bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows);
-void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows);
+/* May group g be row-wise with these rows? Once it is, they never change. */
+bool dc_fuse_may_be_row_wise(const fusing *w, uint32_t g, const fuse_rows *rows);
+void dc_fuse_make_row_wise(fusing *w, uint32_t g, const fuse_rows *rows);
 /* May reduction or product r, under a blocked map, be computed in group g? */
 bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r);
 void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r);
@@ -215,7 +215,7 @@ bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
 
 /*
  * fuse_outputs.c: a group where a stored node is one more output, or NO_HOME. Where rows->rows comes
- * back above 0 the group has to be split by them.
+ * back above 0 the group has to be made row-wise with them.
  */
 struct fuse_walk *dc_fuse_walk_new(dc_arena *a, uint32_t nodes);
 uint32_t dc_fuse_group_to_join(const fusing *w, dc_ref r, fuse_rows *rows);
@@ -230,14 +230,14 @@ void dc_fuse_find_inputs(fusing *w);
 void dc_fuse_find_inputs_of(fusing *w, uint32_t g); /* after it has taken in another */
 
 /*
- * fuse_row_blocks.c. May the sums of group h, over rows, be added up band by band in group g, which goes by
- * rows? Whether h waits for g by way of others is for the caller to ask.
+ * fuse_row_blocks.c. May the sums of group h be partial sums over row blocks of the row-wise group g?
+ * Whether h waits for g by way of others is for the caller to ask.
  */
-bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h);
+bool dc_fuse_may_take_partials(const fusing *w, uint32_t g, uint32_t h);
 bool dc_fuse_may_take_any(const fusing *w, uint32_t g); /* those of some group */
-/* What is to be noted of g before the sums of h become outputs of it. */
-void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h);
-/* Outputs that nobody reads any more but the group itself; returns how many there were. */
+/* Before the sums of h become outputs of g. */
+void dc_fuse_add_partials(fusing *w, uint32_t g, uint32_t h);
+/* Drops outputs that only the group itself reads; returns how many there were. */
 uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g);
 
 /* fuse_inputs.c: the rest of each group, once all nodes have a place. */

@@ -1,10 +1,10 @@
 /*
  * What is left to say of each group once every node has a place (jit/fuse/fuse.c): what it reads, what it
- * has to wait for, and, by rows, which values are kept.
+ * has to wait for, and, if it is row-wise, which values have a buffer for the row.
  *
- * Kept are values that several parts of a row's computation need (each reduction is a part, storing
- * is the last) and that cost more than reading them back. Of a chain of operations that the same
- * parts need, only the last value is kept.
+ * Buffered are values that several parts of a row's computation read (each reduction is a part, storing
+ * is the last) and that cost more to recompute than to read back. Of a chain of operations that the same
+ * parts need, only the last value is buffered.
  */
 #include "jit/fuse/fuse_impl.h"
 
@@ -77,7 +77,7 @@ typedef struct parts {
     uint32_t g;
     uint32_t *mask; /* by ref: bit i: reduction i needs it; the bit after the last: storing */
     uint32_t *cost; /* by ref: operations that reading back would save */
-    bool *kept;
+    bool *buffered;
     dc_choice *choice; /* by ref: times is 0 where there is none */
     DC_VEC(dc_ref) met;
 } parts;
@@ -89,7 +89,7 @@ static parts *new_parts(fusing *w)
     p->w = w;
     p->mask = DC_NEW_ARRAY(a, uint32_t, w->fn->node.n);
     p->cost = DC_NEW_ARRAY(a, uint32_t, w->fn->node.n);
-    p->kept = DC_NEW_ARRAY(a, bool, w->fn->node.n);
+    p->buffered = DC_NEW_ARRAY(a, bool, w->fn->node.n);
     p->choice = DC_NEW_ARRAY(a, dc_choice, w->fn->node.n);
     return p;
 }
@@ -100,7 +100,7 @@ static void forget_parts(parts *p, uint32_t g)
     for (uint32_t i = 0; i < p->met.n; i++) {
         const dc_ref r = p->met.at[i];
         p->mask[r] = p->cost[r] = 0;
-        p->kept[r] = false;
+        p->buffered[r] = false;
         p->choice[r] = (dc_choice){0};
     }
     p->met.n = 0;
@@ -159,7 +159,7 @@ static void weigh(parts *p, dc_ref r)
         const dc_ref o = fuse_at(p->w, r)->in[i];
         const bool of_row = fuse_at(p->w, r)->op == DC_OP_EXPAND &&
                             dc_node_count(fuse_at(p->w, o)) == x->rows; /* computed once for it */
-        if (p->mask[o] != 0 && !p->kept[o] && !of_row)
+        if (p->mask[o] != 0 && !p->buffered[o] && !of_row)
             cost += p->cost[o];
     }
     p->cost[r] = cost < DC_TUNE_GROUP_OPS ? cost : DC_TUNE_GROUP_OPS;
@@ -170,16 +170,16 @@ static void weigh(parts *p, dc_ref r)
         p->w->node[r].home != p->g || (count != x->rows && count != x->points) || !ends_chain(p, r))
         return;
     p->choice[r] = dc_fuse_choice_of(p->w, r, DC_CHOICE_ROW, times, cost);
-    p->kept[r] = p->choice[r].stored;
+    p->buffered[r] = p->choice[r].stored;
 }
 
-static void find_kept(parts *p, uint32_t g)
+static void find_buffered(parts *p, uint32_t g)
 {
     fusing *w = p->w;
     uint32_t members = 0;
     for (dc_ref m = w->group.at[g].member; m != 0; m = w->node[m].next_member)
         members++;
-    w->group.at[g].g.kept = DC_NEW_ARRAY(w->a, dc_ref, members);
+    w->group.at[g].g.buffered = DC_NEW_ARRAY(w->a, dc_ref, members);
     dc_choice *choice = DC_NEW_ARRAY(w->a, dc_choice, members);
     uint32_t nchoice = 0;
     dc_group *x = &w->group.at[g].g;
@@ -187,7 +187,8 @@ static void find_kept(parts *p, uint32_t g)
     for (uint32_t i = 0; i < x->nreduce; i++)
         need(p, fuse_at(w, x->reduce[i])->in[0], 1u << i);
     for (uint32_t i = 0; i < x->nout; i++)
-        need(p, dc_group_is_sum(x, i) ? fuse_at(w, x->out[i])->in[0] : x->out[i], 1u << x->nreduce);
+        need(p, dc_group_is_partial(x, i) ? fuse_at(w, x->out[i])->in[0] : x->out[i],
+             1u << x->nreduce);
     int64_t bytes = 0;
     const int64_t columns = w->group.at[g].points / w->group.at[g].rows;
     if (p->met.n > 1)
@@ -200,17 +201,17 @@ static void find_kept(parts *p, uint32_t g)
         const char *but = point && columns < DC_TUNE_LONG_ROW ? "short rows are side by side"
                           : bytes + more > DC_TUNE_ROW_BYTES  ? "there is no more room beside a row"
                                                               : NULL;
-        p->choice[r].but = p->kept[r] ? but : NULL;
-        p->kept[r] = p->choice[r].stored = p->kept[r] && but == NULL;
+        p->choice[r].but = p->buffered[r] ? but : NULL;
+        p->buffered[r] = p->choice[r].stored = p->buffered[r] && but == NULL;
         if (p->choice[r].times > 1 && !w->node[r].stored)
             choice[nchoice++] = p->choice[r];
-        if (!p->kept[r])
+        if (!p->buffered[r])
             continue;
         bytes += more;
-        x->kept[x->nkept++] = r;
+        x->buffered[x->nbuffered++] = r;
     }
     for (uint32_t i = 0; i < nchoice; i++)
-        dc_fuse_tell(w, choice[i]);
+        dc_fuse_record(w, choice[i]);
 }
 
 static bool stores_points(const fusing *w, uint32_t g)
@@ -229,9 +230,10 @@ void dc_fuse_close(fusing *w)
     parts *p = new_parts(w);
     for (uint32_t g = 0; g < w->group.n; g++) {
         fuse_group *x = &w->group.at[g];
-        x->g.by_rows = x->rows > 0 && (x->g.nreduce != 1 || x->g.nsum > 0 || stores_points(w, g));
-        if (x->g.by_rows)
-            find_kept(p, g);
+        x->g.row_wise =
+            x->rows > 0 && (x->g.nreduce != 1 || x->g.npartial > 0 || stores_points(w, g));
+        if (x->g.row_wise)
+            find_buffered(p, g);
     }
     dc_fuse_settle_choices(w);
 }

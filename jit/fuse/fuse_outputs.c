@@ -117,7 +117,7 @@ static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *row
     const dc_ref expand = expand_of(w, u, g);
     if (expand != 0 && w->node[r].on_reduction && !w->node[r].on_product &&
         dc_fuse_along_columns(w, expand, rows) && rows->rows == count &&
-        dc_fuse_may_split(w, g, rows))
+        dc_fuse_may_be_row_wise(w, g, rows))
         return true;
     rows->rows = 0;
     return false;
@@ -185,7 +185,7 @@ static bool is_of_row(const fusing *w, dc_ref r, uint32_t g)
 /*
  * Outputs that read the same operands at the same positions as others: r joins the group of a
  * sibling of the same shape (first moments, second moments), if no output uses it, or of one that
- * goes by rows and has the operand for each row (the logarithm of a sum beside the quotients).
+ * is row-wise and has the operand for each row (the logarithm of a sum beside the quotients).
  */
 static uint32_t siblings_group(const fusing *w, dc_ref r)
 {

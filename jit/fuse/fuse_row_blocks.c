@@ -1,18 +1,19 @@
 /*
- * Sums over rows beside what goes by those rows (jit/fuse/fuse.h): the gradients of a norm's weight and bias
- * beside that of its input. By itself each reads the same large values; together they are read once.
+ * Partial sums over rows in the row-wise group of those rows (jit/fuse/fuse.h): the gradients of a norm's
+ * weight and bias beside that of its input. By itself each reads the same large values; together they are
+ * read once.
  *
- * The sums come here in two steps (jit/rewrite/split_reduction.h), the first of which is over the rows of a band. That
- * one may join a group by rows if
+ * A sum comes here in two steps (jit/rewrite/split_reduction.h), the first of which is over the rows of each
+ * block. A group of such sums becomes part of a row-wise group if
  *
- *   - bands are as many rows of the group, in order, and columns its columns;
- *   - the group's own values are wanted at the same row and column, or for the same row;
- *   - something large that it reads is read or computed in the group anyway;
- *   - there are bands enough for workers to share, and the sums of a row stay in a core's cache: they are
- *     loaded and stored for each row.
+ *   - blocks are as many rows of the group, in order, and columns its columns;
+ *   - the sums read the group's own values under blocked maps;
+ *   - a large value that they read is read or computed in the group anyway;
+ *   - blocks are enough for all threads, and the sums of a row stay in a core's cache: they are loaded and
+ *     stored for each row.
  *
- * In which order a column is added up is as without the group: rows one after the other, from the
- * neutral element on, then bands.
+ * A column is added up in the same order as without the group: rows one after the other, from the
+ * neutral element on, then blocks.
  */
 #include "jit/fuse/fuse_impl.h"
 #include "jit/rewrite/split_reduction.h"
@@ -68,13 +69,13 @@ static bool all_blocked(const fusing *w, uint32_t g, uint32_t h)
     return all;
 }
 
-/* Bands -------------------------------------------------------------------------------------- */
+/* Blocks ------------------------------------------------------------------------------------- */
 
 /* What jit/rewrite/split_reduction.c makes can be taken in; blocks are a divisor, up to twice as long. */
 _Static_assert(DC_TUNE_BLOCKS_LEAST >= DC_TUNE_WORK_ITEMS, "row blocks for all threads");
 enum { MOST_ROWS = 2 * DC_TUNE_CHAIN_TERMS };
 
-/* How many bands of g's rows r sums up column by column; 0: it does something else. */
+/* Over how many blocks of g's rows r makes partial sums; 0: it does something else. */
 static int64_t blocks_of(const fusing *w, uint32_t g, dc_ref r)
 {
     const fuse_group *x = &w->group.at[g];
@@ -85,22 +86,22 @@ static int64_t blocks_of(const fusing *w, uint32_t g, dc_ref r)
     return fits && b.rows <= MOST_ROWS ? b.blocks : 0;
 }
 
-static size_t bytes_of_sums(const fusing *w, const dc_group *x, int64_t columns)
+static size_t bytes_of_partials(const fusing *w, const dc_group *x, int64_t columns)
 {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < x->nsum; i++)
-        bytes += (size_t)columns * dc_dtype_size((dc_dtype)fuse_at(w, x->sum[i])->dtype);
+    for (uint32_t i = 0; i < x->npartial; i++)
+        bytes += (size_t)columns * dc_dtype_size((dc_dtype)fuse_at(w, x->partial[i])->dtype);
     return bytes;
 }
 
-/* Only sums of bands, each an output. */
+/* Only partial sums, each an output. */
 static int64_t blocks_of_all(const fusing *w, uint32_t g, const dc_group *y)
 {
-    const int64_t bands = y->nreduce > 0 ? blocks_of(w, g, y->reduce[0]) : 0;
+    const int64_t blocks = y->nreduce > 0 ? blocks_of(w, g, y->reduce[0]) : 0;
     bool all = y->nout == y->nreduce;
     for (uint32_t i = 0; i < y->nreduce; i++)
-        all = all && w->node[y->reduce[i]].stored && blocks_of(w, g, y->reduce[i]) == bands;
-    return all ? bands : 0;
+        all = all && w->node[y->reduce[i]].stored && blocks_of(w, g, y->reduce[i]) == blocks;
+    return all ? blocks : 0;
 }
 
 /* Something with an element for each point that both read, or that g stores and h reads. */
@@ -120,45 +121,45 @@ static bool saves_much(const fusing *w, uint32_t g, const dc_group *y)
 bool dc_fuse_may_take_any(const fusing *w, uint32_t g)
 {
     const fuse_group *x = &w->group.at[g];
-    return w->bands && x->rows > 0 && x->g.nreduce > 0 && x->points >= DC_TUNE_BLOCK_POINTS;
+    return w->row_blocks && x->rows > 0 && x->g.nreduce > 0 && x->points >= DC_TUNE_BLOCK_POINTS;
 }
 
-bool dc_fuse_may_take_sums(const fusing *w, uint32_t g, uint32_t h)
+bool dc_fuse_may_take_partials(const fusing *w, uint32_t g, uint32_t h)
 {
     const fuse_group *x = &w->group.at[g];
     const dc_group *y = &w->group.at[h].g;
     if (!dc_fuse_may_take_any(w, g) || w->group.at[h].rows > 0 || y->nreduce == 0)
         return false;
-    const int64_t bands = blocks_of_all(w, g, y), columns = x->points / x->rows;
-    const size_t bytes = bytes_of_sums(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;
-    return bands >= DC_TUNE_WORK_ITEMS && columns >= DC_TUNE_LONG_ROW &&
-           bytes <= DC_TUNE_ROW_BYTES && (x->g.bands == 0 || x->g.bands == bands) &&
+    const int64_t blocks = blocks_of_all(w, g, y), columns = x->points / x->rows;
+    const size_t bytes = bytes_of_partials(w, &x->g, columns) + y->nreduce * (size_t)columns * 4;
+    return blocks >= DC_TUNE_WORK_ITEMS && columns >= DC_TUNE_LONG_ROW &&
+           bytes <= DC_TUNE_ROW_BYTES && (x->g.blocks == 0 || x->g.blocks == blocks) &&
            saves_much(w, g, y) && all_blocked(w, g, h);
 }
 
-void dc_fuse_note_sums(fusing *w, uint32_t g, uint32_t h)
+void dc_fuse_add_partials(fusing *w, uint32_t g, uint32_t h)
 {
     dc_group *x = &w->group.at[g].g, *y = &w->group.at[h].g;
-    dc_ref *sum = DC_NEW_ARRAY(w->a, dc_ref, x->nsum + y->nreduce);
-    if (x->nsum > 0)
-        memcpy(sum, x->sum, x->nsum * sizeof *sum);
-    memcpy(sum + x->nsum, y->reduce, y->nreduce * sizeof *sum);
-    x->bands = blocks_of(w, g, y->reduce[0]);
-    x->sum = sum;
-    x->nsum += y->nreduce;
+    dc_ref *sum = DC_NEW_ARRAY(w->a, dc_ref, x->npartial + y->nreduce);
+    if (x->npartial > 0)
+        memcpy(sum, x->partial, x->npartial * sizeof *sum);
+    memcpy(sum + x->npartial, y->reduce, y->nreduce * sizeof *sum);
+    x->blocks = blocks_of(w, g, y->reduce[0]);
+    x->partial = sum;
+    x->npartial += y->nreduce;
     y->nreduce = 0;
 }
 
 /* Outputs ------------------------------------------------------------------------------------ */
 
-/* Does something outside of group g want r, directly or by way of what several groups compute? */
-static bool is_wanted(const fusing *w, dc_ref r, uint32_t g)
+/* Does another group than g read r, directly or by values that several groups compute? */
+static bool is_read_outside(const fusing *w, dc_ref r, uint32_t g)
 {
     const fuse_node *x = &w->node[r];
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const uint32_t home = w->node[u].home;
-        if (home == MANY_HOME ? is_wanted(w, u, g) : home != NO_HOME && home != g)
+        if (home == MANY_HOME ? is_read_outside(w, u, g) : home != NO_HOME && home != g)
             return true;
     }
     return false;
@@ -170,7 +171,7 @@ uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g)
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->nout; i++) {
         const dc_ref r = x->out[i];
-        w->node[r].stored = w->is_result[r] || is_wanted(w, r, g);
+        w->node[r].stored = w->is_result[r] || is_read_outside(w, r, g);
         if (w->node[r].stored)
             x->out[n++] = r;
     }

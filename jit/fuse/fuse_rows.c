@@ -1,5 +1,5 @@
 /*
- * Groups by rows, and which reductions a group takes (jit/fuse/fuse.c).
+ * Row-wise groups, and which reductions a group takes (jit/fuse/fuse.c).
  *
  * A group begins with outputs of some number of elements. A reduction over the last axes of its
  * operand splits it: the elements of the reduction are the rows, those of the operand the points. If
@@ -8,7 +8,7 @@
  * quotient), they are stored point by point.
  *
  * Invariant: once rows > 0 they never change, points = rows * columns, and every reduction of the
- * group is over the columns. A group with no_rows has at most one product, or reductions of operands
+ * group is over the columns. A group with never_row_wise has at most one product, or reductions of operands
  * of one shape over the same axes.
  */
 #include "jit/fuse/fuse_impl.h"
@@ -31,11 +31,11 @@ bool dc_fuse_is_row_wise(const fusing *w, dc_ref r)
     return fuse_class(w, r) == DC_CLASS_RED && g < MANY_HOME && w->group.at[g].rows > 0;
 }
 
-bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows)
+bool dc_fuse_may_be_row_wise(const fusing *w, uint32_t g, const fuse_rows *rows)
 {
     const fuse_group *x = &w->group.at[g];
     const int64_t points = rows->rows * rows->columns;
-    if (x->no_rows || rows->columns < 2 || rows->rows < 1)
+    if (x->never_row_wise || rows->columns < 2 || rows->rows < 1)
         return false;
     if (x->rows > 0)
         return x->rows == rows->rows && x->points == points;
@@ -43,7 +43,7 @@ bool dc_fuse_may_split(const fusing *w, uint32_t g, const fuse_rows *rows)
                                                                points <= DC_TUNE_SMALL_SPACE));
 }
 
-void dc_fuse_split(fusing *w, uint32_t g, const fuse_rows *rows)
+void dc_fuse_make_row_wise(fusing *w, uint32_t g, const fuse_rows *rows)
 {
     fuse_group *x = &w->group.at[g];
     if (x->rows > 0)
@@ -71,7 +71,7 @@ bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r)
     fuse_rows rows;
     if (x->g.nreduce >= DC_TUNE_GROUP_REDUCTIONS)
         return false;
-    if (rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows))
+    if (rows_of(w, r, &rows) && dc_fuse_may_be_row_wise(w, g, &rows))
         return true;
     if (x->rows > 0 || x->points != dc_node_count(fuse_at(w, r)))
         return false;
@@ -88,8 +88,8 @@ void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r)
         memcpy(reduce + 1, x->g.reduce, x->g.nreduce * sizeof *reduce);
     x->g.reduce = reduce;
     x->g.nreduce++;
-    if (rows_of(w, r, &rows) && dc_fuse_may_split(w, g, &rows))
-        dc_fuse_split(w, g, &rows);
+    if (rows_of(w, r, &rows) && dc_fuse_may_be_row_wise(w, g, &rows))
+        dc_fuse_make_row_wise(w, g, &rows);
     else
-        x->no_rows = true;
+        x->never_row_wise = true;
 }

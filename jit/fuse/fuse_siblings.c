@@ -5,8 +5,8 @@
  * on each other (step counts, bias corrections) are one kernel as well. Two groups are merged only if
  * neither waits for the other, directly or by way of others.
  *
- * Then sums over rows become part of what goes by those rows (jit/fuse/fuse_row_blocks.c). These may wait for it
- * directly: what they read of it is there when they want it.
+ * Then sums over rows become partial sums in the row-wise group of those rows (jit/fuse/fuse_row_blocks.c). They may wait for
+ * it directly: a row that they read is computed before they read it.
  */
 #include "jit/fuse/fuse_impl.h"
 
@@ -202,7 +202,7 @@ static uint32_t list_of(const fuse_group *x, dc_ref r)
     return 2 * r + (x->g.nreduce > 0);
 }
 
-/* The i-th list that group x is in, i below nin + 1: 0 is of numbers, the last one nobody looks at. */
+/* The i-th list that group x is in, i below nin + 1: 0 is of numbers, the last one is never looked at. */
 static uint32_t found_in(const merging *m, uint32_t g, uint32_t i)
 {
     const fuse_group *x = &m->w->group.at[g];
@@ -393,11 +393,11 @@ static bool merge_alike(merging *m)
     return any;
 }
 
-static bool may_take_sums(merging *m, uint32_t g, uint32_t h)
+static bool may_take_partials(merging *m, uint32_t g, uint32_t h)
 {
     const fusing *w = m->w;
     const fuse_group *x = &w->group.at[g], *y = &w->group.at[h];
-    return y->g.nout > 0 && x->size + y->size <= w->most && dc_fuse_may_take_sums(w, g, h) &&
+    return y->g.nout > 0 && x->size + y->size <= w->most && dc_fuse_may_take_partials(w, g, h) &&
            !comes_between(m, g, h);
 }
 
@@ -413,7 +413,7 @@ static void look_at_points(merging *m, uint32_t g)
 }
 
 /* Takes in what sums group g may; are there any? */
-static bool take_sums(merging *m, uint32_t g)
+static bool take_partials(merging *m, uint32_t g)
 {
     fusing *w = m->w;
     bool any = false;
@@ -421,9 +421,9 @@ static bool take_sums(merging *m, uint32_t g)
     look_at_points(m, g);
     for (uint32_t h = candidate_from(m, 0, UINT32_MAX); h != NO_HOME;
          h = candidate_from(m, h + 1, UINT32_MAX)) {
-        if (!may_take_sums(m, g, h))
+        if (!may_take_partials(m, g, h))
             continue;
-        dc_fuse_note_sums(w, g, h);
+        dc_fuse_add_partials(w, g, h);
         take_in(m, g, h);
         if (dc_fuse_drop_outputs(w, g) > 0)
             dc_fuse_find_inputs(w);
@@ -433,16 +433,16 @@ static bool take_sums(merging *m, uint32_t g)
     return any;
 }
 
-static bool merge_sums(merging *m)
+static bool take_all_partials(merging *m)
 {
     const fusing *w = m->w;
     bool any = false;
-    if (!w->bands)
+    if (!w->row_blocks)
         return false;
     list_readers(m); /* anew: groups read what those that they took in had read */
     for (uint32_t g = 0; g < w->group.n; g++)
         if (w->group.at[g].g.nout > 0 && dc_fuse_may_take_any(w, g))
-            any |= take_sums(m, g);
+            any |= take_partials(m, g);
     return any;
 }
 
@@ -457,7 +457,7 @@ void dc_fuse_merge(fusing *w)
     find_levels(&m);
     list_readers(&m);
     const bool alike = merge_alike(&m);
-    if (merge_sums(&m) || alike) {
+    if (take_all_partials(&m) || alike) {
         remove_empty(w);
         dc_fuse_find_inputs(w);
     }

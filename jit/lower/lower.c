@@ -501,7 +501,7 @@ static bool tests_divide(const dc_kernel *k, dc_pred p)
 static bool maps_divide(const lowering *w)
 {
     const dc_kernel *k = w->k;
-    const bool is_map = w->group->nreduce == 0 && !w->group->by_rows;
+    const bool is_map = w->group->nreduce == 0 && !w->group->row_wise;
     if (w->divides)
         return true;
     for (uint32_t v = 1; v < k->vx.n; v++) {
@@ -531,7 +531,7 @@ static bool is_conv(const lowering *w)
  * to a row. */
 static const char *kernel_name(const lowering *w, char *name, size_t size)
 {
-    const bool rows = w->group->by_rows;
+    const bool rows = w->group->row_wise;
     const dc_ref r = first_reduction(w);
     const dc_node *shape = dc_node_at(w->fn, rows ? w->group->shape : w->group->out[0]);
     const dc_op reduce = r == 0 ? DC_OP_NEG : (dc_op)dc_node_at(w->fn, r)->op;
@@ -728,7 +728,7 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         k->flops = operations(w, k->bytes / (2 * (int64_t)dc_dtype_size(k->buf.at[0].dtype)));
         return k;
     }
-    if (g->by_rows) {
+    if (g->row_wise) {
         const dc_node *full = dc_node_at(w->fn, g->shape);
         k->root = dc_lower_rows(w, flat);
         k->flops = operations(w, product(g->split, full->dim));

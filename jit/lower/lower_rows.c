@@ -1,11 +1,11 @@
 /*
- * The body of a group by rows (jit/fuse/fuse.h): reductions over the columns of a row and kept values in
+ * The body of a row-wise group (jit/fuse/fuse.h): reductions over the columns of a row and buffered values in
  * the order of their refs, which is one that computes everything before it is read; then the outputs
  * with an element for each point; then those with one for the row. Each part is a loop over the
  * columns with an axis of its own.
  *
- * Rows in bands: a loop over bands, in which a local for each sum over rows begins with the neutral
- * element, then a loop over the rows of the band, then the locals are stored. In a row, what is stored for
+ * Row blocks: a loop over blocks, in which a local for each partial sum over rows begins with the neutral
+ * element, then a loop over the rows of the block, then the locals are stored. In a row, what is stored for
  * each point and what is added to the sums is one assignment, so that both read the point once.
  */
 #include "jit/lower/lower_impl.h"
@@ -128,7 +128,7 @@ static void store(row *x, bool points)
     uint32_t n = 0;
     columns c = {0};
     for (uint32_t i = 0; i < g->nout; i++)
-        n += dc_group_is_sum(g, i) ? points : is_point(x, g->out[i]) == points;
+        n += dc_group_is_partial(g, i) ? points : is_point(x, g->out[i]) == points;
     if (n == 0)
         return;
     if (points)
@@ -138,7 +138,7 @@ static void store(row *x, bool points)
     dc_stmt *set = dc_stmt_set(w->k, n);
     n = 0;
     for (uint32_t i = 0; i < g->nout; i++) {
-        if (dc_group_is_sum(g, i)) {
+        if (dc_group_is_partial(g, i)) {
             if (points)
                 set->put[n++] = add_up(x, &c, g->out[i]);
             continue;
@@ -160,11 +160,11 @@ static void store(row *x, bool points)
 static void lower_row(row *x)
 {
     const dc_group *g = x->w->group;
-    for (uint32_t r = 0, k = 0; r < g->nreduce || k < g->nkept;) {
-        if (k == g->nkept || (r < g->nreduce && g->reduce[r] < g->kept[k]))
+    for (uint32_t r = 0, k = 0; r < g->nreduce || k < g->nbuffered;) {
+        if (k == g->nbuffered || (r < g->nreduce && g->reduce[r] < g->buffered[k]))
             reduce(x, g->reduce[r++]);
         else
-            keep(x, g->kept[k++]);
+            keep(x, g->buffered[k++]);
     }
     store(x, true);
     store(x, false);
@@ -178,35 +178,35 @@ static void begin_sums(row *x)
     lowering *w = x->w;
     const dc_group *g = w->group;
     const columns c = over_columns(x, false);
-    dc_stmt *set = dc_stmt_set(w->k, g->nsum);
+    dc_stmt *set = dc_stmt_set(w->k, g->npartial);
     int64_t count = 1;
     char name[16];
     for (int i = x->split; i < x->rank; i++)
         count *= x->dim[i];
-    for (uint32_t i = 0; i < g->nsum; i++) {
-        const dc_node *n = dc_node_at(w->fn, g->sum[i]);
+    for (uint32_t i = 0; i < g->npartial; i++) {
+        const dc_node *n = dc_node_at(w->fn, g->partial[i]);
         const dc_dtype t = dc_lower_computed(n->dtype);
         snprintf(name, sizeof name, "sum%u", w->k->buf.n);
         const uint32_t acc = dc_buffer_new(w->k, name, t, count, DC_SCOPE_LOCAL, DC_MODE_OUT);
         set->put[i] = (dc_put){acc, w->column, dc_vx_const(w->k, t, dc_op_identity(n->op, t))};
-        dc_lower_fact(w, g->sum[i])->buf = acc;
-        dc_lower_fact(w, g->sum[i])->is_local = true;
+        dc_lower_fact(w, g->partial[i])->buf = acc;
+        dc_lower_fact(w, g->partial[i])->is_local = true;
     }
     append(x, dc_lower_wrap(w->k, &c.loops, set));
 }
 
-static void end_sums(row *x, dc_ix band)
+static void end_sums(row *x, dc_ix block)
 {
     lowering *w = x->w;
     const dc_group *g = w->group;
     const columns c = over_columns(x, false);
-    dc_stmt *set = dc_stmt_set(w->k, g->nsum);
+    dc_stmt *set = dc_stmt_set(w->k, g->npartial);
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->nout; i++) {
-        if (!dc_group_is_sum(g, i))
+        if (!dc_group_is_partial(g, i))
             continue;
         const int64_t count = w->k->buf.at[dc_lower_fact(w, g->out[i])->buf].count;
-        const dc_ix at = dc_ix_add(w->k, dc_ix_mul(w->k, band, count), w->column);
+        const dc_ix at = dc_ix_add(w->k, dc_ix_mul(w->k, block, count), w->column);
         const dc_vx v = dc_lower_node(w, g->out[i], c.pos);
         set->put[n++] = (dc_put){
             i, at, dc_lower_as_stored(w, v, (dc_dtype)dc_node_at(w->fn, g->out[i])->dtype)};
@@ -220,10 +220,10 @@ static dc_stmt *lower_bands(row *x)
     int64_t rows = 1;
     for (int i = 0; i < x->split; i++)
         rows *= x->dim[i];
-    const int64_t height = rows / w->group->bands;
-    const uint32_t band = dc_axis_new(w->k, "b", w->group->bands, false);
+    const int64_t height = rows / w->group->blocks;
+    const uint32_t block = dc_axis_new(w->k, "b", w->group->blocks, false);
     const uint32_t row_of = dc_axis_new(w->k, "i", height, false);
-    const dc_ix first = dc_ix_mul(w->k, dc_ix_axis(w->k, band), height);
+    const dc_ix first = dc_ix_mul(w->k, dc_ix_axis(w->k, block), height);
     dc_lower_delinear(w->k, dc_ix_add(w->k, first, dc_ix_axis(w->k, row_of)), x->split, x->dim,
                       w->out_pos);
     begin_sums(x);
@@ -232,8 +232,8 @@ static dc_stmt *lower_bands(row *x)
     dc_stmt *loop = dc_stmt_loop(w->k, row_of, *begin);
     *begin = loop;
     x->last = &loop->next;
-    end_sums(x, dc_ix_axis(w->k, band));
-    return dc_stmt_loop(w->k, band, x->first);
+    end_sums(x, dc_ix_axis(w->k, block));
+    return dc_stmt_loop(w->k, block, x->first);
 }
 
 dc_stmt *dc_lower_rows(lowering *w, bool flat)
@@ -243,7 +243,7 @@ dc_stmt *dc_lower_rows(lowering *w, bool flat)
         .w = w, .flat = flat, .rank = shape->rank, .split = w->group->split, .dim = shape->dim};
     nest loops = {0};
     x.last = &x.first;
-    if (w->group->nsum > 0)
+    if (w->group->npartial > 0)
         return lower_bands(&x);
     dc_lower_axes(w, flat, "i", x.split, x.dim, false, &loops, w->out_pos);
     lower_row(&x);

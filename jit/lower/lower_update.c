@@ -18,7 +18,7 @@ dc_ref dc_lower_put_in(const dc_groups *groups, uint32_t index)
 {
     const dc_group *g = &groups->at[index];
     const dc_node *n = dc_node_at(groups->fn, g->out[0]);
-    if (g->nout != 1 || g->nreduce > 0 || g->by_rows || n->op != DC_OP_WHERE ||
+    if (g->nout != 1 || g->nreduce > 0 || g->row_wise || n->op != DC_OP_WHERE ||
         mask_of(groups->fn, n->in[0]) == NULL)
         return 0;
     for (uint32_t i = 0; i < g->nin; i++)

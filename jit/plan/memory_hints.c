@@ -43,7 +43,7 @@ static int64_t row_of(dc_kernel *k, uint32_t buf, uint32_t rows)
     return row;
 }
 
-/* The innermost of the loops round all others; one deeper where rows go in bands. */
+/* The innermost of the loops round all others; one deeper in row blocks. */
 static const dc_stmt *loop_over_rows(const dc_kernel *k, const dc_stmt *first)
 {
     const dc_stmt *rows = NULL, *s = first;
@@ -112,7 +112,7 @@ void dc_memory_hints_mark(dc_kernel *k, const dc_group *g, const dc_plan *plan, 
     for (uint32_t o = 0; o < g->nout; o++)
         k->buf.at[o].stream =
             bytes_of(&k->buf.at[o]) >= t->l3 / 8 && !is_in_place(g, plan, o) && !is_loaded(k, o);
-    if (g->by_rows)
+    if (g->row_wise)
         mark_ahead(k, t->l3 / 8);
     else
         mark_rows(k, t->l3 / 8);

@@ -97,8 +97,8 @@ static uint32_t groups_with_sums(const dc_func *f, uint32_t *sums)
     *sums = 0;
     CHECK_EQ(dc_fuse(j, &j->scratch, dc_simplify(f), 1, &g), DC_OK);
     for (uint32_t i = 0; i < g.n; i++) {
-        n += g.at[i].nsum > 0;
-        *sums += g.at[i].nsum;
+        n += g.at[i].npartial > 0;
+        *sums += g.at[i].npartial;
     }
     dc_arena_rewind(&j->scratch, mark);
     return n;

@@ -106,14 +106,14 @@ static dc_ref normalized(const rows *s, dc_ref x, dc_ref *deviation)
     return dc_graph_op2(s->f, DC_OP_DIV, c, spread(s, *deviation));
 }
 
-static uint32_t groups_of(const dc_func *f, bool *by_rows)
+static uint32_t groups_of(const dc_func *f, bool *row_wise)
 {
     dc_job *j = &rt->job;
     const dc_mark mark = dc_arena_mark(&j->scratch);
     dc_groups g;
     CHECK_EQ(dc_fuse(j, &j->scratch, dc_simplify(f), 1, &g), DC_OK);
     const uint32_t n = g.n;
-    *by_rows = n > 0 && g.at[0].by_rows;
+    *row_wise = n > 0 && g.at[0].row_wise;
     dc_arena_rewind(&j->scratch, mark);
     return n;
 }
@@ -126,9 +126,9 @@ static void attempt(rng *r, const rows *s, const char *what, uint32_t most)
         n *= s->dim[i];
         columns *= i < s->split ? 1 : s->dim[i];
     }
-    bool by_rows = false;
+    bool row_wise = false;
     if (columns > 1 && most > 0) {
-        if (!CHECK(groups_of(s->f, &by_rows) <= most && by_rows))
+        if (!CHECK(groups_of(s->f, &row_wise) <= most && row_wise))
             printf("%s, rank %d, split %d: groups\n", what, s->rank, s->split);
     }
     if (!CHECK(diff_try(s->f, r, false, true)))
