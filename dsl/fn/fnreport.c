@@ -327,7 +327,10 @@ static void print_kernels(const looking *a, dc_text *out)
     }
 }
 
-/* "stored  exp f32[64, 10] for 2 kernels: 5.0 KiB moved, not 10240 operations more". */
+/*
+ * "stored  exp f32[64, 10] for 2 kernels: 5.0 KiB moved, not 10240 operations more", or without a choice
+ * "stored  matmul f32[64, 10]: operand of a contraction".
+ */
 static void print_choices(const looking *a, dc_text *out)
 {
     uint32_t n;
@@ -335,10 +338,14 @@ static void print_choices(const looking *a, dc_text *out)
     for (uint32_t i = 0; i < n; i++) {
         char text[DC_NUMBER_TEXT];
         const char *moved = dc_number_bytes((size_t)c[i].moved, text);
-        dc_text_printf(
-            out, "     %-13s %s %s for %" PRId64 " %s: ", c[i].stored ? "stored" : "recomputed",
-            c[i].op, c[i].type, c[i].times, c[i].times_of);
-        if (c[i].stored)
+        dc_text_printf(out, "     %-13s %s %s", c[i].stored ? "stored" : "recomputed", c[i].op,
+                       c[i].type);
+        if (c[i].times > 0)
+            dc_text_printf(out, " for %" PRId64 " %s", c[i].times, c[i].times_of);
+        dc_text_puts(out, ": ");
+        if (c[i].times == 0)
+            dc_text_puts(out, c[i].but);
+        else if (c[i].stored)
             dc_text_printf(out, "%s moved, not %.0f operations more", moved, c[i].again);
         else
             dc_text_printf(out, "%.0f operations more, not %s moved%s%s", c[i].again, moved,

@@ -206,10 +206,12 @@ static const char *line_of(const dc_func *fn, dc_ref r)
 static const char *times_of(dc_choice_way way)
 {
     switch (way) {
+    case DC_CHOICE_NONE:
+        return "";
     case DC_CHOICE_KERNELS:
         return "kernels";
     case DC_CHOICE_MAPS:
-        return "positions";
+        return "access maps";
     case DC_CHOICE_BROADCAST:
         return "places of a broadcast";
     case DC_CHOICE_ROW:
@@ -232,7 +234,7 @@ static dc_exec_choice choice_of(dc_exec *e, const dc_func *fn, const dc_choice *
                             .type = type_text(e, fn, c->ref),
                             .times_of = times_of((dc_choice_way)c->way),
                             .where = line_of(fn, c->ref),
-                            .but = c->but,
+                            .but = c->but != NULL ? dc_arena_strdup(&e->mem, c->but) : NULL,
                             .stored = c->stored,
                             .times = c->times,
                             .again = dc_choice_again(c),

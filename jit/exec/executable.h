@@ -52,7 +52,8 @@ typedef struct dc_exec_choice {
     const char *op, *type; /* "exp", "f32[64, 10]" */
     const char *times_of;  /* "kernels": what `times` counts */
     const char *where;     /* script line, or NULL */
-    const char *but;       /* why it is not stored though that would cost less, or NULL */
+    const char *
+        but; /* why it is not stored though that would cost less; where times is 0, why it is; or NULL */
     bool stored;
     int64_t times;
     double again, moved; /* operations more if it is not stored; bytes written and read if it is */

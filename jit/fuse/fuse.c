@@ -167,14 +167,18 @@ static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
            dc_node_count(fuse_at(w, fuse_at(w, r)->in[1])) > 1;
 }
 
-/* Stored because of what it is, whatever it costs. */
-static bool must_be_stored(const fusing *w, dc_ref r, const demand *d)
+/* Why r is stored because of what it is, whatever it costs; NULL: it need not be. */
+static const char *why_by_kind(const fusing *w, dc_ref r, const demand *d)
 {
-    if (w->level == 0 || w->is_result[r] || fuse_is_scatter(w, r) || fuse_is_part(w, r))
-        return true;
+    if (w->level == 0 || w->is_result[r] || fuse_is_part(w, r))
+        return FUSE_GIVEN;
+    if (fuse_is_scatter(w, r))
+        return "a scatter is a kernel of its own";
     if (fuse_class(w, r) == DC_CLASS_SAME)
-        return false;
-    return dc_fuse_stores_operand(w, r, d->operand) || hinders_tiles(w, r, d);
+        return NULL;
+    if (dc_fuse_stores_operand(w, r, d->operand))
+        return "operand of a contraction";
+    return hinders_tiles(w, r, d) ? "gathered by positions, beside a contraction" : NULL;
 }
 
 /* Read where it is used, or read under another name. */
@@ -207,21 +211,37 @@ static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
     return c->ref != 0;
 }
 
-static bool needs_memory(fusing *w, dc_ref r, const demand *d)
+/* Why r is stored; NULL: it need not be. Records a choice, if there is one. */
+static const char *why_stored(fusing *w, dc_ref r, const demand *d)
 {
     dc_choice c;
-    if (must_be_stored(w, r, d))
-        return true;
-    if (is_read(w, r))
-        return false;
+    const char *why = why_by_kind(w, r, d);
+    if (why != NULL || is_read(w, r))
+        return why;
     if (choose(w, r, d, &c)) {
         dc_fuse_record(w, c);
         if (c.stored)
-            return true;
+            return FUSE_GIVEN;
     }
     if (d->home == MANY_HOME) /* else its sum would have to be stored */
-        return w->node[r].on_reduction && fuse_class(w, r) != DC_CLASS_MOV;
-    return goes_with_product(w, r, d) || dc_fuse_is_full(w, d->home, d->maps);
+        return w->node[r].on_reduction && fuse_class(w, r) != DC_CLASS_MOV
+                   ? "an epilogue of a reduction, read in several kernels"
+                   : NULL;
+    if (goes_with_product(w, r, d))
+        return "an epilogue of a contraction, read by a row-wise kernel";
+    return dc_fuse_is_full(w, d->home, d->maps) ? "limit of operations in a kernel" : NULL;
+}
+
+/* Why reduction r is not computed in the group that reads it; NULL: it is. */
+static const char *why_not_reduced(const fusing *w, dc_ref r, const demand *d)
+{
+    if (d->home >= MANY_HOME)
+        return "a reduction, read in several kernels";
+    if (d->map == r)
+        return "read under several access maps";
+    if (d->map != FUSE_BLOCKED)
+        return dc_fuse_map_text(w, d->map);
+    return dc_fuse_refuses_reduce(w, d->home, r);
 }
 
 /* Assignment --------------------------------------------------------------------------------- */
@@ -280,18 +300,20 @@ static void place(fusing *w, dc_ref r)
     if (fuse_is_param(w, r))
         return;
     x->maps = 1;
-    const bool stored = needs_memory(w, r, &d);
-    if (reduction && !stored && d.home < MANY_HOME && d.map == FUSE_BLOCKED &&
-        dc_fuse_may_reduce(w, d.home, r)) {
+    const char *why = why_stored(w, r, &d);
+    if (reduction && why == NULL)
+        why = why_not_reduced(w, r, &d);
+    if (why == NULL && reduction) {
         dc_fuse_add_reduce(w, d.home, r);
         settle(w, r, d.home);
         return;
     }
-    if (!reduction && !stored) {
+    if (why == NULL) {
         stay(w, r, &d);
         return;
     }
     x->stored = true;
+    dc_fuse_record_stored(w, r, why);
     fuse_rows rows = {0};
     const bool alone =
         fuse_is_scatter(w, r) || fuse_at(w, r)->op == DC_OP_JOIN || hinders_tiles(w, r, &d);

@@ -44,6 +44,7 @@ typedef struct dc_group {
 
 /* A value that can be recomputed at each use, or stored (jit/fuse/fuse_cost.c). */
 typedef enum dc_choice_way {
+    DC_CHOICE_NONE,      /* there is no choice: stored, because of `but` */
     DC_CHOICE_KERNELS,   /* read in several kernels */
     DC_CHOICE_MAPS,      /* under several access maps in one */
     DC_CHOICE_BROADCAST, /* repeated along other axes */
@@ -54,7 +55,8 @@ typedef struct dc_choice {
     dc_ref ref;
     uint8_t way;     /* dc_choice_way */
     bool stored;     /* what is cheaper, unless: */
-    const char *but; /* why it is not stored though that would be; NULL */
+    const char
+        *but; /* why it is not stored though that would be, or why there is no choice; NULL */
     uint32_t ops;    /* of one element, down to memory */
     size_t bytes;    /* of one element */
     int64_t times;   /* that an element is computed if it is not stored */

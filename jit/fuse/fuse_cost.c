@@ -14,6 +14,8 @@
  */
 #include "jit/fuse/fuse_impl.h"
 
+#include <stdio.h>
+
 /* Of one element, without what is below it. */
 uint32_t dc_fuse_ops(const fusing *w, dc_ref r)
 {
@@ -158,10 +160,30 @@ void dc_fuse_record(fusing *w, dc_choice c)
     DC_PUSH_IN(w->a, w->choice, c);
 }
 
-/* Cheaper to recompute, and stored for another reason. */
+void dc_fuse_record_stored(fusing *w, dc_ref r, const char *why)
+{
+    if (*why != '\0')
+        DC_PUSH_IN(w->a, w->choice,
+                   ((dc_choice){.ref = r, .way = DC_CHOICE_NONE, .stored = true, .but = why}));
+}
+
+const char *dc_fuse_map_text(const fusing *w, dc_ref map)
+{
+    char text[64];
+    while (w->node[map].map != FUSE_BLOCKED && w->node[map].map != map)
+        map = w->node[map]
+                  .map; /* the first on the way from the group that keeps it from being blocked */
+    snprintf(text, sizeof text, "read through %s", dc_op_row_of((dc_op)fuse_at(w, map)->op)->name);
+    return dc_arena_strdup(w->a, text);
+}
+
+/* Not so in the end: recomputed would be cheaper, and it is stored; or no other kernel reads it. */
 static bool is_outdone(const fusing *w, const dc_choice *c)
 {
-    return !c->stored && c->way != DC_CHOICE_ROW && w->node[c->ref].stored;
+    const fuse_node *x = &w->node[c->ref];
+    if (c->way == DC_CHOICE_NONE)
+        return !x->stored || !dc_fuse_is_read_outside(w, c->ref, x->home);
+    return c->times <= 1 || (!c->stored && c->way != DC_CHOICE_ROW && x->stored);
 }
 
 /* Groups have been merged since: some values are read in fewer kernels. */
@@ -175,7 +197,7 @@ void dc_fuse_settle_choices(fusing *w)
         dc_choice c = w->choice.at[i];
         if (c.way == DC_CHOICE_KERNELS)
             c.times = dc_fuse_count_homes(w, c.ref);
-        if (c.times <= 1 || is_outdone(w, &c) || (recorded[c.ref] >> c.way & 1) != 0)
+        if (is_outdone(w, &c) || (recorded[c.ref] >> c.way & 1) != 0)
             continue;
         recorded[c.ref] |= (uint8_t)(1u << c.way);
         w->choice.at[n++] = c;

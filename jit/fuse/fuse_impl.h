@@ -33,7 +33,8 @@
  *
  * Cost. One unit: an operation on 4 bytes counts as much as a byte read or written. A value with
  * several maps, or in several groups, is recomputed if the operations that this repeats cost less
- * than the bytes that storing it moves (fuse_cost.c). Launches need no unit: sharing a group always
+ * than the bytes that storing it moves (fuse_cost.c); each such choice is recorded for f:explain(), and so is
+ * why any other value between two groups is stored. Launches need no unit: sharing a group always
  * saves one, and no other choice adds one that would not be there.
  *
  * Of the ways that are known, this is the (points, columns) pair of TorchInductor with the affine maps
@@ -195,6 +196,11 @@ dc_choice dc_fuse_choice_of(const fusing *w, dc_ref r, dc_choice_way way, int64_
 /* In how many kernels is r read, directly or by values that several compute? */
 int64_t dc_fuse_count_homes(const fusing *w, dc_ref r);
 void dc_fuse_record(fusing *w, dc_choice c);
+/* That r is stored, whatever that costs. */
+void dc_fuse_record_stored(fusing *w, dc_ref r, const char *why);
+#define FUSE_GIVEN "" /* why: a result, say, or what has been recorded; nothing to explain */
+/* "read through permute": of a map that is not blocked. */
+const char *dc_fuse_map_text(const fusing *w, dc_ref map);
 void dc_fuse_settle_choices(fusing *w);
 
 /* fuse_operands.c: how u reads r; is an operand that is read so stored? */
@@ -207,8 +213,8 @@ bool dc_fuse_is_row_wise(const fusing *w, dc_ref r);
 /* May group g be row-wise with these rows? Once it is, they never change. */
 bool dc_fuse_may_be_row_wise(const fusing *w, uint32_t g, const fuse_rows *rows);
 void dc_fuse_make_row_wise(fusing *w, uint32_t g, const fuse_rows *rows);
-/* May reduction or product r, under a blocked map, be computed in group g? */
-bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r);
+/* Why reduction or product r, under a blocked map, is not computed in group g; NULL: it may be. */
+const char *dc_fuse_refuses_reduce(const fusing *w, uint32_t g, dc_ref r);
 void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r);
 /* The axes along which trailing expand u repeats its operand; false if it is no such expand. */
 bool dc_fuse_along_columns(const fusing *w, dc_ref u, fuse_rows *rows);
@@ -237,6 +243,8 @@ bool dc_fuse_may_take_partials(const fusing *w, uint32_t g, uint32_t h);
 bool dc_fuse_may_take_any(const fusing *w, uint32_t g); /* those of some group */
 /* Before the sums of h become outputs of g. */
 void dc_fuse_add_partials(fusing *w, uint32_t g, uint32_t h);
+/* Does another group than g read r, directly or by values that several groups compute? */
+bool dc_fuse_is_read_outside(const fusing *w, dc_ref r, uint32_t g);
 /* Drops outputs that only the group itself reads; returns how many there were. */
 uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g);
 

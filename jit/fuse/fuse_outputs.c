@@ -109,7 +109,7 @@ static bool fits(const fusing *w, dc_ref u, dc_ref r, uint32_t g, fuse_rows *row
     const fuse_group *x = &w->group.at[g];
     const int64_t count = dc_node_count(fuse_at(w, r));
     if (fuse_is_reduction(w, r))
-        return dc_fuse_may_reduce(w, g, r);
+        return dc_fuse_refuses_reduce(w, g, r) == NULL;
     if (x->rows > 0)
         return count == x->rows || (count == x->points && !w->node[r].on_product);
     if (dc_fuse_same_shape(w, x->g.out[0], r))

@@ -152,14 +152,13 @@ void dc_fuse_add_partials(fusing *w, uint32_t g, uint32_t h)
 
 /* Outputs ------------------------------------------------------------------------------------ */
 
-/* Does another group than g read r, directly or by values that several groups compute? */
-static bool is_read_outside(const fusing *w, dc_ref r, uint32_t g)
+bool dc_fuse_is_read_outside(const fusing *w, dc_ref r, uint32_t g)
 {
     const fuse_node *x = &w->node[r];
     for (uint32_t i = 0; i < x->nuser; i++) {
         const dc_ref u = w->user[x->first_user + i];
         const uint32_t home = w->node[u].home;
-        if (home == MANY_HOME ? is_read_outside(w, u, g) : home != NO_HOME && home != g)
+        if (home == MANY_HOME ? dc_fuse_is_read_outside(w, u, g) : home != NO_HOME && home != g)
             return true;
     }
     return false;
@@ -171,7 +170,7 @@ uint32_t dc_fuse_drop_outputs(fusing *w, uint32_t g)
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->nout; i++) {
         const dc_ref r = x->out[i];
-        w->node[r].stored = w->is_result[r] || is_read_outside(w, r, g);
+        w->node[r].stored = w->is_result[r] || dc_fuse_is_read_outside(w, r, g);
         if (w->node[r].stored)
             x->out[n++] = r;
     }

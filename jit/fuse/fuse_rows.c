@@ -65,17 +65,22 @@ bool dc_fuse_same_axes(const fusing *w, dc_ref r, dc_ref s)
            (a->rank == 0 || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0);
 }
 
-bool dc_fuse_may_reduce(const fusing *w, uint32_t g, dc_ref r)
+const char *dc_fuse_refuses_reduce(const fusing *w, uint32_t g, dc_ref r)
 {
     const fuse_group *x = &w->group.at[g];
     fuse_rows rows;
     if (x->g.nreduce >= DC_TUNE_GROUP_REDUCTIONS)
-        return false;
+        return "limit of reductions in a kernel";
     if (rows_of(w, r, &rows) && dc_fuse_may_be_row_wise(w, g, &rows))
-        return true;
-    if (x->rows > 0 || x->points != dc_node_count(fuse_at(w, r)))
-        return false;
-    return x->g.nreduce == 0 || dc_fuse_same_axes(w, r, x->g.reduce[0]);
+        return NULL;
+    if (x->rows > 0)
+        return fuse_is_product(w, r) ? "a row-wise kernel has no contractions"
+                                     : "the row-wise kernel that reads it has other rows";
+    if (x->points != dc_node_count(fuse_at(w, r)))
+        return "broadcast in the kernel that reads it";
+    return x->g.nreduce == 0 || dc_fuse_same_axes(w, r, x->g.reduce[0])
+               ? NULL
+               : "the kernel that reads it has another reduction";
 }
 
 void dc_fuse_add_reduce(fusing *w, uint32_t g, dc_ref r)

@@ -159,6 +159,24 @@ function TestLook:test_explain_tells_what_is_recomputed_and_what_is_stored()
   end, m), {})
 end
 
+function TestLook:test_explain_tells_why_kernels_are_apart()
+  local m, k = dc.ones "f32[64, 100]", dc.ones "f32[100, 64]"
+  local function explained(body)
+    local f = dc.fn("f(x: f32[64, 100], w: f32[100, 64]) -> f32[64, 100]", body)
+    f(m, k)
+    if f:info()[1].interpreted then
+      lu.skip "the interpreter stores everything"
+    end
+    return choices(f:explain())
+  end
+  lu.assertEquals(explained(function(x, _)
+    return x - x:sum(1)
+  end), { "stored        sum f32[100]: read through expand" })
+  lu.assertEquals(explained(function(x, w)
+    return x:softmax(2):matmul(w):matmul(x)
+  end)[1], "stored        dot f32[64, 64]: operand of a contraction")
+end
+
 function TestLook:test_a_copy_of_a_cell_has_a_reason()
   local w = dc.param("f32[8, 8]", dc.ones "f32[8, 8]")
   local f = dc.fn("f() -> ()", function()

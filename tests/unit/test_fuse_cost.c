@@ -17,6 +17,11 @@ static const dc_opts opts;
 static void check_choice(const dc_groups *g, const dc_choice *c)
 {
     const double again = dc_choice_again(c), moved = dc_choice_moved(c);
+    if (c->way == DC_CHOICE_NONE) {
+        CHECK(c->stored && c->times == 0 && c->but != NULL && *c->but != '\0');
+        CHECK(g->group_of[c->ref] != DC_NO_GROUP);
+        return;
+    }
     CHECK(c->times > 1 && c->ops > 0);
     CHECK_EQ(c->elements, dc_node_count(dc_node_at(g->fn, c->ref)));
     if (!c->stored && c->way == DC_CHOICE_ROW)
@@ -29,7 +34,7 @@ static void check_choice(const dc_groups *g, const dc_choice *c)
 
 static void test_random(uint64_t seed)
 {
-    uint32_t stored = 0, again = 0;
+    uint32_t stored = 0, again = 0, given = 0;
     for (uint64_t k = 0; k < 400; k++) {
         dc_module *m = dc_module_new();
         const dc_func *f = dc_simplify(graphgen_func(m, seed + k, 25));
@@ -37,12 +42,13 @@ static void test_random(uint64_t seed)
         CHECK_EQ(dc_fuse(&job, &job.scratch, f, 2, &g), DC_OK);
         for (uint32_t i = 0; i < g.nchoice; i++) {
             check_choice(&g, &g.choice[i]);
-            *(g.choice[i].stored ? &stored : &again) += 1;
+            const dc_choice *c = &g.choice[i];
+            *(c->way == DC_CHOICE_NONE ? &given : c->stored ? &stored : &again) += 1;
         }
         dc_module_free(m);
     }
-    printf("%u stored, %u recomputed\n", stored, again);
-    CHECK(stored > 0 && again > 0);
+    printf("%u stored, %u recomputed, %u no choice\n", stored, again, given);
+    CHECK(stored > 0 && again > 0 && given > 0);
 }
 
 static const dc_choice *only_choice(dc_module **m, const char *text)
@@ -87,11 +93,41 @@ static void test_numbers(void)
            DC_CHOICE_BROADCAST, true, 64, 63 * 1600, 65 * 400);
 }
 
+/* Values between two kernels that are no choice: which access map, or which limit, parts these. */
+static void expect_stored(const char *text, const char *why)
+{
+    dc_module *m = NULL;
+    const dc_choice *c = only_choice(&m, text);
+    CHECK_EQ(c->way, DC_CHOICE_NONE);
+    CHECK(c->stored);
+    CHECK_STR(c->but, why);
+    dc_module_free(m);
+}
+
+static void test_reasons(void)
+{
+    expect_stored("func f(%1: f32[64, 100]) {\n"
+                  "  %2 = sum %1 {1} : f32[100]\n"
+                  "  %3 = reshape %2 : f32[1, 100]\n"
+                  "  %4 = expand %3 : f32[64, 100]\n"
+                  "  %5 = sub %1, %4 : f32[64, 100]\n"
+                  "  return %5\n}\n",
+                  "read through expand");
+    expect_stored("func f(%1: f32[64, 100], %2: f32[64, 64]) {\n"
+                  "  %3 = sum %1 {2} : f32[64]\n"
+                  "  %4 = neg %3 : f32[64]\n"
+                  "  %5 = reshape %4 : f32[1, 64]\n"
+                  "  %6 = dot %5, %2 {0, 1, 1, 0} : f32[1, 64]\n"
+                  "  return %6\n}\n",
+                  "operand of a contraction");
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 40);
     dc_job_init(&job, &opts, NULL);
     test_numbers();
+    test_reasons();
     test_random(seed);
     test_random(1000); /* has values that are stored although it costs less to compute them again */
     dc_job_fini(&job);
