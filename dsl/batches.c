@@ -98,7 +98,7 @@ static int l_order(lua_State *L)
     }
     for (int64_t i = n - 1; i > 0; i--) {
         dc_interrupt_poll_often(L, d, &looks);
-        const uint64_t bits = dc_random_bits(seed, epoch, (uint64_t)i);
+        const uint64_t bits = dc_rand_bits(seed, epoch, (uint64_t)i);
         const int64_t k = (int64_t)(bits * (uint64_t)(i + 1) >> 32);
         const uint32_t other = s->at[k];
         s->at[k] = s->at[i];
@@ -436,7 +436,7 @@ static int l_batches(lua_State *L)
     a.start = luaL_optinteger(L, 7, 0);
     luaL_argcheck(L, a.n >= 0 && (a.order == NULL || a.order->n >= a.n), 4, "rows outside");
     luaL_argcheck(L, a.size > 0 && a.start >= 0, 5, "sizes");
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     rows_at(L, d, 1, a.n);
     rows_at(L, d, 2, a.n);
     a.h = dc_udata_new(L, &dc_batches_type, sizeof *a.h, 1);

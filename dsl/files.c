@@ -253,7 +253,7 @@ static dc_status take_body(dc_job *j, void *arg)
 static int l_take(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     taking a = {.d = d, .f = check_file(L, d)};
     a.t = find_tensor(L, a.f, luaL_checkstring(L, 2));
     a.h = dc_handle_new(L, d);

@@ -14,7 +14,7 @@
  *   seed()                   that of the context
  *   options(op, table, name, ...)   refuses what is neither nil nor a table of these names
  *   near(table, name)        "is 'epochs' meant?" of the keys of a table, or nil
- *   entries(class)           the class, its functions entered through C (place.c)
+ *   entries(class)           the class, its functions entered through C (stdlib_entry.c)
  *   module(name, table)      the same of a module, in which an unknown name is an error
  */
 #include "dsl/internals.h"
@@ -172,7 +172,7 @@ static int l_unknown(lua_State *L)
                   &(dc_blame){.hint = hint != NULL ? hint : dc_hint_spelling(L, 1, NULL, name)});
 }
 
-/* entries(class): the same, its functions behind entries (place.c); for what no module lists. */
+/* entries(class): the same, its functions behind entries (stdlib_entry.c); for what no module lists. */
 static int l_entries(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -203,11 +203,11 @@ static int l_check_class(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     lua_settop(L, 3);
-    dc_check_index(L, d, 1,
-                   (dc_trace_check){.id = DC_ERR_CLASS,
-                                    .classes = luaL_checkinteger(L, 2),
-                                    .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
-                                    .role = "labels"});
+    dc_data_check_index(L, d, 1,
+                        (dc_trace_check){.id = DC_ERR_CLASS,
+                                         .classes = luaL_checkinteger(L, 2),
+                                         .op = dc_place_intern(d, "%s", luaL_checkstring(L, 3)),
+                                         .role = "labels"});
     return 0;
 }
 
@@ -259,7 +259,7 @@ static int l_idx(lua_State *L)
     if (lua_type(L, 1) != LUA_TSTRING)
         dc_error_raisef(L, d, DC_ERR_ARG, "idx", "a path is needed, not %s",
                         dc_handle_describe(L, 1));
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     reading a = {d, NULL, dc_args_text(L, d, 1, "idx")};
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "read from %.300s", a.path);

@@ -18,10 +18,11 @@ int dc_args_axis(lua_State *L, dc_dsl *d, int idx, const dc_handle *h,
 uint32_t dc_args_axes(lua_State *L, dc_dsl *d, int idx, const dc_handle *h, const char *op,
                       bool *keep);
 /* A table keyed by axes (axis_table.c): refuses other keys; pushes what stands for an axis, or nil. */
-void dc_axes_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op);
-void dc_axes_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int axis, const char *op);
+void dc_axis_table_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op);
+void dc_axis_table_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int axis,
+                        const char *op);
 /* A shape from argument 2 on, for a tensor of type `from`; one size may be -1 (shape_arg.c). */
-void dc_shape_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out);
+void dc_shape_arg_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out);
 /* A number or a boolean: what stands for a scalar. */
 bool dc_args_is_scalar(lua_State *L, int idx);
 int64_t dc_args_integer(lua_State *L, dc_dsl *d, int idx, const char *op, const char *what);

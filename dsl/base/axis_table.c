@@ -51,7 +51,7 @@ static void push_other_key(lua_State *L, int idx, const dc_type *t)
     }
 }
 
-void dc_axes_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)
+void dc_axis_table_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const char *op)
 {
     push_other_key(L, idx, t);
     if (lua_type(L, -1) == LUA_TNUMBER || lua_type(L, -1) == LUA_TSTRING)
@@ -62,7 +62,8 @@ void dc_axes_check(lua_State *L, dc_dsl *d, int idx, const dc_type *t, const cha
     lua_pop(L, 1);
 }
 
-void dc_axes_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int axis, const char *op)
+void dc_axis_table_push(lua_State *L, dc_dsl *d, int idx, const dc_type *t, int axis,
+                        const char *op)
 {
     lua_pushnil(L);
     const int item = lua_gettop(L);

@@ -35,7 +35,7 @@ static uint64_t towards_limit(const dc_rt *rt)
     return rt->stats.bytes_live + dc_heap_used(rt->heap);
 }
 
-void dc_handle_collect(lua_State *L, dc_dsl *d)
+void dc_collector_run(lua_State *L, dc_dsl *d)
 {
     lua_gc(L, LUA_GCCOLLECT);
     if (d->hit_limit) /* what finalizers have let go of is garbage of the next one */
@@ -60,18 +60,18 @@ static bool is_near_limit(const dc_dsl *d)
     return towards_limit(d->rt) > d->kept + (left > limit / 16 ? left : limit / 16);
 }
 
-void dc_handle_make_room(dc_dsl *d)
+void dc_collector_make_room(dc_dsl *d)
 {
     if (d->rt->opt.memory != 0 && dc_heap_counted(d->rt->heap) > (uint64_t)d->rt->opt.memory / 2)
         dc_pool_drain(d->rt);
 }
 
-void dc_handle_pressure(lua_State *L, dc_dsl *d)
+void dc_collector_step(lua_State *L, dc_dsl *d)
 {
     const dc_rt *rt = d->rt;
     const uint64_t since = rt->handed - d->stepped;
     if (d->hit_limit || (is_near_limit(d) && lua_gc(L, LUA_GCISRUNNING) == 1)) {
-        dc_handle_collect(L, d);
+        dc_collector_run(L, d);
         return;
     }
     if (since < STEP || lua_gc(L, LUA_GCISRUNNING) != 1)
@@ -80,7 +80,7 @@ void dc_handle_pressure(lua_State *L, dc_dsl *d)
         d->left = held(rt);
     const uint64_t room = SLACK + d->left + ((uint64_t)lua_gc(L, LUA_GCCOUNT) << 10);
     if (held(rt) > d->left + room || rt->handed - d->collected > OLD * room) {
-        dc_handle_collect(L, d);
+        dc_collector_run(L, d);
         return;
     }
     d->stepped = rt->handed;

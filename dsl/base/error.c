@@ -181,7 +181,8 @@ static void push_error(lua_State *L, dc_dsl *d, const dc_err *e, const dc_blame 
     if (scene.hint == NULL)
         scene.hint = dc_err_hint(e, hint, sizeof hint);
     if (*scene.hint == '\0' && tells_nil(e)) {
-        const char *name = dc_nilname_push(L, d); /* stays on the stack while the message is made */
+        const char *name =
+            dc_nil_variable_push(L, d); /* stays on the stack while the message is made */
         scene.hint = name != NULL ? name : scene.hint;
     }
     lua_createtable(L, 0, 12);

@@ -45,6 +45,6 @@ void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
  * Pushes "the global 'scale' is nil" about a variable that the script's line reads, the first one that is nil;
  * returns NULL and pushes nothing where none is found.
  */
-const char *dc_nilname_push(lua_State *L, dc_dsl *d);
+const char *dc_nil_variable_push(lua_State *L, dc_dsl *d);
 
 #endif

@@ -65,10 +65,10 @@ const char *dc_handle_describe(lua_State *L, int idx);
  * collector.c. The collector hears of the memory that has been handed out: before what makes more of it looks at its
  * operands, since finalizers may run. And a whole collection, where there is no more memory.
  */
-void dc_handle_pressure(lua_State *L, dc_dsl *d);
-void dc_handle_collect(lua_State *L, dc_dsl *d);
+void dc_collector_step(lua_State *L, dc_dsl *d);
+void dc_collector_run(lua_State *L, dc_dsl *d);
 /* Before a graph grows that is not traced again where memory is short: what waits in the pool is given back. */
-void dc_handle_make_room(dc_dsl *d);
+void dc_collector_make_room(dc_dsl *d);
 
 /*
  * The tensor behind a value or a lazy tensor, realized now if it has to be; the handle keeps it.

@@ -298,6 +298,6 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
                       const char *op)
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     dc_error_check(L, d, dc_run_again(L, d, upload_body, &a), op);
 }

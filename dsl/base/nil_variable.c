@@ -172,7 +172,7 @@ static const char *skip_declared(const char *at)
     return at;
 }
 
-const char *dc_nilname_push(lua_State *L, dc_dsl *d)
+const char *dc_nil_variable_push(lua_State *L, dc_dsl *d)
 {
     lua_Debug ar;
     char line[LINE], text[NAME + 40];

@@ -1,3 +1,6 @@
+/*
+ * Recovery points for bindings: what unwinds in C ends here and becomes a Lua error.
+ */
 #include "dsl/base/run.h"
 
 #include "dsl/base/error.h"
@@ -12,7 +15,7 @@ dc_status dc_run_again(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg)
     const dc_status status = dc_protect(&d->rt->job, body, arg);
     if (status != DC_E_NOMEM)
         return status;
-    dc_handle_collect(L, d); /* what the script no longer needs may be enough */
+    dc_collector_run(L, d); /* what the script no longer needs may be enough */
     return dc_protect(&d->rt->job, body, arg);
 }
 

@@ -202,7 +202,7 @@ static void add_dim(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *t
     t->dim[t->rank++] = dc_args_integer(L, d, idx, op, "a size");
 }
 
-void dc_shape_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out)
+void dc_shape_arg_read(lua_State *L, dc_dsl *d, const dc_type *from, const char *op, dc_type *out)
 {
     const int n = lua_gettop(L);
     *out = dc_type_scalar((dc_dtype)from->dtype);

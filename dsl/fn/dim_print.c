@@ -115,7 +115,7 @@ static int l_print(lua_State *L)
     return 0;
 }
 
-void dc_inside_print(lua_State *L, int texts, int first)
+void dc_dim_print_show(lua_State *L, int texts, int first)
 {
     texts = lua_absindex(L, texts);
     const lua_Integer lines = (lua_Integer)lua_rawlen(L, texts);

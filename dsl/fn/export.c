@@ -225,7 +225,7 @@ static void push_specs(lua_State *L, dc_dsl *d, dc_fn *fn, int top)
     lua_settop(L, list);
 }
 
-int dc_export(lua_State *L)
+int dc_fn_export(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_fn *fn = dc_fn_check(L, 1);

@@ -207,7 +207,7 @@ static int l_fn(lua_State *L)
                         "a signature such as \"step(x: f32[64]) -> f32[]\" "
                         "is needed, not %s",
                         dc_handle_describe(L, 1));
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     dc_fn *fn = dc_udata_new(L, &dc_fn_type, sizeof *fn, DC_FN__USER);
     const int at = lua_gettop(L);
     fn->d = d;
@@ -326,7 +326,7 @@ static int l_index(lua_State *L)
 static const dc_binding of_fn[] = {
     {"info", l_info, 1, DC_IN_METHODS},
     {"check", l_check, 2, DC_IN_METHODS},
-    {"export", dc_export, DC_ANY, DC_IN_METHODS},
+    {"export", dc_fn_export, DC_ANY, DC_IN_METHODS},
     {"start", dc_fnjob_start, DC_ANY, DC_IN_METHODS},
     {"explain", dc_fnreport_explain, 1, DC_IN_METHODS},
     {"kernels", dc_fnreport_kernels, 1, DC_IN_METHODS},
@@ -335,7 +335,7 @@ static const dc_binding of_fn[] = {
     {"__call", dc_fn_call, DC_ANY, DC_IN_META},
     {"__index", l_index, DC_ANY, DC_IN_META},
     {"__tostring", l_tostring, DC_ANY, DC_IN_META},
-    {"__gc", dc_fn_gc, DC_ANY, DC_IN_META},
+    {"__gc", dc_fnobject_gc, DC_ANY, DC_IN_META},
 };
 
 const dc_bindings dc_fn_methods = DC_BINDINGS(of_fn);

@@ -101,7 +101,7 @@ typedef struct dc_fn_leaves {
 
 /* ---- fnobject.c ------------------------------------------------------------------------------ */
 
-int dc_fn_gc(lua_State *L);
+int dc_fnobject_gc(lua_State *L);
 /* Raises where the value at idx is no typed function. */
 dc_fn *dc_fn_check(lua_State *L, int idx);
 /* The list of specialisations of the typed function at idx is pushed. */
@@ -145,7 +145,7 @@ int dc_fnjob_start(lua_State *L);
 
 /* ---- export.c: f:export ---------------------------------------------------------------------- */
 
-int dc_export(lua_State *L);
+int dc_fn_export(lua_State *L);
 
 /* ---- fnreport.c: methods that look at a typed function --------------------------------------- */
 
@@ -266,7 +266,7 @@ void dc_guard_tell_quiet(dc_dsl *d, dc_guards *g, const char *fn);
 /* ---- dim_print.c: dc.print, dc.dim ----------------------------------------------------------- */
 
 /* Shows what dc.print asked for: tensors at first..., texts of the table at idx. */
-void dc_inside_print(lua_State *L, int texts_idx, int first);
+void dc_dim_print_show(lua_State *L, int texts_idx, int first);
 
 /* ---- static.c -------------------------------------------------------------------------------- */
 

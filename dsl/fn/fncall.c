@@ -226,7 +226,7 @@ static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
 void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fault *fault)
 {
     const dc_trace_check *c = &s->trace->check.at[fault->check];
-    dc_check_raise(L, d, c, NULL, fault->value, fault->position);
+    dc_data_check_raise(L, d, c, NULL, fault->value, fault->position);
 }
 
 /* The types that results have for this caller, and those of a call like this one. */
@@ -254,7 +254,7 @@ dc_status dc_fn_act(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
         const dc_status status = dc_protect(&d->rt->job, body, arg);
         if (status != DC_E_NOMEM || again)
             return status;
-        dc_handle_collect(L, d); /* a finalizer may call the same function */
+        dc_collector_run(L, d); /* a finalizer may call the same function */
     }
 }
 
@@ -286,7 +286,7 @@ int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, in
 {
     if (s->nout > s->nresult) {
         lua_getiuservalue(L, spec_idx, DC_SPEC_PRINTS);
-        dc_inside_print(L, lua_gettop(L), first + (int)s->nresult);
+        dc_dim_print_show(L, lua_gettop(L), first + (int)s->nresult);
     }
     if (s->nout == s->nresult && fn->flat_results)
         return (int)s->nresult;
@@ -500,7 +500,7 @@ int dc_fn_call(lua_State *L)
         dc_fn_bind(L, d, fn, &v, &key);
         return inline_call(L, d, fn, &v, &key);
     }
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     const int first = run_spec(L, d, fn, s, &v);
     return dc_fn_give(L, fn, s, spec, first);

@@ -69,7 +69,7 @@ int dc_fnjob_start(lua_State *L)
     if (dc_trace_here(L, d) != NULL)
         dc_error_raisef(L, d, DC_ERR_REENTER, fn->name,
                         "a job is started while a typed function is traced, which happens once");
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     dc_spec *s = dc_fn_begin(L, d, fn, &v, &spec);
     slices *p = dc_udata_new(L, &dc_fnjob_type, sizeof *p + s->nout * sizeof *p->out, USER);
     p->name = fn->name;

@@ -52,7 +52,7 @@ static void drop_fn(dc_fn *fn)
     dc_uses_free(&fn->seen);
 }
 
-int dc_fn_gc(lua_State *L)
+int dc_fnobject_gc(lua_State *L)
 {
     dc_fn *fn = dc_udata_test(L, 1, &dc_fn_type);
     if (fn == NULL || spare(L, &fn->dying))

@@ -335,7 +335,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     lua_getiuservalue(L, fn_idx, DC_FN_BODY); /* at + 1 */
     const char *where = dc_place_of_function(L, d, at + 1);
     beginning b = {d, fn, s, where};
-    dc_handle_make_room(d);
+    dc_collector_make_room(d);
     dc_run(L, d, begin_trace_body, &b, fn->name);
     push_scope(L, d, fn, s, fn_idx, at + 1); /* at + 2; results from at + 3 on */
     dc_trace_push_refs(L, s->trace);

@@ -211,7 +211,7 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
         dc_error_raisef(L, d, DC_ERR_REENTER, a->op,
                         "the context is broken and can only be closed");
     if (!tracing)
-        dc_handle_pressure(L, d);
+        dc_collector_step(L, d);
     for (int i = 0; i < a->nout; i++) {
         x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
         x.out[i]->origin = dc_place_made(d, place.where);
@@ -219,7 +219,7 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     dc_status status = dc_protect(j, tracing ? record_body : lazy_body, &x);
     if (status == DC_E_NOMEM && !tracing) {
         empty_results(&x);
-        dc_handle_collect(L, d);
+        dc_collector_run(L, d);
         status = dc_protect(j, lazy_body, &x);
     }
     if (status != DC_OK)

@@ -353,9 +353,9 @@ static int l_pad(lua_State *L)
                         dc_handle_describe(L, 2));
     if (!lua_isnil(L, 3))
         p.fill = dc_value_of((dc_dtype)t.dtype, dc_args_element(L, d, 3, "pad", (dc_dtype)t.dtype));
-    dc_axes_check(L, d, 2, &t, "pad");
+    dc_axis_table_check(L, d, 2, &t, "pad");
     for (int k = 0; k < t.rank; k++) {
-        dc_axes_push(L, d, 2, &t, k, "pad");
+        dc_axis_table_push(L, d, 2, &t, k, "pad");
         if (!lua_isnil(L, -1))
             read_margins(L, d, &p, k);
         lua_settop(L, 3);

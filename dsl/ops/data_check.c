@@ -52,8 +52,8 @@ static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_va
     return dc_build_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
 }
 
-void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h, int64_t value,
-                    int64_t position)
+void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
+                         int64_t value, int64_t position)
 {
     char where[120];
     dc_handle shown = {.kind = DC_HANDLE_TRACED, .origin = c->origin};
@@ -84,7 +84,7 @@ static void check_count(lua_State *L, dc_dsl *d, const dc_trace_check *c)
                         (long long)count);
 }
 
-void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
+void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
 {
     const int top = lua_gettop(L), at[1] = {idx};
     dc_handle *h = dc_handle_check(L, d, idx, c.op);
@@ -103,8 +103,8 @@ void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
     } else {
         const int64_t position = read_integer(L, d, top + 1, c.op);
         if (position >= 0)
-            dc_check_raise(L, d, &c, dc_handle_test(L, idx), read_integer(L, d, top + 2, c.op),
-                           position);
+            dc_data_check_raise(L, d, &c, dc_handle_test(L, idx), read_integer(L, d, top + 2, c.op),
+                                position);
     }
     lua_settop(L, top);
 }

@@ -60,12 +60,12 @@ static int l_take(lua_State *L)
     const int axis = dc_args_axis_of(L, d, 3, &t, "take");
     const dc_type idx = integers(L, d, 2, "take");
     if (dc_type_count(&idx) > 0)
-        dc_check_index(L, d, 2,
-                       (dc_trace_check){.id = DC_ERR_POSITION,
-                                        .op = "take",
-                                        .role = "index",
-                                        .axis = axis,
-                                        .classes = t.dim[axis]});
+        dc_data_check_index(L, d, 2,
+                            (dc_trace_check){.id = DC_ERR_POSITION,
+                                             .op = "take",
+                                             .role = "index",
+                                             .axis = axis,
+                                             .classes = t.dim[axis]});
     dc_apply_to(L, d, "take", first_two, 2, build_take, &axis);
     return 1;
 }
@@ -88,7 +88,7 @@ static void number_like(lua_State *L, dc_dsl *d, int idx, const dc_type *x)
 }
 
 /* x:put(idx, v, axis): v at integers along the axis, 1 if none is given; of equal ones the last. */
-int dc_pick_put(lua_State *L, dc_dsl *d)
+int dc_gather_put(lua_State *L, dc_dsl *d)
 {
     static const int at[3] = {1, 3, 2};
     const dc_type x = *dc_handle_type(dc_handle_check(L, d, 1, "put"));
@@ -101,12 +101,12 @@ int dc_pick_put(lua_State *L, dc_dsl *d)
     const dc_type idx = integers(L, d, 2, "put");
     number_like(L, d, 3, &x);
     if (dc_type_count(&idx) > 0)
-        dc_check_index(L, d, 2,
-                       (dc_trace_check){.id = DC_ERR_POSITION,
-                                        .op = "put",
-                                        .role = "index",
-                                        .axis = axis,
-                                        .classes = x.dim[axis]});
+        dc_data_check_index(L, d, 2,
+                            (dc_trace_check){.id = DC_ERR_POSITION,
+                                             .op = "put",
+                                             .role = "index",
+                                             .axis = axis,
+                                             .classes = x.dim[axis]});
     dc_apply a = {.build = build_put, .arg = &axis};
     dc_apply_operands(L, d, &a, "put", at, 3);
     dc_apply_run(L, d, &a);
@@ -157,12 +157,12 @@ static int l_one_hot(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "one_hot", "a dtype such as \"f32\" is needed, not %s",
                         dc_handle_describe(L, 3));
     if (dc_type_count(&t) > 0)
-        dc_check_index(L, d, 1,
-                       (dc_trace_check){.id = DC_ERR_POSITION,
-                                        .op = "one_hot",
-                                        .role = "of",
-                                        .axis = t.rank,
-                                        .classes = h.n});
+        dc_data_check_index(L, d, 1,
+                            (dc_trace_check){.id = DC_ERR_POSITION,
+                                             .op = "one_hot",
+                                             .role = "of",
+                                             .axis = t.rank,
+                                             .classes = h.n});
     dc_apply_to(L, d, "one_hot", first_two, 1, build_one_hot, &h);
     return 1;
 }

@@ -218,7 +218,7 @@ static dc_status act(lua_State *L, gradient *a)
         for (int i = 0; i < a->n; i++)
             dc_handle_close(a->out[i]);
     if (status == DC_E_NOMEM) {
-        dc_handle_collect(L, a->d);
+        dc_collector_run(L, a->d);
         status = dc_protect(j, lazy_body, a);
     }
     return status;
@@ -267,7 +267,7 @@ static int l_grad(lua_State *L)
     check_loss(L, d, a.loss);
     a.tracing = a.loss->kind == DC_HANDLE_TRACED;
     if (!a.tracing)
-        dc_handle_pressure(L, d);
+        dc_collector_step(L, d);
     a.zero = zeros_wanted(L, d, 3);
     read_wrt(L, &a);
     const dc_place place = dc_place_find(L, d);

@@ -33,7 +33,7 @@ static int l_reshape(lua_State *L)
     const dc_handle *h = dc_handle_check(L, d, 1, "reshape");
     dc_type want;
     const dc_type from = *dc_handle_type(h);
-    dc_shape_read(L, d, &from, "reshape", &want);
+    dc_shape_arg_read(L, d, &from, "reshape", &want);
     dc_apply_to(L, d, "reshape", first_operand, 1, build_reshape, &want);
     return 1;
 }
@@ -44,7 +44,7 @@ static int l_expand(lua_State *L)
     const dc_handle *h = dc_handle_check(L, d, 1, "expand");
     dc_type want;
     const dc_type from = *dc_handle_type(h);
-    dc_shape_read(L, d, &from, "expand", &want);
+    dc_shape_arg_read(L, d, &from, "expand", &want);
     for (int k = 0; k < want.rank; k++)
         if (want.dim[k] < 0)
             dc_error_raisef(L, d, DC_ERR_ARG, "expand", "a size is 0 or more");
@@ -142,9 +142,9 @@ static int l_rename(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "rename",
                         "a table such as { batch = \"rows\" } is needed, not %s",
                         dc_handle_describe(L, 2));
-    dc_axes_check(L, d, 2, &from, "rename");
+    dc_axis_table_check(L, d, 2, &from, "rename");
     for (int k = 0; k < from.rank; k++) {
-        dc_axes_push(L, d, 2, &from, k, "rename");
+        dc_axis_table_push(L, d, 2, &from, k, "rename");
         if (!lua_isnil(L, -1))
             read_name(L, d, &to.name[k]);
         lua_settop(L, 2);

@@ -18,21 +18,21 @@ extern const dc_bindings dc_reduce_bindings, dc_movement_bindings, dc_subscript_
 void dc_operators_open(lua_State *L, int methods, int module, int meta);
 void dc_tensor_open(lua_State *L, dc_dsl *d, int methods, int meta);
 
-int dc_pick_put(lua_State *L, dc_dsl *d);                  /* x:put(idx, v, axis) */
-int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h);   /* a[k]: key at 2 */
+int dc_gather_put(lua_State *L, dc_dsl *d);                  /* x:put(idx, v, axis) */
+int dc_subscript_get(lua_State *L, dc_dsl *d, dc_handle *h); /* a[k]: key at 2 */
 int dc_print_value(lua_State *L, dc_dsl *d, dc_handle *h); /* pushes text */
 void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, bool dtype_only,
                         const char *op); /* pushes a tensor */
-uint32_t dc_random_bits(uint64_t seed, uint64_t stream, uint64_t i);
+uint32_t dc_rand_bits(uint64_t seed, uint64_t stream, uint64_t i);
 /* A new value of a cell while tracing; of its type. */
-dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
+dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
 /*
  * Tests the integers of the tensor at idx: now, or when a call of the function being traced
  * completes (data_check.c). Of the test: id, op, role, classes, axis. Raises.
  */
-void dc_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check test);
+void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check test);
 /* Raises for an integer at a position (from 0) of the tensor h, or of that the test tells of. */
-DC_NORETURN void dc_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
-                                int64_t value, int64_t position);
+DC_NORETURN void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
+                                     int64_t value, int64_t position);
 
 #endif

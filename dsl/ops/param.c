@@ -115,7 +115,7 @@ static int make(lua_State *L, const char *op, bool trainable)
     const dc_place place = dc_place_find(L, d);
     if (dc_trace_made(L, d, op, &place, &t))
         return 1;
-    dc_handle_pressure(L, d);
+    dc_collector_step(L, d);
     const dc_tensor *value = drawn(L, 2) != NULL ? NULL : realized(L, d, 2, &t, op);
     dc_handle *h = dc_handle_new(L, d);
     h->origin = dc_place_made(d, place.where);
@@ -164,7 +164,7 @@ static dc_status write_body(dc_job *j, void *arg)
     return dc_cell_write(a->cell, j, a->tensor);
 }
 
-dc_status dc_cell_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
+dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
 {
     dc_val leaf;
     DC_TRY(dc_ops_1(j, t->f, DC_OP_STOP, v, &leaf));
@@ -192,7 +192,7 @@ static dc_status record_set(dc_job *j, void *arg)
         return dc_fail(
             j, DC_ERR_CELL_TYPE,
             &(dc_fact){.op = "set", .type = {*want, v.type}, .word = {cell_name(a->cell)}});
-    return dc_cell_record(j, t, a->cell, v);
+    return dc_param_record(j, t, a->cell, v);
 }
 
 static int l_set(lua_State *L)

@@ -23,7 +23,7 @@
 #include <math.h>
 
 /* For the order of batches. */
-uint32_t dc_random_bits(uint64_t seed, uint64_t draw, uint64_t i)
+uint32_t dc_rand_bits(uint64_t seed, uint64_t draw, uint64_t i)
 {
     uint32_t key[2];
     dc_random_seed(seed, DC_RANDOM_ORDER, key);
@@ -108,7 +108,7 @@ static dc_status call_keys(dc_job *j, dc_dsl *d)
     const dc_trace_cell *entry = dc_trace_cell_of(t, d->generator);
     dc_val next;
     DC_TRY(dc_random_call(j, t->f, entry->read.at[entry->read.n - 1], t->call, &next));
-    return dc_cell_record(j, t, d->generator, next);
+    return dc_param_record(j, t, d->generator, next);
 }
 
 static dc_status site_key(dc_job *j, dc_dsl *d, dc_val key[2])

@@ -335,9 +335,9 @@ static void check_list(lua_State *L, const site *s, int idx)
 
 static void read_table(lua_State *L, const site *s, int idx)
 {
-    dc_axes_check(L, s->d, idx, &s->p->type, s->op);
+    dc_axis_table_check(L, s->d, idx, &s->p->type, s->op);
     for (int k = 0; k < s->p->type.rank; k++) {
-        dc_axes_push(L, s->d, idx, &s->p->type, k, s->op);
+        dc_axis_table_push(L, s->d, idx, &s->p->type, k, s->op);
         if (!lua_isnil(L, -1))
             read_item(L, s, lua_gettop(L), k);
         lua_pop(L, 1);
@@ -400,7 +400,7 @@ static void run_put(lua_State *L, dc_dsl *d, const part *p)
     dc_apply_run(L, d, &a);
 }
 
-int dc_index_get(lua_State *L, dc_dsl *d, dc_handle *h)
+int dc_subscript_get(lua_State *L, dc_dsl *d, dc_handle *h)
 {
     part p;
     lua_settop(L, 2);
@@ -432,7 +432,7 @@ static int l_put(lua_State *L)
     part p;
     lua_settop(L, 4);
     if (!lua_isnil(L, 3) && dc_handle_test(L, 2) != NULL)
-        return dc_pick_put(L, d);
+        return dc_gather_put(L, d);
     lua_settop(L, 3);
     if (lua_isnil(L, 3))
         dc_error_raisef(L, d, DC_ERR_ARG, "put", "a value is needed, as in b = a:put({1}, 5)");

@@ -55,7 +55,7 @@ static int l_index(lua_State *L)
     }
     dc_handle *h = dc_handle_check(L, d, 1, "index");
     if (lua_type(L, 2) != LUA_TSTRING)
-        return ends_ipairs(L, d, dc_handle_type(h)) ? 0 : dc_index_get(L, d, h);
+        return ends_ipairs(L, d, dc_handle_type(h)) ? 0 : dc_subscript_get(L, d, h);
     const char *name = lua_tostring(L, 2);
     const dc_type own = *dc_handle_type(h), *t = &own;
     if (strcmp(name, "shape") == 0) {
