@@ -4,6 +4,7 @@
  * added from left to right in row-major order of the dropped or contracted axes.
  */
 #include "core/eval/eval_impl.h"
+#include "core/graph/dot.h"
 
 #include <string.h>
 
@@ -125,28 +126,18 @@ static void add_axes(side *d, const dc_node *n, int *at, int part, const int64_t
     }
 }
 
-/* free_part: 1 if the operand's own axes come before the contracted ones, 2 if after. */
-static side side_of(const dc_func *f, dc_ref r, const int64_t *batch, int64_t nb,
-                    const int64_t *contracted, int64_t nc, int free_part)
+/* An operand: its free axes come before the contracting ones in the left, after them in the right. */
+static side side_of(const dc_func *f, dc_ref r, const dc_dot *dot, int which)
 {
     const dc_node *n = dc_node_at(f, r);
     side d = {.ref = r};
-    int64_t own[DC_MAX_RANK];
-    bool taken[DC_MAX_RANK] = {false};
-    int nown = 0, at = 0;
-    for (int64_t i = 0; i < nb; i++)
-        taken[batch[i]] = true;
-    for (int64_t i = 0; i < nc; i++)
-        taken[contracted[i]] = true;
-    for (int i = 0; i < n->rank; i++)
-        if (!taken[i])
-            own[nown++] = i;
-    add_axes(&d, n, &at, 0, batch, (int)nb);
-    if (free_part == 1)
-        add_axes(&d, n, &at, 1, own, nown);
-    add_axes(&d, n, &at, free_part == 1 ? 2 : 1, contracted, (int)nc);
-    if (free_part == 2)
-        add_axes(&d, n, &at, 2, own, nown);
+    int at = 0;
+    add_axes(&d, n, &at, 0, dot->batch[which], dot->nbatch);
+    if (which == 0)
+        add_axes(&d, n, &at, 1, dot->free[0], dot->nfree[0]);
+    add_axes(&d, n, &at, which == 0 ? 2 : 1, dot->contract[which], dot->ncontract);
+    if (which == 1)
+        add_axes(&d, n, &at, 2, dot->free[1], dot->nfree[1]);
     return d;
 }
 
@@ -217,10 +208,9 @@ dc_status dc_eval_dot(dc_eval_state *s, dc_ref r)
 {
     const dc_node *nd = dc_node_at(s->f, r);
     const dc_dtype rt = (dc_dtype)nd->dtype;
-    const int64_t nb = nd->attr[0], nc = nd->attr[1], *axes = nd->attr + 2;
+    const dc_dot dot = dc_dot_of(s->f, nd);
     const bool floats = dc_dtype_is_float(rt);
-    side a = side_of(s->f, nd->in[0], axes, nb, axes + 2 * nb, nc, 1);
-    side b = side_of(s->f, nd->in[1], axes + nb, nb, axes + 2 * nb + nc, nc, 2);
+    side a = side_of(s->f, nd->in[0], &dot, 0), b = side_of(s->f, nd->in[1], &dot, 1);
     const int64_t m = a.extent[1], k = a.extent[2], n = b.extent[2];
     if (dc_node_count(nd) == 0)
         return DC_OK;

@@ -335,19 +335,17 @@ dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out
         right = nb;
     }
     DC_TRY(check_product(j, &a, &b, nb, left, right));
-    int64_t attr[2 + 2 * DC_MAX_RANK + 2] = {nb, 1};
+    dc_dot d = {.nbatch = nb, .ncontract = 1, .contract = {{left}, {right}}};
     for (int i = 0; i < nb; i++)
-        attr[2 + i] = attr[2 + nb + i] = i;
-    attr[2 + 2 * nb] = left;
-    attr[2 + 2 * nb + 1] = right;
-    DC_TRY(make(j, f, DC_OP_DOT, (dc_val[]){a, b}, 2, attr, 4 + 2 * nb, NULL, out));
+        d.batch[0][i] = d.batch[1][i] = i;
+    DC_TRY(dc_build_dot(j, f, a, b, &d, out));
     return a.type.rank == 2 && b.type.rank > 2 ? rows_behind_batch(j, f, out) : DC_OK;
 }
 
-dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
-                       dc_val *out)
+dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *d, dc_val *out)
 {
-    return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, nattr, NULL, out);
+    int64_t attr[DC_DOT_ATTRS];
+    return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, dc_dot_write(d, attr), NULL, out);
 }
 
 dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)

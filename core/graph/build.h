@@ -6,7 +6,7 @@
 #ifndef DC_CORE_GRAPH_BUILD_H
 #define DC_CORE_GRAPH_BUILD_H
 
-#include "core/graph/graph.h"
+#include "core/graph/dot.h"
 
 typedef struct dc_val {
     dc_ref ref;
@@ -23,9 +23,8 @@ dc_status dc_build_cast(dc_job *j, dc_func *f, dc_val a, dc_dtype t, dc_val *out
 /* As NumPy's matmul: the last two axes, the rest broadcasts; rank 1 is a row or a column. */
 dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out);
 
-/* A product over axes that are given as attributes of dot (core/graph/ops.def). */
-dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const int64_t *attr, int nattr,
-                       dc_val *out);
+/* A contraction over the batch and contracting axes of d. */
+dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *d, dc_val *out);
 
 /* a with those of v at the integers of index; v has the type that gather gives, or stretches. */
 dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,

@@ -14,6 +14,7 @@
 
 #include "core/graph/conv.h"
 #include "core/graph/custom.h"
+#include "core/graph/dot.h"
 #include "core/graph/gradsum.h"
 
 typedef struct vjp {
@@ -466,72 +467,47 @@ static void barrier_vjp(const vjp *v)
 
 /* ---- dot ---- */
 
-typedef struct dot_axes {
-    int nb, nc, nown[2];
-    const int64_t *batch[2], *contracted[2];
-    int64_t own[2][DC_MAX_RANK]; /* the others, ascending */
-} dot_axes;
-
-static dot_axes axes_of(const vjp *v)
-{
-    const int64_t *a = v->n.attr;
-    dot_axes d = {.nb = (int)a[0], .nc = (int)a[1]};
-    d.batch[0] = a + 2;
-    d.batch[1] = d.batch[0] + d.nb;
-    d.contracted[0] = d.batch[1] + d.nb;
-    d.contracted[1] = d.contracted[0] + d.nc;
-    for (int side = 0; side < 2; side++) {
-        uint32_t taken = 0;
-        for (int i = 0; i < d.nb; i++)
-            taken |= 1u << d.batch[side][i];
-        for (int i = 0; i < d.nc; i++)
-            taken |= 1u << d.contracted[side][i];
-        for (int i = 0; i < operand(v, side).rank; i++)
-            if ((taken >> i & 1) == 0)
-                d.own[side][d.nown[side]++] = i;
-    }
-    return d;
-}
-
 /*
- * The product of the cotangent and the other operand, over the other's own axes. For operand 0 its
- * axes are batch, own, contracted; for operand 1 batch, contracted, own (so that the gradient of a
+ * The product of the cotangent and the other operand, over the other's free axes. For operand 0 its
+ * axes are batch, free, contracted; for operand 1 batch, contracted, free (so that the gradient of a
  * weight x:matmul(w) comes out as it lies). Contracted ones stand in the order of the other
  * operand.
  */
-static dc_ref dot_part(const vjp *v, const dot_axes *d, int side)
+static dc_ref dot_part(const vjp *v, const dc_dot *d, int side)
 {
-    const int other = 1 - side;
+    const int other = 1 - side; /* the place of the other operand in the part's product, too */
+    dc_dot part = {.nbatch = d->nbatch, .ncontract = d->nfree[other]};
+    for (int i = 0; i < d->nbatch; i++) {
+        part.batch[side][i] = i;
+        part.batch[other][i] = d->batch[other][i];
+    }
+    for (int i = 0; i < d->nfree[other]; i++) {
+        part.contract[side][i] = d->nbatch + (other == 1 ? d->nfree[0] : 0) + i;
+        part.contract[other][i] = d->free[other][i];
+    }
     const dc_ref o = v->n.in[other];
-    int64_t gb[DC_MAX_RANK], go[DC_MAX_RANK];
-    for (int i = 0; i < d->nb; i++)
-        gb[i] = i;
-    for (int i = 0; i < d->nown[other]; i++)
-        go[i] = d->nb + (other == 1 ? d->nown[0] : 0) + i;
-    return side == 0
-               ? dc_graph_dot(v->f, v->g, o, d->nb, gb, d->batch[1], d->nown[1], go, d->own[1])
-               : dc_graph_dot(v->f, o, v->g, d->nb, d->batch[0], gb, d->nown[0], d->own[0], go);
+    return side == 0 ? dc_dot_make(v->f, v->g, o, &part) : dc_dot_make(v->f, o, v->g, &part);
 }
 
 static void dot_vjp(const vjp *v)
 {
-    const dot_axes d = axes_of(v);
+    const dc_dot d = dc_dot_of(v->f, &v->n);
     for (int side = 0; side < 2; side++) {
-        const int64_t *theirs = d.contracted[1 - side];
-        const int own_at = d.nb + (side == 0 ? 0 : d.nc);
-        const int contracted_at = d.nb + (side == 0 ? d.nown[0] : 0);
+        const int64_t *theirs = d.contract[1 - side];
+        const int free_at = d.nbatch + (side == 0 ? 0 : d.ncontract);
+        const int contracted_at = d.nbatch + (side == 0 ? d.nfree[0] : 0);
         int64_t from[DC_MAX_RANK] = {0}; /* axis of the part, by axis of the operand */
         if (!wants(v, side))
             continue;
-        for (int i = 0; i < d.nb; i++)
+        for (int i = 0; i < d.nbatch; i++)
             from[d.batch[side][i]] = i;
-        for (int i = 0; i < d.nown[side]; i++)
-            from[d.own[side][i]] = own_at + i;
-        for (int i = 0; i < d.nc; i++) {
+        for (int i = 0; i < d.nfree[side]; i++)
+            from[d.free[side][i]] = free_at + i;
+        for (int i = 0; i < d.ncontract; i++) {
             int before = 0;
-            for (int k = 0; k < d.nc; k++)
+            for (int k = 0; k < d.ncontract; k++)
                 before += theirs[k] < theirs[i];
-            from[d.contracted[side][i]] = contracted_at + before;
+            from[d.contract[side][i]] = contracted_at + before;
         }
         give(v, side, dc_graph_permute(v->f, dot_part(v, &d, side), from));
     }

@@ -410,18 +410,6 @@ dc_ref dc_graph_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const in
     return dc_graph_expand(f, dc_graph_reshape(f, a, rank, kept), dim);
 }
 
-dc_ref dc_graph_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb,
-                    int nc, const int64_t *lc, const int64_t *rc)
-{
-    int64_t attr[2 + 4 * DC_MAX_RANK] = {nb, nc};
-    int n = 2;
-    const int64_t *const list[4] = {lb, rb, lc, rc};
-    for (int k = 0; k < 4; k++)
-        for (int i = 0; i < (k < 2 ? nb : nc); i++)
-            attr[n++] = list[k][i];
-    return dc_graph_make(f, DC_OP_DOT, (dc_ref[]){a, b}, 2, attr, n, NULL);
-}
-
 dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
 {
     const int64_t attr[2] = {axis, nb};

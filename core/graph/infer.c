@@ -366,23 +366,17 @@ static dc_status shape_IOTA(const dc_site *s)
     return DC_OK;
 }
 
-dc_status dc_infer_dot(const dc_site *s, dc_dot_axes *d)
+dc_status dc_infer_dot(const dc_site *s, dc_dot *d)
 {
-    if (s->nattr < 2 || s->attr[0] < 0 || s->attr[1] < 0 || s->attr[0] > DC_MAX_RANK ||
-        s->attr[1] > DC_MAX_RANK)
+    const int nattr = dc_dot_nattr(s->attr, s->nattr);
+    if (nattr < 0)
         return dc_failf(s->j, DC_ERR_ARG, dc_site_name(s), "counts of axes are missing");
-    d->nb = (int)s->attr[0];
-    d->nc = (int)s->attr[1];
-    DC_TRY(attr_count(s, 2 + 2 * (d->nb + d->nc)));
-    const int64_t *at = s->attr + 2;
-    for (int side = 0; side < 2; side++, at += d->nb)
-        d->batch[side] = at;
-    for (int side = 0; side < 2; side++, at += d->nc)
-        d->contracted[side] = at;
+    DC_TRY(attr_count(s, nattr));
+    *d = dc_dot_read(s->attr, s->in[0].rank, s->in[1].rank);
     for (int side = 0; side < 2; side++) {
-        d->used[side] = 0;
-        DC_TRY(distinct_axes(s, &s->in[side], d->batch[side], d->nb, &d->used[side]));
-        DC_TRY(distinct_axes(s, &s->in[side], d->contracted[side], d->nc, &d->used[side]));
+        uint32_t used = 0;
+        DC_TRY(distinct_axes(s, &s->in[side], d->batch[side], d->nbatch, &used));
+        DC_TRY(distinct_axes(s, &s->in[side], d->contract[side], d->ncontract, &used));
     }
     return DC_OK;
 }
@@ -404,20 +398,19 @@ static dc_status same_extents(const dc_site *s, dc_err_id id, const int64_t *lef
 
 static dc_status shape_DOT(const dc_site *s)
 {
-    dc_dot_axes d;
+    dc_dot d;
     DC_TRY(dc_infer_dot(s, &d));
-    DC_TRY(same_extents(s, DC_ERR_DIMS, d.batch[0], d.batch[1], d.nb));
-    DC_TRY(same_extents(s, DC_ERR_INNER, d.contracted[0], d.contracted[1], d.nc));
-    const int rank = s->in[0].rank + s->in[1].rank - d.nb - 2 * d.nc;
+    DC_TRY(same_extents(s, DC_ERR_DIMS, d.batch[0], d.batch[1], d.nbatch));
+    DC_TRY(same_extents(s, DC_ERR_INNER, d.contract[0], d.contract[1], d.ncontract));
+    const int rank = d.nbatch + d.nfree[0] + d.nfree[1];
     if (rank > DC_MAX_RANK)
         return dc_fail(s->j, DC_ERR_TOO_MANY_AXES,
                        &(dc_fact){.op = dc_site_name(s), .num = {rank, DC_MAX_RANK}});
-    for (int i = 0; i < d.nb; i++)
+    for (int i = 0; i < d.nbatch; i++)
         s->out->dim[s->out->rank++] = s->in[0].dim[d.batch[0][i]];
     for (int side = 0; side < 2; side++)
-        for (int i = 0; i < s->in[side].rank; i++)
-            if ((d.used[side] >> i & 1) == 0)
-                s->out->dim[s->out->rank++] = s->in[side].dim[i];
+        for (int i = 0; i < d.nfree[side]; i++)
+            s->out->dim[s->out->rank++] = s->in[side].dim[d.free[side][i]];
     return DC_OK;
 }
 

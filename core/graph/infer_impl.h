@@ -2,7 +2,7 @@
 #ifndef DC_CORE_GRAPH_INFER_IMPL_H
 #define DC_CORE_GRAPH_INFER_IMPL_H
 
-#include "core/graph/graph.h"
+#include "core/graph/dot.h"
 
 /* One application of an operation: what comes in, and the type of its result that rules write. */
 typedef struct dc_site {
@@ -21,15 +21,8 @@ static inline const char *dc_site_name(const dc_site *s)
     return dc_op_row_of(s->op)->name;
 }
 
-/* The lists of axes of a dot. */
-typedef struct dc_dot_axes {
-    int nb, nc;
-    const int64_t *batch[2], *contracted[2];
-    uint32_t used[2]; /* masks: batch and contracted axes */
-} dc_dot_axes;
-
-/* Reads and checks them. */
-dc_status dc_infer_dot(const dc_site *s, dc_dot_axes *d);
+/* Reads and checks the axes of a dot. */
+dc_status dc_infer_dot(const dc_site *s, dc_dot *d);
 
 /* Names of the result, whose dtype and dims have been inferred. */
 dc_status dc_infer_names(const dc_site *s);

@@ -118,19 +118,18 @@ static dc_status names_reshape(const dc_site *s)
 
 static dc_status names_dot(const dc_site *s)
 {
-    dc_dot_axes d;
+    dc_dot d;
     int to = 0;
     DC_TRY(dc_infer_dot(s, &d));
-    for (int i = 0; i < d.nb; i++)
+    for (int i = 0; i < d.nbatch; i++)
         DC_TRY(join_names(s, (int)d.batch[0][i], (int)d.batch[1][i], 2, &s->out->name[to++]));
-    for (int i = 0; i < d.nc; i++) {
+    for (int i = 0; i < d.ncontract; i++) {
         const char *inner;
-        DC_TRY(join_names(s, (int)d.contracted[0][i], (int)d.contracted[1][i], 2, &inner));
+        DC_TRY(join_names(s, (int)d.contract[0][i], (int)d.contract[1][i], 2, &inner));
     }
     for (int side = 0; side < 2; side++)
-        for (int i = 0; i < s->in[side].rank; i++)
-            if ((d.used[side] >> i & 1) == 0)
-                s->out->name[to++] = s->in[side].name[i];
+        for (int i = 0; i < d.nfree[side]; i++)
+            s->out->name[to++] = s->in[side].name[d.free[side][i]];
     return DC_OK;
 }
 

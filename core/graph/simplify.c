@@ -9,6 +9,7 @@
 #include "core/graph/simplify.h"
 
 #include "core/graph/custom.h"
+#include "core/graph/dot.h"
 
 #include <math.h>
 #include <string.h>
@@ -579,9 +580,9 @@ static dc_ref simplify_dot(const site *s)
 {
     if (s->op == DC_OP_CONV)
         return dc_node_count(operand(s, 1)) == 0 ? emit_const(s, 0) : 0;
-    const int nb = (int)s->attr[0], nc = (int)s->attr[1];
-    for (int i = 0; i < nc; i++)
-        if (operand(s, 0)->dim[s->attr[2 + 2 * nb + i]] == 0)
+    const dc_dot d = dc_dot_read(s->attr, operand(s, 0)->rank, operand(s, 1)->rank);
+    for (int i = 0; i < d.ncontract; i++)
+        if (operand(s, 0)->dim[d.contract[0][i]] == 0)
             return emit_const(s, 0);
     return 0;
 }

@@ -14,6 +14,7 @@
  */
 #include "core/eval/eval_find.h"
 #include "core/graph/conv.h"
+#include "core/graph/dot.h"
 #include "core/runtime/lazy.h"
 
 #include <string.h>
@@ -167,9 +168,10 @@ static int64_t work_of(const dc_lazy *n)
     }
     if ((dc_op)n->op == DC_OP_DOT) {
         int64_t work = own;
-        const int64_t nb = n->attr[0], nc = n->attr[1];
-        for (int64_t i = 0; i < nc; i++)
-            work = product(work, n->in[0]->type.dim[n->attr[2 + 2 * nb + i]]);
+        const dc_type *left = &n->in[0]->type;
+        const dc_dot d = dc_dot_read(n->attr, left->rank, n->in[1]->type.rank);
+        for (int i = 0; i < d.ncontract; i++)
+            work = product(work, left->dim[d.contract[0][i]]);
         return work;
     }
     return product(dc_max_i64(own, read), row->flags & DC_OPF_COSTLY ? 8 : 1);

@@ -442,24 +442,18 @@ static dc_status align(dc_job *j, dc_func *f, dc_val *v, const list *l, const li
 static dc_status contract(dc_job *j, dc_func *f, const dc_val *v, const list *l, uint64_t both,
                           uint64_t keep, dc_val *out)
 {
-    int64_t attr[2 + 4 * DC_MAX_RANK], lists[4][DC_MAX_RANK];
-    int nb = 0, nc = 0, at = 2;
+    dc_dot d = {0};
     for (int k = 0; k < l[0].n; k++) {
         const int which = l[0].letter[k];
         if ((both >> which & 1) == 0)
             continue;
         const bool batch = keep >> which & 1;
-        int64_t *left = lists[batch ? 0 : 2], *right = lists[batch ? 1 : 3];
-        const int i = batch ? nb++ : nc++;
-        left[i] = k;
-        right[i] = place_of(&l[1], which);
+        int64_t(*axes)[DC_MAX_RANK] = batch ? d.batch : d.contract;
+        const int i = batch ? d.nbatch++ : d.ncontract++;
+        axes[0][i] = k;
+        axes[1][i] = place_of(&l[1], which);
     }
-    attr[0] = nb;
-    attr[1] = nc;
-    for (int i = 0; i < 4; i++)
-        for (int k = 0; k < (i < 2 ? nb : nc); k++)
-            attr[at++] = lists[i][k];
-    return dc_build_dot(j, f, v[0], v[1], attr, at, out);
+    return dc_build_dot(j, f, v[0], v[1], &d, out);
 }
 
 static dc_status product(dc_job *j, dc_func *f, const step *st, dc_val *v, const list *l,

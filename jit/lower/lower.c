@@ -13,6 +13,7 @@
  * linear in memory, and a long axis schedules better. Where division or remainder is left over in
  * an access map, the kernel is lowered again with an axis per dim.
  */
+#include "core/graph/dot.h"
 #include "jit/lower/lower_impl.h"
 #include "jit/nest/select_fold.h"
 
@@ -358,20 +359,15 @@ static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
             pos[0][i] = n->attr[0] >> i & 1 ? red_pos[r++] : w->out_pos[o++];
         return dc_lower_node(w, n->in[0], pos[0]);
     }
-    const int nb = (int)n->attr[0], nc = (int)n->attr[1];
-    const int64_t *batch = n->attr + 2, *contracted = n->attr + 2 + 2 * nb;
-    int next = nb;
+    const dc_dot d = dc_dot_of(w->fn, n);
+    int next = d.nbatch;
     for (int s = 0; s < 2; s++) {
-        const dc_node *a = dc_node_at(w->fn, n->in[s]);
-        for (int i = 0; i < a->rank; i++)
-            pos[s][i] = 0;
-        for (int i = 0; i < nb; i++)
-            pos[s][batch[s * nb + i]] = w->out_pos[i];
-        for (int i = 0; i < nc; i++)
-            pos[s][contracted[s * nc + i]] = red_pos[i];
-        for (int i = 0; i < a->rank; i++)
-            if (pos[s][i] == 0)
-                pos[s][i] = w->out_pos[next++];
+        for (int i = 0; i < d.nbatch; i++)
+            pos[s][d.batch[s][i]] = w->out_pos[i];
+        for (int i = 0; i < d.ncontract; i++)
+            pos[s][d.contract[s][i]] = red_pos[i];
+        for (int i = 0; i < d.nfree[s]; i++)
+            pos[s][d.free[s][i]] = w->out_pos[next++];
     }
     dc_vx in[2];
     for (int s = 0; s < 2; s++)
@@ -392,9 +388,9 @@ static int reduced_dims(const lowering *w, const dc_node *n, int64_t *dim)
     if (n->op == DC_OP_CONV)
         return dc_lower_conv_terms(w->fn, n, dim);
     if (n->op == DC_OP_DOT) {
-        const int nb = (int)n->attr[0], nc = (int)n->attr[1];
-        for (int i = 0; i < nc; i++)
-            dim[rank++] = a->dim[n->attr[2 + 2 * nb + i]];
+        const dc_dot d = dc_dot_of(w->fn, n);
+        for (int i = 0; i < d.ncontract; i++)
+            dim[rank++] = a->dim[d.contract[0][i]];
         return rank;
     }
     for (int i = 0; i < a->rank; i++)

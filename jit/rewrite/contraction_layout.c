@@ -1,62 +1,33 @@
 #include "jit/rewrite/contraction_layout.h"
 
+#include "core/graph/dot.h"
 #include "jit/base/tuning.h"
 #include "jit/rewrite/split_reduction.h"
 
 #include <string.h>
 
-typedef struct sides {
-    int nb, nc;
-    const int64_t *batch[2], *contracted[2];
-} sides;
-
-static sides sides_of(const dc_node *n)
-{
-    sides s = {.nb = (int)n->attr[0], .nc = (int)n->attr[1]};
-    s.batch[0] = n->attr + 2;
-    s.batch[1] = s.batch[0] + s.nb;
-    s.contracted[0] = s.batch[1] + s.nb;
-    s.contracted[1] = s.contracted[0] + s.nc;
-    return s;
-}
-
-static bool is_free(const sides *s, int side, int axis)
-{
-    for (int i = 0; i < s->nb; i++)
-        if (s->batch[side][i] == axis)
-            return false;
-    for (int i = 0; i < s->nc; i++)
-        if (s->contracted[side][i] == axis)
-            return false;
-    return true;
-}
-
-/* Product of the free dims of a side; *axes how many there are. */
-static int64_t free_count(const dc_node *operand, const sides *s, int side, int *axes)
+/* Product of the free dims of a side. */
+static int64_t free_count(const dc_node *operand, const dc_dot *d, int side)
 {
     int64_t count = 1;
-    *axes = 0;
-    for (int i = 0; i < operand->rank; i++)
-        if (is_free(s, side, i)) {
-            count *= operand->dim[i];
-            ++*axes;
-        }
+    for (int i = 0; i < d->nfree[side]; i++)
+        count *= operand->dim[d->free[side][i]];
     return count;
 }
 
-static int last_free(const sides *s, int rank)
+/* -1: there is none. */
+static int last_free(const dc_dot *d, int side)
 {
-    int axis = rank - 1;
-    while (axis >= 0 && !is_free(s, 1, axis))
-        axis--;
-    return axis;
+    return d->nfree[side] > 0 ? (int)d->free[side][d->nfree[side] - 1] : -1;
 }
 
 /* Moves an axis of one side behind all others. */
-static dc_ref turned_dot(dc_func *to, const sides *s, const dc_ref *in, int side, int last)
+static dc_ref turned_dot(dc_func *to, const dc_dot *d, const dc_ref *operands, int side, int last)
 {
+    dc_ref in[2] = {operands[0], operands[1]};
     const int rank = dc_node_at(to, in[side])->rank;
-    int64_t perm[DC_MAX_RANK], where[DC_MAX_RANK], batch[DC_MAX_RANK], contracted[DC_MAX_RANK];
+    int64_t perm[DC_MAX_RANK], where[DC_MAX_RANK];
+    dc_dot turned = *d;
     int k = 0;
     for (int i = 0; i < rank; i++)
         if (i != last) {
@@ -65,35 +36,31 @@ static dc_ref turned_dot(dc_func *to, const sides *s, const dc_ref *in, int side
         }
     where[last] = k;
     perm[k] = last;
-    for (int i = 0; i < s->nb; i++)
-        batch[i] = where[s->batch[side][i]];
-    for (int i = 0; i < s->nc; i++)
-        contracted[i] = where[s->contracted[side][i]];
-    const dc_ref moved = dc_graph_permute(to, in[side], perm);
-    return side == 0 ? dc_graph_dot(to, moved, in[1], s->nb, batch, s->batch[1], s->nc, contracted,
-                                    s->contracted[1])
-                     : dc_graph_dot(to, in[0], moved, s->nb, s->batch[0], batch, s->nc,
-                                    s->contracted[0], contracted);
+    for (int i = 0; i < d->nbatch; i++)
+        turned.batch[side][i] = where[d->batch[side][i]];
+    for (int i = 0; i < d->ncontract; i++)
+        turned.contract[side][i] = where[d->contract[side][i]];
+    in[side] = dc_graph_permute(to, in[side], perm);
+    return dc_dot_make(to, in[0], in[1], &turned);
 }
 
 /* One side with its axes in the order batch, free; beside axes of extent 1 for those of the other side. */
-static dc_ref spread(dc_func *to, const sides *s, const dc_node *n, dc_ref in, int side)
+static dc_ref spread(dc_func *to, const dc_dot *d, const dc_node *n, dc_ref in, int side)
 {
     const dc_node *a = dc_node_at(to, in);
     int64_t perm[DC_MAX_RANK], dim[DC_MAX_RANK];
     int k = 0;
-    for (int i = 0; i < s->nb; i++)
-        perm[k++] = s->batch[side][i];
-    for (int i = 0; i < a->rank; i++)
-        if (is_free(s, side, i))
-            perm[k++] = i;
+    for (int i = 0; i < d->nbatch; i++)
+        perm[k++] = d->batch[side][i];
+    for (int i = 0; i < d->nfree[side]; i++)
+        perm[k++] = d->free[side][i];
     for (int i = 0; i < n->rank; i++)
         dim[i] = 1;
-    const int own = k - s->nb, from = side == 0 ? s->nb : n->rank - own;
+    const int from = side == 0 ? d->nbatch : n->rank - d->nfree[1];
     for (int i = 0; i < k; i++)
-        dim[i < s->nb ? i : from + i - s->nb] = a->dim[perm[i]];
-    for (int i = 0; i < s->nc; i++)
-        perm[k++] = s->contracted[side][i];
+        dim[i < d->nbatch ? i : from + i - d->nbatch] = a->dim[perm[i]];
+    for (int i = 0; i < d->ncontract; i++)
+        perm[k++] = d->contract[side][i];
     return dc_graph_expand(to, dc_graph_reshape(to, dc_graph_permute(to, in, perm), n->rank, dim),
                            n->dim);
 }
@@ -120,74 +87,65 @@ bool dc_layout_is_transposed(const dc_func *f, dc_ref r)
 }
 
 /* A product of single terms is no sum: an element-wise operation, with -0 as the sum makes it. */
-static dc_ref outer_product(dc_func *to, const sides *s, const dc_node *n, const dc_ref *in)
+static dc_ref outer_product(dc_func *to, const dc_dot *d, const dc_node *n, const dc_ref *in)
 {
     const dc_dtype t = (dc_dtype)n->dtype;
-    const dc_ref a = dc_graph_cast(to, spread(to, s, n, in[0], 0), t);
-    const dc_ref b = dc_graph_cast(to, spread(to, s, n, in[1], 1), t);
+    const dc_ref a = dc_graph_cast(to, spread(to, d, n, in[0], 0), t);
+    const dc_ref b = dc_graph_cast(to, spread(to, d, n, in[1], 1), t);
     const dc_ref y = dc_graph_op2(to, DC_OP_MUL, a, b);
     return dc_graph_op2(to, DC_OP_ADD, y, dc_graph_like(to, y, 0));
 }
 
-static bool is_single_term(const dc_node *a, const sides *s)
+static bool is_single_term(const dc_node *a, const dc_dot *d)
 {
-    for (int i = 0; i < s->nc; i++)
-        if (a->dim[s->contracted[0][i]] != 1)
+    for (int i = 0; i < d->ncontract; i++)
+        if (a->dim[d->contract[0][i]] != 1)
             return false;
     return true;
 }
 
-/*
- * A permuted operand is read as it was before, where that leaves the order of the free dims. attr:
- * where the axes are kept.
- */
-static bool read_through(const dc_func *to, sides *s, dc_ref *in, int side, int64_t *attr)
+/* A permuted operand is read as it was before, where that leaves the order of the free dims. */
+static bool read_through(const dc_func *to, dc_dot *d, dc_ref *in, int side)
 {
     const dc_node *p = dc_node_at(to, in[side]);
     int64_t last = -1;
     if (p->op != DC_OP_PERMUTE)
         return false;
-    for (int i = 0; i < p->rank; i++)
-        if (is_free(s, side, i)) {
-            if (p->attr[i] < last)
-                return false;
-            last = p->attr[i];
-        }
-    for (int i = 0; i < s->nb; i++)
-        attr[i] = p->attr[s->batch[side][i]];
-    for (int i = 0; i < s->nc; i++)
-        attr[s->nb + i] = p->attr[s->contracted[side][i]];
-    s->batch[side] = attr;
-    s->contracted[side] = attr + s->nb;
+    for (int i = 0; i < d->nfree[side]; i++) {
+        if (p->attr[d->free[side][i]] < last)
+            return false;
+        last = p->attr[d->free[side][i]];
+    }
+    int64_t *const list[3] = {d->batch[side], d->contract[side], d->free[side]};
+    const int n[3] = {d->nbatch, d->ncontract, d->nfree[side]};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < n[k]; i++)
+            list[k][i] = p->attr[list[k][i]];
     in[side] = p->in[0];
     return true;
 }
 
 /* The product with sides turned round where that pays; 0 where they stay. */
-static dc_ref laid_out(dc_func *to, const dc_node *n, const dc_ref *operands)
+static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc_ref *operands)
 {
     dc_ref in[2] = {operands[0], operands[1]};
-    int64_t attr[2][2 * DC_MAX_RANK];
-    sides s = sides_of(n);
-    int left, right;
-    if (is_single_term(dc_node_at(to, in[0]), &s))
-        return outer_product(to, &s, n, in);
-    const bool left_through = read_through(to, &s, in, 0, attr[0]);
-    const bool through = read_through(to, &s, in, 1, attr[1]) || left_through;
+    dc_dot d = dc_dot_of(f, n);
+    if (is_single_term(dc_node_at(to, in[0]), &d))
+        return outer_product(to, &d, n, in);
+    const bool left_through = read_through(to, &d, in, 0);
+    const bool through = read_through(to, &d, in, 1) || left_through;
     const dc_node *a = dc_node_at(to, in[0]), *b = dc_node_at(to, in[1]);
-    const int64_t rows = free_count(a, &s, 0, &left), columns = free_count(b, &s, 1, &right);
-    const int last = last_free(&s, b->rank);
-    const bool packs = s.nc == 1 && left > 0 && right == 1;
+    const int64_t rows = free_count(a, &d, 0), columns = free_count(b, &d, 1);
+    const int last = last_free(&d, 1);
+    const bool packs = d.ncontract == 1 && d.nfree[0] > 0 && d.nfree[1] == 1;
     if (last >= 0 && last != b->rank - 1 && rows >= DC_TUNE_RIGHT_ROWS && !packs)
-        return turned_dot(to, &s, in, 1, last);
-    if (s.nc == 1 && a->rank > 0 && is_free(&s, 0, a->rank - 1)) {
-        const int64_t sum = a->dim[s.contracted[0][0]];
+        return turned_dot(to, &d, in, 1, last);
+    if (d.ncontract == 1 && a->rank > 0 && last_free(&d, 0) == a->rank - 1) {
+        const int64_t sum = a->dim[d.contract[0][0]];
         if (rows * sum * columns >= DC_TUNE_LEFT_WORK && pays_turning(sum, a->dim[a->rank - 1]))
-            return turned_dot(to, &s, in, 0, (int)s.contracted[0][0]);
+            return turned_dot(to, &d, in, 0, (int)d.contract[0][0]);
     }
-    return !through ? 0
-                    : dc_graph_dot(to, in[0], in[1], s.nb, s.batch[0], s.batch[1], s.nc,
-                                   s.contracted[0], s.contracted[1]);
+    return through ? dc_dot_make(to, in[0], in[1], &d) : 0;
 }
 
 /* What reduces axes of one element each is movement; a sum begins with 0, so -0 becomes 0. Else 0. */
@@ -237,7 +195,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f)
         }
         if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0])) != 0)
             continue;
-        map[r] = n->op == DC_OP_DOT ? laid_out(to, n, in)
+        map[r] = n->op == DC_OP_DOT ? laid_out(to, f, n, in)
                  : n->nin == 1      ? single_term(to, f, r, in[0])
                                     : 0;
         if (map[r] == 0)

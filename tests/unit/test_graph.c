@@ -2,7 +2,9 @@
  * core/graph/graph.c and core/graph/infer.c: consing, origins, clones and hashes; the type, shape and names
  * rules with what they refuse.
  */
-#include "core/graph/graph.h"
+#include "core/graph/dot.h"
+
+#include <string.h>
 
 #include "tests/unit/typetext.h"
 
@@ -108,6 +110,25 @@ static void test_helpers(void)
     CHECK_STR(type_of(f, dc_graph_dot(f, a, b, 0, NULL, NULL, 1, (const int64_t[]){1}, zeros)),
               "f32[2, 2]");
     CHECK_EQ(dc_node_count(dc_node_at(f, a)), 6);
+}
+
+/* Attributes of a dot to the structure and back; axes that are none of the lists are free. */
+static void test_dot_axes(void)
+{
+    const int64_t attr[] = {1, 2, 1, 0, 0, 3, 2, 1};
+    int64_t back[DC_DOT_ATTRS];
+    CHECK_EQ(dc_dot_nattr(attr, 8), 8);
+    const dc_dot d = dc_dot_read(attr, 4, 4);
+    CHECK(d.nbatch == 1 && d.batch[0][0] == 1 && d.batch[1][0] == 0);
+    CHECK(d.ncontract == 2 && d.contract[0][0] == 0 && d.contract[0][1] == 3);
+    CHECK(d.contract[1][0] == 2 && d.contract[1][1] == 1);
+    CHECK(d.nfree[0] == 1 && d.free[0][0] == 2 && d.nfree[1] == 1 && d.free[1][0] == 3);
+    CHECK_EQ(dc_dot_write(&d, back), 8);
+    CHECK(memcmp(attr, back, sizeof attr) == 0);
+    CHECK_EQ(dc_dot_nattr(attr, 1), -1);
+    CHECK_EQ(dc_dot_nattr((const int64_t[]){0, -1}, 2), -1);
+    CHECK_EQ(dc_dot_nattr((const int64_t[]){DC_MAX_RANK + 1, 0}, 2), -1);
+    CHECK_EQ(dc_dot_nattr((const int64_t[]){0, DC_MAX_RANK}, 2), 2 + 2 * DC_MAX_RANK);
 }
 
 static int count_origins(const dc_func *f, dc_ref r)
@@ -393,6 +414,7 @@ int main(void)
     test_dtype_rules();
     test_shape_rules();
     test_index_rules();
+    test_dot_axes();
     test_dot_rules();
     test_names_rules();
     test_names_of_reshape();
