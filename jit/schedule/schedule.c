@@ -40,7 +40,8 @@ dc_shape dc_shape_of(const dc_kernel *k)
 {
     dc_shape s = {0};
     const dc_stmt *t = k->root;
-    while (t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL && !k->axis.at[t->axis].reduce) {
+    while (s.nout < DC_SHAPE_AXES && t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL &&
+           !k->axis.at[t->axis].reduce) {
         s.out[s.nout++] = t->axis;
         t = t->body;
     }
