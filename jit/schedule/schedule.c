@@ -21,36 +21,6 @@
 
 enum { FEW_VECTORS = 4, STRIPS = 8, FEW_POSITIONS = 64 };
 
-static void read_reduction(const dc_kernel *k, const dc_stmt *first, dc_shape *s)
-{
-    for (const dc_stmt *t = first; t != NULL; t = t->next) {
-        if (t->kind == DC_STMT_LOOP && k->axis.at[t->axis].reduce) {
-            if (s->nred < DC_SHAPE_AXES)
-                s->red[s->nred++] = t->axis;
-            else /* of many sums: each by itself */
-                s->by_rows = true;
-            read_reduction(k, t->body, s);
-        } else if (t->kind == DC_STMT_SET && t->reduces && s->add == NULL) {
-            s->add = t;
-        }
-    }
-}
-
-dc_shape dc_shape_of(const dc_kernel *k)
-{
-    dc_shape s = {0};
-    const dc_stmt *t = k->root;
-    while (s.nout < DC_SHAPE_AXES && t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL &&
-           !k->axis.at[t->axis].reduce) {
-        s.out[s.nout++] = t->axis;
-        t = t->body;
-    }
-    read_reduction(k, t, &s);
-    for (; t != NULL; t = t->next)
-        s.by_rows |= t->kind == DC_STMT_LOOP && !k->axis.at[t->axis].reduce;
-    return s;
-}
-
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis)
 {
     return s->k->axis.at[axis].extent;
@@ -62,26 +32,6 @@ int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent)
     while (p < extent && p < s->lanes)
         p *= 2;
     return p;
-}
-
-dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis)
-{
-    const dc_mark mark = dc_arena_mark(&k->arena);
-    const bool *part = dc_vx_parts(k, &k->arena, v);
-    dc_strides s = {0};
-    for (dc_vx i = 1; i <= v; i++) {
-        const dc_vx_node *n = &k->vx.at[i];
-        if (!part[i] || n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM)
-            continue;
-        bool affine = true;
-        const int64_t stride = dc_ix_stride(k, n->at, axis, &affine);
-        s.zero |= affine && stride == 0;
-        s.one |= affine && stride == 1;
-        s.far |= affine && stride != 0 && stride != 1;
-        s.none |= !affine;
-    }
-    dc_arena_rewind(&k->arena, mark);
-    return s;
 }
 
 /* Blocked summation -------------------------------------------------------------------------- */
@@ -194,21 +144,20 @@ static bool schedule_columns(dc_sketch *s, const dc_shape *p)
 /* Vectors along memory if there is an axis for it, else lanes that are apart in memory. */
 static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
 {
-    const dc_vx term = s->k->vx.at[p->add->put[0].value].in[1];
     const int64_t columns = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
-    dc_strides along = {.none = true};
-    if (columns >= 2)
-        along = dc_strides_of(s->k, term, p->out[p->nout - 1]);
+    dc_strides along = {.irregular = true};
     bool is_conv = false;
-    const bool apart = along.one && along.zero && !along.far && !along.none;
-    const bool done = !p->by_rows && apart && dc_schedule_conv(s, p, &is_conv);
+    if (columns >= 2)
+        along = dc_strides_of(s->k, dc_shape_term(s->k, p), p->out[p->nout - 1]);
+    const bool regular = along.unit && !along.strided && !along.irregular;
+    if (p->by_rows)
+        return dc_schedule_rows(s, p);
+    const bool done = regular && along.invariant && dc_schedule_conv(s, p, &is_conv);
     if (is_conv)
         return done;
-    if (!p->by_rows && columns >= 2 && dc_is_product(s, p))
+    if (columns >= 2 && dc_is_product(s, p))
         return dc_schedule_product(s, p);
-    if (p->by_rows || !along.one || along.far || along.none)
-        return dc_schedule_rows(s, p);
-    return schedule_columns(s, p);
+    return regular ? schedule_columns(s, p) : dc_schedule_rows(s, p);
 }
 
 /* axes of reshapes ----------------------------------------------------------------------------- */
@@ -276,9 +225,9 @@ static int widest(const dc_kernel *k)
 dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
 {
     dc_sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
-    dc_shape p = dc_shape_of(k);
     if (level < 2)
         return DC_OK;
+    dc_shape p = dc_shape_of(k);
     if (!t->simt && !p.by_rows) {
         split_divided(&s);
         p = dc_shape_of(k);

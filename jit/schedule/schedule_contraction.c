@@ -127,34 +127,6 @@ static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
     return f;
 }
 
-static bool still(dc_strides s)
-{
-    return !s.one && !s.far && !s.none;
-}
-
-static bool moves(dc_strides s)
-{
-    return !s.zero && !s.none && (s.one || s.far);
-}
-
-/* Is there one sum in the nest, and it stands in loops of its own? */
-static bool is_one_sum(const dc_shape *p, const dc_stmt *body)
-{
-    int sums = 0;
-    for (const dc_stmt *t = body; t != NULL; t = t->next) {
-        if (t->kind != DC_STMT_LOOP)
-            continue;
-        int depth = 1;
-        const dc_stmt *in = t->body;
-        for (; in != NULL && in->kind == DC_STMT_LOOP && in->next == NULL; in = in->body)
-            depth++;
-        if (in != p->add || in->next != NULL || depth != p->nred)
-            return false;
-        sums++;
-    }
-    return sums == 1;
-}
-
 /*
  * a and b of the sum, either way round; of a term that is no product a and b are the term. False
  * where no part of it stays as n moves, or none moves.
@@ -164,27 +136,26 @@ static bool read_factors(product *q, const dc_shape *p)
     const dc_kernel *k = q->s->k;
     const dc_vx_node sum = k->vx.at[p->add->put[0].value];
     const dc_vx_node term = k->vx.at[sum.in[1]];
-    const dc_stmt *body = k->root;
-    for (int i = 0; i < p->nout; i++)
-        body = body->body;
-    if (p->nred == 0 || p->nout == 0 || !is_one_sum(p, body))
+    if (p->nout == 0 || !p->one_sum)
         return false;
     if (term.kind != DC_VX_OP || term.op != DC_OP_MUL) {
         q->a = q->b = factor_of(q, p, sum.in[1]);
         q->a.plain = q->b.plain = false;
         q->has_m = p->nout >= 2;
-        return q->b.all_n.one && q->b.all_n.zero && !q->b.all_n.far && !q->b.all_n.none && q->has_m;
+        return q->b.all_n.unit && q->b.all_n.invariant && !q->b.all_n.strided &&
+               !q->b.all_n.irregular && q->has_m;
     }
     q->a = factor_of(q, p, term.in[0]);
     q->b = factor_of(q, p, term.in[1]);
-    if (!still(q->a.all_n)) {
+    if (!dc_strides_none(q->a.all_n)) {
         const factor f = q->a;
         q->a = q->b;
         q->b = f;
     }
-    q->has_m = p->nout >= 2 && still(q->b.all_m) && moves(q->a.m);
-    return still(q->a.all_n) && !q->b.all_n.none && moves(q->has_m ? q->b.n : q->b.all_n) &&
-           (q->b.n.one || (q->b.plain && q->has_m));
+    q->has_m = p->nout >= 2 && dc_strides_none(q->b.all_m) && dc_strides_all(q->a.m);
+    return dc_strides_none(q->a.all_n) && !q->b.all_n.irregular &&
+           dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
+           (q->b.n.unit || (q->b.plain && q->has_m));
 }
 
 static void read_axes(product *q, const dc_shape *p)
@@ -300,10 +271,10 @@ static bool is_large(const product *q)
 static void packing_of(product *q)
 {
     const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
-    const bool large = is_large(q), across = q->b.n.far;
+    const bool large = is_large(q), across = q->b.n.strided;
     q->pack_b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2 &&
                 (across || large || (q->b.computed && q->M >= FEW_ROWS));
-    q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.one && q->a.k.far &&
+    q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.unit && q->a.k.strided &&
                 q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
                 (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
     q->wide = q->pack_b && !across && !q->pack_a && q->M <= WIDE_ROWS && q->K <= WIDE_K &&
@@ -480,7 +451,7 @@ static bool pack_b(product *q)
     if (q->wide)
         TRY(dc_do_reorder(q->s, dc_sketch_copy_of(q->s, made, k, 0),
                           dc_sketch_copy_of(q->s, made, q->tn.o, 0)));
-    if (q->b.n.one)
+    if (q->b.n.unit)
         return true;
     TRY(dc_do_split(q->s, dc_sketch_copy_of(q->s, made, k, 0), q->lanes, &rows));
     return dc_do_unroll(q->s, rows.i);
@@ -529,7 +500,7 @@ static bool apply(product *q)
 static bool is_dots(const product *q)
 {
     return q->nred == 1 && q->has_m && q->M <= dc_min_i64(DOT_ROWS, q->K / q->s->lanes) &&
-           q->a.k.one && q->b.k.one && !q->b.n.one && q->N > 1;
+           q->a.k.unit && q->b.k.unit && !q->b.n.unit && q->N > 1;
 }
 
 static bool schedule_dots(product *q)
@@ -564,7 +535,7 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
     take_outer(&q);
     if (is_dots(&q))
         return schedule_dots(&q);
-    q.streams = q.nred == 1 && !q.b.n.far && is_large(&q) && q.M < FEW_ROWS;
+    q.streams = q.nred == 1 && !q.b.n.strided && is_large(&q) && q.M < FEW_ROWS;
     tile_of(&q);
     packing_of(&q);
     blocks_of(&q);

@@ -59,12 +59,9 @@ static int64_t size_of(int64_t v)
     return v < 0 ? -v : v;
 }
 
-/* Do an axis of the result and one of the sum move along one dim of the left operand? */
 static bool share_dim(const conv *c, uint32_t out, uint32_t red)
 {
-    bool affine = true;
-    const int64_t so = size_of(stride(c, out, &affine)), sr = size_of(stride(c, red, &affine));
-    return affine && so > 0 && sr > 0 && so < sr * extent(c, red) && sr < so * extent(c, out);
+    return dc_axes_overlap(c->s->k, c->s->k->vx.at[c->left].at, out, red);
 }
 
 /* The left operand; false where none stands still along the last axis, or it sees no window. */

@@ -5,18 +5,8 @@
 #ifndef DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
 #define DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
 
+#include "jit/nest/nest_shape.h"
 #include "jit/schedule/schedule.h"
-
-enum { DC_SHAPE_AXES = 2 * DC_MAX_RANK };
-
-typedef struct dc_shape {                            /* of a naive nest */
-    uint32_t out[DC_SHAPE_AXES], red[DC_SHAPE_AXES]; /* axes, outermost first */
-    int nout, nred;
-    const dc_stmt *add; /* the first accumulation, NULL in a map */
-    bool by_rows;       /* beside reductions stand loops that are none */
-} dc_shape;
-
-dc_shape dc_shape_of(const dc_kernel *k);
 
 typedef struct dc_sketch { /* a kernel while a rule schedules it */
     dc_kernel *k;
@@ -84,12 +74,6 @@ typedef struct dc_chain {
  * of a chain of additions. One of the loops may become two.
  */
 void dc_sketch_subtotal(dc_sketch *s, dc_chain *c);
-/* How the loads below v move along an axis: which strides occur. */
-typedef struct dc_strides {
-    bool zero, one, far, none; /* none: not affine */
-} dc_strides;
-
-dc_strides dc_strides_of(dc_kernel *k, dc_vx v, uint32_t axis);
 
 /* No reduction. */
 bool dc_schedule_map(dc_sketch *s, const dc_shape *p);

@@ -40,12 +40,13 @@ static const dc_stmt *body_of(const dc_kernel *k, const dc_shape *p)
     return t;
 }
 
-/* The innermost axis of a sum that is long enough and read along memory (far: or apart). */
-static int sum_axis(const dc_sketch *s, const part *x, dc_vx term, bool far)
+/* The innermost axis of a reduction that is long enough and read along memory (apart: or strided). */
+static int sum_axis(const dc_sketch *s, const part *x, dc_vx term, bool apart)
 {
     for (int i = x->n - 1; i >= 0; i--) {
         const dc_strides along = dc_strides_of(s->k, term, x->axis[i]);
-        if (x->extent[i] >= s->lanes && !along.none && (far || (along.one && !along.far)))
+        if (x->extent[i] >= s->lanes && !along.irregular &&
+            (apart || (along.unit && !along.strided)))
             return i;
     }
     return -1;
