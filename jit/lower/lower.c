@@ -15,6 +15,7 @@
  */
 #include "core/graph/dot.h"
 #include "jit/lower/lower_impl.h"
+#include "jit/nest/nest_roles.h"
 #include "jit/nest/select_fold.h"
 
 #include <stdio.h>
@@ -772,6 +773,7 @@ static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool 
         dc_kernel_free(k);
         k = lower_as(&w, false);
     }
+    dc_roles_derive(k);
     dc_job_keep(j, k);
     dc_arena_rewind(&j->scratch, mark);
     *out = k;

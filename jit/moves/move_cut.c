@@ -6,6 +6,7 @@
  * always false, and selects on them are folded: of x[i - 1] with a border one part is the border, the other a copy.
  */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_roles.h"
 #include "jit/nest/select_fold.h"
 
 /* Folding of selects --------------------------------------------------------------------------- */
@@ -86,6 +87,8 @@ bool dc_move_cut(dc_nest_edit *v, const dc_move *m)
     if (!dc_move_new_axis(v, &c.low, axis, at, a.reduce, "l") ||
         !dc_move_new_axis(v, &c.high, axis, a.extent - at, a.reduce, "h"))
         return false;
+    dc_axis_inherit(k, c.low, axis);
+    dc_axis_inherit(k, c.high, axis);
     c.in_low = dc_subst_axis(k, axis, dc_ix_axis(k, c.low));
     c.in_high = dc_subst_axis(k, axis, dc_ix_add(k, dc_ix_axis(k, c.high), dc_ix_const(k, at)));
     return dc_nest_each_loop(v, &k->root, axis, cut_loop, &c);

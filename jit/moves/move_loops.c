@@ -3,6 +3,7 @@
  * fuse, pad, reorder, vectorize, unroll.
  */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_roles.h"
 
 enum { MAX_UNROLL = 64, MAX_LANES = 64, MAX_GROWTH = 1 << 20 };
 
@@ -220,6 +221,8 @@ bool dc_move_split(dc_nest_edit *v, const dc_move *m)
         !dc_move_new_axis(v, &s.outer, s.axis, outer, a.reduce, "o") ||
         !dc_move_new_axis(v, &s.inner, s.axis, n, a.reduce, "i"))
         return false;
+    dc_axis_inherit(k, s.outer, s.axis);
+    dc_axis_inherit(k, s.inner, s.axis);
     s.whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, s.outer), n), dc_ix_axis(k, s.inner));
     s.subst = dc_subst_axis(k, s.axis, s.whole);
     return dc_nest_each_loop(v, &k->root, s.axis, grow_loop, &s);
@@ -239,6 +242,7 @@ bool dc_move_pad(dc_nest_edit *v, const dc_move *m)
     if (!dc_nest_fits(v, extent, dc_max_i64(a.extent, 1)) ||
         !dc_move_new_axis(v, &s.outer, s.axis, extent, a.reduce, "p"))
         return false;
+    dc_axis_inherit(k, s.outer, s.axis);
     s.whole = dc_ix_axis(k, s.outer);
     s.subst = dc_subst_axis(k, s.axis, s.whole);
     return dc_nest_each_loop(v, &k->root, s.axis, grow_loop, &s);
@@ -275,6 +279,7 @@ bool dc_move_part(dc_nest_edit *v, const dc_move *m)
     const dc_axis a = v->k->axis.at[axis];
     if (!dc_move_new_axis(v, &p.own, axis, a.extent, a.reduce, "x"))
         return false;
+    dc_axis_inherit(v->k, p.own, axis);
     p.subst = dc_subst_axis(v->k, axis, dc_ix_axis(v->k, p.own));
     if (!dc_nest_each_loop(v, &v->k->root, axis, part_loop, &p))
         return false;
@@ -328,6 +333,7 @@ bool dc_move_fuse(dc_nest_edit *v, const dc_move *m)
         return dc_nest_refuse(v, "%s and %s together have too many iterations", a.name, b.name);
     if (!dc_move_new_axis(v, &f.fused, f.outer, a.extent * b.extent, a.reduce, "f"))
         return false;
+    k->axis.at[f.fused].role = (uint8_t)dc_role_join((dc_role)a.role, (dc_role)b.role);
     const dc_ix whole = dc_ix_axis(k, f.fused);
     f.div = dc_ix_div(k, whole, dc_max_i64(b.extent, 1));
     f.mod = dc_ix_mod(k, whole, dc_max_i64(b.extent, 1));

@@ -4,6 +4,7 @@
  */
 #include "jit/moves/move_impl.h"
 #include "jit/nest/matrix_tile.h"
+#include "jit/nest/nest_roles.h"
 
 #include <string.h>
 
@@ -146,6 +147,7 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
         !dc_move_new_axis(v, &inner, axis, f, false, "i") || /* partial results: no reduction */
         !dc_move_new_axis(v, &last, axis, f, true, "j"))
         return false;
+    dc_axis_inherit(k, outer, axis);
     const uint32_t part = dc_move_new_part(v, old.buf, (dc_dtype)sum.dtype, f);
     const dc_ix lane = dc_ix_axis(k, inner);
 

@@ -32,6 +32,11 @@
  * On a CPU, block and lane loops are plain loops, and group memory is local memory; so a schedule
  * for a GPU runs everywhere.
  *
+ * Roles. An axis may say what it means (dc_role), which schedule rules go by. Lowering knows; of a text that
+ * says nothing the access maps tell (jit/nest/nest_roles.h). A loop over a part of an axis keeps its role.
+ * k and window are reductions, the others but column are none; one operand of a product moves along each n,
+ * and the other one along each m. What a nest computes does not depend on roles.
+ *
  * Memory. Scopes say who shares a buffer that is no parameter: LOCAL belongs to one iteration of
  * the parallel loops round all its uses (registers or stack); GROUP to one position of the grid;
  * THREAD has one row for each thread of the group, [threads][n] in the order that threads are
@@ -62,10 +67,29 @@ static inline bool dc_axis_is_thread(uint8_t kind)
     return kind == DC_AXIS_BLOCK || kind == DC_AXIS_LANE;
 }
 
+/*
+ * What a loop means to its kernel. A contraction adds up a product of two operands; left is the one that is
+ * invariant along the last axis of the result, so that vectors lie along n. Each operand may be computed of
+ * several loads. A term that is no product has roles by its loads: those invariant along n are its left operand.
+ */
+typedef enum dc_role {
+    DC_ROLE_NONE, /* maps, copies, other reductions; of a contraction what neither operand moves along */
+    DC_ROLE_BATCH, /* contraction: both operands and the result move along it */
+    DC_ROLE_M,     /* the left operand and the result */
+    DC_ROLE_N,     /* the right operand and the result */
+    DC_ROLE_K,     /* is added up */
+    DC_ROLE_SPATIAL, /* convolution, which is a contraction: an m whose iterations see the same elements */
+    DC_ROLE_WINDOW, /* a k along which they see them: taps; in a gradient of the kernel, positions */
+    DC_ROLE_ROW,    /* row space: several steps for each row */
+    DC_ROLE_COLUMN, /* within a row; is added up, or stored */
+    DC_ROLE__COUNT
+} dc_role;
+
 typedef struct dc_axis {
     const char *name; /* unique in the kernel: "m", "n.o", "k" */
     int64_t extent;
     uint8_t kind; /* dc_axis_kind */
+    uint8_t role; /* dc_role */
     bool reduce;  /* its iterations are added up; order matters to rounding */
     uint32_t of;  /* the axis that a move made it of; DC_NO_AXIS: none */
 } dc_axis;

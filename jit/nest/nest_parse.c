@@ -4,9 +4,10 @@
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
  *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["stream" | "ahead" (n | "row")]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]"
- *   statement = "for" name "in" extent ["reduce"] [kind] and statements on deeper lines
+ *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
+ *   role      = "batch" | "m" | "n" | "k" | "spatial" | "window" | "row" | "column"
  *   store     = name "[" index "]" "=" value | name "[" index "]" op "=" value   (the first only)
  *   tile      = name "(" operand "," operand "," operand ")"
  *   operand   = name "[" index "by" integer "," integer "]"
@@ -27,6 +28,7 @@
  */
 #include "jit/nest/matrix_tile.h"
 #include "jit/nest/nest_parse_impl.h"
+#include "jit/nest/nest_roles.h"
 
 #include <string.h>
 
@@ -45,6 +47,20 @@ static void parse_axis_words(dc_np *p, dc_axis *a)
             a->kind = i;
 }
 
+/* ":" and a role, or nothing. */
+static bool parse_role(dc_np *p, dc_axis *a)
+{
+    if (!dc_np_accept_char(p, ':'))
+        return true;
+    const dc_np_token w = dc_np_word(p);
+    const int role = dc_role_find(w.s, (size_t)w.n);
+    if (role < 0)
+        return dc_np_expected(p, "a role of an axis");
+    p->scan.at += w.n;
+    a->role = (uint8_t)role;
+    return true;
+}
+
 static bool find_axis(dc_np *p, const dc_axis *a, uint32_t *out)
 {
     const int known = dc_axis_find(p->k, a->name);
@@ -53,11 +69,13 @@ static bool find_axis(dc_np *p, const dc_axis *a, uint32_t *out)
             return dc_np_refuse(p, "more than %d axes", MAX_NAMES);
         *out = dc_axis_new(p->k, a->name, a->extent, a->reduce);
         p->k->axis.at[*out].kind = a->kind;
+        p->k->axis.at[*out].role = a->role;
         return true;
     }
     const dc_axis *b = &p->k->axis.at[known];
     *out = (uint32_t)known;
-    if (a->extent != b->extent || a->kind != b->kind || a->reduce != b->reduce)
+    if (a->extent != b->extent || a->kind != b->kind || a->role != b->role ||
+        a->reduce != b->reduce)
         return dc_np_refuse(p, "loops over '%s' differ", a->name);
     return true;
 }
@@ -70,6 +88,7 @@ static bool parse_loop(dc_np *p, dc_stmt **out)
     const int64_t indent = p->indent;
     const uint32_t line = (uint32_t)p->scan.line;
     if (!dc_np_want_word(p, "for") || !dc_np_want_label(p, "the name of an axis", &name) ||
+        !parse_role(p, &a) ||
         !dc_np_want_word(p, "in") || !dc_np_want_integer(p, DC_NP_MAX_COUNT, &a.extent))
         return false;
     a.name = dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s);

@@ -3,10 +3,10 @@
  *
  *   kernel D_64_10_k64(out0: f32[640] out, x0: f32[4096], x1: f32[640]) {
  *     local acc: f32[1]
- *     for i0 in 64 grid
- *       for i1 in 10
+ *     for i0: m in 64 grid
+ *       for i1: n in 10
  *         acc[0] = 0:f32
- *         for k in 64 reduce
+ *         for k: k in 64 reduce
  *           acc[0] add= mul(x0[64*i0 + k], x1[10*k + i1])
  *         out0[10*i0 + i1] = maximum(acc[0], 0:f32)
  *   }
@@ -22,6 +22,7 @@
 #include "jit/nest/nest_print.h"
 
 #include "jit/nest/matrix_tile.h"
+#include "jit/nest/nest_roles.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -441,8 +442,9 @@ static void print_stmts(printing *p, const dc_stmt *first, int depth)
             continue;
         }
         const dc_axis *a = &p->k->axis.at[t->axis];
-        dc_text_printf(p->out, "%*sfor %s in %" PRId64 "%s%s\n", depth * 2, "", a->name, a->extent,
-                       a->reduce ? " reduce" : "", kinds[a->kind]);
+        dc_text_printf(p->out, "%*sfor %s%s%s in %" PRId64 "%s%s\n", depth * 2, "", a->name,
+                       a->role != DC_ROLE_NONE ? ": " : "", dc_role_name((dc_role)a->role),
+                       a->extent, a->reduce ? " reduce" : "", kinds[a->kind]);
         print_stmts(p, t->body, depth + 1);
     }
 }

@@ -8,6 +8,7 @@
  *   - every load and store that stands under no range test that can fail is inside its buffer;
  *   - loops of a text that was given have at least one iteration and something in them;
  *   - dtypes of operands, stores and tiles fit; inputs are not stored to;
+ *   - no role of a loop contradicts the loop, or what is multiplied in it;
  *   - memory: a buffer that is no parameter and is read is stored to as well; a local belongs to one
  *     iteration of the parallel loops, group and thread memory to one position of the grid, and
  *     threads keep to their rows of thread memory.
@@ -16,6 +17,7 @@
  */
 #include "jit/nest/matrix_tile.h"
 #include "jit/nest/nest_print.h"
+#include "jit/nest/nest_roles.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -116,6 +118,9 @@ static phases check_loop(checking *c, const dc_stmt *loop, bool root, bool lanes
         complain(c, "a loop of no iterations", a->name);
     if (c->given && loop->body == NULL)
         complain(c, "a loop with nothing in it", a->name);
+    if (!dc_role_fits((dc_role)a->role, a->reduce))
+        complain(c, a->reduce ? "a role of loops that reduce nothing" : "a role of reductions",
+                 a->name);
     if (c->open[loop->axis])
         complain(c, "loop inside a loop over the same axis", a->name);
     if (a->kind == DC_AXIS_GRID && !root)
@@ -484,6 +489,9 @@ static void check_set(checking *c, const dc_stmt *t)
     }
     if (!c->failed && t->reduces && !dc_nest_accumulates(k, t))
         complain(c, "a reduction that accumulates nothing", "");
+    const char *why = c->failed ? NULL : dc_roles_contradict(k, &c->j->scratch, t, c->open);
+    if (why != NULL)
+        complain(c, why, "");
 }
 
 static void check_operand(checking *c, const dc_stmt *t, const dc_tile_operand *o, int64_t rows,

@@ -1,0 +1,48 @@
+/*
+ * The roles of loops (jit/nest/nest.h): where they come from, and the operands that they tell apart.
+ *
+ * Lowering and dc_schedule ask dc_roles_derive for the roles of a naive nest that names none, once; moves hand
+ * roles on to the loops that they make (dc_axis_inherit); schedule rules read them.
+ */
+#ifndef DC_JIT_NEST_NEST_ROLES_H
+#define DC_JIT_NEST_NEST_ROLES_H
+
+#include "jit/nest/nest_shape.h"
+
+/* Of a role, as it is printed: "batch", "m"; "" for DC_ROLE_NONE. */
+const char *dc_role_name(dc_role role);
+/* -1: there is none. */
+int dc_role_find(const char *name, size_t n);
+/* Of loops that are reductions; of loops that are none. */
+bool dc_role_fits(dc_role role, bool reduce);
+
+/* Does any axis have a role, this one? */
+bool dc_roles_any(const dc_kernel *k);
+bool dc_roles_has(const dc_kernel *k, dc_role role);
+
+/* The role of one loop for the iterations of two. */
+dc_role dc_role_join(dc_role a, dc_role b);
+/* A loop over a part of an axis means what the axis does, unless it reduces something and the part nothing. */
+void dc_axis_inherit(dc_kernel *k, uint32_t part, uint32_t axis);
+
+/* From the access maps of a naive nest. */
+void dc_roles_derive(dc_kernel *k);
+
+/* The operands of a contraction's term. */
+typedef struct dc_operands {
+    dc_vx left,
+        right; /* left does not move along n, right does; both the term where it is no product */
+    bool product;
+} dc_operands;
+
+/* False: the term has no such operands. */
+bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t n,
+                    dc_operands *out);
+/* The load that an operand is, casts aside; 0: it is computed of more. */
+dc_vx dc_operand_load(const dc_kernel *k, dc_vx operand);
+
+/* NULL, or why the roles of the loops round an accumulation (`open`, by axis) contradict what it reads. */
+const char *dc_roles_contradict(const dc_kernel *k, dc_arena *scratch, const dc_stmt *t,
+                                const bool *open);
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * Roles of loops (jit/nest/nest_roles.h): as text, what contradicts them, what moves make of them, and those that
+ * access maps tell. That lowering says the same is in test_nest.c's kernels and in test_ntext.c's random graphs.
+ */
+#include "jit/moves/move.h"
+#include "jit/nest/nest_roles.h"
+
+#include <string.h>
+
+#include "tests/unit/nest_texts.h"
+
+/* "i0=m i1=n k=k": the axes that have a role. */
+static const char *roles(const dc_kernel *k)
+{
+    static char text[400];
+    size_t n = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < k->axis.n; i++)
+        if (k->axis.at[i].role != DC_ROLE_NONE)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s=%s", n > 0 ? " " : "",
+                                  k->axis.at[i].name, dc_role_name((dc_role)k->axis.at[i].role));
+    return text;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void test_text(void)
+{
+    static const char text[] = "kernel f(out0: f32[6] out, x0: f32[6]) {\n"
+                               "  for i: row in 2 grid\n"
+                               "    for n: column in 3\n"
+                               "      out0[3*i + n] = x0[3*i + n]\n"
+                               "}\n";
+    dc_kernel *k = nest_of(text);
+    dc_text out = {0};
+    CHECK_STR(roles(k), "i=row n=column");
+    dc_nest_print(k, &out);
+    CHECK_STR(out.s, text);
+    dc_text_free(&out);
+    dc_kernel_free(k);
+    for (int r = 1; r < DC_ROLE__COUNT; r++)
+        CHECK_EQ(dc_role_find(dc_role_name((dc_role)r), strlen(dc_role_name((dc_role)r))), r);
+    CHECK_EQ(dc_role_find("mm", 2), -1);
+    CHECK_EQ(dc_role_find("", 0), -1);
+}
+
+static void refused(const char *text, const char *why)
+{
+    dc_kernel *k = NULL;
+    if (dc_nest_parse(&nest_job, text, &k) == DC_OK)
+        CHECK(dc_nest_check_given(&nest_job, k) != DC_OK);
+    const char *said = nest_said();
+    if (!CHECK(strstr(said, why) != NULL))
+        printf("    %s\n", said);
+    dc_kernel_free(k);
+}
+
+#define SUM(i, j, r, term)                                    \
+    "kernel f(out0: f32[6] out, x0: f32[8], x1: f32[16]) {\n" \
+    "  local acc: f32[1]\n"                                   \
+    "  for i" i " in 2\n"                                     \
+    "    for j" j " in 3\n"                                   \
+    "      acc[0] = 0:f32\n"                                  \
+    "      for k" r "\n"                                      \
+    "        acc[0] add= " term "\n"                          \
+    "      out0[3*i + j] = acc[0]\n"                          \
+    "}\n"
+#define TERM "mul(x0[4*i + k], x1[3*k + j])"
+
+static void test_refused(void)
+{
+    refused(SUM(": x", "", " in 4 reduce", TERM), "a role of an axis expected, not 'x'");
+    refused(SUM(":", "", " in 4 reduce", TERM), "a role of an axis expected, not 'in'");
+    refused(SUM("", "", ": k in 4", TERM), "a role of reductions: k");
+    refused(SUM("", "", ": window in 4", TERM), "a role of reductions: k");
+    refused(SUM("", "", ": m in 4 reduce", TERM), "a role of loops that reduce nothing: k");
+    refused(SUM(": n", ": n", ": k in 4 reduce", TERM), "both operands move along an axis n");
+    refused(SUM(": m", ": m", ": k in 4 reduce", TERM), "both operands move along an axis m");
+    refused(SUM(": m", ": n", ": k in 4 reduce", "mul(x0[4*i + j], x1[3*k])"),
+            "an operand moves along an axis m and an axis n");
+    refused("kernel f(out0: f32[2] out) {\n  for i: m in 2\n    out0[i] = 0:f32\n  for i in 2\n"
+            "    out0[i] = 0:f32\n}\n",
+            "loops over 'i' differ");
+    /* the other way round it is the same contraction */
+    dc_kernel *k = nest_of(SUM(": n", ": m", ": k in 4 reduce", TERM));
+    CHECK(dc_nest_check_given(&nest_job, k) == DC_OK);
+    dc_kernel_free(k);
+}
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+static void after(const char *text, const char *moves, const char *want)
+{
+    dc_kernel *k = nest_of(text);
+    const char *why = "";
+    char move[80];
+    for (const char *at = moves; *at != '\0'; at += strcspn(at, ";"), at += *at == ';') {
+        snprintf(move, sizeof move, "%.*s", (int)strcspn(at, ";"), at);
+        if (!CHECK(dc_move_apply_text(k, move, &why)))
+            printf("    %s: %s\n", move, why);
+    }
+    CHECK(dc_nest_check(&nest_job, k) == DC_OK);
+    CHECK_STR(roles(k), want);
+    dc_kernel_free(k);
+}
+
+static void test_moves(void)
+{
+    static const char product[] = SUM(": m", ": n", ": k in 4 reduce", TERM);
+    static const char conv[] = "kernel f(out0: f32[12] out, x0: f32[12], x1: f32[6]) {\n"
+                               "  local acc: f32[1]\n"
+                               "  for b: m in 2\n"
+                               "    for y: spatial in 3\n"
+                               "      for o: n in 2\n"
+                               "        acc[0] = 0:f32\n"
+                               "        for t: window in 3 reduce\n"
+                               "          for c: k in 1 reduce\n"
+                               "            acc[0] add= mul(x0[6*b + y + t + c], x1[2*t + o])\n"
+                               "        out0[6*b + 2*y + o] = acc[0]\n"
+                               "}\n";
+    after(product, "split i 2;split k 2", "i=m j=n k=k i.o=m i.i=m k.o=k k.i=k");
+    after(product, "cut j 1", "i=m j=n k=k j.l=n j.h=n");
+    after(product, "pad j 4", "i=m j=n k=k j.p=n");
+    after(product, "fuse i j", "i=m j=n k=k"); /* what is both has none */
+    after(product, "split j 2;split k 2;reorder k.o j.i;part j.i k.i",
+          "i=m j=n k=k j.o=n j.i=n k.o=k k.i=k j.i.x=n");
+    after(product, "split_reduce k 2", "i=m j=n k=k k.o=k"); /* the partial sums are no reduction */
+    after(product, "reorder j i", "i=m j=n k=k");
+    after(conv, "fuse b y;fuse t c", "b=m y=spatial o=n t=window c=k b.f=m t.f=k");
+    after(conv, "split y 2;split t 3",
+          "b=m y=spatial o=n t=window c=k y.o=spatial y.i=spatial t.o=window t.i=window");
+}
+
+/* ---- from access maps ------------------------------------------------------------------------ */
+
+static void derived(const char *text, const char *want)
+{
+    dc_kernel *k = nest_of(text);
+    CHECK_STR(roles(k), "");
+    dc_roles_derive(k);
+    CHECK_STR(roles(k), want);
+    if (!CHECK(dc_nest_check(&nest_job, k) == DC_OK))
+        printf("    %s\n%s", nest_said(), text);
+    dc_kernel_free(k);
+}
+
+static void test_derived(void)
+{
+    derived(SUM("", "", " in 4 reduce", TERM), "i=m j=n k=k");
+    derived(SUM("", "", " in 4 reduce", "mul(x1[3*k + j], x0[4*i + k])"), "i=m j=n k=k");
+    derived(SUM("", "", " in 4 reduce", "mul(x0[k], x1[3*k + j])"), "j=n k=k");
+    derived(SUM("", "", " in 4 reduce", "mul(x0[4*i + k], x1[3*k + i + j])"), "i=batch j=n k=k");
+    derived(SUM("", "", " in 4 reduce", "mul(x0[4*i + k], x1[2*k + i])"), "");
+    derived(SUM("", "", " in 4 reduce", "mul(x0[i + j + k], x1[3*k + j])"), "");
+    derived(SUM("", "", " in 4 reduce", "x1[3*k + j]"), "");
+    /* a distance: no product, but an operand that is invariant along n */
+    derived(SUM("", "", " in 4 reduce", "sub(x0[4*i + k], x1[3*k + j])"), "i=m j=n k=k");
+    /* a window: positions i and taps k see the same elements */
+    derived(SUM("", "", " in 4 reduce", "mul(x0[i + k], x1[3*k + j])"), "i=spatial j=n k=window");
+    derived(SUM("", "", " in 4 reduce", "mul(neg(x0[i + k]), x1[3*k + j])"), "i=m j=n k=k");
+    derived("kernel f(out0: f32[6] out, x0: f32[6]) {\n"
+            "  for i in 6\n"
+            "    out0[i] = x0[i]\n"
+            "}\n",
+            "");
+    derived("kernel f(out0: f32[6] out, x0: f32[6]) {\n"
+            "  local acc: f32[1]\n"
+            "  for i in 2\n"
+            "    acc[0] = 0:f32\n"
+            "    for k in 3 reduce\n"
+            "      acc[0] add= x0[3*i + k]\n"
+            "    for n in 3\n"
+            "      out0[3*i + n] = div(x0[3*i + n], acc[0])\n"
+            "}\n",
+            "i=row k=column n=column");
+    derived("kernel f(out0: f32[12] out, out1: f32[6] out, x0: f32[12]) {\n"
+            "  local sum: f32[3]\n"
+            "  for b in 2\n"
+            "    for n in 3\n"
+            "      sum[n] = 0:f32\n"
+            "    for i in 2\n"
+            "      out1[2*b + i] = x0[6*b + 3*i]\n"
+            "      for na in 3\n"
+            "        sum[na] = add(sum[na], x0[6*b + 3*i + na])\n"
+            "    for nb in 3\n"
+            "      out0[3*b + nb] = sum[nb]\n"
+            "}\n",
+            "b=row n=column i=row na=column nb=column");
+}
+
+int main(void)
+{
+    nest_open();
+    test_text();
+    test_refused();
+    test_moves();
+    test_derived();
+    nest_close();
+    return t_done();
+}
