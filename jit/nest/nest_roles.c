@@ -208,6 +208,8 @@ static void derive_contraction(dc_kernel *k, const dc_shape *p)
 void dc_roles_derive(dc_kernel *k)
 {
     const dc_shape p = dc_shape_of(k);
+    for (uint32_t i = 0; i < k->axis.n; i++)
+        set_role(k, i, DC_ROLE_NONE);
     if (p.by_rows)
         derive_rows(k, &p);
     else

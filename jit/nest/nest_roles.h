@@ -25,7 +25,7 @@ dc_role dc_role_join(dc_role a, dc_role b);
 /* A loop over a part of an axis means what the axis does, unless it reduces something and the part nothing. */
 void dc_axis_inherit(dc_kernel *k, uint32_t part, uint32_t axis);
 
-/* From the access maps of a naive nest. */
+/* From the access maps of a naive nest, in place of those that there are. */
 void dc_roles_derive(dc_kernel *k);
 
 /* The operands of a contraction's term. */

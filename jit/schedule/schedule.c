@@ -146,17 +146,18 @@ static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
 {
     const int64_t columns = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
     dc_strides along = {.irregular = true};
-    bool is_conv = false;
+    bool is = false;
     if (columns >= 2)
         along = dc_strides_of(s->k, dc_shape_term(s->k, p), p->out[p->nout - 1]);
     const bool regular = along.unit && !along.strided && !along.irregular;
     if (p->by_rows)
         return dc_schedule_rows(s, p);
-    const bool done = regular && along.invariant && dc_schedule_conv(s, p, &is_conv);
-    if (is_conv)
-        return done;
-    if (columns >= 2 && dc_is_product(s, p))
-        return dc_schedule_product(s, p);
+    const bool as_conv = regular && along.invariant && dc_schedule_conv(s, p, &is);
+    if (is)
+        return as_conv;
+    const bool as_product = columns >= 2 && dc_schedule_product(s, p, &is);
+    if (is)
+        return as_product;
     return regular ? schedule_columns(s, p) : dc_schedule_rows(s, p);
 }
 
@@ -195,20 +196,24 @@ static int64_t divided_axis(const dc_kernel *k, dc_ix at, uint32_t *axis)
 
 /*
  * Behind a reshape a position has divisions in it, along which nothing is a stride: x[64 * (i / 64) + i % 64].
- * Where they divide the axis, it becomes two loops.
+ * Where they divide the axis, it becomes two loops. Is there such an axis?
  */
-static void split_divided(dc_sketch *s)
+static bool split_divided(dc_sketch *s)
 {
     dc_kernel *k = s->k;
+    bool any = false;
     for (dc_vx v = 1; v < k->vx.n; v++) {
         uint32_t axis = 0;
         const dc_vx_node *n = &k->vx.at[v];
         const bool load = n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM;
         const int64_t part = load ? divided_axis(k, n->at, &axis) : 0;
         dc_split both;
-        if (part > 0 && dc_do_split(s, axis, part, &both))
+        if (part > 0 && dc_do_split(s, axis, part, &both)) {
             v = 0; /* positions are others now */
+            any = true;
+        }
     }
+    return any;
 }
 
 /* Bytes of the widest numbers that are computed, at least those of f32. */
@@ -227,9 +232,11 @@ dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
     dc_sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
     if (level < 2)
         return DC_OK;
+    if (!dc_roles_any(k)) /* of a text that was given */
+        dc_roles_derive(k);
     dc_shape p = dc_shape_of(k);
-    if (!t->simt && !p.by_rows) {
-        split_divided(&s);
+    if (!t->simt && !p.by_rows && split_divided(&s)) {
+        dc_roles_derive(k); /* operands may move along one of two parts alone */
         p = dc_shape_of(k);
     }
     const bool done = t->simt                       ? dc_schedule_simt(&s, &p)

@@ -42,15 +42,15 @@ enum {
     MOST_POSITIONS = 32
 };
 
-typedef struct factor {
+typedef struct operand {
     bool
         plain; /* a parameter that nothing else in the kernel reads, or is made of one and of less */
     bool computed; /* it is made of it: by casts, by scales */
     uint32_t buf;
-    dc_strides all_m, all_n; /* of all loads */
-    dc_strides m, n, k;      /* of that of the parameter */
+    dc_strides all_n;   /* of all loads */
+    dc_strides m, n, k; /* of that of the parameter */
     int64_t bytes, count;
-} factor;
+} operand;
 
 typedef struct product {
     dc_sketch *s;
@@ -63,7 +63,7 @@ typedef struct product {
     bool has_outer;
     bool has_m;
     int64_t M, N, K;
-    factor a, b;
+    operand a, b;                      /* left, right */
     int64_t lanes, rows, vectors;      /* register tile */
     int64_t block_m, block_n, block_k; /* of a work item */
     bool pack_a, pack_b, streams;
@@ -106,18 +106,16 @@ static dc_vx main_load(dc_kernel *k, dc_vx v)
     return found;
 }
 
-static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
+static operand operand_of(const product *q, const dc_shape *p, dc_vx v)
 {
     dc_kernel *k = q->s->k;
     const dc_vx load = main_load(k, v);
-    factor f = {.all_n = dc_strides_of(k, v, p->out[p->nout - 1]), .computed = load != v};
+    operand f = {.all_n = dc_strides_of(k, v, p->out[p->nout - 1]), .computed = load != v};
     if (load == 0)
         return f;
     f.n = dc_strides_of(k, load, p->out[p->nout - 1]);
-    if (p->nout >= 2) {
+    if (p->nout >= 2)
         f.m = dc_strides_of(k, load, p->out[p->nout - 2]);
-        f.all_m = dc_strides_of(k, v, p->out[p->nout - 2]);
-    }
     if (p->nred > 0)
         f.k = dc_strides_of(k, load, p->red[p->nred - 1]);
     f.buf = k->vx.at[load].buf;
@@ -127,34 +125,34 @@ static factor factor_of(const product *q, const dc_shape *p, dc_vx v)
     return f;
 }
 
-/*
- * a and b of the sum, either way round; of a term that is no product a and b are the term. False
- * where no part of it stays as n moves, or none moves.
- */
-static bool read_factors(product *q, const dc_shape *p)
+static bool is_m(const product *q, uint32_t axis)
 {
-    const dc_kernel *k = q->s->k;
-    const dc_vx_node sum = k->vx.at[p->add->put[0].value];
-    const dc_vx_node term = k->vx.at[sum.in[1]];
-    if (p->nout == 0 || !p->one_sum)
+    const dc_role role = (dc_role)q->s->k->axis.at[axis].role;
+    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
+}
+
+/*
+ * The operands of the contraction; of a term that is no product both are the term. False where there is no
+ * contraction along n, or no vectors along n can be read or packed.
+ */
+static bool read_operands(product *q, const dc_shape *p)
+{
+    dc_kernel *k = q->s->k;
+    const uint32_t n = p->nout > 0 ? p->out[p->nout - 1] : 0;
+    dc_operands o;
+    if (p->nout == 0 || !p->one_sum || k->axis.at[n].role != DC_ROLE_N ||
+        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), n, &o))
         return false;
-    if (term.kind != DC_VX_OP || term.op != DC_OP_MUL) {
-        q->a = q->b = factor_of(q, p, sum.in[1]);
+    q->a = operand_of(q, p, o.left);
+    q->b = operand_of(q, p, o.right);
+    q->has_m = p->nout >= 2;
+    if (!o.product) {
         q->a.plain = q->b.plain = false;
-        q->has_m = p->nout >= 2;
-        return q->b.all_n.unit && q->b.all_n.invariant && !q->b.all_n.strided &&
-               !q->b.all_n.irregular && q->has_m;
+        return q->has_m && q->b.all_n.unit && q->b.all_n.invariant && !q->b.all_n.strided &&
+               !q->b.all_n.irregular;
     }
-    q->a = factor_of(q, p, term.in[0]);
-    q->b = factor_of(q, p, term.in[1]);
-    if (!dc_strides_none(q->a.all_n)) {
-        const factor f = q->a;
-        q->a = q->b;
-        q->b = f;
-    }
-    q->has_m = p->nout >= 2 && dc_strides_none(q->b.all_m) && dc_strides_all(q->a.m);
-    return dc_strides_none(q->a.all_n) && !q->b.all_n.irregular &&
-           dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
+    q->has_m = q->has_m && is_m(q, p->out[p->nout - 2]) && dc_strides_all(q->a.m);
+    return !q->b.all_n.irregular && dc_strides_all(q->has_m ? q->b.n : q->b.all_n) &&
            (q->b.n.unit || (q->b.plain && q->has_m));
 }
 
@@ -518,17 +516,12 @@ static bool schedule_dots(product *q)
     return dc_schedule_dots(q->s, &d);
 }
 
-bool dc_is_product(dc_sketch *s, const dc_shape *p)
+bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
 {
     product q = {.s = s};
-    return read_factors(&q, p);
-}
-
-bool dc_schedule_product(dc_sketch *s, const dc_shape *p)
-{
-    product q = {.s = s};
-    if (!read_factors(&q, p))
-        DC_BUG("%s is no product", s->k->name);
+    *is = read_operands(&q, p);
+    if (!*is)
+        return true;
     read_axes(&q, p);
     q.epilogue_reads = epilogue_reads(&q, p);
     q.apart = epilogue_cost(s->k) > CHEAP;

@@ -42,13 +42,6 @@ static int64_t extent(const conv *c, uint32_t axis)
 
 /* ---- what kind of product it is ---- */
 
-static dc_vx operand(const dc_kernel *k, dc_vx v)
-{
-    while (k->vx.at[v].kind == DC_VX_OP && k->vx.at[v].op == DC_OP_CAST)
-        v = k->vx.at[v].in[0];
-    return v;
-}
-
 static int64_t stride(const conv *c, uint32_t axis, bool *affine)
 {
     return dc_ix_stride(c->s->k, c->s->k->vx.at[c->left].at, axis, affine);
@@ -64,28 +57,19 @@ static bool share_dim(const conv *c, uint32_t out, uint32_t red)
     return dc_axes_overlap(c->s->k, c->s->k->vx.at[c->left].at, out, red);
 }
 
-/* The left operand; false where none stands still along the last axis, or it sees no window. */
+/* The left operand; false where there is no window, or the operand is computed of more than a load. */
 static bool find_left(conv *c)
 {
     dc_kernel *k = c->s->k;
     const dc_shape *p = c->p;
-    const dc_vx_node term = k->vx.at[k->vx.at[p->add->put[0].value].in[1]];
-    bool windows = false;
-    if (term.kind != DC_VX_OP || term.op != DC_OP_MUL || p->nout < 2)
+    dc_operands o;
+    if (p->nout < 2 || !dc_roles_has(k, DC_ROLE_WINDOW) ||
+        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), p->out[p->nout - 1], &o) || !o.product)
         return false;
-    for (int i = 0; i < 2 && c->left == 0; i++) {
-        const dc_vx v = operand(k, term.in[i]);
-        bool affine = true;
-        if (k->vx.at[v].kind == DC_VX_LOAD &&
-            dc_ix_stride(k, k->vx.at[v].at, p->out[p->nout - 1], &affine) == 0 && affine)
-            c->left = v;
-    }
-    for (int o = 0; c->left != 0 && o < p->nout; o++)
-        for (int r = 0; r < p->nred; r++)
-            windows = windows || share_dim(c, p->out[o], p->red[r]);
-    if (windows)
+    c->left = dc_operand_load(k, o.left);
+    if (c->left != 0)
         c->buf = k->vx.at[c->left].buf;
-    return windows;
+    return c->left != 0;
 }
 
 /* Do sums run over more of a dim than results do? */
@@ -328,11 +312,10 @@ static int64_t image_rows(const conv *c, uint32_t y)
 /* The first of the terms' axes that the window moves along. */
 static int row_axis(const conv *c)
 {
-    for (int r = 0; r < c->p->nred; r++)
-        for (int o = 0; o < c->p->nout; o++)
-            if (share_dim(c, c->p->out[o], c->p->red[r]))
-                return r;
-    return 0;
+    int r = 0;
+    while (r < c->p->nred && c->s->k->axis.at[c->p->red[r]].role != DC_ROLE_WINDOW)
+        r++;
+    return r < c->p->nred ? r : 0;
 }
 
 static bool schedule_taps(conv *c)

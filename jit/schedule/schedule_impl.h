@@ -5,7 +5,7 @@
 #ifndef DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
 #define DC_JIT_SCHEDULE_SCHEDULE_IMPL_H
 
-#include "jit/nest/nest_shape.h"
+#include "jit/nest/nest_roles.h"
 #include "jit/schedule/schedule.h"
 
 typedef struct dc_sketch { /* a kernel while a rule schedules it */
@@ -98,9 +98,8 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
 /* Parts under loops over rows: reductions, and stores of whole rows. */
 bool dc_schedule_rows(dc_sketch *s, const dc_shape *p);
 
-/* A sum whose terms have a factor that moves along the last output axis and one that does not? */
-bool dc_is_product(dc_sketch *s, const dc_shape *p);
-bool dc_schedule_product(dc_sketch *s, const dc_shape *p);
+/* A contraction (its roles say so) whose right operand can be read in vectors; *is tells whether it is one. */
+bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is);
 
 /* A contraction of few rows, both operands of which are contiguous along k: loops m, n and k of a work item. */
 typedef struct dc_dots {
@@ -111,7 +110,7 @@ typedef struct dc_dots {
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
 
-/* A product whose left operand is seen through a window; *is tells whether it is one. */
+/* A convolution (its roles say so) with a plain left operand; *is tells whether it is one. */
 bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
 
 /* For groups of threads. */

@@ -188,6 +188,45 @@ static void test_derived(void)
             "b=row n=column i=row na=column nb=column");
 }
 
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+/* The moves of the rules for a text, one to a line. */
+static const char *schedule(const char *text)
+{
+    static char out[2000];
+    dc_kernel *k = nest_of(text);
+    size_t n = 0;
+    CHECK(dc_schedule(&nest_job, k, &nest_target, 2) == DC_OK);
+    out[0] = '\0';
+    for (uint32_t i = 0; i < k->moves.n; i++)
+        n += (size_t)snprintf(out + n, sizeof out - n, "%s\n",
+                              dc_move_text(k, k->moves.at[i], &nest_job.scratch));
+    dc_kernel_free(k);
+    return out;
+}
+
+#define PRODUCT(i, j, r)                                              \
+    "kernel f(out0: f32[4096] out, x0: f32[4096], x1: f32[4096]) {\n" \
+    "  local acc: f32[1]\n"                                           \
+    "  for i" i " in 64\n"                                            \
+    "    for j" j " in 64\n"                                          \
+    "      acc[0] = 0:f32\n"                                          \
+    "      for k" r " in 64 reduce\n"                                 \
+    "        acc[0] add= mul(x0[64*i + k], x1[64*k + j])\n"           \
+    "      out0[64*i + j] = acc[0]\n"                                 \
+    "}\n"
+
+/* Rules go by roles: those of a text, or else of its access maps. */
+static void test_rules(void)
+{
+    char stated[2000];
+    snprintf(stated, sizeof stated, "%s", schedule(PRODUCT(": m", ": n", ": k")));
+    CHECK(strstr(stated, "split_full i ") != NULL); /* blocks of m x n */
+    CHECK_STR(schedule(PRODUCT("", "", "")), stated);
+    snprintf(stated, sizeof stated, "%s", schedule(PRODUCT("", "", ": k")));
+    CHECK(strstr(stated, "split_full") == NULL && strstr(stated, "vectorize j.i.i") != NULL);
+}
+
 int main(void)
 {
     nest_open();
@@ -195,6 +234,7 @@ int main(void)
     test_refused();
     test_moves();
     test_derived();
+    test_rules();
     nest_close();
     return t_done();
 }
