@@ -1,13 +1,17 @@
 /*
  * Roles of loops (jit/nest/nest_roles.h): as text, what contradicts them, what moves make of them, and those that
- * access maps tell. That lowering says the same is in test_nest.c's kernels and in test_ntext.c's random graphs.
+ * access maps tell, which are those of the graph's contraction; rules that go by them.
  */
+#include "core/graph/dot.h"
+#include "jit/fuse/fuse.h"
+#include "jit/lower/lower.h"
 #include "jit/moves/move.h"
 #include "jit/nest/nest_roles.h"
 
 #include <string.h>
 
 #include "tests/unit/nest_texts.h"
+#include "tests/unit/rng.h"
 
 /* "i0=m i1=n k=k": the axes that have a role. */
 static const char *roles(const dc_kernel *k)
@@ -188,6 +192,93 @@ static void test_derived(void)
             "b=row n=column i=row na=column nb=column");
 }
 
+/* ---- of graphs ------------------------------------------------------------------------------- */
+
+/* A random contraction of up to 2 axes of each sort, in any order in the operands; at most 6 axes in each. */
+static dc_dot random_dot(rng *r, int64_t dim[2][DC_MAX_RANK], int rank[2])
+{
+    dc_dot d = {.nbatch = (int)rng_below(r, 3), .ncontract = 1 + (int)rng_below(r, 2)};
+    for (int side = 0; side < 2; side++) {
+        int64_t order[DC_MAX_RANK];
+        d.nfree[side] = (int)rng_below(r, 3);
+        rank[side] = d.nbatch + d.ncontract + d.nfree[side];
+        for (int i = 0; i < rank[side]; i++) {
+            const int at = (int)rng_below(r, i + 1);
+            order[i] = order[at];
+            order[at] = i;
+        }
+        for (int i = 0; i < d.nbatch; i++)
+            d.batch[side][i] = order[i];
+        for (int i = 0; i < d.ncontract; i++)
+            d.contract[side][i] = order[d.nbatch + i];
+    }
+    for (int i = 0; i < d.nbatch; i++)
+        dim[0][d.batch[0][i]] = dim[1][d.batch[1][i]] = 2 + rng_below(r, 3);
+    for (int i = 0; i < d.ncontract; i++)
+        dim[0][d.contract[0][i]] = dim[1][d.contract[1][i]] = 2 + rng_below(r, 3);
+    return d;
+}
+
+/* Roles of the loops over the result, and of those over terms, as the graph has it: n lies last. */
+static dc_role role_in_graph(const dc_dot *d, int axis)
+{
+    const bool left = axis < d->nbatch + d->nfree[0], swapped = d->nfree[1] == 0;
+    return d->nfree[0] + d->nfree[1] == 0 ? DC_ROLE_NONE
+           : axis < d->nbatch             ? DC_ROLE_BATCH
+           : left == swapped              ? DC_ROLE_N
+                                          : DC_ROLE_M;
+}
+
+static void check_role(const dc_kernel *k, const char *prefix, int i, int n, dc_role want)
+{
+    char name[8];
+    snprintf(name, sizeof name, n > 1 ? "%s%d" : "%s", prefix, i);
+    const int axis = dc_axis_find(k, name);
+    if (axis >= 0) /* else dims lie in memory as one */
+        CHECK_STR(dc_role_name((dc_role)k->axis.at[axis].role), dc_role_name(want));
+}
+
+static void test_of_graph(dc_module *m, rng *r)
+{
+    int64_t dim[2][DC_MAX_RANK];
+    int rank[2];
+    dc_ref in[2];
+    dc_groups gs;
+    dc_kernel *k;
+    dc_dot d = random_dot(r, dim, rank);
+    dc_func *f = dc_func_new(m, "product");
+    for (int side = 0; side < 2; side++) {
+        dc_type t = {.dtype = DC_F32, .rank = (uint8_t)rank[side]};
+        for (int i = 0; i < rank[side]; i++)
+            t.dim[i] = 2 + rng_below(r, 3);
+        for (int i = 0; i < d.nbatch; i++)
+            t.dim[d.batch[side][i]] = dim[0][d.batch[0][i]];
+        for (int i = 0; i < d.ncontract; i++)
+            t.dim[d.contract[side][i]] = dim[0][d.contract[0][i]];
+        in[side] = dc_graph_param(f, &t, side == 0 ? "a" : "b");
+    }
+    const dc_ref y = dc_dot_make(f, in[0], in[1], &d);
+    const int n = d.nbatch + d.nfree[0] + d.nfree[1];
+    DC_PUSH(f->result, dc_graph_op1(f, DC_OP_NEG, y));
+    CHECK(dc_fuse(&nest_job, &nest_job.scratch, f, 2, &gs) == DC_OK);
+    CHECK_EQ(gs.n, 1);
+    CHECK(dc_lower(&nest_job, &gs, 0, &k) == DC_OK);
+    for (int i = 0; i < n; i++)
+        check_role(k, "i", i, n, role_in_graph(&d, i));
+    for (int i = 0; i < d.ncontract; i++)
+        check_role(k, "k", i, d.ncontract, d.nfree[0] + d.nfree[1] > 0 ? DC_ROLE_K : DC_ROLE_NONE);
+    dc_kernel_free(k);
+}
+
+static void test_of_graphs(void)
+{
+    dc_module *m = dc_module_new();
+    rng r = {1};
+    for (int i = 0; i < 300; i++)
+        test_of_graph(m, &r);
+    dc_module_free(m);
+}
+
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 /* The moves of the rules for a text, one to a line. */
@@ -234,6 +325,7 @@ int main(void)
     test_refused();
     test_moves();
     test_derived();
+    test_of_graphs();
     test_rules();
     nest_close();
     return t_done();
