@@ -1,7 +1,7 @@
 /*
  * What every file may use: statuses, assertions, checked arithmetic on sizes, attributes.
  *
- * Three kinds of failure, three vocabularies (ARCHITECTURE.md, "Failure"):
+ * Three kinds of failure, three vocabularies:
  *   dc_fail (core/base/err.h)  the user or the world: a record, returned as a status
  *   DC_ASSERT             cheap internal promise, checked in development builds
  *   DC_BUG                a branch that cannot happen; stays on in release
