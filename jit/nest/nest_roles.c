@@ -175,14 +175,15 @@ static dc_role role_of_out(dc_kernel *k, const dc_operands *o, uint32_t axis, ui
     return left && right ? DC_ROLE_BATCH : left ? DC_ROLE_M : right ? DC_ROLE_N : DC_ROLE_NONE;
 }
 
-/* Marks positions and taps where the left operand is read through a window. */
-static void derive_window(dc_kernel *k, const dc_shape *p, dc_vx left)
+/* Marks positions and taps where the left operand is read through a window; a position may move the right one, too. */
+static void derive_window(dc_kernel *k, const dc_shape *p, const dc_operands *operands, uint32_t n)
 {
-    const dc_vx load = dc_operand_load(k, left);
+    const dc_vx load = dc_operand_load(k, operands->left);
     for (int o = 0; load != 0 && p->nout >= 2 && o < p->nout; o++)
         for (int r = 0; r < p->nred; r++)
             if (dc_axes_overlap(k, k->vx.at[load].at, p->out[o], p->red[r])) {
-                set_role(k, p->out[o], DC_ROLE_SPATIAL);
+                if (!moves(k, &k->arena, operands->right, p->out[o], ALL, n))
+                    set_role(k, p->out[o], DC_ROLE_SPATIAL);
                 set_role(k, p->red[r], DC_ROLE_WINDOW);
             }
 }
@@ -196,7 +197,7 @@ static void derive_contraction(dc_kernel *k, const dc_shape *p)
     if (!dc_operands_of(k, &k->arena, dc_shape_term(k, p), n, &o))
         return;
     if (o.product)
-        derive_window(k, p, o.left);
+        derive_window(k, p, &o, n);
     for (int i = 0; i < p->nout; i++)
         if (k->axis.at[p->out[i]].role == DC_ROLE_NONE)
             set_role(k, p->out[i], role_of_out(k, &o, p->out[i], n));

@@ -161,6 +161,7 @@ static void test_derived(void)
     derived(SUM("", "", " in 4 reduce", "sub(x0[4*i + k], x1[3*k + j])"), "i=m j=n k=k");
     /* a window: positions i and taps k see the same elements */
     derived(SUM("", "", " in 4 reduce", "mul(x0[i + k], x1[3*k + j])"), "i=spatial j=n k=window");
+    derived(SUM("", "", " in 4 reduce", "mul(x0[i + k], x1[2*k + i + j])"), "i=batch j=n k=window");
     derived(SUM("", "", " in 4 reduce", "mul(neg(x0[i + k]), x1[3*k + j])"), "i=m j=n k=k");
     derived("kernel f(out0: f32[6] out, x0: f32[6]) {\n"
             "  for i in 6\n"
