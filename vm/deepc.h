@@ -29,7 +29,7 @@
  * said to be fine; that changes nothing.
  *
  * libdeepc.so holds all of it but what takes a lua_State, and luaopen_deepc, which are in deepc.so (they need Lua
- * 5.4, and use the lua_* of whoever loads them). A host that attaches links with both:
+ * 5.4, and use the lua_* of the program that loads them). A host that attaches links with both:
  *
  *     cc host.c -l:deepc.so -ldeepc -llua5.4      (-L where they are)
  */
@@ -92,7 +92,7 @@ typedef struct dc_config {
     /*
      * Called once when deepc finds that it broke a promise of its own, before DC_E_BUG is returned;
      * file holds what reproduces it (`deepc --replay FILE`), NULL where there is none. The host may
-     * end the process here; deepc never does. NULL: nobody is told but by the status.
+     * end the process here; deepc never does. NULL: only the status tells.
      */
     void (*on_bug)(void *bug_ctx, const char *file);
     void *bug_ctx;

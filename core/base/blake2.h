@@ -1,6 +1,6 @@
 /*
- * BLAKE2b (RFC 7693) with a digest of 16 bytes and no key: for names under which something is found again that somebody
- * else may have chosen the text of. Nobody can make two texts of one digest, as anybody can for dc_hash_mix: by it, a
+ * BLAKE2b (RFC 7693) with a digest of 16 bytes and no key: for names of entries whose text
+ * may come from an attacker. Two texts of one digest cannot be made, as they can for dc_hash_mix: by it, a
  * graph in a file could have got the machine code of another kernel, with other sizes of its buffers.
  */
 #ifndef DC_CORE_BASE_BLAKE2_H

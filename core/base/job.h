@@ -5,7 +5,7 @@
  * Recovery points. A public entry (or the root of a worker) runs its body through dc_protect. Out
  * of memory for metadata and broken invariants unwind to it, in C only, never across a Lua frame:
  * the scratch arena is rewound, things on the cleanup list are released, the status is DC_E_NOMEM
- * or DC_E_BUG; after a BUG whoever owns the job finds its flag set. The innermost recovery point of
+ * or DC_E_BUG; after a BUG the owner of the job finds its flag set. The innermost recovery point of
  * a thread is found through one thread-local pointer, the only variable of ours that is not inside
  * a context: allocation helpers would otherwise have to carry the job through every data structure.
  */
@@ -34,12 +34,12 @@ typedef struct dc_job {
     dc_err err;         /* first failure since the entry was called */
     dc_arena scratch;   /* lives until the entry returns */
     DC_VEC(dc_cleanup) cleanup;
-    bool *broken; /* set when an entry ends with BUG (dc_rt.broken); NULL: nobody asks */
+    bool *broken; /* set when an entry ends with BUG (dc_rt.broken); NULL: not read */
     /* Called when it is set, while things of the failed entry still stand; must not unwind. */
     void (*on_bug)(struct dc_job *j, void *ctx);
     void *bug_ctx;
     const struct dc_exec *about; /* compiled or called just now; NULL none. For on_bug */
-    const atomic_bool *cancel;   /* set by another thread; NULL: nobody can */
+    const atomic_bool *cancel;   /* set by another thread; NULL: it cannot be cancelled */
     const struct dc_folders *folders; /* where files may lie (core/base/path.h); NULL: anywhere */
     const struct dc_owner *owner; /* in another process than its own nothing is run; NULL: anywhere */
 } dc_job;
@@ -82,8 +82,8 @@ static inline size_t dc_piece_of(size_t left)
     return left < DC_PIECE_BYTES ? left : DC_PIECE_BYTES;
 }
 /*
- * What follows is ended by others than before, or by nobody (NULL), to be put back afterwards: gives j->cancel as it
- * was. dc_protect puts it back too.
+ * What follows is ended by another flag than before, or by none (NULL), to be put back afterwards: returns the old
+ * j->cancel. dc_protect puts it back too.
  */
 const atomic_bool *dc_job_heed(dc_job *j, const atomic_bool *cancel);
 

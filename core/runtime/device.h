@@ -71,7 +71,7 @@ typedef struct dc_command {
     /*
      * LAUNCH: buffers in the order of the kernel's parameters. LOOP: [0] a bool, read before each
      * iteration, the loop ends when it is false (nbind 0: never); [1] an i32 that receives the
-     * number of the iteration, from 0 (nbind 1: nobody asks).
+     * number of the iteration, from 0 (nbind 1: not used).
      */
     const dc_bind *bind;
     size_t bytes;      /* of a copy */
@@ -99,7 +99,7 @@ typedef struct dc_source {
  * One run, or a slice of one. A run that has reached its deadline returns between two commands, with
  * `next` where to go on: the position of the next command, 1 at least; neither it nor any command behind
  * it has begun, but in a LOOP that has been round. run() with the same values and that `next`
- * continues it (how often loops went round is kept in the recording, which nobody else runs
+ * continues it (how often loops went round is kept in the recording, which no other run uses
  * meanwhile).
  */
 typedef struct dc_run_info {

@@ -3,7 +3,7 @@
  * deadline. Requests are flags of the context that whatever runs looks at:
  *
  *   interrupt   what runs is to end
- *   insist      whoever tells of it does not take it back, so that scripts which catch errors end too
+ *   insist      reporting it does not take it back, so that scripts which catch errors end too
  *   why         who insists: dc_why
  *
  * An entry that ends takes back what insisted: its own deadline, and as the outermost one dc_stop's request.

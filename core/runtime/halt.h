@@ -2,8 +2,8 @@
  * What ends a run in the middle of a launch. A device asks between pieces of long launches, kernels with long loops ask
  * in them (jit/flat/flat_polls.h).
  *
- * Up to command `whole` nothing that outlives the run is written: there a run ends as soon as somebody asks. From
- * there on it goes on to its end, unless somebody insists: then it has GRACE_NS left, and what it was
+ * Up to command `whole` nothing that outlives the run is written: there a run ends at the first request. From
+ * there on it goes on to its end, unless the request insists: then it has GRACE_NS left, and what it was
  * writing is half written (`torn`).
  */
 #ifndef DC_CORE_RUNTIME_HALT_H

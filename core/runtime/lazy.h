@@ -149,7 +149,7 @@ typedef struct dc_lazy_arg {
 typedef struct dc_lazy_exec {
     /* f is copied. anywhere: by parameter, its memory begins at any element. */
     dc_status (*build)(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywhere, void **out);
-    /* out[] receives new references to memory that nobody else writes. */
+    /* out[] receives new references to memory that nothing else writes. */
     dc_status (*run)(void *program, dc_job *j, const dc_lazy_arg *arg, dc_tensor **out);
     void (*free)(void *program);
 } dc_lazy_exec;

@@ -34,7 +34,7 @@ typedef struct dc_stats { /* counters since the context was opened; dc.stats() *
 
 typedef struct dc_rt {
     dc_opts opt;
-    struct dc_heap *heap; /* which opt names; whoever closes frees it last. NULL none */
+    struct dc_heap *heap; /* which opt names; closing frees it last. NULL none */
     dc_log log;
     dc_owner owner;   /* the process that opened it */
     dc_job job;       /* of the calling thread */
@@ -57,7 +57,7 @@ typedef struct dc_rt {
     struct dc_inst *derived;   /* instances that keep derived values, the last used first */
     size_t derived_bytes;      /* of all these */
     size_t cell_bytes;         /* of all cells */
-    void (*give_back)(struct dc_rt *rt); /* memory that nobody needs, when it is short; NULL: none */
+    void (*give_back)(struct dc_rt *rt); /* frees unused memory when it is short; NULL: none */
     struct dc_exec *execs;               /* executables alive, linked; for dc_profile_report_all */
     struct dc_work *work;   /* compile threads; NULL before the first compilation */
     struct dc_jit *jit;     /* what compilations share (jit/compile/compile_job.c); NULL before the first one */
@@ -107,7 +107,7 @@ static inline bool dc_rt_forked(const dc_rt *rt)
  */
 dc_status dc_rt_check(dc_rt *rt, dc_job *j, const char *op);
 
-/* It has been told; taken back unless somebody insists. */
+/* It has been reported; taken back unless the request insists. */
 static inline void dc_rt_heard(dc_rt *rt)
 {
     if (!atomic_load(&rt->insist))
@@ -115,7 +115,7 @@ static inline void dc_rt_heard(dc_rt *rt)
 }
 /* Takes back what was asked for, but for deadlines. */
 void dc_rt_resume(dc_rt *rt);
-/* The failure of what was ended, by who wanted it: takes it back unless somebody insists. */
+/* The failure of what was ended, by the source of the request: takes it back unless that insists. */
 dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op);
 /* At the end of an entry: where its failure is that it was interrupted, the record says by whom. */
 dc_status dc_rt_told(dc_rt *rt, dc_status status);

@@ -7,7 +7,7 @@
  *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
  *              address stays for the cell's life.
  *
- * Invariant: what a tensor shows is never overwritten. A store of a cell that somebody is about to
+ * Invariant: what a tensor shows is never overwritten. The storage of a cell that a call is about to
  * write is first freed of its handles: dc_storage_evict copies the content to a pool store and moves every
  * handle there. Other memory that is held is left alone: who would write it takes another store.
  *
@@ -56,7 +56,7 @@ typedef struct dc_cell {
     uint32_t refs;
     dc_rt *rt;
     uint64_t id;      /* unique in the context */
-    uint64_t version; /* another one after each write: whoever writes calls dc_cell_written */
+    uint64_t version; /* another one after each write: the writer calls dc_cell_written */
     dc_type type;
     dc_storage *store;
     dc_cell_layout layout; /* of the store */
@@ -80,7 +80,7 @@ dc_status dc_storage_clear(dc_storage *s, dc_job *j); /* zeros */
 dc_status dc_storage_guards(dc_rt *rt, dc_job *j, const char *what);
 
 /* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
-/* Of whoever changes rt->held: tells it to the heap, which counts it towards the limit. */
+/* Called after a change of rt->held: tells it to the heap, which counts it towards the limit. */
 void dc_storage_tell(const dc_rt *rt);
 dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes);
 
@@ -111,7 +111,7 @@ dc_status dc_cell_new(dc_rt *rt, dc_job *j, const dc_type *t, const char *label,
                       dc_cell **out);
 /*
  * One that starts with the value of n, of numbers alone, and of the same type, else CELL_TYPE. It is
- * computed when somebody asks for it (dc_cell_check), or never, if the cell is written before that.
+ * computed at the first read (dc_cell_check), or never, if the cell is written before that.
  */
 dc_status dc_cell_start(dc_rt *rt, dc_job *j, const dc_type *t, bool trainable, struct dc_lazy *n,
                         dc_cell **out);

@@ -1,6 +1,6 @@
 /*
  * Work on other threads: tasks of a context, each a body with a job of its own. A task is queued
- * and run by one of the context's compile threads, or by whoever needs its result before that.
+ * and run by one of the context's compile threads, or by the thread that needs its result before that.
  *
  *   idle -> queued -> running -> done        idle -> running -> done
  *
@@ -57,11 +57,11 @@ void dc_work_queue(dc_work *w, dc_task *t);
 
 /*
  * Waits while a thread runs the task; false as soon as *stop is true. stop may be NULL. patient: also until one does,
- * where there are threads, since what runs here can be ended by nobody.
+ * where there are threads, since what runs here cannot be ended.
  */
 bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop);
 
-/* Runs the task here if nobody has begun it, else waits for its end; settles it. */
+/* Runs the task here if no thread has begun it, else waits for its end; settles it. */
 void dc_work_finish(dc_work *w, dc_task *t);
 
 /*

@@ -1,6 +1,6 @@
 /*
  * The folder of the cache (jit/cache/cache_folder.h). Files of ours end in ".dco"; one that is being written
- * is called "new-PROCESS-NUMBER" until it is renamed, and is removed by whoever cleans up later, if
+ * is called "new-PROCESS-NUMBER" until it is renamed, and is removed by a later clean-up, if
  * its writer died.
  */
 #define _GNU_SOURCE /* O_NOFOLLOW, fdopendir, futimens */
@@ -23,7 +23,7 @@
 enum {
     MOST_BYTES = 1 << 28, /* of a file */
     USED_AGAIN = 600,     /* seconds before the time of its use is noted anew */
-    ABANDONED = 3600      /* seconds after which a file that was not renamed is nobody's */
+    ABANDONED = 3600      /* seconds after which a file that was not renamed is abandoned */
 };
 
 static const char suffix[] = ".dco", unfinished[] = "new-";
@@ -118,7 +118,7 @@ static void note_use(int file, const struct stat *s)
 void *dc_cache_folder_read(int dir, const char *name, size_t *bytes)
 {
     struct stat s;
-    /* O_NONBLOCK: nobody can make us wait at a pipe */
+    /* O_NONBLOCK: a pipe cannot make us wait */
     const int file = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
         return NULL;

@@ -116,7 +116,7 @@ dc_cache *dc_cache_new(const dc_opts *opt)
     return c;
 }
 
-/* The folder, opened by whoever is first; one line when it is refused. */
+/* The folder, opened at the first use; one line when it is refused. */
 static int folder_of(dc_cache *c, dc_job *j)
 {
     char why[200] = "";

@@ -7,7 +7,7 @@
  * that another compiler made, where there is a compiler; where there is none it serves.
  *
  * Nothing here is a failure: without a folder, without room, without permission to write, programs
- * are compiled. Files are written by a thread of the cache's own, so that nobody waits for a disk.
+ * are compiled. Files are written by a thread of the cache's own, so that no computation waits for a disk.
  *
  * dc_cache_find and dc_cache_store are for any thread, the others for the context's.
  */

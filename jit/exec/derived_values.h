@@ -6,7 +6,7 @@
  * again where one differs.
  *
  * They are a cache: memory for them is never asked for at the cost of something else. Where none is left,
- * they live among the temporaries for one call. When somebody else is short of memory, those of idle
+ * they live among the temporaries for one call. When memory is short elsewhere, those of idle
  * instances are dropped; and all instances of a context together keep no more than twice what its cells
  * hold and 64 MiB, but for the one that runs: the longest unused go first.
  */
@@ -27,7 +27,7 @@ bool dc_derived_begin(dc_inst *i, dc_job *j, const dc_arg *arg);
 /* Bytes at the end of the arena that the call needs instead. */
 size_t dc_derived_in_arena(const dc_inst *i);
 
-/* The prologue has run; or something failed, and nobody knows what is there. */
+/* The prologue has run; or something failed, and their content is unknown. */
 void dc_derived_done(dc_inst *i);
 void dc_derived_forget(dc_inst *i);
 

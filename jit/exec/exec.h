@@ -103,7 +103,7 @@ struct dc_inst {
     dc_arena mem; /* the arrays below */
     dc_cell **cell;
     dc_tensor *
-        *result;     /* what the last call gave out; written again unless somebody else holds it */
+        *result;     /* what the last call gave out; written again unless it is held elsewhere */
     dc_storage *block; /* the argument block */
     void *staging;   /* the same on the host */
     void **slot;
@@ -111,7 +111,7 @@ struct dc_inst {
     uint32_t *recorded;       /* by recording: its first command; one more: ncommand */
     uint32_t nrecording;
     bool prepared;  /* recorded, or left to the interpreter */
-    bool unchecked; /* somebody else looks for NaN (jit/exec/finite_check.h) */
+    bool unchecked; /* its caller looks for NaN (jit/exec/finite_check.h) */
     uint64_t calls;
 
     /* derived values (jit/exec/derived_values.h) */
@@ -133,7 +133,7 @@ struct dc_inst {
     bool locked;         /* the cells that it sets are its own */
     uint32_t at, next;   /* recording, and where in it to go on (dc_run_info.next) */
     uint64_t spent_ns;   /* by the slices so far; DEEPC_DEBUG=time */
-    dc_tensor **held; /* by slot: arguments and cells read, which move when somebody writes them */
+    dc_tensor **held; /* by slot: arguments and cells read, which move when they are written */
 };
 
 /* Waits for the compilation, then records, once (jit/exec/instance_record.c). */
@@ -148,7 +148,7 @@ void dc_inst_leave_result(dc_inst *i, uint32_t r);
 dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */
 void dc_exec_free(void *e);            /* whatever state it is in */
 void dc_exec_drop_kernels(dc_exec *e); /* on any thread */
-void dc_exec_destroy(dc_exec *e);      /* nobody knows of it any more */
+void dc_exec_destroy(dc_exec *e);      /* no references are left */
 
 static inline uint32_t dc_slot_free(uint32_t i)
 {

@@ -1,8 +1,8 @@
 /*
- * Executables out of commands: whoever has a list of commands with loops and branches, and the programs
+ * Executables out of commands: a list of commands with loops and branches, and the programs
  * they launch, makes an executable of it that instances bind and call like any other.
  *
- * Items name memory by the slots of jit/exec/exec.h; the i-th free parameter of rank 0 stands in the
+ * Commands name memory by the slots of jit/exec/exec.h; the i-th free parameter of rank 0 stands in the
  * argument block (dc_exec_block_at). Dependencies are found here. What must hold, or it is a BUG:
  *   - binds lie inside what their slot holds; commands write the arena, results and cells that are
  *     set, nothing else;

@@ -33,7 +33,7 @@ typedef struct dc_fault {
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault);
 
 /*
- * Between calls: the memory of results belongs to whoever holds them from now on, and the next call
+ * Between calls: the memory of results belongs to the tensors that hold it from now on, and the next call
  * takes other memory. For programs whose results are all kept.
  */
 void dc_inst_detach(dc_inst *i);

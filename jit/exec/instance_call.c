@@ -1,14 +1,14 @@
 /*
  * Calls of instances, whole or in slices (jobs).
  *
- * A call in order: results that somebody holds are left to them, and the memory of the next ones is
+ * A call in order: results that are still held are left to their holders, and the memory of the next ones is
  * taken from the pool; who holds the old value of a cell gets a copy; the addresses of arguments and
  * results go into the slots; the recording runs. Tensors that callers drop before the next call are
  * written again: in the steady state a call allocates neither memory of the device nor of the host.
  *
  * From its start to its end a call has the cells that it sets for itself (dc_cell.job). A job also
  * holds a handle on each argument and each other cell, and binds them anew before every slice:
- * whoever overwrites such a store meanwhile moves the handle's content away first, as for any
+ * a call that overwrites such storage meanwhile moves the handle's content away first, as for any
  * other holder.
  */
 #include "jit/exec/derived_values.h"
@@ -295,7 +295,7 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     if (*done && fault->check < 0)
         mark_cells(i, false);
     if (beside != NULL) {
-        lock_cells(i, false); /* the line is heard by somebody who may look at them */
+        lock_cells(i, false); /* the log sink may read them */
         DC_TRY(dc_interpret_compare(i, j, beside, fault));
     }
     if (fault->check >= 0)
@@ -414,7 +414,7 @@ static void make_endable(dc_inst *i, const atomic_bool *asked)
 }
 
 /*
- * One that pauses has been interrupted. Where it has written a cell it goes on to its end, but when somebody insists:
+ * One that pauses has been interrupted. Where it has written a cell it goes on to its end, unless the request insists:
  * then it has a little time left, and its cells are half written if that is not enough.
  */
 static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fault)

@@ -206,7 +206,7 @@ dc_status dc_interpret_compare(dc_inst *i, dc_job *j, dc_comparison *c, const dc
     else
         for (uint32_t r = 0; r < e->desc.nresult + e->desc.nset; r++)
             DC_TRY(compare_value(i, j, r, c));
-    const dc_err before = j->err; /* whoever hears the line may use the context, and fail */
+    const dc_err before = j->err; /* the log sink may use the context, and fail */
     dc_logf(j->log, DC_CH_COMPARE, "%s", c->line);
     j->err = before;
     return DC_OK;

@@ -10,7 +10,7 @@
 
 /*
  * Results on the host by index, all of the function's; in the job's scratch memory. Changes nothing
- * that anybody else sees. The instance's arguments are bound already.
+ * that is visible elsewhere. The instance's arguments are bound already.
  */
 dc_status dc_interpret_run(dc_inst *i, dc_job *j, void ***out);
 

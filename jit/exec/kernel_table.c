@@ -205,7 +205,7 @@ void dc_kernels_release(dc_kernels *t, dc_compiled *c)
         free_compiled(c);
 }
 
-/* Takes c, which nobody knows any more, from its siblings; gives its program back if it had none.
+/* Takes c, which has no users, from its siblings; gives its program back if it had none.
  */
 static dc_program *leave_program(dc_compiled *c)
 {

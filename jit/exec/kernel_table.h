@@ -23,7 +23,7 @@ typedef struct dc_kernels dc_kernels;
 typedef struct dc_compiled dc_compiled; /* a kernel of the table; counts its users */
 
 dc_kernels *dc_kernels_new(dc_device *d);
-void dc_kernels_free(dc_kernels *t); /* nobody uses any */
+void dc_kernels_free(dc_kernels *t); /* none is in use */
 
 /*
  * The kernel of this text, used once more. *mine: there was none, and the caller has to compile it
@@ -31,7 +31,7 @@ void dc_kernels_free(dc_kernels *t); /* nobody uses any */
  */
 dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine);
 
-/* What a launch of it needs, said by whoever claimed it before it is published. Takes it over. */
+/* What a launch of it needs, given by the job that claimed it, before it is published. Takes it over. */
 void dc_kernels_describe(dc_compiled *c, dc_kernel_needs *needs);
 
 /*

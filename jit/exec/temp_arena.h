@@ -13,7 +13,7 @@
 void dc_temp_arena_retain(dc_rt *rt);
 void dc_temp_arena_release(dc_rt *rt);
 
-/* Room for a plan of so many bytes, as long as that needs nobody else's leave. */
+/* Grows the arena to so many bytes; no-op where it is in use and cannot grow in place. */
 dc_status dc_temp_arena_grow(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* *own receives a store where the arena cannot be had, else NULL. Not for 0 bytes. */

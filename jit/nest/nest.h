@@ -27,7 +27,7 @@
  *   - Directly in a loop that holds parallel loops further inside stand loops only, when it is a
  *     BLOCK loop; else (grid, serial, unroll) also assignments, which one thread carries out.
  *     Between two phases (parallel loops that follow one another, or that follow one another in the
- *     next iteration of a serial loop) the threads of the group wait for each other: nobody writes
+ *     next iteration of a serial loop) the threads of the group wait for each other: no nest has
  *     a barrier, flattening puts them where buffers ask for them.
  * On a CPU, block and lane loops are plain loops, and group memory is local memory; so a schedule
  * for a GPU runs everywhere.
@@ -101,7 +101,7 @@ typedef struct dc_atom_node {
     uint32_t axis;  /* AXIS */
     dc_ix of;       /* DIV, MOD: floor semantics */
     int64_t k;      /* DIV, MOD: > 0 */
-    dc_vx value;    /* VALUE: an integer, clamped by whoever built it */
+    dc_vx value;    /* VALUE: an integer, clamped where it is built */
     int64_t lo, hi; /* range, both included */
 } dc_atom_node;
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-typedef struct asking { /* somebody who varies reads r, invariant, or what is made of it */
+typedef struct asking { /* a varying node reads r, invariant, or what is made of it */
     dc_ref r;
     bool plain;  /* as memory that would be written at each call */
     bool of_dot; /* as an operand of a product */
@@ -22,7 +22,7 @@ typedef struct splitting {
     const dc_func *f;
     bool *invariant, *derived;
     uint32_t *varies; /* by ref: axes along which elements may differ; along others they repeat */
-    uint8_t *asked;   /* by ref: the ways in which somebody has asked for it, see `asking` */
+    uint8_t *asked;   /* by ref: the ways in which it was asked for, see `asking` */
     uint32_t *search; /* by ref: the last search that saw it */
     uint32_t nsearch;
     DC_VEC(dc_ref) todo, value;
@@ -186,7 +186,7 @@ static void add_cost(const splitting *w, dc_ref r, cost *c)
         c->bytes += bytes_of(w, r);
 }
 
-/* Of all that r is made of. What has more nodes than anybody wants to count costs much. */
+/* Of all that r is made of. More nodes than the limit count as costly. */
 static cost cost_of(splitting *w, dc_ref r)
 {
     cost c = {0};
@@ -226,7 +226,7 @@ static bool is_plain(const splitting *w, dc_ref u, int i)
 }
 
 /*
- * Worth it is what somebody would write to memory at each call, and what costs more to compute than to
+ * Worth it is what each call would write to memory, and what costs more to compute than to
  * read; but nothing that repeats itself, and nothing that is much larger than what it is made of, which is
  * read faster. A product reads a matrix that is only cast or scaled in its own type.
  */
