@@ -1,8 +1,8 @@
 /*
  * A few threads that run one piece of work at a time together with the thread that asks for it.
  *
- * Work is positions 0..n-1. They are handed out in pieces of `step`, each piece to one worker, so a
- * result does not depend on how many workers there are or who is quick, as long as positions do not
+ * Work is work items 0..n-1. They are handed out in pieces of `step`, each piece to one worker, so a
+ * result does not depend on how many workers there are or which is quick, as long as items do not
  * depend on each other. Each worker has scratch memory of its own. A caller never waits for a
  * worker that has not begun: threads that are asleep or get no core make a run slower than hoped,
  * not slower than alone.
@@ -20,7 +20,7 @@ enum { DC_CPU_POOL_MOST = 64 };
 
 typedef struct dc_cpu_pool dc_cpu_pool;
 
-/* Runs positions begin..end-1. May not unwind. */
+/* Runs work items begin..end-1. May not unwind. */
 typedef void (*dc_cpu_pool_work)(void *ctx, void *scratch, int64_t begin, int64_t end);
 
 /* As many workers as `threads`, the caller counted; 0: one per core that the process may use. */
@@ -35,7 +35,7 @@ dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes);
 /* On the calling thread alone. */
 void dc_cpu_pool_run_here(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n);
 
-/* On all workers (one alone takes all at once). Returns when all positions are done. */
+/* On all workers (one alone takes all at once). Returns when all work items are done. */
 void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n, int64_t step);
 
 #endif

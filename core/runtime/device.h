@@ -23,7 +23,7 @@ typedef struct dc_target {
     char triple[64];     /* of the compiler */
     char features[512];  /* of the compiler: "+avx512f,..." */
     char dialect[16];    /* of kernel text: "llvm", "c11", "opencl", "cuda", "flat" */
-    bool simt;           /* a launch is groups of threads, not ranges of positions for workers */
+    bool simt;           /* a launch is thread groups, not ranges of work items for threads of a pool */
     bool no_f64;         /* it does not compute in f64 */
     bool half;           /* one instruction converts between f16 and f32 */
     bool scales;         /* one instruction multiplies 16 f32 by powers of two */
@@ -40,7 +40,7 @@ typedef struct dc_target {
 } dc_target;
 
 typedef enum dc_command_kind {
-    DC_COMMAND_LAUNCH, /* run entry `entry` of program for positions 0..grid-1 */
+    DC_COMMAND_LAUNCH, /* run entry `entry` of program for work items 0..grid-1 */
     DC_COMMAND_COPY,   /* bytes from bind[1] to bind[0] */
     DC_COMMAND_CHECK,  /* bind[0] is an i32: if >= 0, the run stops and reports this command */
     DC_COMMAND_LOOP,   /* the nbody commands that follow, again and again: see dc_command.grid */
@@ -54,7 +54,7 @@ typedef struct dc_bind {
 } dc_bind;
 
 /*
- * Items run as if one after the other. `dep` are the positions of those that one really has to wait
+ * Commands run as if one after the other. `dep` are the positions of those that one really has to wait
  * for, counted from the begin of the list that it stands in (the whole recording or the body), so
  * that a device may run the others at the same time. A LOOP, BRANCH or BUNDLE and its body count as
  * one for those outside; positions count the commands of bodies too.
@@ -63,10 +63,10 @@ typedef struct dc_command {
     dc_command_kind kind;
     dc_program *program;
     uint32_t entry;   /* index into dc_source.entry */
-    int64_t grid;     /* LAUNCH: positions. LOOP: iterations at most */
+    int64_t grid;     /* LAUNCH: work items. LOOP: iterations at most */
     uint32_t threads; /* simt: of a group */
-    size_t scratch;   /* bytes per worker */
-    uint64_t cost_ns; /* LAUNCH: a guess for one worker, so that small ones are not split */
+    size_t scratch;   /* bytes per thread */
+    uint64_t cost_ns; /* LAUNCH: an estimate for one thread, so that small ones are not split */
     uint32_t nbind;
     /*
      * LAUNCH: buffers in the order of the kernel's parameters. LOOP: [0] a bool, read before each
@@ -82,10 +82,10 @@ typedef struct dc_command {
 } dc_command;
 
 /*
- * Kernel text. For workers every entry is
+ * Kernel text. For threads of a pool every entry is
  *   void entry(void *const *buf, const void *block, void *scratch, int64_t begin, int64_t end)
- * and runs grid positions begin to end - 1; `block` is the argument block. In front of `scratch` lies the address of a dc_look, which
- * kernels with very long loops read. OpenCL C and CUDA C++
+ * and runs work items begin to end - 1; `block` is the argument block. In front of `scratch` lies the address of a
+ * dc_look, which kernels with very long loops read. OpenCL C and CUDA C++
  * have entries of their own kind: see jit/render/render_c.h.
  */
 typedef struct dc_source {

@@ -27,8 +27,8 @@ bool dc_halt_now(dc_halt *h, uint32_t command);
 uint64_t dc_halt_until(dc_halt *h);
 
 /*
- * Its address lies DC_LOOK_BYTES in front of a worker's scratch memory: a kernel that finds *flag set calls ask(ctx), and
- * returns at once where that is not 0.
+ * Its address lies DC_LOOK_BYTES in front of a thread's scratch memory: a kernel that finds *flag set calls
+ * ask(ctx), and returns at once where that is not 0.
  */
 enum { DC_LOOK_BYTES = 64 };
 

@@ -24,7 +24,7 @@ typedef struct dc_part {
         begin; /* by group, of its parameters: bytes from their places; NULL: none (jit/lower/base_offset.h) */
     const dc_lifted *lifted;  /* by group: constants that it is given; NULL: none is */
     dc_command_fact *group_fact; /* by group */
-    uint64_t *cost_ns;        /* by group: a guess, for one worker */
+    uint64_t *cost_ns;        /* by group: an estimate, for one thread */
     bool *in_part;            /* by cell: what changes is stored alone */
     dc_plan plan;
     bool is_prologue;

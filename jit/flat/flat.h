@@ -9,16 +9,16 @@
  *   - operands agree in lanes (1: scalar) and in type as their row says;
  *   - addresses are explicit: an index counts elements of a buffer;
  *   - parameters of mode IN are never stored to. Their content counts as that of the start of the
- *     kernel: where one shares memory with an output (an update in place), every position is read
+ *     kernel: where one shares memory with an output (an update in place), every element is read
  *     before it is stored. So loads from them may be merged, and moved to earlier places.
  *
- * Two ways to run. A kernel for workers runs the positions from the argument `begin` to `end` - 1.
+ * Two ways to run. A kernel for threads of a CPU runs the work items from the argument `begin` to `end` - 1.
  * One for groups of threads (simt) is what one thread does: the arguments `group` and `thread` are
- * its position and its number in the group. There
+ * its work item and its number in the group. There
  *   - barriers stand where all threads of the group (or all lanes) come by: in no IF whose condition
  *     depends on `thread`, in no loop whose bounds do;
  *   - a buffer of scope GROUP is one for the group, LOCAL ones belong to the thread (no other scopes
- *     occur but PARAM, and SCRATCH for workers);
+ *     occur but PARAM, and SCRATCH on a CPU);
  *   - `shuffle` reads a value of another lane of the same `target.lanes` threads, all of which come
  *     by.
  *
@@ -102,8 +102,8 @@ typedef struct dc_flat {
     int index_bits; /* width of DC_INDEX */
     int lanes;      /* threads that shuffle; 0 none */
     uint32_t threads; /* of a group; 1 when not simt */
-    int64_t positions; /* of a launch, for whoever only has the text */
-    size_t scratch; /* bytes per worker */
+    int64_t positions; /* work items of a launch, for readers of the text alone */
+    size_t scratch; /* bytes per thread */
     uint32_t nparam;
     DC_VEC(dc_buffer) buf; /* of the nest: parameters and locals */
     DC_VEC(dc_finst) inst; /* [0] placeholder */

@@ -1,8 +1,8 @@
 /*
- * Flattening: walks the nest and writes down what one worker does for a range of positions, or one
+ * Flattening: walks the nest and writes down what one thread does for a range of work items, or one
  * thread of a group (jit/flat/flatten_simt.c).
  *
- *   GRID                 the loop over the worker's positions
+ *   GRID                 the loop over the thread's work items
  *   SERIAL, BLOCK, LANE  a loop             UNROLL   the body repeated, the axis a constant
  *   VECTOR               the axis becomes lanes: what depends on it is a vector, the rest stays scalar
  *
@@ -386,8 +386,8 @@ static bool fetches_rows(const dc_kernel *k)
 }
 
 typedef struct own_positions {
-    int64_t first;    /* position of the nest */
-    dc_fv begin, end; /* those that a worker has of it */
+    int64_t first;    /* work item of the nest */
+    dc_fv begin, end; /* those that a thread has of it */
     bool cut;         /* not all of them are one part */
 } own_positions;
 
@@ -450,7 +450,7 @@ static bool reads_apart(flattener *l, const dc_stmt *s)
     return false;
 }
 
-/* The positions of one nest: those of [begin, end) that lie in [first, first + extent). */
+/* The work items of one nest: those of [begin, end) that lie in [first, first + extent). */
 static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alone)
 {
     dc_fbuild *b = l->b;
@@ -474,7 +474,7 @@ static void flatten_workers(flattener *l)
 {
     const dc_stmt *root = l->k->root;
     int64_t first = 0;
-    if (root == NULL || !is_grid(l->k, root)) { /* one position: everything is done for it */
+    if (root == NULL || !is_grid(l->k, root)) { /* one work item: everything is done for it */
         dc_fb_loop(l->b, dc_fb_arg(l->b, DC_KARG_BEGIN), dc_fb_arg(l->b, DC_KARG_END));
         dc_flatten_list(l, root);
         dc_fb_end(l->b);
@@ -490,7 +490,7 @@ static void flatten_workers(flattener *l)
     }
 }
 
-/* All of a worker's own; what is large goes to its scratch memory. */
+/* All belong to one thread; what is large goes to its scratch memory. */
 static void worker_buffers(dc_flat *f)
 {
     for (uint32_t n = 0; n < f->buf.n; n++) {

@@ -10,13 +10,13 @@
 #include "jit/flat/flat.h"
 
 /*
- * For groups of threads where target->simt, else for workers. BUILD if a group would need more
+ * For groups of threads where target->simt, else for threads of a CPU. BUILD if a group would need more
  * threads or memory than the target has. skip: passes to leave out, a bit by position in the table.
  */
 dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint32_t skip,
                          dc_flat **out);
 
-/* For workers. */
+/* For threads of a CPU. */
 dc_status dc_flatten(dc_job *j, dc_kernel *k, dc_flat **out);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct cond {
 
 /* How a buffer of scope THREAD is kept where threads are threads. */
 typedef enum row_kind {
-    ROW_NONE,    /* the buffer has another scope, or this is a kernel for workers */
+    ROW_NONE,    /* the buffer has another scope, or this is a kernel for a CPU */
     ROW_PRIVATE, /* each row in its thread; rows of other lanes are read by shuffles */
     ROW_SHARED   /* in group memory: some read is no shuffle */
 } row_kind;
@@ -47,7 +47,7 @@ typedef struct flattener {
     struct fl_under **
         under; /* by vx: computed for this assignment under narrower conditions, if the first says so */
     uint32_t nunder; /* all that were computed so */
-    uint32_t rows;   /* the axis of positions, and */
+    uint32_t rows;   /* the axis of work items, and */
     dc_fv next_row;  /* its next one, or this one where that is the last; 0: nobody wants to know */
     /* simt */
     uint32_t threads; /* of a group */

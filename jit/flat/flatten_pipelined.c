@@ -3,12 +3,12 @@
  *
  * A kernel that goes by rows computes with a row in the caches, then stores it past them: in bursts,
  * memory idle in between, arithmetic idle meanwhile. Where a part P before the last part L goes round
- * as often and only fills buffers of the worker, row i of L is done in the loop of P over row i + 1:
+ * as often and only fills buffers of the thread, row i of L is done in the loop of P over row i + 1:
  *
  *   for i in begin .. end:   parts before P of row i;  L of row i - 1 with P of row i;  parts after P
  *
  * without the row that is not there at both ends. Every element is computed as before, so bits are
- * the same. It is right where what L reads of the worker's buffers is not written in between: not by
+ * the same. It is right where what L reads of the thread's buffers is not written in between: not by
  * the parts before P, and by P only at the place that L has read in the same turn.
  */
 #include "jit/flat/flatten_impl.h"
@@ -77,7 +77,7 @@ static dc_accesses accesses_of(flattener *l, const dc_stmt *s)
     return dc_nest_accesses(&v, one, NULL);
 }
 
-/* Does every element of the worker's that `late` reads outlive the parts from `first` to `with`? */
+/* Does every element of the thread's that `late` reads outlive the parts from `first` to `with`? */
 static bool outlives(flattener *l, const dc_stmt *first, const dc_stmt *with, const dc_stmt *late)
 {
     const dc_accesses read = accesses_of(l, late);

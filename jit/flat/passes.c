@@ -128,7 +128,7 @@ static bool may_be_output(const dc_flat *f, const dc_finst *i)
  * The scope to compute v in: out through loops that it does not depend on. A pure value may leave
  * an `if` on the way to a loop outside it; a load may not, the condition may guard it. A load of the
  * thread's own leaves loops that do not store to its buffer. One that a position may overwrite stays with the
- * positions: before them, a worker would read what another one is storing.
+ * positions: before them, a thread would read what another one is storing.
  */
 static uint32_t place_of(const scopes *s, dc_fv v)
 {

@@ -19,7 +19,7 @@
  *   - several maps in one group, such as the taps of a stencil: the same;
  *   - under an expand, where a row would be recomputed for each row of the result: the same,
  *     unless the group is row-wise with those rows;
- *   - rows: too few of them would leave workers idle (fuse_rows.c);
+ *   - rows: too few of them would leave threads idle (fuse_rows.c);
  *   - the epilogue of a product is stored with the product, not in a row-wise group;
  *   - large groups: after GROUP_OPS operations, each counted once per map, another begins; after
  *     fewer where the device takes fewer buffers than a kernel would have;

@@ -102,7 +102,7 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece);
 /* All arrays are in the arena. level 0: every node is a group of its own. */
 dc_status dc_fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, dc_groups *out);
 
-/* The same for a device: at most so many buffers to a group; row blocks for workers alone. */
+/* The same for a device: at most so many buffers to a group; row blocks on CPUs alone. */
 dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, const dc_target *t,
                       dc_groups *out);
 

@@ -18,9 +18,9 @@
  * Parallel axes. A nest means what it does when every loop runs one iteration after the other. An
  * axis of kind GRID, BLOCK or LANE adds a promise: its iterations may run in any order or at the
  * same time, because none reads or writes what another one writes.
- *   - GRID: positions (groups of threads on a GPU, items of work for the pool of a CPU). Outermost.
+ *   - GRID: work items (thread groups on a GPU, pieces of work for the pool of a CPU). Outermost.
  *     Where one stands at the root, all statements of the root are grid loops, independent of each
- *     other; a launch has the sum of their extents as positions, in order.
+ *     other; a launch has the sum of their extents as work items, in order.
  *   - BLOCK: threads of a group. Block loops inside each other number the threads, the innermost
  *     fastest; LANE is the innermost, threads that can read each other's registers. The phases inside
  *     a block loop (see below) are all by as many threads.
@@ -38,7 +38,7 @@
  * and the other one along each m. What a nest computes does not depend on roles.
  *
  * Memory. Scopes say who shares a buffer that is no parameter: LOCAL belongs to one iteration of
- * the parallel loops round all its uses (registers or stack); GROUP to one position of the grid;
+ * the parallel loops round all its uses (registers or stack); GROUP to one work item of the grid;
  * THREAD has one row for each thread of the group, [threads][n] in the order that threads are
  * numbered, kept in that thread's registers from phase to phase: threads write their own row and
  * read their own, or that of another lane (a shuffle; all loads of it have the same place in the
@@ -55,7 +55,7 @@ typedef uint32_t dc_vx;   /* value expression; 0 is none */
 
 typedef enum dc_axis_kind {
     DC_AXIS_SERIAL,
-    DC_AXIS_GRID,   /* positions of the launch; outermost */
+    DC_AXIS_GRID,   /* work items of the launch; outermost */
     DC_AXIS_VECTOR, /* lanes of one instruction; innermost */
     DC_AXIS_UNROLL, /* the body repeated */
     DC_AXIS_BLOCK,  /* threads of a group */
@@ -168,7 +168,7 @@ typedef struct dc_buffer {
     bool stream;    /* OUT, stored once and read later if at all: stores may pass by the caches */
     int64_t count;  /* elements */
     int64_t ahead;  /* IN: one of the loops that read vectors fetches what is so much further, too;
-                      DC_AHEAD_ROW: what the next position reads in its place, wherever that is */
+                      DC_AHEAD_ROW: what the next work item reads in its place, wherever that is */
     uint8_t align;  /* PARAM: bytes that its address is a multiple of; 0: DC_BUFFER_ALIGN */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */
@@ -327,7 +327,7 @@ dc_stmt *dc_stmt_set(dc_kernel *k, uint32_t nput);
 
 /* How a kernel is launched, by its parallel axes. */
 typedef struct dc_launch {
-    int64_t positions; /* of the grid */
+    int64_t positions; /* work items of the grid */
     uint32_t threads;  /* of a group; 1 where no axis is BLOCK or LANE */
 } dc_launch;
 

@@ -1,5 +1,5 @@
 /*
- * C11 with the builtins of gcc and clang; functions for workers. No file is included and, with the
+ * C11 with the builtins of gcc and clang; functions for threads of a CPU. No file is included and, with the
  * options that jit/render/render_c.h names, nothing is called.
  */
 #include "jit/render/dialect.h"

@@ -1,5 +1,5 @@
 /*
- * Large sums in two steps: a reduction to few numbers becomes one to more of them, which workers can
+ * Long reductions in two steps: a reduction to few numbers becomes one to more of them, which threads can
  * share, and one of those. How many parts there are depends on the shape alone, so results do not
  * depend on the number of threads.
  */

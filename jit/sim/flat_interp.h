@@ -1,8 +1,8 @@
 /*
- * Interpreter of the flat form on host memory: ranges of positions as a worker runs them, or groups of
+ * Interpreter of the flat form on host memory: ranges of work items as a thread of a pool runs them, or groups of
  * threads with barriers and shuffles. Slow; reports as BUG records, naming kernel, instruction and
  * buffer: accesses outside a buffer, threads of a group that touch one element without a barrier
- * between (one of them writing), positions that touch one element (one writing), a barrier or shuffle
+ * between (one of them writing), work items that touch one element (one writing), a barrier or shuffle
  * that not all threads come to.
  */
 #ifndef DC_JIT_SIM_FLAT_INTERP_H
