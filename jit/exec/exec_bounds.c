@@ -163,6 +163,27 @@ static bool launches_are_counted(const dc_exec *e)
            counted.info.prologue_launches == e->info.prologue_launches;
 }
 
+/*
+ * A command waits for earlier ones of its list, the prologue or the body, by their places in that list; none of them is
+ * inside a bundle, whose launches wait for nothing.
+ */
+static bool deps_are_sound(const dc_exec *e, dc_arena *a)
+{
+    bool *inside = DC_NEW_ARRAY(a, bool, e->ncommand);
+    for (uint32_t i = 0; i < e->ncommand; i++) {
+        const dc_command *x = &e->command[i];
+        const uint32_t first = i < e->nprologue ? 0 : e->nprologue;
+        if (x->nbody >= e->ncommand - i || (inside[i] && x->ndep > 0))
+            return false;
+        for (uint32_t k = 1; k <= x->nbody; k++)
+            inside[i + k] = true;
+        for (uint32_t d = 0; d < x->ndep; d++)
+            if (x->dep[d] >= i - first || inside[first + x->dep[d]])
+                return false;
+    }
+    return true;
+}
+
 bool dc_exec_is_sound(const dc_exec *e, const dc_kernel_needs *const *needs, dc_arena *a)
 {
     enum { ROUNDED = 4096 };
@@ -174,8 +195,9 @@ bool dc_exec_is_sound(const dc_exec *e, const dc_kernel_needs *const *needs, dc_
     for (; g.at < e->ncommand; g.at++)
         if (!item_is_sound(&g))
             return false;
-    return derived_are_sound(&g) && launches_are_counted(e) && e->guard == 0 &&
-           g.checks == e->desc.ncheck && (g.checks == 0 || g.last_check < g.first_set) &&
-           e->untouched <= g.first_set && e->info.arena_bytes <= dc_align_up(g.arena, ROUNDED) &&
+    return deps_are_sound(e, a) && derived_are_sound(&g) && launches_are_counted(e) &&
+           e->guard == 0 && g.checks == e->desc.ncheck &&
+           (g.checks == 0 || g.last_check < g.first_set) && e->untouched <= g.first_set &&
+           e->info.arena_bytes <= dc_align_up(g.arena, ROUNDED) &&
            e->info.derived_bytes <= dc_align_up(g.derived, ROUNDED);
 }

@@ -8,7 +8,8 @@
  *     kernel takes for granted, with its positions, threads and scratch;
  *   - arguments, constants and cells that are not set are never written, cells not before the last check,
  *     derived values by the prologue alone;
- *   - each check stands there once; what it and copies touch is inside, too;
+ *   - a command waits for earlier ones of its list, none of them inside a bundle;
+ *   - each check is there once; what it and copies touch is inside, too;
  *   - the arena and the memory for derived values are as large as what lies in them, no larger.
  *
  * What is not proved: that values lie where they are looked for. Machine code is code: who may write the

@@ -186,9 +186,6 @@ static bool item_is_sound(const dc_exec *e, uint32_t at)
 {
     const dc_command *x = &e->command[at];
     const dc_command_fact *f = &e->fact[at];
-    for (uint32_t d = 0; d < x->ndep; d++)
-        if (x->dep[d] >= at)
-            return false;
     switch (x->kind) {
     case DC_COMMAND_LAUNCH:
         return f->nout <= x->nbind && dc_exec_packed_kernel(e, at) < e->nkernel;
