@@ -1,7 +1,7 @@
 /*
  * Bump allocation. An arena zeroes what it hands out, never frees single objects and holds no
  * resources. Memory it cannot get unwinds to the recovery point (core/base/job.h), so callers need no
- * check; so does a request to end while it clears much. In sanitizer builds the unused and rewound parts are poisoned.
+ * check; so does a request to end during a long clear. In sanitizer builds the unused and rewound parts are poisoned.
  */
 #ifndef DC_CORE_BASE_ARENA_H
 #define DC_CORE_BASE_ARENA_H

@@ -1,7 +1,7 @@
 /*
  * Failure records. dc_fail fills the job's record once (later failures are consequences) and
  * returns the status. dc_err_print turns a record, and what is known of where it happened, into the
- * text that everybody reads.
+ * text that scripts, the program and hosts in C report.
  */
 #ifndef DC_CORE_BASE_ERR_H
 #define DC_CORE_BASE_ERR_H
@@ -35,7 +35,7 @@ typedef struct dc_err {
     char where[160], path[200]; /* of the operation, where that is not what was called; "" */
 } dc_err;
 
-/* Does it say that somebody wanted what ran to end? */
+/* Does it say that what ran was asked to end? */
 static inline bool dc_err_ends(dc_err_id id)
 {
     return id == DC_ERR_INTERRUPTED || id == DC_ERR_STOPPED || id == DC_ERR_OVERDUE;

@@ -1,5 +1,5 @@
 /*
- * A failure record and what stands around it, as the text that everybody reads:
+ * A failure record and what stands around it, as the text that is reported:
  *
  *   train.lua:15: matmul: inner dims differ: axis 3 = 28 against axis 1 = 784
  *       left   f32[batch=32, 28, 28]   argument 'img' of step, train.lua:12
@@ -9,7 +9,7 @@
  *     hint: 28 * 28 = 784; :flatten(2) first?
  *     [DC0301; deepc explain DC0301]
  *
- * Scripts, the program and hosts in C get the same lines; who knows less of what is around leaves
+ * Scripts, the program and hosts in C get the same lines; a caller that knows less of what is around leaves
  * lines out. Hints that follow from the types are worked out here.
  */
 #include "core/base/err.h"

@@ -1,4 +1,4 @@
-/* Files, as far as several places need the same of them. */
+/* Helpers for files that several readers and writers share. */
 #ifndef DC_CORE_BASE_FILE_H
 #define DC_CORE_BASE_FILE_H
 

@@ -43,7 +43,7 @@ dc_heap *dc_heap_new(dc_heap_fn *fn, void *ctx)
     return h;
 }
 
-/* Whoever takes back the last of malloc's heap frees it. */
+/* The release of its last block frees a heap over malloc. */
 static void uncount(dc_heap *h, size_t bytes)
 {
     if (atomic_fetch_sub_explicit(&h->used, bytes, memory_order_acq_rel) == bytes && h->fn == NULL)

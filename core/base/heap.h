@@ -6,9 +6,9 @@
  * context's. Each block remembers where it is from, so it may be freed anywhere, on any thread.
  *
  * A context with a limit (dc_config.memory_limit) has a heap even where the memory is malloc's: it counts the bytes
- * of all blocks but those that become memory of the device (dc_try_aligned), which core/runtime/storage.c counts and tells by
- * dc_heap_tell_device. What a block would bring above the limit, with both together, is not given. A context without
- * a limit counts nothing.
+ * of all blocks but those that become memory of the device (dc_try_aligned), which core/runtime/storage.c counts and
+ * reports by dc_heap_tell_device. A block that would bring the sum of both above the limit is refused. A context
+ * without a limit counts nothing.
  *
  * dc_x... never return NULL: they unwind to the recovery point. dc_try_... may.
  */

@@ -84,7 +84,7 @@ dc_job *dc_job_here(void)
     return innermost != NULL ? innermost->job : NULL;
 }
 
-/* Not DC_PUSH: when it unwinds, nobody owns `what`. */
+/* Not DC_PUSH: when that unwinds, `what` has no owner yet. */
 static bool grow_cleanup(dc_job *j)
 {
     const uint32_t cap = j->cleanup.cap ? j->cleanup.cap * 2 : 8;

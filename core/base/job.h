@@ -2,7 +2,7 @@
  * A job: what one piece of work on one thread carries with it. core/ and jit/ receive a job, never
  * the context: settings, the failure record, scratch memory, log lines.
  *
- * Recovery points. A public entry (or the root of a worker) runs its body through dc_protect. Out
+ * Recovery points. A public entry (or the root of a thread) runs its body through dc_protect. Out
  * of memory for metadata and broken invariants unwind to it, in C only, never across a Lua frame:
  * the scratch arena is rewound, things on the cleanup list are released, the status is DC_E_NOMEM
  * or DC_E_BUG; after a BUG the owner of the job finds its flag set. The innermost recovery point of
@@ -49,7 +49,7 @@ void dc_job_fini(dc_job *j);
 
 /*
  * What dc_protect does when an entry ends with BUG, once for a context: sets the flag, calls on_bug.
- * For who is about to free what the report is about.
+ * To be called before what the report is about is freed.
  */
 void dc_job_notice_bug(dc_job *j);
 
@@ -73,7 +73,7 @@ static inline bool dc_job_cancelled(const dc_job *j)
  * nothing that is not on the cleanup list; to be called for some thousand elements at a time.
  */
 void dc_job_look(void);
-/* And as a status, for who owns what is not on that list. Of NULL, OK. */
+/* And as a status, for callers that own something not on that list. Of NULL, OK. */
 dc_status dc_job_ended(dc_job *j);
 /* Bytes that are moved from one question to the next, 4 MiB: milliseconds, also into memory that is new. */
 #define DC_PIECE_BYTES ((size_t)1 << 22)

@@ -45,7 +45,7 @@ static bool read_CHECK(const char *text, int64_t *field)
     if ((*text != '\0' || !numbers) && !read_INT(text, &level))
         return false;
     if (level < 0 || level >= NUMBERS)
-        level = NUMBERS - 1; /* no such level; whoever checks settings says so */
+        level = NUMBERS - 1; /* no such level; the check of the settings reports it */
     *field = level | (numbers ? NUMBERS : 0);
     return true;
 }
@@ -83,7 +83,7 @@ static const char *env_of(const char *name)
     return getenv(name);
 }
 
-/* What others set for everybody is taken if it fits, else left alone. */
+/* Variables of other programs are taken if they fit, else ignored; a wrong one of ours is an error. */
 static bool is_ours(const char *name)
 {
     return strncmp(name, "DEEPC_", 6) == 0;

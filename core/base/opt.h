@@ -30,7 +30,7 @@ bool dc_opts_compile_known(const dc_opts *o);
 /* What the variable has to be, for messages: "a whole number". */
 const char *dc_opts_wants(const char *env);
 
-/* The folder for files that nobody asked for: TMPDIR, else /tmp. */
+/* The folder for temporary files and reports of bugs: TMPDIR, else /tmp. */
 const char *dc_opts_temporary(void);
 
 /* What is no setting of ours: HOME, TERM, NO_COLOR. "" where it is not set. */

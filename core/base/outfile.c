@@ -145,7 +145,7 @@ static void name_temp(dc_outfile *f)
     f->temp = dc_arena_printf(&f->job->scratch, "%s%08x", start, (unsigned)f->word);
 }
 
-/* Whoever sees the file meanwhile sees that somebody writes it. Where there are no locks, nobody removes it. */
+/* The lock tells other processes that the file is being written. Where there are no locks, it is not removed. */
 static bool lock_temp(int fd)
 {
     struct stat st;
@@ -177,7 +177,7 @@ static dc_status make_temp(dc_outfile *f)
         f->fd = openat(f->dir, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (f->fd < 0 && errno != EEXIST)
             break;
-        if (f->fd >= 0 && !lock_temp(f->fd)) { /* somebody came between and removes it */
+        if (f->fd >= 0 && !lock_temp(f->fd)) { /* another process removes it */
             close(f->fd);
             f->fd = -1;
         }
@@ -194,7 +194,7 @@ static bool is_temp(const char *name, const char *start, size_t n)
     return strncmp(name, start, n) == 0 && strlen(name + n) == 8 && strspn(name + n, digits) == 8;
 }
 
-/* Of a process that is no more, if nobody holds the lock. */
+/* Removes one whose lock is free: its process has ended. */
 static void remove_one(const dc_outfile *f, const char *name)
 {
     struct stat st;

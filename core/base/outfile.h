@@ -6,7 +6,7 @@
  *
  * A process that is killed leaves nothing; or, in the moment before the rename and where the file system knows no
  * files without a name, a file `.NAME.deepc-0a1b2c3d` beside it. It holds a lock (flock) on that file while it
- * lives, so whoever writes NAME next finds those of the dead without one, and removes them.
+ * lives, so the next process that writes NAME removes the files without a lock: their processes are dead.
  *
  * A symbolic link is followed: what it leads to is replaced. Of a job with folders (core/base/path.h), which follows
  * none, it is refused.

@@ -41,7 +41,7 @@ bool dc_owner_is_other_process(const dc_owner *o)
     return o->process != (int)getpid();
 }
 
-/* Taken over from the dead: whoever is written there is no thread of this process. */
+/* Also takes a lock held by another process's number: it was copied by fork, and no thread here drops it. */
 static bool try_take(dc_process_lock *l, int me)
 {
     int holder = atomic_load(l);

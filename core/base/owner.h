@@ -1,7 +1,7 @@
 /*
  * Whose process is this? A context belongs to the process that opened it: in a child of fork its threads are
- * gone, locks may be held for ever, and files, caches and queues of devices are the parent's. So what is
- * opened here is asked before anything else is touched.
+ * gone, locks may be held for ever, and files, caches and queues of devices are the parent's. So every entry
+ * checks the owner before it touches anything else.
  *
  * A page that the system wipes in children answers without a call of the system; where there is none, the
  * number of the process does. No handler of fork is installed: a library that is unloaded leaves none behind.

@@ -1,4 +1,4 @@
-/* Addresses to numbers: which entry of a list something is, found without looking through the list. */
+/* A hash map from addresses to numbers: the index of an entry in a list. */
 #ifndef DC_CORE_BASE_PTRMAP_H
 #define DC_CORE_BASE_PTRMAP_H
 

@@ -1,5 +1,5 @@
 /*
- * Where numbers that are not finite come from: the interpreter, which looks at each value.
+ * Where infinities and NaN come from: the interpreter, with a look at each value.
  */
 #ifndef DC_CORE_EVAL_EVAL_FIND_H
 #define DC_CORE_EVAL_EVAL_FIND_H

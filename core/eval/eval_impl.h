@@ -23,7 +23,7 @@ typedef struct dc_eval_state {
     void **value;              /* [n] dense arrays by ref; NULL before and after its life */
     bool *lent;                /* [n] the array is the caller's */
     void *temp[DC_EVAL_TEMPS]; /* memory of the node at work */
-    struct dc_eval_search *search; /* core/eval/eval_find.c; NULL: nobody looks at values */
+    struct dc_eval_search *search; /* core/eval/eval_find.c; NULL: values are not looked at */
 } dc_eval_state;
 
 /* Bytes of an element in memory: floats are doubles in the wide mode. */

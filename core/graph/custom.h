@@ -4,11 +4,11 @@
  * The gradient of a custom node is a piece of the same graph, made when the operation is recorded:
  * its leaves are the node's inputs and two holes, one for the cotangent of the value and one for the
  * value itself. dc_grad copies the piece with the holes filled and looks no further below the node.
- * So gradients of gradients, lazy expressions and clones need nothing of their own, and nobody calls
- * back. Everything after the gradients sees the value alone (core/graph/simplify.c).
+ * So gradients of gradients, lazy expressions and clones need nothing of their own, and there are no
+ * callbacks. Everything after the gradients sees the value alone (core/graph/simplify.c).
  *
- * A body is recorded on stand-ins of its inputs, which are barriers; from them it is told what the
- * body read besides, and with other nodes in their place the body is there again.
+ * A body is recorded on placeholders of its inputs, which are barriers: what it reads besides them is
+ * captured, and substituting the placeholders instantiates the body again.
  */
 #ifndef DC_CORE_GRAPH_CUSTOM_H
 #define DC_CORE_GRAPH_CUSTOM_H

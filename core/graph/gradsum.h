@@ -1,8 +1,8 @@
 /*
  * The sum of the parts of a cotangent. Gradients of slices are the parts of what was sliced, padded. Many
- * of them are added up in layers: those that do not overlap first, then layer by layer, so that a
- * layer is one value each of whose elements comes from one slice (jit/rewrite/disjoint_sum.h stores it that way). With few
- * slices it is the sum in the order in which the parts were given.
+ * of them are added up in layers of parts that do not overlap, and then the layers. Each element of a layer comes
+ * from one slice, so jit/rewrite/disjoint_sum.h can store every part in place. With few slices it is the sum in the
+ * order in which the parts were given.
  */
 #ifndef DC_CORE_GRAPH_GRADSUM_H
 #define DC_CORE_GRAPH_GRADSUM_H

@@ -61,7 +61,7 @@ dc_module *dc_module_new(void);
 void dc_module_free(dc_module *m);
 void dc_module_defer(dc_job *j, dc_module *m); /* dc_job_defer: j frees it */
 dc_func *dc_func_new(dc_module *m, const char *name);
-void dc_func_drop(dc_func *f); /* takes a function that nobody needs out of its module */
+void dc_func_drop(dc_func *f); /* takes a function that is not used out of its module */
 /* Empty again; gives back what the arena of its module has handed out since the mark. */
 void dc_func_clear(dc_func *f, dc_mark empty);
 

@@ -16,7 +16,7 @@
  * Solving: bare names (and names before "=") first, in all arguments; then expressions that are
  * linear in one name without a size, as often as that finds something; what is then left over must
  * agree. A name that this cannot find is an error of the definition unless the caller gives its
- * size: whoever has given all sizes (dc_sig_give) asks dc_sig_check. Names that only results have
+ * size: after the last size (dc_sig_give) the caller asks dc_sig_check. Names that only results have
  * are found in the same way, result by result.
  *
  * Names of dims outside: a variable has the name that the caller's dims have in its place; a dim

@@ -1,7 +1,7 @@
 /*
  * Simplification: constants, identities, movement of movement, dead code. A new function of the
  * same module with the same parameters and results; never more nodes than before. Exact on every
- * value including NaN, infinities and signed zeros (contracts: only schedule moves reassociate).
+ * value including NaN, infinities and signed zeros: only schedule moves reassociate.
  */
 #ifndef DC_CORE_GRAPH_SIMPLIFY_H
 #define DC_CORE_GRAPH_SIMPLIFY_H

@@ -1,4 +1,4 @@
-/* Cells: named places that own a store (core/runtime/storage.h). */
+/* Cells: named places that own a storage (core/runtime/storage.h). */
 #include "core/runtime/lazy.h"
 #include "core/runtime/storage.h"
 

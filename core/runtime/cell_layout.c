@@ -78,7 +78,7 @@ static dc_status copy_there(dc_cell *c, dc_job *j, const dc_type *now, const int
     return status;
 }
 
-/* Who shows the memory as it is gets a copy of it. Nobody ends it: who only reads a cell does not lose its value. */
+/* Tensors that show the memory get a copy of it. No request ends it: a cell that is only read keeps its value. */
 static dc_status replace_value(dc_cell *c, dc_job *j, const dc_tensor *t)
 {
     DC_TRY(dc_storage_evict(c->store, j));

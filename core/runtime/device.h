@@ -1,9 +1,9 @@
 /*
- * The only door to a machine. A backend fills in dc_device_ops; it sees text, sizes and pointers.
+ * The interface of a device. A backend fills in dc_device_ops; it sees text, sizes and pointers.
  *
  * A device compiles kernel text to a program, and records a list of commands to something that can be
  * run again and again. Addresses are the device's and need not be the host's; arithmetic on them is
- * that of char *. Items name memory by slot and offset; run() receives the base address of
+ * that of char *. Commands name memory by slot and offset; run() receives the base address of
  * every slot, so a recording never changes while arguments move from call to call. One slot is the
  * argument block (per-call scalars).
  */

@@ -82,7 +82,7 @@ static void *wait_for_deadlines(void *arg)
     while (!t->stop) {
         const uint64_t when = look(t);
         atomic_store(&t->looks, when);
-        const uint64_t due = atomic_load(&t->due); /* set before `looks` was: nobody wakes for it */
+        const uint64_t due = atomic_load(&t->due); /* set before `looks` was: no wake-up comes */
         if (due <= FIRED || due >= when)
             sleep_until(t, when);
     }

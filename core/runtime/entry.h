@@ -4,15 +4,15 @@
  *
  *   interrupt   what runs is to end
  *   insist      reporting it does not take it back, so that scripts which catch errors end too
- *   why         who insists: dc_why
+ *   why         the source of what insists: dc_why
  *
  * An entry that ends takes back what insisted: its own deadline, and as the outermost one dc_stop's request.
  * What was asked for while nothing ran ends the next entry. Deadlines of entries inside others never lie behind
  * those round them.
  *
  * A deadline is one number, `due`, that a thread of the context waits for; it is started by the first one. To
- * set one later than the thread's next look costs a store: it looks again then. Who has changed `due` from a time
- * to FIRED raises the flags; an entry that finds FIRED waits for that, so no flag is raised after its entry.
+ * set one later than the thread's next look costs a store: it looks again then. The thread that changes `due` from
+ * a time to FIRED raises the flags; an entry that finds FIRED waits for that, so no flag is raised after its entry.
  */
 #ifndef DC_CORE_RUNTIME_ENTRY_H
 #define DC_CORE_RUNTIME_ENTRY_H

@@ -17,7 +17,7 @@ dc_lazy *dc_lazy_retain(dc_lazy *n)
     return n;
 }
 
-/* One reference less; what nobody holds any more goes to the list of those to free. */
+/* One reference less; a node without references goes to the list of those to free. */
 static void let_go(dc_lazy *n, dc_lazy **dead)
 {
     if (--n->refs > 0)

@@ -254,11 +254,11 @@ typedef enum dc_lazy_copies {
     DC_LAZY_COPY_PART, /* parts of a million elements, too, that no aligned address begins */
     DC_LAZY_COPY_ALL
 } dc_lazy_copies;
-/* Gives n, whose view v is, a value without a program: v itself where that is dense and aligned, else such a
+/* Gives n, which has the view v, a value without a program: v itself where that is dense and aligned, else such a
  * copy. Otherwise n stays without. */
 dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v,
                        dc_lazy_copies copies);
-/* Somebody has read n: if it is a view, it lets go of its recipe, as dc_lazy_drop. */
+/* n has been read: if it is a view, it lets go of its recipe, as dc_lazy_drop. */
 dc_status dc_lazy_settle(dc_rt *rt, dc_job *j, dc_lazy *n);
 
 /*

@@ -56,8 +56,8 @@ static void add_result(task *t, dc_lazy *n)
     DC_PUSH_IN(&t->j->scratch, t->result, n);
 }
 
-/* What the language has a name for and somebody else has read. A copy of memory is not worth it: of movement
- * it is what is moved. */
+/* A pending node that is a result besides: the language has a name for it, and nodes outside of this task read
+ * it. A movement is not worth a copy: there the operand that is moved becomes the result. */
 static void add_read_elsewhere(task *t, dc_lazy *n)
 {
     if (!dc_lazy_walk_pending(&t->walk, n) || !n->counts || n->nin == 0 || n->inside == IS_RESULT ||
@@ -384,7 +384,7 @@ static dc_status run_compiled(const task *t, const dc_lazy_entry *e, dc_tensor *
     return e->exec->run(e->program, t->j, arg, made);
 }
 
-/* While it runs, somebody who hears a line of the log may realize the same nodes. */
+/* While it runs, the log sink may realize the same nodes. */
 typedef struct holding {
     dc_lazy **node;
     dc_tensor **tensor;
@@ -514,7 +514,7 @@ static dc_status compute(task *t)
     for (uint32_t i = 0; i < t->result.n; i++) {
         dc_lazy *n = t->result.at[i];
         made[i]->type = n->type;
-        if (n->value == NULL) /* nobody was quicker */
+        if (n->value == NULL) /* not set meanwhile */
             n->value = made[i];
         else
             dc_tensor_release(made[i]);

@@ -71,7 +71,7 @@ typedef struct dc_rt {
     void *on_bug_ctx;
     /* Requests to end what runs, set from signal handlers and other threads: see core/runtime/entry.h. */
     atomic_bool interrupt, insist;
-    atomic_int why;           /* dc_why: who insists */
+    atomic_int why;           /* dc_why: what insists */
     _Atomic uint64_t taken_back; /* so often what insisted was taken back */
     struct dc_entry *entry;   /* of the host, innermost; NULL outside of all */
     struct dc_timer *timer;   /* of deadlines; NULL before the first one */
@@ -117,7 +117,7 @@ static inline void dc_rt_heard(dc_rt *rt)
 void dc_rt_resume(dc_rt *rt);
 /* The failure of what was ended, by the source of the request: takes it back unless that insists. */
 dc_status dc_rt_interrupted(dc_rt *rt, dc_job *j, const char *op);
-/* At the end of an entry: where its failure is that it was interrupted, the record says by whom. */
+/* At the end of an entry: where its failure is that it was interrupted, the record says by what. */
 dc_status dc_rt_told(dc_rt *rt, dc_status status);
 
 /* A device over malloc that compiles nothing: for `eval` and for tests of core/. */

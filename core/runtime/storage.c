@@ -1,5 +1,5 @@
 /*
- * Stores and tensors over one device, and the pool that freed stores wait in.
+ * Storages and tensors over one device, and the pool that freed storages wait in.
  *
  * Sizes are rounded to classes, four per power of two, so at most a quarter is unused and a store
  * is found again by its class alone. A store is in exactly one list: that of live ones, or the one of
@@ -91,7 +91,7 @@ static void unlink_store(store_list *list, dc_storage *s)
 
 /* ---- guards ---- */
 
-/* Calls act on each run of bytes round the content of s that nobody may write. */
+/* Calls act on each guard zone, the runs of bytes round the content of s that are never written. */
 static dc_status each_guard(dc_storage *s, dc_job *j, bool dead,
                             dc_status (*act)(dc_storage *, dc_job *, char *, size_t))
 {
@@ -209,7 +209,7 @@ void dc_pool_trim(dc_rt *rt)
     p->peak[0] = rt->stats.bytes_live;
 }
 
-/* After a broken promise: what was being made then is known to nobody. */
+/* After a broken promise: what was being made then has no owner left. */
 static void give_up_live(dc_rt *rt)
 {
     while (rt->pool->live.first != NULL) {
@@ -234,7 +234,7 @@ void dc_pool_free(dc_rt *rt)
     rt->pool = NULL;
 }
 
-/* All that nobody needs goes back to the device. */
+/* All unused memory goes back to the device. */
 static void give_back(dc_rt *rt)
 {
     if (rt->give_back != NULL)

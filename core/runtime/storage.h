@@ -1,18 +1,18 @@
 /*
  * Values. Three things with different lives:
  *
- *   dc_storage   memory on the device. Its address never changes.
- *   dc_tensor  an immutable value, reference counted: a handle that shows a store, or an aligned part of
- *              it. Handles move.
- *   dc_cell    a named place (parameter, state) with a type that never changes; owns one store whose
- *              address stays for the cell's life.
+ *   dc_storage  memory on the device. Its address never changes.
+ *   dc_tensor   an immutable value, reference counted: a handle that shows a storage, or an aligned part
+ *               of it. Handles move.
+ *   dc_cell     a named place (parameter, state) with a type that never changes; owns one storage whose
+ *               address stays for the cell's life.
  *
  * Invariant: what a tensor shows is never overwritten. The storage of a cell that a call is about to
- * write is first freed of its handles: dc_storage_evict copies the content to a pool store and moves every
- * handle there. Other memory that is held is left alone: who would write it takes another store.
+ * write is first freed of its handles: dc_storage_evict copies the content to a storage of the pool and moves
+ * every handle there. Other memory that is held is left alone: a writer takes another storage.
  *
- * Freed stores go back to a pool by size; an allocation counts in stats.allocs only when the pool
- * had none. With DEEPC_CHECK=2 every store has 64 guard bytes before and after it, which
+ * Freed storages go back to a pool by size; an allocation counts in stats.allocs only when the pool
+ * had none. With DEEPC_CHECK=2 every storage has 64 guard bytes before and after it, which
  * dc_storage_guards checks.
  */
 #ifndef DC_CORE_RUNTIME_STORAGE_H
@@ -40,12 +40,12 @@ struct dc_tensor {
     dc_type type; /* with names */
     dc_storage *store;
     size_t offset;          /* in it, in bytes; a multiple of DC_ALIGN, but of a window */
-    dc_tensor *next, *prev; /* among those that show the store */
+    dc_tensor *next, *prev; /* among those that show the storage */
 };
 
 /*
  * How the memory of a cell stands: its axis i is axis axis[i] of the value. Not turned: as the value, which
- * is what everybody may rely on who has asked (dc_cell_check).
+ * is what holds after dc_cell_check.
  */
 typedef struct dc_cell_layout {
     bool turned;
@@ -59,7 +59,7 @@ typedef struct dc_cell {
     uint64_t version; /* another one after each write: the writer calls dc_cell_written */
     dc_type type;
     dc_storage *store;
-    dc_cell_layout layout; /* of the store */
+    dc_cell_layout layout; /* of the storage */
     struct dc_lazy *start; /* what it starts with, not computed yet; else NULL: see dc_cell_start */
     char *label;           /* "net.2.weight"; replaced when a path is known */
     bool trainable;        /* dc.param, not dc.state */
@@ -76,7 +76,7 @@ dc_status dc_storage_evict(dc_storage *s, dc_job *j); /* gives handles a copy el
 dc_status dc_storage_fill(dc_storage *s, dc_job *j, const void *from,
                           size_t bytes);              /* of this device */
 dc_status dc_storage_clear(dc_storage *s, dc_job *j); /* zeros */
-/* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live store were written. */
+/* DEEPC_CHECK=2: GUARD names `what` if bytes outside any live storage were written. */
 dc_status dc_storage_guards(dc_rt *rt, dc_job *j, const char *what);
 
 /* MEMORY if so much more of the device's memory is above the limit, even without what the pool holds. */
@@ -86,7 +86,7 @@ dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* The pool of a context; core/runtime/rt.c makes and frees it. */
 struct dc_pool *dc_pool_new(const dc_opts *opt);
-void dc_pool_drain(dc_rt *rt); /* freed stores go back to the device */
+void dc_pool_drain(dc_rt *rt); /* freed storages go back to the device */
 /* Those go that were not needed since the time before this was last called. */
 void dc_pool_trim(dc_rt *rt);
 void dc_pool_free(dc_rt *rt);
@@ -121,20 +121,20 @@ void dc_cell_defer(dc_job *j, dc_cell *c); /* dc_job_defer: j releases it */
 dc_status dc_cell_write(dc_cell *c, dc_job *j,
                         const dc_tensor *value); /* same type, else CELL_TYPE */
 /*
- * Its memory is about to be written, and torn where that does not succeed: only who insists ends it. Gives what
- * dc_job_heed does.
+ * Its memory is about to be written, and torn where that does not succeed: only a request that insists ends it.
+ * Returns what dc_job_heed does.
  */
 const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j);
 /* There is another value in the cell's memory, or may be; half of one where it is torn. */
 void dc_cell_written(dc_cell *c, bool torn);
 /*
- * Whoever reads or writes a cell asks first: JOB while a job sets it; TORN, for who reads. Afterwards the
- * memory is laid out as the value.
+ * Called before each read or write of a cell: fails with JOB while a job sets it; with TORN, for reads. Afterwards
+ * the memory is laid out as the value.
  */
 dc_status dc_cell_check(dc_cell *c, dc_job *j, const char *op, bool reads);
-/* The same for who reads and writes the memory as it is laid out. */
+/* The same, for reads and writes of the memory as it is laid out. */
 dc_status dc_cell_refuse(const dc_cell *c, dc_job *j, const char *op, bool reads);
-/* The memory of the cell holds its value, also if that was not computed yet. Who reads has asked already. */
+/* The memory of the cell holds its value, also if that was not computed yet. To be read, it has passed the check. */
 dc_status dc_cell_settle(dc_cell *c, dc_job *j);
 /* One that stands twice in a list; NULL: none does. */
 const dc_cell *dc_cells_twice(dc_job *j, dc_cell *const *cell, uint32_t n);

@@ -245,7 +245,7 @@ void dc_work_drain(dc_work *w)
 {
     for (dc_task *t; (t = w->first) != NULL;) {
         if (state_of(w, t) == DC_TASK_IDLE)
-            return; /* never queued: somebody's who has not asked for it yet */
+            return; /* never queued: its owner has not asked for it yet */
         wait_until_done(w, t);
         settle(w, t);
     }

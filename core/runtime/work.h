@@ -65,7 +65,7 @@ bool dc_work_await(dc_work *w, dc_task *t, bool patient, const atomic_bool *stop
 void dc_work_finish(dc_work *w, dc_task *t);
 
 /*
- * Nobody needs it. true: it will not run, and is the caller's alone. false: it has been settled, or
+ * Cancels a task. true: it will not run, and the caller owns it. false: it has been settled, or
  * it is running, has been told to stop and will be settled.
  */
 bool dc_work_drop(dc_work *w, dc_task *t);
