@@ -1,5 +1,5 @@
 /*
- * The whole of jit/ as others see it: a checked function becomes an executable, an executable is
+ * The interface of jit/ for the rest of deepc: a checked function becomes an executable, an executable is
  * bound to memory as an instance, an instance is called.
  */
 #ifndef DC_JIT_JIT_H

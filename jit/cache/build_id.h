@@ -1,6 +1,6 @@
 /*
  * Which build of deepc this is: the digest that the linker writes into what it links. It differs
- * wherever the code does, so what one build has kept is nothing to another.
+ * wherever the code does, so the executables that one build cached are misses for another.
  */
 #ifndef DC_JIT_CACHE_BUILD_ID_H
 #define DC_JIT_CACHE_BUILD_ID_H

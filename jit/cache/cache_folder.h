@@ -3,8 +3,8 @@
  *
  * The folder has mode 0700 and belongs to the user of the process, or it is not used: others could
  * leave code there. A file counts if it is a plain file of the same owner that no other user can read
- * or write; links are not followed. A file appears whole, under its name, or not at all, whatever else
- * else writes the same one at that time. When the files become too many, those go that have not been
+ * or write; links are not followed. A file appears whole, under its name, or not at all, whatever other
+ * process writes the same one at that time. When the files become too many, those go that have not been
  * used for the longest time.
  */
 #ifndef DC_JIT_CACHE_CACHE_FOLDER_H

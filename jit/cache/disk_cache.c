@@ -46,7 +46,7 @@ struct dc_cache {
     char path[1024];
     uint64_t most; /* bytes of all files */
     pthread_mutex_t lock;
-    pthread_cond_t wake, idle; /* of the writer; of who waits for it */
+    pthread_cond_t wake, idle; /* of the writer; of threads that wait for it */
     int dir;                   /* -1 none */
     bool opened;               /* or tried to */
     bool writing, stop, started;

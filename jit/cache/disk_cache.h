@@ -1,10 +1,10 @@
 /*
  * The cache on disk: compiled programs and executables by what they were made of.
  *
- * A key is the digest (core/base/blake2.h) of a text that says everything a program depends on but its compiler: kernel text,
- * target, options. An entry holds the key, who made it, and a checksum over all of it; one that does
- * not add up is as good as absent, and the program that is compiled instead replaces it. So is one
- * that another compiler made, where there is a compiler; where there is none it serves.
+ * A key is the digest (core/base/blake2.h) of a text that says everything a program depends on but its compiler:
+ * kernel text, target, options. An entry holds the key, its toolchain id, and a checksum over all of it. One that
+ * does not add up counts as absent, and the program that is compiled instead replaces it; so does one that another
+ * compiler made, where there is a compiler; where there is none it is used.
  *
  * Nothing here is a failure: without a folder, without room, without permission to write, programs
  * are compiled. Files are written by a thread of the cache's own, so that no computation waits for a disk.
@@ -22,14 +22,14 @@ typedef struct dc_cache_key {
     uint64_t word[2];
 } dc_cache_key;
 
-/* NULL where the settings want none. The folder is opened by the first who looks for something. */
+/* NULL where the settings want none. The folder is opened by the first look-up. */
 dc_cache *dc_cache_new(const dc_opts *opt);
 void dc_cache_flush(dc_cache *c); /* until everything is written, or cannot be; NULL is fine */
 void dc_cache_free(dc_cache *c);  /* the same, and the end */
 
 dc_cache_key dc_cache_key_of(const char *text, size_t n);
 
-/* The digest of a compiler; all zeros: there is none, or none was needed. */
+/* A toolchain id: the digest of a compiler; all zeros: there is none, or none was needed. */
 typedef dc_cache_key dc_cache_maker;
 
 /* Of what dc_device_ops.toolchain says, asked once for the device that the cache is used with. */

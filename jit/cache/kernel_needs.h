@@ -1,7 +1,7 @@
 /*
- * What a launch of a compiled kernel has to be given: memory for its parameters, positions, threads,
+ * What a launch of a compiled kernel has to be given: memory for its parameters, work items, threads,
  * scratch. Taken from the flat form, kept with the machine code, on disk too; a recording that comes
- * from disk is held against it (jit/exec/exec_bounds.h).
+ * from disk is checked with it (jit/exec/exec_bounds.h).
  */
 #ifndef DC_JIT_CACHE_KERNEL_NEEDS_H
 #define DC_JIT_CACHE_KERNEL_NEEDS_H

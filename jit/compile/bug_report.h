@@ -1,5 +1,5 @@
 /*
- * After a broken promise in a compilation or a call: a file with what it takes to see it again.
+ * After a broken promise in a compilation or a call: a file with what it takes to reproduce it.
  * The format is in jit/compile/bug_report.c; `deepc --replay FILE` (vm/replay.c) reads it.
  */
 #ifndef DC_JIT_COMPILE_BUG_REPORT_H

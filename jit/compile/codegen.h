@@ -1,6 +1,6 @@
 /*
- * The kernels of one executable on their way to machine code: naive nests in, kernels of the
- * context's table (jit/exec/kernel_table.h) out. Kernels whose nests are equal but for the name become one
+ * Code generation for the kernels of one executable: naive nests in, kernels of the context's
+ * table (jit/exec/kernel_table.h) out. Kernels whose nests are equal but for the name become one
  * entry.
  */
 #ifndef DC_JIT_COMPILE_CODEGEN_H

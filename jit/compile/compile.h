@@ -1,4 +1,4 @@
-/* Compilation as others see it: a description becomes an executable, on another thread or on the caller's. */
+/* The interface of compilation: a description becomes an executable, on another thread or on the caller's. */
 #ifndef DC_JIT_COMPILE_COMPILE_H
 #define DC_JIT_COMPILE_COMPILE_H
 

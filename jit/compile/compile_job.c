@@ -1,7 +1,7 @@
 /*
  * Compilation as jobs. An executable is described on the context's thread and compiled as a task
- * (core/runtime/work.h) that owns it meanwhile: until the task is settled, nobody else looks at more of it
- * than its description. The first who needs it waits, and receives the failure, if any.
+ * (core/runtime/work.h) that owns it meanwhile: until the task is settled, other threads read no more of it
+ * than its description. The first call that needs it waits, and receives the failure, if any.
  *
  *   dc_exec_start -> task: dc_pipeline_compile -> settle: counters -> dc_exec_wait: status
  */

@@ -1,5 +1,5 @@
 /*
- * Files for people, in the folder of DEEPC_DUMP: every kernel in all its forms, one file each.
+ * Files to read, in the folder of DEEPC_DUMP: every kernel in all its forms, one file each.
  *
  *   NAME-HASH.txt   the nest as lowered, its schedule, the nest scheduled, the flat form, the text
  *                   for the device's compiler
@@ -16,7 +16,7 @@
 /* The folder is made if it is not there. FILE when it cannot be written to. */
 dc_status dc_dump_open(dc_job *j, const char *folder);
 
-/* A kernel that has been flattened. Whoever reads the folder finds whole files only. */
+/* A kernel that has been flattened. Its file is replaced whole, so readers of the folder see no partial one. */
 dc_status dc_dump_kernel(dc_job *j, const dc_env *env, dc_entry *e);
 
 #endif

@@ -39,7 +39,7 @@ static void put_numbers(dc_text *out, const int64_t *v, uint32_t n)
     put_bytes(out, v, n * sizeof *v);
 }
 
-/* Whoever adds a field to dc_target puts it below or, if it is text, into what a program depends on. */
+/* A new field of dc_target has to be added below or, if it is text, to what a program depends on. */
 _Static_assert(sizeof(void *) != 8 || sizeof(dc_target) == 720,
                "the key of an executable holds the whole target");
 

@@ -7,8 +7,8 @@
  * that decides. An entry names its kernels by the keys of their own entries (jit/compile/program_build.h); one of them
  * that is missing or damaged makes it a miss, and the pipeline runs.
  *
- * Not looked for where somebody wants to see or to check the stages: channels of compilation,
- * DEEPC_DUMP, DEEPC_CHECK, DEEPC_SCHEDULE.
+ * Not used where settings show, check or change the stages: channels of compilation, DEEPC_DUMP,
+ * DEEPC_CHECK, DEEPC_SCHEDULE.
  */
 #ifndef DC_JIT_COMPILE_EXEC_CACHE_H
 #define DC_JIT_COMPILE_EXEC_CACHE_H

@@ -1,5 +1,5 @@
 /*
- * A kernel given as text, for people: scheduled for a target and printed in any of its forms. Needs no
+ * `deepc kernel`: a kernel given as text, scheduled for a target and printed in any of its forms. Needs no
  * device.
  */
 #ifndef DC_JIT_COMPILE_KERNEL_FORMS_H

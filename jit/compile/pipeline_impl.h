@@ -46,7 +46,7 @@ typedef struct dc_compiling {
 /* Steps to what a device records. */
 void dc_pipeline_make_items(dc_compiling *p);
 
-/* For who looks at the executable later (jit/exec/exec_report.c). */
+/* Facts for reports about the executable (jit/exec/exec_report.c). */
 void dc_pipeline_keep(dc_compiling *p);
 
 #endif

@@ -185,7 +185,7 @@ static dc_status compile(const makings *m, dc_job *j, making *k)
             "a kernel is not in the cache, and nothing is compiled (DEEPC_COMPILE=cache)");
     const dc_cache_maker toolchain =
         k->unit->keyed ? dc_cache_maker_of(m->env->cache, j, d) : (dc_cache_maker){{0, 0}};
-    k->unit->keyed = dc_cache_maker_known(toolchain); /* what nobody made is not kept */
+    k->unit->keyed = dc_cache_maker_known(toolchain); /* without a toolchain id it is not kept */
     if (!k->unit->keyed)
         return d->ops->compile(d, j, &src, &k->unit->program);
     const uint64_t begun = dc_clock_ns();

@@ -1,10 +1,10 @@
 /*
- * Flat forms to programs of the device: one for each kernel where the device works one by one, then
+ * Flat forms to programs of the device: one for each kernel where the device compiles them one by one, then
  * on several threads; else one of all. A program is in the cache on disk, or is compiled and stored
  * there.
  *
  * A text that is looked for on disk has names of its own for kernels, so that it does not depend on
- * what else is in an executable.
+ * the other kernels of an executable.
  */
 #ifndef DC_JIT_COMPILE_PROGRAM_BUILD_H
 #define DC_JIT_COMPILE_PROGRAM_BUILD_H

@@ -74,7 +74,7 @@ static bool touches(judging *g, dc_bind b, size_t bytes, size_t align, bool writ
     return !write || may_write(g, b.slot);
 }
 
-/* Items ---------------------------------------------------------------------------------------- */
+/* Commands ------------------------------------------------------------------------------------- */
 
 static bool launches(judging *g, const dc_command *x)
 {

@@ -1,19 +1,19 @@
 /*
- * Is a recording that comes from disk one that stays inside of its memory? A sound checksum is no proof:
- * the bytes may have been written by other hands.
+ * The verifier of recordings that come from disk: does this one stay inside of its memory? A right checksum is no
+ * proof: another program may have written the bytes.
  *
- * Held against the description of the function (types of parameters and results, which cells are set, how
- * many checks there are) and against what its compiled kernels need (jit/cache/kernel_needs.h):
+ * Compared with the description of the function (types of parameters and results, which cells are set, how
+ * many checks there are) and with what its compiled kernels need (jit/cache/kernel_needs.h):
  *   - each launch is given all that its kernel touches, inside of the memory of a slot, aligned as the
- *     kernel takes for granted, with its positions, threads and scratch;
+ *     kernel takes for granted, with its work items, threads and scratch;
  *   - arguments, constants and cells that are not set are never written, cells not before the last check,
  *     derived values by the prologue alone;
  *   - a command waits for earlier ones of its list, none of them inside a bundle;
  *   - each check is there once; what it and copies touch is inside, too;
  *   - the arena and the memory for derived values are as large as what lies in them, no larger.
  *
- * What is not proved: that values lie where they are looked for. Machine code is code: who may write the
- * folder of the cache may run what they like with the rights of the user anyway.
+ * What is not proved: that values lie where they are looked for. Machine code is code: a process that may write
+ * the folder of the cache may run anything with the rights of the user anyway.
  */
 #ifndef DC_JIT_EXEC_EXEC_BOUNDS_H
 #define DC_JIT_EXEC_EXEC_BOUNDS_H

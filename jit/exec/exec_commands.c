@@ -167,7 +167,7 @@ typedef struct effects {
     bool checks, sets;
 } effects;
 
-/* Items [i, end), when `set` says whether a cell may be written already. */
+/* Commands [i, end), when `set` says whether a cell may be written already. */
 static effects walk(const making *m, uint32_t i, uint32_t end, bool set)
 {
     effects all = {false, set};

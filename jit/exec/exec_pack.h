@@ -1,7 +1,7 @@
 /*
- * The compiled part of an executable as bytes, and back: commands, memory plan, what is kept of each
- * kernel to look at; of the kernels themselves the digests that the context's table and the cache on
- * disk know them by. No pointer, no line of a script: those are numbers of the origins of the graph
+ * The compiled part of an executable as bytes, and back: commands, memory plan, the facts about each
+ * kernel that reports show; of the kernels themselves the digests that the context's table and the cache on
+ * disk know them by. No pointer, and no line of a script: origins are numbers in the side table of the graph
  * that it was made from, so they are right for every graph with the same numbers.
  */
 #ifndef DC_JIT_EXEC_EXEC_PACK_H
@@ -18,7 +18,7 @@ typedef struct dc_packed_kernel {
 bool dc_exec_pack(const dc_exec *e, dc_text *out);
 
 /*
- * Fills in what was packed, in e->mem; programs and e->kernel are still to come, for the nkernel
+ * Fills in what was packed, in e->mem; the caller adds programs and e->kernel, for the nkernel
  * kernels of *kernel, in e->mem too. False: the bytes are no packed executable of e's description; e
  * is then as before but for its arena.
  */

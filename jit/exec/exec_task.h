@@ -1,7 +1,7 @@
 /*
  * The compilation of an executable as its users see it: a task of the context (core/runtime/work.h) that fills the
- * executable in. Until the task is settled it owns all of the executable but its description. What the task runs is the
- * business of jit/compile/.
+ * executable in. Until the task is settled it owns all of the executable but its description. The body of the task
+ * is in jit/compile/.
  */
 #ifndef DC_JIT_EXEC_EXEC_TASK_H
 #define DC_JIT_EXEC_EXEC_TASK_H

@@ -1,4 +1,4 @@
-/* Executables as others see them: references and facts. Shared, immutable, no pointers to tensors. */
+/* Executables for users of jit/: references and facts. Shared, immutable, no pointers to tensors. */
 #ifndef DC_JIT_EXEC_EXECUTABLE_H
 #define DC_JIT_EXEC_EXECUTABLE_H
 
@@ -34,7 +34,7 @@ typedef struct dc_exec_info {
 /* Of one that has been waited for. */
 void dc_exec_info_of(const dc_exec *e, dc_exec_info *out);
 
-/* What there is to look at, of one that has been waited for (jit/compile/exec_report.c). */
+/* What there is to look at, of one that has been waited for (jit/exec/exec_report.c). */
 typedef struct dc_exec_kernel {
     const char *name;
     uint32_t launches;    /* per call */
@@ -69,7 +69,7 @@ typedef struct dc_exec_derived {
 /* Value i of info.derived. */
 dc_exec_derived dc_exec_derived_of(const dc_exec *e, uint32_t i);
 
-/* Items in their order: what runs, what it writes and reads. */
+/* Commands in their order: what runs, what it writes and reads. */
 void dc_exec_plan(const dc_exec *e, dc_text *out);
 /* How the memory of a cell is laid out while it is called (jit/rewrite/weight_layout.h). */
 const dc_cell_layout *dc_exec_layout(const dc_exec *e, uint32_t cell);

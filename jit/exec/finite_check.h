@@ -1,6 +1,6 @@
 /*
- * DEEPC_CHECK=nan: what a call has computed is looked at, and where it holds infinities or NaN, the call is
- * run again on the interpreter from the state before it, to tell the operation that made them. Then the
+ * DEEPC_CHECK=nan: the results of a call are searched for infinities and NaN. Where there are any, the call is
+ * run again on the interpreter from the state before it, to find the operation that made them. Then the
  * call fails, and the cells have their old values.
  */
 #ifndef DC_JIT_EXEC_FINITE_CHECK_H

@@ -43,8 +43,8 @@ void dc_inst_detach(dc_inst *i);
  *
  * start binds the arguments, whose values are kept for the job. Each poll runs for about budget_ns,
  * at least one kernel (the interpreter: all of it); UINT64_MAX is no limit. A fault or failure ends
- * the job. While it is there: the same instance is REENTER; cells that it sets are JOB for everybody
- * else, to read and to set; cells that it only reads may be set, the job goes on with their old
+ * the job. While it is there: the same instance is REENTER; cells that it sets are JOB for every other
+ * read and write; cells that it only reads may be set, the job goes on with their old
  * values; the context's arena is the job's, other calls take memory of their own.
  *
  * cancel ends a job, wherever it is, and forgets results not taken. Before the first write to a cell

@@ -2,7 +2,7 @@
  * Calls of instances, whole or in slices (jobs).
  *
  * A call in order: results that are still held are left to their holders, and the memory of the next ones is
- * taken from the pool; who holds the old value of a cell gets a copy; the addresses of arguments and
+ * taken from the pool; tensors that show the old value of a cell get a copy; the addresses of arguments and
  * results go into the slots; the recording runs. Tensors that callers drop before the next call are
  * written again: in the steady state a call allocates neither memory of the device nor of the host.
  *
@@ -67,7 +67,7 @@ static void lock_cells(dc_inst *i, bool locked)
     i->locked = locked;
 }
 
-/* Somebody else than the instance holds it, or shows its memory. */
+/* It is held by more than the instance, or other tensors show its memory. */
 static bool is_held(const dc_tensor *t)
 {
     return t->refs > 1 || t->next != NULL || t->prev != NULL;
@@ -531,7 +531,7 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
     i->state = DC_INST_BUSY;
     dc_job_defer(j, drop_call, i);
     bind_held(i);
-    i->stop = &i->rt->insist; /* a job that pauses goes on: it is ended by who insists */
+    i->stop = &i->rt->insist; /* a job that pauses goes on: only a request that insists ends it */
     make_endable(i, &i->rt->insist);
     const dc_status status = advance(i, j, deadline_of(start, budget_ns), done, fault);
     i->stop = NULL;

@@ -10,7 +10,7 @@ void dc_inst_free_recordings(dc_inst *i)
     i->nrecording = 0;
 }
 
-/* Items [first, end) of the executable, which begin no list: alone they wait for nothing. */
+/* Commands [first, end) of the executable, which begin no list: alone they wait for nothing. */
 static dc_status record_unit(dc_inst *i, dc_job *j, uint32_t first, uint32_t end,
                              dc_recording **out)
 {

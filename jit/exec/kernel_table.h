@@ -41,7 +41,7 @@ void dc_kernels_describe(dc_compiled *c, dc_kernel_needs *needs);
 void dc_kernels_publish(dc_kernels *t, dc_compiled *const *c, uint32_t n, dc_program *program,
                         const dc_cache_key *disk);
 
-/* It could not be compiled. Whoever waits for it claims it anew; the caller uses it no more. */
+/* It could not be compiled. Jobs that wait for it claim it anew; the caller uses it no more. */
 void dc_kernels_abandon(dc_kernels *t, dc_compiled *c);
 
 /* Until the kernel is published (true) or abandoned (false: it is used no more). */

@@ -1,8 +1,8 @@
 /*
  * The arena of a context: one piece of memory for the temporaries of whichever instance runs, as
  * large as the largest plan. Where the device has address space to reserve, that happens once and
- * the arena grows where it is; elsewhere it is a store that a larger one replaces. Who finds it
- * taken (a call inside a call, a call while a job pauses) gets memory of its own.
+ * the arena grows where it is; elsewhere it is a storage that a larger one replaces. A call that finds it
+ * taken (inside another call, or while a job pauses) gets memory of its own.
  */
 #ifndef DC_JIT_EXEC_TEMP_ARENA_H
 #define DC_JIT_EXEC_TEMP_ARENA_H

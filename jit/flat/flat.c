@@ -319,7 +319,7 @@ static void keep(dc_fbuild *b, const dc_finst *i)
             .buf = i->buf, .since = b->since, .stores = h->stores, .at = at, .value = i->in[1]};
 }
 
-/* What was stored at the place of a load; 0: nobody knows. */
+/* The value that was stored at the address of a load; 0: not known. */
 static dc_fv kept_of(dc_fbuild *b, const dc_finst *i)
 {
     uint64_t at;

@@ -1,7 +1,7 @@
 /*
  * Work is counted in instructions, of vectors or not: loops times their rounds. A loop looks when it does a lot of work
  * itself, so between two looks lies less than that, or a loop that looks. Rounds that are no constant are the
- * launch's positions, one at a time, or the few of a block.
+ * launch's work items, one at a time, or the few of a block.
  */
 #include "jit/flat/flat_polls.h"
 

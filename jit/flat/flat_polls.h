@@ -1,7 +1,7 @@
 /*
- * Loops of a kernel that run so long that the kernel itself has to look whether it is to end (core/runtime/halt.h). Launches
- * are divided by positions, so this is for positions of more than about a millisecond; ordinary kernels have no
- * such loop and stay as they are.
+ * Polls for a request to end (core/runtime/halt.h) in the long loops of a kernel. Launches are divided by work items,
+ * so these are for work items of more than about a millisecond; ordinary kernels have no such loop and stay as they
+ * are.
  */
 #ifndef DC_JIT_FLAT_FLAT_POLLS_H
 #define DC_JIT_FLAT_FLAT_POLLS_H

@@ -370,7 +370,7 @@ void dc_flatten_list(flattener *l, const dc_stmt *first)
         dc_flatten_stmt(l, s);
 }
 
-/* Workers ----------------------------------------------------------------------------------- */
+/* Threads of a CPU -------------------------------------------------------------------------- */
 
 static bool is_grid(const dc_kernel *k, const dc_stmt *s)
 {

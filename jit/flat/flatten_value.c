@@ -324,7 +324,7 @@ static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 }
 
 /*
- * An unrolled axis along which the position moves by 1. *c is its step; DC_NO_AXIS: there is none.
+ * An unrolled axis along which the index moves by 1. *c is its step; DC_NO_AXIS: there is none.
  */
 static uint32_t axis_of_rows(const flattener *l, dc_ix a, int64_t *c)
 {
@@ -340,8 +340,8 @@ static uint32_t axis_of_rows(const flattener *l, dc_ix a, int64_t *c)
 }
 
 /*
- * Does some statement store to an output at that position? Only there may the output lie in the
- * memory of an input (jit/lower/lower.h), whose other columns somebody may then be writing.
+ * Does some statement store to an output at that index? Only there may the output lie in the memory
+ * of an input (jit/lower/lower.h), whose other columns other work items may then be writing.
  */
 static bool is_stored_at(const dc_kernel *k, const dc_stmt *first, dc_ix at)
 {
@@ -460,7 +460,7 @@ static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
 /*
  * Where all lanes stay inside the buffer it is read whole, and what the mask excludes is cleared
  * afterwards: masked accesses are slower, and to a local would keep it out of registers. Not where an output
- * may lie in the same memory: other positions may be storing what is masked.
+ * may lie in the same memory: other work items may be storing what is masked.
  */
 static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
 {

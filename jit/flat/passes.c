@@ -104,7 +104,7 @@ static void find_stores(scopes *s, uint32_t n, bool *stored)
     } while (depth > 0);
 }
 
-/* Nobody else writes there. */
+/* It loads from memory that other threads do not write. */
 static bool reads_own(const dc_flat *f, const dc_finst *i)
 {
     return dc_kop_loads((dc_kop)i->op) && (f->buf.at[i->buf].scope == DC_SCOPE_LOCAL ||
@@ -127,8 +127,8 @@ static bool may_be_output(const dc_flat *f, const dc_finst *i)
 /*
  * The scope to compute v in: out through loops that it does not depend on. A pure value may leave
  * an `if` on the way to a loop outside it; a load may not, the condition may guard it. A load of the
- * thread's own leaves loops that do not store to its buffer. One that a position may overwrite stays with the
- * positions: before them, a thread would read what another one is storing.
+ * thread's own leaves loops that do not store to its buffer. One that a work item may overwrite stays in the loop
+ * over work items: before it, a thread would read what another one is storing.
  */
 static uint32_t place_of(const scopes *s, dc_fv v)
 {

@@ -157,8 +157,8 @@ static bool goes_with_product(const fusing *w, dc_ref r, const demand *d)
 }
 
 /*
- * Integers that choose positions are loaded before any test, so an axis along which they lie is cut by its divisors
- * only: a product of 23 rows would have no tiles. Such a gather is a kernel beside the product.
+ * Integers that index a gather are loaded before any test, so an axis along which they lie is cut by its divisors
+ * only: a contraction of 23 rows would have no tiles. Such a gather is a kernel beside the contraction.
  */
 static bool hinders_tiles(const fusing *w, dc_ref r, const demand *d)
 {

@@ -22,7 +22,7 @@ typedef struct merging {
     uint32_t *level; /* by group: more than that of any group it waits for */
     uint32_t *seen, *done,
         search;  /* by group: the last search that saw it, that was through with it */
-    bool circle; /* levels say nothing */
+    bool circle; /* there is a cycle: levels say nothing */
     /* Groups that read a value, ascending, with and without reductions apart; one list is of numbers. */
     uint32_t nlist;
     uint32_t *first, *reader;
@@ -48,7 +48,7 @@ typedef struct visit {
     uint32_t g, next; /* what it waits for and has not been looked at */
 } visit;
 
-/* Barriers are wishes and may close a circle: then levels say nothing. */
+/* Edges of barriers are soft and may close a cycle: then levels say nothing. */
 static void find_level(merging *m, uint32_t root)
 {
     DC_VEC(visit) todo = {0};

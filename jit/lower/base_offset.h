@@ -1,6 +1,6 @@
 /*
- * Kernels that differ only in where they begin to read become equal: what all reads of an input have in front
- * of them becomes part of its address. The steps of a loop written out, each with its slice of one value, are
+ * Kernels that differ only in where they begin to read become equal: the constant offset that all reads of an
+ * input share becomes part of its address. The steps of an unrolled loop, each with its slice of one value, are
  * then one kernel.
  */
 #ifndef DC_JIT_LOWER_BASE_OFFSET_H

@@ -1,7 +1,7 @@
 /*
- * Kernels that differ only in numbers become equal: where many of a function are the same but for constants, those
- * that differ are read from memory that the executable brings along. T pieces, each times a number of its own, are
- * then one kernel.
+ * Kernels that differ only in constants become equal: where many kernels of a function do, the constants that differ
+ * are read from memory that the executable brings along. T pieces, each times a number of its own, are then one
+ * kernel.
  */
 #ifndef DC_JIT_LOWER_LIFT_CONSTANTS_H
 #define DC_JIT_LOWER_LIFT_CONSTANTS_H

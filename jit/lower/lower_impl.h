@@ -102,7 +102,7 @@ dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
 /* Is a division or remainder left in the map? */
 bool dc_lower_divides(const dc_kernel *k, dc_ix at);
 
-/* lower_put.c: what the group changes a part of, 0: nothing; the kernel that stores this part alone. */
+/* lower_update.c: what the group changes a part of, 0: nothing; the kernel that stores this part alone. */
 dc_ref dc_lower_put_in(const dc_groups *groups, uint32_t index);
 void dc_lower_put(lowering *w, bool flat);
 

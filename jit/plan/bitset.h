@@ -1,6 +1,6 @@
 /*
- * A set of numbers below a limit that knows its neighbours: the last member up to a number, the first from a number on,
- * in a handful of steps. Each level has a bit for every word of the one below that is not zero.
+ * A hierarchical bitset: a set of numbers below a limit that finds the last member up to a number, and the first
+ * from a number on, in a few steps. Each level has a bit for every word of the one below that is not zero.
  */
 #ifndef DC_JIT_PLAN_BITSET_H
 #define DC_JIT_PLAN_BITSET_H

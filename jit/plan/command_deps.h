@@ -1,13 +1,13 @@
 /*
- * What each command of a list really has to wait for: dc_command.dep (core/runtime/device.h) out of what the
- * commands read and write.
+ * The dependencies of the commands of a list: dc_command.dep (core/runtime/device.h), found from the memory that
+ * they read and write.
  *
  * Of two commands that touch the same memory, at least one of them writing, the later depends on the
  * earlier. Besides, a write to a cell depends on every check before it, and a check on the check
  * before it, so that the same one reports whatever the order. What follows from other dependencies
  * is left out: deps are the transitive reduction, so a device that respects them in any order
- * computes what the list computes. In lists of more than some thousand commands, a dep on one far back may be left that
- * could be spared.
+ * computes what the list computes. In lists of more than some thousand commands, a redundant dep on one long before
+ * may stay.
  */
 #ifndef DC_JIT_PLAN_COMMAND_DEPS_H
 #define DC_JIT_PLAN_COMMAND_DEPS_H

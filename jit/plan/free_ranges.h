@@ -1,7 +1,7 @@
 /*
- * Room in a piece of memory that grows: taken and given back piece by piece. A piece goes into a gap that is next to
- * the tightest one: gaps are kept by size, in classes that are exact for small ones and within a 64th for others.
- * Taking and giving back cost the same however many there are.
+ * An allocator over a range of offsets that grows: good fit with segregated free lists. Gaps are listed by size,
+ * in classes that are exact for small ones and within a 64th for others, so a piece goes into a gap of nearly the
+ * tightest size. Taking and giving back cost the same however many there are.
  */
 #ifndef DC_JIT_PLAN_FREE_RANGES_H
 #define DC_JIT_PLAN_FREE_RANGES_H

@@ -41,7 +41,7 @@ static void note(need *n, dc_ref r)
     DC_PUSH_IN(n->a, n->buffers, b);
 }
 
-/* What everybody has: arguments and cells, results. */
+/* What every function has: arguments and cells, results. */
 static void add_interface(need *n)
 {
     const dc_exec_desc *d = n->d;

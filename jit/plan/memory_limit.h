@@ -1,6 +1,6 @@
 /*
- * The limit of memory (DEEPC_MEMORY), as far as one function is concerned: what it needs by itself, all
- * of it in memory at once, is known when it is compiled, and is refused then.
+ * The limit of memory (DEEPC_MEMORY), for one function: what it needs by itself, all of it in memory at
+ * once, is known when it is compiled. A function that needs more than the limit is refused then.
  */
 #ifndef DC_JIT_PLAN_MEMORY_LIMIT_H
 #define DC_JIT_PLAN_MEMORY_LIMIT_H

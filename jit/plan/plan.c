@@ -87,7 +87,7 @@ static void mark_after(dc_planner *p, const uint32_t *v, uint32_t n)
     }
 }
 
-/* Barriers are wishes: where a circle would close, the value is computed earlier. */
+/* Edges of barriers are soft: one that would close a cycle is dropped, and the value is computed earlier. */
 static void add_barrier_edges(dc_planner *p)
 {
     for (uint32_t g = 0; g < p->g->n; g++)
@@ -238,7 +238,7 @@ static bool may_change(dc_planner *p, uint32_t g, dc_ref x)
     return true;
 }
 
-/* What scatters change and nobody needs afterwards is changed where it is. */
+/* The operand of a scatter that is dead afterwards is updated in place. */
 static void decide_changes(dc_planner *p)
 {
     for (uint32_t g = 0; g < p->g->n; g++) {
@@ -281,7 +281,7 @@ static const char *grant(dc_planner *p, const dc_plan_wish *w)
         return "a check needs the new value";
     for (uint32_t i = 0; i < p->readers.n; i++)
         if (is_after(p, p->readers.at[i]) && !is_writer(p, p->readers.at[i]))
-            return "a kernel that needs the old value needs the new one too"; /* a circle */
+            return "a kernel that needs the old value needs the new one too"; /* a cycle */
     for (uint32_t k = 0; k < p->writers.n; k++) {
         for (uint32_t i = 0; i < p->readers.n; i++)
             if (p->readers.at[i] != p->writers.at[k])

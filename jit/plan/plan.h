@@ -13,9 +13,9 @@
  *   - at the end every result and every cell that was set holds its value, whatever values share
  *     a node or are parameters.
  *
- * Donation (contracts.md 3) is decided here: a cell whose new value is stored by a kernel right
- * into the cell's memory is `donated`; otherwise (`denied`) the value goes elsewhere first and a
- * copy at the very end stores it.
+ * Donation is decided here: a cell whose new value is stored by a kernel right into the cell's
+ * memory is `donated`; otherwise (`denied`) the value goes elsewhere first and a copy at the very
+ * end stores it.
  *
  * Values of no elements have no memory (place NONE) and make no step.
  */

@@ -2,8 +2,8 @@
  * Which launches of a plan become one (DC_COMMAND_BUNDLE): ordered vertices to ordered slots.
  *
  * What holds of the slots, for any order given that has every edge going forward:
- *   - a vertex stands in a later slot than all it has to come after, so no two of a slot depend on
- *     each other;
+ *   - a vertex stands in a later slot than its predecessors, so no two of a slot depend on each
+ *     other;
  *   - a slot has several vertices only if all of them are launches;
  *   - values that are alive at a slot, its own operands and results all at once, take little more
  *     than the order given needs at its worst.

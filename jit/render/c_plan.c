@@ -1,6 +1,6 @@
 /*
  * A flat kernel to the plan that jit/render/render_c.c writes by (jit/render/c_plan.h): contraction first, since it
- * changes who reads what; then loops over lanes in one pass; then arrays, which depend on both.
+ * changes which instruction reads what; then loops over lanes in one pass; then arrays, which depend on both.
  */
 #include "jit/render/c_plan.h"
 

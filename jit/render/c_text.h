@@ -1,5 +1,5 @@
 /*
- * Words of the C family: types, literals, operands. What jit/render/render_c.c and cexpr.c write with.
+ * Words of the C family: types, literals, operands. What jit/render/render_c.c and c_expr.c write with.
  *
  * Values are v<n> by their id, buffers b<n>, a lane of a vector is v<n>[l]; constants, splats and the
  * like are written where they are used.

@@ -1,6 +1,6 @@
 /*
  * Words and lines of LLVM IR: types, names of intrinsics, values, instructions, declarations. What
- * jit/render/render_llvm.c, llexpr.c and llmemory.c write with.
+ * jit/render/render_llvm.c, llvm_expr.c and llvm_memory.c write with.
  *
  * Names: %b<n> buffers; %v<n> values by their id (with suffixes for what one value needs on the
  * way). Constants are written where they are used. A bool is i1 in registers and a byte in memory.

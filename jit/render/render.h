@@ -1,5 +1,5 @@
 /*
- * Flat forms to the text that a device compiles: the one place that knows all dialects.
+ * Flat forms to the text that a device compiles: the table of dialects.
  *
  *   llvm    jit/render/render_llvm.h     c11, opencl, cuda   jit/render/render_c.h     flat   the flat form's own text
  */

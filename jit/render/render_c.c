@@ -127,7 +127,7 @@ static void put_look(render *r, dc_fv opened)
     put(r, "if (*look->flag && look->ask(look->ctx)) return;\n");
 }
 
-/* The dc_look, whose address lies in front of the worker's scratch memory. */
+/* The dc_look, whose address lies in front of the thread's scratch memory. */
 static void put_look_at(render *r)
 {
     put(r,
@@ -167,7 +167,7 @@ static void put_alone(render *r, dc_fv v)
     put_statement(r, v);
 }
 
-/* The steps from n on that share a loop over lanes; the position behind them. */
+/* The steps from n on that share a loop over lanes; the index behind them. */
 static uint32_t put_lane_loop(render *r, uint32_t n)
 {
     const dc_cstep *step = r->t.plan.step;

@@ -8,9 +8,9 @@
  *   opencl  __kernel void k(__global uchar *g0, ulong o0, __global uchar *g1, ulong o1, ...):
  *           parameter p of the kernel begins o<p> bytes behind g<p>. A kernel of groups (simt) is
  *           launched with dc_flat.positions groups of dc_flat.threads; in parts with a global offset, a
- *           multiple of the threads. One for workers has three more parameters, __global uchar *scratch
- *           (dc_flat.scratch bytes for each work item), long first and long last: G work items
- *           share positions first to last - 1 out, whatever G is.
+ *           multiple of the threads. One that is not simt has three more parameters, __global uchar
+ *           *scratch (dc_flat.scratch bytes for each thread), long first and long last: G threads share
+ *           work items first to last - 1 out, whatever G is.
  *   cuda    extern "C" __global__ void k(unsigned char *p0, unsigned char *p1, ...): simt only.
  *
  * Vectors are arrays of lanes, run through by loops that a compiler unrolls (jit/render/c_plan.h).

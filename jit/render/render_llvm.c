@@ -191,7 +191,7 @@ static void put_fence(render *r, const dc_target *target)
     dc_llvm_text_declare(&r->t, "void @llvm.x86.sse.sfence()");
 }
 
-/* The dc_look, whose address lies in front of the worker's scratch memory. */
+/* The dc_look, whose address lies in front of the thread's scratch memory. */
 static void put_look_at(render *r)
 {
     static const char *const member[] = {"flag", "ask", "ctx"};

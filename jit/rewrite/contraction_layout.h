@@ -1,13 +1,13 @@
 /*
- * Layout of products. An operand that was permuted is read as it was before where that is as good. The
+ * Layout of contractions. An operand that was permuted is read as it was before where that is as good. The
  * right-hand side of a dot is read as vectors along its last free axis. Where
- * that axis is not the last of its memory, the schedule transposes while it packs (products of one free
+ * that axis is not the last of its memory, the schedule transposes while it packs (contractions of one free
  * axis a side, one contracted); for others a permute is put in front, worth its pass over the operand
- * as soon as the left-hand side has a few rows (RIGHT_ROWS of jit/base/tuning.def). The left-hand side is read element by
- * element along the contracted axis: where steps along it are far apart, a permute is put in front
- * (dc_layout_is_transposed) unless packing does as well. Fusion gives these memory, so such a permute
+ * as soon as the left-hand side has a few rows (RIGHT_ROWS of jit/base/tuning.def). The left-hand side is read
+ * element by element along the contracted axis: where that axis is strided, a permute is put in front
+ * (dc_layout_is_transposed) unless packing does as well. Fusion materializes both, so such a permute
  * becomes a transposing kernel.
- * A product whose contracted axes are of extent 1 becomes an element-wise one, a reduction of such axes movement.
+ * A dot whose contracted axes are of extent 1 becomes an element-wise product, a reduction of such axes movement.
  * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
  * (jit/rewrite/split_reduction.h). A new function of the same module.
  */

@@ -8,7 +8,7 @@
 
 /*
  * By node of the old function: the new one of the same shape, and the one whose axis 1 is the last;
- * 0 where nobody has asked. `images`: it was made with channels last.
+ * 0 where it has not been made. `images`: it was made with channels last.
  */
 typedef struct turning {
     const dc_func *f;
@@ -373,7 +373,7 @@ static bool turn_move(turning *w, dc_ref r)
     }
 }
 
-/* Makes node r with channels last, or in whatever order is best for it; false: nobody knows how. */
+/* Makes node r with channels last, or in whatever order is best for it; false: no rule for it. */
 static bool turn_node(turning *w, dc_ref r)
 {
     const dc_node *n = at(w, r);

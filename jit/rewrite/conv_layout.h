@@ -4,12 +4,12 @@
  *
  * Where a tensor [batch, channels, dims...] is made by a convolution, or of one that is, it is made as
  * [batch, dims..., channels]: element-wise operations, sums over dims, padding, slices and reshapes of
- * the dims deal with either. What needs the other order gets a permute, as do parameters and
- * results. Kernels become [window..., channels of the input, channels of the result], by one
+ * the dims work with either. What needs the other order gets a permute, as do parameters and
+ * results. Weights become [window..., channels of the input, channels of the result], by one
  * transposing kernel each; their gradients are made like that, too.
  *
- * Terms of convolutions are added up in another order afterwards (core/graph/conv.h), so this is nothing for
- * strict arithmetic. A new function of the same module; the same one where no convolution is.
+ * Terms of convolutions are added up in another order afterwards (core/graph/conv.h), so strict arithmetic
+ * does without. A new function of the same module; the same one where no convolution is.
  */
 #ifndef DC_JIT_REWRITE_CONV_LAYOUT_H
 #define DC_JIT_REWRITE_CONV_LAYOUT_H

@@ -1,6 +1,6 @@
 /*
- * Long reductions in two steps: a reduction to few numbers becomes one to more of them, which threads can
- * share, and one of those. How many parts there are depends on the shape alone, so results do not
+ * Long reductions in two steps: a reduction to few numbers becomes one to partial results, which threads can
+ * share, and one of these. How many parts there are depends on the shape alone, so results do not
  * depend on the number of threads.
  */
 #ifndef DC_JIT_REWRITE_SPLIT_REDUCTION_H

@@ -1,8 +1,8 @@
 /*
  * Weights in the layout in which a function reads them. A convolution reads its kernel with the channels of
  * the result last (jit/rewrite/conv_layout.h), the script declares it with them first. A function that trains the
- * kernel would turn it round at each call, and the gradient back. So the cell's memory is laid out as the
- * convolution reads it (dc_cell.layout) for as long as nobody else asks for the cell: see dc_cell_check.
+ * kernel would transpose it at each call, and the gradient back. So the cell's memory is laid out as the
+ * convolution reads it (dc_cell.layout) until the cell is read or written elsewhere: see dc_cell_check.
  *
  * Only cells that the function itself sets are laid out so, and with them those of the same type that are
  * updated together with them, such as momentum. For cells that it only reads there are derived values

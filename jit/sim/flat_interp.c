@@ -1,7 +1,7 @@
 /*
  * The interpreter of the flat form (jit/sim/flat_interp.h): instructions become steps once, then each
- * position is run by itself, so that what one leaves to the next is noticed; a group of threads is
- * run thread by thread from meeting to meeting.
+ * work item is run by itself, so that what one leaves to the next is noticed; a group of threads is
+ * run thread by thread from one barrier or shuffle to the next.
  */
 #include "jit/sim/flat_interp_impl.h"
 
@@ -119,7 +119,7 @@ static void decode(fi *m)
 
 /* Threads ----------------------------------------------------------------------------------- */
 
-/* What is the same in every position. */
+/* What is the same in every work item. */
 static void fill_leaves(const fi *m, uint64_t *v)
 {
     for (uint32_t k = 0; k < m->f->order.n; k++) {
@@ -243,7 +243,7 @@ static bool meet(fi *m, uint32_t threads, bool *halted)
     return true;
 }
 
-/* Positions --------------------------------------------------------------------------------- */
+/* Work items -------------------------------------------------------------------------------- */
 
 static bool run_position(fi *m, uint32_t threads, int64_t position)
 {

@@ -11,7 +11,7 @@
 #include "jit/flat/flat.h"
 
 /*
- * mem[p] is the memory of parameter p. Positions begin to end - 1. Parameters of mode IN may share
+ * mem[p] is the memory of parameter p. Work items begin to end - 1. Parameters of mode IN may share
  * memory with an output as the plan allows (an update in place).
  */
 dc_status dc_flat_run(dc_job *j, const dc_flat *f, void *const *mem, int64_t begin, int64_t end);

@@ -1,7 +1,7 @@
 /*
  * Inside of the interpreter of the flat form: jit/sim/flat_interp_step.c holds what instructions do to values,
  * jit/sim/flat_interp_memory.c is memory with its checks, jit/sim/flat_interp.c makes steps of the instructions and runs
- * positions, groups and threads.
+ * work items, groups and threads.
  *
  * A value is an array of patterns, one of 64 bits for each lane, canonical as constants are
  * (dc_flat_canonical). Every thread has an array of all values; a step names them by offsets.
@@ -36,9 +36,9 @@ struct fi_step {
     uint32_t line; /* in the text that dc_flat_print gives */
 };
 
-/* Who touched an element last, counted as fi_now does. */
+/* The thread that touched an element last, counted as fi_now does. */
 typedef struct fi_mark {
-    uint32_t group; /* 1 + position; 0 nobody */
+    uint32_t group; /* 1 + work item; 0 none */
     uint32_t epoch, meet;
     uint16_t thread;
     bool many;      /* readers: several threads of these lanes since their last barrier */
@@ -59,7 +59,7 @@ typedef struct fi_memory { /* a buffer */
     uint64_t count;
     uint32_t size; /* bytes of an element */
     uint8_t dtype, scope;
-    fi_shadow *shadow; /* of the first element; NULL: nobody else comes there */
+    fi_shadow *shadow; /* of the first element; NULL: no other thread can reach it */
     uint32_t units;    /* shadows of an element */
     size_t at;         /* LOCAL: offset in the memory of a thread */
 } fi_memory;
@@ -101,7 +101,7 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
 void dc_fi_memory_open(fi *m, void *const *param);
 /* Points LOCAL buffers at the memory of the thread. */
 void dc_fi_memory_of(fi *m, const fi_thread *t);
-/* What nobody wrote is no number: at the begin of each position. */
+/* What is not written is no number: at the begin of each work item. */
 void dc_fi_memory_spoil(fi *m, uint32_t threads);
 
 /* A BUG record that names kernel, line and thread; false. */

@@ -1,9 +1,9 @@
 /*
- * Memory of the interpreter of the flat form: buffers, loads and stores, and who touched what.
+ * Memory of the interpreter of the flat form: buffers, loads and stores, and the detection of races.
  *
- * Shadows. An element that more than one thread or position can reach, and that somebody may write,
+ * Shadows. An element that more than one thread or work item can reach, and that one of them may write,
  * has a shadow: its last writer and its last readers. Two touches, one of them a write, race if
- *   - positions or groups differ: nothing orders these, or
+ *   - work items or groups differ: nothing orders these, or
  *   - threads of a group differ with no barrier of the group between, nor one of lanes that both
  *     belong to.
  * Parameters that overlap (an update in place) share their shadows. Those that overlap with none

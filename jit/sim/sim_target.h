@@ -1,6 +1,6 @@
 /*
  * Targets that are described without a machine: for the interpreters of kernels (sim:*), for texts
- * that are only compiled (CUDA), for documents. dialect is "flat" for the names beginning with
+ * that are only compiled (CUDA), for the examples in docs/. dialect is "flat" for the names beginning with
  * "sim:", else the real one.
  */
 #ifndef DC_JIT_SIM_SIM_TARGET_H
