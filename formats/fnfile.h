@@ -20,9 +20,9 @@
  *   module:
  *   func policy(%1: f32[1, 4] "x", ...
  *
- * A file may come from anybody: what dc_fnfile_parse accepts is a legal graph with as many names as the counts say.
+ * A file is not trusted: what dc_fnfile_parse accepts is a legal graph with as many names as the counts say.
  * Lists grow with the lines of the file, so no count makes it ask for memory that the file has no lines for.
- * Whether the parts fit together is asked by whoever makes an executable of it.
+ * Whether the parts fit together is checked when an executable is made of it.
  */
 #ifndef DC_FORMATS_FNFILE_H
 #define DC_FORMATS_FNFILE_H

@@ -1,4 +1,4 @@
-/* Files that are read, as far as several formats need the same of them. Failures name the path. */
+/* What readers of several formats share: opening files and reading them. Failures name the path. */
 #ifndef DC_FORMATS_INFILE_H
 #define DC_FORMATS_INFILE_H
 

@@ -6,7 +6,7 @@
  *
  * Data is read with pread, straight to where it is wanted, and not through a mapping: both copy each
  * byte once (1 GiB in the page cache takes 0.13 s into cells that are there; into new memory 0.6 s, most
- * of it the faults of its pages, with either), but a mapped file that somebody cuts short ends the process
+ * of it the faults of its pages, with either), but a mapped file that is truncated meanwhile ends the process
  * with SIGBUS, where pread says how much was there. Tensors that stay in the mapping would save the copy
  * (0.15 s) and keep that danger for as long as they live; a handler of SIGBUS is the process's, not a
  * library's, to have. Parameters are written in place and have to be copied in any case.

@@ -47,12 +47,12 @@ const dc_st_text *dc_safetensors_texts(const dc_st_file *f, uint32_t *n);
 const dc_st_tensor *dc_safetensors_find(const dc_st_file *f, const char *name); /* or NULL */
 const char *dc_safetensors_text(const dc_st_file *f, const char *key);          /* or NULL */
 
-/* FORMAT where the tensor has a dtype that is not read; whoever wants its value asks this first. */
+/* FORMAT where the tensor has a dtype that is not read; to be called before its value is read. */
 dc_status dc_safetensors_readable(const dc_st_file *f, dc_job *j, const dc_st_tensor *t);
 /* n bytes of a tensor, from one of them on. FORMAT where the file has become shorter. */
 dc_status dc_safetensors_read(dc_st_file *f, dc_job *j, const dc_st_tensor *t, size_t from,
                               size_t n, void *to);
-/* FORMAT if somebody has written to the file since it was opened. */
+/* FORMAT if the file has been written to since it was opened. */
 dc_status dc_safetensors_unchanged(const dc_st_file *f, dc_job *j);
 
 /* ---- writing --------------------------------------------------------------------------------- */

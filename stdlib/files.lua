@@ -280,7 +280,7 @@ local function refuse_layout(path, name, shape, text, hint)
   core.fail("MISFIT", "load", ("%s: tensor '%s' is %s: %s"):format(path, name, sizes_text(shape), text), hint)
 end
 
--- Matrices of a script's own layers, in a file of [out, in]: nobody knows which way round they are.
+-- Matrices of a script's own layers, in a file of [out, in]: their orientation cannot be known.
 local function tell_unknown(file, from, cells, ours)
   for i, name in ipairs(from) do
     local known = core.is_linear ~= nil and core.is_linear[cells[i]] ~= nil
@@ -336,7 +336,7 @@ local function find_turned(path, file, from, cells, ours, linear)
 end
 
 -- Names in the file and cells that belong together; the names of cells without a tensor. partial: nil where
--- nobody asked, false where it cannot be.
+-- it was not asked for, false where it cannot be.
 local function match(path, list, names, aliases, partial)
   local there, used, from, cells, missing, unexpected = {}, {}, {}, {}, {}, {}
   for _, name in ipairs(names) do

@@ -127,7 +127,7 @@ end
 function Loop:write(text)
   local ok = self.out:write(text)
   if not ok then
-    self.show = "off" -- whoever listened is gone
+    self.show = "off" -- the reader of stderr is gone
   end
 end
 

@@ -55,7 +55,7 @@ static dc_status readable(dc_job *j, const char *bad)
     return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {bad, text}});
 }
 
-/* Of those that whoever uses them would take for something else. */
+/* Of those that code further on would read as another value. */
 static dc_status check_settings(dc_job *j, const dc_opts *opt)
 {
     const char *variable = NULL, *wanted = "0, 1 or 2";

@@ -230,7 +230,7 @@ static void hook(lua_State *L, lua_Debug *ar)
 
 /* ---- what a script would do to the world ----------------------------------------------------- */
 
-/* What is shown, to nobody, counts as used. */
+/* Arguments of output functions, which print nothing here, count as used. */
 static void see_arguments(lua_State *L)
 {
     for (int i = lua_gettop(L); i > 0; i--) {
@@ -347,7 +347,7 @@ static void silence(lua_State *L)
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-/* What stands for a function that did not pass: whoever uses it is not checked. */
+/* What stands for a function that did not pass: code that calls it is not checked. */
 static int l_failed(lua_State *L)
 {
     check_of(L)->over = true;

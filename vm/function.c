@@ -1,7 +1,7 @@
 /*
  * Functions that a host loads and calls without Lua (deepc.h). A call copies the arguments to memory that the
- * function has for them, runs the instance and copies the results; where the device is the host, results that
- * nobody gave room for are shown where they are.
+ * function has for them, runs the instance and copies the results; where the device is the host, results for
+ * which the caller gave no memory are shown where they are.
  */
 #include "vm/function.h"
 
@@ -266,7 +266,7 @@ static dc_status take_arguments(dc_job *j, const calling *a, dc_fvariant *v)
     return DC_OK;
 }
 
-/* Where a result is shown that nobody gave room for. */
+/* Where a result is shown for which the caller gave no memory. */
 static dc_status show_result(dc_job *j, dc_fvariant *v, size_t i, dc_device *dev, void **at)
 {
     const size_t bytes = dc_type_bytes(&v->result_type[i]);

@@ -1,7 +1,7 @@
 /*
  * Replay: a file about a bug to a call of its function, on the device and on the interpreter.
  *
- * A file may come from somebody else. So it decides what is computed and how, but no setting of it
+ * A file is not trusted. So it decides what is computed and how, but no setting of it
  * that names a file, a library or a command is used; and the environment goes before the file, so
  * that other settings can be tried: DEEPC_OPT=0 deepc --replay FILE.
  */

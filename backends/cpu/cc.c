@@ -107,7 +107,7 @@ static int start_compiler(const words *w, int out, pid_t *pid)
     return e;
 }
 
-/* What waitpid tells; -1 when somebody else has asked first. */
+/* The status that waitpid gives; -1 where the host has reaped the child already. */
 static int wait_for(pid_t pid)
 {
     int status;
@@ -446,7 +446,7 @@ bool dc_cc_probe(const char *command, char *line, size_t size)
     close(ends[0]);
     text[strcspn(text, "\n")] = '\0';
     int status = e == 0 ? wait_for(pid) : 127 << 8;
-    if (status == -1 && text[0] != '\0') /* it spoke, and nobody knows how it ended */
+    if (status == -1 && text[0] != '\0') /* it wrote text, and its status is lost */
         status = 0;
     if (status == 0)
         snprintf(line, size, "%s: %s", w.at[0], text);

@@ -1,5 +1,5 @@
 /*
- * A recording: items with everything resolved that does not move, so that a run only adds the bases
+ * A recording: commands with everything resolved that does not move, so that a run only adds the bases
  * of the slots to the offsets and calls. The walk (core/runtime/walk.h) knows what comes next; launches go
  * to the pool, those of a bundle together. All arrays are allocated when recording; run() allocates
  * nothing.
@@ -17,8 +17,8 @@
 
 enum {
     SPLIT_NS = 8000,       /* a launch that takes less stays on one thread */
-    PIECE_NS = 5000,       /* what a worker takes at a time, at least */
-    PIECES = 8,            /* and at most so many of them per worker */
+    PIECE_NS = 5000,       /* what a thread takes at a time, at least */
+    PIECES = 8,            /* and at most so many of them per thread */
     CERTAIN_NS = 10000000, /* a guess that is split without a trial */
     TRIALS = 3,            /* runs of each part, alone */
     ROUND = 6,             /* then so many in pieces, and so many whole */
@@ -36,8 +36,8 @@ typedef struct step {
     bool certain;   /* that it is to be split */
     uint32_t first; /* of its binds */
     size_t bytes;   /* COPY */
-    int64_t slice;  /* positions that run without a look whether the run is to end */
-    int64_t piece;  /* positions that a worker takes at a time, of the launch at hand */
+    int64_t slice;  /* work items that run without a look whether the run is to end */
+    int64_t piece;  /* work items that a thread takes at a time, of the launch at hand */
     /* Of the first part of a launch: */
     uint32_t runs, again;  /* since the last trials; when there are new ones */
     uint64_t split, whole; /* best nanoseconds in pieces, and not */
@@ -56,19 +56,19 @@ struct dc_recording {
 typedef struct run {
     dc_recording *r;
     dc_cpu_pool *pool;
-    void *const *slot; /* NULL where there are no items */
+    void *const *slot; /* NULL where there are no commands */
     bool split_all;
     dc_job *j;
-    dc_halt *halt; /* NULL: nobody ends it */
+    dc_halt *halt; /* NULL: it is not ended early */
     dc_look look;
-    uint32_t last; /* item of the launch at hand, the last one of a bundle */
+    uint32_t last; /* command of the launch at hand, the last one of a bundle */
 } run;
 
 /* Kernels that are launched together; one is a launch as any other. */
 typedef struct parts {
     const run *x;
     step *at;
-    uint32_t n, width; /* width: workers */
+    uint32_t n, width; /* width: threads */
 } parts;
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -168,15 +168,15 @@ static int64_t pieces_of(const step *s)
 }
 
 /*
- * Pieces are numbered worker by worker, each with its share of every part: what a kernel alone would
- * give it. This is the first piece of part i for worker w; those of few pieces go round.
+ * Pieces are numbered thread by thread, each with its share of every part: what a kernel alone would
+ * give it. This is the first piece of part i for thread w; those of few pieces go round.
  */
 static int64_t share_of(const parts *p, uint32_t i, uint32_t w)
 {
     return (pieces_of(&p->at[i]) * w + i % p->width) / p->width;
 }
 
-/* Those of worker w among pieces [begin, end), counted from its first; its number of pieces. */
+/* Those of thread w among pieces [begin, end), counted from its first; its number of pieces. */
 static int64_t run_share(const parts *p, void *scratch, uint32_t w, int64_t begin, int64_t end)
 {
     int64_t n = 0;

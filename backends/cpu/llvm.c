@@ -60,7 +60,7 @@ struct dc_llvm {
     dc_llvm_conf conf; /* its strings outlive us */
     const char *passes;
     pthread_mutex_t lock;
-    void *machine[SPARE]; /* target machines that nobody uses now */
+    void *machine[SPARE]; /* idle target machines */
     int nmachine;
 };
 
@@ -119,7 +119,7 @@ static bool open_library(const char *name, library *lib, char *why, size_t size)
     return false;
 }
 
-/* Bytes that may still be mapped; SIZE_MAX: there is no limit, or nobody knows. */
+/* Bytes that may still be mapped; SIZE_MAX: there is no limit, or it is not known. */
 static size_t room_for_maps(struct rlimit *limit)
 {
     char line[80];

@@ -1,9 +1,9 @@
 /*
  * LLVM, found at run time: IR text in, an ELF object out.
  *
- * An open LLVM belongs to whoever opened it (the device); any number of threads may compile with it
+ * An open LLVM belongs to the device that opened it; any number of threads may compile with it
  * at once. Each compilation has a context and a target machine of its own; machines are kept for
- * the next one. LLVM does not survive a failed malloc; see docs of the embedding API.
+ * the next one. LLVM does not survive a failed malloc (docs/embedding.md).
  */
 #ifndef DC_BACKENDS_CPU_LLVM_H
 #define DC_BACKENDS_CPU_LLVM_H

@@ -1,17 +1,17 @@
 /*
- * Workers and how they meet.
+ * The threads of the pool and their synchronization.
  *
- * One word says all that is decided together: the number of the piece of work (so that a worker
- * takes part once), whether it is open, and how many workers are inside. A worker enters by
+ * One word says all that is decided together: the number of the piece of work (so that a thread
+ * takes part once), whether it is open, and how many threads are inside. A thread enters by
  * counting itself in while the word says open; the caller works along, closes it when nothing is
  * left to take and waits until those inside have left. What describes the work is written before
- * the word that opens it and not touched while anybody is inside.
+ * the word that opens it and not touched while a thread is inside.
  *
- * Each worker begins in a share of its own, the same at every run over the same positions, so that
+ * Each thread begins in a share of its own, the same at every run over the same work items, so that
  * what it touched last time is in its core's cache; then it helps with the others' shares. A single
  * counter for all costs as little but gives each core other data each time (README.md).
  *
- * A worker that the system wakes on the caller's core would keep the caller from working while it
+ * A thread that the system wakes on the caller's core would keep the caller from working while it
  * spins: it moves to another one.
  */
 #define _GNU_SOURCE /* sched_getaffinity, madvise */
@@ -32,7 +32,7 @@
 
 enum {
     LINE = 64,            /* bytes that cores exchange */
-    WORKER_SPINS = 50000, /* nanoseconds before a worker sleeps: the small launches of a step */
+    WORKER_SPINS = 50000, /* nanoseconds before a thread sleeps: the small launches of a step */
     CALLER_SPINS = 50000, /* the same for the caller, once it has nothing left to do */
     PAUSES = 16,          /* between two looks at the clock */
     HUGE_PAGE = 2 << 20,
@@ -40,10 +40,10 @@ enum {
         128 << 10 /* scratch: panels of products, which scattered pages would keep out of L2 */
 };
 
-#define INSIDE 0x7fffffffu /* of the word: workers inside */
+#define INSIDE 0x7fffffffu /* of the word: threads inside */
 #define OPEN   0x80000000u /* above it the number of the work */
 
-typedef struct share { /* positions that nobody has taken */
+typedef struct share { /* work items that are not taken yet */
     _Alignas(LINE) _Atomic int64_t next;
     int64_t end;
 } share;
@@ -59,12 +59,12 @@ typedef struct worker {
 struct dc_cpu_pool {
     _Alignas(LINE) _Atomic uint64_t word;
     atomic_int core; /* that the caller was on when it opened the last work */
-    /* The work, constant while it is open or anybody is inside. */
+    /* The work, constant while it is open or a thread is inside. */
     _Alignas(LINE) dc_cpu_pool_work work;
     void *ctx;
     int64_t step;
     uint32_t nshare;
-    unsigned rounding; /* control word of the caller: workers compute as it does */
+    unsigned rounding; /* control word of the caller: all threads compute as it does */
     bool stop;
     /* Sleeping. */
     _Alignas(LINE) _Atomic uint32_t sleepers;
@@ -94,7 +94,7 @@ static void relax(void)
 #endif
 }
 
-/* Rounding and denormals; the flags that operations leave behind are nobody's concern. */
+/* Rounding and denormals; without the flags that operations set. */
 static unsigned rounding(void)
 {
 #if defined(__x86_64__)
@@ -123,7 +123,7 @@ static uint32_t allowed_cores(cpu_set_t *set)
     return n > 0 ? (uint32_t)n : 1;
 }
 
-/* ---- workers --------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void take_part(dc_cpu_pool *p, const worker *w)
 {
@@ -150,7 +150,7 @@ static void move_aside(dc_cpu_pool *p)
     sched_setaffinity(0, sizeof others, &others);
 }
 
-/* Counts a worker in, unless the work `number` is over. */
+/* Counts a thread in, unless the work `number` is over. */
 static bool join_work(dc_cpu_pool *p, uint32_t number)
 {
     uint64_t word = atomic_load(&p->word);
@@ -232,7 +232,7 @@ static void start_workers(dc_cpu_pool *p)
 
 /* ---- the caller ------------------------------------------------------------------------------ */
 
-/* Opens what has been described, for `helpers` workers or more. */
+/* Opens what has been described, for `helpers` threads or more. */
 static void open_work(dc_cpu_pool *p, uint32_t helpers)
 {
     const uint64_t word = atomic_load(&p->word);

@@ -1,10 +1,10 @@
 /*
  * A few threads that run one piece of work at a time together with the thread that asks for it.
  *
- * Work is work items 0..n-1. They are handed out in pieces of `step`, each piece to one worker, so a
- * result does not depend on how many workers there are or which is quick, as long as items do not
- * depend on each other. Each worker has scratch memory of its own. A caller never waits for a
- * worker that has not begun: threads that are asleep or get no core make a run slower than hoped,
+ * Work is work items 0..n-1. They are handed out in pieces of `step`, each piece to one thread, so a
+ * result does not depend on how many threads there are or which is quick, as long as work items do not
+ * depend on each other. Each thread has scratch memory of its own. A caller never waits for a
+ * thread that has not begun: threads that are asleep or get no core make a run slower than hoped,
  * not slower than alone.
  *
  * Threads are started by the first run that needs them and stopped by dc_cpu_pool_free. A pool belongs
@@ -23,19 +23,19 @@ typedef struct dc_cpu_pool dc_cpu_pool;
 /* Runs work items begin..end-1. May not unwind. */
 typedef void (*dc_cpu_pool_work)(void *ctx, void *scratch, int64_t begin, int64_t end);
 
-/* As many workers as `threads`, the caller counted; 0: one per core that the process may use. */
+/* `threads` threads, the caller counted; 0: one per core that the process may use. */
 dc_cpu_pool *dc_cpu_pool_new(int64_t threads);
 void dc_cpu_pool_free(dc_cpu_pool *p);
 
-uint32_t dc_cpu_pool_width(const dc_cpu_pool *p); /* workers, the caller counted */
+uint32_t dc_cpu_pool_width(const dc_cpu_pool *p); /* threads, the caller counted */
 
-/* Each worker's scratch holds at least so much from now on, aligned to 64; in front of it is room for a dc_look. NOMEM is a status. */
+/* Each thread's scratch holds so much at least, aligned to 64; room for a dc_look is in front. NOMEM is a status. */
 dc_status dc_cpu_pool_scratch(dc_cpu_pool *p, dc_job *j, size_t bytes);
 
 /* On the calling thread alone. */
 void dc_cpu_pool_run_here(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n);
 
-/* On all workers (one alone takes all at once). Returns when all work items are done. */
+/* On all threads (one alone takes all at once). Returns when all work items are done. */
 void dc_cpu_pool_run(dc_cpu_pool *p, dc_cpu_pool_work work, void *ctx, int64_t n, int64_t step);
 
 #endif

@@ -14,7 +14,7 @@
 enum {
     SOCKET = 0,
     LOOK_MS = 5000,   /* between two looks whether the parent is still there */
-    MORE_SECONDS = 5, /* than the host waits: it is the one who ends us */
+    MORE_SECONDS = 5, /* than the host waits, which ends this process */
     MAX_TEXT = 1 << 30
 };
 

@@ -77,7 +77,7 @@ typedef struct dc_cl {
     char options[96]; /* of every build */
     cl_context context;
     cl_queue queue;
-    cl_queue timed;     /* the same with profiling; made when somebody asks for times */
+    cl_queue timed;     /* the same with profiling; made when times are asked for */
     atomic_int objects; /* buffers, programs and kernels alive: what tests count */
     atomic_uint builds; /* texts given to the compiler */
 
@@ -122,15 +122,15 @@ dc_status dc_cl_alloc(dc_device *d, dc_job *j, size_t bytes, void **out);
 void dc_cl_release(dc_device *d, void *mem);
 dc_status dc_cl_upload(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
 dc_status dc_cl_download(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
-/* Begins it: the queue is in order, so whoever reads the result waits for it. */
+/* Begins it: the queue is in order, so a read of the result waits for it. */
 dc_status dc_cl_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
 dc_status dc_cl_finish(dc_device *d, dc_job *j);
-/* What the device has for an address of ours, and how far into it. BUG for an address of nobody. */
+/* The buffer behind an address of ours, and the offset in it. BUG for an address that was not given out. */
 cl_mem dc_cl_mem_at(const dc_cl *cl, const void *address, size_t *offset);
 /* A buffer without an address; NOMEM. */
 dc_status dc_cl_buffer(dc_cl *cl, dc_job *j, size_t bytes, cl_mem *out);
 void dc_cl_buffer_release(dc_cl *cl, cl_mem mem);
-/* Enqueues a copy, overlapping or not. *event as in OpenCL, NULL where nobody waits. */
+/* Enqueues a copy, overlapping or not. *event as in OpenCL, NULL where it is not waited for. */
 dc_status dc_cl_enqueue_copy(dc_cl *cl, dc_job *j, cl_queue queue, void *to, const void *from,
                              size_t bytes, cl_event *event);
 void dc_cl_memory_close(dc_cl *cl);

@@ -2,7 +2,7 @@
  * Memory of the device behind addresses of our own.
  *
  * OpenCL has handles where the interface has addresses with arithmetic. So every allocation gets a
- * stretch of a number space that no processor can address: whoever reads through one of these
+ * stretch of a number space that no processor can address: a read by the host through one of these
  * numbers faults at once. A stretch begins at a multiple of 4096, there is room between two, and
  * none is given out twice; the table of those alive is therefore sorted by appending, and an address
  * seen before stands for the same memory as long as that is alive.

@@ -4,9 +4,9 @@
  * waiting; what has to be known here (checks, conditions) is read back, and that waits.
  *
  * Nothing takes a command back that the queue has. So that a run can be ended, it waits whenever about AHEAD_NS of work
- * lie in the queue, and launches of more are divided by positions. What work is comes from the guesses of the compiler,
- * which may be wrong by a factor of a hundred for a device that it knows nothing of; the recording corrects them by how
- * long it waited.
+ * lie in the queue, and launches of more are divided by work items. What work is comes from the guesses of the
+ * compiler, which may be wrong by a factor of a hundred for a device that it knows nothing of; the recording corrects
+ * them by how long it waited. Where a kernel is not simt, a launch has a few OpenCL threads that share the work items.
  */
 #include "backends/opencl/cl_impl.h"
 #include "core/runtime/walk.h"
@@ -18,9 +18,9 @@
 
 typedef struct step {
     cl_kernel kernel;   /* LAUNCH */
-    size_t threads;     /* of a group; 0: positions are shared out by work items */
-    int64_t positions;  /* of a launch */
-    int64_t begin, end; /* workers: the positions that the kernel object has as arguments */
+    size_t threads;     /* of a group; 0: threads share the work items */
+    int64_t positions;  /* work items of a launch */
+    int64_t begin, end; /* not simt: the work items that the kernel object has as arguments */
     double cost;        /* nanoseconds, a guess */
     size_t bytes;       /* COPY */
     uint32_t first, nbind;
@@ -44,10 +44,10 @@ typedef struct run {
     dc_job *j;
     void *const *slot;
     cl_queue queue;
-    uint64_t *spent; /* NULL: nobody asks */
+    uint64_t *spent; /* NULL: not measured */
     bool wait;       /* for each command before the next: times are taken, or a deadline counts */
     bool pending;    /* there is something to wait for */
-    dc_halt *halt;   /* NULL: nobody ends it */
+    dc_halt *halt;   /* NULL: it is not ended early */
     double queued;   /* nanoseconds of work that were not waited for, by guess and scale */
     uint64_t since;  /* when the first of them was given */
 } run;
@@ -75,7 +75,7 @@ void dc_cl_recording_free(dc_device *d, dc_recording *r)
         free_recording(r);
 }
 
-/* Work items that share the positions of a kernel for workers out. */
+/* Threads that share the work items of a kernel that is not simt. */
 static size_t workers(const dc_cl *cl, int64_t positions)
 {
     return (size_t)dc_min_i64(positions, (int64_t)cl->limits.compute_units * 4);
@@ -126,7 +126,7 @@ static dc_status set_argument(dc_cl *cl, dc_job *j, const step *s, uint32_t i, s
     return dc_cl_failed(j, what, error);
 }
 
-/* The positions that a kernel for workers goes through; its last two parameters. */
+/* The work items of a kernel that is not simt: its last two parameters. */
 static dc_status set_positions(dc_cl *cl, dc_job *j, step *s, int64_t begin, int64_t end)
 {
     if (s->begin == begin && s->end == end)
@@ -139,7 +139,7 @@ static dc_status set_positions(dc_cl *cl, dc_job *j, step *s, int64_t begin, int
     return DC_OK;
 }
 
-/* What follows the buffers of a kernel for workers. */
+/* What follows the buffers of a kernel that is not simt. */
 static dc_status set_fixed(dc_recording *r, dc_job *j, const dc_command *item, step *s)
 {
     const cl_mem *scratch = item->scratch > 0 ? &r->scratch : NULL;
@@ -311,7 +311,7 @@ static dc_status bind_buffers(run *c, uint32_t item)
     return DC_OK;
 }
 
-/* Positions [begin, end) of a launch. */
+/* Work items [begin, end) of a launch. */
 static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
 {
     dc_cl *cl = c->r->cl;
@@ -329,7 +329,7 @@ static dc_status enqueue(run *c, uint32_t item, int64_t begin, int64_t end)
     return error == CL_SUCCESS ? given(c, item, event) : failed(c, item, error);
 }
 
-/* Positions that are about AHEAD_NS of work; one for each compute unit at least. */
+/* Work items that are about AHEAD_NS of work; one for each compute unit at least. */
 static int64_t slice_of(const run *c, const step *s)
 {
     const double cost = s->cost * c->r->scale;

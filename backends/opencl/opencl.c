@@ -20,7 +20,7 @@ static bool is_cpu(const dc_cl_lib *lib, const dc_cl_place *at)
     return (dc_cl_device_number(lib, at, CL_DEVICE_TYPE) & CL_TYPE_CPU) != 0;
 }
 
-/* Ranges of positions for workers, or groups of threads? */
+/* Ranges of work items for single threads, or groups of threads? */
 static dc_status choose_form(dc_cl *cl, dc_job *j)
 {
     const char *wanted = j->opt->target;
@@ -78,7 +78,7 @@ static void name_target(dc_cl *cl)
              t->simt ? "simt" : "workers", h, device);
 }
 
-/* Each has a pointer and an offset; kernels for workers have two parameters more. */
+/* Each has a pointer and an offset; kernels that are not simt have two parameters more. */
 static uint32_t most_buffers(uint64_t parameter_bytes)
 {
     const uint64_t words = parameter_bytes / sizeof(uint64_t);

@@ -89,7 +89,7 @@ static cl_program find_built(dc_cl *cl, uint64_t hash, const char *text)
     return found;
 }
 
-/* In the place of the one that nobody has asked for the longest. Takes `text`. */
+/* In the place of the least recently used one. Takes `text`. */
 static void keep_built(dc_cl *cl, uint64_t hash, char *text, cl_program program)
 {
     pthread_mutex_lock(&cl->lock);
@@ -137,7 +137,7 @@ void dc_cl_kernel_free(dc_cl *cl, cl_kernel kernel)
     atomic_fetch_sub(&cl->objects, 1);
 }
 
-/* Every parameter of ours has eight bytes: addresses, offsets, positions. */
+/* Every parameter of ours has eight bytes: addresses, offsets, ranges of work items. */
 static dc_status check_parameters(dc_cl *cl, dc_job *j, const char *name, cl_kernel kernel)
 {
     cl_uint n = 0;

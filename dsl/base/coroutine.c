@@ -1,6 +1,6 @@
 /*
- * Functions of Lua's libraries that hide from an interruption what runs, or who wanted it: replaced by some that do
- * the same and tell (dsl/base/interrupt.c).
+ * Functions of Lua's libraries that hide from an interruption what runs, or hide the interruption itself: replaced
+ * by some that do the same and report it (dsl/base/interrupt.c).
  *
  *   coroutine.resume, wrap, close   what runs is another coroutine meanwhile
  *   xpcall                          its handler does not see an interruption: Lua calls it with hooks off, so
@@ -14,8 +14,8 @@
  * called by a protected call inside the coroutine: its variables are closed there, where hooks are on again.
  *
  * Closing: Lua before 5.4.5 counts the C stack of a coroutine that is closed from where it was resumed last, not
- * from who closes it. A chain of coroutines that close each other would go through the C stack uncounted, so its
- * bytes are counted here.
+ * from the coroutine that closes it. A chain of coroutines that close each other would go through the C stack
+ * uncounted, so its bytes are counted here.
  */
 #include "dsl/base/error.h"
 #include "dsl/base/host.h"
@@ -75,7 +75,7 @@ static int l_resume(lua_State *L)
     return n >= 0 ? n + 1 : 2;
 }
 
-/* The error of a coroutine, or of what it had to close, goes on in who called it. */
+/* The error of a coroutine, or of what it had to close, goes on in its caller. */
 static int pass_error(lua_State *L, lua_State *co)
 {
     int status = lua_status(co);

@@ -77,7 +77,7 @@ static void watch(lua_State *L, lua_Debug *ar)
     dc_interrupt_poll(L, d);
 }
 
-/* ---- who runs -------------------------------------------------------------------------------- */
+/* ---- what runs ------------------------------------------------------------------------------- */
 
 /* The one that runs now has the hook that those have which are watched, or none of ours. */
 static void put_watch(lua_State *L, const dc_dsl *d)

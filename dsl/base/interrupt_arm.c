@@ -48,8 +48,8 @@ void dc_interrupt_lock(dc_dsl *d)
 }
 
 /*
- * What the owner of the state names; of others (NULL) what runs, unless it looks by itself. Who could not get the
- * lock meanwhile has left it to us, so the flag is looked at once more.
+ * What the owner of the state names; of others (NULL) what runs, unless it looks by itself. A thread
+ * that could not get the lock meanwhile leaves the work to this one, so the flag is looked at once more.
  */
 void dc_interrupt_arm_in(dc_dsl *d, lua_State *own)
 {

@@ -20,7 +20,7 @@ typedef struct slices {
     bool open;        /* it has not ended without results, and they are not taken */
     const char *name; /* of the function, interned */
     bool done;
-    dc_type out[]; /* of results, under the names of who started it */
+    dc_type out[]; /* of results, under the names of the call that started it */
 } slices;
 
 /* Its specialisation, unless it has ended or the context has dropped that. The job is at 1. */

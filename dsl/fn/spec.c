@@ -248,7 +248,7 @@ static dc_status wait_body(dc_job *j, void *arg)
     return dc_exec_wait(a->d->rt, j, a->s->exec);
 }
 
-/* Too little memory, say, is the business of who calls it: the other specialisations can be looked at. */
+/* Too little memory, say, is reported by the call of that specialisation: the others can be looked at. */
 bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
 {
     char why[600];
@@ -262,7 +262,7 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
         return true;
     dc_err_render(&j->err, 1, why, sizeof why);
     j->err = (dc_err){0};
-    why[strcspn(why, "\n")] = '\0'; /* tables of what is large are for who calls it */
+    why[strcspn(why, "\n")] = '\0'; /* tables of what is large are for its calls */
     s->refused = dc_place_intern(d, "%s", why);
     return false;
 }

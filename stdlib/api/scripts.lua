@@ -119,7 +119,7 @@ function dc.progress(source, options) end
 ---to call were computed), calls, fallbacks and interpreted (calls and programs on the interpreter); realized,
 ---lazy_programs, lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values of cells
----copied because somebody held them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
+---copied because a tensor showed them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
 ---(of DEEPC_COMPARE). And `device`, its name.
 ---
 ---    dc.stats().launches

@@ -187,7 +187,7 @@ local function mode_of(layer)
     rawget(layer, "_frozen") and ", frozen" or "", rawget(layer, "_structure") or 1)
 end
 
--- The state has changed: whoever compares it is told.
+-- The state has changed: the static object gets the new value, which guards compare.
 local function tell(layer)
   local state = rawget(layer, "_state")
   if state then

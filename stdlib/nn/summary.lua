@@ -56,7 +56,7 @@ local function list_layers(root)
   return list
 end
 
--- Calls run() while each layer notes its calls in rows: who, below whom.
+-- Calls run() while each layer notes its calls in rows: the layer and its caller.
 local function observe(list, rows, run)
   local depth, within = 0, nil
   for _, entry in ipairs(list) do
