@@ -1,6 +1,6 @@
 -- Runs LuaUnit tests: deepc tests/run.lua tests/lua/test_a.lua ...  (without files: all of them)
 --
--- A test file defines global tables Test... with functions test...; every other global that nobody
+-- A test file defines global tables Test... with functions test...; every other global that is not
 -- declared is an error, read or written. Ends with the line "N passed, N failed" that scripts/test
 -- adds up; skipped tests print "skip: name: reason". Exit status 77 when all were skipped.
 

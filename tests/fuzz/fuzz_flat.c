@@ -60,7 +60,7 @@ static dc_status body(dc_job *j, void *arg)
         s = render(j, f);
     else
         j->err =
-            (dc_err){0}; /* an illegal kernel is a BUG of whoever made it; here it is the input's */
+            (dc_err){0}; /* an illegal kernel is a BUG of the stage that made it; here it is the input's */
     dc_job_keep(j, f);
     dc_flat_free(f);
     return s;
@@ -68,6 +68,6 @@ static dc_status body(dc_job *j, void *arg)
 
 void fuzz_one(const fuzz_input *in)
 {
-    /* Which types a target has no instruction for is the business of whoever flattens, not of the text. */
+    /* That a target has no instruction for a type is checked when flattening, not in the text. */
     fuzz_protect_but(body, (void *)in, "has no rendering");
 }

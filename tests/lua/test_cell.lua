@@ -225,7 +225,7 @@ function TestNamesOfCells:test_set_asks_for_the_names_too()
   lu.assertEquals(c:totable(), { 1, 1 })
 end
 
--- Draws that a cell starts with are computed when somebody reads it.
+-- Draws that a cell starts with are computed when it is read.
 TestInitialValues = {}
 
 local function drawn()

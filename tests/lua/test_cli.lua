@@ -172,7 +172,7 @@ print(dc.stats().device, f(dc.iota("i32[2100]"):cast "f32":reshape(7, 300) % 5):
   lu.assertStrContains(run(path, "DEEPC_DEVICE=cpu:avx2 DEEPC_TARGET=baseline"), "DEEPC_TARGET: nothing, as")
 end
 
--- A value that nobody would act upon is an error that names the variable and says what it may be.
+-- A value without a meaning is an error that names the variable and says what it may be.
 function TestProgram:test_settings_that_are_wrong()
   for setting, message in pairs {
     ["DEEPC_THREADS=two"] = "DEEPC_THREADS: not a whole number",
@@ -200,7 +200,7 @@ function TestProgram:test_settings_that_are_wrong()
     lu.assertStrContains(text, message)
     lu.assertEquals(status, 1)
   end
-  -- TMPDIR is everybody's: too long a one is nobody's concern
+  -- TMPDIR is not a setting of deepc: one that is too long is ignored
   lu.assertEquals({ run("-e 'print(1)'", "TMPDIR=/" .. ("x"):rep(300)) }, { "1\n", 0 })
   local text, status = run("--options", "DEEPC_SEED=x")
   lu.assertStrContains(text, "DEEPC_SEED: not a whole number")

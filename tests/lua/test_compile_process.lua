@@ -101,7 +101,7 @@ function TestCompileProcess:test_refused()
   os.remove(path)
 end
 
--- The part that is the server says nothing and ends where nobody asks.
+-- The part that is the server prints nothing and ends without a host.
 function TestCompileProcess:test_the_server_without_a_host()
   local function serve(arguments)
     local p = assert(io.popen(quote(program.path) .. " --compile-server " .. arguments .. " < /dev/null 2>&1; echo $?"))

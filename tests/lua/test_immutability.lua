@@ -1,5 +1,5 @@
 -- Random programs over cells, lazy tensors, results and typed functions, beside a model of pure values
--- in Lua tables: whoever holds a tensor never sees it change, and a cell has what was set last.
+-- in Lua tables: a tensor that is held never changes, and a cell has what was set last.
 -- DEEPC_SEED gives the seed.
 local lu = require "luaunit"
 local dc = require "deepc"

@@ -72,7 +72,7 @@ function TestJobs:test_results()
   lu.assertEquals(select("#", none:start():result()), 0)
 end
 
--- Names are those of who started it, whoever calls meanwhile.
+-- Names are those of the call that started it, whatever calls come meanwhile.
 function TestJobs:test_names_of_results()
   local f = dc.fn("f(x: f32[n]) -> f32[n]", function(x) return x + 1 end)
   f(dc.ones "f32[2]")
@@ -81,7 +81,7 @@ function TestJobs:test_names_of_results()
   lu.assertStrContains(tostring(job:result()), "f32[rows=2]")
 end
 
--- From start to end nobody else reads or sets what it sets; what it only reads may change.
+-- From start to end other calls cannot read or set what it sets; what it only reads may change.
 function TestJobs:test_cells()
   local w, scale = dc.param("f32[2]", { 1, 2 }), dc.state("f32[]", 10)
   local f = dc.fn("f() -> ()", function() w:set(w * scale) end)

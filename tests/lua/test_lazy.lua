@@ -1,4 +1,4 @@
--- Code outside typed functions: expressions that are computed when somebody wants their value.
+-- Code outside typed functions: expressions that are computed when their value is read.
 local lu = require "luaunit"
 local dc = require "deepc"
 local check = require "tests.lua.check"

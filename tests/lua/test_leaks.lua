@@ -105,7 +105,7 @@ local ways = {
     local args = table.pack(...)
     local co = coroutine.wrap(function()
       local ok, err = pcall(f, table.unpack(args, 1, args.n))
-      coroutine.yield(ok, err) -- and nobody resumes it
+      coroutine.yield(ok, err) -- and it is never resumed
     end)
     return co()
   end,

@@ -41,7 +41,7 @@ function TestMemory:test_nothing_to_keep_is_a_ratio_of_one()
   lu.assertEquals(info.arena_ratio, 1.0)
 end
 
--- Values that nobody can reach, of 4 MiB each: how much of them is kept.
+-- Unreachable values of 4 MiB each: how much of them is kept.
 TestHuge = {}
 
 -- With a cache on disk, where a recording is judged as one that comes from there.

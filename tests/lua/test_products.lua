@@ -1,6 +1,6 @@
--- Products large enough for every way of cutting them: panels that are packed, right-hand sides that are
+-- Contractions large enough for every way of tiling them: panels that are packed, right-hand sides that are
 -- streamed or read in place, operands that lie transposed, updates behind the sums of whole rows. Elements are
--- small integers, so sums are exact in whatever order, and are checked by sums of sums and by single elements.
+-- small integers, so sums are exact in whatever order, and are checked by their totals and by single elements.
 -- luacheck: ignore 431 631
 local dc = require "deepc"
 local lu = require "luaunit"

@@ -1,4 +1,4 @@
--- Weights that a function trains lie in memory as its convolutions read them. Nobody else can tell.
+-- Weights that a function trains lie in memory as its convolutions read them. No read or write shows it.
 local lu = require "luaunit"
 local dc = require "deepc"
 local nn = require "deepc.nn"

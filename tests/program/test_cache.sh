@@ -79,7 +79,7 @@ run env DEEPC_DEBUG=cache "$DEEPC" "$dir/step.lua"
 check "the channel tells" warns ".dco: found"
 check "the function is found whole" warns "[cache] step: found whole, "
 
-# Lines are the script's, whoever made the entry; another build of deepc does not believe it.
+# Lines are those of the script at hand, not of the one that made the entry; another build of deepc does not use it.
 cat "$dir/step.lua" >"$dir/lines.lua"
 echo 'print(step:explain())' >>"$dir/lines.lua"
 (echo '-- a line' && cat "$dir/lines.lua") >"$dir/moved.lua"

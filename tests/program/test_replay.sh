@@ -69,7 +69,7 @@ refused "not those of its function" "nfree 1 ncell 1 nresult 0 nset 40000 ncheck
     "$(yes ' 0' | head -n 40000 | tr -d '\n')"
 refused "not a line" "$one 0" " 0" "counts: nfree 1"
 
-# A file of somebody else cannot have anything of this machine opened or run.
+# A file that is not trusted cannot have anything of this machine opened or run.
 report "$dir/evil" "nfree 1 ncell 1 nresult 1 nset 1 ncheck 0" " 0" "setting: DEEPC_LLVM=/nonexistent.so
 setting: DEEPC_CC=touch $dir/ran
 setting: DEEPC_DUMP=$dir/dump

@@ -6,7 +6,7 @@
  *   dc_flat *f = flat_random(&rng, 60, 8, false);   about so many values, vectors of 8
  *
  * Parameters: first outputs, one per dtype, then inputs. All have FLAT_COUNT elements for each
- * of FLAT_POSITIONS positions. simt: for groups of one thread instead of workers.
+ * of FLAT_POSITIONS work items. simt: for groups of one thread instead of threads of a CPU.
  */
 #ifndef DC_TESTS_FLAT_RANDOM_H
 #define DC_TESTS_FLAT_RANDOM_H
@@ -210,7 +210,7 @@ static inline dc_fv conversion(flat_maker *m, int t, int lanes)
                          dc_dtype_bits((dc_dtype)t) == dc_dtype_bits((dc_dtype)from);
     if (as_wide && rng_below(m->r, 3) != 0) {
         dc_fv a = some(m, from, lanes);
-        if (dc_ftype_is_number(from)) /* NaN to 0: its pattern is anybody's */
+        if (dc_ftype_is_number(from)) /* NaN to 0: its pattern is not determined */
             a = without_nan(m, a, from, lanes);
         return dc_fb_bitcast(m->b, a, t);
     }
@@ -228,7 +228,7 @@ static inline dc_fv test_of(flat_maker *m, int lanes)
     return dc_fb_op2(m->b, tests[rng_below(m->r, 4)], some(m, t, lanes), some(m, t, lanes));
 }
 
-/* A value of the type; what it holds is nobody's matter. */
+/* A value of the type; what it holds is not determined. */
 static inline dc_fv value_of(flat_maker *m, int t, int lanes)
 {
     const int what = rng_below(m->r, 10);
@@ -253,7 +253,7 @@ static inline dc_fv value_of(flat_maker *m, int t, int lanes)
     return arithmetic(m, t, lanes);
 }
 
-/* Where somebody can see it. */
+/* Stores v to an output, if it is of a type that outputs have and there is room. */
 static inline void show_value(flat_maker *m, dc_fv v)
 {
     const dc_finst *i = dc_fb_at(m->b, v);

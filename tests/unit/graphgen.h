@@ -24,7 +24,7 @@
 
 dc_func *graphgen_func(dc_module *m, uint64_t seed, int size);
 
-/* The same with axes of up to 2048: kernels have whole tiles, several vectors, positions for several workers. */
+/* The same with axes of up to 2048: kernels have whole tiles, several vectors, work items for several threads. */
 dc_func *graphgen_large(dc_module *m, uint64_t seed, int size);
 
 /* Fills a dense array of the type. special: now and then NaN, infinities, zeros, extremes. */

@@ -84,7 +84,7 @@ static inline int runner_add(runner *r, dc_kernel *k, uint32_t skip)
     return (int)r->flat.n - 1;
 }
 
-/* What somebody else has flattened; it is the runner's now. Its number. */
+/* A flat form made elsewhere; the runner owns it from now on. Returns its number. */
 static inline int runner_add_flat(runner *r, dc_flat *f)
 {
     snprintf(f->name, sizeof f->name, "k%u", r->flat.n);
@@ -172,7 +172,7 @@ static inline void runner_run_range(runner *r, int kernel, int64_t grid, void *c
     }
 }
 
-/* Positions of the grid of a kernel: the extent of its grid axis, else 1. */
+/* Work items of a kernel: the extent of its grid axis, else 1. */
 static inline int64_t grid_of(const dc_kernel *k)
 {
     return dc_nest_launch(k).positions;

@@ -6,7 +6,7 @@
  *   - iterations of a grid, block or lane axis that are not independent: one element of a parameter,
  *     of group or of thread memory touched by two of them, one of which stores. Parameters that share
  *     memory are seen: elements are told apart by address;
- *   - a read of local, group or thread memory, or of an output, that nobody has stored (of outputs
+ *   - a read of local, group or thread memory, or of an output, that has not been stored (of outputs
  *     where the kernel has parallel axes);
  *   - a read of an input whose memory an output has overwritten.
  */

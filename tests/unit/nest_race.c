@@ -117,7 +117,7 @@ void dc_race_leave(dc_race *r, uint32_t outside)
     r->now = outside;
 }
 
-/* Of this position: the iterations of one loop in which a and now lie; false if there are none. */
+/* Of this work item: the iterations of one loop in which a and now lie; false if there are none. */
 static bool apart(const dc_race *r, uint32_t a, const dc_race_node **x, const dc_race_node **y)
 {
     const dc_race_node *node = r->node.at;
@@ -142,7 +142,7 @@ static bool apart(const dc_race *r, uint32_t a, const dc_race_node **x, const dc
 typedef struct touch {
     dc_race *r;
     const dc_buffer *b;
-    bool shared; /* by the positions of the grid */
+    bool shared; /* by the work items of the grid */
     char *why;
     size_t size;
 } touch;

@@ -1,6 +1,6 @@
 /*
- * Who touched which element while a nest runs (tests/unit/nest_interp.c): finds iterations of a parallel axis
- * that are not independent, reads of what nobody has stored, reads of an input after an output that
+ * Race detection while a nest runs (tests/unit/nest_interp.c): finds iterations of a parallel axis
+ * that are not independent, reads of what has not been stored, reads of an input after an output that
  * shares its memory was stored there.
  *
  * Iterations run one after the other, so of each element the last store and one load are enough: a
@@ -13,7 +13,7 @@
 
 #include "jit/nest/nest.h"
 
-typedef struct dc_race_who { /* position 0: nobody */
+typedef struct dc_race_who { /* position: the work item, from 1; 0 none */
     uint32_t position, node;
 } dc_race_who;
 
@@ -38,7 +38,7 @@ typedef struct dc_race {
     dc_job *j; /* memory in its scratch arena */
     const dc_kernel *k;
     dc_race_memory *memory;    /* by buffer */
-    DC_VEC(dc_race_node) node; /* of this position; [0] is what stands outside all thread loops */
+    DC_VEC(dc_race_node) node; /* of this work item; [0] is what stands outside all thread loops */
     uint32_t position, now, loops, grid_axis;
 } dc_race;
 

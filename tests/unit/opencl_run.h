@@ -105,7 +105,7 @@ static inline void ocl_get(ocl *w, void *to, const void *from, size_t bytes)
 }
 
 /*
- * axpy      c[i] = a[i] * block[0] + b[i]; at position i
+ * axpy      c[i] = a[i] * block[0] + b[i]; at work item i
  * advance   x[0] += number of the iteration; going = x[0] < limit
  */
 #define BODY_AXPY                                                            \
@@ -120,7 +120,7 @@ static inline void ocl_get(ocl *w, void *to, const void *from, size_t bytes)
     "__global uchar *b0, ulong o0, __global uchar *b1, ulong o1, __global uchar *b2, " \
     "ulong o2, __global uchar *b3, ulong o3"
 
-/* stacked: each worker fills its scratch and sums it up; scratch is 64 bytes. */
+/* stacked: each thread fills its scratch and sums it up; scratch is 64 bytes. */
 static const char *const ocl_for_workers =
     "__kernel void axpy(" BUFFERS ", __global uchar *scratch, long first, long last)\n"
     "{\n" BODY_AXPY

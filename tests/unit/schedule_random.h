@@ -303,7 +303,7 @@ typedef struct sr_maker {
     sr_list *list;
     sr_tree t;
     long tried, done;
-    void (*refused)(const char *move, const char *why); /* NULL: nobody asks */
+    void (*refused)(const char *move, const char *why); /* NULL: not reported */
     bool stop;
 } sr_maker;
 

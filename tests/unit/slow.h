@@ -256,7 +256,7 @@ static inline void slow_hear(void *ctx, const char *channel, const char *text, s
     dc_text_printf(&w->said, "%.*s", (int)n, text);
 }
 
-/* Settings of the environment but those that decide who compiles when. change may be NULL. */
+/* Settings of the environment but those that decide which thread compiles when. change may be NULL. */
 static inline void slow_open(slow_world *w, void (*change)(dc_opts *opt))
 {
     const char *bad;
@@ -354,7 +354,7 @@ typedef struct slow_calling {
     dc_exec *e;
     float *x, *y;
     uint32_t count;
-    dc_inst *inst; /* these belong to nobody while the body runs */
+    dc_inst *inst; /* these are not owned while the body runs */
     dc_tensor *in, *out;
 } slow_calling;
 

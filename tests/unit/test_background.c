@@ -1,7 +1,7 @@
 /*
- * Compilation on other threads: who waits for what, where failures and log lines arrive, and what
- * happens to compilations that nobody needs any more. Nothing here depends on who is faster: a gate
- * holds compilations where the test wants them.
+ * Compilation on other threads: which call waits for what, where failures and log lines arrive, and
+ * what happens to compilations that are no longer needed. Nothing here depends on which thread is
+ * faster: a gate holds compilations where the test wants them.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/unit/slow.h"
@@ -58,7 +58,7 @@ static void test_now(void)
     slow_close(&w);
 }
 
-/* All threads are busy: the one who needs the third function compiles it himself. */
+/* All threads are busy: the call that needs the third function compiles it itself. */
 static void test_taking_over(void)
 {
     slow_world w;
@@ -139,7 +139,7 @@ static void test_compiler_fails(void)
     slow_close(&w);
 }
 
-/* Memory may come back: the next who asks tries again. */
+/* Memory may come back: the next call tries again. */
 static void test_no_memory(void)
 {
     slow_world w;
@@ -211,7 +211,7 @@ static void test_log_in_order(void)
     CHECK(slow_wait_begun(w.dev, 2));
     CHECK(w.said.n == 0);
     slow_shut(w.dev, false);
-    for (int n = 0; n < 2;) { /* both have ended before anybody asks */
+    for (int n = 0; n < 2;) { /* both have ended before they are waited for */
         pthread_mutex_lock(&w.dev->lock);
         n = w.dev->ended;
         pthread_mutex_unlock(&w.dev->lock);
@@ -225,7 +225,7 @@ static void test_log_in_order(void)
     slow_close(&w);
 }
 
-/* ---- what nobody needs ----------------------------------------------------------------------- */
+/* ---- what is not needed ---------------------------------------------------------------------- */
 
 static void test_close_with_queue(void)
 {
@@ -286,7 +286,7 @@ static void test_collected_while_compiling(void)
     slow_close(&w);
 }
 
-/* What the threads had not finished is done by who needs it, and fails for nobody. */
+/* What the threads had not finished is compiled by the call that needs it; no call fails. */
 static void test_stopped(void)
 {
     slow_world w;
@@ -310,7 +310,7 @@ static void test_stopped(void)
     slow_close(&w);
 }
 
-/* Somebody listens to what compilers say: closing runs what is queued. */
+/* With a listener for what compilers say, closing runs what is queued. */
 static void test_listener_hears_all(void)
 {
     static const char *const all[] = {"E_21\n", "E_22\n", "E_23\n", "E_24\n"};

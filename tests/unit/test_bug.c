@@ -257,7 +257,7 @@ static void test_no_folder(void)
     slow_open(&w, only_math);
     slow_fail(w.dev, SLOW_BUG, 1);
     dc_exec *e = slow_start(&w, 2);
-    CHECK_EQ(slow_wait(&w, e), DC_E_BUG); /* nobody asked to be told */
+    CHECK_EQ(slow_wait(&w, e), DC_E_BUG); /* without a hook of the host */
     CHECK(has(w.j->err.hint, folder));
     dc_exec_release(e);
     slow_close(&w);
@@ -274,7 +274,7 @@ static int count_files(const char *word)
     return n;
 }
 
-/* Somebody has guessed the names, and has links there; then the disk is full. */
+/* An attacker has guessed the names, and has links there; then the disk is full. */
 static void test_traps(void)
 {
     char link[400], aim[400];

@@ -324,7 +324,7 @@ static void test_limit(void)
     CHECK(finds(c, "0", NULL, 0));
     dc_cache_store(c, &job, key_of("too large"), nobody, large, MOST); /* is not read */
     dc_cache_free(c);
-    path_of(path, sizeof path, "new-1-0"); /* of somebody who died */
+    path_of(path, sizeof path, "new-1-0"); /* of a process that died */
     write_file(path, "x", 1);
     dc_cache_look(&opt, false, &r);
     CHECK(access(path, F_OK) == 0);
@@ -570,7 +570,7 @@ static void test_executables(rng *r)
     CHECK(warm.whole && same(&cold, &warm));
 }
 
-/* Whatever the stages read makes another executable; who wants to see them gets them run. */
+/* Whatever the stages read makes another executable; settings that show the stages run them. */
 static void test_settings(void)
 {
     outcome warm;

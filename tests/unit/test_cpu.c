@@ -195,7 +195,7 @@ static void test_copy_check(world *w)
     CHECK_EQ(info.fault_value, 17);
     CHECK(out[0] == 11 && out[1] == 20);
 
-    CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_E_DEVICE); /* nobody to tell */
+    CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_E_DEVICE); /* without a place for the fault */
     w->j.err = (dc_err){0};
     w->d->ops->recording_free(w->d, r);
 }

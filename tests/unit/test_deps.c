@@ -167,7 +167,7 @@ static void test_chain(void)
     dc_arena_free(&a);
 }
 
-/* Long lists, in which commands touch what others near by or far off have: by a table of who comes before whom. */
+/* Long lists, in which commands touch what others near by or far off have: by a table of what comes before what. */
 static bool long_list(uint64_t seed, int places)
 {
     enum { N = 3000, WORDS = N / 64 + 1, NEAR = 1000 };

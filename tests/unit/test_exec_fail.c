@@ -44,7 +44,7 @@ static void test_torn(where on)
     world_close(&w);
 }
 
-/* A device that fails after it has done everything: nobody can know. */
+/* A device that fails after it has done everything: whether it has cannot be known. */
 static void test_late(void)
 {
     world w;
@@ -197,7 +197,7 @@ static dc_status bind_twice(dc_job *j, void *arg)
     return dc_inst_new(t->w->rt, j, t->e, both, &i);
 }
 
-/* An unfinished instance is released by whoever catches the failure. */
+/* An unfinished instance is released by the code that catches the failure. */
 static void test_unwinding(where on)
 {
     world w;

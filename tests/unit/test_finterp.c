@@ -1,5 +1,5 @@
 /*
- * The interpreter of the flat form: kernels as text, for workers and for groups of threads, their
+ * The interpreter of the flat form: kernels as text, for threads of a CPU and for groups of threads, their
  * results against C written out, and what it has to report. Kernels of random graphs are in
  * test_finterp_graphs.c.
  */
@@ -7,7 +7,7 @@
 
 #include "tests/unit/flat_run.h"
 
-/* Workers ----------------------------------------------------------------------------------- */
+/* Threads of a CPU -------------------------------------------------------------------------- */
 
 static const char map_text[] = "kernel map (out0: f32[100] out, x0: f32[100], x1: f32[1]) {\n"
                                "  %1 = load f32 x1[0]\n"
@@ -38,7 +38,7 @@ static void test_map(void)
             CHECK_EQ(out[i], x[i] * y + (float)i);
 }
 
-/* A sum in scratch memory of each position, its parts strided, gathered and scattered. */
+/* A sum in scratch memory of each work item, its parts strided, gathered and scattered. */
 static void test_memory(void)
 {
     static const char text[] =
@@ -444,7 +444,7 @@ static void test_division(void)
     flat_fails(text, (void *[]){out, x}, 1, "does not fit");
 }
 
-/* Positions and groups are in no order; threads of a group are in one between barriers. */
+/* Work items and groups are in no order; threads of a group are in one between barriers. */
 static void test_races(void)
 {
     int32_t out[64], x[4] = {0, 1, 2, 3};

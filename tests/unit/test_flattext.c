@@ -444,7 +444,7 @@ static void test_uniform(void)
 
 /* Passes ------------------------------------------------------------------------------------ */
 
-/* Neither moves nor drops a barrier, nor moves a shuffle; a shuffle that nobody reads may go. */
+/* Neither moves nor drops a barrier, nor moves a shuffle; a shuffle that is not read may go. */
 static void test_passes(void)
 {
     dc_flat *f = flat_of(THREADS "  %1 = loop 0, 4\n"

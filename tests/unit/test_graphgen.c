@@ -131,7 +131,7 @@ static void by_hand(void)
     CHECK(value[0][0] == 1 + 0x1p-24);
     CHECK_NEAR(bound[0][0], 2 * 0x1p-24, 0x1p-30); /* one rounding of the sum, one of the product */
     CHECK_NEAR(bound[0][1], 12 * 0x1p-24, 0x1p-28);
-    CHECK(isinf(bound[1][0])); /* 1 + e < 1 + e: nobody knows */
+    CHECK(isinf(bound[1][0])); /* 1 + e < 1 + e: unknown */
     CHECK(bound[1][1] == 0);   /* -6 < 3 */
     CHECK(bound[1][2] == 0);
     CHECK(bound[2][0] == 0);

@@ -1,12 +1,12 @@
 /*
- * Eight kernels written by hand, and one of lanes (tests/kernel/NAME.nest) with a schedule for workers (NAME.cpu) and
- * one for groups of threads (NAME.simt): parsed, verified, run by the interpreters and by every device
+ * Eight kernels written by hand, and one of lanes (tests/kernel/NAME.nest) with a schedule for threads of a CPU
+ * (NAME.cpu) and one for groups of threads (NAME.simt): parsed, verified, run by the interpreters and by every device
  * that is there, after each prefix of each list of moves.
  *
  *   - the naive nest in its interpreter is what the mathematics says (written out below, in double);
  *   - every prefix gives the same bits in that interpreter, as long as no move has reassociated;
  *     after that it is within the bound of another order of additions;
- *   - the same holds for the flat form in its interpreter, for workers and for groups;
+ *   - the same holds for the flat form in its interpreter, for threads of a CPU and for groups;
  *   - the kernels are strict, so machine code gives the bits of the flat form's interpreter.
  */
 #include "backends/registry.h"

@@ -2,7 +2,7 @@
  * A host whose memory runs out while a script trains, saves and loads: an allocation of the context, or of
  * the Lua state, fails alone or with all that follow. The script receives an error; then, with memory
  * again, the same script in the same state has the result that it has otherwise; closing the state gives
- * everything back. And one whose collector is in either mode: results that nobody holds do not pile up.
+ * everything back. And one whose collector is in either mode: unreachable results do not pile up.
  */
 #include "tests/t.h"
 

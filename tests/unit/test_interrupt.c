@@ -101,7 +101,7 @@ static void check_device(const char *device)
     lua_close(L);
 }
 
-/* A compilation goes on without whoever waited for it. */
+/* A compilation goes on after the call that waited for it has been ended. */
 static void check_compilation(void)
 {
     dc_rt *ctx;

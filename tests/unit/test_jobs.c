@@ -46,7 +46,7 @@ static void start(play *p, int i)
 /* Lack of memory is heard of once for each time that it ran out. */
 static void wait_for(play *p, int i)
 {
-    open_gate(p); /* the thread of ours waits for who is behind it */
+    open_gate(p); /* a compile thread may be waiting behind it */
     for (int n = 0; n < 5; n++) {
         const dc_status status = slow_wait(&p->w, p->e[i]);
         if (status == DC_OK)

@@ -1,7 +1,7 @@
 /*
  * Kernels that are the same are compiled once in a context: by functions one after the other and at
- * the same time, where compilations overlap in part, and where one of them fails. Those that nobody
- * uses stay for a while.
+ * the same time, where compilations overlap in part, and where one of them fails. Unused ones
+ * stay for a while.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "jit/exec/kernel_table.h"
@@ -46,7 +46,7 @@ static void test_in_turn(void)
 {
     slow_world w;
     slow_open(&w, NULL);
-    for (int i = 0; i < N; i++) { /* nobody uses it in between */
+    for (int i = 0; i < N; i++) { /* it is unused in between */
         dc_exec *e = start_same(&w);
         slow_call(&w, e, 7, COUNT);
         dc_exec_release(e);
@@ -105,7 +105,7 @@ static void test_in_part(void)
     slow_close(&w);
 }
 
-/* The one who compiles fails: those who waited for it compile for themselves. */
+/* The call that compiles fails: those that waited for it compile for themselves. */
 static void test_failure_is_ones_own(void)
 {
     static const slow_failure kinds[] = {SLOW_BUILD, SLOW_NOMEM, SLOW_LARGE};
@@ -154,7 +154,7 @@ static dc_compiled *claim(dc_kernels *t, const char *text, bool *mine)
     return dc_kernels_claim(t, dc_cache_key_of(text, strlen(text)), mine);
 }
 
-/* More than it keeps: the one that nobody has used for longest goes. */
+/* More than it keeps: the least recently used one goes. */
 static void test_bound(void)
 {
     static const dc_device_ops ops = {.name = "none", .program_free = count_free};
@@ -213,7 +213,7 @@ static void test_programs(void)
     CHECK(mine);
     c[1] = claim(t, text[0], &mine);
     dc_kernels_abandon(t, c[0]);
-    dc_kernels_release(t, c[1]); /* who waits no more may leave like this, too */
+    dc_kernels_release(t, c[1]); /* a call that waits no more may leave like this, too */
     dc_kernels_free(t);
     CHECK_EQ(nfreed, 1);
 }

@@ -1,6 +1,6 @@
 /*
  * jit/flat/flatten_pipelined.c: which rows are stored while the next one is computed, and that all give what
- * the nest means. Machine code on one thread runs them in one range of positions, the interpreter
+ * the nest means. Machine code on one thread runs them in one range of work items, the interpreter
  * of the flat form each by itself.
  */
 #define _POSIX_C_SOURCE 200809L /* setenv */

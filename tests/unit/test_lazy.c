@@ -82,7 +82,7 @@ static dc_lazy *leaf(world *w, leafing l)
     return l.out;
 }
 
-/* first, first + 1, ...; nobody else holds it */
+/* first, first + 1, ...; the caller has the only reference */
 static dc_lazy *data(world *w, int64_t n, float first)
 {
     dc_tensor *t = world_tensor(w, DC_F32, n, first);
@@ -216,7 +216,7 @@ static void test_read_elsewhere(where on)
     CHECK(at(&w, b, 1) == 12.0f);
     GIVE_BACK(a, b);
     a = op1(&w, DC_OP_EXP, y);
-    b = op2(&w, DC_OP_MUL, a, a); /* nobody but b reads a */
+    b = op2(&w, DC_OP_MUL, a, a); /* only b reads a */
     CHECK(at(&w, b, 0) > 400.0f && a->value == NULL);
     GIVE_BACK(x, k, y, a, b);
     close_world(&w);
@@ -294,7 +294,7 @@ static void test_limits(void)
     close_world(&w);
 }
 
-/* A chain that would overflow the stack of whoever recurses over it. */
+/* A chain that would overflow the stack of a recursive walk. */
 static void test_long_chains(void)
 {
     world w;
@@ -405,7 +405,7 @@ typedef struct listener {
     int heard;
 } listener;
 
-/* Whoever hears a line of the log realizes the same node. */
+/* The log sink realizes the same node. */
 static void on_line(void *ctx)
 {
     listener *l = ctx;

@@ -94,7 +94,7 @@ static void test_functions(const char *device)
     lua_close(L);
 }
 
-/* Tensors add up; those that nobody reaches do not count. */
+/* Tensors add up; unreachable ones do not count. */
 static void test_tensors(const char *device)
 {
     lua_State *L = open_state(device, 10 * MIB);

@@ -101,7 +101,7 @@ static void run_groups(const dc_groups *gs, void **mem, uint32_t moves, uint32_t
             if (n > *most)
                 *most = n;
         }
-        CHECK(left < before); /* else the groups depend on each other in a circle */
+        CHECK(left < before); /* else the groups depend on each other in a cycle */
         if (left == before)
             return;
     }

@@ -498,7 +498,7 @@ static const struct {
      false, 0, "r[1] iterations 0 and 1 of axis l read it and store it"},
     {PAIR "  group t: f32[2]\n  for g in 2 grid\n    t[g] = x[0]\n    o[g] = t[0]\n}", false, 0,
      "t[0] is read before it is stored"},
-    /* what nobody stored */
+    /* what was not stored */
     {PAIR "  local a: f32[2]\n  a[0] = x[0]\n  o[0] = a[1]\n}", false, 0,
      "a[1] is read before this iteration stores it"},
     {PAIR "  local a: f32[1]\n  for i in 8\n    a[0] = x[i] if i in 1\n    o[i] = a[0]\n}", false,

@@ -279,7 +279,7 @@ static void after_cell(bool done)
     release_all();
 }
 
-/* A cell whose old value somebody shows twice, and a new value. */
+/* A cell whose old value two tensors show, and a new value. */
 static void make_shown(void)
 {
     must(dc_cell_new(rt, job, &small, NULL, true, &cell) == DC_OK, "a cell");
@@ -331,7 +331,7 @@ static void after_write(bool done)
     release_all();
 }
 
-/* A cell with values, laid out the other way round, while somebody shows it. */
+/* A cell with values, laid out the other way round, while a tensor shows it. */
 static void make_laid_out(void)
 {
     must(dc_cell_new(rt, job, &small, NULL, true, &cell) == DC_OK, "a cell");

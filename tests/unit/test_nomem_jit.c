@@ -157,7 +157,7 @@ static void after_inst(bool done)
     free_inst();
 }
 
-/* Called once before; somebody holds its results and shows a cell. */
+/* Called once before; its results are held, and a tensor shows a cell. */
 static void make_called(void)
 {
     make_cells();

@@ -54,7 +54,7 @@ static void after_exec(bool done)
     dc_module_free(step.module);
 }
 
-/* One has been begun, another is queued behind it; nobody waits for either. */
+/* One has been begun, another is queued behind it; neither is waited for. */
 static dc_status do_forsake(dc_job *j, void *ctx)
 {
     for (int i = 0; i < 2; i++) {
@@ -202,7 +202,7 @@ static void test_report(void)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Files of DEEPC_DUMP that nobody has given their name yet are `.deepc-*`. */
+/* Files of DEEPC_DUMP that are not renamed yet are `.deepc-*`. */
 static void empty_folder(void)
 {
     DIR *d = opendir(folder);

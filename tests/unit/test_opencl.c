@@ -179,7 +179,7 @@ static void test_check(ocl *w)
     ocl_get(w, out, to, sizeof out);
     CHECK(out[0] == 11 && out[1] == 20);
 
-    CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_E_DEVICE); /* nobody to tell */
+    CHECK_EQ(CALL(w, run, &w->j, r, slot, NULL), DC_E_DEVICE); /* without a place for the fault */
     ocl_forget(w);
     w->d->ops->recording_free(w->d, r);
     ocl_release(w, from);
@@ -337,7 +337,7 @@ static void test_ended(ocl *w, dc_program *p)
     }
     dc_run_info info = {.fault_command = -1};
     CHECK_EQ(CALL(w, run, &w->j, r, (void *const[]){mem}, &info), DC_OK);
-    CHECK_EQ(counted.launches, parts > 2 ? parts + 1 : 1); /* nobody ends it: one launch */
+    CHECK_EQ(counted.launches, parts > 2 ? parts + 1 : 1); /* it cannot be ended: one launch */
 
     cl->lib.fn.EnqueueNDRangeKernel = counted.launch;
     w->d->ops->recording_free(w->d, r);

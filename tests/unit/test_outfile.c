@@ -124,7 +124,7 @@ static void test_lock(void)
     const int fd = open(at(".x.deepc-12345678"), O_RDONLY);
     CHECK_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
     CHECK_EQ(put("x"), DC_OK);
-    CHECK(there(".x.deepc-12345678")); /* somebody writes it */
+    CHECK(there(".x.deepc-12345678")); /* a process writes it */
     close(fd);
     CHECK_EQ(put("x"), DC_OK);
     CHECK_EQ(hidden(), 0);

@@ -104,13 +104,13 @@ static dc_status write_body(dc_job *j, void *arg)
     return dc_cell_write(w->c, j, w->t);
 }
 
-/* What somebody shows has to be copied first: that changes nothing and ends at once. */
+/* What a tensor shows has to be copied first: that changes nothing and ends at once. */
 static void test_cell(void)
 {
     writing w;
     CHECK_EQ(dc_protect(job, make_body, &w), DC_OK);
     ask(true, false);
-    CHECK_EQ(dc_protect(job, write_body, &w), DC_OK); /* nobody insists: it goes on to its end */
+    CHECK_EQ(dc_protect(job, write_body, &w), DC_OK); /* not insisted: it goes on to its end */
     CHECK(!w.c->torn && job->cancel == &rt->interrupt);
     CHECK_EQ(run_of(w.c->store->mem, BYTES, 7), BYTES);
     dc_tensor *shown = dc_cell_show(w.c);

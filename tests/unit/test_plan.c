@@ -69,7 +69,7 @@ static void test_readers_first(void)
          "  return %5, %3\n}\n",
          1, 1, 1, 0);
     expect(&t, 1, 0, 0);
-    load(&t, /* the reader needs the new value: a circle */
+    load(&t, /* the reader needs the new value: a cycle */
          "func f(%1: f32[8], %2: f32[8]) {\n"
          "  %3 = sub %2, %1 : f32[8]\n"
          "  %4 = mul %3, %2 : f32[8]\n"

@@ -1,6 +1,6 @@
 /*
- * backends/cpu/pool: every position is run exactly once by somebody, whatever the number of
- * workers; scratch belongs to one worker; workers sleep, wake up and end.
+ * backends/cpu/pool: every work item is run exactly once, whatever the number of threads;
+ * scratch belongs to one thread; threads sleep, wake up and end.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include "backends/cpu/pool.h"
@@ -29,16 +29,16 @@ static void use(dc_job *j)
     dc_job_init(j, &opt, NULL);
 }
 
-/* What a piece of work leaves behind; positions are apart, the rest is counted. */
+/* What a piece of work leaves behind; work items are apart, the rest is counted. */
 typedef struct ledger {
     uint32_t runs[MOST];
     int64_t step;
     _Atomic uint32_t pieces, odd, elsewhere;
     void *mine;    /* scratch of the caller */
-    long nap;      /* microseconds that other workers take longer for a piece */
+    long nap;      /* microseconds that other threads take longer for a piece */
     bool use_room; /* write to scratch */
-    bool alone;    /* one worker takes all at once */
-    bool patient;  /* the caller rests at its first piece until somebody else has begun one */
+    bool alone;    /* one thread takes all at once */
+    bool patient;  /* the caller rests at its first piece until another thread has begun one */
 } ledger;
 
 static void note(void *ctx, void *scratch, int64_t begin, int64_t end)
@@ -122,7 +122,7 @@ static void add_up(void *ctx, void *scratch, int64_t begin, int64_t end)
     atomic_fetch_add(sum, part);
 }
 
-/* One after the other with no time between, then with pauses in which everybody falls asleep. */
+/* One after the other with no time between, then with pauses in which all threads fall asleep. */
 static void test_many(void)
 {
     for (int64_t threads = 2; threads <= 8; threads *= 2) {
@@ -141,7 +141,7 @@ static void test_many(void)
     }
 }
 
-/* A worker that is slow: the caller has nothing left, spins, and sleeps until it is through. */
+/* A thread that is slow: the caller has nothing left, spins, and sleeps until it is through. */
 static void test_slow_worker(dc_job *j)
 {
     static ledger l;
@@ -252,7 +252,7 @@ static void flush_a_denormal(void *ctx, void *scratch, int64_t begin, int64_t en
     sleep_us(100);
 }
 
-/* Workers compute as the caller does, whatever it set after they were started. */
+/* All threads compute as the caller does, whatever it set after they were started. */
 static void test_rounding(void)
 {
     const unsigned before = _mm_getcsr();

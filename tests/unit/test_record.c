@@ -1,6 +1,6 @@
 /*
  * Recordings of the CPU device: loops, branches, checks, copies, slices and scratch with 1, 2, 3 and
- * 8 workers do what plain C does; memory that grows where it is.
+ * 8 threads do what plain C does; memory that grows where it is.
  *
  * DEEPC_DEVICE=cpu:cc runs the same kernels from C.
  */

@@ -289,7 +289,7 @@ static dc_status unchanged_body(dc_job *j, void *arg)
     return dc_safetensors_unchanged(file, j);
 }
 
-/* Somebody writes to it after it was opened. */
+/* It is written to after it was opened. */
 static void test_changed(void)
 {
     unsigned char b[16];

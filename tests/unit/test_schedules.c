@@ -2,7 +2,7 @@
  * Random lists of schedule moves (tests/unit/schedule_random.h) through the middle of the compiler.
  * What the moves accept
  *   - is legal, reads back from its text, and runs in the interpreter of nests;
- *   - is flattened for workers and for two kinds of groups, is legal there, reads back from its text
+ *   - is flattened for threads of a CPU and for two kinds of groups, is legal there, reads back from its text
  *     and runs in the interpreter of the flat form, which finds no race;
  *   - gives the bits that the kernel gives without moves, unless an inexact sum was reassociated
  *     (flat forms give the same ones then as well), whatever runs it; exp and log differ between the
@@ -114,7 +114,7 @@ typedef struct scheduled { /* one source, one list of moves */
     memory nest, flat; /* results of the kernel without moves */
     memory first;      /* result of the first flat form with moves */
     failure *failure;
-    dc_flat *kept; /* for workers */
+    dc_flat *kept; /* for threads of a CPU */
 } scheduled;
 
 static bool is_rounded(const dc_kernel *k)
@@ -198,7 +198,7 @@ static dc_status apply(scheduled *c)
     return DC_OK;
 }
 
-/* Workers share the positions; groups come one after the other. */
+/* Threads of a CPU share the work items; groups come one after the other. */
 static dc_status run_flat(scheduled *c, const char *what, const dc_flat *f, memory *m)
 {
     const int64_t n = f->positions, mid = f->simt ? n : n / 3;
@@ -331,7 +331,7 @@ static dc_status try_body(dc_job *j, void *arg)
     return try_steps(arg);
 }
 
-/* False with *f filled in. The flat form for workers and what it gives stay in *c. */
+/* False with *f filled in. The flat form for threads of a CPU and what it gives stay in *c. */
 static bool try_case(scheduled *c, const sr_source *s, const sr_list *list, uint64_t values,
                      failure *f)
 {

@@ -285,7 +285,7 @@ static void test_given_up(void)
     close_servers(s, before);
 }
 
-/* One that ends while nobody needs it costs nothing. */
+/* One that ends while it is idle costs nothing. */
 static void test_killed_when_idle(void)
 {
     const int before = count_descriptors();
@@ -458,7 +458,7 @@ static void test_host_dies(bool with_child)
     for (int i = 0; i < 1000 && there; i++) {
         char path[64], state[2] = "";
         snprintf(path, sizeof path, "/proc/%d/stat", server);
-        FILE *f = fopen(path, "r"); /* a zombie of whoever inherits it has ended */
+        FILE *f = fopen(path, "r"); /* a zombie that its new parent has not reaped has ended */
         there = f != NULL && fscanf(f, "%*d %*s %1s", state) == 1 && state[0] != 'Z';
         if (f != NULL)
             fclose(f);

@@ -1,6 +1,6 @@
 /*
  * Calls in slices: a job gives what a call gives, whatever happens between two slices to its
- * arguments, its cells and the arena; who touches what is the job's is told so; a job that is
+ * arguments, its cells and the arena; other calls that touch what is the job's fail; a job that is
  * dropped leaves everything as it was, or says that it did not.
  */
 #include "jit/exec/exec.h"
@@ -188,7 +188,7 @@ static void test_refusals(where on)
     }
     CHECK(poll(&t, -1));
     CHECK(t.cell[1]->job == NULL && !t.w.rt->arena_busy);
-    refused(&t, dc_inst_call(t.i, t.w.j, arg, out, &fault), DC_ERR_REENTER); /* nobody has taken */
+    refused(&t, dc_inst_call(t.i, t.w.j, arg, out, &fault), DC_ERR_REENTER); /* its results are not taken */
     CHECK_EQ(dc_inst_poll(t.i, t.w.j, 0, &done, &fault), DC_OK);
     CHECK(done);
     outcome got = take(&t);
@@ -373,7 +373,7 @@ static void test_dropped(const dc_opts *opt)
     CHECK_EQ(torn, 0);
     start(&t);
     CHECK(poll(&t, -1));
-    dc_inst_cancel(t.i); /* results that nobody wants; the cell has its new value */
+    dc_inst_cancel(t.i); /* results that are not taken; the cell has its new value */
     CHECK(!t.cell[1]->torn && cell_at(t.cell[1], 0) == want.w[0]);
     close_trial(&t);
 }

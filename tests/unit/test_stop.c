@@ -302,7 +302,7 @@ static void check_unattached(void)
 
 /* ---- work of compiled functions and the interpreter -------------------------------------------- */
 
-/* Each takes seconds to hours; one launch, one position, many launches, the interpreter, lazy code. */
+/* Each takes seconds to hours; one launch, one work item, many launches, the interpreter, lazy code. */
 static const char *const kernels[] = {
     "long(1.5)",
     "one(3)",

@@ -172,7 +172,7 @@ static void test_evict(void)
     dc_storage *s;
     CHECK(dc_storage_new(rt, job, 16, &s) == DC_OK);
     s->owned = true;
-    CHECK(dc_storage_evict(s, job) == DC_OK); /* nobody looks: nothing happens */
+    CHECK(dc_storage_evict(s, job) == DC_OK); /* no tensor shows it: nothing happens */
     CHECK_EQ(rt->stats.moved_out, 0);
     int32_t *mem = s->mem;
     mem[3] = 5;
@@ -201,7 +201,7 @@ static void test_evict(void)
     CHECK_EQ(rt->stats.bytes_live, 0);
     CHECK(dc_storage_new(rt, job, 16, &s) == DC_OK);
     s->owned = true;
-    dc_storage_disown(s); /* nobody's: freed now */
+    dc_storage_disown(s); /* without an owner: freed now */
     CHECK_EQ(rt->stats.bytes_live, 0);
 }
 

@@ -1,4 +1,4 @@
-/* The arena of a context: it grows where it is, serves whoever runs, and goes back with the last. */
+/* The arena of a context: it grows where it is, serves each instance that runs, and is freed with the last one. */
 #include "jit/exec/exec.h"
 #include "jit/exec/temp_arena.h"
 
