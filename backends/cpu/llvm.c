@@ -245,7 +245,7 @@ static void give_machine(dc_llvm *l, void *machine)
         l->lib.fn.DisposeTargetMachine(machine);
 }
 
-/* A machine that nobody else uses, or NULL with a message. */
+/* A machine for the caller alone, or NULL with a message. */
 static void *take_machine(dc_llvm *l, char **message)
 {
     pthread_mutex_lock(&l->lock);

@@ -386,8 +386,8 @@ dc_ix dc_ix_mod(dc_kernel *k, dc_ix a, int64_t m)
 /* Loaded integers --------------------------------------------------------------------------- */
 
 /*
- * Of 64 bits: no axis is that long, and sums of ranges stay within int64_t. Who uses one as an
- * index has brought it into its axis by minimum and maximum, or tests it as a number of 64 bits.
+ * Of 64 bits: no axis is that long, and sums of ranges stay within int64_t. A stage that uses one
+ * as an index has clamped it to its axis by minimum and maximum, or tests it as a number of 64 bits.
  */
 enum { MAX_LOADED_BITS = 48 };
 
