@@ -249,7 +249,7 @@ static void open_work(dc_cpu_pool *p, uint32_t helpers)
     pthread_mutex_unlock(&p->lock);
 }
 
-static bool anybody_inside(dc_cpu_pool *p)
+static bool threads_inside(dc_cpu_pool *p)
 {
     return (atomic_load(&p->word) & INSIDE) != 0;
 }
@@ -257,18 +257,18 @@ static bool anybody_inside(dc_cpu_pool *p)
 static void close_work(dc_cpu_pool *p)
 {
     atomic_fetch_and(&p->word, ~(uint64_t)OPEN);
-    const uint64_t until = p->spins && anybody_inside(p) ? dc_clock_ns() + CALLER_SPINS : 0;
-    while (until != 0 && anybody_inside(p)) {
+    const uint64_t until = p->spins && threads_inside(p) ? dc_clock_ns() + CALLER_SPINS : 0;
+    while (until != 0 && threads_inside(p)) {
         for (int i = 0; i < PAUSES; i++)
             relax();
         if (dc_clock_ns() >= until)
             break;
     }
-    if (!anybody_inside(p))
+    if (!threads_inside(p))
         return;
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->caller_sleeps, true);
-    while (anybody_inside(p))
+    while (threads_inside(p))
         pthread_cond_wait(&p->done, &p->lock);
     atomic_store(&p->caller_sleeps, false);
     pthread_mutex_unlock(&p->lock);

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define NOBODY UINT32_MAX
+#define NO_OWNER UINT32_MAX
 
 typedef struct node { /* what is kept of a command */
     dc_command_kind kind;
@@ -18,7 +18,7 @@ typedef struct node { /* what is kept of a command */
 } node;
 
 typedef struct frame {
-    uint32_t owner;    /* the LOOP or BRANCH, or NOBODY */
+    uint32_t owner;    /* the LOOP or BRANCH, or NO_OWNER */
     uint32_t end;      /* one past the last command of this list */
     int64_t iteration; /* LOOP: that runs, or is about to begin */
 } frame;
@@ -127,7 +127,7 @@ static void rewind_walk(dc_walk *w)
 {
     w->at = 0;
     w->depth = 0;
-    w->frame[0] = (frame){.owner = NOBODY, .end = w->n};
+    w->frame[0] = (frame){.owner = NO_OWNER, .end = w->n};
 }
 
 dc_walk *dc_walk_new(const dc_command *command, uint32_t n)

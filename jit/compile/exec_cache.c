@@ -143,7 +143,7 @@ bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static const dc_cache_maker nobody; /* no compiler is in an executable, only in its kernels */
+static const dc_cache_maker no_toolchain; /* no compiler is in an executable, only in its kernels */
 
 typedef struct recalling {
     const dc_env *env;
@@ -233,7 +233,7 @@ static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_
     const void *bytes;
     size_t size;
     dc_packed_kernel *kernel;
-    if (!dc_cache_find(env->cache, j, key, nobody, &bytes, &size) ||
+    if (!dc_cache_find(env->cache, j, key, no_toolchain, &bytes, &size) ||
         !dc_exec_unpack(e, bytes, size, &kernel))
         return false;
     recalling *r = DC_NEW(&j->scratch, recalling);
@@ -279,6 +279,6 @@ void dc_exec_cache_store(const dc_env *env, dc_job *j, const dc_exec *e, dc_cach
     }
     dc_text *text = dc_job_text(j);
     if (dc_exec_pack(e, text))
-        dc_cache_store(env->cache, j, key, nobody, text->s, text->n);
+        dc_cache_store(env->cache, j, key, no_toolchain, text->s, text->n);
     dc_job_text_end(j, text);
 }

@@ -47,7 +47,7 @@ typedef struct checking {
     bool *open;                      /* by axis: is a loop over it round the current point? */
     uint32_t line;                   /* of the statement, where it was read from a text */
     bool dead;                       /* inside a loop of no iterations */
-    bool given;                      /* by the writer of the text: a mistake is an error, not a bug */
+    bool given;                      /* as a text: a mistake is an error, not a bug */
     uint32_t *seen[2], *ixseen, now; /* the assignment it was checked for: [guarded] by value */
     bool failed;
 } checking;

@@ -132,11 +132,11 @@ static void fill_leaves(const fi *m, uint64_t *v)
     }
 }
 
-static void fill_args(const fi *m, uint32_t thread, int64_t position)
+static void fill_args(const fi *m, uint32_t thread, int64_t item)
 {
-    const uint64_t value[] = {[DC_KARG_BEGIN] = (uint64_t)position,
-                              [DC_KARG_END] = (uint64_t)position + 1,
-                              [DC_KARG_GROUP] = (uint64_t)position,
+    const uint64_t value[] = {[DC_KARG_BEGIN] = (uint64_t)item,
+                              [DC_KARG_END] = (uint64_t)item + 1,
+                              [DC_KARG_GROUP] = (uint64_t)item,
                               [DC_KARG_THREAD] = thread};
     for (uint32_t k = 0; k < m->f->order.n; k++) {
         const dc_finst *i = dc_finst_at(m->f, m->f->order.at[k]);
@@ -245,15 +245,15 @@ static bool meet(fi *m, uint32_t threads, bool *halted)
 
 /* Work items -------------------------------------------------------------------------------- */
 
-static bool run_position(fi *m, uint32_t threads, int64_t position)
+static bool run_item(fi *m, uint32_t threads, int64_t item)
 {
     bool halted = false;
-    m->now.group = (uint32_t)position + 1;
+    m->now.group = (uint32_t)item + 1;
     m->now.epoch++;
     dc_fi_memory_spoil(m, threads);
     for (uint32_t t = 0; t < threads; t++) {
         m->thread[t].pc = 0;
-        fill_args(m, t, position);
+        fill_args(m, t, item);
     }
     while (!halted) {
         for (uint32_t t = 0; t < threads; t++) {
@@ -282,7 +282,7 @@ dc_status dc_flat_run(dc_job *j, const dc_flat *f, void *const *mem, int64_t beg
     dc_fi_memory_open(&m, mem);
     open_threads(&m, threads);
     for (int64_t p = begin; p < end && ok; p++)
-        ok = run_position(&m, threads, p);
+        ok = run_item(&m, threads, p);
     dc_arena_rewind(&j->scratch, mark);
     return ok ? DC_OK : DC_E_BUG;
 }

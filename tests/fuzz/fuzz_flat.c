@@ -59,8 +59,7 @@ static dc_status body(dc_job *j, void *arg)
     if (dc_flat_check(j, f) == DC_OK)
         s = render(j, f);
     else
-        j->err =
-            (dc_err){0}; /* an illegal kernel is a BUG of the stage that made it; here it is the input's */
+        j->err = (dc_err){0}; /* an illegal kernel is a BUG of a stage; here it is the input's */
     dc_job_keep(j, f);
     dc_flat_free(f);
     return s;

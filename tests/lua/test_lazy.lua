@@ -481,7 +481,7 @@ function TestMemory:test_a_chain()
   lu.assertAlmostEquals(y[3][4]:item(), 2, 1e-6)
 end
 
-function TestMemory:test_what_nobody_wants()
+function TestMemory:test_what_is_not_read()
   local x = dc.ones "f32[64, 64]"
   flat(function() return x * 1.0001 + 0.1 end)
 end

@@ -90,7 +90,7 @@ function TestRelayout:test_training_is_the_same()
   end
 end
 
-function TestRelayout:test_whoever_reads_gets_the_value()
+function TestRelayout:test_reads_get_the_value()
   local net = network()
   local w = net[1].weight
   local step, x, goal = step_of(net, optim.AdamW(net:parameters(), { lr = 0.01 })), data(3)
@@ -117,7 +117,7 @@ function TestRelayout:test_what_is_held_stays()
   lu.assertEquals(shown:totable(), before)
 end
 
-function TestRelayout:test_whoever_writes_is_believed()
+function TestRelayout:test_writes_replace_the_value()
   local net = network()
   local other = copy(net)
   local step, plain = step_of(net, optim.SGD(net:parameters(), { lr = 0.1 })), plain_step(other, 0.1)

@@ -178,7 +178,7 @@ static void test_description(void)
     slow_close(&w);
 }
 
-static void test_nobody_asks(void)
+static void test_not_waited_for(void)
 {
     slow_world w;
     heard h;
@@ -322,7 +322,7 @@ int main(void)
     test_in_a_call(second);
     CHECK(strcmp(first, second) != 0);
     test_description();
-    test_nobody_asks();
+    test_not_waited_for();
     test_no_folder();
     test_traps();
     remove_folder();

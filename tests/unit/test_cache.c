@@ -97,7 +97,7 @@ static void write_file(const char *path, const char *bytes, size_t n)
 enum { MAKER = 40, HEADER = 64 }; /* bytes of a file before its maker, its data */
 
 static const char data[] = "what a compiler made";
-static const dc_cache_maker nobody;
+static const dc_cache_maker no_toolchain;
 
 static dc_cache_key key_of(const char *text)
 {
@@ -116,14 +116,14 @@ static bool finds(dc_cache *c, const char *text, const void *want, size_t n)
 {
     const void *got;
     size_t bytes;
-    if (!dc_cache_find(c, &job, key_of(text), nobody, &got, &bytes))
+    if (!dc_cache_find(c, &job, key_of(text), no_toolchain, &got, &bytes))
         return want == NULL;
     return want != NULL && bytes == n && memcmp(got, want, n) == 0;
 }
 
 static void store(dc_cache *c, const char *text)
 {
-    dc_cache_store(c, &job, key_of(text), nobody, data, sizeof data);
+    dc_cache_store(c, &job, key_of(text), no_toolchain, data, sizeof data);
     dc_cache_flush(c);
 }
 
@@ -152,10 +152,11 @@ static void test_store_and_find(void)
     CHECK(finds(c, "a", data, sizeof data));
     CHECK(finds(other, "a", data, sizeof data));
     CHECK(finds(other, "b", NULL, 0));
-    dc_cache_store(other, &job, key_of("a"), nobody, "x", 1); /* in its place; written by the end */
+    /* in its place; written by the end */
+    dc_cache_store(other, &job, key_of("a"), no_toolchain, "x", 1);
     dc_cache_free(other);
     CHECK(finds(c, "a", "x", 1));
-    dc_cache_store(c, &job, key_of("none"), nobody, "", 0);
+    dc_cache_store(c, &job, key_of("none"), no_toolchain, "", 0);
     dc_cache_free(c);
     c = open_cache();
     CHECK(finds(c, "none", "", 0));
@@ -306,7 +307,7 @@ static void test_limit(void)
     char text[32], path[600], oldest[600];
     dc_cache_report r;
     dc_cache *c = open_cache();
-    dc_cache_store(c, &job, key_of("first"), nobody, large, EACH);
+    dc_cache_store(c, &job, key_of("first"), no_toolchain, large, EACH);
     dc_cache_flush(c);
     entry_path(oldest, sizeof oldest, "first");
     const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
@@ -314,7 +315,7 @@ static void test_limit(void)
         CHECK(utimensat(AT_FDCWD, oldest, long_ago, 0) == 0);
         CHECK(finds(c, "first", large, EACH)); /* its time is now */
         snprintf(text, sizeof text, "%d", i);
-        dc_cache_store(c, &job, key_of(text), nobody, large, EACH);
+        dc_cache_store(c, &job, key_of(text), no_toolchain, large, EACH);
         dc_cache_flush(c);
         dc_cache_look(&opt, false, &r);
         CHECK(r.bytes <= MOST);
@@ -322,7 +323,7 @@ static void test_limit(void)
     CHECK(r.bytes >= MOST / 2);
     CHECK(finds(c, "99", large, EACH));
     CHECK(finds(c, "0", NULL, 0));
-    dc_cache_store(c, &job, key_of("too large"), nobody, large, MOST); /* is not read */
+    dc_cache_store(c, &job, key_of("too large"), no_toolchain, large, MOST); /* is not read */
     dc_cache_free(c);
     path_of(path, sizeof path, "new-1-0"); /* of a process that died */
     write_file(path, "x", 1);
@@ -346,13 +347,13 @@ static void test_makers(void)
     dc_cache_store(c, &job, key_of("made"), one, data, sizeof data);
     dc_cache_flush(c);
     CHECK(dc_cache_find(c, &job, key_of("made"), one, &got, &n));
-    CHECK(dc_cache_find(c, &job, key_of("made"), nobody, &got, &n));
+    CHECK(dc_cache_find(c, &job, key_of("made"), no_toolchain, &got, &n));
     CHECK(!dc_cache_find(c, &job, key_of("made"), two, &got, &n));
     dc_cache_store(c, &job, key_of("made"), two, data, sizeof data);
     dc_cache_flush(c);
     CHECK(dc_cache_find(c, &job, key_of("made"), two, &got, &n));
     CHECK(!dc_cache_find(c, &job, key_of("made"), one, &got, &n));
-    CHECK(!dc_cache_maker_known(nobody) && dc_cache_maker_known(one));
+    CHECK(!dc_cache_maker_known(no_toolchain) && dc_cache_maker_known(one));
     dc_cache_free(c);
     CHECK_EQ(each_file(remove_file, NULL), 1);
 }
@@ -373,9 +374,9 @@ static void *race(void *arg)
         size_t bytes;
         snprintf(text, sizeof text, "%d", round % 5);
         memset(want, 'a' + round % 5, sizeof want);
-        if (dc_cache_find(c, &j, key_of(text), nobody, &got, &bytes))
+        if (dc_cache_find(c, &j, key_of(text), no_toolchain, &got, &bytes))
             *good = *good && bytes == sizeof want && memcmp(got, want, bytes) == 0;
-        dc_cache_store(c, &j, key_of(text), nobody, want, sizeof want);
+        dc_cache_store(c, &j, key_of(text), no_toolchain, want, sizeof want);
     }
     dc_job_fini(&j);
     dc_cache_free(c);
@@ -701,7 +702,7 @@ static void test_small_entries(void)
     }
     dc_cache_look(&opt, false, &r);
     CHECK_EQ(r.bytes, 300 * 4096);
-    dc_cache_store(c, &job, key_of("one more"), nobody, "x", 1);
+    dc_cache_store(c, &job, key_of("one more"), no_toolchain, "x", 1);
     dc_cache_free(c);
     dc_cache_look(&opt, false, &r);
     CHECK(r.bytes <= 1 << 20 && r.bytes > 1 << 19);

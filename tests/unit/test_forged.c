@@ -150,9 +150,9 @@ static entry find_executable(void)
 
 static void write_entry(const entry *x)
 {
-    static const dc_cache_maker nobody;
+    static const dc_cache_maker no_toolchain;
     dc_cache *c = dc_cache_new(&opt);
-    dc_cache_store(c, &job, x->key, nobody, x->data, x->n);
+    dc_cache_store(c, &job, x->key, no_toolchain, x->data, x->n);
     dc_cache_free(c);
 }
 

@@ -188,7 +188,7 @@ static void test_refusals(where on)
     }
     CHECK(poll(&t, -1));
     CHECK(t.cell[1]->job == NULL && !t.w.rt->arena_busy);
-    refused(&t, dc_inst_call(t.i, t.w.j, arg, out, &fault), DC_ERR_REENTER); /* its results are not taken */
+    refused(&t, dc_inst_call(t.i, t.w.j, arg, out, &fault), DC_ERR_REENTER); /* not taken yet */
     CHECK_EQ(dc_inst_poll(t.i, t.w.j, 0, &done, &fault), DC_OK);
     CHECK(done);
     outcome got = take(&t);
