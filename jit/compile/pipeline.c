@@ -10,7 +10,7 @@
 #include "jit/exec/red_zone.h"
 #include "jit/lower/base_offset.h"
 #include "jit/lower/lower.h"
-#include "jit/plan/memory_hints.h"
+#include "jit/plan/residency.h"
 #include "jit/plan/memory_limit.h"
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
@@ -422,7 +422,7 @@ static void make_equal(dc_compiling *p, dc_part *x)
         loosen(x, g);
         if (!skips(p, DC_STAGE_offset))
             x->begin[g] = dc_base_offset_inputs(p->j, x->kernel[g]);
-        dc_memory_hints_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
+        dc_residency_mark(x->kernel[g], &x->groups.at[g], &x->plan, p->env->target);
     }
     if (!skips(p, DC_STAGE_lift))
         x->lifted = dc_lift_constants(p->j, x->kernel, x->nkernel, p->env->target->buffers);

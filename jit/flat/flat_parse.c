@@ -214,10 +214,11 @@ static dc_status read_buffer_facts(parser *p, dc_buffer *b)
         } else if (dc_scan_accept(&p->scan, "align")) {
             DC_TRY(read_count(p, DC_BUFFER_ALIGN, &number));
             b->align = (uint8_t)number;
-        } else if (dc_scan_accept(&p->scan, "stream")) {
-            b->stream = true;
-        } else if (dc_scan_accept(&p->scan, "ahead")) {
-            DC_TRY(read_count(p, INT64_MAX, &b->ahead));
+        } else if (dc_scan_accept(&p->scan, "nontemporal")) {
+            b->nontemporal = true;
+        } else if (dc_scan_accept(&p->scan, "prefetch")) {
+            DC_TRY(read_count(p, UINT8_MAX, &number));
+            b->prefetch = (uint8_t)number;
         } else if (dc_scan_accept(&p->scan, "param")) {
             DC_TRY(read_count(p, UINT32_MAX, &number));
             b->param = (uint32_t)number;
@@ -425,7 +426,7 @@ static dc_status read_mem(parser *p, dc_finst *i)
         if (dc_scan_accept(&p->scan, "mask")) {
             DC_TRY(read_operand(p, &o));
             DC_TRY(settle(p, i, stores ? 2 : 1, &o, NULL));
-        } else if (i->op == DC_K_LOAD && dc_scan_accept(&p->scan, "ahead")) {
+        } else if (i->op == DC_K_LOAD && dc_scan_accept(&p->scan, "prefetch")) {
             DC_TRY(read_operand(p, &o));
             DC_TRY(settle(p, i, 2, &o, NULL));
         } else {

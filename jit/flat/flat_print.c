@@ -220,7 +220,7 @@ static void put_mem(printer *p, const dc_finst *i)
         put_operand(p, i, mask);
     }
     if (i->op == DC_K_LOAD && i->in[2] != 0) {
-        dc_text_puts(p->out, ", ahead ");
+        dc_text_puts(p->out, ", prefetch ");
         put_operand(p, i, 2);
     }
     if (i->align != dc_dtype_size((dc_dtype)i->type))
@@ -271,10 +271,10 @@ static void put_buffer(printer *p, uint32_t n, uint32_t *nparam)
         dc_text_printf(p->out, " %s", dc_flattext_modes[b->mode]);
     if (b->align != 0)
         dc_text_printf(p->out, " align %d", b->align);
-    if (b->stream)
-        dc_text_puts(p->out, " stream");
-    if (b->ahead > 0)
-        dc_text_printf(p->out, " ahead %" PRId64, b->ahead);
+    if (b->nontemporal)
+        dc_text_puts(p->out, " nontemporal");
+    if (b->prefetch != 0)
+        dc_text_printf(p->out, " prefetch %d", b->prefetch);
     if (param && b->param != *nparam)
         dc_text_printf(p->out, " param %" PRIu32, b->param);
     *nparam += param;

@@ -43,10 +43,12 @@ static const char *check_buffer(const dc_flat *f, uint32_t n)
     if (b->count < 0 || !dc_mul_ok(b->count, (int64_t)dc_dtype_size((dc_dtype)b->dtype), &bytes) ||
         bytes > MAX_BYTES)
         return "a buffer has no size";
-    if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
-        return "a buffer that streams is no output";
-    if (b->ahead != 0 && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < 0))
-        return "a buffer that is fetched ahead is no input";
+    if (b->nontemporal && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
+        return "a buffer that is stored past the caches is no output";
+    if (b->prefetch > 2)
+        return "a buffer is prefetched to no cache";
+    if (b->prefetch != 0 && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN))
+        return "a buffer that is prefetched is no input";
     switch ((dc_scope)b->scope) {
     case DC_SCOPE_PARAM:
         for (uint32_t m = 0; m < n; m++)
@@ -134,8 +136,8 @@ static const char *check_mem(const check *c, const dc_finst *i)
     if (!stores && i->in[2] != 0 &&
         (i->op != DC_K_LOAD || i->lanes == 1 || i->imm != 1 || mask != 0 ||
          c->f->buf.at[i->buf].scope != DC_SCOPE_PARAM || c->f->buf.at[i->buf].mode != DC_MODE_IN ||
-         !is_index(dc_finst_at(c->f, i->in[2]), 1)))
-        return "nothing to fetch ahead";
+         c->f->buf.at[i->buf].prefetch == 0 || !is_index(dc_finst_at(c->f, i->in[2]), 1)))
+        return "nothing to prefetch";
     if (spread && i->lanes == 1)
         return "one lane is not spread";
     if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), spread ? i->lanes : 1))

@@ -377,11 +377,19 @@ static bool is_grid(const dc_kernel *k, const dc_stmt *s)
     return s->kind == DC_STMT_LOOP && k->axis.at[s->axis].kind == DC_AXIS_GRID;
 }
 
-static bool fetches_rows(const dc_kernel *k)
+/* Is something prefetched of which only the next work item's index tells where it lies? */
+static bool needs_next_row(const dc_kernel *k, uint32_t grid)
 {
-    for (uint32_t b = 0; b < k->buf.n; b++)
-        if (k->buf.at[b].ahead == DC_AHEAD_ROW)
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *x = &k->vx.at[v];
+        bool affine = true;
+        if (x->kind != DC_VX_LOAD || k->buf.at[x->buf].prefetch == 0 ||
+            k->buf.at[x->buf].over != grid)
+            continue;
+        dc_ix_stride(k, x->at, grid, &affine);
+        if (!affine)
             return true;
+    }
     return false;
 }
 
@@ -418,7 +426,7 @@ static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, 
                               .to = p->cut ? to : 0};
     if (to - from == 1 && p->cut)
         l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = from};
-    if (fetches_rows(l->k)) {
+    if (needs_next_row(l->k, s->axis)) {
         const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
         const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
         l->rows = s->axis;
@@ -458,9 +466,11 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
     dc_fv begin = dc_fb_arg(b, DC_KARG_BEGIN), end = dc_fb_arg(b, DC_KARG_END);
     if (!alone)
         keep_within(b, &begin, &end, first, first + extent);
-    if (dc_flatten_pipelined(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first)))
+    if (l->k->axis.at[s->axis].pipeline) {
+        dc_flatten_pipelined(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first));
         return;
-    const bool cut = !fetches_rows(l->k) && reads_apart(l, s);
+    }
+    const bool cut = !needs_next_row(l->k, s->axis) && reads_apart(l, s);
     const ends e = cut ? own_ends(l, s) : (ends){0};
     const own_positions part = {
         .first = first, .begin = begin, .end = end, .cut = e.first + e.last > 0};
@@ -544,7 +554,10 @@ static dc_flat *flat_of(dc_job *j, const dc_kernel *k, bool simt)
         DC_PUSH_IN(&f->arena, f->buf, k->buf.at[n]);
     for (uint32_t n = 0; n < f->buf.n; n++) {
         f->buf.at[n].name = dc_arena_strdup(&f->arena, k->buf.at[n].name);
-        f->buf.at[n].ahead = dc_max_i64(f->buf.at[n].ahead, 0); /* a row: each load says it */
+        f->buf.at[n].over = f->buf.at[n].within = 0; /* each load says what it fetches */
+        f->buf.at[n].uncached = false;
+        if (simt)
+            f->buf.at[n].prefetch = 0;
     }
     return f;
 }

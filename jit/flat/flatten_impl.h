@@ -48,7 +48,7 @@ typedef struct flattener {
         under; /* by vx: computed for this assignment under narrower conditions, if the first says so */
     uint32_t nunder; /* all that were computed so */
     uint32_t rows;   /* the axis of work items, and */
-    dc_fv next_row;  /* its next one, or this one where that is the last; 0: not needed */
+    dc_fv next_row;  /* its next one, or this one where that is the last; 0: no load asks for it */
     /* simt */
     uint32_t threads; /* of a group */
     int warp;         /* threads that shuffle; 0 none */
@@ -103,9 +103,8 @@ dc_fv dc_flatten_value(flattener *l, dc_vx v);
 void dc_flatten_list(flattener *l, const dc_stmt *first);
 void dc_flatten_stmt(flattener *l, const dc_stmt *s);
 
-/* flatten_pipelined.c: a loop over rows [begin, end), the first of which is number `first`, software-pipelined
- * if its last part is to be done in the next iteration; else nothing, and false. */
-bool dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);
+/* flatten_pipelined.c: a pipelined grid loop over [begin, end), the first iteration of which is number `first`. */
+void dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);
 
 /* flatten_simt.c: what one thread of a group does ------------------------------------------- */
 

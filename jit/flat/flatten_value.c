@@ -433,6 +433,21 @@ static dc_fv index_in_next_row(flattener *l, dc_ix at)
     return v;
 }
 
+/* Of element 0 of what a vector load in this place fetches for the next iteration, too; 0: it fetches nothing. */
+static dc_fv prefetched_index(flattener *l, const dc_vx_node *v, dc_fv index)
+{
+    const dc_buffer *b = &l->k->buf.at[v->buf];
+    bool affine = true;
+    if (b->prefetch == 0 || l->b->f->simt || l->bind[b->within].kind == BIND_NONE)
+        return 0;
+    const int64_t step = dc_ix_stride(l->k, v->at, b->over, &affine);
+    if (affine)
+        return step == 0 ? 0
+                         : dc_fb_op2(l->b, DC_K_ADD, index,
+                                     dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)step));
+    return l->next_row != 0 && l->rows == b->over ? index_in_next_row(l, v->at) : 0;
+}
+
 static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
 {
     bool affine;
@@ -451,9 +466,8 @@ static dc_fv load_spread(flattener *l, const dc_vx_node *v, cond c, dc_fv mask)
     } else {
         mem.in[0] = index_under(l, c, v->at, true);
     }
-    if (mem.op == DC_K_LOAD && step == 1 && mask == 0 && c.all == 0 && c.lane == 0 &&
-        l->k->buf.at[v->buf].ahead == DC_AHEAD_ROW && l->next_row != 0)
-        mem.in[2] = index_in_next_row(l, v->at);
+    if (mem.op == DC_K_LOAD && step == 1 && mask == 0 && c.all == 0 && c.lane == 0)
+        mem.in[2] = prefetched_index(l, v, mem.in[0]);
     return dc_fb_mem(l->b, &mem);
 }
 

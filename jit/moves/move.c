@@ -3,18 +3,19 @@
  * the tree, which becomes the kernel's if the move fits.
  */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_traffic.h"
 
 #include <string.h>
 
 typedef struct move_row {
     const char *name, *args;
     bool (*apply)(dc_nest_edit *v, const dc_move *m);
-    bool reassociates;
+    dc_move_effect effect;
 } move_row;
 
 static const move_row rows[] = {
-#define MOVE(id, name, function, args, reassociates, meaning) \
-    [DC_MOVE_##id] = {name, args, dc_move_##function, reassociates},
+#define MOVE(id, name, function, args, effect, meaning) \
+    [DC_MOVE_##id] = {name, args, dc_move_##function, DC_MOVE_##effect},
 #include "jit/moves/moves.def"
 };
 
@@ -28,9 +29,14 @@ const char *dc_move_args(dc_move_kind kind)
     return rows[kind].args;
 }
 
+dc_move_effect dc_move_effect_of(dc_move_kind kind)
+{
+    return rows[kind].effect;
+}
+
 bool dc_move_reassociates(dc_move_kind kind)
 {
-    return rows[kind].reassociates;
+    return rows[kind].effect == DC_MOVE_REASSOCIATES;
 }
 
 typedef struct state { /* what a refused move puts back */
@@ -67,6 +73,13 @@ static void restore(dc_kernel *k, const state *s)
         memcpy(k->buf.at, s->buf, s->nbuf * sizeof *s->buf);
 }
 
+/* Loops and buffers that others make do not inherit what moves of memory traffic say of theirs. */
+static bool is_in_order(dc_nest_edit *v, const dc_move *m)
+{
+    return rows[m->kind].effect == DC_MOVE_TRAFFIC || !dc_nest_has_traffic(v->k) ||
+           dc_nest_refuse(v, "%s comes before moves of memory traffic", rows[m->kind].name);
+}
+
 bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why)
 {
     dc_job *j = dc_job_here();
@@ -74,8 +87,9 @@ bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why)
     dc_nest_edit v = {.k = k, .tmp = j != NULL ? &j->scratch : &own};
     const dc_mark mark = dc_arena_mark(v.tmp);
     const state before = save(&v);
-    const bool done = rows[m->kind].apply(&v, m) && dc_move_check_nesting(&v) &&
-                      dc_move_settle_scopes(&v, m) && dc_move_check_independence(&v);
+    const bool done = is_in_order(&v, m) && rows[m->kind].apply(&v, m) &&
+                      dc_move_check_nesting(&v) && dc_move_settle_scopes(&v, m) &&
+                      dc_move_check_independence(&v);
     if (!done)
         restore(k, &before);
     dc_arena_rewind(v.tmp, mark);

@@ -19,6 +19,12 @@ typedef enum dc_move_kind {
 
 enum { DC_MOVE_AXES = 7 };
 
+typedef enum dc_move_effect {
+    DC_MOVE_EXACT,        /* every result keeps its bits */
+    DC_MOVE_REASSOCIATES, /* additions may be in another order */
+    DC_MOVE_TRAFFIC       /* results keep their bits; comes after all moves of the other two */
+} dc_move_effect;
+
 typedef struct dc_move { /* what the kind has no argument for is 0 */
     dc_move_kind kind;
     uint32_t buf;
@@ -30,6 +36,7 @@ typedef struct dc_move { /* what the kind has no argument for is 0 */
 
 const char *dc_move_name(dc_move_kind kind);
 const char *dc_move_args(dc_move_kind kind); /* "axis count" */
+dc_move_effect dc_move_effect_of(dc_move_kind kind);
 bool dc_move_reassociates(dc_move_kind kind);
 
 /*

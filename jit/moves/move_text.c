@@ -172,16 +172,15 @@ static bool find_buffer(dc_kernel *k, word w, uint32_t *out, const char **why)
     return false;
 }
 
-/* Axis number i of the move: of one that reads a buffer, those from the second on are its dims. */
-static bool find_axis(dc_kernel *k, dc_move *m, bool has_buffer, uint32_t i, word w,
-                      const char **why)
+/* Axis number i of the move: of one that copies a buffer, those from the second on are its dims. */
+static bool find_axis(dc_kernel *k, dc_move *m, bool copies, uint32_t i, word w, const char **why)
 {
     for (uint32_t a = 0; a < k->axis.n; a++)
         if (is_word(w, k->axis.at[a].name)) {
             m->axis[i] = a;
             return true;
         }
-    *why = has_buffer && i > 0
+    *why = copies && i > 0
                ? dc_arena_printf(&k->arena, "%.*s is no dim of what is read of %s (or named twice)",
                                  w.n, w.s, k->buf.at[m->buf].name)
                : dc_arena_printf(&k->arena, "there is no loop over %.*s", w.n, w.s);
@@ -194,7 +193,8 @@ static bool find_names(dc_kernel *k, dc_move *m, const word *w, const char **why
     if (has_buffer && !find_buffer(k, *w++, &m->buf, why))
         return false;
     for (uint32_t i = 0; i < m->naxis; i++)
-        if (!find_axis(k, m, has_buffer, i, w[i], why))
+        if (!find_axis(k, m, has_buffer && dc_move_effect_of(m->kind) != DC_MOVE_TRAFFIC, i, w[i],
+                       why))
             return false;
     return true;
 }

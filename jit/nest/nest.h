@@ -91,6 +91,7 @@ typedef struct dc_axis {
     uint8_t kind; /* dc_axis_kind */
     uint8_t role; /* dc_role */
     bool reduce;  /* its iterations are added up; order matters to rounding */
+    bool pipeline; /* the last part of an iteration runs in the next one (jit/nest/nest_traffic.h) */
     uint32_t of;  /* the axis that a move made it of; DC_NO_AXIS: none */
 } dc_axis;
 
@@ -165,16 +166,19 @@ typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT, DC_MODE_INOUT } dc_mode;
 typedef struct dc_buffer {
     const char *name; /* unique in the kernel: "x0", "out0", "acc0" */
     uint8_t dtype, scope, mode;
-    bool stream;    /* OUT, stored once and read later if at all: stores may pass by the caches */
     int64_t count;  /* elements */
-    int64_t ahead;  /* IN: one of the loops that read vectors fetches what is so much further, too;
-                      DC_AHEAD_ROW: what the next work item reads in its place, wherever that is */
     uint8_t align;  /* PARAM: bytes that its address is a multiple of; 0: DC_BUFFER_ALIGN */
+    bool uncached;  /* PARAM: the caches do not hold it when the kernel begins, nor when what it wrote is read */
+    /* Memory traffic, which moves choose; hints: a renderer may ignore them. */
+    bool nontemporal; /* OUT: stores pass by the caches */
+    uint8_t prefetch; /* IN: whole vectors that loops over `within` load fetch what the next iteration of
+                        `over` loads in their place into cache 1 or 2; 0: they do not */
+    uint32_t over, within;
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;
 
-enum { DC_AHEAD_ROW = -1, DC_BUFFER_ALIGN = 64 };
+enum { DC_BUFFER_ALIGN = 64 };
 
 typedef enum dc_stmt_kind { DC_STMT_LOOP, DC_STMT_SET, DC_STMT_TILE } dc_stmt_kind;
 

@@ -2,11 +2,12 @@
  * The text of a nest back to a kernel.
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
- *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["stream" | "ahead" (n | "row")]
+ *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["uncached"] ["nontemporal"]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]"
- *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] and statements on deeper lines
+ *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
+ *   traffic   = "pipeline" | "prefetch" name name number     a buffer, the axis over whose iterations, a cache
  *   role      = "batch" | "m" | "n" | "k" | "spatial" | "window" | "row" | "column"
  *   store     = name "[" index "]" "=" value | name "[" index "]" op "=" value   (the first only)
  *   tile      = name "(" operand "," operand "," operand ")"
@@ -45,6 +46,7 @@ static void parse_axis_words(dc_np *p, dc_axis *a)
     for (uint8_t i = 1; i < DC_COUNTOF(kinds); i++)
         if (a->kind == DC_AXIS_SERIAL && dc_np_accept_word(p, kinds[i]))
             a->kind = i;
+    a->pipeline = dc_np_accept_word(p, "pipeline");
 }
 
 /* ":" and a role, or nothing. */
@@ -61,6 +63,37 @@ static bool parse_role(dc_np *p, dc_axis *a)
     return true;
 }
 
+/* "prefetch x0 i 1" of a loop over `within`, inside one over i or that loop itself. */
+static bool parse_prefetch(dc_np *p, uint32_t within)
+{
+    uint32_t buf;
+    dc_np_token over;
+    int64_t level;
+    if (!dc_np_buffer(p, &buf) || !dc_np_want_label(p, "the name of an axis", &over) ||
+        !dc_np_want_integer(p, UINT8_MAX, &level))
+        return false;
+    const char *name = dc_arena_printf(&p->k->arena, "%.*s", over.n, over.s);
+    const int axis = dc_axis_find(p->k, name);
+    dc_buffer *b = &p->k->buf.at[buf];
+    if (axis < 0)
+        return dc_np_refuse(p, "no loop over '%s' here", name);
+    if (b->prefetch != 0 &&
+        (b->prefetch != level || b->over != (uint32_t)axis || b->within != within))
+        return dc_np_refuse(p, "%s is prefetched elsewhere", b->name);
+    b->prefetch = (uint8_t)level;
+    b->over = (uint32_t)axis;
+    b->within = within;
+    return true;
+}
+
+static bool parse_traffic(dc_np *p, uint32_t axis)
+{
+    while (dc_np_accept_word(p, "prefetch"))
+        if (!parse_prefetch(p, axis))
+            return false;
+    return true;
+}
+
 static bool find_axis(dc_np *p, const dc_axis *a, uint32_t *out)
 {
     const int known = dc_axis_find(p->k, a->name);
@@ -70,12 +103,13 @@ static bool find_axis(dc_np *p, const dc_axis *a, uint32_t *out)
         *out = dc_axis_new(p->k, a->name, a->extent, a->reduce);
         p->k->axis.at[*out].kind = a->kind;
         p->k->axis.at[*out].role = a->role;
+        p->k->axis.at[*out].pipeline = a->pipeline;
         return true;
     }
     const dc_axis *b = &p->k->axis.at[known];
     *out = (uint32_t)known;
     if (a->extent != b->extent || a->kind != b->kind || a->role != b->role ||
-        a->reduce != b->reduce)
+        a->reduce != b->reduce || a->pipeline != b->pipeline)
         return dc_np_refuse(p, "loops over '%s' differ", a->name);
     return true;
 }
@@ -88,12 +122,12 @@ static bool parse_loop(dc_np *p, dc_stmt **out)
     const int64_t indent = p->indent;
     const uint32_t line = (uint32_t)p->scan.line;
     if (!dc_np_want_word(p, "for") || !dc_np_want_label(p, "the name of an axis", &name) ||
-        !parse_role(p, &a) ||
-        !dc_np_want_word(p, "in") || !dc_np_want_integer(p, DC_NP_MAX_COUNT, &a.extent))
+        !parse_role(p, &a) || !dc_np_want_word(p, "in") ||
+        !dc_np_want_integer(p, DC_NP_MAX_COUNT, &a.extent))
         return false;
     a.name = dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s);
     parse_axis_words(p, &a);
-    if (!find_axis(p, &a, &axis) || !dc_np_next_line(p))
+    if (!find_axis(p, &a, &axis) || !parse_traffic(p, axis) || !dc_np_next_line(p))
         return false;
     *out = dc_stmt_loop(p->k, axis, NULL);
     (*out)->line = line;
@@ -253,7 +287,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     dc_np_token name;
     dc_mode mode = scope == DC_SCOPE_PARAM ? DC_MODE_IN : DC_MODE_OUT;
     dc_dtype t;
-    int64_t count, ahead = 0, align = 0;
+    int64_t count, align = 0;
     if (!dc_np_want_label(p, "the name of a buffer", &name) || !dc_np_want_char(p, ':') ||
         !dc_np_want_dtype(p, &t) || !dc_np_open(p, '[') ||
         !dc_np_want_integer(p, DC_NP_MAX_COUNT, &count) || !dc_np_close(p, ']'))
@@ -267,14 +301,9 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
         return false;
     if ((align & (align - 1)) != 0 || (align != 0 && align < (int64_t)dc_dtype_size(t)))
         return dc_np_refuse(p, "an alignment of %d bytes", (int)align);
-    const bool stream =
-        scope == DC_SCOPE_PARAM && mode == DC_MODE_OUT && dc_np_accept_word(p, "stream");
-    if (scope == DC_SCOPE_PARAM && mode == DC_MODE_IN && dc_np_accept_word(p, "ahead")) {
-        if (dc_np_accept_word(p, "row"))
-            ahead = DC_AHEAD_ROW;
-        else if (!dc_np_want_integer(p, DC_NP_MAX_COUNT, &ahead))
-            return false;
-    }
+    const bool uncached = scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "uncached");
+    const bool nontemporal =
+        mode == DC_MODE_OUT && scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "nontemporal");
     for (uint32_t i = 0; i < p->k->buf.n; i++)
         if (dc_np_is(name, p->k->buf.at[i].name))
             return dc_np_refuse(p, "two buffers '%.*s'", name.n, name.s);
@@ -283,8 +312,8 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     const uint32_t buf = dc_buffer_new(p->k, dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s),
                                        t, count, scope, mode);
     p->k->buf.at[buf].align = (uint8_t)align;
-    p->k->buf.at[buf].stream = stream;
-    p->k->buf.at[buf].ahead = ahead;
+    p->k->buf.at[buf].uncached = uncached;
+    p->k->buf.at[buf].nontemporal = nontemporal;
     return true;
 }
 

@@ -433,18 +433,29 @@ static void print_leaf(printing *p, const dc_stmt *t, int depth)
     }
 }
 
-static void print_stmts(printing *p, const dc_stmt *first, int depth)
+static void print_loop(printing *p, uint32_t axis, int depth)
 {
     static const char *const kinds[] = {"", " grid", " vector", " unroll", " block", " lane"};
+    const dc_kernel *k = p->k;
+    const dc_axis *a = &k->axis.at[axis];
+    dc_text_printf(p->out, "%*sfor %s%s%s in %" PRId64 "%s%s%s", depth * 2, "", a->name,
+                   a->role != DC_ROLE_NONE ? ": " : "", dc_role_name((dc_role)a->role), a->extent,
+                   a->reduce ? " reduce" : "", kinds[a->kind], a->pipeline ? " pipeline" : "");
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].prefetch != 0 && k->buf.at[b].within == axis)
+            dc_text_printf(p->out, " prefetch %s %s %d", k->buf.at[b].name,
+                           k->axis.at[k->buf.at[b].over].name, k->buf.at[b].prefetch);
+    dc_text_puts(p->out, "\n");
+}
+
+static void print_stmts(printing *p, const dc_stmt *first, int depth)
+{
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind != DC_STMT_LOOP) {
             print_leaf(p, t, depth);
             continue;
         }
-        const dc_axis *a = &p->k->axis.at[t->axis];
-        dc_text_printf(p->out, "%*sfor %s%s%s in %" PRId64 "%s%s\n", depth * 2, "", a->name,
-                       a->role != DC_ROLE_NONE ? ": " : "", dc_role_name((dc_role)a->role),
-                       a->extent, a->reduce ? " reduce" : "", kinds[a->kind]);
+        print_loop(p, t->axis, depth);
         print_stmts(p, t->body, depth + 1);
     }
 }
@@ -478,11 +489,8 @@ static void print_head(const dc_kernel *k, dc_text *out)
         dc_text_puts(out, modes[k->buf.at[i].mode]);
         if (k->buf.at[i].align != 0)
             dc_text_printf(out, " align %d", k->buf.at[i].align);
-        dc_text_puts(out, k->buf.at[i].stream ? " stream" : "");
-        if (k->buf.at[i].ahead == DC_AHEAD_ROW)
-            dc_text_puts(out, " ahead row");
-        if (k->buf.at[i].ahead > 0)
-            dc_text_printf(out, " ahead %" PRId64, k->buf.at[i].ahead);
+        dc_text_puts(out, k->buf.at[i].uncached ? " uncached" : "");
+        dc_text_puts(out, k->buf.at[i].nontemporal ? " nontemporal" : "");
     }
     dc_text_printf(out, ")%s {\n", k->strict ? " strict" : "");
 }

@@ -8,6 +8,7 @@
  *   - every load and store that stands under no range test that can fail is inside its buffer;
  *   - loops of a text that was given have at least one iteration and something in them;
  *   - dtypes of operands, stores and tiles fit; inputs are not stored to;
+ *   - memory traffic: outputs are stored past the caches, inputs prefetched, and a pipelined loop may be;
  *   - no role of a loop contradicts the loop, or what is multiplied in it;
  *   - memory: a buffer that is no parameter and is read is stored to as well; a local belongs to one
  *     iteration of the parallel loops, group and thread memory to one position of the grid, and
@@ -18,6 +19,7 @@
 #include "jit/nest/matrix_tile.h"
 #include "jit/nest/nest_print.h"
 #include "jit/nest/nest_roles.h"
+#include "jit/nest/nest_traffic.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -384,11 +386,6 @@ static void check_access(checking *c, const access *a)
     if (c->failed)
         return;
     const dc_ix_node *x = &c->k->ix.at[a->at];
-    if (b->stream && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
-        complain(c, "no output, but marked to stream", b->name);
-    if (b->ahead != 0 &&
-        (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_IN || b->ahead < DC_AHEAD_ROW))
-        complain(c, "no input, but marked to be fetched ahead", b->name);
     if (a->stores && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_IN)
         complain(c, "store to an input", b->name);
     if (!a->guarded && !c->dead && (x->lo + a->lo < 0 || x->hi + a->hi >= b->count))
@@ -586,6 +583,14 @@ static void check_list(checking *c, const dc_stmt *first)
     }
 }
 
+static void check_traffic(checking *c)
+{
+    const dc_traffic_fault f = dc_nest_traffic_fault(c->k, &c->j->scratch);
+    c->line = f.loop != NULL ? f.loop->line : 1;
+    if (f.what != NULL)
+        complain(c, f.what, f.which);
+}
+
 /* Nothing orders the loads of such a buffer: moves would place them as if it held something. */
 static void check_stored(checking *c)
 {
@@ -617,6 +622,8 @@ static dc_status check_kernel(dc_job *j, const dc_kernel *k, bool given)
         check_list(&c, k->root);
         check_stored(&c);
     }
+    if (!c.failed)
+        check_traffic(&c);
     dc_arena_rewind(&j->scratch, mark);
     return c.failed ? j->err.status : DC_OK;
 }

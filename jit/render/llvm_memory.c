@@ -149,124 +149,21 @@ static void put_load_if(dc_llvm_text *r, dc_fv v)
     put_from_memory(r, v);
 }
 
-/* Is more than one buffer fetched ahead? Then not all of it fits the first cache, where rows are kept. */
-static bool fetches_several(const dc_llvm_text *r)
+/* The lines of the cache from the element on that the load names; past the end of a buffer that does nothing. */
+static void put_prefetch(dc_llvm_text *r, dc_fv v)
 {
-    int n = 0;
-    for (uint32_t b = 0; b < r->f->buf.n; b++)
-        n += r->f->buf.at[b].ahead > 0;
-    return n > 1;
-}
-
-/*
- * Lines of the cache that lie ahead of a vector, or elsewhere; past the end of a buffer that does
- * nothing.
- */
-static void put_ahead(dc_llvm_text *r, dc_fv v)
-{
+    enum { LOCALITY_L1 = 3, LOCALITY_L2 = 2 };
     const dc_finst *i = dc_lltext_at(r, v);
-    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)i->type);
-    const int64_t ahead = i->in[2] != 0 ? 0 : r->f->buf.at[i->buf].ahead * size;
-    const char *from = i->in[2] != 0 ? "n" : "p";
-    if (i->in[2] != 0)
-        dc_llvm_text_line(r, "%%v%u.n = getelementptr %s, ptr %%b%u, %T", v,
-                          dc_llvm_text_scalar(r, i->type, true), i->buf, i->in[2]);
-    for (int64_t at = 0; at < i->lanes * size; at += LINE) {
-        dc_llvm_text_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.%s, i64 %l", v, at, v, from,
-                          ahead + at);
+    const int64_t bytes = i->lanes * (int64_t)dc_dtype_size((dc_dtype)i->type);
+    const int locality = r->f->buf.at[i->buf].prefetch == 1 ? LOCALITY_L1 : LOCALITY_L2;
+    dc_llvm_text_line(r, "%%v%u.n = getelementptr %s, ptr %%b%u, %T", v,
+                      dc_llvm_text_scalar(r, i->type, true), i->buf, i->in[2]);
+    for (int64_t at = 0; at < bytes; at += LINE) {
+        dc_llvm_text_line(r, "%%v%u.a%l = getelementptr i8, ptr %%v%u.n, i64 %l", v, at, v, at);
         dc_llvm_text_line(r, "call void @llvm.prefetch.p0(ptr %%v%u.a%l, i32 0, i32 %d, i32 1)", v,
-                          at, fetches_several(r) ? 2 : 3);
+                          at, locality);
     }
     dc_llvm_text_declare(r, "void @llvm.prefetch.p0(ptr, i32, i32, i32)");
-}
-
-/* By instruction: the innermost loop that it stands in. */
-static dc_fv *loops_of(const dc_llvm_text *r)
-{
-    dc_fv *loop = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->inst.n);
-    dc_fv *open = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->order.n + 1);
-    uint32_t depth = 0;
-    for (uint32_t n = 0; n < r->f->order.n; n++) {
-        const dc_fv v = r->f->order.at[n];
-        const dc_kop op = (dc_kop)dc_lltext_at(r, v)->op;
-        if (op == DC_K_END) {
-            depth--;
-        } else if (op == DC_K_LOOP || op == DC_K_IF) {
-            open[depth + 1] = op == DC_K_LOOP ? v : open[depth];
-            depth++;
-        }
-        loop[v] = open[depth];
-    }
-    return loop;
-}
-
-static bool is_whole(const dc_llvm_text *r, const dc_finst *i)
-{
-    return i->op == DC_K_LOAD && i->lanes > 1 && i->imm == 1 && i->in[1] == 0 &&
-           r->f->buf.at[i->buf].ahead > 0;
-}
-
-/*
- * By loop: how many stores past the caches it does. None where they stand under a condition: then another
- * row is computed meanwhile (jit/flat/flatten_pipelined.c).
- */
-static uint32_t *streams_of(const dc_llvm_text *r, const dc_fv *loop)
-{
-    uint32_t *busy = DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
-    dc_fv *open = DC_NEW_ARRAY(&r->j->scratch, dc_fv, r->f->order.n + 1);
-    uint32_t depth = 0;
-    for (uint32_t n = 0; n < r->f->order.n; n++) {
-        const dc_fv v = r->f->order.at[n];
-        const dc_finst *i = dc_lltext_at(r, v);
-        if (i->op == DC_K_END)
-            depth--;
-        else if (i->op == DC_K_LOOP || i->op == DC_K_IF)
-            open[++depth] = v;
-        else if (i->op == DC_K_STORE && r->f->buf.at[i->buf].stream && open[depth] == loop[v])
-            busy[loop[v]]++;
-    }
-    return busy;
-}
-
-/* The loop, of those that read buffer b whole, in which memory has least to do so far; of equals the last. */
-static dc_fv idlest_loop(const dc_llvm_text *r, const dc_fv *loop, const uint32_t *busy, uint32_t b)
-{
-    dc_fv best = 0;
-    for (uint32_t n = 0; n < r->f->order.n; n++) {
-        const dc_fv v = r->f->order.at[n];
-        const dc_finst *i = dc_lltext_at(r, v);
-        if (is_whole(r, i) && i->buf == b && (best == 0 || busy[loop[v]] <= busy[best]))
-            best = loop[v];
-    }
-    return best;
-}
-
-/*
- * Which loads fetch ahead: for each buffer those of one loop. Of several buffers, what is fetched and
- * what is stored past the caches shall come one after the other, while the rest of the row is computed;
- * a single one is fetched by the last loop, since memory reads and writes at the same time.
- */
-void dc_llvm_memory_prefetch(dc_llvm_text *r)
-{
-    bool any = false;
-    r->ahead = NULL;
-    for (uint32_t b = 0; b < r->f->buf.n; b++)
-        any |= r->f->buf.at[b].ahead > 0;
-    if (!any)
-        return;
-    const dc_fv *loop = loops_of(r);
-    uint32_t *busy = fetches_several(r) ? streams_of(r, loop)
-                                        : DC_NEW_ARRAY(&r->j->scratch, uint32_t, r->f->inst.n);
-    r->ahead = DC_NEW_ARRAY(&r->j->scratch, bool, r->f->inst.n);
-    for (uint32_t b = 0; b < r->f->buf.n; b++) {
-        const dc_fv in = idlest_loop(r, loop, busy, b);
-        for (uint32_t n = 0; n < r->f->order.n; n++) {
-            const dc_fv v = r->f->order.at[n];
-            const dc_finst *i = dc_lltext_at(r, v);
-            r->ahead[v] |= is_whole(r, i) && i->buf == b && loop[v] == in;
-        }
-        busy[in]++;
-    }
 }
 
 static void put_load(dc_llvm_text *r, dc_fv v)
@@ -291,19 +188,19 @@ static void put_load(dc_llvm_text *r, dc_fv v)
         dc_llvm_text_line(r, "%%v%u%s = load %s, ptr %s, align %d", v, raw(i),
                           dc_llvm_text_memory_type(r, i->type, i->lanes).s, address, (int)i->align);
     put_from_memory(r, v);
-    if (i->in[2] != 0 || (r->ahead != NULL && r->ahead[v]))
-        put_ahead(r, v);
+    if (i->in[2] != 0)
+        put_prefetch(r, v);
 }
 
 /*
- * Only whole vectors at their own alignment: code generation has nothing for the others. What is
- * wider than a register is stored in several.
+ * The hint becomes an instruction for whole vectors at their own alignment: code generation has nothing for the
+ * others. What is wider than a register is stored in several.
  */
-static bool passes_by(const dc_llvm_text *r, const dc_finst *i)
+static bool is_nontemporal(const dc_llvm_text *r, const dc_finst *i)
 {
     const int bytes = i->lanes * (int)dc_dtype_size((dc_dtype)i->type);
     const int whole = bytes < r->vector_bytes ? bytes : r->vector_bytes;
-    return r->f->buf.at[i->buf].stream && i->lanes > 1 && whole >= 16 && i->align >= whole;
+    return r->f->buf.at[i->buf].nontemporal && i->lanes > 1 && whole >= 16 && i->align >= whole;
 }
 
 static void put_store(dc_llvm_text *r, dc_fv v)
@@ -325,7 +222,7 @@ static void put_store(dc_llvm_text *r, dc_fv v)
                           (int)i->align);
     } else {
         dc_llvm_text_line(r, "store %T, ptr %s, align %d%s", i->in[1], address, (int)i->align,
-                          passes_by(r, i) ? ", !nontemporal !0" : "");
+                          is_nontemporal(r, i) ? ", !nontemporal !0" : "");
     }
 }
 

@@ -6,9 +6,6 @@
 
 #include "jit/render/llvm_text.h"
 
-/* Which loads of the kernel fetch ahead (dc_buffer.ahead), before the first is put. */
-void dc_llvm_memory_prefetch(dc_llvm_text *r);
-
 void dc_llvm_memory_put(dc_llvm_text *r, dc_fv v);
 
 #endif

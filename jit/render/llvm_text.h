@@ -16,7 +16,6 @@ typedef struct dc_llvm_text {
     dc_text *out;
     dc_text declared; /* declarations, each a line, at the end of the module */
     int vector_bytes; /* of the target */
-    bool *ahead;      /* by instruction: a load that fetches what is ahead, too; NULL: none does */
 } dc_llvm_text;
 
 enum { DC_LLNAME = 48 };

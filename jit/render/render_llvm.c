@@ -21,7 +21,7 @@ enum { MOST_TRIPS = 1 << 20 };
 typedef struct render {
     dc_llvm_text t;
     char block[24];   /* the one being written */
-    bool streams;     /* some kernel stores past the caches */
+    bool nontemporal; /* some kernel stores past the caches */
     const bool *look; /* loops of the kernel that ask whether it is to end; or NULL */
 } render;
 
@@ -181,11 +181,11 @@ static void put_body(render *r)
 /* On x86 stores past the caches are ordered with no others. */
 static void put_fence(render *r, const dc_target *target)
 {
-    bool streams = false;
+    bool nontemporal = false;
     for (uint32_t n = 0; n < r->t.f->buf.n; n++)
-        streams |= r->t.f->buf.at[n].stream;
-    r->streams |= streams;
-    if (!streams || strncmp(target->triple, "x86_64", 6) != 0)
+        nontemporal |= r->t.f->buf.at[n].nontemporal;
+    r->nontemporal |= nontemporal;
+    if (!nontemporal || strncmp(target->triple, "x86_64", 6) != 0)
         return;
     dc_llvm_text_line(&r->t, "call void @llvm.x86.sse.sfence()");
     dc_llvm_text_declare(&r->t, "void @llvm.x86.sse.sfence()");
@@ -219,7 +219,6 @@ static void put_kernel(render *r, const dc_target *target)
     r->look = dc_flat_polls_find(r->t.f, &r->t.j->scratch);
     if (r->look != NULL)
         put_look_at(r);
-    dc_llvm_memory_prefetch(&r->t);
     put_body(r);
     if (r->look != NULL)
         dc_text_puts(r->t.out, "  br label %halt\nhalt:\n");
@@ -248,7 +247,7 @@ dc_status dc_render_llvm(dc_job *j, const dc_flat *const *kernels, uint32_t n,
     dc_text_printf(
         out, "\nattributes #0 = { nounwind \"no-builtins\" \"prefer-vector-width\"=\"%d\" }\n",
         target->vector_bytes * 8);
-    if (r->streams)
+    if (r->nontemporal)
         dc_text_puts(out, "!0 = !{i32 1}\n");
     dc_job_text_end(j, &r->t.declared);
     return DC_OK;

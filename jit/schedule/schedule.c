@@ -239,11 +239,14 @@ dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
         dc_roles_derive(k); /* operands may move along one of two parts alone */
         p = dc_shape_of(k);
     }
+    const dc_row_inputs inputs = dc_sketch_row_inputs(&s);
     const bool done = t->simt                       ? dc_schedule_simt(&s, &p)
                       : p.add == NULL && !p.by_rows ? dc_schedule_map(&s, &p)
                       : p.add == NULL               ? dc_schedule_rows(&s, &p)
                                                     : schedule_reduction(&s, &p);
     if (!done)
         dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s.why);
+    if (!t->simt)
+        dc_schedule_memory(&s, &inputs);
     return DC_OK;
 }

@@ -40,6 +40,9 @@ bool dc_do_unroll(dc_sketch *s, uint32_t axis);
 bool dc_do_block(dc_sketch *s, uint32_t axis);
 bool dc_do_grid(dc_sketch *s, uint32_t axis);
 bool dc_do_subtotal(dc_sketch *s, uint32_t axis);
+bool dc_do_nontemporal(dc_sketch *s, uint32_t buf);
+bool dc_do_prefetch(dc_sketch *s, uint32_t buf, uint32_t over, uint32_t within, int level);
+bool dc_do_pipeline(dc_sketch *s, uint32_t axis);
 /* *made: the first axis of the loops that copy. */
 bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
                 uint32_t *made);
@@ -112,6 +115,22 @@ bool dc_schedule_dots(dc_sketch *s, const dc_dots *d);
 
 /* A convolution (its roles say so) with a plain left operand; *is tells whether it is one. */
 bool dc_schedule_conv(dc_sketch *s, const dc_shape *p, bool *is);
+
+/* Memory traffic, schedule_memory.c ------------------------------------------------------------- */
+
+/* Will stores to some output pass by the caches? */
+bool dc_sketch_bypasses(const dc_sketch *s);
+
+/* Which inputs are read row by row, each a whole row further on: asked before any move. */
+typedef struct dc_row_inputs {
+    uint32_t rows; /* the axis of rows; DC_NO_AXIS: there are none */
+    uint32_t n, buf[16];
+    bool chosen; /* integers choose the rows, which lie anywhere */
+} dc_row_inputs;
+
+dc_row_inputs dc_sketch_row_inputs(const dc_sketch *s);
+/* After all other moves: stores past the caches, what overlaps with them, prefetches of rows. */
+void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs);
 
 /* For groups of threads. */
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *shape);

@@ -63,14 +63,6 @@ static int transposed_axis(dc_kernel *k, const dc_shape *p)
     return -1;
 }
 
-static bool streams(const dc_kernel *k)
-{
-    for (uint32_t b = 0; b < k->buf.n; b++)
-        if (k->buf.at[b].stream)
-            return true;
-    return false;
-}
-
 /* Of the result. */
 static int64_t elements(const dc_sketch *s, const dc_shape *p)
 {
@@ -92,7 +84,7 @@ static bool schedule_transposed(dc_sketch *s, const dc_shape *p, int at)
     if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
         return elements(s, p) < FEW ? dc_schedule_vectors(s, p, 1)
                                     : dc_schedule_transposed_strips(s, p, at);
-    int64_t blocks = columns % SAME_SETS != 0 || streams(s->k) ? BLOCKS : 1;
+    int64_t blocks = columns % SAME_SETS != 0 || dc_sketch_bypasses(s) ? BLOCKS : 1;
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
     if (!dc_do_split(s, p->out[at], blocks * lanes, &m) ||

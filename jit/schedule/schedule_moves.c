@@ -100,6 +100,23 @@ bool dc_do_grid(dc_sketch *s, uint32_t axis)
     return on_axis(s, DC_MOVE_GRID, axis);
 }
 
+bool dc_do_nontemporal(dc_sketch *s, uint32_t buf)
+{
+    return apply(s, &(dc_move){.kind = DC_MOVE_NONTEMPORAL, .buf = buf});
+}
+
+bool dc_do_prefetch(dc_sketch *s, uint32_t buf, uint32_t over, uint32_t within, int level)
+{
+    const dc_move m = {
+        .kind = DC_MOVE_PREFETCH, .buf = buf, .naxis = 2, .axis = {over, within}, .count = level};
+    return apply(s, &m);
+}
+
+bool dc_do_pipeline(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_PIPELINE, axis);
+}
+
 /* Copies -------------------------------------------------------------------------------------- */
 
 bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,

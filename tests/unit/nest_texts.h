@@ -100,10 +100,20 @@ static const char *const nest_texts[] = {
     "    for n: column in 1\n"
     "      out0[0] = x0[0]\n"
     "}\n",
-    "kernel gather(out0: f32[32] out, x0: f32[80] ahead row, at: i32[8]) {\n"
-    "  for i in 8\n"
-    "    for j in 4\n"
+    "kernel gather(out0: f32[32] out, x0: f32[80] uncached, at: i32[8]) {\n"
+    "  for i in 8 grid prefetch x0 i 1\n"
+    "    for j in 4 vector\n"
     "      out0[4*i + j] = x0[8*int(minimum(maximum(at[i], 0:i32), 9:i32)) + j]\n"
+    "}\n",
+    "kernel stages(out0: f32[240] out nontemporal, x0: f32[240]) {\n"
+    "  local a: f32[48]\n"
+    "  for i in 5 grid pipeline\n"
+    "    for n in 12 prefetch x0 i 2\n"
+    "      for v in 4 vector\n"
+    "        a[4*n + v] = x0[48*i + 4*n + v]\n"
+    "    for m in 12\n"
+    "      for w in 4\n"
+    "        out0[48*i + 4*m + w] = a[4*m + w]\n"
     "}\n",
     "kernel twice(out0: f32[8] out, x0: f32[256], at: u8[8]) {\n"
     "  for i in 8\n"

@@ -137,7 +137,7 @@ static const char *const sr_written[] = {
     "      for q in 6\n"
     "        out0[24*i + 6*n + q] = sub(b[4*q + n], x1[6*n + q])\n"
     "}\n",
-    "kernel exchange(out0: f32[64] out stream, x0: f32[64]) strict {\n"
+    "kernel exchange(out0: f32[64] out uncached, x0: f32[64] uncached) strict {\n"
     "  local a: f32[16]\n"
     "  local b: f32[16]\n"
     "  local c: f32[16]\n"
@@ -151,7 +151,7 @@ static const char *const sr_written[] = {
     "    for q in 16\n"
     "      out0[16*i + q] = sub(c[((q + 5)%16)], a[q + 1 if q in 15])\n"
     "}\n",
-    "kernel norm(out0: f32[96] out stream, x0: f32[96]) strict {\n"
+    "kernel norm(out0: f32[96] out uncached, x0: f32[96]) strict {\n"
     "  local mean: f32[1]\n"
     "  local m2: f32[1]\n"
     "  for i in 8\n"
@@ -381,16 +381,17 @@ static inline void sr_put(char *out, size_t size, const char *word)
 }
 
 /* What one argument may be that is no axis. */
-static inline const char *sr_other(sr_maker *m, const char *kind, char *number, size_t size)
+static inline const char *sr_other(sr_maker *m, dc_move_kind kind, const char *arg, char *number,
+                                   size_t size)
 {
     static const char *const scopes[] = {"local", "thread", "group"};
-    if (strncmp(kind, "buffer", 6) == 0)
+    if (strncmp(arg, "buffer", 6) == 0)
         return sr_buffer(m);
-    if (strncmp(kind, "scope", 5) == 0)
+    if (strncmp(arg, "scope", 5) == 0)
         return scopes[rng_below(m->r, 3)];
-    if (strncmp(kind, "tile", 4) == 0)
+    if (strncmp(arg, "tile", 4) == 0)
         return dc_tile_row_of((uint32_t)rng_below(m->r, DC_TILE__COUNT))->name;
-    snprintf(number, size, "%d", sr_count(m));
+    snprintf(number, size, "%d", kind == DC_MOVE_PREFETCH ? 1 + rng_below(m->r, 2) : sr_count(m));
     return number;
 }
 
@@ -399,17 +400,17 @@ static inline void sr_pair(sr_maker *m, dc_move_kind kind, const dc_stmt *pair[2
 {
     const int at = rng_below(m->r, m->t.n);
     const dc_stmt *loop = m->t.loop[at], *up = m->t.up[at] != NULL ? m->t.up[at] : loop;
-    pair[0] = kind == DC_MOVE_FUSE ? up : loop;
-    pair[1] = kind == DC_MOVE_FUSE   ? loop
-              : kind == DC_MOVE_PART ? m->t.loop[rng_below(m->r, m->t.n)]
-                                     : up;
+    const bool outer_first = kind == DC_MOVE_FUSE || kind == DC_MOVE_PREFETCH;
+    pair[0] = outer_first ? up : loop;
+    pair[1] = outer_first ? loop : kind == DC_MOVE_PART ? m->t.loop[rng_below(m->r, m->t.n)] : up;
 }
 
 /* One move of any row that may fit, in text: by the kinds of its arguments. */
 static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t size)
 {
     const char *args = dc_move_args(kind);
-    const bool copies = strncmp(args, "buffer", 6) == 0;
+    const bool traffic = dc_move_effect_of(kind) == DC_MOVE_TRAFFIC;
+    const bool copies = strncmp(args, "buffer", 6) == 0 && !traffic;
     const dc_stmt *pair[2];
     char number[16];
     int axes = 0;
@@ -428,7 +429,7 @@ static inline void sr_propose(sr_maker *m, dc_move_kind kind, char *out, size_t 
             return;
         }
         sr_put(out, size,
-               is_axis ? sr_name(m, pair[axes++]) : sr_other(m, args, number, sizeof number));
+               is_axis ? sr_name(m, pair[axes++]) : sr_other(m, kind, args, number, sizeof number));
     }
 }
 
@@ -449,6 +450,10 @@ static const sr_weights sr_weight = {
     W(TENSORIZE, 2, 1, 1),
 #undef W
 };
+
+/* Memory traffic, which comes last. */
+static const int sr_traffic[DC_MOVE__COUNT] = {
+    [DC_MOVE_NONTEMPORAL] = 2, [DC_MOVE_PREFETCH] = 4, [DC_MOVE_PIPELINE] = 3};
 
 static inline void sr_any(sr_maker *m, const int *weight)
 {
@@ -554,6 +559,7 @@ static inline void sr_make(sr_maker *m)
     if (rng_below(r, 2))
         sr_some(m, 1, grid);
     sr_some(m, rng_below(r, 4), sr_weight.late);
+    sr_some(m, rng_below(r, 3) ? 0 : rng_below(r, 12), sr_traffic);
 }
 
 #endif

@@ -3,9 +3,8 @@
  * compared with the interpreter of the nest form or with C written out. Each with all passes and
  * with each pass skipped. Values are small integers, so that sums are exact in any order.
  */
-#include "tests/unit/nest_interp.h"
-
 #include "tests/unit/kernel_run.h"
+#include "tests/unit/nest_interp.h"
 
 enum { MAX_PARAMS = 8, SKIPS = 4 }; /* SKIPS: subsets of the two passes */
 
@@ -619,12 +618,12 @@ static void test_text(runner *r)
     dc_kernel_free(k);
 }
 
-/* Rows chosen by integers: where the next one is, is told at each load; the last row has none. */
-static void test_rows_ahead(runner *r)
+/* Rows that integers choose: each load says where the next one lies; after the last there is none. */
+static void test_prefetched_rows(runner *r)
 {
     static const char text[] =
-        "kernel chosen(out0: f32[224] out, x0: f32[160] ahead row, at: i32[7]) {\n"
-        "  for i in 7 grid\n"
+        "kernel chosen(out0: f32[224] out, x0: f32[160], at: i32[7]) {\n"
+        "  for i in 7 grid prefetch x0 i 1\n"
         "    for j in 2\n"
         "      for l in 16 vector\n"
         "        out0[32*i + 16*j + l] = mul(x0[32*int(minimum(maximum(at[i], "
@@ -633,7 +632,7 @@ static void test_rows_ahead(runner *r)
     static int32_t row[] = {3, 1, -7, 4, 4, 99, 0};
     static float x[160], out[224];
     dc_kernel *k = NULL;
-    int ahead = 0;
+    int prefetches = 0;
     for (int i = 0; i < 160; i++)
         x[i] = (float)i;
     if (!CHECK(dc_nest_parse(&r->job, text, &k) == DC_OK))
@@ -644,9 +643,9 @@ static void test_rows_ahead(runner *r)
         return;
     const dc_flat *f = r->flat.at[n];
     for (uint32_t i = 0; i < f->order.n; i++)
-        ahead +=
+        prefetches +=
             f->inst.at[f->order.at[i]].op == DC_K_LOAD && f->inst.at[f->order.at[i]].in[2] != 0;
-    CHECK_EQ(ahead, 1);
+    CHECK_EQ(prefetches, 1);
     runner_run_range(r, n, 7, (void *[]){out, x, row});
     for (int i = 0; i < 7; i++)
         for (int j = 0; j < 32; j++) {
@@ -720,7 +719,7 @@ int main(void)
     with_runner(test_examples);
     with_runner(test_in_place);
     with_runner(test_text);
-    with_runner(test_rows_ahead);
+    with_runner(test_prefetched_rows);
     with_runner(test_guarded_load);
     with_runner(test_masked_in_place);
     return t_done();

@@ -40,7 +40,7 @@ static void comes_back(const char *text)
 /* Everything that the form has, types that do not fit each other included. */
 static const char *const texts[] = {
     "kernel empty () {\n}\n",
-    "kernel E_100 (out0: f32[100] out stream, x0: f32[100] ahead 32, x1: u8[7] inout) strict "
+    "kernel E_100 (out0: f32[100] out nontemporal, x0: f32[100] prefetch 2, x1: u8[7] inout) strict "
     "positions 7 {\n"
     "  %1 = loop begin, end\n"
     "    %2 = mul index %1, 16\n"
@@ -48,8 +48,8 @@ static const char *const texts[] = {
     "    %4 = add f32x16 %3, 0.1\n"
     "    store f32x16 out0[%2], %4, align 64\n"
     "    %5 = add index %2, 16\n"
-    "    %6 = load f32x4 x0[%2], ahead %5, align 16\n"
-    "    %7 = load f32x4 x0[0], ahead 80\n"
+    "    %6 = load f32x4 x0[%2], prefetch %5, align 16\n"
+    "    %7 = load f32x4 x0[0], prefetch 80\n"
     "    %8 = scale f32x16 %3, %4\n"
     "  end\n"
     "}\n",

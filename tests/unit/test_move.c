@@ -132,6 +132,16 @@ static const list good[] = {
     {lanes, "lane i; lane j; lane l", "thread a: f32[32]"},
     {lanes, "split i 8; lane i.i; block i.o; split j 8; lane j.i; block j.o; lane l",
      "group a: f32[32]"},
+    {softmax,
+     "split n 4; vectorize n.i; split m 4; grid i; nontemporal out0; prefetch x0 i n.o 2; pipeline "
+     "i",
+     "for n.o in 5 prefetch x0 i 2"},
+    {softmax, "grid i; pipeline i; nontemporal out0", "for i in 7 grid pipeline"},
+    {softmax, "split n 4; vectorize n.i; prefetch x0 i i 1", "for i in 7 prefetch x0 i 1"},
+    {gather, "pad j 4; vectorize j.p; grid i; prefetch x1 i i 1",
+     "for i in 10 grid prefetch x1 i 1"},
+    {product, "split n 4; reorder k n.i; vectorize n.i; prefetch x1 k k 1",
+     "for k in 16 reduce prefetch x1 k 1"},
 };
 
 /* Names have no limit. */
@@ -390,6 +400,36 @@ static const refusal bad[] = {
     {"kernel ints(out0: i32[16] out, x0: i32[16], x1: i32[16]) {\n  for m in 4\n    for n in 4\n"
      "      for k in 4 reduce\n        out0[4*m + n] add= mul(x0[4*m + k], x1[4*k + n])\n}\n",
      "", "tensorize m mma_4x4x4", "the assignment is no sum in the dtype of mma_4x4x4"},
+    /* nontemporal, prefetch, pipeline */
+    {softmax, "", "nontemporal x0", "x0 is no output that is only stored to"},
+    {updates, "", "nontemporal p0", "p0 is no output that is only stored to"},
+    {softmax, "", "nontemporal e", "e is no output that is only stored to"},
+    {softmax, "", "nontemporal z", "there is no buffer z"},
+    {softmax, "", "prefetch x0 i n", "it reads: prefetch buffer axis axis count"},
+    {softmax, "", "prefetch x0 i z 1", "there is no loop over z"},
+    {softmax, "", "prefetch x0 i n 3", "it prefetches into cache 1 or 2"},
+    {softmax, "split n 4; vectorize n.i", "prefetch out0 i n.o 1",
+     "out0 cannot be prefetched: it is no input"},
+    {softmax, "split n 4; vectorize n.i", "prefetch x0 n.o i 1",
+     "the second loop is not inside the first"},
+    {softmax, "split n 4; vectorize n.i", "prefetch x0 n.o k 1",
+     "the second loop is not inside the first"},
+    {softmax, "split n 4; vectorize n.i", "prefetch x0 i n.i 1",
+     "both loops are serial or the grid"},
+    {softmax, "", "prefetch x0 i n 1",
+     "it is not read there in vectors that are contiguous in memory"},
+    {softmax, "split n 4; vectorize n.i; prefetch x0 i n.o 1", "prefetch x0 i n.o 2",
+     "x0 is prefetched already"},
+    {product, "split n 4; reorder k n.i; vectorize n.i", "prefetch x1 m k 1",
+     "what is read there is the same in the next iteration"},
+    {gather, "pad j 4; vectorize j.p", "prefetch x1 i i 1",
+     "where the next iteration reads is only known of the grid"},
+    {softmax, "", "pipeline i", "pipeline takes a loop of the grid, i is none"},
+    {product, "grid m", "pipeline m",
+     "m cannot be pipelined: its last part is no serial loop that stores results alone"},
+    {softmax, "grid i; nontemporal out0", "split n 4",
+     "split comes before moves of memory traffic"},
+    {softmax, "grid i; pipeline i", "unroll n", "unroll comes before moves of memory traffic"},
 };
 
 static void test_bad(const refusal *r)

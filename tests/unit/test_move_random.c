@@ -97,12 +97,14 @@ static const char *any_arg_axis(rng *r, const dc_kernel *k, dc_move_kind kind, c
 }
 
 /* Mostly what could fit: any row, by the kinds of its arguments. */
-static void any_move(rng *r, const dc_kernel *k, bool reassociate, char *text, size_t size)
+static void any_move(rng *r, const dc_kernel *k, bool reassociate, bool traffic, char *text,
+                     size_t size)
 {
     dc_move_kind kind;
     do
         kind = (dc_move_kind)rng_below(r, DC_MOVE__COUNT);
-    while ((dc_move_reassociates(kind) && !reassociate) ||
+    while ((dc_move_effect_of(kind) == DC_MOVE_TRAFFIC) != traffic ||
+           (dc_move_reassociates(kind) && !reassociate) ||
            (fits_often(kind) && rng_below(r, 5) > 0));
     const picked p = any_loop(r, k);
     size_t n = (size_t)snprintf(text, size, "%s", dc_move_name(kind));
@@ -168,7 +170,9 @@ static void move_about(dc_kernel *plain, dc_kernel *k, uint64_t seed)
         char text[400];
         const char *why = "";
         dc_move m;
-        any_move(&r, k, reassociate, text, sizeof text);
+        /* of memory traffic at the end; now and then too early, then others are refused */
+        const bool traffic = done > MAX_MOVES - 3 || rng_below(&r, 60) == 0;
+        any_move(&r, k, reassociate, traffic, text, sizeof text);
         if (!dc_move_parse(NULL, text, &m, &why))
             continue;
         tried[m.kind]++;

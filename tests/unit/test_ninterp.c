@@ -140,6 +140,18 @@ static const struct {
      "a thread leaves its row: r"},
     {HEAD "  local a: f32[99999999999]\n  a[0] = x[0]\n}", "too large for local memory: a"},
     /* tests that keep nothing out, sizes */
+    /* memory traffic */
+    {HEAD "  for i in 64 grid pipeline\n    o[i] = x[i]\n}",
+     "k:2: its last part is no serial loop that stores results alone: i"},
+    {HEAD "  for i in 64 pipeline\n    o[i] = x[i]\n}", "k:2: pipelined, but not the grid: i"},
+    {HEAD "  for i in 8 grid prefetch x i 1\n    for j in 8\n      o[8*i + j] = x[8*i + j]\n}",
+     "it is not read there in vectors that are contiguous in memory: x"},
+    {HEAD
+     "  for i in 8 grid prefetch x i 3\n    for j in 8 vector\n      o[8*i + j] = x[8*i + j]\n}",
+     "prefetched to no cache: x"},
+    {HEAD
+     "  for i in 8 grid prefetch o i 1\n    for j in 8 vector\n      o[8*i + j] = x[8*i + j]\n}",
+     "it is no input: o"},
     {HEAD "  for i in 65\n    o[i] = 0:f32 if i in 65\n}", "k:3: access outside buffer: o"},
     {HEAD "  for i in 65\n    o[i] = 0:f32 if i in 64\n}", NULL},
     {HEAD "  for i in 65\n    o[0] = x[i if i in 65]\n}", "access outside buffer: x"},

@@ -104,8 +104,8 @@ static void test_canonical(void)
 static void test_people(void)
 {
     static const char written[] = "\n# Sums of rows.\n"
-                                  "kernel rows ( out0 : f32 [ 8 ] out stream, # first the result\n"
-                                  "    x0: f32[64] ahead 8)   strict {   # strict: no FMA\n"
+                                  "kernel rows ( out0 : f32 [ 8 ] out uncached nontemporal, # first the result\n"
+                                  "    x0: f32[64] uncached)   strict {   # strict: no FMA\n"
                                   "\n"
                                   "      local acc: f32[1]\n"
                                   "   for i in 8 grid\r\n"
@@ -117,7 +117,7 @@ static void test_people(void)
                                   "         out0[(64*i + 5)/64] = acc[0]\n"
                                   "}\n\n# the end";
     static const char printed[] =
-        "kernel rows(out0: f32[8] out stream, x0: f32[64] ahead 8) strict {\n"
+        "kernel rows(out0: f32[8] out uncached nontemporal, x0: f32[64] uncached) strict {\n"
         "  local acc: f32[1]\n"
         "  for i in 8 grid\n"
         "    acc[0] = -0:f32\n"
@@ -309,6 +309,10 @@ static const struct {
     {"kernel k(x: f32[+7])", 1, "a number expected"},
     {"kernel k(x: f32[1] f32)", 1, "')' expected"},
     {"kernel k(x: f32[1],\n  x: f32[2]) {\n}", 2, "two buffers 'x'"},
+    {"kernel k(o: f32[8] inout nontemporal) {\n}", 1, "')' expected, not 'nontemporal'"},
+    {"kernel k() {\n  local a: f32[8] uncached\n}", 2, "the end of the line expected"},
+    {"kernel k(x: f32[8]) {\n  for i in 8 prefetch x j 1\n}", 2, "no loop over 'j' here"},
+    {"kernel k(x: f32[8]) {\n  for i in 8 prefetch x i\n}", 2, "a number expected"},
     {"kernel k() strict strict {\n}", 1, "'{' expected, not 'strict'"},
     {"kernel k() { }", 1, "the end of the line expected, not '}'"},
     {"kernel k() {\n", 2, "'}' expected, not the end"},

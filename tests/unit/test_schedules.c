@@ -556,7 +556,9 @@ static void test_rows(uint64_t seed)
         const char *why = "";
         dc_move move;
         bool is = false;
-        CHECK(sr_weight.shape[kind] + sr_weight.bound[kind] + sr_weight.late[kind] > 0);
+        CHECK(sr_weight.shape[kind] + sr_weight.bound[kind] + sr_weight.late[kind] +
+                  sr_traffic[kind] >
+              0);
         for (int i = 0; i < 20 && !is; i++) {
             sr_propose(&m, kind, text, sizeof text);
             is = dc_move_parse(k, text, &move, &why);
