@@ -42,6 +42,13 @@ have_opencl() {
     return 1
 }
 
+have_png() {
+    for so in /usr/lib/*/libpng16.so.16; do
+        [ -e "$so" ] && return 0
+    done
+    return 1
+}
+
 have_fuzzer() {
     command -v clang-14 || return 1
     for a in /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a; do
@@ -60,6 +67,7 @@ need_build() {
     need zlib1g-dev test -e /usr/include/zlib.h
     need libedit-dev test -e /usr/include/histedit.h
     need libllvm19 have_llvm
+    need libpng16-16 have_png
 }
 
 need_tests() {
@@ -67,6 +75,7 @@ need_tests() {
     need lua-unit test -e /usr/share/lua/5.4/luaunit.lua
     need lua-check command -v luacheck
     need valgrind command -v valgrind
+    need libpng-dev test -e /usr/include/png.h
     need ocl-icd-libopencl1 have_opencl
     need clang-14 command -v clang-14
     need libclang-rt-14-dev have_fuzzer
