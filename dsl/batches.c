@@ -421,7 +421,7 @@ static dc_tensor *rows_at(lua_State *L, dc_dsl *d, int idx, int64_t n)
     const bool is_tensor = h->kind == DC_HANDLE_VALUE || h->kind == DC_HANDLE_LAZY;
     luaL_argcheck(L, is_tensor && dc_handle_type(h)->rank > 0, idx, "a tensor with rows is needed");
     luaL_argcheck(L, n <= dc_handle_type(h)->dim[0], idx, "fewer rows");
-    return dc_handle_realize(L, d, h, "batches");
+    return dc_handle_realize(L, d, h);
 }
 
 static int l_batches(lua_State *L)
@@ -449,7 +449,7 @@ static int l_batches(lua_State *L)
         dc_err_copy(&failure, &d->rt->job.err);
         close_holder(a.h);
         dc_err_copy(&d->rt->job.err, &failure);
-        dc_error_raise(L, d, &(dc_blame){.op = "batches"});
+        dc_error_raise(L, d, NULL);
     }
     return 1;
 }
@@ -491,7 +491,7 @@ static int l_next(lua_State *L)
     dc_handle *mask = a.h->b != NULL && a.h->b->full != NULL ? new_loan(L, d) : NULL;
     if (a.h->b == NULL) /* a finalizer has closed it */
         return 0;
-    dc_run(L, d, next_body, &a, "batches");
+    dc_run(L, d, next_body, &a);
     dc_handle_fill(x, dc_tensor_retain(a.slot->t[0]));
     dc_handle_fill(y, dc_tensor_retain(a.slot->t[1]));
     if (mask != NULL)

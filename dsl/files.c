@@ -105,7 +105,7 @@ static void fill_value(lua_State *L, dc_dsl *d, saving *a, uint32_t i)
     if (h->kind == DC_HANDLE_CELL)
         a->value[i].cell = h->cell;
     else
-        a->value[i].tensor = dc_handle_realize(L, d, h, "save"); /* it has been already */
+        a->value[i].tensor = dc_handle_realize(L, d, h); /* it has been already */
 }
 
 static int l_save(lua_State *L)
@@ -122,13 +122,13 @@ static int l_save(lua_State *L)
     for (uint32_t i = 0; i < a.ncommand; i++) {
         dc_handle *h = handle_at(L, d, 3, i, "save");
         if (h->kind != DC_HANDLE_CELL)
-            dc_handle_realize(L, d, h, "save");
+            dc_handle_realize(L, d, h);
     }
     for (uint32_t i = 0; i < a.ncommand; i++) /* nothing of the script runs from here on */
         fill_value(L, d, &a, i);
     for (uint32_t i = 0; i < a.ntext; i++)
         a.text[i] = (dc_st_text){text_at(L, d, 4, i, "save"), text_at(L, d, 5, i, "save")};
-    dc_run(L, d, save_body, &a, "save");
+    dc_run(L, d, save_body, &a);
     return 0;
 }
 
@@ -166,7 +166,7 @@ static int l_open(lua_State *L)
         d->rt->check_unknown = true;
         return 0;
     }
-    dc_error_check(L, d, status, "load");
+    dc_error_check(L, d, status);
     return 1;
 }
 
@@ -258,7 +258,7 @@ static int l_take(lua_State *L)
     a.t = find_tensor(L, a.f, luaL_checkstring(L, 2));
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "'%.60s' of %s", a.t->name, a.f->path);
-    dc_error_check(L, d, dc_run_again(L, d, take_body, &a), "load");
+    dc_error_check(L, d, dc_run_again(L, d, take_body, &a));
     return 1;
 }
 
@@ -350,8 +350,7 @@ static void check_fit(lua_State *L, dc_dsl *d, const open_file *f, const dc_st_t
              in_file, c->trainable ? "parameter" : "state", in_cell, what);
     dc_error_fact(
         L, d, DC_ERR_MISFIT, &(dc_fact){.op = "load", .word = {text}},
-        &(dc_blame){
-            .op = "load", .expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
+        &(dc_blame){.expected = in_cell, .got = in_file, .hint = advice(&t->type, &c->type)});
 }
 
 static int l_put(lua_State *L)
@@ -375,7 +374,7 @@ static int l_put(lua_State *L)
         lua_pop(L, 1);
         check_fit(L, d, a.f, a.tensor[i], h->cell, a.turned[i]);
     }
-    dc_run(L, d, put_body, &a, "load");
+    dc_run(L, d, put_body, &a);
     return 0;
 }
 
@@ -395,7 +394,7 @@ static int l_exists(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
     existing a = {dc_args_text(L, d, 2, op), false};
-    dc_run(L, d, exists_body, &a, op);
+    dc_run(L, d, exists_body, &a);
     lua_pushboolean(L, a.there);
     return 1;
 }
@@ -424,7 +423,7 @@ static int l_write_file(lua_State *L)
     const char *op = luaL_checkstring(L, 1);
     writing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
     a.bytes = luaL_checklstring(L, 3, &a.n);
-    dc_run(L, d, write_body, &a, op);
+    dc_run(L, d, write_body, &a);
     return 0;
 }
 
@@ -437,7 +436,7 @@ static int l_write_png(lua_State *L)
     a.height = (uint32_t)luaL_checkinteger(L, 4);
     a.bytes = luaL_checklstring(L, 5, &a.n);
     luaL_argcheck(L, a.width > 0 && a.n == (size_t)a.width * a.height * 3, 5, "pixels");
-    dc_run(L, d, write_body, &a, op);
+    dc_run(L, d, write_body, &a);
     return 0;
 }
 

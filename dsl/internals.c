@@ -104,7 +104,7 @@ static int l_label(lua_State *L)
         return 0;
     if (!lua_isnoneornil(L, 2)) { /* false takes it away */
         labelling a = {h->cell, lua_toboolean(L, 2) ? luaL_checkstring(L, 2) : NULL};
-        dc_run(L, d, label_body, &a, "label");
+        dc_run(L, d, label_body, &a);
     }
     lua_pushstring(L, h->cell->label);
     return 1;
@@ -244,7 +244,7 @@ static void stand_in(lua_State *L, dc_dsl *d, const reading *a)
     if (strstr(a->path, "label") != NULL)
         t.rank = 1;
     d->rt->check_unknown = true;
-    dc_handle_upload(L, d, a->h, &t, NULL, "idx");
+    dc_handle_upload(L, d, a->h, &t, NULL);
 }
 
 static int l_checking(lua_State *L)
@@ -267,8 +267,7 @@ static int l_idx(lua_State *L)
     if (status == DC_E_FILE && d->rt->check) {
         stand_in(L, d, &a);
     } else if (status != DC_OK) {
-        d->rt->job.err.fact.op = "idx";
-        dc_error_raise(L, d, NULL);
+        dc_error_raise(L, d, &(dc_blame){.op = "idx"});
     }
     return 1;
 }

@@ -54,7 +54,6 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
     parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out};
     if (dc_protect(&d->rt->job, parse_body, &a) == DC_OK)
         return;
-    d->rt->job.err.fact.op = op;
     dc_error_raise(L, d, &(dc_blame){.op = op});
 }
 

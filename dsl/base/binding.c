@@ -52,7 +52,7 @@ DC_NORETURN static void refuse(lua_State *L, dc_dsl *d, const char *op, int most
     snprintf(text, sizeof text, "%d argument%s given, %s", top - own, top - own == 1 ? "" : "s",
              taken);
     dc_error_fact(L, d, DC_ERR_ARG_COUNT_TEXT, &(dc_fact){.op = op, .word = {text}},
-                  &(dc_blame){.op = op, .hint = hint});
+                  &(dc_blame){.hint = hint});
 }
 
 void dc_binding_surplus(lua_State *L, dc_dsl *d, const char *op, int most, int own)

@@ -211,6 +211,8 @@ void dc_error_raise(lua_State *L, dc_dsl *d, const dc_blame *b)
     dc_interrupt_told(L, d);
     dc_err_copy(&failure, &d->rt->job.err);
     const dc_err *e = &failure;
+    if (blame.op != NULL)
+        failure.fact.op = blame.op;
     luaL_checkstack(L, 20, "an error");
     if (e->id == DC_ERR_BUG || e->status == DC_E_BUG)
         d->rt->broken = true;
@@ -251,10 +253,10 @@ void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact, c
     dc_error_raise(L, d, b);
 }
 
-void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op)
+void dc_error_check(lua_State *L, dc_dsl *d, dc_status status)
 {
     if (status != DC_OK)
-        dc_error_raise(L, d, &(dc_blame){.op = op});
+        dc_error_raise(L, d, NULL);
 }
 
 bool dc_error_is(lua_State *L, int idx)

@@ -17,7 +17,7 @@ struct dc_operand {
 
 /* What the sentence of a failure is surrounded by. */
 struct dc_blame {
-    const char *op;
+    const char *op; /* of the failure, instead of what the record has; NULL: as recorded */
     const dc_operand *in;
     int n;
     const dc_place *place; /* NULL: found now */
@@ -39,7 +39,7 @@ DC_NORETURN void dc_error_raisef(lua_State *L, dc_dsl *d, dc_err_id id, const ch
 DC_NORETURN void dc_error_fact(lua_State *L, dc_dsl *d, dc_err_id id, const dc_fact *fact,
                                const dc_blame *b);
 /* Raises if the status is a failure. */
-void dc_error_check(lua_State *L, dc_dsl *d, dc_status status, const char *op);
+void dc_error_check(lua_State *L, dc_dsl *d, dc_status status);
 
 /*
  * Pushes "the global 'scale' is nil" about a variable that the script's line reads, the first one that is nil;

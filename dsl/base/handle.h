@@ -76,7 +76,7 @@ void dc_collector_make_room(dc_dsl *d);
  * failed.
  */
 dc_status dc_handle_tensor(dc_job *j, dc_handle *h, dc_tensor **out);
-dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h, const char *op);
+dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h);
 /* The same if it has one, else NULL; never fails. */
 dc_tensor *dc_handle_held(const dc_handle *h);
 /* A new reference on what stands for the handle in lazy expressions: of a cell, its value now. */
@@ -97,9 +97,8 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
  * Host memory for a value of this type, pushed as a userdata: for dc_handle_upload. MEMORY is raised, before anything is
  * allocated, where the limit has no room for the tensor; at least one byte is returned.
  */
-void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t, const char *op);
+void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t);
 /* Fills an empty handle with a new tensor of this type, from host memory (NULL: zeros). */
-void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
-                      const char *op);
+void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from);
 
 #endif

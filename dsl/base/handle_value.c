@@ -49,7 +49,7 @@ dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
     if (h->kind != DC_HANDLE_CLOSED)
         return h;
     if (h->loan) {
-        const dc_blame b = {.op = op, .hint = "x:clone() keeps one"};
+        const dc_blame b = {.hint = "x:clone() keeps one"};
         dc_fact f = {.op = op, .word = {"a batch is on loan until the next iteration"}};
         dc_error_fact(L, d, DC_ERR_CLOSED, &f, &b);
     }
@@ -60,7 +60,7 @@ dc_handle *dc_handle_check(lua_State *L, dc_dsl *d, int idx, const char *op)
                       &(dc_fact){.op = op,
                                  .word = {lua_pushfstring(
                                      L, "the tensor was closed by its scope at %s", h->closed)}},
-                      &(dc_blame){.op = op, .hint = "s:keep(x) keeps one"});
+                      &(dc_blame){.hint = "s:keep(x) keeps one"});
     dc_error_raisef(L, d, DC_ERR_CLOSED, op, "the tensor was closed at %s", h->closed);
 }
 
@@ -105,13 +105,13 @@ static dc_status realize_body(dc_job *j, void *arg)
     return dc_handle_tensor(j, a->h, &a->t);
 }
 
-dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
+dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h)
 {
     realizing a = {.h = h, .t = dc_handle_held(h)};
     if (a.t != NULL)
         return a.t;
     if (dc_run_again(L, d, realize_body, &a) != DC_OK)
-        dc_handle_raise(L, d, &(dc_blame){.op = op});
+        dc_handle_raise(L, d, &(dc_blame){0});
     return a.t;
 }
 
@@ -205,13 +205,11 @@ static void refuse_traced(lua_State *L, dc_dsl *d, dc_handle *h, const char *op)
     const dc_trace *t = dc_trace_current(L, d);
     if (h->kind == DC_HANDLE_TRACED && (t == NULL || h->serial != t->serial))
         dc_error_fact(L, d, DC_ERR_LEAKED,
-                      &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}},
-                      &(dc_blame){.op = op});
+                      &(dc_fact){.op = op, .word = {h->fn != NULL ? h->fn : d->trace->name}}, NULL);
     const dc_operand in = {.h = h, .role = "of", .type = *dc_handle_type(h)};
     const bool makes_cell = strcmp(op, "param") == 0 || strcmp(op, "state") == 0;
     dc_error_fact(L, d, DC_ERR_NO_VALUE, &(dc_fact){.op = op, .type = {in.type}, .word = {t->name}},
-                  &(dc_blame){.op = op,
-                              .in = &in,
+                  &(dc_blame){.in = &in,
                               .n = 1,
                               .hint = makes_cell
                                           ? "a cell begins with a value; then cell:set(x), which "
@@ -246,10 +244,10 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
         first.bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
     transfer a = {.d = d, .h = h, .part = part, .n = n};
     if (dc_run_again(L, d, look_body, &first) != DC_OK)
-        dc_handle_raise(L, d, &(dc_blame){.op = op});
+        dc_handle_raise(L, d, &(dc_blame){0});
     a.to = lua_newuserdatauv(L, first.bytes > 0 ? first.bytes : 1, 0);
     if (dc_run_again(L, d, download_body, &a) != DC_OK)
-        dc_handle_raise(L, d, &(dc_blame){.op = op});
+        dc_handle_raise(L, d, &(dc_blame){0});
     return a.to;
 }
 
@@ -287,17 +285,16 @@ static dc_status admit_body(dc_job *j, void *arg)
     return dc_storage_admit(a->d->rt, j, a->bytes);
 }
 
-void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t, const char *op)
+void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t)
 {
     admitting a = {.d = d, .bytes = dc_type_bytes(t)};
-    dc_error_check(L, d, dc_run_again(L, d, admit_body, &a), op);
+    dc_error_check(L, d, dc_run_again(L, d, admit_body, &a));
     return lua_newuserdatauv(L, a.bytes > 0 ? a.bytes : 1, 0);
 }
 
-void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from,
-                      const char *op)
+void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, const void *from)
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
     dc_collector_step(L, d);
-    dc_error_check(L, d, dc_run_again(L, d, upload_body, &a), op);
+    dc_error_check(L, d, dc_run_again(L, d, upload_body, &a));
 }

@@ -5,9 +5,9 @@
 
 #include "dsl/base/error.h"
 
-void dc_run(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg, const char *op)
+void dc_run(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg)
 {
-    dc_error_check(L, d, dc_protect(&d->rt->job, body, arg), op);
+    dc_error_check(L, d, dc_protect(&d->rt->job, body, arg));
 }
 
 dc_status dc_run_again(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg)
@@ -33,9 +33,9 @@ static dc_status grow_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-void *dc_run_grow(lua_State *L, dc_dsl *d, const char *op, void *at, uint32_t *cap, size_t size)
+void *dc_run_grow(lua_State *L, dc_dsl *d, void *at, uint32_t *cap, size_t size)
 {
     growth a = {at, cap, size};
-    dc_run(L, d, grow_body, &a, op);
+    dc_run(L, d, grow_body, &a);
     return a.at;
 }

@@ -208,7 +208,7 @@ void dc_shape_arg_read(lua_State *L, dc_dsl *d, const dc_type *from, const char 
     *out = dc_type_scalar((dc_dtype)from->dtype);
     if (n == 2 && lua_type(L, 2) == LUA_TSTRING) {
         shaping s = {d->rt->names, op, dc_args_text(L, d, 2, op), from, out, 0};
-        dc_run(L, d, text_body, &s, op);
+        dc_run(L, d, text_body, &s);
         return;
     }
     if (n == 2 && lua_type(L, 2) == LUA_TTABLE) {

@@ -120,7 +120,7 @@ void dc_trace_keep(lua_State *L, dc_dsl *d, const char *op, const dc_place *plac
 /* The value of a handle in the function being traced. LEAKED. */
 dc_status dc_trace_value(dc_job *j, dc_trace *t, dc_handle *h, dc_val *out);
 /* The same of a handle or a number, from Lua. Raises. */
-dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in, const char *op);
+dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in);
 dc_trace_cell *dc_trace_cell_of(dc_trace *t, dc_cell *c);
 /* A function with arguments, captured tensors, then cells; results, sets, checks. */
 dc_func *dc_trace_close(dc_trace *t);

@@ -168,10 +168,10 @@ static dc_status read_body(dc_job *j, void *arg)
                             : dc_build_bits(j, a->t->f, &a->in->type, a->in->bits, &a->out);
 }
 
-dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in, const char *op)
+dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in)
 {
     reading a = {.t = t, .in = in};
-    dc_run(L, t->d, read_body, &a, op);
+    dc_run(L, t->d, read_body, &a);
     return a.out;
 }
 

@@ -79,7 +79,7 @@ static void record_tensors(lua_State *L, dc_dsl *d, dc_trace *t, int n)
         const dc_status status = dc_protect(&d->rt->job, print_body, &a);
         if (status != DC_OK)
             t->print.n = before;
-        dc_error_check(L, d, status, "print");
+        dc_error_check(L, d, status);
     }
 }
 

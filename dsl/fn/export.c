@@ -250,6 +250,6 @@ int dc_fn_export(lua_State *L)
         e.spec[i] = dc_spec_at(L, -1);
         lua_pop(L, 1);
     }
-    dc_error_check(L, d, dc_run_again(L, d, export_body, &e), "export");
+    dc_error_check(L, d, dc_run_again(L, d, export_body, &e));
     return 0;
 }

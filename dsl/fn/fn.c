@@ -212,7 +212,7 @@ static int l_fn(lua_State *L)
     const int at = lua_gettop(L);
     fn->d = d;
     parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), fn};
-    dc_run(L, d, parse_body, &p, "fn");
+    dc_run(L, d, parse_body, &p);
     check_body(L, d, 2, &fn->sig);
     dc_args_options(L, d, 3, "fn", (const char *const *)fn->sig.var);
     dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", NULL});
@@ -254,11 +254,11 @@ static int l_check(lua_State *L)
     return 0;
 }
 
-static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
+static void push_info(lua_State *L, dc_dsl *d, dc_spec *s)
 {
     dc_exec_info info;
     lua_newtable(L);
-    if (!dc_spec_wait(L, d, fn, s)) {
+    if (!dc_spec_wait(L, d, s)) {
         lua_pushstring(L, s->refused);
         lua_setfield(L, -2, "refused");
         return;
@@ -286,13 +286,13 @@ static void push_info(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
 static int l_info(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    const dc_fn *fn = dc_fn_check(L, 1);
+    dc_fn_check(L, 1);
     dc_fn_push_specs(L, 1);
     const int n = (int)lua_rawlen(L, -1);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
         lua_rawgeti(L, -2, i);
-        push_info(L, d, fn, dc_spec_at(L, -1));
+        push_info(L, d, dc_spec_at(L, -1));
         lua_rawseti(L, -3, i);
         lua_pop(L, 1);
     }

@@ -193,7 +193,7 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
 /* Traces again. Raises where the graph is another one; `why` names what was seen to change. */
 void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
 /* Before it is shown: waits for the executable. False: it is refused. */
-bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s);
+bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s);
 /* Before it is called: waits for the executable, makes the instance. Inside dc_protect. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */

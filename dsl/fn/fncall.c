@@ -185,13 +185,13 @@ static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
 {
     dc_handle *h = dc_handle_test(L, idx);
     if (h != NULL && h->kind == DC_HANDLE_LAZY)
-        dc_handle_realize(L, d, h, fn->name);
+        dc_handle_realize(L, d, h);
     if (h == NULL || h->kind != DC_HANDLE_CELL)
         return;
     showing a = {h, dc_handle_new(L, d)};
     dc_handle_check(L, d, idx, fn->name); /* a finalizer may have closed it */
     a.out->origin = h->origin;
-    dc_run(L, d, show_body, &a, fn->name);
+    dc_run(L, d, show_body, &a);
     lua_replace(L, idx);
 }
 
@@ -277,7 +277,7 @@ static int run_spec(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
     const dc_status status = dc_fn_act(L, d, fn, s, v, call_body, &a);
     if (status != DC_OK && a.fault.check >= 0)
         dc_fn_raise_fault(L, d, s, &a.fault);
-    dc_error_check(L, d, status, fn->name);
+    dc_error_check(L, d, status);
     s->calls++;
     return first;
 }
@@ -350,7 +350,7 @@ static void push_renamed(lua_State *L, dc_dsl *d, const char *op, int idx, const
         in.bits = dc_args_element(L, d, idx, op, (dc_dtype)type->dtype);
     dc_handle *to = dc_handle_new_traced(L, d);
     to->origin = origin != NULL || in.h == NULL ? origin : in.h->origin;
-    dc_val v = dc_trace_operand(L, d->trace, &in, op);
+    dc_val v = dc_trace_operand(L, d->trace, &in);
     memcpy(v.type.name, type->name, sizeof v.type.name);
     dc_handle_trace(to, d->trace, &v);
 }

@@ -80,7 +80,7 @@ int dc_fnjob_start(lua_State *L)
     memcpy(p->out, s->out, s->nout * sizeof *p->out);
     starting a = {d, s};
     const dc_status status = dc_fn_act(L, d, fn, s, &v, start_body, &a);
-    dc_error_check(L, d, status, fn->name);
+    dc_error_check(L, d, status);
     p->open = true;
     s->calls++;
     return 1;
@@ -128,7 +128,7 @@ static void carry_on(lua_State *L, dc_dsl *d, slices *p, uint64_t ns)
         p->open = false;
     if (status != DC_OK && a.fault.check >= 0)
         dc_fn_raise_fault(L, d, a.s, &a.fault);
-    dc_error_check(L, d, status, p->name);
+    dc_error_check(L, d, status);
     p->done = a.done;
 }
 
@@ -193,7 +193,7 @@ static int l_result(lua_State *L)
     check_job(L, d, "result"); /* a finalizer may have closed it */
     const dc_status status = dc_protect(&d->rt->job, take_body, &a);
     p->open = false;
-    dc_error_check(L, d, status, fn->name);
+    dc_error_check(L, d, status);
     return dc_fn_give(L, fn, s, 3, first);
 }
 

@@ -29,13 +29,13 @@ void dc_fn_give_size(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, c
                  int64_t n)
 {
     giving a = {&fn->sig, b, name, n};
-    dc_run(L, d, give_body, &a, fn->name);
+    dc_run(L, d, give_body, &a);
 }
 
 void dc_fn_check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b)
 {
     giving a = {.sig = &fn->sig, .bind = b};
-    dc_run(L, d, give_body, &a, fn->name);
+    dc_run(L, d, give_body, &a);
 }
 
 /* ---- from tables ----------------------------------------------------------------------------- */

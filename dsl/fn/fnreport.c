@@ -69,7 +69,7 @@ typedef struct looking {
 } looking;
 
 /* Pushes the list of specialisations, all of them compiled or refused; returns how many there are. */
-static int push_specs(lua_State *L, dc_dsl *d, const dc_fn *fn)
+static int push_specs(lua_State *L, dc_dsl *d)
 {
     dc_fn_push_specs(L, 1);
     const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
@@ -78,7 +78,7 @@ static int push_specs(lua_State *L, dc_dsl *d, const dc_fn *fn)
         dc_spec *s = dc_spec_at(L, -1);
         lua_pop(L, 1);
         if (s->exec != NULL)
-            dc_spec_wait(L, d, fn, s);
+            dc_spec_wait(L, d, s);
     }
     return n;
 }
@@ -147,7 +147,7 @@ int dc_fnreport_kernels(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
     const dc_fn *fn = dc_fn_check(L, 1);
-    const int n = push_specs(L, d, fn), list = lua_gettop(L);
+    const int n = push_specs(L, d), list = lua_gettop(L);
     lua_newtable(L);
     for (int i = 1; i <= n; i++) {
         looking a = {.d = d, .fn = fn, .s = spec_at(L, list, i)};
@@ -159,7 +159,7 @@ int dc_fnreport_kernels(lua_State *L)
             push_kernel(L, &facts, i);
             lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
         }
-        dc_run(L, d, measure_body, &a, fn->name);
+        dc_run(L, d, measure_body, &a);
     }
     return 1;
 }
@@ -195,7 +195,7 @@ int dc_fnreport_source(lua_State *L)
     const dc_fn *fn = dc_fn_check(L, 1);
     const int64_t wanted = lua_isnoneornil(L, 2) ? 1 : dc_args_integer(L, d, 2, "source", "n");
     looking a = {.d = d, .fn = fn, .form = read_form(L, d, 3)};
-    const int n = push_specs(L, d, fn), list = lua_gettop(L);
+    const int n = push_specs(L, d), list = lua_gettop(L);
     int64_t count = 0;
     for (int i = 1; i <= n; i++) {
         dc_spec *s = spec_at(L, list, i);
@@ -210,7 +210,7 @@ int dc_fnreport_source(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_ARG, "source", "no kernel %" PRId64 "; '%s' has %" PRId64,
                         wanted, fn->name, count);
     a.out = push_text(L);
-    dc_run(L, d, source_body, &a, fn->name);
+    dc_run(L, d, source_body, &a);
     finish_text(L);
     return 1;
 }
@@ -443,19 +443,19 @@ static const char *push_guards(lua_State *L, const dc_spec *s)
 static void push_parts(lua_State *L, dc_dsl *d, const dc_fn *fn,
                        dc_status (*part)(dc_job *, void *))
 {
-    const int n = push_specs(L, d, fn), list = lua_gettop(L);
+    const int n = push_specs(L, d), list = lua_gettop(L);
     looking a = {.d = d, .fn = fn, .out = push_text(L), .number = n};
     int first = 1;
-    dc_run(L, d, title_body, &a, fn->name);
+    dc_run(L, d, title_body, &a);
     for (int i = 1; i <= n; i++) {
         a.s = spec_at(L, list, i);
         a.number = i;
-        dc_run(L, d, heading_body, &a, fn->name);
+        dc_run(L, d, heading_body, &a);
         a.number = first;
         if (is_bare(a.s))
             continue;
         a.guards = push_guards(L, a.s);
-        dc_run(L, d, part, &a, fn->name);
+        dc_run(L, d, part, &a);
         lua_pop(L, 1);
         first += (int)dc_exec_kernel_count(a.s->exec);
     }

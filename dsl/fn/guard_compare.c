@@ -199,7 +199,7 @@ static void count(lua_State *L, dc_dsl *d, dc_guards *g, const char *name, bool 
     if (h != NULL)
         h->times++;
     else if (g->harmless.n < 64)
-        DC_PUSH_OR_RAISE(L, d, "fn", g->harmless, one);
+        DC_PUSH_OR_RAISE(L, d, g->harmless, one);
 }
 
 void dc_guard_count(lua_State *L, dc_dsl *d, dc_guards *g, int refs, dc_guard_look look)

@@ -118,7 +118,7 @@ static void enqueue(const walk *w, int idx, dc_guard_todo todo)
     if (todo.depth >= (todo.named ? DEEPEST : DEEPEST_UNNAMED) || !is_guarded(w->L, idx))
         return;
     todo.ref = dc_guard_ref(w->L, w->refs, idx);
-    DC_PUSH_OR_RAISE(w->L, w->d, "fn", w->g->todo, todo);
+    DC_PUSH_OR_RAISE(w->L, w->d, w->g->todo, todo);
 }
 
 /* The class of the object at idx; its fields are called as the object's. */
@@ -147,7 +147,7 @@ static void guard_field(const walk *w, const dc_guard_todo *at, int holder)
                             .was = dc_guard_keep(L, key + 1, w->refs),
                             .named = named,
                             .seldom = at->globals && !named};
-    DC_PUSH_OR_RAISE(L, w->d, "fn", w->g->field, field);
+    DC_PUSH_OR_RAISE(L, w->d, w->g->field, field);
     const dc_guard_todo inside = {
         .name = name, .named = named, .depth = at->depth + 1, .globals = index && at->globals};
     enqueue(w, key + 1, inside);
@@ -204,7 +204,7 @@ static void guard_table(const walk *w, const dc_guard_todo *at)
         guard_field(w, at, at->ref);
     }
     t.count = g->field.n - t.first;
-    DC_PUSH_OR_RAISE(L, w->d, "fn", g->table, t);
+    DC_PUSH_OR_RAISE(L, w->d, g->table, t);
     enqueue_class(w, table, at);
 }
 

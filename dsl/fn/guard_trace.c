@@ -44,7 +44,7 @@ static void note_function(lua_State *L, dc_dsl *d, dc_trace *t)
                                     .name = dc_place_intern(d, "%s", name),
                                     .was = dc_guard_keep(L, fn + 2, fn + 1),
                                     .named = true};
-            DC_PUSH_OR_RAISE(L, d, "fn", t->guards->local, local);
+            DC_PUSH_OR_RAISE(L, d, t->guards->local, local);
         }
         lua_settop(L, fn + 1);
     }
@@ -215,7 +215,7 @@ static void refuse_assigned(lua_State *L, dc_dsl *d, const dc_guards *g, int ref
 void dc_guard_watch(lua_State *L, dc_dsl *d, dc_trace *t, int idx, const char *name)
 {
     const dc_guard_todo todo = {.ref = dc_trace_hold(L, t, idx), .name = name, .named = true};
-    DC_PUSH_OR_RAISE(L, d, "fn", t->guards->todo, todo);
+    DC_PUSH_OR_RAISE(L, d, t->guards->todo, todo);
 }
 
 void dc_guard_end(lua_State *L, dc_dsl *d, dc_trace *t, const char *fn, int refs)

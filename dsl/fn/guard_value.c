@@ -123,5 +123,5 @@ static dc_status image_body(dc_job *j, void *arg)
 void dc_guard_take_image(lua_State *L, dc_dsl *d, dc_guard_table *t)
 {
     if (d->sees_tables && !t->cut)
-        dc_run(L, d, image_body, t, "fn");
+        dc_run(L, d, image_body, t);
 }

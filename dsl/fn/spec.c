@@ -110,7 +110,7 @@ static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, 
         dc_error_raisef(L, a->d, DC_ERR_ARG_KIND, a->fn->name,
                         "argument '%s' of type %s has no size", label, text);
     }
-    dc_run(L, a->d, argument_body, a, a->fn->name);
+    dc_run(L, a->d, argument_body, a);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -124,8 +124,8 @@ static void take_results(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_trace *t,
             in.type = dc_type_scalar(v->declared[i]->dtype);
             in.bits = dc_args_element(L, d, v->idx[i], fn->name, v->declared[i]->dtype);
         }
-        const dc_val result = dc_trace_operand(L, t, &in, fn->name);
-        DC_PUSH_OR_RAISE(L, d, fn->name, t->result, result);
+        const dc_val result = dc_trace_operand(L, t, &in);
+        DC_PUSH_OR_RAISE(L, d, t->result, result);
     }
 }
 
@@ -249,14 +249,14 @@ static dc_status wait_body(dc_job *j, void *arg)
 }
 
 /* Too little memory, say, is reported by the call of that specialisation: the others can be looked at. */
-bool dc_spec_wait(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s)
+bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s)
 {
     char why[600];
     waiting a = {d, s};
     dc_job *j = &d->rt->job;
     const dc_status status = dc_protect(j, wait_body, &a);
     if (status == DC_E_BUG || dc_err_ends(j->err.id))
-        dc_error_check(L, d, status, fn->name);
+        dc_error_check(L, d, status);
     s->refused = NULL;
     if (status == DC_OK)
         return true;
@@ -336,7 +336,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     const char *where = dc_place_of_function(L, d, at + 1);
     beginning b = {d, fn, s, where};
     dc_collector_make_room(d);
-    dc_run(L, d, begin_trace_body, &b, fn->name);
+    dc_run(L, d, begin_trace_body, &b);
     push_scope(L, d, fn, s, fn_idx, at + 1); /* at + 2; results from at + 3 on */
     dc_trace_push_refs(L, s->trace);
     lua_pushvalue(L, -1);
@@ -356,7 +356,7 @@ static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
     dc_fn_take_results(L, d, fn, &bind, at + 4, n, v, s->out_shape, &s->nout_shape);
     take_results(L, d, fn, s->trace, v);
     keeping k = {s, v};
-    dc_run(L, d, keep_declared, &k, fn->name);
+    dc_run(L, d, keep_declared, &k);
     lua_getiuservalue(L, at, DC_SPEC_REFS);
     dc_guard_end(L, d, s->trace, fn->name, lua_gettop(L));
     lua_getfield(L, -1, "prints");
@@ -397,9 +397,9 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
     dc_spec *s = dc_spec_push(L, d, key);
     trace(L, d, fn_idx, s);
     telling t = {d, fn, s};
-    dc_run(L, d, tell_body, &t, fn->name);
+    dc_run(L, d, tell_body, &t);
     compiling c = {d, fn, s, only_check};
-    dc_run(L, d, compile_body, &c, fn->name);
+    dc_run(L, d, compile_body, &c);
     dc_guard_tell(d, s->guards, fn->name, fn->place);
     return s;
 }
@@ -478,7 +478,7 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     dc_spec *again = dc_spec_push(L, d, &s->key);
     trace(L, d, fn_idx, again);
     comparing c = {d, again, s->step.n > 0};
-    dc_run(L, d, compare_body, &c, fn->name);
+    dc_run(L, d, compare_body, &c);
     if (again->fingerprint == s->fingerprint) {
         take_over(L, spec_idx, top + 1, s, again);
         dc_spec_drop(again);

@@ -95,7 +95,7 @@ static void note(lua_State *L, dc_dsl *d, int idx, const dc_static *s)
         if (t->dep.at[i].now == &s->now)
             return;
     dc_trace_hold(L, t, idx);
-    DC_PUSH_OR_RAISE(L, d, "static", t->dep, ((dc_trace_dep){&s->now, s->now, s->what}));
+    DC_PUSH_OR_RAISE(L, d, t->dep, ((dc_trace_dep){&s->now, s->now, s->what}));
 }
 
 static int l_index(lua_State *L)

@@ -186,9 +186,12 @@ static DC_NORETURN void raise(lua_State *L, const action *x, dc_status status)
     const char *where, *path;
     empty_results(x);
     dc_lazy_place(x->d->rt, &where, &path);
-    if (status != DC_E_BUG && where == NULL)
-        x->d->rt->job.err.fact.op = a->op; /* not that of a step of it */
-    dc_handle_raise(L, x->d, &(dc_blame){.op = a->op, .in = a->in, .n = a->n, .place = x->place});
+    const bool own = status != DC_E_BUG && where == NULL;
+    dc_handle_raise(L, x->d,
+                    &(dc_blame){.op = own ? a->op : NULL, /* not that of a step of it */
+                                .in = a->in,
+                                .n = a->n,
+                                .place = x->place});
 }
 
 /* Of tensors, and called by the script itself: what the library leaves unused is its own business. */

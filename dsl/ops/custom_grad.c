@@ -37,7 +37,6 @@ typedef struct custom {
 
 static DC_NORETURN void raise(lua_State *L, const custom *x)
 {
-    x->d->rt->job.err.fact.op = x->op;
     dc_error_raise(
         L, x->d,
         &(dc_blame){

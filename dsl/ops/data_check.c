@@ -99,7 +99,7 @@ void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
     if (dc_trace_here(L, d) != NULL) {
         c.position = dc_handle_test(L, top + 1)->val.ref;
         c.value = dc_handle_test(L, top + 2)->val.ref;
-        DC_PUSH_OR_RAISE(L, d, c.op, d->trace->check, c);
+        DC_PUSH_OR_RAISE(L, d, d->trace->check, c);
     } else {
         const int64_t position = read_integer(L, d, top + 1, c.op);
         if (position >= 0)

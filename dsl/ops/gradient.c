@@ -112,7 +112,7 @@ static DC_NORETURN void no_graph(lua_State *L, dc_dsl *d, const dc_handle *loss)
 {
     const dc_operand in = {
         .h = (dc_handle *)(uintptr_t)loss, .role = "loss", .type = *dc_handle_type(loss)};
-    dc_blame b = {.op = "grad", .in = &in, .n = 1};
+    dc_blame b = {.in = &in, .n = 1};
     dc_fact f = {.op = "grad", .word = {"loss"}};
     if (loss->compiled != NULL) {
         f.word[0] = lua_pushfstring(L, "loss is a result of compiled '%s' and", loss->compiled);
@@ -256,7 +256,7 @@ static DC_NORETURN void raise_failure(lua_State *L, dc_dsl *d, const gradient *a
         e->fact.word[0] = wrt_name(L, a, at - 1); /* stays on the stack */
         in[n++] = (dc_operand){.h = h, .role = "wrt", .type = *dc_handle_type(h)};
     }
-    dc_handle_raise(L, d, &(dc_blame){.op = "grad", .in = in, .n = n, .place = a->place});
+    dc_handle_raise(L, d, &(dc_blame){.in = in, .n = n, .place = a->place});
 }
 
 static int l_grad(lua_State *L)
@@ -320,7 +320,7 @@ static int l_watch(lua_State *L)
     if (!dc_dtype_is_float((dc_dtype)t.dtype))
         dc_error_fact(L, d, DC_ERR_DTYPE,
                       &(dc_fact){.op = "watch", .type = {t}, .word = {"a float"}, .operand = 1},
-                      &(dc_blame){.op = "watch", .in = &in, .n = 1});
+                      &(dc_blame){.in = &in, .n = 1});
     if (dc_trace_here(L, d) != NULL) {
         dc_apply_to(L, d, "watch", first, 1, build_watch, NULL);
         return 1;
@@ -328,7 +328,7 @@ static int l_watch(lua_State *L)
     a.out = dc_handle_new(L, d);
     a.out->origin = dc_place_made(d, dc_place_find(L, d).where);
     if (dc_run_again(L, d, watch_body, &a) != DC_OK)
-        dc_handle_raise(L, d, &(dc_blame){.op = "watch", .in = &in, .n = 1});
+        dc_handle_raise(L, d, &(dc_blame){.in = &in, .n = 1});
     return 1;
 }
 

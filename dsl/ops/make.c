@@ -181,11 +181,11 @@ void dc_make_from_table(lua_State *L, dc_dsl *d, int idx, const dc_type *want, b
     if (dtype_only)
         infer_shape(L, &f, idx);
     dc_handle *h = new_handle(L, d);
-    char *room = f.at = dc_handle_room(L, d, &f.type, op);
+    char *room = f.at = dc_handle_room(L, d, &f.type);
     lua_pushvalue(L, idx);
     fill_level(L, &f, 0);
     lua_pop(L, 1);
-    dc_handle_upload(L, d, h, &f.type, room, op);
+    dc_handle_upload(L, d, h, &f.type, room);
     lua_pop(L, 1);
 }
 

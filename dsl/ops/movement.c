@@ -114,7 +114,7 @@ static void read_name(lua_State *L, dc_dsl *d, const char **out)
                         "a name is letters, digits and _, or false for none; not %s",
                         dc_handle_describe(L, idx));
     naming a = {d->rt->names, text, out};
-    dc_run(L, d, intern_body, &a, "rename");
+    dc_run(L, d, intern_body, &a);
 }
 
 /* x:rename { batch = "rows", [2] = "t", c = false }   x:rename { "rows", "t" }   x:rename("a", "b") */

@@ -65,13 +65,13 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
         const size_t size = dc_dtype_size(dtype), bytes = dc_type_bytes(t);
         const uint64_t bits = dc_args_element(L, d, idx, op, dtype);
         dc_handle *h = dc_handle_new(L, d);
-        char *room = dc_handle_room(L, d, t, op);
+        char *room = dc_handle_room(L, d, t);
         uint32_t looks = 0;
         for (size_t at = 0; at < bytes; at += size) {
             dc_interrupt_poll_often(L, d, &looks);
             dc_bits_store(dtype, room + at, bits);
         }
-        dc_handle_upload(L, d, h, t, room, op);
+        dc_handle_upload(L, d, h, t, room);
         lua_pop(L, 1);
         lua_replace(L, idx);
         return h->tensor;
@@ -88,11 +88,11 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
         const dc_type own = *dc_handle_type(h);
         const void *from = dc_handle_read(L, d, h, op); /* raises where there is no value */
         dc_handle *copy = dc_handle_new(L, d);
-        dc_handle_upload(L, d, copy, &own, from, op);
+        dc_handle_upload(L, d, copy, &own, from);
         lua_replace(L, idx);
         return copy->tensor;
     }
-    return dc_handle_realize(L, d, h, op);
+    return dc_handle_realize(L, d, h);
 }
 
 /*
@@ -120,12 +120,11 @@ static int make(lua_State *L, const char *op, bool trainable)
     dc_handle *h = dc_handle_new(L, d);
     h->origin = dc_place_made(d, place.where);
     if (!lua_isnil(L, 2) && drawn(L, 2) == NULL) /* a finalizer may have closed or computed it */
-        value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op), op);
+        value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op));
     making a = {d, h, &t, value, drawn(L, 2), trainable};
     if (dc_run_again(L, d, make_body, &a) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
         const dc_operand in = {.h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
-        d->rt->job.err.fact.op = op;
         dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
     }
     dc_trace_keep(L, d, op, &place);
@@ -231,7 +230,6 @@ static int l_set(lua_State *L)
         if (v != NULL && v->kind != DC_HANDLE_CLOSED)
             in[n++] = (dc_operand){
                 .h = dc_handle_test(L, 2), .role = "value", .type = *dc_handle_type(v)};
-        d->rt->job.err.fact.op = "set";
         dc_error_raise(L, d, &(dc_blame){.op = "set", .in = in, .n = n, .place = &place});
     }
     return 0;

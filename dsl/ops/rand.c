@@ -65,10 +65,10 @@ static dc_status start_body(dc_job *j, void *arg)
 }
 
 /* The cell is made at the first draw. */
-static void need_generator(lua_State *L, dc_dsl *d, const char *op)
+static void need_generator(lua_State *L, dc_dsl *d)
 {
     if (d->generator == NULL)
-        dc_error_check(L, d, dc_run_again(L, d, start_body, d), op);
+        dc_error_check(L, d, dc_run_again(L, d, start_body, d));
 }
 
 typedef struct advancing {
@@ -169,11 +169,11 @@ static int apply_draw(lua_State *L, dc_dsl *d, draw *w, dc_apply *a)
 {
     advancing x = {.d = d};
     if (!read_seed(L, d, a->op, x.key)) {
-        need_generator(L, d, a->op);
+        need_generator(L, d);
         if (dc_trace_here(L, d) != NULL)
             w->traced = d;
         else
-            dc_error_check(L, d, dc_run_again(L, d, advance_body, &x), a->op);
+            dc_error_check(L, d, dc_run_again(L, d, advance_body, &x));
     }
     a->in[0] = scalar(DC_U32, x.key[0]);
     a->in[1] = scalar(DC_U32, x.key[1]);
@@ -291,14 +291,14 @@ static int l_seed(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_REENTER, "seed",
                         "inside '%s' it would act once, when that is traced", d->trace->name);
     d->seed = seed;
-    dc_error_check(L, d, dc_run_again(L, d, start_body, d), "seed");
+    dc_error_check(L, d, dc_run_again(L, d, start_body, d));
     return 0;
 }
 
 static int l_generator(lua_State *L)
 {
     dc_dsl *d = dc_dsl_of(L);
-    need_generator(L, d, "generator");
+    need_generator(L, d);
     dc_handle *h = dc_handle_new(L, d);
     dc_handle_fill_cell(h, dc_cell_retain(d->generator));
     return 1;

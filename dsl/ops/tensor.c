@@ -195,7 +195,7 @@ static int l_clone(lua_State *L)
     const void *from = dc_handle_read(L, d, h, "clone");
     dc_handle *copy = dc_handle_new(L, d);
     copy->origin = dc_place_made(d, place.where);
-    dc_handle_upload(L, d, copy, &t, from, "clone");
+    dc_handle_upload(L, d, copy, &t, from);
     return 1;
 }
 
