@@ -181,7 +181,7 @@ static dc_status fill_here(dc_batches *b, stretch *s, dc_job *j)
     return DC_OK;
 }
 
-static dc_status fill_body(dc_job *j, void *arg)
+static dc_status fill_stretch_body(dc_job *j, void *arg)
 {
     stretch *s = arg;
     return fill_here(s->b, s, j);
@@ -245,7 +245,7 @@ static dc_status make_mask(dc_batches *b, dc_job *j, int64_t ones, dc_tensor **o
 /* ---- stretches ------------------------------------------------------------------------------- */
 
 /* Begins to fill a stretch with the batches from `first` on, as many as are left. */
-static dc_status begin(dc_batches *b, dc_job *j, stretch *s, int64_t first)
+static dc_status begin_stretch(dc_batches *b, dc_job *j, stretch *s, int64_t first)
 {
     dc_rt *rt = b->d->rt;
     s->first = first;
@@ -265,7 +265,7 @@ static dc_status begin(dc_batches *b, dc_job *j, stretch *s, int64_t first)
     return DC_OK;
 }
 
-static dc_status end(dc_batches *b, dc_job *j, stretch *s)
+static dc_status end_stretch(dc_batches *b, dc_job *j, stretch *s)
 {
     dc_rt *rt = b->d->rt;
     if (!s->filling)
@@ -289,8 +289,8 @@ static dc_status advance(dc_batches *b, dc_job *j, slot **out)
     const int64_t k = b->at - b->start;
     stretch *s = &b->stretch[k / b->per % 2], *other = &b->stretch[1 - k / b->per % 2];
     if (k % b->per == 0) {
-        DC_TRY(end(b, j, s));
-        DC_TRY(begin(b, j, other, b->at + b->per));
+        DC_TRY(end_stretch(b, j, s));
+        DC_TRY(begin_stretch(b, j, other, b->at + b->per));
     }
     *out = slot_of(b, s, (int)(k % b->per));
     b->at++;
@@ -381,10 +381,9 @@ static dc_status take_rows(dc_batches *b, dc_job *j, int part, dc_tensor *t)
     return DC_OK;
 }
 
-static dc_status open_body(dc_job *j, void *arg)
+static dc_status open_batches_body(dc_job *j, void *arg)
 {
     const opening *a = arg;
-    close_holder(a->h); /* of a first try that found no memory */
     dc_batches *b = dc_xalloc(sizeof *b);
     *b = (dc_batches){.d = a->d, .order = a->order, .last = a->last, .n = a->n, .size = a->size};
     a->h->b = b; /* which closes it, whatever happens */
@@ -401,8 +400,10 @@ static dc_status open_body(dc_job *j, void *arg)
     b->per = (int)dc_max_i64(1, dc_min_i64(b->per, (b->count - b->start + 1) / 2));
     for (int i = 0; i < 2; i++) {
         b->stretch[i].b = b;
-        b->stretch[i].task = (dc_task){
-            .body = fill_body, .settle = settled, .arg = &b->stretch[i], .opt = &a->d->rt->opt};
+        b->stretch[i].task = (dc_task){.body = fill_stretch_body,
+                                       .settle = settled,
+                                       .arg = &b->stretch[i],
+                                       .opt = &a->d->rt->opt};
     }
     if (rest > 0 && b->last == LAST_KEEP)
         DC_TRY(ready_slot(b, j, &b->tail, rest));
@@ -410,7 +411,14 @@ static dc_status open_body(dc_job *j, void *arg)
         DC_TRY(make_mask(b, j, b->size, &b->full));
         DC_TRY(make_mask(b, j, rest > 0 ? rest : b->size, &b->part));
     }
-    return begin(b, j, &b->stretch[0], b->start);
+    return begin_stretch(b, j, &b->stretch[0], b->start);
+}
+
+/* What a try that failed has made. */
+static void undo_open(void *arg)
+{
+    const opening *a = arg;
+    close_holder(a->h);
 }
 
 /* ---- bindings -------------------------------------------------------------------------------- */
@@ -444,13 +452,8 @@ static int l_batches(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     for (int part = 0; part < PARTS; part++) /* realized: nothing of the script runs here */
         a.from[part] = rows_at(L, d, part + 1, a.n);
-    if (dc_run_again(L, d, open_body, &a) != DC_OK) {
-        dc_err failure;
-        dc_err_copy(&failure, &d->rt->job.err);
-        close_holder(a.h);
-        dc_err_copy(&d->rt->job.err, &failure);
-        dc_error_raise(L, d, NULL);
-    }
+    const dc_run_made made = {.undo = undo_open};
+    dc_error_check(L, d, dc_run_again(L, d, open_batches_body, &a, &made));
     return 1;
 }
 
@@ -460,7 +463,7 @@ typedef struct taking {
     bool is_last;
 } taking;
 
-static dc_status next_body(dc_job *j, void *arg)
+static dc_status next_batch_body(dc_job *j, void *arg)
 {
     taking *a = arg;
     dc_batches *b = a->h->b;
@@ -491,7 +494,7 @@ static int l_next(lua_State *L)
     dc_handle *mask = a.h->b != NULL && a.h->b->full != NULL ? new_loan(L, d) : NULL;
     if (a.h->b == NULL) /* a finalizer has closed it */
         return 0;
-    dc_run(L, d, next_body, &a);
+    dc_run(L, d, next_batch_body, &a);
     dc_handle_fill(x, dc_tensor_retain(a.slot->t[0]));
     dc_handle_fill(y, dc_tensor_retain(a.slot->t[1]));
     if (mask != NULL)

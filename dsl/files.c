@@ -147,7 +147,7 @@ typedef struct opening {
     open_file *f;
 } opening;
 
-static dc_status open_body(dc_job *j, void *arg)
+static dc_status open_file_body(dc_job *j, void *arg)
 {
     const opening *a = arg;
     return dc_safetensors_open(j, a->path, &a->f->st);
@@ -161,7 +161,7 @@ static int l_open(lua_State *L)
     a.f = dc_udata_new(L, &dc_file_type, sizeof *a.f, 0);
     const size_t n = strlen(a.path), most = sizeof a.f->path - 1;
     snprintf(a.f->path, sizeof a.f->path, "%s", n > most ? a.path + n - most : a.path);
-    const dc_status status = dc_protect(&d->rt->job, open_body, &a);
+    const dc_status status = dc_run_once(d, open_file_body, &a);
     if (status == DC_E_FILE && d->rt->job.err.id == DC_ERR_FILE && d->rt->check) {
         d->rt->check_unknown = true;
         return 0;
@@ -236,18 +236,15 @@ typedef struct taking {
     dc_handle *h;
 } taking;
 
-static dc_status take_body(dc_job *j, void *arg)
+static dc_status take_tensor_body(dc_job *j, void *arg)
 {
     const taking *a = arg;
     dc_tensor *t;
     DC_TRY(dc_safetensors_readable(a->f->st, j, a->t));
     DC_TRY(dc_tensor_new(a->d->rt, j, &a->t->type, &t));
-    dc_tensor_defer(j, t);
-    DC_TRY(dc_ststore_read(a->f->st, j, a->t, t->store)); /* what fails releases t */
-    DC_TRY(dc_safetensors_unchanged(a->f->st, j));
-    dc_job_keep(j, t);
     dc_handle_fill(a->h, t);
-    return DC_OK;
+    DC_TRY(dc_ststore_read(a->f->st, j, a->t, t->store));
+    return dc_safetensors_unchanged(a->f->st, j);
 }
 
 static int l_take(lua_State *L)
@@ -258,7 +255,8 @@ static int l_take(lua_State *L)
     a.t = find_tensor(L, a.f, luaL_checkstring(L, 2));
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "'%.60s' of %s", a.t->name, a.f->path);
-    dc_error_check(L, d, dc_run_again(L, d, take_body, &a));
+    const dc_run_made made = {.out = &a.h, .nout = 1};
+    dc_error_check(L, d, dc_run_again(L, d, take_tensor_body, &a, &made));
     return 1;
 }
 
@@ -274,7 +272,7 @@ typedef struct putting {
 } putting;
 
 /* What can fail without a trace comes first; then cells count as torn until all of them are read. */
-static dc_status put_body(dc_job *j, void *arg)
+static dc_status put_cells_body(dc_job *j, void *arg)
 {
     const putting *a = arg;
     dc_device *dev = a->d->rt->device;
@@ -374,7 +372,7 @@ static int l_put(lua_State *L)
         lua_pop(L, 1);
         check_fit(L, d, a.f, a.tensor[i], h->cell, a.turned[i]);
     }
-    dc_run(L, d, put_body, &a);
+    dc_run(L, d, put_cells_body, &a);
     return 0;
 }
 
@@ -383,7 +381,7 @@ typedef struct existing {
     bool there;
 } existing;
 
-static dc_status exists_body(dc_job *j, void *arg)
+static dc_status file_exists_body(dc_job *j, void *arg)
 {
     existing *a = arg;
     return dc_path_exists(j, a->path, &a->there);
@@ -394,7 +392,7 @@ static int l_exists(lua_State *L)
     dc_dsl *d = dc_dsl_of(L);
     const char *op = luaL_checkstring(L, 1);
     existing a = {dc_args_text(L, d, 2, op), false};
-    dc_run(L, d, exists_body, &a);
+    dc_run(L, d, file_exists_body, &a);
     lua_pushboolean(L, a.there);
     return 1;
 }
@@ -407,7 +405,7 @@ typedef struct writing {
     uint32_t width, height; /* of an image; else 0 */
 } writing;
 
-static dc_status write_body(dc_job *j, void *arg)
+static dc_status write_file_body(dc_job *j, void *arg)
 {
     const writing *a = arg;
     if (a->rt->check)
@@ -423,7 +421,7 @@ static int l_write_file(lua_State *L)
     const char *op = luaL_checkstring(L, 1);
     writing a = {.rt = d->rt, .path = dc_args_text(L, d, 2, op)};
     a.bytes = luaL_checklstring(L, 3, &a.n);
-    dc_run(L, d, write_body, &a);
+    dc_run(L, d, write_file_body, &a);
     return 0;
 }
 
@@ -436,7 +434,7 @@ static int l_write_png(lua_State *L)
     a.height = (uint32_t)luaL_checkinteger(L, 4);
     a.bytes = luaL_checklstring(L, 5, &a.n);
     luaL_argcheck(L, a.width > 0 && a.n == (size_t)a.width * a.height * 3, 5, "pixels");
-    dc_run(L, d, write_body, &a);
+    dc_run(L, d, write_file_body, &a);
     return 0;
 }
 

@@ -88,7 +88,7 @@ typedef struct labelling {
     const char *text;
 } labelling;
 
-static dc_status label_body(dc_job *j, void *arg)
+static dc_status label_cell_body(dc_job *j, void *arg)
 {
     const labelling *a = arg;
     DC_UNUSED(j);
@@ -104,7 +104,7 @@ static int l_label(lua_State *L)
         return 0;
     if (!lua_isnoneornil(L, 2)) { /* false takes it away */
         labelling a = {h->cell, lua_toboolean(L, 2) ? luaL_checkstring(L, 2) : NULL};
-        dc_run(L, d, label_body, &a);
+        dc_run(L, d, label_cell_body, &a);
     }
     lua_pushstring(L, h->cell->label);
     return 1;
@@ -219,7 +219,7 @@ typedef struct reading {
     const char *path;
 } reading;
 
-static dc_status idx_body(dc_job *j, void *arg)
+static dc_status read_idx_body(dc_job *j, void *arg)
 {
     const reading *a = arg;
     dc_device *dev = a->d->rt->device;
@@ -229,11 +229,8 @@ static dc_status idx_body(dc_job *j, void *arg)
     DC_TRY(dc_idx_read(j, a->path, &type, &data));
     dc_job_defer(j, dc_xfree, data);
     DC_TRY(dc_tensor_new(a->d->rt, j, &type, &t));
-    dc_tensor_defer(j, t);
-    DC_TRY(dev->ops->upload(dev, j, t->store->mem, data, dc_type_bytes(&type)));
-    dc_job_keep(j, t);
     dc_handle_fill(a->h, t);
-    return DC_OK;
+    return dev->ops->upload(dev, j, t->store->mem, data, dc_type_bytes(&type));
 }
 
 /* For `deepc check`, a file that is missing: what the name says of sets like MNIST, all zero. */
@@ -263,7 +260,8 @@ static int l_idx(lua_State *L)
     reading a = {d, NULL, dc_args_text(L, d, 1, "idx")};
     a.h = dc_handle_new(L, d);
     a.h->origin = dc_place_intern(d, "read from %.300s", a.path);
-    const dc_status status = dc_protect(&d->rt->job, idx_body, &a);
+    const dc_run_made made = {.out = &a.h, .nout = 1};
+    const dc_status status = dc_run_again(L, d, read_idx_body, &a, &made);
     if (status == DC_E_FILE && d->rt->check) {
         stand_in(L, d, &a);
     } else if (status != DC_OK) {

@@ -7,6 +7,7 @@
 
 #include "core/base/expr.h"
 #include "dsl/base/error.h"
+#include "dsl/base/run.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +34,7 @@ typedef struct parsing {
     dc_type *out;
 } parsing;
 
-static dc_status parse_body(dc_job *j, void *arg)
+static dc_status parse_type_body(dc_job *j, void *arg)
 {
     const parsing *a = arg;
     const char *at = a->text;
@@ -52,7 +53,7 @@ void dc_args_type(lua_State *L, dc_dsl *d, int idx, const char *op, dc_type *out
         dc_error_raisef(L, d, DC_ERR_ARG, op, "a type such as \"f32[64, 784]\" is needed, not %s",
                         dc_handle_describe(L, idx));
     parsing a = {d->rt->names, dc_args_text(L, d, idx, op), out};
-    if (dc_protect(&d->rt->job, parse_body, &a) == DC_OK)
+    if (dc_run_once(d, parse_type_body, &a) == DC_OK)
         return;
     dc_error_raise(L, d, &(dc_blame){.op = op});
 }

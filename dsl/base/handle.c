@@ -134,6 +134,15 @@ void dc_handle_close(dc_handle *h)
     h->lazy = NULL;
 }
 
+void dc_handle_empty(dc_handle *h)
+{
+    const uint64_t scope = h->scope;
+    if (h->kind == DC_HANDLE_CLOSED)
+        return;
+    dc_handle_close(h);
+    h->scope = scope; /* where closing says that it was closed */
+}
+
 void dc_handle_close_all(dc_dsl *d)
 {
     while (d->live != NULL)

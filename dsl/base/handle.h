@@ -52,6 +52,8 @@ void dc_handle_fill_cell(dc_handle *h, dc_cell *c);
 void dc_handle_fill_lazy(dc_handle *h, dc_lazy *n);
 void dc_handle_trace(dc_handle *h, const dc_trace *t, const dc_val *v);
 void dc_handle_close(dc_handle *h);
+/* Empty again, as it was pushed: what filled it has failed. */
+void dc_handle_empty(dc_handle *h);
 int dc_handle_leave(lua_State *L); /* x:close() */
 void dc_handle_close_all(dc_dsl *d);
 const dc_type *dc_handle_type(const dc_handle *h);

@@ -110,7 +110,7 @@ dc_tensor *dc_handle_realize(lua_State *L, dc_dsl *d, dc_handle *h)
     realizing a = {.h = h, .t = dc_handle_held(h)};
     if (a.t != NULL)
         return a.t;
-    if (dc_run_again(L, d, realize_body, &a) != DC_OK)
+    if (dc_run_again(L, d, realize_body, &a, NULL) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){0});
     return a.t;
 }
@@ -243,10 +243,10 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
     for (int i = 0; i < n; i++)
         first.bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
     transfer a = {.d = d, .h = h, .part = part, .n = n};
-    if (dc_run_again(L, d, look_body, &first) != DC_OK)
+    if (dc_run_again(L, d, look_body, &first, NULL) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){0});
     a.to = lua_newuserdatauv(L, first.bytes > 0 ? first.bytes : 1, 0);
-    if (dc_run_again(L, d, download_body, &a) != DC_OK)
+    if (dc_run_again(L, d, download_body, &a, NULL) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){0});
     return a.to;
 }
@@ -263,15 +263,10 @@ static dc_status upload_body(dc_job *j, void *arg)
     dc_device *dev = a->d->rt->device;
     dc_tensor *t;
     DC_TRY(dc_tensor_new(a->d->rt, j, a->type, &t));
-    const dc_status status = a->from == NULL ? dc_storage_clear(t->store, j)
-                                             : dev->ops->upload(dev, j, dc_tensor_mem(t), a->from,
-                                                                dc_type_bytes(a->type));
-    if (status != DC_OK) {
-        dc_tensor_release(t);
-        return status;
-    }
     dc_handle_fill(a->h, t);
-    return DC_OK;
+    if (a->from == NULL)
+        return dc_storage_clear(t->store, j);
+    return dev->ops->upload(dev, j, dc_tensor_mem(t), a->from, dc_type_bytes(a->type));
 }
 
 typedef struct admitting {
@@ -288,7 +283,7 @@ static dc_status admit_body(dc_job *j, void *arg)
 void *dc_handle_room(lua_State *L, dc_dsl *d, const dc_type *t)
 {
     admitting a = {.d = d, .bytes = dc_type_bytes(t)};
-    dc_error_check(L, d, dc_run_again(L, d, admit_body, &a));
+    dc_error_check(L, d, dc_run_again(L, d, admit_body, &a, NULL));
     return lua_newuserdatauv(L, a.bytes > 0 ? a.bytes : 1, 0);
 }
 
@@ -296,5 +291,6 @@ void dc_handle_upload(lua_State *L, dc_dsl *d, dc_handle *h, const dc_type *t, c
 {
     transfer a = {.d = d, .h = h, .type = t, .from = from};
     dc_collector_step(L, d);
-    dc_error_check(L, d, dc_run_again(L, d, upload_body, &a));
+    const dc_run_made made = {.out = &a.h, .nout = 1};
+    dc_error_check(L, d, dc_run_again(L, d, upload_body, &a, &made));
 }

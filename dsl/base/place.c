@@ -19,6 +19,7 @@
  */
 #include "dsl/base/place.h"
 
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 
 #include <stdarg.h>
@@ -36,7 +37,7 @@ typedef struct interned {
     const char *text, *out;
 } interned;
 
-static dc_status intern_body(dc_job *j, void *arg)
+static dc_status intern_text_body(dc_job *j, void *arg)
 {
     interned *a = arg;
     DC_UNUSED(j);
@@ -50,7 +51,7 @@ static const char *intern(dc_dsl *d, const char *text)
     dc_job *j = &d->rt->job;
     const dc_err before = j->err;
     interned a = {d->rt->names, text, NULL};
-    dc_protect(j, intern_body, &a);
+    dc_run_once(d, intern_text_body, &a);
     j->err = before; /* the words of a record point into the record: same address, still right */
     return a.out;
 }

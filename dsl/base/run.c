@@ -1,5 +1,5 @@
 /*
- * Recovery points for bindings: what unwinds in C ends here and becomes a Lua error.
+ * Protected bodies that fail: what they made is taken back, once more after a collection, then a Lua error.
  */
 #include "dsl/base/run.h"
 
@@ -7,16 +7,34 @@
 
 void dc_run(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg)
 {
-    dc_error_check(L, d, dc_protect(&d->rt->job, body, arg));
+    dc_error_check(L, d, dc_run_once(d, body, arg));
 }
 
-dc_status dc_run_again(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg)
+/* What is released meanwhile does not touch the record of the failure. */
+static void take_back(dc_job *j, const dc_run_made *made, void *arg)
 {
-    const dc_status status = dc_protect(&d->rt->job, body, arg);
+    dc_err failure;
+    if (made == NULL)
+        return;
+    dc_err_copy(&failure, &j->err);
+    for (int i = 0; i < made->nout; i++)
+        dc_handle_empty(made->out[i]);
+    if (made->undo != NULL)
+        made->undo(arg);
+    dc_err_copy(&j->err, &failure);
+}
+
+dc_status dc_run_recover(lua_State *L, dc_dsl *d, dc_run_body *body, void *arg,
+                         const dc_run_made *made, dc_status status)
+{
+    take_back(&d->rt->job, made, arg);
     if (status != DC_E_NOMEM)
         return status;
     dc_collector_run(L, d); /* what the script no longer needs may be enough */
-    return dc_protect(&d->rt->job, body, arg);
+    status = dc_run_once(d, body, arg);
+    if (status != DC_OK)
+        take_back(&d->rt->job, made, arg);
+    return status;
 }
 
 typedef struct growth {

@@ -185,7 +185,7 @@ static dc_status find_sizes(dc_job *j, shaping *s)
                     s->text, type, name);
 }
 
-static dc_status text_body(dc_job *j, void *arg)
+static dc_status parse_shape_body(dc_job *j, void *arg)
 {
     shaping *s = arg;
     DC_TRY(read_text(j, s));
@@ -208,7 +208,7 @@ void dc_shape_arg_read(lua_State *L, dc_dsl *d, const dc_type *from, const char 
     *out = dc_type_scalar((dc_dtype)from->dtype);
     if (n == 2 && lua_type(L, 2) == LUA_TSTRING) {
         shaping s = {d->rt->names, op, dc_args_text(L, d, 2, op), from, out, 0};
-        dc_run(L, d, text_body, &s);
+        dc_run(L, d, parse_shape_body, &s);
         return;
     }
     if (n == 2 && lua_type(L, 2) == LUA_TTABLE) {

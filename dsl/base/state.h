@@ -1,7 +1,7 @@
 /*
  * The state of a context in Lua, which every binding gets as its first upvalue.
  *
- * Every binding has three parts: parse (may raise, owns nothing), act (C inside dc_protect, never
+ * Every binding has three parts: parse (may raise, owns nothing), act (C in a body of run.h, never
  * touches L) and push (what was made belongs to a userdata already). A userdata is made empty and
  * valid first and filled second.
  */

@@ -15,16 +15,9 @@
 
 #include <string.h>
 
-static void release_trace(void *t)
+void dc_trace_new(dc_dsl *d, const char *name, const char *where, dc_trace **owner)
 {
-    dc_trace_free(t);
-}
-
-dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
-{
-    dc_job *j = dc_job_here();
-    dc_trace *t = dc_xalloc(sizeof *t);
-    dc_job_defer(j, release_trace, t);
+    dc_trace *t = *owner = dc_xalloc(sizeof *t);
     t->d = d;
     t->name = name;
     t->where = where;
@@ -32,8 +25,6 @@ dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
     t->born = d->born;
     t->module = dc_module_new();
     t->f = dc_func_new(t->module, name);
-    dc_job_keep(j, t);
-    return t;
 }
 
 void dc_trace_free(dc_trace *t)
@@ -161,7 +152,7 @@ typedef struct reading {
     dc_val out;
 } reading;
 
-static dc_status read_body(dc_job *j, void *arg)
+static dc_status read_operand_body(dc_job *j, void *arg)
 {
     reading *a = arg;
     return a->in->h != NULL ? dc_trace_value(j, a->t, a->in->h, &a->out)
@@ -171,7 +162,7 @@ static dc_status read_body(dc_job *j, void *arg)
 dc_val dc_trace_operand(lua_State *L, dc_trace *t, const dc_operand *in)
 {
     reading a = {.t = t, .in = in};
-    dc_run(L, t->d, read_body, &a);
+    dc_run(L, t->d, read_operand_body, &a);
     return a.out;
 }
 

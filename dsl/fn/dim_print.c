@@ -9,6 +9,7 @@
  */
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 
 #include <inttypes.h>
@@ -45,7 +46,7 @@ typedef struct printing {
     dc_handle *h;
 } printing;
 
-static dc_status print_body(dc_job *j, void *arg)
+static dc_status record_print_body(dc_job *j, void *arg)
 {
     const printing *a = arg;
     dc_val v;
@@ -76,7 +77,7 @@ static void record_tensors(lua_State *L, dc_dsl *d, dc_trace *t, int n)
         printing a = {t, dc_handle_test(L, i)};
         if (a.h == NULL)
             continue;
-        const dc_status status = dc_protect(&d->rt->job, print_body, &a);
+        const dc_status status = dc_run_once(d, record_print_body, &a);
         if (status != DC_OK)
             t->print.n = before;
         dc_error_check(L, d, status);

@@ -179,7 +179,7 @@ static dc_status write_file(exporting *e, dc_job *j)
     return dc_ststore_write(j, e->d->rt->device, e->path, item, mem, e->parts.n, text, n);
 }
 
-/* Begins anew where it is run again (dc_handle_act). */
+/* Begins anew where it is run again (dc_run_again). */
 static dc_status export_body(dc_job *j, void *arg)
 {
     exporting *e = arg;
@@ -250,6 +250,6 @@ int dc_fn_export(lua_State *L)
         e.spec[i] = dc_spec_at(L, -1);
         lua_pop(L, 1);
     }
-    dc_error_check(L, d, dc_run_again(L, d, export_body, &e));
+    dc_error_check(L, d, dc_run_again(L, d, export_body, &e, NULL));
     return 0;
 }

@@ -28,7 +28,7 @@ typedef struct parsing {
     dc_fn *fn;
 } parsing;
 
-static dc_status parse_body(dc_job *j, void *arg)
+static dc_status parse_signature_body(dc_job *j, void *arg)
 {
     const parsing *a = arg;
     DC_TRY(dc_sig_parse(j, a->names, a->text, &a->fn->sig));
@@ -212,7 +212,7 @@ static int l_fn(lua_State *L)
     const int at = lua_gettop(L);
     fn->d = d;
     parsing p = {d->rt->names, dc_args_text(L, d, 1, "fn"), fn};
-    dc_run(L, d, parse_body, &p);
+    dc_run(L, d, parse_signature_body, &p);
     check_body(L, d, 2, &fn->sig);
     dc_args_options(L, d, 3, "fn", (const char *const *)fn->sig.var);
     dc_args_options(L, d, 4, "fn", (const char *const[]){"limit", NULL});

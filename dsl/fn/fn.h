@@ -194,7 +194,7 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
 void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx);
 /* Before it is shown: waits for the executable. False: it is refused. */
 bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s);
-/* Before it is called: waits for the executable, makes the instance. Inside dc_protect. */
+/* Before it is called: waits for the executable, makes the instance. Inside a body. */
 dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s);
 /* ---- fnvalue.c ------------------------------------------------------------------------------- */
 

@@ -172,7 +172,7 @@ typedef struct showing {
     dc_handle *cell, *out;
 } showing;
 
-static dc_status show_body(dc_job *j, void *arg)
+static dc_status show_cell_body(dc_job *j, void *arg)
 {
     const showing *a = arg;
     DC_TRY(dc_cell_check(a->cell->cell, j, NULL, true));
@@ -191,7 +191,7 @@ static void show_cell(lua_State *L, dc_dsl *d, const dc_fn *fn, int idx)
     showing a = {h, dc_handle_new(L, d)};
     dc_handle_check(L, d, idx, fn->name); /* a finalizer may have closed it */
     a.out->origin = h->origin;
-    dc_run(L, d, show_body, &a);
+    dc_run(L, d, show_cell_body, &a);
     lua_replace(L, idx);
 }
 
@@ -251,7 +251,7 @@ dc_status dc_fn_act(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
 {
     for (bool again = false;; again = true) {
         set_arguments(L, d, fn, s, v);
-        const dc_status status = dc_protect(&d->rt->job, body, arg);
+        const dc_status status = dc_run_once(d, body, arg);
         if (status != DC_E_NOMEM || again)
             return status;
         dc_collector_run(L, d); /* a finalizer may call the same function */

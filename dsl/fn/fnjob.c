@@ -52,7 +52,7 @@ typedef struct starting {
     dc_spec *s;
 } starting;
 
-static dc_status start_body(dc_job *j, void *arg)
+static dc_status start_job_body(dc_job *j, void *arg)
 {
     const starting *a = arg;
     DC_TRY(dc_spec_ready(a->d, j, a->s));
@@ -79,7 +79,7 @@ int dc_fnjob_start(lua_State *L)
     lua_setiuservalue(L, -2, SPEC);
     memcpy(p->out, s->out, s->nout * sizeof *p->out);
     starting a = {d, s};
-    const dc_status status = dc_fn_act(L, d, fn, s, &v, start_body, &a);
+    const dc_status status = dc_fn_act(L, d, fn, s, &v, start_job_body, &a);
     dc_error_check(L, d, status);
     p->open = true;
     s->calls++;
@@ -112,7 +112,7 @@ typedef struct polling {
     dc_fault fault;
 } polling;
 
-static dc_status poll_body(dc_job *j, void *arg)
+static dc_status poll_job_body(dc_job *j, void *arg)
 {
     polling *a = arg;
     a->fault = (dc_fault){.check = -1};
@@ -123,7 +123,7 @@ static dc_status poll_body(dc_job *j, void *arg)
 static void carry_on(lua_State *L, dc_dsl *d, slices *p, uint64_t ns)
 {
     polling a = {.s = spec_of(L, p), .ns = ns};
-    const dc_status status = dc_protect(&d->rt->job, poll_body, &a);
+    const dc_status status = dc_run_once(d, poll_job_body, &a);
     if (status != DC_OK && d->rt->job.err.id != DC_ERR_REENTER) /* else a slice of it is running */
         p->open = false;
     if (status != DC_OK && a.fault.check >= 0)
@@ -159,7 +159,7 @@ typedef struct taking {
     dc_tensor **made;
 } taking;
 
-static dc_status take_body(dc_job *j, void *arg)
+static dc_status take_results_body(dc_job *j, void *arg)
 {
     const taking *a = arg;
     const dc_spec *s = a->s;
@@ -191,7 +191,7 @@ static int l_result(lua_State *L)
     for (uint32_t i = 0; i < s->nout; i++)
         a.out[i] = dc_fn_new_result(L, d, fn);
     check_job(L, d, "result"); /* a finalizer may have closed it */
-    const dc_status status = dc_protect(&d->rt->job, take_body, &a);
+    const dc_status status = dc_run_once(d, take_results_body, &a);
     p->open = false;
     dc_error_check(L, d, status);
     return dc_fn_give(L, fn, s, 3, first);

@@ -18,7 +18,7 @@ typedef struct giving {
     int64_t size;
 } giving;
 
-static dc_status give_body(dc_job *j, void *arg)
+static dc_status give_size_body(dc_job *j, void *arg)
 {
     const giving *a = arg;
     return a->name == NULL ? dc_sig_check(j, a->sig, a->bind)
@@ -29,13 +29,13 @@ void dc_fn_give_size(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b, c
                  int64_t n)
 {
     giving a = {&fn->sig, b, name, n};
-    dc_run(L, d, give_body, &a);
+    dc_run(L, d, give_size_body, &a);
 }
 
 void dc_fn_check_sizes(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_sig_bind *b)
 {
     giving a = {.sig = &fn->sig, .bind = b};
-    dc_run(L, d, give_body, &a);
+    dc_run(L, d, give_size_body, &a);
 }
 
 /* ---- from tables ----------------------------------------------------------------------------- */

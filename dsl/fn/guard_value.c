@@ -112,7 +112,7 @@ void dc_guard_push_local(lua_State *L, const dc_guard *g, int refs)
     lua_remove(L, -2);
 }
 
-static dc_status image_body(dc_job *j, void *arg)
+static dc_status take_image_body(dc_job *j, void *arg)
 {
     dc_guard_table *t = arg;
     DC_UNUSED(j);
@@ -123,5 +123,5 @@ static dc_status image_body(dc_job *j, void *arg)
 void dc_guard_take_image(lua_State *L, dc_dsl *d, dc_guard_table *t)
 {
     if (d->sees_tables && !t->cut)
-        dc_run(L, d, image_body, t);
+        dc_run(L, d, take_image_body, t);
 }

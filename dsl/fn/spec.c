@@ -72,7 +72,7 @@ static dc_status begin_trace_body(dc_job *j, void *arg)
 {
     const beginning *a = arg;
     DC_UNUSED(j);
-    a->s->trace = dc_trace_new(a->d, a->fn->name, a->where);
+    dc_trace_new(a->d, a->fn->name, a->where, &a->s->trace);
     a->s->trace->guards = a->s->guards = dc_guard_new();
     a->d->rt->stats.traces++;
     return DC_OK;
@@ -87,7 +87,7 @@ typedef struct argument {
     dc_type type;
 } argument;
 
-static dc_status argument_body(dc_job *j, void *arg)
+static dc_status trace_argument_body(dc_job *j, void *arg)
 {
     const argument *a = arg;
     dc_trace *t = a->s->trace;
@@ -110,7 +110,7 @@ static void push_argument(void *ctx, lua_State *L, const dc_sig_type *declared, 
         dc_error_raisef(L, a->d, DC_ERR_ARG_KIND, a->fn->name,
                         "argument '%s' of type %s has no size", label, text);
     }
-    dc_run(L, a->d, argument_body, a);
+    dc_run(L, a->d, trace_argument_body, a);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ typedef struct waiting {
     dc_spec *s;
 } waiting;
 
-static dc_status wait_body(dc_job *j, void *arg)
+static dc_status wait_exec_body(dc_job *j, void *arg)
 {
     const waiting *a = arg;
     return dc_exec_wait(a->d->rt, j, a->s->exec);
@@ -254,7 +254,7 @@ bool dc_spec_wait(lua_State *L, dc_dsl *d, dc_spec *s)
     char why[600];
     waiting a = {d, s};
     dc_job *j = &d->rt->job;
-    const dc_status status = dc_protect(j, wait_body, &a);
+    const dc_status status = dc_run_once(d, wait_exec_body, &a);
     if (status == DC_E_BUG || dc_err_ends(j->err.id))
         dc_error_check(L, d, status);
     s->refused = NULL;
@@ -412,7 +412,7 @@ typedef struct comparing {
     bool steps;
 } comparing;
 
-static dc_status compare_body(dc_job *j, void *arg)
+static dc_status compare_traces_body(dc_job *j, void *arg)
 {
     const comparing *a = arg;
     dc_trace *t = a->again->trace;
@@ -478,7 +478,7 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     dc_spec *again = dc_spec_push(L, d, &s->key);
     trace(L, d, fn_idx, again);
     comparing c = {d, again, s->step.n > 0};
-    dc_run(L, d, compare_body, &c);
+    dc_run(L, d, compare_traces_body, &c);
     if (again->fingerprint == s->fingerprint) {
         take_over(L, spec_idx, top + 1, s, again);
         dc_spec_drop(again);

@@ -5,6 +5,7 @@
 #include "dsl/ops/apply.h"
 
 #include "dsl/base/args.h"
+#include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 
 #include <stdio.h>
@@ -110,7 +111,7 @@ static bool is_test(const dc_handle *h)
     return dc_handle_type(h)->dtype == DC_BOOL;
 }
 
-static dc_status record_body(dc_job *j, void *arg)
+static dc_status record_op_body(dc_job *j, void *arg)
 {
     const action *x = arg;
     const dc_apply *a = x->a;
@@ -149,7 +150,7 @@ static dc_status lazy_operand(dc_job *j, dc_rt *rt, dc_func *f, const dc_operand
     return DC_OK;
 }
 
-static dc_status lazy_body(dc_job *j, void *arg)
+static dc_status lazy_op_body(dc_job *j, void *arg)
 {
     const action *x = arg;
     const dc_apply *a = x->a;
@@ -172,19 +173,11 @@ static dc_status lazy_body(dc_job *j, void *arg)
     return status;
 }
 
-/* An attempt that failed may have filled some. */
-static void empty_results(const action *x)
-{
-    for (int i = 0; i < x->a->nout; i++)
-        dc_handle_close(x->out[i]);
-}
-
 /* What fails is the operation, or one before it that it realized. */
-static DC_NORETURN void raise(lua_State *L, const action *x, dc_status status)
+static DC_NORETURN void raise_failure(lua_State *L, const action *x, dc_status status)
 {
     const dc_apply *a = x->a;
     const char *where, *path;
-    empty_results(x);
     dc_lazy_place(x->d->rt, &where, &path);
     const bool own = status != DC_E_BUG && where == NULL;
     dc_handle_raise(L, x->d,
@@ -209,7 +202,6 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
     action x = {.d = d, .a = a, .place = &place};
     const bool tracing = dc_trace_here(L, d) != NULL;
     x.by_script = !a->step && (tracing || d->watch != NULL) && is_of_script(L, a);
-    dc_job *j = &d->rt->job;
     if (d->rt->broken)
         dc_error_raisef(L, d, DC_ERR_REENTER, a->op,
                         "the context is broken and can only be closed");
@@ -219,14 +211,11 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
         x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
         x.out[i]->origin = dc_place_made(d, place.where);
     }
-    dc_status status = dc_protect(j, tracing ? record_body : lazy_body, &x);
-    if (status == DC_E_NOMEM && !tracing) {
-        empty_results(&x);
-        dc_collector_run(L, d);
-        status = dc_protect(j, lazy_body, &x);
-    }
+    const dc_run_made made = {.out = x.out, .nout = a->nout};
+    const dc_status status =
+        tracing ? dc_run_once(d, record_op_body, &x) : dc_run_again(L, d, lazy_op_body, &x, &made);
     if (status != DC_OK)
-        raise(L, &x, status);
+        raise_failure(L, &x, status);
 }
 
 void dc_apply_to(lua_State *L, dc_dsl *d, const char *op, const int *idx, int n, dc_build_fn *build,

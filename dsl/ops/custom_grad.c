@@ -10,9 +10,9 @@
  * typed functions nothing is gained by computing again: dc.remat(f) is f there.
  */
 #include "core/graph/custom.h"
-
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
+#include "dsl/base/run.h"
 #include "dsl/ops/ops.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ typedef struct custom {
     dc_custom c;
 } custom;
 
-static DC_NORETURN void raise(lua_State *L, const custom *x)
+static DC_NORETURN void raise_failure(lua_State *L, const custom *x)
 {
     dc_error_raise(
         L, x->d,
@@ -72,7 +72,7 @@ static const char *origin_of(dc_dsl *d, const dc_func *f, dc_ref r)
     return n->origin != 0 ? dc_place_made(d, f->origins.at[n->origin].where) : NULL;
 }
 
-static dc_status value_body(dc_job *j, void *arg)
+static dc_status forward_value_body(dc_job *j, void *arg)
 {
     custom *x = arg;
     dc_trace *t = x->d->trace;
@@ -93,7 +93,7 @@ static dc_status value_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static dc_status end_body(dc_job *j, void *arg)
+static dc_status end_custom_body(dc_job *j, void *arg)
 {
     custom *x = arg;
     dc_trace *t = x->d->trace;
@@ -124,10 +124,10 @@ static dc_status remat_body(dc_job *j, void *arg)
     return DC_OK;
 }
 
-static void act(lua_State *L, custom *x, dc_status (*body)(dc_job *, void *))
+static void run_or_raise(lua_State *L, custom *x, dc_run_body *body)
 {
-    if (dc_protect(&x->d->rt->job, body, x) != DC_OK)
-        raise(L, x);
+    if (dc_run_once(x->d, body, x) != DC_OK)
+        raise_failure(L, x);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static void push_stand_ins(lua_State *L, custom *x)
         x->made[k] = dc_handle_new_traced(L, x->d);
         x->made[k++]->origin = dc_place_intern(x->d, "argument %d of %s", i + 1, x->op);
     }
-    act(L, x, begin_custom_body);
+    run_or_raise(L, x, begin_custom_body);
 }
 
 static dc_handle *push_traced(lua_State *L, const custom *x, const char *what)
@@ -164,7 +164,7 @@ static dc_handle *push_traced(lua_State *L, const custom *x, const char *what)
 }
 
 /* The place and the arguments of a call; what follows is at n + 1. */
-static void begin(lua_State *L, custom *x, const char *op)
+static void begin_call(lua_State *L, custom *x, const char *op)
 {
     *x = (custom){.d = dc_dsl_of(L), .op = op, .n = lua_gettop(L)};
     luaL_checkstack(L, 2 * x->n + 16, op);
@@ -212,7 +212,7 @@ static void read_gradients(lua_State *L, custom *x, int first)
 static int l_custom_call(lua_State *L)
 {
     custom x;
-    begin(L, &x, "custom_grad");
+    begin_call(L, &x, "custom_grad");
     if (dc_trace_here(L, x.d) == NULL)
         dc_error_raisef(L, x.d, DC_ERR_GRAD_CUSTOM, x.op,
                         "a gradient of its own works inside typed functions only");
@@ -220,20 +220,20 @@ static int l_custom_call(lua_State *L)
     lua_pushvalue(L, lua_upvalueindex(BACKWARD));
     x.dy = push_traced(L, &x, "gradient of the value");
     x.again = push_traced(L, &x, "value");
-    act(L, &x, value_body);
+    run_or_raise(L, &x, forward_value_body);
     for (int i = 0; i < x.n; i++)
         lua_pushvalue(L, i + 1);
     lua_call(L, x.n + 2, LUA_MULTRET);
     read_gradients(L, &x, x.n + 2);
     x.y = push_traced(L, &x, "result of a custom gradient");
-    act(L, &x, end_body);
+    run_or_raise(L, &x, end_custom_body);
     return 1;
 }
 
 static int l_remat_call(lua_State *L)
 {
     custom x;
-    begin(L, &x, "remat");
+    begin_call(L, &x, "remat");
     if (dc_trace_here(L, x.d) == NULL) {
         lua_pushvalue(L, lua_upvalueindex(FORWARD));
         lua_insert(L, 1);
@@ -242,7 +242,7 @@ static int l_remat_call(lua_State *L)
     }
     run_forward(L, &x);
     x.dy = push_traced(L, &x, "result of a remat");
-    act(L, &x, remat_body);
+    run_or_raise(L, &x, remat_body);
     return 1;
 }
 

@@ -58,7 +58,7 @@ static dc_status unused(dc_job *j, int i)
     return dc_fail(j, DC_ERR_GRAD_UNUSED, &(dc_fact){.op = "grad", .operand = i + 1});
 }
 
-static dc_status traced_body(dc_job *j, void *arg)
+static dc_status traced_gradient_body(dc_job *j, void *arg)
 {
     const gradient *a = arg;
     dc_trace *t = a->d->trace;
@@ -85,7 +85,7 @@ static dc_status traced_body(dc_job *j, void *arg)
 
 /* ---- outside --------------------------------------------------------------------------------- */
 
-static dc_status lazy_body(dc_job *j, void *arg)
+static dc_status lazy_gradient_body(dc_job *j, void *arg)
 {
     const gradient *a = arg;
     dc_rt *rt = a->d->rt;
@@ -208,20 +208,11 @@ static void read_wrt(lua_State *L, gradient *a)
     }
 }
 
-static dc_status act(lua_State *L, gradient *a)
+static dc_status run_gradient(lua_State *L, gradient *a)
 {
-    dc_job *j = &a->d->rt->job;
-    if (a->tracing)
-        return dc_protect(j, traced_body, a);
-    dc_status status = dc_protect(j, lazy_body, a);
-    if (status != DC_OK)
-        for (int i = 0; i < a->n; i++)
-            dc_handle_close(a->out[i]);
-    if (status == DC_E_NOMEM) {
-        dc_collector_run(L, a->d);
-        status = dc_protect(j, lazy_body, a);
-    }
-    return status;
+    const dc_run_made made = {.out = a->out, .nout = a->n};
+    return a->tracing ? dc_run_once(a->d, traced_gradient_body, a)
+                      : dc_run_again(L, a->d, lazy_gradient_body, a, &made);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -275,7 +266,7 @@ static int l_grad(lua_State *L)
     for (int i = 0; i < a.n && place.where != NULL; i++)
         a.out[i]->origin = dc_place_intern(d, "gradient taken at %s", place.where);
     a.loss = dc_handle_check(L, d, 1, "grad"); /* a finalizer may have closed it */
-    if (act(L, &a) != DC_OK)
+    if (run_gradient(L, &a) != DC_OK)
         raise_failure(L, d, &a);
     lua_settop(L, 5);
     if (!a.list)
@@ -298,8 +289,6 @@ static dc_status watch_body(dc_job *j, void *arg)
     dc_lazy_defer(j, n);
     DC_TRY(dc_lazy_realize(rt, j, n));
     dc_handle_fill_lazy(a->out, dc_lazy_watch(rt, n->value));
-    dc_job_keep(j, n);
-    dc_lazy_release(n);
     return DC_OK;
 }
 
@@ -327,7 +316,7 @@ static int l_watch(lua_State *L)
     }
     a.out = dc_handle_new(L, d);
     a.out->origin = dc_place_made(d, dc_place_find(L, d).where);
-    if (dc_run_again(L, d, watch_body, &a) != DC_OK)
+    if (dc_run_again(L, d, watch_body, &a, NULL) != DC_OK)
         dc_handle_raise(L, d, &(dc_blame){.in = &in, .n = 1});
     return 1;
 }

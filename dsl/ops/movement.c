@@ -91,7 +91,7 @@ typedef struct naming {
     const char *text, **out;
 } naming;
 
-static dc_status intern_body(dc_job *j, void *arg)
+static dc_status intern_name_body(dc_job *j, void *arg)
 {
     const naming *a = arg;
     DC_UNUSED(j);
@@ -114,7 +114,7 @@ static void read_name(lua_State *L, dc_dsl *d, const char **out)
                         "a name is letters, digits and _, or false for none; not %s",
                         dc_handle_describe(L, idx));
     naming a = {d->rt->names, text, out};
-    dc_run(L, d, intern_body, &a);
+    dc_run(L, d, intern_name_body, &a);
 }
 
 /* x:rename { batch = "rows", [2] = "t", c = false }   x:rename { "rows", "t" }   x:rename("a", "b") */

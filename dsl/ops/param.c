@@ -26,7 +26,7 @@ typedef struct making {
     bool trainable;
 } making;
 
-static dc_status make_body(dc_job *j, void *arg)
+static dc_status make_cell_body(dc_job *j, void *arg)
 {
     const making *a = arg;
     dc_cell *c;
@@ -34,12 +34,8 @@ static dc_status make_body(dc_job *j, void *arg)
         DC_TRY(dc_cell_start(a->d->rt, j, a->type, a->trainable, a->start, &c));
     else
         DC_TRY(dc_cell_new(a->d->rt, j, a->type, NULL, a->trainable, &c));
-    dc_cell_defer(j, c);
-    if (a->value != NULL)
-        DC_TRY(dc_cell_write(c, j, a->value));
-    dc_job_keep(j, c);
     dc_handle_fill_cell(a->h, c);
-    return DC_OK;
+    return a->value != NULL ? dc_cell_write(c, j, a->value) : DC_OK;
 }
 
 /* Initial values that a file may overwrite before they are read; else NULL. */
@@ -99,7 +95,7 @@ static const dc_tensor *realized(lua_State *L, dc_dsl *d, int idx, const dc_type
  * dc.param(type, init): a tensor, a table or a number; zeros without. A tensor in the place of the type stands
  * for it, and alone for the value, too.
  */
-static int make(lua_State *L, const char *op, bool trainable)
+static int make_cell(lua_State *L, const char *op, bool trainable)
 {
     dc_dsl *d = dc_dsl_of(L);
     dc_type t;
@@ -122,7 +118,8 @@ static int make(lua_State *L, const char *op, bool trainable)
     if (!lua_isnil(L, 2) && drawn(L, 2) == NULL) /* a finalizer may have closed or computed it */
         value = dc_handle_realize(L, d, dc_handle_check(L, d, 2, op));
     making a = {d, h, &t, value, drawn(L, 2), trainable};
-    if (dc_run_again(L, d, make_body, &a) != DC_OK) {
+    const dc_run_made made = {.out = &a.h, .nout = 1};
+    if (dc_run_again(L, d, make_cell_body, &a, &made) != DC_OK) {
         dc_handle *v = dc_handle_test(L, 2);
         const dc_operand in = {.h = v, .role = "value", .type = v != NULL ? *dc_handle_type(v) : t};
         dc_error_raise(L, d, &(dc_blame){.op = op, .in = &in, .n = v != NULL});
@@ -133,12 +130,12 @@ static int make(lua_State *L, const char *op, bool trainable)
 
 static int l_param(lua_State *L)
 {
-    return make(L, "param", true);
+    return make_cell(L, "param", true);
 }
 
 static int l_state(lua_State *L)
 {
-    return make(L, "state", false);
+    return make_cell(L, "state", false);
 }
 
 /* ---- setting --------------------------------------------------------------------------------- */
@@ -157,7 +154,7 @@ static const char *cell_name(const dc_cell *c)
     return c->label != NULL ? c->label : "a cell";
 }
 
-static dc_status write_body(dc_job *j, void *arg)
+static dc_status write_cell_body(dc_job *j, void *arg)
 {
     const setting *a = arg;
     return dc_cell_write(a->cell, j, a->tensor);
@@ -175,7 +172,7 @@ dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v)
     return DC_OK;
 }
 
-static dc_status record_set(dc_job *j, void *arg)
+static dc_status record_set_body(dc_job *j, void *arg)
 {
     const setting *a = arg;
     dc_trace *t = a->d->trace;
@@ -223,7 +220,7 @@ static int l_set(lua_State *L)
     if (tracing && !plain && a.value == NULL)
         a.value = dc_handle_test(L, 2);
     a.cell = dc_handle_check(L, d, 1, "set")->cell; /* a finalizer may have closed it */
-    if (dc_protect(&d->rt->job, tracing ? record_set : write_body, &a) != DC_OK) {
+    if (dc_run_once(d, tracing ? record_set_body : write_cell_body, &a) != DC_OK) {
         dc_operand in[2] = {{.h = h, .role = "cell", .type = *t}};
         const dc_handle *v = dc_handle_test(L, 2);
         int n = 1;

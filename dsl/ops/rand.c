@@ -44,8 +44,10 @@ static dc_status write_state(dc_job *j, dc_cell *c, const uint32_t *state)
     return DC_OK;
 }
 
-static dc_status start(dc_job *j, dc_dsl *d)
+/* Starts it again, and makes it where it is not there. */
+static dc_status start_generator_body(dc_job *j, void *arg)
 {
+    dc_dsl *d = arg;
     uint32_t state[DC_RANDOM_STATE] = {0};
     dc_cell *c = d->generator;
     dc_random_seed(d->seed, DC_RANDOM_GENERATOR, state);
@@ -59,16 +61,11 @@ static dc_status start(dc_job *j, dc_dsl *d)
     return DC_OK;
 }
 
-static dc_status start_body(dc_job *j, void *arg)
-{
-    return start(j, arg);
-}
-
 /* The cell is made at the first draw. */
 static void need_generator(lua_State *L, dc_dsl *d)
 {
     if (d->generator == NULL)
-        dc_error_check(L, d, dc_run_again(L, d, start_body, d));
+        dc_error_check(L, d, dc_run_again(L, d, start_generator_body, d, NULL));
 }
 
 typedef struct advancing {
@@ -77,7 +74,7 @@ typedef struct advancing {
 } advancing;
 
 /* The key of the next draw outside typed functions. */
-static dc_status advance_body(dc_job *j, void *arg)
+static dc_status advance_generator_body(dc_job *j, void *arg)
 {
     advancing *a = arg;
     dc_cell *c = a->d->generator;
@@ -120,7 +117,7 @@ static dc_status site_key(dc_job *j, dc_dsl *d, dc_val key[2])
 }
 
 /* Operands: the two words of the key, then the two numbers of the kind. */
-static dc_status build(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
+static dc_status build_draw(dc_job *j, dc_func *f, const void *arg, const dc_val *in, dc_val *out)
 {
     const draw *a = arg;
     const dc_val *first = a->plain ? NULL : &in[2], *second = a->plain ? NULL : &in[3];
@@ -173,13 +170,13 @@ static int apply_draw(lua_State *L, dc_dsl *d, draw *w, dc_apply *a)
         if (dc_trace_here(L, d) != NULL)
             w->traced = d;
         else
-            dc_error_check(L, d, dc_run_again(L, d, advance_body, &x));
+            dc_error_check(L, d, dc_run_again(L, d, advance_generator_body, &x, NULL));
     }
     a->in[0] = scalar(DC_U32, x.key[0]);
     a->in[1] = scalar(DC_U32, x.key[1]);
     a->n = 4;
     a->nout = 1;
-    a->build = build;
+    a->build = build_draw;
     a->arg = w;
     dc_apply_run(L, d, a);
     return 1;
@@ -291,7 +288,7 @@ static int l_seed(lua_State *L)
         dc_error_raisef(L, d, DC_ERR_REENTER, "seed",
                         "inside '%s' it would act once, when that is traced", d->trace->name);
     d->seed = seed;
-    dc_error_check(L, d, dc_run_again(L, d, start_body, d));
+    dc_error_check(L, d, dc_run_again(L, d, start_generator_body, d, NULL));
     return 0;
 }
 
