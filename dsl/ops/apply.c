@@ -211,9 +211,11 @@ void dc_apply_run(lua_State *L, dc_dsl *d, dc_apply *a)
         x.out[i] = tracing ? dc_handle_new_traced(L, d) : dc_handle_new(L, d);
         x.out[i]->origin = dc_place_made(d, place.where);
     }
-    const dc_run_made made = {.out = x.out, .nout = a->nout};
-    const dc_status status =
-        tracing ? dc_run_once(d, record_op_body, &x) : dc_run_again(L, d, lazy_op_body, &x, &made);
+    dc_status status = dc_run_once(d, tracing ? record_op_body : lazy_op_body, &x);
+    if (status != DC_OK && !tracing) {
+        const dc_run_made made = {.out = x.out, .nout = a->nout};
+        status = dc_run_recover(L, d, lazy_op_body, &x, &made, status);
+    }
     if (status != DC_OK)
         raise_failure(L, &x, status);
 }
