@@ -15,11 +15,10 @@
  */
 #include "jit/schedule/schedule.h"
 
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
-
-enum { FEW_VECTORS = 4, STRIPS = 8, FEW_POSITIONS = 64 };
 
 int64_t dc_sketch_extent(const dc_sketch *s, uint32_t axis)
 {
@@ -37,7 +36,7 @@ int64_t dc_sketch_lanes(const dc_sketch *s, int64_t extent)
 /* Blocked summation -------------------------------------------------------------------------- */
 
 /* Additions of one chain; reductions of four times as many are long. */
-enum { CHAIN = 64 };
+enum { CHAIN = DC_TUNE_CHAIN_TERMS / 4 };
 
 /* The largest divisor of n from most / 4 to most, as a multiple of `of`; most if there is none. */
 static int64_t fitting_block(int64_t n, int64_t most, int64_t of)
@@ -56,7 +55,7 @@ void dc_sketch_subtotal(dc_sketch *s, dc_chain *c)
     for (int i = 0; i < c->n; i++)
         terms *= i < at ? c->extent[i] : (c->extent[i] + side - 1) / side;
     if (sum.op != DC_OP_ADD || !dc_dtype_is_float((dc_dtype)sum.dtype) || c->n == 0 ||
-        terms < 4 * CHAIN)
+        terms < DC_TUNE_CHAIN_TERMS)
         return;
     while (most * most < terms) /* as many sums as each has terms */
         most *= 2;
@@ -106,7 +105,7 @@ static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vect
     for (const dc_stmt *add = p->add->next; add != NULL; add = add->next)
         sums++;
     most = dc_max_i64(most / sums, 1);
-    while (most > FEW_VECTORS && others * vectors / most < STRIPS)
+    while (most > DC_TUNE_STRIP_VECTORS && others * vectors / most < DC_TUNE_WORK_ITEMS)
         most /= 2;
     most = dc_min_i64(vectors, most);
     while (most > 1 && vectors % most != 0)
@@ -118,7 +117,7 @@ static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vect
 static bool grid_of_strips(dc_sketch *s, const dc_shape *p, uint32_t strips)
 {
     uint32_t all;
-    if (p->nout == 2 && dc_sketch_extent(s, p->out[0]) < FEW_POSITIONS &&
+    if (p->nout == 2 && dc_sketch_extent(s, p->out[0]) < DC_TUNE_SPLIT_ITEMS &&
         !dc_do_fuse(s, p->out[0], strips, &all))
         return false;
     return dc_sketch_grid(s);
@@ -163,8 +162,6 @@ static bool schedule_reduction(dc_sketch *s, const dc_shape *p)
 
 /* axes of reshapes ----------------------------------------------------------------------------- */
 
-enum { MIN_PART = 8 }; /* iterations of an axis that are worth a loop of their own */
-
 /* Is it an axis, by itself? Which. */
 static bool is_axis(const dc_kernel *k, dc_ix a, uint32_t *axis)
 {
@@ -187,15 +184,15 @@ static int64_t divided_axis(const dc_kernel *k, dc_ix at, uint32_t *axis)
         const int64_t inner = divided_axis(k, t->of, axis);
         if (inner != 0)
             return inner;
-        if (is_axis(k, t->of, axis) && t->k >= MIN_PART && t->k < k->axis.at[*axis].extent &&
-            k->axis.at[*axis].extent % t->k == 0)
+        if (is_axis(k, t->of, axis) && t->k >= DC_TUNE_RESHAPED_PART &&
+            t->k < k->axis.at[*axis].extent && k->axis.at[*axis].extent % t->k == 0)
             return t->k;
     }
     return 0;
 }
 
 /*
- * Behind a reshape a position has divisions in it, along which nothing is a stride: x[64 * (i / 64) + i % 64].
+ * Behind a reshape an access map has divisions in it, along which nothing is a stride: x[64 * (i / 64) + i % 64].
  * Where they divide the axis, it becomes two loops. Is there such an axis?
  */
 static bool split_divided(dc_sketch *s)
@@ -209,7 +206,7 @@ static bool split_divided(dc_sketch *s)
         const int64_t part = load ? divided_axis(k, n->at, &axis) : 0;
         dc_split both;
         if (part > 0 && dc_do_split(s, axis, part, &both)) {
-            v = 0; /* positions are others now */
+            v = 0; /* access maps are others now */
             any = true;
         }
     }

@@ -17,30 +17,10 @@
  * Which sizes: see tile_of and blocks_of. They depend on shapes and the target alone, so results
  * depend on nothing else.
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
-
-enum {
-    MAX_VECTORS = 8,      /* columns of a register tile */
-    MAX_K = 1024,         /* of one panel: with 32 columns an eighth of an L2 of 1 MB */
-    FAR_ROWS = 2048,      /* bytes between rows of b from which on panels in place are slow */
-    FEW_ROWS = 32,        /* fewer rows of a do not pay for packing b */
-    STREAM_ROWS = 8,      /* of b at a time for each of one or two rows of a, */
-    STREAM_K = 128,       /* this many for more, */
-    STREAM_COLUMNS = 512, /* and columns of them */
-    DOT_ROWS =
-        32, /* so few rows do not pay for transposing b, if they are no more than vectors in a reduction */
-    OUTER_K = 64, /* terms in the last of several loops of a sum that can be packed by themselves */
-    WIDE_ROWS = 128, /* as few rows of a */
-    WIDE_K = 256,    /* and sums as short make little of a panel, */
-    WIDE = 4,        /* so that many are packed at a time */
-    CHEAP = 24,      /* operations of an epilogue that is repeated for each vector of a tile */
-    LARGE_WORK = 32 << 20, /* additions in a contraction that several threads share in any case */
-    MIDDLE_WORK = 2 << 20, /* that two may share */
-    MANY_POSITIONS = 8,
-    MOST_POSITIONS = 32
-};
 
 typedef struct operand {
     bool
@@ -182,7 +162,7 @@ static int epilogue_cost(const dc_kernel *k)
         if (n->kind != DC_VX_OP)
             continue;
         const bool one = n->op == DC_OP_DIV || n->op == DC_OP_SQRT;
-        all += !one && (dc_op_row_of(n->op)->flags & DC_OPF_COSTLY) != 0 ? CHEAP : 1;
+        all += !one && (dc_op_row_of(n->op)->flags & DC_OPF_COSTLY) != 0 ? DC_TUNE_EPILOGUE_OPS : 1;
     }
     return all;
 }
@@ -212,7 +192,7 @@ static int epilogue_reads(const product *q, const dc_shape *p)
  * A tile keeps its sums, a row of b and one element of a in registers. Of those that fit, the one
  * whose tiles take least time together, counted as two multiplications or two loads in a cycle, and
  * no less than four cycles for a row of k: as long as an addition takes. Rows beyond M cost an
- * address and a test in every step where a is read in place. Where b comes from far, each step waits
+ * address and a test in every step where a is read in place. Where b comes from memory, each step waits
  * for it, so that fewer steps are better: three vectors of eight rows instead of two.
  */
 static void tile_of(product *q)
@@ -220,7 +200,7 @@ static void tile_of(product *q)
     const int64_t registers = q->s->t->vector_registers;
     int64_t least = INT64_MAX;
     q->lanes = dc_sketch_lanes(q->s, q->N);
-    const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, MAX_VECTORS);
+    const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, DC_TUNE_TILE_VECTORS);
     const int64_t wait = q->streams && q->M % 8 == 0 ? 4 : 1;
     for (int64_t v = 1; v <= most; v++)
         for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++) {
@@ -253,40 +233,42 @@ static int64_t piece_of(int64_t k, int64_t length)
     return k <= 2 * length ? k : (k + least - 1) / least;
 }
 
-/* Does b leave the second cache too little room, and are its rows apart? */
+/* Does b leave L2 too little room, and are its rows apart? */
 static bool is_large(const product *q)
 {
     const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
-    return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= FAR_ROWS;
+    return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= DC_TUNE_PANEL_STRIDE;
 }
 
 /*
- * b is packed where its vectors lie across memory, or where it leaves the second cache too little
+ * b is packed where its vectors lie across memory, or where it leaves L2 too little
  * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
- * some of its rows at a time, all along, to sums that wait in the first cache. a is packed where it
- * is large and lies across memory: its rows would be as far apart as one step of k is from the next.
+ * some of its rows at a time, all along, to sums that wait in L1. a is packed where it
+ * is large and lies across memory: its rows would be as strided as one step of k is from the next.
  */
 static void packing_of(product *q)
 {
     const int64_t size = q->b.bytes / dc_max_i64(q->b.count, 1);
     const bool large = is_large(q), across = q->b.n.strided;
     q->pack_b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2 &&
-                (across || large || (q->b.computed && q->M >= FEW_ROWS));
+                (across || large || (q->b.computed && q->M >= DC_TUNE_PACK_ROWS));
     q->pack_a = q->a.plain && q->pack_b && q->has_m && q->a.m.unit && q->a.k.strided &&
-                q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->M * size >= FAR_ROWS &&
-                (q->rows & (q->rows - 1)) == 0 && q->rows > 1;
-    q->wide = q->pack_b && !across && !q->pack_a && q->M <= WIDE_ROWS && q->K <= WIDE_K &&
-              q->N % (WIDE * q->vectors * q->lanes) == 0;
-    q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= MAX_K &&
-                 q->N * size >= FAR_ROWS && q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
+                q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 &&
+                q->M * size >= DC_TUNE_PANEL_STRIDE && (q->rows & (q->rows - 1)) == 0 &&
+                q->rows > 1;
+    q->wide = q->pack_b && !across && !q->pack_a && q->M <= DC_TUNE_WIDE_ROWS &&
+              q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
+    q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= DC_TUNE_PANEL_K &&
+                 q->N * size >= DC_TUNE_PANEL_STRIDE &&
+                 q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
     q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
                    q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
 }
 
 /*
- * Positions: a power of two of them where there is work, along n first, as long as two panels are
+ * Work items: a power of two of them where there is work, along n first, as long as two panels are
  * left; by single panels where each is packed, since along m each would be packed again. Sums that
- * wait between pieces of k fill half of the second cache at most.
+ * wait between pieces of k fill half of L2 at most.
  */
 static void blocks_of(product *q)
 {
@@ -295,30 +277,32 @@ static void blocks_of(product *q)
     for (int i = 0; i < q->nout; i++)
         outer *= dc_sketch_extent(q->s, q->out[i]);
     const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
-    const int64_t want = work >= LARGE_WORK ? MANY_POSITIONS : work >= MIDDLE_WORK ? 2 : 1;
+    const int64_t want = work >= DC_TUNE_SHARED_WORK   ? DC_TUNE_WORK_ITEMS
+                         : work >= DC_TUNE_PAIRED_WORK ? 2
+                                                       : 1;
     int64_t room = INT64_MAX, most_n = INT64_MAX;
     q->block_k = q->K;
     if (q->streams) {
-        q->block_k = piece_of(q->K, q->M < 3 ? STREAM_ROWS * q->M : STREAM_K);
-        most_n = STREAM_COLUMNS + columns;
+        q->block_k = piece_of(q->K, q->M < 3 ? DC_TUNE_STREAM_ROWS * q->M : DC_TUNE_STREAM_K);
+        most_n = DC_TUNE_STREAM_COLUMNS + columns;
     } else if (q->nred == 1) {
-        q->block_k = piece_of(q->K, q->pack_a ? MAX_K / 4 : MAX_K);
+        q->block_k = piece_of(q->K, q->pack_a ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
     }
     if ((q->block_k < q->K || q->has_outer) && !q->streams) {
         room = (int64_t)q->s->t->l2 / 2 / 4;
         most_n = (q->pack_a ? 16 : 4) * columns;
     }
-    while (q->pack_a && part_of(q->M, along_m, q->rows) > MAX_K / 4)
+    while (q->pack_a && part_of(q->M, along_m, q->rows) > DC_TUNE_PANEL_K / 4)
         along_m *= 2;
     while (q->by_rows && outer * along_m < want && q->M / (2 * along_m) >= q->rows)
         along_m *= 2;
     if (q->row_apart)
         along_m = (q->M + q->rows - 1) / q->rows;
-    if (q->pack_b && q->block_k == q->K && outer < want && q->N <= MOST_POSITIONS * columns &&
-        want == MANY_POSITIONS)
+    if (q->pack_b && q->block_k == q->K && outer < want && q->N <= DC_TUNE_MOST_ITEMS * columns &&
+        want == DC_TUNE_WORK_ITEMS)
         along_n = (q->N + columns - 1) / columns;
     if (q->wide)
-        along_n = (q->N + WIDE * columns - 1) / (WIDE * columns);
+        along_n = (q->N + DC_TUNE_WIDE_PANELS * columns - 1) / (DC_TUNE_WIDE_PANELS * columns);
     while (outer * along_n * along_m < want && q->N / (2 * along_n) >= 2 * columns)
         along_n *= 2;
     while (part_of(q->N, along_n, columns) > most_n)
@@ -395,11 +379,12 @@ static bool make_pieces(product *q, int64_t count, uint32_t m, uint32_t n)
 
 /*
  * The outer of two loops of a sum: its iterations are pieces, so that the inner one is packed as the only one
- * would be. A gradient of weights adds up examples and positions, which are apart behind attention.
+ * would be. A gradient of weights adds up examples and tokens, which are strided behind attention.
  */
 static void take_outer(product *q)
 {
-    if (q->nred != 2 || !q->has_m || q->K < OUTER_K || q->K > 2 * MAX_K || !q->b.plain)
+    if (q->nred != 2 || !q->has_m || q->K < DC_TUNE_OUTER_K || q->K > 2 * DC_TUNE_PANEL_K ||
+        !q->b.plain)
         return;
     q->has_outer = true;
     q->outer = q->red[0];
@@ -497,7 +482,7 @@ static bool apply(product *q)
 /* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
 static bool is_dots(const product *q)
 {
-    return q->nred == 1 && q->has_m && q->M <= dc_min_i64(DOT_ROWS, q->K / q->s->lanes) &&
+    return q->nred == 1 && q->has_m && q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes) &&
            q->a.k.unit && q->b.k.unit && !q->b.n.unit && q->N > 1;
 }
 
@@ -524,11 +509,11 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
         return true;
     read_axes(&q, p);
     q.epilogue_reads = epilogue_reads(&q, p);
-    q.apart = epilogue_cost(s->k) > CHEAP;
+    q.apart = epilogue_cost(s->k) > DC_TUNE_EPILOGUE_OPS;
     take_outer(&q);
     if (is_dots(&q))
         return schedule_dots(&q);
-    q.streams = q.nred == 1 && !q.b.n.strided && is_large(&q) && q.M < FEW_ROWS;
+    q.streams = q.nred == 1 && !q.b.n.strided && is_large(&q) && q.M < DC_TUNE_PACK_ROWS;
     tile_of(&q);
     packing_of(&q);
     blocks_of(&q);

@@ -12,17 +12,10 @@
  *   taps     the gradient of a kernel: rows are taps and channels, terms are the pixels of all images.
  *            One image after the other is added to accumulators that stay in cache.
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
-
-enum {
-    OTHER_REGISTERS = 4,
-    PART_BYTES = 24 << 10,
-    MIN_POSITIONS = 8,
-    MIN_COPY_LANES = 4,
-    MIN_PIECE = 16
-};
 
 typedef struct conv {
     dc_sketch *s;
@@ -108,7 +101,7 @@ static void choose_tile(conv *c)
 {
     const dc_shape *p = c->p;
     const int64_t channels = extent(c, p->out[p->nout - 1]);
-    const int64_t registers = dc_max_i64(c->s->t->vector_registers - OTHER_REGISTERS, 4);
+    const int64_t registers = dc_max_i64(c->s->t->vector_registers - DC_TUNE_CONV_REGISTERS, 4);
     c->lanes = dc_sketch_lanes(c->s, channels);
     const int64_t vectors = (channels + c->lanes - 1) / c->lanes;
     c->vectors = vectors % 2 == 0 ? 2 : 1;
@@ -179,7 +172,8 @@ static bool copy_window(const conv *c, uint32_t loop)
     int64_t lanes = dc_sketch_lanes(s, count);
     while (count % lanes != 0)
         lanes /= 2;
-    return lanes < MIN_COPY_LANES || (dc_do_split(s, last, lanes, &v) && dc_do_vectorize(s, v.i));
+    return lanes < DC_TUNE_COPY_LANES ||
+           (dc_do_split(s, last, lanes, &v) && dc_do_vectorize(s, v.i));
 }
 
 /* Fuses the outermost loops to the launch. */
@@ -211,7 +205,7 @@ static int64_t block_rows(const conv *c, int axis)
 {
     bool affine = true;
     const int64_t row = size_of(stride(c, c->p->out[axis], &affine)) * 4;
-    const int64_t most = dc_max_i64(PART_BYTES / dc_max_i64(row, 1), 1);
+    const int64_t most = dc_max_i64(DC_TUNE_CONV_BYTES / dc_max_i64(row, 1), 1);
     return largest_divisor(extent(c, c->p->out[axis]), most);
 }
 
@@ -228,8 +222,8 @@ static int64_t piece_of_terms(const conv *c, int64_t block)
         bytes *= extent(c, c->p->red[i]);
     if (bytes <= 2 * room || block == 1 || c->p->nred < 2)
         return all;
-    const int64_t piece = largest_divisor(all, dc_max_i64(all * room / bytes, MIN_PIECE));
-    return piece >= MIN_PIECE ? piece : all;
+    const int64_t piece = largest_divisor(all, dc_max_i64(all * room / bytes, DC_TUNE_CONV_PIECE));
+    return piece >= DC_TUNE_CONV_PIECE ? piece : all;
 }
 
 /* The loop over pieces goes outside of the tiles of a block, whose accumulators wait in a local. */
@@ -254,10 +248,10 @@ static bool share_vectors(const conv *c, uint32_t blocks, int64_t block)
 {
     dc_sketch *s = c->s;
     const int outer = c->p->nout - 2 - c->rows; /* that is split in blocks */
-    int64_t positions = extent(c, c->p->out[outer]) / block;
+    int64_t items = extent(c, c->p->out[outer]) / block;
     for (int i = 0; i < outer; i++)
-        positions *= extent(c, c->p->out[i]);
-    if (positions >= MIN_POSITIONS)
+        items *= extent(c, c->p->out[i]);
+    if (items >= DC_TUNE_WORK_ITEMS)
         return true;
     if (!dc_do_reorder(s, c->n.o, blocks))
         return false;
@@ -306,7 +300,7 @@ static int64_t image_rows(const conv *c, uint32_t y)
     int64_t right = c->vectors * c->lanes * 4;
     for (int i = c->p->nred - 1; i >= 0 && c->p->red[i] != y; i--)
         right *= extent(c, c->p->red[i]);
-    return largest_divisor(extent(c, y), dc_max_i64(PART_BYTES / (left + right), 1));
+    return largest_divisor(extent(c, y), dc_max_i64(DC_TUNE_CONV_BYTES / (left + right), 1));
 }
 
 /* The first of the terms' axes that the window moves along. */
@@ -335,11 +329,11 @@ static bool schedule_taps(conv *c)
     for (int i = row + 1; i < c->p->nred; i++)
         inner[ninner++] = c->p->red[i];
     /* tiles outermost; of the other rows as many outside as make enough work items */
-    int64_t positions = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
-                        (extent(c, c->p->out[first]) / c->height);
+    int64_t items = (extent(c, c->p->out[last]) / (c->vectors * c->lanes) + 1) *
+                    (extent(c, c->p->out[first]) / c->height);
     int outside = 0;
-    while (outside < first && positions < MIN_POSITIONS)
-        positions *= extent(c, c->p->out[outside++]);
+    while (outside < first && items < DC_TUNE_WORK_ITEMS)
+        items *= extent(c, c->p->out[outside++]);
     for (int i = first - 1; i >= outside; i--)
         if (!dc_do_reorder(s, c->n.o, c->p->out[i]))
             return false;

@@ -6,17 +6,18 @@
  * vectors lie along k, in a tile of rows by columns of the result: an element of the result is one vector of
  * partial sums, which are added up at the end. Every row of W is read once, contiguously.
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
-enum { MOST_ROWS = 6, LAST_LANES = 4, MAX_HALVINGS = 8 };
+enum { MAX_HALVINGS = 8 };
 
 /* Rows of a tile: all where they are few, else a number that divides them, if there is one. */
 static int64_t rows_of(int64_t m)
 {
-    for (int64_t r = MOST_ROWS; r >= MOST_ROWS / 2; r--)
+    for (int64_t r = DC_TUNE_DOT_TILE_ROWS; r >= DC_TUNE_DOT_TILE_ROWS / 2; r--)
         if (m <= r || m % r == 0)
             return dc_min_i64(m, r);
-    return MOST_ROWS - 2;
+    return DC_TUNE_DOT_TILE_ROWS - 2;
 }
 
 /* Columns of a tile: sums, a vector of each row, and one of a column are in registers. */
@@ -44,7 +45,7 @@ static bool split_sum(dc_sketch *s, uint32_t k, halves *h)
         if (!dc_do_split_reduce(s, h->last, lanes, &h->at[h->n]))
             return false;
         h->last = h->at[h->n++].j;
-        if (lanes <= LAST_LANES || h->n == MAX_HALVINGS)
+        if (lanes <= DC_TUNE_HALVED_LANES || h->n == MAX_HALVINGS)
             return true;
     }
 }

@@ -6,21 +6,14 @@
  * are read by rows and transposed in registers, which flattening does for an unrolled axis of rows.
  * Where blocks do not fit, the same tiles at least use each line of the cache at once.
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
 
 enum {
-    BLOCKS = 4,        /* of a transposed operand, beside each other */
-    SAME_SETS = 256,   /* elements, of which rows are a multiple that meet in few sets of a cache */
-    SHORT_RUN = 64,    /* elements of an operand that several short axes go through, at most */
-    LINE = 16,         /* elements of a line of a cache */
-    WIDEST = 64,       /* lanes of an instruction at most */
-    MOST_WRITTEN = 16, /* vectors of a block of short rows */
-    MANY = 1 << 14,    /* elements from which on four vectors are computed at a time */
-    SOME = 1 << 11,    /* two */
-    FEW = 1 << 12, /* too few for the texts of several blocks, which a compiler takes long over */
-    MANY_REGISTERS = 32 /* with fewer, two at most */
+    LINE = 16,  /* elements of a line of a cache */
+    WIDEST = 64 /* lanes of an instruction at most */
 };
 
 static bool is_costly(const dc_kernel *k)
@@ -82,9 +75,10 @@ static bool schedule_transposed(dc_sketch *s, const dc_shape *p, int at)
     const int64_t lanes = s->lanes, columns = dc_sketch_extent(s, p->out[p->nout - 1]);
     dc_split m, n, block;
     if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
-        return elements(s, p) < FEW ? dc_schedule_vectors(s, p, 1)
-                                    : dc_schedule_transposed_strips(s, p, at);
-    int64_t blocks = columns % SAME_SETS != 0 || dc_sketch_bypasses(s) ? BLOCKS : 1;
+        return elements(s, p) < DC_TUNE_BLOCK_ELEMENTS ? dc_schedule_vectors(s, p, 1)
+                                                       : dc_schedule_transposed_strips(s, p, at);
+    int64_t blocks =
+        columns % DC_TUNE_COPY_SETS != 0 || dc_sketch_bypasses(s) ? DC_TUNE_TRANSPOSED_BLOCKS : 1;
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
     if (!dc_do_split(s, p->out[at], blocks * lanes, &m) ||
@@ -145,7 +139,7 @@ static int run_axis(dc_kernel *k, const dc_shape *p, int64_t most, bool *is_shor
 }
 
 /*
- * Of a load none of whose axes lies along memory, with the last one far apart: the axis that goes on in the smallest
+ * Of a load none of whose axes lies along memory, with the last one strided: the axis that goes on in the smallest
  * steps, several to a line; -1: there is none.
  */
 static int near_axis(dc_kernel *k, const dc_shape *p)
@@ -155,7 +149,7 @@ static int near_axis(dc_kernel *k, const dc_shape *p)
         const dc_vx_node *n = &k->vx.at[v];
         bool affine = true;
         if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM ||
-            dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine) <= SHORT_RUN || !affine)
+            dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine) <= DC_TUNE_SHORT_RUN || !affine)
             continue;
         int64_t least = LINE;
         for (int i = 0; i < p->nout - 1; i++) {
@@ -247,7 +241,7 @@ static int loop_of(const uint32_t *loop, uint32_t axis)
 
 /*
  * The short axes and a part of the one that follows them become one, directly outside of the last: a matrix whose rows
- * lie along memory, which can be transposed; the rest of that axis are the positions. False, and nothing done, where
+ * lie along memory, which can be transposed; the rest of that axis are the work items. False, and nothing done, where
  * blocks do not fit.
  */
 static bool join_run(dc_sketch *s, const dc_shape *p, dc_ix at, int along, const bool *is_short)
@@ -307,9 +301,9 @@ static bool is_initialiser(const dc_kernel *k)
 
 int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64_t lanes)
 {
-    int64_t most = s->t->vector_registers >= MANY_REGISTERS ? 4 : 2;
-    if (all < MANY)
-        most = all < SOME ? 1 : 2;
+    int64_t most = s->t->vector_registers >= DC_TUNE_MANY_REGISTERS ? 4 : 2;
+    if (all < DC_TUNE_FOUR_VECTORS)
+        most = all < DC_TUNE_TWO_VECTORS ? 1 : 2;
     if (is_initialiser(s->k))
         most = 1;
     while (most > 1 && (extent % (most * lanes) != 0 || most * lanes > WIDEST))
@@ -371,7 +365,7 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
         return schedule_short(s, p);
     bool is_short[DC_SHAPE_AXES];
     dc_ix at = 0;
-    const int along = extent >= s->lanes ? run_axis(s->k, p, SHORT_RUN, is_short, &at) : -1;
+    const int along = extent >= s->lanes ? run_axis(s->k, p, DC_TUNE_SHORT_RUN, is_short, &at) : -1;
     if (along >= 0 && join_run(s, p, at, along, is_short)) {
         const dc_shape joined = dc_shape_of(s->k);
         return schedule_transposed(s, &joined, joined.nout - 2);
@@ -392,7 +386,7 @@ bool dc_schedule_map(dc_sketch *s, const dc_shape *shape)
     if (bytes > 0 && !dc_ix_any_value(s->k))
         s->lanes = (int)dc_min_i64(s->t->vector_bytes / bytes, WIDEST);
     if (2 * extent <= s->lanes && p->nout >= 2 && !dc_ix_any_value(s->k) &&
-        dc_sketch_block(s, extent) <= MOST_WRITTEN)
+        dc_sketch_block(s, extent) <= DC_TUNE_SHORT_ROW_VECTORS)
         return dc_schedule_short_rows(s, p, most_vectors(s, p));
     return dc_schedule_vectors(s, p, most_vectors(s, p));
 }

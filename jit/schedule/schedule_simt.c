@@ -1,16 +1,15 @@
 /*
  * Schedules by rule for devices that run groups of threads. Two sketches:
  *
- *   flat    a thread for each output, outputs numbered through all their axes, THREADS of them to a
+ *   flat    a thread for each output, outputs numbered through all their axes, DC_TUNE_GROUP_THREADS of them to a
  *           group; a reduction is a loop of its thread.
- *   shared  few outputs with long reductions: a group for each, its threads add up every THREADS-th
+ *   shared  few outputs with long reductions: a group for each, its threads add up every DC_TUNE_GROUP_THREADS-th
  *           term, then the partial sums.
  *
  * Tiles in shared memory are schedules written by hand so far (tests/kernel).
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
-
-enum { THREADS = 256, MANY_OUTPUTS = 1024, LONG_REDUCTION = 128 };
 
 /* One axis for all outputs. */
 static bool fuse_outputs(dc_sketch *s, const dc_shape *p, uint32_t *all)
@@ -64,9 +63,10 @@ static bool schedule_shared(dc_sketch *s, int threads, const dc_shape *p)
 
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
 {
-    const int threads = s->t->group_threads < THREADS ? s->t->group_threads : THREADS;
-    const bool few = p->nred > 0 && product(s, p->out, p->nout) < MANY_OUTPUTS;
-    if (few && dc_sketch_extent(s, p->red[p->nred - 1]) >= LONG_REDUCTION)
+    const int threads =
+        s->t->group_threads < DC_TUNE_GROUP_THREADS ? s->t->group_threads : DC_TUNE_GROUP_THREADS;
+    const bool few = p->nred > 0 && product(s, p->out, p->nout) < DC_TUNE_GROUP_OUTPUTS;
+    if (few && dc_sketch_extent(s, p->red[p->nred - 1]) >= DC_TUNE_GROUP_TERMS)
         return schedule_shared(s, threads, p);
     return schedule_flat(s, threads, p);
 }

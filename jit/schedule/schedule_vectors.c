@@ -8,21 +8,19 @@
  *   - Rows shorter than half a vector are taken several at a time, as many as fill vectors. Lanes then stand at
  *     constant distances in what is read, which a few loads and shuffles do (jit/render/llvm_gather.c).
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
-enum {
-    MOST_CUTS = 8,
-    BLOCKS = 4 /* of a transposed operand, beside each other, at most */
-};
+enum { MOST_CUTS = 8 };
 
 /* axes that are one ---------------------------------------------------------------------------- */
 
 static bool one_in(dc_kernel *k, dc_ix at, uint32_t outer, uint32_t inner)
 {
     bool affine = true;
-    const int64_t far = dc_ix_stride(k, at, outer, &affine);
+    const int64_t over = dc_ix_stride(k, at, outer, &affine);
     const int64_t near = dc_ix_stride(k, at, inner, &affine);
-    return affine && far == near * k->axis.at[inner].extent;
+    return affine && over == near * k->axis.at[inner].extent;
 }
 
 static bool one_in_pred(dc_kernel *k, dc_pred p, uint32_t outer, uint32_t inner)
@@ -264,7 +262,7 @@ static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const s
     const int64_t lanes = dc_min_i64(m->extent, s->lanes);
     /* the corner is not worth the text of a block */
     const bool few_are_left = m->extent < s->lanes && n[0].extent > 0 && n[1].extent > 0;
-    int64_t blocks = BLOCKS;
+    int64_t blocks = DC_TUNE_TRANSPOSED_BLOCKS;
     uint32_t corner;
     dc_split rows, block;
     if (m->extent == 0)
