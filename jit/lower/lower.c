@@ -373,6 +373,7 @@ static dc_vx reduction_term(lowering *w, const dc_node *n, const dc_ix *red_pos)
     dc_vx in[2];
     for (int s = 0; s < 2; s++)
         in[s] = dc_lower_cast(w, dc_lower_node(w, n->in[s], pos[s]), dc_lower_computed(n->dtype));
+    dc_lower_settle_roles(w, in);
     return dc_vx_op(k, DC_OP_MUL, dc_lower_computed(n->dtype), in, 2);
 }
 
@@ -479,6 +480,8 @@ static dc_stmt *lower_reduction(lowering *w, uint32_t which, bool flat, summing 
     }
     *s = (summing){0};
     dc_lower_axes(w, flat, prefix, rank, dim, true, &s->loops, s->pos);
+    if (dc_op_is((dc_op)n->op, DC_CLASS_CON))
+        dc_lower_term_roles(w, n, &s->loops, s->pos);
     const accumulation x = dc_lower_accumulate(w, r, reduction_term(w, n, s->pos));
     s->init = x.init;
     s->add = x.add;
@@ -518,10 +521,22 @@ static dc_ref first_reduction(const lowering *w)
     return w->group->nreduce > 0 ? w->group->reduce[0] : 0;
 }
 
-static bool is_conv(const lowering *w)
+static bool reduces_by(const lowering *w, dc_op op)
 {
     const dc_ref r = first_reduction(w);
-    return r != 0 && dc_node_at(w->fn, r)->op == DC_OP_CONV;
+    return r != 0 && dc_node_at(w->fn, r)->op == op;
+}
+
+/* Of values whose node does not say what its dims mean: they may be products of two of other dims. */
+static bool is_plain_reduction(const lowering *w)
+{
+    const dc_ref r = first_reduction(w);
+    return r != 0 && !w->group->row_wise && dc_op_is((dc_op)dc_node_at(w->fn, r)->op, DC_CLASS_RED);
+}
+
+static bool is_conv(const lowering *w)
+{
+    return reduces_by(w, DC_OP_CONV);
 }
 
 /* E_64_10 element-wise, R_64_k10 a reduction, D a product, C a convolution, S a scatter, W several steps
@@ -660,6 +675,11 @@ static void lower_scatter(lowering *w, bool flat)
         n->op == DC_OP_SCATTER ? value : dc_vx_op(k, DC_OP_ADD, dc_lower_computed(t), sum, 2);
     update->put[0] = (dc_put){0, to, dc_lower_as_stored(w, v, t)};
 
+    if (!w->updates_only) { /* two steps for each row */
+        dc_lower_set_role(k, &beside, DC_ROLE_ROW);
+        dc_lower_set_role(k, &along, DC_ROLE_COLUMN);
+        dc_lower_set_role(k, &updates, DC_ROLE_COLUMN);
+    }
     *(body != NULL ? &body->next : &body) = dc_lower_wrap(k, &updates, update);
     k->root = dc_lower_wrap(k, &beside, body);
     k->flops = operations(w, dc_node_count(dc_node_at(w->fn, n->in[2])));
@@ -735,6 +755,8 @@ static dc_kernel *lower_as(lowering *w, bool flat)
         dc_lower_conv_loops(w, shape, &loops);
     else
         dc_lower_axes(w, flat, "i", shape->rank, shape->dim, false, &loops, w->out_pos);
+    if (reduces_by(w, DC_OP_DOT))
+        dc_lower_dot_roles(w, shape, &loops);
     if (loops.n > 0)
         w->last = loops.axis[loops.n - 1];
     k->root = dc_lower_wrap(k, &loops, lower_position(w, shape, flat));
@@ -773,7 +795,8 @@ static dc_status lower(dc_job *j, const dc_groups *groups, uint32_t index, bool 
         dc_kernel_free(k);
         k = lower_as(&w, false);
     }
-    dc_roles_derive(k);
+    if (is_plain_reduction(&w))
+        dc_roles_derive(k);
     dc_job_keep(j, k);
     dc_arena_rewind(&j->scratch, mark);
     *out = k;

@@ -26,6 +26,7 @@ void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops)
         dim[rank++] = i == c.out[1] ? own : n->dim[i];
     }
     dc_lower_axes(w, false, "i", rank, dim, false, loops, w->loop);
+    dc_lower_conv_roles(w, n, loops);
     for (int i = 0, at = 0; i < n->rank; i++) {
         w->out_pos[i] = w->loop[at++];
         if (i == c.out[1] && groups > 1)
@@ -108,5 +109,6 @@ dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at)
         in[0] = dc_vx_op(k, DC_OP_WHERE, t, pick, 3);
     }
     in[1] = dc_lower_cast(w, dc_lower_node(w, n->in[1], pos[1]), t);
+    dc_lower_settle_roles(w, in);
     return dc_vx_op(k, DC_OP_MUL, t, in, 2);
 }

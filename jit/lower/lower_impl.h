@@ -99,6 +99,14 @@ void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 int dc_lower_conv_terms(const dc_func *f, const dc_node *n, int64_t *dim);
 dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
 
+/* lower_roles.c: all loops mean this; what those over the result of a contraction mean, and those over its terms, ... */
+void dc_lower_set_role(dc_kernel *k, const nest *loops, dc_role role);
+void dc_lower_dot_roles(lowering *w, const dc_node *n, const nest *loops);
+void dc_lower_conv_roles(lowering *w, const dc_node *n, const nest *loops);
+void dc_lower_term_roles(lowering *w, const dc_node *n, const nest *loops, const dc_ix *pos);
+/* ... and once its operands are lowered, along which of them these move. */
+void dc_lower_settle_roles(lowering *w, const dc_vx operand[2]);
+
 /* Is a division or remainder left in the map? */
 bool dc_lower_divides(const dc_kernel *k, dc_ix at);
 

@@ -41,6 +41,7 @@ static columns over_columns(row *x, bool reduce)
     const char prefix[3] = {reduce ? 'k' : 'n', n > 0 ? (char)('a' + n) : '\0', '\0'};
     dc_lower_axes(w, x->flat, prefix, x->rank - x->split, x->dim + x->split, reduce, &c.loops,
                   c.pos + x->split);
+    dc_lower_set_role(w->k, &c.loops, DC_ROLE_COLUMN);
     w->column = dc_ix_const(w->k, 0);
     for (int i = 0; i < x->rank; i++)
         if (i < x->split)
@@ -223,6 +224,7 @@ static dc_stmt *lower_bands(row *x)
     const int64_t height = rows / w->group->blocks;
     const uint32_t block = dc_axis_new(w->k, "b", w->group->blocks, false);
     const uint32_t row_of = dc_axis_new(w->k, "i", height, false);
+    dc_lower_set_role(w->k, &(nest){{block, row_of}, 2}, DC_ROLE_ROW);
     const dc_ix first = dc_ix_mul(w->k, dc_ix_axis(w->k, block), height);
     dc_lower_delinear(w->k, dc_ix_add(w->k, first, dc_ix_axis(w->k, row_of)), x->split, x->dim,
                       w->out_pos);
@@ -246,6 +248,7 @@ dc_stmt *dc_lower_rows(lowering *w, bool flat)
     if (w->group->npartial > 0)
         return lower_bands(&x);
     dc_lower_axes(w, flat, "i", x.split, x.dim, false, &loops, w->out_pos);
+    dc_lower_set_role(w->k, &loops, DC_ROLE_ROW);
     lower_row(&x);
     return dc_lower_wrap(w->k, &loops, x.first);
 }

@@ -102,6 +102,11 @@ static bool moves(const dc_kernel *k, dc_arena *scratch, dc_vx v, uint32_t axis,
     return any;
 }
 
+bool dc_operand_moves(const dc_kernel *k, dc_arena *scratch, dc_vx operand, uint32_t axis)
+{
+    return moves(k, scratch, operand, axis, ALL, axis);
+}
+
 /* Is there a load below v that does not move along the axis? */
 static bool any_invariant(const dc_kernel *k, dc_arena *scratch, dc_vx v, uint32_t axis)
 {

@@ -1,8 +1,10 @@
 /*
  * The roles of loops (jit/nest/nest.h): where they come from, and the operands that they tell apart.
  *
- * Lowering and dc_schedule ask dc_roles_derive for the roles of a naive nest that names none, once; moves hand
- * roles on to the loops that they make (dc_axis_inherit); schedule rules read them.
+ * Lowering writes them where it makes loops: of contractions and of groups by rows, whose nodes say what their
+ * loops mean (jit/lower/lower_roles.c). Access maps tell them where nothing says them, of a reduction of what may be a
+ * product of values computed by element (sum(a * b)), and of a text that names none (dc_schedule). Moves hand roles on
+ * to the loops that they make (dc_axis_inherit); schedule rules read them.
  */
 #ifndef DC_JIT_NEST_NEST_ROLES_H
 #define DC_JIT_NEST_NEST_ROLES_H
@@ -25,7 +27,10 @@ dc_role dc_role_join(dc_role a, dc_role b);
 /* A loop over a part of an axis means what the axis does, unless it reduces something and the part nothing. */
 void dc_axis_inherit(dc_kernel *k, uint32_t part, uint32_t axis);
 
-/* From the access maps of a naive nest, in place of those that there are. */
+/*
+ * From the access maps of a naive nest, in place of those that there are: for a nest that no node says them of. Axes of
+ * dims of different meaning overlap by chance in a window, and rows that store nothing by columns are not seen.
+ */
 void dc_roles_derive(dc_kernel *k);
 
 /* The operands of a contraction's term. */
@@ -38,6 +43,8 @@ typedef struct dc_operands {
 /* False: the term has no such operands. */
 bool dc_operands_of(const dc_kernel *k, dc_arena *scratch, dc_vx term, uint32_t n,
                     dc_operands *out);
+/* Does an operand move along the axis: does a load in it? */
+bool dc_operand_moves(const dc_kernel *k, dc_arena *scratch, dc_vx operand, uint32_t axis);
 /* The load that an operand is, casts aside; 0: it is computed of more. */
 dc_vx dc_operand_load(const dc_kernel *k, dc_vx operand);
 

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "tests/unit/convgen.h"
+#include "tests/unit/graphgen.h"
 #include "tests/unit/nest_texts.h"
 #include "tests/unit/rng.h"
 
@@ -280,6 +282,120 @@ static void test_of_graphs(void)
     dc_module_free(m);
 }
 
+/* ---- what lowering writes beside what access maps tell ------------------------------------------ */
+
+static dc_op reduction_of(const dc_groups *gs, const dc_group *g)
+{
+    return g->nreduce == 0 ? DC_OP_NEG : (dc_op)dc_node_at(gs->fn, g->reduce[0])->op;
+}
+
+/*
+ * A window that is wider than what it slides over: in memory, its iterations and those of another dim reach the same
+ * elements, and the maps tell of a window there, too.
+ */
+static bool reaches_farther(const dc_func *f, const dc_node *n)
+{
+    const dc_conv c = dc_conv_of(n);
+    for (int i = 0; i < c.n; i++) {
+        const int64_t extent = dc_node_at(f, n->in[0])->dim[c.in[2 + i]];
+        const int64_t taps = dc_node_at(f, n->in[1])->dim[c.kernel[2 + i]];
+        if (c.dim[i].dilate * taps > extent * c.dim[i].dilate_in ||
+            c.dim[i].stride * n->dim[c.out[2 + i]] > extent * c.dim[i].dilate_in)
+            return true;
+    }
+    return false;
+}
+
+/* Roles without what tells windows from other reductions, and positions from other rows. */
+static dc_role without_window(dc_role role)
+{
+    return role == DC_ROLE_SPATIAL ? DC_ROLE_M : role == DC_ROLE_WINDOW ? DC_ROLE_K : role;
+}
+
+/*
+ * Both are the same, but for windows that reach farther, and for rows that store nothing in loops over columns, or
+ * have no such loops, which the maps do not tell.
+ */
+static void check_agree(const dc_groups *gs, const dc_group *g, const dc_kernel *k,
+                        const dc_kernel *told)
+{
+    const dc_op op = reduction_of(gs, g);
+    const bool wide = op == DC_OP_CONV && reaches_farther(gs->fn, dc_node_at(gs->fn, g->reduce[0]));
+    const bool rows = (g->row_wise || dc_op_is(op, DC_CLASS_IDX)) && !dc_roles_any(told);
+    bool same = true;
+    for (uint32_t i = 0; i < k->axis.n; i++) {
+        const dc_role is = (dc_role)k->axis.at[i].role, maps = (dc_role)told->axis.at[i].role;
+        same &= rows   ? is == DC_ROLE_ROW || is == DC_ROLE_COLUMN
+                : wide ? without_window(is) == without_window(maps)
+                       : is == maps;
+    }
+    if (!CHECK(same)) {
+        dc_text t = {0};
+        printf("    %s, of maps ", roles(k));
+        printf("%s\n", roles(told));
+        dc_nest_print((dc_kernel *)told, &t);
+        printf("%s", t.s);
+        dc_text_free(&t);
+    }
+}
+
+/* How many kernels of a function have roles. */
+static int agree(dc_func *f, int level)
+{
+    const dc_mark mark = dc_arena_mark(&nest_job.scratch);
+    dc_groups gs;
+    dc_kernel *k, *told;
+    int any = 0;
+    CHECK(dc_fuse(&nest_job, &nest_job.scratch, f, level, &gs) == DC_OK);
+    for (uint32_t g = 0; g < gs.n; g++) {
+        if (gs.at[g].is_join)
+            continue;
+        CHECK(dc_lower(&nest_job, &gs, g, &k) == DC_OK);
+        CHECK(dc_lower(&nest_job, &gs, g, &told) == DC_OK);
+        dc_roles_derive(told);
+        check_agree(&gs, &gs.at[g], k, told);
+        CHECK(dc_nest_check(&nest_job, k) == DC_OK);
+        any += dc_roles_any(k);
+        dc_kernel_free(k);
+        dc_kernel_free(told);
+    }
+    dc_arena_rewind(&nest_job.scratch, mark);
+    return any;
+}
+
+static dc_func *random_conv(dc_module *m, rng *r)
+{
+    dc_conv c;
+    int64_t dim[2][DC_MAX_RANK];
+    dc_func *f = dc_func_new(m, "conv");
+    convgen(r, &c, dim[0], dim[1]);
+    const dc_type x = dc_type_make(DC_F32, c.n + 2, dim[0]),
+                  w = dc_type_make(DC_F32, c.n + 2, dim[1]);
+    const dc_ref y = dc_graph_conv(f, dc_graph_param(f, &x, "x"), dc_graph_param(f, &w, "w"), &c);
+    const dc_type g = dc_node_type(f, y);
+    const dc_ref cotangent = dc_graph_param(f, &g, "g");
+    DC_PUSH(f->result, y);
+    for (int side = 0; side < 2; side++)
+        DC_PUSH(f->result, dc_conv_grad(f, y, cotangent, side));
+    return f;
+}
+
+static void test_agree(void)
+{
+    int any[3] = {0};
+    dc_module *m = dc_module_new();
+    rng r = {1};
+    for (int i = 0; i < 1200; i++) {
+        any[0] += agree(graphgen_func(m, (uint64_t)i + 1, 10 + i % 16), i % 3);
+        any[1] += i % 4 == 0 ? agree(graphgen_large(m, (uint64_t)i + 1, 10 + i % 16), 2) : 0;
+        any[2] += i % 4 == 0 ? agree(random_conv(m, &r), 2) : 0;
+    }
+    dc_module_free(m);
+    CHECK(any[0] > 300);
+    CHECK(any[1] > 100);
+    CHECK(any[2] > 300);
+}
+
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 /* The moves of the rules for a text, one to a line. */
@@ -327,6 +443,7 @@ int main(void)
     test_moves();
     test_derived();
     test_of_graphs();
+    test_agree();
     test_rules();
     nest_close();
     return t_done();
