@@ -64,11 +64,16 @@ static inline dc_dtype dc_lower_computed(dc_dtype t)
     return dc_dtype_is_short(t) ? DC_F32 : t;
 }
 
-/* The value of r at a position: one index for each of its dims. */
+/* lower_value.c: the value of r at a position: one index for each of its dims. */
 dc_vx dc_lower_node(lowering *w, dc_ref r, const dc_ix *pos);
 /* A value, computed of a node of dtype t, as it is in memory; the same brought to dtype t. */
 dc_vx dc_lower_as_stored(lowering *w, dc_vx v, dc_dtype t);
 dc_vx dc_lower_cast(lowering *w, dc_vx v, dc_dtype t);
+
+/* An integer as part of a position: moved into lo..hi, as i32 where that can hold it. */
+dc_ix dc_lower_loaded_index(dc_kernel *k, dc_vx v, int64_t lo, int64_t hi);
+/* Position in the integers of gather or scatter n, given one in the elements that they pick. */
+void dc_lower_index_position(const lowering *w, const dc_node *n, const dc_ix *pos, dc_ix *out);
 
 /* Where an output is stored, of the element with this number. */
 dc_ix dc_lower_place(lowering *w, dc_ref out, dc_ix number);
@@ -80,7 +85,7 @@ void dc_lower_delinear(dc_kernel *k, dc_ix at, int rank, const int64_t *dim, dc_
 void dc_lower_at(lowering *w, const dc_node *n, int rank, const int64_t *dim, const dc_ix *at,
                  dc_ix *pos);
 
-/* Axes for the dims given: one flat one, or one each (none for size 1). Fills pos. */
+/* lower_reduction.c: axes for the dims given: one flat one, or one each (none for size 1). Fills pos. */
 void dc_lower_axes(lowering *w, bool flat, const char *prefix, int rank, const int64_t *dim,
                    bool reduce, nest *loops, dc_ix *pos);
 dc_stmt *dc_lower_wrap(dc_kernel *k, const nest *loops, dc_stmt *body);
@@ -93,13 +98,27 @@ typedef struct accumulation {
 } accumulation;
 accumulation dc_lower_accumulate(lowering *w, dc_ref r, dc_vx term);
 
+/* The dims that a reduction or contraction adds up; their rank. Elements of dims. */
+int dc_lower_reduced_dims(const lowering *w, const dc_node *n, int64_t *dim);
+int64_t dc_lower_product(int rank, const int64_t *dim);
+
+typedef struct dc_lower_terms { /* loops over terms */
+    nest loops;
+    dc_ix pos[DC_MAX_RANK];
+    dc_stmt *init, *add; /* in front of them; the last assignment in them */
+} dc_lower_terms;
+
+/* Number `which` of the group's reductions; NULL where it is part of the loops before. */
+dc_stmt *dc_lower_reduction(lowering *w, uint32_t which, bool flat, dc_lower_terms *s);
+
 /* lower_conv.c: of convolution n, the loops over its result, with w->out_pos; ... */
 void dc_lower_conv_loops(lowering *w, const dc_node *n, nest *loops);
 /* ... the extents of those over its terms; the term at a position in them. */
 int dc_lower_conv_terms(const dc_func *f, const dc_node *n, int64_t *dim);
 dc_vx dc_lower_conv_term(lowering *w, const dc_node *n, const dc_ix *at);
 
-/* lower_roles.c: all loops mean this; what those over the result of a contraction mean, and those over its terms, ... */
+/* lower_roles.c: all loops mean this; what those over the result of a contraction mean, and those over its
+ * terms, ... */
 void dc_lower_set_role(dc_kernel *k, const nest *loops, dc_role role);
 void dc_lower_dot_roles(lowering *w, const dc_node *n, const nest *loops);
 void dc_lower_conv_roles(lowering *w, const dc_node *n, const nest *loops);
