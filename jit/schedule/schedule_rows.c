@@ -8,13 +8,14 @@
  * cache by those that follow. Where rows are too short for vectors, as many rows as there are lanes go
  * side by side; so do columns of a scatter, whose updates come one after the other.
  *
- * Rows in bands (jit/lower/lower_rows.c) stand one loop deeper, and the launch is over bands.
+ * Rows of row blocks (jit/lower/lower_rows.c) stand one loop deeper, and the launch is over blocks.
  */
+#include "jit/base/tuning.h"
 #include "jit/schedule/schedule_impl.h"
 
 #include <string.h>
 
-enum { MAX_PARTS = 32, VECTORS = 4, FEW_LANES = 4, FEW = 8, MANY = 1 << 20, MANY_REGISTERS = 32 };
+enum { MAX_PARTS = 32 };
 
 typedef struct part {
     uint32_t axis[DC_SHAPE_AXES]; /* outermost first */
@@ -28,7 +29,7 @@ typedef struct part {
 typedef struct parts {
     part at[MAX_PARTS];
     int n;
-    int64_t height; /* rows of a band; 0: there are no bands */
+    int64_t height; /* rows of a block; 0: there are no blocks */
 } parts;
 
 /* What stands in the loops over rows; NULL: nothing does. */
@@ -89,7 +90,7 @@ static bool read_parts(const dc_sketch *s, const dc_stmt *first, parts *all)
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
         if (t->kind != DC_STMT_LOOP)
             continue;
-        if (t->body->next != NULL && all->height == 0) { /* the rows of a band */
+        if (s->k->axis.at[t->axis].role == DC_ROLE_ROW) { /* the rows of a block */
             all->height = dc_sketch_extent(s, t->axis);
             if (!read_parts(s, t->body, all))
                 return false;
@@ -105,7 +106,7 @@ static bool read_parts(const dc_sketch *s, const dc_stmt *first, parts *all)
 /* Combines `sums` partial results along axis r, by halves once they fill one vector. */
 static bool add_sums(dc_sketch *s, uint32_t r, int64_t sums)
 {
-    while (sums > s->lanes || sums > FEW_LANES) {
+    while (sums > s->lanes || sums > DC_TUNE_HALVED_LANES) {
         const int64_t next = sums > s->lanes ? s->lanes : sums / 2;
         dc_partial half;
         if (!dc_do_split_reduce(s, r, next, &half) || !dc_do_vectorize(s, half.i) ||
@@ -122,7 +123,7 @@ static bool takes_long(const dc_sketch *s, dc_vx value)
 {
     const dc_vx_node *n = &s->k->vx.at[value];
     return (n->op == DC_OP_MAX || n->op == DC_OP_MIN) && dc_dtype_is_float((dc_dtype)n->dtype) &&
-           s->t->vector_registers >= MANY_REGISTERS;
+           s->t->vector_registers >= DC_TUNE_MANY_REGISTERS;
 }
 
 /*
@@ -132,11 +133,11 @@ static bool takes_long(const dc_sketch *s, dc_vx value)
 static int64_t vectors_of(const dc_sketch *s, const part *x)
 {
     const int64_t n = (x->extent[x->along] + s->lanes - 1) / s->lanes;
-    const int64_t slow = takes_long(s, x->value) ? 2 : 1, most = slow * VECTORS;
+    const int64_t slow = takes_long(s, x->value) ? 2 : 1, most = slow * DC_TUNE_SUM_VECTORS;
     int64_t best = 1, least = INT64_MAX;
     for (int64_t v = dc_min_i64(most, n); v >= 1; v--) {
         const int64_t rounds = (n + v - 1) / v;
-        const int64_t cost = rounds * dc_max_i64(v, VECTORS) + v;
+        const int64_t cost = rounds * dc_max_i64(v, DC_TUNE_SUM_VECTORS) + v;
         if (cost < least) {
             least = cost;
             best = v;
@@ -213,7 +214,7 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
     dc_split rows;
     int64_t lanes = dc_sketch_lanes(s, extent);
     if (p->add == NULL)
-        lanes *= dc_sketch_vectors(s, MANY, extent, lanes);
+        lanes *= dc_sketch_vectors(s, DC_TUNE_FOUR_VECTORS, extent, lanes);
     if (!dc_do_split(s, m, lanes, &rows))
         return false;
     for (int i = 0; i < all->n; i++)
@@ -223,7 +224,7 @@ static bool schedule_beside(dc_sketch *s, const dc_shape *p, const parts *all)
     if (!dc_do_vectorize(s, rows.i))
         return false;
     for (int a = 0; p->add != NULL && all->n == 1 && a < all->at[0].n; a++)
-        if (all->at[0].extent[a] <= FEW && /* sums stay in registers */
+        if (all->at[0].extent[a] <= DC_TUNE_UNROLLED_SUMS && /* sums stay in registers */
             !dc_do_unroll(s, all->at[0].axis[a]))
             return false;
     return dc_sketch_grid(s);
@@ -243,7 +244,7 @@ static int lanes_of_sums(const dc_sketch *s, const dc_shape *p, const parts *all
         least = all->at[i].reduces ? dc_min_i64(least, columns) : least;
     }
     int lanes = s->lanes;
-    while (lanes > FEW_LANES && least < 2 * lanes)
+    while (lanes > DC_TUNE_HALVED_LANES && least < 2 * lanes)
         lanes /= 2;
     const bool whole = dc_sketch_extent(s, p->out[p->nout - 1]) % s->lanes == 0;
     const bool pays = !p->by_rows || (!whole && least >= s->lanes);
@@ -262,7 +263,7 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
             return p->nout == 0 || dc_sketch_grid(s);
     }
     const int64_t last = p->nout > 0 ? dc_sketch_extent(s, p->out[p->nout - 1]) : 0;
-    /* whole vectors only: lanes of a tail would read what another position writes */
+    /* whole vectors only: lanes of a tail would read what another work item writes */
     const bool beside =
         p->add == NULL && all.height == 0 && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
     return beside || (p->add != NULL && are_short(s, p, &all)) ? schedule_beside(s, p, &all)
