@@ -1,4 +1,4 @@
--- deepc's side of bench/matmul.py. Results are closed as soon as nobody wants them: those of a run by the next.
+-- deepc's side of bench/matmul.py. Results are closed as soon as they are no longer needed: those of a run by the next.
 local dc = require "deepc"
 local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")
 

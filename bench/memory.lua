@@ -1,4 +1,4 @@
--- deepc's side of bench/memory.py. Results are closed as soon as nobody wants them.
+-- deepc's side of bench/memory.py. Results are closed as soon as they are no longer needed.
 local dc = require "deepc"
 local optim = require "deepc.optim"
 local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")

@@ -1,4 +1,4 @@
--- deepc's side of bench/shapes.py. Results are closed as soon as nobody wants them.
+-- deepc's side of bench/shapes.py. Results are closed as soon as they are no longer needed.
 local dc = require "deepc"
 local nn = require "deepc.nn"
 local frame = dofile((arg[0]:match "^(.*)/" or ".") .. "/frame.lua")

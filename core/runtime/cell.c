@@ -156,7 +156,7 @@ void dc_cell_written(dc_cell *c, bool torn)
 
 dc_tensor *dc_cell_show(dc_cell *c)
 {
-    DC_ASSERT(!c->layout.turned, "the memory of a cell is laid out as nobody expects");
+    DC_ASSERT(!c->layout.turned, "the memory of a cell has a layout that no reader of its value knows");
     return dc_tensor_show(c->store, &c->type);
 }
 

@@ -305,7 +305,7 @@ bool world_device(world *w, const char *name)
 
 void world_close(world *w)
 {
-    must(w->rt->arena_users == 0 && !w->rt->arena_busy, NULL, "nobody uses the arena");
+    must(w->rt->arena_users == 0 && !w->rt->arena_busy, NULL, "no call uses the arena");
     must(w->rt->arena == NULL && w->rt->arena_at == NULL, NULL, "the arena went back");
     must(w->rt->execs == NULL, NULL, "no executable is left");
     must(w->rt->stats.bytes_live == 0, NULL, "no memory is left");
