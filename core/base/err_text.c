@@ -33,7 +33,7 @@ static void put_n(sink *s, const char *text, size_t n)
     s->n += n;
 }
 
-static void put(sink *s, const char *text)
+static void put_text(sink *s, const char *text)
 {
     put_n(s, text, strlen(text));
 }
@@ -45,7 +45,7 @@ static void DC_PRINTF(2, 3) putf(sink *s, const char *fmt, ...)
     va_start(ap, fmt);
     dc_number_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
-    put(s, text);
+    put_text(s, text);
 }
 
 static int end(const sink *s)
@@ -69,10 +69,10 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
         break;
     case 't':
         dc_type_print(&f->type[i & 1], text, sizeof text);
-        put(s, text);
+        put_text(s, text);
         break;
     default:
-        put(s, f->word[i & 1] ? f->word[i & 1] : "");
+        put_text(s, f->word[i & 1] ? f->word[i & 1] : "");
         break;
     }
 }
@@ -80,8 +80,8 @@ static void put_field(sink *s, const dc_fact *f, int base, char kind, int i)
 static void put_sentence(sink *s, const dc_err *e, int base)
 {
     if (e->fact.op != NULL && strcmp(e->fact.op, "index") != 0) { /* a[k] has no such word */
-        put(s, e->fact.op);
-        put(s, ": ");
+        put_text(s, e->fact.op);
+        put_text(s, ": ");
     }
     for (const char *t = dc_err_row_of(e->id)->text; *t != '\0'; t++) {
         if (t[0] == '{' && t[1] != '\0' && t[2] >= '0' && t[2] <= '3' && t[3] == '}') {
@@ -125,7 +125,7 @@ static bool hint_for_product(const dc_err *e, sink *s)
         return true;
     }
     if (b->rank == 2 && b->dim[1] == e->fact.num[0])
-        put(s, "the right one :transpose()d would fit");
+        put_text(s, "the right one :transpose()d would fit");
     else if (b->rank > 2 && b->dim[b->rank - 1] == e->fact.num[0])
         putf(s, "the right one with :transpose(%d, %d) would fit", b->rank - 1, b->rank);
     return s->n > 0;
@@ -136,19 +136,19 @@ static bool hint_for_names(const dc_err *e, sink *s)
 {
     if (e->fact.word[0] == NULL || e->fact.word[1] == NULL)
         return false;
-    put(s, "if they are the same: :rename { ");
-    put(s, e->fact.word[1]);
-    put(s, " = \"");
-    put(s, e->fact.word[0]);
-    put(s, "\" }");
+    put_text(s, "if they are the same: :rename { ");
+    put_text(s, e->fact.word[1]);
+    put_text(s, " = \"");
+    put_text(s, e->fact.word[0]);
+    put_text(s, "\" }");
     return true;
 }
 
 static bool hint_for_stretch(const dc_err *e, sink *s)
 {
-    put(s, "only an unnamed axis of size 1 stretches; :rename { ");
-    put(s, e->fact.word[0]);
-    put(s, " = false } drops the name");
+    put_text(s, "only an unnamed axis of size 1 stretches; :rename { ");
+    put_text(s, e->fact.word[0]);
+    put_text(s, " = false } drops the name");
     return true;
 }
 
@@ -160,23 +160,23 @@ static bool hint_for_twice(const dc_err *e, sink *s)
     if (b->rank > 0 && b->rank + more <= e->fact.type[0].rank) {
         char type[DC_TYPE_TEXT];
         dc_type_print(b, type, sizeof type);
-        put(s, "element by element: ");
-        put(s, type);
-        put(s, " as :reshape \"[");
+        put_text(s, "element by element: ");
+        put_text(s, type);
+        put_text(s, " as :reshape \"[");
         for (int k = 0; k < b->rank; k++) {
-            put(s, k > 0 ? ", " : "");
+            put_text(s, k > 0 ? ", " : "");
             if (b->name[k] != NULL)
-                put(s, b->name[k]);
+                put_text(s, b->name[k]);
             else
                 putf(s, "%" PRId64, b->dim[k]);
         }
         for (int i = 0; i < more; i++)
-            put(s, ", 1");
-        put(s, "]\"; ");
+            put_text(s, ", 1");
+        put_text(s, "]\"; ");
     }
-    put(s, "all pairs: one of them with :rename { ");
-    put(s, e->fact.word[0]);
-    put(s, " = false }");
+    put_text(s, "all pairs: one of them with :rename { ");
+    put_text(s, e->fact.word[0]);
+    put_text(s, " = false }");
     return true;
 }
 
@@ -191,11 +191,11 @@ static bool hint_for_column(const dc_type *a, const dc_type *b, sink *s)
             continue;
         char type[DC_TYPE_TEXT];
         dc_type_print(one, type, sizeof type);
-        put(s, "axes align from the right: ");
-        put(s, type);
+        put_text(s, "axes align from the right: ");
+        put_text(s, type);
         for (int i = k; i < more->rank; i++)
             putf(s, "%s%" PRId64, i > k ? ", " : " as :reshape(", i > k ? 1 : one->dim[0]);
-        put(s, ")");
+        put_text(s, ")");
         return true;
     }
     return false;
@@ -210,11 +210,11 @@ static bool hint_for_dims(const dc_err *e, sink *s)
 {
     const dc_type *a = &e->fact.type[0], *b = &e->fact.type[1];
     if (is_op(e, "expand")) {
-        put(s, "only an axis of size 1 stretches");
+        put_text(s, "only an axis of size 1 stretches");
         return true;
     }
     if (is_op(e, "mul") && a->rank > 0 && b->rank == 2 && a->dim[a->rank - 1] == b->dim[0]) {
-        put(s, "* is element-wise, the product is x:matmul(w)");
+        put_text(s, "* is element-wise, the product is x:matmul(w)");
         return true;
     }
     return hint_for_column(a, b, s);
@@ -240,13 +240,13 @@ static bool hint_for_dtype(const dc_err *e, sink *s)
 {
     const char *wanted = e->fact.word[0] != NULL ? e->fact.word[0] : "";
     if (strcmp(wanted, "a float") == 0)
-        put(s, ":cast \"f32\" converts");
+        put_text(s, ":cast \"f32\" converts");
     else if (strcmp(wanted, "bool") == 0)
-        put(s, "a comparison gives bool, as :ne(0) does");
+        put_text(s, "a comparison gives bool, as :ne(0) does");
     else if (strcmp(wanted, "an integer") == 0)
-        put(s, ":cast \"i32\" converts");
+        put_text(s, ":cast \"i32\" converts");
     else if (e->fact.type[0].dtype == DC_BOOL && strcmp(wanted, "a number") == 0)
-        put(s, ":cast \"f32\" makes 0 and 1 of it");
+        put_text(s, ":cast \"f32\" makes 0 and 1 of it");
     return s->n > 0;
 }
 
@@ -261,7 +261,7 @@ static bool hint_for_channels(const dc_err *e, sink *s)
     putf(s, "images have their channels as axis 2: x:permute(1, %d", last + 1);
     for (int k = 1; k < last; k++)
         putf(s, ", %d", k + 1);
-    put(s, ")");
+    put_text(s, ")");
     return true;
 }
 
@@ -301,7 +301,7 @@ const char *dc_err_hint(const dc_err *e, char *room, size_t size)
     case DC_ERR_GRAD_SCALAR:
         found = e->fact.type[0].rank == 0;
         if (found)
-            put(&s, "integers have no gradient; :cast \"f32\" what the loss is made of");
+            put_text(&s, "integers have no gradient; :cast \"f32\" what the loss is made of");
         break;
     case DC_ERR_INDEX:
         found = e->fact.num[0] != 0; /* the row's is about 0 */
@@ -329,8 +329,8 @@ static void pad(sink *s, size_t n)
 
 static void put_head(sink *s, const char *role, size_t width)
 {
-    put(s, "\n    ");
-    put(s, role);
+    put_text(s, "\n    ");
+    put_text(s, role);
     pad(s, width - strlen(role) + 1);
 }
 
@@ -344,19 +344,19 @@ static void put_scene(sink *s, const dc_err_scene *c)
     for (int i = 0; i < c->n; i++) {
         const dc_err_in *in = &c->in[i];
         put_head(s, in->role, role);
-        put(s, in->type);
+        put_text(s, in->type);
         if (in->origin == NULL || *in->origin == '\0')
             continue;
         pad(s, type - strlen(in->type) + 3);
-        put(s, in->origin);
+        put_text(s, in->origin);
     }
     if (c->path != NULL) {
         put_head(s, "in", role);
-        put(s, c->path);
+        put_text(s, c->path);
     }
     if (c->dims != NULL && *c->dims != '\0') {
         put_head(s, "dims", role);
-        put(s, c->dims);
+        put_text(s, c->dims);
     }
 }
 
@@ -367,14 +367,14 @@ int dc_err_print(const dc_err *e, const dc_err_scene *scene, int axis_base, char
     const char *hint = scene->hint != NULL ? scene->hint : dc_err_hint(e, room, sizeof room);
     const int code = dc_err_row_of(e->id)->code;
     if (scene->where != NULL) {
-        put(&s, scene->where);
-        put(&s, ": ");
+        put_text(&s, scene->where);
+        put_text(&s, ": ");
     }
     put_sentence(&s, e, axis_base);
     put_scene(&s, scene);
     if (*hint != '\0') {
-        put(&s, "\n  hint: ");
-        put(&s, hint);
+        put_text(&s, "\n  hint: ");
+        put_text(&s, hint);
     }
     if (code != 0)
         putf(&s, "\n  [DC%04d; deepc explain DC%04d]", code, code);

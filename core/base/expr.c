@@ -310,7 +310,7 @@ typedef struct printer {
     size_t room, n;
 } printer;
 
-static void put(printer *p, const char *s)
+static void put_text(printer *p, const char *s)
 {
     for (; *s != '\0'; s++, p->n++)
         if (p->n + 1 < p->room)
@@ -333,15 +333,15 @@ static void put_node(printer *p, int i, int level)
     if (x->op == DC_EXPR_NUM) {
         char digits[24];
         snprintf(digits, sizeof digits, "%" PRId64, x->v);
-        put(p, digits);
+        put_text(p, digits);
     } else if (x->op == DC_EXPR_VAR) {
-        put(p, p->var[x->v]);
+        put_text(p, p->var[x->v]);
     } else {
-        put(p, own < level ? "(" : "");
+        put_text(p, own < level ? "(" : "");
         put_node(p, x->left, own);
-        put(p, sign[x->op]);
+        put_text(p, sign[x->op]);
         put_node(p, x->right, own + 1);
-        put(p, own < level ? ")" : "");
+        put_text(p, own < level ? ")" : "");
     }
 }
 

@@ -77,7 +77,7 @@ typedef struct kept {
     size_t n;
 } kept;
 
-static bool reserve(dc_log_buffer *b, size_t more)
+static bool reserve_text(dc_log_buffer *b, size_t more)
 {
     if (b->size - b->n >= more)
         return true;
@@ -94,7 +94,7 @@ void dc_log_keep(void *buffer, const char *channel, const char *text, size_t n)
 {
     dc_log_buffer *b = buffer;
     const kept k = {channel, n};
-    if (!reserve(b, sizeof k + n)) {
+    if (!reserve_text(b, sizeof k + n)) {
         b->lost = true;
         return;
     }

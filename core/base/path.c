@@ -121,7 +121,7 @@ static const folder *find_folder(const dc_folders *f, dc_folder_use use, const c
 
 /* ---- opening folders ------------------------------------------------------------------------- */
 
-static dc_status add(dc_job *j, dc_folders *f, const char *path, dc_folder_use use)
+static dc_status add_folder(dc_job *j, dc_folders *f, const char *path, dc_folder_use use)
 {
     const char *text = whole_path(j, f->cwd, path);
     if (text == NULL)
@@ -161,9 +161,9 @@ dc_status dc_folders_new(dc_job *j, const char *const *read, const char *const *
     f->cwd = dc_xalloc(strlen(cwd) + 1);
     strcpy(f->cwd, cwd);
     for (size_t i = 0; i < nread; i++)
-        DC_TRY(add(j, f, read[i], DC_FOLDER_READ));
+        DC_TRY(add_folder(j, f, read[i], DC_FOLDER_READ));
     for (size_t i = 0; i < nwrite; i++)
-        DC_TRY(add(j, f, write[i], DC_FOLDER_WRITE));
+        DC_TRY(add_folder(j, f, write[i], DC_FOLDER_WRITE));
     dc_job_keep(j, f);
     *out = f;
     return DC_OK;

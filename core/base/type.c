@@ -175,9 +175,9 @@ static size_t quoted_length(const char *s)
     return s[n] == ']' ? n + 1 : n;
 }
 
-static dc_status refuse(reader *r, const char *fmt, ...) DC_PRINTF(2, 3);
+static dc_status refuse_type(reader *r, const char *fmt, ...) DC_PRINTF(2, 3);
 
-static dc_status refuse(reader *r, const char *fmt, ...)
+static dc_status refuse_type(reader *r, const char *fmt, ...)
 {
     char type[120], reason[240];
     const size_t n = quoted_length(r->start);
@@ -193,7 +193,7 @@ static dc_status refuse(reader *r, const char *fmt, ...)
 static dc_status expected(reader *r, const char *what)
 {
     if (*r->at == '\0')
-        return refuse(r, "%s expected at its end", what);
+        return refuse_type(r, "%s expected at its end", what);
     size_t n = dc_expr_name_length(r->at);
     if (n == 0)
         while (isdigit((unsigned char)r->at[n]))
@@ -201,7 +201,7 @@ static dc_status expected(reader *r, const char *what)
     if (n == 0) /* a character, of several bytes if it is not ASCII */
         for (n = 1; ((unsigned char)r->at[n] & 0xC0) == 0x80;)
             n++;
-    return refuse(r, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), r->at);
+    return refuse_type(r, "%s expected, not '%.*s'", what, (int)(n < 40 ? n : 40), r->at);
 }
 
 static dc_status read_dtype(reader *r, dc_type *out)
@@ -216,8 +216,8 @@ static dc_status read_dtype(reader *r, dc_type *out)
         for (int i = 0; i < DC_DTYPE__COUNT && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      dc_dtype_name((dc_dtype)i));
-        return refuse(r, "unknown dtype '%.*s'; known are %s", (int)(n < 40 ? n : 40), r->at,
-                      known);
+        return refuse_type(r, "unknown dtype '%.*s'; known are %s", (int)(n < 40 ? n : 40), r->at,
+                           known);
     }
     out->dtype = (uint8_t)t;
     r->at += n;
@@ -235,21 +235,21 @@ static dc_status refuse_size(reader *r, dc_expr_fault fault)
     case DC_EXPR_CLOSE:
         return expected(r, "')'");
     case DC_EXPR_NAME:
-        return refuse(r, "'%.*s' has no size here", shown, r->at);
+        return refuse_type(r, "'%.*s' has no size here", shown, r->at);
     case DC_EXPR_WORD:
-        return refuse(r, "'%.*s' is neither a size nor a name", shown, r->at);
+        return refuse_type(r, "'%.*s' is neither a size nor a name", shown, r->at);
     case DC_EXPR_SLASH:
-        return refuse(r, "sizes are divided by '//', not '/'");
+        return refuse_type(r, "sizes are divided by '//', not '/'");
     case DC_EXPR_ZEROS:
-        return refuse(r, "size '%.*s' has a leading zero", shown, r->at);
+        return refuse_type(r, "size '%.*s' has a leading zero", shown, r->at);
     case DC_EXPR_LARGE:
-        return n > 0 ? refuse(r, "size '%.*s' is too large", shown, r->at)
-                     : refuse(r, "a size is too large");
+        return n > 0 ? refuse_type(r, "size '%.*s' is too large", shown, r->at)
+                     : refuse_type(r, "a size is too large");
     case DC_EXPR_ZERO:
-        return refuse(r, "a size divides by zero");
+        return refuse_type(r, "a size divides by zero");
     case DC_EXPR_LONG:
     case DC_EXPR_DEEP:
-        return refuse(r, "a size is too long");
+        return refuse_type(r, "a size is too long");
     case DC_EXPR_OPERAND:
     case DC_EXPR_OK:
     case DC_EXPR_UNKNOWN:
@@ -257,7 +257,7 @@ static dc_status refuse_size(reader *r, dc_expr_fault fault)
         break;
     }
     if (*r->at == '-')
-        return refuse(r, "a size is 0 or more, not '-'");
+        return refuse_type(r, "a size is 0 or more, not '-'");
     return expected(r, "a size");
 }
 
@@ -271,7 +271,7 @@ static dc_status read_size(reader *r, int64_t *out)
         fault = dc_expr_eval(&(dc_expr){in.n, in.node}, NULL, out);
     if (fault != DC_EXPR_OK)
         return refuse_size(r, fault);
-    return *out < 0 ? refuse(r, "a size is 0 or more, not %" PRId64, *out) : DC_OK;
+    return *out < 0 ? refuse_type(r, "a size is 0 or more, not %" PRId64, *out) : DC_OK;
 }
 
 /* 64, batch=64 or 2*32 */
@@ -285,17 +285,17 @@ static dc_status read_dim(reader *r, dc_type *out)
         r->at += n;
         skip_blanks(r);
         if (*r->at != '=')
-            return refuse(r, "dim '%.*s' has no size; %.*s=64 gives it one", shown, name, shown,
-                          name);
+            return refuse_type(r, "dim '%.*s' has no size; %.*s=64 gives it one", shown, name,
+                               shown, name);
         if (r->intern == NULL)
-            return refuse(r, "dim '%.*s' may have no name here", shown, name);
+            return refuse_type(r, "dim '%.*s' may have no name here", shown, name);
         r->at++;
         skip_blanks(r);
     } else if (strncmp(r->at, "...", 3) == 0) {
-        return refuse(r, "'...' has no sizes here");
+        return refuse_type(r, "'...' has no sizes here");
     }
     if (axis == DC_MAX_RANK)
-        return refuse(r, "more than %d axes", DC_MAX_RANK);
+        return refuse_type(r, "more than %d axes", DC_MAX_RANK);
     DC_TRY(read_size(r, &out->dim[axis]));
     if (n > 0)
         out->name[axis] = dc_name_intern(r->intern, name, n);
@@ -334,7 +334,7 @@ dc_status dc_type_parse(dc_job *j, dc_names *intern, const char **text, dc_type 
         return expected(&r, "',' or ']'");
     r.at++;
     if (!dc_dims_fit(t.rank, t.dim, dc_dtype_size((dc_dtype)t.dtype)))
-        return refuse(&r, "too large to address");
+        return refuse_type(&r, "too large to address");
     *text = r.at;
     *out = t;
     return DC_OK;

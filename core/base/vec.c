@@ -29,7 +29,7 @@ void *dc_vec_grow_in(dc_arena *a, void *at, uint32_t *cap, size_t size)
     return grown;
 }
 
-static void reserve(dc_text *t, size_t more)
+static void reserve_text(dc_text *t, size_t more)
 {
     if (t->n + more + 1 <= t->cap)
         return;
@@ -40,7 +40,7 @@ static void reserve(dc_text *t, size_t more)
 
 void dc_text_put(dc_text *t, const char *s, size_t n)
 {
-    reserve(t, n);
+    reserve_text(t, n);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = '\0';
@@ -123,7 +123,7 @@ void dc_text_printf(dc_text *t, const char *fmt, ...)
     va_start(ap, fmt);
     const int n = dc_number_vformat(NULL, 0, fmt, ap);
     va_end(ap);
-    reserve(t, (size_t)n);
+    reserve_text(t, (size_t)n);
     va_start(ap, fmt);
     dc_number_vformat(t->s + t->n, (size_t)n + 1, fmt, ap);
     va_end(ap);
