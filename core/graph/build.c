@@ -16,8 +16,8 @@ static dc_dtype dtype_of(const dc_type *t)
 }
 
 /* One node whose named type follows from the operands' named types. */
-static dc_status make(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n, const int64_t *attr,
-                      int nattr, const dc_type *want, dc_val *out)
+static dc_status make_typed(dc_job *j, dc_func *f, dc_op op, const dc_val *in, int n,
+                            const int64_t *attr, int nattr, const dc_type *want, dc_val *out)
 {
     dc_ref refs[4];
     dc_type types[4], type;
@@ -345,13 +345,14 @@ dc_status dc_build_matmul(dc_job *j, dc_func *f, dc_val a, dc_val b, dc_val *out
 dc_status dc_build_dot(dc_job *j, dc_func *f, dc_val a, dc_val b, const dc_dot *d, dc_val *out)
 {
     int64_t attr[DC_DOT_ATTRS];
-    return make(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, dc_dot_write(d, attr), NULL, out);
+    return make_typed(j, f, DC_OP_DOT, (const dc_val[]){a, b}, 2, attr, dc_dot_write(d, attr), NULL,
+                      out);
 }
 
 dc_status dc_build_gather(dc_job *j, dc_func *f, dc_val a, dc_val index, int axis, dc_val *out)
 {
     const int64_t attr[2] = {axis, 0};
-    return make(j, f, DC_OP_GATHER, (const dc_val[]){a, index}, 2, attr, 2, NULL, out);
+    return make_typed(j, f, DC_OP_GATHER, (const dc_val[]){a, index}, 2, attr, 2, NULL, out);
 }
 
 dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val v, int axis,
@@ -364,7 +365,7 @@ dc_status dc_build_scatter(dc_job *j, dc_func *f, dc_val a, dc_val index, dc_val
         return dc_fail(j, DC_ERR_DTYPE_MIX, &(dc_fact){.type = {a.type, v.type}, .operand = 3});
     DC_TRY(dc_infer(j, DC_OP_GATHER, in, 2, attr, 2, NULL, &picked));
     DC_TRY(dc_build_expand(j, f, v, &picked, &v));
-    return make(j, f, DC_OP_SCATTER, (const dc_val[]){a, index, v}, 3, attr, 2, NULL, out);
+    return make_typed(j, f, DC_OP_SCATTER, (const dc_val[]){a, index, v}, 3, attr, 2, NULL, out);
 }
 
 /* ---- reductions ---- */
@@ -374,7 +375,7 @@ dc_status dc_build_reduce(dc_job *j, dc_func *f, dc_op op, dc_val a, uint32_t ax
 {
     const int64_t attr = axes;
     dc_val v;
-    DC_TRY(make(j, f, op, &a, 1, &attr, 1, NULL, &v));
+    DC_TRY(make_typed(j, f, op, &a, 1, &attr, 1, NULL, &v));
     if (keep) {
         dc_type kept = a.type;
         kept.dtype = v.type.dtype;
@@ -496,7 +497,7 @@ dc_status dc_build_slice(dc_job *j, dc_func *f, dc_val a, const int64_t *first, 
 dc_status dc_build_flip(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
 {
     const int64_t attr = axes;
-    return make(j, f, DC_OP_FLIP, &a, 1, &attr, 1, NULL, out);
+    return make_typed(j, f, DC_OP_FLIP, &a, 1, &attr, 1, NULL, out);
 }
 
 dc_status dc_build_drop(dc_job *j, dc_func *f, dc_val a, uint32_t axes, dc_val *out)
@@ -524,7 +525,7 @@ dc_status dc_build_pad(dc_job *j, dc_func *f, dc_val a, const int64_t *lo, const
         attr[rank + i] = step[i];
     }
     attr[2 * rank] = (int64_t)dc_bits_of(dtype_of(&a.type), fill);
-    return make(j, f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, want, out);
+    return make_typed(j, f, DC_OP_PAD, &a, 1, attr, 2 * rank + 1, want, out);
 }
 
 dc_status dc_build_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_val *out)
@@ -535,11 +536,11 @@ dc_status dc_build_const(dc_job *j, dc_func *f, const dc_type *t, double v, dc_v
 dc_status dc_build_bits(dc_job *j, dc_func *f, const dc_type *t, uint64_t bits, dc_val *out)
 {
     const int64_t attr = (int64_t)bits;
-    return make(j, f, DC_OP_CONST, NULL, 0, &attr, 1, t, out);
+    return make_typed(j, f, DC_OP_CONST, NULL, 0, &attr, 1, t, out);
 }
 
 dc_status dc_build_iota(dc_job *j, dc_func *f, const dc_type *t, int axis, dc_val *out)
 {
     const int64_t attr = axis;
-    return make(j, f, DC_OP_IOTA, NULL, 0, &attr, 1, t, out);
+    return make_typed(j, f, DC_OP_IOTA, NULL, 0, &attr, 1, t, out);
 }

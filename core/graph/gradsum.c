@@ -55,7 +55,7 @@ static int64_t gcd(int64_t a, int64_t b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-static bool apart(const slice *a, const slice *b)
+static bool slices_apart(const slice *a, const slice *b)
 {
     for (int i = 0; i < a->rank; i++)
         if (a->last[i] < b->lo[i] || b->last[i] < a->lo[i] ||
@@ -69,7 +69,7 @@ static bool has_room(const layers *w, const layer *x, const slice *s)
     if (s->lo[w->axis] > x->end)
         return true;
     for (uint32_t i = 0; i < x->slice.n; i++)
-        if (w->n > MANY || !apart(&w->slice[x->slice.at[i]], s))
+        if (w->n > MANY || !slices_apart(&w->slice[x->slice.at[i]], s))
             return false;
     return true;
 }
@@ -98,7 +98,7 @@ static int axis_of(const layers *w)
     return 0;
 }
 
-static dc_ref add(dc_func *f, dc_ref sum, dc_ref part)
+static dc_ref add_part(dc_func *f, dc_ref sum, dc_ref part)
 {
     return sum == 0 ? part : dc_graph_op2(f, DC_OP_ADD, sum, part);
 }
@@ -121,12 +121,12 @@ dc_ref dc_gradsum(dc_arena *scratch, dc_func *f, const dc_gradpart *last, dc_ref
     if (w.n <= DC_GRADSUM_FEW)
         return in_order;
     while (other > 0)
-        sum = add(f, sum, others[--other]);
+        sum = add_part(f, sum, others[--other]);
     qsort(w.slice, w.n, sizeof *w.slice, by_begin);
     w.axis = axis_of(&w);
     for (uint32_t i = 0; i < w.n; i++)
         place_slice(&w, f, i);
     for (uint32_t k = 0; k < w.at.n; k++)
-        sum = add(f, sum, w.at.at[k].sum);
+        sum = add_part(f, sum, w.at.at[k].sum);
     return sum;
 }

@@ -229,8 +229,8 @@ static bool comes_after(const dc_func *f, dc_ref a, dc_ref b)
     return ca != cb ? ca : a > b;
 }
 
-static dc_ref make(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr, int nattr,
-                   const dc_type *type)
+static dc_ref make_node(dc_func *f, dc_op op, const dc_ref *in, int nin, const int64_t *attr,
+                        int nattr, const dc_type *type)
 {
     dc_ref order[DC_MAX_OPERANDS];
     for (int i = 0; i < nin; i++)
@@ -258,7 +258,7 @@ dc_status dc_make(dc_job *j, dc_func *f, dc_op op, const dc_ref *in, int nin, co
     for (int i = 0; i < nin && i < DC_MAX_OPERANDS; i++)
         types[i] = dc_node_type(f, in[i]);
     DC_TRY(dc_infer(j, op, types, nin, attr, nattr, want, &type));
-    *out = make(f, op, in, nin, attr, nattr, &type);
+    *out = make_node(f, op, in, nin, attr, nattr, &type);
     return DC_OK;
 }
 
@@ -310,7 +310,7 @@ dc_ref dc_graph_param(dc_func *f, const dc_type *t, const char *label)
     const char *kept = dc_name_intern_text(f->module->names, label);
     DC_ROOM(f->label); /* node, label and place in the list come together or not at all */
     DC_ROOM(f->param);
-    const dc_ref r = make(f, DC_OP_PARAM, NULL, 0, &index, 1, t);
+    const dc_ref r = make_node(f, DC_OP_PARAM, NULL, 0, &index, 1, t);
     DC_PUSH(f->label, kept);
     DC_PUSH(f->param, r);
     return r;
@@ -494,8 +494,8 @@ dc_func *dc_func_clone(dc_module *to, const dc_func *from, dc_ref *map)
         for (int i = 0; i < n->nin; i++)
             in[i] = map[n->in[i]];
         const int64_t id = f->node.n; /* of a barrier: canonical again */
-        map[r] =
-            make(f, (dc_op)n->op, in, n->nin, n->op == DC_OP_BARRIER ? &id : n->attr, n->nattr, &t);
+        map[r] = make_node(f, (dc_op)n->op, in, n->nin, n->op == DC_OP_BARRIER ? &id : n->attr,
+                           n->nattr, &t);
         dc_func_copy_origin(f, map[r], from, r);
     }
     for (uint32_t i = 0; i < from->result.n; i++)
