@@ -56,7 +56,7 @@ static dc_lazy *follow(dc_lazy *const *step, int depth, dc_lazy_view *v)
     return NULL;
 }
 
-static size_t size_of(const dc_lazy_view *v)
+static size_t element_size(const dc_lazy_view *v)
 {
     return dc_dtype_size((dc_dtype)v->of->type.dtype);
 }
@@ -102,7 +102,7 @@ dc_status dc_lazy_read_view(dc_rt *rt, dc_job *j, const dc_lazy_view *v, int64_t
 {
     dc_device *dev = rt->device;
     const char *mem = dc_tensor_mem(v->of);
-    const int64_t size = (int64_t)size_of(v);
+    const int64_t size = (int64_t)element_size(v);
     if (dev->ops->host) {
         const int64_t most = (int64_t)DC_PIECE_BYTES / size;
         for (int64_t at = 0; at < n; at += most) {
@@ -191,7 +191,7 @@ static bool find_window(const dc_view *v, window *w)
 
 static bool is_aligned(const dc_lazy_view *v, const window *w)
 {
-    return (v->of->offset + (size_t)w->first * size_of(v)) % DC_ALIGN == 0;
+    return (v->of->offset + (size_t)w->first * element_size(v)) % DC_ALIGN == 0;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -212,9 +212,9 @@ static dc_status copy_view(dc_rt *rt, dc_job *j, const dc_type *type, const dc_l
     DC_TRY(dc_tensor_new(rt, j, type, &t));
     dc_tensor_defer(j, t);
     if (rt->device->ops->host)
-        dc_view_read(&v->at, size_of(v), mem, 0, n, dc_tensor_mem(t));
+        dc_view_read(&v->at, element_size(v), mem, 0, n, dc_tensor_mem(t));
     else
-        DC_TRY(dc_storage_fill(t->store, j, mem + v->at.at * (int64_t)size_of(v),
+        DC_TRY(dc_storage_fill(t->store, j, mem + v->at.at * (int64_t)element_size(v),
                                dc_type_bytes(type)));
     dc_job_keep(j, t);
     *out = t;
@@ -237,7 +237,7 @@ static bool is_copied(const dc_rt *rt, const dc_lazy_view *v, dc_lazy_copies cop
 dc_status dc_lazy_load(dc_rt *rt, dc_job *j, dc_lazy *n, const dc_lazy_view *v,
                        dc_lazy_copies copies)
 {
-    const size_t at = (size_t)v->at.at * size_of(v);
+    const size_t at = (size_t)v->at.at * element_size(v);
     if (n->value != NULL)
         return DC_OK;
     if (dc_view_is_dense(&v->at) && (v->of->offset + at) % DC_ALIGN == 0 && !is_crumb(v))
@@ -288,7 +288,7 @@ dc_tensor *dc_lazy_window_tensor(const dc_lazy_view *v)
     window w;
     find_window(&v->at, &w);
     const dc_type type = dc_type_make((dc_dtype)v->of->type.dtype, 1, &w.span);
-    return dc_tensor_window(v->of, &type, (size_t)w.first * size_of(v));
+    return dc_tensor_window(v->of, &type, (size_t)w.first * element_size(v));
 }
 
 /* The first n elements of the last axis of r, whose other dims are dim[]; or more, of no meaning. */

@@ -148,7 +148,7 @@ static void unlist(dc_work *w, dc_task *t)
 }
 
 /* The log's sink may come back in here, and free the task: all is done before it hears anything. */
-static void settle(dc_work *w, dc_task *t)
+static void settle_task(dc_work *w, dc_task *t)
 {
     dc_log_buffer said = t->said;
     t->said = (dc_log_buffer){0};
@@ -168,7 +168,7 @@ static dc_task_state state_of(dc_work *w, const dc_task *t)
 void dc_work_settle(dc_work *w)
 {
     while (w->first != NULL && state_of(w, w->first) == DC_TASK_DONE)
-        settle(w, w->first);
+        settle_task(w, w->first);
 }
 
 /* ---- what the context's thread does with a task ---------------------------------------------- */
@@ -223,7 +223,7 @@ void dc_work_finish(dc_work *w, dc_task *t)
 {
     wait_until_done(w, t);
     while (t->listed)
-        settle(w, state_of(w, w->first) == DC_TASK_DONE ? w->first : t);
+        settle_task(w, state_of(w, w->first) == DC_TASK_DONE ? w->first : t);
 }
 
 bool dc_work_drop(dc_work *w, dc_task *t)
@@ -237,7 +237,7 @@ bool dc_work_drop(dc_work *w, dc_task *t)
     if (state == DC_TASK_IDLE || state == DC_TASK_QUEUED)
         unlist(w, t);
     if (state == DC_TASK_DONE)
-        settle(w, t);
+        settle_task(w, t);
     return state == DC_TASK_IDLE || state == DC_TASK_QUEUED;
 }
 
@@ -247,7 +247,7 @@ void dc_work_drain(dc_work *w)
         if (state_of(w, t) == DC_TASK_IDLE)
             return; /* never queued: its owner has not asked for it yet */
         wait_until_done(w, t);
-        settle(w, t);
+        settle_task(w, t);
     }
 }
 
@@ -274,7 +274,7 @@ void dc_work_free(dc_work *w)
         return;
     dc_work_stop(w);
     while (w->first != NULL)
-        settle(w, w->first);
+        settle_task(w, w->first);
     pthread_cond_destroy(&w->wake);
     pthread_cond_destroy(&w->done);
     pthread_mutex_destroy(&w->lock);
