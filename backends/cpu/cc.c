@@ -291,7 +291,7 @@ static dc_status make_object(build *b)
     return fail_build(b, status);
 }
 
-static dc_status load(build *b, const dc_source *src, void **entry, void **library)
+static dc_status load_object(build *b, const dc_source *src, void **entry, void **library)
 {
     void *so = dlopen(b->object, RTLD_NOW | RTLD_LOCAL);
     if (so == NULL)
@@ -338,7 +338,7 @@ dc_status dc_cc_compile(dc_cc *cc, dc_job *j, const dc_source *src, void **entry
     build *b = begin_build(cc, j);
     dc_status status = translate(b, src);
     if (status == DC_OK)
-        status = load(b, src, entry, library);
+        status = load_object(b, src, entry, library);
     end_build(b);
     dc_arena_rewind(&j->scratch, mark);
     return status;
@@ -387,7 +387,7 @@ dc_status dc_cc_load(dc_cc *cc, dc_job *j, const dc_source *src, const void *obj
     if (status == DC_OK)
         status = write_file(b, b->object, object, bytes);
     if (status == DC_OK)
-        status = load(b, src, entry, library);
+        status = load_object(b, src, entry, library);
     end_build(b);
     dc_arena_rewind(&j->scratch, mark);
     return status;

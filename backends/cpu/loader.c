@@ -180,7 +180,7 @@ static part part_of(const Elf64_Shdr *s, const char *name)
 }
 
 /* Reserves `n` bytes at the end of a part; false when the image gets too large. */
-static bool reserve(loading *l, part p, size_t n, size_t align, size_t *at)
+static bool reserve_part(loading *l, part p, size_t n, size_t align, size_t *at)
 {
     const size_t from = dc_align_up(l->end[p], align);
     if (n > MAX_PART || from > MAX_PART - n)
@@ -210,7 +210,7 @@ static dc_status place_sections(loading *l, uint32_t names)
         p->part = part_of(s, name);
         p->loaded = true;
         if (align > MAX_ALIGN || (align & (align - 1)) != 0 ||
-            !reserve(l, p->part, s->sh_size, align, &p->at))
+            !reserve_part(l, p->part, s->sh_size, align, &p->at))
             return damaged(l, "a section is too large");
     }
     return DC_OK;
@@ -286,12 +286,12 @@ static dc_status scan_one(loading *l, const Elf64_Shdr *target, const Elf64_Rela
     const bool far = s->st_shndx == SHN_UNDEF && type != R_X86_64_64;
     if ((through_slot(type) || far) && !k->slot) {
         k->slot = true;
-        if (!reserve(l, CONST, SLOT, SLOT, &k->slot_at))
+        if (!reserve_part(l, CONST, SLOT, SLOT, &k->slot_at))
             return damaged(l, "it is too large");
     }
     if (far && !through_slot(type) && !k->stub) {
         k->stub = true;
-        if (!reserve(l, TEXT, STUB, STUB, &k->stub_at))
+        if (!reserve_part(l, TEXT, STUB, STUB, &k->stub_at))
             return damaged(l, "it is too large");
     }
     return DC_OK;
