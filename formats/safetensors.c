@@ -278,7 +278,7 @@ static int by_key(const void *x, const void *y)
 }
 
 /* Empty ones come before what begins at the same place. */
-static int by_place(const void *x, const void *y)
+static int by_offset(const void *x, const void *y)
 {
     const dc_st_tensor *a = x, *b = y;
     if (a->at != b->at)
@@ -292,7 +292,7 @@ static dc_status check_places(dc_st_file *f, dc_job *j)
 {
     int64_t at = f->data;
     if (f->tensor.n > 1)
-        qsort(f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_place);
+        qsort(f->tensor.at, f->tensor.n, sizeof *f->tensor.at, by_offset);
     for (uint32_t i = 0; i < f->tensor.n; i++) {
         const dc_st_tensor *t = &f->tensor.at[i];
         if (t->at < at)

@@ -21,7 +21,7 @@ typedef struct writing {
     dc_text header;
 } writing;
 
-static int by_place(const void *x, const void *y)
+static int by_size_and_name(const void *x, const void *y)
 {
     const dc_st_item *a = *(dc_st_item *const *)x, *b = *(dc_st_item *const *)y;
     const size_t m = dc_dtype_size((dc_dtype)a->type.dtype);
@@ -62,7 +62,7 @@ static dc_status sort(writing *w, const dc_st_text *text)
         if (strcmp(w->sorted[i]->name, "__metadata__") == 0 ||
             (i > 0 && strcmp(w->sorted[i - 1]->name, w->sorted[i]->name) == 0))
             return refuse_name(w, "tensor", w->sorted[i]->name);
-    qsort(w->sorted, w->ncommand, sizeof *w->sorted, by_place);
+    qsort(w->sorted, w->ncommand, sizeof *w->sorted, by_size_and_name);
     if (w->ntext > 0)
         memcpy(w->text, text, w->ntext * sizeof *text);
     qsort(w->text, w->ntext, sizeof *w->text, by_key);
