@@ -118,7 +118,7 @@ static void tell_lazy(void *arg, const dc_use *use)
         tell_unused(arg, use);
 }
 
-static int by_place(const void *x, const void *y)
+static int by_file_and_line(const void *x, const void *y)
 {
     const problem *a = x, *b = y;
     const int files = strcmp(a->file, b->file);
@@ -131,7 +131,7 @@ static int by_place(const void *x, const void *y)
 static void print_problems(dc_check *c)
 {
     if (c->found.n > 1)
-        qsort(c->found.at, c->found.n, sizeof *c->found.at, by_place);
+        qsort(c->found.at, c->found.n, sizeof *c->found.at, by_file_and_line);
     for (uint32_t i = 0; i < c->found.n; i++)
         puts(c->found.at[i].text);
 }

@@ -152,7 +152,7 @@ static bool is_about_begin(lua_State *L, const char *text)
     return near != NULL && strncmp(strchr(near, '\'') + 1, text, 1) == 0;
 }
 
-static piece load(lua_State *L, const char *text)
+static piece load_piece(lua_State *L, const char *text)
 {
     if (dc_prompt_load_expression(L, text) == LUA_OK)
         return WHOLE;
@@ -183,7 +183,7 @@ static dc_line_end read_piece(dc_prompt *p)
         const char *first = text + strspn(text, " \t\n");
         if (*first == '\0' || (*first == ':' && first[1] != ':'))
             return DC_LINE_READ;
-        if (load(L, text) != UNFINISHED) {
+        if (load_piece(L, text) != UNFINISHED) {
             lua_pop(L, 1);
             return DC_LINE_READ;
         }
@@ -243,7 +243,7 @@ static void run_piece(dc_prompt *p, const char *text)
     const int base = lua_gettop(L);
     const uint64_t start = dc_clock_ns();
     dc_signals_forget(L);
-    switch (load(L, text)) {
+    switch (load_piece(L, text)) {
     case WHOLE:
         if (dc_prompt_call(p, 0))
             show_values(p, base);

@@ -185,7 +185,7 @@ static void push_fields(lua_State *L, int table, int level)
 }
 
 /* Joins the list of texts on top: in one line where it is short. Pops the list, pushes the text. */
-static void join(lua_State *L, int level)
+static void join_texts(lua_State *L, int level)
 {
     const int list = lua_gettop(L);
     const lua_Integer n = (lua_Integer)lua_rawlen(L, list);
@@ -223,7 +223,7 @@ static void push_table(lua_State *L, int idx, int level)
 {
     luaL_checkstack(L, 20, "a table");
     push_fields(L, idx, level);
-    join(L, level);
+    join_texts(L, level);
 }
 
 void dc_prompt_push_table(lua_State *L, int idx)
