@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-static size_t size_of(uint64_t nparam)
+static size_t needs_bytes(uint64_t nparam)
 {
     return sizeof(dc_kernel_needs) + nparam * sizeof(dc_need);
 }
 
-static void touch(const dc_flat *f, uint32_t buf, bool stores, dc_kernel_needs *out)
+static void note_access(const dc_flat *f, uint32_t buf, bool stores, dc_kernel_needs *out)
 {
     const dc_buffer *b = &f->buf.at[buf];
     if (b->scope != DC_SCOPE_PARAM)
@@ -20,7 +20,7 @@ static void touch(const dc_flat *f, uint32_t buf, bool stores, dc_kernel_needs *
 
 dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text)
 {
-    dc_kernel_needs *out = dc_xalloc(size_of(f->nparam));
+    dc_kernel_needs *out = dc_xalloc(needs_bytes(f->nparam));
     out->positions = (uint64_t)f->positions;
     out->threads = f->threads;
     out->scratch = f->scratch;
@@ -33,14 +33,14 @@ dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text)
     for (uint32_t i = 0; i < f->order.n; i++) {
         const dc_finst *x = dc_finst_at(f, f->order.at[i]);
         if (dc_kop_loads((dc_kop)x->op) || dc_kop_stores((dc_kop)x->op))
-            touch(f, x->buf, dc_kop_stores((dc_kop)x->op), out);
+            note_access(f, x->buf, dc_kop_stores((dc_kop)x->op), out);
     }
     return out;
 }
 
 void dc_kernel_needs_put(const dc_kernel_needs *needs, dc_text *out)
 {
-    const uint64_t bytes = size_of(needs->nparam);
+    const uint64_t bytes = needs_bytes(needs->nparam);
     dc_text_put(out, (const char *)needs, bytes);
     dc_text_put(out, (const char *)&bytes, sizeof bytes);
 }
@@ -58,7 +58,7 @@ dc_kernel_needs *dc_kernel_needs_take(const void *bytes, size_t n, size_t *rest)
         return NULL;
     *rest = n - size;
     memcpy(&head, at + *rest, sizeof head);
-    if (head.nparam != (size - sizeof head) / sizeof(dc_need) || size_of(head.nparam) != size)
+    if (head.nparam != (size - sizeof head) / sizeof(dc_need) || needs_bytes(head.nparam) != size)
         return NULL;
     dc_kernel_needs *out = dc_xalloc(size);
     memcpy(out, at + *rest, size);
