@@ -229,7 +229,7 @@ typedef struct writer {
     dc_text *out;
 } writer;
 
-static void put(writer *w, uint64_t v)
+static void put_number(writer *w, uint64_t v)
 {
     dc_text_put(w->out, (const char *)&v, sizeof v);
 }
@@ -237,7 +237,7 @@ static void put(writer *w, uint64_t v)
 static void put_text(writer *w, const char *s)
 {
     const size_t n = s != NULL ? strlen(s) : 0;
-    put(w, n);
+    put_number(w, n);
     if (n > 0)
         dc_text_put(w->out, s, n);
 }
@@ -257,14 +257,14 @@ static void put_list(writer *w, const field *f, const char *x, const char *list)
 {
     const uint64_t n = count_of(f, x);
     if (f->own)
-        put(w, n);
+        put_number(w, n);
     if (f->of == NULL && n > 0)
         dc_text_put(w->out, list, n);
     for (uint64_t i = 0; f->of != NULL && i < n; i++)
         if (list != NULL)
             put_record(w, f->of, list + i * f->of->size);
         else
-            put(w, 0); /* derived_from: without prologue */
+            put_number(w, 0); /* derived_from: without prologue */
 }
 
 static void put_record(writer *w, const record *rec, const char *x)
@@ -274,9 +274,9 @@ static void put_record(writer *w, const record *rec, const char *x)
         const char *to = NULL;
         memcpy(f->form == NUMBER ? (void *)&number : (void *)&to, x + f->at, f->size);
         if (f->form == NUMBER)
-            put(w, number);
+            put_number(w, number);
         else if (f->form == LINE)
-            put(w, origin_of(w->e->desc.fn, to));
+            put_number(w, origin_of(w->e->desc.fn, to));
         else if (f->form == LIST)
             put_list(w, f, x, to);
         else

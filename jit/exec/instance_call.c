@@ -23,7 +23,7 @@
 
 /* ---- before a call --------------------------------------------------------------------------- */
 
-static dc_status refuse(const dc_inst *i, dc_job *j)
+static dc_status refuse_call(const dc_inst *i, dc_job *j)
 {
     static const char *const why[] = {[DC_INST_BUSY] = "a call of it is still running",
                                       [DC_INST_PAUSED] = "a job of it has not ended",
@@ -54,7 +54,7 @@ static dc_status settle_cells(const dc_inst *i, dc_job *j)
 static dc_status ready(const dc_inst *i, dc_job *j)
 {
     DC_TRY(dc_rt_check(i->rt, j, i->exec->desc.name));
-    DC_TRY(refuse(i, j));
+    DC_TRY(refuse_call(i, j));
     return settle_cells(i, j);
 }
 

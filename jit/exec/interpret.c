@@ -76,7 +76,7 @@ void dc_interpret_fault(const dc_exec *e, void *const *result, dc_fault *fault)
 }
 
 /* Ended as a launch is that writes (core/runtime/halt.h), with a little time for what is short. */
-static dc_status put(dc_inst *i, dc_job *j, char *to, const char *from, size_t bytes)
+static dc_status upload_pieces(dc_inst *i, dc_job *j, char *to, const char *from, size_t bytes)
 {
     dc_device *d = i->rt->device;
     for (size_t at = 0, n; at < bytes; at += n) {
@@ -96,7 +96,7 @@ dc_status dc_interpret_store(dc_inst *i, dc_job *j, void *const *result)
         const bool is_result = r < e->desc.nresult;
         dc_storage *to =
             is_result ? i->result[r]->store : i->cell[e->desc.set[r - e->desc.nresult]]->store;
-        DC_TRY(put(i, j, to->mem, result[r], bytes));
+        DC_TRY(upload_pieces(i, j, to->mem, result[r], bytes));
     }
     return DC_OK;
 }
@@ -110,7 +110,7 @@ static double relative(double difference, double size)
     return difference == 0.0 ? 0.0 : difference / size;
 }
 
-static double apart(double a, double b)
+static double abs_difference(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b)) ? 0.0 : fabs(a - b);
 }
@@ -126,7 +126,7 @@ static double distance(const dc_type *t, const void *expect, const void *got)
                                      dc_bits_load((dc_dtype)t->dtype, (const char *)expect + at));
         const double b = dc_value_of((dc_dtype)t->dtype,
                                      dc_bits_load((dc_dtype)t->dtype, (const char *)got + at));
-        const double difference = apart(a, b);
+        const double difference = abs_difference(a, b);
         most = isnan(difference) ? INFINITY : fmax(most, difference);
         if (isfinite(a))
             largest = fmax(largest, fabs(a));
@@ -150,7 +150,7 @@ static void say(dc_comparison *c, const char *fmt, ...)
 static void compare_scalar(dc_inst *i, uint32_t r, dc_comparison *c)
 {
     const double a = (double)*(const float *)c->expect[r], b = (double)*(const float *)c->got;
-    const double by = relative(apart(a, b), fmax(fabs(a), fabs(b)));
+    const double by = relative(abs_difference(a, b), fmax(fabs(a), fabs(b)));
     say(c, " result %u eval %a %s %a (%.3g)", r + 1, a, i->rt->device->ops->name, b, by);
     if (by > i->rt->stats.compare_max)
         i->rt->stats.compare_max = by;

@@ -72,7 +72,7 @@ static dc_compiled **chain_of(dc_kernels *t, dc_cache_key text)
     return &t->chain[text.word[0] % NCHAIN];
 }
 
-static dc_compiled *find(dc_kernels *t, dc_cache_key text)
+static dc_compiled *find_kernel(dc_kernels *t, dc_cache_key text)
 {
     dc_compiled *c = *chain_of(t, text);
     while (c != NULL && memcmp(&c->text, &text, sizeof text) != 0)
@@ -102,7 +102,7 @@ dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine)
     dc_compiled *fresh = dc_xalloc(sizeof *fresh); /* now, since it may unwind */
     fresh->text = text;
     pthread_mutex_lock(&t->lock);
-    dc_compiled *c = find(t, text);
+    dc_compiled *c = find_kernel(t, text);
     *mine = c == NULL;
     if (c == NULL) {
         c = fresh;

@@ -33,7 +33,7 @@ static dc_status new_owned(dc_rt *rt, dc_job *j, size_t bytes, dc_storage **out)
 }
 
 /* Leaves arena_at NULL where there are no addresses to be had, which is no failure. */
-static void reserve(dc_rt *rt, dc_job *j, size_t bytes)
+static void reserve_room(dc_rt *rt, dc_job *j, size_t bytes)
 {
     dc_device *d = rt->device;
     const dc_err before = j->err;
@@ -78,7 +78,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
     return DC_OK;
 }
 
-static size_t size_of(const dc_rt *rt)
+static size_t arena_size(const dc_rt *rt)
 {
     return rt->arena_at != NULL ? rt->arena_bytes : rt->arena != NULL ? rt->arena->bytes : 0;
 }
@@ -86,10 +86,10 @@ static size_t size_of(const dc_rt *rt)
 dc_status dc_temp_arena_grow(dc_rt *rt, dc_job *j, size_t bytes)
 {
     dc_storage *larger;
-    if (bytes <= size_of(rt))
+    if (bytes <= arena_size(rt))
         return DC_OK;
     if (rt->arena_at == NULL)
-        reserve(rt, j, bytes);
+        reserve_room(rt, j, bytes);
     if (rt->arena_at != NULL) /* nothing moves, so it may be in use */
         return bytes <= rt->arena_room ? commit(rt, j, bytes) : DC_OK;
     if (rt->arena_busy)
@@ -106,7 +106,7 @@ dc_status dc_temp_arena_take(dc_rt *rt, dc_job *j, size_t bytes, void **mem, dc_
     *own = NULL;
     if (!rt->arena_busy)
         DC_TRY(dc_temp_arena_grow(rt, j, bytes));
-    if (rt->arena_busy || size_of(rt) < bytes) {
+    if (rt->arena_busy || arena_size(rt) < bytes) {
         DC_TRY(new_owned(rt, j, bytes, own));
         *mem = (*own)->mem;
         return DC_OK;
