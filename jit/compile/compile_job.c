@@ -48,7 +48,7 @@ static dc_status compile(dc_job *j, void *arg)
     return status == DC_OK ? DC_OK : fall_back(b, j, status);
 }
 
-static void settle(void *arg)
+static void settle_compilation(void *arg)
 {
     dc_compile_job *b = arg;
     dc_stats *s = &b->of.exec->rt->stats;
@@ -102,7 +102,7 @@ static dc_status make_build(dc_rt *rt, dc_job *j, dc_exec *e)
         b->env.cache = NULL;
     b->described = dc_arena_mark(&e->mem);
     b->of.task.body = compile;
-    b->of.task.settle = settle;
+    b->of.task.settle = settle_compilation;
     b->of.task.arg = b;
     b->of.task.opt = &b->env.opt;
     return DC_OK;
@@ -125,7 +125,7 @@ static dc_status start(dc_rt *rt, dc_job *j, dc_exec *e, const dc_exec_desc *d)
 }
 
 /* The executable with its task, which has not begun. */
-static dc_status make(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out)
+static dc_status make_job(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out)
 {
     DC_TRY(dc_rt_check(rt, j, d->name));
     DC_TRY(dc_compile_open(rt, j));
@@ -152,7 +152,7 @@ static dc_status make(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out
 dc_status dc_exec_start(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out)
 {
     dc_exec *e;
-    DC_TRY(make(rt, j, d, &e));
+    DC_TRY(make_job(rt, j, d, &e));
     *out = e;
     if (e->task == NULL)
         return DC_OK;
@@ -168,7 +168,7 @@ dc_status dc_exec_start(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **o
 dc_status dc_exec_build(dc_rt *rt, dc_job *j, const dc_exec_desc *d, dc_exec **out)
 {
     dc_exec *e;
-    DC_TRY(make(rt, j, d, &e));
+    DC_TRY(make_job(rt, j, d, &e));
     dc_job_defer(j, dc_exec_free, e);
     const bool now = strcmp(rt->opt.compile, "now") == 0;
     if (rt->entry != NULL && e->task != NULL && !now) { /* it may be ended, the compiler not */

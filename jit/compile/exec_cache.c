@@ -29,7 +29,7 @@ static void put_bytes(dc_text *out, const void *bytes, size_t n)
         dc_text_put(out, bytes, n);
 }
 
-static void put(dc_text *out, int64_t v)
+static void put_number(dc_text *out, int64_t v)
 {
     put_bytes(out, &v, sizeof v);
 }
@@ -76,14 +76,14 @@ static void put_node(dc_text *out, const dc_node *n)
 /* A copy has the nodes that matter and no others, numbered in an order of their own. */
 static void put_graph(dc_text *out, const dc_func *fn)
 {
-    put(out, fn->node.n);
+    put_number(out, fn->node.n);
     for (dc_ref r = 1; r < fn->node.n; r++)
         put_node(out, &fn->node.at[r]);
     put_bytes(out, fn->param.at, fn->param.n * sizeof *fn->param.at);
     put_bytes(out, fn->result.at, fn->result.n * sizeof *fn->result.at);
-    put(out, fn->origins.n);
+    put_number(out, fn->origins.n);
     for (uint32_t o = 1; o < fn->origins.n; o++)
-        put(out, fn->origins.at[o].next);
+        put_number(out, fn->origins.at[o].next);
 }
 
 static void put_description(dc_text *out, const dc_exec_desc *d)
@@ -228,7 +228,8 @@ static void set_programs(dc_exec *e)
     }
 }
 
-static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_counts *n)
+static bool find_executable(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key,
+                            dc_counts *n)
 {
     const void *bytes;
     size_t size;
@@ -259,7 +260,7 @@ static bool find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_
 bool dc_exec_cache_find(const dc_env *env, dc_job *j, dc_exec *e, dc_cache_key key, dc_counts *n)
 {
     const dc_mark mark = dc_arena_mark(&j->scratch), before = dc_arena_mark(&e->mem);
-    const bool found = find(env, j, e, key, n);
+    const bool found = find_executable(env, j, e, key, n);
     if (!found) {
         dc_exec_drop_kernels(e);
         dc_exec_unpack_nothing(e);

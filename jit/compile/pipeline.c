@@ -314,7 +314,7 @@ static dc_status plan(dc_compiling *p, dc_part *x)
     return dc_plan_make(p->j, &p->j->scratch, &in, &x->plan);
 }
 
-static void join(dc_compiling *p, dc_part *x)
+static void join_pieces(dc_compiling *p, dc_part *x)
 {
     if (p->env->opt.opt < 1 || skips(p, DC_STAGE_join))
         return;
@@ -325,7 +325,7 @@ static void join(dc_compiling *p, dc_part *x)
 static dc_status plan_parts(dc_compiling *p)
 {
     for (uint32_t n = 0; n < p->npart; n++)
-        join(p, &p->part[n]); /* sums of many pieces to memory that they are stored in */
+        join_pieces(p, &p->part[n]); /* sums of many pieces to memory that they are stored in */
     log_graphs(p);
     for (uint32_t n = 0; n < p->npart; n++) {
         DC_TRY(fuse(p, &p->part[n]));     /* graph to groups */

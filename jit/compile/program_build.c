@@ -110,8 +110,8 @@ static dc_status write_text(makings *m, dc_job *j, making *k, const char *depend
  * What is kept of a program alone: its code, and behind it what its kernel needs. False too where the device
  * refuses what was kept: it is compiled, and replaced.
  */
-static bool load(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source *src,
-                 dc_program **out, dc_kernel_needs **needs)
+static bool load_program(const dc_env *env, dc_job *j, dc_cache_key key, const dc_source *src,
+                         dc_program **out, dc_kernel_needs **needs)
 {
     const void *object;
     size_t bytes;
@@ -142,7 +142,7 @@ bool dc_program_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_ke
     static const char *const entry[] = {"entry0"}; /* as render() calls it */
     const dc_source src = {.dialect = env->target->dialect, .entry = entry, .nentry = 1};
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    bool found = load(env, j, key, &src, out, needs);
+    bool found = load_program(env, j, key, &src, out, needs);
     dc_arena_rewind(&j->scratch, mark);
     if (found && !is_of(*needs, text)) {
         env->device->ops->program_free(env->device, *out);
@@ -152,12 +152,12 @@ bool dc_program_find(const dc_env *env, dc_job *j, dc_cache_key key, dc_cache_ke
     return found;
 }
 
-static bool find(const makings *m, dc_job *j, making *k)
+static bool find_program(const makings *m, dc_job *j, making *k)
 {
     dc_program_unit *u = k->unit;
     const dc_source src = source_of(m, k);
     dc_kernel_needs *needs = NULL;
-    u->cached = u->keyed && load(m->env, j, u->key, &src, &u->program, &needs);
+    u->cached = u->keyed && load_program(m->env, j, u->key, &src, &u->program, &needs);
     if (u->cached)
         dc_xfree(needs); /* as those of the kernel, whose text the key is made of */
     return u->cached;
@@ -222,7 +222,7 @@ static dc_status make_all(makings *m, dc_job *j)
     for (uint32_t i = 0; i < m->n; i++) {
         DC_TRY(write_text(m, j, &m->at[i], depends));
         const dc_mark mark = dc_arena_mark(&j->scratch);
-        if (!find(m, j, &m->at[i]))
+        if (!find_program(m, j, &m->at[i]))
             add_missing(m, i);
         dc_arena_rewind(&j->scratch, mark);
     }
