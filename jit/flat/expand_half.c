@@ -98,7 +98,7 @@ static dc_fv odd_of_integer(const use *u, dc_fv x, dc_dtype t)
     return odd_of(u, r, op2(u, DC_K_NE, back, x), beyond);
 }
 
-static dc_fv size_of(const use *u, dc_fv x)
+static dc_fv magnitude(const use *u, dc_fv x)
 {
     return op2(u, DC_K_AND, as(u, x, DC_U64), bits(u, DC_U64, INT64_MAX));
 }
@@ -107,7 +107,7 @@ static dc_fv size_of(const use *u, dc_fv x)
 static dc_fv odd_of_f64(const use *u, dc_fv x)
 {
     const dc_fv r = dc_fb_convert(u->b, x, DC_F32), back = dc_fb_convert(u->b, r, DC_F64);
-    const dc_fv beyond = op2(u, DC_K_LT, size_of(u, x), size_of(u, back));
+    const dc_fv beyond = op2(u, DC_K_LT, magnitude(u, x), magnitude(u, back));
     return odd_of(u, r, op2(u, DC_K_NE, back, x), beyond);
 }
 

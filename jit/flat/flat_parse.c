@@ -363,7 +363,7 @@ static dc_status read_operand(parser *p, operand *o)
 }
 
 /* Operand n of i, whose literal is made a constant of the type that the place asks for. */
-static dc_status settle(parser *p, dc_finst *i, int n, operand *o, const operand *other)
+static dc_status set_operand(parser *p, dc_finst *i, int n, operand *o, const operand *other)
 {
     dc_ftype of = {0, 0};
     if (other != NULL && other->v != 0)
@@ -409,7 +409,7 @@ static dc_status read_mem(parser *p, dc_finst *i)
     DC_TRY(read_buffer_use(p, &i->buf));
     DC_TRY(dc_scan_expect(&p->scan, "["));
     DC_TRY(read_operand(p, &o));
-    DC_TRY(settle(p, i, 0, &o, NULL));
+    DC_TRY(set_operand(p, i, 0, &o, NULL));
     i->imm = 1;
     if (dc_scan_accept(&p->scan, "step")) {
         DC_TRY(read_integer(p, &number));
@@ -419,16 +419,16 @@ static dc_status read_mem(parser *p, dc_finst *i)
     if (stores) {
         DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_operand(p, &o));
-        DC_TRY(settle(p, i, 1, &o, NULL));
+        DC_TRY(set_operand(p, i, 1, &o, NULL));
     }
     i->align = (uint16_t)(i->type == DC_INDEX ? 1 : dc_dtype_size((dc_dtype)i->type));
     while (dc_scan_accept(&p->scan, ",")) {
         if (dc_scan_accept(&p->scan, "mask")) {
             DC_TRY(read_operand(p, &o));
-            DC_TRY(settle(p, i, stores ? 2 : 1, &o, NULL));
+            DC_TRY(set_operand(p, i, stores ? 2 : 1, &o, NULL));
         } else if (i->op == DC_K_LOAD && dc_scan_accept(&p->scan, "prefetch")) {
             DC_TRY(read_operand(p, &o));
-            DC_TRY(settle(p, i, 2, &o, NULL));
+            DC_TRY(set_operand(p, i, 2, &o, NULL));
         } else {
             DC_TRY(dc_scan_expect(&p->scan, "align"));
             DC_TRY(read_count(p, UINT16_MAX, &number));
@@ -448,11 +448,11 @@ static dc_status read_operands(parser *p, dc_finst *i, int n)
     }
     if (n == 2) { /* a literal takes its type from a value, not from another literal */
         const operand first = o[0];
-        DC_TRY(settle(p, i, 0, &o[0], &o[1]));
-        return settle(p, i, 1, &o[1], first.v != 0 ? &first : NULL);
+        DC_TRY(set_operand(p, i, 0, &o[0], &o[1]));
+        return set_operand(p, i, 1, &o[1], first.v != 0 ? &first : NULL);
     }
     for (int k = 0; k < n; k++)
-        DC_TRY(settle(p, i, k, &o[k], NULL));
+        DC_TRY(set_operand(p, i, k, &o[k], NULL));
     return DC_OK;
 }
 

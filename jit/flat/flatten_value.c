@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* Both with the lanes of the wider one. */
-static dc_fv join(flattener *l, dc_kop op, dc_fv a, dc_fv c)
+static dc_fv op2_splat(flattener *l, dc_kop op, dc_fv a, dc_fv c)
 {
     const int n =
         dc_fb_at(l->b, a)->lanes > 1 ? dc_fb_at(l->b, a)->lanes : dc_fb_at(l->b, c)->lanes;
@@ -21,7 +21,7 @@ static dc_fv join(flattener *l, dc_kop op, dc_fv a, dc_fv c)
 
 dc_fv dc_flatten_both(flattener *l, dc_fv a, dc_fv c)
 {
-    return a == 0 ? c : c == 0 ? a : join(l, DC_K_AND, a, c);
+    return a == 0 ? c : c == 0 ? a : op2_splat(l, DC_K_AND, a, c);
 }
 
 /* Index expressions ------------------------------------------------------------------------- */
@@ -89,9 +89,9 @@ static dc_fv div_value(flattener *l, const dc_atom_node *t, want w)
     const int64_t lo = fl_ix(l, t->of)->lo;
     const int64_t lift = lo < 0 ? (-lo + t->k - 1) / t->k : 0;
     dc_fv x = index_value(l, t->of, w);
-    x = join(l, DC_K_ADD, x, const_index(l, w, lift * t->k));
-    x = join(l, t->kind == DC_ATOM_DIV ? DC_K_DIV : DC_K_REM, x, const_index(l, w, t->k));
-    return t->kind == DC_ATOM_DIV ? join(l, DC_K_SUB, x, const_index(l, w, lift)) : x;
+    x = op2_splat(l, DC_K_ADD, x, const_index(l, w, lift * t->k));
+    x = op2_splat(l, t->kind == DC_ATOM_DIV ? DC_K_DIV : DC_K_REM, x, const_index(l, w, t->k));
+    return t->kind == DC_ATOM_DIV ? op2_splat(l, DC_K_SUB, x, const_index(l, w, lift)) : x;
 }
 
 static dc_fv atom_value(flattener *l, dc_atom atom, want w)
@@ -141,8 +141,8 @@ static dc_fv index_value(flattener *l, dc_ix a, want w)
         }
         dc_fv v = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_LANES && w.lanes
                       ? dc_fb_lanes(l->b, w.type, l->lanes, x->term[i].coef)
-                      : join(l, DC_K_MUL, atom_value(l, x->term[i].atom, w),
-                             const_index(l, w, x->term[i].coef));
+                      : op2_splat(l, DC_K_MUL, atom_value(l, x->term[i].atom, w),
+                                  const_index(l, w, x->term[i].coef));
         const uint16_t level = dc_fb_at(l->b, v)->level;
         part[n] = (addend){v, dc_fb_at(l->b, v)->lanes > 1 ? UINT16_MAX : level, n};
         n++;
@@ -153,12 +153,12 @@ static dc_fv index_value(flattener *l, dc_ix a, want w)
     bool added = false; /* the constant: last of the scalars */
     for (uint32_t i = 0; i < n; i++) {
         if (part[i].level == UINT16_MAX && !added) {
-            sum = join(l, DC_K_ADD, sum, const_index(l, w, c));
+            sum = op2_splat(l, DC_K_ADD, sum, const_index(l, w, c));
             added = true;
         }
-        sum = join(l, DC_K_ADD, sum, part[i].v);
+        sum = op2_splat(l, DC_K_ADD, sum, part[i].v);
     }
-    return added ? sum : join(l, DC_K_ADD, sum, const_index(l, w, c));
+    return added ? sum : op2_splat(l, DC_K_ADD, sum, const_index(l, w, c));
 }
 
 dc_fv dc_flatten_scalar_index(flattener *l, dc_ix a)
@@ -218,7 +218,7 @@ static void and_range(flattener *l, cond *c, dc_range r)
     const dc_fv v = by_lane ? dc_flatten_lane_index(l, r.ix) : dc_flatten_scalar_index(l, r.ix);
     const int64_t most = dc_min_i64(r.n, x->hi + 1); /* fits the type of v */
     const dc_fv n = const_index(l, (want){dc_fb_at(l->b, v)->type, false}, most);
-    const dc_fv test = join(l, DC_K_LT, v, n);
+    const dc_fv test = op2_splat(l, DC_K_LT, v, n);
     if (is_const_bool(l, test, false))
         c->never = true;
     if (is_const_bool(l, test, true))

@@ -57,7 +57,7 @@ static scopes scopes_of(dc_flat *f)
     return s;
 }
 
-static void put(scopes *s, uint32_t depth, dc_fv v)
+static void put_value(scopes *s, uint32_t depth, dc_fv v)
 {
     DC_PUSH_IN(&s->f->arena, s->at[depth].list, v);
 }
@@ -70,15 +70,15 @@ static bool put_structure(scopes *s, dc_fv v)
         s->at[++s->depth].op = op;
         s->at[s->depth].list.n = 0;
         s->home[v] = s->depth;
-        put(s, s->depth, v);
+        put_value(s, s->depth, v);
         return true;
     }
     if (op != DC_K_END)
         return false;
     const scope *inner = &s->at[s->depth--];
     for (uint32_t n = 0; n < inner->list.n; n++)
-        put(s, s->depth, inner->list.at[n]);
-    put(s, s->depth, v);
+        put_value(s, s->depth, inner->list.at[n]);
+    put_value(s, s->depth, v);
     return true;
 }
 
@@ -166,7 +166,7 @@ void dc_pass_licm(dc_flat *f)
             continue;
         }
         s.home[v] = place_of(&s, v);
-        put(&s, s.home[v], v);
+        put_value(&s, s.home[v], v);
     }
     take_order(&s);
 }
@@ -199,7 +199,7 @@ static void put_operands(scopes *s, dc_fv v, bool *done)
             continue;
         done[o] = true;
         put_operands(s, o, done);
-        put(s, s->home[o], o);
+        put_value(s, s->home[o], o);
     }
 }
 
@@ -242,7 +242,7 @@ void dc_pass_dce(dc_flat *f)
             continue;
         put_operands(&s, v, done);
         if (!put_structure(&s, v))
-            put(&s, s.home[v], v);
+            put_value(&s, s.home[v], v);
     }
     take_order(&s);
     renumber(f);
