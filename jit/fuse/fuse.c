@@ -266,7 +266,7 @@ static void add_output(fusing *w, uint32_t g, dc_ref r)
     x->out = out;
 }
 
-static void settle(fusing *w, dc_ref r, uint32_t home)
+static void set_home(fusing *w, dc_ref r, uint32_t home)
 {
     fuse_node *x = &w->node[r];
     x->home = home;
@@ -288,7 +288,7 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     x->maps = d->maps;
     if (fuse_is_heavy(x) && once_for_row(w, r, d, &rows))
         dc_fuse_make_row_wise(w, d->home, &rows);
-    settle(w, r, d->home);
+    set_home(w, r, d->home);
 }
 
 static void place(fusing *w, dc_ref r)
@@ -305,7 +305,7 @@ static void place(fusing *w, dc_ref r)
         why = why_not_reduced(w, r, &d);
     if (why == NULL && reduction) {
         dc_fuse_add_reduce(w, d.home, r);
-        settle(w, r, d.home);
+        set_home(w, r, d.home);
         return;
     }
     if (why == NULL) {
@@ -324,7 +324,7 @@ static void place(fusing *w, dc_ref r)
         add_output(w, home, r);
     if (rows.rows > 0)
         dc_fuse_make_row_wise(w, home, &rows);
-    settle(w, r, home);
+    set_home(w, r, home);
     if (reduction)
         dc_fuse_add_reduce(w, home, r);
 }

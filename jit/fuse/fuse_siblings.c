@@ -111,7 +111,7 @@ static bool waits_for(merging *m, uint32_t g, uint32_t from)
     return false;
 }
 
-static bool apart(merging *m, uint32_t g, uint32_t h)
+static bool independent(merging *m, uint32_t g, uint32_t h)
 {
     m->search++;
     if (waits_for(m, g, h))
@@ -356,7 +356,7 @@ static bool may_merge(merging *m, uint32_t g, uint32_t h)
     return same_loops(w, x, y) && x->g.nreduce + y->g.nreduce <= DC_TUNE_GROUP_REDUCTIONS &&
            !(fuse_has_pieces(w, x, 1) && fuse_has_pieces(w, y, 1)) &&
            is_transposing(w, x) == is_transposing(w, y) && x->size + y->size <= w->most &&
-           (share_much(w, x, y) || are_numbers(w, x, y)) && apart(m, g, h);
+           (share_much(w, x, y) || are_numbers(w, x, y)) && independent(m, g, h);
 }
 
 /* What the others read stays as it is: they read outputs of h, by whatever kernel they are stored. */
