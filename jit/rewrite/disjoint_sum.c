@@ -206,7 +206,7 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-static bool apart(const block *a, const block *b, int rank)
+static bool blocks_apart(const block *a, const block *b, int rank)
 {
     for (int i = 0; i < rank; i++)
         if (last_of(a, i) < b->lo[i] || last_of(b, i) < a->lo[i] ||
@@ -219,7 +219,8 @@ static bool all_apart(joining *w, const sum *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
         for (uint32_t k = 0; k < i; k++, w->effort++)
-            if (!apart(&w->piece.at[s->first + i].at, &w->piece.at[s->first + k].at, s->rank))
+            if (!blocks_apart(&w->piece.at[s->first + i].at, &w->piece.at[s->first + k].at,
+                              s->rank))
                 return false;
     return true;
 }
@@ -279,7 +280,7 @@ static void fill_gaps(joining *w, sum *s, const span *sorted)
 }
 
 /* Are the pieces apart, and what no piece covers filled? */
-static bool settle(joining *w, sum *s)
+static bool make_partition(joining *w, sum *s)
 {
     span *sorted = DC_NEW_ARRAY(w->a, span, s->n);
     while (s->along < s->rank && !lie_along(w, s, s->along, sorted))
@@ -310,7 +311,7 @@ static void find_sums(joining *w)
             .root = r, .rank = n->rank, .dim = n->dim, .fill = w->fill[r], .first = w->piece.n};
         collect(w, &s);
         w->effort += s.n;
-        if (s.n <= DC_TUNE_JOIN_PIECES || !settle(w, &s)) {
+        if (s.n <= DC_TUNE_JOIN_PIECES || !make_partition(w, &s)) {
             take_back(w, &s);
             continue;
         }

@@ -39,7 +39,7 @@ static dc_op_class class_of(const splitting *w, dc_ref r)
     return (dc_op_class)dc_op_row_of((dc_op)at(w, r)->op)->cls;
 }
 
-static size_t bytes_of(const splitting *w, dc_ref r)
+static size_t node_bytes(const splitting *w, dc_ref r)
 {
     const dc_type t = dc_node_type(w->f, r);
     return dc_type_bytes(&t);
@@ -183,7 +183,7 @@ static void add_cost(const splitting *w, dc_ref r, cost *c)
     c->turned |= is_turned(at(w, r));
     c->combines |= cls == DC_CLASS_RED || cls == DC_CLASS_CON || cls == DC_CLASS_IDX;
     if (at(w, r)->op == DC_OP_PARAM)
-        c->bytes += bytes_of(w, r);
+        c->bytes += node_bytes(w, r);
 }
 
 /* Of all that r is made of. More nodes than the limit count as costly. */
@@ -244,7 +244,7 @@ static bool is_worth(splitting *w, const asking *x)
     const bool light = !c.turned && !c.combines && c.ops < DC_TUNE_READ_OPS * count;
     const size_t most = x->of_dot && light ? c.bytes : 2 * c.bytes;
     return (x->plain || !light) &&
-           (bytes_of(w, r) <= most || bytes_of(w, r) <= DC_TUNE_DERIVED_BYTES);
+           (node_bytes(w, r) <= most || node_bytes(w, r) <= DC_TUNE_DERIVED_BYTES);
 }
 
 /* Node u reads its operand i. */

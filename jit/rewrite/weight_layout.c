@@ -229,7 +229,7 @@ static void make_node(relaying *w, dc_ref r)
     w->plain[r] = dc_graph_again(w->to, w->f, r, in);
 }
 
-static const dc_func *make(relaying *w)
+static const dc_func *relay_function(relaying *w)
 {
     w->to = dc_func_new(w->f->module, w->f->name);
     make_params(w);
@@ -288,5 +288,5 @@ const dc_func *dc_weight_layout(dc_arena *mem, dc_arena *scratch, const dc_exec_
         return NULL;
     spread_layouts(&w);
     *layout = w.layout;
-    return make(&w);
+    return relay_function(&w);
 }
