@@ -54,7 +54,7 @@ static uint32_t span(const dc_visit *v)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-static int by_place(const void *x, const void *y)
+static int by_address(const void *x, const void *y)
 {
     const point *a = x, *b = y;
     if (a->mem != b->mem)
@@ -74,9 +74,9 @@ static void list_points(list *l, uint32_t n)
             DC_PUSH_IN(l->a, all, ((point){x->mem, x->end}));
         }
     if (all.n > 1)
-        qsort(all.at, all.n, sizeof *all.at, by_place);
+        qsort(all.at, all.n, sizeof *all.at, by_address);
     for (uint32_t i = 0; i < all.n; i++)
-        if (i == 0 || by_place(&all.at[i], &all.at[kept - 1]) != 0)
+        if (i == 0 || by_address(&all.at[i], &all.at[kept - 1]) != 0)
             all.at[kept++] = all.at[i];
     l->point = all.at;
     l->npoint = kept;
@@ -99,7 +99,7 @@ static uint32_t split_at(list *l, uint32_t mem, size_t at)
     uint32_t low = 0, high = l->npoint - 1;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if (by_place(&l->point[mid], &want) < 0)
+        if (by_address(&l->point[mid], &want) < 0)
             low = mid + 1;
         else
             high = mid;
@@ -118,7 +118,7 @@ static uint32_t kind_of(const dc_access *x)
     return !x->write ? READS : x->join == 0 ? WRITES : x->join;
 }
 
-static void add(list *l, uint32_t unit, uint32_t found)
+static void add_dep(list *l, uint32_t unit, uint32_t found)
 {
     if (found == NONE || found == unit || l->found_by[found] == unit + 1)
         return;
@@ -132,7 +132,7 @@ static void look_back(list *l, uint32_t unit, uint32_t kind, past *p)
     while (p != NULL && p->seen != l->seen) {
         p->seen = l->seen;
         if (p->kind != kind || kind == WRITES)
-            add(l, unit, p->unit);
+            add_dep(l, unit, p->unit);
         p = p->kind == kind ? p->next_kind : p->next;
     }
 }
@@ -182,7 +182,7 @@ static bool reaches(const list *l, uint32_t from, uint32_t to)
 }
 
 /* Further back than the window, a dep is left that could be spared. */
-static void join(list *l, uint32_t unit, uint32_t before)
+static void inherit_deps(list *l, uint32_t unit, uint32_t before)
 {
     const uint32_t back = unit - before, by = back / 64, bit = back % 64;
     uint64_t *to = row(l, unit);
@@ -212,7 +212,7 @@ static void reduce(list *l, uint32_t unit, dc_deps *out)
     l->kept.n = 0;
     for (uint32_t i = 0; i < l->found.n; i++)
         if (!reaches(l, unit, l->found.at[i])) {
-            join(l, unit, l->found.at[i]);
+            inherit_deps(l, unit, l->found.at[i]);
             DC_PUSH_IN(l->a, l->kept, l->head[l->found.at[i]]);
         }
     uint32_t *deps = DC_NEW_ARRAY(l->a, uint32_t, l->kept.n);
@@ -235,7 +235,7 @@ static void visit_unit(list *l, uint32_t unit, dc_deps *out)
             meet_past(l, unit, &v[i].access[k]);
     }
     if (check || sets)
-        add(l, unit, l->check);
+        add_dep(l, unit, l->check);
     reduce(l, unit, &out[l->head[unit]]);
     if (check)
         l->check = unit;

@@ -85,7 +85,7 @@ static dc_free_range *tightest_in(const dc_free_ranges *g, uint32_t class, size_
     return best;
 }
 
-static dc_free_range *find(const dc_free_ranges *g, size_t size)
+static dc_free_range *find_range(const dc_free_ranges *g, size_t size)
 {
     const uint32_t own = class_of(size), next = dc_bitset_first(&g->some, own + 1);
     dc_free_range *best = tightest_in(g, own, size);
@@ -121,7 +121,7 @@ static void cut(dc_free_ranges *g, dc_free_range *p, size_t size)
 
 dc_free_range *dc_free_ranges_take(dc_free_ranges *g, size_t size)
 {
-    dc_free_range *p = find(g, size);
+    dc_free_range *p = find_range(g, size);
     if (p == NULL)
         return add_on_top(g, size);
     close_gap(g, p);
@@ -131,7 +131,7 @@ dc_free_range *dc_free_ranges_take(dc_free_ranges *g, size_t size)
 }
 
 /* p and the gap above it are one. */
-static void join(dc_free_ranges *g, dc_free_range *p, dc_free_range *above)
+static void join_above(dc_free_ranges *g, dc_free_range *p, dc_free_range *above)
 {
     p->size += above->size;
     p->above = above->above;
@@ -143,13 +143,13 @@ void dc_free_ranges_give(dc_free_ranges *g, dc_free_range *p)
 {
     if (p->above != NULL && !p->above->taken) {
         close_gap(g, p->above);
-        join(g, p, p->above);
+        join_above(g, p, p->above);
     }
     if (p->below != NULL && !p->below->taken) {
         dc_free_range *below = p->below;
         close_gap(g, below);
         if (p->above != NULL) {
-            join(g, below, p);
+            join_above(g, below, p);
         } else {
             below->above = NULL;
             g->last = below;

@@ -23,21 +23,21 @@ typedef struct need {
     DC_VEC(buffer) buffers;
 } need;
 
-static size_t bytes_of(const dc_func *fn, dc_ref r)
+static size_t node_bytes(const dc_func *fn, dc_ref r)
 {
     const dc_type t = dc_node_type(fn, r);
     return dc_type_bytes(&t);
 }
 
 /* Sums stay where they are when they are too large to count. */
-static void add(size_t *sum, size_t bytes)
+static void add_bytes(size_t *sum, size_t bytes)
 {
     *sum = bytes > SIZE_MAX - *sum ? SIZE_MAX : *sum + bytes;
 }
 
 static void note(need *n, dc_ref r)
 {
-    const buffer b = {bytes_of(n->fn, r), r, n->buffers.n};
+    const buffer b = {node_bytes(n->fn, r), r, n->buffers.n};
     DC_PUSH_IN(n->a, n->buffers, b);
 }
 
@@ -46,11 +46,11 @@ static void add_interface(need *n)
 {
     const dc_exec_desc *d = n->d;
     for (uint32_t i = 0; i < d->nfree + d->ncell; i++) {
-        add(i < d->nfree ? &n->arguments : &n->cells, bytes_of(n->fn, n->fn->param.at[i]));
+        add_bytes(i < d->nfree ? &n->arguments : &n->cells, node_bytes(n->fn, n->fn->param.at[i]));
         note(n, n->fn->param.at[i]);
     }
     for (uint32_t i = 0; i < d->nresult; i++) {
-        add(&n->results, bytes_of(n->fn, n->fn->result.at[i]));
+        add_bytes(&n->results, node_bytes(n->fn, n->fn->result.at[i]));
         note(n, n->fn->result.at[i]);
     }
 }
@@ -84,7 +84,7 @@ typedef struct sentence {
     size_t n;
 } sentence;
 
-static bool put(sentence *s, const char *text)
+static bool put_text(sentence *s, const char *text)
 {
     const size_t n = strlen(text);
     if (n >= sizeof s->text - s->n)
@@ -97,8 +97,8 @@ static bool put(sentence *s, const char *text)
 static void put_bytes(sentence *s, uint64_t bytes, const char *behind)
 {
     char size[DC_NUMBER_TEXT];
-    put(s, dc_number_bytes(bytes, size));
-    put(s, behind);
+    put_text(s, dc_number_bytes(bytes, size));
+    put_text(s, behind);
 }
 
 static void put_parts(sentence *s, const need *n)
@@ -113,7 +113,7 @@ static void put_parts(sentence *s, const need *n)
     const char *before = ": ";
     for (size_t i = 0; i < DC_COUNTOF(part); i++)
         if (part[i].bytes > 0) {
-            put(s, before);
+            put_text(s, before);
             put_bytes(s, part[i].bytes, part[i].what);
             before = ", ";
         }
@@ -136,16 +136,16 @@ static void put_buffers(sentence *s, need *n)
         describe(n, b->ref, what, sizeof what);
         snprintf(line, sizeof line, "\n    %-10s %s  %s", dc_number_bytes(b->bytes, size), type,
                  what);
-        if (!put(s, line))
+        if (!put_text(s, line))
             return;
         shown++;
     }
 }
 
-static dc_status refuse(dc_job *j, need *n, size_t total)
+static dc_status refuse_function(dc_job *j, need *n, size_t total)
 {
     sentence s = {.n = 0};
-    put(&s, "needs ");
+    put_text(&s, "needs ");
     put_bytes(&s, total, " of memory, the limit is ");
     put_bytes(&s, (uint64_t)j->opt->memory, "");
     put_parts(&s, n);
@@ -156,16 +156,16 @@ static dc_status refuse(dc_job *j, need *n, size_t total)
 static size_t total_of(const need *n)
 {
     size_t total = n->temps;
-    add(&total, n->cells);
-    add(&total, n->arguments);
-    add(&total, n->results);
+    add_bytes(&total, n->cells);
+    add_bytes(&total, n->arguments);
+    add_bytes(&total, n->results);
     return total;
 }
 
 static dc_status check(dc_job *j, need *n)
 {
     const size_t total = total_of(n);
-    return total <= (uint64_t)j->opt->memory ? DC_OK : refuse(j, n, total);
+    return total <= (uint64_t)j->opt->memory ? DC_OK : refuse_function(j, n, total);
 }
 
 bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)
@@ -232,7 +232,7 @@ static dc_ref peak_of_eval(need *n, const bool *live, const dc_ref *last)
     for (dc_ref r = 1; r < count && alive < SIZE_MAX; r++) {
         if (!live[r] || dc_node_at(n->fn, r)->op == DC_OP_PARAM)
             continue;
-        add(&alive, bytes_of(n->fn, r));
+        add_bytes(&alive, node_bytes(n->fn, r));
         next[r] = ends[last[r]];
         ends[last[r]] = r;
         if (alive > n->temps) {
@@ -240,7 +240,7 @@ static dc_ref peak_of_eval(need *n, const bool *live, const dc_ref *last)
             peak = r;
         }
         for (dc_ref end = ends[r]; end != 0 && alive < SIZE_MAX; end = next[end])
-            alive -= bytes_of(n->fn, end);
+            alive -= node_bytes(n->fn, end);
     }
     return peak;
 }

@@ -29,7 +29,7 @@ typedef struct bundling {
     size_t most;        /* bytes that may be alive at a slot */
 } bundling;
 
-static size_t bytes_of(const bundling *b, uint32_t n, const uint32_t *temp)
+static size_t temps_bytes(const bundling *b, uint32_t n, const uint32_t *temp)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -50,7 +50,7 @@ static size_t peak_of_order(bundling *b)
     forget_reads(b);
     for (uint32_t i = 0; i < b->in->n; i++) {
         const dc_bundle_vertex *v = &b->in->at[b->in->order[i]];
-        alive += bytes_of(b, v->nout, v->out);
+        alive += temps_bytes(b, v->nout, v->out);
         peak = alive > peak ? alive : peak;
         for (uint32_t k = 0; k < v->nin; k++)
             if (--b->unread[v->in[k]] == 0)
@@ -73,7 +73,7 @@ static bool may_join(const bundling *b, const dc_bundle_vertex *v, uint32_t s, s
 static uint32_t slot_for(const bundling *b, uint32_t vertex)
 {
     const dc_bundle_vertex *v = &b->in->at[vertex];
-    const size_t more = bytes_of(b, v->nout, v->out);
+    const size_t more = temps_bytes(b, v->nout, v->out);
     uint32_t best = b->slot.n;
     size_t passed = 0;
     for (uint32_t s = b->slot.n; v->launch && s-- > b->earliest[vertex];) {
@@ -86,7 +86,7 @@ static uint32_t slot_for(const bundling *b, uint32_t vertex)
     return best;
 }
 
-static void touch(bundling *b, uint32_t temp, uint32_t s)
+static void extend_life(bundling *b, uint32_t temp, uint32_t s)
 {
     if (s > b->last[temp])
         b->last[temp] = s;
@@ -95,15 +95,15 @@ static void touch(bundling *b, uint32_t temp, uint32_t s)
 /* Its results are alive from slot s on; what it read last, until its last reader. */
 static void count(bundling *b, const dc_bundle_vertex *v, uint32_t s)
 {
-    const size_t more = bytes_of(b, v->nout, v->out);
+    const size_t more = temps_bytes(b, v->nout, v->out);
     b->alive += more;
     for (uint32_t k = s; k < b->slot.n; k++)
         b->slot.at[k].alive += more;
     for (uint32_t i = 0; i < v->nout; i++)
-        touch(b, v->out[i], s);
+        extend_life(b, v->out[i], s);
     for (uint32_t i = 0; i < v->nin; i++) {
         const uint32_t t = v->in[i];
-        touch(b, t, s);
+        extend_life(b, t, s);
         if (--b->unread[t] > 0)
             continue;
         b->alive -= b->in->temp[t].bytes;
@@ -112,7 +112,7 @@ static void count(bundling *b, const dc_bundle_vertex *v, uint32_t s)
     }
 }
 
-static void put(bundling *b, uint32_t vertex)
+static void place_vertex(bundling *b, uint32_t vertex)
 {
     const dc_bundle_vertex *v = &b->in->at[vertex];
     const uint32_t s = slot_for(b, vertex);
@@ -139,7 +139,7 @@ const dc_slot *dc_plan_bundle(dc_arena *a, const dc_bundle_in *in, uint32_t *out
         peak + (peak / DC_TUNE_BUNDLE_SHARE > DC_TUNE_BUNDLE_BYTES ? peak / DC_TUNE_BUNDLE_SHARE
                                                                    : DC_TUNE_BUNDLE_BYTES);
     for (uint32_t i = 0; i < in->n; i++)
-        put(&b, in->order[i]);
+        place_vertex(&b, in->order[i]);
     dc_slot *made = DC_NEW_ARRAY(a, dc_slot, b.slot.n);
     for (uint32_t s = 0; s < b.slot.n; s++)
         made[s] = (dc_slot){b.slot.at[s].vertex.n, b.slot.at[s].vertex.at};

@@ -93,7 +93,7 @@ static void copies_at_end(dc_planner *p)
     }
 }
 
-static void touch(dc_planner *p, dc_place at, uint32_t s)
+static void extend_life(dc_planner *p, dc_place at, uint32_t s)
 {
     if (at.kind != DC_PLACE_TEMP)
         return;
@@ -114,12 +114,12 @@ static void find_lifetimes(dc_planner *p)
         if (s->kind == DC_STEP_GROUP) {
             const dc_group *g = &p->g->at[s->index];
             for (uint32_t k = 0; k < g->nout; k++)
-                touch(p, p->out->home[g->out[k]], head);
+                extend_life(p, p->out->home[g->out[k]], head);
             for (uint32_t k = 0; k < g->nin; k++)
-                touch(p, p->out->home[g->in[k]], head);
+                extend_life(p, p->out->home[g->in[k]], head);
         } else if (s->kind != DC_STEP_BUNDLE) {
-            touch(p, s->to, i);
-            touch(p, s->from, i);
+            extend_life(p, s->to, i);
+            extend_life(p, s->from, i);
         }
     }
 }
