@@ -78,7 +78,7 @@ static bool report_race(fi *m, const fi_step *s, uint64_t i, const fi_mark *k, c
                       name, i, (unsigned)k->thread, did);
 }
 
-static bool touch(fi *m, const fi_step *s, const fi_memory *b, uint64_t i, bool writes)
+static bool check_race(fi *m, const fi_step *s, const fi_memory *b, uint64_t i, bool writes)
 {
     fi_shadow *x = b->shadow + i * b->units;
     for (uint32_t u = 0; u < b->units; u++) {
@@ -106,7 +106,7 @@ static inline char *element(fi *m, const fi_step *s, uint64_t i, bool writes)
                    m->f->buf.at[s->buf].name, (int64_t)i, b->count);
         return NULL;
     }
-    if (b->shadow != NULL && !touch(m, s, b, i, writes))
+    if (b->shadow != NULL && !check_race(m, s, b, i, writes))
         return NULL;
     return b->base + i * b->size;
 }
@@ -144,7 +144,7 @@ static bool is_on(const fi_step *s, const uint64_t *v, uint32_t mask, int n)
     return !s->masked || v[mask + (uint32_t)n] != 0;
 }
 
-static bool load(fi *m, const fi_step *s, uint64_t *v)
+static bool load_lanes(fi *m, const fi_step *s, uint64_t *v)
 {
     const uint64_t first = v[s->in[0]];
     if (!s->masked && !check_align(m, s, first))
@@ -228,7 +228,7 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
     const bool one = s->lanes == 1 && !s->masked && s->align <= dc_dtype_size((dc_dtype)s->type);
     switch ((int)s->op) {
     case DC_K_LOAD:
-        return one ? load_one : load;
+        return one ? load_one : load_lanes;
     case DC_K_GATHER:
         return gather;
     case DC_K_STORE:
@@ -241,7 +241,7 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
 
 /* Buffers ----------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const fi_memory *b)
+static size_t memory_bytes(const fi_memory *b)
 {
     return (size_t)b->count * b->size;
 }
@@ -254,7 +254,7 @@ static void *aligned(fi *m, size_t bytes)
 
 static bool overlaps(const fi_memory *a, const fi_memory *b)
 {
-    return a->base < b->base + bytes_of(b) && b->base < a->base + bytes_of(a);
+    return a->base < b->base + memory_bytes(b) && b->base < a->base + memory_bytes(a);
 }
 
 /* The parameters that overlap with buffer n, directly or by others: into in[], by buffer. */
@@ -284,8 +284,8 @@ static void shadow_region(fi *m, const bool *in)
             continue;
         if (first == NULL || b->base < lo)
             lo = b->base;
-        if (first == NULL || b->base + bytes_of(b) > hi)
-            hi = b->base + bytes_of(b);
+        if (first == NULL || b->base + memory_bytes(b) > hi)
+            hi = b->base + memory_bytes(b);
         first = first != NULL ? first : b;
         if (b->size % unit != 0 || (uintptr_t)b->base % unit != 0)
             unit = 1;
@@ -334,13 +334,13 @@ void dc_fi_memory_open(fi *m, void *const *param)
             b->base = scratch + x->at;
             break;
         case DC_SCOPE_GROUP:
-            b->base = aligned(m, bytes_of(b));
+            b->base = aligned(m, memory_bytes(b));
             b->shadow = DC_NEW_ARRAY(&m->j->scratch, fi_shadow, b->count);
             b->units = 1;
             break;
         case DC_SCOPE_LOCAL:
             b->at = m->local;
-            m->local += dc_align_up(bytes_of(b), BASE_ALIGN);
+            m->local += dc_align_up(memory_bytes(b), BASE_ALIGN);
             break;
         case DC_SCOPE_THREAD:
             DC_BUG("buffer %s of %s has a scope that the flat form has not", x->name, f->name);
@@ -360,7 +360,7 @@ void dc_fi_memory_spoil(fi *m, uint32_t threads)
 {
     for (uint32_t n = 0; n < m->f->buf.n; n++)
         if (m->mem[n].scope == DC_SCOPE_GROUP || m->mem[n].scope == DC_SCOPE_SCRATCH)
-            memset(m->mem[n].base, SPOILT, bytes_of(&m->mem[n]));
+            memset(m->mem[n].base, SPOILT, memory_bytes(&m->mem[n]));
     for (uint32_t t = 0; t < threads; t++)
         memset(m->thread[t].local, SPOILT, m->local);
 }
