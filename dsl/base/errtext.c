@@ -18,7 +18,7 @@ typedef struct copying {
     bool done;
 } copying;
 
-static void put(copying *c, const char *text, size_t n)
+static void copy_text(copying *c, const char *text, size_t n)
 {
     c->length = n;
     c->done = true;
@@ -36,7 +36,7 @@ static void put_string(lua_State *L, int idx, copying *c)
 {
     size_t n;
     const char *text = lua_tolstring(L, idx, &n);
-    put(c, text, n);
+    copy_text(c, text, n);
 }
 
 /* Arguments: the value, the copying. A value without a __tostring is left to others. */
@@ -101,7 +101,7 @@ static void put_plain(lua_State *L, int idx, copying *c)
         snprintf(text, sizeof text, "(error object is a %s value)", luaL_typename(L, idx));
         break;
     }
-    put(c, text, strlen(text));
+    copy_text(c, text, strlen(text));
 }
 
 /* Is there something at idx? Any other index is undefined in Lua. */
@@ -114,7 +114,7 @@ size_t dc_dsl_error_copy(lua_State *L, int idx, char *out, size_t room)
 {
     copying c = {.out = out, .room = room};
     if (!is_index(L, idx)) {
-        put(&c, "no error value", strlen("no error value"));
+        copy_text(&c, "no error value", strlen("no error value"));
         return c.length;
     }
     idx = lua_absindex(L, idx);

@@ -51,7 +51,7 @@ const dc_type *dc_handle_type(const dc_handle *h)
     return &none;
 }
 
-static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
+static dc_handle *make_handle(lua_State *L, dc_dsl *d, size_t size)
 {
     dc_handle *h = dc_udata_new(L, &dc_handle_utype, size, 0);
     h->kind = DC_HANDLE_CLOSED;
@@ -63,12 +63,12 @@ static dc_handle *make(lua_State *L, dc_dsl *d, size_t size)
 
 dc_handle *dc_handle_new(lua_State *L, dc_dsl *d)
 {
-    return make(L, d, d->watch != NULL ? sizeof(dc_handle) : offsetof(dc_handle, val));
+    return make_handle(L, d, d->watch != NULL ? sizeof(dc_handle) : offsetof(dc_handle, val));
 }
 
 dc_handle *dc_handle_new_traced(lua_State *L, dc_dsl *d)
 {
-    return make(L, d, sizeof(dc_handle));
+    return make_handle(L, d, sizeof(dc_handle));
 }
 
 static void link_handle(dc_handle *h)
