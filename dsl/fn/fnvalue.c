@@ -26,7 +26,7 @@ typedef struct walk {
 } walk;
 
 /* A sentence about the value at path; takes nothing from the stack. */
-static DC_NORETURN void refuse(walk *w, const char *what, int idx, const char *declared)
+static DC_NORETURN void refuse_kind(walk *w, const char *what, int idx, const char *declared)
 {
     char text[480];
     const char *given = dc_handle_describe(w->L, idx);
@@ -91,7 +91,7 @@ static void take_record(walk *w, const dc_sig_type *t, int idx)
     char declared[DC_TYPE_TEXT];
     dc_sig_type_print(&w->fn->sig, NULL, t, declared, sizeof declared);
     if (lua_type(w->L, idx) != LUA_TTABLE)
-        refuse(w, lua_pushfstring(w->L, "declared %s", declared), idx, declared);
+        refuse_kind(w, lua_pushfstring(w->L, "declared %s", declared), idx, declared);
     refuse_field(w, t, idx);
     for (int f = 0; f < t->nfield; f++) {
         lua_getfield(w->L, idx, t->field[f].name);
@@ -104,7 +104,7 @@ static void take_list(walk *w, const dc_sig_type *t, int idx)
     char declared[DC_TYPE_TEXT];
     dc_sig_type_print(&w->fn->sig, NULL, t, declared, sizeof declared);
     if (lua_type(w->L, idx) != LUA_TTABLE)
-        refuse(w, lua_pushfstring(w->L, "declared %s", declared), idx, declared);
+        refuse_kind(w, lua_pushfstring(w->L, "declared %s", declared), idx, declared);
     const lua_Integer length = luaL_len(w->L, idx), n = length < 0 ? 0 : length;
     put_shape(w, n);
     if (n > DC_SIG_LEAVES)

@@ -16,7 +16,7 @@ typedef struct walk {
 } walk;
 
 /* Adds the value on top if it is new; pops it. */
-static void add(lua_State *L, walk *w)
+static void add_object(lua_State *L, walk *w)
 {
     const int type = lua_type(L, -1);
     const bool object = type == LUA_TFUNCTION || type == LUA_TTABLE || type == LUA_TUSERDATA;
@@ -38,22 +38,22 @@ static void add(lua_State *L, walk *w)
 static void enter_function(lua_State *L, walk *w, int at)
 {
     for (int i = 1; lua_getupvalue(L, at, i) != NULL; i++)
-        add(L, w);
+        add_object(L, w);
 }
 
 static void enter_table(lua_State *L, walk *w, int at)
 {
     for (lua_pushnil(L); lua_next(L, at) != 0;) {
-        add(L, w);
+        add_object(L, w);
         lua_pushvalue(L, -1);
-        add(L, w);
+        add_object(L, w);
     }
 }
 
 static void enter_userdata(lua_State *L, walk *w, int at)
 {
     for (int i = 1; lua_getiuservalue(L, at, i) != LUA_TNONE; i++)
-        add(L, w);
+        add_object(L, w);
     lua_pop(L, 1);
 }
 
@@ -61,7 +61,7 @@ static void enter_value(lua_State *L, walk *w)
 {
     const int at = lua_gettop(L);
     if (lua_getmetatable(L, at))
-        add(L, w);
+        add_object(L, w);
     switch (lua_type(L, at)) {
     case LUA_TFUNCTION:
         enter_function(L, w, at);
@@ -84,7 +84,7 @@ void dc_reach_push(lua_State *L)
     lua_newtable(L);
     lua_newtable(L);
     lua_pushvalue(L, from);
-    add(L, &w);
+    add_object(L, &w);
     for (lua_Integer i = 1; i <= w.n; i++) {
         lua_rawgeti(L, w.queue, i);
         enter_value(L, &w);

@@ -17,16 +17,16 @@
 const dc_utype dc_tracing_type = {"deepc.tracing"};
 
 /* Ends a trace when it goes out of scope, by an error too. */
-typedef struct scope {
+typedef struct trace_scope {
     dc_uhead head;
     dc_dsl *d;
     dc_trace *trace;
     dc_frame frame;
-} scope;
+} trace_scope;
 
 static int l_scope_close(lua_State *L)
 {
-    const scope *g = dc_udata_check(L, 1, &dc_tracing_type);
+    const trace_scope *g = dc_udata_check(L, 1, &dc_tracing_type);
     if (g->d->trace == g->trace) {
         dc_guard_stop(L, g->d, g->trace);
         g->d->trace = g->trace->outer;
@@ -46,7 +46,7 @@ static void push_scope(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, int
     lua_pushthread(L); /* the trace may outlive a coroutine that dies */
     lua_rawseti(L, -2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, t);
-    scope *g = dc_udata_new(L, &dc_tracing_type, sizeof *g, 0);
+    trace_scope *g = dc_udata_new(L, &dc_tracing_type, sizeof *g, 0);
     g->d = d;
     g->trace = t;
     g->frame = (dc_frame){&fn->sig, &s->key.bind, fn->name, L, NULL};
@@ -327,7 +327,7 @@ static void pop_scope(lua_State *L, int idx)
 }
 
 /* Runs the body of the function at fn_idx in the trace of s (on top) and takes its results. */
-static void trace(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
+static void trace_function(lua_State *L, dc_dsl *d, int fn_idx, dc_spec *s)
 {
     dc_fn *fn = lua_touserdata(L, fn_idx);
     const int at = lua_gettop(L);
@@ -395,7 +395,7 @@ dc_spec *dc_spec_make(lua_State *L, dc_dsl *d, int fn_idx, const dc_fn_key *key,
 {
     dc_fn *fn = lua_touserdata(L, fn_idx);
     dc_spec *s = dc_spec_push(L, d, key);
-    trace(L, d, fn_idx, s);
+    trace_function(L, d, fn_idx, s);
     telling t = {d, fn, s};
     dc_run(L, d, tell_body, &t);
     compiling c = {d, fn, s, only_check};
@@ -476,7 +476,7 @@ void dc_spec_retrace(lua_State *L, dc_dsl *d, int fn_idx, int spec_idx)
     spec_idx = lua_absindex(L, spec_idx);
     const int top = lua_gettop(L);
     dc_spec *again = dc_spec_push(L, d, &s->key);
-    trace(L, d, fn_idx, again);
+    trace_function(L, d, fn_idx, again);
     comparing c = {d, again, s->step.n > 0};
     dc_run(L, d, compare_traces_body, &c);
     if (again->fingerprint == s->fingerprint) {
