@@ -156,7 +156,7 @@ static dc_expr_fault divide(int64_t a, int64_t b, int64_t *quotient, int64_t *re
     return DC_EXPR_OK;
 }
 
-static dc_expr_fault apply(dc_expr_op op, int64_t a, int64_t b, int64_t *out)
+static dc_expr_fault apply_op(dc_expr_op op, int64_t a, int64_t b, int64_t *out)
 {
     int64_t other;
     switch (op) {
@@ -191,7 +191,7 @@ dc_expr_fault dc_expr_eval(const dc_expr *e, const int64_t *size, int64_t *out)
         else if (x->op == DC_EXPR_VAR)
             fault = (value[i] = size[x->v]) < 0 ? DC_EXPR_UNKNOWN : DC_EXPR_OK;
         else
-            fault = apply((dc_expr_op)x->op, value[x->left], value[x->right], &value[i]);
+            fault = apply_op((dc_expr_op)x->op, value[x->left], value[x->right], &value[i]);
         if (fault != DC_EXPR_OK)
             return fault;
     }
@@ -211,9 +211,9 @@ static dc_expr_fault add_linear(const dc_expr_linear *a, dc_expr_op op, const dc
                                 dc_expr_linear *out)
 {
     for (int v = 0; v < DC_EXPR_VARS; v++)
-        if (apply(op, a->a[v], b->a[v], &out->a[v]) != DC_EXPR_OK)
+        if (apply_op(op, a->a[v], b->a[v], &out->a[v]) != DC_EXPR_OK)
             return DC_EXPR_LARGE;
-    return apply(op, a->c, b->c, &out->c);
+    return apply_op(op, a->c, b->c, &out->c);
 }
 
 static dc_expr_fault scale_linear(const dc_expr_linear *a, int64_t by, dc_expr_linear *out)
@@ -231,7 +231,7 @@ static dc_expr_fault apply_linear(dc_expr_op op, const dc_expr_linear *a, const 
         return add_linear(a, op, b, out);
     const bool left = is_constant(a), right = is_constant(b);
     if (left && right)
-        return apply(op, a->c, b->c, &out->c);
+        return apply_op(op, a->c, b->c, &out->c);
     if (op == DC_EXPR_MUL && left)
         return scale_linear(b, a->c, out);
     if (op == DC_EXPR_MUL && right)

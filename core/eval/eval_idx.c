@@ -13,7 +13,7 @@ typedef struct picking {
     const void *index; /* their array */
 } picking;
 
-static int64_t product(const int64_t *dim, int from, int to)
+static int64_t dims_product(const int64_t *dim, int from, int to)
 {
     int64_t n = 1;
     for (int i = from; i < to; i++)
@@ -26,11 +26,11 @@ static picking picking_of(const dc_eval_state *s, const dc_node *n)
 {
     const dc_node *x = dc_node_at(s->f, n->in[0]), *i = dc_node_at(s->f, n->in[1]);
     const int axis = (int)n->attr[0], nb = (int)n->attr[1];
-    return (picking){.outer = product(x->dim, 0, nb),
-                     .before = product(x->dim, nb, axis),
+    return (picking){.outer = dims_product(x->dim, 0, nb),
+                     .before = dims_product(x->dim, nb, axis),
                      .axis = x->dim[axis],
-                     .after = product(x->dim, axis + 1, x->rank),
-                     .own = product(i->dim, nb, i->rank),
+                     .after = dims_product(x->dim, axis + 1, x->rank),
+                     .own = dims_product(i->dim, nb, i->rank),
                      .t = (dc_dtype)i->dtype,
                      .index = s->value[n->in[1]]};
 }

@@ -258,7 +258,7 @@ dc_val dc_lazy_operand(dc_rt *rt, dc_lazy *n)
     return (dc_val){r, n->type};
 }
 
-static void finish(dc_lazy *n)
+static void finish_node(dc_lazy *n)
 {
     if (n->kind == DC_LAZY_OP && n->op == DC_OP_STOP) {
         n->param = false;
@@ -279,7 +279,7 @@ dc_lazy *dc_lazy_node(dc_rt *rt, const dc_func *f, dc_ref r, dc_lazy *const *map
         add_operand(n, map[g->in[i]]);
         map[g->in[i]]->uses++;
     }
-    finish(n);
+    finish_node(n);
     return n;
 }
 
@@ -302,11 +302,11 @@ static dc_lazy *alias(dc_rt *rt, dc_lazy *of, const dc_type *type)
     n->op = DC_OP_RESHAPE;
     add_operand(n, of);
     of->uses++;
-    finish(n);
+    finish_node(n);
     return n;
 }
 
-static dc_lazy *pick(dc_rt *rt, dc_lazy *group, uint32_t index)
+static dc_lazy *pick_member(dc_rt *rt, dc_lazy *group, uint32_t index)
 {
     const dc_lazy *body = group->in[index];
     dc_lazy_room(rt);
@@ -328,7 +328,7 @@ void dc_lazy_group(dc_rt *rt, dc_lazy **member, int n)
     for (int i = 0; i < n; i++)
         add_operand(g, member[i]);
     for (int i = 0; i < n; i++)
-        member[i] = pick(rt, g, (uint32_t)i);
+        member[i] = pick_member(rt, g, (uint32_t)i);
 }
 
 static bool same_names(const dc_type *a, const dc_type *b)
