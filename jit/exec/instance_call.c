@@ -262,7 +262,7 @@ static void mark_cells(dc_inst *i, bool torn)
 }
 
 /* The device has not failed in anything that the call began. */
-static dc_status finish(dc_inst *i, dc_job *j)
+static dc_status finish_device(dc_inst *i, dc_job *j)
 {
     dc_device *d = i->rt->device;
     return d->ops->finish != NULL && i->exec->desc.nset > 0 ? d->ops->finish(d, j) : DC_OK;
@@ -284,7 +284,7 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
     i->running = true;
     dc_status status = run_all(i, j, deadline, done, fault);
     if (status == DC_OK && *done && fault->check < 0)
-        status = finish(i, j);
+        status = finish_device(i, j);
     i->running = false;
     if (status != DC_OK) { /* a device that fails does not say where */
         dc_derived_forget(i);

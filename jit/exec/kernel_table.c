@@ -80,7 +80,7 @@ static dc_compiled *find_kernel(dc_kernels *t, dc_cache_key text)
     return c;
 }
 
-static void enter(dc_kernels *t, dc_compiled *c)
+static void enter_kernel(dc_kernels *t, dc_compiled *c)
 {
     dc_compiled **chain = chain_of(t, c->text);
     c->next = *chain;
@@ -106,7 +106,7 @@ dc_compiled *dc_kernels_claim(dc_kernels *t, dc_cache_key text, bool *mine)
     *mine = c == NULL;
     if (c == NULL) {
         c = fresh;
-        enter(t, c);
+        enter_kernel(t, c);
     } else if (c->users == 0) {
         leave_unused(t, c);
     }

@@ -291,7 +291,7 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     set_home(w, r, d->home);
 }
 
-static void place(fusing *w, dc_ref r)
+static void place_node(fusing *w, dc_ref r)
 {
     fuse_node *x = &w->node[r];
     const demand d = demand_of(w, r);
@@ -382,7 +382,7 @@ static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool row_
     dc_fuse_measure(&w);
     for (dc_ref r = fn->node.n; r-- > 1;)
         if (w.live[r])
-            place(&w, r);
+            place_node(&w, r);
     dc_fuse_close(&w);
 
     *out = (dc_groups){.fn = fn, .n = w.group.n, .at = DC_NEW_ARRAY(a, dc_group, w.group.n)};

@@ -50,7 +50,7 @@ static size_t find_gap(const box *b, box *const *others, uint32_t n)
 }
 
 /* In the order given. Returns what it takes. */
-static size_t place(box *const *order, uint32_t n, box **others)
+static size_t place_boxes(box *const *order, uint32_t n, box **others)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -108,7 +108,7 @@ static void place_well(dc_arena *a, box *b, uint32_t n, size_t lower_bound)
     for (uint32_t i = 0; i < n; i++)
         order[i] = &b[i];
     for (uint64_t t = 0; t < tries + more && best > lower_bound; t++) {
-        const size_t bytes = place(order, n, others);
+        const size_t bytes = place_boxes(order, n, others);
         for (uint32_t i = 0; i < n && bytes < best; i++)
             best_at[i] = b[i].at;
         best = bytes < best ? bytes : best;
