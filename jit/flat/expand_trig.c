@@ -94,7 +94,7 @@ static dc_fv table_word(const use *u, int i)
 }
 
 /* The product of a mantissa and a word, in two words. */
-static void product(const use *u, dc_fv m, dc_fv w, dc_fv *high, dc_fv *low)
+static void multiply_words(const use *u, dc_fv m, dc_fv w, dc_fv *high, dc_fv *low)
 {
     const int bits_of_half = kind_of(u)->width / 2;
     const dc_fv half = word_of(u, (uint64_t)bits_of_half);
@@ -167,9 +167,9 @@ static dc_fv quarter_turns(const use *u, dc_fv size, dc_fv *rest)
     const dc_fv safe = pick(u, near, word_of(u, k->below), field);
     dc_fv w[3], high, mid_high, mid_low, top, ignored;
     window(u, op2(u, DC_K_SUB, safe, word_of(u, k->one_field)), w);
-    product(u, m, w[0], &ignored, &top);
-    product(u, m, w[1], &mid_high, &mid_low);
-    product(u, m, w[2], &high, &ignored);
+    multiply_words(u, m, w[0], &ignored, &top);
+    multiply_words(u, m, w[1], &mid_high, &mid_low);
+    multiply_words(u, m, w[2], &high, &ignored);
     const dc_fv low = op2(u, DC_K_ADD, mid_low, high);
     const dc_fv carry = pick(u, op2(u, DC_K_LT, low, mid_low), word_of(u, 1), word_of(u, 0));
     top = op2(u, DC_K_ADD, op2(u, DC_K_ADD, top, mid_high), carry);

@@ -79,7 +79,7 @@ static uint16_t level_of(const dc_fbuild *b, const dc_finst *i)
     return level;
 }
 
-static dc_fv append(dc_fbuild *b, const dc_finst *i)
+static dc_fv append_inst(dc_fbuild *b, const dc_finst *i)
 {
     dc_flat *f = b->f;
     const dc_fv v = f->inst.n;
@@ -96,7 +96,7 @@ static dc_fv cons(dc_fbuild *b, dc_finst i)
         if (same(dc_fb_at(b, v), &i))
             return v;
     i.level = level_of(b, &i);
-    const dc_fv v = append(b, &i);
+    const dc_fv v = append_inst(b, &i);
     b->chain.at[v] = b->head[at];
     b->head[at] = v;
     DC_PUSH_IN(&b->f->arena, b->consed, v);
@@ -344,31 +344,31 @@ dc_fv dc_fb_mem(dc_fbuild *b, const dc_finst *mem)
     if (dc_kop_stores((dc_kop)i.op))
         keep(b, &i);
     i.level = b->level;
-    return append(b, &i);
+    return append_inst(b, &i);
 }
 
 /* Threads meet ------------------------------------------------------------------------------ */
 
 void dc_fb_barrier(dc_fbuild *b, int kind)
 {
-    append(b, &(dc_finst){.op = DC_K_BARRIER, .level = b->level, .imm = (uint64_t)kind});
+    append_inst(b, &(dc_finst){.op = DC_K_BARRIER, .level = b->level, .imm = (uint64_t)kind});
 }
 
 /* Not made once for several: each is a place that all lanes come by. */
 dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane)
 {
-    return append(b, &(dc_finst){.op = DC_K_SHUFFLE,
-                                 .type = dc_fb_at(b, a)->type,
-                                 .lanes = 1,
-                                 .level = b->level,
-                                 .in = {a, lane}});
+    return append_inst(b, &(dc_finst){.op = DC_K_SHUFFLE,
+                                      .type = dc_fb_at(b, a)->type,
+                                      .lanes = 1,
+                                      .level = b->level,
+                                      .in = {a, lane}});
 }
 
 /* Scopes ------------------------------------------------------------------------------------ */
 
 static dc_fv open_scope(dc_fbuild *b, const dc_finst *i)
 {
-    const dc_fv v = append(b, i);
+    const dc_fv v = append_inst(b, i);
     DC_PUSH_IN(&b->f->arena, b->around, b->since);
     b->since = v;
     DC_PUSH_IN(&b->f->arena, b->scope, b->consed.n);
@@ -400,5 +400,5 @@ void dc_fb_end(dc_fbuild *b)
     if (dc_fb_at(b, b->opened.at[--b->opened.n])->op == DC_K_LOOP)
         b->level--;
     b->since = b->around.at[--b->around.n];
-    append(b, &(dc_finst){.op = DC_K_END});
+    append_inst(b, &(dc_finst){.op = DC_K_END});
 }

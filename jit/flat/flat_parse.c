@@ -303,7 +303,7 @@ static dc_status read_heading(parser *p)
 
 /* Operands ---------------------------------------------------------------------------------- */
 
-static dc_fv append(parser *p, const dc_finst *i)
+static dc_fv append_inst(parser *p, const dc_finst *i)
 {
     DC_PUSH_IN(&p->f->arena, p->f->inst, *i);
     return p->f->inst.n - 1;
@@ -317,7 +317,7 @@ static dc_fv once(parser *p, const dc_finst *i)
         if (o->op == i->op && o->type == i->type && o->lanes == i->lanes && o->imm == i->imm)
             return p->first.at[n];
     }
-    const dc_fv v = append(p, i);
+    const dc_fv v = append_inst(p, i);
     DC_PUSH_IN(&p->scan.j->scratch, p->first, v);
     return v;
 }
@@ -505,7 +505,7 @@ static dc_status put_inst(parser *p, dc_finst *i, const uint32_t *number)
         return dc_scan_refuse(&p->scan, "scopes are nested more than %d deep", MAX_DEPTH);
     p->level = (uint16_t)(p->level + (i->op == DC_K_LOOP));
     i->level = level_of(p, i);
-    const dc_fv v = append(p, i);
+    const dc_fv v = append_inst(p, i);
     DC_PUSH_IN(&p->f->arena, p->f->order, v);
     if (has_value)
         DC_PUSH_IN(&p->scan.j->scratch, p->value, ((named){*number, v}));

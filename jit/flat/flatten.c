@@ -575,7 +575,7 @@ static dc_status flatten_body(flattener *l, const dc_target *t)
     return DC_OK;
 }
 
-static dc_status finish(dc_job *j, dc_flat *f, uint32_t skip)
+static dc_status check_and_optimize(dc_job *j, dc_flat *f, uint32_t skip)
 {
     const bool check = j->opt != NULL && j->opt->check > 0;
     if (check)
@@ -605,7 +605,7 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
         s = dc_failf(j, DC_ERR_BUILD, k->name, "more instructions than a kernel may have");
     dc_arena_rewind(&j->scratch, mark);
     if (s == DC_OK)
-        s = finish(j, f, skip);
+        s = check_and_optimize(j, f, skip);
     dc_job_keep(j, f);
     if (s != DC_OK) {
         dc_flat_free(f);

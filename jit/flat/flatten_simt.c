@@ -100,7 +100,7 @@ static bool has_threads(const flattener *l, const dc_stmt *s)
 }
 
 /* Number of the first thread of an iteration of the loop, added to that of the loops round it. */
-static dc_ix enter(flattener *l, const dc_stmt *loop)
+static dc_ix enter_thread_loop(flattener *l, const dc_stmt *loop)
 {
     const dc_ix outer = l->thread_ix;
     const dc_ix axis = dc_ix_axis(l->k, loop->axis);
@@ -116,7 +116,7 @@ static void each_access(flattener *l, const dc_stmt *s, access_fn see, void *arg
     }
     const dc_ix outer = l->thread_ix;
     if (is_thread_loop(l, s))
-        enter(l, s);
+        enter_thread_loop(l, s);
     for (const dc_stmt *t = s->body; t != NULL; t = t->next)
         each_access(l, t, see, arg);
     l->thread_ix = outer;
@@ -178,7 +178,7 @@ static void find_rows(flattener *l, const dc_stmt *first)
         }
         const dc_ix outer = l->thread_ix;
         if (is_thread_loop(l, s))
-            enter(l, s);
+            enter_thread_loop(l, s);
         find_rows(l, s->body);
         l->thread_ix = outer;
     }
@@ -345,7 +345,7 @@ static void thread_loop(flattener *l, const dc_stmt *s, const space *in)
         inner.rel = dc_fb_op2(b, DC_K_REM, in->rel, p);
     if (extent * inside < in->size)
         inner.active = dc_flatten_both(l, in->active, dc_fb_op2(b, DC_K_LT, run, n));
-    const dc_ix outer = enter(l, s);
+    const dc_ix outer = enter_thread_loop(l, s);
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = run};
     if (dc_nest_threads(l->k, s->body) > 1)
         walk(l, s->body, &inner);

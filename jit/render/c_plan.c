@@ -151,7 +151,7 @@ static void flush(planner *p)
     p->pending.n = 0;
 }
 
-static void place(planner *p, dc_fv v)
+static void place_inst(planner *p, dc_fv v)
 {
     const dc_finst *i = at(p, v);
     const bool control = dc_kop_row_of((dc_kop)i->op)->form == DC_KFORM_CTRL;
@@ -204,7 +204,7 @@ dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f)
     const bool *within = contract(&p);
     for (uint32_t n = 0; n < f->order.n; n++)
         if (!dc_cplan_inline(at(&p, f->order.at[n])) && !within[f->order.at[n]])
-            place(&p, f->order.at[n]);
+            place_inst(&p, f->order.at[n]);
     flush(&p);
     find_arrays(&p);
     return p.p;

@@ -21,7 +21,7 @@ static bool is_counted(int type)
     return type == DC_U32 || type == DC_INDEX || type == DC_BOOL;
 }
 
-static uint64_t apply(dc_kop op, uint64_t a, uint64_t b, bool *done)
+static uint64_t fold_op(dc_kop op, uint64_t a, uint64_t b, bool *done)
 {
     *done = true;
     switch ((int)op) {
@@ -63,7 +63,7 @@ static uint64_t *known(const dc_llvm_text *r, dc_fv v)
         return NULL;
     const uint64_t *a = known(r, i->in[0]), *b = a != NULL ? known(r, i->in[1]) : NULL;
     for (int n = 0; n < i->lanes && b != NULL && done; n++)
-        out[n] = dc_flat_canonical(r->f, i->type, apply((dc_kop)i->op, a[n], b[n], &done));
+        out[n] = dc_flat_canonical(r->f, i->type, fold_op((dc_kop)i->op, a[n], b[n], &done));
     return b != NULL && done ? out : NULL;
 }
 
