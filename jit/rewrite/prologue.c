@@ -213,7 +213,7 @@ static cost cost_of(splitting *w, dc_ref r)
  * Does user u read operand i as plain memory, which would be written at each call? The same question
  * as fusion asks of a left operand (jit/fuse/fuse_operands.c), here of what is made of memory alone.
  */
-static bool is_plain(const splitting *w, dc_ref u, int i)
+static bool reads_plain(const splitting *w, dc_ref u, int i)
 {
     dc_ref r = at(w, u)->in[i];
     if (class_of(w, u) != DC_CLASS_CON || i > 0)
@@ -250,7 +250,7 @@ static bool is_worth(splitting *w, const asking *x)
 /* Node u reads its operand i. */
 static void ask(splitting *w, dc_ref u, int i)
 {
-    const asking x = {at(w, u)->in[i], is_plain(w, u, i), at(w, u)->op == DC_OP_DOT};
+    const asking x = {at(w, u)->in[i], reads_plain(w, u, i), at(w, u)->op == DC_OP_DOT};
     const uint8_t bit = (uint8_t)(1u << (2 * x.plain + x.of_dot));
     if (w->derived[x.r] || (w->asked[x.r] & bit) != 0)
         return;
