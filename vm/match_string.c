@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The place that an argument names, from 0 on; n + 1 where it is behind the end. */
-static size_t place(lua_Integer at, size_t n)
+static size_t start_index(lua_Integer at, size_t n)
 {
     if (at > 0)
         return (lua_Unsigned)at > n + 1 ? n + 1 : (size_t)at - 1;
@@ -18,7 +18,7 @@ static size_t place(lua_Integer at, size_t n)
     return n - (size_t)(-at);
 }
 
-static bool is_plain(const char *p, size_t n)
+static bool is_plain_pattern(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strchr("^$*+?.([%-", p[i]) != NULL && p[i] != '\0')
@@ -37,12 +37,12 @@ static int find_or_match(lua_State *L, bool find)
 {
     size_t n, length;
     const char *s = luaL_checklstring(L, 1, &n), *p = luaL_checklstring(L, 2, &length);
-    const size_t from = place(luaL_optinteger(L, 3, 1), n);
+    const size_t from = start_index(luaL_optinteger(L, 3, 1), n);
     if (from > n) {
         lua_pushnil(L);
         return 1;
     }
-    if (find && (lua_toboolean(L, 4) || is_plain(p, length))) {
+    if (find && (lua_toboolean(L, 4) || is_plain_pattern(p, length))) {
         const char *at = length > 0 ? memmem(s + from, n - from, p, length) : s + from;
         if (at != NULL)
             return push_pair(L, s, at, at + length);
@@ -106,7 +106,7 @@ static int l_gmatch(lua_State *L)
     size_t n;
     luaL_checklstring(L, 1, &n);
     luaL_checkstring(L, 2);
-    const size_t from = place(luaL_optinteger(L, 3, 1), n);
+    const size_t from = start_index(luaL_optinteger(L, 3, 1), n);
     lua_settop(L, 2);
     lua_pushinteger(L, (lua_Integer)from);
     lua_pushinteger(L, 0);

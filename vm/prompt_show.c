@@ -144,7 +144,7 @@ static void push_key(lua_State *L, int idx)
 }
 
 /* Appends the text on top to the list of texts below it. */
-static void append(lua_State *L, int list)
+static void append_text(lua_State *L, int list)
 {
     lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
 }
@@ -162,7 +162,7 @@ static void push_fields(lua_State *L, int table, int level)
     for (lua_Integer i = 1; i <= n && shown < most; i++, shown++) {
         lua_rawgeti(L, table, i);
         push_inner(L, lua_gettop(L), level);
-        append(L, list);
+        append_text(L, list);
         lua_pop(L, 1);
     }
     for (lua_Integer i = 1; i <= nkey && shown < most; i++, shown++) {
@@ -174,12 +174,12 @@ static void push_fields(lua_State *L, int table, int level)
         push_inner(L, key + 2, level);
         lua_remove(L, key + 2);
         lua_concat(L, 2);
-        append(L, list);
+        append_text(L, list);
         lua_pop(L, 1);
     }
     if (n + nkey > shown) {
         lua_pushfstring(L, "... %I more", (LUAI_UACINT)(n + nkey - shown));
-        append(L, list);
+        append_text(L, list);
     }
     lua_settop(L, list);
 }

@@ -183,7 +183,7 @@ static int compare(lua_State *L)
 }
 
 /* Are the n elements of the list at 1 numbers and short strings, which Lua compares by itself? */
-static bool is_plain(lua_State *L, lua_Integer n)
+static bool is_plain_list(lua_State *L, lua_Integer n)
 {
     bool plain = !has_metatable(L, 1);
     for (lua_Integer i = 1; plain && i <= n; i++) {
@@ -199,7 +199,7 @@ static int l_sort(lua_State *L)
     const lua_Integer n = list_length(L, "table.sort");
     lua_settop(L, 2);
     const bool given = lua_type(L, 2) == LUA_TFUNCTION;
-    if (given ? lua_iscfunction(L, 2) : lua_isnil(L, 2) && !is_plain(L, n))
+    if (given ? lua_iscfunction(L, 2) : lua_isnil(L, 2) && !is_plain_list(L, n))
         lua_pushcclosure(L, compare, 1);
     return original(L);
 }
