@@ -1,5 +1,5 @@
 /*
- * What the files of flattening share: jit/flat/flatten.c, jit/flat/flatten_pipelined.c, jit/flat/flatten_value.c,
+ * What the files of flattening share: jit/flat/flatten.c, jit/flat/flatten_pipelined.c, jit/flat/flatten_index.c, jit/flat/flatten_value.c,
  * jit/flat/flatten_simt.c.
  */
 #ifndef DC_JIT_FLAT_FLATTEN_IMPL_H
@@ -79,7 +79,16 @@ static inline const dc_ix_node *fl_ix(const flattener *l, dc_ix a)
     return &l->k->ix.at[a];
 }
 
-/* flatten_value.c: index expressions, conditions, values ------------------------------------ */
+/* flatten_index.c: index expressions, conditions --------------------------------------------- */
+
+/* How an index is wanted: its type, and whether the vector axis counts as lanes or as 0. */
+typedef struct fl_want {
+    int type;
+    bool lanes;
+} fl_want;
+
+dc_fv dc_flatten_index(flattener *l, dc_ix a, fl_want w);
+dc_fv dc_flatten_const_index(flattener *l, fl_want w, int64_t c);
 
 /* AND of conditions with the lanes of the wider one, 0 being true. */
 dc_fv dc_flatten_both(flattener *l, dc_fv a, dc_fv c);
@@ -89,12 +98,18 @@ bool dc_flatten_uses_lanes(const flattener *l, dc_ix a);
 int64_t dc_flatten_lane_stride(const flattener *l, dc_ix a, bool *affine);
 dc_fv dc_flatten_scalar_index(flattener *l, dc_ix a);
 dc_fv dc_flatten_lane_index(flattener *l, dc_ix a);
+/* The condition, in two parts. Index of a load under its own condition, under which what the index itself loads
+ * stands, too. */
+cond dc_flatten_cond(flattener *l, dc_pred p);
+dc_fv dc_flatten_index_under(flattener *l, cond c, dc_ix a, bool lanes);
+
+/* flatten_value.c: values --------------------------------------------------------------------- */
+
 /* Bytes that the address of element `a` is known to be a multiple of, 64 at most. */
 uint16_t dc_flatten_align(const flattener *l, dc_ix a, uint32_t buf);
 bool dc_flatten_within(const flattener *l, dc_ix a, uint32_t buf);
 /* Where element `at` of a buffer is: in its own memory or, of a row that is private, in the row. */
 dc_ix dc_flatten_place(flattener *l, uint32_t buf, dc_ix at);
-cond dc_flatten_cond(flattener *l, dc_pred p);
 dc_fv dc_flatten_value(flattener *l, dc_vx v);
 
 /* flatten.c: statements ---------------------------------------------------------------------- */
