@@ -1,5 +1,5 @@
 /*
- * core/graph/simplify.c: each rule on a written case, then random functions over special values, which
+ * core/graph/simplify*.c: each rule on a written case, then random functions over special values, which
  * the interpreter must give the same bits for, before and after (any NaN is as good as another).
  *
  *   test_simplify [SEED]
