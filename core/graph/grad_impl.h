@@ -1,0 +1,59 @@
+/*
+ * What the files of the gradient share. Private to core/graph/grad*.c.
+ *
+ *   grad.c        the walk, and gradients given by hand
+ *   grad_ew.c     rules of element-wise operations and reductions
+ *   grad_move.c   rules of movement, indexing and contractions
+ */
+#ifndef DC_CORE_GRAPH_GRAD_IMPL_H
+#define DC_CORE_GRAPH_GRAD_IMPL_H
+
+#include "core/graph/grad.h"
+#include "core/graph/gradsum.h"
+
+/* One vector-Jacobian product: a node whose cotangent is turned into parts for its operands. */
+typedef struct dc_vjp {
+    dc_job *j;
+    dc_func *f;
+    dc_ref r, g; /* the node, which is also its value; its cotangent */
+    dc_node n;   /* a copy, since making nodes moves the array */
+    const bool *active;
+    dc_ref *cotangent;
+    const dc_gradpart **part; /* by ref: the last part of its cotangent so far */
+} dc_vjp;
+
+/* A rule runs if an operand wants its part; with one operand it need not ask. */
+static inline bool dc_vjp_wants(const dc_vjp *v, int i)
+{
+    return v->active[v->n.in[i]];
+}
+
+/* Adds a part to the cotangent of operand i. */
+void dc_vjp_give(const dc_vjp *v, int i, dc_ref part);
+
+static inline dc_node dc_vjp_operand(const dc_vjp *v, int i)
+{
+    return *dc_node_at(v->f, v->n.in[i]);
+}
+
+static inline dc_ref dc_vjp_zero_like(const dc_vjp *v, dc_ref r)
+{
+    return dc_graph_like(v->f, r, 0);
+}
+
+/* The rules, by the column `grad` of core/graph/ops.def: dc_grad_<grad>. */
+typedef void dc_grad_rule(const dc_vjp *v);
+
+/* grad_ew.c: element-wise, reductions */
+dc_grad_rule dc_grad_neg, dc_grad_abs, dc_grad_exp, dc_grad_log, dc_grad_sqrt, dc_grad_expm1,
+    dc_grad_log1p, dc_grad_erf, dc_grad_sin, dc_grad_cos, dc_grad_cast, dc_grad_add, dc_grad_sub,
+    dc_grad_mul, dc_grad_div, dc_grad_rem, dc_grad_max, dc_grad_min, dc_grad_where;
+dc_grad_rule dc_grad_rsum, dc_grad_rmax, dc_grad_rmin, dc_grad_rprod;
+/* grad_move.c: movement, indexing, contractions */
+dc_grad_rule dc_grad_reshape, dc_grad_permute, dc_grad_expand, dc_grad_slice, dc_grad_pad,
+    dc_grad_flip;
+dc_grad_rule dc_grad_gather, dc_grad_scatter, dc_grad_scatter_add, dc_grad_dot, dc_grad_conv;
+/* grad.c: given by hand */
+dc_grad_rule dc_grad_custom, dc_grad_barrier;
+
+#endif
