@@ -24,7 +24,7 @@ typedef struct dc_dot { /* by side: 0 left, 1 right */
 int dc_dot_nattr(const int64_t *attr, int nattr);
 /*
  * Attributes of operands of these ranks, as many as dc_dot_nattr says. Axes may be out of range: the type
- * rule checks them (core/graph/infer.c).
+ * rule checks them (core/graph/infer_shape.c).
  */
 dc_dot dc_dot_read(const int64_t *attr, int left_rank, int right_rank);
 int dc_dot_write(const dc_dot *d, int64_t attr[DC_DOT_ATTRS]);

@@ -1,4 +1,4 @@
-/* What the rules of core/graph/infer.c and core/graph/infer_names.c share. */
+/* What core/graph/infer.c, core/graph/infer_shape.c and core/graph/infer_names.c share. */
 #ifndef DC_CORE_GRAPH_INFER_IMPL_H
 #define DC_CORE_GRAPH_INFER_IMPL_H
 
@@ -23,6 +23,9 @@ static inline const char *dc_site_name(const dc_site *s)
 
 /* Reads and checks the axes of a dot. */
 dc_status dc_infer_dot(const dc_site *s, dc_dot *d);
+
+/* Rank and dims of the result, whose dtype has been inferred. */
+dc_status dc_infer_shape(const dc_site *s);
 
 /* Names of the result, whose dtype and dims have been inferred. */
 dc_status dc_infer_names(const dc_site *s);

@@ -1,5 +1,5 @@
 /*
- * core/graph/graph.c and core/graph/infer.c: consing, origins, clones and hashes; the type, shape and names
+ * core/graph/graph.c and core/graph/infer*.c: consing, origins, clones and hashes; the type, shape and names
  * rules with what they refuse.
  */
 #include "core/graph/dot.h"
