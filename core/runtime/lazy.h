@@ -174,7 +174,7 @@ typedef struct dc_lazy_wrt {
 dc_status dc_lazy_grad(dc_rt *rt, dc_job *j, dc_lazy *loss, const dc_lazy_wrt *wrt, int n,
                        bool zero, const char *where, const char *path, dc_lazy **out);
 
-/* ---- shared by core/runtime/lazy*.c and core/runtime/realize.c ---- */
+/* ---- shared by core/runtime/lazy*.c and core/runtime/realize*.c ---- */
 
 /*
  * A walk. `recipes`: through nodes that have a value and keep their operands; otherwise such are

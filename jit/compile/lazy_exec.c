@@ -36,7 +36,7 @@ static dc_status build(dc_rt *rt, dc_job *j, const dc_func *f, const bool *anywh
     if (status == DC_OK)
         status = dc_inst_new(rt, j, p->exec, NULL, &p->inst);
     if (status == DC_OK)
-        p->inst->unchecked = true; /* core/runtime/realize.c does it */
+        p->inst->unchecked = true; /* core/runtime/realize_program.c does it */
     dc_job_keep(j, p);
     if (status != DC_OK) {
         free_program(p);

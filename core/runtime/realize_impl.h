@@ -1,0 +1,25 @@
+/* What core/runtime/realize.c and core/runtime/realize_program.c share. */
+#ifndef DC_CORE_RUNTIME_REALIZE_IMPL_H
+#define DC_CORE_RUNTIME_REALIZE_IMPL_H
+
+#include "core/runtime/lazy.h"
+
+/* One realization. Arrays are in the job's scratch memory. */
+typedef struct dc_realize_task {
+    dc_rt *rt;
+    dc_job *j;
+    dc_lazy_walk walk;
+    DC_VEC(dc_lazy *) result;
+    DC_VEC(uint64_t) word;
+    int64_t work;
+    bool compiled;
+    dc_tensor **given; /* by leaf, when compiled; NULL of a number */
+} dc_realize_task;
+
+/*
+ * Runs the program that t->word describes, made where the context has none, and gives the results their values.
+ * Leaves and results are held by the caller: the log sink may realize the same nodes meanwhile.
+ */
+dc_status dc_realize_compute(dc_realize_task *t);
+
+#endif

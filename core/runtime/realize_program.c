@@ -1,0 +1,303 @@
+/*
+ * Programs of lazy expressions by structure: one is found by the words that describe it, or made; then it runs.
+ *
+ *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
+ *   run       leaves are arguments; results become the values of their nodes
+ *   check     DEEPC_CHECK=nan: which operation made the first infinity or NaN
+ */
+#include "core/eval/eval_find.h"
+#include "core/runtime/realize_impl.h"
+
+#include <string.h>
+
+enum { PROGRAMS = 256 };
+
+struct dc_lazy_entry {
+    uint64_t hash, used;
+    uint64_t *word;
+    uint32_t nword, nresult;
+    bool running;
+    const dc_lazy_exec *exec;
+    void *program;     /* compiled; else ... */
+    dc_module *module; /* ... for the interpreter */
+    dc_func *fn;
+};
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static void free_entry(void *what)
+{
+    dc_lazy_entry *e = what;
+    if (e->program != NULL)
+        e->exec->free(e->program);
+    dc_module_free(e->module);
+    dc_xfree(e->word);
+    dc_xfree(e);
+}
+
+void dc_lazy_close(dc_rt *rt)
+{
+    dc_lazies *l = rt->lazy;
+    if (l == NULL)
+        return;
+    for (uint32_t i = 0; i < l->nentry; i++)
+        free_entry(l->entry[i]);
+    dc_xfree(l->entry);
+    DC_VEC_FREE(l->operand);
+    DC_VEC_FREE(l->fresh);
+    dc_module_free(l->module);
+    dc_xfree(l);
+    rt->lazy = NULL;
+}
+
+static uint64_t hash_words(const dc_realize_task *t)
+{
+    uint64_t h = t->word.n;
+    for (uint32_t i = 0; i < t->word.n; i++)
+        h = dc_hash_mix(h, t->word.at[i]);
+    return h;
+}
+
+static dc_lazy_entry *find_entry(const dc_realize_task *t, uint64_t hash)
+{
+    dc_lazies *l = t->rt->lazy;
+    for (uint32_t i = 0; i < l->nentry; i++) {
+        dc_lazy_entry *e = l->entry[i];
+        if (e->hash == hash && e->nword == t->word.n &&
+            memcmp(e->word, t->word.at, t->word.n * sizeof *e->word) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+/* Makes room for one more and says where it goes. */
+static dc_lazy_entry **free_place(dc_lazies *l)
+{
+    uint32_t oldest = UINT32_MAX;
+    if (l->entry == NULL)
+        l->entry = dc_xalloc((PROGRAMS + 1) * sizeof(dc_lazy_entry *));
+    for (uint32_t i = 0; l->nentry >= PROGRAMS && i < l->nentry; i++)
+        if (!l->entry[i]->running &&
+            (oldest == UINT32_MAX || l->entry[i]->used < l->entry[oldest]->used))
+            oldest = i;
+    if (oldest == UINT32_MAX)
+        return l->nentry < PROGRAMS ? &l->entry[l->nentry++] : NULL;
+    free_entry(l->entry[oldest]);
+    return &l->entry[oldest];
+}
+
+/* By leaf: does its memory begin at any element? */
+static const bool *find_anywhere(const dc_realize_task *t)
+{
+    bool *any = DC_NEW_ARRAY(&t->j->scratch, bool, t->walk.leaf.n);
+    for (uint32_t i = 0; i < t->walk.leaf.n && t->walk.window != NULL; i++)
+        any[i] = t->walk.window[i] && !dc_lazy_window_aligned(&t->walk.view.at[i]);
+    return any;
+}
+
+static dc_status fill_entry(const dc_realize_task *t, dc_lazy_entry *e)
+{
+    e->nresult = t->result.n;
+    e->nword = t->word.n;
+    e->word = dc_xalloc(t->word.n * sizeof *e->word);
+    memcpy(e->word, t->word.at, t->word.n * sizeof *e->word);
+    e->module = dc_module_new();
+    const dc_ref *ref = dc_lazy_walk_write(&t->walk, e->module, &e->fn);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        DC_PUSH(e->fn->result, ref[t->result.at[i]->number]);
+    if (!t->compiled)
+        return DC_OK;
+    e->exec = t->rt->lazy_exec;
+    DC_TRY(e->exec->build(t->rt, t->j, e->fn, find_anywhere(t), &e->program));
+    dc_module_free(e->module);
+    e->module = NULL;
+    e->fn = NULL;
+    return DC_OK;
+}
+
+static dc_status new_entry(const dc_realize_task *t, uint64_t hash, dc_lazy_entry **out)
+{
+    dc_lazies *l = t->rt->lazy;
+    dc_lazy_entry *e = dc_xalloc(sizeof *e);
+    e->hash = hash;
+    dc_job_defer(t->j, free_entry, e);
+    const dc_status status = fill_entry(t, e);
+    if (status != DC_OK) {
+        dc_job_keep(t->j, e);
+        free_entry(e);
+        return status;
+    }
+    dc_lazy_entry **place = free_place(l);
+    if (place != NULL) {
+        *place = e;
+        dc_job_keep(t->j, e);
+    } /* else it goes with the entry */
+    t->rt->stats.lazy_programs++;
+    *out = e;
+    return DC_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static dc_status read_leaf(const dc_realize_task *t, uint32_t leaf, const void **out)
+{
+    const dc_lazy *n = t->walk.leaf.at[leaf];
+    dc_device *dev = t->rt->device;
+    const size_t bytes = dc_type_bytes(&n->type);
+    if (n->value != NULL && dev->ops->host) {
+        *out = dc_tensor_mem(n->value);
+        return DC_OK;
+    }
+    void *copy = dc_arena_alloc(&t->j->scratch, bytes);
+    *out = copy;
+    if (t->walk.view.at[leaf].of == NULL)
+        dc_bits_store((dc_dtype)n->type.dtype, copy, n->bits);
+    else if (bytes > 0)
+        return dc_lazy_read_view(t->rt, t->j, &t->walk.view.at[leaf], 0, dc_type_count(&n->type),
+                                 copy);
+    return DC_OK;
+}
+
+static dc_status interpret(const dc_realize_task *t, const dc_lazy_entry *e, dc_tensor **made)
+{
+    dc_job *j = t->j;
+    dc_device *dev = t->rt->device;
+    const bool strict = strcmp(j->opt->math, "strict") == 0;
+    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
+    void **result = DC_NEW_ARRAY(&j->scratch, void *, t->result.n);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        DC_TRY(read_leaf(t, i, &param[i]));
+    for (uint32_t i = 0; i < t->result.n; i++) {
+        const dc_type *type = &t->result.at[i]->type;
+        DC_TRY(dc_tensor_new(t->rt, j, type, &made[i]));
+        dc_tensor_defer(j, made[i]);
+        result[i] = dev->ops->host ? dc_tensor_mem(made[i])
+                                   : dc_arena_alloc(&j->scratch, dc_type_bytes(type));
+    }
+    DC_TRY(dc_eval(j, e->fn, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, result));
+    for (uint32_t i = 0; i < t->result.n && !dev->ops->host; i++) {
+        const size_t bytes = dc_type_bytes(&made[i]->type);
+        if (bytes > 0)
+            DC_TRY(dev->ops->upload(dev, j, dc_tensor_mem(made[i]), result[i], bytes));
+    }
+    for (uint32_t i = 0; i < t->result.n; i++)
+        dc_job_keep(j, made[i]);
+    t->rt->stats.interpreted++;
+    return DC_OK;
+}
+
+static dc_status run_compiled(const dc_realize_task *t, const dc_lazy_entry *e, dc_tensor **made)
+{
+    dc_lazy_arg *arg = DC_NEW_ARRAY(&t->j->scratch, dc_lazy_arg, t->walk.leaf.n);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        arg[i] = (dc_lazy_arg){t->given[i], t->walk.leaf.at[i]->bits};
+    return e->exec->run(e->program, t->j, arg, made);
+}
+
+static void stop_running(void *e)
+{
+    ((dc_lazy_entry *)e)->running = false;
+}
+
+static dc_status run_entry(const dc_realize_task *t, dc_lazy_entry *e, dc_tensor **made)
+{
+    const bool nested = e->running;
+    e->used = ++t->rt->lazy->used;
+    if (!nested) {
+        e->running = true;
+        dc_job_defer(t->j, stop_running, e);
+    }
+    const dc_status status = e->program != NULL ? run_compiled(t, e, made) : interpret(t, e, made);
+    if (!nested) {
+        dc_job_keep(t->j, e);
+        e->running = false;
+    }
+    return status;
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static void free_module(void *m)
+{
+    dc_module_free(m);
+}
+
+/*
+ * DEEPC_CHECK=nan. The expression is written anew, so that the lines are those of this one, not of the first one
+ * with its structure.
+ */
+static dc_status find_maker(const dc_realize_task *t)
+{
+    dc_job *j = t->j;
+    const bool strict = strcmp(j->opt->math, "strict") == 0;
+    const void **param = DC_NEW_ARRAY(&j->scratch, const void *, t->walk.leaf.n);
+    dc_module *m = dc_module_new();
+    dc_func *f;
+    dc_eval_culprit culprit;
+    int worst;
+    dc_job_defer(j, free_module, m);
+    const dc_ref *ref = dc_lazy_walk_write(&t->walk, m, &f);
+    for (uint32_t i = 0; i < t->result.n; i++)
+        DC_PUSH(f->result, ref[t->result.at[i]->number]);
+    for (uint32_t i = 0; i < t->walk.leaf.n; i++)
+        DC_TRY(read_leaf(t, i, &param[i]));
+    DC_TRY(dc_eval_find(j, f, strict ? DC_EVAL_STRICT : DC_EVAL_ROUND, param, t->result.n, &culprit,
+                        &worst));
+    if (culprit.ref != 0) {
+        t->rt->lazy->where = NULL; /* the record has the place */
+        return dc_eval_culprit_fail(j, f, &culprit, "");
+    }
+    if (worst == 0)
+        return dc_failf(
+            j, DC_ERR_NOT_FINITE, NULL,
+            "a result is not finite, and the interpreter, which rounds in other places, "
+            "gives finite values: an operation is at the edge of its range");
+    return DC_OK;
+}
+
+static dc_status check_numbers(const dc_realize_task *t, dc_tensor *const *made)
+{
+    dc_device *dev = t->rt->device;
+    bool bad = false;
+    for (uint32_t i = 0; i < t->result.n && !bad; i++) {
+        const dc_type *type = &t->result.at[i]->type;
+        const size_t bytes = dc_type_bytes(type);
+        const void *at = dc_tensor_mem(made[i]);
+        if (!dev->ops->host && bytes > 0) {
+            void *copy = dc_arena_alloc(&t->j->scratch, bytes);
+            DC_TRY(dev->ops->download(dev, t->j, copy, at, bytes));
+            at = copy;
+        }
+        bad = dc_eval_worst((dc_dtype)type->dtype, at, dc_type_count(type)) > 0;
+    }
+    return bad ? find_maker(t) : DC_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+dc_status dc_realize_compute(dc_realize_task *t)
+{
+    dc_lazy_entry *e;
+    const uint64_t hash = hash_words(t);
+    dc_tensor **made = DC_NEW_ARRAY(&t->j->scratch, dc_tensor *, t->result.n);
+    if ((e = find_entry(t, hash)) == NULL)
+        DC_TRY(new_entry(t, hash, &e));
+    DC_TRY(run_entry(t, e, made));
+    if (t->rt->opt.numbers && !t->rt->check) {
+        for (uint32_t i = 0; i < t->result.n; i++)
+            dc_tensor_defer(t->j, made[i]);
+        DC_TRY(check_numbers(t, made));
+        for (uint32_t i = 0; i < t->result.n; i++)
+            dc_job_keep(t->j, made[i]);
+    }
+    t->rt->stats.realized++;
+    for (uint32_t i = 0; i < t->result.n; i++) {
+        dc_lazy *n = t->result.at[i];
+        made[i]->type = n->type;
+        if (n->value == NULL) /* not set meanwhile */
+            n->value = made[i];
+        else
+            dc_tensor_release(made[i]);
+    }
+    return DC_OK;
+}
