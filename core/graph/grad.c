@@ -6,9 +6,8 @@
  * wrt node reaches through floats; only they get a cotangent. Every gradient named in core/graph/ops.def
  * is one function dc_grad_<grad> that turns the cotangent of a node into parts for its active operands.
  * Parts are ordinary nodes, so gradients of gradients need nothing more.
- *
- * Where a derivative jumps, the choice is JAX's: abs has 0 at 0, ties of max and min share equally,
- * flat operations (floor, comparisons, whatever leaves the floats) have 0.
+ * The rules are in core/graph/grad_ew.c and core/graph/grad_move.c; flat operations (floor, comparisons,
+ * whatever leaves the floats) have none, and the derivative 0.
  */
 #include "core/graph/custom.h"
 #include "core/graph/grad_impl.h"

@@ -1,6 +1,6 @@
 /*
- * Gradient rules of what computes: element-wise operations and reductions. Where a derivative jumps is in
- * core/graph/grad.c.
+ * Gradient rules of what computes: element-wise operations and reductions. Where a derivative jumps, the
+ * choice is JAX's: abs has 0 at 0, ties of max and min share equally.
  */
 #include "core/graph/grad_impl.h"
 

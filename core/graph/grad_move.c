@@ -1,6 +1,6 @@
 /*
- * Gradient rules of what moves elements and of contractions: movement operations, gather and scatter, dot and
- * convolution. Each is made of operations of the same kind.
+ * Gradient rules of what moves elements and of contractions: movement operations, gather and scatter, dot
+ * and convolution. Each is made of operations of the same kind.
  */
 #include "core/graph/conv.h"
 #include "core/graph/dot.h"

@@ -1,6 +1,7 @@
 /*
- * Shapes of results, one rule for each word of the column in core/graph/ops.def and for each operation without that
- * column: checks attributes and dims of the operands, writes rank and dims of the result, whose dtype is there.
+ * Shapes of results: a rule for each word of the column in core/graph/ops.def, and one for each operation
+ * that has no such column. It checks attributes and dims of the operands and writes rank and dims of the
+ * result, whose dtype is there.
  */
 #include "core/graph/conv.h"
 #include "core/graph/infer_impl.h"

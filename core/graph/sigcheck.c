@@ -1,6 +1,6 @@
 /*
- * What a binding makes of declared types: their sizes put in, under the signature's names or the caller's; and
- * whether a signature is a definition, that is, whether calls can find the size of every name: bare names first,
+ * What a binding makes of declared types: their sizes put in, under the signature's names or the caller's.
+ * And whether a signature is a definition, so that calls can find the size of every name: bare names first,
  * then expressions with one name not known, as core/graph/sigbind.c solves them.
  */
 #include "core/base/job.h"

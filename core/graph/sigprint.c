@@ -1,6 +1,6 @@
 /*
- * Signatures as text, which core/graph/signature.c reads to the same signature; with a binding, known sizes are
- * put in. Also a dim, a type, and a binding alone.
+ * Signatures as text, which core/graph/signature.c reads to the same signature; with a binding, known sizes
+ * are put in. Also a dim, a type, and a binding alone.
  */
 #include "core/graph/signature.h"
 

@@ -1,8 +1,8 @@
 /*
  * Simplification: one walk over the live nodes in order, which makes each again in a new function,
- * from operands that are simple already. dc_simplify_emit() is that maker: it folds constants, tries the rules
- * (core/graph/simplify_ew.c for element-wise operations, one small function per movement operation and
- * reduction below), and only then adds a node. What a rule builds goes through dc_simplify_emit() again.
+ * from operands that are simple already. dc_simplify_emit() is that maker: it folds constants, tries the
+ * rules (core/graph/simplify_ew.c for element-wise operations, one small function per movement operation
+ * and reduction below), and only then adds a node. What a rule builds goes through dc_simplify_emit() again.
  *
  * The walk leaves behind nodes that lost their last user, so the result is cloned once more.
  */

@@ -17,8 +17,8 @@ typedef struct dc_realize_task {
 } dc_realize_task;
 
 /*
- * Runs the program that t->word describes, made where the context has none, and gives the results their values.
- * Leaves and results are held by the caller: the log sink may realize the same nodes meanwhile.
+ * Runs the program that t->word describes, made where the context has none, and gives the results their
+ * values. Leaves and results are held by the caller: the log sink may realize the same nodes meanwhile.
  */
 dc_status dc_realize_compute(dc_realize_task *t);
 

@@ -1,5 +1,6 @@
 /*
- * Programs of lazy expressions by structure: one is found by the words that describe it, or made; then it runs.
+ * Programs of lazy expressions by structure: one is found by the words that describe it, or made; then it
+ * runs.
  *
  *   program   found, or made; the table holds PROGRAMS of them, the longest unused goes first
  *   run       leaves are arguments; results become the values of their nodes
