@@ -70,7 +70,7 @@ void dc_lower_conv_roles(lowering *w, const dc_node *n, const nest *loops)
     const dc_conv c = dc_conv_of(n);
     const bool grouped = c.groups * c.batch_groups > 1;
     dc_role role[DC_MAX_RANK + 1];
-    int at[DC_CONV_AXES];
+    int at[DC_CONV_AXES] = {0};
     for (int i = 0; i < c.n + 2; i++)
         at[i] = (int)c.out[i] + (grouped && c.out[i] >= c.out[1]);
     if (grouped)
