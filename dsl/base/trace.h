@@ -87,8 +87,8 @@ struct dc_trace {
     dc_uses uses;       /* of results that the script made */
 };
 
-/* In *owner, which is of a userdata, from the first allocation on. */
-void dc_trace_new(dc_dsl *d, const char *name, const char *where, dc_trace **owner);
+/* Inside a body; released at once where there is no memory for all of it. */
+dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where);
 void dc_trace_free(dc_trace *t);
 /*
  * The trace that a binding called from L takes part in, or NULL. Not the same as d->trace where the

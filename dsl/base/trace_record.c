@@ -15,9 +15,16 @@
 
 #include <string.h>
 
-void dc_trace_new(dc_dsl *d, const char *name, const char *where, dc_trace **owner)
+static void release_trace(void *t)
 {
-    dc_trace *t = *owner = dc_xalloc(sizeof *t);
+    dc_trace_free(t);
+}
+
+dc_trace *dc_trace_new(dc_dsl *d, const char *name, const char *where)
+{
+    dc_job *j = dc_job_here();
+    dc_trace *t = dc_xalloc(sizeof *t);
+    dc_job_defer(j, release_trace, t);
     t->d = d;
     t->name = name;
     t->where = where;
@@ -25,6 +32,8 @@ void dc_trace_new(dc_dsl *d, const char *name, const char *where, dc_trace **own
     t->born = d->born;
     t->module = dc_module_new();
     t->f = dc_func_new(t->module, name);
+    dc_job_keep(j, t);
+    return t;
 }
 
 void dc_trace_free(dc_trace *t)

@@ -72,7 +72,7 @@ static dc_status begin_trace_body(dc_job *j, void *arg)
 {
     const beginning *a = arg;
     DC_UNUSED(j);
-    dc_trace_new(a->d, a->fn->name, a->where, &a->s->trace);
+    a->s->trace = dc_trace_new(a->d, a->fn->name, a->where);
     a->s->trace->guards = a->s->guards = dc_guard_new();
     a->d->rt->stats.traces++;
     return DC_OK;

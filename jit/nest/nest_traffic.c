@@ -147,7 +147,7 @@ static bool find_reads(stages *s, dc_arena *scratch)
         const bool *part = dc_vx_parts(k, scratch, s->set->put[n].value);
         if (dc_ix_loads(k, s->set->put[n].at))
             return false;
-        for (dc_vx v = 1; v < k->vx.n; v++) {
+        for (dc_vx v = 1; v <= s->set->put[n].value; v++) {
             const dc_vx_node *x = &k->vx.at[v];
             if (!part[v])
                 continue;
