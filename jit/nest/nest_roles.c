@@ -224,17 +224,28 @@ void dc_roles_derive(dc_kernel *k)
 
 /* Contradictions ------------------------------------------------------------------------------- */
 
-/* Does v move along an axis of the role that is open? SPATIAL counts as M. */
+/*
+ * Do parameters that v loads move along an axis of the role that is open? SPATIAL counts as M. Locals do not count: a move
+ * may have given them a copy for each iteration, of whatever axis.
+ */
 static bool moves_along(const dc_kernel *k, dc_arena *scratch, dc_vx v, dc_role role,
                         const bool *open)
 {
-    for (uint32_t a = 0; a < k->axis.n; a++) {
-        const dc_role is = (dc_role)k->axis.at[a].role;
-        if (open[a] && (is == role || (is == DC_ROLE_SPATIAL && role == DC_ROLE_M)) &&
-            moves(k, scratch, v, a, ALL, a))
-            return true;
+    const dc_mark mark = dc_arena_mark(scratch);
+    const bool *part = dc_vx_parts(k, scratch, v);
+    bool any = false;
+    for (dc_vx i = 1; i <= v && !any; i++) {
+        const dc_vx_node *x = &k->vx.at[i];
+        if (!part[i] || x->kind != DC_VX_LOAD || k->buf.at[x->buf].scope != DC_SCOPE_PARAM)
+            continue;
+        for (uint32_t a = 0; a < k->axis.n && !any; a++) {
+            const dc_role is = (dc_role)k->axis.at[a].role;
+            any = open[a] && (is == role || (is == DC_ROLE_SPATIAL && role == DC_ROLE_M)) &&
+                  dc_ix_uses(k, x->at, a);
+        }
     }
-    return false;
+    dc_arena_rewind(scratch, mark);
+    return any;
 }
 
 const char *dc_roles_contradict(const dc_kernel *k, dc_arena *scratch, const dc_stmt *t,
