@@ -397,6 +397,7 @@ typedef struct own_positions {
     int64_t first;    /* work item of the nest */
     dc_fv begin, end; /* those that a thread has of it */
     bool cut;         /* not all of them are one part */
+    bool next;        /* the next one is asked for */
 } own_positions;
 
 /* Those of [*begin, *end) that lie in [from, to). */
@@ -426,7 +427,7 @@ static void worker_part(flattener *l, const dc_stmt *s, const own_positions *p, 
                               .to = p->cut ? to : 0};
     if (to - from == 1 && p->cut)
         l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = from};
-    if (needs_next_row(l->k, s->axis)) {
+    if (p->next) {
         const dc_fv after = dc_fb_op2(b, DC_K_ADD, counter, dc_fb_const(b, DC_INDEX, 1, 1));
         const dc_fv more = dc_fb_op2(b, DC_K_LT, after, end);
         l->rows = s->axis;
@@ -470,10 +471,11 @@ static void worker_nest(flattener *l, const dc_stmt *s, int64_t first, bool alon
         dc_flatten_pipelined(l, s, begin, end, dc_fb_const(b, DC_INDEX, 1, (uint64_t)first));
         return;
     }
-    const bool cut = !needs_next_row(l->k, s->axis) && reads_apart(l, s);
+    const bool next = needs_next_row(l->k, s->axis);
+    const bool cut = !next && reads_apart(l, s);
     const ends e = cut ? own_ends(l, s) : (ends){0};
     const own_positions part = {
-        .first = first, .begin = begin, .end = end, .cut = e.first + e.last > 0};
+        .first = first, .begin = begin, .end = end, .cut = e.first + e.last > 0, .next = next};
     worker_part(l, s, &part, 0, e.first);
     worker_part(l, s, &part, e.first, extent - e.last);
     worker_part(l, s, &part, extent - e.last, extent);

@@ -15,9 +15,10 @@
 
 /* Stores ---------------------------------------------------------------------------------------- */
 
+/* Only parameters are uncached. */
 static bool bypasses(const dc_buffer *b)
 {
-    return b->uncached && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_OUT;
+    return b->uncached && b->mode == DC_MODE_OUT;
 }
 
 bool dc_sketch_bypasses(const dc_sketch *s)
@@ -68,7 +69,7 @@ static void schedule_stores(dc_sketch *s, dc_arena *scratch)
 
 static bool is_uncached_input(const dc_buffer *b)
 {
-    return b->uncached && b->scope == DC_SCOPE_PARAM && b->mode == DC_MODE_IN;
+    return b->uncached && b->mode == DC_MODE_IN;
 }
 
 static bool is_row_worth(const dc_buffer *b, int64_t elements)
