@@ -7,6 +7,7 @@
 #include "backends/cpu/cc.h"
 
 #include "backends/cpu/toolchain.h"
+#include "backends/library.h"
 #include "core/base/file.h"
 
 #include <dlfcn.h>
@@ -398,7 +399,7 @@ bool dc_cc_toolchain(const dc_cc *cc, dc_text *out)
     char path[1024];
     words w;
     split(&w, cc->command, NULL, 0);
-    if (!dc_toolchain_find_program(w.at[0], path, sizeof path) || !dc_toolchain_put(path, out))
+    if (!dc_toolchain_find_program(w.at[0], path, sizeof path) || !dc_library_put_id(path, out))
         return false;
     dc_text_printf(out, "%s\n", cc->command);
     return true;

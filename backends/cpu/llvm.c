@@ -2,6 +2,7 @@
 #include "backends/cpu/llvm.h"
 
 #include "backends/cpu/toolchain.h"
+#include "backends/library.h"
 #include "core/base/digits.h"
 #include "core/base/owner.h"
 
@@ -180,7 +181,7 @@ static bool find_library(const char *path, library *lib, char *why, size_t size)
 bool dc_llvm_toolchain(const dc_llvm_conf *conf, dc_text *out)
 {
     char path[1024];
-    return dc_toolchain_find_llvm(conf->path, path, sizeof path) && dc_toolchain_put(path, out);
+    return dc_toolchain_find_llvm(conf->path, path, sizeof path) && dc_library_put_id(path, out);
 }
 
 void dc_llvm_settings(const dc_llvm_conf *conf, dc_text *out)

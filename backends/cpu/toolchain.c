@@ -1,9 +1,7 @@
-#define _GNU_SOURCE /* dlinfo */
 #include "backends/cpu/toolchain.h"
 
-#include <dlfcn.h>
-#include <inttypes.h>
-#include <link.h>
+#include "backends/library.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,22 +12,22 @@
 
 /* 19 is Debian's, and what tests run on; then newer ones, then older ones. */
 const char *const dc_toolchain_llvm[] = {"libLLVM.so.19.1",
-                                     "libLLVM-19.so.1",
-                                     "libLLVM-19.so",
-                                     "libLLVM.so.20.1",
-                                     "libLLVM-20.so",
-                                     "libLLVM.so.21.1",
-                                     "libLLVM-21.so",
-                                     "libLLVM.so.18.1",
-                                     "libLLVM-18.so.1",
-                                     "libLLVM-18.so",
-                                     "libLLVM-17.so.1",
-                                     "libLLVM-17.so",
-                                     "libLLVM-16.so.1",
-                                     "libLLVM-16.so",
-                                     "libLLVM-15.so.1",
-                                     "libLLVM-15.so",
-                                     NULL};
+                                         "libLLVM-19.so.1",
+                                         "libLLVM-19.so",
+                                         "libLLVM.so.20.1",
+                                         "libLLVM-20.so",
+                                         "libLLVM.so.21.1",
+                                         "libLLVM-21.so",
+                                         "libLLVM.so.18.1",
+                                         "libLLVM-18.so.1",
+                                         "libLLVM-18.so",
+                                         "libLLVM-17.so.1",
+                                         "libLLVM-17.so",
+                                         "libLLVM-16.so.1",
+                                         "libLLVM-16.so",
+                                         "libLLVM-15.so.1",
+                                         "libLLVM-15.so",
+                                         NULL};
 
 static bool is_file(const char *path)
 {
@@ -37,38 +35,11 @@ static bool is_file(const char *path)
     return stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
-/* DIR/NAME, the first DIR of the list that has it. */
-static bool find_in(const Dl_serinfo *dirs, const char *name, char *path, size_t size)
-{
-    for (unsigned i = 0; i < dirs->dls_cnt; i++) {
-        const int n = snprintf(path, size, "%s/%s", dirs->dls_serpath[i].dls_name, name);
-        if (n > 0 && (size_t)n < size && is_file(path))
-            return true;
-    }
-    return false;
-}
-
-/* Where the loader looks, but for what /etc/ld.so.conf adds. */
-static bool find_library(char *path, size_t size)
-{
-    _Alignas(Dl_serinfo) char room[4096];
-    Dl_serinfo *dirs = (Dl_serinfo *)(void *)room;
-    bool found = false;
-    void *self = dlopen(NULL, RTLD_LAZY);
-    if (self == NULL)
-        return false;
-    if (dlinfo(self, RTLD_DI_SERINFOSIZE, dirs) == 0 && dirs->dls_size <= sizeof room &&
-        dlinfo(self, RTLD_DI_SERINFO, dirs) == 0)
-        for (size_t i = 0; dc_toolchain_llvm[i] != NULL && !found; i++)
-            found = find_in(dirs, dc_toolchain_llvm[i], path, size);
-    dlclose(self);
-    return found;
-}
-
 bool dc_toolchain_find_llvm(const char *wanted, char *path, size_t size)
 {
+    static const char *const nowhere[] = {NULL};
     if (wanted[0] == '\0')
-        return find_library(path, size);
+        return dc_library_find(dc_toolchain_llvm, nowhere, path, size);
     const int n = snprintf(path, size, "%s", wanted);
     return strchr(wanted, '/') != NULL && (size_t)n < size && is_file(path);
 }
@@ -86,16 +57,6 @@ bool dc_toolchain_find_program(const char *name, char *path, size_t size)
         at += n + (at[n] == ':');
     }
     return false;
-}
-
-bool dc_toolchain_put(const char *path, dc_text *out)
-{
-    struct stat s;
-    if (stat(path, &s) != 0)
-        return false;
-    dc_text_printf(out, "%s %" PRId64 " %" PRId64 ".%09ld\n", path, (int64_t)s.st_size,
-                   (int64_t)s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-    return true;
 }
 
 void dc_toolchain_put_processor(dc_text *out)

@@ -19,9 +19,6 @@ bool dc_toolchain_find_llvm(const char *wanted, char *path, size_t size);
 /* The file of a program, by PATH. */
 bool dc_toolchain_find_program(const char *name, char *path, size_t size);
 
-/* "PATH SIZE SECONDS.NANOSECONDS". */
-bool dc_toolchain_put(const char *path, dc_text *out);
-
 /* What the processor says of itself, as far as compilers look at it. */
 void dc_toolchain_put_processor(dc_text *out);
 
