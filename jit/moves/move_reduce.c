@@ -10,15 +10,16 @@
 
 /* split_reduce ------------------------------------------------------------------------------- */
 
-/* The assignment at the bottom of a chain of loops with nothing beside them. */
-static dc_stmt *chain_bottom(dc_stmt *loop)
+/* The reductions in the innermost loop of a chain; NULL where its loops contain anything else. */
+static dc_stmt *chain_sums(const dc_stmt *loop)
 {
-    dc_stmt *t = loop->body;
-    while (t != NULL && t->kind == DC_STMT_LOOP && t->next == NULL)
-        t = t->body;
-    return t != NULL && t->kind == DC_STMT_SET && t->next == NULL && t->reduces && t->nput == 1
-               ? t
-               : NULL;
+    dc_stmt *first = loop->body;
+    while (first != NULL && first->kind == DC_STMT_LOOP && first->next == NULL)
+        first = first->body;
+    for (dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->kind != DC_STMT_SET || !s->reduces || s->nput != 1)
+            return NULL;
+    return first;
 }
 
 /* The link to the outermost reduce loop of the chain with a loop over `axis` in it. */
@@ -29,7 +30,7 @@ static dc_stmt **find_chain(dc_kernel *k, dc_stmt **first, uint32_t axis)
             continue;
         const bool reduce = k->axis.at[(*s)->axis].reduce;
         if ((*s)->axis == axis ||
-            (reduce && chain_bottom(*s) != NULL && dc_nest_has_loop((*s)->body, axis)))
+            (reduce && chain_sums(*s) != NULL && dc_nest_has_loop((*s)->body, axis)))
             return s;
         dc_stmt **found = find_chain(k, &(*s)->body, axis);
         if (found != NULL)
@@ -100,29 +101,92 @@ static void rename_loop(dc_stmt *chain, uint32_t axis, uint32_t outer)
         }
 }
 
-static bool may_split(dc_nest_edit *v, uint32_t axis, dc_stmt *chain, dc_stmt *bottom,
-                      int64_t parts, uint64_t *zero)
+/* Do the sums of a loop not read each other? */
+static bool sums_apart(dc_nest_edit *v, dc_stmt *sums, dc_stmt *one)
+{
+    const dc_accesses a = dc_nest_accesses_of(v, one, NULL);
+    for (const dc_stmt *other = sums; other != NULL; other = other->next)
+        if (other != one &&
+            (other->put[0].buf == one->put[0].buf || dc_access_loads(&a, other->put[0].buf)))
+            return false;
+    return true;
+}
+
+static bool may_split(dc_nest_edit *v, uint32_t axis, dc_stmt *chain, dc_stmt *sums, int64_t parts)
 {
     const dc_kernel *k = v->k;
     const char *name = k->axis.at[axis].name;
+    uint64_t zero;
     int64_t at;
-    if (bottom == NULL || !k->axis.at[axis].reduce)
-        return dc_nest_refuse(v,
-                              "%s is in no chain of reduction loops with one sum inside and "
-                              "nothing else",
-                              name);
+    if (sums == NULL || !k->axis.at[axis].reduce)
+        return dc_nest_refuse(
+            v, "%s is in no chain of reduction loops with sums inside and nothing else", name);
     if (parts < 2)
         return dc_nest_refuse(v, "one partial sum is no split");
-    if (!is_plain(v, bottom) || !identity_of((dc_op)k->vx.at[bottom->put[0].value].op,
-                                             (dc_dtype)k->vx.at[bottom->put[0].value].dtype, zero))
-        return dc_nest_refuse(
-            v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
-    if (!dc_ix_is_const(k, bottom->put[0].at, &at))
-        return dc_nest_refuse(v, "the sum over %s is not one element", name);
-    for (const dc_stmt *t = chain; t != bottom; t = t->body)
+    for (dc_stmt *s = sums; s != NULL; s = s->next) {
+        if (!is_plain(v, s) || !identity_of((dc_op)k->vx.at[s->put[0].value].op,
+                                            (dc_dtype)k->vx.at[s->put[0].value].dtype, &zero))
+            return dc_nest_refuse(
+                v, "the loop over %s does not add up, multiply, or find a maximum or minimum",
+                name);
+        if (!dc_ix_is_const(k, s->put[0].at, &at))
+            return dc_nest_refuse(v, "the sum over %s is not one element", name);
+        if (!sums_apart(v, sums, s))
+            return dc_nest_refuse(v, "the sums inside %s depend on each other", name);
+    }
+    for (const dc_stmt *t = chain; t->kind == DC_STMT_LOOP; t = t->body)
         if (k->axis.at[t->axis].kind == DC_AXIS_VECTOR)
             return dc_nest_refuse(v, "%s is vectorized", k->axis.at[t->axis].name);
     return true;
+}
+
+typedef struct splitting {
+    uint32_t axis, outer, inner, last;
+    int64_t parts, extent;
+    dc_stmt *chain;
+    dc_stmt *init, *add, *total; /* lists, of all sums so far */
+} splitting;
+
+static void append(dc_stmt **list, dc_stmt *s)
+{
+    while (*list != NULL)
+        list = &(*list)->next;
+    *list = s;
+}
+
+/* One of the sums: part[i] = identity, part[i] += term with axis = outer * parts + i, acc += part[j]. */
+static void split_one(dc_nest_edit *v, splitting *x, const dc_stmt *one)
+{
+    dc_kernel *k = v->k;
+    const dc_put old = one->put[0];
+    const dc_vx_node sum = k->vx.at[old.value];
+    const dc_dtype t = (dc_dtype)sum.dtype;
+    const dc_ix lane = dc_ix_axis(k, x->inner);
+    const dc_ix whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, x->outer), x->parts), lane);
+    const dc_pred tests = outer_tests(v, x->chain, one->pred);
+    const uint32_t part = dc_move_new_part(v, old.buf, t, x->parts);
+    uint64_t zero = 0;
+    identity_of((dc_op)sum.op, t, &zero);
+    dc_stmt *init = dc_stmt_set(k, 1);
+    init->put[0] = (dc_put){part, lane, dc_vx_const(k, t, zero)};
+    dc_subst s = dc_subst_axis(k, x->axis, whole);
+    const dc_pred pred = dc_subst_pred(&s, one->pred);
+    dc_stmt *add = accumulate(k, part, lane, (dc_op)sum.op, dc_subst_vx(&s, sum.in[1]));
+    add->pred = dc_pred_and(k, pred, whole, x->extent);
+    dc_stmt *total = accumulate(k, old.buf, old.at, (dc_op)sum.op,
+                                dc_vx_load(k, part, dc_ix_axis(k, x->last), (dc_pred){0}));
+    total->pred = tests;
+    append(&x->init, init);
+    append(&x->add, add);
+    append(&x->total, total);
+}
+
+/* The list in the innermost loop of a chain. */
+static void set_bottom(dc_stmt *chain, dc_stmt *list)
+{
+    while (chain->body->kind == DC_STMT_LOOP)
+        chain = chain->body;
+    chain->body = list;
 }
 
 bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
@@ -130,45 +194,26 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
     dc_kernel *k = v->k;
     const int64_t f = m->count;
     const uint32_t axis = m->axis[0];
-    uint32_t outer, inner, last;
-    uint64_t zero = 0;
     if (!dc_move_has_serial_axis(v, m, axis))
         return false;
     const dc_axis a = k->axis.at[axis];
     dc_stmt **slot = find_chain(k, &k->root, axis);
-    dc_stmt *bottom = slot != NULL ? chain_bottom(*slot) : NULL;
-    if (slot == NULL || !may_split(v, axis, *slot, bottom, f, &zero))
+    dc_stmt *sums = slot != NULL ? chain_sums(*slot) : NULL;
+    if (slot == NULL || !may_split(v, axis, *slot, sums, f))
         return false;
-    const dc_put old = bottom->put[0];
-    const dc_vx_node sum = k->vx.at[old.value];
     const int64_t rounds = (a.extent + f - 1) / f;
+    splitting x = {.axis = axis, .parts = f, .extent = a.extent, .chain = *slot};
     if (!dc_move_may_grow(v, axis, f) || !dc_nest_fits(v, rounds * f, dc_max_i64(a.extent, 1)) ||
-        !dc_move_new_axis(v, &outer, axis, rounds, true, "o") ||
-        !dc_move_new_axis(v, &inner, axis, f, false, "i") || /* partial results: no reduction */
-        !dc_move_new_axis(v, &last, axis, f, true, "j"))
+        !dc_move_new_axis(v, &x.outer, axis, rounds, true, "o") ||
+        !dc_move_new_axis(v, &x.inner, axis, f, false, "i") || /* partial results: no reduction */
+        !dc_move_new_axis(v, &x.last, axis, f, true, "j"))
         return false;
-    dc_axis_inherit(k, outer, axis);
-    const uint32_t part = dc_move_new_part(v, old.buf, (dc_dtype)sum.dtype, f);
-    const dc_ix lane = dc_ix_axis(k, inner);
-
-    /* part[i] = identity */
-    dc_stmt *init = dc_stmt_set(k, 1);
-    init->put[0] = (dc_put){part, lane, dc_vx_const(k, (dc_dtype)sum.dtype, zero)};
-    dc_stmt *before = dc_stmt_loop(k, inner, init);
-    /* part[i] += term, axis = outer * f + i */
-    const dc_ix whole = dc_ix_add(k, dc_ix_mul(k, dc_ix_axis(k, outer), f), lane);
-    const dc_pred tests = outer_tests(v, *slot, bottom->pred);
-    dc_subst s = dc_subst_axis(k, axis, whole);
-    const dc_pred pred = dc_subst_pred(&s, bottom->pred);
-    dc_stmt *add = accumulate(k, part, lane, (dc_op)sum.op, dc_subst_vx(&s, sum.in[1]));
-    add->pred = dc_pred_and(k, pred, whole, a.extent);
-    *bottom = *dc_stmt_loop(k, inner, add);
-    /* acc += part[j] */
-    dc_stmt *sums = accumulate(k, old.buf, old.at, (dc_op)sum.op,
-                               dc_vx_load(k, part, dc_ix_axis(k, last), (dc_pred){0}));
-    sums->pred = tests;
-    dc_stmt *after = dc_stmt_loop(k, last, sums);
-    rename_loop(*slot, axis, outer);
+    dc_axis_inherit(k, x.outer, axis);
+    for (const dc_stmt *s = sums; s != NULL; s = s->next)
+        split_one(v, &x, s);
+    set_bottom(*slot, dc_stmt_loop(k, x.inner, x.add));
+    dc_stmt *before = dc_stmt_loop(k, x.inner, x.init), *after = dc_stmt_loop(k, x.last, x.total);
+    rename_loop(*slot, axis, x.outer);
     after->next = (*slot)->next;
     (*slot)->next = after;
     before->next = *slot;
@@ -178,33 +223,18 @@ bool dc_move_split_reduce(dc_nest_edit *v, const dc_move *m)
 
 /* subtotal ----------------------------------------------------------------------------------- */
 
-/* The reductions in the innermost loop of a chain; NULL where its loops contain anything else. */
-static dc_stmt *chain_sums(dc_stmt *loop)
-{
-    dc_stmt *first = loop->body;
-    while (first != NULL && first->kind == DC_STMT_LOOP && first->next == NULL)
-        first = first->body;
-    for (dc_stmt *s = first; s != NULL; s = s->next)
-        if (s->kind != DC_STMT_SET || !s->reduces || s->nput != 1)
-            return NULL;
-    return first;
-}
-
 /* May the reduction get a partial result of its own? */
 static bool may_total(dc_nest_edit *v, const dc_stmt *chain, dc_stmt *sums, dc_stmt *one)
 {
     const dc_kernel *k = v->k;
     const char *name = k->axis.at[chain->axis].name;
     const dc_vx_node sum = k->vx.at[one->put[0].value];
-    const dc_accesses a = dc_nest_accesses_of(v, one, NULL);
     uint64_t zero;
     if (!is_plain(v, one) || !identity_of((dc_op)sum.op, (dc_dtype)sum.dtype, &zero))
         return dc_nest_refuse(
             v, "the loop over %s does not add up, multiply, or find a maximum or minimum", name);
-    for (const dc_stmt *other = sums; other != NULL; other = other->next)
-        if (other != one &&
-            (other->put[0].buf == one->put[0].buf || dc_access_loads(&a, other->put[0].buf)))
-            return dc_nest_refuse(v, "the sums inside %s depend on each other", name);
+    if (!sums_apart(v, sums, one))
+        return dc_nest_refuse(v, "the sums inside %s depend on each other", name);
     for (const dc_stmt *s = chain; s->kind == DC_STMT_LOOP; s = s->body)
         if (!k->axis.at[s->axis].reduce || dc_ix_uses(k, one->put[0].at, s->axis))
             return dc_nest_refuse(v, "%s makes sums of its own", k->axis.at[s->axis].name);

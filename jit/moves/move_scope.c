@@ -82,12 +82,17 @@ static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
     const int64_t extent = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
     const bool some = /* a phase that only the first of the threads execute */
         g.threads == extent && extent < r->threads && r->row == 1;
-    if ((g.threads != r->threads && !some) || x->tile || dc_ix_loads(k, x->at))
+    if ((g.threads != r->threads && !some) || dc_ix_loads(k, x->at))
         return 0;
     const dc_ix digit = dc_ix_mod(k, dc_ix_div(k, x->at, r->step), r->threads);
     const dc_ix place =
         dc_ix_add(k, dc_ix_mul(k, dc_ix_div(k, x->at, r->step * r->threads), r->step),
                   dc_ix_mod(k, x->at, r->step));
+    if (x->tile) /* stays where it is, in one row */
+        return digit == g.number && r->row == r->step && x->lo >= 0 &&
+                       k->ix.at[place].hi + x->hi < r->step
+                   ? x->at
+                   : 0;
     if (digit != g.number) { /* a shuffle: the same group of lanes, the same place for all */
         const int64_t lanes = some ? r->threads : extent;
         if (x->store || !g.lanes || tests_use(k, x, g.innermost) ||

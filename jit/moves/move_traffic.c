@@ -1,5 +1,6 @@
-/* Schedule moves of memory traffic (jit/nest/nest_traffic.h): nontemporal, prefetch, pipeline. */
+/* Schedule moves of memory traffic (jit/nest/nest_traffic.h): stage, nontemporal, prefetch, pipeline. */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_stage.h"
 #include "jit/nest/nest_traffic.h"
 
 bool dc_move_nontemporal(dc_nest_edit *v, const dc_move *m)
@@ -29,6 +30,23 @@ bool dc_move_prefetch(dc_nest_edit *v, const dc_move *m)
     b->prefetch = (uint8_t)m->count;
     b->over = m->axis[0];
     b->within = m->axis[1];
+    return true;
+}
+
+bool dc_move_stage(dc_nest_edit *v, const dc_move *m)
+{
+    const dc_stmt *loop;
+    if (!dc_move_has_buffer(v, m->buf))
+        return false;
+    dc_buffer *b = &v->k->buf.at[m->buf];
+    if (m->count < 2 || m->count > DC_NEST_STAGES)
+        return dc_nest_refuse(v, "there are 2 to %d stages", DC_NEST_STAGES);
+    if (b->scope != DC_SCOPE_GROUP)
+        return dc_nest_refuse(v, "%s is not shared by the threads of a group", b->name);
+    const char *why = dc_nest_stage(v->k, v->tmp, m->buf, (uint32_t)m->count, &loop);
+    if (why != NULL)
+        return dc_nest_refuse(v, "%s cannot be staged: %s", b->name, why);
+    b->stages = (uint32_t)m->count;
     return true;
 }
 

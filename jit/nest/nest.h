@@ -174,6 +174,9 @@ typedef struct dc_buffer {
     uint8_t prefetch; /* IN: whole vectors that loops over `within` load fetch what the next iteration of
                         `over` loads in their place into cache 1 or 2; 0: they do not */
     uint32_t over, within;
+    uint32_t swizzle; /* GROUP: rows of so many elements, pieces of which are rotated by the number of the row, so
+                         that threads that access a column of them meet in no bank; positions do not show it; 0: no */
+    uint32_t stages;  /* GROUP: iterations of a loop whose copies to it are under way (jit/nest/nest_stage.h); 0: one */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;
@@ -296,6 +299,12 @@ void dc_vx_mark_parts(const dc_kernel *k, bool *seen);
 
 uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count, dc_scope s,
                        dc_mode m);
+
+/* Are rows of so many elements a power of two of pieces, at least two? */
+static inline bool dc_nest_may_swizzle(dc_dtype t, int64_t n)
+{
+    return n > 0 && n <= 1 << 16 && (n & (n - 1)) == 0 && n * (int64_t)dc_dtype_size(t) >= 64;
+}
 
 /* a && b; ranges that always hold are dropped. */
 dc_pred dc_pred_and(dc_kernel *k, dc_pred a, dc_ix ix, int64_t n);

@@ -427,9 +427,24 @@ static bool is_apart(query *q, const dc_access *a, const dc_access *b)
     return tell_apart(q);
 }
 
+/* Does the access happen in the first iteration of the axis alone? */
+static bool only_first(const dc_access *x, dc_ix axis)
+{
+    for (uint32_t i = 0; i < x->stmt->pred.n; i++)
+        if (x->stmt->pred.range[i].ix == axis && x->stmt->pred.range[i].n == 1)
+            return true;
+    for (uint32_t i = 0; i < x->pred.n; i++)
+        if (x->pred.range[i].ix == axis && x->pred.range[i].n == 1)
+            return true;
+    return false;
+}
+
 bool dc_access_apart(dc_nest_edit *v, const dc_access *a, const dc_access *b, uint32_t axis,
                      const bool *moves)
 {
+    const dc_ix number = dc_ix_axis(v->k, axis);
+    if (only_first(a, number) && only_first(b, number))
+        return true;
     const dc_mark mark = dc_arena_mark(v->tmp);
     bool *own = dc_nest_axis_set(v), is = false;
     own[axis] = true;

@@ -3,7 +3,7 @@
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
  *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["uncached"] ["nontemporal"]
- *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]"
+ *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n] ["stages" n]
  *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
@@ -30,6 +30,7 @@
 #include "jit/nest/matrix_tile.h"
 #include "jit/nest/nest_parse_impl.h"
 #include "jit/nest/nest_roles.h"
+#include "jit/nest/nest_stage.h"
 
 #include <string.h>
 
@@ -287,7 +288,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     dc_np_token name;
     dc_mode mode = scope == DC_SCOPE_PARAM ? DC_MODE_IN : DC_MODE_OUT;
     dc_dtype t;
-    int64_t count, align = 0;
+    int64_t count, align = 0, swizzle = 0, stages = 0;
     if (!dc_np_want_label(p, "the name of a buffer", &name) || !dc_np_want_char(p, ':') ||
         !dc_np_want_dtype(p, &t) || !dc_np_open(p, '[') ||
         !dc_np_want_integer(p, DC_NP_MAX_COUNT, &count) || !dc_np_close(p, ']'))
@@ -301,6 +302,14 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
         return false;
     if ((align & (align - 1)) != 0 || (align != 0 && align < (int64_t)dc_dtype_size(t)))
         return dc_np_refuse(p, "an alignment of %d bytes", (int)align);
+    if (scope != DC_SCOPE_PARAM && dc_np_accept_word(p, "swizzle") &&
+        !dc_np_want_integer(p, UINT32_MAX, &swizzle))
+        return false;
+    if (swizzle != 0 && !dc_nest_may_swizzle(t, swizzle))
+        return dc_np_refuse(p, "rows of %d elements are not swizzled", (int)swizzle);
+    if (scope != DC_SCOPE_PARAM && dc_np_accept_word(p, "stages") &&
+        !dc_np_want_integer(p, DC_NEST_STAGES, &stages))
+        return false;
     const bool uncached = scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "uncached");
     const bool nontemporal =
         mode == DC_MODE_OUT && scope == DC_SCOPE_PARAM && dc_np_accept_word(p, "nontemporal");
@@ -312,6 +321,8 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     const uint32_t buf = dc_buffer_new(p->k, dc_arena_printf(&p->k->arena, "%.*s", name.n, name.s),
                                        t, count, scope, mode);
     p->k->buf.at[buf].align = (uint8_t)align;
+    p->k->buf.at[buf].swizzle = (uint32_t)swizzle;
+    p->k->buf.at[buf].stages = (uint32_t)stages;
     p->k->buf.at[buf].uncached = uncached;
     p->k->buf.at[buf].nontemporal = nontemporal;
     return true;

@@ -5,7 +5,7 @@
 bool dc_nest_has_traffic(const dc_kernel *k)
 {
     for (uint32_t b = 0; b < k->buf.n; b++)
-        if (k->buf.at[b].nontemporal || k->buf.at[b].prefetch != 0)
+        if (k->buf.at[b].nontemporal || k->buf.at[b].prefetch != 0 || k->buf.at[b].stages != 0)
             return true;
     for (uint32_t a = 0; a < k->axis.n; a++)
         if (k->axis.at[a].pipeline)

@@ -3,8 +3,7 @@
  * fetch what the next iteration reads, and loops whose last part runs in the next iteration. None of
  * them changes a result. Structural moves do not carry them along, so they come last.
  *
- * Pipelined are grid loops so far. Staged copies into the memory of a thread group will be serial loops with the same
- * flag.
+ * Pipelined are grid loops. Copies to the memory of a thread group have stages (jit/nest/nest_stage.h).
  */
 #ifndef DC_JIT_NEST_NEST_TRAFFIC_H
 #define DC_JIT_NEST_NEST_TRAFFIC_H

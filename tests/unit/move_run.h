@@ -223,6 +223,24 @@ static const char softmax[] = "kernel softmax(out0: f32[140] out, x0: f32[140]) 
                               "      out0[20*i + m] = div(e[m], sum[0])\n"
                               "}\n";
 
+/* Rows less their sums, less the largest of that: two numbers of a row, and a row that is kept. */
+static const char centred[] = "kernel centred(out0: f32[140] out, x0: f32[140]) {\n"
+                              "  local sum: f32[1]\n"
+                              "  local e: f32[20]\n"
+                              "  local top: f32[1]\n"
+                              "  for i in 7\n"
+                              "    sum[0] = 0:f32\n"
+                              "    for k in 20 reduce\n"
+                              "      sum[0] add= x0[20*i + k]\n"
+                              "    for n in 20\n"
+                              "      e[n] = sub(x0[20*i + n], sum[0])\n"
+                              "    top[0] = -inf:f32\n"
+                              "    for j in 20 reduce\n"
+                              "      top[0] maximum= e[j]\n"
+                              "    for m in 20\n"
+                              "      out0[20*i + m] = sub(e[m], top[0])\n"
+                              "}\n";
+
 static const char updates[] =
     "kernel updates(p0: f32[48] inout, p1: f32[15] inout, x0: f32[48]) {\n"
     "  for i in 48\n"

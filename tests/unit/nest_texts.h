@@ -54,7 +54,7 @@ static const char *const nest_texts[] = {
     "}\n",
     "kernel all.kinds(out0: f32[1024] out, x0: f32[1024], state: f32[64] inout) {\n"
     "  local acc: f32[1]\n"
-    "  group tile: f32[64]\n"
+    "  group tile: f32[64] swizzle 16 stages 3\n"
     "  thread r: f32[128]\n"
     "  local part: f32[4]\n"
     "  for g in 4 grid\n"

@@ -447,13 +447,14 @@ static const sr_weights sr_weight = {
     W(LANE, 0, 4, 3),       W(SCOPE, 0, 2, 4),        W(CACHE_READ, 4, 2, 2),
     W(PACK, 1, 1, 1),       W(WINDOW_READ, 1, 1, 1),  W(CACHE_WRITE, 2, 1, 1),
     W(COMPUTE_AT, 3, 1, 1), W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
-    W(TENSORIZE, 2, 1, 1),
+    W(TENSORIZE, 2, 1, 1),  W(REPLICATE, 1, 1, 3),    W(PAD_ROWS, 1, 2, 2),
+    W(SWIZZLE, 1, 2, 3),
 #undef W
 };
 
 /* Memory traffic, which comes last. */
 static const int sr_traffic[DC_MOVE__COUNT] = {
-    [DC_MOVE_NONTEMPORAL] = 2, [DC_MOVE_PREFETCH] = 4, [DC_MOVE_PIPELINE] = 3};
+    [DC_MOVE_STAGE] = 4, [DC_MOVE_NONTEMPORAL] = 2, [DC_MOVE_PREFETCH] = 4, [DC_MOVE_PIPELINE] = 3};
 
 static inline void sr_any(sr_maker *m, const int *weight)
 {

@@ -303,6 +303,35 @@ static void test_arguments(void)
     close_trial(&t);
 }
 
+/* A number that is a tensor, which nobody else holds any more, and whose memory others would get. */
+static void test_number(where on)
+{
+    static const dc_opts naive = {.opt = 0};
+    world w;
+    dc_fault fault;
+    dc_tensor *out[2];
+    bool done = false;
+    world_open(&w, on, &naive, "");
+    dc_exec *e = world_build(&w, world_step, &world_step_signature);
+    dc_cell *c = world_cell(&w, 8, 1, "w");
+    dc_inst *i = world_bind(&w, e, &c);
+    dc_tensor *g = world_tensor(&w, DC_F32, 8, 0), *lr = world_tensor(&w, DC_F32, 0, 0.5f);
+    CHECK_EQ(dc_inst_start(i, w.j, (dc_arg[]){given(g), given(lr)}), DC_OK);
+    dc_tensor_release(lr);
+    dc_tensor *other = world_tensor(&w, DC_F32, 0, 99);
+    while (!done)
+        if (!CHECK_EQ(dc_inst_poll(i, w.j, 0, &done, &fault), DC_OK))
+            exit(1);
+    CHECK_EQ(dc_inst_take(i, w.j, out), DC_OK);
+    CHECK(cell_at(c, 2) == 2.0f && cell_at(c, 7) == 4.5f);
+    dc_tensor *all[] = {g, other, out[0], out[1]};
+    world_release(all, 4);
+    dc_inst_free(i);
+    dc_cell_release(c);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
 /* Three jobs of one executable at the same time, their slices in turn. */
 static void test_three(void)
 {
@@ -532,6 +561,7 @@ int main(void)
         test_same((where)on, &fast);
         test_refusals((where)on);
         test_fault((where)on);
+        test_number((where)on);
         for (int space = 0; space < 2; space++) {
             test_between((where)on, let_argument_go, space);
             test_between((where)on, set_read_cell, space);
