@@ -19,24 +19,27 @@ typedef struct dc_recording dc_recording;
 
 /* What schedules and renderers know of a device. */
 typedef struct dc_target {
-    char name[64];       /* "cpu", then what keys need: "x86-64 znver5" */
-    char triple[64];     /* of the compiler */
-    char features[512];  /* of the compiler: "+avx512f,..." */
-    char dialect[16];    /* of kernel text: "llvm", "c11", "opencl", "cuda", "flat" */
-    bool simt;           /* a launch is thread groups, not ranges of work items for threads of a pool */
-    bool no_f64;         /* it does not compute in f64 */
-    bool half;           /* one instruction converts between f16 and f32 */
-    bool scales;         /* one instruction multiplies 16 f32 by powers of two */
-    bool ranges;         /* one instruction picks the larger of two numbers, -0 below 0 */
-    int vector_bytes;    /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
+    char name[64];      /* "cpu", then what keys need: "x86-64 znver5" */
+    char triple[64];    /* of the compiler */
+    char features[512]; /* of the compiler: "+avx512f,..." */
+    char dialect[16];   /* of kernel text: "llvm", "c11", "opencl", "cuda", "flat" */
+    bool simt;   /* a launch is thread groups, not ranges of work items for threads of a pool */
+    bool no_f64; /* it does not compute in f64 */
+    bool half;   /* one instruction converts between f16 and f32 */
+    bool bfloat; /* one instruction rounds f32 to bf16 */
+    bool scales; /* one instruction multiplies 16 f32 by powers of two */
+    bool ranges; /* one instruction picks the larger of two numbers, -0 below 0 */
+    int vector_bytes; /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
     int vector_registers;
-    uint32_t buffers;    /* parameters of a kernel at most; 0: any number */
-    bool bundles;        /* several kernels are one launch: it gets BUNDLE commands */
-    int group_threads;   /* simt: threads of a group at most */
-    int lanes;           /* simt: threads that read each other's registers; 0 none */
-    size_t group_bytes;  /* simt: memory that a group shares, at most */
-    size_t l1, l2;       /* bytes of data cache of one core */
-    size_t l3;           /* of the cache that cores share; 0: none, or not known */
+    uint32_t buffers;   /* parameters of a kernel at most; 0: any number */
+    bool bundles;       /* several kernels are one launch: a BUNDLE command; simt: a kernel joined of them */
+    int group_threads;  /* simt: threads of a group at most */
+    int lanes;          /* simt: threads that read each other's registers; 0 none */
+    size_t group_bytes; /* simt: memory that a group shares, at most */
+    int units;          /* simt: multiprocessors; 0: not known */
+    int sm;             /* CUDA: compute capability times ten; 0: another kind of device */
+    size_t l1, l2;      /* bytes of data cache of one core */
+    size_t l3;          /* of the cache that cores share; 0: none, or not known */
 } dc_target;
 
 typedef enum dc_command_kind {

@@ -40,7 +40,7 @@ static void put_numbers(dc_text *out, const int64_t *v, uint32_t n)
 }
 
 /* A new field of dc_target has to be added below or, if it is text, to what a program depends on. */
-_Static_assert(sizeof(void *) != 8 || sizeof(dc_target) == 720,
+_Static_assert(sizeof(void *) != 8 || sizeof(dc_target) == 728,
                "the key of an executable holds the whole target");
 
 static void put_target(dc_text *out, const dc_target *t)
@@ -48,6 +48,7 @@ static void put_target(dc_text *out, const dc_target *t)
     const int64_t numbers[] = {t->simt,
                                t->no_f64,
                                t->half,
+                               t->bfloat,
                                t->scales,
                                t->ranges,
                                t->vector_bytes,
@@ -57,6 +58,8 @@ static void put_target(dc_text *out, const dc_target *t)
                                t->group_threads,
                                t->lanes,
                                (int64_t)t->group_bytes,
+                               t->units,
+                               t->sm,
                                (int64_t)t->l1,
                                (int64_t)t->l2,
                                (int64_t)t->l3};

@@ -1,6 +1,6 @@
 /*
  * Conversions of f16 and bf16 by integer arithmetic, so that a kernel calls nothing and needs no
- * instruction for them; f16 by the target's own where it has it.
+ * instruction for them; by the target's own where it has them.
  *
  * What is rounded to 16 bits is brought to f32 first. That must not be a second rounding to nearest:
  * what f32 has no room for is rounded to odd (the neighbour whose last bit is 1), from where every
@@ -121,7 +121,7 @@ dc_fv dc_expand_shorten(const use *u, dc_fv x, dc_dtype to)
         x = odd_of_integer(u, x, t);
     else
         x = dc_fb_convert(u->b, x, DC_F32);
-    if (to == DC_F16 && u->b->half)
+    if (to == DC_F16 ? u->b->half : u->b->bfloat)
         return dc_fb_convert(u->b, x, to);
     const dc_fv pattern = as(u, x, DC_U32);
     const dc_fv word = to == DC_F16 ? shorten_f16(u, pattern) : shorten_bf16(u, pattern);

@@ -36,6 +36,24 @@ bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i)
            f->buf.at[i->buf].mode == DC_MODE_IN;
 }
 
+size_t dc_flat_async_bytes(const dc_flat *f, const dc_finst *store)
+{
+    const dc_finst *load = dc_finst_at(f, store->in[1]);
+    const dc_buffer *to = &f->buf.at[store->buf];
+    if (!f->simt || to->scope != DC_SCOPE_GROUP || store->in[2] != 0 || load->op != DC_K_LOAD ||
+        !dc_flat_reads_input(f, load) || load->in[2] != 0)
+        return 0;
+    const size_t bytes = store->lanes * dc_dtype_size((dc_dtype)to->dtype);
+    const bool one = store->lanes == 1 || (store->imm == 1 && load->imm == 1);
+    const bool as_one =
+        load->in[1] == 0 || load->lanes == 1 || dc_finst_at(f, load->in[1])->op == DC_K_SPLAT;
+    return (bytes == 4 || bytes == 8 || bytes == 16) && one && as_one &&
+                   store->lanes == load->lanes && store->align % bytes == 0 &&
+                   load->align % bytes == 0
+               ? bytes
+               : 0;
+}
+
 void dc_flat_free(dc_flat *f)
 {
     if (f == NULL)
@@ -354,6 +372,16 @@ void dc_fb_barrier(dc_fbuild *b, int kind)
     append_inst(b, &(dc_finst){.op = DC_K_BARRIER, .level = b->level, .imm = (uint64_t)kind});
 }
 
+void dc_fb_commit(dc_fbuild *b)
+{
+    append_inst(b, &(dc_finst){.op = DC_K_COMMIT, .level = b->level});
+}
+
+void dc_fb_wait(dc_fbuild *b, int groups)
+{
+    append_inst(b, &(dc_finst){.op = DC_K_WAIT, .level = b->level, .imm = (uint64_t)groups});
+}
+
 /* Not made once for several: each is a place that all lanes come by. */
 dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane)
 {
@@ -362,6 +390,16 @@ dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane)
                                       .lanes = 1,
                                       .level = b->level,
                                       .in = {a, lane}});
+}
+
+/* The lanes hold parts of matrices. */
+dc_fv dc_fb_mma(dc_fbuild *b, dc_fv a, dc_fv c, dc_fv d)
+{
+    return append_inst(b, &(dc_finst){.op = DC_K_MMA,
+                                      .type = dc_fb_at(b, d)->type,
+                                      .lanes = dc_fb_at(b, d)->lanes,
+                                      .level = b->level,
+                                      .in = {a, c, d}});
 }
 
 /* Scopes ------------------------------------------------------------------------------------ */

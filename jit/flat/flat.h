@@ -20,10 +20,11 @@
  *   - a buffer of scope GROUP is one for the group, LOCAL ones belong to the thread (no other scopes
  *     occur but PARAM, and SCRATCH on a CPU);
  *   - `shuffle` reads a value of another lane of the same `target.lanes` threads, all of which come
- *     by.
+ *     by; so they do where `ldmatrix` and `mma` stand, of 32 lanes.
  *
  * Floats of 16 bits are memory: they are loaded, stored, chosen, moved between lanes and taken as
- * integers of 16 bits, and f16 is converted from and to f32 where the target can.
+ * integers of 16 bits; f16 is converted from and to f32, and f32 to bf16, where the target can. A NaN keeps its sign
+ * and the first digits of its fraction then.
  *
  * Types are the dtypes and DC_INDEX, the unsigned integer that addresses are computed in. It wraps,
  * so a sum may have negative parts; comparisons, division and remainder are unsigned.
@@ -125,12 +126,18 @@ static inline const dc_finst *dc_finst_at(const dc_flat *f, dc_fv v)
 
 static inline bool dc_kop_stores(dc_kop op)
 {
-    return op == DC_K_STORE || op == DC_K_SCATTER;
+    return op == DC_K_STORE || op == DC_K_SCATTER || op == DC_K_STORE_ASYNC;
+}
+
+/* Of async stores alone: no operands, no value. */
+static inline bool dc_kop_orders(dc_kop op)
+{
+    return op == DC_K_COMMIT || op == DC_K_WAIT;
 }
 
 static inline bool dc_kop_loads(dc_kop op)
 {
-    return op == DC_K_LOAD || op == DC_K_GATHER;
+    return op == DC_K_LOAD || op == DC_K_GATHER || op == DC_K_LDMATRIX;
 }
 
 /*
@@ -142,6 +149,12 @@ static inline bool dc_kop_pure(dc_kop op)
     return dc_kop_row_of(op)->form < DC_KFORM_LANE;
 }
 
+/* Do all lanes that exchange registers come by together? */
+static inline bool dc_kop_meets(dc_kop op)
+{
+    return op == DC_K_SHUFFLE || op == DC_K_MMA || op == DC_K_LDMATRIX;
+}
+
 static inline bool dc_kop_zips(dc_kop op)
 {
     return op == DC_K_ZIP_LOW || op == DC_K_ZIP_HIGH;
@@ -149,6 +162,9 @@ static inline bool dc_kop_zips(dc_kop op)
 
 /* A load whose value does not depend on when it runs. */
 bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i);
+
+/* Bytes of a store to group memory, if it may be an async one; else 0. */
+size_t dc_flat_async_bytes(const dc_flat *f, const dc_finst *store);
 
 /* Bits of a type in arithmetic: 1 of bool, index_bits of DC_INDEX. */
 int dc_flat_width(const dc_flat *f, int type);
@@ -183,6 +199,7 @@ typedef struct dc_fbuild {
     DC_VEC(dc_fheld) held;  /* by buffer: what counts of it */
     dc_fv since;            /* the innermost open scope, 0: none */
     bool half;              /* the target converts between f16 and f32 */
+    bool bfloat;            /* it rounds f32 to bf16 */
     bool scales;            /* it has DC_K_SCALE */
     bool ranges;            /* it has DC_K_MIN, DC_K_MAX */
 } dc_fbuild;
@@ -192,7 +209,10 @@ dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */
 dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits);
 dc_fv dc_fb_arg(dc_fbuild *b, int which); /* dc_karg */
 void dc_fb_barrier(dc_fbuild *b, int kind); /* dc_kbarrier */
+void dc_fb_commit(dc_fbuild *b);
+void dc_fb_wait(dc_fbuild *b, int groups);
 dc_fv dc_fb_shuffle(dc_fbuild *b, dc_fv a, dc_fv lane);
+dc_fv dc_fb_mma(dc_fbuild *b, dc_fv a, dc_fv c, dc_fv d); /* a * c + d */
 dc_fv dc_fb_lanes(dc_fbuild *b, int type, int lanes, int64_t step);
 dc_fv dc_fb_splat(dc_fbuild *b, dc_fv a, int lanes); /* as it is if it has them already */
 dc_fv dc_fb_op1(dc_fbuild *b, dc_kop op, dc_fv a);

@@ -416,6 +416,8 @@ static dc_status read_mem(parser *p, dc_finst *i)
         i->imm = (uint64_t)number;
     }
     DC_TRY(dc_scan_expect(&p->scan, "]"));
+    if (i->op == DC_K_LDMATRIX)
+        i->imm = dc_scan_accept(&p->scan, "transposed");
     if (stores) {
         DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_operand(p, &o));
@@ -474,7 +476,7 @@ static dc_status read_rest(parser *p, dc_finst *i)
         i->imm = (uint64_t)kind;
         return kind >= 0 ? DC_OK : dc_scan_expected(&p->scan, "'group' or 'lanes'");
     }
-    if (i->op == DC_K_LANES) {
+    if (i->op == DC_K_LANES || i->op == DC_K_WAIT) {
         DC_TRY(read_integer(p, &number));
         i->imm = (uint64_t)number;
     }
@@ -485,7 +487,8 @@ static dc_status read_rest(parser *p, dc_finst *i)
 static uint16_t level_of(const parser *p, const dc_finst *i)
 {
     uint16_t level = 0;
-    if (i->op == DC_K_IF || i->op == DC_K_LOOP || i->op == DC_K_SHUFFLE || i->op == DC_K_BARRIER ||
+    if (i->op == DC_K_IF || i->op == DC_K_LOOP || dc_kop_meets((dc_kop)i->op) ||
+        i->op == DC_K_BARRIER || dc_kop_orders((dc_kop)i->op) ||
         (dc_kop_row_of((dc_kop)i->op)->form == DC_KFORM_MEM && !dc_flat_reads_input(p->f, i)))
         return p->level;
     for (int n = 0; n < 3; n++)

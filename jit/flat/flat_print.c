@@ -33,6 +33,8 @@ dc_ftype dc_flat_print_operand(const dc_finst *i, int n, dc_ftype other)
     case DC_KFORM_CONV:
         return i->op == DC_K_SPLAT ? (dc_ftype){i->type, 1} : unknown;
     case DC_KFORM_LANE:
+        if (i->op == DC_K_MMA)
+            return n == 2 ? own : unknown;
         return n == 0 ? own : (dc_ftype){DC_U32, 1};
     case DC_KFORM_MEM:
         if (n == 0)
@@ -210,7 +212,7 @@ static void put_mem(printer *p, const dc_finst *i)
     put_operand(p, i, 0);
     if (i->lanes > 1 && i->imm != 1 && (i->op == DC_K_LOAD || i->op == DC_K_STORE))
         dc_text_printf(p->out, " step %" PRId64, (int64_t)i->imm);
-    dc_text_puts(p->out, "]");
+    dc_text_puts(p->out, i->op == DC_K_LDMATRIX && i->imm != 0 ? "] transposed" : "]");
     if (stores) {
         dc_text_puts(p->out, ", ");
         put_operand(p, i, 1);
@@ -237,10 +239,12 @@ static void put_inst(printer *p, dc_fv v)
     if (row->form == DC_KFORM_MEM) {
         dc_text_puts(p->out, " ");
         put_mem(p, i);
+    } else if (i->op == DC_K_WAIT) {
+        dc_text_printf(p->out, " %" PRIu64, i->imm);
     } else if (i->op == DC_K_BARRIER) {
         dc_text_printf(p->out, " %s", dc_flattext_barriers[i->imm & 1]);
     } else {
-        if (i->op != DC_K_END)
+        if (i->op != DC_K_END && i->op != DC_K_COMMIT)
             dc_text_puts(p->out, " ");
         if (row->form != DC_KFORM_CTRL)
             put_type(p, i->type, i->lanes);

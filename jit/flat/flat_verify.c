@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { MAX_LANES = 1024, MAX_THREADS = 4096, SCRATCH_ALIGN = 64 };
+enum { MAX_LANES = 1024, MAX_THREADS = 4096, SCRATCH_ALIGN = 64, MAX_GROUPS = 64 };
 
 #define MAX_BYTES ((int64_t)1 << 48) /* of a buffer */
 
@@ -99,6 +99,8 @@ static const char *check_operands(const check *c, const dc_finst *i)
             return "an operand belongs to a scope that is closed";
         if (c->f->inst.at[o].lanes == 0 || dc_kop_stores((dc_kop)c->f->inst.at[o].op))
             return "an operand has no value";
+        if (c->f->inst.at[o].op == DC_K_LDMATRIX && i->op != DC_K_MMA)
+            return "a matrix is an operand of mma alone";
     }
     return NULL;
 }
@@ -126,8 +128,36 @@ static const char *check_leaf(const check *c, const dc_finst *i)
     return NULL;
 }
 
+/* Rows of 16 bytes in memory that the group shares. */
+static const char *check_ldmatrix(const check *c, const dc_finst *i)
+{
+    const dc_buffer *b = i->buf < c->f->buf.n ? &c->f->buf.at[i->buf] : NULL;
+    if (b == NULL || i->type != b->dtype || !dc_ftype_is_short(i->type))
+        return "no matrix of 16-bit floats";
+    if (b->scope != DC_SCOPE_GROUP || c->f->lanes != 32 || c->f->threads % 32 != 0)
+        return "a matrix that no 32 lanes share";
+    if (i->lanes != 2 && i->lanes != 4 && i->lanes != 8)
+        return "one, two or four matrices are loaded";
+    if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), 1) || i->in[1] != 0 ||
+        i->in[2] != 0)
+        return "the index is none";
+    return i->imm <= 1 && i->align == 16 ? NULL : "a row of a matrix has 16 bytes";
+}
+
+static const char *check_mma(const check *c, const dc_finst *i, const dc_finst *const *in)
+{
+    if (c->f->lanes != 32 || c->f->threads % 32 != 0)
+        return "there are no 32 lanes";
+    if (in[0]->op != DC_K_LDMATRIX || in[1]->op != DC_K_LDMATRIX || in[0]->type != in[1]->type ||
+        in[0]->lanes != 8 || in[1]->lanes != 4)
+        return "the operands are no matrices";
+    return i->type == DC_F32 && i->lanes == 4 && like(i, in[2]) ? NULL : "the sum is no matrix";
+}
+
 static const char *check_mem(const check *c, const dc_finst *i)
 {
+    if (i->op == DC_K_LDMATRIX)
+        return check_ldmatrix(c, i);
     const bool stores = dc_kop_stores((dc_kop)i->op);
     const bool spread = i->op == DC_K_GATHER || i->op == DC_K_SCATTER;
     const dc_fv mask = i->in[stores ? 2 : 1];
@@ -154,6 +184,8 @@ static const char *check_mem(const check *c, const dc_finst *i)
         return "a mask and a step";
     if (i->align == 0 || (i->align & (i->align - 1)) != 0)
         return "the alignment is no power of two";
+    if (i->op == DC_K_STORE_ASYNC && dc_flat_async_bytes(c->f, i) == 0)
+        return "no copy of 4, 8 or 16 bytes of an input to group memory";
     return NULL;
 }
 
@@ -170,8 +202,8 @@ static const char *check_conv(const check *c, const dc_finst *i, const dc_finst 
         return "lanes differ";
     if (i->op == DC_K_BITCAST && dc_flat_width(c->f, a->type) != dc_flat_width(c->f, i->type))
         return "widths differ";
-    const bool half =
-        (a->type == DC_F16 && i->type == DC_F32) || (a->type == DC_F32 && i->type == DC_F16);
+    const bool half = (a->type == DC_F16 && i->type == DC_F32) ||
+                      (a->type == DC_F32 && (i->type == DC_F16 || i->type == DC_BF16));
     if (i->op == DC_K_CONVERT && (dc_ftype_is_short(a->type) || dc_ftype_is_short(i->type)) &&
         !half)
         return "a conversion of 16-bit floats";
@@ -229,6 +261,8 @@ static const char *check_types(const check *c, const dc_finst *i)
     case DC_KFORM_CONV:
         return check_conv(c, i, in[0]);
     case DC_KFORM_LANE:
+        if (i->op == DC_K_MMA)
+            return check_mma(c, i, in);
         if (!like(in[0], i) || i->lanes != 1)
             return "operand and result differ in type";
         return in[1]->type == DC_U32 && in[1]->lanes == 1 ? NULL : "the lane is no u32";
@@ -239,6 +273,8 @@ static const char *check_types(const check *c, const dc_finst *i)
             return check_loop(in);
         if (i->op == DC_K_IF && !(in[0]->type == DC_BOOL && in[0]->lanes == 1))
             return "the condition is no bool";
+        if (dc_kop_orders((dc_kop)i->op) && (!c->f->simt || i->imm > MAX_GROUPS))
+            return "no groups of async stores";
         return NULL;
     }
     return "no such form";
@@ -248,12 +284,12 @@ static const char *check_types(const check *c, const dc_finst *i)
 
 static bool is_meeting(const dc_finst *i)
 {
-    return i->op == DC_K_BARRIER || i->op == DC_K_SHUFFLE;
+    return i->op == DC_K_BARRIER || dc_kop_meets((dc_kop)i->op);
 }
 
 static const char *check_meeting(const check *c, const dc_finst *i)
 {
-    const bool lanes = i->op == DC_K_SHUFFLE || i->imm == DC_BARRIER_LANES;
+    const bool lanes = dc_kop_meets((dc_kop)i->op) || i->imm == DC_BARRIER_LANES;
     if (!c->f->simt)
         return "workers do not meet";
     if (i->op == DC_K_BARRIER && i->imm > DC_BARRIER_LANES)
@@ -268,7 +304,7 @@ static const char *check_meeting(const check *c, const dc_finst *i)
 /* What depends on the number of the thread, on memory or on other lanes. */
 static bool does_vary(const check *c, const dc_finst *i)
 {
-    bool varies = i->op == DC_K_SHUFFLE || dc_kop_loads((dc_kop)i->op) ||
+    bool varies = dc_kop_meets((dc_kop)i->op) || dc_kop_loads((dc_kop)i->op) ||
                   (i->op == DC_K_ARG && i->imm == DC_KARG_THREAD);
     for (int n = 0; n < 3; n++)
         varies = varies || (i->in[n] != 0 && c->varies[i->in[n]]);
@@ -286,7 +322,8 @@ static const char *check_shape(const check *c, dc_fv v)
     const dc_finst *i = &c->f->inst.at[v];
     if (i->op >= DC_K__COUNT || i->type > DC_INDEX)
         return "no such operation or type";
-    const bool bare = i->op == DC_K_IF || i->op == DC_K_END || i->op == DC_K_BARRIER;
+    const bool bare = i->op == DC_K_IF || i->op == DC_K_END || i->op == DC_K_BARRIER ||
+                      dc_kop_orders((dc_kop)i->op);
     if (bare ? i->lanes != 0 : i->lanes < 1 || i->lanes > MAX_LANES)
         return "no such number of lanes";
     if (i->op == DC_K_LOOP && (i->type != DC_INDEX || i->lanes != 1))

@@ -9,7 +9,6 @@
  * Tests of an assignment that do not depend on the lane become IF round it, the others masks.
  */
 #include "jit/flat/flatten_impl.h"
-#include "jit/nest/matrix_tile.h"
 #include "jit/nest/nest_access.h"
 
 #include <stdlib.h>
@@ -51,6 +50,13 @@ static void store_value(flattener *l, const dc_put *p, dc_fv v)
         old.in[1] = old.in[2] = 0;
         mem.in[1] = dc_fb_op3(l->b, DC_K_SELECT, l->mask, mem.in[1], dc_fb_mem(l->b, &old));
         mem.in[2] = 0;
+    }
+    if (l->filling && mem.op == DC_K_STORE) {
+        dc_finst async = mem;
+        async.op = DC_K_STORE_ASYNC;
+        async.type = l->b->f->buf.at[mem.buf].dtype;
+        if (dc_flat_async_bytes(l->b->f, &async) != 0)
+            mem.op = DC_K_STORE_ASYNC;
     }
     dc_fb_mem(l->b, &mem);
 }
@@ -102,74 +108,6 @@ static void flatten_set(flattener *l, const dc_stmt *s)
             dc_fb_end(l->b);
     }
     l->mask = l->guard = 0;
-    dc_arena_rewind(&l->j->scratch, mark);
-}
-
-/* Matrix instructions ----------------------------------------------------------------------- */
-
-static dc_finst tile_access(flattener *l, dc_kop op, const dc_tile_operand *o, int64_t row,
-                            int64_t col)
-{
-    const dc_ix add = dc_ix_const(l->k, row * o->row + col * o->col);
-    const dc_ix at = dc_flatten_place(l, o->buf, dc_ix_add(l->k, o->at, add));
-    return (dc_finst){.op = (uint8_t)op,
-                      .lanes = 1,
-                      .imm = 1,
-                      .buf = o->buf,
-                      .align = (uint16_t)dc_dtype_size(l->k->buf.at[o->buf].dtype),
-                      .in = {dc_flatten_scalar_index(l, at)}};
-}
-
-static dc_fv tile_load(flattener *l, const dc_tile_operand *o, int64_t row, int64_t col)
-{
-    const dc_finst mem = tile_access(l, DC_K_LOAD, o, row, col);
-    return dc_fb_mem(l->b, &mem);
-}
-
-/* As arithmetic, since no row has an instruction yet: sums over k in order, for all m x n at once.
- */
-static void tile_arithmetic(flattener *l, const dc_tile *t)
-{
-    const dc_tile_row *row = dc_tile_row_of(t->which);
-    dc_fv *c = DC_NEW_ARRAY(&l->j->scratch, dc_fv, (size_t)(row->m * row->n));
-    dc_fv *b = DC_NEW_ARRAY(&l->j->scratch, dc_fv, (size_t)row->n);
-    for (int i = 0; i < row->m; i++)
-        for (int n = 0; n < row->n; n++)
-            c[i * row->n + n] = tile_load(l, &t->c, i, n);
-    for (int k = 0; k < row->k; k++) {
-        for (int n = 0; n < row->n; n++)
-            b[n] = tile_load(l, &t->b, k, n);
-        for (int i = 0; i < row->m; i++) {
-            const dc_fv a = tile_load(l, &t->a, i, k);
-            for (int n = 0; n < row->n; n++) {
-                const dc_fv term = dc_fb_op2(l->b, DC_K_MUL, a, b[n]);
-                c[i * row->n + n] = dc_fb_op2(l->b, DC_K_ADD, c[i * row->n + n], term);
-            }
-        }
-    }
-    for (int i = 0; i < row->m; i++)
-        for (int n = 0; n < row->n; n++) {
-            dc_finst mem = tile_access(l, DC_K_STORE, &t->c, i, n);
-            mem.in[1] = c[i * row->n + n];
-            dc_fb_mem(l->b, &mem);
-        }
-}
-
-static void flatten_tile(flattener *l, const dc_stmt *s)
-{
-    const dc_mark mark = dc_arena_mark(&l->j->scratch);
-    l->now++;
-    const cond c = dc_flatten_cond(l, s->pred);
-    if (!c.never && !fl_is_full(l)) {
-        const dc_fv when = dc_flatten_both(l, l->active, c.all);
-        if (c.lane != 0)
-            DC_BUG("%s: a matrix instruction by lanes", l->k->name);
-        if (when != 0)
-            dc_fb_if(l->b, when);
-        tile_arithmetic(l, s->tile);
-        if (when != 0)
-            dc_fb_end(l->b);
-    }
     dc_arena_rewind(&l->j->scratch, mark);
 }
 
@@ -359,7 +297,7 @@ void dc_flatten_stmt(flattener *l, const dc_stmt *s)
         flatten_set(l, s);
         break;
     case DC_STMT_TILE:
-        flatten_tile(l, s);
+        dc_flatten_tile(l, s);
         break;
     }
 }
@@ -599,7 +537,10 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
                    .value = DC_NEW_ARRAY(&j->scratch, dc_fv, k->vx.n),
                    .epoch = DC_NEW_ARRAY(&j->scratch, uint32_t, k->vx.n),
                    .under = DC_NEW_ARRAY(&j->scratch, struct fl_under *, k->vx.n)};
+    l.async = target != NULL && target->sm >= 80;
+    l.matrices = target != NULL && target->sm >= 80;
     l.b->half = target != NULL && target->half;
+    l.b->bfloat = target != NULL && target->bfloat;
     l.b->scales = target != NULL && target->scales;
     l.b->ranges = target != NULL && target->ranges;
     dc_status s = flatten_body(&l, target);

@@ -31,6 +31,14 @@ typedef enum row_kind {
     ROW_SHARED   /* in group memory: some read is no shuffle */
 } row_kind;
 
+/* Parts of matrices in registers: those at an index, in the scope where they were loaded. */
+typedef struct fl_matrix {
+    struct fl_matrix *next;
+    uint32_t buf;
+    dc_fv index, since, v;
+    bool transposed;
+} fl_matrix;
+
 typedef struct flattener {
     dc_job *j;
     dc_kernel *k;
@@ -54,7 +62,16 @@ typedef struct flattener {
     int warp;         /* threads that shuffle; 0 none */
     uint8_t *row;     /* by buffer: row_kind */
     dc_ix thread_ix;  /* number of the thread as an index expression, in the open thread loops */
-    dc_fv active;     /* scalar condition: this thread takes part in the phase; 0 true */
+    uint32_t inner
+        [2]; /* axes of the innermost open thread loops, the outer one first; DC_NO_AXIS: none */
+    uint32_t *slot;  /* by buffer: the axis of its place in a ring of stages, or DC_NO_AXIS */
+    const dc_stmt **ring; /* by buffer: the loop that it has stages of */
+    bool async;      /* copies to group memory go on while threads do */
+    bool filling;    /* this is one for a later iteration */
+    bool divided;    /* not all threads of the group are here */
+    bool matrices;   /* there are instructions on matrices that 32 lanes hold */
+    fl_matrix *held; /* matrices that were loaded since memory last changed */
+    dc_fv active;    /* scalar condition: this thread takes part in the phase; 0 true */
 } flattener;
 
 /* A value under conditions that are narrower than those of its assignment, which others may be under too. */
@@ -117,6 +134,9 @@ dc_fv dc_flatten_value(flattener *l, dc_vx v);
 /* Statements without parallel axes inside; block and lane loops as plain loops. */
 void dc_flatten_list(flattener *l, const dc_stmt *first);
 void dc_flatten_stmt(flattener *l, const dc_stmt *s);
+
+/* flatten_tile.c: a matrix instruction. */
+void dc_flatten_tile(flattener *l, const dc_stmt *s);
 
 /* flatten_pipelined.c: a pipelined grid loop over [begin, end), the first iteration of which is number `first`. */
 void dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);

@@ -194,6 +194,33 @@ static void range_here(const flattener *l, dc_ix a, int64_t *lo, int64_t *hi)
     }
 }
 
+/*
+ * Do all lanes of a thread of a group pass the test, or none? The lanes of a whole vector do, if the test is at a
+ * multiple of them: then its access needs no mask.
+ */
+static bool lanes_agree(const flattener *l, dc_range r)
+{
+    const dc_ix_node *x = fl_ix(l, r.ix);
+    int64_t step = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        if (t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_LANES)
+            step = x->term[i].coef;
+    }
+    const int64_t whole = step * l->lanes;
+    if (!l->b->f->simt || step <= 0 || r.n % whole != 0 || x->c % whole != 0)
+        return false;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &l->k->atom.at[x->term[i].atom];
+        const bool lane = t->kind == DC_ATOM_AXIS && l->bind[t->axis].kind == BIND_LANES;
+        const bool inside =
+            (t->kind == DC_ATOM_DIV || t->kind == DC_ATOM_MOD) && dc_flatten_uses_lanes(l, t->of);
+        if (!lane && (inside || t->kind == DC_ATOM_VALUE || x->term[i].coef % whole != 0))
+            return false;
+    }
+    return true;
+}
+
 /* 0 <= ix < n is one unsigned comparison. */
 static void and_range(flattener *l, cond *c, dc_range r)
 {
@@ -206,7 +233,7 @@ static void and_range(flattener *l, cond *c, dc_range r)
         c->never = true;
         return;
     }
-    const bool by_lane = dc_flatten_uses_lanes(l, r.ix);
+    const bool by_lane = dc_flatten_uses_lanes(l, r.ix) && !lanes_agree(l, r);
     const dc_fv v = by_lane ? dc_flatten_lane_index(l, r.ix) : dc_flatten_scalar_index(l, r.ix);
     const int64_t most = dc_min_i64(r.n, x->hi + 1); /* fits the type of v */
     const dc_fv n = dc_flatten_const_index(l, (fl_want){dc_fb_at(l->b, v)->type, false}, most);

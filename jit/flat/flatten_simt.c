@@ -16,6 +16,7 @@
  */
 #include "jit/flat/flatten_impl.h"
 #include "jit/nest/matrix_tile.h"
+#include "jit/nest/nest_stage.h"
 
 #include <string.h>
 
@@ -190,6 +191,25 @@ static dc_status too_large(flattener *l, const char *what, uint64_t need, uint64
                     (unsigned long long)need, what, (unsigned long long)have);
 }
 
+/* Rings of staged buffers: an axis is the place in a ring. What a later move made impossible has one place. */
+static void find_rings(flattener *l)
+{
+    const uint32_t n = l->k->buf.n;
+    l->slot = DC_NEW_ARRAY(&l->j->scratch, uint32_t, n);
+    l->ring = DC_NEW_ARRAY(&l->j->scratch, const dc_stmt *, n);
+    for (uint32_t b = 0; b < n; b++) {
+        const dc_buffer x = l->k->buf.at[b];
+        l->slot[b] = DC_NO_AXIS;
+        if (x.stages > 1 && x.scope == DC_SCOPE_GROUP &&
+            dc_nest_stage(l->k, &l->j->scratch, b, x.stages, &l->ring[b]) == NULL &&
+            has_threads(l, l->ring[b])) {
+            l->slot[b] = dc_axis_new(l->k, x.name, x.stages, false);
+            l->b->f->buf.at[b].count *= x.stages;
+        }
+    }
+    l->bind = DC_NEW_ARRAY(&l->j->scratch, bind, l->k->axis.n); /* nothing is bound yet */
+}
+
 dc_status dc_flatten_simt_buffers(flattener *l, const dc_target *t)
 {
     dc_flat *f = l->b->f;
@@ -197,10 +217,12 @@ dc_status dc_flatten_simt_buffers(flattener *l, const dc_target *t)
     l->threads = f->threads;
     l->warp = f->lanes = t->lanes;
     l->thread_ix = dc_ix_const(l->k, 0);
+    l->inner[0] = l->inner[1] = DC_NO_AXIS;
     l->row = DC_NEW_ARRAY(&l->j->scratch, uint8_t, l->k->buf.n);
     for (uint32_t b = 0; b < l->k->buf.n; b++)
         l->row[b] = l->k->buf.at[b].scope == DC_SCOPE_THREAD ? ROW_PRIVATE : ROW_NONE;
     find_rows(l, l->k->root);
+    find_rings(l);
     for (uint32_t b = 0; b < f->buf.n; b++) {
         dc_buffer *x = &f->buf.at[b];
         if (l->row[b] == ROW_PRIVATE)
@@ -248,7 +270,8 @@ static void see_touch(flattener *l, uint32_t buf, dc_ix at, bool store, void *ar
         return;
     const uint32_t which = b->scope == DC_SCOPE_GROUP ? buf : l->k->buf.n;
     (store ? t->written : t->read)[which] = true;
-    if (which != buf || b->count % l->threads != 0 || !is_own(l, at, b->count / l->threads))
+    if (which != buf || l->slot[buf] != DC_NO_AXIS || b->count % l->threads != 0 ||
+        !is_own(l, at, b->count / l->threads))
         t->shared[which] = true;
 }
 
@@ -301,6 +324,7 @@ static void walk(flattener *l, const dc_stmt *first, const space *in);
 /* Statements for one thread: those from `first` up to `end`. */
 static void by_first_thread(flattener *l, const dc_stmt *first, const dc_stmt *end, const space *in)
 {
+    l->divided = in->size > 1 || in->active != 0;
     dc_fv when = in->active;
     if (in->size > 1)
         when = dc_flatten_both(
@@ -323,6 +347,8 @@ static bool list_shuffles(flattener *l, const dc_stmt *first)
 
 static void leaf(flattener *l, const dc_stmt *body, dc_fv active)
 {
+    l->held = NULL;
+    l->divided = active != 0;
     const bool in_step = active != 0 && list_shuffles(l, body);
     if (active != 0 && !in_step)
         dc_fb_if(l->b, active);
@@ -346,12 +372,17 @@ static void thread_loop(flattener *l, const dc_stmt *s, const space *in)
     if (extent * inside < in->size)
         inner.active = dc_flatten_both(l, in->active, dc_fb_op2(b, DC_K_LT, run, n));
     const dc_ix outer = enter_thread_loop(l, s);
+    const uint32_t around = l->inner[0];
+    l->inner[0] = l->inner[1];
+    l->inner[1] = s->axis;
     l->bind[s->axis] = (bind){.kind = BIND_VALUE, .v = run};
     if (dc_nest_threads(l->k, s->body) > 1)
         walk(l, s->body, &inner);
     else
         leaf(l, s->body, inner.active);
     l->bind[s->axis] = (bind){0};
+    l->inner[1] = l->inner[0];
+    l->inner[0] = around;
     l->thread_ix = outer;
 }
 
@@ -361,6 +392,85 @@ static void step(flattener *l, const dc_stmt *loop, const space *in, bool writes
     walk(l, loop->body, in);
     if (writes)
         barrier(l, in);
+}
+
+/* Stages -------------------------------------------------------------------------------------- */
+
+/* Behind the statements that fill rings of the loop; its first one where there are none. */
+static const dc_stmt *behind_fills(const flattener *l, const dc_stmt *loop)
+{
+    const dc_stmt *s = loop->body;
+    for (; s != NULL; s = s->next) {
+        const uint32_t buf = dc_nest_stores_to(s);
+        if (buf == DC_NO_BUF || l->slot[buf] == DC_NO_AXIS || l->ring[buf] != loop)
+            break;
+    }
+    return s;
+}
+
+static void bind_slots(flattener *l, const dc_stmt *loop, bind to)
+{
+    for (uint32_t b = 0; b < l->k->buf.n; b++)
+        if (l->slot[b] != DC_NO_AXIS && l->ring[b] == loop)
+            l->bind[l->slot[b]] = to;
+}
+
+/* Which iteration comes, and its place in the rings. */
+static void bind_stage(flattener *l, const dc_stmt *loop, dc_fv counter, int64_t stages)
+{
+    const dc_fv n = dc_fb_const(l->b, DC_INDEX, 1, (uint64_t)stages);
+    l->bind[loop->axis] = (bind){.kind = BIND_VALUE, .v = counter};
+    bind_slots(l, loop, (bind){.kind = BIND_VALUE, .v = dc_fb_op2(l->b, DC_K_REM, counter, n)});
+}
+
+static void fill(flattener *l, const dc_stmt *loop, const dc_stmt *end, const space *in)
+{
+    l->filling = l->async;
+    for (const dc_stmt *s = loop->body; s != end; s = s->next) {
+        dc_stmt alone = *s;
+        alone.next = NULL;
+        walk(l, &alone, in);
+    }
+    l->filling = false;
+}
+
+/* What was filled until now is a group of its own. */
+static void end_fill(flattener *l)
+{
+    if (l->async)
+        dc_fb_commit(l->b);
+}
+
+/* The copies of the first iterations; then in each those of a later one, to where the last one has been read. */
+static void staged_loop(flattener *l, const dc_stmt *s, const dc_stmt *rest, const space *in)
+{
+    dc_fbuild *b = l->b;
+    const int64_t n = l->k->axis.at[s->axis].extent;
+    const int64_t stages = l->k->buf.at[dc_nest_stores_to(s->body)].stages;
+    const dc_fv extent = dc_fb_const(b, DC_INDEX, 1, (uint64_t)n);
+    for (int64_t i = 0; i < stages - 1; i++) {
+        l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
+        bind_slots(l, s, (bind){.kind = BIND_CONST, .c = i});
+        if (i < n)
+            fill(l, s, rest, in);
+        end_fill(l);
+    }
+    const dc_fv counter = dc_fb_loop(b, dc_fb_const(b, DC_INDEX, 1, 0), extent);
+    const dc_fv ahead = dc_fb_const(b, DC_INDEX, 1, (uint64_t)(stages - 1));
+    const dc_fv later = dc_fb_op2(b, DC_K_ADD, counter, ahead);
+    if (l->async)
+        dc_fb_wait(b, (int)(stages - 2));
+    barrier(l, in);
+    dc_fb_if(b, dc_fb_op2(b, DC_K_LT, later, extent));
+    bind_stage(l, s, later, stages);
+    fill(l, s, rest, in);
+    dc_fb_end(b);
+    end_fill(l);
+    bind_stage(l, s, counter, stages);
+    walk(l, rest, in);
+    dc_fb_end(b);
+    barrier(l, in);
+    bind_slots(l, s, (bind){0});
 }
 
 static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched *since)
@@ -374,7 +484,10 @@ static void shared_loop(flattener *l, const dc_stmt *s, const space *in, touched
     for (uint32_t i = 0; i <= l->k->buf.n; i++)
         writes |= body.written[i] && body.shared[i];
     wait_before(l, in, since, &body);
-    if (l->k->axis.at[s->axis].kind == DC_AXIS_UNROLL || n == 1) {
+    const dc_stmt *rest = behind_fills(l, s);
+    if (rest != s->body) {
+        staged_loop(l, s, rest, in);
+    } else if (l->k->axis.at[s->axis].kind == DC_AXIS_UNROLL || n == 1) {
         for (int64_t i = 0; i < n; i++) {
             l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
             step(l, s, in, writes);

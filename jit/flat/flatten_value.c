@@ -36,8 +36,33 @@ bool dc_flatten_within(const flattener *l, dc_ix a, uint32_t buf)
     return fl_ix(l, a)->lo >= 0 && fl_ix(l, a)->hi < l->b->f->buf.at[buf].count;
 }
 
+/*
+ * A swizzled position: pieces rotate in their row by its number. Of 16-bit floats they are rows of matrices, 16 bytes;
+ * rows that go round all banks together rotate alike. Wider elements are stored across four rows at a time, which rotate
+ * alike too, by eight lanes beside each other: so their pieces are twice as long, and addresses few.
+ */
+static dc_ix swizzled(flattener *l, const dc_buffer *b, dc_ix at)
+{
+    enum { PIECE = 16, BANKS = 128, TOGETHER = 4 };
+    dc_kernel *k = l->k;
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)b->dtype);
+    const int64_t piece = size > 2 ? 2 * PIECE / size : PIECE / size;
+    const int64_t pieces = b->swizzle / piece;
+    const int64_t rows = size > 2 ? TOGETHER : dc_max_i64(BANKS / (b->swizzle * size), 1);
+    const dc_ix which = dc_ix_div(k, at, piece), row = dc_ix_div(k, at, b->swizzle);
+    const dc_ix turned = dc_ix_add(k, which, dc_ix_div(k, row, rows));
+    dc_ix to = dc_ix_mul(k, row, b->swizzle);
+    to = dc_ix_add(k, to, dc_ix_mul(k, dc_ix_mod(k, turned, pieces), piece));
+    return dc_ix_add(k, to, dc_ix_mod(k, at, piece));
+}
+
 dc_ix dc_flatten_place(flattener *l, uint32_t buf, dc_ix at)
 {
+    const dc_buffer b = l->k->buf.at[buf];
+    if (l->row != NULL && b.swizzle != 0 && b.scope == DC_SCOPE_GROUP && b.count % b.swizzle == 0)
+        at = swizzled(l, &b, at);
+    if (l->slot != NULL && l->slot[buf] != DC_NO_AXIS)
+        return dc_ix_add(l->k, at, dc_ix_mul(l->k, dc_ix_axis(l->k, l->slot[buf]), b.count));
     if (l->row == NULL || l->row[buf] != ROW_PRIVATE)
         return at;
     const int64_t n = l->b->f->buf.at[buf].count;

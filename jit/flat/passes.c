@@ -179,7 +179,7 @@ static bool *live_values(dc_flat *f)
     for (uint32_t n = f->order.n; n-- > 0;) { /* users before what they use */
         const dc_fv v = f->order.at[n];
         const dc_finst *i = dc_finst_at(f, v);
-        const bool makes_value = i->op == DC_K_SHUFFLE || dc_kop_loads((dc_kop)i->op);
+        const bool makes_value = dc_kop_meets((dc_kop)i->op) || dc_kop_loads((dc_kop)i->op);
         if (!dc_kop_pure((dc_kop)i->op) && !makes_value)
             live[v] = true;
         if (live[v])

@@ -153,12 +153,25 @@ static void put_same(dc_c_text *r, dc_fv v)
         put_integer_op(r, i);
 }
 
+static void put_convert_half(dc_c_text *r, const dc_finst *i)
+{
+    const int from = dc_ctext_at(r, i->in[0])->type, to = i->type;
+    if (r->d->prelude_half == NULL || from == DC_BF16 || (from != DC_F32 && to != DC_F32))
+        dc_c_text_no_rendering(r, i);
+    if (to == DC_F32)
+        dc_c_text_put(r, "from_f16(%V)", i->in[0]);
+    else
+        dc_c_text_put(r, "to_%s(%V)", dc_dtype_name((dc_dtype)to), i->in[0]);
+}
+
 static void put_convert(dc_c_text *r, const dc_finst *i)
 {
     const int from = dc_ctext_at(r, i->in[0])->type, to = i->type;
     const char *t = dc_c_text_type(r, to, false);
-    if (from != to && (dc_ftype_is_short(from) || dc_ftype_is_short(to)))
-        dc_c_text_no_rendering(r, i);
+    if (from != to && (dc_ftype_is_short(from) || dc_ftype_is_short(to))) {
+        put_convert_half(r, i);
+        return;
+    }
     if (dc_ftype_is_float(from) && to == DC_BOOL)
         dc_c_text_put(r, "%V >= 1.0f", i->in[0]);
     else if (dc_ftype_is_float(from) && !dc_ftype_is_float(to))

@@ -66,6 +66,23 @@ static bool *contract(planner *p)
     return within;
 }
 
+/* Loads that async stores alone use are part of these. */
+static void load_within(planner *p, bool *within)
+{
+    const dc_flat *f = p->f;
+    bool *apart = DC_NEW_ARRAY(p->a, bool, f->inst.n);
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        const dc_finst *i = at(p, f->order.at[n]);
+        for (int k = 0; k < 3; k++)
+            apart[i->in[k]] |= i->op != DC_K_STORE_ASYNC || k != 1;
+    }
+    for (uint32_t n = 0; n < f->order.n; n++) {
+        const dc_finst *i = at(p, f->order.at[n]);
+        if (i->op == DC_K_STORE_ASYNC && !apart[i->in[1]])
+            within[i->in[1]] = true;
+    }
+}
+
 /* Loops over lanes -------------------------------------------------------------------------- */
 
 static bool is_memory(const dc_finst *i)
@@ -151,11 +168,46 @@ static void flush(planner *p)
     p->pending.n = 0;
 }
 
-static void place_inst(planner *p, dc_fv v)
+size_t dc_c_plan_wide(const dc_flat *f, const dc_finst *i)
+{
+    if (!f->simt || (i->op != DC_K_LOAD && i->op != DC_K_STORE) || i->lanes < 2 || i->imm != 1)
+        return 0;
+    const dc_buffer *b = &f->buf.at[i->buf];
+    const dc_fv mask = i->op == DC_K_LOAD ? i->in[1] : i->in[2];
+    const bool as_one = mask == 0 || dc_finst_at(f, mask)->op == DC_K_SPLAT;
+    const size_t all = i->lanes * dc_dtype_size((dc_dtype)b->dtype), piece = all < 16 ? all : 16;
+    const bool memory = b->scope == DC_SCOPE_PARAM || b->scope == DC_SCOPE_GROUP;
+    return memory && as_one && (all & (all - 1)) == 0 && i->align % piece == 0 ? piece : 0;
+}
+
+/* What is read of an array before it is written goes first; what is stored is computed first. */
+static void place_wide(planner *p, dc_fv v)
+{
+    const dc_finst *i = at(p, v);
+    p->p.wide[v] = true;
+    if (i->op == DC_K_LOAD)
+        p->p.array[v] = true;
+    else if (!dc_cplan_inline(at(p, i->in[1])))
+        p->p.array[i->in[1]] = p->p.stored[i->in[1]] = true;
+    if (i->op == DC_K_STORE || conflicts_pending(p, i))
+        flush(p);
+    write_step(p, v, 0);
+}
+
+static void place_inst(planner *p, dc_fv v, bool wide)
 {
     const dc_finst *i = at(p, v);
     const bool control = dc_kop_row_of((dc_kop)i->op)->form == DC_KFORM_CTRL;
-    if (i->op == DC_K_SCATTER || dc_kop_zips((dc_kop)i->op)) {
+    if (i->op == DC_K_STORE_ASYNC) {
+        flush(p);
+        write_step(p, v, 0);
+    } else if (i->op == DC_K_LDMATRIX || i->op == DC_K_MMA) {
+        flush(p);
+        p->p.array[v] = true;
+        write_step(p, v, 0);
+    } else if (wide && dc_c_plan_wide(p->f, i) != 0) {
+        place_wide(p, v);
+    } else if (i->op == DC_K_SCATTER || dc_kop_zips((dc_kop)i->op)) {
         flush(p);
         DC_PUSH_IN(p->a, p->pending, v);
         flush(p);
@@ -195,16 +247,19 @@ static void find_arrays(planner *p)
     }
 }
 
-dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f)
+dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f, bool wide)
 {
     planner p = {.f = f, .a = a, .loop = DC_NEW_ARRAY(a, uint32_t, f->inst.n)};
     p.p.step = DC_NEW_ARRAY(a, dc_cstep, f->order.n);
     p.p.array = DC_NEW_ARRAY(a, bool, f->inst.n);
+    p.p.wide = DC_NEW_ARRAY(a, bool, f->inst.n);
+    p.p.stored = DC_NEW_ARRAY(a, bool, f->inst.n);
     p.p.product = DC_NEW_ARRAY(a, dc_fv, f->inst.n);
-    const bool *within = contract(&p);
+    bool *within = contract(&p);
+    load_within(&p, within);
     for (uint32_t n = 0; n < f->order.n; n++)
         if (!dc_cplan_inline(at(&p, f->order.at[n])) && !within[f->order.at[n]])
-            place_inst(&p, f->order.at[n]);
+            place_inst(&p, f->order.at[n], wide);
     flush(&p);
     find_arrays(&p);
     return p.p;

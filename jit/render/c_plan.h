@@ -10,6 +10,9 @@
  * Contraction. In a kernel that is not strict a product used once, in the same block, by an addition
  * or subtraction is contracted to fma. That it is decided here, and compilers are told to contract
  * nothing by themselves, makes results equal wherever the text is compiled.
+ *
+ * Wide accesses. In a kernel for groups of threads a load or store of lanes that follow one another, aligned and
+ * under a test of all lanes at most, is one access of up to 16 bytes, or several of 16, and stands by itself; what it loads is an array.
  */
 #ifndef DC_JIT_RENDER_C_PLAN_H
 #define DC_JIT_RENDER_C_PLAN_H
@@ -25,10 +28,16 @@ typedef struct dc_c_plan {
     dc_cstep *step; /* what is written, in order */
     uint32_t n;
     bool *array;    /* by value: an array */
+    bool *wide;     /* by value: a wide access */
+    bool *stored;   /* by value: by one */
     dc_fv *product; /* by value: the operand that is written as a product in its place; 0 none */
 } dc_c_plan;
 
-dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f);
+/* wide: the dialect has types for wide accesses. */
+dc_c_plan dc_c_plan_make(dc_arena *a, const dc_flat *f, bool wide);
+
+/* Bytes of each piece of a wide access, a power of two from 2 to 16; 0: it is none. */
+size_t dc_c_plan_wide(const dc_flat *f, const dc_finst *i);
 
 /* Has no statement: its users write what it is. */
 static inline bool dc_cplan_inline(const dc_finst *i)

@@ -20,11 +20,30 @@ typedef struct dc_dialect {
     bool workers, groups;    /* kinds of kernels that can be said in it */
     const char *global;     /* qualifier of pointers to memory of parameters, with a blank behind */
     const char *shared;     /* of arrays that a group shares; NULL: there are none */
+    const char *pointed;    /* of pointers to them */
     const char *barrier[2]; /* by dc_kbarrier; NULL: cannot be said */
     /* strict, of f32 and f64: functions "name(", or NULL where operators do */
     const char *add[2], *sub[2], *mul[2];
     const char *shuffle; /* "name(" of a value, a lane and how many lanes; or NULL */
+    const char *unroll;  /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
     const char *param;   /* where parameter # begins */
+    /*
+     * Of simt kernels: a type of so many bytes (2, 4, 8, 16), through which elements of `size` bytes are loaded and
+     * stored at once; NULL: there is none. And what makes an array as aligned.
+     */
+    const char *(*wide)(size_t size, size_t bytes);
+    const char *aligned;
+    /*
+     * Functions of matrices that 32 lanes hold: ldmatrix_xN(d, row), ldmatrix_xN_trans, mma_m16n8k16_TYPE(c, a, b),
+     * of N matrices and elements of a type; NULL: there are none.
+     */
+    const char *prelude_matrices;
+    /* Functions cp_async4, 8 and 16(to, from), cp_asyncN_zfill(to, from, bytes), cp_async_commit(), cp_async_wait(groups);
+     * NULL: there are none. */
+    const char *prelude_async;
+    const char *prelude_shared; /* before either of the two: addresses of shared memory */
+    /* Functions from_f16(u16), to_f16(f32), to_bf16(f32) of converts; NULL: there are none. */
+    const char *prelude_half;
     /* The entry, and what the arguments of the kernel and `scratch` are. */
     void (*open)(const dc_flat *f, dc_text *out);
 } dc_dialect;

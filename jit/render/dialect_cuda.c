@@ -1,23 +1,36 @@
 /*
- * CUDA C++, for groups of threads. The compiler contracts unless functions that round by themselves
- * are written, which strict kernels do.
+ * CUDA C++, for groups of threads. NVRTC is told not to contract (--fmad=false): the flat form says where. Strict
+ * kernels use functions that round by themselves.
+ *
+ * A kernel gets a null pointer, from whose sums with numbers the compiler sees that they are addresses of global memory;
+ * the address of an i32 that ends the kernel at once where it is not 0, or 0; and a number for each buffer: its
+ * address, or, with its highest bit set, that of the word in device memory that holds it. So a launch that was recorded
+ * in a CUDA graph finds memory that moves from call to call.
  */
 #include "jit/render/dialect.h"
 
-static const char prelude[] = "typedef signed char i8;\n"
-                              "typedef short i16;\n"
-                              "typedef unsigned char u8;\n"
-                              "typedef unsigned short u16;\n"
-                              "typedef int i32;\n"
-                              "typedef unsigned int u32;\n"
-                              "typedef long long i64;\n"
-                              "typedef unsigned long long u64;\n"
-                              "typedef float f32;\n"
-                              "\n"
-                              "#define LANES(n) _Pragma(\"unroll\") for (int l = 0; l < n; l++)\n"
-                              "#define INLINE static __device__ __forceinline__\n"
-                              "#define f32_of_bits(x) __uint_as_float(x)\n"
-                              "#define bits_of_f32(x) __float_as_uint(x)\n";
+static const char prelude[] =
+    "typedef signed char i8;\n"
+    "typedef short i16;\n"
+    "typedef unsigned char u8;\n"
+    "typedef unsigned short u16;\n"
+    "typedef int i32;\n"
+    "typedef unsigned int u32;\n"
+    "typedef long long i64;\n"
+    "typedef unsigned long long u64;\n"
+    "typedef float f32;\n"
+    "\n"
+    "#define LANES(n) _Pragma(\"unroll\") for (int l = 0; l < n; l++)\n"
+    "#define INLINE static __device__ __forceinline__\n"
+    "#define f32_of_bits(x) __uint_as_float(x)\n"
+    "#define bits_of_f32(x) __float_as_uint(x)\n"
+    "#ifndef DEEPC_CUDA_HOST /* a compiler of the host has its own (tests/cuda) */\n"
+    "#define SHARED_DYNAMIC(name) extern __shared__ __align__(128) u8 name[]\n"
+    "#endif\n"
+    "INLINE u8 *at(u8 *base, u64 p)\n"
+    "{\n"
+    "    return base + ((i64)p < 0 ? *(const u64 *)(base + (p & ~0ull >> 1)) : p);\n"
+    "}\n";
 
 static const char prelude_f64[] = "typedef double f64;\n"
                                   "#define sqrt_f64(x) sqrt(x)\n"
@@ -25,13 +38,128 @@ static const char prelude_f64[] = "typedef double f64;\n"
                                   "#define f64_of_bits(x) __longlong_as_double((i64)(x))\n"
                                   "#define bits_of_f64(x) ((u64)__double_as_longlong(x))\n";
 
+/*
+ * The instructions make one NaN of all; here a NaN keeps its sign and fraction, as where integers convert. bf16_of_f32
+ * needs compute capability 8.0.
+ */
+static const char prelude_half[] =
+    "#ifndef DEEPC_CUDA_HOST\n"
+    "INLINE u16 f16_of_f32(f32 x)\n"
+    "{\n"
+    "    u16 r;\n"
+    "    asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x));\n"
+    "    return r;\n"
+    "}\n"
+    "INLINE u16 bf16_of_f32(f32 x)\n"
+    "{\n"
+    "    u16 r;\n"
+    "    asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(x));\n"
+    "    return r;\n"
+    "}\n"
+    "INLINE f32 f32_of_f16(u16 x)\n"
+    "{\n"
+    "    f32 r;\n"
+    "    asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(x));\n"
+    "    return r;\n"
+    "}\n"
+    "#endif\n"
+    "INLINE u16 to_f16(f32 x)\n"
+    "{\n"
+    "    const u32 p = bits_of_f32(x), nan = (p >> 13 & 0x7fff) | (p >> 16 & 0x8000) | 0x200;\n"
+    "    return x == x ? f16_of_f32(x) : (u16)nan;\n"
+    "}\n"
+    "INLINE u16 to_bf16(f32 x)\n"
+    "{\n"
+    "    return x == x ? bf16_of_f32(x) : (u16)(bits_of_f32(x) >> 16 | 0x40);\n"
+    "}\n"
+    "INLINE f32 from_f16(u16 x)\n"
+    "{\n"
+    "    const f32 r = f32_of_f16(x);\n"
+    "    return r == r ? r : f32_of_bits((u32)(i16)x << 13 | 0x7f800000);\n"
+    "}\n";
+
+/* A host's compiler that has functions of these names says so by DEEPC_CUDA_HOST. */
+static const char prelude_shared[] = "#ifndef DEEPC_CUDA_HOST\n"
+                                     "INLINE u32 shared_address(const void *p)\n"
+                                     "{\n"
+                                     "    return (u32)__cvta_generic_to_shared(p);\n"
+                                     "}\n"
+                                     "#endif\n";
+
+/* Copies of 16 bytes pass by the L1 cache. */
+static const char prelude_async[] =
+    "#ifndef DEEPC_CUDA_HOST\n"
+    "#define CP_ASYNC(n, how) \\\n"
+    "INLINE void cp_async##n##_zfill(void *to, const void *from, u32 bytes) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #n \", %2;\" \\\n"
+    "                 :: \"r\"(shared_address(to)), \"l\"(__cvta_generic_to_global(from)), "
+    "\"r\"(bytes) : \"memory\"); \\\n"
+    "} \\\n"
+    "INLINE void cp_async##n(void *to, const void *from) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #n \";\" \\\n"
+    "                 :: \"r\"(shared_address(to)), \"l\"(__cvta_generic_to_global(from)) : "
+    "\"memory\"); \\\n"
+    "}\n"
+    "CP_ASYNC(4, \"ca\")\n"
+    "CP_ASYNC(8, \"ca\")\n"
+    "CP_ASYNC(16, \"cg\")\n"
+    "#define cp_async_commit() asm volatile(\"cp.async.commit_group;\" ::: \"memory\")\n"
+    "#define cp_async_wait(n) asm volatile(\"cp.async.wait_group \" #n \";\" ::: \"memory\")\n"
+    "#endif\n";
+
+static const char prelude_matrices[] =
+    "#ifndef DEEPC_CUDA_HOST\n"
+    "#define LDMATRIX_X2(name, how) \\\n"
+    "INLINE void name(u32 *v, const void *row) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x2\" how \".shared.b16 {%0, %1}, [%2];\" \\\n"
+    "                 : \"=r\"(v[0]), \"=r\"(v[1]) : \"r\"(shared_address(row)) : \"memory\"); \\\n"
+    "}\n"
+    "#define LDMATRIX_X4(name, how) \\\n"
+    "INLINE void name(u32 *v, const void *row) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" how \".shared.b16 {%0, %1, %2, %3}, "
+    "[%4];\" \\\n"
+    "                 : \"=r\"(v[0]), \"=r\"(v[1]), \"=r\"(v[2]), \"=r\"(v[3]) \\\n"
+    "                 : \"r\"(shared_address(row)) : \"memory\"); \\\n"
+    "}\n"
+    "LDMATRIX_X2(ldmatrix_x2, \"\")\n"
+    "LDMATRIX_X2(ldmatrix_x2_trans, \".trans\")\n"
+    "LDMATRIX_X4(ldmatrix_x4, \"\")\n"
+    "LDMATRIX_X4(ldmatrix_x4_trans, \".trans\")\n"
+    "#define MMA_M16N8K16(type) \\\n"
+    "INLINE void mma_m16n8k16_##type(f32 *c, const u32 *a, const u32 *b) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.\" #type \".\" #type \".f32 \" \\\n"
+    "                 \"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" \\\n"
+    "                 : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
+    "                 : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), "
+    "\"r\"(b[1])); \\\n"
+    "}\n"
+    "MMA_M16N8K16(f16)\n"
+    "MMA_M16N8K16(bf16)\n"
+    "#endif\n";
+
 static void open_kernel(const dc_flat *f, dc_text *out)
 {
-    dc_text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
-                   (unsigned)f->threads, f->name);
+    dc_text_printf(
+        out, "extern \"C\" __global__ void __launch_bounds__(%u) %s(u8 *const base, const u64 stop",
+        (unsigned)f->threads, f->name);
     for (uint32_t p = 0; p < f->nparam; p++)
-        dc_text_printf(out, "%su8 *p%u", p > 0 ? ", " : "", (unsigned)p);
-    dc_text_puts(out, ")\n{\n    const u64 group = blockIdx.x, thread = threadIdx.x;\n");
+        dc_text_printf(out, ", const u64 p%u", (unsigned)p);
+    dc_text_puts(out, ")\n"
+                      "{\n"
+                      "    if (stop != 0 && *(const i32 *)(base + stop) != 0)\n"
+                      "        return;\n"
+                      "    const u64 group = blockIdx.x, thread = threadIdx.x;\n");
+}
+
+static const char *wide_type(size_t size, size_t bytes)
+{
+    DC_UNUSED(size);
+    return bytes == 16 ? "uint4" : bytes == 8 ? "uint2" : bytes == 4 ? "u32" : "u16";
 }
 
 const dc_dialect dc_dialect_cuda = {
@@ -41,11 +169,19 @@ const dc_dialect dc_dialect_cuda = {
     .groups = true,
     .global = "",
     .shared = "__shared__ ",
+    .pointed = "",
     .barrier = {"__syncthreads()", "__syncwarp()"},
     .add = {"__fadd_rn(", "__dadd_rn("},
     .sub = {"__fsub_rn(", "__dsub_rn("},
     .mul = {"__fmul_rn(", "__dmul_rn("},
     .shuffle = "__shfl_sync(0xffffffffu, ",
-    .param = "p#",
+    .unroll = "#pragma unroll",
+    .param = "at(base, p#)",
+    .wide = wide_type,
+    .aligned = "__align__(16) ",
+    .prelude_matrices = prelude_matrices,
+    .prelude_half = prelude_half,
+    .prelude_async = prelude_async,
+    .prelude_shared = prelude_shared,
     .open = open_kernel,
 };

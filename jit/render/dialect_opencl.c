@@ -76,6 +76,22 @@ static void open_kernel(const dc_flat *f, dc_text *out)
                        f->scratch);
 }
 
+/* Vectors of the element's size: one of them aliases the elements. */
+static const char *wide_type(size_t size, size_t bytes)
+{
+    static const char *const type[4][4] = {{"uchar2", "uchar4", "uchar8", "uchar16"},
+                                           {NULL, "ushort2", "ushort4", "ushort8"},
+                                           {NULL, NULL, "uint2", "uint4"},
+                                           {NULL, NULL, NULL, "ulong2"}};
+    return type[size == 1   ? 0
+                : size == 2 ? 1
+                : size == 4 ? 2
+                            : 3][bytes == 2   ? 0
+                                 : bytes == 4 ? 1
+                                 : bytes == 8 ? 2
+                                              : 3];
+}
+
 const dc_dialect dc_dialect_opencl = {
     .name = "opencl",
     .prelude = prelude,
@@ -84,7 +100,10 @@ const dc_dialect dc_dialect_opencl = {
     .groups = true,
     .global = "__global ",
     .shared = "__local ",
+    .pointed = "__local ",
     .barrier = {"barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)", NULL},
     .param = "(g# + o#)",
     .open = open_kernel,
+    .wide = wide_type,
+    .aligned = "__attribute__((aligned(16))) ",
 };

@@ -99,12 +99,38 @@ static void put_bound(render *r, dc_fv v)
         put(r, "(%s)%V", signed_index(r), v);
 }
 
+/* Has the loop few iterations, and neither loops nor barriers in them? */
+static bool is_short(const render *r, dc_fv loop)
+{
+    enum { SHORT_LOOP = 16 };
+    const dc_finst *i = at(r, loop);
+    const dc_flat *f = r->t.f;
+    const dc_finst *begin = at(r, i->in[0]), *end = at(r, i->in[1]);
+    uint32_t n = 0, depth = 0;
+    if (begin->op != DC_K_CONST || end->op != DC_K_CONST || end->imm - begin->imm > SHORT_LOOP)
+        return false;
+    while (f->order.at[n] != loop)
+        n++;
+    for (n++, depth++; n < f->order.n && depth > 0; n++) {
+        const uint8_t op = at(r, f->order.at[n])->op;
+        if (op == DC_K_LOOP || op == DC_K_BARRIER)
+            return false;
+        depth += op == DC_K_IF;
+        depth -= op == DC_K_END;
+    }
+    return true;
+}
+
 /* Bounds compare as signed numbers, so that loops over nothing may end anywhere. */
 static void put_loop(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     const char *t = type_name(r, DC_INDEX, false);
     const bool fixed = at(r, i->in[0])->op == DC_K_CONST && at(r, i->in[1])->op == DC_K_CONST;
+    if (r->t.d->unroll != NULL && is_short(r, v)) {
+        indent(r);
+        put(r, "%s\n", r->t.d->unroll);
+    }
     indent(r);
     put(r, "for (%s v%u = %V; ", t, v, i->in[0]);
     if (fixed) {
@@ -137,10 +163,144 @@ static void put_look_at(render *r)
         DC_LOOK_BYTES);
 }
 
+/* Wide accesses ------------------------------------------------------------------------------- */
+
+/* An array of all lanes, as they lie in memory. */
+static void put_lanes_array(render *r, const char *name, dc_fv v, const dc_finst *i)
+{
+    indent(r);
+    put(r, "%s%s %s%u[%d]%s;\n", r->t.d->aligned, type_name(r, i->type, true), name, v,
+        (int)i->lanes, i->op == DC_K_LOAD && i->in[1] != 0 ? " = {0}" : "");
+}
+
+/* The test that all lanes stand under, in front of the access; what is not loaded is 0. */
+static void put_test(render *r, const dc_finst *i)
+{
+    const dc_fv mask = i->op == DC_K_LOAD ? i->in[1] : i->in[2];
+    indent(r);
+    if (mask != 0)
+        put(r, "if (%V) ", mask);
+}
+
+/* The memory of the access, piece by piece to the array or from it. */
+static void put_pieces(render *r, dc_fv v, const char *name, dc_fv array)
+{
+    const dc_finst *i = at(r, v);
+    const dc_buffer *b = &r->t.f->buf.at[i->buf];
+    const size_t size = dc_dtype_size((dc_dtype)b->dtype), piece = dc_c_plan_wide(r->t.f, i);
+    const char *type = r->t.d->wide(size, piece);
+    const char *space = b->scope == DC_SCOPE_GROUP ? r->t.d->pointed : r->t.d->global;
+    for (int n = 0; n < (int)(i->lanes * size / piece); n++) {
+        put_test(r, i);
+        if (i->op == DC_K_LOAD)
+            put(r, "((%s *)%s%u)[%d] = ((%sconst %s *)(b%u + %V))[%d];\n", type, name, array, n,
+                space, type, i->buf, i->in[0], n);
+        else
+            put(r, "((%s%s *)(b%u + %V))[%d] = ((const %s *)%s%u)[%d];\n", space, type, i->buf,
+                i->in[0], n, type, name, array, n);
+    }
+}
+
+/* A bool is a byte in memory: its bytes have an array of their own, and so have values that no array holds. */
+static void put_wide(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    const bool load = i->op == DC_K_LOAD;
+    if (i->type != DC_BOOL && (load || r->t.plan.array[i->in[1]])) {
+        if (load)
+            put_lanes_array(r, "v", v, i);
+        put_pieces(r, v, "v", load ? v : i->in[1]);
+        return;
+    }
+    put_lanes_array(r, "w", v, i);
+    if (load) {
+        put_pieces(r, v, "w", v);
+        indent(r);
+        put(r, "bool v%u[%d];\n", v, (int)i->lanes);
+    }
+    indent(r);
+    put(r, "LANES(%d) ", (int)i->lanes);
+    if (load)
+        put(r, "v%u[l] = w%u[l] != 0;\n", v, v);
+    else
+        put(r, "w%u[l] = %V;\n", v, i->in[1]);
+    if (!load)
+        put_pieces(r, v, "w", v);
+}
+
+/* Parts of matrices in registers: an array of pairs of elements. */
+static void put_ldmatrix(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    if (r->t.d->prelude_matrices == NULL)
+        dc_c_text_no_rendering(&r->t, i);
+    indent(r);
+    put(r, "u32 v%u[%d];\n", v, i->lanes / 2);
+    indent(r);
+    put(r, "ldmatrix_x%d%s(v%u, b%u + %V);\n", i->lanes / 2, i->imm != 0 ? "_trans" : "", v, i->buf,
+        i->in[0]);
+}
+
+static void put_mma(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    if (r->t.d->prelude_matrices == NULL)
+        dc_c_text_no_rendering(&r->t, i);
+    indent(r);
+    put(r, "f32 v%u[4];\n", v);
+    indent(r);
+    put(r, "LANES(4) v%u[l] = %V;\n", v, i->in[2]);
+    indent(r);
+    put(r, "mma_m16n8k16_%s(v%u, v%u, v%u);\n", dc_dtype_name((dc_dtype)at(r, i->in[0])->type), v,
+        i->in[0], i->in[1]);
+}
+
+/* What is loaded goes to group memory by itself; where the load is masked, zeros. */
+static void put_store_async(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v), *load = at(r, i->in[1]);
+    const int bytes = (int)dc_flat_async_bytes(r->t.f, i);
+    if (r->t.d->prelude_async == NULL || bytes == 0)
+        dc_c_text_no_rendering(&r->t, i);
+    dc_fv mask = load->in[1];
+    if (mask != 0 && at(r, mask)->op == DC_K_SPLAT)
+        mask = at(r, mask)->in[0];
+    indent(r);
+    put(r, "cp_async%d%s(b%u + %V, b%u + %V", bytes, mask != 0 ? "_zfill" : "", i->buf, i->in[0],
+        load->buf, load->in[0]);
+    if (mask != 0)
+        put(r, ", %V ? %d : 0", mask, bytes);
+    put(r, ");\n");
+}
+
+static void put_order(render *r, const dc_finst *i)
+{
+    if (r->t.d->prelude_async == NULL)
+        dc_c_text_no_rendering(&r->t, i);
+    indent(r);
+    if (i->op == DC_K_COMMIT)
+        put(r, "cp_async_commit();\n");
+    else
+        put(r, "cp_async_wait(%d);\n", (int)i->imm);
+}
+
 static void put_alone(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     switch ((int)i->op) {
+    case DC_K_LDMATRIX:
+        put_ldmatrix(r, v);
+        return;
+    case DC_K_MMA:
+        put_mma(r, v);
+        return;
+    case DC_K_STORE_ASYNC:
+        put_store_async(r, v);
+        return;
+    case DC_K_COMMIT:
+    case DC_K_WAIT:
+        put_order(r, i);
+        return;
     case DC_K_LOOP:
         DC_PUSH_IN(&r->j->scratch, r->open, v);
         put_loop(r, v);
@@ -164,7 +324,10 @@ static void put_alone(render *r, dc_fv v)
         put_any(r, v);
         return;
     }
-    put_statement(r, v);
+    if (r->t.plan.wide[v])
+        put_wide(r, v);
+    else
+        put_statement(r, v);
 }
 
 /* The steps from n on that share a loop over lanes; the index behind them. */
@@ -177,7 +340,8 @@ static uint32_t put_lane_loop(render *r, uint32_t n)
         if (!r->t.plan.array[v])
             continue;
         indent(r);
-        put(r, "%s v%u[%d];\n", type_name(r, at(r, v)->type, false), v, (int)at(r, v)->lanes);
+        put(r, "%s%s v%u[%d];\n", r->t.plan.stored[v] ? r->t.d->aligned : "",
+            type_name(r, at(r, v)->type, false), v, (int)at(r, v)->lanes);
     }
     indent(r);
     if (at(r, step[n].v)->op == DC_K_SCATTER)
@@ -223,7 +387,8 @@ static void put_buffer(render *r, uint32_t n)
     case DC_SCOPE_GROUP:
         if (r->t.d->shared == NULL)
             break;
-        put(r, "    %s%s b%u[%l]; /* %s */\n", r->t.d->shared, t, n, count, b->name);
+        put(r, "    %s%s%s b%u[%l]; /* %s */\n", r->t.d->shared, r->t.d->aligned, t, n, count,
+            b->name);
         return;
     case DC_SCOPE_SCRATCH:
         if (!r->t.d->workers)
@@ -242,7 +407,7 @@ static void put_kernel(render *r)
     const dc_mark mark = dc_arena_mark(&r->j->scratch);
     if (!(r->t.f->simt ? r->t.d->groups : r->t.d->workers))
         DC_BUG("%s: kernels of %s are of the other kind", r->t.f->name, r->t.d->name);
-    r->t.plan = dc_c_plan_make(&r->j->scratch, r->t.f);
+    r->t.plan = dc_c_plan_make(&r->j->scratch, r->t.f, r->t.d->wide != NULL);
     r->depth = 1;
     put(r, "\n");
     r->t.d->open(r->t.f, r->t.out);
@@ -261,6 +426,40 @@ static void put_kernel(render *r)
     }
     put(r, "}\n");
     dc_arena_rewind(&r->j->scratch, mark);
+}
+
+static bool uses(const dc_flat *const *kernels, uint32_t n, dc_kop op)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t v = 1; v < kernels[i]->inst.n; v++)
+            if (kernels[i]->inst.at[v].op == op)
+                return true;
+    return false;
+}
+
+static void put_instructions(const dc_dialect *d, const dc_flat *const *kernels, uint32_t n,
+                             dc_text *out)
+{
+    const bool matrices = uses(kernels, n, DC_K_LDMATRIX) && d->prelude_matrices != NULL;
+    const bool async = uses(kernels, n, DC_K_COMMIT) && d->prelude_async != NULL;
+    if (matrices || async)
+        dc_text_puts(out, d->prelude_shared);
+    if (matrices)
+        dc_text_puts(out, d->prelude_matrices);
+    if (async)
+        dc_text_puts(out, d->prelude_async);
+}
+
+static bool converts_half(const dc_flat *const *kernels, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t v = 1; v < kernels[i]->inst.n; v++) {
+            const dc_finst *c = &kernels[i]->inst.at[v];
+            if (c->op == DC_K_CONVERT && (dc_ftype_is_short(c->type) ||
+                                          dc_ftype_is_short(kernels[i]->inst.at[c->in[0]].type)))
+                return true;
+        }
+    return false;
 }
 
 static bool uses_f64(const dc_flat *const *kernels, uint32_t n)
@@ -293,6 +492,9 @@ dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, cons
         dc_text_puts(out, r.t.d->prelude_f64);
         dc_text_puts(out, dc_dialect_common_f64);
     }
+    if (converts_half(kernels, n) && r.t.d->prelude_half != NULL)
+        dc_text_puts(out, r.t.d->prelude_half);
+    put_instructions(r.t.d, kernels, n, out);
     for (uint32_t i = 0; i < n; i++) {
         r.t.f = kernels[i];
         put_kernel(&r);

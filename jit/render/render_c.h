@@ -11,7 +11,8 @@
  *           multiple of the threads. One that is not simt has three more parameters, __global uchar
  *           *scratch (dc_flat.scratch bytes for each thread), long first and long last: G threads share
  *           work items first to last - 1 out, whatever G is.
- *   cuda    extern "C" __global__ void k(unsigned char *p0, unsigned char *p1, ...): simt only.
+ *   cuda    extern "C" __global__ void k(unsigned char *base, u64 stop, u64 p0, u64 p1, ...): simt only; see
+ *           jit/render/dialect_cuda.c.
  *
  * Vectors are arrays of lanes, run through by loops that a compiler unrolls (jit/render/c_plan.h).
  *
@@ -19,7 +20,7 @@
  *   c11     -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math
  *   opencl  -cl-std=CL1.2, -cl-fp32-correctly-rounded-divide-sqrt where the device can;
  *           no -cl-denorms-are-zero, no -cl-fast-relaxed-math
- *   cuda    -std=c++17; the defaults of -ftz, -prec-div, -prec-sqrt
+ *   cuda    --std=c++17 --fmad=false; the defaults of -ftz, -prec-div, -prec-sqrt
  */
 #ifndef DC_JIT_RENDER_RENDER_C_H
 #define DC_JIT_RENDER_RENDER_C_H

@@ -51,6 +51,8 @@ static fi_kind kind_of(dc_kop op)
         return FI_IF;
     case DC_K_BARRIER:
     case DC_K_SHUFFLE:
+    case DC_K_LDMATRIX:
+    case DC_K_MMA:
         return FI_MEET;
     }
     return FI_DO;
@@ -77,7 +79,7 @@ static fi_step step_of(const fi *m, dc_fv v, uint32_t line)
     if (i->op == DC_K_ANY)
         s.imm = m->f->inst.at[i->in[0]].lanes;
     s.masked = mem && i->in[dc_kop_stores((dc_kop)i->op) ? 2 : 1] != 0;
-    if (mem)
+    if ((mem || dc_kop_orders((dc_kop)i->op)) && s.kind == FI_DO)
         s.run = dc_fi_memory_step(&s);
     else if (s.kind == FI_DO)
         s.run = dc_fi_value_step(m, &s);
@@ -197,7 +199,7 @@ static bool run_thread(fi *m, fi_thread *t)
 
 /* Meetings ---------------------------------------------------------------------------------- */
 
-static void select_thread(fi *m, uint32_t t)
+void dc_fi_select_thread(fi *m, uint32_t t)
 {
     m->now.thread = t;
     m->now.run = m->f->lanes > 0 ? t / (uint32_t)m->f->lanes : t;
@@ -207,13 +209,43 @@ static bool exchange(fi *m, const fi_step *s, uint32_t threads)
 {
     for (uint32_t t = 0; t < threads; t++) {
         const uint64_t lane = m->thread[t].v[s->in[1]];
-        select_thread(m, t);
+        dc_fi_select_thread(m, t);
         const uint64_t other = m->now.run * (uint64_t)m->f->lanes + lane;
         if (lane >= (uint64_t)m->f->lanes || other >= threads)
             return dc_fi_fail(m, s, "there is no lane %" PRIu64, lane);
         m->thread[t].v[s->out] = m->thread[other].v[s->in[0]];
     }
     return true;
+}
+
+/*
+ * One product of matrices for each run of 32 lanes. Which elements a lane holds: jit/flat/kops.def. Terms are added in
+ * order, which a machine need not do.
+ */
+static void multiply_matrices(fi *m, const fi_step *s, uint32_t threads)
+{
+    for (uint32_t first = 0; first < threads; first += 32) {
+        float a[16][16], b[16][8];
+        for (uint32_t t = 0; t < 32; t++) {
+            const uint64_t *v = m->thread[first + t].v;
+            const uint32_t row = t / 4, two = 2 * (t % 4);
+            for (uint32_t n = 0; n < 8; n++)
+                a[n / 2 % 2 * 8 + row][n / 4 * 8 + two + n % 2] =
+                    (float)dc_value_of((dc_dtype)s->from, v[s->in[0] + n]);
+            for (uint32_t n = 0; n < 4; n++)
+                b[n / 2 * 8 + two + n % 2][row] =
+                    (float)dc_value_of((dc_dtype)s->from, v[s->in[1] + n]);
+        }
+        for (uint32_t t = 0; t < 32; t++) {
+            uint64_t *v = m->thread[first + t].v;
+            for (uint32_t n = 0; n < 4; n++) {
+                float sum = fi_float(v[s->in[2] + n]);
+                for (uint32_t k = 0; k < 16; k++)
+                    sum += a[n / 2 * 8 + t / 4][k] * b[k][2 * (t % 4) + n % 2];
+                v[s->out + n] = dc_f32_bits(sum);
+            }
+        }
+    }
 }
 
 static bool meet(fi *m, uint32_t threads, bool *halted)
@@ -225,7 +257,7 @@ static bool meet(fi *m, uint32_t threads, bool *halted)
         if (other == s)
             continue;
         const bool waits = s->kind != FI_HALT;
-        select_thread(m, waits ? t : 0);
+        dc_fi_select_thread(m, waits ? t : 0);
         return dc_fi_fail(m, waits ? s : other, "not all threads come by; this one does not");
     }
     *halted = s->kind == FI_HALT;
@@ -233,8 +265,15 @@ static bool meet(fi *m, uint32_t threads, bool *halted)
         m->thread[t].pc = pc + 1;
     if (*halted)
         return true;
-    if (s->op == DC_K_SHUFFLE)
+    switch ((int)s->op) {
+    case DC_K_SHUFFLE:
         return exchange(m, s, threads);
+    case DC_K_LDMATRIX:
+        return dc_fi_load_matrices(m, s, threads);
+    case DC_K_MMA:
+        multiply_matrices(m, s, threads);
+        return true;
+    }
     if (s->imm == DC_BARRIER_GROUP)
         m->now.epoch++;
     else
@@ -253,11 +292,13 @@ static bool run_item(fi *m, uint32_t threads, int64_t item)
     dc_fi_memory_spoil(m, threads);
     for (uint32_t t = 0; t < threads; t++) {
         m->thread[t].pc = 0;
+        m->thread[t].flight.n = 0;
+        m->thread[t].committed = 0;
         fill_args(m, t, item);
     }
     while (!halted) {
         for (uint32_t t = 0; t < threads; t++) {
-            select_thread(m, t);
+            dc_fi_select_thread(m, t);
             dc_fi_memory_of(m, &m->thread[t]);
             if (!run_thread(m, &m->thread[t]))
                 return false;

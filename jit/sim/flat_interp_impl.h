@@ -64,10 +64,19 @@ typedef struct fi_memory { /* a buffer */
     size_t at;         /* LOCAL: offset in the memory of a thread */
 } fi_memory;
 
+/* An async store that is under way: its step, what it stores and where, and its group by number. */
+typedef struct fi_flight {
+    const fi_step *step;
+    uint64_t at, value[16];
+    uint64_t group;
+} fi_flight;
+
 typedef struct fi_thread {
     uint32_t pc;
     uint64_t *v;
     char *local;
+    DC_VEC(fi_flight) flight;
+    uint64_t committed; /* groups so far */
 } fi_thread;
 
 /* Time as races know it: epochs between barriers of the group, meets between those of lanes. */
@@ -96,6 +105,11 @@ static inline float fi_float(uint64_t bits)
 /* What the step of a row does, by its types. */
 bool (*dc_fi_value_step(const fi *m, const fi_step *s))(fi *m, const fi_step *s, uint64_t *v);
 bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v);
+
+/* What lanes give each other of matrices in group memory. */
+bool dc_fi_load_matrices(fi *m, const fi_step *s, uint32_t threads);
+/* Of the thread that is asked for from now on. */
+void dc_fi_select_thread(fi *m, uint32_t thread);
 
 /* In the job's scratch arena. */
 void dc_fi_memory_open(fi *m, void *const *param);

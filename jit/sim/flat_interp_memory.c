@@ -223,6 +223,85 @@ static bool store_one(fi *m, const fi_step *s, uint64_t *v)
     return true;
 }
 
+/*
+ * Async stores: as late as they may, at the wait for their group, and never where none waits. Until then the elements are no
+ * numbers. They count as written from the beginning and once more at the end, so that what meets them on either side races.
+ */
+static bool store_async(fi *m, const fi_step *s, uint64_t *v)
+{
+    fi_thread *t = &m->thread[m->now.thread];
+    fi_flight x = {.step = s, .at = v[s->in[0]], .group = t->committed};
+    if (!check_align(m, s, x.at))
+        return false;
+    for (int n = 0; n < s->lanes; n++) {
+        char *at = element(m, s, x.at + (uint64_t)n, true);
+        if (at == NULL)
+            return false;
+        memset(at, SPOILT, m->mem[s->buf].size);
+        x.value[n] = v[s->in[1] + n];
+    }
+    DC_PUSH_IN(&m->j->scratch, t->flight, x);
+    return true;
+}
+
+static bool commit(fi *m, const fi_step *s, uint64_t *v)
+{
+    DC_UNUSED(s);
+    DC_UNUSED(v);
+    m->thread[m->now.thread].committed++;
+    return true;
+}
+
+static bool wait_for(fi *m, const fi_step *s, uint64_t *v)
+{
+    DC_UNUSED(v);
+    fi_thread *t = &m->thread[m->now.thread];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->flight.n; i++) {
+        const fi_flight x = t->flight.at[i];
+        if (x.group + s->imm >= t->committed) {
+            t->flight.at[kept++] = x;
+            continue;
+        }
+        for (int n = 0; n < x.step->lanes; n++) {
+            char *at = element(m, x.step, x.at + (uint64_t)n, true);
+            if (at == NULL)
+                return false;
+            write_pattern(x.step->type, at, x.value[n]);
+        }
+    }
+    t->flight.n = kept;
+    return true;
+}
+
+/* Row r of matrix q, whose address lane 8 * q + r has, to the lanes that get elements of it. */
+static bool load_row(fi *m, const fi_step *s, uint32_t first, uint32_t q, uint32_t r)
+{
+    const uint64_t at = m->thread[first + 8 * q + r].v[s->in[0]];
+    dc_fi_select_thread(m, first + 8 * q + r);
+    if (!check_align(m, s, at))
+        return false;
+    for (uint32_t e = 0; e < 8; e++) {
+        const char *from = element(m, s, at + e, false);
+        if (from == NULL)
+            return false;
+        const uint32_t lane = s->imm != 0 ? 4 * e + r / 2 : 4 * r + e / 2;
+        const uint32_t which = 2 * q + (s->imm != 0 ? r % 2 : e % 2);
+        m->thread[first + lane].v[s->out + which] = read_pattern(s->type, from);
+    }
+    return true;
+}
+
+bool dc_fi_load_matrices(fi *m, const fi_step *s, uint32_t threads)
+{
+    for (uint32_t first = 0; first < threads; first += 32)
+        for (uint32_t q = 0; q < s->lanes / 2u; q++)
+            for (uint32_t r = 0; r < 8; r++)
+                if (!load_row(m, s, first, q, r))
+                    return false;
+    return true;
+}
+
 bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v)
 {
     const bool one = s->lanes == 1 && !s->masked && s->align <= dc_dtype_size((dc_dtype)s->type);
@@ -235,6 +314,12 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
         return one ? store_one : store;
     case DC_K_SCATTER:
         return scatter;
+    case DC_K_STORE_ASYNC:
+        return store_async;
+    case DC_K_COMMIT:
+        return commit;
+    case DC_K_WAIT:
+        return wait_for;
     }
     DC_BUG("%s is no access to memory", dc_kop_row_of((dc_kop)s->op)->name);
 }

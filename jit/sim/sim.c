@@ -26,7 +26,7 @@ struct dc_program {
 
 struct dc_recording {
     dc_command *command; /* binds in the walk, nothing else that points */
-    void **address; /* room for the binds of a launch */
+    void **address;      /* room for the binds of a launch */
     dc_walk *walk;
 };
 
@@ -222,9 +222,13 @@ static dc_status run_copy(void *ctx, uint32_t command)
     return DC_OK;
 }
 
-static dc_status run_check(void *ctx, uint32_t command, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t command, int32_t *out, uint64_t *bits)
 {
-    memcpy(out, address_of(ctx, command, 0), sizeof *out);
+    const run *x = ctx;
+    const size_t bytes = x->r->command[command].bytes;
+    memcpy(out, address_of(x, command, 0), sizeof *out);
+    if (*out >= 0 && bytes > 0)
+        memcpy(bits, address_of(x, command, 1), bytes);
     return DC_OK;
 }
 

@@ -7,21 +7,26 @@
 /* What kernels are made for, whichever the text is that they become. */
 #define WORKERS \
     .bundles = true, .vector_bytes = 64, .vector_registers = 32, .l1 = 32 * KIB, .l2 = 1024 * KIB
-#define GROUPS .simt = true, .vector_bytes = 4, .vector_registers = 64
+#define GROUPS .simt = true, .bundles = true, .vector_bytes = 4, .vector_registers = 64
 #define OPENCL                                                                  \
     GROUPS, .buffers = 63 /* 1024 bytes of parameters */, .group_threads = 256, \
             .group_bytes = 32 * KIB, .l1 = 16 * KIB, .l2 = 1024 * KIB
 #define CUDA                                                                              \
     GROUPS, .group_threads = 1024, .lanes = 32, .group_bytes = 48 * KIB, .l1 = 128 * KIB, \
-            .l2 = 4096 * KIB
+            .l2 = 4096 * KIB, .half = true, .bfloat = true
 
 static const dc_target targets[] = {
     {.name = "cpu", .dialect = "llvm", WORKERS},
     {.name = "c11", .dialect = "c11", WORKERS},
     {.name = "opencl", .dialect = "opencl", OPENCL},
-    {.name = "cuda", .dialect = "cuda", CUDA, .buffers = 500}, /* 4096 bytes of parameters */
+    {.name = "cuda",
+     .dialect = "cuda",
+     CUDA,
+     .buffers = 500, /* 4096 bytes of parameters */
+     .units = 108,
+     .sm = 80},
     {.name = "sim:opencl", .dialect = "flat", OPENCL},
-    {.name = "sim:cuda", .dialect = "flat", CUDA},
+    {.name = "sim:cuda", .dialect = "flat", CUDA, .units = 4, .sm = 80},
     /* Vectors and caches are small, so that small tests have several vectors, tails and tiles. */
     {.name = "sim:cpu",
      .dialect = "flat",

@@ -49,6 +49,12 @@ static inline bool nvrtc_resolve(nvrtc *n)
     return all && n->Version(&n->major, &n->minor) == 0;
 }
 
+static inline bool nvrtc_open_file(nvrtc *n, const char *path)
+{
+    n->lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return n->lib != NULL && nvrtc_resolve(n);
+}
+
 static inline bool nvrtc_open(nvrtc *n)
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
@@ -57,28 +63,30 @@ static inline bool nvrtc_open(nvrtc *n)
         for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
             char path[100];
             snprintf(path, sizeof path, "%s%s", folders[k], names[i]);
-            n->lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-            if (n->lib != NULL && nvrtc_resolve(n))
+            if (nvrtc_open_file(n, path))
                 return true;
         }
     return false;
 }
 
-/* A cubin for "sm_80" or the like, to be freed; NULL, and the compiler's words printed. */
-static inline void *nvrtc_compile(const nvrtc *n, const char *text, const char *arch)
+/* A cubin of *bytes for "sm_80" or the like, to be freed; NULL, and the compiler's words printed. */
+static inline void *nvrtc_image(const nvrtc *n, const char *text, const char *arch, size_t *bytes)
 {
     char option[40];
     void *program = NULL, *image = NULL;
     size_t size = 0;
+    *bytes = 0;
     snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
-    const char *const options[] = {option, "--std=c++17", "--minimal"}; /* the last where known */
+    const char *const options[] = {option, "--std=c++17", "--fmad=false",
+                                   "--minimal"}; /* the last where known */
     if (n->CreateProgram(&program, text, "kernels.cu", 0, NULL, NULL) != 0)
         return NULL;
-    int status = n->CompileProgram(program, 3, options);
+    int status = n->CompileProgram(program, 4, options);
     if (status == NVRTC_INVALID_OPTION)
-        status = n->CompileProgram(program, 2, options);
+        status = n->CompileProgram(program, 3, options);
     if (status == 0 && n->GetCUBINSize(program, &size) == 0 && size > 0) {
         image = malloc(size);
+        *bytes = size;
         if (n->GetCUBIN(program, image) != 0) {
             free(image);
             image = NULL;
@@ -92,6 +100,12 @@ static inline void *nvrtc_compile(const nvrtc *n, const char *text, const char *
     }
     n->DestroyProgram(&program);
     return image;
+}
+
+static inline void *nvrtc_compile(const nvrtc *n, const char *text, const char *arch)
+{
+    size_t bytes;
+    return nvrtc_image(n, text, arch, &bytes);
 }
 
 /* The driver -------------------------------------------------------------------------------- */
@@ -162,15 +176,15 @@ static inline void cuda_close(cuda *c)
     c->PrimaryCtxRelease(c->device);
 }
 
-/* Content of mem[p] to the device, the launch, and back. */
+/* Content of mem[p] to the device, the launch, and back. The first two parameters of a kernel are 0. */
 static inline bool cuda_launch(const cuda *c, void *module, const char *name, unsigned groups,
                                unsigned threads, int n, void *const *mem, const size_t *bytes)
 {
-    cuda_address at[64] = {0};
-    void *argument[64], *fn;
+    cuda_address at[64] = {0}, none = 0;
+    void *argument[66] = {&none, &none}, *fn;
     bool ok = n <= 64 && c->ModuleGetFunction(&fn, module, name) == 0;
     for (int p = 0; p < n && ok; p++) {
-        argument[p] = &at[p];
+        argument[2 + p] = &at[p];
         ok = c->MemAlloc(&at[p], bytes[p] + 64) == 0 && c->CopyTo(at[p], mem[p], bytes[p]) == 0;
     }
     ok = ok && c->LaunchKernel(fn, groups, 1, 1, threads, 1, 1, 0, NULL, argument, NULL) == 0 &&

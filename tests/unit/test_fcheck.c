@@ -72,9 +72,91 @@ static void out_of_scope(dc_flat *f)
     f->order.at[f->order.n - 1] = store;
 }
 
+/* A product of matrices that 32 lanes hold: all ones, and 1 in c. */
+static const char mma_text[] = "kernel mma (out0: f32[128] out, a: f16[256] group, b: f16[128] "
+                               "group) simt 32 lanes 32 index 32 positions 1 {\n"
+                               "  %1 = mul index thread, 8\n"
+                               "  %2 = mul index thread, 4\n"
+                               "  store f16x8 a[%1], f16x8 1, align 16\n"
+                               "  store f16x4 b[%2], f16x4 1, align 8\n"
+                               "  barrier group\n"
+                               "  %3 = rem index thread, 16\n"
+                               "  %4 = mul index %3, 16\n"
+                               "  %5 = div index thread, 16\n"
+                               "  %6 = mul index %5, 8\n"
+                               "  %7 = add index %4, %6\n"
+                               "  %8 = ldmatrix f16x8 a[%7], align 16\n"
+                               "  %9 = mul index %3, 8\n"
+                               "  %10 = ldmatrix f16x4 b[%9] transposed, align 16\n"
+                               "  %11 = mma f32x4 %8, %10, 1\n"
+                               "  store f32x4 out0[%2], %11, align 16\n"
+                               "}\n";
+
+static void expect_matrix_refusal(void (*spoil)(dc_flat *f), const char *reason)
+{
+    dc_flat *f = flat_of(mma_text);
+    if (f == NULL)
+        return;
+    spoil(f);
+    CHECK(dc_flat_check(&flat_job, f) == DC_E_BUG);
+    flat_says(reason);
+    dc_flat_free(f);
+}
+
+static void few_lanes(dc_flat *f)
+{
+    f->lanes = 16;
+}
+
+static void narrow_row(dc_flat *f)
+{
+    first_of(f, DC_K_LDMATRIX)->align = 8;
+}
+
+static void three_matrices(dc_flat *f)
+{
+    first_of(f, DC_K_LDMATRIX)->lanes = 6;
+}
+
+static void private_matrix(dc_flat *f)
+{
+    f->buf.at[1].scope = DC_SCOPE_LOCAL;
+}
+
+static void wide_sum(dc_flat *f)
+{
+    first_of(f, DC_K_MMA)->lanes = 8;
+}
+
+static void swapped_matrices(dc_flat *f)
+{
+    dc_finst *i = first_of(f, DC_K_MMA);
+    const dc_fv a = i->in[0];
+    i->in[0] = i->in[1];
+    i->in[1] = a;
+}
+
+static void test_matrices(void)
+{
+    float out[128];
+    void *mem[1] = {out};
+    dc_flat *f = flat_of(mma_text);
+    if (f != NULL && CHECK(dc_flat_run(&flat_job, f, mem, 0, 1) == DC_OK))
+        for (int i = 0; i < 128; i++)
+            CHECK_EQ(out[i], 17);
+    dc_flat_free(f);
+    expect_matrix_refusal(few_lanes, "no 32 lanes");
+    expect_matrix_refusal(narrow_row, "a row of a matrix has 16 bytes");
+    expect_matrix_refusal(three_matrices, "one, two or four matrices");
+    expect_matrix_refusal(private_matrix, "no 32 lanes share");
+    expect_matrix_refusal(wide_sum, "the sum is no matrix");
+    expect_matrix_refusal(swapped_matrices, "the operands are no matrices");
+}
+
 int main(void)
 {
     flat_open();
+    test_matrices();
     expect_refusal(store_to_input, "an input is stored to");
     expect_refusal(other_lanes, "operand");
     expect_refusal(other_type, "another type");

@@ -128,6 +128,25 @@ static const char sums_text[] =
     "  store f32 out0[group], %12\n"
     "}\n";
 
+/* Whole vectors of each type of memory; what is masked, less aligned or strided is read lane by lane. */
+static const char wide_text[] =
+    "kernel wide (out0: f16[64] out, out1: bool[64] out, out2: f32[64] out, x0: f32[64], "
+    "x1: bool[64], x2: f16[64]) simt 8 positions 2 {\n"
+    "  %1 = mul index thread, 8\n"
+    "  %2 = load f16x8 x2[%1], align 16\n"
+    "  store f16x8 out0[%1], %2, align 16\n"
+    "  %3 = mul index thread, 4\n"
+    "  %4 = load f32x4 x0[%3], align 8\n"
+    "  %5 = load boolx4 x1[%3], align 4\n"
+    "  %6 = lt boolx4 %4, 0.5\n"
+    "  %7 = and boolx4 %5, %6\n"
+    "  store boolx4 out1[%3], %7, align 4\n"
+    "  %8 = lt bool thread, 4\n"
+    "  %9 = splat boolx4 %8\n"
+    "  %10 = load f32x4 x0[%3], mask %9, align 16\n"
+    "  store f32x4 out2[%3], %10, mask %9, align 16\n"
+    "}\n";
+
 /* The text of a kernel behind the prelude, in the dialect; to be freed. */
 static dc_text text_of(dc_job *j, const char *flat, const char *dialect)
 {
@@ -203,12 +222,15 @@ static void test_golden(dc_job *j)
         "}\n");
     expect_text(j, sums_text, "cuda",
                 "\n"
-                "extern \"C\" __global__ void __launch_bounds__(64) sums(u8 *p0, u8 *p1)\n"
+                "extern \"C\" __global__ void __launch_bounds__(64) sums(u8 *const base, "
+                "const u64 stop, const u64 p0, const u64 p1)\n"
                 "{\n"
+                "    if (stop != 0 && *(const i32 *)(base + stop) != 0)\n"
+                "        return;\n"
                 "    const u64 group = blockIdx.x, thread = threadIdx.x;\n"
-                "    f32 *const b0 = (f32 *)p0; /* out0, 4 */\n"
-                "    const f32 *const b1 = (const f32 *)p1; /* x0, 256 */\n"
-                "    __shared__ f32 b2[2]; /* part */\n"
+                "    f32 *const b0 = (f32 *)at(base, p0); /* out0, 4 */\n"
+                "    const f32 *const b1 = (const f32 *)at(base, p1); /* x0, 256 */\n"
+                "    __shared__ __align__(16) f32 b2[2]; /* part */\n"
                 "    const u64 v3 = group * 64;\n"
                 "    const u64 v5 = v3 + thread;\n"
                 "    const f32 v6 = b1[v5];\n"
@@ -244,6 +266,18 @@ static void expect_count(dc_job *j, const char *flat, const char *dialect, const
     if (!CHECK_EQ(count_in(text.s, word), n))
         printf("%s\n", text.s);
     dc_text_free(&text);
+}
+
+static void test_wide(dc_job *j)
+{
+    expect_count(j, wide_text, "cuda", "uint4", 8);
+    expect_count(j, wide_text, "cuda", "if (v", 2); /* of all lanes */
+    expect_count(j, wide_text, "cuda", "(u32 *)", 2);
+    expect_count(j, wide_text, "cuda", "(const u32 *)", 2);
+    expect_count(j, wide_text, "cuda", "+ l]", 1); /* x0, lane by lane */
+    expect_count(j, wide_text, "opencl", "ushort8", 4);
+    expect_count(j, wide_text, "opencl", "uchar4", 4);
+    expect_count(j, wide_text, "opencl", "+ l]", 1);
 }
 
 /* A product used once, in the same block, by a sum; %s: strict or not. */
@@ -316,6 +350,7 @@ static void test_text(void)
     dc_opts_init(&opt, &bad);
     dc_job_init(&j, &opt, NULL);
     test_golden(&j);
+    test_wide(&j);
     test_contraction(&j);
     test_lane_loops(&j);
     dc_job_fini(&j);

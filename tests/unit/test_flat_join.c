@@ -1,0 +1,160 @@
+/*
+ * Kernels of thread groups joined to one (jit/flat/flat_join.h): the joined kernel is legal, its text comes back, it does
+ * what its parts do, whatever groups they were made for; and what may not be joined.
+ */
+#include "jit/flat/flat_join.h"
+
+#include "tests/unit/flat_run.h"
+
+/* out0[i] = 2 * x0[i], 3 groups of 4 threads */
+static const char twice[] = "kernel twice (out0: f32[12] out, x0: f32[12]) simt 4 positions 3 {\n"
+                            "  %1 = mul index group, 4\n"
+                            "  %2 = add index %1, thread\n"
+                            "  %3 = load f32 x0[%2]\n"
+                            "  %4 = add f32 %3, %3\n"
+                            "  store f32 out0[%2], %4\n"
+                            "}\n";
+
+/* Two results of two inputs, 5 groups of 2 threads; a loop, and a local array */
+static const char both[] = "kernel both (out0: f32[10] out, out1: f32[10] out, x0: f32[10], x1: "
+                           "f32[10], t: f32[1] local) simt 2 positions 5 {\n"
+                           "  %1 = mul index group, 2\n"
+                           "  %2 = add index %1, thread\n"
+                           "  %3 = load f32 x0[%2]\n"
+                           "  %4 = load f32 x1[%2]\n"
+                           "  store f32 t[0], %3\n"
+                           "  %5 = loop 0, 3\n"
+                           "    %6 = load f32 t[0]\n"
+                           "    %7 = add f32 %6, %4\n"
+                           "    store f32 t[0], %7\n"
+                           "  end\n"
+                           "  %8 = load f32 t[0]\n"
+                           "  store f32 out0[%2], %8\n"
+                           "  %9 = sub f32 %3, %4\n"
+                           "  store f32 out1[%2], %9\n"
+                           "}\n";
+
+/* The elements of each of 3 groups of 4 threads in reverse: they meet */
+static const char reverse[] =
+    "kernel reverse (out0: f32[12] out, x0: f32[12], g: f32[4] group) simt 4 positions 3 {\n"
+    "  %1 = mul index group, 4\n"
+    "  %2 = add index %1, thread\n"
+    "  %3 = load f32 x0[%2]\n"
+    "  %4 = sub index 3, thread\n"
+    "  store f32 g[%4], %3\n"
+    "  barrier group\n"
+    "  %5 = load f32 g[thread]\n"
+    "  store f32 out0[%2], %5\n"
+    "}\n";
+
+enum { MOST = 40, ELEMENTS = 12 };
+
+static float memory[2 * MOST][ELEMENTS], wanted[2 * MOST][ELEMENTS];
+
+static void fill(float to[][ELEMENTS], uint32_t n)
+{
+    for (uint32_t p = 0; p < n; p++)
+        for (int i = 0; i < ELEMENTS; i++)
+            to[p][i] = (float)((int)p * 100 + i);
+}
+
+/* The joined kernel's outputs are those of its parts, one after the other. */
+static void runs_as_its_parts(const dc_flat *f, const dc_flat *const *part, uint32_t n)
+{
+    void *mem[2 * MOST], *own[8];
+    uint32_t out = 0, in = dc_flat_outputs(f);
+    fill(memory, f->nparam);
+    fill(wanted, f->nparam);
+    for (uint32_t p = 0; p < f->nparam; p++)
+        mem[p] = memory[p];
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t nout = dc_flat_outputs(part[i]);
+        for (uint32_t p = 0; p < part[i]->nparam; p++)
+            own[p] = p < nout ? wanted[out + p] : wanted[in + p - nout];
+        CHECK(flat_runs(part[i], own, part[i]->positions));
+        out += nout;
+        in += part[i]->nparam - nout;
+    }
+    CHECK_EQ(out, dc_flat_outputs(f));
+    CHECK_EQ(in, f->nparam);
+    if (!CHECK(flat_runs(f, mem, f->positions)))
+        printf("    %s\n", flat_said());
+    CHECK(memcmp(memory, wanted, sizeof memory[0] * f->nparam) == 0);
+}
+
+static void comes_back(const dc_flat *f)
+{
+    dc_text once = {0}, again = {0};
+    dc_flat *read = NULL;
+    dc_flat_print(f, &once);
+    const char *at = once.s;
+    if (CHECK(dc_flat_parse(&flat_job, &at, &read) == DC_OK && read != NULL)) {
+        dc_flat_print(read, &again);
+        CHECK_STR(again.s, once.s);
+    }
+    dc_flat_free(read);
+    dc_text_free(&once);
+    dc_text_free(&again);
+}
+
+static void joins(const dc_flat *const *part, uint32_t n, uint32_t threads, int64_t positions)
+{
+    dc_flat *f = dc_flat_join(&flat_job, part, n, "joined");
+    if (!CHECK(dc_flat_check(&flat_job, f) == DC_OK))
+        printf("    %s\n", flat_said());
+    CHECK_EQ(f->threads, threads);
+    CHECK_EQ(f->positions, positions);
+    comes_back(f);
+    runs_as_its_parts(f, part, n);
+    dc_flat_free(f);
+}
+
+static void test_joined(void)
+{
+    dc_flat *a = flat_of(twice), *b = flat_of(both), *c = flat_of(reverse);
+    const dc_flat *many[MOST / 2];
+    for (int i = 0; i < MOST / 2; i++)
+        many[i] = i % 3 == 0 ? a : i % 3 == 1 ? b : c;
+    joins((const dc_flat *[]){a, a}, 2, 4, 6);
+    joins((const dc_flat *[]){b, b, b}, 3, 2, 15);
+    joins((const dc_flat *[]){a, b, c, a}, 4, 4, 3 + 3 + 3 + 3); /* 5 groups of 2 are 3 of 4 */
+    joins(many, MOST / 2, 4, 3 * (MOST / 2));
+    a->threads = 3; /* 9 of 12 elements: threads that belong to no group do nothing */
+    joins((const dc_flat *[]){c, a}, 2, 4, 6);
+    dc_flat_free(a);
+    dc_flat_free(b);
+    dc_flat_free(c);
+}
+
+static void test_refused(void)
+{
+    dc_flat *a = flat_of(twice), *c = flat_of(reverse);
+    CHECK(dc_flat_may_join(a, c) && dc_flat_may_join(c, a));
+    CHECK(!dc_flat_threads_meet(a) && dc_flat_threads_meet(c));
+    a->threads = 8; /* the threads of c would not all be there */
+    CHECK(!dc_flat_may_join(a, c) && !dc_flat_may_join(c, a));
+    a->threads = 2;
+    CHECK(dc_flat_may_join(a, c) && dc_flat_may_join(c, a));
+    a->strict = true;
+    CHECK(!dc_flat_may_join(a, c));
+    a->strict = false;
+    a->index_bits = 32;
+    CHECK(!dc_flat_may_join(a, c));
+    a->index_bits = 64;
+    a->positions = 0;
+    CHECK(!dc_flat_may_join(a, c) && !dc_flat_may_join(c, a));
+    a->positions = 3;
+    a->simt = false;
+    CHECK(!dc_flat_may_join(a, c));
+    dc_flat_free(a);
+    dc_flat_free(c);
+}
+
+int main(void)
+{
+    flat_open();
+    test_joined();
+    test_refused();
+    flat_close();
+    return t_done();
+}
