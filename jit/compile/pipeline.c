@@ -81,7 +81,7 @@ static dc_status simplify(dc_compiling *p)
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
         if (strcmp(p->env->opt.math, "strict") != 0)
             p->fn = dc_conv_layout(&p->j->scratch, p->fn);
-        p->fn = dc_contraction_layout(&p->j->scratch, p->fn);
+        p->fn = dc_contraction_layout(&p->j->scratch, p->fn, p->env->target->simt);
     }
     if (p->env->opt.check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));

@@ -182,29 +182,57 @@ bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn,
 /* The step at which most of the arena is in use: the temporaries of then are what counts. */
 static uint32_t peak_of(need *n, const dc_plan *plan)
 {
-    size_t *alive = DC_NEW_ARRAY(n->a, size_t, plan->nstep + 1);
+    size_t *begun =
+        DC_NEW_ARRAY(n->a, size_t, plan->nstep + 1); /* by step: bytes alive from it on */
+    size_t *ended = DC_NEW_ARRAY(n->a, size_t, plan->nstep + 1); /* and until it */
+    size_t alive = 0, most = 0;
     uint32_t peak = 0;
     for (uint32_t t = 0; t < plan->ntemp; t++)
-        for (uint32_t s = plan->temp[t].first; s <= plan->temp[t].last && s < plan->nstep; s++)
-            alive[s] += plan->temp[t].bytes;
-    for (uint32_t s = 1; s < plan->nstep; s++)
-        if (alive[s] > alive[peak])
+        if (plan->temp[t].first < plan->nstep) {
+            begun[plan->temp[t].first] += plan->temp[t].bytes;
+            ended[plan->temp[t].last] += plan->temp[t].bytes;
+        }
+    for (uint32_t s = 0; s < plan->nstep; s++) {
+        alive += begun[s];
+        if (alive > most) {
+            most = alive;
             peak = s;
+        }
+        alive -= ended[s];
+    }
     return peak;
 }
 
-dc_status dc_memory_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn,
-                               const dc_plan *plan)
+static need need_of(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan)
 {
     need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = plan->bytes};
-    if (j->opt->memory == 0)
-        return DC_OK;
     const uint32_t peak = peak_of(&n, plan);
     for (uint32_t t = 0; t < plan->ntemp; t++)
         if (plan->temp[t].first <= peak && peak <= plan->temp[t].last)
             note(&n, plan->temp[t].ref);
     add_interface(&n);
+    return n;
+}
+
+dc_status dc_memory_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn,
+                               const dc_plan *plan)
+{
+    if (j->opt->memory == 0)
+        return DC_OK;
+    need n = need_of(j, d, fn, plan);
     return check(j, &n);
+}
+
+const char *dc_memory_limit_needs(dc_job *j, dc_arena *a, const dc_exec_desc *d, const dc_func *fn,
+                                  const dc_plan *plan)
+{
+    need n = need_of(j, d, fn, plan);
+    sentence s = {.n = 0};
+    put_text(&s, "the function needs ");
+    put_bytes(&s, total_of(&n), " of memory");
+    put_parts(&s, &n);
+    put_buffers(&s, &n);
+    return dc_arena_strdup(a, s.text);
 }
 
 /* ---- the interpreter ------------------------------------------------------------------------- */

@@ -14,6 +14,12 @@
 dc_status dc_memory_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *fn,
                                const dc_plan *plan);
 
+/*
+ * The same as a text in the arena, for a device whose own memory may be too small: "the function needs 3.1 GB of memory: ...".
+ */
+const char *dc_memory_limit_needs(dc_job *j, dc_arena *a, const dc_exec_desc *d, const dc_func *fn,
+                                  const dc_plan *plan);
+
 /* Is there room for so much beside the cells, the arguments and the results? */
 bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes);
 

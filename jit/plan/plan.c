@@ -8,6 +8,7 @@
  * Then groups that do not wait for each other become one launch (jit/plan/plan_bundle.c), and all of it steps
  * (jit/plan/plan_steps.c).
  */
+#include "jit/base/tuning.h"
 #include "jit/plan/plan_impl.h"
 #include "jit/plan/plan_memory.h"
 
@@ -400,6 +401,15 @@ static bool begins(dc_planner *p, dc_ref r)
     return first;
 }
 
+/* On thread groups a kernel of a bundle has the registers that the largest one needs. */
+static bool may_bundle(const dc_planner *p, uint32_t v)
+{
+    const dc_group *g = v < p->g->n ? &p->g->at[v] : NULL;
+    if (!p->in->bundles || g == NULL || dc_plan_is_empty(p, v))
+        return false;
+    return !p->in->simt || g->nreduce == 0 || p->in->cost_ns[v] <= DC_TUNE_JOIN_REDUCE_NS;
+}
+
 /* Asked in the order of the plan. */
 static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
 {
@@ -407,7 +417,7 @@ static dc_bundle_vertex vertex_to_bundle(dc_planner *p, uint32_t v)
     const uint32_t nout = g != NULL ? g->nout : 0;
     uint32_t *in = DC_NEW_ARRAY(p->a, uint32_t, dc_plan_reads(p, v));
     uint32_t *out = DC_NEW_ARRAY(p->a, uint32_t, nout);
-    dc_bundle_vertex x = {.launch = p->in->bundles && g != NULL && !dc_plan_is_empty(p, v),
+    dc_bundle_vertex x = {.launch = may_bundle(p, v),
                           .cost_ns = g != NULL && p->in->cost_ns != NULL ? p->in->cost_ns[v] : 0,
                           .nafter = p->v[v].after.n,
                           .after = p->v[v].after.at,

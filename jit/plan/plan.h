@@ -83,6 +83,7 @@ typedef struct dc_plan_in {
     size_t cache;            /* of a core */
     bool no_reuse;           /* every temporary has memory of its own: tests */
     bool bundles;            /* groups that do not depend on each other are one launch */
+    bool simt;               /* where a launch is thread groups: but for long reductions */
 } dc_plan_in;
 
 enum { DC_PLAN_ALIGN = 64 };

@@ -169,7 +169,7 @@ static dc_ref wide_scatter(dc_func *to, const dc_node *n, const dc_ref *in)
     return dc_graph_cast(to, sum, (dc_dtype)n->dtype);
 }
 
-dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f)
+dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, bool groups)
 {
     dc_func *to = dc_func_new(f->module, f->name);
     dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
@@ -193,7 +193,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f)
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
-        if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0])) != 0)
+        if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0], groups)) != 0)
             continue;
         map[r] = n->op == DC_OP_DOT ? laid_out(to, f, n, in)
                  : n->nin == 1      ? single_term(to, f, r, in[0])

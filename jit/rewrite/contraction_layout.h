@@ -29,6 +29,7 @@ bool dc_layout_is_transposed(const dc_func *f, dc_ref r);
  */
 bool dc_layout_folds(const dc_func *f, dc_ref r);
 
-dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f);
+/* groups: for a device of thread groups. */
+dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, bool groups);
 
 #endif

@@ -66,7 +66,7 @@ static bool has_row_wise(const dc_func *f, int64_t rows, int64_t columns)
     return false;
 }
 
-static int64_t count_parts(const dc_func *f, const dc_node *n, const dc_node *a)
+static int64_t count_parts(const dc_func *f, const dc_node *n, const dc_node *a, bool groups)
 {
     int64_t results = 1, terms = 1;
     for (int i = 0; i < a->rank; i++)
@@ -82,6 +82,8 @@ static int64_t count_parts(const dc_func *f, const dc_node *n, const dc_node *a)
         return 1;
     const int64_t have =
         columns ? (results + DC_TUNE_SPLIT_STRIP - 1) / DC_TUNE_SPLIT_STRIP : results;
+    if (groups && !columns)
+        return dc_min_i64(DC_TUNE_SPLIT_GROUPS / have, terms / DC_TUNE_SPLIT_GROUP_TERMS);
     int64_t parts = DC_TUNE_SPLIT_ITEMS / have;
     if (columns)
         parts = dc_max_i64(
@@ -215,7 +217,7 @@ static dc_ref few_columns(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     return dc_graph_reshape(to, sum, n->rank, n->dim);
 }
 
-dc_ref dc_split_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
+dc_ref dc_split_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, bool groups)
 {
     const dc_node a = *dc_node_at(to, in), *n = dc_node_at(f, r);
     if (!dc_op_is((dc_op)n->op, DC_CLASS_RED) || a.rank == 0 || a.rank == DC_MAX_RANK)
@@ -223,7 +225,7 @@ dc_ref dc_split_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     const bool narrow = dc_dtype_is_short((dc_dtype)a.dtype);
     dc_ref sum = few_columns(to, f, r, narrow ? dc_graph_cast(to, in, DC_F32) : in);
     if (sum == 0) {
-        const int64_t parts = count_parts(f, n, &a);
+        const int64_t parts = count_parts(f, n, &a, groups);
         const cut c = parts > 1 ? best_cut(n, &a, parts) : (cut){.axis = -1};
         if (c.axis < 0)
             return 0;

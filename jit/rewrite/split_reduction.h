@@ -1,15 +1,18 @@
 /*
  * Long reductions in two steps: a reduction to few numbers becomes one to partial results, which threads can
- * share, and one of these. How many parts there are depends on the shape alone, so results do not
- * depend on the number of threads.
+ * share, and one of these. How many parts there are depends on the shape and the kind of device alone, so results do
+ * not depend on the number of threads.
  */
 #ifndef DC_JIT_REWRITE_SPLIT_REDUCTION_H
 #define DC_JIT_REWRITE_SPLIT_REDUCTION_H
 
 #include "core/graph/graph.h"
 
-/* Reduction r of a function in another one, where its operand is `in`; 0: one step will do. */
-dc_ref dc_split_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in);
+/*
+ * Reduction r of a function in another one, where its operand is `in`; 0: one step will do. groups: parts are groups of
+ * threads, of which a device runs hundreds, each with fewer terms.
+ */
+dc_ref dc_split_reduce(dc_func *to, const dc_func *f, dc_ref r, dc_ref in, bool groups);
 
 /*
  * What a reduction does, in the order of its operand's memory. Splitting, which expects a row-wise kernel to take the

@@ -108,6 +108,8 @@ static int64_t strip_vectors(const dc_sketch *s, const dc_shape *p, int64_t vect
     while (most > DC_TUNE_STRIP_VECTORS && others * vectors / most < DC_TUNE_WORK_ITEMS)
         most /= 2;
     most = dc_min_i64(vectors, most);
+    most = dc_sketch_knob(s, DC_KNOB_STRIP, most, (const int32_t[]){1, 2, 4, 8, 12, 16, 0},
+                          dc_min_i64(vectors, s->t->vector_registers - 2));
     while (most > 1 && vectors % most != 0)
         most--;
     return most;
@@ -224,26 +226,87 @@ static int widest(const dc_kernel *k)
     return (int)bytes;
 }
 
-dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
+/* knobs ----------------------------------------------------------------------------------------- */
+
+static const char *const knob_names[] = {
+#define KNOB(id, name, unit, meaning) [DC_KNOB_##id] = (name),
+#include "jit/schedule/knobs.def"
+};
+
+const char *dc_knob_name(dc_knob knob)
 {
-    dc_sketch s = {.k = k, .t = t, .lanes = (int)dc_max_i64(t->vector_bytes / widest(k), 1)};
-    if (level < 2)
-        return DC_OK;
+    return knob_names[knob];
+}
+
+static void offer(dc_knob_offer *o, int64_t value)
+{
+    for (int i = 0; i < o->n; i++)
+        if (o->value[i] == value)
+            return;
+    if (value != o->rule && o->n < DC_KNOB_VALUES)
+        o->value[o->n++] = (int32_t)value;
+}
+
+/* A rule that goes by a knob several times offers to all of them. */
+int64_t dc_sketch_knob(const dc_sketch *s, dc_knob knob, int64_t rule, const int32_t *others,
+                       int64_t most)
+{
+    if (s->space != NULL) {
+        dc_knob_offer *o = &s->space->offer[knob];
+        o->rule = (int32_t)rule;
+        for (int i = 0; others[i] != 0; i++)
+            if (others[i] <= most)
+                offer(o, others[i]);
+    }
+    return s->knobs != NULL && s->knobs->value[knob] != 0 ? s->knobs->value[knob] : rule;
+}
+
+/* Instructions of the widest vectors are not always the fastest. */
+static int lanes_of(const dc_sketch *s)
+{
+    const int64_t all = dc_max_i64(s->t->vector_bytes / widest(s->k), 1);
+    const int32_t half[] = {all >= 8 ? (int32_t)all / 2 : 0, 0};
+    return s->t->simt ? (int)all : (int)dc_sketch_knob(s, DC_KNOB_LANES, all, half, all);
+}
+
+static void schedule(dc_job *j, dc_sketch *s)
+{
+    dc_kernel *k = s->k;
+    const dc_target *t = s->t;
+    s->lanes = lanes_of(s);
     if (!dc_roles_any(k)) /* of a text that was given */
         dc_roles_derive(k);
     dc_shape p = dc_shape_of(k);
-    if (!t->simt && !p.by_rows && split_divided(&s)) {
+    if (!t->simt && !p.by_rows && split_divided(s)) {
         dc_roles_derive(k); /* operands may move along one of two parts alone */
         p = dc_shape_of(k);
     }
-    const dc_row_inputs inputs = dc_sketch_row_inputs(&s);
-    const bool done = t->simt                       ? dc_schedule_simt(&s, &p)
-                      : p.add == NULL && !p.by_rows ? dc_schedule_map(&s, &p)
-                      : p.add == NULL               ? dc_schedule_rows(&s, &p)
-                                                    : schedule_reduction(&s, &p);
-    if (!done)
-        dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s.why);
+    const dc_row_inputs inputs = dc_sketch_row_inputs(s);
+    const bool done = t->simt                       ? dc_schedule_simt(s, &p)
+                      : p.add == NULL && !p.by_rows ? dc_schedule_map(s, &p)
+                      : p.add == NULL               ? dc_schedule_rows(s, &p)
+                                                    : schedule_reduction(s, &p);
+    if (!done && s->space == NULL)
+        dc_logf(j->log, DC_CH_KERNEL, "%s: schedule ends: %s", k->name, s->why);
+    if (s->space != NULL)
+        s->space->complete = done;
     if (!t->simt)
-        dc_schedule_memory(&s, &inputs);
+        dc_schedule_memory(s, &inputs);
+}
+
+dc_status dc_schedule(dc_job *j, dc_kernel *k, const dc_target *t, int level)
+{
+    dc_sketch s = {.k = k, .t = t};
+    if (level >= 2)
+        schedule(j, &s);
+    return DC_OK;
+}
+
+dc_status dc_schedule_search(dc_job *j, dc_kernel *k, const dc_target *t, const dc_knobs *knobs,
+                             dc_knob_space *space)
+{
+    dc_sketch s = {.k = k, .t = t, .knobs = knobs, .space = space};
+    *space = (dc_knob_space){.complete = false};
+    schedule(j, &s);
     return DC_OK;
 }

@@ -195,25 +195,49 @@ static int epilogue_reads(const product *q, const dc_shape *p)
  * address and a test in every step where a is read in place. Where b comes from memory, each step waits
  * for it, so that fewer steps are better: three vectors of eight rows instead of two.
  */
+static int64_t tile_cost(const product *q, int64_t r, int64_t v)
+{
+    const int64_t wait = q->streams && q->M % 8 == 0 ? 4 : 1;
+    const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
+    const int64_t step = dc_max_i64(dc_max_i64(r * v, r + 2 * v), 10);
+    return tiles *
+           (8 * (step + wait) + (q->M % r != 0 ? 2 * r : 0) + (q->N % (v * q->lanes) != 0 ? 4 : 0));
+}
+
+/* Tiles by their cost, the cheapest first; of equals the first one. */
+typedef struct tiles {
+    int64_t cost[DC_KNOB_VALUES];
+    int32_t tile[DC_KNOB_VALUES + 1]; /* rows and vectors as the knob has them; 0 behind the last */
+    int n;
+} tiles;
+
+static void add_tile(tiles *t, int64_t cost, int64_t rows, int64_t vectors)
+{
+    int at = t->n < DC_KNOB_VALUES ? t->n++ : DC_KNOB_VALUES;
+    for (; at > 0 && t->cost[at - 1] > cost; at--) {
+        if (at == DC_KNOB_VALUES)
+            continue;
+        t->cost[at] = t->cost[at - 1];
+        t->tile[at] = t->tile[at - 1];
+    }
+    if (at == DC_KNOB_VALUES)
+        return;
+    t->cost[at] = cost;
+    t->tile[at] = (int32_t)(100 * rows + vectors);
+}
+
 static void tile_of(product *q)
 {
     const int64_t registers = q->s->t->vector_registers;
-    int64_t least = INT64_MAX;
+    tiles all = {.n = 0};
     q->lanes = dc_sketch_lanes(q->s, q->N);
     const int64_t most = dc_min_i64((q->N + q->lanes - 1) / q->lanes, DC_TUNE_TILE_VECTORS);
-    const int64_t wait = q->streams && q->M % 8 == 0 ? 4 : 1;
     for (int64_t v = 1; v <= most; v++)
-        for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++) {
-            const int64_t tiles = (q->M + r - 1) / r * ((q->N + v * q->lanes - 1) / (v * q->lanes));
-            const int64_t step = dc_max_i64(dc_max_i64(r * v, r + 2 * v), 10);
-            const int64_t cost = tiles * (8 * (step + wait) + (q->M % r != 0 ? 2 * r : 0) +
-                                          (q->N % (v * q->lanes) != 0 ? 4 : 0));
-            if (cost < least) {
-                least = cost;
-                q->rows = r;
-                q->vectors = v;
-            }
-        }
+        for (int64_t r = 1; r <= q->M && r * v + v + 1 < registers && r <= 16; r++)
+            add_tile(&all, tile_cost(q, r, v), r, v);
+    const int64_t tile = dc_sketch_knob(q->s, DC_KNOB_TILE, all.tile[0], all.tile, INT32_MAX);
+    q->rows = tile / 100;
+    q->vectors = tile % 100;
 }
 
 /* n in at most so many parts, each a multiple of step but for the last. */
@@ -240,6 +264,20 @@ static bool is_large(const product *q)
     return q->N * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 && q->N * size >= DC_TUNE_PANEL_STRIDE;
 }
 
+/* Another packing than the rule's, as far as there is one. */
+static void choose_packing(product *q)
+{
+    const bool b = q->b.plain && q->nred == 1 && !q->streams && q->M >= 2;
+    const bool a = b && q->a.plain && q->has_m && q->a.m.unit && q->a.k.strided && q->rows > 1 &&
+                   (q->rows & (q->rows - 1)) == 0;
+    const int32_t ways[] = {b ? 2 : 1, q->b.n.strided ? 2 : 1, a ? 3 : 0, 0};
+    if (!b)
+        return;
+    const int64_t way = dc_sketch_knob(q->s, DC_KNOB_PACK, 1 + q->pack_b + q->pack_a, ways, 3);
+    q->pack_b = way >= 2 || q->b.n.strided;
+    q->pack_a = way == 3 && a;
+}
+
 /*
  * b is packed where its vectors lie across memory, or where it leaves L2 too little
  * room, its rows are apart and enough rows of a share a panel. Where only few do, it is streamed:
@@ -256,13 +294,29 @@ static void packing_of(product *q)
                 q->M * q->K * size > (int64_t)q->s->t->l2 * 5 / 8 &&
                 q->M * size >= DC_TUNE_PANEL_STRIDE && (q->rows & (q->rows - 1)) == 0 &&
                 q->rows > 1;
+    choose_packing(q);
     q->wide = q->pack_b && !across && !q->pack_a && q->M <= DC_TUNE_WIDE_ROWS &&
               q->K <= DC_TUNE_WIDE_K && q->N % (DC_TUNE_WIDE_PANELS * q->vectors * q->lanes) == 0;
     q->by_rows = q->has_m && !q->streams && !q->pack_b && q->K <= DC_TUNE_PANEL_K &&
                  q->N * size >= DC_TUNE_PANEL_STRIDE &&
                  q->N * q->K * size <= (int64_t)q->s->t->l2 / 2;
+    if (q->has_m && !q->streams && !q->pack_b)
+        q->by_rows = dc_sketch_knob(q->s, DC_KNOB_ORDER, q->by_rows ? 2 : 1,
+                                    (const int32_t[]){1, 2, 0}, 2) == 2;
     q->row_apart = q->by_rows && q->nred == 1 && q->epilogue_reads >= 2 &&
                    q->rows * q->N * 4 <= (int64_t)q->s->t->l2 / 8;
+}
+
+/* Another length of panels than the rule's. */
+static void choose_panel(product *q)
+{
+    const int32_t all = q->K <= INT32_MAX ? (int32_t)q->K : 4096;
+    const int32_t lengths[] = {256, 512, 128, 1024, 2048, 4096, 64, all, 0};
+    if (q->nred != 1)
+        return;
+    const int64_t length = dc_sketch_knob(q->s, DC_KNOB_PANEL_K, q->block_k, lengths, q->K);
+    if (length != q->block_k)
+        q->block_k = piece_of(q->K, length);
 }
 
 /*
@@ -277,9 +331,11 @@ static void blocks_of(product *q)
     for (int i = 0; i < q->nout; i++)
         outer *= dc_sketch_extent(q->s, q->out[i]);
     const double work = (double)outer * (double)q->M * (double)q->N * (double)q->K;
-    const int64_t want = work >= DC_TUNE_SHARED_WORK   ? DC_TUNE_WORK_ITEMS
+    const int64_t rule = work >= DC_TUNE_SHARED_WORK   ? DC_TUNE_WORK_ITEMS
                          : work >= DC_TUNE_PAIRED_WORK ? 2
                                                        : 1;
+    const int64_t want = dc_sketch_knob(q->s, DC_KNOB_ITEMS, rule,
+                                        (const int32_t[]){4, 8, 16, 32, 64, 2, 1, 0}, INT32_MAX);
     int64_t room = INT64_MAX, most_n = INT64_MAX;
     q->block_k = q->K;
     if (q->streams) {
@@ -288,6 +344,7 @@ static void blocks_of(product *q)
     } else if (q->nred == 1) {
         q->block_k = piece_of(q->K, q->pack_a ? DC_TUNE_PANEL_K / 4 : DC_TUNE_PANEL_K);
     }
+    choose_panel(q);
     if ((q->block_k < q->K || q->has_outer) && !q->streams) {
         room = (int64_t)q->s->t->l2 / 2 / 4;
         most_n = (q->pack_a ? 16 : 4) * columns;
@@ -299,7 +356,7 @@ static void blocks_of(product *q)
     if (q->row_apart)
         along_m = (q->M + q->rows - 1) / q->rows;
     if (q->pack_b && q->block_k == q->K && outer < want && q->N <= DC_TUNE_MOST_ITEMS * columns &&
-        want == DC_TUNE_WORK_ITEMS)
+        want >= DC_TUNE_WORK_ITEMS)
         along_n = (q->N + columns - 1) / columns;
     if (q->wide)
         along_n = (q->N + DC_TUNE_WIDE_PANELS * columns - 1) / (DC_TUNE_WIDE_PANELS * columns);
@@ -482,8 +539,11 @@ static bool apply(product *q)
 /* Few rows, both operands along the sum, which is long enough for vectors: see jit/schedule/schedule_dots.c. */
 static bool is_dots(const product *q)
 {
-    return q->nred == 1 && q->has_m && q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes) &&
-           q->a.k.unit && q->b.k.unit && !q->b.n.unit && q->N > 1;
+    if (q->nred != 1 || !q->has_m || !q->a.k.unit || !q->b.k.unit || q->b.n.unit || q->N <= 1 ||
+        q->M > 2 * DC_TUNE_DOT_ROWS || q->K < q->s->lanes)
+        return false;
+    const bool rule = q->M <= dc_min_i64(DC_TUNE_DOT_ROWS, q->K / q->s->lanes);
+    return dc_sketch_knob(q->s, DC_KNOB_DOTS, rule ? 2 : 1, (const int32_t[]){1, 2, 0}, 2) == 2;
 }
 
 static bool schedule_dots(product *q)
@@ -509,11 +569,18 @@ bool dc_schedule_product(dc_sketch *s, const dc_shape *p, bool *is)
         return true;
     read_axes(&q, p);
     q.epilogue_reads = epilogue_reads(&q, p);
-    q.apart = epilogue_cost(s->k) > DC_TUNE_EPILOGUE_OPS;
+    const int epilogue = epilogue_cost(s->k);
+    q.apart = epilogue > DC_TUNE_EPILOGUE_OPS;
+    if (epilogue > 0)
+        q.apart =
+            dc_sketch_knob(s, DC_KNOB_APART, q.apart ? 2 : 1, (const int32_t[]){1, 2, 0}, 2) == 2;
     take_outer(&q);
     if (is_dots(&q))
         return schedule_dots(&q);
     q.streams = q.nred == 1 && !q.b.n.strided && is_large(&q) && q.M < DC_TUNE_PACK_ROWS;
+    if (q.nred == 1 && !q.b.n.strided && q.M <= 2 * DC_TUNE_PACK_ROWS)
+        q.streams = dc_sketch_knob(s, DC_KNOB_STREAM, q.streams ? 2 : 1, (const int32_t[]){1, 2, 0},
+                                   2) == 2;
     tile_of(&q);
     packing_of(&q);
     blocks_of(&q);

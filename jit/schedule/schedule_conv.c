@@ -107,7 +107,11 @@ static void choose_tile(conv *c)
     c->vectors = vectors % 2 == 0 ? 2 : 1;
     if (vectors % 4 == 0 && extent(c, p->out[p->nout - 2]) * 4 <= registers)
         c->vectors = 4;
-    const int64_t most = registers / c->vectors;
+    c->vectors = dc_sketch_knob(c->s, DC_KNOB_CONV_VECTORS, c->vectors,
+                                (const int32_t[]){1, 2, 3, 4, 0}, dc_min_i64(vectors, 4));
+    const int64_t most =
+        dc_sketch_knob(c->s, DC_KNOB_CONV_ROWS, registers / c->vectors,
+                       (const int32_t[]){4, 6, 7, 8, 12, 14, 3, 2, 0}, registers / c->vectors);
     c->rows = 1;
     c->height = piece(extent(c, p->out[p->nout - 2]), most);
     int64_t rows = c->height;
@@ -200,12 +204,18 @@ static bool is_tested(const conv *c)
     return c->s->k->vx.at[c->left].pred.n > 0;
 }
 
+static int64_t part_bytes(const conv *c)
+{
+    static const int32_t bytes[] = {12 << 10, 48 << 10, 96 << 10, 192 << 10, 6 << 10, 0};
+    return dc_sketch_knob(c->s, DC_KNOB_CONV_BYTES, DC_TUNE_CONV_BYTES, bytes, INT32_MAX);
+}
+
 /* Rows of an image that a work item computes: as many as the copy has room for. */
 static int64_t block_rows(const conv *c, int axis)
 {
     bool affine = true;
     const int64_t row = size_of(stride(c, c->p->out[axis], &affine)) * 4;
-    const int64_t most = dc_max_i64(DC_TUNE_CONV_BYTES / dc_max_i64(row, 1), 1);
+    const int64_t most = dc_max_i64(part_bytes(c) / dc_max_i64(row, 1), 1);
     return largest_divisor(extent(c, c->p->out[axis]), most);
 }
 
@@ -300,7 +310,7 @@ static int64_t image_rows(const conv *c, uint32_t y)
     int64_t right = c->vectors * c->lanes * 4;
     for (int i = c->p->nred - 1; i >= 0 && c->p->red[i] != y; i--)
         right *= extent(c, c->p->red[i]);
-    return largest_divisor(extent(c, y), dc_max_i64(DC_TUNE_CONV_BYTES / (left + right), 1));
+    return largest_divisor(extent(c, y), dc_max_i64(part_bytes(c) / (left + right), 1));
 }
 
 /* The first of the terms' axes that the window moves along. */

@@ -72,7 +72,10 @@ static bool part_epilogue(dc_sketch *s, const dc_dots *d, const halves *h)
 
 bool dc_schedule_dots(dc_sketch *s, const dc_dots *d)
 {
-    const int64_t rows = rows_of(d->M), columns = columns_of(s, rows, d->block);
+    const int64_t rows = dc_sketch_knob(s, DC_KNOB_DOT_ROWS, rows_of(d->M),
+                                        (const int32_t[]){1, 2, 3, 4, 5, 6, 8, 0}, d->M);
+    const int64_t columns = dc_sketch_knob(s, DC_KNOB_DOT_COLUMNS, columns_of(s, rows, d->block),
+                                           (const int32_t[]){1, 2, 3, 4, 6, 8, 0}, d->block);
     halves h;
     dc_split m, n;
     if (!split_sum(s, d->k, &h) || (d->apart && !part_epilogue(s, d, &h)))

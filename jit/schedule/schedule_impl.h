@@ -7,13 +7,23 @@
 
 #include "jit/nest/nest_roles.h"
 #include "jit/schedule/schedule.h"
+#include "jit/schedule/schedule_knobs.h"
 
 typedef struct dc_sketch { /* a kernel while a rule schedules it */
     dc_kernel *k;
     const dc_target *t;
-    int lanes;       /* of the widest numbers computed */
-    const char *why; /* of the move that did not apply */
+    int lanes;             /* of the widest numbers computed */
+    const char *why;       /* of the move that did not apply */
+    const dc_knobs *knobs; /* of a search; NULL: none, the rules decide */
+    dc_knob_space *space;  /* what it may ask for; NULL: nobody wants to know */
 } dc_sketch;
+
+/*
+ * What is asked for, or else the rule's value. The others that make sense end with 0, of which those from 1 to `most`
+ * are offered, each once.
+ */
+int64_t dc_sketch_knob(const dc_sketch *s, dc_knob knob, int64_t rule, const int32_t *others,
+                       int64_t most);
 
 /* Moves, schedule_moves.c: false with the reason in `why` --------------------------------------- */
 
@@ -38,14 +48,26 @@ bool dc_do_reorder_reduce(dc_sketch *s, uint32_t inner, uint32_t outer);
 bool dc_do_vectorize(dc_sketch *s, uint32_t axis);
 bool dc_do_unroll(dc_sketch *s, uint32_t axis);
 bool dc_do_block(dc_sketch *s, uint32_t axis);
+bool dc_do_lane(dc_sketch *s, uint32_t axis);
 bool dc_do_grid(dc_sketch *s, uint32_t axis);
+/* *made: the axis of the loops that all threads run. */
+bool dc_do_replicate(dc_sketch *s, uint32_t axis, int64_t threads, uint32_t *made);
+bool dc_do_pad_rows(dc_sketch *s, uint32_t buf, int64_t n);
+bool dc_do_swizzle(dc_sketch *s, uint32_t buf, int64_t n);
+bool dc_do_tensorize(dc_sketch *s, uint32_t axis, uint32_t tile); /* dc_tile_id */
 bool dc_do_subtotal(dc_sketch *s, uint32_t axis);
+bool dc_do_stage(dc_sketch *s, uint32_t buf, int64_t stages);
 bool dc_do_nontemporal(dc_sketch *s, uint32_t buf);
 bool dc_do_prefetch(dc_sketch *s, uint32_t buf, uint32_t over, uint32_t within, int level);
 bool dc_do_pipeline(dc_sketch *s, uint32_t axis);
 /* *made: the first axis of the loops that copy. */
 bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
                 uint32_t *made);
+/* The same with the dims in the order of their loops. */
+bool dc_do_cache_read(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made);
+/* pack in this order of dims, of elements as they are. */
+bool dc_do_cache_elements(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
+                          uint32_t *made);
 bool dc_do_cache_write(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made);
 bool dc_do_window_read(dc_sketch *s, uint32_t buf, uint32_t axis);
 /* Number `which` of the axes from `made` on that copy along `axis`; DC_NO_AXIS: there is none. */
@@ -90,6 +112,8 @@ bool dc_schedule_vectors(dc_sketch *s, const dc_shape *p, int64_t vectors);
  * length; after them partial blocks, masked.
  */
 bool dc_schedule_transposed_strips(dc_sketch *s, const dc_shape *p, int at);
+/* How many of these blocks are beside each other, at most. */
+int64_t dc_sketch_blocks(const dc_sketch *s, int64_t rule);
 /* The number of vectors that the fewest rows of the extent fill without a rest. */
 int64_t dc_sketch_block(const dc_sketch *s, int64_t extent);
 /* Several rows at a time, in so many vectors at least. */
@@ -131,6 +155,9 @@ typedef struct dc_row_inputs {
 dc_row_inputs dc_sketch_row_inputs(const dc_sketch *s);
 /* After all other moves: stores past the caches, what overlaps with them, prefetches of rows. */
 void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs);
+
+/* A contraction for groups of threads (schedule_simt_product.c); *is tells whether it is one that is worth tiles. */
+bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is);
 
 /* For groups of threads. */
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *shape);

@@ -77,8 +77,8 @@ static bool schedule_transposed(dc_sketch *s, const dc_shape *p, int at)
     if (dc_sketch_extent(s, p->out[at]) % lanes != 0 || columns % lanes != 0)
         return elements(s, p) < DC_TUNE_BLOCK_ELEMENTS ? dc_schedule_vectors(s, p, 1)
                                                        : dc_schedule_transposed_strips(s, p, at);
-    int64_t blocks =
-        columns % DC_TUNE_COPY_SETS != 0 || dc_sketch_bypasses(s) ? DC_TUNE_TRANSPOSED_BLOCKS : 1;
+    const bool spread = columns % DC_TUNE_COPY_SETS != 0 || dc_sketch_bypasses(s);
+    int64_t blocks = dc_sketch_blocks(s, spread ? DC_TUNE_TRANSPOSED_BLOCKS : 1);
     while (dc_sketch_extent(s, p->out[at]) % (blocks * lanes) != 0)
         blocks /= 2;
     if (!dc_do_split(s, p->out[at], blocks * lanes, &m) ||
@@ -306,6 +306,8 @@ int64_t dc_sketch_vectors(const dc_sketch *s, int64_t all, int64_t extent, int64
         most = all < DC_TUNE_TWO_VECTORS ? 1 : 2;
     if (is_initialiser(s->k))
         most = 1;
+    most =
+        dc_sketch_knob(s, DC_KNOB_VECTORS, most, (const int32_t[]){1, 2, 4, 8, 0}, WIDEST / lanes);
     while (most > 1 && (extent % (most * lanes) != 0 || most * lanes > WIDEST))
         most /= 2;
     return most;

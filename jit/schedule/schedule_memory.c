@@ -50,7 +50,8 @@ static void schedule_stores(dc_sketch *s, dc_arena *scratch)
 {
     dc_kernel *k = s->k;
     dc_overlap overlap;
-    if (!dc_sketch_bypasses(s))
+    if (!dc_sketch_bypasses(s) ||
+        dc_sketch_knob(s, DC_KNOB_NONTEMPORAL, 2, (const int32_t[]){1, 0}, 2) == 1)
         return;
     for (uint32_t b = 0; b < k->buf.n; b++)
         if (bypasses(&k->buf.at[b]))
@@ -60,7 +61,8 @@ static void schedule_stores(dc_sketch *s, dc_arena *scratch)
         while (t != NULL && (t->kind != DC_STMT_LOOP || t->axis != a))
             t = t->next;
         if (t != NULL && k->axis.at[a].kind == DC_AXIS_GRID &&
-            dc_nest_overlap(k, scratch, t, &overlap) == NULL && stores_past_only(k, overlap.late))
+            dc_nest_overlap(k, scratch, t, &overlap) == NULL && stores_past_only(k, overlap.late) &&
+            dc_sketch_knob(s, DC_KNOB_PIPELINE, 2, (const int32_t[]){1, 0}, 2) == 2)
             dc_do_pipeline(s, a);
     }
 }
@@ -220,7 +222,7 @@ static const dc_stmt *idlest_part(parts *p, const dc_sketch *s, dc_arena *scratc
  * the row is computed, and into cache 2, since not all of it fits cache 1 beside the row. A single one is
  * fetched by the last part, since memory reads and writes at the same time.
  */
-static void prefetch_rows(dc_sketch *s, dc_arena *scratch, const dc_row_inputs *in)
+static void prefetch_rows(dc_sketch *s, dc_arena *scratch, const dc_row_inputs *in, int level)
 {
     const dc_stmt *rows = find_loop(s->k->root, in->rows);
     if (rows == NULL)
@@ -229,16 +231,23 @@ static void prefetch_rows(dc_sketch *s, dc_arena *scratch, const dc_row_inputs *
     for (uint32_t i = 0; i < in->n; i++) {
         const dc_stmt *part = idlest_part(&p, s, scratch, in->buf[i]);
         if (part != NULL)
-            dc_do_prefetch(s, in->buf[i], in->rows, part->axis, in->n > 1 ? 2 : 1);
+            dc_do_prefetch(s, in->buf[i], in->rows, part->axis, level);
     }
 }
 
 /* Of the next work item, wherever its rows are. */
-static void prefetch_chosen(dc_sketch *s, const dc_row_inputs *in)
+static void prefetch_chosen(dc_sketch *s, const dc_row_inputs *in, int level)
 {
     const dc_stmt *root = s->k->root;
     for (uint32_t i = 0; i < in->n && root->kind == DC_STMT_LOOP; i++)
-        dc_do_prefetch(s, in->buf[i], root->axis, root->axis, 1);
+        dc_do_prefetch(s, in->buf[i], root->axis, root->axis, level);
+}
+
+/* The cache that rows are fetched into; 0: none. */
+static int prefetch_level(const dc_sketch *s, const dc_row_inputs *in)
+{
+    const int rule = !in->chosen && in->n > 1 ? 2 : 1;
+    return (int)dc_sketch_knob(s, DC_KNOB_PREFETCH, rule + 1, (const int32_t[]){1, 2, 3, 0}, 3) - 1;
 }
 
 void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs)
@@ -247,10 +256,11 @@ void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs)
     dc_arena own = {0}, *scratch = j != NULL ? &j->scratch : &own;
     const dc_mark mark = dc_arena_mark(scratch);
     schedule_stores(s, scratch);
-    if (inputs->n > 0 && inputs->chosen)
-        prefetch_chosen(s, inputs);
-    else if (inputs->n > 0)
-        prefetch_rows(s, scratch, inputs);
+    const int level = inputs->n > 0 ? prefetch_level(s, inputs) : 0;
+    if (level > 0 && inputs->chosen)
+        prefetch_chosen(s, inputs, level);
+    else if (level > 0)
+        prefetch_rows(s, scratch, inputs, level);
     dc_arena_rewind(scratch, mark);
     dc_arena_free(&own);
 }

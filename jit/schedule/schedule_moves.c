@@ -90,6 +90,23 @@ bool dc_do_block(dc_sketch *s, uint32_t axis)
     return on_axis(s, DC_MOVE_BLOCK, axis);
 }
 
+bool dc_do_lane(dc_sketch *s, uint32_t axis)
+{
+    return on_axis(s, DC_MOVE_LANE, axis);
+}
+
+bool dc_do_replicate(dc_sketch *s, uint32_t axis, int64_t threads, uint32_t *made)
+{
+    *made = s->k->axis.n;
+    return apply(
+        s, &(dc_move){.kind = DC_MOVE_REPLICATE, .naxis = 1, .axis = {axis}, .count = threads});
+}
+
+bool dc_do_pad_rows(dc_sketch *s, uint32_t buf, int64_t n)
+{
+    return apply(s, &(dc_move){.kind = DC_MOVE_PAD_ROWS, .buf = buf, .count = n});
+}
+
 bool dc_do_subtotal(dc_sketch *s, uint32_t axis)
 {
     return on_axis(s, DC_MOVE_SUBTOTAL, axis);
@@ -98,6 +115,22 @@ bool dc_do_subtotal(dc_sketch *s, uint32_t axis)
 bool dc_do_grid(dc_sketch *s, uint32_t axis)
 {
     return on_axis(s, DC_MOVE_GRID, axis);
+}
+
+bool dc_do_swizzle(dc_sketch *s, uint32_t buf, int64_t n)
+{
+    return apply(s, &(dc_move){.kind = DC_MOVE_SWIZZLE, .buf = buf, .count = n});
+}
+
+bool dc_do_tensorize(dc_sketch *s, uint32_t axis, uint32_t tile)
+{
+    const dc_move m = {.kind = DC_MOVE_TENSORIZE, .naxis = 1, .axis = {axis}, .tile = tile};
+    return apply(s, &m);
+}
+
+bool dc_do_stage(dc_sketch *s, uint32_t buf, int64_t stages)
+{
+    return apply(s, &(dc_move){.kind = DC_MOVE_STAGE, .buf = buf, .count = stages});
 }
 
 bool dc_do_nontemporal(dc_sketch *s, uint32_t buf)
@@ -119,13 +152,31 @@ bool dc_do_pipeline(dc_sketch *s, uint32_t axis)
 
 /* Copies -------------------------------------------------------------------------------------- */
 
+static bool copy_in(dc_sketch *s, dc_move_kind kind, uint32_t buf, uint32_t axis,
+                    const uint32_t *dim, int n, uint32_t *made)
+{
+    dc_move m = {.kind = kind, .buf = buf, .naxis = 1 + (uint32_t)n, .axis = {axis}};
+    if (n > 0)
+        memcpy(m.axis + 1, dim, (size_t)n * sizeof *dim);
+    *made = s->k->axis.n;
+    return apply(s, &m);
+}
+
 bool dc_do_pack(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
                 uint32_t *made)
 {
-    dc_move m = {.kind = DC_MOVE_PACK, .buf = buf, .naxis = 1 + (uint32_t)n, .axis = {axis}};
-    memcpy(m.axis + 1, dim, (size_t)n * sizeof *dim);
-    *made = s->k->axis.n;
-    return apply(s, &m);
+    return copy_in(s, DC_MOVE_PACK, buf, axis, dim, n, made);
+}
+
+bool dc_do_cache_read(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made)
+{
+    return dc_do_pack(s, buf, axis, NULL, 0, made);
+}
+
+bool dc_do_cache_elements(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
+                      uint32_t *made)
+{
+    return copy_in(s, DC_MOVE_CACHE_READ, buf, axis, dim, n, made);
 }
 
 bool dc_do_cache_write(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made)

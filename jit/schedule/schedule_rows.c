@@ -143,7 +143,8 @@ static int64_t vectors_of(const dc_sketch *s, const part *x)
             best = v;
         }
     }
-    return best;
+    return dc_sketch_knob(s, DC_KNOB_SUM_VECTORS, best, (const int32_t[]){1, 2, 4, 6, 8, 0},
+                          dc_min_i64(n, s->t->vector_registers / 2));
 }
 
 /* The reduction of a part, in vectors along one of its axes. */
@@ -266,6 +267,8 @@ bool dc_schedule_rows(dc_sketch *s, const dc_shape *p)
     /* whole vectors only: lanes of a tail would read what another work item writes */
     const bool beside =
         p->add == NULL && all.height == 0 && last >= 4 && last % dc_sketch_lanes(s, last) == 0;
-    return beside || (p->add != NULL && are_short(s, p, &all)) ? schedule_beside(s, p, &all)
-                                                               : schedule_each(s, p, &all);
+    const bool may = beside || (p->add != NULL && are_short(s, p, &all));
+    return may && dc_sketch_knob(s, DC_KNOB_BESIDE, 2, (const int32_t[]){1, 0}, 2) == 2
+               ? schedule_beside(s, p, &all)
+               : schedule_each(s, p, &all);
 }

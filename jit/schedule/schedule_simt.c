@@ -1,27 +1,26 @@
 /*
- * Schedules by rule for devices that run groups of threads. Two sketches:
+ * Schedules by rule for devices that run groups of threads: which sketch a kernel gets.
  *
- *   flat    a thread for each output, outputs numbered through all their axes, DC_TUNE_GROUP_THREADS of them to a
- *           group; a reduction is a loop of its thread.
- *   shared  few outputs with long reductions: a group for each, its threads add up every DC_TUNE_GROUP_THREADS-th
- *           term, then the partial sums.
- *
- * Tiles in shared memory are schedules written by hand so far (tests/kernel).
+ *   map      no reduction (schedule_simt_map.c).
+ *   rows     reductions along rows and what is stored by rows beside them; long sums (schedule_simt_rows.c).
+ *   columns  few sums over leading axes (schedule_simt_columns.c).
+ *   flat     a thread for each output, outputs numbered through all their axes; a reduction is a loop of its thread.
+ *            It fits everything.
  */
 #include "jit/base/tuning.h"
-#include "jit/schedule/schedule_impl.h"
+#include "jit/schedule/schedule_simt_impl.h"
 
-/* One axis for all outputs. */
-static bool fuse_outputs(dc_sketch *s, const dc_shape *p, uint32_t *all)
+int64_t dc_simt_threads(const dc_sketch *s)
 {
-    *all = p->out[0];
-    for (int i = 1; i < p->nout; i++)
-        if (!dc_do_fuse(s, *all, p->out[i], all))
-            return false;
-    return true;
+    return dc_min_i64(s->t->group_threads, DC_TUNE_GROUP_THREADS);
 }
 
-static int64_t product(const dc_sketch *s, const uint32_t *axis, int n)
+int64_t dc_simt_many(const dc_sketch *s)
+{
+    return s->t->units > 0 ? s->t->units : DC_TUNE_MANY_GROUPS;
+}
+
+int64_t dc_simt_product(const dc_sketch *s, const uint32_t *axis, int n)
 {
     int64_t p = 1;
     for (int i = 0; i < n; i++)
@@ -29,44 +28,81 @@ static int64_t product(const dc_sketch *s, const uint32_t *axis, int n)
     return p;
 }
 
-static bool schedule_flat(dc_sketch *s, int threads, const dc_shape *p)
+bool dc_simt_fuse(dc_sketch *s, const uint32_t *axis, int n, uint32_t *all)
 {
-    const int64_t outputs = product(s, p->out, p->nout);
-    uint32_t all;
-    dc_split groups;
-    if (p->nout == 0)
-        return true;
-    if (!fuse_outputs(s, p, &all))
-        return false;
-    if (outputs <= threads)
-        return dc_do_block(s, all);
-    return dc_do_split(s, all, threads, &groups) && dc_do_grid(s, groups.o) &&
-           dc_do_block(s, groups.i);
+    *all = axis[0];
+    for (int i = 1; i < n; i++)
+        if (!dc_do_fuse(s, *all, axis[i], all))
+            return false;
+    return true;
 }
 
-static bool schedule_shared(dc_sketch *s, int threads, const dc_shape *p)
+int64_t dc_simt_vector(const dc_sketch *s, int64_t extent)
+{
+    size_t widest = 1;
+    for (uint32_t b = 0; b < s->k->buf.n; b++) {
+        const dc_buffer *x = &s->k->buf.at[b];
+        const size_t size = dc_dtype_size((dc_dtype)x->dtype);
+        if (x->scope == DC_SCOPE_PARAM && x->count >= extent && size > widest)
+            widest = size;
+    }
+    int64_t n = dc_min_i64(DC_TUNE_ACCESS_BYTES / (int64_t)widest, DC_TUNE_ACCESS_ELEMENTS);
+    while (n > 1 && extent % n != 0)
+        n /= 2;
+    return n;
+}
+
+bool dc_simt_own_group(dc_sketch *s, uint32_t axis)
+{
+    dc_split of;
+    return dc_do_split(s, axis, dc_sketch_extent(s, axis), &of) && dc_do_block(s, of.i);
+}
+
+bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads)
+{
+    const int64_t extent = dc_sketch_extent(s, axis);
+    dc_split parts = {.o = axis}, of;
+    if (extent <= threads)
+        return dc_do_block(s, axis);
+    if (extent % threads != 0 &&
+        (!dc_do_cut(s, axis, extent - extent % threads, &parts) || !dc_simt_own_group(s, parts.i)))
+        return false;
+    return dc_do_split(s, parts.o, threads, &of) && dc_do_block(s, of.i) && dc_sketch_grid_all(s);
+}
+
+/* A long sum of a thread is a sum of sums. */
+static bool shorten_chain(dc_sketch *s, const dc_shape *p)
+{
+    dc_chain sum = {.total = p->add->put[0].value, .n = p->nred, .side = 1, .inside = 1};
+    for (int i = 0; i < p->nred; i++) {
+        sum.red[i] = p->red[i];
+        sum.extent[i] = dc_sketch_extent(s, p->red[i]);
+    }
+    dc_sketch_subtotal(s, &sum);
+    return true;
+}
+
+bool dc_simt_flat(dc_sketch *s, const dc_shape *p)
 {
     uint32_t all;
-    dc_partial r;
-    if (!dc_do_split_reduce(s, p->red[p->nred - 1], threads, &r))
-        return false;
-    /* partial sums go outside of all loops of the reduction */
-    bool ok = dc_do_reorder(s, r.i, r.o);
-    for (int i = p->nred - 2; i >= 0 && ok; i--)
-        ok = dc_do_reorder(s, r.i, p->red[i]);
-    if (!ok || !dc_do_block(s, r.i))
-        return false;
     if (p->nout == 0)
         return true;
-    return fuse_outputs(s, p, &all) && dc_do_grid(s, all);
+    if (p->add != NULL)
+        shorten_chain(s, p);
+    return dc_simt_fuse(s, p->out, p->nout, &all) && dc_simt_groups(s, all, dc_simt_threads(s));
 }
 
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
 {
-    const int threads =
-        s->t->group_threads < DC_TUNE_GROUP_THREADS ? s->t->group_threads : DC_TUNE_GROUP_THREADS;
-    const bool few = p->nred > 0 && product(s, p->out, p->nout) < DC_TUNE_GROUP_OUTPUTS;
-    if (few && dc_sketch_extent(s, p->red[p->nred - 1]) >= DC_TUNE_GROUP_TERMS)
-        return schedule_shared(s, threads, p);
-    return schedule_flat(s, threads, p);
+    bool is = false;
+    if (p->add == NULL && !p->by_rows)
+        return dc_simt_map(s, p);
+    const bool product = dc_schedule_simt_product(s, p, &is);
+    if (is)
+        return product;
+    const bool columns = dc_simt_columns(s, p, &is);
+    if (is)
+        return columns;
+    const bool rows = dc_simt_rows(s, p, &is);
+    return is ? rows : dc_simt_flat(s, p);
 }

@@ -255,6 +255,11 @@ static bool schedule_strip_columns(dc_sketch *s, strip *n)
                               (lanes == 1 || dc_do_vectorize(s, n->vectors.i)));
 }
 
+int64_t dc_sketch_blocks(const dc_sketch *s, int64_t rule)
+{
+    return dc_sketch_knob(s, DC_KNOB_BLOCKS, rule, (const int32_t[]){1, 2, 4, 8, 0}, 8);
+}
+
 /* Blocks along m are beside each other where that many divide it, as those of even extents are. */
 static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const strip *m,
                                 const strip n[2])
@@ -262,7 +267,7 @@ static bool schedule_strip_rows(dc_sketch *s, const dc_shape *p, int at, const s
     const int64_t lanes = dc_min_i64(m->extent, s->lanes);
     /* the corner is not worth the text of a block */
     const bool few_are_left = m->extent < s->lanes && n[0].extent > 0 && n[1].extent > 0;
-    int64_t blocks = DC_TUNE_TRANSPOSED_BLOCKS;
+    int64_t blocks = dc_sketch_blocks(s, DC_TUNE_TRANSPOSED_BLOCKS);
     uint32_t corner;
     dc_split rows, block;
     if (m->extent == 0)

@@ -6,6 +6,7 @@ local check = require "tests.lua.check"
 
 local device = os.getenv "DEEPC_DEVICE" or "cpu"
 local on_eval = device == "eval"
+local on_groups = ({ ["sim:cuda"] = true, ["sim:opencl"] = true })[os.getenv "DEEPC_DEVICE" or ""]
 
 TestSlices = {}
 
@@ -185,7 +186,8 @@ function TestSlices:test_gradients_are_linear()
     local large, more = gradient(loss, 128)
     lu.assertTrue(large.nodes < 5 * small.nodes)
     lu.assertTrue(large.launches < 5 * small.launches)
-    lu.assertTrue(more < 2 * less, more .. " beside " .. less)
+    -- Kernels that groups of threads launch together are one text, in which equal ones are repeated.
+    lu.assertTrue(more < (on_groups and 5 or 2) * less, more .. " beside " .. less)
   end
 end
 

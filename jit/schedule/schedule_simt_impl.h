@@ -1,0 +1,39 @@
+/*
+ * What the rules for groups of threads share (schedule_simt.c and its parts).
+ *
+ * A thread reads and writes 16 bytes at a time where rows allow it, neighbouring threads what follows; a warp is
+ * dc_target.lanes threads. How many threads a kernel has follows from its shape and the target alone.
+ */
+#ifndef DC_JIT_SCHEDULE_SCHEDULE_SIMT_IMPL_H
+#define DC_JIT_SCHEDULE_SCHEDULE_SIMT_IMPL_H
+
+#include "jit/schedule/schedule_impl.h"
+
+/* Threads of a group at most. */
+int64_t dc_simt_threads(const dc_sketch *s);
+/* Groups that occupy the device several times over. */
+int64_t dc_simt_many(const dc_sketch *s);
+/* The product of extents. */
+int64_t dc_simt_product(const dc_sketch *s, const uint32_t *axis, int n);
+/* The loops, each directly inside the one before, become one. */
+bool dc_simt_fuse(dc_sketch *s, const uint32_t *axis, int n, uint32_t *all);
+/*
+ * Elements of one access of 16 bytes to the widest type of parameters that loads and stores along an axis of so many
+ * iterations use: a divisor of the extent.
+ */
+int64_t dc_simt_vector(const dc_sketch *s, int64_t extent);
+/* The outermost loop, a short one, becomes the threads of a group of its own. */
+bool dc_simt_own_group(dc_sketch *s, uint32_t axis);
+/* The outermost loop becomes groups of so many threads; what is left over has a group of its own. */
+bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads);
+
+/* An output to each thread. */
+bool dc_simt_flat(dc_sketch *s, const dc_shape *p);
+/* No reduction, schedule_simt_map.c. */
+bool dc_simt_map(dc_sketch *s, const dc_shape *p);
+/* Rows of reductions and stores, schedule_simt_rows.c; *is: they are such, else nothing was done. */
+bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
+/* Sums over leading axes, schedule_simt_columns.c; *is as above. */
+bool dc_simt_columns(dc_sketch *s, const dc_shape *p, bool *is);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * Products of 16-bit floats by matrix instructions (jit/schedule/schedule_simt_tile.h), of 16 x 8 sums over 16 terms at a
+ * time that 32 lanes hold:
+ *
+ *   warps     each has a part of the tile, several matrices down and across
+ *   lanes     8 by 4: a lane has two rows, 8 apart, and two neighbouring columns of each matrix
+ *   k.o       stages: the operands go to shared memory as they are, [m][k] or [k][m], whichever is along memory;
+ *             the instructions that load matrices from there transpose
+ *
+ * The instruction adds products in an order of its own, and so does not serve strict kernels.
+ */
+#include "jit/base/tuning.h"
+#include "jit/nest/matrix_tile.h"
+#include "jit/schedule/schedule_simt_tile.h"
+
+#include <string.h>
+
+enum { ROWS = 16, COLUMNS = 8, TERMS = 16, DEPTH = 32, STAGES = 3 };
+
+#define TRY(...)          \
+    do {                  \
+        if (!__VA_ARGS__) \
+            return false; \
+    } while (0)
+
+/* Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent. */
+typedef struct tile {
+    int64_t m, n;         /* of a group */
+    int64_t down, across; /* matrices of a warp */
+    int64_t efficiency;
+} tile;
+
+static const tile tiles[] = {
+    {128, 128, 4, 4, 100}, {128, 64, 4, 4, 85}, {64, 128, 4, 4, 85}, {64, 64, 2, 4, 65},
+    {32, 128, 2, 4, 60},   {128, 32, 4, 2, 60}, {32, 64, 2, 2, 45},  {64, 32, 2, 2, 45},
+    {32, 32, 1, 2, 30},    {16, 64, 1, 2, 30},  {16, 32, 1, 1, 20},
+};
+
+/* Both operands are elements of one type, which nothing else reads. */
+static bool fits(const dc_simt_product *q, uint32_t *which)
+{
+    const dc_factor *a = &q->a, *b = &q->b;
+    *which = a->dtype == DC_F16 ? DC_TILE_MMA_F16 : DC_TILE_MMA_BF16;
+    return q->s->t->sm >= 80 && q->s->t->lanes == 32 && !q->s->k->strict && q->sum == DC_F32 &&
+           (a->dtype == DC_F16 || a->dtype == DC_BF16) && a->dtype == b->dtype && a->plain &&
+           b->plain && a->alone && b->alone;
+}
+
+static const tile *tile_of(const dc_simt_product *q)
+{
+    const tile *best = NULL;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
+        const tile *t = &tiles[i];
+        const int64_t bytes = (t->m + t->n) * DEPTH * 2;
+        const int64_t time = dc_simt_rounds(q, t->m, t->n) * t->m * t->n * 100 / t->efficiency;
+        if (bytes > (int64_t)q->s->t->group_bytes || time >= least)
+            continue;
+        least = time;
+        best = t;
+    }
+    return best;
+}
+
+/* Rows as warps, matrices of a warp, and in a matrix two for each of 8 lanes, 8 apart. */
+static bool split_rows(dc_simt_product *q, const tile *t)
+{
+    dc_side *d = &q->m;
+    dc_split block, warp, matrix, lane;
+    d->block = t->m;
+    d->lanes = 8;
+    d->warps = t->m / (t->down * ROWS);
+    TRY(dc_do_split_full(q->s, d->axis, t->m, &block));
+    TRY(dc_do_split(q->s, block.i, t->down * ROWS, &warp));
+    TRY(dc_do_split(q->s, warp.i, ROWS, &matrix));
+    TRY(dc_do_split(q->s, matrix.i, d->lanes, &lane));
+    d->o = block.o;
+    d->warp = warp.o;
+    d->lane = lane.i;
+    d->own[0] = matrix.o;
+    d->own[1] = lane.o;
+    d->nparts = 4;
+    memcpy(d->part, (uint32_t[]){warp.o, matrix.o, lane.o, lane.i}, 4 * sizeof *d->part);
+    return true;
+}
+
+/* Columns as warps, matrices of a warp, and in a matrix two neighbours for each of 4 lanes. */
+static bool split_columns(dc_simt_product *q, const tile *t)
+{
+    dc_side *d = &q->n;
+    dc_split block, warp, matrix, lane;
+    d->block = t->n;
+    d->lanes = 4;
+    d->warps = t->n / (t->across * COLUMNS);
+    TRY(dc_do_split_full(q->s, d->axis, t->n, &block));
+    TRY(dc_do_split(q->s, block.i, t->across * COLUMNS, &warp));
+    TRY(dc_do_split(q->s, warp.i, COLUMNS, &matrix));
+    TRY(dc_do_split(q->s, matrix.i, 2, &lane));
+    d->o = block.o;
+    d->warp = warp.o;
+    d->lane = lane.o;
+    d->own[0] = matrix.o;
+    d->own[1] = lane.i;
+    d->nparts = 4;
+    memcpy(d->part, (uint32_t[]){warp.o, matrix.o, lane.o, lane.i}, 4 * sizeof *d->part);
+    return true;
+}
+
+/* The loops over what a thread has go inside 16 terms, which become one instruction with them. */
+static bool make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t which)
+{
+    dc_split k;
+    TRY(dc_do_split(q->s, q->k, TERMS, &k));
+    for (int i = 0; i < 4; i++)
+        TRY(dc_do_reorder(q->s, inner[i], k.i));
+    TRY(dc_simt_bind_threads(q));
+    TRY(dc_do_tensorize(q->s, inner[2], which));
+    dc_do_unroll(q->s, k.o);
+    return true;
+}
+
+/*
+ * Copies of later stages go on while one is multiplied: of as many as there is memory for. They are asynchronous where at
+ * least 4 bytes stand together. The operand copied last is the first one in the loop.
+ */
+static void run_ahead(dc_simt_product *q, const tile *t, uint32_t a, uint32_t b)
+{
+    const int64_t bytes = (t->m + t->n) * DEPTH * 2;
+    const int64_t stages = dc_min_i64(STAGES, (int64_t)q->s->t->group_bytes / bytes);
+    if (stages >= 2 && q->a.wide >= 2 && q->b.wide >= 2 && dc_do_stage(q->s, b, stages))
+        dc_do_stage(q->s, a, stages);
+}
+
+static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
+{
+    q->depth = DEPTH;
+    TRY(split_rows(q, t));
+    TRY(split_columns(q, t));
+    const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
+    TRY(dc_simt_make_loops(q, p, inner));
+    const uint32_t a = q->s->k->buf.n;
+    TRY(dc_simt_stage(q, &q->a, &q->m, !q->a.along_side, false));
+    const uint32_t b = q->s->k->buf.n;
+    TRY(dc_simt_stage(q, &q->b, &q->n, !q->b.along_side, false));
+    TRY(make_matrices(q, inner, which));
+    for (int i = 0; i < 3; i++)
+        dc_do_unroll(q->s, inner[i]);
+    dc_do_vectorize(q->s, inner[3]);
+    run_ahead(q, t, a, b);
+    return true;
+}
+
+bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is)
+{
+    uint32_t which;
+    const tile *t = fits(q, &which) ? tile_of(q) : NULL;
+    *is = t != NULL;
+    return t == NULL || apply(q, p, t, which);
+}

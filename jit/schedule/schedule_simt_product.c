@@ -1,0 +1,261 @@
+/*
+ * Contractions for groups of threads (jit/schedule/schedule.h). From the outside in:
+ *
+ *   grid      tiles of m x n, one for each group; other axes of the result outside of them
+ *   k.o       stages of the reduction: the group copies a tile of each operand to shared memory, [k][m] and [k][n],
+ *             in the order in which memory is contiguous, casts and scales done
+ *   warps, lanes   a thread has a few runs of rows by a few runs of columns, apart from each other, so that the
+ *             lanes of a warp read neighbouring runs
+ *   k.i       a row of each tile to registers, all products of them
+ *
+ * Which sizes: tile_of. Tiles that reach beyond the result work on zeros, so no loop has a tail of its own. A copy, a
+ * vector or an unrolled loop that is refused is left out; only what remains decides how fast the kernel is. 16-bit
+ * floats are multiplied by matrix instructions where there are any (schedule_simt_mma.c).
+ */
+#include "jit/base/tuning.h"
+#include "jit/schedule/schedule_simt_tile.h"
+
+#include <string.h>
+
+enum { RUN = 4 }; /* neighbouring rows or columns of a thread: a vector of f32 */
+
+#define TRY(...)          \
+    do {                  \
+        if (!__VA_ARGS__) \
+            return false; \
+    } while (0)
+
+/* Looking at it ------------------------------------------------------------------------------- */
+
+static dc_role role_of(const dc_simt_product *q, uint32_t axis)
+{
+    return (dc_role)q->s->k->axis.at[axis].role;
+}
+
+static bool is_m(dc_role role)
+{
+    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
+}
+
+static int loads_of(const dc_kernel *k, uint32_t buf)
+{
+    int n = 0;
+    for (uint32_t v = 1; v < k->vx.n; v++)
+        n += k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
+    return n;
+}
+
+/* The load in v of the largest parameter, 0 where there is none. */
+static dc_vx main_load(dc_kernel *k, dc_vx v)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *part = dc_vx_parts(k, &k->arena, v);
+    dc_vx found = 0;
+    for (dc_vx i = 1; i <= v; i++) {
+        const dc_vx_node *n = &k->vx.at[i];
+        if (part[i] && n->kind == DC_VX_LOAD && k->buf.at[n->buf].scope == DC_SCOPE_PARAM &&
+            (found == 0 || k->buf.at[n->buf].count > k->buf.at[k->vx.at[found].buf].count))
+            found = i;
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return found;
+}
+
+/* The most elements, a power of two, that are as aligned as they are long wherever the other axes are. */
+static int64_t vector_of(const dc_kernel *k, const dc_vx_node *load, uint32_t along, int64_t most)
+{
+    const dc_ix_node *x = &k->ix.at[load->at];
+    const int64_t align = k->buf.at[load->buf].align != 0 ? k->buf.at[load->buf].align : 64;
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)load->dtype);
+    int64_t bits = x->c | k->axis.at[along].extent;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &k->atom.at[x->term[i].atom];
+        if (t->kind != DC_ATOM_AXIS || t->axis != along)
+            bits |= x->term[i].coef;
+    }
+    while (most > 1 && (bits % most != 0 || align % (most * size) != 0))
+        most /= 2;
+    return most;
+}
+
+static bool is_unit(dc_kernel *k, const dc_vx_node *load, uint32_t axis)
+{
+    bool affine = true;
+    return dc_ix_stride(k, load->at, axis, &affine) == 1 && affine;
+}
+
+static dc_factor factor_of(const dc_simt_product *q, dc_vx v, uint32_t axis)
+{
+    dc_kernel *k = q->s->k;
+    const dc_vx load = main_load(k, v);
+    dc_factor f = {.buf = DC_NO_BUF, .vector = 1, .wide = 1};
+    if (load == 0)
+        return f;
+    const dc_vx_node n = k->vx.at[load];
+    const uint32_t along_k = q->red[q->nred - 1];
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
+    f.buf = n.buf;
+    f.dtype = n.dtype;
+    f.alone = loads_of(k, f.buf) == 1;
+    f.plain = dc_operand_load(k, v) == load;
+    f.along_side = is_unit(k, &n, axis);
+    f.along_k = !f.along_side && is_unit(k, &n, along_k);
+    if (f.along_side || f.along_k) {
+        f.wide = vector_of(k, &n, f.along_k ? along_k : axis, 16 / (int64_t)dc_dtype_size(f.dtype));
+        f.vector = dc_min_i64(f.wide, 16 / size);
+    }
+    return f;
+}
+
+/* Rows: of the axes along which the left operand moves alone the longest. */
+static bool find_rows(dc_simt_product *q, const dc_shape *p)
+{
+    q->m.axis = DC_NO_AXIS;
+    for (int i = p->nout - 2; i >= 0; i--)
+        if (is_m(role_of(q, p->out[i])) &&
+            (q->m.axis == DC_NO_AXIS || dc_sketch_extent(q->s, p->out[i]) > q->m.extent)) {
+            q->m.axis = p->out[i];
+            q->m.extent = dc_sketch_extent(q->s, p->out[i]);
+        }
+    return q->m.axis != DC_NO_AXIS;
+}
+
+/* Is it a contraction of two operands, both with an axis of their own, at positions that no integers choose? */
+static bool read_product(dc_simt_product *q, const dc_shape *p)
+{
+    dc_kernel *k = q->s->k;
+    dc_operands o;
+    if (p->nout < 2 || p->nred == 0 || !p->one_sum || dc_ix_any_value(k))
+        return false;
+    q->n.axis = p->out[p->nout - 1];
+    q->n.extent = dc_sketch_extent(q->s, q->n.axis);
+    if (role_of(q, q->n.axis) != DC_ROLE_N || !find_rows(q, p) ||
+        !dc_operands_of(k, &k->arena, dc_shape_term(k, p), q->n.axis, &o) || !o.product)
+        return false;
+    q->nred = p->nred;
+    memcpy(q->red, p->red, sizeof q->red);
+    q->others = 1;
+    for (int i = 0; i < p->nout; i++)
+        if (p->out[i] != q->m.axis && p->out[i] != q->n.axis) {
+            q->out[q->nout++] = p->out[i];
+            q->others *= dc_sketch_extent(q->s, p->out[i]);
+        }
+    q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
+    q->sum = k->vx.at[p->add->put[0].value].dtype;
+    q->a = factor_of(q, o.left, q->m.axis);
+    q->b = factor_of(q, o.right, q->n.axis);
+    return true;
+}
+
+/* Choosing sizes ------------------------------------------------------------------------------- */
+
+/* Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent. */
+typedef struct tile {
+    int64_t m, n;     /* of a group */
+    int64_t runs[2];  /* of a thread */
+    int64_t lanes[2]; /* of a warp */
+    int64_t efficiency;
+} tile;
+
+static const tile tiles[] = {
+    {128, 128, {2, 2}, {4, 8}, 100}, {128, 64, {2, 2}, {4, 8}, 90}, {64, 128, {2, 2}, {4, 8}, 90},
+    {64, 64, {1, 2}, {4, 8}, 70},    {32, 128, {1, 2}, {4, 8}, 65}, {128, 32, {2, 1}, {4, 8}, 65},
+    {32, 64, {1, 1}, {4, 8}, 50},    {32, 32, {1, 1}, {4, 8}, 40},  {16, 32, {1, 1}, {4, 8}, 25},
+};
+
+/*
+ * The tile that takes least time: so many rounds of all processors, each as long as the tile is large and slow.
+ * Sums of 8 bytes need twice the registers, so their tiles are smaller.
+ */
+static const tile *tile_of(dc_simt_product *q)
+{
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
+    const tile *best = NULL;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
+        const tile *t = &tiles[i];
+        const int64_t threads = t->m * t->n / (RUN * RUN * t->runs[0] * t->runs[1]);
+        const int64_t bytes = (t->m + t->n) * DC_TUNE_GROUP_DEPTH * size;
+        const int64_t time = dc_simt_rounds(q, t->m, t->n) * t->m * t->n * 100 / t->efficiency;
+        if (threads > q->s->t->group_threads || bytes > (int64_t)q->s->t->group_bytes ||
+            (size > 4 && t->runs[0] * t->runs[1] > 2) || time >= least)
+            continue;
+        least = time;
+        best = t;
+    }
+    return best;
+}
+
+/* Doing it ------------------------------------------------------------------------------------- */
+
+/* Rows as runs, warps, lanes, and in a run. */
+static bool split_side(dc_simt_product *q, dc_side *d, int64_t block, int64_t runs, int64_t lanes)
+{
+    dc_split tiles_of, far, near, threads;
+    d->block = block;
+    d->lanes = lanes;
+    d->warps = block / (runs * lanes * RUN);
+    TRY(dc_do_split_full(q->s, d->axis, block, &tiles_of));
+    TRY(dc_do_split(q->s, tiles_of.i, block / runs, &far));
+    TRY(dc_do_split(q->s, far.i, RUN, &near));
+    TRY(dc_do_split(q->s, near.o, lanes, &threads));
+    d->o = tiles_of.o;
+    d->warp = threads.o;
+    d->lane = threads.i;
+    d->own[0] = far.o;
+    d->own[1] = near.i;
+    d->nparts = 4;
+    memcpy(d->part, (uint32_t[]){far.o, threads.o, threads.i, near.i}, 4 * sizeof *d->part);
+    return true;
+}
+
+/* A row of a staged tile in registers. */
+static bool to_registers(dc_simt_product *q, uint32_t buf, const dc_side *d)
+{
+    uint32_t made;
+    TRY(dc_do_pack(q->s, buf, q->k, d->own, 2, &made));
+    const uint32_t runs = dc_sketch_copy_of(q->s, made, d->own[0], 0);
+    if (runs != DC_NO_AXIS)
+        TRY(dc_do_unroll(q->s, runs));
+    return dc_do_vectorize(q->s, dc_sketch_copy_of(q->s, made, d->own[1], 0));
+}
+
+/* What is refused here is left out. */
+static void stage_factor(dc_simt_product *q, const dc_factor *f, const dc_side *d)
+{
+    const uint32_t staged = q->s->k->buf.n;
+    if (f->buf != DC_NO_BUF && f->alone && dc_simt_stage(q, f, d, false, true))
+        to_registers(q, staged, d);
+}
+
+static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
+{
+    q->depth = DC_TUNE_GROUP_DEPTH;
+    TRY(split_side(q, &q->m, t->m, t->runs[0], t->lanes[0]));
+    TRY(split_side(q, &q->n, t->n, t->runs[1], t->lanes[1]));
+    const uint32_t inner[4] = {q->m.own[0], q->m.own[1], q->n.own[0], q->n.own[1]};
+    TRY(dc_simt_make_loops(q, p, inner));
+    stage_factor(q, &q->a, &q->m);
+    stage_factor(q, &q->b, &q->n);
+    TRY(dc_simt_bind_threads(q));
+    for (int i = 0; i < 3; i++)
+        dc_do_unroll(q->s, inner[i]);
+    dc_do_vectorize(q->s, inner[3]);
+    return true;
+}
+
+bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is)
+{
+    dc_simt_product q = {.s = s};
+    *is =
+        read_product(&q, p) && q.m.extent >= DC_TUNE_GROUP_ROWS && q.n.extent >= DC_TUNE_GROUP_ROWS;
+    if (!*is)
+        return true;
+    bool matrices;
+    const bool done = dc_schedule_simt_mma(&q, p, &matrices);
+    if (matrices)
+        return done;
+    const tile *t = tile_of(&q);
+    *is = t != NULL;
+    return t == NULL || apply(&q, p, t);
+}

@@ -1,0 +1,253 @@
+/*
+ * Rows by groups of threads (jit/schedule/schedule_simt_impl.h): softmax, norms, losses and their gradients, long sums.
+ *
+ * Each row has T threads, a warp or several for a long one, and less for a short one; a group has several rows. Thread t
+ * has the columns V * (T * o + t) to V * (T * o + t) + V - 1 for all o, in all parts of the row: what one part keeps for another
+ * stays in registers, and so does what is read, since the loops over o are unrolled. Sums are combined by butterflies
+ * (`replicate`).
+ *
+ * A kernel of one row, of which nothing can be said for all threads at once, adds up by one group, in two steps.
+ */
+#include "jit/base/tuning.h"
+#include "jit/schedule/schedule_simt_impl.h"
+
+enum { MOST_PARTS = 32 };
+
+typedef struct part {             /* loops over columns around one assignment */
+    uint32_t axis[DC_SHAPE_AXES]; /* outermost first */
+    int n;
+    int64_t extent; /* of all of them */
+    bool reduces;
+} part;
+
+typedef struct rows {
+    part part[MOST_PARTS];
+    int n, sums;
+    int64_t rows, columns;         /* columns: the most that a part has */
+    int64_t vector, threads, side; /* of a row; rows of a group */
+    uint32_t lane[3 * MOST_PARTS]; /* loops over threads */
+    int nlane;
+} rows;
+
+/* The position among all columns of the iteration of the loops. */
+static dc_ix column_of(dc_kernel *k, const part *x)
+{
+    dc_ix at = dc_ix_const(k, 0);
+    for (int i = 0; i < x->n; i++)
+        at = dc_ix_add(k, dc_ix_mul(k, at, k->axis.at[x->axis[i]].extent),
+                       dc_ix_axis(k, x->axis[i]));
+    return at;
+}
+
+/*
+ * Does it touch of a row that is kept nothing but its own column, which a thread has in its registers? And are all elements
+ * that it stores its own? A scatter's are not.
+ */
+static bool is_plain(dc_kernel *k, const part *x, const dc_stmt *set)
+{
+    const dc_ix column = column_of(k, x);
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    const bool *below = dc_vx_parts(k, &k->arena, set->put[0].value);
+    const dc_put p = set->put[0];
+    bool plain = set->nput == 1 && (k->buf.at[p.buf].scope == DC_SCOPE_PARAM ||
+                                    k->buf.at[p.buf].count == 1 || p.at == column);
+    for (dc_vx v = 1; v <= p.value && plain; v++) {
+        const dc_vx_node *n = &k->vx.at[v];
+        if (!below[v] || n->kind != DC_VX_LOAD)
+            continue;
+        const dc_buffer *b = &k->buf.at[n->buf];
+        plain = (set->reduces || n->buf != p.buf) &&
+                (b->scope == DC_SCOPE_PARAM || b->count == 1 || n->at == column);
+    }
+    dc_arena_rewind(&k->arena, mark);
+    return plain;
+}
+
+static bool read_part(const dc_sketch *s, const dc_stmt *loop, part *x)
+{
+    const dc_kernel *k = s->k;
+    *x = (part){.extent = 1};
+    for (; loop != NULL && loop->kind == DC_STMT_LOOP && x->n < DC_SHAPE_AXES; loop = loop->body) {
+        if (x->n > 0 &&
+            (loop->next != NULL || k->axis.at[loop->axis].reduce != k->axis.at[x->axis[0]].reduce))
+            return false;
+        x->extent *= dc_sketch_extent(s, loop->axis);
+        x->axis[x->n++] = loop->axis;
+    }
+    if (loop == NULL || loop->kind != DC_STMT_SET || loop->next != NULL || x->extent < 1)
+        return false;
+    x->reduces = k->axis.at[x->axis[0]].reduce;
+    return x->reduces == loop->reduces && is_plain(s->k, x, loop);
+}
+
+static bool read_parts(const dc_sketch *s, const dc_shape *p, rows *r)
+{
+    const dc_stmt *t = s->k->root;
+    for (int i = 0; i < p->nout; i++)
+        t = t->body;
+    *r = (rows){.rows = dc_simt_product(s, p->out, p->nout)};
+    for (; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        if (r->n == MOST_PARTS || !read_part(s, t, &r->part[r->n]))
+            return false;
+        r->sums += r->part[r->n].reduces;
+        r->columns = dc_max_i64(r->columns, r->part[r->n++].extent);
+    }
+    return r->n > 0;
+}
+
+/* Threads and elements ----------------------------------------------------------------------- */
+
+static int64_t rounds(const rows *r, int64_t threads)
+{
+    return (r->columns + r->vector * threads - 1) / (r->vector * threads);
+}
+
+/*
+ * Few rows have more threads each, and so have rows that would not fit in registers. Threads of several rows that are
+ * not whole warps still read what follows one another.
+ */
+static void choose_threads(const dc_sketch *s, rows *r)
+{
+    int64_t most = dc_min_i64(s->t->group_threads, DC_TUNE_ROW_THREADS);
+    const int64_t all = dc_simt_many(s) * dc_simt_threads(s);
+    while (most > DC_TUNE_ROW_LANES && most * (r->sums + 2) * 8 > (int64_t)s->t->group_bytes)
+        most /= 2; /* partial results of all sums, of the longest type */
+    r->vector = r->columns;
+    for (int i = 0; i < r->n; i++)
+        r->vector = dc_min_i64(r->vector, dc_simt_vector(s, r->part[i].extent));
+    while (r->vector > 1 && r->rows * (r->columns / r->vector) < all / DC_TUNE_ROW_SHARE)
+        r->vector /= 2;
+    r->threads = 1;
+    while (r->threads < most && (rounds(r, r->threads) * r->vector > DC_TUNE_ROW_ELEMENTS ||
+                                 (r->threads < DC_TUNE_ROW_LANES && rounds(r, r->threads) > 1) ||
+                                 (rounds(r, r->threads) > 1 && r->rows * r->threads < all)))
+        r->threads *= 2;
+    r->side = dc_max_i64(dc_simt_threads(s) / r->threads, 1);
+    while (r->side > 1 && (r->rows % r->side != 0 || r->rows / r->side < dc_simt_many(s)) &&
+           r->side * r->threads > DC_TUNE_ROW_LANES)
+        r->side /= 2;
+    r->side = dc_min_i64(r->side, r->rows);
+}
+
+/* Parts --------------------------------------------------------------------------------------- */
+
+/* The loop over what a thread does, unrolled so that it stays in registers. */
+static bool keep(dc_sketch *s, const rows *r, uint32_t axis)
+{
+    const int64_t n = dc_sketch_extent(s, axis);
+    return n < 2 || n * r->vector > DC_TUNE_ROW_ELEMENTS || dc_do_unroll(s, axis);
+}
+
+/* Loop `inner` of a piece of T * V columns: V of them to each of T threads, around the loop `outer` over pieces. */
+static bool share_out(dc_sketch *s, rows *r, uint32_t outer, uint32_t inner)
+{
+    dc_split v = {.o = inner};
+    if (r->vector > 1 && !dc_do_split(s, inner, r->vector, &v))
+        return false;
+    if (!dc_do_reorder(s, v.o, outer) || (r->vector > 1 && !dc_do_vectorize(s, v.i)))
+        return false;
+    r->lane[r->nlane++] = v.o;
+    return keep(s, r, outer);
+}
+
+/* Partial results of V lanes of each thread: the thread's own first. */
+static bool add_lanes(dc_sketch *s, rows *r, uint32_t axis, uint32_t *total)
+{
+    dc_split v;
+    dc_partial own;
+    *total = axis;
+    if (r->vector == 1)
+        return true;
+    if (!dc_do_split(s, axis, r->vector, &v) || !dc_do_split_reduce(s, v.o, r->threads, &own) ||
+        !dc_do_reorder(s, own.i, v.i) || !dc_do_reorder(s, own.i, own.o) || !dc_do_unroll(s, v.i))
+        return false;
+    r->lane[r->nlane++] = own.i;
+    *total = own.j;
+    return true;
+}
+
+/* *total: the loop over partial results of all threads, of a reduction. */
+static bool schedule_part(dc_sketch *s, rows *r, const part *x, uint32_t *total)
+{
+    uint32_t all;
+    dc_split c;
+    dc_partial sum;
+    if (!dc_simt_fuse(s, x->axis, x->n, &all))
+        return false;
+    if (!x->reduces)
+        return dc_do_split(s, all, r->threads * r->vector, &c) && share_out(s, r, c.o, c.i);
+    return dc_do_split_reduce(s, all, r->threads * r->vector, &sum) &&
+           share_out(s, r, sum.o, sum.i) && add_lanes(s, r, sum.j, total);
+}
+
+/* Kernels ------------------------------------------------------------------------------------ */
+
+static bool bind_lanes(dc_sketch *s, const rows *r)
+{
+    for (int i = 0; i < r->nlane; i++)
+        if (!dc_do_lane(s, r->lane[i]))
+            return false;
+    return true;
+}
+
+/* Partial results of all threads: few threads add them up, the first the rest. */
+static bool add_threads(dc_sketch *s, rows *r, uint32_t axis)
+{
+    dc_partial few;
+    if (r->threads <= DC_TUNE_ROW_LANES)
+        return true;
+    if (!dc_do_split_reduce(s, axis, DC_TUNE_ROW_LANES, &few) || !dc_do_reorder(s, few.i, few.o))
+        return false;
+    r->lane[r->nlane++] = few.i;
+    return true;
+}
+
+static bool schedule_one(dc_sketch *s, rows *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        uint32_t total;
+        if (!schedule_part(s, r, &r->part[i], &total) ||
+            (r->part[i].reduces && !add_threads(s, r, total)))
+            return false;
+    }
+    return bind_lanes(s, r);
+}
+
+static bool schedule_many(dc_sketch *s, const dc_shape *p, rows *r)
+{
+    uint32_t row, own, total;
+    dc_split side;
+    if (!dc_simt_fuse(s, p->out, p->nout, &row))
+        return false;
+    for (int i = 0; i < r->n; i++)
+        if (!schedule_part(s, r, &r->part[i], &total))
+            return false;
+    if (!dc_do_replicate(s, row, r->threads, &own))
+        return false;
+    r->lane[r->nlane++] = own;
+    if (!bind_lanes(s, r))
+        return false;
+    if (r->side == 1)
+        return dc_do_grid(s, row);
+    return dc_do_split(s, row, r->side, &side) && dc_do_block(s, side.i) && dc_do_grid(s, side.o);
+}
+
+/* Do columns lie along memory? A sum over other axes is read across rows. */
+static bool along_memory(dc_sketch *s, const dc_shape *p)
+{
+    const uint32_t last = p->red[p->nred - 1];
+    const dc_strides along = dc_strides_of(s->k, dc_shape_term(s->k, p), last);
+    return along.unit || dc_strides_none(along);
+}
+
+bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is)
+{
+    rows r;
+    if (!read_parts(s, p, &r) || (p->add != NULL && !p->by_rows && !along_memory(s, p)))
+        return true;
+    choose_threads(s, &r);
+    *is = r.threads > 1;
+    return !*is ? true : p->nout == 0 ? schedule_one(s, &r) : schedule_many(s, p, &r);
+}

@@ -1,0 +1,64 @@
+/*
+ * What the rules for contractions of thread groups share: schedule_simt_product.c looks at a contraction,
+ * schedule_simt_tile.c has the moves that divide it among groups and threads and stage its operands, and
+ * schedule_simt_mma.c uses them for matrix instructions.
+ */
+#ifndef DC_JIT_SCHEDULE_SCHEDULE_SIMT_TILE_H
+#define DC_JIT_SCHEDULE_SCHEDULE_SIMT_TILE_H
+
+#include "jit/schedule/schedule_impl.h"
+
+typedef struct dc_side { /* rows m or columns n of the result */
+    uint32_t axis;
+    int64_t extent;
+    int64_t block, warps, lanes; /* rows of a tile; threads along them */
+    uint32_t o;                  /* the loop over tiles */
+    uint32_t part[5];            /* loops of a tile, in the order of its rows */
+    int nparts;
+    uint32_t warp, lane,
+        own[2]; /* the same loops by what they are: threads, and what one of them has */
+} dc_side;
+
+typedef struct dc_factor { /* an operand of the products that are added up */
+    uint32_t buf;          /* the largest parameter that it is made of; DC_NO_BUF: there is none */
+    uint8_t dtype;         /* its elements' */
+    bool alone;            /* nothing else reads it */
+    bool plain;            /* it is an element, casts aside */
+    bool along_k, along_side; /* neighbours along k, m or n are neighbours in memory */
+    int64_t vector,
+        wide; /* elements that are copied at a time, 16 bytes of what is computed; of themselves */
+} dc_factor;
+
+typedef struct dc_simt_product {
+    dc_sketch *s;
+    dc_side m, n;
+    uint32_t out[DC_SHAPE_AXES], red[DC_SHAPE_AXES]; /* others of the result; reductions, k last */
+    int nout, nred;
+    int64_t others; /* tiles of the result are so many times more */
+    int64_t K, depth;
+    uint32_t stage, k; /* loops over stages of so many terms, and in one of them */
+    dc_factor a, b;
+    uint8_t sum; /* dtype of the sums */
+} dc_simt_product;
+
+/* Groups that such tiles make, as rounds of all multiprocessors. */
+int64_t dc_simt_rounds(const dc_simt_product *q, int64_t m, int64_t n);
+
+/*
+ * Where each side has been split: grid, stages, threads, and in a thread k round `inner`, the loops over what it has
+ * itself in this order.
+ */
+bool dc_simt_make_loops(dc_simt_product *q, const dc_shape *p, const uint32_t inner[4]);
+bool dc_simt_bind_threads(dc_simt_product *q);
+
+/*
+ * A tile of an operand in shared memory, which all threads copy along memory: [side][k] if by_rows, else [k][side];
+ * elements, or what is computed of them.
+ */
+bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, bool by_rows,
+                   bool computed);
+
+/* Matrix instructions for products of 16-bit floats; *is tells whether they fit. */
+bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);
+
+#endif
