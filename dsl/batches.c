@@ -15,20 +15,26 @@
  * nothing while it runs unless batches are kept.
  *
  * The task touches three things: the rows, whose memory is read-only meanwhile (a store that a cell or
- * an instance owns is left first), the order, and memory of its stretch. Devices whose memory is not
- * the host's are the context's thread's alone: there a stretch is filled when it is needed.
+ * an instance owns is left first), the order, and memory of its stretch.
+ *
+ * Devices whose memory is not the host's are the context's thread's alone. There the rows stay where they are, and a
+ * batch is one launch that gathers them (dsl/batch_gather.h), or one copy where they are in order; it is given to the
+ * device behind the step before, which nothing waits for. Where nothing is compiled, rows are gathered from a copy of
+ * the data on the host and a batch is an upload.
  */
 #include "core/runtime/work.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/run.h"
+#include "dsl/batch_gather.h"
 #include "dsl/internals.h"
 #include "dsl/ops/ops.h"
 #include "jit/jit.h"
+#include "core/runtime/outcome.h"
 
 #include <string.h>
 
-enum { PARTS = 2, STRETCH_BYTES = 1 << 20, MOST = 16 };
+enum { PARTS = DC_GATHER_PARTS, STRETCH_BYTES = 1 << 20, MOST = 16 };
 
 const dc_utype dc_order_type = {"deepc.order"};
 const dc_utype dc_batches_type = {"deepc.batches"};
@@ -62,7 +68,7 @@ typedef struct dc_batches {
     struct dc_batches **holder; /* the userdata's pointer to it */
     struct dc_batches *next, *prev;
     dc_tensor *from[PARTS];
-    const char *rows[PARTS]; /* memory of from */
+    const char *rows[PARTS]; /* memory of from, or a copy of it on the host */
     size_t row[PARTS];       /* bytes */
     const shuffled *order;   /* kept alive by the userdata; NULL: as they are */
     last_rows last;
@@ -72,6 +78,9 @@ typedef struct dc_batches {
     stretch stretch[2];
     slot tail;              /* LAST_KEEP: the smaller batch at the end, if there is one */
     dc_tensor *full, *part; /* LAST_PAD: masks of all batches but the last; of that */
+    slot there;             /* the batch at hand, on devices that are not the host */
+    dc_tensor *there_order; /* and the order; NULL: the rows are in order, or gathered here */
+    void *copy[PARTS];      /* what `rows` are then */
 } dc_batches;
 
 typedef struct holder { /* the userdata */
@@ -132,36 +141,6 @@ static dc_status gather(const dc_batches *b, dc_job *j, int part, int64_t batch,
     return DC_OK;
 }
 
-static dc_status copy_rows(dc_device *dev, dc_job *j, char *to, const char *from, size_t bytes)
-{
-    if (dev->ops->copy != NULL)
-        return dev->ops->copy(dev, j, to, from, bytes);
-    const dc_mark mark = dc_arena_mark(&j->scratch);
-    void *host = dc_arena_alloc(&j->scratch, bytes);
-    dc_status status = dev->ops->download(dev, j, host, from, bytes);
-    if (status == DC_OK)
-        status = dev->ops->upload(dev, j, to, host, bytes);
-    dc_arena_rewind(&j->scratch, mark);
-    return status;
-}
-
-/* The same on a device: the context's thread. */
-static dc_status gather_there(const dc_batches *b, dc_job *j, int part, int64_t batch, char *to)
-{
-    dc_device *dev = b->d->rt->device;
-    const size_t row = b->row[part];
-    const int64_t first = batch * b->size, count = rows_of(b, batch);
-    const size_t left = b->last == LAST_PAD ? (size_t)(b->size - count) * row : 0;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t at = b->order != NULL ? b->order->at[first + i] : first + i;
-        DC_TRY(copy_rows(dev, j, to + (size_t)i * row, b->rows[part] + (size_t)at * row, row));
-    }
-    if (left == 0)
-        return DC_OK;
-    return dev->ops->upload(dev, j, to + (size_t)count * row, dc_arena_alloc(&j->scratch, left),
-                            left);
-}
-
 /* Where batch i of a stretch goes. */
 static slot *slot_of(dc_batches *b, stretch *s, int i)
 {
@@ -185,14 +164,6 @@ static dc_status fill_stretch_body(dc_job *j, void *arg)
 {
     stretch *s = arg;
     return fill_here(s->b, s, j);
-}
-
-static dc_status fill_there(dc_batches *b, dc_job *j, stretch *s)
-{
-    for (int i = 0; i < s->n; i++)
-        for (int part = 0; part < PARTS; part++)
-            DC_TRY(gather_there(b, j, part, s->first + i, slot_of(b, s, i)->mem[part]));
-    return DC_OK;
 }
 
 static void settled(void *arg)
@@ -221,7 +192,7 @@ static dc_status ready_slot(dc_batches *b, dc_job *j, slot *s, int64_t rows)
     for (int part = 0; part < PARTS; part++) {
         const dc_type type = type_of_batch(b->from[part], rows);
         dc_tensor *t = s->t[part];
-        if (t == NULL || !is_ours_alone(t)) {
+        if (t == NULL || !is_ours_alone(t) || !dc_type_same(&t->type, &type)) {
             s->t[part] = NULL;
             dc_tensor_release(t);
             DC_TRY(dc_tensor_new(b->d->rt, j, &type, &s->t[part]));
@@ -242,6 +213,111 @@ static dc_status make_mask(dc_batches *b, dc_job *j, int64_t ones, dc_tensor **o
     return dev->ops->upload(dev, j, dc_tensor_mem(*out), v, (size_t)b->size * sizeof *v);
 }
 
+/* ---- on a device that is not the host -------------------------------------------------------- */
+
+static bool is_there(const dc_batches *b)
+{
+    return !b->d->rt->device->ops->host;
+}
+
+static dc_gather_form form_of(const dc_batches *b, int64_t batch)
+{
+    const int64_t rows = rows_of(b, batch);
+    return (dc_gather_form){.from = b->from[0]->type.dim[0],
+                            .rows = rows,
+                            .room = b->last == LAST_PAD ? b->size : rows,
+                            .row = {b->row[0], b->row[1]}};
+}
+
+/* The data come to the host, once for the loop. */
+static dc_status fetch_rows(dc_batches *b, dc_job *j, int part)
+{
+    dc_device *dev = b->d->rt->device;
+    const size_t bytes = (size_t)b->n * b->row[part];
+    if (b->copy[part] != NULL || bytes == 0)
+        return DC_OK;
+    void *copy = dc_try_alloc(bytes);
+    if (copy == NULL)
+        return dc_fail_memory(j, bytes);
+    dc_job_defer(j, dc_xfree, copy);
+    DC_TRY(dc_job_settle(j, copy,
+                         dev->ops->download(dev, j, copy, dc_tensor_mem(b->from[part]), bytes)));
+    b->rows[part] = b->copy[part] = copy;
+    return DC_OK;
+}
+
+/* Gathered here, and one upload. */
+static dc_status send_rows(dc_batches *b, dc_job *j, int part, int64_t batch, char *to)
+{
+    dc_device *dev = b->d->rt->device;
+    const int64_t rows = b->last == LAST_PAD ? b->size : rows_of(b, batch);
+    const size_t bytes = (size_t)rows * b->row[part];
+    const dc_mark mark = dc_arena_mark(&j->scratch);
+    char *staged = dc_arena_alloc(&j->scratch, bytes);
+    DC_TRY(fetch_rows(b, j, part));
+    DC_TRY(gather(b, j, part, batch, staged));
+    const dc_status status = dev->ops->upload(dev, j, to, staged, bytes);
+    dc_arena_rewind(&j->scratch, mark);
+    return status;
+}
+
+/* Rows in order: the device copies them. */
+static dc_status copy_rows(const dc_batches *b, dc_job *j, int part, int64_t batch, char *to)
+{
+    dc_device *dev = b->d->rt->device;
+    const size_t row = b->row[part], bytes = (size_t)rows_of(b, batch) * row;
+    const size_t left = b->last == LAST_PAD ? (size_t)b->size * row - bytes : 0;
+    if (bytes > 0)
+        DC_TRY(dev->ops->copy(dev, j, to, b->rows[part] + (size_t)(batch * b->size) * row, bytes));
+    return left == 0
+               ? DC_OK
+               : dev->ops->upload(dev, j, to + bytes, dc_arena_alloc(&j->scratch, left), left);
+}
+
+static dc_status move_rows(dc_batches *b, dc_job *j, int64_t batch)
+{
+    slot *s = &b->there;
+    const bool copied = b->order == NULL && b->d->rt->device->ops->copy != NULL;
+    DC_TRY(ready_slot(b, j, s, b->last == LAST_PAD ? b->size : rows_of(b, batch)));
+    for (int part = 0; part < PARTS; part++)
+        DC_TRY(copied ? copy_rows(b, j, part, batch, s->mem[part])
+                      : send_rows(b, j, part, batch, s->mem[part]));
+    return DC_OK;
+}
+
+static dc_status next_there(dc_batches *b, dc_job *j, int64_t batch)
+{
+    slot *s = &b->there;
+    dc_type type[PARTS];
+    if (b->there_order == NULL)
+        return move_rows(b, j, batch);
+    const dc_gather_form form = form_of(b, batch);
+    for (int part = 0; part < PARTS; part++) {
+        type[part] = type_of_batch(b->from[part], form.room);
+        dc_tensor_release(s->t[part]);
+        s->t[part] = NULL;
+    }
+    DC_TRY(dc_gather_rows(b->d, j, &form, b->from, b->there_order, batch * b->size, type, s->t));
+    if (s->t[0] != NULL)
+        return DC_OK;
+    dc_tensor_release(b->there_order); /* the interpreter would do it: by way of the host */
+    b->there_order = NULL;
+    return move_rows(b, j, batch);
+}
+
+/* The order goes there, and what gathers begins to be compiled. */
+static dc_status begin_there(dc_batches *b, dc_job *j)
+{
+    if (b->order == NULL || b->count == b->start || b->row[0] == 0 || b->row[1] == 0)
+        return DC_OK;
+    DC_TRY(dc_gather_order(b->d->rt, j, b->order->at, b->n, &b->there_order));
+    for (int last = 1; last >= 0 && b->there_order != NULL; last--) {
+        const dc_gather_form form = form_of(b, last ? b->count - 1 : b->start);
+        DC_TRY(dc_gather_start(b->d, j, &form));
+    }
+    return DC_OK;
+}
+
 /* ---- stretches ------------------------------------------------------------------------------- */
 
 /* Begins to fill a stretch with the batches from `first` on, as many as are left. */
@@ -258,10 +334,8 @@ static dc_status begin_stretch(dc_batches *b, dc_job *j, stretch *s, int64_t fir
         return DC_OK;
     s->filling = true;
     s->whole = false;
-    if (rt->device->ops->host) {
-        dc_work_add(rt->work, &s->task);
-        dc_work_queue(rt->work, &s->task);
-    }
+    dc_work_add(rt->work, &s->task);
+    dc_work_queue(rt->work, &s->task);
     return DC_OK;
 }
 
@@ -270,14 +344,12 @@ static dc_status end_stretch(dc_batches *b, dc_job *j, stretch *s)
     dc_rt *rt = b->d->rt;
     if (!s->filling)
         return DC_OK;
-    if (!rt->device->ops->host)
-        DC_TRY(fill_there(b, j, s));
-    else if (s->task.listed) {
+    if (s->task.listed) {
         if (!dc_work_await(rt->work, &s->task, true, j->cancel))
             DC_TRY(dc_job_ended(j));
         dc_work_finish(rt->work, &s->task);
     }
-    if (rt->device->ops->host && !s->whole) /* the threads were stopped */
+    if (!s->whole) /* the threads were stopped */
         DC_TRY(fill_here(b, s, j));
     s->filling = false;
     return DC_OK;
@@ -287,6 +359,12 @@ static dc_status end_stretch(dc_batches *b, dc_job *j, stretch *s)
 static dc_status advance(dc_batches *b, dc_job *j, slot **out)
 {
     const int64_t k = b->at - b->start;
+    if (is_there(b)) {
+        DC_TRY(next_there(b, j, b->at));
+        *out = &b->there;
+        b->at++;
+        return DC_OK;
+    }
     stretch *s = &b->stretch[k / b->per % 2], *other = &b->stretch[1 - k / b->per % 2];
     if (k % b->per == 0) {
         DC_TRY(end_stretch(b, j, s));
@@ -321,8 +399,12 @@ static void close_batches(dc_batches *b)
     for (int i = 0; i < 2; i++)
         close_stretch(b, &b->stretch[i]);
     release_slot(&b->tail);
-    for (int part = 0; part < PARTS; part++)
+    release_slot(&b->there);
+    for (int part = 0; part < PARTS; part++) {
         dc_tensor_release(b->from[part]);
+        dc_xfree(b->copy[part]);
+    }
+    dc_tensor_release(b->there_order);
     dc_tensor_release(b->full);
     dc_tensor_release(b->part);
     if (b->prev != NULL)
@@ -371,6 +453,7 @@ typedef struct opening {
 /* Memory of rows that stays as it is, and what a row is. */
 static dc_status take_rows(dc_batches *b, dc_job *j, int part, dc_tensor *t)
 {
+    DC_TRY(dc_outcome_settle(t->store, j));
     b->row[part] = dc_dtype_size((dc_dtype)t->type.dtype);
     for (int i = 1; i < t->type.rank; i++)
         b->row[part] *= (size_t)t->type.dim[i];
@@ -405,13 +488,13 @@ static dc_status open_batches_body(dc_job *j, void *arg)
                                        .arg = &b->stretch[i],
                                        .opt = &a->d->rt->opt};
     }
-    if (rest > 0 && b->last == LAST_KEEP)
+    if (rest > 0 && b->last == LAST_KEEP && !is_there(b))
         DC_TRY(ready_slot(b, j, &b->tail, rest));
     if (b->last == LAST_PAD) {
         DC_TRY(make_mask(b, j, b->size, &b->full));
         DC_TRY(make_mask(b, j, rest > 0 ? rest : b->size, &b->part));
     }
-    return begin_stretch(b, j, &b->stretch[0], b->start);
+    return is_there(b) ? begin_there(b, j) : begin_stretch(b, j, &b->stretch[0], b->start);
 }
 
 /* What a try that failed has made. */
@@ -467,6 +550,8 @@ static dc_status next_batch_body(dc_job *j, void *arg)
 {
     taking *a = arg;
     dc_batches *b = a->h->b;
+    if (b == NULL) /* closed by a finalizer, between two tries */
+        return DC_OK;
     a->is_last = b->at == b->count - 1;
     return advance(b, j, &a->slot);
 }
@@ -494,7 +579,9 @@ static int l_next(lua_State *L)
     dc_handle *mask = a.h->b != NULL && a.h->b->full != NULL ? new_loan(L, d) : NULL;
     if (a.h->b == NULL) /* a finalizer has closed it */
         return 0;
-    dc_run(L, d, next_batch_body, &a);
+    dc_error_check(L, d, dc_run_again(L, d, next_batch_body, &a, NULL));
+    if (a.slot == NULL)
+        return 0;
     dc_handle_fill(x, dc_tensor_retain(a.slot->t[0]));
     dc_handle_fill(y, dc_tensor_retain(a.slot->t[1]));
     if (mask != NULL)

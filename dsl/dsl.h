@@ -20,6 +20,9 @@ void dc_dsl_open(lua_State *L);
  */
 void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg);
 
+/* Waits for what runs; raises what a check of data found after its call had returned. To be called at the end of a script. */
+int dc_dsl_settle(lua_State *L);
+
 /* Is the value at idx a typed function? */
 bool dc_dsl_is_function(lua_State *L, int idx);
 
@@ -33,6 +36,15 @@ void dc_dsl_release(lua_State *L);
 
 /* The context of a state, or NULL. */
 dc_rt *dc_dsl_rt(lua_State *L);
+
+/*
+ * Memory of the device, between a host and Lua; with a record in the context's job where they fail, and raising
+ * nothing. push: a tensor over memory that is the host's (dc_tensor_foreign). memory: what the tensor at idx shows,
+ * computed now if it has to be, good while the value at idx is alive.
+ */
+dc_status dc_dsl_push_memory(lua_State *L, const dc_type *type, void *mem,
+                             void (*release)(void *ctx), void *ctx);
+dc_status dc_dsl_memory(lua_State *L, int idx, dc_type *type, void **mem);
 
 /*
  * Message handler for lua_pcall: leaves error values as they are, adds a traceback to others.

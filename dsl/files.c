@@ -29,6 +29,7 @@
 #include "dsl/internals.h"
 #include "formats/png.h"
 #include "formats/ststore.h"
+#include "core/runtime/outcome.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,8 +64,8 @@ static dc_status save_body(dc_job *j, void *arg)
 {
     saving *a = arg;
     for (uint32_t i = 0; i < a->ncommand; i++)
-        if (a->value[i].cell != NULL)
-            DC_TRY(dc_cell_check(a->value[i].cell, j, "save", true));
+        DC_TRY(a->value[i].cell != NULL ? dc_cell_check(a->value[i].cell, j, "save", true)
+                                        : dc_outcome_settle(a->value[i].tensor->store, j));
     if (a->d->rt->check) /* `deepc check` leaves the world as it is */
         return DC_OK;
     const void **mem = DC_NEW_ARRAY(&j->scratch, const void *, a->ncommand);

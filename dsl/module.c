@@ -1,12 +1,14 @@
 /*
  * The module: its table, what it tells about itself, and the modules of stdlib/ for `require`.
  */
+#include "dsl/base/late.h"
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"
 #include "dsl/base/scope.h"
+#include "dsl/batch_gather.h"
 #include "dsl/dsl.h"
 #include "dsl/fn/fn.h"
 #include "dsl/internals.h"
@@ -14,6 +16,8 @@
 #include "dsl/stdlib.h"
 #include "jit/jit.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Keys of the registry: their addresses. */
@@ -34,6 +38,28 @@ static int l_check_numbers(lua_State *L)
     }
     lua_pushboolean(L, was);
     return 1;
+}
+
+typedef struct asking {
+    dc_rt *rt;
+    uint64_t fingerprint;
+} asking;
+
+static dc_status ask_body(dc_job *j, void *arg)
+{
+    asking *a = arg;
+    return dc_tune_fingerprint(a->rt, j, &a->fingerprint);
+}
+
+/* "rules", or the fingerprint of the schedules that dc.tune has found. */
+static void push_schedules(lua_State *L)
+{
+    char text[24];
+    dc_dsl *d = dc_dsl_of(L);
+    asking a = {.rt = d->rt};
+    dc_run(L, d, ask_body, &a);
+    snprintf(text, sizeof text, "%016" PRIx64, a.fingerprint);
+    lua_pushstring(L, a.fingerprint != 0 ? text : "rules");
 }
 
 /* dc.stats(): counters since the context was opened. */
@@ -70,6 +96,8 @@ static int l_stats(lua_State *L)
     lua_setfield(L, -2, "compare_max");
     lua_pushstring(L, rt->opt.device);
     lua_setfield(L, -2, "device");
+    push_schedules(L);
+    lua_setfield(L, -2, "schedules");
     return 1;
 }
 
@@ -325,6 +353,7 @@ static int l_context_gc(lua_State *L)
     if (!dc_rt_forked(d->rt)) {
         dc_fn_close_all(d);
         dc_batches_close_all(d);
+        dc_gather_close_all(d);
         dc_handle_close_all(d);
         dc_cell_release(d->generator);
     }
@@ -354,8 +383,8 @@ static const dc_bindings *const all[] = {
     &dc_param_bindings,       &dc_gradient_bindings,    &dc_custom_grad_bindings,
     &dc_conv_pool_bindings,   &dc_static_bindings,      &dc_dim_print_bindings,
     &dc_fn_bindings,          &module_bindings,         &dc_internal_bindings,
-    &dc_batches_bindings,     &dc_file_bindings,        &dc_layer_bindings,
-    &dc_terminal_bindings,
+    &dc_fntune_bindings,      &dc_batches_bindings,     &dc_file_bindings,
+    &dc_layer_bindings,       &dc_terminal_bindings,
 };
 
 /* Every type of userdata but the context, and its own functions. */
@@ -373,6 +402,7 @@ static const struct {
     {&dc_frame_type, &dc_frame_methods},
     {&dc_fnjob_type, &dc_fnjob_methods},
     {&dc_fntext_type, &dc_fntext_methods},
+    {&dc_fntune_type, &dc_fntune_methods},
     {&dc_static_type, &dc_static_methods},
     {&dc_order_type, NULL},
     {&dc_batches_type, &dc_batches_methods},
@@ -432,10 +462,19 @@ void dc_dsl_own(lua_State *L, dc_rt *rt, void (*closed)(void *), void *arg)
     dc_dsl *d = dc_dsl_in(L);
     rt->stop_lua_ctx = d;
     rt->stop_lua = dc_interrupt_arm;
+    d->raise_late = dc_fn_raise_late;
     d->seed = (uint64_t)rt->opt.seed;
     d->closed = closed;
     d->arg = arg;
     d->rt = rt;
+}
+
+int dc_dsl_settle(lua_State *L)
+{
+    dc_dsl *d = dc_dsl_in(L);
+    if (d != NULL && d->rt != NULL)
+        dc_late_check(L, d, true);
+    return 0;
 }
 
 dc_rt *dc_dsl_rt(lua_State *L)

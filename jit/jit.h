@@ -12,5 +12,6 @@
 #include "jit/exec/executable.h"
 #include "jit/exec/instance.h"
 #include "jit/sim/sim.h"
+#include "jit/tune/tune.h"
 
 #endif

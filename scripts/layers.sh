@@ -25,7 +25,7 @@ may() {
     jit/plan) echo "$core jit/base jit/nest jit/fuse jit/plan" ;;
     jit/cache) echo "$core jit/flat jit/cache" ;;
     jit/exec) echo "$core jit/base jit/plan jit/cache jit/exec" ;;
-    jit/compile | jit) echo "$core jit/[a-z]*" ;;
+    jit/compile | jit/tune | jit) echo "$core jit/[a-z]*" ;;
     backends) echo "$core backends" ;;
     formats) echo "$core formats" ;;
     dsl/base) echo "$core jit formats dsl/base" ;;

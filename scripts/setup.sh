@@ -80,6 +80,7 @@ need_tests() {
     need clang-14 command -v clang-14
     need libclang-rt-14-dev have_fuzzer
     need pocl-opencl-icd test -e /etc/OpenCL/vendors/pocl.icd
+    need g++ command -v g++
 }
 
 need_data() {

@@ -10,6 +10,7 @@
 --   deepc.linear          the same of all of them, for files that other programs write
 --   deepc.checkpoint      "1", in checkpoints
 --   deepc.version         of deepc
+--   deepc.schedules       what dc.stats().schedules said
 --   deepc.value:NAME      a value given to checkpoint:save
 --   deepc.data:PART:KEY   where a data set stands
 
@@ -479,7 +480,8 @@ function Checkpoint:save(values)
   check_self("save", self)
   core.refuse_tracing("checkpoint:save")
   local saved, sets = split(self.parts)
-  local metadata = { ["deepc.checkpoint"] = "1", ["deepc.version"] = dc._VERSION }
+  local metadata = { ["deepc.checkpoint"] = "1", ["deepc.version"] = dc._VERSION,
+    ["deepc.schedules"] = dc.stats().schedules }
   if values ~= nil and not plain(values) then
     core.fail("ARG", "save", ("values are a table, not %s"):format(describe(values)))
   end
@@ -541,6 +543,15 @@ local function check_sets(path, sets, positions)
   end
 end
 
+-- Training goes on with the same bits only by the same schedules.
+local function compare_schedules(path, ours)
+  local then_by, now_by = ours["deepc.schedules"], dc.stats().schedules
+  if then_by and then_by ~= now_by then
+    core.note(("load: %s was written with other schedules (%s) than those of now (%s): %s"):format(path, then_by,
+      now_by, "results may differ in their last bits"))
+  end
+end
+
 function Checkpoint:load()
   check_self("load", self)
   core.refuse_tracing("checkpoint:load")
@@ -559,6 +570,7 @@ function Checkpoint:load()
   for name, set in pairs(sets) do
     set:restore(positions[name])
   end
+  compare_schedules(self.path, ours)
   return values
 end
 

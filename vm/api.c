@@ -7,6 +7,7 @@
 #include "core/runtime/rt.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
+#include "core/runtime/outcome.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,12 +62,15 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
     const char *variable = NULL, *wanted = "0, 1 or 2";
     if (opt->check < 0 || opt->check > 2)
         variable = "DEEPC_CHECK", wanted = "0, 1 or 2, nan, or nan and one of them: nan,1";
-    if (opt->opt < 0 || opt->opt > 2)
-        variable = "DEEPC_OPT";
+    if (opt->opt < 0 || opt->opt > 3)
+        variable = "DEEPC_OPT", wanted = "0, 1, 2 or 3";
+    if (opt->tune_seconds < 1 || opt->tune_seconds > 1000000)
+        variable = "DEEPC_TUNE_SECONDS", wanted = "a number of seconds from 1 to 1000000";
     if (opt->cache_size < 1 || opt->cache_size > 1 << 20)
         variable = "DEEPC_CACHE_SIZE", wanted = "a number of MiB from 1";
     if (opt->compile_seconds < 0 || opt->compile_seconds > 1000000)
-        variable = "DEEPC_COMPILE_SECONDS", wanted = "a number of seconds to 1000000, or 0: no limit";
+        variable = "DEEPC_COMPILE_SECONDS",
+        wanted = "a number of seconds to 1000000, or 0: no limit";
     if (opt->threads < 0)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
     if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0)
@@ -156,6 +160,8 @@ static dc_status configure(dc_job *j, void *arg)
         strcpy(rt->opt.device, "eval");
     DC_TRY(open_device(j, rt->opt.device, &device, &interpret));
     dc_rt_set_device(rt, device, interpret);
+    if (cfg->stream != NULL && !device->ops->shares)
+        return refuse_setting(j, "dc_config.stream", "none, where the device has no streams");
     DC_TRY(dc_jit_open(rt, j));
     if (rt->opt.memory != 0)
         dc_heap_limit(rt->heap, (size_t)rt->opt.memory);
@@ -173,6 +179,7 @@ static dc_status make_context(dc_job *j, void *arg)
     if (opt.memory != 0 && o->heap == NULL && (o->heap = dc_heap_new(NULL, NULL)) == NULL)
         return dc_fail(j, DC_ERR_NOMEM, NULL);
     opt.heap = o->heap;
+    opt.stream = o->cfg.stream;
     o->rt = dc_rt_new(&opt, &log);
     o->rt->heap = o->heap;
     o->rt->version = DC_VERSION;
@@ -270,6 +277,23 @@ void dc_deadline(dc_rt *rt, int64_t ms)
 {
     if (rt != NULL)
         rt->call_ms = ms;
+}
+
+static dc_status wait_body(dc_job *j, void *arg)
+{
+    dc_rt *rt = arg;
+    dc_device *d = rt->device;
+    DC_TRY(dc_rt_check(rt, j, NULL));
+    DC_TRY(dc_outcomes_ask(rt, j, true));
+    const dc_outcome *o = dc_outcomes_stopped(rt);
+    if (o != NULL)
+        return dc_fail(j, DC_ERR_NO_RESULT, &(dc_fact){.word = {o->name}});
+    return d->ops->finish != NULL ? d->ops->finish(d, j) : DC_OK;
+}
+
+dc_status dc_wait(dc_rt *rt)
+{
+    return rt != NULL ? dc_protect(&rt->job, wait_body, rt) : DC_E_STATE;
 }
 
 const char *dc_errmsg(dc_rt *rt)

@@ -133,11 +133,17 @@ typedef struct dc_config {
      */
     const char *compile;
     uint64_t allow; /* a dc_allow; DEEPC_ALLOW=compute says the same, and nothing takes it back */
+    /*
+     * The stream of the host in which the device does all of the context's work, behind what the host put there before
+     * a call and before what it puts there afterwards. A device without streams (all but CUDA's) refuses it
+     * (DC_E_VALUE). NULL: a stream of the context's own.
+     */
+    void *stream;
 } dc_config;
 
 #define DC_CONFIG_INIT                                                                         \
     {                                                                                          \
-        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0 \
+        sizeof(dc_config), NULL, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0, NULL \
     }
 
 /*
@@ -398,6 +404,50 @@ void dc_unload(dc_function *fn);
  * [its thread; raises nothing]
  */
 dc_status dc_call(dc_function *fn, const dc_array *in, size_t nin, dc_array *out, size_t nout);
+
+/*
+ * ---- Memory of the device -------------------------------------------------------------------------
+ *
+ * For hosts that own memory there: their data stay where they are. Addresses are those of the device's own
+ * interface: on the CPU (and eval, sim:*) pointers, on CUDA what cuMemAlloc gives. OpenCL has none
+ * that a host could give: all of these refuse it with DC_E_VALUE. An address is a multiple of 64, elsewhere DC_E_VALUE.
+ *
+ * Who may touch what: the memory of an argument, and of a tensor over memory of the host, stays as it is until the work
+ * that reads it has ended, and deepc never writes it. Where the device works by itself, that is when dc_wait returns, or in
+ * the order of dc_config.stream; a call that returns has begun its work, not ended it.
+ */
+
+/*
+ * dc_call whose arrays are on the device, numbers too: nothing passes through the host and nothing is waited for. in[i].data is
+ * read where it is. out[i].data is where the device copies the result to, at any address; where it is NULL it points afterwards
+ * to memory of fn, good until the next call of fn, to which it may be given as an argument. Statuses are those of dc_call;
+ * what fails on the device later is told by dc_wait, or by the next call.
+ * [its thread; raises nothing]
+ */
+dc_status dc_call_device(dc_function *fn, const dc_array *in, size_t nin, dc_array *out,
+                         size_t nout);
+
+/* Until all that was begun has ended; DC_E_DEVICE: something of it failed. [its thread; raises nothing] */
+dc_status dc_wait(dc_rt *ctx);
+
+/*
+ * Pushes a tensor over memory of the device that is the host's: a->bytes at a->data, at least those of its type. Scripts
+ * use it as any other. When its value is needed no more, by no view and no job either, release(release_ctx) is
+ * called, once, at a collection, a close or lua_close, on the thread that uses the state: it may use neither the state nor
+ * the context, and work that reads the memory may still be under way. The memory counts towards no limit. NULL: nothing is
+ * called. Where it fails nothing is pushed and nothing called: DC_E_VALUE, DC_E_NOMEM, DC_E_STATE (no context).
+ * [the thread of L; raises nothing]
+ */
+dc_status dc_push_array(struct lua_State *L, const dc_array *a, void (*release)(void *release_ctx),
+                        void *release_ctx);
+
+/*
+ * Where the tensor at idx of the stack is on the device, computed now if it was not: a type and an address, good and
+ * unchanged as long as the value at idx is alive and not closed; to be read only. DC_E_VALUE: it is no tensor, or a
+ * parameter or state, whose memory changes (x * 1 is a tensor); other statuses are those of computing it.
+ * [the thread of L; raises nothing]
+ */
+dc_status dc_to_array(struct lua_State *L, int idx, dc_array *out);
 
 /*
  * What there is: "policy(x: f32[batch, 4]) -> f32[batch, 2]"; numbers count from 0. Of what a number

@@ -1,7 +1,7 @@
 /*
  * Functions that a host loads and calls without Lua (deepc.h). A call copies the arguments to memory that the
  * function has for them, runs the instance and copies the results; where the device is the host, results for
- * which the caller gave no memory are shown where they are.
+ * which the caller gave no memory are shown where they are. A call on the device binds what is given where it stands.
  */
 #include "vm/function.h"
 
@@ -28,12 +28,22 @@ _Static_assert(DC_DTYPE__COUNT == 13 && DC_MAX_RANK == 8, "element types are in 
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static uint32_t count_results(const dc_fvariant *v)
+{
+    return v->out != NULL ? v->file.nresult + v->file.nprinted : 0;
+}
+
+static void release_all(dc_tensor **t, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        dc_tensor_release(t[i]);
+        t[i] = NULL;
+    }
+}
+
 static void release_results(dc_fvariant *v)
 {
-    for (uint32_t i = 0; v->out != NULL && i < v->file.nresult + v->file.nprinted; i++) {
-        dc_tensor_release(v->out[i]);
-        v->out[i] = NULL;
-    }
+    release_all(v->out, count_results(v));
 }
 
 static void free_variant(dc_fvariant *v)
@@ -331,6 +341,109 @@ dc_status dc_call(dc_function *f, const dc_array *in, size_t nin, dc_array *out,
 {
     calling a = {f, in, out, nin, nout};
     return f != NULL ? run_entry(f->rt, call_body, &a) : DC_E_STATE;
+}
+
+/* ---- calls on the device --------------------------------------------------------------------- */
+
+static dc_status check_addresses(dc_job *j, const calling *a, const dc_fvariant *v)
+{
+    for (size_t i = 0; i < a->nin; i++)
+        if ((uintptr_t)a->in[i].data % DC_ALIGN != 0)
+            return dc_failf(j, DC_ERR_ARG, a->f->name,
+                            "argument '%s' begins at %p, a multiple of %d is needed",
+                            v->file.arg[i], a->in[i].data, DC_ALIGN);
+    return DC_OK;
+}
+
+/* Tensors for the time of the call over what is given. */
+static dc_arg *bind_addresses(dc_job *j, const calling *a, const dc_fvariant *v)
+{
+    const dc_exec_desc *d = dc_exec_desc_of(v->exec);
+    dc_arg *arg = DC_NEW_ARRAY(&j->scratch, dc_arg, d->nfree);
+    for (uint32_t i = 0; i < d->nfree; i++)
+        arg[i] = v->arg[i];
+    for (size_t i = 0; i < a->nin; i++) {
+        dc_storage *s = DC_NEW(&j->scratch, dc_storage);
+        dc_tensor *t = DC_NEW(&j->scratch, dc_tensor);
+        *s = (dc_storage){.rt = a->f->rt,
+                          .mem = a->in[i].data,
+                          .bytes = dc_type_bytes(&v->arg_type[i]),
+                          .shown = t,
+                          .owned = true,
+                          .foreign = true};
+        *t = (dc_tensor){.refs = 1, .type = v->arg_type[i], .store = s};
+        arg[i] = (dc_arg){.tensor = t};
+    }
+    return arg;
+}
+
+static dc_status leave_results(dc_job *j, const calling *a, const dc_fvariant *v)
+{
+    dc_device *dev = a->f->rt->device;
+    for (size_t i = 0; i < a->nout; i++) {
+        void *at = a->out[i].data, *mem = dc_tensor_mem(v->out[i]);
+        const size_t bytes = dc_type_bytes(&v->result_type[i]);
+        describe(&v->result_type[i], &a->out[i]);
+        if (at != NULL && bytes > 0)
+            DC_TRY(dev->ops->copy(dev, j, at, mem, bytes));
+        a->out[i].data = at != NULL ? at : mem;
+    }
+    return DC_OK;
+}
+
+typedef struct old_results {
+    dc_tensor **t;
+    uint32_t n;
+} old_results;
+
+static void release_old(void *arg)
+{
+    const old_results *o = arg;
+    release_all(o->t, o->n);
+}
+
+/* Results of the call before may be arguments of this one: they go afterwards. */
+static dc_status call_with_old(dc_job *j, const calling *a, dc_fvariant *v)
+{
+    dc_fault fault;
+    const uint32_t n = count_results(v);
+    old_results *old = DC_NEW_ARRAY(&j->scratch, old_results, 1); /* this frame may be unwound */
+    *old = (old_results){DC_NEW_ARRAY(&j->scratch, dc_tensor *, n), n};
+    const dc_arg *arg = bind_addresses(j, a, v);
+    for (uint32_t i = 0; i < n; i++) {
+        old->t[i] = v->out[i];
+        v->out[i] = NULL;
+    }
+    dc_job_defer(j, release_old, old);
+    const dc_status status = dc_inst_call(v->inst, j, arg, v->out, &fault);
+    dc_job_keep(j, old);
+    release_old(old);
+    if (status != DC_OK)
+        return fault.check >= 0 ? fail_check(j, v, &fault) : status;
+    return leave_results(j, a, v);
+}
+
+static dc_status call_device_body(dc_job *j, void *arg)
+{
+    const calling *a = arg;
+    const dc_device_ops *ops = a->f->rt->device->ops;
+    dc_fvariant *v = NULL;
+    DC_TRY(dc_rt_check(a->f->rt, j, a->f->name));
+    if ((!ops->host && !ops->shares) || ops->copy == NULL)
+        return dc_failf(j, DC_ERR_ARG, a->f->name,
+                        "addresses of '%s' are its own: dc_call takes memory of the host",
+                        a->f->rt->opt.device);
+    DC_TRY(check_pointers(j, a));
+    DC_TRY(find_variant(j, a, &v));
+    DC_TRY(check_room(j, a, v));
+    DC_TRY(check_addresses(j, a, v));
+    return call_with_old(j, a, v);
+}
+
+dc_status dc_call_device(dc_function *f, const dc_array *in, size_t nin, dc_array *out, size_t nout)
+{
+    calling a = {f, in, out, nin, nout};
+    return f != NULL ? run_entry(f->rt, call_device_body, &a) : DC_E_STATE;
 }
 
 /* ---- what there is --------------------------------------------------------------------------- */

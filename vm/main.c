@@ -94,7 +94,11 @@ static int docall(lua_State *L, int narg, int nresult)
     lua_pushcfunction(L, dc_luaerror_handler);
     lua_insert(L, base);
     dc_signals_catch(dc_dsl_rt(L), false);
-    const int status = lua_pcall(L, narg, nresult, base);
+    int status = lua_pcall(L, narg, nresult, base);
+    if (status == LUA_OK) {
+        lua_pushcfunction(L, dc_dsl_settle);
+        status = lua_pcall(L, 0, 0, base);
+    }
     dc_signals_leave();
     dc_signals_forget(L);
     lua_remove(L, base);

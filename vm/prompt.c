@@ -111,7 +111,11 @@ bool dc_prompt_call(dc_prompt *p, int narg)
     const int base = lua_gettop(p->L) - narg;
     lua_pushcfunction(p->L, dc_luaerror_handler);
     lua_insert(p->L, base);
-    const int status = lua_pcall(p->L, narg, LUA_MULTRET, base);
+    int status = lua_pcall(p->L, narg, LUA_MULTRET, base);
+    if (status == LUA_OK) {
+        lua_pushcfunction(p->L, dc_dsl_settle);
+        status = lua_pcall(p->L, 0, 0, base);
+    }
     lua_remove(p->L, base);
     dc_signals_forget(p->L);
     if (status != LUA_OK)

@@ -49,7 +49,7 @@ struct dc_recording {
     dc_walk *walk;
     step *step;
     const dc_bind *bind; /* of all steps, one after the other; in the walk */
-    void **address; /* of each bind, in the run at hand */
+    void **address;      /* of each bind, in the run at hand */
 };
 
 /* A run at hand; one launch of it, for the pool. */
@@ -354,9 +354,13 @@ static void *first_of(const run *x, uint32_t i)
     return x->r->address[x->r->step[i].first];
 }
 
-static dc_status run_check(void *ctx, uint32_t i, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t i, int32_t *out, uint64_t *bits)
 {
-    memcpy(out, first_of(ctx, i), sizeof *out);
+    const run *x = ctx;
+    const step *s = &x->r->step[i];
+    memcpy(out, first_of(x, i), sizeof *out);
+    if (*out >= 0 && s->bytes > 0)
+        memcpy(bits, x->r->address[s->first + 1], s->bytes);
     return DC_OK;
 }
 

@@ -70,6 +70,7 @@ typedef struct dc_cl_built {
 
 typedef struct dc_cl {
     dc_device device; /* first */
+    dc_device_ops ops;
     dc_target target;
     dc_cl_lib lib;
     dc_cl_place at;
@@ -80,6 +81,7 @@ typedef struct dc_cl {
     cl_queue timed;     /* the same with profiling; made when times are asked for */
     atomic_int objects; /* buffers, programs and kernels alive: what tests count */
     atomic_uint builds; /* texts given to the compiler */
+    atomic_uint loads;  /* programs made from what it gave out before */
 
     DC_VEC(dc_cl_range) range; /* by base, ascending */
     uintptr_t next_base;
@@ -137,11 +139,28 @@ void dc_cl_memory_close(dc_cl *cl);
 
 /* program.c */
 dc_status dc_cl_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out);
+/* One with nothing in it; what frees one, for dc_job_defer. */
+dc_program *dc_cl_program_new(dc_cl *cl);
+void dc_cl_drop_program(void *program);
+/* The library's program of a text: one built lately, or built now. */
+dc_status dc_cl_build(dc_program *p, dc_job *j, const dc_source *src);
+/* One that the caller owns, too; NULL where the text was not built lately. */
+cl_program dc_cl_built_lately(dc_cl *cl, const char *text);
+/* The kernels of it, each looked at. */
+dc_status dc_cl_entries(dc_program *p, dc_job *j, const dc_source *src);
 void dc_cl_program_free(dc_device *d, dc_program *p);
 dc_status dc_cl_kernel_new(dc_cl *cl, dc_job *j, cl_program program, const char *name,
                            cl_kernel *out);
 void dc_cl_kernel_free(dc_cl *cl, cl_kernel kernel);
 void dc_cl_programs_close(dc_cl *cl);
+
+/* binary.c: dc_device_ops.settings, toolchain, translate, load */
+void dc_cl_settings(dc_device *d, dc_text *out);
+bool dc_cl_toolchain(dc_device *d, dc_text *out);
+dc_status dc_cl_translate(dc_device *d, dc_job *j, const dc_source *src, const void **object,
+                          size_t *bytes);
+dc_status dc_cl_load(dc_device *d, dc_job *j, const dc_source *src, const void *object,
+                     size_t bytes, dc_program **out);
 
 /* cl_record.c */
 dc_status dc_cl_record(dc_device *d, dc_job *j, const dc_command *item, uint32_t n,

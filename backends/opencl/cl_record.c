@@ -368,12 +368,12 @@ static dc_status run_copy(void *ctx, uint32_t item)
 }
 
 /* Waits for all that was given before. */
-static dc_status read_back(run *c, uint32_t item, void *out, size_t bytes)
+static dc_status read_back(run *c, uint32_t item, uint32_t bind, void *out, size_t bytes)
 {
     const dc_cl *cl = c->r->cl;
     cl_event event = NULL;
     size_t at;
-    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, 0), &at);
+    const cl_mem mem = dc_cl_mem_at(cl, address_of(c, item, bind), &at);
     const cl_int error = cl->lib.fn.EnqueueReadBuffer(c->queue, mem, 1, at, bytes, out, 0, NULL,
                                                       c->spent != NULL ? &event : NULL);
     if (error != CL_SUCCESS)
@@ -383,15 +383,18 @@ static dc_status read_back(run *c, uint32_t item, void *out, size_t bytes)
     return DC_OK;
 }
 
-static dc_status run_check(void *ctx, uint32_t item, int32_t *out)
+static dc_status run_check(void *ctx, uint32_t item, int32_t *out, uint64_t *bits)
 {
-    return read_back(ctx, item, out, sizeof *out);
+    const run *c = ctx;
+    const size_t bytes = c->r->step[item].bytes;
+    DC_TRY(read_back(ctx, item, 0, out, sizeof *out));
+    return *out >= 0 && bytes > 0 ? read_back(ctx, item, 1, bits, bytes) : DC_OK;
 }
 
 static dc_status run_test(void *ctx, uint32_t item, bool *out)
 {
     uint8_t byte = 0;
-    DC_TRY(read_back(ctx, item, &byte, sizeof byte));
+    DC_TRY(read_back(ctx, item, 0, &byte, sizeof byte));
     *out = byte != 0;
     return DC_OK;
 }
@@ -458,6 +461,8 @@ dc_status dc_cl_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
     const dc_status status = end_run(&c, dc_walk_run(r->walk, j, &ops, &c, &own));
     info->fault_command = own.fault_command;
     info->fault_value = own.fault_value;
+    info->fault_bits = own.fault_bits;
+    info->begun = own.begun;
     info->next = own.next;
     return status;
 }

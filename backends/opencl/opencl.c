@@ -3,6 +3,7 @@
  * table of its functions.
  */
 #include "backends/opencl/cl_impl.h"
+#include "core/base/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ static void describe_target(dc_cl *cl)
     t->group_threads = threads < MOST_THREADS ? (int)threads : MOST_THREADS;
     t->group_bytes = dc_cl_device_number(lib, &cl->at, CL_DEVICE_LOCAL_MEM_SIZE);
     t->buffers = most_buffers(dc_cl_device_number(lib, &cl->at, CL_DEVICE_MAX_PARAMETER_SIZE));
+    t->bundles = t->simt; /* kernels of groups are joined */
     t->l1 = L1;
     t->l2 = L2;
     name_target(cl);
@@ -153,12 +155,36 @@ static const dc_device_ops ops = {
     .download = dc_cl_download,
     .compile = dc_cl_compile,
     .program_free = dc_cl_program_free,
+    .one_by_one = true,
+    .settings = dc_cl_settings,
+    .toolchain = dc_cl_toolchain,
+    .translate = dc_cl_translate,
+    .load = dc_cl_load,
     .record = dc_cl_record,
     .recording_free = dc_cl_recording_free,
     .run = dc_cl_run,
     .copy = dc_cl_copy,
     .finish = dc_cl_finish,
 };
+
+/*
+ * PoCL compiles a program again, for groups of any size, before it gives out its bytes, under a lock that all threads
+ * wait for; and it has a cache of its own. So there programs are built together and not kept here.
+ */
+static void choose_ops(dc_cl *cl)
+{
+    char version[160];
+    dc_cl_platform_text(&cl->lib, &cl->at, CL_PLATFORM_VERSION, version, sizeof version);
+    cl->ops = ops;
+    cl->device.ops = &cl->ops;
+    if (strstr(version, "pocl") == NULL && strstr(version, "PoCL") == NULL)
+        return;
+    cl->ops.one_by_one = false;
+    cl->ops.settings = NULL;
+    cl->ops.toolchain = NULL;
+    cl->ops.translate = NULL;
+    cl->ops.load = NULL;
+}
 
 static dc_status open_context(dc_cl *cl, dc_job *j)
 {
@@ -179,6 +205,7 @@ static dc_status open_device(dc_cl *cl, dc_job *j, uint32_t number)
         !dc_cl_find(&cl->lib, number, &cl->at, &n, why, sizeof why))
         return dc_failf(j, DC_ERR_DEVICE, "opencl", "%s", why);
     DC_TRY(choose_form(cl, j));
+    choose_ops(cl);
     ask_limits(cl);
     describe_target(cl);
     return open_context(cl, j);
@@ -198,21 +225,30 @@ dc_status dc_opencl_open(dc_job *j, uint32_t number, dc_device **out)
     return DC_OK;
 }
 
+/* "name, platform, OpenCL 3.0 ..., 2 units, 6.2 GiB, kernels for workers" */
+static void put_properties(const dc_cl_lib *lib, const dc_cl_place *at, char *line, size_t size)
+{
+    char name[120], platform[80], version[80], bytes[DC_NUMBER_TEXT];
+    dc_cl_device_text(lib, at, CL_DEVICE_NAME, name, sizeof name);
+    dc_cl_device_text(lib, at, CL_DEVICE_VERSION, version, sizeof version);
+    dc_cl_platform_text(lib, at, CL_PLATFORM_NAME, platform, sizeof platform);
+    snprintf(line, size, "%s, %s, %s, %" PRIu64 " units, %s, kernels for %s%s", name, platform,
+             version, dc_cl_device_number(lib, at, CL_DEVICE_MAX_COMPUTE_UNITS),
+             dc_number_bytes(dc_cl_device_number(lib, at, CL_DEVICE_GLOBAL_MEM_SIZE), bytes),
+             is_cpu(lib, at) ? "workers" : "groups of threads",
+             dc_cl_device_number(lib, at, CL_DEVICE_DOUBLE_FP_CONFIG) == 0 ? ", no f64" : "");
+}
+
 bool dc_opencl_describe(const dc_opts *opt, uint32_t number, char *line, size_t size)
 {
     dc_cl_lib lib;
     dc_cl_place at;
     uint32_t n;
-    char name[120], platform[80], version[80];
     if (!dc_cl_lib_open(opt->opencl, &lib, line, size))
         return false;
     const bool found = dc_cl_find(&lib, number, &at, &n, line, size);
-    if (found) {
-        dc_cl_device_text(&lib, &at, CL_DEVICE_NAME, name, sizeof name);
-        dc_cl_device_text(&lib, &at, CL_DEVICE_VERSION, version, sizeof version);
-        dc_cl_platform_text(&lib, &at, CL_PLATFORM_NAME, platform, sizeof platform);
-        snprintf(line, size, "%s, %s, %s", name, platform, version);
-    }
+    if (found)
+        put_properties(&lib, &at, line, size);
     dc_cl_lib_close(&lib);
     return found;
 }

@@ -151,7 +151,7 @@ static dc_status check_parameters(dc_cl *cl, dc_job *j, const char *name, cl_ker
 
 /* --- compiling ------------------------------------------------------------------------------ */
 
-static void free_program(void *what)
+void dc_cl_drop_program(void *what)
 {
     dc_program *p = what;
     release_program(p->cl, p->program);
@@ -165,13 +165,20 @@ void dc_cl_program_free(dc_device *d, dc_program *p)
 {
     DC_UNUSED(d);
     if (p != NULL)
-        free_program(p);
+        dc_cl_drop_program(p);
 }
 
 static char *copy_text(const char *s)
 {
     const size_t n = strlen(s) + 1;
     return memcpy(dc_xalloc(n), s, n);
+}
+
+dc_program *dc_cl_program_new(dc_cl *cl)
+{
+    dc_program *p = dc_xalloc(sizeof *p);
+    p->cl = cl;
+    return p;
 }
 
 static dc_status build_text(dc_program *p, dc_job *j, const char *text)
@@ -191,24 +198,27 @@ static dc_status build_text(dc_program *p, dc_job *j, const char *text)
     return error == CL_SUCCESS ? DC_OK : dc_cl_failed(j, "the compiler", error);
 }
 
+cl_program dc_cl_built_lately(dc_cl *cl, const char *text)
+{
+    return find_built(cl, hash_text(text), text);
+}
+
 static dc_status find_or_build(dc_program *p, dc_job *j, const char *text)
 {
-    const uint64_t hash = hash_text(text);
-    p->program = find_built(p->cl, hash, text);
+    p->program = dc_cl_built_lately(p->cl, text);
     if (p->program != NULL)
         return DC_OK;
     DC_TRY(build_text(p, j, text));
-    keep_built(p->cl, hash, copy_text(text), p->program);
+    keep_built(p->cl, hash_text(text), copy_text(text), p->program);
     return DC_OK;
 }
 
-static dc_status make_entries(dc_program *p, dc_job *j, const dc_source *src)
+dc_status dc_cl_entries(dc_program *p, dc_job *j, const dc_source *src)
 {
     p->entry = dc_xalloc(src->nentry * sizeof *p->entry);
     p->nentry = src->nentry;
     for (uint32_t i = 0; i < src->nentry; i++)
         p->entry[i] = copy_text(src->entry[i]);
-    DC_TRY(find_or_build(p, j, src->text));
     for (uint32_t i = 0; i < src->nentry; i++) {
         cl_kernel kernel;
         DC_TRY(dc_cl_kernel_new(p->cl, j, p->program, p->entry[i], &kernel));
@@ -219,16 +229,26 @@ static dc_status make_entries(dc_program *p, dc_job *j, const dc_source *src)
     return DC_OK;
 }
 
-dc_status dc_cl_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+dc_status dc_cl_build(dc_program *p, dc_job *j, const dc_source *src)
 {
     if (strcmp(src->dialect, "opencl") != 0)
         return dc_failf(j, DC_ERR_BUILD, "opencl", "kernels come as OpenCL C, not as '%s'",
                         src->dialect);
+    return find_or_build(p, j, src->text);
+}
+
+static dc_status compile(dc_program *p, dc_job *j, const dc_source *src)
+{
+    DC_TRY(dc_cl_build(p, j, src));
+    return dc_cl_entries(p, j, src);
+}
+
+dc_status dc_cl_compile(dc_device *d, dc_job *j, const dc_source *src, dc_program **out)
+{
     const dc_mark mark = dc_arena_mark(&j->scratch);
-    dc_program *p = dc_xalloc(sizeof *p);
-    p->cl = dc_cl_of(d);
-    dc_job_defer(j, free_program, p);
-    const dc_status status = dc_job_settle(j, p, make_entries(p, j, src));
+    dc_program *p = dc_cl_program_new(dc_cl_of(d));
+    dc_job_defer(j, dc_cl_drop_program, p);
+    const dc_status status = dc_job_settle(j, p, compile(p, j, src));
     dc_arena_rewind(&j->scratch, mark);
     DC_TRY(status);
     *out = p;

@@ -8,16 +8,17 @@
 #include "core/base/base.h"
 
 /*  id       help */
-#define DC_CHANNELS(CH)                                                        \
+#define DC_CHANNELS(CH)                                                           \
     CH(GRAPH, "graph", "checked graphs of typed functions, after simplification") \
-    CH(FUSE, "fuse", "which nodes share a kernel")                             \
-    CH(KERNEL, "kernel", "kernels in nest form, before and after their moves") \
-    CH(FLAT, "flat", "kernels in flat form")                                   \
-    CH(SRC, "src", "kernel text given to the compiler")                        \
-    CH(PLAN, "plan", "launches and memory of a compiled function")             \
-    CH(CACHE, "cache", "what is found in the cache on disk, and what is not")  \
-    CH(TIME, "time", "time per kernel, printed at the end")                    \
-    CH(COMPARE, "compare", "results beside the interpreter's (DEEPC_COMPARE)") \
+    CH(FUSE, "fuse", "which nodes share a kernel")                                \
+    CH(KERNEL, "kernel", "kernels in nest form, before and after their moves")    \
+    CH(FLAT, "flat", "kernels in flat form")                                      \
+    CH(SRC, "src", "kernel text given to the compiler")                           \
+    CH(PLAN, "plan", "launches and memory of a compiled function")                \
+    CH(CACHE, "cache", "what is found in the cache on disk, and what is not")     \
+    CH(TIME, "time", "time per kernel, printed at the end")                       \
+    CH(TUNE, "tune", "schedules that dc.tune tries, with their times")            \
+    CH(COMPARE, "compare", "results beside the interpreter's (DEEPC_COMPARE)")    \
     CH(NOTE, "note", "fallbacks and what else a user should know; always on")
 
 typedef enum dc_channel {

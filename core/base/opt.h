@@ -6,6 +6,7 @@
 
 typedef struct dc_opts {
     struct dc_heap *heap; /* of the host, or one that counts (core/base/heap.h); NULL: malloc's */
+    void *stream; /* of the host: where a device that shares does its work; NULL: one of its own */
     bool numbers; /* DEEPC_CHECK=nan, dc.check_numbers: stop where infinities and NaN are made */
 #define DC_OPT_FIELD_INT(id)  int64_t id;
 #define DC_OPT_FIELD_CHECK(id) int64_t id;

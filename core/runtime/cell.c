@@ -1,6 +1,7 @@
 /* Cells: named places that own a storage (core/runtime/storage.h). */
 #include "core/runtime/lazy.h"
 #include "core/runtime/storage.h"
+#include "core/runtime/outcome.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,7 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     DC_TRY(dc_cell_check(c, j, NULL, false));
     if (!dc_type_agrees(&c->type, &value->type))
         return fail_type(c, j, &value->type);
+    DC_TRY(dc_outcome_settle(value->store, j));
     if (value->store == c->store) /* the value that it has: of its type there is no other part */
         return DC_OK;
     DC_TRY(dc_storage_evict(c->store, j));

@@ -4,7 +4,7 @@
  * A device compiles kernel text to a program, and records a list of commands to something that can be
  * run again and again. Addresses are the device's and need not be the host's; arithmetic on them is
  * that of char *. Commands name memory by slot and offset; run() receives the base address of
- * every slot, so a recording never changes while arguments move from call to call. One slot is the
+ * every slot, so a recording never changes while arguments move from call to call. Slot 0 is the
  * argument block (per-call scalars).
  */
 #ifndef DC_CORE_RUNTIME_DEVICE_H
@@ -45,8 +45,12 @@ typedef struct dc_target {
 typedef enum dc_command_kind {
     DC_COMMAND_LAUNCH, /* run entry `entry` of program for work items 0..grid-1 */
     DC_COMMAND_COPY,   /* bytes from bind[1] to bind[0] */
-    DC_COMMAND_CHECK,  /* bind[0] is an i32: if >= 0, the run stops and reports this command */
-    DC_COMMAND_LOOP,   /* the nbody commands that follow, again and again: see dc_command.grid */
+    /*
+     * bind[0] is an i32: if >= 0, the run stops and reports this command; it has written no cell. bind[1], where there
+     * is one: `bytes`, 8 at most, that go into the report.
+     */
+    DC_COMMAND_CHECK,
+    DC_COMMAND_LOOP, /* the nbody commands that follow, again and again: see dc_command.grid */
     DC_COMMAND_BRANCH, /* bind[0] is a bool: the nbody commands that follow, or the nelse after them */
     DC_COMMAND_BUNDLE /* one launch of the nbody LAUNCH commands that follow: none waits for another */
 } dc_command_kind;
@@ -68,6 +72,8 @@ typedef struct dc_command {
     uint32_t entry;   /* index into dc_source.entry */
     int64_t grid;     /* LAUNCH: work items. LOOP: iterations at most */
     uint32_t threads; /* simt: of a group */
+    bool sets;        /* LAUNCH, COPY: writes what outlives the run; not after a CHECK that stops */
+    size_t shared;    /* simt: bytes a group shares, beside the arrays in the text */
     size_t scratch;   /* bytes per thread */
     uint64_t cost_ns; /* LAUNCH: an estimate for one thread, so that small ones are not split */
     uint32_t nbind;
@@ -77,7 +83,7 @@ typedef struct dc_command {
      * number of the iteration, from 0 (nbind 1: not used).
      */
     const dc_bind *bind;
-    size_t bytes;      /* of a copy */
+    size_t bytes;      /* COPY; CHECK: of bind[1] */
     const char *label; /* name of the kernel, for the profile */
     uint32_t nbody, nelse;
     uint32_t ndep;
@@ -106,18 +112,26 @@ typedef struct dc_source {
  * meanwhile).
  */
 typedef struct dc_run_info {
-    int32_t fault_command; /* out: the CHECK command that stopped the run, or -1 */
-    int64_t fault_value;   /* out: what it read */
-    uint64_t *nanoseconds; /* in: NULL, or one counter per command to add to */
-    uint64_t deadline_ns;  /* in: of dc_clock_ns(); 0 none. At least one command runs */
+    int32_t fault_command;   /* out: the CHECK command that stopped the run, or -1 */
+    int64_t fault_value;     /* out: what it read */
+    uint64_t fault_bits;     /* out: what stood at its bind[1] */
+    bool begun;              /* in and out: set once anything has been given to the device */
+    uint64_t *nanoseconds;   /* in: NULL, or one counter per command to add to */
+    uint64_t deadline_ns;    /* in: of dc_clock_ns(); 0 none. At least one command runs */
     const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
-    dc_halt *halt;         /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
-    uint32_t next;         /* in: 0, or from the slice before; out: 0 when the run has ended */
+    dc_halt *halt; /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
+    const void *block; /* in: the argument block on the host, for devices that take it */
+    size_t block_bytes;
+    const bool *moves; /* in: NULL, or by slot: its address is another one from run to run */
+    bool later;        /* in: what a CHECK finds may be asked for afterwards, by `ticket` */
+    uint64_t ticket;   /* out: 0, or what answer() wants: `fault_command` is not known yet */
+    uint32_t next; /* in: 0, or from the slice before; out: 0 when the run has ended */
 } dc_run_info;
 
 typedef struct dc_device_ops {
     const char *name;
     bool host; /* addresses are the host's: what is there may be read and written directly */
+    bool shares; /* not of the host: a host knows addresses as this one does, and may give it dc_opts.stream */
     void (*free)(dc_device *d);
     const dc_target *(*target)(const dc_device *d);
     /* NOMEM is a status here. Memory is aligned to 64 bytes and not cleared. */
@@ -149,12 +163,20 @@ typedef struct dc_device_ops {
                            size_t *bytes);
     dc_status (*load)(dc_device *d, dc_job *j, const dc_source *src, const void *object,
                       size_t bytes, dc_program **out);
+    bool takes_block; /* run() brings the argument block to the device; nobody else does */
     /* Items are copied. */
     dc_status (*record)(dc_device *d, dc_job *j, const dc_command *command, uint32_t n,
                         dc_recording **out);
     void (*recording_free)(dc_device *d, dc_recording *r);
     dc_status (*run)(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
                      dc_run_info *info);
+    /*
+     * What the checks of a run have found: `fault_command`, `fault_value` and `fault_bits` of info, once *known. Waits for
+     * it if `wait`. A ticket is good until its answer is known. NULL: no run gives one. A device that has this function
+     * runs ahead of the host, and once it has failed it fails in all that follows.
+     */
+    dc_status (*answer)(dc_device *d, dc_job *j, uint64_t ticket, bool wait, bool *known,
+                        dc_run_info *info);
     /* Between two places of this device; NULL: callers go through the host. */
     dc_status (*copy)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
     /*
@@ -170,7 +192,6 @@ typedef struct dc_device_ops {
 struct dc_device {
     const dc_device_ops *ops;
 };
-
 
 /* memmove in pieces; false: ask(ctx), called between two of them, was not 0, and a part has been moved. */
 bool dc_host_move(void *to, const void *from, size_t bytes, int (*ask)(void *ctx), void *ctx);

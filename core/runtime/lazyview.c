@@ -6,6 +6,7 @@
  * them out of it. Its form depends on sizes and steps, and on whether the view begins at an aligned address.
  */
 #include "core/runtime/lazy.h"
+#include "core/runtime/outcome.h"
 
 #include <string.h>
 
@@ -103,6 +104,7 @@ dc_status dc_lazy_read_view(dc_rt *rt, dc_job *j, const dc_lazy_view *v, int64_t
     dc_device *dev = rt->device;
     const char *mem = dc_tensor_mem(v->of);
     const int64_t size = (int64_t)element_size(v);
+    DC_TRY(dc_outcome_settle(v->of->store, j));
     if (dev->ops->host) {
         const int64_t most = (int64_t)DC_PIECE_BYTES / size;
         for (int64_t at = 0; at < n; at += most) {

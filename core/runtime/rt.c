@@ -8,6 +8,7 @@
 #include "core/base/path.h"
 #include "core/runtime/entry.h"
 #include "core/runtime/lazy.h"
+#include "core/runtime/outcome.h"
 #include "core/runtime/storage.h"
 #include "core/runtime/work.h"
 
@@ -96,6 +97,7 @@ void dc_rt_free(dc_rt *rt)
         return;
     dc_entry_close(rt);
     dc_lazy_close(rt);
+    dc_outcomes_free(rt);
     if (rt->free_jit != NULL)
         rt->free_jit(rt);
     if (rt->pool != NULL)

@@ -64,6 +64,7 @@ typedef struct dc_rt {
     void (*free_jit)(struct dc_rt *rt); /* ends both */
     struct dc_lazies *lazy; /* core/runtime/lazy.h; NULL before the first lazy tensor */
     const struct dc_lazy_exec *lazy_exec; /* how they are compiled; NULL: not at all */
+    struct dc_outcome *outcomes, *spare_outcomes; /* of calls, the oldest first; room for more */
     struct dc_function *functions; /* loaded by the host, linked (vm/function.c) */
     uint64_t handed; /* bytes given out to tensors and lazy nodes, ever; drives the collector */
     const char *version;    /* of the program, for reports; NULL unknown */

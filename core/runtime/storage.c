@@ -14,6 +14,7 @@
 
 #include "core/base/number.h"
 #include "core/runtime/lazy.h"
+#include "core/runtime/outcome.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ typedef struct store_list {
 
 typedef struct dc_pool {
     store_list live, dead[NCLASS];
+    store_list foreign;
     uint64_t waiting; /* bytes of the dead ones */
     uint64_t freed;   /* stores freed so far */
     uint64_t peak[2]; /* most bytes alive since it was trimmed; from the time before until then */
@@ -209,17 +211,33 @@ void dc_pool_trim(dc_rt *rt)
     p->peak[0] = rt->stats.bytes_live;
 }
 
+static void end_foreign(dc_storage *s)
+{
+    unlink_store(&s->rt->pool->foreign, s);
+    if (s->release != NULL)
+        s->release(s->release_ctx);
+    dc_xfree(s);
+}
+
+static void give_up_handles(dc_storage *s)
+{
+    for (dc_tensor *t = s->shown, *next; t != NULL; t = next) {
+        next = t->next;
+        dc_xfree(t);
+    }
+}
+
 /* After a broken promise: what was being made then has no owner left. */
 static void give_up_live(dc_rt *rt)
 {
-    while (rt->pool->live.first != NULL) {
-        dc_storage *s = rt->pool->live.first;
-        for (dc_tensor *t = s->shown, *next; t != NULL; t = next) {
-            next = t->next;
-            dc_xfree(t);
-        }
+    for (dc_storage *s; (s = rt->pool->live.first) != NULL;) {
+        give_up_handles(s);
         unlink_store(&rt->pool->live, s);
         return_memory(s);
+    }
+    for (dc_storage *s; (s = rt->pool->foreign.first) != NULL;) {
+        give_up_handles(s);
+        end_foreign(s);
     }
 }
 
@@ -229,6 +247,7 @@ void dc_pool_free(dc_rt *rt)
         give_up_live(rt);
     DC_ASSERT(rt->pool->live.first == NULL, "a store of %zu bytes outlives its context",
               rt->pool->live.first->bytes);
+    DC_ASSERT(rt->pool->foreign.first == NULL, "memory of the host's outlives the context");
     dc_pool_drain(rt);
     dc_xfree(rt->pool);
     rt->pool = NULL;
@@ -361,6 +380,11 @@ void dc_storage_free(dc_storage *s)
     dc_rt *rt = s->rt;
     int cls;
     DC_ASSERT(s->shown == NULL, "a store of %zu bytes is freed while it is shown", s->bytes);
+    dc_outcome_attach(NULL, s);
+    if (s->foreign) {
+        end_foreign(s);
+        return;
+    }
     rt->stats.bytes_live -= class_bytes(s->bytes, &cls);
     unlink_store(&rt->pool->live, s);
     if (rt->pool->guard > 0) {
@@ -500,6 +524,29 @@ dc_tensor *dc_tensor_show(dc_storage *s, const dc_type *type)
         dc_nomem(0);
     add_shown(t, s, type);
     return t;
+}
+
+dc_status dc_tensor_foreign(dc_rt *rt, dc_job *j, const dc_type *type, void *mem,
+                            void (*release)(void *ctx), void *ctx, dc_tensor **out)
+{
+    DC_ASSERT((uintptr_t)mem % DC_ALIGN == 0, "memory of the host's at %p", mem);
+    dc_storage *s = dc_try_alloc(sizeof *s);
+    dc_tensor *t = take_handle(rt);
+    if (s == NULL || t == NULL) {
+        dc_xfree(s);
+        dc_xfree(t);
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    }
+    *s = (dc_storage){.rt = rt,
+                      .mem = mem,
+                      .bytes = dc_type_bytes(type),
+                      .foreign = true,
+                      .release = release,
+                      .release_ctx = ctx};
+    link_store(&rt->pool->foreign, s);
+    add_shown(t, s, type);
+    *out = t;
+    return DC_OK;
 }
 
 dc_tensor *dc_tensor_window(const dc_tensor *of, const dc_type *type, size_t offset)

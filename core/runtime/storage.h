@@ -27,7 +27,11 @@ typedef struct dc_storage {
     void *mem;
     size_t bytes;
     dc_tensor *shown;      /* handles that show it, linked */
+    struct dc_outcome *outcome; /* of the call that wrote it; NULL: known (core/runtime/outcome.h) */
     bool owned;            /* by a cell, or of no tensor: not given back with the last handle */
+    bool foreign;          /* memory of the host's, see dc_tensor_foreign */
+    void (*release)(void *ctx); /* of that: called at its end */
+    void *release_ctx;
     uint64_t freed;        /* in the pool: when, among the others */
     struct dc_storage *next; /* in the pool, or in the list of live ones */
     struct dc_storage *prev;
@@ -94,6 +98,12 @@ void dc_pool_free(dc_rt *rt);
 /* A tensor with fresh memory, not cleared; or one that shows `s` (another tensor's, or a cell's). */
 dc_status dc_tensor_new(dc_rt *rt, dc_job *j, const dc_type *t, dc_tensor **out);
 dc_tensor *dc_tensor_show(dc_storage *s, const dc_type *t);
+/*
+ * One over memory of this device that is the host's: at a multiple of DC_ALIGN, and as it is until its end. It is
+ * only read; no pool takes it and no limit counts it. Where the last handle goes, release(ctx) is called (NULL: nothing is).
+ */
+dc_status dc_tensor_foreign(dc_rt *rt, dc_job *j, const dc_type *t, void *mem,
+                            void (*release)(void *ctx), void *ctx, dc_tensor **out);
 /* One that shows dense memory of another one, from so many bytes on. */
 dc_tensor *dc_tensor_part(const dc_tensor *of, const dc_type *t, size_t offset);
 /* The same from any element on: an argument for a program that knows of it, and nothing else. */

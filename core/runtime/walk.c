@@ -40,6 +40,7 @@ typedef struct run {
     const atomic_bool *stop;
     bool moved; /* something ran in this slice */
     int32_t found;
+    uint64_t bits; /* what the check that found it has for the report */
 } run;
 
 /* ---- checking a list ------------------------------------------------------------------------- */
@@ -56,6 +57,8 @@ static void check_binds(const dc_command *x, uint32_t i)
         ok = n == 2;
         break;
     case DC_COMMAND_CHECK:
+        ok = n == 1 || (n == 2 && x->bytes <= sizeof(uint64_t));
+        break;
     case DC_COMMAND_BRANCH:
         ok = n == 1;
         break;
@@ -268,7 +271,7 @@ static dc_status do_item(run *r)
         return r->ops->copy(r->ctx, i);
     case DC_COMMAND_CHECK:
         w->at++;
-        return r->ops->check(r->ctx, i, &r->found);
+        return r->ops->check(r->ctx, i, &r->found, &r->bits);
     case DC_COMMAND_LOOP:
         return begin_loop(r);
     case DC_COMMAND_BRANCH:
@@ -328,6 +331,7 @@ static dc_status report_check(const run *r, dc_job *j, dc_run_info *info)
                         command, r->found);
     info->fault_command = (int32_t)command;
     info->fault_value = r->found;
+    info->fault_bits = r->bits;
     return DC_OK;
 }
 
@@ -338,6 +342,7 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
     if (info != NULL) {
         info->fault_command = -1;
         info->fault_value = -1;
+        info->fault_bits = 0;
         r.spent = info->nanoseconds;
         r.deadline = info->deadline_ns;
         r.stop = info->stop;
@@ -346,6 +351,8 @@ dc_status dc_walk_run(dc_walk *w, dc_job *j, const dc_walk_ops *ops, void *ctx, 
         rewind_walk(w);
     else if (info->next != mark_of(w))
         DC_BUG("a run goes on at command %u, and stands at %u", info->next, mark_of(w));
+    if (info != NULL)
+        info->begun |= w->n > 0;
     dc_status status = go_on(&r, &paused);
     if (status == DC_OK && r.found >= 0)
         status = report_check(&r, j, info);

@@ -21,8 +21,8 @@ typedef struct dc_walk dc_walk;
 typedef struct dc_walk_ops {
     dc_status (*launch)(void *ctx, uint32_t command);
     dc_status (*copy)(void *ctx, uint32_t command);
-    /* CHECK: the i32 at bind[0]. Everything that launches before it is visible. */
-    dc_status (*check)(void *ctx, uint32_t command, int32_t *out);
+    /* CHECK: the i32 at bind[0]; where it is >= 0, what stands at bind[1]. Everything that launches before it is visible. */
+    dc_status (*check)(void *ctx, uint32_t command, int32_t *out, uint64_t *bits);
     /* LOOP and BRANCH: the bool at bind[0]. NULL where lists have neither. */
     dc_status (*test)(void *ctx, uint32_t command, bool *out);
     /* LOOP: the number of the iteration that begins, for the i32 at bind[1]. NULL like `test`. */

@@ -4,6 +4,7 @@
  * through stdlib_entry.c, which counts their parameters. nil at the end counts as not given.
  */
 #include "dsl/base/binding.h"
+
 #include "dsl/base/error.h"
 #include "dsl/base/hints.h"
 #include "dsl/base/interrupt.h"

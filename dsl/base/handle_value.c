@@ -2,7 +2,9 @@
  * What bindings ask of a handle: that it is open, its tensor, its elements in host memory. What cannot be
  * had is raised.
  */
+#include "core/runtime/outcome.h"
 #include "dsl/base/error.h"
+#include "dsl/base/late.h"
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"
 #include "dsl/base/uses.h"
@@ -91,7 +93,7 @@ dc_status dc_handle_tensor(dc_job *j, dc_handle *h, dc_tensor **out)
     *out = dc_handle_held(h);
     if (*out == NULL)
         DC_BUG("a tensor is asked of a handle of kind %d", (int)h->kind);
-    return DC_OK;
+    return dc_outcome_settle((*out)->store, j);
 }
 
 typedef struct realizing {
@@ -240,6 +242,7 @@ const void *dc_handle_read_parts(lua_State *L, dc_dsl *d, dc_handle *h, const dc
 {
     looking first = {.h = h};
     refuse_traced(L, d, h, op);
+    dc_late_check(L, d, true);
     for (int i = 0; i < n; i++)
         first.bytes += (size_t)part[i].count * dc_dtype_size((dc_dtype)dc_handle_type(h)->dtype);
     transfer a = {.d = d, .h = h, .part = part, .n = n};

@@ -2,9 +2,8 @@
  * Arming: the hook that ends what runs is put into a thread of Lua. interrupt.c tells when, and is that hook
  * (dc_dsl.stop_hook): it raises errors, and errors arm.
  */
-#include "dsl/base/interrupt.h"
-
 #include "core/runtime/entry.h"
+#include "dsl/base/interrupt.h"
 
 #include <sched.h>
 
@@ -56,7 +55,8 @@ void dc_interrupt_arm_in(dc_dsl *d, lua_State *own)
     bool again = true;
     while (again && dc_interrupt_wanted(d) && try_lock(d)) {
         lua_State *L = own != NULL ? own : d->running;
-        const bool may = L != NULL && (own != NULL || d->watched == 0), now = may && dc_interrupt_wanted(d);
+        const bool may = L != NULL && (own != NULL || d->watched == 0),
+                   now = may && dc_interrupt_wanted(d);
         if (now)
             put_stop(d, L);
         atomic_store(&d->arming, false);

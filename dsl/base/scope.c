@@ -9,11 +9,12 @@
  * not either. What one scope keeps belongs to the one around it. A handle knows the number of its
  * scope; numbers are never used again, so a scope that was only collected frees nothing.
  */
+#include "dsl/base/scope.h"
+
 #include "dsl/base/args.h"
 #include "dsl/base/binding.h"
 #include "dsl/base/error.h"
 #include "dsl/base/interrupt.h"
-#include "dsl/base/scope.h"
 
 #include <string.h>
 

@@ -27,10 +27,11 @@ typedef struct dc_operand dc_operand;
 typedef struct dc_dsl {
     dc_uhead head;
     dc_rt *rt;
-    dc_trace *trace;    /* of the typed function being traced, innermost; or NULL */
-    uint64_t serial;    /* of traces made so far */
-    uint64_t born;      /* handles made so far */
-    uint64_t effect;    /* `born` when a script last did what outlives its values: set a cell, printed */
+    dc_trace *trace; /* of the typed function being traced, innermost; or NULL */
+    uint64_t serial; /* of traces made so far */
+    uint64_t born;   /* handles made so far */
+    uint64_t
+        effect; /* `born` when a script last did what outlives its values: set a cell, printed */
     dc_cell *generator; /* of random numbers, see rand.c; NULL before the first draw */
     uint64_t seed;      /* what it was started with */
     /* collector.c: dc_rt.handed when the collector was last stepped, and ran whole; what that left */
@@ -43,6 +44,7 @@ typedef struct dc_dsl {
     struct dc_fn *fns;    /* all that own something, linked; as are specialisations */
     struct dc_spec *specs;
     struct dc_batches *batches;  /* loops over data sets that have not ended, linked */
+    struct dc_gather *gathers;   /* what gathers them on other devices than the host, linked */
     struct dc_uses_watch *watch; /* for `deepc check`; or NULL */
     dc_scope *scope;             /* the open ones, innermost first */
     uint64_t scopes;             /* made so far */
@@ -57,11 +59,14 @@ typedef struct dc_dsl {
     atomic_bool arming; /* lock of hooks and of `running` */
     uint64_t
         ended; /* dc_rt.taken_back + 1 when the error value of a persistent interruption was made */
-    int watched;        /* entries of the host that look by themselves */
-    lua_Hook below;     /* the one under theirs */
+    int watched;    /* entries of the host that look by themselves */
+    lua_Hook below; /* the one under theirs */
     int below_mask, below_count;
-    lua_Hook stop_hook;  /* interrupt.c: the one that raises */
-    lua_Hook trace_hook; /* guard_trace.c: of a trace; a coroutine that was made in one has it, too */
+    lua_Hook stop_hook; /* interrupt.c: the one that raises */
+    /* fncall.c: of what a check found after its call had returned. Raises */
+    void (*raise_late)(lua_State *L, struct dc_dsl *d, const struct dc_outcome *o);
+    lua_Hook
+        trace_hook;    /* guard_trace.c: of a trace; a coroutine that was made in one has it, too */
     uintptr_t closing; /* coroutine.c: where in the C stack the outermost close runs; 0 none */
 } dc_dsl;
 

@@ -77,9 +77,10 @@ struct dc_trace {
     DC_VEC(dc_val) result;
     DC_VEC(dc_val) print; /* tensors that dc.print shows at each call */
     DC_VEC(dc_trace_dep) dep;
-    const dc_frame *frame;    /* innermost */
-    struct dc_guards *guards; /* captured locals noted so far (guard_trace.c); the specialisation's */
-    lua_Hook hook;            /* that was there before the trace */
+    const dc_frame *frame; /* innermost */
+    struct dc_guards
+        *guards;   /* captured locals noted so far (guard_trace.c); the specialisation's */
+    lua_Hook hook; /* that was there before the trace */
     int hook_mask, hook_count;
     const char *silent; /* the layer that last returned nothing; interned, NULL: none did */
     uint32_t draws;     /* of the generator, numbered */

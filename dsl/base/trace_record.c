@@ -9,6 +9,7 @@
  * for gradients taken later, while an older loss still finds the version that it read.
  */
 #include "core/graph/custom.h"
+#include "core/runtime/outcome.h"
 #include "dsl/base/error.h"
 #include "dsl/base/run.h"
 #include "dsl/base/trace.h"
@@ -75,6 +76,7 @@ static dc_status content_id(dc_job *j, const dc_tensor *t, uint64_t *out)
     const size_t bytes = dc_type_bytes(&t->type);
     const dc_mark mark = dc_arena_mark(&j->scratch);
     char *copy = dc_arena_alloc(&j->scratch, bytes + 8);
+    DC_TRY(dc_outcome_settle(t->store, j));
     DC_TRY(dev->ops->download(dev, j, copy, dc_tensor_mem(t), bytes));
     *out = dc_hash_mix(t->type.dtype, bytes);
     for (size_t at = 0, n; at < bytes; at += n) {

@@ -133,15 +133,20 @@ void dc_spec_difference(lua_State *L, int fn_idx, const dc_spec *a, const dc_fn_
                         size_t room);
 
 extern const dc_bindings dc_fn_bindings, dc_static_bindings, dc_dim_print_bindings,
-    dc_layer_bindings;
+    dc_layer_bindings, dc_fntune_bindings;
 extern const dc_utype dc_fn_type, dc_spec_type, dc_tracing_type, dc_frame_type, dc_fnjob_type,
-    dc_fntext_type, dc_static_type;
+    dc_fntext_type, dc_static_type, dc_fntune_type;
 extern const dc_bindings dc_fn_methods, dc_spec_methods, dc_tracing_methods, dc_frame_methods,
-    dc_fnjob_methods, dc_fntext_methods, dc_static_methods;
+    dc_fnjob_methods, dc_fntext_methods, dc_static_methods, dc_fntune_methods;
 
 /* ---- fnjob.c: f:start ------------------------------------------------------------------------ */
 
 int dc_fnjob_start(lua_State *L);
+
+/* ---- fntune.c: dc.tune ----------------------------------------------------------------------- */
+
+/* With DEEPC_OPT=3: before a specialisation, which has no instance yet, is called. Inside a body. */
+dc_status dc_fntune_first(dc_dsl *d, dc_job *j, dc_spec *s);
 
 /* ---- export.c: f:export ---------------------------------------------------------------------- */
 
@@ -174,6 +179,7 @@ dc_status dc_fn_act(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
 dc_handle *dc_fn_new_result(lua_State *L, dc_dsl *d, const dc_fn *fn);
 /* Pushes what the function returns; handles of its results, what it prints behind them, are at first... */
 int dc_fn_give(lua_State *L, const dc_fn *fn, const dc_spec *s, int spec_idx, int first);
+DC_NORETURN void dc_fn_raise_late(lua_State *L, dc_dsl *d, const dc_outcome *o);
 DC_NORETURN void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s,
                                    const dc_fault *fault);
 /*

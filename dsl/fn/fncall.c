@@ -6,6 +6,7 @@
  * A typed function called while another is traced is checked and becomes part of that one.
  */
 #include "dsl/base/args.h"
+#include "dsl/base/late.h"
 #include "dsl/base/run.h"
 #include "dsl/fn/fn.h"
 #include "dsl/ops/ops.h"
@@ -226,7 +227,18 @@ static void set_arguments(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s,
 void dc_fn_raise_fault(lua_State *L, dc_dsl *d, const dc_spec *s, const dc_fault *fault)
 {
     const dc_trace_check *c = &s->trace->check.at[fault->check];
-    dc_data_check_raise(L, d, c, NULL, fault->value, fault->position);
+    dc_data_check_raise(L, d, c, &(dc_found){fault->value, fault->position, NULL, NULL});
+}
+
+void dc_fn_raise_late(lua_State *L, dc_dsl *d, const dc_outcome *o)
+{
+    const dc_spec *s = o->owner;
+    dc_fault fault;
+    dc_inst_late_fault(o, &fault);
+    const char *hint = lua_pushfstring(
+        L, "in a call of '%s' before this line; DEEPC_CHECKS=now stops there", o->name);
+    const dc_trace_check *c = &s->trace->check.at[fault.check];
+    dc_data_check_raise(L, d, c, &(dc_found){fault.value, fault.position, NULL, hint});
 }
 
 /* The types that results have for this caller, and those of a call like this one. */
@@ -268,6 +280,7 @@ static int run_spec(lua_State *L, dc_dsl *d, const dc_fn *fn, dc_spec *s, const 
     }
     dc_handle *out[DC_SIG_RESULTS];
     dc_tensor *made[DC_SIG_RESULTS];
+    dc_late_check(L, d, false);
     a.out = a.out != NULL ? a.out : out;
     a.made = a.made != NULL ? a.made : made;
     const int first = lua_gettop(L) + 1;

@@ -3,6 +3,7 @@
  * something are in lists of the context, which frees what is left when its state closes.
  */
 #include "dsl/fn/fn.h"
+#include "core/runtime/outcome.h"
 
 const dc_utype dc_fn_type = {"deepc.fn"}, dc_spec_type = {"deepc.specialisation"};
 
@@ -75,6 +76,7 @@ void dc_spec_drop(dc_spec *s)
         d->specs = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
+    dc_outcomes_disown(d->rt, s);
     dc_inst_free(s->inst);
     dc_exec_release(s->exec);
     dc_trace_free(s->trace);

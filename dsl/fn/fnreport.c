@@ -323,6 +323,8 @@ static void print_kernels(const looking *a, dc_text *out)
                        (double)f.bytes / 1e6);
         for (size_t i = 0; i < DC_COUNTOF(f.where) && f.where[i] != NULL; i++)
             dc_text_printf(out, " %s", f.where[i]);
+        if (f.gain > 0)
+            dc_text_printf(out, "  schedule: tuned, %.2f times as fast as the rules'", f.gain);
         dc_text_puts(out, "\n");
     }
 }

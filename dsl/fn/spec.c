@@ -276,12 +276,15 @@ dc_status dc_spec_ready(dc_dsl *d, dc_job *j, dc_spec *s)
         return DC_OK;
     DC_TRY(dc_exec_wait(d->rt, j, s->exec));
     DC_TRY(realize_captures(d, j, s));
+    if (s->inst == NULL)
+        DC_TRY(dc_fntune_first(d, j, s));
     if (s->inst != NULL)
         return DC_OK;
     dc_cell **cell = DC_NEW_ARRAY(&j->scratch, dc_cell *, t->cell.n + 1);
     for (uint32_t i = 0; i < t->cell.n; i++)
         cell[i] = t->cell.at[i].cell;
     DC_TRY(dc_inst_new(d->rt, j, s->exec, cell, &s->inst));
+    dc_inst_tell_late(s->inst, s);
     const char *note = s->note;
     s->note = NULL;
     if (note != NULL)

@@ -52,19 +52,19 @@ static dc_status build_check(dc_job *j, dc_func *f, const void *arg, const dc_va
     return dc_build_ew(j, f, DC_OP_WHERE, clean, 3, &out[0]);
 }
 
-void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
-                         int64_t value, int64_t position)
+void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, const dc_found *found)
 {
     char where[120];
     dc_handle shown = {.kind = DC_HANDLE_TRACED, .origin = c->origin};
-    const dc_operand in = {.h = h != NULL ? h : &shown, .role = c->role, .type = c->type};
-    dc_type_position(&c->type, position, where, sizeof where);
+    const dc_operand in = {
+        .h = found->h != NULL ? found->h : &shown, .role = c->role, .type = c->type};
+    dc_type_position(&c->type, found->position, where, sizeof where);
     dc_error_fact(L, d, c->id,
                   &(dc_fact){.op = c->op,
                              .axis = {c->axis},
-                             .num = {value, c->classes - 1, position + 1},
+                             .num = {found->value, c->classes - 1, found->position + 1},
                              .word = {where}},
-                  &(dc_blame){.in = &in, .n = 1, .place = &c->place});
+                  &(dc_blame){.in = &in, .n = 1, .place = &c->place, .hint = found->hint});
 }
 
 static int64_t read_integer(lua_State *L, dc_dsl *d, int idx, const char *op)
@@ -102,9 +102,11 @@ void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check c)
         DC_PUSH_OR_RAISE(L, d, d->trace->check, c);
     } else {
         const int64_t position = read_integer(L, d, top + 1, c.op);
-        if (position >= 0)
-            dc_data_check_raise(L, d, &c, dc_handle_test(L, idx), read_integer(L, d, top + 2, c.op),
-                                position);
+        if (position >= 0) {
+            const int64_t value = read_integer(L, d, top + 2, c.op);
+            dc_data_check_raise(L, d, &c,
+                                &(dc_found){value, position, dc_handle_test(L, idx), NULL});
+        }
     }
     lua_settop(L, top);
 }

@@ -31,8 +31,13 @@ dc_status dc_param_record(dc_job *j, dc_trace *t, dc_cell *c, dc_val v);
  * completes (data_check.c). Of the test: id, op, role, classes, axis. Raises.
  */
 void dc_data_check_index(lua_State *L, dc_dsl *d, int idx, dc_trace_check test);
-/* Raises for an integer at a position (from 0) of the tensor h, or of that the test tells of. */
-DC_NORETURN void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c, dc_handle *h,
-                                     int64_t value, int64_t position);
+/* An integer outside, at a position (from 0) of the tensor h; NULL: of that which the test tells of. */
+typedef struct dc_found {
+    int64_t value, position;
+    dc_handle *h;
+    const char *hint; /* instead of the error's own; or NULL */
+} dc_found;
+DC_NORETURN void dc_data_check_raise(lua_State *L, dc_dsl *d, const dc_trace_check *c,
+                                     const dc_found *found);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "jit/compile/dump.h"
 #include "jit/compile/program_build.h"
+#include "jit/compile/tuned_list.h"
+#include "jit/flat/flat_join.h"
 #include "jit/flat/flatten.h"
 #include "jit/moves/move.h"
 #include "jit/render/render.h"
@@ -58,18 +60,18 @@ static const char *text_without_name(dc_codegen *g, dc_kernel *k)
 static bool is_taken(const dc_codegen *g, const char *name)
 {
     for (uint32_t i = 0; i < g->entry.n; i++)
-        if (strcmp(g->entry.at[i].kernel->name, name) == 0)
+        if (strcmp(dc_entry_name(&g->entry.at[i]), name) == 0)
             return true;
     return false;
 }
 
 /* Entries of a program need names of their own: E_64_128, then E_64_128_v2. */
-static void name_apart(const dc_codegen *g, dc_kernel *k)
+static void name_apart(const dc_codegen *g, char name[sizeof((dc_kernel *)0)->name])
 {
-    char base[sizeof k->name];
-    memcpy(base, k->name, sizeof base);
-    for (int n = 2; is_taken(g, k->name); n++)
-        snprintf(k->name, sizeof k->name, "%.50s_v%d", base, n);
+    char base[sizeof((dc_kernel *)0)->name];
+    memcpy(base, name, sizeof base);
+    for (int n = 2; is_taken(g, name); n++)
+        snprintf(name, sizeof base, "%.50s_v%d", base, n);
 }
 
 uint32_t dc_codegen_add(dc_codegen *g, dc_kernel *k)
@@ -85,7 +87,7 @@ uint32_t dc_codegen_add(dc_codegen *g, dc_kernel *k)
             return i;
         }
     e.text = dc_arena_strdup(&g->mem, text);
-    name_apart(g, k);
+    name_apart(g, k->name);
     DC_PUSH(g->entry, e);
     return g->entry.n - 1;
 }
@@ -130,14 +132,16 @@ static dc_status schedule_from_file(dc_job *j, const dc_env *env, dc_kernel *k, 
     return DC_OK;
 }
 
-static dc_status move_loops(dc_codegen *g, dc_job *j, dc_kernel *k)
+static dc_status move_loops(dc_codegen *g, dc_job *j, dc_entry *e)
 {
     const dc_env *env = g->env;
     bool found;
     if (dc_skips(env->skip, DC_STAGE_schedule))
         return DC_OK;
-    DC_TRY(schedule_from_file(j, env, k, &found));
-    return found ? DC_OK : dc_schedule(j, k, env->target, (int)env->opt.opt);
+    DC_TRY(schedule_from_file(j, env, e->kernel, &found));
+    if (!found)
+        DC_TRY(dc_tuned_apply(j, env->tuned, e->text, &e->kernel, &found));
+    return found ? DC_OK : dc_schedule(j, e->kernel, env->target, (int)env->opt.opt);
 }
 
 static dc_status schedule(dc_codegen *g, dc_job *j, dc_entry *e)
@@ -146,7 +150,7 @@ static dc_status schedule(dc_codegen *g, dc_job *j, dc_entry *e)
     log_nest(g, j, e->kernel, "as lowered");
     if (check)
         DC_TRY(dc_nest_check(j, e->kernel));
-    DC_TRY(move_loops(g, j, e->kernel));
+    DC_TRY(move_loops(g, j, e));
     log_moves(g, j, e->kernel);
     log_nest(g, j, e->kernel, "scheduled");
     e->launch = dc_nest_launch(e->kernel);
@@ -183,6 +187,55 @@ dc_status dc_codegen_flatten(dc_codegen *g, dc_job *j)
     return DC_OK;
 }
 
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* Of the same parts in the same order. */
+static bool is_joined_of(const dc_entry *e, const uint32_t *part, uint32_t n)
+{
+    return e->npart == n && memcmp(e->part, part, n * sizeof *part) == 0;
+}
+
+/* "bundle_12_E_64_128": how many parts, and the first of them. */
+static void name_joined(const dc_codegen *g, const uint32_t *part, uint32_t n,
+                        char name[sizeof((dc_kernel *)0)->name])
+{
+    snprintf(name, sizeof((dc_kernel *)0)->name, "bundle_%u_%.40s", (unsigned)n,
+             dc_entry_name(&g->entry.at[part[0]]));
+    name_apart(g, name);
+}
+
+uint32_t dc_codegen_join(dc_codegen *g, dc_job *j, const uint32_t *part, uint32_t n)
+{
+    char name[sizeof((dc_kernel *)0)->name];
+    for (uint32_t i = 0; i < g->entry.n; i++)
+        if (is_joined_of(&g->entry.at[i], part, n))
+            return i;
+    uint32_t *own = DC_NEW_ARRAY(&g->mem, uint32_t, n);
+    const dc_flat **flat = DC_NEW_ARRAY(&g->mem, const dc_flat *, n);
+    for (uint32_t i = 0; i < n; i++) {
+        own[i] = part[i];
+        flat[i] = g->entry.at[part[i]].flat;
+    }
+    name_joined(g, part, n, name);
+    DC_ROOM(g->entry); /* before there is something to lose */
+    dc_entry e = {.text = "", .lowered = "", .part = own, .npart = n};
+    e.flat = dc_flat_join(j, flat, n, name);
+    e.launch.positions = e.flat->positions;
+    e.launch.threads = e.flat->threads;
+    memcpy(e.base, name, sizeof e.base);
+    DC_PUSH(g->entry, e);
+    return g->entry.n - 1;
+}
+
+void dc_codegen_launch(dc_codegen *g, uint32_t entry)
+{
+    dc_entry *e = &g->entry.at[entry];
+    if (e->launched)
+        return;
+    e->launched = true;
+    e->number = g->nlaunched++;
+}
+
 /* ---- machine code ---------------------------------------------------------------------------- */
 
 /* Kernels that this job has to compile: they are abandoned if it unwinds. */
@@ -193,12 +246,18 @@ typedef struct batch {
     uint32_t n;
 } batch;
 
+static dc_compiled **kernel_of(const batch *b, uint32_t entry)
+{
+    return &b->out[b->g->entry.at[entry].number];
+}
+
 static void abandon(void *what)
 {
     batch *b = what;
     for (uint32_t i = 0; i < b->n; i++) {
-        dc_kernels_abandon(b->g->env->kernels, b->out[b->mine[i]]);
-        b->out[b->mine[i]] = NULL;
+        dc_compiled **c = kernel_of(b, b->mine[i]);
+        dc_kernels_abandon(b->g->env->kernels, *c);
+        *c = NULL;
     }
     b->n = 0;
 }
@@ -227,9 +286,10 @@ static void claim_all(batch *b, dc_counts *n)
     dc_codegen *g = b->g;
     for (uint32_t i = 0; i < g->entry.n; i++) {
         bool mine;
-        if (b->out[i] != NULL)
+        dc_compiled **c = kernel_of(b, i);
+        if (!g->entry.at[i].launched || *c != NULL)
             continue;
-        b->out[i] = dc_kernels_claim(g->env->kernels, key_of(g, &g->entry.at[i]), &mine);
+        *c = dc_kernels_claim(g->env->kernels, key_of(g, &g->entry.at[i]), &mine);
         if (mine)
             b->mine[b->n++] = i;
         else
@@ -241,11 +301,13 @@ static void claim_all(batch *b, dc_counts *n)
 static dc_status dump(const dc_codegen *g, dc_job *j, dc_entry *e)
 {
     char name[sizeof e->kernel->name];
-    memcpy(name, e->kernel->name, sizeof name);
-    set_name(e->kernel->name, e->base);
+    memcpy(name, dc_entry_name(e), sizeof name);
+    if (e->kernel != NULL)
+        set_name(e->kernel->name, e->base);
     set_name(e->flat->name, e->base);
     const dc_status status = dc_dump_kernel(j, g->env, e);
-    set_name(e->kernel->name, name);
+    if (e->kernel != NULL)
+        set_name(e->kernel->name, name);
     set_name(e->flat->name, name);
     return status;
 }
@@ -275,7 +337,7 @@ static dc_status compile_mine(batch *b, dc_job *j, dc_counts *n)
     dc_program_unit *unit = DC_NEW_ARRAY(&g->mem, dc_program_unit, b->n);
     uint32_t nunit = 0;
     for (uint32_t i = 0; i < b->n; i++) {
-        mine[i] = b->out[b->mine[i]];
+        mine[i] = *kernel_of(b, b->mine[i]);
         flat[i] = g->entry.at[b->mine[i]].flat;
         dc_kernels_describe(mine[i], dc_kernel_needs_of(flat[i], dc_compiled_text(mine[i])));
         needs[i] = dc_compiled_needs(mine[i]);
@@ -296,7 +358,7 @@ static dc_status compile_mine(batch *b, dc_job *j, dc_counts *n)
 static bool wait_for_others(batch *b, dc_counts *n)
 {
     bool all = true;
-    for (uint32_t i = 0; i < b->g->entry.n; i++)
+    for (uint32_t i = 0; i < b->g->nlaunched; i++)
         if (!dc_kernels_wait(b->g->env->kernels, b->out[i])) {
             b->out[i] = NULL;
             n->shared--;

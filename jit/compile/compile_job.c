@@ -11,6 +11,7 @@
 #include "jit/cache/disk_cache.h"
 #include "jit/compile/bug_report.h"
 #include "jit/compile/dump.h"
+#include "jit/compile/tuned_list.h"
 #include "jit/exec/profile.h"
 #include "jit/plan/memory_limit.h"
 #include "jit/schedule/schedule_file.h"
@@ -85,21 +86,28 @@ static dc_status read_compare(dc_rt *rt, dc_job *j, dc_exec *e)
     return DC_OK;
 }
 
+dc_status dc_compile_env(dc_rt *rt, dc_job *j, dc_env *env)
+{
+    *env = (dc_env){.device = rt->device,
+                    .target = rt->device->ops->target(rt->device),
+                    .opt = rt->opt,
+                    .kernels = rt->jit->kernels,
+                    .cache = rt->jit->cache,
+                    .schedule = rt->jit->schedule};
+    DC_TRY(dc_skip_parse(j, rt->opt.skip, &env->skip));
+    if (dc_skips(env->skip, DC_STAGE_cache))
+        env->cache = NULL;
+    env->tuned = dc_tuned_list(rt, j, env);
+    return DC_OK;
+}
+
 static dc_status make_build(dc_rt *rt, dc_job *j, dc_exec *e)
 {
     dc_compile_job *b = dc_xalloc(sizeof *b);
     e->task = &b->of;
     b->of.exec = e;
     b->of.kernels = rt->jit->kernels;
-    b->env = (dc_env){.device = rt->device,
-                      .target = rt->device->ops->target(rt->device),
-                      .opt = rt->opt,
-                      .kernels = rt->jit->kernels,
-                      .cache = rt->jit->cache,
-                      .schedule = rt->jit->schedule};
-    DC_TRY(dc_skip_parse(j, rt->opt.skip, &b->env.skip));
-    if (dc_skips(b->env.skip, DC_STAGE_cache))
-        b->env.cache = NULL;
+    DC_TRY(dc_compile_env(rt, j, &b->env));
     b->described = dc_arena_mark(&e->mem);
     b->of.task.body = compile;
     b->of.task.settle = settle_compilation;

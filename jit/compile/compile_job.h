@@ -18,6 +18,9 @@ typedef struct dc_compile_job {
 /* Opens what compilations share, once (dc_jit_open without lazy expressions). */
 dc_status dc_compile_open(dc_rt *rt, dc_job *j);
 
+/* The settings of a compilation that is asked for now; after dc_compile_open. */
+dc_status dc_compile_env(dc_rt *rt, dc_job *j, dc_env *env);
+
 /* Fills in the parts of e that are known before it is compiled (jit/compile/exec_describe.c). */
 dc_status dc_exec_describe(dc_exec *e, dc_job *j, const dc_exec_desc *d);
 

@@ -1,5 +1,6 @@
 /* What the compilations of a context share: made once, freed with the context. */
 #include "jit/cache/disk_cache.h"
+#include "jit/cache/tuned_schedules.h"
 #include "jit/compile/bug_report.h"
 #include "jit/compile/compile_job.h"
 #include "jit/compile/dump.h"
@@ -16,6 +17,7 @@ static void free_jit(dc_rt *rt)
         dc_cache_free(rt->jit->cache);
         if (rt->jit->schedule != NULL)
             dc_schedule_file_free(rt->jit->schedule);
+        dc_tuned_store_free(rt->jit->tuned);
     }
     dc_xfree(rt->jit);
     rt->jit = NULL;

@@ -38,11 +38,8 @@ static void heading(dc_text *out, const char *what)
     dc_text_printf(out, "\n==== %s\n", what);
 }
 
-static dc_status print_forms(dc_job *j, const dc_env *env, dc_entry *e, dc_text *out)
+static void print_nests(dc_entry *e, dc_text *out)
 {
-    const dc_flat *flat = e->flat;
-    dc_text_printf(out, "%s for %s, positions %" PRId64 ", threads %u\n", e->base,
-                   env->target->name, e->launch.positions, e->launch.threads);
     heading(out, "nest as lowered");
     dc_text_puts(out, e->lowered);
     heading(out, "schedule");
@@ -52,6 +49,16 @@ static dc_status print_forms(dc_job *j, const dc_env *env, dc_entry *e, dc_text 
     }
     heading(out, "nest scheduled");
     dc_nest_print(e->kernel, out);
+}
+
+/* One that is joined of others has no nest; those of its parts are in dumps without bundles. */
+static dc_status print_forms(dc_job *j, const dc_env *env, dc_entry *e, dc_text *out)
+{
+    const dc_flat *flat = e->flat;
+    dc_text_printf(out, "%s for %s, positions %" PRId64 ", threads %u\n", e->base,
+                   env->target->name, e->launch.positions, e->launch.threads);
+    if (e->kernel != NULL)
+        print_nests(e, out);
     heading(out, "flat");
     dc_flat_print(flat, out);
     heading(out, env->target->dialect);
@@ -65,6 +72,17 @@ static uint64_t mix_text(uint64_t h, const char *text)
     return h;
 }
 
+/* Of a kernel that is joined of others: its flat form. */
+static uint64_t hash_parts(uint64_t h, const dc_flat *f)
+{
+    dc_job *j = dc_job_here();
+    dc_text *text = dc_job_text(j);
+    dc_flat_print(f, text);
+    h = mix_text(h, text->s);
+    dc_job_text_end(j, text);
+    return h;
+}
+
 static uint64_t hash_of(dc_job *j, const dc_env *env, const dc_entry *e)
 {
     uint64_t h = mix_text(0, e->text);
@@ -73,6 +91,8 @@ static uint64_t hash_of(dc_job *j, const dc_env *env, const dc_entry *e)
     h = mix_text(h, env->opt.math);
     h = mix_text(h, env->opt.skip);
     h = dc_hash_mix(h, (uint64_t)env->opt.opt);
+    if (e->kernel == NULL)
+        return hash_parts(h, e->flat);
     if (env->schedule != NULL)
         for (uint32_t i = 0; i < e->kernel->moves.n; i++)
             h = mix_text(h, dc_move_text(e->kernel, e->kernel->moves.at[i], &j->scratch));

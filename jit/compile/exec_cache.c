@@ -1,6 +1,7 @@
 #include "jit/compile/exec_cache.h"
 
 #include "jit/cache/build_id.h"
+#include "jit/cache/tuned_schedules.h"
 #include "jit/compile/program_build.h"
 #include "jit/exec/exec_bounds.h"
 #include "jit/exec/exec_pack.h"
@@ -105,11 +106,11 @@ static void put_description(dc_text *out, const dc_exec_desc *d)
 static bool no_stage_reads(const char *env)
 {
     static const char *const other[] = {
-        "DEEPC_DEVICE",   "DEEPC_DEBUG",      "DEEPC_COMPARE", "DEEPC_TARGET",
-        "DEEPC_THREADS",  "DEEPC_COMPILE",    "DEEPC_LAZY",    "DEEPC_SEED",
-        "DEEPC_CACHE",    "DEEPC_CACHE_SIZE", "DEEPC_HISTORY", "TMPDIR",
-        "DEEPC_PROGRESS", "DEEPC_LLVM",       "DEEPC_CC",      "DEEPC_COMPILE_SECONDS",
-        "DEEPC_COMPILER",
+        "DEEPC_DEVICE",   "DEEPC_DEBUG",        "DEEPC_COMPARE", "DEEPC_TARGET",
+        "DEEPC_THREADS",  "DEEPC_COMPILE",      "DEEPC_LAZY",    "DEEPC_SEED",
+        "DEEPC_CACHE",    "DEEPC_CACHE_SIZE",   "DEEPC_HISTORY", "TMPDIR",
+        "DEEPC_PROGRESS", "DEEPC_LLVM",         "DEEPC_CC",      "DEEPC_COMPILE_SECONDS",
+        "DEEPC_COMPILER", "DEEPC_TUNE_SECONDS",
     };
     for (size_t i = 0; i < DC_COUNTOF(other); i++)
         if (strcmp(env, other[i]) == 0)
@@ -122,6 +123,8 @@ static void put_setting(void *ctx, const char *env, const char *dflt, const char
 {
     DC_UNUSED(dflt);
     DC_UNUSED(help);
+    if (strcmp(env, "DEEPC_OPT") == 0 && strcmp(now, "3") == 0)
+        now = "2"; /* what is searched makes no other executable */
     if (!no_stage_reads(env))
         dc_text_printf(ctx, "%s=%s\n", env, now);
 }
@@ -132,11 +135,13 @@ bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
-    dc_text_puts(text, "executable 6\n");
+    dc_text_puts(text, "executable 8\n");
     const bool known = dc_build_id_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);
     dc_opts_each(&env->opt, put_setting, text);
+    if (dc_tuned_fingerprint(env->tuned) != 0)
+        put_number(text, (int64_t)dc_tuned_fingerprint(env->tuned));
     put_description(text, &e->desc);
     put_graph(text, e->desc.fn);
     *key = dc_cache_key_of(text->s, text->n);

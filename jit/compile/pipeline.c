@@ -10,8 +10,8 @@
 #include "jit/exec/red_zone.h"
 #include "jit/lower/base_offset.h"
 #include "jit/lower/lower.h"
-#include "jit/plan/residency.h"
 #include "jit/plan/memory_limit.h"
+#include "jit/plan/residency.h"
 #include "jit/rewrite/contraction_layout.h"
 #include "jit/rewrite/conv_layout.h"
 #include "jit/rewrite/disjoint_sum.h"
@@ -308,6 +308,7 @@ static dc_status plan(dc_compiling *p, dc_part *x)
                            .cost_ns = x->cost_ns,
                            .cache = p->env->target->l2,
                            .bundles = p->env->target->bundles && !skips(p, DC_STAGE_bundle),
+                           .simt = p->env->target->simt,
                            .guard = p->env->opt.check >= 2 ? DC_RED_ZONE_BYTES : 0,
                            .no_reuse = p->e->desc.no_reuse || skips(p, DC_STAGE_reuse)};
     p->e->guard = in.guard;
@@ -354,6 +355,8 @@ static dc_status plan_within_limit(dc_compiling *p)
         DC_TRY(plan_parts(p));
     }
     const dc_part *body = &p->part[p->npart - 1];
+    if (!p->env->device->ops->host)
+        p->e->needs = dc_memory_limit_needs(p->j, &p->e->mem, &body->desc, body->fn, &body->plan);
     return dc_memory_limit_plan(p->j, &body->desc, body->fn, &body->plan);
 }
 
@@ -441,7 +444,7 @@ static void collect(dc_compiling *p, dc_part *x)
 static dc_status compile(dc_compiling *p)
 {
     dc_exec *e = p->e;
-    const uint32_t n = p->gen.entry.n;
+    const uint32_t n = p->gen.nlaunched;
     e->kernel = DC_NEW_ARRAY(&e->mem, dc_compiled *, n);
     e->nkernel = n; /* what is not NULL has to be released */
     return dc_codegen_compile(&p->gen, p->j, e->kernel, p->counts);
@@ -459,6 +462,7 @@ static dc_status run_stages(dc_compiling *p)
         collect(p, &p->part[n]);                /* equal nests become one */
     DC_TRY(dc_codegen_schedule(&p->gen, p->j)); /* nest to fast nest */
     DC_TRY(dc_codegen_flatten(&p->gen, p->j));  /* nest to flat form */
+    dc_pipeline_launches(p);                    /* bundles to kernels that are joined */
     DC_TRY(compile(p));                         /* flat form to text to machine code */
     dc_pipeline_make_items(p);                  /* steps to what a device records */
     dc_pipeline_keep(p);

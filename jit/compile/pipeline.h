@@ -20,6 +20,7 @@ typedef struct dc_env {
     dc_kernels *kernels;
     struct dc_cache *cache;              /* on disk; NULL none */
     const struct dc_schedule_file *schedule; /* DEEPC_SCHEDULE; NULL none */
+    const struct dc_tuned *tuned;            /* schedules found by timing; NULL none */
 } dc_env;
 
 typedef struct dc_counts { /* for dc_stats */

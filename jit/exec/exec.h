@@ -2,7 +2,7 @@
  * What an executable and an instance are made of; inside jit/ only.
  *
  * Slots of a recording: 0 the argument block, 1 the arena, 2 derived values, then one for each free
- * parameter (those of rank 0 stay unused, they live in the block), each cell, each result.
+ * parameter (one of rank 0 is a number in the block, or a tensor), each cell, each result.
  */
 #ifndef DC_JIT_EXEC_EXEC_H
 #define DC_JIT_EXEC_EXEC_H
@@ -17,7 +17,6 @@ typedef struct dc_command_fact {
     int64_t flops, bytes; /* per launch */
     uint32_t nout;        /* LAUNCH: binds that are written, the first ones */
     uint32_t check;       /* CHECK: its number */
-    dc_bind value;        /* CHECK: where the value at fault stands */
 } dc_command_fact;
 
 /* A temporary of the arena, for guard zones. */
@@ -30,7 +29,9 @@ typedef struct dc_guarded {
 typedef struct dc_kept {
     const char *name, *nest; /* as lowered, without its name */
     const char **move;
-    uint32_t nmove;
+    uint32_t nmove, nout, nin; /* parameters: outputs, inputs behind them */
+    uint32_t npart;            /* it is joined of so many, and has no nest itself; 0: it is not */
+    struct dc_kept *part;      /* in the order of their groups */
 } dc_kept;
 
 /* A value that the prologue computes and instances keep (jit/rewrite/prologue.h). */
@@ -85,6 +86,8 @@ struct dc_exec {
     size_t guard;       /* free bytes round each temporary */
     dc_guarded *temp;
     uint32_t ntemp;
+    const char *
+        needs; /* its memory in words, for a device that has less; NULL: of the host, or found on disk */
 
     dc_exec_info info;
     dc_profile profile;
@@ -102,16 +105,20 @@ struct dc_inst {
     dc_rt *rt;
     dc_arena mem; /* the arrays below */
     dc_cell **cell;
-    dc_tensor *
-        *result;     /* what the last call gave out; written again unless it is held elsewhere */
-    dc_storage *block; /* the argument block */
-    void *staging;   /* the same on the host */
+    dc_tensor **result; /* what the last call gave out; written again unless it is held elsewhere */
+    dc_storage *block;  /* the argument block */
+    void *staging;      /* the same on the host */
     void **slot;
+    bool *moves;              /* by slot: arguments and results */
     dc_recording **recording; /* one; or one per command, with its body, when guards are checked */
     uint32_t *recorded;       /* by recording: its first command; one more: ncommand */
     uint32_t nrecording;
-    bool prepared;  /* recorded, or left to the interpreter */
-    bool unchecked; /* its caller looks for NaN (jit/exec/finite_check.h) */
+    bool prepared;         /* recorded, or left to the interpreter */
+    void *late;            /* who is told afterwards what checks found; NULL: the call tells */
+    bool later;            /* of the call at hand: they may be told afterwards */
+    uint64_t ticket;       /* 0, or what the device gave for that */
+    uint32_t ticket_first; /* first command of the recording that it is of */
+    bool unchecked;        /* its caller looks for NaN (jit/exec/finite_check.h) */
     uint64_t calls;
 
     /* derived values (jit/exec/derived_values.h) */
@@ -127,25 +134,30 @@ struct dc_inst {
     bool has_arena;
     dc_storage *own_arena;   /* NULL: the context's */
     const atomic_bool *stop; /* makes it pause between two commands; NULL: only its deadline does */
-    bool endable;        /* a launch of it may be ended in the middle, as `halt` says */
+    bool endable;            /* a launch of it may be ended in the middle, as `halt` says */
     dc_halt halt;
-    bool running;        /* the device is at it: what it has written when unwinding is unknown */
-    bool locked;         /* the cells that it sets are its own */
-    uint32_t at, next;   /* recording, and where in it to go on (dc_run_info.next) */
-    uint64_t spent_ns;   /* by the slices so far; DEEPC_DEBUG=time */
-    dc_tensor **held; /* by slot: arguments and cells read, which move when they are written */
+    bool running;      /* the device is at it: what it has written when unwinding is unknown */
+    bool begun;        /* something has been given to the device */
+    dc_run_info run; /* that runs, or ran last */
+    bool locked;       /* the cells that it sets are its own */
+    uint32_t at, next; /* recording, and where in it to go on (dc_run_info.next) */
+    uint64_t spent_ns; /* by the slices so far; DEEPC_DEBUG=time */
+    dc_tensor **held;  /* by slot: arguments and cells read, which move when they are written */
 };
 
 /* Waits for the compilation, then records, once (jit/exec/instance_record.c). */
 dc_status dc_inst_prepare(dc_inst *i, dc_job *j);
 void dc_inst_free_recordings(dc_inst *i);
 
+/* What becomes of `status`: a device that is short of memory is told what the function needs. */
+dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status);
+
 /* Gives a result that has no memory new memory; leaves the memory of a result to the tensors that hold it. */
 dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r);
 void dc_inst_leave_result(dc_inst *i, uint32_t r);
 
 /* Of executables being made (jit/compile/compile_job.c). */
-dc_exec *dc_exec_new(dc_rt *rt); /* with nothing in it */
+dc_exec *dc_exec_new(dc_rt *rt);       /* with nothing in it */
 void dc_exec_free(void *e);            /* whatever state it is in */
 void dc_exec_drop_kernels(dc_exec *e); /* on any thread */
 void dc_exec_destroy(dc_exec *e);      /* no references are left */
@@ -199,6 +211,27 @@ static inline void dc_exec_count_launches(dc_exec *e)
         *(i < e->nprologue ? &e->info.prologue_launches : &e->info.launches) += launch;
         i += x->kind == DC_COMMAND_BUNDLE ? x->nbody : 0;
     }
+}
+
+/* Commands of the body that write a cell. */
+static inline void dc_exec_find_sets(dc_exec *e)
+{
+    for (uint32_t i = e->nprologue; i < e->ncommand; i++) {
+        dc_command *x = &e->command[i];
+        const uint32_t nout = x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout
+                              : x->kind == DC_COMMAND_COPY ? 1
+                                                           : 0;
+        x->sets = false;
+        for (uint32_t b = 0; b < nout; b++)
+            x->sets |=
+                x->bind[b].slot >= dc_slot_cell(e, 0) && x->bind[b].slot < dc_slot_result(e, 0);
+    }
+}
+
+/* The type of the element that a check names. */
+static inline const dc_type *dc_exec_check_value(const dc_exec *e, uint32_t check)
+{
+    return &e->result[e->desc.nresult + e->desc.nset + 2 * check + 1];
 }
 
 /* Copies what a command of e waits for. */

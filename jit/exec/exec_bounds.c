@@ -12,7 +12,7 @@ typedef struct judging {
 
 /* Slots ---------------------------------------------------------------------------------------- */
 
-/* Bytes of a parameter of the function or a result, by its slot; free ones of rank 0 have none. */
+/* Bytes of a parameter of the function or a result, by its slot. */
 static size_t slot_bytes(const dc_exec *e, uint32_t slot)
 {
     const dc_exec_desc *d = &e->desc;
@@ -27,8 +27,6 @@ static size_t slot_bytes(const dc_exec *e, uint32_t slot)
     default:
         break;
     }
-    if (n < d->nfree)
-        return e->param[n].rank > 0 ? dc_type_bytes(&e->param[n]) : 0;
     if (n < d->nfree + d->ncell)
         return dc_type_bytes(&e->param[n]);
     return dc_type_bytes(&e->result[n - d->nfree - d->ncell]);
@@ -101,14 +99,14 @@ static bool checks(judging *g, const dc_command *x)
 {
     const dc_exec *e = g->e;
     const dc_command_fact *f = &e->fact[g->at];
-    const dc_type *value = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
+    const size_t bytes = dc_type_bytes(dc_exec_check_value(e, f->check));
     if (g->checked[f->check])
         return false;
     g->checked[f->check] = true;
     g->checks++;
     g->last_check = g->at;
-    return touches(g, x->bind[0], sizeof(int32_t), sizeof(int32_t), false) &&
-           touches(g, f->value, dc_type_bytes(value), dc_type_bytes(value), false);
+    return touches(g, x->bind[0], sizeof(int32_t), sizeof(int32_t), false) && x->bytes == bytes &&
+           touches(g, x->bind[1], bytes, bytes, false);
 }
 
 /* What only some kinds of commands have is 0 in the others. */
@@ -116,7 +114,7 @@ static bool has_only_its_own(const dc_command *x)
 {
     const bool launch = x->kind == DC_COMMAND_LAUNCH;
     return (launch || (x->grid == 0 && x->threads == 0 && x->scratch == 0)) &&
-           (x->bytes == 0 || x->kind == DC_COMMAND_COPY) &&
+           (x->bytes == 0 || x->kind == DC_COMMAND_COPY || x->kind == DC_COMMAND_CHECK) &&
            (x->nbody == 0 || x->kind == DC_COMMAND_BUNDLE) && x->cost_ns <= DC_COST_MOST;
 }
 

@@ -36,7 +36,10 @@ static void copy_desc(dc_exec *e, const dc_command_list *d)
                              .ncheck = d->ncheck,
                              .set = set};
     e->param = copy_types(&e->mem, d->param, d->nfree + d->ncell);
-    e->result = copy_types(&e->mem, d->result, d->nresult + d->nset);
+    const uint32_t nresult = d->nresult + d->nset;
+    e->result = DC_NEW_ARRAY(&e->mem, dc_type, nresult + 2 * d->ncheck);
+    for (uint32_t i = 0; i < nresult + 2 * d->ncheck; i++) /* checks have an i32 and its position */
+        e->result[i] = i < nresult ? d->result[i] : dc_type_make(DC_I32, 0, NULL);
     dc_exec_lay_block(e);
 }
 
@@ -59,6 +62,7 @@ static void copy_items(dc_exec *e, const dc_command_list *d)
         e->info.copies += from->kind == DC_COMMAND_COPY;
     }
     dc_exec_count_launches(e);
+    dc_exec_find_sets(e);
     e->info.arena_bytes = e->info.arena_lower_bound = d->arena_bytes;
 }
 
@@ -105,7 +109,7 @@ static dc_use use_of(const dc_command_list *d, uint32_t command, uint32_t bind)
     case DC_COMMAND_COPY:
         return (dc_use){x->bytes, bind == 1, bind == 0};
     case DC_COMMAND_CHECK:
-        return (dc_use){sizeof(int32_t), true, false};
+        return (dc_use){bind == 0 ? sizeof(int32_t) : x->bytes, true, false};
     case DC_COMMAND_LOOP:
     case DC_COMMAND_BRANCH:
     case DC_COMMAND_BUNDLE: /* has none */
@@ -142,9 +146,6 @@ static void visit_item(making *m, uint32_t i, bool always)
         const dc_use use = use_of(m->d, i, b);
         note_access(m, i, x->bind[b], &use, always, room);
     }
-    if (v->check) /* what it says about the offender */
-        note_access(m, i, m->e->fact[i].value, &(dc_use){sizeof(int32_t), true, false}, always,
-                    room);
 }
 
 static void visit_all(making *m)

@@ -9,9 +9,10 @@
 
 #include <string.h>
 
-/* A new field needs a row below, or a reason here why it has none. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 536 && sizeof(dc_command) == 112 &&
-                                       sizeof(dc_command_fact) == 64 && sizeof(dc_kept) == 32 &&
+/* A new field needs a row below, or a reason here why it has none: `sets` is found again,
+ * `needs` has lines and names of the script, which are in no key. */
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 544 && sizeof(dc_command) == 120 &&
+                                       sizeof(dc_command_fact) == 48 && sizeof(dc_kept) == 48 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
                "jit/exec/exec_pack.c packs all fields");
@@ -78,18 +79,25 @@ static const field digest_fields[] = {
 };
 RECORD(digest, dc_packed_kernel);
 
+static const record parts;
 static const field kept_fields[] = {
     {AS(TEXT, dc_kept, name)},
     {AS(TEXT, dc_kept, nest)},
+    {F(dc_kept, nout)},
+    {F(dc_kept, nin)},
     {OWN(dc_kept, move, nmove, &texts)},
+    {OWN(dc_kept, part, npart, &parts)},
 };
 RECORD(kept, dc_kept);
+/* Parts have none themselves. */
+static const record parts = {sizeof(dc_kept), DC_COUNTOF(kept_fields) - 1, kept_fields};
 
 static const field command_fields[] = {
     {UPTO(dc_command, kind, DC_COMMAND_BUNDLE)},
     {AS(TEXT, dc_command, label)}, /* of a launch: its kernel's name */
     {UPTO(dc_command, grid, INT64_MAX)},
     {F(dc_command, threads)},
+    {F(dc_command, shared)},
     {F(dc_command, scratch)},
     {F(dc_command, cost_ns)},
     {F(dc_command, bytes)},
@@ -103,8 +111,7 @@ static const field fact_fields[] = {
     {AS(LINE, dc_command_fact, where[0])}, {AS(LINE, dc_command_fact, where[1])},
     {AS(LINE, dc_command_fact, where[2])}, {F(dc_command_fact, flops)},
     {F(dc_command_fact, bytes)},           {F(dc_command_fact, nout)},
-    {F(dc_command_fact, check)},           {SLOT(dc_command_fact, value.slot)},
-    {F(dc_command_fact, value.offset)},
+    {F(dc_command_fact, check)},
 };
 RECORD(fact, dc_command_fact);
 
@@ -182,17 +189,37 @@ static bool bundle_is_sound(const dc_exec *e, uint32_t at)
     return true;
 }
 
+/* Its parts have all its parameters. */
+static bool kernel_is_sound(const dc_kept *k)
+{
+    uint64_t nout = 0, nin = 0;
+    for (uint32_t i = 0; i < k->npart; i++) {
+        nout += k->part[i].nout;
+        nin += k->part[i].nin;
+    }
+    return k->npart == 0 || (nout == k->nout && nin == k->nin);
+}
+
+/* A launch has the parameters that its kernel is kept with. */
+static bool launch_is_sound(const dc_exec *e, uint32_t at)
+{
+    const dc_command *x = &e->command[at];
+    const uint32_t k = dc_exec_packed_kernel(e, at);
+    return k < e->nkernel && e->fact[at].nout == e->kept[k].nout &&
+           x->nbind == (uint64_t)e->kept[k].nout + e->kept[k].nin;
+}
+
 static bool item_is_sound(const dc_exec *e, uint32_t at)
 {
     const dc_command *x = &e->command[at];
     const dc_command_fact *f = &e->fact[at];
     switch (x->kind) {
     case DC_COMMAND_LAUNCH:
-        return f->nout <= x->nbind && dc_exec_packed_kernel(e, at) < e->nkernel;
+        return launch_is_sound(e, at);
     case DC_COMMAND_COPY:
         return x->nbind == 2;
     case DC_COMMAND_CHECK:
-        return x->nbind == 1 && f->check < e->desc.ncheck;
+        return x->nbind == 2 && f->check < e->desc.ncheck;
     case DC_COMMAND_BUNDLE:
         return bundle_is_sound(e, at);
     case DC_COMMAND_LOOP: /* the pipeline makes none */
@@ -206,6 +233,9 @@ static bool is_sound(const dc_exec *e)
 {
     for (uint32_t i = 0; i < e->ncommand; i++)
         if (!item_is_sound(e, i))
+            return false;
+    for (uint32_t k = 0; k < e->nkernel; k++)
+        if (!kernel_is_sound(&e->kept[k]))
             return false;
     return e->nprologue <= e->ncommand && e->info.kernels == e->nkernel &&
            e->info.derived == e->nderived;
@@ -414,6 +444,7 @@ bool dc_exec_unpack(dc_exec *e, const void *bytes, size_t n, dc_packed_kernel **
     if (r.bad || r.left > 0 || !is_sound(&read))
         return false;
     dc_compiled **none = DC_NEW_ARRAY(&e->mem, dc_compiled *, read.nkernel);
+    dc_exec_find_sets(&read);
     copy_fields(e, &read);
     e->kernel = none; /* what is not NULL has to be released */
     return true;

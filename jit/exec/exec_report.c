@@ -2,7 +2,8 @@
  * Executables as people look at them: kernels with their times, the commands as lines. Texts of kernels:
  * jit/compile/kernel_source.c.
  */
-#include "jit/exec/exec.h"
+#include "jit/cache/tuned_schedules.h"
+#include "jit/exec/exec_task.h"
 #include "jit/exec/profile.h"
 
 #include <inttypes.h>
@@ -27,9 +28,24 @@ static void add_lines(dc_exec_kernel *k, const dc_command_fact *f)
     }
 }
 
+/* Is the schedule of a kernel one that was found by timing? The list may be newer than the executable. */
+static double gain_of(const dc_exec *e, const dc_kept *k)
+{
+    const dc_tuned_store *store = e->rt->jit != NULL ? e->rt->jit->tuned : NULL;
+    const dc_tuned *known =
+        store != NULL ? dc_tuned_find(store->newest, dc_tuned_key(k->nest)) : NULL;
+    if (known == NULL || known->kind != DC_TUNED_MOVES || known->nmove != k->nmove ||
+        known->best_ns == 0)
+        return 0;
+    for (uint32_t m = 0; m < k->nmove; m++)
+        if (strcmp(known->move[m], k->move[m]) != 0)
+            return 0;
+    return (double)known->rules_ns / (double)known->best_ns;
+}
+
 void dc_exec_kernel_of(const dc_exec *e, uint32_t kernel, dc_exec_kernel *out)
 {
-    *out = (dc_exec_kernel){.name = e->kept[kernel].name};
+    *out = (dc_exec_kernel){.name = e->kept[kernel].name, .gain = gain_of(e, &e->kept[kernel])};
     for (uint32_t i = 0; i < e->ncommand; i++) {
         const dc_command *x = &e->command[i];
         if (x->kind != DC_COMMAND_LAUNCH || strcmp(x->label, out->name) != 0)
@@ -58,16 +74,6 @@ void dc_exec_measure(dc_exec *e)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static void print_number(const dc_exec *e, size_t offset, dc_text *out)
-{
-    for (uint32_t p = 0; p < e->desc.nfree; p++)
-        if (e->param[p].rank == 0 && e->block_at[p] == offset) {
-            dc_text_puts(out, e->desc.fn->label.at[p]);
-            return;
-        }
-    dc_text_puts(out, offset < e->block_bytes ? "nothing" : "constants");
-}
-
 /* Nothing for the first byte of a value. */
 static void print_offset(size_t offset, dc_text *out)
 {
@@ -89,7 +95,7 @@ static void print_derived(const dc_exec *e, size_t offset, dc_text *out)
 static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
 {
     if (b.slot == DC_SLOT_BLOCK)
-        print_number(e, b.offset, out);
+        dc_text_puts(out, b.offset < e->block_bytes ? "nothing" : "constants");
     else if (b.slot == DC_SLOT_ARENA)
         dc_text_printf(out, "+%zu", b.offset);
     else if (b.slot == DC_SLOT_DERIVED)
@@ -103,26 +109,66 @@ static void print_bind(const dc_exec *e, dc_bind b, dc_text *out)
     }
 }
 
-static void print_binds(const dc_exec *e, const dc_command *x, uint32_t nout, dc_text *out)
+static void print_list(const dc_exec *e, const dc_bind *at, uint32_t n, dc_text *out)
 {
-    for (uint32_t b = 0; b < x->nbind; b++) {
-        dc_text_puts(out, b == 0 ? "" : b == nout ? " <- " : ", ");
-        print_bind(e, x->bind[b], out);
+    for (uint32_t b = 0; b < n; b++) {
+        dc_text_puts(out, b > 0 ? ", " : "");
+        print_bind(e, at[b], out);
+    }
+}
+
+static void print_binds(const dc_exec *e, const dc_bind *to, uint32_t nout, const dc_bind *from,
+                        uint32_t nin, dc_text *out)
+{
+    print_list(e, to, nout, out);
+    dc_text_puts(out, nin > 0 ? " <- " : "");
+    print_list(e, from, nin, out);
+}
+
+static void print_lines(const dc_command_fact *f, dc_text *out)
+{
+    for (int k = 0; k < 3 && f->where[k] != NULL; k++)
+        dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", f->where[k]);
+    dc_text_puts(out, "\n");
+}
+
+static const dc_kept *kept_of(const dc_exec *e, const dc_command *x)
+{
+    for (uint32_t k = 0; x->kind == DC_COMMAND_LAUNCH && k < e->nkernel; k++)
+        if (strcmp(e->kept[k].name, x->label) == 0)
+            return &e->kept[k];
+    return NULL;
+}
+
+/* Of a kernel that is joined of others, these stand below each other. */
+static void print_parts(const dc_exec *e, const dc_command *x, const dc_kept *kept, dc_text *out)
+{
+    const dc_bind *to = x->bind, *from = x->bind + kept->nout;
+    for (uint32_t i = 0; i < kept->npart; i++) {
+        const dc_kept *part = &kept->part[i];
+        dc_text_printf(out, "   +  %-20s %8s  ", part->name, "");
+        print_binds(e, to, part->nout, from, part->nin, out);
+        dc_text_puts(out, "\n");
+        to += part->nout;
+        from += part->nin;
     }
 }
 
 static void print_item(const dc_exec *e, uint32_t i, dc_text *out)
 {
     const dc_command *x = &e->command[i];
+    const dc_kept *kept = kept_of(e, x);
+    const uint32_t nout = x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout : x->nbind > 0;
     dc_text_printf(out, "%-20s ", x->label != NULL ? x->label : "");
     if (x->kind == DC_COMMAND_LAUNCH)
         dc_text_printf(out, "%8" PRId64 "  ", x->grid);
     else
         dc_text_printf(out, "%8s  ", "");
-    print_binds(e, x, x->kind == DC_COMMAND_LAUNCH ? e->fact[i].nout : 1, out);
-    for (int k = 0; k < 3 && e->fact[i].where[k] != NULL; k++)
-        dc_text_printf(out, "%s%s", k == 0 ? "   " : " ", e->fact[i].where[k]);
-    dc_text_puts(out, "\n");
+    if (kept == NULL || kept->npart == 0)
+        print_binds(e, x->bind, nout, x->bind + nout, x->nbind - nout, out);
+    print_lines(&e->fact[i], out);
+    if (kept != NULL)
+        print_parts(e, x, kept, out);
 }
 
 /* A bundle has one number, its launches stand below each other. */

@@ -15,6 +15,7 @@ struct dc_jit {
     dc_kernels *kernels;
     struct dc_cache *cache;        /* on disk; NULL none */
     struct dc_schedule_file *schedule; /* DEEPC_SCHEDULE; NULL none */
+    struct dc_tuned_store *tuned;      /* schedules found by timing; NULL before the first compilation */
 };
 
 typedef struct dc_exec_task {

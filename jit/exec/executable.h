@@ -22,7 +22,7 @@ dc_status dc_exec_wait(dc_rt *rt, dc_job *j, dc_exec *e);
 /* Facts for dc.stats, :explain and tests. */
 typedef struct dc_exec_info {
     uint32_t launches, copies, kernels; /* a bundle is one; distinct kernels */
-    uint32_t derived;           /* values that are kept from call to call (jit/rewrite/prologue.h) */
+    uint32_t derived; /* values that are kept from call to call (jit/rewrite/prologue.h) */
     uint32_t prologue_launches; /* when they are computed; not among `launches` and `copies` */
     size_t derived_bytes;
     size_t arena_bytes, arena_lower_bound;
@@ -42,6 +42,8 @@ typedef struct dc_exec_kernel {
     int64_t flops, bytes; /* of all these */
     uint64_t calls, ns;   /* launches that were timed, and what they took */
     const char *where[3]; /* script lines, NULL behind the last one */
+    double
+        gain; /* its schedule was found by timing: so many times faster than the rules'; 0: it was not */
 } dc_exec_kernel;
 
 /* Distinct kernels, in the order of the numbers below; none where the interpreter runs it. */

@@ -40,6 +40,11 @@ uint64_t dc_inst_calls(const dc_inst *i)
     return i->calls;
 }
 
+bool dc_inst_busy(const dc_inst *i)
+{
+    return i->state != DC_INST_FREE;
+}
+
 void dc_inst_detach(dc_inst *i)
 {
     for (uint32_t r = 0; r < i->exec->desc.nresult; r++)
@@ -80,6 +85,9 @@ static dc_status fill_inst(dc_inst *i, dc_job *j, dc_cell *const *cell)
     i->cell = DC_NEW_ARRAY(&i->mem, dc_cell *, e->desc.ncell);
     i->result = DC_NEW_ARRAY(&i->mem, dc_tensor *, e->desc.nresult);
     i->slot = DC_NEW_ARRAY(&i->mem, void *, dc_slot_count(e));
+    i->moves = DC_NEW_ARRAY(&i->mem, bool, dc_slot_count(e));
+    for (uint32_t s = DC_SLOT_FIRST; s < dc_slot_count(e); s++)
+        i->moves[s] = s < dc_slot_cell(e, 0) || s >= dc_slot_result(e, 0);
     bind_cells(i, j, cell);
     for (uint32_t r = 0; r < e->desc.nresult; r++)
         DC_TRY(dc_inst_new_result(i, j, r));

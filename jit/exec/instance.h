@@ -2,6 +2,7 @@
 #ifndef DC_JIT_EXEC_INSTANCE_H
 #define DC_JIT_EXEC_INSTANCE_H
 
+#include "core/runtime/outcome.h"
 #include "jit/exec/executable.h"
 
 typedef struct dc_inst dc_inst;
@@ -10,6 +11,7 @@ typedef struct dc_inst dc_inst;
 dc_status dc_inst_new(dc_rt *rt, dc_job *j, dc_exec *e, dc_cell *const *cell, dc_inst **out);
 void dc_inst_free(dc_inst *i);
 uint64_t dc_inst_calls(const dc_inst *i); /* begun so far */
+bool dc_inst_busy(const dc_inst *i);      /* a call or job of it has begun and is not over */
 
 /* A value for one of the nfree parameters: a tensor, or (rank 0) a number as a pattern. */
 typedef struct dc_arg {
@@ -31,6 +33,13 @@ typedef struct dc_fault {
  * runs is REENTER, one that reads a cell half written by a failed device TORN.
  */
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault);
+
+/*
+ * From now on calls may succeed although a check of data stops them, on devices that tell later (dc_device_ops.answer):
+ * then there is an outcome (core/runtime/outcome.h), which is the owner's, and of which late_fault tells the fault.
+ */
+void dc_inst_tell_late(dc_inst *i, void *owner);
+void dc_inst_late_fault(const dc_outcome *o, dc_fault *fault);
 
 /*
  * Between calls: the memory of results belongs to the tensors that hold it from now on, and the next call

@@ -98,23 +98,23 @@ static dc_status bind_arguments(dc_inst *i, dc_job *j, const dc_arg *arg)
 {
     const dc_exec *e = i->exec;
     dc_device *d = i->rt->device;
-    bool block = false;
+    bool numbers = false;
+    i->slot[DC_SLOT_BLOCK] = i->block->mem;
     for (uint32_t p = 0; p < e->desc.nfree; p++) {
-        char *at = (char *)i->staging + e->block_at[p];
-        if (e->param[p].rank > 0) {
-            DC_ASSERT(arg[p].tensor != NULL, "argument %u of '%s' has no tensor", p, e->desc.name);
+        if (arg[p].tensor != NULL) {
+            DC_TRY(dc_outcome_settle(arg[p].tensor->store, j));
             i->slot[dc_slot_free(p)] = dc_tensor_mem(arg[p].tensor);
             continue;
         }
-        block = true;
-        if (arg[p].tensor == NULL)
-            dc_bits_store((dc_dtype)e->param[p].dtype, at, arg[p].bits);
-        else
-            DC_TRY(d->ops->download(d, j, at, dc_tensor_mem(arg[p].tensor),
-                                    dc_type_bytes(&e->param[p])));
+        DC_ASSERT(e->param[p].rank == 0, "argument %u of '%s' has no tensor", p, e->desc.name);
+        dc_bits_store((dc_dtype)e->param[p].dtype, (char *)i->staging + e->block_at[p],
+                      arg[p].bits);
+        i->slot[dc_slot_free(p)] = (char *)i->block->mem + e->block_at[p];
+        numbers = true;
     }
-    i->slot[DC_SLOT_BLOCK] = i->block->mem;
-    return block ? d->ops->upload(d, j, i->block->mem, i->staging, e->block_bytes) : DC_OK;
+    if (!numbers || (d->ops->takes_block && !e->info.interpreted))
+        return DC_OK;
+    return d->ops->upload(d, j, i->block->mem, i->staging, e->block_bytes);
 }
 
 static dc_status bind_arena(dc_inst *i, dc_job *j)
@@ -135,10 +135,10 @@ static dc_status bind_arena(dc_inst *i, dc_job *j)
 static dc_status bind(dc_inst *i, dc_job *j, const dc_arg *arg)
 {
     const dc_exec *e = i->exec;
-    DC_TRY(take_results(i, j));
+    DC_TRY(dc_inst_short(i, j, take_results(i, j)));
     DC_TRY(evict_holders(i, j));
     DC_TRY(bind_arguments(i, j, arg));
-    DC_TRY(bind_arena(i, j));
+    DC_TRY(dc_inst_short(i, j, bind_arena(i, j)));
     for (uint32_t c = 0; c < e->desc.ncell; c++)
         i->slot[dc_slot_cell(e, c)] = i->cell[c]->store->mem;
     for (uint32_t r = 0; r < e->desc.nresult; r++)
@@ -161,7 +161,7 @@ static void hold(dc_inst *i, const dc_arg *arg)
     if (i->held == NULL)
         i->held = DC_NEW_ARRAY(&i->mem, dc_tensor *, dc_slot_count(e));
     for (uint32_t p = 0; p < e->desc.nfree; p++)
-        if (e->param[p].rank > 0)
+        if (arg[p].tensor != NULL)
             i->held[dc_slot_free(p)] =
                 dc_tensor_retain((dc_tensor *)(uintptr_t)arg[p].tensor); /* only its count */
     for (uint32_t c = 0; c < e->desc.ncell; c++)
@@ -178,18 +178,12 @@ static void bind_held(dc_inst *i)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The run stopped at command n, a check that read `position`. */
-static dc_status read_fault(dc_inst *i, dc_job *j, uint32_t n, int64_t position, dc_fault *fault)
+/* The run stopped at command n, a check. */
+static void read_fault(const dc_inst *i, uint32_t n, const dc_run_info *info, dc_fault *fault)
 {
-    const dc_command_fact *f = &i->exec->fact[n];
-    dc_device *d = i->rt->device;
-    const dc_exec *e = i->exec;
-    const dc_type *t = &e->result[e->desc.nresult + e->desc.nset + 2 * f->check + 1];
-    uint64_t value;
-    const char *at = (const char *)i->slot[f->value.slot] + f->value.offset;
-    DC_TRY(d->ops->download(d, j, &value, at, dc_type_bytes(t)));
-    *fault = (dc_fault){(int32_t)f->check, position, dc_interpret_value(e, f->check, &value)};
-    return DC_OK;
+    const uint32_t check = i->exec->fact[n].check;
+    *fault = (dc_fault){(int32_t)check, info->fault_value,
+                        dc_interpret_value(i->exec, check, &info->fault_bits)};
 }
 
 static bool is_over(const dc_inst *i, uint64_t deadline)
@@ -204,17 +198,28 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
     const uint32_t first = i->recorded[i->at];
     uint64_t *ns = i->exec->profile.command_ns;
     dc_device *d = i->rt->device;
-    dc_run_info info = {.fault_command = -1,
-                        .nanoseconds = ns != NULL ? ns + first : NULL,
-                        .deadline_ns = deadline,
-                        .stop = i->stop,
-                        .halt = i->endable ? &i->halt : NULL,
-                        .next = i->next};
+    dc_run_info *info = &i->run; /* to be looked at when the run unwinds */
+    *info = (dc_run_info){.fault_command = -1,
+                          .nanoseconds = ns != NULL ? ns + first : NULL,
+                          .deadline_ns = deadline,
+                          .stop = i->stop,
+                          .halt = i->endable ? &i->halt : NULL,
+                          .block = i->staging,
+                          .block_bytes = i->exec->block_bytes,
+                          .moves = i->moves,
+                          .later = i->later,
+                          .begun = i->begun,
+                          .next = i->next};
     i->halt.whole = i->exec->untouched > first ? i->exec->untouched - first : 0;
-    const dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, &info);
-    i->next = info.next;
-    if (info.fault_command >= 0)
-        return read_fault(i, j, first + (uint32_t)info.fault_command, info.fault_value, fault);
+    const dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, info);
+    i->next = info->next;
+    i->begun = info->begun;
+    if (status == DC_OK && info->ticket != 0) {
+        i->ticket = info->ticket;
+        i->ticket_first = first;
+    }
+    if (status == DC_OK && info->fault_command >= 0)
+        read_fault(i, first + (uint32_t)info->fault_command, info, fault);
     return status;
 }
 
@@ -236,7 +241,9 @@ static dc_status check_guards(dc_inst *i, dc_job *j)
 static dc_status run_all(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, dc_fault *fault)
 {
     const bool guarded = i->exec->guard > 0;
+    const bool later = i->later;
     while (i->at < i->nrecording && fault->check < 0) {
+        i->later = later && i->at + 1 == i->nrecording;
         if (guarded && i->next == 0)
             DC_TRY(fill_guards(i, j));
         DC_TRY(run_recording(i, j, deadline, fault));
@@ -261,11 +268,13 @@ static void mark_cells(dc_inst *i, bool torn)
         dc_cell_written(i->cell[e->desc.set[s]], torn);
 }
 
-/* The device has not failed in anything that the call began. */
+/* The device has not failed in anything that the call began; or it will in all that follows, if it answers later. */
 static dc_status finish_device(dc_inst *i, dc_job *j)
 {
     dc_device *d = i->rt->device;
-    return d->ops->finish != NULL && i->exec->desc.nset > 0 ? d->ops->finish(d, j) : DC_OK;
+    if (d->ops->finish == NULL || d->ops->answer != NULL || i->exec->desc.nset == 0)
+        return DC_OK;
+    return d->ops->finish(d, j);
 }
 
 static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, dc_fault *fault)
@@ -278,17 +287,19 @@ static dc_status execute(dc_inst *i, dc_job *j, uint64_t deadline, bool *done, d
         DC_TRY(dc_finite_begin(i, j, &before));
     if (beside != NULL || before != NULL) {
         deadline = 0; /* its memory is that of this slice */
+        i->later = false;
         i->stop = NULL;
         i->endable = false;
     }
     i->running = true;
+    i->run.begun = false;
     dc_status status = run_all(i, j, deadline, done, fault);
     if (status == DC_OK && *done && fault->check < 0)
         status = finish_device(i, j);
     i->running = false;
     if (status != DC_OK) { /* a device that fails does not say where */
         dc_derived_forget(i);
-        if (j->err.id != DC_ERR_INTERRUPTED || i->halt.torn)
+        if (i->begun && (j->err.id != DC_ERR_INTERRUPTED || i->halt.torn))
             mark_cells(i, true);
         return status;
     }
@@ -331,7 +342,7 @@ static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
         return DC_E_VALUE;
     if (dc_finite_wanted(i))
         DC_TRY(dc_finite_check_host(i, j, result));
-    i->running = true;
+    i->running = i->begun = true;
     const dc_status status = dc_interpret_store(i, j, result);
     i->running = false;
     mark_cells(i, status != DC_OK);
@@ -349,6 +360,7 @@ static dc_status begin(dc_inst *i, dc_job *j, const dc_arg *arg)
     i->rt->stats.calls++;
     i->at = dc_derived_begin(i, j, arg) ? 0 : i->body;
     i->next = 0;
+    i->begun = false;
     lock_cells(i, true);
     return bind(i, j, arg);
 }
@@ -386,7 +398,7 @@ static void end_call(dc_inst *i, dc_inst_state state)
 static void drop_call(void *what)
 {
     dc_inst *i = what;
-    if (i->running)
+    if (i->running && (i->begun || i->run.begun))
         mark_cells(i, true);
     i->running = false;
     end_call(i, DC_INST_FREE);
@@ -441,10 +453,44 @@ static dc_status run_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_fault *fa
     }
 }
 
+static void drop_exec(void *e)
+{
+    dc_exec_release(e);
+}
+
+/* The outcome of the call, where it is not known. */
+static dc_outcome *make_outcome(dc_inst *i)
+{
+    if (i->ticket == 0)
+        return NULL;
+    return dc_outcome_new(i->rt, i->ticket, i->exec->desc.name, i->late, dc_exec_retain(i->exec),
+                          drop_exec);
+}
+
 static void give_results(dc_inst *i, dc_tensor **out)
 {
-    for (uint32_t r = 0; r < i->exec->desc.nresult; r++)
+    dc_outcome *o = make_outcome(i);
+    if (o != NULL)
+        o->first = i->ticket_first;
+    for (uint32_t r = 0; r < i->exec->desc.nresult; r++) {
         out[r] = dc_tensor_retain(i->result[r]);
+        if (o != NULL || out[r]->store->outcome != NULL)
+            dc_outcome_attach(o, out[r]->store);
+    }
+}
+
+void dc_inst_tell_late(dc_inst *i, void *owner)
+{
+    i->late = owner;
+}
+
+void dc_inst_late_fault(const dc_outcome *o, dc_fault *fault)
+{
+    const dc_exec *e = o->about;
+    const dc_run_info info = {.fault_value = o->value, .fault_bits = o->bits};
+    const uint32_t check = e->fact[o->first + (uint32_t)o->command].check;
+    *fault = (dc_fault){(int32_t)check, info.fault_value,
+                        dc_interpret_value(e, check, &info.fault_bits)};
 }
 
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault)
@@ -452,6 +498,11 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
     dc_exec *e = i->exec;
     *fault = (dc_fault){.check = -1};
     DC_TRY(ready(i, j));
+    i->ticket = 0;
+    i->later = i->late != NULL && i->rt->device->ops->answer != NULL &&
+               strcmp(i->rt->opt.checks, "later") == 0;
+    if (i->later)
+        dc_outcomes_room(i->rt);
     const bool timed = i->rt->measure || dc_log_on(&i->rt->log, DC_CH_TIME);
     const uint64_t start = timed ? dc_clock_ns() : 0;
     const dc_mark mark = dc_arena_mark(&j->scratch);
@@ -531,6 +582,8 @@ dc_status dc_inst_poll(dc_inst *i, dc_job *j, uint64_t budget_ns, bool *done, dc
     i->state = DC_INST_BUSY;
     dc_job_defer(j, drop_call, i);
     bind_held(i);
+    i->later = false;
+    i->ticket = 0;
     i->stop = &i->rt->insist; /* a job that pauses goes on: only a request that insists ends it */
     make_endable(i, &i->rt->insist);
     const dc_status status = advance(i, j, deadline_of(start, budget_ns), done, fault);

@@ -46,12 +46,21 @@ static dc_status record(dc_inst *i, dc_job *j)
     return DC_OK;
 }
 
+dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status)
+{
+    const dc_exec *e = i->exec;
+    if (status != DC_E_NOMEM || j->err.id != DC_ERR_NOMEM || e->needs == NULL)
+        return status;
+    j->err = (dc_err){0};
+    return dc_fail(j, DC_ERR_NOMEM_TEXT, &(dc_fact){.op = e->desc.name, .word = {e->needs}});
+}
+
 /* What needs the executable to be compiled. */
 static dc_status prepare(dc_inst *i, dc_job *j)
 {
     DC_TRY(dc_exec_wait(i->rt, j, i->exec));
     if (!i->exec->info.interpreted) {
-        DC_TRY(dc_temp_arena_grow(i->rt, j, i->exec->info.arena_bytes));
+        DC_TRY(dc_inst_short(i, j, dc_temp_arena_grow(i->rt, j, i->exec->info.arena_bytes)));
         DC_TRY(record(i, j));
     }
     i->prepared = true;

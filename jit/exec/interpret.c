@@ -13,19 +13,20 @@ dc_eval_mode dc_interpret_mode(const dc_job *j)
     return strcmp(j->opt->math, "strict") == 0 ? DC_EVAL_STRICT : DC_EVAL_ROUND;
 }
 
-/* Where the value of parameter p stands on the device, or in the block on the host. */
+/* The value of parameter p, on the host. Numbers of the argument block may not have come to the device yet. */
 static dc_status read_param(dc_inst *i, dc_job *j, uint32_t p, const void **out)
 {
     const dc_exec *e = i->exec;
     dc_device *d = i->rt->device;
     const size_t bytes = dc_type_bytes(&e->param[p]);
-    if (p < e->desc.nfree && e->param[p].rank == 0) {
-        *out = (const char *)i->staging + e->block_at[p];
-        return DC_OK;
-    }
     const void *mem = i->slot[DC_SLOT_FIRST + p];
     if (i->rt->interpret) { /* device memory is the host's */
         *out = mem;
+        return DC_OK;
+    }
+    const uintptr_t in_block = (uintptr_t)mem - (uintptr_t)i->block->mem;
+    if (in_block < e->block_bytes) {
+        *out = (const char *)i->staging + in_block;
         return DC_OK;
     }
     void *host = dc_arena_alloc(&j->scratch, bytes);

@@ -135,7 +135,7 @@ function Function:info() end
 
 ---A text about it: its specialisations with their calls, kernels with their lines, temporaries, which
 ---cells are set in place and why others are not, which values are kept from call to call, which are stored
----and which computed again.
+---and which computed again; whose schedules were found by dc.tune.
 ---
 ---    print(f:explain())
 ---@return string
@@ -158,6 +158,23 @@ function Function:kernels() end
 ---@param form? "nest"|"schedule"|"flat"|"text" "text" is what a compiler is given; "nest"
 ---@return string
 function Function:source(n, form) end
+
+---Times other schedules for the kernels of a function that has been called, on the device at hand, and keeps those
+---that are faster: calls from now on go by them, and so do other processes, through the cache on disk. Results are
+---the same but for the order of additions in long sums. Takes about `seconds`; nothing is kept if it is interrupted.
+---
+---    for _, k in ipairs(dc.tune(f, { seconds = 5 })) do print(k.name, k.lines, k.rules_ms, k.best_ms) end
+---
+---A row for each kernel: name, lines, specialisation, launches per call; rules_ms and best_ms, of a launch by the
+---rules' schedule and by the best one; gain, one by the other; tried, how many were timed; tuned, whether the best is
+---not the rules'; schedule, its moves as DEEPC_SCHEDULE takes them; known, where it was found before and is not
+---searched again; why, where the search did not go to its end. The list also has `seconds`.
+---
+---Errors: DC0101 where it has not been called yet; DC0604 in a trace, or while a job of the function is open.
+---@param f deepc.Function
+---@param options? table seconds (10, or DEEPC_TUNE_SECONDS); again: known kernels, too; forget: the rules' schedules
+---@return table[]
+function dc.tune(f, options) end
 
 ---A text: what runs in which order, what it writes and reads. `+64` is a temporary at that place; what
 ---stands below a launch with a `+` is part of it.

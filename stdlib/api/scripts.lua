@@ -120,7 +120,8 @@ function dc.progress(source, options) end
 ---lazy_programs, lazy_nodes (now) of code outside typed functions;
 ---bytes_live and bytes_peak (of tensors, now and at most), allocs, handles (now), moved_out (values of cells
 ---copied because a tensor showed them); collections (whole ones of Lua's collector, for memory of tensors); compare_max
----(of DEEPC_COMPARE). And `device`, its name.
+---(of DEEPC_COMPARE). And `device`, its name; `schedules`, "rules" or the fingerprint of those that dc.tune has found:
+---on the same device, equal fingerprints give equal bits.
 ---
 ---    dc.stats().launches
 ---@return table<string, number|string>

@@ -46,8 +46,7 @@ static dc_bind *copy_binds(itemkit *k, const dc_bind *bind, uint32_t n)
 static uint32_t param_of(const dc_exec *e, dc_bind at)
 {
     for (uint32_t p = 0; p < e->desc.nfree; p++)
-        if (e->param[p].rank > 0 ? at.slot == dc_slot_free(p)
-                                 : at.slot == DC_SLOT_BLOCK && at.offset == e->block_at[p])
+        if (at.slot == dc_slot_free(p))
             return p;
     must(false, "a bind of a kernel is one of its parameters");
     return 0;
@@ -86,10 +85,11 @@ uint32_t itemkit_copy(itemkit *k, dc_bind to, dc_bind from, size_t bytes)
 uint32_t itemkit_check(itemkit *k, uint32_t number, dc_bind position, dc_bind value)
 {
     const uint32_t at = push(k, (dc_command){.kind = DC_COMMAND_CHECK,
-                                             .nbind = 1,
-                                             .bind = copy_binds(k, &position, 1),
+                                             .nbind = 2,
+                                             .bind = copy_binds(k, (dc_bind[]){position, value}, 2),
+                                             .bytes = sizeof(int32_t),
                                              .label = "check"});
-    k->fact[at] = (dc_command_fact){.check = number, .value = value};
+    k->fact[at] = (dc_command_fact){.check = number};
     return at;
 }
 

@@ -249,6 +249,50 @@ static void call(void)
     good->broken = false;
 }
 
+static void call_device(void)
+{
+    _Alignas(64) float x[2] = {1, 2}, k[1] = {0};
+    dc_array a[2] = {{DC_F32, 1, {2}, x, sizeof x}, {DC_I32, 0, {0}, k, 4}},
+             out[2] = {{.data = NULL}};
+    CHECK(dc_call_device(NULL, a, 2, out, 2) == DC_E_STATE);
+    CHECK(dc_call_device(fn, NULL, 2, out, 2) == DC_E_VALUE &&
+          dc_call_device(fn, a, 2, NULL, 2) == DC_E_VALUE);
+    CHECK(dc_call_device(fn, NULL, 0, NULL, 0) == DC_E_TYPE);
+    a[0].data = (char *)x + 4;
+    CHECK(dc_call_device(fn, a, 2, out, 2) == DC_E_VALUE);
+    a[0].data = NULL;
+    CHECK(dc_call_device(fn, a, 2, out, 2) == DC_E_VALUE);
+    a[0].data = x;
+    good->broken = true;
+    CHECK(dc_call_device(fn, a, 2, out, 2) != DC_OK);
+    good->broken = false;
+}
+
+static void wait_(void)
+{
+    CHECK(dc_wait(NULL) == DC_E_STATE && dc_wait(good) == DC_OK);
+    CHECK(dc_wait(failed) != DC_OK && dc_wait(broken) != DC_OK);
+}
+
+static void push_array(void)
+{
+    lua_State *bare = luaL_newstate();
+    _Alignas(64) float x[2] = {1, 2};
+    const dc_array a = {DC_F32, 1, {2}, x, sizeof x};
+    CHECK(dc_push_array(NULL, &a, NULL, NULL) == DC_E_STATE);
+    CHECK(dc_push_array(bare, &a, NULL, NULL) == DC_E_STATE && lua_gettop(bare) == 0);
+    lua_close(bare);
+}
+
+static void to_array(void)
+{
+    lua_State *bare = luaL_newstate();
+    dc_array a;
+    CHECK(dc_to_array(NULL, 1, &a) == DC_E_STATE && dc_to_array(bare, 1, &a) == DC_E_STATE);
+    CHECK(dc_to_array(bare, 1, NULL) == DC_E_STATE);
+    lua_close(bare);
+}
+
 static void signature(void)
 {
     CHECK_STR(dc_function_signature(NULL), "");
@@ -345,6 +389,8 @@ static const struct {
     {"dc_load", load},
     {"dc_unload", unload},
     {"dc_call", call},
+    {"dc_call_device", call_device},
+    {"dc_wait", wait_},
     {"dc_function_signature", signature},
     {"dc_function_variants", variants},
     {"dc_function_argument", argument},
@@ -357,6 +403,8 @@ static const struct {
     {"dc_pcall", pcall_},
     {"dc_sandbox", sandbox},
     {"dc_sandbox_run", sandbox_run},
+    {"dc_push_array", push_array},
+    {"dc_to_array", to_array},
 };
 enum { COUNT = sizeof functions / sizeof *functions };
 

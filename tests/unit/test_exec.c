@@ -86,6 +86,43 @@ static void test_instances(where on)
     world_close(&w);
 }
 
+/* A number of the device beside one of the host: it is bound where it stands, and nothing is read back. */
+static void test_numbers(where on)
+{
+    static const char text[] = "func f(%1: f32[] \"a\", %2: f32[] \"b\") {\n"
+                               "  %3 = sub %1, %2 : f32[]\n"
+                               "  return %3, %1, %2\n}\n";
+    const signature s = {.nfree = 2, .nresult = 3};
+    world w;
+    dc_fault fault;
+    dc_tensor *out[3];
+    world_open(&w, on, NULL, "");
+    dc_exec *e = world_build(&w, text, &s);
+    dc_inst *i = world_bind(&w, e, NULL);
+    dc_tensor *four = world_tensor(&w, DC_F32, 0, 4);
+    const dc_arg arg[][2] = {{given(four), number(1)},
+                             {number(9), given(four)},
+                             {given(four), given(four)},
+                             {number(6), number(2)}};
+    const float expect[][2] = {{4, 1}, {9, 4}, {4, 4}, {6, 2}};
+    for (size_t k = 0; k < DC_COUNTOF(arg); k++) {
+        const uint64_t uploads = w.dev->uploads, downloads = w.dev->downloads;
+        CHECK_EQ(dc_inst_call(i, w.j, arg[k], out, &fault), DC_OK);
+        if (on == ON_CPU) {
+            CHECK_EQ(w.dev->downloads, downloads);
+            CHECK_EQ(w.dev->uploads, uploads + (k == 2 ? 0 : 1));
+        }
+        CHECK(value_at(out[0], 0) == expect[k][0] - expect[k][1]);
+        CHECK(value_at(out[1], 0) == expect[k][0] && value_at(out[2], 0) == expect[k][1]);
+        world_release(out, 3);
+    }
+    CHECK(value_at(four, 0) == 4);
+    dc_tensor_release(four);
+    dc_inst_free(i);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
 /* ---- cells and parameters in all combinations ---- */
 
 static void test_sets(where on)
@@ -205,6 +242,7 @@ static void test_everywhere(where on)
 {
     test_call(on);
     test_instances(on);
+    test_numbers(on);
     test_sets(on);
     test_nothing(on);
     test_checks(on);

@@ -44,6 +44,35 @@ static void test_torn(where on)
     world_close(&w);
 }
 
+/* A run that fails before it has begun leaves the cells as they are. */
+static void test_unbegun(void)
+{
+    world w;
+    dc_fault fault;
+    dc_tensor *out[2];
+    world_open(&w, ON_CPU, NULL, "");
+    dc_exec *e = world_build(&w, world_step, &world_step_signature);
+    dc_cell *c = world_cell(&w, 8, 1, "w");
+    dc_inst *i = world_bind(&w, e, &c);
+    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
+    const dc_arg arg[] = {given(g), number(1)};
+    const float before = cell_at(c, 5);
+    w.dev->fail_run = w.dev->fail_unbegun = true;
+    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_DEVICE);
+    CHECK_EQ(world_failure(&w), DC_ERR_DEVICE);
+    CHECK(!c->torn && c->job == NULL && cell_at(c, 5) == before);
+    w.dev->fail_run = false;
+    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_OK);
+    CHECK(cell_at(c, 5) == before - 1.0f * value_at(g, 5));
+    dc_tensor_release(out[0]);
+    dc_tensor_release(out[1]);
+    dc_tensor_release(g);
+    dc_inst_free(i);
+    dc_cell_release(c);
+    dc_exec_release(e);
+    world_close(&w);
+}
+
 /* A device that fails after it has done everything: whether it has cannot be known. */
 static void test_late(void)
 {
@@ -244,6 +273,8 @@ static void test_fallback(void)
 static void test_everywhere(where on)
 {
     test_torn(on);
+    if (on == ON_CPU)
+        test_unbegun();
     test_unwinding(on);
 }
 

@@ -387,10 +387,11 @@ static void try_core(void)
         {.name = "signature", .before = make_names, .body = do_signature, .after = after_signature},
         {.name = "tensor", .body = do_tensor, .after = after_tensor},
         {.name = "cell", .body = do_cell, .after = after_cell},
-        {"write", make_shown, do_write, not_written, after_write, 0, false, true},
-        {"evict", make_shown, do_evict, still_shown, after_write, 0, false, false},
-        {"relayout", make_laid_out, do_relayout, not_laid_out, after_relayout, 0, false, true},
-        {"show", make_shown, do_show, still_shown, after_write, 0, false, false},
+        {"write", make_shown, do_write, not_written, after_write, 0, false, true, false},
+        {"evict", make_shown, do_evict, still_shown, after_write, 0, false, false, false},
+        {"relayout", make_laid_out, do_relayout, not_laid_out, after_relayout, 0, false, true,
+         false},
+        {"show", make_shown, do_show, still_shown, after_write, 0, false, false, false},
     };
     for (int other = 0; other < 2; other++) {
         open_world("eval", &(dc_opts){.opt = 2, .check = other ? 2 : 0}, "");

@@ -212,6 +212,37 @@ static dc_status call_script(world *w)
     return run_for(w, training, 0);
 }
 
+/* On a device whose memory is not the host's. */
+static void open_far(world *w)
+{
+    static dc_device_ops far;
+    open_context_of(w);
+    far = *w->ctx->device->ops;
+    far.host = false;
+    w->ctx->device->ops = &far;
+    w->L = lua_newstate(lua_memory, NULL);
+    luaL_openlibs(w->L);
+    must(dc_attach(w->L, w->ctx) == DC_OK, "dc_attach");
+    w->owned = true;
+}
+
+static dc_status call_far(world *w)
+{
+    return run_for(w,
+                   "local dc, data = require 'deepc', require 'deepc.data'\n"
+                   "local n = dc.iota 'i32[10]'\n"
+                   "for _, shuffle in ipairs { true, false } do\n"
+                   "  local rows = 0\n"
+                   "  for x, y in data.set(n * 2, n):batches { size = 4, shuffle = shuffle, last = "
+                   "'keep' } do\n"
+                   "    assert((x - y * 2):abs():sum():item() == 0)\n"
+                   "    rows = rows + x.shape[1]\n"
+                   "  end\n"
+                   "  assert(rows == 10)\n"
+                   "end\n",
+                   0);
+}
+
 /* What f:export does is begun again after a collection (dsl/base/collector.c). */
 static dc_status call_export(world *w)
 {
@@ -320,6 +351,31 @@ static dc_status call(world *w)
     return DC_OK;
 }
 
+/* Memory of the host as a tensor, and where one is. */
+static dc_status push_array(world *w)
+{
+    static _Alignas(64) float x[4] = {1, 2, 3, 4};
+    const dc_array a = {DC_F32, 1, {4}, x, sizeof x};
+    dc_array at = {.data = NULL};
+    dc_status status = dc_push_array(w->L, &a, NULL, NULL);
+    if (status == DC_OK) {
+        status = dc_to_array(w->L, -1, &at);
+        CHECK(status != DC_OK || at.data == x);
+    }
+    lua_settop(w->L, 0);
+    return status;
+}
+
+static dc_status call_device(world *w)
+{
+    static _Alignas(64) float x[4] = {1, 2, 3, 4}, y[4];
+    const dc_array in = {DC_F32, 1, {4}, x, sizeof x};
+    dc_array out = {.data = NULL};
+    DC_TRY(dc_call_device(w->fn, &in, 1, &out, 1));
+    out = (dc_array){.data = y, .bytes = sizeof y};
+    return dc_call_device(w->fn, &in, 1, &out, 1);
+}
+
 /* ---- each of them, without memory ------------------------------------------------------------ */
 
 typedef struct entry {
@@ -335,6 +391,7 @@ static const entry entries[] = {
     {"dc_sandbox", "eval", open_apart, sandbox, true, 200},
     {"dc_pcall", "eval", open_script, call_script, false, 100},
     {"dc_pcall, cpu", "cpu", open_script, call_script, false, 16},
+    {"dc_pcall, batches", "cpu", open_far, call_far, true, 60},
     {"dc_pcall, f:export", "eval", open_script, call_export, false, 600},
     {"dc_pcall, deadline", "eval", open_attached, call_in_time, true, 60},
     {"dc_sandbox_run", "eval", open_sandbox, run_sandboxed, false, 40},
@@ -346,6 +403,9 @@ static const entry entries[] = {
     {"dc_load, cpu", "cpu", open_context_of, load, true, 20},
     {"dc_call", "eval", open_loaded, call, true, 200},
     {"dc_call, cpu", "cpu", open_loaded, call, true, 20},
+    {"dc_call_device", "eval", open_loaded, call_device, true, 100},
+    {"dc_call_device, cpu", "cpu", open_loaded, call_device, true, 20},
+    {"dc_push_array", "eval", open_attached, push_array, false, 100},
 };
 
 /* No file of a writer that had no memory. */

@@ -3,6 +3,7 @@
  * the status is BUG, nothing is lost, and the context can only be closed.
  */
 #define _GNU_SOURCE /* mkdtemp */
+#include "jit/cache/tuned_schedules.h"
 #include "jit/compile/compile_job.h"
 #include "jit/jit.h"
 
@@ -201,6 +202,47 @@ static void after_call(bool done)
 /* ---- all of it ---- */
 
 /* most: failures while an executable is built; 0: every single one. */
+/* ---- a search for schedules ---- */
+
+static dc_arena rows; /* of its report */
+
+static dc_status do_tune(dc_job *j, void *ctx)
+{
+    dc_tune_report report = {.mem = &rows};
+    (void)ctx;
+    return dc_exec_tune(exec, j, &(dc_tune_options){.seconds = 0.02}, &report);
+}
+
+static void free_store(void)
+{
+    if (rt->jit != NULL) {
+        dc_tuned_store_free(rt->jit->tuned);
+        rt->jit->tuned = NULL;
+    }
+}
+
+/* Nothing is known, so that each search begins anew. */
+static void make_store(void)
+{
+    free_store();
+    if (rt->jit != NULL) {
+        rt->jit->tuned = dc_tuned_store_new();
+        rt->jit->tuned->opened = true;
+    }
+}
+
+static void nothing_stored(void)
+{
+    CHECK(rt->jit == NULL || rt->jit->tuned->newest == NULL);
+}
+
+static void after_tune(bool done)
+{
+    (void)done;
+    free_store();
+    dc_arena_free(&rows);
+}
+
 static void try_on(const char *what, const char *device, const dc_opts *opt, const char *channels,
                    int most)
 {
@@ -229,6 +271,13 @@ static void try_on(const char *what, const char *device, const dc_opts *opt, con
          .refused = nothing_set,
          .after = after_call,
          .evicts = true},
+        {.name = "  search",
+         .before = make_store,
+         .body = do_tune,
+         .refused = nothing_stored,
+         .after = after_tune,
+         .most = 10,
+         .timed = true},
     };
     printf("%s\n", what);
     open_world(device, opt, channels);

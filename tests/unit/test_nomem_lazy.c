@@ -128,10 +128,11 @@ static void run_trials(const char *device, int64_t n, int most)
     must(dc_jit_open(rt, job) == DC_OK, "jit");
     lazy.n = n;
     const trial trials[] = {
-        {"an operation", make_leaf, do_build, refuse_build, after_build, most, false, false},
+        {"an operation", make_leaf, do_build, refuse_build, after_build, most, false, false, false},
         /* what a program has computed stays where only the last step failed */
-        {"its value", make_loss, do_realize, refuse_realize, after_realize, most, false, true},
-        {"its gradient", make_loss, do_grad, refuse_grad, after_grad, most, false, false}};
+        {"its value", make_loss, do_realize, refuse_realize, after_realize, most, false, true,
+         false},
+        {"its gradient", make_loss, do_grad, refuse_grad, after_grad, most, false, false, false}};
     for (size_t i = 0; i < DC_COUNTOF(trials); i++)
         try(&trials[i]);
     close_world();

@@ -55,9 +55,10 @@ static dc_status copy(void *ctx, uint32_t i)
 }
 
 /* One value in eight is a fault. */
-static dc_status check(void *ctx, uint32_t i, int32_t *out)
+static dc_status check(void *ctx, uint32_t i, int32_t *out, uint64_t *bits)
 {
     machine *m = ctx;
+    *bits = i;
     const int32_t x = *at(m, i, 0);
     note(m, i, x);
     *out = x % 8 == 5 ? x : -1;
@@ -110,7 +111,7 @@ static int64_t reference(machine *m, uint32_t begin, uint32_t end)
             copy(m, i);
             break;
         case DC_COMMAND_CHECK:
-            check(m, i, &found);
+            check(m, i, &found, &(uint64_t){0});
             fault = found >= 0 ? (int64_t)i : -1;
             break;
         case DC_COMMAND_LOOP:
@@ -537,7 +538,9 @@ static void test_refusals(void)
     refused((dc_command[]){FOR(1, 1), FOR(1, 1), LAUNCH(0)}, 3, "leave its list");
     refused((dc_command[]){IF(0, UINT32_MAX, 2), LAUNCH(0)}, 2, "leave its list");
     refused((dc_command[]){{.kind = DC_COMMAND_COPY, .nbind = 1, .bind = b}}, 1, "1 binds");
-    refused((dc_command[]){{.kind = DC_COMMAND_CHECK, .nbind = 2, .bind = b}}, 1, "2 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_CHECK, .nbind = 3, .bind = b}}, 1, "3 binds");
+    refused((dc_command[]){{.kind = DC_COMMAND_CHECK, .nbind = 2, .bytes = 9, .bind = b}}, 1,
+            "2 binds");
     refused((dc_command[]){{.kind = DC_COMMAND_BRANCH}}, 1, "0 binds");
     refused((dc_command[]){{.kind = DC_COMMAND_LOOP, .nbind = 3, .bind = b}}, 1, "3 binds");
     refused((dc_command[]){{.kind = DC_COMMAND_LAUNCH, .grid = -1}}, 1, "grid -1");

@@ -89,6 +89,7 @@ static void shim_release(dc_device *d, void *mem)
 static dc_status shim_upload(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
     shim *s = of(d);
+    s->uploads++;
     if (s->on_upload != NULL)
         s->on_upload(s->ctx, to);
     if (s->fail_upload)
@@ -98,6 +99,7 @@ static dc_status shim_upload(dc_device *d, dc_job *j, void *to, const void *from
 
 static dc_status shim_download(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
+    of(d)->downloads++;
     return of(d)->inner->ops->download(of(d)->inner, j, to, from, bytes);
 }
 
@@ -180,6 +182,7 @@ static dc_status shim_run(dc_device *d, dc_job *j, dc_recording *r, void *const 
 {
     shim *s = of(d);
     s->runs++;
+    info->begun |= s->on_run != NULL || (s->fail_run && !s->fail_unbegun);
     if (s->on_run != NULL)
         s->on_run(s->ctx, NULL);
     if (s->fail_run)
@@ -195,6 +198,7 @@ static dc_status shim_run(dc_device *d, dc_job *j, dc_recording *r, void *const 
 
 static dc_status shim_copy(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes)
 {
+    of(d)->copies++;
     return of(d)->inner->ops->copy(of(d)->inner, j, to, from, bytes);
 }
 
@@ -229,7 +233,7 @@ static void be_like(shim *s, dc_device *inner)
     s->ops.finish = inner->ops->finish != NULL ? shim_finish : NULL;
 }
 
-static dc_device *shim_new(dc_device *inner)
+shim *shim_new(dc_device *inner)
 {
     static const dc_device_ops ops = {.name = "shim",
                                       .free = shim_free,
@@ -250,7 +254,7 @@ static dc_device *shim_new(dc_device *inner)
     s->ops = ops;
     s->base.ops = &s->ops;
     be_like(s, inner);
-    return &s->base;
+    return s;
 }
 
 /* ---- the context ----------------------------------------------------------------------------- */
@@ -285,7 +289,7 @@ void world_open(world *w, where on, const dc_opts *opt, const char *channels)
         must(dc_backend_open(w->j, on == ON_CPU ? "cpu" : "eval", &d, &interpret) == DC_OK, w,
              "the device opens");
     must(interpret == (on == ON_EVAL), NULL, "eval is interpreted");
-    w->dev = of(shim_new(d));
+    w->dev = shim_new(d);
     dc_rt_set_device(w->rt, &w->dev->base, on == ON_EVAL);
 }
 

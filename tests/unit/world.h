@@ -17,15 +17,19 @@ typedef struct shim {
     void (*on_run)(void *ctx, void *to);    /* called before a run */
     void *ctx;
     bool fail_upload, fail_run;
+    bool fail_unbegun; /* with fail_run: before anything was begun */
     bool fail_late; /* a run does all it should and then fails */
     bool no_space;  /* there are no addresses to reserve */
     char *spoil;    /* one byte here is overwritten by the next run */
     uint64_t seed;  /* what is recorded from now on runs in another order; 0: in its own */
     bool no_deps;   /* ... and without regard to dependencies */
-    uint64_t runs;
+    uint64_t runs, uploads, downloads, copies; /* calls so far */
     uint32_t *
         spilled; /* not NULL: counts allocations whose surroundings were written to, when they are released */
 } shim;
+
+/* Becomes the owner of `inner`. */
+shim *shim_new(dc_device *inner);
 
 typedef enum where { ON_EVAL, ON_CPU, ON_NOTHING } where; /* the last compiles nothing */
 

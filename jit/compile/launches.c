@@ -1,0 +1,139 @@
+/*
+ * What the steps of a plan are launched by. On thread groups the kernels of a bundle are joined
+ * (jit/flat/flat_join.h) where they can be: in the order of the bundle, each to the first launch that has
+ * room. Elsewhere a bundle stays a command with a body.
+ */
+#include "jit/base/tuning.h"
+#include "jit/compile/pipeline_impl.h"
+#include "jit/flat/flat_join.h"
+
+enum { MOST_PARAMETERS = 500 }; /* where the target takes any number */
+
+/* Parts of a launch to be. */
+typedef struct joint {
+    DC_VEC(uint32_t) group; /* of the plan */
+    DC_VEC(uint32_t) entry;
+    uint32_t params, insts;
+    size_t shared;
+} joint;
+
+typedef struct joints {
+    dc_part *x;
+    dc_arena *a;
+    uint32_t most_params;
+    DC_VEC(joint) at;
+} joints;
+
+static const dc_flat *flat_of(const joints *g, uint32_t entry)
+{
+    return g->x->p->gen.entry.at[entry].flat;
+}
+
+static size_t shared_bytes(const dc_flat *f)
+{
+    size_t bytes = 0;
+    for (uint32_t n = 0; n < f->buf.n; n++)
+        if (f->buf.at[n].scope == DC_SCOPE_GROUP)
+            bytes += (size_t)f->buf.at[n].count * dc_dtype_size((dc_dtype)f->buf.at[n].dtype);
+    return bytes;
+}
+
+static bool has_room(const joints *g, const joint *x, const dc_flat *f)
+{
+    if (x->params + f->nparam > g->most_params ||
+        x->insts + f->order.n > DC_TUNE_JOIN_INSTRUCTIONS ||
+        x->shared + shared_bytes(f) > DC_TUNE_JOIN_SHARED)
+        return false;
+    for (uint32_t i = 0; i < x->entry.n; i++)
+        if (!dc_flat_may_join(flat_of(g, x->entry.at[i]), f))
+            return false;
+    return true;
+}
+
+static void place(joints *g, uint32_t group)
+{
+    const uint32_t entry = g->x->entry_of[group];
+    const dc_flat *f = flat_of(g, entry);
+    uint32_t i = 0;
+    while (i < g->at.n && !has_room(g, &g->at.at[i], f))
+        i++;
+    if (i == g->at.n)
+        DC_PUSH_IN(g->a, g->at, (joint){0});
+    joint *to = &g->at.at[i];
+    DC_PUSH_IN(g->a, to->group, group);
+    DC_PUSH_IN(g->a, to->entry, entry);
+    to->params += f->nparam;
+    to->insts += f->order.n;
+    to->shared += shared_bytes(f);
+}
+
+static void join(dc_compiling *p, dc_part *x, uint32_t head)
+{
+    const dc_step *s = &x->plan.step[head];
+    const uint32_t most = p->env->target->buffers;
+    joints g = {.x = x, .a = &p->j->scratch};
+    g.most_params = most > 0 && most < MOST_PARAMETERS ? most : MOST_PARAMETERS;
+    for (uint32_t k = 1; k <= s->nbody; k++)
+        place(&g, x->plan.step[head + k].index);
+    dc_step_launches *out = &x->launches[head];
+    dc_made_launch *at = DC_NEW_ARRAY(g.a, dc_made_launch, g.at.n);
+    for (uint32_t i = 0; i < g.at.n; i++) {
+        const joint *from = &g.at.at[i];
+        at[i] = (dc_made_launch){from->entry.at[0], from->group.n, from->group.at};
+        if (from->entry.n > 1)
+            at[i].entry = dc_codegen_join(&p->gen, p->j, from->entry.at, from->entry.n);
+    }
+    out->at = at;
+    out->n = g.at.n;
+}
+
+static void alone(dc_compiling *p, dc_part *x, uint32_t step)
+{
+    dc_made_launch *one = DC_NEW(&p->j->scratch, dc_made_launch);
+    const uint32_t *group = &x->plan.step[step].index;
+    *one = (dc_made_launch){x->entry_of[*group], 1, group};
+    x->launches[step] = (dc_step_launches){.n = 1, .at = one};
+}
+
+static void find_launches(dc_compiling *p, dc_part *x)
+{
+    const bool joins = p->env->target->simt;
+    x->launches = DC_NEW_ARRAY(&p->j->scratch, dc_step_launches, x->plan.nstep);
+    for (uint32_t i = 0; i < x->plan.nstep; i++) {
+        const dc_step *s = &x->plan.step[i];
+        if (s->kind == DC_STEP_BUNDLE && joins) {
+            join(p, x, i);
+            i += s->nbody;
+        } else if (s->kind == DC_STEP_GROUP) {
+            alone(p, x, i);
+        }
+    }
+}
+
+/* Where each step's commands are. The groups of a bundle that is joined have none. */
+static void number_commands(dc_part *x, bool joins)
+{
+    uint32_t inside = 0; /* steps to come of such a bundle */
+    x->ncommand = 0;
+    for (uint32_t i = 0; i < x->plan.nstep; i++) {
+        dc_step_launches *l = &x->launches[i];
+        const dc_step *s = &x->plan.step[i];
+        const bool bundle = s->kind == DC_STEP_BUNDLE && joins;
+        l->first = inside > 0 ? x->launches[i - 1].first : x->ncommand;
+        l->ncommand = inside > 0 ? 0 : bundle ? l->n : 1;
+        x->ncommand += l->ncommand;
+        inside = bundle ? s->nbody : inside > 0 ? inside - 1 : 0;
+    }
+}
+
+void dc_pipeline_launches(dc_compiling *p)
+{
+    for (uint32_t n = 0; n < p->npart; n++) {
+        dc_part *x = &p->part[n];
+        find_launches(p, x);
+        number_commands(x, p->env->target->simt);
+        for (uint32_t i = 0; i < x->plan.nstep; i++)
+            for (uint32_t l = 0; l < x->launches[i].n; l++)
+                dc_codegen_launch(&p->gen, x->launches[i].at[l].entry);
+    }
+}
