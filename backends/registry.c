@@ -1,6 +1,7 @@
 #include "backends/registry.h"
 
 #include "backends/cpu/cpu.h"
+#include "backends/cuda/cuda.h"
 #include "backends/opencl/opencl.h"
 #include "core/base/digits.h"
 #include "core/runtime/rt.h"
@@ -43,6 +44,7 @@ static const struct kind {
     bool (*describe)(const dc_opts *opt, uint32_t number, char *line, size_t size);
     uint32_t (*count)(const dc_opts *opt);
 } kinds[] = {
+    {"cuda", dc_cuda_open, dc_cuda_describe, dc_cuda_count},
     {"opencl", dc_opencl_open, dc_opencl_describe, dc_opencl_count},
 };
 

@@ -1,0 +1,253 @@
+/*
+ * The device: what schedules and renderers need to know of it, errors, and the table of its functions.
+ */
+#include "backends/cuda/cu_impl.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LANES = 32, MOST_THREADS = 1024, THREAD_REGISTERS = 64, ONE_LANE = 4 };
+enum { MOST_BUFFERS = 500 }; /* 4096 bytes of parameters */
+enum { STATIC_SHARED = 48 << 10, L1 = 128 << 10 };
+
+/* --- errors --------------------------------------------------------------------------------- */
+
+static bool is_fatal(cu_result error)
+{
+    switch (error) {
+#define CU_ERROR(name, number, lost) \
+    case number:                     \
+        return lost;
+#include "backends/cuda/cu_api.def"
+    default:
+        return false;
+    }
+}
+
+dc_status dc_cu_failed(dc_cu *cu, dc_job *j, const char *what, cu_result error)
+{
+    char spare[32];
+    if (error == CU_ERROR_OUT_OF_MEMORY)
+        return dc_fail(j, DC_ERR_NOMEM, NULL);
+    if (is_fatal(error) && cu->lost == NULL)
+        cu->lost = dc_cu_error(error, spare);
+    const dc_status status =
+        dc_failf(j, DC_ERR_DEVICE, "cuda", "%s: %s%s", what, dc_cu_error(error, spare),
+                 is_fatal(error) ? "; the device is lost to this process" : "");
+    if (is_fatal(error) && cu->busy &&
+        cu->launch != DC_CU_WAIT) /* it may be of any kernel before */
+        snprintf(j->err.hint, sizeof j->err.hint,
+                 "DEEPC_LAUNCH=wait waits for each kernel and names the one that fails");
+    return status;
+}
+
+static void pop_context(void *what)
+{
+    const dc_cu *cu = what;
+    cu_context gone;
+    cu->lib.fn.CtxPopCurrent(&gone);
+}
+
+dc_status dc_cu_enter(dc_cu *cu, dc_job *j, bool *pushed)
+{
+    cu_context now = NULL;
+    *pushed = false;
+    if (cu->lost != NULL)
+        return dc_failf(j, DC_ERR_DEVICE, "cuda", "the device is lost to this process since %s",
+                        cu->lost);
+    if (cu->lib.fn.CtxGetCurrent(&now) == CU_SUCCESS && now == cu->context)
+        return DC_OK;
+    DC_CU_TRY(cu, j, "the context", CtxPushCurrent(cu->context));
+    *pushed = true;
+    dc_job_defer(j, pop_context, cu);
+    return DC_OK;
+}
+
+void dc_cu_leave(dc_cu *cu, dc_job *j, bool pushed)
+{
+    if (!pushed)
+        return;
+    dc_job_keep(j, cu);
+    pop_context(cu);
+}
+
+dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what)
+{
+    if (!cu->busy)
+        return DC_OK;
+    DC_TRY(dc_cu_beside_join(cu, j));
+    DC_CU_TRY(cu, j, what, StreamSynchronize(cu->stream));
+    cu->busy = false;
+    return DC_OK;
+}
+
+/* --- the target ----------------------------------------------------------------------------- */
+
+static dc_status choose_launch(dc_cu *cu, dc_job *j)
+{
+    static const char *const words[] = {"graph", "one", "wait"};
+    for (size_t i = 0; i < DC_COUNTOF(words); i++)
+        if (strcmp(j->opt->launch, words[i]) == 0) {
+            cu->launch = (dc_cu_launch)i;
+            return DC_OK;
+        }
+    return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_LAUNCH", "graph, one or wait"}});
+}
+
+/* sm_90a has instructions that sm_90 has not; what is made for one runs on no other. */
+static void describe_target(dc_cu *cu)
+{
+    dc_target *t = &cu->target;
+    const dc_cu_lib *lib = &cu->lib;
+    const int sm = 10 * dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_MAJOR) +
+                   dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_MINOR);
+    const int l2 = dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_L2_BYTES);
+    *t = (dc_target){.dialect = "cuda",
+                     .simt = true,
+                     .bundles = true,
+                     .half = true,
+                     .bfloat = sm >= 80,
+                     .vector_bytes = ONE_LANE,
+                     .vector_registers = THREAD_REGISTERS,
+                     .buffers = MOST_BUFFERS,
+                     .group_threads = MOST_THREADS,
+                     .lanes = LANES,
+                     .group_bytes = STATIC_SHARED,
+                     .units = dc_cu_attribute(lib, cu->at, CU_ATTRIBUTE_MULTIPROCESSORS),
+                     .sm = sm,
+                     .l1 = L1,
+                     .l2 = l2 > 0 ? (size_t)l2 : (size_t)4 << 20};
+    snprintf(t->name, sizeof t->name, "cuda sm_%d %d", sm, t->units);
+    snprintf(t->triple, sizeof t->triple, "sm_%d%s", sm, sm >= 90 ? "a" : "");
+}
+
+/* --- opening and closing -------------------------------------------------------------------- */
+
+static void free_stream(dc_cu *cu)
+{
+    const dc_cu_api *fn = &cu->lib.fn;
+    for (int i = 0; i < DC_CU_AHEAD; i++)
+        if (cu->done[i] != NULL)
+            fn->EventDestroy(cu->done[i]);
+    for (int i = 0; i < 2; i++)
+        if (cu->clock[i] != NULL)
+            fn->EventDestroy(cu->clock[i]);
+    if (cu->builtin != NULL)
+        fn->ModuleUnload(cu->builtin);
+    dc_cu_memory_close(cu);
+    if (cu->stream != NULL && cu->own_stream)
+        fn->StreamDestroy(cu->stream);
+}
+
+/* Whatever is not there yet is NULL. A lost device is left to the process's end. */
+static void cu_free(dc_device *d)
+{
+    dc_cu *cu = dc_cu_of(d);
+    const dc_cu_api *fn = &cu->lib.fn;
+    cu_context gone;
+    if (cu->context != NULL) {
+        if (fn->CtxPushCurrent(cu->context) == CU_SUCCESS) {
+            dc_cu_beside_wait(cu);
+            if (cu->stream != NULL)
+                fn->StreamSynchronize(cu->stream);
+            free_stream(cu);
+            fn->CtxPopCurrent(&gone);
+        }
+        fn->PrimaryCtxRelease(cu->at);
+    }
+    dc_cu_compiler_close(cu);
+    dc_cu_lib_close(&cu->lib);
+    pthread_mutex_destroy(&cu->lock);
+    DC_VEC_FREE(cu->space);
+    DC_VEC_FREE(cu->found);
+    dc_xfree(cu);
+}
+
+static const dc_target *cu_target(const dc_device *d)
+{
+    return &((const dc_cu *)d)->target;
+}
+
+static const dc_device_ops ops = {
+    .name = "cuda",
+    .shares = true,
+    .free = cu_free,
+    .target = cu_target,
+    .alloc = dc_cu_alloc,
+    .release = dc_cu_release,
+    .upload = dc_cu_upload,
+    .download = dc_cu_download,
+    .copy = dc_cu_copy,
+    .reserve = dc_cu_reserve,
+    .commit = dc_cu_commit,
+    .finish = dc_cu_finish,
+    .compile = dc_cu_compile,
+    .program_free = dc_cu_program_free,
+    .one_by_one = true,
+    .settings = dc_cu_settings,
+    .toolchain = dc_cu_toolchain,
+    .translate = dc_cu_translate,
+    .load = dc_cu_load,
+    .takes_block = true,
+    .record = dc_cu_record,
+    .recording_free = dc_cu_recording_free,
+    .run = dc_cu_run,
+    .answer = dc_cu_answer,
+};
+
+static dc_status open_stream(dc_cu *cu, dc_job *j)
+{
+    cu->stream = j->opt->stream;
+    cu->own_stream = cu->stream == NULL;
+    if (cu->own_stream)
+        DC_CU_TRY(cu, j, "a stream", StreamCreate(&cu->stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < DC_CU_AHEAD; i++)
+        DC_CU_TRY(cu, j, "an event", EventCreate(&cu->done[i], CU_EVENT_NO_TIMES));
+    DC_TRY(dc_cu_memory_open(cu, j));
+    dc_text *text = dc_job_text(j);
+    for (int i = 0; i < DC_CU_BUILTIN; i++)
+        dc_text_puts(text, dc_cu_builtin_ptx[i]);
+    const cu_result error = cu->lib.fn.ModuleLoadData(&cu->builtin, text->s);
+    dc_job_text_end(j, text);
+    if (error != CU_SUCCESS)
+        return dc_cu_failed(cu, j, "the kernels of every device", error);
+    DC_CU_TRY(cu, j, "the kernel of copies",
+              ModuleGetFunction(&cu->copy_kernel, cu->builtin, "deepc_copy"));
+    DC_CU_TRY(cu, j, "the kernel of checks",
+              ModuleGetFunction(&cu->check_kernel, cu->builtin, "deepc_check"));
+    return DC_OK;
+}
+
+static dc_status open_device(dc_cu *cu, dc_job *j, uint32_t number)
+{
+    char why[300];
+    uint32_t n;
+    bool pushed;
+    if (!dc_cu_lib_open(j->opt->cuda, &cu->lib, why, sizeof why) ||
+        !dc_cu_find(&cu->lib, number, &cu->at, &n, why, sizeof why))
+        return dc_failf(j, DC_ERR_DEVICE, "cuda", "%s", why);
+    DC_TRY(choose_launch(cu, j));
+    describe_target(cu);
+    DC_CU_TRY(cu, j, "a context", PrimaryCtxRetain(&cu->context, cu->at));
+    DC_TRY(dc_cu_enter(cu, j, &pushed));
+    const dc_status status = open_stream(cu, j);
+    dc_cu_leave(cu, j, pushed);
+    return status;
+}
+
+dc_status dc_cuda_open(dc_job *j, uint32_t number, dc_device **out)
+{
+    dc_cu *cu = dc_xalloc(sizeof *cu);
+    cu->device.ops = &ops;
+    pthread_mutex_init(&cu->lock, NULL);
+    snprintf(cu->nvrtc_path, sizeof cu->nvrtc_path, "%s", j->opt->nvrtc);
+    const dc_status status = open_device(cu, j, number);
+    if (status != DC_OK) {
+        cu_free(&cu->device);
+        return status;
+    }
+    *out = &cu->device;
+    return DC_OK;
+}

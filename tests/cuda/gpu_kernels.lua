@@ -1,0 +1,266 @@
+-- The functions that scripts/gpu-kernels makes kernels of, in sections:
+--
+--   deepc tests/cuda/gpu_kernels.lua             a line each: number, section, title, limits
+--   deepc tests/cuda/gpu_kernels.lua NUMBER      traces and compiles that one
+--
+-- Limits are those of its kernels, each in words of gpu_kernels.c; a family without any is not tested.
+local dc = require "deepc"
+local nn = require "deepc.nn"
+local optim = require "deepc.optim"
+
+local families = {}
+local section
+
+local function family(title, make, limits)
+  families[#families + 1] = { section = section, title = title, make = make, limits = limits or "" }
+end
+
+-- A function by its type and body; the type is written with the sizes in it.
+local function fn(type, body, ...)
+  local text = ("f" .. type):format(...)
+  return function()
+    return dc.fn(text, body)
+  end
+end
+
+-- Products -------------------------------------------------------------------------------------
+
+local function nn_(x, y)
+  return x:matmul(y)
+end
+local function nt(x, y)
+  return x:matmul(y:transpose(1, 2))
+end
+local function tn(x, y)
+  return x:transpose(1, 2):matmul(y)
+end
+
+local function product(t, m, n, k, form, limits)
+  local body = form == "nt" and nt or form == "tn" and tn or nn_
+  local a = form == "tn" and { k, m } or { m, k }
+  local b = form == "nt" and { n, k } or { k, n }
+  family(("%s %s, %d by %d, sums of %d"):format(t, form, m, n, k),
+    fn("(x: %s[%d, %d], y: %s[%d, %d]) -> %s[%d, %d]", body, t, a[1], a[2], t, b[1], b[2], t, m, n), limits)
+end
+
+section = "Products"
+for _, t in ipairs { "f32", "f16", "bf16" } do
+  for _, n in ipairs { 1024, 2048, 4096, 8192 } do
+    for _, form in ipairs(n <= 4096 and { "nn", "nt", "tn" } or { "nn" }) do
+      -- Results of matrix instructions are stored in halves of sectors.
+      local stores = t == "f32" and 1 or 2
+      product(t, n, n, n, form, n == 1024 and form ~= "tn" and t ~= "f16"
+        and ("local=0 registers=201 shared=49152 loads=1 stores=%d banks=1"):format(stores))
+    end
+  end
+end
+
+section = "Products of few rows"
+for _, t in ipairs { "f32", "bf16" } do
+  for _, m in ipairs { 1, 4, 16 } do
+    for _, form in ipairs { "nn", "nt" } do
+      product(t, m, 4096, 4096, form, m == 1 and form == "nt" and "local=0 registers=128 shared=49152 loads=1")
+    end
+  end
+end
+
+-- Convolutions ---------------------------------------------------------------------------------
+
+section = "Convolutions"
+-- Images of 8, channels second; the gradients by x and by w.
+local function convolution(c, o, size, k, stride)
+  local after = size // stride
+  local options = { stride = stride, padding = k // 2 }
+  local images, kernel = ("f32[8, %d, %d, %d]"):format(c, size, size), ("f32[%d, %d, %d, %d]"):format(o, c, k, k)
+  local out = ("f32[8, %d, %d, %d]"):format(o, after, after)
+  local title = ("%dx%d/%d, %d to %d channels, %d"):format(k, k, stride, c, o, size)
+  family(title, fn("(x: %s, w: %s) -> %s", function(x, w)
+    return dc.conv2d(x, w, options)
+  end, images, kernel, out), k == 3 and stride == 1 and size == 56 and "local=0 registers=255 shared=49152")
+  if c > 3 then
+    family(title .. ", gradient of x", fn("(x: %s, w: %s, g: %s) -> %s", function(x, w, g)
+      return dc.grad((dc.conv2d(x, w, options) * g):sum(), x)
+    end, images, kernel, out, images))
+  end
+  family(title .. ", gradient of w", fn("(x: %s, w: %s, g: %s) -> %s", function(x, w, g)
+    return dc.grad((dc.conv2d(x, w, options) * g):sum(), w)
+  end, images, kernel, out, kernel))
+end
+convolution(3, 64, 224, 7, 2)
+convolution(64, 64, 56, 3, 1)
+convolution(64, 128, 56, 3, 2)
+convolution(64, 128, 56, 1, 2)
+convolution(256, 256, 14, 3, 1)
+convolution(512, 512, 7, 3, 1)
+
+-- Rows -----------------------------------------------------------------------------------------
+
+section = "Row by row"
+local rows = "local=0 registers=128 shared=49152 loads=1 stores=1 banks=1"
+for _, n in ipairs { 128, 768, 1024, 4096, 16384, 50257 } do
+  local m = n > 10000 and 1024 or 4096
+  local whole = (n == 1024 or n == 4096) and rows
+  local t = ("f32[%d, %d]"):format(m, n)
+  family(("softmax, %s"):format(t), fn("(x: %s) -> %s", function(x)
+    return x:softmax(2)
+  end, t, t), whole)
+  if n <= 4096 then
+    local norm = nn.LayerNorm(n)
+    family(("layer norm, %s"):format(t), fn("(x: %s) -> %s", function(x)
+      return norm(x)
+    end, t, t), whole)
+    family(("layer norm, %s, gradients"):format(t), fn("(x: %s, g: %s) -> %s, f32[%d], f32[%d]", function(x, g)
+      local d = dc.grad((norm(x) * g):sum(), { x, norm.weight, norm.bias })
+      return d[1], d[2], d[3]
+    end, t, t, t, n, n))
+  end
+  family(("cross entropy and its gradient, %s"):format(t), fn("(x: %s, y: i32[%d]) -> f32[], %s", function(x, y)
+    local loss = nn.cross_entropy(x, y)
+    return loss, dc.grad(loss, x)
+  end, t, m, t))
+end
+
+-- Memory ---------------------------------------------------------------------------------------
+
+section = "Element by element, transposes"
+local along = "local=0 registers=64 shared=49152 loads=1 stores=1 banks=1"
+family("x * y + 1, f32[16777216]", fn("(x: f32[16777216], y: f32[16777216]) -> f32[16777216]", function(x, y)
+  return x * y + 1
+end), along)
+family("x + row, f32[4096, 4096]", fn("(x: f32[4096, 4096], y: f32[4096]) -> f32[4096, 4096]", function(x, y)
+  return x + y
+end), along)
+family("x + column, bf16[4096, 4096]", fn("(x: bf16[4096, 4096], y: bf16[4096, 1]) -> bf16[4096, 4096]", function(x, y)
+  return x + y
+end))
+for _, t in ipairs { "f32", "bf16", "u8" } do
+  family(("transpose, %s[4096, 4096]"):format(t), fn("(x: %s[4096, 4096]) -> %s[4096, 4096]", function(x)
+    return x:transpose(1, 2)
+  end, t, t), along)
+end
+family("transpose of heads, f32[8, 1024, 12, 64]", fn("(x: f32[8, 1024, 12, 64]) -> f32[8, 12, 1024, 64]", function(x)
+  return x:transpose(2, 3)
+end), along)
+family("channels last, f32[8, 64, 56, 56]", fn("(x: f32[8, 64, 56, 56]) -> f32[8, 56, 56, 64]", function(x)
+  return x:transpose(2, 3):transpose(3, 4)
+end))
+
+section = "Reductions"
+family("sums of rows, f32[4096, 4096]", fn("(x: f32[4096, 4096]) -> f32[4096]", function(x)
+  return x:sum(2)
+end), rows)
+family("sums of rows, f32[16, 1048576]", fn("(x: f32[16, 1048576]) -> f32[16]", function(x)
+  return x:sum(2)
+end))
+family("sums of columns, f32[4096, 4096]", fn("(x: f32[4096, 4096]) -> f32[4096]", function(x)
+  return x:sum(1)
+end), rows)
+family("sums of columns, f32[65536, 64]", fn("(x: f32[65536, 64]) -> f32[64]", function(x)
+  return x:sum(1)
+end))
+family("sum of all, f32[16777216]", fn("(x: f32[16777216]) -> f32[]", function(x)
+  return x:sum()
+end))
+family("largest of all, f32[16777216]", fn("(x: f32[16777216]) -> f32[]", function(x)
+  return x:max()
+end))
+family("means and variances of channels, f32[8, 64, 56, 56]",
+  fn("(x: f32[8, 64, 56, 56]) -> f32[64], f32[64]", function(x)
+    return x:mean { 1, 3, 4 }, x:var { 1, 3, 4 }
+  end))
+
+section = "Rows by number"
+family("8192 rows of f32[50257, 768]", fn("(x: f32[50257, 768], i: i32[8192]) -> f32[8192, 768]", function(x, i)
+  return x:take(i)
+end), "local=0 registers=64 loads=1 stores=1")
+family("their gradient", fn("(x: f32[50257, 768], i: i32[8192], g: f32[8192, 768]) -> f32[50257, 768]",
+  function(x, i, g)
+    return dc.grad((x:take(i) * g):sum(), x)
+  end))
+
+-- Training -------------------------------------------------------------------------------------
+
+section = "Optimizers"
+-- Adam over parameters of these sizes, whose gradients are arguments.
+local function adam(title, count, size)
+  family(title, function()
+    local cells = {}
+    for i = 1, count do
+      cells[i] = dc.param(dc.zeros(("f32[%d]"):format(size)))
+    end
+    local opt = optim.Adam(cells, { lr = 1e-3 })
+    return dc.fn(("step(g: f32[%d, %d]) -> f32[]"):format(count, size), function(g)
+      local loss = 0
+      for i = 1, count do
+        loss = loss + (cells[i] * g[i]):sum()
+      end
+      opt:step(loss)
+      return loss
+    end)
+  end)
+end
+adam("Adam, 1048576 numbers", 1, 1048576)
+adam("Adam, 40 times 1000 numbers", 40, 1000)
+
+section = "Steps"
+family("training step of 784-512-512-10, 128 images, Adam", function()
+  local net = nn.Sequential { nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10) }
+  local opt = optim.Adam(net:parameters(), { lr = 1e-3 })
+  return dc.fn("step(x: f32[128, 784], y: i32[128]) -> f32[]", function(x, y)
+    local loss = nn.cross_entropy(net(x), y)
+    opt:step(loss)
+    return loss
+  end)
+end)
+
+local Block = nn.class "Block"
+
+function Block:init(width, heads)
+  self.heads = heads
+  self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+  self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+  self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+end
+
+local function attention(qkv, heads)
+  local batch, time, width = qkv:size(1), qkv:size(2), qkv:size(3) // 3
+  local parts = qkv:reshape(batch, time, 3, heads, width // heads)
+  local function part(i)
+    return parts[{ {}, {}, i }]:transpose(2, 3)
+  end
+  local scores = part(1):matmul(part(2):transpose(3, 4)) * (width // heads) ^ -0.5
+  local mask = dc.full(("f32[%d, %d]"):format(time, time), -1e9):triu(1)
+  local y = (scores + mask):softmax(4):matmul(part(3))
+  return y:transpose(2, 3):reshape(batch, time, width)
+end
+
+function Block:forward(x)
+  x = x + self.proj(attention(self.qkv(self.norm1(x)), self.heads))
+  return x + self.fc2(self.fc1(self.norm2(x)):gelu { approximate = "tanh" })
+end
+
+family("GPT block, f32[8, 1024, 768], 12 heads", function()
+  local net = Block(768, 12)
+  return dc.fn("block(x: f32[8, 1024, 768]) -> f32[8, 1024, 768]", function(x)
+    return net(x)
+  end)
+end)
+family("GPT block, f32[8, 1024, 768], 12 heads, training step, Adam", function()
+  local net = Block(768, 12)
+  local opt = optim.Adam(net:parameters(), { lr = 1e-3 })
+  return dc.fn("step(x: f32[8, 1024, 768], g: f32[8, 1024, 768]) -> f32[]", function(x, g)
+    local loss = (net(x) * g):sum()
+    opt:step(loss)
+    return loss
+  end)
+end)
+
+-- ----------------------------------------------------------------------------------------------
+
+if arg[1] then
+  families[tonumber(arg[1])].make()
+else
+  for i, f in ipairs(families) do
+    print(("%d\t%s\t%s\t%s"):format(i, f.section, f.title, f.limits))
+  end
+end
