@@ -17,6 +17,7 @@ local data = require "deepc.data"
 
 local frame = {
   collecting = false, -- serve() gives its function back: for a benchmark made of others
+  note = "", -- what the benchmark's lines say of deepc's side
 }
 
 local SAMPLE = 20000
@@ -129,6 +130,8 @@ function frame.serve(prepare)
     local word, first, rest = line:match "^(%S+)%s*(%S*)%s*(.*)$"
     if word == "versions" then
       print(("deepc %s on %s, %d bits"):format(dc._VERSION, dc.stats().device, 8 * string.packsize "T"))
+    elseif word == "note" then
+      print("note " .. frame.note)
     else
       local ok, message = pcall(commands[word], first, rest ~= "" and rest or nil)
       print(ok and "done" or "failed " .. tostring(message):gsub("\n", " "))

@@ -114,6 +114,8 @@ def to_numpy(value):
     import numpy as np
     if hasattr(value, "detach"):
         value = value.detach()
+    if type(value).__module__.startswith("torch"):
+        value = value.float().cpu()  # NumPy has no bf16
     if hasattr(value, "numpy") and not isinstance(value, np.ndarray):
         value = value.numpy()
     return np.asarray(value, dtype=np.float32)
