@@ -179,8 +179,8 @@ static const char *judge(const char *file, size_t bytes, dc_cache_key key, dc_ca
     return memcmp(check, h.check, sizeof check) != 0 ? "its checksum is wrong" : NULL;
 }
 
-bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
-                   const void **data, size_t *bytes)
+static bool find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain, bool optional,
+                 const void **data, size_t *bytes)
 {
     char name[NAME];
     size_t n;
@@ -188,7 +188,8 @@ bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker tool
     name_of(key, name);
     char *file = dir >= 0 ? dc_cache_folder_read(dir, name, &n) : NULL;
     if (file == NULL) {
-        dc_logf(j->log, DC_CH_CACHE, "%s: not there", name);
+        if (!optional)
+            dc_logf(j->log, DC_CH_CACHE, "%s: not there", name);
         return false;
     }
     const char *wrong = judge(file, n, key, toolchain);
@@ -201,6 +202,18 @@ bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker tool
     }
     dc_xfree(file);
     return wrong == NULL;
+}
+
+bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
+                   const void **data, size_t *bytes)
+{
+    return find(c, j, key, toolchain, false, data, bytes);
+}
+
+bool dc_cache_find_optional(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
+                            const void **data, size_t *bytes)
+{
+    return find(c, j, key, toolchain, true, data, bytes);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -39,6 +39,9 @@ bool dc_cache_maker_known(dc_cache_maker m);
 /* What was stored, in the scratch arena: by that toolchain, or by anyone where it is none. */
 bool dc_cache_find(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
                    const void **data, size_t *bytes);
+/* The same for what need not be there: the channel does not call it missing. */
+bool dc_cache_find_optional(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,
+                            const void **data, size_t *bytes);
 
 /* In the place of what is there. Copies the data. */
 void dc_cache_store(dc_cache *c, dc_job *j, dc_cache_key key, dc_cache_maker toolchain,

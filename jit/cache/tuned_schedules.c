@@ -197,7 +197,7 @@ static const dc_tuned *read_list(dc_tuned_store *s, dc_cache *cache, dc_job *j, 
     const void *text;
     size_t n;
     const dc_tuned *list = NULL;
-    if (dc_cache_find(cache, j, s->key, no_toolchain, &text, &n))
+    if (dc_cache_find_optional(cache, j, s->key, no_toolchain, &text, &n))
         dc_tuned_parse(mem, text, n, &list);
     return list;
 }

@@ -124,7 +124,8 @@ static void put_buffers(sentence *s, need *n)
 {
     dc_ref last = 0;
     uint32_t shown = 0;
-    qsort(n->buffers.at, n->buffers.n, sizeof *n->buffers.at, by_bytes);
+    if (n->buffers.n > 0)
+        qsort(n->buffers.at, n->buffers.n, sizeof *n->buffers.at, by_bytes);
     for (uint32_t i = 0; i < n->buffers.n && shown < SHOWN; i++) {
         const buffer *b = &n->buffers.at[i];
         const dc_type t = dc_node_type(n->fn, b->ref);

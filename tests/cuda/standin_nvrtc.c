@@ -495,7 +495,7 @@ EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *out, const char *text, const
 
 EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *p)
 {
-    ENTER;
+    const nvrtcResult result = injected(__func__);
     WANT(*p);
     (*p)->magic = 0;
     free((*p)->text);
@@ -503,7 +503,7 @@ EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *p)
     free((*p)->image.at);
     free(*p);
     *p = NULL;
-    return NVRTC_SUCCESS;
+    return result; /* of one that fails there is nothing left either */
 }
 
 EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *n)

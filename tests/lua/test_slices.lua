@@ -6,7 +6,7 @@ local check = require "tests.lua.check"
 
 local device = os.getenv "DEEPC_DEVICE" or "cpu"
 local on_eval = device == "eval"
-local on_groups = ({ ["sim:cuda"] = true, ["sim:opencl"] = true })[os.getenv "DEEPC_DEVICE" or ""]
+local on_groups = ({ ["sim:cuda"] = true, ["sim:opencl"] = true, ["cuda:0"] = true })[os.getenv "DEEPC_DEVICE" or ""]
 
 TestSlices = {}
 
