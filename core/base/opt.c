@@ -94,6 +94,7 @@ void dc_opts_init(dc_opts *o, const char **bad)
     const char *text;
     *bad = NULL;
     o->heap = NULL;
+    o->stream = NULL;
 #define OPT(id, env, kind, dflt, help)                                               \
     set_##kind(dflt, &o->id);                                                        \
     text = env_of(env);                                                              \

@@ -21,7 +21,8 @@ function TestMemory:test_what_there_is_no_memory_for()
     local ok, said = pcall(large, dc.ones "f32[2000]")
     said = tostring(said)
     lu.assertFalse(ok) -- 48 MB of 20
-    lu.assertStrMatches(said, ".*out of memory: the function needs %d+%.%d MiB of memory: %d+%.%d MiB between its operations.*")
+    lu.assertStrMatches(said, ".*out of memory: the function needs %d+%.%d MiB of memory: "
+      .. "%d+%.%d MiB between its operations.*")
     lu.assertStrContains(said, "f32[2000, 2000]")
     lu.assertStrMatches(said, ".*memory%.lua:%d+.*")
     lu.assertEquals(small(dc.ones "f32[1000]"):item(), 2000 + 1000 * n)
