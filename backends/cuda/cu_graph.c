@@ -132,12 +132,11 @@ static dc_status add_nothing(building *g, dc_cu_step *s)
     return DC_OK;
 }
 
-static dc_status add_copy(building *g, uint32_t i, dc_cu_step *s)
+static dc_status add_copy(building *g, dc_cu_step *s)
 {
     const size_t each = DC_CU_COPY_THREADS * 16;
     const size_t groups = (s->bytes + each - 1) / each;
     g->value[4] = s->bytes;
-    DC_UNUSED(i);
     return add_kernel(g, s, g->r->cu->copy_kernel,
                       (unsigned)(groups < MOST_COPY_GROUPS ? groups : MOST_COPY_GROUPS),
                       DC_CU_COPY_THREADS);
@@ -167,7 +166,7 @@ static dc_status add_step(building *g, uint32_t i)
     case DC_COMMAND_LAUNCH:
         return s->grid > 0 ? add_kernel(g, s, s->fn, s->grid, s->threads) : add_nothing(g, s);
     case DC_COMMAND_COPY:
-        return s->bytes > 0 ? add_copy(g, i, s) : add_nothing(g, s);
+        return s->bytes > 0 ? add_copy(g, s) : add_nothing(g, s);
     case DC_COMMAND_CHECK:
         return add_check(g, i, s);
     case DC_COMMAND_LOOP:

@@ -73,8 +73,6 @@ enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_NO_TIMES = 2,
     CU_HOST_PORTABLE = 1,
-    CU_FUNCTION_STATIC_SHARED = 1, /* bytes of arrays in the text */
-    CU_FUNCTION_REGISTERS = 4,
     CU_FUNCTION_DYNAMIC_SHARED = 8, /* bytes that a launch may ask for */
 };
 
@@ -216,7 +214,10 @@ const char *dc_cu_error(cu_result error, char spare[32]);
 /* cuda.c */
 /* A DEVICE record, "what: CUDA_ERROR_NAME"; NOMEM where memory is short. Notes that the device is lost. */
 dc_status dc_cu_failed(dc_cu *cu, dc_job *j, const char *what, cu_result error);
-/* Between the two the context is the thread's current one. A lost device fails. */
+/* Between the two the context is the thread's current one, whatever state the device is in. */
+cu_result dc_cu_push(const dc_cu *cu, bool *pushed);
+void dc_cu_pop(const dc_cu *cu, bool pushed);
+/* The same for what may fail or unwind. A lost device fails. */
 dc_status dc_cu_enter(dc_cu *cu, dc_job *j, bool *pushed);
 void dc_cu_leave(dc_cu *cu, dc_job *j, bool pushed);
 /* Waits for everything that was given to the stream. */

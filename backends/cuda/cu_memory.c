@@ -202,19 +202,15 @@ static void free_space(dc_cu *cu, uint32_t i)
 void dc_cu_release(dc_device *d, void *mem)
 {
     dc_cu *cu = dc_cu_of(d);
-    cu_context now = NULL, gone;
-    if (mem == NULL)
-        return;
-    cu->lib.fn.CtxGetCurrent(&now);
-    if (now != cu->context && cu->lib.fn.CtxPushCurrent(cu->context) != CU_SUCCESS)
+    bool pushed;
+    if (mem == NULL || dc_cu_push(cu, &pushed) != CU_SUCCESS)
         return;
     const uint32_t i = find_space(cu, mem);
     if (i < cu->space.n)
         free_space(cu, i);
     else
         dc_cu_give(cu, dc_cu_at(mem));
-    if (now != cu->context)
-        cu->lib.fn.CtxPopCurrent(&gone);
+    dc_cu_pop(cu, pushed);
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */

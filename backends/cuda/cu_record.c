@@ -19,12 +19,10 @@ static void free_recording(void *what)
 void dc_cu_recording_free(dc_device *d, dc_recording *r)
 {
     dc_cu *cu = dc_cu_of(d);
-    cu_context now = NULL, gone;
+    bool pushed;
     if (r == NULL)
         return;
-    cu->lib.fn.CtxGetCurrent(&now);
-    const bool push = now != cu->context;
-    if (push && cu->lib.fn.CtxPushCurrent(cu->context) != CU_SUCCESS) {
+    if (dc_cu_push(cu, &pushed) != CU_SUCCESS) {
         r->exec = NULL; /* gone with the context */
         r->mem = 0;
         free_recording(r);
@@ -33,8 +31,7 @@ void dc_cu_recording_free(dc_device *d, dc_recording *r)
     if (r->exec != NULL && cu->busy && cu->lost == NULL)
         cu->lib.fn.StreamSynchronize(cu->stream);
     free_recording(r);
-    if (push)
-        cu->lib.fn.CtxPopCurrent(&gone);
+    dc_cu_pop(cu, pushed);
 }
 
 /* --- launches ----------------------------------------------------------------------------------- */

@@ -3,8 +3,6 @@
  */
 #include "backends/cuda/cu_impl.h"
 
-#include <dlfcn.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,34 +41,46 @@ dc_status dc_cu_failed(dc_cu *cu, dc_job *j, const char *what, cu_result error)
     return status;
 }
 
+cu_result dc_cu_push(const dc_cu *cu, bool *pushed)
+{
+    cu_context now = NULL;
+    *pushed = cu->lib.fn.CtxGetCurrent(&now) != CU_SUCCESS || now != cu->context;
+    const cu_result error = *pushed ? cu->lib.fn.CtxPushCurrent(cu->context) : CU_SUCCESS;
+    *pushed = *pushed && error == CU_SUCCESS;
+    return error;
+}
+
+void dc_cu_pop(const dc_cu *cu, bool pushed)
+{
+    cu_context gone;
+    if (pushed)
+        cu->lib.fn.CtxPopCurrent(&gone);
+}
+
 static void pop_context(void *what)
 {
-    const dc_cu *cu = what;
-    cu_context gone;
-    cu->lib.fn.CtxPopCurrent(&gone);
+    dc_cu_pop(what, true);
 }
 
 dc_status dc_cu_enter(dc_cu *cu, dc_job *j, bool *pushed)
 {
-    cu_context now = NULL;
     *pushed = false;
     if (cu->lost != NULL)
         return dc_failf(j, DC_ERR_DEVICE, "cuda", "the device is lost to this process since %s",
                         cu->lost);
-    if (cu->lib.fn.CtxGetCurrent(&now) == CU_SUCCESS && now == cu->context)
-        return DC_OK;
-    DC_CU_TRY(cu, j, "the context", CtxPushCurrent(cu->context));
-    *pushed = true;
-    dc_job_defer(j, pop_context, cu);
+    const cu_result error = dc_cu_push(cu, pushed);
+    if (error != CU_SUCCESS)
+        return dc_cu_failed(cu, j, "the context", error);
+    if (*pushed)
+        dc_job_defer(j, pop_context, cu);
     return DC_OK;
 }
 
 void dc_cu_leave(dc_cu *cu, dc_job *j, bool pushed)
 {
-    if (!pushed)
-        return;
-    dc_job_keep(j, cu);
-    pop_context(cu);
+    if (pushed)
+        dc_job_keep(j, cu);
+    dc_cu_pop(cu, pushed);
 }
 
 dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what)
@@ -146,14 +156,14 @@ static void cu_free(dc_device *d)
 {
     dc_cu *cu = dc_cu_of(d);
     const dc_cu_api *fn = &cu->lib.fn;
-    cu_context gone;
+    bool pushed;
     if (cu->context != NULL) {
-        if (fn->CtxPushCurrent(cu->context) == CU_SUCCESS) {
+        if (dc_cu_push(cu, &pushed) == CU_SUCCESS) {
             dc_cu_beside_wait(cu);
             if (cu->stream != NULL)
                 fn->StreamSynchronize(cu->stream);
             free_stream(cu);
-            fn->CtxPopCurrent(&gone);
+            dc_cu_pop(cu, pushed);
         }
         fn->PrimaryCtxRelease(cu->at);
     }

@@ -266,17 +266,15 @@ dc_status dc_cu_compile(dc_device *d, dc_job *j, const dc_source *src, dc_progra
 void dc_cu_program_free(dc_device *d, dc_program *p)
 {
     dc_cu *cu = dc_cu_of(d);
-    cu_context now = NULL, gone;
+    bool pushed;
     if (p == NULL)
         return;
     if (p->module != NULL) {
-        cu->lib.fn.CtxGetCurrent(&now);
-        if (now == cu->context || cu->lib.fn.CtxPushCurrent(cu->context) == CU_SUCCESS) {
+        if (dc_cu_push(cu, &pushed) == CU_SUCCESS) {
             if (cu->busy && cu->lost == NULL)
                 cu->lib.fn.StreamSynchronize(cu->stream);
             cu->lib.fn.ModuleUnload(p->module);
-            if (now != cu->context)
-                cu->lib.fn.CtxPopCurrent(&gone);
+            dc_cu_pop(cu, pushed);
         }
         atomic_fetch_sub(&cu->objects, 1);
     }

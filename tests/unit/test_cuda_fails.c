@@ -162,10 +162,9 @@ static void sweep(uint64_t step, uint64_t first)
 static void sweep_compiler(void)
 {
     static const char *const entries[] = {
-        "nvrtcVersion",        "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs",
-        "nvrtcCreateProgram",  "nvrtcCompileProgram",       "nvrtcGetProgramLogSize",
-        "nvrtcGetProgramLog",  "nvrtcGetCUBINSize",         "nvrtcGetCUBIN",
-        "nvrtcDestroyProgram",
+        "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs", "nvrtcCreateProgram",
+        "nvrtcCompileProgram",       "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",
+        "nvrtcGetCUBINSize",         "nvrtcGetCUBIN",          "nvrtcDestroyProgram",
     };
     char fault[80];
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
