@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <link.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static bool is_file(const char *path)
@@ -55,4 +56,32 @@ bool dc_library_put_id(const char *path, dc_text *out)
     dc_text_printf(out, "%s %" PRId64 " %" PRId64 ".%09ld\n", path, (int64_t)s.st_size,
                    (int64_t)s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
     return true;
+}
+
+void *dc_library_open(const char *name, int flags, char *why, size_t size)
+{
+    void *handle = dlopen(name, RTLD_LOCAL | flags);
+    const char *text = handle == NULL ? dlerror() : NULL;
+    if (handle == NULL)
+        snprintf(why, size, "%s", text != NULL ? text : name);
+    return handle;
+}
+
+void dc_library_close(void **handle)
+{
+    if (*handle != NULL)
+        dlclose(*handle);
+    *handle = NULL;
+}
+
+const char *dc_library_resolve(void *handle, const dc_library_symbol *symbol, size_t n, void *table)
+{
+    const char *missing = NULL;
+    for (size_t i = 0; i < n; i++) {
+        void *p = dlsym(handle, symbol[i].name);
+        memcpy((char *)table + symbol[i].offset, &p, sizeof p);
+        if (p == NULL && !symbol[i].optional && missing == NULL)
+            missing = symbol[i].name;
+    }
+    return missing;
 }

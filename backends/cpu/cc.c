@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* environ, pipe2 */
 #include "backends/cpu/cc.h"
 
+#include "backends/build_log.h"
 #include "backends/cpu/toolchain.h"
 #include "backends/library.h"
 #include "core/base/file.h"
@@ -210,28 +211,26 @@ static void read_log(build *b, int file)
 }
 
 /* The line that says what is wrong, without the name of the folder. */
-static const char *telling_line(const build *b)
+static const char *telling_line(const build *b, size_t *n)
 {
-    char *found = strstr(b->said, "error");
-    char *line = b->said;
-    if (found != NULL)
-        for (char *p = b->said; p < found; p++)
-            if (*p == '\n')
-                line = p + 1;
-    line[strcspn(line, "\n")] = '\0';
-    const size_t n = strlen(b->folder);
-    return strncmp(line, b->folder, n) == 0 && line[n] == '/' ? line + n + 1 : line;
+    const char *line = dc_build_log_line(b->said, n);
+    const size_t folder = strlen(b->folder);
+    if (*n <= folder || strncmp(line, b->folder, folder) != 0 || line[folder] != '/')
+        return line;
+    *n -= folder + 1;
+    return line + folder + 1;
 }
 
 static dc_status fail_build(build *b, int status)
 {
     dc_log_text(b->j->log, DC_CH_SRC, "the compiler's words", b->said);
-    const char *line = telling_line(b);
+    size_t n;
+    const char *line = telling_line(b, &n);
     if (WIFSIGNALED(status))
         return dc_failf(b->j, DC_ERR_BUILD, device_name, "'%.80s' was ended by signal %d",
                         b->cc->command, WTERMSIG(status));
-    return dc_failf(b->j, DC_ERR_BUILD, device_name, "'%.80s' refuses a kernel: %.300s",
-                    b->cc->command, line[0] != '\0' ? line : "no reason given");
+    return dc_failf(b->j, DC_ERR_BUILD, device_name, "'%.80s' refuses a kernel: %.*s",
+                    b->cc->command, (int)(n < 300 ? n : 300), line);
 }
 
 /* An errno when it could not be started, else 0 and what wait_in_time tells. */

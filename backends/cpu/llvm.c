@@ -37,15 +37,9 @@ typedef struct api {
 #include "backends/cpu/llvm_api.def"
 } api;
 
-typedef struct symbol {
-    const char *name;
-    size_t offset; /* in api */
-    bool needed;
-} symbol;
-
-static const symbol symbols[] = {
-#define API(result, name, parameters)          {"LLVM" #name, offsetof(api, name), true},
-#define API_OPTIONAL(result, name, parameters) {"LLVM" #name, offsetof(api, name), false},
+static const dc_library_symbol symbols[] = {
+#define API(result, name, parameters)          {"LLVM" #name, offsetof(api, name), false},
+#define API_OPTIONAL(result, name, parameters) {"LLVM" #name, offsetof(api, name), true},
 #include "backends/cpu/llvm_api.def"
 };
 
@@ -72,18 +66,6 @@ struct dc_llvm {
  */
 static dc_process_lock opening;
 
-/* Fills in the functions; names the first one that is missing. */
-static const char *resolve_symbols(void *handle, api *fn)
-{
-    for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
-        void *p = dlsym(handle, symbols[i].name);
-        if (p == NULL && symbols[i].needed)
-            return symbols[i].name;
-        memcpy((char *)fn + symbols[i].offset, &p, sizeof p);
-    }
-    return NULL;
-}
-
 /* Before 16 the library does not tell its version; 14 lacks a function that 15 brought. */
 static void ask_version(library *lib)
 {
@@ -97,13 +79,10 @@ static void ask_version(library *lib)
 static bool open_library(const char *name, library *lib, char *why, size_t size)
 {
     memset(lib, 0, sizeof *lib);
-    lib->handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (lib->handle == NULL) {
-        const char *text = dlerror();
-        snprintf(why, size, "%s", text != NULL ? text : name);
+    lib->handle = dc_library_open(name, RTLD_LAZY, why, size);
+    if (lib->handle == NULL)
         return false;
-    }
-    const char *missing = resolve_symbols(lib->handle, &lib->fn);
+    const char *missing = dc_library_resolve(lib->handle, symbols, DC_COUNTOF(symbols), &lib->fn);
     if (lib->fn.GetVersion == NULL && lib->fn.ContextCreate == NULL) {
         snprintf(why, size, "%s is not LLVM", name);
     } else {
@@ -115,8 +94,7 @@ static bool open_library(const char *name, library *lib, char *why, size_t size)
         else
             return true;
     }
-    dlclose(lib->handle);
-    lib->handle = NULL;
+    dc_library_close(&lib->handle);
     return false;
 }
 
@@ -203,7 +181,7 @@ bool dc_llvm_probe(const char *path, char *line, size_t size)
     dladdr(p, &where);
     snprintf(line, size, "LLVM %u.%u.%u, %s", lib.version[0], lib.version[1], lib.version[2],
              where.dli_fname != NULL ? where.dli_fname : path);
-    dlclose(lib.handle);
+    dc_library_close(&lib.handle);
     return true;
 }
 
@@ -306,7 +284,7 @@ void dc_llvm_close(dc_llvm *l)
     while (l->nmachine > 0)
         l->lib.fn.DisposeTargetMachine(l->machine[--l->nmachine]);
     dc_process_lock_take(&opening);
-    dlclose(l->lib.handle);
+    dc_library_close(&l->lib.handle);
     dc_process_lock_drop(&opening);
     pthread_mutex_destroy(&l->lock);
     dc_xfree(l);

@@ -2,6 +2,7 @@
  * The CUDA driver, found at run time, into a table of functions; and the devices it knows.
  */
 #include "backends/cuda/cu_impl.h"
+#include "backends/library.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,11 +10,8 @@
 
 enum { OLDEST_DRIVER = 12000, OLDEST_SM = 70 };
 
-static const struct symbol {
-    const char *name;
-    size_t offset; /* in dc_cu_api */
-} symbols[] = {
-#define CU_API(name, symbol, parameters) {#symbol, offsetof(dc_cu_api, name)},
+static const dc_library_symbol symbols[] = {
+#define CU_API(name, symbol, parameters) {#symbol, offsetof(dc_cu_api, name), false},
 #include "backends/cuda/cu_api.def"
 };
 
@@ -38,17 +36,6 @@ const char *dc_cu_error(cu_result error, char spare[32])
 
 /* --- the library -------------------------------------------------------------------------- */
 
-static const char *resolve_symbols(dc_cu_lib *lib)
-{
-    for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
-        void *p = dlsym(lib->handle, symbols[i].name);
-        if (p == NULL)
-            return symbols[i].name;
-        memcpy((char *)&lib->fn + symbols[i].offset, &p, sizeof p);
-    }
-    return NULL;
-}
-
 static bool refuse(char *why, size_t size, const char *name, const char *reason, const char *more)
 {
     snprintf(why, size, "%s%s%s", name, reason, more);
@@ -60,7 +47,7 @@ static bool is_recent(dc_cu_lib *lib, const char *name, char *why, size_t size)
 {
     int version = 0;
     char spare[32];
-    const char *missing = resolve_symbols(lib);
+    const char *missing = dc_library_resolve(lib->handle, symbols, DC_COUNTOF(symbols), &lib->fn);
     if (missing != NULL)
         return refuse(why, size, name, ": a driver for CUDA 12 or later is needed, there is no ",
                       missing);
@@ -81,13 +68,12 @@ bool dc_cu_lib_open(const char *path, dc_cu_lib *lib, char *why, size_t size)
     const bool given = path[0] != '\0';
     const char *name = given ? path : usual_name;
     memset(lib, 0, sizeof *lib);
-    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    lib->handle = dc_library_open(name, RTLD_NOW | RTLD_NODELETE, why, size);
     if (lib->handle == NULL) {
-        const char *text = dlerror();
-        if (given)
-            return refuse(why, size, text != NULL ? text : name, "", "");
-        return refuse(why, size, "no NVIDIA driver is installed (", usual_name,
-                      "; DEEPC_CUDA names one elsewhere)");
+        if (!given)
+            refuse(why, size, "no NVIDIA driver is installed (", usual_name,
+                   "; DEEPC_CUDA names one elsewhere)");
+        return false;
     }
     if (is_recent(lib, name, why, size))
         return true;
@@ -97,9 +83,7 @@ bool dc_cu_lib_open(const char *path, dc_cu_lib *lib, char *why, size_t size)
 
 void dc_cu_lib_close(dc_cu_lib *lib)
 {
-    if (lib->handle != NULL)
-        dlclose(lib->handle);
-    lib->handle = NULL;
+    dc_library_close(&lib->handle);
 }
 
 /* --- devices ------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
  * that one yet, which the driver then translates. NVRTC is opened when the first text has to be compiled; what is in a cache
  * needs only the driver.
  */
+#include "backends/build_log.h"
 #include "backends/cuda/cu_impl.h"
 #include "backends/library.h"
 
@@ -15,11 +16,8 @@ static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
 static const char *const folders[] = {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
                                       "/usr/lib/aarch64-linux-gnu", NULL};
 
-static const struct symbol {
-    const char *name;
-    size_t offset; /* in dc_nvrtc_api */
-} symbols[] = {
-#define NVRTC_API(name, symbol, parameters) {#symbol, offsetof(dc_nvrtc_api, name)},
+static const dc_library_symbol symbols[] = {
+#define NVRTC_API(name, symbol, parameters) {#symbol, offsetof(dc_nvrtc_api, name), false},
 #include "backends/cuda/cu_api.def"
 };
 
@@ -27,17 +25,14 @@ static const struct symbol {
 
 static bool resolve_compiler(dc_cu *cu)
 {
-    for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
-        void *p = dlsym(cu->nvrtc, symbols[i].name);
-        if (p == NULL) {
-            snprintf(cu->nvrtc_why, sizeof cu->nvrtc_why,
-                     "%.200s has no %s: NVRTC of CUDA 12 or later is needed", cu->nvrtc_path,
-                     symbols[i].name);
-            return false;
-        }
-        memcpy((char *)&cu->compiler + symbols[i].offset, &p, sizeof p);
-    }
-    return true;
+    const char *missing =
+        dc_library_resolve(cu->nvrtc, symbols, DC_COUNTOF(symbols), &cu->compiler);
+    if (missing == NULL)
+        return true;
+    snprintf(cu->nvrtc_why, sizeof cu->nvrtc_why,
+             "%.200s has no %s: NVRTC of CUDA 12 or later is needed", cu->nvrtc_path, missing);
+    dc_library_close(&cu->nvrtc);
+    return false;
 }
 
 /* The device's architecture, or PTX for the latest before it that the compiler knows. */
@@ -75,19 +70,15 @@ static bool open_compiler(dc_cu *cu)
     pthread_mutex_lock(&cu->lock);
     if (!cu->nvrtc_tried) {
         find_compiler(cu);
-        cu->nvrtc = dlopen(cu->nvrtc_path, RTLD_NOW | RTLD_LOCAL);
-        if (cu->nvrtc == NULL) {
+        cu->nvrtc = dc_library_open(cu->nvrtc_path, RTLD_NOW, cu->nvrtc_why, sizeof cu->nvrtc_why);
+        if (cu->nvrtc == NULL)
             snprintf(cu->nvrtc_why, sizeof cu->nvrtc_why,
                      "kernels cannot be compiled: NVRTC is not installed (%.100s; Debian: apt-get "
                      "install libnvrtc12, or "
                      "NVIDIA's CUDA toolkit; DEEPC_NVRTC names one elsewhere)",
                      cu->nvrtc_path);
-        } else if (!resolve_compiler(cu)) {
-            dlclose(cu->nvrtc);
-            cu->nvrtc = NULL;
-        } else {
+        else if (resolve_compiler(cu))
             choose_arch(cu);
-        }
         cu->nvrtc_tried = true;
     }
     pthread_mutex_unlock(&cu->lock);
@@ -96,9 +87,7 @@ static bool open_compiler(dc_cu *cu)
 
 void dc_cu_compiler_close(dc_cu *cu)
 {
-    if (cu->nvrtc != NULL)
-        dlclose(cu->nvrtc);
-    cu->nvrtc = NULL;
+    dc_library_close(&cu->nvrtc);
 }
 
 void dc_cu_settings(dc_device *d, dc_text *out)
@@ -119,24 +108,20 @@ bool dc_cu_toolchain(dc_device *d, dc_text *out)
 
 /* --- what the compiler said ---------------------------------------------------------------- */
 
-/* The record has room for a sentence: the first line that speaks of an error, else the first line. */
 static dc_status refuse(dc_job *j, const char *log)
 {
-    const char *at = strstr(log, "error");
-    const char *line = at != NULL ? at : log;
-    while (line > log && line[-1] != '\n')
-        line--;
-    const int n = (int)strcspn(line, "\r\n");
+    size_t n;
+    const char *line = dc_build_log_line(log, &n);
     dc_log_text(j->log, DC_CH_SRC, "build log", log);
     return dc_failf(j, DC_ERR_BUILD, "cuda", "the compiler refuses a kernel: %.*s",
-                    n < 400 ? n : 400, line);
+                    (int)(n < 400 ? n : 400), line);
 }
 
 static dc_status read_log(const dc_cu *cu, dc_job *j, nvrtc_program p)
 {
     size_t n = 0;
     if (cu->compiler.GetProgramLogSize(p, &n) != 0 || n == 0)
-        return refuse(j, "without a word");
+        return refuse(j, "");
     char *log = dc_arena_alloc(&j->scratch, n + 1);
     cu->compiler.GetProgramLog(p, log);
     return refuse(j, log);

@@ -1,6 +1,7 @@
 /*
  * The OpenCL library, found at run time, into a table of functions; and the devices it knows.
  */
+#include "backends/library.h"
 #include "backends/opencl/cl_impl.h"
 #include "core/base/digits.h"
 
@@ -10,11 +11,8 @@
 
 enum { MOST_PLATFORMS = 16, MOST_DEVICES = 32 };
 
-static const struct symbol {
-    const char *name;
-    size_t offset; /* in dc_cl_api */
-} symbols[] = {
-#define CL_API(result, name, parameters) {"cl" #name, offsetof(dc_cl_api, name)},
+static const dc_library_symbol symbols[] = {
+#define CL_API(result, name, parameters) {"cl" #name, offsetof(dc_cl_api, name), false},
 #include "backends/opencl/cl_api.def"
 };
 
@@ -45,17 +43,6 @@ dc_status dc_cl_failed(dc_job *j, const char *what, cl_int error)
 
 /* --- the library -------------------------------------------------------------------------- */
 
-static const char *resolve_symbols(dc_cl_lib *lib)
-{
-    for (size_t i = 0; i < DC_COUNTOF(symbols); i++) {
-        void *p = dlsym(lib->handle, symbols[i].name);
-        if (p == NULL)
-            return symbols[i].name;
-        memcpy((char *)&lib->fn + symbols[i].offset, &p, sizeof p);
-    }
-    return NULL;
-}
-
 /*
  * The library stays mapped when it is closed: drivers have threads and handlers that outlive their
  * contexts.
@@ -65,19 +52,16 @@ bool dc_cl_lib_open(const char *path, dc_cl_lib *lib, char *why, size_t size)
     const bool given = path[0] != '\0';
     const char *name = given ? path : usual_name;
     memset(lib, 0, sizeof *lib);
-    lib->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    lib->handle = dc_library_open(name, RTLD_NOW | RTLD_NODELETE, why, size);
     if (lib->handle == NULL) {
-        const char *text = dlerror();
-        if (given)
-            snprintf(why, size, "%s", text != NULL ? text : name);
-        else
+        if (!given)
             snprintf(why, size,
                      "no OpenCL library is installed (%s; Debian: apt-get install "
                      "ocl-icd-libopencl1; DEEPC_OPENCL names one elsewhere)",
                      usual_name);
         return false;
     }
-    const char *missing = resolve_symbols(lib);
+    const char *missing = dc_library_resolve(lib->handle, symbols, DC_COUNTOF(symbols), &lib->fn);
     if (missing == NULL)
         return true;
     snprintf(why, size, "%s has no %s: OpenCL 1.2 is needed", name, missing);
@@ -87,9 +71,7 @@ bool dc_cl_lib_open(const char *path, dc_cl_lib *lib, char *why, size_t size)
 
 void dc_cl_lib_close(dc_cl_lib *lib)
 {
-    if (lib->handle != NULL)
-        dlclose(lib->handle);
-    lib->handle = NULL;
+    dc_library_close(&lib->handle);
 }
 
 /* --- devices ------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
  * OpenCL C to programs. A text that was built lately is not built again: the device keeps the last
  * few programs with their texts. Several threads may compile at once.
  */
+#include "backends/build_log.h"
 #include "backends/opencl/cl_impl.h"
 
 #include <stdio.h>
@@ -9,18 +10,10 @@
 
 /* --- what the compiler said ---------------------------------------------------------------- */
 
-/*
- * The first line that speaks of an error, else the first line; the record has room for a sentence,
- * not for a log. Clang in a driver puts the name of a temporary file before line and column.
- */
+/* Clang in a driver puts the name of a temporary file before line and column. */
 static const char *first_error(const char *log, size_t *n)
 {
-    const char *at = strstr(log, "error");
-    const char *line = at != NULL ? at : log;
-    while (line > log && line[-1] != '\n')
-        line--;
-    line += strspn(line, " \t\r\n");
-    *n = strcspn(line, "\r\n");
+    const char *line = dc_build_log_line(log, n);
     const char *place = strstr(line, ".cl:");
     if (place != NULL && place < line + *n) {
         *n -= (size_t)(place + 4 - line);
@@ -34,8 +27,6 @@ static dc_status refuse_build(dc_job *j, const char *log)
     size_t n;
     const char *line = first_error(log, &n);
     dc_log_text(j->log, DC_CH_SRC, "build log", log);
-    if (n == 0)
-        return dc_failf(j, DC_ERR_BUILD, "opencl", "the compiler refuses a kernel without a word");
     return dc_failf(j, DC_ERR_BUILD, "opencl", "the compiler refuses a kernel: %.*s",
                     (int)(n < 400 ? n : 400), line);
 }
