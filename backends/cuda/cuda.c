@@ -95,15 +95,28 @@ dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what)
 
 /* --- the target ----------------------------------------------------------------------------- */
 
-static dc_status choose_launch(dc_cu *cu, dc_job *j)
+/* The number of a word. */
+static bool find_word(const char *word, const char *const *words, int *out)
 {
-    static const char *const words[] = {"graph", "one", "wait"};
-    for (size_t i = 0; i < DC_COUNTOF(words); i++)
-        if (strcmp(j->opt->launch, words[i]) == 0) {
-            cu->launch = (dc_cu_launch)i;
-            return DC_OK;
-        }
-    return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_LAUNCH", "graph, one or wait"}});
+    for (*out = 0; words[*out] != NULL; (*out)++)
+        if (strcmp(word, words[*out]) == 0)
+            return true;
+    return false;
+}
+
+static dc_status read_settings(dc_cu *cu, dc_job *j)
+{
+    static const char *const launch[] = {"graph", "one", "wait", NULL}; /* dc_cu_launch */
+    static const char *const checks[] = {"now", "later", NULL};
+    int n;
+    if (!find_word(j->opt->launch, launch, &n))
+        return dc_fail(j, DC_ERR_OPTION,
+                       &(dc_fact){.word = {"DEEPC_LAUNCH", "graph, one or wait"}});
+    cu->launch = (dc_cu_launch)n;
+    if (!find_word(j->opt->checks, checks, &n))
+        return dc_fail(j, DC_ERR_OPTION, &(dc_fact){.word = {"DEEPC_CHECKS", "later or now"}});
+    cu->device.answers_later = n == 1;
+    return DC_OK;
 }
 
 /* sm_90a has instructions that sm_90 has not; what is made for one runs on no other. */
@@ -238,7 +251,7 @@ static dc_status open_device(dc_cu *cu, dc_job *j, uint32_t number)
     if (!dc_cu_lib_open(j->opt->cuda, &cu->lib, why, sizeof why) ||
         !dc_cu_find(&cu->lib, number, &cu->at, &n, why, sizeof why))
         return dc_failf(j, DC_ERR_DEVICE, "cuda", "%s", why);
-    DC_TRY(choose_launch(cu, j));
+    DC_TRY(read_settings(cu, j));
     describe_target(cu);
     DC_CU_TRY(cu, j, "a context", PrimaryCtxRetain(&cu->context, cu->at));
     DC_TRY(dc_cu_enter(cu, j, &pushed));

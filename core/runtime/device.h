@@ -191,6 +191,7 @@ typedef struct dc_device_ops {
 
 struct dc_device {
     const dc_device_ops *ops;
+    bool answers_later; /* what checks find is asked for after a call, where it has `answer` */
 };
 
 /* memmove in pieces; false: ask(ctx), called between two of them, was not 0, and a part has been moved. */

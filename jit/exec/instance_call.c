@@ -499,8 +499,7 @@ dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out
     *fault = (dc_fault){.check = -1};
     DC_TRY(ready(i, j));
     i->ticket = 0;
-    i->later = i->late != NULL && i->rt->device->ops->answer != NULL &&
-               strcmp(i->rt->opt.checks, "later") == 0;
+    i->later = i->late != NULL && i->rt->device->answers_later;
     if (i->later)
         dc_outcomes_room(i->rt);
     const bool timed = i->rt->measure || dc_log_on(&i->rt->log, DC_CH_TIME);

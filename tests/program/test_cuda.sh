@@ -92,7 +92,9 @@ done
 step DEEPC_CHECKS=now
 check "checks that are told at once: the same losses" same
 step DEEPC_LAUNCH=none
-check "another word is refused" warns "DEEPC_LAUNCH"
+check "another word is refused" warns "DEEPC_LAUNCH: graph, one or wait"
+step DEEPC_CHECKS=never
+check "of checks, too" warns "DEEPC_CHECKS: later or now"
 step DEEPC_COMPARE=eval
 check "comparing changes nothing" same
 step DEEPC_CHECK=2

@@ -158,7 +158,7 @@ static dc_compiled *claim(dc_kernels *t, const char *text, bool *mine)
 static void test_bound(void)
 {
     static const dc_device_ops ops = {.name = "none", .program_free = count_free};
-    dc_device d = {&ops};
+    dc_device d = {.ops = &ops};
     dc_kernels *t = dc_kernels_new(&d);
     char text[40];
     bool mine;
@@ -188,7 +188,7 @@ static void test_programs(void)
 {
     static const dc_device_ops ops = {.name = "none", .program_free = count_free};
     static const char *const text[] = {"a", "b", "c"};
-    dc_device d = {&ops};
+    dc_device d = {.ops = &ops};
     dc_kernels *t = dc_kernels_new(&d);
     dc_compiled *c[3];
     bool mine;
