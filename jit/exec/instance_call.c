@@ -178,12 +178,11 @@ static void bind_held(dc_inst *i)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The run stopped at command n, a check. */
-static void read_fault(const dc_inst *i, uint32_t n, const dc_run_info *info, dc_fault *fault)
+/* A run stopped at a command, a check; what it read and what stood beside it are from the device. */
+static dc_fault fault_of(const dc_exec *e, uint32_t command, int64_t value, uint64_t bits)
 {
-    const uint32_t check = i->exec->fact[n].check;
-    *fault = (dc_fault){(int32_t)check, info->fault_value,
-                        dc_interpret_value(i->exec, check, &info->fault_bits)};
+    const uint32_t check = e->fact[command].check;
+    return (dc_fault){(int32_t)check, value, dc_interpret_value(e, check, &bits)};
 }
 
 static bool is_over(const dc_inst *i, uint64_t deadline)
@@ -219,7 +218,8 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
         i->ticket_first = first;
     }
     if (status == DC_OK && info->fault_command >= 0)
-        read_fault(i, first + (uint32_t)info->fault_command, info, fault);
+        *fault = fault_of(i->exec, first + (uint32_t)info->fault_command, info->fault_value,
+                          info->fault_bits);
     return status;
 }
 
@@ -354,7 +354,6 @@ static dc_status interpret(dc_inst *i, dc_job *j, dc_fault *fault)
 static dc_status begin(dc_inst *i, dc_job *j, const dc_arg *arg)
 {
     j->about = i->exec;
-    j->about = i->exec;
     DC_TRY(dc_inst_prepare(i, j));
     i->calls++;
     i->rt->stats.calls++;
@@ -486,11 +485,7 @@ void dc_inst_tell_late(dc_inst *i, void *owner)
 
 void dc_inst_late_fault(const dc_outcome *o, dc_fault *fault)
 {
-    const dc_exec *e = o->about;
-    const dc_run_info info = {.fault_value = o->value, .fault_bits = o->bits};
-    const uint32_t check = e->fact[o->first + (uint32_t)o->command].check;
-    *fault = (dc_fault){(int32_t)check, info.fault_value,
-                        dc_interpret_value(e, check, &info.fault_bits)};
+    *fault = fault_of(o->about, o->first + (uint32_t)o->command, o->value, o->bits);
 }
 
 dc_status dc_inst_call(dc_inst *i, dc_job *j, const dc_arg *arg, dc_tensor **out, dc_fault *fault)
