@@ -41,6 +41,7 @@ void dc_cu_place_add(dc_cu *cu, cu_address at, size_t bytes)
     DC_PUSH(cu->place, ((dc_cu_place){0}));
     memmove(&cu->place.at[n + 1], &cu->place.at[n], (cu->place.n - 1 - n) * sizeof *cu->place.at);
     cu->place.at[n] = (dc_cu_place){at, bytes, cu->runs + 1};
+    cu->place_changes++;
 }
 
 void dc_cu_place_drop(dc_cu *cu, cu_address at)
@@ -50,6 +51,7 @@ void dc_cu_place_drop(dc_cu *cu, cu_address at)
         return;
     memmove(&cu->place.at[n - 1], &cu->place.at[n], (cu->place.n - n) * sizeof *cu->place.at);
     cu->place.n--;
+    cu->place_changes++;
 }
 
 void dc_cu_place_use(dc_cu *cu, cu_address at)
@@ -57,6 +59,22 @@ void dc_cu_place_use(dc_cu *cu, cu_address at)
     dc_cu_place *x = place_of(cu, at);
     if (x != NULL)
         x->run = cu->runs + 1;
+}
+
+/* Every run does this: places are looked for again where a slot's address or the list has changed. */
+void dc_cu_place_use_slots(dc_cu *cu, dc_recording *r, void *const *slot)
+{
+    const bool same_list = r->place_changes == cu->place_changes;
+    r->place_changes = cu->place_changes;
+    for (uint32_t i = 0; i < r->nslot; i++) {
+        dc_cu_slot_place *p = &r->place[i];
+        if (!same_list || p->slot != slot[i]) {
+            const dc_cu_place *x = place_of(cu, dc_cu_at(slot[i]));
+            *p = (dc_cu_slot_place){slot[i], x != NULL ? (uint32_t)(x - cu->place.at) + 1 : 0};
+        }
+        if (p->place > 0)
+            cu->place.at[p->place - 1].run = cu->runs + 1;
+    }
 }
 
 /* ---- the other stream ------------------------------------------------------------------------ */

@@ -164,11 +164,12 @@ typedef struct dc_cu {
     cu_event clock[2];          /* round a launch whose time is taken; NULL before the first one */
     DC_VEC(dc_cu_found) found;
 
-    dc_cu_ring ring;      /* of `stream` */
-    dc_cu_ring beside;    /* of copies that need not wait for all runs */
-    cu_event beside_done; /* the last of those */
-    bool copying;         /* `stream` has not been told to wait for them */
+    dc_cu_ring ring;           /* of `stream` */
+    dc_cu_ring beside;         /* of copies that need not wait for all runs */
+    cu_event beside_done;      /* the last of those */
+    bool copying;              /* `stream` has not been told to wait for them */
     DC_VEC(dc_cu_place) place; /* by ascending addresses */
+    uint64_t place_changes;    /* so often one came or went */
 
     cu_module builtin;
     cu_function copy_kernel, check_kernel;
@@ -263,6 +264,8 @@ void dc_cu_place_add(dc_cu *cu, cu_address at, size_t bytes);
 void dc_cu_place_drop(dc_cu *cu, cu_address at);
 /* Something that uses the memory round an address is given to the first stream. */
 void dc_cu_place_use(dc_cu *cu, cu_address at);
+/* The same for all slots of a recording. */
+void dc_cu_place_use_slots(dc_cu *cu, dc_recording *r, void *const *slot);
 /* Enqueues a copy through the ring (cu_memory.c). */
 dc_status dc_cu_ring_send(dc_cu *cu, dc_job *j, dc_cu_ring *ring, cu_address to, const void *from,
                           size_t bytes);
@@ -303,6 +306,12 @@ typedef struct dc_cu_word {
     size_t offset;
 } dc_cu_word;
 
+/* The place of a slot's address, as of dc_recording.place_changes. */
+typedef struct dc_cu_slot_place {
+    void *slot;
+    uint32_t place; /* one more than its number; 0: none of the pool */
+} dc_cu_slot_place;
+
 /*
  * A recording is one CUDA graph once it has run. Its kernels have the addresses that stay as parameters; those of
  * slots that move are words of `mem`, of which one copy before a launch brings the new content: first the words (the
@@ -317,6 +326,9 @@ struct dc_recording {
     dc_cu_step *step;
     bool straight; /* no LOOP, no BRANCH, no BUNDLE */
     uint32_t checks;
+
+    dc_cu_slot_place *place; /* by slot: of the last run */
+    uint64_t place_changes;
 
     cu_graph_exec exec; /* NULL: none yet */
     void **at;          /* by slot: what the graph was built with */

@@ -100,6 +100,7 @@ static dc_status record_steps(dc_recording *r, dc_job *j, const dc_command *x, u
         if (x[i].kind == DC_COMMAND_LAUNCH)
             DC_TRY(find_kernel(r, j, &x[i], s));
     }
+    r->place = DC_NEW_ARRAY(&r->own, dc_cu_slot_place, r->nslot);
     r->at = DC_NEW_ARRAY(&r->own, void *, r->nslot);
     r->moves = DC_NEW_ARRAY(&r->own, bool, r->nslot);
     r->word_of = DC_NEW_ARRAY(&r->own, uint32_t, r->nbind);

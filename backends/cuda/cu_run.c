@@ -297,8 +297,7 @@ dc_status dc_cu_run(dc_device *d, dc_job *j, dc_recording *r, void *const *slot,
     bool pushed;
     DC_TRY(dc_cu_enter(cu, j, &pushed));
     dc_status status = dc_cu_beside_join(cu, j);
-    for (uint32_t i = 0; i < r->nslot; i++)
-        dc_cu_place_use(cu, dc_cu_at(slot[i]));
+    dc_cu_place_use_slots(cu, r, slot);
     if (status == DC_OK)
         status = is_graph(&c, info) ? launch_graph(&c, info) : run_steps(&c, info);
     dc_cu_leave(cu, j, pushed);

@@ -112,6 +112,35 @@ static void test_waits(void)
     free_pair(&b);
 }
 
+/* Memory that comes and goes between two runs: each still waits for the runs of its own. */
+static void test_others_go(void)
+{
+    pair a = new_pair(), b = new_pair(), c = new_pair();
+    cuda_standin_set("STREAMS", "late");
+    for (int i = 0; i < 2; i++) {
+        send(&b, 1);
+        run(&b);
+        run(&c);
+        gives(&b, 1);
+    }
+    free_pair(&a);
+    run(&c);
+    run(&b);
+    run(&c);
+    send(&b, 7);
+    gives(&b, 1);
+    a = new_pair();
+    run(&b);
+    run(&c);
+    send(&b, 9);
+    gives(&b, 7);
+    run(&b);
+    gives(&b, 9);
+    free_pair(&a);
+    free_pair(&b);
+    free_pair(&c);
+}
+
 /* Uploads, runs and memory given back, in any order that streams and events allow. */
 static void test_orders(void)
 {
@@ -152,6 +181,7 @@ int main(void)
     if (CHECK_EQ(dc_cuda_open(&job, 0, &device), DC_OK) &&
         CHECK_EQ(device->ops->compile(device, &job, &source, &program), DC_OK)) {
         test_waits();
+        test_others_go();
         test_orders();
         device->ops->program_free(device, program);
     }
