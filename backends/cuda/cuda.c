@@ -188,6 +188,11 @@ static void cu_free(dc_device *d)
     dc_xfree(cu);
 }
 
+static void drop_device(void *d)
+{
+    cu_free(d);
+}
+
 static const dc_target *cu_target(const dc_device *d)
 {
     return &((const dc_cu *)d)->target;
@@ -266,11 +271,8 @@ dc_status dc_cuda_open(dc_job *j, uint32_t number, dc_device **out)
     cu->device.ops = &ops;
     pthread_mutex_init(&cu->lock, NULL);
     snprintf(cu->nvrtc_path, sizeof cu->nvrtc_path, "%s", j->opt->nvrtc);
-    const dc_status status = open_device(cu, j, number);
-    if (status != DC_OK) {
-        cu_free(&cu->device);
-        return status;
-    }
+    dc_job_defer(j, drop_device, &cu->device);
+    DC_TRY(dc_job_settle(j, &cu->device, open_device(cu, j, number)));
     *out = &cu->device;
     return DC_OK;
 }
