@@ -38,9 +38,9 @@ end
 function TestTune:test_a_second_time_it_is_known()
   local f, x, w = product()
   f(x, w)
-  dc.tune(f, { seconds = 0.3 })
-  for _, k in ipairs(dc.tune(f)) do
-    lu.assertTrue(k.known or k.why ~= nil)
+  local first = dc.tune(f, { seconds = 0.3 })
+  for i, k in ipairs(dc.tune(f)) do
+    lu.assertTrue(k.known or first[i].why ~= nil) -- of a search that was cut short there may be nothing to know
   end
   for _, k in ipairs(dc.tune(f, { seconds = 0.3, again = true })) do
     lu.assertFalse(k.known)
