@@ -19,6 +19,7 @@ enum {
 };
 
 /* clang-format off */
+nvrtcResult nvrtcVersion(int *major, int *minor);
 const char *nvrtcGetErrorString(nvrtcResult e);
 nvrtcResult nvrtcGetNumSupportedArchs(int *n);
 nvrtcResult nvrtcGetSupportedArchs(int *arch);
