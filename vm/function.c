@@ -549,10 +549,10 @@ static dc_status set_body(dc_job *j, void *arg)
     DC_TRY(dc_storage_evict(c->store, j));
     if (dev->ops->finish != NULL)
         DC_TRY(dev->ops->finish(dev, j));
-    if (bytes > 0)
-        DC_TRY(dev->ops->upload(dev, j, c->store->mem, m->in->data, bytes));
-    dc_cell_written(c, false);
-    return DC_OK;
+    const dc_status status =
+        bytes > 0 ? dev->ops->upload(dev, j, c->store->mem, m->in->data, bytes) : DC_OK;
+    dc_cell_written(c, status != DC_OK); /* of what goes in pieces, some may have arrived */
+    return status;
 }
 
 /* No entry: what was asked for while nothing ran does not end it. */

@@ -1,7 +1,7 @@
 /* Cells: named places that own a storage (core/runtime/storage.h). */
 #include "core/runtime/lazy.h"
-#include "core/runtime/storage.h"
 #include "core/runtime/outcome.h"
+#include "core/runtime/storage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +131,13 @@ const atomic_bool *dc_cell_writing(const dc_cell *c, dc_job *j)
     return dc_job_heed(j, j->cancel != NULL ? &c->rt->insist : NULL);
 }
 
+/* Has a storage that was not filled half a value? Not where memory was short, or the device refused to copy. */
+static bool is_half(const dc_cell *c, dc_status status)
+{
+    const bool refused = status == DC_E_DEVICE && c->rt->device->ops->copy != NULL;
+    return status != DC_OK && status != DC_E_NOMEM && !refused;
+}
+
 dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
 {
     DC_TRY(dc_cell_check(c, j, NULL, false));
@@ -143,7 +150,7 @@ dc_status dc_cell_write(dc_cell *c, dc_job *j, const dc_tensor *value)
     const atomic_bool *cancel = dc_cell_writing(c, j);
     const dc_status status = dc_storage_fill(c->store, j, dc_tensor_mem(value), c->store->bytes);
     dc_job_heed(j, cancel);
-    if (status != DC_E_NOMEM) /* then nothing was written */
+    if (status == DC_OK || is_half(c, status))
         dc_cell_written(c, status != DC_OK);
     return status;
 }
@@ -158,7 +165,8 @@ void dc_cell_written(dc_cell *c, bool torn)
 
 dc_tensor *dc_cell_show(dc_cell *c)
 {
-    DC_ASSERT(!c->layout.turned, "the memory of a cell has a layout that no reader of its value knows");
+    DC_ASSERT(!c->layout.turned,
+              "the memory of a cell has a layout that no reader of its value knows");
     return dc_tensor_show(c->store, &c->type);
 }
 

@@ -177,7 +177,7 @@ typedef struct dc_device_ops {
      */
     dc_status (*answer)(dc_device *d, dc_job *j, uint64_t ticket, bool wait, bool *known,
                         dc_run_info *info);
-    /* Between two places of this device; NULL: callers go through the host. */
+    /* Between two places of this device; NULL: callers go through the host. DEVICE: nothing has been written. */
     dc_status (*copy)(dc_device *d, dc_job *j, void *to, const void *from, size_t bytes);
     /*
      * Address space for memory that grows where it is: reserve gives an address, of which the first

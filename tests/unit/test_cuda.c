@@ -355,6 +355,22 @@ static void test_ring(void)
     cuda_host_close(&h, DC_OK);
 }
 
+/* A cell has its old value where the device refuses the copy of a new one. */
+static void test_refused_copy(void)
+{
+    cuda_script("a refused copy", PRELUDE
+                "local w = dc.param('f32[4]', dc.ones 'f32[4]')\n"
+                "local v = dc.tensor({ 5, 6, 7, 8 }, 'f32[4]')\n"
+                "check(w:totable()[4] == 1 and v:totable()[4] == 8, 'both have values')\n"
+                "standin.set('FAIL', 'cuMemcpyDtoDAsync_v2@1=1')\n"
+                "local ok, err = pcall(w.set, w, v)\n"
+                "standin.set('FAIL', '')\n"
+                "check(not ok and tostring(err):find 'CUDA_ERROR_INVALID_VALUE', tostring(err))\n"
+                "check(w:totable()[4] == 1, 'the old value')\n"
+                "w:set(v)\n"
+                "check(w:totable()[4] == 8, 'the new value')\n");
+}
+
 static void test_all(void)
 {
     test_steady();
@@ -371,6 +387,7 @@ static void test_all(void)
     test_current();
     test_deadline();
     test_ring();
+    test_refused_copy();
 }
 
 int main(void)
