@@ -6,6 +6,7 @@
 #include "jit/exec/exec_bounds.h"
 #include "jit/flat/flat_join.h"
 #include "jit/moves/move.h"
+#include "jit/render/render_c.h"
 
 #include <string.h>
 
@@ -143,6 +144,7 @@ static void launch_item(dc_part *x, const dc_made_launch *l, dc_command *command
                             .entry = dc_compiled_entry(kernel),
                             .grid = entry->launch.positions,
                             .threads = entry->launch.threads,
+                            .shared = dc_render_dynamic(entry->flat, x->p->env->target),
                             .scratch = entry->flat->scratch,
                             .label = dc_arena_strdup(&e->mem, dc_entry_name(entry))};
     *fact = x->group_fact[l->group[0]];

@@ -36,6 +36,22 @@ bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i)
            f->buf.at[i->buf].mode == DC_MODE_IN;
 }
 
+size_t dc_flat_group_offset(const dc_flat *f, uint32_t n)
+{
+    size_t bytes = 0;
+    for (uint32_t b = 0; b < n; b++) {
+        const dc_buffer *x = &f->buf.at[b];
+        if (x->scope == DC_SCOPE_GROUP)
+            bytes += dc_align_up((size_t)x->count * dc_dtype_size((dc_dtype)x->dtype), 16);
+    }
+    return bytes;
+}
+
+size_t dc_flat_group_bytes(const dc_flat *f)
+{
+    return dc_flat_group_offset(f, f->buf.n);
+}
+
 size_t dc_flat_async_bytes(const dc_flat *f, const dc_finst *store)
 {
     const dc_finst *load = dc_finst_at(f, store->in[1]);

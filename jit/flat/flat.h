@@ -163,6 +163,10 @@ static inline bool dc_kop_zips(dc_kop op)
 /* A load whose value does not depend on when it runs. */
 bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i);
 
+/* Bytes of group memory; where buffer n of scope GROUP begins in it, a multiple of 16. */
+size_t dc_flat_group_bytes(const dc_flat *f);
+size_t dc_flat_group_offset(const dc_flat *f, uint32_t n);
+
 /* Bytes of a store to group memory, if it may be an async one; else 0. */
 size_t dc_flat_async_bytes(const dc_flat *f, const dc_finst *store);
 

@@ -213,7 +213,6 @@ static void find_rings(flattener *l)
 dc_status dc_flatten_simt_buffers(flattener *l, const dc_target *t)
 {
     dc_flat *f = l->b->f;
-    size_t bytes = 0;
     l->threads = f->threads;
     l->warp = f->lanes = t->lanes;
     l->thread_ix = dc_ix_const(l->k, 0);
@@ -229,11 +228,10 @@ dc_status dc_flatten_simt_buffers(flattener *l, const dc_target *t)
             x->count /= f->threads;
         if (l->row[b] != ROW_NONE)
             x->scope = l->row[b] == ROW_PRIVATE ? DC_SCOPE_LOCAL : DC_SCOPE_GROUP;
-        if (x->scope == DC_SCOPE_GROUP)
-            bytes += dc_align_up((size_t)x->count * dc_dtype_size((dc_dtype)x->dtype), 16);
     }
     if (f->threads > (uint32_t)t->group_threads)
         return too_large(l, "threads", f->threads, (uint64_t)t->group_threads);
+    const size_t bytes = dc_flat_group_bytes(f);
     return bytes > t->group_bytes ? too_large(l, "bytes of shared memory", bytes, t->group_bytes)
                                   : DC_OK;
 }

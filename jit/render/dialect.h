@@ -18,15 +18,18 @@ typedef struct dc_dialect {
     const char *prelude;     /* types and functions, before dc_dialect_common */
     const char *prelude_f64; /* the same of f64 */
     bool workers, groups;    /* kinds of kernels that can be said in it */
-    const char *global;     /* qualifier of pointers to memory of parameters, with a blank behind */
-    const char *shared;     /* of arrays that a group shares; NULL: there are none */
+    const char *global; /* qualifier of pointers to memory of parameters, with a blank behind */
+    const char *shared; /* of arrays that a group shares; NULL: there are none */
+    size_t
+        most_shared; /* bytes of them that a text may have; 0: any number. Kernels with more have one of SHARED_DYNAMIC(name) */
     const char *pointed;    /* of pointers to them */
     const char *barrier[2]; /* by dc_kbarrier; NULL: cannot be said */
     /* strict, of f32 and f64: functions "name(", or NULL where operators do */
     const char *add[2], *sub[2], *mul[2];
     const char *shuffle; /* "name(" of a value, a lane and how many lanes; or NULL */
-    const char *unroll;  /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
-    const char *param;   /* where parameter # begins */
+    const char
+        *unroll; /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
+    const char *param; /* where parameter # begins */
     /*
      * Of simt kernels: a type of so many bytes (2, 4, 8, 16), through which elements of `size` bytes are loaded and
      * stored at once; NULL: there is none. And what makes an array as aligned.

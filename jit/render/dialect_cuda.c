@@ -169,6 +169,7 @@ const dc_dialect dc_dialect_cuda = {
     .groups = true,
     .global = "",
     .shared = "__shared__ ",
+    .most_shared = 48 << 10,
     .pointed = "",
     .barrier = {"__syncthreads()", "__syncwarp()"},
     .add = {"__fadd_rn(", "__dadd_rn("},

@@ -369,6 +369,25 @@ static void put_parameter(render *r, uint32_t number)
     }
 }
 
+/* Of one array for all buffers of a group, which the launch brings; 0: each has its own. */
+static size_t dynamic_bytes(const dc_dialect *d, const dc_flat *f)
+{
+    const size_t bytes = dc_flat_group_bytes(f);
+    return d->most_shared > 0 && bytes > d->most_shared ? bytes : 0;
+}
+
+static void put_shared(render *r, uint32_t n, int64_t count)
+{
+    const dc_buffer *b = &r->t.f->buf.at[n];
+    const char *t = type_name(r, b->dtype, true);
+    if (dynamic_bytes(r->t.d, r->t.f) > 0)
+        put(r, "    %s *const b%u = (%s *)(shared + %l); /* %s, %l */\n", t, n, t,
+            (int64_t)dc_flat_group_offset(r->t.f, n), b->name, count);
+    else
+        put(r, "    %s%s%s b%u[%l]; /* %s */\n", r->t.d->shared, r->t.d->aligned, t, n, count,
+            b->name);
+}
+
 static void put_buffer(render *r, uint32_t n)
 {
     const dc_buffer *b = &r->t.f->buf.at[n];
@@ -387,8 +406,7 @@ static void put_buffer(render *r, uint32_t n)
     case DC_SCOPE_GROUP:
         if (r->t.d->shared == NULL)
             break;
-        put(r, "    %s%s%s b%u[%l]; /* %s */\n", r->t.d->shared, r->t.d->aligned, t, n, count,
-            b->name);
+        put_shared(r, n, count);
         return;
     case DC_SCOPE_SCRATCH:
         if (!r->t.d->workers)
@@ -411,6 +429,9 @@ static void put_kernel(render *r)
     r->depth = 1;
     put(r, "\n");
     r->t.d->open(r->t.f, r->t.out);
+    if (dynamic_bytes(r->t.d, r->t.f) > 0)
+        put(r, "    SHARED_DYNAMIC(shared); /* %l bytes */\n",
+            (int64_t)dynamic_bytes(r->t.d, r->t.f));
     for (uint32_t n = 0; n < r->t.f->buf.n; n++)
         put_buffer(r, n);
     r->open.at = NULL;
@@ -475,15 +496,26 @@ static bool uses_f64(const dc_flat *const *kernels, uint32_t n)
     return false;
 }
 
-dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, const dc_target *target,
-                      dc_text *out)
+static const dc_dialect *dialect_named(const char *name)
 {
     static const dc_dialect *const dialects[] = {&dc_dialect_c11, &dc_dialect_opencl,
                                                  &dc_dialect_cuda};
-    render r = {.j = j, .t.out = out};
     for (size_t i = 0; i < DC_COUNTOF(dialects); i++)
-        if (strcmp(dialects[i]->name, target->dialect) == 0)
-            r.t.d = dialects[i];
+        if (strcmp(dialects[i]->name, name) == 0)
+            return dialects[i];
+    return NULL;
+}
+
+size_t dc_render_dynamic(const dc_flat *f, const dc_target *target)
+{
+    const dc_dialect *d = dialect_named(target->dialect);
+    return d != NULL && f->simt ? dynamic_bytes(d, f) : 0;
+}
+
+dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, const dc_target *target,
+                      dc_text *out)
+{
+    render r = {.j = j, .t = {.out = out, .d = dialect_named(target->dialect)}};
     if (r.t.d == NULL)
         DC_BUG("'%s' is no dialect of C", target->dialect);
     dc_text_puts(out, r.t.d->prelude);

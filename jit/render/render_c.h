@@ -28,6 +28,9 @@
 #include "core/runtime/device.h"
 #include "jit/flat/flat.h"
 
+/* Bytes of shared memory that a launch has to bring, as the text declares no array of them: dc_command.shared. */
+size_t dc_render_dynamic(const dc_flat *f, const dc_target *target);
+
 dc_status dc_render_c(dc_job *j, const dc_flat *const *kernels, uint32_t n, const dc_target *target,
                       dc_text *out);
 

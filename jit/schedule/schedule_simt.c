@@ -15,6 +15,11 @@ int64_t dc_simt_threads(const dc_sketch *s)
     return dc_min_i64(s->t->group_threads, DC_TUNE_GROUP_THREADS);
 }
 
+int64_t dc_simt_shared(const dc_sketch *s)
+{
+    return dc_min_i64((int64_t)s->t->group_bytes, DC_TUNE_GROUP_SHARED);
+}
+
 int64_t dc_simt_many(const dc_sketch *s)
 {
     return s->t->units > 0 ? s->t->units : DC_TUNE_MANY_GROUPS;

@@ -11,6 +11,8 @@
 
 /* Threads of a group at most. */
 int64_t dc_simt_threads(const dc_sketch *s);
+/* Bytes that a group shares at most, where nothing is gained by more. */
+int64_t dc_simt_shared(const dc_sketch *s);
 /* Groups that occupy the device several times over. */
 int64_t dc_simt_many(const dc_sketch *s);
 /* The product of extents. */

@@ -116,7 +116,8 @@ static int transposed_operands(const dc_sketch *s, const dc_shape *p, int at, ui
         bool known = !is_transposed(s->k, p, load, at);
         for (int i = 0; i < n; i++)
             known = known || operand[i] == load->buf;
-        if (known || bytes + tile * dc_dtype_size((dc_dtype)load->dtype) > s->t->group_bytes)
+        if (known ||
+            bytes + tile * dc_dtype_size((dc_dtype)load->dtype) > (size_t)dc_simt_shared(s))
             continue;
         bytes += tile * dc_dtype_size((dc_dtype)load->dtype);
         operand[n++] = load->buf;

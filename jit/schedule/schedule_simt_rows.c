@@ -112,7 +112,7 @@ static void choose_threads(const dc_sketch *s, rows *r)
 {
     int64_t most = dc_min_i64(s->t->group_threads, DC_TUNE_ROW_THREADS);
     const int64_t all = dc_simt_many(s) * dc_simt_threads(s);
-    while (most > DC_TUNE_ROW_LANES && most * (r->sums + 2) * 8 > (int64_t)s->t->group_bytes)
+    while (most > DC_TUNE_ROW_LANES && most * (r->sums + 2) * 8 > dc_simt_shared(s))
         most /= 2; /* partial results of all sums, of the longest type */
     r->vector = r->columns;
     for (int i = 0; i < r->n; i++)

@@ -11,8 +11,8 @@
 #define OPENCL                                                                  \
     GROUPS, .buffers = 63 /* 1024 bytes of parameters */, .group_threads = 256, \
             .group_bytes = 32 * KIB, .l1 = 16 * KIB, .l2 = 1024 * KIB
-#define CUDA                                                                              \
-    GROUPS, .group_threads = 1024, .lanes = 32, .group_bytes = 48 * KIB, .l1 = 128 * KIB, \
+#define CUDA                                                                               \
+    GROUPS, .group_threads = 1024, .lanes = 32, .group_bytes = 163 * KIB, .l1 = 128 * KIB, \
             .l2 = 4096 * KIB, .half = true, .bfloat = true
 
 static const dc_target targets[] = {

@@ -62,7 +62,7 @@ typedef struct dc_trial {
     dc_cache_key key; /* of its moves */
     bool reassociates;
     dc_launch launch;
-    size_t scratch;
+    size_t scratch, shared;
     dc_text text; /* for the compiler */
     dc_program *program;
     dc_recording *recording; /* of as many launches as a sample has */

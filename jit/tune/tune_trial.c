@@ -7,6 +7,7 @@
 #include "jit/flat/flatten.h"
 #include "jit/moves/move.h"
 #include "jit/render/render.h"
+#include "jit/render/render_c.h"
 #include "jit/tune/tune_impl.h"
 
 #include <stdio.h>
@@ -57,6 +58,7 @@ static dc_status render(dc_tuner *t, dc_trial *x, dc_kernel *k)
     snprintf(f->name, sizeof f->name, "%s", entry[0]);
     const dc_status s = dc_render(t->j, (const dc_flat *const *)&f, 1, t->target, &x->text);
     x->scratch = f->scratch;
+    x->shared = dc_render_dynamic(f, t->target);
     dc_job_keep(t->j, f);
     dc_flat_free(f);
     return s;
@@ -165,6 +167,7 @@ static dc_status record(dc_tuner *t, const dc_trial *x, uint32_t first, uint32_t
                                   .program = x->program,
                                   .grid = x->launch.positions,
                                   .threads = x->launch.threads,
+                                  .shared = x->shared,
                                   .scratch = x->scratch,
                                   .cost_ns = t->cost_ns,
                                   .nbind = m->nparam,

@@ -32,6 +32,7 @@ typedef struct dumped {
     int sm, units;
     long grid;
     int threads;
+    unsigned dynamic; /* bytes of shared memory that the launch brings */
     unsigned n;
     parameter p[MEASURE_MOST];
 } dumped;
@@ -114,7 +115,9 @@ static bool read_dump(const char *path, dumped *k)
     if (k->text == NULL || (k->body = strstr(k->text, entry)) == NULL)
         return false;
     k->text += strlen("\n==== cuda\n");
-    const char *name = strstr(k->body, "__launch_bounds__(");
+    const char *name = strstr(k->body, "__launch_bounds__("), *shared = strstr(k->body, "SHARED_D");
+    if (shared != NULL && sscanf(shared, "SHARED_DYNAMIC(shared); /* %u", &k->dynamic) != 1)
+        return false;
     return name != NULL && sscanf(name, "__launch_bounds__(%*d) %63[A-Za-z0-9_]", k->name) == 1 &&
            read_parameters(k);
 }
@@ -191,7 +194,7 @@ static void count_traffic(const dumped *k, long sample, int to)
         bytes[p] = k->p[p].bytes;
     char *text = from_the_middle(k, sample);
     alarm(MOST_SECONDS);
-    if (measure_with(text, k->name, (unsigned)sample, (unsigned)k->threads, 0, k->n, bytes,
+    if (measure_with(text, k->name, (unsigned)sample, (unsigned)k->threads, k->dynamic, k->n, bytes,
                      positions, &m))
         add_traffic(&t, &m);
     fflush(stdout);
@@ -238,7 +241,8 @@ static int take_needs(const char *program, row *r)
         fscanf(from, "%d %zu %zu", &r->needs.registers, &r->needs.local, &r->needs.shared) == 3;
     fclose(from);
     unlink(answer);
-    r->blocks = ok ? cubin_blocks(r->k.sm, &r->needs, r->k.threads, 0) : 0;
+    r->blocks = ok ? cubin_blocks(r->k.sm, &r->needs, r->k.threads, r->k.dynamic) : 0;
+    r->needs.shared += r->k.dynamic;
     return ok ? 0 : WEXITSTATUS(status);
 }
 

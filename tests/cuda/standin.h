@@ -6,7 +6,7 @@
 #include "engine.h"
 #include "standin_api.h"
 
-enum { MOST_DEVICES = 8, STATIC_SHARED = 48 << 10, OPTIN_SHARED = 227 << 10, GRANULE = 2 << 20 };
+enum { MOST_DEVICES = 8, STATIC_SHARED = 48 << 10, GRANULE = 2 << 20 };
 
 typedef enum order { LATE, EAGER, RANDOM } order;
 
@@ -20,6 +20,17 @@ typedef struct settings {
 } settings;
 
 extern settings set;
+
+/* Bytes that a block may have, by compute capability; a multiprocessor has 1 KiB more. */
+static inline int shared_of_block(int sm)
+{
+    const int kib = sm == 75               ? 64
+                    : sm < 80              ? 96
+                    : sm == 80 || sm == 87 ? 163
+                    : sm >= 90 && sm < 120 ? 227
+                                           : 99;
+    return kib << 10;
+}
 
 /* Entries ----------------------------------------------------------------------------------- */
 

@@ -174,7 +174,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction x, CUfunction_attribute a, int val
         return CUDA_SUCCESS;
     if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         return misuse(__func__, "attribute %d cannot be set", a);
-    if (value < 0 || (size_t)value + f->m->shared_bytes > OPTIN_SHARED)
+    if (value < 0 || (size_t)value + f->m->shared_bytes > (size_t)shared_of_block(set.sm[ctx->device]))
         return CUDA_ERROR_INVALID_VALUE;
     f->most_dynamic = (unsigned)value;
     return CUDA_SUCCESS;
@@ -239,7 +239,7 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction x
         return CUDA_ERROR_INVALID_VALUE;
     const size_t shared = f->m->shared_bytes + dynamic + 1024;
     const int by_threads = 2048 / ((threads + 31) / 32 * 32);
-    const int by_shared = (int)((OPTIN_SHARED + 1024) / shared);
+    const int by_shared = (int)((size_t)(shared_of_block(set.sm[ctx->device]) + 1024) / shared);
     *n = by_threads < by_shared ? by_threads : by_shared;
     *n = *n < 32 ? *n : 32;
     return CUDA_SUCCESS;
