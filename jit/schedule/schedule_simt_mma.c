@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-enum { ROWS = 16, COLUMNS = 8, TERMS = 16, DEPTH = 32, STAGES = 3 };
+enum { ROWS = 16, COLUMNS = 8, TERMS = 16, DEPTH = 32, STAGES = 4 };
 
 #define TRY(...)          \
     do {                  \
@@ -23,17 +23,22 @@ enum { ROWS = 16, COLUMNS = 8, TERMS = 16, DEPTH = 32, STAGES = 3 };
             return false; \
     } while (0)
 
-/* Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent. */
+/*
+ * Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent: with others beside it, and
+ * alone. A warp of 64 x 64 sums loads least from shared memory for each matrix instruction.
+ */
 typedef struct tile {
     int64_t m, n;         /* of a group */
     int64_t down, across; /* matrices of a warp */
-    int64_t efficiency;
+    int64_t efficiency, alone;
 } tile;
 
 static const tile tiles[] = {
-    {128, 128, 4, 4, 100}, {128, 64, 4, 4, 85}, {64, 128, 4, 4, 85}, {64, 64, 2, 4, 65},
-    {32, 128, 2, 4, 60},   {128, 32, 4, 2, 60}, {32, 64, 2, 2, 45},  {64, 32, 2, 2, 45},
-    {32, 32, 1, 2, 30},    {16, 64, 1, 2, 30},  {16, 32, 1, 1, 20},
+    {128, 256, 4, 8, 100, 100}, {256, 128, 4, 8, 100, 100}, {128, 128, 4, 8, 95, 75},
+    {128, 128, 4, 4, 85, 85},   {128, 64, 4, 4, 72, 72},    {64, 128, 4, 4, 72, 72},
+    {64, 64, 2, 4, 55, 55},     {32, 128, 2, 4, 51, 51},    {128, 32, 4, 2, 51, 51},
+    {32, 64, 2, 2, 38, 38},     {64, 32, 2, 2, 38, 38},     {32, 32, 1, 2, 26, 26},
+    {16, 64, 1, 2, 26, 26},     {16, 32, 1, 1, 17, 17},
 };
 
 /* Both operands are elements of one type, which nothing else reads. */
@@ -46,15 +51,20 @@ static bool fits(const dc_simt_product *q, uint32_t *which)
            b->plain && a->alone && b->alone;
 }
 
+static int64_t stage_bytes(const tile *t)
+{
+    return (t->m + t->n) * DEPTH * 2;
+}
+
 static const tile *tile_of(const dc_simt_product *q)
 {
     const tile *best = NULL;
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
         const tile *t = &tiles[i];
-        const int64_t bytes = (t->m + t->n) * DEPTH * 2;
-        const int64_t time = dc_simt_rounds(q, t->m, t->n) * t->m * t->n * 100 / t->efficiency;
-        if (bytes > (int64_t)q->s->t->group_bytes || time >= least)
+        const int64_t rounds = dc_simt_rounds(q, t->m, t->n);
+        const int64_t time = rounds * t->m * t->n * 100 / (rounds > 1 ? t->efficiency : t->alone);
+        if (2 * stage_bytes(t) > (int64_t)q->s->t->group_bytes || time >= least)
             continue;
         least = time;
         best = t;
@@ -125,8 +135,7 @@ static bool make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t 
  */
 static void run_ahead(dc_simt_product *q, const tile *t, uint32_t a, uint32_t b)
 {
-    const int64_t bytes = (t->m + t->n) * DEPTH * 2;
-    const int64_t stages = dc_min_i64(STAGES, (int64_t)q->s->t->group_bytes / bytes);
+    const int64_t stages = dc_min_i64(STAGES, (int64_t)q->s->t->group_bytes / stage_bytes(t));
     if (stages >= 2 && q->a.wide >= 2 && q->b.wide >= 2 && dc_do_stage(q->s, b, stages))
         dc_do_stage(q->s, a, stages);
 }

@@ -49,8 +49,9 @@ for _, t in ipairs { "f32", "f16", "bf16" } do
     for _, form in ipairs(n <= 4096 and { "nn", "nt", "tn" } or { "nn" }) do
       -- Results of matrix instructions are stored in halves of sectors.
       local stores = t == "f32" and 1 or 2
-      product(t, n, n, n, form, n == 1024 and form ~= "tn" and t ~= "f16"
-        and ("local=0 registers=201 shared=49152 loads=1 stores=%d banks=1"):format(stores))
+      local limited = form ~= "tn" and (t == "f32" and n == 1024 or t == "bf16" and n <= 4096 and n ~= 2048)
+      product(t, n, n, n, form, limited
+        and ("local=0 registers=255 shared=98304 loads=1 stores=%d banks=1"):format(stores))
     end
   end
 end

@@ -5,6 +5,7 @@
 #include "core/base/job.h"
 #include "jit/flat/flatten.h"
 #include "jit/render/render.h"
+#include "jit/render/render_c.h"
 #include "jit/schedule/schedule.h"
 #include "jit/sim/sim_target.h"
 
@@ -52,6 +53,12 @@ static const family families[] = {
      "column in 64\n"
      "      out0[64*i + m] = div(e[m], sum[0])\n}\n",
      1, 1, 0},
+    {"kernel large(out0: f16[4194304] out, x0: f16[131072], x1: f16[131072]) {\n  local acc: "
+     "f32[1]\n"
+     "  for m in 2048\n    for n in 2048\n      acc[0] = 0:f32\n      for k in 64 reduce\n"
+     "        acc[0] add= mul(cast.f32(x0[64*m + k]), cast.f32(x1[2048*k + n]))\n"
+     "      out0[2048*m + n] = cast.f16(acc[0])\n}\n",
+     2, 0, 1},
     {"kernel product(out0: f16[65536] out, x0: f16[65536], x1: f16[65536]) {\n  local acc: f32[1]\n"
      "  for m in 256\n    for n in 256\n      acc[0] = 0:f32\n      for k in 256 reduce\n"
      "        acc[0] add= mul(cast.f32(x0[256*m + k]), cast.f32(x1[256*k + n]))\n"
@@ -60,7 +67,8 @@ static const family families[] = {
 };
 
 /* The text of a kernel; its launch, and the bytes of its parameters. */
-static bool make(dc_job *j, const family *x, dc_text *text, dc_flat **flat, size_t *bytes)
+static bool make(dc_job *j, const family *x, dc_text *text, dc_flat **flat, size_t *bytes,
+                 size_t *dynamic)
 {
     const dc_target *t = dc_sim_target_named("cuda");
     dc_kernel *k = NULL;
@@ -68,6 +76,7 @@ static bool make(dc_job *j, const family *x, dc_text *text, dc_flat **flat, size
                       CHECK(dc_schedule(j, k, t, 2) == DC_OK) &&
                       CHECK(dc_flatten_for(j, k, t, 0, flat) == DC_OK) &&
                       CHECK(dc_render(j, (const dc_flat *const[]){*flat}, 1, t, text) == DC_OK);
+    *dynamic = made ? dc_render_dynamic(*flat, t) : 0;
     for (uint32_t b = 0; made && b < k->buf.n; b++)
         if (k->buf.at[b].scope == DC_SCOPE_PARAM)
             bytes[k->buf.at[b].param] =
@@ -81,16 +90,19 @@ static void test_family(dc_job *j, const family *x)
 {
     dc_text text = {0};
     dc_flat *f = NULL;
-    size_t bytes[MEASURE_MOST];
+    size_t bytes[MEASURE_MOST], dynamic;
     measured m;
-    if (make(j, x, &text, &f, bytes) && CHECK(measure(text.s, f->name, (unsigned)f->positions,
-                                                      f->threads, 0, f->nparam, bytes, &m))) {
+    if (make(j, x, &text, &f, bytes, &dynamic) &&
+        CHECK(measure(text.s, f->name, (unsigned)f->positions, f->threads, (unsigned)dynamic,
+                      f->nparam, bytes, &m))) {
         uint64_t units[2] = {0}, least[2] = {0};
         for (size_t i = 0; i < m.n; i++) {
             units[m.row[i].shared] += m.row[i].units;
             least[m.row[i].shared] += m.row[i].least;
         }
         CHECK_EQ(units[1], least[1]);
+        CHECK_EQ(strstr(text.s, "SHARED_DYNAMIC(shared)") != NULL, dynamic > 0);
+        CHECK_EQ(dynamic > 0, strcmp(f->name, "large") == 0);
         if (!CHECK((double)units[0] <= x->sectors * (double)least[0]))
             printf("    %s: %g of the sectors\n", f->name, (double)units[0] / (double)least[0]);
         CHECK_EQ(strstr(text.s, " = (f32)__shfl_sync") != NULL, x->shuffles);
