@@ -38,18 +38,17 @@ bool dc_flatten_within(const flattener *l, dc_ix a, uint32_t buf)
 
 /*
  * A swizzled position: those pieces of a row that go round all banks once rotate by its number, so that rows so many
- * further on rotate alike. Of 16-bit floats they are rows of matrices, 16 bytes; rows that go round all banks together
- * rotate alike. Wider elements are stored across four rows at a time, which rotate alike too, by eight lanes beside each
- * other: so their pieces are twice as long, and addresses few.
+ * further on rotate alike. A piece is what a thread reads at once, or a row of a matrix; short rows that go round all banks
+ * together rotate alike.
  */
 static dc_ix swizzled(flattener *l, const dc_buffer *b, dc_ix at)
 {
-    enum { PIECE = 16, BANKS = 128, TOGETHER = 4 };
+    enum { PIECE = 16, BANKS = 128 };
     dc_kernel *k = l->k;
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)b->dtype);
-    const int64_t piece = size > 2 ? 2 * PIECE / size : PIECE / size;
+    const int64_t piece = PIECE / size;
     const int64_t pieces = dc_min_i64(b->swizzle, BANKS / size) / piece;
-    const int64_t rows = size > 2 ? TOGETHER : dc_max_i64(BANKS / (b->swizzle * size), 1);
+    const int64_t rows = dc_max_i64(BANKS / (b->swizzle * size), 1);
     const dc_ix which = dc_ix_div(k, at, piece), row = dc_ix_div(k, at, b->swizzle);
     const dc_ix turned = dc_ix_add(k, which, dc_ix_div(k, row, rows));
     dc_ix to = dc_ix_mul(k, dc_ix_div(k, which, pieces), pieces * piece);

@@ -129,17 +129,6 @@ static bool make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t 
     return true;
 }
 
-/*
- * Copies of later stages go on while one is multiplied: of as many as there is memory for. They are asynchronous where at
- * least 4 bytes stand together. The operand copied last is the first one in the loop.
- */
-static void run_ahead(dc_simt_product *q, const tile *t, uint32_t a, uint32_t b)
-{
-    const int64_t stages = dc_min_i64(STAGES, (int64_t)q->s->t->group_bytes / stage_bytes(t));
-    if (stages >= 2 && q->a.wide >= 2 && q->b.wide >= 2 && dc_do_stage(q->s, b, stages))
-        dc_do_stage(q->s, a, stages);
-}
-
 static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
 {
     q->depth = DEPTH;
@@ -155,7 +144,8 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t
     for (int i = 0; i < 3; i++)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
-    run_ahead(q, t, a, b);
+    if (q->a.wide >= 2 && q->b.wide >= 2) /* 4 bytes stand together */
+        dc_simt_run_ahead(q, a, b, STAGES);
     return true;
 }
 

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { RUN = 4 }; /* neighbouring rows or columns of a thread: a vector of f32 */
+enum { RUN = 4, STAGES = 3 }; /* neighbouring rows or columns of a thread: a vector of f32 */
 
 #define TRY(...)          \
     do {                  \
@@ -220,12 +220,23 @@ static bool to_registers(dc_simt_product *q, uint32_t buf, const dc_side *d)
     return dc_do_vectorize(q->s, dc_sketch_copy_of(q->s, made, d->own[1], 0));
 }
 
-/* What is refused here is left out. */
-static void stage_factor(dc_simt_product *q, const dc_factor *f, const dc_side *d)
+/* Elements as they are, of which a target copies 4 bytes or more to shared memory without waiting. */
+static bool is_copied(const dc_simt_product *q, const dc_factor *f)
+{
+    return q->s->t->sm >= 80 && f->plain && f->dtype == q->sum && dc_dtype_size(q->sum) >= 4;
+}
+
+/* What is refused here is left out. The tile in shared memory, or DC_NO_BUF. */
+static uint32_t stage_factor(dc_simt_product *q, const dc_factor *f, const dc_side *d, bool copied)
 {
     const uint32_t staged = q->s->k->buf.n;
-    if (f->buf != DC_NO_BUF && f->alone && dc_simt_stage(q, f, d, false, true))
-        to_registers(q, staged, d);
+    dc_factor how = *f;
+    if (copied && !f->along_side)
+        how.wide = 1; /* neighbours in memory go to different rows */
+    if (f->buf == DC_NO_BUF || !f->alone || !dc_simt_stage(q, &how, d, false, !copied))
+        return DC_NO_BUF;
+    to_registers(q, staged, d);
+    return staged;
 }
 
 static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
@@ -235,12 +246,15 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
     TRY(split_side(q, &q->n, t->n, t->runs[1], t->lanes[1]));
     const uint32_t inner[4] = {q->m.own[0], q->m.own[1], q->n.own[0], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
-    stage_factor(q, &q->a, &q->m);
-    stage_factor(q, &q->b, &q->n);
+    const bool copied = is_copied(q, &q->a) && is_copied(q, &q->b);
+    const uint32_t a = stage_factor(q, &q->a, &q->m, copied);
+    const uint32_t b = stage_factor(q, &q->b, &q->n, copied);
     TRY(dc_simt_bind_threads(q));
     for (int i = 0; i < 3; i++)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
+    if (copied && a != DC_NO_BUF && b != DC_NO_BUF)
+        dc_simt_run_ahead(q, a, b, STAGES);
     return true;
 }
 

@@ -124,7 +124,8 @@ static bool join_copies(dc_simt_product *q, uint32_t made, const dc_side *d, uin
  * both as there are threads. What remains of the outer loop each thread does by itself, unrolled, so that its loads
  * are on their way together.
  */
-static bool share_copy(dc_simt_product *q, uint32_t outer, uint32_t inner, int64_t vector)
+static bool find_threads(dc_simt_product *q, uint32_t outer, uint32_t inner, int64_t vector,
+                         uint32_t thread[2])
 {
     dc_split v = {.o = inner}, rows = {.i = outer};
     if (vector > 1) {
@@ -138,7 +139,42 @@ static bool share_copy(dc_simt_product *q, uint32_t outer, uint32_t inner, int64
         TRY(dc_do_reorder(q->s, v.o, rows.o));
         dc_do_unroll(q->s, rows.o);
     }
-    return dc_do_block(q->s, rows.i) && dc_do_block(q->s, v.o);
+    thread[0] = rows.i;
+    thread[1] = v.o;
+    return true;
+}
+
+static bool share_copy(dc_simt_product *q, uint32_t outer, uint32_t inner, int64_t vector)
+{
+    uint32_t thread[2];
+    return find_threads(q, outer, inner, vector, thread) && dc_do_block(q->s, thread[0]) &&
+           dc_do_block(q->s, thread[1]);
+}
+
+/*
+ * A copy whose inner iterations go to rows of shared memory below each other. A warp has as many of them as are rotated
+ * to different banks, and neighbours of each; others are a loop of the thread, or threads that would have nothing to do.
+ */
+static bool share_across(dc_simt_product *q, uint32_t outer, uint32_t inner, int64_t vector)
+{
+    enum { BELOW = 8 };
+    dc_split below;
+    uint32_t thread[2];
+    if (dc_sketch_extent(q->s, inner) <= BELOW)
+        return share_copy(q, outer, inner, vector);
+    TRY(dc_do_split(q->s, inner, BELOW, &below));
+    const int64_t groups = dc_sketch_extent(q->s, below.o);
+    const int64_t each = dc_sketch_extent(q->s, outer) * BELOW / dc_max_i64(vector, 1);
+    TRY(dc_do_reorder(q->s, below.o, outer));
+    TRY(find_threads(q, outer, below.i, vector, thread));
+    if (groups * each <= threads_of(q)) {
+        TRY(dc_do_block(q->s, below.o));
+    } else {
+        TRY(dc_do_reorder(q->s, thread[0], below.o));
+        TRY(dc_do_reorder(q->s, thread[1], below.o));
+        dc_do_unroll(q->s, below.o);
+    }
+    return dc_do_block(q->s, thread[0]) && dc_do_block(q->s, thread[1]);
 }
 
 bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, bool by_rows,
@@ -166,5 +202,17 @@ bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, boo
     if (by_rows || f->along_k || !computed)
         dc_do_swizzle(q->s, staged, by_rows ? q->depth : d->block);
     const int64_t vector = computed ? f->vector : f->wide;
+    if (k_inside != by_rows)
+        return k_inside ? share_across(q, side, k, vector) : share_across(q, k, side, vector);
     return k_inside ? share_copy(q, side, k, vector) : share_copy(q, k, side, vector);
+}
+
+void dc_simt_run_ahead(dc_simt_product *q, uint32_t a, uint32_t b, int64_t most)
+{
+    const dc_buffer *x = &q->s->k->buf.at[a], *y = &q->s->k->buf.at[b];
+    const int64_t bytes = x->count * (int64_t)dc_dtype_size((dc_dtype)x->dtype) +
+                          y->count * (int64_t)dc_dtype_size((dc_dtype)y->dtype);
+    const int64_t stages = dc_min_i64(most, (int64_t)q->s->t->group_bytes / bytes);
+    if (stages >= 2 && dc_do_stage(q->s, b, stages))
+        dc_do_stage(q->s, a, stages);
 }

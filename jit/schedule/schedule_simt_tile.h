@@ -58,6 +58,12 @@ bool dc_simt_bind_threads(dc_simt_product *q);
 bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, bool by_rows,
                    bool computed);
 
+/*
+ * Copies to tiles a and b of later stages go on while one is multiplied: of as many as there is memory for. Of the two,
+ * b was copied last and is the first one in the loop.
+ */
+void dc_simt_run_ahead(dc_simt_product *q, uint32_t a, uint32_t b, int64_t most);
+
 /* Matrix instructions for products of 16-bit floats; *is tells whether they fit. */
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);
 
