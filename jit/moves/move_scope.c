@@ -3,9 +3,12 @@
  * what (jit/nest/nest.h), and the scope of a local that several threads access.
  *
  * A buffer fits THREAD if one digit of its positions, (at / c) % threads, is the number of the
- * thread that accesses it, or, in loads, of another lane. That digit becomes its outermost dim.
+ * thread that accesses it, or, in loads, of another lane; or if several digits are, one for each loop over threads.
+ * They become its outermost dim.
  */
 #include "jit/moves/move_impl.h"
+
+#include <string.h>
 
 typedef struct group { /* the threads around a statement */
     int64_t threads;
@@ -58,9 +61,17 @@ static bool fits_local(const dc_kernel *k, const dc_accesses *all, uint32_t buf)
 
 /* Rows for threads ---------------------------------------------------------------------------- */
 
+enum { MOST_DIGITS = 6 };
+
+typedef struct digit { /* (at / step) % n */
+    int64_t step, n;
+} digit;
+
 typedef struct rows {
-    int64_t threads, step; /* the digit is (at / step) % threads */
-    int64_t row;           /* elements of one thread */
+    int64_t threads, step;    /* of the innermost digit */
+    int64_t row;              /* elements of one thread */
+    digit digit[MOST_DIGITS]; /* of the number of the thread, the outermost first */
+    int ndigit;
 } rows;
 
 /* Is the access under a test on the axis? Then some lanes may not execute it. */
@@ -75,6 +86,36 @@ static bool tests_use(const dc_kernel *k, const dc_access *x, uint32_t axis)
     return false;
 }
 
+/* The number of the thread whose row a position is in. */
+static dc_ix digits_of(dc_kernel *k, const rows *r, dc_ix at)
+{
+    dc_ix number = dc_ix_const(k, 0);
+    for (int i = 0; i < r->ndigit; i++) {
+        const digit d = r->digit[i];
+        number =
+            dc_ix_add(k, dc_ix_mul(k, number, d.n), dc_ix_mod(k, dc_ix_div(k, at, d.step), d.n));
+    }
+    return number;
+}
+
+/* The position without these digits. */
+static dc_ix place_of(dc_kernel *k, const rows *r, dc_ix at)
+{
+    digit left[MOST_DIGITS];
+    memcpy(left, r->digit, sizeof left);
+    for (int n = r->ndigit; n > 0; n--) { /* the one with the largest step first */
+        int at_most = 0;
+        for (int i = 1; i < n; i++)
+            if (left[i].step > left[at_most].step)
+                at_most = i;
+        const digit d = left[at_most];
+        at = dc_ix_add(k, dc_ix_mul(k, dc_ix_div(k, at, d.step * d.n), d.step),
+                       dc_ix_mod(k, at, d.step));
+        left[at_most] = left[n - 1];
+    }
+    return at;
+}
+
 /* The position in [threads][row]; 0: the access is not to a row that its thread may access. */
 static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
 {
@@ -84,61 +125,68 @@ static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
         g.threads == extent && extent < r->threads && r->row == 1;
     if ((g.threads != r->threads && !some) || dc_ix_loads(k, x->at))
         return 0;
-    const dc_ix digit = dc_ix_mod(k, dc_ix_div(k, x->at, r->step), r->threads);
-    const dc_ix place =
-        dc_ix_add(k, dc_ix_mul(k, dc_ix_div(k, x->at, r->step * r->threads), r->step),
-                  dc_ix_mod(k, x->at, r->step));
+    const dc_ix number = digits_of(k, r, x->at), place = place_of(k, r, x->at);
     if (x->tile) /* stays where it is, in one row */
-        return digit == g.number && r->row == r->step && x->lo >= 0 &&
+        return number == g.number && r->row == r->step && x->lo >= 0 &&
                        k->ix.at[place].hi + x->hi < r->step
                    ? x->at
                    : 0;
-    if (digit != g.number) { /* a shuffle: the same group of lanes, the same place for all */
+    if (number != g.number) { /* a shuffle: the same group of lanes, the same place for all */
         const int64_t lanes = some ? r->threads : extent;
         if (x->store || !g.lanes || tests_use(k, x, g.innermost) ||
-            dc_ix_div(k, digit, lanes) != dc_ix_div(k, g.number, lanes) ||
+            dc_ix_div(k, number, lanes) != dc_ix_div(k, g.number, lanes) ||
             dc_ix_uses(k, place, g.innermost))
             return 0;
     }
-    return dc_ix_add(k, dc_ix_mul(k, digit, r->row), place);
+    return dc_ix_add(k, dc_ix_mul(k, number, r->row), place);
 }
 
-/* Finds the digit by the stride of the innermost thread axis in a store. */
-static bool find_rows(dc_kernel *k, const dc_accesses *all, uint32_t buf, rows *r)
+static const dc_access *first_store(const dc_accesses *all, uint32_t buf)
 {
-    for (uint32_t i = 0; i < all->n; i++) {
-        const dc_access *x = &all->at[i];
-        if (x->buf != buf || !x->store)
-            continue;
-        bool affine = true;
-        const group g = group_of(k, x->path);
-        if (g.threads < 2)
-            return false;
-        for (const dc_path *p = x->path; p != NULL; p = p->up) {
-            const dc_axis *a = &k->axis.at[p->loop->axis];
-            if (!dc_axis_is_thread(a->kind) || a->extent < 2)
-                continue;
-            r->step = dc_ix_stride(k, x->at, p->loop->axis, &affine);
-            break;
-        }
-        r->threads = g.threads;
-        if (!affine || r->step < 1)
-            return false;
-        const int64_t all_rows = r->step * r->threads;
-        r->row = (k->buf.at[buf].count + all_rows - 1) / all_rows * r->step;
-        return true;
-    }
-    return false;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->at[i].buf == buf && all->at[i].store)
+            return &all->at[i];
+    return NULL;
 }
 
-/* Makes the scope THREAD, if every access allows that. */
-static bool make_thread(dc_nest_edit *v, const dc_accesses *all, uint32_t buf)
+/* One digit by the stride of the innermost thread axis in a store, or one by each. */
+static bool find_rows(dc_kernel *k, const dc_accesses *all, uint32_t buf, bool each, rows *r)
+{
+    const dc_access *x = first_store(all, buf);
+    const int64_t threads = x != NULL ? group_of(k, x->path).threads : 1;
+    digit found[MOST_DIGITS] = {0};
+    int n = 0;
+    if (threads < 2)
+        return false;
+    for (const dc_path *p = x->path; p != NULL && (each || n == 0); p = p->up) {
+        const dc_axis *a = &k->axis.at[p->loop->axis];
+        bool affine = true;
+        if (!dc_axis_is_thread(a->kind) || a->extent < 2)
+            continue;
+        const int64_t step = dc_ix_stride(k, x->at, p->loop->axis, &affine);
+        if (!affine || step < 1 || n == MOST_DIGITS)
+            return false;
+        found[n++] = (digit){step, each ? a->extent : threads};
+    }
+    *r = (rows){.threads = threads, .step = found[0].step, .ndigit = n};
+    if (n == 0)
+        return false;
+    int64_t cover = 1;
+    for (int i = 0; i < n; i++) {
+        r->digit[i] = found[n - 1 - i];
+        cover = dc_max_i64(cover, found[i].step * found[i].n);
+    }
+    r->row = (k->buf.at[buf].count + cover - 1) / cover * (cover / threads);
+    return cover % threads == 0;
+}
+
+static bool lay_rows(dc_nest_edit *v, const dc_accesses *all, uint32_t buf, bool each)
 {
     dc_kernel *k = v->k;
     dc_ix *to = DC_NEW_ARRAY(v->tmp, dc_ix, all->n);
-    rows r = {0};
+    rows r;
     bool moved = false;
-    if (!find_rows(k, all, buf, &r) || r.threads != dc_nest_launch(k).threads)
+    if (!find_rows(k, all, buf, each, &r) || r.threads != dc_nest_launch(k).threads)
         return false;
     for (uint32_t i = 0; i < all->n; i++) {
         const dc_access *x = &all->at[i];
@@ -154,6 +202,12 @@ static bool make_thread(dc_nest_edit *v, const dc_accesses *all, uint32_t buf)
     k->buf.at[buf].count = r.threads * r.row;
     k->buf.at[buf].scope = DC_SCOPE_THREAD;
     return true;
+}
+
+/* Makes the scope THREAD, if every access allows that. */
+static bool make_thread(dc_nest_edit *v, const dc_accesses *all, uint32_t buf)
+{
+    return lay_rows(v, all, buf, false) || lay_rows(v, all, buf, true);
 }
 
 /* The innermost loop around all accesses to the buffer. */

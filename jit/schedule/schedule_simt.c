@@ -105,6 +105,9 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
     const bool product = dc_schedule_simt_product(s, p, &is);
     if (is)
         return product;
+    const bool skinny = dc_schedule_simt_skinny(s, p, &is);
+    if (is)
+        return skinny;
     const bool columns = dc_simt_columns(s, p, &is);
     if (is)
         return columns;

@@ -84,7 +84,7 @@ static bool is_unit(dc_kernel *k, const dc_vx_node *load, uint32_t axis)
     return dc_ix_stride(k, load->at, axis, &affine) == 1 && affine;
 }
 
-static dc_factor factor_of(const dc_simt_product *q, dc_vx v, uint32_t axis)
+dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis)
 {
     dc_kernel *k = q->s->k;
     const dc_vx load = main_load(k, v);
@@ -142,8 +142,8 @@ static bool read_product(dc_simt_product *q, const dc_shape *p)
         }
     q->K = dc_sketch_extent(q->s, p->red[p->nred - 1]);
     q->sum = k->vx.at[p->add->put[0].value].dtype;
-    q->a = factor_of(q, o.left, q->m.axis);
-    q->b = factor_of(q, o.right, q->n.axis);
+    q->a = dc_simt_factor(q, o.left, q->m.axis);
+    q->b = dc_simt_factor(q, o.right, q->n.axis);
     return true;
 }
 
@@ -269,6 +269,9 @@ bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is)
     const bool done = dc_schedule_simt_mma(&q, p, &matrices);
     if (matrices)
         return done;
+    const bool few = dc_schedule_simt_skinny(s, p, is);
+    if (*is)
+        return few;
     const tile *t = tile_of(&q);
     *is = t != NULL;
     return t == NULL || apply(&q, p, t);

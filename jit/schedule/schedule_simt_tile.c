@@ -14,24 +14,28 @@
             return false; \
     } while (0)
 
+int64_t dc_simt_units(const dc_sketch *s)
+{
+    return s->t->units > 0 ? s->t->units : DC_TUNE_GROUP_UNITS;
+}
+
 int64_t dc_simt_rounds(const dc_simt_product *q, int64_t m, int64_t n)
 {
-    const int64_t units = q->s->t->units > 0 ? q->s->t->units : DC_TUNE_GROUP_UNITS;
+    const int64_t units = dc_simt_units(q->s);
     const int64_t groups = q->others * ((q->m.extent + m - 1) / m) * ((q->n.extent + n - 1) / n);
     return (groups + units - 1) / units;
 }
 
 /* Loops --------------------------------------------------------------------------------------- */
 
-/* Loops that stand alone in each other, as in `now`, in the order `want`. */
-static bool arrange(dc_simt_product *q, uint32_t *now, const uint32_t *want, int n)
+bool dc_simt_arrange(dc_sketch *s, uint32_t *now, const uint32_t *want, int n)
 {
     for (int i = 0; i < n; i++) {
         int at = i;
         while (now[at] != want[i])
             at++;
         for (; at > i; at--) {
-            TRY(dc_do_reorder(q->s, want[i], now[at - 1]));
+            TRY(dc_do_reorder(s, want[i], now[at - 1]));
             now[at] = now[at - 1];
         }
         now[i] = want[i];
@@ -78,7 +82,7 @@ bool dc_simt_make_loops(dc_simt_product *q, const dc_shape *p, const uint32_t in
     want[w++] = q->n.o;
     memcpy(want + w, threads, sizeof threads);
     memcpy(want + w + 4, inner, 4 * sizeof *inner);
-    TRY(arrange(q, now, want, n));
+    TRY(dc_simt_arrange(q->s, now, want, n));
     for (int i = 1; i < w; i++)
         TRY(dc_do_fuse(q->s, want[0], want[i], &want[0]));
     for (int i = 3; i >= 0; i--)

@@ -41,6 +41,13 @@ typedef struct dc_simt_product {
     uint8_t sum; /* dtype of the sums */
 } dc_simt_product;
 
+/* Loops that stand alone in each other, as in `now`, in the order `want`. */
+bool dc_simt_arrange(dc_sketch *s, uint32_t *now, const uint32_t *want, int n);
+/* An operand whose axis m or n this is; of q sketch, reductions and the type of sums are read. */
+dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis);
+
+/* Multiprocessors of the device. */
+int64_t dc_simt_units(const dc_sketch *s);
 /* Groups that such tiles make, as rounds of all multiprocessors. */
 int64_t dc_simt_rounds(const dc_simt_product *q, int64_t m, int64_t n);
 

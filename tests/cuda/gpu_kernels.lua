@@ -56,9 +56,24 @@ for _, t in ipairs { "f32", "f16", "bf16" } do
   end
 end
 
+section = "Products of few tiles"
+for _, t in ipairs { "f32", "f16" } do
+  for _, form in ipairs { "nn", "tn" } do
+    product(t, 512, 512, 8192, form)
+  end
+  -- A layer of 784 to 256 and its gradients, then the one of 256 to 10.
+  product(t, 64, 256, 784, "nn")
+  product(t, 64, 784, 256, "nt")
+  product(t, 784, 256, 64, "tn")
+  product(t, 64, 10, 256, "nn")
+  product(t, 64, 256, 10, "nt")
+  product(t, 256, 10, 64, "tn")
+  product(t, 256, 256, 1001, "nn")
+end
+
 section = "Products of few rows"
-for _, t in ipairs { "f32", "bf16" } do
-  for _, m in ipairs { 1, 4, 16 } do
+for _, t in ipairs { "f32", "f16" } do
+  for _, m in ipairs { 1, 4, 8, 16, 32 } do
     for _, form in ipairs { "nn", "nt" } do
       product(t, m, 4096, 4096, form, m == 1 and form == "nt" and "local=0 registers=128 shared=49152 loads=1")
     end

@@ -4,7 +4,8 @@
  * their moves for targets with few and with many processors. What comes out
  *   - has the results of the naive kernel, bit for bit, in the interpreter of the flat form, which finds no race;
  *   - copies stages of 16-bit floats ahead, where elements are aligned to 4 bytes;
- *   - is tiled, both operands in shared memory, where both sides are long enough.
+ *   - is tiled, both operands in shared memory, where both sides are long enough;
+ *   - exchanges registers, without shared memory, where one side is short and sums are long.
  *
  *   test_simt_product [SEED]
  */
@@ -212,9 +213,16 @@ static void try_target(const char *text, const shape *s, int layout, const char 
 {
     dc_target t = *dc_sim_target_named(name);
     dc_flat *f = NULL;
+    const bool halves_of = strstr(text, "x0: f16") != NULL || strstr(text, "x0: bf16") != NULL;
+    const int64_t few = halves_of && t.sm >= 80 ? 7 : 8;
     t.units = units;
-    if (CHECK(run_rules(text, &t, seed, want, &f)) && s->m >= 8 && s->n >= 8 && s->k > 1) {
-        const bool halves_of = strstr(text, "x0: f16") != NULL || strstr(text, "x0: bf16") != NULL;
+    if (!CHECK(run_rules(text, &t, seed, want, &f)))
+        return;
+    if (s->n > 1 && (s->m <= few || s->n <= few) && s->k >= 32) {
+        if (!CHECK_EQ(uses(f, DC_K_SHUFFLE), t.lanes > 0) ||
+            !CHECK(t.lanes == 0 || staged(f) == 0) || !CHECK(reads_back(f)))
+            printf("%s\n", text);
+    } else if (s->m > few && s->n > few && s->k > 1) {
         if (!CHECK_EQ(staged(f), 2) || !CHECK(f->threads >= 32) || !CHECK(reads_back(f)) ||
             !CHECK_EQ(uses(f, DC_K_MMA), halves_of && t.sm >= 80) ||
             !CHECK_EQ(uses(f, DC_K_STORE_ASYNC), t.sm >= 80 && runs_ahead(s, layout, text)))
@@ -267,12 +275,32 @@ static void test_layouts(void)
         }
 }
 
+/* One side of 1 to 8, the other one and sums of odd lengths too. */
+static void test_few_rows(void)
+{
+    static const kind *const kinds[] = {&plain, &biased,  &halves, &bfloats,
+                                        &whole, &doubles, &scaled, &bytes};
+    static const int64_t n[] = {1, 9, 65, 136}, k[] = {32, 61, 128, 257, 400};
+    int round = 0;
+    for (int64_t m = 1; m <= 8; m++)
+        for (size_t i = 0; i < DC_COUNTOF(n); i++, round++) {
+            const shape s = {round % 5 == 0 ? 3 : 0, m, n[i], k[(i + (size_t)m) % DC_COUNTOF(k)]};
+            const shape turned = {s.b, s.n, s.m, s.k};
+            const kind *v = kinds[(size_t)round % DC_COUNTOF(kinds)];
+            try_product(&s, round % LAYOUTS, v);
+            try_product(&turned, (round + 1) % LAYOUTS, v);
+            try_product(&s, (round + 2) % LAYOUTS, &plain);
+            try_product(&turned, (round + 3) % LAYOUTS, &halves);
+        }
+}
+
 static dc_status test(dc_job *j, void *arg)
 {
     DC_UNUSED(j);
     DC_UNUSED(arg);
     test_extents();
     test_layouts();
+    test_few_rows();
     return DC_OK;
 }
 
