@@ -102,6 +102,8 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
     bool is = false;
     if (p->add == NULL && !p->by_rows)
         return dc_simt_map(s, p);
+    const dc_shape joined = dc_simt_join_loops(s, p);
+    p = &joined;
     const bool product = dc_schedule_simt_product(s, p, &is);
     if (is)
         return product;

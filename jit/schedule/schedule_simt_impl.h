@@ -33,6 +33,8 @@ bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads);
 bool dc_simt_flat(dc_sketch *s, const dc_shape *p);
 /* No reduction, schedule_simt_map.c. */
 bool dc_simt_map(dc_sketch *s, const dc_shape *p);
+/* The loops over rows of a product, and those of its sum, become one each, schedule_simt_conv.c; its shape then. */
+dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
 /* Rows of reductions and stores, schedule_simt_rows.c; *is: they are such, else nothing was done. */
 bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
 /* Sums over leading axes, schedule_simt_columns.c; *is as above. */

@@ -37,11 +37,26 @@ static bool is_m(dc_role role)
     return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
 }
 
-static int loads_of(const dc_kernel *k, uint32_t buf)
+static void mark_values(const dc_kernel *k, const dc_stmt *first, bool *used)
 {
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        mark_values(k, t->body, used);
+        for (uint32_t i = 0; i < t->nput; i++)
+            used[t->put[i].value] = true;
+    }
+}
+
+/* Loads that the kernel does; moves leave others behind. */
+static int loads_of(dc_kernel *k, uint32_t buf)
+{
+    const dc_mark mark = dc_arena_mark(&k->arena);
+    bool *used = DC_NEW_ARRAY(&k->arena, bool, k->vx.n);
     int n = 0;
+    mark_values(k, k->root, used);
+    dc_vx_mark_parts(k, used);
     for (uint32_t v = 1; v < k->vx.n; v++)
-        n += k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
+        n += used[v] && k->vx.at[v].kind == DC_VX_LOAD && k->vx.at[v].buf == buf;
+    dc_arena_rewind(&k->arena, mark);
     return n;
 }
 
@@ -61,29 +76,6 @@ static dc_vx main_load(dc_kernel *k, dc_vx v)
     return found;
 }
 
-/* The most elements, a power of two, that are as aligned as they are long wherever the other axes are. */
-static int64_t vector_of(const dc_kernel *k, const dc_vx_node *load, uint32_t along, int64_t most)
-{
-    const dc_ix_node *x = &k->ix.at[load->at];
-    const int64_t align = k->buf.at[load->buf].align != 0 ? k->buf.at[load->buf].align : 64;
-    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)load->dtype);
-    int64_t bits = x->c | k->axis.at[along].extent;
-    for (uint32_t i = 0; i < x->n; i++) {
-        const dc_atom_node *t = &k->atom.at[x->term[i].atom];
-        if (t->kind != DC_ATOM_AXIS || t->axis != along)
-            bits |= x->term[i].coef;
-    }
-    while (most > 1 && (bits % most != 0 || align % (most * size) != 0))
-        most /= 2;
-    return most;
-}
-
-static bool is_unit(dc_kernel *k, const dc_vx_node *load, uint32_t axis)
-{
-    bool affine = true;
-    return dc_ix_stride(k, load->at, axis, &affine) == 1 && affine;
-}
-
 dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis)
 {
     dc_kernel *k = q->s->k;
@@ -98,12 +90,12 @@ dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis)
     f.dtype = n.dtype;
     f.alone = loads_of(k, f.buf) == 1;
     f.plain = dc_operand_load(k, v) == load;
-    f.along_side = is_unit(k, &n, axis);
-    f.along_k = !f.along_side && is_unit(k, &n, along_k);
-    if (f.along_side || f.along_k) {
-        f.wide = vector_of(k, &n, f.along_k ? along_k : axis, 16 / (int64_t)dc_dtype_size(f.dtype));
-        f.vector = dc_min_i64(f.wide, 16 / size);
-    }
+    const int64_t most = 16 / (int64_t)dc_dtype_size(f.dtype);
+    const int64_t side = dc_simt_run(k, &n, axis, most), terms = dc_simt_run(k, &n, along_k, most);
+    f.along_side = side > 0;
+    f.along_k = side == 0 && terms > 0;
+    f.wide = dc_max_i64(f.along_side ? side : terms, 1);
+    f.vector = dc_min_i64(f.wide, 16 / size);
     return f;
 }
 

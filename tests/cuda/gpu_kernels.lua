@@ -83,16 +83,16 @@ end
 -- Convolutions ---------------------------------------------------------------------------------
 
 section = "Convolutions"
--- Images of 8, channels second; the gradients by x and by w.
-local function convolution(c, o, size, k, stride)
+-- 32 images, channels second; the gradients by x and by w.
+local function convolution(t, c, o, size, k, stride, limits)
   local after = size // stride
   local options = { stride = stride, padding = k // 2 }
-  local images, kernel = ("f32[8, %d, %d, %d]"):format(c, size, size), ("f32[%d, %d, %d, %d]"):format(o, c, k, k)
-  local out = ("f32[8, %d, %d, %d]"):format(o, after, after)
-  local title = ("%dx%d/%d, %d to %d channels, %d"):format(k, k, stride, c, o, size)
+  local images, kernel = ("%s[32, %d, %d, %d]"):format(t, c, size, size), ("%s[%d, %d, %d, %d]"):format(t, o, c, k, k)
+  local out = ("%s[32, %d, %d, %d]"):format(t, o, after, after)
+  local title = ("%s %dx%d/%d, %d to %d channels, %d"):format(t, k, k, stride, c, o, size)
   family(title, fn("(x: %s, w: %s) -> %s", function(x, w)
     return dc.conv2d(x, w, options)
-  end, images, kernel, out), k == 3 and stride == 1 and size == 56 and "local=0 registers=255 shared=49152")
+  end, images, kernel, out), limits)
   if c > 3 then
     family(title .. ", gradient of x", fn("(x: %s, w: %s, g: %s) -> %s", function(x, w, g)
       return dc.grad((dc.conv2d(x, w, options) * g):sum(), x)
@@ -102,12 +102,14 @@ local function convolution(c, o, size, k, stride)
     return dc.grad((dc.conv2d(x, w, options) * g):sum(), w)
   end, images, kernel, out, kernel))
 end
-convolution(3, 64, 224, 7, 2)
-convolution(64, 64, 56, 3, 1)
-convolution(64, 128, 56, 3, 2)
-convolution(64, 128, 56, 1, 2)
-convolution(256, 256, 14, 3, 1)
-convolution(512, 512, 7, 3, 1)
+for _, t in ipairs { "f32", "f16" } do
+  convolution(t, 3, 64, 224, 7, 2)
+  convolution(t, 64, 64, 56, 3, 1, t == "f32" and "local=0 registers=255 shared=49152")
+  convolution(t, 64, 128, 56, 3, 2)
+  convolution(t, 64, 128, 56, 1, 2)
+  convolution(t, 256, 256, 14, 3, 1)
+  convolution(t, 512, 512, 7, 3, 1)
+end
 
 -- Rows -----------------------------------------------------------------------------------------
 

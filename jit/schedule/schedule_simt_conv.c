@@ -1,0 +1,58 @@
+/*
+ * Convolutions for groups of threads (jit/schedule/schedule_simt_impl.h): products whose operands are read through access
+ * maps.
+ *
+ * Loops over images and positions, or over taps and channels, become one: rows m of the product. Loops that are added up become
+ * one too: terms k. So tiles know neither of edges nor of taps, and a kernel is as fast where no size fits as where all do:
+ * what stands outside of an image is a test of the copy to shared memory.
+ */
+#include "jit/base/tuning.h"
+#include "jit/schedule/schedule_simt_impl.h"
+
+static bool is_m(const dc_kernel *k, uint32_t axis)
+{
+    const uint8_t role = k->axis.at[axis].role;
+    return role == DC_ROLE_M || role == DC_ROLE_SPATIAL;
+}
+
+/* Loops i to j, each directly in the one before. */
+static void join(dc_sketch *s, const uint32_t *axis, int i, int j)
+{
+    uint32_t all = axis[i];
+    while (++i <= j && dc_do_fuse(s, all, axis[i], &all))
+        continue;
+}
+
+/* The last loops over rows that stand in each other: first to last; false where one is too short for tiles. */
+static bool find_rows(const dc_sketch *s, const dc_shape *p, int *first, int *last)
+{
+    *last = p->nout - 2;
+    while (*last > 0 && !is_m(s->k, p->out[*last]))
+        --*last;
+    *first = *last;
+    while (*first > 0 && is_m(s->k, p->out[*first - 1]))
+        --*first;
+    return is_m(s->k, p->out[*last]) &&
+           dc_simt_product(s, p->out + *first, *last - *first + 1) >= DC_TUNE_GROUP_ROWS;
+}
+
+/* Is it a product of two operands, at positions that no integers choose, with columns for tiles? */
+static bool is_product(dc_sketch *s, const dc_shape *p)
+{
+    dc_operands o;
+    if (p->nout < 2 || p->nred == 0 || !p->one_sum || dc_ix_any_value(s->k))
+        return false;
+    const uint32_t n = p->out[p->nout - 1];
+    return s->k->axis.at[n].role == DC_ROLE_N && dc_sketch_extent(s, n) >= DC_TUNE_GROUP_ROWS &&
+           dc_operands_of(s->k, &s->k->arena, dc_shape_term(s->k, p), n, &o) && o.product;
+}
+
+dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p)
+{
+    int first, last;
+    if (!is_product(s, p) || !find_rows(s, p, &first, &last))
+        return *p;
+    join(s, p->out, first, last);
+    join(s, p->red, 0, p->nred - 1);
+    return dc_shape_of(s->k);
+}
