@@ -65,7 +65,7 @@ static void list_users(fusing *w)
 
 typedef struct demand { /* what all users together ask of a node */
     uint32_t home, maps;
-    dc_ref map; /* see fuse_node */
+    dc_ref map;       /* see fuse_node */
     uint8_t operand;  /* bits of fuse_operand */
     bool expanded;    /* by a broadcast that keeps no blocked map */
     int64_t repeats;  /* by an expand, of each element; else 1 */
@@ -283,7 +283,9 @@ static void stay(fusing *w, dc_ref r, const demand *d)
     fuse_node *x = &w->node[r];
     fuse_rows rows;
     if (fuse_class(w, r) == DC_CLASS_SAME)
-        x->operand = d->operand & (OPERAND_LEFT | OPERAND_VECTORS);
+        x->operand = d->operand & ~OPERAND_OTHER;
+    else if (fuse_class(w, r) == DC_CLASS_MOV || fuse_at(w, r)->op == DC_OP_CAST)
+        x->operand = d->operand & (OPERAND_GATHERED | OPERAND_COLUMNS);
     x->map = d->map;
     x->maps = d->maps;
     if (fuse_is_heavy(x) && once_for_row(w, r, d, &rows))
@@ -361,10 +363,16 @@ dc_window dc_group_window(const dc_groups *g, dc_ref piece)
     return x;
 }
 
-static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool row_blocks,
-                 uint32_t most, dc_groups *out)
+static void fuse(dc_job *j, dc_arena *a, const dc_func *fn, int level, bool groups, uint32_t most,
+                 dc_groups *out)
 {
-    fusing w = {.j = j, .a = a, .fn = fn, .level = level, .row_blocks = row_blocks, .most = most};
+    fusing w = {.j = j,
+                .a = a,
+                .fn = fn,
+                .level = level,
+                .groups = groups,
+                .row_blocks = !groups,
+                .most = most};
     w.node = DC_NEW_ARRAY(a, fuse_node, fn->node.n);
     w.live = DC_NEW_ARRAY(a, bool, fn->node.n);
     w.is_result = DC_NEW_ARRAY(a, bool, fn->node.n);
@@ -410,10 +418,10 @@ dc_status dc_fuse_for(dc_job *j, dc_arena *a, const dc_func *fn, int level, cons
                       dc_groups *out)
 {
     uint32_t most = DC_TUNE_GROUP_OPS;
-    fuse(j, a, fn, level, !t->simt, most, out);
+    fuse(j, a, fn, level, t->simt, most, out);
     while (t->buffers > 0 && most_buffers(out) > t->buffers && most > 1) {
         most /= 2;
-        fuse(j, a, fn, level, !t->simt, most, out);
+        fuse(j, a, fn, level, t->simt, most, out);
     }
     return DC_OK;
 }

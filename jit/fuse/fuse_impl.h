@@ -51,9 +51,11 @@
 
 /* How users read a node; "as vectors" a contraction reads its right operand, or images of a grouped one. */
 enum fuse_operand {
-    OPERAND_LEFT = 1,    /* as the left operand of a contraction, element by element */
-    OPERAND_VECTORS = 2, /* as vectors, by a contraction */
-    OPERAND_OTHER = 4    /* otherwise than as the right operand of a dot */
+    OPERAND_LEFT = 1,     /* as the left operand of a contraction, element by element */
+    OPERAND_VECTORS = 2,  /* as vectors, by a contraction */
+    OPERAND_OTHER = 4,    /* otherwise than as the right operand of a dot */
+    OPERAND_GATHERED = 8, /* by its access map, into tiles of a convolution of thread groups, */
+    OPERAND_COLUMNS = 16  /* which wants its last axis last in memory */
 };
 
 #define FUSE_BLOCKED ((dc_ref)0) /* no node has this number */
@@ -97,6 +99,7 @@ typedef struct fusing {
     DC_VEC(dc_choice) choice;
     DC_VEC(fuse_group) group;
     int level;
+    bool groups;     /* the device runs groups of threads */
     bool row_blocks; /* row-wise groups may have partial sums over rows */
     uint32_t most;   /* operations of a group */
 } fusing;

@@ -4,7 +4,8 @@
  *
  *   - the left operand is read element by element: casts and movement of what is stored are folded into its
  *     reads, unless jit/rewrite/contraction_layout.c has transposed a large matrix for it;
- *   - the right operand of a dot is read as vectors, or packed: a parameter may be cast and scaled there.
+ *   - the right operand of a dot is read as vectors, or packed: a parameter may be cast and scaled there;
+ *   - operands of a convolution of thread groups are gathered into tiles, whatever moves them.
  */
 #include "core/graph/conv.h"
 #include "jit/fuse/fuse_impl.h"
@@ -27,14 +28,53 @@ static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
            n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
 }
 
+/* Do windows of a convolution overlap, so that it reads an element several times? */
+static bool has_windows(const fusing *w, const dc_node *n)
+{
+    const dc_conv c = dc_conv_of(n);
+    bool any = false;
+    for (int i = 0; i < c.n; i++)
+        any |= fuse_at(w, n->in[1])->dim[c.kernel[2 + i]] > 1 && n->dim[c.out[2 + i]] > 1;
+    return any;
+}
+
+/*
+ * Tiles of a convolution are copied in vectors of channels where these are last. Images of few
+ * channels are read in place, and those that are read but once.
+ */
+static uint8_t gathered(const fusing *w, dc_ref u, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, u), *a = fuse_at(w, r);
+    const bool columns =
+        n->in[1] == r || is_grouped(n) ||
+        (has_windows(w, n) && a->rank > 0 && a->dim[a->rank - 1] >= DC_TUNE_GROUP_ROWS);
+    return (uint8_t)(OPERAND_LEFT | OPERAND_OTHER | OPERAND_GATHERED |
+                     (columns ? OPERAND_COLUMNS : 0));
+}
+
 uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
 {
     const dc_node *n = fuse_at(w, u);
     if (fuse_class(w, u) != DC_CLASS_CON)
         return w->node[u].operand | OPERAND_OTHER;
+    if (w->groups && n->op == DC_OP_CONV)
+        return gathered(w, u, r);
     const bool left = n->in[0] == r;
     return (uint8_t)((left ? OPERAND_LEFT : 0) | (left || n->op != DC_OP_DOT ? OPERAND_OTHER : 0) |
                      (n->in[1] == r || is_read_apart(w, u, r) ? OPERAND_VECTORS : 0));
+}
+
+/* Is r movement, or a cast to more bits, that a gathering copy does? */
+static bool is_gathered(const fusing *w, dc_ref r, uint8_t operand)
+{
+    const dc_node *n = fuse_at(w, r);
+    if (fuse_class(w, r) == DC_CLASS_SRC || fuse_class(w, r) == DC_CLASS_SAME)
+        return true;
+    if (n->op == DC_OP_CAST)
+        return dc_dtype_size((dc_dtype)n->dtype) >=
+               dc_dtype_size((dc_dtype)fuse_at(w, n->in[0])->dtype);
+    const bool turns = n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
+    return dc_layout_folds(w->fn, r) && !(turns && (operand & OPERAND_COLUMNS) != 0);
 }
 
 /* Is r, or what it is made of, only what a left operand folds into its reads over memory? */
@@ -90,5 +130,7 @@ bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
     if ((operand & OPERAND_VECTORS) != 0)
         return (operand & OPERAND_OTHER) != 0 || !is_made_at_once(w, r);
+    if ((operand & OPERAND_GATHERED) != 0)
+        return !is_gathered(w, r, operand);
     return (operand & OPERAND_LEFT) != 0 && (!is_folded(w, r) || dc_layout_is_transposed(w->fn, r));
 }

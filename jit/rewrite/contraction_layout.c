@@ -2,6 +2,7 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
+#include "jit/rewrite/split_conv.h"
 #include "jit/rewrite/split_reduction.h"
 
 #include <string.h>
@@ -193,6 +194,8 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, bool groups)
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
+        if (groups && (map[r] = dc_split_conv(to, f, r, in)) != 0)
+            continue;
         if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0], groups)) != 0)
             continue;
         map[r] = n->op == DC_OP_DOT ? laid_out(to, f, n, in)
