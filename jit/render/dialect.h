@@ -27,9 +27,10 @@ typedef struct dc_dialect {
     /* strict, of f32 and f64: functions "name(", or NULL where operators do */
     const char *add[2], *sub[2], *mul[2];
     const char *shuffle; /* "name(" of a value, a lane and how many lanes; or NULL */
-    const char
-        *unroll; /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
-    const char *param; /* where parameter # begins */
+    const char *vote;      /* bits of the lanes of a warp in which `yes` is true; or NULL */
+    const char *first_bit; /* the number of the lowest bit of `vote`, which is not 0 */
+    const char *unroll;  /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
+    const char *param;   /* where parameter # begins */
     /*
      * Of simt kernels: a type of so many bytes (2, 4, 8, 16), through which elements of `size` bytes are loaded and
      * stored at once; NULL: there is none. And what makes an array as aligned.

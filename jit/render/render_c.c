@@ -7,6 +7,7 @@
 #include "core/runtime/halt.h"
 #include "jit/flat/flat_polls.h"
 #include "jit/render/c_expr.h"
+#include "jit/render/warp_loop.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,8 +16,9 @@ typedef struct render {
     dc_job *j;
     dc_c_text t;
     int depth;
-    const bool *look;   /* loops of the kernel that ask whether it is to end; or NULL */
-    DC_VEC(dc_fv) open; /* LOOP or IF of each open scope */
+    const bool *look;         /* loops of the kernel that ask whether it is to end; or NULL */
+    const dc_warp_loop *warp; /* by value: loops that a warp looks through; or NULL */
+    DC_VEC(dc_fv) open;       /* LOOP or IF of each open scope */
 } render;
 
 #define put(r, ...) dc_c_text_put(&(r)->t, __VA_ARGS__)
@@ -142,6 +144,78 @@ static void put_loop(render *r, dc_fv v)
     }
     put(r, "v%u++) {\n", v);
     r->depth++;
+}
+
+/* Loops that a warp looks through ---------------------------------------------------------------- */
+
+enum { WARP_VOTES = 8 };
+
+static void put_statements_of(render *r, const bool *needed, dc_fv loop)
+{
+    for (uint32_t n = 0; n < r->t.plan.n; n++) {
+        const dc_fv v = r->t.plan.step[n].v;
+        if (v > loop && needed[v])
+            put_statement(r, v);
+    }
+}
+
+/* Each thread looks at iterations of its own; the votes of a warp about 32 of them go to one thread each. */
+static void put_votes(render *r, dc_fv v, const dc_warp_loop *x)
+{
+    const dc_finst *i = at(r, v);
+    const char *t = type_name(r, DC_INDEX, false);
+    bool *needed = DC_NEW_ARRAY(&r->j->scratch, bool, r->t.f->inst.n);
+    dc_warp_loop_needs(r->t.f, v, x, needed);
+    indent(r);
+    put(r, "u32 votes%u = 0;\n", v);
+    indent(r);
+    put(r, "#pragma unroll\n");
+    indent(r);
+    put(r, "for (u32 part = 0; part < %d; part++) {\n", WARP_VOTES);
+    r->depth++;
+    indent(r);
+    put(r, "const %s v%u = first%u + 32 * part + thread %s;\n", t, v, v, "% 32");
+    indent(r);
+    put(r, "bool yes = v%u < %V;\n", v, i->in[1]);
+    indent(r);
+    put(r, "if (yes) {\n");
+    r->depth++;
+    put_statements_of(r, needed, v);
+    indent(r);
+    put(r, "yes = %V", x->test[0]);
+    for (int n = 1; n < x->n; n++)
+        put(r, " && %V", x->test[n]);
+    put(r, ";\n");
+    r->depth--;
+    indent(r);
+    put(r, "}\n");
+    indent(r);
+    put(r, "const u32 vote = %s;\n", r->t.d->vote);
+    indent(r);
+    put(r, "votes%u = thread %s == part ? vote : votes%u;\n", v, "% 32", v);
+    r->depth--;
+    indent(r);
+    put(r, "}\n");
+}
+
+/* The iterations that were voted for, in order. */
+static void put_warp_loop(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    const char *t = type_name(r, DC_INDEX, false);
+    indent(r);
+    put(r, "for (%s first%u = %V; first%u < %V; first%u += %d) {\n", t, v, i->in[0], v, i->in[1], v,
+        32 * WARP_VOTES);
+    r->depth++;
+    put_votes(r, v, &r->warp[v]);
+    indent(r);
+    put(r, "for (u32 part = 0; part < %d; part++)\n", WARP_VOTES);
+    indent(r);
+    put(r, "for (u32 vote = %svotes%u, part); vote != 0; vote &= vote - 1) {\n", r->t.d->shuffle,
+        v);
+    r->depth++;
+    indent(r);
+    put(r, "const %s v%u = first%u + 32 * part + %s;\n", t, v, v, r->t.d->first_bit);
 }
 
 /* At the end of an iteration: the kernel may be ended here. */
@@ -284,6 +358,22 @@ static void put_order(render *r, const dc_finst *i)
         put(r, "cp_async_wait(%d);\n", (int)i->imm);
 }
 
+static bool is_warp_loop(const render *r, dc_fv v)
+{
+    return r->warp != NULL && r->warp[v].n > 0;
+}
+
+static void put_end(render *r)
+{
+    const dc_fv opened = r->open.at[--r->open.n];
+    put_look(r, opened);
+    for (int n = is_warp_loop(r, opened) ? 2 : 1; n > 0; n--) {
+        r->depth--;
+        indent(r);
+        put(r, "}\n");
+    }
+}
+
 static void put_alone(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
@@ -303,7 +393,10 @@ static void put_alone(render *r, dc_fv v)
         return;
     case DC_K_LOOP:
         DC_PUSH_IN(&r->j->scratch, r->open, v);
-        put_loop(r, v);
+        if (is_warp_loop(r, v))
+            put_warp_loop(r, v);
+        else
+            put_loop(r, v);
         return;
     case DC_K_IF:
         DC_PUSH_IN(&r->j->scratch, r->open, v);
@@ -312,10 +405,7 @@ static void put_alone(render *r, dc_fv v)
         r->depth++;
         return;
     case DC_K_END:
-        put_look(r, r->open.at[--r->open.n]);
-        r->depth--;
-        indent(r);
-        put(r, "}\n");
+        put_end(r);
         return;
     case DC_K_BARRIER:
         put_barrier(r, i);
@@ -437,6 +527,7 @@ static void put_kernel(render *r)
     r->open.at = NULL;
     r->open.n = r->open.cap = 0;
     r->look = r->t.d == &dc_dialect_c11 ? dc_flat_polls_find(r->t.f, &r->j->scratch) : NULL;
+    r->warp = r->t.d->vote != NULL ? dc_warp_loops_find(r->t.f, &r->j->scratch) : NULL;
     if (r->look != NULL)
         put_look_at(r);
     for (uint32_t n = 0; n < r->t.plan.n;) {

@@ -53,6 +53,11 @@ bool dc_do_split_reduce(dc_sketch *s, uint32_t axis, int64_t n, dc_partial *out)
     return apply(s, &m);
 }
 
+bool dc_do_ranges(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out)
+{
+    return in_two(s, DC_MOVE_RANGES, axis, n, out);
+}
+
 bool dc_do_part(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own)
 {
     *own = s->k->axis.n;

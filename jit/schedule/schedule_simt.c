@@ -4,6 +4,7 @@
  *   map      no reduction (schedule_simt_map.c).
  *   rows     reductions along rows and what is stored by rows beside them; long sums (schedule_simt_rows.c).
  *   columns  few sums over leading axes (schedule_simt_columns.c).
+ *   scatter  updates of places that integers choose (schedule_simt_scatter.c).
  *   flat     a thread for each output, outputs numbered through all their axes; a reduction is a loop of its thread.
  *            It fits everything.
  */
@@ -100,6 +101,9 @@ bool dc_simt_flat(dc_sketch *s, const dc_shape *p)
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
 {
     bool is = false;
+    const bool scatter = dc_simt_scatter(s, &is);
+    if (is)
+        return scatter;
     if (p->add == NULL && !p->by_rows)
         return dc_simt_map(s, p);
     const dc_shape joined = dc_simt_join_loops(s, p);

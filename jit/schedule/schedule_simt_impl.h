@@ -29,6 +29,9 @@ bool dc_simt_own_group(dc_sketch *s, uint32_t axis);
 /* The outermost loop becomes groups of so many threads; what is left over has a group of its own. */
 bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads);
 
+/* Do all operands in the list go along the axis as what is stored does, or not at all? */
+bool dc_simt_goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis);
+
 /* An output to each thread. */
 bool dc_simt_flat(dc_sketch *s, const dc_shape *p);
 /* No reduction, schedule_simt_map.c. */
@@ -39,5 +42,7 @@ dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
 bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
 /* Sums over leading axes, schedule_simt_columns.c; *is as above. */
 bool dc_simt_columns(dc_sketch *s, const dc_shape *p, bool *is);
+/* Updates of places that integers choose, schedule_simt_scatter.c; *is as above. */
+bool dc_simt_scatter(dc_sketch *s, bool *is);
 
 #endif

@@ -9,11 +9,10 @@
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_impl.h"
 
-/* Do all operands go along the axis as the result does, or not at all? Others are read where lanes stand far apart. */
-static bool goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis)
+bool dc_simt_goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis)
 {
     for (const dc_stmt *t = first; t != NULL; t = t->next) {
-        if (t->body != NULL && !goes_along(s, t->body, axis))
+        if (t->body != NULL && !dc_simt_goes_along(s, t->body, axis))
             return false;
         for (uint32_t i = 0; i < t->nput; i++) {
             bool affine = true;
@@ -29,7 +28,7 @@ static bool goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis)
 /* Elements of a thread along an axis: fewer where there are few threads. */
 static int64_t vector_of(dc_sketch *s, uint32_t axis, int64_t extent, int64_t all)
 {
-    int64_t v = goes_along(s, s->k->root, axis) ? dc_simt_vector(s, extent) : 1;
+    int64_t v = dc_simt_goes_along(s, s->k->root, axis) ? dc_simt_vector(s, extent) : 1;
     while (v > 1 && all / v < dc_simt_many(s) * DC_TUNE_ROW_LANES)
         v /= 2;
     return v;

@@ -194,7 +194,7 @@ end), "local=0 registers=64 loads=1 stores=1")
 family("their gradient", fn("(x: f32[50257, 768], i: i32[8192], g: f32[8192, 768]) -> f32[50257, 768]",
   function(x, i, g)
     return dc.grad((x:take(i) * g):sum(), x)
-  end))
+  end), "local=0 registers=64 loads=1 stores=1")
 
 -- Training -------------------------------------------------------------------------------------
 

@@ -249,6 +249,26 @@ static const char updates[] =
     "    p1[j] = sub(p1[j], mul(0.25:f32, x0[3*j]))\n"
     "}\n";
 
+/* Updates of rows that integers choose: all of them, filled before, and some, in place. */
+static const char scatter[] =
+    "kernel scatter(out0: f32[70] out, x0: f32[70], x1: i32[40], x2: f32[280]) {\n"
+    "  for n in 7\n"
+    "    for a in 10\n"
+    "      out0[7*a + n] = x0[7*a + n]\n"
+    "    for k in 40\n"
+    "      t0 = minimum(maximum(x1[k], 0:i32), 9:i32)\n"
+    "      out0[7*int(t0) + n] = add(out0[7*int(t0) + n], x2[7*k + n])\n"
+    "}\n";
+
+static const char tested[] =
+    "kernel tested(p0: f32[63] inout, x0: i32[40], x1: f32[280]) {\n"
+    "  for n in 7\n"
+    "    for k in 40\n"
+    "      t0 = minimum(maximum(x0[k], -1:i32), 9:i32)\n"
+    "      t1 = minimum(maximum(x0[k], 0:i32), 8:i32)\n"
+    "      p0[7*int(t1) + n] = add(p0[7*int(t1) + n], x1[7*k + n]) if int(t0) in 9\n"
+    "}\n";
+
 /* Stages through a local of both dims; a prefix sum, whose iterations depend on each other. */
 static const char stages[] = "kernel stages(out0: f32[48] out, out1: f32[6] out, x0: f32[48]) {\n"
                              "  local t: f32[48]\n"

@@ -113,6 +113,14 @@ static const char *const sr_written[] = {
     "    for k in 7\n"
     "      p1[7*j + k] = sub(p1[7*j + k], mul(0.25:f32, x1[j + 5*k]))\n"
     "}\n",
+    "kernel scatter(out0: f32[133] out, x0: f32[133], x1: i32[40], x2: f32[280]) strict {\n"
+    "  for n in 7\n"
+    "    for a in 19\n"
+    "      out0[7*a + n] = x0[7*a + n]\n"
+    "    for k in 40\n"
+    "      t0 = minimum(maximum(x1[k], 0:i32), 18:i32)\n"
+    "      out0[7*int(t0) + n] = add(out0[7*int(t0) + n], x2[7*k + n])\n"
+    "}\n",
     "kernel two(out0: f32[120] out, x0: f32[160], x1: f32[20]) strict {\n"
     "  local a: f32[20]\n"
     "  local acc: f32[1]\n"
@@ -448,7 +456,7 @@ static const sr_weights sr_weight = {
     W(PACK, 1, 1, 1),       W(WINDOW_READ, 1, 1, 1),  W(CACHE_WRITE, 2, 1, 1),
     W(COMPUTE_AT, 3, 1, 1), W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
     W(TENSORIZE, 2, 1, 1),  W(REPLICATE, 1, 1, 3),    W(PAD_ROWS, 1, 2, 2),
-    W(SWIZZLE, 1, 2, 3),
+    W(SWIZZLE, 1, 2, 3),    W(RANGES, 1, 1, 1),
 #undef W
 };
 

@@ -1,0 +1,99 @@
+-- Rows that integers choose, and their gradients: groups of threads have a range of rows each, and look through all
+-- integers for theirs. Whole numbers, so that sums are exact in any order.
+local lu = require "luaunit"
+local dc = require "deepc"
+
+TestScatter = {}
+
+-- Sums of the rows of g that go to each row.
+local function gradient(rows, columns, at)
+  local want = {}
+  for i = 1, rows * columns do
+    want[i] = 0
+  end
+  for k, row in ipairs(at) do
+    for n = 1, columns do
+      local place = row * columns + n
+      want[place] = want[place] + ((k - 1) * columns + n) % 13
+    end
+  end
+  return want
+end
+
+local function positions(count, of)
+  local at = {}
+  for k = 1, count do
+    at[k] = of(k)
+  end
+  return at
+end
+
+local function check(rows, columns, at, type, axis)
+  local count = #at
+  local x = axis == 2 and { columns, rows } or { rows, columns }
+  local g = axis == 2 and { columns, count } or { count, columns }
+  local signature = "f(w: %s[%d, %d], places: i32[%d], h: %s[%d, %d]) -> %s[%d, %d]"
+  local f = dc.fn(signature:format(type, x[1], x[2], count, type, g[1], g[2], type, x[1], x[2]), function(w, places, h)
+    return dc.grad((w:take(places, axis) * h):sum(), w)
+  end)
+  local values = {}
+  for i = 1, count * columns do
+    values[i] = i % 13
+  end
+  local seen = dc.tensor(values):reshape(count, columns):cast(type)
+  local got = f(dc.zeros(("%s[%d, %d]"):format(type, x[1], x[2])), dc.tensor(at):cast "i32",
+    axis == 2 and seen:transpose(1, 2) or seen)
+  if axis == 2 then
+    got = got:transpose(1, 2)
+  end
+  lu.assertEquals(got:cast "f64":reshape(-1):totable(), gradient(rows, columns, at),
+    ("%s, %d of %d rows of %d, axis %d"):format(type, count, rows, columns, axis))
+end
+
+function TestScatter:test_rows()
+  for _, size in ipairs { { 1000, 100, 300 }, { 5000, 3, 700 }, { 4099, 1, 1000 }, { 700, 64, 65 }, { 7, 320, 200 },
+    { 2, 33, 3000 }, { 1, 5, 100 }, { 300, 1025, 20 } } do
+    local rows, columns, count = table.unpack(size)
+    check(rows, columns, positions(count, function(k)
+      return k * 7919 % rows
+    end), "f32", 1)
+  end
+end
+
+function TestScatter:test_one_row_gets_all()
+  for _, row in ipairs { 0, 77, 999 } do
+    check(1000, 40, positions(500, function()
+      return row
+    end), "f32", 1)
+  end
+end
+
+function TestScatter:test_types()
+  for _, type in ipairs { "f16", "bf16", "f64" } do
+    check(500, 24, positions(90, function(k)
+      return k * k % 500
+    end), type, 1)
+  end
+end
+
+function TestScatter:test_columns()
+  for _, size in ipairs { { 100, 7, 300 }, { 513, 40, 90 } } do
+    local rows, columns, count = table.unpack(size)
+    check(rows, columns, positions(count, function(k)
+      return k * 31 % rows
+    end), "f32", 2)
+  end
+end
+
+function TestScatter:test_same_bits_in_each_run()
+  local f = dc.fn("f(x: f32[900, 48], at: i32[2000], g: f32[2000, 48]) -> f32[900, 48]", function(x, at, g)
+    return dc.grad((x:take(at, 1) * g):sum(), x)
+  end)
+  local at = dc.iota "i32[2000]" * 17 % 11
+  local g = (dc.iota("f32[2000, 48]") * 0.37):sin()
+  local x = dc.zeros "f32[900, 48]"
+  local first = f(x, at, g):totable()
+  for _ = 1, 3 do
+    lu.assertEquals(f(x, at, g):totable(), first)
+  end
+end
