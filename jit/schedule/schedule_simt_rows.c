@@ -18,6 +18,7 @@ typedef struct part {             /* loops over columns around one assignment */
     int n;
     int64_t extent; /* of all of them */
     bool reduces;
+    bool loads; /* elements of its columns */
 } part;
 
 typedef struct rows {
@@ -43,7 +44,7 @@ static dc_ix column_of(dc_kernel *k, const part *x)
  * Does it touch of a row that is kept nothing but its own column, which a thread has in its registers? And are all elements
  * that it stores its own? A scatter's are not.
  */
-static bool is_plain(dc_kernel *k, const part *x, const dc_stmt *set)
+static bool is_plain(dc_kernel *k, part *x, const dc_stmt *set)
 {
     const dc_ix column = column_of(k, x);
     const dc_mark mark = dc_arena_mark(&k->arena);
@@ -56,6 +57,8 @@ static bool is_plain(dc_kernel *k, const part *x, const dc_stmt *set)
         if (!below[v] || n->kind != DC_VX_LOAD)
             continue;
         const dc_buffer *b = &k->buf.at[n->buf];
+        for (int i = 0; i < x->n; i++)
+            x->loads |= dc_ix_uses(k, n->at, x->axis[i]);
         plain = (set->reduces || n->buf != p.buf) &&
                 (b->scope == DC_SCOPE_PARAM || b->count == 1 || n->at == column);
     }
@@ -133,15 +136,17 @@ static void choose_threads(const dc_sketch *s, rows *r)
 
 /* Parts --------------------------------------------------------------------------------------- */
 
-/* The loop over what a thread does, unrolled so that it stays in registers. */
-static bool keep(dc_sketch *s, const rows *r, uint32_t axis)
+/* The loop over what a thread does, unrolled so that it stays in registers; of long rows only what is loaded. */
+static bool keep(dc_sketch *s, const rows *r, const part *x, uint32_t axis)
 {
     const int64_t n = dc_sketch_extent(s, axis);
-    return n < 2 || n * r->vector > DC_TUNE_ROW_ELEMENTS || dc_do_unroll(s, axis);
+    const int64_t most =
+        r->threads < DC_TUNE_ROW_THREADS || !x->loads ? DC_TUNE_ROW_ELEMENTS : DC_TUNE_ROW_MOST;
+    return n < 2 || n * r->vector > most || dc_do_unroll(s, axis);
 }
 
 /* Loop `inner` of a piece of T * V columns: V of them to each of T threads, around the loop `outer` over pieces. */
-static bool share_out(dc_sketch *s, rows *r, uint32_t outer, uint32_t inner)
+static bool share_out(dc_sketch *s, rows *r, const part *x, uint32_t outer, uint32_t inner)
 {
     dc_split v = {.o = inner};
     if (r->vector > 1 && !dc_do_split(s, inner, r->vector, &v))
@@ -149,7 +154,7 @@ static bool share_out(dc_sketch *s, rows *r, uint32_t outer, uint32_t inner)
     if (!dc_do_reorder(s, v.o, outer) || (r->vector > 1 && !dc_do_vectorize(s, v.i)))
         return false;
     r->lane[r->nlane++] = v.o;
-    return keep(s, r, outer);
+    return keep(s, r, x, outer);
 }
 
 /* Partial results of V lanes of each thread: the thread's own first. */
@@ -177,9 +182,9 @@ static bool schedule_part(dc_sketch *s, rows *r, const part *x, uint32_t *total)
     if (!dc_simt_fuse(s, x->axis, x->n, &all))
         return false;
     if (!x->reduces)
-        return dc_do_split(s, all, r->threads * r->vector, &c) && share_out(s, r, c.o, c.i);
+        return dc_do_split(s, all, r->threads * r->vector, &c) && share_out(s, r, x, c.o, c.i);
     return dc_do_split_reduce(s, all, r->threads * r->vector, &sum) &&
-           share_out(s, r, sum.o, sum.i) && add_lanes(s, r, sum.j, total);
+           share_out(s, r, x, sum.o, sum.i) && add_lanes(s, r, sum.j, total);
 }
 
 /* Kernels ------------------------------------------------------------------------------------ */

@@ -121,7 +121,17 @@ for _, n in ipairs { 128, 768, 1024, 4096, 16384, 50257 } do
   local t = ("f32[%d, %d]"):format(m, n)
   family(("softmax, %s"):format(t), fn("(x: %s) -> %s", function(x)
     return x:softmax(2)
-  end, t, t), whole)
+  end, t, t), n == 50257 and "registers=64 shared=49152 loads=1.2 stores=1.2 banks=1 read=1.2" or whole)
+  if n == 50257 then
+    local b = ("bf16[%d, %d]"):format(m, n)
+    family(("softmax, %s"):format(b), fn("(x: %s) -> %s", function(x)
+      return x:softmax(2)
+    end, b, b), "registers=64 shared=49152 loads=1.2 stores=1.2 banks=1 read=1.3")
+    family(("cross entropy and its gradient, %s"):format(b), fn("(x: %s, y: i32[%d]) -> f32[], %s", function(x, y)
+      local loss = nn.cross_entropy(x:cast "f32", y)
+      return loss, dc.grad(loss, x)
+    end, b, m, b))
+  end
   if n <= 4096 then
     local norm = nn.LayerNorm(n)
     family(("layer norm, %s"):format(t), fn("(x: %s) -> %s", function(x)

@@ -55,7 +55,8 @@ end
 function TestGroups.test_rows()
   check [[
 for _, type in ipairs { "f32", "f16", "i32", "f64" } do
-  for _, size in ipairs { { 1, 33 }, { 3, 31 }, { 64, 10 }, { 7, 127 }, { 2, 4096 }, { 1, 5000 }, { 130, 1000 } } do
+  for _, size in ipairs { { 1, 33 }, { 3, 31 }, { 64, 10 }, { 7, 127 }, { 2, 4096 }, { 1, 5000 }, { 130, 1000 },
+    { 1, 33793 } } do
     local m, n = table.unpack(size)
     local what = ("%s %d by %d"):format(type, m, n)
     local f = dc.fn(("f(x: %s[%d, %d]) -> f64[%d], %s[%d], %s[%d, %d]"):format(type, m, n, m, type, m, type, m, n),
