@@ -135,7 +135,7 @@ bool dc_exec_cache_key(const dc_env *env, dc_job *j, const dc_exec *e, dc_cache_
     if (depends == NULL)
         return false;
     dc_text *text = dc_job_text(j);
-    dc_text_puts(text, "executable 8\n");
+    dc_text_puts(text, "executable 9\n");
     const bool known = dc_build_id_put(text);
     dc_text_printf(text, "\n%s", depends);
     put_target(text, env->target);

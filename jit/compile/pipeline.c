@@ -356,7 +356,7 @@ static dc_status plan_within_limit(dc_compiling *p)
     }
     const dc_part *body = &p->part[p->npart - 1];
     if (!p->env->device->ops->host)
-        p->e->needs = dc_memory_limit_needs(p->j, &p->e->mem, &body->desc, body->fn, &body->plan);
+        p->e->needs = dc_memory_needs_of(p->j, &p->e->mem, &body->desc, body->fn, &body->plan);
     return dc_memory_limit_plan(p->j, &body->desc, body->fn, &body->plan);
 }
 

@@ -8,6 +8,7 @@
 #define DC_JIT_EXEC_EXEC_H
 
 #include "jit/exec/instance.h"
+#include "jit/plan/memory_limit.h"
 
 enum { DC_SLOT_BLOCK, DC_SLOT_ARENA, DC_SLOT_DERIVED, DC_SLOT_FIRST };
 
@@ -86,8 +87,7 @@ struct dc_exec {
     size_t guard;       /* free bytes round each temporary */
     dc_guarded *temp;
     uint32_t ntemp;
-    const char *
-        needs; /* its memory in words, for a device that has less; NULL: of the host, or found on disk */
+    dc_memory_needs needs; /* for a device that has less; nothing where memory is the host's */
 
     dc_exec_info info;
     dc_profile profile;

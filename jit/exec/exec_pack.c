@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* A new field needs a row below, or a reason here why it has none: `sets` is found again,
- * `needs` has lines and names of the script, which are in no key. */
-_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 544 && sizeof(dc_command) == 120 &&
+/* A new field needs a row below, or a reason here why it has none: `sets` is found again. */
+_Static_assert(sizeof(void *) != 8 || (sizeof(struct dc_exec) == 584 &&
+                                       sizeof(dc_memory_value) == 40 && sizeof(dc_command) == 120 &&
                                        sizeof(dc_command_fact) == 48 && sizeof(dc_kept) == 48 &&
                                        sizeof(dc_exec_choice) == 72 && sizeof(dc_exec_info) == 72 &&
                                        sizeof(dc_guarded) == 24 && sizeof(dc_derived_value) == 40),
@@ -139,6 +139,13 @@ static const field derived_fields[] = {
 };
 RECORD(derived, dc_derived_value);
 
+static const field value_fields[] = {
+    {F(dc_memory_value, bytes)},     {AS(TEXT, dc_memory_value, type)},
+    {AS(TEXT, dc_memory_value, op)}, {AS(LINE, dc_memory_value, where)},
+    {F(dc_memory_value, param)},
+};
+RECORD(value, dc_memory_value);
+
 static const field exec_fields[] = {
     {F(dc_exec, info.launches)},
     {F(dc_exec, info.copies)},
@@ -159,6 +166,11 @@ static const field exec_fields[] = {
     {F(dc_exec, untouched)},
     {F(dc_exec, guard)},
     {OWN(dc_exec, temp, ntemp, &temp)},
+    {F(dc_exec, needs.temps)},
+    {F(dc_exec, needs.cells)},
+    {F(dc_exec, needs.arguments)},
+    {F(dc_exec, needs.results)},
+    {OWN(dc_exec, needs.value, needs.nvalue, &value)},
     {KNOWN(dc_exec, denied_why, desc.ncell, &reasons)},
     {KNOWN(dc_exec, in_part, desc.ncell, &flags)},
     {F(dc_exec, nprologue)},

@@ -49,10 +49,12 @@ static dc_status record(dc_inst *i, dc_job *j)
 dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status)
 {
     const dc_exec *e = i->exec;
-    if (status != DC_E_NOMEM || j->err.id != DC_ERR_NOMEM || e->needs == NULL)
+    char text[DC_MEMORY_TEXT];
+    if (status != DC_E_NOMEM || j->err.id != DC_ERR_NOMEM || e->needs.nvalue == 0)
         return status;
+    dc_memory_needs_print(&e->needs, &e->desc, e->desc.fn, text);
     j->err = (dc_err){0};
-    return dc_fail(j, DC_ERR_NOMEM_TEXT, &(dc_fact){.op = e->desc.name, .word = {e->needs}});
+    return dc_fail(j, DC_ERR_NOMEM_TEXT, &(dc_fact){.op = e->desc.name, .word = {text}});
 }
 
 /* What needs the executable to be compiled. */

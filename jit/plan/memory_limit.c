@@ -16,10 +16,10 @@ typedef struct buffer {
 } buffer;
 
 typedef struct need {
-    dc_arena *a;
+    dc_arena *a; /* of `buffers` */
     const dc_exec_desc *d;
     const dc_func *fn;
-    size_t temps, cells, arguments, results;
+    dc_memory_needs of; /* its values are found last */
     DC_VEC(buffer) buffers;
 } need;
 
@@ -46,11 +46,12 @@ static void add_interface(need *n)
 {
     const dc_exec_desc *d = n->d;
     for (uint32_t i = 0; i < d->nfree + d->ncell; i++) {
-        add_bytes(i < d->nfree ? &n->arguments : &n->cells, node_bytes(n->fn, n->fn->param.at[i]));
+        add_bytes(i < d->nfree ? &n->of.arguments : &n->of.cells,
+                  node_bytes(n->fn, n->fn->param.at[i]));
         note(n, n->fn->param.at[i]);
     }
     for (uint32_t i = 0; i < d->nresult; i++) {
-        add_bytes(&n->results, node_bytes(n->fn, n->fn->result.at[i]));
+        add_bytes(&n->of.results, node_bytes(n->fn, n->fn->result.at[i]));
         note(n, n->fn->result.at[i]);
     }
 }
@@ -63,31 +64,63 @@ static int by_bytes(const void *x, const void *y)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* "mul, train.lua:15"; "parameter net.1.weight"; "argument 'x'". */
-static void describe(const need *n, dc_ref r, char *out, size_t room)
+static dc_memory_value value_of(const need *n, dc_arena *a, const buffer *b)
 {
-    const dc_node *node = dc_node_at(n->fn, r);
-    for (uint32_t i = 0; i < n->d->nfree + n->d->ncell; i++)
-        if (n->fn->param.at[i] == r) {
-            const char *label = n->fn->label.at[i] != NULL ? n->fn->label.at[i] : "?";
-            snprintf(out, room, i < n->d->nfree ? "argument '%.60s'" : "%.60s", label);
-            return;
-        }
-    const char *where = node->origin != 0 ? n->fn->origins.at[node->origin].where : NULL;
-    snprintf(out, room, "%s%s%.80s", dc_op_row_of((dc_op)node->op)->name, where != NULL ? ", " : "",
-             where != NULL ? where : "");
+    const dc_node *node = dc_node_at(n->fn, b->ref);
+    const dc_type t = dc_node_type(n->fn, b->ref);
+    char type[DC_TYPE_TEXT];
+    dc_type_print(&t, type, sizeof type);
+    dc_memory_value v = {.bytes = b->bytes,
+                         .type = dc_arena_strdup(a, type),
+                         .op = dc_op_row_of((dc_op)node->op)->name,
+                         .where = node->origin != 0 ? n->fn->origins.at[node->origin].where : NULL};
+    for (uint32_t i = 0; i < n->d->nfree + n->d->ncell && v.param == 0; i++)
+        v.param = n->fn->param.at[i] == b->ref ? i + 1 : 0;
+    return v;
+}
+
+static void find_values(need *n, dc_arena *a)
+{
+    dc_ref last = 0;
+    if (n->buffers.n > 0)
+        qsort(n->buffers.at, n->buffers.n, sizeof *n->buffers.at, by_bytes);
+    n->of.value = DC_NEW_ARRAY(a, dc_memory_value, SHOWN);
+    for (uint32_t i = 0; i < n->buffers.n && n->of.nvalue < SHOWN; i++) {
+        const buffer *b = &n->buffers.at[i];
+        if (b->ref != last) /* a result that is a temporary, too */
+            n->of.value[n->of.nvalue++] = value_of(n, a, b);
+        last = b->ref;
+    }
+}
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+/* "mul, train.lua:15"; "net.1.weight"; "argument 'x'". */
+static void describe(const dc_memory_value *v, const dc_exec_desc *d, const dc_func *fn, char *out,
+                     size_t room)
+{
+    const uint32_t i = v->param - 1;
+    const bool named = v->param > 0 && i < d->nfree + d->ncell;
+    const char *label = named && fn->label.at[i] != NULL ? fn->label.at[i] : "?";
+    if (named)
+        snprintf(out, room, i < d->nfree ? "argument '%.60s'" : "%.60s", label);
+    else if (v->param > 0)
+        snprintf(out, room, "a derived value");
+    else
+        snprintf(out, room, "%.40s%s%.80s", v->op, v->where != NULL ? ", " : "",
+                 v->where != NULL ? v->where : "");
 }
 
 /* The sentence as it grows; what does not fit any more is left out. */
 typedef struct sentence {
-    char text[430]; /* a record has room for it and a name */
+    char *text; /* MEMORY_TEXT of it */
     size_t n;
 } sentence;
 
 static bool put_text(sentence *s, const char *text)
 {
     const size_t n = strlen(text);
-    if (n >= sizeof s->text - s->n)
+    if (n >= DC_MEMORY_TEXT - s->n)
         return false;
     memcpy(s->text + s->n, text, n + 1);
     s->n += n;
@@ -101,7 +134,7 @@ static void put_bytes(sentence *s, uint64_t bytes, const char *behind)
     put_text(s, behind);
 }
 
-static void put_parts(sentence *s, const need *n)
+static void put_parts(sentence *s, const dc_memory_needs *n)
 {
     const struct {
         size_t bytes;
@@ -119,42 +152,22 @@ static void put_parts(sentence *s, const need *n)
         }
 }
 
-/* A line for each, the largest first. */
-static void put_buffers(sentence *s, need *n)
+/* A line for each. */
+static void put_values(sentence *s, const dc_memory_needs *n, const dc_exec_desc *d,
+                       const dc_func *fn)
 {
-    dc_ref last = 0;
-    uint32_t shown = 0;
-    if (n->buffers.n > 0)
-        qsort(n->buffers.at, n->buffers.n, sizeof *n->buffers.at, by_bytes);
-    for (uint32_t i = 0; i < n->buffers.n && shown < SHOWN; i++) {
-        const buffer *b = &n->buffers.at[i];
-        const dc_type t = dc_node_type(n->fn, b->ref);
-        char size[DC_NUMBER_TEXT], type[DC_TYPE_TEXT], what[120], line[DC_TYPE_TEXT + 200];
-        if (b->ref == last) /* a result that is a temporary, too */
-            continue;
-        last = b->ref;
-        dc_type_print(&t, type, sizeof type);
-        describe(n, b->ref, what, sizeof what);
-        snprintf(line, sizeof line, "\n    %-10s %s  %s", dc_number_bytes(b->bytes, size), type,
-                 what);
-        if (!put_text(s, line))
-            return;
-        shown++;
+    bool room = true;
+    for (uint32_t i = 0; i < n->nvalue && room; i++) {
+        const dc_memory_value *v = &n->value[i];
+        char size[DC_NUMBER_TEXT], what[130], line[DC_TYPE_TEXT + 200];
+        describe(v, d, fn, what, sizeof what);
+        snprintf(line, sizeof line, "\n    %-10s %.*s  %s", dc_number_bytes(v->bytes, size),
+                 DC_TYPE_TEXT, v->type, what);
+        room = put_text(s, line);
     }
 }
 
-static dc_status refuse_function(dc_job *j, need *n, size_t total)
-{
-    sentence s = {.n = 0};
-    put_text(&s, "needs ");
-    put_bytes(&s, total, " of memory, the limit is ");
-    put_bytes(&s, (uint64_t)j->opt->memory, "");
-    put_parts(&s, n);
-    put_buffers(&s, n);
-    return dc_fail(j, DC_ERR_MEMORY, &(dc_fact){.op = n->d->name, .word = {s.text}});
-}
-
-static size_t total_of(const need *n)
+static size_t total_of(const dc_memory_needs *n)
 {
     size_t total = n->temps;
     add_bytes(&total, n->cells);
@@ -163,19 +176,41 @@ static size_t total_of(const need *n)
     return total;
 }
 
+void dc_memory_needs_print(const dc_memory_needs *n, const dc_exec_desc *d, const dc_func *fn,
+                           char text[DC_MEMORY_TEXT])
+{
+    sentence s = {text, 0};
+    put_text(&s, "the function needs ");
+    put_bytes(&s, total_of(n), " of memory");
+    put_parts(&s, n);
+    put_values(&s, n, d, fn);
+}
+
+/* ---- the limit ------------------------------------------------------------------------------- */
+
 static dc_status check(dc_job *j, need *n)
 {
-    const size_t total = total_of(n);
-    return total <= (uint64_t)j->opt->memory ? DC_OK : refuse_function(j, n, total);
+    const size_t total = total_of(&n->of);
+    char text[DC_MEMORY_TEXT];
+    sentence s = {text, 0};
+    if (total <= (uint64_t)j->opt->memory)
+        return DC_OK;
+    find_values(n, &j->scratch);
+    put_text(&s, "needs ");
+    put_bytes(&s, total, " of memory, the limit is ");
+    put_bytes(&s, (uint64_t)j->opt->memory, "");
+    put_parts(&s, &n->of);
+    put_values(&s, &n->of, n->d, n->fn);
+    return dc_fail(j, DC_ERR_MEMORY, &(dc_fact){.op = n->d->name, .word = {text}});
 }
 
 bool dc_memory_limit_allows(dc_job *j, const dc_exec_desc *d, const dc_func *fn, size_t bytes)
 {
-    need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = bytes};
+    need n = {.a = &j->scratch, .d = d, .fn = fn, .of.temps = bytes};
     if (j->opt->memory == 0)
         return true;
     add_interface(&n);
-    return total_of(&n) <= (uint64_t)j->opt->memory;
+    return total_of(&n.of) <= (uint64_t)j->opt->memory;
 }
 
 /* ---- a plan ---------------------------------------------------------------------------------- */
@@ -206,7 +241,7 @@ static uint32_t peak_of(need *n, const dc_plan *plan)
 
 static need need_of(dc_job *j, const dc_exec_desc *d, const dc_func *fn, const dc_plan *plan)
 {
-    need n = {.a = &j->scratch, .d = d, .fn = fn, .temps = plan->bytes};
+    need n = {.a = &j->scratch, .d = d, .fn = fn, .of.temps = plan->bytes};
     const uint32_t peak = peak_of(&n, plan);
     for (uint32_t t = 0; t < plan->ntemp; t++)
         if (plan->temp[t].first <= peak && peak <= plan->temp[t].last)
@@ -224,16 +259,12 @@ dc_status dc_memory_limit_plan(dc_job *j, const dc_exec_desc *d, const dc_func *
     return check(j, &n);
 }
 
-const char *dc_memory_limit_needs(dc_job *j, dc_arena *a, const dc_exec_desc *d, const dc_func *fn,
-                                  const dc_plan *plan)
+dc_memory_needs dc_memory_needs_of(dc_job *j, dc_arena *a, const dc_exec_desc *d, const dc_func *fn,
+                                   const dc_plan *plan)
 {
     need n = need_of(j, d, fn, plan);
-    sentence s = {.n = 0};
-    put_text(&s, "the function needs ");
-    put_bytes(&s, total_of(&n), " of memory");
-    put_parts(&s, &n);
-    put_buffers(&s, &n);
-    return dc_arena_strdup(a, s.text);
+    find_values(&n, a);
+    return n.of;
 }
 
 /* ---- the interpreter ------------------------------------------------------------------------- */
@@ -264,8 +295,8 @@ static dc_ref peak_of_eval(need *n, const bool *live, const dc_ref *last)
         add_bytes(&alive, node_bytes(n->fn, r));
         next[r] = ends[last[r]];
         ends[last[r]] = r;
-        if (alive > n->temps) {
-            n->temps = alive;
+        if (alive > n->of.temps) {
+            n->of.temps = alive;
             peak = r;
         }
         for (dc_ref end = ends[r]; end != 0 && alive < SIZE_MAX; end = next[end])

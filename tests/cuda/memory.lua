@@ -2,6 +2,7 @@
 -- values; nothing is lost, and smaller ones go on.
 local lu = require "luaunit"
 local dc = require "deepc"
+local program = require "tests.lua.program"
 
 TestMemory = {}
 
@@ -27,4 +28,36 @@ function TestMemory:test_what_there_is_no_memory_for()
     lu.assertStrMatches(said, ".*memory%.lua:%d+.*")
     lu.assertEquals(small(dc.ones "f32[1000]"):item(), 2000 + 1000 * n)
   end
+end
+
+local script = [[
+local dc = require "deepc"
+local weight = dc.param("f32[2000]", dc.ones "f32[2000]")
+local f = dc.fn("large(v: f32[2000]) -> f32[]", function(v)
+  local m = (v + weight):reshape "[2000, 1]" * v:reshape "[1, 2000]"
+  return m:matmul(m):tanh():matmul(m):square():sum()
+end)
+local _, said = pcall(f, dc.ones "f32[2000]")
+print(said)
+print(dc.stats().kernels, "compiled")
+]]
+
+-- What is found on disk says the same, with the script's names and lines.
+function TestMemory:test_of_another_process()
+  local path, folder = program.script(script), os.tmpname()
+  os.remove(folder)
+  local function run()
+    local text, status = program.run(path, "DEEPC_CACHE=" .. program.quote(folder))
+    lu.assertEquals(status, 0, text)
+    return text:match "^(.*)\n(%d+)\tcompiled\n$"
+  end
+  local first, compiled = run()
+  local second, again = run()
+  lu.assertStrMatches(first, ".*out of memory: the function needs %d+%.%d MiB of memory: .*")
+  lu.assertStrContains(first, ":4") -- the line of m
+  lu.assertNotEquals(compiled, "0")
+  lu.assertEquals(again, "0")
+  lu.assertEquals(second, first)
+  os.remove(path)
+  os.execute("rm -r " .. program.quote(folder))
 end
