@@ -9,95 +9,102 @@ static void fail_at_cell(void *ctx, void *to)
     s->fail_upload = to == c->store->mem;
 }
 
+/* The step of tests/unit/world.h with a cell and arguments. */
+typedef struct stepping {
+    world w;
+    dc_exec *e;
+    dc_cell *c;
+    dc_inst *i;
+    dc_tensor *g, *out[2];
+    dc_arg arg[2];
+} stepping;
+
+static void open_step(stepping *t, where on)
+{
+    world_open(&t->w, on, NULL, "");
+    t->e = world_build(&t->w, world_step, &world_step_signature);
+    t->c = world_cell(&t->w, 8, 1, "w");
+    t->i = world_bind(&t->w, t->e, &t->c);
+    t->g = world_tensor(&t->w, DC_F32, 8, 1);
+    t->arg[0] = given(t->g);
+    t->arg[1] = number(1);
+}
+
+static dc_status call_step(stepping *t)
+{
+    dc_fault fault;
+    return dc_inst_call(t->i, t->w.j, t->arg, t->out, &fault);
+}
+
+static void drop_results(stepping *t)
+{
+    dc_tensor_release(t->out[0]);
+    dc_tensor_release(t->out[1]);
+}
+
+static void close_step(stepping *t)
+{
+    dc_tensor_release(t->g);
+    dc_inst_free(t->i);
+    dc_cell_release(t->c);
+    dc_exec_release(t->e);
+    world_close(&t->w);
+}
+
 static void test_torn(where on)
 {
-    world w;
-    dc_fault fault;
-    dc_tensor *out[2];
-    world_open(&w, on, NULL, "");
-    dc_exec *e = world_build(&w, world_step, &world_step_signature);
-    dc_cell *c = world_cell(&w, 8, 1, "w");
-    dc_inst *i = world_bind(&w, e, &c);
-    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
-    const dc_arg arg[] = {given(g), number(1)};
-    w.dev->fail_run = on == ON_CPU;
-    w.dev->on_upload = on == ON_CPU ? NULL : fail_at_cell;
-    w.dev->ctx = (void *[]){c, w.dev};
-    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_DEVICE);
-    CHECK(c->torn);
-    w.dev->fail_run = w.dev->fail_upload = false;
-    w.dev->on_upload = NULL;
-    w.j->err = (dc_err){0};
-    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_STATE);
-    CHECK_EQ(w.j->err.id, DC_ERR_TORN);
-    CHECK_STR(w.j->err.fact.word[0], "w");
-    w.j->err = (dc_err){0};
-    CHECK_EQ(dc_cell_write(c, w.j, g), DC_OK);
-    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_OK);
-    CHECK(cell_at(c, 5) == 0.0f);
-    dc_tensor_release(out[0]);
-    dc_tensor_release(out[1]);
-    dc_tensor_release(g);
-    dc_inst_free(i);
-    dc_cell_release(c);
-    dc_exec_release(e);
-    world_close(&w);
+    stepping t;
+    open_step(&t, on);
+    t.w.dev->fail_run = on == ON_CPU;
+    t.w.dev->on_upload = on == ON_CPU ? NULL : fail_at_cell;
+    t.w.dev->ctx = (void *[]){t.c, t.w.dev};
+    CHECK_EQ(call_step(&t), DC_E_DEVICE);
+    CHECK(t.c->torn);
+    t.w.dev->fail_run = t.w.dev->fail_upload = false;
+    t.w.dev->on_upload = NULL;
+    t.w.j->err = (dc_err){0};
+    CHECK_EQ(call_step(&t), DC_E_STATE);
+    CHECK_EQ(t.w.j->err.id, DC_ERR_TORN);
+    CHECK_STR(t.w.j->err.fact.word[0], "w");
+    t.w.j->err = (dc_err){0};
+    CHECK_EQ(dc_cell_write(t.c, t.w.j, t.g), DC_OK);
+    CHECK_EQ(call_step(&t), DC_OK);
+    CHECK(cell_at(t.c, 5) == 0.0f);
+    drop_results(&t);
+    close_step(&t);
 }
 
 /* A run that fails before it has begun leaves the cells as they are. */
 static void test_unbegun(void)
 {
-    world w;
-    dc_fault fault;
-    dc_tensor *out[2];
-    world_open(&w, ON_CPU, NULL, "");
-    dc_exec *e = world_build(&w, world_step, &world_step_signature);
-    dc_cell *c = world_cell(&w, 8, 1, "w");
-    dc_inst *i = world_bind(&w, e, &c);
-    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
-    const dc_arg arg[] = {given(g), number(1)};
-    const float before = cell_at(c, 5);
-    w.dev->fail_run = w.dev->fail_unbegun = true;
-    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_DEVICE);
-    CHECK_EQ(world_failure(&w), DC_ERR_DEVICE);
-    CHECK(!c->torn && c->job == NULL && cell_at(c, 5) == before);
-    w.dev->fail_run = false;
-    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_OK);
-    CHECK(cell_at(c, 5) == before - 1.0f * value_at(g, 5));
-    dc_tensor_release(out[0]);
-    dc_tensor_release(out[1]);
-    dc_tensor_release(g);
-    dc_inst_free(i);
-    dc_cell_release(c);
-    dc_exec_release(e);
-    world_close(&w);
+    stepping t;
+    open_step(&t, ON_CPU);
+    const float before = cell_at(t.c, 5);
+    t.w.dev->fail_run = t.w.dev->fail_unbegun = true;
+    CHECK_EQ(call_step(&t), DC_E_DEVICE);
+    CHECK_EQ(world_failure(&t.w), DC_ERR_DEVICE);
+    CHECK(!t.c->torn && t.c->job == NULL && cell_at(t.c, 5) == before);
+    t.w.dev->fail_run = false;
+    CHECK_EQ(call_step(&t), DC_OK);
+    CHECK(cell_at(t.c, 5) == before - 1.0f * value_at(t.g, 5));
+    drop_results(&t);
+    close_step(&t);
 }
 
 /* A device that fails after it has done everything: whether it has cannot be known. */
 static void test_late(void)
 {
-    world w;
-    dc_fault fault;
-    dc_tensor *out[2];
-    world_open(&w, ON_CPU, NULL, "");
-    dc_exec *e = world_build(&w, world_step, &world_step_signature);
-    dc_cell *c = world_cell(&w, 8, 1, "w");
-    dc_inst *i = world_bind(&w, e, &c);
-    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
-    const dc_arg arg[] = {given(g), number(1)};
-    w.dev->fail_late = true;
-    CHECK_EQ(dc_inst_call(i, w.j, arg, out, &fault), DC_E_DEVICE);
-    CHECK(c->torn && c->job == NULL);
-    CHECK_EQ(world_failure(&w), DC_ERR_DEVICE);
-    w.dev->fail_late = false;
-    CHECK_EQ(dc_cell_check(c, w.j, "read", true), DC_E_STATE);
-    CHECK_EQ(world_failure(&w), DC_ERR_TORN);
-    CHECK_EQ(dc_cell_check(c, w.j, "set", false), DC_OK);
-    dc_tensor_release(g);
-    dc_inst_free(i);
-    dc_cell_release(c);
-    dc_exec_release(e);
-    world_close(&w);
+    stepping t;
+    open_step(&t, ON_CPU);
+    t.w.dev->fail_late = true;
+    CHECK_EQ(call_step(&t), DC_E_DEVICE);
+    CHECK(t.c->torn && t.c->job == NULL);
+    CHECK_EQ(world_failure(&t.w), DC_ERR_DEVICE);
+    t.w.dev->fail_late = false;
+    CHECK_EQ(dc_cell_check(t.c, t.w.j, "read", true), DC_E_STATE);
+    CHECK_EQ(world_failure(&t.w), DC_ERR_TORN);
+    CHECK_EQ(dc_cell_check(t.c, t.w.j, "set", false), DC_OK);
+    close_step(&t);
 }
 
 typedef struct calling {
@@ -130,26 +137,18 @@ static void run_out(void *ctx, void *to)
 /* Unwinding out of a run: what it had written is unknown; everything else is as before. */
 static void test_unwound(bool bug)
 {
-    world w;
-    world_open(&w, ON_CPU, NULL, "");
-    dc_exec *e = world_build(&w, world_step, &world_step_signature);
-    dc_cell *c = world_cell(&w, 8, 1, "w");
-    dc_inst *i = world_bind(&w, e, &c);
-    dc_tensor *g = world_tensor(&w, DC_F32, 8, 1);
-    calling a = {i, (dc_arg[]){given(g), number(1)}};
-    w.dev->on_run = bug ? break_promise : run_out;
-    CHECK_EQ(dc_protect(w.j, call_body, &a), bug ? DC_E_BUG : DC_E_NOMEM);
-    w.dev->on_run = NULL;
-    CHECK(c->torn && c->job == NULL && !w.rt->arena_busy);
-    CHECK(w.rt->broken == bug);
-    world_failure(&w);
-    CHECK_EQ(dc_protect(w.j, call_body, &a), DC_E_STATE);
-    CHECK_EQ(world_failure(&w), bug ? DC_ERR_REENTER : DC_ERR_TORN);
-    dc_tensor_release(g);
-    dc_inst_free(i);
-    dc_cell_release(c);
-    dc_exec_release(e);
-    world_close(&w);
+    stepping t;
+    open_step(&t, ON_CPU);
+    calling a = {t.i, t.arg};
+    t.w.dev->on_run = bug ? break_promise : run_out;
+    CHECK_EQ(dc_protect(t.w.j, call_body, &a), bug ? DC_E_BUG : DC_E_NOMEM);
+    t.w.dev->on_run = NULL;
+    CHECK(t.c->torn && t.c->job == NULL && !t.w.rt->arena_busy);
+    CHECK(t.w.rt->broken == bug);
+    world_failure(&t.w);
+    CHECK_EQ(dc_protect(t.w.j, call_body, &a), DC_E_STATE);
+    CHECK_EQ(world_failure(&t.w), bug ? DC_ERR_REENTER : DC_ERR_TORN);
+    close_step(&t);
 }
 
 /* ---- while memory is made ---- */

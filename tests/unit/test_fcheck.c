@@ -19,15 +19,20 @@ static const char map_text[] = "kernel map (out0: f32[100] out, x0: f32[100]) po
                                "}\n";
 
 /* One instruction of a legal kernel is changed. */
-static void expect_refusal(void (*spoil)(dc_flat *f), const char *reason)
+static void expect_refusal_of(const char *text, void (*spoil)(dc_flat *f), const char *reason)
 {
-    dc_flat *f = flat_of(map_text);
+    dc_flat *f = flat_of(text);
     if (f == NULL)
         return;
     spoil(f);
     CHECK(dc_flat_check(&flat_job, f) == DC_E_BUG);
     flat_says(reason);
     dc_flat_free(f);
+}
+
+static void expect_refusal(void (*spoil)(dc_flat *f), const char *reason)
+{
+    expect_refusal_of(map_text, spoil, reason);
 }
 
 static dc_finst *first_of(dc_flat *f, dc_kop op)
@@ -94,13 +99,7 @@ static const char mma_text[] = "kernel mma (out0: f32[128] out, a: f16[256] grou
 
 static void expect_matrix_refusal(void (*spoil)(dc_flat *f), const char *reason)
 {
-    dc_flat *f = flat_of(mma_text);
-    if (f == NULL)
-        return;
-    spoil(f);
-    CHECK(dc_flat_check(&flat_job, f) == DC_E_BUG);
-    flat_says(reason);
-    dc_flat_free(f);
+    expect_refusal_of(mma_text, spoil, reason);
 }
 
 static void few_lanes(dc_flat *f)
