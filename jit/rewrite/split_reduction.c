@@ -85,6 +85,9 @@ static int64_t count_parts(const dc_func *f, const dc_node *n, const dc_node *a,
     if (groups && !columns)
         return dc_min_i64(DC_TUNE_SPLIT_GROUPS / have, terms / DC_TUNE_SPLIT_GROUP_TERMS);
     int64_t parts = DC_TUNE_SPLIT_ITEMS / have;
+    if (groups)
+        parts =
+            dc_min_i64(DC_TUNE_SPLIT_GROUPS * DC_TUNE_GROUP_THREADS / results, DC_TUNE_CHAIN_TERMS);
     if (columns)
         parts = dc_max_i64(
             parts, dc_max_i64(DC_TUNE_BLOCKS_LEAST,

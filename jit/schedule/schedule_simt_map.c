@@ -25,10 +25,49 @@ bool dc_simt_goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis)
     return true;
 }
 
+/* Does every n-th position along the axis have an address that n elements from there on can be accessed at, at once? */
+static bool is_aligned(const dc_kernel *k, uint32_t buf, dc_ix at, uint32_t axis, int64_t n)
+{
+    const dc_ix_node *x = &k->ix.at[at];
+    const dc_buffer *b = &k->buf.at[buf];
+    if (x->c % n != 0 ||
+        (b->align != 0 && b->align % (n * (int64_t)dc_dtype_size((dc_dtype)b->dtype)) != 0))
+        return false;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom_node *t = &k->atom.at[x->term[i].atom];
+        if ((t->kind != DC_ATOM_AXIS || t->axis != axis) && x->term[i].coef % n != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Are the accesses that go along the axis? Else lanes would stand n elements apart in each of n accesses. */
+static bool all_aligned(dc_sketch *s, const dc_stmt *first, uint32_t axis, int64_t n)
+{
+    dc_kernel *k = s->k;
+    for (dc_vx v = 1; v < k->vx.n; v++) {
+        const dc_vx_node *x = &k->vx.at[v];
+        bool affine = true;
+        if (x->kind == DC_VX_LOAD && dc_ix_stride(k, x->at, axis, &affine) == 1 &&
+            !is_aligned(k, x->buf, x->at, axis, n))
+            return false;
+    }
+    for (const dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->body != NULL && !all_aligned(s, t->body, axis, n))
+            return false;
+        for (uint32_t i = 0; i < t->nput; i++)
+            if (!is_aligned(k, t->put[i].buf, t->put[i].at, axis, n))
+                return false;
+    }
+    return true;
+}
+
 /* Elements of a thread along an axis: fewer where there are few threads. */
 static int64_t vector_of(dc_sketch *s, uint32_t axis, int64_t extent, int64_t all)
 {
     int64_t v = dc_simt_goes_along(s, s->k->root, axis) ? dc_simt_vector(s, extent) : 1;
+    while (v > 1 && !all_aligned(s, s->k->root, axis, v))
+        v /= 2;
     while (v > 1 && all / v < dc_simt_many(s) * DC_TUNE_ROW_LANES)
         v /= 2;
     return v;

@@ -285,17 +285,22 @@ static void print_parts(const row *r)
         }
 }
 
-static void print_row(const row *r)
+/* Elements stored for each thread. */
+static double results_each(const row *r)
 {
     size_t results = 0;
     for (unsigned p = 0; p < r->k.n; p++)
         results += r->k.p[p].in ? 0 : r->k.p[p].count;
+    return (double)results / ((double)r->k.grid * r->k.threads);
+}
+
+static void print_row(const row *r)
+{
     const int warps = r->blocks * ((r->k.threads + 31) / 32);
-    const double threads = (double)r->k.grid * r->k.threads;
     printf("| %s | ", r->k.name);
     print_parts(r);
     printf(" | %ld | %d | %.3g | %d | %zu | %zu | %d | %.2g |", r->k.grid, r->k.threads,
-           (double)results / threads, r->needs.registers, r->needs.local, r->needs.shared, warps,
+           results_each(r), r->needs.registers, r->needs.local, r->needs.shared, warps,
            r->blocks > 0 ? (double)r->k.grid / (double)r->blocks / r->k.units : 0.0);
     if (!r->t.known) {
         printf(" ? | ? | ? | ? | ? |\n");
@@ -320,7 +325,8 @@ static void check_limits(const row *r, const char *limits)
                  {"loads", ratio(r->t.load.units, r->t.load.least)},
                  {"stores", ratio(r->t.store.units, r->t.store.least)},
                  {"banks", ratio(r->t.shared.units, r->t.shared.least)},
-                 {"read", times_read(r)}};
+                 {"read", times_read(r)},
+                 {"each", results_each(r)}};
     char word[16];
     double most;
     int n;

@@ -80,6 +80,13 @@ for _, t in ipairs { "f32", "f16" } do
   end
 end
 
+for _, t in ipairs { "f32", "bf16" } do
+  family(("%s, rows of 12 heads of 64 by 768"):format(t),
+    fn("(x: %s[8, 12, 1024, 64], w: %s[768, 768]) -> %s[8, 1024, 768]", function(x, w)
+      return x:transpose(2, 3):reshape(8, 1024, 768):matmul(w)
+    end, t, t, t), ("local=0 loads=1 stores=%d banks=1"):format(t == "f32" and 1 or 2))
+end
+
 -- Convolutions ---------------------------------------------------------------------------------
 
 section = "Convolutions"
@@ -173,6 +180,17 @@ family("channels last, f32[8, 64, 56, 56]", fn("(x: f32[8, 64, 56, 56]) -> f32[8
   return x:transpose(2, 3):transpose(3, 4)
 end))
 
+family("without the first column, f32[4096, 1001]", fn("(x: f32[4096, 1001]) -> f32[4096, 1000]", function(x)
+  return x[{ {}, { 2, 1001 } }]
+end), "local=0 registers=64 loads=1.2 stores=1.2")
+family("without the first 3, f32[5000001]", fn("(x: f32[5000001]) -> f32[4999998]", function(x)
+  return x[{ { 4, 5000001 } }]
+end), "local=0 registers=64 loads=1.2 stores=1.2")
+family("side by side, f32[4096, 1000], f32[4096, 1001]",
+  fn("(x: f32[4096, 1000], y: f32[4096, 1001]) -> f32[4096, 2001]", function(x, y)
+    return dc.concat({ x, y }, 2)
+  end), "local=0 registers=64 loads=1.2 stores=1.2")
+
 section = "Reductions"
 family("sums of rows, f32[4096, 4096]", fn("(x: f32[4096, 4096]) -> f32[4096]", function(x)
   return x:sum(2)
@@ -183,6 +201,11 @@ end))
 family("sums of columns, f32[4096, 4096]", fn("(x: f32[4096, 4096]) -> f32[4096]", function(x)
   return x:sum(1)
 end), rows)
+for _, t in ipairs { "f32", "bf16" } do
+  family(("sums of columns, %s[16384, 768]"):format(t), fn("(x: %s[16384, 768]) -> %s[768]", function(x)
+    return x:sum(1)
+  end, t, t), rows .. " each=1")
+end
 family("sums of columns, f32[65536, 64]", fn("(x: f32[65536, 64]) -> f32[64]", function(x)
   return x:sum(1)
 end))

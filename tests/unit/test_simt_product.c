@@ -21,7 +21,7 @@
 
 #include "tests/unit/rng.h"
 
-enum { MOST_PARAMS = 5, LAYOUTS = 4 };
+enum { MOST_PARAMS = 5, LAYOUTS = 4, HEADS = 4, HEAD = 32 };
 
 static dc_opts opts;
 static dc_log kernel_log;
@@ -49,7 +49,8 @@ static const kind bytes = {"i8", "i32", "i32", "cast.i32(%s)", "cast.i32(%s)", "
 static const kind doubles = {"f64", "f64", "f64", "%s", "%s", "acc[0]"};
 static const kind scaled = {"f32", "f32", "f32", "mul(%s, x3[0])", "maximum(%s, 0:f32)", "acc[0]"};
 
-/* A product as lowering writes it; layout & 1: the left operand is transposed; & 2: the right one is. */
+/* A product as lowering writes it; layout & 1: the left operand is transposed; & 2: the right one is;
+ * & HEADS: rows of the left one are in parts of HEAD elements, all rows of a part together. */
 static void write_kernel(dc_text *to, const shape *s, int layout, const kind *v)
 {
     const long long b = s->b > 0 ? s->b : 1, m = s->m, n = s->n, k = s->k;
@@ -61,6 +62,9 @@ static void write_kernel(dc_text *to, const shape *s, int layout, const kind *v)
     }
     snprintf(left, sizeof left, "x0[%s%lld*m + %lld*k]", batch[0], layout & 1 ? 1 : k,
              layout & 1 ? m : 1);
+    if (layout & HEADS)
+        snprintf(left, sizeof left, "x0[%s%lld*(k/%d) + %d*m + (k%%%d)]", batch[0], m * HEAD, HEAD,
+                 HEAD, HEAD);
     snprintf(right, sizeof right, "x1[%s%lld*k + %lld*n]", batch[1], layout & 2 ? 1 : n,
              layout & 2 ? k : 1);
     dc_text_printf(to, "kernel product(out0: %s[%lld] out, x0: %s[%lld], x1: %s[%lld], ", v->out,
@@ -275,6 +279,18 @@ static void test_layouts(void)
         }
 }
 
+/* Attention's heads, side by side behind each other. */
+static void test_heads(void)
+{
+    static const kind *const kinds[] = {&plain, &halves, &bfloats, &doubles, &scaled};
+    for (size_t v = 0; v < DC_COUNTOF(kinds); v++)
+        for (int layout = HEADS; layout < HEADS + 4; layout += 2) {
+            try_product(&(shape){0, 64, 32, 3 * HEAD}, layout, kinds[v]);
+            try_product(&(shape){2, 33, 40, 2 * HEAD}, layout, kinds[v]);
+            try_product(&(shape){0, 70, 20, HEAD}, layout, kinds[v]);
+        }
+}
+
 /* One side of 1 to 8, the other one and sums of odd lengths too. */
 static void test_few_rows(void)
 {
@@ -300,6 +316,7 @@ static dc_status test(dc_job *j, void *arg)
     DC_UNUSED(arg);
     test_extents();
     test_layouts();
+    test_heads();
     test_few_rows();
     return DC_OK;
 }
