@@ -8,7 +8,8 @@
  * (dc_layout_is_transposed) unless packing does as well. Fusion materializes both, so such a permute
  * becomes a transposing kernel.
  * A dot whose contracted axes are of extent 1 becomes an element-wise product, a reduction of such axes movement.
- * A scatter that adds 16-bit floats is done in f32, a large sum to few numbers in two steps
+ * A scatter that adds 16-bit floats is done in f32; one that adds many updates to few places has, for thread groups, sums of
+ * parts of the updates, which are added up (`groups`). A large sum to few numbers in two steps
  * (jit/rewrite/split_reduction.h). A new function of the same module.
  */
 #ifndef DC_JIT_REWRITE_CONTRACTION_LAYOUT_H

@@ -102,14 +102,13 @@ static int64_t extent_of(const dc_sketch *s, uint32_t axis)
 }
 
 /*
- * Places of a range, so many that there are enough warps: a power of two, since integers are divided by it. Ranges of
+ * Places of a range, so many that there are enough ranges: a power of two, since integers are divided by it. Ranges of
  * several results are whole, else nothing proves that they are disjoint.
  */
-static int64_t range_of(const dc_sketch *s, const scatter *x, int64_t warps)
+static int64_t range_of(const dc_sketch *s, const scatter *x, int64_t enough)
 {
-    const int64_t enough = dc_simt_many(s) * DC_TUNE_SCATTER_WARPS;
     int64_t n = 1;
-    while (n < x->places && (x->places + n - 1) / n * warps > enough)
+    while (n < x->places && (x->places + n - 1) / n * extent_of(s, x->before) > enough)
         n *= 2;
     while (n < x->places && extent_of(s, x->before) > 1 && x->places % n != 0)
         n++;
@@ -134,7 +133,8 @@ static bool by_threads(dc_sketch *s, scatter *x)
 {
     uint32_t all = x->before;
     const int64_t threads = dc_simt_threads(s);
-    if (!into_ranges(s, x, range_of(s, x, (extent_of(s, x->before) + 31) / 32)))
+    const int64_t warps = dc_simt_many(s) * DC_TUNE_SCATTER_WARPS;
+    if (!into_ranges(s, x, range_of(s, x, warps * DC_TUNE_ROW_LANES)))
         return false;
     if (x->range != DC_NO_AXIS && x->before != DC_NO_AXIS &&
         !dc_do_fuse(s, x->before, x->range, &all))
@@ -155,7 +155,8 @@ static bool by_warps(dc_sketch *s, scatter *x)
     dc_split vector = {.o = x->after}, group;
     uint32_t out[3], all;
     int n = 0;
-    if (!into_ranges(s, x, range_of(s, x, extent_of(s, x->before) * warps)) ||
+    const int64_t enough = dc_simt_many(s) * DC_TUNE_SCATTER_WARPS;
+    if (!into_ranges(s, x, range_of(s, x, enough / warps)) ||
         (x->range != DC_NO_AXIS && !dc_do_reorder(s, x->range, x->after)))
         return false;
     if (v > 1 && (!dc_do_split(s, x->after, v, &vector) ||

@@ -228,6 +228,14 @@ family("their gradient", fn("(x: f32[50257, 768], i: i32[8192], g: f32[8192, 768
   function(x, i, g)
     return dc.grad((x:take(i) * g):sum(), x)
   end), "local=0 registers=64 loads=1 stores=1")
+family("the gradient of rows of f32[2, 768]", fn("(x: f32[2, 768], i: i32[16384], g: f32[16384, 768]) -> f32[2, 768]",
+  function(x, i, g)
+    return dc.grad((x:take(i) * g):sum(), x)
+  end), "local=0 registers=64 loads=1.2 stores=1 banks=1")
+family("the gradient of numbers of f32[1000000]",
+  fn("(x: f32[1000000], i: i32[100000], g: f32[100000]) -> f32[1000000]", function(x, i, g)
+    return dc.grad((x:take(i) * g):sum(), x)
+  end))
 
 -- Training -------------------------------------------------------------------------------------
 
