@@ -163,12 +163,13 @@ static dc_ref single_term(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
 
 /*
  * How many parts of the updates have sums of their own where a scatter has too few places for thread groups, which have a
- * range of places each: so many that all of these sums are few beside the updates. They divide the updates.
+ * range of places each: so many that all of these sums are few beside the updates. They divide the updates. Small integers have sums of another
+ * type.
  */
 static int64_t scatter_parts(const dc_node *x, int64_t updates, int axis)
 {
     const int64_t places = x->dim[axis], results = dc_node_count(x);
-    if (results == 0 || x->rank == DC_MAX_RANK)
+    if (results == 0 || x->rank == DC_MAX_RANK || !dc_dtype_is_float((dc_dtype)x->dtype))
         return 1;
     const int64_t threads = (int64_t)DC_TUNE_SPLIT_GROUPS * DC_TUNE_GROUP_THREADS;
     const int64_t enough = threads * (DC_TUNE_ACCESS_BYTES / 4) / results;
