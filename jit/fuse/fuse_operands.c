@@ -28,19 +28,20 @@ static bool is_read_apart(const fusing *w, dc_ref user, dc_ref r)
            n->op == DC_OP_PERMUTE && n->attr[n->rank - 1] != n->rank - 1;
 }
 
-/* Do windows of a convolution overlap, so that it reads an element several times? */
+/* Do windows of a convolution see elements several times, or leave some out? */
 static bool has_windows(const fusing *w, const dc_node *n)
 {
     const dc_conv c = dc_conv_of(n);
     bool any = false;
     for (int i = 0; i < c.n; i++)
-        any |= fuse_at(w, n->in[1])->dim[c.kernel[2 + i]] > 1 && n->dim[c.out[2 + i]] > 1;
+        any |= c.dim[i].stride > 1 ||
+               (fuse_at(w, n->in[1])->dim[c.kernel[2 + i]] > 1 && n->dim[c.out[2 + i]] > 1);
     return any;
 }
 
 /*
  * Tiles of a convolution are copied in vectors of channels where these are last. Images of few
- * channels are read in place, and those that are read but once.
+ * channels are read in place, and those that are read once, in order.
  */
 static uint8_t gathered(const fusing *w, dc_ref u, dc_ref r)
 {

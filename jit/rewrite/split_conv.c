@@ -157,8 +157,7 @@ static bool read_conv(splitting *x, const dc_func *f, const dc_node *n, const dc
 {
     x->conv = dc_conv_of(n);
     const dc_node *k = dc_node_at(f, n->in[1]);
-    if (x->conv.groups > 1 || x->conv.batch_groups > 1 || dc_node_count(n) == 0 ||
-        dc_node_count(k) == 0)
+    if (dc_node_count(n) == 0 || dc_node_count(k) == 0)
         return false;
     x->channels = k->dim[x->conv.kernel[1]];
     x->columns = n->dim[x->conv.out[1]];
@@ -166,8 +165,33 @@ static bool read_conv(splitting *x, const dc_func *f, const dc_node *n, const dc
     x->terms = dc_node_count(k) / x->columns;
     x->in = in[0];
     x->kernel = in[1];
-    return dc_dtype_is_float((dc_dtype)n->dtype) && x->rows >= DC_TUNE_GROUP_ROWS &&
-           x->columns >= DC_TUNE_GROUP_ROWS;
+    return dc_dtype_is_float((dc_dtype)n->dtype);
+}
+
+/* In groups already, as the gradient of a kernel for each channel is: a convolution for each part of what is added up. */
+static void split_grouped(splitting *x)
+{
+    if (x->conv.groups > 1 || x->rows * x->columns > DC_TUNE_SPLIT_RESULTS)
+        return;
+    const int64_t parts = dc_min_i64(dc_min_i64(x->channels, DC_TUNE_SPLIT_KERNELS),
+                                     x->terms / DC_TUNE_SPLIT_GROUP_SUMS);
+    for (int64_t i = 0; i < parts && parts > 1; i++) {
+        const int64_t from = i * x->channels / parts, end = (i + 1) * x->channels / parts;
+        add_channels(x, x->kernel, x->conv, from, 1, end - from);
+    }
+}
+
+static void split(splitting *x)
+{
+    const int64_t want = wanted(x);
+    if (want < 2 || x->rows < DC_TUNE_GROUP_ROWS || x->columns < DC_TUNE_GROUP_ROWS)
+        return;
+    const int64_t parts = parts_of(x->channels, want);
+    const int dim = longest_dim(x);
+    const int64_t cuts = parts_of_taps(x, dim, want, parts);
+    const int64_t taps = dc_node_at(x->to, x->kernel)->dim[x->conv.kernel[2 + dim]];
+    for (int64_t i = 0; i < cuts && parts * cuts > 1; i++)
+        add_taps(x, dim, i * taps / cuts, (i + 1) * taps / cuts, parts);
 }
 
 dc_ref dc_split_conv(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in)
@@ -176,21 +200,16 @@ dc_ref dc_split_conv(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *in)
     splitting x = {.to = to};
     if (n->op != DC_OP_CONV || !read_conv(&x, f, n, in))
         return 0;
-    const int64_t want = wanted(&x);
-    if (want < 2)
-        return 0;
     if (dc_dtype_is_short((dc_dtype)n->dtype)) {
         x.in = dc_graph_cast(to, x.in, DC_F32);
         x.kernel = dc_graph_cast(to, x.kernel, DC_F32);
     }
-    const int64_t parts = parts_of(x.channels, want);
-    const int dim = longest_dim(&x);
-    const int64_t cuts = parts_of_taps(&x, dim, want, parts);
-    const int64_t taps = dc_node_at(to, x.kernel)->dim[x.conv.kernel[2 + dim]];
-    if (parts * cuts < 2)
+    if (x.conv.groups > 1 || x.conv.batch_groups > 1)
+        split_grouped(&x);
+    else
+        split(&x);
+    if (x.sum == 0)
         return 0;
-    for (int64_t i = 0; i < cuts; i++)
-        add_taps(&x, dim, i * taps / cuts, (i + 1) * taps / cuts, parts);
     const dc_ref sum = dc_graph_cast(to, x.sum, (dc_dtype)n->dtype);
     dc_func_copy_origin(to, sum, f, r);
     return sum;

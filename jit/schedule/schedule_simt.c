@@ -5,6 +5,7 @@
  *   rows     reductions along rows and what is stored by rows beside them; long sums (schedule_simt_rows.c).
  *   columns  few sums over leading axes (schedule_simt_columns.c).
  *   scatter  updates of places that integers choose (schedule_simt_scatter.c).
+ *   windows  short sums that go along the last axis of the result (schedule_simt_window.c).
  *   flat     a thread for each output, outputs numbered through all their axes; a reduction is a loop of its thread.
  *            It fits everything.
  */
@@ -117,6 +118,9 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
     const bool columns = dc_simt_columns(s, p, &is);
     if (is)
         return columns;
+    const bool windows = dc_simt_windows(s, p, &is);
+    if (is)
+        return windows;
     const bool rows = dc_simt_rows(s, p, &is);
     return is ? rows : dc_simt_flat(s, p);
 }

@@ -40,6 +40,8 @@ bool dc_simt_map(dc_sketch *s, const dc_shape *p);
 dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
 /* Rows of reductions and stores, schedule_simt_rows.c; *is: they are such, else nothing was done. */
 bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
+/* Short sums along the last axis, schedule_simt_window.c; *is as above. */
+bool dc_simt_windows(dc_sketch *s, const dc_shape *p, bool *is);
 /* Sums over leading axes, schedule_simt_columns.c; *is as above. */
 bool dc_simt_columns(dc_sketch *s, const dc_shape *p, bool *is);
 /* Updates of places that integers choose, schedule_simt_scatter.c; *is as above. */

@@ -90,16 +90,20 @@ end
 -- Convolutions ---------------------------------------------------------------------------------
 
 section = "Convolutions"
--- 32 images, channels second; the gradients by x and by w.
-local function convolution(t, c, o, size, k, stride, limits)
+-- 32 images, channels second; the gradients by x and by w. groups: channels that are by themselves. Limits: of the result, of
+-- the gradient by w.
+local function convolution(t, c, o, size, k, stride, groups, limits)
   local after = size // stride
-  local options = { stride = stride, padding = k // 2 }
-  local images, kernel = ("%s[32, %d, %d, %d]"):format(t, c, size, size), ("%s[%d, %d, %d, %d]"):format(t, o, c, k, k)
+  local options = { stride = stride, padding = k // 2, groups = groups }
+  local images, kernel = ("%s[32, %d, %d, %d]"):format(t, c, size, size),
+    ("%s[%d, %d, %d, %d]"):format(t, o, c // groups, k, k)
   local out = ("%s[32, %d, %d, %d]"):format(t, o, after, after)
-  local title = ("%s %dx%d/%d, %d to %d channels, %d"):format(t, k, k, stride, c, o, size)
+  local title = ("%s %dx%d/%d, %s%d channels, %d"):format(t, k, k, stride,
+    groups > 1 and "each of " or c .. " to ", o, size)
+  limits = limits or {}
   family(title, fn("(x: %s, w: %s) -> %s", function(x, w)
     return dc.conv2d(x, w, options)
-  end, images, kernel, out), limits)
+  end, images, kernel, out), limits[1])
   if c > 3 then
     family(title .. ", gradient of x", fn("(x: %s, w: %s, g: %s) -> %s", function(x, w, g)
       return dc.grad((dc.conv2d(x, w, options) * g):sum(), x)
@@ -107,15 +111,17 @@ local function convolution(t, c, o, size, k, stride, limits)
   end
   family(title .. ", gradient of w", fn("(x: %s, w: %s, g: %s) -> %s", function(x, w, g)
     return dc.grad((dc.conv2d(x, w, options) * g):sum(), w)
-  end, images, kernel, out, kernel))
+  end, images, kernel, out, kernel), limits[2])
 end
+local tiled = "local=0 registers=255 shared=49152 banks=1"
 for _, t in ipairs { "f32", "f16" } do
-  convolution(t, 3, 64, 224, 7, 2)
-  convolution(t, 64, 64, 56, 3, 1, t == "f32" and "local=0 registers=255 shared=49152")
-  convolution(t, 64, 128, 56, 3, 2)
-  convolution(t, 64, 128, 56, 1, 2)
-  convolution(t, 256, 256, 14, 3, 1)
-  convolution(t, 512, 512, 7, 3, 1)
+  convolution(t, 3, 64, 224, 7, 2, 1)
+  convolution(t, 64, 64, 56, 3, 1, 1, { tiled .. " loads=1 read=12", tiled .. " read=9" })
+  convolution(t, 64, 128, 56, 3, 2, 1)
+  convolution(t, 64, 128, 56, 1, 2, 1)
+  convolution(t, 256, 256, 14, 3, 1, 1)
+  convolution(t, 512, 512, 7, 3, 1, 1)
+  convolution(t, 64, 64, 56, 3, 1, 64, { "local=0 registers=128 loads=1 stores=1 read=5" })
 end
 
 -- Rows -----------------------------------------------------------------------------------------
