@@ -1,10 +1,10 @@
 /*
- * Convolutions for groups of threads (jit/schedule/schedule_simt_impl.h): products whose operands are read through access
- * maps.
+ * Convolutions for groups of threads (jit/schedule/schedule_simt_impl.h): products whose operands are read through
+ * access maps.
  *
- * Loops over images and positions, or over taps and channels, become one: rows m of the product. Loops that are added up become
- * one too: terms k. So tiles know neither of edges nor of taps, and a kernel is as fast where no size fits as where all do:
- * what stands outside of an image is a test of the copy to shared memory.
+ * Loops over images and positions, or over taps and channels, become one: rows m of the product. Loops that are added
+ * up become one too: terms k. So tiles know neither of edges nor of taps, and odd sizes are no slower: what stands outside of
+ * an image is a test of the copy to shared memory.
  */
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_impl.h"

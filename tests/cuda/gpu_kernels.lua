@@ -90,8 +90,8 @@ end
 -- Convolutions ---------------------------------------------------------------------------------
 
 section = "Convolutions"
--- 32 images, channels second; the gradients by x and by w. groups: channels that are by themselves. Limits: of the result, of
--- the gradient by w.
+-- 32 images, channels second; the gradients by x and by w. groups: channels that are by themselves. Limits: of the
+-- result, of the gradient by w.
 local function convolution(t, c, o, size, k, stride, groups, limits)
   local after = size // stride
   local options = { stride = stride, padding = k // 2, groups = groups }

@@ -1,5 +1,6 @@
--- Convolutions that are tiled, and their gradients, of odd extents, strides, dilation, groups and types: compiled beside
--- what is computed outside of typed functions. Of small whole numbers, so every order of additions has the same sum.
+-- Convolutions that are tiled, and their gradients, of odd extents, strides, dilation, groups and types: compiled,
+-- beside what is computed outside of typed functions. Of small whole numbers, so every order of additions has the same
+-- sum.
 local lu = require "luaunit"
 local dc = require "deepc"
 
@@ -50,7 +51,8 @@ end
 
 function TestConvTiles:test_windows()
   try("f32", { 1, 16, 12, 13 }, { 24, 16, 3, 2 }, { padding = { { 2, 0 }, { 1, 3 } }, dilation = { 1, 3 } })
-  try("f32", { 2, 9, 12, 8 }, { 11, 9, 5, 1 }, { padding = { { 4, 4 }, { 0, 0 } }, stride = { 3, 1 }, dilation = { 2, 1 } })
+  try("f32", { 2, 9, 12, 8 }, { 11, 9, 5, 1 },
+    { padding = { { 4, 4 }, { 0, 0 } }, stride = { 3, 1 }, dilation = { 2, 1 } })
   try("f32", { 2, 12, 40 }, { 20, 12, 5 }, { padding = 2, stride = 3 })
   try("f32", { 1, 8, 6, 5, 7 }, { 10, 8, 3, 2, 3 }, { padding = 1, stride = { 1, 2, 1 } })
 end
@@ -79,4 +81,3 @@ function TestConvTiles:test_short_types()
     try(t, { 2, 16, 9, 9 }, { 16, 1, 3, 3 }, { padding = 1, groups = 16 })
   end
 end
-
