@@ -13,9 +13,11 @@ static void note_access(const dc_flat *f, uint32_t buf, bool stores, dc_kernel_n
     const dc_buffer *b = &f->buf.at[buf];
     if (b->scope != DC_SCOPE_PARAM)
         return;
-    dc_need *n = &out->param[b->param];
-    n->bytes = (uint64_t)b->count * dc_dtype_size((dc_dtype)b->dtype);
-    n->written = n->written || stores;
+    for (uint32_t r = 0; r < dc_flat_rows(f, b); r++) {
+        dc_need *n = &out->param[b->param + b->step * r];
+        n->bytes = (uint64_t)dc_flat_count(f, b, r) * dc_dtype_size((dc_dtype)b->dtype);
+        n->written = n->written || stores;
+    }
 }
 
 dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text)
@@ -27,8 +29,8 @@ dc_kernel_needs *dc_kernel_needs_of(const dc_flat *f, dc_cache_key text)
     out->text = text;
     out->nparam = f->nparam;
     for (uint32_t b = 0; b < f->buf.n; b++)
-        if (f->buf.at[b].scope == DC_SCOPE_PARAM)
-            out->param[f->buf.at[b].param].align =
+        for (uint32_t r = 0; r < dc_flat_rows(f, &f->buf.at[b]); r++)
+            out->param[f->buf.at[b].param + f->buf.at[b].step * r].align =
                 f->buf.at[b].align > 0 ? f->buf.at[b].align : DC_BUFFER_ALIGN;
     for (uint32_t i = 0; i < f->order.n; i++) {
         const dc_finst *x = dc_finst_at(f, f->order.at[i]);

@@ -444,6 +444,20 @@ void dc_fb_if(dc_fbuild *b, dc_fv cond)
     open_scope(b, &(dc_finst){.op = DC_K_IF, .level = b->level, .in = {cond}});
 }
 
+void dc_fb_rows(dc_fbuild *b, uint32_t table, dc_fv row)
+{
+    open_scope(b, &(dc_finst){.op = DC_K_ROWS, .level = b->level, .in = {row}, .imm = table});
+}
+
+dc_fv dc_fb_cell(dc_fbuild *b, int type, uint32_t table, uint32_t column, dc_fv row)
+{
+    return cons(b, (dc_finst){.op = DC_K_CELL,
+                              .type = (uint8_t)type,
+                              .lanes = 1,
+                              .imm = dc_cell_of(table, column),
+                              .in = {row}});
+}
+
 void dc_fb_end(dc_fbuild *b)
 {
     const uint32_t keep = b->scope.at[--b->scope.n];

@@ -22,6 +22,10 @@
  *   - `shuffle` reads a value of another lane of the same `target.lanes` threads, all of which come
  *     by; so they do where `ldmatrix` and `mma` stand, of 32 lanes.
  *
+ * One body may stand for several kernels (jit/flat/flat_join.h). What differs between them is a table: a row for each, in
+ * its cells the numbers. Buffers of a table are touched in its scope ROWS alone, where they are other parameters in each
+ * row. All threads of a group are in the same row, and no scope ROWS of a table is inside another one of it.
+ *
  * Floats of 16 bits are memory: they are loaded, stored, chosen, moved between lanes and taken as
  * integers of 16 bits; f16 is converted from and to f32, and f32 to bf16, where the target can. A NaN keeps its sign
  * and the first digits of its fraction then.
@@ -95,6 +99,11 @@ typedef struct dc_finst {
     uint64_t imm; /* see jit/flat/kops.def */
 } dc_finst;
 
+typedef struct dc_ftable {
+    uint32_t rows, columns;
+    uint64_t *cell; /* row by row: patterns as CONST has them */
+} dc_ftable;
+
 typedef struct dc_flat {
     dc_arena arena; /* everything below that points */
     char name[64];
@@ -107,6 +116,7 @@ typedef struct dc_flat {
     size_t scratch; /* bytes per thread */
     uint32_t nparam;
     DC_VEC(dc_buffer) buf; /* of the nest: parameters and locals */
+    DC_VEC(dc_ftable) table;
     DC_VEC(dc_finst) inst; /* [0] placeholder */
     DC_VEC(dc_fv) order;
 } dc_flat;
@@ -155,9 +165,45 @@ static inline bool dc_kop_meets(dc_kop op)
     return op == DC_K_SHUFFLE || op == DC_K_MMA || op == DC_K_LDMATRIX;
 }
 
+/* Does `end` close it? */
+static inline bool dc_kop_opens(dc_kop op)
+{
+    return op == DC_K_LOOP || op == DC_K_IF || op == DC_K_ROWS;
+}
+
 static inline bool dc_kop_zips(dc_kop op)
 {
     return op == DC_K_ZIP_LOW || op == DC_K_ZIP_HIGH;
+}
+
+/* What a CELL has in imm. */
+static inline uint64_t dc_cell_of(uint32_t table, uint32_t column)
+{
+    return (uint64_t)table << 32 | column;
+}
+
+static inline uint32_t dc_cell_table(const dc_finst *i)
+{
+    return (uint32_t)(i->imm >> 32);
+}
+
+static inline uint32_t dc_cell_column(const dc_finst *i)
+{
+    return (uint32_t)i->imm;
+}
+
+/* How many parameters the buffer is. */
+static inline uint32_t dc_flat_rows(const dc_flat *f, const dc_buffer *b)
+{
+    return b->scope != DC_SCOPE_PARAM ? 0 : b->table != 0 ? f->table.at[b->table - 1].rows : 1;
+}
+
+/* The buffer's elements in a row. */
+static inline int64_t dc_flat_count(const dc_flat *f, const dc_buffer *b, uint32_t row)
+{
+    const dc_ftable *t = b->table != 0 ? &f->table.at[b->table - 1] : NULL;
+    return t == NULL || b->column == 0 ? b->count
+                                       : (int64_t)t->cell[row * t->columns + b->column - 1];
 }
 
 /* A load whose value does not depend on when it runs. */
@@ -228,6 +274,8 @@ dc_fv dc_fb_bitcast(dc_fbuild *b, dc_fv a, int type);
 dc_fv dc_fb_mem(dc_fbuild *b, const dc_finst *mem);
 dc_fv dc_fb_loop(dc_fbuild *b, dc_fv begin, dc_fv end);
 void dc_fb_if(dc_fbuild *b, dc_fv cond);
+void dc_fb_rows(dc_fbuild *b, uint32_t table, dc_fv row);
+dc_fv dc_fb_cell(dc_fbuild *b, int type, uint32_t table, uint32_t column, dc_fv row);
 void dc_fb_end(dc_fbuild *b);
 
 static inline const dc_finst *dc_fb_at(const dc_fbuild *b, dc_fv v)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 1000, MAX_BITS = 64 };
+enum { MAX_DEPTH = 1000, MAX_BITS = 64, MAX_PARAMS = 1 << 20 };
 
 typedef struct named { /* %number */
     uint32_t number;
@@ -219,6 +219,15 @@ static dc_status read_buffer_facts(parser *p, dc_buffer *b)
         } else if (dc_scan_accept(&p->scan, "prefetch")) {
             DC_TRY(read_count(p, UINT8_MAX, &number));
             b->prefetch = (uint8_t)number;
+        } else if (dc_scan_accept(&p->scan, "table")) {
+            DC_TRY(read_count(p, UINT32_MAX - 1, &number));
+            b->table = (uint32_t)number + 1;
+        } else if (dc_scan_accept(&p->scan, "step")) {
+            DC_TRY(read_count(p, UINT32_MAX, &number));
+            b->step = (uint32_t)number;
+        } else if (dc_scan_accept(&p->scan, "column")) {
+            DC_TRY(read_count(p, UINT32_MAX - 1, &number));
+            b->column = (uint32_t)number + 1;
         } else if (dc_scan_accept(&p->scan, "param")) {
             DC_TRY(read_count(p, UINT32_MAX, &number));
             b->param = (uint32_t)number;
@@ -249,10 +258,53 @@ static dc_status read_buffer(parser *p)
     b.param = p->f->nparam;
     DC_TRY(read_buffer_facts(p, &b));
     if (b.scope == DC_SCOPE_PARAM)
-        p->f->nparam++;
+        p->f->nparam += b.table == 0;
     else
         b.param = 0;
     DC_PUSH_IN(&p->f->arena, p->f->buf, b);
+    return DC_OK;
+}
+
+/* How many columns, then rows of so many patterns. */
+static dc_status read_table(parser *p)
+{
+    dc_ftable t = {0};
+    DC_VEC(uint64_t) cell = {0};
+    int64_t number;
+    DC_TRY(read_count(p, UINT16_MAX, &number));
+    t.columns = (uint32_t)number;
+    DC_TRY(dc_scan_expect(&p->scan, "("));
+    do {
+        for (uint32_t c = 0; c < t.columns; c++) {
+            bool negative;
+            uint64_t bits;
+            dc_scan_skip(&p->scan);
+            const size_t n = literal_length(p->scan.at);
+            if (n == 0 || !integer_of(p->scan.at, n, &bits, &negative) || negative)
+                return dc_scan_expected(&p->scan, "a pattern");
+            p->scan.at += n;
+            DC_PUSH_IN(&p->f->arena, cell, bits);
+        }
+        t.rows++;
+    } while (dc_scan_accept(&p->scan, ","));
+    t.cell = cell.at;
+    DC_PUSH_IN(&p->f->arena, p->f->table, t);
+    return dc_scan_expect(&p->scan, ")");
+}
+
+/* Parameters of buffers whose tables are known now. */
+static dc_status count_parameters(parser *p)
+{
+    dc_flat *f = p->f;
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        const uint32_t table = f->buf.at[n].table;
+        if (table > f->table.n)
+            return dc_scan_refuse(&p->scan, "no table %" PRIu32, table - 1);
+        const uint32_t rows = table != 0 ? dc_flat_rows(f, &f->buf.at[n]) : 0;
+        if (rows > MAX_PARAMS || f->nparam > MAX_PARAMS - rows)
+            return dc_scan_refuse(&p->scan, "too many parameters");
+        f->nparam += rows;
+    }
     return DC_OK;
 }
 
@@ -280,8 +332,10 @@ static dc_status read_kernel_facts(parser *p)
         } else if (dc_scan_accept(&p->scan, "scratch")) {
             DC_TRY(read_count(p, INT64_MAX, &n));
             f->scratch = (size_t)n;
+        } else if (dc_scan_accept(&p->scan, "table")) {
+            DC_TRY(read_table(p));
         } else {
-            return DC_OK;
+            return count_parameters(p);
         }
     }
 }
@@ -458,6 +512,17 @@ static dc_status read_operands(parser *p, dc_finst *i, int n)
     return DC_OK;
 }
 
+/* Of CELL and ROWS: which table, and which column. */
+static dc_status read_table_use(parser *p, dc_finst *i)
+{
+    int64_t table, column = 0;
+    DC_TRY(read_count(p, UINT32_MAX, &table));
+    if (i->op == DC_K_CELL)
+        DC_TRY(read_count(p, UINT32_MAX, &column));
+    i->imm = i->op == DC_K_CELL ? dc_cell_of((uint32_t)table, (uint32_t)column) : (uint64_t)table;
+    return dc_scan_expect(&p->scan, ",");
+}
+
 static dc_status read_rest(parser *p, dc_finst *i)
 {
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
@@ -480,6 +545,8 @@ static dc_status read_rest(parser *p, dc_finst *i)
         DC_TRY(read_integer(p, &number));
         i->imm = (uint64_t)number;
     }
+    if (i->op == DC_K_CELL || i->op == DC_K_ROWS)
+        DC_TRY(read_table_use(p, i));
     return read_operands(p, i, row->n);
 }
 
@@ -487,8 +554,8 @@ static dc_status read_rest(parser *p, dc_finst *i)
 static uint16_t level_of(const parser *p, const dc_finst *i)
 {
     uint16_t level = 0;
-    if (i->op == DC_K_IF || i->op == DC_K_LOOP || dc_kop_meets((dc_kop)i->op) ||
-        i->op == DC_K_BARRIER || dc_kop_orders((dc_kop)i->op) ||
+    if (dc_kop_opens((dc_kop)i->op) || dc_kop_meets((dc_kop)i->op) || i->op == DC_K_BARRIER ||
+        dc_kop_orders((dc_kop)i->op) ||
         (dc_kop_row_of((dc_kop)i->op)->form == DC_KFORM_MEM && !dc_flat_reads_input(p->f, i)))
         return p->level;
     for (int n = 0; n < 3; n++)
@@ -499,7 +566,7 @@ static uint16_t level_of(const parser *p, const dc_finst *i)
 
 static dc_status put_inst(parser *p, dc_finst *i, const uint32_t *number)
 {
-    const bool opens = i->op == DC_K_LOOP || i->op == DC_K_IF;
+    const bool opens = dc_kop_opens((dc_kop)i->op);
     const bool has_value = i->lanes > 0 && !dc_kop_stores((dc_kop)i->op);
     if (has_value != (number != NULL))
         return dc_scan_refuse(&p->scan, has_value ? "%s without a number" : "%s has no value",

@@ -248,6 +248,11 @@ static void put_inst(printer *p, dc_fv v)
             dc_text_puts(p->out, " ");
         if (row->form != DC_KFORM_CTRL)
             put_type(p, i->type, i->lanes);
+        if (i->op == DC_K_ROWS)
+            dc_text_printf(p->out, "%" PRIu64 ", ", i->imm);
+        if (i->op == DC_K_CELL)
+            dc_text_printf(p->out, "%" PRIu32 " %" PRIu32 ", ", dc_cell_table(i),
+                           dc_cell_column(i));
         for (int n = 0; n < row->n; n++) {
             dc_text_puts(p->out, n > 0 ? ", " : "");
             put_operand(p, i, n);
@@ -279,9 +284,24 @@ static void put_buffer(printer *p, uint32_t n, uint32_t *nparam)
         dc_text_puts(p->out, " nontemporal");
     if (b->prefetch != 0)
         dc_text_printf(p->out, " prefetch %d", b->prefetch);
-    if (param && b->param != *nparam)
+    if (b->table != 0)
+        dc_text_printf(p->out, " table %" PRIu32 " step %" PRIu32, b->table - 1, b->step);
+    if (b->column != 0)
+        dc_text_printf(p->out, " column %" PRIu32, b->column - 1);
+    if (b->table != 0 || (param && b->param != *nparam))
         dc_text_printf(p->out, " param %" PRIu32, b->param);
-    *nparam += param;
+    *nparam += param && b->table == 0;
+}
+
+static void put_table(printer *p, const dc_ftable *t)
+{
+    dc_text_printf(p->out, " table %" PRIu32 " (", t->columns);
+    for (uint32_t r = 0; r < t->rows; r++) {
+        dc_text_puts(p->out, r > 0 ? "," : "");
+        for (uint32_t c = 0; c < t->columns; c++)
+            dc_text_printf(p->out, "%s%" PRIu64, r + c > 0 ? " " : "", t->cell[r * t->columns + c]);
+    }
+    dc_text_puts(p->out, ")");
 }
 
 static void put_heading(printer *p)
@@ -302,6 +322,8 @@ static void put_heading(printer *p)
         dc_text_printf(p->out, " positions %" PRId64, f->positions);
     if (f->scratch != 0)
         dc_text_printf(p->out, " scratch %zu", f->scratch);
+    for (uint32_t n = 0; n < f->table.n; n++)
+        put_table(p, &f->table.at[n]);
     dc_text_puts(p->out, " {\n");
 }
 
@@ -332,7 +354,7 @@ void dc_flat_print(const dc_flat *f, dc_text *out)
         for (int t = 0; t < indent; t++)
             dc_text_puts(out, "  ");
         put_inst(&p, f->order.at[n]);
-        if (op == DC_K_LOOP || op == DC_K_IF)
+        if (dc_kop_opens(op))
             indent++;
     }
     dc_text_puts(out, "}\n");

@@ -13,7 +13,13 @@
  * Behind a buffer stands what it is, if not a parameter that is only read: `out`, `inout`, `group`,
  * `local`, `thread`, `scratch OFFSET`; `param NUMBER` where parameters are not numbered as they
  * stand, `@POSITION` in a name that an earlier buffer has. Behind the buffers stand `strict`, `simt
- * THREADS`, `lanes N`, `index BITS` (if not 64), `positions N`, `scratch BYTES`.
+ * THREADS`, `lanes N`, `index BITS` (if not 64), `positions N`, `scratch BYTES`, and each table: how many columns it has,
+ * and its rows. A buffer of a table says which one, the step between its parameters, the column with its count.
+ *
+ *   kernel two (out: f32[9] out table 0 step 1 column 1 param 0, x: f32[9] table 0 step 1 column 1 param 2) simt 9
+ *       positions 2 table 2 (0 9, 1 5) {
+ *     rows 0, group
+ *       %1 = cell index 0 1, group
  *
  * Values are numbered in the order they stand; constants and arguments stand where they are used.
  * The type of a constant is the one that dc_flat_print_operand tells, else it stands before it: `lt

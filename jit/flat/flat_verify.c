@@ -21,12 +21,16 @@ typedef struct check {
     bool *varies;     /* by value: may differ between the threads of a group */
     bool *divides;    /* by depth: not all threads of the group need come into the scope */
     uint32_t divided; /* open scopes that do */
+    uint32_t *table;  /* by depth: of a scope ROWS, 1 + its table */
+    bool *chosen;     /* by table: is such a scope open? */
+    bool *taken;      /* by parameter: a buffer is it */
 } check;
 
 /* Kernel and buffers ------------------------------------------------------------------------ */
 
-static const char *check_scratch(const dc_flat *f, const dc_buffer *b, int64_t bytes)
+static const char *check_scratch(const dc_flat *f, const dc_buffer *b)
 {
+    const int64_t bytes = b->count * (int64_t)dc_dtype_size((dc_dtype)b->dtype);
     if (b->at % SCRATCH_ALIGN != 0)
         return "a buffer in scratch memory is not aligned";
     if (b->at > f->scratch || (uint64_t)bytes > f->scratch - b->at)
@@ -34,15 +38,46 @@ static const char *check_scratch(const dc_flat *f, const dc_buffer *b, int64_t b
     return NULL;
 }
 
-static const char *check_buffer(const dc_flat *f, uint32_t n)
+static bool is_size(const dc_buffer *b, int64_t count)
 {
-    const dc_buffer *b = &f->buf.at[n];
     int64_t bytes;
+    return count >= 0 && dc_mul_ok(count, (int64_t)dc_dtype_size((dc_dtype)b->dtype), &bytes) &&
+           bytes <= MAX_BYTES;
+}
+
+/* In each row. */
+static const char *check_param(const check *c, const dc_buffer *b)
+{
+    const dc_flat *f = c->f;
+    const dc_ftable *t =
+        b->table != 0 && b->table <= f->table.n ? &f->table.at[b->table - 1] : NULL;
+    if (t == NULL && (b->table != 0 || b->step != 0 || b->column != 0))
+        return "a buffer of no table";
+    if (t != NULL && b->column > t->columns)
+        return "a size in no column";
+    for (uint32_t r = 0; r < dc_flat_rows(f, b); r++) {
+        const uint64_t param = b->param + (uint64_t)b->step * r;
+        if (param >= f->nparam)
+            return "a parameter has no number";
+        if (c->taken[param])
+            return "two buffers are the same parameter";
+        c->taken[param] = true;
+        if (!is_size(b, dc_flat_count(f, b, r)) || dc_flat_count(f, b, r) > b->count)
+            return "a buffer has no size";
+    }
+    return NULL;
+}
+
+static const char *check_buffer(const check *c, uint32_t n)
+{
+    const dc_flat *f = c->f;
+    const dc_buffer *b = &f->buf.at[n];
     if (b->dtype >= DC_DTYPE__COUNT || b->mode > DC_MODE_INOUT)
         return "a buffer has no type";
-    if (b->count < 0 || !dc_mul_ok(b->count, (int64_t)dc_dtype_size((dc_dtype)b->dtype), &bytes) ||
-        bytes > MAX_BYTES)
+    if (!is_size(b, b->count))
         return "a buffer has no size";
+    if (b->scope != DC_SCOPE_PARAM && (b->table != 0 || b->step != 0 || b->column != 0))
+        return "a buffer of a table is no parameter";
     if (b->nontemporal && (b->scope != DC_SCOPE_PARAM || b->mode != DC_MODE_OUT))
         return "a buffer that is stored past the caches is no output";
     if (b->prefetch > 2)
@@ -51,24 +86,22 @@ static const char *check_buffer(const dc_flat *f, uint32_t n)
         return "a buffer that is prefetched is no input";
     switch ((dc_scope)b->scope) {
     case DC_SCOPE_PARAM:
-        for (uint32_t m = 0; m < n; m++)
-            if (f->buf.at[m].scope == DC_SCOPE_PARAM && f->buf.at[m].param == b->param)
-                return "two buffers are the same parameter";
-        return b->param < f->nparam ? NULL : "a parameter has no number";
+        return check_param(c, b);
     case DC_SCOPE_LOCAL:
         return NULL;
     case DC_SCOPE_GROUP:
         return f->simt ? NULL : "workers have no group to share a buffer";
     case DC_SCOPE_SCRATCH:
-        return f->simt ? "threads of a group have no scratch memory" : check_scratch(f, b, bytes);
+        return f->simt ? "threads of a group have no scratch memory" : check_scratch(f, b);
     case DC_SCOPE_THREAD:
         break;
     }
     return "a buffer of a scope that the flat form has not";
 }
 
-static const char *check_heading(const dc_flat *f)
+static const char *check_heading(const check *c)
 {
+    const dc_flat *f = c->f;
     uint32_t params = 0;
     if (f->index_bits != 32 && f->index_bits != 64)
         return "the index type has neither 32 nor 64 bits";
@@ -76,11 +109,16 @@ static const char *check_heading(const dc_flat *f)
         return "no such number of threads";
     if (f->lanes < 0 || f->lanes > MAX_THREADS || f->positions < 0)
         return "no such number of lanes or positions";
+    if (f->table.n > 0 && !f->simt)
+        return "workers have no tables";
+    for (uint32_t n = 0; n < f->table.n; n++)
+        if (f->table.at[n].rows == 0)
+            return "a table without rows";
     for (uint32_t n = 0; n < f->buf.n; n++) {
-        const char *wrong = check_buffer(f, n);
-        params += f->buf.at[n].scope == DC_SCOPE_PARAM;
+        const char *wrong = check_buffer(c, n);
         if (wrong != NULL)
             return wrong;
+        params += dc_flat_rows(f, &f->buf.at[n]);
     }
     return params == f->nparam ? NULL : "a parameter has no buffer";
 }
@@ -154,8 +192,16 @@ static const char *check_mma(const check *c, const dc_finst *i, const dc_finst *
     return i->type == DC_F32 && i->lanes == 4 && like(i, in[2]) ? NULL : "the sum is no matrix";
 }
 
+static bool is_reachable(const check *c, const dc_finst *i)
+{
+    return i->buf >= c->f->buf.n || c->f->buf.at[i->buf].table == 0 ||
+           c->chosen[c->f->buf.at[i->buf].table - 1];
+}
+
 static const char *check_mem(const check *c, const dc_finst *i)
 {
+    if (!is_reachable(c, i))
+        return "no row of its table is chosen";
     if (i->op == DC_K_LDMATRIX)
         return check_ldmatrix(c, i);
     const bool stores = dc_kop_stores((dc_kop)i->op);
@@ -189,8 +235,27 @@ static const char *check_mem(const check *c, const dc_finst *i)
     return NULL;
 }
 
+/* Its cells are numbers of the type. */
+static const char *check_cell(const check *c, const dc_finst *i, const dc_finst *row)
+{
+    const uint32_t table = dc_cell_table(i), column = dc_cell_column(i);
+    if (table >= c->f->table.n || column >= c->f->table.at[table].columns)
+        return "no such cell";
+    if (i->lanes != 1 || i->type == DC_BOOL || dc_ftype_is_short(i->type) || !is_index(row, 1))
+        return "no cell of that type";
+    const dc_ftable *t = &c->f->table.at[table];
+    for (uint32_t r = 0; r < t->rows; r++) {
+        const uint64_t bits = t->cell[r * t->columns + column];
+        if (dc_flat_canonical(c->f, i->type, bits) != bits)
+            return "a cell holds no number of the type";
+    }
+    return NULL;
+}
+
 static const char *check_conv(const check *c, const dc_finst *i, const dc_finst *a)
 {
+    if (i->op == DC_K_CELL)
+        return check_cell(c, i, a);
     if (i->op == DC_K_SPLAT)
         return a->type == i->type && a->lanes == 1 && i->lanes > 1 ? NULL
                                                                    : "splat of what is no scalar";
@@ -234,6 +299,15 @@ static const char *check_loop(const dc_finst *const *in)
     return NULL;
 }
 
+static const char *check_rows(const check *c, const dc_finst *i, const dc_finst *row)
+{
+    if (!is_index(row, 1) || i->imm >= c->f->table.n)
+        return "no such table";
+    if (c->varies[i->in[0]])
+        return "not all threads of the group are in the same row";
+    return c->chosen[i->imm] ? "a row of the table is chosen already" : NULL;
+}
+
 static const char *check_types(const check *c, const dc_finst *i)
 {
     const dc_kop_row *row = dc_kop_row_of((dc_kop)i->op);
@@ -273,6 +347,8 @@ static const char *check_types(const check *c, const dc_finst *i)
             return check_loop(in);
         if (i->op == DC_K_IF && !(in[0]->type == DC_BOOL && in[0]->lanes == 1))
             return "the condition is no bool";
+        if (i->op == DC_K_ROWS)
+            return check_rows(c, i, in[0]);
         if (dc_kop_orders((dc_kop)i->op) && (!c->f->simt || i->imm > MAX_GROUPS))
             return "no groups of async stores";
         return NULL;
@@ -322,8 +398,8 @@ static const char *check_shape(const check *c, dc_fv v)
     const dc_finst *i = &c->f->inst.at[v];
     if (i->op >= DC_K__COUNT || i->type > DC_INDEX)
         return "no such operation or type";
-    const bool bare = i->op == DC_K_IF || i->op == DC_K_END || i->op == DC_K_BARRIER ||
-                      dc_kop_orders((dc_kop)i->op);
+    const bool bare = i->op == DC_K_IF || i->op == DC_K_ROWS || i->op == DC_K_END ||
+                      i->op == DC_K_BARRIER || dc_kop_orders((dc_kop)i->op);
     if (bare ? i->lanes != 0 : i->lanes < 1 || i->lanes > MAX_LANES)
         return "no such number of lanes";
     if (i->op == DC_K_LOOP && (i->type != DC_INDEX || i->lanes != 1))
@@ -331,9 +407,12 @@ static const char *check_shape(const check *c, dc_fv v)
     return NULL;
 }
 
-static void open_scope(check *c, bool divides)
+static void open_scope(check *c, const dc_finst *i, bool divides)
 {
     c->scope[++c->depth] = c->next++;
+    c->table[c->depth] = i->op == DC_K_ROWS ? (uint32_t)i->imm + 1 : 0;
+    if (i->op == DC_K_ROWS)
+        c->chosen[i->imm] = true;
     c->divides[c->depth] = divides;
     c->divided += divides;
 }
@@ -355,11 +434,13 @@ static const char *check_one(check *c, dc_fv v)
         if (c->depth == 0)
             return "end without a beginning";
         c->divided -= c->divides[c->depth];
+        if (c->table[c->depth] != 0)
+            c->chosen[c->table[c->depth] - 1] = false;
         c->closed[c->scope[c->depth--]] = true;
     }
     c->varies[v] = does_vary(c, i);
-    if (i->op == DC_K_LOOP || i->op == DC_K_IF)
-        open_scope(c, c->varies[v]);
+    if (dc_kop_opens((dc_kop)i->op))
+        open_scope(c, i, c->varies[v]);
     c->scope_of[v] = c->scope[c->depth] + 1;
     return NULL;
 }
@@ -383,9 +464,12 @@ dc_status dc_flat_check(dc_job *j, const dc_flat *f)
                .closed = DC_NEW_ARRAY(&j->scratch, bool, f->order.n + 1),
                .varies = DC_NEW_ARRAY(&j->scratch, bool, f->inst.n),
                .divides = DC_NEW_ARRAY(&j->scratch, bool, f->order.n + 1),
+               .table = DC_NEW_ARRAY(&j->scratch, uint32_t, f->order.n + 1),
+               .chosen = DC_NEW_ARRAY(&j->scratch, bool, f->table.n),
+               .taken = DC_NEW_ARRAY(&j->scratch, bool, f->nparam),
                .next = 1};
     uint32_t at = f->order.n;
-    const char *wrong = check_heading(f);
+    const char *wrong = check_heading(&c);
     if (wrong == NULL)
         wrong = check_body(&c, &at);
     dc_arena_rewind(&j->scratch, mark);

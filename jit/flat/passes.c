@@ -20,9 +20,9 @@ dc_status dc_flat_optimize(dc_job *j, dc_flat *f, uint32_t skip, bool check)
 
 /* Order by scopes ---------------------------------------------------------------------------- */
 
-/* An open scope and the instructions that are to stand in it, its own LOOP or IF first. */
+/* An open scope and the instructions that are to stand in it, what opens it first. */
 typedef struct scope {
-    dc_kop op;    /* LOOP or IF; of the outermost: END */
+    dc_kop op;    /* LOOP, IF or ROWS; of the outermost: END */
     bool *stored; /* by buffer, of a LOOP: is it stored to inside? For licm */
     DC_VEC(dc_fv) list;
 } scope;
@@ -39,7 +39,7 @@ static uint32_t deepest(const dc_flat *f)
     uint32_t depth = 0, most = 0;
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_kop op = (dc_kop)dc_finst_at(f, f->order.at[n])->op;
-        if (op == DC_K_LOOP || op == DC_K_IF)
+        if (dc_kop_opens(op))
             depth++;
         if (op == DC_K_END)
             depth--;
@@ -62,11 +62,11 @@ static void put_value(scopes *s, uint32_t depth, dc_fv v)
     DC_PUSH_IN(&s->f->arena, s->at[depth].list, v);
 }
 
-/* LOOP, IF and END; false for others. */
+/* LOOP, IF, ROWS and END; false for others. */
 static bool put_structure(scopes *s, dc_fv v)
 {
     const dc_kop op = (dc_kop)dc_finst_at(s->f, v)->op;
-    if (op == DC_K_LOOP || op == DC_K_IF) {
+    if (dc_kop_opens(op)) {
         s->at[++s->depth].op = op;
         s->at[s->depth].list.n = 0;
         s->home[v] = s->depth;
@@ -97,7 +97,7 @@ static void find_stores(scopes *s, uint32_t n, bool *stored)
     uint32_t depth = 0;
     do {
         const dc_finst *i = dc_finst_at(s->f, s->f->order.at[n++]);
-        depth += i->op == DC_K_LOOP || i->op == DC_K_IF;
+        depth += dc_kop_opens((dc_kop)i->op);
         depth -= i->op == DC_K_END;
         if (dc_kop_stores((dc_kop)i->op))
             stored[i->buf] = true;
@@ -118,7 +118,7 @@ static bool may_be_output(const dc_flat *f, const dc_finst *i)
     for (uint32_t b = 0; b < f->buf.n; b++) {
         const dc_buffer *out = &f->buf.at[b];
         if (out->scope == DC_SCOPE_PARAM && out->mode != DC_MODE_IN && out->dtype == in->dtype &&
-            out->count == in->count)
+            (out->count == in->count || out->table != 0))
             return true;
     }
     return false;
@@ -232,7 +232,7 @@ void dc_pass_dce(dc_flat *f)
     uint32_t depth = 0;
     for (uint32_t n = 0; n < f->order.n; n++) {
         const dc_kop op = (dc_kop)dc_finst_at(f, f->order.at[n])->op;
-        depth += op == DC_K_LOOP || op == DC_K_IF;
+        depth += dc_kop_opens(op);
         depth -= op == DC_K_END;
         s.home[f->order.at[n]] = depth;
     }

@@ -178,6 +178,9 @@ typedef struct dc_buffer {
                          that threads that access a column of them meet in no bank; positions do not show it; 0: no */
     uint32_t stages;  /* GROUP: iterations of a loop whose copies to it are under way (jit/nest/nest_stage.h); 0: one */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
+    /* PARAM, in the flat form alone (dc_ftable): 1 + the table it belongs to, or 0; then it is param + step * row, and has
+     * as many elements as 1 + the column says, or `count` in all rows where that is 0. */
+    uint32_t table, step, column;
     size_t at;      /* SCRATCH: offset in bytes */
 } dc_buffer;
 

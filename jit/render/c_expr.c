@@ -240,6 +240,19 @@ static void put_load(dc_c_text *r, const dc_finst *i)
         dc_c_text_put(r, dc_ftype_is_number(i->type) ? " : 0.0f" : " : 0");
 }
 
+/* Numbers of a table are integers of 32 or 64 bits; what is shorter or has a sign is cut from that. */
+static void put_cell(dc_c_text *r, const dc_finst *i)
+{
+    const uint32_t table = dc_cell_table(i);
+    const bool is_float = dc_ftype_is_float(i->type);
+    if (is_float)
+        dc_c_text_put(r, i->type == DC_F64 ? "f64_of_bits((u64)" : "f32_of_bits((u32)");
+    else
+        dc_c_text_put(r, "(%s)", dc_c_text_type(r, i->type, false));
+    dc_c_text_put(r, "t%u_%s[%V * %u + %u]%s", table, r->f->name, i->in[0],
+                  r->f->table.at[table].columns, dc_cell_column(i), is_float ? ")" : "");
+}
+
 void dc_c_expr_put(dc_c_text *r, dc_fv v)
 {
     const dc_finst *i = dc_ctext_at(r, v);
@@ -255,7 +268,9 @@ void dc_c_expr_put(dc_c_text *r, dc_fv v)
         dc_c_text_put(r, "%V ? %V : %V", i->in[0], i->in[1], i->in[2]);
         return;
     case DC_KFORM_CONV:
-        if (i->op == DC_K_CONVERT)
+        if (i->op == DC_K_CELL)
+            put_cell(r, i);
+        else if (i->op == DC_K_CONVERT)
             put_convert(r, i);
         else
             put_bitcast(r, i);

@@ -36,7 +36,7 @@ static usage count_uses(planner *p)
         const dc_finst *i = at(p, v);
         for (int k = 0; k < 3; k++)
             u.uses[i->in[k]]++;
-        block += i->op == DC_K_LOOP || i->op == DC_K_IF || i->op == DC_K_END;
+        block += dc_kop_opens((dc_kop)i->op) || i->op == DC_K_END;
         u.block[v] = block;
     }
     return u;
@@ -98,7 +98,7 @@ static bool share(const dc_flat *f, uint32_t x, uint32_t y)
         return true;
     return a->scope == DC_SCOPE_PARAM && b->scope == DC_SCOPE_PARAM &&
            (a->mode == DC_MODE_IN) != (b->mode == DC_MODE_IN) && a->dtype == b->dtype &&
-           a->count == b->count;
+           (a->count == b->count || (a->table != 0 && a->table == b->table));
 }
 
 /* An index as another one and a constant. */

@@ -67,6 +67,14 @@ static void put_index(dc_c_text *r, uint64_t bits)
         dc_text_printf(r->out, "0x%" PRIx64, bits);
 }
 
+bool dc_c_text_wide_table(const dc_ftable *t)
+{
+    for (uint32_t c = 0; c < t->rows * t->columns; c++)
+        if (t->cell[c] > UINT32_MAX)
+            return true;
+    return false;
+}
+
 void dc_c_text_literal(dc_c_text *r, int type, uint64_t bits)
 {
     switch (type) {

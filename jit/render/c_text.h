@@ -28,6 +28,9 @@ const char *dc_c_text_type(const dc_c_text *r, int type, bool memory);
 /* A float, exactly, and in no locale's way. */
 void dc_c_text_float(dc_c_text *r, dc_dtype t, uint64_t bits);
 
+/* Does a table of constants need 64 bits for its numbers? */
+bool dc_c_text_wide_table(const dc_ftable *t);
+
 void dc_c_text_literal(dc_c_text *r, int type, uint64_t bits);
 
 /* The value; of a vector the lane l. Binds like a cast or tighter. */

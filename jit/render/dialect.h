@@ -31,6 +31,8 @@ typedef struct dc_dialect {
     const char *first_bit; /* the number of the lowest bit of `vote`, which is not 0 */
     const char *unroll;  /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
     const char *param;   /* where parameter # begins */
+    const char *param_at; /* the same where # is an expression; NULL: there is no such thing */
+    const char *constant; /* of arrays of constants outside of kernels; NULL: there are none */
     /*
      * Of simt kernels: a type of so many bytes (2, 4, 8, 16), through which elements of `size` bytes are loaded and
      * stored at once; NULL: there is none. And what makes an array as aligned.

@@ -5,7 +5,8 @@
  * A kernel gets a null pointer, from whose sums with numbers the compiler sees that they are addresses of global memory;
  * the address of an i32 that ends the kernel at once where it is not 0, or 0; and a number for each buffer: its
  * address, or, with its highest bit set, that of the word in device memory that holds it. So a launch that was recorded
- * in a CUDA graph finds memory that moves from call to call.
+ * in a CUDA graph finds memory that moves from call to call. Those of a kernel with tables are one array, so that they
+ * can be found by their number; where they lie is the same.
  */
 #include "jit/render/dialect.h"
 
@@ -144,10 +145,15 @@ static const char prelude_matrices[] =
 
 static void open_kernel(const dc_flat *f, dc_text *out)
 {
+    const bool array = f->table.n > 0 && f->nparam > 0;
+    if (array)
+        dc_text_printf(out, "struct params_%s { u64 at[%u]; };\n", f->name, (unsigned)f->nparam);
     dc_text_printf(
         out, "extern \"C\" __global__ void __launch_bounds__(%u) %s(u8 *const base, const u64 stop",
         (unsigned)f->threads, f->name);
-    for (uint32_t p = 0; p < f->nparam; p++)
+    if (array)
+        dc_text_printf(out, ", const __grid_constant__ params_%s p", f->name);
+    for (uint32_t p = 0; p < f->nparam && !array; p++)
         dc_text_printf(out, ", const u64 p%u", (unsigned)p);
     dc_text_puts(out, ")\n"
                       "{\n"
@@ -180,6 +186,8 @@ const dc_dialect dc_dialect_cuda = {
     .first_bit = "(u32)__ffs((int)vote) - 1",
     .unroll = "#pragma unroll",
     .param = "at(base, p#)",
+    .param_at = "at(base, p.at[#])",
+    .constant = "__constant__ ",
     .wide = wide_type,
     .aligned = "__align__(16) ",
     .prelude_matrices = prelude_matrices,

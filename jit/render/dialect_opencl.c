@@ -103,6 +103,7 @@ const dc_dialect dc_dialect_opencl = {
     .pointed = "__local ",
     .barrier = {"barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)", NULL},
     .param = "(g# + o#)",
+    .constant = "__constant ",
     .open = open_kernel,
     .wide = wide_type,
     .aligned = "__attribute__((aligned(16))) ",

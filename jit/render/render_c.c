@@ -7,6 +7,7 @@
 #include "core/runtime/halt.h"
 #include "jit/flat/flat_polls.h"
 #include "jit/render/c_expr.h"
+#include "jit/render/c_tables.h"
 #include "jit/render/warp_loop.h"
 
 #include <inttypes.h>
@@ -117,7 +118,7 @@ static bool is_short(const render *r, dc_fv loop)
         const uint8_t op = at(r, f->order.at[n])->op;
         if (op == DC_K_LOOP || op == DC_K_BARRIER)
             return false;
-        depth += op == DC_K_IF;
+        depth += op == DC_K_IF || op == DC_K_ROWS;
         depth -= op == DC_K_END;
     }
     return true;
@@ -404,6 +405,10 @@ static void put_alone(render *r, dc_fv v)
         put(r, "if (%V) {\n", i->in[0]);
         r->depth++;
         return;
+    case DC_K_ROWS:
+        DC_PUSH_IN(&r->j->scratch, r->open, v);
+        dc_c_tables_choose(&r->t, i, r->depth++);
+        return;
     case DC_K_END:
         put_end(r);
         return;
@@ -449,16 +454,6 @@ static uint32_t put_lane_loop(render *r, uint32_t n)
 
 /* Functions ---------------------------------------------------------------------------------- */
 
-static void put_parameter(render *r, uint32_t number)
-{
-    for (const char *p = r->t.d->param; *p != '\0'; p++) {
-        if (*p == '#')
-            put(r, "%u", number);
-        else
-            put(r, (const char[]){*p, '\0'});
-    }
-}
-
 /* Of one array for all buffers of a group, which the launch brings; 0: each has its own. */
 static size_t dynamic_bytes(const dc_dialect *d, const dc_flat *f)
 {
@@ -482,12 +477,17 @@ static void put_buffer(render *r, uint32_t n)
 {
     const dc_buffer *b = &r->t.f->buf.at[n];
     const char *t = type_name(r, b->dtype, true), *global = r->t.d->global;
-    const char *only = b->mode == DC_MODE_IN ? "const " : "";
     const int64_t count = b->count > 0 ? b->count : 1;
     switch ((dc_scope)b->scope) {
     case DC_SCOPE_PARAM:
-        put(r, "    %s%s%s *const b%u = (%s%s%s *)", global, only, t, n, global, only, t);
-        put_parameter(r, b->param);
+        if (b->table != 0)
+            return; /* where a row is chosen */
+        put(r, "    ");
+        dc_c_tables_pointer(&r->t, b);
+        put(r, "const b%u = (", n);
+        dc_c_tables_pointer(&r->t, b);
+        put(r, ")");
+        dc_c_tables_parameter(&r->t, b, 0);
         put(r, "; /* %s, %l */\n", b->name, b->count);
         return;
     case DC_SCOPE_LOCAL:
@@ -518,6 +518,7 @@ static void put_kernel(render *r)
     r->t.plan = dc_c_plan_make(&r->j->scratch, r->t.f, r->t.d->wide != NULL);
     r->depth = 1;
     put(r, "\n");
+    dc_c_tables_define(&r->t);
     r->t.d->open(r->t.f, r->t.out);
     if (dynamic_bytes(r->t.d, r->t.f) > 0)
         put(r, "    SHARED_DYNAMIC(shared); /* %l bytes */\n",

@@ -7,7 +7,7 @@ typedef struct finding {
     const dc_flat *f;
     bool *same; /* by value: all threads of a warp have the same */
     dc_warp_loop *out;
-    DC_VEC(dc_fv) open; /* LOOP and IF round the place */
+    DC_VEC(dc_fv) open; /* scopes round the place */
     int apart;          /* how many of them not all threads enter */
     dc_fv inside;       /* the loop whose IF comes; 0: none */
     bool any;
@@ -53,7 +53,7 @@ static uint32_t behind(const dc_flat *f, uint32_t n)
     int depth = 0;
     do {
         const uint8_t op = dc_finst_at(f, f->order.at[n++])->op;
-        depth += op == DC_K_LOOP || op == DC_K_IF;
+        depth += dc_kop_opens((dc_kop)op);
         depth -= op == DC_K_END;
     } while (depth > 0);
     return n;
@@ -121,7 +121,7 @@ const dc_warp_loop *dc_warp_loops_find(const dc_flat *f, dc_arena *a)
             x.any |= x.out[x.inside].n > 0;
             x.inside = 0;
         }
-        if (i->op == DC_K_LOOP || i->op == DC_K_IF)
+        if (dc_kop_opens((dc_kop)i->op))
             open_scope(&x, a, n);
         else if (i->op == DC_K_END)
             close_scope(&x);

@@ -81,6 +81,8 @@ static fi_step step_of(const fi *m, dc_fv v, uint32_t line)
     s.masked = mem && i->in[dc_kop_stores((dc_kop)i->op) ? 2 : 1] != 0;
     if ((mem || dc_kop_orders((dc_kop)i->op)) && s.kind == FI_DO)
         s.run = dc_fi_memory_step(&s);
+    else if (i->op == DC_K_ROWS)
+        s.run = dc_fi_memory_choose;
     else if (s.kind == FI_DO)
         s.run = dc_fi_value_step(m, &s);
     if (s.kind == FI_DO && s.run == NULL)
@@ -89,7 +91,7 @@ static fi_step step_of(const fi *m, dc_fv v, uint32_t line)
     return s;
 }
 
-/* END of an IF is no step, END of a LOOP a jump back. */
+/* END of an IF or ROWS is no step, END of a LOOP a jump back. */
 static void decode(fi *m)
 {
     const dc_flat *f = m->f;
@@ -110,7 +112,7 @@ static void decode(fi *m)
             opened->jump = n;
         } else if (runs(i)) {
             step[n] = step_of(m, f->order.at[k], line - 1);
-            if (step[n].kind == FI_LOOP || step[n].kind == FI_IF)
+            if (dc_kop_opens((dc_kop)i->op))
                 open[depth++] = n;
             n++;
         }

@@ -64,6 +64,11 @@ typedef struct fi_memory { /* a buffer */
     size_t at;         /* LOCAL: offset in the memory of a thread */
 } fi_memory;
 
+typedef struct fi_reach { /* a parameter */
+    fi_memory mem;
+    bool written;
+} fi_reach;
+
 /* An async store that is under way: its step, what it stores and where, and its group by number. */
 typedef struct fi_flight {
     const fi_step *step;
@@ -91,7 +96,10 @@ struct fi {
     const fi_step *step;
     uint32_t *at;    /* by value: its offset */
     uint32_t nvalue; /* patterns of a thread */
-    fi_memory *mem;  /* by buffer */
+    fi_memory *mem;  /* by buffer; of those of a table in the row chosen last */
+    fi_reach *reach; /* every parameter */
+    uint32_t nreach;
+    uint32_t *first; /* by buffer, of a parameter: where it, or its first row, is in reach[] */
     size_t local;    /* bytes of a thread */
     fi_thread *thread;
     fi_now now;
@@ -110,6 +118,9 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
 bool dc_fi_load_matrices(fi *m, const fi_step *s, uint32_t threads);
 /* Of the thread that is asked for from now on. */
 void dc_fi_select_thread(fi *m, uint32_t thread);
+
+/* The buffers of a table are those of a row from now on; false: it has none such. */
+bool dc_fi_memory_choose(fi *m, const fi_step *s, uint64_t *v);
 
 /* In the job's scratch arena. */
 void dc_fi_memory_open(fi *m, void *const *param);

@@ -342,17 +342,17 @@ static bool overlaps(const fi_memory *a, const fi_memory *b)
     return a->base < b->base + memory_bytes(b) && b->base < a->base + memory_bytes(a);
 }
 
-/* The parameters that overlap with buffer n, directly or by others: into in[], by buffer. */
+/* The parameters that overlap with parameter n, directly or by others: into in[]. */
 static void find_region(const fi *m, uint32_t n, bool *in)
 {
     bool more = true;
-    memset(in, 0, m->f->buf.n * sizeof *in);
+    memset(in, 0, m->nreach * sizeof *in);
     in[n] = true;
     while (more) {
         more = false;
-        for (uint32_t a = 0; a < m->f->buf.n; a++)
-            for (uint32_t b = 0; b < m->f->buf.n && !in[a]; b++)
-                if (in[b] && m->mem[a].scope == DC_SCOPE_PARAM && overlaps(&m->mem[a], &m->mem[b]))
+        for (uint32_t a = 0; a < m->nreach; a++)
+            for (uint32_t b = 0; b < m->nreach && !in[a]; b++)
+                if (in[b] && overlaps(&m->reach[a].mem, &m->reach[b].mem))
                     in[a] = more = true;
     }
 }
@@ -363,8 +363,8 @@ static void shadow_region(fi *m, const bool *in)
     const fi_memory *first = NULL;
     char *lo = NULL, *hi = NULL;
     uint32_t unit = 4;
-    for (uint32_t n = 0; n < m->f->buf.n; n++) {
-        fi_memory *b = &m->mem[n];
+    for (uint32_t n = 0; n < m->nreach; n++) {
+        fi_memory *b = &m->reach[n].mem;
         if (!in[n])
             continue;
         if (first == NULL || b->base < lo)
@@ -377,8 +377,8 @@ static void shadow_region(fi *m, const bool *in)
     }
     fi_shadow *shadow =
         DC_NEW_ARRAY(&m->j->scratch, fi_shadow, ((size_t)(hi - lo) + unit - 1) / unit);
-    for (uint32_t n = 0; n < m->f->buf.n; n++) {
-        fi_memory *b = &m->mem[n];
+    for (uint32_t n = 0; n < m->nreach; n++) {
+        fi_memory *b = &m->reach[n].mem;
         if (!in[n])
             continue;
         b->shadow = shadow + (size_t)(b->base - lo) / unit;
@@ -388,15 +388,47 @@ static void shadow_region(fi *m, const bool *in)
 
 static void shadow_params(fi *m)
 {
-    bool *in = DC_NEW_ARRAY(&m->j->scratch, bool, m->f->buf.n);
-    for (uint32_t n = 0; n < m->f->buf.n; n++) {
-        const bool written =
-            m->mem[n].scope == DC_SCOPE_PARAM && m->f->buf.at[n].mode != DC_MODE_IN;
-        if (!written || m->mem[n].shadow != NULL || m->mem[n].count == 0)
+    bool *in = DC_NEW_ARRAY(&m->j->scratch, bool, m->nreach);
+    for (uint32_t n = 0; n < m->nreach; n++) {
+        const fi_reach *x = &m->reach[n];
+        if (!x->written || x->mem.shadow != NULL || x->mem.count == 0)
             continue;
         find_region(m, n, in);
         shadow_region(m, in);
     }
+}
+
+static void open_params(fi *m, void *const *param)
+{
+    const dc_flat *f = m->f;
+    m->reach = DC_NEW_ARRAY(&m->j->scratch, fi_reach, f->nparam);
+    m->first = DC_NEW_ARRAY(&m->j->scratch, uint32_t, f->buf.n);
+    for (uint32_t n = 0; n < f->buf.n; n++) {
+        const dc_buffer *x = &f->buf.at[n];
+        m->first[n] = m->nreach;
+        for (uint32_t r = 0; r < dc_flat_rows(f, x); r++) {
+            fi_reach *to = &m->reach[m->nreach++];
+            *to = (fi_reach){m->mem[n], x->mode != DC_MODE_IN};
+            to->mem.base = param[x->param + x->step * r];
+            to->mem.count = (uint64_t)dc_flat_count(f, x, r);
+        }
+    }
+    shadow_params(m);
+    for (uint32_t n = 0; n < f->buf.n; n++)
+        if (f->buf.at[n].scope == DC_SCOPE_PARAM)
+            m->mem[n] = m->reach[m->first[n]].mem;
+}
+
+bool dc_fi_memory_choose(fi *m, const fi_step *s, uint64_t *v)
+{
+    const uint64_t row = v[s->in[0]];
+    const dc_flat *f = m->f;
+    if (row >= f->table.at[s->imm].rows)
+        return dc_fi_fail(m, s, "table %" PRIu64 " has no row %" PRIu64, s->imm, row);
+    for (uint32_t n = 0; n < f->buf.n; n++)
+        if (f->buf.at[n].table == s->imm + 1)
+            m->mem[n] = m->reach[m->first[n] + row].mem;
+    return true;
 }
 
 void dc_fi_memory_open(fi *m, void *const *param)
@@ -413,7 +445,6 @@ void dc_fi_memory_open(fi *m, void *const *param)
         b->scope = x->scope;
         switch ((dc_scope)x->scope) {
         case DC_SCOPE_PARAM:
-            b->base = param[x->param];
             break;
         case DC_SCOPE_SCRATCH:
             b->base = scratch + x->at;
@@ -431,7 +462,7 @@ void dc_fi_memory_open(fi *m, void *const *param)
             DC_BUG("buffer %s of %s has a scope that the flat form has not", x->name, f->name);
         }
     }
-    shadow_params(m);
+    open_params(m, param);
 }
 
 void dc_fi_memory_of(fi *m, const fi_thread *t)

@@ -9,6 +9,7 @@
  */
 #include "jit/sim/flat_interp_impl.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define EACH for (int n = 0; n < s->lanes; n++)
@@ -293,6 +294,16 @@ static const row rows[DC_K__COUNT] = {
     [DC_K_NE] = {ne_f, ne_d, ne_u, ne_u},
 };
 
+static bool cell(fi *m, const fi_step *s, uint64_t *v)
+{
+    const dc_ftable *t = &m->f->table.at[s->imm >> 32];
+    const uint64_t at = v[s->in[0]];
+    if (at >= t->rows)
+        return dc_fi_fail(m, s, "table %" PRIu64 " has no row %" PRIu64, s->imm >> 32, at);
+    v[s->out] = t->cell[at * t->columns + (uint32_t)s->imm];
+    return true;
+}
+
 static step_run *conversion(const fi_step *s)
 {
     const bool from = dc_ftype_is_float(s->from), to = dc_ftype_is_float(s->type);
@@ -316,6 +327,8 @@ bool (*dc_fi_value_step(const fi *m, const fi_step *s))(fi *m, const fi_step *s,
         return splat;
     case DC_K_ANY:
         return any;
+    case DC_K_CELL:
+        return cell;
     case DC_K_ZIP_LOW:
         return zip_low;
     case DC_K_ZIP_HIGH:

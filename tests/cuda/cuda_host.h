@@ -24,6 +24,7 @@ extern "C" const kernel_runtime *kernel_rt __attribute__((visibility("hidden")))
 #define __host__
 #define __constant__ static const
 #define __grid_constant__
+#define __grid_constant__
 #define __forceinline__       inline __attribute__((always_inline))
 #define __noinline__          __attribute__((noinline))
 #define __align__(n)          __attribute__((aligned(n)))
