@@ -1,7 +1,7 @@
 /*
  * What the steps of a plan are launched by. On thread groups the kernels of a bundle are joined
  * (jit/flat/flat_join.h) where they can be: in the order of the bundle, each to the first launch that has
- * room. Elsewhere a bundle stays a command with a body.
+ * room, there behind those that are alike, which share a body. Elsewhere a bundle stays a command with a body.
  */
 #include "jit/base/tuning.h"
 #include "jit/compile/pipeline_impl.h"
@@ -13,7 +13,7 @@ enum { MOST_PARAMETERS = 500 }; /* where the target takes any number */
 typedef struct joint {
     DC_VEC(uint32_t) group; /* of the plan */
     DC_VEC(uint32_t) entry;
-    uint32_t params, insts;
+    uint32_t params, insts; /* of the latter those of a body once */
     size_t shared;
 } joint;
 
@@ -22,6 +22,7 @@ typedef struct joints {
     dc_arena *a;
     uint32_t most_params;
     DC_VEC(joint) at;
+    dc_flat_body *body; /* by entry; f NULL: not found yet */
 } joints;
 
 static const dc_flat *flat_of(const joints *g, uint32_t entry)
@@ -38,33 +39,67 @@ static size_t shared_bytes(const dc_flat *f)
     return bytes;
 }
 
-static bool has_room(const joints *g, const joint *x, const dc_flat *f)
+static const dc_flat_body *body_of(joints *g, uint32_t entry)
 {
-    if (x->params + f->nparam > g->most_params ||
-        x->insts + f->order.n > DC_TUNE_JOIN_INSTRUCTIONS ||
-        x->shared + shared_bytes(f) > DC_TUNE_JOIN_SHARED)
+    dc_flat_body *x = &g->body[entry];
+    if (x->f == NULL)
+        *x = dc_flat_body_of(g->a, flat_of(g, entry));
+    return x;
+}
+
+/* Behind the parts that are alike; *alone: there are none. */
+static uint32_t place_in(joints *g, const joint *x, uint32_t entry, bool *alone)
+{
+    uint32_t i = x->entry.n;
+    while (i > 0 && x->entry.at[i - 1] != entry &&
+           !dc_flat_alike(body_of(g, x->entry.at[i - 1]), body_of(g, entry)))
+        i--;
+    *alone = i == 0;
+    return i > 0 ? i : x->entry.n;
+}
+
+static bool has_room(joints *g, const joint *x, uint32_t entry)
+{
+    const dc_flat *f = flat_of(g, entry);
+    bool alone;
+    if (x->params + f->nparam > g->most_params)
         return false;
     for (uint32_t i = 0; i < x->entry.n; i++)
         if (!dc_flat_may_join(flat_of(g, x->entry.at[i]), f))
             return false;
-    return true;
+    place_in(g, x, entry, &alone);
+    return !alone || (x->insts + f->order.n <= DC_TUNE_JOIN_INSTRUCTIONS &&
+                      x->shared + shared_bytes(f) <= DC_TUNE_JOIN_SHARED);
+}
+
+static void insert(joints *g, joint *x, uint32_t at, uint32_t group, uint32_t entry)
+{
+    DC_PUSH_IN(g->a, x->group, group);
+    DC_PUSH_IN(g->a, x->entry, entry);
+    for (uint32_t i = x->entry.n - 1; i > at; i--) {
+        x->group.at[i] = x->group.at[i - 1];
+        x->entry.at[i] = x->entry.at[i - 1];
+    }
+    x->group.at[at] = group;
+    x->entry.at[at] = entry;
 }
 
 static void place(joints *g, uint32_t group)
 {
     const uint32_t entry = g->x->entry_of[group];
     const dc_flat *f = flat_of(g, entry);
+    bool alone;
     uint32_t i = 0;
-    while (i < g->at.n && !has_room(g, &g->at.at[i], f))
+    while (i < g->at.n && !has_room(g, &g->at.at[i], entry))
         i++;
     if (i == g->at.n)
         DC_PUSH_IN(g->a, g->at, (joint){0});
     joint *to = &g->at.at[i];
-    DC_PUSH_IN(g->a, to->group, group);
-    DC_PUSH_IN(g->a, to->entry, entry);
+    const uint32_t at = place_in(g, to, entry, &alone);
+    insert(g, to, at, group, entry);
     to->params += f->nparam;
-    to->insts += f->order.n;
-    to->shared += shared_bytes(f);
+    to->insts += alone ? f->order.n : 0;
+    to->shared += alone ? shared_bytes(f) : 0;
 }
 
 static void join(dc_compiling *p, dc_part *x, uint32_t head)
@@ -72,6 +107,7 @@ static void join(dc_compiling *p, dc_part *x, uint32_t head)
     const dc_step *s = &x->plan.step[head];
     const uint32_t most = p->env->target->buffers;
     joints g = {.x = x, .a = &p->j->scratch};
+    g.body = DC_NEW_ARRAY(g.a, dc_flat_body, p->gen.entry.n);
     g.most_params = most > 0 && most < MOST_PARAMETERS ? most : MOST_PARAMETERS;
     for (uint32_t k = 1; k <= s->nbody; k++)
         place(&g, x->plan.step[head + k].index);

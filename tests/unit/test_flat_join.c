@@ -1,10 +1,11 @@
 /*
  * Kernels of thread groups joined to one (jit/flat/flat_join.h): the joined kernel is legal, its text comes back, it does
- * what its parts do, whatever groups they were made for; and what may not be joined.
+ * what its parts do, whatever groups they were made for; what is alike is one body; and what may not be joined.
  */
 #include "jit/flat/flat_join.h"
 
 #include "tests/unit/flat_run.h"
+#include "tests/unit/rng.h"
 
 /* out0[i] = 2 * x0[i], 3 groups of 4 threads */
 static const char twice[] = "kernel twice (out0: f32[12] out, x0: f32[12]) simt 4 positions 3 {\n"
@@ -126,6 +127,88 @@ static void test_joined(void)
     dc_flat_free(c);
 }
 
+/* ---- families -------------------------------------------------------------------------------- */
+
+/* out0[i] = a number * x0[i] for i < n, in groups of `threads`; with a sum of a local array, whose size is `loops`. */
+static dc_flat *scaled(int n, int threads, int factor, int loops)
+{
+    char text[900];
+    snprintf(
+        text, sizeof text,
+        "kernel scaled (out0: f32[%d] out, x0: f32[%d], t: f32[%d] local) simt %d positions %d {\n"
+        "  %%1 = mul index group, %d\n"
+        "  %%2 = add index %%1, thread\n"
+        "  %%3 = lt bool %%2, %d\n"
+        "  if %%3\n"
+        "    %%4 = load f32 x0[%%2]\n"
+        "    %%5 = mul f32 %%4, %d\n"
+        "    store f32 t[%d], %%5\n"
+        "    %%6 = loop 0, %d\n"
+        "      %%7 = load f32 t[%d]\n"
+        "      store f32 out0[%%2], %%7\n"
+        "    end\n"
+        "  end\n"
+        "}\n",
+        n, n, loops, threads, (n + threads - 1) / threads, threads, n, factor, loops - 1, loops,
+        loops - 1);
+    return flat_of(text);
+}
+
+static uint32_t bodies_of(const dc_flat *f)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < f->order.n; k++)
+        n += dc_finst_at(f, f->order.at[k])->op == DC_K_ROWS;
+    return n;
+}
+
+/* Alike parts are one body: numbers and sizes differ, not what a local array is. */
+static void test_family(void)
+{
+    dc_flat *a = scaled(12, 4, 2, 3), *b = scaled(7, 3, 5, 3), *c = scaled(12, 4, 2, 2);
+    dc_flat *d = flat_of(twice), *e = flat_of(reverse);
+    dc_flat *f = dc_flat_join(&flat_job, (const dc_flat *[]){a, b, a, c, d, e, e}, 7, "joined");
+    CHECK_EQ(bodies_of(f), 4);
+    CHECK_EQ(f->table.at[0].rows, 3);
+    CHECK_EQ(f->table.at[1].columns, 0); /* one row: all is known */
+    runs_as_its_parts(f, (const dc_flat *[]){a, b, a, c, d, e, e}, 7);
+    comes_back(f);
+    dc_flat_free(f);
+    f = dc_flat_join(&flat_job, (const dc_flat *[]){e, e}, 2, "joined");
+    CHECK_EQ(f->buf.at[2].scope, DC_SCOPE_GROUP);
+    CHECK_EQ(f->buf.n, 3); /* group memory once */
+    dc_flat_free(f);
+    for (dc_flat **x = (dc_flat *[]){a, b, c, d, e, NULL}; *x != NULL; x++)
+        dc_flat_free(*x);
+}
+
+/* Random sizes, groups and numbers, neighbours or not: each part is done, all by at most as many bodies as there are loops. */
+static void test_random(uint64_t seed)
+{
+    rng r = {seed};
+    for (int trial = 0; trial < 300; trial++) {
+        dc_flat *part[MOST];
+        const int n = 2 + rng_below(&r, MOST - 2), kinds = 1 + rng_below(&r, 3);
+        int changes = 1, last = 0;
+        for (int i = 0; i < n; i++) {
+            const int loops = 1 + rng_below(&r, kinds);
+            part[i] = scaled(1 + rng_below(&r, ELEMENTS), 1 + rng_below(&r, 9), rng_below(&r, 100),
+                             loops);
+            changes += i > 0 && loops != last;
+            last = loops;
+        }
+        dc_flat *f = dc_flat_join(&flat_job, (const dc_flat *const *)part, (uint32_t)n, "joined");
+        if (!CHECK(dc_flat_check(&flat_job, f) == DC_OK))
+            printf("    seed %llu, trial %d: %s\n", (unsigned long long)seed, trial, flat_said());
+        CHECK_EQ(bodies_of(f), (uint32_t)changes);
+        runs_as_its_parts(f, (const dc_flat *const *)part, (uint32_t)n);
+        comes_back(f);
+        dc_flat_free(f);
+        for (int i = 0; i < n; i++)
+            dc_flat_free(part[i]);
+    }
+}
+
 static void test_refused(void)
 {
     dc_flat *a = flat_of(twice), *c = flat_of(reverse);
@@ -154,6 +237,8 @@ int main(void)
 {
     flat_open();
     test_joined();
+    test_family();
+    test_random(20261123);
     test_refused();
     flat_close();
     return t_done();
