@@ -49,6 +49,15 @@ static void free_flat(void *f)
     dc_flat_free(f);
 }
 
+dc_status dc_form_print_flat(dc_job *j, const dc_flat *f, const dc_target *t, dc_form form,
+                             dc_text *out)
+{
+    if (form == DC_FORM_TEXT)
+        return dc_render(j, &f, 1, t, out);
+    dc_flat_print(f, out);
+    return DC_OK;
+}
+
 dc_status dc_form_print(dc_job *j, dc_kernel *k, const dc_target *t, uint32_t skip, dc_form form,
                         dc_text *out)
 {
@@ -62,12 +71,8 @@ dc_status dc_form_print(dc_job *j, dc_kernel *k, const dc_target *t, uint32_t sk
         return DC_OK;
     }
     DC_TRY(dc_flatten_for(j, k, t, skip, &f));
-    dc_status s = DC_OK;
     dc_job_defer(j, free_flat, f);
-    if (form == DC_FORM_FLAT)
-        dc_flat_print(f, out);
-    else
-        s = dc_render(j, (const dc_flat *const *)&f, 1, t, out);
+    const dc_status s = dc_form_print_flat(j, f, t, form, out);
     dc_job_keep(j, f);
     dc_flat_free(f);
     return s;

@@ -22,6 +22,7 @@ typedef struct dc_form_request {
     dc_form form;
 } dc_form_request;
 
+struct dc_flat;
 struct dc_kernel;
 struct dc_target;
 
@@ -33,5 +34,9 @@ dc_status dc_form_of(dc_job *j, const char *nest, const dc_form_request *r, dc_t
 /* Inside jit/: of a kernel that is legal and scheduled; skip: passes to leave out. */
 dc_status dc_form_print(dc_job *j, struct dc_kernel *k, const struct dc_target *t, uint32_t skip,
                         dc_form form, dc_text *out);
+
+/* One that is flat: in the forms FLAT and TEXT. */
+dc_status dc_form_print_flat(dc_job *j, const struct dc_flat *f, const struct dc_target *t,
+                             dc_form form, dc_text *out);
 
 #endif
