@@ -15,6 +15,8 @@ typedef struct joint {
     DC_VEC(uint32_t) entry;
     uint32_t params, insts; /* of the latter those of a body once */
     size_t shared;
+    int64_t groups;    /* of all parts by themselves */
+    bool meets, apart; /* there are parts whose threads meet, and others */
 } joint;
 
 typedef struct joints {
@@ -58,11 +60,23 @@ static uint32_t place_in(joints *g, const joint *x, uint32_t entry, bool *alone)
     return i > 0 ? i : x->entry.n;
 }
 
+/*
+ * Every group of a joined kernel takes the registers and the memory of the part that needs most, which costs where groups wait
+ * for a place. So reductions, which meet, stand beside parts that do not only while all have one.
+ */
+static bool is_like(const joints *g, const joint *x, const dc_flat *f)
+{
+    const bool meets = dc_flat_threads_meet(f), both = meets ? x->apart : x->meets;
+    const int units = g->x->p->env->target->units;
+    return (!both && !(x->apart && x->meets)) || units == 0 ||
+           x->groups + f->positions <= (int64_t)units * DC_TUNE_JOIN_UNLIKE;
+}
+
 static bool has_room(joints *g, const joint *x, uint32_t entry)
 {
     const dc_flat *f = flat_of(g, entry);
     bool alone;
-    if (x->params + f->nparam > g->most_params)
+    if (x->params + f->nparam > g->most_params || !is_like(g, x, f))
         return false;
     for (uint32_t i = 0; i < x->entry.n; i++)
         if (!dc_flat_may_join(flat_of(g, x->entry.at[i]), f))
@@ -98,6 +112,9 @@ static void place(joints *g, uint32_t group)
     const uint32_t at = place_in(g, to, entry, &alone);
     insert(g, to, at, group, entry);
     to->params += f->nparam;
+    to->groups += f->positions;
+    to->meets |= dc_flat_threads_meet(f);
+    to->apart |= !dc_flat_threads_meet(f);
     to->insts += alone ? f->order.n : 0;
     to->shared += alone ? shared_bytes(f) : 0;
 }

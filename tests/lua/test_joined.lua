@@ -89,3 +89,22 @@ function TestJoined:test_looked_at()
   end
   lu.assertStrMatches(f:plan(), ".*bundle_2_E_%d .*%+  E_%d  .* <%- .*%+  E_%d  .* <%- .*")
 end
+
+-- Small sums stand beside anything small. Beside many groups they would take registers and memory of each of them.
+function TestJoined:test_unlike_parts()
+  local function launches(n)
+    local f = dc.fn(("f(x: f32[%d], y: f32[700]) -> f32[%d], f32[]"):format(n, n), function(x, y)
+      return x * 2 + 1, (y * y):sum()
+    end)
+    local y = dc.full("f32[700]", 2)
+    local a, b = f(dc.ones(("f32[%d]"):format(n)), y)
+    lu.assertEquals(a:sum():item(), 3 * n)
+    lu.assertEquals(b:item(), 2800)
+    return f:info()[1].launches
+  end
+  local few, many = launches(60), launches(1 << 20)
+  if joins and device:find "cuda" then
+    lu.assertEquals(few, 1)
+    lu.assertEquals(many, 2)
+  end
+end
