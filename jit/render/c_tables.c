@@ -53,7 +53,7 @@ static void put_row(dc_c_text *r, uint32_t table, int depth)
         dc_c_tables_pointer(r, b);
         dc_c_text_put(r, ")");
         put_number(r, r->d->param_at, number);
-        dc_c_text_put(r, "; /* %s, %l */\n", b->name, b->count);
+        dc_c_text_put(r, "; /* %s, %l, %u rows */\n", b->name, b->count, dc_flat_rows(r->f, b));
     }
 }
 

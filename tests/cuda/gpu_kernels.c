@@ -80,26 +80,37 @@ static size_t bytes_of(const char *type)
     return *digits != '\0' ? strtoul(digits, NULL, 10) / 8 : 1;
 }
 
-/* Lines such as `const f32 *const b1 = (const f32 *)at(base, p0); / * x0, 1024 * /`. */
+static void note_parameter(dumped *k, unsigned number, const parameter *x)
+{
+    if (x->bytes > k->p[number].bytes) /* kernels in one may share it */
+        k->p[number] = *x;
+    if (number >= k->n)
+        k->n = number + 1;
+}
+
+/*
+ * Lines such as `const f32 *const b1 = (const f32 *)at(base, p0); / * x0, 1024 * /`; of a table
+ * `at(base, p.at[4 + 2 * row0]); / * x0, 1024, 3 rows * /`.
+ */
 static bool read_parameters(dumped *k)
 {
     for (const char *at = k->body; (at = strstr(at, ")at(base, p")) != NULL; at++) {
         const char *line = at, *note = strstr(at, "/* ");
-        unsigned number;
+        unsigned number, step = 0, rows = 1;
         parameter x = {.in = false};
         while (line > k->body && line[-1] != '\n')
             line--;
         line += strspn(line, " ");
         x.in = strncmp(line, "const ", 6) == 0;
-        if (sscanf(at, ")at(base, p%u", &number) != 1 || number >= MEASURE_MOST || note == NULL ||
-            sscanf(line + (x.in ? 6 : 0), "%15s", x.type) != 1 ||
-            sscanf(note, "/* %*[^,], %zu", &x.count) != 1)
+        if ((sscanf(at, ")at(base, p%u", &number) != 1 &&
+             sscanf(at, ")at(base, p.at[%u + %u", &number, &step) < 1) ||
+            note == NULL || sscanf(line + (x.in ? 6 : 0), "%15s", x.type) != 1 ||
+            sscanf(note, "/* %*[^,], %zu, %u rows", &x.count, &rows) < 1 ||
+            number + (size_t)step * (rows - 1) >= MEASURE_MOST)
             return false;
         x.bytes = x.count * bytes_of(x.type);
-        if (x.bytes > k->p[number].bytes) /* kernels in one may share it */
-            k->p[number] = x;
-        if (number >= k->n)
-            k->n = number + 1;
+        for (unsigned r = 0; r < rows; r++)
+            note_parameter(k, number + step * r, &x);
     }
     return k->n > 0;
 }

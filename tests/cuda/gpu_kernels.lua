@@ -266,6 +266,21 @@ local function adam(title, count, size)
 end
 adam("Adam, 1048576 numbers", 1, 1048576)
 adam("Adam, 40 times 1000 numbers", 40, 1000)
+family("Adam, 40 sizes from 2 to 691", function()
+  local cells = {}
+  for i = 1, 40 do
+    cells[i] = dc.param(dc.zeros(("f32[%d]"):format((i * 37) % 91 + 1 + (i % 5 == 0 and 600 or 0))))
+  end
+  local opt = optim.Adam(cells, { lr = 1e-3 })
+  return dc.fn("step(k: f32[]) -> f32[]", function(k)
+    local loss = k
+    for i = 1, 40 do
+      loss = loss + cells[i]:square():sum()
+    end
+    opt:step(loss)
+    return loss
+  end)
+end, "local=0 registers=64")
 
 section = "Steps"
 family("training step of 784-512-512-10, 128 images, Adam", function()

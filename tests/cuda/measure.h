@@ -40,9 +40,14 @@ static inline bool measure_with(const char *text, const char *entry, unsigned gr
     open_device(0);
     bool ok = cuModuleLoadData(&m, image) == CUDA_SUCCESS &&
               cuModuleGetFunction(&f, m, entry) == CUDA_SUCCESS;
-    const unsigned first = ok && cuFuncGetParamInfo(f, n, &offset, NULL) == CUDA_SUCCESS ? 2 : 0;
+    unsigned first = ok && cuFuncGetParamInfo(f, n, &offset, NULL) == CUDA_SUCCESS ? 2 : 0;
     argument[0] = argument[1] = &none;
-    ok = ok && cuFuncGetParamInfo(f, n + first, &offset, NULL) == CUDA_ERROR_INVALID_VALUE;
+    size_t size = 0; /* of an array, which all of them are */
+    const bool array = ok && n > 1 && cuFuncGetParamInfo(f, 2, &offset, &size) == CUDA_SUCCESS &&
+                       size == n * sizeof *at;
+    first = array ? 2 : first;
+    ok = ok &&
+         (array || cuFuncGetParamInfo(f, n + first, &offset, NULL) == CUDA_ERROR_INVALID_VALUE);
     if (ok && dynamic > 48 << 10)
         cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)dynamic);
     for (unsigned p = 0; p < n; p++) {
