@@ -4,10 +4,10 @@
 #include "backends/registry.h"
 #include "core/base/heap.h"
 #include "core/runtime/entry.h"
+#include "core/runtime/outcome.h"
 #include "core/runtime/rt.h"
 #include "jit/jit.h"
 #include "vm/deepc.h"
-#include "core/runtime/outcome.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,8 +73,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         wanted = "a number of seconds to 1000000, or 0: no limit";
     if (opt->threads < 0)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
-    if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0)
-        variable = "DEEPC_MATH", wanted = "'strict', or nothing";
+    if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0 && strcmp(opt->math, "tf32") != 0)
+        variable = "DEEPC_MATH", wanted = "'strict', 'tf32', or nothing";
     if (opt->compare[0] != '\0' && strcmp(opt->compare, "eval") != 0)
         variable = "DEEPC_COMPARE", wanted = "only 'eval' can be compared with";
     if (!dc_opts_compile_known(opt))

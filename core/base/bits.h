@@ -18,4 +18,10 @@ uint64_t dc_bits_load(dc_dtype t, const void *at);
 void dc_bits_store(dc_dtype t, void *at, uint64_t bits);
 uint64_t dc_bits_cast(dc_dtype from, dc_dtype to, uint64_t bits);
 
+/* A pattern of f32 to the nearest TF32, ties away from zero; a NaN stays what it is. */
+static inline uint32_t dc_tf32_bits(uint32_t f32)
+{
+    return (f32 & 0x7fffffff) > 0x7f800000 ? f32 : (f32 + 0x1000) & ~(uint32_t)0x1fff;
+}
+
 #endif

@@ -471,7 +471,9 @@ static dc_status read_mem(parser *p, dc_finst *i)
     }
     DC_TRY(dc_scan_expect(&p->scan, "]"));
     if (i->op == DC_K_LDMATRIX)
-        i->imm = dc_scan_accept(&p->scan, "transposed");
+        i->imm = dc_scan_accept(&p->scan, "transposed") ? 1
+                 : dc_scan_accept(&p->scan, "rounded")  ? 2
+                                                        : 0;
     if (stores) {
         DC_TRY(dc_scan_expect(&p->scan, ","));
         DC_TRY(read_operand(p, &o));

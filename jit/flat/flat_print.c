@@ -212,7 +212,9 @@ static void put_mem(printer *p, const dc_finst *i)
     put_operand(p, i, 0);
     if (i->lanes > 1 && i->imm != 1 && (i->op == DC_K_LOAD || i->op == DC_K_STORE))
         dc_text_printf(p->out, " step %" PRId64, (int64_t)i->imm);
-    dc_text_puts(p->out, i->op == DC_K_LDMATRIX && i->imm != 0 ? "] transposed" : "]");
+    dc_text_puts(p->out, i->op != DC_K_LDMATRIX || i->imm == 0 ? "]"
+                         : i->imm == 1                         ? "] transposed"
+                                                               : "] rounded");
     if (stores) {
         dc_text_puts(p->out, ", ");
         put_operand(p, i, 1);

@@ -167,19 +167,30 @@ static const char *check_leaf(const check *c, const dc_finst *i)
 }
 
 /* Rows of 16 bytes in memory that the group shares. */
+/* How many matrices of 8 rows of 16 bytes a value has 4 bytes in each lane of; 0: none. */
+static int matrices_of(const dc_finst *i)
+{
+    if (!dc_ftype_is_short(i->type) && i->type != DC_F32 && i->type != DC_I8)
+        return 0;
+    const size_t bytes = i->lanes * dc_dtype_size((dc_dtype)i->type);
+    return bytes == 4 || bytes == 8 || bytes == 16 ? (int)bytes / 4 : 0;
+}
+
 static const char *check_ldmatrix(const check *c, const dc_finst *i)
 {
     const dc_buffer *b = i->buf < c->f->buf.n ? &c->f->buf.at[i->buf] : NULL;
-    if (b == NULL || i->type != b->dtype || !dc_ftype_is_short(i->type))
-        return "no matrix of 16-bit floats";
+    if (b == NULL || i->type != b->dtype)
+        return "no matrix of that type";
     if (b->scope != DC_SCOPE_GROUP || c->f->lanes != 32 || c->f->threads % 32 != 0)
         return "a matrix that no 32 lanes share";
-    if (i->lanes != 2 && i->lanes != 4 && i->lanes != 8)
+    if (matrices_of(i) == 0)
         return "one, two or four matrices are loaded";
+    if (i->imm != 0 && i->imm != (i->type == DC_F32 ? 2 : dc_ftype_is_short(i->type) ? 1 : 0))
+        return "elements of that type are not transposed or rounded";
     if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), 1) || i->in[1] != 0 ||
         i->in[2] != 0)
         return "the index is none";
-    return i->imm <= 1 && i->align == 16 ? NULL : "a row of a matrix has 16 bytes";
+    return i->align == 16 ? NULL : "a row of a matrix has 16 bytes";
 }
 
 static const char *check_mma(const check *c, const dc_finst *i, const dc_finst *const *in)
@@ -187,9 +198,13 @@ static const char *check_mma(const check *c, const dc_finst *i, const dc_finst *
     if (c->f->lanes != 32 || c->f->threads % 32 != 0)
         return "there are no 32 lanes";
     if (in[0]->op != DC_K_LDMATRIX || in[1]->op != DC_K_LDMATRIX || in[0]->type != in[1]->type ||
-        in[0]->lanes != 8 || in[1]->lanes != 4)
+        matrices_of(in[0]) != 4 || matrices_of(in[1]) != 2)
         return "the operands are no matrices";
-    return i->type == DC_F32 && i->lanes == 4 && like(i, in[2]) ? NULL : "the sum is no matrix";
+    if (in[0]->type == DC_F32 && (in[0]->imm != 2 || in[1]->imm != 2))
+        return "factors of f32 are rounded to TF32";
+    return i->type == (in[0]->type == DC_I8 ? DC_I32 : DC_F32) && i->lanes == 4 && like(i, in[2])
+               ? NULL
+               : "the sum is no matrix";
 }
 
 static bool is_reachable(const check *c, const dc_finst *i)

@@ -36,7 +36,7 @@ typedef struct fl_matrix {
     struct fl_matrix *next;
     uint32_t buf;
     dc_fv index, since, v;
-    bool transposed;
+    int how; /* imm of ldmatrix */
 } fl_matrix;
 
 typedef struct flattener {

@@ -4,7 +4,7 @@
  *
  *   lane 4 * i + j   rows i and i + 8 of a, columns 2 * j and 2 * j + 1 of b, c where they meet
  *
- * That is what `mma` computes of matrices that `ldmatrix` has loaded. Elsewhere, and where a target has no such
+ * Over 32 bytes of k. That is what `mma` computes of matrices that `ldmatrix` has loaded. Elsewhere, and where a target has no such
  * instructions, the tile is arithmetic.
  */
 #include "jit/flat/flatten_impl.h"
@@ -33,11 +33,22 @@ static dc_fv tile_load(flattener *l, const dc_tile_operand *o, int64_t row, int6
     return dc_fb_mem(l->b, &mem);
 }
 
+/* To the nearest TF32, as dc_tf32_bits does. */
+static dc_fv round_tf32(dc_fbuild *b, dc_fv v)
+{
+    const dc_fv bits = dc_fb_bitcast(b, v, DC_U32);
+    const dc_fv up = dc_fb_op2(b, DC_K_ADD, bits, dc_fb_const(b, DC_U32, 1, 0x1000));
+    const dc_fv cut = dc_fb_op2(b, DC_K_AND, up, dc_fb_const(b, DC_U32, 1, 0xffffe000));
+    return dc_fb_op3(b, DC_K_SELECT, dc_fb_op2(b, DC_K_EQ, v, v), dc_fb_bitcast(b, cut, DC_F32), v);
+}
+
 /* A factor in the type of the sums. */
 static dc_fv tile_factor(flattener *l, const dc_tile_operand *o, int64_t row, int64_t col,
                          const dc_tile_row *of)
 {
     const dc_fv v = tile_load(l, o, row, col);
+    if (dc_tile_rounds(of))
+        return round_tf32(l->b, v);
     return of->ab == of->c ? v : dc_expand(l->b, DC_OP_CAST, (dc_dtype)of->c, &v);
 }
 
@@ -88,42 +99,52 @@ static bool without(flattener *l, dc_ix *at, uint32_t axis, int64_t step)
     return true;
 }
 
-/* Are rows of it in memory, 16 bytes of 8 elements each, or, if it is transposed, columns? */
+/* Elements of a row of 16 bytes. */
+static int64_t row_elements(const flattener *l, const matrix *x)
+{
+    return 16 / (int64_t)dc_dtype_size((dc_dtype)l->k->buf.at[x->buf].dtype);
+}
+
+/* Are rows of it in memory, 16 bytes each, or, if it is transposed, columns? */
 static bool has_rows(const flattener *l, const matrix *x, bool *transposed)
 {
+    const int64_t elements = row_elements(l, x);
     *transposed = x->col != 1;
-    return (x->col == 1 || x->row == 1) && l->b->f->buf.at[x->buf].scope == DC_SCOPE_GROUP &&
-           dc_dtype_size((dc_dtype)l->k->buf.at[x->buf].dtype) == 2 &&
-           (*transposed ? x->col : x->row) % 8 == 0 && dc_flatten_align(l, x->at, x->buf) >= 16;
+    return (x->col == 1 || (x->row == 1 && elements == 8)) &&
+           l->b->f->buf.at[x->buf].scope == DC_SCOPE_GROUP &&
+           (*transposed ? x->col : x->row) % elements == 0 &&
+           dc_flatten_align(l, x->at, x->buf) >= 16;
 }
 
 /*
- * count matrices of 8 x 8 of a larger one, the next one 8 rows further on, the third 8 columns. Lane 8 * q + r says
- * where row r of matrix q is.
+ * count matrices of 8 rows of a larger one, the next one 8 rows further on, the third 16 bytes of columns. Lane
+ * 8 * q + r says where row r of matrix q is.
  */
-static dc_fv load_matrices(flattener *l, const matrix *x, bool transposed, int count, bool down)
+static dc_fv load_matrices(flattener *l, const matrix *x, int how, int count, bool down)
 {
+    const int64_t elements = row_elements(l, x);
+    const bool transposed = how == 1;
     dc_kernel *k = l->k;
     const dc_ix i = dc_ix_axis(k, l->inner[0]), j = dc_ix_axis(k, l->inner[1]);
     const dc_ix r = dc_ix_add(k, dc_ix_mul(k, dc_ix_mod(k, i, 2), 4), j);
     const dc_ix odd = dc_ix_mod(k, dc_ix_div(k, i, 2), 2), high = dc_ix_div(k, i, 4);
-    const int64_t next = down ? x->row : x->col, third = down ? x->col : x->row;
+    const int64_t below = 8 * x->row, beside = elements * x->col;
+    const int64_t next = down ? below : beside, third = down ? beside : below;
     dc_ix at = dc_ix_add(k, x->at, dc_ix_mul(k, r, transposed ? x->col : x->row));
-    at = dc_ix_add(k, at, dc_ix_mul(k, odd, 8 * next));
+    at = dc_ix_add(k, at, dc_ix_mul(k, odd, next));
     if (count == 4)
-        at = dc_ix_add(k, at, dc_ix_mul(k, high, 8 * third));
+        at = dc_ix_add(k, at, dc_ix_mul(k, high, third));
     const dc_finst mem = {.op = DC_K_LDMATRIX,
-                          .lanes = (uint16_t)(2 * count),
-                          .imm = transposed,
+                          .lanes = (uint16_t)(elements / 4 * count),
+                          .imm = (uint64_t)how,
                           .buf = x->buf,
                           .align = 16,
                           .in = {dc_flatten_scalar_index(l, dc_flatten_place(l, x->buf, at))}};
     for (fl_matrix *h = l->held; h != NULL; h = h->next)
-        if (h->buf == x->buf && h->index == mem.in[0] && h->since == l->b->since &&
-            h->transposed == transposed)
+        if (h->buf == x->buf && h->index == mem.in[0] && h->since == l->b->since && h->how == how)
             return h->v;
     fl_matrix *h = DC_NEW(&l->k->arena, fl_matrix);
-    *h = (fl_matrix){l->held, x->buf, mem.in[0], l->b->since, dc_fb_mem(l->b, &mem), transposed};
+    *h = (fl_matrix){l->held, x->buf, mem.in[0], l->b->since, dc_fb_mem(l->b, &mem), how};
     l->held = h;
     return h->v;
 }
@@ -151,8 +172,9 @@ static bool by_lanes(flattener *l, const dc_tile *t)
                     .buf = t->c.buf,
                     .align = dc_flatten_align(l, place, t->c.buf),
                     .in = {dc_flatten_scalar_index(l, place)}};
-    const dc_fv left = load_matrices(l, &a, turned_a, 4, true);
-    const dc_fv right = load_matrices(l, &b, turned_b, 2, false);
+    const int rounds = dc_tile_rounds(row) ? 2 : 0;
+    const dc_fv left = load_matrices(l, &a, turned_a ? 1 : rounds, 4, true);
+    const dc_fv right = load_matrices(l, &b, turned_b ? 1 : rounds, 2, false);
     mem.in[1] = dc_fb_mma(l->b, left, right, dc_fb_mem(l->b, &mem));
     mem.op = DC_K_STORE;
     dc_fb_mem(l->b, &mem);

@@ -471,6 +471,8 @@ bool dc_move_tensorize(dc_nest_edit *v, const dc_move *m)
     tiling t = {.which = m->tile, .row = dc_tile_row_of(m->tile)};
     if (!dc_move_has_serial_axis(v, m, axis))
         return false;
+    if (dc_tile_rounds(t.row) && !v->k->tf32)
+        return dc_nest_refuse(v, "%s rounds, and the kernel does not say tf32", t.row->name);
     return dc_nest_each_loop(v, &v->k->root, axis, tensorize_loop, &t) &&
            (t.found > 0 || dc_nest_refuse(v,
                                           "%s is not the outermost of three loops with nothing "

@@ -20,4 +20,10 @@ typedef struct dc_tile_row {
 const dc_tile_row *dc_tile_row_of(uint32_t which);
 int dc_tile_find(const char *name); /* -1 */
 
+/* Are operands of f32 rounded to TF32? */
+static inline bool dc_tile_rounds(const dc_tile_row *row)
+{
+    return row->ab == DC_F32 && row->dialect[0] != '\0';
+}
+
 #endif

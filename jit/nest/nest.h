@@ -233,6 +233,7 @@ typedef struct dc_kernel {
     dc_hash_cons ixcons, atomcons, vxcons;
     char name[64]; /* "E_64_128", "R_64_10"; unique within a program after naming */
     bool strict;   /* DEEPC_MATH=strict: nothing may be contracted */
+    bool tf32;     /* DEEPC_MATH=tf32: matrix instructions may round factors of f32 to TF32 */
     DC_VEC(dc_axis) axis;
     DC_VEC(dc_ix_node) ix; /* [0] placeholder */
     DC_VEC(dc_atom_node) atom;

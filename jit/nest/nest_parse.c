@@ -1,7 +1,7 @@
 /*
  * The text of a nest back to a kernel.
  *
- *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] "{" {memory} {statement} "}"
+ *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] ["tf32"] "{" {memory} {statement} "}"
  *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["uncached"] ["nontemporal"]
  *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n] ["stages" n]
  *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
@@ -350,6 +350,7 @@ static bool parse_head(dc_np *p)
     if (!parse_params(p))
         return false;
     p->k->strict = dc_np_accept_word(p, "strict");
+    p->k->tf32 = dc_np_accept_word(p, "tf32");
     return dc_np_want_char(p, '{') && dc_np_next_line(p);
 }
 

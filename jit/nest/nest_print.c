@@ -492,7 +492,7 @@ static void print_head(const dc_kernel *k, dc_text *out)
         dc_text_puts(out, k->buf.at[i].uncached ? " uncached" : "");
         dc_text_puts(out, k->buf.at[i].nontemporal ? " nontemporal" : "");
     }
-    dc_text_printf(out, ")%s {\n", k->strict ? " strict" : "");
+    dc_text_printf(out, ")%s%s {\n", k->strict ? " strict" : "", k->tf32 ? " tf32" : "");
 }
 
 static void print_locals(const dc_kernel *k, dc_text *out)

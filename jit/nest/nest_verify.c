@@ -339,6 +339,8 @@ static void check_tile(dc_nest_checking *c, const dc_stmt *t)
         return;
     }
     const dc_tile_row *row = dc_tile_row_of(x->which);
+    if (dc_tile_rounds(row) && !c->k->tf32)
+        dc_nest_complain(c, "factors are rounded to TF32 in a kernel that does not say tf32", "");
     check_operand(c, t, &x->c, row->m, row->n, (dc_dtype)row->c);
     check_operand(c, t, &x->a, row->m, row->k, (dc_dtype)row->ab);
     check_operand(c, t, &x->b, row->k, row->n, (dc_dtype)row->ab);

@@ -40,8 +40,8 @@ typedef struct dc_dialect {
     const char *(*wide)(size_t size, size_t bytes);
     const char *aligned;
     /*
-     * Functions of matrices that 32 lanes hold: ldmatrix_xN(d, row), ldmatrix_xN_trans, mma_m16n8k16_TYPE(c, a, b),
-     * of N matrices and elements of a type; NULL: there are none.
+     * Functions of matrices that 32 lanes hold: ldmatrix_xN(d, row), ldmatrix_xN_trans, mma_m16n8kK_TYPE(c, a, b),
+     * of N matrices and elements of a type, and tf32_of_f32(x); NULL: there are none.
      */
     const char *prelude_matrices;
     /* Functions cp_async4, 8 and 16(to, from), cp_asyncN_zfill(to, from, bytes), cp_async_commit(), cp_async_wait(groups);

@@ -303,17 +303,22 @@ static void put_wide(render *r, dc_fv v)
         put_pieces(r, v, "w", v);
 }
 
-/* Parts of matrices in registers: an array of pairs of elements. */
+/* Parts of matrices in registers: an array of 4 bytes of each. */
 static void put_ldmatrix(render *r, dc_fv v)
 {
     const dc_finst *i = at(r, v);
     if (r->t.d->prelude_matrices == NULL)
         dc_c_text_no_rendering(&r->t, i);
+    const int count = i->lanes * (int)dc_dtype_size((dc_dtype)i->type) / 4;
     indent(r);
-    put(r, "u32 v%u[%d];\n", v, i->lanes / 2);
+    put(r, "u32 v%u[%d];\n", v, count);
     indent(r);
-    put(r, "ldmatrix_x%d%s(v%u, b%u + %V);\n", i->lanes / 2, i->imm != 0 ? "_trans" : "", v, i->buf,
+    put(r, "ldmatrix_x%d%s(v%u, b%u + %V);\n", count, i->imm == 1 ? "_trans" : "", v, i->buf,
         i->in[0]);
+    if (i->imm != 2)
+        return;
+    indent(r);
+    put(r, "LANES(%d) v%u[l] = tf32_of_f32(f32_of_bits(v%u[l]));\n", count, v, v);
 }
 
 static void put_mma(render *r, dc_fv v)
@@ -321,13 +326,17 @@ static void put_mma(render *r, dc_fv v)
     const dc_finst *i = at(r, v);
     if (r->t.d->prelude_matrices == NULL)
         dc_c_text_no_rendering(&r->t, i);
+    const dc_dtype t = (dc_dtype)at(r, i->in[0])->type;
     indent(r);
-    put(r, "f32 v%u[4];\n", v);
+    put(r, "%s v%u[4];\n", type_name(r, i->type, false), v);
     indent(r);
     put(r, "LANES(4) v%u[l] = %V;\n", v, i->in[2]);
     indent(r);
-    put(r, "mma_m16n8k16_%s(v%u, v%u, v%u);\n", dc_dtype_name((dc_dtype)at(r, i->in[0])->type), v,
-        i->in[0], i->in[1]);
+    put(r, "mma_m16n8k%d_%s(v%u, v%u, v%u);\n", 32 / (int)dc_dtype_size(t),
+        t == DC_F32  ? "tf32"
+        : t == DC_I8 ? "s8"
+                     : dc_dtype_name(t),
+        v, i->in[0], i->in[1]);
 }
 
 /* What is loaded goes to group memory by itself; where the load is masked, zeros. */

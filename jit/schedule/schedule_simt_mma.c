@@ -1,13 +1,14 @@
 /*
- * Products of 16-bit floats by matrix instructions (jit/schedule/schedule_simt_tile.h), of 16 x 8 sums over 16 terms at a
- * time that 32 lanes hold:
+ * Products by matrix instructions (jit/schedule/schedule_simt_tile.h): of 16-bit floats, of bytes with sums in i32, of f32
+ * where a kernel says tf32. 32 lanes hold 16 x 8 sums, over 32 bytes of terms at a time:
  *
  *   warps     each has a part of the tile, several matrices down and across
  *   lanes     8 by 4: a lane has two rows, 8 apart, and two neighbouring columns of each matrix
  *   k.o       stages: the operands go to shared memory as they are, [m][k] or [k][m], whichever is along memory;
- *             the instructions that load matrices from there transpose
+ *             the instructions that load matrices from there transpose. They transpose 16-bit elements alone: others are
+ *             [m][k] always
  *
- * The instruction adds products in an order of its own, and so does not serve strict kernels.
+ * The instruction adds products of floats in an order of its own, and so does not serve strict kernels.
  */
 #include "jit/base/tuning.h"
 #include "jit/nest/matrix_tile.h"
@@ -15,7 +16,8 @@
 
 #include <string.h>
 
-enum { ROWS = 16, COLUMNS = 8, TERMS = 16, DEPTH = 32, STAGES = 4 };
+enum { ROWS = 16, COLUMNS = 8, STAGES = 4 };
+enum { TERMS = 32, DEPTH = 64 }; /* bytes of a row: of an instruction, of a stage */
 
 #define TRY(...)          \
     do {                  \
@@ -41,19 +43,33 @@ static const tile tiles[] = {
     {16, 64, 1, 2, 26, 26},     {16, 32, 1, 1, 17, 17},
 };
 
+/* By the type of both operands, to sums of the type; DC_TILE__COUNT: there is none. */
+static uint32_t instruction_of(const dc_simt_product *q, dc_dtype t)
+{
+    const dc_kernel *k = q->s->k;
+    for (uint32_t i = 0; i < DC_TILE__COUNT; i++) {
+        const dc_tile_row *row = dc_tile_row_of(i);
+        if (strcmp(row->dialect, "cuda") == 0 && row->ab == t && row->c == q->sum &&
+            !(k->strict && dc_dtype_is_float(t)) && (k->tf32 || !dc_tile_rounds(row)))
+            return i;
+    }
+    return DC_TILE__COUNT;
+}
+
 /* Both operands are elements of one type, which nothing else reads. */
 static bool fits(const dc_simt_product *q, uint32_t *which)
 {
     const dc_factor *a = &q->a, *b = &q->b;
-    *which = a->dtype == DC_F16 ? DC_TILE_MMA_F16 : DC_TILE_MMA_BF16;
-    return q->s->t->sm >= 80 && q->s->t->lanes == 32 && !q->s->k->strict && q->sum == DC_F32 &&
-           (a->dtype == DC_F16 || a->dtype == DC_BF16) && a->dtype == b->dtype && a->plain &&
-           b->plain && a->alone && b->alone;
+    *which = DC_TILE__COUNT;
+    if (q->s->t->sm >= 80 && q->s->t->lanes == 32 && a->dtype == b->dtype && a->plain && b->plain &&
+        a->alone && b->alone)
+        *which = instruction_of(q, (dc_dtype)a->dtype);
+    return *which < DC_TILE__COUNT;
 }
 
 static int64_t stage_bytes(const tile *t)
 {
-    return (t->m + t->n) * DEPTH * 2;
+    return (t->m + t->n) * DEPTH;
 }
 
 static const tile *tile_of(const dc_simt_product *q)
@@ -120,7 +136,7 @@ static bool split_columns(dc_simt_product *q, const tile *t)
 static bool make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t which)
 {
     dc_split k;
-    TRY(dc_do_split(q->s, q->k, TERMS, &k));
+    TRY(dc_do_split(q->s, q->k, dc_tile_row_of(which)->k, &k));
     for (int i = 0; i < 4; i++)
         TRY(dc_do_reorder(q->s, inner[i], k.i));
     TRY(dc_simt_bind_threads(q));
@@ -129,22 +145,40 @@ static bool make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t 
     return true;
 }
 
+/* What goes across to rows along k goes by elements. */
+static dc_factor copied(const dc_factor *f, bool by_rows)
+{
+    dc_factor how = *f;
+    if (by_rows && f->along_side)
+        how.wide = dc_min_i64(how.wide, dc_dtype_size((dc_dtype)f->dtype) >= 4 ? 1 : 4);
+    return how;
+}
+
+static bool is_async(const dc_factor *f, bool by_rows)
+{
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)f->dtype);
+    return (by_rows && f->along_side ? 1 : f->wide) * size >= 4;
+}
+
 static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
 {
-    q->depth = DEPTH;
+    const bool turns = dc_dtype_size((dc_dtype)q->a.dtype) == 2;
+    const bool rows[2] = {!turns || !q->a.along_side, !turns || !q->b.along_side};
+    const dc_factor left = copied(&q->a, rows[0]), right = copied(&q->b, rows[1]);
+    q->depth = DEPTH / (int64_t)dc_dtype_size((dc_dtype)q->a.dtype);
     TRY(split_rows(q, t));
     TRY(split_columns(q, t));
     const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
     const uint32_t a = q->s->k->buf.n;
-    TRY(dc_simt_stage(q, &q->a, &q->m, !q->a.along_side, false));
+    TRY(dc_simt_stage(q, &left, &q->m, rows[0], false));
     const uint32_t b = q->s->k->buf.n;
-    TRY(dc_simt_stage(q, &q->b, &q->n, !q->b.along_side, false));
+    TRY(dc_simt_stage(q, &right, &q->n, rows[1], false));
     TRY(make_matrices(q, inner, which));
     for (int i = 0; i < 3; i++)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
-    if (q->a.wide >= 2 && q->b.wide >= 2) /* 4 bytes stand together */
+    if (is_async(&q->a, rows[0]) && is_async(&q->b, rows[1]))
         dc_simt_run_ahead(q, a, b, STAGES);
     return true;
 }

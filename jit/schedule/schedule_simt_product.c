@@ -9,8 +9,8 @@
  *   k.i       a row of each tile to registers, all products of them
  *
  * Which sizes: tile_of. Tiles that reach beyond the result work on zeros, so no loop has a tail of its own. A copy, a
- * vector or an unrolled loop that is refused is left out; only what remains decides how fast the kernel is. 16-bit
- * floats are multiplied by matrix instructions where there are any (schedule_simt_mma.c).
+ * vector or an unrolled loop that is refused is left out; only what remains decides how fast the kernel is. Matrix
+ * instructions are taken where there are any for the types (schedule_simt_mma.c).
  */
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_tile.h"

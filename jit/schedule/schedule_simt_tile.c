@@ -157,7 +157,7 @@ static bool share_copy(dc_simt_product *q, uint32_t outer, uint32_t inner, int64
 
 /*
  * A copy whose inner iterations go to rows of shared memory below each other. A warp has as many of them as are rotated
- * to different banks, and neighbours of each; others are a loop of the thread, or threads that would have nothing to do.
+ * to different banks, and neighbours of each; others are a loop of the thread, and threads that would have nothing to do.
  */
 static bool share_across(dc_simt_product *q, uint32_t outer, uint32_t inner, int64_t vector)
 {
@@ -167,18 +167,21 @@ static bool share_across(dc_simt_product *q, uint32_t outer, uint32_t inner, int
     if (dc_sketch_extent(q->s, inner) <= BELOW)
         return share_copy(q, outer, inner, vector);
     TRY(dc_do_split(q->s, inner, BELOW, &below));
+    const int64_t each = dc_sketch_extent(q->s, outer) * BELOW / vector;
     const int64_t groups = dc_sketch_extent(q->s, below.o);
-    const int64_t each = dc_sketch_extent(q->s, outer) * BELOW / dc_max_i64(vector, 1);
+    const int64_t spare = dc_min_i64(dc_max_i64(threads_of(q) / each, 1), groups);
     TRY(dc_do_reorder(q->s, below.o, outer));
-    TRY(find_threads(q, outer, below.i, vector, thread));
-    if (groups * each <= threads_of(q)) {
-        TRY(dc_do_block(q->s, below.o));
-    } else {
-        TRY(dc_do_reorder(q->s, thread[0], below.o));
-        TRY(dc_do_reorder(q->s, thread[1], below.o));
-        dc_do_unroll(q->s, below.o);
+    dc_split of = {.o = below.o, .i = DC_NO_AXIS};
+    if (spare > 1) {
+        TRY(dc_do_split(q->s, below.o, spare, &of));
+        TRY(dc_do_reorder(q->s, of.i, of.o));
     }
-    return dc_do_block(q->s, thread[0]) && dc_do_block(q->s, thread[1]);
+    TRY(find_threads(q, outer, below.i, vector, thread));
+    TRY(dc_do_reorder(q->s, thread[0], of.o));
+    TRY(dc_do_reorder(q->s, thread[1], of.o));
+    dc_do_unroll(q->s, of.o);
+    return (of.i == DC_NO_AXIS || dc_do_block(q->s, of.i)) && dc_do_block(q->s, thread[0]) &&
+           dc_do_block(q->s, thread[1]);
 }
 
 bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, bool by_rows,

@@ -77,7 +77,7 @@ bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, boo
  */
 void dc_simt_run_ahead(dc_simt_product *q, uint32_t a, uint32_t b, int64_t most);
 
-/* Matrix instructions for products of 16-bit floats; *is tells whether they fit. */
+/* Products by matrix instructions; *is tells whether they fit. */
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);
 
 #endif

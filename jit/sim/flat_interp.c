@@ -220,32 +220,59 @@ static bool exchange(fi *m, const fi_step *s, uint32_t threads)
     return true;
 }
 
-/*
- * One product of matrices for each run of 32 lanes. Which elements a lane holds: jit/flat/kops.def. Terms are added in
- * order, which a machine need not do.
- */
+/* Element e of a lane's part of a matrix of 16 bytes in a row, `each` in a lane: its row, its place in k. */
+typedef struct fragment {
+    uint32_t row, k;
+} fragment;
+
+static fragment fragment_of(uint32_t lane, uint32_t e, uint32_t each)
+{
+    return (fragment){lane / 4, each * (lane % 4) + e % each};
+}
+
+/* What 32 lanes from `first` on hold, as matrices. Which elements a lane holds: jit/flat/kops.def. */
+static void gather_matrices(const fi *m, const fi_step *s, uint32_t first, uint32_t each,
+                            double a[16][32], double b[32][8])
+{
+    for (uint32_t t = 0; t < 32; t++) {
+        const uint64_t *v = m->thread[first + t].v;
+        for (uint32_t n = 0; n < 4 * each; n++) {
+            const fragment f = fragment_of(t, n, each);
+            const uint32_t matrix = n / each;
+            a[matrix % 2 * 8 + f.row][matrix / 2 * 4 * each + f.k] =
+                dc_value_of((dc_dtype)s->from, v[s->in[0] + n]);
+            if (n < 2 * each)
+                b[matrix * 4 * each + f.k][f.row] = dc_value_of((dc_dtype)s->from, v[s->in[1] + n]);
+        }
+    }
+}
+
+static uint64_t dot(const fi_step *s, uint64_t start, uint32_t terms, const double *a,
+                    const double (*b)[8], uint32_t column)
+{
+    uint32_t whole = (uint32_t)start;
+    float sum = s->type == DC_I32 ? 0 : fi_float(start);
+    for (uint32_t k = 0; k < terms; k++) {
+        if (s->type == DC_I32)
+            whole += (uint32_t)(int32_t)(a[k] * b[k][column]);
+        else
+            sum += (float)a[k] * (float)b[k][column];
+    }
+    return s->type == DC_I32 ? (uint64_t)(int64_t)(int32_t)whole : dc_f32_bits(sum);
+}
+
+/* One product of matrices for each run of 32 lanes. Terms are added in order, which a machine need not do. */
 static void multiply_matrices(fi *m, const fi_step *s, uint32_t threads)
 {
+    const uint32_t each = 4 / (uint32_t)dc_dtype_size((dc_dtype)s->from);
     for (uint32_t first = 0; first < threads; first += 32) {
-        float a[16][16], b[16][8];
-        for (uint32_t t = 0; t < 32; t++) {
-            const uint64_t *v = m->thread[first + t].v;
-            const uint32_t row = t / 4, two = 2 * (t % 4);
-            for (uint32_t n = 0; n < 8; n++)
-                a[n / 2 % 2 * 8 + row][n / 4 * 8 + two + n % 2] =
-                    (float)dc_value_of((dc_dtype)s->from, v[s->in[0] + n]);
-            for (uint32_t n = 0; n < 4; n++)
-                b[n / 2 * 8 + two + n % 2][row] =
-                    (float)dc_value_of((dc_dtype)s->from, v[s->in[1] + n]);
-        }
+        double a[16][32], b[32][8];
+        gather_matrices(m, s, first, each, a, b);
         for (uint32_t t = 0; t < 32; t++) {
             uint64_t *v = m->thread[first + t].v;
-            for (uint32_t n = 0; n < 4; n++) {
-                float sum = fi_float(v[s->in[2] + n]);
-                for (uint32_t k = 0; k < 16; k++)
-                    sum += a[n / 2 * 8 + t / 4][k] * b[k][2 * (t % 4) + n % 2];
-                v[s->out + n] = dc_f32_bits(sum);
-            }
+            for (uint32_t n = 0; n < 4; n++)
+                v[s->out + n] = dot(s, v[s->in[2] + n], 8 * each, a[n / 2 * 8 + t / 4],
+                                    (const double(*)[8])b, 2 * (t % 4) + n % 2);
         }
     }
 }

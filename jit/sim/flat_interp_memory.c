@@ -281,13 +281,16 @@ static bool load_row(fi *m, const fi_step *s, uint32_t first, uint32_t q, uint32
     dc_fi_select_thread(m, first + 8 * q + r);
     if (!check_align(m, s, at))
         return false;
-    for (uint32_t e = 0; e < 8; e++) {
+    const uint32_t each = 4 / (uint32_t)m->mem[s->buf].size; /* elements of a lane */
+    for (uint32_t e = 0; e < 4 * each; e++) {
         const char *from = element(m, s, at + e, false);
         if (from == NULL)
             return false;
-        const uint32_t lane = s->imm != 0 ? 4 * e + r / 2 : 4 * r + e / 2;
-        const uint32_t which = 2 * q + (s->imm != 0 ? r % 2 : e % 2);
-        m->thread[first + lane].v[s->out + which] = read_pattern(s->type, from);
+        const uint32_t lane = s->imm == 1 ? 4 * e + r / 2 : 4 * r + e / each;
+        const uint32_t which = each * q + (s->imm == 1 ? r % 2 : e % each);
+        const uint64_t bits = read_pattern(s->type, from);
+        m->thread[first + lane].v[s->out + which] =
+            s->imm == 2 ? dc_tf32_bits((uint32_t)bits) : bits;
     }
     return true;
 }
@@ -295,7 +298,7 @@ static bool load_row(fi *m, const fi_step *s, uint32_t first, uint32_t q, uint32
 bool dc_fi_load_matrices(fi *m, const fi_step *s, uint32_t threads)
 {
     for (uint32_t first = 0; first < threads; first += 32)
-        for (uint32_t q = 0; q < s->lanes / 2u; q++)
+        for (uint32_t q = 0; q < s->lanes * m->mem[s->buf].size / 4; q++)
             for (uint32_t r = 0; r < 8; r++)
                 if (!load_row(m, s, first, q, r))
                     return false;

@@ -56,6 +56,15 @@ for _, t in ipairs { "f32", "f16", "bf16" } do
   end
 end
 
+-- Bytes, sums in i32.
+for _, form in ipairs { "nt", "nn" } do
+  local signature = "(x: i8[4096, 4096], y: i8[4096, 4096]) -> i32[4096, 4096]"
+  family(("i8 %s, 4096 by 4096, sums of 4096"):format(form), fn(signature,
+    function(x, y)
+      return (form == "nt" and nt or nn_)(x:cast "i32", y:cast "i32")
+    end), form == "nt" and "local=0 registers=255 shared=98304 loads=1 stores=1 banks=1")
+end
+
 section = "Products of few tiles"
 for _, t in ipairs { "f32", "f16" } do
   for _, form in ipairs { "nn", "tn" } do

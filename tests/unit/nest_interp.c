@@ -165,13 +165,15 @@ static int64_t place(const corner *c, int i, int j)
 }
 
 /* One element of the accumulator, in the order of l; mul, then add, each rounded. */
-static void run_dot(running *r, const corner *x, int i, int j, int k)
+static void run_dot(running *r, const dc_tile_row *row, const corner *x, int i, int j)
 {
     const dc_dtype t = x[0].t;
     uint64_t sum = load(r, x[0].buf, place(&x[0], i, j));
-    for (int l = 0; l < k && r->status == DC_OK; l++) {
-        const uint64_t in[2] = {dc_bits_cast(x[1].t, t, load(r, x[1].buf, place(&x[1], i, l))),
-                                dc_bits_cast(x[2].t, t, load(r, x[2].buf, place(&x[2], l, j)))};
+    for (int l = 0; l < row->k && r->status == DC_OK; l++) {
+        uint64_t in[2] = {dc_bits_cast(x[1].t, t, load(r, x[1].buf, place(&x[1], i, l))),
+                          dc_bits_cast(x[2].t, t, load(r, x[2].buf, place(&x[2], l, j)))};
+        for (int n = 0; dc_tile_rounds(row) && n < 2; n++)
+            in[n] = dc_tf32_bits((uint32_t)in[n]);
         const uint64_t add[2] = {sum, dc_op_eval(DC_OP_MUL, t, t, in)};
         sum = dc_op_eval(DC_OP_ADD, t, t, add);
     }
@@ -185,7 +187,7 @@ static void run_tile(running *r, const dc_tile *tile)
     const corner x[3] = {corner_of(r, &tile->c), corner_of(r, &tile->a), corner_of(r, &tile->b)};
     for (int i = 0; i < row->m; i++)
         for (int j = 0; j < row->n && r->status == DC_OK; j++)
-            run_dot(r, x, i, j, row->k);
+            run_dot(r, row, x, i, j);
 }
 
 static void run_list(running *r, const dc_stmt *first);

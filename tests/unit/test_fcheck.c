@@ -135,6 +135,76 @@ static void swapped_matrices(dc_flat *f)
     i->in[1] = a;
 }
 
+static void rounded_halves(dc_flat *f)
+{
+    first_of(f, DC_K_LDMATRIX)->imm = 2;
+}
+
+/* The same of TF32, sums of 9, and of bytes, of 32: 0x3f801000 and 1 in b are ties that are rounded up to 1 + 2^-10. */
+static const char tf32_text[] = "kernel mma (out0: f32[128] out, a: f32[128] group, b: f32[64] "
+                                "group) simt 32 lanes 32 index 32 positions 1 {\n"
+                                "  %1 = mul index thread, 4\n"
+                                "  %2 = mul index thread, 2\n"
+                                "  store f32x4 a[%1], f32x4 0x3f801000, align 16\n"
+                                "  store f32x2 b[%2], f32x2 1, align 8\n"
+                                "  barrier group\n"
+                                "  %3 = rem index thread, 8\n"
+                                "  %4 = mul index thread, 4\n"
+                                "  %5 = mul index %3, 4\n"
+                                "  %6 = rem index thread, 16\n"
+                                "  %7 = mul index %6, 4\n"
+                                "  %8 = ldmatrix f32x4 a[%4] rounded, align 16\n"
+                                "  %9 = ldmatrix f32x2 b[%7] rounded, align 16\n"
+                                "  %10 = mma f32x4 %8, %9, 1\n"
+                                "  store f32x4 out0[%1], %10, align 16\n"
+                                "}\n";
+static const char s8_text[] = "kernel mma (out0: i32[128] out, a: i8[512] group, b: i8[256] "
+                              "group) simt 32 lanes 32 index 32 positions 1 {\n"
+                              "  %1 = mul index thread, 16\n"
+                              "  %2 = mul index thread, 8\n"
+                              "  %3 = mul index thread, 4\n"
+                              "  store i8x16 a[%1], i8x16 -3, align 16\n"
+                              "  store i8x8 b[%2], i8x8 5, align 8\n"
+                              "  barrier group\n"
+                              "  %4 = rem index thread, 16\n"
+                              "  %5 = mul index %4, 16\n"
+                              "  %6 = ldmatrix i8x16 a[%1], align 16\n"
+                              "  %7 = ldmatrix i8x8 b[%5], align 16\n"
+                              "  %8 = mma i32x4 %6, %7, 1\n"
+                              "  store i32x4 out0[%3], %8, align 16\n"
+                              "}\n";
+
+static void unrounded_factor(dc_flat *f)
+{
+    first_of(f, DC_K_LDMATRIX)->imm = 0;
+}
+
+static void float_sum(dc_flat *f)
+{
+    first_of(f, DC_K_MMA)->type = DC_F32;
+}
+
+static void test_other_matrices(void)
+{
+    float out[128];
+    int32_t whole[128];
+    void *mem[1] = {out};
+    dc_flat *f = flat_of(tf32_text);
+    if (f != NULL && CHECK(dc_flat_run(&flat_job, f, mem, 0, 1) == DC_OK))
+        for (int i = 0; i < 128; i++)
+            CHECK_EQ(dc_f32_bits(out[i]), dc_f32_bits(9 + 0x1p-7f));
+    dc_flat_free(f);
+    mem[0] = whole;
+    f = flat_of(s8_text);
+    if (f != NULL && CHECK(dc_flat_run(&flat_job, f, mem, 0, 1) == DC_OK))
+        for (int i = 0; i < 128; i++)
+            CHECK_EQ(whole[i], 1 - 32 * 15);
+    dc_flat_free(f);
+    expect_refusal_of(tf32_text, unrounded_factor, "factors of f32 are rounded");
+    expect_refusal_of(s8_text, rounded_halves, "not transposed or rounded");
+    expect_refusal_of(s8_text, float_sum, "the sum is no matrix");
+}
+
 static void test_matrices(void)
 {
     float out[128];
@@ -149,6 +219,7 @@ static void test_matrices(void)
     expect_matrix_refusal(three_matrices, "one, two or four matrices");
     expect_matrix_refusal(private_matrix, "no 32 lanes share");
     expect_matrix_refusal(wide_sum, "the sum is no matrix");
+    expect_matrix_refusal(rounded_halves, "not transposed or rounded");
     expect_matrix_refusal(swapped_matrices, "the operands are no matrices");
 }
 
@@ -156,6 +227,7 @@ int main(void)
 {
     flat_open();
     test_matrices();
+    test_other_matrices();
     expect_refusal(store_to_input, "an input is stored to");
     expect_refusal(other_lanes, "operand");
     expect_refusal(other_type, "another type");

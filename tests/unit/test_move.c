@@ -403,7 +403,8 @@ static const refusal bad[] = {
      "    s[0] = x0[i]\n    & out0[i] = 1:f32\n}\n",
      "", "replicate i 4", "stores a number of the row and another element"},
     {product, "", "swizzle x0 16", "x0 is a parameter"},
-    {product, "cache_read x1 m", "swizzle x1.c 24", "rows of x1.c are swizzled that are a power of"},
+    {product, "cache_read x1 m", "swizzle x1.c 24",
+     "rows of x1.c are swizzled that are a power of"},
     {product, "cache_read x1 m", "swizzle x1.c 8", "rows of x1.c are swizzled that are a power of"},
     {product, "", "swizzle acc 16", "acc has no rows of 16: it has 1 elements"},
     {lanes, "lane i; lane j; lane l", "swizzle a 16", "a has a row for each thread already"},
@@ -429,6 +430,8 @@ static const refusal bad[] = {
      "split k 4", "subtotal k.o", "does not add up, multiply, or find a maximum or minimum"},
     /* tensorize */
     {product, "", "tensorize m mma_4x4x4", "m is not the outermost of three loops"},
+    {product, "reorder k n", "tensorize m mma_tf32",
+     "mma_tf32 rounds, and the kernel does not say tf32"},
     {product, "reorder k n; reorder n k", "tensorize m mma_4x4x4", "three loops"},
     {product, "reorder k n", "tensorize m mma_4x4x4", "three loops"},
     {product, "split n 4; split m 2; split k 4; reorder n.o m.i; reorder k.o n.i; reorder k.o m.i",

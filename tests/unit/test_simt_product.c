@@ -36,18 +36,23 @@ typedef struct kind {
     const char *in, *sum, *out; /* element types */
     const char *left, *right;   /* of an element of an operand at %s */
     const char *after;          /* of acc[0] and x2[n] */
+    const char *word;           /* of the kernel */
 } kind;
 
-static const kind plain = {"f32", "f32", "f32", "%s", "%s", "acc[0]"};
-static const kind biased = {"f32", "f32", "f32", "%s", "%s", "maximum(add(acc[0], x2[n]), 0:f32)"};
+static const kind plain = {"f32", "f32", "f32", "%s", "%s", "acc[0]", ""};
+static const kind biased = {"f32", "f32", "f32", "%s", "%s", "maximum(add(acc[0], x2[n]), 0:f32)",
+                            ""};
 static const kind halves = {
-    "f16", "f32", "f16", "cast.f32(%s)", "cast.f32(%s)", "cast.f16(add(acc[0], cast.f32(x2[n])))"};
-static const kind bfloats = {"bf16",         "f32",          "bf16",
-                             "cast.f32(%s)", "cast.f32(%s)", "cast.bf16(acc[0])"};
-static const kind whole = {"i32", "i32", "i32", "%s", "%s", "add(acc[0], x2[n])"};
-static const kind bytes = {"i8", "i32", "i32", "cast.i32(%s)", "cast.i32(%s)", "acc[0]"};
-static const kind doubles = {"f64", "f64", "f64", "%s", "%s", "acc[0]"};
-static const kind scaled = {"f32", "f32", "f32", "mul(%s, x3[0])", "maximum(%s, 0:f32)", "acc[0]"};
+    "f16", "f32", "f16", "cast.f32(%s)", "cast.f32(%s)", "cast.f16(add(acc[0], cast.f32(x2[n])))",
+    ""};
+static const kind bfloats = {
+    "bf16", "f32", "bf16", "cast.f32(%s)", "cast.f32(%s)", "cast.bf16(acc[0])", ""};
+static const kind whole = {"i32", "i32", "i32", "%s", "%s", "add(acc[0], x2[n])", ""};
+static const kind bytes = {"i8", "i32", "i32", "cast.i32(%s)", "cast.i32(%s)", "acc[0]", ""};
+static const kind doubles = {"f64", "f64", "f64", "%s", "%s", "acc[0]", ""};
+static const kind scaled = {"f32",    "f32", "f32", "mul(%s, x3[0])", "maximum(%s, 0:f32)",
+                            "acc[0]", ""};
+static const kind rounded = {"f32", "f32", "f32", "%s", "%s", "add(acc[0], x2[n])", " tf32"};
 
 /* A product as lowering writes it; layout & 1: the left operand is transposed; & 2: the right one is;
  * & HEADS: rows of the left one are in parts of HEAD elements, all rows of a part together. */
@@ -69,8 +74,8 @@ static void write_kernel(dc_text *to, const shape *s, int layout, const kind *v)
              layout & 2 ? k : 1);
     dc_text_printf(to, "kernel product(out0: %s[%lld] out, x0: %s[%lld], x1: %s[%lld], ", v->out,
                    b * m * n, v->in, b * m * k, v->in, b * k * n);
-    dc_text_printf(to, "x2: %s[%lld], x3: %s[1]) {\n  local acc: %s[1]\n", v->out, n, v->in,
-                   v->sum);
+    dc_text_printf(to, "x2: %s[%lld], x3: %s[1])%s {\n  local acc: %s[1]\n", v->out, n, v->in,
+                   v->word, v->sum);
     if (s->b > 0)
         dc_text_printf(to, "  for b in %lld\n", b);
     dc_text_printf(to, "  %sfor m in %lld\n    %sfor n in %lld\n", in, m, in, n);
@@ -207,8 +212,10 @@ static bool runs_ahead(const shape *s, int layout, const char *text)
 {
     const bool halves_of = strstr(text, "x0: f16") != NULL || strstr(text, "x0: bf16") != NULL;
     const int64_t along[] = {layout & 1 ? s->m : s->k, layout & 2 ? s->k : s->n};
+    if (strstr(text, "x0: i8") != NULL) /* bytes are copied together along k alone */
+        return s->k > 64 && layout == 2 && s->k % 4 == 0;
     if (!halves_of)
-        return s->k > 16 && strstr(text, "mul(mul") == NULL && strstr(text, "x0: i8") == NULL;
+        return s->k > 16 && strstr(text, "mul(mul") == NULL;
     return s->k > 32 && along[0] % 2 == 0 && along[1] % 2 == 0;
 }
 
@@ -222,13 +229,15 @@ static void try_target(const char *text, const shape *s, int layout, const char 
     t.units = units;
     if (!CHECK(run_rules(text, &t, seed, want, &f)))
         return;
+    const bool matrices =
+        halves_of || strstr(text, "x0: i8") != NULL || strstr(text, ") tf32 {") != NULL;
     if (s->n > 1 && (s->m <= few || s->n <= few) && s->k >= 32) {
         if (!CHECK_EQ(uses(f, DC_K_SHUFFLE), t.lanes > 0) ||
             !CHECK(t.lanes == 0 || staged(f) == 0) || !CHECK(reads_back(f)))
             printf("%s\n", text);
     } else if (s->m > few && s->n > few && s->k > 1) {
         if (!CHECK_EQ(staged(f), 2) || !CHECK(f->threads >= 32) || !CHECK(reads_back(f)) ||
-            !CHECK_EQ(uses(f, DC_K_MMA), halves_of && t.sm >= 80) ||
+            !CHECK_EQ(uses(f, DC_K_MMA), matrices && t.sm >= 80) ||
             !CHECK_EQ(uses(f, DC_K_STORE_ASYNC), t.sm >= 80 && runs_ahead(s, layout, text)))
             printf("%s\n", text);
     }
@@ -274,7 +283,8 @@ static void test_layouts(void)
         for (int layout = 0; layout < LAYOUTS; layout++) {
             try_product(&(shape){0, 64, 32, 48}, layout, kinds[v]);
             try_product(&(shape){3, 20, 33, 18}, layout, kinds[v]);
-            if (kinds[v] == &halves || kinds[v] == &bfloats)
+            if (kinds[v] == &halves || kinds[v] == &bfloats || kinds[v] == &bytes ||
+                kinds[v] == &rounded)
                 try_product(&(shape){0, 129, 136, 72}, layout, kinds[v]);
         }
 }
