@@ -7,6 +7,8 @@
 #include "jit/compile/pipeline_impl.h"
 #include "jit/flat/flat_join.h"
 
+#include <string.h>
+
 enum { MOST_PARAMETERS = 500 }; /* where the target takes any number */
 
 /* Parts of a launch to be. */
@@ -72,6 +74,16 @@ static bool is_like(const joints *g, const joint *x, const dc_flat *f)
            x->groups + f->positions <= (int64_t)units * DC_TUNE_JOIN_UNLIKE;
 }
 
+/*
+ * Parts of one body are one loop over rows; other parts stand in branches, which all threads of a group take together.
+ * PoCL makes code of a barrier there that accesses memory it should not, so on OpenCL there are none.
+ */
+static bool may_branch(const joints *g, const joint *x, const dc_flat *f)
+{
+    return x->entry.n == 0 || strcmp(g->x->p->env->target->dialect, "opencl") != 0 ||
+           !(x->meets || dc_flat_threads_meet(f));
+}
+
 static bool has_room(joints *g, const joint *x, uint32_t entry)
 {
     const dc_flat *f = flat_of(g, entry);
@@ -82,7 +94,7 @@ static bool has_room(joints *g, const joint *x, uint32_t entry)
         if (!dc_flat_may_join(flat_of(g, x->entry.at[i]), f))
             return false;
     place_in(g, x, entry, &alone);
-    return !alone || (x->insts + f->order.n <= DC_TUNE_JOIN_INSTRUCTIONS &&
+    return !alone || (may_branch(g, x, f) && x->insts + f->order.n <= DC_TUNE_JOIN_INSTRUCTIONS &&
                       x->shared + shared_bytes(f) <= DC_TUNE_JOIN_SHARED);
 }
 
