@@ -112,7 +112,7 @@ check "which names the line" warns "step.lua:13: cuda: "
 check "and the error" warns "CUDA_ERROR_LAUNCH_FAILED; the device is lost to this process"
 check "and how to find the kernel" warns "DEEPC_LAUNCH=wait waits for each kernel and names the one that fails"
 step DEEPC_LAUNCH=wait CUDA_STANDIN_FAIL=cuLaunchKernel@9=700
-check "waiting names the kernel" sh -c "grep -q \"a run, at kernel '[A-Z][^']*': CUDA_ERROR_ILLEGAL_ADDRESS\" '$dir/err'"
+check "waiting names the kernel" sh -c "grep -q \"a run, at kernel '[A-Za-z][^']*': CUDA_ERROR_ILLEGAL_ADDRESS\" '$dir/err'"
 check "and the line" warns "step.lua:13: cuda: "
 step CUDA_STANDIN_FAIL=cuDevicePrimaryCtxRetain@1=2
 check "no context is an error" test "$status" -eq 1

@@ -225,12 +225,12 @@ static void try_target(const char *text, const shape *s, int layout, const char 
     dc_target t = *dc_sim_target_named(name);
     dc_flat *f = NULL;
     const bool halves_of = strstr(text, "x0: f16") != NULL || strstr(text, "x0: bf16") != NULL;
-    const int64_t few = halves_of && t.sm >= 80 ? 7 : 8;
+    const bool matrices =
+        halves_of || strstr(text, "x0: i8") != NULL || strstr(text, ") tf32 {") != NULL;
+    const int64_t few = matrices && t.sm >= 80 ? 7 : 8;
     t.units = units;
     if (!CHECK(run_rules(text, &t, seed, want, &f)))
         return;
-    const bool matrices =
-        halves_of || strstr(text, "x0: i8") != NULL || strstr(text, ") tf32 {") != NULL;
     if (s->n > 1 && (s->m <= few || s->n <= few) && s->k >= 32) {
         if (!CHECK_EQ(uses(f, DC_K_SHUFFLE), t.lanes > 0) ||
             !CHECK(t.lanes == 0 || staged(f) == 0) || !CHECK(reads_back(f)))
