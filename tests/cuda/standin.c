@@ -166,10 +166,11 @@ static bool is_meant(const failure *f, const char *entry)
 
 static CUresult planned(const char *entry)
 {
+    CUresult e = CUDA_SUCCESS;
     for (int i = 0; i < nplan; i++)
-        if (is_meant(&plan[i], entry) && --plan[i].n == 0)
-            return (CUresult)plan[i].error;
-    return CUDA_SUCCESS;
+        if (is_meant(&plan[i], entry) && --plan[i].n == 0 && e == CUDA_SUCCESS)
+            e = (CUresult)plan[i].error;
+    return e;
 }
 
 /* Entries ----------------------------------------------------------------------------------- */

@@ -120,8 +120,8 @@ typedef struct context {
 typedef struct device_state {
     context *primary;
     unsigned retained, flags;
-    CUresult dead; /* an error that stays until the context ends */
-    size_t used;
+    CUresult dead;     /* an error that stays until the context ends */
+    size_t used, kept; /* bytes that are given out; that pools keep */
 } device_state;
 
 extern device_state device[MOST_DEVICES];
@@ -140,6 +140,7 @@ typedef struct memory {
     int device;
     uint64_t serial;
     CUmemGenericAllocationHandle mapped;
+    struct pool *pool; /* NULL: of none */
     engine_area *area; /* stays where it is */
     const void *where;
 } memory;
@@ -151,7 +152,12 @@ const char *memory_wrong(const void *p, size_t bytes, int on); /* NULL: a device
 void memory_open(memory *m);
 void memory_open_range(const void *p, size_t bytes);
 void memory_close_all(void);
+CUresult memory_new(size_t bytes, memory_kind kind, int on, const void *where, void **out);
+/* The allocation that begins at p, for its end. */
+CUresult memory_freeable(const char *entry, const void *p, memory_kind kind, memory **out);
 void memory_end(const char *entry, memory *m);
+void pool_keep(struct pool *p, size_t bytes); /* memory of it has ended; NULL is fine */
+void pools_settle(int on);                    /* something has been waited for */
 unsigned memory_leaks(int on);
 extern bool device_works; /* a kernel or copy runs: memory may be opened */
 extern int device_at_work;

@@ -352,5 +352,7 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *d)
 EXPORT CUresult cuCtxSynchronize(void)
 {
     ENTER_CONTEXT;
-    return drain_device(ctx->device);
+    TRY(drain_device(ctx->device));
+    pools_settle(ctx->device);
+    return CUDA_SUCCESS;
 }

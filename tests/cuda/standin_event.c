@@ -33,7 +33,9 @@ EXPORT CUresult cuStreamSynchronize(CUstream x)
     ENTER_CONTEXT;
     stream *s = stream_of(x, ctx->device);
     WANT(s, STREAM);
-    return drain(s);
+    TRY(drain(s));
+    pools_settle(ctx->device);
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamQuery(CUstream x)
@@ -109,7 +111,9 @@ EXPORT CUresult cuEventSynchronize(CUevent x)
     event *e = (event *)(void *)x;
     ENTER_CONTEXT;
     WANT(e, EVENT);
-    return wait_event(e);
+    TRY(wait_event(e));
+    pools_settle(ctx->device);
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventQuery(CUevent x)

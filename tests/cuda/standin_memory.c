@@ -252,12 +252,18 @@ static memory *insert(const memory *x)
     return &mem[i];
 }
 
-static CUresult new_memory(size_t bytes, memory_kind kind, int on, const void *where, void **out)
+static size_t memory_left(int on)
+{
+    const size_t taken = device[on].used + device[on].kept;
+    return taken < set.memory ? set.memory - taken : 0;
+}
+
+CUresult memory_new(size_t bytes, memory_kind kind, int on, const void *where, void **out)
 {
     const size_t body = (bytes + ALIGN - 1) / ALIGN * ALIGN, all = (body + PAGE - 1) / PAGE * PAGE;
     if (bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (kind == OF_DEVICE && (bytes > set.memory || device[on].used + bytes > set.memory))
+    if (kind == OF_DEVICE && bytes > memory_left(on))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (bytes > ROOM / 4 || region_next + all + PAGE > region + ROOM)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -316,6 +322,7 @@ void memory_end(const char *entry, memory *m)
     m->open = m->alive = false;
     if (m->kind == OF_DEVICE)
         device[m->device].used -= m->bytes;
+    pool_keep(m->pool, m->bytes);
 }
 
 /* Virtual memory: ranges of addresses, and memory that is mapped into them. */
@@ -411,6 +418,7 @@ unsigned memory_leaks(int on)
             memory_end("leak", m);
     }
     n += virtual_leaks(on);
+    device[on].kept = 0; /* pools end with the context */
     start_over();
     return n;
 }
@@ -420,8 +428,7 @@ EXPORT size_t cuda_standin_bytes(int d)
     return device[d].used;
 }
 
-/* The allocation that begins at p, for its end. */
-static CUresult freeable(const char *entry, const void *p, memory_kind kind, memory **out)
+CUresult memory_freeable(const char *entry, const void *p, memory_kind kind, memory **out)
 {
     memory *m = *out = in_region(p) ? memory_find(p) : NULL;
     if (m == NULL || m->at != p || m->kind != kind)
@@ -435,7 +442,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
 {
     ENTER_CONTEXT;
     *all = set.memory;
-    *left = set.memory - device[ctx->device].used;
+    *left = memory_left(ctx->device);
     return CUDA_SUCCESS;
 }
 
@@ -443,7 +450,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {
     void *at = NULL;
     ENTER_CONTEXT;
-    TRY(new_memory(bytes, OF_DEVICE, ctx->device, CALLER, &at));
+    TRY(memory_new(bytes, OF_DEVICE, ctx->device, CALLER, &at));
     *p = (CUdeviceptr)at;
     return CUDA_SUCCESS;
 }
@@ -454,78 +461,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p)
     ENTER_CONTEXT;
     if (p == 0)
         return CUDA_SUCCESS;
-    TRY(freeable(__func__, (void *)p, OF_DEVICE, &m));
+    TRY(memory_freeable(__func__, (void *)p, OF_DEVICE, &m));
     TRY(drain_device(ctx->device)); /* it waits for all that is under way */
     memory_end(__func__, m);
     return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream s)
-{
-    void *at = NULL;
-    ENTER_CONTEXT;
-    WANT(stream_of(s, ctx->device), STREAM);
-    TRY(new_memory(bytes, OF_DEVICE, ctx->device, CALLER, &at));
-    *p = (CUdeviceptr)at;
-    return CUDA_SUCCESS;
-}
-
-/* A pool is memory like any other: what it would keep for later is given back at once. */
-EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
-{
-    ENTER_CONTEXT;
-    if (props->allocType != 1 || props->handleTypes != 0 || props->location.type != 1 ||
-        props->location.id < 0 || props->location.id >= set.devices)
-        return misuse(__func__, "a pool of type %d on location %d %d", props->allocType,
-                      props->location.type, props->location.id);
-    *out = (CUmemoryPool)new_handle(POOL, sizeof(handle), ctx->device, CALLER);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemPoolDestroy(CUmemoryPool x)
-{
-    ENTER_CONTEXT;
-    WANT(x, POOL);
-    ((handle *)(void *)x)->alive = false;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool x, int which, void *value)
-{
-    ENTER_CONTEXT;
-    WANT(x, POOL);
-    if (which < 1 || which > 4 || value == NULL)
-        return misuse(__func__, "attribute %d", which);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool x, size_t keep)
-{
-    ENTER_CONTEXT;
-    (void)keep;
-    WANT(x, POOL);
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool x, CUstream s)
-{
-    void *at = NULL;
-    ENTER_CONTEXT;
-    WANT(x, POOL);
-    WANT(stream_of(s, ctx->device), STREAM);
-    TRY(new_memory(bytes, OF_DEVICE, ctx->device, CALLER, &at));
-    *p = (CUdeviceptr)at;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr p, CUstream s)
-{
-    memory *m;
-    ENTER_CONTEXT;
-    WANT(stream_of(s, ctx->device), STREAM);
-    TRY(freeable(__func__, (void *)p, OF_DEVICE, &m));
-    m->freed_later = true;
-    return push(stream_of(s, ctx->device), &(command){.op = RELEASE, .to = (char *)p});
 }
 
 EXPORT CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
@@ -533,20 +472,20 @@ EXPORT CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
     ENTER_CONTEXT;
     if (flags > 7)
         return CUDA_ERROR_INVALID_VALUE;
-    return new_memory(bytes, PINNED, ctx->device, CALLER, p);
+    return memory_new(bytes, PINNED, ctx->device, CALLER, p);
 }
 
 EXPORT CUresult cuMemAllocHost_v2(void **p, size_t bytes)
 {
     ENTER_CONTEXT;
-    return new_memory(bytes, PINNED, ctx->device, CALLER, p);
+    return memory_new(bytes, PINNED, ctx->device, CALLER, p);
 }
 
 EXPORT CUresult cuMemFreeHost(void *p)
 {
     memory *m;
     ENTER_CONTEXT;
-    TRY(freeable(__func__, p, PINNED, &m));
+    TRY(memory_freeable(__func__, p, PINNED, &m));
     TRY(drain_device(ctx->device));
     memory_end(__func__, m);
     return CUDA_SUCCESS;
@@ -652,7 +591,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
     const int on = prop->location.id;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > set.memory || device[on].used + bytes > set.memory)
+    if (bytes > memory_left(on))
         return CUDA_ERROR_OUT_OF_MEMORY;
     const int fd = memfd_create("device memory", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)

@@ -421,6 +421,43 @@ static void test_memory(void)
     end(&w);
 }
 
+/* What is freed stays with its pool: other memory may be missing, until it is trimmed or, where it keeps less, waited. */
+static void test_pool(void)
+{
+    const CUmemPoolProps of_device = {.allocType = 1, .location = {1, 0}};
+    const size_t most = (size_t)1 << 20;
+    uint64_t keep = UINT64_MAX, nothing = 0;
+    CUmemoryPool pool;
+    CUdeviceptr p, q;
+    world w;
+    begin(&w);
+    cuda_standin_set("MEMORY", "1048576");
+    const size_t before = cuda_standin_bytes(0), half = (most - before) / 2;
+    CHECK_EQ(cuMemPoolCreate(&pool, &of_device), CUDA_SUCCESS);
+    CHECK_EQ(cuMemPoolSetAttribute(pool, 4, &keep), CUDA_SUCCESS);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(cuMemAllocFromPoolAsync(&p, 2 * half, pool, w.s), CUDA_SUCCESS);
+        CHECK_EQ(cuMemFreeAsync(p, w.s), CUDA_SUCCESS);
+        CHECK_EQ(cuStreamSynchronize(w.s), CUDA_SUCCESS);
+        CHECK_EQ(cuda_standin_bytes(0), before);
+    }
+    CHECK_EQ(cuMemAlloc_v2(&q, half), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(cuMemPoolTrimTo(pool, half), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&q, half), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAllocFromPoolAsync(&p, 2 * half, pool, w.s), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(cuMemAllocFromPoolAsync(&p, half, pool, w.s), CUDA_SUCCESS);
+    CHECK_EQ(cuMemFreeAsync(p, w.s), CUDA_SUCCESS);
+    CHECK_EQ(cuMemFree_v2(q), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&q, 2 * half), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(cuMemPoolSetAttribute(pool, 4, &nothing), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamSynchronize(w.s), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&q, 2 * half), CUDA_SUCCESS);
+    CHECK_EQ(cuMemFree_v2(q), CUDA_SUCCESS);
+    CHECK_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+    cuda_standin_set("MEMORY", "4294967296");
+    end(&w);
+}
+
 /* The host may not look into memory of the device. */
 static void test_host_touches(void)
 {
@@ -719,6 +756,7 @@ int main(void)
     test_launches();
     test_leaks();
     test_memory();
+    test_pool();
     test_host_touches();
     test_device_lost();
     test_failures();
