@@ -59,13 +59,15 @@ static size_t stop_at(const dc_recording *r)
 
 static dc_status take_memory(dc_recording *r, dc_job *j, size_t block_bytes)
 {
-    const size_t before = r->sent_bytes;
-    r->block_bytes = block_bytes;
-    r->sent_bytes = dc_align_up(r->nword * WORD, STOP_ALIGN) + block_bytes;
-    if (r->send == NULL || r->sent_bytes > before) {
-        r->send = dc_arena_alloc(&r->own, r->sent_bytes);
-        r->sent = dc_arena_alloc(&r->own, r->sent_bytes);
+    const size_t bytes = dc_align_up(r->nword * WORD, STOP_ALIGN) + block_bytes;
+    if (r->sent == NULL || bytes > r->send_room) { /* which may unwind */
+        r->sent = NULL;
+        r->send = dc_arena_alloc(&r->own, bytes);
+        r->sent = dc_arena_alloc(&r->own, bytes);
+        r->send_room = bytes;
     }
+    r->block_bytes = block_bytes;
+    r->sent_bytes = bytes;
     return dc_cu_take(r->cu, j, stop_at(r) + WORD, &r->mem);
 }
 
@@ -180,12 +182,14 @@ static dc_status add_step(building *g, uint32_t i)
 static dc_status add_steps(building *g)
 {
     dc_cu *cu = g->r->cu;
+    cu_graph_exec exec = NULL;
     DC_CU_TRY(cu, g->j, "a graph", GraphCreate(&g->graph, 0));
     for (uint32_t i = 0; i < g->r->nstep; i++)
         DC_TRY(add_step(g, i));
-    DC_CU_TRY(cu, g->j, "a graph", GraphInstantiate(&g->r->exec, g->graph, 0));
+    DC_CU_TRY_ROOM(cu, g->j, "a graph", GraphInstantiate(&exec, g->graph, 0));
+    g->r->exec = exec;
     atomic_fetch_add(&cu->objects, 1);
-    DC_CU_TRY(cu, g->j, "a graph", GraphUpload(g->r->exec, cu->stream));
+    DC_CU_TRY_ROOM(cu, g->j, "a graph", GraphUpload(g->r->exec, cu->stream));
     return DC_OK;
 }
 

@@ -155,8 +155,8 @@ typedef struct dc_cu {
     size_t granularity; /* of mapped memory; 0: there is none */
     DC_VEC(dc_cu_space) space;
 
-    const char *lost; /* name of the error after which nothing works any more */
-    bool busy;        /* something was given to the stream since it was last waited for */
+    _Atomic(const char *) lost; /* name of the error after which nothing works any more */
+    atomic_bool busy;           /* something was given to the stream since it was last waited for */
 
     cu_event done[DC_CU_AHEAD]; /* of the runs behind one another: that of run n at n % AHEAD */
     dc_cu_verdict *verdict;     /* AHEAD of them */
@@ -221,12 +221,24 @@ void dc_cu_pop(const dc_cu *cu, bool pushed);
 /* The same for what may fail or unwind. A lost device fails. */
 dc_status dc_cu_enter(dc_cu *cu, dc_job *j, bool *pushed);
 void dc_cu_leave(dc_cu *cu, dc_job *j, bool pushed);
+/* A call failed for want of memory: true, and what the pool keeps for later is the system's. From any thread. */
+bool dc_cu_make_room(const dc_cu *cu, cu_result error);
 /* Waits for everything that was given to the stream. */
 dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what);
 
 #define DC_CU_TRY(cu, j, what, call)                        \
     do {                                                    \
         const cu_result error_ = (cu)->lib.fn.call;         \
+        if (error_ != CU_SUCCESS)                           \
+            return dc_cu_failed((cu), (j), (what), error_); \
+    } while (0)
+
+/* The same of a call that takes memory of the device: again, when there is room. */
+#define DC_CU_TRY_ROOM(cu, j, what, call)                   \
+    do {                                                    \
+        cu_result error_ = (cu)->lib.fn.call;               \
+        if (dc_cu_make_room((cu), error_))                  \
+            error_ = (cu)->lib.fn.call;                     \
         if (error_ != CU_SUCCESS)                           \
             return dc_cu_failed((cu), (j), (what), error_); \
     } while (0)
@@ -340,6 +352,7 @@ struct dc_recording {
     cu_address mem;
     size_t sent_bytes; /* of mem, what a run brings */
     char *send, *sent; /* the next content and the last one */
+    size_t send_room;  /* bytes of each of the two */
     bool any_sent;
     uint64_t builds;
 };

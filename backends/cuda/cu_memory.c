@@ -61,17 +61,13 @@ void dc_cu_memory_close(dc_cu *cu)
 
 /* --- the pool ------------------------------------------------------------------------------- */
 
-/* Where memory is short, what the pool keeps for later goes back first. */
 dc_status dc_cu_take(dc_cu *cu, dc_job *j, size_t bytes, cu_address *out)
 {
     const size_t n = bytes > GUARANTEED ? bytes : GUARANTEED;
     DC_ROOM(cu->place); /* before there is something to lose */
     cu_result error = cu->lib.fn.MemAllocFromPoolAsync(out, n, cu->pool, cu->stream);
-    if (error == CU_ERROR_OUT_OF_MEMORY) {
-        DC_TRY(dc_cu_settle(cu, j, "memory"));
-        cu->lib.fn.MemPoolTrimTo(cu->pool, 0);
+    if (dc_cu_make_room(cu, error))
         error = cu->lib.fn.MemAllocFromPoolAsync(out, n, cu->pool, cu->stream);
-    }
     if (error == CU_ERROR_OUT_OF_MEMORY)
         return dc_fail_memory(j, bytes);
     if (error != CU_SUCCESS)
@@ -142,6 +138,8 @@ static dc_status map_more(dc_cu *cu, dc_job *j, dc_cu_space *s, size_t more)
     const cu_mem_access access = {properties.location, CU_ACCESS_READ_WRITE};
     uint64_t memory = 0;
     cu_result error = fn->MemCreate(&memory, more, &properties, 0);
+    if (dc_cu_make_room(cu, error))
+        error = fn->MemCreate(&memory, more, &properties, 0);
     if (error == CU_ERROR_OUT_OF_MEMORY)
         return dc_fail_memory(j, more);
     if (error != CU_SUCCESS)

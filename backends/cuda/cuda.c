@@ -65,9 +65,10 @@ static void pop_context(void *what)
 dc_status dc_cu_enter(dc_cu *cu, dc_job *j, bool *pushed)
 {
     *pushed = false;
-    if (cu->lost != NULL)
+    const char *lost = cu->lost;
+    if (lost != NULL)
         return dc_failf(j, DC_ERR_DEVICE, "cuda", "the device is lost to this process since %s",
-                        cu->lost);
+                        lost);
     const cu_result error = dc_cu_push(cu, pushed);
     if (error != CU_SUCCESS)
         return dc_cu_failed(cu, j, "the context", error);
@@ -81,6 +82,16 @@ void dc_cu_leave(dc_cu *cu, dc_job *j, bool pushed)
     if (pushed)
         dc_job_keep(j, cu);
     dc_cu_pop(cu, pushed);
+}
+
+/* What fails here fails in the next attempt, too. */
+bool dc_cu_make_room(const dc_cu *cu, cu_result error)
+{
+    if (error != CU_ERROR_OUT_OF_MEMORY || cu->pool == NULL)
+        return false;
+    cu->lib.fn.StreamSynchronize(cu->stream);
+    cu->lib.fn.MemPoolTrimTo(cu->pool, 0);
+    return true;
 }
 
 dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what)

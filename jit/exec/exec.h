@@ -151,6 +151,8 @@ void dc_inst_free_recordings(dc_inst *i);
 
 /* What becomes of `status`: a device that is short of memory is told what the function needs. */
 dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status);
+/* For want of memory, and unused memory went back to the device: what failed is worth another attempt. */
+bool dc_inst_make_room(const dc_inst *i, dc_job *j, dc_status status);
 
 /* Gives a result that has no memory new memory; leaves the memory of a result to the tensors that hold it. */
 dc_status dc_inst_new_result(dc_inst *i, dc_job *j, uint32_t r);

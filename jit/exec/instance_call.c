@@ -210,7 +210,13 @@ static dc_status run_recording(dc_inst *i, dc_job *j, uint64_t deadline, dc_faul
                           .begun = i->begun,
                           .next = i->next};
     i->halt.whole = i->exec->untouched > first ? i->exec->untouched - first : 0;
-    const dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, info);
+    const dc_run_info before = *info;
+    dc_status status = d->ops->run(d, j, i->recording[i->at], i->slot, info);
+    if (!info->begun && dc_inst_make_room(i, j, status)) {
+        *info = before;
+        status = d->ops->run(d, j, i->recording[i->at], i->slot, info);
+    }
+    status = dc_inst_short(i, j, status);
     i->next = info->next;
     i->begun = info->begun;
     if (status == DC_OK && info->ticket != 0) {

@@ -57,13 +57,28 @@ dc_status dc_inst_short(const dc_inst *i, dc_job *j, dc_status status)
     return dc_fail(j, DC_ERR_NOMEM_TEXT, &(dc_fact){.op = e->desc.name, .word = {text}});
 }
 
+bool dc_inst_make_room(const dc_inst *i, dc_job *j, dc_status status)
+{
+    if (status != DC_E_NOMEM || j->err.id != DC_ERR_NOMEM)
+        return false;
+    j->err = (dc_err){0};
+    dc_pool_drain(i->rt);
+    return true;
+}
+
+static dc_status record_with_room(dc_inst *i, dc_job *j)
+{
+    const dc_status status = record(i, j);
+    return dc_inst_make_room(i, j, status) ? record(i, j) : status;
+}
+
 /* What needs the executable to be compiled. */
 static dc_status prepare(dc_inst *i, dc_job *j)
 {
     DC_TRY(dc_exec_wait(i->rt, j, i->exec));
     if (!i->exec->info.interpreted) {
         DC_TRY(dc_inst_short(i, j, dc_temp_arena_grow(i->rt, j, i->exec->info.arena_bytes)));
-        DC_TRY(record(i, j));
+        DC_TRY(dc_inst_short(i, j, record_with_room(i, j)));
     }
     i->prepared = true;
     return DC_OK;

@@ -191,6 +191,56 @@ static void test_no_memory(void)
     standin.set("MEMORY", "4294967296");
 }
 
+/*
+ * What the driver's pool keeps of memory that was freed is no more missing elsewhere: to temporaries, and to programs and
+ * graphs, which are tried again.
+ */
+static void test_room(void)
+{
+    standin.set("MEMORY", "67108864");
+    cuda_script("room", PRELUDE
+                "local large = dc.fn('large(k: f32[]) -> f32[11000000]', function(k)\n"
+                "  return dc.zeros 'f32[11000000]' + k\n"
+                "end)\n"
+                "check(large(2):sum():item() == 22000000, 'of 44 MB')\n"
+                "large = nil\n"
+                "collectgarbage() collectgarbage()\n"
+                "local f = dc.fn('f(x: f32[2000]) -> f32[]', function(x)\n"
+                "  local m = x:reshape '[2000, 1]' * x:reshape '[1, 2000]'\n"
+                "  return m:matmul(m):square():sum()\n"
+                "end)\n"
+                "check(f(dc.zeros 'f32[2000]'):item() == 0, 'temporaries in their place')\n");
+    cuda_script("room for graphs", PRELUDE
+                "local w = dc.param('f32[100]', dc.zeros 'f32[100]')\n"
+                "local function fails(entry, times)\n"
+                "  local before, x, list = w:totable()[1], dc.ones 'f32[100]', {}\n"
+                "  local k, trims = times + #entry, standin.calls 'cuMemPoolTrimTo'\n"
+                "  for n = 1, times do list[n] = ('%s@%d=2'):format(entry, n) end\n"
+                "  standin.set('FAIL', table.concat(list, ','))\n"
+                "  local f = dc.fn('f(x: f32[100]) -> f32[100]', function(x)\n"
+                "    local y = x:cumsum(1) * k\n"
+                "    w:set(w + 1)\n"
+                "    return y + w\n"
+                "  end)\n"
+                "  local ok, said = pcall(f, x)\n"
+                "  standin.set('FAIL', '')\n"
+                "  check(standin.calls 'cuMemPoolTrimTo' > trims, entry .. ': room was made')\n"
+                "  if ok then check(said:totable()[3] == 3 * k + before + 1, 'its result') end\n"
+                "  check(w:totable()[50] == before + (ok and 1 or 0), 'the cell')\n"
+                "  check(f(x):totable()[1] == k + w:totable()[1], 'the next call')\n"
+                "  return ok, tostring(said)\n"
+                "end\n"
+                "local entries = { 'cuModuleGetFunction', 'cuGraphInstantiateWithFlags', "
+                "'cuGraphUpload' }\n"
+                "check(fails('cuModuleLoadData', 1), 'a program')\n"
+                "for _, entry in ipairs(entries) do\n"
+                "  check(fails(entry, 1) and fails(entry, 2), entry)\n"
+                "  local ok, said = fails(entry, 8)\n"
+                "  check(not ok and said:find 'out of memory: the function needs', said)\n"
+                "end\n");
+    standin.set("MEMORY", "4294967296");
+}
+
 /* The arena grows where it stands: nothing that was built with it is built again. */
 static void test_arena(void)
 {
@@ -382,6 +432,7 @@ static void test_all(void)
     setenv("DEEPC_CHECKS", "later", 1);
     test_given_up();
     test_no_memory();
+    test_room();
     test_arena();
     test_contexts();
     test_current();
