@@ -37,10 +37,27 @@ gpu_check --only '^devices|^example regression'
 check "parts by name run again, and pass" reports "| example regression | passed |"
 check "the others are not run" reports "| costs of calls | not run |"
 
-timeout -s TERM 2 scripts/gpu-check --tiny --build "$build" --out "$dir/gpu" >"$dir/first" 2>"$dir/cut"
+gpu_check --only '^kernels against the interpreter' --limit 2 --minutes 0.02
+check "the time is over before its limit" says "kernels against the interpreter: cut off, 1 s"
+check "which is no failure" reports "- kernels against the interpreter: cut off: the time was over"
+gpu_check --only '^costs' --limit 60 --minutes 0.02
+check "what may hardly end is not begun" says "costs of calls: not begun, the time is over"
+scripts/gpu-check --list | sed 's/^ *[0-9]* s  //' >"$dir/list"
+in_order() { # in_order PART...
+    last=0
+    for part in "$@"; do
+        line=$(grep -nxF "$part" "$dir/list" | cut -d : -f 1)
+        [ "${line:-0}" -gt $last ] || return 1
+        last=$line
+    done
+}
+check "what is worth most comes first" in_order devices "kernels against the interpreter" "lua operations 1" \
+    "example mlp, losses against eval" "bench gpu-matmul ^f32" "bench gpu-mlp" "lua layers 1" "random seed 1"
+
+timeout -s TERM 2 scripts/gpu-check --tiny --jobs 2 --build "$build" --out "$dir/gpu" >"$dir/first" 2>"$dir/cut"
 check "it is cut off" grep -q "goes on from here" "$dir/cut"
 check "with a report" reports "not run"
-gpu_check
+gpu_check --jobs 2
 cp "$dir/out" "$dir/whole"
 check "it ends well" test "$status" -eq 0
 check "what was done is not done again" awk -F': passed, ' \
