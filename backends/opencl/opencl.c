@@ -140,6 +140,11 @@ static void cl_free(dc_device *d)
     dc_xfree(cl);
 }
 
+static void drop_device(void *d)
+{
+    cl_free(d);
+}
+
 static const dc_target *cl_target(const dc_device *d)
 {
     return &((const dc_cl *)d)->target;
@@ -216,11 +221,8 @@ dc_status dc_opencl_open(dc_job *j, uint32_t number, dc_device **out)
     dc_cl *cl = dc_xalloc(sizeof *cl);
     cl->device.ops = &ops;
     pthread_mutex_init(&cl->lock, NULL);
-    const dc_status status = open_device(cl, j, number);
-    if (status != DC_OK) {
-        cl_free(&cl->device);
-        return status;
-    }
+    dc_job_defer(j, drop_device, &cl->device);
+    DC_TRY(dc_job_settle(j, &cl->device, open_device(cl, j, number)));
     *out = &cl->device;
     return DC_OK;
 }

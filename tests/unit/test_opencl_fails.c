@@ -3,6 +3,10 @@
  * that are not there, calls of OpenCL that fail, one after the other.
  */
 #define _XOPEN_SOURCE 700 /* tests/unit/opencl_run.h */
+#include "core/runtime/rt.h"
+#include "vm/deepc.h"
+
+#include "tests/unit/hostmem.h"
 #include "tests/unit/opencl_run.h"
 
 /* --- failures ----------------------------------------------------------------------------- */
@@ -288,6 +292,38 @@ static void test_run_again(void)
     ocl_close(&w);
 }
 
+/* --- memory that the host refuses --------------------------------------------------------- */
+
+/* While a context opens: it says so, and nothing of it stays. */
+static void open_without(hostmem *m, long first, bool alone)
+{
+    dc_config cfg = DC_CONFIG_INIT;
+    dc_rt *rt = NULL;
+    cfg.device = "opencl:0";
+    cfg.alloc = hostmem_give;
+    cfg.alloc_ctx = m;
+    if (first > 0)
+        hostmem_refuse(m, first, alone);
+    const dc_status status = dc_open(&cfg, &rt);
+    hostmem_allow(m);
+    if (!CHECK(status == DC_OK || strstr(dc_errmsg(rt), "memory") != NULL))
+        printf("allocation %ld: %s\n", first, dc_errmsg(rt));
+    dc_close(rt);
+    if (!CHECK_EQ(m->bytes, 0))
+        printf("allocation %ld\n", first);
+}
+
+static void test_host_memory(void)
+{
+    hostmem m = {0};
+    open_without(&m, 0, true);
+    const long n = m.n;
+    CHECK(n > 5);
+    for (long first = 1; first <= n; first++)
+        for (int alone = 0; alone < 2; alone++)
+            open_without(&m, first, alone != 0);
+}
+
 /* --- all ---------------------------------------------------------------------------------- */
 
 static void test_form(const char *target)
@@ -310,6 +346,7 @@ static void test_all(void)
     test_form("simt");
     test_faults();
     test_run_again();
+    test_host_memory();
 }
 
 int main(void)
