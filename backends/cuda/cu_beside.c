@@ -113,7 +113,6 @@ void dc_cu_beside_close(dc_cu *cu)
         cu->lib.fn.EventDestroy(cu->beside_done);
     if (cu->beside.stream != NULL)
         cu->lib.fn.StreamDestroy(cu->beside.stream);
-    DC_VEC_FREE(cu->place);
 }
 
 /* May a copy go on the other stream? Then that has been told what to wait for. */

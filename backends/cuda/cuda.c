@@ -197,6 +197,7 @@ static void cu_free(dc_device *d)
     pthread_mutex_destroy(&cu->lock);
     DC_VEC_FREE(cu->space);
     DC_VEC_FREE(cu->found);
+    DC_VEC_FREE(cu->place);
     dc_xfree(cu);
 }
 
