@@ -251,6 +251,27 @@ HOST_INLINE unsigned tf32_of_f32(float x)
 #define mma_m16n8k8_tf32(c, a, b)     kernel_rt->mma(c, a, b, c, MMA_M16N8K8_TF32, __LINE__)
 #define mma_m16n8k32_s8(c, a, b)      kernel_rt->mma(c, a, b, c, MMA_M16N8K32_S8, __LINE__)
 
+/* Products that four warps begin together: sm_90a. Descriptors are of matrices swizzled by 128 bytes. */
+HOST_INLINE unsigned long long matrix_descriptor(const void *p, unsigned leading, unsigned stride)
+{
+    return (unsigned long long)(kernel_rt->shared_address(p) >> 4 & 0x3fff) |
+           (unsigned long long)(leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
+}
+#define HOST_KIND_f16  MMA_M16N8K16_F16
+#define HOST_KIND_bf16 MMA_M16N8K16_BF16
+HOST_INLINE void host_wgmma(int line, unsigned n, unsigned kind, unsigned turned_a, unsigned turned_b,
+                            float *c, unsigned long long a, unsigned long long b)
+{
+    const wgmma_operands of = {a, b, n, kind, turned_a, turned_b};
+    kernel_rt->wgmma(c, &of, line);
+}
+#define HOST_WGMMA(n, type, ta, tb, c, a, b) host_wgmma(__LINE__, n, HOST_KIND_##type, ta, tb, c, a, b)
+#define wgmma(n, type, ta, tb, c, a, b) HOST_WGMMA(n, type, ta, tb, c, a, b)
+#define wgmma_fence()                 kernel_rt->wgmma_fence(__LINE__)
+#define wgmma_commit()                kernel_rt->wgmma_commit(__LINE__)
+#define wgmma_wait(left, n, c)        kernel_rt->wgmma_wait(left, __LINE__)
+#define fence_async_proxy()           kernel_rt->async_proxy()
+
 /* Entries: void kernel_entry_NAME(void **arguments), and what its parameters are ------------- */
 
 template <unsigned... I> struct host_indices {};

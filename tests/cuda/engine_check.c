@@ -18,6 +18,7 @@ typedef struct engine_cell {
     uint32_t w_epoch, w_warp; /* last store: epoch, and warp_epoch of its warp */
     uint32_t r_epoch, r_warp; /* last load */
     uint32_t flight;          /* first_of_block while an asynchronous copy goes here */
+    uint32_t w_fences;        /* of the thread that stored, before it */
     uint16_t w_thread, r_thread;
     uint8_t r_many, split;
 } cell;
@@ -190,6 +191,7 @@ static void check_cell(cell *c, const engine_area *a, const void *p, bool store,
     c->w_epoch = eng.epoch;
     c->w_warp = eng.warp_epoch[eng.rt.now->number / 32];
     c->w_thread = (uint16_t)eng.rt.now->number;
+    c->w_fences = engine_me()->fences;
 }
 
 /* Cells of bytes, from that of their word. */
@@ -292,6 +294,26 @@ void engine_atomic(void *p, unsigned bytes, const void *pc)
     if (((uintptr_t)p & (bytes - 1)) != 0)
         engine_fail(pc, "an atomic operation on %u bytes at %p is not aligned", bytes, p);
     find_area(p, bytes, pc);
+}
+
+void engine_async_proxy(void)
+{
+    engine_me()->fences++;
+}
+
+/* Fenced by the thread that wrote it, and behind that a barrier, or it is this one. */
+bool engine_is_visible(const void *p, size_t bytes, unsigned *writer)
+{
+    engine_area *a = find_area(p, bytes, NULL);
+    const size_t at = (size_t)((const char *)p - a->begin);
+    for (size_t i = at; i < at + bytes; i++) {
+        const cell *c = a->word[i / 4].split ? &a->byte[i] : &a->word[i / 4];
+        const fiber *w = &eng.f[c->w_thread];
+        *writer = c->w_thread;
+        if ((w == engine_me() ? w->fences : w->fences_at_barrier) == c->w_fences)
+            return false;
+    }
+    return true;
 }
 
 void engine_flight(const void *p, unsigned bytes, bool begins)

@@ -129,16 +129,20 @@ static void all_came(void)
             stuck();
     eng.epoch++;
     eng.waiting = 0;
-    for (unsigned i = 0; i < eng.n; i++)
+    for (unsigned i = 0; i < eng.n; i++) {
+        eng.f[i].fences_at_barrier = eng.f[i].fences;
         wake(&eng.f[i]);
+    }
 }
 
 static fiber *pick(void)
 {
     if (eng.front == eng.nrun) {
         eng.front = eng.nrun = 0;
-        if (eng.live == 0)
+        if (eng.live == 0) {
+            engine_wgmma_end_block();
             leave();
+        }
         if (eng.waiting < eng.n) /* some have ended, or wait for lanes that do not come */
             stuck();
         all_came();
@@ -180,6 +184,7 @@ static void carrier(void)
             engine_fail(NULL, "the stack of %d bytes was not enough", STACK);
         if (me->ncopy > 0)
             engine_fail(NULL, "ends with asynchronous copies under way");
+        engine_wgmma_end_thread();
         me->state = ENDED;
         eng.live--;
         fiber *next = pick();
@@ -262,6 +267,7 @@ void engine_run_block(void)
         f->line = 0;
         f->turn = 0;
         f->group = f->ncopy = 0;
+        engine_wgmma_open_thread(f);
         eng.run[eng.nrun++] = (uint16_t)i;
     }
     go(pick(), &eng.host); /* comes back by leave */

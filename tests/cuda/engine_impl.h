@@ -26,6 +26,9 @@ typedef struct fiber {
     uint64_t slot[2];
     int group, ncopy; /* of asynchronous copies: the group that is gathered; under way */
     async_copy *copies;
+    struct engine_products *products; /* of wgmma */
+    uint32_t fences,
+        fences_at_barrier; /* to the asynchronous proxy: all, those before the last barrier */
 } fiber;
 
 /* Where the lanes of a warp put what all of them read, in turns. */
@@ -52,7 +55,7 @@ typedef struct engine_state {
     uint32_t *block_epoch; /* by blocks run so far: epoch that each began with */
     unsigned *block_number, blocks_run;
     char *dynamic;
-    bool failed;
+    bool failed, early; /* early: what may be read later is read at once */
     char why[700];
     const void *where, *fault_pc;
 } engine_state;
@@ -82,6 +85,19 @@ void engine_copy_async(void *to, const void *from, unsigned bytes, unsigned take
 void engine_copy_commit(void);
 void engine_copy_wait(int left);
 
+/* engine_wgmma.c: functions of kernel_runtime; what the engine tells it */
+void engine_wgmma(float *c, const wgmma_operands *of, int line);
+void engine_wgmma_fence(int line);
+void engine_wgmma_commit(int line);
+void engine_wgmma_wait(int left, int line);
+unsigned engine_shared_address(const void *p);
+void engine_wgmma_open_block(void);
+void engine_wgmma_open_thread(fiber *f);
+void engine_wgmma_end_thread(void);
+void engine_wgmma_end_block(void);
+
+float engine_of_half(uint16_t x, unsigned kind); /* engine_warp.c */
+
 /* engine_check.c */
 void engine_access(const void *p, unsigned long bytes, int store, const void *pc);
 void engine_check(const void *p, size_t bytes, bool store, const void *pc); /* uncounted */
@@ -89,6 +105,9 @@ void engine_atomic(void *p, unsigned bytes, const void *pc);
 void engine_flight(const void *p, unsigned bytes, bool begins);
 void engine_check_open(void); /* before each checked launch */
 bool engine_is_shared(const void *p);
+void engine_async_proxy(void);
+/* Does the asynchronous proxy see what was last written to shared memory there? */
+bool engine_is_visible(const void *p, size_t bytes, unsigned *writer);
 
 /* engine_traffic.c */
 void engine_traffic_open(void);

@@ -22,6 +22,12 @@ static const kernel_runtime functions = {
     .copy_wait = engine_copy_wait,
     .ldmatrix = engine_ldmatrix,
     .mma = engine_mma,
+    .wgmma = engine_wgmma,
+    .wgmma_fence = engine_wgmma_fence,
+    .wgmma_commit = engine_wgmma_commit,
+    .wgmma_wait = engine_wgmma_wait,
+    .async_proxy = engine_async_proxy,
+    .shared_address = engine_shared_address,
     .access = engine_access,
     .trap = trap,
 };
@@ -71,6 +77,7 @@ static void run_block(uint64_t number)
     eng.block_number[eng.blocks_run++] = (unsigned)number;
     memset(eng.l->shared, 0xff, eng.l->shared_bytes);
     memset(eng.dynamic, 0xff, eng.l->dynamic_bytes);
+    engine_wgmma_open_block();
     engine_run_block();
     if (engine_counts_traffic)
         engine_traffic_end_block();

@@ -49,7 +49,7 @@ static float of_f16(uint16_t x)
     return of_bits(sign | (exponent == 31 ? 255u << 23 : (exponent + 112) << 23) | mantissa << 13);
 }
 
-static float of_half(uint16_t x, int kind)
+float engine_of_half(uint16_t x, unsigned kind)
 {
     return kind == MMA_M16N8K16_BF16 ? of_bits((uint32_t)x << 16) : of_f16(x);
 }
@@ -113,8 +113,8 @@ static float sum_float(const warp_table *w, unsigned turn, unsigned row, unsigne
     for (unsigned k = 0; k < deep; k++) {
         const uint32_t x = a_of(w->a[turn], row, k, per, bits);
         const uint32_t y = b_of(w->b[turn], col, k, per, bits);
-        const float p = tf32 ? of_bits(x & ~0x1fffu) : of_half((uint16_t)x, kind);
-        const float q = tf32 ? of_bits(y & ~0x1fffu) : of_half((uint16_t)y, kind);
+        const float p = tf32 ? of_bits(x & ~0x1fffu) : engine_of_half((uint16_t)x, (unsigned)kind);
+        const float q = tf32 ? of_bits(y & ~0x1fffu) : engine_of_half((uint16_t)y, (unsigned)kind);
         sum = __builtin_fmaf(p, q, sum);
     }
     return sum;

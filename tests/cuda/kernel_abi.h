@@ -37,6 +37,12 @@ typedef struct kernel_arch {
 
 enum kernel_mma { MMA_M16N8K16_F16, MMA_M16N8K16_BF16, MMA_M16N8K8_TF32, MMA_M16N8K32_S8 };
 
+/* Of wgmma: n, the type by the mma that has it, descriptors, and what is not along k. */
+typedef struct wgmma_operands {
+    unsigned long long a, b;
+    unsigned n, kind, turned_a, turned_b;
+} wgmma_operands;
+
 /* Of functions with a line, it is the line of the text: it tells two calls apart. */
 typedef struct kernel_runtime {
     kernel_thread *now;
@@ -52,6 +58,12 @@ typedef struct kernel_runtime {
     void (*copy_wait)(int left);
     void (*ldmatrix)(unsigned *d, const void *row, int n, int transposed, int line);
     void (*mma)(void *d, const unsigned *a, const unsigned *b, const void *c, int kind, int line);
+    void (*wgmma)(float *c, const wgmma_operands *of, int line);
+    void (*wgmma_fence)(int line);
+    void (*wgmma_commit)(int line);
+    void (*wgmma_wait)(int left, int line);
+    void (*async_proxy)(void);
+    unsigned (*shared_address)(const void *p);
     void (*access)(const void *p, unsigned long bytes, int store, const void *pc);
     void (*trap)(int line);
 } kernel_runtime;

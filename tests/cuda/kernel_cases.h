@@ -35,6 +35,14 @@ static inline char *changed_text(char *text, const char *from, const char *to)
     return out;
 }
 
+/* The text of kind n, where it says KIND 0; frees it. */
+static inline char *kind_of_text(char *text, unsigned n)
+{
+    char define[20];
+    snprintf(define, sizeof define, "#define KIND %u", n);
+    return n == 0 ? text : changed_text(text, "#define KIND 0", define);
+}
+
 enum { MOST_PARAMS = 3 };
 
 /* How numbers of a parameter are written. */
@@ -49,6 +57,8 @@ typedef struct kernel_case {
     } p[MOST_PARAMS]; /* the result first */
     /* result of inputs, both as numbers */
     void (*want)(double *out, const double *x, const double *y);
+    unsigned kind; /* what the text defines KIND to be */
+    bool hopper;   /* instructions of sm_90a */
 } kernel_case;
 
 /* Kernels ----------------------------------------------------------------------------------- */
@@ -71,6 +81,34 @@ static inline void want_product(double *out, const double *x, const double *y)
 static inline void want_gemm(double *out, const double *x, const double *y)
 {
     multiply(out, x, y, 64, 64, 128);
+}
+
+/* a[128][256] * b[256][128], with one or both the other way round */
+static inline void multiply_turned(double *out, const double *x, const double *y, bool turned_x,
+                                   bool turned_y)
+{
+    for (int i = 0; i < 128; i++)
+        for (int j = 0; j < 128; j++) {
+            out[i * 128 + j] = 0;
+            for (int l = 0; l < 256; l++)
+                out[i * 128 + j] += x[turned_x ? l * 128 + i : i * 256 + l] *
+                                    y[turned_y ? l * 128 + j : j * 256 + l];
+        }
+}
+
+static inline void want_nt(double *out, const double *x, const double *y)
+{
+    multiply_turned(out, x, y, false, false);
+}
+
+static inline void want_nn(double *out, const double *x, const double *y)
+{
+    multiply_turned(out, x, y, false, true);
+}
+
+static inline void want_tn(double *out, const double *x, const double *y)
+{
+    multiply_turned(out, x, y, true, true);
 }
 
 static inline void want_k16(double *out, const double *x, const double *y)
@@ -140,21 +178,24 @@ static inline void want_dynamic(double *out, const double *x, const double *y)
 }
 
 static const kernel_case cases[] = {
-    {"product", 16, 64, 0, {{F32, 1024}, {F32, 1024}, {F32, 1024}}, want_product},
-    {"total", 4, 128, 0, {{F32, 4}, {F32, 4000}}, want_total},
-    {"lanes", 2, 32, 0, {{F32, 8}, {F32, 64}}, want_lanes},
-    {"turn", 4, 256, 0, {{F32, 4096}, {F32, 4096}}, want_turn},
-    {"bytes", 8, 128, 0, {{U8, 2004}, {U8, 1000}}, want_bytes},
-    {"dynamic", 1, 256, 65536, {{F32, 16384}, {F32, 16384}}, want_dynamic},
-    {"gemm", 1, 128, 0, {{F32, 4096}, {F16, 8192}, {F16, 8192}}, want_gemm},
-    {"fragments", 1, 32, 0, {{F32, 128}, {F16, 256}, {F16, 128}}, want_k16},
+    {"product", 16, 64, 0, {{F32, 1024}, {F32, 1024}, {F32, 1024}}, want_product, 0, false},
+    {"total", 4, 128, 0, {{F32, 4}, {F32, 4000}}, want_total, 0, false},
+    {"lanes", 2, 32, 0, {{F32, 8}, {F32, 64}}, want_lanes, 0, false},
+    {"turn", 4, 256, 0, {{F32, 4096}, {F32, 4096}}, want_turn, 0, false},
+    {"bytes", 8, 128, 0, {{U8, 2004}, {U8, 1000}}, want_bytes, 0, false},
+    {"dynamic", 1, 256, 65536, {{F32, 16384}, {F32, 16384}}, want_dynamic, 0, false},
+    {"gemm", 1, 128, 0, {{F32, 4096}, {F16, 8192}, {F16, 8192}}, want_gemm, 0, false},
+    {"fragments", 1, 32, 0, {{F32, 128}, {F16, 256}, {F16, 128}}, want_k16, 0, false},
+    {"warpgroups", 1, 256, 98304, {{F32, 16384}, {F16, 32768}, {F16, 32768}}, want_nt, 0, true},
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 
 static const kernel_case kinds[] = {
-    {"fragments", 1, 32, 0, {{F32, 128}, {BF16, 256}, {BF16, 128}}, want_k16},
-    {"fragments", 1, 32, 0, {{F32, 128}, {F32, 128}, {F32, 64}}, want_k8},
-    {"fragments", 1, 32, 0, {{F32, 128}, {S8, 512}, {S8, 256}}, want_k32},
+    {"fragments", 1, 32, 0, {{F32, 128}, {BF16, 256}, {BF16, 128}}, want_k16, 1, false},
+    {"fragments", 1, 32, 0, {{F32, 128}, {F32, 128}, {F32, 64}}, want_k8, 2, false},
+    {"fragments", 1, 32, 0, {{F32, 128}, {S8, 512}, {S8, 256}}, want_k32, 3, false},
+    {"warpgroups", 1, 256, 98304, {{F32, 16384}, {BF16, 32768}, {BF16, 32768}}, want_nn, 1, true},
+    {"warpgroups", 1, 256, 98304, {{F32, 16384}, {F16, 32768}, {F16, 32768}}, want_tn, 2, true},
 };
 
 /* Numbers ----------------------------------------------------------------------------------- */
@@ -200,7 +241,7 @@ static inline double get(format f, const char *at)
 
 static inline bool right(const kernel_case *k, const char *got, bool whole)
 {
-    static double x[16384], y[16384], out[16384];
+    static double x[32768], y[32768], out[16384];
     for (unsigned i = 0; i < k->p[1].n; i++)
         x[i] = number(k->p[1].format, i, 1);
     for (unsigned i = 0; i < k->p[2].n; i++)

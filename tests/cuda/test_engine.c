@@ -104,9 +104,7 @@ static void test_right_ones(void)
 static void test_kinds_of_mma(void)
 {
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        char define[20];
-        snprintf(define, sizeof define, "#define KIND %u", i + 1);
-        char *text = changed_text(kernel_text("fragments"), "#define KIND 0", define);
+        char *text = kind_of_text(kernel_text(kinds[i].name), kinds[i].kind);
         expect_fine(&kinds[i], text);
         free(text);
     }
@@ -146,6 +144,21 @@ static const bug bugs[] = {
     {"gemm",      "const int s_ = next % STAGES;", "const int s_ = next % (STAGES - 1);", "race|asynchronous copy"},
     {"gemm",      "((r) >> 1) & 3))) * 8)", "((r) >> 1) & 3))) * 8 + 1)", "is not aligned to 16 bytes"},
     {"gemm",      "cp_async_wait(STAGES - 2);\n        __syncthreads(); /* of the stage */\n        FETCH();", "cp_async_wait(STAGES - 2);\n        FETCH();\n        __syncthreads();", "race|asynchronous copy"},
+    {"warpgroups", "        fence_async_proxy();\n", "", "without a fence to the asynchronous proxy"},
+    {"warpgroups", "        fence_async_proxy();\n        __syncthreads(); /* of the stage */\n", "        __syncthreads();\n        fence_async_proxy();\n", "without a fence to the asynchronous proxy"},
+    {"warpgroups", "        wgmma_fence();\n", "", "no wgmma.fence before"},
+    {"warpgroups", "        __syncthreads(); /* of the stage */\n", "", "race|asynchronous copy|was not written in this block|without a fence"},
+    {"warpgroups", "        cp_async_wait(STAGES - 3);\n", "        cp_async_wait(STAGES - 2);\n", "asynchronous copy"},
+    {"warpgroups", "        cp_async_wait(STAGES - 3);\n        fence_async_proxy();\n        __syncthreads(); /* of the stage */\n        FETCH(step + STAGES - 2);", "        FETCH(step + STAGES - 2);\n        cp_async_wait(STAGES - 2);\n        fence_async_proxy();\n        __syncthreads();", "race|asynchronous copy|while it is under way"},
+    {"warpgroups", "        wgmma_wait(1, 64, acc);\n", "        wgmma_wait(2, 64, acc);\n", "race|asynchronous copy|while it is under way"},
+    {"warpgroups", "    wgmma_wait(0, 64, acc); /* of all */\n", "", "ends with products of wgmma under way"},
+    {"warpgroups", "    wgmma_wait(0, 64, acc); /* of all */\n", "    acc[0] = 1;\n    wgmma_wait(0, 64, acc);\n", "are written while it is under way"},
+    {"warpgroups", "        wgmma_commit();\n", "", "ends with products of wgmma|race|asynchronous copy|while it is under way"},
+    {"warpgroups", "        MULTIPLY(3);\n", "        if (warp != 5) MULTIPLY(3);\n", "the four warps of a wgmma part"},
+    {"warpgroups", "        MULTIPLY(3);\n", "        if (lane != 5) MULTIPLY(3);\n", "the threads of the block part|the lanes of a warp part"},
+    {"warpgroups", "tile + 16384 + kk * 32, 16, 1024", "tile + 16384 + kk * 32 + 256, 16, 1024", "begins in no first row of 1024 bytes"},
+    {"warpgroups", "tile + 16384 + kk * 32, 16, 1024", "tile + 16384 + kk * 32, 16, 512", "bytes apart"},
+    {"warpgroups", "tile + 16384 + kk * 32, 16, 1024", "tile + 16384 + kk * 32, 16, 131072", "leaves shared memory"},
     {"gemm",      "    for (int n = 0; n < 8; n++)\n        for (int h", "    if (STEPS > 3) cp_async16(&sa[0][AT_A(t % 64, t / 64)], a);\n    for (int n = 0; n < 8; n++)\n        for (int h", "race|ends with asynchronous copies under way"},
 };
 /* clang-format on */
@@ -191,6 +204,34 @@ static void test_bugs(void)
     CHECK_EQ(n_checked, NBUGS);
 }
 
+/* Layouts that are none of what the descriptors say. */
+static void test_layouts(void)
+{
+    static const struct {
+        unsigned kind;
+        const char *from, *to;
+    } wrong[] = {
+        {0, "(((c) ^ ((r) & 7)) * 16))\n#define AT_MN", "(c) * 16)\n#define AT_MN"},
+        {0, "group * 8192 + kk * 32", "group * 8192 + (kk ^ 1) * 32"},
+        {1, "((((c) & 7) ^ ((r) & 7)) * 16))", "((c) & 7) * 16)"},
+        {1, "#define LEADING     8192", "#define LEADING     1024"},
+        {2, "kk * 2048, LEADING, 1024)\n#else\n#define FILL_A", "kk * 2048, LEADING, 2048)\n#else\n#define FILL_A"},
+        {2, "wgmma(128, f16, 1, 1,", "wgmma(128, f16, 0, 1,"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        kernel_case k = *case_of("warpgroups");
+        char *text = kind_of_text(kernel_text(k.name), wrong[i].kind), why[1200];
+        for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
+            if (kinds[n].hopper && kinds[n].kind == wrong[i].kind)
+                k = kinds[n];
+        text = changed_text(text, wrong[i].from, wrong[i].to);
+        mode(false, false, 1);
+        if (!CHECK(run(&k, text, why, sizeof why) != FINE))
+            printf("    kind %u, '%s'\n", k.kind, wrong[i].to);
+        free(text);
+    }
+}
+
 /* A report names the line of the text. */
 static void test_line(void)
 {
@@ -209,6 +250,7 @@ int main(void)
     test_right_ones();
     test_kinds_of_mma();
     test_bugs();
+    test_layouts();
     test_line();
     return t_done();
 }

@@ -69,6 +69,19 @@ static inline bool nvrtc_open(nvrtc *n)
     return false;
 }
 
+/* ptxas made products of warp groups wait for each other: notes C7510 to C7519 of it. */
+static inline bool nvrtc_serializes(const nvrtc *n, void *program)
+{
+    size_t size = 0;
+    if (n->GetProgramLogSize(program, &size) != 0)
+        return false;
+    char *log = calloc(size + 1, 1);
+    n->GetProgramLog(program, log);
+    const bool found = strstr(log, "(C751") != NULL;
+    free(log);
+    return found;
+}
+
 /* A cubin of *bytes for "sm_80" or the like, to be freed; NULL, and the compiler's words printed. */
 static inline void *nvrtc_image(const nvrtc *n, const char *text, const char *arch, size_t *bytes)
 {
@@ -91,6 +104,10 @@ static inline void *nvrtc_image(const nvrtc *n, const char *text, const char *ar
             free(image);
             image = NULL;
         }
+    }
+    if (image != NULL && nvrtc_serializes(n, program)) {
+        free(image);
+        image = NULL;
     }
     if (image == NULL && n->GetProgramLogSize(program, &size) == 0) {
         char *log = calloc(size + 1, 1);
