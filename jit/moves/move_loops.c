@@ -1,6 +1,6 @@
 /*
  * Schedule moves that change which loops there are and in what order (jit/moves/move_impl.h): split, part,
- * fuse, pad, reorder, vectorize, unroll.
+ * part_after, fuse, pad, reorder, vectorize, unroll.
  */
 #include "jit/moves/move_impl.h"
 #include "jit/nest/nest_roles.h"
@@ -286,6 +286,54 @@ bool dc_move_part(dc_nest_edit *v, const dc_move *m)
     return (p.own_n > 0 && p.rest_n > 0) ||
            dc_nest_refuse(v, "loops over %s all hold a loop over %s, or none does", a.name,
                           v->k->axis.at[p.with].name);
+}
+
+/* part_after --------------------------------------------------------------------------------- */
+
+/* *left: loops over p->with that are still to come. */
+static void part_behind(part_arg *p, uint32_t axis, dc_stmt *first, int *left)
+{
+    for (dc_stmt *t = first; t != NULL; t = t->next) {
+        if (t->kind != DC_STMT_LOOP)
+            continue;
+        if (t->axis == axis && *left == 0) {
+            dc_subst_stmt(&p->subst, t->body);
+            t->axis = p->own;
+            p->own_n++;
+            continue;
+        }
+        part_behind(p, axis, t->body, left);
+        *left -= t->axis == p->with;
+    }
+}
+
+static int count_loops(const dc_stmt *first, uint32_t axis)
+{
+    int n = 0;
+    for (const dc_stmt *t = first; t != NULL; t = t->next)
+        if (t->kind == DC_STMT_LOOP)
+            n += (t->axis == axis) + count_loops(t->body, axis);
+    return n;
+}
+
+bool dc_move_part_after(dc_nest_edit *v, const dc_move *m)
+{
+    dc_kernel *k = v->k;
+    const uint32_t axis = m->axis[0];
+    part_arg p = {.with = m->axis[1]};
+    if (!dc_move_has_serial_axis(v, m, axis) || !dc_move_has_axis(v, p.with))
+        return false;
+    const dc_axis a = k->axis.at[axis];
+    if (!dc_move_new_axis(v, &p.own, axis, a.extent, a.reduce, "y"))
+        return false;
+    dc_axis_inherit(k, p.own, axis);
+    p.subst = dc_subst_axis(k, axis, dc_ix_axis(k, p.own));
+    const int all = count_loops(k->root, axis);
+    int left = count_loops(k->root, p.with);
+    part_behind(&p, axis, k->root, &left);
+    return (p.own_n > 0 && p.own_n < all) ||
+           dc_nest_refuse(v, "loops over %s all come after the last loop over %s, or none does",
+                          a.name, k->axis.at[p.with].name);
 }
 
 /* fuse --------------------------------------------------------------------------------------- */

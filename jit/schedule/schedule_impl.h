@@ -44,6 +44,7 @@ bool dc_do_split_reduce(dc_sketch *s, uint32_t axis, int64_t n, dc_partial *out)
 /* o: the ranges; i: the loop that fills one, if there is. */
 bool dc_do_ranges(dc_sketch *s, uint32_t axis, int64_t n, dc_split *out);
 bool dc_do_part(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own);
+bool dc_do_part_after(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own);
 bool dc_do_fuse(dc_sketch *s, uint32_t outer, uint32_t inner, uint32_t *fused);
 bool dc_do_reorder(dc_sketch *s, uint32_t inner, uint32_t outer);
 bool dc_do_reorder_reduce(dc_sketch *s, uint32_t inner, uint32_t outer);

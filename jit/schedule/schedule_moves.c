@@ -64,6 +64,12 @@ bool dc_do_part(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own)
     return on_two(s, DC_MOVE_PART, axis, with);
 }
 
+bool dc_do_part_after(dc_sketch *s, uint32_t axis, uint32_t with, uint32_t *own)
+{
+    *own = s->k->axis.n;
+    return on_two(s, DC_MOVE_PART_AFTER, axis, with);
+}
+
 bool dc_do_fuse(dc_sketch *s, uint32_t outer, uint32_t inner, uint32_t *fused)
 {
     *fused = s->k->axis.n;

@@ -409,8 +409,9 @@ static inline void sr_pair(sr_maker *m, dc_move_kind kind, const dc_stmt *pair[2
     const int at = rng_below(m->r, m->t.n);
     const dc_stmt *loop = m->t.loop[at], *up = m->t.up[at] != NULL ? m->t.up[at] : loop;
     const bool outer_first = kind == DC_MOVE_FUSE || kind == DC_MOVE_PREFETCH;
+    const bool any = kind == DC_MOVE_PART || kind == DC_MOVE_PART_AFTER;
     pair[0] = outer_first ? up : loop;
-    pair[1] = outer_first ? loop : kind == DC_MOVE_PART ? m->t.loop[rng_below(m->r, m->t.n)] : up;
+    pair[1] = outer_first ? loop : any ? m->t.loop[rng_below(m->r, m->t.n)] : up;
 }
 
 /* One move of any row that may fit, in text: by the kinds of its arguments. */
@@ -456,7 +457,7 @@ static const sr_weights sr_weight = {
     W(PACK, 1, 1, 1),       W(WINDOW_READ, 1, 1, 1),  W(CACHE_WRITE, 2, 1, 1),
     W(COMPUTE_AT, 3, 1, 1), W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
     W(TENSORIZE, 2, 1, 1),  W(REPLICATE, 1, 1, 3),    W(PAD_ROWS, 1, 2, 2),
-    W(SWIZZLE, 1, 2, 3),    W(RANGES, 1, 1, 1),
+    W(SWIZZLE, 1, 2, 3),    W(RANGES, 1, 1, 1),       W(PART_AFTER, 1, 1, 1),
 #undef W
 };
 
