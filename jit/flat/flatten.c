@@ -21,6 +21,8 @@ enum { MOST_AGAIN = 256, STACK_BYTES = 16 << 10, SCRATCH_ALIGN = 64 };
 static void store_value(flattener *l, const dc_put *p, dc_fv v)
 {
     const dc_ix at = dc_flatten_place(l, p->buf, p->at);
+    if (l->row != NULL && l->row[p->buf] == ROW_PRIVATE)
+        l->exchanged = NULL;
     bool affine;
     const int64_t step = dc_flatten_lane_stride(l, at, &affine);
     const bool lanes = dc_flatten_uses_lanes(l, at);

@@ -39,6 +39,14 @@ typedef struct fl_matrix {
     int how; /* imm of ldmatrix */
 } fl_matrix;
 
+/* Numbers that two lanes have exchanged, in the scope where they did. */
+typedef struct fl_exchanged {
+    struct fl_exchanged *next;
+    uint32_t buf;
+    dc_fv second, since, place[2]; /* is this thread the second one; what each of them wants */
+    dc_fv own, got;
+} fl_exchanged;
+
 typedef struct flattener {
     dc_job *j;
     dc_kernel *k;
@@ -71,6 +79,7 @@ typedef struct flattener {
     bool divided;    /* not all threads of the group are here */
     bool matrices;   /* there are instructions on matrices that 32 lanes hold */
     fl_matrix *held; /* matrices that were loaded since memory last changed */
+    fl_exchanged *exchanged; /* since the rows last changed */
     dc_fv active;    /* scalar condition: this thread takes part in the phase; 0 true */
 } flattener;
 
@@ -137,6 +146,10 @@ void dc_flatten_stmt(flattener *l, const dc_stmt *s);
 
 /* flatten_tile.c: a matrix instruction. */
 void dc_flatten_tile(flattener *l, const dc_stmt *s);
+
+/* flatten_exchange.c: is element `at` of rows of n one that two lanes exchange? Its value; 0: it is none. */
+bool dc_flatten_is_exchanged(flattener *l, dc_ix at, int64_t n);
+dc_fv dc_flatten_exchange(flattener *l, uint32_t buf, dc_ix at);
 
 /* flatten_pipelined.c: a pipelined grid loop over [begin, end), the first iteration of which is number `first`. */
 void dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);

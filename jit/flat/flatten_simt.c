@@ -166,7 +166,8 @@ static void see_row(flattener *l, uint32_t buf, dc_ix at, bool store, void *arg)
     if (l->k->buf.at[buf].scope != DC_SCOPE_THREAD || l->row[buf] == ROW_SHARED)
         return;
     const int64_t n = l->k->buf.at[buf].count / l->threads;
-    if (!is_own(l, at, n) && (store || !is_reachable(l, at, n)))
+    if (!is_own(l, at, n) &&
+        (store || !(is_reachable(l, at, n) || dc_flatten_is_exchanged(l, at, n))))
         l->row[buf] = ROW_SHARED;
 }
 
@@ -346,6 +347,7 @@ static bool list_shuffles(flattener *l, const dc_stmt *first)
 static void leaf(flattener *l, const dc_stmt *body, dc_fv active)
 {
     l->held = NULL;
+    l->exchanged = NULL;
     l->divided = active != 0;
     const bool in_step = active != 0 && list_shuffles(l, body);
     if (active != 0 && !in_step)

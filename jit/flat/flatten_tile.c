@@ -185,6 +185,7 @@ void dc_flatten_tile(flattener *l, const dc_stmt *s)
 {
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     l->now++;
+    l->exchanged = NULL;
     const cond c = dc_flatten_cond(l, s->pred);
     if (!c.never && !fl_is_full(l)) {
         const dc_fv when = dc_flatten_both(l, l->active, c.all);

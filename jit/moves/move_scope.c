@@ -133,9 +133,10 @@ static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
                    : 0;
     if (number != g.number) { /* a shuffle: the same group of lanes, the same place for all */
         const int64_t lanes = some ? r->threads : extent;
-        if (x->store || !g.lanes || tests_use(k, x, g.innermost) ||
-            dc_ix_div(k, number, lanes) != dc_ix_div(k, g.number, lanes) ||
-            dc_ix_uses(k, place, g.innermost))
+        const bool own_place = dc_ix_uses(k, place, g.innermost);
+        const bool exchange = own_place && !some && extent == 2; /* jit/flat/flatten_exchange.c */
+        if (x->store || !g.lanes || dc_ix_div(k, number, lanes) != dc_ix_div(k, g.number, lanes) ||
+            (!exchange && (own_place || tests_use(k, x, g.innermost))))
             return 0;
     }
     return dc_ix_add(k, dc_ix_mul(k, number, r->row), place);

@@ -42,7 +42,7 @@
  * THREAD has one row for each thread of the group, [threads][n] in the order that threads are
  * numbered, kept in that thread's registers from phase to phase: threads write their own row and
  * read their own, or that of another lane (a shuffle; all loads of it have the same place in the
- * row for all lanes).
+ * row for all lanes, or, of two lanes, a place for each of them).
  */
 #ifndef DC_JIT_NEST_NEST_H
 #define DC_JIT_NEST_NEST_H

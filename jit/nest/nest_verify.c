@@ -92,13 +92,14 @@ static bool is_row_of_lane(const dc_nest_checking *c, const access *a, int64_t n
         lane = lane->outer;
     if (lane == NULL || a->stores)
         return false;
+    const bool pair = k->axis.at[lane->loop->axis].extent == 2;
     const int64_t q = dc_floor_div(x->c, n);
     int64_t lo[2] = {q, x->c - n * q}, hi[2] = {q, x->c - n * q}; /* of lane, of place */
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_atom_node *at = &k->atom.at[x->term[i].atom];
         const bool place = x->term[i].coef % n != 0;
         const int64_t coef = place ? x->term[i].coef : x->term[i].coef / n;
-        if (place && depends_on(k, at, lane->loop->axis))
+        if (place && !pair && depends_on(k, at, lane->loop->axis))
             return false;
         lo[place] += coef * (coef < 0 ? at->hi : at->lo);
         hi[place] += coef * (coef < 0 ? at->lo : at->hi);

@@ -1,5 +1,5 @@
 /*
- * Eight kernels written by hand, and one of lanes (tests/kernel/NAME.nest) with a schedule for threads of a CPU
+ * Eight kernels written by hand, and two of lanes (tests/kernel/NAME.nest) with a schedule for threads of a CPU
  * (NAME.cpu) and one for groups of threads (NAME.simt): parsed, verified, run by the interpreters and by every device
  * that is there, after each prefix of each list of moves.
  *
@@ -122,6 +122,12 @@ static void lanes(double *const *p)
     }
 }
 
+static void exchange(double *const *p)
+{
+    for (int i = 0; i < 500; i++)
+        p[0][i] = 2 * p[1][i / 8 * 8 + 4 * (i / 2 % 2) + 2 * (i / 4 % 2) + i % 2] + 1;
+}
+
 static void updates(double *const *p)
 {
     for (int i = 0; i < 300; i++)
@@ -149,6 +155,7 @@ static const struct handmade {
     {"total", total, true, 4000},
     {"updates", updates, true, 2},
     {"lanes", lanes, true, 16},
+    {"exchange", exchange, true, 2},
     {"turn", turn, true, 2},
 };
 
