@@ -162,6 +162,8 @@ static bool is_async(const dc_factor *f, bool by_rows)
 
 static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
 {
+    const uint32_t sums = p->add->put[0].buf;
+    const bool exchange = t->across % 2 == 0 && dc_simt_exchange_pays(q);
     const bool turns = dc_dtype_size((dc_dtype)q->a.dtype) == 2;
     const bool rows[2] = {!turns || !q->a.along_side, !turns || !q->b.along_side};
     const dc_factor left = copied(&q->a, rows[0]), right = copied(&q->b, rows[1]);
@@ -174,6 +176,8 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t
     TRY(dc_simt_stage(q, &left, &q->m, rows[0], false));
     const uint32_t b = q->s->k->buf.n;
     TRY(dc_simt_stage(q, &right, &q->n, rows[1], false));
+    if (exchange)
+        TRY(dc_simt_exchange(q, sums));
     TRY(make_matrices(q, inner, which));
     for (int i = 0; i < 3; i++)
         dc_do_unroll(q->s, inner[i]);

@@ -77,6 +77,13 @@ bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, boo
  */
 void dc_simt_run_ahead(dc_simt_product *q, uint32_t a, uint32_t b, int64_t most);
 
+/*
+ * schedule_simt_store.c: is anything that goes along the columns shorter than 4 bytes, and all that is stored does in runs of 4? Then,
+ * between the loops and the threads, what follows the sums has them by runs of 4 columns: pairs of lanes exchange halves.
+ */
+bool dc_simt_exchange_pays(const dc_simt_product *q);
+bool dc_simt_exchange(dc_simt_product *q, uint32_t sums);
+
 /* Products by matrix instructions; *is tells whether they fit. */
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);
 
