@@ -122,7 +122,7 @@ static dc_ix row_place(dc_kernel *k, const dc_access *x, const rows *r)
     const group g = group_of(k, x->path);
     const int64_t extent = g.innermost == DC_NO_AXIS ? 1 : k->axis.at[g.innermost].extent;
     const bool some = /* a phase that only the first of the threads execute */
-        g.threads == extent && extent < r->threads && r->row == 1;
+        g.threads == extent && extent < r->threads && r->row == 1 && r->ndigit == 1;
     if ((g.threads != r->threads && !some) || dc_ix_loads(k, x->at))
         return 0;
     const dc_ix number = digits_of(k, r, x->at), place = place_of(k, r, x->at);

@@ -89,14 +89,24 @@ static bool shorten_chain(dc_sketch *s, const dc_shape *p)
     return true;
 }
 
+/* As dc_simt_groups does, but for a tail: locals, of sums, are of one loop alone. */
+static bool masked_groups(dc_sketch *s, uint32_t axis, int64_t threads)
+{
+    dc_split of = {.i = axis};
+    if (dc_sketch_extent(s, axis) <= threads)
+        return dc_do_block(s, axis);
+    return dc_do_split(s, axis, threads, &of) && dc_do_block(s, of.i) && dc_sketch_grid_all(s);
+}
+
 bool dc_simt_flat(dc_sketch *s, const dc_shape *p)
 {
     uint32_t all;
     if (p->nout == 0)
         return true;
-    if (p->add != NULL)
-        shorten_chain(s, p);
-    return dc_simt_fuse(s, p->out, p->nout, &all) && dc_simt_groups(s, all, dc_simt_threads(s));
+    if (p->add == NULL)
+        return dc_simt_fuse(s, p->out, p->nout, &all) && dc_simt_groups(s, all, dc_simt_threads(s));
+    shorten_chain(s, p);
+    return dc_simt_fuse(s, p->out, p->nout, &all) && masked_groups(s, all, dc_simt_threads(s));
 }
 
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
