@@ -81,7 +81,8 @@ static dc_status simplify(dc_compiling *p)
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
         if (strcmp(p->env->opt.math, "strict") != 0)
             p->fn = dc_conv_layout(&p->j->scratch, p->fn);
-        p->fn = dc_contraction_layout(&p->j->scratch, p->fn, p->env->target->simt);
+        p->fn = dc_contraction_layout(&p->j->scratch, p->fn,
+                                      p->env->target->simt ? p->env->target : NULL);
     }
     if (p->env->opt.check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));
@@ -130,7 +131,7 @@ static void split(dc_compiling *p, bool whole)
     drop_parts(p);
     lay_derived(p, NULL, 0);
     if (whole || e->desc.once || p->env->opt.opt < 2 || skips(p, DC_STAGE_prologue) ||
-        !dc_prologue_split(&p->j->scratch, &e->desc, p->fn, &s)) {
+        !dc_prologue_split(&p->j->scratch, &e->desc, p->fn, p->env->target->simt, &s)) {
         add_part(p, p->fn);
         return;
     }

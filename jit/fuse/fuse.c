@@ -282,7 +282,7 @@ static void stay(fusing *w, dc_ref r, const demand *d)
 {
     fuse_node *x = &w->node[r];
     fuse_rows rows;
-    if (fuse_class(w, r) == DC_CLASS_SAME)
+    if (fuse_class(w, r) == DC_CLASS_SAME || dc_fuse_folds_operand(w, r, d->operand))
         x->operand = d->operand & ~OPERAND_OTHER;
     else if (fuse_class(w, r) == DC_CLASS_MOV || fuse_at(w, r)->op == DC_OP_CAST)
         x->operand = d->operand & (OPERAND_GATHERED | OPERAND_COLUMNS);

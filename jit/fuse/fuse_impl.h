@@ -66,7 +66,7 @@ typedef struct fuse_node {
     uint32_t maps; /* how many different ones; map is the node itself where there are several */
     bool stored;
     bool recomputed;    /* this was found cheaper than storing it */
-    uint8_t operand;    /* of class SAME: bits of fuse_operand, which hold for its own operand */
+    uint8_t operand;    /* of class SAME, or folded into one: bits of fuse_operand for its own */
     uint32_t ops;       /* element-wise operations repeated when it is recomputed: dc_fuse_ops */
     bool costly;        /* one of them is COSTLY */
     bool on_reduction;  /* an epilogue: element-wise steps and reshapes of a reduction or product */
@@ -209,6 +209,8 @@ void dc_fuse_settle_choices(fusing *w);
 /* fuse_operands.c: how u reads r; is an operand that is read so stored? */
 uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r);
 bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand);
+/* For thread groups: is it part of how an operand is read, so that what it is made of is the operand? */
+bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand);
 
 /* fuse_rows.c */
 /* Is r a reduction over the columns of its group? */

@@ -5,6 +5,8 @@
  *   - the left operand is read element by element: casts and movement of what is stored are folded into its
  *     reads, unless jit/rewrite/contraction_layout.c has transposed a large matrix for it;
  *   - the right operand of a dot is read as vectors, or packed: a parameter may be cast and scaled there;
+ *   - thread groups copy both operands of a dot alike, so casts and movement are folded into either, and what they are
+ *     casts and movement of is stored;
  *   - operands of a convolution of thread groups are gathered into tiles, whatever moves them.
  */
 #include "core/graph/conv.h"
@@ -127,8 +129,21 @@ static bool is_made_at_once(const fusing *w, dc_ref r)
     return false;
 }
 
+bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand)
+{
+    if (!w->groups || (operand & (OPERAND_LEFT | OPERAND_VECTORS)) == 0 ||
+        (operand & OPERAND_GATHERED) != 0 || !dc_layout_folds(w->fn, r) ||
+        dc_layout_is_transposed(w->fn, r))
+        return false;
+    const dc_node *n = fuse_at(w, r);
+    return is_folded(w, r) ||
+           dc_node_count(fuse_at(w, n->in[0])) <= DC_TUNE_FOLDED_SHARE * dc_node_count(n);
+}
+
 bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
+    if (dc_fuse_folds_operand(w, r, operand))
+        return false;
     if ((operand & OPERAND_VECTORS) != 0)
         return (operand & OPERAND_OTHER) != 0 || !is_made_at_once(w, r);
     if ((operand & OPERAND_GATHERED) != 0)

@@ -2,6 +2,7 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
+#include "jit/rewrite/split_contraction.h"
 #include "jit/rewrite/split_conv.h"
 #include "jit/rewrite/split_reduction.h"
 
@@ -126,8 +127,19 @@ static bool read_through(const dc_func *to, dc_dot *d, dc_ref *in, int side)
     return true;
 }
 
+/* Does memory go along the terms or the results? Groups of threads copy tiles of either. */
+static bool is_tiled(const dc_node *operand, const dc_dot *d, int side)
+{
+    int last = operand->rank - 1;
+    while (last > 0 && operand->dim[last] == 1)
+        last--;
+    return last == last_free(d, side) ||
+           (d->ncontract > 0 && last == d->contract[side][d->ncontract - 1]);
+}
+
 /* The product with sides turned round where that pays; 0 where they stay. */
-static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc_ref *operands)
+static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc_ref *operands,
+                       bool groups)
 {
     dc_ref in[2] = {operands[0], operands[1]};
     dc_dot d = dc_dot_of(f, n);
@@ -139,6 +151,8 @@ static dc_ref laid_out(dc_func *to, const dc_func *f, const dc_node *n, const dc
     const int64_t rows = free_count(a, &d, 0), columns = free_count(b, &d, 1);
     const int last = last_free(&d, 1);
     const bool packs = d.ncontract == 1 && d.nfree[0] > 0 && d.nfree[1] == 1;
+    if (groups && is_tiled(a, &d, 0) && is_tiled(b, &d, 1))
+        return through ? dc_dot_make(to, in[0], in[1], &d) : 0;
     if (last >= 0 && last != b->rank - 1 && rows >= DC_TUNE_RIGHT_ROWS && !packs)
         return turned_dot(to, &d, in, 1, last);
     if (d.ncontract == 1 && a->rank > 0 && last_free(&d, 0) == a->rank - 1) {
@@ -216,7 +230,18 @@ static dc_ref laid_out_scatter(dc_func *to, const dc_node *n, const dc_ref *in, 
     return narrow ? dc_graph_cast(to, sum, (dc_dtype)n->dtype) : sum;
 }
 
-dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, bool groups)
+/* A dot whose sums groups share is two steps. */
+static dc_ref in_parts(dc_func *to, dc_ref made, const dc_func *f, dc_ref r,
+                       const dc_target *groups)
+{
+    if (dc_node_at(f, r)->op != DC_OP_DOT || dc_node_at(to, made)->op != DC_OP_DOT)
+        return made;
+    dc_func_copy_origin(to, made, f, r);
+    const dc_ref sum = dc_split_contraction(to, made, groups);
+    return sum != 0 ? sum : made;
+}
+
+dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_target *groups)
 {
     dc_func *to = dc_func_new(f->module, f->name);
     dc_ref *map = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
@@ -236,19 +261,21 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, bool groups)
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(f, r);
         if (n->op == DC_OP_SCATTER_ADD) {
-            map[r] = laid_out_scatter(to, n, in, groups);
+            map[r] = laid_out_scatter(to, n, in, groups != NULL);
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
-        if (groups && (map[r] = dc_split_conv(to, f, r, in)) != 0)
+        if (groups != NULL && (map[r] = dc_split_conv(to, f, r, in)) != 0)
             continue;
-        if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0], groups)) != 0)
+        if (n->nin == 1 && (map[r] = dc_split_reduce(to, f, r, in[0], groups != NULL)) != 0)
             continue;
-        map[r] = n->op == DC_OP_DOT ? laid_out(to, f, n, in)
+        map[r] = n->op == DC_OP_DOT ? laid_out(to, f, n, in, groups != NULL)
                  : n->nin == 1      ? single_term(to, f, r, in[0])
                                     : 0;
         if (map[r] == 0)
             map[r] = dc_graph_make(to, n->op, in, n->nin, n->attr, n->nattr, &t);
+        if (groups != NULL)
+            map[r] = in_parts(to, map[r], f, r, groups);
         dc_func_copy_origin(to, map[r], f, r);
     }
     for (uint32_t i = 0; i < f->result.n; i++)

@@ -7,6 +7,8 @@
  * element by element along the contracted axis: where that axis is strided, a permute is put in front
  * (dc_layout_is_transposed) unless packing does as well. Fusion materializes both, so such a permute
  * becomes a transposing kernel.
+ * Thread groups copy tiles whichever way memory goes, so nothing is turned for them, and few tiles with long sums become
+ * two steps (jit/rewrite/split_contraction.h).
  * A dot whose contracted axes are of extent 1 becomes an element-wise product, a reduction of such axes movement.
  * A scatter that adds 16-bit floats is done in f32; one that adds many updates to few places has, for thread groups, sums of
  * parts of the updates, which are added up (`groups`). A large sum to few numbers in two steps
@@ -16,6 +18,7 @@
 #define DC_JIT_REWRITE_CONTRACTION_LAYOUT_H
 
 #include "core/graph/graph.h"
+#include "core/runtime/device.h"
 
 /*
  * Is r a permute that puts an axis last along which products read a large matrix, instead of one that
@@ -30,7 +33,7 @@ bool dc_layout_is_transposed(const dc_func *f, dc_ref r);
  */
 bool dc_layout_folds(const dc_func *f, dc_ref r);
 
-/* groups: for a device of thread groups. */
-dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, bool groups);
+/* groups: a device of thread groups; NULL: one of another kind. */
+dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_target *groups);
 
 #endif

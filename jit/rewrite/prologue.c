@@ -25,6 +25,7 @@ typedef struct splitting {
     uint8_t *asked;   /* by ref: the ways in which it was asked for, see `asking` */
     uint32_t *search; /* by ref: the last search that saw it */
     uint32_t nsearch;
+    bool groups; /* for a device of thread groups */
     DC_VEC(dc_ref) todo, value;
     DC_VEC(asking) asks;
 } splitting;
@@ -216,7 +217,8 @@ static cost cost_of(splitting *w, dc_ref r)
 static bool reads_plain(const splitting *w, dc_ref u, int i)
 {
     dc_ref r = at(w, u)->in[i];
-    if (class_of(w, u) != DC_CLASS_CON || i > 0)
+    const bool dot = at(w, u)->op == DC_OP_DOT;
+    if (class_of(w, u) != DC_CLASS_CON || (i > 0 && !(w->groups && dot)))
         return class_of(w, u) == DC_CLASS_CON;
     if (dc_layout_is_transposed(w->f, r))
         return true;
@@ -366,9 +368,10 @@ static void make_body(splitting *w, dc_split_func *out)
         DC_PUSH(out->body->result, map[f->result.at[i]]);
 }
 
-bool dc_prologue_split(dc_arena *a, const dc_exec_desc *d, const dc_func *f, dc_split_func *out)
+bool dc_prologue_split(dc_arena *a, const dc_exec_desc *d, const dc_func *f, bool groups,
+                       dc_split_func *out)
 {
-    splitting w = {.a = a, .d = d, .f = f};
+    splitting w = {.a = a, .d = d, .f = f, .groups = groups};
     w.invariant = DC_NEW_ARRAY(a, bool, f->node.n);
     w.derived = DC_NEW_ARRAY(a, bool, f->node.n);
     w.asked = DC_NEW_ARRAY(a, uint8_t, f->node.n);

@@ -21,7 +21,8 @@ typedef struct dc_split_func {
     bool *reads;              /* by parameter: the prologue reads it */
 } dc_split_func;
 
-/* Splits f, which has been laid out, by what d says of its parameters. False: nothing is worth it. */
-bool dc_prologue_split(dc_arena *a, const dc_exec_desc *d, const dc_func *f, dc_split_func *out);
+/* Splits f, which has been laid out for groups of threads or others, by what d says of its parameters. False: nothing is worth it. */
+bool dc_prologue_split(dc_arena *a, const dc_exec_desc *d, const dc_func *f, bool groups,
+                       dc_split_func *out);
 
 #endif

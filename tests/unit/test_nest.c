@@ -131,7 +131,7 @@ static bool close_enough(const dc_func *f, dc_ref r, const void *got, const void
 static uint32_t run_all(dc_func *built, int level)
 {
     const dc_mark mark = dc_arena_mark(&job.scratch);
-    dc_func *f = dc_contraction_layout(&job.scratch, built, false);
+    dc_func *f = dc_contraction_layout(&job.scratch, built, NULL);
     dc_groups gs;
     CHECK(dc_fuse(&job, &job.scratch, f, level, &gs) == DC_OK);
     void **mem = make_memory(f);
