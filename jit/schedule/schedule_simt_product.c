@@ -155,26 +155,47 @@ static const tile tiles[] = {
     {32, 64, {1, 1}, {4, 8}, 50},    {32, 32, {1, 1}, {4, 8}, 40},  {16, 32, {1, 1}, {4, 8}, 25},
 };
 
-/*
- * The tile that takes least time: so many rounds of all processors, each as long as the tile is large and slow.
- * Sums of 8 bytes need twice the registers, so their tiles are smaller.
- */
-static const tile *tile_of(dc_simt_product *q)
+static int64_t own_of(const tile *t)
+{
+    return RUN * RUN * t->runs[0] * t->runs[1];
+}
+
+/* Sums of 8 bytes need twice the registers, so their tiles are smaller. */
+static bool fits(const dc_simt_product *q, const tile *t, int64_t depth)
 {
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
+    return t->m * t->n / own_of(t) <= q->s->t->group_threads &&
+           (t->m + t->n) * depth * size <= (int64_t)q->s->t->group_bytes &&
+           (size == 4 || t->runs[0] * t->runs[1] <= 2);
+}
+
+/*
+ * Cycles: so many rounds of all processors, each as long as the tile is large and slow. A group that is alone on its
+ * processor waits for each stage of its operands, too.
+ */
+static int64_t time_of(const dc_simt_product *q, const tile *t, int64_t depth)
+{
+    const int64_t work = t->m * t->n * depth * 100 / (t->efficiency * DC_TUNE_RATE);
+    const int64_t stages = (q->K + depth - 1) / depth;
+    return stages * dc_max_i64(dc_simt_rounds(q, t->m, t->n) * work, work + DC_TUNE_STAGE_CYCLES);
+}
+
+/* The tile that takes least time. Stages of few sums to a thread may be twice as deep: there are registers for them. */
+static const tile *tile_of(dc_simt_product *q)
+{
     const tile *best = NULL;
     int64_t least = INT64_MAX;
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
-        const tile *t = &tiles[i];
-        const int64_t threads = t->m * t->n / (RUN * RUN * t->runs[0] * t->runs[1]);
-        const int64_t bytes = (t->m + t->n) * DC_TUNE_GROUP_DEPTH * size;
-        const int64_t time = dc_simt_rounds(q, t->m, t->n) * t->m * t->n * 100 / t->efficiency;
-        if (threads > q->s->t->group_threads || bytes > (int64_t)q->s->t->group_bytes ||
-            (size > 4 && t->runs[0] * t->runs[1] > 2) || time >= least)
-            continue;
-        least = time;
-        best = t;
-    }
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
+        for (int64_t depth = DC_TUNE_GROUP_DEPTH; depth <= 2 * DC_TUNE_GROUP_DEPTH; depth *= 2) {
+            const int64_t time = time_of(q, &tiles[i], depth);
+            if (!fits(q, &tiles[i], depth) || time >= least ||
+                (depth > DC_TUNE_GROUP_DEPTH &&
+                 (own_of(&tiles[i]) > DC_TUNE_DEEP_OWN || depth > q->K)))
+                continue;
+            least = time;
+            best = &tiles[i];
+            q->depth = depth;
+        }
     return best;
 }
 
@@ -233,7 +254,6 @@ static uint32_t stage_factor(dc_simt_product *q, const dc_factor *f, const dc_si
 
 static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
 {
-    q->depth = DC_TUNE_GROUP_DEPTH;
     TRY(split_side(q, &q->m, t->m, t->runs[0], t->lanes[0]));
     TRY(split_side(q, &q->n, t->n, t->runs[1], t->lanes[1]));
     const uint32_t inner[4] = {q->m.own[0], q->m.own[1], q->n.own[0], q->n.own[1]};
