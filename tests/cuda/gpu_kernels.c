@@ -324,6 +324,12 @@ static void print_row(const row *r)
     printf(" %.3g |\n", times_read(r));
 }
 
+/* Of the multiprocessors that have no group. */
+static double idle_share(const row *r)
+{
+    return r->k.grid < r->k.units ? 1.0 - (double)r->k.grid / r->k.units : 0.0;
+}
+
 /* Limits: WORD=MOST of each. */
 static void check_limits(const row *r, const char *limits)
 {
@@ -337,7 +343,8 @@ static void check_limits(const row *r, const char *limits)
                  {"stores", ratio(r->t.store.units, r->t.store.least)},
                  {"banks", ratio(r->t.shared.units, r->t.shared.least)},
                  {"read", times_read(r)},
-                 {"each", results_each(r)}};
+                 {"each", results_each(r)},
+                 {"idle", idle_share(r)}};
     char word[16];
     double most;
     int n;
