@@ -48,6 +48,13 @@ static bool is_expected_once(const fusing *w, dc_ref r)
            dc_fuse_along_columns(w, r, &rows) && rows.columns > DC_TUNE_REPEATED_COLUMNS;
 }
 
+/* A sum over the parts of a contraction (jit/rewrite/split_contraction.h) ends it. */
+static bool ends_product(const fusing *w, dc_ref r)
+{
+    return fuse_is_product(w, r) || (w->groups && fuse_at(w, r)->op == DC_OP_SUM &&
+                                     fuse_at(w, fuse_at(w, r)->in[0])->op == DC_OP_DOT);
+}
+
 static void measure_operand(fusing *w, dc_ref r, int i)
 {
     fuse_node *x = &w->node[r];
@@ -56,7 +63,7 @@ static void measure_operand(fusing *w, dc_ref r, int i)
     const bool stored = is_expected_stored(w, o);
     if (fuse_keeps_map(w, r) || fuse_at(w, r)->op == DC_OP_RESHAPE) {
         x->on_reduction |= fuse_is_reduction(w, o) || (in->on_reduction && !stored);
-        x->on_product |= fuse_is_product(w, o) || (in->on_product && !stored);
+        x->on_product |= ends_product(w, o) || (in->on_product && !stored);
     }
     if (stored || (i > 0 && o == fuse_at(w, r)->in[i - 1]))
         return;
