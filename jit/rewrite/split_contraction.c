@@ -10,8 +10,10 @@
 typedef struct product {
     int64_t batch, m, n, k;
     int64_t units;
-    size_t size;    /* of an element of an operand */
+    size_t size;    /* of an element of an operand, in memory */
     bool matrices;  /* by matrix instructions */
+    int64_t depth;  /* terms of a stage in shared memory, */
+    int64_t ahead;  /* and so many of them on their way */
     bool along[2];  /* by side: the operand lies along the terms */
     int axis;       /* the contracting axis that is cut, its number among these, */
     int64_t extent; /* and extent */
@@ -32,8 +34,8 @@ static int64_t memory_cycles(const product *p, int64_t partial)
 }
 
 /*
- * Tiles of at most `side` by `side`, each `terms` long. What a group waits for its operands others hide, as many as fit
- * on a multiprocessor; matrix instructions have copies on their way, too.
+ * Tiles of at most `side` by `side`, each `terms` long. What a group waits for its operands is hidden by others, as many as
+ * fit on a multiprocessor, and where copies are asynchronous by its own arithmetic.
  */
 static int64_t tiled_cycles(const product *p, int64_t side, int64_t parts, int64_t terms)
 {
@@ -41,10 +43,13 @@ static int64_t tiled_cycles(const product *p, int64_t side, int64_t parts, int64
     const int64_t n = dc_min_i64(side, up(p->n, DC_TUNE_GROUP_DEPTH) * DC_TUNE_GROUP_DEPTH);
     const int64_t groups = up(p->batch * parts * up(p->m, m) * up(p->n, n), p->units);
     const int64_t rate = p->matrices ? DC_TUNE_MATRIX_RATE : DC_TUNE_RATE;
-    const int64_t smaller = DC_TUNE_TILE_SIDE / side, ahead = p->matrices ? 2 : 1;
+    const int64_t smaller = DC_TUNE_TILE_SIDE / side;
+    const int64_t beside = (p->matrices ? 2 : 1) * smaller * smaller;
     const int64_t work = m * n * terms * (1 + smaller) / (2 * rate);
-    const int64_t wait = up(terms, ahead * DC_TUNE_GROUP_DEPTH) * DC_TUNE_STAGE_CYCLES / ahead;
-    return dc_max_i64(groups * work, up(groups, ahead * smaller * smaller) * (work + wait));
+    const int64_t depth = p->matrices || smaller < 4 ? p->depth : 2 * p->depth;
+    const int64_t wait = up(terms, depth) * DC_TUNE_STAGE_CYCLES / p->ahead;
+    const int64_t alone = p->ahead > 1 ? dc_max_i64(work, wait) : work + wait;
+    return dc_max_i64(groups * work, up(groups, beside) * alone);
 }
 
 /* Warps that read one operand, each so many rows or columns of it. */
@@ -125,11 +130,38 @@ static int64_t free_count(const dc_node *a, const dc_dot *d, int side)
     return count;
 }
 
+/* The type in memory of an operand that a cast to more bits brings to the type of the sums. */
+static dc_dtype stored_type(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    while (n->op == DC_OP_CAST && dc_dtype_size((dc_dtype)n->dtype) >=
+                                      dc_dtype_size((dc_dtype)dc_node_at(f, n->in[0])->dtype))
+        n = dc_node_at(f, n->in[0]);
+    return (dc_dtype)n->dtype;
+}
+
+/* Do rows begin where copies to shared memory can? */
+static bool is_aligned(const dc_node *a, size_t size)
+{
+    int last = a->rank - 1;
+    while (last > 0 && a->dim[last] == 1)
+        last--;
+    return last < 0 || a->dim[last] * (int64_t)size % DC_TUNE_COPY_BYTES == 0;
+}
+
+/* Are there matrix instructions for such operands (jit/nest/matrix_tiles.def)? */
+static bool has_matrices(dc_dtype t)
+{
+    return dc_dtype_is_short(t) || t == DC_I8;
+}
+
 static product read_product(const dc_func *f, const dc_node *n, const dc_dot *d, const dc_target *t)
 {
     const dc_node *a = dc_node_at(f, n->in[0]), *b = dc_node_at(f, n->in[1]);
     const int last = d->ncontract - 1;
-    product p = {.batch = 1, .k = 1, .size = dc_dtype_size((dc_dtype)a->dtype), .extent = 0};
+    const dc_dtype stored = stored_type(f, n->in[0]);
+    const bool copies = t->sm >= 80 && t->lanes == 32;
+    product p = {.batch = 1, .k = 1, .size = dc_dtype_size(stored), .extent = 0};
     p.m = free_count(a, d, 0);
     p.n = free_count(b, d, 1);
     for (int i = 0; i < d->nbatch; i++)
@@ -144,8 +176,12 @@ static product read_product(const dc_func *f, const dc_node *n, const dc_dot *d,
     }
     p.along[0] = last >= 0 && is_last(a, d->contract[0][last]);
     p.along[1] = last >= 0 && is_last(b, d->contract[1][last]);
-    p.matrices = t->sm >= 80 && t->lanes == 32 && dc_dtype_is_short((dc_dtype)a->dtype) &&
+    p.matrices = copies && has_matrices(stored) && stored == stored_type(f, n->in[1]) &&
                  dc_min_i64(p.m, p.n) >= DC_TUNE_GROUP_ROWS;
+    p.depth = p.matrices ? DC_TUNE_MATRIX_DEPTH / (int64_t)p.size : DC_TUNE_GROUP_DEPTH;
+    p.ahead = !copies || !is_aligned(a, p.size) || !is_aligned(b, p.size) ? 1
+              : p.matrices ? DC_TUNE_MATRIX_STAGES - 1
+                           : DC_TUNE_GROUP_STAGES - 1;
     p.units = t->units > 0 ? t->units : DC_TUNE_GROUP_UNITS;
     return p;
 }
@@ -210,9 +246,10 @@ static dc_ref in_two_steps(dc_func *f, dc_ref r, const dc_dot *d, const product 
     }
     const dc_ref sums = parts_dot(f, some[0], some[1], d, p->axis);
     dc_func_copy_origin(f, sums, f, r);
+    const dc_ref last = rest[0] != 0 ? dc_dot_make(f, rest[0], rest[1], d) : 0;
+    /* the sum is the later node, so fusion puts what follows into its kernel, and both products may run at once */
     dc_ref y = dc_graph_reduce(f, DC_OP_SUM, sums, 1u << d->nbatch);
-    if (rest[0] != 0) {
-        const dc_ref last = dc_dot_make(f, rest[0], rest[1], d);
+    if (last != 0) {
         dc_func_copy_origin(f, last, f, r);
         y = dc_graph_op2(f, DC_OP_ADD, y, last);
     }

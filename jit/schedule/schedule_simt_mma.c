@@ -16,8 +16,7 @@
 
 #include <string.h>
 
-enum { ROWS = 16, COLUMNS = 8, STAGES = 4 };
-enum { TERMS = 32, DEPTH = 64 }; /* bytes of a row: of an instruction, of a stage */
+enum { ROWS = 16, COLUMNS = 8 };
 
 #define TRY(...)          \
     do {                  \
@@ -69,7 +68,7 @@ static bool fits(const dc_simt_product *q, uint32_t *which)
 
 static int64_t stage_bytes(const tile *t)
 {
-    return (t->m + t->n) * DEPTH;
+    return (t->m + t->n) * DC_TUNE_MATRIX_DEPTH;
 }
 
 static const tile *tile_of(const dc_simt_product *q)
@@ -167,7 +166,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t
     const bool turns = dc_dtype_size((dc_dtype)q->a.dtype) == 2;
     const bool rows[2] = {!turns || !q->a.along_side, !turns || !q->b.along_side};
     const dc_factor left = copied(&q->a, rows[0]), right = copied(&q->b, rows[1]);
-    q->depth = DEPTH / (int64_t)dc_dtype_size((dc_dtype)q->a.dtype);
+    q->depth = DC_TUNE_MATRIX_DEPTH / (int64_t)dc_dtype_size((dc_dtype)q->a.dtype);
     TRY(split_rows(q, t));
     TRY(split_columns(q, t));
     const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
@@ -183,7 +182,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
     if (is_async(&q->a, rows[0]) && is_async(&q->b, rows[1]))
-        dc_simt_run_ahead(q, a, b, STAGES);
+        dc_simt_run_ahead(q, a, b, DC_TUNE_MATRIX_STAGES);
     return true;
 }
 

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { RUN = 4, STAGES = 3 }; /* neighbouring rows or columns of a thread: a vector of f32 */
+enum { RUN = 4 }; /* neighbouring rows or columns of a thread: a vector of f32 */
 
 #define TRY(...)          \
     do {                  \
@@ -169,15 +169,29 @@ static bool fits(const dc_simt_product *q, const tile *t, int64_t depth)
            (size == 4 || t->runs[0] * t->runs[1] <= 2);
 }
 
+/* Elements as they are, of which a target copies 4 bytes or more to shared memory without waiting. */
+static bool is_copied(const dc_simt_product *q, const dc_factor *f)
+{
+    return q->s->t->sm >= 80 && f->plain && f->dtype == q->sum && dc_dtype_size(q->sum) >= 4;
+}
+
+static bool are_copied(const dc_simt_product *q)
+{
+    return is_copied(q, &q->a) && is_copied(q, &q->b);
+}
+
 /*
  * Cycles: so many rounds of all processors, each as long as the tile is large and slow. A group that is alone on its
- * processor waits for each stage of its operands, too.
+ * processor waits for each stage of its operands, too, unless later ones are on their way meanwhile.
  */
 static int64_t time_of(const dc_simt_product *q, const tile *t, int64_t depth)
 {
     const int64_t work = t->m * t->n * depth * 100 / (t->efficiency * DC_TUNE_RATE);
     const int64_t stages = (q->K + depth - 1) / depth;
-    return stages * dc_max_i64(dc_simt_rounds(q, t->m, t->n) * work, work + DC_TUNE_STAGE_CYCLES);
+    const int64_t alone = are_copied(q)
+                              ? dc_max_i64(work, DC_TUNE_STAGE_CYCLES / (DC_TUNE_GROUP_STAGES - 1))
+                              : work + DC_TUNE_STAGE_CYCLES;
+    return stages * dc_max_i64(dc_simt_rounds(q, t->m, t->n) * work, alone);
 }
 
 /* The tile that takes least time. Stages of few sums to a thread may be twice as deep: there are registers for them. */
@@ -233,12 +247,6 @@ static bool to_registers(dc_simt_product *q, uint32_t buf, const dc_side *d)
     return dc_do_vectorize(q->s, dc_sketch_copy_of(q->s, made, d->own[1], 0));
 }
 
-/* Elements as they are, of which a target copies 4 bytes or more to shared memory without waiting. */
-static bool is_copied(const dc_simt_product *q, const dc_factor *f)
-{
-    return q->s->t->sm >= 80 && f->plain && f->dtype == q->sum && dc_dtype_size(q->sum) >= 4;
-}
-
 /* What is refused here is left out. The tile in shared memory, or DC_NO_BUF. */
 static uint32_t stage_factor(dc_simt_product *q, const dc_factor *f, const dc_side *d, bool copied)
 {
@@ -258,7 +266,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
     TRY(split_side(q, &q->n, t->n, t->runs[1], t->lanes[1]));
     const uint32_t inner[4] = {q->m.own[0], q->m.own[1], q->n.own[0], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
-    const bool copied = is_copied(q, &q->a) && is_copied(q, &q->b);
+    const bool copied = are_copied(q);
     const uint32_t a = stage_factor(q, &q->a, &q->m, copied);
     const uint32_t b = stage_factor(q, &q->b, &q->n, copied);
     TRY(dc_simt_bind_threads(q));
@@ -266,7 +274,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
     if (copied && a != DC_NO_BUF && b != DC_NO_BUF)
-        dc_simt_run_ahead(q, a, b, STAGES);
+        dc_simt_run_ahead(q, a, b, DC_TUNE_GROUP_STAGES);
     return true;
 }
 

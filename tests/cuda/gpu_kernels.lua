@@ -75,7 +75,7 @@ end
 section = "Products of few tiles"
 for _, t in ipairs { "f32", "f16" } do
   for _, form in ipairs { "nn", "tn" } do
-    product(t, 512, 512, 8192, form, "local=0 registers=168 shared=49152 loads=1 stores=1 read=8 idle=0.3")
+    product(t, 512, 512, 8192, form, "local=0 registers=168 shared=65536 loads=1 stores=1 read=8 idle=0.5")
   end
   -- A layer of 784 to 256 and its gradients, then the one of 256 to 10.
   product(t, 64, 256, 784, "nn", "local=0 registers=96 loads=1 stores=1 read=5 idle=0.6")
