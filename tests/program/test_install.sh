@@ -151,6 +151,31 @@ check "and knows in from out" says "0.90  0.90  inside: 0.0"
 check "and what does not fit is told" says "no variant for arguments (f32[3, 2]); it was exported for (f32[1, 2]), (f32[4, 2])"
 check "all memory is given back" says ", 0 bytes are left"
 
+# On the stand-in for CUDA's driver (tests/cuda), and with its header.
+if [ ! -e "$build/tests/cuda/lib/libcuda.so.1" ]; then
+    skip "no stand-in for CUDA's driver is built"
+elif [ -n "$sanitize" ]; then
+    skip "the stand-in for CUDA is not instrumented"
+else
+    mkdir "$dir/cuda"
+    {
+        echo "#include \"$root/tests/cuda/cuda_driver.h\""
+        for name in cuCtxPushCurrent cuMemAlloc cuMemFree cuStreamDestroy cuMemcpyHtoDAsync cuMemcpyDtoHAsync \
+            cuDevicePrimaryCtxRelease; do
+            echo "#define $name ${name}_v2" # as in CUDA's own
+        done
+    } >"$dir/cuda/cuda.h"
+    run $cc -std=c11 $strict -I "$dir/cuda" examples/embed/device_host.c -o "$dir/device_host" \
+        $(pkg-config --cflags --libs deepc) -L"$build/tests/cuda/lib" -l:libcuda.so.1 -Wl,-rpath,"$libdir"
+    check "the host with a GPU is built with one line" test $status -eq 0
+    for streams in late random; do
+        run env LD_LIBRARY_PATH="$build/tests/cuda/lib" DEEPC_NVRTC="$build/tests/cuda/lib/libnvrtc.so.13" DEEPC_CACHE=off \
+            CUDA_STANDIN_STREAMS=$streams "$dir/device_host" "$dir/policy.dcfn"
+        check "its points stay on the device" test $status -eq 0
+        check "and it knows in from out" says "0.90  0.90  inside: 0.0"
+    done
+fi
+
 run cmake -S examples/embed -B "$dir/hosts" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$sanitize"
 check "find_package finds deepc" test $status -eq 0
 run cmake --build "$dir/hosts"
