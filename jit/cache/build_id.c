@@ -6,9 +6,10 @@
 #include <link.h>
 #include <string.h>
 
+/* The loader holds a lock while it is searched, so that nothing there may unwind: what is found is printed afterwards. */
 typedef struct search {
-    dc_text *out;
-    bool found;
+    const unsigned char *id;
+    size_t bytes; /* 0: none */
 } search;
 
 static const char here = 0; /* an address inside */
@@ -24,7 +25,7 @@ static bool contains(const struct dl_phdr_info *o, uintptr_t address)
 }
 
 /* Notes are a header, a name and bytes, each part from a multiple of four. */
-static bool put_note(const char *at, size_t n, dc_text *out)
+static void find_id(const char *at, size_t n, search *s)
 {
     ElfW(Nhdr) h;
     while (n >= sizeof h) {
@@ -32,16 +33,14 @@ static bool put_note(const char *at, size_t n, dc_text *out)
         const size_t name = sizeof h, bytes = name + dc_align_up(h.n_namesz, 4);
         const size_t end = bytes + dc_align_up(h.n_descsz, 4);
         if (end > n)
-            return false;
+            return;
         if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(at + name, "GNU", 4) == 0) {
-            for (size_t i = 0; i < h.n_descsz; i++)
-                dc_text_printf(out, "%02x", (unsigned char)at[bytes + i]);
-            return h.n_descsz > 0;
+            *s = (search){(const unsigned char *)at + bytes, h.n_descsz};
+            return;
         }
         at += end;
         n -= end;
     }
-    return false;
 }
 
 static int see(struct dl_phdr_info *o, size_t size, void *arg)
@@ -50,17 +49,19 @@ static int see(struct dl_phdr_info *o, size_t size, void *arg)
     DC_UNUSED(size);
     if (!contains(o, (uintptr_t)&here))
         return 0;
-    for (int i = 0; i < o->dlpi_phnum && !s->found; i++) {
+    for (int i = 0; i < o->dlpi_phnum && s->bytes == 0; i++) {
         const ElfW(Phdr) *h = &o->dlpi_phdr[i];
         if (h->p_type == PT_NOTE)
-            s->found = put_note((const char *)(o->dlpi_addr + h->p_vaddr), h->p_memsz, s->out);
+            find_id((const char *)(o->dlpi_addr + h->p_vaddr), h->p_memsz, s);
     }
     return 1;
 }
 
 bool dc_build_id_put(dc_text *out)
 {
-    search s = {.out = out};
+    search s = {0};
     dl_iterate_phdr(see, &s);
-    return s.found;
+    for (size_t i = 0; i < s.bytes; i++)
+        dc_text_printf(out, "%02x", s.id[i]);
+    return s.bytes > 0;
 }
