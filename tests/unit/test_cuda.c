@@ -53,6 +53,37 @@ static void test_steady(void)
                 "check(last < first, 'it learns')\n");
 }
 
+/* An epoch of shuffled batches: a launch that gathers and a step for each. Nothing is fetched, built or waited for. */
+static void test_batches(void)
+{
+    cuda_script(
+        "batches", PRELUDE
+        "local w = dc.param('f32[4]', dc.zeros 'f32[4]')\n"
+        "local step = dc.fn('step(x: f32[8, 4], y: i32[8]) -> f32[4]', function(x, y)\n"
+        "  local sum = (x * y:cast 'f32':reshape(8, 1)):sum(1)\n"
+        "  w:set(w + sum)\n"
+        "  return sum\n"
+        "end)\n"
+        "local n = dc.iota 'i32[200]'\n"
+        "local set = require 'deepc.data'.set(n:cast 'f32':reshape(200, 1):expand(200, 4), n)\n"
+        "local function epoch()\n"
+        "  for x, y in set:batches { size = 8, shuffle = true, seed = 1 } do step(x, y) end\n"
+        "  collectgarbage() collectgarbage()\n"
+        "end\n"
+        "epoch()\n"
+        "epoch()\n"
+        "local waits = standin.calls 'cuEventSynchronize'\n"
+        "local n = counted(epoch)\n"
+        "check(standin.calls 'cuEventSynchronize' == waits, 'no run is waited for')\n"
+        "check(n.launch == 50 and n.wait == 0 and n.fetch == 0, 'two launches a batch')\n"
+        "check(n.build == 0 and n.kernel == 0 and n.map == 0 and n.load == 0, 'of graphs that are "
+        "there')\n"
+        "local sum = 0\n"
+        "for i = 0, 199 do sum = sum + i * i end\n"
+        "for _, v in ipairs(w:totable()) do check(v == 3 * sum, 'rows and numbers go together') "
+        "end\n");
+}
+
 /* Numbers, results that are held and other arguments are new words, not new graphs. */
 static void test_one_graph(void)
 {
@@ -452,5 +483,7 @@ int main(void)
         standin.set("STREAMS", order == 0 ? "late" : "random");
         test_all();
     }
+    standin.set("STREAMS", "eager"); /* each run is over when the next begins */
+    test_batches();
     return t_done();
 }
