@@ -26,7 +26,7 @@ function gpu.inputs(case, copy)
       found[name] = (h % scale):cast(dtype):clone()
     else
       local x = (h:cast "f32" / 32768 - 1) * scale
-      found[name] = (dtype == "f32" and x or x:cast(dtype)):clone()
+      found[name] = ((dtype == "f32" or dtype == "tf32") and x or x:cast(dtype)):clone()
     end
   end
   return found

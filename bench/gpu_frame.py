@@ -163,9 +163,14 @@ def prepare(c, side, folder, tolerance, mine):
     return mine or found
 
 
-def start(name, peer):
+def math_of(c):
+    """What DEEPC_MATH is for a case."""
+    return "tf32" if c.fields.get("dtype") == "tf32" else os.environ.get("DEEPC_MATH", "")
+
+
+def start(name, peer, math=""):
     cpus = os.sched_getaffinity(0)
-    env = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "DEEPC_DEVICE": os.environ.get("DEEPC_DEVICE", "cuda:0")}
+    env = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "DEEPC_DEVICE": os.environ.get("DEEPC_DEVICE", "cuda:0"), "DEEPC_MATH": math}
     file = os.path.join(frame.HERE, name.replace("-", "_"))
     argv = [frame.deepc_program(), file + ".lua"] if peer == "deepc" else [sys.executable, file + ".py", "--side", peer]
     return frame.Side(peer, argv, env, cpus)
@@ -243,13 +248,14 @@ def main(name, cases, peers, tolerance=1e-3):
     best = bandwidth() if any(c.bytes for c in cases) else {}
     print(f"bench {name}: medians of {options.rounds} rounds of about {options.ms:g} ms a side" + "".join(
         f"; a {k} reaches {v / 1e9:.0f} GB/s" for k, v in best.items()), flush=True)
-    sides = [start(name, p) for p in ["deepc", *chosen]]
+    cases = [c for c in cases if re.search(options.case, c.label)]
+    deepc = {math: start(name, "deepc", math) for math in {math_of(c): None for c in cases}}
+    others = [start(name, p) for p in chosen]
     whole = True
     for c in cases:
-        if re.search(options.case, c.label):
-            mine = [s for s in sides if s.name == "deepc" or re.search(c.peers, s.name)]
-            whole = measure(name, c, mine, options, c.fields.get("tolerance", tolerance), best) and whole
-    for side in sides:
+        mine = [deepc[math_of(c)]] + [s for s in others if re.search(c.peers, s.name)]
+        whole = measure(name, c, mine, options, c.fields.get("tolerance", tolerance), best) and whole
+    for side in [*deepc.values(), *others]:
         side.go()
         print(f"  {side.name}: {side.ask('versions')}" if whole else f"  {side.name}")
         side.close()

@@ -5,8 +5,7 @@ package.path = (arg[0]:match "^(.*)/" or ".") .. "/?.lua;" .. package.path
 local gpu = require "gpu_frame"
 
 local function product(case)
-  assert(case.dtype ~= "tf32", "products of f32 are exact f32: there is no setting for tf32")
-  local d = case.dtype
+  local d = case.dtype == "tf32" and "f32" or case.dtype -- DEEPC_MATH says the rest
   local text = ("product(a: %s[%d, %d], b: %s[%d, %d]) -> %s[%d, %d]"):format(d, case.m, case.k, d, case.k, case.n,
     d, case.m, case.n)
   local f = dc.fn(text, function(a, b) return a:matmul(b) end)
