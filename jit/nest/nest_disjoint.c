@@ -93,9 +93,16 @@ typedef struct digits {
 typedef struct query {
     dc_nest_edit *v;
     uint32_t axis;
-    const bool *own;    /* by axis: the one */
-    const bool *moves;  /* by axis: those that differ between the accesses */
-    bool whole;         /* tested sums are digits */
+    const bool *own;   /* by axis: the one */
+    const bool *moves; /* by axis: those that differ between the accesses */
+    enum {
+        NO_SUMS,
+        SHARED_SUMS,
+        ALL_SUMS,
+        SUMS
+    } whole;        /* which tested sums are digits: those tested in both? */
+    bool mixed;     /* and atoms of the loop's axis and of those that differ, as its own ones are */
+    bool any_mixed; /* there are such */
     dc_pred test[2][2]; /* of both accesses */
     dc_atom *found;     /* digits that are the same in both if they meet */
     uint32_t nfound;
@@ -124,6 +131,15 @@ static void push_digit(digits *d, digit x, int sign)
     d->at[d->n++] = x;
 }
 
+static bool is_tested(const query *q, int side, dc_ix sum)
+{
+    for (int t = 0; t < 2; t++)
+        for (uint32_t i = 0; i < q->test[side][t].n; i++)
+            if (q->test[side][t].range[i].ix == sum)
+                return true;
+    return false;
+}
+
 /* Sums that are tested, but for `but`, become digits; what is left of the position. */
 static dc_ix take_sums(query *q, digits *d, dc_ix at, int side, dc_ix but)
 {
@@ -134,7 +150,8 @@ static dc_ix take_sums(query *q, digits *d, dc_ix at, int side, dc_ix but)
             const bool own = dc_ix_uses_any(k, r.ix, q->own);
             const span s = tested(k, r);
             int64_t times;
-            if (r.ix == but || s.lo > s.hi || (!own && !dc_ix_uses_any(k, r.ix, q->moves)))
+            if (r.ix == but || s.lo > s.hi || (!own && !dc_ix_uses_any(k, r.ix, q->moves)) ||
+                (q->whole == SHARED_SUMS && !is_tested(q, 1 - side, r.ix)))
                 continue;
             const dc_ix rest = take_out(k, at, r.ix, &times);
             if (rest == 0)
@@ -152,15 +169,17 @@ static digits digits_of(query *q, dc_ix at, int side, dc_ix but)
     const uint32_t room = k->ix.at[at].n + q->test[side][0].n + q->test[side][1].n;
     digits d = {.at = DC_NEW_ARRAY(q->v->tmp, digit, room),
                 .common = DC_NEW_ARRAY(q->v->tmp, dc_term, room)};
-    if (q->whole)
+    if (q->whole != NO_SUMS)
         at = take_sums(q, &d, at, side, but);
     const dc_ix_node *x = &k->ix.at[at];
     d.c = x->c;
     for (uint32_t i = 0; i < x->n; i++) {
         const dc_term t = x->term[i];
         const dc_atom_node *atom = &k->atom.at[t.atom];
-        const bool moves = atom_loads(k, t.atom) || atom_uses(k, t.atom, q->moves);
-        const bool own = !moves && atom_uses(k, t.atom, q->own);
+        const bool differs = atom_uses(k, t.atom, q->moves), is = atom_uses(k, t.atom, q->own);
+        const bool moves = atom_loads(k, t.atom) || (differs && !(is && q->mixed));
+        const bool own = !moves && is;
+        q->any_mixed |= differs && is;
         if (moves || own)
             push_digit(
                 &d,
@@ -257,17 +276,22 @@ static bool is_found(const query *q, dc_atom atom)
     return false;
 }
 
+/* The sum is the same in both accesses if they meet. */
+static void find_inside(query *q, dc_ix sum, int depth)
+{
+    const digits f = digits_of(q, sum, 0, sum), g = digits_of(q, sum, 1, sum);
+    digits inside;
+    if (subtract(q, &f, &g, &inside))
+        find_digits(q, &inside, 0, 0, depth + 1);
+}
+
 /* The digit is the same in both accesses if they meet. */
 static void found(query *q, const digit *x, int depth)
 {
     if (x->atom != 0 && !is_found(q, x->atom))
         q->found[q->nfound++] = x->atom;
-    if (x->sum == 0 || depth == MAX_DEPTH)
-        return;
-    const digits f = digits_of(q, x->sum, 0, x->sum), g = digits_of(q, x->sum, 1, x->sum);
-    digits inside;
-    if (subtract(q, &f, &g, &inside))
-        find_digits(q, &inside, 0, 0, depth + 1);
+    if (x->sum != 0 && depth < MAX_DEPTH)
+        find_inside(q, x->sum, depth);
 }
 
 /* lo..hi: what else is in the difference. */
@@ -335,6 +359,38 @@ static uint32_t unknown_in(const query *q, dc_ix a, dc_atom *atom)
     return n;
 }
 
+static bool is_known(const query *q, dc_ix a)
+{
+    dc_atom atom;
+    return unknown_in(q, a, &atom) == 0;
+}
+
+/* A sum with a quotient e / c in it is (c * the rest + e) / c: what is divided, 0 where there is none. */
+static dc_ix over_divisor(dc_kernel *k, dc_ix a, int64_t *c)
+{
+    const dc_ix_node x = k->ix.at[a];
+    for (uint32_t i = 0; i < x.n; i++) {
+        const dc_atom_node t = k->atom.at[x.term[i].atom];
+        if (t.kind != DC_ATOM_DIV || x.term[i].coef != 1)
+            continue;
+        const dc_ix rest = dc_ix_add(k, a, dc_ix_mul(k, dc_ix_div(k, t.of, t.k), -1));
+        *c = t.k;
+        return dc_ix_add(k, dc_ix_mul(k, rest, t.k), t.of);
+    }
+    return 0;
+}
+
+/* The quotient that a remainder stands beside is written in one of two ways: (16 * o + i / 16) / 6 is (256 * o + i) / 96. */
+static dc_ix quotient_of(const query *q, dc_atom_node remainder,
+                         bool (*is)(const query *q, dc_ix a))
+{
+    dc_kernel *k = q->v->k;
+    int64_t c = 1;
+    const dc_ix plain = dc_ix_div(k, remainder.of, remainder.k);
+    const dc_ix over = is(q, plain) ? 0 : over_divisor(k, remainder.of, &c);
+    return over == 0 ? plain : dc_ix_div(k, over, c * remainder.k);
+}
+
 /*
  * A remainder that is found and the quotient beside it make the sum that they are of; what alone is
  * not known of that sum is found, too. True where it is the axis itself.
@@ -345,7 +401,7 @@ static bool join_digits(query *q)
     for (uint32_t n = 0; n < q->nfound; n++) {
         const dc_atom_node t = k->atom.at[q->found[n]];
         dc_atom atom;
-        if (t.kind != DC_ATOM_MOD || unknown_in(q, dc_ix_div(k, t.of, t.k), &atom) > 0 ||
+        if (t.kind != DC_ATOM_MOD || !is_known(q, quotient_of(q, t, is_known)) ||
             unknown_in(q, t.of, &atom) != 1)
             continue;
         if (k->atom.at[atom].kind == DC_ATOM_AXIS)
@@ -354,6 +410,34 @@ static bool join_digits(query *q)
         n = UINT32_MAX; /* once more, from the first */
     }
     return false;
+}
+
+/* Is all found that may differ between the accesses? */
+static bool all_found(const query *q, dc_ix a)
+{
+    const dc_kernel *k = q->v->k;
+    const dc_ix_node *x = &k->ix.at[a];
+    for (uint32_t i = 0; i < x->n; i++) {
+        const dc_atom atom = x->term[i].atom;
+        if ((atom_loads(k, atom) || atom_uses(k, atom, q->own) || atom_uses(k, atom, q->moves)) &&
+            !is_found(q, atom))
+            return false;
+    }
+    return true;
+}
+
+/* The same where the sum has other axes in it that differ: its digits tell which of it is the same in both. */
+static void join_mixed(query *q)
+{
+    dc_kernel *k = q->v->k;
+    for (uint32_t n = 0; n < q->nfound; n++) {
+        const dc_atom_node t = k->atom.at[q->found[n]];
+        const uint32_t before = q->nfound;
+        if (t.kind == DC_ATOM_MOD && all_found(q, quotient_of(q, t, all_found)))
+            find_inside(q, t.of, 0);
+        if (q->nfound > before)
+            n = UINT32_MAX; /* once more, from the first */
+    }
 }
 
 /* Only those that depend on nothing but the axis, so that they can be counted. */
@@ -376,7 +460,9 @@ static bool tell_apart(query *q)
     const dc_kernel *k = q->v->k;
     const int64_t extent = k->axis.at[q->axis].extent;
     int64_t room = 1;
-    if (join_digits(q))
+    if (q->mixed)
+        join_mixed(q);
+    else if (join_digits(q))
         return true;
     keep_countable(q);
     for (uint32_t n = 0; n < q->nfound; n++) {
@@ -453,8 +539,9 @@ bool dc_access_apart(dc_nest_edit *v, const dc_access *a, const dc_access *b, ui
                .own = own,
                .moves = moves,
                .test = {{a->stmt->pred, a->pred}, {b->stmt->pred, b->pred}}};
-    for (int whole = 0; whole < 2 && !is; whole++) {
-        q.whole = whole != 0;
+    for (int how = 0; how < 2 * SUMS && !is && (how < SUMS || q.any_mixed); how++) {
+        q.whole = how % SUMS;
+        q.mixed = how >= SUMS;
         is = is_apart(&q, a, b);
     }
     dc_arena_rewind(v->tmp, mark);
