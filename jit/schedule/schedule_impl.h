@@ -162,8 +162,8 @@ void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs);
 /* A contraction for groups of threads (schedule_simt_product.c); *is tells whether it is one that is worth tiles. */
 bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is);
 
-/* One of few rows or columns (schedule_simt_skinny.c). */
-bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, bool *is);
+/* One of few rows or columns, so many at most (schedule_simt_skinny.c). */
+bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, int64_t most, bool *is);
 
 /* For groups of threads. */
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *shape);

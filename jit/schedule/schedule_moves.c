@@ -185,7 +185,7 @@ bool dc_do_cache_read(dc_sketch *s, uint32_t buf, uint32_t axis, uint32_t *made)
 }
 
 bool dc_do_cache_elements(dc_sketch *s, uint32_t buf, uint32_t axis, const uint32_t *dim, int n,
-                      uint32_t *made)
+                          uint32_t *made)
 {
     return copy_in(s, DC_MOVE_CACHE_READ, buf, axis, dim, n, made);
 }

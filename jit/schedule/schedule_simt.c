@@ -14,7 +14,9 @@
 
 int64_t dc_simt_threads(const dc_sketch *s)
 {
-    return dc_min_i64(s->t->group_threads, DC_TUNE_GROUP_THREADS);
+    static const int32_t others[] = {128, 512, 64, 1024, 0};
+    const int64_t rule = dc_min_i64(s->t->group_threads, DC_TUNE_GROUP_THREADS);
+    return dc_sketch_knob(s, DC_KNOB_GROUP, rule, others, s->t->group_threads);
 }
 
 int64_t dc_simt_shared(const dc_sketch *s)
@@ -59,10 +61,26 @@ int64_t dc_simt_vector(const dc_sketch *s, int64_t extent)
     return n;
 }
 
+int64_t dc_simt_ask_access(const dc_sketch *s, int64_t rule, int64_t most)
+{
+    static const int32_t others[] = {4, 2, 1, 8, 0};
+    const int64_t asked = dc_sketch_knob(s, DC_KNOB_ACCESS, rule, others, most);
+    return asked <= most && most % asked == 0 ? asked : rule;
+}
+
 bool dc_simt_own_group(dc_sketch *s, uint32_t axis)
 {
     dc_split of;
     return dc_do_split(s, axis, dc_sketch_extent(s, axis), &of) && dc_do_block(s, of.i);
+}
+
+/* A tail of a group of its own would share them. */
+static bool has_locals(const dc_kernel *k)
+{
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].scope != DC_SCOPE_PARAM)
+            return true;
+    return false;
 }
 
 bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads)
@@ -71,7 +89,7 @@ bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads)
     dc_split parts = {.o = axis}, of;
     if (extent <= threads)
         return dc_do_block(s, axis);
-    if (extent % threads != 0 &&
+    if (extent % threads != 0 && !has_locals(s->k) &&
         (!dc_do_cut(s, axis, extent - extent % threads, &parts) || !dc_simt_own_group(s, parts.i)))
         return false;
     return dc_do_split(s, parts.o, threads, &of) && dc_do_block(s, of.i) && dc_sketch_grid_all(s);
@@ -122,7 +140,7 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
     const bool product = dc_schedule_simt_product(s, p, &is);
     if (is)
         return product;
-    const bool skinny = dc_schedule_simt_skinny(s, p, &is);
+    const bool skinny = dc_schedule_simt_skinny(s, p, DC_TUNE_SKINNY_ROWS, &is);
     if (is)
         return skinny;
     const bool columns = dc_simt_columns(s, p, &is);

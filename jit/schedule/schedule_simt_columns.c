@@ -25,7 +25,9 @@ static int64_t warps_of(const dc_sketch *s, const dc_shape *p, int64_t terms)
     while (warps < most && terms >= 2 * DC_TUNE_COLUMN_TERMS * warps &&
            sums * warps < dc_simt_many(s) * dc_simt_threads(s))
         warps *= 2;
-    return warps;
+    static const int32_t others[] = {8, 4, 16, 2, 32, 1, 0};
+    return dc_sketch_knob(s, DC_KNOB_WARPS, warps, others,
+                          dc_min_i64(s->t->group_threads / DC_TUNE_ROW_LANES, terms));
 }
 
 /* Long chains of additions become sums of sums. */

@@ -24,9 +24,11 @@ bool dc_simt_fuse(dc_sketch *s, const uint32_t *axis, int n, uint32_t *all);
  * iterations use: a divisor of the extent.
  */
 int64_t dc_simt_vector(const dc_sketch *s, int64_t extent);
+/* Elements of an access as the rule has it, or fewer, if a search asks for that. */
+int64_t dc_simt_ask_access(const dc_sketch *s, int64_t rule, int64_t most);
 /* The outermost loop, a short one, becomes the threads of a group of its own. */
 bool dc_simt_own_group(dc_sketch *s, uint32_t axis);
-/* The outermost loop becomes groups of so many threads; what is left over has a group of its own. */
+/* The outermost loop becomes groups of so many threads; what is left over has a group of its own, or is masked where there are locals. */
 bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads);
 
 /* Do all operands in the list go along the axis as what is stored does, or not at all? */

@@ -68,9 +68,10 @@ static int64_t vector_of(dc_sketch *s, uint32_t axis, int64_t extent, int64_t al
     int64_t v = dc_simt_goes_along(s, s->k->root, axis) ? dc_simt_vector(s, extent) : 1;
     while (v > 1 && !all_aligned(s, s->k->root, axis, v))
         v /= 2;
+    const int64_t most = v;
     while (v > 1 && all / v < dc_simt_many(s) * DC_TUNE_ROW_LANES)
         v /= 2;
-    return v;
+    return dc_simt_ask_access(s, v, most);
 }
 
 static int64_t threads_of(const dc_sketch *s, int64_t all)
@@ -83,6 +84,23 @@ static int64_t threads_of(const dc_sketch *s, int64_t all)
     return threads;
 }
 
+/*
+ * The outermost loop, over what threads access at once, becomes groups; a search may ask for several accesses of a thread,
+ * each of them next to those of its neighbours.
+ */
+static bool share_out(dc_sketch *s, uint32_t axis, int64_t threads)
+{
+    static const int32_t others[] = {2, 4, 8, 0};
+    const int64_t extent = dc_sketch_extent(s, axis);
+    const int64_t n = dc_sketch_knob(s, DC_KNOB_FLIGHT, 1, others, extent / threads);
+    dc_split all, each;
+    if (n == 1 || n > extent / threads)
+        return dc_simt_groups(s, axis, threads);
+    return dc_do_split(s, axis, n * threads, &all) && dc_do_split(s, all.i, threads, &each) &&
+           dc_do_reorder(s, each.i, each.o) && dc_do_unroll(s, each.o) && dc_do_block(s, each.i) &&
+           dc_sketch_grid_all(s);
+}
+
 /* One axis in vectors; what is left behind the last of them is done by threads of its own. */
 static bool along_axis(dc_sketch *s, uint32_t axis)
 {
@@ -91,11 +109,11 @@ static bool along_axis(dc_sketch *s, uint32_t axis)
     const int64_t rest = extent % v;
     dc_split parts = {.o = axis}, vectors;
     if (v == 1)
-        return dc_simt_groups(s, axis, threads_of(s, extent));
+        return share_out(s, axis, threads_of(s, extent));
     if (rest > 0 && (!dc_do_cut(s, axis, extent - rest, &parts) || !dc_simt_own_group(s, parts.i)))
         return false;
     return dc_do_split(s, parts.o, v, &vectors) && dc_do_vectorize(s, vectors.i) &&
-           dc_simt_groups(s, vectors.o, threads_of(s, extent / v));
+           share_out(s, vectors.o, threads_of(s, extent / v));
 }
 
 /* transposed operands ------------------------------------------------------------------------ */
@@ -207,5 +225,5 @@ bool dc_simt_map(dc_sketch *s, const dc_shape *shape)
         return false;
     p.out[p.nout - 1] = vectors.o;
     return dc_simt_fuse(s, p.out, p.nout, &all) && dc_do_vectorize(s, vectors.i) &&
-           dc_simt_groups(s, all, threads_of(s, dc_sketch_extent(s, all)));
+           share_out(s, all, threads_of(s, dc_sketch_extent(s, all)));
 }

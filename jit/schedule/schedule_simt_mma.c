@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { ROWS = 16, COLUMNS = 8 };
+enum { ROWS = 16, COLUMNS = 8, MATRICES = 32 };
 
 #define TRY(...)          \
     do {                  \
@@ -29,17 +29,16 @@ enum { ROWS = 16, COLUMNS = 8 };
  * alone. A warp of 64 x 64 sums loads least from shared memory for each matrix instruction.
  */
 typedef struct tile {
-    int64_t m, n;         /* of a group */
-    int64_t down, across; /* matrices of a warp */
+    dc_tile_size is; /* in matrices of a warp */
     int64_t efficiency, alone;
 } tile;
 
 static const tile tiles[] = {
-    {128, 256, 4, 8, 100, 100}, {256, 128, 4, 8, 100, 100}, {128, 128, 4, 8, 95, 75},
-    {128, 128, 4, 4, 85, 85},   {128, 64, 4, 4, 72, 72},    {64, 128, 4, 4, 72, 72},
-    {64, 64, 2, 4, 55, 55},     {32, 128, 2, 4, 51, 51},    {128, 32, 4, 2, 51, 51},
-    {32, 64, 2, 2, 38, 38},     {64, 32, 2, 2, 38, 38},     {32, 32, 1, 2, 26, 26},
-    {16, 64, 1, 2, 26, 26},     {16, 32, 1, 1, 17, 17},
+    {{128, 256, 4, 8}, 100, 100}, {{256, 128, 4, 8}, 100, 100}, {{128, 128, 4, 8}, 95, 75},
+    {{128, 128, 4, 4}, 85, 85},   {{128, 64, 4, 4}, 72, 72},    {{64, 128, 4, 4}, 72, 72},
+    {{64, 64, 2, 4}, 55, 55},     {{32, 128, 2, 4}, 51, 51},    {{128, 32, 4, 2}, 51, 51},
+    {{32, 64, 2, 2}, 38, 38},     {{64, 32, 2, 2}, 38, 38},     {{32, 32, 1, 2}, 26, 26},
+    {{16, 64, 1, 2}, 26, 26},     {{16, 32, 1, 1}, 17, 17},
 };
 
 /* By the type of both operands, to sums of the type; DC_TILE__COUNT: there is none. */
@@ -66,29 +65,29 @@ static bool fits(const dc_simt_product *q, uint32_t *which)
     return *which < DC_TILE__COUNT;
 }
 
-static int64_t stage_bytes(const tile *t)
+static int64_t time_of(const dc_simt_product *q, const tile *t)
 {
-    return (t->m + t->n) * DC_TUNE_MATRIX_DEPTH;
+    const int64_t rounds = dc_simt_rounds(q, t->is.m, t->is.n);
+    return rounds * t->is.m * t->is.n * 100 / (rounds > 1 ? t->efficiency : t->alone);
 }
 
-static const tile *tile_of(const dc_simt_product *q)
+/* The tile that takes least time, or what is asked for; false: there is no room for any. */
+static bool choose_tile(const dc_simt_product *q, dc_tile_size *out)
 {
-    const tile *best = NULL;
-    int64_t least = INT64_MAX;
-    for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
-        const tile *t = &tiles[i];
-        const int64_t rounds = dc_simt_rounds(q, t->m, t->n);
-        const int64_t time = rounds * t->m * t->n * 100 / (rounds > 1 ? t->efficiency : t->alone);
-        if (2 * stage_bytes(t) > (int64_t)q->s->t->group_bytes || time >= least)
-            continue;
-        least = time;
-        best = t;
-    }
-    return best;
+    dc_tile_choice all = {.n = 0};
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
+        if (2 * (tiles[i].is.m + tiles[i].is.n) * DC_TUNE_MATRIX_DEPTH <=
+            (int64_t)q->s->t->group_bytes)
+            dc_simt_rank_tile(&all, &tiles[i].is, time_of(q, &tiles[i]));
+    if (all.n == 0)
+        return false;
+    const dc_tile_form form = {ROWS, COLUMNS, MATRICES, 2 * DC_TUNE_MATRIX_DEPTH, all.tile, all.n};
+    *out = dc_simt_ask_tile(q, &form, all.tile[0]);
+    return true;
 }
 
 /* Rows as warps, matrices of a warp, and in a matrix two for each of 8 lanes, 8 apart. */
-static bool split_rows(dc_simt_product *q, const tile *t)
+static bool split_rows(dc_simt_product *q, const dc_tile_size *t)
 {
     dc_side *d = &q->m;
     dc_split block, warp, matrix, lane;
@@ -110,7 +109,7 @@ static bool split_rows(dc_simt_product *q, const tile *t)
 }
 
 /* Columns as warps, matrices of a warp, and in a matrix two neighbours for each of 4 lanes. */
-static bool split_columns(dc_simt_product *q, const tile *t)
+static bool split_columns(dc_simt_product *q, const dc_tile_size *t)
 {
     dc_side *d = &q->n;
     dc_split block, warp, matrix, lane;
@@ -159,14 +158,16 @@ static bool is_async(const dc_factor *f, bool by_rows)
     return (by_rows && f->along_side ? 1 : f->wide) * size >= 4;
 }
 
-static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
+static bool apply(dc_simt_product *q, const dc_shape *p, const dc_tile_size *t, uint32_t which)
 {
     const uint32_t sums = p->add->put[0].buf;
     const bool exchange = t->across % 2 == 0 && dc_simt_exchange_pays(q);
     const bool turns = dc_dtype_size((dc_dtype)q->a.dtype) == 2;
     const bool rows[2] = {!turns || !q->a.along_side, !turns || !q->b.along_side};
     const dc_factor left = copied(&q->a, rows[0]), right = copied(&q->b, rows[1]);
-    q->depth = DC_TUNE_MATRIX_DEPTH / (int64_t)dc_dtype_size((dc_dtype)q->a.dtype);
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->a.dtype);
+    q->depth =
+        dc_simt_ask_depth(q, t, DC_TUNE_MATRIX_DEPTH / size, DC_TUNE_MATRIX_DEPTH / size, 2 * size);
     TRY(split_rows(q, t));
     TRY(split_columns(q, t));
     const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
@@ -182,14 +183,14 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
     if (is_async(&q->a, rows[0]) && is_async(&q->b, rows[1]))
-        dc_simt_run_ahead(q, a, b, DC_TUNE_MATRIX_STAGES);
+        dc_simt_run_ahead(q, a, b, dc_simt_ask_stages(q, DC_TUNE_MATRIX_STAGES));
     return true;
 }
 
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is)
 {
     uint32_t which;
-    const tile *t = fits(q, &which) ? tile_of(q) : NULL;
-    *is = t != NULL;
-    return t == NULL || apply(q, p, t, which);
+    dc_tile_size t;
+    *is = fits(q, &which) && choose_tile(q, &t);
+    return !*is || apply(q, p, &t, which);
 }

@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-enum { RUN = 4 }; /* neighbouring rows or columns of a thread: a vector of f32 */
+enum { RUN = 4 };                  /* neighbouring rows or columns of a thread: a vector of f32 */
+enum { LANES_M = 4, LANES_N = 8 }; /* of a warp */
 
 #define TRY(...)          \
     do {                  \
@@ -143,30 +144,33 @@ static bool read_product(dc_simt_product *q, const dc_shape *p)
 
 /* Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent. */
 typedef struct tile {
-    int64_t m, n;     /* of a group */
-    int64_t runs[2];  /* of a thread */
-    int64_t lanes[2]; /* of a warp */
+    dc_tile_size is; /* in runs of a thread */
     int64_t efficiency;
 } tile;
 
 static const tile tiles[] = {
-    {128, 128, {2, 2}, {4, 8}, 100}, {128, 64, {2, 2}, {4, 8}, 90}, {64, 128, {2, 2}, {4, 8}, 90},
-    {64, 64, {1, 2}, {4, 8}, 70},    {32, 128, {1, 2}, {4, 8}, 65}, {128, 32, {2, 1}, {4, 8}, 65},
-    {32, 64, {1, 1}, {4, 8}, 50},    {32, 32, {1, 1}, {4, 8}, 40},  {16, 32, {1, 1}, {4, 8}, 25},
+    {{128, 128, 2, 2}, 100}, {{128, 64, 2, 2}, 90}, {{64, 128, 2, 2}, 90},
+    {{64, 64, 1, 2}, 70},    {{32, 128, 1, 2}, 65}, {{128, 32, 2, 1}, 65},
+    {{32, 64, 1, 1}, 50},    {{32, 32, 1, 1}, 40},  {{16, 32, 1, 1}, 25},
 };
 
-static int64_t own_of(const tile *t)
+static int64_t own_of(const dc_tile_size *t)
 {
-    return RUN * RUN * t->runs[0] * t->runs[1];
+    return RUN * RUN * t->down * t->across;
 }
 
-/* Sums of 8 bytes need twice the registers, so their tiles are smaller. */
-static bool fits(const dc_simt_product *q, const tile *t, int64_t depth)
+/* Most runs by runs of a thread: sums of 8 bytes need twice the registers. */
+static int64_t most_runs(const dc_simt_product *q)
+{
+    return dc_dtype_size((dc_dtype)q->sum) > 4 ? 2 : 4;
+}
+
+static bool fits(const dc_simt_product *q, const dc_tile_size *t, int64_t depth)
 {
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
     return t->m * t->n / own_of(t) <= q->s->t->group_threads &&
            (t->m + t->n) * depth * size <= (int64_t)q->s->t->group_bytes &&
-           (size == 4 || t->runs[0] * t->runs[1] <= 2);
+           t->down * t->across <= most_runs(q);
 }
 
 /* Elements as they are, of which a target copies 4 bytes or more to shared memory without waiting. */
@@ -186,31 +190,44 @@ static bool are_copied(const dc_simt_product *q)
  */
 static int64_t time_of(const dc_simt_product *q, const tile *t, int64_t depth)
 {
-    const int64_t work = t->m * t->n * depth * 100 / (t->efficiency * DC_TUNE_RATE);
+    const int64_t work = t->is.m * t->is.n * depth * 100 / (t->efficiency * DC_TUNE_RATE);
     const int64_t stages = (q->K + depth - 1) / depth;
     const int64_t alone = are_copied(q)
                               ? dc_max_i64(work, DC_TUNE_STAGE_CYCLES / (DC_TUNE_GROUP_STAGES - 1))
                               : work + DC_TUNE_STAGE_CYCLES;
-    return stages * dc_max_i64(dc_simt_rounds(q, t->m, t->n) * work, alone);
+    return stages * dc_max_i64(dc_simt_rounds(q, t->is.m, t->is.n) * work, alone);
 }
 
-/* The tile that takes least time. Stages of few sums to a thread may be twice as deep: there are registers for them. */
-static const tile *tile_of(dc_simt_product *q)
+/*
+ * Terms of a stage: those with which the tile takes least time. Stages of few sums to a thread may be twice as deep: there are
+ * registers for them.
+ */
+static int64_t depth_of(const dc_simt_product *q, const tile *t)
 {
-    const tile *best = NULL;
-    int64_t least = INT64_MAX;
+    const int64_t usual = DC_TUNE_GROUP_DEPTH, deep = 2 * usual;
+    const bool may = own_of(&t->is) <= DC_TUNE_DEEP_OWN && deep <= q->K && fits(q, &t->is, deep);
+    return may && time_of(q, t, deep) < time_of(q, t, usual) ? deep : usual;
+}
+
+/* The tile that takes least time, or what is asked for, and the terms of its stages. False: there is no room for any. */
+static bool choose_tile(dc_simt_product *q, dc_tile_size *out)
+{
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->sum);
+    dc_tile_choice all = {.n = 0};
     for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
-        for (int64_t depth = DC_TUNE_GROUP_DEPTH; depth <= 2 * DC_TUNE_GROUP_DEPTH; depth *= 2) {
-            const int64_t time = time_of(q, &tiles[i], depth);
-            if (!fits(q, &tiles[i], depth) || time >= least ||
-                (depth > DC_TUNE_GROUP_DEPTH &&
-                 (own_of(&tiles[i]) > DC_TUNE_DEEP_OWN || depth > q->K)))
-                continue;
-            least = time;
-            best = &tiles[i];
-            q->depth = depth;
-        }
-    return best;
+        if (fits(q, &tiles[i].is, DC_TUNE_GROUP_DEPTH))
+            dc_simt_rank_tile(&all, &tiles[i].is, time_of(q, &tiles[i], depth_of(q, &tiles[i])));
+    if (all.n == 0)
+        return false;
+    const dc_tile_form form = {
+        RUN * LANES_M, RUN * LANES_N, most_runs(q), DC_TUNE_GROUP_DEPTH * size, all.tile, all.n};
+    *out = dc_simt_ask_tile(q, &form, all.tile[0]);
+    q->depth = DC_TUNE_GROUP_DEPTH;
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
+        if (memcmp(&tiles[i].is, out, sizeof *out) == 0)
+            q->depth = depth_of(q, &tiles[i]);
+    q->depth = dc_simt_ask_depth(q, out, q->depth, DC_TUNE_GROUP_DEPTH / 2, size);
+    return true;
 }
 
 /* Doing it ------------------------------------------------------------------------------------- */
@@ -260,10 +277,10 @@ static uint32_t stage_factor(dc_simt_product *q, const dc_factor *f, const dc_si
     return staged;
 }
 
-static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
+static bool apply(dc_simt_product *q, const dc_shape *p, const dc_tile_size *t)
 {
-    TRY(split_side(q, &q->m, t->m, t->runs[0], t->lanes[0]));
-    TRY(split_side(q, &q->n, t->n, t->runs[1], t->lanes[1]));
+    TRY(split_side(q, &q->m, t->m, t->down, LANES_M));
+    TRY(split_side(q, &q->n, t->n, t->across, LANES_N));
     const uint32_t inner[4] = {q->m.own[0], q->m.own[1], q->n.own[0], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
     const bool copied = are_copied(q);
@@ -274,8 +291,18 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);
     if (copied && a != DC_NO_BUF && b != DC_NO_BUF)
-        dc_simt_run_ahead(q, a, b, DC_TUNE_GROUP_STAGES);
+        dc_simt_run_ahead(q, a, b, dc_simt_ask_stages(q, DC_TUNE_GROUP_STAGES));
     return true;
+}
+
+enum { TILES = 1, SKINNY = 2 }; /* of the knob */
+
+/* 0: rows as few as the rule says. TF32 would round where there are tiles alone, so there is no choice. */
+static int ask_skinny(const dc_simt_product *q)
+{
+    static const int32_t both[] = {SKINNY, TILES, 0};
+    const bool is = dc_min_i64(q->m.extent, q->n.extent) <= DC_TUNE_SKINNY_ASKED && !q->s->k->tf32;
+    return (int)dc_sketch_knob(q->s, DC_KNOB_SKINNY, 0, both, is ? SKINNY : 0);
 }
 
 bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is)
@@ -285,14 +312,20 @@ bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is)
         read_product(&q, p) && q.m.extent >= DC_TUNE_GROUP_ROWS && q.n.extent >= DC_TUNE_GROUP_ROWS;
     if (!*is)
         return true;
+    const int asked = ask_skinny(&q);
+    if (asked == SKINNY) {
+        const bool done = dc_schedule_simt_skinny(s, p, DC_TUNE_SKINNY_ASKED, is);
+        if (*is)
+            return done;
+    }
     bool matrices;
     const bool done = dc_schedule_simt_mma(&q, p, &matrices);
     if (matrices)
         return done;
-    const bool few = dc_schedule_simt_skinny(s, p, is);
-    if (*is)
+    const bool few = asked != TILES && dc_schedule_simt_skinny(s, p, DC_TUNE_SKINNY_ROWS, is);
+    if (asked != TILES && *is)
         return few;
-    const tile *t = tile_of(&q);
-    *is = t != NULL;
-    return t == NULL || apply(&q, p, t);
+    dc_tile_size t;
+    *is = choose_tile(&q, &t);
+    return !*is || apply(&q, p, &t);
 }

@@ -113,6 +113,8 @@ static int64_t rounds(const rows *r, int64_t threads)
  */
 static void choose_threads(const dc_sketch *s, rows *r)
 {
+    static const int32_t threads[] = {32, 64, 16, 128, 8, 256, 512, 4, 1024, 2, 0};
+    static const int32_t rows_of[] = {1, 2, 4, 8, 16, 32, 0};
     int64_t most = dc_min_i64(s->t->group_threads, DC_TUNE_ROW_THREADS);
     const int64_t all = dc_simt_many(s) * dc_simt_threads(s);
     while (most > DC_TUNE_ROW_LANES && most * (r->sums + 2) * 8 > dc_simt_shared(s))
@@ -120,18 +122,25 @@ static void choose_threads(const dc_sketch *s, rows *r)
     r->vector = r->columns;
     for (int i = 0; i < r->n; i++)
         r->vector = dc_min_i64(r->vector, dc_simt_vector(s, r->part[i].extent));
+    const int64_t widest = r->vector;
     while (r->vector > 1 && r->rows * (r->columns / r->vector) < all / DC_TUNE_ROW_SHARE)
         r->vector /= 2;
+    r->vector = dc_simt_ask_access(s, r->vector, widest);
     r->threads = 1;
     while (r->threads < most && (rounds(r, r->threads) * r->vector > DC_TUNE_ROW_ELEMENTS ||
                                  (r->threads < DC_TUNE_ROW_LANES && rounds(r, r->threads) > 1) ||
                                  (rounds(r, r->threads) > 1 && r->rows * r->threads < all)))
         r->threads *= 2;
+    r->threads = dc_sketch_knob(s, DC_KNOB_ROW_THREADS, r->threads, threads, most);
     r->side = dc_max_i64(dc_simt_threads(s) / r->threads, 1);
     while (r->side > 1 && (r->rows % r->side != 0 || r->rows / r->side < dc_simt_many(s)) &&
            r->side * r->threads > DC_TUNE_ROW_LANES)
         r->side /= 2;
     r->side = dc_min_i64(r->side, r->rows);
+    const int64_t asked =
+        dc_sketch_knob(s, DC_KNOB_ROWS, r->side, rows_of, s->t->group_threads / r->threads);
+    if (r->rows % asked == 0 && asked * r->threads * (r->sums + 2) * 8 <= dc_simt_shared(s))
+        r->side = asked;
 }
 
 /* Parts --------------------------------------------------------------------------------------- */

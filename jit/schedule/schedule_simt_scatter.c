@@ -101,6 +101,15 @@ static int64_t extent_of(const dc_sketch *s, uint32_t axis)
     return axis == DC_NO_AXIS ? 1 : dc_sketch_extent(s, axis);
 }
 
+/* Half, or twice and more; only of one result, whose ranges need not be whole. */
+static int64_t ask_range(const dc_sketch *s, const scatter *x, int64_t rule)
+{
+    const int32_t n = (int32_t)dc_min_i64(rule, 1 << 24), half = n > 1 ? n / 2 : 2 * n;
+    const int32_t others[] = {2 * n, half, 4 * n, n > 3 ? n / 4 : 2 * n, 8 * n, 0};
+    return dc_sketch_knob(s, DC_KNOB_RANGE, rule, others,
+                          extent_of(s, x->before) > 1 ? 0 : x->places);
+}
+
 /*
  * Places of a range, so many that there are enough ranges: a power of two, since integers are divided by it. Ranges of
  * several results are whole, else nothing proves that they are disjoint.
@@ -112,7 +121,7 @@ static int64_t range_of(const dc_sketch *s, const scatter *x, int64_t enough)
         n *= 2;
     while (n < x->places && extent_of(s, x->before) > 1 && x->places % n != 0)
         n++;
-    return n;
+    return ask_range(s, x, n);
 }
 
 static bool into_ranges(dc_sketch *s, scatter *x, int64_t n)
@@ -148,11 +157,13 @@ static bool by_threads(dc_sketch *s, scatter *x)
 static bool by_warps(dc_sketch *s, scatter *x)
 {
     const int64_t columns = dc_sketch_extent(s, x->after), warp = DC_TUNE_ROW_LANES;
-    const int64_t v = dc_simt_goes_along(s, s->k->root, x->after) ? dc_simt_vector(s, columns) : 1;
+    const int64_t most =
+        dc_simt_goes_along(s, s->k->root, x->after) ? dc_simt_vector(s, columns) : 1;
+    const int64_t v = columns > most ? most : dc_max_i64(most / 2, 1); /* of two threads at least */
     const int64_t warps = (columns / v + warp - 1) / warp;
-    const int64_t most = dc_simt_threads(s) / warp;
-    const int64_t parts = (warps + most - 1) / most, threads = (warps + parts - 1) / parts * warp;
-    dc_split vector = {.o = x->after}, group;
+    const int64_t group = dc_simt_threads(s) / warp;
+    const int64_t parts = (warps + group - 1) / group, threads = (warps + parts - 1) / parts * warp;
+    dc_split vector = {.o = x->after}, of;
     uint32_t out[3], all;
     int n = 0;
     const int64_t enough = dc_simt_many(s) * DC_TUNE_SCATTER_WARPS;
@@ -163,13 +174,13 @@ static bool by_warps(dc_sketch *s, scatter *x)
                   (x->fill != DC_NO_AXIS && !dc_do_reorder(s, x->fill, vector.i)) ||
                   !dc_do_reorder(s, x->k[0], vector.i) || !dc_do_vectorize(s, vector.i)))
         return false;
-    if (!dc_do_split(s, vector.o, threads, &group) || !dc_do_block(s, group.i))
+    if (!dc_do_split(s, vector.o, threads, &of) || !dc_do_block(s, of.i))
         return false;
     if (x->before != DC_NO_AXIS)
         out[n++] = x->before;
     if (x->range != DC_NO_AXIS)
         out[n++] = x->range;
-    out[n++] = group.o;
+    out[n++] = of.o;
     return dc_simt_fuse(s, out, n, &all) && dc_do_grid(s, all);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Contractions of few rows or columns for groups of threads (jit/schedule/schedule.h): a vector or up to SKINNY_ROWS of
+ * Contractions of few rows or columns for groups of threads (jit/schedule/schedule.h): a vector or a few of
  * them by a matrix. Memory decides: the matrix is read once, 16 bytes at a time, several reads in flight.
  *
  *   grid      runs of the long side of the result; other axes outside of them
@@ -47,7 +47,7 @@ static dc_role role_of(const skinny *x, uint32_t axis)
 }
 
 /* The axes of the result: rows m and columns n, of which one side is few. */
-static bool find_sides(skinny *x, const dc_shape *p)
+static bool find_sides(skinny *x, const dc_shape *p, int64_t most)
 {
     int64_t m = 1, n = 1;
     uint32_t longest = DC_NO_AXIS;
@@ -62,7 +62,7 @@ static bool find_sides(skinny *x, const dc_shape *p)
             longest = p->out[i];
     }
     const bool few_rows = m <= n;
-    if (dc_min_i64(m, n) > DC_TUNE_SKINNY_ROWS)
+    if (dc_min_i64(m, n) > most)
         return false;
     x->rows = few_rows ? m : n;
     x->side = few_rows ? p->out[p->nout - 1] : longest;
@@ -82,7 +82,7 @@ static bool find_sides(skinny *x, const dc_shape *p)
     return true;
 }
 
-static bool read_product(skinny *x, const dc_shape *p)
+static bool read_product(skinny *x, const dc_shape *p, int64_t most)
 {
     dc_simt_product *q = &x->q;
     dc_kernel *k = q->s->k;
@@ -90,7 +90,7 @@ static bool read_product(skinny *x, const dc_shape *p)
     if (p->nout < 1 || p->nred == 0 || !p->one_sum || p->by_rows || dc_ix_any_value(k))
         return false;
     const uint32_t n = p->out[p->nout - 1];
-    if (role_of(x, n) != DC_ROLE_N || !find_sides(x, p) ||
+    if (role_of(x, n) != DC_ROLE_N || !find_sides(x, p, most) ||
         !dc_operands_of(k, &k->arena, dc_shape_term(k, p), n, &o) || !o.product)
         return false;
     q->nred = p->nred;
@@ -110,27 +110,42 @@ static int64_t lanes_of(const skinny *x)
     return x->q.s->t->lanes > 0 ? x->q.s->t->lanes : DC_TUNE_ROW_LANES;
 }
 
+/* A power of two up to `most`. */
+static int64_t ask(const skinny *x, dc_knob knob, int64_t rule, int64_t most)
+{
+    static const int32_t others[] = {4, 8, 2, 16, 1, 32, 0};
+    return dc_sketch_knob(x->q.s, knob, rule, others, most);
+}
+
+/* Of a thread in each row. */
+static int64_t most_results(const skinny *x, int64_t most)
+{
+    return dc_min_i64(most, dc_max_i64(DC_TUNE_SKINNY_OWN / x->rows, 1));
+}
+
 /* Along the terms: warps read rows, as vectors; several rows each, where there are enough. */
 static void size_along_terms(skinny *x)
 {
     const int64_t many = dc_simt_units(x->q.s) * DC_TUNE_SKINNY_WARPS;
-    x->terms = x->matrix.wide;
-    x->w = lanes_of(x);
+    x->terms = ask(x, DC_KNOB_SKINNY_TERMS, x->matrix.wide, x->matrix.wide);
+    x->w = ask(x, DC_KNOB_SKINNY_SHARE, lanes_of(x), lanes_of(x));
     x->own = DC_TUNE_SKINNY_RESULTS;
     while (x->own > 1 &&
            (x->others * x->extent / x->own < many || x->own * x->rows > DC_TUNE_SKINNY_OWN ||
             x->own * x->terms > DC_TUNE_SKINNY_OWN))
         x->own /= 2;
+    x->own = ask(x, DC_KNOB_SKINNY_OWN, x->own, most_results(x, DC_TUNE_SKINNY_OWN / x->terms));
 }
 
 /* Along the results, or in no order: so many neighbours to a thread, few threads to a sum. */
 static void size_along_side(skinny *x)
 {
-    x->terms = DC_TUNE_SKINNY_TERMS;
-    x->w = DC_TUNE_SKINNY_SHARE;
+    x->terms = ask(x, DC_KNOB_SKINNY_TERMS, DC_TUNE_SKINNY_TERMS, 16);
+    x->w = ask(x, DC_KNOB_SKINNY_SHARE, DC_TUNE_SKINNY_SHARE, lanes_of(x));
     x->own = x->matrix.along_side ? x->matrix.wide : 1;
     while (x->own > 1 && x->own * x->rows > DC_TUNE_SKINNY_OWN)
         x->own /= 2;
+    x->own = ask(x, DC_KNOB_SKINNY_OWN, x->own, most_results(x, x->matrix.wide));
 }
 
 /* False: sums are so short that a thread for each is as well. */
@@ -147,7 +162,10 @@ static bool choose_sizes(skinny *x)
         x->w /= 2;
     if (x->w < 2)
         return false;
-    x->p = dc_max_i64(dc_min_i64(DC_TUNE_SKINNY_THREADS, x->q.s->t->group_threads) / x->w, 1);
+    static const int32_t others[] = {256, 64, 512, 32, 0};
+    const int64_t threads = dc_sketch_knob(x->q.s, DC_KNOB_SKINNY_GROUP, DC_TUNE_SKINNY_THREADS,
+                                           others, x->q.s->t->group_threads);
+    x->p = dc_max_i64(dc_min_i64(threads, x->q.s->t->group_threads) / x->w, 1);
     /* threads that have no shuffles exchange their results in shared memory */
     while (x->p > 1 && (x->p * x->own >= 2 * x->extent ||
                         (x->q.s->t->lanes == 0 && 4 * x->p * x->w * x->own * x->rows * size >
@@ -280,9 +298,9 @@ static bool apply(skinny *x, const dc_shape *p)
     return true;
 }
 
-bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, bool *is)
+bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, int64_t most, bool *is)
 {
     skinny x = {.q = {.s = s}};
-    *is = read_product(&x, p) && choose_sizes(&x);
+    *is = read_product(&x, p, most) && choose_sizes(&x);
     return !*is || apply(&x, p);
 }

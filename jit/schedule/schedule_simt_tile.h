@@ -83,6 +83,34 @@ void dc_simt_run_ahead(dc_simt_product *q, uint32_t a, uint32_t b, int64_t most)
  */
 bool dc_simt_exchange_pays(const dc_simt_product *q);
 bool dc_simt_exchange(dc_simt_product *q, uint32_t sums);
+/* Tiles, schedule_simt_ask.c */
+typedef struct dc_tile_size {
+    int64_t m, n;         /* of a group */
+    int64_t down, across; /* of a warp, in what 32 threads have at least */
+} dc_tile_size;
+
+typedef struct dc_tile_form {
+    int64_t rows, columns, most; /* what 32 threads have at least; how many times that at most */
+    int64_t bytes;               /* of shared memory for each row and column of a tile, at least */
+    const dc_tile_size *tile;    /* those to choose from, the most promising first */
+    int n;
+} dc_tile_form;
+
+/* Tiles by the time that they take, of equal ones the first that was ranked. */
+typedef struct dc_tile_choice {
+    dc_tile_size tile[DC_KNOB_VALUES];
+    int64_t time[DC_KNOB_VALUES];
+    int n;
+} dc_tile_choice;
+
+void dc_simt_rank_tile(dc_tile_choice *c, const dc_tile_size *t, int64_t time);
+/* The rule's choice, or what a search asks for instead where that fits. */
+dc_tile_size dc_simt_ask_tile(const dc_simt_product *q, const dc_tile_form *f, dc_tile_size rule);
+/* Terms of a stage, a multiple of `least`, each of so many bytes. */
+int64_t dc_simt_ask_depth(const dc_simt_product *q, const dc_tile_size *t, int64_t rule,
+                          int64_t least, int64_t size);
+/* Of a ring; 1: there is none. */
+int64_t dc_simt_ask_stages(const dc_simt_product *q, int64_t rule);
 
 /* Products by matrix instructions; *is tells whether they fit. */
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);

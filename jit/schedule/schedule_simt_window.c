@@ -39,10 +39,15 @@ static window choose(const dc_sketch *s, const dc_shape *p)
     window w = {.vector = dc_simt_vector(s, dc_sketch_extent(s, p->out[p->nout - 1])),
                 .positions = positions_of(dc_sketch_extent(s, p->out[p->nout - 2])),
                 .threads = dc_simt_threads(s)};
+    static const int32_t others[] = {2, 4, 1, 3, 7, 8, 0};
+    const int64_t widest = w.vector;
     if (all / (w.vector * w.positions) < enough)
         w.positions = 1;
+    w.positions = dc_sketch_knob(s, DC_KNOB_POSITIONS, w.positions, others,
+                                 dc_sketch_extent(s, p->out[p->nout - 2]));
     while (w.vector > 1 && all / (w.vector * w.positions) < enough)
         w.vector /= 2;
+    w.vector = dc_simt_ask_access(s, w.vector, widest);
     while (w.threads > DC_TUNE_ROW_LANES &&
            all / (w.vector * w.positions * w.threads) < dc_simt_many(s))
         w.threads /= 2;

@@ -6,6 +6,7 @@
  *   - copies stages of 16-bit floats ahead, where elements are aligned to 4 bytes;
  *   - is tiled, both operands in shared memory, where both sides are long enough;
  *   - exchanges registers, without shared memory, where one side is short and sums are long.
+ * Whatever a search asks the rules for instead, results are the same.
  *
  *   test_simt_product [SEED]
  */
@@ -13,6 +14,7 @@
 
 #include "jit/flat/flatten.h"
 #include "jit/schedule/schedule.h"
+#include "jit/schedule/schedule_knobs.h"
 #include "jit/sim/flat_interp.h"
 #include "jit/sim/sim_target.h"
 
@@ -144,15 +146,15 @@ static int staged(const dc_flat *f)
     return n;
 }
 
-/* The kernel by the rules for the target beside *want; what it is like goes to *made. */
+/* The kernel by the rules and knobs for the target beside *want; what it is like goes to *made. */
 static bool run_rules(const char *text, const dc_target *t, uint64_t seed, char **want,
-                      dc_flat **made)
+                      const dc_knobs *knobs, dc_knob_space *space, dc_flat **made)
 {
     dc_kernel *k = NULL;
     bool same = true;
-    if (dc_nest_parse(&job, text, &k) != DC_OK || dc_schedule(&job, k, t, 2) != DC_OK ||
-        dc_nest_check(&job, k) != DC_OK || dc_flatten_for(&job, k, t, 0, made) != DC_OK ||
-        dc_flat_check(&job, *made) != DC_OK)
+    if (dc_nest_parse(&job, text, &k) != DC_OK ||
+        dc_schedule_search(&job, k, t, knobs, space) != DC_OK || dc_nest_check(&job, k) != DC_OK ||
+        dc_flatten_for(&job, k, t, 0, made) != DC_OK || dc_flat_check(&job, *made) != DC_OK)
         return fail("building", t, text);
     char **got = make_memory(k, seed);
     if (dc_flat_run(&job, *made, (void **)got, 0, (*made)->positions) != DC_OK)
@@ -219,18 +221,39 @@ static bool runs_ahead(const shape *s, int layout, const char *text)
     return s->k > 32 && along[0] % 2 == 0 && along[1] % 2 == 0;
 }
 
+/* Any values of some of the knobs that the rules offer. */
+static void try_knobs(const char *text, const dc_target *t, const dc_knob_space *space,
+                      uint64_t seed, char **want)
+{
+    rng r = {seed};
+    dc_knobs knobs = {{0}};
+    dc_knob_space made;
+    dc_flat *f = NULL;
+    for (int n = 0; n < DC_KNOB__COUNT; n++)
+        if (space->offer[n].n > 0 && rng_below(&r, 2) == 0)
+            knobs.value[n] = space->offer[n].value[rng_below(&r, space->offer[n].n)];
+    if (!CHECK(run_rules(text, t, seed, want, &knobs, &made, &f) && made.complete))
+        for (int n = 0; n < DC_KNOB__COUNT; n++)
+            if (knobs.value[n] != 0)
+                printf("  %s %d\n", dc_knob_name((dc_knob)n), knobs.value[n]);
+    dc_flat_free(f);
+}
+
 static void try_target(const char *text, const shape *s, int layout, const char *name, int units,
                        uint64_t seed, char **want)
 {
     dc_target t = *dc_sim_target_named(name);
     dc_flat *f = NULL;
+    dc_knob_space space;
     const bool halves_of = strstr(text, "x0: f16") != NULL || strstr(text, "x0: bf16") != NULL;
     const bool matrices =
         halves_of || strstr(text, "x0: i8") != NULL || strstr(text, ") tf32 {") != NULL;
     const int64_t few = matrices && t.sm >= 80 ? 7 : 8;
     t.units = units;
-    if (!CHECK(run_rules(text, &t, seed, want, &f)))
+    if (!CHECK(run_rules(text, &t, seed, want, &(dc_knobs){{0}}, &space, &f)))
         return;
+    if (seed % 3 == 0) /* they take as long again */
+        try_knobs(text, &t, &space, seed, want);
     if (s->n > 1 && (s->m <= few || s->n <= few) && s->k >= 32) {
         if (!CHECK_EQ(uses(f, DC_K_SHUFFLE), t.lanes > 0) ||
             !CHECK(t.lanes == 0 || staged(f) == 0) || !CHECK(reads_back(f)))
