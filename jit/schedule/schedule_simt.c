@@ -3,6 +3,7 @@
  *
  *   map      no reduction (schedule_simt_map.c).
  *   rows     reductions along rows and what is stored by rows beside them; long sums (schedule_simt_rows.c).
+ *   across   rows whose columns lie across memory (schedule_simt_across.c).
  *   columns  few sums over leading axes (schedule_simt_columns.c).
  *   scatter  updates of places that integers choose (schedule_simt_scatter.c).
  *   windows  short sums that go along the last axis of the result (schedule_simt_window.c).
@@ -149,6 +150,11 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
     const bool windows = dc_simt_windows(s, p, &is);
     if (is)
         return windows;
+    const dc_shape turned = dc_simt_turn_sum(s, p);
+    p = &turned;
+    const bool across = dc_simt_across(s, p, &is);
+    if (is)
+        return across;
     const bool rows = dc_simt_rows(s, p, &is);
     return is ? rows : dc_simt_flat(s, p);
 }

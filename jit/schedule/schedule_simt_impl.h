@@ -44,6 +44,10 @@ dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
 bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
 /* Short sums along the last axis, schedule_simt_window.c; *is as above. */
 bool dc_simt_windows(dc_sketch *s, const dc_shape *p, bool *is);
+/* The loop of a sum that goes along memory goes inside the others, schedule_simt_across.c; its shape then. */
+dc_shape dc_simt_turn_sum(dc_sketch *s, const dc_shape *p);
+/* Rows whose columns lie across memory, schedule_simt_across.c; *is as above. */
+bool dc_simt_across(dc_sketch *s, const dc_shape *p, bool *is);
 /* Sums over leading axes, schedule_simt_columns.c; *is as above. */
 bool dc_simt_columns(dc_sketch *s, const dc_shape *p, bool *is);
 /* Updates of places that integers choose, schedule_simt_scatter.c; *is as above. */

@@ -1,8 +1,8 @@
 /*
- * Runs of an access map (jit/schedule/schedule_simt_tile.h): how many neighbouring iterations are neighbours in memory, as
+ * Runs of an access map (jit/schedule/schedule_simt_run.h): how many neighbouring iterations are neighbours in memory, as
  * vectors of a copy are. Loops that have been joined are quotients and remainders of one axis.
  */
-#include "jit/schedule/schedule_simt_tile.h"
+#include "jit/schedule/schedule_simt_run.h"
 
 typedef struct run { /* of an index, where an axis goes on by one */
     int64_t step;    /* while nothing is carried */

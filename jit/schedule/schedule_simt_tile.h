@@ -7,6 +7,7 @@
 #define DC_JIT_SCHEDULE_SCHEDULE_SIMT_TILE_H
 
 #include "jit/schedule/schedule_impl.h"
+#include "jit/schedule/schedule_simt_run.h"
 
 typedef struct dc_side { /* rows m or columns n of the result */
     uint32_t axis;
@@ -48,11 +49,6 @@ dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis);
 
 /* Multiprocessors of the device. */
 int64_t dc_simt_units(const dc_sketch *s);
-/*
- * schedule_simt_run.c: neighbours along the axis that are neighbours in memory, in runs as aligned as they are long, a power of two of them up
- * to `most` wherever the other axes are; 1: but no longer runs; 0: they are none.
- */
-int64_t dc_simt_run(const dc_kernel *k, const dc_vx_node *load, uint32_t axis, int64_t most);
 
 /* Groups that such tiles make, as rounds of all multiprocessors. */
 int64_t dc_simt_rounds(const dc_simt_product *q, int64_t m, int64_t n);

@@ -1,0 +1,71 @@
+-- Shapes that are none of the usual ones, on simulated devices for groups of threads, which check every access: each
+-- function as kernels, beside what the interpreter makes of the same operations.
+local lu = require "luaunit"
+local program = require "tests.lua.program"
+
+TestOddShapes = {}
+
+local head = [[
+local dc = require "deepc"
+local function filled(dtype, ...)
+  local n = 1
+  for _, d in ipairs { ... } do n = n * d end
+  return ((dc.iota("i32[" .. n .. "]") * 7919 % 1009):cast "f32" / 256 - 2):cast(dtype):reshape(...)
+end
+local function same(what, tolerance, got, want)
+  local a, b = got:cast "f64":reshape(-1):totable(), want:cast "f64":reshape(-1):totable()
+  assert(#a == #b, what)
+  for i = 1, #b do
+    if not (math.abs(a[i] - b[i]) <= tolerance * (1 + math.abs(b[i]))) then
+      error(("%s: element %d is %s, not %s"):format(what, i, a[i], b[i]))
+    end
+  end
+end
+-- The function of that type on these tensors: compiled, and by the interpreter (DEEPC_LAZY=eval).
+local function compare(signature, tolerance, body, ...)
+  local got, want = { dc.fn("f" .. signature, body)(...) }, { body(...) }
+  for i = 1, #want do same(signature .. ", result " .. i, tolerance, got[i], want[i]) end
+end
+]]
+
+local function check(body)
+  local path = program.script(head .. body .. '\nprint(dc.stats().fallbacks)')
+  for _, device in ipairs { "sim:cuda", "sim:opencl" } do
+    local text, status = program.run(path, "DEEPC_CACHE=off DEEPC_LAZY=eval DEEPC_DEVICE=" .. device)
+    lu.assertEquals({ text, status }, { "0\n", 0 }, device)
+  end
+  os.remove(path)
+end
+
+-- Rows whose columns lie across memory: one thread to a row, several, as many columns to each or not.
+function TestOddShapes.test_rows_across()
+  check [[
+for _, size in ipairs { { 21, 300 }, { 10, 33 }, { 2, 40 }, { 33, 70 }, { 37, 600 }, { 64, 31 }, { 127, 45 },
+  { 300, 32 }, { 1009, 33 }, { 1100, 20 } } do
+  local c, r = table.unpack(size)
+  local x = filled("f32", c, r)
+  compare(("(x: f32[%d, %d]) -> f32[%d]"):format(c, r, r), 1e-5,
+    function(x) return x:transpose(1, 2):logsumexp(2) end, x)
+  compare(("(x: f32[%d, %d]) -> f32[%d, %d]"):format(c, r, r, c), 1e-5,
+    function(x) return x:transpose(1, 2):softmax(2) end, x)
+  compare(("(x: f32[%d, %d], y: f32[%d, %d]) -> f32[%d]"):format(c, r, r, c, r), 1e-4, function(x, y)
+    return (x:transpose(1, 2):softmax(2) * y):sum(2)
+  end, x, filled("f32", r, c))
+end
+for _, dtype in ipairs { "f16", "f64" } do
+  compare(("(x: %s[48, 100]) -> %s[100, 48]"):format(dtype, dtype), 2e-3,
+    function(x) return x:transpose(1, 2):softmax(2) end, filled(dtype, 48, 100))
+end]]
+end
+
+-- Losses of classes in the middle of images.
+function TestOddShapes.test_segmentation()
+  check [[
+local nn = require "deepc.nn"
+local function body(x, y)
+  local l = nn.cross_entropy(x:transpose(2, 3):transpose(3, 4):reshape(-1, 5), y:reshape(-1))
+  return l, dc.grad(l, x)
+end
+compare("(x: f32[2, 5, 9, 8], y: i32[2, 9, 8]) -> f32[], f32[2, 5, 9, 8]", 1e-5, body, filled("f32", 2, 5, 9, 8),
+  (dc.iota "i32[144]" * 3 % 5):reshape(2, 9, 8))]]
+end
