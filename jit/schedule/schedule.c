@@ -277,7 +277,7 @@ static void schedule(dc_job *j, dc_sketch *s)
     if (!dc_roles_any(k)) /* of a text that was given */
         dc_roles_derive(k);
     dc_shape p = dc_shape_of(k);
-    if (!t->simt && !p.by_rows && split_divided(s)) {
+    if (!p.by_rows && (!t->simt || p.add == NULL) && split_divided(s)) {
         dc_roles_derive(k); /* operands may move along one of two parts alone */
         p = dc_shape_of(k);
     }

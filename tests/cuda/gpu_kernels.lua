@@ -345,6 +345,9 @@ for _, n in ipairs { 64, 300 } do
     return x:transpose(1, 2):logsumexp(2)
   end, n), "local=0 registers=64 loads=1 stores=1 banks=1 read=1")
 end
+family("channels last to rows, f32[128, 8, 8, 64]", fn("(x: f32[128, 8, 8, 64]) -> f32[128, 4096]", function(x)
+  return x:transpose(3, 4):transpose(2, 3):reshape(128, 4096) + 1
+end), "local=0 registers=64 loads=1 stores=1 banks=1 read=1")
 
 -- ----------------------------------------------------------------------------------------------
 

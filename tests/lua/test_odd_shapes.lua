@@ -58,6 +58,18 @@ for _, dtype in ipairs { "f16", "f64" } do
 end]]
 end
 
+-- Images whose channels are last, as rows of all their elements: an axis of the result is several of the operand.
+function TestOddShapes.test_flattened()
+  check [[
+for _, size in ipairs { { 3, 64, 8, 8 }, { 2, 33, 7, 9 }, { 5, 16, 1, 12 }, { 2, 12, 24, 16 } } do
+  local n, c, h, w = table.unpack(size)
+  compare(("(x: f32[%d, %d, %d, %d]) -> f32[%d, %d]"):format(n, h, w, c, n, c * h * w), 0,
+    function(x) return x:transpose(3, 4):transpose(2, 3):reshape(n, c * h * w) * 2 end, filled("f32", n, h, w, c))
+  compare(("(x: f32[%d, %d]) -> f32[%d, %d, %d, %d]"):format(n, c * h * w, n, h, w, c), 0,
+    function(x) return x:reshape(n, c, h, w):transpose(2, 3):transpose(3, 4) + 1 end, filled("f32", n, c * h * w))
+end]]
+end
+
 -- Losses of classes in the middle of images.
 function TestOddShapes.test_segmentation()
   check [[
