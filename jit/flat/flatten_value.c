@@ -56,11 +56,37 @@ static dc_ix swizzled(flattener *l, const dc_buffer *b, dc_ix at)
     return dc_ix_add(k, to, dc_ix_mod(k, at, piece));
 }
 
+/* One of two numbers below 8 and the other's last bits, exclusive or. */
+static dc_ix exclusive_or(dc_kernel *k, dc_ix a, dc_ix b)
+{
+    dc_ix all = dc_ix_const(k, 0);
+    for (int64_t bit = 1; bit < 8; bit *= 2) {
+        const dc_ix sum = dc_ix_add(k, dc_ix_div(k, a, bit), dc_ix_div(k, b, bit));
+        all = dc_ix_add(k, all, dc_ix_mul(k, dc_ix_mod(k, sum, 2), bit));
+    }
+    return all;
+}
+
+/* A position in atoms: columns of 128 bytes behind each other, piece p of row r of one at p ^ r % 8. */
+static dc_ix in_atoms(flattener *l, const dc_buffer *b, dc_ix at)
+{
+    enum { PIECE = 16, ROW = 128 };
+    dc_kernel *k = l->k;
+    const int64_t size = (int64_t)dc_dtype_size((dc_dtype)b->dtype), n = b->swizzle;
+    const int64_t piece = PIECE / size, width = ROW / size;
+    const dc_ix row = dc_ix_div(k, at, n), col = dc_ix_mod(k, at, n);
+    const dc_ix which = dc_ix_div(k, dc_ix_mod(k, col, width), piece);
+    dc_ix to = dc_ix_mul(k, dc_ix_div(k, col, width), b->count / n * width);
+    to = dc_ix_add(k, to, dc_ix_mul(k, row, width));
+    to = dc_ix_add(k, to, dc_ix_mul(k, exclusive_or(k, which, row), piece));
+    return dc_ix_add(k, to, dc_ix_mod(k, col, piece));
+}
+
 dc_ix dc_flatten_place(flattener *l, uint32_t buf, dc_ix at)
 {
     const dc_buffer b = l->k->buf.at[buf];
     if (l->row != NULL && b.swizzle != 0 && b.scope == DC_SCOPE_GROUP && b.count % b.swizzle == 0)
-        at = swizzled(l, &b, at);
+        at = b.atoms ? in_atoms(l, &b, at) : swizzled(l, &b, at);
     if (l->slot != NULL && l->slot[buf] != DC_NO_AXIS)
         return dc_ix_add(l->k, at, dc_ix_mul(l->k, dc_ix_axis(l->k, l->slot[buf]), b.count));
     if (l->row == NULL || l->row[buf] != ROW_PRIVATE)

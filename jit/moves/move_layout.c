@@ -1,5 +1,5 @@
 /*
- * Schedule moves that change where elements of a local lie (jit/moves/move_impl.h): pad_rows, swizzle.
+ * Schedule moves that change where elements of a local lie (jit/moves/move_impl.h): pad_rows, swizzle, swizzle_atoms.
  */
 #include "jit/moves/move_impl.h"
 
@@ -54,5 +54,17 @@ bool dc_move_swizzle(dc_nest_edit *v, const dc_move *m)
         return dc_nest_refuse(v, "%s has no rows of %lld: it has %lld elements", b->name,
                               (long long)m->count, (long long)b->count);
     b->swizzle = (uint32_t)m->count;
+    b->atoms = false;
+    return true;
+}
+
+bool dc_move_swizzle_atoms(dc_nest_edit *v, const dc_move *m)
+{
+    if (!dc_move_swizzle(v, m))
+        return false;
+    dc_buffer *b = &v->k->buf.at[m->buf];
+    if (!dc_nest_has_atoms((dc_dtype)b->dtype, m->count, b->count))
+        return dc_nest_refuse(v, "%s has no 8 rows of 128 bytes", b->name);
+    b->atoms = true;
     return true;
 }

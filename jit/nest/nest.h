@@ -176,6 +176,7 @@ typedef struct dc_buffer {
     uint32_t over, within;
     uint32_t swizzle; /* GROUP: rows of so many elements, pieces of which are rotated by the number of the row, so
                          that threads that access a column of them meet in no bank; positions do not show it; 0: no */
+    bool atoms;       /* of a swizzle: as wgmma reads rows, jit/moves/moves.def */
     uint32_t stages;  /* GROUP: iterations of a loop whose copies to it are under way (jit/nest/nest_stage.h); 0: one */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     /* PARAM, in the flat form alone (dc_ftable): 1 + the table it belongs to, or 0; then it is param + step * row, and has
@@ -308,6 +309,13 @@ uint32_t dc_buffer_new(dc_kernel *k, const char *name, dc_dtype t, int64_t count
 static inline bool dc_nest_may_swizzle(dc_dtype t, int64_t n)
 {
     return n > 0 && n <= 1 << 16 && (n & (n - 1)) == 0 && n * (int64_t)dc_dtype_size(t) >= 64;
+}
+
+/* Do rows of so many elements make atoms: 8 rows of 128 bytes? */
+static inline bool dc_nest_has_atoms(dc_dtype t, int64_t n, int64_t count)
+{
+    return n > 0 && n <= 1 << 16 && (n & (n - 1)) == 0 &&
+           n * (int64_t)dc_dtype_size(t) % 128 == 0 && count % (8 * n) == 0;
 }
 
 /* a && b; ranges that always hold are dropped. */

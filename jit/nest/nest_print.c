@@ -504,7 +504,8 @@ static void print_locals(const dc_kernel *k, dc_text *out)
         dc_text_printf(out, "  %s ", scopes[k->buf.at[i].scope]);
         print_buffer(&k->buf.at[i], out);
         if (k->buf.at[i].swizzle != 0)
-            dc_text_printf(out, " swizzle %" PRIu32, k->buf.at[i].swizzle);
+            dc_text_printf(out, " swizzle %" PRIu32 "%s", k->buf.at[i].swizzle,
+                           k->buf.at[i].atoms ? " atoms" : "");
         if (k->buf.at[i].stages != 0)
             dc_text_printf(out, " stages %" PRIu32, k->buf.at[i].stages);
         dc_text_puts(out, "\n");

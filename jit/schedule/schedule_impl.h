@@ -57,6 +57,7 @@ bool dc_do_grid(dc_sketch *s, uint32_t axis);
 bool dc_do_replicate(dc_sketch *s, uint32_t axis, int64_t threads, uint32_t *made);
 bool dc_do_pad_rows(dc_sketch *s, uint32_t buf, int64_t n);
 bool dc_do_swizzle(dc_sketch *s, uint32_t buf, int64_t n);
+bool dc_do_swizzle_atoms(dc_sketch *s, uint32_t buf, int64_t n);
 bool dc_do_tensorize(dc_sketch *s, uint32_t axis, uint32_t tile); /* dc_tile_id */
 bool dc_do_subtotal(dc_sketch *s, uint32_t axis);
 bool dc_do_stage(dc_sketch *s, uint32_t buf, int64_t stages);

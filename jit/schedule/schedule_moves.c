@@ -133,6 +133,11 @@ bool dc_do_swizzle(dc_sketch *s, uint32_t buf, int64_t n)
     return apply(s, &(dc_move){.kind = DC_MOVE_SWIZZLE, .buf = buf, .count = n});
 }
 
+bool dc_do_swizzle_atoms(dc_sketch *s, uint32_t buf, int64_t n)
+{
+    return apply(s, &(dc_move){.kind = DC_MOVE_SWIZZLE_ATOMS, .buf = buf, .count = n});
+}
+
 bool dc_do_tensorize(dc_sketch *s, uint32_t axis, uint32_t tile)
 {
     const dc_move m = {.kind = DC_MOVE_TENSORIZE, .naxis = 1, .axis = {axis}, .tile = tile};

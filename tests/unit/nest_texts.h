@@ -55,6 +55,7 @@ static const char *const nest_texts[] = {
     "kernel all.kinds(out0: f32[1024] out, x0: f32[1024], state: f32[64] inout) {\n"
     "  local acc: f32[1]\n"
     "  group tile: f32[64] swizzle 16 stages 3\n"
+    "  group rows: f16[1024] swizzle 64 atoms\n"
     "  thread r: f32[128]\n"
     "  local part: f32[4]\n"
     "  for g in 4 grid\n"

@@ -458,6 +458,7 @@ static const sr_weights sr_weight = {
     W(COMPUTE_AT, 3, 1, 1), W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
     W(TENSORIZE, 2, 1, 1),  W(REPLICATE, 1, 1, 3),    W(PAD_ROWS, 1, 2, 2),
     W(SWIZZLE, 1, 2, 3),    W(RANGES, 1, 1, 1),       W(PART_AFTER, 1, 1, 1),
+    W(SWIZZLE_ATOMS, 1, 2, 3),
 #undef W
 };
 

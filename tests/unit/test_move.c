@@ -413,6 +413,8 @@ static const refusal bad[] = {
     {product, "cache_read x1 m", "swizzle x1.c 24",
      "rows of x1.c are swizzled that are a power of"},
     {product, "cache_read x1 m", "swizzle x1.c 8", "rows of x1.c are swizzled that are a power of"},
+    {product, "", "swizzle_atoms x0 32", "x0 is a parameter"},
+    {product, "cache_read x1 m", "swizzle_atoms x1.c 16", "x1.c has no 8 rows of 128 bytes"},
     {product, "", "swizzle acc 16", "acc has no rows of 16: it has 1 elements"},
     {lanes, "lane i; lane j; lane l", "swizzle a 16", "a has a row for each thread already"},
     {product, "", "stage x0 2", "x0 is not shared by the threads of a group"},
