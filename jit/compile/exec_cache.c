@@ -50,6 +50,7 @@ static void put_target(dc_text *out, const dc_target *t)
                                t->no_f64,
                                t->half,
                                t->bfloat,
+                               t->warpgroups,
                                t->scales,
                                t->ranges,
                                t->vector_bytes,

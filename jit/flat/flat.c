@@ -36,15 +36,19 @@ bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i)
            f->buf.at[i->buf].mode == DC_MODE_IN;
 }
 
+enum { ATOM = 1024 };
+
 size_t dc_flat_group_offset(const dc_flat *f, uint32_t n)
 {
     size_t bytes = 0;
     for (uint32_t b = 0; b < n; b++) {
         const dc_buffer *x = &f->buf.at[b];
-        if (x->scope == DC_SCOPE_GROUP)
-            bytes += dc_align_up((size_t)x->count * dc_dtype_size((dc_dtype)x->dtype), 16);
+        if (x->scope != DC_SCOPE_GROUP)
+            continue;
+        bytes = x->atoms ? dc_align_up(bytes, ATOM) : bytes;
+        bytes += dc_align_up((size_t)x->count * dc_dtype_size((dc_dtype)x->dtype), 16);
     }
-    return bytes;
+    return n < f->buf.n && f->buf.at[n].atoms ? dc_align_up(bytes, ATOM) : bytes;
 }
 
 size_t dc_flat_group_bytes(const dc_flat *f)

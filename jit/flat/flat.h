@@ -20,7 +20,7 @@
  *   - a buffer of scope GROUP is one for the group, LOCAL ones belong to the thread (no other scopes
  *     occur but PARAM, and SCRATCH on a CPU);
  *   - `shuffle` reads a value of another lane of the same `target.lanes` threads, all of which come
- *     by; so they do where `ldmatrix` and `mma` stand, of 32 lanes.
+ *     by; so they do where `ldmatrix` and `mma` stand, of 32 lanes, and `wgmma`, of 128 threads.
  *
  * One body may stand for several kernels (jit/flat/flat_join.h). What differs between them is a table: a row for each, in
  * its cells the numbers. Buffers of a table are touched in its scope ROWS alone, where they are other parameters in each
@@ -63,7 +63,8 @@ typedef struct dc_kop_row {
 } dc_kop_row;
 
 enum dc_karg { DC_KARG_BEGIN, DC_KARG_END, DC_KARG_GROUP, DC_KARG_THREAD };
-enum dc_kbarrier { DC_BARRIER_GROUP, DC_BARRIER_LANES };
+enum dc_kbarrier { DC_BARRIER_GROUP, DC_BARRIER_LANES, DC_BARRIER_ASYNC };
+enum dc_kwgmma { DC_WGMMA_BEGIN = 1, DC_WGMMA_END = 2 };
 
 const dc_kop_row *dc_kop_row_of(dc_kop op);
 int dc_kop_column(int type); /* of llvm[]; bool and DC_INDEX are unsigned */
@@ -136,7 +137,8 @@ static inline const dc_finst *dc_finst_at(const dc_flat *f, dc_fv v)
 
 static inline bool dc_kop_stores(dc_kop op)
 {
-    return op == DC_K_STORE || op == DC_K_SCATTER || op == DC_K_STORE_ASYNC;
+    return op == DC_K_STORE || op == DC_K_SCATTER || op == DC_K_STORE_ASYNC || op == DC_K_WGMMA ||
+           op == DC_K_WGMMA_WAIT;
 }
 
 /* Of async stores alone: no operands, no value. */
@@ -162,7 +164,8 @@ static inline bool dc_kop_pure(dc_kop op)
 /* Do all lanes that exchange registers come by together? */
 static inline bool dc_kop_meets(dc_kop op)
 {
-    return op == DC_K_SHUFFLE || op == DC_K_MMA || op == DC_K_LDMATRIX;
+    return op == DC_K_SHUFFLE || op == DC_K_MMA || op == DC_K_LDMATRIX || op == DC_K_WGMMA ||
+           op == DC_K_WGMMA_WAIT;
 }
 
 /* Does `end` close it? */
@@ -209,7 +212,7 @@ static inline int64_t dc_flat_count(const dc_flat *f, const dc_buffer *b, uint32
 /* A load whose value does not depend on when it runs. */
 bool dc_flat_reads_input(const dc_flat *f, const dc_finst *i);
 
-/* Bytes of group memory; where buffer n of scope GROUP begins in it, a multiple of 16. */
+/* Bytes of group memory; where buffer n of scope GROUP begins in it: a multiple of 16, of atoms of 1024. */
 size_t dc_flat_group_bytes(const dc_flat *f);
 size_t dc_flat_group_offset(const dc_flat *f, uint32_t n);
 

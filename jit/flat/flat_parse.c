@@ -158,6 +158,8 @@ static dc_status read_buffer_facts(dc_flat_parser *p, dc_buffer *b)
             b->align = (uint8_t)number;
         } else if (dc_scan_accept(&p->scan, "nontemporal")) {
             b->nontemporal = true;
+        } else if (dc_scan_accept(&p->scan, "atoms")) {
+            b->atoms = true;
         } else if (dc_scan_accept(&p->scan, "prefetch")) {
             DC_TRY(dc_flat_parse_count(p, UINT8_MAX, &number));
             b->prefetch = (uint8_t)number;

@@ -142,6 +142,32 @@ static dc_status read_buffer_use(dc_flat_parser *p, uint32_t *out)
     return dc_scan_refuse(&p->scan, "no buffer '%.*s'", (int)name.n, name.s);
 }
 
+/* What stands behind the place in memory, of matrix, wgmma and wgmma_wait. */
+static dc_status read_product(dc_flat_parser *p, dc_finst *i)
+{
+    operand o;
+    int64_t number = 0;
+    i->align = (uint16_t)(i->type == DC_INDEX ? 1 : dc_dtype_size((dc_dtype)i->type));
+    i->imm = 0;
+    if (i->op == DC_K_MATRIX && dc_scan_accept(&p->scan, "turned"))
+        DC_TRY(dc_flat_parse_count(p, INT64_MAX, &number));
+    if (i->op == DC_K_WGMMA_WAIT) {
+        DC_TRY(dc_scan_expect(&p->scan, ","));
+        DC_TRY(dc_flat_parse_count(p, INT64_MAX, &number));
+    }
+    i->imm = (uint64_t)number;
+    for (int n = 1; i->op == DC_K_WGMMA && n < 3; n++) {
+        DC_TRY(dc_scan_expect(&p->scan, ","));
+        DC_TRY(read_operand(p, &o));
+        DC_TRY(set_operand(p, i, n, &o, NULL));
+    }
+    if (i->op == DC_K_WGMMA && dc_scan_accept(&p->scan, "begin"))
+        i->imm |= DC_WGMMA_BEGIN;
+    if (i->op == DC_K_WGMMA && dc_scan_accept(&p->scan, "end"))
+        i->imm |= DC_WGMMA_END;
+    return DC_OK;
+}
+
 static dc_status read_mem(dc_flat_parser *p, dc_finst *i)
 {
     const bool stores = dc_kop_stores((dc_kop)i->op);
@@ -157,6 +183,8 @@ static dc_status read_mem(dc_flat_parser *p, dc_finst *i)
         i->imm = (uint64_t)number;
     }
     DC_TRY(dc_scan_expect(&p->scan, "]"));
+    if (i->op == DC_K_MATRIX || i->op == DC_K_WGMMA || i->op == DC_K_WGMMA_WAIT)
+        return read_product(p, i);
     if (i->op == DC_K_LDMATRIX)
         i->imm = dc_scan_accept(&p->scan, "transposed") ? 1
                  : dc_scan_accept(&p->scan, "rounded")  ? 2

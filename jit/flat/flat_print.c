@@ -8,7 +8,7 @@
 #include <string.h>
 
 const char *const dc_flattext_args[4] = {"begin", "end", "group", "thread"};
-const char *const dc_flattext_barriers[2] = {"group", "lanes"};
+const char *const dc_flattext_barriers[3] = {"group", "lanes", "async"};
 const char *const dc_flattext_scopes[5] = {"", "local", "thread", "group", "scratch"};
 const char *const dc_flattext_modes[3] = {"in", "out", "inout"};
 
@@ -202,6 +202,23 @@ static void put_buffer_name(printer *p, uint32_t n)
         }
 }
 
+/* What stands behind the place in memory. */
+static void put_product(printer *p, const dc_finst *i)
+{
+    if (i->op == DC_K_MATRIX && i->imm != 0)
+        dc_text_printf(p->out, " turned %" PRIu64, i->imm);
+    if (i->op == DC_K_WGMMA_WAIT)
+        dc_text_printf(p->out, ", %" PRIu64, i->imm);
+    if (i->op != DC_K_WGMMA)
+        return;
+    dc_text_puts(p->out, ", ");
+    put_operand(p, i, 1);
+    dc_text_puts(p->out, ", ");
+    put_operand(p, i, 2);
+    dc_text_printf(p->out, "%s%s", (i->imm & DC_WGMMA_BEGIN) != 0 ? " begin" : "",
+                   (i->imm & DC_WGMMA_END) != 0 ? " end" : "");
+}
+
 static void put_mem(printer *p, const dc_finst *i)
 {
     const bool stores = dc_kop_stores((dc_kop)i->op);
@@ -210,6 +227,11 @@ static void put_mem(printer *p, const dc_finst *i)
     put_buffer_name(p, i->buf);
     dc_text_puts(p->out, "[");
     put_operand(p, i, 0);
+    if (i->op == DC_K_MATRIX || i->op == DC_K_WGMMA || i->op == DC_K_WGMMA_WAIT) {
+        dc_text_puts(p->out, "]");
+        put_product(p, i);
+        return;
+    }
     if (i->lanes > 1 && i->imm != 1 && (i->op == DC_K_LOAD || i->op == DC_K_STORE))
         dc_text_printf(p->out, " step %" PRId64, (int64_t)i->imm);
     dc_text_puts(p->out, i->op != DC_K_LDMATRIX || i->imm == 0 ? "]"
@@ -244,7 +266,7 @@ static void put_inst(printer *p, dc_fv v)
     } else if (i->op == DC_K_WAIT) {
         dc_text_printf(p->out, " %" PRIu64, i->imm);
     } else if (i->op == DC_K_BARRIER) {
-        dc_text_printf(p->out, " %s", dc_flattext_barriers[i->imm & 1]);
+        dc_text_printf(p->out, " %s", dc_flattext_barriers[i->imm % 3]);
     } else {
         if (i->op != DC_K_END && i->op != DC_K_COMMIT)
             dc_text_puts(p->out, " ");
@@ -284,6 +306,8 @@ static void put_buffer(printer *p, uint32_t n, uint32_t *nparam)
         dc_text_printf(p->out, " align %d", b->align);
     if (b->nontemporal)
         dc_text_puts(p->out, " nontemporal");
+    if (b->atoms)
+        dc_text_puts(p->out, " atoms");
     if (b->prefetch != 0)
         dc_text_printf(p->out, " prefetch %d", b->prefetch);
     if (b->table != 0)

@@ -40,7 +40,7 @@ dc_ftype dc_flat_print_operand(const dc_finst *i, int n, dc_ftype other);
 
 const char *dc_flat_print_type(int type);
 extern const char *const dc_flattext_args[4];     /* dc_karg */
-extern const char *const dc_flattext_barriers[2]; /* dc_kbarrier */
+extern const char *const dc_flattext_barriers[3]; /* dc_kbarrier */
 extern const char *const dc_flattext_scopes[5];   /* dc_scope, "" for PARAM */
 extern const char *const dc_flattext_modes[3];    /* dc_mode */
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 enum { MAX_LANES = 1024, MAX_THREADS = 4096, SCRATCH_ALIGN = 64, MAX_GROUPS = 64 };
+enum { MAX_LEADING = 1 << 18, MAX_GROUPS_WGMMA = 7 };
 
 #define MAX_BYTES ((int64_t)1 << 48) /* of a buffer */
 
@@ -139,6 +140,8 @@ static const char *check_operands(const check *c, const dc_finst *i)
             return "an operand has no value";
         if (c->f->inst.at[o].op == DC_K_LDMATRIX && i->op != DC_K_MMA)
             return "a matrix is an operand of mma alone";
+        if ((c->f->inst.at[o].op == DC_K_MATRIX) != (i->op == DC_K_WGMMA && n > 0))
+            return "matrices, and they alone, are operands of wgmma";
     }
     return NULL;
 }
@@ -207,6 +210,40 @@ static const char *check_mma(const check *c, const dc_finst *i, const dc_finst *
                : "the sum is no matrix";
 }
 
+/* Behind rows of 128 bytes, 8 of them, that the group shares. */
+static const char *check_matrix(const check *c, const dc_finst *i)
+{
+    const dc_buffer *b = i->buf < c->f->buf.n ? &c->f->buf.at[i->buf] : NULL;
+    if (b == NULL || i->type != b->dtype || !dc_ftype_is_short(i->type) || i->lanes != 1)
+        return "no matrix of that type";
+    if (b->scope != DC_SCOPE_GROUP || !b->atoms)
+        return "a matrix that is not in atoms";
+    if (i->in[0] == 0 || !is_index(dc_finst_at(c->f, i->in[0]), 1) || i->in[1] != 0 ||
+        i->in[2] != 0)
+        return "the index is none";
+    return i->imm % 1024 == 0 && i->imm < MAX_LEADING ? NULL : "parts of rows that are no atoms";
+}
+
+/* Sums of a thread in its own memory; of wgmma, of two matrices. */
+static const char *check_wgmma(const check *c, const dc_finst *i)
+{
+    const dc_buffer *b = i->buf < c->f->buf.n ? &c->f->buf.at[i->buf] : NULL;
+    if (c->f->lanes != 32 || c->f->threads % 128 != 0)
+        return "there are no 128 threads";
+    if (b == NULL || b->scope != DC_SCOPE_LOCAL || b->dtype != DC_F32 || i->type != DC_F32 ||
+        (i->lanes != 32 && i->lanes != 64 && i->lanes != 128))
+        return "the sums are none of a thread";
+    if (i->in[0] == 0 || dc_finst_at(c->f, i->in[0])->op != DC_K_CONST)
+        return "the index is no number";
+    if (i->op == DC_K_WGMMA_WAIT)
+        return i->in[1] == 0 && i->in[2] == 0 && i->imm <= MAX_GROUPS_WGMMA ? NULL
+                                                                            : "no such groups";
+    if (i->in[1] == 0 || i->in[2] == 0 ||
+        dc_finst_at(c->f, i->in[1])->type != dc_finst_at(c->f, i->in[2])->type)
+        return "the operands are no matrices";
+    return i->imm <= (DC_WGMMA_BEGIN | DC_WGMMA_END) ? NULL : "no such place in a group";
+}
+
 static bool is_reachable(const check *c, const dc_finst *i)
 {
     return i->buf >= c->f->buf.n || c->f->buf.at[i->buf].table == 0 ||
@@ -219,6 +256,10 @@ static const char *check_mem(const check *c, const dc_finst *i)
         return "no row of its table is chosen";
     if (i->op == DC_K_LDMATRIX)
         return check_ldmatrix(c, i);
+    if (i->op == DC_K_MATRIX)
+        return check_matrix(c, i);
+    if (i->op == DC_K_WGMMA || i->op == DC_K_WGMMA_WAIT)
+        return check_wgmma(c, i);
     const bool stores = dc_kop_stores((dc_kop)i->op);
     const bool spread = i->op == DC_K_GATHER || i->op == DC_K_SCATTER;
     const dc_fv mask = i->in[stores ? 2 : 1];
@@ -383,7 +424,7 @@ static const char *check_meeting(const check *c, const dc_finst *i)
     const bool lanes = dc_kop_meets((dc_kop)i->op) || i->imm == DC_BARRIER_LANES;
     if (!c->f->simt)
         return "workers do not meet";
-    if (i->op == DC_K_BARRIER && i->imm > DC_BARRIER_LANES)
+    if (i->op == DC_K_BARRIER && i->imm > DC_BARRIER_ASYNC)
         return "no such barrier";
     if (lanes && c->f->lanes < 1)
         return "the group has no lanes";

@@ -9,6 +9,7 @@
  * Tests of an assignment that do not depend on the lane become IF round it, the others masks.
  */
 #include "jit/flat/flatten_impl.h"
+#include "jit/nest/matrix_tile.h"
 #include "jit/nest/nest_access.h"
 
 #include <stdlib.h>
@@ -95,6 +96,7 @@ static void flatten_set(flattener *l, const dc_stmt *s)
     l->on = first_lanes(l, s->pred);
     const cond c = dc_flatten_cond(l, s->pred);
     const dc_fv when = dc_flatten_both(l, l->active, c.all);
+    dc_flatten_wgmma_wait(l, 0);
     l->guard = shuffles ? when : 0;
     if (!c.never) {
         if (when != 0 && !shuffles)
@@ -269,7 +271,7 @@ static void flatten_axis(flattener *l, const dc_stmt *s)
         kind = DC_AXIS_UNROLL;
     if (a->extent == 1)
         kind = DC_AXIS_UNROLL;
-    if (a->extent <= 0)
+    if (a->extent <= 0 || (l->wgmma && dc_flatten_wgmma(l, s)))
         return;
     switch (kind) {
     case DC_AXIS_GRID:
@@ -525,6 +527,15 @@ static dc_status check_and_optimize(dc_job *j, dc_flat *f, uint32_t skip)
     return dc_flat_optimize(j, f, skip, check);
 }
 
+static bool has_warpgroups(const dc_stmt *first)
+{
+    for (const dc_stmt *s = first; s != NULL; s = s->next)
+        if (s->kind == DC_STMT_TILE ? dc_tile_by_warpgroups(s->tile->which)
+                                    : has_warpgroups(s->body))
+            return true;
+    return false;
+}
+
 dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint32_t skip,
                          dc_flat **out)
 {
@@ -541,6 +552,7 @@ dc_status dc_flatten_for(dc_job *j, dc_kernel *k, const dc_target *target, uint3
                    .under = DC_NEW_ARRAY(&j->scratch, struct fl_under *, k->vx.n)};
     l.async = target != NULL && target->sm >= 80;
     l.matrices = target != NULL && target->sm >= 80;
+    l.wgmma = target != NULL && target->simt && target->warpgroups && has_warpgroups(k->root);
     l.b->half = target != NULL && target->half;
     l.b->bfloat = target != NULL && target->bfloat;
     l.b->scales = target != NULL && target->scales;

@@ -46,6 +46,18 @@ typedef struct fl_exchanged {
     dc_fv second, since, place[2]; /* is this thread the second one; what each of them wants */
     dc_fv own, got;
 } fl_exchanged;
+/* Products that four warps have begun (jit/flat/flatten_wgmma.c). */
+typedef struct fl_products {
+    dc_fv last; /* of the group that is gathered; 0: none */
+    bool later; /* the loop round them waits */
+    int others; /* tiles so far that became something else */
+    int n;      /* what is added to */
+    struct {
+        uint32_t buf;
+        uint64_t at;
+        uint16_t lanes;
+    } sum[8];
+} fl_products;
 
 typedef struct flattener {
     dc_job *j;
@@ -78,6 +90,8 @@ typedef struct flattener {
     bool filling;    /* this is one for a later iteration */
     bool divided;    /* not all threads of the group are here */
     bool matrices;   /* there are instructions on matrices that 32 lanes hold */
+    bool wgmma;      /* four warps begin products together, and there are such */
+    fl_products products;
     fl_matrix *held; /* matrices that were loaded since memory last changed */
     fl_exchanged *exchanged; /* since the rows last changed */
     dc_fv active;    /* scalar condition: this thread takes part in the phase; 0 true */
@@ -150,6 +164,15 @@ void dc_flatten_tile(flattener *l, const dc_stmt *s);
 /* flatten_exchange.c: is element `at` of rows of n one that two lanes exchange? Its value; 0: it is none. */
 bool dc_flatten_is_exchanged(flattener *l, dc_ix at, int64_t n);
 dc_fv dc_flatten_exchange(flattener *l, uint32_t buf, dc_ix at);
+/* The position without what it has of the axis; false: it is no multiple of it, `step` times. */
+bool dc_flatten_without(flattener *l, dc_ix *at, uint32_t axis, int64_t step);
+
+/* flatten_wgmma.c: a loop over tiles as one instruction of four warps; false: it is none. */
+bool dc_flatten_wgmma(flattener *l, const dc_stmt *loop);
+/* The group ends here; until so many are under way. */
+void dc_flatten_wgmma_wait(flattener *l, int groups);
+/* Is there nothing but products of warp groups in the loops? */
+bool dc_flatten_only_wgmma(const flattener *l, const dc_stmt *first);
 
 /* flatten_pipelined.c: a pipelined grid loop over [begin, end), the first iteration of which is number `first`. */
 void dc_flatten_pipelined(flattener *l, const dc_stmt *rows, dc_fv begin, dc_fv end, dc_fv first);

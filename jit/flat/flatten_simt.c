@@ -303,7 +303,9 @@ static void barrier(flattener *l, const space *in)
 {
     const bool lanes = !in->whole && l->warp > 0 && l->warp % in->size == 0;
     if (l->threads > 1)
-        dc_fb_barrier(l->b, lanes ? DC_BARRIER_LANES : DC_BARRIER_GROUP);
+        dc_fb_barrier(l->b, lanes      ? DC_BARRIER_LANES
+                            : l->wgmma ? DC_BARRIER_ASYNC
+                                       : DC_BARRIER_GROUP);
 }
 
 /* A barrier if what comes cannot begin while what was is still going on. */
@@ -354,6 +356,8 @@ static void leaf(flattener *l, const dc_stmt *body, dc_fv active)
         dc_fb_if(l->b, active);
     l->active = in_step ? active : 0;
     dc_flatten_list(l, body);
+    if (!l->products.later)
+        dc_flatten_wgmma_wait(l, 0);
     l->active = 0;
     if (active != 0 && !in_step)
         dc_fb_end(l->b);
@@ -441,14 +445,29 @@ static void end_fill(flattener *l)
         dc_fb_commit(l->b);
 }
 
-/* The copies of the first iterations; then in each those of a later one, to where the last one has been read. */
+/* What is read. Products of warp groups go on while the next iteration begins. */
+static void read_stage(flattener *l, const dc_stmt *rest, const space *in, bool later)
+{
+    const int others = l->products.others;
+    l->products.later = later;
+    walk(l, rest, in);
+    l->products.later = false;
+    dc_flatten_wgmma_wait(l, later && others == l->products.others ? 1 : 0);
+}
+
+/*
+ * The copies of the first iterations; then in each those of a later one, to where the last one has been read, or, if
+ * products go on, the one before the last.
+ */
 static void staged_loop(flattener *l, const dc_stmt *s, const dc_stmt *rest, const space *in)
 {
     dc_fbuild *b = l->b;
     const int64_t n = l->k->axis.at[s->axis].extent;
     const int64_t stages = l->k->buf.at[dc_nest_stores_to(s->body)].stages;
     const dc_fv extent = dc_fb_const(b, DC_INDEX, 1, (uint64_t)n);
-    for (int64_t i = 0; i < stages - 1; i++) {
+    const bool overlapped = l->wgmma && stages > 2 && dc_flatten_only_wgmma(l, rest);
+    const int64_t distance = overlapped ? stages - 2 : stages - 1;
+    for (int64_t i = 0; i < distance; i++) {
         l->bind[s->axis] = (bind){.kind = BIND_CONST, .c = i};
         bind_slots(l, s, (bind){.kind = BIND_CONST, .c = i});
         if (i < n)
@@ -456,10 +475,10 @@ static void staged_loop(flattener *l, const dc_stmt *s, const dc_stmt *rest, con
         end_fill(l);
     }
     const dc_fv counter = dc_fb_loop(b, dc_fb_const(b, DC_INDEX, 1, 0), extent);
-    const dc_fv ahead = dc_fb_const(b, DC_INDEX, 1, (uint64_t)(stages - 1));
+    const dc_fv ahead = dc_fb_const(b, DC_INDEX, 1, (uint64_t)distance);
     const dc_fv later = dc_fb_op2(b, DC_K_ADD, counter, ahead);
     if (l->async)
-        dc_fb_wait(b, (int)(stages - 2));
+        dc_fb_wait(b, (int)(distance - 1));
     barrier(l, in);
     dc_fb_if(b, dc_fb_op2(b, DC_K_LT, later, extent));
     bind_stage(l, s, later, stages);
@@ -467,8 +486,10 @@ static void staged_loop(flattener *l, const dc_stmt *s, const dc_stmt *rest, con
     dc_fb_end(b);
     end_fill(l);
     bind_stage(l, s, counter, stages);
-    walk(l, rest, in);
+    read_stage(l, rest, in, overlapped);
     dc_fb_end(b);
+    if (overlapped)
+        dc_flatten_wgmma_wait(l, 0);
     barrier(l, in);
     bind_slots(l, s, (bind){0});
 }

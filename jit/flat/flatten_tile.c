@@ -89,8 +89,7 @@ typedef struct matrix {
     int64_t row, col;
 } matrix;
 
-/* The position without what it has of the axis; false: it is no multiple of it, `step` times. */
-static bool without(flattener *l, dc_ix *at, uint32_t axis, int64_t step)
+bool dc_flatten_without(flattener *l, dc_ix *at, uint32_t axis, int64_t step)
 {
     bool affine = true;
     if (dc_ix_stride(l->k, *at, axis, &affine) != step || !affine)
@@ -161,9 +160,10 @@ static bool by_lanes(flattener *l, const dc_tile *t)
         return false;
     matrix a = {t->a.buf, t->a.at, t->a.row / 8, t->a.col};
     matrix b = {t->b.buf, t->b.at, t->b.col, t->b.row}; /* transposed: a row for each column */
-    if (t->a.row % 8 != 0 || !without(l, &a.at, i, a.row) || !without(l, &a.at, j, 0) ||
-        !without(l, &b.at, j, 2 * b.row) || !without(l, &b.at, i, 0) ||
-        !has_rows(l, &a, &turned_a) || !has_rows(l, &b, &turned_b))
+    if (t->a.row % 8 != 0 || !dc_flatten_without(l, &a.at, i, a.row) ||
+        !dc_flatten_without(l, &a.at, j, 0) || !dc_flatten_without(l, &b.at, j, 2 * b.row) ||
+        !dc_flatten_without(l, &b.at, i, 0) || !has_rows(l, &a, &turned_a) ||
+        !has_rows(l, &b, &turned_b))
         return false;
     const dc_ix place = dc_flatten_place(l, t->c.buf, t->c.at);
     dc_finst mem = {.op = DC_K_LOAD,
@@ -186,6 +186,8 @@ void dc_flatten_tile(flattener *l, const dc_stmt *s)
     const dc_mark mark = dc_arena_mark(&l->j->scratch);
     l->now++;
     l->exchanged = NULL;
+    l->products.others++;
+    dc_flatten_wgmma_wait(l, 0);
     const cond c = dc_flatten_cond(l, s->pred);
     if (!c.never && !fl_is_full(l)) {
         const dc_fv when = dc_flatten_both(l, l->active, c.all);

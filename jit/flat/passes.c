@@ -179,8 +179,9 @@ static bool *live_values(dc_flat *f)
     for (uint32_t n = f->order.n; n-- > 0;) { /* users before what they use */
         const dc_fv v = f->order.at[n];
         const dc_finst *i = dc_finst_at(f, v);
-        const bool makes_value = dc_kop_meets((dc_kop)i->op) || dc_kop_loads((dc_kop)i->op);
-        if (!dc_kop_pure((dc_kop)i->op) && !makes_value)
+        const bool makes_value =
+            dc_kop_meets((dc_kop)i->op) || dc_kop_loads((dc_kop)i->op) || i->op == DC_K_MATRIX;
+        if (!dc_kop_pure((dc_kop)i->op) && (!makes_value || dc_kop_stores((dc_kop)i->op)))
             live[v] = true;
         if (live[v])
             for (int m = 0; m < 3; m++)

@@ -20,6 +20,12 @@ typedef struct dc_tile_row {
 const dc_tile_row *dc_tile_row_of(uint32_t which);
 int dc_tile_find(const char *name); /* -1 */
 
+/* Do four warps have one instruction for neighbours of it? */
+static inline bool dc_tile_by_warpgroups(uint32_t which)
+{
+    return which == DC_TILE_WGMMA_F16 || which == DC_TILE_WGMMA_BF16;
+}
+
 /* Are operands of f32 rounded to TF32? */
 static inline bool dc_tile_rounds(const dc_tile_row *row)
 {

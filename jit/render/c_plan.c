@@ -198,7 +198,8 @@ static void place_inst(planner *p, dc_fv v, bool wide)
 {
     const dc_finst *i = at(p, v);
     const bool control = dc_kop_row_of((dc_kop)i->op)->form == DC_KFORM_CTRL;
-    if (i->op == DC_K_STORE_ASYNC) {
+    if (i->op == DC_K_STORE_ASYNC || i->op == DC_K_MATRIX || i->op == DC_K_WGMMA ||
+        i->op == DC_K_WGMMA_WAIT) {
         flush(p);
         write_step(p, v, 0);
     } else if (i->op == DC_K_LDMATRIX || i->op == DC_K_MMA) {

@@ -47,7 +47,10 @@ typedef struct dc_dialect {
     /* Functions cp_async4, 8 and 16(to, from), cp_asyncN_zfill(to, from, bytes), cp_async_commit(), cp_async_wait(groups);
      * NULL: there are none. */
     const char *prelude_async;
-    const char *prelude_shared; /* before either of the two: addresses of shared memory */
+    /* matrix_descriptor(p, leading, stride), fence_async_proxy(), wgmma(n, type, turned_a, turned_b, c, a, b), wgmma_fence(),
+     * wgmma_commit(), wgmma_wait(groups, n, c); NULL: there are none. */
+    const char *prelude_wgmma;
+    const char *prelude_shared; /* before any of the three: addresses of shared memory */
     /* Functions from_f16(u16), to_f16(f32), to_bf16(f32) of converts; NULL: there are none. */
     const char *prelude_half;
     /* The entry, and what the arguments of the kernel and `scratch` are. */

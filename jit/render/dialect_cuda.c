@@ -26,7 +26,7 @@ static const char prelude[] =
     "#define f32_of_bits(x) __uint_as_float(x)\n"
     "#define bits_of_f32(x) __float_as_uint(x)\n"
     "#ifndef DEEPC_CUDA_HOST /* a compiler of the host has its own (tests/cuda) */\n"
-    "#define SHARED_DYNAMIC(name) extern __shared__ __align__(128) u8 name[]\n"
+    "#define SHARED_DYNAMIC(name) extern __shared__ __align__(1024) u8 name[]\n"
     "#endif\n"
     "INLINE u8 *at(u8 *base, u64 p)\n"
     "{\n"
@@ -153,6 +153,56 @@ static const char prelude_matrices[] =
     "}\n"
     "#endif\n";
 
+/*
+ * Products of 64 rows that four warps begin together (sm_90a). The descriptor of a matrix in atoms that begin at multiples of
+ * 1024 bytes; the registers that a wait is for are its operands, so that none of their uses goes before it.
+ */
+static const char prelude_wgmma[] =
+    "#ifndef DEEPC_CUDA_HOST\n"
+    "INLINE u64 matrix_descriptor(const void *p, u32 leading, u32 stride)\n"
+    "{\n"
+    "    return (u64)(shared_address(p) >> 4 & 0x3fff) | (u64)(leading >> 4) << 16 |\n"
+    "           (u64)(stride >> 4) << 32 | 1ull << 62;\n"
+    "}\n"
+    "#define fence_async_proxy() asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\")\n"
+    "#define wgmma_fence() asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")\n"
+    "#define wgmma_commit() asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\")\n"
+    "#define wgmma_wait(groups, n, c) do { \\\n"
+    "    asm volatile(\"wgmma.wait_group.sync.aligned \" #groups \";\" ::: \"memory\"); \\\n"
+    "    LANES(n) asm volatile(\"\" : \"+f\"((c)[l]) :: \"memory\"); \\\n"
+    "} while (0)\n"
+    "#define R10(d) \"%\" #d \"0,%\" #d \"1,%\" #d \"2,%\" #d \"3,%\" #d \"4,%\" #d \"5,%\" #d "
+    "\"6,%\" "
+    "#d \"7,%\" #d \"8,%\" #d \"9,\"\n"
+    "#define C4(i) \"+f\"(c[i]), \"+f\"(c[i + 1]), \"+f\"(c[i + 2]), \"+f\"(c[i + 3])\n"
+    "#define C16(i) C4(i), C4(i + 4), C4(i + 8), C4(i + 12)\n"
+    "#define C64(i) C16(i), C16(i + 16), C16(i + 32), C16(i + 48)\n"
+    "#define WGMMA(n, type, turned_a, turned_b, registers, operands, ...) \\\n"
+    "INLINE void wgmma_n##n##_##type##_##turned_a##turned_b(f32 *c, u64 a, u64 b) \\\n"
+    "{ \\\n"
+    "    asm volatile(\"{.reg .pred p; setp.ne.b32 p, 1, 0;\" \\\n"
+    "                 \"wgmma.mma_async.sync.aligned.m64n\" #n \"k16.f32.\" #type \".\" #type \" "
+    "{\" \\\n"
+    "                 registers \"}, \" operands \", p, 1, 1, \" #turned_a \", \" #turned_b \";}\" "
+    "\\\n"
+    "                 : __VA_ARGS__ : \"l\"(a), \"l\"(b) : \"memory\"); \\\n"
+    "}\n"
+    "#define WGMMA_N(type, a, b) \\\n"
+    "WGMMA(64, type, a, b, R10() R10(1) R10(2) \"%30,%31\", \"%32, %33\", C16(0), C16(16)) \\\n"
+    "WGMMA(128, type, a, b, R10() R10(1) R10(2) R10(3) R10(4) R10(5) \"%60,%61,%62,%63\", \\\n"
+    "      \"%64, %65\", C64(0)) \\\n"
+    "WGMMA(256, type, a, b, R10() R10(1) R10(2) R10(3) R10(4) R10(5) R10(6) R10(7) R10(8) R10(9) "
+    "\\\n"
+    "      R10(10) R10(11) \"%120,%121,%122,%123,%124,%125,%126,%127\", \"%128, %129\", \\\n"
+    "      C64(0), C64(64))\n"
+    "#define WGMMA_TURNED(type) WGMMA_N(type, 0, 0) WGMMA_N(type, 0, 1) WGMMA_N(type, 1, 0) "
+    "WGMMA_N(type, 1, 1)\n"
+    "WGMMA_TURNED(f16)\n"
+    "WGMMA_TURNED(bf16)\n"
+    "#define wgmma(n, type, turned_a, turned_b, c, a, b) \\\n"
+    "    wgmma_n##n##_##type##_##turned_a##turned_b(c, a, b)\n"
+    "#endif\n";
+
 static void open_kernel(const dc_flat *f, dc_text *out)
 {
     const bool array = f->table.n > 0 && f->nparam > 0;
@@ -203,6 +253,7 @@ const dc_dialect dc_dialect_cuda = {
     .prelude_matrices = prelude_matrices,
     .prelude_half = prelude_half,
     .prelude_async = prelude_async,
+    .prelude_wgmma = prelude_wgmma,
     .prelude_shared = prelude_shared,
     .open = open_kernel,
 };

@@ -88,7 +88,7 @@ static void put_barrier(render *r, const dc_finst *i)
     if (barrier == NULL || !r->t.f->simt)
         dc_c_text_no_rendering(&r->t, i);
     indent(r);
-    put(r, "%s;\n", barrier);
+    put(r, "%s%s;\n", i->imm == DC_BARRIER_ASYNC ? "fence_async_proxy(); " : "", barrier);
 }
 
 static void put_bound(render *r, dc_fv v)
@@ -339,6 +339,44 @@ static void put_mma(render *r, dc_fv v)
         v, i->in[0], i->in[1]);
 }
 
+/* Rows are 128 bytes, 8 of them 1024. */
+static void put_matrix(render *r, dc_fv v)
+{
+    const dc_finst *i = at(r, v);
+    if (r->t.d->prelude_wgmma == NULL)
+        dc_c_text_no_rendering(&r->t, i);
+    indent(r);
+    put(r, "const u64 v%u = matrix_descriptor(b%u + %V, %l, 1024);\n", v, i->buf, i->in[0],
+        i->imm != 0 ? (int64_t)i->imm : (int64_t)16);
+}
+
+static void put_wgmma(render *r, const dc_finst *i)
+{
+    const dc_finst *a = at(r, i->in[1]), *b = at(r, i->in[2]);
+    if (r->t.d->prelude_wgmma == NULL)
+        dc_c_text_no_rendering(&r->t, i);
+    indent(r);
+    if ((i->imm & DC_WGMMA_BEGIN) != 0) {
+        put(r, "wgmma_fence();\n");
+        indent(r);
+    }
+    put(r, "wgmma(%d, %s, %d, %d, b%u + %V, v%u, v%u);\n", 2 * (int)i->lanes,
+        dc_dtype_name((dc_dtype)a->type), a->imm != 0, b->imm != 0, i->buf, i->in[0], i->in[1],
+        i->in[2]);
+    if ((i->imm & DC_WGMMA_END) == 0)
+        return;
+    indent(r);
+    put(r, "wgmma_commit();\n");
+}
+
+static void put_wgmma_wait(render *r, const dc_finst *i)
+{
+    if (r->t.d->prelude_wgmma == NULL)
+        dc_c_text_no_rendering(&r->t, i);
+    indent(r);
+    put(r, "wgmma_wait(%d, %d, b%u + %V);\n", (int)i->imm, (int)i->lanes, i->buf, i->in[0]);
+}
+
 /* What is loaded goes to group memory by itself; where the load is masked, zeros. */
 static void put_store_async(render *r, dc_fv v)
 {
@@ -393,6 +431,15 @@ static void put_alone(render *r, dc_fv v)
         return;
     case DC_K_MMA:
         put_mma(r, v);
+        return;
+    case DC_K_MATRIX:
+        put_matrix(r, v);
+        return;
+    case DC_K_WGMMA:
+        put_wgmma(r, i);
+        return;
+    case DC_K_WGMMA_WAIT:
+        put_wgmma_wait(r, i);
         return;
     case DC_K_STORE_ASYNC:
         put_store_async(r, v);
@@ -463,11 +510,19 @@ static uint32_t put_lane_loop(render *r, uint32_t n)
 
 /* Functions ---------------------------------------------------------------------------------- */
 
+static bool has_atoms(const dc_flat *f)
+{
+    for (uint32_t b = 0; b < f->buf.n; b++)
+        if (f->buf.at[b].scope == DC_SCOPE_GROUP && f->buf.at[b].atoms)
+            return true;
+    return false;
+}
+
 /* Of one array for all buffers of a group, which the launch brings; 0: each has its own. */
 static size_t dynamic_bytes(const dc_dialect *d, const dc_flat *f)
 {
     const size_t bytes = dc_flat_group_bytes(f);
-    return d->most_shared > 0 && bytes > d->most_shared ? bytes : 0;
+    return d->most_shared > 0 && (bytes > d->most_shared || has_atoms(f)) ? bytes : 0;
 }
 
 static void put_shared(render *r, uint32_t n, int64_t count)
@@ -564,8 +619,11 @@ static void put_instructions(const dc_dialect *d, const dc_flat *const *kernels,
 {
     const bool matrices = uses(kernels, n, DC_K_LDMATRIX) && d->prelude_matrices != NULL;
     const bool async = uses(kernels, n, DC_K_COMMIT) && d->prelude_async != NULL;
-    if (matrices || async)
+    const bool warpgroups = uses(kernels, n, DC_K_WGMMA) && d->prelude_wgmma != NULL;
+    if (matrices || async || warpgroups)
         dc_text_puts(out, d->prelude_shared);
+    if (warpgroups)
+        dc_text_puts(out, d->prelude_wgmma);
     if (matrices)
         dc_text_puts(out, d->prelude_matrices);
     if (async)

@@ -53,6 +53,8 @@ static fi_kind kind_of(dc_kop op)
     case DC_K_SHUFFLE:
     case DC_K_LDMATRIX:
     case DC_K_MMA:
+    case DC_K_WGMMA:
+    case DC_K_WGMMA_WAIT:
         return FI_MEET;
     }
     return FI_DO;
@@ -76,6 +78,8 @@ static fi_step step_of(const fi *m, dc_fv v, uint32_t line)
         s.in[n] = i->in[n] != 0 ? m->at[i->in[n]] : 0;
     if (i->in[0] != 0)
         s.from = m->f->inst.at[i->in[0]].type;
+    for (int n = 0; i->op == DC_K_WGMMA && n < 2; n++)
+        s.matrix[n] = &m->f->inst.at[i->in[n + 1]];
     if (i->op == DC_K_ANY)
         s.imm = m->f->inst.at[i->in[0]].lanes;
     s.masked = mem && i->in[dc_kop_stores((dc_kop)i->op) ? 2 : 1] != 0;
@@ -302,8 +306,12 @@ static bool meet(fi *m, uint32_t threads, bool *halted)
     case DC_K_MMA:
         multiply_matrices(m, s, threads);
         return true;
+    case DC_K_WGMMA:
+        return dc_fi_multiply_groups(m, s, threads);
+    case DC_K_WGMMA_WAIT:
+        return true;
     }
-    if (s->imm == DC_BARRIER_GROUP)
+    if (s->imm != DC_BARRIER_LANES)
         m->now.epoch++;
     else
         for (uint32_t t = 0; t < threads; t++) /* no more runs than threads */

@@ -33,6 +33,7 @@ struct fi_step {
     uint32_t buf, jump;
     uint64_t imm;
     uint64_t mask; /* of the result's width */
+    const dc_finst *matrix[2]; /* of WGMMA: where its operands lie */
     uint32_t line; /* in the text that dc_flat_print gives */
 };
 
@@ -116,6 +117,8 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
 
 /* What lanes give each other of matrices in group memory. */
 bool dc_fi_load_matrices(fi *m, const fi_step *s, uint32_t threads);
+/* Products of 128 threads each. */
+bool dc_fi_multiply_groups(fi *m, const fi_step *s, uint32_t threads);
 /* Of the thread that is asked for from now on. */
 void dc_fi_select_thread(fi *m, uint32_t thread);
 

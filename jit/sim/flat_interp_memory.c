@@ -305,6 +305,85 @@ bool dc_fi_load_matrices(fi *m, const fi_step *s, uint32_t threads)
     return true;
 }
 
+/* Where a matrix begins is its value. */
+static bool matrix(fi *m, const fi_step *s, uint64_t *v)
+{
+    DC_UNUSED(m);
+    v[s->out] = v[s->in[0]];
+    return true;
+}
+
+/*
+ * Element (row, k) of a matrix in atoms, row being m or n: rows of memory have 64 elements, and in each row pieces of 8
+ * stand at their number and that of the row, exclusive or.
+ */
+static bool read_atoms(fi *m, const fi_step *s, int which, uint64_t start, uint32_t row, uint32_t k,
+                       double *out)
+{
+    const dc_finst *x = s->matrix[which];
+    const fi_step at = {.op = x->op, .type = x->type, .lanes = 1, .buf = x->buf, .line = s->line};
+    const uint64_t leading = x->imm / 2; /* 2 bytes to an element */
+    uint64_t i = start + (x->imm == 0 ? (uint64_t)64 * row + k
+                                      : (uint64_t)64 * k + row / 64 * leading + row % 64);
+    i ^= (i / 64 % 8) * 8;
+    const char *from = element(m, &at, i, false);
+    if (from != NULL)
+        *out = dc_value_of((dc_dtype)x->type, read_pattern(x->type, from));
+    return from != NULL;
+}
+
+/* Both operands of one product; lanes share what they read, so that it counts as of the first one of each warp. */
+static bool read_operands(fi *m, const fi_step *s, uint32_t first, double (*a)[16], double (*b)[16])
+{
+    const uint64_t *v = m->thread[first].v;
+    for (uint32_t t = first + 1; t < first + 128; t++)
+        for (int n = 1; n < 3; n++)
+            if (m->thread[t].v[s->in[n]] != v[s->in[n]]) {
+                dc_fi_select_thread(m, t);
+                return dc_fi_fail(m, s, "this thread has other matrices");
+            }
+    for (uint32_t warp = 0; warp < 4; warp++) {
+        dc_fi_select_thread(m, first + 32 * warp);
+        for (uint32_t k = 0; k < 16; k++) {
+            for (uint32_t row = 16 * warp; row < 16 * warp + 16; row++)
+                if (!read_atoms(m, s, 0, v[s->in[1]], row, k, &a[row][k]))
+                    return false;
+            for (uint32_t col = 0; col < 2u * s->lanes; col++)
+                if (!read_atoms(m, s, 1, v[s->in[2]], col, k, &b[col][k]))
+                    return false;
+        }
+    }
+    return true;
+}
+
+/* At once, terms in order, though a machine may take until the wait, and another order. */
+bool dc_fi_multiply_groups(fi *m, const fi_step *s, uint32_t threads)
+{
+    static const uint32_t rows = 64, most = 256;
+    double(*a)[16] = (double(*)[16])DC_NEW_ARRAY(&m->j->scratch, double, rows * 16);
+    double(*b)[16] = (double(*)[16])DC_NEW_ARRAY(&m->j->scratch, double, most * 16);
+    for (uint32_t first = 0; first < threads; first += 128) {
+        if (!read_operands(m, s, first, a, b))
+            return false;
+        for (uint32_t t = first; t < first + 128; t++) {
+            dc_fi_select_thread(m, t);
+            dc_fi_memory_of(m, &m->thread[t]);
+            for (uint32_t n = 0; n < s->lanes; n++) {
+                const uint32_t row = t % 128 / 32 * 16 + t % 32 / 4 + n / 2 % 2 * 8;
+                const uint32_t col = n / 4 * 8 + t % 4 * 2 + n % 2;
+                char *at = element(m, s, m->thread[t].v[s->in[0]] + n, true);
+                if (at == NULL)
+                    return false;
+                float sum = fi_float(read_pattern(DC_F32, at));
+                for (uint32_t k = 0; k < 16; k++)
+                    sum += (float)a[row][k] * (float)b[col][k];
+                write_pattern(DC_F32, at, dc_f32_bits(sum));
+            }
+        }
+    }
+    return true;
+}
+
 bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v)
 {
     const bool one = s->lanes == 1 && !s->masked && s->align <= dc_dtype_size((dc_dtype)s->type);
@@ -323,6 +402,8 @@ bool (*dc_fi_memory_step(const fi_step *s))(fi *m, const fi_step *s, uint64_t *v
         return commit;
     case DC_K_WAIT:
         return wait_for;
+    case DC_K_MATRIX:
+        return matrix;
     }
     DC_BUG("%s is no access to memory", dc_kop_row_of((dc_kop)s->op)->name);
 }

@@ -25,8 +25,16 @@ static const dc_target targets[] = {
      .buffers = 500, /* 4096 bytes of parameters */
      .units = 108,
      .sm = 80},
+    {.name = "cuda:wgmma",
+     .dialect = "cuda",
+     CUDA,
+     .buffers = 500,
+     .units = 132,
+     .sm = 90,
+     .warpgroups = true},
     {.name = "sim:opencl", .dialect = "flat", OPENCL},
     {.name = "sim:cuda", .dialect = "flat", CUDA, .units = 4, .sm = 80},
+    {.name = "sim:wgmma", .dialect = "flat", CUDA, .units = 4, .sm = 90, .warpgroups = true},
     /* Vectors and caches are small, so that small tests have several vectors, tails and tiles. */
     {.name = "sim:cpu",
      .dialect = "flat",

@@ -205,6 +205,76 @@ static void test_other_matrices(void)
     expect_refusal_of(s8_text, float_sum, "the sum is no matrix");
 }
 
+/* Products of 128 threads: ones by twos, 16 of them, and 1 before. */
+static const char wgmma_text[] = "kernel groups (out0: f32[4096] out, acc: f32[32] local, a: "
+                                 "f16[4096] group atoms, b: f16[4096] "
+                                 "group atoms) simt 128 lanes 32 index 32 positions 1 {\n"
+                                 "  %1 = mul index thread, 32\n"
+                                 "  store f16x32 a[%1], 1, align 64\n"
+                                 "  store f16x32 b[%1], 2, align 64\n"
+                                 "  store f32x32 acc[0], 1, align 64\n"
+                                 "  barrier async\n"
+                                 "  %2 = matrix f16 a[0]\n"
+                                 "  %3 = matrix f16 b[0] turned 8192\n"
+                                 "  wgmma f32x32 acc[0], %2, %3 begin end\n"
+                                 "  wgmma_wait f32x32 acc[0], 0\n"
+                                 "  %4 = load f32x32 acc[0], align 64\n"
+                                 "  store f32x32 out0[%1], %4, align 64\n"
+                                 "}\n";
+
+static void few_threads(dc_flat *f)
+{
+    f->threads = 64;
+}
+
+static void loose_rows(dc_flat *f)
+{
+    f->buf.at[2].atoms = false;
+}
+
+static void shared_sums(dc_flat *f)
+{
+    f->buf.at[1].scope = DC_SCOPE_GROUP;
+}
+
+static void number_for_matrix(dc_flat *f)
+{
+    first_of(f, DC_K_WGMMA)->in[2] = first_of(f, DC_K_STORE)->in[0];
+}
+
+static void odd_columns(dc_flat *f)
+{
+    first_of(f, DC_K_WGMMA)->lanes = 24;
+}
+
+static void split_atoms(dc_flat *f)
+{
+    first_of(f, DC_K_MATRIX)->imm = 512;
+}
+
+static void test_warpgroups(void)
+{
+    static float out[4096];
+    void *mem[1] = {out};
+    dc_text printed = {0};
+    dc_flat *f = flat_of(wgmma_text);
+    if (f != NULL && CHECK(dc_flat_run(&flat_job, f, mem, 0, 1) == DC_OK))
+        for (int i = 0; i < 4096; i++)
+            CHECK_EQ(out[i], 33);
+    if (f != NULL) {
+        dc_flat_print(f, &printed);
+        CHECK_STR(printed.s, wgmma_text);
+    }
+    dc_text_free(&printed);
+    dc_flat_free(f);
+    expect_refusal_of(wgmma_text, few_threads, "there are no 128 threads");
+    expect_refusal_of(wgmma_text, loose_rows, "a matrix that is not in atoms");
+    expect_refusal_of(wgmma_text, shared_sums, "the sums are none of a thread");
+    expect_refusal_of(wgmma_text, number_for_matrix, "are operands of wgmma");
+    expect_refusal_of(wgmma_text, odd_columns, "the sums are none of a thread");
+    expect_refusal_of(wgmma_text, split_atoms, "parts of rows that are no atoms");
+}
+
 static void test_matrices(void)
 {
     float out[128];
@@ -228,6 +298,7 @@ int main(void)
     flat_open();
     test_matrices();
     test_other_matrices();
+    test_warpgroups();
     expect_refusal(store_to_input, "an input is stored to");
     expect_refusal(other_lanes, "operand");
     expect_refusal(other_type, "another type");
