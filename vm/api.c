@@ -75,6 +75,8 @@ static dc_status check_settings(dc_job *j, const dc_opts *opt)
         variable = "DEEPC_THREADS", wanted = "a number of threads, or 0: one per core";
     if (opt->math[0] != '\0' && strcmp(opt->math, "strict") != 0 && strcmp(opt->math, "tf32") != 0)
         variable = "DEEPC_MATH", wanted = "'strict', 'tf32', or nothing";
+    if (opt->gpu[0] != '\0' && strcmp(opt->gpu, "wgmma") != 0)
+        variable = "DEEPC_GPU", wanted = "'wgmma', or nothing";
     if (opt->compare[0] != '\0' && strcmp(opt->compare, "eval") != 0)
         variable = "DEEPC_COMPARE", wanted = "only 'eval' can be compared with";
     if (!dc_opts_compile_known(opt))

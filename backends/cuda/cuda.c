@@ -131,7 +131,7 @@ static dc_status read_settings(dc_cu *cu, dc_job *j)
 }
 
 /* sm_90a has instructions that sm_90 has not; what is made for one runs on no other. */
-static void describe_target(dc_cu *cu)
+static void describe_target(dc_cu *cu, bool wgmma)
 {
     dc_target *t = &cu->target;
     const dc_cu_lib *lib = &cu->lib;
@@ -154,6 +154,7 @@ static void describe_target(dc_cu *cu)
                      .sm = sm,
                      .l1 = L1,
                      .l2 = l2 > 0 ? (size_t)l2 : (size_t)4 << 20};
+    t->warpgroups = sm == 90 && wgmma;
     snprintf(t->name, sizeof t->name, "cuda sm_%d %d", sm, t->units);
     snprintf(t->triple, sizeof t->triple, "sm_%d%s", sm, sm >= 90 ? "a" : "");
 }
@@ -270,7 +271,7 @@ static dc_status open_device(dc_cu *cu, dc_job *j, uint32_t number)
         !dc_cu_find(&cu->lib, number, &cu->at, &n, why, sizeof why))
         return dc_failf(j, DC_ERR_DEVICE, "cuda", "%s", why);
     DC_TRY(read_settings(cu, j));
-    describe_target(cu);
+    describe_target(cu, strcmp(j->opt->gpu, "wgmma") == 0);
     DC_CU_TRY(cu, j, "a context", PrimaryCtxRetain(&cu->context, cu->at));
     DC_TRY(dc_cu_enter(cu, j, &pushed));
     const dc_status status = open_stream(cu, j);

@@ -319,6 +319,9 @@ bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is)
             return done;
     }
     bool matrices;
+    const bool groups = dc_schedule_simt_wgmma(&q, p, &matrices);
+    if (matrices)
+        return groups;
     const bool done = dc_schedule_simt_mma(&q, p, &matrices);
     if (matrices)
         return done;

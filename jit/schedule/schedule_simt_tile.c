@@ -206,8 +206,11 @@ bool dc_simt_stage(dc_simt_product *q, const dc_factor *f, const dc_side *d, boo
     if (k_inside != by_rows)
         TRY(dc_do_reorder(q->s, by_rows ? k : side, by_rows ? side : k));
     /* what is read or written across its rows */
-    if (by_rows || f->along_k || !computed)
-        dc_do_swizzle(q->s, staged, by_rows ? q->depth : d->block);
+    const int64_t row = by_rows ? q->depth : d->block;
+    if (q->atoms)
+        TRY(dc_do_swizzle_atoms(q->s, staged, row));
+    else if (by_rows || f->along_k || !computed)
+        dc_do_swizzle(q->s, staged, row);
     const int64_t vector = computed ? f->vector : f->wide;
     if (k_inside != by_rows)
         return k_inside ? share_across(q, side, k, vector) : share_across(q, k, side, vector);

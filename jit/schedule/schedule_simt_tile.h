@@ -39,6 +39,7 @@ typedef struct dc_simt_product {
     int64_t K, depth;
     uint32_t stage, k; /* loops over stages of so many terms, and in one of them */
     dc_factor a, b;
+    bool atoms;  /* tiles lie in shared memory as wgmma reads them */
     uint8_t sum; /* dtype of the sums */
 } dc_simt_product;
 
@@ -108,6 +109,8 @@ int64_t dc_simt_ask_depth(const dc_simt_product *q, const dc_tile_size *t, int64
 /* Of a ring; 1: there is none. */
 int64_t dc_simt_ask_stages(const dc_simt_product *q, int64_t rule);
 
+/* Products by instructions of four warps; *is tells whether they fit, and the device has them and they are asked for. */
+bool dc_schedule_simt_wgmma(dc_simt_product *q, const dc_shape *p, bool *is);
 /* Products by matrix instructions; *is tells whether they fit. */
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);
 

@@ -283,11 +283,9 @@ static double times_read(const row *r)
 
 static void print_parts(const row *r)
 {
-    static const char *const parts[][2] = {{"mma_m", "mma"},
-                                           {"cp_async", "cp.async"},
-                                           {"__shfl", "shuffles"},
-                                           {"__shared__", "shared"},
-                                           {"SHARED_DYNAMIC", "shared"}};
+    static const char *const parts[][2] = {{"mma_m", "mma"},         {"wgmma(", "wgmma"},
+                                           {"cp_async", "cp.async"}, {"__shfl", "shuffles"},
+                                           {"__shared__", "shared"}, {"SHARED_DYNAMIC", "shared"}};
     const char *comma = "";
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(r->k.body, parts[i][0]) != NULL) {
@@ -344,7 +342,8 @@ static void check_limits(const row *r, const char *limits)
                  {"banks", ratio(r->t.shared.units, r->t.shared.least)},
                  {"read", times_read(r)},
                  {"each", results_each(r)},
-                 {"idle", idle_share(r)}};
+                  {"idle", idle_share(r)},
+                  {"mma", strstr(r->k.body, "mma_m") != NULL}};
     char word[16];
     double most;
     int n;

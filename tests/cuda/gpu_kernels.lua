@@ -35,11 +35,11 @@ local function tn(x, y)
   return x:transpose(1, 2):matmul(y)
 end
 
-local function product(t, m, n, k, form, limits)
+local function product(t, m, n, k, form, limits, with)
   local body = form == "nt" and nt or form == "tn" and tn or nn_
   local a = form == "tn" and { k, m } or { m, k }
   local b = form == "nt" and { n, k } or { k, n }
-  family(("%s %s, %d by %d, sums of %d"):format(t, form, m, n, k),
+  family(("%s %s, %d by %d, sums of %d%s"):format(t, form, m, n, k, with or ""),
     fn("(x: %s[%d, %d], y: %s[%d, %d]) -> %s[%d, %d]", body, t, a[1], a[2], t, b[1], b[2], t, m, n), limits)
 end
 
@@ -53,6 +53,15 @@ for _, t in ipairs { "f32", "f16", "bf16" } do
     end
   end
 end
+
+-- By instructions of four warps, for sm_90 alone, with DEEPC_GPU=wgmma.
+for _, t in ipairs { "f16", "bf16" } do
+  for _, form in ipairs { "nn", "nt", "tn" } do
+    product(t, 4096, 4096, 4096, form, (t == "f16" or form == "nn")
+      and "local=0 registers=192 shared=196608 loads=1 stores=2 mma=0", ", wgmma")
+  end
+end
+product("f16", 1000, 1096, 520, "nn", "local=0 registers=192 shared=196608 mma=0", ", wgmma")
 
 -- Bytes, sums in i32.
 for _, form in ipairs { "nt", "nn" } do

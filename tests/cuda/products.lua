@@ -31,12 +31,21 @@ local function compare(type, m, n, k, sum)
   end
 end
 
+local wgmma = os.getenv "DEEPC_GPU" == "wgmma"
 local types = os.getenv "DEEPC_MATH" == "tf32" and { f32 = "f32" }
-  or { f16 = "f16", bf16 = "bf16", f32 = "f32", i8 = "i32" }
+  or wgmma and { f16 = "f16", bf16 = "bf16" } or { f16 = "f16", bf16 = "bf16", f32 = "f32", i8 = "i32" }
 for type, sum in pairs(types) do
   TestProducts["test_" .. type] = function()
     compare(type, 136, 264, 96, sum)
     compare(type, 129, 257, 33, sum)
+    if wgmma and not os.getenv "CUDA_STANDIN_UNITS" then -- a GPU: enough tiles for all of it
+      compare(type, 1032, 1096, 520, sum)
+      compare(type, 1025, 4104, 264, sum)
+      compare(type, 4096, 4096, 1024, sum)
+    elseif wgmma then -- rings of stages that go round; one tile
+      compare(type, 136, 264, 328, sum)
+      compare(type, 64, 64, 512, sum)
+    end
   end
 end
 

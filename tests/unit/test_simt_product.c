@@ -239,6 +239,13 @@ static void try_knobs(const char *text, const dc_target *t, const dc_knob_space 
     dc_flat_free(f);
 }
 
+/* 16 bytes of each operand beside each other, of f16 and bf16. */
+static bool comes_in_runs(const shape *s, int layout)
+{
+    const int64_t along[] = {layout & 1 ? s->m : s->k, layout & 2 ? s->k : s->n};
+    return along[0] % 8 == 0 && along[1] % 8 == 0;
+}
+
 static void try_target(const char *text, const shape *s, int layout, const char *name, int units,
                        uint64_t seed, char **want)
 {
@@ -260,8 +267,11 @@ static void try_target(const char *text, const shape *s, int layout, const char 
             printf("%s\n", text);
     } else if (s->m > few && s->n > few && s->k > 1) {
         if (!CHECK_EQ(staged(f), 2) || !CHECK(f->threads >= 32) || !CHECK(reads_back(f)) ||
-            !CHECK_EQ(uses(f, DC_K_MMA), matrices && t.sm >= 80) ||
-            !CHECK_EQ(uses(f, DC_K_STORE_ASYNC), t.sm >= 80 && runs_ahead(s, layout, text)))
+            !CHECK_EQ(uses(f, DC_K_WGMMA), t.warpgroups && comes_in_runs(s, layout)) ||
+            !CHECK_EQ(uses(f, DC_K_MMA) || uses(f, DC_K_WGMMA), matrices && t.sm >= 80) ||
+            !CHECK_EQ(uses(f, DC_K_STORE_ASYNC),
+                      t.sm >= 80 && runs_ahead(s, layout, text) &&
+                          (!uses(f, DC_K_WGMMA) || s->k > 64))) /* of one stage */
             printf("%s\n", text);
     }
     dc_flat_free(f);
@@ -277,6 +287,8 @@ static void try_product(const shape *s, int layout, const kind *v)
         try_target(text.s, s, layout, "sim:cuda", 1, seed, want);
         try_target(text.s, s, layout, "sim:cuda", 100, seed, want);
         try_target(text.s, s, layout, "sim:opencl", 4, seed, want);
+        if (strstr(v->in, "f16") != NULL)
+            try_target(text.s, s, layout, "sim:wgmma", 1, seed, want);
         free_memory(want);
     }
     dc_text_free(&text);
@@ -309,6 +321,8 @@ static void test_layouts(void)
             if (kinds[v] == &halves || kinds[v] == &bfloats || kinds[v] == &bytes ||
                 kinds[v] == &rounded)
                 try_product(&(shape){0, 129, 136, 72}, layout, kinds[v]);
+            if (kinds[v] == &halves || kinds[v] == &bfloats) /* rings go round */
+                try_product(&(shape){0, 136, 264, 328}, layout, kinds[v]);
         }
 }
 

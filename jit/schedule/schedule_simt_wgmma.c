@@ -1,0 +1,169 @@
+/*
+ * Products of 16-bit floats by instructions of four warps (jit/schedule/schedule_simt_tile.h), where the device has them and
+ * the user asks for them (dc_target.warpgroups):
+ *
+ *   warps     each has 16 rows of the tile and all of its columns; four of them begin one instruction of 64 rows
+ *   lanes     8 by 4, as those of matrix instructions of a warp: the results lie alike
+ *   k.o       stages of 128 bytes of k: both operands go to shared memory as they are, [m][k] or [k][m], whichever is
+ *             along memory, in atoms, 16 bytes at a time
+ *
+ * Elements that do not come in runs of 16 bytes, and results of too few tiles, are left to the instructions of a warp.
+ */
+#include "jit/base/tuning.h"
+#include "jit/nest/matrix_tile.h"
+#include "jit/schedule/schedule_simt_tile.h"
+
+#include <string.h>
+
+enum { COLUMNS = 8, WARP_ROWS = 16, TERMS = 16, DEPTH = 64, RUN = 8, STAGES = 4 };
+
+#define TRY(...)          \
+    do {                  \
+        if (!__VA_ARGS__) \
+            return false; \
+    } while (0)
+
+/*
+ * Tiles; how much of the arithmetic of a multiprocessor one of them keeps busy, in percent: with others beside it, and
+ * alone. Two groups of four warps have the registers for 128 x 256 sums.
+ */
+typedef struct tile {
+    int64_t m, n;
+    int64_t efficiency, alone;
+} tile;
+
+static const tile tiles[] = {
+    {128, 256, 100, 100}, {256, 128, 95, 95}, {128, 128, 90, 80},
+    {64, 256, 80, 65},    {64, 128, 65, 50},  {64, 64, 45, 30},
+};
+
+static uint32_t instruction_of(const dc_simt_product *q)
+{
+    for (uint32_t i = 0; i < DC_TILE__COUNT; i++)
+        if (dc_tile_by_warpgroups(i) && dc_tile_row_of(i)->ab == q->a.dtype &&
+            dc_tile_row_of(i)->c == q->sum)
+            return i;
+    return DC_TILE__COUNT;
+}
+
+static bool comes_in_runs(const dc_factor *f)
+{
+    return f->plain && f->alone && f->wide == RUN && (f->along_k || f->along_side);
+}
+
+static bool fits(const dc_simt_product *q, uint32_t *which)
+{
+    *which = DC_TILE__COUNT;
+    if (q->s->t->warpgroups && q->s->t->lanes == 32 && !q->s->k->strict &&
+        q->a.dtype == q->b.dtype && comes_in_runs(&q->a) && comes_in_runs(&q->b))
+        *which = instruction_of(q);
+    return *which < DC_TILE__COUNT;
+}
+
+static int64_t stage_bytes(const tile *t)
+{
+    return (t->m + t->n) * DEPTH * 2;
+}
+
+/* The one that takes least time. Where most multiprocessors had none, smaller ones of another instruction do better. */
+static const tile *tile_of(const dc_simt_product *q)
+{
+    const tile *best = NULL;
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++) {
+        const tile *t = &tiles[i];
+        const int64_t rounds = dc_simt_rounds(q, t->m, t->n);
+        const int64_t time = rounds * t->m * t->n * 100 / (rounds > 1 ? t->efficiency : t->alone);
+        if (3 * stage_bytes(t) > (int64_t)q->s->t->group_bytes || time >= least)
+            continue;
+        least = time;
+        best = t;
+    }
+    const int64_t m = (q->m.extent + 63) / 64, n = (q->n.extent + 63) / 64;
+    return 2 * q->others * m * n >= dc_simt_units(q->s) ? best : NULL;
+}
+
+/* Rows as warps, and in each two for 8 lanes, 8 apart. A warp has one matrix of rows. */
+static bool split_rows(dc_simt_product *q, const tile *t)
+{
+    dc_side *d = &q->m;
+    dc_split block, warp, matrix, lane;
+    d->block = t->m;
+    d->lanes = 8;
+    d->warps = t->m / WARP_ROWS;
+    TRY(dc_do_split_full(q->s, d->axis, t->m, &block));
+    TRY(dc_do_split(q->s, block.i, WARP_ROWS, &warp));
+    TRY(dc_do_split(q->s, warp.i, WARP_ROWS, &matrix));
+    TRY(dc_do_split(q->s, matrix.i, d->lanes, &lane));
+    d->o = block.o;
+    d->warp = warp.o;
+    d->lane = lane.i;
+    d->own[0] = matrix.o;
+    d->own[1] = lane.o;
+    d->nparts = 4;
+    memcpy(d->part, (uint32_t[]){warp.o, matrix.o, lane.o, lane.i}, 4 * sizeof *d->part);
+    return true;
+}
+
+/* Columns as matrices of a warp, and in each two neighbours for 4 lanes. */
+static bool split_columns(dc_simt_product *q, const tile *t)
+{
+    dc_side *d = &q->n;
+    dc_split block, warp, matrix, lane;
+    d->block = t->n;
+    d->lanes = 4;
+    d->warps = 1;
+    TRY(dc_do_split_full(q->s, d->axis, t->n, &block));
+    TRY(dc_do_split(q->s, block.i, t->n, &warp));
+    TRY(dc_do_split(q->s, warp.i, COLUMNS, &matrix));
+    TRY(dc_do_split(q->s, matrix.i, 2, &lane));
+    d->o = block.o;
+    d->warp = warp.o;
+    d->lane = lane.o;
+    d->own[0] = matrix.o;
+    d->own[1] = lane.i;
+    d->nparts = 4;
+    memcpy(d->part, (uint32_t[]){warp.o, matrix.o, lane.o, lane.i}, 4 * sizeof *d->part);
+    return true;
+}
+
+/* The loops over what a thread has go inside 16 terms, which become one instruction with those of its columns. */
+static bool make_products(dc_simt_product *q, const uint32_t inner[4], uint32_t which)
+{
+    dc_split k;
+    TRY(dc_do_split(q->s, q->k, TERMS, &k));
+    for (int i = 0; i < 4; i++)
+        TRY(dc_do_reorder(q->s, inner[i], k.i));
+    TRY(dc_simt_bind_threads(q));
+    TRY(dc_do_tensorize(q->s, inner[2], which));
+    dc_do_unroll(q->s, k.o);
+    return true;
+}
+
+static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
+{
+    q->depth = DEPTH;
+    q->atoms = true;
+    TRY(split_rows(q, t));
+    TRY(split_columns(q, t));
+    const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
+    TRY(dc_simt_make_loops(q, p, inner));
+    const uint32_t a = q->s->k->buf.n;
+    TRY(dc_simt_stage(q, &q->a, &q->m, !q->a.along_side, false));
+    const uint32_t b = q->s->k->buf.n;
+    TRY(dc_simt_stage(q, &q->b, &q->n, !q->b.along_side, false));
+    TRY(make_products(q, inner, which));
+    for (int i = 0; i < 3; i++)
+        dc_do_unroll(q->s, inner[i]);
+    dc_do_vectorize(q->s, inner[3]);
+    dc_simt_run_ahead(q, a, b, STAGES);
+    return true;
+}
+
+bool dc_schedule_simt_wgmma(dc_simt_product *q, const dc_shape *p, bool *is)
+{
+    uint32_t which;
+    const tile *t = fits(q, &which) ? tile_of(q) : NULL;
+    *is = t != NULL;
+    return t == NULL || apply(q, p, t, which);
+}
