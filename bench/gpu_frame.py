@@ -195,6 +195,9 @@ def show_rate(c, seconds):
 
 
 def record(name, c, **what):
+    """With DEEPC_GPU the figures stand beside those without."""
+    if os.environ.get("DEEPC_GPU"):
+        name += f", DEEPC_GPU={os.environ['DEEPC_GPU']}"
     if os.environ.get("DEEPC_BENCH_RECORD"):
         with open(os.environ["DEEPC_BENCH_RECORD"], "a") as f:
             f.write(json.dumps({"bench": name, "case": c.label, **what}) + "\n")

@@ -342,8 +342,8 @@ static void check_limits(const row *r, const char *limits)
                  {"banks", ratio(r->t.shared.units, r->t.shared.least)},
                  {"read", times_read(r)},
                  {"each", results_each(r)},
-                  {"idle", idle_share(r)},
-                  {"mma", strstr(r->k.body, "mma_m") != NULL}};
+                 {"idle", idle_share(r)},
+                 {"mma", strstr(r->k.body, "mma_m") != NULL}};
     char word[16];
     double most;
     int n;
