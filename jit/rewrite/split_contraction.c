@@ -33,21 +33,36 @@ static int64_t memory_cycles(const product *p, int64_t partial)
     return (operands + 8 * partial) / (p->units * DC_TUNE_UNIT_BYTES);
 }
 
+/* Sides of tiles; how much of the arithmetic of a multiprocessor they keep busy, in percent, and of its matrix instructions. */
+typedef struct tile {
+    int64_t m, n, percent, matrices;
+} tile;
+
+static const tile tiles[] = {
+    {128, 128, 100, 95}, {128, 64, 90, 72}, {64, 128, 90, 72}, {64, 64, 70, 55},
+    {64, 32, 50, 38},    {32, 64, 50, 38},  {32, 32, 40, 26},
+};
+
+static int64_t clip(int64_t side, int64_t extent)
+{
+    return dc_min_i64(side, up(extent, DC_TUNE_GROUP_DEPTH) * DC_TUNE_GROUP_DEPTH);
+}
+
 /*
- * Tiles of at most `side` by `side`, each `terms` long. What a group waits for its operands is hidden by others, as many as
+ * In tiles of at most this size, each `terms` long. What a group waits for its operands is hidden by others, as many as
  * fit on a multiprocessor, and where copies are asynchronous by its own arithmetic.
  */
-static int64_t tiled_cycles(const product *p, int64_t side, int64_t parts, int64_t terms)
+static int64_t tiled_cycles(const product *p, const tile *t, int64_t parts, int64_t terms)
 {
-    const int64_t m = dc_min_i64(side, up(p->m, DC_TUNE_GROUP_DEPTH) * DC_TUNE_GROUP_DEPTH);
-    const int64_t n = dc_min_i64(side, up(p->n, DC_TUNE_GROUP_DEPTH) * DC_TUNE_GROUP_DEPTH);
+    const int64_t m = clip(t->m, p->m), n = clip(t->n, p->n);
     const int64_t groups = up(p->batch * parts * up(p->m, m) * up(p->n, n), p->units);
-    const int64_t rate = p->matrices ? DC_TUNE_MATRIX_RATE : DC_TUNE_RATE;
-    const int64_t smaller = DC_TUNE_TILE_SIDE / side;
-    const int64_t beside = (p->matrices ? 2 : 1) * smaller * smaller;
-    const int64_t work = m * n * terms * (1 + smaller) / (2 * rate);
-    const int64_t depth = p->matrices || smaller < 4 ? p->depth : 2 * p->depth;
-    const int64_t wait = up(terms, depth) * DC_TUNE_STAGE_CYCLES / p->ahead;
+    const int64_t rate =
+        p->matrices ? t->matrices * DC_TUNE_MATRIX_RATE : t->percent * DC_TUNE_RATE;
+    const int64_t beside = (p->matrices ? 2 : 1) * tiles[0].m * tiles[0].n / (t->m * t->n);
+    const int64_t work = m * n * terms * 100 / rate;
+    const bool deep = !p->matrices && t->m * t->n <= DC_TUNE_DEEP_TILE;
+    const int64_t stages = up(terms, deep ? 2 * p->depth : p->depth);
+    const int64_t wait = stages * DC_TUNE_STAGE_CYCLES / p->ahead;
     const int64_t alone = p->ahead > 1 ? dc_max_i64(work, wait) : work + wait;
     return dc_max_i64(groups * work, up(groups, beside) * alone);
 }
@@ -66,12 +81,11 @@ static int64_t skinny_cycles(const product *p, int64_t parts, int64_t terms)
 /* A kernel of so many parts, without what its memory takes. */
 static int64_t kernel_cycles(const product *p, int64_t parts, int64_t terms)
 {
-    static const int64_t sides[] = {128, 64, 32};
     int64_t least = INT64_MAX;
     if (dc_min_i64(p->m, p->n) <= DC_TUNE_SKINNY_ROWS && !p->matrices)
         return skinny_cycles(p, parts, terms);
-    for (size_t i = 0; i < DC_COUNTOF(sides); i++)
-        least = dc_min_i64(least, tiled_cycles(p, sides[i], parts, terms));
+    for (size_t i = 0; i < DC_COUNTOF(tiles); i++)
+        least = dc_min_i64(least, tiled_cycles(p, &tiles[i], parts, terms));
     return least;
 }
 

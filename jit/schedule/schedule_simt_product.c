@@ -205,7 +205,7 @@ static int64_t time_of(const dc_simt_product *q, const tile *t, int64_t depth)
 static int64_t depth_of(const dc_simt_product *q, const tile *t)
 {
     const int64_t usual = DC_TUNE_GROUP_DEPTH, deep = 2 * usual;
-    const bool may = own_of(&t->is) <= DC_TUNE_DEEP_OWN && deep <= q->K && fits(q, &t->is, deep);
+    const bool may = own_of(&t->is) <= DC_TUNE_DEEP_OWN && deep < q->K && fits(q, &t->is, deep);
     return may && time_of(q, t, deep) < time_of(q, t, usual) ? deep : usual;
 }
 

@@ -34,11 +34,16 @@ end
 local function tn(x, y)
   return x:transpose(1, 2):matmul(y)
 end
+local function tt(x, y)
+  return x:transpose(1, 2):matmul(y:transpose(1, 2))
+end
+local forms = { nn = nn_, nt = nt, tn = tn, tt = tt }
 
+-- form: n or t for each operand, t where it is stored transposed.
 local function product(t, m, n, k, form, limits, with)
-  local body = form == "nt" and nt or form == "tn" and tn or nn_
-  local a = form == "tn" and { k, m } or { m, k }
-  local b = form == "nt" and { n, k } or { k, n }
+  local body = forms[form]
+  local a = form:sub(1, 1) == "t" and { k, m } or { m, k }
+  local b = form:sub(2) == "t" and { n, k } or { k, n }
   family(("%s %s, %d by %d, sums of %d%s"):format(t, form, m, n, k, with or ""),
     fn("(x: %s[%d, %d], y: %s[%d, %d]) -> %s[%d, %d]", body, t, a[1], a[2], t, b[1], b[2], t, m, n), limits)
 end
@@ -46,8 +51,8 @@ end
 section = "Products"
 for _, t in ipairs { "f32", "f16", "bf16" } do
   for _, n in ipairs { 1024, 2048, 4096, 8192 } do
-    for _, form in ipairs(n <= 4096 and { "nn", "nt", "tn" } or { "nn" }) do
-      local limited = form ~= "tn" and (t == "f32" and n == 1024 or t == "bf16" and n <= 4096 and n ~= 2048)
+    for _, form in ipairs(n <= 4096 and { "nn", "nt", "tn", "tt" } or { "nn" }) do
+      local limited = t == "f32" and n == 1024 or t == "bf16" and n <= 4096 and n ~= 2048
       product(t, n, n, n, form, limited
         and "local=0 registers=255 shared=98304 loads=1 stores=1 banks=1")
     end
@@ -64,11 +69,11 @@ end
 product("f16", 1000, 1096, 520, "nn", "local=0 registers=192 shared=196608 mma=0", ", wgmma")
 
 -- Bytes, sums in i32.
-for _, form in ipairs { "nt", "nn" } do
+for _, form in ipairs { "nt", "nn", "tn", "tt" } do
   local signature = "(x: i8[4096, 4096], y: i8[4096, 4096]) -> i32[4096, 4096]"
   family(("i8 %s, 4096 by 4096, sums of 4096"):format(form), fn(signature,
     function(x, y)
-      return (form == "nt" and nt or nn_)(x:cast "i32", y:cast "i32")
+      return forms[form](x:cast "i32", y:cast "i32")
     end), form == "nt" and "local=0 registers=255 shared=98304 loads=1 stores=1 banks=1")
 end
 
