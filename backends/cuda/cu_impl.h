@@ -292,6 +292,8 @@ void dc_cu_program_free(dc_device *d, dc_program *p);
 void dc_cu_settings(dc_device *d, dc_text *out);
 bool dc_cu_toolchain(dc_device *d, dc_text *out);
 void dc_cu_compiler_close(dc_cu *cu);
+/* Which one there is, in words. */
+void dc_cu_compiler_describe(const dc_opts *opt, char *out, size_t size);
 
 /* builtin.c: PTX of the kernels that every device has: deepc_copy, deepc_check. */
 enum { DC_CU_BUILTIN = 2 };

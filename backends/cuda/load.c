@@ -24,6 +24,8 @@ static const struct error_name {
 };
 
 static const char *const usual_name = "libcuda.so.1";
+static const char *const no_device =
+    "the CUDA driver knows no device (CUDA_VISIBLE_DEVICES may hide some)";
 
 const char *dc_cu_error(cu_result error, char spare[32])
 {
@@ -52,6 +54,8 @@ static bool is_recent(dc_cu_lib *lib, const char *name, char *why, size_t size)
         return refuse(why, size, name, ": a driver for CUDA 12 or later is needed, there is no ",
                       missing);
     const cu_result error = lib->fn.Init(0);
+    if (error == CU_ERROR_NO_DEVICE)
+        return refuse(why, size, no_device, "", "");
     if (error != CU_SUCCESS)
         return refuse(why, size, "the CUDA driver does not start: ", dc_cu_error(error, spare), "");
     if (lib->fn.DriverGetVersion(&version) != CU_SUCCESS || version < OLDEST_DRIVER) {
@@ -121,7 +125,7 @@ bool dc_cu_find(const dc_cu_lib *lib, uint32_t number, cu_device *out, uint32_t 
         count = 0;
     *n = count > 0 ? (uint32_t)count : 0;
     if (*n == 0)
-        snprintf(why, size, "the CUDA driver knows no device (CUDA_VISIBLE_DEVICES may hide some)");
+        snprintf(why, size, "%s", no_device);
     else if (number >= *n)
         snprintf(why, size, "there is no device cuda:%u, the last is cuda:%u", number, *n - 1);
     else if (lib->fn.DeviceGet(out, (int)number) != CU_SUCCESS)
@@ -150,7 +154,7 @@ bool dc_cuda_describe(const dc_opts *opt, uint32_t number, char *line, size_t si
     cu_device at;
     uint32_t n;
     int version = 0;
-    char name[120] = "";
+    char name[120] = "", compiler[300];
     size_t bytes = 0;
     if (!dc_cu_lib_open(opt->cuda, &lib, line, size))
         return false;
@@ -159,13 +163,15 @@ bool dc_cuda_describe(const dc_opts *opt, uint32_t number, char *line, size_t si
         lib.fn.DeviceGetName(name, sizeof name, at);
         lib.fn.DeviceTotalMem(&bytes, at);
         lib.fn.DriverGetVersion(&version);
+        dc_cu_compiler_describe(opt, compiler, sizeof compiler);
         snprintf(
             line, size,
-            "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, driver for CUDA %d.%d",
+            "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, driver for CUDA %d.%d, %s",
             name, dc_cu_attribute(&lib, at, CU_ATTRIBUTE_MAJOR),
             dc_cu_attribute(&lib, at, CU_ATTRIBUTE_MINOR),
             dc_cu_attribute(&lib, at, CU_ATTRIBUTE_MULTIPROCESSORS),
-            (double)bytes / (double)((size_t)1 << 30), version / 1000, version % 1000 / 10);
+            (double)bytes / (double)((size_t)1 << 30), version / 1000, version % 1000 / 10,
+            compiler);
     }
     dc_cu_lib_close(&lib);
     return found;

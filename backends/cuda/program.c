@@ -55,22 +55,43 @@ static void choose_arch(dc_cu *cu)
     snprintf(cu->arch, sizeof cu->arch, "--gpu-architecture=compute_%d", latest);
 }
 
-static void find_compiler(dc_cu *cu)
+/* The file, if `path` names none yet; still none where at most the loader knows. */
+static void find_compiler(char *path, size_t size)
 {
-    const char *wanted = cu->nvrtc_path[0] != '\0' ? cu->nvrtc_path : NULL;
-    char path[sizeof cu->nvrtc_path];
-    if (wanted == NULL && dc_library_find(names, folders, path, sizeof path))
-        memcpy(cu->nvrtc_path, path, sizeof path);
-    else if (wanted == NULL) /* where only the loader knows */
-        snprintf(cu->nvrtc_path, sizeof cu->nvrtc_path, "%s", names[0]);
+    if (path[0] == '\0' && !dc_library_find(names, folders, path, size))
+        path[0] = '\0';
+}
+
+static void *open_library(char *path, size_t size, char *why, size_t why_size)
+{
+    void *handle = NULL;
+    if (path[0] != '\0')
+        return dc_library_open(path, RTLD_NOW, why, why_size);
+    for (int i = 0; handle == NULL && names[i] != NULL; i++) {
+        snprintf(path, size, "%s", names[i]);
+        handle = dc_library_open(path, RTLD_NOW, why, why_size);
+    }
+    return handle;
+}
+
+void dc_cu_compiler_describe(const dc_opts *opt, char *out, size_t size)
+{
+    char path[sizeof opt->nvrtc], why[300];
+    memcpy(path, opt->nvrtc, sizeof path);
+    find_compiler(path, sizeof path);
+    void *handle = open_library(path, sizeof path, why, sizeof why);
+    snprintf(out, size, handle != NULL ? "NVRTC %s" : "no NVRTC (%s), so no kernel is compiled",
+             path);
+    dc_library_close(&handle);
 }
 
 static bool open_compiler(dc_cu *cu)
 {
     pthread_mutex_lock(&cu->lock);
     if (!cu->nvrtc_tried) {
-        find_compiler(cu);
-        cu->nvrtc = dc_library_open(cu->nvrtc_path, RTLD_NOW, cu->nvrtc_why, sizeof cu->nvrtc_why);
+        find_compiler(cu->nvrtc_path, sizeof cu->nvrtc_path);
+        cu->nvrtc = open_library(cu->nvrtc_path, sizeof cu->nvrtc_path, cu->nvrtc_why,
+                                 sizeof cu->nvrtc_why);
         if (cu->nvrtc == NULL)
             snprintf(cu->nvrtc_why, sizeof cu->nvrtc_why,
                      "kernels cannot be compiled: NVRTC is not installed (%.100s; Debian: apt-get "
@@ -101,7 +122,7 @@ bool dc_cu_toolchain(dc_device *d, dc_text *out)
     dc_cu *cu = dc_cu_of(d);
     pthread_mutex_lock(&cu->lock);
     if (!cu->nvrtc_tried)
-        find_compiler(cu);
+        find_compiler(cu->nvrtc_path, sizeof cu->nvrtc_path);
     pthread_mutex_unlock(&cu->lock);
     return dc_library_put_id(cu->nvrtc_path, out);
 }

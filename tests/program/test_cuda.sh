@@ -120,6 +120,13 @@ step CUDA_STANDIN_FAIL=cuInit@1=803
 check "a driver that does not start is an error" warns "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
 step CUDA_STANDIN_SM=60
 check "an old device is refused" warns "compute capability 6.0, 7.0 or later is needed"
+run env CUDA_STANDIN_DEVICES=2 CUDA_STANDIN_SM=90,60 "$DEEPC" --devices
+check "devices are listed with their compiler" says ", 132 multiprocessors, 4.0 GiB, driver for CUDA 13.0, NVRTC $DEEPC_NVRTC"
+check "and why one is not used" says "cuda:1     absent: device cuda:1 has compute capability 6.0"
+run env DEEPC_NVRTC=/nowhere/libnvrtc.so "$DEEPC" --devices
+check "a compiler that is missing is told" says "driver for CUDA 13.0, no NVRTC (/nowhere/libnvrtc.so), so no kernel is compiled"
+run env CUDA_STANDIN_DEVICES=0 "$DEEPC" --devices
+check "and a driver that knows no device" says "absent: the CUDA driver knows no device (CUDA_VISIBLE_DEVICES may hide some)"
 step DEEPC_DEVICE=cuda:1
 check "a device that is not there is refused" warns "the last is cuda:0"
 step CUDA_STANDIN_MEMORY=10000000
