@@ -38,7 +38,8 @@ typedef struct nvrtc_program {
     char *text;
     bytes log, image;
     target t;
-    bool found; /* the image was compiled before */
+    bool contracts; /* a product that is added is not rounded by itself */
+    bool found;     /* the image was compiled before */
 } program;
 enum { MAGIC = 0x6e767274 };
 
@@ -219,6 +220,7 @@ static bool read_options(program *p, int n, const char *const *option)
                                         "--prec-sqrt=",
                                         "--ftz="};
     p->t = (target){75, 0, true};
+    p->contracts = true;
     for (int i = 0; i < n; i++) {
         const char *o = option[i], *value = strchr(o, '=');
         bool ok = false;
@@ -228,6 +230,8 @@ static bool read_options(program *p, int n, const char *const *option)
             ok = ok || strncmp(o, known[k], strlen(known[k])) == 0;
         if (strncmp(o, "--fmad=", 7) == 0)
             ok = strcmp(value, "=true") == 0 || strcmp(value, "=false") == 0;
+        if (strncmp(o, "--fmad=", 7) == 0 || strncmp(o, "-fmad=", 6) == 0)
+            p->contracts = strcmp(value, "=false") != 0;
         if (!ok) {
             char text[300];
             snprintf(text, sizeof text, "nvrtc: error: unrecognized option %s", o);
@@ -264,7 +268,7 @@ static bool cache_path(const uint64_t *key, char *path, size_t room)
     return true;
 }
 
-static void key_of(const char *text, bool checked, uint64_t *key)
+static void key_of(const char *text, bool checked, bool contracts, uint64_t *key)
 {
     static uint64_t base;
     pthread_mutex_lock(&lock);
@@ -278,7 +282,7 @@ static void key_of(const char *text, bool checked, uint64_t *key)
         }
     }
     const char *cxx = compiler();
-    key[0] = hash(hash(base + checked, cxx, strlen(cxx)), text, strlen(text));
+    key[0] = hash(hash(base + checked + 2 * contracts, cxx, strlen(cxx)), text, strlen(text));
     key[1] = hash(key[0] * 31 + 7, text, strlen(text));
     pthread_mutex_unlock(&lock);
 }
@@ -344,10 +348,9 @@ static nvrtcResult run_compiler(char *command, const char *log)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
 }
 
-/* Options of the compiler: each operation rounds by itself, as the text says; nothing is linked. */
+/* Options of the compiler; nothing is linked. */
 static const char common[] =
-    "-x c++ -std=c++17 -g1 -O1 -w -fPIC -shared -ffp-contract=off -mfma -mf16c -fno-exceptions "
-    "-fno-rtti "
+    "-x c++ -std=c++17 -g1 -O1 -w -fPIC -shared -mfma -mf16c -fno-exceptions -fno-rtti "
     "-fno-strict-aliasing -fno-math-errno -fno-trapping-math -fno-stack-protector -fwrapv "
     "-fno-delete-null-pointer-checks -fno-asynchronous-unwind-tables -nostdlib";
 static const char with_checks[] = " -fsanitize=thread,bounds -fsanitize-undefined-trap-on-error";
@@ -363,9 +366,11 @@ static nvrtcResult compile(program *p, const char *text, bool checked)
     snprintf(in, sizeof in, "%s/kernels.cu", folder);
     snprintf(out, sizeof out, "%s/kernels.so", folder);
     snprintf(log, sizeof log, "%s/log", folder);
-    snprintf(command, sizeof command,
-             "%s %s%s -D__CUDA_ARCH__=%d -I%s -include cuda_host.h %s -x none %s -o %s", compiler(),
-             common, checked ? with_checks : "", p->t.sm * 10, HEADERS, in, HOOKS, out);
+    snprintf(
+        command, sizeof command,
+        "%s %s%s -ffp-contract=%s -D__CUDA_ARCH__=%d -I%s -include cuda_host.h %s -x none %s -o %s",
+        compiler(), common, checked ? with_checks : "", p->contracts ? "fast" : "off", p->t.sm * 10,
+        HEADERS, in, HOOKS, out);
     nvrtcResult e = write_file(in, text, strlen(text)) ? run_compiler(command, log)
                                                        : NVRTC_ERROR_INTERNAL_ERROR;
     p->log = read_file(log);
@@ -391,7 +396,7 @@ static nvrtcResult build(nvrtcProgram p, int n, const char *const *options)
     free(p->log.at);
     p->image = p->log = (bytes){NULL, 0};
     char *text = with_entries(p->text, &p->t, checked);
-    key_of(text, checked, key);
+    key_of(text, checked, p->contracts, key);
     nvrtcResult e = NVRTC_SUCCESS;
     p->found = find_image(key, &p->image);
     if (!p->found) {
