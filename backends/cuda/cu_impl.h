@@ -233,12 +233,18 @@ dc_status dc_cu_settle(dc_cu *cu, dc_job *j, const char *what);
             return dc_cu_failed((cu), (j), (what), error_); \
     } while (0)
 
-/* The same of a call that takes memory of the device: again, when there is room. */
+/* A call that may find no memory on the device, again when there is room; `error` is what it answers. */
+#define DC_CU_CALL(cu, error, call)         \
+    do {                                    \
+        (error) = (cu)->lib.fn.call;        \
+        if (dc_cu_make_room((cu), (error))) \
+            (error) = (cu)->lib.fn.call;    \
+    } while (0)
+
 #define DC_CU_TRY_ROOM(cu, j, what, call)                   \
     do {                                                    \
-        cu_result error_ = (cu)->lib.fn.call;               \
-        if (dc_cu_make_room((cu), error_))                  \
-            error_ = (cu)->lib.fn.call;                     \
+        cu_result error_;                                   \
+        DC_CU_CALL((cu), error_, call);                     \
         if (error_ != CU_SUCCESS)                           \
             return dc_cu_failed((cu), (j), (what), error_); \
     } while (0)

@@ -65,9 +65,8 @@ dc_status dc_cu_take(dc_cu *cu, dc_job *j, size_t bytes, cu_address *out)
 {
     const size_t n = bytes > GUARANTEED ? bytes : GUARANTEED;
     DC_ROOM(cu->place); /* before there is something to lose */
-    cu_result error = cu->lib.fn.MemAllocFromPoolAsync(out, n, cu->pool, cu->stream);
-    if (dc_cu_make_room(cu, error))
-        error = cu->lib.fn.MemAllocFromPoolAsync(out, n, cu->pool, cu->stream);
+    cu_result error;
+    DC_CU_CALL(cu, error, MemAllocFromPoolAsync(out, n, cu->pool, cu->stream));
     if (error == CU_ERROR_OUT_OF_MEMORY)
         return dc_fail_memory(j, bytes);
     if (error != CU_SUCCESS)
@@ -137,9 +136,8 @@ static dc_status map_more(dc_cu *cu, dc_job *j, dc_cu_space *s, size_t more)
     const cu_mem_properties properties = mapped_memory(cu);
     const cu_mem_access access = {properties.location, CU_ACCESS_READ_WRITE};
     uint64_t memory = 0;
-    cu_result error = fn->MemCreate(&memory, more, &properties, 0);
-    if (dc_cu_make_room(cu, error))
-        error = fn->MemCreate(&memory, more, &properties, 0);
+    cu_result error;
+    DC_CU_CALL(cu, error, MemCreate(&memory, more, &properties, 0));
     if (error == CU_ERROR_OUT_OF_MEMORY)
         return dc_fail_memory(j, more);
     if (error != CU_SUCCESS)

@@ -42,9 +42,8 @@ static dc_status find_kernel(dc_recording *r, dc_job *j, const dc_command *x, dc
     const dc_program *p = x->program;
     DC_ASSERT(x->entry < p->nentry, "launch of kernel %u of %u", x->entry, p->nentry);
     const char *name = p->entry[x->entry];
-    cu_result error = cu->lib.fn.ModuleGetFunction(&s->fn, p->module, name);
-    if (dc_cu_make_room(cu, error)) /* where the driver loads a program only now */
-        error = cu->lib.fn.ModuleGetFunction(&s->fn, p->module, name);
+    cu_result error;
+    DC_CU_CALL(cu, error, ModuleGetFunction(&s->fn, p->module, name)); /* may load the program */
     if (error == CU_ERROR_NOT_FOUND)
         return dc_failf(j, DC_ERR_BUILD, "cuda", "a program has no kernel '%.60s'", name);
     if (error != CU_SUCCESS)

@@ -24,6 +24,14 @@ static cu_address address_of(const run *c, uint32_t step, uint32_t bind)
     return dc_cu_at((const char *)c->slot[x->slot] + x->offset);
 }
 
+/* In the middle: where memory is short, another attempt would be none of the same call. */
+static dc_status failed_begun(const run *c, const char *what, cu_result error)
+{
+    if (error == CU_ERROR_OUT_OF_MEMORY)
+        return dc_failf(c->j, DC_ERR_DEVICE, "cuda", "%s: CUDA_ERROR_OUT_OF_MEMORY", what);
+    return dc_cu_failed(c->r->cu, c->j, what, error);
+}
+
 /* "a run, at kernel 'k'" */
 static dc_status failed(const run *c, uint32_t step, cu_result error)
 {
@@ -32,7 +40,7 @@ static dc_status failed(const run *c, uint32_t step, cu_result error)
     snprintf(what, sizeof what,
              s->kind == DC_COMMAND_LAUNCH ? "a run, at kernel '%.70s'" : "a run, at a %.70s",
              s->label);
-    return dc_cu_failed(c->r->cu, c->j, what, error);
+    return c->begun ? failed_begun(c, what, error) : dc_cu_failed(c->r->cu, c->j, what, error);
 }
 
 /* --- one command after the other -------------------------------------------------------------- */
@@ -74,7 +82,7 @@ static dc_status after(run *c, uint32_t step, cu_result error)
         return end_clock(c, step);
     if (!c->wait)
         return DC_OK;
-    error = cu->lib.fn.StreamSynchronize(cu->stream);
+    DC_CU_CALL(cu, error, StreamSynchronize(cu->stream));
     return error == CU_SUCCESS ? DC_OK : failed(c, step, error);
 }
 
@@ -92,8 +100,10 @@ static dc_status run_launch(void *ctx, uint32_t step)
     for (uint32_t n = 0; n < s->nbind + 2; n++)
         argument[n] = &value[n];
     DC_TRY(before(c, step));
-    const cu_result error = c->r->cu->lib.fn.LaunchKernel(
-        s->fn, s->grid, 1, 1, s->threads, 1, 1, s->shared, c->r->cu->stream, argument, NULL);
+    cu_result error;
+    DC_CU_CALL(c->r->cu, error,
+               LaunchKernel(s->fn, s->grid, 1, 1, s->threads, 1, 1, s->shared, c->r->cu->stream,
+                            argument, NULL));
     dc_arena_rewind(&c->j->scratch, mark);
     return after(c, step, error);
 }
@@ -106,7 +116,9 @@ static dc_status run_copy(void *ctx, uint32_t step)
     if (bytes == 0 || to == from)
         return DC_OK;
     DC_TRY(before(c, step));
-    return after(c, step, c->r->cu->lib.fn.MemcpyDtoDAsync(to, from, bytes, c->r->cu->stream));
+    cu_result error;
+    DC_CU_CALL(c->r->cu, error, MemcpyDtoDAsync(to, from, bytes, c->r->cu->stream));
+    return after(c, step, error);
 }
 
 /* Waits for all that was given before. */
@@ -114,9 +126,11 @@ static dc_status read_back(run *c, uint32_t step, uint32_t bind, void *out, size
 {
     dc_cu *cu = c->r->cu;
     DC_TRY(before(c, step));
-    cu_result error = cu->lib.fn.MemcpyDtoHAsync(out, address_of(c, step, bind), bytes, cu->stream);
+    const cu_address at = address_of(c, step, bind);
+    cu_result error;
+    DC_CU_CALL(cu, error, MemcpyDtoHAsync(out, at, bytes, cu->stream));
     if (error == CU_SUCCESS)
-        error = cu->lib.fn.StreamSynchronize(cu->stream);
+        DC_CU_CALL(cu, error, StreamSynchronize(cu->stream));
     return after(c, step, error);
 }
 
@@ -140,9 +154,10 @@ static dc_status run_count(void *ctx, uint32_t step, int32_t iteration)
 {
     run *c = ctx;
     DC_TRY(before(c, step));
-    return after(c, step,
-                 c->r->cu->lib.fn.MemsetD32Async(address_of(c, step, 1), (unsigned)iteration, 1,
-                                                 c->r->cu->stream));
+    cu_result error;
+    DC_CU_CALL(c->r->cu, error,
+               MemsetD32Async(address_of(c, step, 1), (unsigned)iteration, 1, c->r->cu->stream));
+    return after(c, step, error);
 }
 
 static dc_status make_clock(dc_cu *cu, dc_job *j)
@@ -270,13 +285,16 @@ static dc_status launch_graph(run *c, dc_run_info *info)
     cu->verdict[at] = (dc_cu_verdict){0};
     fill_words(c, info);
     DC_TRY(send_words(c));
-    const cu_result error = cu->lib.fn.GraphLaunch(r->exec, cu->stream);
+    cu_result error;
+    DC_CU_CALL(cu, error, GraphLaunch(r->exec, cu->stream));
     if (error != CU_SUCCESS)
         return failed_graph(c, error);
     info->begun = true;
     cu->busy = true;
     if (cu->lib.fn.EventRecord(cu->done[at], cu->stream) != CU_SUCCESS) /* then it has to be over */
-        DC_CU_TRY(cu, c->j, "a run", StreamSynchronize(cu->stream));
+        DC_CU_CALL(cu, error, StreamSynchronize(cu->stream));
+    if (error != CU_SUCCESS)
+        return failed_begun(c, "a run", error);
     cu->runs++;
     if (r->checks == 0)
         return DC_OK;
@@ -284,7 +302,9 @@ static dc_status launch_graph(run *c, dc_run_info *info)
         info->ticket = cu->runs;
         return DC_OK;
     }
-    DC_CU_TRY(cu, c->j, "a run", EventSynchronize(cu->done[at]));
+    DC_CU_CALL(cu, error, EventSynchronize(cu->done[at]));
+    if (error != CU_SUCCESS)
+        return failed_begun(c, "a run", error);
     tell(&cu->verdict[at], info);
     cu->verdict[at].command = 0;
     return DC_OK;

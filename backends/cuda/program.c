@@ -215,9 +215,8 @@ static dc_status load_module(dc_program *p, dc_job *j, const void *object)
 {
     bool pushed;
     DC_TRY(dc_cu_enter(p->cu, j, &pushed));
-    cu_result error = p->cu->lib.fn.ModuleLoadData(&p->module, object);
-    if (dc_cu_make_room(p->cu, error))
-        error = p->cu->lib.fn.ModuleLoadData(&p->module, object);
+    cu_result error;
+    DC_CU_CALL(p->cu, error, ModuleLoadData(&p->module, object));
     dc_cu_leave(p->cu, j, pushed);
     if (error == CU_ERROR_INVALID_IMAGE || error == CU_ERROR_NO_BINARY_FOR_GPU ||
         error == CU_ERROR_INVALID_PTX || error == CU_ERROR_UNSUPPORTED_PTX_VERSION) {

@@ -262,7 +262,7 @@ static void test_room(void)
                 "  return ok, tostring(said)\n"
                 "end\n"
                 "local entries = { 'cuModuleGetFunction', 'cuGraphInstantiateWithFlags', "
-                "'cuGraphUpload' }\n"
+                "'cuGraphUpload', 'cuGraphLaunch' }\n"
                 "check(fails('cuModuleLoadData', 1), 'a program')\n"
                 "for _, entry in ipairs(entries) do\n"
                 "  check(fails(entry, 1) and fails(entry, 2), entry)\n"
@@ -270,6 +270,39 @@ static void test_room(void)
                 "  check(not ok and said:find 'out of memory: the function needs', said)\n"
                 "end\n");
     standin.set("MEMORY", "4294967296");
+}
+
+/* Commands one by one: a launch that finds no memory is tried again. Where that fails too, others have run. */
+static void test_room_between(void)
+{
+    setenv("DEEPC_LAUNCH", "one", 1);
+    cuda_script(
+        "room between", PRELUDE
+        "local w = dc.param('f32[100]', dc.zeros 'f32[100]')\n"
+        "local f = dc.fn('f(x: f32[100]) -> f32[100]', function(x)\n"
+        "  w:set(w + 1)\n"
+        "  return x:cumsum(1):sum(1) * x:softmax(1):cumsum(1)\n"
+        "end)\n"
+        "local x = dc.ones 'f32[100]'\n"
+        "local want = f(x):totable()\n"
+        "local launches = counted(function() f(x) end).kernel\n"
+        "check(launches > 1, 'some launches')\n"
+        "for n = 1, launches do\n"
+        "  standin.set('FAIL', ('cuLaunchKernel@%d=2'):format(n))\n"
+        "  local v = f(x):totable()\n"
+        "  check(v[1] == want[1] and v[100] == want[100], 'the same result')\n"
+        "end\n"
+        "standin.set('FAIL', '')\n"
+        "check(w:totable()[1] == launches + 2, 'each call once')\n"
+        "standin.set('FAIL', 'cuLaunchKernel@2=2,cuLaunchKernel@3=2')\n"
+        "local ok, said = pcall(f, x)\n"
+        "standin.set('FAIL', '')\n"
+        "check(not ok and tostring(said):find \"a run, at kernel '[^']+': "
+        "CUDA_ERROR_OUT_OF_MEMORY\",\n"
+        "  tostring(said))\n"
+        "w:set(dc.zeros 'f32[100]')\n"
+        "check(f(x):totable()[100] == want[100] and w:totable()[1] == 1, 'the next call')\n");
+    unsetenv("DEEPC_LAUNCH");
 }
 
 /* The arena grows where it stands: nothing that was built with it is built again. */
@@ -478,6 +511,7 @@ static void test_all(void)
     test_given_up();
     test_no_memory();
     test_room();
+    test_room_between();
     test_arena();
     test_contexts();
     test_current();
