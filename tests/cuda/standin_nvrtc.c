@@ -369,8 +369,9 @@ static nvrtcResult compile(program *p, const char *text, bool checked)
     snprintf(
         command, sizeof command,
         "%s %s%s -ffp-contract=%s -D__CUDA_ARCH__=%d -I%s -include cuda_host.h %s -x none %s -o %s",
-        compiler(), common, checked ? with_checks : "", p->contracts ? "fast" : "off", p->t.sm * 10,
-        HEADERS, in, HOOKS, out);
+        compiler(), common, checked ? with_checks : "",
+        p->contracts ? "fast -fexpensive-optimizations" : "off", p->t.sm * 10, HEADERS, in, HOOKS,
+        out);
     nvrtcResult e = write_file(in, text, strlen(text)) ? run_compiler(command, log)
                                                        : NVRTC_ERROR_INTERNAL_ERROR;
     p->log = read_file(log);
