@@ -8,7 +8,8 @@ local on_eval = device == "eval" or os.getenv "DEEPC_COMPILE" == "off"
 local skip = os.getenv "DEEPC_SKIP" or ""
 local is_searched = not on_eval and (os.getenv "DEEPC_OPT" or "2") >= "2" and not skip:find "all"
   and not skip:find "tuned" and not skip:find "schedule"
-local is_simulated = device:find "^sim" ~= nil
+local is_simulated = device:find "^sim" ~= nil or (device:find "^cuda" ~= nil and os.getenv "DEEPC_CUDA" ~= nil)
+local is_groups = device:find "cuda" ~= nil or os.getenv "DEEPC_TARGET" == "simt"
 
 TestTune = {}
 
@@ -33,6 +34,19 @@ function TestTune:test_results_stay()
   end
   lu.assertEquals(f(x, w):totable(), before:totable())
   lu.assertEquals(before:totable(), x:matmul(w):relu():totable()) -- what was given out before has not moved
+end
+
+-- Groups of threads have tiles and threads to choose.
+function TestTune:test_groups_of_threads()
+  if not is_groups or not is_searched then
+    return
+  end
+  local f, x, w = product()
+  local before = f(x, w)
+  local rows = dc.tune(f, { seconds = 10 })
+  lu.assertTrue(rows[1].tried > 0)
+  lu.assertEquals(f(x, w):totable(), before:totable())
+  dc.tune(f, { forget = true })
 end
 
 function TestTune:test_a_second_time_it_is_known()

@@ -1,7 +1,7 @@
 /*
  * The search for schedules (jit/tune): what it tells, that results stay, that what is found is what the next executable
- * goes by, that the rules' schedule is kept where nothing is faster; and searches that fail or are ended, which leave
- * everything as it was.
+ * goes by, that the rules' schedule is kept where nothing is faster; schedules that compute
+ * something else are not used; and searches that fail or are ended, which leave everything as it was.
  */
 #include "jit/cache/tuned_schedules.h"
 #include "jit/exec/exec_task.h"
@@ -269,6 +269,44 @@ static void test_stopped(void)
     close_product(e);
 }
 
+/* The result of the second set of operands, on which alternatives are compared with the rules' schedule. */
+typedef struct second {
+    int uploads;
+    char *at;
+} second;
+
+static void find_second(void *ctx, void *to)
+{
+    second *s = ctx;
+    if (s->uploads++ == 1) /* results are the first parameter */
+        s->at = to;
+}
+
+static void spoil_second(void *ctx, void *to)
+{
+    const second *s = ctx;
+    DC_UNUSED(to);
+    w.dev->spoil = s->at + 3; /* an exponent */
+}
+
+/* Schedules that compute something else are not used, however fast they are. */
+static void test_wrong(void)
+{
+    second s = {0};
+    dc_exec *e = open_product(NULL);
+    asked a = {.e = e, .options = {.seconds = 0.3}};
+    w.dev->on_upload = find_second;
+    w.dev->on_run = spoil_second;
+    w.dev->ctx = &s;
+    CHECK(done(tune_body, &a) == DC_OK);
+    w.dev->on_upload = w.dev->on_run = NULL;
+    w.dev->spoil = NULL;
+    CHECK(s.uploads > 1 && a.report.n == 1);
+    CHECK(a.report.row[0].tried == 0 && !a.report.row[0].tuned);
+    CHECK(strstr(w.said.s != NULL ? w.said.s : "", "computes something else") != NULL);
+    close_product(e);
+}
+
 /* No kernel is slower for a device that fails. */
 static void test_device_fails(void)
 {
@@ -326,6 +364,7 @@ int main(void)
     test_known();
     test_skipped();
     test_stopped();
+    test_wrong();
     test_device_fails();
     test_no_time();
     test_no_memory();
