@@ -20,7 +20,7 @@
 
 #include "tests/unit/kernel_run.h"
 #include "tests/unit/nest_interp.h"
-#include "tests/unit/schedule_random.h"
+#include "tests/unit/schedule_rings.h"
 
 enum { PROGRAM = 100, FAILURES = 12, MAX_INST = 900, VERBOSE = 2 };
 
@@ -36,7 +36,8 @@ typedef struct failure {
 } failure;
 
 static struct totals {
-    long lists, moves, tried, threads, group, shuffles, large, same, failed, machine;
+    long lists, moves, tried, threads, group, shuffles, rings, large, same, failed, machine;
+    long move[DC_MOVE__COUNT]; /* accepted */
 } total;
 
 static dc_status fail(failure *f, const char *stage, const char *target)
@@ -424,6 +425,14 @@ static void say_refused(const char *move, const char *why)
     printf("refused %s: %s\n", move, why);
 }
 
+static bool has_ring(const dc_kernel *k)
+{
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        if (k->buf.at[b].stages > 0)
+            return true;
+    return false;
+}
+
 static dc_status make_body(dc_job *j, void *arg)
 {
     making *m = arg;
@@ -432,7 +441,13 @@ static dc_status make_body(dc_job *j, void *arg)
         return DC_OK;
     sr_maker maker = {.r = m->r, .k = m->k, .list = m->list};
     maker.refused = verbose >= VERBOSE ? say_refused : NULL;
-    sr_make(&maker);
+    if (rng_below(m->r, 4) == 0)
+        sr_make_ring(&maker);
+    else
+        sr_make(&maker);
+    total.rings += has_ring(m->k);
+    for (uint32_t i = 0; i < m->k->moves.n; i++)
+        total.move[m->k->moves.at[i]->kind]++;
     total.tried += maker.tried;
     total.moves += maker.done;
     return DC_OK;
@@ -591,9 +606,15 @@ int main(int argc, char **argv)
     free(p);
     printf(
         "%ld lists, %ld moves of %ld that were tried; %ld runs: %ld with threads, %ld with group "
-        "memory, %ld with shuffles; %ld too large; %ld as machine code; %ld failures\n",
+        "memory, %ld with shuffles, %ld lists with rings; %ld too large; %ld as machine code; %ld "
+        "failures\n",
         total.lists, total.moves, total.tried, total.same, total.threads, total.group,
-        total.shuffles, total.large, total.machine, total.failed);
+        total.shuffles, total.rings, total.large, total.machine, total.failed);
+    for (int i = 0; i < DC_MOVE__COUNT; i++)
+        printf("%s%s %ld", i > 0 ? ", " : "accepted: ", dc_move_name((dc_move_kind)i),
+               total.move[i]);
+    printf("\n");
+    CHECK(total.rings >= total.lists / 60);
     dc_job_fini(&job);
     return t_done();
 }
