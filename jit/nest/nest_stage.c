@@ -92,6 +92,9 @@ const char *dc_nest_stage(const dc_kernel *k, dc_arena *scratch, uint32_t buf, u
     for (const dc_stmt *s = (*loop)->body; s != fill; s = s->next)
         before = s;
     const uint32_t first = before != NULL ? dc_nest_stores_to(before) : DC_NO_BUF;
+    if (before != NULL && first != DC_NO_BUF && k->buf.at[first].stages != stages &&
+        dc_nest_stage(k, scratch, first, stages, &other) == NULL)
+        return "what is filled before it is to have as many stages";
     if (before != NULL && (first == DC_NO_BUF || k->buf.at[first].stages != stages ||
                            dc_nest_stage(k, scratch, first, stages, &other) != NULL))
         return "something stands before what fills it";

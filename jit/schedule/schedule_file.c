@@ -44,8 +44,8 @@ static const char *tail_of(const char *path)
 static dc_status refuse(dc_job *j, int64_t line, const char *name, const char *what,
                         const char *text)
 {
-    char words[400];
-    snprintf(words, sizeof words, "%.120s: %.200s: %.70s", tail_of(name), what, text);
+    char words[480]; /* the longest of what is said is the list of all moves */
+    snprintf(words, sizeof words, "%.80s: %.330s: %.60s", tail_of(name), what, text);
     return dc_fail(j, DC_ERR_PARSE, &(dc_fact){.num = {line}, .word = {words}});
 }
 

@@ -54,4 +54,35 @@ printf 'schedule R_1_k1\n' >"$dir/other"
 run env DEEPC_DEBUG=kernel DEEPC_SCHEDULE="$dir/other" "$DEEPC" "$dir/f.lua"
 kernel >"$dir/by_file"
 check "kernels that the file does not have follow the rules" cmp "$dir/by_rule" "$dir/by_file"
+# Groups of threads: tiles in shared memory, stages, matrix instructions.
+cat >"$dir/p.lua" <<'EOT'
+local dc = require "deepc"
+local f = dc.fn("f(x: f16[48, 64], w: f16[64, 40]) -> f16[48, 40]", function(x, w) return x:matmul(w) end)
+local x, w = dc.iota "f32[48, 64]" % 3, dc.iota "f32[64, 40]" % 5
+print(f(x:cast "f16", w:cast "f16"):cast "f32":sum():item() == x:matmul(w):sum():item())
+EOT
+run env DEEPC_DEVICE=sim:cuda DEEPC_LAZY=eval DEEPC_DUMP="$dir/dump" "$DEEPC" "$dir/p.lua"
+set -- "$dir"/dump/D_48_40_k64-*.txt
+"$DEEPC" kernel "$1" --target cuda --form schedule >"$dir/tiles"
+check "the rules take matrix instructions" grep -q "tensorize .* mma_f16" "$dir/tiles"
+check "and stages" grep -q "stage x0.c 4" "$dir/tiles"
+given() { # the file, changed by sed
+    sed "$1" "$dir/tiles" >"$dir/changed"
+    run env DEEPC_DEVICE=sim:cuda DEEPC_LAZY=eval DEEPC_SCHEDULE="$dir/changed" "$DEEPC" "$dir/p.lua"
+}
+for change in '' 's/c 4$/c 2/' '/stage/d' '/swizzle/d' 's/split_full k 32/split_full k 48/;/swizzle/d'; do
+    given "$change"
+    check "given by hand, '$change' changes no result" says true
+done
+given 's/mma_f16/mma_bf16/'
+check "an instruction for other elements" warns "a and b are not plain loads of the dtype of mma_bf16"
+given 's/stage x1.c 4/stage x1.c 3/'
+check "stages that differ" warns "'stage x0.c 4' does not apply: x0.c cannot be staged: what is filled before it is to have as many stages"
+given 's/stage x1.c 4/stage x1.c 9/'
+check "too many stages" warns "there are 2 to 8 stages"
+given 's/split_full i1 32/split_full i1 4096/'
+check "too many threads" warns "threads, at most 1024 are allowed"
+given 's/stage x1.c 4/stages x1.c 4/'
+check "a word that is no move: those that there are" warns " prefetch pipeline: stages x1.c 4"
+
 closing

@@ -62,6 +62,9 @@ static void test_refusals(void)
         if (!CHECK(strncmp(error, bad[i].says, strlen(bad[i].says)) == 0))
             printf("    says '%s', should say '%s'\n", error, bad[i].says);
     }
+    dc_schedule_file *none = NULL;
+    CHECK(dc_schedule_file_parse(&nest_job, "file", "schedule a\n  stages x 3\n", &none) != DC_OK);
+    CHECK(strstr(nest_said(), " stage nontemporal prefetch pipeline: stages x 3") != NULL);
     char line[5000] = "schedule ";
     memset(line + 9, 'a', sizeof line - 10);
     dc_schedule_file *f = NULL;
