@@ -43,7 +43,7 @@ static bool is_like_buffer(const dc_buffer *a, const dc_buffer *b)
     const bool sized = a->scope == DC_SCOPE_PARAM || a->scope == DC_SCOPE_GROUP;
     return a->dtype == b->dtype && a->scope == b->scope && a->mode == b->mode &&
            a->align == b->align && a->nontemporal == b->nontemporal && a->prefetch == b->prefetch &&
-           a->param == b->param && a->table == 0 && b->table == 0 &&
+           a->atoms == b->atoms && a->param == b->param && a->table == 0 && b->table == 0 &&
            (sized || a->count == b->count);
 }
 

@@ -204,6 +204,7 @@ static uint32_t add_buffer(joining *g, family *y, dc_buffer x, bool *used)
     }
     dc_buffer *b = &f->buf.at[at - 1];
     b->count = x.count > b->count ? x.count : b->count;
+    b->atoms = b->atoms || x.atoms;
     used[at - 1] = true;
     return at - 1;
 }

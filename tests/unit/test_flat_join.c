@@ -127,6 +127,47 @@ static void test_joined(void)
     dc_flat_free(c);
 }
 
+/* Group memory of another part is that of products of warp groups, too: where it begins is theirs. */
+static void test_warpgroups(void)
+{
+    static const char plain[] = "kernel plain (out0: f32[128] out, s: f16[8] group, g: f16[128] "
+                                "group) simt 128 lanes 32 index "
+                                "32 positions 1 {\n"
+                                "  store f16 g[thread], 1\n"
+                                "  barrier group\n"
+                                "  store f32 out0[thread], 3\n"
+                                "}\n";
+    static const char groups[] = "kernel groups (out0: f32[4096] out, acc: f32[32] local, a: "
+                                 "f16[4096] group atoms, b: f16[4096] "
+                                 "group atoms) simt 128 lanes 32 index 32 positions 1 {\n"
+                                 "  %1 = mul index thread, 32\n"
+                                 "  store f16x32 a[%1], 1, align 64\n"
+                                 "  store f16x32 b[%1], 2, align 64\n"
+                                 "  store f32x32 acc[0], 1, align 64\n"
+                                 "  barrier async\n"
+                                 "  %2 = matrix f16 a[0]\n"
+                                 "  %3 = matrix f16 b[0]\n"
+                                 "  wgmma f32x32 acc[0], %2, %3 begin end\n"
+                                 "  wgmma_wait f32x32 acc[0], 0\n"
+                                 "  %4 = load f32x32 acc[0], align 64\n"
+                                 "  store f32x32 out0[%1], %4, align 64\n"
+                                 "}\n";
+    static float first[128], second[4096];
+    void *mem[] = {first, second};
+    dc_flat *p = flat_of(plain), *q = flat_of(groups);
+    dc_flat *f = dc_flat_join(&flat_job, (const dc_flat *[]){p, q}, 2, "joined");
+    if (!CHECK(dc_flat_check(&flat_job, f) == DC_OK) || !CHECK(flat_runs(f, mem, f->positions)))
+        printf("    %s\n", flat_said());
+    for (int i = 0; i < 4096; i++)
+        CHECK(second[i] == 33 && first[i % 128] == 3);
+    for (uint32_t b = 0; b < f->buf.n; b++)
+        CHECK(!f->buf.at[b].atoms || dc_flat_group_offset(f, b) % 1024 == 0);
+    comes_back(f);
+    dc_flat_free(f);
+    dc_flat_free(p);
+    dc_flat_free(q);
+}
+
 /* ---- families -------------------------------------------------------------------------------- */
 
 /* out0[i] = a number * x0[i] for i < n, in groups of `threads`; with a sum of a local array, whose size is `loops`. */
@@ -237,6 +278,7 @@ int main(void)
 {
     flat_open();
     test_joined();
+    test_warpgroups();
     test_family();
     test_random(20261123);
     test_refused();
