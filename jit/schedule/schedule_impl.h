@@ -166,6 +166,8 @@ bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is);
 /* One of few rows or columns, so many at most (schedule_simt_skinny.c). */
 bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, int64_t most, bool *is);
 
+/* Loops that stand alone in each other, as in `now`, in the order `want` (schedule_simt_tile.c). */
+bool dc_simt_arrange(dc_sketch *s, uint32_t *now, const uint32_t *want, int n);
 /* For groups of threads. */
 bool dc_schedule_simt(dc_sketch *s, const dc_shape *shape);
 

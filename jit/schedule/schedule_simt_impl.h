@@ -38,6 +38,8 @@ bool dc_simt_goes_along(dc_sketch *s, const dc_stmt *first, uint32_t axis);
 bool dc_simt_flat(dc_sketch *s, const dc_shape *p);
 /* No reduction, schedule_simt_map.c. */
 bool dc_simt_map(dc_sketch *s, const dc_shape *p);
+/* One with transposed operands, whose loops were merged, schedule_simt_turn.c; *is as below. */
+bool dc_simt_turn(dc_sketch *s, const dc_shape *p, bool *is);
 /* The loops over rows of a product, and those of its sum, become one each, schedule_simt_conv.c; its shape then. */
 dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
 /* Rows of reductions and stores, schedule_simt_rows.c; *is: they are such, else nothing was done. */

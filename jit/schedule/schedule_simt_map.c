@@ -1,10 +1,7 @@
 /*
  * Maps by groups of threads (jit/schedule/schedule_simt_impl.h): each thread computes a vector of neighbouring elements of
  * the result, neighbouring threads what follows. Elements that no vector holds have a group of their own, so
- * accesses need no masks.
- *
- * What is read across the result's order, as a transposed operand is, goes through a tile in shared memory: both sides
- * go along memory, and rows of the tile are a bank further apart, so that columns meet in no bank.
+ * accesses need no masks. Transposed operands have rules of their own (schedule_simt_turn.c).
  */
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_impl.h"
@@ -116,95 +113,6 @@ static bool along_axis(dc_sketch *s, uint32_t axis)
            share_out(s, vectors.o, threads_of(s, extent / v));
 }
 
-/* transposed operands ------------------------------------------------------------------------ */
-
-/* Is it a load along axis number `at` in memory, across the last one? */
-static bool is_transposed(dc_kernel *k, const dc_shape *p, const dc_vx_node *n, int at)
-{
-    bool affine = true;
-    if (n->kind != DC_VX_LOAD || k->buf.at[n->buf].scope != DC_SCOPE_PARAM ||
-        k->buf.at[n->buf].mode != DC_MODE_IN)
-        return false;
-    const int64_t along = dc_ix_stride(k, n->at, p->out[at], &affine);
-    const int64_t across = dc_ix_stride(k, n->at, p->out[p->nout - 1], &affine);
-    return affine && along == 1 && across > 1;
-}
-
-/* The number of the axis along which transposed operands go; -1: there are none, or it is too short for a tile. */
-static int transposed_axis(const dc_sketch *s, const dc_shape *p)
-{
-    for (dc_vx v = 1; v < s->k->vx.n; v++)
-        for (int at = p->nout - 2; at >= 0; at--)
-            if (is_transposed(s->k, p, &s->k->vx.at[v], at) &&
-                dc_sketch_extent(s, p->out[at]) >= DC_TUNE_TILE_LEAST &&
-                dc_sketch_extent(s, p->out[p->nout - 1]) >= DC_TUNE_TILE_LEAST)
-                return at;
-    return -1;
-}
-
-/* Rows of a tile by threads: so many of them one below the other to a thread, the columns by neighbours. */
-static bool share_tile(dc_sketch *s, uint32_t row, uint32_t column)
-{
-    dc_split rows;
-    return dc_do_split(s, row, DC_TUNE_TILE_ROWS, &rows) && dc_do_reorder(s, column, rows.i) &&
-           dc_do_block(s, rows.o) && dc_do_lane(s, column) && dc_do_unroll(s, rows.i);
-}
-
-/* A transposed operand comes into a tile of rows along its memory. */
-static bool stage(dc_sketch *s, uint32_t buf, uint32_t group, uint32_t m, uint32_t n)
-{
-    const uint32_t tile = s->k->buf.n, dims[2] = {n, m};
-    uint32_t made;
-    if (!dc_do_pack(s, buf, group, dims, 2, &made))
-        return false;
-    return dc_do_pad_rows(s, tile, DC_TUNE_TILE) &&
-           share_tile(s, dc_sketch_copy_of(s, made, n, 0), dc_sketch_copy_of(s, made, m, 0));
-}
-
-/* Those that go through tiles, as many as fit in shared memory. */
-static int transposed_operands(const dc_sketch *s, const dc_shape *p, int at, uint32_t *operand)
-{
-    const size_t tile = DC_TUNE_TILE * (DC_TUNE_TILE + 4);
-    size_t bytes = 0;
-    int n = 0;
-    for (dc_vx v = 1; v < s->k->vx.n && n < DC_TUNE_TILE_OPERANDS; v++) {
-        const dc_vx_node *load = &s->k->vx.at[v];
-        bool known = !is_transposed(s->k, p, load, at);
-        for (int i = 0; i < n; i++)
-            known = known || operand[i] == load->buf;
-        if (known ||
-            bytes + tile * dc_dtype_size((dc_dtype)load->dtype) > (size_t)dc_simt_shared(s))
-            continue;
-        bytes += tile * dc_dtype_size((dc_dtype)load->dtype);
-        operand[n++] = load->buf;
-    }
-    return n;
-}
-
-/* Square tiles of the axis and the last one. */
-static bool schedule_tiles(dc_sketch *s, const dc_shape *p, int at)
-{
-    uint32_t operand[DC_TUNE_TILE_OPERANDS], out[DC_SHAPE_AXES + 1], group;
-    const uint32_t last = p->out[p->nout - 1];
-    const int operands = transposed_operands(s, p, at, operand);
-    int n = 0;
-    dc_split m, c;
-    if (!dc_do_split(s, p->out[at], DC_TUNE_TILE, &m) || !dc_do_split(s, last, DC_TUNE_TILE, &c))
-        return false;
-    for (int i = 0; i < p->nout - 1; i++)
-        out[n++] = i == at ? m.o : p->out[i];
-    out[n++] = c.o;
-    for (int i = at + 1; i < p->nout; i++)
-        if (!dc_do_reorder(s, out[i], m.i))
-            return false;
-    if (!dc_simt_fuse(s, out, n, &group) || !dc_do_grid(s, group))
-        return false;
-    bool staged = true;
-    for (int i = 0; i < operands && staged; i++)
-        staged = stage(s, operand[i], group, m.i, c.i);
-    return share_tile(s, m.i, c.i) && staged;
-}
-
 bool dc_simt_map(dc_sketch *s, const dc_shape *shape)
 {
     dc_shape p = *shape;
@@ -212,9 +120,10 @@ bool dc_simt_map(dc_sketch *s, const dc_shape *shape)
     if (p.nout == 0)
         return true;
     dc_sketch_merge(s, &p);
-    const int transposed = transposed_axis(s, &p);
-    if (transposed >= 0)
-        return schedule_tiles(s, &p, transposed);
+    bool turned;
+    const bool done = dc_simt_turn(s, &p, &turned);
+    if (turned)
+        return done;
     const uint32_t last = p.out[p.nout - 1];
     const int64_t v =
         vector_of(s, last, dc_sketch_extent(s, last), dc_simt_product(s, p.out, p.nout));

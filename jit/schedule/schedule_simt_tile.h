@@ -43,8 +43,6 @@ typedef struct dc_simt_product {
     uint8_t sum; /* dtype of the sums */
 } dc_simt_product;
 
-/* Loops that stand alone in each other, as in `now`, in the order `want`. */
-bool dc_simt_arrange(dc_sketch *s, uint32_t *now, const uint32_t *want, int n);
 /* An operand whose axis m or n this is; of q sketch, reductions and the type of sums are read. */
 dc_factor dc_simt_factor(const dc_simt_product *q, dc_vx v, uint32_t axis);
 

@@ -115,6 +115,38 @@ for _, size in ipairs { { 31, 7 }, { 128, 300 }, { 5, 1000 } } do
 end]]
 end
 
+-- Weights of convolutions change places of a few taps and of channels.
+function TestGroups.test_short_axes()
+  check [[
+for _, type in ipairs { "f32", "u8", "f16", "f64" } do
+  for _, size in ipairs { { 64, 16, 9 }, { 33, 5, 4 }, { 70, 19, 7 }, { 13, 3, 3 }, { 40, 33, 2 }, { 2, 130, 11 } } do
+    for _, order in ipairs { { 3, 2, 1 }, { 1, 3, 2 }, { 3, 1, 2 }, { 2, 3, 1 }, { 2, 1, 3 } } do
+      for turned = 0, 1 do
+        local from = turned == 0 and size or { size[3], size[2], size[1] }
+        local to, step = {}, { from[2] * from[3], from[3], 1 }
+        for i = 1, 3 do to[i] = from[order[i] ] end
+        local is, was = ("[%d, %d, %d]"):format(table.unpack(to)), ("[%d, %d, %d]"):format(table.unpack(from))
+        local f = dc.fn(("f(x: %s%s, y: %s%s) -> %s%s, f64%s"):format(type, was, type, was, type, is, is),
+          function(x, y)
+            local a, b = x:permute(table.unpack(order)), y:permute(table.unpack(order))
+            return a, a:cast "f64" * 2 - b:cast "f64"
+          end)
+        local n = to[1] * to[2] * to[3]
+        local want = list(n, function(i)
+          local at = { i // (to[2] * to[3]), i // to[3] % to[2], i % to[3] }
+          return value(at[1] * step[order[1] ] + at[2] * step[order[2] ] + at[3] * step[order[3] ])
+        end)
+        local x = filled(n, type):reshape(from[1], from[2], from[3])
+        local what = ("%s %d %d %d by %d %d %d"):format(type, from[1], from[2], from[3], table.unpack(order))
+        local one, two = f(x, x)
+        same(what, one, want)
+        same(what .. ", two", two, want)
+      end
+    end
+  end
+end]]
+end
+
 -- A gather of rows, and its gradient, a scatter: rows that are named twice get both.
 function TestGroups.test_rows_by_number()
   check [[
