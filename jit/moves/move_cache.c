@@ -88,14 +88,23 @@ static bool order_dims(caching *c, box *b)
            dc_nest_refuse(c->v, "the order leaves out %s", k->axis.at[b->axis[done]].name);
 }
 
+/* The position in the copy, dense in the dims. */
+static dc_ix place_of(dc_kernel *k, const box *b)
+{
+    dc_ix place = dc_ix_const(k, 0);
+    for (int i = 0; i < b->n; i++)
+        place = dc_ix_add(k, dc_ix_mul(k, place, k->axis.at[b->axis[i]].extent),
+                          dc_ix_axis(k, b->axis[i]));
+    return place;
+}
+
 static bool make_copy(caching *c, box *b, dc_dtype t, const char *suffix)
 {
     dc_kernel *k = c->v->k;
     int64_t count = 1;
-    b->place = dc_ix_const(k, 0);
+    b->place = place_of(k, b);
     for (int i = b->n - 1; i >= 0; i--) {
         const int64_t extent = k->axis.at[b->axis[i]].extent;
-        b->place = dc_ix_add(k, b->place, dc_ix_mul(k, dc_ix_axis(k, b->axis[i]), count));
         if (extent > MAX_PART / count)
             return dc_nest_refuse(c->v, "the part of %s has more than %d elements",
                                   k->buf.at[c->of].name, MAX_PART);
@@ -242,15 +251,47 @@ static dc_vx largest_user(const caching *c, const dc_access *x, const box *b)
     return top;
 }
 
+static bool is_same(const box *b, const box *like)
+{
+    return b->at == like->at && b->n == like->n &&
+           (b->value == like->value || (b->value == b->load && like->value == like->load)) &&
+           memcmp(b->axis, like->axis, (size_t)b->n * sizeof *b->axis) == 0 &&
+           b->pred.n == like->pred.n && dc_pred_implied(b->pred, like->pred, (dc_pred){0}) &&
+           dc_pred_implied(like->pred, b->pred, (dc_pred){0});
+}
+
+/* The box as it is by the axes of another one that has as many iterations; n is 0 where there is no such box. */
+static box by_axes_of(caching *c, const box *x, const box *other)
+{
+    dc_kernel *k = c->v->k;
+    box b = *x;
+    if (x->n != other->n || x->value != x->load)
+        return (box){0};
+    for (int i = 0; i < b.n; i++) {
+        if (b.axis[i] == other->axis[i])
+            continue;
+        if (dc_ix_uses(k, x->at, other->axis[i]) ||
+            k->axis.at[b.axis[i]].extent != k->axis.at[other->axis[i]].extent)
+            return (box){0};
+        dc_subst s = dc_subst_axis(k, b.axis[i], dc_ix_axis(k, other->axis[i]));
+        b.at = dc_subst_ix(&s, b.at);
+        b.pred = dc_subst_pred(&s, b.pred);
+        b.axis[i] = other->axis[i];
+    }
+    return b;
+}
+
+/* A copy of the same part, be it that other loops go through it. */
 static box *find_box(caching *c, const box *like)
 {
     for (box *b = c->boxes; b != NULL; b = b->next)
-        if (b->at == like->at && b->n == like->n &&
-            (b->value == like->value || (b->value == b->load && like->value == like->load)) &&
-            memcmp(b->axis, like->axis, (size_t)b->n * sizeof *b->axis) == 0 &&
-            b->pred.n == like->pred.n && dc_pred_implied(b->pred, like->pred, (dc_pred){0}) &&
-            dc_pred_implied(like->pred, b->pred, (dc_pred){0}))
+        if (is_same(b, like))
             return b;
+    for (box *b = c->boxes; b != NULL && like->n > 0; b = b->next) {
+        const box same = by_axes_of(c, like, b);
+        if (same.n > 0 && b->value == b->load && is_same(b, &same))
+            return b;
+    }
     return NULL;
 }
 
@@ -274,7 +315,7 @@ static bool read_copy(caching *c, const dc_access *x, dc_vx_map *map)
             end = &(*end)->next;
         *end = found;
     }
-    map->to[b.value] = dc_vx_load(c->v->k, found->buf, found->place, rest);
+    map->to[b.value] = dc_vx_load(c->v->k, found->buf, place_of(c->v->k, &b), rest);
     return true;
 }
 

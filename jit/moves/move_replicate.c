@@ -25,17 +25,35 @@ typedef struct replicating {
                  [2]; /* what steps of butterflies store to in turn, by type; 0: none so far */
 } replicating;
 
-/* Which locals are numbers of a row: of one element, used in the loop alone. */
+/* The loop directly in `loop` that a statement is in; NULL: none. */
+static const dc_stmt *loop_inside(const dc_path *path, const dc_stmt *loop)
+{
+    for (; path != NULL && path->up != NULL; path = path->up)
+        if (path->up->loop == loop)
+            return path->loop;
+    return NULL;
+}
+
+/* Which locals are numbers of a row: of one element, used in the loop alone, and in more than one of those inside. */
 static void find_numbers(replicating *r, const dc_stmt *loop)
 {
     const dc_kernel *k = r->v->k;
+    const dc_stmt **only = DC_NEW_ARRAY(r->v->tmp, const dc_stmt *, k->buf.n);
+    bool *several = DC_NEW_ARRAY(r->v->tmp, bool, k->buf.n);
     const dc_accesses all = dc_nest_accesses(r->v, k->root, NULL);
     r->number = DC_NEW_ARRAY(r->v->tmp, bool, k->buf.n);
     for (uint32_t b = 0; b < k->buf.n; b++)
         r->number[b] = k->buf.at[b].scope == DC_SCOPE_LOCAL && k->buf.at[b].count == 1;
-    for (uint32_t i = 0; i < all.n; i++)
+    for (uint32_t i = 0; i < all.n; i++) {
+        const uint32_t b = all.at[i].buf;
+        const dc_stmt *in = loop_inside(all.at[i].path, loop);
         if (!dc_path_has(all.at[i].path, loop) || all.at[i].tile)
-            r->number[all.at[i].buf] = false;
+            r->number[b] = false;
+        several[b] = several[b] || in == NULL || (only[b] != NULL && only[b] != in);
+        only[b] = in;
+    }
+    for (uint32_t b = 0; b < k->buf.n; b++)
+        r->number[b] = r->number[b] && several[b];
 }
 
 /* Numbers that a statement loads are those of thread `at`. */

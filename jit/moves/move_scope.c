@@ -251,7 +251,7 @@ static bool settle(dc_nest_edit *v, uint32_t buf, bool binds)
     const uint8_t scope = k->buf.at[buf].scope;
     dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     if (scope == DC_SCOPE_PARAM || (scope == DC_SCOPE_LOCAL && fits_local(k, &all, buf)) ||
-        (scope == DC_SCOPE_GROUP && !binds))
+        (scope == DC_SCOPE_GROUP && (!binds || k->buf.at[buf].fixed)))
         return true;
     if (scope == DC_SCOPE_LOCAL && !widen(v, buf))
         return false;
@@ -286,6 +286,7 @@ bool dc_move_scope(dc_nest_edit *v, const dc_move *m)
     const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
     if (b->scope == DC_SCOPE_PARAM)
         return dc_nest_refuse(v, "%s is a parameter, it has no other scope", b->name);
+    b->fixed = false;
     if (m->scope == DC_SCOPE_LOCAL) {
         if (!fits_local(k, &all, buf))
             return dc_nest_refuse(v,
@@ -304,5 +305,6 @@ bool dc_move_scope(dc_nest_edit *v, const dc_move *m)
             return dc_nest_refuse(v, "threads of %s use the same elements of %s",
                                   k->axis.at[p->loop->axis].name, b->name);
     b->scope = DC_SCOPE_GROUP;
+    b->fixed = true;
     return true;
 }

@@ -177,6 +177,7 @@ typedef struct dc_buffer {
     uint32_t swizzle; /* GROUP: rows of so many elements, pieces of which are rotated by the number of the row, so
                          that threads that access a column of them meet in no bank; positions do not show it; 0: no */
     bool atoms;       /* of a swizzle: as wgmma reads rows, jit/moves/moves.def */
+    bool fixed; /* GROUP: a move asked for it, so that threads bound later leave it in shared memory */
     uint32_t stages;  /* GROUP: iterations of a loop whose copies to it are under way (jit/nest/nest_stage.h); 0: one */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     /* PARAM, in the flat form alone (dc_ftable): 1 + the table it belongs to, or 0; then it is param + step * row, and has

@@ -3,7 +3,7 @@
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] ["tf32"] "{" {memory} {statement} "}"
  *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["uncached"] ["nontemporal"]
- *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n ["atoms"]] ["stages" n]
+ *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n ["atoms"]] ["fixed"] ["stages" n]
  *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"
@@ -310,6 +310,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     const bool atoms = swizzle != 0 && dc_np_accept_word(p, "atoms");
     if (atoms && !dc_nest_has_atoms(t, swizzle, count))
         return dc_np_refuse(p, "rows of %d elements make no atoms", (int)swizzle);
+    const bool fixed = scope == DC_SCOPE_GROUP && dc_np_accept_word(p, "fixed");
     if (scope != DC_SCOPE_PARAM && dc_np_accept_word(p, "stages") &&
         !dc_np_want_integer(p, DC_NEST_STAGES, &stages))
         return false;
@@ -326,6 +327,7 @@ static bool parse_buffer(dc_np *p, dc_scope scope)
     p->k->buf.at[buf].align = (uint8_t)align;
     p->k->buf.at[buf].swizzle = (uint32_t)swizzle;
     p->k->buf.at[buf].atoms = atoms;
+    p->k->buf.at[buf].fixed = fixed;
     p->k->buf.at[buf].stages = (uint32_t)stages;
     p->k->buf.at[buf].uncached = uncached;
     p->k->buf.at[buf].nontemporal = nontemporal;

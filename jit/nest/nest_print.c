@@ -506,6 +506,7 @@ static void print_locals(const dc_kernel *k, dc_text *out)
         if (k->buf.at[i].swizzle != 0)
             dc_text_printf(out, " swizzle %" PRIu32 "%s", k->buf.at[i].swizzle,
                            k->buf.at[i].atoms ? " atoms" : "");
+        dc_text_puts(out, k->buf.at[i].fixed ? " fixed" : "");
         if (k->buf.at[i].stages != 0)
             dc_text_printf(out, " stages %" PRIu32, k->buf.at[i].stages);
         dc_text_puts(out, "\n");

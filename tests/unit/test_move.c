@@ -97,6 +97,16 @@ static const list good[] = {
     {rows, "grid i; split_reduce k 8; reorder k.i k.o; lane k.i", "group acc.3: f32[8]"},
     {rows, "split i 8; reorder k i.i; block i.i; grid i.o", "thread acc: f32[8]"},
     {rows, "split i 8; reorder k i.i; block i.i; scope acc group; grid i.o", "group acc: f32[8]"},
+    {rows, "split i 8; scope acc group; reorder k i.i; block i.i; grid i.o",
+     "group acc: f32[8] fixed"},
+    {centred, "cache_read x0 i; grid i", "e[n] = sub(x0.c[n], sum[0])"},
+    {centred,
+     "cache_read x0 i; scope x0.c group; split x0.k 4; split_reduce k 4; reorder k.i k.o; split "
+     "k.o 2; subtotal k.o.o; "
+     "split_reduce j 4; reorder j.i j.o; split n 4; split m 4; replicate i 4; lane x0.k.i; lane "
+     "k.i; lane j.i; lane n.i; "
+     "lane m.i; lane i.r; grid i",
+     "group x0.c: f32[20] fixed"},
     {rows, "split i 4; split i.o 2; reorder k i.i; reorder k i.o.i; lane i.i; block i.o.i", NULL},
     {rows, "pad i 16; split i.p 16; grid i.p.o; block i.p.i", NULL},
     {rows, "pad i 4; split i.p 8; reorder k i.p.i; vectorize i.p.i; grid i.p.o", NULL},
