@@ -3,7 +3,8 @@
  *
  *   kernel    = "kernel" name "(" [param {"," param}] ")" ["strict"] ["tf32"] "{" {memory} {statement} "}"
  *   param     = name ":" dtype "[" count "]" ["out" | "inout"] ["align" n] ["uncached"] ["nontemporal"]
- *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n ["atoms"]] ["fixed"] ["stages" n]
+ *   memory    = ("local" | "group" | "thread") name ":" dtype "[" count "]" ["swizzle" n ["atoms"]] ["fixed"]
+ *               ["stages" n]
  *   statement = "for" name [":" role] "in" extent ["reduce"] [kind] {traffic} and statements on deeper lines
  *             | {"t" number "=" value} (store {"&" store} | tile) ["if" tests]
  *   kind      = "grid" | "block" | "lane" | "vector" | "unroll"

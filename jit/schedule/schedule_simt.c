@@ -75,11 +75,11 @@ bool dc_simt_own_group(dc_sketch *s, uint32_t axis)
     return dc_do_split(s, axis, dc_sketch_extent(s, axis), &of) && dc_do_block(s, of.i);
 }
 
-/* A tail of a group of its own would share them. */
-static bool has_locals(const dc_kernel *k)
+/* The two loops that a cut makes have one copy of a local, which threads of the second one would share. */
+static bool has_locals(const dc_sketch *s)
 {
-    for (uint32_t b = 0; b < k->buf.n; b++)
-        if (k->buf.at[b].scope != DC_SCOPE_PARAM)
+    for (uint32_t b = 0; b < s->k->buf.n; b++)
+        if (s->k->buf.at[b].scope == DC_SCOPE_LOCAL)
             return true;
     return false;
 }
@@ -90,7 +90,7 @@ bool dc_simt_groups(dc_sketch *s, uint32_t axis, int64_t threads)
     dc_split parts = {.o = axis}, of;
     if (extent <= threads)
         return dc_do_block(s, axis);
-    if (extent % threads != 0 && !has_locals(s->k) &&
+    if (extent % threads != 0 && !has_locals(s) &&
         (!dc_do_cut(s, axis, extent - extent % threads, &parts) || !dc_simt_own_group(s, parts.i)))
         return false;
     return dc_do_split(s, parts.o, threads, &of) && dc_do_block(s, of.i) && dc_sketch_grid_all(s);
