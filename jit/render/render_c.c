@@ -102,26 +102,30 @@ static void put_bound(render *r, dc_fv v)
         put(r, "(%s)%V", signed_index(r), v);
 }
 
-/* Has the loop few iterations, and neither loops nor barriers in them? */
-static bool is_short(const render *r, dc_fv loop)
+/*
+ * What to tell the compiler of a loop with neither loops nor barriers in it: to unroll it, where it has few iterations, or not
+ * to, where that would be too much to keep in registers.
+ */
+static const char *unrolling(const render *r, dc_fv loop)
 {
-    enum { SHORT_LOOP = 16 };
+    enum { SHORT_LOOP = 16, LONG_BODY = 512 };
     const dc_finst *i = at(r, loop);
     const dc_flat *f = r->t.f;
     const dc_finst *begin = at(r, i->in[0]), *end = at(r, i->in[1]);
     uint32_t n = 0, depth = 0;
     if (begin->op != DC_K_CONST || end->op != DC_K_CONST || end->imm - begin->imm > SHORT_LOOP)
-        return false;
+        return NULL;
     while (f->order.at[n] != loop)
         n++;
+    const uint32_t first = n;
     for (n++, depth++; n < f->order.n && depth > 0; n++) {
         const uint8_t op = at(r, f->order.at[n])->op;
         if (op == DC_K_LOOP || op == DC_K_BARRIER)
-            return false;
+            return NULL;
         depth += op == DC_K_IF || op == DC_K_ROWS;
         depth -= op == DC_K_END;
     }
-    return true;
+    return (n - first) * (end->imm - begin->imm) > LONG_BODY ? " 1" : "";
 }
 
 /* Bounds compare as signed numbers, so that loops over nothing may end anywhere. */
@@ -130,9 +134,10 @@ static void put_loop(render *r, dc_fv v)
     const dc_finst *i = at(r, v);
     const char *t = type_name(r, DC_INDEX, false);
     const bool fixed = at(r, i->in[0])->op == DC_K_CONST && at(r, i->in[1])->op == DC_K_CONST;
-    if (r->t.d->unroll != NULL && is_short(r, v)) {
+    const char *unroll = r->t.d->unroll != NULL ? unrolling(r, v) : NULL;
+    if (unroll != NULL) {
         indent(r);
-        put(r, "%s\n", r->t.d->unroll);
+        put(r, "%s%s\n", r->t.d->unroll, unroll);
     }
     indent(r);
     put(r, "for (%s v%u = %V; ", t, v, i->in[0]);

@@ -55,6 +55,7 @@ bool dc_do_lane(dc_sketch *s, uint32_t axis);
 bool dc_do_grid(dc_sketch *s, uint32_t axis);
 /* *made: the axis of the loops that all threads run. */
 bool dc_do_replicate(dc_sketch *s, uint32_t axis, int64_t threads, uint32_t *made);
+bool dc_do_scope(dc_sketch *s, uint32_t buf, dc_scope scope);
 bool dc_do_pad_rows(dc_sketch *s, uint32_t buf, int64_t n);
 bool dc_do_swizzle(dc_sketch *s, uint32_t buf, int64_t n);
 bool dc_do_swizzle_atoms(dc_sketch *s, uint32_t buf, int64_t n);

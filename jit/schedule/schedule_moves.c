@@ -113,6 +113,11 @@ bool dc_do_replicate(dc_sketch *s, uint32_t axis, int64_t threads, uint32_t *mad
         s, &(dc_move){.kind = DC_MOVE_REPLICATE, .naxis = 1, .axis = {axis}, .count = threads});
 }
 
+bool dc_do_scope(dc_sketch *s, uint32_t buf, dc_scope scope)
+{
+    return apply(s, &(dc_move){.kind = DC_MOVE_SCOPE, .buf = buf, .scope = scope});
+}
+
 bool dc_do_pad_rows(dc_sketch *s, uint32_t buf, int64_t n)
 {
     return apply(s, &(dc_move){.kind = DC_MOVE_PAD_ROWS, .buf = buf, .count = n});
