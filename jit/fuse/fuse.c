@@ -187,6 +187,14 @@ static bool is_read(const fusing *w, dc_ref r)
     return fuse_class(w, r) == DC_CLASS_SRC || fuse_class(w, r) == DC_CLASS_SAME;
 }
 
+/* Several kernels of thread groups may want it repeated: what it repeats is stored, if anything. */
+static bool is_repetition(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    return w->groups && n->op == DC_OP_EXPAND &&
+           dc_node_count(n) > dc_node_count(fuse_at(w, n->in[0]));
+}
+
 /*
  * Recompute or store: true if there is a choice, and what it is. A number of rank 0 is recomputed
  * unless it is costly: a loop computes it once.
@@ -204,6 +212,8 @@ static bool choose(const fusing *w, dc_ref r, const demand *d, dc_choice *c)
         *c = dc_fuse_choice(w, r, DC_CHOICE_BROADCAST, d->repeats);
     if (c->stored)
         return true;
+    if (d->home == MANY_HOME && is_repetition(w, r))
+        return false;
     if (d->home == MANY_HOME && (!x->on_reduction || fuse_class(w, r) == DC_CLASS_MOV))
         *c = dc_fuse_choice(w, r, DC_CHOICE_KERNELS, dc_fuse_count_homes(w, r));
     else if (d->home < MANY_HOME && d->maps > 1 && !number)

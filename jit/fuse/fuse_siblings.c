@@ -159,12 +159,22 @@ static int64_t much_of(const fusing *w, const fuse_group *x)
                              : dc_node_count(fuse_at(w, fuse_at(w, x->g.reduce[0])->in[0]));
 }
 
+/*
+ * Is an input of so many elements worth a common kernel? On thread groups a kernel that does the work of many has fewer threads,
+ * and registers for all of it; of an input that is far larger than the loops, each of them reads another part.
+ */
+static bool is_much(const fusing *w, dc_ref in, int64_t much)
+{
+    const int64_t n = dc_node_count(fuse_at(w, in));
+    return n >= much && (!w->groups || n / DC_TUNE_SIBLING_SHARE <= much);
+}
+
 static bool share_much(const fusing *w, const fuse_group *x, const fuse_group *y)
 {
     const int64_t much = much_of(w, x);
     for (uint32_t i = 0; i < x->g.nin; i++)
         for (uint32_t k = 0; k < y->g.nin; k++)
-            if (x->g.in[i] == y->g.in[k] && dc_node_count(fuse_at(w, x->g.in[i])) >= much)
+            if (x->g.in[i] == y->g.in[k] && is_much(w, x->g.in[i], much))
                 return true;
     return false;
 }
@@ -267,7 +277,7 @@ static void look_at_all(merging *m, uint32_t g)
     const fuse_group *x = &m->w->group.at[g];
     const int64_t much = much_of(m->w, x);
     for (uint32_t i = 0; i < x->g.nin; i++)
-        if (dc_node_count(fuse_at(m->w, x->g.in[i])) >= much)
+        if (is_much(m->w, x->g.in[i], much))
             look_at(m, list_of(x, x->g.in[i]));
     if (is_number(m->w, x))
         look_at(m, 0);
