@@ -2,6 +2,7 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
+#include "jit/rewrite/scatter_layout.h"
 #include "jit/rewrite/split_contraction.h"
 #include "jit/rewrite/split_conv.h"
 #include "jit/rewrite/split_reduction.h"
@@ -175,61 +176,6 @@ static dc_ref single_term(dc_func *to, const dc_func *f, dc_ref r, dc_ref in)
     return n->op == DC_OP_SUM ? dc_graph_op2(to, DC_OP_ADD, y, dc_graph_like(to, y, 0)) : y;
 }
 
-/*
- * How many parts of the updates have sums of their own where a scatter has too few places for thread groups, which have a
- * range of places each: so many that all of these sums are few beside the updates. They divide the updates. Small integers have sums of another
- * type.
- */
-static int64_t scatter_parts(const dc_node *x, int64_t updates, int axis)
-{
-    const int64_t places = x->dim[axis], results = dc_node_count(x);
-    if (results == 0 || x->rank == DC_MAX_RANK || !dc_dtype_is_float((dc_dtype)x->dtype))
-        return 1;
-    const int64_t threads = (int64_t)DC_TUNE_SPLIT_GROUPS * DC_TUNE_GROUP_THREADS;
-    const int64_t enough = threads * (DC_TUNE_ACCESS_BYTES / 4) / results;
-    int64_t parts = dc_min_i64(enough, updates / (DC_TUNE_SCATTER_SHARE * places));
-    while (parts > 1 && updates % parts != 0)
-        parts--;
-    return dc_max_i64(parts, 1);
-}
-
-/* x + the sum of scatters of parts of the updates into zeros; 0: it stays whole. */
-static dc_ref scatter_in_parts(dc_func *to, const dc_node *n, const dc_ref *in)
-{
-    const dc_node x = *dc_node_at(to, in[0]), i = *dc_node_at(to, in[1]);
-    const int axis = (int)n->attr[0];
-    const int64_t updates = dc_node_count(&i);
-    const int64_t parts = n->attr[1] == 0 ? scatter_parts(&x, updates, axis) : 1;
-    const int64_t index[2] = {parts, updates / dc_max_i64(parts, 1)};
-    int64_t value[DC_MAX_RANK], first[DC_MAX_RANK] = {axis};
-    dc_type zeros = {.dtype = x.dtype, .rank = (uint8_t)(x.rank + 1), .dim = {parts}};
-    if (parts < 2)
-        return 0;
-    for (int d = 0; d < x.rank; d++) {
-        zeros.dim[d + 1] = x.dim[d];
-        value[d + (d >= axis)] = x.dim[d];
-        first[d + 1] = d < axis ? d : d + 1;
-    }
-    value[axis] = index[0];
-    value[axis + 1] = index[1];
-    const dc_ref u = dc_graph_permute(to, dc_graph_reshape(to, in[2], x.rank + 1, value), first);
-    const dc_ref sums = dc_graph_scatter(to, DC_OP_SCATTER_ADD, dc_graph_const(to, &zeros, 0),
-                                         dc_graph_reshape(to, in[1], 2, index), u, axis + 1, 1);
-    return dc_graph_op2(to, DC_OP_ADD, in[0], dc_graph_reduce(to, DC_OP_SUM, sums, 1));
-}
-
-/* Sums of 16-bit floats are in memory of f32, which is where a scatter adds. */
-static dc_ref laid_out_scatter(dc_func *to, const dc_node *n, const dc_ref *in, bool groups)
-{
-    const bool narrow = dc_dtype_is_short((dc_dtype)n->dtype);
-    const dc_ref wide[3] = {narrow ? dc_graph_cast(to, in[0], DC_F32) : in[0], in[1],
-                            narrow ? dc_graph_cast(to, in[2], DC_F32) : in[2]};
-    dc_ref sum = groups ? scatter_in_parts(to, n, wide) : 0;
-    if (sum == 0)
-        sum = dc_graph_make(to, n->op, wide, 3, n->attr, n->nattr, NULL);
-    return narrow ? dc_graph_cast(to, sum, (dc_dtype)n->dtype) : sum;
-}
-
 /* A dot whose sums groups share is two steps. */
 static dc_ref in_parts(dc_func *to, dc_ref made, const dc_func *f, dc_ref r,
                        const dc_target *groups)
@@ -261,7 +207,7 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
             in[i] = map[n->in[i]];
         const dc_type t = dc_node_type(f, r);
         if (n->op == DC_OP_SCATTER_ADD) {
-            map[r] = laid_out_scatter(to, n, in, groups != NULL);
+            map[r] = dc_scatter_layout(to, n, in, groups != NULL);
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }

@@ -85,6 +85,18 @@ function TestScatter:test_columns()
   end
 end
 
+-- Without columns: places in rows of lanes, parts of the updates with sums of their own.
+function TestScatter:test_numbers()
+  for _, size in ipairs { { 1024, 300 }, { 1025, 20000 }, { 5000, 40009 }, { 70000, 9000 } } do
+    local places, count = table.unpack(size)
+    for _, of in ipairs { function(k) return k * 7919 % places end, function() return places - 1 end } do
+      local at = positions(count, of)
+      check(places, 1, at, "f32", 1)
+      check(places, 2, at, "f32", 2)
+    end
+  end
+end
+
 function TestScatter:test_same_bits_in_each_run()
   local f = dc.fn("f(x: f32[900, 48], at: i32[2000], g: f32[2000, 48]) -> f32[900, 48]", function(x, at, g)
     return dc.grad((x:take(at, 1) * g):sum(), x)
