@@ -2,6 +2,7 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
+#include "jit/rewrite/online_softmax.h"
 #include "jit/rewrite/scatter_layout.h"
 #include "jit/rewrite/split_contraction.h"
 #include "jit/rewrite/split_conv.h"
@@ -208,6 +209,10 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
         const dc_type t = dc_node_type(f, r);
         if (n->op == DC_OP_SCATTER_ADD) {
             map[r] = dc_scatter_layout(to, n, in, groups != NULL);
+            dc_func_copy_origin(to, map[r], f, r);
+            continue;
+        }
+        if (groups != NULL && (map[r] = dc_online_softmax(to, f, r, map)) != 0) {
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
