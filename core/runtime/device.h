@@ -23,17 +23,18 @@ typedef struct dc_target {
     char triple[64];    /* of the compiler */
     char features[512]; /* of the compiler: "+avx512f,..." */
     char dialect[16];   /* of kernel text: "llvm", "c11", "opencl", "cuda", "flat" */
-    bool simt;   /* a launch is thread groups, not ranges of work items for threads of a pool */
-    bool no_f64; /* it does not compute in f64 */
-    bool half;   /* one instruction converts between f16 and f32 */
-    bool bfloat; /* one instruction rounds f32 to bf16 */
-    bool scales; /* one instruction multiplies 16 f32 by powers of two */
-    bool ranges; /* one instruction picks the larger of two numbers, -0 below 0 */
+    bool simt;       /* a launch is thread groups, not ranges of work items for threads of a pool */
+    bool no_f64;     /* it does not compute in f64 */
+    bool half;       /* one instruction converts between f16 and f32 */
+    bool bfloat;     /* one instruction rounds f32 to bf16 */
+    bool scales;     /* one instruction multiplies 16 f32 by powers of two */
+    bool ranges;     /* one instruction picks the larger of two numbers, -0 below 0 */
     bool warpgroups; /* four warps begin products together, wgmma; where the user asks for it */
     int vector_bytes; /* 64 with AVX-512, 32 with AVX2, else 16; 4: no vectors */
     int vector_registers;
-    uint32_t buffers;   /* parameters of a kernel at most; 0: any number */
-    bool bundles;       /* several kernels are one launch: a BUNDLE command; simt: a kernel joined of them */
+    uint32_t buffers; /* parameters of a kernel at most; 0: any number */
+    bool
+        bundles; /* several kernels are one launch: a BUNDLE command; simt: a kernel joined of them */
     int group_threads;  /* simt: threads of a group at most */
     int lanes;          /* simt: threads that read each other's registers; 0 none */
     size_t group_bytes; /* simt: memory that a group shares, at most */
@@ -120,19 +121,20 @@ typedef struct dc_run_info {
     uint64_t *nanoseconds;   /* in: NULL, or one counter per command to add to */
     uint64_t deadline_ns;    /* in: of dc_clock_ns(); 0 none. At least one command runs */
     const atomic_bool *stop; /* in: NULL, or true makes it as if the deadline were reached */
-    dc_halt *halt; /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
+    dc_halt *halt;     /* in: NULL, or what ends it in the middle of a launch, with INTERRUPTED */
     const void *block; /* in: the argument block on the host, for devices that take it */
     size_t block_bytes;
     const bool *moves; /* in: NULL, or by slot: its address is another one from run to run */
     bool later;        /* in: what a CHECK finds may be asked for afterwards, by `ticket` */
     uint64_t ticket;   /* out: 0, or what answer() wants: `fault_command` is not known yet */
-    uint32_t next; /* in: 0, or from the slice before; out: 0 when the run has ended */
+    uint32_t next;     /* in: 0, or from the slice before; out: 0 when the run has ended */
 } dc_run_info;
 
 typedef struct dc_device_ops {
     const char *name;
     bool host; /* addresses are the host's: what is there may be read and written directly */
-    bool shares; /* not of the host: a host knows addresses as this one does, and may give it dc_opts.stream */
+    bool
+        shares; /* not of the host: a host knows addresses as this one does, and may give it dc_opts.stream */
     void (*free)(dc_device *d);
     const dc_target *(*target)(const dc_device *d);
     /* NOMEM is a status here. Memory is aligned to 64 bytes and not cleared. */

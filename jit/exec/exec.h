@@ -138,7 +138,7 @@ struct dc_inst {
     dc_halt halt;
     bool running;      /* the device is at it: what it has written when unwinding is unknown */
     bool begun;        /* something has been given to the device */
-    dc_run_info run; /* that runs, or ran last */
+    dc_run_info run;   /* that runs, or ran last */
     bool locked;       /* the cells that it sets are its own */
     uint32_t at, next; /* recording, and where in it to go on (dc_run_info.next) */
     uint64_t spent_ns; /* by the slices so far; DEEPC_DEBUG=time */

@@ -108,13 +108,13 @@ typedef struct dc_ftable {
 typedef struct dc_flat {
     dc_arena arena; /* everything below that points */
     char name[64];
-    bool strict;    /* nothing may be contracted */
-    bool simt;      /* what one thread of a group does */
-    int index_bits; /* width of DC_INDEX */
-    int lanes;      /* threads that shuffle; 0 none */
-    uint32_t threads; /* of a group; 1 when not simt */
+    bool strict;       /* nothing may be contracted */
+    bool simt;         /* what one thread of a group does */
+    int index_bits;    /* width of DC_INDEX */
+    int lanes;         /* threads that shuffle; 0 none */
+    uint32_t threads;  /* of a group; 1 when not simt */
     int64_t positions; /* work items of a launch, for readers of the text alone */
-    size_t scratch; /* bytes per thread */
+    size_t scratch;    /* bytes per thread */
     uint32_t nparam;
     DC_VEC(dc_buffer) buf; /* of the nest: parameters and locals */
     DC_VEC(dc_ftable) table;
@@ -234,7 +234,8 @@ typedef struct dc_fkept { /* a place of a local, and the value that was stored t
     dc_fv value;
 } dc_fkept;
 
-typedef struct dc_fheld { /* stores to a local since then, all of so many lanes at multiples of them */
+typedef struct
+    dc_fheld { /* stores to a local since then, all of so many lanes at multiples of them */
     uint32_t since, stores;
     uint16_t lanes;
 } dc_fheld;
@@ -260,7 +261,7 @@ typedef struct dc_fbuild {
 dc_fbuild *dc_fb_new(dc_flat *f); /* in its arena */
 
 dc_fv dc_fb_const(dc_fbuild *b, int type, int lanes, uint64_t bits);
-dc_fv dc_fb_arg(dc_fbuild *b, int which); /* dc_karg */
+dc_fv dc_fb_arg(dc_fbuild *b, int which);   /* dc_karg */
 void dc_fb_barrier(dc_fbuild *b, int kind); /* dc_kbarrier */
 void dc_fb_commit(dc_fbuild *b);
 void dc_fb_wait(dc_fbuild *b, int groups);

@@ -84,17 +84,17 @@ typedef struct flattener {
     dc_ix thread_ix;  /* number of the thread as an index expression, in the open thread loops */
     uint32_t inner
         [2]; /* axes of the innermost open thread loops, the outer one first; DC_NO_AXIS: none */
-    uint32_t *slot;  /* by buffer: the axis of its place in a ring of stages, or DC_NO_AXIS */
+    uint32_t *slot;       /* by buffer: the axis of its place in a ring of stages, or DC_NO_AXIS */
     const dc_stmt **ring; /* by buffer: the loop that it has stages of */
-    bool async;      /* copies to group memory go on while threads do */
-    bool filling;    /* this is one for a later iteration */
-    bool divided;    /* not all threads of the group are here */
-    bool matrices;   /* there are instructions on matrices that 32 lanes hold */
-    bool wgmma;      /* four warps begin products together, and there are such */
+    bool async;           /* copies to group memory go on while threads do */
+    bool filling;         /* this is one for a later iteration */
+    bool divided;         /* not all threads of the group are here */
+    bool matrices;        /* there are instructions on matrices that 32 lanes hold */
+    bool wgmma;           /* four warps begin products together, and there are such */
     fl_products products;
-    fl_matrix *held; /* matrices that were loaded since memory last changed */
+    fl_matrix *held;         /* matrices that were loaded since memory last changed */
     fl_exchanged *exchanged; /* since the rows last changed */
-    dc_fv active;    /* scalar condition: this thread takes part in the phase; 0 true */
+    dc_fv active;            /* scalar condition: this thread takes part in the phase; 0 true */
 } flattener;
 
 /* A value under conditions that are narrower than those of its assignment, which others may be under too. */

@@ -301,9 +301,8 @@ static dc_fv load_foreign(flattener *l, const dc_vx_node *v, cond c)
     const int64_t n = l->b->f->buf.at[v->buf].count;
     const dc_fv swapped = dc_flatten_exchange(l, v->buf, v->at);
     if (swapped != 0)
-        return c.all == 0
-                   ? swapped
-                   : dc_fb_op3(l->b, DC_K_SELECT, c.all, swapped, zero_of(l, v->dtype, 1));
+        return c.all == 0 ? swapped
+                          : dc_fb_op3(l->b, DC_K_SELECT, c.all, swapped, zero_of(l, v->dtype, 1));
     const dc_ix lane = dc_ix_mod(l->k, dc_ix_div(l->k, v->at, n), l->warp);
     const dc_fv when = dc_flatten_both(l, l->guard, c.all);
     const dc_fv at = dc_flatten_scalar_index(l, dc_flatten_place(l, v->buf, v->at));

@@ -91,7 +91,8 @@ typedef struct dc_axis {
     uint8_t kind; /* dc_axis_kind */
     uint8_t role; /* dc_role */
     bool reduce;  /* its iterations are added up; order matters to rounding */
-    bool pipeline; /* the last part of an iteration runs in the next one (jit/nest/nest_traffic.h) */
+    bool
+        pipeline; /* the last part of an iteration runs in the next one (jit/nest/nest_traffic.h) */
     uint32_t of;  /* the axis that a move made it of; DC_NO_AXIS: none */
 } dc_axis;
 
@@ -166,24 +167,29 @@ typedef enum dc_mode { DC_MODE_IN, DC_MODE_OUT, DC_MODE_INOUT } dc_mode;
 typedef struct dc_buffer {
     const char *name; /* unique in the kernel: "x0", "out0", "acc0" */
     uint8_t dtype, scope, mode;
-    int64_t count;  /* elements */
-    uint8_t align;  /* PARAM: bytes that its address is a multiple of; 0: DC_BUFFER_ALIGN */
-    bool uncached;  /* PARAM: the caches do not hold it when the kernel begins, nor when what it wrote is read */
+    int64_t count; /* elements */
+    uint8_t align; /* PARAM: bytes that its address is a multiple of; 0: DC_BUFFER_ALIGN */
+    bool
+        uncached; /* PARAM: the caches do not hold it when the kernel begins, nor when what it wrote is read */
     /* Memory traffic, which moves choose; hints: a renderer may ignore them. */
     bool nontemporal; /* OUT: stores pass by the caches */
-    uint8_t prefetch; /* IN: whole vectors that loops over `within` load fetch what the next iteration of
+    uint8_t
+        prefetch; /* IN: whole vectors that loops over `within` load fetch what the next iteration of
                         `over` loads in their place into cache 1 or 2; 0: they do not */
     uint32_t over, within;
-    uint32_t swizzle; /* GROUP: rows of so many elements, pieces of which are rotated by the number of the row, so
+    uint32_t
+        swizzle; /* GROUP: rows of so many elements, pieces of which are rotated by the number of the row, so
                          that threads that access a column of them meet in no bank; positions do not show it; 0: no */
-    bool atoms;       /* of a swizzle: as wgmma reads rows, jit/moves/moves.def */
-    bool fixed; /* GROUP: a move asked for it, so that threads bound later leave it in shared memory */
-    uint32_t stages;  /* GROUP: iterations of a loop whose copies to it are under way (jit/nest/nest_stage.h); 0: one */
+    bool atoms; /* of a swizzle: as wgmma reads rows, jit/moves/moves.def */
+    bool
+        fixed; /* GROUP: a move asked for it, so that threads bound later leave it in shared memory */
+    uint32_t
+        stages; /* GROUP: iterations of a loop whose copies to it are under way (jit/nest/nest_stage.h); 0: one */
     uint32_t param; /* PARAM: position in buf[] of the ABI */
     /* PARAM, in the flat form alone (dc_ftable): 1 + the table it belongs to, or 0; then it is param + step * row, and has
      * as many elements as 1 + the column says, or `count` in all rows where that is 0. */
     uint32_t table, step, column;
-    size_t at;      /* SCRATCH: offset in bytes */
+    size_t at; /* SCRATCH: offset in bytes */
 } dc_buffer;
 
 enum { DC_BUFFER_ALIGN = 64 };

@@ -26,11 +26,12 @@ typedef struct dc_dialect {
     const char *barrier[2]; /* by dc_kbarrier; NULL: cannot be said */
     /* strict, of f32 and f64: functions "name(", or NULL where operators do */
     const char *add[2], *sub[2], *mul[2];
-    const char *shuffle; /* "name(" of a value, a lane and how many lanes; or NULL */
+    const char *shuffle;   /* "name(" of a value, a lane and how many lanes; or NULL */
     const char *vote;      /* bits of the lanes of a warp in which `yes` is true; or NULL */
     const char *first_bit; /* the number of the lowest bit of `vote`, which is not 0 */
-    const char *unroll;  /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
-    const char *param;   /* where parameter # begins */
+    const char
+        *unroll; /* a line in front of a loop of few iterations that is to be unrolled; or NULL */
+    const char *param;    /* where parameter # begins */
     const char *param_at; /* the same where # is an expression; NULL: there is no such thing */
     const char *constant; /* of arrays of constants outside of kernels; NULL: there are none */
     /*

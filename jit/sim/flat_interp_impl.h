@@ -32,9 +32,9 @@ struct fi_step {
     bool masked;
     uint32_t buf, jump;
     uint64_t imm;
-    uint64_t mask; /* of the result's width */
+    uint64_t mask;             /* of the result's width */
     const dc_finst *matrix[2]; /* of WGMMA: where its operands lie */
-    uint32_t line; /* in the text that dc_flat_print gives */
+    uint32_t line;             /* in the text that dc_flat_print gives */
 };
 
 /* The thread that touched an element last, counted as fi_now does. */

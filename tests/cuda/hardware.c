@@ -106,8 +106,8 @@ static void keep_or_compare(const place *w, const kernel_case *k, const char *go
 {
     static float other[MOST];
     const size_t bytes = bytes_of(k, 0);
-    const bool cores = strcmp(k->name, "gemm") == 0 || strcmp(k->name, "fragments") == 0 ||
-                       k->hopper;
+    const bool cores =
+        strcmp(k->name, "gemm") == 0 || strcmp(k->name, "fragments") == 0 || k->hopper;
     double worst = 0;
     if (w->write != NULL)
         CHECK_EQ(fwrite(got, 1, bytes, w->write), bytes);

@@ -16,7 +16,8 @@
 /* An image for sm_90a, to be freed; NULL, and the compiler's words printed. */
 static inline char *kernel_image(const char *text)
 {
-    static const char *const option[] = {"--gpu-architecture=sm_90a", "--std=c++17", "--fmad=false"};
+    static const char *const option[] = {"--gpu-architecture=sm_90a", "--std=c++17",
+                                         "--fmad=false"};
     nvrtcProgram p;
     size_t n = 0;
     char *image = NULL;

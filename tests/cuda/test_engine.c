@@ -215,7 +215,8 @@ static void test_layouts(void)
         {0, "group * 8192 + kk * 32", "group * 8192 + (kk ^ 1) * 32"},
         {1, "((((c) & 7) ^ ((r) & 7)) * 16))", "((c) & 7) * 16)"},
         {1, "#define LEADING     8192", "#define LEADING     1024"},
-        {2, "kk * 2048, LEADING, 1024)\n#else\n#define FILL_A", "kk * 2048, LEADING, 2048)\n#else\n#define FILL_A"},
+        {2, "kk * 2048, LEADING, 1024)\n#else\n#define FILL_A",
+         "kk * 2048, LEADING, 2048)\n#else\n#define FILL_A"},
         {2, "wgmma(128, f16, 1, 1,", "wgmma(128, f16, 0, 1,"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -449,15 +449,15 @@ typedef struct sr_weights {
 
 static const sr_weights sr_weight = {
 #define W(id, s, b, l) .shape[DC_MOVE_##id] = s, .bound[DC_MOVE_##id] = b, .late[DC_MOVE_##id] = l
-    W(SPLIT, 4, 1, 1),      W(SPLIT_FULL, 3, 1, 1),   W(CUT, 1, 1, 1),
-    W(PART, 2, 1, 1),       W(REORDER, 5, 1, 1),      W(REORDER_REDUCE, 2, 0, 1),
-    W(FUSE, 2, 1, 1),       W(PAD, 1, 1, 1),          W(VECTORIZE, 0, 2, 5),
-    W(UNROLL, 0, 2, 3),     W(GRID, 0, 3, 2),         W(BLOCK, 0, 8, 5),
-    W(LANE, 0, 4, 3),       W(SCOPE, 0, 2, 4),        W(CACHE_READ, 4, 2, 2),
-    W(PACK, 1, 1, 1),       W(WINDOW_READ, 1, 1, 1),  W(CACHE_WRITE, 2, 1, 1),
-    W(COMPUTE_AT, 3, 1, 1), W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
-    W(TENSORIZE, 2, 1, 1),  W(REPLICATE, 1, 1, 3),    W(PAD_ROWS, 1, 2, 2),
-    W(SWIZZLE, 1, 2, 3),    W(RANGES, 1, 1, 1),       W(PART_AFTER, 1, 1, 1),
+    W(SPLIT, 4, 1, 1),         W(SPLIT_FULL, 3, 1, 1),   W(CUT, 1, 1, 1),
+    W(PART, 2, 1, 1),          W(REORDER, 5, 1, 1),      W(REORDER_REDUCE, 2, 0, 1),
+    W(FUSE, 2, 1, 1),          W(PAD, 1, 1, 1),          W(VECTORIZE, 0, 2, 5),
+    W(UNROLL, 0, 2, 3),        W(GRID, 0, 3, 2),         W(BLOCK, 0, 8, 5),
+    W(LANE, 0, 4, 3),          W(SCOPE, 0, 2, 4),        W(CACHE_READ, 4, 2, 2),
+    W(PACK, 1, 1, 1),          W(WINDOW_READ, 1, 1, 1),  W(CACHE_WRITE, 2, 1, 1),
+    W(COMPUTE_AT, 3, 1, 1),    W(SPLIT_REDUCE, 3, 1, 1), W(SUBTOTAL, 2, 1, 1),
+    W(TENSORIZE, 2, 1, 1),     W(REPLICATE, 1, 1, 3),    W(PAD_ROWS, 1, 2, 2),
+    W(SWIZZLE, 1, 2, 3),       W(RANGES, 1, 1, 1),       W(PART_AFTER, 1, 1, 1),
     W(SWIZZLE_ATOMS, 1, 2, 3),
 #undef W
 };

@@ -40,7 +40,8 @@ static void comes_back(const char *text)
 /* Everything that the form has, types that do not fit each other included. */
 static const char *const texts[] = {
     "kernel empty () {\n}\n",
-    "kernel E_100 (out0: f32[100] out nontemporal, x0: f32[100] prefetch 2, x1: u8[7] inout) strict "
+    "kernel E_100 (out0: f32[100] out nontemporal, x0: f32[100] prefetch 2, x1: u8[7] inout) "
+    "strict "
     "positions 7 {\n"
     "  %1 = loop begin, end\n"
     "    %2 = mul index %1, 16\n"

@@ -147,16 +147,11 @@ static const struct handmade {
     bool exact;
     int terms;
 } kernels[] = {
-    {"softmax", softmax, false, 100},
-    {"layer_norm", layer_norm, false, 48},
-    {"attention", attention, false, 40},
-    {"argmax", argmax, true, 1},
-    {"product", product, true, 64},
-    {"total", total, true, 4000},
-    {"updates", updates, true, 2},
-    {"lanes", lanes, true, 16},
-    {"exchange", exchange, true, 2},
-    {"turn", turn, true, 2},
+    {"softmax", softmax, false, 100},    {"layer_norm", layer_norm, false, 48},
+    {"attention", attention, false, 40}, {"argmax", argmax, true, 1},
+    {"product", product, true, 64},      {"total", total, true, 4000},
+    {"updates", updates, true, 2},       {"lanes", lanes, true, 16},
+    {"exchange", exchange, true, 2},     {"turn", turn, true, 2},
 };
 
 /* Memory ------------------------------------------------------------------------------------------ */
