@@ -2,6 +2,7 @@
 
 #include "core/graph/dot.h"
 #include "jit/base/tuning.h"
+#include "jit/rewrite/one_hot_sum.h"
 #include "jit/rewrite/online_softmax.h"
 #include "jit/rewrite/scatter_layout.h"
 #include "jit/rewrite/split_contraction.h"
@@ -212,7 +213,8 @@ dc_func *dc_contraction_layout(dc_arena *scratch, const dc_func *f, const dc_tar
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }
-        if (groups != NULL && (map[r] = dc_online_softmax(to, f, r, map)) != 0) {
+        if (groups != NULL && ((map[r] = dc_online_softmax(to, f, r, map)) != 0 ||
+                               (map[r] = dc_one_hot_sum(to, f, r, map)) != 0)) {
             dc_func_copy_origin(to, map[r], f, r);
             continue;
         }

@@ -97,6 +97,17 @@ function TestScatter:test_numbers()
   end
 end
 
+-- A sum over what an integer of each row chooses is a gather; an integer that is no column chooses nothing.
+function TestScatter:test_sums_of_chosen()
+  local f = dc.fn("f(x: f32[5, 700], y: i32[5]) -> f32[5], f32[]", function(x, y)
+    local one = dc.where(dc.iota("i32[700]"):reshape(1, 700):eq(y:reshape(5, 1)), x * 2, 0)
+    return one:sum(2), one:sum()
+  end)
+  local rows, all = f(dc.iota("f32[3500]"):reshape(5, 700), dc.tensor({ 0, -1, 699, 700, 3 }):cast "i32")
+  lu.assertEquals(rows:totable(), { 0, 0, 2 * 2099, 0, 2 * 2803 })
+  lu.assertEquals(all:item(), 2 * (2099 + 2803))
+end
+
 function TestScatter:test_same_bits_in_each_run()
   local f = dc.fn("f(x: f32[900, 48], at: i32[2000], g: f32[2000, 48]) -> f32[900, 48]", function(x, at, g)
     return dc.grad((x:take(at, 1) * g):sum(), x)
