@@ -4,6 +4,7 @@
  *   map      no reduction (schedule_simt_map.c).
  *   rows     reductions along rows and what is stored by rows beside them; long sums (schedule_simt_rows.c).
  *   across   rows whose columns lie across memory (schedule_simt_across.c).
+ *   tiny     products of tiny matrices (schedule_simt_tiny.c).
  *   columns  few sums over leading axes (schedule_simt_columns.c).
  *   scatter  updates of places that integers choose (schedule_simt_scatter.c).
  *   windows  short sums that go along the last axis of the result (schedule_simt_window.c).
@@ -138,6 +139,9 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
         return dc_simt_map(s, p);
     const dc_shape joined = dc_simt_join_loops(s, p);
     p = &joined;
+    const bool tiny = dc_simt_tiny(s, p, &is);
+    if (is)
+        return tiny;
     const bool product = dc_schedule_simt_product(s, p, &is);
     if (is)
         return product;

@@ -42,6 +42,8 @@ bool dc_simt_map(dc_sketch *s, const dc_shape *p);
 bool dc_simt_turn(dc_sketch *s, const dc_shape *p, bool *is);
 /* The loops over rows of a product, and those of its sum, become one each, schedule_simt_conv.c; its shape then. */
 dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p);
+/* Products of tiny matrices, schedule_simt_tiny.c; *is: it is such, else nothing was done. */
+bool dc_simt_tiny(dc_sketch *s, const dc_shape *p, bool *is);
 /* Rows of reductions and stores, schedule_simt_rows.c; *is: they are such, else nothing was done. */
 bool dc_simt_rows(dc_sketch *s, const dc_shape *p, bool *is);
 /* Short sums along the last axis, schedule_simt_window.c; *is as above. */

@@ -391,6 +391,13 @@ end
 family("channels last to rows, f32[128, 8, 8, 64]", fn("(x: f32[128, 8, 8, 64]) -> f32[128, 4096]", function(x)
   return x:transpose(3, 4):transpose(2, 3):reshape(128, 4096) + 1
 end), "local=0 registers=64 loads=1 stores=1 banks=1 read=1")
+for _, n in ipairs { 3, 8, 16 } do
+  family(("10000 products of %d by %d"):format(n, n),
+    fn("(x: f32[10000, %d, %d], y: f32[10000, %d, %d]) -> f32[10000, %d, %d]", nn_, n, n, n, n, n, n),
+    "local=0 registers=64 loads=1.05 stores=1.05 banks=1.1 read=1.1")
+end
+family("100000 points by a matrix of 3 by 3", fn("(x: f32[100000, 3], y: f32[3, 3]) -> f32[100000, 3]", nn_),
+  "local=0 registers=64 loads=1.05 stores=1.05 banks=1.1 read=1.1")
 
 -- ----------------------------------------------------------------------------------------------
 

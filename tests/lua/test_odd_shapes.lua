@@ -70,6 +70,31 @@ for _, size in ipairs { { 3, 64, 8, 8 }, { 2, 33, 7, 9 }, { 5, 16, 1, 12 }, { 2,
 end]]
 end
 
+-- Many products of tiny matrices, in all layouts, with rests behind the last group; an epilogue, another type.
+function TestOddShapes.test_tiny_products()
+  check [[
+for _, size in ipairs { { 4099, 8, 8, 8 }, { 1000, 3, 3, 3 }, { 70, 4, 4, 4 }, { 133, 16, 16, 16 }, { 500, 3, 1, 3 },
+  { 301, 5, 12, 7 }, { 9, 2, 2, 2 } } do
+  local b, m, n, k = table.unpack(size)
+  local x, y = filled("f32", b, m, k), filled("f32", b, k, n)
+  compare(("(x: f32[%d, %d, %d], y: f32[%d, %d, %d]) -> f32[%d, %d, %d]"):format(b, m, k, b, k, n, b, m, n), 1e-5,
+    function(x, y) return x:matmul(y) end, x, y)
+  compare(("(x: f32[%d, %d, %d], y: f32[%d, %d, %d]) -> f32[%d, %d, %d]"):format(b, k, m, b, n, k, b, m, n), 1e-5,
+    function(x, y) return x:transpose(2, 3):matmul(y:transpose(2, 3)):relu() + 1 end, filled("f32", b, k, m),
+    filled("f32", b, n, k))
+end
+for _, dtype in ipairs { "f16", "f64", "i32" } do
+  local d = dtype
+  compare(("(x: %s[515, 8, 8], y: %s[515, 8, 8]) -> %s[515, 8, 8]"):format(d, d, d), 2e-3,
+    function(x, y) return x:matmul(y) end, filled(d, 515, 8, 8), filled(d, 515, 8, 8))
+end
+for _, size in ipairs { { 10007, 3, 3 }, { 1000, 16, 16 }, { 333, 12, 5 } } do
+  local m, n, k = table.unpack(size)
+  compare(("(x: f32[%d, %d], y: f32[%d, %d], z: f32[%d]) -> f32[%d, %d]"):format(m, k, k, n, n, m, n), 1e-5,
+    function(x, y, z) return x:matmul(y) + z end, filled("f32", m, k), filled("f32", k, n), filled("f32", n))
+end]]
+end
+
 -- Losses of classes in the middle of images.
 function TestOddShapes.test_segmentation()
   check [[
