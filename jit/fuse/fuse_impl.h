@@ -55,7 +55,8 @@ enum fuse_operand {
     OPERAND_VECTORS = 2,  /* as vectors, by a contraction */
     OPERAND_OTHER = 4,    /* otherwise than as the right operand of a dot */
     OPERAND_GATHERED = 8, /* by its access map, into tiles of a convolution of thread groups, */
-    OPERAND_COLUMNS = 16  /* which wants its last axis last in memory */
+    OPERAND_COLUMNS = 16, /* which wants its last axis last in memory */
+    OPERAND_TILED = 32    /* by a large dot of thread groups, element after element many times */
 };
 
 #define FUSE_BLOCKED ((dc_ref)0) /* no node has this number */

@@ -6,10 +6,12 @@
  *     reads, unless jit/rewrite/contraction_layout.c has transposed a large matrix for it;
  *   - the right operand of a dot is read as vectors, or packed: a parameter may be cast and scaled there;
  *   - thread groups copy both operands of a dot alike, so casts and movement are folded into either, and what they are
- *     casts and movement of is stored;
+ *     casts and movement of is stored; but casts to fewer bits are done before a large one, whose matrix instructions
+ *     take what is stored;
  *   - operands of a convolution of thread groups are gathered into tiles, whatever moves them.
  */
 #include "core/graph/conv.h"
+#include "core/graph/dot.h"
 #include "jit/fuse/fuse_impl.h"
 #include "jit/rewrite/contraction_layout.h"
 
@@ -55,6 +57,22 @@ static uint8_t gathered(const fusing *w, dc_ref u, dc_ref r)
                      (columns ? OPERAND_COLUMNS : 0));
 }
 
+/* Has a dot so much work that its tiles repay an operand of fewer bits? */
+static bool is_large(const fusing *w, const dc_node *n)
+{
+    const dc_node *a = fuse_at(w, n->in[0]), *b = fuse_at(w, n->in[1]);
+    const dc_dot d = dc_dot_of(w->fn, n);
+    int64_t terms = 1, rows = 1, columns = 1;
+    for (int i = 0; i < d.ncontract; i++)
+        terms *= a->dim[d.contract[0][i]];
+    for (int i = 0; i < d.nfree[0]; i++)
+        rows *= a->dim[d.free[0][i]];
+    for (int i = 0; i < d.nfree[1]; i++)
+        columns *= b->dim[d.free[1][i]];
+    return dc_min_i64(rows, columns) > DC_TUNE_SKINNY_ROWS &&
+           (double)dc_node_count(n) * (double)terms >= DC_TUNE_NARROW_WORK;
+}
+
 uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
 {
     const dc_node *n = fuse_at(w, u);
@@ -62,8 +80,9 @@ uint8_t dc_fuse_operand_of(const fusing *w, dc_ref u, dc_ref r)
         return w->node[u].operand | OPERAND_OTHER;
     if (w->groups && n->op == DC_OP_CONV)
         return gathered(w, u, r);
-    const bool left = n->in[0] == r;
-    return (uint8_t)((left ? OPERAND_LEFT : 0) | (left || n->op != DC_OP_DOT ? OPERAND_OTHER : 0) |
+    const bool left = n->in[0] == r, tiled = w->groups && n->op == DC_OP_DOT && is_large(w, n);
+    return (uint8_t)((tiled ? OPERAND_TILED : 0) | (left ? OPERAND_LEFT : 0) |
+                     (left || n->op != DC_OP_DOT ? OPERAND_OTHER : 0) |
                      (n->in[1] == r || is_read_apart(w, u, r) ? OPERAND_VECTORS : 0));
 }
 
@@ -129,6 +148,13 @@ static bool is_made_at_once(const fusing *w, dc_ref r)
     return false;
 }
 
+static bool is_narrowing(const fusing *w, dc_ref r)
+{
+    const dc_node *n = fuse_at(w, r);
+    return n->op == DC_OP_CAST &&
+           dc_dtype_size((dc_dtype)n->dtype) < dc_dtype_size((dc_dtype)fuse_at(w, n->in[0])->dtype);
+}
+
 bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
     if (!w->groups || (operand & (OPERAND_LEFT | OPERAND_VECTORS)) == 0 ||
@@ -136,7 +162,9 @@ bool dc_fuse_folds_operand(const fusing *w, dc_ref r, uint8_t operand)
         dc_layout_is_transposed(w->fn, r))
         return false;
     const dc_node *n = fuse_at(w, r);
-    return is_folded(w, r) ||
+    if (is_folded(w, r))
+        return !is_narrowing(w, r) || (operand & OPERAND_TILED) == 0;
+    return !is_narrowing(w, r) &&
            dc_node_count(fuse_at(w, n->in[0])) <= DC_TUNE_FOLDED_SHARE * dc_node_count(n);
 }
 
@@ -144,6 +172,8 @@ bool dc_fuse_stores_operand(const fusing *w, dc_ref r, uint8_t operand)
 {
     if (dc_fuse_folds_operand(w, r, operand))
         return false;
+    if ((operand & OPERAND_TILED) != 0 && is_narrowing(w, r))
+        return true;
     if ((operand & OPERAND_VECTORS) != 0)
         return (operand & OPERAND_OTHER) != 0 || !is_made_at_once(w, r);
     if ((operand & OPERAND_GATHERED) != 0)

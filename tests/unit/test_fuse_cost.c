@@ -122,12 +122,44 @@ static void test_reasons(void)
                   "operand of a contraction");
 }
 
+/* By thread groups: casts to fewer bits are stored before a large product, folded into a small one; others are folded. */
+static void try_cast(int n, const char *from, const char *to, bool stored)
+{
+    const dc_target groups = {.simt = true};
+    dc_module *m = NULL;
+    dc_groups g;
+    char text[512];
+    snprintf(text, sizeof text,
+             "func f(%%1: %s[%d, %d], %%2: %s[%d, %d]) {\n"
+             "  %%3 = cast %%1 : %s[%d, %d]\n"
+             "  %%4 = cast %%2 : %s[%d, %d]\n"
+             "  %%5 = dot %%3, %%4 {0, 1, 1, 0} : %s[%d, %d]\n"
+             "  return %%5\n}\n",
+             from, n, n, from, n, n, to, n, n, to, n, n, to, n, n);
+    if (!CHECK_EQ(dc_module_parse(&job, text, &m), DC_OK))
+        return;
+    const dc_func *f = m->func.at[0];
+    CHECK_EQ(dc_fuse_for(&job, &job.scratch, f, 2, &groups, &g), DC_OK);
+    CHECK_EQ(g.group_of[3] != DC_NO_GROUP, stored);
+    CHECK_EQ(g.group_of[4] != DC_NO_GROUP, stored);
+    CHECK_EQ(g.n, stored ? 3 : 1);
+    dc_module_free(m);
+}
+
+static void test_casts_of_operands(void)
+{
+    try_cast(512, "f32", "f16", true);
+    try_cast(64, "f32", "f16", false);
+    try_cast(512, "f16", "f32", false);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 40);
     dc_job_init(&job, &opts, NULL);
     test_numbers();
     test_reasons();
+    test_casts_of_operands();
     test_random(seed);
     test_random(1000); /* has values that are stored although it costs less to compute them again */
     dc_job_fini(&job);
