@@ -130,8 +130,12 @@ static bool split_columns(dc_simt_product *q, const dc_tile_size *t)
     return true;
 }
 
-/* The loops over what a thread has go inside 16 terms, which become one instruction with them. */
-static bool make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t which)
+bool dc_simt_split_matrices(dc_simt_product *q, const dc_tile_size *t)
+{
+    return split_rows(q, t) && split_columns(q, t);
+}
+
+bool dc_simt_make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t which)
 {
     dc_split k;
     TRY(dc_do_split(q->s, q->k, dc_tile_row_of(which)->k, &k));
@@ -168,8 +172,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const dc_tile_size *t, 
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)q->a.dtype);
     q->depth =
         dc_simt_ask_depth(q, t, DC_TUNE_MATRIX_DEPTH / size, DC_TUNE_MATRIX_DEPTH / size, 2 * size);
-    TRY(split_rows(q, t));
-    TRY(split_columns(q, t));
+    TRY(dc_simt_split_matrices(q, t));
     const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
     const uint32_t a = q->s->k->buf.n;
@@ -178,7 +181,7 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const dc_tile_size *t, 
     TRY(dc_simt_stage(q, &right, &q->n, rows[1], false));
     if (exchange)
         TRY(dc_simt_exchange(q, sums));
-    TRY(make_matrices(q, inner, which));
+    TRY(dc_simt_make_matrices(q, inner, which));
     for (int i = 0; i < 3; i++)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);

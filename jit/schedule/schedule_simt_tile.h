@@ -107,6 +107,11 @@ int64_t dc_simt_ask_depth(const dc_simt_product *q, const dc_tile_size *t, int64
 /* Of a ring; 1: there is none. */
 int64_t dc_simt_ask_stages(const dc_simt_product *q, int64_t rule);
 
+/* Rows and columns as warps, matrices of a warp and what a lane has of one, schedule_simt_mma.c */
+bool dc_simt_split_matrices(dc_simt_product *q, const dc_tile_size *t);
+/* The loops over what a thread has go inside the terms of one instruction and become that. */
+bool dc_simt_make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t which);
+
 /* Products by instructions of four warps; *is tells whether they fit, and the device has them and they are asked for. */
 bool dc_schedule_simt_wgmma(dc_simt_product *q, const dc_shape *p, bool *is);
 /* Products by matrix instructions; *is tells whether they fit. */

@@ -13,9 +13,7 @@
 #include "jit/nest/matrix_tile.h"
 #include "jit/schedule/schedule_simt_tile.h"
 
-#include <string.h>
-
-enum { COLUMNS = 8, WARP_ROWS = 16, TERMS = 16, DEPTH = 64, RUN = 8, STAGES = 4 };
+enum { COLUMNS = 8, DEPTH = 64, RUN = 8, STAGES = 4 };
 
 #define TRY(...)          \
     do {                  \
@@ -83,76 +81,24 @@ static const tile *tile_of(const dc_simt_product *q)
     return 2 * q->others * m * n >= dc_simt_units(q->s) ? best : NULL;
 }
 
-/* Rows as warps, and in each two for 8 lanes, 8 apart. A warp has one matrix of rows. */
-static bool split_rows(dc_simt_product *q, const tile *t)
-{
-    dc_side *d = &q->m;
-    dc_split block, warp, matrix, lane;
-    d->block = t->m;
-    d->lanes = 8;
-    d->warps = t->m / WARP_ROWS;
-    TRY(dc_do_split_full(q->s, d->axis, t->m, &block));
-    TRY(dc_do_split(q->s, block.i, WARP_ROWS, &warp));
-    TRY(dc_do_split(q->s, warp.i, WARP_ROWS, &matrix));
-    TRY(dc_do_split(q->s, matrix.i, d->lanes, &lane));
-    d->o = block.o;
-    d->warp = warp.o;
-    d->lane = lane.i;
-    d->own[0] = matrix.o;
-    d->own[1] = lane.o;
-    d->nparts = 4;
-    memcpy(d->part, (uint32_t[]){warp.o, matrix.o, lane.o, lane.i}, 4 * sizeof *d->part);
-    return true;
-}
-
-/* Columns as matrices of a warp, and in each two neighbours for 4 lanes. */
-static bool split_columns(dc_simt_product *q, const tile *t)
-{
-    dc_side *d = &q->n;
-    dc_split block, warp, matrix, lane;
-    d->block = t->n;
-    d->lanes = 4;
-    d->warps = 1;
-    TRY(dc_do_split_full(q->s, d->axis, t->n, &block));
-    TRY(dc_do_split(q->s, block.i, t->n, &warp));
-    TRY(dc_do_split(q->s, warp.i, COLUMNS, &matrix));
-    TRY(dc_do_split(q->s, matrix.i, 2, &lane));
-    d->o = block.o;
-    d->warp = warp.o;
-    d->lane = lane.o;
-    d->own[0] = matrix.o;
-    d->own[1] = lane.i;
-    d->nparts = 4;
-    memcpy(d->part, (uint32_t[]){warp.o, matrix.o, lane.o, lane.i}, 4 * sizeof *d->part);
-    return true;
-}
-
-/* The loops over what a thread has go inside 16 terms, which become one instruction with those of its columns. */
-static bool make_products(dc_simt_product *q, const uint32_t inner[4], uint32_t which)
-{
-    dc_split k;
-    TRY(dc_do_split(q->s, q->k, TERMS, &k));
-    for (int i = 0; i < 4; i++)
-        TRY(dc_do_reorder(q->s, inner[i], k.i));
-    TRY(dc_simt_bind_threads(q));
-    TRY(dc_do_tensorize(q->s, inner[2], which));
-    dc_do_unroll(q->s, k.o);
-    return true;
-}
-
+/* A warp has one matrix of rows and all columns. */
 static bool apply(dc_simt_product *q, const dc_shape *p, const tile *t, uint32_t which)
 {
+    const uint32_t sums = p->add->put[0].buf;
+    const dc_tile_size size = {.m = t->m, .n = t->n, .down = 1, .across = t->n / COLUMNS};
+    const bool exchange = dc_simt_exchange_pays(q);
     q->depth = DEPTH;
     q->atoms = true;
-    TRY(split_rows(q, t));
-    TRY(split_columns(q, t));
+    TRY(dc_simt_split_matrices(q, &size));
     const uint32_t inner[4] = {q->m.own[0], q->n.own[0], q->m.own[1], q->n.own[1]};
     TRY(dc_simt_make_loops(q, p, inner));
     const uint32_t a = q->s->k->buf.n;
     TRY(dc_simt_stage(q, &q->a, &q->m, !q->a.along_side, false));
     const uint32_t b = q->s->k->buf.n;
     TRY(dc_simt_stage(q, &q->b, &q->n, !q->b.along_side, false));
-    TRY(make_products(q, inner, which));
+    if (exchange)
+        TRY(dc_simt_exchange(q, sums));
+    TRY(dc_simt_make_matrices(q, inner, which));
     for (int i = 0; i < 3; i++)
         dc_do_unroll(q->s, inner[i]);
     dc_do_vectorize(q->s, inner[3]);

@@ -63,7 +63,7 @@ end
 for _, t in ipairs { "f16", "bf16" } do
   for _, form in ipairs { "nn", "nt", "tn" } do
     product(t, 4096, 4096, 4096, form, (t == "f16" or form == "nn")
-      and "local=0 registers=192 shared=196608 loads=1 stores=2 mma=0", ", wgmma")
+      and "local=0 registers=192 shared=196608 loads=1 stores=1 banks=1 mma=0", ", wgmma")
   end
 end
 product("f16", 1000, 1096, 520, "nn", "local=0 registers=192 shared=196608 mma=0", ", wgmma")
