@@ -17,7 +17,7 @@ static extent *find_extents(dc_job *j, dc_kernel *k)
     for (uint32_t i = 0; i < all.n; i++) {
         const dc_access *a = &all.at[i];
         int64_t lo, hi;
-        dc_nest_range(&v, a->at, a->pred, a->stmt->pred, &lo, &hi);
+        dc_nest_range(&v, a->at, a->pred, dc_access_tests(a), &lo, &hi);
         x[a->buf].lo = dc_min_i64(x[a->buf].lo, lo);
         x[a->buf].hi = dc_max_i64(x[a->buf].hi, hi);
     }

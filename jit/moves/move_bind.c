@@ -21,8 +21,8 @@ static bool is_named(const dc_move *m, uint32_t axis)
 static bool ranges_disjoint(dc_nest_edit *v, const dc_access *f, const dc_access *g)
 {
     int64_t lo[2], hi[2];
-    dc_nest_range(v, f->at, f->stmt->pred, f->pred, &lo[0], &hi[0]);
-    dc_nest_range(v, g->at, g->stmt->pred, g->pred, &lo[1], &hi[1]);
+    dc_nest_range(v, f->at, dc_access_tests(f), f->pred, &lo[0], &hi[0]);
+    dc_nest_range(v, g->at, dc_access_tests(g), g->pred, &lo[1], &hi[1]);
     return hi[0] + f->hi < lo[1] + g->lo || hi[1] + g->hi < lo[0] + f->lo;
 }
 

@@ -176,7 +176,7 @@ static bool is_of_dims(const caching *c, const box *b, dc_ix test)
 static bool find_tests(caching *c, const dc_access *x, box *b, dc_pred *rest)
 {
     dc_kernel *k = c->v->k;
-    const dc_pred p = x->stmt->pred, q = x->pred;
+    const dc_pred p = dc_access_tests(x), q = x->pred;
     bool all = true;
     b->pred = *rest = (dc_pred){0};
     for (uint32_t i = 0; i < p.n + q.n; i++) {
@@ -436,7 +436,7 @@ static bool one_position(caching *c, const dc_accesses *a, box *b)
             return dc_nest_refuse(v, "a matrix instruction works on %s", name);
         if (x->at != b->at)
             return dc_nest_refuse(v, "%s is used at more than one position", name);
-        if (!dc_pred_implied(b->pred, x->stmt->pred, x->pred))
+        if (!dc_pred_implied(b->pred, dc_access_tests(x), x->pred))
             return dc_nest_refuse(v, "uses of %s stand under different tests", name);
     }
     if (!find_dims(c, one, b))

@@ -29,6 +29,7 @@ typedef struct gathering {
     dc_stmt *stmt;
     const dc_path *path;
     bool *seen; /* by value */
+    bool testing;
     dc_accesses out;
 } gathering;
 
@@ -68,6 +69,7 @@ static void gather_vx(gathering *g, dc_vx a)
                              .at = n->at,
                              .pred = n->pred,
                              .load = a,
+                             .test = g->testing,
                              .stmt = g->stmt,
                              .path = g->path};
         DC_PUSH_IN(g->v->tmp, g->out, x);
@@ -93,7 +95,9 @@ static void gather_stmt(gathering *g)
 {
     const dc_stmt *t = g->stmt;
     g->seen = DC_NEW_ARRAY(g->v->tmp, bool, g->v->k->vx.n);
+    g->testing = true;
     gather_pred(g, t->pred);
+    g->testing = false;
     if (t->kind == DC_STMT_TILE) {
         const dc_tile_row *r = dc_tile_row_of(t->tile->which);
         push_operand(g, &t->tile->a, r->m, r->k, false);

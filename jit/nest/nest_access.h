@@ -31,12 +31,19 @@ typedef struct dc_access {
     dc_vx load;   /* 0: a store, or of a TILE */
     uint32_t put; /* of a store of a SET: which */
     bool store, tile;
+    bool test;      /* a load that decides whether the statement is executed */
     int64_t lo, hi; /* TILE: it spans at + lo .. at + hi; else 0 */
     dc_stmt *stmt;
     const dc_path *path;
 } dc_access;
 
 typedef DC_VEC(dc_access) dc_accesses;
+
+/* The tests that hold where the access is made: a load in a test of its statement stands under none. */
+static inline dc_pred dc_access_tests(const dc_access *x)
+{
+    return x->test ? (dc_pred){0} : x->stmt->pred;
+}
 
 /* All accesses in a list of statements, in order; those inside maps and tests too. */
 dc_accesses dc_nest_accesses(dc_nest_edit *v, dc_stmt *first, const dc_path *up);

@@ -80,7 +80,7 @@ static bool is_written_in(const following *w, const fact *f, const dc_access *x)
             return false;
         if (!last)
             digit = dc_ix_mod(k, digit, next / step);
-        dc_nest_range(w->v, digit, x->stmt->pred, x->pred, &lo, &hi);
+        dc_nest_range(w->v, digit, dc_access_tests(x), x->pred, &lo, &hi);
         if (lo < 0 || hi >= f->dim[i].count)
             return false;
         for (int j = 0; j < i; j++) /* one axis after the other is replaced */
@@ -91,7 +91,7 @@ static bool is_written_in(const following *w, const fact *f, const dc_access *x)
         at = dc_subst_ix(&s, at);
         to[i] = digit;
     }
-    return at == x->at && dc_pred_implied(tests, x->stmt->pred, x->pred);
+    return at == x->at && dc_pred_implied(tests, dc_access_tests(x), x->pred);
 }
 
 static bool is_written(const following *w, const dc_access *x)
@@ -101,15 +101,15 @@ static bool is_written(const following *w, const dc_access *x)
         const fact *f = &w->fact.at[i];
         const int64_t span = written_from(f);
         int64_t lo, hi;
-        if (!dc_pred_implied(f->pred, x->stmt->pred, x->pred)) {
+        if (!dc_pred_implied(f->pred, dc_access_tests(x), x->pred)) {
             if (f->tested && is_written_in(w, f, x))
                 return true;
             continue;
         }
         if (f->at == x->at && !x->tile)
             return true;
-        dc_nest_range(w->v, dc_ix_add(k, x->at, dc_ix_mul(k, f->base, -1)), x->stmt->pred, x->pred,
-                      &lo, &hi);
+        dc_nest_range(w->v, dc_ix_add(k, x->at, dc_ix_mul(k, f->base, -1)), dc_access_tests(x),
+                      x->pred, &lo, &hi);
         if ((lo + x->lo >= 0 && hi + x->hi < span) || is_written_in(w, f, x))
             return true;
     }

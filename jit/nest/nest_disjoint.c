@@ -516,8 +516,9 @@ static bool is_apart(query *q, const dc_access *a, const dc_access *b)
 /* Does the access happen in the first iteration of the axis alone? */
 static bool only_first(const dc_access *x, dc_ix axis)
 {
-    for (uint32_t i = 0; i < x->stmt->pred.n; i++)
-        if (x->stmt->pred.range[i].ix == axis && x->stmt->pred.range[i].n == 1)
+    const dc_pred tests = dc_access_tests(x);
+    for (uint32_t i = 0; i < tests.n; i++)
+        if (tests.range[i].ix == axis && tests.range[i].n == 1)
             return true;
     for (uint32_t i = 0; i < x->pred.n; i++)
         if (x->pred.range[i].ix == axis && x->pred.range[i].n == 1)
@@ -538,7 +539,7 @@ bool dc_access_apart(dc_nest_edit *v, const dc_access *a, const dc_access *b, ui
                .axis = axis,
                .own = own,
                .moves = moves,
-               .test = {{a->stmt->pred, a->pred}, {b->stmt->pred, b->pred}}};
+               .test = {{dc_access_tests(a), a->pred}, {dc_access_tests(b), b->pred}}};
     for (int how = 0; how < 2 * SUMS && !is && (how < SUMS || q.any_mixed); how++) {
         q.whole = how % SUMS;
         q.mixed = how >= SUMS;

@@ -229,6 +229,12 @@ typedef struct refusal {
     const char *kernel, *before, *move, *why; /* a part of the reason */
 } refusal;
 
+static const char chosen[] =
+    "kernel chosen(out0: f32[35] out, x0: f32[5], x1: i32[5]) {\n  for i in 5\n"
+    "    for n in 7\n      out0[7*i + n] = 0:f32\n"
+    "    out0[7*i + int(minimum(maximum(x1[i], 0:i32), 6:i32))] = x0[i] "
+    "if int(minimum(maximum(x1[i], -1:i32), 7:i32)) in 7\n}\n";
+
 static const refusal bad[] = {
     /* of parsing */
     {product, "", "twist m", "there is no such move; there are: split split_full cut"},
@@ -386,6 +392,8 @@ static const refusal bad[] = {
     {"kernel some(out0: f32[8] inout, x0: f32[8]) {\n  for i in 2\n    for j in 4\n"
      "      out0[4*i + j] = x0[j] if j in 3\n      out0[4*i + j] = x0[j]\n}\n",
      "", "cache_write out0 i", "uses of out0 stand under different tests"},
+    /* a load in a test stands under no other test */
+    {chosen, "cache_read x1 i; split i 8", "lane i.i", "they meet in x1.c"},
     /* compute_at */
     {stages, "", "compute_at x0 c", "x0 is a parameter, not a local"},
     {stages, "", "compute_at t a", "nothing that fills t stands directly before a loop over a"},
