@@ -56,6 +56,8 @@ static state save(dc_nest_edit *v)
         memcpy(s.axis, k->axis.at, s.naxis * sizeof *s.axis);
     if (s.nbuf > 0)
         memcpy(s.buf, k->buf.at, s.nbuf * sizeof *s.buf);
+    if (k->naive == NULL)
+        k->naive = s.root;
     k->root = dc_stmt_copy(k, s.root);
     return s;
 }

@@ -8,6 +8,7 @@
  * but these dims.
  */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_in_place.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct caching {
     bool *inner; /* axes of loops inside */
     box *boxes;
     int found;
+    bool more; /* copies have what no load may read: tests were left out */
 } caching;
 
 /* Dims --------------------------------------------------------------------------------------- */
@@ -188,6 +190,7 @@ static bool find_tests(caching *c, const dc_access *x, box *b, dc_pred *rest)
             *rest = dc_pred_and(k, *rest, r.ix, r.n);
         all = all && can;
     }
+    c->more |= !all;
     int64_t lo, hi;
     dc_nest_range(c->v, x->at, b->pred, (dc_pred){0}, &lo, &hi);
     return all || (lo >= 0 && hi < k->buf.at[c->of].count) ||
@@ -412,7 +415,8 @@ bool dc_move_cache_read(dc_nest_edit *v, const dc_move *m)
     caching c = {.v = v, .m = m, .of = m->buf};
     return may_copy(v, m) && dc_nest_each_loop(v, &v->k->root, axis, read_in_loop, &c) &&
            (c.found > 0 || dc_nest_refuse(v, "nothing inside %s reads %s", v->k->axis.at[axis].name,
-                                          v->k->buf.at[c.of].name));
+                                          v->k->buf.at[c.of].name)) &&
+           (!c.more || dc_nest_keeps_in_place(v, axis));
 }
 
 /* cache_write -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  * interleaved.
  */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_in_place.h"
 
 typedef struct filling {
     uint32_t buf, axis;
@@ -191,5 +192,5 @@ bool dc_move_compute_at(dc_nest_edit *v, const dc_move *m)
         return false;
     move_in(v, &f);
     shrink(v, &f);
-    return true;
+    return dc_nest_keeps_in_place(v, f.axis);
 }

@@ -12,6 +12,7 @@
  * last dim is tested, its extent is made whole, a multiple of 8, so that vectors along it have no tail.
  */
 #include "jit/moves/move_impl.h"
+#include "jit/nest/nest_in_place.h"
 
 #include <string.h>
 
@@ -339,6 +340,7 @@ bool dc_move_window_read(dc_nest_edit *v, const dc_move *m)
         return dc_nest_refuse(v, "%s is vectorized: nothing can stand beside its assignments",
                               v->k->axis.at[axis].name);
     return dc_nest_each_loop(v, &v->k->root, axis, in_loop, &w) &&
-           (w.buf != 0 ||
-            dc_nest_refuse(v, "nothing inside %s reads %s", v->k->axis.at[axis].name, name_of(&w)));
+           (w.buf != 0 || dc_nest_refuse(v, "nothing inside %s reads %s", v->k->axis.at[axis].name,
+                                         name_of(&w))) &&
+           dc_nest_keeps_in_place(v, axis);
 }

@@ -249,6 +249,7 @@ typedef struct dc_kernel {
     DC_VEC(dc_buffer) buf;
     uint32_t nparam;
     dc_stmt *root;
+    const dc_stmt *naive;                 /* the root before the first move; NULL: no move yet */
     int64_t flops, bytes;                 /* per launch, for reports */
     DC_VEC(const struct dc_move *) moves; /* applied so far (jit/moves/move.h) */
 } dc_kernel;

@@ -229,6 +229,9 @@ typedef struct refusal {
     const char *kernel, *before, *move, *why; /* a part of the reason */
 } refusal;
 
+static const char in_place[] = "kernel in_place(out0: f32[20] out, x0: f32[20]) {\n"
+                               "  for i in 20\n    out0[i] = x0[i]\n}\n";
+
 static const char chosen[] =
     "kernel chosen(out0: f32[35] out, x0: f32[5], x1: i32[5]) {\n  for i in 5\n"
     "    for n in 7\n      out0[7*i + n] = 0:f32\n"
@@ -392,6 +395,15 @@ static const refusal bad[] = {
     {"kernel some(out0: f32[8] inout, x0: f32[8]) {\n  for i in 2\n    for j in 4\n"
      "      out0[4*i + j] = x0[j] if j in 3\n      out0[4*i + j] = x0[j]\n}\n",
      "", "cache_write out0 i", "uses of out0 stand under different tests"},
+    /* updates in place: out0 may be the memory of x0 */
+    {in_place, "replicate i 4", "window_read x0 i.r",
+     "x0 may be updated in place: an iteration of i.r would read what another one stores to out0"},
+    {in_place, "replicate i 4; split i.r 2", "cache_read x0 i.r.o",
+     "an iteration of i.r.o would read"},
+    {in_place, "cache_write out0 i; replicate i 4", "compute_at out0.w i.r",
+     "an iteration of i.r would read"},
+    {in_place, "cache_read x0 i; split_full i 8; reorder i.i i.o", "window_read x0 i.i",
+     "an iteration of i.i would read"},
     /* a load in a test stands under no other test */
     {chosen, "cache_read x1 i; split i 8", "lane i.i", "they meet in x1.c"},
     /* compute_at */
