@@ -31,6 +31,9 @@ typedef enum row_kind {
     ROW_SHARED   /* in group memory: some read is no shuffle */
 } row_kind;
 
+/* Whether an input may lie in the memory of an output. */
+typedef enum fl_stored { FL_NOT_KNOWN, FL_NEVER, FL_MAY_BE } fl_stored;
+
 /* Parts of matrices in registers: those at an index, in the scope where they were loaded. */
 typedef struct fl_matrix {
     struct fl_matrix *next;
@@ -81,6 +84,7 @@ typedef struct flattener {
     uint32_t threads; /* of a group */
     int warp;         /* threads that shuffle; 0 none */
     uint8_t *row;     /* by buffer: row_kind */
+    uint8_t *stored;  /* by buffer: fl_stored */
     dc_ix thread_ix;  /* number of the thread as an index expression, in the open thread loops */
     uint32_t inner
         [2]; /* axes of the innermost open thread loops, the outer one first; DC_NO_AXIS: none */

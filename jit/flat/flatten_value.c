@@ -3,6 +3,7 @@
  * inside the buffer.
  */
 #include "jit/flat/flatten_impl.h"
+#include "jit/nest/nest_in_place.h"
 
 /* Values ------------------------------------------------------------------------------------ */
 
@@ -97,6 +98,20 @@ dc_ix dc_flatten_place(flattener *l, uint32_t buf, dc_ix at)
     return dc_ix_add(l->k, at, dc_ix_mul(l->k, l->thread_ix, -n));
 }
 
+/*
+ * Is it an input that may lie in the memory of an output? Then a load under a test that fails is left out: another work
+ * item or thread may be storing the element.
+ */
+static bool may_be_stored(flattener *l, uint32_t buf)
+{
+    dc_nest_edit v = {.k = l->k, .tmp = &l->j->scratch};
+    if (l->k->buf.at[buf].scope != DC_SCOPE_PARAM)
+        return false;
+    if (l->stored[buf] == FL_NOT_KNOWN)
+        l->stored[buf] = dc_nest_may_be_in_place(&v, buf) ? FL_MAY_BE : FL_NEVER;
+    return l->stored[buf] == FL_MAY_BE;
+}
+
 static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
 {
     const dc_dtype t = (dc_dtype)v->dtype;
@@ -105,7 +120,8 @@ static dc_fv load_scalar(flattener *l, const dc_vx_node *v, cond c)
     dc_fv when = dc_flatten_both(l, l->guard, c.all);
     if (lanes != 0)
         when = dc_flatten_both(l, when, dc_fb_op1(l->b, DC_K_ANY, lanes));
-    if (l->guard == 0 && dc_flatten_within(l, v->at, v->buf))
+    if (l->guard == 0 && dc_flatten_within(l, v->at, v->buf) &&
+        ((c.all == 0 && c.lane == 0) || !may_be_stored(l, v->buf)))
         when = 0; /* under a guard there are threads beyond the extent of their axis, too */
     dc_fv r = dc_fb_mem(l->b, &(dc_finst){.op = DC_K_LOAD,
                                           .lanes = 1,
@@ -280,8 +296,9 @@ static dc_fv load_lanes(flattener *l, const dc_vx_node *v, cond c)
     const int64_t step = dc_flatten_lane_stride(l, v->at, &affine);
     const bool shared = l->mask != 0 && l->b->f->buf.at[v->buf].scope == DC_SCOPE_PARAM &&
                         is_stored_at(l->k, l->k->root, v->at);
-    const bool whole = l->guard == 0 && !shared && dc_flatten_within(l, v->at, v->buf);
     const dc_fv own = dc_flatten_both(l, c.all, c.lane);
+    const bool whole = l->guard == 0 && !shared && dc_flatten_within(l, v->at, v->buf) &&
+                       (own == 0 || !may_be_stored(l, v->buf));
     dc_fv r = l->guard == 0 && affine ? load_column(l, v, c, step) : 0;
     if (r == 0)
         r = load_spread(l, v, c,

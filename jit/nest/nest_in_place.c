@@ -77,6 +77,41 @@ static bool may_be_input(dc_kernel *k, uint32_t out, uint32_t in)
            dc_nest_in_place(k, k->naive != NULL ? k->naive : k->root, out, in);
 }
 
+/* In every parallel loop round both accesses: does no iteration read what another one stores? */
+static bool is_parallel_apart(dc_nest_edit *v, const dc_access *load, const dc_access *store)
+{
+    const dc_kernel *k = v->k;
+    bool *inside = dc_nest_axis_set(v);
+    for (const dc_path *p = load->path; p != NULL; p = p->up) {
+        const dc_axis *a = &k->axis.at[p->loop->axis];
+        const bool parallel = dc_axis_is_thread(a->kind) || a->kind == DC_AXIS_GRID;
+        dc_nest_axes_of(p->loop->body, inside);
+        if (parallel && a->extent > 1 && dc_path_has(store->path, p->loop) &&
+            !dc_access_apart(v, load, store, p->loop->axis, inside))
+            return false;
+    }
+    return true;
+}
+
+bool dc_nest_may_be_in_place(dc_nest_edit *v, uint32_t buf)
+{
+    const dc_kernel *k = v->k;
+    const dc_accesses all = dc_nest_accesses(v, k->root, NULL);
+    const dc_buffer *in = &k->buf.at[buf];
+    bool any = false;
+    for (uint32_t o = 0; o < all.n && in->mode == DC_MODE_IN; o++) {
+        const dc_buffer *out = &k->buf.at[all.at[o].buf];
+        if (!all.at[o].store || out->scope != DC_SCOPE_PARAM || out->dtype != in->dtype ||
+            out->count != in->count)
+            continue;
+        bool apart = true;
+        for (uint32_t i = 0; i < all.n && apart; i++)
+            apart = all.at[i].buf != buf || is_parallel_apart(v, &all.at[i], &all.at[o]);
+        any |= apart;
+    }
+    return any;
+}
+
 /* In every loop round both accesses: does no iteration read what another one stores? */
 static bool are_apart(dc_nest_edit *v, const dc_access *load, const dc_access *store)
 {

@@ -20,4 +20,10 @@ bool dc_nest_in_place(dc_kernel *k, const dc_stmt *first, uint32_t out, uint32_t
  */
 bool dc_nest_keeps_in_place(dc_nest_edit *v, uint32_t axis);
 
+/*
+ * May an input lie in the memory of an output, as far as a kernel with moves tells: do its loads, under their tests, stay
+ * apart from what other work items and threads store to the output?
+ */
+bool dc_nest_may_be_in_place(dc_nest_edit *v, uint32_t buf);
+
 #endif

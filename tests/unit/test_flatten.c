@@ -705,6 +705,39 @@ static void test_masked_in_place(runner *r)
     dc_kernel_free(k);
 }
 
+/* Under its own test, too: where that fails another work item may be storing the element. */
+static void test_tested_in_place(runner *r)
+{
+    static const char text[] = "kernel once(out0: f32[8] out, x0: f32[8], x1: f32[9]) {\n"
+                               "  for r in 2 grid\n"
+                               "    for i in 8%s\n"
+                               "      out0[i] = add(x0[i if r in 1], x1[i if r in 1]) if r in 1\n"
+                               "}\n";
+    for (int vector = 0; vector < 2; vector++) {
+        char nest[sizeof text + 8];
+        dc_kernel *k = NULL;
+        dc_flat *f;
+        int loads[2] = {0, 0}, masked[2] = {0, 0};
+        snprintf(nest, sizeof nest, text, vector ? " vector" : "");
+        if (!CHECK(dc_nest_parse(&r->job, nest, &k) == DC_OK))
+            return;
+        CHECK(dc_flatten(&r->job, k, &f) == DC_OK);
+        for (uint32_t n = 0; n < f->order.n; n++) {
+            const dc_finst *x = &f->inst.at[f->order.at[n]];
+            if (x->op != DC_K_LOAD)
+                continue;
+            loads[x->buf - 1]++;
+            masked[x->buf - 1] += x->in[1] != 0;
+        }
+        CHECK_EQ(loads[0], 1);
+        CHECK_EQ(loads[1], 1);
+        CHECK_EQ(masked[0], 1);
+        CHECK_EQ(masked[1], 0);
+        dc_flat_free(f);
+        dc_kernel_free(k);
+    }
+}
+
 static void with_runner(void (*test)(runner *r))
 {
     runner r;
@@ -722,5 +755,6 @@ int main(void)
     with_runner(test_prefetched_rows);
     with_runner(test_guarded_load);
     with_runner(test_masked_in_place);
+    with_runner(test_tested_in_place);
     return t_done();
 }
