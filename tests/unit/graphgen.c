@@ -473,14 +473,15 @@ static void step_index(gen *g)
     const int axis = below(g, d.rank), nb = chance(g, 40) ? below(g, axis + 1) : 0;
     const int own = below(g, 3);
     dims index = {.rank = nb + own}, picked = {.rank = d.rank - 1 + own};
+    if (index.rank > MAX_DIMS || picked.rank > MAX_DIMS)
+        return;
     for (int i = 0; i < index.rank; i++)
         index.dim[i] = i < nb ? d.dim[i] : extent(g);
     for (int i = 0; i < picked.rank; i++)
         picked.dim[i] = i < axis         ? d.dim[i]
                         : i < axis + own ? index.dim[nb + i - axis]
                                          : d.dim[i + 1 - own];
-    if (picked.rank > MAX_DIMS || count_of(&picked) > g->most || count_of(&index) > g->most ||
-        d.dim[axis] == 0)
+    if (count_of(&picked) > g->most || count_of(&index) > g->most || d.dim[axis] == 0)
         return;
     const dc_dtype kind = (const dc_dtype[]){DC_I32, DC_I32, DC_U32, DC_U8}[below(g, 4)];
     dc_ref i = fetch(g, kind, &index);
