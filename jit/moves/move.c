@@ -39,34 +39,24 @@ bool dc_move_reassociates(dc_move_kind kind)
     return rows[kind].effect == DC_MOVE_REASSOCIATES;
 }
 
-typedef struct state { /* what a refused move puts back */
-    dc_stmt *root;
-    dc_axis *axis;
-    dc_buffer *buf;
-    uint32_t naxis, nbuf;
-} state;
-
-static state save(dc_nest_edit *v)
+dc_move_state dc_move_save(dc_kernel *k, dc_arena *tmp)
 {
-    dc_kernel *k = v->k;
-    state s = {.root = k->root, .naxis = k->axis.n, .nbuf = k->buf.n};
-    s.axis = DC_NEW_ARRAY(v->tmp, dc_axis, s.naxis);
-    s.buf = DC_NEW_ARRAY(v->tmp, dc_buffer, s.nbuf);
+    dc_move_state s = {.root = k->root, .naxis = k->axis.n, .nbuf = k->buf.n, .nmoves = k->moves.n};
+    s.axis = DC_NEW_ARRAY(tmp, dc_axis, s.naxis);
+    s.buf = DC_NEW_ARRAY(tmp, dc_buffer, s.nbuf);
     if (s.naxis > 0)
         memcpy(s.axis, k->axis.at, s.naxis * sizeof *s.axis);
     if (s.nbuf > 0)
         memcpy(s.buf, k->buf.at, s.nbuf * sizeof *s.buf);
-    if (k->naive == NULL)
-        k->naive = s.root;
-    k->root = dc_stmt_copy(k, s.root);
     return s;
 }
 
 /* Axes made meanwhile stay, without a name: index expressions know their extents by number. */
-static void restore(dc_kernel *k, const state *s)
+void dc_move_restore(dc_kernel *k, const dc_move_state *s)
 {
     k->root = s->root;
     k->buf.n = s->nbuf;
+    k->moves.n = s->nmoves;
     for (uint32_t i = s->naxis; i < k->axis.n; i++)
         k->axis.at[i].name = "";
     if (s->naxis > 0)
@@ -88,12 +78,15 @@ bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why)
     dc_arena own = {0};
     dc_nest_edit v = {.k = k, .tmp = j != NULL ? &j->scratch : &own};
     const dc_mark mark = dc_arena_mark(v.tmp);
-    const state before = save(&v);
+    const dc_move_state before = dc_move_save(k, v.tmp);
+    if (k->naive == NULL)
+        k->naive = k->root;
+    k->root = dc_stmt_copy(k, k->root);
     const bool done = is_in_order(&v, m) && rows[m->kind].apply(&v, m) &&
                       dc_move_check_nesting(&v) && dc_move_settle_scopes(&v, m) &&
                       dc_move_check_independence(&v);
     if (!done)
-        restore(k, &before);
+        dc_move_restore(k, &before);
     dc_arena_rewind(v.tmp, mark);
     dc_arena_free(&own);
     *why = done ? "" : v.why;

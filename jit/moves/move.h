@@ -45,7 +45,19 @@ bool dc_move_reassociates(dc_move_kind kind);
  * the kernel.
  */
 bool dc_move_apply(dc_kernel *k, const dc_move *m, const char **why);
-/* The same from text. */
+typedef struct dc_move_state { /* a kernel before moves */
+    dc_stmt *root;
+    dc_axis *axis;
+    dc_buffer *buf;
+    uint32_t naxis, nbuf, nmoves;
+} dc_move_state;
+
+/* In tmp. */
+dc_move_state dc_move_save(dc_kernel *k, dc_arena *tmp);
+/* The kernel as it was, without the moves since then. */
+void dc_move_restore(dc_kernel *k, const dc_move_state *s);
+
+/* As dc_move_apply, from text. */
 bool dc_move_apply_text(dc_kernel *k, const char *text, const char **why);
 
 /*

@@ -12,6 +12,7 @@
  *            It fits everything.
  */
 #include "jit/base/tuning.h"
+#include "jit/moves/move.h"
 #include "jit/schedule/schedule_simt_impl.h"
 
 int64_t dc_simt_threads(const dc_sketch *s)
@@ -129,7 +130,7 @@ bool dc_simt_flat(dc_sketch *s, const dc_shape *p)
     return dc_simt_fuse(s, p->out, p->nout, &all) && masked_groups(s, all, dc_simt_threads(s));
 }
 
-bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
+static bool by_rules(dc_sketch *s, const dc_shape *p)
 {
     bool is = false;
     const bool scatter = dc_simt_scatter(s, &is);
@@ -161,4 +162,23 @@ bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
         return across;
     const bool rows = dc_simt_rows(s, p, &is);
     return is ? rows : dc_simt_flat(s, p);
+}
+
+/* What needs more threads in a group than the device has is a thread for each result. */
+bool dc_schedule_simt(dc_sketch *s, const dc_shape *p)
+{
+    dc_job *j = dc_job_here();
+    dc_arena own = {0},
+             *tmp = j != NULL ? &j->scratch : &own; /* freed where memory runs out, too */
+    const dc_mark mark = dc_arena_mark(tmp);
+    const dc_move_state naive = dc_move_save(s->k, tmp);
+    bool done = by_rules(s, p);
+    if (dc_nest_threads(s->k, s->k->root) > s->t->group_threads) {
+        dc_move_restore(s->k, &naive);
+        const dc_shape again = dc_shape_of(s->k);
+        done = dc_simt_flat(s, &again) && s->space == NULL;
+    }
+    dc_arena_rewind(tmp, mark);
+    dc_arena_free(&own);
+    return done;
 }

@@ -149,12 +149,18 @@ static bool share_by(dc_sketch *s, uint32_t row, int64_t n, uint32_t column)
            dc_do_block(s, rows.o) && dc_do_lane(s, column) && dc_do_unroll(s, rows.i);
 }
 
-static bool share_tile(dc_sketch *s, uint32_t row, uint32_t column)
+/* Rows of a thread, of so many rows. */
+static int64_t rows_each(int64_t rows)
 {
     int64_t n = DC_TUNE_TILE_ROWS;
-    while (dc_sketch_extent(s, row) % n != 0)
+    while (rows % n != 0)
         n--;
-    return share_by(s, row, n, column);
+    return n;
+}
+
+static bool share_tile(dc_sketch *s, uint32_t row, uint32_t column)
+{
+    return share_by(s, row, rows_each(dc_sketch_extent(s, row)), column);
 }
 
 /* A transposed operand comes into a tile of rows along its memory. */
@@ -253,10 +259,11 @@ static bool pad(dc_sketch *s, uint32_t tile, int64_t row)
 /* Iterations of the long axis for a tile: more, of few terms, where groups remain for the whole device. */
 static int64_t width_of(const dc_sketch *s, const dc_shape *p, int64_t extent, int64_t each)
 {
-    const int64_t all = dc_simt_product(s, p->out, p->nout);
+    const int64_t all = dc_simt_product(s, p->out, p->nout), rows = each / rows_each(each);
     int64_t n = DC_TUNE_TILE;
     while (n * each < DC_TUNE_TILE * DC_TUNE_TILE && 2 * n <= extent &&
-           2 * n <= dc_simt_threads(s) && all / (2 * n * each) >= dc_simt_many(s))
+           2 * n <= dc_simt_threads(s) && 2 * n * rows <= s->t->group_threads &&
+           all / (2 * n * each) >= dc_simt_many(s))
         n *= 2;
     return n;
 }
@@ -306,20 +313,24 @@ static bool schedule_runs(dc_sketch *s, dc_shape *p, const turn *t)
     return (t->loads ? share_rows(s, part.i, inner) : share_run(s, part.i, inner)) && staged;
 }
 
-/* How many rows a thread has, so that all are shared by as many threads as the columns of n parts are. */
-static int64_t shared_rows(const dc_sketch *s, uint32_t row, int64_t n)
+/* How many rows a thread has, so that all are shared by as many threads as the columns of n parts are, and a group has room. */
+static int64_t shared_rows(const dc_sketch *s, uint32_t row, uint32_t column, int64_t n)
 {
-    while (dc_sketch_extent(s, row) % n != 0)
+    const int64_t rows = dc_sketch_extent(s, row), columns = dc_sketch_extent(s, column);
+    while (rows % n != 0)
         n--;
+    while (n < rows && (rows % n != 0 || rows / n * columns > s->t->group_threads))
+        n++;
     return n;
 }
 
 /* A tile [row][part][inner] by threads along the two others. */
 static bool share_columns(dc_sketch *s, const uint32_t axis[3])
 {
-    const int64_t n = shared_rows(s, axis[0], dc_sketch_extent(s, axis[1]));
+    const int64_t n = dc_sketch_extent(s, axis[1]);
     uint32_t column;
-    return dc_do_fuse(s, axis[1], axis[2], &column) && share_by(s, axis[0], n, column);
+    return dc_do_fuse(s, axis[1], axis[2], &column) &&
+           share_by(s, axis[0], shared_rows(s, axis[0], column, n), column);
 }
 
 /* The same by threads along [inner] and [row]. */
@@ -346,7 +357,8 @@ static bool stage_tile(dc_sketch *s, uint32_t buf, uint32_t group, const uint32_
     TRY(dc_do_fuse(s, dc_sketch_copy_of(s, made, axis[1], 0),
                    dc_sketch_copy_of(s, made, axis[2], 0), &column));
     TRY(pad(s, tile, dc_sketch_extent(s, loads ? column : row)));
-    return loads ? share_by(s, row, shared_rows(s, row, n), column) : share_by(s, column, n, row);
+    return loads ? share_by(s, row, shared_rows(s, row, column, n), column)
+                 : share_by(s, column, n, row);
 }
 
 /* Iterations of the next axis for a tile: with any number of taps they are whole sectors, or they are all. */
@@ -382,7 +394,7 @@ static bool has_room(const dc_sketch *s, const dc_shape *p, const turn *t)
 {
     const int64_t each = extent_of(s, p, t->inner), n = t->runs ? 1 : part_of(s, t, p);
     const int64_t size = (int64_t)dc_dtype_size((dc_dtype)t->dtype);
-    return DC_TUNE_TILE * each <= s->t->group_threads && 2 * n * each <= s->t->group_threads &&
+    return DC_TUNE_TILE * each <= s->t->group_threads && n * each <= s->t->group_threads &&
            DC_TUNE_TILE * (n * each + 4) * size <= dc_simt_shared(s);
 }
 
