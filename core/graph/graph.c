@@ -410,6 +410,19 @@ dc_ref dc_graph_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const in
     return dc_graph_expand(f, dc_graph_reshape(f, a, rank, kept), dim);
 }
 
+dc_ref dc_graph_repeated(const dc_func *f, dc_ref r)
+{
+    const dc_node *n = dc_node_at(f, r);
+    const int last = n->rank - 1;
+    if (n->op != DC_OP_EXPAND || last < 0 || n->dim[last] < 2)
+        return 0;
+    const dc_node *a = dc_node_at(f, n->in[0]);
+    for (int i = 0; i <= last; i++)
+        if (a->dim[i] != (i < last ? n->dim[i] : 1))
+            return 0;
+    return n->in[0];
+}
+
 dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb)
 {
     const int64_t attr[2] = {axis, nb};

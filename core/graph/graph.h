@@ -118,6 +118,8 @@ dc_ref dc_graph_flip(dc_func *f, dc_ref a, uint32_t axes);
 dc_ref dc_graph_reduce(dc_func *f, dc_op op, dc_ref a, uint32_t axes);
 /* The reverse of dropping reduced axes: puts them back with size 1 and stretches to dim. */
 dc_ref dc_graph_unreduce(dc_func *f, dc_ref a, uint32_t axes, int rank, const int64_t *dim);
+/* What r repeats along its last axis, and along no other; 0: it does not. */
+dc_ref dc_graph_repeated(const dc_func *f, dc_ref r);
 dc_ref dc_graph_dot(dc_func *f, dc_ref a, dc_ref b, int nb, const int64_t *lb, const int64_t *rb,
                     int nc, const int64_t *lc, const int64_t *rc);
 dc_ref dc_graph_gather(dc_func *f, dc_ref a, dc_ref index, int axis, int nb);

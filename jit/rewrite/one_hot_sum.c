@@ -20,16 +20,11 @@ static bool is_column(const dc_func *f, dc_ref r, int rank)
     return n->op == DC_OP_IOTA && n->rank == 1;
 }
 
-/* What is repeated along the last axis and no other; 0: it is not. */
-static dc_ref repeated(const dc_func *f, dc_ref r)
+/* May a gather choose by it? */
+static bool is_integer(const dc_func *f, dc_ref r)
 {
-    const dc_node *n = dc_node_at(f, r);
-    if (n->op != DC_OP_EXPAND || n->dim[n->rank - 1] < 2)
-        return 0;
-    const dc_node *a = dc_node_at(f, n->in[0]);
-    return dc_node_count(a) * n->dim[n->rank - 1] == dc_node_count(n) && a->dim[n->rank - 1] == 1
-               ? n->in[0]
-               : 0;
+    const dc_kind kind = dc_dtype_kind((dc_dtype)dc_node_at(f, r)->dtype);
+    return kind == DC_KIND_SINT || kind == DC_KIND_UINT;
 }
 
 dc_ref dc_one_hot_sum(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *map)
@@ -46,12 +41,13 @@ dc_ref dc_one_hot_sum(dc_func *to, const dc_func *f, dc_ref r, const dc_ref *map
     if (c->op != DC_OP_EQ)
         return 0;
     const int side = is_column(f, c->in[0], w->rank) ? 0 : 1;
-    const dc_ref chosen = repeated(f, c->in[1 - side]);
-    if (chosen == 0 || !is_column(f, c->in[side], w->rank))
+    const dc_ref chosen = dc_graph_repeated(f, c->in[1 - side]);
+    if (chosen == 0 || !is_integer(f, chosen) || !is_column(f, c->in[side], w->rank))
         return 0;
     const dc_ref at = map[chosen];
     const dc_ref least = dc_graph_op2(to, DC_OP_LE, dc_graph_like(to, at, 0), at);
-    const dc_ref most = dc_graph_op2(to, DC_OP_LT, at, dc_graph_like(to, at, (double)w->dim[last]));
+    const dc_ref most =
+        dc_graph_op2(to, DC_OP_LE, at, dc_graph_like(to, at, (double)(w->dim[last] - 1)));
     const dc_ref value = dc_graph_gather(to, map[w->in[1]], at, last, last);
     const dc_ref one = dc_graph_op3(to, DC_OP_WHERE, dc_graph_op2(to, DC_OP_AND, least, most),
                                     value, dc_graph_like(to, value, 0));

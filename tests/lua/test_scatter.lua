@@ -108,6 +108,30 @@ function TestScatter:test_sums_of_chosen()
   lu.assertEquals(all:item(), 2 * (2099 + 2803))
 end
 
+-- The type of the integers need not hold the number of columns, and what chooses may be no integer.
+function TestScatter:test_sums_of_chosen_of_each_type()
+  for _, row in ipairs { { "i8", 128 }, { "u8", 256 }, { "i16", 300 }, { "u32", 7 }, { "i64", 300 }, { "u64", 300 },
+    { "f32", 300 }, { "f64", 130 }, { "f16", 33 } } do
+    local t, n = table.unpack(row)
+    local f = dc.fn(("f(x: f32[3, %d], y: %s[3]) -> f32[3], f32[]"):format(n, t), function(x, y)
+      local one = dc.where(dc.iota(("%s[%d]"):format(t, n)):reshape(1, n):eq(y:reshape(3, 1)), x, 0)
+      return one:sum(2), one:sum()
+    end)
+    local rows, all = f(dc.iota(("f32[%d]"):format(3 * n)):reshape(3, n), dc.tensor({ 2, n - 1, 0 }, t))
+    lu.assertEquals(rows:totable(), { 2, 2 * n - 1, 2 * n }, t)
+    lu.assertEquals(all:item(), 4 * n + 1, t)
+  end
+end
+
+function TestScatter:test_sums_of_chosen_of_no_rows()
+  local f = dc.fn("f(x: f32[0, 3, 5], y: i32[0, 1]) -> f32[0, 3], f32[]", function(x, y)
+    local one = dc.where(dc.iota("i32[5]"):reshape(1, 1, 5):eq(y:reshape(0, 1, 1)), x, 0)
+    return one:sum(3), one:sum()
+  end)
+  local _, all = f(dc.zeros "f32[0, 3, 5]", dc.zeros "i32[0, 1]")
+  lu.assertEquals(all:item(), 0)
+end
+
 function TestScatter:test_same_bits_in_each_run()
   local f = dc.fn("f(x: f32[900, 48], at: i32[2000], g: f32[2000, 48]) -> f32[900, 48]", function(x, at, g)
     return dc.grad((x:take(at, 1) * g):sum(), x)
