@@ -39,9 +39,11 @@ static dc_ref max_of(const dc_func *f, dc_ref r)
     if (d == NULL || d->op != DC_OP_SUB || dc_dtype_is_short((dc_dtype)d->dtype) ||
         row_bytes(f, d->in[0]) < DC_TUNE_ONLINE_BYTES)
         return 0;
-    dc_ref max = d->in[1];
-    while (dc_node_at(f, max)->op == DC_OP_EXPAND || dc_node_at(f, max)->op == DC_OP_RESHAPE)
+    dc_ref max = dc_graph_repeated(f, d->in[1]);
+    while (max != 0 && dc_node_at(f, max)->op == DC_OP_RESHAPE)
         max = dc_node_at(f, max)->in[0];
+    if (max == 0)
+        return 0;
     const dc_node *m = dc_node_at(f, max);
     return m->op == DC_OP_MAXR && m->in[0] == d->in[0] && m->attr[0] == n->attr[0] ? max : 0;
 }

@@ -55,3 +55,14 @@ function TestLongRows:test_parts_without_a_number()
   local sum = f(dc.full(type, -math.huge)):sum():item()
   lu.assertTrue(sum ~= sum)
 end
+
+-- Exponentials about the maxima of other rows are no softmax.
+function TestLongRows:test_maxima_in_another_order()
+  local n = 60000
+  local f = dc.fn(("f(x: f32[2, %d]) -> f32[2]"):format(n), function(x)
+    return (x - x:max(2):reshape(1, 2):expand(n, 2):reshape(2, n)):exp():sum(2)
+  end)
+  local x = dc.tensor { { 0 }, { math.log(2) } }:expand(2, n):clone()
+  lu.assertAlmostEquals(f(x)[1]:item() / n, 0.75, 1e-4)
+  lu.assertAlmostEquals(f(x)[2]:item() / n, 1.5, 1e-4)
+end
