@@ -115,11 +115,14 @@ void dc_cu_beside_close(dc_cu *cu)
         cu->lib.fn.StreamDestroy(cu->beside.stream);
 }
 
-/* May a copy go on the other stream? Then that has been told what to wait for. */
+/*
+ * May a copy go on the other stream? Then that has been told what to wait for. What a host puts into a stream of its own
+ * is in no run, and may use memory that it was shown.
+ */
 static dc_status may_copy(dc_cu *cu, dc_job *j, cu_address to, size_t bytes, bool *beside)
 {
     const dc_cu_place *x = bytes >= LARGE ? place_of(cu, to) : NULL;
-    *beside = x != NULL && x->run <= cu->runs && bytes <= x->bytes - (to - x->at);
+    *beside = x != NULL && cu->own_stream && x->run <= cu->runs && bytes <= x->bytes - (to - x->at);
     if (*beside && x->run > 0 && x->run + DC_CU_AHEAD > cu->runs)
         DC_CU_TRY(cu, j, "a copy",
                   StreamWaitEvent(cu->beside.stream, cu->done[(x->run - 1) % DC_CU_AHEAD], 0));

@@ -92,11 +92,56 @@ static void test_stream(host *h)
     lua_close(L);
 }
 
+/*
+ * Results that the host copies in its stream and then gives up: their memory is given out again to what is uploaded, at once
+ * on the host and behind that copy in the stream.
+ */
+static void test_given_up_result(host *h)
+{
+    enum { LARGE = 1 << 20 }; /* elements: three of these are more than the ring of copies holds */
+    static const char define[] =
+        "dc = require 'deepc'\n"
+        "rows = {}\n"
+        "for i = 1, 1048576 do rows[i] = 7 end\n"
+        "f = dc.fn('f(x: f32[1048576]) -> f32[1048576]', function(x) return x + 1 end)\n"
+        "y = f(dc.zeros 'f32[1048576]')";
+    dc_rt *ctx = NULL;
+    dc_config cfg = DC_CONFIG_INIT;
+    lua_State *L = luaL_newstate();
+    dc_array out = {0};
+    void *p = NULL;
+    cfg.device = "cuda:0";
+    cfg.stream = h->stream;
+    luaL_openlibs(L);
+    CHECK_EQ(cuMemHostAlloc(&p, LARGE * sizeof(float), 0), CUDA_SUCCESS);
+    float *seen = p;
+    CHECK_EQ(dc_open(&cfg, &ctx), DC_OK);
+    CHECK_EQ(dc_attach(L, ctx), DC_OK);
+    CHECK(lua_run(L, define));
+    lua_getglobal(L, "y");
+    CHECK_EQ(dc_to_array(L, -1, &out), DC_OK);
+    lua_pop(L, 1);
+    CHECK_EQ(out.bytes, LARGE * sizeof(float));
+    CHECK(lua_run(L, "f(dc.zeros 'f32[1048576]')"));
+    CHECK_EQ(cuMemcpyDtoHAsync_v2(seen, (CUdeviceptr)(uintptr_t)out.data, out.bytes, h->stream),
+             CUDA_SUCCESS);
+    CHECK(lua_run(L, "y = nil; collectgarbage(); collectgarbage()\n"
+                     "held = {}\n"
+                     "for i = 1, 3 do held[i] = dc.tensor(rows, 'f32') end\n"
+                     "assert(held[3][1048576]:item() == 7)"));
+    CHECK_EQ(cuStreamSynchronize(h->stream), CUDA_SUCCESS);
+    for (int i = 0; i < LARGE; i += 1000)
+        CHECK(seen[i] == 1.0f);
+    lua_close(L);
+    CHECK_EQ(cuMemFreeHost(seen), CUDA_SUCCESS);
+}
+
 int main(void)
 {
     static host h;
     open_host(&h);
     test_stream(&h);
+    test_given_up_result(&h);
     close_host(&h);
     return t_done();
 }
