@@ -136,7 +136,7 @@ typedef struct dc_config {
     /*
      * The stream of the host in which the device does all of the context's work, behind what the host put there before
      * a call and before what it puts there afterwards. A device without streams (all but CUDA's) refuses it
-     * (DC_E_VALUE). NULL: a stream of the context's own.
+     * (DC_E_VALUE), and CUDA one of another device or context. NULL: a stream of the context's own.
      */
     void *stream;
 } dc_config;

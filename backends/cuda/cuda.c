@@ -239,12 +239,26 @@ static const dc_device_ops ops = {
     .answer = dc_cu_answer,
 };
 
+/* A host with several devices may give the stream of another one. */
+static dc_status check_host_stream(dc_cu *cu, dc_job *j)
+{
+    cu_context of = NULL;
+    DC_CU_TRY(cu, j, "the stream of the host", StreamGetCtx(cu->stream, &of));
+    return of == cu->context
+               ? DC_OK
+               : dc_fail(j, DC_ERR_OPTION,
+                         &(dc_fact){.word = {"dc_config.stream",
+                                             "a stream of the device's primary context"}});
+}
+
 static dc_status open_stream(dc_cu *cu, dc_job *j)
 {
     cu->stream = j->opt->stream;
     cu->own_stream = cu->stream == NULL;
     if (cu->own_stream)
         DC_CU_TRY(cu, j, "a stream", StreamCreate(&cu->stream, CU_STREAM_NON_BLOCKING));
+    else
+        DC_TRY(check_host_stream(cu, j));
     for (int i = 0; i < DC_CU_AHEAD; i++)
         DC_CU_TRY(cu, j, "an event", EventCreate(&cu->done[i], CU_EVENT_NO_TIMES));
     DC_TRY(dc_cu_memory_open(cu, j));

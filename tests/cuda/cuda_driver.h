@@ -260,6 +260,7 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned v, size_t n, CUstream s);
 CUresult cuStreamCreate(CUstream *s, unsigned flags);
 CUresult cuStreamCreateWithPriority(CUstream *s, unsigned flags, int priority);
 CUresult cuStreamDestroy_v2(CUstream s);
+CUresult cuStreamGetCtx(CUstream s, CUcontext *ctx);
 CUresult cuStreamSynchronize(CUstream s);
 CUresult cuStreamQuery(CUstream s);
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags);

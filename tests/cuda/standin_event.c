@@ -28,6 +28,15 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream x)
     return e;
 }
 
+EXPORT CUresult cuStreamGetCtx(CUstream x, CUcontext *out)
+{
+    ENTER_CONTEXT;
+    const stream *s = stream_of(x, ctx->device);
+    WANT(s, STREAM);
+    *out = (CUcontext)(void *)device[s->h.device].primary;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuStreamSynchronize(CUstream x)
 {
     ENTER_CONTEXT;

@@ -136,12 +136,35 @@ static void test_given_up_result(host *h)
     CHECK_EQ(cuMemFreeHost(seen), CUDA_SUCCESS);
 }
 
+/* One that works on another device is no stream of this one. */
+static void test_other_device(void)
+{
+    CUcontext context = NULL;
+    CUstream stream = NULL;
+    CHECK_EQ(cuDevicePrimaryCtxRetain(&context, 1), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamCreate(&stream, 1), CUDA_SUCCESS);
+    for (int number = 0; number < 2; number++) {
+        dc_rt *ctx = NULL;
+        dc_config cfg = DC_CONFIG_INIT;
+        cfg.device = number == 0 ? "cuda:0" : "cuda:1";
+        cfg.stream = stream;
+        CHECK_EQ(dc_open(&cfg, &ctx), number == 0 ? DC_E_VALUE : DC_OK);
+        CHECK((strstr(dc_errmsg(ctx), "dc_config.stream") != NULL) == (number == 0));
+        dc_close(ctx);
+    }
+    CHECK_EQ(cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxPopCurrent_v2(&context), CUDA_SUCCESS);
+    CHECK_EQ(cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+}
+
 int main(void)
 {
     static host h;
     open_host(&h);
     test_stream(&h);
     test_given_up_result(&h);
+    test_other_device();
     close_host(&h);
     return t_done();
 }
