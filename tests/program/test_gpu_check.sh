@@ -31,7 +31,7 @@ reports() {
 
 gpu_check --only '^example regression' --limit 0.05
 check "what hangs is killed, and it fails" test "$status" -eq 1
-check "it says so" says "example regression: hung, 0 s"
+check "it says so" says "example regression: hung, "
 check "and after how long" reports "killed after 0.05 s"
 gpu_check --only '^devices|^example regression'
 check "parts by name run again, and pass" reports "| example regression | passed |"
@@ -41,7 +41,7 @@ kept=$CUDA_STANDIN_CACHE
 export CUDA_STANDIN_CACHE= # every text is compiled, which takes more than a second
 gpu_check --only '^kernels against the interpreter' --limit 1 --minutes 0.01
 export CUDA_STANDIN_CACHE="$kept"
-check "the time is over before its limit" says "kernels against the interpreter: cut off, 1 s"
+check "the time is over before its limit" says "kernels against the interpreter: cut off, "
 check "which is no failure" reports "- kernels against the interpreter: cut off: the time was over"
 gpu_check --only '^costs' --limit 60 --minutes 0.02
 check "what may hardly end is not begun" says "costs of calls: not begun, the time is over"
