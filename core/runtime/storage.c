@@ -253,8 +253,7 @@ void dc_pool_free(dc_rt *rt)
     rt->pool = NULL;
 }
 
-/* All unused memory goes back to the device. */
-static void give_back(dc_rt *rt)
+void dc_storage_give_back(dc_rt *rt)
 {
     if (rt->give_back != NULL)
         rt->give_back(rt);
@@ -269,7 +268,7 @@ static dc_status take_memory(dc_rt *rt, dc_job *j, size_t bytes, void **out)
     dc_status status = d->ops->alloc(d, j, bytes, out);
     if (status == DC_E_NOMEM) {
         j->err = before;
-        give_back(rt);
+        dc_storage_give_back(rt);
         status = d->ops->alloc(d, j, bytes, out);
     }
     return status;
@@ -292,7 +291,7 @@ dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes)
     dc_pool_drain(rt);
     if (is_below_limit(rt, bytes))
         return DC_OK;
-    give_back(rt);
+    dc_storage_give_back(rt);
     if (is_below_limit(rt, bytes))
         return DC_OK;
     return dc_failf(j, DC_ERR_MEMORY, NULL,

@@ -90,7 +90,8 @@ dc_status dc_storage_admit(dc_rt *rt, dc_job *j, size_t bytes);
 
 /* The pool of a context; core/runtime/rt.c makes and frees it. */
 struct dc_pool *dc_pool_new(const dc_opts *opt);
-void dc_pool_drain(dc_rt *rt); /* freed storages go back to the device */
+void dc_pool_drain(dc_rt *rt);        /* freed storages go back to the device */
+void dc_storage_give_back(dc_rt *rt); /* and all that is kept without being in use */
 /* Those go that were not needed since the time before this was last called. */
 void dc_pool_trim(dc_rt *rt);
 void dc_pool_free(dc_rt *rt);

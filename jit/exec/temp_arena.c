@@ -52,7 +52,7 @@ static void reserve_room(dc_rt *rt, dc_job *j, size_t bytes)
     j->err = before;
 }
 
-/* When there is no memory, what the pool holds is given back first. */
+/* When there is no memory, what is unused is given back first. */
 static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
 {
     dc_device *d = rt->device;
@@ -63,7 +63,7 @@ static dc_status commit(dc_rt *rt, dc_job *j, size_t bytes)
     dc_status status = d->ops->commit(d, j, rt->arena_at, bytes);
     if (status == DC_E_NOMEM) {
         j->err = before;
-        dc_pool_drain(rt);
+        dc_storage_give_back(rt);
         status = d->ops->commit(d, j, rt->arena_at, bytes);
     }
     if (status != DC_OK)

@@ -30,6 +30,21 @@ function TestMemory:test_what_there_is_no_memory_for()
   end
 end
 
+-- Derived values of 4 MB and a parameter of as many leave no room for 11 MB: they go, and are computed again.
+function TestMemory:test_derived_values_make_room_for_temporaries()
+  local weight = dc.param("f32[1000, 1000]", dc.ones "f32[1000, 1000]")
+  local keeps = dc.fn("keeps(x: f32[1, 1000]) -> f32[]", function(x) return x:matmul(weight:softmax(2)):sum() end)
+  local large = dc.fn("large(x: f32[1200]) -> f32[]", function(x)
+    local m = x:reshape "[1200, 1]" * x:reshape "[1, 1200]"
+    return m:softmax(1):softmax(2):softmax(1):sum()
+  end)
+  local x, want = dc.ones "f32[1, 1000]", 1000
+  lu.assertAlmostEquals(keeps(x):item(), want, 1e-2)
+  lu.assertEquals(keeps:info()[1].derived, 1)
+  lu.assertAlmostEquals(large(dc.zeros "f32[1200]"):item(), 1200, 1e-2)
+  lu.assertAlmostEquals(keeps(x):item(), want, 1e-2)
+end
+
 local script = [[
 local dc = require "deepc"
 local weight = dc.param("f32[2000]", dc.ones "f32[2000]")
