@@ -59,6 +59,26 @@ bool dc_pred_implied(dc_pred p, dc_pred a, dc_pred b)
 }
 
 /*
+ * The digit of a position for each dim of a fact; false where the dims overlap. Where a step is no multiple of the shorter
+ * one, as that of padded rows, the shorter one divides what the longer one leaves.
+ */
+static bool find_digits(const following *w, const fact *f, dc_ix position, dc_ix *digit)
+{
+    dc_kernel *k = w->v->k;
+    for (int i = f->n - 1; i >= 0; i--) {
+        const int64_t step = f->dim[i].step, next = i + 1 < f->n ? f->dim[i + 1].step : 0;
+        if (next != 0 && next < step * f->dim[i].count)
+            return false;
+        if (next % step != 0)
+            position = dc_ix_mod(k, position, next);
+        digit[i] = dc_ix_div(k, position, step);
+        if (next != 0 && next % step == 0)
+            digit[i] = dc_ix_mod(k, digit[i], next / step);
+    }
+    return true;
+}
+
+/*
  * Was the element stored in the iterations that digits of its position name, under tests that hold
  * for them?
  */
@@ -68,28 +88,19 @@ static bool is_written_in(const following *w, const fact *f, const dc_access *x)
     const dc_ix rest = dc_ix_add(k, x->at, dc_ix_mul(k, f->base, -1));
     dc_pred tests = f->pred;
     dc_ix at = f->at, to[MAX_DIMS];
-    if (f->one || x->tile)
+    if (f->one || x->tile || !find_digits(w, f, rest, to))
         return false;
     for (int i = 0; i < f->n; i++) {
-        const int64_t step = f->dim[i].step;
-        const bool last = i + 1 == f->n;
-        const int64_t next = last ? 0 : f->dim[i + 1].step;
-        dc_ix digit = dc_ix_div(k, rest, step);
         int64_t lo, hi;
-        if (!last && (next % step != 0 || next < step * f->dim[i].count))
-            return false;
-        if (!last)
-            digit = dc_ix_mod(k, digit, next / step);
-        dc_nest_range(w->v, digit, dc_access_tests(x), x->pred, &lo, &hi);
+        dc_nest_range(w->v, to[i], dc_access_tests(x), x->pred, &lo, &hi);
         if (lo < 0 || hi >= f->dim[i].count)
             return false;
         for (int j = 0; j < i; j++) /* one axis after the other is replaced */
-            if (dc_ix_uses(k, to[j], f->dim[i].axis) && digit != dc_ix_axis(k, f->dim[i].axis))
+            if (dc_ix_uses(k, to[j], f->dim[i].axis) && to[i] != dc_ix_axis(k, f->dim[i].axis))
                 return false;
-        dc_subst s = dc_subst_axis(k, f->dim[i].axis, digit);
+        dc_subst s = dc_subst_axis(k, f->dim[i].axis, to[i]);
         tests = dc_subst_pred(&s, tests);
         at = dc_subst_ix(&s, at);
-        to[i] = digit;
     }
     return at == x->at && dc_pred_implied(tests, dc_access_tests(x), x->pred);
 }

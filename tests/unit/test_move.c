@@ -57,6 +57,8 @@ static const list good[] = {
     {product, "pack x1 m n k; pack x0 n k", "x1.c[16*x1.n + x1.k] = x1[20*x1.k + x1.n]"},
     {product, "cache_write out0 m; split out0.n 4; vectorize out0.n.i", "local out0.w: f32[20]"},
     {product, "cache_write out0 n; cache_write out0 m; unroll out0.n", "local out0.w2: f32[20]"},
+    {product, "split m 8; cache_write out0 m.o; pad_rows out0.w 20; split n 4; grid m.o",
+     "out0.w[21*m.i + 4*n.o + n.i]"},
     {product,
      "split n 7; split m 5; reorder n.o m.i; reorder k n.i; reorder k m.i; split k 4; "
      "cache_read x0 k.o; cache_read x1 k.o; cache_write out0 n.o; fuse m.o n.o; block m.i; "
