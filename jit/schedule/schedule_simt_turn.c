@@ -8,6 +8,9 @@
  *
  *   runs     rows along that next axis                                  [o][i][taps] to [o][taps][i]
  *   tiles    rows along a third one, of which the tile has a part, too  [o][i][taps] to [taps][i][o]
+ *
+ * Where places along the result are no linear function of it, as where phases of an image are joined, its last axes become one,
+ * everything is computed along memory of what is read, and the result goes through the tile.
  */
 #include "jit/base/tuning.h"
 #include "jit/schedule/schedule_simt_impl.h"
@@ -389,6 +392,112 @@ static bool schedule_joined(dc_sketch *s, dc_shape *p, const turn *t)
     return (t->loads ? share_across(s, axis) : share_columns(s, axis)) && staged;
 }
 
+/* Results ------------------------------------------------------------------------------------- */
+
+/* Stored along the axes behind number `at` as if they were one, read along `at`. */
+typedef struct result {
+    int at;
+    dc_vx value;
+    const bool *live; /* by value, up to it: it is computed of it */
+    uint32_t buf, along[DC_TUNE_TILE_OPERANDS];
+    int nalong; /* operands that lie as the result does */
+} result;
+
+/* Is there one run of elements along the axes behind `axis`? */
+static bool goes_behind(const dc_sketch *s, const dc_shape *p, dc_ix at, int axis)
+{
+    int64_t step = 1;
+    for (int i = p->nout - 1; i > axis; i--) {
+        if (step_of(s->k, p, at, i) != step)
+            return false;
+        step *= extent_of(s, p, i);
+    }
+    return true;
+}
+
+/* Does the load go along axis number `at`, at places that are no linear function of what is behind it? */
+static bool is_scattered(const dc_sketch *s, const dc_shape *p, dc_vx load, int at)
+{
+    const dc_vx_node *n = &s->k->vx.at[load];
+    bool irregular = false;
+    for (int i = at + 1; i < p->nout; i++)
+        irregular = irregular || dc_strides_of(s->k, load, p->out[i]).irregular;
+    return irregular && is_input(s->k, n) && step_of(s->k, p, n->at, at) == 1;
+}
+
+/* The load goes along `at` too, or not with it, or as the result does; false: in another way. */
+static bool read_operand(const dc_sketch *s, const dc_shape *p, dc_vx load, result *r)
+{
+    const dc_vx_node *n = &s->k->vx.at[load];
+    const dc_strides across = dc_strides_of(s->k, load, p->out[r->at]);
+    if (s->k->buf.at[n->buf].mode != DC_MODE_IN)
+        return false;
+    if (across.unit || across.invariant)
+        return true;
+    for (int i = 0; i < r->nalong; i++)
+        if (r->along[i] == n->buf)
+            return goes_behind(s, p, n->at, r->at);
+    if (across.irregular || !goes_behind(s, p, n->at, r->at) || r->nalong == DC_TUNE_TILE_OPERANDS)
+        return false;
+    r->along[r->nalong++] = n->buf;
+    return true;
+}
+
+static bool read_operands(const dc_sketch *s, const dc_shape *p, result *r)
+{
+    size_t bytes = dc_dtype_size((dc_dtype)s->k->buf.at[r->buf].dtype);
+    for (dc_vx v = 1; v <= r->value; v++)
+        if (r->live[v] && s->k->vx.at[v].kind == DC_VX_LOAD && !read_operand(s, p, v, r))
+            return false;
+    for (int i = 0; i < r->nalong; i++)
+        bytes += dc_dtype_size((dc_dtype)s->k->buf.at[r->along[i]].dtype);
+    return bytes * DC_TUNE_TILE * (DC_TUNE_TILE + 4) <= (size_t)dc_simt_shared(s);
+}
+
+/* The number of the axis along which operands go at scattered places; -1: there are none. */
+static int scattered_axis(const dc_sketch *s, const dc_shape *p, const result *r)
+{
+    for (dc_vx v = 1; v <= r->value; v++)
+        for (int at = p->nout - 2; r->live[v] && at >= 0; at--)
+            if (is_scattered(s, p, v, at))
+                return at;
+    return -1;
+}
+
+static bool find_result(dc_sketch *s, const dc_shape *p, result *r)
+{
+    const dc_put *put = only_store(s->k, s->k->root);
+    if (put == NULL || dc_ix_any_value(s->k))
+        return false;
+    *r = (result){.value = put->value, .buf = put->buf};
+    r->live = dc_vx_parts(s->k, &s->k->arena, put->value);
+    r->at = scattered_axis(s, p, r);
+    return r->at >= 0 && is_long(s, p, r->at) && step_of(s->k, p, put->at, r->at) > 1 &&
+           goes_behind(s, p, put->at, r->at) && read_operands(s, p, r) &&
+           dc_simt_product(s, p->out + r->at + 1, p->nout - r->at - 1) >= DC_TUNE_TILE_LEAST;
+}
+
+/* Computed by threads along m, stored by threads along c. */
+static bool schedule_result(dc_sketch *s, dc_shape *p, const result *r)
+{
+    uint32_t made, behind, group;
+    dc_split m, c;
+    TRY(dc_simt_fuse(s, p->out + r->at + 1, p->nout - r->at - 1, &behind));
+    TRY(dc_do_split(s, p->out[r->at], DC_TUNE_TILE, &m));
+    TRY(dc_do_split(s, behind, DC_TUNE_TILE, &c));
+    TRY(dc_do_reorder(s, c.o, m.i));
+    p->out[r->at] = m.o;
+    p->out[r->at + 1] = c.o;
+    TRY(dc_simt_fuse(s, p->out, r->at + 2, &group));
+    for (int i = 0; i < r->nalong; i++)
+        TRY(stage(s, r->along[i], group, c.i, m.i));
+    const uint32_t tile = s->k->buf.n;
+    TRY(dc_do_cache_write(s, r->buf, group, &made));
+    TRY(dc_do_pad_rows(s, tile, DC_TUNE_TILE));
+    TRY(share_tile(s, dc_sketch_copy_of(s, made, m.i, 0), dc_sketch_copy_of(s, made, c.i, 0)));
+    return dc_do_reorder(s, c.i, m.i) && share_tile(s, c.i, m.i) && dc_do_grid(s, group);
+}
+
 /* Has the device room for a tile of it? */
 static bool has_room(const dc_sketch *s, const dc_shape *p, const turn *t)
 {
@@ -402,12 +511,13 @@ bool dc_simt_turn(dc_sketch *s, const dc_shape *shape, bool *is)
 {
     dc_shape p = *shape;
     turn t = {0};
+    result r;
     const int at = transposed_axis(s, &p);
     *is = true;
     if (at >= 0)
         return schedule_tiles(s, &p, at);
-    *is = find_short(s, &p, &t) && has_room(s, &p, &t);
-    if (!*is)
-        return true;
-    return t.runs ? schedule_runs(s, &p, &t) : schedule_joined(s, &p, &t);
+    if (find_short(s, &p, &t) && has_room(s, &p, &t))
+        return t.runs ? schedule_runs(s, &p, &t) : schedule_joined(s, &p, &t);
+    *is = find_result(s, &p, &r);
+    return !*is || schedule_result(s, &p, &r);
 }

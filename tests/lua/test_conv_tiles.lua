@@ -81,3 +81,19 @@ function TestConvTiles:test_short_types()
     try(t, { 2, 16, 9, 9 }, { 16, 1, 3, 3 }, { padding = 1, groups = 16 })
   end
 end
+
+-- The gradient by x of a convolution with a stride is joined of several parts; what is read beside them lies as the
+-- result does.
+function TestConvTiles:test_joined_gradients()
+  try("f32", { 2, 40, 13, 14 }, { 16, 40, 3, 3 }, { padding = 1, stride = 2 })
+  try("f32", { 3, 35, 5, 4 }, { 16, 35, 1, 1 }, { stride = 2 })
+  try("f16", { 2, 33, 16, 16 }, { 16, 33, 4, 4 }, { stride = 4 })
+  try("f32", { 3, 16, 37 }, { 9, 16, 5 }, { padding = 2, stride = 3 })
+  try("f32", { 1, 16, 6, 5, 7 }, { 12, 16, 3, 2, 3 }, { padding = 1, stride = { 1, 2, 1 } })
+  local x, w = whole("f32", { 2, 40, 9, 11 }, 1), whole("f32", { 8, 40, 3, 3 }, 2)
+  local function gradient(v, u)
+    return dc.grad(dc.conv2d(v * v, u, { padding = 1, stride = 2 }):sum(), v)
+  end
+  local f = dc.fn("(v: f32[2, 40, 9, 11], u: f32[8, 40, 3, 3]) -> f32[2, 40, 9, 11]", gradient)
+  same(f(x, w), gradient(dc.param("f32[2, 40, 9, 11]", x), w))
+end
