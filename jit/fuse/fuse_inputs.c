@@ -19,14 +19,21 @@ typedef struct gathering {
 
 static void gather_after(gathering *v, dc_ref r);
 
+/* A constant that is stored as a result is written into what reads it all the same. */
+static bool is_elsewhere(const gathering *v, dc_ref r)
+{
+    const fusing *w = v->w;
+    const bool is_written = w->level > 0 && w->is_result[r] && fuse_at(w, r)->op == DC_OP_CONST;
+    return w->node[r].stored && w->node[r].home != v->g && !is_written;
+}
+
 static void gather(gathering *v, dc_ref r)
 {
     fusing *w = v->w;
     if (w->seen[r] == w->search)
         return;
     w->seen[r] = w->search;
-    const bool elsewhere = w->node[r].stored && w->node[r].home != v->g;
-    if (fuse_is_param(w, r) || elsewhere) {
+    if (fuse_is_param(w, r) || is_elsewhere(v, r)) {
         DC_PUSH_IN(w->a, v->in, r);
         return;
     }

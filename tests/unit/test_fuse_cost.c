@@ -153,6 +153,24 @@ static void test_casts_of_operands(void)
     try_cast(512, "f16", "f32", false);
 }
 
+/* A constant that is a result, too, is not read from memory. */
+static void test_constant_results(void)
+{
+    dc_module *m = NULL;
+    dc_groups g;
+    CHECK_EQ(dc_module_parse(&job,
+                             "func f(%1: f32[8, 8]) {\n"
+                             "  %2 = const {1074790400} : f32[8, 8]\n"
+                             "  %3 = dot %1, %2 {0, 1, 1, 0} : f32[8, 8]\n"
+                             "  return %3, %2\n}\n",
+                             &m),
+             DC_OK);
+    CHECK_EQ(dc_fuse(&job, &job.scratch, m->func.at[0], 2, &g), DC_OK);
+    CHECK(g.group_of[2] != DC_NO_GROUP && g.group_of[2] != g.group_of[3]);
+    CHECK_EQ(g.at[g.group_of[3]].nin, 1);
+    dc_module_free(m);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = rng_seed(argc, argv, 40);
@@ -160,6 +178,7 @@ int main(int argc, char **argv)
     test_numbers();
     test_reasons();
     test_casts_of_operands();
+    test_constant_results();
     test_random(seed);
     test_random(1000); /* has values that are stored although it costs less to compute them again */
     dc_job_fini(&job);
