@@ -211,15 +211,16 @@ void dc_cu_release(dc_device *d, void *mem)
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-/* The next chunk of the ring, when what was copied through it before has arrived. */
+/* The next chunk of the ring, when what was copied through it before has arrived: until then the full one is current. */
 static dc_status next_chunk(dc_cu *cu, dc_job *j, dc_cu_ring *r)
 {
+    const uint32_t next = (r->at + 1) % DC_CU_CHUNKS;
     DC_CU_TRY(cu, j, "a copy", EventRecord(r->done[r->at], r->stream));
     r->used[r->at] = true;
-    r->at = (r->at + 1) % DC_CU_CHUNKS;
+    if (r->used[next])
+        DC_CU_TRY(cu, j, "a copy", EventSynchronize(r->done[next]));
+    r->at = next;
     r->fill = 0;
-    if (r->used[r->at])
-        DC_CU_TRY(cu, j, "a copy", EventSynchronize(r->done[r->at]));
     return DC_OK;
 }
 
@@ -275,6 +276,17 @@ dc_status dc_cu_upload(dc_device *d, dc_job *j, void *to, const void *from, size
     return status;
 }
 
+/* A copy from the device that has arrived; one whose end is not known keeps its part of the chunk. */
+static dc_status fetch_piece(dc_cu *cu, dc_job *j, char *at, cu_address from, size_t n)
+{
+    const size_t fill = cu->ring.fill;
+    cu->ring.fill = dc_align_up(fill + n, 64);
+    DC_CU_TRY(cu, j, "a copy to the host", MemcpyDtoHAsync(at, from, n, cu->stream));
+    DC_CU_TRY(cu, j, "what was begun", StreamSynchronize(cu->stream));
+    cu->ring.fill = fill;
+    return DC_OK;
+}
+
 /* Through a chunk of the ring, too: the driver copies to other memory in small pieces, and waits for each. */
 static dc_status fetch(dc_cu *cu, dc_job *j, char *to, cu_address from, size_t bytes)
 {
@@ -284,8 +296,7 @@ static dc_status fetch(dc_cu *cu, dc_job *j, char *to, cu_address from, size_t b
         n = bytes - done < DC_CU_CHUNK ? bytes - done : DC_CU_CHUNK;
         DC_TRY(done > 0 ? dc_job_ended(j) : DC_OK);
         DC_TRY(chunk_for(cu, j, &cu->ring, n, &at));
-        DC_CU_TRY(cu, j, "a copy to the host", MemcpyDtoHAsync(at, from + done, n, cu->stream));
-        DC_CU_TRY(cu, j, "what was begun", StreamSynchronize(cu->stream));
+        DC_TRY(fetch_piece(cu, j, at, from + done, n));
         memcpy(to + done, at, n);
     }
     cu->busy = false;
