@@ -181,20 +181,43 @@ static bool is_kept(const dc_sketch *s, const rows *r, uint32_t buf)
     return b->scope == DC_SCOPE_LOCAL && b->count > 1 && b->count == r->columns;
 }
 
+/* Bytes of a row of it in shared memory. */
+static int64_t row_bytes(const dc_sketch *s, const rows *r, uint32_t buf)
+{
+    return (int64_t)dc_align_up((size_t)r->columns *
+                                    dc_dtype_size((dc_dtype)s->k->buf.at[buf].dtype),
+                                DC_TUNE_ACCESS_BYTES);
+}
+
+/*
+ * Of partial results, for each thread. Without shuffles what butterflies exchange is in shared memory, too: two numbers of each
+ * type that there is.
+ */
+static int64_t sums_bytes(const dc_sketch *s, const rows *r)
+{
+    int64_t bytes = 0;
+    uint32_t types = 0;
+    for (int i = 0; i < r->n; i++) {
+        if (!r->part[i].reduces)
+            continue;
+        const dc_dtype t = (dc_dtype)s->k->buf.at[r->part[i].set->put[0].buf].dtype;
+        const bool first = (types >> t & 1) == 0;
+        types |= 1u << t;
+        bytes += (int64_t)dc_dtype_size(t) * (s->t->lanes == 0 && first ? 3 : 1);
+    }
+    return bytes;
+}
+
 /* Bytes of a row in shared memory, and of partial results of so many threads. */
 static int64_t bytes_held(const dc_sketch *s, const rows *r, int64_t threads)
 {
-    int64_t bytes = 0, sums = 0;
-    for (int i = 0; i < r->n; i++)
-        if (r->part[i].reduces)
-            sums +=
-                (int64_t)dc_dtype_size((dc_dtype)s->k->buf.at[r->part[i].set->put[0].buf].dtype);
+    int64_t bytes = sums_bytes(s, r) * threads;
     for (int i = 0; i < r->nheld; i++)
-        bytes += (int64_t)dc_dtype_size((dc_dtype)s->k->buf.at[r->held[i]].dtype);
+        bytes += row_bytes(s, r, r->held[i]);
     for (uint32_t b = 0; b < s->k->buf.n; b++)
         if (is_kept(s, r, b))
-            bytes += (int64_t)dc_dtype_size((dc_dtype)s->k->buf.at[b].dtype);
-    return bytes * r->columns + sums * threads;
+            bytes += row_bytes(s, r, b);
+    return bytes;
 }
 
 /* Threads and elements ----------------------------------------------------------------------- */

@@ -147,6 +147,39 @@ static const char narrow_scatter[] =
     "      out0[4*int(t0) + n] = add(out0[4*int(t0) + n], x2[4*k + n])\n"
     "}\n";
 
+/* A row that shared memory has room for, with several sums of two types. */
+static const char long_rows[] =
+    "kernel long_rows(out0: i32[4] out, x0: f16[49156]) {\n"
+    "  local top: f32[1]\n"
+    "  local place: i32[1]\n"
+    "  local low: f32[1]\n"
+    "  local there: i32[1]\n"
+    "  local sum: f32[1]\n"
+    "  local all: f32[1]\n"
+    "  for i in 4\n"
+    "    top[0] = -inf:f32\n"
+    "    for k in 12289 reduce\n"
+    "      top[0] maximum= cast.f32(x0[12289*i + k])\n"
+    "    place[0] = 12289:i32\n"
+    "    for ka in 12289 reduce\n"
+    "      place[0] minimum= where(eq(cast.f32(x0[12289*i + ka]), top[0]), "
+    "cast.i32(i32(ka)), 12289:i32)\n"
+    "    low[0] = inf:f32\n"
+    "    for kb in 12289 reduce\n"
+    "      low[0] minimum= cast.f32(x0[12289*i + kb])\n"
+    "    there[0] = 12289:i32\n"
+    "    for kc in 12289 reduce\n"
+    "      there[0] minimum= where(eq(cast.f32(x0[12289*i + kc]), low[0]), "
+    "cast.i32(i32(kc)), 12289:i32)\n"
+    "    sum[0] = 0:f32\n"
+    "    for kd in 12289 reduce\n"
+    "      sum[0] add= cast.f32(x0[12289*i + kd])\n"
+    "    all[0] = 0:f32\n"
+    "    for ke in 12289 reduce\n"
+    "      all[0] add= mul(cast.f32(x0[12289*i + ke]), low[0])\n"
+    "    out0[i] = add(add(place[0], there[0]), cast.i32(add(sum[0], all[0])))\n"
+    "}\n";
+
 /* Memory -------------------------------------------------------------------------------------------- */
 
 typedef struct memory {
@@ -313,6 +346,21 @@ static void test_kernel(const char *text, const char *kind, uint64_t seed, int t
     dc_kernel_free(naive);
 }
 
+/* What the rules decide themselves. */
+static void test_rules(const char *text, const char *target, uint64_t seed)
+{
+    dc_kernel *naive = nest_of(text), *k = nest_of(text);
+    memory want, got = {{NULL}};
+    CHECK(dc_schedule(&nest_job, k, dc_sim_target_named(target), 2) == DC_OK);
+    if (run(naive, dc_sim_target_named("sim:cpu"), seed, &want) &&
+        run(k, dc_sim_target_named(target), seed, &got))
+        CHECK(memcmp(got.at[0], want.at[0], bytes_of(k, 0)) == 0);
+    free_memory(&want);
+    free_memory(&got);
+    dc_kernel_free(naive);
+    dc_kernel_free(k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -338,6 +386,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < DC_COUNTOF(kernels); i++)
         test_kernel(kernels[i].text, kernels[i].knobs, seed,
                     argc > 2 ? (int)strtoul(argv[2], NULL, 0) : 6);
+    test_rules(long_rows, "sim:opencl", seed);
+    test_rules(long_rows, "sim:cuda", seed);
     nest_close();
     return t_done();
 }
