@@ -184,7 +184,7 @@ static void split_grouped(splitting *x)
 static void split(splitting *x)
 {
     const int64_t want = wanted(x);
-    if (want < 2 || x->rows < DC_TUNE_GROUP_ROWS || x->columns < DC_TUNE_GROUP_ROWS)
+    if (want < 2 || x->rows < DC_TUNE_GROUP_ROWS)
         return;
     const int64_t parts = parts_of(x->channels, want);
     const int dim = longest_dim(x);
