@@ -163,6 +163,8 @@ void dc_schedule_memory(dc_sketch *s, const dc_row_inputs *inputs);
 
 /* A contraction for groups of threads (schedule_simt_product.c); *is tells whether it is one that is worth tiles. */
 bool dc_schedule_simt_product(dc_sketch *s, const dc_shape *p, bool *is);
+/* Is it one of so few columns that it gets neither tiles nor matrix instructions? */
+bool dc_simt_has_few(dc_sketch *s, const dc_shape *p);
 
 /* One of few rows or columns, so many at most (schedule_simt_skinny.c). */
 bool dc_schedule_simt_skinny(dc_sketch *s, const dc_shape *p, int64_t most, bool *is);

@@ -47,12 +47,23 @@ static bool is_product(dc_sketch *s, const dc_shape *p)
            dc_operands_of(s->k, &s->k->arena, dc_shape_term(s->k, p), n, &o) && o.product;
 }
 
+/* Has the innermost loop of the sum enough terms for threads to share them? */
+static bool is_long(const dc_sketch *s, const dc_shape *p)
+{
+    return dc_sketch_extent(s, p->red[p->nred - 1]) >= DC_TUNE_SHARED_TERMS;
+}
+
+/* Few rows or columns are no tile: threads share the terms along memory, of one loop if it is long, else of all. */
 dc_shape dc_simt_join_loops(dc_sketch *s, const dc_shape *p)
 {
     int first, last;
-    if (!is_product(s, p) || !find_rows(s, p, &first, &last))
+    if (!is_product(s, p))
         return *p;
-    join(s, p->out, first, last);
+    const bool rows = find_rows(s, p, &first, &last);
+    if (is_long(s, p) && (!rows || dc_simt_has_few(s, p)))
+        return *p;
+    if (rows)
+        join(s, p->out, first, last);
     join(s, p->red, 0, p->nred - 1);
     return dc_shape_of(s->k);
 }

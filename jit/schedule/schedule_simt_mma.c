@@ -65,6 +65,12 @@ static bool fits(const dc_simt_product *q, uint32_t *which)
     return *which < DC_TILE__COUNT;
 }
 
+bool dc_simt_has_matrices(const dc_simt_product *q)
+{
+    uint32_t which;
+    return fits(q, &which);
+}
+
 static int64_t time_of(const dc_simt_product *q, const tile *t)
 {
     const int64_t rounds = dc_simt_rounds(q, t->is.m, t->is.n);

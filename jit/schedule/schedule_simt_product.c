@@ -295,6 +295,12 @@ static bool apply(dc_simt_product *q, const dc_shape *p, const dc_tile_size *t)
     return true;
 }
 
+bool dc_simt_has_few(dc_sketch *s, const dc_shape *p)
+{
+    dc_simt_product q = {.s = s};
+    return read_product(&q, p) && q.n.extent <= DC_TUNE_SKINNY_ROWS && !dc_simt_has_matrices(&q);
+}
+
 enum { TILES = 1, SKINNY = 2 }; /* of the knob */
 
 /* 0: rows as few as the rule says. TF32 would round where there are tiles alone, so there is no choice. */

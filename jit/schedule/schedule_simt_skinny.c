@@ -253,6 +253,19 @@ static bool share_terms(skinny *x, const uint32_t *inner, int ninner)
     return true;
 }
 
+/* A copy along memory, in vectors of so many elements. */
+static void copy_vectors(dc_sketch *s, uint32_t copy, int64_t wide)
+{
+    const int64_t n = dc_sketch_extent(s, copy);
+    dc_split vectors;
+    if (wide > 1 && n > wide && n % wide == 0 && dc_do_split(s, copy, wide, &vectors)) {
+        dc_do_unroll(s, vectors.o);
+        copy = vectors.i;
+    }
+    if (wide % dc_sketch_extent(s, copy) != 0 || !dc_do_vectorize(s, copy))
+        dc_do_unroll(s, copy);
+}
+
 /* What a thread needs of an operand at a time, in vectors along memory; what is refused is left out. */
 static void to_registers(skinny *x, const dc_factor *f, const uint32_t *axis, int n)
 {
@@ -273,8 +286,9 @@ static void to_registers(skinny *x, const dc_factor *f, const uint32_t *axis, in
         const uint32_t copy = dc_sketch_copy_of(s, made, dim[i], 0);
         if (copy == DC_NO_AXIS)
             continue;
-        const bool vector = i == d - 1 && f->wide % dc_sketch_extent(s, copy) == 0;
-        if (!vector || !dc_do_vectorize(s, copy))
+        if (i == d - 1)
+            copy_vectors(s, copy, f->wide);
+        else
             dc_do_unroll(s, copy);
     }
 }

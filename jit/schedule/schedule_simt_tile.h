@@ -116,5 +116,7 @@ bool dc_simt_make_matrices(dc_simt_product *q, const uint32_t inner[4], uint32_t
 bool dc_schedule_simt_wgmma(dc_simt_product *q, const dc_shape *p, bool *is);
 /* Products by matrix instructions; *is tells whether they fit. */
 bool dc_schedule_simt_mma(dc_simt_product *q, const dc_shape *p, bool *is);
+/* Is there an instruction for its operands? */
+bool dc_simt_has_matrices(const dc_simt_product *q);
 
 #endif

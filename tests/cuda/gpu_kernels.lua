@@ -161,6 +161,12 @@ for _, t in ipairs { "f32", "f16" } do
   convolution(t, 64, 64, 56, 3, 1, 64, { "local=0 registers=128 loads=1 stores=1 read=4.5" })
 end
 
+section = "Convolutions of few channels"
+local few = "local=0 registers=128 "
+for _, n in ipairs { 4, 8 } do
+  convolution("f32", 64, n, 28, 3, 1, 1, { few .. "read=30", few .. "read=13" })
+end
+
 -- Rows -----------------------------------------------------------------------------------------
 
 section = "Row by row"

@@ -97,3 +97,13 @@ function TestConvTiles:test_joined_gradients()
   local f = dc.fn("(v: f32[2, 40, 9, 11], u: f32[8, 40, 3, 3]) -> f32[2, 40, 9, 11]", gradient)
   same(f(x, w), gradient(dc.param("f32[2, 40, 9, 11]", x), w))
 end
+
+-- Too few channels of the result for tiles; few of the input, too.
+function TestConvTiles:test_few_channels()
+  for _, n in ipairs { 1, 3, 7, 8 } do
+    try("f32", { 9, 20, 10, 11 }, { n, 20, 3, 3 }, { padding = 1 })
+  end
+  try("f32", { 2, 3, 13, 12 }, { 8, 3, 5, 5 }, { padding = 2, stride = 2 })
+  try("f32", { 1, 17, 40 }, { 8, 17, 5 }, { padding = 2 })
+  try("f16", { 5, 16, 9, 9 }, { 4, 16, 3, 3 }, { padding = 1 })
+end
