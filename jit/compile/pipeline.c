@@ -79,10 +79,10 @@ static dc_status simplify(dc_compiling *p)
     if (!skips(p, DC_STAGE_simplify))
         p->fn = dc_simplify(p->fn);
     if (p->env->opt.opt >= 2 && !skips(p, DC_STAGE_layout)) {
+        const dc_target *groups = p->env->target->simt ? p->env->target : NULL;
         if (strcmp(p->env->opt.math, "strict") != 0)
-            p->fn = dc_conv_layout(&p->j->scratch, p->fn);
-        p->fn = dc_contraction_layout(&p->j->scratch, p->fn,
-                                      p->env->target->simt ? p->env->target : NULL);
+            p->fn = dc_conv_layout(&p->j->scratch, p->fn, groups);
+        p->fn = dc_contraction_layout(&p->j->scratch, p->fn, groups);
     }
     if (p->env->opt.check >= 1)
         DC_TRY(dc_func_check(p->j, p->fn));

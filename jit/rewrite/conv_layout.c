@@ -15,6 +15,7 @@ typedef struct turning {
     dc_func *to;
     dc_ref *plain, *last;
     bool *images;
+    bool matrices; /* 16-bit floats are multiplied by matrix instructions */
 } turning;
 
 static const dc_node *at(const turning *w, dc_ref r)
@@ -108,6 +109,18 @@ static dc_ref turn_kernel(turning *w, dc_ref kernel, dc_conv *c)
     c->kernel[1] = c->n;
     c->kernel[0] = c->n + 1;
     return permute(w, plain_of(w, kernel), perm);
+}
+
+/* Of such a kernel: channels of the result go to the first axis, so that those of the input are the last one. */
+static dc_ref turn_terms(turning *w, dc_ref kernel, dc_conv *c)
+{
+    const int rank = c->n + 2;
+    int64_t perm[DC_CONV_AXES];
+    for (int i = 0; i < rank; i++) {
+        perm[i] = (i + rank - 1) % rank;
+        c->kernel[i] = (c->kernel[i] + 1) % rank;
+    }
+    return permute(w, kernel, perm);
 }
 
 static void turn_axes(int rank, int64_t *axes)
@@ -271,17 +284,99 @@ static dc_ref make_conv(turning *w, dc_ref input, dc_ref kernel, const dc_conv *
     return sum != 0 ? sum : dc_graph_const(w->to, type, 0);
 }
 
+/* ---- channels of matrix instructions ---- */
+
+/*
+ * So many channels for c of 16-bit floats, the last axis of images: whole vectors of 8 bytes, or of 16 where that takes few
+ * more. Copies of these to shared memory are not waited for.
+ */
+static int64_t channels_of_vectors(int64_t c)
+{
+    const int64_t half = (c + 3) / 4 * 4, whole = (c + 7) / 8 * 8;
+    if (half == c || (half - c) * DC_TUNE_CONV_ADDED > c)
+        return c;
+    return (whole - half) * DC_TUNE_CONV_ADDED_MORE <= c ? whole : half;
+}
+
+static dc_ref pad_axis(turning *w, dc_ref r, int axis, int64_t to)
+{
+    const dc_node n = *dc_node_at(w->to, r);
+    int64_t lo[DC_MAX_RANK] = {0}, step[DC_MAX_RANK], dim[DC_MAX_RANK];
+    if (n.dim[axis] == to)
+        return r;
+    for (int i = 0; i < n.rank; i++) {
+        step[i] = 1;
+        dim[i] = i == axis ? to : n.dim[i];
+    }
+    return dc_graph_pad(w->to, r, lo, step, dim, 0);
+}
+
+/* Do whole vectors pay for these images? Where windows see each element several times. */
+static bool takes_vectors(const turning *w, dc_ref images, const dc_conv *c, int64_t taps,
+                          double products)
+{
+    const dc_node *x = dc_node_at(w->to, images);
+    return w->matrices && dc_dtype_is_short((dc_dtype)x->dtype) && c->groups == 1 &&
+           c->batch_groups == 1 && taps >= DC_TUNE_CONV_ADDED_TAPS &&
+           products >= DC_TUNE_CONV_ADDED_WORK;
+}
+
+static int64_t product(const int64_t *dim, int n)
+{
+    int64_t all = 1;
+    for (int i = 0; i < n; i++)
+        all *= dim[i];
+    return all;
+}
+
+/* Channels of zeros, which are added up, for convolution r. A kernel whose rows are no whole vectors goes along them. */
+static void pad_channels(turning *w, dc_ref *input, dc_ref *kernel, dc_conv *c, dc_ref r)
+{
+    const dc_node k = *dc_node_at(w->to, *kernel);
+    const int64_t in = k.dim[c->kernel[1]], out = k.dim[c->kernel[0]], taps = product(k.dim, c->n);
+    const int64_t n = channels_of_vectors(in);
+    if (!takes_vectors(w, *input, c, taps, (double)dc_node_count(at(w, r)) * (double)(taps * in)))
+        return;
+    *input = pad_axis(w, *input, (int)c->in[1], n);
+    *kernel = pad_axis(w, *kernel, (int)c->kernel[1], n);
+    if (n % 4 == 0 && out % 4 != 0)
+        *kernel = turn_terms(w, *kernel, c);
+}
+
+/* The gradient r of a kernel, of images x and g; made with more channels where they get some. */
+static dc_ref gradient_of_kernel(turning *w, dc_ref x, dc_ref g, const dc_conv *c, dc_ref r)
+{
+    const dc_node *kernel = at(w, r);
+    const dc_conv plain = dc_conv_of(kernel);
+    const int last = kernel->rank - 1;
+    const int64_t in = kernel->dim[plain.out[0]], out = kernel->dim[plain.out[1]];
+    const int64_t results = dc_node_count(kernel), taps = results / dc_max_i64(in * out, 1);
+    const int64_t positions = product(dc_node_at(w->to, g)->dim, last);
+    if (!takes_vectors(w, x, c, taps, (double)results * (double)positions))
+        return dc_graph_conv(w->to, x, g, c);
+    const dc_ref made = dc_graph_conv(w->to, pad_axis(w, x, last, channels_of_vectors(in)),
+                                      pad_axis(w, g, last, channels_of_vectors(out)), c);
+    const dc_node n = *dc_node_at(w->to, made);
+    int64_t start[DC_MAX_RANK] = {0}, step[DC_MAX_RANK], dim[DC_MAX_RANK];
+    for (int i = 0; i <= last; i++) {
+        step[i] = 1;
+        dim[i] = i == c->out[0] ? in : i == c->out[1] ? out : n.dim[i];
+    }
+    return dc_graph_slice(w->to, made, start, step, dim);
+}
+
 static bool turn_conv(turning *w, dc_ref r)
 {
     const dc_node *n = at(w, r);
     dc_conv c = dc_conv_of(n);
     const int rank = n->rank;
     if (is_of_images(&c)) {
-        const dc_ref kernel = turn_kernel(w, n->in[1], &c);
+        dc_ref kernel = turn_kernel(w, n->in[1], &c), input = last_of(w, n->in[0]);
         turn_axes(rank, c.in);
         turn_axes(rank, c.out);
+        pad_channels(w, &input, &kernel, &c, r);
         const dc_type type = last_type(w, r);
-        set_last(w, r, make_conv(w, last_of(w, n->in[0]), kernel, &c, &type));
+        set_last(w, r, make_conv(w, input, kernel, &c, &type));
         return true;
     }
     if (!is_of_kernel(&c))
@@ -294,7 +389,7 @@ static bool turn_conv(turning *w, dc_ref r)
         back[c.out[i]] = made;
         c.out[i] = made;
     }
-    const dc_ref made = dc_graph_conv(w->to, last_of(w, n->in[0]), last_of(w, n->in[1]), &c);
+    const dc_ref made = gradient_of_kernel(w, last_of(w, n->in[0]), last_of(w, n->in[1]), &c, r);
     w->plain[r] = dc_graph_permute(w->to, made, back);
     return true;
 }
@@ -418,12 +513,13 @@ static bool has_conv(const dc_func *f, const bool *live)
     return false;
 }
 
-const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f)
+const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f, const dc_target *groups)
 {
     const bool *live = dc_func_live(f, scratch);
     if (!has_conv(f, live))
         return f;
     turning w = {.f = f, .to = dc_func_new(f->module, f->name)};
+    w.matrices = groups != NULL && groups->sm >= 80;
     w.plain = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     w.last = DC_NEW_ARRAY(scratch, dc_ref, f->node.n);
     w.images = DC_NEW_ARRAY(scratch, bool, f->node.n);

@@ -8,6 +8,8 @@
  * results. Weights become [window..., channels of the input, channels of the result], by one
  * transposing kernel each; their gradients are made like that, too.
  *
+ * Where matrix instructions multiply 16-bit floats, images get channels of zeros, so that the channels are whole vectors.
+ *
  * Terms of convolutions are added up in another order afterwards (core/graph/conv.h), so strict arithmetic
  * does without. A new function of the same module; the same one where no convolution is.
  */
@@ -15,7 +17,9 @@
 #define DC_JIT_REWRITE_CONV_LAYOUT_H
 
 #include "core/graph/graph.h"
+#include "core/runtime/device.h"
 
-const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f);
+/* groups: the target, if it runs groups of threads, else NULL. */
+const dc_func *dc_conv_layout(dc_arena *scratch, const dc_func *f, const dc_target *groups);
 
 #endif

@@ -107,3 +107,16 @@ function TestConvTiles:test_few_channels()
   try("f32", { 1, 17, 40 }, { 8, 17, 5 }, { padding = 2 })
   try("f16", { 5, 16, 9, 9 }, { 4, 16, 3, 3 }, { padding = 1 })
 end
+
+-- Images of 16-bit floats whose channels are no whole vectors.
+function TestConvTiles:test_odd_channels()
+  for _, t in ipairs { "f16", "bf16" } do
+    try(t, { 4, 3, 32, 32 }, { 16, 3, 3, 3 }, { padding = 1 })
+    try(t, { 3, 13, 17, 16 }, { 21, 13, 3, 3 }, { padding = 1 })
+    try(t, { 2, 33, 20, 20 }, { 18, 33, 3, 3 }, { padding = 1, stride = 2 })
+    try(t, { 2, 32, 16, 17 }, { 11, 32, 3, 3 }, { dilation = 2 })
+    try(t, { 3, 50, 130 }, { 15, 50, 5 }, { padding = 2 })
+    try(t, { 2, 7, 11, 12, 13 }, { 9, 7, 2, 2, 3 }, { stride = { 2, 1, 1 } })
+    try(t, { 4, 31, 24, 24 }, { 3, 31, 3, 3 }, { padding = 1 })
+  end
+end

@@ -138,8 +138,8 @@ static inline dc_status run_nests(const problem *p, int level)
 {
     static const dc_target target = {.vector_bytes = 64, .vector_registers = 32};
     dc_job *j = &rt->job;
-    dc_func *f =
-        dc_contraction_layout(&j->scratch, dc_conv_layout(&j->scratch, dc_simplify(p->f)), NULL);
+    dc_func *f = dc_contraction_layout(&j->scratch,
+                                       dc_conv_layout(&j->scratch, dc_simplify(p->f), NULL), NULL);
     dc_groups gs;
     DC_TRY(dc_fuse(j, &j->scratch, f, level, &gs));
     void **mem = DC_NEW_ARRAY(&j->scratch, void *, f->node.n);
